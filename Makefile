@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+# make            builds everything without root
+# sudo make demo  installs what is missing and shows a real call
+# sudo make check installs what the tests need and runs all of them
+# make help       tells the rest
+
+BUILD   ?= build
+CC      ?= gcc
+CLANG   ?= clang-14
+VERSION := $(shell cat VERSION)
+# SAN=1: AddressSanitizer and UndefinedBehaviorSanitizer; SAN=thread: ThreadSanitizer
+SAN     ?=
+
+PKGS      := libcrypto liburcu libnetfilter_queue libmnl jansson OpenCL inih
+PKGS_TEST := cmocka libsrtp2
+
+ifeq ($(filter help clean deps deps-test deps-demo deps-lint,$(MAKECMDGOALS)),)
+MISSING := $(shell tools/deps.sh missing $(PKGS))
+ifneq ($(MISSING),)
+$(error cannot build: missing $(MISSING). "sudo make deps" installs what a build needs)
+endif
+endif
+
+WARN     := -Wall -Wextra -Werror -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith -Wvla
+HARDEN   := -fstack-protector-strong -D_FORTIFY_SOURCE=2 -fPIE
+OPT      ?= -O2 -g
+CPPFLAGS := -D_GNU_SOURCE -DXCIPHER_VERSION='"$(VERSION)"' -DCL_TARGET_OPENCL_VERSION=120 -Idaemon -Ikernels -I$(BUILD)/gen
+CFLAGS   := -std=gnu17 $(OPT) $(WARN) $(HARDEN) $(shell pkg-config --cflags $(PKGS) 2>/dev/null) $(EXTRA_CFLAGS)
+LDFLAGS  := -pie -Wl,-z,relro,-z,now $(EXTRA_LDFLAGS)
+LDLIBS   := $(shell pkg-config --libs $(PKGS) 2>/dev/null) -lm -lpthread
+ifeq ($(SAN),1)
+CFLAGS   := $(filter-out -D_FORTIFY_SOURCE=2,$(CFLAGS)) -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
+LDFLAGS  += -fsanitize=address,undefined
+endif
+ifeq ($(SAN),thread)
+CFLAGS   := $(filter-out -D_FORTIFY_SOURCE=2,$(CFLAGS)) -fsanitize=thread
+LDFLAGS  += -fsanitize=thread
+endif
+
+LIB_ROOMS := base proto srtp batch media steer call control
+LIB_SRC   := $(foreach d,$(LIB_ROOMS),$(sort $(wildcard daemon/$(d)/*.c)))
+APP_SRC   := $(sort $(wildcard daemon/app/*.c))
+CTL_SRC   := $(sort $(wildcard daemon/ctl/*.c))
+BENCH_SRC := $(sort $(wildcard t/bench/*.c))
+UNIT_SRC  := $(sort $(wildcard t/unit/test_*.c))
+TOOL_SRC  := $(sort $(wildcard t/tool/*.c))
+FUZZ_SRC  := $(sort $(wildcard t/fuzz/fuzz_*.c))
+
+obj = $(patsubst %.c,$(BUILD)/obj/%.o,$(1))
+LIB_OBJ  := $(call obj,$(LIB_SRC)) $(BUILD)/obj/gen/kernels.o
+LIB      := $(BUILD)/obj/libxcipherd.a
+UNITS    := $(patsubst t/unit/%.c,$(BUILD)/t/%,$(UNIT_SRC))
+TOOLS    := $(patsubst t/tool/%.c,$(BUILD)/t/%,$(TOOL_SRC))
+FUZZERS  := $(patsubst t/fuzz/%.c,$(BUILD)/fuzz/%,$(FUZZ_SRC))
+PROGRAMS := $(if $(APP_SRC),$(BUILD)/xcipherd) $(if $(CTL_SRC),$(BUILD)/xcipherctl)
+
+.PHONY: all bench-program units tools fuzzers
+all: $(PROGRAMS)
+bench-program: $(BUILD)/xcipher-bench
+units: $(UNITS)
+tools: $(TOOLS)
+fuzzers: $(FUZZERS)
+
+$(BUILD)/obj/%.o: %.c Makefile VERSION
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP -c -o $@ $<
+
+# The kernels travel inside the program: one C string per file of kernels/.
+KERNEL_FILES := kernels/layout.h $(sort $(wildcard kernels/*.cl))
+$(BUILD)/gen/kernels.c: $(KERNEL_FILES) tools/embed.py
+	@mkdir -p $(@D)
+	python3 tools/embed.py $(KERNEL_FILES) > $@.tmp && mv $@.tmp $@
+$(BUILD)/obj/gen/kernels.o: $(BUILD)/gen/kernels.c
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS) $(CFLAGS) -Wno-overlength-strings -c -o $@ $<
+
+$(LIB): $(LIB_OBJ)
+	@rm -f $@
+	ar rcs $@ $^
+
+$(BUILD)/xcipherd: $(call obj,$(APP_SRC)) $(LIB)
+	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS)
+$(BUILD)/xcipherctl: $(call obj,$(CTL_SRC)) $(LIB)
+	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS)
+$(BUILD)/xcipher-bench: $(call obj,$(BENCH_SRC)) $(LIB)
+	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS) $(BENCH_LIBS)
+BENCH_LIBS = -lsrtp2 $(shell pkg-config --exists libIPSec_MB 2>/dev/null && echo -lIPSec_MB || true)
+
+$(BUILD)/t/test_%: $(BUILD)/obj/t/unit/test_%.o $(LIB)
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS) -lcmocka -lsrtp2
+$(BUILD)/t/%: $(BUILD)/obj/t/tool/%.o $(LIB)
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS) -lsrtp2
+
+# Fuzzers are built by clang from source, library and all, with coverage and sanitizers.
+FUZZ_LIB_SRC := $(foreach d,base proto srtp,$(sort $(wildcard daemon/$(d)/*.c)))
+$(BUILD)/fuzz/%: t/fuzz/%.c $(FUZZ_LIB_SRC)
+	@mkdir -p $(@D)
+	$(CLANG) $(CPPFLAGS) -std=gnu17 -O1 -g -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=undefined \
+		$(shell pkg-config --cflags jansson libcrypto) -o $@ $^ $(shell pkg-config --libs jansson libcrypto) -lm
+
+-include $(shell test -d $(BUILD)/obj && find $(BUILD)/obj -name '*.d')
+
+# --- For people ------------------------------------------------------------------------------------------------
+.PHONY: help clean deps deps-test deps-demo deps-lint check check-unit check-fuzz check-e2e lint demo run fuzz bench bench-cipher
+help:
+	@sed -n 's/^##//p' Makefile
+##  make               build xcipherd and xcipherctl into build/
+##  sudo make demo     install what is missing, build, show a real call between two phones
+##  sudo make check    install what the tests need, run them all
+##  sudo make run      xcipherd in the foreground with its defaults
+##  make lint          formatting, static analysis, shell scripts
+##  make fuzz          fuzz every parser, FUZZ_SECONDS each (600)
+##  sudo make bench    the packet path beside rtpengine, in namespaces; make bench-cipher: the engines
+##  sudo make deps     what a build needs; deps-test, deps-demo, deps-lint: what those need
+
+deps deps-test deps-demo deps-lint:
+	tools/deps.sh install $@
+
+clean:
+	rm -rf $(BUILD)
+
+run:
+	tools/deps.sh install deps
+	$(MAKE) all
+	$(BUILD)/xcipherd --foreground --log-stderr
+
+include t/check.mk

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Bytes, big-endian loads and stores, and slices of text. The leaf: includes nothing of ours. */
+#ifndef BASE_BYTES_H
+#define BASE_BYTES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#define ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))
+
+static inline uint16_t be16(const uint8_t *p)
+{
+	return (uint16_t)((p[0] << 8) | p[1]);
+}
+
+static inline uint32_t be32(const uint8_t *p)
+{
+	return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3];
+}
+
+static inline void put_be16(uint8_t *p, uint16_t v)
+{
+	p[0] = (uint8_t)(v >> 8);
+	p[1] = (uint8_t)v;
+}
+
+static inline void put_be32(uint8_t *p, uint32_t v)
+{
+	p[0] = (uint8_t)(v >> 24);
+	p[1] = (uint8_t)(v >> 16);
+	p[2] = (uint8_t)(v >> 8);
+	p[3] = (uint8_t)v;
+}
+
+static inline uint32_t min_u32(uint32_t a, uint32_t b)
+{
+	return a < b ? a : b;
+}
+
+/* A slice of somebody else's bytes: not terminated, not owned. s may be NULL only when len is 0. */
+struct str {
+	const char *s;
+	size_t len;
+};
+
+#define STR(literal)      ((struct str){(literal), sizeof(literal) - 1})
+#define STR_NONE          ((struct str){NULL, 0})
+#define STR_FMT           "%.*s"
+#define STR_ARG(x)        (int)(x).len, (x).s ? (x).s : ""
+
+static inline struct str str_from(const char *z)
+{
+	return (struct str){z, z ? strlen(z) : 0};
+}
+
+static inline bool str_eq(struct str a, struct str b)
+{
+	return a.len == b.len && (a.len == 0 || memcmp(a.s, b.s, a.len) == 0);
+}
+
+/* ASCII case-insensitive comparison. */
+bool str_eq_nocase(struct str a, struct str b);
+bool str_starts(struct str a, struct str prefix);
+struct str str_trim(struct str a);
+
+/* Cut *rest at the first separator: returns what is before it and leaves what is behind it in *rest. Without a
+ * separator returns all and leaves *rest empty with s = NULL. */
+struct str str_cut(struct str *rest, char sep);
+
+/* Decimal, the whole slice, no sign: 0, -EINVAL, or -ERANGE when above max. */
+int str_to_u64(uint64_t *out, struct str a, uint64_t max);
+
+#endif

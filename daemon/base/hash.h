@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* SipHash-2-4, for tables whose keys a stranger chooses. */
+#ifndef BASE_HASH_H
+#define BASE_HASH_H
+
+#include "base/bytes.h"
+
+uint64_t hash_siphash(const uint8_t key[16], const void *p, size_t len);
+
+#endif

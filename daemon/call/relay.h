@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What calls need of the packet side, as an interface: app/ implements it over ports, key tables and command rings, tests
+ * implement it in memory. Control thread only; never blocks. Everything a call takes it gives back by handle. */
+#ifndef CALL_RELAY_H
+#define CALL_RELAY_H
+
+#include "media/media.h"
+#include "srtp/kdf.h"
+
+struct relay_port { /* an RTP port and the RTCP port after it */
+	struct local_port rtp, rtcp;
+	uint32_t rtp_stream, rtcp_stream; /* handles of the worker's stream table */
+};
+
+struct relay_stats {
+	uint64_t packets, bytes, errors;  /* received from the terminal */
+	uint64_t packets_out, bytes_out;  /* sent to it */
+	uint64_t last_packet_ns;          /* CLOCK_REALTIME, 0 = none */
+	uint64_t drops[MEDIA_VERDICTS];
+	uint32_t ssrc;
+	bool confirmed;
+	struct endpoint remote;           /* learned, or as signalled */
+};
+
+struct relay_local { /* a configured interface address */
+	char name[32];              /* "default" if none was given */
+	struct endpoint addr;       /* where we receive */
+	struct endpoint advertised; /* what is written into SDP; the same address unless configured otherwise */
+};
+
+struct relay_ops {
+	/* All configured local addresses, in order of configuration; *n their number. */
+	const struct relay_local *(*locals)(void *arg, uint32_t *n);
+	/* The worker a new call shall live on: all its ports and contexts are of this one. */
+	uint32_t (*worker_choose)(void *arg);
+	/* 0, -ENOSPC ("Ran out of ports"), -errno. The ports receive from now on; packets are dropped until a stream is set. */
+	int (*port_take)(void *arg, struct relay_port *out, uint32_t worker, uint8_t local);
+	/* Also removes the streams. */
+	void (*port_release)(void *arg, uint32_t worker, const struct relay_port *port);
+	/* A context handle; -ENOSPC when all are used. */
+	int (*ctx_take)(void *arg, uint32_t *ctx, uint32_t worker);
+	void (*ctx_release)(void *arg, uint32_t worker, uint32_t ctx);
+	/* Derive session keys into a free pair of key slots. SUITE_PLAIN gives slot 0. -ENOSPC, -EIO. */
+	int (*key_take)(void *arg, uint32_t *slot, uint32_t worker, const struct srtp_master *m);
+	/* The pair is wiped and reused only after the worker has finished every batch that may use it. 0 is ignored. */
+	void (*key_release)(void *arg, uint32_t worker, uint32_t slot);
+	/* Publish CTX_SET and STREAM_SET commands: all are seen by the worker together, or (-EAGAIN) none. */
+	int (*commit)(void *arg, uint32_t worker, const struct media_cmd *cmd, uint32_t n);
+	void (*stats)(void *arg, uint32_t worker, uint32_t stream, struct relay_stats *out);
+};
+
+struct relay {
+	const struct relay_ops *ops;
+	void *arg;
+};
+
+#endif

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* From a master key and salt to session keys: RFC 3711 4.3 (and RFC 6188, 7714 11), key derivation rate 0. */
+#ifndef SRTP_KDF_H
+#define SRTP_KDF_H
+
+#include "layout.h"
+#include "srtp/suite.h"
+
+struct srtp_master {
+	enum srtp_suite_id suite;
+	uint8_t key[SRTP_MAX_KEY_LEN];   /* suite's key_len bytes */
+	uint8_t salt[SRTP_MAX_SALT_LEN]; /* suite's salt_len bytes */
+	uint8_t mki[SRTP_MAX_MKI_LEN];
+	uint8_t mki_len;                 /* 0 = no MKI */
+};
+
+struct srtp_session_keys {
+	uint8_t enc[SRTP_MAX_KEY_LEN];
+	uint8_t auth[20];
+	uint8_t salt[SRTP_MAX_SALT_LEN];
+};
+
+/* The session keys of SRTP (rtcp = false) or SRTCP. 0, or -EIO when the crypto library fails. */
+int srtp_kdf(struct srtp_session_keys *out, const struct srtp_master *m, bool rtcp);
+
+/* Fill the two key slots of a context, pair[0] for SRTP and pair[1] for SRTCP, ready for any engine: round keys,
+ * HMAC states, salt, tag length. For SUITE_PLAIN both become "plain". 0 or -EIO; on error the pair is wiped. */
+int srtp_key_fill(struct xc_key pair[2], const struct srtp_master *m);
+
+#endif

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The scalar reference: one job, in plain C, written to be read beside the RFCs. It is the specification that every
+ * engine is tested against; nothing in the daemon calls it on the packet path. */
+#ifndef SRTP_REF_H
+#define SRTP_REF_H
+
+#include "layout.h"
+
+/* What an engine does for one job: reads in, keys and job; writes out and returns XC_OK or XC_BAD_TAG. All ciphers
+ * of layout.h. Byte-exact with what engines must produce for XC_OK. */
+uint32_t srtp_ref_job(const struct xc_job *job, const struct xc_key *keys, const uint8_t *in, uint8_t *out);
+
+/* Primitives, for the tests and for key derivation. */
+void srtp_ref_aes_expand(uint8_t rk[240], const uint8_t *key, unsigned key_len);
+void srtp_ref_aes_block(uint8_t out[16], const uint8_t in[16], const uint8_t *rk, unsigned rounds);
+void srtp_ref_sha1_block(uint32_t state[5], const uint8_t block[64]);
+extern const uint32_t srtp_ref_sha1_init[5];
+
+#endif

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Steering: how packets come in and go out. One interface, several ways: "udp" (ordinary sockets, no privileges) and
+ * "nfqueue" (netfilter hands packets over in bursts, replies leave through a raw socket; what is no media goes on to the
+ * ordinary sockets, which it serves like "udp", so that nothing is lost when a rule is missing). */
+#ifndef STEER_STEER_H
+#define STEER_STEER_H
+
+#include "batch/engine.h"
+#include "media/pkt.h"
+
+#define STEER_MAX_LOCAL 16 /* local addresses */
+
+struct steer_config {
+	struct endpoint local[STEER_MAX_LOCAL]; /* addresses we receive on; ports 0 */
+	uint32_t locals;
+	uint16_t port_min, port_max; /* all workers' ports */
+	uint32_t workers;
+	uint16_t queue_num;          /* nfqueue: first queue, one per worker */
+	uint32_t burst_max;
+};
+
+/* The ports of worker w are one contiguous part of the range, even-aligned, so that one netfilter rule hands each worker
+ * its own: [*min, *max]. Pure. */
+void steer_worker_ports(const struct steer_config *cfg, uint32_t worker, uint16_t *min, uint16_t *max);
+
+struct steer; /* one worker's steering source */
+
+struct steer_counters { /* relaxed atomics, single writer */
+	_Atomic uint64_t recv_calls, recv_packets;
+	_Atomic uint64_t send_calls, send_packets, send_errors;
+	_Atomic uint64_t overruns; /* the kernel's queue was full (ENOBUFS), packets lost before we saw them */
+	_Atomic uint64_t fallback; /* nfqueue: media that came by an ordinary socket */
+};
+
+struct steer_ops {
+	const char *name;
+	/* Once, control thread, before workers: netfilter rules and the like. err: one line, says what to do. */
+	int (*setup)(const struct steer_config *cfg, char *err, size_t err_len);
+	/* Undo setup(). Safe to call twice, and before setup() to clear what a killed instance left. */
+	void (*teardown)(const struct steer_config *cfg);
+	int (*create)(struct steer **out, const struct steer_config *cfg, uint32_t worker, char *err, size_t err_len);
+	void (*destroy)(struct steer *s);
+	/* Readable when packets may be there (an epoll fd). */
+	int (*fd)(const struct steer *s);
+	/* Worker thread. fd: bound, non-blocking UDP socket for this local port; owned by the steering from here on. */
+	int (*port_add)(struct steer *s, struct local_port local, int fd);
+	void (*port_del)(struct steer *s, struct local_port local); /* closes the socket */
+	/* Take up to max packets, without blocking, into arena.in, one per slot from first_slot on. Returns their number. */
+	uint32_t (*recv)(struct steer *s, const struct arena *a, uint32_t first_slot, struct media_in *in, uint32_t max);
+	/* Send n results out of arena.out in as few system calls as the path allows. Sets out[i].failed. */
+	void (*send)(struct steer *s, const struct arena *a, struct media_out *out, uint32_t n);
+	/* Tell the kernel what became of the burst's packets (MEDIA_PASS: go on to the socket; all else is consumed). */
+	void (*verdict)(struct steer *s, const struct media_in *in, uint32_t n);
+	const struct steer_counters *(*counters)(const struct steer *s);
+};
+
+extern const struct steer_ops steer_udp;
+extern const struct steer_ops steer_nfqueue;
+
+#endif
