@@ -45,10 +45,10 @@ struct str {
 	size_t len;
 };
 
-#define STR(literal)      ((struct str){(literal), sizeof(literal) - 1})
-#define STR_NONE          ((struct str){NULL, 0})
-#define STR_FMT           "%.*s"
-#define STR_ARG(x)        (int)(x).len, (x).s ? (x).s : ""
+#define STR(literal) ((struct str){(literal), sizeof(literal) - 1})
+#define STR_NONE     ((struct str){NULL, 0})
+#define STR_FMT	     "%.*s"
+#define STR_ARG(x)   (int)(x).len, (x).s ? (x).s : ""
 
 static inline struct str str_from(const char *z)
 {

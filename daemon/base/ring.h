@@ -10,7 +10,7 @@
 struct ring {
 	uint32_t mask;
 	uint32_t entry_len;
-	uint8_t *mem;                     /* entries may hold keys: wiped by the consumer's ring_pop() */
+	uint8_t *mem; /* entries may hold keys: wiped by the consumer's ring_pop() */
 	_Alignas(64) _Atomic uint32_t head; /* written by the producer */
 	_Alignas(64) _Atomic uint32_t tail; /* written by the consumer */
 };

@@ -6,7 +6,7 @@
 #include "base/bytes.h"
 
 struct sbuf {
-	char *p;     /* zero-terminated whenever err is 0 and something was written */
+	char *p; /* zero-terminated whenever err is 0 and something was written */
 	size_t len;
 	size_t cap;
 	size_t limit; /* never grows beyond; 0 = 1 MiB */

@@ -14,42 +14,46 @@
 
 /* A packet's place in the arena. Every slot of both buffers is this long; a packet starts at least
  * ARENA_HEADROOM into it and ends at least XC_SLACK before its end. */
-#define ARENA_SLOT_LEN   4096u
-#define ARENA_HEADROOM   64u /* for IP and UDP headers that steering writes in front of a result */
+#define ARENA_SLOT_LEN	 4096u
+#define ARENA_HEADROOM	 64u /* for IP and UDP headers that steering writes in front of a result */
 #define ARENA_MAX_PACKET 2048u /* bytes of RTP or RTCP; longer datagrams are dropped and counted */
 
 struct batch {
 	struct xc_job *job; /* [n], in the queue's arena */
-	uint32_t *status;   /* [n], in the queue's arena; XC_NOT_DONE before, XC_OK or XC_BAD_TAG after */
+	uint32_t *
+		status; /* [n], in the queue's arena; XC_NOT_DONE before, XC_OK or XC_BAD_TAG after */
 	uint32_t n;
 };
 
 /* Memory the engine gives to its worker, page-aligned, so that it can be the device's own buffer. */
 struct arena {
-	uint8_t *in;      /* slots * ARENA_SLOT_LEN */
-	uint8_t *out;     /* slots * ARENA_SLOT_LEN */
-	struct xc_job *job;  /* slots */
-	uint32_t *status;    /* slots */
+	uint8_t *in;	    /* slots * ARENA_SLOT_LEN */
+	uint8_t *out;	    /* slots * ARENA_SLOT_LEN */
+	struct xc_job *job; /* slots */
+	uint32_t *status;   /* slots */
 	uint32_t slots;
-	struct xc_key *key;  /* key_slots, secure memory; 0 and 1 are plain. Written by the control thread for a slot that no
+	struct xc_key *
+		key; /* key_slots, secure memory; 0 and 1 are plain. Written by the control thread for a slot that no
 	                      * flow uses yet, wiped by the worker when the last flow is gone. */
 	uint32_t key_slots;
 };
 
 struct engine_config {
-	const char *device;     /* "", or platform or device name part, "cpu", "gpu", or index: which OpenCL device */
+	const char *
+		device; /* "", or platform or device name part, "cpu", "gpu", or index: which OpenCL device */
 	const char *kernel_dir; /* NULL: the kernel sources that are built in */
-	uint32_t flags;         /* ENGINE_* */
+	uint32_t flags;		/* ENGINE_* */
 };
 #define ENGINE_PORTABLE_AES 0x1 /* leave the CPU's AES instructions unused (tests) */
 
-struct engine;       /* an opened engine */
+struct engine;	     /* an opened engine */
 struct engine_queue; /* one worker's queue of it */
 
 struct engine_ops {
 	const char *name;
 	/* err: buffer for one line that says what is wrong and what would be right. 0 or -errno. */
-	int (*open)(struct engine **out, const struct engine_config *cfg, char *err, size_t err_len);
+	int (*open)(
+		struct engine **out, const struct engine_config *cfg, char *err, size_t err_len);
 	void (*close)(struct engine *e);
 	/* A line for logs and statistics: "pthread-AMD EPYC ... (PoCL 3.1)". Lives as long as the engine. */
 	const char *(*device)(const struct engine *e);

@@ -9,17 +9,17 @@
 #include "proto/ng.h"
 #include "proto/sdp.h"
 
-struct call_policy { /* what the operator decided; constant after start */
-	uint32_t suites;         /* bit per enum srtp_suite_id: what we offer and accept */
+struct call_policy {	 /* what the operator decided; constant after start */
+	uint32_t suites; /* bit per enum srtp_suite_id: what we offer and accept */
 	enum media_learning learning;
 	bool strict_source;
 	uint8_t tos;
-	uint64_t timeout_ns;     /* without media */
+	uint64_t timeout_ns;	    /* without media */
 	uint64_t silent_timeout_ns; /* on hold */
 	uint64_t offer_timeout_ns;  /* offered and never answered */
 	uint64_t delete_delay_ns;
-	uint32_t max_calls;      /* 0 = as many as there are ports */
-	char loop_id[17];        /* this instance, random hex */
+	uint32_t max_calls; /* 0 = as many as there are ports */
+	char loop_id[17];   /* this instance, random hex */
 };
 
 struct calls; /* all calls of the daemon */
@@ -33,17 +33,19 @@ struct call_reply { /* what a handler wants to say; strings live in the request'
 	struct str detail;  /* appended to the reason in parentheses when it helps; may be empty */
 	bool load_limit;    /* result "load limit" */
 	struct str warning; /* may be empty */
-	struct str sdp;     /* offer, answer */
+	struct str sdp;	    /* offer, answer */
 };
 
 /* now_ns: CLOCK_REALTIME. The reply's SDP is in the pool. Never leaves a half-made or half-changed call behind. */
-void calls_offer(struct calls *c, struct pool *p, const struct ng_request *r, uint64_t now_ns, struct call_reply *out);
-void calls_answer(struct calls *c, struct pool *p, const struct ng_request *r, uint64_t now_ns, struct call_reply *out);
+void calls_offer(struct calls *c, struct pool *p, const struct ng_request *r, uint64_t now_ns,
+	struct call_reply *out);
+void calls_answer(struct calls *c, struct pool *p, const struct ng_request *r, uint64_t now_ns,
+	struct call_reply *out);
 /* delete and query fill dict with the tree of NG.md 1.6 (no keys, ever). */
-void calls_delete(struct calls *c, struct pool *p, const struct ng_request *r, uint64_t now_ns, struct call_reply *out,
-	struct ngval *dict);
-void calls_query(struct calls *c, struct pool *p, const struct ng_request *r, uint64_t now_ns, struct call_reply *out,
-	struct ngval *dict);
+void calls_delete(struct calls *c, struct pool *p, const struct ng_request *r, uint64_t now_ns,
+	struct call_reply *out, struct ngval *dict);
+void calls_query(struct calls *c, struct pool *p, const struct ng_request *r, uint64_t now_ns,
+	struct call_reply *out, struct ngval *dict);
 /* Adds "calls": up to limit Call-IDs. */
 void calls_list(struct calls *c, struct pool *p, uint32_t limit, struct ngval *dict);
 

@@ -7,22 +7,22 @@
 #include "base/endpoint.h"
 
 /* What becomes of a packet. Drops are data: enum, text, counters and metrics derive from this table. */
-#define MEDIA_DROPS(X) \
-	X(UNKNOWN_PORT, "unknown-port", "no stream on this local port") \
-	X(TOO_LONG, "too-long", "longer than the largest packet") \
-	X(MALFORMED, "malformed", "neither RTP nor RTCP nor anything else we know") \
-	X(NOT_MEDIA, "not-media", "STUN or DTLS while nobody listens for it") \
-	X(INACTIVE, "inactive", "stream has no other side yet") \
-	X(NO_DESTINATION, "no-destination", "other side's address is not known yet") \
-	X(SOURCE, "wrong-source", "not from the confirmed source") \
-	X(BAD_TAG, "bad-tag", "authentication failed") \
+#define MEDIA_DROPS(X)                                                                \
+	X(UNKNOWN_PORT, "unknown-port", "no stream on this local port")               \
+	X(TOO_LONG, "too-long", "longer than the largest packet")                     \
+	X(MALFORMED, "malformed", "neither RTP nor RTCP nor anything else we know")   \
+	X(NOT_MEDIA, "not-media", "STUN or DTLS while nobody listens for it")         \
+	X(INACTIVE, "inactive", "stream has no other side yet")                       \
+	X(NO_DESTINATION, "no-destination", "other side's address is not known yet")  \
+	X(SOURCE, "wrong-source", "not from the confirmed source")                    \
+	X(BAD_TAG, "bad-tag", "authentication failed")                                \
 	X(REPLAY, "replay", "index was received before, or is older than the window") \
-	X(NONCE, "nonce", "index was already sent under this key") \
-	X(SSRC_LIMIT, "ssrc-limit", "more SSRCs than a stream keeps state for") \
-	X(INDEX_END, "index-end", "packet index is used up: a new key is needed") \
-	X(WRONG_MKI, "wrong-mki", "MKI is not the negotiated one") \
-	X(STALE, "stale", "stream went away while its packet was processed") \
-	X(OVERLOAD, "overload", "worker cannot keep up") \
+	X(NONCE, "nonce", "index was already sent under this key")                    \
+	X(SSRC_LIMIT, "ssrc-limit", "more SSRCs than a stream keeps state for")       \
+	X(INDEX_END, "index-end", "packet index is used up: a new key is needed")     \
+	X(WRONG_MKI, "wrong-mki", "MKI is not the negotiated one")                    \
+	X(STALE, "stale", "stream went away while its packet was processed")          \
+	X(OVERLOAD, "overload", "worker cannot keep up")                              \
 	X(SEND, "send", "the kernel did not take the packet")
 
 enum media_verdict {
@@ -32,7 +32,7 @@ enum media_verdict {
 #define X(id, name, text) MEDIA_DROP_##id,
 	MEDIA_DROPS(X)
 #undef X
-	MEDIA_VERDICTS
+		MEDIA_VERDICTS
 };
 
 /* A local port as steering sees it: which local address (index into the configured interfaces) and which port. */
@@ -46,21 +46,21 @@ struct media_in { /* written by steering, read by media */
 	struct endpoint src;
 	struct local_port local;
 	uint32_t in_off; /* first byte of the UDP payload in arena.in */
-	uint32_t len;    /* bytes of UDP payload */
-	uint32_t slot;   /* arena slot it lies in; its result goes to the same slot of arena.out */
-	uint32_t token;  /* steering's own (a packet id of NFQUEUE, or a socket) */
-	uint64_t t_ns;   /* CLOCK_REALTIME when the kernel saw it, or when it was read */
+	uint32_t len;	 /* bytes of UDP payload */
+	uint32_t slot;	 /* arena slot it lies in; its result goes to the same slot of arena.out */
+	uint32_t token;	 /* steering's own (a packet id of NFQUEUE, or a socket) */
+	uint64_t t_ns;	 /* CLOCK_REALTIME when the kernel saw it, or when it was read */
 	uint8_t verdict; /* enum media_verdict, written by media, read by steering */
 };
 
 struct media_out { /* written by media, read by steering */
 	struct endpoint dst;
 	struct local_port local; /* source port it leaves from */
-	uint32_t out_off;        /* first byte in arena.out; ARENA_HEADROOM free bytes before it */
+	uint32_t out_off;	 /* first byte in arena.out; ARENA_HEADROOM free bytes before it */
 	uint32_t len;
 	uint8_t tos;
-	uint8_t failed;          /* written by steering: the kernel did not take it */
-	uint32_t in;             /* index of the media_in it came from, for latency and accounting */
+	uint8_t failed; /* written by steering: the kernel did not take it */
+	uint32_t in;	/* index of the media_in it came from, for latency and accounting */
 };
 
 const char *media_drop_name(enum media_verdict v);

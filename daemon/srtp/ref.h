@@ -8,7 +8,8 @@
 
 /* What an engine does for one job: reads in, keys and job; writes out and returns XC_OK or XC_BAD_TAG. All ciphers
  * of layout.h. Byte-exact with what engines must produce for XC_OK. */
-uint32_t srtp_ref_job(const struct xc_job *job, const struct xc_key *keys, const uint8_t *in, uint8_t *out);
+uint32_t srtp_ref_job(
+	const struct xc_job *job, const struct xc_key *keys, const uint8_t *in, uint8_t *out);
 
 /* Primitives, for the tests and for key derivation. */
 void srtp_ref_aes_expand(uint8_t rk[240], const uint8_t *key, unsigned key_len);

@@ -11,18 +11,26 @@
 #define SRTP_MAX_MKI_LEN  16 /* longer ones are refused at signalling (RFC 4568 allows 128) */
 
 /* In the order in which generated offers prefer them. X(id, name, alias, cipher, auth, key, salt, SRTP tag, SRTCP tag, RFC) */
-#define SRTP_SUITES(X) \
-	X(AEAD_AES_256_GCM, "AEAD_AES_256_GCM", "", GCM, GCM, 32, 12, 16, 16, "RFC 7714") \
-	X(AEAD_AES_128_GCM, "AEAD_AES_128_GCM", "", GCM, GCM, 16, 12, 16, 16, "RFC 7714") \
-	X(AES_256_CM_80, "AES_256_CM_HMAC_SHA1_80", "AES_CM_256_HMAC_SHA1_80", AES_CM, HMAC_SHA1, 32, 14, 10, 10, "RFC 6188") \
-	X(AES_256_CM_32, "AES_256_CM_HMAC_SHA1_32", "AES_CM_256_HMAC_SHA1_32", AES_CM, HMAC_SHA1, 32, 14, 4, 10, "RFC 6188") \
-	X(AES_192_CM_80, "AES_192_CM_HMAC_SHA1_80", "AES_CM_192_HMAC_SHA1_80", AES_CM, HMAC_SHA1, 24, 14, 10, 10, "RFC 6188") \
-	X(AES_192_CM_32, "AES_192_CM_HMAC_SHA1_32", "AES_CM_192_HMAC_SHA1_32", AES_CM, HMAC_SHA1, 24, 14, 4, 10, "RFC 6188") \
-	X(AES_CM_128_80, "AES_CM_128_HMAC_SHA1_80", "AES_128_CM_HMAC_SHA1_80", AES_CM, HMAC_SHA1, 16, 14, 10, 10, "RFC 4568") \
-	X(AES_CM_128_32, "AES_CM_128_HMAC_SHA1_32", "AES_128_CM_HMAC_SHA1_32", AES_CM, HMAC_SHA1, 16, 14, 4, 10, "RFC 4568") \
-	X(F8_128_80, "F8_128_HMAC_SHA1_80", "AES_F8_128_HMAC_SHA1_80", AES_F8, HMAC_SHA1, 16, 14, 10, 10, "RFC 4568") \
-	X(F8_128_32, "F8_128_HMAC_SHA1_32", "AES_F8_128_HMAC_SHA1_32", AES_F8, HMAC_SHA1, 16, 14, 4, 10, "RFC 3711") \
-	X(NULL_80, "NULL_HMAC_SHA1_80", "", NULL, HMAC_SHA1, 16, 14, 10, 10, "RFC 3711") \
+#define SRTP_SUITES(X)                                                                            \
+	X(AEAD_AES_256_GCM, "AEAD_AES_256_GCM", "", GCM, GCM, 32, 12, 16, 16, "RFC 7714")         \
+	X(AEAD_AES_128_GCM, "AEAD_AES_128_GCM", "", GCM, GCM, 16, 12, 16, 16, "RFC 7714")         \
+	X(AES_256_CM_80, "AES_256_CM_HMAC_SHA1_80", "AES_CM_256_HMAC_SHA1_80", AES_CM, HMAC_SHA1, \
+		32, 14, 10, 10, "RFC 6188")                                                       \
+	X(AES_256_CM_32, "AES_256_CM_HMAC_SHA1_32", "AES_CM_256_HMAC_SHA1_32", AES_CM, HMAC_SHA1, \
+		32, 14, 4, 10, "RFC 6188")                                                        \
+	X(AES_192_CM_80, "AES_192_CM_HMAC_SHA1_80", "AES_CM_192_HMAC_SHA1_80", AES_CM, HMAC_SHA1, \
+		24, 14, 10, 10, "RFC 6188")                                                       \
+	X(AES_192_CM_32, "AES_192_CM_HMAC_SHA1_32", "AES_CM_192_HMAC_SHA1_32", AES_CM, HMAC_SHA1, \
+		24, 14, 4, 10, "RFC 6188")                                                        \
+	X(AES_CM_128_80, "AES_CM_128_HMAC_SHA1_80", "AES_128_CM_HMAC_SHA1_80", AES_CM, HMAC_SHA1, \
+		16, 14, 10, 10, "RFC 4568")                                                       \
+	X(AES_CM_128_32, "AES_CM_128_HMAC_SHA1_32", "AES_128_CM_HMAC_SHA1_32", AES_CM, HMAC_SHA1, \
+		16, 14, 4, 10, "RFC 4568")                                                        \
+	X(F8_128_80, "F8_128_HMAC_SHA1_80", "AES_F8_128_HMAC_SHA1_80", AES_F8, HMAC_SHA1, 16, 14, \
+		10, 10, "RFC 4568")                                                               \
+	X(F8_128_32, "F8_128_HMAC_SHA1_32", "AES_F8_128_HMAC_SHA1_32", AES_F8, HMAC_SHA1, 16, 14, \
+		4, 10, "RFC 3711")                                                                \
+	X(NULL_80, "NULL_HMAC_SHA1_80", "", NULL, HMAC_SHA1, 16, 14, 10, 10, "RFC 3711")          \
 	X(NULL_32, "NULL_HMAC_SHA1_32", "", NULL, HMAC_SHA1, 16, 14, 4, 10, "RFC 3711")
 
 enum srtp_suite_id {
@@ -30,7 +38,7 @@ enum srtp_suite_id {
 #define X(id, ...) SUITE_##id,
 	SRTP_SUITES(X)
 #undef X
-	SUITE_COUNT
+		SUITE_COUNT
 };
 
 struct srtp_suite {
@@ -38,7 +46,7 @@ struct srtp_suite {
 	const char *name;     /* as written in SDP; "" for SUITE_PLAIN */
 	const char *alias;    /* a spelling of deployed phones, or "" */
 	uint32_t cipher;      /* XC_CIPHER_* of kernels/layout.h */
-	uint32_t auth;        /* XC_AUTH_* */
+	uint32_t auth;	      /* XC_AUTH_* */
 	uint8_t key_len;      /* bytes of the master key (and of the session encryption key) */
 	uint8_t salt_len;     /* bytes of the master salt */
 	uint8_t rtp_tag_len;  /* bytes */

@@ -10,7 +10,8 @@ struct ports;
 
 struct ports_pair {
 	struct local_port rtp, rtcp;
-	int rtp_fd, rtcp_fd; /* bound and non-blocking, with timestamps and TOS set; the caller owns them */
+	int rtp_fd,
+		rtcp_fd; /* bound and non-blocking, with timestamps and TOS set; the caller owns them */
 };
 
 /* hold_ns: how long a freed pair is not given again. */
@@ -18,7 +19,8 @@ int ports_create(struct ports **out, const struct steer_config *cfg, uint8_t tos
 void ports_destroy(struct ports *p);
 /* Take a pair whose both ports could be bound. 0, -ENOSPC when the pool is used up, or -errno of the socket call. A port
  * that something else on the machine holds is skipped. */
-int ports_take(struct ports *p, uint8_t local, uint32_t worker, uint64_t now_ns, struct ports_pair *out);
+int ports_take(
+	struct ports *p, uint8_t local, uint32_t worker, uint64_t now_ns, struct ports_pair *out);
 /* Back into the pool; the sockets are closed by whoever owns them. */
 void ports_put(struct ports *p, struct local_port rtp, uint64_t now_ns);
 uint32_t ports_free_count(const struct ports *p);

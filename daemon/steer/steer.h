@@ -15,20 +15,22 @@ struct steer_config {
 	uint32_t locals;
 	uint16_t port_min, port_max; /* all workers' ports */
 	uint32_t workers;
-	uint16_t queue_num;          /* nfqueue: first queue, one per worker */
+	uint16_t queue_num; /* nfqueue: first queue, one per worker */
 	uint32_t burst_max;
 };
 
 /* The ports of worker w are one contiguous part of the range, even-aligned, so that one netfilter rule hands each worker
  * its own: [*min, *max]. Pure. */
-void steer_worker_ports(const struct steer_config *cfg, uint32_t worker, uint16_t *min, uint16_t *max);
+void steer_worker_ports(
+	const struct steer_config *cfg, uint32_t worker, uint16_t *min, uint16_t *max);
 
 struct steer; /* one worker's steering source */
 
 struct steer_counters { /* relaxed atomics, single writer */
 	_Atomic uint64_t recv_calls, recv_packets;
 	_Atomic uint64_t send_calls, send_packets, send_errors;
-	_Atomic uint64_t overruns; /* the kernel's queue was full (ENOBUFS), packets lost before we saw them */
+	_Atomic uint64_t
+		overruns; /* the kernel's queue was full (ENOBUFS), packets lost before we saw them */
 	_Atomic uint64_t fallback; /* nfqueue: media that came by an ordinary socket */
 };
 
@@ -38,7 +40,8 @@ struct steer_ops {
 	int (*setup)(const struct steer_config *cfg, char *err, size_t err_len);
 	/* Undo setup(). Safe to call twice, and before setup() to clear what a killed instance left. */
 	void (*teardown)(const struct steer_config *cfg);
-	int (*create)(struct steer **out, const struct steer_config *cfg, uint32_t worker, char *err, size_t err_len);
+	int (*create)(struct steer **out, const struct steer_config *cfg, uint32_t worker,
+		char *err, size_t err_len);
 	void (*destroy)(struct steer *s);
 	/* Readable when packets may be there (an epoll fd). */
 	int (*fd)(const struct steer *s);
@@ -46,7 +49,8 @@ struct steer_ops {
 	int (*port_add)(struct steer *s, struct local_port local, int fd);
 	void (*port_del)(struct steer *s, struct local_port local); /* closes the socket */
 	/* Take up to max packets, without blocking, into arena.in, one per slot from first_slot on. Returns their number. */
-	uint32_t (*recv)(struct steer *s, const struct arena *a, uint32_t first_slot, struct media_in *in, uint32_t max);
+	uint32_t (*recv)(struct steer *s, const struct arena *a, uint32_t first_slot,
+		struct media_in *in, uint32_t max);
 	/* Send n results out of arena.out in as few system calls as the path allows. Sets out[i].failed. */
 	void (*send)(struct steer *s, const struct arena *a, struct media_out *out, uint32_t n);
 	/* Tell the kernel what became of the burst's packets (MEDIA_PASS: go on to the socket; all else is consumed). */

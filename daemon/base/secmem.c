@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Memory for keys: its own pages, so that locking and leaving it out of core dumps touch nothing else. */
+#include "base/secmem.h"
+
+#include <errno.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+static size_t pages(size_t len)
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+
+	return (len + page - 1) / page * page;
+}
+
+void *secmem_alloc(size_t len)
+{
+	void *p;
+
+	if (len == 0 || len > SIZE_MAX / 2)
+		return NULL;
+	p = mmap(NULL, pages(len), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (p == MAP_FAILED)
+		return NULL;
+	/* Neither is worth failing for: RLIMIT_MEMLOCK is often small, and the wipe is what counts. */
+	(void)madvise(p, pages(len), MADV_DONTDUMP);
+	(void)mlock(p, pages(len));
+	return p;
+}
+
+void secmem_free(void *p, size_t len)
+{
+	if (!p)
+		return;
+	secmem_wipe(p, len);
+	munmap(p, pages(len));
+}
+
+void secmem_wipe(void *p, size_t len)
+{
+	if (len)
+		explicit_bzero(p, len);
+}
+
+bool secmem_equal(const void *a, const void *b, size_t len)
+{
+	const volatile uint8_t *x = a, *y = b;
+	uint8_t diff = 0;
+
+	for (size_t i = 0; i < len; i++)
+		diff |= (uint8_t)(x[i] ^ y[i]);
+	return diff == 0;
+}
+
+int secmem_random(void *p, size_t len)
+{
+	uint8_t *at = p;
+
+	while (len) {
+		ssize_t n = getrandom(at, len, 0);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -errno;
+		at += n;
+		len -= (size_t)n;
+	}
+	return 0;
+}
