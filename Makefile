@@ -5,7 +5,10 @@
 # make help       tells the rest
 
 BUILD   ?= build
-CC      ?= gcc
+CC      := $(if $(filter default,$(origin CC)),gcc,$(CC))
+# V=1 shows every command
+Q       := $(if $(V),,@)
+say      = $(if $(V),,@echo "  $(1)")
 CLANG   ?= clang-14
 VERSION := $(shell cat VERSION)
 # SAN=1: AddressSanitizer and UndefinedBehaviorSanitizer; SAN=thread: ThreadSanitizer
@@ -63,41 +66,49 @@ fuzzers: $(FUZZERS)
 
 $(BUILD)/obj/%.o: %.c Makefile VERSION
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP -c -o $@ $<
+	$(call say,CC    $<)
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP -c -o $@ $<
 
 # The kernels travel inside the program: one C string per file of kernels/.
 KERNEL_FILES := kernels/layout.h $(sort $(wildcard kernels/*.cl))
 $(BUILD)/gen/kernels.c: $(KERNEL_FILES) tools/embed.py
 	@mkdir -p $(@D)
-	python3 tools/embed.py $(KERNEL_FILES) > $@.tmp && mv $@.tmp $@
+	$(call say,GEN   $@)
+	$(Q)python3 tools/embed.py $(KERNEL_FILES) > $@.tmp && mv $@.tmp $@
 $(BUILD)/obj/gen/kernels.o: $(BUILD)/gen/kernels.c
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) $(CFLAGS) -Wno-overlength-strings -c -o $@ $<
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -Wno-overlength-strings -c -o $@ $<
 
 $(LIB): $(LIB_OBJ)
 	@rm -f $@
-	ar rcs $@ $^
+	$(Q)ar rcs $@ $^
 
 $(BUILD)/xcipherd: $(call obj,$(APP_SRC)) $(LIB)
-	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS)
+	$(call say,LINK  $@)
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS)
 $(BUILD)/xcipherctl: $(call obj,$(CTL_SRC)) $(LIB)
-	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS)
+	$(call say,LINK  $@)
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS)
 $(BUILD)/xcipher-bench: $(call obj,$(BENCH_SRC)) $(LIB)
-	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS) $(BENCH_LIBS)
+	$(call say,LINK  $@)
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS) $(BENCH_LIBS)
 BENCH_LIBS = -lsrtp2 $(shell pkg-config --exists libIPSec_MB 2>/dev/null && echo -lIPSec_MB || true)
 
 $(BUILD)/t/test_%: $(BUILD)/obj/t/unit/test_%.o $(LIB)
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS) -lcmocka -lsrtp2
+	$(call say,LINK  $@)
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS) -lcmocka -lsrtp2
 $(BUILD)/t/%: $(BUILD)/obj/t/tool/%.o $(LIB)
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS) -lsrtp2
+	$(call say,LINK  $@)
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS) -lsrtp2
 
 # Fuzzers are built by clang from source, library and all, with coverage and sanitizers.
 FUZZ_LIB_SRC := $(foreach d,base proto srtp,$(sort $(wildcard daemon/$(d)/*.c)))
 $(BUILD)/fuzz/%: t/fuzz/%.c $(FUZZ_LIB_SRC)
 	@mkdir -p $(@D)
-	$(CLANG) $(CPPFLAGS) -std=gnu17 -O1 -g -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=undefined \
+	$(call say,FUZZ  $@)
+	$(Q)$(CLANG) $(CPPFLAGS) -std=gnu17 -O1 -g -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=undefined \
 		$(shell pkg-config --cflags jansson libcrypto) -o $@ $^ $(shell pkg-config --libs jansson libcrypto) -lm
 
 -include $(shell test -d $(BUILD)/obj && find $(BUILD)/obj -name '*.d')

@@ -19,15 +19,15 @@ typedef uint64_t xc_u64;
 #endif
 
 /* xc_key.cipher */
-#define XC_CIPHER_NULL	 0
+#define XC_CIPHER_NULL   0
 #define XC_CIPHER_AES_CM 1 /* RFC 3711 4.1.1, RFC 6188: rounds says the key size */
 #define XC_CIPHER_AES_F8 2 /* RFC 3711 4.1.2 */
-#define XC_CIPHER_GCM	 3 /* RFC 7714 */
+#define XC_CIPHER_GCM    3 /* RFC 7714 */
 
 /* xc_key.auth */
-#define XC_AUTH_NULL	  0 /* with XC_CIPHER_NULL: plain RTP or RTCP */
+#define XC_AUTH_NULL      0 /* with XC_CIPHER_NULL: plain RTP or RTCP */
 #define XC_AUTH_HMAC_SHA1 1 /* RFC 3711 4.2.1 */
-#define XC_AUTH_GCM	  2
+#define XC_AUTH_GCM       2
 
 /* One direction's session keys for SRTP or for SRTCP. A context takes two neighbouring slots: the even one for
  * SRTP, the odd one for SRTCP. Slots 0 and 1 are always "plain": no cipher, no authentication. */
@@ -37,16 +37,16 @@ struct xc_key {
 	xc_u8 salt[16]; /* 14 bytes (CM, F8) or 12 (GCM), then zeroes */
 	xc_u32 inner[5]; /* SHA-1 state after the HMAC inner block, host byte order */
 	xc_u32 outer[5]; /* likewise the outer block */
-	xc_u32 cipher;	 /* XC_CIPHER_* */
-	xc_u32 auth;	 /* XC_AUTH_* */
-	xc_u32 rounds;	 /* 10, 12 or 14 */
-	xc_u32 tag_len;	 /* bytes of the authentication tag on the wire, 0 to 16 */
+	xc_u32 cipher;   /* XC_CIPHER_* */
+	xc_u32 auth;     /* XC_AUTH_* */
+	xc_u32 rounds;   /* 10, 12 or 14 */
+	xc_u32 tag_len;  /* bytes of the authentication tag on the wire, 0 to 16 */
 	xc_u8 reserved[24];
 };
 XC_ASSERT_SIZE(xc_key, 512);
 
 /* xc_job.flags */
-#define XC_JOB_RTCP	0x1 /* an RTCP packet: 31-bit index, E flag, index word in the trailer */
+#define XC_JOB_RTCP     0x1 /* an RTCP packet: 31-bit index, E flag, index word in the trailer */
 #define XC_JOB_RX_CLEAR 0x2 /* the body came in unencrypted (SRTCP with E = 0, UNENCRYPTED_SRTP) */
 #define XC_JOB_TX_CLEAR 0x4 /* the body leaves unencrypted (authenticated all the same) */
 
@@ -63,9 +63,9 @@ XC_ASSERT_SIZE(xc_key, 512);
 struct xc_job {
 	xc_u64 rx_index; /* RTP: 48-bit packet index; RTCP: 31-bit SRTCP index */
 	xc_u64 tx_index;
-	xc_u32 in_off;	/* any alignment */
+	xc_u32 in_off;  /* any alignment */
 	xc_u32 out_off; /* multiple of 64 */
-	xc_u32 rx_key;	/* slot */
+	xc_u32 rx_key;  /* slot */
 	xc_u32 tx_key;
 	xc_u32 hdr_len; /* RTP: fixed header, CSRCs, extension; RTCP: 8 */
 	xc_u32 body_len;
@@ -78,8 +78,8 @@ struct xc_job {
 XC_ASSERT_SIZE(xc_job, 64);
 
 /* Status, one word per job. */
-#define XC_OK	    0
-#define XC_BAD_TAG  1	 /* did not authenticate: the output bytes mean nothing */
+#define XC_OK       0
+#define XC_BAD_TAG  1    /* did not authenticate: the output bytes mean nothing */
 #define XC_NOT_DONE 0xff /* what the host writes before a dispatch */
 
 /* A device may read this many bytes beyond a packet's end and write this many beyond a result's end: every packet

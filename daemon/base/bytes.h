@@ -47,7 +47,7 @@ struct str {
 
 #define STR(literal) ((struct str){(literal), sizeof(literal) - 1})
 #define STR_NONE     ((struct str){NULL, 0})
-#define STR_FMT	     "%.*s"
+#define STR_FMT      "%.*s"
 #define STR_ARG(x)   (int)(x).len, (x).s ? (x).s : ""
 
 static inline struct str str_from(const char *z)

@@ -8,8 +8,8 @@
 
 struct endpoint {
 	uint8_t addr[16]; /* network order; IPv4 uses the first four bytes, the rest are zero */
-	uint16_t port;	  /* host order; 0 = none */
-	uint8_t family;	  /* AF_INET, AF_INET6, or 0 = unset */
+	uint16_t port;    /* host order; 0 = none */
+	uint8_t family;   /* AF_INET, AF_INET6, or 0 = unset */
 	uint8_t pad;
 };
 

@@ -10,7 +10,7 @@
 #include "base/secmem.h"
 
 #define CHUNK_LEN 16384u
-#define ALIGN	  16u
+#define ALIGN     16u
 
 struct chunk {
 	struct chunk *next;
@@ -20,7 +20,7 @@ struct chunk {
 
 struct pool {
 	struct chunk *chunk; /* newest first */
-	size_t left;	     /* of the limit */
+	size_t left;         /* of the limit */
 	bool failed;
 };
 

@@ -14,8 +14,8 @@
 
 /* A packet's place in the arena. Every slot of both buffers is this long; a packet starts at least
  * ARENA_HEADROOM into it and ends at least XC_SLACK before its end. */
-#define ARENA_SLOT_LEN	 4096u
-#define ARENA_HEADROOM	 64u /* for IP and UDP headers that steering writes in front of a result */
+#define ARENA_SLOT_LEN   4096u
+#define ARENA_HEADROOM   64u /* for IP and UDP headers that steering writes in front of a result */
 #define ARENA_MAX_PACKET 2048u /* bytes of RTP or RTCP; longer datagrams are dropped and counted */
 
 struct batch {
@@ -27,8 +27,8 @@ struct batch {
 
 /* Memory the engine gives to its worker, page-aligned, so that it can be the device's own buffer. */
 struct arena {
-	uint8_t *in;	    /* slots * ARENA_SLOT_LEN */
-	uint8_t *out;	    /* slots * ARENA_SLOT_LEN */
+	uint8_t *in;        /* slots * ARENA_SLOT_LEN */
+	uint8_t *out;       /* slots * ARENA_SLOT_LEN */
 	struct xc_job *job; /* slots */
 	uint32_t *status;   /* slots */
 	uint32_t slots;
@@ -42,11 +42,11 @@ struct engine_config {
 	const char *
 		device; /* "", or platform or device name part, "cpu", "gpu", or index: which OpenCL device */
 	const char *kernel_dir; /* NULL: the kernel sources that are built in */
-	uint32_t flags;		/* ENGINE_* */
+	uint32_t flags;         /* ENGINE_* */
 };
 #define ENGINE_PORTABLE_AES 0x1 /* leave the CPU's AES instructions unused (tests) */
 
-struct engine;	     /* an opened engine */
+struct engine;       /* an opened engine */
 struct engine_queue; /* one worker's queue of it */
 
 struct engine_ops {

@@ -7,13 +7,13 @@
 
 #include "batch/engine.h"
 
-struct batch_counters {	  /* written by the worker, read by anybody (relaxed atomics) */
+struct batch_counters {   /* written by the worker, read by anybody (relaxed atomics) */
 	uint64_t batches; /* batches of at least one job */
 	uint64_t jobs;
 	uint64_t device_batches; /* of them dispatched to the device */
 	uint64_t device_jobs;
 	uint64_t device_errors; /* batches the device failed at, redone serially */
-	uint64_t engine_ns;	/* time spent in engines */
+	uint64_t engine_ns;     /* time spent in engines */
 };
 
 struct batch_runner;
@@ -23,7 +23,7 @@ struct batch_runner_config {
 	struct engine *device;
 	struct engine *serial;
 	uint32_t device_min; /* smallest batch worth a dispatch; 0 = calibrate */
-	uint32_t slots;	     /* packets in the arena */
+	uint32_t slots;      /* packets in the arena */
 	uint32_t key_slots;
 };
 

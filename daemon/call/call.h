@@ -9,12 +9,12 @@
 #include "proto/ng.h"
 #include "proto/sdp.h"
 
-struct call_policy {	 /* what the operator decided; constant after start */
+struct call_policy {     /* what the operator decided; constant after start */
 	uint32_t suites; /* bit per enum srtp_suite_id: what we offer and accept */
 	enum media_learning learning;
 	bool strict_source;
 	uint8_t tos;
-	uint64_t timeout_ns;	    /* without media */
+	uint64_t timeout_ns;        /* without media */
 	uint64_t silent_timeout_ns; /* on hold */
 	uint64_t offer_timeout_ns;  /* offered and never answered */
 	uint64_t delete_delay_ns;
@@ -33,7 +33,7 @@ struct call_reply { /* what a handler wants to say; strings live in the request'
 	struct str detail;  /* appended to the reason in parentheses when it helps; may be empty */
 	bool load_limit;    /* result "load limit" */
 	struct str warning; /* may be empty */
-	struct str sdp;	    /* offer, answer */
+	struct str sdp;     /* offer, answer */
 };
 
 /* now_ns: CLOCK_REALTIME. The reply's SDP is in the pool. Never leaves a half-made or half-changed call behind. */

@@ -15,15 +15,15 @@ struct relay_port { /* an RTP port and the RTCP port after it */
 struct relay_stats {
 	uint64_t packets, bytes, errors; /* received from the terminal */
 	uint64_t packets_out, bytes_out; /* sent to it */
-	uint64_t last_packet_ns;	 /* CLOCK_REALTIME, 0 = none */
+	uint64_t last_packet_ns;         /* CLOCK_REALTIME, 0 = none */
 	uint64_t drops[MEDIA_VERDICTS];
 	uint32_t ssrc;
 	bool confirmed;
 	struct endpoint remote; /* learned, or as signalled */
 };
 
-struct relay_local {	      /* a configured interface address */
-	char name[32];	      /* "default" if none was given */
+struct relay_local {          /* a configured interface address */
+	char name[32];        /* "default" if none was given */
 	struct endpoint addr; /* where we receive */
 	struct endpoint
 		advertised; /* what is written into SDP; the same address unless configured otherwise */

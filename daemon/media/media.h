@@ -19,11 +19,11 @@
 
 /* One direction's crypto of a media on one side. */
 struct media_crypto {
-	uint32_t key;		  /* key slot of SRTP, SRTCP is the next; 0 = plain */
+	uint32_t key;             /* key slot of SRTP, SRTCP is the next; 0 = plain */
 	enum srtp_suite_id suite; /* SUITE_PLAIN with key 0 */
 	uint8_t mki_len;
 	uint8_t mki[SRTP_MAX_MKI_LEN];
-	bool clear_rtp;	 /* UNENCRYPTED_SRTP */
+	bool clear_rtp;  /* UNENCRYPTED_SRTP */
 	bool clear_rtcp; /* UNENCRYPTED_SRTCP: what we send; what comes in says so itself (E flag) */
 	bool no_rtp_auth; /* UNAUTHENTICATED_SRTP */
 };
@@ -36,9 +36,9 @@ enum media_learning {
 };
 
 enum media_cmd_type {
-	MEDIA_CTX_SET,	  /* create or change a context: a media of one side */
-	MEDIA_CTX_DEL,	  /* acknowledged */
-	MEDIA_KEY_DEL,	  /* nobody uses this pair of slots any more: wipe it; acknowledged */
+	MEDIA_CTX_SET,    /* create or change a context: a media of one side */
+	MEDIA_CTX_DEL,    /* acknowledged */
+	MEDIA_KEY_DEL,    /* nobody uses this pair of slots any more: wipe it; acknowledged */
 	MEDIA_STREAM_SET, /* create or change a stream: a local port of a context */
 	MEDIA_STREAM_DEL, /* acknowledged */
 };
@@ -52,11 +52,11 @@ struct media_ctx_cfg {
 
 struct media_stream_cfg {
 	struct local_port local;
-	bool rtp, rtcp;		  /* which packets come here: both with rtcp-mux */
-	uint32_t ctx;		  /* its context */
+	bool rtp, rtcp;           /* which packets come here: both with rtcp-mux */
+	uint32_t ctx;             /* its context */
 	uint32_t rtp_to, rtcp_to; /* streams the other side is reached by, or MEDIA_NONE */
-	struct endpoint remote;	  /* signalled address; family 0 or port 0 = none yet */
-	bool relearn;		  /* signalling was new: start learning again */
+	struct endpoint remote;   /* signalled address; family 0 or port 0 = none yet */
+	bool relearn;             /* signalling was new: start learning again */
 	enum media_learning learning;
 	bool strict_source;  /* after confirmation other sources are dropped */
 	bool media_handover; /* or may take over at any time */
@@ -78,16 +78,16 @@ struct media_cmd {
 
 /* --- What may be read from outside while the worker runs ------------------------------------------------------ */
 
-struct media_stream_counters {			 /* relaxed atomics; single writer: the worker */
-	_Atomic uint64_t packets, bytes;	 /* received and authentic */
+struct media_stream_counters {                   /* relaxed atomics; single writer: the worker */
+	_Atomic uint64_t packets, bytes;         /* received and authentic */
 	_Atomic uint64_t packets_out, bytes_out; /* sent to this stream's terminal */
-	_Atomic uint64_t errors;		 /* received and dropped, for whatever reason */
+	_Atomic uint64_t errors;                 /* received and dropped, for whatever reason */
 	_Atomic uint64_t drops[MEDIA_VERDICTS];
 	_Atomic uint64_t last_packet_ns; /* CLOCK_REALTIME of the last authentic packet, 0 = none */
-	_Atomic uint32_t ssrc;		 /* of the last authentic packet */
-	_Atomic uint32_t confirmed;	 /* source address is confirmed */
-	_Atomic uint64_t remote[3];	 /* learned endpoint, packed; use media_stream_remote() */
-	_Atomic uint32_t remote_seq;	 /* odd while being written */
+	_Atomic uint32_t ssrc;           /* of the last authentic packet */
+	_Atomic uint32_t confirmed;      /* source address is confirmed */
+	_Atomic uint64_t remote[3];      /* learned endpoint, packed; use media_stream_remote() */
+	_Atomic uint32_t remote_seq;     /* odd while being written */
 };
 
 struct media; /* one worker's table of contexts and streams */

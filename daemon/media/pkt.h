@@ -46,21 +46,21 @@ struct media_in { /* written by steering, read by media */
 	struct endpoint src;
 	struct local_port local;
 	uint32_t in_off; /* first byte of the UDP payload in arena.in */
-	uint32_t len;	 /* bytes of UDP payload */
-	uint32_t slot;	 /* arena slot it lies in; its result goes to the same slot of arena.out */
-	uint32_t token;	 /* steering's own (a packet id of NFQUEUE, or a socket) */
-	uint64_t t_ns;	 /* CLOCK_REALTIME when the kernel saw it, or when it was read */
+	uint32_t len;    /* bytes of UDP payload */
+	uint32_t slot;   /* arena slot it lies in; its result goes to the same slot of arena.out */
+	uint32_t token;  /* steering's own (a packet id of NFQUEUE, or a socket) */
+	uint64_t t_ns;   /* CLOCK_REALTIME when the kernel saw it, or when it was read */
 	uint8_t verdict; /* enum media_verdict, written by media, read by steering */
 };
 
 struct media_out { /* written by media, read by steering */
 	struct endpoint dst;
 	struct local_port local; /* source port it leaves from */
-	uint32_t out_off;	 /* first byte in arena.out; ARENA_HEADROOM free bytes before it */
+	uint32_t out_off;        /* first byte in arena.out; ARENA_HEADROOM free bytes before it */
 	uint32_t len;
 	uint8_t tos;
 	uint8_t failed; /* written by steering: the kernel did not take it */
-	uint32_t in;	/* index of the media_in it came from, for latency and accounting */
+	uint32_t in;    /* index of the media_in it came from, for latency and accounting */
 };
 
 const char *media_drop_name(enum media_verdict v);

@@ -25,10 +25,11 @@ int ng_frame_parse(struct ng_frame *out, struct str datagram);
 /* --- Requests ------------------------------------------------------------------------------------------------ */
 
 /* X(id, command) */
-#define NG_COMMANDS(X)                                                              \
-	X(PING, "ping")                                                             \
-	X(OFFER, "offer") X(ANSWER, "answer") X(DELETE, "delete") X(QUERY, "query") \
-		X(LIST, "list") X(STATISTICS, "statistics")
+#define NG_COMMANDS(X)                                                            \
+	X(PING, "ping")                                                           \
+	X(OFFER, "offer")                                                         \
+	X(ANSWER, "answer") X(DELETE, "delete") X(QUERY, "query") X(LIST, "list") \
+		X(STATISTICS, "statistics")
 
 enum ng_command {
 	NG_NONE,
@@ -41,17 +42,15 @@ enum ng_command {
 /* Flags that change what we do. X(id, name); the many that are accepted and mean nothing to a relay are a table in ng.c. */
 #define NG_FLAGS(X)                                                                                \
 	X(TRUST_ADDRESS, "trust-address")                                                          \
-	X(SIP_SOURCE_ADDRESS, "SIP-source-address") X(ASYMMETRIC, "asymmetric") X(SYMMETRIC,       \
-		"symmetric") X(STRICT_SOURCE, "strict-source") X(MEDIA_HANDOVER, "media-handover") \
-		X(PORT_LATCHING, "port-latching") X(NO_PORT_LATCHING, "no-port-latching")          \
-			X(RESET, "reset") X(RECRYPT, "recrypt") X(PASSTHROUGH, "passthrough")      \
-				X(LOOP_PROTECT, "loop-protect") X(PAD_CRYPTO, "pad-crypto")        \
-					X(NO_RTCP_ATTRIBUTE, "no-rtcp-attribute")                  \
-						X(FULL_RTCP_ATTRIBUTE, "full-rtcp-attribute")      \
-							X(FATAL, "fatal") X(FAST, "fast")          \
-								X(TO_TAG, "to-tag")                \
-									X(FRAGMENT, "fragment")    \
-										X(DEBUG, "debug")
+	X(SIP_SOURCE_ADDRESS, "SIP-source-address")                                                \
+	X(ASYMMETRIC, "asymmetric") X(SYMMETRIC, "symmetric") X(STRICT_SOURCE, "strict-source") X( \
+		MEDIA_HANDOVER, "media-handover") X(PORT_LATCHING, "port-latching")                \
+		X(NO_PORT_LATCHING, "no-port-latching") X(RESET, "reset") X(RECRYPT, "recrypt") X( \
+			PASSTHROUGH, "passthrough") X(LOOP_PROTECT, "loop-protect")                \
+			X(PAD_CRYPTO, "pad-crypto") X(NO_RTCP_ATTRIBUTE, "no-rtcp-attribute")      \
+				X(FULL_RTCP_ATTRIBUTE, "full-rtcp-attribute") X(FATAL, "fatal")    \
+					X(FAST, "fast") X(TO_TAG, "to-tag")                        \
+						X(FRAGMENT, "fragment") X(DEBUG, "debug")
 
 enum ng_flag {
 #define X(id, name) NG_FLAG_##id,
@@ -60,11 +59,12 @@ enum ng_flag {
 		NG_FLAG_COUNT
 };
 
-#define NG_REPLACES(X)                                                                      \
-	X(ORIGIN, "origin")                                                                 \
-	X(ORIGIN_FULL, "origin-full") X(SESSION_NAME, "session-name")                       \
-		X(SDP_VERSION, "SDP-version") X(FORCE_INCREMENT, "force-increment-sdp-ver") \
-			X(USERNAME, "username") X(ZERO_ADDRESS, "zero-address")
+#define NG_REPLACES(X)                                                                \
+	X(ORIGIN, "origin")                                                           \
+	X(ORIGIN_FULL, "origin-full")                                                 \
+	X(SESSION_NAME, "session-name") X(SDP_VERSION, "SDP-version")                 \
+		X(FORCE_INCREMENT, "force-increment-sdp-ver") X(USERNAME, "username") \
+			X(ZERO_ADDRESS, "zero-address")
 
 enum ng_replace {
 #define X(id, name) NG_REPLACE_##id,
@@ -90,24 +90,24 @@ enum ng_learning {
 #define NG_RTCP_MUX_ACCEPT  0x08
 #define NG_RTCP_MUX_REJECT  0x10
 
-#define NG_SDES_OFF		     0x001
-#define NG_SDES_NONEW		     0x002
-#define NG_SDES_PAD		     0x004
-#define NG_SDES_LIFETIME	     0x008
-#define NG_SDES_STATIC		     0x010
-#define NG_SDES_PREFER		     0x020
+#define NG_SDES_OFF                  0x001
+#define NG_SDES_NONEW                0x002
+#define NG_SDES_PAD                  0x004
+#define NG_SDES_LIFETIME             0x008
+#define NG_SDES_STATIC               0x010
+#define NG_SDES_PREFER               0x020
 #define NG_SDES_UNENCRYPTED_SRTP     0x040
 #define NG_SDES_UNENCRYPTED_SRTCP    0x080
 #define NG_SDES_UNAUTHENTICATED_SRTP 0x100
 
-#define NG_OSRTP_OFFER	0x1
+#define NG_OSRTP_OFFER  0x1
 #define NG_OSRTP_ACCEPT 0x2
 
 struct ng_sdes {
-	uint32_t flags;			   /* NG_SDES_* */
-	uint32_t no;			   /* bit per enum srtp_suite_id: no-SUITE */
-	uint32_t only;			   /* only-SUITE; beats no when not 0 */
-	uint8_t order[SUITE_COUNT];	   /* order:A;B; as suite ids, SUITE_PLAIN ends the list */
+	uint32_t flags;                    /* NG_SDES_* */
+	uint32_t no;                       /* bit per enum srtp_suite_id: no-SUITE */
+	uint32_t only;                     /* only-SUITE; beats no when not 0 */
+	uint8_t order[SUITE_COUNT];        /* order:A;B; as suite ids, SUITE_PLAIN ends the list */
 	uint8_t offerer_pref[SUITE_COUNT]; /* offerer_pref:A;B; likewise */
 };
 
@@ -116,10 +116,10 @@ struct ng_request {
 	struct str command_text;
 	struct str call_id, from_tag, to_tag, via_branch;
 	struct str sdp;
-	uint64_t flags;	   /* bit per enum ng_flag */
+	uint64_t flags;    /* bit per enum ng_flag */
 	uint32_t replace;  /* bit per enum ng_replace */
 	uint32_t rtcp_mux; /* NG_RTCP_MUX_* */
-	uint32_t osrtp;	   /* NG_OSRTP_* */
+	uint32_t osrtp;    /* NG_OSRTP_* */
 	struct ng_sdes sdes;
 	enum ng_ice ice;
 	enum ng_dtls dtls;
@@ -129,10 +129,10 @@ struct ng_request {
 	struct str direction[2];  /* from-interface, to-interface; empty = default */
 	struct str received_from; /* address, if given */
 	struct str media_address; /* forced address for SDP, if given */
-	int address_family;	  /* AF_INET, AF_INET6, 0 = as is */
-	int tos;		  /* -1 = default */
-	int64_t delete_delay;	  /* seconds; -1 = default */
-	int64_t limit;		  /* list: -1 = default */
+	int address_family;       /* AF_INET, AF_INET6, 0 = as is */
+	int tos;                  /* -1 = default */
+	int64_t delete_delay;     /* seconds; -1 = default */
+	int64_t limit;            /* list: -1 = default */
 	struct str label, metadata;
 	bool supports_load_limit;
 	/* Flags and values that nobody knows, comma-separated, in the pool: goes into the reply as a warning. */

@@ -13,12 +13,12 @@ enum ngval_type { NGVAL_STR, NGVAL_INT, NGVAL_LIST, NGVAL_DICT };
 
 struct ngval {
 	enum ngval_type type;
-	struct str str;	     /* NGVAL_STR */
-	int64_t num;	     /* NGVAL_INT */
+	struct str str;      /* NGVAL_STR */
+	int64_t num;         /* NGVAL_INT */
 	struct ngval *first; /* NGVAL_LIST, NGVAL_DICT: children in order */
 	struct ngval *last;
 	struct ngval *next; /* sibling */
-	struct str key;	    /* when it is a dictionary's child */
+	struct str key;     /* when it is a dictionary's child */
 };
 
 struct ngval *ngval_dict(struct pool *p);

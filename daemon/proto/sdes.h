@@ -7,19 +7,19 @@
 #include "srtp/kdf.h"
 
 struct sdes {
-	uint32_t tag;		   /* 1 to 9 digits */
+	uint32_t tag;              /* 1 to 9 digits */
 	struct srtp_master master; /* suite, key, salt, MKI */
 	bool unencrypted_srtp, unencrypted_srtcp, unauthenticated_srtp;
 	uint64_t lifetime; /* packets; 0 = not given */
-	uint8_t kdr;	   /* key derivation rate as exponent, 0 = not given */
-	uint32_t wsh;	   /* window size hint, 0 = not given */
+	uint8_t kdr;       /* key derivation rate as exponent, 0 = not given */
+	uint32_t wsh;      /* window size hint, 0 = not given */
 };
 
 enum sdes_err {
 	SDES_OK,
 	SDES_ERR_SYNTAX,     /* not a crypto attribute at all */
-	SDES_ERR_SUITE,	     /* well-formed, suite unknown to us: skip the line */
-	SDES_ERR_KEY,	     /* bad base64, or key and salt of the wrong length */
+	SDES_ERR_SUITE,      /* well-formed, suite unknown to us: skip the line */
+	SDES_ERR_KEY,        /* bad base64, or key and salt of the wrong length */
 	SDES_ERR_KEY_METHOD, /* not inline: */
 	SDES_ERR_MANY_KEYS,  /* more than one inline key */
 	SDES_ERR_LIFETIME,

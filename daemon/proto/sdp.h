@@ -14,12 +14,12 @@
 /* X(id, text) */
 #define SDP_ERRORS(X)                                                                     \
 	X(NOMEM, "out of memory")                                                         \
-	X(TOO_LONG, "body is too long") X(NOT_SDP, "does not start with v=0")             \
-		X(LINE, "line is not of the form x=value") X(ORIGIN, "malformed o= line") \
-			X(CONNECTION, "malformed c= line") X(MEDIA, "malformed m= line")  \
-				X(MEDIA_COUNT, "too many m= lines")                       \
-					X(NO_CONNECTION, "m= line without a c= line")     \
-						X(RTCP, "malformed a=rtcp line")
+	X(TOO_LONG, "body is too long")                                                   \
+	X(NOT_SDP, "does not start with v=0") X(LINE, "line is not of the form x=value")  \
+		X(ORIGIN, "malformed o= line") X(CONNECTION, "malformed c= line")         \
+			X(MEDIA, "malformed m= line") X(MEDIA_COUNT, "too many m= lines") \
+				X(NO_CONNECTION, "m= line without a c= line")             \
+					X(RTCP, "malformed a=rtcp line")
 
 enum sdp_err {
 	SDP_OK,
@@ -38,20 +38,20 @@ enum sdp_proto { /* of an m= line; RFC 3551, 3711, 4585, 5124, 5764 */
 	SDP_UDP_TLS_RTP_SAVP,
 	SDP_UDP_TLS_RTP_SAVPF,
 };
-const char *sdp_proto_name(enum sdp_proto p);		   /* "" for SDP_PROTO_OTHER */
-enum sdp_proto sdp_proto_find(struct str name);		   /* case-insensitive */
-bool sdp_proto_is_secure(enum sdp_proto p);		   /* SAVP and SAVPF with or without TLS */
-bool sdp_proto_is_feedback(enum sdp_proto p);		   /* AVPF and SAVPF */
+const char *sdp_proto_name(enum sdp_proto p);              /* "" for SDP_PROTO_OTHER */
+enum sdp_proto sdp_proto_find(struct str name);            /* case-insensitive */
+bool sdp_proto_is_secure(enum sdp_proto p);                /* SAVP and SAVPF with or without TLS */
+bool sdp_proto_is_feedback(enum sdp_proto p);              /* AVPF and SAVPF */
 enum sdp_proto sdp_proto_make(bool secure, bool feedback); /* one of the four RTP/... */
 
 enum sdp_dir { SDP_DIR_SENDRECV, SDP_DIR_SENDONLY, SDP_DIR_RECVONLY, SDP_DIR_INACTIVE };
 
 struct sdp_line {
 	struct str text;  /* the whole line without its line end */
-	char type;	  /* 'v', 'o', 'a', ... */
+	char type;        /* 'v', 'o', 'a', ... */
 	struct str value; /* behind "x=" */
 	struct str name;  /* a= lines: attribute name */
-	struct str arg;	  /* a= lines: behind the colon, empty if none */
+	struct str arg;   /* a= lines: behind the colon, empty if none */
 	struct sdp_line *next;
 };
 
@@ -64,7 +64,7 @@ struct sdp_conn {
 
 struct sdp_media {
 	struct sdp_line *lines; /* the m= line first */
-	struct str kind;	/* "audio", "video", "application", ... */
+	struct str kind;        /* "audio", "video", "application", ... */
 	uint16_t port;
 	uint16_t port_count; /* "port/count", normally 1 */
 	struct str proto_text;
@@ -73,16 +73,16 @@ struct sdp_media {
 	struct sdp_conn
 		conn; /* its own, else the session's; present = false if there is none at all (port 0 only) */
 	bool own_conn;
-	enum sdp_dir dir;			 /* its own, else the session's */
+	enum sdp_dir dir;                        /* its own, else the session's */
 	bool rtcp_mux, rtcp_mux_only, ice, dtls; /* dtls: a=fingerprint here or at session level */
-	bool has_rtcp;				 /* a=rtcp (RFC 3605) */
-	struct endpoint rtcp;			 /* port, and address if given (family 0 else) */
+	bool has_rtcp;                           /* a=rtcp (RFC 3605) */
+	struct endpoint rtcp;                    /* port, and address if given (family 0 else) */
 	struct str mid, rid_label;
 };
 
 struct sdp {
 	struct str body;
-	struct sdp_line *session;			   /* lines before the first m= */
+	struct sdp_line *session;                          /* lines before the first m= */
 	struct str origin_user, origin_id, origin_version; /* of o= */
 	struct endpoint origin_addr;
 	struct str session_name;
@@ -102,9 +102,9 @@ struct sdp_media_edit {
 	bool reject;   /* port 0; address and crypto lines go */
 	uint16_t port; /* RTP port */
 	uint16_t rtcp_port;   /* a=rtcp; 0 = none */
-	bool rtcp_full;	      /* a=rtcp with address */
+	bool rtcp_full;       /* a=rtcp with address */
 	enum sdp_proto proto; /* SDP_PROTO_OTHER = as it was */
-	bool rtcp_mux;	      /* write a=rtcp-mux */
+	bool rtcp_mux;        /* write a=rtcp-mux */
 	bool drop_rtcp_mux;   /* remove any a=rtcp-mux, a=rtcp-mux-only */
 	const struct str
 		*crypto; /* a=crypto values to write, behind "a=crypto:"; all that were there go */
@@ -113,15 +113,15 @@ struct sdp_media_edit {
 };
 
 struct sdp_edit {
-	struct endpoint addr;	   /* written into every c= line of media that is not kept */
-	bool replace_origin;	   /* o= address */
-	struct str origin_user;	   /* with s = NULL as it was */
+	struct endpoint addr;      /* written into every c= line of media that is not kept */
+	bool replace_origin;       /* o= address */
+	struct str origin_user;    /* with s = NULL as it was */
 	struct str origin_version; /* likewise */
 	struct str session_name;   /* likewise */
-	bool keep_zero_conn;	   /* c=0.0.0.0 (old-style hold) stays as it is */
-	bool remove_ice;	   /* a=candidate, ice-*, end-of-candidates, remote-candidates */
-	bool remove_dtls;	   /* a=fingerprint, setup, tls-id, connection, dtls-id */
-	struct str loop_id;	   /* adds a=xcipher:ID at session level, s = NULL: none */
+	bool keep_zero_conn;       /* c=0.0.0.0 (old-style hold) stays as it is */
+	bool remove_ice;           /* a=candidate, ice-*, end-of-candidates, remote-candidates */
+	bool remove_dtls;          /* a=fingerprint, setup, tls-id, connection, dtls-id */
+	struct str loop_id;        /* adds a=xcipher:ID at session level, s = NULL: none */
 	const struct sdp_media_edit *media; /* [sdp.media_count] */
 };
 

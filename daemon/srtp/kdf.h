@@ -8,7 +8,7 @@
 
 struct srtp_master {
 	enum srtp_suite_id suite;
-	uint8_t key[SRTP_MAX_KEY_LEN];	 /* suite's key_len bytes */
+	uint8_t key[SRTP_MAX_KEY_LEN];   /* suite's key_len bytes */
 	uint8_t salt[SRTP_MAX_SALT_LEN]; /* suite's salt_len bytes */
 	uint8_t mki[SRTP_MAX_MKI_LEN];
 	uint8_t mki_len; /* 0 = no MKI */

@@ -6,12 +6,12 @@
 
 #include "base/bytes.h"
 
-#define SRTP_INDEX_MAX	   ((1ull << 48) - 1)
-#define SRTCP_INDEX_MAX	   ((1ull << 31) - 1)
+#define SRTP_INDEX_MAX     ((1ull << 48) - 1)
+#define SRTCP_INDEX_MAX    ((1ull << 31) - 1)
 #define SRTP_REPLAY_WINDOW 128u /* packets; RFC 3711 asks for at least 64 */
 
 struct replay {
-	uint64_t last;	  /* highest index added; meaningless while !started */
+	uint64_t last;    /* highest index added; meaningless while !started */
 	uint64_t seen[2]; /* bit i: index last - i was added */
 	bool started;
 };

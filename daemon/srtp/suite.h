@@ -46,7 +46,7 @@ struct srtp_suite {
 	const char *name;     /* as written in SDP; "" for SUITE_PLAIN */
 	const char *alias;    /* a spelling of deployed phones, or "" */
 	uint32_t cipher;      /* XC_CIPHER_* of kernels/layout.h */
-	uint32_t auth;	      /* XC_AUTH_* */
+	uint32_t auth;        /* XC_AUTH_* */
 	uint8_t key_len;      /* bytes of the master key (and of the session encryption key) */
 	uint8_t salt_len;     /* bytes of the master salt */
 	uint8_t rtp_tag_len;  /* bytes */

@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The leaf: slices, endpoints, pool, buffer, ring, hash. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <cmocka.h>
+
+#include "base/endpoint.h"
+#include "base/hash.h"
+#include "base/log.h"
+#include "base/pool.h"
+#include "base/ring.h"
+#include "base/sbuf.h"
+#include "base/secmem.h"
+
+static void slices_are_cut_without_losing_a_byte(void **state)
+{
+	struct str rest = STR("a:bb::c"), part;
+	static const char *const want[] = {"a", "bb", "", "c"};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(want); i++) {
+		part = str_cut(&rest, ':');
+		assert_true(str_eq(part, str_from(want[i])));
+	}
+	assert_null(rest.s);
+	assert_true(str_eq(str_trim(STR(" \t x y\r\n")), STR("x y")));
+	assert_true(str_eq_nocase(STR("Ab-1"), STR("aB-1")));
+	assert_false(str_eq_nocase(STR("Ab"), STR("Abc")));
+}
+
+static void numbers_are_whole_or_refused(void **state)
+{
+	static const struct {
+		const char *text;
+		uint64_t max;
+		int err;
+		uint64_t want;
+	} T[] = {
+		{"0", 10, 0, 0},
+		{"10", 10, 0, 10},
+		{"11", 10, -ERANGE, 0},
+		{"", 10, -EINVAL, 0},
+		{"1x", 10, -EINVAL, 0},
+		{"-1", 10, -EINVAL, 0},
+		{"18446744073709551615", UINT64_MAX, 0, UINT64_MAX},
+		{"18446744073709551616", UINT64_MAX, -ERANGE, 0},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(T); i++) {
+		uint64_t v = 0;
+
+		assert_int_equal(str_to_u64(&v, str_from(T[i].text), T[i].max), T[i].err);
+		assert_true(v == T[i].want);
+	}
+}
+
+static void endpoints_survive_text_and_sockaddr(void **state)
+{
+	static const struct {
+		const char *text;
+		const char *want; /* NULL: refused */
+	} T[] = {
+		{"192.0.2.1:5000", "192.0.2.1:5000"},
+		{"[2001:db8::1]:7", "[2001:db8::1]:7"},
+		{"2001:db8::1:7", NULL},
+		{"192.0.2.1", NULL},
+		{"192.0.2.1:0", NULL},
+		{"192.0.2.1:65536", NULL},
+		{"host:1", NULL},
+		{":1", NULL},
+		{"1.2.3:4", NULL},
+		{"", NULL},
+	};
+	char buf[ENDPOINT_STRLEN];
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(T); i++) {
+		struct endpoint e, back;
+		struct sockaddr_storage sa;
+		int err = endpoint_parse(&e, str_from(T[i].text));
+
+		assert_int_equal(err, T[i].want ? 0 : -EINVAL);
+		if (err)
+			continue;
+		assert_string_equal(endpoint_fmt(&e, buf), T[i].want);
+		endpoint_to_sockaddr(&e, &sa);
+		assert_int_equal(endpoint_from_sockaddr(&back, &sa), 0);
+		assert_true(endpoint_eq(&e, &back));
+	}
+}
+
+static void pool_refuses_beyond_its_limit(void **state)
+{
+	struct pool *p;
+
+	(void)state;
+	assert_int_equal(pool_create(&p, 40000), 0);
+	assert_non_null(pool_alloc(p, 39000));
+	assert_string_equal(pool_printf(p, "%d-%s", 7, "x").s, "7-x");
+	assert_false(pool_failed(p));
+	assert_null(pool_alloc(p, 2000));
+	assert_null(pool_alloc(p, SIZE_MAX));
+	assert_true(pool_failed(p));
+	pool_destroy(p);
+	pool_destroy(NULL);
+}
+
+static void sbuf_keeps_its_first_error(void **state)
+{
+	struct sbuf b;
+
+	(void)state;
+	sbuf_init(&b, 1000);
+	for (int i = 0; i < 100; i++)
+		sbuf_printf(&b, "%09d ", i);
+	assert_int_equal(b.err, 0);
+	assert_int_equal(b.len, 1000);
+	assert_memory_equal(b.p + 990, "000000099 ", 11);
+	sbuf_put(&b, "x", 1);
+	assert_int_equal(b.err, -EMSGSIZE);
+	assert_int_equal(b.len, 1000);
+	sbuf_fini(&b);
+}
+
+static void ring_takes_a_group_whole_or_not_at_all(void **state)
+{
+	struct ring r;
+	uint32_t in[5] = {1, 2, 3, 4, 5}, v;
+
+	(void)state;
+	assert_int_equal(ring_init(&r, 4, sizeof(v)), 0);
+	for (int round = 0; round < 1000; round++) {
+		assert_int_equal(ring_push(&r, in, 5), -ENOSPC);
+		assert_int_equal(ring_push(&r, in, 3), 0);
+		assert_int_equal(ring_push(&r, in, 2), -ENOSPC);
+		assert_int_equal(ring_push(&r, in + 3, 1), 0);
+		for (uint32_t i = 1; i <= 4; i++) {
+			assert_true(ring_pop(&r, &v));
+			assert_int_equal(v, i);
+		}
+		assert_false(ring_pop(&r, &v));
+	}
+	for (size_t i = 0; i < 4 * sizeof(v); i++)
+		assert_int_equal(r.mem[i], 0); /* what was popped is wiped */
+	ring_fini(&r);
+}
+
+static void siphash_is_the_published_one(void **state)
+{
+	uint8_t key[16], msg[15];
+
+	(void)state;
+	for (uint8_t i = 0; i < 16; i++)
+		key[i] = i;
+	for (uint8_t i = 0; i < 15; i++)
+		msg[i] = i;
+	/* Appendix A of the SipHash paper. */
+	assert_true(hash_siphash(key, msg, 15) == 0xa129ca6149be45e5ull);
+}
+
+static void repeated_causes_are_counted_not_written(void **state)
+{
+	struct log_limit l = {0};
+	uint64_t held = 99;
+
+	(void)state;
+	assert_true(log_limit_pass(&l, 1000, 500, &held));
+	assert_int_equal(held, 0);
+	assert_false(log_limit_pass(&l, 1100, 500, &held));
+	assert_false(log_limit_pass(&l, 1499, 500, &held));
+	assert_true(log_limit_pass(&l, 1500, 500, &held));
+	assert_int_equal(held, 2);
+}
+
+static void comparison_sees_every_byte(void **state)
+{
+	uint8_t a[33] = {0}, b[33] = {0};
+
+	(void)state;
+	assert_true(secmem_equal(a, b, sizeof(a)));
+	for (size_t i = 0; i < sizeof(a); i++) {
+		b[i] = 0x80;
+		assert_false(secmem_equal(a, b, sizeof(a)));
+		b[i] = 0;
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(slices_are_cut_without_losing_a_byte),
+		cmocka_unit_test(numbers_are_whole_or_refused),
+		cmocka_unit_test(endpoints_survive_text_and_sockaddr),
+		cmocka_unit_test(pool_refuses_beyond_its_limit),
+		cmocka_unit_test(sbuf_keeps_its_first_error),
+		cmocka_unit_test(ring_takes_a_group_whole_or_not_at_all),
+		cmocka_unit_test(siphash_is_the_published_one),
+		cmocka_unit_test(repeated_causes_are_counted_not_written),
+		cmocka_unit_test(comparison_sees_every_byte),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
