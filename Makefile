@@ -46,6 +46,7 @@ APP_SRC   := $(sort $(wildcard daemon/app/*.c))
 CTL_SRC   := $(sort $(wildcard daemon/ctl/*.c))
 BENCH_SRC := $(sort $(wildcard t/bench/*.c))
 UNIT_SRC  := $(sort $(wildcard t/unit/test_*.c))
+UNIT_HELP := $(filter-out $(UNIT_SRC),$(sort $(wildcard t/unit/*.c)))
 TOOL_SRC  := $(sort $(wildcard t/tool/*.c))
 FUZZ_SRC  := $(sort $(wildcard t/fuzz/fuzz_*.c))
 
@@ -94,7 +95,13 @@ $(BUILD)/xcipher-bench: $(call obj,$(BENCH_SRC)) $(LIB)
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS) $(BENCH_LIBS)
 BENCH_LIBS = -lsrtp2 $(shell pkg-config --exists libIPSec_MB 2>/dev/null && echo -lIPSec_MB || true)
 
-$(BUILD)/t/test_%: $(BUILD)/obj/t/unit/test_%.o $(LIB)
+# What several unit tests share: a library, so that each links only what it calls.
+UNIT_LIB := $(BUILD)/obj/libunit.a
+$(UNIT_LIB): $(call obj,$(UNIT_HELP))
+	@rm -f $@
+	$(Q)ar rcs $@ $^
+
+$(BUILD)/t/test_%: $(BUILD)/obj/t/unit/test_%.o $(UNIT_LIB) $(LIB)
 	@mkdir -p $(@D)
 	$(call say,LINK  $@)
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS) -lcmocka -lsrtp2

@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Session keys from a master key and salt: RFC 3711 4.3 with the AES-CM PRF, RFC 6188 3 for longer keys, RFC 7714 11
+ * for the 12-byte salts; key derivation rate 0. Then the key slots that engines read. The PRF runs in OpenSSL; round
+ * keys and HMAC states come from the reference's primitives, for libcrypto does not show its own. Keeps nothing. */
+#include "srtp/kdf.h"
+
+#include <errno.h>
+#include <openssl/evp.h>
+
+#include "base/secmem.h"
+#include "srtp/ref.h"
+
+/* RFC 3711 4.3.1 and 4.3.2: SRTP's labels; SRTCP's follow 3 later. */
+enum { LABEL_ENC = 0, LABEL_AUTH = 1, LABEL_SALT = 2, LABEL_RTCP = 3 };
+
+static const EVP_CIPHER *prf_cipher(unsigned key_len)
+{
+	switch (key_len) {
+	case 16:
+		return EVP_aes_128_ctr();
+	case 24:
+		return EVP_aes_192_ctr();
+	case 32:
+		return EVP_aes_256_ctr();
+	default:
+		return NULL;
+	}
+}
+
+/* x = label || 0^48 XOR master_salt, both seen as 112-bit numbers; keystream from x * 2^16 on (RFC 3711 4.3.3). A
+ * 12-byte salt counts as followed by two zero bytes (RFC 7714 11). */
+static int prf(EVP_CIPHER_CTX *ctx, const uint8_t *salt, unsigned salt_len, unsigned label,
+	uint8_t *out, unsigned len)
+{
+	uint8_t iv[16] = {0};
+	int done, ok;
+
+	memcpy(iv, salt, salt_len);
+	iv[7] ^= (uint8_t)label;
+	memset(out, 0, len);
+	ok = EVP_EncryptInit_ex(ctx, NULL, NULL, NULL, iv) == 1 &&
+		EVP_EncryptUpdate(ctx, out, &done, out, (int)len) == 1 && done == (int)len;
+	secmem_wipe(iv, sizeof(iv));
+	return ok ? 0 : -EIO;
+}
+
+int srtp_kdf(struct srtp_session_keys *out, const struct srtp_master *m, bool rtcp)
+{
+	const struct srtp_suite *s = srtp_suite_get(m->suite);
+	struct srtp_session_keys k = {0};
+	unsigned label = rtcp ? LABEL_RTCP : 0;
+	EVP_CIPHER_CTX *ctx;
+	int err = -EIO;
+
+	memset(out, 0, sizeof(*out));
+	if (!s || s->key_len == 0)
+		return s ? 0 : -EIO;
+	ctx = EVP_CIPHER_CTX_new();
+	if (!ctx)
+		return -EIO;
+	if (EVP_EncryptInit_ex(ctx, prf_cipher(s->key_len), NULL, m->key, NULL) == 1 &&
+		!prf(ctx, m->salt, s->salt_len, label + LABEL_ENC, k.enc, s->key_len) &&
+		!prf(ctx, m->salt, s->salt_len, label + LABEL_AUTH, k.auth, sizeof(k.auth)) &&
+		!prf(ctx, m->salt, s->salt_len, label + LABEL_SALT, k.salt, s->salt_len)) {
+		*out = k;
+		err = 0;
+	}
+	EVP_CIPHER_CTX_free(ctx); /* wipes its key */
+	secmem_wipe(&k, sizeof(k));
+	return err;
+}
+
+/* The states behind HMAC's two key blocks (RFC 2104), so that no packet hashes them again. */
+static void hmac_states(struct xc_key *slot, const uint8_t auth[20])
+{
+	uint8_t block[64];
+
+	for (unsigned i = 0; i < sizeof(block); i++)
+		block[i] = 0x36 ^ (i < 20 ? auth[i] : 0);
+	memcpy(slot->inner, srtp_ref_sha1_init, sizeof(slot->inner));
+	srtp_ref_sha1_block(slot->inner, block);
+	for (unsigned i = 0; i < sizeof(block); i++)
+		block[i] ^= 0x36 ^ 0x5c;
+	memcpy(slot->outer, srtp_ref_sha1_init, sizeof(slot->outer));
+	srtp_ref_sha1_block(slot->outer, block);
+	secmem_wipe(block, sizeof(block));
+}
+
+static void slot_fill(struct xc_key *slot, const struct srtp_suite *s,
+	const struct srtp_session_keys *k, bool rtcp)
+{
+	uint8_t mask[SRTP_MAX_KEY_LEN], rk[240];
+
+	slot->cipher = s->cipher;
+	slot->auth = s->auth;
+	slot->rounds = 6u + s->key_len / 4u;
+	slot->tag_len = rtcp ? s->rtcp_tag_len : s->rtp_tag_len;
+	memcpy(slot->salt, k->salt, s->salt_len);
+	if (s->cipher != XC_CIPHER_NULL)
+		srtp_ref_aes_expand(slot->rk, k->enc, s->key_len);
+	if (s->cipher == XC_CIPHER_GCM)
+		srtp_ref_aes_block(slot->aux, slot->aux, slot->rk, slot->rounds);
+	if (s->cipher == XC_CIPHER_AES_F8) { /* m = k_s || 0x5555... (RFC 3711 4.1.2.1) */
+		for (unsigned i = 0; i < s->key_len; i++)
+			mask[i] = k->enc[i] ^ (i < s->salt_len ? k->salt[i] : 0x55);
+		srtp_ref_aes_expand(rk, mask, s->key_len);
+		memcpy(slot->aux, rk,
+			sizeof(slot->aux)); /* F8 is for 128-bit keys: 11 round keys */
+	}
+	if (s->auth == XC_AUTH_HMAC_SHA1)
+		hmac_states(slot, k->auth);
+	secmem_wipe(mask, sizeof(mask));
+	secmem_wipe(rk, sizeof(rk));
+}
+
+int srtp_key_fill(struct xc_key pair[2], const struct srtp_master *m)
+{
+	const struct srtp_suite *s = srtp_suite_get(m->suite);
+	struct srtp_session_keys k;
+
+	secmem_wipe(pair, 2 * sizeof(*pair));
+	if (!s)
+		return -EIO;
+	if (s->id == SUITE_PLAIN)
+		return 0; /* cipher and auth are 0: plain */
+	for (int rtcp = 0; rtcp < 2; rtcp++) {
+		if (srtp_kdf(&k, m, rtcp)) {
+			secmem_wipe(pair, 2 * sizeof(*pair));
+			return -EIO;
+		}
+		slot_fill(&pair[rtcp], s, &k, rtcp);
+		secmem_wipe(&k, sizeof(k));
+	}
+	return 0;
+}

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Key derivation: RFC 3711 B.3, RFC 6188 7.2 and 7.4, the session keys of t/vectors, and what a key slot holds. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <cmocka.h>
+
+#include "hex.h"
+#include "srtp/kdf.h"
+#include "srtp/ref.h"
+#include "vectors.h"
+
+static void published_session_keys_are_derived(void **state)
+{
+	static const struct {
+		enum srtp_suite_id suite;
+		const char *key, *salt, *enc, *auth, *session_salt;
+	} T[] = {
+		{SUITE_AES_CM_128_80, "E1F97A0D3E018BE0D64FA32C06DE4139",
+			"0EC675AD498AFEEBB6960B3AABE6", "C61E7A93744F39EE10734AFE3FF7A087",
+			"CEBE321F6FF7716B6FD4AB49AF256A156D38BAA4", "30CBBC08863D8C85D49DB34A9AE1"},
+		{SUITE_AES_256_CM_80,
+			"f0f04914b513f2763a1b1fa130f10e2998f6f6e43e4309d1e622a0e332b9f1b6",
+			"3b04803de51ee7c96423ab5b78d2",
+			"5ba1064e30ec51613cad926c5a28ef731ec7fb397f70a960653caf06554cd8c4",
+			"fd9c32d39ed5fbb5a9dc96b30818454d1313dc05", "fa31791685ca444a9e07c6c64e93"},
+		{SUITE_AES_192_CM_80, "73edc66c4fa15776fb57f9505c17136550ffda71f3e8e5f1",
+			"c8522f3acd4ce86d5add78edbb11",
+			"31874736a8f1143870c26e4857d8a5b2c4a354407faadabb",
+			"355b10973cd95b9eacf4061c7e1a7151e7cfbfcb", "2372b82d639b6d8503a47adc0a6c"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(T); i++) {
+		struct srtp_master m = {.suite = T[i].suite};
+		struct srtp_session_keys want, got;
+
+		memset(&want, 0, sizeof(want));
+		unhex(m.key, sizeof(m.key), T[i].key);
+		unhex(m.salt, sizeof(m.salt), T[i].salt);
+		unhex(want.enc, sizeof(want.enc), T[i].enc);
+		unhex(want.auth, sizeof(want.auth), T[i].auth);
+		unhex(want.salt, sizeof(want.salt), T[i].session_salt);
+		assert_int_equal(srtp_kdf(&got, &m, false), 0);
+		assert_memory_equal(&got, &want, sizeof(got));
+	}
+}
+
+static void every_vectors_session_keys_are_derived(void **state)
+{
+	size_t n;
+	struct vector *v = vectors_load(VECTORS_PATH, &n);
+
+	(void)state;
+	assert_non_null(v);
+	assert_int_equal(n, 240);
+	for (size_t i = 0; i < n; i++)
+		for (int rtcp = 0; rtcp < 2; rtcp++) {
+			const struct srtp_suite *s = srtp_suite_get(v[i].master.suite);
+			struct srtp_session_keys got;
+
+			assert_int_equal(srtp_kdf(&got, &v[i].master, rtcp), 0);
+			assert_memory_equal(got.enc, v[i].session[rtcp].enc, s->key_len);
+			assert_memory_equal(got.salt, v[i].session[rtcp].salt, s->salt_len);
+			if (s->auth == XC_AUTH_HMAC_SHA1)
+				assert_memory_equal(got.auth, v[i].session[rtcp].auth, 20);
+		}
+	free(v);
+}
+
+static void a_slot_holds_what_engines_read(void **state)
+{
+	(void)state;
+	for (int id = SUITE_PLAIN + 1; id < SUITE_COUNT; id++) {
+		const struct srtp_suite *s = srtp_suite_get((enum srtp_suite_id)id);
+		struct srtp_master m = {.suite = s->id, .key = {1, 2, 3}, .salt = {4, 5, 6}};
+		struct xc_key pair[2];
+		struct srtp_session_keys k;
+
+		memset(pair, 0xa5, sizeof(pair));
+		assert_int_equal(srtp_key_fill(pair, &m), 0);
+		for (int rtcp = 0; rtcp < 2; rtcp++) {
+			assert_int_equal(srtp_kdf(&k, &m, rtcp), 0);
+			assert_int_equal(pair[rtcp].cipher, s->cipher);
+			assert_int_equal(pair[rtcp].auth, s->auth);
+			assert_int_equal(
+				pair[rtcp].tag_len, rtcp ? s->rtcp_tag_len : s->rtp_tag_len);
+			assert_int_equal(pair[rtcp].rounds, 6 + s->key_len / 4);
+			/* Engines take the raw key from the first round keys. */
+			if (s->cipher != XC_CIPHER_NULL)
+				assert_memory_equal(pair[rtcp].rk, k.enc, s->key_len);
+			assert_memory_equal(pair[rtcp].salt, k.salt, s->salt_len);
+			assert_int_equal(pair[rtcp].salt[14] | pair[rtcp].salt[15], 0);
+		}
+		assert_memory_not_equal(pair[0].rk, s->cipher ? pair[1].rk : (uint8_t[16]){1}, 16);
+	}
+}
+
+static void plain_is_zeroes_and_an_unknown_suite_leaves_nothing(void **state)
+{
+	static const struct xc_key none[2];
+	struct srtp_master m = {.suite = SUITE_PLAIN};
+	struct xc_key pair[2];
+
+	(void)state;
+	memset(pair, 0xa5, sizeof(pair));
+	assert_int_equal(srtp_key_fill(pair, &m), 0);
+	assert_memory_equal(pair, none, sizeof(pair));
+	memset(pair, 0xa5, sizeof(pair));
+	m.suite = SUITE_COUNT;
+	assert_int_equal(srtp_key_fill(pair, &m), -EIO);
+	assert_memory_equal(pair, none, sizeof(pair));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(published_session_keys_are_derived),
+		cmocka_unit_test(every_vectors_session_keys_are_derived),
+		cmocka_unit_test(a_slot_holds_what_engines_read),
+		cmocka_unit_test(plain_is_zeroes_and_an_unknown_suite_leaves_nothing),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
