@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* JSON (RFC 8259): read by jansson and copied into the pool, written by hand, because replies may hold bytes that are no
+ * UTF-8 (tags, Call-IDs) and must become valid JSON all the same. A repeated key: the last one wins. */
+#include "proto/ngval.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <jansson.h>
+
+/* --- Reading --------------------------------------------------------------------------------------------------- */
+
+static int convert(struct pool *p, struct ngval *v, json_t *j, unsigned depth);
+
+static int convert_children(struct pool *p, struct ngval *v, json_t *j, unsigned depth)
+{
+	struct ngval *child;
+	struct str key;
+	json_t *item;
+	int err = 0;
+
+	if (depth == NGVAL_MAX_DEPTH)
+		return -EBADMSG;
+	if (json_is_object(j)) {
+		for (void *i = json_object_iter(j); i && !err; i = json_object_iter_next(j, i)) {
+			key = pool_strdup(p, str_from(json_object_iter_key(i)));
+			child = key.s ? ngval_add_int(p, v, key, 0) : NULL;
+			err = child ? convert(p, child, json_object_iter_value(i), depth + 1)
+				    : -ENOMEM;
+		}
+		return err;
+	}
+	for (size_t i = 0; i < json_array_size(j) && !err; i++) {
+		item = json_array_get(j, i);
+		child = ngval_add_int(p, v, STR_NONE, 0);
+		err = child ? convert(p, child, item, depth + 1) : -ENOMEM;
+	}
+	return err;
+}
+
+static int convert(struct pool *p, struct ngval *v, json_t *j, unsigned depth)
+{
+	double real;
+
+	switch (json_typeof(j)) {
+	case JSON_OBJECT:
+	case JSON_ARRAY:
+		v->type = json_is_object(j) ? NGVAL_DICT : NGVAL_LIST;
+		return convert_children(p, v, j, depth);
+	case JSON_STRING:
+		v->type = NGVAL_STR;
+		v->str = pool_strdup(p, (struct str){json_string_value(j), json_string_length(j)});
+		return v->str.s ? 0 : -ENOMEM;
+	case JSON_REAL:
+		real = json_real_value(j);
+		/* 2^63 is exact as a double; what is below it and not below -2^63 fits. */
+		if (!(real >= -0x1p63 && real < 0x1p63))
+			return -EBADMSG;
+		v->num = (int64_t)real;
+		break;
+	case JSON_INTEGER:
+		v->num = json_integer_value(j);
+		break;
+	case JSON_TRUE:
+	case JSON_FALSE:
+		v->num = json_is_true(j);
+		break;
+	case JSON_NULL:
+		v->type = NGVAL_STR;
+		v->str = STR("");
+		return 0;
+	}
+	v->type = NGVAL_INT;
+	return 0;
+}
+
+int json_parse(struct ngval **out, struct pool *p, struct str msg, size_t *pos)
+{
+	struct ngval *v = ngval_dict(p);
+	json_error_t e = {0};
+	json_t *j;
+	int err;
+
+	*pos = 0;
+	if (!v)
+		return -ENOMEM;
+	/* jansson takes no NULL, also when there is nothing to read */
+	j = json_loadb(msg.len ? msg.s : "", msg.len, JSON_ALLOW_NUL | JSON_DECODE_ANY, &e);
+	if (!j) {
+		*pos = e.position > 0 ? (size_t)e.position : 0;
+		return json_error_code(&e) == json_error_out_of_memory ? -ENOMEM : -EBADMSG;
+	}
+	err = convert(p, v, j, 0);
+	json_decref(j);
+	if (!err)
+		*out = v;
+	return err;
+}
+
+/* --- Writing --------------------------------------------------------------------------------------------------- */
+
+/* Length of the well-formed UTF-8 sequence at s (Unicode 15, table 3-7), 0 if there is none. */
+static size_t utf8_len(struct str s)
+{
+	const uint8_t *p = (const uint8_t *)s.s;
+	size_t len = p[0] < 0x80 ? 1 : p[0] < 0xc2 ? 0 : p[0] < 0xe0 ? 2 : p[0] < 0xf0 ? 3 : 4;
+
+	if (p[0] > 0xf4 || len == 0 || len > s.len)
+		return 0;
+	for (size_t i = 1; i < len; i++)
+		if (p[i] >> 6 != 2)
+			return 0;
+	if ((p[0] == 0xe0 && p[1] < 0xa0) || (p[0] == 0xed && p[1] > 0x9f) ||
+		(p[0] == 0xf0 && p[1] < 0x90) || (p[0] == 0xf4 && p[1] > 0x8f))
+		return 0;
+	return len;
+}
+
+static void write_escaped(struct sbuf *b, unsigned char c)
+{
+	switch (c) {
+	case '\n':
+		sbuf_str(b, STR("\\n"));
+		break;
+	case '\r':
+		sbuf_str(b, STR("\\r"));
+		break;
+	case '\t':
+		sbuf_str(b, STR("\\t"));
+		break;
+	case '"':
+	case '\\':
+		sbuf_printf(b, "\\%c", c);
+		break;
+	default:
+		sbuf_printf(b, "\\u%04x", c);
+	}
+}
+
+/* is_key: a NUL is replaced too, since readers, jansson among them, take no NUL in keys. */
+static void write_string(struct sbuf *b, struct str s, bool is_key)
+{
+	size_t done = 0, at = 0;
+
+	sbuf_str(b, STR("\""));
+	while (at < s.len) {
+		unsigned char c = (unsigned char)s.s[at];
+		size_t len = utf8_len((struct str){s.s + at, s.len - at});
+		bool plain = len > 0 && c >= 0x20 && c != '"' && c != '\\';
+
+		if (plain) {
+			at += len;
+			continue;
+		}
+		sbuf_put(b, s.s + done, at - done);
+		if (len == 0 || (c == 0 && is_key))
+			sbuf_str(b, STR("\xef\xbf\xbd"));
+		else
+			write_escaped(b, c);
+		at++;
+		done = at;
+	}
+	if (at > done)
+		sbuf_put(b, s.s + done, at - done);
+	sbuf_str(b, STR("\""));
+}
+
+static void new_line(struct sbuf *b, unsigned indent)
+{
+	sbuf_str(b, STR("\n"));
+	for (unsigned i = 0; i < indent; i++)
+		sbuf_str(b, STR("  "));
+}
+
+static void write_value(struct sbuf *b, const struct ngval *v, bool pretty, unsigned indent)
+{
+	bool dict = v->type == NGVAL_DICT;
+
+	if (v->type == NGVAL_STR) {
+		write_string(b, v->str, false);
+		return;
+	}
+	if (v->type == NGVAL_INT) {
+		sbuf_printf(b, "%" PRId64, v->num);
+		return;
+	}
+	sbuf_str(b, dict ? STR("{") : STR("["));
+	for (const struct ngval *c = v->first; c && !b->err; c = c->next) {
+		if (c != v->first)
+			sbuf_str(b, STR(","));
+		if (pretty)
+			new_line(b, indent + 1);
+		if (dict) {
+			write_string(b, c->key, true);
+			sbuf_str(b, pretty ? STR(": ") : STR(":"));
+		}
+		write_value(b, c, pretty, indent + 1);
+	}
+	if (pretty && v->first)
+		new_line(b, indent);
+	sbuf_str(b, dict ? STR("}") : STR("]"));
+}
+
+void json_write(struct sbuf *b, const struct ngval *v, bool pretty)
+{
+	if (!v) {
+		b->err = b->err ? b->err : -ENOMEM; /* a tree that could not be built */
+		return;
+	}
+	write_value(b, v, pretty, 0);
+}
