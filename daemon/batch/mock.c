@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The mock engine (batch/mock.h): srtp/ref behind the engine interface, with failures on demand. It is no engine for
+ * traffic: the daemon never opens it. */
+#include "batch/mock.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "srtp/ref.h"
+
+struct engine {
+	struct mock_control control;
+};
+
+struct engine_queue {
+	struct engine *e;
+	const struct arena *arena;
+};
+
+struct mock_control *mock_control(struct engine *e)
+{
+	return &e->control;
+}
+
+static int mock_open(
+	struct engine **out, const struct engine_config *cfg, char *err, size_t err_len)
+{
+	(void)cfg;
+	(void)err;
+	(void)err_len;
+	*out = calloc(1, sizeof(**out));
+	return *out ? 0 : -ENOMEM;
+}
+
+static void mock_close(struct engine *e)
+{
+	free(e);
+}
+
+static const char *mock_device(const struct engine *e)
+{
+	(void)e;
+	return "mock";
+}
+
+static int mock_queue_create(struct engine_queue **out, struct engine *e, const struct arena *arena)
+{
+	if (e->control.no_queue)
+		return -EIO;
+	*out = calloc(1, sizeof(**out));
+	if (!*out)
+		return -ENOMEM;
+	**out = (struct engine_queue){.e = e, .arena = arena};
+	return 0;
+}
+
+static void mock_queue_destroy(struct engine_queue *q)
+{
+	free(q);
+}
+
+static int mock_key_changed(struct engine_queue *q, uint32_t slot)
+{
+	(void)slot;
+	q->e->control.keys_changed++;
+	return 0;
+}
+
+static bool mock_can(const struct engine_queue *q, const struct xc_key *rx, const struct xc_key *tx)
+{
+	return !q->e->control.no_gcm ||
+		(rx->cipher != XC_CIPHER_GCM && tx->cipher != XC_CIPHER_GCM);
+}
+
+static void job_run(
+	const struct arena *a, const struct xc_job *j, uint32_t *status, enum mock_mode mode)
+{
+	uint32_t last = j->tx_tag_off > j->hdr_len + j->body_len ? j->tx_tag_off
+								 : j->hdr_len + j->body_len - 1;
+
+	*status = srtp_ref_job(j, a->key, a->in, a->out);
+	if (mode == MOCK_LIE_TAG)
+		*status = XC_OK;
+	if (mode == MOCK_LIE_BYTES)
+		a->out[j->out_off + last] ^= 1;
+}
+
+static int mock_run(struct engine_queue *q, struct batch *b)
+{
+	struct mock_control *c = &q->e->control;
+	enum mock_mode mode = c->runs >= c->fail_after ? c->mode : MOCK_RIGHT;
+
+	c->runs++;
+	c->jobs += b->n;
+	c->last_n = b->n;
+	if (c->delay_us)
+		usleep(c->delay_us);
+	if (mode == MOCK_FAIL)
+		return -EIO;
+	for (uint32_t i = 0; i < b->n; i++)
+		if (mode != MOCK_UNDONE || i % 2)
+			job_run(q->arena, &b->job[i], &b->status[i], mode);
+	return 0;
+}
+
+const struct engine_ops engine_mock = {
+	.name = "mock",
+	.open = mock_open,
+	.close = mock_close,
+	.device = mock_device,
+	.queue_create = mock_queue_create,
+	.queue_destroy = mock_queue_destroy,
+	.key_changed = mock_key_changed,
+	.can = mock_can,
+	.run = mock_run,
+};

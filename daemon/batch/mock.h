@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The mock engine, for tests: right by way of srtp/ref, until it is told to misbehave. */
+#ifndef BATCH_MOCK_H
+#define BATCH_MOCK_H
+
+#include "batch/engine.h"
+
+enum mock_mode {
+	MOCK_RIGHT,
+	MOCK_FAIL,      /* run() returns -EIO, statuses left alone */
+	MOCK_UNDONE,    /* run() returns 0 and leaves every second status at XC_NOT_DONE */
+	MOCK_LIE_TAG,   /* says XC_OK for packets that do not authenticate */
+	MOCK_LIE_BYTES, /* turns over one bit of each result's tag or last byte */
+};
+
+struct mock_control { /* one thread at a time */
+	enum mock_mode mode;
+	uint32_t fail_after; /* this many runs are right before mode begins */
+	bool no_gcm;         /* can() refuses GCM on either side */
+	bool no_queue;       /* queue_create() fails */
+	uint32_t delay_us;   /* each run takes this much longer */
+	/* written by the engine */
+	uint64_t runs, jobs, keys_changed;
+	uint32_t last_n; /* jobs of the last run */
+};
+
+/* Of an engine that engine_mock.open() gave. */
+struct mock_control *mock_control(struct engine *e);
+
+#endif
