@@ -12,6 +12,8 @@
 
 enum ng_encoding { NG_BENCODE, NG_JSON };
 
+#define NG_COOKIE_MAX 255 /* longer ones are no cookies of any client: bounds what every reply has to carry */
+
 struct ng_frame {
 	struct str cookie;
 	struct str body;

@@ -1,0 +1,363 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* ng messages: framing, and requests from value trees. There are two ways to give flags, as keys and as one raw string
+ * ("rtpp-flags"), and in both most values can be given under a key or as one flat word. All of them end in the same setters of
+ * ng_words.c through the one table of keys below. The raw string is read last: the script's own words win. Pure. */
+#include "proto/ng_int.h"
+
+#include <errno.h>
+#include <stddef.h>
+
+/* --- Framing --------------------------------------------------------------------------------------------------- */
+
+int ng_frame_parse(struct ng_frame *out, struct str datagram)
+{
+	struct ng_frame f = {.encoding = NG_BENCODE};
+	const char *space = datagram.len ? memchr(datagram.s, ' ', datagram.len) : NULL;
+
+	if (!space || space == datagram.s)
+		return -ENOMSG;
+	f.cookie = (struct str){datagram.s, (size_t)(space - datagram.s)};
+	if (f.cookie.len > NG_COOKIE_MAX)
+		return -ENOMSG;
+	/* Testers at a shell send a line end too, and neither encoding can end with white space. */
+	f.body = str_trim((struct str){space + 1, datagram.len - f.cookie.len - 1});
+	*out = f;
+	if (f.body.len == 0)
+		return -ENODATA;
+	if (f.body.s[0] != 'd' && f.body.s[0] != '{')
+		return -EPROTO;
+	out->encoding = f.body.s[0] == '{' ? NG_JSON : NG_BENCODE;
+	return 0;
+}
+
+/* --- Names ----------------------------------------------------------------------------------------------------- */
+
+const char *ng_command_name(enum ng_command c)
+{
+	static const char *const names[NG_COMMAND_COUNT] = {"none",
+#define X(id, name) name,
+		NG_COMMANDS(X)
+#undef X
+	};
+
+	return (unsigned)c < NG_COMMAND_COUNT ? names[c] : "?";
+}
+
+const char *ng_flag_name(enum ng_flag f)
+{
+	static const char *const names[NG_FLAG_COUNT] = {
+#define X(id, name) name,
+		NG_FLAGS(X)
+#undef X
+	};
+
+	return (unsigned)f < NG_FLAG_COUNT ? names[f] : "?";
+}
+
+/* --- Keys ------------------------------------------------------------------------------------------------------ */
+
+enum key_kind {
+	KEY_TEXT,   /* the value as it is, into the request at off */
+	KEY_NUMBER, /* one value, by set */
+	KEY_ITEMS,  /* several values, each by set; flat words "key-value" too */
+	KEY_TOP, /* several values, but only as a key of the message: everything else would recurse */
+	KEY_BODY, /* KEY_TEXT, but only as a key of the message */
+};
+
+struct key {
+	const char *name;
+	enum key_kind kind;
+	size_t off;
+	ng_value_fn *set;
+};
+
+static int64_t number(struct str value, int64_t def)
+{
+	return ngval_int(&(struct ngval){.type = NGVAL_STR, .str = value}, def);
+}
+
+static bool set_tos(struct ng_parser *x, struct str value)
+{
+	int64_t n = number(value, -1);
+
+	x->r->tos = n >= 0 && n <= 255 ? (int)n : -1;
+	return true;
+}
+
+static bool set_delete_delay(struct ng_parser *x, struct str value)
+{
+	int64_t n = number(value, -1);
+
+	x->r->delete_delay = n < 0 ? -1 : n;
+	return true;
+}
+
+static bool set_limit(struct ng_parser *x, struct str value)
+{
+	int64_t n = number(value, -1);
+
+	x->r->limit = n < 0 ? -1 : n;
+	return true;
+}
+
+/* [IP4, address], or only the address. */
+static bool set_received_from(struct ng_parser *x, struct str value)
+{
+	struct endpoint e;
+
+	if (endpoint_parse_addr(&e, value) == 0)
+		x->r->received_from = value;
+	return true;
+}
+
+static bool set_from_interface(struct ng_parser *x, struct str value)
+{
+	x->r->direction[0] = value;
+	return true;
+}
+
+static bool set_to_interface(struct ng_parser *x, struct str value)
+{
+	x->r->direction[1] = value;
+	return true;
+}
+
+static bool set_supports(struct ng_parser *x, struct str value)
+{
+	if (ng_spelled_like(value, STR("load limit")))
+		x->r->supports_load_limit = true;
+	return true;
+}
+
+static bool set_flag(struct ng_parser *x, struct str word);
+static bool set_rtpp_flags(struct ng_parser *x, struct str text);
+
+/* clang-format off */
+#define TEXT(name, kind, field) {name, kind, offsetof(struct ng_request, field), NULL}
+/* clang-format on */
+
+static const struct key keys[] = {
+	TEXT("command", KEY_BODY, command_text),
+	TEXT("sdp", KEY_BODY, sdp),
+	/* in a raw string "via-branch=auto" was meant for the proxy's module, which sends the branch itself as a key */
+	TEXT("via-branch", KEY_BODY, via_branch),
+	TEXT("call-id", KEY_TEXT, call_id),
+	TEXT("from-tag", KEY_TEXT, from_tag),
+	TEXT("to-tag", KEY_TEXT, to_tag),
+	TEXT("media-address", KEY_TEXT, media_address),
+	TEXT("label", KEY_TEXT, label),
+	TEXT("metadata", KEY_TEXT, metadata),
+	{"TOS", KEY_NUMBER, 0, set_tos},
+	{"delete-delay", KEY_NUMBER, 0, set_delete_delay},
+	{"limit", KEY_NUMBER, 0, set_limit},
+	{"from-interface", KEY_NUMBER, 0, set_from_interface},
+	{"to-interface", KEY_NUMBER, 0, set_to_interface},
+	{"flags", KEY_TOP, 0, set_flag},
+	{"supports", KEY_TOP, 0, set_supports},
+	{"direction", KEY_ITEMS, 0, ng_set_direction},
+	{"received-from", KEY_ITEMS, 0, set_received_from},
+	{"replace", KEY_ITEMS, 0, ng_set_replace},
+	{"rtcp-mux", KEY_ITEMS, 0, ng_set_rtcp_mux},
+	{"SDES", KEY_ITEMS, 0, ng_set_sdes},
+	{"OSRTP", KEY_ITEMS, 0, ng_set_osrtp},
+	{"DTLS-fingerprint", KEY_ITEMS, 0, ng_set_ignored}, /* before DTLS: the longer name first */
+	{"DTLS", KEY_ITEMS, 0, ng_set_dtls},
+	{"ICE-lite", KEY_ITEMS, 0, ng_set_ignored},
+	{"ICE", KEY_ITEMS, 0, ng_set_ice},
+	{"endpoint-learning", KEY_ITEMS, 0, ng_set_learning},
+	{"transport-protocol", KEY_ITEMS, 0, ng_set_transport},
+	{"address-family", KEY_ITEMS, 0, ng_set_family},
+};
+
+static const struct key *key_find(struct str name)
+{
+	for (size_t i = 0; i < ARRAY_LEN(keys); i++)
+		if (ng_spelled_like(str_from(keys[i].name), name))
+			return &keys[i];
+	return NULL;
+}
+
+static void unknown(struct ng_parser *x, struct str word)
+{
+	if (x->unknown_count < NG_UNKNOWN_MAX)
+		x->unknown[x->unknown_count] = word;
+	x->unknown_count++;
+}
+
+static void set_item(struct ng_parser *x, const struct key *k, struct str value)
+{
+	value = str_trim(value);
+	if (value.len == 0 || k->set(x, value))
+		return;
+	unknown(x, pool_printf(x->p, "%s=" STR_FMT, k->name, STR_ARG(value)));
+}
+
+/* Each value of a list, of a dictionary ("order" under SDES), or of one string with commas. */
+static void set_items(struct ng_parser *x, const struct key *k, const struct ngval *v)
+{
+	struct str rest, item;
+
+	if (v->type == NGVAL_LIST || v->type == NGVAL_DICT) {
+		for (const struct ngval *c = v->first; c; c = c->next) {
+			item = ngval_str(x->p, c);
+			if (c->key.len)
+				item = pool_printf(
+					x->p, STR_FMT ":" STR_FMT, STR_ARG(c->key), STR_ARG(item));
+			set_item(x, k, item);
+		}
+		return;
+	}
+	rest = ngval_str(x->p, v);
+	while (rest.len)
+		set_item(x, k, str_cut(&rest, ','));
+}
+
+static void set_key(struct ng_parser *x, const struct key *k, const struct ngval *v)
+{
+	switch (k->kind) {
+	case KEY_TEXT:
+	case KEY_BODY:
+		if (v->type == NGVAL_STR || v->type == NGVAL_INT)
+			*(struct str *)((char *)x->r + k->off) = ngval_str(x->p, v);
+		return;
+	case KEY_NUMBER:
+		k->set(x, str_trim(ngval_str(x->p, v)));
+		return;
+	case KEY_ITEMS:
+	case KEY_TOP:
+		/* a list is the whole answer; single "direction=a direction=b" add up */
+		if (v->type == NGVAL_LIST && k->set == ng_set_direction)
+			x->directions = 0;
+		set_items(x, k, v);
+		return;
+	}
+}
+
+/* k=v of a raw string or among flags: like a key of the message, except for those that must come as one. Keys that nobody
+ * knows are ignored there, so here too. */
+static void set_pair(struct ng_parser *x, const struct ngval *v)
+{
+	const struct key *k = key_find(v->key);
+
+	if (k && k->kind != KEY_TOP && k->kind != KEY_BODY)
+		set_key(x, k, v);
+}
+
+/* "SDES-off", "rtcp-mux-offer", "replace-origin": a key and its value in one word. */
+static bool set_flat(struct ng_parser *x, struct str word)
+{
+	for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
+		struct str name = str_from(keys[i].name), rest;
+
+		if (keys[i].kind != KEY_ITEMS || word.len < name.len + 2 ||
+			!ng_spelled_like((struct str){word.s, name.len}, name) ||
+			!memchr("-_ :", word.s[name.len], 4))
+			continue;
+		rest = (struct str){word.s + name.len + 1, word.len - name.len - 1};
+		if (keys[i].set(x, rest))
+			return true;
+	}
+	return false;
+}
+
+static bool set_flag(struct ng_parser *x, struct str word)
+{
+	struct ngval pair = {.type = NGVAL_STR, .str = word};
+
+	if (ng_set_word(x, word) || set_flat(x, word))
+		return true;
+	if (memchr(word.s, '=', word.len)) {
+		pair.key = str_cut(&pair.str, '=');
+		set_pair(x, &pair);
+		return true;
+	}
+	unknown(x, word);
+	return true;
+}
+
+static bool set_rtpp_flags(struct ng_parser *x, struct str text)
+{
+	const struct ngval *list = ng_flags_split(x->p, text);
+
+	if (!list)
+		return false;
+	x->directions = 0;
+	for (const struct ngval *c = list->first; c; c = c->next) {
+		if (c->key.len)
+			set_pair(x, c);
+		else if (c->type == NGVAL_STR && c->str.len)
+			set_flag(x, c->str);
+	}
+	return true;
+}
+
+/* --- Requests -------------------------------------------------------------------------------------------------- */
+
+#define WARNING_WORD_MAX 64u
+
+static void write_warning(struct ng_parser *x)
+{
+	uint32_t n = min_u32(x->unknown_count, NG_UNKNOWN_MAX);
+	static const char head[] = "unknown flag: ";
+	size_t len = sizeof(head) - 1;
+	char *text;
+
+	if (n == 0)
+		return;
+	text = pool_alloc(x->p, len + n * (WARNING_WORD_MAX + 2) + sizeof(", ..."));
+	if (!text)
+		return;
+	memcpy(text, head, len);
+	for (uint32_t i = 0; i < n; i++) {
+		const struct str w = x->unknown[i];
+		size_t word_len = min_u32((uint32_t)w.len, WARNING_WORD_MAX);
+
+		if (i > 0) {
+			text[len++] = ',';
+			text[len++] = ' ';
+		}
+		/* goes into logs too: no line ends or terminal sequences */
+		for (size_t j = 0; j < word_len; j++)
+			text[len++] = w.s[j] >= 0x20 && w.s[j] < 0x7f ? w.s[j] : '?';
+	}
+	if (x->unknown_count > n) {
+		memcpy(text + len, ", ...", 5);
+		len += 5;
+	}
+	x->r->warning = (struct str){text, len};
+}
+
+static enum ng_command command_find(struct str name)
+{
+	for (int c = NG_NONE + 1; c < NG_COMMAND_COUNT; c++)
+		if (ng_spelled_like(str_from(ng_command_name((enum ng_command)c)), name))
+			return (enum ng_command)c;
+	return NG_NONE;
+}
+
+int ng_request_parse(struct ng_request *out, struct pool *p, const struct ngval *msg)
+{
+	struct ng_parser x = {.r = out, .p = p};
+	struct str raw = STR_NONE;
+
+	*out = (struct ng_request){.tos = -1, .delete_delay = -1, .limit = -1};
+	if (msg->type != NGVAL_DICT)
+		return -ENOKEY;
+	for (const struct ngval *c = msg->first; c; c = c->next) {
+		const struct key *k = key_find(c->key);
+
+		if (k)
+			set_key(&x, k, c);
+		else if (ng_spelled_like(c->key, STR("rtpp-flags")))
+			raw = ngval_str(p, c);
+	}
+	if (raw.len && !set_rtpp_flags(&x, raw))
+		return -ENOMEM;
+	write_warning(&x);
+	if (pool_failed(p))
+		return -ENOMEM;
+	if (!out->command_text.len)
+		return -ENOKEY;
+	out->command = command_find(out->command_text);
+	return out->command == NG_NONE ? -EOPNOTSUPP : 0;
+}

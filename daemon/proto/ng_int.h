@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Inside proto/ only: what ng.c, ng_words.c and ng_flags.c share while one request is read. */
+#ifndef PROTO_NG_INT_H
+#define PROTO_NG_INT_H
+
+#include "proto/ng.h"
+
+#define NG_UNKNOWN_MAX 16u /* unknown words named in one warning; the rest is only counted */
+
+struct ng_parser {
+	struct ng_request *r;
+	struct pool *p;
+	bool secure, feedback, tls; /* bits that transport words add up to */
+	uint32_t directions;        /* how many of r->direction are set */
+	struct str unknown[NG_UNKNOWN_MAX];
+	uint32_t unknown_count;
+};
+
+/* One value of a key with several values, "off" of SDES=off. False if nobody knows it. */
+typedef bool ng_value_fn(struct ng_parser *x, struct str value);
+
+/* ng_words.c */
+ng_value_fn ng_set_sdes, ng_set_osrtp, ng_set_rtcp_mux, ng_set_replace, ng_set_ice, ng_set_dtls;
+ng_value_fn ng_set_learning, ng_set_transport, ng_set_family, ng_set_direction, ng_set_ignored;
+/* A word that stands for itself: flags, transport words, what a relay may ignore. */
+bool ng_set_word(struct ng_parser *x, struct str word);
+
+/* ng_flags.c: the raw string of "rtpp-flags" as a list: a word is a string without key, k=v one with key, [a b] a list; within a
+ * list too, k=v has a key. NULL without memory. */
+struct ngval *ng_flags_split(struct pool *p, struct str text);
+
+#endif

@@ -1,0 +1,418 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What the words of an ng request mean: flags, the values of keys that have several, transport words. Each meaning is known
+ * here once, whichever of the ways it was written in (ng.c finds out which). Pure. */
+#include "proto/ng_int.h"
+
+#include <sys/socket.h>
+
+struct word_bit {
+	struct str name;
+	uint32_t bit;
+};
+
+/* clang-format off */
+#define WORD(literal, bit) {{literal, sizeof(literal) - 1}, bit}
+/* clang-format on */
+
+static const struct word_bit *find(const struct word_bit *t, size_t n, struct str word)
+{
+	for (size_t i = 0; i < n; i++)
+		if (ng_spelled_like(t[i].name, word))
+			return &t[i];
+	return NULL;
+}
+
+#define FIND(table, word) find(table, ARRAY_LEN(table), word)
+
+/* If a starts with prefix in any spelling, the rest of it; else s = NULL. */
+static struct str behind(struct str a, struct str prefix)
+{
+	struct str head = {a.s, prefix.len};
+
+	if (a.len <= prefix.len || !ng_spelled_like(head, prefix))
+		return STR_NONE;
+	return (struct str){a.s + prefix.len, a.len - prefix.len};
+}
+
+/* --- SDES ------------------------------------------------------------------------------------------------------ */
+
+/* Also when the name came through something that turned '_' into '-'. SUITE_PLAIN if unknown. */
+static enum srtp_suite_id suite_find(struct str name)
+{
+	const struct srtp_suite *s = srtp_suite_find(name);
+	char copy[48];
+
+	if (!s && name.len && name.len < sizeof(copy)) {
+		for (size_t i = 0; i < name.len; i++)
+			copy[i] = name.s[i] == '-' || name.s[i] == ' ' ? '_' : name.s[i];
+		s = srtp_suite_find((struct str){copy, name.len});
+	}
+	return s ? s->id : SUITE_PLAIN;
+}
+
+static bool set_suite_bit(uint32_t *mask, struct str name)
+{
+	enum srtp_suite_id id = suite_find(name);
+
+	if (id == SUITE_PLAIN)
+		return false;
+	*mask |= 1u << id;
+	return true;
+}
+
+/* "A;B;": known suites in this order, each once. False if one is unknown; the others count all the same. */
+static bool set_suite_order(uint8_t order[SUITE_COUNT], struct str names)
+{
+	uint32_t seen = 0, n = 0;
+	bool known = true;
+
+	memset(order, SUITE_PLAIN, SUITE_COUNT);
+	while (names.len) {
+		struct str name = str_trim(str_cut(&names, ';'));
+		enum srtp_suite_id id = suite_find(name);
+
+		if (name.len && id == SUITE_PLAIN)
+			known = false;
+		if (id == SUITE_PLAIN || seen >> id & 1)
+			continue;
+		seen |= 1u << id;
+		order[n++] = (uint8_t)id; /* at most SUITE_COUNT - 1: the last stays SUITE_PLAIN */
+	}
+	return known;
+}
+
+bool ng_set_sdes(struct ng_parser *x, struct str value)
+{
+	static const struct word_bit set[] = {
+		WORD("off", NG_SDES_OFF),
+		WORD("no", NG_SDES_OFF),
+		WORD("disable", NG_SDES_OFF),
+		WORD("nonew", NG_SDES_NONEW),
+		WORD("pad", NG_SDES_PAD),
+		WORD("lifetime", NG_SDES_LIFETIME),
+		WORD("static", NG_SDES_STATIC),
+		WORD("prefer", NG_SDES_PREFER),
+		WORD("priority", NG_SDES_PREFER),
+		WORD("UNENCRYPTED_SRTP", NG_SDES_UNENCRYPTED_SRTP),
+		WORD("UNENCRYPTED_SRTCP", NG_SDES_UNENCRYPTED_SRTCP),
+		WORD("UNAUTHENTICATED_SRTP", NG_SDES_UNAUTHENTICATED_SRTP),
+	};
+	static const struct word_bit clear[] = {
+		WORD("ENCRYPTED_SRTP", NG_SDES_UNENCRYPTED_SRTP),
+		WORD("ENCRYPTED_SRTCP", NG_SDES_UNENCRYPTED_SRTCP),
+		WORD("AUTHENTICATED_SRTP", NG_SDES_UNAUTHENTICATED_SRTP),
+	};
+	struct ng_sdes *s = &x->r->sdes;
+	const struct word_bit *w = FIND(set, value);
+	struct str rest;
+
+	if (w) {
+		s->flags |= w->bit;
+		return true;
+	}
+	w = FIND(clear, value);
+	if (w) {
+		s->flags &= ~w->bit;
+		return true;
+	}
+	if ((rest = behind(value, STR("no-"))).s)
+		return set_suite_bit(&s->no, rest);
+	if ((rest = behind(value, STR("only-"))).s)
+		return set_suite_bit(&s->only, rest);
+	if ((rest = behind(value, STR("order:"))).s)
+		return set_suite_order(s->order, rest);
+	if ((rest = behind(value, STR("offerer_pref:"))).s)
+		return set_suite_order(s->offerer_pref, rest);
+	return false;
+}
+
+/* --- Keys with a handful of values ----------------------------------------------------------------------------- */
+
+bool ng_set_osrtp(struct ng_parser *x, struct str value)
+{
+	/* The legacy form (two m-lines) is not RFC 8643's and not ours: unknown, so that somebody is told. */
+	static const struct word_bit t[] = {
+		WORD("offer", NG_OSRTP_OFFER),
+		WORD("offer-RFC", NG_OSRTP_OFFER),
+		WORD("accept", NG_OSRTP_ACCEPT),
+		WORD("accept-RFC", NG_OSRTP_ACCEPT),
+	};
+	const struct word_bit *w = FIND(t, value);
+
+	x->r->osrtp |= w ? w->bit : 0;
+	return w != NULL;
+}
+
+bool ng_set_rtcp_mux(struct ng_parser *x, struct str value)
+{
+	static const struct word_bit t[] = {
+		WORD("offer", NG_RTCP_MUX_OFFER),
+		WORD("require", NG_RTCP_MUX_REQUIRE),
+		WORD("demux", NG_RTCP_MUX_DEMUX),
+		WORD("accept", NG_RTCP_MUX_ACCEPT),
+		WORD("reject", NG_RTCP_MUX_REJECT),
+	};
+	const struct word_bit *w = FIND(t, value);
+
+	x->r->rtcp_mux |= w ? w->bit : 0;
+	return w != NULL;
+}
+
+bool ng_set_replace(struct ng_parser *x, struct str value)
+{
+	static const struct word_bit t[] = {
+#define X(id, name) WORD(name, 1u << NG_REPLACE_##id),
+		NG_REPLACES(X)
+#undef X
+		/* from times when c= was not always rewritten; scripts still say it */
+		WORD("session-connection", 0),
+	};
+	const struct word_bit *w = FIND(t, value);
+
+	x->r->replace |= w ? w->bit : 0;
+	return w != NULL;
+}
+
+bool ng_set_ice(struct ng_parser *x, struct str value)
+{
+	static const struct word_bit t[] = {
+		WORD("default", NG_ICE_DEFAULT),
+		WORD("remove", NG_ICE_REMOVE),
+		WORD("force", NG_ICE_FORCE),
+		WORD("force-relay", NG_ICE_FORCE_RELAY),
+		WORD("optional", NG_ICE_OPTIONAL),
+	};
+	static const struct word_bit ignored[] = {
+		WORD("trickle", 0),
+		WORD("ice2", 0),
+		WORD("lite-forward", 0),
+		WORD("lite-backward", 0),
+		WORD("lite-both", 0),
+		WORD("lite-off", 0),
+	};
+	const struct word_bit *w = FIND(t, value);
+
+	if (w)
+		x->r->ice = (enum ng_ice)w->bit;
+	return w || FIND(ignored, value);
+}
+
+bool ng_set_dtls(struct ng_parser *x, struct str value)
+{
+	static const struct word_bit t[] = {
+		WORD("off", NG_DTLS_OFF),
+		WORD("no", NG_DTLS_OFF),
+		WORD("disable", NG_DTLS_OFF),
+		WORD("passive", NG_DTLS_PASSIVE),
+		WORD("active", NG_DTLS_ACTIVE),
+	};
+	const struct word_bit *w = FIND(t, value);
+
+	if (w)
+		x->r->dtls = (enum ng_dtls)w->bit;
+	return w != NULL;
+}
+
+bool ng_set_learning(struct ng_parser *x, struct str value)
+{
+	static const struct word_bit t[] = {
+		WORD("off", NG_LEARN_OFF),
+		WORD("immediate", NG_LEARN_IMMEDIATE),
+		WORD("delayed", NG_LEARN_DELAYED),
+		WORD("heuristic", NG_LEARN_HEURISTIC),
+	};
+	const struct word_bit *w = FIND(t, value);
+
+	if (w)
+		x->r->learning = (enum ng_learning)w->bit;
+	return w != NULL;
+}
+
+bool ng_set_family(struct ng_parser *x, struct str value)
+{
+	static const struct word_bit t[] = {WORD("IP4", AF_INET), WORD("IP6", AF_INET6)};
+	const struct word_bit *w = FIND(t, value);
+
+	if (w)
+		x->r->address_family = (int)w->bit;
+	return w != NULL;
+}
+
+bool ng_set_direction(struct ng_parser *x, struct str value)
+{
+	if (x->directions < ARRAY_LEN(x->r->direction))
+		x->r->direction[x->directions++] = value;
+	return true;
+}
+
+bool ng_set_ignored(struct ng_parser *x, struct str value)
+{
+	(void)x;
+	(void)value;
+	return true;
+}
+
+/* --- Transport ------------------------------------------------------------------------------------------------- */
+
+#define TP_SECURE   0x01u /* set these ... */
+#define TP_FEEDBACK 0x02u
+#define TP_TLS      0x04u
+#define TP_NO_SRTP  0x10u /* ... or clear them */
+#define TP_NO_AVPF  0x20u
+#define TP_ALL      (TP_NO_SRTP | TP_NO_AVPF)
+
+static const struct word_bit transports[] = {
+	WORD("RTP/AVP", TP_ALL),
+	WORD("RTP/SAVP", TP_ALL | TP_SECURE),
+	WORD("RTP/AVPF", TP_ALL | TP_FEEDBACK),
+	WORD("RTP/SAVPF", TP_ALL | TP_SECURE | TP_FEEDBACK),
+	WORD("UDP/TLS/RTP/SAVP", TP_ALL | TP_SECURE | TP_TLS),
+	WORD("UDP/TLS/RTP/SAVPF", TP_ALL | TP_SECURE | TP_TLS | TP_FEEDBACK),
+};
+/* Single words add up: "SRTP AVPF" is RTP/SAVPF, "RTP AVP" is RTP/AVP. */
+static const struct word_bit transport_words[] = {
+	WORD("RTP", TP_NO_SRTP),
+	WORD("SRTP", TP_SECURE),
+	WORD("AVP", TP_NO_AVPF),
+	WORD("AVPF", TP_FEEDBACK),
+	WORD("SAVP", TP_SECURE | TP_NO_AVPF),
+	WORD("SAVPF", TP_SECURE | TP_FEEDBACK),
+	WORD("DTLS", TP_SECURE | TP_TLS),
+	WORD("UDP", 0),
+	WORD("TLS", TP_SECURE | TP_TLS),
+};
+
+static void apply_transport(struct ng_parser *x, uint32_t bits)
+{
+	x->secure = bits & TP_SECURE || (x->secure && !(bits & TP_NO_SRTP));
+	x->tls = bits & TP_TLS || (x->tls && !(bits & TP_NO_SRTP));
+	x->feedback = bits & TP_FEEDBACK || (x->feedback && !(bits & TP_NO_AVPF));
+	x->r->transport = transports[x->tls ? 4 + x->feedback : x->secure + 2 * x->feedback].name;
+}
+
+bool ng_set_transport(struct ng_parser *x, struct str value)
+{
+	const struct word_bit *w = FIND(transports, value);
+
+	if (w) {
+		apply_transport(x, w->bit);
+		return true;
+	}
+	/* In an answer: what was offered, and that is what an answer has anyway (RFC 3264 6). */
+	if (ng_spelled_like(value, STR("accept"))) {
+		x->r->transport = STR_NONE;
+		return true;
+	}
+	return false;
+}
+
+/* --- Words that stand for themselves --------------------------------------------------------------------------- */
+
+/* Known to ng, and nothing to do for a relay, or what we do anyway. */
+static const struct word_bit ignored_words[] = {
+	WORD("no-passthrough", 0),
+	WORD("all", 0),
+	WORD("NAT-wait", 0),
+	WORD("pierce-NAT", 0),
+	WORD("unidirectional", 0),
+	WORD("inactive", 0),
+	WORD("original-sendrecv", 0),
+	WORD("bidirectional", 0),
+	WORD("directional", 0),
+	WORD("generate-mid", 0),
+	WORD("no-tls-id", 0),
+	WORD("generate-RTCP", 0),
+	WORD("rtcp-mirror", 0),
+	WORD("mirror-RTCP", 0),
+	WORD("trickle-ICE", 0),
+	WORD("reject-ICE", 0),
+	WORD("new-branch", 0),
+	WORD("provisional", 0),
+	WORD("record-call", 0),
+	WORD("egress", 0),
+	WORD("siprec", 0),
+	WORD("discard-recording", 0),
+	WORD("no-redis-update", 0),
+	WORD("block-short", 0),
+	WORD("block-egress", 0),
+	WORD("always-transcode", 0),
+	WORD("always-transcoding", 0),
+	WORD("force-transcoding", 0),
+	WORD("allow-transcoding", 0),
+	WORD("allow-asymmetric-codecs", 0),
+	WORD("asymmetric-codecs", 0),
+	WORD("symmetric-codecs", 0),
+	WORD("single-codec", 0),
+	WORD("static-codecs", 0),
+	WORD("reuse-codecs", 0),
+	WORD("no-reuse-codecs", 0),
+	WORD("strip-extmap", 0),
+	WORD("inject-DTMF", 0),
+	WORD("detect-DTMF", 0),
+	WORD("early-media", 0),
+	WORD("pause", 0),
+};
+
+static const struct str ignored_prefixes[] = {
+	{"codec-", 6},
+	{"transcode-", 10},
+	{"T.38-", 5},
+	{"T38-", 4},
+	{"bundle-", 7},
+	{"extmap-", 7},
+	{"ptime-", 6},
+	{"DTMF-", 5},
+	{"sdp-attr-", 9},
+	{"sdp-media-remove-", 17},
+	{"media-echo-", 11},
+	{"drop-traffic-", 13},
+	{"DTLS-fingerprint-", 17},
+	{"moh-", 4},
+	{"recording-", 10},
+};
+
+static void set_webrtc(struct ng_parser *x)
+{
+	ng_set_transport(x, STR("UDP/TLS/RTP/SAVPF"));
+	x->r->ice = NG_ICE_FORCE;
+	x->r->rtcp_mux |= NG_RTCP_MUX_OFFER | NG_RTCP_MUX_REQUIRE;
+	x->r->flags |= 1ull << NG_FLAG_NO_RTCP_ATTRIBUTE;
+	x->r->sdes.flags |= NG_SDES_OFF;
+}
+
+bool ng_set_word(struct ng_parser *x, struct str word)
+{
+	static const struct word_bit flags[] = {
+#define X(id, name) WORD(name, NG_FLAG_##id),
+		NG_FLAGS(X)
+#undef X
+	};
+	const struct word_bit *w = FIND(flags, word);
+
+	if (w) {
+		x->r->flags |= 1ull << w->bit;
+		if (w->bit == NG_FLAG_PAD_CRYPTO)
+			x->r->sdes.flags |= NG_SDES_PAD;
+		return true;
+	}
+	w = FIND(transport_words, word);
+	if (w) {
+		apply_transport(x, w->bit);
+		return true;
+	}
+	if (FIND(transports, word))
+		return ng_set_transport(x, word);
+	if (ng_spelled_like(word, STR("WebRTC"))) {
+		set_webrtc(x);
+		return true;
+	}
+	/* old scripts name the interfaces of "direction" as bare words */
+	if (ng_spelled_like(word, STR("internal")) || ng_spelled_like(word, STR("external")))
+		return ng_set_direction(x, word);
+	if (FIND(ignored_words, word))
+		return true;
+	for (size_t i = 0; i < ARRAY_LEN(ignored_prefixes); i++)
+		if (behind(word, ignored_prefixes[i]).s)
+			return true;
+	return false;
+}
