@@ -1,0 +1,324 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The serial engine and the mock (which is the reference) do what every engine must; the serial engine refuses jobs
+ * that point elsewhere. What the runner makes of a device that fails or lies. */
+#include <errno.h>
+#include <stdio.h>
+
+#include "engine_cases.h"
+#include "batch/mock.h"
+#include "batch/run.h"
+#include "batch/sample.h"
+#include "base/log.h"
+
+static int serial_setup(void **state)
+{
+	return engine_setup(state, &engine_serial, &(struct engine_config){.device = ""});
+}
+
+static int mock_setup(void **state)
+{
+	return engine_setup(state, &engine_mock, &(struct engine_config){.device = ""});
+}
+
+static void serial_refuses_jobs_that_point_elsewhere(void **state)
+{
+	struct engine_fixture *f = *state;
+	const struct sample s = {
+		.rx_key = 0, .tx_key = 2, .hdr_len = 12, .body_len = 100, .in_skew = 0};
+	struct srtp_master m;
+	uint32_t n = 0;
+
+	sample_master(&m, SUITE_AES_CM_128_80, 1);
+	assert_int_equal(srtp_key_fill(&f->a.key[2], &m), 0);
+	assert_int_equal(f->ops->key_changed(f->q, 2), 0);
+	for (; n < 12; n++)
+		sample_make(&f->a.job[n], &f->a, n, &s);
+	f->a.job[0].in_off = f->a.slots * ARENA_SLOT_LEN;
+	f->a.job[1].out_off = UINT32_MAX;
+	f->a.job[2].body_len = UINT32_MAX;
+	f->a.job[3].hdr_len = UINT32_MAX;
+	f->a.job[4].tx_tag_off = ARENA_SLOT_LEN - ARENA_HEADROOM - 9;
+	f->a.job[5].rx_key = f->a.key_slots;
+	f->a.job[6].tx_key = 900; /* a slot that was never filled */
+	f->a.job[7].hdr_len = 4;
+	f->a.job[8].body_len = ARENA_SLOT_LEN - ARENA_HEADROOM - XC_SLACK;
+	f->a.job[9].tx_tag_off = UINT32_MAX - 3;
+	f->a.job[10].out_off = 11 * ARENA_SLOT_LEN - 64;
+	{
+		struct batch b = {.job = f->a.job, .status = f->a.status, .n = n};
+
+		assert_int_equal(f->ops->run(f->q, &b), 0);
+	}
+	for (uint32_t i = 0; i + 1 < n; i++)
+		if (f->a.status[i] != XC_BAD_TAG)
+			fail_msg("job %u was taken", i);
+	assert_int_equal(f->a.status[n - 1], XC_OK);
+	assert_int_equal(f->ops->key_changed(f->q, f->a.key_slots - 1), -EINVAL);
+}
+
+/* --- The self-test ----------------------------------------------------------------------------------------------- */
+
+static void an_engine_that_fails_or_lies_does_not_pass_its_selftest(void **state)
+{
+	struct engine *e;
+	char err[256];
+
+	(void)state;
+	for (int mode = MOCK_RIGHT; mode <= MOCK_LIE_BYTES; mode++) {
+		assert_int_equal(
+			engine_mock.open(&e, &(struct engine_config){0}, err, sizeof(err)), 0);
+		mock_control(e)->mode = (enum mock_mode)mode;
+		if (mode == MOCK_RIGHT) {
+			assert_int_equal(batch_selftest(&engine_mock, e, err, sizeof(err)), 0);
+			assert_string_equal(err, "");
+		} else {
+			assert_int_equal(batch_selftest(&engine_mock, e, err, sizeof(err)), -EIO);
+			assert_non_null(strstr(err, "self-test"));
+		}
+		engine_mock.close(e);
+	}
+}
+
+static void the_selftest_leaves_out_what_an_engine_cannot(void **state)
+{
+	struct engine *e;
+	char err[256];
+
+	(void)state;
+	assert_int_equal(engine_mock.open(&e, &(struct engine_config){0}, err, sizeof(err)), 0);
+	mock_control(e)->no_gcm = true;
+	assert_int_equal(batch_selftest(&engine_mock, e, err, sizeof(err)), 0);
+	mock_control(e)->no_queue = true;
+	assert_int_equal(batch_selftest(&engine_mock, e, err, sizeof(err)), -EIO);
+	engine_mock.close(e);
+}
+
+/* --- The runner -------------------------------------------------------------------------------------------------- */
+
+struct runner {
+	struct engine *serial, *device;
+	struct batch_runner *r;
+	struct mock_control *mock;
+	struct arena *a;
+};
+
+enum { RUNNER_N = 24 };
+
+static void runner_open(struct runner *t, uint32_t device_min)
+{
+	struct batch_runner_config cfg = {
+		.device_ops = &engine_mock, .device_min = device_min, .slots = 64, .key_slots = 64};
+	static const enum srtp_suite_id suites[] = {
+		SUITE_AES_CM_128_80, SUITE_AEAD_AES_128_GCM, SUITE_F8_128_32};
+	struct engine_config none = {.device = ""};
+	char err[128];
+
+	assert_int_equal(engine_serial.open(&t->serial, &none, err, sizeof(err)), 0);
+	assert_int_equal(engine_mock.open(&t->device, &none, err, sizeof(err)), 0);
+	t->mock = mock_control(t->device);
+	cfg.serial = t->serial;
+	cfg.device = t->device;
+	assert_int_equal(batch_runner_create(&t->r, &cfg), 0);
+	t->a = batch_runner_arena(t->r);
+	for (uint32_t i = 0; i < ARRAY_LEN(suites); i++) {
+		struct srtp_master m;
+
+		sample_master(&m, suites[i], i);
+		assert_int_equal(srtp_key_fill(&t->a->key[2 + 2 * i], &m), 0);
+		assert_int_equal(batch_runner_key_changed(t->r, 2 + 2 * i), 0);
+	}
+}
+
+static void runner_close(struct runner *t)
+{
+	batch_runner_destroy(t->r);
+	engine_serial.close(t->serial);
+	engine_mock.close(t->device);
+}
+
+/* Packets of three suites in turn, every fifth forged. */
+static void runner_batch(struct runner *t, uint32_t n)
+{
+	struct batch b = {.job = t->a->job, .status = t->a->status, .n = n};
+	struct xc_job before[RUNNER_N];
+
+	for (uint32_t i = 0; i < n; i++) {
+		struct sample s = {.rx_key = 2 + 2 * (i % 3),
+			.tx_key = 2 + 2 * (i / 3 % 3),
+			.hdr_len = 12,
+			.body_len = i,
+			.rx_index = i,
+			.tx_index = 7,
+			.seed = i};
+
+		sample_make(&b.job[i], t->a, i, &s);
+		if (i % 5 == 4)
+			t->a->in[b.job[i].in_off + 3] ^= 0x80;
+		b.status[i] = XC_NOT_DONE;
+	}
+	memcpy(before, b.job, n * sizeof(*before));
+	memset(t->a->out, 0, (size_t)n * ARENA_SLOT_LEN);
+	batch_run(t->r, &b);
+	assert_memory_equal(b.job, before, n * sizeof(*before));
+	for (uint32_t i = 0; i < n; i++) {
+		assert_int_equal(b.status[i], i % 5 == 4 ? XC_BAD_TAG : XC_OK);
+		if (b.status[i] == XC_OK) /* the header came through to its own place */
+			assert_memory_equal(
+				t->a->out + b.job[i].out_off, t->a->in + b.job[i].in_off, 12);
+	}
+}
+
+static void small_batches_are_serial_large_ones_dispatched(void **state)
+{
+	static const struct {
+		uint32_t n, runs;
+	} T[] = {{1, 0}, {7, 0}, {8, 1}, {24, 1}};
+	struct runner t;
+
+	(void)state;
+	runner_open(&t, 8);
+	assert_int_equal(batch_runner_device_min(t.r), 8);
+	for (size_t i = 0; i < ARRAY_LEN(T); i++) {
+		uint64_t before = t.mock->runs;
+
+		runner_batch(&t, T[i].n);
+		assert_int_equal(t.mock->runs - before, T[i].runs);
+	}
+	assert_int_equal(batch_runner_counters(t.r)->batches, 4);
+	assert_int_equal(batch_runner_counters(t.r)->jobs, 40);
+	assert_int_equal(batch_runner_counters(t.r)->device_batches, 2);
+	assert_int_equal(batch_runner_counters(t.r)->device_jobs, 32);
+	assert_int_equal(batch_runner_counters(t.r)->device_errors, 0);
+	assert_true(batch_runner_counters(t.r)->engine_ns > 0);
+	runner_close(&t);
+}
+
+static void what_the_device_cannot_do_is_done_serially(void **state)
+{
+	struct runner t;
+
+	(void)state;
+	runner_open(&t, 2);
+	t.mock->no_gcm = true;
+	for (uint32_t n = 1; n <= RUNNER_N; n++)
+		runner_batch(&t, n);
+	/* Of nine in a row four have no GCM on either side; of the last six, two. */
+	assert_int_equal(t.mock->last_n, 10);
+	assert_true(batch_runner_counters(t.r)->device_jobs < batch_runner_counters(t.r)->jobs);
+	runner_close(&t);
+}
+
+static void a_failing_device_costs_no_packet_and_is_left_alone_in_the_end(void **state)
+{
+	static const enum mock_mode modes[] = {MOCK_FAIL, MOCK_UNDONE};
+
+	(void)state;
+	for (size_t m = 0; m < ARRAY_LEN(modes) * 2; m++) {
+		struct runner t;
+
+		runner_open(&t, 1);
+		t.mock->mode = modes[m / 2];
+		t.mock->no_gcm = m & 1; /* with split batches too */
+		for (int i = 0; i < 6; i++)
+			runner_batch(&t, RUNNER_N);
+		assert_int_equal(batch_runner_counters(t.r)->device_errors, 3);
+		assert_int_equal(batch_runner_counters(t.r)->device_batches, 0);
+		assert_int_equal(t.mock->runs, 3);
+		runner_close(&t);
+	}
+}
+
+static void a_success_forgives_earlier_failures(void **state)
+{
+	struct runner t;
+
+	(void)state;
+	runner_open(&t, 1);
+	for (int i = 0; i < 12; i++) {
+		t.mock->mode = i % 3 == 2 ? MOCK_RIGHT : MOCK_FAIL;
+		runner_batch(&t, 5);
+	}
+	assert_int_equal(t.mock->runs, 12);
+	assert_int_equal(batch_runner_counters(t.r)->device_errors, 8);
+	assert_int_equal(batch_runner_counters(t.r)->device_batches, 4);
+	runner_close(&t);
+}
+
+/* The mock is the reference and slower than libcrypto at every size. */
+static void calibration_finds_a_slow_device_not_worth_it_and_leaves_no_keys(void **state)
+{
+	struct runner t;
+	struct batch_runner_config cfg = {.device_ops = &engine_mock, .slots = 64, .key_slots = 64};
+
+	(void)state;
+	runner_open(&t, 1);
+	batch_runner_destroy(t.r);
+	cfg.serial = t.serial;
+	cfg.device = t.device;
+	assert_int_equal(batch_runner_create(&t.r, &cfg), 0);
+	assert_int_equal(batch_runner_device_min(t.r), UINT32_MAX);
+	t.a = batch_runner_arena(t.r);
+	for (size_t i = 0; i < 64 * sizeof(struct xc_key); i++)
+		assert_int_equal(((const uint8_t *)t.a->key)[i], 0);
+	for (size_t i = 0; i < (size_t)64 * ARENA_SLOT_LEN; i++)
+		assert_int_equal(t.a->in[i] | t.a->out[i], 0);
+	runner_close(&t);
+}
+
+static void serial_only_and_no_memory_are_handled(void **state)
+{
+	struct batch_runner_config cfg = {.slots = 8, .key_slots = 8};
+	struct batch_runner *r;
+	struct engine *e;
+	char err[128];
+
+	(void)state;
+	assert_int_equal(engine_serial.open(&e, &(struct engine_config){0}, err, sizeof(err)), 0);
+	cfg.serial = e;
+	assert_int_equal(batch_runner_create(&r, &cfg), 0);
+	batch_runner_key_wipe(r, 2);
+	batch_runner_key_wipe(r, 7); /* no pair: ignored */
+	batch_runner_destroy(r);
+	cfg.slots = UINT32_MAX;
+	assert_int_equal(batch_runner_create(&r, &cfg), -ENOMEM);
+	batch_runner_destroy(NULL);
+	engine_serial.close(e);
+}
+
+static void a_wiped_key_is_gone_everywhere(void **state)
+{
+	static const struct xc_key none[2];
+	struct runner t;
+	uint64_t before;
+
+	(void)state;
+	runner_open(&t, 1);
+	before = t.mock->keys_changed;
+	batch_runner_key_wipe(t.r, 2);
+	assert_memory_equal(&t.a->key[2], none, sizeof(none));
+	assert_int_equal(t.mock->keys_changed, before + 1);
+	runner_close(&t);
+}
+
+int main(void)
+{
+	const struct CMUnitTest serial[] = {
+		ENGINE_CASES, cmocka_unit_test(serial_refuses_jobs_that_point_elsewhere)};
+	const struct CMUnitTest reference[] = {ENGINE_CASES};
+	const struct CMUnitTest runner[] = {
+		cmocka_unit_test(an_engine_that_fails_or_lies_does_not_pass_its_selftest),
+		cmocka_unit_test(the_selftest_leaves_out_what_an_engine_cannot),
+		cmocka_unit_test(small_batches_are_serial_large_ones_dispatched),
+		cmocka_unit_test(what_the_device_cannot_do_is_done_serially),
+		cmocka_unit_test(a_failing_device_costs_no_packet_and_is_left_alone_in_the_end),
+		cmocka_unit_test(a_success_forgives_earlier_failures),
+		cmocka_unit_test(calibration_finds_a_slow_device_not_worth_it_and_leaves_no_keys),
+		cmocka_unit_test(serial_only_and_no_memory_are_handled),
+		cmocka_unit_test(a_wiped_key_is_gone_everywhere),
+	};
+
+	log_open("test_engine", LOG_EMERG, 1);
+	return cmocka_run_group_tests(serial, serial_setup, engine_teardown) +
+		cmocka_run_group_tests(reference, mock_setup, engine_teardown) +
+		cmocka_run_group_tests(runner, NULL, NULL);
+}
