@@ -1,0 +1,406 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Session descriptions (RFC 4566, RFC 8866) to slices of their text, in one pass. Liberal in what phones get wrong without
+ * harm (line ends, blanks, unknown lines, order), and one error with its line for what cannot be right. Keeps every line
+ * for sdp_write(); copies no text. */
+#include "proto/sdp.h"
+
+#include "proto/sdp_words.h"
+
+static const struct {
+	enum sdp_proto id;
+	struct str name;
+	bool secure, feedback;
+} protos[] = {
+	{SDP_RTP_AVP, {"RTP/AVP", 7}, false, false},
+	{SDP_RTP_SAVP, {"RTP/SAVP", 8}, true, false},
+	{SDP_RTP_AVPF, {"RTP/AVPF", 8}, false, true},
+	{SDP_RTP_SAVPF, {"RTP/SAVPF", 9}, true, true},
+	{SDP_UDP_TLS_RTP_SAVP, {"UDP/TLS/RTP/SAVP", 16}, true, false},
+	{SDP_UDP_TLS_RTP_SAVPF, {"UDP/TLS/RTP/SAVPF", 17}, true, true},
+};
+
+const char *sdp_proto_name(enum sdp_proto p)
+{
+	for (size_t i = 0; i < ARRAY_LEN(protos); i++)
+		if (protos[i].id == p)
+			return protos[i].name.s;
+	return "";
+}
+
+enum sdp_proto sdp_proto_find(struct str name)
+{
+	for (size_t i = 0; i < ARRAY_LEN(protos); i++)
+		if (str_eq_nocase(protos[i].name, name))
+			return protos[i].id;
+	return SDP_PROTO_OTHER;
+}
+
+bool sdp_proto_is_secure(enum sdp_proto p)
+{
+	for (size_t i = 0; i < ARRAY_LEN(protos); i++)
+		if (protos[i].id == p)
+			return protos[i].secure;
+	return false;
+}
+
+bool sdp_proto_is_feedback(enum sdp_proto p)
+{
+	for (size_t i = 0; i < ARRAY_LEN(protos); i++)
+		if (protos[i].id == p)
+			return protos[i].feedback;
+	return false;
+}
+
+enum sdp_proto sdp_proto_make(bool secure, bool feedback)
+{
+	if (secure)
+		return feedback ? SDP_RTP_SAVPF : SDP_RTP_SAVP;
+	return feedback ? SDP_RTP_AVPF : SDP_RTP_AVP;
+}
+
+const char *sdp_err_text(enum sdp_err e)
+{
+	static const char *const text[] = {[SDP_OK] = "no error",
+#define X(id, words) [SDP_ERR_##id] = words,
+		SDP_ERRORS(X)
+#undef X
+	};
+
+	return e < ARRAY_LEN(text) ? text[e] : "unknown error";
+}
+
+const struct sdp_line *sdp_attr(const struct sdp_line *from, struct str name)
+{
+	for (; from; from = from->next)
+		if (from->type == 'a' && str_eq_nocase(from->name, name))
+			return from;
+	return NULL;
+}
+
+struct str sdp_word(struct str *rest)
+{
+	struct str word;
+
+	while (rest->len && (*rest->s == ' ' || *rest->s == '\t')) {
+		rest->s++;
+		rest->len--;
+	}
+	word = (struct str){rest->s, 0};
+	while (word.len < rest->len && rest->s[word.len] != ' ' && rest->s[word.len] != '\t')
+		word.len++;
+	if (word.len) {
+		rest->s += word.len;
+		rest->len -= word.len;
+	}
+	return word;
+}
+
+/* From the right, so that a user name with blanks in it does no harm. Empty when nothing is left. */
+static struct str last_word(struct str *rest)
+{
+	size_t end;
+
+	*rest = str_trim(*rest);
+	end = rest->len;
+	while (rest->len && rest->s[rest->len - 1] != ' ' && rest->s[rest->len - 1] != '\t')
+		rest->len--;
+	return (struct str){rest->s + rest->len, end - rest->len};
+}
+
+/* Network type, address type, address with TTL and count. A name or an unknown network leaves family 0. */
+static void parse_addr(struct endpoint *out, struct str net, struct str addr)
+{
+	struct str bare = str_cut(&addr, '/');
+
+	if (!str_eq_nocase(net, STR("IN")) || endpoint_parse_addr(out, bare))
+		*out = (struct endpoint){0};
+}
+
+static enum sdp_err parse_origin(struct sdp *s, const struct sdp_line *l)
+{
+	struct str rest = l->value;
+	struct str addr = last_word(&rest), type = last_word(&rest), net = last_word(&rest);
+
+	s->origin_version = last_word(&rest);
+	s->origin_id = last_word(&rest);
+	s->origin_user = str_trim(rest);
+	if (s->origin_id.len == 0 || type.len == 0)
+		return SDP_ERR_ORIGIN;
+	parse_addr(&s->origin_addr, net, addr);
+	return SDP_OK;
+}
+
+static enum sdp_err parse_conn(struct sdp_conn *c, struct sdp_line *l)
+{
+	struct str rest = l->value;
+	struct str net = sdp_word(&rest), type = sdp_word(&rest), addr = sdp_word(&rest);
+
+	if (type.len == 0 || addr.len == 0)
+		return SDP_ERR_CONNECTION;
+	if (c->present) /* several c= lines: layered multicast, RFC 4566 5.7; the first is the base */
+		return SDP_OK;
+	parse_addr(&c->addr, net, addr);
+	c->present = true;
+	c->line = l;
+	return SDP_OK;
+}
+
+static enum sdp_err parse_media(struct sdp_media *m, struct sdp_line *l)
+{
+	struct str rest = l->value;
+	struct str port, count;
+	uint64_t v, n = 1;
+
+	m->lines = l;
+	m->kind = sdp_word(&rest);
+	count = sdp_word(&rest);
+	port = str_cut(&count, '/');
+	m->proto_text = sdp_word(&rest);
+	m->formats = str_trim(rest);
+	if (str_to_u64(&v, port, 65535) || m->proto_text.len == 0)
+		return SDP_ERR_MEDIA;
+	if (count.s && (str_to_u64(&n, count, 65535) || n == 0))
+		return SDP_ERR_MEDIA;
+	m->port = (uint16_t)v;
+	m->port_count = (uint16_t)n;
+	m->proto = sdp_proto_find(m->proto_text);
+	return SDP_OK;
+}
+
+/* RFC 3605: port, and an address if it is another one. */
+static enum sdp_err parse_rtcp(struct sdp_media *m, const struct sdp_line *l)
+{
+	struct str rest = l->arg;
+	struct str port = sdp_word(&rest), net = sdp_word(&rest);
+	struct str type = sdp_word(&rest), addr = sdp_word(&rest);
+	uint64_t v;
+
+	if (str_to_u64(&v, port, 65535) || (net.len && (type.len == 0 || addr.len == 0)))
+		return SDP_ERR_RTCP;
+	if (m->has_rtcp)
+		return SDP_OK;
+	if (net.len)
+		parse_addr(&m->rtcp, net, addr);
+	m->rtcp.port = (uint16_t)v;
+	m->has_rtcp = true;
+	return SDP_OK;
+}
+
+/* What the attributes of one section say; for the session the same struct holds the defaults. */
+struct section {
+	struct sdp_media *media; /* NULL at session level */
+	enum sdp_dir dir;
+	bool has_dir, ice, dtls;
+};
+
+static bool parse_dir(struct section *sec, struct str name)
+{
+	static const struct {
+		struct str name;
+		enum sdp_dir dir;
+	} dirs[] = {
+		{{"sendrecv", 8}, SDP_DIR_SENDRECV},
+		{{"sendonly", 8}, SDP_DIR_SENDONLY},
+		{{"recvonly", 8}, SDP_DIR_RECVONLY},
+		{{"inactive", 8}, SDP_DIR_INACTIVE},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(dirs); i++) {
+		if (!str_eq_nocase(name, dirs[i].name))
+			continue;
+		if (!sec->has_dir)
+			sec->dir = dirs[i].dir;
+		sec->has_dir = true;
+		return true;
+	}
+	return false;
+}
+
+static enum sdp_err parse_attr(struct section *sec, const struct sdp_line *l)
+{
+	struct sdp_media *m = sec->media;
+
+	if (parse_dir(sec, l->name))
+		return SDP_OK;
+	if (str_eq_nocase(l->name, STR("ice-ufrag")) || str_eq_nocase(l->name, STR("candidate")))
+		sec->ice = true;
+	else if (str_eq_nocase(l->name, STR("fingerprint")))
+		sec->dtls = true;
+	else if (!m)
+		return SDP_OK;
+	else if (str_eq_nocase(l->name, STR("rtcp")))
+		return parse_rtcp(m, l);
+	else if (str_eq_nocase(l->name, STR("rtcp-mux")))
+		m->rtcp_mux = true;
+	else if (str_eq_nocase(l->name, STR("rtcp-mux-only")))
+		m->rtcp_mux_only = true;
+	else if (str_eq_nocase(l->name, STR("mid")) && m->mid.len == 0)
+		m->mid = str_trim(l->arg);
+	else if (str_eq_nocase(l->name, STR("label")) && m->rid_label.len == 0)
+		m->rid_label = str_trim(l->arg);
+	return SDP_OK;
+}
+
+struct parser {
+	struct sdp *out;
+	struct section session, cur; /* cur: of the media we are in */
+	uint32_t media_line[SDP_MAX_MEDIA];
+	uint32_t line;
+	bool has_origin, has_name;
+};
+
+static void end_media(struct parser *ps)
+{
+	struct sdp_media *m = ps->cur.media;
+
+	if (!m)
+		return;
+	m->dir = ps->cur.has_dir ? ps->cur.dir : ps->session.dir;
+	m->ice = ps->cur.ice || ps->session.ice;
+	m->dtls = ps->cur.dtls || ps->session.dtls;
+	m->own_conn = m->conn.present;
+	if (!m->own_conn)
+		m->conn = ps->out->conn;
+}
+
+static enum sdp_err session_line(struct parser *ps, struct sdp_line *l)
+{
+	struct sdp *s = ps->out;
+
+	switch (l->type) {
+	case 'o':
+		if (ps->has_origin)
+			return SDP_ERR_ORIGIN;
+		ps->has_origin = true;
+		return parse_origin(s, l);
+	case 's':
+		if (!ps->has_name)
+			s->session_name = l->value;
+		ps->has_name = true;
+		return SDP_OK;
+	case 'c':
+		return parse_conn(&s->conn, l);
+	case 'a':
+		return parse_attr(&ps->session, l);
+	default:
+		return SDP_OK;
+	}
+}
+
+static enum sdp_err any_line(struct parser *ps, struct sdp_line *l)
+{
+	struct sdp *s = ps->out;
+
+	if (l->type == 'm') {
+		end_media(ps);
+		if (s->media_count == SDP_MAX_MEDIA)
+			return SDP_ERR_MEDIA_COUNT;
+		ps->media_line[s->media_count] = ps->line;
+		ps->cur = (struct section){.media = &s->media[s->media_count++]};
+		return parse_media(ps->cur.media, l);
+	}
+	if (!ps->cur.media)
+		return session_line(ps, l);
+	if (l->type == 'c')
+		return parse_conn(&ps->cur.media->conn, l);
+	if (l->type == 'a')
+		return parse_attr(&ps->cur, l);
+	return SDP_OK;
+}
+
+static enum sdp_err split_line(struct sdp_line *l, struct str text)
+{
+	char c = text.len ? text.s[0] : 0;
+
+	if (text.len < 2 || text.s[1] != '=' || !((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z')))
+		return SDP_ERR_LINE;
+	l->text = text;
+	l->type = c;
+	l->value = (struct str){text.s + 2, text.len - 2};
+	if (c == 'a') {
+		l->arg = l->value;
+		l->name = str_trim(str_cut(&l->arg, ':'));
+	}
+	return SDP_OK;
+}
+
+static bool only_line_ends(struct str a)
+{
+	for (size_t i = 0; i < a.len; i++)
+		if (a.s[i] != '\r' && a.s[i] != '\n')
+			return false;
+	return true;
+}
+
+static enum sdp_err parse_lines(struct parser *ps, struct sdp_line *l)
+{
+	struct sdp_line **link = &ps->out->session;
+	struct str rest = ps->out->body;
+	enum sdp_err err = SDP_OK;
+
+	for (ps->line = 1; !err && rest.len; ps->line++) {
+		struct str text = str_cut(&rest, '\n');
+
+		if (text.len && text.s[text.len - 1] == '\r') {
+			text.len--;
+			ps->out->crlf = true;
+		} else if (text.len == 0 && rest.len == 0) {
+			break;
+		}
+		if (text.len == 0 && only_line_ends(rest))
+			break;
+		err = split_line(l, text);
+		if (err)
+			break;
+		if (l->type != 'm') /* an m= line begins a list of its own */
+			*link = l;
+		link = &l->next;
+		err = any_line(ps, l++);
+		if (err)
+			break;
+	}
+	return err;
+}
+
+static enum sdp_err parse_body(struct parser *ps, struct pool *p)
+{
+	struct str body = ps->out->body;
+	struct sdp_line *lines;
+	enum sdp_err err;
+	size_t count = 1;
+
+	if (body.len > SDP_MAX_LEN)
+		return SDP_ERR_TOO_LONG;
+	if (!str_starts(body, STR("v=0")) || (body.len > 3 && (uint8_t)body.s[3] > ' '))
+		return SDP_ERR_NOT_SDP;
+	for (size_t i = 0; i < body.len; i++)
+		count += body.s[i] == '\n';
+	ps->out->crlf = count == 1; /* not a single line end to copy from */
+	lines = pool_alloc(p, count * sizeof(*lines));
+	if (!lines)
+		return SDP_ERR_NOMEM;
+	err = parse_lines(ps, lines);
+	if (err)
+		return err;
+	end_media(ps);
+	for (uint32_t i = 0; i < ps->out->media_count; i++) {
+		if (ps->out->media[i].port && !ps->out->media[i].conn.present) {
+			ps->line = ps->media_line[i];
+			return SDP_ERR_NO_CONNECTION;
+		}
+	}
+	return SDP_OK;
+}
+
+enum sdp_err sdp_parse(struct sdp *out, struct pool *p, struct str body, uint32_t *line)
+{
+	struct parser ps = {.out = out, .line = 1};
+	enum sdp_err err;
+
+	memset(out, 0, sizeof(*out));
+	out->body = body;
+	err = parse_body(&ps, p);
+	if (line)
+		*line = ps.line;
+	return err;
+}

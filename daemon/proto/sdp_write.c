@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* A parsed session description, written back line by line with edits (RFC 4566, 3605, 4568, 5761, 8839, 8842). A line that
+ * no edit names is copied byte for byte and keeps its place. Media that are kept must not lose what they had from session
+ * level, so they get their own copy of what changes there. */
+#include "proto/sdp.h"
+
+#include "proto/sdp_words.h"
+
+struct writer {
+	struct sbuf *b;
+	const struct sdp *s;
+	const struct sdp_edit *e;
+	bool any_edited;       /* some media is not kept */
+	bool session_conn_new; /* the session's c= gets our address */
+};
+
+static void put_eol(const struct writer *w)
+{
+	sbuf_str(w->b, w->s->crlf ? STR("\r\n") : STR("\n"));
+}
+
+static void put_line(const struct writer *w, const struct sdp_line *l)
+{
+	sbuf_str(w->b, l->text);
+	put_eol(w);
+}
+
+static void put_addr(const struct writer *w, const struct endpoint *a)
+{
+	char text[ENDPOINT_STRLEN];
+
+	sbuf_printf(w->b, "IN %s %s", a->family == AF_INET6 ? "IP6" : "IP4",
+		endpoint_fmt_addr(a, text));
+}
+
+static void put_conn(const struct writer *w)
+{
+	sbuf_str(w->b, STR("c="));
+	put_addr(w, &w->e->addr);
+	put_eol(w);
+}
+
+static bool keeps(const struct writer *w, uint32_t i)
+{
+	return !w->e->media || w->e->media[i].keep;
+}
+
+/* Old-style hold (RFC 2543, RFC 3264 8.4) may have to stay visible. */
+static bool conn_stays(const struct writer *w, const struct sdp_line *l)
+{
+	struct str rest = l->value;
+	struct endpoint a;
+	struct str addr;
+
+	if (w->e->addr.family == 0)
+		return true;
+	if (!w->e->keep_zero_conn)
+		return false;
+	sdp_word(&rest);
+	sdp_word(&rest);
+	addr = sdp_word(&rest);
+	return endpoint_parse_addr(&a, str_cut(&addr, '/')) == 0 && endpoint_is_unspecified(&a);
+}
+
+static bool name_is(const struct sdp_line *l, struct str name)
+{
+	return l->type == 'a' && str_eq_nocase(l->name, name);
+}
+
+static bool name_in(const struct sdp_line *l, const struct str *names, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		if (name_is(l, names[i]))
+			return true;
+	return false;
+}
+
+/* RFC 8839 5, RFC 8840; trickle ICE included. */
+static bool is_ice(const struct sdp_line *l)
+{
+	static const struct str names[] = {
+		{"candidate", 9}, {"remote-candidates", 17}, {"end-of-candidates", 17}};
+
+	return name_in(l, names, ARRAY_LEN(names)) ||
+		(l->type == 'a' && l->name.len > 4 &&
+			str_eq_nocase((struct str){l->name.s, 4}, STR("ice-")));
+}
+
+/* RFC 8122, RFC 4145, RFC 8842 and its drafts. */
+static bool is_dtls(const struct sdp_line *l)
+{
+	static const struct str names[] = {{"fingerprint", 11}, {"setup", 5}, {"tls-id", 6},
+		{"connection", 10}, {"dtls-id", 7}};
+
+	return name_in(l, names, ARRAY_LEN(names));
+}
+
+static bool is_removed_anywhere(const struct writer *w, const struct sdp_line *l)
+{
+	return (w->e->remove_ice && is_ice(l)) || (w->e->remove_dtls && is_dtls(l));
+}
+
+/* --- Session level ------------------------------------------------------------------------------------------- */
+
+static void put_origin(const struct writer *w, const struct sdp_line *l)
+{
+	const struct sdp_edit *e = w->e;
+	bool addr = e->replace_origin && e->addr.family;
+	struct str rest = l->value, tail;
+
+	if (!addr && !e->origin_user.s && !e->origin_version.s) {
+		put_line(w, l);
+		return;
+	}
+	sbuf_str(w->b, STR("o="));
+	sbuf_str(w->b, e->origin_user.s ? e->origin_user : w->s->origin_user);
+	sbuf_put(w->b, " ", 1);
+	sbuf_str(w->b, w->s->origin_id);
+	sbuf_put(w->b, " ", 1);
+	sbuf_str(w->b, e->origin_version.s ? e->origin_version : w->s->origin_version);
+	if (addr) {
+		sbuf_put(w->b, " ", 1);
+		put_addr(w, &e->addr);
+	} else { /* network type and address, as they stand behind the version */
+		tail.s = w->s->origin_version.s + w->s->origin_version.len;
+		tail.len = (size_t)(rest.s + rest.len - tail.s);
+		sbuf_str(w->b, tail);
+	}
+	put_eol(w);
+}
+
+static void put_session(const struct writer *w)
+{
+	for (const struct sdp_line *l = w->s->session; l; l = l->next) {
+		if (l->type == 'o') {
+			put_origin(w, l);
+		} else if (l->type == 's' && w->e->session_name.s) {
+			sbuf_str(w->b, STR("s="));
+			sbuf_str(w->b, w->e->session_name);
+			put_eol(w);
+		} else if (l->type == 'c' && w->session_conn_new && !conn_stays(w, l)) {
+			put_conn(w);
+		} else if (is_removed_anywhere(w, l) ||
+			(w->any_edited && name_is(l, STR("crypto")))) {
+			/* A key has no place at session level (RFC 4568 5.1.1): never hand it on. */
+			continue;
+		} else {
+			put_line(w, l);
+		}
+	}
+	if (w->e->loop_id.s) {
+		sbuf_str(w->b, STR("a=xcipher:"));
+		sbuf_str(w->b, w->e->loop_id);
+		put_eol(w);
+	}
+}
+
+/* --- Media that stay ------------------------------------------------------------------------------------------ */
+
+static void put_kept(const struct writer *w, const struct sdp_media *m)
+{
+	bool want_conn = w->session_conn_new && !m->own_conn && m->port && m->conn.line;
+
+	for (const struct sdp_line *l = m->lines; l; l = l->next) {
+		put_line(w, l);
+		if (want_conn && (!l->next || l->next->type != 'i')) { /* order: m=, i=, c= */
+			put_line(w, m->conn.line);
+			want_conn = false;
+		}
+	}
+	if (m->port == 0)
+		return;
+	for (const struct sdp_line *l = w->s->session; l; l = l->next)
+		if (is_removed_anywhere(w, l) && !sdp_attr(m->lines, l->name))
+			put_line(w, l);
+}
+
+/* --- Media that we relay -------------------------------------------------------------------------------------- */
+
+struct done {
+	bool rtcp, mux, crypto;
+};
+
+static void put_media_line(
+	const struct writer *w, const struct sdp_media *m, const struct sdp_media_edit *me)
+{
+	const struct sdp_line *l = m->lines;
+	const char *end = l->text.s + l->text.len;
+	const char *proto_end = m->proto_text.s + m->proto_text.len;
+	const char *kind_end = m->kind.s + m->kind.len;
+
+	sbuf_put(w->b, l->text.s, (size_t)(kind_end - l->text.s));
+	sbuf_printf(w->b, " %u ", me->reject ? 0u : (unsigned)me->port);
+	if (me->proto == SDP_PROTO_OTHER)
+		sbuf_str(w->b, m->proto_text);
+	else
+		sbuf_str(w->b, str_from(sdp_proto_name(me->proto)));
+	sbuf_put(w->b, proto_end, (size_t)(end - proto_end));
+	put_eol(w);
+}
+
+static void put_rtcp(const struct writer *w, const struct sdp_media_edit *me, struct done *done)
+{
+	if (done->rtcp || me->reject || me->rtcp_port == 0)
+		return;
+	done->rtcp = true;
+	sbuf_printf(w->b, "a=rtcp:%u", (unsigned)me->rtcp_port);
+	if (me->rtcp_full && w->e->addr.family) {
+		sbuf_put(w->b, " ", 1);
+		put_addr(w, &w->e->addr);
+	}
+	put_eol(w);
+}
+
+static void put_crypto(const struct writer *w, const struct sdp_media_edit *me, struct done *done)
+{
+	if (done->crypto || me->reject)
+		return;
+	done->crypto = true;
+	for (uint32_t i = 0; i < me->crypto_count; i++) {
+		sbuf_str(w->b, STR("a=crypto:"));
+		sbuf_str(w->b, me->crypto[i]);
+		put_eol(w);
+	}
+}
+
+static void put_mux(const struct writer *w, const struct sdp_media_edit *me, struct done *done)
+{
+	if (done->mux || me->reject || !me->rtcp_mux)
+		return;
+	done->mux = true;
+	sbuf_str(w->b, STR("a=rtcp-mux"));
+	put_eol(w);
+}
+
+static void put_attr(const struct writer *w, const struct sdp_line *l,
+	const struct sdp_media_edit *me, struct done *done)
+{
+	if (is_removed_anywhere(w, l))
+		return;
+	if (name_is(l, STR("crypto"))) {
+		put_crypto(w, me, done);
+	} else if (name_is(l, STR("rtcp"))) {
+		put_rtcp(w, me, done);
+	} else if (name_is(l, STR("rtcp-mux")) && me->rtcp_mux && !me->reject) {
+		put_mux(w, me, done);
+	} else if ((name_is(l, STR("rtcp-mux")) || name_is(l, STR("rtcp-mux-only"))) &&
+		me->drop_rtcp_mux) {
+		return;
+	} else if (name_is(l, STR("rtcp-fb")) && !me->keep_feedback) {
+		return;
+	} else if (me->reject &&
+		(name_is(l, STR("candidate")) || name_is(l, STR("remote-candidates")))) {
+		return;
+	} else {
+		put_line(w, l);
+	}
+}
+
+static void put_relayed(
+	const struct writer *w, const struct sdp_media *m, const struct sdp_media_edit *me)
+{
+	bool want_conn = !m->conn.present && !me->reject && me->port && w->e->addr.family;
+	struct done done = {0};
+
+	for (const struct sdp_line *l = m->lines; l; l = l->next) {
+		if (l->type == 'm') {
+			put_media_line(w, m, me);
+		} else if (l->type == 'a') {
+			put_attr(w, l, me, &done);
+		} else if (l->type != 'c' || conn_stays(w, l)) {
+			put_line(w, l);
+		} else if (!me->reject || !w->s->conn.present) {
+			put_conn(w); /* rejected: only if there would be no c= at all without it */
+		}
+		if (want_conn && (!l->next || l->next->type != 'i')) {
+			put_conn(w);
+			want_conn = false;
+		}
+	}
+	put_rtcp(w, me, &done);
+	put_mux(w, me, &done);
+	put_crypto(w, me, &done);
+}
+
+void sdp_write(struct sbuf *b, const struct sdp *s, const struct sdp_edit *e)
+{
+	struct writer w = {.b = b, .s = s, .e = e};
+
+	for (uint32_t i = 0; i < s->media_count; i++)
+		w.any_edited |= !keeps(&w, i);
+	w.session_conn_new = s->conn.present && (w.any_edited || s->media_count == 0) &&
+		!conn_stays(&w, s->conn.line);
+	put_session(&w);
+	for (uint32_t i = 0; i < s->media_count; i++) {
+		if (keeps(&w, i))
+			put_kept(&w, &s->media[i]);
+		else
+			put_relayed(&w, &s->media[i], &e->media[i]);
+	}
+}
