@@ -15,7 +15,7 @@
 #define DEVICE_ERRORS_MAX 3u
 #define DEVICE_NEVER      UINT32_MAX /* as device_min: the device is not worth a dispatch of any size */
 
-/* Calibration: G.711 packets, as in FACTS of the field: 20 ms of 8 kHz. */
+/* Calibration: G.711 packets of 20 ms. */
 enum { CAL_BODY = 160, CAL_ROUNDS = 9, CAL_MAX = 1024 };
 
 struct batch_runner {

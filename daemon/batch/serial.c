@@ -17,7 +17,7 @@
 
 #include "base/secmem.h"
 
-enum { MODE_CTR, MODE_GCM, MODE_ECB, MODES };
+enum { MODE_ECB, MODE_GCM, MODES };
 
 struct engine {
 	EVP_CIPHER *cipher[MODES]
@@ -26,7 +26,7 @@ struct engine {
 };
 
 struct serial_key {
-	EVP_CIPHER_CTX *ctx;  /* CM, GCM: the mode itself; F8: single blocks; NULL cipher: none */
+	EVP_CIPHER_CTX *ctx;  /* GCM: the mode itself; CM, F8: blocks; NULL cipher: none */
 	EVP_CIPHER_CTX *mask; /* F8: single blocks under k_e XOR m */
 	bool ready;           /* the slot can be used */
 };
@@ -50,7 +50,7 @@ static void serial_close(struct engine *e)
 static int serial_open(
 	struct engine **out, const struct engine_config *cfg, char *err, size_t err_len)
 {
-	static const char *const names[MODES] = {"CTR", "GCM", "ECB"};
+	static const char *const names[MODES] = {"ECB", "GCM"};
 	struct engine *e = calloc(1, sizeof(*e));
 
 	(void)cfg;
@@ -140,7 +140,7 @@ static bool slot_valid(const struct xc_key *k)
 static int key_load(struct engine_queue *q, uint32_t slot)
 {
 	static const int mode_of[] = {
-		[XC_CIPHER_AES_CM] = MODE_CTR,
+		[XC_CIPHER_AES_CM] = MODE_ECB,
 		[XC_CIPHER_AES_F8] = MODE_ECB,
 		[XC_CIPHER_GCM] = MODE_GCM,
 	};
@@ -272,11 +272,51 @@ static void iv_from_index(uint8_t iv[16], const struct side *s, unsigned ssrc_at
 		iv[ssrc_at + i] ^= n[i];
 }
 
+/* dst may be src. Eight bytes at a time. */
+static void xor_bytes(uint8_t *dst, const uint8_t *src, const uint8_t *ks, size_t len)
+{
+	size_t i = 0;
+
+	for (; i + 8 <= len; i += 8) {
+		uint64_t a, b;
+
+		memcpy(&a, src + i, 8);
+		memcpy(&b, ks + i, 8);
+		a ^= b;
+		memcpy(dst + i, &a, 8);
+	}
+	for (; i < len; i++)
+		dst[i] = src[i] ^ ks[i];
+}
+
 static bool ecb_block(EVP_CIPHER_CTX *ctx, uint8_t out[16], const uint8_t in[16])
 {
 	int n;
 
 	return EVP_EncryptUpdate(ctx, out, &n, in, 16) == 1 && n == 16;
+}
+
+/* RFC 3711 4.1.1: E(k, IV), E(k, IV + 1) ... The counter blocks are made here and enciphered in one call, for setting
+ * an IV through EVP's CTR mode costs more than enciphering a packet does. */
+static bool cm(const struct side *s, uint8_t *dst, const uint8_t *src, size_t len)
+{
+	enum { CHUNK = 512 };
+	uint8_t iv[16], ks[CHUNK];
+	int done;
+
+	iv_from_index(iv, s, 4);
+	for (size_t off = 0; off < len; off += CHUNK) {
+		size_t n = len - off < CHUNK ? len - off : CHUNK, b = 0;
+
+		for (; b < n; b += 16) {
+			memcpy(ks + b, iv, 16);
+			put_be16(ks + b + 14, (uint16_t)((off + b) / 16));
+		}
+		if (EVP_EncryptUpdate(s->k->ctx, ks, &done, ks, (int)b) != 1 || done != (int)b)
+			return false;
+		xor_bytes(dst + off, src + off, ks, n);
+	}
+	return true;
 }
 
 /* RFC 3711 4.1.2; hdr: the packet's header, equal on both sides. */
@@ -305,8 +345,7 @@ static bool f8(
 			ks[12 + b] ^= j[b];
 		if (!ecb_block(s->k->ctx, ks, ks))
 			return false;
-		for (size_t b = 0; b < n; b++)
-			dst[off + b] = src[off + b] ^ ks[b];
+		xor_bytes(dst + off, src + off, ks, n);
 	}
 	return true;
 }
@@ -315,9 +354,6 @@ static bool f8(
 static bool cipher(
 	const struct side *s, const uint8_t *hdr, uint8_t *dst, const uint8_t *src, size_t len)
 {
-	uint8_t iv[16];
-	int n;
-
 	if (s->x->cipher == XC_CIPHER_NULL || s->clear || len == 0) {
 		if (dst != src)
 			memcpy(dst, src, len);
@@ -325,9 +361,7 @@ static bool cipher(
 	}
 	if (s->x->cipher == XC_CIPHER_AES_F8)
 		return f8(s, hdr, dst, src, len);
-	iv_from_index(iv, s, 4);
-	return EVP_EncryptInit_ex2(s->k->ctx, NULL, NULL, iv, NULL) == 1 &&
-		EVP_EncryptUpdate(s->k->ctx, dst, &n, src, (int)len) == 1;
+	return cm(s, dst, src, len);
 }
 
 /* RFC 7714 8.2, 9.2, 9.3: header, a clear body and SRTCP's word are additional data, in this order. enc: the tag is
