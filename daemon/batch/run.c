@@ -189,29 +189,29 @@ static int cal_keys(struct batch_runner *r, bool make)
 	return err;
 }
 
+static void cal_packet(struct batch_runner *r, uint32_t i)
+{
+	struct sample s = {.rx_key = 2, .tx_key = 4, .hdr_len = 12, .body_len = CAL_BODY};
+
+	s.rx_index = s.tx_index = s.seed = i;
+	sample_make(&r->arena.job[i], &r->arena, i, &s);
+}
+
 /* The smallest batch from which on the device was faster, at two sizes in a row. */
 static uint32_t calibrate(struct batch_runner *r)
 {
-	uint32_t max = min_u32(r->arena.slots, CAL_MAX), found = DEVICE_NEVER;
+	uint32_t max = min_u32(r->arena.slots, CAL_MAX), found = DEVICE_NEVER, made = 0;
 	struct batch b = {.job = r->arena.job, .status = r->arena.status};
 
 	if (r->arena.key_slots < 6 || cal_keys(r, true))
 		return DEVICE_NEVER;
-	for (uint32_t i = 0; i < max; i++) {
-		struct sample s = {.rx_key = 2,
-			.tx_key = 4,
-			.hdr_len = 12,
-			.body_len = CAL_BODY,
-			.rx_index = i,
-			.tx_index = i,
-			.seed = i};
-
-		sample_make(&b.job[i], &r->arena, i, &s);
-	}
 	for (b.n = 1; b.n <= max; b.n *= 2) {
-		uint64_t dev = best_ns(r->device_ops, r->device, &b);
-		uint64_t ser = best_ns(r->serial_ops, r->serial, &b);
+		uint64_t dev, ser;
 
+		for (; made < b.n; made++)
+			cal_packet(r, made);
+		dev = best_ns(r->device_ops, r->device, &b);
+		ser = best_ns(r->serial_ops, r->serial, &b);
 		if (dev >= ser)
 			found = DEVICE_NEVER;
 		else if (found == DEVICE_NEVER)
@@ -220,10 +220,10 @@ static uint32_t calibrate(struct batch_runner *r)
 			break;
 	}
 	(void)cal_keys(r, false);
-	secmem_wipe(r->arena.in, (size_t)max * ARENA_SLOT_LEN);
-	secmem_wipe(r->arena.out, (size_t)max * ARENA_SLOT_LEN);
-	secmem_wipe(r->arena.job, max * sizeof(*r->arena.job));
-	secmem_wipe(r->arena.status, max * sizeof(*r->arena.status));
+	secmem_wipe(r->arena.in, (size_t)made * ARENA_SLOT_LEN);
+	secmem_wipe(r->arena.out, (size_t)made * ARENA_SLOT_LEN);
+	secmem_wipe(r->arena.job, made * sizeof(*r->arena.job));
+	secmem_wipe(r->arena.status, made * sizeof(*r->arena.status));
 	return found;
 }
 

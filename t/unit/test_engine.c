@@ -64,7 +64,7 @@ static void an_engine_that_fails_or_lies_does_not_pass_its_selftest(void **state
 	char err[256];
 
 	(void)state;
-	for (int mode = MOCK_RIGHT; mode <= MOCK_LIE_BYTES; mode++) {
+	for (int mode = MOCK_RIGHT; mode <= MOCK_IDLE; mode++) {
 		assert_int_equal(
 			engine_mock.open(&e, &(struct engine_config){0}, err, sizeof(err)), 0);
 		mock_control(e)->mode = (enum mock_mode)mode;
@@ -265,6 +265,27 @@ static void calibration_finds_a_slow_device_not_worth_it_and_leaves_no_keys(void
 	runner_close(&t);
 }
 
+static void calibration_finds_a_fast_device_worth_it_from_the_first_packet(void **state)
+{
+	struct runner t;
+	struct batch_runner_config cfg = {.device_ops = &engine_mock, .slots = 64, .key_slots = 64};
+
+	(void)state;
+	runner_open(&t, 1);
+	batch_runner_destroy(t.r);
+	t.mock->mode = MOCK_IDLE;
+	cfg.serial = t.serial;
+	cfg.device = t.device;
+	assert_int_equal(batch_runner_create(&t.r, &cfg), 0);
+	assert_int_equal(batch_runner_device_min(t.r), 1);
+	batch_runner_destroy(t.r);
+	/* One that is fast and fails is never worth it. */
+	t.mock->mode = MOCK_FAIL;
+	assert_int_equal(batch_runner_create(&t.r, &cfg), 0);
+	assert_int_equal(batch_runner_device_min(t.r), UINT32_MAX);
+	runner_close(&t);
+}
+
 static void serial_only_and_no_memory_are_handled(void **state)
 {
 	struct batch_runner_config cfg = {.slots = 8, .key_slots = 8};
@@ -313,6 +334,7 @@ int main(void)
 		cmocka_unit_test(a_failing_device_costs_no_packet_and_is_left_alone_in_the_end),
 		cmocka_unit_test(a_success_forgives_earlier_failures),
 		cmocka_unit_test(calibration_finds_a_slow_device_not_worth_it_and_leaves_no_keys),
+		cmocka_unit_test(calibration_finds_a_fast_device_worth_it_from_the_first_packet),
 		cmocka_unit_test(serial_only_and_no_memory_are_handled),
 		cmocka_unit_test(a_wiped_key_is_gone_everywhere),
 	};
