@@ -1,0 +1,358 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* From an ng dictionary to a handler of call/ and back to a dictionary: one table says what each command must have and who does
+ * it. Reasons are those that clients of the protocol know; two of them they compare exactly. Never logs SDP bodies. */
+#include "control/handler.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+
+#define LIST_DEFAULT 32u
+#define LIST_MAX     4096u
+#define LOG_EVERY_NS NS_PER_SEC
+
+#define REASON_LIMIT "Parallel session limit reached"
+#define REASON_PORTS "Ran out of ports"
+
+struct command_count {
+	uint64_t requests, errors;
+};
+
+struct handler {
+	struct calls *calls;
+	struct stats_source stats;
+	uint64_t start_ns;
+	struct command_count count[NG_COMMAND_COUNT]; /* [NG_NONE]: never became a command */
+	uint64_t duplicates;
+	struct log_limit log_warning;
+};
+
+/* One request on its way through. */
+struct job {
+	struct handler *h;
+	struct pool *p;
+	struct ng_request r;
+	uint64_t now_ns;
+	struct call_reply reply;
+	struct ngval *dict; /* what the handler adds to the reply */
+};
+
+int handler_create(
+	struct handler **out, struct calls *calls, struct stats_source stats, uint64_t now_ns)
+{
+	struct handler *h = calloc(1, sizeof(*h));
+
+	if (!h)
+		return -ENOMEM;
+	h->calls = calls;
+	h->stats = stats;
+	h->start_ns = now_ns;
+	*out = h;
+	return 0;
+}
+
+void handler_destroy(struct handler *h)
+{
+	free(h);
+}
+
+void handler_count_duplicate(struct handler *h)
+{
+	h->duplicates++;
+}
+
+/* --- Commands -------------------------------------------------------------------------------------------------- */
+
+static void do_ping(struct job *j)
+{
+	(void)j;
+}
+
+static void do_offer(struct job *j)
+{
+	calls_offer(j->h->calls, j->p, &j->r, j->now_ns, &j->reply);
+}
+
+static void do_answer(struct job *j)
+{
+	calls_answer(j->h->calls, j->p, &j->r, j->now_ns, &j->reply);
+}
+
+static void do_delete(struct job *j)
+{
+	calls_delete(j->h->calls, j->p, &j->r, j->now_ns, &j->reply, j->dict);
+}
+
+static void do_query(struct job *j)
+{
+	calls_query(j->h->calls, j->p, &j->r, j->now_ns, &j->reply, j->dict);
+}
+
+static void do_list(struct job *j)
+{
+	int64_t limit = j->r.limit < 0 ? LIST_DEFAULT : j->r.limit;
+
+	calls_list(j->h->calls, j->p, (uint32_t)(limit > LIST_MAX ? LIST_MAX : limit), j->dict);
+}
+
+static void add_u64(struct pool *p, struct ngval *d, const char *key, uint64_t value)
+{
+	ngval_add_int(
+		p, d, str_from(key), (int64_t)(value > INT64_MAX ? (uint64_t)INT64_MAX : value));
+}
+
+static void add_control_statistics(struct job *j, struct ngval *d)
+{
+	struct handler *h = j->h;
+	uint64_t errors = 0;
+
+	for (int c = NG_NONE + 1; c < NG_COMMAND_COUNT; c++) {
+		const char *name = ng_command_name((enum ng_command)c);
+
+		ngval_add_int(j->p, d, pool_printf(j->p, "total%scount", name),
+			(int64_t)h->count[c].requests);
+		ngval_add_int(j->p, d, pool_printf(j->p, "total%serrors", name),
+			(int64_t)h->count[c].errors);
+	}
+	for (int c = NG_NONE; c < NG_COMMAND_COUNT; c++)
+		errors += h->count[c].errors;
+	add_u64(j->p, d, "totalerrorcount", errors);
+	add_u64(j->p, d, "totalinvalidcount", h->count[NG_NONE].errors);
+	add_u64(j->p, d, "totalduplicatecount", h->duplicates);
+}
+
+static void do_statistics(struct job *j)
+{
+	struct ngval *s = ngval_add_dict(j->p, j->dict, STR("statistics"));
+	struct ngval *current = ngval_add_dict(j->p, s, STR("currentstatistics"));
+	struct ngval *total = ngval_add_dict(j->p, s, STR("totalstatistics"));
+	struct ngval *control = ngval_add_dict(j->p, s, STR("controlstatistics"));
+	struct calls_counters c = {0};
+
+	calls_counters(j->h->calls, &c);
+	add_u64(j->p, current, "sessionsown", c.current);
+	add_u64(j->p, current, "sessionsforeign", 0);
+	add_u64(j->p, current, "sessionstotal", c.current);
+	add_u64(j->p, current, "transcodedmedia", 0);
+	add_u64(j->p, current, "portsused", c.streams);
+	add_u64(j->p, total, "uptime",
+		j->now_ns > j->h->start_ns ? (j->now_ns - j->h->start_ns) / NS_PER_SEC : 0);
+	add_u64(j->p, total, "managedsessions", c.total);
+	add_u64(j->p, total, "rejectedsessions", c.refused);
+	add_u64(j->p, total, "timeoutsessions", c.timeouts);
+	add_u64(j->p, total, "offers", c.offers);
+	add_u64(j->p, total, "answers", c.answers);
+	add_u64(j->p, total, "deletes", c.deletes);
+	add_control_statistics(j, control);
+	if (j->h->stats.fill && s)
+		j->h->stats.fill(j->h->stats.arg, j->p, s);
+}
+
+#define NEED_SDP      0x1u
+#define NEED_CALL_ID  0x2u
+#define NEED_FROM_TAG 0x4u
+#define NEED_TO_TAG   0x8u
+
+static const struct command {
+	void (*run)(struct job *j);
+	uint32_t need;
+} commands[NG_COMMAND_COUNT] = {
+	[NG_PING] = {do_ping, 0},
+	[NG_OFFER] = {do_offer, NEED_SDP | NEED_CALL_ID | NEED_FROM_TAG},
+	[NG_ANSWER] = {do_answer, NEED_SDP | NEED_CALL_ID | NEED_FROM_TAG | NEED_TO_TAG},
+	[NG_DELETE] = {do_delete, NEED_CALL_ID},
+	[NG_QUERY] = {do_query, NEED_CALL_ID},
+	[NG_LIST] = {do_list, 0},
+	[NG_STATISTICS] = {do_statistics, 0},
+};
+
+/* --- Requests -------------------------------------------------------------------------------------------------- */
+
+static const char *missing(const struct ng_request *r, uint32_t need)
+{
+	if (need & NEED_SDP && !r->sdp.len)
+		return "No SDP body in message";
+	if (need & NEED_CALL_ID && !r->call_id.len)
+		return "No call-id in message";
+	if (need & NEED_FROM_TAG && !r->from_tag.len)
+		return "No from-tag in message";
+	if (need & NEED_TO_TAG && !r->to_tag.len)
+		return "No to-tag in message";
+	return NULL;
+}
+
+/* Decode and carry out; what there is to say ends up in j->reply and j->dict. */
+static void run(struct job *j, struct str body, enum ng_encoding enc)
+{
+	const struct command *c;
+	struct ngval *msg = NULL;
+	size_t pos = 0;
+	int err;
+
+	err = enc == NG_JSON ? json_parse(&msg, j->p, body, &pos)
+			     : bencode_parse(&msg, j->p, body, &pos);
+	if (err) {
+		j->reply.error = err == -ENOMEM ? "Out of memory"
+			: enc == NG_JSON        ? "Could not decode JSON dictionary"
+						: "Could not decode bencode dictionary";
+		if (err == -EBADMSG)
+			j->reply.detail = pool_printf(j->p, "at byte %zu", pos);
+		return;
+	}
+	err = ng_request_parse(&j->r, j->p, msg);
+	if (err) {
+		j->reply.error = err == -ENOKEY ? "Dictionary contains no key \"command\""
+			: err == -EOPNOTSUPP    ? "Unrecognized command"
+						: "Out of memory";
+		return;
+	}
+	c = &commands[j->r.command];
+	j->reply.error = missing(&j->r, c->need);
+	if (!j->reply.error)
+		c->run(j);
+}
+
+/* Clients decide by these whether to try another relay, and compare them exactly. */
+static bool compared_exactly(const char *reason)
+{
+	return !strcmp(reason, REASON_LIMIT) || !strcmp(reason, REASON_PORTS);
+}
+
+static struct ngval *error_tree(struct pool *p, const char *reason, struct str detail)
+{
+	struct ngval *d = ngval_dict(p);
+	struct str text = str_from(reason);
+
+	if (detail.len && !compared_exactly(reason))
+		text = pool_printf(p, "%s (" STR_FMT ")", reason, STR_ARG(detail));
+	ngval_add_str(p, d, STR("result"), STR("error"));
+	ngval_add_str(p, d, STR("error-reason"), text);
+	return d;
+}
+
+static struct str join(struct pool *p, struct str a, struct str b)
+{
+	if (!a.len || !b.len)
+		return a.len ? a : b;
+	return pool_printf(p, STR_FMT "; " STR_FMT, STR_ARG(a), STR_ARG(b));
+}
+
+static struct ngval *reply_tree(struct job *j, struct ngval *result)
+{
+	const struct call_reply *r = &j->reply;
+	struct ngval *d = j->dict;
+	struct str warning;
+
+	if (r->load_limit && j->r.supports_load_limit) {
+		d = ngval_dict(j->p);
+		ngval_add_str(j->p, d, STR("result"), STR("load limit"));
+		ngval_add_str(
+			j->p, d, STR("message"), str_from(r->error ? r->error : REASON_LIMIT));
+	} else if (r->load_limit) {
+		d = error_tree(j->p, REASON_LIMIT, STR_NONE);
+	} else if (r->error) {
+		d = error_tree(j->p, r->error, r->detail);
+	} else {
+		result->str = j->r.command == NG_PING ? STR("pong") : STR("ok");
+		if (r->sdp.s)
+			ngval_add_str(j->p, d, STR("sdp"), r->sdp);
+	}
+	warning = join(j->p, j->r.warning, r->warning);
+	if (warning.len)
+		ngval_add_str(j->p, d, STR("warning"), warning);
+	return d;
+}
+
+/* Text of strangers in a log line: no line ends, no terminal sequences, not without end. */
+static struct str printable(struct pool *p, struct str s)
+{
+	size_t len = min_u32((uint32_t)s.len, 128);
+	char *copy = pool_alloc(p, len + 1);
+
+	for (size_t i = 0; copy && i < len; i++)
+		copy[i] = s.s[i] >= 0x20 && s.s[i] < 0x7f ? s.s[i] : '?';
+	return copy ? (struct str){copy, len} : STR_NONE;
+}
+
+static void write_log(struct job *j)
+{
+	struct str call_id = printable(j->p, j->r.call_id);
+	const char *name = ng_command_name(j->r.command);
+	uint64_t held;
+
+	/* what never became a request is only counted, or junk would fill the log */
+	if (j->r.command == NG_NONE)
+		log_debug("ng: %s", j->reply.error ? j->reply.error : "no command");
+	else if (j->reply.load_limit || j->reply.error)
+		log_info("%s call-id \"" STR_FMT "\": %s", name, STR_ARG(call_id),
+			j->reply.load_limit ? "load limit" : j->reply.error);
+	else
+		log_debug("%s call-id \"" STR_FMT "\": ok", name, STR_ARG(call_id));
+	if (j->r.warning.len && log_limit_pass(&j->h->log_warning, j->now_ns, LOG_EVERY_NS, &held))
+		log_warn("%s call-id \"" STR_FMT "\": " STR_FMT " (%llu such warnings before)",
+			name, STR_ARG(call_id), STR_ARG(j->r.warning), (unsigned long long)held);
+}
+
+static void write_tree(struct sbuf *b, const struct ngval *d, enum ng_encoding enc)
+{
+	if (enc == NG_JSON)
+		json_write(b, d, false);
+	else
+		bencode_write(b, d);
+}
+
+/* What needs no memory and always fits. */
+static void write_fallback(struct sbuf *reply, size_t start, enum ng_encoding enc)
+{
+	bool too_long = reply->err == -EMSGSIZE;
+
+	reply->err = 0;
+	reply->len = start;
+	if (enc == NG_JSON)
+		sbuf_printf(reply, "{\"result\":\"error\",\"error-reason\":\"%s\"}",
+			too_long ? "Reply is too long" : "Out of memory");
+	else
+		sbuf_printf(reply, "d6:result5:error12:error-reason%se",
+			too_long ? "17:Reply is too long" : "13:Out of memory");
+}
+
+void handler_request(struct handler *h, struct pool *p, struct str body, enum ng_encoding enc,
+	uint64_t now_ns, struct sbuf *reply)
+{
+	struct job j = {.h = h, .p = p, .now_ns = now_ns, .dict = ngval_dict(p)};
+	struct ngval *result = ngval_add_str(p, j.dict, STR("result"), STR("error"));
+	size_t start = reply->len;
+	struct ngval *tree = NULL;
+
+	if (result) {
+		run(&j, body, enc);
+		tree = reply_tree(&j, result);
+	}
+	h->count[j.r.command].requests++;
+	if (pool_failed(p))
+		tree = NULL;
+	write_tree(reply, tree, enc);
+	if (reply->err) {
+		log_warn("%s: reply %s", ng_command_name(j.r.command),
+			reply->err == -EMSGSIZE ? "is too long" : "needs too much memory");
+		write_fallback(reply, start, enc);
+		j.reply.error = "no reply";
+	}
+	if (j.reply.error || j.reply.load_limit)
+		h->count[j.r.command].errors++;
+	write_log(&j);
+}
+
+void handler_reject(struct handler *h, struct pool *p, enum ng_encoding enc, const char *reason,
+	struct sbuf *reply)
+{
+	size_t start = reply->len;
+
+	h->count[NG_NONE].requests++;
+	h->count[NG_NONE].errors++;
+	write_tree(reply, error_tree(p, reason, STR_NONE), enc);
+	if (reply->err)
+		write_fallback(reply, start, enc);
+}

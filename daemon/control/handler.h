@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* One ng request, decoded, carried out, and its reply encoded. Knows no sockets and no cookies: every transport uses it. */
+#ifndef CONTROL_HANDLER_H
+#define CONTROL_HANDLER_H
+
+#include "call/call.h"
+
+#define HANDLER_POOL_LIMIT \
+	(16u << 20) /* memory for one request: a datagram of empty lists takes 3 MiB */
+
+struct handler;
+
+struct stats_source { /* what app/ knows for "statistics": adds dictionaries beside ours */
+	void (*fill)(void *arg, struct pool *p, struct ngval *dict);
+	void *arg;
+};
+
+/* stats.fill may be NULL. 0 or -ENOMEM. */
+int handler_create(
+	struct handler **out, struct calls *calls, struct stats_source stats, uint64_t now_ns);
+void handler_destroy(struct handler *h);
+
+/* body: a dictionary in this encoding. The reply is appended in the same encoding; when it does not fit reply's limit, an error
+ * reply that does is written instead. now_ns: CLOCK_REALTIME. */
+void handler_request(struct handler *h, struct pool *p, struct str body, enum ng_encoding enc,
+	uint64_t now_ns, struct sbuf *reply);
+/* An error reply for what never became a request. */
+void handler_reject(struct handler *h, struct pool *p, enum ng_encoding enc, const char *reason,
+	struct sbuf *reply);
+/* A transport answered a repeated request from its cache. */
+void handler_count_duplicate(struct handler *h);
+
+#endif

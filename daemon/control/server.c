@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* ng over UDP. Clients connect their sockets, so a reply must leave from the address that was asked (IP_PKTINFO), also when we
+ * listen on all. No cookie: dropped in silence. A cookie with nonsense behind it: an error reply. ng has no authentication,
+ * so whoever reaches this socket owns the relay: a warning at start when that is not only this machine. */
+#include "control/server.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/secmem.h"
+#include "control/cookie.h"
+
+#define BUDGET       64 /* datagrams per call */
+#define DATAGRAM_MAX 65536u
+#define REPLY_MAX    65507u /* 65535 less the IPv4 and UDP headers */
+#define LOG_EVERY_NS (10 * NS_PER_SEC)
+
+/* 64 MiB hold 30 s of 1,000 requests a second with 2 KiB each */
+static const struct cookie_limits cache_limits = {.bytes = 64u << 20, .entries = 131072};
+
+struct ng_server {
+	int fd;
+	struct endpoint local;
+	struct handler *handler;
+	struct cookie_cache *cache;
+	struct log_limit log_dropped, log_memory, log_send;
+	char datagram[DATAGRAM_MAX]; /* wiped after each: SDP holds keys */
+};
+
+union control_buf {
+	char bytes[CMSG_SPACE(sizeof(struct in6_pktinfo))];
+	struct cmsghdr align;
+};
+
+struct peer { /* who asked, and which of our addresses */
+	struct sockaddr_storage sa;
+	socklen_t sa_len;
+	union control_buf control;
+	size_t control_len;
+	struct endpoint from;
+};
+
+/* --- Opening --------------------------------------------------------------------------------------------------- */
+
+static int set_options(int fd, int family)
+{
+	int on = 1, off = 0;
+
+	if (family == AF_INET)
+		return setsockopt(fd, IPPROTO_IP, IP_PKTINFO, &on, sizeof(on)) ? -errno : 0;
+	/* "::" serves IPv4 too, as people expect of it */
+	if (setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off)) ||
+		setsockopt(fd, IPPROTO_IPV6, IPV6_RECVPKTINFO, &on, sizeof(on)))
+		return -errno;
+	return 0;
+}
+
+static int open_socket(struct ng_server *s, const struct endpoint *listen)
+{
+	struct sockaddr_storage sa;
+	socklen_t len = endpoint_to_sockaddr(listen, &sa);
+	int err;
+
+	s->fd = socket(listen->family, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	if (s->fd < 0)
+		return -errno;
+	err = set_options(s->fd, listen->family);
+	if (err)
+		return err;
+	if (bind(s->fd, (struct sockaddr *)&sa, len))
+		return -errno;
+	len = sizeof(sa);
+	if (getsockname(s->fd, (struct sockaddr *)&sa, &len))
+		return -errno;
+	s->local = *listen;
+	/* as it was given: "::" must not be read back as something else */
+	s->local.port = listen->family == AF_INET ? ntohs(((struct sockaddr_in *)&sa)->sin_port)
+						  : ntohs(((struct sockaddr_in6 *)&sa)->sin6_port);
+	return 0;
+}
+
+static bool is_loopback(const struct endpoint *e)
+{
+	return e->family == AF_INET ? e->addr[0] == 127
+				    : memcmp(e->addr, &in6addr_loopback, 16) == 0;
+}
+
+int ng_server_create(struct ng_server **out, const struct endpoint *listen, struct handler *h,
+	char *err, size_t err_len)
+{
+	struct ng_server *s = calloc(1, sizeof(*s));
+	char text[ENDPOINT_STRLEN];
+	uint8_t key[16];
+	int ret;
+
+	if (!s) {
+		snprintf(err, err_len, "out of memory");
+		return -ENOMEM;
+	}
+	s->fd = -1;
+	s->handler = h;
+	ret = open_socket(s, listen);
+	if (!ret)
+		ret = secmem_random(key, sizeof(key));
+	if (!ret)
+		ret = cookie_create(&s->cache, key, cache_limits);
+	if (ret) {
+		snprintf(err, err_len, "cannot listen for ng on %s: %s", endpoint_fmt(listen, text),
+			strerror(-ret));
+		ng_server_destroy(s);
+		return ret;
+	}
+	if (!is_loopback(listen))
+		log_warn("ng has no authentication: only the proxy should reach %s",
+			endpoint_fmt(&s->local, text));
+	*out = s;
+	return 0;
+}
+
+void ng_server_destroy(struct ng_server *s)
+{
+	if (!s)
+		return;
+	if (s->fd >= 0)
+		close(s->fd);
+	cookie_destroy(s->cache);
+	secmem_wipe(s->datagram, sizeof(s->datagram));
+	free(s);
+}
+
+int ng_server_fd(const struct ng_server *s)
+{
+	return s->fd;
+}
+
+struct endpoint ng_server_local(const struct ng_server *s)
+{
+	return s->local;
+}
+
+void ng_server_tick(struct ng_server *s, uint64_t now_mono_ns)
+{
+	cookie_tick(s->cache, now_mono_ns);
+}
+
+/* --- Serving --------------------------------------------------------------------------------------------------- */
+
+/* Turn the information that came with a datagram into what makes the reply leave from the same address. The interface is left
+ * to routing, except for link-local addresses, where only it tells which network. */
+static void keep_local_address(struct peer *p, struct msghdr *m)
+{
+	p->control_len = 0;
+	for (struct cmsghdr *c = CMSG_FIRSTHDR(m); c; c = CMSG_NXTHDR(m, c)) {
+		struct in_pktinfo v4;
+		struct in6_pktinfo v6;
+
+		if (c->cmsg_level == IPPROTO_IP && c->cmsg_type == IP_PKTINFO) {
+			memcpy(&v4, CMSG_DATA(c), sizeof(v4));
+			v4.ipi_ifindex = 0;
+			memcpy(CMSG_DATA(c), &v4, sizeof(v4));
+			p->control_len = CMSG_SPACE(sizeof(v4));
+			return;
+		}
+		if (c->cmsg_level == IPPROTO_IPV6 && c->cmsg_type == IPV6_PKTINFO) {
+			memcpy(&v6, CMSG_DATA(c), sizeof(v6));
+			if (!IN6_IS_ADDR_LINKLOCAL(&v6.ipi6_addr))
+				v6.ipi6_ifindex = 0;
+			memcpy(CMSG_DATA(c), &v6, sizeof(v6));
+			p->control_len = CMSG_SPACE(sizeof(v6));
+			return;
+		}
+	}
+}
+
+/* Length, or -errno. */
+static ssize_t receive(struct ng_server *s, struct peer *p)
+{
+	struct iovec iov = {s->datagram, sizeof(s->datagram)};
+	struct msghdr m = {.msg_name = &p->sa,
+		.msg_namelen = sizeof(p->sa),
+		.msg_iov = &iov,
+		.msg_iovlen = 1,
+		.msg_control = p->control.bytes,
+		.msg_controllen = sizeof(p->control.bytes)};
+	ssize_t n = recvmsg(s->fd, &m, 0);
+
+	if (n < 0)
+		return -errno;
+	p->sa_len = m.msg_namelen;
+	keep_local_address(p, &m);
+	if (endpoint_from_sockaddr(&p->from, &p->sa))
+		return -EAFNOSUPPORT;
+	return n;
+}
+
+static void send_reply(struct ng_server *s, struct peer *p, struct str reply, uint64_t now_ns)
+{
+	struct iovec iov = {(void *)reply.s, reply.len};
+	struct msghdr m = {.msg_name = &p->sa,
+		.msg_namelen = p->sa_len,
+		.msg_iov = &iov,
+		.msg_iovlen = 1,
+		.msg_control = p->control_len ? p->control.bytes : NULL,
+		.msg_controllen = p->control_len};
+	char text[ENDPOINT_STRLEN];
+	uint64_t held;
+
+	/* A full socket buffer loses the reply like the network would: the client repeats and the cache answers. */
+	if (sendmsg(s->fd, &m, MSG_NOSIGNAL) < 0 &&
+		log_limit_pass(&s->log_send, now_ns, LOG_EVERY_NS, &held))
+		log_warn("ng reply to %s not sent: %s (%llu others before)",
+			endpoint_fmt(&p->from, text), strerror(errno), (unsigned long long)held);
+}
+
+static void answer(struct ng_server *s, struct peer *p, const struct ng_frame *f, int frame_err,
+	uint64_t now_ns)
+{
+	struct pool *pool;
+	struct sbuf reply;
+	uint64_t held;
+
+	if (pool_create(&pool, HANDLER_POOL_LIMIT)) {
+		if (log_limit_pass(&s->log_memory, now_ns, LOG_EVERY_NS, &held))
+			log_err("no memory for an ng request");
+		return;
+	}
+	sbuf_init(&reply, REPLY_MAX);
+	sbuf_str(&reply, f->cookie);
+	sbuf_str(&reply, STR(" "));
+	if (frame_err)
+		handler_reject(s->handler, pool, f->encoding,
+			frame_err == -ENODATA ? "Invalid data (no payload)"
+					      : "Invalid NG data format",
+			&reply);
+	else
+		handler_request(s->handler, pool, f->body, f->encoding, now_ns, &reply);
+	if (reply.err == 0) {
+		/* Without memory for the cache a repeated request would be carried out twice, which every command survives. */
+		cookie_put(s->cache, &p->from, f->cookie, sbuf_view(&reply));
+		send_reply(s, p, sbuf_view(&reply), now_ns);
+	}
+	sbuf_fini(&reply);
+	pool_destroy(pool);
+}
+
+static void serve(struct ng_server *s, struct peer *p, size_t len, uint64_t now_ns)
+{
+	char text[ENDPOINT_STRLEN];
+	struct ng_frame f = {0};
+	int err = ng_frame_parse(&f, (struct str){s->datagram, len});
+	struct str known;
+	uint64_t held;
+
+	if (err == -ENOMSG) {
+		if (log_limit_pass(&s->log_dropped, now_ns, LOG_EVERY_NS, &held))
+			log_info("ng datagram without cookie from %s dropped (%llu others before)",
+				endpoint_fmt(&p->from, text), (unsigned long long)held);
+		return;
+	}
+	known = cookie_get(s->cache, &p->from, f.cookie);
+	if (known.s) {
+		handler_count_duplicate(s->handler);
+		send_reply(s, p, known, now_ns);
+		return;
+	}
+	answer(s, p, &f, err, now_ns);
+}
+
+void ng_server_readable(struct ng_server *s, uint64_t now_ns)
+{
+	struct peer p;
+
+	for (int i = 0; i < BUDGET; i++) {
+		ssize_t n = receive(s, &p);
+
+		if (n == -EAGAIN)
+			return;
+		/* anything else is an error of an earlier reply (ICMP) or a signal: the next datagram is another matter */
+		if (n < 0)
+			continue;
+		serve(s, &p, (size_t)n, now_ns);
+		secmem_wipe(s->datagram, (size_t)n);
+	}
+}

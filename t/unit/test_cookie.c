@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The reply cache: a repeated request finds its reply, nobody finds another's, and it never outgrows its limits. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <cmocka.h>
+
+#include "control/cookie.h"
+
+static const uint8_t key[16] = {1, 2, 3};
+
+static struct endpoint ep(const char *text)
+{
+	struct endpoint e;
+
+	assert_int_equal(endpoint_parse(&e, str_from(text)), 0);
+	return e;
+}
+
+static struct cookie_cache *make(size_t bytes, uint32_t entries)
+{
+	struct cookie_cache *c = NULL;
+
+	assert_int_equal(cookie_create(&c, key, (struct cookie_limits){bytes, entries}), 0);
+	cookie_tick(c, 1);
+	return c;
+}
+
+static void replies_belong_to_source_and_cookie(void **state)
+{
+	struct cookie_cache *c = make(65536, 100);
+	struct endpoint a = ep("192.0.2.1:5000"), port = ep("192.0.2.1:5001"),
+			host = ep("192.0.2.2:5000"), six = ep("[2001:db8::1]:5000");
+
+	(void)state;
+	assert_null(cookie_get(c, &a, STR("1_2")).s);
+	assert_int_equal(cookie_put(c, &a, STR("1_2"), STR("1_2 for a")), 0);
+	assert_int_equal(cookie_put(c, &six, STR("1_2"), STR("1_2 for six")), 0);
+	assert_true(str_eq(cookie_get(c, &a, STR("1_2")), STR("1_2 for a")));
+	assert_true(str_eq(cookie_get(c, &six, STR("1_2")), STR("1_2 for six")));
+	assert_null(cookie_get(c, &port, STR("1_2")).s);
+	assert_null(cookie_get(c, &host, STR("1_2")).s);
+	assert_null(cookie_get(c, &a, STR("1_3")).s);
+	assert_null(cookie_get(c, &a, STR("1_")).s);
+	cookie_destroy(c);
+	cookie_destroy(NULL);
+}
+
+static void a_reply_lives_one_to_two_generations(void **state)
+{
+	static const struct {
+		uint64_t put_ns, last_seen_ns, gone_ns; /* from the first tick */
+	} T[] = {
+		{0, 2 * COOKIE_GENERATION_NS - 1, 2 * COOKIE_GENERATION_NS},
+		{COOKIE_GENERATION_NS - 1, 2 * COOKIE_GENERATION_NS - 1, 2 * COOKIE_GENERATION_NS},
+		{COOKIE_GENERATION_NS, 3 * COOKIE_GENERATION_NS - 1, 3 * COOKIE_GENERATION_NS},
+		{5, 5, 1000 * COOKIE_GENERATION_NS}, /* a long time without a tick */
+	};
+	struct endpoint a = ep("192.0.2.1:5000");
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(T); i++) {
+		struct cookie_cache *c = make(65536, 100);
+
+		cookie_tick(c, 1 + T[i].put_ns);
+		assert_int_equal(cookie_put(c, &a, STR("x"), STR("x y")), 0);
+		if (T[i].last_seen_ns / COOKIE_GENERATION_NS > T[i].put_ns / COOKIE_GENERATION_NS)
+			cookie_tick(c,
+				1 +
+					(T[i].put_ns / COOKIE_GENERATION_NS + 1) *
+						COOKIE_GENERATION_NS);
+		cookie_tick(c, 1 + T[i].last_seen_ns);
+		assert_non_null(cookie_get(c, &a, STR("x")).s);
+		cookie_tick(c, 1 + T[i].gone_ns);
+		assert_null(cookie_get(c, &a, STR("x")).s);
+		cookie_destroy(c);
+	}
+}
+
+static uint32_t count_kept(struct cookie_cache *c, const struct endpoint *a, uint32_t n)
+{
+	uint32_t kept = 0;
+	char text[32];
+
+	for (uint32_t i = 0; i < n; i++) {
+		snprintf(text, sizeof(text), "cookie%u", i);
+		kept += cookie_get(c, a, str_from(text)).s != NULL;
+	}
+	return kept;
+}
+
+static void when_full_the_older_generation_goes(void **state)
+{
+	static const struct {
+		size_t bytes;
+		uint32_t entries;
+	} T[] = {{1 << 30, 1000}, {100000, 1u << 20}};
+	struct endpoint a = ep("192.0.2.1:5000");
+	const uint32_t n = 5000;
+	char text[32];
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(T); i++) {
+		struct cookie_cache *c = make(T[i].bytes, T[i].entries);
+		uint32_t kept;
+
+		for (uint32_t j = 0; j < n; j++) {
+			snprintf(text, sizeof(text), "cookie%u", j);
+			assert_int_equal(cookie_put(c, &a, str_from(text), STR("reply")), 0);
+			assert_non_null(cookie_get(c, &a, str_from(text)).s);
+		}
+		kept = count_kept(c, &a, n);
+		assert_in_range(kept, 400, 1000);
+		cookie_destroy(c);
+	}
+}
+
+static void what_is_too_large_is_not_kept(void **state)
+{
+	struct endpoint a = ep("192.0.2.1:5000");
+	struct cookie_cache *c = make(1000, 10);
+	char big[600] = {0};
+
+	(void)state;
+	assert_int_equal(cookie_put(c, &a, STR("a"), STR("reply")), 0);
+	assert_int_equal(cookie_put(c, &a, STR("b"), (struct str){big, sizeof(big)}), -EMSGSIZE);
+	assert_non_null(cookie_get(c, &a, STR("a")).s);
+	assert_null(cookie_get(c, &a, STR("b")).s);
+	cookie_destroy(c);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(replies_belong_to_source_and_cookie),
+		cmocka_unit_test(a_reply_lives_one_to_two_generations),
+		cmocka_unit_test(when_full_the_older_generation_goes),
+		cmocka_unit_test(what_is_too_large_is_not_kept),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

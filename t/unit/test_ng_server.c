@@ -1,0 +1,439 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* ng over UDP with made-up calls behind it: replies, errors and silences as the protocol's clients expect them. */
+#include <errno.h>
+#include <poll.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "base/log.h"
+#include "control/cookie.h"
+#include "control/server.h"
+
+/* --- Calls that say what the test wants ------------------------------------------------------------------------ */
+
+struct calls {
+	struct call_reply say;
+	uint32_t offers, list_limit;
+	bool long_query;
+};
+
+void calls_destroy(struct calls *c)
+{
+	(void)c;
+}
+
+void calls_tick(struct calls *c, uint64_t now_ns)
+{
+	(void)c;
+	(void)now_ns;
+}
+
+int calls_create(struct calls **out, const struct call_policy *policy, const struct relay *relay)
+{
+	(void)out;
+	(void)policy;
+	(void)relay;
+	return -ENOSYS;
+}
+
+void calls_offer(struct calls *c, struct pool *p, const struct ng_request *r, uint64_t now_ns,
+	struct call_reply *out)
+{
+	(void)now_ns;
+	c->offers++;
+	*out = c->say;
+	out->sdp = pool_printf(p, "v=0 %u " STR_FMT, c->offers, STR_ARG(r->call_id));
+}
+
+void calls_answer(struct calls *c, struct pool *p, const struct ng_request *r, uint64_t now_ns,
+	struct call_reply *out)
+{
+	calls_offer(c, p, r, now_ns, out);
+}
+
+void calls_delete(struct calls *c, struct pool *p, const struct ng_request *r, uint64_t now_ns,
+	struct call_reply *out, struct ngval *dict)
+{
+	(void)r;
+	(void)now_ns;
+	*out = c->say;
+	ngval_add_int(p, dict, STR("created"), 17);
+}
+
+void calls_query(struct calls *c, struct pool *p, const struct ng_request *r, uint64_t now_ns,
+	struct call_reply *out, struct ngval *dict)
+{
+	calls_delete(c, p, r, now_ns, out, dict);
+	if (c->long_query)
+		ngval_add_str(p, dict, STR("long"), (struct str){pool_alloc(p, 66000), 66000});
+}
+
+void calls_list(struct calls *c, struct pool *p, uint32_t limit, struct ngval *dict)
+{
+	c->list_limit = limit;
+	ngval_add_str(p, ngval_add_list(p, dict, STR("calls")), STR_NONE, STR("one"));
+}
+
+void calls_counters(const struct calls *c, struct calls_counters *out)
+{
+	*out = (struct calls_counters){.current = 3, .total = 9, .offers = c->offers};
+}
+
+/* --- Without sockets ------------------------------------------------------------------------------------------- */
+
+static void fill(void *arg, struct pool *p, struct ngval *dict)
+{
+	ngval_add_int(p, dict, STR("extra"), *(int *)arg);
+}
+
+static const char *ask(struct handler *h, const char *json, char *buf, size_t len)
+{
+	char text[2048];
+	struct sbuf b;
+	struct pool *p;
+
+	snprintf(text, sizeof(text), "%s", json);
+	for (char *c = text; *c; c++)
+		if (*c == '\'')
+			*c = '"';
+	assert_int_equal(pool_create(&p, HANDLER_POOL_LIMIT), 0);
+	sbuf_init(&b, 65000);
+	handler_request(h, p, str_from(text), NG_JSON, 1, &b);
+	assert_int_equal(b.err, 0);
+	snprintf(buf, len, "%s", b.p);
+	for (char *c = buf; *c; c++)
+		if (*c == '"')
+			*c = '\'';
+	sbuf_fini(&b);
+	pool_destroy(p);
+	return buf;
+}
+
+#define CALL        "'call-id':'c','from-tag':'f','to-tag':'t','sdp':'v=0'"
+#define ERR(reason) "{'result':'error','error-reason':'" reason "'}"
+
+static void replies_say_what_clients_expect(void **state)
+{
+	static const struct {
+		const char *in;
+		struct call_reply say;
+		const char *want;
+	} T[] = {
+		{"{'command':'ping'}", {0}, "{'result':'pong'}"},
+		{"{'command':'Ping','flags':['x']}", {0},
+			"{'result':'pong','warning':'unknown flag: x'}"},
+		{"{", {0}, ERR("Could not decode JSON dictionary (at byte 1)")},
+		{"{}", {0}, ERR("Dictionary contains no key \\'command\\'")},
+		{"{'command':'publish'}", {0}, ERR("Unrecognized command")},
+		{"{'command':'offer','call-id':'c'}", {0}, ERR("No SDP body in message")},
+		{"{'command':'offer','sdp':'v=0'}", {0}, ERR("No call-id in message")},
+		{"{'command':'offer','sdp':'v=0','call-id':'c'}", {0},
+			ERR("No from-tag in message")},
+		{"{'command':'answer','sdp':'v=0','call-id':'c','from-tag':'f'}", {0},
+			ERR("No to-tag in message")},
+		{"{'command':'delete'}", {0}, ERR("No call-id in message")},
+		{"{'command':'query'}", {0}, ERR("No call-id in message")},
+		{"{'command':'offer'," CALL "}", {0}, "{'result':'ok','sdp':'v=0 1 c'}"},
+		{"{'command':'answer'," CALL "}", {0}, "{'result':'ok','sdp':'v=0 1 c'}"},
+		{"{'command':'offer','flags':['x']," CALL "}", {.warning = {"y", 1}},
+			"{'result':'ok','sdp':'v=0 1 c','warning':'unknown flag: x; y'}"},
+		{"{'command':'offer'," CALL "}",
+			{.error = "Failed to parse SDP", .detail = {"line 3", 6}},
+			ERR("Failed to parse SDP (line 3)")},
+		{"{'command':'offer'," CALL "}",
+			{.error = "Ran out of ports", .detail = {"on default", 10}},
+			ERR("Ran out of ports")},
+		{"{'command':'offer'," CALL "}", {.load_limit = true},
+			ERR("Parallel session limit reached")},
+		{"{'command':'offer','supports':['load limit']," CALL "}", {.load_limit = true},
+			"{'result':'load limit','message':'Parallel session limit reached'}"},
+		{"{'command':'offer','supports':['load limit']," CALL "}",
+			{.load_limit = true, .error = "Load limit exceeded"},
+			"{'result':'load limit','message':'Load limit exceeded'}"},
+		{"{'command':'delete'," CALL "}", {.warning = {"Call-ID not found", 17}},
+			"{'result':'ok','created':17,'warning':'Call-ID not found'}"},
+		{"{'command':'delete'," CALL "}", {.error = "Unknown call-id"},
+			ERR("Unknown call-id")},
+		{"{'command':'query'," CALL "}", {0}, "{'result':'ok','created':17}"},
+		{"{'command':'list'}", {0}, "{'result':'ok','calls':['one']}"},
+	};
+	char buf[2048];
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(T); i++) {
+		struct calls c = {.say = T[i].say};
+		struct handler *h;
+
+		assert_int_equal(handler_create(&h, &c, (struct stats_source){0}, 0), 0);
+		if (strcmp(ask(h, T[i].in, buf, sizeof(buf)), T[i].want))
+			fail_msg("%s\n  gave: %s\n  want: %s", T[i].in, buf, T[i].want);
+		handler_destroy(h);
+	}
+}
+
+static void a_list_has_a_limit(void **state)
+{
+	static const struct {
+		const char *in;
+		uint32_t want;
+	} T[] = {
+		{"{'command':'list'}", 32},
+		{"{'command':'list','limit':5}", 5},
+		{"{'command':'list','limit':'0'}", 0},
+		{"{'command':'list','limit':-9}", 32},
+		{"{'command':'list','limit':9223372036854775807}", 4096},
+	};
+	struct calls c = {0};
+	struct handler *h;
+	char buf[2048];
+
+	(void)state;
+	assert_int_equal(handler_create(&h, &c, (struct stats_source){0}, 0), 0);
+	for (size_t i = 0; i < ARRAY_LEN(T); i++) {
+		ask(h, T[i].in, buf, sizeof(buf));
+		assert_int_equal(c.list_limit, T[i].want);
+	}
+	handler_destroy(h);
+}
+
+static void statistics_count_requests_and_errors(void **state)
+{
+	int extra = 42;
+	struct calls c = {0};
+	struct handler *h;
+	char buf[4096];
+
+	(void)state;
+	assert_int_equal(handler_create(&h, &c, (struct stats_source){fill, &extra}, 0), 0);
+	ask(h, "{'command':'ping'}", buf, sizeof(buf));
+	ask(h, "{'command':'offer'}", buf, sizeof(buf));
+	ask(h, "nonsense", buf, sizeof(buf));
+	handler_count_duplicate(h);
+	ask(h, "{'command':'statistics'}", buf, sizeof(buf));
+	assert_non_null(strstr(buf, "'result':'ok','statistics':{'currentstatistics':{"));
+	assert_non_null(strstr(buf, "'sessionsown':3,"));
+	assert_non_null(strstr(buf, "'managedsessions':9,"));
+	assert_non_null(strstr(buf, "'totalpingcount':1,'totalpingerrors':0,"));
+	assert_non_null(strstr(buf, "'totaloffercount':1,'totaloffererrors':1,"));
+	assert_non_null(strstr(buf, "'totalerrorcount':2,'totalinvalidcount':1,"));
+	assert_non_null(strstr(buf, "'totalduplicatecount':1}"));
+	assert_non_null(strstr(buf, "'extra':42}"));
+	handler_destroy(h);
+}
+
+/* --- With sockets ---------------------------------------------------------------------------------------------- */
+
+struct fixture {
+	struct calls calls;
+	struct handler *h;
+	struct ng_server *s;
+};
+
+static bool start(struct fixture *f, const char *addr)
+{
+	struct endpoint listen;
+	char err[256];
+	int ret;
+
+	memset(f, 0, sizeof(*f));
+	assert_int_equal(endpoint_parse_addr(&listen, str_from(addr)), 0);
+	assert_int_equal(handler_create(&f->h, &f->calls, (struct stats_source){0}, 0), 0);
+	ret = ng_server_create(&f->s, &listen, f->h, err, sizeof(err));
+	if (ret == -EAFNOSUPPORT || ret == -EADDRNOTAVAIL) {
+		handler_destroy(f->h);
+		return false; /* a machine without IPv6 */
+	}
+	assert_int_equal(ret, 0);
+	ng_server_tick(f->s, 1);
+	return true;
+}
+
+static void stop(struct fixture *f)
+{
+	ng_server_destroy(f->s);
+	handler_destroy(f->h);
+}
+
+/* Connected, as the proxy's is: only what leaves from this very address arrives. */
+static int client(struct fixture *f, const char *addr)
+{
+	struct endpoint e;
+	struct sockaddr_storage sa;
+	socklen_t len;
+	int fd;
+
+	assert_int_equal(endpoint_parse_addr(&e, str_from(addr)), 0);
+	e.port = ng_server_local(f->s).port;
+	len = endpoint_to_sockaddr(&e, &sa);
+	fd = socket(e.family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	assert_true(fd >= 0);
+	assert_int_equal(connect(fd, (struct sockaddr *)&sa, len), 0);
+	return fd;
+}
+
+/* The reply, or "" if there is none. */
+static struct str exchange(struct fixture *f, int fd, struct str request)
+{
+	static char buf[65536];
+	struct pollfd pfd = {.fd = fd, .events = POLLIN};
+	struct pollfd server = {.fd = ng_server_fd(f->s), .events = POLLIN};
+	ssize_t n;
+
+	assert_int_equal(send(fd, request.s, request.len, 0), request.len);
+	assert_int_equal(poll(&server, 1, 2000), 1);
+	ng_server_readable(f->s, 1);
+	/* the loopback delivers before sendmsg() returns: no need to wait for silence */
+	if (poll(&pfd, 1, 20) != 1)
+		return STR("");
+	n = recv(fd, buf, sizeof(buf), 0);
+	assert_true(n >= 0);
+	return (struct str){buf, (size_t)n};
+}
+
+static void expect(struct fixture *f, int fd, const char *request, const char *want)
+{
+	struct str got = exchange(f, fd, str_from(request));
+
+	if (!str_eq(got, str_from(want)))
+		fail_msg("%s\n  gave: " STR_FMT "\n  want: %s", request, STR_ARG(got), want);
+}
+
+static void garbage_gets_an_error_or_silence(void **state)
+{
+	static const struct {
+		const char *in, *want;
+	} T[] = {
+		{"1_2_3 d7:command4:pinge", "1_2_3 d6:result4:ponge"},
+		{"a {\"command\":\"ping\"}", "a {\"result\":\"pong\"}"},
+		{"b ", "b d6:result5:error12:error-reason25:Invalid data (no payload)e"},
+		{"c hello", "c d6:result5:error12:error-reason22:Invalid NG data formate"},
+		{"d d7:command",
+			"d d6:result5:error12:error-reason48:Could not decode bencode dictionary "
+			"(at byte 10)e"},
+		{"no-cookie", ""},
+		{" d7:command4:pinge", ""},
+		{"", ""},
+	};
+	struct fixture f;
+	int fd;
+
+	(void)state;
+	assert_true(start(&f, "127.0.0.1"));
+	fd = client(&f, "127.0.0.1");
+	for (size_t i = 0; i < ARRAY_LEN(T); i++)
+		expect(&f, fd, T[i].in, T[i].want);
+	close(fd);
+	stop(&f);
+}
+
+#define OFFER "d7:command5:offer7:call-id1:c8:from-tag1:f3:sdp3:v=0e"
+
+static void a_repeated_cookie_is_answered_and_not_carried_out_again(void **state)
+{
+	struct fixture f;
+	int one, two;
+
+	(void)state;
+	assert_true(start(&f, "127.0.0.1"));
+	one = client(&f, "127.0.0.1");
+	two = client(&f, "127.0.0.1");
+	expect(&f, one, "1 " OFFER, "1 d6:result2:ok3:sdp7:v=0 1 ce");
+	expect(&f, one, "1 " OFFER, "1 d6:result2:ok3:sdp7:v=0 1 ce");
+	expect(&f, two, "1 " OFFER, "1 d6:result2:ok3:sdp7:v=0 2 ce");
+	expect(&f, one, "2 " OFFER, "2 d6:result2:ok3:sdp7:v=0 3 ce");
+	assert_int_equal(f.calls.offers, 3);
+	ng_server_tick(f.s, 1 + 2 * COOKIE_GENERATION_NS);
+	ng_server_tick(f.s, 1 + 3 * COOKIE_GENERATION_NS);
+	expect(&f, one, "1 " OFFER, "1 d6:result2:ok3:sdp7:v=0 4 ce");
+	close(one);
+	close(two);
+	stop(&f);
+}
+
+static void replies_leave_from_the_address_that_was_asked(void **state)
+{
+	static const struct {
+		const char *listen, *ask;
+	} T[] = {
+		{"0.0.0.0", "127.0.0.1"},
+		{"0.0.0.0", "127.0.0.2"},
+		{"127.0.0.3", "127.0.0.3"},
+		{"::1", "::1"},
+		{"::", "::1"},
+		{"::", "127.0.0.2"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(T); i++) {
+		struct fixture f;
+		int fd;
+
+		if (!start(&f, T[i].listen))
+			continue;
+		fd = client(&f, T[i].ask);
+		expect(&f, fd, "x d7:command4:pinge", "x d6:result4:ponge");
+		close(fd);
+		stop(&f);
+	}
+}
+
+static void large_requests_are_read_and_large_replies_refused(void **state)
+{
+	static char big[65000];
+	struct fixture f;
+	int fd, len;
+
+	(void)state;
+	assert_true(start(&f, "127.0.0.1"));
+	fd = client(&f, "127.0.0.1");
+	len = snprintf(big, sizeof(big), "x d7:command4:ping3:sdp64000:");
+	memset(big + len, 'a', 64000);
+	big[len + 64000] = 'e';
+	assert_true(str_eq(exchange(&f, fd, (struct str){big, (size_t)len + 64001}),
+		STR("x d6:result4:ponge")));
+	f.calls.long_query = true;
+	expect(&f, fd, "y d7:command5:query7:call-id1:ce",
+		"y d6:result5:error12:error-reason17:Reply is too longe");
+	expect(&f, fd, "z {\"command\":\"query\",\"call-id\":\"c\"}",
+		"z {\"result\":\"error\",\"error-reason\":\"Reply is too long\"}");
+	close(fd);
+	stop(&f);
+}
+
+static void an_address_in_use_is_told_in_one_line(void **state)
+{
+	struct ng_server *s = NULL;
+	struct endpoint taken;
+	struct fixture f;
+	char err[256] = "";
+
+	(void)state;
+	assert_true(start(&f, "127.0.0.1"));
+	taken = ng_server_local(f.s);
+	assert_int_equal(ng_server_create(&s, &taken, f.h, err, sizeof(err)), -EADDRINUSE);
+	assert_null(s);
+	assert_non_null(strstr(err, "cannot listen for ng on 127.0.0.1:"));
+	stop(&f);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(replies_say_what_clients_expect),
+		cmocka_unit_test(a_list_has_a_limit),
+		cmocka_unit_test(statistics_count_requests_and_errors),
+		cmocka_unit_test(garbage_gets_an_error_or_silence),
+		cmocka_unit_test(a_repeated_cookie_is_answered_and_not_carried_out_again),
+		cmocka_unit_test(replies_leave_from_the_address_that_was_asked),
+		cmocka_unit_test(large_requests_are_read_and_large_replies_refused),
+		cmocka_unit_test(an_address_in_use_is_told_in_one_line),
+	};
+
+	log_set_level(LOG_CRIT); /* refused requests are the point here, not news */
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
