@@ -119,12 +119,15 @@ static void parse_addr(struct endpoint *out, struct str net, struct str addr)
 static enum sdp_err parse_origin(struct sdp *s, const struct sdp_line *l)
 {
 	struct str rest = l->value;
-	struct str addr = last_word(&rest), type = last_word(&rest), net = last_word(&rest);
+	struct str addr = last_word(&rest);
+	struct str net =
+		(last_word(&rest), last_word(&rest)); /* the address type is between them */
 
 	s->origin_version = last_word(&rest);
 	s->origin_id = last_word(&rest);
 	s->origin_user = str_trim(rest);
-	if (s->origin_id.len == 0 || type.len == 0)
+	/* An empty user name is seen in the wild, but then its blank is there: else a word is missing. */
+	if (s->origin_id.len == 0 || (s->origin_user.len == 0 && l->value.s[0] != ' '))
 		return SDP_ERR_ORIGIN;
 	parse_addr(&s->origin_addr, net, addr);
 	return SDP_OK;
