@@ -1,0 +1,432 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* xcipherd: start and stop. What can fail fails before anything is taken from the machine: options, then engines (kernels are
+ * compiled and tried on known answers), then workers, then netfilter rules, and the ng port last. Stopping is the way back.
+ * The control thread, which is this one, owns calls; workers own packets. */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include "app/background.h"
+#include "app/options.h"
+#include "app/relay.h"
+#include "app/stats.h"
+#include "app/worker.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/secmem.h"
+#include "call/call.h"
+#include "control/server.h"
+
+#define PORT_HOLD_NS (5 * NS_PER_SEC) /* late packets of the last call must not reach the next */
+#define ERR_LEN      512
+
+struct daemon {
+	struct options o;
+	struct engine *serial, *opencl;
+	struct steer_config steer;
+	bool rules;
+	struct worker *worker[64];
+	uint32_t workers;
+	struct ports *ports;
+	struct app_relay *relay;
+	struct relay relay_border;
+	struct calls *calls;
+	struct ng_server *ng;
+	struct stats_input stats;
+	int ack_fd, timer_fd, signal_fd, poll_fd;
+	char err[ERR_LEN]; /* one line, for whoever started us */
+};
+
+static int fail(struct daemon *d, int err, const char *what)
+{
+	if (!d->err[0])
+		snprintf(d->err, sizeof(d->err), "%s: %s", what, strerror(-err));
+	return err;
+}
+
+/* --- Engines -------------------------------------------------------------------------------------------------- */
+
+static int engine_open_checked(struct daemon *d, const struct engine_ops *ops, struct engine **out)
+{
+	struct engine_config cfg = {.device = d->o.opencl_device};
+	int err = ops->open(out, &cfg, d->err, sizeof(d->err));
+
+	if (err)
+		return fail(d, err, ops->name);
+	err = batch_selftest(ops, *out, d->err, sizeof(d->err));
+	if (err) {
+		ops->close(*out);
+		*out = NULL;
+		return fail(d, err, ops->name);
+	}
+	log_info("engine %s: %s, known answers are right", ops->name, ops->device(*out));
+	return 0;
+}
+
+static int engines_start(struct daemon *d)
+{
+	int err = engine_open_checked(d, &engine_serial, &d->serial);
+
+	if (err || d->o.engine == ENGINE_SERIAL)
+		return err;
+	log_info("engine opencl: compiling kernels (about a second the first time, then cached)");
+	err = engine_open_checked(d, &engine_opencl, &d->opencl);
+	if (err && d->o.engine == ENGINE_AUTO) {
+		log_warn("no OpenCL, ciphering packet by packet on the processor: %s", d->err);
+		d->err[0] = 0;
+		return 0;
+	}
+	return err;
+}
+
+/* --- Workers -------------------------------------------------------------------------------------------------- */
+
+static uint32_t ports_per_worker(const struct daemon *d)
+{
+	uint32_t most = 0;
+
+	for (uint32_t i = 0; i < d->o.workers; i++) {
+		uint16_t min, max;
+
+		steer_worker_ports(&d->steer, i, &min, &max);
+		if (max >= min && (uint32_t)(max - min + 1) > most)
+			most = (uint32_t)(max - min + 1);
+	}
+	return most * d->steer.locals;
+}
+
+static void steer_configure(struct daemon *d)
+{
+	const struct options *o = &d->o;
+
+	d->steer = (struct steer_config){
+		.locals = o->locals,
+		.port_min = o->port_min,
+		.port_max = o->port_max,
+		.workers = o->workers,
+		.queue_num = o->nfqueue_num,
+		.burst_max = o->batch_max,
+	};
+	for (uint32_t i = 0; i < o->locals; i++)
+		d->steer.local[i] = o->local[i].addr;
+}
+
+static int workers_create(struct daemon *d)
+{
+	const struct options *o = &d->o;
+	uint32_t streams = ports_per_worker(d), contexts = streams / 2;
+	/* Two directions, and one pair more for keys that are on their way out; pair 0 is "plain". */
+	uint32_t key_slots = 2 * (3 * contexts + 16);
+	struct batch_runner_config batch = {
+		.device_ops = d->opencl ? &engine_opencl : NULL,
+		.device = d->opencl,
+		.serial = d->serial,
+		.device_min = o->opencl_min,
+		.slots = o->batch_max,
+		.key_slots = key_slots,
+	};
+	struct media_config media = {
+		.max_ctx = contexts,
+		.max_stream = streams,
+		.port_min = o->port_min,
+		.port_max = o->port_max,
+		.local_addrs = (uint8_t)o->locals,
+		.burst_max = o->batch_max,
+	};
+	struct app_relay_config relay = {
+		.worker = d->worker,
+		.workers = o->workers,
+		.local = o->local,
+		.locals = o->locals,
+		.max_stream = streams,
+		.max_ctx = contexts,
+		.key_slots = key_slots,
+	};
+	int err;
+
+	for (; d->workers < o->workers; d->workers++) {
+		struct worker_config cfg = {
+			.index = d->workers,
+			.steer_ops = o->steering,
+			.steer = &d->steer,
+			.media = &media,
+			.batch = &batch,
+			.batch_max = o->batch_max,
+			.batch_window_ns = (uint64_t)o->batch_window * 1000,
+			.ack_fd = d->ack_fd,
+		};
+
+		err = worker_create(&d->worker[d->workers], &cfg, d->err, sizeof(d->err));
+		if (err)
+			return fail(d, err, "worker");
+	}
+	err = ports_create(&d->ports, &d->steer, o->tos, PORT_HOLD_NS);
+	if (err)
+		return fail(d, err, "ports");
+	relay.ports = d->ports;
+	err = app_relay_create(&d->relay, &relay);
+	return err ? fail(d, err, "relay") : 0;
+}
+
+static int workers_start(struct daemon *d)
+{
+	/* What a killed instance left would steer its ports to nobody. */
+	d->o.steering->teardown(&d->steer);
+	int err = d->o.steering->setup(&d->steer, d->err, sizeof(d->err));
+
+	if (err)
+		return fail(d, err, d->o.steering->name);
+	d->rules = true;
+	for (uint32_t i = 0; i < d->workers; i++) {
+		err = worker_start(d->worker[i]);
+		if (err)
+			return fail(d, err, "worker thread");
+	}
+	return 0;
+}
+
+/* --- Calls and control ---------------------------------------------------------------------------------------- */
+
+static void statistics(void *arg, struct pool *p, struct ngval *dict)
+{
+	stats_fill(arg, p, dict);
+}
+
+static int control_start(struct daemon *d)
+{
+	const struct options *o = &d->o;
+	struct call_policy policy = {
+		.suites = 1u << SUITE_AES_CM_128_80 | 1u << SUITE_AES_CM_128_32,
+		.learning = o->learning,
+		.strict_source = o->strict_source,
+		.tos = o->tos,
+		.timeout_ns = o->timeout * NS_PER_SEC,
+		.silent_timeout_ns = o->silent_timeout * NS_PER_SEC,
+		.offer_timeout_ns = o->offer_timeout * NS_PER_SEC,
+		.delete_delay_ns = o->delete_delay * NS_PER_SEC,
+		.max_calls = o->max_sessions,
+	};
+	uint64_t id;
+	int err = secmem_random(&id, sizeof(id));
+
+	if (err)
+		return fail(d, err, "random numbers");
+	snprintf(policy.loop_id, sizeof(policy.loop_id), "%016llx", (unsigned long long)id);
+	d->relay_border = (struct relay){.ops = &app_relay_ops, .arg = d->relay};
+	err = calls_create(&d->calls, &policy, &d->relay_border);
+	if (err)
+		return fail(d, err, "calls");
+	d->stats = (struct stats_input){
+		.worker = d->worker,
+		.workers = d->workers,
+		.relay = d->relay,
+		.engine = d->opencl ? "opencl" : "serial",
+		.device = d->opencl ? engine_opencl.device(d->opencl)
+				    : engine_serial.device(d->serial),
+		.steering = o->steering->name,
+		.started_ns = clock_real_ns(),
+	};
+	err = ng_server_create(&d->ng, &o->listen_ng, d->calls,
+		&(struct stats_source){.fill = statistics, .arg = &d->stats}, d->err,
+		sizeof(d->err));
+	return err ? fail(d, err, "listen-ng") : 0;
+}
+
+static int watch(struct daemon *d, int fd)
+{
+	struct epoll_event ev = {.events = EPOLLIN, .data.fd = fd};
+
+	if (fd < 0 || epoll_ctl(d->poll_fd, EPOLL_CTL_ADD, fd, &ev))
+		return fail(d, -errno, "epoll");
+	return 0;
+}
+
+static int events_create(struct daemon *d)
+{
+	struct itimerspec second = {.it_interval = {.tv_sec = 1}, .it_value = {.tv_sec = 1}};
+	sigset_t set;
+	int err;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGHUP);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	signal(SIGPIPE, SIG_IGN);
+	d->poll_fd = epoll_create1(EPOLL_CLOEXEC);
+	d->ack_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	d->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+	d->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	if (d->poll_fd < 0 || d->timer_fd < 0 || timerfd_settime(d->timer_fd, 0, &second, NULL))
+		return fail(d, -errno, "events");
+	err = watch(d, d->ack_fd);
+	err = err ? err : watch(d, d->timer_fd);
+	return err ? err : watch(d, d->signal_fd);
+}
+
+/* True when it is time to stop. */
+static bool signalled(struct daemon *d)
+{
+	struct signalfd_siginfo info;
+
+	while (read(d->signal_fd, &info, sizeof(info)) == sizeof(info)) {
+		if (info.ssi_signo == SIGHUP) {
+			log_info("SIGHUP: nothing to reload, going on");
+			continue;
+		}
+		log_info("signal %u: stopping", info.ssi_signo);
+		return true;
+	}
+	return false;
+}
+
+static void loop(struct daemon *d)
+{
+	struct epoll_event ev[8];
+
+	for (;;) {
+		int n = epoll_wait(d->poll_fd, ev, 8, -1);
+		uint64_t count;
+
+		for (int i = 0; i < n; i++) {
+			int fd = ev[i].data.fd;
+
+			if (fd == d->signal_fd) {
+				if (signalled(d))
+					return;
+			} else if (fd == d->ack_fd) {
+				(void)!read(fd, &count, sizeof(count));
+				app_relay_poll(d->relay, clock_mono_ns());
+			} else if (fd == d->timer_fd) {
+				(void)!read(fd, &count, sizeof(count));
+				app_relay_poll(d->relay, clock_mono_ns());
+				calls_tick(d->calls, clock_real_ns());
+			} else {
+				ng_server_readable(d->ng, clock_real_ns());
+			}
+		}
+	}
+}
+
+/* --- Start and stop ------------------------------------------------------------------------------------------- */
+
+/* A socket per port, so many descriptors; and no core dumps: libraries keep keys in memory we cannot mark. */
+static void limits(const struct daemon *d)
+{
+	struct rlimit files, core = {0, 0};
+	rlim_t need = (rlim_t)(d->o.port_max - d->o.port_min + 1) * d->o.locals + 256;
+
+	setrlimit(RLIMIT_CORE, &core);
+	if (getrlimit(RLIMIT_NOFILE, &files) || files.rlim_cur >= need)
+		return;
+	if (files.rlim_max < need) {
+		struct rlimit raised = {need, need};
+
+		if (setrlimit(RLIMIT_NOFILE, &raised) == 0)
+			return;
+		log_warn(
+			"only %llu descriptors are allowed, all ports need %llu: raise LimitNOFILE",
+			(unsigned long long)files.rlim_max, (unsigned long long)need);
+		need = files.rlim_max;
+	}
+	files.rlim_cur = need;
+	setrlimit(RLIMIT_NOFILE, &files);
+}
+
+static int start(struct daemon *d)
+{
+	int err = events_create(d);
+
+	limits(d);
+	steer_configure(d);
+	err = err ? err : engines_start(d);
+	err = err ? err : workers_create(d);
+	err = err ? err : workers_start(d);
+	err = err ? err : control_start(d);
+	return err ? err : watch(d, ng_server_fd(d->ng));
+}
+
+static void stop(struct daemon *d)
+{
+	if (d->ng)
+		ng_server_destroy(d->ng);
+	if (d->calls)
+		calls_destroy(d->calls);
+	/* New packets stop coming before those who would take them are gone. */
+	if (d->rules)
+		d->o.steering->teardown(&d->steer);
+	for (uint32_t i = 0; i < d->workers; i++)
+		worker_destroy(d->worker[i]);
+	app_relay_destroy(d->relay);
+	if (d->ports)
+		ports_destroy(d->ports);
+	if (d->opencl)
+		engine_opencl.close(d->opencl);
+	if (d->serial)
+		engine_serial.close(d->serial);
+	const int fds[] = {d->ack_fd, d->timer_fd, d->signal_fd, d->poll_fd};
+	for (size_t i = 0; i < ARRAY_LEN(fds); i++)
+		if (fds[i] >= 0)
+			close(fds[i]);
+}
+
+static void announce(const struct daemon *d)
+{
+	char ng[ENDPOINT_STRLEN], addr[ENDPOINT_STRLEN];
+
+	for (uint32_t i = 0; i < d->o.locals; i++)
+		log_info("interface %s: %s, ports %u to %u", d->o.local[i].name,
+			endpoint_fmt_addr(&d->o.local[i].addr, addr), d->o.port_min, d->o.port_max);
+	log_info("xcipherd " XCIPHER_VERSION
+		 " is ready: ng on %s, steering %s, engine %s, %u worker%s",
+		endpoint_fmt(&d->o.listen_ng, ng), d->o.steering->name, d->stats.engine, d->workers,
+		d->workers == 1 ? "" : "s");
+}
+
+int main(int argc, char **argv)
+{
+	static struct daemon d = {.ack_fd = -1, .timer_fd = -1, .signal_fd = -1, .poll_fd = -1};
+	int background = -1, err;
+
+	switch (options_read(&d.o, argc, argv)) {
+	case OPTIONS_EXIT_OK:
+		options_free(&d.o);
+		return 0;
+	case OPTIONS_EXIT_ERROR:
+		options_free(&d.o);
+		return 1;
+	case OPTIONS_RUN:
+		break;
+	}
+	log_open("xcipherd", d.o.log_level, d.o.log_stderr || d.o.foreground);
+	/* Before any thread and any device is there: a fork would not take them along. */
+	if (!d.o.foreground)
+		background = background_start();
+	err = start(&d);
+	if (!err && d.o.pidfile[0]) {
+		err = pidfile_write(d.o.pidfile);
+		if (err)
+			snprintf(d.err, sizeof(d.err), "cannot write --pidfile=%s: %s", d.o.pidfile,
+				strerror(-err));
+	}
+	if (err) {
+		fprintf(stderr, "xcipherd: %s\n", d.err);
+	} else {
+		announce(&d);
+		if (background >= 0)
+			background_ready(background);
+		loop(&d);
+	}
+	stop(&d);
+	if (!err && d.o.pidfile[0])
+		unlink(d.o.pidfile);
+	options_free(&d.o);
+	return err ? 1 : 0;
+}

@@ -1,0 +1,427 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Reading options. Every value is read by the function of its kind, whether it comes from the built-in default, the file or the
+ * command line, and every complaint names where it came from. */
+#include "app/options.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <getopt.h>
+#include <ini.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum kind {
+	CONFIG,
+	INTERFACE,
+	ENDPOINT,
+	PORT,
+	STEERING,
+	ENGINE,
+	STRING,
+	UINT8,
+	UINT16,
+	UINT32,
+	LEARNING,
+	BOOL,
+	FLAG,
+	LEVEL,
+};
+
+struct option_row {
+	const char *name;
+	enum kind kind;
+	size_t offset;
+	const char *def, *arg, *help;
+};
+
+static const struct option_row rows[] = {
+#define X(name, kind, field, def, arg, help) \
+	{name, kind, offsetof(struct options, field), def, arg, help},
+	OPTIONS(X)
+#undef X
+};
+
+static const char *set_string(const char **field, const char *value)
+{
+	char *copy = strdup(value);
+
+	if (!copy)
+		return "out of memory";
+	free((char *)*field);
+	*field = copy;
+	return NULL;
+}
+
+/* Each returns NULL, or what would have been right. */
+static const char *set_interface(struct options *o, struct str text)
+{
+	struct relay_local l = {.name = "default"};
+	struct str addr = text, advertised = STR_NONE;
+	const char *slash = memchr(text.s, '/', text.len);
+
+	if (o->locals == STEER_MAX_LOCAL)
+		return "at most 16 interfaces";
+	if (slash) {
+		struct str name = str_cut(&addr, '/');
+
+		if (name.len == 0 || name.len >= sizeof(l.name))
+			return "[NAME/]ADDR[!ADVERTISED] with a name of 1 to 31 letters";
+		memset(l.name, 0, sizeof(l.name));
+		memcpy(l.name, name.s, name.len);
+	}
+	advertised = addr;
+	addr = str_cut(&advertised, '!');
+	if (endpoint_parse_addr(&l.addr, addr))
+		return "[NAME/]ADDR[!ADVERTISED] with an IPv4 or IPv6 address of this machine, as 192.0.2.1";
+	if (endpoint_is_unspecified(&l.addr) || endpoint_is_multicast(&l.addr))
+		return "one address of this machine (not any, not multicast): it is written into SDP";
+	l.advertised = l.addr;
+	if (advertised.s && endpoint_parse_addr(&l.advertised, advertised))
+		return "an IPv4 or IPv6 address behind the '!'";
+	if (l.advertised.family != l.addr.family)
+		return "an advertised address of the same family";
+	o->local[o->locals++] = l;
+	return NULL;
+}
+
+static const char *set_interfaces(struct options *o, const char *value)
+{
+	struct str rest = str_from(value);
+
+	while (rest.s) { /* the file has one line for all of them, with ';' between */
+		struct str one = str_trim(str_cut(&rest, ';'));
+		const char *right = one.len ? set_interface(o, one) : NULL;
+
+		if (right)
+			return right;
+	}
+	return NULL;
+}
+
+static const char *set_number(void *field, const char *value, enum kind kind)
+{
+	static const uint64_t max[] = {[UINT8] = 255,
+		[UINT16] = 65535,
+		[UINT32] = UINT32_MAX / 1000,
+		[PORT] = 65535,
+		[LEVEL] = 7};
+	static const char *const right[] = {[UINT8] = "a number from 0 to 255",
+		[UINT16] = "a number from 0 to 65535",
+		[UINT32] = "a number from 0 to 4294967",
+		[PORT] = "a port from 1024 to 65535",
+		[LEVEL] = "a level from 0 to 7"};
+	uint64_t v;
+
+	if (str_to_u64(&v, str_from(value), max[kind]) || (kind == PORT && v < 1024))
+		return right[kind];
+	if (kind == UINT8)
+		*(uint8_t *)field = (uint8_t)v;
+	else if (kind == UINT32)
+		*(uint32_t *)field = (uint32_t)v;
+	else if (kind == LEVEL)
+		*(int *)field = (int)v;
+	else
+		*(uint16_t *)field = (uint16_t)v;
+	return NULL;
+}
+
+static int choice(const char *value, const char *const *names, uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++)
+		if (str_eq_nocase(str_from(value), str_from(names[i])))
+			return (int)i;
+	return -1;
+}
+
+static const char *set_bool(bool *field, const char *value)
+{
+	static const char *const names[] = {"no", "yes", "off", "on", "false", "true", "0", "1"};
+	int at = choice(value, names, ARRAY_LEN(names));
+
+	if (at < 0)
+		return "yes or no";
+	*field = at & 1;
+	return NULL;
+}
+
+static const char *set_learning(enum media_learning *field, const char *value)
+{
+	static const char *const names[] = {"off", "immediate", "delayed", "heuristic"};
+	int at = choice(value, names, ARRAY_LEN(names));
+
+	if (at < 0)
+		return "off, immediate, delayed or heuristic";
+	*field = (enum media_learning)at;
+	return NULL;
+}
+
+static const char *set_engine(enum engine_choice *field, const char *value)
+{
+	static const char *const names[] = {"auto", "opencl", "serial"};
+	int at = choice(value, names, ARRAY_LEN(names));
+
+	if (at < 0)
+		return "auto, opencl or serial";
+	*field = (enum engine_choice)at;
+	return NULL;
+}
+
+static const char *set_steering(const struct steer_ops **field, const char *value)
+{
+	static const struct steer_ops *const ops[] = {&steer_udp, &steer_nfqueue};
+
+	for (size_t i = 0; i < ARRAY_LEN(ops); i++)
+		if (str_eq_nocase(str_from(value), str_from(ops[i]->name))) {
+			*field = ops[i];
+			return NULL;
+		}
+	return "udp or nfqueue";
+}
+
+static const char *set(struct options *o, const struct option_row *row, const char *value)
+{
+	void *field = (uint8_t *)o + row->offset;
+
+	switch (row->kind) {
+	case INTERFACE:
+		return set_interfaces(o, value);
+	case CONFIG:
+	case STRING:
+		return set_string(field, value);
+	case ENDPOINT:
+		return endpoint_parse(field, str_from(value))
+			? "ADDR:PORT, as 127.0.0.1:22222 or [::1]:22222"
+			: NULL;
+	case STEERING:
+		return set_steering(field, value);
+	case ENGINE:
+		return set_engine(field, value);
+	case LEARNING:
+		return set_learning(field, value);
+	case BOOL:
+	case FLAG:
+		return set_bool(field, value);
+	case PORT:
+	case UINT8:
+	case UINT16:
+	case UINT32:
+	case LEVEL:
+		return set_number(field, value, row->kind);
+	}
+	return "nothing";
+}
+
+static const struct option_row *row_find(const char *name)
+{
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++)
+		if (strcmp(rows[i].name, name) == 0)
+			return &rows[i];
+	return NULL;
+}
+
+static void help(void)
+{
+	printf("xcipherd " XCIPHER_VERSION
+	       ": relays RTP and SRTP between terminals with different security\n\n"
+	       "Usage: xcipherd [--OPTION=VALUE]...\n\n");
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		char left[64];
+
+		snprintf(left, sizeof(left), "--%s%s%s", rows[i].name, rows[i].arg[0] ? "=" : "",
+			rows[i].arg);
+		printf("  %-42s %s", left, rows[i].help);
+		if (rows[i].def[0] && rows[i].kind != FLAG)
+			printf(" (%s)", rows[i].def);
+		putchar('\n');
+	}
+	printf("  %-42s %s\n  %-42s %s\n\n", "--version", "print the version and exit", "--help",
+		"print this and exit");
+	printf("All but the last two are also keys of the ini file, section [xcipher]. See xcipherd(8).\n");
+}
+
+struct file_state {
+	struct options *o;
+	char complaint[256];
+	bool interface_seen;
+};
+
+static int file_line(void *arg, const char *section, const char *name, const char *value)
+{
+	struct file_state *f = arg;
+	const struct option_row *row;
+	const char *right;
+
+	if (strcmp(section, "xcipher") != 0)
+		return 1; /* other sections may belong to other programs */
+	row = row_find(name);
+	if (!row || row->kind == CONFIG) {
+		snprintf(f->complaint, sizeof(f->complaint), "there is no option \"%s\"", name);
+		return 0;
+	}
+	right = set(f->o, row, value);
+	if (!right)
+		return 1;
+	snprintf(f->complaint, sizeof(f->complaint), "%s = %s is wrong, expected: %s", name, value,
+		right);
+	return 0;
+}
+
+/* 0, or 1 after a complaint. A missing file is fine only where it was not asked for. */
+static int read_file(struct options *o, bool asked)
+{
+	struct file_state f = {.o = o};
+	int line;
+
+	if (strcmp(o->config_file, "none") == 0 || (!asked && access(o->config_file, F_OK) != 0))
+		return 0;
+	line = ini_parse(o->config_file, file_line, &f);
+	if (line == 0)
+		return 0;
+	if (line < 0)
+		fprintf(stderr,
+			"xcipherd: cannot read %s: %s. Name another with --config-file=FILE, or none\n",
+			o->config_file, strerror(errno));
+	else
+		fprintf(stderr, "xcipherd: %s, line %d: %s\n", o->config_file, line,
+			f.complaint[0] ? f.complaint : "not of the form name = value");
+	return 1;
+}
+
+/* One pass over the command line; only: take nothing but this option (NULL = all but --config-file's second time). */
+static enum options_result read_args(
+	struct options *o, int argc, char **argv, const char *only, bool *seen)
+{
+	struct option longs[ARRAY_LEN(rows) + 3] = {0};
+	int at;
+
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++)
+		longs[i] = (struct option){rows[i].name,
+			rows[i].kind == FLAG ? no_argument : required_argument, NULL, 0};
+	longs[ARRAY_LEN(rows)] = (struct option){"version", no_argument, NULL, 0};
+	longs[ARRAY_LEN(rows) + 1] = (struct option){"help", no_argument, NULL, 0};
+	optind = 0;
+	opterr = 0;
+	for (;;) {
+		int c = getopt_long(argc, argv, "+h", longs, &at);
+		const char *right;
+
+		if (c == -1)
+			break;
+		if (c == 'h' || (c == 0 && strcmp(longs[at].name, "help") == 0)) {
+			help();
+			return OPTIONS_EXIT_OK;
+		}
+		if (c != 0) {
+			fprintf(stderr,
+				"xcipherd: option %s is unknown, ambiguous, or its value is missing or too much. --help lists all\n",
+				argv[optind - 1]);
+			return OPTIONS_EXIT_ERROR;
+		}
+		if (strcmp(longs[at].name, "version") == 0) {
+			printf("xcipherd %s\n", XCIPHER_VERSION);
+			return OPTIONS_EXIT_OK;
+		}
+		if (only && strcmp(longs[at].name, only) != 0)
+			continue;
+		if (!only && rows[at].kind == INTERFACE && !*seen) {
+			*seen = true;
+			o->locals = 0; /* the command line's interfaces replace the file's */
+		}
+		right = set(o, &rows[at], rows[at].kind == FLAG ? "yes" : optarg);
+		if (right) {
+			fprintf(stderr, "xcipherd: --%s=%s is wrong, expected: %s\n", rows[at].name,
+				optarg ? optarg : "", right);
+			return OPTIONS_EXIT_ERROR;
+		}
+		if (only)
+			*seen = true;
+	}
+	if (optind < argc) {
+		fprintf(stderr,
+			"xcipherd: \"%s\" is no option: options are written --name=value. --help lists all\n",
+			argv[optind]);
+		return OPTIONS_EXIT_ERROR;
+	}
+	return OPTIONS_RUN;
+}
+
+/* Without --interface: the address this machine would speak from, else loopback. Nothing is sent. */
+static void default_interface(struct options *o)
+{
+	struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons(9)};
+	struct sockaddr_storage from;
+	socklen_t len = sizeof(from);
+	struct relay_local *l = &o->local[0];
+	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+	*l = (struct relay_local){.name = "default"};
+	inet_pton(AF_INET, "192.0.2.1", &to.sin_addr);
+	if (fd < 0 || connect(fd, (struct sockaddr *)&to, sizeof(to)) ||
+		getsockname(fd, (struct sockaddr *)&from, &len) ||
+		endpoint_from_sockaddr(&l->addr, &from))
+		endpoint_parse_addr(&l->addr, STR("127.0.0.1"));
+	if (fd >= 0)
+		close(fd);
+	l->addr.port = 0;
+	l->advertised = l->addr;
+	o->locals = 1;
+}
+
+static int check(struct options *o)
+{
+	uint32_t pairs;
+
+	if (o->locals == 0)
+		default_interface(o);
+	if (o->workers == 0) {
+		long n = sysconf(_SC_NPROCESSORS_ONLN);
+
+		o->workers = (uint16_t)(n < 1 ? 1 : n > 64 ? 64 : n);
+	}
+	pairs = o->port_max > o->port_min ? (uint32_t)(o->port_max - o->port_min + 1) / 2 : 0;
+	if (pairs < o->workers) {
+		fprintf(stderr,
+			"xcipherd: port-min=%u to port-max=%u is too small: every worker needs a pair of ports at least\n",
+			o->port_min, o->port_max);
+		return 1;
+	}
+	if (o->workers > 64 || o->batch_max == 0 || o->batch_max > 16384) {
+		fprintf(stderr, "xcipherd: %s\n",
+			o->workers > 64 ? "workers: at most 64" : "batch-max: 1 to 16384 packets");
+		return 1;
+	}
+	if (o->nfqueue_num > 65535 - o->workers) {
+		fprintf(stderr, "xcipherd: nfqueue-num + workers must stay below 65536\n");
+		return 1;
+	}
+	return 0;
+}
+
+enum options_result options_read(struct options *o, int argc, char **argv)
+{
+	enum options_result res;
+	bool asked = false, interfaces = false;
+
+	*o = (struct options){0};
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++)
+		if (rows[i].kind != INTERFACE && set(o, &rows[i], rows[i].def))
+			return OPTIONS_EXIT_ERROR;
+	res = read_args(o, argc, argv, "config-file", &asked);
+	if (res != OPTIONS_RUN)
+		return res;
+	if (read_file(o, asked))
+		return OPTIONS_EXIT_ERROR;
+	res = read_args(o, argc, argv, NULL, &interfaces);
+	if (res != OPTIONS_RUN)
+		return res;
+	return check(o) ? OPTIONS_EXIT_ERROR : OPTIONS_RUN;
+}
+
+void options_free(struct options *o)
+{
+	free((char *)o->config_file);
+	free((char *)o->opencl_device);
+	free((char *)o->pidfile);
+}

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Options: long options on the command line, which are also the keys of an ini file, section [xcipher]. One table, from which
+ * the parser, --help and the check of the man page derive. Named as rtpengine names them where they mean the same. */
+#ifndef APP_OPTIONS_H
+#define APP_OPTIONS_H
+
+#include "base/endpoint.h"
+#include "call/relay.h"
+#include "steer/steer.h"
+
+/* X(name, kind, field, default, argument, help) */
+#define OPTIONS(X)                                                                                  \
+	X("config-file", CONFIG, config_file, "/etc/xcipher/xcipherd.conf", "FILE|none",            \
+		"options from an ini file, section [xcipher]")                                      \
+	X("interface", INTERFACE, local, "", "[NAME/]ADDR[!ADVERTISED]",                            \
+		"local address for media; repeatable, IPv4 and IPv6")                               \
+	X("listen-ng", ENDPOINT, listen_ng, "127.0.0.1:22222", "ADDR:PORT",                         \
+		"where ng commands are taken, by UDP. There is no authentication: keep it private") \
+	X("port-min", PORT, port_min, "30000", "PORT", "lowest local media port")                   \
+	X("port-max", PORT, port_max, "39999", "PORT", "highest local media port")                  \
+	X("steering", STEERING, steering, "udp", "udp|nfqueue",                                     \
+		"how packets come in: ordinary sockets, or netfilter (needs root)")                 \
+	X("nfqueue-num", UINT16, nfqueue_num, "220", "N",                                           \
+		"first netfilter queue; worker w takes N + w")                                      \
+	X("engine", ENGINE, engine, "auto", "auto|opencl|serial",                                   \
+		"what ciphers: auto takes opencl if there is a device")                             \
+	X("opencl-device", STRING, opencl_device, "", "NAME|TYPE|INDEX",                            \
+		"platform or device name, cpu or gpu, or index")                                    \
+	X("opencl-min", UINT16, opencl_min, "0", "PACKETS",                                         \
+		"smallest batch worth a dispatch; 0 = measure at start")                            \
+	X("workers", UINT16, workers, "0", "N", "packet threads; 0 = one per processor")            \
+	X("batch-max", UINT16, batch_max, "256", "PACKETS", "most packets in a batch")              \
+	X("batch-window", UINT32, batch_window, "250", "MICROSECONDS",                              \
+		"longest wait for a batch to gather under load; 0 = never wait")                    \
+	X("timeout", UINT32, timeout, "60", "SECONDS", "a call without media ends after this")      \
+	X("silent-timeout", UINT32, silent_timeout, "3600", "SECONDS",                              \
+		"the same for a call on hold")                                                      \
+	X("offer-timeout", UINT32, offer_timeout, "3600", "SECONDS",                                \
+		"an offer without answer ends after this")                                          \
+	X("delete-delay", UINT32, delete_delay, "30", "SECONDS",                                    \
+		"a deleted call keeps relaying for this long")                                      \
+	X("max-sessions", UINT32, max_sessions, "0", "N",                                           \
+		"more calls are refused as load limit; 0 = as many as ports allow")                 \
+	X("tos", UINT8, tos, "0", "0..255", "TOS or traffic class of packets we send")              \
+	X("endpoint-learning", LEARNING, learning, "heuristic", "off|immediate|delayed|heuristic",  \
+		"how a terminal's address is learned")                                              \
+	X("strict-source", BOOL, strict_source, "yes", "yes|no",                                    \
+		"drop packets that are not from the confirmed address")                             \
+	X("foreground", FLAG, foreground, "no", "", "stay in the foreground")                       \
+	X("pidfile", STRING, pidfile, "", "FILE", "write the process id here")                      \
+	X("log-level", LEVEL, log_level, "6", "0..7",                                               \
+		"3 errors, 4 warnings, 6 information, 7 debugging")                                 \
+	X("log-stderr", FLAG, log_stderr, "no", "", "log to standard error instead of syslog")
+
+enum engine_choice { ENGINE_AUTO, ENGINE_OPENCL, ENGINE_SERIAL };
+
+struct options {
+	const char *config_file, *opencl_device, *pidfile;
+	struct endpoint listen_ng;
+	struct relay_local local[STEER_MAX_LOCAL];
+	uint32_t locals;
+	const struct steer_ops *steering;
+	enum engine_choice engine;
+	enum media_learning learning;
+	uint16_t port_min, port_max, nfqueue_num, workers, batch_max, opencl_min;
+	uint32_t batch_window, timeout, silent_timeout, offer_timeout, delete_delay, max_sessions;
+	uint8_t tos;
+	bool strict_source, foreground, log_stderr;
+	int log_level;
+};
+
+enum options_result { OPTIONS_RUN, OPTIONS_EXIT_OK, OPTIONS_EXIT_ERROR };
+
+/* Defaults, then the file, then the command line. --help and --version print and return OPTIONS_EXIT_OK. A mistake prints
+ * one line that says what is wrong and what would be right. */
+enum options_result options_read(struct options *o, int argc, char **argv);
+void options_free(struct options *o);
+
+#endif

@@ -1,0 +1,406 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Handles, keys and commands between calls and workers. A handle's life: free list -> taken -> its deletion is pushed to the
+ * worker -> acknowledged -> free list. Deletions never fail: what does not fit into a ring waits in a backlog, and while one
+ * waits nothing overtakes it. */
+#include "app/relay.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/secmem.h"
+
+struct handles { /* a stack of free numbers */
+	uint32_t *free;
+	uint32_t n, all;
+};
+
+struct site { /* what the control thread keeps per worker */
+	struct worker *w;
+	struct handles streams, ctxs, keys; /* keys: pairs, slot = 2 * handle */
+	struct worker_cmd *backlog;
+	size_t backlog_n, backlog_cap;
+	uint32_t ports;
+};
+
+struct app_relay {
+	struct app_relay_config cfg;
+	struct site *site;
+	uint64_t lost; /* deletions for which there was no memory: their handles stay taken */
+};
+
+static int handles_init(struct handles *h, uint32_t first, uint32_t end)
+{
+	h->free = calloc(end ? end : 1, sizeof(*h->free));
+	if (!h->free)
+		return -ENOMEM;
+	for (uint32_t i = end; i > first; i--)
+		h->free[h->n++] = i - 1;
+	h->all = h->n;
+	return 0;
+}
+
+static bool handles_take(struct handles *h, uint32_t *out)
+{
+	if (h->n == 0)
+		return false;
+	*out = h->free[--h->n];
+	return true;
+}
+
+static void handles_put(struct handles *h, uint32_t id)
+{
+	h->free[h->n++] = id;
+}
+
+/* --- Commands ------------------------------------------------------------------------------------------------- */
+
+static bool flush(struct site *s)
+{
+	size_t done = 0;
+
+	while (done < s->backlog_n && ring_push(&s->w->cmds, &s->backlog[done], 1) == 0)
+		done++;
+	s->backlog_n -= done;
+	memmove(s->backlog, s->backlog + done, s->backlog_n * sizeof(*s->backlog));
+	return s->backlog_n == 0;
+}
+
+/* All or none. */
+static int push(struct site *s, const struct worker_cmd *cmd, uint32_t n)
+{
+	if (!flush(s) || ring_push(&s->w->cmds, cmd, n))
+		return -EAGAIN;
+	worker_wake(s->w);
+	return 0;
+}
+
+static void push_deletion(struct app_relay *r, struct site *s, const struct worker_cmd *cmd)
+{
+	if (push(s, cmd, 1) == 0)
+		return;
+	if (s->backlog_n == s->backlog_cap) {
+		size_t cap = s->backlog_cap ? 2 * s->backlog_cap : 256;
+		struct worker_cmd *more = realloc(s->backlog, cap * sizeof(*more));
+
+		if (!more) {
+			r->lost++;
+			return;
+		}
+		s->backlog = more;
+		s->backlog_cap = cap;
+	}
+	s->backlog[s->backlog_n++] = *cmd;
+}
+
+/* --- relay_ops ------------------------------------------------------------------------------------------------ */
+
+static const struct relay_local *op_locals(void *arg, uint32_t *n)
+{
+	struct app_relay *r = arg;
+
+	*n = r->cfg.locals;
+	return r->cfg.local;
+}
+
+static uint32_t op_worker_choose(void *arg)
+{
+	struct app_relay *r = arg;
+	uint32_t best = 0;
+
+	for (uint32_t i = 1; i < r->cfg.workers; i++)
+		if (r->site[i].ports < r->site[best].ports)
+			best = i;
+	return best;
+}
+
+static int op_port_take(void *arg, struct relay_port *out, uint32_t worker, uint8_t local)
+{
+	struct app_relay *r = arg;
+	struct site *s = &r->site[worker];
+	struct worker_cmd cmd[2];
+	struct ports_pair pair;
+	int err;
+
+	if (s->streams.n < 2)
+		return -ENOSPC;
+	err = ports_take(r->cfg.ports, local, worker, clock_mono_ns(), &pair);
+	if (err)
+		return err;
+	memset(cmd, 0, sizeof(cmd));
+	cmd[0].kind = cmd[1].kind = WORKER_PORT_ADD;
+	cmd[0].local = pair.rtp;
+	cmd[0].fd = pair.rtp_fd;
+	cmd[1].local = pair.rtcp;
+	cmd[1].fd = pair.rtcp_fd;
+	err = push(s, cmd, 2);
+	if (err) {
+		close(pair.rtp_fd);
+		close(pair.rtcp_fd);
+		ports_put(r->cfg.ports, pair.rtp, clock_mono_ns());
+		return err;
+	}
+	out->rtp = pair.rtp;
+	out->rtcp = pair.rtcp;
+	handles_take(&s->streams, &out->rtp_stream);
+	handles_take(&s->streams, &out->rtcp_stream);
+	s->ports++;
+	return 0;
+}
+
+/* A port's number travels in the acknowledgement: which local address and which even port. */
+static uint32_t port_id(struct local_port p)
+{
+	return (uint32_t)p.addr << 16 | p.port;
+}
+
+static void op_port_release(void *arg, uint32_t worker, const struct relay_port *port)
+{
+	struct app_relay *r = arg;
+	struct site *s = &r->site[worker];
+	const uint32_t stream[] = {port->rtp_stream, port->rtcp_stream};
+	const struct local_port local[] = {port->rtp, port->rtcp};
+
+	for (int i = 0; i < 2; i++) {
+		struct worker_cmd del = {.kind = WORKER_MEDIA};
+
+		del.media.type = MEDIA_STREAM_DEL;
+		del.media.id = stream[i];
+		push_deletion(r, s, &del);
+	}
+	for (int i = 0; i < 2; i++) {
+		struct worker_cmd del = {.kind = WORKER_PORT_DEL};
+
+		del.local = local[i];
+		del.id = port_id(local[i]);
+		push_deletion(r, s, &del);
+	}
+}
+
+static int op_ctx_take(void *arg, uint32_t *ctx, uint32_t worker)
+{
+	struct app_relay *r = arg;
+
+	return handles_take(&r->site[worker].ctxs, ctx) ? 0 : -ENOSPC;
+}
+
+static void op_ctx_release(void *arg, uint32_t worker, uint32_t ctx)
+{
+	struct app_relay *r = arg;
+	struct worker_cmd del = {.kind = WORKER_MEDIA};
+
+	del.media.type = MEDIA_CTX_DEL;
+	del.media.id = ctx;
+	push_deletion(r, &r->site[worker], &del);
+}
+
+static int op_key_take(void *arg, uint32_t *slot, uint32_t worker, const struct srtp_master *m)
+{
+	struct app_relay *r = arg;
+	struct site *s = &r->site[worker];
+	struct worker_cmd set = {.kind = WORKER_KEY_SET};
+	uint32_t pair;
+	int err;
+
+	if (m->suite == SUITE_PLAIN) {
+		*slot = 0;
+		return 0;
+	}
+	if (!handles_take(&s->keys, &pair))
+		return -ENOSPC;
+	/* The worker does not look at a slot that it was not told of: no lock is needed to fill it. */
+	err = srtp_key_fill(&batch_runner_arena(s->w->runner)->key[2 * pair], m);
+	set.id = 2 * pair;
+	err = err ? err : push(s, &set, 1);
+	if (err) {
+		secmem_wipe(&batch_runner_arena(s->w->runner)->key[2 * pair],
+			2 * sizeof(struct xc_key));
+		handles_put(&s->keys, pair);
+		return err;
+	}
+	*slot = 2 * pair;
+	return 0;
+}
+
+static void op_key_release(void *arg, uint32_t worker, uint32_t slot)
+{
+	struct app_relay *r = arg;
+	struct worker_cmd del = {.kind = WORKER_MEDIA};
+
+	if (slot == 0)
+		return;
+	del.media.type = MEDIA_KEY_DEL;
+	del.media.id = slot;
+	push_deletion(r, &r->site[worker], &del);
+}
+
+#define COMMIT_MAX 512
+
+static int op_commit(void *arg, uint32_t worker, const struct media_cmd *cmd, uint32_t n)
+{
+	struct app_relay *r = arg;
+	struct worker_cmd *all;
+	int err;
+
+	if (n > COMMIT_MAX)
+		return -E2BIG;
+	all = calloc(n ? n : 1, sizeof(*all));
+	if (!all)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < n; i++) {
+		all[i].kind = WORKER_MEDIA;
+		all[i].media = cmd[i];
+	}
+	err = push(&r->site[worker], all, n);
+	free(all);
+	return err;
+}
+
+static uint64_t load(const _Atomic uint64_t *v)
+{
+	return atomic_load_explicit(v, memory_order_relaxed);
+}
+
+static void op_stats(void *arg, uint32_t worker, uint32_t stream, struct relay_stats *out)
+{
+	struct app_relay *r = arg;
+	const struct media *m = r->site[worker].w->media;
+	const struct media_stream_counters *c = media_stream_counters(m, stream);
+
+	*out = (struct relay_stats){0};
+	if (!c)
+		return;
+	out->packets = load(&c->packets);
+	out->bytes = load(&c->bytes);
+	out->errors = load(&c->errors);
+	out->packets_out = load(&c->packets_out);
+	out->bytes_out = load(&c->bytes_out);
+	out->last_packet_ns = load(&c->last_packet_ns);
+	for (size_t i = 0; i < MEDIA_VERDICTS; i++)
+		out->drops[i] = load(&c->drops[i]);
+	out->ssrc = atomic_load_explicit(&c->ssrc, memory_order_relaxed);
+	out->confirmed = atomic_load_explicit(&c->confirmed, memory_order_relaxed) != 0;
+	media_stream_remote(m, stream, &out->remote);
+}
+
+const struct relay_ops app_relay_ops = {
+	.locals = op_locals,
+	.worker_choose = op_worker_choose,
+	.port_take = op_port_take,
+	.port_release = op_port_release,
+	.ctx_take = op_ctx_take,
+	.ctx_release = op_ctx_release,
+	.key_take = op_key_take,
+	.key_release = op_key_release,
+	.commit = op_commit,
+	.stats = op_stats,
+};
+
+/* --- Acknowledgements ------------------------------------------------------------------------------------------ */
+
+static void acknowledged(
+	struct app_relay *r, struct site *s, struct worker_ack ack, uint64_t now_ns)
+{
+	switch (ack.what) {
+	case ACK_CTX:
+		handles_put(&s->ctxs, ack.id);
+		break;
+	case ACK_KEY:
+		handles_put(&s->keys, ack.id / 2);
+		break;
+	case ACK_STREAM:
+		handles_put(&s->streams, ack.id);
+		break;
+	case ACK_PORT:
+		/* The odd port goes last: then both sockets are closed. */
+		if (ack.id & 1) {
+			struct local_port rtp = {.port = (uint16_t)((ack.id & 0xffff) - 1),
+				.addr = (uint8_t)(ack.id >> 16)};
+
+			ports_put(r->cfg.ports, rtp, now_ns);
+			s->ports--;
+		}
+		break;
+	}
+}
+
+void app_relay_poll(struct app_relay *r, uint64_t now_ns)
+{
+	for (uint32_t i = 0; i < r->cfg.workers; i++) {
+		struct site *s = &r->site[i];
+		struct worker_ack ack;
+		size_t waiting = s->backlog_n;
+
+		while (ring_pop(&s->w->acks, &ack))
+			acknowledged(r, s, ack, now_ns);
+		if (waiting) {
+			flush(s);
+			worker_wake(s->w);
+		}
+	}
+}
+
+void app_relay_usage(const struct app_relay *r, struct app_relay_usage *out)
+{
+	*out = (struct app_relay_usage){.ports = 2 * ports_used_count(r->cfg.ports),
+		.ports_free = 2 * ports_free_count(r->cfg.ports)};
+	for (uint32_t i = 0; i < r->cfg.workers; i++) {
+		const struct site *s = &r->site[i];
+
+		out->streams += s->streams.all - s->streams.n;
+		out->contexts += s->ctxs.all - s->ctxs.n;
+		out->key_slots += 2 * (s->keys.all - s->keys.n);
+		out->backlog += s->backlog_n;
+	}
+}
+
+/* --- Set-up --------------------------------------------------------------------------------------------------- */
+
+int app_relay_create(struct app_relay **out, const struct app_relay_config *cfg)
+{
+	struct app_relay *r = calloc(1, sizeof(*r));
+	int err = 0;
+
+	if (!r)
+		return -ENOMEM;
+	r->cfg = *cfg;
+	r->site = calloc(cfg->workers, sizeof(*r->site));
+	if (!r->site) {
+		free(r);
+		return -ENOMEM;
+	}
+	for (uint32_t i = 0; i < cfg->workers && !err; i++) {
+		struct site *s = &r->site[i];
+
+		s->w = cfg->worker[i];
+		err = handles_init(&s->streams, 0, cfg->max_stream);
+		err = err ? err : handles_init(&s->ctxs, 0, cfg->max_ctx);
+		err = err ? err
+			  : handles_init(&s->keys, 1, cfg->key_slots / 2); /* pair 0 is "plain" */
+	}
+	if (err) {
+		app_relay_destroy(r);
+		return err;
+	}
+	*out = r;
+	return 0;
+}
+
+void app_relay_destroy(struct app_relay *r)
+{
+	if (!r)
+		return;
+	if (r->lost)
+		log_warn("relay: %llu handles were lost for want of memory",
+			(unsigned long long)r->lost);
+	for (uint32_t i = 0; i < r->cfg.workers; i++) {
+		free(r->site[i].streams.free);
+		free(r->site[i].ctxs.free);
+		free(r->site[i].keys.free);
+		free(r->site[i].backlog);
+	}
+	free(r->site);
+	free(r);
+}

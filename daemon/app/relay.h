@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The packet side as calls see it (call/relay.h), over the port pool, the workers' key tables and their command rings. Hands out
+ * handles, and takes each back for reuse only after the worker has said that it is done with it. Control thread only. */
+#ifndef APP_RELAY_H
+#define APP_RELAY_H
+
+#include "app/worker.h"
+#include "call/relay.h"
+#include "steer/ports.h"
+
+struct app_relay;
+
+struct app_relay_config {
+	struct worker *const *worker; /* [workers], outlive the relay */
+	uint32_t workers;
+	struct ports *ports;
+	const struct relay_local *local;
+	uint32_t locals;
+	uint32_t max_stream, max_ctx, key_slots; /* per worker */
+};
+
+int app_relay_create(struct app_relay **out, const struct app_relay_config *cfg);
+void app_relay_destroy(struct app_relay *r);
+extern const struct relay_ops app_relay_ops; /* arg: struct app_relay */
+/* Take back what workers acknowledged, and push what did not fit into a ring. On the workers' eventfd, and each second. */
+void app_relay_poll(struct app_relay *r, uint64_t now_ns);
+
+struct app_relay_usage {
+	uint32_t streams, contexts, key_slots, ports; /* in use, or on their way back */
+	uint32_t ports_free;
+	uint64_t backlog; /* commands that wait for room in a ring */
+};
+void app_relay_usage(const struct app_relay *r, struct app_relay_usage *out);
+
+#endif

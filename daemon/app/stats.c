@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Sums over workers. Counters are relaxed: the sums may be a packet apart from each other, never wrong by more. */
+#include "app/stats.h"
+
+#include "base/clock.h"
+
+static uint64_t load(const _Atomic uint64_t *v)
+{
+	return atomic_load_explicit(v, memory_order_relaxed);
+}
+
+static uint64_t load_plain(const uint64_t *v)
+{
+	return __atomic_load_n(v, __ATOMIC_RELAXED);
+}
+
+static void add(struct pool *p, struct ngval *dict, const char *key, uint64_t value)
+{
+	ngval_add_int(p, dict, str_from(key), (int64_t)value);
+}
+
+static void add_text(struct pool *p, struct ngval *dict, const char *key, const char *value)
+{
+	ngval_add_str(p, dict, str_from(key), str_from(value));
+}
+
+static void fill_batches(const struct stats_input *in, struct pool *p, struct ngval *dict)
+{
+	struct batch_counters sum = {0};
+	uint32_t device_min = 0;
+
+	for (uint32_t i = 0; i < in->workers; i++) {
+		const struct batch_counters *c = batch_runner_counters(in->worker[i]->runner);
+
+		sum.batches += load_plain(&c->batches);
+		sum.jobs += load_plain(&c->jobs);
+		sum.device_batches += load_plain(&c->device_batches);
+		sum.device_jobs += load_plain(&c->device_jobs);
+		sum.device_errors += load_plain(&c->device_errors);
+		sum.engine_ns += load_plain(&c->engine_ns);
+		device_min = batch_runner_device_min(in->worker[i]->runner);
+	}
+	add(p, dict, "batches", sum.batches);
+	add(p, dict, "jobs", sum.jobs);
+	ngval_add_str(p, dict, STR("mean batch"),
+		pool_printf(p, "%.2f", sum.batches ? (double)sum.jobs / (double)sum.batches : 0.0));
+	add(p, dict, "device batches", sum.device_batches);
+	add(p, dict, "device jobs", sum.device_jobs);
+	add(p, dict, "device errors", sum.device_errors);
+	add(p, dict, "device minimum batch", device_min);
+	add(p, dict, "engine ns per packet", sum.jobs ? sum.engine_ns / sum.jobs : 0);
+}
+
+static void fill_steering(const struct stats_input *in, struct pool *p, struct ngval *dict)
+{
+	uint64_t recv_calls = 0, recv_packets = 0, send_calls = 0, send_packets = 0,
+		 send_errors = 0, overruns = 0, fallback = 0, bursts = 0, command_errors = 0;
+
+	for (uint32_t i = 0; i < in->workers; i++) {
+		const struct worker *w = in->worker[i];
+		const struct steer_counters *c = w->steer_ops->counters(w->steer);
+
+		recv_calls += load(&c->recv_calls);
+		recv_packets += load(&c->recv_packets);
+		send_calls += load(&c->send_calls);
+		send_packets += load(&c->send_packets);
+		send_errors += load(&c->send_errors);
+		overruns += load(&c->overruns);
+		fallback += load(&c->fallback);
+		bursts += load(&w->bursts);
+		command_errors += load(&w->command_errors);
+	}
+	add(p, dict, "bursts", bursts);
+	add(p, dict, "packets received", recv_packets);
+	add(p, dict, "packets sent", send_packets);
+	add(p, dict, "receive calls", recv_calls);
+	add(p, dict, "send calls", send_calls);
+	add(p, dict, "send errors", send_errors);
+	add(p, dict, "overruns", overruns);
+	add(p, dict, "by fallback socket", fallback);
+	add(p, dict, "command errors", command_errors);
+}
+
+static void add_us(struct pool *p, struct ngval *dict, const char *key, uint64_t ns)
+{
+	ngval_add_str(p, dict, str_from(key), pool_printf(p, "%.1f", (double)ns / 1000.0));
+}
+
+/* From the moment the kernel received a packet until the send call for its result came back. */
+static void fill_latency(const struct stats_input *in, struct pool *p, struct ngval *dict)
+{
+	const struct hist *h[64];
+	struct hist_summary s;
+	struct ngval *lat = ngval_add_dict(p, dict, STR("latency"));
+
+	for (uint32_t i = 0; i < in->workers; i++)
+		h[i] = &in->worker[i]->delay;
+	hist_summarise(&s, h, in->workers);
+	add(p, lat, "count", s.count);
+	add_us(p, lat, "mean_us", s.mean);
+	add_us(p, lat, "p50_us", s.p50);
+	add_us(p, lat, "p90_us", s.p90);
+	add_us(p, lat, "p99_us", s.p99);
+	add_us(p, lat, "max_us", s.max);
+}
+
+static void fill_burst_sizes(const struct stats_input *in, struct pool *p, struct ngval *dict)
+{
+	const struct hist *h[64];
+	struct hist_summary s;
+	struct ngval *size = ngval_add_dict(p, dict, STR("burst size"));
+
+	for (uint32_t i = 0; i < in->workers; i++)
+		h[i] = &in->worker[i]->batch;
+	hist_summarise(&s, h, in->workers);
+	add(p, size, "p50", s.p50);
+	add(p, size, "p90", s.p90);
+	add(p, size, "p99", s.p99);
+	add(p, size, "max", s.max);
+}
+
+static void fill_drops(const struct stats_input *in, struct pool *p, struct ngval *dict)
+{
+	struct ngval *drops = ngval_add_dict(p, dict, STR("drops"));
+
+	for (enum media_verdict v = MEDIA_PASS + 1; v < MEDIA_VERDICTS; v++) {
+		uint64_t sum = 0;
+
+		for (uint32_t i = 0; i < in->workers; i++)
+			sum += media_drop_count(in->worker[i]->media, v);
+		add(p, drops, media_drop_name(v), sum);
+	}
+}
+
+void stats_fill(const struct stats_input *in, struct pool *p, struct ngval *dict)
+{
+	struct ngval *x = ngval_add_dict(p, dict, STR("xcipher"));
+	struct app_relay_usage u;
+
+	app_relay_usage(in->relay, &u);
+	add_text(p, x, "version", XCIPHER_VERSION);
+	add_text(p, x, "engine", in->engine);
+	add_text(p, x, "device", in->device);
+	add_text(p, x, "steering", in->steering);
+	add(p, x, "workers", in->workers);
+	add(p, x, "uptime", (clock_real_ns() - in->started_ns) / NS_PER_SEC);
+	add(p, x, "ports used", u.ports);
+	add(p, x, "ports free", u.ports_free);
+	add(p, x, "streams used", u.streams);
+	add(p, x, "contexts used", u.contexts);
+	add(p, x, "key slots used", u.key_slots);
+	add(p, x, "commands waiting", u.backlog);
+	fill_batches(in, p, x);
+	fill_steering(in, p, x);
+	fill_burst_sizes(in, p, x);
+	fill_latency(in, p, x);
+	fill_drops(in, p, x);
+}

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What the packet side has to say to ng's "statistics": everything is counted always, nothing is stopped to read it. */
+#ifndef APP_STATS_H
+#define APP_STATS_H
+
+#include "app/relay.h"
+#include "proto/ngval.h"
+
+struct stats_input {
+	struct worker *const *worker;
+	uint32_t workers;
+	const struct app_relay *relay;
+	const char *engine, *device, *steering;
+	uint64_t started_ns; /* CLOCK_REALTIME */
+};
+
+/* Adds the dictionary "xcipher" to dict. */
+void stats_fill(const struct stats_input *in, struct pool *p, struct ngval *dict);
+
+#endif

@@ -1,0 +1,308 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The worker loop: the way of a packet, in one place.
+ *
+ *   steering in -> media_prepare() -> batch_run() -> media_complete() -> steering out -> verdicts
+ *
+ * Between bursts, and only there, it carries out what the control thread asked for. Nothing is allocated and nothing is
+ * logged here: what happens is counted. */
+#include "app/worker.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+
+#define CMD_RING       4096u
+#define RATE_PERIOD_NS 5000000ull /* the arrival rate is looked at this often */
+#define WORTH_WAITING  2.0        /* packets that must be expected within the window */
+
+/* --- Commands ------------------------------------------------------------------------------------------------- */
+
+static void acknowledge(struct worker *w, struct worker_ack ack)
+{
+	uint64_t one = 1;
+
+	/* Cannot be full: it has room for every handle there is. */
+	if (ring_push(&w->acks, &ack, 1) == 0)
+		(void)!write(w->cfg.ack_fd, &one, sizeof(one));
+}
+
+static int media_cmd(struct worker *w, const struct media_cmd *cmd)
+{
+	int err = 0;
+
+	switch (cmd->type) {
+	case MEDIA_CTX_SET:
+	case MEDIA_STREAM_SET:
+		return media_command(w->media, cmd);
+	case MEDIA_CTX_DEL:
+		err = media_command(w->media, cmd);
+		acknowledge(w, (struct worker_ack){ACK_CTX, cmd->id});
+		break;
+	case MEDIA_STREAM_DEL:
+		err = media_command(w->media, cmd);
+		acknowledge(w, (struct worker_ack){ACK_STREAM, cmd->id});
+		break;
+	case MEDIA_KEY_DEL:
+		/* No batch is in flight between bursts: nobody uses the slots any more. */
+		batch_runner_key_wipe(w->runner, cmd->id);
+		acknowledge(w, (struct worker_ack){ACK_KEY, cmd->id});
+		break;
+	}
+	return err;
+}
+
+static void commands(struct worker *w)
+{
+	struct worker_cmd cmd;
+	bool any = false;
+	int err;
+
+	while (ring_pop(&w->cmds, &cmd)) {
+		err = 0;
+		any = true;
+		switch (cmd.kind) {
+		case WORKER_MEDIA:
+			err = media_cmd(w, &cmd.media);
+			break;
+		case WORKER_KEY_SET:
+			err = batch_runner_key_changed(w->runner, cmd.id);
+			break;
+		case WORKER_PORT_ADD:
+			err = w->steer_ops->port_add(w->steer, cmd.local, cmd.fd);
+			if (err)
+				close(cmd.fd);
+			break;
+		case WORKER_PORT_DEL:
+			w->steer_ops->port_del(w->steer, cmd.local);
+			acknowledge(w, (struct worker_ack){ACK_PORT, cmd.id});
+			break;
+		}
+		atomic_fetch_add_explicit(&w->commands, 1, memory_order_relaxed);
+		if (err)
+			atomic_fetch_add_explicit(&w->command_errors, 1, memory_order_relaxed);
+	}
+	if (any)
+		explicit_bzero(&cmd, sizeof(cmd));
+}
+
+/* --- Packets -------------------------------------------------------------------------------------------------- */
+
+static void record(struct worker *w, const struct media_out *out, uint32_t n)
+{
+	uint64_t now = clock_real_ns();
+
+	for (uint32_t i = 0; i < n; i++) {
+		uint64_t then = w->in[out[i].in].t_ns;
+
+		if (!out[i].failed)
+			hist_add(&w->delay, now > then ? now - then : 0);
+	}
+}
+
+/* One burst from the kernel and back to it. Returns the number of packets that came in. */
+static uint32_t burst(struct worker *w)
+{
+	struct arena *a = batch_runner_arena(w->runner);
+	struct batch b = {.job = a->job, .status = a->status};
+	uint32_t n, outs;
+
+	n = w->steer_ops->recv(w->steer, a, 0, w->in, w->cfg.batch_max);
+	if (n == 0)
+		return 0;
+	b.n = media_prepare(w->media, a, w->in, n, b.job);
+	if (b.n)
+		batch_run(w->runner, &b);
+	outs = media_complete(w->media, a, w->in, n, b.job, b.status, b.n, w->out);
+	if (outs) {
+		w->steer_ops->send(w->steer, a, w->out, outs);
+		media_sent(w->media, w->in, w->out, outs);
+		record(w, w->out, outs);
+	}
+	w->steer_ops->verdict(w->steer, w->in, n);
+	hist_add(&w->batch, n);
+	atomic_fetch_add_explicit(&w->bursts, 1, memory_order_relaxed);
+	return n;
+}
+
+/* --- When to look again --------------------------------------------------------------------------------------- */
+
+static void rate_update(struct worker *w, uint32_t n, uint64_t now)
+{
+	uint64_t elapsed = now - w->rate_from_ns;
+
+	w->rate_packets += n;
+	if (elapsed < RATE_PERIOD_NS)
+		return;
+	/* A long silence says all there is to say; otherwise the past counts three quarters. */
+	w->rate = elapsed > 20 * RATE_PERIOD_NS ? 0 : w->rate * 0.75;
+	w->rate += (elapsed > 20 * RATE_PERIOD_NS ? 1 : 0.25) * (double)w->rate_packets * 1e9 /
+		(double)elapsed;
+	w->rate_from_ns = now;
+	w->rate_packets = 0;
+}
+
+/* How long to let a batch gather before looking, 0 = look as soon as a packet is there. When packets are sparse, waiting would
+ * cost delay and save nothing; when many are expected within the window, one wake-up serves them all. */
+static uint64_t gather_ns(const struct worker *w)
+{
+	double expected = w->rate * (double)w->cfg.batch_window_ns / 1e9;
+	double full = w->cfg.batch_max / 2.0;
+
+	if (expected < WORTH_WAITING)
+		return 0;
+	if (expected <= full)
+		return w->cfg.batch_window_ns;
+	return (uint64_t)((double)w->cfg.batch_window_ns * full / expected);
+}
+
+static void wait_for_packet(struct worker *w)
+{
+	struct epoll_event ev[2];
+	int n = epoll_wait(w->poll_fd, ev, 2, 1000);
+
+	for (int i = 0; i < n; i++) {
+		uint64_t count;
+
+		if (ev[i].data.fd == w->wake_fd)
+			(void)!read(w->wake_fd, &count, sizeof(count));
+	}
+}
+
+static void *run(void *arg)
+{
+	struct worker *w = arg;
+	uint64_t looked = clock_mono_ns();
+	uint32_t n = 0;
+
+	/* The default slack of 50 us is as long as what we wait for. */
+	prctl(PR_SET_TIMERSLACK, 1000ul, 0, 0, 0);
+	while (!atomic_load_explicit(&w->stop, memory_order_acquire)) {
+		uint64_t gather = n ? gather_ns(w) : 0, now;
+
+		if (gather && n < w->cfg.batch_max) {
+			uint64_t until = looked + gather;
+			struct timespec ts = {
+				(time_t)(until / NS_PER_SEC), (long)(until % NS_PER_SEC)};
+
+			clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &ts, NULL);
+		} else if (n == 0) {
+			wait_for_packet(w);
+		}
+		looked = clock_mono_ns();
+		commands(w);
+		n = burst(w);
+		now = clock_mono_ns();
+		rate_update(w, n, now);
+	}
+	commands(w);
+	return NULL;
+}
+
+/* --- Set-up --------------------------------------------------------------------------------------------------- */
+
+static int poll_create(struct worker *w)
+{
+	struct epoll_event wake = {.events = EPOLLIN}, packets = {.events = EPOLLIN};
+
+	w->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	w->poll_fd = epoll_create1(EPOLL_CLOEXEC);
+	if (w->wake_fd < 0 || w->poll_fd < 0)
+		return -errno;
+	wake.data.fd = w->wake_fd;
+	packets.data.fd = w->steer_ops->fd(w->steer);
+	if (epoll_ctl(w->poll_fd, EPOLL_CTL_ADD, w->wake_fd, &wake) ||
+		epoll_ctl(w->poll_fd, EPOLL_CTL_ADD, packets.data.fd, &packets))
+		return -errno;
+	return 0;
+}
+
+int worker_create(struct worker **out, const struct worker_config *cfg, char *err, size_t err_len)
+{
+	struct worker *w = aligned_alloc(64, (sizeof(*w) + 63) / 64 * 64);
+	uint32_t handles = cfg->media->max_ctx + 2 * cfg->media->max_stream + cfg->batch->key_slots;
+	int res;
+
+	if (!w)
+		return -ENOMEM;
+	memset(w, 0, sizeof(*w));
+	w->cfg = *cfg;
+	w->steer_ops = cfg->steer_ops;
+	w->wake_fd = w->poll_fd = -1;
+	snprintf(err, err_len, "worker %u: out of memory", cfg->index);
+	w->in = calloc(cfg->batch_max, sizeof(*w->in));
+	w->out = calloc(cfg->batch_max, sizeof(*w->out));
+	res = w->in && w->out ? 0 : -ENOMEM;
+	res = res ? res : ring_init(&w->cmds, CMD_RING, sizeof(struct worker_cmd));
+	res = res ? res : ring_init(&w->acks, handles, sizeof(struct worker_ack));
+	res = res ? res : media_create(&w->media, cfg->media);
+	res = res ? res : batch_runner_create(&w->runner, cfg->batch);
+	res = res ? res : cfg->steer_ops->create(&w->steer, cfg->steer, cfg->index, err, err_len);
+	res = res ? res : poll_create(w);
+	if (res) {
+		worker_destroy(w);
+		return res;
+	}
+	*out = w;
+	return 0;
+}
+
+int worker_start(struct worker *w)
+{
+	sigset_t all, old;
+	char name[16];
+	int err;
+
+	/* Signals are the control thread's. */
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	err = pthread_create(&w->thread, NULL, run, w);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	if (err)
+		return -err;
+	w->running = true;
+	snprintf(name, sizeof(name), "worker-%u", w->cfg.index);
+	pthread_setname_np(w->thread, name);
+	return 0;
+}
+
+void worker_wake(struct worker *w)
+{
+	uint64_t one = 1;
+
+	(void)!write(w->wake_fd, &one, sizeof(one));
+}
+
+void worker_destroy(struct worker *w)
+{
+	if (!w)
+		return;
+	if (w->running) {
+		atomic_store_explicit(&w->stop, true, memory_order_release);
+		worker_wake(w);
+		pthread_join(w->thread, NULL);
+	}
+	if (w->steer)
+		w->steer_ops->destroy(w->steer);
+	if (w->runner)
+		batch_runner_destroy(w->runner);
+	if (w->media)
+		media_destroy(w->media);
+	if (w->cmds.mem)
+		ring_fini(&w->cmds);
+	if (w->acks.mem)
+		ring_fini(&w->acks);
+	if (w->wake_fd >= 0)
+		close(w->wake_fd);
+	if (w->poll_fd >= 0)
+		close(w->poll_fd);
+	free(w->in);
+	free(w->out);
+	free(w);
+}

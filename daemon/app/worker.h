@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* A worker: one thread with its own steering source, arena, engine queue and flows. The control thread speaks to it by one ring
+ * and hears from it by another; everything else that is read from outside are counters. */
+#ifndef APP_WORKER_H
+#define APP_WORKER_H
+
+#include <pthread.h>
+
+#include "base/hist.h"
+#include "base/ring.h"
+#include "batch/run.h"
+#include "media/media.h"
+#include "steer/steer.h"
+
+enum worker_cmd_kind {
+	WORKER_MEDIA,    /* media: CTX_SET, STREAM_SET, ...; the deletions are acknowledged */
+	WORKER_KEY_SET,  /* id: key slot pair was filled by the control thread */
+	WORKER_PORT_ADD, /* local, fd: the socket is the worker's from here on */
+	WORKER_PORT_DEL, /* local, id: acknowledged with the id */
+};
+
+struct worker_cmd {
+	enum worker_cmd_kind kind;
+	union {
+		struct media_cmd media;
+		struct {
+			struct local_port local;
+			int fd;
+			uint32_t id;
+		};
+	};
+};
+
+struct worker_ack {
+	enum { ACK_CTX, ACK_KEY, ACK_STREAM, ACK_PORT } what;
+	uint32_t id;
+};
+
+struct worker_config {
+	uint32_t index;
+	const struct steer_ops *steer_ops;
+	const struct steer_config *steer;
+	const struct media_config *media;
+	const struct batch_runner_config *batch;
+	uint32_t batch_max;
+	uint64_t batch_window_ns;
+	int ack_fd; /* eventfd of the control thread */
+};
+
+struct worker {
+	struct worker_config cfg;
+	/* Set up and torn down by the control thread, used by the worker. */
+	const struct steer_ops *steer_ops;
+	struct steer *steer;
+	struct media *media;
+	struct batch_runner *runner;
+	struct ring cmds, acks; /* control -> worker, worker -> control */
+	int wake_fd, poll_fd;
+	pthread_t thread;
+	bool running;
+	_Atomic bool stop;
+	/* The burst: the worker's alone. */
+	struct media_in *in;
+	struct media_out *out;
+	uint64_t rate_from_ns, rate_packets; /* arrival rate: since when, how many */
+	double rate;                         /* packets per second, smoothed */
+	/* Written by the worker, read by anybody. */
+	struct hist delay; /* ns from the kernel's receive stamp until after the send */
+	struct hist batch; /* packets per burst */
+	_Atomic uint64_t bursts, commands, command_errors;
+};
+
+/* Everything but the thread. err: one line. 0 or -errno. */
+int worker_create(struct worker **out, const struct worker_config *cfg, char *err, size_t err_len);
+int worker_start(struct worker *w);
+/* Joins the thread if it runs. */
+void worker_destroy(struct worker *w);
+/* Control thread: wake it up after pushing commands. */
+void worker_wake(struct worker *w);
+
+#endif

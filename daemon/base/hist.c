@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Log-linear histogram: the bucket is the position of the highest bit and the three bits behind it. */
+#include "base/hist.h"
+
+#define SUB (1u << HIST_SUB_BITS)
+
+static uint32_t bucket_of(uint64_t v)
+{
+	uint32_t top, at;
+
+	if (v < SUB)
+		return (uint32_t)v;
+	top = 63 - (uint32_t)__builtin_clzll(v);
+	at = ((top - HIST_SUB_BITS + 1) << HIST_SUB_BITS) +
+		(uint32_t)(v >> (top - HIST_SUB_BITS) & (SUB - 1));
+	return min_u32(at, HIST_BUCKETS - 1);
+}
+
+/* The middle of a bucket. */
+static uint64_t value_of(uint32_t at)
+{
+	uint32_t octave = at >> HIST_SUB_BITS;
+	uint64_t low;
+
+	if (octave == 0)
+		return at;
+	low = (uint64_t)(SUB + (at & (SUB - 1))) << (octave - 1);
+	return low + ((1ull << (octave - 1)) >> 1);
+}
+
+void hist_add(struct hist *h, uint64_t value)
+{
+	_Atomic uint64_t *b = &h->bucket[bucket_of(value)];
+
+	atomic_store_explicit(
+		b, atomic_load_explicit(b, memory_order_relaxed) + 1, memory_order_relaxed);
+	atomic_store_explicit(&h->sum, atomic_load_explicit(&h->sum, memory_order_relaxed) + value,
+		memory_order_relaxed);
+	if (value > atomic_load_explicit(&h->max, memory_order_relaxed))
+		atomic_store_explicit(&h->max, value, memory_order_relaxed);
+}
+
+static uint64_t quantile(const uint64_t *bucket, uint64_t count, unsigned percent)
+{
+	uint64_t need = (count * percent + 99) / 100, seen = 0;
+
+	for (uint32_t i = 0; i < HIST_BUCKETS; i++) {
+		seen += bucket[i];
+		if (seen >= need)
+			return value_of(i);
+	}
+	return 0;
+}
+
+void hist_summarise(struct hist_summary *out, const struct hist *const *h, uint32_t n)
+{
+	uint64_t bucket[HIST_BUCKETS] = {0}, sum = 0;
+
+	*out = (struct hist_summary){0};
+	for (uint32_t k = 0; k < n; k++) {
+		uint64_t max = atomic_load_explicit(&h[k]->max, memory_order_relaxed);
+
+		for (uint32_t i = 0; i < HIST_BUCKETS; i++)
+			bucket[i] += atomic_load_explicit(&h[k]->bucket[i], memory_order_relaxed);
+		sum += atomic_load_explicit(&h[k]->sum, memory_order_relaxed);
+		out->max = max > out->max ? max : out->max;
+	}
+	for (uint32_t i = 0; i < HIST_BUCKETS; i++)
+		out->count += bucket[i];
+	if (out->count == 0)
+		return;
+	out->mean = sum / out->count;
+	out->p50 = quantile(bucket, out->count, 50);
+	out->p90 = quantile(bucket, out->count, 90);
+	out->p99 = quantile(bucket, out->count, 99);
+}
