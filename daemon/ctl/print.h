@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* A reply for people: an indented outline, lists of plain values on one line. */
+#ifndef CTL_PRINT_H
+#define CTL_PRINT_H
+
+#include <stdio.h>
+#include "proto/ngval.h"
+
+void print_tree(FILE *to, const struct ngval *v);
+void print_json(FILE *to, const struct ngval *v);
+
+#endif
