@@ -212,7 +212,7 @@ int main(int argc, char **argv)
 {
 	struct args a = {.timeout = 5};
 	const struct command *c = NULL;
-	struct ngval *request, *reply;
+	struct ngval *request = NULL, *reply = NULL;
 	struct pool *p;
 	char where[ENDPOINT_STRLEN];
 	uint64_t elapsed;
