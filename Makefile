@@ -41,8 +41,10 @@ LDFLAGS  += -fsanitize=thread
 endif
 
 LIB_ROOMS := base proto srtp batch media steer call control
-LIB_SRC   := $(foreach d,$(LIB_ROOMS),$(sort $(wildcard daemon/$(d)/*.c)))
-APP_SRC   := $(sort $(wildcard daemon/app/*.c))
+# All of app but main() is in the library too, so that tests and benchmarks can drive the worker loop.
+APP_SRC   := $(wildcard daemon/app/main.c)
+LIB_SRC   := $(foreach d,$(LIB_ROOMS),$(sort $(wildcard daemon/$(d)/*.c))) \
+             $(filter-out $(APP_SRC),$(sort $(wildcard daemon/app/*.c)))
 CTL_SRC   := $(sort $(wildcard daemon/ctl/*.c))
 BENCH_SRC := $(sort $(wildcard t/bench/*.c))
 UNIT_SRC  := $(sort $(wildcard t/unit/test_*.c))

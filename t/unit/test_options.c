@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Options: what is right is taken, what is wrong stops the start with one line that names it. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "app/options.h"
+
+/* options_read() with what it says on standard error. */
+static enum options_result read_with(
+	struct options *o, const char *const *args, char *said, size_t said_len)
+{
+	char *argv[8] = {(char *)"xcipherd"};
+	FILE *f = tmpfile();
+	int argc = 1, keep = dup(STDERR_FILENO);
+	enum options_result res;
+	size_t len;
+
+	assert_non_null(f);
+	while (args[argc - 1]) {
+		argv[argc] = (char *)args[argc - 1];
+		argc++;
+	}
+	fflush(stderr);
+	dup2(fileno(f), STDERR_FILENO);
+	res = options_read(o, argc, argv);
+	fflush(stderr);
+	dup2(keep, STDERR_FILENO);
+	close(keep);
+	rewind(f);
+	len = fread(said, 1, said_len - 1, f);
+	said[len] = 0;
+	fclose(f);
+	return res;
+}
+
+static void mistakes_are_named_in_one_line(void **state)
+{
+	static const struct {
+		const char *args[4];
+		const char *said;
+	} T[] = {
+		{{"--no-such-thing=1"}, "--no-such-thing"},
+		{{"--port-min=80"}, "port from 1024"},
+		{{"--port-min=x"}, "--port-min=x"},
+		{{"--port-min=40000", "--port-max=30000"}, "too small"},
+		{{"--workers=64", "--port-min=30000", "--port-max=30019"}, "too small"},
+		{{"--steering=tcp"}, "udp or nfqueue"},
+		{{"--engine=cuda"}, "auto, opencl or serial"},
+		{{"--interface=0.0.0.0"}, "one address"},
+		{{"--interface=a/"}, "[NAME/]ADDR"},
+		{{"--interface=/192.0.2.1"}, "name of 1 to 31"},
+		{{"--interface=192.0.2.1!x"}, "behind the '!'"},
+		{{"--interface=192.0.2.1!2001:db8::1"}, "same family"},
+		{{"--listen-ng=22222"}, "ADDR:PORT"},
+		{{"--tos=256"}, "0 to 255"},
+		{{"--log-level=8"}, "0 to 7"},
+		{{"--batch-max=0"}, "batch-max"},
+		{{"--strict-source=maybe"}, "yes or no"},
+		{{"stray"}, "\"stray\""},
+		{{"--config-file=/nonexistent/x.conf"}, "cannot read /nonexistent/x.conf"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(T); i++) {
+		struct options o;
+		char said[1024];
+
+		assert_int_equal(read_with(&o, T[i].args, said, sizeof(said)), OPTIONS_EXIT_ERROR);
+		if (!strstr(said, T[i].said))
+			fail_msg("%s: said \"%s\", should name \"%s\"", T[i].args[0], said,
+				T[i].said);
+		assert_ptr_equal(strchr(said, '\n'), said + strlen(said) - 1);
+		options_free(&o);
+	}
+}
+
+static void file_and_command_line_agree_on_names(void **state)
+{
+	char path[] = "/tmp/xcipher-options-XXXXXX", arg[64], said[1024];
+	const char *args[] = {arg, "--tos=46", NULL};
+	int fd = mkstemp(path);
+	FILE *f = fdopen(fd, "w");
+	struct options o;
+
+	(void)state;
+	assert_non_null(f);
+	fputs("[other]\nx = y\n[xcipher]\ninterface = in/192.0.2.1!198.51.100.1; out/2001:db8::1\ntos = 184\n"
+	      "steering = nfqueue\nbatch-window = 500\nstrict-source = no\nworkers = 3\n",
+		f);
+	fclose(f);
+	snprintf(arg, sizeof(arg), "--config-file=%s", path);
+	assert_int_equal(read_with(&o, args, said, sizeof(said)), OPTIONS_RUN);
+	unlink(path);
+	assert_int_equal(o.locals, 2);
+	assert_string_equal(o.local[0].name, "in");
+	assert_int_equal(o.local[0].advertised.addr[0], 198);
+	assert_string_equal(o.local[1].name, "out");
+	assert_int_equal(o.local[1].addr.family, AF_INET6);
+	assert_int_equal(o.tos, 46); /* the command line wins */
+	assert_ptr_equal(o.steering, &steer_nfqueue);
+	assert_int_equal(o.batch_window, 500);
+	assert_false(o.strict_source);
+	assert_int_equal(o.workers, 3);
+	assert_int_equal(o.port_max, 39999); /* default */
+	options_free(&o);
+}
+
+static void a_bad_line_of_the_file_is_named(void **state)
+{
+	char path[] = "/tmp/xcipher-options-XXXXXX", arg[64], said[1024];
+	const char *args[] = {arg, NULL};
+	FILE *f = fdopen(mkstemp(path), "w");
+	struct options o;
+
+	(void)state;
+	assert_non_null(f);
+	fputs("[xcipher]\ntos = 1\nsteering = pigeon\n", f);
+	fclose(f);
+	snprintf(arg, sizeof(arg), "--config-file=%s", path);
+	assert_int_equal(read_with(&o, args, said, sizeof(said)), OPTIONS_EXIT_ERROR);
+	unlink(path);
+	assert_non_null(
+		strstr(said, "line 3: steering = pigeon is wrong, expected: udp or nfqueue"));
+	options_free(&o);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(mistakes_are_named_in_one_line),
+		cmocka_unit_test(file_and_command_line_agree_on_names),
+		cmocka_unit_test(a_bad_line_of_the_file_is_named),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
