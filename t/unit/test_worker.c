@@ -1,0 +1,418 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The worker loop with everything real but the kernel: steering is a pair of queues in memory, the terminals are libsrtp2. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+#include <cmocka.h>
+#include <srtp2/srtp.h>
+#undef SRTP_MAX_KEY_LEN /* libsrtp2 means something else by these */
+#undef SRTP_MAX_MKI_LEN
+
+#include "app/worker.h"
+#include "base/clock.h"
+#include "base/secmem.h"
+#include "srtp/kdf.h"
+
+enum { BURST = 64, PORT_A = 30000, PORT_B = 30002, CALLS = 400 };
+
+/* --- Steering in memory ------------------------------------------------------------------------------------------ */
+
+struct wire { /* one datagram */
+	struct local_port local;
+	struct endpoint far;
+	uint32_t len;
+	uint8_t bytes[512];
+};
+
+struct steer { /* the test's: one instance, two rings */
+	struct ring in, out;
+	int event_fd;
+	struct steer_counters counters;
+	_Atomic uint32_t ports, passed;
+};
+
+static struct steer mem;
+
+static int mem_create(struct steer **out, const struct steer_config *cfg, uint32_t worker,
+	char *err, size_t err_len)
+{
+	(void)cfg, (void)worker, (void)err, (void)err_len;
+	*out = &mem;
+	return 0;
+}
+
+static void mem_destroy(struct steer *s)
+{
+	(void)s;
+}
+
+static int mem_fd(const struct steer *s)
+{
+	return s->event_fd;
+}
+
+static int mem_port_add(struct steer *s, struct local_port local, int fd)
+{
+	(void)local, (void)fd;
+	s->ports++;
+	return 0;
+}
+
+static void mem_port_del(struct steer *s, struct local_port local)
+{
+	(void)local;
+	s->ports--;
+}
+
+static uint32_t mem_recv(
+	struct steer *s, const struct arena *a, uint32_t first, struct media_in *in, uint32_t max)
+{
+	struct wire w;
+	uint64_t count;
+	uint32_t n = 0;
+
+	(void)!read(s->event_fd, &count, sizeof(count));
+	while (n < max && ring_pop(&s->in, &w)) {
+		uint32_t slot = first + n;
+
+		in[n] = (struct media_in){.src = w.far,
+			.local = w.local,
+			.in_off = slot * ARENA_SLOT_LEN + ARENA_HEADROOM,
+			.len = w.len,
+			.slot = slot,
+			.t_ns = clock_real_ns()};
+		memcpy(a->in + in[n].in_off, w.bytes, w.len);
+		n++;
+	}
+	return n;
+}
+
+static void mem_send(struct steer *s, const struct arena *a, struct media_out *out, uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++) {
+		struct wire w = {.local = out[i].local, .far = out[i].dst, .len = out[i].len};
+
+		memcpy(w.bytes, a->out + out[i].out_off, w.len);
+		out[i].failed = ring_push(&s->out, &w, 1) != 0;
+	}
+}
+
+static void mem_verdict(struct steer *s, const struct media_in *in, uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++)
+		s->passed += in[i].verdict == MEDIA_PASS;
+}
+
+static const struct steer_counters *mem_counters(const struct steer *s)
+{
+	return &s->counters;
+}
+
+static const struct steer_ops steer_mem = {
+	.name = "memory",
+	.create = mem_create,
+	.destroy = mem_destroy,
+	.fd = mem_fd,
+	.port_add = mem_port_add,
+	.port_del = mem_port_del,
+	.recv = mem_recv,
+	.send = mem_send,
+	.verdict = mem_verdict,
+	.counters = mem_counters,
+};
+
+/* --- A worker with one call: side A speaks 80, side B speaks 32 --------------------------------------------------- */
+
+struct rig {
+	struct engine *serial;
+	struct worker *w;
+	struct srtp_master a_rx, a_tx, b_rx,
+		b_tx; /* as the relay sees it: rx from the terminal, tx to it */
+	int ack_fd;
+};
+
+static void wait_for_commands(struct rig *r, uint64_t n)
+{
+	uint64_t until = clock_mono_ns() + 10 * NS_PER_SEC;
+
+	worker_wake(r->w);
+	while (atomic_load(&r->w->commands) < n && clock_mono_ns() < until)
+		usleep(100);
+	assert_true(atomic_load(&r->w->commands) >= n);
+	assert_int_equal(atomic_load(&r->w->command_errors), 0);
+}
+
+static void master(struct srtp_master *m, enum srtp_suite_id suite, uint8_t fill)
+{
+	*m = (struct srtp_master){.suite = suite};
+	memset(m->key, fill, 16);
+	memset(m->salt, fill ^ 0x5a, 14);
+}
+
+static void key_set(struct rig *r, uint32_t slot, const struct srtp_master *m)
+{
+	struct worker_cmd cmd = {.kind = WORKER_KEY_SET, .id = slot};
+
+	assert_int_equal(srtp_key_fill(&batch_runner_arena(r->w->runner)->key[slot], m), 0);
+	assert_int_equal(ring_push(&r->w->cmds, &cmd, 1), 0);
+}
+
+static void ctx_set(struct rig *r, uint32_t id, uint32_t rx, enum srtp_suite_id rx_suite,
+	uint32_t tx, enum srtp_suite_id tx_suite)
+{
+	struct worker_cmd cmd = {.kind = WORKER_MEDIA};
+
+	cmd.media = (struct media_cmd){.type = MEDIA_CTX_SET,
+		.id = id,
+		.ctx = {.rx = {.key = rx, .suite = rx_suite},
+			.tx = {.key = tx, .suite = tx_suite},
+			.rx_new = true,
+			.tx_new = true}};
+	assert_int_equal(ring_push(&r->w->cmds, &cmd, 1), 0);
+}
+
+static void stream_set(
+	struct rig *r, uint32_t id, uint16_t port, uint32_t ctx, uint32_t to, const char *remote)
+{
+	struct worker_cmd cmd = {.kind = WORKER_MEDIA};
+
+	cmd.media = (struct media_cmd){.type = MEDIA_STREAM_SET,
+		.id = id,
+		.now_ns = clock_real_ns(),
+		.stream = {.local = {.port = port},
+			.rtp = true,
+			.rtcp = true,
+			.ctx = ctx,
+			.rtp_to = to,
+			.rtcp_to = to,
+			.learning = MEDIA_LEARN_OFF}};
+	assert_int_equal(endpoint_parse(&cmd.media.stream.remote, str_from(remote)), 0);
+	assert_int_equal(ring_push(&r->w->cmds, &cmd, 1), 0);
+}
+
+static int setup(void **state)
+{
+	struct rig *r = calloc(1, sizeof(*r));
+	struct steer_config steer = {.port_min = 30000,
+		.port_max = 30009,
+		.locals = 1,
+		.workers = 1,
+		.burst_max = BURST};
+	struct media_config media = {.max_ctx = 4,
+		.max_stream = 4,
+		.port_min = 30000,
+		.port_max = 30009,
+		.local_addrs = 1,
+		.burst_max = BURST};
+	struct batch_runner_config batch = {.slots = BURST, .key_slots = 16, .device_min = 1};
+	struct worker_config cfg = {.steer_ops = &steer_mem,
+		.steer = &steer,
+		.media = &media,
+		.batch = &batch,
+		.batch_max = BURST,
+		.batch_window_ns = 250000};
+	char err[256];
+
+	assert_non_null(r);
+	assert_int_equal(
+		engine_serial.open(&r->serial, &(struct engine_config){0}, err, sizeof(err)), 0);
+	batch.serial = r->serial;
+	memset(&mem, 0, sizeof(mem));
+	assert_int_equal(ring_init(&mem.in, 4096, sizeof(struct wire)), 0);
+	assert_int_equal(ring_init(&mem.out, 4096, sizeof(struct wire)), 0);
+	mem.event_fd = eventfd(0, EFD_NONBLOCK);
+	cfg.ack_fd = r->ack_fd = eventfd(0, EFD_NONBLOCK);
+	assert_int_equal(worker_create(&r->w, &cfg, err, sizeof(err)), 0);
+	assert_int_equal(worker_start(r->w), 0);
+	master(&r->a_rx, SUITE_AES_CM_128_80, 1);
+	master(&r->a_tx, SUITE_AES_CM_128_80, 2);
+	master(&r->b_rx, SUITE_AES_CM_128_32, 3);
+	master(&r->b_tx, SUITE_AES_CM_128_32, 4);
+	key_set(r, 2, &r->a_rx);
+	key_set(r, 4, &r->a_tx);
+	key_set(r, 6, &r->b_rx);
+	key_set(r, 8, &r->b_tx);
+	ctx_set(r, 0, 2, SUITE_AES_CM_128_80, 4, SUITE_AES_CM_128_80);
+	ctx_set(r, 1, 6, SUITE_AES_CM_128_32, 8, SUITE_AES_CM_128_32);
+	stream_set(r, 0, PORT_A, 0, 1, "192.0.2.1:4000");
+	stream_set(r, 1, PORT_B, 1, 0, "192.0.2.2:5000");
+	wait_for_commands(r, 8);
+	*state = r;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	struct rig *r = *state;
+
+	worker_destroy(r->w);
+	engine_serial.close(r->serial);
+	ring_fini(&mem.in);
+	ring_fini(&mem.out);
+	close(mem.event_fd);
+	close(r->ack_fd);
+	free(r);
+	return 0;
+}
+
+static srtp_t terminal(const struct srtp_master *m, srtp_ssrc_type_t direction)
+{
+	uint8_t key[30];
+	srtp_policy_t policy = {.ssrc = {.type = direction}, .key = key, .window_size = 128};
+	srtp_t s;
+
+	memcpy(key, m->key, 16);
+	memcpy(key + 16, m->salt, 14);
+	srtp_crypto_policy_set_rtcp_default(&policy.rtcp);
+	if (m->suite == SUITE_AES_CM_128_80)
+		srtp_crypto_policy_set_rtp_default(&policy.rtp);
+	else
+		srtp_crypto_policy_set_aes_cm_128_hmac_sha1_32(&policy.rtp);
+	assert_int_equal(srtp_create(&s, &policy), srtp_err_status_ok);
+	return s;
+}
+
+static void put(const struct wire *w)
+{
+	uint64_t one = 1;
+
+	assert_int_equal(ring_push(&mem.in, w, 1), 0);
+	assert_int_equal(write(mem.event_fd, &one, sizeof(one)), sizeof(one));
+}
+
+static bool get(struct wire *w)
+{
+	uint64_t until = clock_mono_ns() + 5 * NS_PER_SEC;
+
+	while (clock_mono_ns() < until) {
+		if (ring_pop(&mem.out, w))
+			return true;
+		usleep(50);
+	}
+	return false;
+}
+
+static void rtp(struct wire *w, uint16_t seq)
+{
+	*w = (struct wire){.local = {.port = PORT_A}, .len = 172};
+	w->far.family = AF_INET;
+	memcpy(w->far.addr, "\xc0\x00\x02\x01", 4);
+	w->far.port = 4000;
+	w->bytes[0] = 0x80;
+	put_be16(w->bytes + 2, seq);
+	put_be32(w->bytes + 4, seq * 160u);
+	put_be32(w->bytes + 8, 0xcafe);
+	memset(w->bytes + 12, (uint8_t)seq, 160);
+}
+
+/* --- What it must do ---------------------------------------------------------------------------------------------- */
+
+static void a_stream_is_re_encrypted_in_order_over_the_wrap(void **state)
+{
+	struct rig *r = *state;
+	srtp_t alice = terminal(&r->a_rx, ssrc_any_outbound),
+	       bob = terminal(&r->b_tx, ssrc_any_inbound);
+
+	for (int i = 0; i < CALLS; i++) {
+		uint16_t seq = (uint16_t)(65400 + i); /* over the roll-over */
+		struct wire w;
+		int len;
+
+		rtp(&w, seq);
+		len = (int)w.len;
+		assert_int_equal(srtp_protect(alice, w.bytes, &len), srtp_err_status_ok);
+		w.len = (uint32_t)len;
+		put(&w);
+	}
+	for (int i = 0; i < CALLS; i++) {
+		uint16_t seq = (uint16_t)(65400 + i);
+		struct wire w, want;
+		int len;
+
+		assert_true(get(&w));
+		rtp(&want, seq);
+		len = (int)w.len;
+		assert_int_equal(srtp_unprotect(bob, w.bytes, &len), srtp_err_status_ok);
+		assert_int_equal(len, want.len);
+		assert_memory_equal(w.bytes, want.bytes, want.len);
+		assert_int_equal(w.local.port, PORT_B);
+		assert_int_equal(w.far.port, 5000);
+	}
+	assert_int_equal(atomic_load(&media_stream_counters(r->w->media, 0)->packets), CALLS);
+	srtp_dealloc(alice);
+	srtp_dealloc(bob);
+}
+
+static void a_forged_packet_is_counted_and_goes_nowhere(void **state)
+{
+	struct rig *r = *state;
+	struct wire w;
+
+	rtp(&w, 1);
+	w.len = 182;
+	put(&w);
+	while (media_drop_count(r->w->media, MEDIA_DROP_BAD_TAG) == 0 &&
+		atomic_load(&media_stream_counters(r->w->media, 0)->drops[MEDIA_DROP_BAD_TAG]) == 0)
+		usleep(50);
+	assert_false(ring_pop(&mem.out, &w));
+	assert_int_equal(atomic_load(&media_stream_counters(r->w->media, 0)->packets), 0);
+}
+
+static void stun_is_passed_on(void **state)
+{
+	struct wire w;
+
+	(void)state;
+	rtp(&w, 1);
+	memcpy(w.bytes, "\x00\x01\x00\x00\x21\x12\xa4\x42", 8);
+	put(&w);
+	for (int i = 0; i < 20000 && mem.passed == 0; i++)
+		usleep(50);
+	assert_int_equal(mem.passed, 1);
+}
+
+static void deletions_are_acknowledged_and_keys_wiped(void **state)
+{
+	struct rig *r = *state;
+	static const enum media_cmd_type types[] = {MEDIA_STREAM_DEL, MEDIA_CTX_DEL, MEDIA_KEY_DEL};
+	static const uint32_t ids[] = {0, 0, 2};
+	static const struct xc_key zero;
+	struct worker_ack ack;
+
+	for (int i = 0; i < 3; i++) {
+		struct worker_cmd cmd = {.kind = WORKER_MEDIA};
+
+		cmd.media.type = types[i];
+		cmd.media.id = ids[i];
+		assert_int_equal(ring_push(&r->w->cmds, &cmd, 1), 0);
+	}
+	wait_for_commands(r, 11);
+	assert_true(ring_pop(&r->w->acks, &ack));
+	assert_int_equal(ack.what, ACK_STREAM);
+	assert_true(ring_pop(&r->w->acks, &ack));
+	assert_int_equal(ack.what, ACK_CTX);
+	assert_true(ring_pop(&r->w->acks, &ack));
+	assert_int_equal(ack.what, ACK_KEY);
+	assert_int_equal(ack.id, 2);
+	assert_memory_equal(&batch_runner_arena(r->w->runner)->key[2], &zero, sizeof(zero));
+	assert_memory_equal(&batch_runner_arena(r->w->runner)->key[3], &zero, sizeof(zero));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(
+			a_stream_is_re_encrypted_in_order_over_the_wrap, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			a_forged_packet_is_counted_and_goes_nowhere, setup, teardown),
+		cmocka_unit_test_setup_teardown(stun_is_passed_on, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			deletions_are_acknowledged_and_keys_wiped, setup, teardown),
+	};
+
+	if (srtp_init() != srtp_err_status_ok)
+		return 1;
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
