@@ -60,6 +60,9 @@ TOOLS    := $(patsubst t/tool/%.c,$(BUILD)/t/%,$(TOOL_SRC))
 FUZZERS  := $(patsubst t/fuzz/%.c,$(BUILD)/fuzz/%,$(FUZZ_SRC))
 PROGRAMS := $(if $(APP_SRC),$(BUILD)/xcipherd) $(if $(CTL_SRC),$(BUILD)/xcipherctl)
 
+# Objects of tests are kept: make would take them for intermediate files.
+.SECONDARY:
+
 .PHONY: all bench-program units tools fuzzers
 all: $(PROGRAMS)
 bench-program: $(BUILD)/xcipher-bench

@@ -38,6 +38,7 @@ struct daemon {
 	struct app_relay *relay;
 	struct relay relay_border;
 	struct calls *calls;
+	struct handler *handler;
 	struct ng_server *ng;
 	struct stats_input stats;
 	int ack_fd, timer_fd, signal_fd, poll_fd;
@@ -233,9 +234,11 @@ static int control_start(struct daemon *d)
 		.steering = o->steering->name,
 		.started_ns = clock_real_ns(),
 	};
-	err = ng_server_create(&d->ng, &o->listen_ng, d->calls,
-		&(struct stats_source){.fill = statistics, .arg = &d->stats}, d->err,
-		sizeof(d->err));
+	err = handler_create(&d->handler, d->calls,
+		(struct stats_source){.fill = statistics, .arg = &d->stats}, d->stats.started_ns);
+	if (err)
+		return fail(d, err, "handler");
+	err = ng_server_create(&d->ng, &o->listen_ng, d->handler, d->err, sizeof(d->err));
 	return err ? fail(d, err, "listen-ng") : 0;
 }
 
@@ -308,6 +311,7 @@ static void loop(struct daemon *d)
 				(void)!read(fd, &count, sizeof(count));
 				app_relay_poll(d->relay, clock_mono_ns());
 				calls_tick(d->calls, clock_real_ns());
+				ng_server_tick(d->ng, clock_mono_ns());
 			} else {
 				ng_server_readable(d->ng, clock_real_ns());
 			}
@@ -357,6 +361,8 @@ static void stop(struct daemon *d)
 {
 	if (d->ng)
 		ng_server_destroy(d->ng);
+	if (d->handler)
+		handler_destroy(d->handler);
 	if (d->calls)
 		calls_destroy(d->calls);
 	/* New packets stop coming before those who would take them are gone. */
