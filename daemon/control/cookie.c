@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Two generations of a hash table with chains: new replies go into the young one, both are searched, and when its time is over
- * or the young one is full, the old one goes and the young one becomes old. So nothing is ever searched for by age. */
+/* Two generations of a hash table with chains: new replies go into the young one, both are
+ * searched, and when its time is over or the young one is full, the old one goes and the young
+ * one becomes old. So nothing is ever searched for by age. */
 #include "control/cookie.h"
 
 #include <errno.h>
@@ -109,7 +110,8 @@ void cookie_tick(struct cookie_cache *c, uint64_t now_ns)
 
 static uint64_t hash(const struct cookie_cache *c, const struct endpoint *from, struct str cookie)
 {
-	/* the address's hash is mixed into the key for the cookie's: no copy of both into one place */
+	/* the address's hash is mixed into the key for the cookie's: no copy of both into one
+	 * place */
 	uint64_t h = hash_siphash(c->hash_key, from->addr, sizeof(from->addr)) ^ from->port;
 	uint8_t key[16];
 

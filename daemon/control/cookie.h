@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Replies already given, so that a repeated request is answered again without being carried out again. A proxy repeats a
- * request with the same cookie from the same socket, so the key is (source, cookie): nobody gets another client's reply. */
+/* Replies already given, so that a repeated request is answered again without being carried out
+ * again. A proxy repeats a request with the same cookie from the same socket, so the key is
+ * (source, cookie): nobody gets another client's reply. */
 #ifndef CONTROL_COOKIE_H
 #define CONTROL_COOKIE_H
 
@@ -26,7 +27,8 @@ void cookie_destroy(struct cookie_cache *c);
 void cookie_tick(struct cookie_cache *c, uint64_t now_ns);
 /* The stored reply, valid until the next call of anything but this; s = NULL if there is none. */
 struct str cookie_get(const struct cookie_cache *c, const struct endpoint *from, struct str cookie);
-/* When full, the older generation goes early. 0; -EMSGSIZE: larger than half the cache, not kept; -ENOMEM. */
+/* When full, the older generation goes early. 0; -EMSGSIZE: larger than half the cache, not
+ * kept; -ENOMEM. */
 int cookie_put(
 	struct cookie_cache *c, const struct endpoint *from, struct str cookie, struct str reply);
 

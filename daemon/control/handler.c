@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* From an ng dictionary to a handler of call/ and back to a dictionary: one table says what each command must have and who does
- * it. Reasons are those that clients of the protocol know; two of them they compare exactly. Never logs SDP bodies. */
+/* From an ng dictionary to a handler of call/ and back to a dictionary: one table says what each
+ * command must have and who does it. Reasons are those that clients of the protocol know; two of
+ * them they compare exactly. Never logs SDP bodies. */
 #include "control/handler.h"
 
 #include <errno.h>
@@ -63,7 +64,7 @@ void handler_count_duplicate(struct handler *h)
 	h->duplicates++;
 }
 
-/* --- Commands -------------------------------------------------------------------------------------------------- */
+/* --- Commands ------------------------------------------------------------------------------ */
 
 static void do_ping(struct job *j)
 {
@@ -168,7 +169,7 @@ static const struct command {
 	[NG_STATISTICS] = {do_statistics, 0},
 };
 
-/* --- Requests -------------------------------------------------------------------------------------------------- */
+/* --- Requests ------------------------------------------------------------------------------ */
 
 static const char *missing(const struct ng_request *r, uint32_t need)
 {

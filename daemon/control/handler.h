@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* One ng request, decoded, carried out, and its reply encoded. Knows no sockets and no cookies: every transport uses it. */
+/* One ng request, decoded, carried out, and its reply encoded. Knows no sockets and no cookies:
+ * every transport uses it. */
 #ifndef CONTROL_HANDLER_H
 #define CONTROL_HANDLER_H
 
@@ -20,8 +21,8 @@ int handler_create(
 	struct handler **out, struct calls *calls, struct stats_source stats, uint64_t now_ns);
 void handler_destroy(struct handler *h);
 
-/* body: a dictionary in this encoding. The reply is appended in the same encoding; when it does not fit reply's limit, an error
- * reply that does is written instead. now_ns: CLOCK_REALTIME. */
+/* body: a dictionary in this encoding. The reply is appended in the same encoding; when it does
+ * not fit reply's limit, an error reply that does is written instead. now_ns: CLOCK_REALTIME. */
 void handler_request(struct handler *h, struct pool *p, struct str body, enum ng_encoding enc,
 	uint64_t now_ns, struct sbuf *reply);
 /* An error reply for what never became a request. */

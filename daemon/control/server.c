@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* ng over UDP. Clients connect their sockets, so a reply must leave from the address that was asked (IP_PKTINFO), also when we
- * listen on all. No cookie: dropped in silence. A cookie with nonsense behind it: an error reply. ng has no authentication,
- * so whoever reaches this socket owns the relay: a warning at start when that is not only this machine. */
+/* ng over UDP. Clients connect their sockets, so a reply must leave from the address that was
+ * asked (IP_PKTINFO), also when we listen on all. No cookie: dropped in silence. A cookie with
+ * nonsense behind it: an error reply. ng has no authentication, so whoever reaches this socket
+ * owns the relay: a warning at start when that is not only this machine. */
 #include "control/server.h"
 
 #include <errno.h>
@@ -32,20 +33,15 @@ struct ng_server {
 	char datagram[DATAGRAM_MAX]; /* wiped after each: SDP holds keys */
 };
 
-union control_buf {
-	char bytes[CMSG_SPACE(sizeof(struct in6_pktinfo))];
-	struct cmsghdr align;
-};
-
 struct peer { /* who asked, and which of our addresses */
 	struct sockaddr_storage sa;
 	socklen_t sa_len;
-	union control_buf control;
+	_Alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof(struct in6_pktinfo))];
 	size_t control_len;
 	struct endpoint from;
 };
 
-/* --- Opening --------------------------------------------------------------------------------------------------- */
+/* --- Opening ------------------------------------------------------------------------------- */
 
 static int set_options(int fd, int family)
 {
@@ -148,10 +144,11 @@ void ng_server_tick(struct ng_server *s, uint64_t now_mono_ns)
 	cookie_tick(s->cache, now_mono_ns);
 }
 
-/* --- Serving --------------------------------------------------------------------------------------------------- */
+/* --- Serving ------------------------------------------------------------------------------- */
 
-/* Turn the information that came with a datagram into what makes the reply leave from the same address. The interface is left
- * to routing, except for link-local addresses, where only it tells which network. */
+/* Turn the information that came with a datagram into what makes the reply leave from the same
+ * address. The interface is left to routing, except for link-local addresses, where only it
+ * tells which network. */
 static void keep_local_address(struct peer *p, struct msghdr *m)
 {
 	p->control_len = 0;
@@ -185,8 +182,8 @@ static ssize_t receive(struct ng_server *s, struct peer *p)
 		.msg_namelen = sizeof(p->sa),
 		.msg_iov = &iov,
 		.msg_iovlen = 1,
-		.msg_control = p->control.bytes,
-		.msg_controllen = sizeof(p->control.bytes)};
+		.msg_control = p->control,
+		.msg_controllen = sizeof(p->control)};
 	ssize_t n = recvmsg(s->fd, &m, 0);
 
 	if (n < 0)
@@ -205,12 +202,13 @@ static void send_reply(struct ng_server *s, struct peer *p, struct str reply, ui
 		.msg_namelen = p->sa_len,
 		.msg_iov = &iov,
 		.msg_iovlen = 1,
-		.msg_control = p->control_len ? p->control.bytes : NULL,
+		.msg_control = p->control_len ? p->control : NULL,
 		.msg_controllen = p->control_len};
 	char text[ENDPOINT_STRLEN];
 	uint64_t held;
 
-	/* A full socket buffer loses the reply like the network would: the client repeats and the cache answers. */
+	/* A full socket buffer loses the reply like the network would: the client repeats and
+	 * the cache answers. */
 	if (sendmsg(s->fd, &m, MSG_NOSIGNAL) < 0 &&
 		log_limit_pass(&s->log_send, now_ns, LOG_EVERY_NS, &held))
 		log_warn("ng reply to %s not sent: %s (%llu others before)",
@@ -240,7 +238,8 @@ static void answer(struct ng_server *s, struct peer *p, const struct ng_frame *f
 	else
 		handler_request(s->handler, pool, f->body, f->encoding, now_ns, &reply);
 	if (reply.err == 0) {
-		/* Without memory for the cache a repeated request would be carried out twice, which every command survives. */
+		/* Without memory for the cache a repeated request would be carried out twice,
+		 * which every command survives. */
 		cookie_put(s->cache, &p->from, f->cookie, sbuf_view(&reply));
 		send_reply(s, p, sbuf_view(&reply), now_ns);
 	}
@@ -280,7 +279,8 @@ void ng_server_readable(struct ng_server *s, uint64_t now_ns)
 
 		if (n == -EAGAIN)
 			return;
-		/* anything else is an error of an earlier reply (ICMP) or a signal: the next datagram is another matter */
+		/* anything else is an error of an earlier reply (ICMP) or a signal: the next
+		 * datagram is another matter */
 		if (n < 0)
 			continue;
 		serve(s, &p, (size_t)n, now_ns);

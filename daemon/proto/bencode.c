@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Bencode (BEP 3). Liberal only in the order of a dictionary's keys. Leading zeros and "-0" are refused as BEP 3 says: no
- * client writes them, and with one way to write a value, what was parsed is written back byte for byte.
- * Lengths are compared with what is left of the message before they are believed. */
+/* Bencode (BEP 3). Liberal only in the order of a dictionary's keys. Leading zeros and "-0" are
+ * refused as BEP 3 says: no client writes them, and with one way to write a value, what was
+ * parsed is written back byte for byte. Lengths are compared with what is left of the message
+ * before they are believed. */
 #include "proto/ngval.h"
 
 #include <errno.h>
@@ -136,7 +137,8 @@ static void write_string(struct sbuf *b, struct str s)
 	sbuf_str(b, s);
 }
 
-/* Depth is bounded by whoever made the tree: our own replies are shallow, parsed ones have NGVAL_MAX_DEPTH. */
+/* Depth is bounded by whoever made the tree: our own replies are shallow, parsed ones have
+ * NGVAL_MAX_DEPTH. */
 void bencode_write(struct sbuf *b, const struct ngval *v)
 {
 	if (!v) {

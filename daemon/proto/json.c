@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* JSON (RFC 8259): read by jansson and copied into the pool, written by hand, because replies may hold bytes that are no
- * UTF-8 (tags, Call-IDs) and must become valid JSON all the same. A repeated key: the last one wins. */
+/* JSON (RFC 8259): read by jansson and copied into the pool, written by hand, because replies
+ * may hold bytes that are no UTF-8 (tags, Call-IDs) and must become valid JSON all the same. A
+ * repeated key: the last one wins. */
 #include "proto/ngval.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <jansson.h>
 
-/* --- Reading --------------------------------------------------------------------------------------------------- */
+/* --- Reading ------------------------------------------------------------------------------- */
 
 static int convert(struct pool *p, struct ngval *v, json_t *j, unsigned depth);
 
@@ -53,7 +54,7 @@ static int convert(struct pool *p, struct ngval *v, json_t *j, unsigned depth)
 	case JSON_REAL:
 		real = json_real_value(j);
 		/* 2^63 is exact as a double; what is below it and not below -2^63 fits. */
-		if (!(real >= -0x1p63 && real < 0x1p63))
+		if (!(real >= -9223372036854775808.0 && real < 9223372036854775808.0))
 			return -EBADMSG;
 		v->num = (int64_t)real;
 		break;
@@ -96,7 +97,7 @@ int json_parse(struct ngval **out, struct pool *p, struct str msg, size_t *pos)
 	return err;
 }
 
-/* --- Writing --------------------------------------------------------------------------------------------------- */
+/* --- Writing ------------------------------------------------------------------------------- */
 
 /* Length of the well-formed UTF-8 sequence at s (Unicode 15, table 3-7), 0 if there is none. */
 static size_t utf8_len(struct str s)

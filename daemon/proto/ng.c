@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* ng messages: framing, and requests from value trees. There are two ways to give flags, as keys and as one raw string
- * ("rtpp-flags"), and in both most values can be given under a key or as one flat word. All of them end in the same setters of
- * ng_words.c through the one table of keys below. The raw string is read last: the script's own words win. Pure. */
+/* ng messages: framing, and requests from value trees. There are two ways to give flags, as keys
+ * and as one raw string ("rtpp-flags"), and in both most values can be given under a key or as
+ * one flat word. All of them end in the same setters of ng_words.c through the one table of keys
+ * below. The raw string is read last: the script's own words win. Pure. */
 #include "proto/ng_int.h"
 
 #include <errno.h>
 #include <stddef.h>
 
-/* --- Framing --------------------------------------------------------------------------------------------------- */
+/* --- Framing ------------------------------------------------------------------------------- */
 
 int ng_frame_parse(struct ng_frame *out, struct str datagram)
 {
@@ -30,7 +31,7 @@ int ng_frame_parse(struct ng_frame *out, struct str datagram)
 	return 0;
 }
 
-/* --- Names ----------------------------------------------------------------------------------------------------- */
+/* --- Names --------------------------------------------------------------------------------- */
 
 const char *ng_command_name(enum ng_command c)
 {
@@ -54,14 +55,14 @@ const char *ng_flag_name(enum ng_flag f)
 	return (unsigned)f < NG_FLAG_COUNT ? names[f] : "?";
 }
 
-/* --- Keys ------------------------------------------------------------------------------------------------------ */
+/* --- Keys ---------------------------------------------------------------------------------- */
 
 enum key_kind {
 	KEY_TEXT,   /* the value as it is, into the request at off */
 	KEY_NUMBER, /* one value, by set */
 	KEY_ITEMS,  /* several values, each by set; flat words "key-value" too */
-	KEY_TOP, /* several values, but only as a key of the message: everything else would recurse */
-	KEY_BODY, /* KEY_TEXT, but only as a key of the message */
+	KEY_TOP,    /* several values, only as a key of the message: else it would recurse */
+	KEY_BODY,   /* KEY_TEXT, but only as a key of the message */
 };
 
 struct key {
@@ -139,7 +140,8 @@ static bool set_rtpp_flags(struct ng_parser *x, struct str text);
 static const struct key keys[] = {
 	TEXT("command", KEY_BODY, command_text),
 	TEXT("sdp", KEY_BODY, sdp),
-	/* in a raw string "via-branch=auto" was meant for the proxy's module, which sends the branch itself as a key */
+	/* in a raw string "via-branch=auto" was meant for the proxy's module, which sends the
+	 * branch itself as a key */
 	TEXT("via-branch", KEY_BODY, via_branch),
 	TEXT("call-id", KEY_TEXT, call_id),
 	TEXT("from-tag", KEY_TEXT, from_tag),
@@ -233,8 +235,8 @@ static void set_key(struct ng_parser *x, const struct key *k, const struct ngval
 	}
 }
 
-/* k=v of a raw string or among flags: like a key of the message, except for those that must come as one. Keys that nobody
- * knows are ignored there, so here too. */
+/* k=v of a raw string or among flags: like a key of the message, except for those that must come
+ * as one. Keys that nobody knows are ignored there, so here too. */
 static void set_pair(struct ng_parser *x, const struct ngval *v)
 {
 	const struct key *k = key_find(v->key);
@@ -291,7 +293,7 @@ static bool set_rtpp_flags(struct ng_parser *x, struct str text)
 	return true;
 }
 
-/* --- Requests -------------------------------------------------------------------------------------------------- */
+/* --- Requests ------------------------------------------------------------------------------ */
 
 #define WARNING_WORD_MAX 64u
 

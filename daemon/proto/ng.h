@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The ng protocol's messages: framing (cookie, space, dictionary) and requests as one typed struct, whichever of the two
- * ways of giving flags and whichever spelling was used. Pure. Facts about the protocol: doc/ng.md */
+/* The ng protocol's messages: framing (cookie, space, dictionary) and requests as one typed
+ * struct, whichever of the two ways of giving flags and whichever spelling was used. Pure. Facts
+ * about the protocol: doc/ng.md */
 #ifndef PROTO_NG_H
 #define PROTO_NG_H
 
@@ -8,11 +9,12 @@
 #include "proto/ngval.h"
 #include "srtp/suite.h"
 
-/* --- Framing ------------------------------------------------------------------------------------------------- */
+/* --- Framing ----------------------------------------------------------------------------- */
 
 enum ng_encoding { NG_BENCODE, NG_JSON };
 
-#define NG_COOKIE_MAX 255 /* longer ones are no cookies of any client: bounds what every reply has to carry */
+/* Longer ones are no cookies of any client: bounds what every reply has to carry. */
+#define NG_COOKIE_MAX 255
 
 struct ng_frame {
 	struct str cookie;
@@ -20,18 +22,24 @@ struct ng_frame {
 	enum ng_encoding encoding;
 };
 
-/* 0; -ENOMSG: no cookie, to be dropped in silence; -EPROTO: cookie is there but the body is neither bencode nor JSON
- * ("Invalid NG data format", cookie is set). -ENODATA: cookie but nothing behind it ("Invalid data (no payload)"). */
+/* 0; -ENOMSG: no cookie, to be dropped in silence; -EPROTO: cookie is there but the body is
+ * neither bencode nor JSON ("Invalid NG data format", cookie is set). -ENODATA: cookie but
+ * nothing behind it ("Invalid data (no payload)"). */
 int ng_frame_parse(struct ng_frame *out, struct str datagram);
 
-/* --- Requests ------------------------------------------------------------------------------------------------ */
+/* --- Requests ---------------------------------------------------------------------------- */
 
 /* X(id, command) */
-#define NG_COMMANDS(X)                                                            \
-	X(PING, "ping")                                                           \
-	X(OFFER, "offer")                                                         \
-	X(ANSWER, "answer") X(DELETE, "delete") X(QUERY, "query") X(LIST, "list") \
-		X(STATISTICS, "statistics")
+/* clang-format off */
+#define NG_COMMANDS(X) \
+	X(PING, "ping") \
+	X(OFFER, "offer") \
+	X(ANSWER, "answer") \
+	X(DELETE, "delete") \
+	X(QUERY, "query") \
+	X(LIST, "list") \
+	X(STATISTICS, "statistics")
+/* clang-format on */
 
 enum ng_command {
 	NG_NONE,
@@ -41,18 +49,31 @@ enum ng_command {
 		NG_COMMAND_COUNT
 };
 
-/* Flags that change what we do. X(id, name); the many that are accepted and mean nothing to a relay are a table in ng.c. */
-#define NG_FLAGS(X)                                                                                \
-	X(TRUST_ADDRESS, "trust-address")                                                          \
-	X(SIP_SOURCE_ADDRESS, "SIP-source-address")                                                \
-	X(ASYMMETRIC, "asymmetric") X(SYMMETRIC, "symmetric") X(STRICT_SOURCE, "strict-source") X( \
-		MEDIA_HANDOVER, "media-handover") X(PORT_LATCHING, "port-latching")                \
-		X(NO_PORT_LATCHING, "no-port-latching") X(RESET, "reset") X(RECRYPT, "recrypt") X( \
-			PASSTHROUGH, "passthrough") X(LOOP_PROTECT, "loop-protect")                \
-			X(PAD_CRYPTO, "pad-crypto") X(NO_RTCP_ATTRIBUTE, "no-rtcp-attribute")      \
-				X(FULL_RTCP_ATTRIBUTE, "full-rtcp-attribute") X(FATAL, "fatal")    \
-					X(FAST, "fast") X(TO_TAG, "to-tag")                        \
-						X(FRAGMENT, "fragment") X(DEBUG, "debug")
+/* Flags that change what we do. X(id, name); the many that are accepted and mean nothing to a
+ * relay are a table in ng.c. */
+/* clang-format off */
+#define NG_FLAGS(X) \
+	X(TRUST_ADDRESS, "trust-address") \
+	X(SIP_SOURCE_ADDRESS, "SIP-source-address") \
+	X(ASYMMETRIC, "asymmetric") \
+	X(SYMMETRIC, "symmetric") \
+	X(STRICT_SOURCE, "strict-source") \
+	X(MEDIA_HANDOVER, "media-handover") \
+	X(PORT_LATCHING, "port-latching") \
+	X(NO_PORT_LATCHING, "no-port-latching") \
+	X(RESET, "reset") \
+	X(RECRYPT, "recrypt") \
+	X(PASSTHROUGH, "passthrough") \
+	X(LOOP_PROTECT, "loop-protect") \
+	X(PAD_CRYPTO, "pad-crypto") \
+	X(NO_RTCP_ATTRIBUTE, "no-rtcp-attribute") \
+	X(FULL_RTCP_ATTRIBUTE, "full-rtcp-attribute") \
+	X(FATAL, "fatal") \
+	X(FAST, "fast") \
+	X(TO_TAG, "to-tag") \
+	X(FRAGMENT, "fragment") \
+	X(DEBUG, "debug")
+/* clang-format on */
 
 enum ng_flag {
 #define X(id, name) NG_FLAG_##id,
@@ -61,12 +82,16 @@ enum ng_flag {
 		NG_FLAG_COUNT
 };
 
-#define NG_REPLACES(X)                                                                \
-	X(ORIGIN, "origin")                                                           \
-	X(ORIGIN_FULL, "origin-full")                                                 \
-	X(SESSION_NAME, "session-name") X(SDP_VERSION, "SDP-version")                 \
-		X(FORCE_INCREMENT, "force-increment-sdp-ver") X(USERNAME, "username") \
-			X(ZERO_ADDRESS, "zero-address")
+/* clang-format off */
+#define NG_REPLACES(X) \
+	X(ORIGIN, "origin") \
+	X(ORIGIN_FULL, "origin-full") \
+	X(SESSION_NAME, "session-name") \
+	X(SDP_VERSION, "SDP-version") \
+	X(FORCE_INCREMENT, "force-increment-sdp-ver") \
+	X(USERNAME, "username") \
+	X(ZERO_ADDRESS, "zero-address")
+/* clang-format on */
 
 enum ng_replace {
 #define X(id, name) NG_REPLACE_##id,
@@ -126,8 +151,8 @@ struct ng_request {
 	enum ng_ice ice;
 	enum ng_dtls dtls;
 	enum ng_learning learning;
-	struct str
-		transport; /* "RTP/SAVP" etc., canonical upper case; empty = as the other side has it */
+	/* "RTP/SAVP" etc., canonical upper case; empty = as the other side has it */
+	struct str transport;
 	struct str direction[2];  /* from-interface, to-interface; empty = default */
 	struct str received_from; /* address, if given */
 	struct str media_address; /* forced address for SDP, if given */
@@ -137,12 +162,14 @@ struct ng_request {
 	int64_t limit;            /* list: -1 = default */
 	struct str label, metadata;
 	bool supports_load_limit;
-	/* Flags and values that nobody knows, comma-separated, in the pool: goes into the reply as a warning. */
+	/* Flags and values that nobody knows, comma-separated, in the pool: goes into the reply
+	 * as a warning. */
 	struct str warning;
 };
 
-/* Everything about a request but the SDP itself. 0; -ENOKEY: no command; -EOPNOTSUPP: unknown command (command_text is set);
- * -ENOMEM. Unknown keys are ignored; unknown flags are collected in warning. */
+/* Everything about a request but the SDP itself. 0; -ENOKEY: no command; -EOPNOTSUPP: unknown
+ * command (command_text is set); -ENOMEM. Unknown keys are ignored; unknown flags are collected
+ * in warning. */
 int ng_request_parse(struct ng_request *out, struct pool *p, const struct ngval *msg);
 
 /* One line each, for logs, help and tests. */

@@ -25,8 +25,8 @@ ng_value_fn ng_set_learning, ng_set_transport, ng_set_family, ng_set_direction, 
 /* A word that stands for itself: flags, transport words, what a relay may ignore. */
 bool ng_set_word(struct ng_parser *x, struct str word);
 
-/* ng_flags.c: the raw string of "rtpp-flags" as a list: a word is a string without key, k=v one with key, [a b] a list; within a
- * list too, k=v has a key. NULL without memory. */
+/* ng_flags.c: the raw string of "rtpp-flags" as a list: a word is a string without key, k=v one
+ * with key, [a b] a list; within a list too, k=v has a key. NULL without memory. */
 struct ngval *ng_flags_split(struct pool *p, struct str text);
 
 #endif

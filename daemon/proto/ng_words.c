@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What the words of an ng request mean: flags, the values of keys that have several, transport words. Each meaning is known
- * here once, whichever of the ways it was written in (ng.c finds out which). Pure. */
+/* What the words of an ng request mean: flags, the values of keys that have several, transport
+ * words. Each meaning is known here once, whichever of the ways it was written in (ng.c finds
+ * out which). Pure. */
 #include "proto/ng_int.h"
 
 #include <sys/socket.h>
@@ -34,7 +35,7 @@ static struct str behind(struct str a, struct str prefix)
 	return (struct str){a.s + prefix.len, a.len - prefix.len};
 }
 
-/* --- SDES ------------------------------------------------------------------------------------------------------ */
+/* --- SDES ---------------------------------------------------------------------------------- */
 
 /* Also when the name came through something that turned '_' into '-'. SUITE_PLAIN if unknown. */
 static enum srtp_suite_id suite_find(struct str name)
@@ -60,7 +61,8 @@ static bool set_suite_bit(uint32_t *mask, struct str name)
 	return true;
 }
 
-/* "A;B;": known suites in this order, each once. False if one is unknown; the others count all the same. */
+/* "A;B;": known suites in this order, each once. False if one is unknown; the others count all
+ * the same. */
 static bool set_suite_order(uint8_t order[SUITE_COUNT], struct str names)
 {
 	uint32_t seen = 0, n = 0;
@@ -126,11 +128,12 @@ bool ng_set_sdes(struct ng_parser *x, struct str value)
 	return false;
 }
 
-/* --- Keys with a handful of values ----------------------------------------------------------------------------- */
+/* --- Keys with a handful of values --------------------------------------------------------- */
 
 bool ng_set_osrtp(struct ng_parser *x, struct str value)
 {
-	/* The legacy form (two m-lines) is not RFC 8643's and not ours: unknown, so that somebody is told. */
+	/* The legacy form (two m-lines) is not RFC 8643's and not ours: unknown, so that
+	 * somebody is told. */
 	static const struct word_bit t[] = {
 		WORD("offer", NG_OSRTP_OFFER),
 		WORD("offer-RFC", NG_OSRTP_OFFER),
@@ -252,7 +255,7 @@ bool ng_set_ignored(struct ng_parser *x, struct str value)
 	return true;
 }
 
-/* --- Transport ------------------------------------------------------------------------------------------------- */
+/* --- Transport ----------------------------------------------------------------------------- */
 
 #define TP_SECURE   0x01u /* set these ... */
 #define TP_FEEDBACK 0x02u
@@ -306,7 +309,7 @@ bool ng_set_transport(struct ng_parser *x, struct str value)
 	return false;
 }
 
-/* --- Words that stand for themselves --------------------------------------------------------------------------- */
+/* --- Words that stand for themselves ------------------------------------------------------- */
 
 /* Known to ng, and nothing to do for a relay, or what we do anyway. */
 static const struct word_bit ignored_words[] = {

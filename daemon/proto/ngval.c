@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The tree of values behind ng messages: building it and looking things up. Pure; memory only from the pool, so that a hostile
- * message costs at most the pool's limit. */
+/* The tree of values behind ng messages: building it and looking things up. Pure; memory only
+ * from the pool, so that a hostile message costs at most the pool's limit. */
 #include "proto/ngval.h"
 
 #include <inttypes.h>

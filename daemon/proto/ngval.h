@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The value tree of ng messages, whichever way they are encoded: dictionaries, lists, strings, integers. Lives in a pool;
- * strings are slices into the message or the pool. Pure. */
+/* The value tree of ng messages, whichever way they are encoded: dictionaries, lists, strings,
+ * integers. Lives in a pool; strings are slices into the message or the pool. Pure. */
 #ifndef PROTO_NGVAL_H
 #define PROTO_NGVAL_H
 
@@ -23,8 +23,9 @@ struct ngval {
 
 struct ngval *ngval_dict(struct pool *p);
 struct ngval *ngval_list(struct pool *p);
-/* Append to a dictionary (key given) or a list (key STR_NONE). Return the new child, or NULL without memory or when parent
- * is NULL: so that a tree is built without a check per line; ask pool_failed() once at the end. Strings are not copied. */
+/* Append to a dictionary (key given) or a list (key STR_NONE). Return the new child, or NULL
+ * without memory or when parent is NULL: so that a tree is built without a check per line; ask
+ * pool_failed() once at the end. Strings are not copied. */
 struct ngval *ngval_add_str(struct pool *p, struct ngval *parent, struct str key, struct str value);
 struct ngval *ngval_add_int(struct pool *p, struct ngval *parent, struct str key, int64_t value);
 struct ngval *ngval_add_dict(struct pool *p, struct ngval *parent, struct str key);
@@ -32,7 +33,8 @@ struct ngval *ngval_add_list(struct pool *p, struct ngval *parent, struct str ke
 
 /* First child with this key, exactly; NULL if none or v is no dictionary. */
 const struct ngval *ngval_get(const struct ngval *v, struct str key);
-/* The same, but space, '-' and '_' are one and the same letter, and case is ignored: ng has many spellings. */
+/* The same, but space, '-' and '_' are one and the same letter, and case is ignored: ng has many
+ * spellings. */
 const struct ngval *ngval_get_like(const struct ngval *v, struct str key);
 bool ng_spelled_like(struct str a, struct str b);
 /* String value; integers are written into the pool as decimal. STR_NONE if v is NULL or neither. */
@@ -40,11 +42,12 @@ struct str ngval_str(struct pool *p, const struct ngval *v);
 /* Integer value, also from a decimal string. def if v is NULL or neither. */
 int64_t ngval_int(const struct ngval *v, int64_t def);
 
-/* Bencode (BEP 3), liberal in the order of keys, strict in everything else. Whole message: 0, or -EBADMSG with *pos where it
- * went wrong, -ENOMEM. */
+/* Bencode (BEP 3), liberal in the order of keys, strict in everything else. Whole message: 0, or
+ * -EBADMSG with *pos where it went wrong, -ENOMEM. */
 int bencode_parse(struct ngval **out, struct pool *p, struct str msg, size_t *pos);
 void bencode_write(struct sbuf *b, const struct ngval *v);
-/* JSON (RFC 8259) by jansson. Booleans become 0 and 1, null an empty string, reals are cut to integers. */
+/* JSON (RFC 8259) by jansson. Booleans become 0 and 1, null an empty string, reals are cut to
+ * integers. */
 int json_parse(struct ngval **out, struct pool *p, struct str msg, size_t *pos);
 /* pretty: indented, for people. Bytes that are no UTF-8 become U+FFFD. */
 void json_write(struct sbuf *b, const struct ngval *v, bool pretty);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Bencode: never crashes, never takes more than the pool, and writes back exactly the bytes it accepted. */
+/* Bencode: never crashes, never takes more than the pool, and writes back exactly the bytes it
+ * accepted. */
 #include <stdlib.h>
 
 #include "proto/ngval.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* A whole datagram as the proxy sends it: frame, codec, request. Also the raw flag string alone, which people write. */
+/* A whole datagram as the proxy sends it: frame, codec, request. Also the raw flag string alone,
+ * which people write. */
 #include <stdlib.h>
 
 #include "proto/ng.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Bencode: what BEP 3 allows is read and written back the same, all else is refused where it goes wrong. */
+/* Bencode: what BEP 3 allows is read and written back the same, all else is refused where it
+ * goes wrong. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>

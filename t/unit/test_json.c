@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* JSON: every kind of value becomes what ng understands, and whatever a reply holds is written as valid JSON. */
+/* JSON: every kind of value becomes what ng understands, and whatever a reply holds is written
+ * as valid JSON. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>

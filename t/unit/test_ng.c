@@ -330,7 +330,8 @@ static void a_command_must_be_there_and_known(void **state)
 #undef X
 }
 
-/* Thousands of unknown words, or brackets without end, cost a bounded warning and bounded nesting. */
+/* Thousands of unknown words, or brackets without end, cost a bounded warning and bounded
+ * nesting. */
 static void nonsense_costs_little(void **state)
 {
 	size_t len = 60000;

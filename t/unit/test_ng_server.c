@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* ng over UDP with made-up calls behind it: replies, errors and silences as the protocol's clients expect them. */
+/* ng over UDP with made-up calls behind it: replies, errors and silences as the protocol's
+ * clients expect them. */
 #include <errno.h>
 #include <poll.h>
 #include <setjmp.h>
@@ -14,7 +15,7 @@
 #include "control/cookie.h"
 #include "control/server.h"
 
-/* --- Calls that say what the test wants ------------------------------------------------------------------------ */
+/* --- Calls that say what the test wants ---------------------------------------------------- */
 
 struct calls {
 	struct call_reply say;
@@ -84,7 +85,7 @@ void calls_counters(const struct calls *c, struct calls_counters *out)
 	*out = (struct calls_counters){.current = 3, .total = 9, .offers = c->offers};
 }
 
-/* --- Without sockets ------------------------------------------------------------------------------------------- */
+/* --- Without sockets ----------------------------------------------------------------------- */
 
 static void fill(void *arg, struct pool *p, struct ngval *dict)
 {
@@ -226,7 +227,7 @@ static void statistics_count_requests_and_errors(void **state)
 	handler_destroy(h);
 }
 
-/* --- With sockets ---------------------------------------------------------------------------------------------- */
+/* --- With sockets -------------------------------------------------------------------------- */
 
 struct fixture {
 	struct calls calls;
