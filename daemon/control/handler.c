@@ -47,6 +47,7 @@ int handler_create(
 
 	if (!h)
 		return -ENOMEM;
+	json_wipe_freed();
 	h->calls = calls;
 	h->stats = stats;
 	h->start_ns = now_ns;
@@ -292,8 +293,8 @@ static void write_log(struct job *j)
 	else
 		log_debug("%s call-id \"" STR_FMT "\": ok", name, STR_ARG(call_id));
 	if (j->r.warning.len && log_limit_pass(&j->h->log_warning, j->now_ns, LOG_EVERY_NS, &held))
-		log_warn("%s call-id \"" STR_FMT "\": " STR_FMT " (%llu such warnings before)",
-			name, STR_ARG(call_id), STR_ARG(j->r.warning), (unsigned long long)held);
+		log_warn("%s call-id \"" STR_FMT "\": " STR_FMT " (%llu more held back)", name,
+			STR_ARG(call_id), STR_ARG(j->r.warning), (unsigned long long)held);
 }
 
 static void write_tree(struct sbuf *b, const struct ngval *d, enum ng_encoding enc)

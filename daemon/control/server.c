@@ -211,7 +211,7 @@ static void send_reply(struct ng_server *s, struct peer *p, struct str reply, ui
 	 * the cache answers. */
 	if (sendmsg(s->fd, &m, MSG_NOSIGNAL) < 0 &&
 		log_limit_pass(&s->log_send, now_ns, LOG_EVERY_NS, &held))
-		log_warn("ng reply to %s not sent: %s (%llu others before)",
+		log_warn("ng reply to %s not sent: %s (%llu more held back)",
 			endpoint_fmt(&p->from, text), strerror(errno), (unsigned long long)held);
 }
 
@@ -257,7 +257,7 @@ static void serve(struct ng_server *s, struct peer *p, size_t len, uint64_t now_
 
 	if (err == -ENOMSG) {
 		if (log_limit_pass(&s->log_dropped, now_ns, LOG_EVERY_NS, &held))
-			log_info("ng datagram without cookie from %s dropped (%llu others before)",
+			log_info("ng datagram without cookie from %s dropped (%llu more held back)",
 				endpoint_fmt(&p->from, text), (unsigned long long)held);
 		return;
 	}

@@ -7,6 +7,22 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <jansson.h>
+#include <malloc.h>
+#include <stdlib.h>
+
+#include "base/secmem.h"
+
+static void free_wiped(void *p)
+{
+	if (p)
+		secmem_wipe(p, malloc_usable_size(p));
+	free(p);
+}
+
+void json_wipe_freed(void)
+{
+	json_set_alloc_funcs(malloc, free_wiped);
+}
 
 /* --- Reading ------------------------------------------------------------------------------- */
 

@@ -49,6 +49,8 @@ void bencode_write(struct sbuf *b, const struct ngval *v);
 /* JSON (RFC 8259) by jansson. Booleans become 0 and 1, null an empty string, reals are cut to
  * integers. */
 int json_parse(struct ngval **out, struct pool *p, struct str msg, size_t *pos);
+/* Once at start, before threads: makes jansson wipe what it frees, since SDP bodies hold keys. */
+void json_wipe_freed(void);
 /* pretty: indented, for people. Bytes that are no UTF-8 become U+FFFD. */
 void json_write(struct sbuf *b, const struct ngval *v, bool pretty);
 

@@ -152,5 +152,6 @@ int main(void)
 		cmocka_unit_test(nesting_and_memory_are_limited),
 	};
 
+	json_wipe_freed(); /* as the daemon does */
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
