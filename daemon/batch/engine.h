@@ -45,6 +45,8 @@ struct engine_config {
 	uint32_t flags;         /* ENGINE_* */
 };
 #define ENGINE_PORTABLE_AES 0x1 /* leave the CPU's AES instructions unused (tests) */
+#define ENGINE_SCALAR_LANES 0x2 /* one packet per work-item, as on a GPU, on any device (tests) */
+#define ENGINE_OWN_MEMORY   0x4 /* copy batches to and from the device, as to a GPU (tests) */
 
 struct engine;       /* an opened engine */
 struct engine_queue; /* one worker's queue of it */

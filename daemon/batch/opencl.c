@@ -1,0 +1,311 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The OpenCL engine: one dispatch for a batch. On a CPU the arena is the device's memory; elsewhere packets are packed
+ * and copied (opencl_copy.c). Everything but run() and key_changed() belongs to the control thread, because PoCL cannot
+ * be set up by two threads at once; every queue has a context of its own, so that workers share nothing.
+ * Ciphers: AES_CM, NULL and plain with HMAC-SHA1; the runner takes F8 and GCM to the serial engine. */
+#include "batch/opencl.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/log.h"
+#include "batch/opencl_copy.h"
+
+struct engine {
+	struct opencl_device dev;
+	struct opencl_source src;
+	struct opencl_shape shape;
+	char name[320];
+};
+
+struct engine_queue {
+	struct engine *e;
+	const struct arena *arena;
+	cl_context ctx;
+	cl_command_queue cq;
+	cl_program program;
+	cl_kernel kernel;
+	cl_mem job, key, in, out, status;
+	struct opencl_copy *copy; /* NULL: zero-copy */
+};
+
+/* --- The engine -------------------------------------------------------------------------------------------------- */
+
+static int opencl_open(
+	struct engine **out, const struct engine_config *cfg, char *err, size_t err_len)
+{
+	struct engine *e = calloc(1, sizeof(*e));
+	int res;
+
+	if (!e)
+		return -ENOMEM;
+	/* PoCL: run kernels in the thread that waits for them, which is our worker. Its default device hands each dispatch
+	 * to other threads, which costs several times a small batch. Read when the ICD loader is first used. */
+	if (setenv("POCL_DEVICES", "basic", 0)) {
+		free(e);
+		return -ENOMEM;
+	}
+	res = opencl_device_choose(&e->dev, cfg, err, err_len);
+	if (!res)
+		res = opencl_source_load(&e->src, cfg->kernel_dir, err, err_len);
+	if (res) {
+		free(e);
+		return res;
+	}
+	if (cfg->flags & ENGINE_SCALAR_LANES)
+		e->dev.scalar = true;
+	if (cfg->flags & ENGINE_OWN_MEMORY)
+		e->dev.zero_copy = false;
+	e->shape = (struct opencl_shape){.lanes = e->dev.scalar ? 1 : 16,
+		.groups = e->dev.scalar ? 1 : 2,
+		.flags = cfg->flags};
+	snprintf(e->name, sizeof(e->name), "%s, %u x %u lanes%s", e->dev.name, e->shape.groups,
+		e->shape.lanes, cfg->flags & ENGINE_PORTABLE_AES ? ", portable AES" : "");
+	*out = e;
+	return 0;
+}
+
+static void opencl_close(struct engine *e)
+{
+	if (!e)
+		return;
+	opencl_source_free(&e->src);
+	free(e);
+}
+
+static const char *opencl_device(const struct engine *e)
+{
+	return e->name;
+}
+
+/* --- Queues ------------------------------------------------------------------------------------------------------ */
+
+static void opencl_queue_destroy(struct engine_queue *q)
+{
+	cl_mem *mem[] = {&q->job, &q->key, &q->in, &q->out, &q->status};
+
+	if (q->cq)
+		clFinish(q->cq);
+	opencl_copy_destroy(q->copy);
+	for (size_t i = 0; i < ARRAY_LEN(mem); i++)
+		if (*mem[i])
+			clReleaseMemObject(*mem[i]);
+	if (q->kernel)
+		clReleaseKernel(q->kernel);
+	if (q->program)
+		clReleaseProgram(q->program);
+	if (q->cq)
+		clReleaseCommandQueue(q->cq);
+	if (q->ctx)
+		clReleaseContext(q->ctx);
+	free(q);
+}
+
+static cl_int mem_create(
+	cl_mem *out, struct engine_queue *q, cl_mem_flags flags, void *host, size_t len)
+{
+	cl_int err;
+
+	if (q->e->dev.zero_copy)
+		flags |= CL_MEM_USE_HOST_PTR;
+	*out = clCreateBuffer(q->ctx, flags, len, q->e->dev.zero_copy ? host : NULL, &err);
+	return err;
+}
+
+static cl_int buffers_create(struct engine_queue *q)
+{
+	const struct arena *a = q->arena;
+	size_t packets = (size_t)a->slots * ARENA_SLOT_LEN;
+	cl_int err = mem_create(&q->in, q, CL_MEM_READ_ONLY, a->in, packets);
+
+	if (!err)
+		err = mem_create(&q->out, q, CL_MEM_READ_WRITE, a->out, packets);
+	if (!err)
+		err = mem_create(&q->job, q, CL_MEM_READ_ONLY, a->job, a->slots * sizeof(*a->job));
+	if (!err)
+		err = mem_create(
+			&q->status, q, CL_MEM_WRITE_ONLY, a->status, a->slots * sizeof(*a->status));
+	if (!err)
+		err = mem_create(
+			&q->key, q, CL_MEM_READ_ONLY, a->key, a->key_slots * sizeof(*a->key));
+	if (!err && !q->e->dev.zero_copy)
+		err = clEnqueueWriteBuffer(q->cq, q->key, CL_TRUE, 0,
+			a->key_slots * sizeof(*a->key), a->key, 0, NULL, NULL);
+	return err;
+}
+
+static cl_int args_set(struct engine_queue *q)
+{
+	cl_int err = clSetKernelArg(q->kernel, 0, sizeof(q->job), &q->job);
+
+	err = err ? err : clSetKernelArg(q->kernel, 2, sizeof(q->key), &q->key);
+	err = err ? err : clSetKernelArg(q->kernel, 3, sizeof(q->in), &q->in);
+	err = err ? err : clSetKernelArg(q->kernel, 4, sizeof(q->out), &q->out);
+	return err ? err : clSetKernelArg(q->kernel, 5, sizeof(q->status), &q->status);
+}
+
+/* n = 0 does nothing, but makes the device ready (PoCL compiles at the first dispatch). */
+static cl_int dispatch(struct engine_queue *q, cl_uint n)
+{
+	size_t width = q->e->shape.lanes * q->e->shape.groups;
+	size_t global = n ? (n + width - 1) / width : 1, local = 1;
+	cl_int err = clSetKernelArg(q->kernel, 1, sizeof(n), &n);
+
+	if (err)
+		return err;
+	if (q->e->dev.scalar && !q->e->dev.zero_copy) {
+		local = OPENCL_SCALAR_GROUP;
+		global = (global + local - 1) / local * local;
+	}
+	return clEnqueueNDRangeKernel(q->cq, q->kernel, 1, NULL, &global, &local, 0, NULL, NULL);
+}
+
+static int queue_build(struct engine_queue *q)
+{
+	struct engine *e = q->e;
+	char line[512] = "";
+	cl_int err;
+
+	q->ctx = clCreateContext(NULL, 1, &e->dev.id, NULL, NULL, &err);
+	if (q->ctx)
+		q->cq = clCreateCommandQueue(q->ctx, e->dev.id, 0, &err);
+	if (!q->cq)
+		goto fail;
+	if (opencl_build(&q->program, q->ctx, e->dev.id, &e->src, &e->shape, line, sizeof(line))) {
+		log_err("%s", line);
+		return -EIO;
+	}
+	q->kernel = clCreateKernel(q->program, "xc_recrypt_batch", &err);
+	if (!q->kernel)
+		goto fail;
+	err = buffers_create(q);
+	if (!err)
+		err = args_set(q);
+	if (!err)
+		err = dispatch(q, 0);
+	if (!err)
+		err = clFinish(q->cq);
+	if (!err)
+		return 0;
+fail:
+	log_err("opencl: %s: %s (%d)", e->dev.name, opencl_strerror(err), err);
+	return -EIO;
+}
+
+static int opencl_queue_create(
+	struct engine_queue **out, struct engine *e, const struct arena *arena)
+{
+	struct engine_queue *q = calloc(1, sizeof(*q));
+	int err;
+
+	if (!q)
+		return -ENOMEM;
+	q->e = e;
+	q->arena = arena;
+	err = queue_build(q);
+	if (!err && !e->dev.zero_copy)
+		err = opencl_copy_create(&q->copy, arena);
+	if (err) {
+		opencl_queue_destroy(q);
+		return err;
+	}
+	*out = q;
+	return 0;
+}
+
+/* --- Work -------------------------------------------------------------------------------------------------------- */
+
+static int opencl_key_changed(struct engine_queue *q, uint32_t slot)
+{
+	const struct arena *a = q->arena;
+
+	if (slot >= a->key_slots || a->key_slots - slot < 2)
+		return -EINVAL;
+	if (q->e->dev.zero_copy)
+		return 0;
+	return clEnqueueWriteBuffer(q->cq, q->key, CL_TRUE, slot * sizeof(*a->key),
+		       2 * sizeof(*a->key), &a->key[slot], 0, NULL, NULL)
+		? -EIO
+		: 0;
+}
+
+static bool key_can(const struct xc_key *k)
+{
+	if (k->tag_len > 16 || k->auth > XC_AUTH_HMAC_SHA1)
+		return false;
+	return k->cipher == XC_CIPHER_NULL ||
+		(k->cipher == XC_CIPHER_AES_CM &&
+			(k->rounds == 10 || k->rounds == 12 || k->rounds == 14));
+}
+
+static bool opencl_can(
+	const struct engine_queue *q, const struct xc_key *rx, const struct xc_key *tx)
+{
+	(void)q;
+	return key_can(rx) && key_can(tx);
+}
+
+/* Whether a job stays within the arena: a device does not look. The sums cannot wrap in 64 bits. */
+static bool job_fits(const struct arena *a, const struct xc_job *j)
+{
+	uint64_t end = (uint64_t)a->slots * ARENA_SLOT_LEN,
+		 len = (uint64_t)j->hdr_len + j->body_len;
+	uint64_t in = len + 4, out = len + 4;
+
+	if (in < (uint64_t)j->rx_tag_off + 16)
+		in = (uint64_t)j->rx_tag_off + 16;
+	if (out < (uint64_t)j->tx_tag_off + 16)
+		out = (uint64_t)j->tx_tag_off + 16;
+	return j->hdr_len >= 8 && in + XC_SLACK <= ARENA_SLOT_LEN &&
+		out + XC_SLACK <= ARENA_SLOT_LEN && j->in_off + in + XC_SLACK <= end &&
+		j->out_off + out + XC_SLACK <= end && j->rx_key < a->key_slots &&
+		j->tx_key < a->key_slots;
+}
+
+/* The runner redoes a batch serially when it has a job that does not fit: there each job is refused by itself. */
+static bool batch_fits(const struct arena *a, const struct batch *b)
+{
+	bool fits = b->job == a->job && b->status == a->status && b->n <= a->slots;
+
+	for (uint32_t i = 0; fits && i < b->n; i++)
+		fits = job_fits(a, &b->job[i]);
+	return fits;
+}
+
+static int opencl_run(struct engine_queue *q, struct batch *b)
+{
+	cl_int err;
+
+	if (b->n == 0)
+		return 0;
+	if (!batch_fits(q->arena, b))
+		return -EINVAL;
+	if (q->copy) {
+		struct opencl_buffers to = {.cq = q->cq,
+			.in = q->in,
+			.out = q->out,
+			.job = q->job,
+			.status = q->status};
+
+		err = opencl_copy_in(q->copy, &to, b);
+		err = err ? err : dispatch(q, b->n);
+		err = err ? err : opencl_copy_out(q->copy, &to, b);
+	} else {
+		err = dispatch(q, b->n);
+		err = err ? err : clFinish(q->cq);
+	}
+	return err ? -EIO : 0;
+}
+
+const struct engine_ops engine_opencl = {
+	.name = "opencl",
+	.open = opencl_open,
+	.close = opencl_close,
+	.device = opencl_device,
+	.queue_create = opencl_queue_create,
+	.queue_destroy = opencl_queue_destroy,
+	.key_changed = opencl_key_changed,
+	.can = opencl_can,
+	.run = opencl_run,
+};

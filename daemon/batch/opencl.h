@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Private to the OpenCL engine (opencl*.c): the chosen device, and a program built for it. */
+#ifndef BATCH_OPENCL_H
+#define BATCH_OPENCL_H
+
+#include <CL/cl.h>
+
+#include "batch/engine.h"
+
+struct opencl_device {
+	cl_platform_id platform;
+	cl_device_id id;
+	bool zero_copy; /* a CPU: the arena is the device's memory */
+	bool scalar;    /* one packet per work-item */
+	char name[256]; /* for people */
+};
+
+/* Takes the device that the configuration names (engine.h). 0 or -errno with a line in err. */
+int opencl_device_choose(
+	struct opencl_device *out, const struct engine_config *cfg, char *err, size_t err_len);
+
+/* The kernels' sources: built in, or from a folder. */
+struct opencl_source {
+	char *text[8];
+	unsigned n;
+};
+int opencl_source_load(
+	struct opencl_source *out, const char *kernel_dir, char *err, size_t err_len);
+void opencl_source_free(struct opencl_source *s);
+
+struct opencl_shape {
+	uint32_t lanes, groups;
+	uint32_t flags; /* ENGINE_* */
+};
+/* 0 or -errno with the first lines of the compiler's log in err. */
+int opencl_build(cl_program *out, cl_context ctx, cl_device_id dev, const struct opencl_source *src,
+	const struct opencl_shape *shape, char *err, size_t err_len);
+
+const char *opencl_strerror(cl_int err);
+
+#endif

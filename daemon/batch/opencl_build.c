@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* From kernel sources to a program: the order in which they are put together, the options, and the compiler's words
+ * when it refuses. Called by the control thread only. */
+#include "batch/opencl.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "batch/kernels.h"
+
+/* Each uses what is above it. */
+static const char *const order[] = {
+	"layout.h", "lanes.cl", "sha1.cl", "aes_ni.cl", "aes_ct.cl", "recrypt.cl"};
+
+static char *builtin_text(const char *name)
+{
+	for (const struct kernel_source *k = kernel_sources; k->name; k++)
+		if (strcmp(k->name, name) == 0)
+			return strdup(k->text);
+	return NULL;
+}
+
+static char *file_text(const char *dir, const char *name)
+{
+	char path[4096], *text = NULL;
+	FILE *f;
+	long len;
+
+	if (snprintf(path, sizeof(path), "%s/%s", dir, name) >= (int)sizeof(path))
+		return NULL;
+	f = fopen(path, "r");
+	if (!f)
+		return NULL;
+	if (fseek(f, 0, SEEK_END) == 0 && (len = ftell(f)) >= 0 && fseek(f, 0, SEEK_SET) == 0) {
+		text = calloc(1, (size_t)len + 1);
+		if (text && fread(text, 1, (size_t)len, f) != (size_t)len) {
+			free(text);
+			text = NULL;
+		}
+	}
+	fclose(f);
+	return text;
+}
+
+int opencl_source_load(struct opencl_source *out, const char *kernel_dir, char *err, size_t err_len)
+{
+	*out = (struct opencl_source){0};
+	for (; out->n < ARRAY_LEN(order); out->n++) {
+		const char *name = order[out->n];
+
+		out->text[out->n] = kernel_dir ? file_text(kernel_dir, name) : builtin_text(name);
+		if (!out->text[out->n]) {
+			snprintf(err, err_len, "opencl: kernel source %s%s%s cannot be read",
+				kernel_dir ? kernel_dir : "", kernel_dir ? "/" : "", name);
+			opencl_source_free(out);
+			return -ENOENT;
+		}
+	}
+	return 0;
+}
+
+void opencl_source_free(struct opencl_source *s)
+{
+	for (unsigned i = 0; i < ARRAY_LEN(s->text); i++)
+		free(s->text[i]);
+	*s = (struct opencl_source){0};
+}
+
+/* The log's first error, on one line. */
+static void log_tell(cl_program p, cl_device_id dev, char *err, size_t err_len)
+{
+	char *log = NULL, *at;
+	size_t len = 0;
+
+	snprintf(err, err_len, "opencl: kernels do not compile");
+	if (clGetProgramBuildInfo(p, dev, CL_PROGRAM_BUILD_LOG, 0, NULL, &len) || len == 0)
+		return;
+	log = calloc(1, len + 1);
+	if (!log || clGetProgramBuildInfo(p, dev, CL_PROGRAM_BUILD_LOG, len, log, NULL)) {
+		free(log);
+		return;
+	}
+	at = strstr(log, "error:");
+	at = at ? at : log;
+	for (char *c = at; *c; c++)
+		if (*c == '\n' || *c == '\t' || *c == '\r')
+			*c = ' ';
+	snprintf(err, err_len, "opencl: kernels do not compile: %.400s", at);
+	free(log);
+}
+
+int opencl_build(cl_program *out, cl_context ctx, cl_device_id dev, const struct opencl_source *src,
+	const struct opencl_shape *shape, char *err, size_t err_len)
+{
+	const char *text[ARRAY_LEN(src->text)];
+	char options[160];
+	cl_int res;
+	cl_program p;
+
+	for (unsigned i = 0; i < src->n; i++)
+		text[i] = src->text[i];
+	p = clCreateProgramWithSource(ctx, src->n, text, NULL, &res);
+	if (!p) {
+		snprintf(err, err_len, "opencl: %s (%d)", opencl_strerror(res), res);
+		return -EIO;
+	}
+	snprintf(options, sizeof(options), "-cl-std=CL1.2 -DXC_LANES=%u -DXC_GROUPS=%u%s",
+		shape->lanes, shape->groups,
+		shape->flags & ENGINE_PORTABLE_AES ? " -DXC_PORTABLE_AES" : "");
+	res = clBuildProgram(p, 1, &dev, options, NULL, NULL);
+	if (res) {
+		log_tell(p, dev, err, err_len);
+		clReleaseProgram(p);
+		return -EIO;
+	}
+	*out = p;
+	return 0;
+}

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Lanes: one packet per lane of a vector, XC_LANES lanes in a vector, XC_GROUPS vectors side by side. A CPU wants 16
+ * and 2 (two groups, because one alone waits for its own latency), a device with scalar lanes 1 and 1.
+ * Loads and stores of any alignment, byte order, and the way from rows (64 bytes of one packet) to lanes.
+ * Sources are compiled in the order of daemon/batch/opencl_build.c, behind layout.h; none includes another. */
+#ifndef XC_LANES
+#define XC_LANES 16
+#endif
+#ifndef XC_GROUPS
+#define XC_GROUPS 2
+#endif
+#define XC_WIDTH (XC_LANES * XC_GROUPS)
+
+#ifdef __has_builtin
+#define XC_HAS(builtin) __has_builtin(builtin)
+#else
+#define XC_HAS(builtin) 0
+#endif
+
+#define XC_INLINE static inline __attribute__((always_inline))
+
+#if XC_LANES == 16
+typedef uint16 xc_lanes;
+#elif XC_LANES == 1
+typedef uint xc_lanes;
+#else
+#error "XC_LANES is 1 or 16"
+#endif
+
+/* m(0, ...) m(1, ...): one expansion per group, so that their instructions interleave. */
+#if XC_GROUPS == 2
+#define XC_EACH_GROUP(m, ...) m(0, __VA_ARGS__) m(1, __VA_ARGS__)
+#elif XC_GROUPS == 1
+#define XC_EACH_GROUP(m, ...) m(0, __VA_ARGS__)
+#else
+#error "XC_GROUPS is 1 or 2"
+#endif
+
+typedef const __global uchar *xc_in;
+typedef __global uchar *xc_out;
+
+struct __attribute__((packed)) xc_any4 {
+	uint v;
+};
+struct __attribute__((packed)) xc_any8 {
+	ulong v;
+};
+struct __attribute__((packed)) xc_any16 {
+	ulong2 v;
+};
+struct __attribute__((packed)) xc_any64 {
+	uint16 v;
+};
+#define XC_LOAD(bytes, p)      (((const __global struct xc_any##bytes *)(p))->v)
+#define XC_STORE(bytes, p, x)  (((__global struct xc_any##bytes *)(p))->v = (x))
+
+XC_INLINE uint xc_swap4(uint x)
+{
+	return (rotate(x, 8u) & 0x00ff00ffu) | (rotate(x, 24u) & 0xff00ff00u);
+}
+
+XC_INLINE ulong xc_swap8(ulong x)
+{
+	return (ulong)xc_swap4((uint)x) << 32 | xc_swap4((uint)(x >> 32));
+}
+
+XC_INLINE xc_lanes xc_swap_lanes(xc_lanes x)
+{
+	return (rotate(x, (xc_lanes)8u) & (xc_lanes)0x00ff00ffu) |
+		(rotate(x, (xc_lanes)24u) & (xc_lanes)0xff00ff00u);
+}
+
+#if XC_LANES == 16
+#if XC_HAS(__builtin_shufflevector)
+#define XC_SHUF(a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
+#define XC_LO32(a, b) \
+	XC_SHUF(a, b, 0, 16, 1, 17, 4, 20, 5, 21, 8, 24, 9, 25, 12, 28, 13, 29)
+#define XC_HI32(a, b) \
+	XC_SHUF(a, b, 2, 18, 3, 19, 6, 22, 7, 23, 10, 26, 11, 27, 14, 30, 15, 31)
+#define XC_LO64(a, b) \
+	XC_SHUF(a, b, 0, 1, 16, 17, 4, 5, 20, 21, 8, 9, 24, 25, 12, 13, 28, 29)
+#define XC_HI64(a, b) \
+	XC_SHUF(a, b, 2, 3, 18, 19, 6, 7, 22, 23, 10, 11, 26, 27, 14, 15, 30, 31)
+#define XC_EVEN(a, b) \
+	XC_SHUF(a, b, 0, 1, 2, 3, 8, 9, 10, 11, 16, 17, 18, 19, 24, 25, 26, 27)
+#define XC_ODD(a, b) \
+	XC_SHUF(a, b, 4, 5, 6, 7, 12, 13, 14, 15, 20, 21, 22, 23, 28, 29, 30, 31)
+
+/* Within 4x4 tiles first, then the tiles. */
+#define XC_TILE(i)                             \
+	t0 = XC_LO32(r[i], r[i + 1]);          \
+	t1 = XC_HI32(r[i], r[i + 1]);          \
+	t2 = XC_LO32(r[i + 2], r[i + 3]);      \
+	t3 = XC_HI32(r[i + 2], r[i + 3]);      \
+	r[i] = XC_LO64(t0, t2);                \
+	r[i + 1] = XC_HI64(t0, t2);            \
+	r[i + 2] = XC_LO64(t1, t3);            \
+	r[i + 3] = XC_HI64(t1, t3);
+#define XC_TILES(k)                            \
+	t0 = XC_EVEN(r[k], r[k + 4]);          \
+	t1 = XC_ODD(r[k], r[k + 4]);           \
+	t2 = XC_EVEN(r[k + 8], r[k + 12]);     \
+	t3 = XC_ODD(r[k + 8], r[k + 12]);      \
+	r[k] = XC_EVEN(t0, t2);                \
+	r[k + 8] = XC_ODD(t0, t2);             \
+	r[k + 4] = XC_EVEN(t1, t3);            \
+	r[k + 12] = XC_ODD(t1, t3);
+
+XC_INLINE void xc_transpose(xc_lanes *r)
+{
+	xc_lanes t0, t1, t2, t3;
+
+	XC_TILE(0) XC_TILE(4) XC_TILE(8) XC_TILE(12)
+	XC_TILES(0) XC_TILES(1) XC_TILES(2) XC_TILES(3)
+}
+#else
+#define XC_COLUMN(c, s)                                                                       \
+	((xc_lanes)(q[0].s, q[1].s, q[2].s, q[3].s, q[4].s, q[5].s, q[6].s, q[7].s, q[8].s,   \
+		q[9].s, q[10].s, q[11].s, q[12].s, q[13].s, q[14].s, q[15].s))
+
+XC_INLINE void xc_transpose(xc_lanes *r)
+{
+	xc_lanes q[16];
+
+	for (int i = 0; i < 16; i++)
+		q[i] = r[i];
+	r[0] = XC_COLUMN(0, s0), r[1] = XC_COLUMN(1, s1), r[2] = XC_COLUMN(2, s2);
+	r[3] = XC_COLUMN(3, s3), r[4] = XC_COLUMN(4, s4), r[5] = XC_COLUMN(5, s5);
+	r[6] = XC_COLUMN(6, s6), r[7] = XC_COLUMN(7, s7), r[8] = XC_COLUMN(8, s8);
+	r[9] = XC_COLUMN(9, s9), r[10] = XC_COLUMN(10, sa), r[11] = XC_COLUMN(11, sb);
+	r[12] = XC_COLUMN(12, sc), r[13] = XC_COLUMN(13, sd), r[14] = XC_COLUMN(14, se);
+	r[15] = XC_COLUMN(15, sf);
+}
+#endif
+#endif
+
+/* 64 bytes of each lane's packet, as 16 words of all lanes, in memory order: w[i] is word i. */
+XC_INLINE void xc_gather(xc_lanes *w, const xc_in *p)
+{
+#if XC_LANES == 16
+#pragma unroll
+	for (int i = 0; i < 16; i++)
+		w[i] = XC_LOAD(64, p[i]);
+	xc_transpose(w);
+#else
+#pragma unroll
+	for (int i = 0; i < 16; i++)
+		w[i] = XC_LOAD(4, p[0] + 4 * i);
+#endif
+}

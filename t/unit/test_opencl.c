@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The OpenCL engine does what every engine must: with the CPU's AES instructions, with the portable AES, with scalar
+ * lanes as on a GPU, with copies as to one; batches of every size; what it says when it cannot open. */
+#include <errno.h>
+#include <stdio.h>
+
+#include "engine_cases.h"
+#include "batch/sample.h"
+#include "srtp/ref.h"
+
+static int open_with(void **state, uint32_t flags)
+{
+	return engine_setup(
+		state, &engine_opencl, &(struct engine_config){.device = "", .flags = flags});
+}
+
+static int setup(void **state)
+{
+	return open_with(state, 0);
+}
+
+static int setup_portable(void **state)
+{
+	return open_with(state, ENGINE_PORTABLE_AES);
+}
+
+static int setup_scalar(void **state)
+{
+	return open_with(state, ENGINE_SCALAR_LANES | ENGINE_PORTABLE_AES);
+}
+
+static int setup_copying(void **state)
+{
+	return open_with(state, ENGINE_SCALAR_LANES | ENGINE_OWN_MEMORY);
+}
+
+/* Every number of packets up to beyond two work-items, lengths all different, one of each batch forged. */
+static void every_batch_size_is_right(void **state)
+{
+	struct engine_fixture *f = *state;
+	struct srtp_master m;
+
+	for (uint32_t i = 0; i < 2; i++) {
+		sample_master(&m, i ? SUITE_AES_CM_128_32 : SUITE_AES_CM_128_80, i);
+		assert_int_equal(srtp_key_fill(&f->a.key[2 + 2 * i], &m), 0);
+		assert_int_equal(f->ops->key_changed(f->q, 2 + 2 * i), 0);
+	}
+	for (uint32_t i = 0; i < 70; i++) {
+		struct sample s = {
+			.rx_key = 2, .tx_key = 4, .hdr_len = 12, .body_len = 19 * i % 257};
+
+		s.rx_index = s.tx_index = s.seed = i;
+		sample_make(&f->a.job[i], &f->a, i, &s);
+	}
+	for (uint32_t n = 1; n <= 70; n++) {
+		struct batch b = {.job = f->a.job, .status = f->a.status, .n = n};
+		uint32_t forged = n * 7 % n;
+
+		for (uint32_t i = 0; i < n; i++)
+			b.status[i] = XC_NOT_DONE;
+		f->a.in[b.job[forged].in_off + 3] ^= 1;
+		assert_int_equal(f->ops->run(f->q, &b), 0);
+		for (uint32_t i = 0; i < n; i++) {
+			assert_int_equal(b.status[i], i == forged ? XC_BAD_TAG : XC_OK);
+			if (i == forged)
+				continue;
+			(void)srtp_ref_job(&b.job[i], f->a.key, f->a.in, f->want);
+			assert_true(sample_equal(&b.job[i], &f->a, f->a.out, f->want));
+		}
+		f->a.in[b.job[forged].in_off + 3] ^= 1;
+	}
+}
+
+static void batches_that_point_elsewhere_are_refused(void **state)
+{
+	struct engine_fixture *f = *state;
+	const struct sample s = {.rx_key = 0, .tx_key = 0, .hdr_len = 12, .body_len = 100};
+	struct batch b = {.job = f->a.job, .status = f->a.status, .n = 1};
+	struct {
+		const char *why;
+		uint32_t *field, value;
+	} T[] = {
+		{"input beyond the arena", &f->a.job->in_off, f->a.slots * ARENA_SLOT_LEN},
+		{"output beyond the arena", &f->a.job->out_off, UINT32_MAX},
+		{"endless body", &f->a.job->body_len, UINT32_MAX},
+		{"endless header", &f->a.job->hdr_len, UINT32_MAX},
+		{"no header", &f->a.job->hdr_len, 0},
+		{"tag behind the slot", &f->a.job->tx_tag_off, ARENA_SLOT_LEN},
+		{"received tag behind everything", &f->a.job->rx_tag_off, UINT32_MAX - 3},
+		{"no such key", &f->a.job->rx_key, f->a.key_slots},
+		{"no such key to send with", &f->a.job->tx_key, f->a.key_slots},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(T); i++) {
+		sample_make(f->a.job, &f->a, 0, &s);
+		*T[i].field = T[i].value;
+		if (f->ops->run(f->q, &b) != -EINVAL)
+			fail_msg("%s: taken", T[i].why);
+	}
+	sample_make(f->a.job, &f->a, 0, &s);
+	assert_int_equal(f->ops->run(f->q, &b), 0);
+	assert_int_equal(f->a.status[0], XC_OK);
+	b.n = f->a.slots + 1;
+	assert_int_equal(f->ops->run(f->q, &b), -EINVAL);
+	assert_int_equal(f->ops->key_changed(f->q, f->a.key_slots - 1), -EINVAL);
+}
+
+static void an_unknown_device_is_named_with_those_there_are(void **state)
+{
+	struct engine_config cfg = {.device = "no such device"};
+	struct engine *e;
+	char err[256] = "";
+
+	(void)state;
+	assert_int_equal(engine_opencl.open(&e, &cfg, err, sizeof(err)), -ENODEV);
+	assert_non_null(strstr(err, "no such device"));
+	assert_non_null(strstr(err, " 0: "));
+	cfg.device = "99";
+	assert_int_equal(engine_opencl.open(&e, &cfg, err, sizeof(err)), -ENODEV);
+	cfg.device = "cpu";
+	assert_int_equal(engine_opencl.open(&e, &cfg, err, sizeof(err)), 0);
+	engine_opencl.close(e);
+	cfg.device = "0";
+	assert_int_equal(engine_opencl.open(&e, &cfg, err, sizeof(err)), 0);
+	engine_opencl.close(e);
+	cfg.kernel_dir = "/nonexistent";
+	assert_int_equal(engine_opencl.open(&e, &cfg, err, sizeof(err)), -ENOENT);
+	assert_non_null(strstr(err, "/nonexistent/layout.h"));
+}
+
+int main(void)
+{
+	static const struct CMUnitTest cases[] = {
+		ENGINE_CASES,
+		cmocka_unit_test(every_batch_size_is_right),
+		cmocka_unit_test(batches_that_point_elsewhere_are_refused),
+	};
+	static const struct CMUnitTest opening[] = {
+		cmocka_unit_test(an_unknown_device_is_named_with_those_there_are),
+	};
+	int failed = cmocka_run_group_tests_name("default", cases, setup, engine_teardown);
+
+	failed +=
+		cmocka_run_group_tests_name("portable AES", cases, setup_portable, engine_teardown);
+	failed += cmocka_run_group_tests_name("scalar lanes", cases, setup_scalar, engine_teardown);
+	failed += cmocka_run_group_tests_name("copies", cases, setup_copying, engine_teardown);
+	failed += cmocka_run_group_tests_name("opening", opening, NULL, NULL);
+	return failed;
+}
