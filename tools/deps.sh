@@ -1,9 +1,16 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Which Debian packages the tree needs, and how they get onto the machine.
-#   deps.sh missing PKGCONFIG-NAME...   prints the Debian packages that are missing for these
-#   deps.sh install deps|deps-test|deps-demo|deps-lint
+#   deps.sh missing PKGCONFIG-NAME...                       prints the Debian packages that are missing for these
+#   deps.sh install deps|deps-test|deps-demo|deps-lint      installs what is missing for that purpose, as root
+# Installing starts no service and leaves none enabled that was not there before. When nothing is missing it does nothing.
 set -eu
+
+build="gcc libc6-dev make pkg-config python3 libssl-dev liburcu-dev libnetfilter-queue-dev libmnl-dev libjansson-dev libinih-dev
+ocl-icd-opencl-dev opencl-c-headers"
+run="pocl-opencl-icd iproute2 iptables nftables procps"
+peers="kamailio rtpengine-daemon rtpengine-utils baresip-core"
+lint="clang-format-14 cppcheck shellcheck mandoc git"
 
 package_of() {
 	case $1 in
@@ -18,18 +25,93 @@ package_of() {
 	esac
 }
 
-build="gcc make pkg-config python3 libssl-dev liburcu-dev libnetfilter-queue-dev libmnl-dev libjansson-dev libinih-dev
-ocl-icd-opencl-dev opencl-c-headers"
+missing_for_build() {
+	if ! command -v pkg-config >/dev/null; then
+		echo pkg-config
+		return
+	fi
+	for name; do
+		pkg-config --exists "$name" || package_of "$name"
+	done
+}
+
+packages_for() {
+	case $1 in
+	deps) echo "$build pocl-opencl-icd" ;;
+	deps-demo) echo "$build $run kamailio baresip-core python3-numpy" ;;
+	deps-test) echo "$build $run $peers python3-numpy python3-matplotlib libcmocka-dev libsrtp2-dev clang-14 libclang-rt-14-dev" ;;
+	deps-lint) echo "$build $lint libcmocka-dev libsrtp2-dev" ;;
+	*)
+		echo "deps.sh: unknown purpose \"$1\": deps, deps-test, deps-demo or deps-lint" >&2
+		return 1
+		;;
+	esac
+}
+
+not_installed() {
+	for package; do
+		status=$(dpkg-query -W -f '${db:Status-Abbrev}' "$package" 2>/dev/null || true)
+		case $status in
+		ii*) ;;
+		*) echo "$package" ;;
+		esac
+	done
+}
+
+policy=/usr/sbin/policy-rc.d
+
+# Services of packages that were not there before are not wanted: only their programs are.
+quiet_services() {
+	for unit in kamailio rtpengine-daemon rtpengine-recording-daemon ngcp-rtpengine-daemon ngcp-rtpengine-recording-daemon; do
+		[ -e "/lib/systemd/system/$unit.service" ] || continue
+		deb-systemd-helper disable "$unit.service" >/dev/null 2>&1 || true
+	done
+}
+
+install_for() {
+	packages=$(packages_for "$1")
+	# shellcheck disable=SC2086 # a list of names
+	want=$(not_installed $packages)
+	[ -n "$want" ] || return 0
+	if [ "$(id -u)" != 0 ]; then
+		echo "missing: $(echo "$want" | tr '\n' ' '). Run: sudo make $1" >&2
+		return 1
+	fi
+	echo "installing: $(echo "$want" | tr '\n' ' ')"
+	made=
+	if [ ! -e $policy ]; then
+		made=yes
+		trap 'rm -f $policy' EXIT
+		trap 'exit 1' INT TERM
+		printf '#!/bin/sh\nexit 101\n' >$policy
+		chmod 755 $policy
+	fi
+	log=$(mktemp)
+	export DEBIAN_FRONTEND=noninteractive
+	# shellcheck disable=SC2086
+	if ! { apt-get -q update && apt-get -q install -y --no-install-recommends $want; } >"$log" 2>&1; then
+		tail -20 "$log" >&2
+		rm -f "$log"
+		echo "deps.sh: apt-get failed, see above" >&2
+		return 1
+	fi
+	rm -f "$log"
+	case " $(echo "$want" | tr '\n' ' ') " in
+	*" kamailio "* | *" rtpengine-daemon "*) quiet_services ;;
+	esac
+	[ -z "$made" ] || rm -f $policy
+}
 
 case ${1:-} in
 missing)
 	shift
-	command -v pkg-config >/dev/null || { echo pkg-config; exit 0; }
-	for name; do
-		pkg-config --exists "$name" || package_of "$name"
-	done
+	missing_for_build "$@"
+	;;
+install)
+	install_for "${2:-deps}"
 	;;
 *)
-	echo "install: not done in this skeleton" >&2
+	sed -n '3,6s/^# *//p' "$0" >&2
+	exit 2
 	;;
 esac

@@ -1,0 +1,353 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Terminals for tests and benchmarks: sends and receives RTP, SRTP, RTCP and SRTCP for many legs at once, built on libsrtp2 so that
+ * nothing of ours checks itself. Legs 2k and 2k+1 talk to each other through the relay. Every packet carries who sent it,
+ * its number and when; the receiver decrypts every one and checks content, order, loss and delay.
+ *
+ *   rtpload SPEC RATE SECONDS [PAYLOAD]
+ *
+ * SPEC: a line per leg: LOCAL-IP LOCAL-RTP-PORT LOCAL-RTCP-PORT REMOTE-IP REMOTE-RTP-PORT REMOTE-RTCP-PORT TX-SUITE TX-KEY RX-SUITE RX-KEY
+ * (key and salt in hex; suite 80, 32 or plain). RATE: packets per second and leg. One JSON object on standard output. */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <pthread.h>
+#include <srtp2/srtp.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#undef SRTP_MAX_KEY_LEN /* libsrtp2 means something else by these */
+#undef SRTP_MAX_MKI_LEN
+#include <sys/epoll.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/bytes.h"
+#include "base/clock.h"
+#include "base/hist.h"
+
+#define MAGIC       0x78636970u
+#define HDR_LEN     12
+#define MIN_PAYLOAD 20
+#define MAX_PAYLOAD 1400
+#define RTCP_LEN    28
+#define DRAIN_NS    (NS_PER_SEC / 2)
+
+struct leg {
+	int rtp_fd, rtcp_fd;
+	struct sockaddr_in rtp_to, rtcp_to;
+	srtp_t tx, rx; /* NULL: plain */
+	uint32_t id;
+	uint16_t seq;
+	uint32_t sent; /* packets, by the sending thread */
+	uint32_t next; /* number expected, by the receiving thread */
+	uint32_t received;
+};
+
+static struct leg *legs;
+static uint32_t leg_count, payload_len = 160;
+static atomic_bool stop_receiving;
+static struct {
+	uint64_t sent, send_errors, rtcp_sent;                                    /* sender */
+	uint64_t received, reordered, duplicates, wrong, bad_auth, rtcp_received; /* receiver */
+} total;
+static struct hist delay;
+
+static void die(const char *what)
+{
+	fprintf(stderr, "rtpload: %s: %s\n", what, strerror(errno));
+	exit(2);
+}
+
+/* --- Set-up --------------------------------------------------------------------------------------------------- */
+
+static int socket_at(const char *ip, unsigned port)
+{
+	struct sockaddr_in sa = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
+	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), size = 1 << 20;
+
+	inet_pton(AF_INET, ip, &sa.sin_addr);
+	if (fd < 0 || bind(fd, (struct sockaddr *)&sa, sizeof(sa)))
+		die("bind");
+	setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &size, sizeof(size));
+	return fd;
+}
+
+static struct sockaddr_in address(const char *ip, unsigned port)
+{
+	struct sockaddr_in sa = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
+
+	if (inet_pton(AF_INET, ip, &sa.sin_addr) != 1)
+		die("address");
+	return sa;
+}
+
+static srtp_t session(const char *suite, const char *hex, srtp_ssrc_type_t direction)
+{
+	uint8_t key[30];
+	srtp_policy_t policy = {.ssrc = {.type = direction}, .key = key, .window_size = 1024};
+	srtp_t s;
+
+	if (strcmp(suite, "plain") == 0)
+		return NULL;
+	for (int i = 0; i < 30; i++) {
+		unsigned byte;
+
+		if (sscanf(hex + 2 * i, "%2x", &byte) != 1)
+			die("key");
+		key[i] = (uint8_t)byte;
+	}
+	srtp_crypto_policy_set_rtcp_default(&policy.rtcp);
+	if (strcmp(suite, "80") == 0)
+		srtp_crypto_policy_set_rtp_default(&policy.rtp);
+	else
+		srtp_crypto_policy_set_aes_cm_128_hmac_sha1_32(&policy.rtp);
+	if (srtp_create(&s, &policy) != srtp_err_status_ok)
+		die("srtp_create");
+	return s;
+}
+
+static void read_spec(const char *path)
+{
+	FILE *f = fopen(path, "re");
+	char lip[64], rip[64], txs[16], txk[80], rxs[16], rxk[80];
+	unsigned lp, lc, rp, rc;
+
+	if (!f)
+		die(path);
+	while (fscanf(f, "%63s %u %u %63s %u %u %15s %79s %15s %79s", lip, &lp, &lc, rip, &rp, &rc,
+		       txs, txk, rxs, rxk) == 10) {
+		struct leg *l;
+
+		legs = realloc(legs, (leg_count + 1) * sizeof(*legs));
+		if (!legs)
+			die("memory");
+		l = &legs[leg_count];
+		*l = (struct leg){.id = leg_count,
+			.rtp_fd = socket_at(lip, lp),
+			.rtcp_fd = socket_at(lip, lc)};
+		l->rtp_to = address(rip, rp);
+		l->rtcp_to = address(rip, rc);
+		l->tx = session(txs, txk, ssrc_any_outbound);
+		l->rx = session(rxs, rxk, ssrc_any_inbound);
+		l->seq = (uint16_t)(65530 - leg_count % 7); /* every leg rolls over soon */
+		leg_count++;
+	}
+	fclose(f);
+	if (leg_count == 0 || leg_count % 2) {
+		fprintf(stderr, "rtpload: %s has %u legs, two make a call\n", path, leg_count);
+		exit(2);
+	}
+}
+
+/* --- Sending ---------------------------------------------------------------------------------------------------- */
+
+static void fill(uint8_t *p, uint32_t len, uint32_t leg, uint32_t number)
+{
+	for (uint32_t i = 0; i < len; i++)
+		p[i] = (uint8_t)(leg * 31 + number * 7 + i);
+}
+
+static void send_rtp(struct leg *l)
+{
+	uint8_t b[HDR_LEN + MAX_PAYLOAD + 64], *p = b + HDR_LEN;
+	uint64_t now;
+	int len = (int)(HDR_LEN + payload_len);
+
+	b[0] = 0x80;
+	b[1] = 0;
+	put_be16(b + 2, l->seq);
+	put_be32(b + 4, l->sent * 160);
+	put_be32(b + 8, 0x10000000 + l->id);
+	put_be32(p, MAGIC);
+	put_be32(p + 4, l->id);
+	put_be32(p + 8, l->sent);
+	fill(p + MIN_PAYLOAD, payload_len - MIN_PAYLOAD, l->id, l->sent);
+	now = clock_mono_ns();
+	memcpy(p + 12, &now, 8);
+	if (l->tx && srtp_protect(l->tx, b, &len) != srtp_err_status_ok)
+		die("srtp_protect");
+	l->seq++;
+	l->sent++;
+	total.sent++;
+	if (sendto(l->rtp_fd, b, (size_t)len, 0, (struct sockaddr *)&l->rtp_to,
+		    sizeof(l->rtp_to)) != len)
+		total.send_errors++;
+}
+
+static void send_rtcp(struct leg *l)
+{
+	uint8_t b[RTCP_LEN + 64] = {0x80, 200, 0, 6};
+	int len = RTCP_LEN;
+
+	put_be32(b + 4, 0x10000000 + l->id);
+	put_be32(b + 8, MAGIC);
+	put_be32(b + 12, l->id);
+	if (l->tx && srtp_protect_rtcp(l->tx, b, &len) != srtp_err_status_ok)
+		die("srtp_protect_rtcp");
+	total.rtcp_sent++;
+	if (sendto(l->rtcp_fd, b, (size_t)len, 0, (struct sockaddr *)&l->rtcp_to,
+		    sizeof(l->rtcp_to)) != len)
+		total.send_errors++;
+}
+
+/* Each leg's packets are evenly spaced, and the legs spread over the interval, as terminals' are. */
+static void send_all(double rate, double seconds)
+{
+	uint64_t start = clock_mono_ns(), interval = (uint64_t)(1e9 / rate);
+	uint32_t per_leg = (uint32_t)(rate * seconds);
+	uint32_t rtcp_every = rate >= 1 ? (uint32_t)rate : 1;
+
+	for (uint32_t i = 0; i < per_leg; i++)
+		for (uint32_t k = 0; k < leg_count; k++) {
+			uint64_t due = start + i * interval + interval * k / leg_count;
+			struct timespec ts = {(time_t)(due / NS_PER_SEC), (long)(due % NS_PER_SEC)};
+
+			if (clock_mono_ns() < due)
+				clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &ts, NULL);
+			send_rtp(&legs[k]);
+			if (i % rtcp_every == rtcp_every / 2)
+				send_rtcp(&legs[k]);
+		}
+}
+
+/* --- Receiving ---------------------------------------------------------------------------------------------------- */
+
+static void check_rtp(struct leg *l, uint8_t *b, int len, uint64_t now)
+{
+	uint8_t want[MAX_PAYLOAD];
+	const uint8_t *p = b + HDR_LEN;
+	uint32_t number;
+	uint64_t then;
+
+	if (l->rx && srtp_unprotect(l->rx, b, &len) != srtp_err_status_ok) {
+		total.bad_auth++;
+		return;
+	}
+	if (len != (int)(HDR_LEN + payload_len) || be32(p) != MAGIC || be32(p + 4) != (l->id ^ 1)) {
+		total.wrong++;
+		return;
+	}
+	number = be32(p + 8);
+	fill(want, payload_len - MIN_PAYLOAD, l->id ^ 1, number);
+	if (memcmp(want, p + MIN_PAYLOAD, payload_len - MIN_PAYLOAD) != 0) {
+		total.wrong++;
+		return;
+	}
+	if (number + 1 == l->next)
+		total.duplicates++;
+	else if (number < l->next)
+		total.reordered++;
+	else
+		l->next = number + 1;
+	l->received++;
+	total.received++;
+	memcpy(&then, p + 12, 8);
+	hist_add(&delay, now - then);
+}
+
+static void check_rtcp(struct leg *l, uint8_t *b, int len)
+{
+	if (l->rx && srtp_unprotect_rtcp(l->rx, b, &len) != srtp_err_status_ok)
+		total.bad_auth++;
+	else if (len != RTCP_LEN || be32(b + 8) != MAGIC || be32(b + 12) != (l->id ^ 1))
+		total.wrong++;
+	else
+		total.rtcp_received++;
+}
+
+static void drain(struct leg *l, bool rtcp)
+{
+	uint8_t b[2048];
+	ssize_t len;
+
+	while ((len = recv(rtcp ? l->rtcp_fd : l->rtp_fd, b, sizeof(b), 0)) > 0) {
+		uint64_t now = clock_mono_ns();
+
+		if (len >= 2 && b[1] >= 192 && b[1] <= 223)
+			check_rtcp(l, b, (int)len);
+		else
+			check_rtp(l, b, (int)len, now);
+	}
+}
+
+static void *receive(void *arg)
+{
+	int ep = *(int *)arg;
+	struct epoll_event ev[64];
+
+	while (!atomic_load(&stop_receiving)) {
+		int n = epoll_wait(ep, ev, 64, 50);
+
+		for (int i = 0; i < n; i++)
+			drain(&legs[ev[i].data.u64 >> 1], ev[i].data.u64 & 1);
+	}
+	return NULL;
+}
+
+static void watch(int ep, int fd, uint64_t data)
+{
+	struct epoll_event ev = {.events = EPOLLIN, .data.u64 = data};
+
+	if (epoll_ctl(ep, EPOLL_CTL_ADD, fd, &ev))
+		die("epoll");
+}
+
+static void report(double seconds)
+{
+	const struct hist *one[] = {&delay};
+	struct hist_summary s;
+	uint64_t lost = total.sent > total.received ? total.sent - total.received : 0;
+
+	hist_summarise(&s, one, 1);
+	printf("{\"legs\":%u,\"seconds\":%.2f,\"sent\":%llu,\"received\":%llu,\"lost\":%llu,\"reordered\":%llu,\"duplicates\":%llu,"
+	       "\"wrong\":%llu,\"bad_auth\":%llu,\"send_errors\":%llu,\"rtcp_sent\":%llu,\"rtcp_received\":%llu,"
+	       "\"p50_us\":%.1f,\"p90_us\":%.1f,\"p99_us\":%.1f,\"max_us\":%.1f}\n",
+		leg_count, seconds, (unsigned long long)total.sent,
+		(unsigned long long)total.received, (unsigned long long)lost,
+		(unsigned long long)total.reordered, (unsigned long long)total.duplicates,
+		(unsigned long long)total.wrong, (unsigned long long)total.bad_auth,
+		(unsigned long long)total.send_errors, (unsigned long long)total.rtcp_sent,
+		(unsigned long long)total.rtcp_received, (double)s.p50 / 1e3, (double)s.p90 / 1e3,
+		(double)s.p99 / 1e3, (double)s.max / 1e3);
+}
+
+int main(int argc, char **argv)
+{
+	struct rlimit files = {1 << 20, 1 << 20};
+	pthread_t thread;
+	struct timespec wait = {0, (long)DRAIN_NS};
+	double rate, seconds;
+	int ep;
+
+	if (argc < 4 || (rate = atof(argv[2])) <= 0 || (seconds = atof(argv[3])) <= 0) {
+		fprintf(stderr, "usage: rtpload SPEC RATE SECONDS [PAYLOAD]\n");
+		return 2;
+	}
+	if (argc > 4)
+		payload_len = (uint32_t)atoi(argv[4]);
+	if (payload_len < MIN_PAYLOAD || payload_len > MAX_PAYLOAD ||
+		srtp_init() != srtp_err_status_ok)
+		die("payload must be 20 to 1400 bytes");
+	setrlimit(RLIMIT_NOFILE, &files);
+	read_spec(argv[1]);
+	ep = epoll_create1(EPOLL_CLOEXEC);
+	for (uint32_t k = 0; k < leg_count; k++) {
+		watch(ep, legs[k].rtp_fd, (uint64_t)k << 1);
+		watch(ep, legs[k].rtcp_fd, (uint64_t)k << 1 | 1);
+	}
+	if (pthread_create(&thread, NULL, receive, &ep))
+		die("thread");
+	send_all(rate, seconds);
+	nanosleep(&wait, NULL);
+	atomic_store(&stop_receiving, true);
+	pthread_join(thread, NULL);
+	report(seconds);
+	for (uint32_t k = 0; k < leg_count; k++) {
+		if (legs[k].tx)
+			srtp_dealloc(legs[k].tx);
+		if (legs[k].rx)
+			srtp_dealloc(legs[k].rx);
+	}
+	free(legs);
+	return 0;
+}

@@ -1,0 +1,53 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+# Formatting, static analysis, shell scripts, and the rules of the house that a machine can check.
+set -u
+cd "$(dirname "$0")/.." || exit 1
+failed=0
+
+complain() {
+	echo "lint: $1" >&2
+	failed=1
+}
+
+files() {
+	git ls-files -- "$@" | while read -r f; do [ -e "$f" ] && echo "$f"; done
+}
+
+mapfile -t c_files < <(files 'daemon/*.c' 'daemon/*.h' 't/*.c' 't/*.h' 'kernels/layout.h')
+mapfile -t sh_files < <(files 'tools/*.sh' 't/*.sh' '.ci/run' 'tools/completion/*.bash')
+mapfile -t py_files < <(files '*.py')
+
+clang-format-14 --dry-run -Werror "${c_files[@]}" 2>&1 | grep -E 'error:' | cut -d: -f1 | sort | uniq -c | head -20
+[ "${PIPESTATUS[0]}" = 0 ] || complain "formatting differs: clang-format-14 -i FILE mends it"
+
+cppcheck --quiet --std=c11 --enable=warning,portability --inline-suppr --suppress=missingIncludeSystem --suppress=unknownMacro \
+	--suppress=normalCheckLevelMaxBranches --error-exitcode=1 -j2 -Idaemon -Ikernels daemon || complain "cppcheck"
+
+[ ${#sh_files[@]} = 0 ] || shellcheck "${sh_files[@]}" || complain "shellcheck"
+for f in "${py_files[@]}"; do
+	python3 -c 'import ast, sys; ast.parse(open(sys.argv[1]).read(), sys.argv[1])' "$f" || complain "python: $f"
+done
+mandoc -Tlint -W warning man/*.[18] | grep -vE "new sentence|conventional order" && complain "man pages"
+
+for f in $(files '*.c' '*.h' '*.cl' '*.py' '*.sh' '*.mk' '*.cfg' '*.bash' Makefile .ci/run 'man/*'); do
+	head -3 "$f" | grep -q 'SPDX-License-Identifier: GPL-2.0-or-later' || complain "$f: no SPDX line"
+done
+
+# Who may know whom (README). base is known to all; a room may include itself.
+declare -A may=(
+	[base]="" [proto]="srtp" [srtp]="" [batch]="srtp" [media]="proto srtp batch" [steer]="batch media"
+	[call]="proto srtp batch media" [control]="proto srtp call" [app]="proto srtp batch media steer call control" [ctl]="proto"
+)
+for room in "${!may[@]}"; do
+	while IFS=: read -r file included; do
+		[ "$included" = base ] || [ "$included" = "$room" ] && continue
+		[[ " ${may[$room]} " == *" $included "* ]] || complain "$file includes $included/: not allowed from $room/"
+	done < <(grep -oE '^#include "[a-z]+/' "daemon/$room"/*.[ch] 2>/dev/null | sed -E 's/#include "([a-z]+)\//\1/')
+done
+
+# Time, randomness and sockets come in as parameters in pure rooms.
+grep -nE '\b(clock_gettime|time|getrandom|secmem_random|socket|sendmsg|recvmsg|printf|log_write|log_(err|warn|info|debug))\(' \
+	daemon/proto/*.c daemon/srtp/*.c | grep -v '/\*' && complain "proto/ and srtp/ are pure"
+
+exit $failed
