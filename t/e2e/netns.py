@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Network namespaces for one test run: a gateway and terminals, each on its own link to it.
+
+    caller 10.200.1.2 --- 10.200.1.1 gateway 10.200.2.1 --- 10.200.2.2 callee
+           fd00:1::2  --- fd00:1::1          fd00:2::1  --- fd00:2::2
+
+Names carry the process id, everything is removed at the end, also when interrupted, and what a killed run left is
+removed by the next one. Nothing outside these namespaces is touched.
+"""
+import atexit
+import os
+import re
+import signal
+import subprocess
+import sys
+
+PREFIX = "xc"
+
+
+def sh(*args, check=True, **kw):
+    return subprocess.run(args, check=check, text=True, capture_output=True, **kw)
+
+
+def alive(pid):
+    try:
+        os.kill(pid, 0)
+        return True
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+
+
+def remove_left_overs():
+    for line in sh("ip", "netns", "list", check=False).stdout.splitlines():
+        name = line.split()[0]
+        m = re.fullmatch(PREFIX + r"-(\d+)-\w+", name)
+        if m and not alive(int(m.group(1))):
+            sh("ip", "netns", "del", name, check=False)
+
+
+class Net:
+    """gateway, and terminals by name; use as a context manager or call close()."""
+
+    def __init__(self, terminals=("caller", "callee")):
+        if os.geteuid() != 0:
+            sys.exit("network namespaces need root: run with sudo")
+        remove_left_overs()
+        self.id = f"{PREFIX}-{os.getpid()}"
+        self.names = []
+        self.children = []
+        atexit.register(self.close)
+        for sig in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
+            signal.signal(sig, self._signalled)
+        self.gateway = self._add("gateway")
+        self.terminal = {}
+        for i, name in enumerate(terminals, 1):
+            self.terminal[name] = self._add(name)
+            self._link(name, i)
+
+    def _signalled(self, number, _frame):
+        print(f"\ninterrupted (signal {number}): cleaning up", file=sys.stderr)
+        self.close()
+        os._exit(128 + number)
+
+    def _add(self, what):
+        name = f"{self.id}-{what}"
+        sh("ip", "netns", "add", name)
+        self.names.append(name)
+        sh("ip", "-n", name, "link", "set", "lo", "up")
+        return name
+
+    def _link(self, what, i):
+        ns, inside, outside = self.terminal[what], f"t{i}", f"g{i}"
+        sh("ip", "-n", self.gateway, "link", "add", outside, "type", "veth", "peer", "name", inside, "netns", ns)
+        for where, dev, host in ((self.gateway, outside, 1), (ns, inside, 2)):
+            sh("ip", "-n", where, "addr", "add", f"10.200.{i}.{host}/24", "dev", dev)
+            sh("ip", "-n", where, "-6", "addr", "add", f"fd00:{i}::{host}/64", "dev", dev, "nodad", check=False)
+            sh("ip", "-n", where, "link", "set", dev, "up")
+        sh("ip", "-n", ns, "route", "add", "default", "via", f"10.200.{i}.1")
+
+    def spawn(self, ns, args, **kw):
+        """A process of ours in a namespace; ended with the test."""
+        p = subprocess.Popen(["ip", "netns", "exec", ns, *args], start_new_session=True, **kw)
+        self.children.append(p)
+        return p
+
+    def run(self, ns, *args, check=True, **kw):
+        return sh("ip", "netns", "exec", ns, *args, check=check, **kw)
+
+    @staticmethod
+    def stop(p, timeout=10):
+        """End a process that spawn() started; its exit status."""
+        if p.poll() is None:
+            p.terminate()
+            try:
+                p.wait(timeout)
+            except subprocess.TimeoutExpired:
+                p.kill()
+                p.wait()
+        return p.returncode
+
+    def close(self):
+        for p in reversed(self.children):
+            self.stop(p, 5)
+        self.children.clear()
+        for name in reversed(self.names):
+            sh("ip", "netns", "del", name, check=False)
+        self.names.clear()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()

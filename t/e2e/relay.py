@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A relay under test in the gateway: xcipherd, or Debian's rtpengine in userspace as a peer."""
+import os
+import subprocess
+import tempfile
+import time
+
+import ng
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+BUILD = os.environ.get("BUILD", os.path.join(ROOT, "build"))
+TICK = os.sysconf("SC_CLK_TCK")
+
+
+class Relay:
+    name = "relay"
+
+    def __init__(self, net, args):
+        self.net = net
+        self.log = tempfile.TemporaryFile("w+")
+        self.process = net.spawn(net.gateway, args, stdout=self.log, stderr=self.log, env=self.environment())
+        self.client = None
+
+    def environment(self):
+        return dict(os.environ)
+
+    def wait_ready(self, timeout=60):
+        self.client = ng.Client(self.net.gateway)
+        end = time.monotonic() + timeout
+        while time.monotonic() < end:
+            if self.process.poll() is not None:
+                raise RuntimeError(f"{self.name} ended at start:\n{self.text()}")
+            try:
+                if self.client.call("ping", tries=1).get("result") == "pong":
+                    return self
+            except (TimeoutError, OSError):
+                time.sleep(0.05)
+        raise RuntimeError(f"{self.name} does not answer:\n{self.text()}")
+
+    def pid(self):
+        """Of the daemon itself: `ip netns exec` becomes it by exec."""
+        return self.process.pid
+
+    def cpu_seconds(self):
+        with open(f"/proc/{self.pid()}/stat", encoding="ascii") as f:
+            fields = f.read().rsplit(")", 1)[1].split()
+        return (int(fields[11]) + int(fields[12])) / TICK
+
+    def rss_kib(self):
+        with open(f"/proc/{self.pid()}/status", encoding="ascii") as f:
+            for line in f:
+                if line.startswith("VmRSS"):
+                    return int(line.split()[1])
+        return 0
+
+    def descriptors(self):
+        return len(os.listdir(f"/proc/{self.pid()}/fd"))
+
+    def text(self):
+        self.log.seek(0)
+        return self.log.read()
+
+    def stop(self):
+        if self.client:
+            self.client.close()
+        return self.net.stop(self.process, 30)
+
+
+class Xcipherd(Relay):
+    name = "xcipherd"
+
+    def __init__(self, net, *options, addresses=("10.200.1.1",), build=None):
+        interfaces = [f"--interface={a}" for a in addresses]
+        super().__init__(net, [os.path.join(build or BUILD, "xcipherd"), "--config-file=none", "--foreground",
+                               "--listen-ng=127.0.0.1:22222", *interfaces, *options])
+
+    def environment(self):
+        env = super().environment()
+        # PoCL and the OpenCL loader keep memory until the process ends; that is not ours to free.
+        env.setdefault("LSAN_OPTIONS", "suppressions=" + os.path.join(ROOT, "t", "e2e", "lsan.supp") + ":print_suppressions=0")
+        env.setdefault("UBSAN_OPTIONS", "print_stacktrace=1")
+        return env
+
+    def statistics(self):
+        return self.client.call("statistics")["statistics"]["xcipher"]
+
+
+class Rtpengine(Relay):
+    name = "rtpengine"
+
+    def __init__(self, net, addresses=("10.200.1.1",)):
+        interfaces = [f"--interface={a}" for a in addresses]
+        super().__init__(net, ["/usr/bin/rtpengine", "--config-file=none", "--table=-1", "--foreground", "--log-stderr",
+                               "--log-level=3", "--listen-ng=127.0.0.1:22222", "--port-min=30000", "--port-max=39999",
+                               *interfaces])
+
+
+def have_rtpengine():
+    return os.access("/usr/bin/rtpengine", os.X_OK) and subprocess.run(
+        ["/usr/bin/rtpengine", "--version"], capture_output=True, check=False).returncode == 0

@@ -1,0 +1,179 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The daemon as an operator and an attacker see it: start, stop, kill, garbage, repeated requests, thousands of calls."""
+import os
+import random
+import signal
+import subprocess
+import time
+
+import calls
+import ng
+import relay
+from run import Skip, cases
+from test_relay import clean, finish
+
+
+def rules(net):
+    """Every netfilter rule in the gateway, whichever tool made it."""
+    text = ""
+    for tool in (["iptables-save"], ["ip6tables-save"], ["nft", "list", "ruleset"]):
+        text += net.run(net.gateway, *tool, check=False).stdout
+    keep = [line.split("[")[0].strip() for line in text.splitlines() if "xcipher" in line.lower() or "queue" in line.lower()]
+    return keep
+
+
+def test_nfqueue_leaves_no_rule_behind(net):
+    assert rules(net) == []
+    daemon = relay.Xcipherd(net, "--steering=nfqueue").wait_ready()
+    assert rules(net), "no rule was installed"
+    installed = rules(net)
+    os.kill(daemon.pid(), signal.SIGKILL)
+    daemon.process.wait()
+    assert rules(net), "kill -9 cannot remove rules"
+    daemon = relay.Xcipherd(net, "--steering=nfqueue").wait_ready()
+    assert rules(net) == installed, "a restart must not add to what a killed instance left"
+    talk = [calls.Call(daemon.client, 1, "80", "32").setup()]
+    clean(calls.load(net, relay.BUILD, talk, rate=50, seconds=1))
+    finish(daemon)
+    assert rules(net) == [], rules(net)
+
+
+def test_rules_that_vanish_lose_no_call(net):
+    """Somebody flushes the firewall: packets come by the ordinary sockets and the call goes on."""
+    daemon = relay.Xcipherd(net, "--steering=nfqueue").wait_ready()
+    talk = [calls.Call(daemon.client, 1, "80", "32").setup()]
+    for tool in (["iptables", "-t", "mangle", "-F"], ["nft", "flush", "ruleset"]):
+        net.run(net.gateway, *tool, check=False)
+    clean(calls.load(net, relay.BUILD, talk, rate=50, seconds=1))
+    assert daemon.statistics()["by fallback socket"] > 0
+    finish(daemon)
+
+
+@cases(("--steering=pigeon",), ("--interface=nowhere",), ("--listen-ng=1",), ("--port-min=1",), ("--config-file=/nonexistent",),
+       ("--opencl-device=no-such-device", "--engine=opencl"), ("--interface=203.0.113.77",))
+def test_a_mistake_stops_the_start_with_one_line(net, *options):
+    p = subprocess.run(["ip", "netns", "exec", net.gateway, os.path.join(relay.BUILD, "xcipherd"), "--foreground", "--log-level=3",
+                        *options], capture_output=True, text=True, timeout=60, check=False)
+    complaint = [line for line in p.stderr.splitlines() if line.startswith("xcipherd:")]
+    assert p.returncode == 1, (p.returncode, p.stderr)
+    assert len(complaint) == 1 and len(p.stderr.splitlines()) == 1, p.stderr
+
+
+def test_without_the_privilege_it_names_udp(net):
+    p = subprocess.run(["ip", "netns", "exec", net.gateway, "setpriv", "--reuid=65534", "--regid=65534", "--clear-groups",
+                        os.path.join(relay.BUILD, "xcipherd"), "--foreground", "--log-level=3", "--steering=nfqueue",
+                        "--engine=serial", "--interface=10.200.1.1"], capture_output=True, text=True, timeout=60, check=False)
+    if "Permission denied" in p.stderr and "setpriv" in p.stderr:
+        raise Skip("the build folder cannot be read by another user")
+    assert p.returncode == 1 and "--steering=udp" in p.stderr, p.stderr
+
+
+def test_hangup_is_safe_and_repeated_cookies_are_answered_from_the_cache(net):
+    daemon = relay.Xcipherd(net, "--engine=serial").wait_ready()
+    os.kill(daemon.pid(), signal.SIGHUP)
+    body = calls.sdp("10.200.1.2", 4000, "80", os.urandom(30))
+    message = b"cookie-1 " + ng.encode({"command": "offer", "call-id": "twice", "from-tag": "a", "sdp": body,
+                                        "transport-protocol": "RTP/SAVP", "replace": ["origin"]})
+    first = daemon.client.raw(message)
+    assert first == daemon.client.raw(message) and b"6:result2:ok" in first, first
+    assert daemon.client.call("list")["calls"] == ["twice"]
+    other = ng.Client(net.gateway)
+    assert other.raw(message) != first, "another client with the same cookie must not get that reply"
+    finish(daemon)
+
+
+def test_garbage_never_hurts(net):
+    """Nonsense on the ng port and on media ports while a call is up."""
+    daemon = relay.Xcipherd(net, "--steering=nfqueue").wait_ready()
+    talk = [calls.Call(daemon.client, 1, "80", "32").setup()]
+    rng = random.Random(1)
+    good = b"x " + ng.encode({"command": "offer", "call-id": "g", "from-tag": "t",
+                              "sdp": calls.sdp("10.200.1.2", 4000, "80", bytes(30))})
+    for i in range(3000):
+        b = bytearray(good if i % 2 else rng.randbytes(rng.randrange(300)))
+        for _ in range(rng.randrange(4)):
+            if b:
+                b[rng.randrange(len(b))] = rng.randrange(256)
+        daemon.client.sock.send(bytes(b)[:rng.randrange(len(b) + 1)] if i % 3 == 0 else bytes(b))
+    attacker = ng.socket_in(net.terminal["callee"])
+    for i in range(3000):
+        attacker.sendto(rng.randbytes(rng.randrange(200)), ("10.200.1.1", talk[0].to_caller["port"] + i % 2))
+    attacker.close()
+    daemon.client.close()
+    daemon.client = ng.Client(net.gateway)
+    assert daemon.client.call("ping")["result"] == "pong"
+    result = calls.load(net, relay.BUILD, talk, rate=50, seconds=1)
+    clean(result)
+    drops = daemon.statistics()["drops"]
+    assert drops["bad-tag"] + drops["malformed"] > 0, drops
+    finish(daemon, drops=("bad-tag", "malformed", "not-media", "unknown-port", "wrong-source", "inactive"))
+
+
+def test_ten_thousand_calls_leave_nothing_behind(net):
+    daemon = relay.Xcipherd(net, "--engine=serial", "--log-level=4").wait_ready()
+
+    def round_of(n, start):
+        for i in range(n):
+            calls.ok(calls.Call(daemon.client, start + i, "80", "32", ports=(4000, 4002)).setup().delete())
+
+    def settled():
+        end = time.monotonic() + 30
+        while time.monotonic() < end:
+            s = daemon.statistics()
+            used = {k: s[k] for k in ("ports used", "streams used", "contexts used", "key slots used", "commands waiting")}
+            if not any(used.values()):
+                return daemon.descriptors(), daemon.rss_kib()
+            time.sleep(0.2)
+        raise AssertionError(f"still in use: {used}")
+
+    round_of(2000, 0)
+    descriptors, rss = settled()
+    round_of(8000, 2000)
+    after, rss_after = settled()
+    assert after == descriptors, f"descriptors {descriptors} -> {after}"
+    if "san" not in relay.BUILD:  # AddressSanitizer keeps freed memory in quarantine
+        assert rss_after < rss + 1024, f"resident memory {rss} -> {rss_after} KiB"
+    assert daemon.client.call("list")["calls"] == []
+    finish(daemon)
+
+
+def test_ports_run_out_and_come_back(net):
+    daemon = relay.Xcipherd(net, "--engine=serial", "--port-min=30000", "--port-max=30015", "--workers=1").wait_ready()
+    up = [calls.Call(daemon.client, i, "80", "32").setup() for i in range(4)]
+    reply = daemon.client.call("offer", call_id="late", from_tag="x", sdp=calls.sdp("10.200.1.2", 4000, "80", bytes(30)))
+    assert reply == {"result": "error", "error-reason": "Ran out of ports"}, reply
+    clean(calls.load(net, relay.BUILD, up, rate=50, seconds=1))
+    calls.ok(up.pop().delete())
+    end = time.monotonic() + 20
+    while time.monotonic() < end:
+        try:
+            calls.Call(daemon.client, 50, "80", "32").setup()
+            break
+        except calls.Failed:
+            time.sleep(0.5)
+    else:
+        raise AssertionError("the port of a deleted call did not come back")
+    finish(daemon)
+
+
+def test_ctl_speaks_to_it(net):
+    daemon = relay.Xcipherd(net, "--engine=serial").wait_ready()
+    ctl = os.path.join(relay.BUILD, "xcipherctl")
+    call = calls.Call(daemon.client, 1, "80", "32").setup()
+
+    def run(*args):
+        return net.run(net.gateway, ctl, *args, check=False)
+
+    assert run("ping").stdout.startswith("pong in")
+    assert run("list").stdout.split() == [call.id]
+    query = run("query", call.id)
+    assert query.returncode == 0 and "AES_CM_128_HMAC_SHA1_32" in query.stdout, query
+    import base64
+    for key in (call.key[0], call.key[1], *call.wire):
+        assert base64.b64encode(key).decode() not in query.stdout and key.hex() not in query.stdout, "a key in a query"
+    assert run("--json", "statistics").stdout.startswith("{")
+    assert run("query", "nobody").returncode == 1
+    assert run("delete", call.id).returncode == 0 and run("list").stdout == ""
+    assert run("nonsense").returncode == 2
+    finish(daemon)
+    assert run("--timeout=1", "ping").returncode == 3

@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Media through the relay: both steerings, both engines, all pairs of what two terminals can speak. The terminals are libsrtp2
+and check every packet's content; nothing may be lost, reordered, doubled or wrong."""
+import calls
+import relay
+from run import cases
+
+PAIRS = [("80", "32"), ("32", "80"), ("80", "80"), ("80", "plain"), ("plain", "32"), ("plain", "plain")]
+
+
+def clean(result):
+    for key in ("lost", "reordered", "duplicates", "wrong", "bad_auth", "send_errors"):
+        assert result[key] == 0, f"{key} = {result[key]}: {result}"
+    assert result["received"] == result["sent"] > 0, result
+    assert result["rtcp_received"] == result["rtcp_sent"] > 0, result
+
+
+def finish(daemon, drops=()):
+    """What must be true of the daemon at the end of any test."""
+    for name, count in daemon.statistics()["drops"].items():
+        assert count == 0 or name in drops, f"dropped {count} as {name}"
+    assert daemon.statistics()["command errors"] == 0
+    status = daemon.stop()
+    assert status == 0, f"xcipherd ended with {status}:\n{daemon.text()}"
+
+
+@cases(*[(s, e) for s in ("udp", "nfqueue") for e in ("serial", "opencl")])
+def test_every_pair_of_terminals(net, steering, engine):
+    daemon = relay.Xcipherd(net, f"--steering={steering}", f"--engine={engine}", "--opencl-min=1").wait_ready()
+    talk = [calls.Call(daemon.client, i, *PAIRS[i % len(PAIRS)]).setup() for i in range(2 * len(PAIRS))]
+    clean(calls.load(net, relay.BUILD, talk, rate=50, seconds=4))
+    s = daemon.statistics()
+    assert s["steering"] == steering and s["engine"] == engine, s
+    if engine == "opencl":
+        assert s["device jobs"] == s["jobs"] > 0, s
+    if steering == "nfqueue":
+        assert s["by fallback socket"] == 0, s
+    for c in talk:
+        calls.ok(c.delete())
+    finish(daemon)
+
+
+def test_large_and_tiny_packets(net):
+    daemon = relay.Xcipherd(net, "--steering=nfqueue", "--opencl-min=1").wait_ready()
+    talk = [calls.Call(daemon.client, i, *PAIRS[i % len(PAIRS)]).setup() for i in range(6)]
+    for payload in (20, 33, 1400):
+        clean(calls.load(net, relay.BUILD, talk, rate=20, seconds=1, payload=payload))
+        # the same terminals again would repeat sequence numbers under the same keys, which the relay must refuse
+        for c in talk:
+            calls.ok(c.delete())
+        talk = [calls.Call(daemon.client, 100 + payload + i, *PAIRS[i % len(PAIRS)]).setup() for i in range(6)]
+    finish(daemon)
+
+
+def test_replayed_stream_is_refused(net):
+    """The same terminals start over with the same keys and sequence numbers: the second run must not get through."""
+    daemon = relay.Xcipherd(net, "--steering=udp").wait_ready()
+    talk = [calls.Call(daemon.client, 1, "80", "32").setup()]
+    clean(calls.load(net, relay.BUILD, talk, rate=50, seconds=1))
+    again = calls.load(net, relay.BUILD, talk, rate=50, seconds=1)
+    assert again["received"] == 0, again
+    assert daemon.statistics()["drops"]["replay"] > 0
+    finish(daemon, drops=("replay",))
+
+
+def test_a_plain_side_cannot_force_a_nonce_twice(net):
+    """A plain-RTP terminal that repeats sequence numbers would otherwise make us use a keystream twice."""
+    daemon = relay.Xcipherd(net, "--steering=udp").wait_ready()
+    talk = [calls.Call(daemon.client, 1, "plain", "80").setup()]
+    clean(calls.load(net, relay.BUILD, talk, rate=50, seconds=1))
+    again = calls.load(net, relay.BUILD, talk, rate=50, seconds=1)
+    assert again["received"] == 0 or again["bad_auth"] == 0, again
+    drops = daemon.statistics()["drops"]
+    assert drops["nonce"] > 0 and drops["replay"] > 0, drops
+    finish(daemon, drops=("nonce", "replay"))
+
+
+@cases(("udp",), ("nfqueue",))
+def test_forty_calls(net, steering):
+    daemon = relay.Xcipherd(net, f"--steering={steering}").wait_ready()
+    talk = [calls.Call(daemon.client, i, "80", "32").setup() for i in range(40)]
+    clean(calls.load(net, relay.BUILD, talk, rate=50, seconds=5))
+    finish(daemon)
