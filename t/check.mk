@@ -24,3 +24,22 @@ fuzz: fuzzers
 
 lint:
 	tools/lint.sh
+
+# End to end, in namespaces of their own, the daemon under AddressSanitizer and UndefinedBehaviorSanitizer.
+SAN_BUILD := $(BUILD)/san
+check-e2e:
+	$(MAKE) BUILD=$(SAN_BUILD) SAN=1 all tools
+	BUILD=$(abspath $(SAN_BUILD)) /usr/bin/python3 t/e2e/run.py
+
+demo:
+	tools/deps.sh install deps-demo
+	$(MAKE) all
+	@BUILD=$(abspath $(BUILD)) /usr/bin/python3 demo/demo.py
+
+bench:
+	tools/deps.sh install deps-test
+	$(MAKE) all tools
+	@BUILD=$(abspath $(BUILD)) /usr/bin/python3 t/e2e/bench_path.py
+
+bench-cipher: bench-program
+	$(BUILD)/xcipher-bench cipher

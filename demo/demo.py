@@ -1,0 +1,218 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The main job before your eyes: two phones that insist on SRTP with different crypto suites, through Kamailio and xcipherd.
+
+    caller (baresip) 10.200.1.2 ---- 10.200.1.1 gateway 10.200.2.1 ---- 10.200.2.2 callee (baresip)
+       AES_CM_128_HMAC_SHA1_80        Kamailio, xcipherd             AES_CM_128_HMAC_SHA1_32
+
+Everything lives in three network namespaces of this run and is gone afterwards. Exit status 0 only if all of it worked.
+"""
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+sys.path.insert(0, os.path.join(ROOT, "t", "e2e"))
+
+import netns  # noqa: E402
+import phone  # noqa: E402
+import relay  # noqa: E402
+
+TALK_SECONDS = 10
+TONE = {"caller": 440, "callee": 1000}
+SUITE = {"caller": "AES_CM_128_HMAC_SHA1_80", "callee": "AES_CM_128_HMAC_SHA1_32"}
+ADDRESS = {"caller": "10.200.1.2", "callee": "10.200.2.2"}
+GATEWAY = {"caller": "10.200.1.1", "callee": "10.200.2.1"}
+
+
+class Wrong(Exception):
+    """Something did not happen; the text says what, and where to look."""
+
+
+def progress(text):
+    print(f"demo: {text}", flush=True)
+
+
+def wait_for(what, check, seconds):
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        value = check()
+        if value:
+            return value
+        time.sleep(0.02)
+    raise Wrong(f"{what} did not happen within {seconds} s")
+
+
+class Phone:
+    def __init__(self, net, folder, name, answer):
+        self.folder = os.path.join(folder, name)
+        self.name = name
+        tone = os.path.join(folder, f"{name}.wav")
+        phone.write_tone(tone, TONE[name])
+        phone.write_config(self.folder, name, ADDRESS[name], GATEWAY[name], tone, answer)
+        self.log_path = os.path.join(folder, f"{name}.log")
+        with open(self.log_path, "w", encoding="utf-8") as log:
+            args = ["/usr/bin/baresip", "-f", self.folder, "-v"]
+            if not answer:
+                args += ["-e", f"/dial sip:callee@{ADDRESS['callee']}"]
+            # baresip reads commands from standard input: a pipe that stays open keeps it there.
+            self.process = net.spawn(net.terminal[name], args, stdin=subprocess.PIPE, stdout=log, stderr=log)
+
+    def log(self):
+        with open(self.log_path, encoding="utf-8", errors="replace") as f:
+            return f.read()
+
+
+def start_kamailio(net, folder):
+    log = open(os.path.join(folder, "kamailio.log"), "w", encoding="utf-8")
+    cfg = os.path.join(ROOT, "kamailio-cfg", "kamailio-demo.cfg")
+    run_dir = os.path.join(folder, "kamailio")
+    os.makedirs(run_dir)
+    p = net.spawn(net.gateway, ["/usr/sbin/kamailio", "-f", cfg, "-DD", "-E", "-w", run_dir, "-Y", run_dir, "-P",
+                                os.path.join(run_dir, "pid"), "-m", "32", "-M", "8"], stdout=log, stderr=log)
+
+    def listening():
+        if p.poll() is not None:
+            raise Wrong("kamailio ended:\n" + open(log.name, encoding="utf-8").read()[-2000:])
+        return ":5060" in net.run(net.gateway, "ss", "-Hlnu").stdout
+    wait_for("kamailio's start", listening, 20)
+    # its children open their sockets a moment later
+    time.sleep(0.5)
+    return p
+
+
+def streams(query):
+    """Of a query reply: per side, its RTP stream's (suite, packets in, packets out, errors)."""
+    found = {}
+    for tag in query["tags"].values():
+        for media in tag["medias"]:
+            for s in media["streams"]:
+                if "RTP" not in s.get("flags", []):
+                    continue
+                for name, address in ADDRESS.items():
+                    if s["endpoint"]["address"] == address:
+                        found[name] = s
+    return found
+
+
+def observe_call(daemon):
+    calls = daemon.client.call("list")["calls"]
+    if not calls:
+        raise Wrong("the relay knows no call")
+    return daemon.client.call("query", call_id=calls[0])
+
+
+def report(lines):
+    width = max(len(k) for k, _ in lines)
+    print()
+    for key, value in lines:
+        print(f"  {key:<{width}}  {value}")
+    print()
+
+
+def talk(net, folder, options):
+    progress("starting xcipherd (steering nfqueue, engine opencl)")
+    daemon = relay.Xcipherd(net, "--steering=nfqueue", "--engine=opencl", *options,
+                            addresses=("caller/10.200.1.1", "callee/10.200.2.1"))
+    daemon.wait_ready()
+    progress("starting Kamailio with kamailio-cfg/kamailio-demo.cfg")
+    start_kamailio(net, folder)
+    progress("starting the phones: both insist on SDES-SRTP")
+    callee = Phone(net, folder, "callee", answer=True)
+    wait_for("the callee's start", lambda: "baresip is ready" in callee.log(), 20)
+    dialled = time.monotonic()
+    caller = Phone(net, folder, "caller", answer=False)
+    # Set-up as a person feels it: from dialling, baresip's own start included, until the call is established.
+    wait_for("an established call", lambda: "Call established" in caller.log() or "call established" in caller.log().lower(), 20)
+    setup = time.monotonic() - dialled
+    for second in range(TALK_SECONDS):
+        progress(f"they talk: {second + 1} of {TALK_SECONDS} s")
+        time.sleep(1)
+    query = observe_call(daemon)
+    stats = daemon.statistics()
+    progress("hanging up")
+    for p in (caller, callee):
+        net.stop(p.process)
+    status = daemon.stop()
+    return setup, query, stats, status, caller, callee
+
+
+def judge(setup, query, stats, status, caller, callee):
+    wrong = []
+    side = streams(query)
+    lines = [("call set-up", f"{setup * 1000:.0f} ms from starting the caller's phone to an established call")]
+    for name in ("caller", "callee"):
+        suite = side.get(name, {}).get("crypto suite", "none")
+        lines.append((f"suite toward the {name}", suite))
+        if suite != SUITE[name]:
+            wrong.append(f"the {name} speaks {suite}, not {SUITE[name]}")
+    lost = 0
+    for a, b in (("caller", "callee"), ("callee", "caller")):
+        came = side.get(a, {}).get("stats", {}).get("packets", 0)
+        left = side.get(b, {}).get("stats_out", {}).get("packets", 0)
+        lines.append((f"{a} to {b}", f"{came} packets in, {left} out"))
+        lost += abs(came - left)
+        if left < TALK_SECONDS * 40:
+            wrong.append(f"only {left} packets went from {a} to {b}")
+    # packets that arrived while the reply was written may be counted on one side only
+    lost = 0 if lost <= 1 else lost
+    drops = {k: v for k, v in stats["drops"].items() if v}
+    rejected = sum(drops.values())
+    lines += [("lost", str(lost)), ("rejected", f"{rejected}" + (f" {drops}" if drops else "")),
+              ("batches", f"{stats['batches']}, mean size {stats['mean batch']}, {stats['device jobs']} of {stats['jobs']} "
+                          f"packets on the device"),
+              ("device", stats["device"]),
+              ("added latency", f"p50 {stats['latency']['p50_us']} µs, p99 {stats['latency']['p99_us']} µs, "
+                                f"max {stats['latency']['max_us']} µs")]
+    if lost or rejected:
+        wrong.append(f"{lost} packets lost, {rejected} rejected")
+    if stats["engine"] != "opencl" or not stats["device jobs"]:
+        wrong.append("OpenCL processed nothing")
+    if stats["steering"] != "nfqueue" or stats["by fallback socket"]:
+        wrong.append("packets did not come by netfilter")
+    for who, other in ((caller, "callee"), (callee, "caller")):
+        mine = TONE[who.name]
+        heard, own, seconds = phone.hears(phone.recording(who.folder), TONE[other], mine)
+        lines.append((f"{who.name}'s recording", f"{seconds:.1f} s, {heard:.1%} of its energy at the {other}'s {TONE[other]} Hz, "
+                                                 f"{own:.1%} at its own {mine} Hz"))
+        if heard < 0.9 or seconds < TALK_SECONDS - 2:
+            wrong.append(f"the {who.name} did not hear the {other}")
+    if status:
+        wrong.append(f"xcipherd ended with status {status}")
+    report(lines)
+    return wrong
+
+
+def main():
+    keep = os.environ.get("XCIPHER_DEMO_KEEP")
+    folder = tempfile.mkdtemp(prefix="xcipher-demo-")
+    try:
+        with netns.Net() as net:
+            try:
+                wrong = judge(*talk(net, folder, sys.argv[1:]))
+            except (Wrong, RuntimeError, TimeoutError) as e:
+                wrong = [str(e)]
+                for log in ("caller.log", "callee.log", "kamailio.log"):
+                    path = os.path.join(folder, log)
+                    if os.path.exists(path):
+                        text = re.sub(r"\x1b\[[0-9;]*m", "", open(path, encoding="utf-8", errors="replace").read())
+                        print(f"--- {log}\n{text[-1500:]}", file=sys.stderr)
+    finally:
+        if keep:
+            print(f"demo: files are in {folder}")
+        else:
+            subprocess.run(["rm", "-rf", folder], check=False)
+    for what in wrong:
+        print(f"demo: WRONG: {what}", file=sys.stderr)
+    if not wrong:
+        print("demo: everything worked")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    sys.exit(main())
