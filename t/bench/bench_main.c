@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* xcipher-bench: one sub-command per thing that is measured. */
+#include <stdio.h>
+#include <string.h>
+
+#include "bench.h"
+
+static const struct {
+	const char *name, *help;
+	int (*run)(int argc, char **argv);
+} commands[] = {
+	{"cipher", "nanoseconds per packet of our engines and of other implementations",
+		bench_cipher},
+};
+
+int main(int argc, char **argv)
+{
+	for (size_t i = 0; argc > 1 && i < ARRAY_LEN(commands); i++)
+		if (strcmp(argv[1], commands[i].name) == 0)
+			return commands[i].run(argc - 1, argv + 1);
+	fprintf(argc > 1 && strcmp(argv[1], "--help") == 0 ? stdout : stderr,
+		"usage: xcipher-bench COMMAND [OPTION...]   (COMMAND --help tells its options)\n");
+	for (size_t i = 0; i < ARRAY_LEN(commands); i++)
+		printf("  %-8s %s\n", commands[i].name, commands[i].help);
+	return argc > 1 && strcmp(argv[1], "--help") == 0 ? 0 : 2;
+}
