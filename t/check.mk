@@ -8,12 +8,14 @@ check:
 	tools/deps.sh install deps-lint
 	$(MAKE) lint
 	$(MAKE) all units tools bench-program
+	tools/docs.sh $(BUILD)
 	$(MAKE) check-unit
 	$(MAKE) check-fuzz
 	$(MAKE) check-e2e
 
 check-unit: units
 	@set -e; for t in $(UNITS); do echo "== $$t"; $$t; done
+	tools/globals.sh $(LIB)
 
 # A short run of every fuzz target over its corpus: a regression found earlier stays found.
 check-fuzz: fuzzers
