@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* A UDP datagram as an IP packet: RFC 791, RFC 8200, RFC 768, checksum RFC 1071. Pure: reads and writes bytes, knows no
+ * sockets. Lengths come from a stranger; whatever is unusual is refused, so that the kernel deals with it. */
+#include "steer/dgram.h"
+
+#include <errno.h>
+
+#define UDP_LEN 8u
+#define PROTO   17u
+#define HOPS    64u
+
+/* --- Checksum ------------------------------------------------------------------------------------------------- */
+
+/* Words are added in memory order, whatever the machine's: RFC 1071 2 (B). 32-bit halves in 64-bit sums cannot overflow. */
+static uint64_t sum_add(uint64_t sum, const uint8_t *p, size_t len)
+{
+	uint64_t a = 0, b = 0, v[2];
+	uint16_t last = 0;
+
+	for (; len >= 16; p += 16, len -= 16) {
+		memcpy(v, p, 16);
+		a += (v[0] & 0xffffffff) + (v[0] >> 32);
+		b += (v[1] & 0xffffffff) + (v[1] >> 32);
+	}
+	for (; len >= 2; p += 2, len -= 2) {
+		uint16_t w;
+
+		memcpy(&w, p, 2);
+		a += w;
+	}
+	if (len) {
+		memcpy(&last, p, 1); /* a zero byte follows */
+		a += last;
+	}
+	return sum + a + b;
+}
+
+static uint16_t sum_fold(uint64_t sum)
+{
+	while (sum >> 16)
+		sum = (sum & 0xffff) + (sum >> 16);
+	return (uint16_t)~sum;
+}
+
+/* The pseudo-header of either family: addresses, length, protocol. */
+static uint64_t sum_pseudo(const uint8_t *addrs, size_t addrs_len, uint16_t udp_len)
+{
+	uint8_t rest[4] = {0, PROTO};
+
+	put_be16(rest + 2, udp_len);
+	return sum_add(sum_add(0, addrs, addrs_len), rest, sizeof(rest));
+}
+
+/* --- Read ----------------------------------------------------------------------------------------------------- */
+
+static int parse_v4(struct dgram *d, const uint8_t *p, size_t have, size_t *end)
+{
+	size_t hdr = 4u * (p[0] & 0x0f);
+
+	if (have < 20 || hdr < 20 || have < hdr + UDP_LEN)
+		return -EBADMSG;
+	*end = be16(p + 2);
+	/* More fragments, or not the first of them. */
+	if ((be16(p + 6) & 0x3fff) || p[9] != PROTO)
+		return -EBADMSG;
+	d->hdr_len = (uint8_t)hdr;
+	d->src.family = d->dst.family = AF_INET;
+	memcpy(d->src.addr, p + 12, 4);
+	memcpy(d->dst.addr, p + 16, 4);
+	return 0;
+}
+
+static int parse_v6(struct dgram *d, const uint8_t *p, size_t have, size_t *end)
+{
+	if (have < DGRAM_HDR_V6 || p[6] != PROTO)
+		return -EBADMSG;
+	*end = 40u + be16(p + 4);
+	d->hdr_len = 40;
+	d->src.family = d->dst.family = AF_INET6;
+	memcpy(d->src.addr, p + 8, 16);
+	memcpy(d->dst.addr, p + 24, 16);
+	return 0;
+}
+
+int dgram_parse(struct dgram *out, const uint8_t *p, size_t have, size_t whole)
+{
+	struct dgram d = {0};
+	size_t end, udp_len;
+	int err;
+
+	if (have == 0 || have > whole)
+		return -EBADMSG;
+	if (p[0] >> 4 == 4)
+		err = parse_v4(&d, p, have, &end);
+	else
+		err = p[0] >> 4 == 6 ? parse_v6(&d, p, have, &end) : -EBADMSG;
+	if (err)
+		return err;
+	udp_len = be16(p + d.hdr_len + 4);
+	if (end > whole || udp_len < UDP_LEN || d.hdr_len + udp_len > end)
+		return -EBADMSG;
+	d.src.port = be16(p + d.hdr_len);
+	d.dst.port = be16(p + d.hdr_len + 2);
+	d.off = d.hdr_len + UDP_LEN;
+	d.len = (uint32_t)(udp_len - UDP_LEN);
+	*out = d;
+	return 0;
+}
+
+bool dgram_checksum_ok(const struct dgram *d, const uint8_t *p)
+{
+	const uint8_t *udp = p + d->hdr_len;
+	bool v4 = d->src.family == AF_INET;
+	uint64_t sum;
+
+	if (be16(udp + 6) == 0)
+		return v4;
+	sum = sum_pseudo(v4 ? p + 12 : p + 8, v4 ? 8 : 32, (uint16_t)(d->len + UDP_LEN));
+	return sum_fold(sum_add(sum, udp, d->len + UDP_LEN)) == 0;
+}
+
+/* --- Write ---------------------------------------------------------------------------------------------------- */
+
+static void write_v4(const struct endpoint *src, const struct endpoint *dst, uint8_t tos,
+	uint8_t *ip, size_t udp_len)
+{
+	memset(ip, 0, 20);
+	ip[0] = 0x45;
+	ip[1] = tos;
+	put_be16(ip + 2, (uint16_t)(20 + udp_len));
+	/* Identification and header checksum are filled in by the kernel. Fragmenting is allowed: a raw socket does not
+	 * learn a path's MTU, and a router that may not fragment would swallow the packet. */
+	ip[8] = HOPS;
+	ip[9] = PROTO;
+	memcpy(ip + 12, src->addr, 4);
+	memcpy(ip + 16, dst->addr, 4);
+}
+
+static void write_v6(const struct endpoint *src, const struct endpoint *dst, uint8_t tos,
+	uint8_t *ip, size_t udp_len)
+{
+	put_be32(ip, 6u << 28 | (uint32_t)tos << 20);
+	put_be16(ip + 4, (uint16_t)udp_len);
+	ip[6] = PROTO;
+	ip[7] = HOPS;
+	memcpy(ip + 8, src->addr, 16);
+	memcpy(ip + 24, dst->addr, 16);
+}
+
+int dgram_write(const struct endpoint *src, const struct endpoint *dst, uint8_t tos,
+	uint8_t *payload, size_t len)
+{
+	bool v4 = dst->family == AF_INET;
+	size_t hdr = v4 ? DGRAM_HDR_V4 : DGRAM_HDR_V6, udp_len = len + UDP_LEN;
+	uint8_t *udp = payload - UDP_LEN, *ip = payload - hdr;
+	uint16_t sum;
+
+	if (len > 65535 - DGRAM_HDR_MAX)
+		return -EMSGSIZE;
+	if (v4)
+		write_v4(src, dst, tos, ip, udp_len);
+	else
+		write_v6(src, dst, tos, ip, udp_len);
+	put_be16(udp, src->port);
+	put_be16(udp + 2, dst->port);
+	put_be16(udp + 4, (uint16_t)udp_len);
+	put_be16(udp + 6, 0);
+	sum = sum_fold(sum_add(
+		sum_pseudo(v4 ? ip + 12 : ip + 8, v4 ? 8 : 32, (uint16_t)udp_len), udp, udp_len));
+	/* Zero would say "none" (RFC 768). */
+	if (sum == 0)
+		sum = 0xffff;
+	memcpy(udp + 6, &sum, sizeof(sum));
+	return (int)hdr;
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* A UDP datagram as an IP packet, read and written. Pure. */
+#ifndef STEER_DGRAM_H
+#define STEER_DGRAM_H
+
+#include "base/endpoint.h"
+
+#define DGRAM_HDR_V4  28u
+#define DGRAM_HDR_V6  48u
+#define DGRAM_HDR_MAX DGRAM_HDR_V6
+
+struct dgram {
+	struct endpoint src, dst;
+	uint32_t off;    /* of the payload */
+	uint32_t len;    /* of the payload, as the headers say: may be more than was captured */
+	uint8_t hdr_len; /* IP header */
+};
+
+/* The packet p[0 .. have) of which whole bytes exist (have <= whole). 0, or -EBADMSG for whatever is not one whole,
+ * unfragmented UDP datagram without IPv6 extension headers, as far as the headers tell. */
+int dgram_parse(struct dgram *out, const uint8_t *p, size_t have, size_t whole);
+/* Whether the UDP checksum is right, or absent where it may be (IPv4). The packet must be captured up to its end. */
+bool dgram_checksum_ok(const struct dgram *d, const uint8_t *p);
+/* Headers in front of the payload, which must have DGRAM_HDR_MAX bytes before it, with the UDP checksum over payload[0 ..
+ * len). src and dst are of one family. Returns the headers' length, or -EMSGSIZE. */
+int dgram_write(const struct endpoint *src, const struct endpoint *dst, uint8_t tos,
+	uint8_t *payload, size_t len);
+
+#endif

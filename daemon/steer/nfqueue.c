@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Steering by NFQUEUE: netfilter hands the packets of a worker's ports over in bursts, before they cost a socket look-up and
+ * a wake-up each; results leave through a raw socket, one system call for the burst. The netlink messages are
+ * received into the arena slots themselves: the UDP payload is processed where it lies.
+ *
+ * Whatever is not a plain datagram to a port of ours is accepted, and so is what media passes on: it then arrives at the
+ * ordinary socket like everybody's, and is served from there. */
+#include "steer/steer.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "steer/dgram.h"
+#include "steer/queue.h"
+#include "steer/raw.h"
+#include "steer/rules.h"
+#include "steer/sockets.h"
+
+#define IP_MAX_HDR 60u
+/* Enough to see that a datagram is longer than the largest packet. */
+#define COPY      (IP_MAX_HDR + 8 + ARENA_MAX_PACKET)
+#define QUEUE_LEN 16384u
+/* Where a message lies in its slot, and how long it may be: COPY and about 200 bytes of attributes. */
+#define MSG_OFF ARENA_HEADROOM
+#define MSG_LEN (ARENA_SLOT_LEN - ARENA_HEADROOM - XC_SLACK)
+_Static_assert(MSG_LEN > COPY + 512, "a message fits into a slot");
+
+struct steer {
+	struct steer_counters counters;
+	struct steer_config cfg;
+	struct sockets *sockets;
+	struct raw *raw;
+	int queue;
+	struct queue_verdicts verdicts; /* accepted in recv(), the rest is added in verdict() */
+	uint32_t last_id;               /* of the burst */
+	bool undecided;                 /* packets up to last_id still wait for their verdict */
+	uint32_t burst;
+	uint32_t *left; /* [burst]: what the raw socket did not send */
+	struct mmsghdr msg[QUEUE_RECV_MAX];
+	struct iovec iov[QUEUE_RECV_MAX];
+};
+
+/* --- Set-up --------------------------------------------------------------------------------------------------- */
+
+static void destroy(struct steer *s)
+{
+	if (!s)
+		return;
+	if (s->queue >= 0)
+		close(s->queue);
+	raw_destroy(s->raw);
+	sockets_destroy(s->sockets);
+	free(s->verdicts.buf);
+	free(s->left);
+	free(s);
+}
+
+static int queue_start(struct steer *s, uint32_t worker)
+{
+	struct epoll_event ev = {.events = EPOLLIN, .data.u32 = SOCKETS_FOREIGN};
+
+	s->verdicts.num = (uint16_t)(s->cfg.queue_num + worker);
+	s->queue = queue_open(s->verdicts.num, COPY, QUEUE_LEN);
+	if (s->queue < 0)
+		return s->queue;
+	if (epoll_ctl(sockets_epoll(s->sockets), EPOLL_CTL_ADD, s->queue, &ev))
+		return -errno;
+	return 0;
+}
+
+static int create(struct steer **out, const struct steer_config *cfg, uint32_t worker, char *err,
+	size_t err_len)
+{
+	struct steer *s = calloc(1, sizeof(*s));
+	int res = -ENOMEM;
+
+	if (!s)
+		goto fail;
+	s->cfg = *cfg;
+	s->queue = -1;
+	s->burst = cfg->burst_max ? cfg->burst_max : 1;
+	s->left = calloc(s->burst, sizeof(*s->left));
+	s->verdicts.max = s->burst + 1; /* one for each packet, one for all the others */
+	s->verdicts.buf = calloc(s->verdicts.max, QUEUE_VERDICT_LEN);
+	if (!s->left || !s->verdicts.buf)
+		goto fail;
+	res = sockets_create(&s->sockets, cfg, worker, &s->counters);
+	res = res ? res : raw_create(&s->raw, cfg, &s->counters);
+	res = res ? res : queue_start(s, worker);
+	if (res)
+		goto fail;
+	*out = s;
+	return 0;
+fail:
+	if (res == -EPERM)
+		snprintf(err, err_len,
+			"nfqueue steering needs CAP_NET_ADMIN and CAP_NET_RAW (root): run as root, or use "
+			"--steering=udp");
+	else
+		snprintf(err, err_len, "nfqueue steering, worker %u, queue %u: %s%s", worker,
+			cfg->queue_num + worker, strerror(-res),
+			res == -EBUSY ? ": another program has it, choose another --nfqueue-num"
+				      : "");
+	destroy(s);
+	return res;
+}
+
+static int fd(const struct steer *s)
+{
+	return sockets_epoll(s->sockets);
+}
+
+static int port_add(struct steer *s, struct local_port local, int sock)
+{
+	return sockets_add(s->sockets, local, sock);
+}
+
+static void port_del(struct steer *s, struct local_port local)
+{
+	sockets_del(s->sockets, local);
+}
+
+static const struct steer_counters *counters(const struct steer *s)
+{
+	return &s->counters;
+}
+
+/* --- In ------------------------------------------------------------------------------------------------------- */
+
+/* Which of our ports this is. A wildcard address is whatever no other entry is. */
+static bool find_local(const struct steer *s, const struct endpoint *dst, struct local_port *out)
+{
+	for (int wildcard = 0; wildcard < 2; wildcard++) {
+		for (uint32_t i = 0; i < s->cfg.locals; i++) {
+			const struct endpoint *l = &s->cfg.local[i];
+
+			if (wildcard ? l->family == dst->family && endpoint_is_unspecified(l)
+				     : endpoint_addr_eq(l, dst)) {
+				*out = (struct local_port){.port = dst->port, .addr = (uint8_t)i};
+				if (sockets_has(s->sockets, *out))
+					return true;
+			}
+		}
+	}
+	return false;
+}
+
+enum taken { TAKE, ACCEPT, DROP };
+
+static enum taken take(const struct steer *s, const struct queue_packet *p, struct media_in *in)
+{
+	struct dgram d;
+
+	if (p->gso || !p->ip || dgram_parse(&d, p->ip, p->have, p->whole) ||
+		!find_local(s, &d.dst, &in->local))
+		return ACCEPT;
+	if (d.off + d.len > p->have) {
+		/* Cut: only what is too long anyway can be. */
+		if (d.len <= ARENA_MAX_PACKET)
+			return ACCEPT;
+	} else if (p->verify && !dgram_checksum_ok(&d, p->ip)) {
+		return DROP;
+	}
+	in->src = d.src;
+	in->len = d.len;
+	in->in_off = d.off;
+	return TAKE;
+}
+
+/* n messages lie in the slots from slot on. Returns how many packets they gave. */
+static uint32_t take_all(struct steer *s, const struct arena *a, uint32_t slot, uint32_t n,
+	struct media_in *in, uint64_t now_ns)
+{
+	uint32_t taken = 0;
+
+	for (uint32_t i = 0; i < n; i++) {
+		const uint8_t *msg = s->iov[i].iov_base;
+		struct media_in d = {.slot = slot + i};
+		struct queue_packet p;
+
+		if (queue_parse(&p, msg, s->msg[i].msg_len))
+			continue;
+		s->last_id = p.id;
+		s->undecided = true;
+		switch (take(s, &p, &d)) {
+		case ACCEPT:
+			queue_accept(&s->verdicts, p.id);
+			break;
+		case DROP:
+			break;
+		case TAKE:
+			d.in_off += (uint32_t)(p.ip - a->in);
+			d.token = p.id;
+			d.t_ns = p.t_ns ? p.t_ns : now_ns;
+			in[taken++] = d;
+			break;
+		}
+	}
+	return taken;
+}
+
+/* The queue: up to max messages into the slots [slot, slot + max). */
+static uint32_t queue_recv(
+	struct steer *s, const struct arena *a, uint32_t slot, struct media_in *in, uint32_t max)
+{
+	uint64_t now_ns = clock_real_ns();
+	uint32_t n = 0;
+
+	while (max) {
+		uint32_t want = min_u32(max, QUEUE_RECV_MAX);
+		int got;
+
+		for (uint32_t i = 0; i < want; i++) {
+			s->iov[i] = (struct iovec){
+				a->in + (size_t)(slot + i) * ARENA_SLOT_LEN + MSG_OFF, MSG_LEN};
+			s->msg[i].msg_hdr = (struct msghdr){.msg_iov = &s->iov[i], .msg_iovlen = 1};
+		}
+		got = recvmmsg(s->queue, s->msg, want, MSG_DONTWAIT, NULL);
+		steer_count(&s->counters.recv_calls, 1);
+		if (got < 0 && errno == ENOBUFS)
+			steer_count(&s->counters.overruns, 1);
+		if (got <= 0)
+			break;
+		n += take_all(s, a, slot, (uint32_t)got, in + n, now_ns);
+		slot += (uint32_t)got;
+		max -= (uint32_t)got;
+		if ((uint32_t)got < want)
+			break;
+	}
+	steer_count(&s->counters.recv_packets, n);
+	return n;
+}
+
+static void verdict(struct steer *s, const struct media_in *in, uint32_t n);
+
+static uint32_t receive(struct steer *s, const struct arena *a, uint32_t first_slot,
+	struct media_in *in, uint32_t max)
+{
+	uint32_t n;
+
+	max = min_u32(max, s->burst);
+	/* The sockets first, with a share that cannot crowd out the queue: usually they have nothing. */
+	n = sockets_recv(s->sockets, a, first_slot, in, max > 4 ? max / 4 : 1);
+	n += queue_recv(s, a, first_slot + n, in + n, max - n);
+	/* Nothing for media, so that no verdict() follows. */
+	if (n == 0)
+		verdict(s, in, 0);
+	return n;
+}
+
+/* Those that go on, one by one; then everything else up to the burst's last at once, which is gone by then or dropped. */
+static void verdict(struct steer *s, const struct media_in *in, uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++) {
+		if (in[i].token && in[i].verdict == MEDIA_PASS)
+			queue_accept(&s->verdicts, in[i].token);
+		else if (!in[i].token && in[i].verdict != MEDIA_PASS)
+			steer_count(&s->counters.fallback, 1);
+	}
+	if (s->undecided)
+		queue_drop_up_to(&s->verdicts, s->last_id);
+	s->undecided = false;
+	(void)queue_flush(&s->verdicts, s->queue);
+}
+
+/* --- Out ------------------------------------------------------------------------------------------------------ */
+
+static void transmit(struct steer *s, const struct arena *a, struct media_out *out, uint32_t n)
+{
+	for (uint32_t base = 0; base < n; base += s->burst) {
+		uint32_t part = min_u32(n - base, s->burst);
+		uint32_t over = raw_send(s->raw, a, out + base, part, s->left);
+
+		if (over)
+			sockets_send(s->sockets, a, out + base, s->left, over);
+	}
+}
+
+const struct steer_ops steer_nfqueue = {
+	.name = "nfqueue",
+	.setup = rules_setup,
+	.teardown = rules_teardown,
+	.create = create,
+	.destroy = destroy,
+	.fd = fd,
+	.port_add = port_add,
+	.port_del = port_del,
+	.recv = receive,
+	.send = transmit,
+	.verdict = verdict,
+	.counters = counters,
+};

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* One NFQUEUE: netlink messages in bursts, verdicts in bursts. */
+#ifndef STEER_QUEUE_H
+#define STEER_QUEUE_H
+
+#include "base/bytes.h"
+
+#define QUEUE_RECV_MAX \
+	64u /* packets of one recvmmsg: FACTS of the measurements, more gains nothing */
+
+struct queue_packet {
+	uint32_t id;
+	const uint8_t *ip;
+	uint32_t have, whole; /* bytes captured, bytes there are */
+	uint64_t t_ns;        /* CLOCK_REALTIME; 0 = not told */
+	bool gso;             /* several datagrams in one */
+	bool verify;          /* nobody has looked at the checksum yet */
+};
+
+/* Binds netlink socket and queue. copy: bytes of each packet that are wanted. Returns the descriptor, or -errno. */
+int queue_open(uint16_t num, uint32_t copy, uint32_t maxlen);
+/* One netlink message. 0, or -EBADMSG when it is no packet. */
+int queue_parse(struct queue_packet *out, const void *msg, size_t len);
+
+/* Verdict messages are gathered here and sent at once. */
+struct queue_verdicts {
+	uint16_t num;
+	uint32_t n, max;
+	uint8_t *buf; /* max * QUEUE_VERDICT_LEN */
+};
+#define QUEUE_VERDICT_LEN 32u
+
+void queue_accept(struct queue_verdicts *v, uint32_t id);
+/* All that is still undecided up to this id. */
+void queue_drop_up_to(struct queue_verdicts *v, uint32_t id);
+/* 0 or -errno; empty afterwards. */
+int queue_flush(struct queue_verdicts *v, int fd);
+
+#endif

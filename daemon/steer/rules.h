@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The netfilter rules that hand our ports' packets to the workers' queues. */
+#ifndef STEER_RULES_H
+#define STEER_RULES_H
+
+#include "steer/steer.h"
+
+/* Removes what an earlier instance left, then sets the rules. 0 or -errno with one line in err. */
+int rules_setup(const struct steer_config *cfg, char *err, size_t err_len);
+/* Removes everything that belongs to this queue number, by whichever tool it was set. */
+void rules_teardown(const struct steer_config *cfg);
+
+#endif

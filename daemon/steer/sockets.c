@@ -1,0 +1,369 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The ordinary UDP sockets of one worker. Which are readable comes from a level-triggered epoll: a socket may be left with
+ * packets in it when the burst is full, and nothing has to be remembered about it; the kernel moves what it has
+ * reported to the end of its list, so that one flooded port does not keep the others waiting.
+ * Sending groups a burst by socket: one sendmmsg for each, however the packets are mixed. */
+#include "steer/sockets.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+
+#define EVENTS     128u /* sockets asked about in one epoll_wait() */
+#define PER_SOCKET 16u  /* packets taken from one socket before the next has its turn */
+#define NONE       UINT32_MAX
+#define TOS_UNSET  (-1)
+
+struct sock {
+	int fd;              /* -1: none */
+	int tos;             /* what the socket is set to */
+	uint32_t drops;      /* SO_RXQ_OVFL's last word */
+	uint32_t head, tail; /* sockets_send() only: this socket's packets of the burst */
+};
+
+union control {
+	char buf[CMSG_SPACE(sizeof(struct timespec)) + CMSG_SPACE(sizeof(uint32_t))];
+	struct cmsghdr align;
+};
+
+struct sockets {
+	struct steer_counters *counters;
+	int epoll;
+	uint8_t locals, pad;
+	uint8_t family[STEER_MAX_LOCAL];
+	uint16_t min;
+	uint32_t range;    /* ports per local address */
+	struct sock *sock; /* [locals * range], found by address and port without a search */
+	struct epoll_event event[EVENTS];
+	uint32_t events, next_event; /* reported, and how far they were served */
+	uint32_t burst;
+	struct mmsghdr *msg; /* [burst], as are the following */
+	struct iovec *iov;
+	struct sockaddr_storage *name;
+	union control *control;
+	uint32_t *chain, *touched;
+};
+
+static uint32_t sock_id(const struct sockets *s, struct local_port l)
+{
+	if (l.addr >= s->locals || l.port < s->min || l.port - s->min >= (int)s->range)
+		return NONE;
+	return l.addr * s->range + (l.port - s->min);
+}
+
+int sockets_create(struct sockets **out, const struct steer_config *cfg, uint32_t worker,
+	struct steer_counters *counters)
+{
+	struct sockets *s = calloc(1, sizeof(*s));
+	uint16_t min, max;
+	int err = -ENOMEM;
+
+	if (!s)
+		return -ENOMEM;
+	steer_worker_ports(cfg, worker, &min, &max);
+	s->counters = counters;
+	s->min = min;
+	s->range = max >= min ? (uint32_t)(max - min) + 1 : 0;
+	s->locals = (uint8_t)cfg->locals;
+	for (uint32_t i = 0; i < cfg->locals; i++)
+		s->family[i] = cfg->local[i].family;
+	s->burst = cfg->burst_max ? cfg->burst_max : 1;
+	s->sock = calloc((size_t)s->locals * s->range + 1, sizeof(*s->sock));
+	s->msg = calloc(s->burst, sizeof(*s->msg));
+	s->iov = calloc(s->burst, sizeof(*s->iov));
+	s->name = calloc(s->burst, sizeof(*s->name));
+	s->control = calloc(s->burst, sizeof(*s->control));
+	s->chain = calloc(s->burst, sizeof(*s->chain));
+	s->touched = calloc(s->burst, sizeof(*s->touched));
+	s->epoll = epoll_create1(EPOLL_CLOEXEC);
+	if (s->epoll < 0)
+		err = -errno;
+	if (!s->sock || !s->msg || !s->iov || !s->name || !s->control || !s->chain || !s->touched ||
+		s->epoll < 0) {
+		s->range = 0; /* no descriptors yet */
+		sockets_destroy(s);
+		return err;
+	}
+	for (uint32_t i = 0; i < s->locals * s->range; i++)
+		s->sock[i] = (struct sock){.fd = -1, .tos = TOS_UNSET, .head = NONE};
+	*out = s;
+	return 0;
+}
+
+void sockets_destroy(struct sockets *s)
+{
+	if (!s)
+		return;
+	for (uint32_t i = 0; i < s->locals * s->range; i++)
+		if (s->sock[i].fd >= 0)
+			close(s->sock[i].fd);
+	if (s->epoll >= 0)
+		close(s->epoll);
+	free(s->sock);
+	free(s->msg);
+	free(s->iov);
+	free(s->name);
+	free(s->control);
+	free(s->chain);
+	free(s->touched);
+	free(s);
+}
+
+int sockets_epoll(const struct sockets *s)
+{
+	return s->epoll;
+}
+
+int sockets_add(struct sockets *s, struct local_port local, int fd)
+{
+	uint32_t id = sock_id(s, local);
+	struct epoll_event ev = {.events = EPOLLIN, .data.u32 = id};
+	int on = 1;
+
+	if (id == NONE)
+		return -ERANGE;
+	if (s->sock[id].fd >= 0)
+		return -EEXIST;
+	/* Only statistics depend on these two. */
+	(void)setsockopt(fd, SOL_SOCKET, SO_RXQ_OVFL, &on, sizeof(on));
+	(void)setsockopt(fd, SOL_SOCKET, SO_TIMESTAMPNS, &on, sizeof(on));
+	if (epoll_ctl(s->epoll, EPOLL_CTL_ADD, fd, &ev))
+		return -errno;
+	s->sock[id] = (struct sock){.fd = fd, .tos = TOS_UNSET, .head = NONE};
+	return 0;
+}
+
+void sockets_del(struct sockets *s, struct local_port local)
+{
+	uint32_t id = sock_id(s, local);
+
+	if (id == NONE || s->sock[id].fd < 0)
+		return;
+	/* By hand: a copy of the descriptor elsewhere would keep a closed one in the epoll. */
+	epoll_ctl(s->epoll, EPOLL_CTL_DEL, s->sock[id].fd, NULL);
+	close(s->sock[id].fd);
+	s->sock[id].fd = -1;
+}
+
+bool sockets_has(const struct sockets *s, struct local_port local)
+{
+	uint32_t id = sock_id(s, local);
+
+	return id != NONE && s->sock[id].fd >= 0;
+}
+
+/* --- Receive -------------------------------------------------------------------------------------------------- */
+
+static void recv_prepare(struct sockets *s, const struct arena *a, uint32_t slot, uint32_t i)
+{
+	s->iov[i] = (struct iovec){
+		a->in + (size_t)slot * ARENA_SLOT_LEN + ARENA_HEADROOM, ARENA_MAX_PACKET};
+	s->msg[i].msg_hdr = (struct msghdr){
+		.msg_name = &s->name[i],
+		.msg_namelen = sizeof(s->name[i]),
+		.msg_iov = &s->iov[i],
+		.msg_iovlen = 1,
+		.msg_control = s->control[i].buf,
+		.msg_controllen = sizeof(s->control[i].buf),
+	};
+}
+
+/* What the kernel says beside the packet: when it came, and how many the socket lost so far. */
+static uint64_t recv_control(struct sockets *s, struct sock *k, struct msghdr *h)
+{
+	uint64_t t_ns = 0;
+
+	for (struct cmsghdr *c = CMSG_FIRSTHDR(h); c; c = CMSG_NXTHDR(h, c)) {
+		if (c->cmsg_level != SOL_SOCKET)
+			continue;
+		if (c->cmsg_type == SCM_TIMESTAMPNS) {
+			struct timespec ts;
+
+			memcpy(&ts, CMSG_DATA(c), sizeof(ts));
+			t_ns = (uint64_t)ts.tv_sec * NS_PER_SEC + (uint64_t)ts.tv_nsec;
+		} else if (c->cmsg_type == SO_RXQ_OVFL) {
+			uint32_t drops;
+
+			memcpy(&drops, CMSG_DATA(c), sizeof(drops));
+			steer_count(&s->counters->overruns, drops - k->drops);
+			k->drops = drops;
+		}
+	}
+	return t_ns ? t_ns : clock_real_ns();
+}
+
+/* One recvmmsg on one socket. prepared: how many of the burst's headers are ready. */
+static uint32_t recv_socket(struct sockets *s, const struct arena *a, uint32_t first_slot,
+	struct media_in *in, uint32_t n, uint32_t want, uint32_t *prepared, uint32_t id)
+{
+	struct sock *k = &s->sock[id];
+	int got = -1;
+
+	for (; *prepared < n + want; ++*prepared)
+		recv_prepare(s, a, first_slot + *prepared, *prepared);
+	/* An ICMP error that is waiting is reported once, in place of a packet: then ask again. */
+	for (int tries = 0; got < 0 && tries < 3; tries++) {
+		/* MSG_TRUNC: msg_len is the datagram's length even when the slot was shorter. */
+		got = recvmmsg(k->fd, s->msg + n, want, MSG_DONTWAIT | MSG_TRUNC, NULL);
+		steer_count(&s->counters->recv_calls, 1);
+		if (got < 0 && (errno == EAGAIN || errno == EBADF))
+			return 0;
+	}
+	for (uint32_t i = 0; got > 0 && i < (uint32_t)got; i++) {
+		struct media_in *d = &in[n + i];
+
+		*d = (struct media_in){
+			.local = {.port = (uint16_t)(s->min + id % s->range),
+				.addr = (uint8_t)(id / s->range)},
+			.in_off = (first_slot + n + i) * ARENA_SLOT_LEN + ARENA_HEADROOM,
+			.len = s->msg[n + i].msg_len,
+			.slot = first_slot + n + i,
+			.t_ns = recv_control(s, k, &s->msg[n + i].msg_hdr),
+		};
+		(void)endpoint_from_sockaddr(&d->src, &s->name[n + i]);
+	}
+	return got > 0 ? (uint32_t)got : 0;
+}
+
+uint32_t sockets_recv(struct sockets *s, const struct arena *a, uint32_t first_slot,
+	struct media_in *in, uint32_t max)
+{
+	uint32_t n = 0, prepared = 0;
+	bool more = true;
+
+	max = min_u32(max, s->burst);
+	while (n < max) {
+		uint32_t id, want, got;
+
+		if (s->next_event == s->events) {
+			int ready;
+
+			/* Another look only if there is a reason to think that it shows more. */
+			if (!more)
+				break;
+			ready = epoll_wait(s->epoll, s->event, EVENTS, 0);
+			s->next_event = 0;
+			s->events = ready > 0 ? (uint32_t)ready : 0;
+			more = false;
+			if (ready <= 0)
+				break;
+		}
+		id = s->event[s->next_event++].data.u32;
+		/* The port may be gone since it was reported. */
+		if (id == SOCKETS_FOREIGN || s->sock[id].fd < 0)
+			continue;
+		want = min_u32(PER_SOCKET, max - n);
+		got = recv_socket(s, a, first_slot, in, n, want, &prepared, id);
+		n += got;
+		more = more || got == want || (got && s->events == EVENTS);
+	}
+	steer_count(&s->counters->recv_packets, n);
+	return n;
+}
+
+/* --- Send ----------------------------------------------------------------------------------------------------- */
+
+static void set_tos(struct sockets *s, uint32_t id, int tos)
+{
+	struct sock *k = &s->sock[id];
+	bool v6 = s->family[id / s->range] == AF_INET6;
+
+	if (k->tos == tos)
+		return;
+	(void)setsockopt(k->fd, v6 ? IPPROTO_IPV6 : IPPROTO_IP, v6 ? IPV6_TCLASS : IP_TOS, &tos,
+		sizeof(tos));
+	k->tos = tos;
+}
+
+/* n messages in s->msg, message j carrying out[order[j]]. */
+static void send_messages(
+	struct sockets *s, struct sock *k, struct media_out *out, const uint32_t *order, uint32_t n)
+{
+	uint32_t done = 0;
+	bool again = false;
+
+	while (done < n) {
+		int r = sendmmsg(k->fd, s->msg + done, n - done, MSG_DONTWAIT | MSG_NOSIGNAL);
+
+		steer_count(&s->counters->send_calls, 1);
+		if (r > 0) {
+			steer_count(&s->counters->send_packets, (uint64_t)r);
+			done += (uint32_t)r;
+			again = false;
+			continue;
+		}
+		/* An ICMP error of an earlier packet is not this one's: once more. */
+		if (!again && (errno == EINTR || errno == ECONNREFUSED)) {
+			again = true;
+			continue;
+		}
+		out[order[done++]].failed = 1;
+		steer_count(&s->counters->send_errors, 1);
+		again = false;
+	}
+}
+
+/* One socket's packets, from the first of its chain on. The chain is cut where the TOS changes. */
+static void send_socket(struct sockets *s, const struct arena *a, struct media_out *out,
+	const uint32_t *which, uint32_t base, uint32_t id)
+{
+	struct sock *k = &s->sock[id];
+	uint32_t order[64], n = 0;
+
+	for (uint32_t j = k->head; j != NONE;) {
+		uint32_t i = which ? which[base + j] : base + j;
+		struct media_out *o = &out[i];
+
+		set_tos(s, id, o->tos);
+		s->iov[n] = (struct iovec){a->out + o->out_off, o->len};
+		s->msg[n].msg_hdr = (struct msghdr){.msg_name = &s->name[n],
+			.msg_namelen = endpoint_to_sockaddr(&o->dst, &s->name[n]),
+			.msg_iov = &s->iov[n],
+			.msg_iovlen = 1};
+		order[n++] = i;
+		j = s->chain[j];
+		if (j == NONE || n == ARRAY_LEN(order) || n == s->burst ||
+			out[which ? which[base + j] : base + j].tos != k->tos) {
+			send_messages(s, k, out, order, n);
+			n = 0;
+		}
+	}
+	k->head = NONE;
+}
+
+void sockets_send(struct sockets *s, const struct arena *a, struct media_out *out,
+	const uint32_t *which, uint32_t n)
+{
+	for (uint32_t base = 0; base < n; base += s->burst) {
+		uint32_t part = min_u32(n - base, s->burst), touched = 0;
+
+		for (uint32_t j = 0; j < part; j++) {
+			struct media_out *o = &out[which ? which[base + j] : base + j];
+			uint32_t id = sock_id(s, o->local);
+			struct sock *k;
+
+			o->failed = 0;
+			if (id == NONE || s->sock[id].fd < 0) {
+				o->failed = 1;
+				steer_count(&s->counters->send_errors, 1);
+				continue;
+			}
+			k = &s->sock[id];
+			s->chain[j] = NONE;
+			if (k->head == NONE) {
+				s->touched[touched++] = id;
+				k->head = j;
+			} else {
+				s->chain[k->tail] = j;
+			}
+			k->tail = j;
+		}
+		for (uint32_t t = 0; t < touched; t++)
+			send_socket(s, a, out, which, base, s->touched[t]);
+	}
+}
