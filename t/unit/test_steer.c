@@ -1,0 +1,563 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Steering by ordinary sockets on loopback, and the reading and writing of datagrams as IP packets. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "steer/dgram.h"
+#include "steer/ports.h"
+#include "steer/queue.h"
+
+#define BURST 32u
+#define PAIRS 8u
+#define BASE  41300
+
+struct bench {
+	struct steer_config cfg;
+	struct arena a;
+	struct ports *ports;
+	struct steer *s;
+	struct ports_pair pair[2][PAIRS]; /* v4, v6; bound and given to the steering */
+	struct media_in in[BURST];
+	struct media_out out[BURST];
+	int peer[2]; /* a terminal: v4, v6 */
+};
+
+static void address(
+	const struct bench *b, struct local_port l, struct sockaddr_storage *sa, socklen_t *len)
+{
+	struct endpoint e = b->cfg.local[l.addr];
+
+	e.port = l.port;
+	*len = endpoint_to_sockaddr(&e, sa);
+}
+
+static int setup(void **state)
+{
+	struct bench *b = calloc(1, sizeof(*b));
+	char err[128];
+
+	b->cfg = (struct steer_config){.locals = 2,
+		.port_min = BASE,
+		.port_max = BASE + 2 * PAIRS - 1,
+		.workers = 1,
+		.burst_max = BURST};
+	endpoint_parse_addr(&b->cfg.local[0], STR("127.0.0.1"));
+	endpoint_parse_addr(&b->cfg.local[1], STR("::1"));
+	assert_int_equal(arena_create(&b->a, BURST + 4, 2), 0);
+	assert_int_equal(ports_create(&b->ports, &b->cfg, 0, 0), 0);
+	assert_int_equal(steer_udp.create(&b->s, &b->cfg, 0, err, sizeof(err)), 0);
+	for (uint8_t f = 0; f < 2; f++) {
+		b->peer[f] = socket(b->cfg.local[f].family, SOCK_DGRAM | SOCK_NONBLOCK, 0);
+		for (uint32_t i = 0; i < PAIRS; i++) {
+			struct ports_pair *p = &b->pair[f][i];
+
+			assert_int_equal(ports_take(b->ports, f, 0, 0, p), 0);
+			assert_int_equal(steer_udp.port_add(b->s, p->rtp, p->rtp_fd), 0);
+			assert_int_equal(steer_udp.port_add(b->s, p->rtcp, p->rtcp_fd), 0);
+		}
+	}
+	*state = b;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	struct bench *b = *state;
+
+	steer_udp.destroy(b->s);
+	ports_destroy(b->ports);
+	arena_destroy(&b->a);
+	close(b->peer[0]);
+	close(b->peer[1]);
+	free(b);
+	return 0;
+}
+
+static void peer_send(struct bench *b, int f, struct local_port to, const void *p, size_t len)
+{
+	struct sockaddr_storage sa;
+	socklen_t sa_len;
+
+	address(b, to, &sa, &sa_len);
+	assert_int_equal(
+		sendto(b->peer[f], p, len, 0, (struct sockaddr *)&sa, sa_len), (ssize_t)len);
+}
+
+static struct endpoint peer_address(struct bench *b, int f)
+{
+	struct sockaddr_storage sa;
+	socklen_t len = sizeof(sa);
+	struct endpoint e, mine = b->cfg.local[f];
+
+	assert_int_equal(getsockname(b->peer[f], (struct sockaddr *)&sa, &len), 0);
+	endpoint_from_sockaddr(&e, &sa);
+	if (e.port == 0) {
+		len = endpoint_to_sockaddr(&mine, &sa);
+		assert_int_equal(bind(b->peer[f], (struct sockaddr *)&sa, len), 0);
+		return peer_address(b, f);
+	}
+	mine.port = e.port;
+	return mine;
+}
+
+static bool readable(int fd)
+{
+	struct pollfd p = {.fd = fd, .events = POLLIN};
+
+	return poll(&p, 1, 0) == 1;
+}
+
+static void packets_come_with_all_that_is_known_of_them(void **state)
+{
+	struct bench *b = *state;
+	uint64_t before = clock_real_ns();
+
+	assert_false(readable(steer_udp.fd(b->s)));
+	for (int f = 0; f < 2; f++) {
+		struct endpoint me = peer_address(b, f);
+		struct local_port to = b->pair[f][3].rtcp;
+		struct media_in *d = b->in;
+
+		peer_send(b, f, to, "hello", 5);
+		assert_true(readable(steer_udp.fd(b->s)));
+		assert_int_equal(steer_udp.recv(b->s, &b->a, 4, b->in, BURST), 1);
+		assert_true(endpoint_eq(&d->src, &me));
+		assert_int_equal(d->local.port, to.port);
+		assert_int_equal(d->local.addr, f);
+		assert_int_equal(d->slot, 4);
+		assert_int_equal(d->in_off, 4 * ARENA_SLOT_LEN + ARENA_HEADROOM);
+		assert_int_equal(d->len, 5);
+		assert_memory_equal(b->a.in + d->in_off, "hello", 5);
+		assert_true(d->t_ns >= before && d->t_ns <= clock_real_ns());
+		assert_int_equal(steer_udp.recv(b->s, &b->a, 0, b->in, BURST), 0);
+	}
+	assert_false(readable(steer_udp.fd(b->s)));
+}
+
+static void a_too_long_datagram_tells_its_length(void **state)
+{
+	struct bench *b = *state;
+	static uint8_t big[ARENA_MAX_PACKET + 500];
+	static const size_t LEN[] = {ARENA_MAX_PACKET, ARENA_MAX_PACKET + 1, sizeof(big)};
+
+	for (size_t i = 0; i < ARRAY_LEN(LEN); i++) {
+		uint8_t *end = b->a.in + ARENA_HEADROOM + ARENA_MAX_PACKET;
+
+		memset(big, 0x5a, sizeof(big));
+		memset(end, 0, XC_SLACK);
+		peer_send(b, 0, b->pair[0][0].rtp, big, LEN[i]);
+		assert_int_equal(steer_udp.recv(b->s, &b->a, 0, b->in, BURST), 1);
+		assert_int_equal(b->in[0].len, LEN[i]);
+		for (size_t j = 0; j < XC_SLACK; j++)
+			assert_int_equal(end[j], 0);
+	}
+}
+
+static void a_flooded_port_does_not_starve_the_others(void **state)
+{
+	struct bench *b = *state;
+	uint32_t quiet = 0, bursts = 0, all = 0, n;
+
+	for (int i = 0; i < 200; i++)
+		peer_send(b, 0, b->pair[0][0].rtp, "flood", 5);
+	for (uint32_t i = 1; i < PAIRS; i++)
+		peer_send(b, 0, b->pair[0][i].rtp, "quiet", 5);
+	while ((n = steer_udp.recv(b->s, &b->a, 0, b->in, BURST)) > 0) {
+		all += n;
+		bursts++;
+		for (uint32_t i = 0; i < n; i++) {
+			assert_int_equal(b->in[i].slot, i);
+			quiet += b->in[i].local.port != b->pair[0][0].rtp.port;
+		}
+		/* Full bursts as long as there is something. */
+		if (all < 200 + PAIRS - 1)
+			assert_int_equal(n, BURST);
+		if (bursts == 2)
+			assert_int_equal(quiet, PAIRS - 1);
+	}
+	assert_int_equal(all, 200 + PAIRS - 1);
+}
+
+static void a_burst_takes_no_more_than_max(void **state)
+{
+	struct bench *b = *state;
+	bool seen[12] = {false};
+	uint32_t all = 0, n;
+
+	for (uint8_t i = 0; i < 12; i++)
+		peer_send(b, 0, b->pair[0][i % PAIRS].rtp, &i, 1);
+	while ((n = steer_udp.recv(b->s, &b->a, 0, b->in, 5)) > 0) {
+		assert_true(n <= 5);
+		for (uint32_t i = 0; i < n; i++)
+			seen[b->a.in[b->in[i].in_off]] = true;
+		all += n;
+	}
+	assert_int_equal(all, 12);
+	for (int i = 0; i < 12; i++)
+		assert_true(seen[i]);
+}
+
+static void put_out(struct bench *b, uint32_t i, const struct endpoint *dst, struct local_port from,
+	uint8_t tos)
+{
+	uint32_t off = i * ARENA_SLOT_LEN + ARENA_HEADROOM;
+
+	b->a.out[off] = (uint8_t)i;
+	b->out[i] = (struct media_out){
+		.dst = *dst, .local = from, .out_off = off, .len = 1, .tos = tos, .failed = 7};
+}
+
+static uint8_t peer_recv(struct bench *b, int f, struct endpoint *from, int *tos)
+{
+	union {
+		char buf[256];
+		struct cmsghdr align;
+	} control;
+	struct sockaddr_storage sa;
+	uint8_t byte = 0xff;
+	struct iovec iov = {&byte, 1};
+	struct msghdr h = {.msg_name = &sa,
+		.msg_namelen = sizeof(sa),
+		.msg_iov = &iov,
+		.msg_iovlen = 1,
+		.msg_control = control.buf,
+		.msg_controllen = sizeof(control.buf)};
+
+	assert_int_equal(recvmsg(b->peer[f], &h, 0), 1);
+	endpoint_from_sockaddr(from, &sa);
+	*tos = -1;
+	for (struct cmsghdr *c = CMSG_FIRSTHDR(&h); c; c = CMSG_NXTHDR(&h, c))
+		if (f == 0 ? c->cmsg_type == IP_TOS : c->cmsg_type == IPV6_TCLASS)
+			*tos = *CMSG_DATA(c);
+	return byte;
+}
+
+static void a_mixed_burst_leaves_from_the_right_ports(void **state)
+{
+	struct bench *b = *state;
+	const struct steer_counters *c = steer_udp.counters(b->s);
+	int on = 1;
+
+	for (int f = 0; f < 2; f++) {
+		struct endpoint me = peer_address(b, f), from;
+		uint32_t seen = 0, last[3] = {0};
+		uint64_t calls = c->send_calls;
+
+		setsockopt(b->peer[f], f ? IPPROTO_IPV6 : IPPROTO_IP,
+			f ? IPV6_RECVTCLASS : IP_RECVTOS, &on, sizeof(on));
+		for (uint32_t i = 0; i < BURST; i++)
+			put_out(b, i, &me, b->pair[f][i % 3].rtp, i % 3 == 2 ? 0xb8 : 0x20);
+		steer_udp.send(b->s, &b->a, b->out, BURST);
+		/* However they are mixed: one call for each port. */
+		assert_int_equal(c->send_calls - calls, 3);
+		for (uint32_t i = 0; i < BURST; i++) {
+			int tos;
+			uint8_t id = peer_recv(b, f, &from, &tos);
+
+			assert_int_equal(b->out[i].failed, 0);
+			assert_int_equal(from.port, b->pair[f][id % 3].rtp.port);
+			assert_int_equal(tos, id % 3 == 2 ? 0xb8 : 0x20);
+			/* Order is kept within a stream. */
+			assert_true(last[id % 3] == 0 || id > last[id % 3]);
+			last[id % 3] = id;
+			seen |= 1u << id;
+		}
+		assert_int_equal(seen, UINT32_MAX);
+	}
+	assert_int_equal(c->send_packets, 2 * BURST);
+	assert_int_equal(c->send_errors, 0);
+}
+
+static void the_tos_of_each_packet_is_kept(void **state)
+{
+	struct bench *b = *state;
+	struct endpoint me = peer_address(b, 0), from;
+	int on = 1;
+
+	setsockopt(b->peer[0], IPPROTO_IP, IP_RECVTOS, &on, sizeof(on));
+	for (uint32_t i = 0; i < 9; i++)
+		put_out(b, i, &me, b->pair[0][0].rtp, i / 3 % 2 ? 0xb8 : 0);
+	steer_udp.send(b->s, &b->a, b->out, 9);
+	for (uint32_t i = 0; i < 9; i++) {
+		int tos;
+
+		assert_int_equal(peer_recv(b, 0, &from, &tos), i);
+		assert_int_equal(tos, i / 3 % 2 ? 0xb8 : 0);
+	}
+}
+
+static void what_cannot_leave_fails_alone(void **state)
+{
+	struct bench *b = *state;
+	const struct steer_counters *c = steer_udp.counters(b->s);
+	struct endpoint me = peer_address(b, 0), v6 = peer_address(b, 1), from;
+	struct local_port nobody = {.port = BASE - 2, .addr = 0}, wrong = {.port = BASE, .addr = 9};
+	int tos;
+
+	put_out(b, 0, &me, b->pair[0][0].rtp, 0);
+	put_out(b, 1, &v6, b->pair[0][0].rtp, 0); /* from an IPv4 socket */
+	put_out(b, 2, &me, b->pair[0][0].rtp, 0);
+	put_out(b, 3, &me, nobody, 0);
+	put_out(b, 4, &me, wrong, 0);
+	put_out(b, 5, &me, b->pair[0][1].rtp, 0);
+	steer_udp.send(b->s, &b->a, b->out, 6);
+	for (uint32_t i = 0; i < 6; i++)
+		assert_int_equal(b->out[i].failed, i == 1 || i == 3 || i == 4);
+	assert_int_equal(peer_recv(b, 0, &from, &tos), 0);
+	assert_int_equal(peer_recv(b, 0, &from, &tos), 2);
+	assert_int_equal(peer_recv(b, 0, &from, &tos), 5);
+	assert_int_equal(c->send_errors, 3);
+	assert_int_equal(c->send_packets, 3);
+}
+
+static void an_icmp_error_costs_no_packet(void **state)
+{
+	struct bench *b = *state;
+	struct endpoint me = peer_address(b, 0), gone = me, from;
+	int tos, on = 1;
+
+	/* Errors of unconnected sockets are only reported to those who ask. */
+	assert_int_equal(
+		setsockopt(b->pair[0][0].rtp_fd, IPPROTO_IP, IP_RECVERR, &on, sizeof(on)), 0);
+	steer_udp.port_del(b->s, b->pair[0][7].rtp);
+	gone.port = b->pair[0][7].rtp.port;
+	for (int round = 0; round < 3; round++) {
+		put_out(b, 0, &gone, b->pair[0][0].rtp, 0);
+		steer_udp.send(b->s, &b->a, b->out, 1);
+		put_out(b, 1, &me, b->pair[0][0].rtp, 0);
+		steer_udp.send(b->s, &b->a, b->out + 1, 1);
+		assert_int_equal(b->out[1].failed, 0);
+		assert_int_equal(peer_recv(b, 0, &from, &tos), 1);
+		steer_udp.send(b->s, &b->a, b->out, 1);
+		peer_send(b, 0, b->pair[0][0].rtp, "x", 1);
+		assert_int_equal(steer_udp.recv(b->s, &b->a, 0, b->in, BURST), 1);
+	}
+}
+
+static void ports_come_and_go(void **state)
+{
+	struct bench *b = *state;
+	struct local_port l = b->pair[0][2].rtp, outside = {.port = BASE + 2 * PAIRS, .addr = 0};
+	struct ports_pair again;
+	int fd = dup(b->peer[0]);
+
+	assert_int_equal(steer_udp.port_add(b->s, l, fd), -EEXIST);
+	assert_int_equal(steer_udp.port_add(b->s, outside, fd), -ERANGE);
+	close(fd);
+	peer_send(b, 0, l, "late", 4);
+	steer_udp.port_del(b->s, l);
+	steer_udp.port_del(b->s, l);
+	steer_udp.port_del(b->s, b->pair[0][2].rtcp);
+	assert_int_equal(steer_udp.recv(b->s, &b->a, 0, b->in, BURST), 0);
+	ports_put(b->ports, l, 0);
+	assert_int_equal(ports_take(b->ports, 0, 0, 1, &again), 0);
+	assert_int_equal(again.rtp.port, l.port);
+	assert_int_equal(steer_udp.port_add(b->s, again.rtp, again.rtp_fd), 0);
+	close(again.rtcp_fd);
+	peer_send(b, 0, l, "new", 3);
+	assert_int_equal(steer_udp.recv(b->s, &b->a, 0, b->in, BURST), 1);
+	assert_int_equal(b->in[0].len, 3);
+}
+
+static void overruns_are_counted(void **state)
+{
+	struct bench *b = *state;
+	const struct steer_counters *c = steer_udp.counters(b->s);
+	static const uint8_t p[1000];
+	uint32_t all = 0, n;
+	int small = 4096;
+
+	setsockopt(b->pair[0][0].rtp_fd, SOL_SOCKET, SO_RCVBUF, &small, sizeof(small));
+	for (int i = 0; i < 50; i++)
+		peer_send(b, 0, b->pair[0][0].rtp, p, sizeof(p));
+	while ((n = steer_udp.recv(b->s, &b->a, 0, b->in, BURST)) > 0)
+		all += n;
+	/* The kernel tells with the next packet that gets through. */
+	peer_send(b, 0, b->pair[0][0].rtp, p, sizeof(p));
+	assert_int_equal(steer_udp.recv(b->s, &b->a, 0, b->in, BURST), 1);
+	assert_true(all < 50);
+	assert_int_equal(c->overruns, 50 - all);
+}
+
+/* --- Datagrams as IP packets ---------------------------------------------------------------------------------- */
+
+static size_t make(uint8_t *packet, bool v6, size_t len, uint8_t **ip)
+{
+	struct endpoint src, dst;
+	int hdr;
+
+	assert_int_equal(
+		endpoint_parse(&src, v6 ? STR("[2001:db8::1]:5000") : STR("192.0.2.1:5000")), 0);
+	assert_int_equal(
+		endpoint_parse(&dst, v6 ? STR("[2001:db8::2]:6001") : STR("192.0.2.2:6001")), 0);
+	for (size_t i = 0; i < len; i++)
+		packet[DGRAM_HDR_MAX + i] = (uint8_t)(i * 37 + 255);
+	hdr = dgram_write(&src, &dst, 0xb8, packet + DGRAM_HDR_MAX, len);
+	assert_int_equal(hdr, v6 ? DGRAM_HDR_V6 : DGRAM_HDR_V4);
+	*ip = packet + DGRAM_HDR_MAX - hdr;
+	return (size_t)hdr + len;
+}
+
+static void what_is_written_is_read_back(void **state)
+{
+	uint8_t packet[DGRAM_HDR_MAX + 1500], *ip;
+
+	(void)state;
+	for (int v6 = 0; v6 < 2; v6++) {
+		for (size_t len = 0; len < 1500; len += len < 70 ? 1 : 131) {
+			size_t whole = make(packet, v6, len, &ip);
+			struct dgram d;
+
+			assert_int_equal(dgram_parse(&d, ip, whole, whole), 0);
+			assert_int_equal(d.src.port, 5000);
+			assert_int_equal(d.dst.port, 6001);
+			assert_int_equal(d.dst.addr[v6 ? 15 : 3], 2);
+			assert_int_equal(d.len, len);
+			assert_ptr_equal(ip + d.off, packet + DGRAM_HDR_MAX);
+			assert_true(dgram_checksum_ok(&d, ip));
+			ip[whole - 1] ^= 0x10;
+			assert_false(dgram_checksum_ok(&d, ip));
+			ip[whole - 1] ^= 0x10;
+			/* Only the headers were captured. */
+			assert_int_equal(dgram_parse(&d, ip, d.off, whole), 0);
+			assert_int_equal(d.len, len);
+			assert_int_equal(dgram_parse(&d, ip, d.off - 1, whole), -EBADMSG);
+		}
+	}
+}
+
+/* Word by word, as RFC 1071 4.1 shows it. */
+static void the_checksum_is_the_one_of_rfc_1071(void **state)
+{
+	uint8_t packet[DGRAM_HDR_MAX + 5], *ip;
+	uint32_t sum = 17 + 13;
+
+	(void)state;
+	make(packet, false, 5, &ip);
+	for (int i = 12; i < 20; i += 2)
+		sum += be16(ip + i);
+	for (int i = 20; i < 32; i += 2)
+		sum += i == 26 ? 0 : be16(ip + i);
+	sum += (uint32_t)ip[32] << 8;
+	while (sum >> 16)
+		sum = (sum & 0xffff) + (sum >> 16);
+	assert_int_equal(be16(ip + 26), (uint16_t)~sum);
+}
+
+static void anything_unusual_is_left_to_the_kernel(void **state)
+{
+	static const struct {
+		bool v6;
+		uint8_t at, value;
+		const char *why;
+	} T[] = {
+		{false, 0, 0x55, "no IP version"},
+		{false, 0, 0x44, "header shorter than itself"},
+		{false, 0, 0x4f, "options that are not there"},
+		{false, 3, 33, "IP length shorter than UDP's"},
+		{false, 2, 1, "IP length longer than the packet"},
+		{false, 6, 0x20, "first fragment"},
+		{false, 7, 1, "later fragment"},
+		{false, 9, 6, "TCP"},
+		{false, 25, 7, "UDP length below its header"},
+		{false, 24, 1, "UDP length beyond the packet"},
+		{true, 6, 44, "fragment header"},
+		{true, 6, 0, "hop-by-hop options"},
+		{true, 4, 1, "length beyond the packet"},
+		{true, 5, 0, "jumbogram or nothing"},
+		{true, 45, 7, "UDP length below its header"},
+		{true, 44, 1, "UDP length beyond the packet"},
+	};
+	uint8_t packet[DGRAM_HDR_MAX + 20], *ip;
+	struct dgram d;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(T); i++) {
+		size_t whole = make(packet, T[i].v6, 20, &ip);
+
+		ip[T[i].at] = T[i].value;
+		if (dgram_parse(&d, ip, whole, whole) != -EBADMSG)
+			fail_msg("taken: %s", T[i].why);
+	}
+	assert_int_equal(dgram_parse(&d, packet, 0, 0), -EBADMSG);
+}
+
+static void options_and_trailing_bytes_are_no_payload(void **state)
+{
+	uint8_t packet[DGRAM_HDR_MAX + 20], *ip, with[128] = {0};
+	size_t whole = make(packet, false, 20, &ip);
+	struct dgram d;
+
+	(void)state;
+	memcpy(with, ip, 20);
+	memset(with + 20, 1, 8); /* no-operation options */
+	memcpy(with + 28, ip + 20, whole - 20);
+	with[0] = 0x47;
+	with[3] = (uint8_t)(whole + 8 + 3);
+	assert_int_equal(dgram_parse(&d, with, whole + 8 + 3 + 10, whole + 8 + 3 + 10), 0);
+	assert_int_equal(d.off, 36);
+	assert_int_equal(d.len, 20);
+	assert_true(dgram_checksum_ok(&d, with));
+	/* None is right for IPv4, not for IPv6 (RFC 8200 8.1). */
+	put_be16(with + 34, 0);
+	assert_true(dgram_checksum_ok(&d, with));
+	whole = make(packet, true, 20, &ip);
+	put_be16(ip + 46, 0);
+	assert_int_equal(dgram_parse(&d, ip, whole, whole), 0);
+	assert_false(dgram_checksum_ok(&d, ip));
+}
+
+static void a_message_that_is_no_packet_is_refused(void **state)
+{
+	_Alignas(8) uint8_t msg[256];
+	struct queue_packet p;
+
+	(void)state;
+	srandom(3);
+	for (int i = 0; i < 20000; i++) {
+		for (size_t j = 0; j < sizeof(msg); j++)
+			msg[j] = (uint8_t)random();
+		/* Length and type that get past the first look, every other time. */
+		if (i & 1) {
+			uint32_t len = (uint32_t)random() % 300;
+
+			memcpy(msg, &len, 4);
+			msg[4] = 0; /* NFQNL_MSG_PACKET */
+			msg[5] = 3; /* NFNL_SUBSYS_QUEUE */
+		}
+		if (queue_parse(&p, msg, (size_t)random() % sizeof(msg)) == 0 && p.ip)
+			assert_true(p.ip + p.have <= msg + sizeof(msg));
+	}
+}
+
+int main(void)
+{
+#define ON_LOOPBACK(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+	const struct CMUnitTest tests[] = {
+		ON_LOOPBACK(packets_come_with_all_that_is_known_of_them),
+		ON_LOOPBACK(a_too_long_datagram_tells_its_length),
+		ON_LOOPBACK(a_flooded_port_does_not_starve_the_others),
+		ON_LOOPBACK(a_burst_takes_no_more_than_max),
+		ON_LOOPBACK(a_mixed_burst_leaves_from_the_right_ports),
+		ON_LOOPBACK(the_tos_of_each_packet_is_kept),
+		ON_LOOPBACK(what_cannot_leave_fails_alone),
+		ON_LOOPBACK(an_icmp_error_costs_no_packet),
+		ON_LOOPBACK(ports_come_and_go),
+		ON_LOOPBACK(overruns_are_counted),
+		cmocka_unit_test(what_is_written_is_read_back),
+		cmocka_unit_test(the_checksum_is_the_one_of_rfc_1071),
+		cmocka_unit_test(anything_unusual_is_left_to_the_kernel),
+		cmocka_unit_test(options_and_trailing_bytes_are_no_payload),
+		cmocka_unit_test(a_message_that_is_no_packet_is_refused),
+	};
+
+	return cmocka_run_group_tests_name("steer", tests, NULL, NULL);
+}
