@@ -3,8 +3,8 @@
  * that a later start finds and removes what a killed one left. nftables' own queue statement is tried first, then
  * iptables' NFQUEUE target, each in one transaction, since only the kernel knows whether it has them.
  * The place is mangle INPUT: packets are already whole there (the kernel has put fragments together) and known to be for
- * this host. What a filter rule would refuse later is authenticated by media instead. "bypass": while no worker
- * is on the queue, packets go on to the sockets. */
+ * this host. It is before filter INPUT, whose rules media therefore does not see. "bypass": while no worker is on the
+ * queue, packets go on to the sockets. */
 #include "steer/rules.h"
 
 #include <errno.h>

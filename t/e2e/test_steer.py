@@ -1,0 +1,321 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Steering alone, without media: netfilter rules, the queue, verdicts, the raw socket. steer_probe tells what comes in and does
+what a payload's first letter wants: D drop, P pass on, E send back."""
+import collections
+import ctypes
+import os
+import select
+import signal
+import socket
+import struct
+import subprocess
+import time
+
+from run import cases
+
+BUILD = os.environ.get("BUILD", "build")
+QUEUE, PORTS = 40, (30000, 30099)
+V4, V6 = ("10.200.1.1", "10.200.1.2"), ("fd00:1::1", "fd00:1::2")
+CLONE_NEWNET = 0x40000000
+UDP_SEGMENT = 103
+
+Packet = collections.namedtuple("Packet", "addr port src len sum via when")
+
+
+def in_namespace(name, make):
+    """make() called inside a network namespace: a socket stays in the one it was made in."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    with open("/proc/self/ns/net") as mine, open(f"/run/netns/{name}") as other:
+        assert libc.setns(other.fileno(), CLONE_NEWNET) == 0
+        try:
+            return make()
+        finally:
+            assert libc.setns(mine.fileno(), CLONE_NEWNET) == 0
+
+
+class Probe:
+    def __init__(self, net, steering="nfqueue", workers=1, addrs=(V4[0], V6[0])):
+        self.args = [steering, str(QUEUE), str(workers), f"{PORTS[0]}-{PORTS[1]}", *addrs]
+        self.net = net
+        self.program = os.path.join(BUILD, "t", "steer_probe")
+
+    def once(self, what):
+        self.net.run(self.net.gateway, self.program, what, *self.args)
+        return self
+
+    def start(self):
+        self.process = self.net.spawn(self.net.gateway, [self.program, "run", *self.args],
+                                      stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0)
+        self.text = b""
+        self.ports = collections.defaultdict(list)
+        for line in self._lines(lambda line: line == "ready"):
+            if line.startswith("port"):
+                self.ports[int(line.split()[1])].append(int(line.split()[2]))
+        return self
+
+    def _lines(self, last, timeout=5):
+        end = time.monotonic() + timeout
+        while time.monotonic() < end:
+            while b"\n" in self.text:
+                line, self.text = self.text.split(b"\n", 1)
+                yield line.decode()
+                if last(line.decode()):
+                    return
+            if select.select([self.process.stdout], [], [], max(0, end - time.monotonic()))[0]:
+                more = os.read(self.process.stdout.fileno(), 65536)
+                if not more:
+                    return
+                self.text += more
+
+    def packets(self, n, wait=2, settle=0.15):
+        """n packets, and none more within the time to settle."""
+        got = []
+
+        def add(line):
+            if line.startswith("in "):
+                f = line.split()
+                got.append(Packet(int(f[1]), int(f[2]), f[3], int(f[4]), int(f[5]), f[6], f[7]))
+            return n > 0 and len(got) == n
+
+        if n:
+            list(self._lines(add, wait))
+        list(self._lines(lambda line: add(line) and False, settle))
+        assert len(got) == n, f"{len(got)} packets instead of {n}: {got}"
+        return got
+
+    def finish(self):
+        """The counters, when it has ended well."""
+        self.process.stdin.close()
+        last = list(self._lines(lambda line: line.startswith("counters")))
+        assert self.process.wait(5) == 0
+        f = last[-1].split()
+        return {"recv": int(f[3]), "send": int(f[6]), "calls": int(f[5]), "errors": int(f[8]), "overruns": int(f[10]),
+                "fallback": int(f[12])}
+
+
+def terminal(net, v6):
+    def make():
+        s = socket.socket(socket.AF_INET6 if v6 else socket.AF_INET, socket.SOCK_DGRAM)
+        s.bind(((V6 if v6 else V4)[1], 0))
+        s.settimeout(2)
+        return s
+    return in_namespace(net.terminal["caller"], make)
+
+
+def told(payload):
+    """steer_probe's sum of a payload."""
+    s = 0
+    for b in payload:
+        s = (s * 31 + b) & 0xffffffff
+    return s
+
+
+def checksum(data):
+    data += b"\0" * (len(data) % 2)
+    s = sum(struct.unpack(f"!{len(data) // 2}H", data))
+    while s >> 16:
+        s = (s & 0xffff) + (s >> 16)
+    return s ^ 0xffff
+
+
+def saved(net):
+    """All rules, without counters, comments and tables that hold none."""
+    text = []
+    for tool in (["iptables-save"], ["ip6tables-save"], ["nft", "list", "ruleset"]):
+        text += net.run(net.gateway, *tool, check=False).stdout.splitlines()
+    return [line.split("[")[0] for line in text if line.startswith(("-", ":", "*", "table", "\t"))]
+
+
+def tables(net):
+    """The built-in chains exist once somebody has asked for them: the comparison begins there."""
+    for tool in ("iptables-nft", "ip6tables-nft"):
+        net.run(net.gateway, tool, "-t", "mangle", "-A", "INPUT", "-p", "tcp", "--dport", "9", "-j", "ACCEPT")
+
+
+def test_rules_come_once_and_go(net):
+    tables(net)
+    before = saved(net)
+    Probe(net, workers=3).once("setup")
+    three = saved(net)
+    text = "\n".join(three)
+    for part in ("30000:30031", "30032:30065", "30066:30099", f"--queue-num {QUEUE + 2}"):
+        assert part in text or part.replace(":", "-") in text or part.replace("--queue-num", "num") in text, text
+    Probe(net, workers=3).once("setup")
+    assert saved(net) == three, "a second start adds nothing"
+    Probe(net, workers=2).once("setup")
+    assert "30066" not in "\n".join(saved(net)), "another layout replaces the old"
+    Probe(net, workers=2).once("teardown").once("teardown")
+    assert saved(net) == before
+    Probe(net, addrs=("0.0.0.0", "::")).once("setup").once("teardown")
+    assert saved(net) == before
+
+
+@cases((False,), (True,))
+def test_queue_brings_packets_and_verdicts_take_them(net, v6):
+    probe = Probe(net).once("setup").start()
+    s = terminal(net, v6)
+    gateway, me = V6 if v6 else V4
+    src = f"[{me}]:{s.getsockname()[1]}" if v6 else f"{me}:{s.getsockname()[1]}"
+    # Dropped: seen once.
+    for size in (1, 2, 172, 1400):
+        payload = b"D" + os.urandom(size - 1)
+        s.sendto(payload, (gateway, probe.ports[v6][1]))
+        assert probe.packets(1) == [Packet(v6, probe.ports[v6][1], src, size, told(payload), "queue", "now")]
+    # Passed on: comes once more, by the socket.
+    s.sendto(b"PASS", (gateway, probe.ports[v6][2] + 1))
+    assert [(p.via, p.port, p.len) for p in probe.packets(2)] == \
+        [(via, probe.ports[v6][2] + 1, 4) for via in ("queue", "socket")]
+    # A burst of both kinds.
+    for i in range(40):
+        s.sendto(b"PD"[i % 2:i % 2 + 1] + bytes([i]), (gateway, probe.ports[v6][i % 4]))
+    got = probe.packets(60)
+    assert collections.Counter(p.via for p in got) == {"queue": 40, "socket": 20}
+    # Nobody has that port: as if there were no rule.
+    unused = next(p for p in range(PORTS[0], PORTS[1]) if p & ~1 not in probe.ports[v6])
+    s.connect((gateway, unused))
+    s.send(b"D")
+    try:
+        s.recv(1)
+        assert False, "nobody can have answered"
+    except ConnectionRefusedError:
+        pass
+    probe.packets(0)
+    counters = probe.finish()
+    assert counters["fallback"] == counters["overruns"] == 0, counters
+    probe.once("teardown")
+
+
+@cases((False,), (True,))
+def test_results_leave_with_right_headers(net, v6):
+    probe = Probe(net).once("setup").start()
+    s = terminal(net, v6)
+    gateway, me = V6 if v6 else V4
+    tap = in_namespace(net.terminal["caller"], lambda: socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM, socket.htons(3)))
+    tap.bind(("t1", 0x86dd if v6 else 0x0800))
+    tap.settimeout(2)
+    sent = {}
+    for i in range(30):
+        payload = b"E" + bytes([i]) + os.urandom(i * 40 + i % 3)
+        sent[payload] = probe.ports[v6][i % 4] + i % 2
+        s.sendto(payload, (gateway, sent[payload]))
+    back = dict(s.recvfrom(4096) for _ in sent)
+    assert {p: a[1] for p, a in back.items()} == sent, "each from the port it came to"
+    assert {a[0] for a in back.values()} == {gateway}
+    seen = 0
+    while seen < len(sent):
+        packet, where = tap.recvfrom(65536)
+        if where[2] == socket.PACKET_OUTGOING or (packet[6] if v6 else packet[9]) != 17:
+            continue
+        hdr = 40 if v6 else 20
+        addrs = packet[8:40] if v6 else packet[12:20]
+        udp = packet[hdr:]
+        assert struct.unpack("!H", udp[4:6])[0] == len(udp)
+        assert checksum(addrs + struct.pack("!HH", 17, len(udp)) + udp) == 0, "UDP checksum"
+        assert (struct.unpack("!H", packet[:2])[0] >> 4 & 0xff if v6 else packet[1]) == 0xb8
+        assert packet[7 if v6 else 8] == 64
+        assert v6 or checksum(packet[:20]) == 0
+        seen += 1
+    probe.packets(len(sent))
+    counters = probe.finish()
+    assert counters["send"] == len(sent) and counters["errors"] == 0, counters
+    assert counters["calls"] < len(sent), f"bursts leave together: {counters}"
+    probe.once("teardown")
+
+
+@cases((False,), (True,))
+def test_long_and_joined_datagrams(net, v6):
+    probe = Probe(net).once("setup").start()
+    s = terminal(net, v6)
+    to = (V6[0] if v6 else V4[0], probe.ports[v6][0])
+    # Fragments, whole again before or behind the hook; the answer does not fit the raw socket's way out.
+    payload = b"E" + os.urandom(1999)
+    s.sendto(payload, to)
+    assert s.recv(4096) == payload
+    assert probe.packets(1)[0].len == 2000
+    # Longer than the largest packet: told with its length, so that it can be counted.
+    for size in (2049, 3000, 20000):
+        s.sendto(b"E" * size, to)
+        assert probe.packets(1)[0].len == size
+    # Several datagrams in one piece: the socket takes them apart.
+    s.setsockopt(socket.IPPROTO_UDP, UDP_SEGMENT, 200)
+    s.sendto(b"D" * 2000, to)
+    got = probe.packets(10)
+    assert {p.len for p in got} == {200}, got
+    assert probe.finish()["errors"] == 0
+    probe.once("teardown")
+
+
+def test_checksums_and_options(net):
+    probe = Probe(net).once("setup").start()
+    s = terminal(net, False)
+    to = (V4[0], probe.ports[0][0])
+    raw = in_namespace(net.terminal["caller"], lambda: socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_UDP))
+    pseudo = socket.inet_aton(V4[1]) + socket.inet_aton(V4[0])
+
+    def send(change):
+        udp = struct.pack("!HHHH", 4000, to[1], 12, 0) + b"Dabc"
+        good = checksum(pseudo + struct.pack("!HH", 17, len(udp)) + udp)
+        raw.sendto(udp[:6] + struct.pack("!H", change(good)) + udp[8:], (to[0], 0))
+
+    send(lambda good: good)
+    assert probe.packets(1)[0].src == f"{V4[1]}:4000"
+    send(lambda good: good ^ 0x0100)
+    probe.packets(0)
+    send(lambda good: 0)  # none, which IPv4 allows
+    assert probe.packets(1)[0].via == "queue"
+    s.setsockopt(socket.IPPROTO_IP, socket.IP_OPTIONS, b"\1\1\1\0")
+    s.sendto(b"Doptions", to)
+    got = probe.packets(1)[0]
+    assert (got.via, got.len, got.sum) == ("queue", 8, told(b"Doptions"))
+    probe.finish()
+    probe.once("teardown")
+
+
+def test_without_rules_the_sockets_serve(net):
+    """Rules can vanish (somebody flushes tables): media goes on by the ordinary way."""
+    probe = Probe(net).start()
+    s = terminal(net, False)
+    s.sendto(b"Eback", (V4[0], probe.ports[0][0]))
+    assert s.recvfrom(100) == (b"Eback", (V4[0], probe.ports[0][0]))
+    assert probe.packets(1)[0].via == "socket"
+    probe.once("setup")
+    s.sendto(b"D", (V4[0], probe.ports[0][0]))
+    assert probe.packets(1)[0].via == "queue"
+    probe.once("teardown")
+    s.sendto(b"D", (V4[0], probe.ports[0][0]))
+    assert probe.packets(1)[0].via == "socket"
+    assert probe.finish()["fallback"] == 2
+
+
+def test_killed_instance_harms_nobody(net):
+    probe = Probe(net).once("setup").start()
+    s = terminal(net, False)
+    os.kill(int(net.run(net.gateway, "ip", "netns", "pids", net.gateway).stdout.split()[0]), signal.SIGKILL)
+    probe.process.wait(5)
+    # The rule is still there, but nobody is on the queue: bypass.
+    other = in_namespace(net.gateway, lambda: socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
+    other.bind((V4[0], probe.ports[0][0]))
+    other.settimeout(2)
+    s.sendto(b"through", other.getsockname())
+    assert other.recv(100) == b"through"
+    other.close()
+    probe = Probe(net).once("setup").start()
+    s.sendto(b"D", (V4[0], probe.ports[0][0]))
+    probe.packets(1)
+    probe.finish()
+    probe.once("teardown")
+
+
+def test_a_port_of_another_program_is_left_to_it(net):
+    """A socket of somebody else within our range."""
+    other = in_namespace(net.gateway, lambda: socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
+    probe = Probe(net).once("setup").start()
+    port = next(p for p in range(*PORTS) if p & ~1 not in probe.ports[0])
+    other.bind((V4[0], port))
+    other.settimeout(2)
+    s = terminal(net, False)
+    s.sendto(b"Dns or whatever", other.getsockname())
+    assert other.recv(100) == b"Dns or whatever"
+    probe.packets(0)
+    probe.finish()
+    probe.once("teardown")
