@@ -115,15 +115,20 @@ $(BUILD)/t/%: $(BUILD)/obj/t/tool/%.o $(LIB)
 	$(call say,LINK  $@)
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS) -lsrtp2
 
-# Fuzzers are built by clang from source, library and all, with coverage and sanitizers.
+# Fuzzers are built by clang, library and all, with coverage and sanitizers.
 FUZZ_LIB_SRC := $(foreach d,base proto srtp,$(sort $(wildcard daemon/$(d)/*.c)))
-$(BUILD)/fuzz/%: t/fuzz/%.c $(FUZZ_LIB_SRC)
+FUZZ_FLAGS   := $(CPPFLAGS) -std=gnu17 -O1 -g -fno-sanitize-recover=undefined $(shell pkg-config --cflags jansson libcrypto)
+$(BUILD)/fuzz/obj/%.o: %.c Makefile
 	@mkdir -p $(@D)
+	$(Q)$(CLANG) $(FUZZ_FLAGS) -fsanitize=fuzzer-no-link,address,undefined -MMD -MP -c -o $@ $<
+$(BUILD)/fuzz/lib.a: $(patsubst %.c,$(BUILD)/fuzz/obj/%.o,$(FUZZ_LIB_SRC))
+	@rm -f $@
+	$(Q)ar rcs $@ $^
+$(BUILD)/fuzz/%: $(BUILD)/fuzz/obj/t/fuzz/%.o $(BUILD)/fuzz/lib.a
 	$(call say,FUZZ  $@)
-	$(Q)$(CLANG) $(CPPFLAGS) -std=gnu17 -O1 -g -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=undefined \
-		$(shell pkg-config --cflags jansson libcrypto) -o $@ $^ $(shell pkg-config --libs jansson libcrypto) -lm
+	$(Q)$(CLANG) -fsanitize=fuzzer,address,undefined -o $@ $^ $(shell pkg-config --libs jansson libcrypto) -lm
 
--include $(shell test -d $(BUILD)/obj && find $(BUILD)/obj -name '*.d')
+-include $(shell find $(BUILD)/obj $(BUILD)/fuzz/obj -name '*.d' 2>/dev/null)
 
 # --- For people ------------------------------------------------------------------------------------------------
 .PHONY: help clean deps deps-test deps-demo deps-lint check check-unit check-fuzz check-e2e lint demo run fuzz bench bench-cipher
