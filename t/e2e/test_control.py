@@ -78,7 +78,8 @@ def test_hangup_is_safe_and_repeated_cookies_are_answered_from_the_cache(net):
     assert first == daemon.client.raw(message) and b"6:result2:ok" in first, first
     assert daemon.client.call("list")["calls"] == ["twice"]
     other = ng.Client(net.gateway)
-    assert other.raw(message) != first, "another client with the same cookie must not get that reply"
+    reply = other.raw(b"cookie-1 " + ng.encode({"command": "ping"}))
+    assert reply == b"cookie-1 d6:result4:ponge", f"another client's cookie must not give it that reply: {reply}"
     finish(daemon)
 
 
