@@ -232,6 +232,7 @@ struct exchange {
 	struct nego next;
 	struct held *now;
 	uint64_t now_ns;
+	uint64_t version, hash; /* of the SDP written, when it is ours to count */
 	bool answer;
 };
 
@@ -277,7 +278,7 @@ static bool is_loop(const struct exchange *x)
 
 static void set_version(struct exchange *x, struct sdp_edit *e)
 {
-	struct call_side *to = &x->call->side[!x->in.from];
+	const struct call_side *to = &x->call->side[!x->in.from];
 	uint64_t hash = hash_siphash(x->c->seed, x->r->sdp.s, x->r->sdp.len);
 	bool force = x->r->replace & 1u << NG_REPLACE_FORCE_INCREMENT;
 	uint64_t v;
@@ -289,8 +290,8 @@ static void set_version(struct exchange *x, struct sdp_edit *e)
 	if (to->sdp_version)
 		v = to->sdp_version + (force || hash != to->sdp_hash);
 	e->origin_version = pool_printf(x->p, "%llu", (unsigned long long)v);
-	to->sdp_version = v;
-	to->sdp_hash = hash;
+	x->version = v;
+	x->hash = hash;
 }
 
 static int write_sdp(struct exchange *x)
@@ -387,6 +388,10 @@ static void signalled(struct exchange *x)
 		side_tag(x->call, offerer, x->r->from_tag, x->now_ns);
 	if (call_side_find(x->call, x->r->to_tag) != offerer)
 		side_tag(x->call, !offerer, x->r->to_tag, x->now_ns);
+	if (x->version) {
+		x->call->side[!x->in.from].sdp_version = x->version;
+		x->call->side[!x->in.from].sdp_hash = x->hash;
+	}
 	x->call->signal_ns = x->now_ns;
 	x->call->delete_ns = 0;
 }

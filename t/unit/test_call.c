@@ -628,6 +628,31 @@ static void test_limit_is_for_new_calls(void **state)
 	stop();
 }
 
+static void test_version_counts_what_was_said(void **state)
+{
+	static const struct {
+		uint32_t replace;
+		uint16_t port;
+		const char *want;
+	} T[] = {{1u << NG_REPLACE_SDP_VERSION, 4000, "1"},
+		{1u << NG_REPLACE_SDP_VERSION, 4000, "1"},
+		{1u << NG_REPLACE_SDP_VERSION, 4002, "2"},
+		{1u << NG_REPLACE_FORCE_INCREMENT, 4002, "3"}};
+
+	(void)state;
+	start(0);
+	for (size_t i = 0; i < ARRAY_LEN(T); i++) {
+		struct ng_request r = offer_as(NULL);
+		char media[64];
+
+		snprintf(media, sizeof(media), "m=audio %u RTP/AVP 0\r\n", T[i].port);
+		r.replace = T[i].replace;
+		assert_true(say(r, 1, media));
+		assert_true(str_eq(sdp->origin_version, str_from(T[i].want)));
+	}
+	stop();
+}
+
 static void test_forks_and_loops(void **state)
 {
 	struct ng_request r = offer_as(NULL);
@@ -694,6 +719,7 @@ int main(void)
 		cmocka_unit_test(test_delete_and_timers),
 		cmocka_unit_test(test_query_has_no_keys),
 		cmocka_unit_test(test_limit_is_for_new_calls),
+		cmocka_unit_test(test_version_counts_what_was_said),
 		cmocka_unit_test(test_forks_and_loops),
 		cmocka_unit_test(test_ten_thousand_calls),
 	};
