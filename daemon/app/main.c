@@ -344,9 +344,34 @@ static void limits(const struct daemon *d)
 	setrlimit(RLIMIT_NOFILE, &files);
 }
 
+/* An address that is not this machine's would only show with the first call. */
+static int interfaces_check(struct daemon *d)
+{
+	char text[ENDPOINT_STRLEN];
+
+	for (uint32_t i = 0; i < d->o.locals; i++) {
+		struct sockaddr_storage sa;
+		socklen_t len = endpoint_to_sockaddr(&d->o.local[i].addr, &sa);
+		int fd = socket(sa.ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+		int err = fd < 0 || bind(fd, (struct sockaddr *)&sa, len) ? -errno : 0;
+
+		if (fd >= 0)
+			close(fd);
+		if (err) {
+			snprintf(d->err, sizeof(d->err),
+				"--interface=%s: %s. It must be an address of this machine, as \"ip addr\" shows them",
+				endpoint_fmt_addr(&d->o.local[i].addr, text), strerror(-err));
+			return err;
+		}
+	}
+	return 0;
+}
+
 static int start(struct daemon *d)
 {
 	int err = events_create(d);
+
+	err = err ? err : interfaces_check(d);
 
 	limits(d);
 	steer_configure(d);

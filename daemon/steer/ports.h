@@ -14,7 +14,7 @@ struct ports_pair {
 		rtcp_fd; /* bound and non-blocking, with timestamps and TOS set; the caller owns them */
 };
 
-/* hold_ns: how long a freed pair is not given again. */
+/* hold_ns: how long a freed pair is not given again while there are others. */
 int ports_create(struct ports **out, const struct steer_config *cfg, uint8_t tos, uint64_t hold_ns);
 void ports_destroy(struct ports *p);
 /* Take a pair whose both ports could be bound. 0, -ENOSPC when the pool is used up, or -errno of the socket call. A port

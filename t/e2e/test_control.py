@@ -2,6 +2,7 @@
 """The daemon as an operator and an attacker see it: start, stop, kill, garbage, repeated requests, thousands of calls."""
 import os
 import random
+import re
 import signal
 import subprocess
 import time
@@ -18,8 +19,9 @@ def rules(net):
     text = ""
     for tool in (["iptables-save"], ["ip6tables-save"], ["nft", "list", "ruleset"]):
         text += net.run(net.gateway, *tool, check=False).stdout
-    keep = [line.split("[")[0].strip() for line in text.splitlines() if "xcipher" in line.lower() or "queue" in line.lower()]
-    return keep
+    # nft lists chains in no fixed order, and counts
+    return sorted(re.sub(r"counter packets \d+ bytes \d+|\[.*", "", line).strip() for line in text.splitlines()
+                  if "xcipher" in line.lower() or "queue" in line.lower())
 
 
 def test_nfqueue_leaves_no_rule_behind(net):

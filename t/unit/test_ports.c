@@ -145,10 +145,10 @@ static void all_pairs_are_given_once_then_none(void **state)
 	ports_destroy(p);
 }
 
-static void a_freed_pair_is_held_back(void **state)
+static void a_freed_pair_is_held_back_while_there_are_others(void **state)
 {
-	struct steer_config cfg = config(BASE, BASE + 1, 1);
-	struct ports_pair a, b;
+	struct steer_config cfg = config(BASE, BASE + 3, 1);
+	struct ports_pair a, b, c;
 	struct ports *p;
 
 	(void)state;
@@ -158,11 +158,18 @@ static void a_freed_pair_is_held_back(void **state)
 	ports_put(p, a.rtp, 6000);
 	ports_put(p, a.rtp, 6000); /* twice is once */
 	assert_int_equal(ports_used_count(p), 0);
-	assert_int_equal(ports_free_count(p), 2);
-	assert_int_equal(ports_take(p, 0, 0, 6000 + HOLD_NS - 1, &b), -ENOSPC);
-	assert_int_equal(ports_take(p, 0, 0, 6000 + HOLD_NS, &b), 0);
-	assert_int_equal(b.rtp.port, a.rtp.port);
+	assert_int_equal(ports_free_count(p), 4);
+	assert_int_equal(ports_take(p, 0, 0, 6000, &b), 0);
+	assert_int_not_equal(b.rtp.port, a.rtp.port); /* the other one */
+	assert_int_equal(ports_take(p, 0, 0, 6001, &c), 0);
+	assert_int_equal(c.rtp.port, a.rtp.port); /* nothing else is left */
 	pair_close(&b);
+	pair_close(&c);
+	ports_put(p, b.rtp, 7000);
+	ports_put(p, c.rtp, 7001);
+	assert_int_equal(ports_take(p, 0, 0, 7002, &a), 0);
+	assert_int_equal(a.rtp.port, b.rtp.port); /* the oldest */
+	pair_close(&a);
 	ports_destroy(p);
 }
 
@@ -240,7 +247,7 @@ int main(void)
 		cmocka_unit_test(workers_share_the_range_by_pairs),
 		cmocka_unit_test(a_pair_is_even_odd_bound_and_configured),
 		cmocka_unit_test(all_pairs_are_given_once_then_none),
-		cmocka_unit_test(a_freed_pair_is_held_back),
+		cmocka_unit_test(a_freed_pair_is_held_back_while_there_are_others),
 		cmocka_unit_test(what_others_hold_is_skipped),
 		cmocka_unit_test(the_order_is_shuffled_and_long_use_loses_nothing),
 		cmocka_unit_test(an_address_that_is_not_ours_is_an_error),
