@@ -32,6 +32,7 @@ SAN_BUILD := $(BUILD)/san
 check-e2e:
 	$(MAKE) BUILD=$(SAN_BUILD) SAN=1 all tools
 	BUILD=$(abspath $(SAN_BUILD)) /usr/bin/python3 t/e2e/run.py
+	BUILD=$(abspath $(BUILD)) /usr/bin/python3 t/e2e/run.py ten_thousand_calls
 
 demo:
 	tools/deps.sh install deps-demo

@@ -129,13 +129,17 @@ def test_ten_thousand_calls_leave_nothing_behind(net):
             time.sleep(0.2)
         raise AssertionError(f"still in use: {used}")
 
-    round_of(2000, 0)
+    round_of(5000, 0)
     descriptors, rss = settled()
-    round_of(8000, 2000)
+    sanitized = "san" in os.path.basename(relay.BUILD)
+    if not sanitized:
+        # Replies are kept for repeated requests for up to a minute: only then is the same amount of work the same memory.
+        time.sleep(61)
+    round_of(5000, 5000)
     after, rss_after = settled()
     assert after == descriptors, f"descriptors {descriptors} -> {after}"
-    if "san" not in relay.BUILD:  # AddressSanitizer keeps freed memory in quarantine
-        assert rss_after < rss + 1024, f"resident memory {rss} -> {rss_after} KiB"
+    if not sanitized:  # AddressSanitizer keeps freed memory in quarantine, and finds leaks itself
+        assert rss_after < rss + 2048, f"resident memory {rss} -> {rss_after} KiB"
     assert daemon.client.call("list")["calls"] == []
     finish(daemon)
 
