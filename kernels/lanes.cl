@@ -17,6 +17,13 @@
 #define XC_HAS(builtin) 0
 #endif
 
+/* PoCL 3.1 names any CPU with AVX-512 skylake-avx512, which has no VAES: the host looks itself and says XC_VAES, and builds
+ * without it where that fails. Every function has to be compiled for it, the kernel too, or LLVM cannot select the
+ * instruction where it was inlined. (__has_builtin says no to what the named CPU lacks.) */
+#if defined(XC_VAES) && !defined(XC_PORTABLE_AES) && defined(__AVX512BW__) && defined(__AVX512VL__) && \
+	XC_HAS(__builtin_ia32_aesenc128)
+#define XC_HAVE_VAES 1
+#endif
 #define XC_INLINE static inline __attribute__((always_inline))
 
 #if XC_LANES == 16
@@ -53,6 +60,13 @@ struct __attribute__((packed)) xc_any64 {
 };
 #define XC_LOAD(bytes, p)      (((const __global struct xc_any##bytes *)(p))->v)
 #define XC_STORE(bytes, p, x)  (((__global struct xc_any##bytes *)(p))->v = (x))
+
+/* A hint only; a GPU hides latency by itself. */
+#if XC_LANES > 1 && XC_HAS(__builtin_prefetch)
+#define XC_PREFETCH(p) __builtin_prefetch((const void *)(size_t)(p))
+#else
+#define XC_PREFETCH(p)
+#endif
 
 XC_INLINE uint xc_swap4(uint x)
 {

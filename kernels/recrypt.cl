@@ -80,13 +80,14 @@ XC_INLINE void xc_tx_message(struct xc_work *k, int l, const __global struct xc_
 		}                                                                        \
 	}
 
-/* Fewest and most blocks of any lane. */
-XC_INLINE void xc_extent(const struct xc_message *m, uint *least, uint *most)
+XC_INLINE void xc_extent(struct xc_message *m)
 {
-	*least = *most = m->blocks[0];
+	m->least = m->most = m->blocks[0];
+	m->heads = min(m->full[0], m->last[0] + 1);
 	for (int l = 1; l < XC_WIDTH; l++) {
-		*least = min(*least, m->blocks[l]);
-		*most = max(*most, m->blocks[l]);
+		m->least = min(m->least, m->blocks[l]);
+		m->most = max(m->most, m->blocks[l]);
+		m->heads = min(m->heads, min(m->full[l], m->last[l] + 1));
 	}
 }
 
@@ -113,6 +114,19 @@ XC_INLINE void xc_recrypt(
 	for (uint i = 0; i < j->hdr_len; i += 16)
 		XC_STORE(16, dst + i, XC_LOAD(16, src + i));
 	xc_cm_recrypt(dst + j->hdr_len, src + j->hdr_len, j->body_len, rx, tx);
+}
+
+/* What will be needed after the received packets' hashes. */
+XC_INLINE void xc_prefetch_keys(const __global struct xc_key *rx, const __global struct xc_key *tx)
+{
+	XC_PREFETCH(rx->rk);
+	XC_PREFETCH(rx->rk + 64);
+	XC_PREFETCH(rx->rk + 128);
+	XC_PREFETCH(tx->rk);
+	XC_PREFETCH(tx->rk + 64);
+	XC_PREFETCH(tx->rk + 128);
+	XC_PREFETCH((xc_in)tx + XC_KEY_WORDS);
+	XC_PREFETCH((xc_in)tx + XC_KEY_WORDS + 16);
 }
 
 /* The first 16 bytes of each lane's digest, as they stand on the wire. */
@@ -166,12 +180,14 @@ __kernel void xc_recrypt_batch(
 {
 	struct xc_work k;
 	struct xc_tags tags;
-	uint base = (uint)get_global_id(0) * XC_WIDTH, count = min(n - base, (uint)XC_WIDTH), least, most;
+	uint base = (uint)get_global_id(0) * XC_WIDTH, count = min(n - base, (uint)XC_WIDTH);
 	const __global struct xc_job *job = jobs + base;
 	xc_in rows[XC_WIDTH];
 
 	if (base >= n)
 		return;
+	for (uint l = 0; l < count; l++)
+		XC_PREFETCH((xc_in)(keys + job[l].rx_key) + XC_KEY_WORDS);
 	/* Lanes without a packet repeat the last one's hashing. */
 	for (int l = 0; l < XC_WIDTH; l++) {
 		const __global struct xc_job *j = job + min((uint)l, count - 1);
@@ -181,10 +197,11 @@ __kernel void xc_recrypt_batch(
 		k.dst[l] = out + j->out_off;
 		rows[l] = (xc_in)key + XC_KEY_WORDS;
 		xc_rx_message(&k, l, j, key->auth);
+		xc_prefetch_keys(key, keys + j->tx_key);
 	}
 	XC_EACH_GROUP(XC_STATES, rows, k.rx, k.rx_outer)
-	xc_extent(&k.msg, &least, &most);
-	xc_sha1_messages(k.rx, &k.msg, least, most);
+	xc_extent(&k.msg);
+	xc_sha1_messages(k.rx, &k.msg);
 	xc_hmac_outer(k.rx, k.rx_outer);
 	XC_EACH_GROUP(XC_TAG_WORDS, k.rx, &tags)
 	for (uint l = 0; l < count; l++) {
@@ -206,8 +223,8 @@ __kernel void xc_recrypt_batch(
 		xc_tx_message(&k, l, j, key->auth, key->cipher);
 	}
 	XC_EACH_GROUP(XC_STATES, rows, k.tx, k.tx_outer)
-	xc_extent(&k.msg, &least, &most);
-	xc_sha1_messages(k.tx, &k.msg, least, most);
+	xc_extent(&k.msg);
+	xc_sha1_messages(k.tx, &k.msg);
 	xc_hmac_outer(k.tx, k.tx_outer);
 	XC_EACH_GROUP(XC_TAG_WORDS, k.tx, &tags)
 	for (uint l = 0; l < count; l++) {

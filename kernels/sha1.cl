@@ -52,6 +52,8 @@ XC_INLINE void xc_sha1_block(xc_lanes (*s)[5], xc_lanes (*w)[16])
 struct xc_message {
 	xc_in head[XC_WIDTH], tail[XC_WIDTH];
 	uint full[XC_WIDTH], blocks[XC_WIDTH], last[XC_WIDTH];
+	uint least, most;  /* blocks of the shortest and the longest */
+	uint heads;        /* blocks that all lanes have at head */
 };
 
 #define XC_SWAP16(g, unused)                                          \
@@ -65,8 +67,8 @@ struct xc_message {
 #define XC_BEFORE(g, unused)                                       \
 	_Pragma("unroll") for (int i = 0; i < 5; i++) before[g][i] = s[g][i];
 
-/* Runs each lane's message, padding included, through its state s. least, most: blocks of the shortest and the longest. */
-XC_INLINE void xc_sha1_messages(xc_lanes (*s)[5], const struct xc_message *m, uint least, uint most)
+/* Runs each lane's message, padding included, through its state s. */
+XC_INLINE void xc_sha1_messages(xc_lanes (*s)[5], const struct xc_message *m)
 {
 	xc_lanes live[XC_GROUPS];
 
@@ -76,21 +78,26 @@ XC_INLINE void xc_sha1_messages(xc_lanes (*s)[5], const struct xc_message *m, ui
 #else
 	live[0] = m->blocks[0];
 #endif
-	for (uint b = 0; b < most; b++) {
+	for (uint b = 0; b < m->most; b++) {
 		xc_lanes w[XC_GROUPS][16], before[XC_GROUPS][5];
 		xc_in p[XC_WIDTH];
 
 #pragma unroll
-		for (int l = 0; l < XC_WIDTH; l++) {
-			uint at = min(b, m->last[l]);
+		for (int l = 0; l < XC_WIDTH; l++)
+			p[l] = m->head[l] + 64 * (size_t)b;
+		if (b >= m->heads) {
+#pragma unroll 1
+			for (int l = 0; l < XC_WIDTH; l++) {
+				uint at = min(b, m->last[l]);
 
-			p[l] = (at < m->full[l] ? m->head[l] : m->tail[l]) + 64 * (size_t)at;
+				p[l] = (at < m->full[l] ? m->head[l] : m->tail[l]) + 64 * (size_t)at;
+			}
 		}
 		XC_EACH_GROUP(XC_FETCH, 0)
 		XC_EACH_GROUP(XC_SWAP16, 0)
 		XC_EACH_GROUP(XC_BEFORE, 0)
 		xc_sha1_block(s, w);
-		if (b >= least) {
+		if (b >= m->least) {
 			XC_EACH_GROUP(XC_KEEP, 0)
 		}
 	}

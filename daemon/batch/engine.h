@@ -13,8 +13,9 @@
 #include "layout.h"
 
 /* A packet's place in the arena. Every slot of both buffers is this long; a packet starts at least
- * ARENA_HEADROOM into it and ends at least XC_SLACK before its end. */
-#define ARENA_SLOT_LEN   4096u
+ * ARENA_HEADROOM into it and ends at least XC_SLACK before its end. An odd number of cache lines (39): with a power of two
+ * the same bytes of all packets would compete for the same few cache sets. */
+#define ARENA_SLOT_LEN   2496u
 #define ARENA_HEADROOM   64u /* for IP and UDP headers that steering writes in front of a result */
 #define ARENA_MAX_PACKET 2048u /* bytes of RTP or RTCP; longer datagrams are dropped and counted */
 
@@ -47,6 +48,7 @@ struct engine_config {
 #define ENGINE_PORTABLE_AES 0x1 /* leave the CPU's AES instructions unused (tests) */
 #define ENGINE_SCALAR_LANES 0x2 /* one packet per work-item, as on a GPU, on any device (tests) */
 #define ENGINE_OWN_MEMORY   0x4 /* copy batches to and from the device, as to a GPU (tests) */
+#define ENGINE_ONE_GROUP    0x8 /* 16 packets per work-item, not 32 (tests, comparison) */
 
 struct engine;       /* an opened engine */
 struct engine_queue; /* one worker's queue of it */

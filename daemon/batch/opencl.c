@@ -24,13 +24,46 @@ struct engine_queue {
 	const struct arena *arena;
 	cl_context ctx;
 	cl_command_queue cq;
-	cl_program program;
-	cl_kernel kernel;
+	/* One for each number of groups that a work-item can have: [1] is NULL where [0] is all there is. */
+	cl_program program[2];
+	cl_kernel kernel[2];
 	cl_mem job, key, in, out, status;
 	struct opencl_copy *copy; /* NULL: zero-copy */
 };
 
 /* --- The engine -------------------------------------------------------------------------------------------------- */
+
+/* Four AES blocks per instruction. */
+static bool vaes_usable(const struct opencl_device *dev)
+{
+#if defined(__x86_64__)
+	return dev->zero_copy && __builtin_cpu_supports("avx512vl") &&
+		__builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("vaes");
+#else
+	(void)dev;
+	return false;
+#endif
+}
+
+/* Whether the kernels compile is told at once, not when the first queue is made. */
+static int try_build(const struct engine *e, char *err, size_t err_len)
+{
+	cl_program program;
+	cl_int res;
+	cl_context ctx = clCreateContext(NULL, 1, &e->dev.id, NULL, NULL, &res);
+	int built;
+
+	if (!ctx) {
+		snprintf(err, err_len, "opencl: %s: %s (%d)", e->dev.name, opencl_strerror(res),
+			res);
+		return -EIO;
+	}
+	built = opencl_build(&program, ctx, e->dev.id, &e->src, &e->shape, err, err_len);
+	if (!built)
+		clReleaseProgram(program);
+	clReleaseContext(ctx);
+	return built;
+}
 
 static int opencl_open(
 	struct engine **out, const struct engine_config *cfg, char *err, size_t err_len)
@@ -58,10 +91,21 @@ static int opencl_open(
 	if (cfg->flags & ENGINE_OWN_MEMORY)
 		e->dev.zero_copy = false;
 	e->shape = (struct opencl_shape){.lanes = e->dev.scalar ? 1 : 16,
-		.groups = e->dev.scalar ? 1 : 2,
+		.groups = e->dev.scalar || cfg->flags & ENGINE_ONE_GROUP ? 1 : 2,
 		.flags = cfg->flags};
+	e->shape.vaes = vaes_usable(&e->dev);
 	snprintf(e->name, sizeof(e->name), "%s, %u x %u lanes%s", e->dev.name, e->shape.groups,
 		e->shape.lanes, cfg->flags & ENGINE_PORTABLE_AES ? ", portable AES" : "");
+	res = try_build(e, err, err_len);
+	if (res && e->shape.vaes) { /* a compiler that does not know it */
+		e->shape.vaes = false;
+		res = try_build(e, err, err_len);
+	}
+	if (res) {
+		opencl_source_free(&e->src);
+		free(e);
+		return res;
+	}
 	*out = e;
 	return 0;
 }
@@ -91,10 +135,12 @@ static void opencl_queue_destroy(struct engine_queue *q)
 	for (size_t i = 0; i < ARRAY_LEN(mem); i++)
 		if (*mem[i])
 			clReleaseMemObject(*mem[i]);
-	if (q->kernel)
-		clReleaseKernel(q->kernel);
-	if (q->program)
-		clReleaseProgram(q->program);
+	for (int i = 0; i < 2; i++) {
+		if (q->kernel[i])
+			clReleaseKernel(q->kernel[i]);
+		if (q->program[i])
+			clReleaseProgram(q->program[i]);
+	}
 	if (q->cq)
 		clReleaseCommandQueue(q->cq);
 	if (q->ctx)
@@ -135,22 +181,30 @@ static cl_int buffers_create(struct engine_queue *q)
 	return err;
 }
 
-static cl_int args_set(struct engine_queue *q)
+static cl_int args_set(const struct engine_queue *q, cl_kernel k)
 {
-	cl_int err = clSetKernelArg(q->kernel, 0, sizeof(q->job), &q->job);
+	cl_int err = clSetKernelArg(k, 0, sizeof(q->job), &q->job);
 
-	err = err ? err : clSetKernelArg(q->kernel, 2, sizeof(q->key), &q->key);
-	err = err ? err : clSetKernelArg(q->kernel, 3, sizeof(q->in), &q->in);
-	err = err ? err : clSetKernelArg(q->kernel, 4, sizeof(q->out), &q->out);
-	return err ? err : clSetKernelArg(q->kernel, 5, sizeof(q->status), &q->status);
+	err = err ? err : clSetKernelArg(k, 2, sizeof(q->key), &q->key);
+	err = err ? err : clSetKernelArg(k, 3, sizeof(q->in), &q->in);
+	err = err ? err : clSetKernelArg(k, 4, sizeof(q->out), &q->out);
+	return err ? err : clSetKernelArg(k, 5, sizeof(q->status), &q->status);
 }
 
-/* n = 0 does nothing, but makes the device ready (PoCL compiles at the first dispatch). */
-static cl_int dispatch(struct engine_queue *q, cl_uint n)
+/* Two groups are faster for each packet on processors whose vector units would wait otherwise, but half of a work-item may
+ * stay empty: few packets that one group less holds take the kernel with one. */
+static int groups_for(const struct engine_queue *q, cl_uint n)
 {
-	size_t width = q->e->shape.lanes * q->e->shape.groups;
+	uint32_t lanes = q->e->shape.lanes, rest = n % (2 * lanes);
+
+	return q->kernel[1] && (n > 4 * lanes || rest == 0 || rest > lanes);
+}
+
+static cl_int dispatch_to(struct engine_queue *q, int groups, cl_uint n)
+{
+	size_t width = q->e->shape.lanes << groups;
 	size_t global = n ? (n + width - 1) / width : 1, local = 1;
-	cl_int err = clSetKernelArg(q->kernel, 1, sizeof(n), &n);
+	cl_int err = clSetKernelArg(q->kernel[groups], 1, sizeof(n), &n);
 
 	if (err)
 		return err;
@@ -158,7 +212,26 @@ static cl_int dispatch(struct engine_queue *q, cl_uint n)
 		local = OPENCL_SCALAR_GROUP;
 		global = (global + local - 1) / local * local;
 	}
-	return clEnqueueNDRangeKernel(q->cq, q->kernel, 1, NULL, &global, &local, 0, NULL, NULL);
+	return clEnqueueNDRangeKernel(
+		q->cq, q->kernel[groups], 1, NULL, &global, &local, 0, NULL, NULL);
+}
+
+static cl_int dispatch(struct engine_queue *q, cl_uint n)
+{
+	return dispatch_to(q, groups_for(q, n), n);
+}
+
+/* n = 0 does nothing, but makes the device ready (PoCL compiles at the first dispatch). */
+static cl_int kernel_make(struct engine_queue *q, int groups)
+{
+	cl_int err;
+
+	q->kernel[groups] = clCreateKernel(q->program[groups], "xc_recrypt_batch", &err);
+	if (!err)
+		err = args_set(q, q->kernel[groups]);
+	if (!err)
+		err = dispatch_to(q, groups, 0);
+	return err ? err : clFinish(q->cq);
 }
 
 static int queue_build(struct engine_queue *q)
@@ -170,25 +243,21 @@ static int queue_build(struct engine_queue *q)
 	q->ctx = clCreateContext(NULL, 1, &e->dev.id, NULL, NULL, &err);
 	if (q->ctx)
 		q->cq = clCreateCommandQueue(q->ctx, e->dev.id, 0, &err);
-	if (!q->cq)
-		goto fail;
-	if (opencl_build(&q->program, q->ctx, e->dev.id, &e->src, &e->shape, line, sizeof(line))) {
-		log_err("%s", line);
-		return -EIO;
+	if (q->cq)
+		err = buffers_create(q);
+	for (int i = 0; !err && i < (e->shape.groups == 2 ? 2 : 1); i++) {
+		struct opencl_shape shape = e->shape;
+
+		shape.groups = (uint32_t)i + 1;
+		if (opencl_build(&q->program[i], q->ctx, e->dev.id, &e->src, &shape, line,
+			    sizeof(line))) {
+			log_err("%s", line);
+			return -EIO;
+		}
+		err = kernel_make(q, i);
 	}
-	q->kernel = clCreateKernel(q->program, "xc_recrypt_batch", &err);
-	if (!q->kernel)
-		goto fail;
-	err = buffers_create(q);
-	if (!err)
-		err = args_set(q);
-	if (!err)
-		err = dispatch(q, 0);
-	if (!err)
-		err = clFinish(q->cq);
 	if (!err)
 		return 0;
-fail:
 	log_err("opencl: %s: %s (%d)", e->dev.name, opencl_strerror(err), err);
 	return -EIO;
 }

@@ -31,6 +31,7 @@ void opencl_source_free(struct opencl_source *s);
 struct opencl_shape {
 	uint32_t lanes, groups;
 	uint32_t flags; /* ENGINE_* */
+	bool vaes;      /* this processor has it, and the device is this processor */
 };
 /* 0 or -errno with the first lines of the compiler's log in err. */
 int opencl_build(cl_program *out, cl_context ctx, cl_device_id dev, const struct opencl_source *src,

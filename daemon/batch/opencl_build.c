@@ -105,9 +105,10 @@ int opencl_build(cl_program *out, cl_context ctx, cl_device_id dev, const struct
 		snprintf(err, err_len, "opencl: %s (%d)", opencl_strerror(res), res);
 		return -EIO;
 	}
-	snprintf(options, sizeof(options), "-cl-std=CL1.2 -DXC_LANES=%u -DXC_GROUPS=%u%s",
+	snprintf(options, sizeof(options), "-cl-std=CL1.2 -DXC_LANES=%u -DXC_GROUPS=%u%s%s",
 		shape->lanes, shape->groups,
-		shape->flags & ENGINE_PORTABLE_AES ? " -DXC_PORTABLE_AES" : "");
+		shape->flags & ENGINE_PORTABLE_AES ? " -DXC_PORTABLE_AES" : "",
+		shape->vaes ? " -DXC_VAES" : "");
 	res = clBuildProgram(p, 1, &dev, options, NULL, NULL);
 	if (res) {
 		log_tell(p, dev, err, err_len);
