@@ -13,9 +13,9 @@
 #include "layout.h"
 
 /* A packet's place in the arena. Every slot of both buffers is this long; a packet starts at least
- * ARENA_HEADROOM into it and ends at least XC_SLACK before its end. An odd number of cache lines (39): with a power of two
+ * ARENA_HEADROOM into it and ends at least XC_SLACK before its end. An odd number of cache lines (47): with a power of two
  * the same bytes of all packets would compete for the same few cache sets. */
-#define ARENA_SLOT_LEN   2496u
+#define ARENA_SLOT_LEN   3008u
 #define ARENA_HEADROOM   64u /* for IP and UDP headers that steering writes in front of a result */
 #define ARENA_MAX_PACKET 2048u /* bytes of RTP or RTCP; longer datagrams are dropped and counted */
 
