@@ -26,6 +26,8 @@
 /* Enough to see that a datagram is longer than the largest packet. */
 #define COPY      (IP_MAX_HDR + 8 + ARENA_MAX_PACKET)
 #define QUEUE_LEN 16384u
+/* Bursts from the queue until the sockets are looked at. */
+#define SOCKETS_EVERY 8u
 /* Where a message lies in its slot, and how long it may be: COPY and about 200 bytes of attributes. */
 #define MSG_OFF ARENA_HEADROOM
 #define MSG_LEN (ARENA_SLOT_LEN - ARENA_HEADROOM - XC_SLACK)
@@ -40,6 +42,7 @@ struct steer {
 	struct queue_verdicts verdicts; /* accepted in recv(), the rest is added in verdict() */
 	uint32_t last_id;               /* of the burst */
 	bool undecided;                 /* packets up to last_id still wait for their verdict */
+	uint32_t bursts;                /* counted, to give the sockets their turn */
 	uint32_t burst;
 	uint32_t *left; /* [burst]: what the raw socket did not send */
 	struct mmsghdr msg[QUEUE_RECV_MAX];
@@ -242,12 +245,16 @@ static void verdict(struct steer *s, const struct media_in *in, uint32_t n);
 static uint32_t receive(struct steer *s, const struct arena *a, uint32_t first_slot,
 	struct media_in *in, uint32_t max)
 {
-	uint32_t n;
+	uint32_t n = 0;
 
 	max = min_u32(max, s->burst);
-	/* The sockets first, with a share that cannot crowd out the queue: usually they have nothing. */
-	n = sockets_recv(s->sockets, a, first_slot, in, max > 4 ? max / 4 : 1);
+	/* The sockets have nothing as long as the rules are there, and asking costs a system call: they are served when the
+	 * queue is silent, and now and then while it is not, with a share that cannot crowd it out. */
+	if (++s->bursts % SOCKETS_EVERY == 0)
+		n = sockets_recv(s->sockets, a, first_slot, in, max > 4 ? max / 4 : 1);
 	n += queue_recv(s, a, first_slot + n, in + n, max - n);
+	if (n == 0)
+		n = sockets_recv(s->sockets, a, first_slot, in, max);
 	/* Nothing for media, so that no verdict() follows. */
 	if (n == 0)
 		verdict(s, in, 0);
