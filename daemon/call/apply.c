@@ -1,209 +1,233 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* From what was negotiated to ports, contexts, keys and commands: take everything, publish it at once, then give back what
- * is not needed any more; if a step fails give back what was taken, and the old call never noticed. A key is released only
- * after the command that replaces it is published. */
+/* From a negotiated copy of a call to the packet side: take what is missing, publish all that differs in one piece, give
+ * back what is no longer held. Until the commit succeeds the original call is what the workers know. */
+#include <errno.h>
+
 #include "call/model.h"
 
-#include <errno.h>
-#include <stdlib.h>
-
-#include "base/secmem.h"
-
-#define CMDS_PER_MEDIA 6 /* two contexts, four streams */
-
-static const struct held none;
-
-static void release_media(
-	const struct relay *r, uint32_t worker, const struct held *a, const struct held *b)
+static const struct leg *leg_at(const struct call *c, uint32_t side, uint32_t media)
 {
-	for (int s = 0; s < 2; s++)
-		if (a->has_port[s] && !b->has_port[s])
-			r->ops->port_release(r->arg, worker, &a->port[s]);
-	for (int s = 0; s < 2; s++)
-		if (a->has_ctx[s] && !b->has_ctx[s])
-			r->ops->ctx_release(r->arg, worker, a->ctx[s]);
-	for (int s = 0; s < 2; s++) {
-		if (a->rx_key[s] && a->rx_key[s] != b->rx_key[s])
-			r->ops->key_release(r->arg, worker, a->rx_key[s]);
-		if (a->tx_key[s] && a->tx_key[s] != b->tx_key[s])
-			r->ops->key_release(r->arg, worker, a->tx_key[s]);
-	}
+	return c && side < c->sides ? side_leg_get(c->side[side], media) : NULL;
 }
 
-void apply_release(const struct relay *r, uint32_t worker, const struct held *a, uint32_t n,
-	const struct held *b, uint32_t n_b)
+static bool slot_is_ours(uint32_t slot)
 {
-	for (uint32_t i = 0; i < n; i++)
-		release_media(r, worker, &a[i], i < n_b ? &b[i] : &none);
+	return slot != 0 && slot != SLOT_UNSET;
 }
 
-static const struct nego_media *media_of(const struct nego *n, uint32_t i)
+/* --- Give back -------------------------------------------------------------------------------------------------- */
+
+/* What leg holds and other (the same leg in another version of the call) does not. */
+static void release(
+	const struct relay *r, uint32_t worker, const struct leg *leg, const struct leg *other)
 {
-	return i < n->count ? &n->media[i] : NULL;
+	if (slot_is_ours(leg->rx_slot) && !(other && other->rx_slot == leg->rx_slot))
+		r->ops->key_release(r->arg, worker, leg->rx_slot);
+	if (slot_is_ours(leg->tx_slot) && !(other && other->tx_slot == leg->tx_slot))
+		r->ops->key_release(r->arg, worker, leg->tx_slot);
+	if (leg->has_port && !(other && other->has_port))
+		r->ops->port_release(r->arg, worker, &leg->port);
+	if (leg->has_ctx && !(other && other->has_ctx))
+		r->ops->ctx_release(r->arg, worker, leg->ctx);
 }
 
-static bool same_key(const struct nego_media *old, const struct nego_media *next, int s, bool rx)
+static void release_all_but(const struct relay *r, const struct call *c, const struct call *other)
 {
-	const struct nego_end *n = &next->end[s];
-	const struct nego_end *o = old ? &old->end[s] : NULL;
-
-	if (!o)
-		return (rx ? n->rx : n->tx).master.suite == SUITE_PLAIN;
-	return rx ? nego_same_key(&o->rx.master, &n->rx.master)
-		  : nego_same_key(&o->tx.master, &n->tx.master);
+	for (uint32_t s = 0; s < c->sides; s++)
+		for (uint32_t i = 0; i < c->side[s]->legs; i++)
+			if (c->side[s]->leg[i])
+				release(r, c->worker, c->side[s]->leg[i], leg_at(other, s, i));
 }
 
-static int take_key(const struct relay *r, uint32_t worker, uint32_t *slot,
-	const struct srtp_master *m, bool same)
+void apply_undo(const struct relay *relay, const struct call *prev, struct call *next)
 {
-	uint32_t got = 0;
+	release_all_but(relay, next, prev);
+}
+
+void apply_release_all(const struct relay *relay, struct call *c)
+{
+	release_all_but(relay, c, NULL);
+}
+
+/* --- Take ------------------------------------------------------------------------------------------------------- */
+
+static int take_key(
+	const struct relay *r, uint32_t worker, uint32_t *slot, const struct srtp_master *m)
+{
 	int err;
 
-	if (m->suite == SUITE_PLAIN) {
-		*slot = 0;
+	if (*slot != SLOT_UNSET)
 		return 0;
-	}
-	if (same && *slot)
-		return 0;
-	err = r->ops->key_take(r->arg, &got, worker, m);
-	if (!err)
-		*slot = got;
+	err = r->ops->key_take(r->arg, slot, worker, m);
+	if (err)
+		*slot = SLOT_UNSET;
 	return err;
 }
 
-static int take_side(const struct relay *r, uint32_t worker, struct held *h, int s,
-	const struct nego_media *old, const struct nego *next, const struct nego_media *m)
+static int take(const struct relay *r, uint32_t worker, struct leg *l, uint8_t local)
 {
 	int err;
 
-	if (!h->has_port[s]) {
-		err = r->ops->port_take(r->arg, &h->port[s], worker, next->side[s].local);
+	if (!l->has_port) {
+		err = r->ops->port_take(r->arg, &l->port, worker, local);
 		if (err)
 			return err;
-		h->has_port[s] = true;
+		l->has_port = true;
 	}
-	if (!h->has_ctx[s]) {
-		err = r->ops->ctx_take(r->arg, &h->ctx[s], worker);
+	if (!l->has_ctx) {
+		err = r->ops->ctx_take(r->arg, &l->ctx, worker);
 		if (err)
 			return err;
-		h->has_ctx[s] = true;
+		l->has_ctx = true;
 	}
-	err = take_key(r, worker, &h->rx_key[s], &m->end[s].rx.master, same_key(old, m, s, true));
-	if (err)
-		return err;
-	return take_key(r, worker, &h->tx_key[s], &m->end[s].tx.master, same_key(old, m, s, false));
+	err = take_key(r, worker, &l->rx_slot, &l->rx.master);
+	return err ? err : take_key(r, worker, &l->tx_slot, &l->tx.master);
 }
 
-int apply_take(const struct relay *r, uint32_t worker, const struct nego *old,
-	const struct held *held, const struct nego *next, struct held **out)
+/* What a closed leg no longer wants is not next's any more; prev still holds it until the commit. */
+static void drop(struct leg *l)
 {
-	struct held *now = calloc(next->count ? next->count : 1, sizeof(*now));
+	l->has_port = l->has_ctx = l->committed = l->active = false;
+	l->rx_slot = l->tx_slot = 0;
+	explicit_bzero(&l->rx, sizeof(l->rx));
+	explicit_bzero(&l->tx, sizeof(l->tx));
+	explicit_bzero(l->ours, sizeof(l->ours));
+	l->ours_n = 0;
+}
+
+int apply_take(const struct relay *relay, const struct call *prev, struct call *next)
+{
 	int err = 0;
 
-	if (!now)
-		return -ENOMEM;
-	for (uint32_t i = 0; i < old->count; i++)
-		now[i] = held[i];
-	for (uint32_t i = 0; i < next->count && !err; i++) {
-		if (!next->media[i].wanted) {
-			now[i] = none;
-			continue;
+	for (uint32_t s = 0; s < next->sides; s++)
+		for (uint32_t i = 0; i < next->side[s]->legs; i++) {
+			struct leg *l = next->side[s]->leg[i];
+
+			if (l && !l->used)
+				drop(l);
+			else if (l && !err)
+				err = take(relay, next->worker, l, next->side[s]->local);
 		}
-		for (int s = 0; s < 2 && !err; s++)
-			err = take_side(
-				r, worker, &now[i], s, media_of(old, i), next, &next->media[i]);
-	}
-	if (err) {
-		apply_release(r, worker, now, next->count, held, old->count);
-		free(now);
-		return err;
-	}
-	*out = now;
-	return 0;
+	if (err)
+		apply_undo(relay, prev, next);
+	return err;
 }
 
-/* --- Commands -------------------------------------------------------------------------------------------------- */
+/* --- Publish ---------------------------------------------------------------------------------------------------- */
 
-static void set_crypto(struct media_crypto *c, uint32_t key, const struct sdes *s)
+static struct media_crypto crypto_of(const struct sdes *s, uint32_t slot)
 {
-	c->key = key;
-	c->suite = s->master.suite;
-	c->mki_len = s->master.mki_len;
-	memcpy(c->mki, s->master.mki, sizeof(c->mki));
-	c->clear_rtp = s->unencrypted_srtp;
-	c->clear_rtcp = s->unencrypted_srtcp;
-	c->no_rtp_auth = s->unauthenticated_srtp;
+	struct media_crypto c = {.key = slot,
+		.suite = s->master.suite,
+		.mki_len = s->master.mki_len,
+		.clear_rtp = s->unencrypted_srtp,
+		.clear_rtcp = s->unencrypted_srtcp};
+
+	memcpy(c.mki, s->master.mki, s->master.mki_len);
+	return c;
 }
 
-static void ctx_cmd(struct media_cmd *cmd, const struct held *h, int s,
-	const struct nego_media *old, const struct nego_media *m)
+static bool same_crypto(const struct media_crypto *a, const struct media_crypto *b)
 {
-	cmd->type = MEDIA_CTX_SET;
-	cmd->id = h->ctx[s];
-	set_crypto(&cmd->ctx.rx, h->rx_key[s], &m->end[s].rx);
-	set_crypto(&cmd->ctx.tx, h->tx_key[s], &m->end[s].tx);
-	cmd->ctx.rx_new = !same_key(old, m, s, true);
-	cmd->ctx.tx_new = !same_key(old, m, s, false);
+	return a->key == b->key && a->suite == b->suite && a->mki_len == b->mki_len &&
+		memcmp(a->mki, b->mki, sizeof(a->mki)) == 0 && a->clear_rtp == b->clear_rtp &&
+		a->clear_rtcp == b->clear_rtcp;
 }
 
-static void stream_cmd(struct media_cmd *cmd, const struct held *h, int s, bool rtcp,
-	const struct nego *next, const struct nego_media *old, const struct nego_media *m)
+static bool same_stream(const struct media_stream_cfg *a, const struct media_stream_cfg *b)
 {
-	const struct nego_end *e = &m->end[s], *other = &m->end[!s];
-	const struct nego_side *side = &next->side[s];
-	struct media_stream_cfg *c = &cmd->stream;
-
-	cmd->type = MEDIA_STREAM_SET;
-	cmd->id = rtcp ? h->port[s].rtcp_stream : h->port[s].rtp_stream;
-	c->local = rtcp ? h->port[s].rtcp : h->port[s].rtp;
-	c->rtp = !rtcp;
-	c->rtcp = rtcp || e->mux;
-	c->ctx = h->ctx[s];
-	c->rtp_to = c->rtcp_to = MEDIA_NONE;
-	if (m->linked) {
-		if (!rtcp)
-			c->rtp_to = h->port[!s].rtp_stream;
-		c->rtcp_to = other->mux ? h->port[!s].rtp_stream : h->port[!s].rtcp_stream;
-	}
-	c->remote = rtcp ? (e->mux ? (struct endpoint){0} : e->rtcp) : e->rtp;
-	c->relearn = !old || !old->wanted || !endpoint_eq(&old->end[s].rtp, &e->rtp) ||
-		!endpoint_eq(&old->end[s].rtcp, &e->rtcp) || old->end[s].mux != e->mux ||
-		old->linked != m->linked;
-	c->learning = side->learning;
-	c->strict_source = side->strict_source;
-	c->media_handover = side->media_handover;
-	c->asymmetric = side->asymmetric;
-	c->tos = next->tos;
+	return a->rtp == b->rtp && a->rtcp == b->rtcp && a->ctx == b->ctx &&
+		a->rtp_to == b->rtp_to && a->rtcp_to == b->rtcp_to &&
+		endpoint_eq(&a->remote, &b->remote) && a->learning == b->learning &&
+		a->strict_source == b->strict_source && a->media_handover == b->media_handover &&
+		a->asymmetric == b->asymmetric && a->tos == b->tos;
 }
 
-int apply_commit(const struct relay *r, uint32_t worker, const struct nego *old,
-	const struct held *held, const struct nego *next, const struct held *now, uint64_t now_ns)
+static void stream_cfgs(const struct call *c, const struct side *s, const struct leg *l,
+	const struct leg *peer, struct media_stream_cfg *rtp, struct media_stream_cfg *rtcp)
 {
-	struct media_cmd *cmd = calloc((size_t)next->count * CMDS_PER_MEDIA + 1, sizeof(*cmd));
-	uint32_t n = 0;
+	bool joined = l->active && peer && peer->active && peer->has_port;
+	struct media_stream_cfg common = {.ctx = l->ctx,
+		.rtp_to = joined ? peer->port.rtp_stream : MEDIA_NONE,
+		.rtcp_to = MEDIA_NONE,
+		.relearn = l->relearn,
+		.learning = c->learning,
+		.strict_source = c->strict_source,
+		.media_handover = s->media_handover,
+		.asymmetric = s->asymmetric,
+		.tos = c->tos};
+
+	if (joined)
+		common.rtcp_to = peer->mux ? peer->port.rtp_stream : peer->port.rtcp_stream;
+	*rtp = *rtcp = common;
+	rtp->local = l->port.rtp;
+	rtp->rtp = true;
+	rtp->rtcp = l->mux;
+	rtp->remote = l->remote;
+	rtcp->local = l->port.rtcp;
+	rtcp->rtcp = true;
+	rtcp->remote = l->rtcp_remote;
+}
+
+static struct media_cmd *command(
+	struct media_cmd *cmd, uint32_t *n, enum media_cmd_type type, uint32_t id, uint64_t now_ns)
+{
+	struct media_cmd *c = &cmd[(*n)++];
+
+	memset(c, 0, sizeof(*c));
+	c->type = type;
+	c->id = id;
+	c->now_ns = now_ns;
+	return c;
+}
+
+/* Commands for what differs from what the worker has. */
+static void commands(const struct call *c, const struct side *s, uint32_t media, uint64_t now_ns,
+	struct media_cmd *cmd, uint32_t *n)
+{
+	struct leg *l = s->leg[media];
+	const struct leg *peer = s->peer == SIDE_NONE ? NULL : leg_at(c, s->peer, media);
+	struct media_ctx_cfg ctx = {.rx = crypto_of(&l->rx, l->rx_slot),
+		.tx = crypto_of(&l->tx, l->tx_slot),
+		.rx_new = l->rx_new || !l->committed,
+		.tx_new = l->tx_new || !l->committed};
+	struct media_stream_cfg rtp, rtcp;
+
+	stream_cfgs(c, s, l, peer, &rtp, &rtcp);
+	if (!l->committed || !same_crypto(&ctx.rx, &l->ctx_cfg.rx) ||
+		!same_crypto(&ctx.tx, &l->ctx_cfg.tx))
+		command(cmd, n, MEDIA_CTX_SET, l->ctx, now_ns)->ctx = ctx;
+	if (!l->committed || l->relearn || !same_stream(&rtp, &l->rtp_cfg))
+		command(cmd, n, MEDIA_STREAM_SET, l->port.rtp_stream, now_ns)->stream = rtp;
+	if (!l->committed || l->relearn || !same_stream(&rtcp, &l->rtcp_cfg))
+		command(cmd, n, MEDIA_STREAM_SET, l->port.rtcp_stream, now_ns)->stream = rtcp;
+	l->committed = true;
+	l->ctx_cfg = ctx;
+	l->rtp_cfg = rtp;
+	l->rtcp_cfg = rtcp;
+}
+
+int apply_commit(const struct relay *relay, struct pool *p, const struct call *prev,
+	struct call *next, uint64_t now_ns)
+{
+	struct media_cmd *cmd;
+	uint32_t legs = 0, n = 0;
 	int err = 0;
 
+	for (uint32_t s = 0; s < next->sides; s++)
+		legs += next->side[s]->legs;
+	cmd = pool_alloc(p, (3 * (size_t)legs + 1) * sizeof(*cmd));
 	if (!cmd)
-		return -ENOMEM;
-	for (uint32_t i = 0; i < next->count; i++) {
-		const struct nego_media *m = &next->media[i], *was = media_of(old, i);
-
-		if (!m->wanted)
-			continue;
-		if (was && !was->wanted)
-			was = NULL;
-		for (int s = 0; s < 2; s++)
-			ctx_cmd(&cmd[n++], &now[i], s, was, m);
-		for (int s = 0; s < 2; s++)
-			for (int rtcp = 0; rtcp < 2; rtcp++)
-				stream_cmd(&cmd[n++], &now[i], s, rtcp, next, was, m);
-	}
-	for (uint32_t i = 0; i < n; i++)
-		cmd[i].now_ns = now_ns;
-	if (n)
-		err = r->ops->commit(r->arg, worker, cmd, n);
-	free(cmd);
-	if (!err)
-		apply_release(r, worker, held, old->count, now, next->count);
+		err = -ENOMEM;
+	for (uint32_t s = 0; s < next->sides && !err; s++)
+		for (uint32_t i = 0; i < next->side[s]->legs; i++)
+			if (next->side[s]->leg[i] && next->side[s]->leg[i]->has_port)
+				commands(next, next->side[s], i, now_ns, cmd, &n);
+	if (!err && n)
+		err = relay->ops->commit(relay->arg, next->worker, cmd, n);
+	if (err)
+		apply_undo(relay, prev, next);
+	else if (prev)
+		release_all_but(relay, prev, next);
 	return err;
 }

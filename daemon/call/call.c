@@ -1,17 +1,25 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The table of calls, and what offer and answer do to it: find the call and the side, negotiate on a copy, take what is
- * needed, write the SDP, publish, and only then let the copy become the call. Control thread only. */
-#include "call/model.h"
+/* Calls from the outside: offer, answer, delete, list, counters, timers. Each change goes copy, negotiate, take, write, commit,
+ * replace; whatever fails on the way, the call is as it was. Control thread only; logs nothing. */
+#include "call/call.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
-#include "base/hash.h"
+#include "base/clock.h"
 #include "base/secmem.h"
+#include "call/negotiate.h"
 
-#define BUCKETS_MIN 256u
+#define TICK_MAX 4096u /* calls looked at per run */
 
-/* --- Table ----------------------------------------------------------------------------------------------------- */
+struct calls {
+	struct call_policy policy;
+	const struct relay *relay;
+	struct call_table table;
+	struct keystore keys;
+	struct call *cursor; /* of the tick */
+	struct calls_counters counters;
+};
 
 int calls_create(struct calls **out, const struct call_policy *policy, const struct relay *relay)
 {
@@ -21,12 +29,9 @@ int calls_create(struct calls **out, const struct call_policy *policy, const str
 	if (!c)
 		return -ENOMEM;
 	c->policy = *policy;
-	c->relay = *relay;
-	c->mask = BUCKETS_MIN - 1;
-	c->bucket = calloc(BUCKETS_MIN, sizeof(struct call *));
-	err = c->bucket ? secmem_random(c->seed, sizeof(c->seed)) : -ENOMEM;
+	c->relay = relay;
+	err = call_table_init(&c->table);
 	if (err) {
-		free(c->bucket);
 		free(c);
 		return err;
 	}
@@ -34,446 +39,472 @@ int calls_create(struct calls **out, const struct call_policy *policy, const str
 	return 0;
 }
 
+static uint64_t ports_of(const struct call *call)
+{
+	uint64_t n = 0;
+
+	for (uint32_t s = 0; s < call->sides; s++)
+		for (uint32_t i = 0; i < call->side[s]->legs; i++)
+			if (call->side[s]->leg[i] && call->side[s]->leg[i]->has_port)
+				n += 2;
+	return n;
+}
+
+static void end_call(struct calls *c, struct call *call)
+{
+	if (c->cursor == call)
+		c->cursor = call->next;
+	c->counters.streams -= ports_of(call);
+	call_table_remove(&c->table, call);
+	apply_release_all(c->relay, call);
+	call_free(&c->keys, call);
+}
+
 void calls_destroy(struct calls *c)
 {
 	if (!c)
 		return;
-	while (c->first)
-		call_end(c, c->first);
-	free(c->bucket);
-	secmem_wipe(c->seed, sizeof(c->seed));
+	while (c->table.first)
+		end_call(c, c->table.first);
+	call_table_fini(&c->table);
+	keystore_fini(&c->keys);
 	free(c);
 }
 
-void calls_counters(const struct calls *c, struct calls_counters *out)
+/* --- Changing a call -------------------------------------------------------------------------------------------- */
+
+static void resource_error(struct call_reply *out, int err, bool is_new)
 {
-	*out = c->count;
-}
-
-struct call *calls_find(const struct calls *c, struct str id)
-{
-	uint64_t hash = hash_siphash(c->seed, id.s, id.len);
-	struct call *call = c->bucket[hash & c->mask];
-
-	while (call && !(call->hash == hash && str_eq((struct str){call->id, call->id_len}, id)))
-		call = call->next_hash;
-	return call;
-}
-
-/* A bigger table is a matter of speed: without memory for it the chains grow. */
-static void grow(struct calls *c)
-{
-	uint32_t mask = 2 * c->mask + 1;
-	struct call **bucket, *call = c->first;
-
-	if (c->count.current <= c->mask || mask > 1u << 24)
-		return;
-	bucket = calloc((size_t)mask + 1, sizeof(struct call *));
-	if (!bucket)
-		return;
-	for (uint64_t i = 0; i < c->count.current; i++, call = call->next) {
-		call->next_hash = bucket[call->hash & mask];
-		bucket[call->hash & mask] = call;
+	switch (err) {
+	case -ENOSPC:
+		out->error = "Ran out of ports";
+		break;
+	case -ENOMEM:
+		out->error = "Out of memory";
+		break;
+	case -EAGAIN: /* another relay may have time */
+		out->load_limit = is_new;
+		out->error = is_new ? "Load limit exceeded" : "Relay is busy";
+		break;
+	default:
+		out->error = "Internal error";
+		out->detail = str_from(strerrordesc_np(-err));
 	}
-	free(c->bucket);
-	c->bucket = bucket;
-	c->mask = mask;
 }
 
-static void insert(struct calls *c, struct call *call)
+/* Next takes prev's place, or becomes a call (prev is NULL). Consumes next, whatever happens. */
+static int put_in_force(
+	struct calls *c, struct pool *p, struct call *prev, struct call *next, uint64_t now_ns)
 {
-	struct call **bucket = &c->bucket[call->hash & c->mask];
+	uint64_t before = prev ? ports_of(prev) : 0;
+	int err = apply_commit(c->relay, p, prev, next, now_ns);
 
-	call->next_hash = *bucket;
-	*bucket = call;
-	if (c->first) {
-		call->next = c->first;
-		call->prev = c->first->prev;
-		call->prev->next = call->next->prev = call;
-	} else {
-		c->first = call->next = call->prev = call;
+	if (err) {
+		call_free(&c->keys, next);
+		return err;
 	}
-	c->count.current++;
-	c->count.total++;
-	grow(c);
-}
-
-static uint32_t ports_of(const struct held *h, uint32_t n)
-{
-	uint32_t ports = 0;
-
-	for (uint32_t i = 0; i < n; i++)
-		ports += 2u * h[i].has_port[0] + 2u * h[i].has_port[1];
-	return ports;
-}
-
-static void call_free(struct call *call)
-{
-	nego_fini(&call->nego);
-	free(call->held);
-	for (int s = 0; s < 2; s++)
-		for (uint32_t i = 0; i < call->side[s].n; i++)
-			free(call->side[s].tag[i]);
-	free(call->id);
-	free(call);
-}
-
-void call_end(struct calls *c, struct call *call)
-{
-	struct call **at = &c->bucket[call->hash & c->mask];
-
-	while (*at != call)
-		at = &(*at)->next_hash;
-	*at = call->next_hash;
-	if (c->cursor == call)
-		c->cursor = call->next == call ? NULL : call->next;
-	if (c->first == call)
-		c->first = call->next == call ? NULL : call->next;
-	call->next->prev = call->prev;
-	call->prev->next = call->next;
-	c->count.current--;
-	c->count.streams -= ports_of(call->held, call->nego.count);
-	apply_release(&c->relay, call->worker, call->held, call->nego.count, NULL, 0);
-	call_free(call);
-}
-
-static struct call *call_create(struct calls *c, struct str id, uint64_t now_ns)
-{
-	struct call *call = calloc(1, sizeof(*call));
-
-	if (!call)
-		return NULL;
-	call->id = strndup(id.s, id.len);
-	call->id_len = id.len;
-	if (!call->id || strlen(call->id) != id.len) { /* a zero inside is no Call-ID */
-		call_free(call);
-		return NULL;
+	c->counters.streams = c->counters.streams - before + ports_of(next);
+	if (!prev) {
+		call_table_add(&c->table, next);
+		c->counters.total++;
+		return 0;
 	}
-	call->hash = hash_siphash(c->seed, id.s, id.len);
-	call->worker = c->relay.ops->worker_choose(c->relay.arg);
-	call->created_ns = call->side[0].created_ns = now_ns;
-	return call;
+	call_table_replace(&c->table, prev, next);
+	if (c->cursor == prev)
+		c->cursor = next;
+	call_free(&c->keys, prev);
+	return 0;
 }
 
-/* --- Sides ----------------------------------------------------------------------------------------------------- */
-
-int call_side_find(const struct call *call, struct str tag)
-{
-	for (int s = 0; s < 2; s++)
-		for (uint32_t i = 0; i < call->side[s].n; i++)
-			if (str_eq(str_from(call->side[s].tag[i]), tag))
-				return s;
-	return -1;
-}
-
-/* The latest tag comes first, those before it stay as aliases. A copy that cannot be had is not worth a call. */
-static void side_tag(struct call *call, int s, struct str tag, uint64_t now_ns)
-{
-	struct call_side *side = &call->side[s];
-	uint32_t at = 0;
-	char *copy;
-
-	if (tag.len == 0)
-		return;
-	while (at < side->n && !str_eq(str_from(side->tag[at]), tag))
-		at++;
-	if (at < side->n) {
-		copy = side->tag[at];
-	} else {
-		copy = strndup(tag.s, tag.len);
-		if (!copy)
-			return;
-		if (side->n == 0)
-			side->created_ns = now_ns;
-		if (side->n == CALL_MAX_TAGS)
-			free(side->tag[--at]);
-		else
-			side->n++;
-	}
-	memmove(&side->tag[1], &side->tag[0], at * sizeof(side->tag[0]));
-	side->tag[0] = copy;
-}
-
-/* Which side offers: the one with this tag, or the one that is not the other's. */
-static int offering_side(const struct call *call, const struct ng_request *r)
-{
-	int from = call_side_find(call, r->from_tag);
-	int to = r->to_tag.len ? call_side_find(call, r->to_tag) : -1;
-
-	if (from < 0)
-		return to < 0 ? -1 : !to;
-	return to == from ? -1 : from;
-}
-
-/* From and to of an answer are the offer's: the tag that is answered is the offerer's. */
-static int answering_side(const struct call *call, const struct ng_request *r)
-{
-	int offerer = call_side_find(call, r->from_tag);
-	int to = call_side_find(call, r->to_tag);
-
-	if (offerer < 0 || offerer == to)
-		return -1;
-	/* Turned round by the script, and both are known: what was offered last tells. */
-	if (to >= 0 && offerer != call->nego.offerer)
-		return offerer;
-	return !offerer;
-}
-
-/* --- One request ------------------------------------------------------------------------------------------------- */
-
-struct exchange {
+struct exchange { /* an offer or an answer on its way */
 	struct calls *c;
-	struct call *call;
 	struct pool *p;
 	const struct ng_request *r;
-	struct call_reply *out;
-	struct sdp *sdp;
-	struct nego_in in;
-	struct nego next;
-	struct held *now;
 	uint64_t now_ns;
-	uint64_t version, hash; /* of the SDP written, when it is ours to count */
-	bool answer;
+	bool is_answer;
+	struct sdp *sdp;
+	struct call *prev, *next;
+	struct call_reply *out;
 };
 
-static void fail(struct call_reply *out, int err)
+static bool parse_body(struct exchange *x)
 {
-	out->error = err == -ENOSPC ? "Ran out of ports"
-		: err == -ENOMEM    ? "Out of memory"
-		: err == -EAGAIN    ? "Relay is busy"
-				    : "Relay cannot take the call";
-}
-
-static bool parse(struct exchange *x)
-{
-	uint32_t line = 0;
 	enum sdp_err err;
+	uint32_t line = 0;
 
 	x->sdp = pool_alloc(x->p, sizeof(*x->sdp));
 	if (!x->sdp) {
-		fail(x->out, -ENOMEM);
+		x->out->error = "Out of memory";
 		return false;
 	}
 	err = sdp_parse(x->sdp, x->p, x->r->sdp, &line);
-	if (!err)
+	if (err == SDP_OK)
 		return true;
-	x->out->error = "Failed to parse SDP";
+	x->out->error = err == SDP_ERR_NO_CONNECTION ? "Incomplete SDP specification"
+		: err == SDP_ERR_NOMEM               ? "Out of memory"
+						     : "Failed to parse SDP";
 	x->out->detail = pool_printf(x->p, "line %u: %s", (unsigned)line, sdp_err_text(err));
 	return false;
 }
 
-/* The SDP went through this very instance before: two passes would only relay to ourselves. */
+/* It went through us before: whoever did that has what it needs. */
 static bool is_loop(const struct exchange *x)
 {
 	const struct sdp_line *l;
 
 	if (!ng_flag(x->r, NG_FLAG_LOOP_PROTECT))
 		return false;
-	l = sdp_attr(x->sdp->session, STR("xcipher"));
-	for (; l; l = sdp_attr(l->next, STR("xcipher")))
+	for (l = sdp_attr(x->sdp->session, STR("xcipher")); l;
+		l = sdp_attr(l->next, STR("xcipher")))
 		if (str_eq(l->arg, str_from(x->c->policy.loop_id)))
 			return true;
 	return false;
 }
 
-static void set_version(struct exchange *x, struct sdp_edit *e)
-{
-	const struct call_side *to = &x->call->side[!x->in.from];
-	uint64_t hash = hash_siphash(x->c->seed, x->r->sdp.s, x->r->sdp.len);
-	bool force = x->r->replace & 1u << NG_REPLACE_FORCE_INCREMENT;
-	uint64_t v;
-
-	if (!force && !(x->r->replace & 1u << NG_REPLACE_SDP_VERSION))
-		return;
-	if (str_to_u64(&v, x->sdp->origin_version, INT64_MAX))
-		return;
-	if (to->sdp_version)
-		v = to->sdp_version + (force || hash != to->sdp_hash);
-	e->origin_version = pool_printf(x->p, "%llu", (unsigned long long)v);
-	x->version = v;
-	x->hash = hash;
-}
-
-static int write_sdp(struct exchange *x)
-{
-	struct nego_port *port = pool_alloc(x->p, (x->next.count + 1) * sizeof(struct nego_port));
-	struct sdp_edit edit;
-	struct sbuf b;
-	int err;
-
-	if (!port)
-		return -ENOMEM;
-	for (uint32_t i = 0; i < x->next.count; i++) {
-		port[i].rtp = x->now[i].port[!x->in.from].rtp.port;
-		port[i].rtcp = x->now[i].port[!x->in.from].rtcp.port;
-	}
-	err = nego_edit(&edit, x->p, &x->next, &x->in, port, x->answer);
-	if (err)
-		return err;
-	set_version(x, &edit);
-	sbuf_init(&b, 0);
-	sdp_write(&b, x->sdp, &edit);
-	err = b.err;
-	if (!err)
-		x->out->sdp = pool_strdup(x->p, sbuf_view(&b));
-	sbuf_fini(&b);
-	return err ? err : x->out->sdp.s && !pool_failed(x->p) ? 0 : -ENOMEM;
-}
-
-/* Ports and keys are taken, SDP is written, commands are published; the first that fails undoes those before. */
-static int apply(struct exchange *x)
+static bool copy_call(struct exchange *x)
 {
 	struct calls *c = x->c;
-	struct call *call = x->call;
-	int err = apply_take(&c->relay, call->worker, &call->nego, call->held, &x->next, &x->now);
 
-	if (err)
-		return err;
-	err = write_sdp(x);
-	if (!err)
-		err = apply_commit(&c->relay, call->worker, &call->nego, call->held, &x->next,
-			x->now, x->now_ns);
-	if (err) {
-		apply_release(&c->relay, call->worker, x->now, x->next.count, call->held,
-			call->nego.count);
-		free(x->now);
-		x->out->sdp = STR_NONE;
-		return err;
+	if (x->prev) {
+		x->next = call_clone(&c->keys, x->prev);
+	} else {
+		x->next = call_new(x->r->call_id, x->now_ns);
+		if (x->next) {
+			x->next->worker = c->relay->ops->worker_choose(c->relay->arg);
+			x->next->learning = c->policy.learning;
+			x->next->strict_source = c->policy.strict_source;
+			x->next->tos = c->policy.tos;
+		}
 	}
-	c->count.streams -= ports_of(call->held, call->nego.count);
-	c->count.streams += ports_of(x->now, x->next.count);
-	nego_fini(&call->nego);
-	free(call->held);
-	call->nego = x->next;
-	call->held = x->now;
-	x->next = (struct nego){0};
-	return 0;
-}
-
-static bool negotiate(struct exchange *x)
-{
-	size_t random_len = (size_t)x->sdp->media_count * NEGO_RANDOM;
-	uint8_t *random = pool_alloc(x->p, random_len + 1);
-	const char *warning = NULL;
-	int err = random ? secmem_random(random, random_len) : -ENOMEM;
-
-	x->in.r = x->r;
-	x->in.sdp = x->sdp;
-	x->in.policy = &x->c->policy;
-	x->in.local = x->c->relay.ops->locals(x->c->relay.arg, &x->in.locals);
-	x->in.random = random;
-	if (!err)
-		err = nego_copy(&x->next, &x->call->nego, x->answer ? 0 : x->sdp->media_count);
-	if (!err) {
-		x->out->error = x->answer ? nego_answer(&x->next, &x->in, &warning)
-					  : nego_offer(&x->next, &x->in, &warning);
-		if (!x->out->error)
-			err = apply(x);
-	}
-	if (random)
-		secmem_wipe(random, random_len);
-	nego_fini(&x->next);
-	x->out->warning = str_from(warning);
-	if (err)
-		fail(x->out, err);
-	return !x->out->error;
-}
-
-static void signalled(struct exchange *x)
-{
-	int offerer = x->answer ? !x->in.from : x->in.from;
-
-	/* of what is turned round by the script each tag stays with its side */
-	if (call_side_find(x->call, x->r->from_tag) != !offerer)
-		side_tag(x->call, offerer, x->r->from_tag, x->now_ns);
-	if (call_side_find(x->call, x->r->to_tag) != offerer)
-		side_tag(x->call, !offerer, x->r->to_tag, x->now_ns);
-	if (x->version) {
-		x->call->side[!x->in.from].sdp_version = x->version;
-		x->call->side[!x->in.from].sdp_hash = x->hash;
-	}
-	x->call->signal_ns = x->now_ns;
-	x->call->delete_ns = 0;
-}
-
-static bool offer_call(struct exchange *x, bool *fresh)
-{
-	struct calls *c = x->c;
-	int from;
-
-	x->call = calls_find(c, x->r->call_id);
-	if (x->call) {
-		from = offering_side(x->call, x->r);
-		if (from < 0)
-			x->out->error = "Invalid dialogue association";
-		x->in.from = (uint8_t)(from < 0 ? 0 : from);
-		return from >= 0;
-	}
-	if (c->policy.max_calls && c->count.current >= c->policy.max_calls) {
-		x->out->load_limit = true;
-		c->count.refused++;
+	if (!x->next) {
+		x->out->error = "Out of memory";
 		return false;
 	}
-	x->call = call_create(c, x->r->call_id, x->now_ns);
-	*fresh = true;
-	if (!x->call)
-		fail(x->out, -ENOMEM);
-	return x->call != NULL;
+	x->next->signal_ns = x->now_ns;
+	x->next->delete_ns = 0;
+	return true;
+}
+
+static bool negotiate(struct exchange *x, struct plan *plan, struct neg_in *in)
+{
+	struct calls *c = x->c;
+	int err;
+
+	*in = (struct neg_in){.policy = &c->policy,
+		.r = x->r,
+		.sdp = x->sdp,
+		.random_len = NEG_RANDOM_LEN(x->sdp->media_count + 1),
+		.keys = &c->keys,
+		.p = x->p};
+	in->locals = c->relay->ops->locals(c->relay->arg, &in->locals_n);
+	in->random = pool_alloc(x->p, in->random_len);
+	if (!in->random) {
+		x->out->error = "Out of memory";
+		return false;
+	}
+	err = secmem_random(in->random, in->random_len);
+	if (err) {
+		resource_error(x->out, err, !x->prev);
+		return false;
+	}
+	if (x->is_answer)
+		negotiate_answer(plan, x->next, in);
+	else
+		negotiate_offer(plan, x->next, in);
+	x->out->error = plan->error;
+	x->out->detail = plan->detail;
+	x->out->warning = plan->warning;
+	return !plan->error;
+}
+
+static void change(struct exchange *x)
+{
+	struct plan plan;
+	struct neg_in in;
+	struct str body;
+	int err;
+
+	if (!copy_call(x))
+		return;
+	if (!negotiate(x, &plan, &in)) {
+		call_free(&x->c->keys, x->next);
+		return;
+	}
+	err = apply_take(x->c->relay, x->prev, x->next);
+	if (err) {
+		call_free(&x->c->keys, x->next);
+		resource_error(x->out, err, !x->prev);
+		return;
+	}
+	body = edit_write(&plan, x->next, &in, x->is_answer);
+	if (!body.s) {
+		apply_undo(x->c->relay, x->prev, x->next);
+		call_free(&x->c->keys, x->next);
+		x->out->error = "Error rewriting SDP";
+		return;
+	}
+	err = put_in_force(x->c, x->p, x->prev, x->next, x->now_ns);
+	if (err)
+		resource_error(x->out, err, !x->prev);
+	else
+		x->out->sdp = body;
+}
+
+static const char *missing(const struct ng_request *r, bool is_answer)
+{
+	return !r->sdp.len                    ? "No SDP body in message"
+		: !r->call_id.len             ? "No call-id in message"
+		: !r->from_tag.len            ? "No from-tag in message"
+		: is_answer && !r->to_tag.len ? "No to-tag in message"
+					      : NULL;
 }
 
 void calls_offer(struct calls *c, struct pool *p, const struct ng_request *r, uint64_t now_ns,
 	struct call_reply *out)
 {
-	struct exchange x = {.c = c, .p = p, .r = r, .out = out, .now_ns = now_ns};
-	bool fresh = false;
+	struct exchange x = {.c = c, .p = p, .r = r, .now_ns = now_ns, .out = out};
 
-	*out = (struct call_reply){0};
-	c->count.offers++;
-	if (!parse(&x))
+	*out = (struct call_reply){.error = missing(r, false)};
+	if (out->error || !parse_body(&x))
 		return;
 	if (is_loop(&x)) {
 		out->sdp = r->sdp;
 		return;
 	}
-	if (!offer_call(&x, &fresh))
-		return;
-	if (!negotiate(&x)) {
-		if (fresh) {
-			call_free(x.call);
-			c->count.refused++;
-		}
+	x.prev = call_table_find(&c->table, r->call_id);
+	if (!x.prev && c->policy.max_calls && c->table.count >= c->policy.max_calls) {
+		out->load_limit = true;
+		out->error = "Parallel session limit reached";
+		c->counters.refused++;
 		return;
 	}
-	signalled(&x);
-	if (fresh)
-		insert(c, x.call);
+	c->counters.offers++;
+	change(&x);
+	if (out->error && !x.prev)
+		c->counters.refused++;
 }
 
 void calls_answer(struct calls *c, struct pool *p, const struct ng_request *r, uint64_t now_ns,
 	struct call_reply *out)
 {
-	struct exchange x = {.c = c, .p = p, .r = r, .out = out, .now_ns = now_ns, .answer = true};
-	int from;
+	struct exchange x = {
+		.c = c, .p = p, .r = r, .now_ns = now_ns, .is_answer = true, .out = out};
 
-	*out = (struct call_reply){0};
-	c->count.answers++;
-	if (!parse(&x))
+	*out = (struct call_reply){.error = missing(r, true)};
+	if (out->error || !parse_body(&x))
 		return;
 	if (is_loop(&x)) {
 		out->sdp = r->sdp;
 		return;
 	}
-	x.call = calls_find(c, r->call_id);
-	if (!x.call) {
+	x.prev = call_table_find(&c->table, r->call_id);
+	if (!x.prev) {
 		out->error = "Unknown call-id";
 		return;
 	}
-	from = answering_side(x.call, r);
-	if (from < 0) {
-		out->error = "Invalid dialogue association";
+	c->counters.answers++;
+	change(&x);
+}
+
+/* --- Delete ----------------------------------------------------------------------------------------------------- */
+
+/* The branch that a delete means, if there are others beside it; SIDE_NONE: the whole call. */
+static uint8_t one_branch(const struct call *call, const struct ng_request *r)
+{
+	uint8_t from = call_side_by_tag(call, r->from_tag), found = SIDE_NONE;
+	uint32_t others = 0;
+
+	for (uint32_t i = 0; i < call->sides; i++) {
+		const struct side *s = call->side[i];
+
+		if (s->gone || i == from || s->peer != from)
+			continue;
+		if ((r->via_branch.len && str_eq(s->via_branch, r->via_branch)) ||
+			(ng_flag(r, NG_FLAG_TO_TAG) && side_has_tag(s, r->to_tag)))
+			found = (uint8_t)i;
+		else
+			others++;
+	}
+	return others ? found : SIDE_NONE;
+}
+
+static int end_branch(
+	struct calls *c, struct pool *p, struct call *call, uint8_t branch, uint64_t now_ns)
+{
+	struct call *next = call_clone(&c->keys, call);
+	struct side *s;
+	int err;
+
+	if (!next)
+		return -ENOMEM;
+	s = next->side[branch];
+	s->gone = true;
+	for (uint32_t i = 0; i < s->legs; i++)
+		if (s->leg[i])
+			s->leg[i]->used = false;
+	for (uint32_t i = 0; i < next->sides; i++) {
+		struct side *o = next->side[i];
+
+		if (o->peer != branch)
+			continue;
+		o->peer = SIDE_NONE;
+		for (uint32_t b = 0; b < next->sides; b++)
+			if (!next->side[b]->gone && next->side[b]->peer == i)
+				o->peer = (uint8_t)b;
+	}
+	err = apply_take(c->relay, call, next);
+	if (err) {
+		call_free(&c->keys, next);
+		return err;
+	}
+	return put_in_force(c, p, call, next, now_ns);
+}
+
+static bool tags_match(const struct call *call, const struct ng_request *r)
+{
+	if (!r->from_tag.len)
+		return true;
+	if (call_side_by_tag(call, r->from_tag) == SIDE_NONE)
+		return false;
+	return !ng_flag(r, NG_FLAG_TO_TAG) || !r->to_tag.len ||
+		call_side_by_tag(call, r->to_tag) != SIDE_NONE;
+}
+
+void calls_delete(struct calls *c, struct pool *p, const struct ng_request *r, uint64_t now_ns,
+	struct call_reply *out, struct ngval *dict)
+{
+	static const char nothing[] = "Call-ID not found or tags didn't match";
+	uint64_t delay = r->delete_delay < 0 ? c->policy.delete_delay_ns
+					     : (uint64_t)r->delete_delay * NS_PER_SEC;
+	struct call *call;
+	uint8_t branch;
+
+	*out = (struct call_reply){0};
+	if (!r->call_id.len) {
+		out->error = "No call-id in message";
 		return;
 	}
-	x.in.from = (uint8_t)from;
-	if (negotiate(&x))
-		signalled(&x);
+	call = call_table_find(&c->table, r->call_id);
+	if (!call || !tags_match(call, r)) {
+		if (ng_flag(r, NG_FLAG_FATAL))
+			out->error = nothing;
+		else
+			out->warning = str_from(nothing);
+		return;
+	}
+	c->counters.deletes++;
+	if (!ng_flag(r, NG_FLAG_FAST))
+		query_tree(c->relay, p, call, STR_NONE, STR_NONE, dict);
+	branch = r->from_tag.len ? one_branch(call, r) : SIDE_NONE;
+	if (branch != SIDE_NONE) {
+		int err = end_branch(c, p, call, branch, now_ns);
+
+		if (err)
+			resource_error(out, err, false);
+	} else if (delay == 0) {
+		end_call(c, call);
+	} else {
+		call->delete_ns = now_ns + delay;
+	}
+}
+
+/* --- Looking at calls ------------------------------------------------------------------------------------------- */
+
+void calls_query(struct calls *c, struct pool *p, const struct ng_request *r, uint64_t now_ns,
+	struct call_reply *out, struct ngval *dict)
+{
+	const struct call *call;
+
+	(void)now_ns;
+	*out = (struct call_reply){0};
+	if (!r->call_id.len) {
+		out->error = "No call-id in message";
+		return;
+	}
+	call = call_table_find(&c->table, r->call_id);
+	if (!call)
+		out->error = "Unknown call-id";
+	else
+		query_tree(c->relay, p, call, r->from_tag, r->to_tag, dict);
+}
+
+void calls_list(struct calls *c, struct pool *p, uint32_t limit, struct ngval *dict)
+{
+	struct ngval *list = ngval_add_list(p, dict, STR("calls"));
+	const struct call *call = c->table.first;
+
+	for (uint32_t i = 0; call && i < limit; i++, call = call->next)
+		ngval_add_str(p, list, STR_NONE, call->id);
+}
+
+void calls_counters(const struct calls *c, struct calls_counters *out)
+{
+	*out = c->counters;
+	out->current = c->table.count;
+}
+
+/* --- Timers ----------------------------------------------------------------------------------------------------- */
+
+struct life {
+	uint64_t last_ns; /* anything authentic, or signalling */
+	bool held;        /* nobody both sends and receives */
+};
+
+static struct life life_of(const struct calls *c, const struct call *call)
+{
+	struct life l = {.last_ns = call->signal_ns, .held = true};
+
+	for (uint32_t s = 0; s < call->sides; s++)
+		for (uint32_t i = 0; i < call->side[s]->legs; i++) {
+			const struct leg *leg = call->side[s]->leg[i];
+			struct relay_stats st;
+
+			if (!leg || !leg->has_port)
+				continue;
+			if (leg->active && call->side[s]->peer != SIDE_NONE) {
+				const struct side *peer = call->side[call->side[s]->peer];
+				const struct leg *o = side_leg_get(peer, i);
+
+				if (o && o->active && leg->dir == SDP_DIR_SENDRECV &&
+					o->dir == SDP_DIR_SENDRECV)
+					l.held = false;
+			}
+			for (int k = 0; k < 2; k++) {
+				c->relay->ops->stats(c->relay->arg, call->worker,
+					k ? leg->port.rtcp_stream : leg->port.rtp_stream, &st);
+				if (st.last_packet_ns > l.last_ns)
+					l.last_ns = st.last_packet_ns;
+			}
+		}
+	return l;
+}
+
+static bool is_over(struct calls *c, const struct call *call, uint64_t now_ns)
+{
+	uint64_t limit;
+	struct life l;
+
+	if (call->delete_ns)
+		return now_ns >= call->delete_ns;
+	l = life_of(c, call);
+	limit = !call->answered ? c->policy.offer_timeout_ns
+		: l.held        ? c->policy.silent_timeout_ns
+				: c->policy.timeout_ns;
+	if (limit == 0 || now_ns < l.last_ns || now_ns - l.last_ns < limit)
+		return false;
+	c->counters.timeouts++;
+	return true;
+}
+
+void calls_tick(struct calls *c, uint64_t now_ns)
+{
+	uint32_t n = min_u32(TICK_MAX, c->table.count);
+
+	while (n-- && c->table.first) {
+		struct call *call = c->cursor ? c->cursor : c->table.first;
+
+		c->cursor = call->next;
+		if (is_over(c, call, now_ns))
+			end_call(c, call);
+	}
 }

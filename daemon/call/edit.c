@@ -1,86 +1,131 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* From what was agreed to how the SDP is changed on its way to the other side: our address and ports, the other side's
- * profile, our keys. Pure; the crypto lines live in the request's pool, which is wiped. */
+/* What we write into the SDP that goes to the other side: our address and ports, our crypto lines, rtcp-mux, a=rtcp, o=.
+ * Pure but for the version of o=, which the side keeps. Everything that holds keys lives in the request's pool. */
+#include "base/hash.h"
 #include "call/negotiate.h"
 
-#include <errno.h>
-
-static struct str write_line(struct pool *p, const struct sdes *s, const struct nego_in *in)
+static struct endpoint our_address(const struct neg_in *in, const struct side *to)
 {
+	struct endpoint e;
+
+	if (in->r->media_address.len && endpoint_parse_addr(&e, in->r->media_address) == 0)
+		return e;
+	return in->locals[to->local].advertised;
+}
+
+static bool write_lines(
+	struct sdp_media_edit *e, const struct plan_media *pm, const struct neg_in *in)
+{
+	struct str *text = pool_alloc(in->p, (pm->lines + 1) * sizeof(*text));
+	bool lifetime = in->r->sdes.flags & NG_SDES_LIFETIME;
+
+	if (!text)
+		return false;
+	for (uint32_t i = 0; i < pm->lines; i++) {
+		struct sbuf b;
+
+		sbuf_init(&b, 0);
+		sdes_write(&b, &pm->line[i], true, lifetime); /* unpadded base64 breaks phones */
+		text[i] = b.err ? STR_NONE : pool_strdup(in->p, sbuf_view(&b));
+		sbuf_fini(&b);
+		if (!text[i].s)
+			return false;
+	}
+	e->crypto = text;
+	e->crypto_count = pm->lines;
+	return true;
+}
+
+static bool edit_media(struct sdp_media_edit *e, const struct plan_media *pm, const struct leg *l,
+	const struct sdp_media *m, const struct neg_in *in, bool is_answer)
+{
+	uint32_t mux = in->r->rtcp_mux;
+
+	e->keep = pm->keep;
+	e->reject = pm->reject;
+	e->proto = pm->proto;
+	if (pm->keep && (!pm->reject || !m->port))
+		return true;
+	e->keep = false;
+	if (pm->reject || !l)
+		return true;
+	e->port = l->port.rtp.port;
+	e->rtcp_mux = pm->mux;
+	/* rtcp-mux-only is a demand that must be ours to be written */
+	e->drop_rtcp_mux = !(pm->mux && mux & NG_RTCP_MUX_REQUIRE && !is_answer);
+	/* An offer names the port to fall back to when mux is refused (RFC 5761 5.1.1). */
+	e->rtcp_port = pm->mux && is_answer ? l->port.rtp.port : l->port.rtcp.port;
+	if (ng_flag(in->r, NG_FLAG_NO_RTCP_ATTRIBUTE))
+		e->rtcp_port = 0;
+	e->rtcp_full = ng_flag(in->r, NG_FLAG_FULL_RTCP_ATTRIBUTE);
+	e->keep_feedback = sdp_proto_is_feedback(pm->proto) || !sdp_proto_is_feedback(m->proto);
+	return write_lines(e, pm, in);
+}
+
+static struct str write_once(const struct sdp *s, const struct sdp_edit *e, struct pool *p)
+{
+	struct str out = STR_NONE;
 	struct sbuf b;
-	struct str out;
 
 	sbuf_init(&b, 0);
-	/* Some phones cannot read keys without padding; none is known that cannot read it with. */
-	sdes_write(&b, s, true, in->r->sdes.flags & NG_SDES_LIFETIME);
-	out = b.err ? STR_NONE : pool_strdup(p, sbuf_view(&b));
+	sdp_write(&b, s, e);
+	if (!b.err)
+		out = pool_strdup(p, sbuf_view(&b));
 	sbuf_fini(&b);
 	return out;
 }
 
-static int write_lines(struct sdp_media_edit *me, struct pool *p, const struct sdes *s, uint32_t n,
-	const struct nego_in *in)
+/* The version of o= goes up by one whenever what is written differs (RFC 3264 8), seen from the side it is written to. */
+static struct str with_version(
+	struct side *to, struct sdp_edit *e, struct str body, const struct neg_in *in)
 {
-	struct str *line = n ? pool_alloc(p, n * sizeof(*line)) : NULL;
+	static const uint8_t no_secret[16];
+	uint64_t hash = hash_siphash(no_secret, body.s, body.len), version;
+	bool force = in->r->replace >> NG_REPLACE_FORCE_INCREMENT & 1;
 
-	if (n && !line)
-		return -ENOMEM;
-	for (uint32_t i = 0; i < n; i++) {
-		line[i] = write_line(p, &s[i], in);
-		if (!line[i].s)
-			return -ENOMEM;
-	}
-	me->crypto = line;
-	me->crypto_count = n;
-	return 0;
+	if (to->out_version == 0 && str_to_u64(&version, in->sdp->origin_version, INT64_MAX) == 0)
+		to->out_version = version + (force ? 1 : 0);
+	else if (to->out_version == 0)
+		to->out_version = 1;
+	else if (force || hash != to->out_hash)
+		to->out_version++;
+	to->out_hash = hash;
+	e->origin_version = pool_printf(in->p, "%llu", (unsigned long long)to->out_version);
+	return write_once(in->sdp, e, in->p);
 }
 
-static int edit_media(struct sdp_media_edit *me, struct pool *p, const struct nego_media *m,
-	const struct nego_in *in, struct nego_port port, bool answer)
+struct str edit_write(
+	const struct plan *plan, struct call *next, const struct neg_in *in, bool is_answer)
 {
-	const struct nego_end *to = &m->end[!in->from], *from = &m->end[in->from];
+	struct side *to = next->side[plan->to];
+	uint32_t replace = in->r->replace;
+	struct sdp_media_edit *me = pool_alloc(in->p, (in->sdp->media_count + 1) * sizeof(*me));
+	struct sdp_edit e = {.addr = our_address(in, to),
+		.replace_origin =
+			replace >> NG_REPLACE_ORIGIN & 1 || replace >> NG_REPLACE_ORIGIN_FULL & 1,
+		.keep_zero_conn = !(replace >> NG_REPLACE_ZERO_ADDRESS & 1),
+		.remove_ice = true,
+		.remove_dtls = true,
+		.media = me};
+	struct str out;
 
-	me->keep = m->kept;
-	if (m->kept)
-		return 0;
-	me->reject = from->rejected || (answer && to->rejected) || !m->wanted;
-	me->drop_rtcp_mux = true;
-	me->keep_feedback = sdp_proto_is_feedback(to->proto);
-	if (me->reject)
-		return 0;
-	me->proto = to->proto;
-	me->port = port.rtp;
-	me->rtcp_mux = to->mux_ours;
-	me->rtcp_full = ng_flag(in->r, NG_FLAG_FULL_RTCP_ATTRIBUTE);
-	if (!ng_flag(in->r, NG_FLAG_NO_RTCP_ATTRIBUTE) && !(answer && to->mux))
-		me->rtcp_port = port.rtcp;
-	if (!answer)
-		return write_lines(me, p, to->ours, to->ours_n, in);
-	return write_lines(me, p, &to->tx, to->tx.master.suite != SUITE_PLAIN, in);
-}
-
-int nego_edit(struct sdp_edit *out, struct pool *p, const struct nego *n, const struct nego_in *in,
-	const struct nego_port *port, bool answer)
-{
-	const struct ng_request *r = in->r;
-	struct sdp_media_edit *me =
-		pool_alloc(p, (in->sdp->media_count + 1) * sizeof(struct sdp_media_edit));
-	struct endpoint forced;
-	int err = me ? 0 : -ENOMEM;
-
-	*out = (struct sdp_edit){.media = me, .remove_ice = true, .remove_dtls = true};
-	out->addr = in->local[n->side[!in->from].local].advertised;
-	if (r->media_address.len && endpoint_parse_addr(&forced, r->media_address) == 0)
-		out->addr = forced;
-	out->replace_origin = r->replace & (1u << NG_REPLACE_ORIGIN | 1u << NG_REPLACE_ORIGIN_FULL);
-	if (r->replace & (1u << NG_REPLACE_ORIGIN_FULL | 1u << NG_REPLACE_USERNAME))
-		out->origin_user = STR("-");
-	if (r->replace & 1u << NG_REPLACE_SESSION_NAME)
-		out->session_name = STR("-");
-	out->keep_zero_conn = !(r->replace & 1u << NG_REPLACE_ZERO_ADDRESS);
-	if (ng_flag(r, NG_FLAG_LOOP_PROTECT))
-		out->loop_id = str_from(in->policy->loop_id);
-	for (uint32_t i = 0; i < in->sdp->media_count && !err; i++)
-		err = edit_media(&me[i], p, &n->media[i], in, port[i], answer);
-	return err;
+	for (uint32_t i = 0; me && i < in->sdp->media_count; i++)
+		if (!edit_media(&me[i], &plan->media[i], side_leg_get(to, i), &in->sdp->media[i],
+			    in, is_answer))
+			me = NULL;
+	if (!me)
+		return STR_NONE;
+	if (replace >> NG_REPLACE_USERNAME & 1 || replace >> NG_REPLACE_ORIGIN_FULL & 1)
+		e.origin_user = STR("-");
+	if (replace >> NG_REPLACE_SESSION_NAME & 1)
+		e.session_name = STR("-");
+	if (ng_flag(in->r, NG_FLAG_LOOP_PROTECT))
+		e.loop_id = str_from(in->policy->loop_id);
+	if (replace >> NG_REPLACE_SDP_VERSION & 1 || replace >> NG_REPLACE_FORCE_INCREMENT & 1)
+		e.origin_version =
+			STR("0"); /* what the terminal counts is not part of the comparison */
+	out = write_once(in->sdp, &e, in->p);
+	if (out.s && e.origin_version.s)
+		out = with_version(to, &e, out, in);
+	return out;
 }

@@ -1,66 +1,168 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* A call as it lies in memory: inside call/ only. */
+/* What a call is made of, for the files of this room only. A change is made on a copy (call_clone()): negotiate edits the
+ * copy, apply takes what it needs, and only then it replaces the original. So an error needs no undoing of state. */
 #ifndef CALL_MODEL_H
 #define CALL_MODEL_H
 
-#include "call/negotiate.h"
+#include "call/call.h"
+#include "proto/sdes.h"
 
-#define CALL_MAX_TAGS 8 /* tag and aliases of a side; the oldest alias makes room */
+#define CALL_MAX_SIDES   16u
+#define CALL_MAX_ALIASES 4u
+#define LEG_MAX_LINES    16u /* a=crypto lines of a terminal that are looked at */
+#define SIDE_NONE        UINT8_MAX
+#define SLOT_UNSET       UINT32_MAX /* apply is to take a key slot */
 
-struct call_side {
-	char *tag[CALL_MAX_TAGS]; /* the latest first; n = 0: not known yet */
-	uint32_t n;
-	uint64_t created_ns;
-	uint64_t sdp_version; /* latest that we wrote to it */
-	uint64_t sdp_hash;
+struct our_key { /* a key of ours towards a terminal, by which it receives */
+	struct sdes s;
+	bool used; /* was in force once: its packet indexes must go on, or it must never be used again */
 };
 
-struct held { /* what an m-line holds of the packet side */
-	bool has_port[2], has_ctx[2];
-	struct relay_port port[2];
-	uint32_t ctx[2], rx_key[2], tx_key[2]; /* key slots, 0 = none */
+/* One media (m-line) of one side. Lives in the keystore: holds keys. */
+struct leg {
+	/* what is to be held, and what is held: apply makes them one */
+	bool used, has_port, has_ctx;
+	struct relay_port port;
+	uint32_t ctx;
+	uint32_t rx_slot, tx_slot;
+
+	/* in force since the last answer */
+	bool active; /* answered, rejected by nobody */
+	enum sdp_proto proto;
+	enum sdp_dir dir;
+	struct endpoint remote, rtcp_remote;
+	bool mux;
+	struct sdes rx, tx; /* SUITE_PLAIN: RTP */
+	char kind[16];      /* "audio" */
+
+	/* for the next commit only */
+	bool rx_new, tx_new, relearn;
+
+	/* all keys that we told this terminal, by suite */
+	struct our_key ours[SUITE_COUNT];
+	uint32_t ours_n;
+
+	/* as the terminal said in its last offer: waits for the answer */
+	struct leg_said {
+		bool relayed, rejected, mux;
+		enum sdp_proto proto;
+		enum sdp_dir dir;
+		struct endpoint remote, rtcp_remote;
+		struct sdes line[LEG_MAX_LINES]; /* those that we could accept */
+		uint32_t lines;
+	} said;
+
+	/* as we last offered it to the terminal: its answer must fit */
+	struct leg_asked {
+		bool mux;
+		enum sdp_proto proto;
+		uint8_t suite[SUITE_COUNT]; /* a=crypto lines, in order */
+		uint32_t suites;
+	} asked;
+
+	/* as the worker has it */
+	bool committed;
+	struct media_ctx_cfg ctx_cfg;
+	struct media_stream_cfg rtp_cfg, rtcp_cfg;
+};
+
+struct side {                               /* one party */
+	bool gone;                          /* stays as a gap: indexes of sides never change */
+	struct str tag, via_branch, label;  /* heap; tag is empty until the answer tells it */
+	struct str alias[CALL_MAX_ALIASES]; /* tags of earlier answers */
+	uint32_t aliases;
+	uint8_t peer; /* index of the side it talks to */
+	bool has_local;
+	uint8_t local; /* index of the local address */
+	bool asymmetric, media_handover;
+	uint32_t mux_flags, osrtp;      /* of its last offer: the answer needs them */
+	bool offer_open;                /* no answer since its last offer */
+	uint64_t out_version, out_hash; /* of the last SDP written to it */
+	uint32_t legs;
+	struct leg *leg[SDP_MAX_MEDIA];
 };
 
 struct call {
-	struct call *next_hash, *next, *prev;
+	struct call *chain, *prev, *next; /* table.c */
 	uint64_t hash;
-	char *id;
-	size_t id_len;
+	struct str id, metadata; /* heap */
 	uint32_t worker;
-	struct nego nego;
-	struct held *held; /* [nego.count] */
-	struct call_side side[2];
-	uint64_t created_ns, signal_ns;
-	uint64_t delete_ns; /* 0 = stays */
+	uint64_t created_ns, signal_ns, delete_ns; /* delete_ns: 0 = not to be deleted */
+	bool answered;
+	uint8_t tos;
+	bool strict_source;
+	enum media_learning learning;
+	uint32_t sides;
+	struct side *side[CALL_MAX_SIDES];
 };
 
-struct calls {
-	struct call_policy policy;
-	struct relay relay;
+/* --- Memory of legs: pages that are locked and left out of core dumps ----------------------------------------- */
+
+struct keystore {
+	void *chunk; /* list */
+	void *free;  /* list */
+	uint64_t live;
+};
+
+struct leg *keystore_take(struct keystore *k);          /* zeroed, or NULL */
+void keystore_put(struct keystore *k, struct leg *leg); /* wipes */
+void keystore_fini(struct keystore *k);
+
+/* --- Model ------------------------------------------------------------------------------------------------------ */
+
+struct call *call_new(struct str id, uint64_t now_ns);
+/* A deep copy; NULL without memory. Flags for the next commit are cleared. */
+struct call *call_clone(struct keystore *k, const struct call *c);
+/* Memory only: whoever holds resources gives them back first. */
+void call_free(struct keystore *k, struct call *c);
+
+/* 0 or -ENOMEM: a heap copy instead of what was there. */
+int str_replace(struct str *to, struct str from);
+
+/* Index or SIDE_NONE. By tag or earlier tag. */
+uint8_t call_side_by_tag(const struct call *c, struct str tag);
+bool side_has_tag(const struct side *s, struct str tag);
+/* SIDE_NONE without memory or when there are too many. */
+uint8_t call_side_add(struct call *c, struct str tag, struct str via_branch);
+/* A leg for this m-line, made if there is none. NULL without memory. */
+struct leg *side_leg(struct keystore *k, struct side *s, uint32_t media);
+static inline struct leg *side_leg_get(const struct side *s, uint32_t media)
+{
+	return media < s->legs ? s->leg[media] : NULL;
+}
+
+/* --- Call-IDs --------------------------------------------------------------------------------------------------- */
+
+struct call_table {
 	uint8_t seed[16];
 	struct call **bucket;
-	uint32_t mask;
-	struct call *first;  /* all calls, a ring without an end mark */
-	struct call *cursor; /* where the next tick goes on */
-	struct calls_counters count;
+	uint32_t mask, count;
+	struct call *first, *last; /* in order of creation */
 };
 
-struct call *calls_find(const struct calls *c, struct str id);
-/* Index of the side with this tag, or -1. */
-int call_side_find(const struct call *call, struct str tag);
-void call_end(struct calls *c, struct call *call);
+int call_table_init(struct call_table *t);
+void call_table_fini(struct call_table *t);
+struct call *call_table_find(const struct call_table *t, struct str id);
+void call_table_add(struct call_table *t, struct call *c);
+void call_table_remove(struct call_table *t, struct call *c);
+/* neu takes old's place. */
+void call_table_replace(struct call_table *t, struct call *old, struct call *neu);
 
-/* apply.c: what is needed for next and not held yet is taken; *out is the new set. On error nothing is held that was not
- * before. Then either commit (on error: nothing changed, to be followed by drop), or drop. */
-int apply_take(const struct relay *r, uint32_t worker, const struct nego *old,
-	const struct held *held, const struct nego *next, struct held **out);
-int apply_commit(const struct relay *r, uint32_t worker, const struct nego *old,
-	const struct held *held, const struct nego *next, const struct held *now, uint64_t now_ns);
-/* Give back what is in a and not in b (which may be NULL, or shorter). */
-void apply_release(const struct relay *r, uint32_t worker, const struct held *a, uint32_t n,
-	const struct held *b, uint32_t n_b);
+/* --- Applying (apply.c) ----------------------------------------------------------------------------------------- */
 
-/* query.c */
-void call_describe(struct calls *c, const struct call *call, struct pool *p, struct ngval *dict);
+/* Takes what next wants and does not have. On error nothing of it is left. */
+int apply_take(const struct relay *relay, const struct call *prev, struct call *next);
+/* Gives back what apply_take() took: what next holds and prev does not. */
+void apply_undo(const struct relay *relay, const struct call *prev, struct call *next);
+/* Tells the worker all that differs, at once or not at all. After success what prev holds and next does not is given back. */
+int apply_commit(const struct relay *relay, struct pool *p, const struct call *prev,
+	struct call *next, uint64_t now_ns);
+/* Gives back everything. */
+void apply_release_all(const struct relay *relay, struct call *c);
+
+/* --- Reply trees (query.c) -------------------------------------------------------------------------------------- */
+
+void query_tree(const struct relay *relay, struct pool *p, const struct call *c,
+	struct str from_tag, struct str to_tag, struct ngval *dict);
 
 #endif

@@ -1,276 +1,581 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Offer and answer (RFC 3264, 3605, 5761, 8643) without keys, which are keying.c's: profiles, addresses, rtcp-mux, what is
- * rejected, on hold or new. An offer only notes what it says while an older answer holds; the answer puts both into effect. */
+/* Offer and answer (RFC 3264): who speaks to whom, what waits for an answer, what comes into force. Pure. An offer changes
+ * nothing that is in force: a re-INVITE may be refused, and media go on until then. Answers put both sides into force. */
 #include "call/negotiate.h"
 
-#include <errno.h>
-#include <stdlib.h>
+#include <sys/socket.h>
 
-#include "base/secmem.h"
-
-int nego_copy(struct nego *out, const struct nego *n, uint32_t count)
+void plan_warn(struct plan *plan, struct pool *p, struct str text)
 {
-	*out = *n;
-	if (count < n->count)
-		count = n->count;
-	out->media = calloc(count ? count : 1, sizeof(*out->media));
-	if (!out->media)
-		return -ENOMEM;
-	if (n->count)
-		memcpy(out->media, n->media, n->count * sizeof(*n->media));
-	out->count = count;
-	return 0;
-}
-
-void nego_fini(struct nego *n)
-{
-	if (n->media)
-		secmem_wipe(n->media, n->count * sizeof(*n->media));
-	free(n->media);
-	n->media = NULL;
-	n->count = 0;
-}
-
-/* --- What one side says ------------------------------------------------------------------------------------------ */
-
-static enum media_learning learning(const struct nego_in *in)
-{
-	static const enum media_learning mode[] = {[NG_LEARN_OFF] = MEDIA_LEARN_OFF,
-		[NG_LEARN_IMMEDIATE] = MEDIA_LEARN_IMMEDIATE,
-		[NG_LEARN_DELAYED] = MEDIA_LEARN_DELAYED,
-		[NG_LEARN_HEURISTIC] = MEDIA_LEARN_HEURISTIC};
-
-	return in->r->learning == NG_LEARN_DEFAULT ? in->policy->learning : mode[in->r->learning];
-}
-
-static void read_side(struct nego *n, const struct nego_in *in)
-{
-	struct nego_side *s = &n->side[in->from];
-
-	s->strict_source = in->policy->strict_source || ng_flag(in->r, NG_FLAG_STRICT_SOURCE);
-	s->media_handover = ng_flag(in->r, NG_FLAG_MEDIA_HANDOVER);
-	s->asymmetric = ng_flag(in->r, NG_FLAG_ASYMMETRIC);
-	s->learning = learning(in);
-	if (in->r->tos >= 0 && in->r->tos < 256)
-		n->tos = (uint8_t)in->r->tos;
-}
-
-/* Where the terminal wants RTP and RTCP. On hold by address (RFC 2543) or rejected: nowhere. */
-static void read_address(struct nego_end *e, const struct nego_in *in, const struct sdp_media *m)
-{
-	struct endpoint a = m->conn.addr;
-
-	e->sig_rtp = e->sig_rtcp = (struct endpoint){0};
-	if (m->port == 0 || !m->conn.present || endpoint_is_unspecified(&a))
+	if (!text.len)
 		return;
-	if (ng_flag(in->r, NG_FLAG_SIP_SOURCE_ADDRESS) && in->r->received_from.len)
-		endpoint_parse_addr(&a, in->r->received_from);
-	e->sig_rtp = a;
-	e->sig_rtp.port = m->port;
-	e->sig_rtcp = a;
-	if (m->has_rtcp) {
-		if (m->rtcp.family && !endpoint_is_unspecified(&m->rtcp) &&
-			!ng_flag(in->r, NG_FLAG_SIP_SOURCE_ADDRESS))
-			e->sig_rtcp = m->rtcp;
-		e->sig_rtcp.port = m->rtcp.port;
-	} else if (m->port < UINT16_MAX) {
-		e->sig_rtcp.port = (uint16_t)(m->port + 1);
-	}
+	plan->warning = plan->warning.len
+		? pool_printf(p, STR_FMT "; " STR_FMT, STR_ARG(plan->warning), STR_ARG(text))
+		: text;
 }
 
-static const char *read_end(struct nego_end *e, const struct nego_in *in, const struct sdp_media *m)
+static void fail(struct plan *plan, const char *reason, struct str detail)
 {
-	if (m->port && m->conn.present && m->conn.addr.family == 0)
-		return "Incomplete SDP specification";
-	e->rejected = m->port == 0;
-	e->dir = m->dir;
-	e->mux_theirs = m->rtcp_mux || m->rtcp_mux_only;
-	read_address(e, in, m);
-	return NULL;
+	plan->error = reason;
+	plan->detail = detail;
 }
 
-/* --- Our addresses ------------------------------------------------------------------------------------------------ */
-
-/* Name and family if both can be had, else the name, else the family, else the first. */
-static uint8_t pick_local(
-	const struct nego_in *in, struct str name, int family, const char **warning)
+static struct str media_name(struct pool *p, uint32_t i, const char *what)
 {
-	uint32_t by_name = UINT32_MAX, by_family = UINT32_MAX;
+	return pool_printf(p, "media %u%s%s", (unsigned)i + 1, *what ? ": " : "", what);
+}
 
-	for (uint32_t i = in->locals; i-- > 0;) {
-		bool n = name.len && str_eq(name, str_from(in->local[i].name));
-		bool f = family && in->local[i].addr.family == family;
+/* --- Sides ------------------------------------------------------------------------------------------------------ */
 
-		if (n && (f || by_name == UINT32_MAX || in->local[by_name].addr.family != family))
-			by_name = i;
-		if (f)
-			by_family = i;
+/* The local address a side is spoken to from: of the interface that was named, of the right family. */
+static uint8_t pick_local(struct plan *plan, const struct neg_in *in, struct str name, int family)
+{
+	struct str want = name.len ? name : str_from(in->locals_n ? in->locals[0].name : "");
+	bool known = false;
+
+	for (uint32_t i = 0; i < in->locals_n; i++) {
+		bool same = str_eq(str_from(in->locals[i].name), want);
+
+		known |= same;
+		if (same && (!family || in->locals[i].addr.family == family))
+			return (uint8_t)i;
 	}
-	if (by_name != UINT32_MAX)
-		return (uint8_t)by_name;
-	if (name.len)
-		*warning = "unknown interface, default is used";
-	return by_family == UINT32_MAX ? 0 : (uint8_t)by_family;
+	if (!known && name.len)
+		plan_warn(plan, in->p, pool_printf(in->p, "no interface " STR_FMT, STR_ARG(name)));
+	for (uint32_t i = 0; i < in->locals_n && !(known && name.len); i++)
+		if (in->locals[i].addr.family == family)
+			return (uint8_t)i;
+	for (uint32_t i = 0; i < in->locals_n; i++)
+		if (str_eq(str_from(in->locals[i].name), want))
+			return (uint8_t)i;
+	return 0;
 }
 
 static int sdp_family(const struct sdp *s)
 {
 	for (uint32_t i = 0; i < s->media_count; i++)
-		if (s->media[i].port && s->media[i].conn.addr.family)
+		if (s->media[i].conn.addr.family)
 			return s->media[i].conn.addr.family;
-	return s->conn.addr.family;
+	return s->conn.addr.family ? s->conn.addr.family : s->origin_addr.family;
 }
 
-static void choose_locals(struct nego *n, const struct nego_in *in, const char **warning)
+static uint8_t by_branch(const struct call *c, uint8_t from, struct str via)
 {
-	int family = sdp_family(in->sdp);
-	int to = in->r->address_family ? in->r->address_family : family;
-
-	n->side[in->from].local = pick_local(in, in->r->direction[0], family, warning);
-	n->side[!in->from].local = pick_local(in, in->r->direction[1], to, warning);
+	for (uint32_t i = 0; i < c->sides; i++)
+		if (!c->side[i]->gone && c->side[i]->peer == from &&
+			str_eq(c->side[i]->via_branch, via))
+			return (uint8_t)i;
+	return SIDE_NONE;
 }
 
-/* --- Offers ---------------------------------------------------------------------------------------------------- */
-
-/* Keys by DTLS are not made here: such a profile is offered as the one with the same security and feedback. */
-static enum sdp_proto outward(const struct nego_in *in, enum sdp_proto from)
+/* Whom an offer goes to. SIDE_NONE: somebody new. */
+static uint8_t offer_target(const struct call *c, uint8_t from, const struct ng_request *r)
 {
-	enum sdp_proto p = in->r->transport.len ? sdp_proto_find(in->r->transport) : from;
+	uint8_t to = call_side_by_tag(c, r->to_tag), peer = c->side[from]->peer;
+
+	if (to != SIDE_NONE && to != from)
+		return to;
+	if (peer != SIDE_NONE && (r->to_tag.len || !r->via_branch.len))
+		return peer;
+	if (!r->via_branch.len)
+		return SIDE_NONE;
+	return by_branch(c, from, r->via_branch);
+}
+
+/* The offerer: by tag, or the party that was offered something and has no tag yet. */
+static uint8_t offer_source(const struct call *c, const struct ng_request *r)
+{
+	uint8_t from = call_side_by_tag(c, r->from_tag);
+	uint8_t other = call_side_by_tag(c, r->to_tag);
+	uint8_t peer = other == SIDE_NONE ? SIDE_NONE : c->side[other]->peer;
+
+	if (from == SIDE_NONE && peer != SIDE_NONE && !c->side[peer]->tag.len)
+		return peer;
+	return from;
+}
+
+/* A party that rang before and did not get the call knows keys that the next must not be told. */
+static void forget_keys(struct side *s)
+{
+	for (uint32_t i = 0; i < s->legs; i++) {
+		struct leg *l = s->leg[i];
+
+		if (!l)
+			continue;
+		explicit_bzero(l->ours, sizeof(l->ours));
+		l->ours_n = 0;
+	}
+}
+
+static int offer_pair(struct plan *plan, struct call *c, const struct neg_in *in)
+{
+	const struct ng_request *r = in->r;
+	struct side *from, *to;
+
+	plan->from = offer_source(c, r);
+	if (plan->from == SIDE_NONE)
+		plan->from = call_side_add(c, r->from_tag, STR_NONE);
+	if (plan->from == SIDE_NONE)
+		return -1;
+	plan->to = offer_target(c, plan->from, r);
+	if (plan->to == SIDE_NONE)
+		plan->to = call_side_add(c, r->to_tag, r->via_branch);
+	if (plan->to == SIDE_NONE)
+		return -1;
+	from = c->side[plan->from];
+	to = c->side[plan->to];
+	if (!from->tag.len && str_replace(&from->tag, r->from_tag))
+		return -1;
+	if (to->tag.len && !r->to_tag.len)
+		forget_keys(to);
+	if (to->peer == SIDE_NONE)
+		to->peer = plan->from;
+	if (from->peer == SIDE_NONE)
+		from->peer = plan->to; /* forks: the first until somebody answers */
+	if (!from->has_local)
+		from->local = pick_local(plan, in, r->direction[0], sdp_family(in->sdp));
+	if (!to->has_local)
+		to->local = pick_local(plan, in, r->direction[1],
+			r->address_family ? r->address_family
+					  : in->locals[from->local].addr.family);
+	from->has_local = to->has_local = true;
+	return 0;
+}
+
+/* Who was asked and has not answered yet: the current peer, else the last of the others; else the peer once more. */
+static uint8_t who_was_asked(const struct call *c, uint8_t by)
+{
+	uint8_t peer = c->side[by]->peer;
+
+	if (peer != SIDE_NONE && !c->side[peer]->tag.len)
+		return peer;
+	for (uint32_t i = c->sides; i > 0; i--) {
+		const struct side *s = c->side[i - 1];
+
+		if (!s->gone && s->peer == by && !s->tag.len)
+			return (uint8_t)(i - 1);
+	}
+	return peer;
+}
+
+/* Who answers: by tag, or the branch that was asked, or who was asked last. */
+static int answer_pair(struct plan *plan, struct call *c, const struct ng_request *r)
+{
+	uint8_t to = call_side_by_tag(c, r->from_tag), from = call_side_by_tag(c, r->to_tag);
+
+	if (to == SIDE_NONE || from == to)
+		return -1;
+	if (from != SIDE_NONE && c->side[from]->peer != to && c->side[to]->peer != from)
+		return -1;
+	if (from == SIDE_NONE && r->via_branch.len)
+		from = by_branch(c, to, r->via_branch);
+	if (from == SIDE_NONE)
+		from = who_was_asked(c, to);
+	if (from == SIDE_NONE || c->side[from]->gone)
+		return -1;
+	plan->to = to;
+	plan->from = from;
+	return 0;
+}
+
+/* A second answer with another tag: the earlier tag goes on naming the same side. */
+static int take_tag(struct side *s, struct str tag)
+{
+	uint32_t i = 0;
+
+	if (str_eq(s->tag, tag))
+		return 0;
+	while (i < s->aliases && !str_eq(s->alias[i], tag))
+		i++;
+	if (s->tag.len && i == s->aliases) {
+		if (s->aliases == CALL_MAX_ALIASES)
+			i = 0; /* the oldest is forgotten */
+		else
+			s->aliases++;
+	}
+	if (s->tag.len && str_replace(&s->alias[i], s->tag))
+		return -1;
+	return str_replace(&s->tag, tag);
+}
+
+/* --- What an SDP says about a media ----------------------------------------------------------------------------- */
+
+static struct endpoint trusted(const struct neg_in *in, const struct endpoint *signalled)
+{
+	struct endpoint e;
+
+	if (!ng_flag(in->r, NG_FLAG_SIP_SOURCE_ADDRESS) || !in->r->received_from.len ||
+		endpoint_is_unspecified(signalled) || endpoint_parse_addr(&e, in->r->received_from))
+		return *signalled;
+	return e;
+}
+
+static void remotes(const struct neg_in *in, const struct sdp_media *m, bool mux,
+	struct endpoint *rtp, struct endpoint *rtcp)
+{
+	struct endpoint addr = trusted(in, &m->conn.addr);
+
+	*rtp = addr;
+	rtp->port = m->port;
+	*rtcp = *rtp;
+	if (mux)
+		return;
+	if (m->has_rtcp && m->rtcp.family)
+		*rtcp = trusted(in, &m->rtcp);
+	rtcp->port = m->has_rtcp ? m->rtcp.port : (uint16_t)(m->port + 1);
+}
+
+static void set_kind(struct leg *l, const struct sdp_media *m)
+{
+	size_t n = min_u32((uint32_t)m->kind.len, sizeof(l->kind) - 1);
+
+	memset(l->kind, 0, sizeof(l->kind));
+	memcpy(l->kind, m->kind.s, n);
+}
+
+/* Old-style hold names no address: what was known stays. */
+static void set_remote(
+	struct leg *l, const struct endpoint *rtp, const struct endpoint *rtcp, bool mux)
+{
+	l->mux = mux;
+	if (endpoint_is_unspecified(rtp))
+		return;
+	l->remote = *rtp;
+	l->rtcp_remote = mux || endpoint_is_unspecified(rtcp) ? *rtp : *rtcp;
+	if (!mux && endpoint_is_unspecified(rtcp))
+		l->rtcp_remote.port = (uint16_t)(rtp->port + 1);
+}
+
+static bool opportunistic(const struct ng_request *r, uint32_t flag)
+{
+	return r->osrtp & flag;
+}
+
+/* --- Offer ------------------------------------------------------------------------------------------------------ */
+
+/* The profile towards the other side. */
+static enum sdp_proto outward(
+	struct plan *plan, const struct leg *to, const struct sdp_media *m, const struct neg_in *in)
+{
+	enum sdp_proto p = sdp_proto_find(in->r->transport);
 
 	if (p == SDP_PROTO_OTHER)
-		p = from;
+		p = to->active && to->proto != SDP_PROTO_OTHER ? to->proto : m->proto;
+	else if (p == SDP_UDP_TLS_RTP_SAVP || p == SDP_UDP_TLS_RTP_SAVPF)
+		plan_warn(plan, in->p, STR("DTLS-SRTP is not there yet: offering SDES instead"));
 	return sdp_proto_make(sdp_proto_is_secure(p), sdp_proto_is_feedback(p));
 }
 
-static const char *check_offer(const struct nego_end *from, const struct nego_in *in)
+/* The crypto lines of an offer; false with plan->error when nobody could answer it. */
+static bool offered_crypto(
+	struct plan *plan, struct leg *l, const struct sdp_media *m, uint32_t i, struct neg_in *in)
 {
-	if (!sdp_proto_is_secure(from->proto) || keying_usable(from, in->policy->suites))
-		return NULL;
-	if (from->theirs_n == 0 &&
-		(from->proto == SDP_UDP_TLS_RTP_SAVP || from->proto == SDP_UDP_TLS_RTP_SAVPF))
-		return "DTLS-SRTP is not available and no a=crypto was offered";
-	return "No common crypto suite";
+	bool secure = sdp_proto_is_secure(m->proto), skipped;
+
+	l->said.lines = 0;
+	if (secure || opportunistic(in->r, NG_OSRTP_ACCEPT))
+		l->said.lines = crypto_lines(l->said.line, m, in->policy->suites, &skipped);
+	if (!secure || l->said.lines)
+		return true;
+	if (!sdp_attr(m->lines, STR("crypto")) && m->dtls)
+		fail(plan, "DTLS-SRTP is not supported", media_name(in->p, i, "no crypto line"));
+	else
+		fail(plan, "No common crypto suite", media_name(in->p, i, ""));
+	return false;
 }
 
-static void put_into_effect(struct nego_end *e)
+static void plan_lines(struct plan_media *pm, struct leg *l)
 {
-	e->rtp = e->sig_rtp;
-	e->rtcp = e->mux ? e->sig_rtp : e->sig_rtcp;
+	for (uint32_t i = 0; i < l->asked.suites; i++)
+		pm->line[pm->lines++] = crypto_ours(l, l->asked.suite[i])->s;
 }
 
-static const char *offer_media(struct nego *n, const struct nego_in *in, uint32_t i)
+static void offer_media(struct plan *plan, struct leg *from, struct leg *to,
+	const struct sdp_media *m, uint32_t i, struct neg_in *in)
 {
-	const struct sdp_media *m = &in->sdp->media[i];
-	struct nego_media *nm = &n->media[i];
-	struct nego_end *from = &nm->end[in->from], *to = &nm->end[!in->from];
+	struct plan_media *pm = &plan->media[i];
 	uint32_t mux = in->r->rtcp_mux;
-	const char *err = read_end(from, in, m);
+	bool osrtp = opportunistic(in->r, NG_OSRTP_OFFER);
 
-	if (err)
-		return err;
-	memset(nm->kind, 0, sizeof(nm->kind));
-	memcpy(nm->kind, m->kind.s, min_u32((uint32_t)m->kind.len, sizeof(nm->kind) - 1));
-	nm->kept = m->proto == SDP_PROTO_OTHER;
-	if (nm->kept || from->rejected)
-		return NULL;
-	from->proto = m->proto;
-	to->proto = outward(in, m->proto);
-	from->osrtp_accept = in->r->osrtp & NG_OSRTP_ACCEPT;
-	from->mux_reject = mux & NG_RTCP_MUX_REJECT;
-	to->mux_ours = (from->mux_theirs && !(mux & (NG_RTCP_MUX_DEMUX | NG_RTCP_MUX_REJECT))) ||
-		mux & (NG_RTCP_MUX_OFFER | NG_RTCP_MUX_REQUIRE);
-	err = keying_read(from, m);
-	err = err ? err : check_offer(from, in);
-	err = err ? err : keying_offer(to, from, in, in->random + (size_t)i * NEGO_RANDOM);
-	if (err)
-		return err;
-	if (!n->answered || !nm->wanted) { /* nothing holds yet that this could disturb */
-		put_into_effect(from);
-		nm->linked = !sdp_proto_is_secure(from->proto) && !sdp_proto_is_secure(to->proto) &&
-			to->ours_n == 0;
+	from->said.proto = m->proto;
+	from->said.dir = m->dir;
+	from->said.mux = m->rtcp_mux;
+	remotes(in, m, false, &from->said.remote, &from->said.rtcp_remote);
+	if (!offered_crypto(plan, from, m, i, in))
+		return;
+	pm->proto = outward(plan, to, m, in);
+	pm->mux = !(mux & NG_RTCP_MUX_DEMUX) &&
+		(m->rtcp_mux || mux & (NG_RTCP_MUX_OFFER | NG_RTCP_MUX_REQUIRE));
+	to->asked.proto = pm->proto;
+	to->asked.mux = pm->mux;
+	to->asked.suites = 0;
+	if (sdp_proto_is_secure(pm->proto) || osrtp) {
+		bool off = in->r->sdes.flags & NG_SDES_OFF;
+
+		if (!off)
+			crypto_offer(to, &from->said, in);
+		if (sdp_proto_is_secure(pm->proto) && !to->asked.suites) {
+			fail(plan, "No common crypto suite",
+				media_name(in->p, i, off ? "SDES is off" : ""));
+			return;
+		}
+		plan_lines(pm, to);
 	}
-	nm->wanted = true;
-	return NULL;
+	from->used = to->used = true;
 }
 
-static void warn(const struct nego_in *in, const char **warning)
+static void offer_flags(struct call *c, struct side *from, const struct neg_in *in)
 {
-	if (in->r->ice == NG_ICE_FORCE || in->r->ice == NG_ICE_FORCE_RELAY)
-		*warning = "ICE is not available, its attributes were removed";
-	if (in->r->dtls == NG_DTLS_PASSIVE || in->r->dtls == NG_DTLS_ACTIVE ||
-		str_starts(in->r->transport, STR("UDP/TLS/")))
-		*warning = "DTLS-SRTP is not available, SDES is offered";
+	const struct ng_request *r = in->r;
+	static const enum media_learning mode[] = {[NG_LEARN_OFF] = MEDIA_LEARN_OFF,
+		[NG_LEARN_IMMEDIATE] = MEDIA_LEARN_IMMEDIATE,
+		[NG_LEARN_DELAYED] = MEDIA_LEARN_DELAYED,
+		[NG_LEARN_HEURISTIC] = MEDIA_LEARN_HEURISTIC};
+
+	if (r->learning != NG_LEARN_DEFAULT)
+		c->learning = mode[r->learning];
+	if (ng_flag(r, NG_FLAG_STRICT_SOURCE))
+		c->strict_source = true;
+	if (r->tos >= 0 && r->tos <= 255)
+		c->tos = (uint8_t)r->tos;
+	from->asymmetric = ng_flag(r, NG_FLAG_ASYMMETRIC);
+	from->media_handover = ng_flag(r, NG_FLAG_MEDIA_HANDOVER);
+	if (r->metadata.len)
+		(void)str_replace(&c->metadata, r->metadata); /* only shown */
+	if (r->label.len)
+		(void)str_replace(&from->label, r->label);
 }
 
-const char *nego_offer(struct nego *n, const struct nego_in *in, const char **warning)
+static void warn_unsupported(struct plan *plan, const struct neg_in *in)
 {
-	const char *err = NULL;
+	const struct ng_request *r = in->r;
 
-	warn(in, warning);
-	if (!n->started) {
-		n->tos = in->policy->tos;
-		choose_locals(n, in, warning);
-		n->side[!in->from].learning = in->policy->learning;
-		n->side[!in->from].strict_source = in->policy->strict_source;
-	}
-	read_side(n, in);
-	n->started = true;
-	n->offerer = in->from;
-	for (uint32_t i = 0; i < in->sdp->media_count && !err; i++)
-		err = offer_media(n, in, i);
-	return err;
+	if (r->ice == NG_ICE_FORCE || r->ice == NG_ICE_FORCE_RELAY)
+		plan_warn(plan, in->p, STR("ICE is not there yet: its attributes were removed"));
+	if (r->dtls == NG_DTLS_PASSIVE || r->dtls == NG_DTLS_ACTIVE)
+		plan_warn(plan, in->p, STR("DTLS is not there yet: its attributes were removed"));
 }
 
-/* --- Answers --------------------------------------------------------------------------------------------------- */
-
-static const char *answer_media(struct nego *n, const struct nego_in *in, uint32_t i)
+static bool plan_init(struct plan *plan, struct neg_in *in)
 {
-	const struct sdp_media *m = &in->sdp->media[i];
-	struct nego_media *nm = &n->media[i];
-	struct nego_end *b = &nm->end[in->from], *a = &nm->end[!in->from];
-	const char *err;
-
-	if (nm->kept)
-		return NULL;
-	if (a->rejected) { /* offered with port 0: gone for good */
-		nm->wanted = nm->linked = false;
-		secmem_wipe(&nm->end, sizeof(nm->end));
-		a->rejected = b->rejected = true;
-		return NULL;
-	}
-	err = read_end(b, in, m);
-	if (err)
-		return err;
-	if (m->proto == SDP_PROTO_OTHER)
-		b->rejected = true;
-	if (b->rejected) { /* ports stay: another branch may still take it */
-		nm->linked = false;
-		return NULL;
-	}
-	err = keying_answer(a, b, in, m, in->random + (size_t)i * NEGO_RANDOM);
-	if (err)
-		return err;
-	a->mux_ours = a->mux_theirs && !a->mux_reject && !(in->r->rtcp_mux & NG_RTCP_MUX_REJECT);
-	a->mux = a->mux_ours;
-	b->mux = b->mux_ours && b->mux_theirs;
-	put_into_effect(a);
-	put_into_effect(b);
-	nm->linked = nm->wanted;
-	return NULL;
+	*plan = (struct plan){.from = SIDE_NONE, .to = SIDE_NONE};
+	plan->media = pool_alloc(in->p, (in->sdp->media_count + 1) * sizeof(*plan->media));
+	warn_unsupported(plan, in);
+	if (!plan->media)
+		fail(plan, "Out of memory", STR_NONE);
+	else if (!in->locals_n)
+		fail(plan, "No interface", STR_NONE);
+	return !plan->error;
 }
 
-const char *nego_answer(struct nego *n, const struct nego_in *in, const char **warning)
+void negotiate_offer(struct plan *plan, struct call *c, struct neg_in *in)
 {
-	const char *err = NULL;
+	struct side *from, *to;
 
-	warn(in, warning);
-	if (!n->started || in->sdp->media_count > n->count)
-		return "Invalid dialogue association";
-	read_side(n, in);
-	for (uint32_t i = 0; i < in->sdp->media_count && !err; i++)
-		err = answer_media(n, in, i);
-	for (uint32_t i = in->sdp->media_count; i < n->count; i++)
-		n->media[i].linked = false; /* not answered: refused */
-	n->answered = true;
-	return err;
+	if (!plan_init(plan, in))
+		return;
+	if (offer_pair(plan, c, in)) {
+		fail(plan, "Too many parties", STR_NONE);
+		return;
+	}
+	from = c->side[plan->from];
+	to = c->side[plan->to];
+	offer_flags(c, from, in);
+	from->offer_open = true;
+	from->mux_flags = in->r->rtcp_mux;
+	from->osrtp = in->r->osrtp;
+	for (uint32_t i = 0; i < from->legs; i++) /* m-lines that are gone count as closed */
+		if (from->leg[i])
+			from->leg[i]->said.rejected = true;
+	for (uint32_t i = 0; i < in->sdp->media_count && !plan->error; i++) {
+		const struct sdp_media *m = &in->sdp->media[i];
+		struct leg *lf = side_leg(in->keys, from, i), *lt = side_leg(in->keys, to, i);
+
+		if (!lf || !lt) {
+			fail(plan, "Out of memory", STR_NONE);
+			return;
+		}
+		set_kind(lf, m);
+		set_kind(lt, m);
+		lf->said.relayed = m->proto != SDP_PROTO_OTHER;
+		lf->said.rejected = m->port == 0;
+		plan->media[i].keep = !lf->said.relayed;
+		plan->media[i].reject = lf->said.rejected;
+		if (lf->said.relayed && m->port)
+			offer_media(plan, lf, lt, m, i, in);
+		else if (m->port)
+			plan_warn(plan, in->p, media_name(in->p, i, "no RTP, not relayed"));
+	}
+}
+
+/* --- Answer ----------------------------------------------------------------------------------------------------- */
+
+/* The line of the answer that fits an offer of ours. */
+static bool accepted_line(struct sdes *out, struct our_key **ours, struct leg *l,
+	const struct sdp_media *m, uint32_t suites)
+{
+	struct sdes line[LEG_MAX_LINES];
+	bool skipped, found = false;
+	uint32_t n = crypto_lines(line, m, suites, &skipped);
+
+	for (uint32_t i = 0; i < n && !found; i++)
+		for (uint32_t k = 0; k < l->asked.suites && !found; k++) {
+			if (l->asked.suite[k] != line[i].master.suite)
+				continue;
+			*ours = crypto_ours(l, line[i].master.suite);
+			found = *ours && (*ours)->s.tag == line[i].tag;
+			*out = line[i];
+		}
+	explicit_bzero(line, sizeof(line));
+	return found;
+}
+
+/* The answerer's crypto comes into force. */
+static void answerer_crypto(
+	struct plan *plan, struct leg *l, const struct sdp_media *m, uint32_t i, struct neg_in *in)
+{
+	bool secure = sdp_proto_is_secure(m->proto);
+	struct our_key *ours = NULL;
+	struct sdes theirs;
+
+	if (l->asked.suites && accepted_line(&theirs, &ours, l, m, in->policy->suites)) {
+		crypto_set_rx(l, &theirs);
+		crypto_set_tx(l, ours);
+		explicit_bzero(&theirs, sizeof(theirs));
+		return;
+	}
+	if (secure || sdp_proto_is_secure(l->asked.proto)) {
+		fail(plan, "No usable crypto line in answer",
+			media_name(in->p, i,
+				!secure                   ? "RTP as the answer to SRTP"
+					: l->asked.suites ? "tag and suite must be of the offer"
+							  : "SRTP as the answer to RTP"));
+		return;
+	}
+	crypto_set_rx(l, NULL);
+	crypto_set_tx(l, NULL);
+}
+
+/* The offerer gets one line: its own tag, our key. */
+static void offerer_crypto(
+	struct plan *plan, struct leg *l, enum srtp_suite_id prefer, uint32_t i, struct neg_in *in)
+{
+	struct plan_media *pm = &plan->media[i];
+	const struct sdes *line = crypto_choose(l, prefer);
+	struct our_key *ours;
+
+	if (!line) {
+		crypto_set_rx(l, NULL);
+		crypto_set_tx(l, NULL);
+		return;
+	}
+	ours = crypto_answer(l, line, in);
+	if (!ours) {
+		fail(plan, "Out of memory", media_name(in->p, i, "keys"));
+		return;
+	}
+	pm->line[pm->lines++] = ours->s;
+	crypto_set_rx(l, line);
+	crypto_set_tx(l, ours);
+}
+
+static void into_force(
+	struct leg *l, enum sdp_proto proto, enum sdp_dir dir, const struct sdp_media *m)
+{
+	l->active = true;
+	l->proto = proto;
+	l->dir = dir;
+	set_kind(l, m);
+}
+
+static void answer_media(
+	struct plan *plan, struct call *c, const struct sdp_media *m, uint32_t i, struct neg_in *in)
+{
+	struct side *from = c->side[plan->from], *to = c->side[plan->to];
+	struct leg *lf = from->leg[i], *lt = to->leg[i];
+	uint32_t mux = to->mux_flags | in->r->rtcp_mux;
+	struct plan_media *pm = &plan->media[i];
+	bool from_mux = lf->asked.mux && m->rtcp_mux, to_mux;
+	struct endpoint rtp, rtcp;
+
+	answerer_crypto(plan, lf, m, i, in);
+	if (plan->error)
+		return;
+	offerer_crypto(plan, lt, lf->rx.master.suite, i, in);
+	remotes(in, m, from_mux, &rtp, &rtcp);
+	set_remote(lf, &rtp, &rtcp, from_mux);
+	to_mux = lt->said.mux && !(mux & NG_RTCP_MUX_REJECT) &&
+		(from_mux || mux & (NG_RTCP_MUX_ACCEPT | NG_RTCP_MUX_DEMUX));
+	rtp = lt->said.remote;
+	rtcp = lt->said.rtcp_remote;
+	if (lt->said.mux && !to_mux && rtcp.port == rtp.port)
+		rtcp.port = (uint16_t)(rtp.port + 1);
+	set_remote(lt, &rtp, &rtcp, to_mux);
+	into_force(lf, m->proto, m->dir, m);
+	into_force(lt, lt->said.proto, lt->said.dir, m);
+	lf->used = lt->used = true;
+	/* A new offer was answered: what was learned may be of yesterday. The same answer once more changes nothing. */
+	lf->relearn = lt->relearn = to->offer_open;
+	pm->proto = lt->said.proto;
+	pm->mux = to_mux;
+}
+
+static void close_leg(struct leg *l, bool for_good)
+{
+	if (!l)
+		return;
+	l->active = false;
+	if (for_good)
+		l->used = false;
+}
+
+static void answer_all_media(struct plan *plan, struct call *c, struct neg_in *in)
+{
+	struct side *from = c->side[plan->from], *to = c->side[plan->to];
+	const struct sdp *s = in->sdp;
+
+	for (uint32_t i = 0; (i < to->legs || i < s->media_count) && !plan->error; i++) {
+		const struct sdp_media *m = i < s->media_count ? &s->media[i] : NULL;
+		struct leg *lf = side_leg_get(from, i), *lt = side_leg_get(to, i);
+		bool offered = lt && lf && lt->said.relayed && !lt->said.rejected;
+
+		if (m && m->proto != SDP_PROTO_OTHER && m->port && offered) {
+			answer_media(plan, c, m, i, in);
+			continue;
+		}
+		/* The answerer's refusal may be one branch's: ports stay for the next. The offerer's is final. */
+		close_leg(lf, lt && (lt->said.rejected || !lt->said.relayed));
+		close_leg(lt, lt && (lt->said.rejected || !lt->said.relayed));
+		if (!m)
+			continue;
+		plan->media[i].keep = m->proto == SDP_PROTO_OTHER;
+		plan->media[i].reject = true;
+		plan->media[i].proto = lt && lt->said.relayed ? lt->said.proto : SDP_PROTO_OTHER;
+		if (i >= to->legs)
+			plan_warn(plan, in->p, media_name(in->p, i, "was not offered"));
+	}
+}
+
+void negotiate_answer(struct plan *plan, struct call *c, struct neg_in *in)
+{
+	struct side *from, *to;
+
+	if (!plan_init(plan, in))
+		return;
+	if (answer_pair(plan, c, in->r)) {
+		fail(plan, "Invalid dialogue association", STR_NONE);
+		return;
+	}
+	from = c->side[plan->from];
+	to = c->side[plan->to];
+	if (take_tag(from, in->r->to_tag)) {
+		fail(plan, "Out of memory", STR_NONE);
+		return;
+	}
+	offer_flags(c, from, in);
+	to->peer = plan->from; /* the latest answer wins */
+	from->peer = plan->to;
+	answer_all_media(plan, c, in);
+	to->offer_open = false;
+	c->answered = true;
 }

@@ -1,140 +1,240 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* See mock_relay.h. Handles wrap, so that thousands of calls can come and go. */
+/* Included by the tests that need it. */
 #include "mock_relay.h"
 
+#include <assert.h>
 #include <errno.h>
+
+#define PORT_FIRST 30000u
 
 static bool fails(struct mock_relay *m)
 {
 	return ++m->calls == m->fail_at;
 }
 
-static uint32_t handle(struct mock_relay *m)
+static bool take_one(bool *table, uint32_t first, uint32_t *out)
 {
-	m->next = m->next + 2 >= MOCK_MAX ? 2 : m->next + 2;
-	return m->next;
+	for (uint32_t i = first; i < MOCK_MAX; i++)
+		if (!table[i]) {
+			table[i] = true;
+			*out = i;
+			return true;
+		}
+	return false;
 }
 
-static const struct relay_local *op_locals(void *arg, uint32_t *n)
-{
-	static const struct relay_local local[] = {
-		{"inner", {{10, 0, 0, 1}, 0, AF_INET, 0}, {{10, 0, 0, 1}, 0, AF_INET, 0}},
-		{"outer", {{10, 9, 0, 1}, 0, AF_INET, 0}, {{198, 51, 100, 7}, 0, AF_INET, 0}},
-		{"six", {{0x20, 1, 0x0d, 0xb8, [15] = 1}, 0, AF_INET6, 0},
-			{{0x20, 1, 0x0d, 0xb8, [15] = 1}, 0, AF_INET6, 0}},
-	};
-
-	(void)arg;
-	*n = ARRAY_LEN(local);
-	return local;
-}
-
-static uint32_t op_worker_choose(void *arg)
-{
-	(void)arg;
-	return 0;
-}
-
-static int op_port_take(void *arg, struct relay_port *out, uint32_t worker, uint8_t local)
+static const struct relay_local *mock_locals(void *arg, uint32_t *n)
 {
 	struct mock_relay *m = arg;
 
-	(void)worker;
+	*n = m->locals;
+	return m->local;
+}
+
+static uint32_t mock_worker(void *arg)
+{
+	(void)arg;
+	return 3;
+}
+
+static int mock_port_take(void *arg, struct relay_port *out, uint32_t worker, uint8_t local)
+{
+	struct mock_relay *m = arg;
+	uint32_t i;
+
+	assert(worker == 3 && local < m->locals);
 	if (fails(m))
 		return m->fail_with;
-	out->rtp_stream = handle(m);
-	out->rtcp_stream = out->rtp_stream + 1;
-	out->rtp = (struct local_port){(uint16_t)(20000 + out->rtp_stream), local, 0};
-	out->rtcp = (struct local_port){(uint16_t)(out->rtp.port + 1), local, 0};
+	if ((m->ports_limit && m->ports == m->ports_limit) || !take_one(m->port, 0, &i))
+		return -ENOSPC;
 	m->ports++;
+	*out = (struct relay_port){.rtp = {.port = (uint16_t)(PORT_FIRST + 2 * i), .addr = local},
+		.rtcp = {.port = (uint16_t)(PORT_FIRST + 2 * i + 1), .addr = local},
+		.rtp_stream = 2 * i,
+		.rtcp_stream = 2 * i + 1};
 	return 0;
 }
 
-static void op_port_release(void *arg, uint32_t worker, const struct relay_port *port)
+static void mock_port_release(void *arg, uint32_t worker, const struct relay_port *port)
 {
 	struct mock_relay *m = arg;
 
-	(void)worker;
-	(void)port;
+	assert(worker == 3 && port->rtp_stream % 2 == 0 && m->port[port->rtp_stream / 2]);
+	m->port[port->rtp_stream / 2] = false;
 	m->ports--;
+	m->stream_set[port->rtp_stream] = m->stream_set[port->rtcp_stream] = false;
 }
 
-static int op_ctx_take(void *arg, uint32_t *ctx, uint32_t worker)
+static int mock_ctx_take(void *arg, uint32_t *ctx, uint32_t worker)
 {
 	struct mock_relay *m = arg;
 
-	(void)worker;
+	assert(worker == 3);
 	if (fails(m))
 		return m->fail_with;
-	*ctx = handle(m);
+	if (!take_one(m->ctx, 0, ctx))
+		return -ENOSPC;
 	m->ctxs++;
 	return 0;
 }
 
-static void op_ctx_release(void *arg, uint32_t worker, uint32_t ctx)
+static void mock_ctx_release(void *arg, uint32_t worker, uint32_t ctx)
 {
 	struct mock_relay *m = arg;
 
-	(void)worker;
-	(void)ctx;
+	assert(worker == 3 && m->ctx[ctx]);
+	m->ctx[ctx] = m->ctx_set[ctx] = false;
 	m->ctxs--;
 }
 
-static int op_key_take(void *arg, uint32_t *slot, uint32_t worker, const struct srtp_master *master)
+static int mock_key_take(
+	void *arg, uint32_t *slot, uint32_t worker, const struct srtp_master *master)
 {
 	struct mock_relay *m = arg;
+	uint32_t i;
 
-	(void)worker;
+	assert(worker == 3);
 	if (fails(m))
 		return m->fail_with;
-	*slot = handle(m);
-	m->key[*slot] = *master;
-	m->keys++;
-	return 0;
-}
-
-static void op_key_release(void *arg, uint32_t worker, uint32_t slot)
-{
-	struct mock_relay *m = arg;
-
-	(void)worker;
-	m->keys -= slot != 0;
-}
-
-static int op_commit(void *arg, uint32_t worker, const struct media_cmd *cmd, uint32_t n)
-{
-	struct mock_relay *m = arg;
-
-	(void)worker;
-	if (fails(m))
-		return m->fail_with;
-	for (uint32_t i = 0; i < n; i++) {
-		if (cmd[i].type == MEDIA_CTX_SET)
-			m->ctx[cmd[i].id] = cmd[i].ctx;
-		else
-			m->stream[cmd[i].id] = cmd[i].stream;
+	if (master->suite == SUITE_PLAIN) {
+		*slot = 0;
+		return 0;
 	}
-	m->commits++;
+	if (!take_one(m->key, 1, &i))
+		return -ENOSPC;
+	m->keys++;
+	m->master[i] = *master;
+	*slot = 2 * i;
 	return 0;
 }
 
-static void op_stats(void *arg, uint32_t worker, uint32_t stream, struct relay_stats *out)
+static void mock_key_release(void *arg, uint32_t worker, uint32_t slot)
 {
-	const struct mock_relay *m = arg;
+	struct mock_relay *m = arg;
 
-	(void)worker;
-	*out = (struct relay_stats){.last_packet_ns = m->last_packet_ns};
-	out->remote = m->stream[stream].remote;
+	assert(worker == 3 && slot % 2 == 0);
+	if (slot == 0)
+		return;
+	assert(m->key[slot / 2]);
+	m->key[slot / 2] = false;
+	m->keys--;
 }
+
+static void mock_command(struct mock_relay *m, const struct media_cmd *c)
+{
+	if (c->type == MEDIA_CTX_SET) {
+		assert(m->ctx[c->id]);
+		m->ctx_cfg[c->id] = c->ctx;
+		m->ctx_set[c->id] = true;
+		m->rx_new += c->ctx.rx_new;
+		m->tx_new += c->ctx.tx_new;
+		return;
+	}
+	assert(c->type == MEDIA_STREAM_SET && m->port[c->id / 2]);
+	m->stream_cfg[c->id] = c->stream;
+	m->stream_set[c->id] = true;
+	m->relearn += c->stream.relearn;
+}
+
+static int mock_commit(void *arg, uint32_t worker, const struct media_cmd *cmd, uint32_t n)
+{
+	struct mock_relay *m = arg;
+
+	assert(worker == 3 && n > 0);
+	if (fails(m))
+		return m->fail_with;
+	m->commits++;
+	m->commands = n;
+	m->rx_new = m->tx_new = m->relearn = 0;
+	for (uint32_t i = 0; i < n; i++)
+		mock_command(m, &cmd[i]);
+	return 0;
+}
+
+static void mock_stats(void *arg, uint32_t worker, uint32_t stream, struct relay_stats *out)
+{
+	struct mock_relay *m = arg;
+
+	assert(worker == 3 && m->port[stream / 2]);
+	*out = (struct relay_stats){.packets = 10 + stream % 2,
+		.bytes = 1000,
+		.ssrc = stream % 2 ? 0 : 0xdecade,
+		.last_packet_ns = m->last_packet_ns};
+}
+
+static const struct relay_ops mock_ops = {
+	.locals = mock_locals,
+	.worker_choose = mock_worker,
+	.port_take = mock_port_take,
+	.port_release = mock_port_release,
+	.ctx_take = mock_ctx_take,
+	.ctx_release = mock_ctx_release,
+	.key_take = mock_key_take,
+	.key_release = mock_key_release,
+	.commit = mock_commit,
+	.stats = mock_stats,
+};
 
 void mock_relay_init(struct mock_relay *m)
 {
-	static const struct relay_ops ops = {op_locals, op_worker_choose, op_port_take,
-		op_port_release, op_ctx_take, op_ctx_release, op_key_take, op_key_release,
-		op_commit, op_stats};
+	static const char *const addr[] = {"192.0.2.1", "10.0.0.1", "2001:db8::1"};
 
 	memset(m, 0, sizeof(*m));
+	m->relay = (struct relay){.ops = &mock_ops, .arg = m};
 	m->fail_with = -ENOSPC;
-	m->relay.ops = &ops;
-	m->relay.arg = m;
+	m->locals = 3;
+	for (uint32_t i = 0; i < m->locals; i++) {
+		strcpy(m->local[i].name, i == 1 ? "inside" : "outside");
+		assert(endpoint_parse_addr(&m->local[i].addr, str_from(addr[i])) == 0);
+		m->local[i].advertised = m->local[i].addr;
+	}
+	assert(endpoint_parse_addr(&m->local[0].advertised, STR("203.0.113.9")) == 0);
+}
+
+bool mock_relay_empty(const struct mock_relay *m)
+{
+	return m->ports == 0 && m->ctxs == 0 && m->keys == 0;
+}
+
+static void check_crypto(const struct mock_relay *m, const struct media_crypto *c)
+{
+	assert((c->key == 0) == (c->suite == SUITE_PLAIN));
+	assert(c->key == 0 || (m->key[c->key / 2] && m->master[c->key / 2].suite == c->suite));
+}
+
+void mock_relay_check(const struct mock_relay *m)
+{
+	for (uint32_t i = 0; i < 2 * MOCK_MAX; i++) {
+		const struct media_stream_cfg *s = &m->stream_cfg[i];
+
+		if (!m->stream_set[i])
+			continue;
+		assert(m->ctx[s->ctx] && m->ctx_set[s->ctx]);
+		assert(s->rtp_to == MEDIA_NONE || m->stream_set[s->rtp_to]);
+		assert(s->rtcp_to == MEDIA_NONE || m->stream_set[s->rtcp_to]);
+	}
+	for (uint32_t i = 0; i < MOCK_MAX; i++)
+		if (m->ctx_set[i]) {
+			check_crypto(m, &m->ctx_cfg[i].rx);
+			check_crypto(m, &m->ctx_cfg[i].tx);
+		}
+}
+
+const struct media_stream_cfg *mock_stream(const struct mock_relay *m, uint16_t port)
+{
+	uint32_t i = port - PORT_FIRST;
+
+	return i < 2 * MOCK_MAX && m->stream_set[i] ? &m->stream_cfg[i] : NULL;
+}
+
+const struct media_ctx_cfg *mock_ctx(const struct mock_relay *m, uint16_t port)
+{
+	const struct media_stream_cfg *s = mock_stream(m, port);
+
+	return s && m->ctx_set[s->ctx] ? &m->ctx_cfg[s->ctx] : NULL;
+}
+
+const struct srtp_master *mock_master(const struct mock_relay *m, uint32_t slot)
+{
+	return slot && m->key[slot / 2] ? &m->master[slot / 2] : NULL;
 }

@@ -1,26 +1,42 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The packet side in memory: counts what is held, keeps what was committed, and fails where a test wants it to. */
-#ifndef UNIT_MOCK_RELAY_H
-#define UNIT_MOCK_RELAY_H
+/* The packet side in memory: hands out handles, checks every use of them, remembers what a worker would know, and fails at
+ * the n-th call if asked to. */
+#ifndef MOCK_RELAY_H
+#define MOCK_RELAY_H
 
 #include "call/relay.h"
 
-#define MOCK_MAX 4096
+#define MOCK_MAX 4096u
 
 struct mock_relay {
 	struct relay relay;
-	uint32_t fail_at; /* the n-th call that can fail does, 0 = none */
-	uint32_t calls;
+	struct relay_local local[4];
+	uint32_t locals;
+
+	uint32_t fail_at; /* the n-th call that can fail does; 0 = none */
 	int fail_with;
-	uint32_t ports, ctxs, keys; /* held now */
-	uint32_t next;              /* next free handle */
-	struct srtp_master key[MOCK_MAX];
-	struct media_ctx_cfg ctx[MOCK_MAX];
-	struct media_stream_cfg stream[MOCK_MAX]; /* by handle */
-	uint32_t commits;
+	uint32_t calls; /* that can fail, so far */
+
+	bool port[MOCK_MAX], ctx[MOCK_MAX], key[MOCK_MAX]; /* taken; of streams 2i, 2i + 1 */
+	uint32_t ports, ctxs, keys, ports_limit;
+	struct srtp_master master[MOCK_MAX]; /* per key */
+	struct media_ctx_cfg ctx_cfg[MOCK_MAX];
+	struct media_stream_cfg stream_cfg[2 * MOCK_MAX];
+	bool ctx_set[MOCK_MAX], stream_set[2 * MOCK_MAX];
+	uint32_t commits, commands;       /* of the last commit */
+	uint32_t rx_new, tx_new, relearn; /* how many in the last commit */
 	uint64_t last_packet_ns;
 };
 
 void mock_relay_init(struct mock_relay *m);
+/* Nothing is taken. */
+bool mock_relay_empty(const struct mock_relay *m);
+/* Asserts that nothing that is set points to something that is not held. */
+void mock_relay_check(const struct mock_relay *m);
+/* The stream of a local port as signalled in SDP, or NULL. */
+const struct media_stream_cfg *mock_stream(const struct mock_relay *m, uint16_t port);
+const struct media_ctx_cfg *mock_ctx(const struct mock_relay *m, uint16_t port);
+/* The master of a key slot. */
+const struct srtp_master *mock_master(const struct mock_relay *m, uint32_t slot);
 
 #endif

@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Calls, sides and legs as memory: made, copied, found and freed. Knows nothing of resources nor of SDP. Legs hold keys:
+ * they live in pages of their own and are wiped when they die. */
+#include "call/model.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/secmem.h"
+
+/* --- Legs ------------------------------------------------------------------------------------------------------- */
+
+#define LEGS_PER_CHUNK 32u
+
+struct free_leg {
+	struct free_leg *next;
+};
+
+struct leg_chunk {
+	struct leg_chunk *next;
+	struct leg leg[LEGS_PER_CHUNK];
+};
+
+static bool add_chunk(struct keystore *k)
+{
+	struct leg_chunk *c = secmem_alloc(sizeof(*c));
+
+	if (!c)
+		return false;
+	c->next = k->chunk;
+	k->chunk = c;
+	for (size_t i = LEGS_PER_CHUNK; i > 0; i--) {
+		struct free_leg *f = (struct free_leg *)(void *)&c->leg[i - 1];
+
+		f->next = k->free;
+		k->free = f;
+	}
+	return true;
+}
+
+struct leg *keystore_take(struct keystore *k)
+{
+	struct free_leg *f;
+
+	if (!k->free && !add_chunk(k))
+		return NULL;
+	f = k->free;
+	k->free = f->next;
+	k->live++;
+	memset(f, 0, sizeof(struct leg));
+	return (struct leg *)(void *)f;
+}
+
+void keystore_put(struct keystore *k, struct leg *leg)
+{
+	struct free_leg *f = (struct free_leg *)(void *)leg;
+
+	if (!leg)
+		return;
+	secmem_wipe(leg, sizeof(*leg));
+	f->next = k->free;
+	k->free = f;
+	k->live--;
+}
+
+void keystore_fini(struct keystore *k)
+{
+	struct leg_chunk *next;
+
+	for (struct leg_chunk *c = k->chunk; c; c = next) {
+		next = c->next;
+		secmem_free(c, sizeof(*c));
+	}
+	*k = (struct keystore){0};
+}
+
+/* --- Calls ------------------------------------------------------------------------------------------------------ */
+
+int str_replace(struct str *to, struct str from)
+{
+	char *copy = NULL;
+
+	if (from.len) {
+		copy = malloc(from.len + 1);
+		if (!copy)
+			return -ENOMEM;
+		memcpy(copy, from.s, from.len);
+		copy[from.len] = '\0';
+	}
+	free((void *)(uintptr_t)to->s);
+	*to = (struct str){copy, from.len};
+	return 0;
+}
+
+static void str_free(struct str *s)
+{
+	free((void *)(uintptr_t)s->s);
+	*s = STR_NONE;
+}
+
+struct call *call_new(struct str id, uint64_t now_ns)
+{
+	struct call *c = calloc(1, sizeof(*c));
+
+	if (!c)
+		return NULL;
+	if (str_replace(&c->id, id)) {
+		free(c);
+		return NULL;
+	}
+	c->created_ns = c->signal_ns = now_ns;
+	return c;
+}
+
+static void side_free(struct keystore *k, struct side *s)
+{
+	if (!s)
+		return;
+	for (uint32_t i = 0; i < s->legs; i++)
+		keystore_put(k, s->leg[i]);
+	for (uint32_t i = 0; i < s->aliases; i++)
+		str_free(&s->alias[i]);
+	str_free(&s->tag);
+	str_free(&s->via_branch);
+	str_free(&s->label);
+	free(s);
+}
+
+void call_free(struct keystore *k, struct call *c)
+{
+	if (!c)
+		return;
+	for (uint32_t i = 0; i < c->sides; i++)
+		side_free(k, c->side[i]);
+	str_free(&c->id);
+	str_free(&c->metadata);
+	free(c);
+}
+
+static struct leg *leg_clone(struct keystore *k, const struct leg *from)
+{
+	struct leg *l = keystore_take(k);
+
+	if (!l)
+		return NULL;
+	*l = *from;
+	l->rx_new = l->tx_new = l->relearn = false;
+	return l;
+}
+
+static struct side *side_clone(struct keystore *k, const struct side *from)
+{
+	struct side *s = calloc(1, sizeof(*s));
+	int err;
+
+	if (!s)
+		return NULL;
+	*s = *from;
+	s->tag = s->via_branch = s->label = STR_NONE;
+	memset(s->alias, 0, sizeof(s->alias));
+	memset(s->leg, 0, sizeof(s->leg));
+	err = str_replace(&s->tag, from->tag);
+	err |= str_replace(&s->via_branch, from->via_branch);
+	err |= str_replace(&s->label, from->label);
+	for (uint32_t i = 0; i < from->aliases; i++)
+		err |= str_replace(&s->alias[i], from->alias[i]);
+	for (uint32_t i = 0; i < from->legs && !err; i++) {
+		if (!from->leg[i])
+			continue;
+		s->leg[i] = leg_clone(k, from->leg[i]);
+		err = s->leg[i] ? 0 : -ENOMEM;
+	}
+	if (err) {
+		side_free(k, s);
+		return NULL;
+	}
+	return s;
+}
+
+struct call *call_clone(struct keystore *k, const struct call *from)
+{
+	struct call *c = calloc(1, sizeof(*c));
+	int err;
+
+	if (!c)
+		return NULL;
+	*c = *from;
+	c->id = c->metadata = STR_NONE;
+	c->chain = c->prev = c->next = NULL;
+	memset(c->side, 0, sizeof(c->side));
+	err = str_replace(&c->id, from->id);
+	err |= str_replace(&c->metadata, from->metadata);
+	for (uint32_t i = 0; i < from->sides && !err; i++) {
+		c->side[i] = side_clone(k, from->side[i]);
+		err = c->side[i] ? 0 : -ENOMEM;
+	}
+	if (err) {
+		call_free(k, c);
+		return NULL;
+	}
+	return c;
+}
+
+bool side_has_tag(const struct side *s, struct str tag)
+{
+	if (!tag.len || s->gone)
+		return false;
+	if (str_eq(s->tag, tag))
+		return true;
+	for (uint32_t i = 0; i < s->aliases; i++)
+		if (str_eq(s->alias[i], tag))
+			return true;
+	return false;
+}
+
+uint8_t call_side_by_tag(const struct call *c, struct str tag)
+{
+	for (uint32_t i = 0; i < c->sides; i++)
+		if (!c->side[i]->gone && tag.len && str_eq(c->side[i]->tag, tag))
+			return (uint8_t)i;
+	for (uint32_t i = 0; i < c->sides; i++)
+		if (side_has_tag(c->side[i], tag))
+			return (uint8_t)i;
+	return SIDE_NONE;
+}
+
+uint8_t call_side_add(struct call *c, struct str tag, struct str via_branch)
+{
+	struct side *s;
+
+	if (c->sides == CALL_MAX_SIDES)
+		return SIDE_NONE;
+	s = calloc(1, sizeof(*s));
+	if (!s)
+		return SIDE_NONE;
+	s->peer = SIDE_NONE;
+	if (str_replace(&s->tag, tag) || str_replace(&s->via_branch, via_branch)) {
+		side_free(NULL, s);
+		return SIDE_NONE;
+	}
+	c->side[c->sides] = s;
+	return (uint8_t)c->sides++;
+}
+
+struct leg *side_leg(struct keystore *k, struct side *s, uint32_t media)
+{
+	if (media >= SDP_MAX_MEDIA)
+		return NULL;
+	if (!s->leg[media])
+		s->leg[media] = keystore_take(k);
+	if (s->leg[media] && s->legs <= media)
+		s->legs = media + 1;
+	return s->leg[media];
+}
