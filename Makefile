@@ -17,7 +17,8 @@ SAN     ?=
 PKGS      := libcrypto liburcu libnetfilter_queue libmnl jansson OpenCL inih
 PKGS_TEST := cmocka libsrtp2
 
-ifeq ($(filter help clean deps deps-test deps-demo deps-lint,$(MAKECMDGOALS)),)
+# Goals that install what is missing first, or need nothing, are let through; they build by a make of their own.
+ifeq ($(filter help clean deps deps-test deps-demo deps-lint demo check run bench fuzz lint,$(MAKECMDGOALS)),)
 MISSING := $(shell tools/deps.sh missing $(PKGS))
 ifneq ($(MISSING),)
 $(error cannot build: missing $(MISSING). "sudo make deps" installs what a build needs)
@@ -152,6 +153,6 @@ clean:
 run:
 	tools/deps.sh install deps
 	$(MAKE) all
-	$(BUILD)/xcipherd --foreground --log-stderr
+	exec $(BUILD)/xcipherd --foreground --log-stderr
 
 include t/check.mk

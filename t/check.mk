@@ -18,10 +18,14 @@ check-unit: units
 	tools/globals.sh $(LIB)
 
 # A short run of every fuzz target over its corpus: a regression found earlier stays found.
-check-fuzz: fuzzers
+check-fuzz:
+	tools/deps.sh install deps-test
+	$(MAKE) fuzzers
 	@set -e; for f in $(FUZZERS); do echo "== $$f"; tools/fuzz.sh $$f 10; done
 
-fuzz: fuzzers
+fuzz:
+	tools/deps.sh install deps-test
+	$(MAKE) fuzzers
 	@set -e; for f in $(FUZZERS); do echo "== $$f"; tools/fuzz.sh $$f $(FUZZ_SECONDS); done
 
 lint:
