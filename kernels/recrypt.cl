@@ -176,21 +176,21 @@ __attribute__((reqd_work_group_size(1, 1, 1)))
 #endif
 __kernel void xc_recrypt_batch(
 	const __global struct xc_job *jobs, uint n, const __global struct xc_key *keys, xc_in in,
-	xc_out out, __global uint *status)
+	xc_out out, __global uint *status, const __global uint *order)
 {
 	struct xc_work k;
 	struct xc_tags tags;
 	uint base = (uint)get_global_id(0) * XC_WIDTH, count = min(n - base, (uint)XC_WIDTH);
-	const __global struct xc_job *job = jobs + base;
+	const __global uint *at = order + base; /* jobs of similar length side by side */
 	xc_in rows[XC_WIDTH];
 
 	if (base >= n)
 		return;
 	for (uint l = 0; l < count; l++)
-		XC_PREFETCH((xc_in)(keys + job[l].rx_key) + XC_KEY_WORDS);
+		XC_PREFETCH((xc_in)(keys + jobs[at[l]].rx_key) + XC_KEY_WORDS);
 	/* Lanes without a packet repeat the last one's hashing. */
 	for (int l = 0; l < XC_WIDTH; l++) {
-		const __global struct xc_job *j = job + min((uint)l, count - 1);
+		const __global struct xc_job *j = jobs + at[min((uint)l, count - 1)];
 		const __global struct xc_key *key = keys + j->rx_key;
 
 		k.src[l] = in + j->in_off;
@@ -205,18 +205,18 @@ __kernel void xc_recrypt_batch(
 	xc_hmac_outer(k.rx, k.rx_outer);
 	XC_EACH_GROUP(XC_TAG_WORDS, k.rx, &tags)
 	for (uint l = 0; l < count; l++) {
-		const __global struct xc_job *j = job + l;
+		const __global struct xc_job *j = jobs + at[l];
 		const __global struct xc_key *key = keys + j->rx_key;
 
-		status[base + l] = xc_verdict(xc_tag(&tags, l), XC_LOAD(16, k.src[l] + j->rx_tag_off),
+		status[at[l]] = xc_verdict(xc_tag(&tags, l), XC_LOAD(16, k.src[l] + j->rx_tag_off),
 			key->auth == XC_AUTH_HMAC_SHA1 ? key->tag_len : 0);
 	}
 
 	for (uint l = 0; l < count; l++)
-		xc_recrypt(k.dst[l], k.src[l], job + l, keys);
+		xc_recrypt(k.dst[l], k.src[l], jobs + at[l], keys);
 
 	for (int l = 0; l < XC_WIDTH; l++) {
-		const __global struct xc_job *j = job + min((uint)l, count - 1);
+		const __global struct xc_job *j = jobs + at[min((uint)l, count - 1)];
 		const __global struct xc_key *key = keys + j->tx_key;
 
 		rows[l] = (xc_in)key + XC_KEY_WORDS;
@@ -228,7 +228,7 @@ __kernel void xc_recrypt_batch(
 	xc_hmac_outer(k.tx, k.tx_outer);
 	XC_EACH_GROUP(XC_TAG_WORDS, k.tx, &tags)
 	for (uint l = 0; l < count; l++) {
-		const __global struct xc_job *j = job + l;
+		const __global struct xc_job *j = jobs + at[l];
 		const __global struct xc_key *key = keys + j->tx_key;
 
 		if (key->auth == XC_AUTH_HMAC_SHA1)

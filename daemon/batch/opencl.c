@@ -12,6 +12,8 @@
 #include "base/log.h"
 #include "batch/opencl_copy.h"
 
+#define PAGE 4096u
+
 struct engine {
 	struct opencl_device dev;
 	struct opencl_source src;
@@ -27,7 +29,9 @@ struct engine_queue {
 	/* One for each number of groups that a work-item can have: [1] is NULL where [0] is all there is. */
 	cl_program program[2];
 	cl_kernel kernel[2];
-	cl_mem job, key, in, out, status;
+	cl_mem job, key, in, out, status, order;
+	uint32_t *job_order;      /* [slots], page-aligned: the order in which lanes take jobs */
+	bool in_order;            /* job_order is 0, 1, 2 ... */
 	struct opencl_copy *copy; /* NULL: zero-copy */
 };
 
@@ -127,7 +131,7 @@ static const char *opencl_device(const struct engine *e)
 
 static void opencl_queue_destroy(struct engine_queue *q)
 {
-	cl_mem *mem[] = {&q->job, &q->key, &q->in, &q->out, &q->status};
+	cl_mem *mem[] = {&q->job, &q->key, &q->in, &q->out, &q->status, &q->order};
 
 	if (q->cq)
 		clFinish(q->cq);
@@ -145,6 +149,7 @@ static void opencl_queue_destroy(struct engine_queue *q)
 		clReleaseCommandQueue(q->cq);
 	if (q->ctx)
 		clReleaseContext(q->ctx);
+	free(q->job_order);
 	free(q);
 }
 
@@ -175,6 +180,9 @@ static cl_int buffers_create(struct engine_queue *q)
 	if (!err)
 		err = mem_create(
 			&q->key, q, CL_MEM_READ_ONLY, a->key, a->key_slots * sizeof(*a->key));
+	if (!err)
+		err = mem_create(&q->order, q, CL_MEM_READ_ONLY, q->job_order,
+			a->slots * sizeof(*q->job_order));
 	if (!err && !q->e->dev.zero_copy)
 		err = clEnqueueWriteBuffer(q->cq, q->key, CL_TRUE, 0,
 			a->key_slots * sizeof(*a->key), a->key, 0, NULL, NULL);
@@ -188,7 +196,8 @@ static cl_int args_set(const struct engine_queue *q, cl_kernel k)
 	err = err ? err : clSetKernelArg(k, 2, sizeof(q->key), &q->key);
 	err = err ? err : clSetKernelArg(k, 3, sizeof(q->in), &q->in);
 	err = err ? err : clSetKernelArg(k, 4, sizeof(q->out), &q->out);
-	return err ? err : clSetKernelArg(k, 5, sizeof(q->status), &q->status);
+	err = err ? err : clSetKernelArg(k, 5, sizeof(q->status), &q->status);
+	return err ? err : clSetKernelArg(k, 6, sizeof(q->order), &q->order);
 }
 
 /* Two groups are faster for each packet on processors whose vector units would wait otherwise, but half of a work-item may
@@ -272,7 +281,9 @@ static int opencl_queue_create(
 		return -ENOMEM;
 	q->e = e;
 	q->arena = arena;
-	err = queue_build(q);
+	q->job_order = aligned_alloc(
+		PAGE, (arena->slots * sizeof(*q->job_order) + PAGE - 1) / PAGE * PAGE);
+	err = q->job_order ? queue_build(q) : -ENOMEM;
 	if (!err && !e->dev.zero_copy)
 		err = opencl_copy_create(&q->copy, arena);
 	if (err) {
@@ -342,6 +353,38 @@ static bool batch_fits(const struct arena *a, const struct batch *b)
 	return fits;
 }
 
+/* What a packet costs: blocks of SHA-1 (a job that fits has fewer than COSTS). */
+enum { COSTS = ARENA_SLOT_LEN / 64 + 2 };
+
+static uint32_t cost(const struct xc_job *j)
+{
+	return (j->hdr_len + j->body_len + 4 + 9 + 63) / 64;
+}
+
+/* Jobs by cost, so that a work-item's lanes end together: a counting sort, left out where all cost the same. */
+static void jobs_order(struct engine_queue *q, const struct batch *b)
+{
+	uint32_t count[COSTS] = {0}, sum = 0;
+
+	for (uint32_t i = 0; i < b->n; i++)
+		count[cost(&b->job[i])]++;
+	if (count[cost(&b->job[0])] == b->n) {
+		for (uint32_t i = 0; !q->in_order && i < q->arena->slots; i++)
+			q->job_order[i] = i;
+		q->in_order = true;
+		return;
+	}
+	for (uint32_t c = COSTS; c-- > 0;) {
+		uint32_t here = count[c];
+
+		count[c] = sum;
+		sum += here;
+	}
+	for (uint32_t i = 0; i < b->n; i++)
+		q->job_order[count[cost(&b->job[i])]++] = i;
+	q->in_order = false;
+}
+
 static int opencl_run(struct engine_queue *q, struct batch *b)
 {
 	cl_int err;
@@ -350,6 +393,7 @@ static int opencl_run(struct engine_queue *q, struct batch *b)
 		return 0;
 	if (!batch_fits(q->arena, b))
 		return -EINVAL;
+	jobs_order(q, b);
 	if (q->copy) {
 		struct opencl_buffers to = {.cq = q->cq,
 			.in = q->in,
@@ -358,6 +402,9 @@ static int opencl_run(struct engine_queue *q, struct batch *b)
 			.status = q->status};
 
 		err = opencl_copy_in(q->copy, &to, b);
+		err = err ? err
+			  : clEnqueueWriteBuffer(q->cq, q->order, CL_FALSE, 0,
+				    b->n * sizeof(*q->job_order), q->job_order, 0, NULL, NULL);
 		err = err ? err : dispatch(q, b->n);
 		err = err ? err : opencl_copy_out(q->copy, &to, b);
 	} else {

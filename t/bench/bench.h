@@ -11,7 +11,8 @@ int bench_cipher(int argc, char **argv);
 
 struct bench_case {
 	const struct srtp_suite *rx, *tx;
-	uint32_t payload, batch, streams;
+	uint32_t payload, batch, streams; /* payload: of the longest packet if mixed */
+	bool mixed;
 	const char *device, *kernel_dir; /* of the OpenCL engine */
 	uint32_t flags;                  /* ENGINE_* */
 };

@@ -186,9 +186,10 @@ static int run_all(const struct options *o)
 	int failed = 0;
 
 	if (!o->json)
-		printf("%s to %s, %u bytes of payload, one core\n%-12s %6s %7s %11s %9s %12s %9s  %s\n",
-			o->c.rx->name, o->c.tx->name, o->c.payload, "impl", "batch", "streams",
-			"ns/packet", "best 10%", "packets/s", "spread", "right");
+		printf("%s to %s, %s%u bytes of payload, one core\n%-12s %6s %7s %11s %9s %12s %9s  %s\n",
+			o->c.rx->name, o->c.tx->name, o->c.mixed ? "1 to " : "", o->c.payload,
+			"impl", "batch", "streams", "ns/packet", "best 10%", "packets/s", "spread",
+			"right");
 	for (unsigned s = 0; s < o->n_streams; s++)
 		for (unsigned b = 0; b < o->n_batch; b++) {
 			struct bench_case c = o->c;
@@ -214,7 +215,7 @@ static int run_all(const struct options *o)
 static const char help[] =
 	"usage: xcipher-bench cipher [OPTION...]\n"
 	"  --rx=SUITE --tx=SUITE   SDP names (AES_CM_128_HMAC_SHA1_80)\n"
-	"  --payload=BYTES         of each packet, 1 to 1400 (160)\n"
+	"  --payload=BYTES         of each packet, 1 to 1400 (160), or \"mixed\"\n"
 	"  --batch=N,...           packets in a batch, 1 to 16384 (1,16,64,256,4096)\n"
 	"  --streams=N,...         1 to 100000 (100,1000,10000)\n"
 	"  --impl=NAME,...         serial, opencl, ipsec-mb, libsrtp-nss (all that can)\n"
@@ -286,6 +287,11 @@ static int option(struct options *o, int c, const char *arg, uint32_t *cpu)
 	case 't':
 		return suite(&o->c.tx, arg);
 	case 'p':
+		o->c.mixed = strcmp(arg, "mixed") == 0;
+		if (o->c.mixed) {
+			o->c.payload = 1200;
+			return 0;
+		}
 		return number(&o->c.payload, arg, 1, 1400, "payload");
 	case 'b':
 		return list(o->batch, &o->n_batch, arg, 16384, "batch");

@@ -9,13 +9,22 @@
 
 #define SCATTER 7919u /* a prime: neighbours in a batch are no neighbours in the key table */
 
+/* A made-up mixture for --payload=mixed: comfort noise, G.729, G.711, wide-band audio, video. */
+static uint32_t payload_of(const struct load *l, uint32_t stream)
+{
+	static const uint16_t mixed[] = {
+		1, 20, 40, 160, 160, 160, 160, 160, 70, 90, 320, 1100, 1200};
+
+	return l->c.mixed ? mixed[(stream * 2654435761u >> 8) % ARRAY_LEN(mixed)] : l->c.payload;
+}
+
 static struct sample sample_of(const struct load *l, uint32_t stream, uint32_t index)
 {
 	return (struct sample){
 		.rx_key = 2 + 4 * stream,
 		.tx_key = 4 + 4 * stream,
 		.hdr_len = 12,
-		.body_len = l->c.payload,
+		.body_len = payload_of(l, stream),
 		.rx_index = index,
 		.tx_index = index,
 		.seed = stream, /* the SSRC: one per stream */
