@@ -7,7 +7,7 @@
 #include "call/model.h"
 
 /* Fresh key material of one of our keys. */
-#define NEG_RANDOM_PER_KEY (SRTP_MAX_KEY_LEN + SRTP_MAX_SALT_LEN)
+#define NEG_RANDOM_PER_KEY (SUITE_MAX_KEY_LEN + SUITE_MAX_SALT_LEN)
 /* What one offer or answer can need at most. */
 #define NEG_RANDOM_LEN(media) ((size_t)(media)*SUITE_COUNT * NEG_RANDOM_PER_KEY)
 

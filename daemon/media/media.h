@@ -22,7 +22,7 @@ struct media_crypto {
 	uint32_t key;             /* key slot of SRTP, SRTCP is the next; 0 = plain */
 	enum srtp_suite_id suite; /* SUITE_PLAIN with key 0 */
 	uint8_t mki_len;
-	uint8_t mki[SRTP_MAX_MKI_LEN];
+	uint8_t mki[SUITE_MAX_MKI_LEN];
 	bool clear_rtp;  /* UNENCRYPTED_SRTP */
 	bool clear_rtcp; /* UNENCRYPTED_SRTCP: what we send; what comes in says so itself (E flag) */
 	bool no_rtp_auth; /* UNAUTHENTICATED_SRTP */

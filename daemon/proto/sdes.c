@@ -61,7 +61,7 @@ static enum sdes_err parse_mki(struct srtp_master *m, struct str text)
 	struct str value = str_cut(&text, ':');
 	uint64_t len;
 
-	if (str_to_u64(&len, text, MKI_MAX_LEN_RFC) || len == 0 || len > SRTP_MAX_MKI_LEN ||
+	if (str_to_u64(&len, text, MKI_MAX_LEN_RFC) || len == 0 || len > SUITE_MAX_MKI_LEN ||
 		value.len == 0)
 		return SDES_ERR_MKI;
 	memset(m->mki, 0, sizeof(m->mki));
@@ -85,7 +85,7 @@ static enum sdes_err parse_mki(struct srtp_master *m, struct str text)
 static enum sdes_err parse_key(struct srtp_master *m, struct str text)
 {
 	const struct srtp_suite *suite = srtp_suite_get(m->suite);
-	uint8_t both[SRTP_MAX_KEY_LEN + SRTP_MAX_SALT_LEN];
+	uint8_t both[SUITE_MAX_KEY_LEN + SUITE_MAX_SALT_LEN];
 	enum sdes_err err = SDES_ERR_KEY;
 
 	if (base64_decode(both, sizeof(both), text) == suite->key_len + suite->salt_len) {
@@ -180,8 +180,8 @@ enum sdes_err sdes_parse(struct sdes *out, struct str value)
 
 static void write_mki(struct sbuf *b, const struct srtp_master *m)
 {
-	uint8_t n[SRTP_MAX_MKI_LEN];
-	char digits[3 * SRTP_MAX_MKI_LEN];
+	uint8_t n[SUITE_MAX_MKI_LEN];
+	char digits[3 * SUITE_MAX_MKI_LEN];
 	size_t at = sizeof(digits);
 	bool more = true;
 
@@ -214,7 +214,7 @@ static void write_lifetime(struct sbuf *b, uint64_t packets)
 void sdes_write(struct sbuf *b, const struct sdes *s, bool pad, bool lifetime)
 {
 	const struct srtp_suite *suite = srtp_suite_get(s->master.suite);
-	uint8_t both[SRTP_MAX_KEY_LEN + SRTP_MAX_SALT_LEN];
+	uint8_t both[SUITE_MAX_KEY_LEN + SUITE_MAX_SALT_LEN];
 	char text[BASE64_LEN(sizeof(both))];
 	size_t len;
 

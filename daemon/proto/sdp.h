@@ -11,16 +11,20 @@
 #define SDP_MAX_LEN   65535
 #define SDP_MAX_MEDIA 64
 
+/* clang-format off */
 /* X(id, text) */
-#define SDP_ERRORS(X)                                                             \
-	X(NOMEM, "out of memory")                                                 \
-	X(TOO_LONG, "body is too long")                                           \
-	X(NOT_SDP, "does not start with v=0")                                     \
-	X(LINE, "line is not of the form x=value") X(ORIGIN, "malformed o= line") \
-		X(CONNECTION, "malformed c= line") X(MEDIA, "malformed m= line")  \
-			X(MEDIA_COUNT, "too many m= lines")                       \
-				X(NO_CONNECTION, "m= line without a c= line")     \
-					X(RTCP, "malformed a=rtcp line")
+#define SDP_ERRORS(X) \
+	X(NOMEM, "out of memory") \
+	X(TOO_LONG, "body is too long") \
+	X(NOT_SDP, "does not start with v=0") \
+	X(LINE, "line is not of the form x=value") \
+	X(ORIGIN, "malformed o= line") \
+	X(CONNECTION, "malformed c= line") \
+	X(MEDIA, "malformed m= line") \
+	X(MEDIA_COUNT, "too many m= lines") \
+	X(NO_CONNECTION, "m= line without a c= line") \
+	X(RTCP, "malformed a=rtcp line")
+/* clang-format on */
 
 enum sdp_err {
 	SDP_OK,

@@ -89,7 +89,7 @@ static void hmac_states(struct xc_key *slot, const uint8_t auth[20])
 static void slot_fill(struct xc_key *slot, const struct srtp_suite *s,
 	const struct srtp_session_keys *k, bool rtcp)
 {
-	uint8_t mask[SRTP_MAX_KEY_LEN], rk[240];
+	uint8_t mask[SUITE_MAX_KEY_LEN], rk[240];
 
 	slot->cipher = s->cipher;
 	slot->auth = s->auth;

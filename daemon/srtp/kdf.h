@@ -8,16 +8,16 @@
 
 struct srtp_master {
 	enum srtp_suite_id suite;
-	uint8_t key[SRTP_MAX_KEY_LEN];   /* suite's key_len bytes */
-	uint8_t salt[SRTP_MAX_SALT_LEN]; /* suite's salt_len bytes */
-	uint8_t mki[SRTP_MAX_MKI_LEN];
+	uint8_t key[SUITE_MAX_KEY_LEN];   /* suite's key_len bytes */
+	uint8_t salt[SUITE_MAX_SALT_LEN]; /* suite's salt_len bytes */
+	uint8_t mki[SUITE_MAX_MKI_LEN];
 	uint8_t mki_len; /* 0 = no MKI */
 };
 
 struct srtp_session_keys {
-	uint8_t enc[SRTP_MAX_KEY_LEN];
+	uint8_t enc[SUITE_MAX_KEY_LEN];
 	uint8_t auth[20];
-	uint8_t salt[SRTP_MAX_SALT_LEN];
+	uint8_t salt[SUITE_MAX_SALT_LEN];
 };
 
 /* The session keys of SRTP (rtcp = false) or SRTCP. 0, or -EIO when the crypto library fails. */

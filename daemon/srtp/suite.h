@@ -5,10 +5,10 @@
 
 #include "base/bytes.h"
 
-#define SRTP_MAX_KEY_LEN  32
-#define SRTP_MAX_SALT_LEN 14
-#define SRTP_MAX_TAG_LEN  16
-#define SRTP_MAX_MKI_LEN  16 /* longer ones are refused at signalling (RFC 4568 allows 128) */
+#define SUITE_MAX_KEY_LEN  32
+#define SUITE_MAX_SALT_LEN 14
+#define SUITE_MAX_TAG_LEN  16
+#define SUITE_MAX_MKI_LEN  16 /* longer ones are refused at signalling (RFC 4568 allows 128) */
 
 /* In the order in which generated offers prefer them. X(id, name, alias, cipher, auth, key, salt, SRTP tag, SRTCP tag, RFC) */
 #define SRTP_SUITES(X)                                                                            \

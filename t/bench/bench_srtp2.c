@@ -2,8 +2,6 @@
 /* libsrtp2 in the benchmark: unprotect and protect in place, two sessions per stream as a relay has them. */
 #include <srtp2/srtp.h>
 /* libsrtp's names for other things */
-#undef SRTP_MAX_KEY_LEN
-#undef SRTP_MAX_MKI_LEN
 
 #include <errno.h>
 #include <stdio.h>

@@ -14,8 +14,6 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
-#undef SRTP_MAX_KEY_LEN /* libsrtp2 means something else by these */
-#undef SRTP_MAX_MKI_LEN
 #include <sys/epoll.h>
 #include <sys/resource.h>
 #include <sys/socket.h>

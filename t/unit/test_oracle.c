@@ -5,8 +5,6 @@
 #include <stdio.h>
 #include <srtp2/srtp.h>
 /* libsrtp2's own limits, by the names of ours. */
-#undef SRTP_MAX_KEY_LEN
-#undef SRTP_MAX_MKI_LEN
 
 #include "engine_cases.h"
 #include "batch/sample.h"

@@ -7,8 +7,6 @@
 #include <unistd.h>
 #include <cmocka.h>
 #include <srtp2/srtp.h>
-#undef SRTP_MAX_KEY_LEN /* libsrtp2 means something else by these */
-#undef SRTP_MAX_MKI_LEN
 
 #include "app/worker.h"
 #include "base/clock.h"
