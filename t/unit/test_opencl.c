@@ -54,7 +54,7 @@ static void every_batch_size_is_right(void **state)
 	}
 	for (uint32_t n = 1; n <= 70; n++) {
 		struct batch b = {.job = f->a.job, .status = f->a.status, .n = n};
-		uint32_t forged = n * 7 % n;
+		uint32_t forged = n * 7 / 3 % n;
 
 		for (uint32_t i = 0; i < n; i++)
 			b.status[i] = XC_NOT_DONE;
