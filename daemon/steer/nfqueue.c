@@ -28,6 +28,9 @@
 #define QUEUE_LEN 16384u
 /* Bursts from the queue until the sockets are looked at. */
 #define SOCKETS_EVERY 8u
+/* A drop verdict is in no hurry: the kernel may hold this many packets for this long, and hears of them all at once. */
+#define DROP_TOGETHER 32u
+#define DROP_AFTER_NS 50000000ull
 /* Where a message lies in its slot, and how long it may be: COPY and about 200 bytes of attributes. */
 #define MSG_OFF ARENA_HEADROOM
 #define MSG_LEN (ARENA_SLOT_LEN - ARENA_HEADROOM - XC_SLACK)
@@ -41,8 +44,10 @@ struct steer {
 	int queue;
 	struct queue_verdicts verdicts; /* accepted in recv(), the rest is added in verdict() */
 	uint32_t last_id;               /* of the burst */
-	bool undecided;                 /* packets up to last_id still wait for their verdict */
-	uint32_t bursts;                /* counted, to give the sockets their turn */
+	uint32_t undecided;          /* packets up to last_id that still wait for their verdict */
+	uint64_t flushed_ns, now_ns; /* last verdicts; the burst */
+	bool silent;                 /* the last look found nothing */
+	uint32_t bursts;             /* counted, to give the sockets their turn */
 	uint32_t burst;
 	uint32_t *left; /* [burst]: what the raw socket did not send */
 	struct mmsghdr msg[QUEUE_RECV_MAX];
@@ -177,8 +182,8 @@ static enum taken take(const struct steer *s, const struct queue_packet *p, stru
 }
 
 /* n messages lie in the slots from slot on. Returns how many packets they gave. */
-static uint32_t take_all(struct steer *s, const struct arena *a, uint32_t slot, uint32_t n,
-	struct media_in *in, uint64_t now_ns)
+static uint32_t take_all(
+	struct steer *s, const struct arena *a, uint32_t slot, uint32_t n, struct media_in *in)
 {
 	uint32_t taken = 0;
 
@@ -190,7 +195,7 @@ static uint32_t take_all(struct steer *s, const struct arena *a, uint32_t slot, 
 		if (queue_parse(&p, msg, s->msg[i].msg_len))
 			continue;
 		s->last_id = p.id;
-		s->undecided = true;
+		s->undecided++;
 		switch (take(s, &p, &d)) {
 		case ACCEPT:
 			queue_accept(&s->verdicts, p.id);
@@ -200,7 +205,7 @@ static uint32_t take_all(struct steer *s, const struct arena *a, uint32_t slot, 
 		case TAKE:
 			d.in_off += (uint32_t)(p.ip - a->in);
 			d.token = p.id;
-			d.t_ns = p.t_ns ? p.t_ns : now_ns;
+			d.t_ns = p.t_ns ? p.t_ns : s->now_ns;
 			in[taken++] = d;
 			break;
 		}
@@ -208,29 +213,36 @@ static uint32_t take_all(struct steer *s, const struct arena *a, uint32_t slot, 
 	return taken;
 }
 
+/* Where messages are received: nearly always the same slots as the last time. */
+static void messages_at(struct steer *s, uint8_t *first)
+{
+	if (s->iov[0].iov_base == first)
+		return;
+	for (uint32_t i = 0; i < QUEUE_RECV_MAX; i++) {
+		s->iov[i] = (struct iovec){first + (size_t)i * ARENA_SLOT_LEN, MSG_LEN};
+		s->msg[i].msg_hdr = (struct msghdr){.msg_iov = &s->iov[i], .msg_iovlen = 1};
+	}
+}
+
 /* The queue: up to max messages into the slots [slot, slot + max). */
 static uint32_t queue_recv(
 	struct steer *s, const struct arena *a, uint32_t slot, struct media_in *in, uint32_t max)
 {
-	uint64_t now_ns = clock_real_ns();
 	uint32_t n = 0;
 
+	s->now_ns = clock_real_ns();
 	while (max) {
 		uint32_t want = min_u32(max, QUEUE_RECV_MAX);
 		int got;
 
-		for (uint32_t i = 0; i < want; i++) {
-			s->iov[i] = (struct iovec){
-				a->in + (size_t)(slot + i) * ARENA_SLOT_LEN + MSG_OFF, MSG_LEN};
-			s->msg[i].msg_hdr = (struct msghdr){.msg_iov = &s->iov[i], .msg_iovlen = 1};
-		}
+		messages_at(s, a->in + (size_t)slot * ARENA_SLOT_LEN + MSG_OFF);
 		got = recvmmsg(s->queue, s->msg, want, MSG_DONTWAIT, NULL);
 		steer_count(&s->counters.recv_calls, 1);
 		if (got < 0 && errno == ENOBUFS)
 			steer_count(&s->counters.overruns, 1);
 		if (got <= 0)
 			break;
-		n += take_all(s, a, slot, (uint32_t)got, in + n, now_ns);
+		n += take_all(s, a, slot, (uint32_t)got, in + n);
 		slot += (uint32_t)got;
 		max -= (uint32_t)got;
 		if ((uint32_t)got < want)
@@ -253,8 +265,10 @@ static uint32_t receive(struct steer *s, const struct arena *a, uint32_t first_s
 	if (++s->bursts % SOCKETS_EVERY == 0)
 		n = sockets_recv(s->sockets, a, first_slot, in, max > 4 ? max / 4 : 1);
 	n += queue_recv(s, a, first_slot + n, in + n, max - n);
-	if (n == 0)
+	/* Nothing twice: what woke us up is at a socket, or nothing. */
+	if (n == 0 && s->silent)
 		n = sockets_recv(s->sockets, a, first_slot, in, max);
+	s->silent = n == 0;
 	/* Nothing for media, so that no verdict() follows. */
 	if (n == 0)
 		verdict(s, in, 0);
@@ -270,10 +284,14 @@ static void verdict(struct steer *s, const struct media_in *in, uint32_t n)
 		else if (!in[i].token && in[i].verdict != MEDIA_PASS)
 			steer_count(&s->counters.fallback, 1);
 	}
-	if (s->undecided)
-		queue_drop_up_to(&s->verdicts, s->last_id);
-	s->undecided = false;
+	if (s->undecided == 0 ||
+		(s->verdicts.n == 0 && s->undecided < DROP_TOGETHER &&
+			s->now_ns - s->flushed_ns < DROP_AFTER_NS))
+		return;
+	queue_drop_up_to(&s->verdicts, s->last_id);
 	(void)queue_flush(&s->verdicts, s->queue);
+	s->undecided = 0;
+	s->flushed_ns = s->now_ns;
 }
 
 /* --- Out ------------------------------------------------------------------------------------------------------ */
