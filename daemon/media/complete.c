@@ -26,16 +26,11 @@ static struct ssrc_state *ssrc_state(
 	return s;
 }
 
-static bool is_srtp(const struct media_crypto *c)
-{
-	return c->suite != SUITE_PLAIN;
-}
-
 static bool rx_commit(struct media_ctx *c, const struct xc_job *j)
 {
 	struct ssrc_state *t = j->flags & XC_JOB_RTCP ? c->rx_rtcp : c->rx_rtp, *s;
 
-	if (!is_srtp(&c->cfg.rx))
+	if (!media_is_srtp(&c->cfg.rx))
 		return true;
 	s = ssrc_state(c, t, j->ssrc, true);
 	if (replay_check(&s->seen, j->rx_index) != REPLAY_NEW)
@@ -50,7 +45,7 @@ static uint8_t tx_commit(struct media_ctx *c, const struct xc_job *j)
 {
 	struct ssrc_state *s;
 
-	if (!is_srtp(&c->cfg.tx))
+	if (!media_is_srtp(&c->cfg.tx))
 		return MEDIA_SENT;
 	if (j->flags & XC_JOB_RTCP) {
 		if (j->tx_index < c->tx_rtcp_next)
@@ -97,14 +92,20 @@ static bool reachable(const struct endpoint *e)
 /* The MKI's bytes go into the gap that the engine left; returns the length of the result. */
 static uint32_t finish(const struct arena *a, const struct media_crypto *c, const struct xc_job *j)
 {
-	const struct srtp_suite *s = srtp_suite_get(c->suite);
-	bool rtcp = j->flags & XC_JOB_RTCP, aead = s->auth == XC_AUTH_GCM;
-	uint32_t tag = rtcp ? s->rtcp_tag_len : s->rtp_tag_len, word = rtcp && is_srtp(c) ? 4 : 0;
+	struct media_tail t = media_tail(c, j->flags & XC_JOB_RTCP);
 	uint32_t end = j->hdr_len + j->body_len;
-	uint32_t mki = end + word + (aead ? tag : 0);
 
-	memcpy(a->out + j->out_off + mki, c->mki, c->mki_len);
-	return end + word + tag + c->mki_len;
+	memcpy(a->out + j->out_off + end + t.mki, c->mki, c->mki_len);
+	return end + t.len;
+}
+
+/* What the job was prepared from is still there and the same. */
+static bool fresh(const struct media *m, uint32_t stream)
+{
+	const struct media_stream *s = &m->stream[stream];
+
+	return s->set && s->changed != m->burst && m->ctx[s->cfg.ctx].set &&
+		m->ctx[s->cfg.ctx].changed != m->burst;
 }
 
 static uint8_t complete(struct media *m, const struct arena *a, uint32_t k, struct media_in *in,
@@ -117,10 +118,14 @@ static uint8_t complete(struct media *m, const struct arena *a, uint32_t k, stru
 
 	if (status != XC_OK)
 		return media_drop(m, from, MEDIA_DROP_BAD_TAG);
-	if (!m->stream[from].set || !target->set)
+	if (!fresh(m, from) || !fresh(m, to))
 		return media_drop(m, from, MEDIA_DROP_STALE);
 	rx = &m->ctx[m->stream[from].cfg.ctx];
 	tx = &m->ctx[target->cfg.ctx];
+	/* Before rx_commit(): what cannot leave must not push another SSRC's window out. */
+	if (media_is_srtp(&tx->cfg.tx) && !(j->flags & XC_JOB_RTCP) &&
+		media_ssrc_refused(tx->tx_rtp, j->ssrc))
+		return media_drop(m, from, MEDIA_DROP_SSRC_LIMIT);
 	if (!rx_commit(rx, j))
 		return media_drop(m, from, MEDIA_DROP_REPLAY);
 	count_received(m, from, in, j);

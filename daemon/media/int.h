@@ -20,13 +20,14 @@ struct ssrc_state {
 struct media_ctx {
 	/* Set by commands, constant in between. */
 	bool set;
+	uint64_t changed; /* number of the burst before the last command */
 	struct media_ctx_cfg cfg;
 	/* Written by complete.c only, after authentication; prepare.c reads. */
 	struct ssrc_state rx_rtp[MEDIA_SSRCS], rx_rtcp[MEDIA_SSRCS];
 	struct ssrc_state
 		tx_rtp[MEDIA_SSRCS]; /* never forgets while the tx key lives: see nonce guard */
 	uint64_t clock;
-	uint64_t tx_rtcp_next; /* first SRTCP index never sent under the tx key */
+	uint64_t tx_rtcp_next; /* first SRTCP index never sent */
 	/* prepare.c's scratch, good for one burst: how many RTCP jobs it has already numbered for this context. */
 	uint64_t scratch_burst;
 	uint32_t scratch_rtcp;
@@ -35,6 +36,7 @@ struct media_ctx {
 struct media_stream {
 	/* Set by commands, constant in between. */
 	bool set;
+	uint64_t changed; /* number of the burst before the last command */
 	struct media_stream_cfg cfg;
 	/* Written by complete.c only, after authentication, and by commands. */
 	struct learn learn;
@@ -78,9 +80,28 @@ static inline uint8_t media_drop(struct media *m, uint32_t stream, enum media_ve
 	return (uint8_t)why;
 }
 
+/* Where the pieces behind the body lie, from its end: HMAC suites [index word] MKI tag, AEAD suites tag [index word] MKI. */
+struct media_tail {
+	uint32_t word, mki, tag, len;
+};
+
+struct media_tail media_tail(const struct media_crypto *c, bool rtcp);
+
+static inline bool media_is_srtp(const struct media_crypto *c)
+{
+	return c->suite != SUITE_PLAIN;
+}
+
 /* Publish the stream's learned address to whoever asks. */
 void media_learned(struct media *m, uint32_t stream);
 /* NULL if this SSRC has no state. */
 const struct ssrc_state *media_ssrc_find(const struct ssrc_state *t, uint32_t ssrc);
+
+/* An SSRC that the tx key never protected, while there is no room to remember what it will have sent. */
+static inline bool media_ssrc_refused(const struct ssrc_state *tx, uint32_t ssrc)
+{
+	/* Entries are taken in order and never given back. */
+	return tx[MEDIA_SSRCS - 1].used && !media_ssrc_find(tx, ssrc);
+}
 
 #endif

@@ -3,6 +3,12 @@
  * translation a terminal's real address is not the one in its SDP; on the open Internet anybody can send to our port. */
 #include "media/learn.h"
 
+/* SDP named an address to send to: it is neither missing nor "on hold". */
+static bool named(const struct endpoint *e)
+{
+	return e->family && e->port && !endpoint_is_unspecified(e);
+}
+
 static void reset(struct learn *l)
 {
 	l->confirmed = false;
@@ -17,22 +23,11 @@ void learn_signal(struct learn *l, const struct endpoint *signalled, bool restar
 	if (changed || restart || l->since_ns == 0) {
 		l->signalled = *signalled;
 		/* On hold (0.0.0.0) SDP names no address: what was learned stays good for when it is resumed. */
-		if (signalled->family && signalled->port && !endpoint_is_unspecified(signalled))
+		if (named(signalled))
 			l->remote = *signalled;
 		reset(l);
 	}
 	l->since_ns = now_ns ? now_ns : 1;
-}
-
-bool learn_accepts(
-	const struct learn *l, const struct media_stream_cfg *cfg, const struct endpoint *src)
-{
-	if (cfg->asymmetric || !cfg->strict_source || cfg->media_handover)
-		return true;
-	if (cfg->learning == MEDIA_LEARN_OFF)
-		return l->signalled.family == 0 || endpoint_is_unspecified(&l->signalled) ||
-			endpoint_eq(src, &l->signalled);
-	return !l->confirmed || endpoint_eq(src, &l->remote);
 }
 
 static int rank_of(const struct endpoint *signalled, const struct endpoint *src)
@@ -43,6 +38,19 @@ static int rank_of(const struct endpoint *signalled, const struct endpoint *src)
 		: addr      ? LEARN_SAME_ADDR
 		: port      ? LEARN_SAME_PORT
 			    : LEARN_ANY;
+}
+
+bool learn_accepts(
+	const struct learn *l, const struct media_stream_cfg *cfg, const struct endpoint *src)
+{
+	if (cfg->asymmetric || !cfg->strict_source || cfg->media_handover)
+		return true;
+	if (cfg->learning == MEDIA_LEARN_OFF)
+		return !named(&l->signalled) || endpoint_eq(src, &l->signalled);
+	if (l->confirmed)
+		return endpoint_eq(src, &l->remote);
+	/* While the best source is being looked for, worse ones are not heard. */
+	return cfg->learning != MEDIA_LEARN_HEURISTIC || rank_of(&l->signalled, src) >= l->rank;
 }
 
 static bool confirm(struct learn *l, const struct endpoint *src)

@@ -27,14 +27,36 @@ const struct ssrc_state *media_ssrc_find(const struct ssrc_state *t, uint32_t ss
 	return NULL;
 }
 
+struct media_tail media_tail(const struct media_crypto *c, bool rtcp)
+{
+	const struct srtp_suite *s = srtp_suite_get(c->suite);
+	uint32_t tag = rtcp ? s->rtcp_tag_len : s->rtp_tag_len;
+	uint32_t word = rtcp && media_is_srtp(c) ? 4 : 0, mki = c->mki_len;
+
+	if (s->auth == XC_AUTH_GCM)
+		return (struct media_tail){
+			.tag = 0, .word = tag, .mki = tag + word, .len = tag + word + mki};
+	return (struct media_tail){
+		.word = 0, .mki = word, .tag = word + mki, .len = word + mki + tag};
+}
+
 /* --- Commands ------------------------------------------------------------------------------------------------- */
+
+static bool crypto_is_sound(const struct media_crypto *c)
+{
+	/* UNAUTHENTICATED_SRTP: no engine has such keys yet, and a wrong tag length must not look like an attack. */
+	if (!srtp_suite_get(c->suite) || c->no_rtp_auth || c->mki_len > SUITE_MAX_MKI_LEN)
+		return false;
+	/* Slots 0 and 1 are plain: a suite with them would send in the clear what must be enciphered. */
+	return media_is_srtp(c) ? c->key >= 2 && c->key % 2 == 0 : c->key == 0 && c->mki_len == 0;
+}
 
 static int ctx_set(struct media *m, const struct media_cmd *cmd)
 {
 	struct media_ctx *c;
 
-	/* UNAUTHENTICATED_SRTP: no engine has such keys yet, and a wrong tag length must not look like an attack. */
-	if (cmd->id >= m->cfg.max_ctx || cmd->ctx.rx.no_rtp_auth || cmd->ctx.tx.no_rtp_auth)
+	if (cmd->id >= m->cfg.max_ctx || !crypto_is_sound(&cmd->ctx.rx) ||
+		!crypto_is_sound(&cmd->ctx.tx))
 		return -EINVAL;
 	c = &m->ctx[cmd->id];
 	if (!c->set || cmd->ctx.rx_new) {
@@ -43,10 +65,13 @@ static int ctx_set(struct media *m, const struct media_cmd *cmd)
 	}
 	if (!c->set || cmd->ctx.tx_new) {
 		memset(c->tx_rtp, 0, sizeof(c->tx_rtp));
-		c->tx_rtcp_next = 0;
+		/* The SRTCP index is not set to zero again by a new key (RFC 3711 3.4), unless it is used up. */
+		if (c->tx_rtcp_next > SRTCP_INDEX_MAX)
+			c->tx_rtcp_next = 0;
 	}
 	c->cfg = cmd->ctx;
 	c->set = true;
+	c->changed = m->burst;
 	return 0;
 }
 
@@ -129,6 +154,7 @@ static int stream_set(struct media *m, const struct media_cmd *cmd)
 		*media_port_cell(m, s->cfg.local) = MEDIA_NONE;
 	}
 	s->set = true;
+	s->changed = m->burst;
 	s->cfg = *cfg;
 	*cell = cmd->id;
 	learn_signal(&s->learn, &cfg->remote, cfg->relearn, cmd->now_ns);
@@ -141,6 +167,7 @@ static int ctx_del(struct media *m, uint32_t id)
 	if (id >= m->cfg.max_ctx)
 		return -EINVAL;
 	memset(&m->ctx[id], 0, sizeof(m->ctx[id]));
+	m->ctx[id].changed = m->burst;
 	return 0;
 }
 
@@ -151,6 +178,7 @@ static int stream_del(struct media *m, uint32_t id)
 	if (m->stream[id].set)
 		*media_port_cell(m, m->stream[id].cfg.local) = MEDIA_NONE;
 	memset(&m->stream[id], 0, sizeof(m->stream[id]));
+	m->stream[id].changed = m->burst;
 	return 0;
 }
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* First half of the packet's way: classify, look up, estimate, write the job. Reads stream state, never changes it: at this point
  * nothing has authenticated. What can be refused cheaply is refused here, before any cipher. RFC 3711 3.3, RFC 7714 8 and 9. */
+#include <assert.h>
+
 #include "layout.h"
 #include "media/int.h"
 #include "proto/rtp.h"
@@ -12,36 +14,10 @@ struct draft {
 	uint32_t len;
 	uint32_t stream, to; /* handles */
 	const struct media_ctx *rx, *tx;
-	const struct srtp_suite *rx_suite, *tx_suite;
 	bool rtcp;
 	uint16_t seq;
 	struct xc_job *job;
 };
-
-static bool is_srtp(const struct srtp_suite *s)
-{
-	return s->auth != XC_AUTH_NULL;
-}
-
-static uint32_t tag_len(const struct srtp_suite *s, bool rtcp)
-{
-	return rtcp ? s->rtcp_tag_len : s->rtp_tag_len;
-}
-
-/* Where the pieces behind the body lie, from its end: HMAC suites [index word] MKI tag, AEAD suites tag [index word] MKI. */
-struct tail {
-	uint32_t word, mki, tag, len;
-};
-
-static struct tail tail_of(const struct srtp_suite *s, const struct media_crypto *c, bool rtcp)
-{
-	uint32_t word = rtcp && is_srtp(s) ? 4 : 0, tag = tag_len(s, rtcp), mki = c->mki_len;
-
-	if (s->auth == XC_AUTH_GCM)
-		return (struct tail){
-			.tag = 0, .word = tag, .mki = tag + word, .len = tag + word + mki};
-	return (struct tail){.word = 0, .mki = word, .tag = word + mki, .len = word + mki + tag};
-}
 
 /* --- Which way? ----------------------------------------------------------------------------------------------- */
 
@@ -77,8 +53,6 @@ static uint8_t route(struct draft *d, const struct media_in *in)
 		return media_drop(m, d->stream, MEDIA_DROP_INACTIVE);
 	if (!learn_accepts(&s->learn, &s->cfg, &in->src))
 		return media_drop(m, d->stream, MEDIA_DROP_SOURCE);
-	d->rx_suite = srtp_suite_get(d->rx->cfg.rx.suite);
-	d->tx_suite = srtp_suite_get(d->tx->cfg.tx.suite);
 	return MEDIA_JOB;
 }
 
@@ -88,7 +62,7 @@ static uint8_t route(struct draft *d, const struct media_in *in)
 static uint8_t measure(struct draft *d)
 {
 	const struct media_crypto *c = &d->rx->cfg.rx;
-	struct tail t = tail_of(d->rx_suite, c, d->rtcp);
+	struct media_tail t = media_tail(c, d->rtcp);
 	struct xc_job *j = d->job;
 	struct rtcp_hdr rtcp;
 	struct rtp_hdr rtp;
@@ -108,7 +82,7 @@ static uint8_t measure(struct draft *d)
 		return media_drop(d->m, d->stream, MEDIA_DROP_WRONG_MKI);
 	if (!d->rtcp && c->clear_rtp)
 		j->flags |= XC_JOB_RX_CLEAR;
-	if (d->rtcp && is_srtp(d->rx_suite)) {
+	if (d->rtcp && media_is_srtp(c)) {
 		uint32_t word = be32(d->p + end + t.word);
 
 		j->rx_index = word & SRTCP_INDEX_MAX;
@@ -123,7 +97,7 @@ static uint8_t rx_index(struct draft *d)
 	const struct ssrc_state *s;
 	struct xc_job *j = d->job;
 
-	if (!is_srtp(d->rx_suite))
+	if (!media_is_srtp(&d->rx->cfg.rx))
 		return MEDIA_JOB; /* plain RTP has nothing to be authentic by */
 	s = media_ssrc_find(d->rtcp ? d->rx->rx_rtcp : d->rx->rx_rtp, j->ssrc);
 	if (!d->rtcp)
@@ -142,6 +116,8 @@ static uint8_t tx_rtp_index(struct draft *d)
 {
 	const struct ssrc_state *s = media_ssrc_find(d->tx->tx_rtp, d->job->ssrc);
 
+	if (!s && media_ssrc_refused(d->tx->tx_rtp, d->job->ssrc))
+		return media_drop(d->m, d->stream, MEDIA_DROP_SSRC_LIMIT);
 	d->job->tx_index = s ? replay_estimate(&s->seen, d->seq) : d->seq;
 	if (d->job->tx_index > SRTP_INDEX_MAX)
 		return media_drop(d->m, d->stream, MEDIA_DROP_INDEX_END);
@@ -170,17 +146,18 @@ static uint8_t tx_rtcp_index(struct draft *d)
 static uint8_t leave(struct draft *d)
 {
 	const struct media_crypto *c = &d->tx->cfg.tx;
-	struct tail t = tail_of(d->tx_suite, c, d->rtcp);
+	struct media_tail t = media_tail(c, d->rtcp);
 	struct xc_job *j = d->job;
 	uint32_t end = j->hdr_len + j->body_len;
 
 	if (end + t.len > ARENA_MAX_PACKET)
 		return media_drop(d->m, d->stream, MEDIA_DROP_TOO_LONG);
 	j->tx_tag_off = end + t.tag;
-	if (!is_srtp(d->tx_suite))
+	if (!media_is_srtp(c))
 		return MEDIA_JOB;
 	/* A suite without a cipher says so in the E flag. */
-	if (d->rtcp ? c->clear_rtcp || d->tx_suite->cipher == XC_CIPHER_NULL : c->clear_rtp)
+	if (d->rtcp ? c->clear_rtcp || srtp_suite_get(c->suite)->cipher == XC_CIPHER_NULL
+		    : c->clear_rtp)
 		j->flags |= XC_JOB_TX_CLEAR;
 	return d->rtcp ? tx_rtcp_index(d) : tx_rtp_index(d);
 }
@@ -210,6 +187,7 @@ uint32_t media_prepare(
 {
 	uint32_t jobs = 0;
 
+	assert(n <= m->cfg.burst_max);
 	m->burst++;
 	for (uint32_t i = 0; i < n; i++) {
 		struct draft d = {.m = m,
