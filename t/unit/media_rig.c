@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The rig of the media tests (media_rig.h): builds packets with the scalar reference and takes them through prepare and complete. */
+#include "media_rig.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <cmocka.h>
+
+#include "srtp/kdf.h"
+#include "srtp/ref.h"
+
+void rig_key(struct rig *r, uint32_t slot, enum srtp_suite_id suite)
+{
+	struct srtp_master m = {.suite = suite};
+
+	memset(m.key, (int)(slot * 17 + 1), sizeof(m.key));
+	memset(m.salt, (int)(slot * 5 + 3), sizeof(m.salt));
+	assert_int_equal(srtp_key_fill(&r->a.key[slot], &m), 0);
+}
+
+struct media_crypto rig_crypto(const struct rig *r, uint32_t slot, enum srtp_suite_id suite)
+{
+	struct media_crypto c = {.key = suite == SUITE_PLAIN ? 0 : slot, .suite = suite};
+
+	if (suite != SUITE_PLAIN) {
+		c.mki_len = r->mki_len;
+		memset(c.mki, 0xa0 + (int)slot, r->mki_len);
+	}
+	return c;
+}
+
+void rig_ctx(struct rig *r, uint32_t id, uint32_t rx, uint32_t tx, enum srtp_suite_id suite,
+	bool rx_new, bool tx_new)
+{
+	struct media_cmd cmd = {.type = MEDIA_CTX_SET,
+		.id = id,
+		.ctx = {.rx = rig_crypto(r, rx, suite),
+			.tx = rig_crypto(r, tx, suite),
+			.rx_new = rx_new,
+			.tx_new = tx_new}};
+
+	assert_int_equal(media_command(r->m, &cmd), 0);
+}
+
+struct media_cmd rig_stream_cmd(uint32_t id, uint16_t port, uint32_t c, uint32_t rtp_to,
+	uint32_t rtcp_to, const char *remote)
+{
+	struct media_cmd cmd = {.type = MEDIA_STREAM_SET,
+		.id = id,
+		.now_ns = 1,
+		.stream = {.local = {.port = port},
+			.rtp = rtp_to != MEDIA_NONE,
+			.rtcp = rtcp_to != MEDIA_NONE,
+			.ctx = c,
+			.rtp_to = rtp_to,
+			.rtcp_to = rtcp_to,
+			.learning = MEDIA_LEARN_IMMEDIATE,
+			.strict_source = true}};
+
+	assert_int_equal(endpoint_parse(&cmd.stream.remote, str_from(remote)), 0);
+	return cmd;
+}
+
+void rig_stream(struct rig *r, uint32_t id, uint16_t port, uint32_t c, uint32_t rtp_to,
+	uint32_t rtcp_to, const char *remote)
+{
+	struct media_cmd cmd = rig_stream_cmd(id, port, c, rtp_to, rtcp_to, remote);
+
+	assert_int_equal(media_command(r->m, &cmd), 0);
+}
+
+/* Side A: RTP and RTCP on one port. Side B: two ports. */
+struct rig *rig_new(enum srtp_suite_id suite_a, enum srtp_suite_id suite_b, uint8_t mki_len)
+{
+	struct rig *r = calloc(1, sizeof(*r));
+	struct media_config cfg = {.max_ctx = 4,
+		.max_stream = 4,
+		.port_min = 30000,
+		.port_max = 30007,
+		.local_addrs = 1,
+		.burst_max = SLOTS};
+
+	assert_non_null(r);
+	r->suite_a = suite_a;
+	r->suite_b = suite_b;
+	r->mki_len = mki_len;
+	assert_int_equal(media_create(&r->m, &cfg), 0);
+	assert_int_equal(arena_create(&r->a, SLOTS, KEYS), 0);
+	rig_key(r, A_TX, suite_a);
+	rig_key(r, A_RX, suite_a);
+	rig_key(r, A_TX2, suite_a);
+	rig_key(r, B_TX, suite_b);
+	rig_key(r, B_RX, suite_b);
+	rig_ctx(r, 0, A_TX, A_RX, suite_a, true, true);
+	rig_ctx(r, 1, B_TX, B_RX, suite_b, true, true);
+	rig_stream(r, A, PORT_A, 0, B, B_RTCP, "192.0.2.1:4000");
+	rig_stream(r, B, PORT_B, 1, A, MEDIA_NONE, "192.0.2.2:5000");
+	rig_stream(r, B_RTCP, PORT_B_RTCP, 1, MEDIA_NONE, A, "192.0.2.2:5001");
+	return r;
+}
+
+void rig_free(struct rig *r)
+{
+	media_destroy(r->m);
+	arena_destroy(&r->a);
+	free(r);
+}
+
+/* A terminal's packet: plain bytes protected by the reference (a job from plain to SRTP). Returns its length. */
+uint32_t rig_protect(const struct rig *r, uint8_t *to, const uint8_t *plain, uint32_t len,
+	uint32_t hdr, uint32_t slot, enum srtp_suite_id suite, uint64_t index, bool rtcp)
+{
+	static uint8_t in[ARENA_SLOT_LEN], out[ARENA_SLOT_LEN];
+	const struct srtp_suite *s = srtp_suite_get(suite);
+	uint32_t tag = rtcp ? s->rtcp_tag_len : s->rtp_tag_len, word = rtcp ? 4 : 0,
+		 mki = r->mki_len;
+	bool aead = s->auth == XC_AUTH_GCM;
+	struct xc_job j = {.tx_index = index,
+		.tx_key = slot + rtcp,
+		.rx_key = rtcp,
+		.hdr_len = hdr,
+		.body_len = len - hdr,
+		.rx_tag_off = len,
+		.tx_tag_off = aead ? len : len + word + mki,
+		.ssrc = be32(plain + (rtcp ? 4 : 8)),
+		.flags = rtcp ? XC_JOB_RTCP : 0};
+
+	if (suite == SUITE_PLAIN) {
+		memcpy(to, plain, len);
+		return len;
+	}
+	memcpy(in, plain, len);
+	assert_int_equal(srtp_ref_job(&j, r->a.key, in, out), XC_OK);
+	memset(out + len + word + (aead ? tag : 0), 0xa0 + (int)slot, mki);
+	memcpy(to, out, len + word + mki + tag);
+	return len + word + mki + tag;
+}
+
+static const char *const source[] = {"192.0.2.1:4000", "192.0.2.2:5000", "192.0.2.2:5001"};
+
+uint8_t *rig_slot(struct rig *r, uint32_t from, uint16_t port)
+{
+	struct media_in *in = &r->in[r->n];
+
+	*in = (struct media_in){.local = {.port = port},
+		.slot = r->n,
+		.in_off = r->n * ARENA_SLOT_LEN + ARENA_HEADROOM,
+		.t_ns = 1000,
+		.verdict = 0xff};
+	assert_int_equal(endpoint_parse(&in->src, str_from(source[from])), 0);
+	r->n++;
+	return r->a.in + in->in_off;
+}
+
+void rig_plain_rtp(uint8_t p[172], uint32_t ssrc, uint64_t index)
+{
+	memset(p, (int)index, 172);
+	p[0] = 0x80;
+	p[1] = 8;
+	put_be16(p + 2, (uint16_t)index);
+	put_be32(p + 8, ssrc);
+}
+
+void rig_plain_rtcp(uint8_t p[28], uint32_t ssrc, uint32_t number)
+{
+	memset(p, (int)number, 28);
+	p[0] = 0x80;
+	p[1] = 200;
+	put_be16(p + 2, 6);
+	put_be32(p + 4, ssrc);
+}
+
+/* A's terminal sends the packet with this 48-bit index; returns its bytes in the arena, to be damaged. */
+uint8_t *rig_send(struct rig *r, uint32_t ssrc, uint64_t index, uint32_t slot)
+{
+	uint8_t p[172], *at = rig_slot(r, A, PORT_A);
+
+	rig_plain_rtp(p, ssrc, index);
+	r->in[r->n - 1].len = rig_protect(r, at, p, 172, 12, slot, r->suite_a, index, false);
+	return at;
+}
+
+uint8_t *rig_send_rtcp(struct rig *r, uint32_t ssrc, uint32_t index)
+{
+	uint8_t p[28], *at = rig_slot(r, A, PORT_A);
+
+	rig_plain_rtcp(p, ssrc, index);
+	r->in[r->n - 1].len = rig_protect(r, at, p, 28, 8, A_TX, r->suite_a, index, true);
+	return at;
+}
+
+/* The burst goes through. */
+uint32_t rig_prepare(struct rig *r)
+{
+	return media_prepare(r->m, &r->a, r->in, r->n, r->a.job);
+}
+
+void rig_complete(struct rig *r, uint32_t jobs)
+{
+	for (uint32_t i = 0; i < jobs; i++)
+		r->a.status[i] = srtp_ref_job(&r->a.job[i], r->a.key, r->a.in, r->a.out);
+	r->outs = media_complete(r->m, &r->a, r->in, r->n, r->a.job, r->a.status, jobs, r->out);
+	media_sent(r->m, r->in, r->out, r->outs);
+	r->n = 0;
+}
+
+void rig_run(struct rig *r)
+{
+	rig_complete(r, rig_prepare(r));
+}
+
+/* What left is, byte for byte, what B's terminal expects under its key with this index. */
+void rig_got(const struct rig *r, uint32_t k, uint32_t ssrc, uint64_t index, uint64_t tx_index)
+{
+	uint8_t p[172], want[256];
+	uint32_t len;
+
+	assert_true(k < r->outs);
+	rig_plain_rtp(p, ssrc, index);
+	len = rig_protect(r, want, p, 172, 12, B_RX, r->suite_b, tx_index, false);
+	assert_int_equal(r->out[k].len, len);
+	assert_memory_equal(r->a.out + r->out[k].out_off, want, len);
+	assert_int_equal(r->out[k].local.port, PORT_B);
+	assert_int_equal(r->out[k].dst.port, 5000);
+}
+
+uint64_t rig_dropped(const struct rig *r, uint32_t s, enum media_verdict why)
+{
+	return atomic_load(&media_stream_counters(r->m, s)->drops[why]);
+}
+
+/* The whole state of contexts and streams, but prepare's scratch. */
+void *rig_snapshot(const struct rig *r, size_t *len)
+{
+	size_t c = 4 * sizeof(struct media_ctx), s = 4 * sizeof(struct media_stream);
+	uint8_t *copy = malloc(c + s);
+
+	assert_non_null(copy);
+	memcpy(copy, r->m->ctx, c);
+	memcpy(copy + c, r->m->stream, s);
+	for (int i = 0; i < 4; i++) {
+		((struct media_ctx *)copy)[i].scratch_burst = 0;
+		((struct media_ctx *)copy)[i].scratch_rtcp = 0;
+	}
+	*len = c + s;
+	return copy;
+}

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Two sides of a call on one worker's tables, without the kernel and without an engine: terminals that protect their packets, and a
+ * burst that goes through prepare, the scalar reference and complete. */
+#ifndef T_MEDIA_RIG_H
+#define T_MEDIA_RIG_H
+
+#include "media/int.h"
+
+enum { SLOTS = 32, PORT_A = 30000, PORT_B = 30002, PORT_B_RTCP = 30003, A = 0, B = 1, B_RTCP = 2 };
+
+/* Key slots: what the terminals send under and receive under. */
+enum { A_TX = 2, A_RX = 4, B_TX = 6, B_RX = 8, A_TX2 = 10, KEYS = 12 };
+
+struct rig {
+	struct media *m;
+	struct arena a;
+	struct media_in in[SLOTS];
+	struct media_out out[SLOTS];
+	uint32_t n, outs;
+	enum srtp_suite_id suite_a, suite_b;
+	uint8_t mki_len;
+};
+
+void rig_key(struct rig *r, uint32_t slot, enum srtp_suite_id suite);
+struct media_crypto rig_crypto(const struct rig *r, uint32_t slot, enum srtp_suite_id suite);
+void rig_ctx(struct rig *r, uint32_t id, uint32_t rx, uint32_t tx, enum srtp_suite_id suite,
+	bool rx_new, bool tx_new);
+struct media_cmd rig_stream_cmd(uint32_t id, uint16_t port, uint32_t c, uint32_t rtp_to,
+	uint32_t rtcp_to, const char *remote);
+void rig_stream(struct rig *r, uint32_t id, uint16_t port, uint32_t c, uint32_t rtp_to,
+	uint32_t rtcp_to, const char *remote);
+/* Side A: RTP and RTCP on one port. Side B: two ports. */
+struct rig *rig_new(enum srtp_suite_id suite_a, enum srtp_suite_id suite_b, uint8_t mki_len);
+void rig_free(struct rig *r);
+/* A terminal's packet: plain bytes protected under the key slot. Returns its length. */
+uint32_t rig_protect(const struct rig *r, uint8_t *to, const uint8_t *plain, uint32_t len,
+	uint32_t hdr, uint32_t slot, enum srtp_suite_id suite, uint64_t index, bool rtcp);
+/* The next place of the burst, from this terminal to this local port; its length is the caller's. */
+uint8_t *rig_slot(struct rig *r, uint32_t from, uint16_t port);
+void rig_plain_rtp(uint8_t p[172], uint32_t ssrc, uint64_t index);
+void rig_plain_rtcp(uint8_t p[28], uint32_t ssrc, uint32_t number);
+/* A's terminal sends the packet with this 48-bit index; returns its bytes in the arena, to be damaged. */
+uint8_t *rig_send(struct rig *r, uint32_t ssrc, uint64_t index, uint32_t slot);
+uint8_t *rig_send_rtcp(struct rig *r, uint32_t ssrc, uint32_t index);
+/* The burst's first half: the number of jobs; and its second. */
+uint32_t rig_prepare(struct rig *r);
+void rig_complete(struct rig *r, uint32_t jobs);
+/* Both. */
+void rig_run(struct rig *r);
+/* What left is, byte for byte, what B's terminal expects under its key with this index. */
+void rig_got(const struct rig *r, uint32_t k, uint32_t ssrc, uint64_t index, uint64_t tx_index);
+uint64_t rig_dropped(const struct rig *r, uint32_t s, enum media_verdict why);
+/* A copy of all contexts and streams, but for prepare's scratch; *len its bytes. */
+void *rig_snapshot(const struct rig *r, size_t *len);
+
+#endif

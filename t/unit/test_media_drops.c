@@ -1,0 +1,362 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Every reason for which a packet does not leave, and that it is counted where it came in; what commands keep and what they reset;
+ * packets that say themselves whether they are enciphered. */
+#include "media_rig.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <cmocka.h>
+
+#include "srtp/ref.h"
+
+#define CM80 SUITE_AES_CM_128_80
+#define CM32 SUITE_AES_CM_128_32
+
+/* The burst's only packet got this verdict, stream A counted it, and no other stream counted anything. */
+static void only_drop(struct rig *r, enum media_verdict want)
+{
+	uint64_t before = rig_dropped(r, A, want), all = media_drop_count(r->m, want);
+
+	assert_int_equal(r->n, 1);
+	rig_run(r);
+	assert_int_equal(r->outs, 0);
+	assert_int_equal(r->in[0].verdict, want);
+	assert_int_equal(rig_dropped(r, A, want), before + 1);
+	assert_int_equal(media_drop_count(r->m, want), all + 1);
+	for (uint32_t s = B; s < 4; s++)
+		assert_int_equal(atomic_load(&media_stream_counters(r->m, s)->errors), 0);
+}
+
+static void each_reason_is_counted_where_the_packet_came_in(void **state)
+{
+	struct rig *r = rig_new(CM80, CM32, 4);
+	struct media_cmd cmd;
+
+	(void)state;
+	rig_send(r, 7, 100, A_TX);
+	rig_run(r);
+	assert_int_equal(r->outs, 1);
+	rig_send(r, 7, 101, A_TX)[0] = 0x40;
+	only_drop(r, MEDIA_DROP_MALFORMED);
+	rig_send(r, 7, 101, A_TX)[0] |=
+		0x0f; /* CSRCs where the tag lies are not found out, but do not authenticate */
+	only_drop(r, MEDIA_DROP_BAD_TAG);
+	rig_send(r, 7, 101, A_TX);
+	r->in[0].len = ARENA_MAX_PACKET + 1;
+	only_drop(r, MEDIA_DROP_TOO_LONG);
+	rig_send(r, 7, 101, A_TX);
+	r->in[0].src.addr[3]++;
+	only_drop(r, MEDIA_DROP_SOURCE);
+	rig_send(r, 7, 101, A_TX)[172] ^= 1;
+	only_drop(r, MEDIA_DROP_WRONG_MKI);
+	rig_send(r, 7, 101, A_TX)[100] ^= 1;
+	only_drop(r, MEDIA_DROP_BAD_TAG);
+	rig_send(r, 7, 100, A_TX);
+	only_drop(r, MEDIA_DROP_REPLAY);
+	/* A's new key: the index toward B was sent before. */
+	rig_ctx(r, 0, A_TX2, A_RX, CM80, true, false);
+	rig_send(r, 7, 100, A_TX2);
+	only_drop(r, MEDIA_DROP_NONCE);
+	/* No other side. */
+	cmd = rig_stream_cmd(A, PORT_A, 0, MEDIA_NONE, B_RTCP, "192.0.2.1:4000");
+	cmd.stream.rtp = true;
+	assert_int_equal(media_command(r->m, &cmd), 0);
+	rig_send(r, 7, 101, A_TX2);
+	only_drop(r, MEDIA_DROP_INACTIVE);
+	rig_stream(r, A, PORT_A, 0, B, B_RTCP, "192.0.2.1:4000");
+	cmd = (struct media_cmd){.type = MEDIA_CTX_DEL, .id = 1};
+	assert_int_equal(media_command(r->m, &cmd), 0);
+	rig_send(r, 7, 101, A_TX2);
+	only_drop(r, MEDIA_DROP_INACTIVE);
+	rig_free(r);
+}
+
+static void a_result_that_would_be_too_long_does_not_leave(void **state)
+{
+	struct rig *r = rig_new(SUITE_PLAIN, CM80, 4);
+
+	(void)state;
+	rig_send(r, 7, 1, 0);
+	r->in[0].len = ARENA_MAX_PACKET - 10 - 4 + 1;
+	only_drop(r, MEDIA_DROP_TOO_LONG);
+	rig_send(r, 7, 1, 0);
+	r->in[0].len = ARENA_MAX_PACKET - 10 - 4;
+	rig_run(r);
+	assert_int_equal(r->outs, 1);
+	assert_int_equal(r->out[0].len, ARENA_MAX_PACKET);
+	rig_free(r);
+}
+
+static void what_the_kernel_did_not_take_is_counted_where_it_came_in(void **state)
+{
+	struct rig *r = rig_new(CM80, CM80, 0);
+	uint32_t jobs;
+
+	(void)state;
+	rig_send(r, 7, 1, A_TX);
+	jobs = rig_prepare(r);
+	r->a.status[0] = srtp_ref_job(&r->a.job[0], r->a.key, r->a.in, r->a.out);
+	r->outs = media_complete(r->m, &r->a, r->in, r->n, r->a.job, r->a.status, jobs, r->out);
+	assert_int_equal(r->outs, 1);
+	r->out[0].failed = 1;
+	media_sent(r->m, r->in, r->out, r->outs);
+	assert_int_equal(r->in[0].verdict, MEDIA_DROP_SEND);
+	assert_int_equal(rig_dropped(r, A, MEDIA_DROP_SEND), 1);
+	assert_int_equal(atomic_load(&media_stream_counters(r->m, B)->packets_out), 0);
+	rig_free(r);
+}
+
+/* Whatever a command did to a stream or context between the halves, the job is not that one's any more. */
+static void a_command_between_the_halves_makes_jobs_stale(void **state)
+{
+	(void)state;
+	for (int what = 0; what < 6; what++) {
+		struct rig *r = rig_new(CM80, CM80, 0);
+		struct media_cmd del = {.type = MEDIA_STREAM_DEL, .id = what == 1 ? B : A};
+		uint32_t jobs;
+
+		rig_send(r, 7, 1, A_TX);
+		jobs = rig_prepare(r);
+		assert_int_equal(jobs, 1);
+		switch (what) {
+		case 0: /* gone and taken again */
+			assert_int_equal(media_command(r->m, &del), 0);
+			rig_stream(r, A, PORT_A, 0, B, B_RTCP, "192.0.2.1:4000");
+			break;
+		case 1:
+			assert_int_equal(media_command(r->m, &del), 0);
+			break;
+		case 2:
+			rig_ctx(r, 0, A_TX2, A_RX, CM80, true, false);
+			break;
+		case 3:
+			rig_ctx(r, 1, B_TX, B_RX, CM80, false, true);
+			break;
+		case 4:
+			del = (struct media_cmd){.type = MEDIA_CTX_DEL, .id = 1};
+			assert_int_equal(media_command(r->m, &del), 0);
+			break;
+		default:
+			rig_ctx(r, 2, A_TX2, A_RX, CM80, true, true); /* somebody else's */
+			break;
+		}
+		rig_complete(r, jobs);
+		assert_int_equal(r->in[0].verdict, what == 5 ? MEDIA_SENT : MEDIA_DROP_STALE);
+		rig_free(r);
+	}
+}
+
+static void an_ssrc_that_cannot_leave_pushes_no_window_out(void **state)
+{
+	struct rig *r = rig_new(CM80, CM80, 0);
+
+	(void)state;
+	for (uint32_t ssrc = 1; ssrc <= MEDIA_SSRCS; ssrc++)
+		rig_send(r, ssrc, 60000, A_TX);
+	rig_run(r);
+	assert_int_equal(r->outs, MEDIA_SSRCS);
+	rig_send(r, 99, 5, A_TX);
+	assert_int_equal(rig_prepare(r), 0); /* before any cipher */
+	r->n = 0;
+	rig_send(r, 1, 60000, A_TX);
+	rig_run(r);
+	assert_int_equal(r->in[0].verdict, MEDIA_DROP_REPLAY);
+	rig_free(r);
+}
+
+static void the_silent_ssrc_goes_first_where_it_leaves_plain(void **state)
+{
+	struct rig *r = rig_new(CM80, SUITE_PLAIN, 0);
+
+	(void)state;
+	for (uint32_t ssrc = 1; ssrc <= MEDIA_SSRCS; ssrc++)
+		rig_send(r, ssrc, 10, A_TX);
+	rig_run(r);
+	rig_send(r, 1, 11, A_TX);   /* 2 is now the one that was silent longest */
+	rig_send(r, 99, 10, A_TX2); /* forged: must not evict */
+	rig_run(r);
+	assert_non_null(media_ssrc_find(r->m->ctx[0].rx_rtp, 2));
+	rig_send(r, 99, 10, A_TX);
+	rig_run(r);
+	assert_int_equal(r->outs, 1);
+	assert_null(media_ssrc_find(r->m->ctx[0].rx_rtp, 2));
+	assert_non_null(media_ssrc_find(r->m->ctx[0].rx_rtp, 1));
+	assert_non_null(media_ssrc_find(r->m->ctx[0].rx_rtp, 99));
+	rig_free(r);
+}
+
+static void a_new_tx_key_starts_the_roll_over_but_not_the_srtcp_index(void **state)
+{
+	struct rig *r = rig_new(CM80, CM80, 0);
+
+	(void)state;
+	rig_send(r, 7, 65535, A_TX);
+	rig_send_rtcp(r, 7, 1);
+	rig_run(r);
+	rig_send(r, 7, 65536, A_TX);
+	rig_run(r);
+	rig_got(r, 0, 7, 65536, 65536);
+	rig_key(r, B_RX, CM80);
+	r->a.key[B_RX].salt[0] ^= 1; /* another key in this place */
+	rig_ctx(r, 1, B_TX, B_RX, CM80, false, true);
+	rig_send(r, 7, 65537, A_TX);
+	rig_send_rtcp(r, 7, 2);
+	rig_run(r);
+	assert_int_equal(r->outs, 2);
+	rig_got(r, 0, 7, 65537, 1);
+	assert_int_equal(be32(r->a.out + r->out[1].out_off + 28), 0x80000001u); /* RFC 3711 3.4 */
+	/* Used up: only a new key starts it again. */
+	r->m->ctx[1].tx_rtcp_next = SRTCP_INDEX_MAX + 1;
+	rig_ctx(r, 1, B_TX, B_RX, CM80, false, false);
+	rig_send_rtcp(r, 7, 3);
+	only_drop(r, MEDIA_DROP_INDEX_END);
+	rig_ctx(r, 1, B_TX, B_RX, CM80, false, true);
+	rig_send_rtcp(r, 7, 3);
+	rig_run(r);
+	assert_int_equal(be32(r->a.out + r->out[0].out_off + 28), 0x80000000u);
+	rig_free(r);
+}
+
+static void unsound_crypto_is_refused(void **state)
+{
+	static const struct {
+		struct media_crypto c;
+		int want;
+	} T[] = {
+		{{.suite = SUITE_PLAIN}, 0},
+		{{.suite = CM80, .key = 2}, 0},
+		{{.suite = CM80, .key = 0}, -EINVAL}, /* would leave in the clear */
+		{{.suite = CM80, .key = 1}, -EINVAL},
+		{{.suite = CM80, .key = 3}, -EINVAL}, /* SRTCP's slot */
+		{{.suite = SUITE_PLAIN, .key = 2}, -EINVAL},
+		{{.suite = SUITE_PLAIN, .mki_len = 1}, -EINVAL},
+		{{.suite = CM80, .key = 2, .mki_len = SUITE_MAX_MKI_LEN + 1}, -EINVAL},
+		{{.suite = SUITE_COUNT, .key = 2}, -EINVAL},
+		{{.suite = CM80, .key = 2, .no_rtp_auth = true}, -EINVAL},
+	};
+	struct rig *r = rig_new(CM80, CM80, 0);
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(T); i++) {
+		struct media_cmd rx = {.type = MEDIA_CTX_SET, .id = 2, .ctx = {.rx = T[i].c}};
+		struct media_cmd tx = {.type = MEDIA_CTX_SET, .id = 2, .ctx = {.tx = T[i].c}};
+
+		assert_int_equal(media_command(r->m, &rx), T[i].want);
+		assert_int_equal(media_command(r->m, &tx), T[i].want);
+	}
+	rig_free(r);
+}
+
+/* SRTCP says by its E flag whether it is enciphered; what leaves follows what was negotiated, RFC 3711 3.4. */
+static void srtcp_in_the_clear_is_authenticated_all_the_same(void **state)
+{
+	static const enum srtp_suite_id suites[] = {CM80, SUITE_AEAD_AES_128_GCM};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(suites); i++)
+		for (int damage = 0; damage < 2; damage++) {
+			struct rig *r = rig_new(suites[i], SUITE_PLAIN, 0);
+			const struct srtp_suite *s = srtp_suite_get(suites[i]);
+			struct xc_job j = {.rx_key = 1,
+				.tx_key = A_TX + 1,
+				.tx_index = 5,
+				.hdr_len = 8,
+				.body_len = 20,
+				.rx_tag_off = 28,
+				.tx_tag_off = s->auth == XC_AUTH_GCM ? 28 : 32,
+				.ssrc = 7,
+				.flags = XC_JOB_RTCP | XC_JOB_TX_CLEAR};
+			uint8_t plain[ARENA_SLOT_LEN] = {0}, *p = rig_slot(r, A, PORT_A);
+
+			rig_plain_rtcp(plain, 7, 5);
+			j.out_off = r->in[0].in_off;
+			assert_int_equal(srtp_ref_job(&j, r->a.key, plain, r->a.in), XC_OK);
+			assert_memory_equal(p, plain, 28); /* in the clear indeed */
+			r->in[0].len = 28 + 4 + s->rtcp_tag_len;
+			p[27] ^= (uint8_t)damage;
+			if (damage) {
+				only_drop(r, MEDIA_DROP_BAD_TAG);
+			} else {
+				rig_run(r);
+				assert_int_equal(r->outs, 1);
+				assert_int_equal(r->out[0].len, 28);
+				assert_memory_equal(r->a.out + r->out[0].out_off, plain, 28);
+			}
+			rig_free(r);
+		}
+}
+
+static void unencrypted_srtp_leaves_in_the_clear_with_a_tag(void **state)
+{
+	struct rig *r = rig_new(SUITE_PLAIN, CM80, 0);
+	struct media_cmd cmd = {.type = MEDIA_CTX_SET,
+		.id = 1,
+		.ctx = {.rx = rig_crypto(r, B_TX, CM80), .tx = rig_crypto(r, B_RX, CM80)}};
+	uint8_t rtp[172], rtcp[28];
+
+	(void)state;
+	cmd.ctx.tx.clear_rtp = cmd.ctx.tx.clear_rtcp = true;
+	assert_int_equal(media_command(r->m, &cmd), 0);
+	rig_plain_rtp(rtp, 7, 1);
+	rig_plain_rtcp(rtcp, 7, 1);
+	rig_send(r, 7, 1, 0);
+	memcpy(rig_slot(r, A, PORT_A), rtcp, 28);
+	r->in[1].len = 28;
+	rig_run(r);
+	assert_int_equal(r->outs, 2);
+	assert_int_equal(r->out[0].len, 182);
+	assert_memory_equal(r->a.out + r->out[0].out_off, rtp, 172);
+	assert_int_equal(r->out[1].len, 28 + 4 + 10);
+	assert_memory_equal(r->a.out + r->out[1].out_off, rtcp, 28);
+	assert_int_equal(be32(r->a.out + r->out[1].out_off + 28), 0); /* E = 0, index 0 */
+	rig_free(r);
+}
+
+static void rtcp_on_the_rtp_port_does_not_confirm_it(void **state)
+{
+	struct rig *r = rig_new(CM80, CM80, 0);
+	struct endpoint remote;
+
+	(void)state;
+	rig_send_rtcp(r, 7, 1);
+	r->in[0].src.port = 4444;
+	rig_run(r);
+	assert_int_equal(r->outs, 1);
+	assert_int_equal(atomic_load(&media_stream_counters(r->m, A)->confirmed), 0);
+	rig_send(r, 7, 1, A_TX);
+	r->in[0].src.port = 4446;
+	rig_run(r);
+	assert_int_equal(atomic_load(&media_stream_counters(r->m, A)->confirmed), 1);
+	media_stream_remote(r->m, A, &remote);
+	assert_int_equal(remote.port, 4446);
+	/* The same again keeps it, a new address does not. */
+	rig_stream(r, A, PORT_A, 0, B, B_RTCP, "192.0.2.1:4000");
+	media_stream_remote(r->m, A, &remote);
+	assert_int_equal(remote.port, 4446);
+	rig_stream(r, A, PORT_A, 0, B, B_RTCP, "192.0.2.1:4002");
+	media_stream_remote(r->m, A, &remote);
+	assert_int_equal(remote.port, 4002);
+	assert_int_equal(atomic_load(&media_stream_counters(r->m, A)->confirmed), 0);
+	rig_free(r);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(each_reason_is_counted_where_the_packet_came_in),
+		cmocka_unit_test(a_result_that_would_be_too_long_does_not_leave),
+		cmocka_unit_test(what_the_kernel_did_not_take_is_counted_where_it_came_in),
+		cmocka_unit_test(a_command_between_the_halves_makes_jobs_stale),
+		cmocka_unit_test(an_ssrc_that_cannot_leave_pushes_no_window_out),
+		cmocka_unit_test(the_silent_ssrc_goes_first_where_it_leaves_plain),
+		cmocka_unit_test(a_new_tx_key_starts_the_roll_over_but_not_the_srtcp_index),
+		cmocka_unit_test(unsound_crypto_is_refused),
+		cmocka_unit_test(srtcp_in_the_clear_is_authenticated_all_the_same),
+		cmocka_unit_test(unencrypted_srtp_leaves_in_the_clear_with_a_tag),
+		cmocka_unit_test(rtcp_on_the_rtp_port_does_not_confirm_it),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
