@@ -131,6 +131,42 @@ static void signalling_restarts_learning_only_when_it_is_new(void **state)
 	assert_true(!l.confirmed && endpoint_eq(&l.remote, &moved));
 }
 
+static void a_strict_stream_hears_nobody_worse_while_it_looks(void **state)
+{
+	struct media_stream_cfg cfg = {.learning = MEDIA_LEARN_HEURISTIC, .strict_source = true};
+	struct endpoint sdp = at(SDP), port = at(PORT), nat = at(NAT), other = at(ELSE);
+	struct learn l = {0};
+
+	(void)state;
+	learn_signal(&l, &sdp, false, T0);
+	assert_true(learn_accepts(&l, &cfg, &other)); /* nobody yet: anybody */
+	learn_packet(&l, &cfg, &other, T0);
+	assert_true(learn_accepts(&l, &cfg, &nat));
+	learn_packet(&l, &cfg, &nat, T0);
+	assert_false(learn_accepts(&l, &cfg, &other));
+	learn_packet(&l, &cfg, &port, T0);
+	assert_false(learn_accepts(&l, &cfg, &nat));
+	assert_true(learn_accepts(&l, &cfg, &sdp));
+	cfg.strict_source = false;
+	assert_true(learn_accepts(&l, &cfg, &nat));
+	cfg.strict_source = true;
+	learn_signal(&l, &sdp, true, T0);
+	assert_true(learn_accepts(&l, &cfg, &other)); /* signalling starts anew */
+}
+
+static void port_0_in_sdp_names_no_source(void **state)
+{
+	struct media_stream_cfg cfg = {.learning = MEDIA_LEARN_OFF, .strict_source = true};
+	struct endpoint none = at(SDP), nat = at(NAT);
+	struct learn l = {0};
+
+	(void)state;
+	none.port = 0;
+	learn_signal(&l, &none, false, T0);
+	assert_true(learn_accepts(&l, &cfg, &nat));
+	assert_int_equal(l.remote.family, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -138,6 +174,8 @@ int main(void)
 		cmocka_unit_test(a_confirmed_source_is_the_only_one_when_strict),
 		cmocka_unit_test(asymmetric_terminals_are_answered_where_they_said),
 		cmocka_unit_test(signalling_restarts_learning_only_when_it_is_new),
+		cmocka_unit_test(a_strict_stream_hears_nobody_worse_while_it_looks),
+		cmocka_unit_test(port_0_in_sdp_names_no_source),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

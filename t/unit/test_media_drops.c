@@ -164,6 +164,16 @@ static void an_ssrc_that_cannot_leave_pushes_no_window_out(void **state)
 	rig_run(r);
 	assert_int_equal(r->in[0].verdict, MEDIA_DROP_REPLAY);
 	rig_free(r);
+	/* Likewise when the last place is taken within the same burst: found out in complete. */
+	r = rig_new(CM80, CM80, 0);
+	for (uint32_t ssrc = 1; ssrc <= MEDIA_SSRCS + 1; ssrc++)
+		rig_send(r, ssrc, 60000, A_TX);
+	rig_run(r);
+	assert_int_equal(r->outs, MEDIA_SSRCS);
+	assert_int_equal(r->in[MEDIA_SSRCS].verdict, MEDIA_DROP_SSRC_LIMIT);
+	assert_non_null(media_ssrc_find(r->m->ctx[0].rx_rtp, 1));
+	assert_null(media_ssrc_find(r->m->ctx[0].rx_rtp, MEDIA_SSRCS + 1));
+	rig_free(r);
 }
 
 static void the_silent_ssrc_goes_first_where_it_leaves_plain(void **state)
