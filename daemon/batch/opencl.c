@@ -97,14 +97,15 @@ static int opencl_open(
 	e->shape = (struct opencl_shape){.lanes = e->dev.scalar ? 1 : 16,
 		.groups = e->dev.scalar || cfg->flags & ENGINE_ONE_GROUP ? 1 : 2,
 		.flags = cfg->flags};
-	e->shape.vaes = vaes_usable(&e->dev);
+	e->shape.vaes = vaes_usable(&e->dev) && !(cfg->flags & ENGINE_PORTABLE_AES);
+	if (e->shape.vaes)
+		e->shape.vaes = opencl_probe(&e->dev, &e->src, &e->shape);
 	snprintf(e->name, sizeof(e->name), "%s, %u x %u lanes%s", e->dev.name, e->shape.groups,
-		e->shape.lanes, cfg->flags & ENGINE_PORTABLE_AES ? ", portable AES" : "");
+		e->shape.lanes,
+		cfg->flags & ENGINE_PORTABLE_AES ? ", portable AES"
+			: e->shape.vaes          ? ", VAES"
+						 : "");
 	res = try_build(e, err, err_len);
-	if (res && e->shape.vaes) { /* a compiler that does not know it */
-		e->shape.vaes = false;
-		res = try_build(e, err, err_len);
-	}
 	if (res) {
 		opencl_source_free(&e->src);
 		free(e);

@@ -37,6 +37,10 @@ struct opencl_shape {
 int opencl_build(cl_program *out, cl_context ctx, cl_device_id dev, const struct opencl_source *src,
 	const struct opencl_shape *shape, char *err, size_t err_len);
 
+/* Whether these kernels compile without taking the process along: tried in a child. */
+bool opencl_probe(const struct opencl_device *dev, const struct opencl_source *src,
+	const struct opencl_shape *shape);
+
 const char *opencl_strerror(cl_int err);
 
 #endif

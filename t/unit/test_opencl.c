@@ -8,6 +8,13 @@
 #include "batch/sample.h"
 #include "srtp/ref.h"
 
+/* What PoCL keeps until the process ends is not ours to free (asked by LeakSanitizer). */
+const char *__lsan_default_suppressions(void);
+const char *__lsan_default_suppressions(void)
+{
+	return "leak:libpocl\nleak:libLLVM\nleak:libclang\nleak:libOpenCL\n";
+}
+
 static int open_with(void **state, uint32_t flags)
 {
 	return engine_setup(

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Tries kernels in a child process first. An LLVM that cannot select an instruction calls abort(): that must not be the
+ * daemon. Called by the control thread at start, before there are other threads. What the child compiled is in the
+ * OpenCL implementation's cache, so the trial costs little the next time. */
+#include "batch/opencl.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { PROBE_SECONDS = 60 };
+
+/* No packet, no buffers: the kernel is compiled to the end and returns at once. */
+static bool compiles(const struct opencl_device *dev, const struct opencl_source *src,
+	const struct opencl_shape *shape)
+{
+	const cl_mem none = NULL;
+	const cl_uint n = 0;
+	size_t one = 1;
+	char err[256];
+	cl_program program;
+	cl_int res;
+	cl_context ctx = clCreateContext(NULL, 1, &dev->id, NULL, NULL, &res);
+	cl_command_queue cq = ctx ? clCreateCommandQueue(ctx, dev->id, 0, &res) : NULL;
+	cl_kernel k;
+
+	if (!cq || opencl_build(&program, ctx, dev->id, src, shape, err, sizeof(err)))
+		return false;
+	k = clCreateKernel(program, "xc_recrypt_batch", &res);
+	for (cl_uint i = 0; !res && i < 7; i++)
+		res = i == 1 ? clSetKernelArg(k, i, sizeof(n), &n)
+			     : clSetKernelArg(k, i, sizeof(none), &none);
+	if (!res)
+		res = clEnqueueNDRangeKernel(cq, k, 1, NULL, &one, &one, 0, NULL, NULL);
+	return !res && clFinish(cq) == CL_SUCCESS;
+}
+
+static _Noreturn void child(const struct opencl_device *dev, const struct opencl_source *src,
+	const struct opencl_shape *shape)
+{
+	const struct rlimit none = {0, 0};
+	int null = open("/dev/null", O_WRONLY);
+
+	signal(SIGABRT, SIG_DFL);
+	signal(SIGALRM, SIG_DFL);
+	setrlimit(RLIMIT_CORE, &none);
+	if (null >= 0) {
+		dup2(null, STDOUT_FILENO);
+		dup2(null, STDERR_FILENO);
+	}
+	alarm(PROBE_SECONDS);
+	_exit(compiles(dev, src, shape) ? 0 : 1);
+}
+
+bool opencl_probe(const struct opencl_device *dev, const struct opencl_source *src,
+	const struct opencl_shape *shape)
+{
+	int status = -1;
+	pid_t pid = fork();
+
+	if (pid == 0)
+		child(dev, src, shape);
+	while (pid > 0 && waitpid(pid, &status, 0) < 0)
+		if (errno != EINTR)
+			return false;
+	return pid > 0 && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
