@@ -61,6 +61,8 @@ static bool flush(struct site *s)
 {
 	size_t done = 0;
 
+	if (s->backlog_n == 0)
+		return true;
 	while (done < s->backlog_n && ring_push(&s->w->cmds, &s->backlog[done], 1) == 0)
 		done++;
 	s->backlog_n -= done;

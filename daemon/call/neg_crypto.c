@@ -39,7 +39,7 @@ uint32_t crypto_lines(
 	return n;
 }
 
-const struct sdes *crypto_choose(const struct leg *leg, enum srtp_suite_id prefer)
+static const struct sdes *choose(const struct leg *leg, enum srtp_suite_id prefer, uint32_t allowed)
 {
 	const struct leg_said *o = &leg->said;
 	const struct sdes *best = NULL;
@@ -47,6 +47,8 @@ const struct sdes *crypto_choose(const struct leg *leg, enum srtp_suite_id prefe
 	for (uint32_t i = 0; i < o->lines; i++) {
 		const struct sdes *s = &o->line[i];
 
+		if (!(allowed >> s->master.suite & 1))
+			continue;
 		/* What is in force stays in force while it is offered. */
 		if (leg->active && s->master.suite == leg->tx.master.suite && s->tag == leg->tx.tag)
 			return s;
@@ -54,6 +56,14 @@ const struct sdes *crypto_choose(const struct leg *leg, enum srtp_suite_id prefe
 			best = s;
 	}
 	return best;
+}
+
+const struct sdes *crypto_choose(
+	const struct leg *leg, enum srtp_suite_id prefer, const struct ng_sdes *flags)
+{
+	const struct sdes *s = choose(leg, prefer, flags->only ? flags->only : ~flags->no);
+
+	return s ? s : choose(leg, prefer, UINT32_MAX);
 }
 
 /* --- Our keys --------------------------------------------------------------------------------------------------- */

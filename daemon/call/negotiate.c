@@ -461,7 +461,7 @@ static void offerer_crypto(
 	struct plan *plan, struct leg *l, enum srtp_suite_id prefer, uint32_t i, struct neg_in *in)
 {
 	struct plan_media *pm = &plan->media[i];
-	const struct sdes *line = crypto_choose(l, prefer);
+	const struct sdes *line = crypto_choose(l, prefer, &in->r->sdes);
 	struct our_key *ours;
 
 	if (!line) {

@@ -58,8 +58,10 @@ uint32_t crypto_lines(
 void crypto_offer(struct leg *leg, const struct leg_said *offerer, struct neg_in *in);
 /* Our key for this line of the terminal's offer: the one we had, or a fresh one. NULL if random bytes ran out. */
 struct our_key *crypto_answer(struct leg *leg, const struct sdes *line, struct neg_in *in);
-/* Which line of the offer to answer; prefer: the suite that the other side accepted. NULL if there is none. */
-const struct sdes *crypto_choose(const struct leg *leg, enum srtp_suite_id prefer);
+/* Which line of the offer to answer; prefer: the suite that the other side accepted; flags: of the answer, whose only- and no- choose
+ * among the lines (as long as they leave any: flags meant for the other side must not end the call). NULL if there is none. */
+const struct sdes *crypto_choose(
+	const struct leg *leg, enum srtp_suite_id prefer, const struct ng_sdes *flags);
 struct our_key *crypto_ours(struct leg *leg, enum srtp_suite_id suite);
 /* Put into force. NULL: plain. */
 void crypto_set_rx(struct leg *leg, const struct sdes *s);

@@ -233,6 +233,51 @@ static void sdes_flags_choose_and_sort_suites(void **state)
 	}
 }
 
+/* The offerer offered both suites, the answerer took the one that the answer's row says. */
+static void flags_of_the_answer_choose_what_the_offerer_gets(void **state)
+{
+	static const uint32_t only80 = 1u << SUITE_AES_CM_128_80,
+			      only32 = 1u << SUITE_AES_CM_128_32;
+	static const struct {
+		const char *offered, *want;
+		uint32_t only, no;
+	} T[] = {
+		{"a=crypto:" C80A "\r\na=crypto:" C32A "\r\n", "2 AES_CM_128_HMAC_SHA1_32", 0,
+			0}, /* as B */
+		{"a=crypto:" C80A "\r\na=crypto:" C32A "\r\n", "1 AES_CM_128_HMAC_SHA1_80", only80,
+			0},
+		{"a=crypto:" C80A "\r\na=crypto:" C32A "\r\n", "1 AES_CM_128_HMAC_SHA1_80", 0,
+			only32},
+		{"a=crypto:" C80A "\r\n", "1 AES_CM_128_HMAC_SHA1_80", only32,
+			0}, /* meant for B: leaves nothing */
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(T); i++) {
+		struct ng_request r;
+		char line[128];
+		struct talk t;
+		struct sdes s;
+
+		talk_start(&t);
+		r = talk_request(
+			"a", "", talk_body(&t, "192.0.2.1", 4000, "RTP/SAVP", T[i].offered));
+		r.sdes.only = only32;
+		talk_send(&t, &r, false);
+		assert_null(t.reply.error);
+		assert_true(talk_line(&t, 0, 0, &s));
+		snprintf(line, sizeof(line), "a=crypto:%u AES_CM_128_HMAC_SHA1_32 " K80A "\r\n",
+			(unsigned)s.tag);
+		r = talk_request("a", "b", talk_body(&t, "192.0.2.2", 5000, "RTP/SAVP", line));
+		r.sdes.only = T[i].only;
+		r.sdes.no = T[i].no;
+		talk_send(&t, &r, true);
+		assert_null(t.reply.error);
+		assert_string_equal(talk_lines(&t, 0), T[i].want);
+		talk_end(&t);
+	}
+}
+
 static void opportunistic_srtp_goes_with_the_answer(void **state)
 {
 	(void)state;
@@ -456,6 +501,7 @@ int main(void)
 		cmocka_unit_test(offers_and_answers_without_common_suite_fail_whole),
 		cmocka_unit_test(answers_must_fit_the_offer),
 		cmocka_unit_test(sdes_flags_choose_and_sort_suites),
+		cmocka_unit_test(flags_of_the_answer_choose_what_the_offerer_gets),
 		cmocka_unit_test(opportunistic_srtp_goes_with_the_answer),
 		cmocka_unit_test(rtcp_mux_is_each_sides_own),
 		cmocka_unit_test(addresses_follow_interfaces_and_families),
