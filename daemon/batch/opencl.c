@@ -5,6 +5,9 @@
  * Ciphers: AES_CM, NULL and plain with HMAC-SHA1; the runner takes F8 and GCM to the serial engine. */
 #include "batch/opencl.h"
 
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -41,8 +44,13 @@ struct engine_queue {
 static bool vaes_usable(const struct opencl_device *dev)
 {
 #if defined(__x86_64__)
+	unsigned a, b, c = 0, d;
+
+	/* clang 14's __builtin_cpu_supports() does not know VAES: leaf 7, ECX bit 9. */
+	if (!__get_cpuid_count(7, 0, &a, &b, &c, &d))
+		return false;
 	return dev->zero_copy && __builtin_cpu_supports("avx512vl") &&
-		__builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("vaes");
+		__builtin_cpu_supports("avx512bw") && c >> 9 & 1;
 #else
 	(void)dev;
 	return false;
