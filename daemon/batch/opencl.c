@@ -34,6 +34,7 @@ struct engine_queue {
 	cl_kernel kernel[2];
 	cl_mem job, key, in, out, status, order;
 	uint32_t *job_order;      /* [slots], page-aligned: the order in which lanes take jobs */
+	bool *key_ready;          /* [key_slots]: announced by key_changed(), or the plain pair */
 	bool in_order;            /* job_order is 0, 1, 2 ... */
 	struct opencl_copy *copy; /* NULL: zero-copy */
 };
@@ -159,6 +160,7 @@ static void opencl_queue_destroy(struct engine_queue *q)
 	if (q->ctx)
 		clReleaseContext(q->ctx);
 	free(q->job_order);
+	free(q->key_ready);
 	free(q);
 }
 
@@ -292,7 +294,10 @@ static int opencl_queue_create(
 	q->arena = arena;
 	q->job_order = aligned_alloc(
 		PAGE, (arena->slots * sizeof(*q->job_order) + PAGE - 1) / PAGE * PAGE);
-	err = q->job_order ? queue_build(q) : -ENOMEM;
+	q->key_ready = calloc(arena->key_slots, sizeof(*q->key_ready));
+	err = q->job_order && q->key_ready ? queue_build(q) : -ENOMEM;
+	if (!err)
+		q->key_ready[0] = q->key_ready[1] = true;
 	if (!err && !e->dev.zero_copy)
 		err = opencl_copy_create(&q->copy, arena);
 	if (err) {
@@ -311,12 +316,13 @@ static int opencl_key_changed(struct engine_queue *q, uint32_t slot)
 
 	if (slot >= a->key_slots || a->key_slots - slot < 2)
 		return -EINVAL;
-	if (q->e->dev.zero_copy)
-		return 0;
-	return clEnqueueWriteBuffer(q->cq, q->key, CL_TRUE, slot * sizeof(*a->key),
-		       2 * sizeof(*a->key), &a->key[slot], 0, NULL, NULL)
-		? -EIO
-		: 0;
+	q->key_ready[slot] = q->key_ready[slot + 1] = false;
+	if (!q->e->dev.zero_copy &&
+		clEnqueueWriteBuffer(q->cq, q->key, CL_TRUE, slot * sizeof(*a->key),
+			2 * sizeof(*a->key), &a->key[slot], 0, NULL, NULL))
+		return -EIO;
+	q->key_ready[slot] = q->key_ready[slot + 1] = true;
+	return 0;
 }
 
 static bool key_can(const struct xc_key *k)
@@ -335,30 +341,40 @@ static bool opencl_can(
 	return key_can(rx) && key_can(tx);
 }
 
-/* Whether a job stays within the arena: a device does not look. The sums cannot wrap in 64 bits. */
-static bool job_fits(const struct arena *a, const struct xc_job *j)
+/* Bytes of one side that are read or written, whatever its tag's length; the sums cannot wrap in 64 bits. */
+static uint64_t side_end(const struct xc_job *j, uint32_t tag_off)
 {
-	uint64_t end = (uint64_t)a->slots * ARENA_SLOT_LEN,
-		 len = (uint64_t)j->hdr_len + j->body_len;
-	uint64_t in = len + 4, out = len + 4;
+	uint64_t body_end = (uint64_t)j->hdr_len + j->body_len + 4,
+		 tag_end = (uint64_t)tag_off + 16;
 
-	if (in < (uint64_t)j->rx_tag_off + 16)
-		in = (uint64_t)j->rx_tag_off + 16;
-	if (out < (uint64_t)j->tx_tag_off + 16)
-		out = (uint64_t)j->tx_tag_off + 16;
-	return j->hdr_len >= 8 && in + XC_SLACK <= ARENA_SLOT_LEN &&
-		out + XC_SLACK <= ARENA_SLOT_LEN && j->in_off + in + XC_SLACK <= end &&
-		j->out_off + out + XC_SLACK <= end && j->rx_key < a->key_slots &&
-		j->tx_key < a->key_slots;
+	return body_end > tag_end ? body_end : tag_end;
+}
+
+static bool fits_slot(uint32_t off, uint64_t end, uint32_t slots)
+{
+	return off / ARENA_SLOT_LEN < slots &&
+		off % ARENA_SLOT_LEN + end + XC_SLACK <= ARENA_SLOT_LEN;
+}
+
+/* Whether a job stays within its packets' slots, with keys that were announced: a device does not look. */
+static bool job_fits(const struct engine_queue *q, const struct xc_job *j)
+{
+	const struct arena *a = q->arena;
+
+	return j->rx_key < a->key_slots && j->tx_key < a->key_slots && q->key_ready[j->rx_key] &&
+		q->key_ready[j->tx_key] && j->hdr_len >= (j->flags & XC_JOB_RTCP ? 8 : 12) &&
+		fits_slot(j->in_off, side_end(j, j->rx_tag_off), a->slots) &&
+		fits_slot(j->out_off, side_end(j, j->tx_tag_off), a->slots);
 }
 
 /* The runner redoes a batch serially when it has a job that does not fit: there each job is refused by itself. */
-static bool batch_fits(const struct arena *a, const struct batch *b)
+static bool batch_fits(const struct engine_queue *q, const struct batch *b)
 {
+	const struct arena *a = q->arena;
 	bool fits = b->job == a->job && b->status == a->status && b->n <= a->slots;
 
 	for (uint32_t i = 0; fits && i < b->n; i++)
-		fits = job_fits(a, &b->job[i]);
+		fits = job_fits(q, &b->job[i]);
 	return fits;
 }
 
@@ -400,7 +416,7 @@ static int opencl_run(struct engine_queue *q, struct batch *b)
 
 	if (b->n == 0)
 		return 0;
-	if (!batch_fits(q->arena, b))
+	if (!batch_fits(q, b))
 		return -EINVAL;
 	jobs_order(q, b);
 	if (q->copy) {

@@ -94,6 +94,8 @@ static void batches_that_point_elsewhere_are_refused(void **state)
 		{"no header", &f->a.job->hdr_len, 0},
 		{"tag behind the slot", &f->a.job->tx_tag_off, ARENA_SLOT_LEN},
 		{"received tag behind everything", &f->a.job->rx_tag_off, UINT32_MAX - 3},
+		{"output into the next slot", &f->a.job->out_off, ARENA_SLOT_LEN - 64},
+		{"a key that was never announced", &f->a.job->tx_key, f->a.key_slots - 4},
 		{"no such key", &f->a.job->rx_key, f->a.key_slots},
 		{"no such key to send with", &f->a.job->tx_key, f->a.key_slots},
 	};
