@@ -77,7 +77,7 @@ static int engines_start(struct daemon *d)
 
 	if (err || d->o.engine == ENGINE_SERIAL)
 		return err;
-	log_info("engine opencl: compiling kernels (about a second the first time, then cached)");
+	log_info("engine opencl: compiling kernels (some seconds the first time, then cached)");
 	err = engine_open_checked(d, &engine_opencl, &d->opencl);
 	if (err && d->o.engine == ENGINE_AUTO) {
 		log_warn("no OpenCL, ciphering packet by packet on the processor: %s", d->err);

@@ -175,6 +175,13 @@ static void wait_for_packet(struct worker *w)
 	}
 }
 
+static void sleep_until(uint64_t mono_ns)
+{
+	struct timespec ts = {(time_t)(mono_ns / NS_PER_SEC), (long)(mono_ns % NS_PER_SEC)};
+
+	clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &ts, NULL);
+}
+
 static void *run(void *arg)
 {
 	struct worker *w = arg;
@@ -184,22 +191,20 @@ static void *run(void *arg)
 	/* The default slack of 50 us is as long as what we wait for. */
 	prctl(PR_SET_TIMERSLACK, 1000ul, 0, 0, 0);
 	while (!atomic_load_explicit(&w->stop, memory_order_acquire)) {
-		uint64_t gather = n ? gather_ns(w) : 0, now;
+		uint64_t gather = n ? gather_ns(w) : 0;
 
-		if (gather && n < w->cfg.batch_max) {
-			uint64_t until = looked + gather;
-			struct timespec ts = {
-				(time_t)(until / NS_PER_SEC), (long)(until % NS_PER_SEC)};
-
-			clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &ts, NULL);
-		} else if (n == 0) {
-			wait_for_packet(w);
+		/* A full burst: more is there for sure. Else, instead of a look that mostly finds nothing, the wait that comes
+		 * anyway: it returns at once if something is there. */
+		if (n < w->cfg.batch_max) {
+			if (gather)
+				sleep_until(looked + gather);
+			else
+				wait_for_packet(w);
 		}
 		looked = clock_mono_ns();
 		commands(w);
 		n = burst(w);
-		now = clock_mono_ns();
-		rate_update(w, n, now);
+		rate_update(w, n, clock_mono_ns());
 	}
 	commands(w);
 	return NULL;
