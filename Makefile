@@ -152,7 +152,7 @@ clean:
 
 run:
 	tools/deps.sh install deps
-	$(MAKE) all
+	$(MAKE) -j$(shell nproc) all
 	exec $(BUILD)/xcipherd --foreground --log-stderr
 
 include t/check.mk

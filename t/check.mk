@@ -2,13 +2,15 @@
 # How the tests are run (included by the Makefile).
 
 FUZZ_SECONDS ?= 600
+JOBS         ?= $(shell nproc)
 
 check:
 	tools/deps.sh install deps-test
 	tools/deps.sh install deps-lint
 	$(MAKE) lint
-	$(MAKE) all units tools bench-program
+	$(MAKE) -j$(JOBS) all units tools bench-program
 	tools/docs.sh $(BUILD)
+	$(MAKE) -j$(JOBS) BUILD=$(BUILD)/clang CC=$(CLANG) all units tools bench-program
 	$(MAKE) check-unit
 	$(MAKE) check-fuzz
 	$(MAKE) check-e2e
@@ -20,12 +22,12 @@ check-unit: units
 # A short run of every fuzz target over its corpus: a regression found earlier stays found.
 check-fuzz:
 	tools/deps.sh install deps-test
-	$(MAKE) fuzzers
+	$(MAKE) -j$(JOBS) fuzzers
 	@set -e; for f in $(FUZZERS); do echo "== $$f"; tools/fuzz.sh $$f 10; done
 
 fuzz:
 	tools/deps.sh install deps-test
-	$(MAKE) fuzzers
+	$(MAKE) -j$(JOBS) fuzzers
 	@set -e; for f in $(FUZZERS); do echo "== $$f"; tools/fuzz.sh $$f $(FUZZ_SECONDS); done
 
 lint:
@@ -34,18 +36,18 @@ lint:
 # End to end, in namespaces of their own, the daemon under AddressSanitizer and UndefinedBehaviorSanitizer.
 SAN_BUILD := $(BUILD)/san
 check-e2e:
-	$(MAKE) BUILD=$(SAN_BUILD) SAN=1 all tools
+	$(MAKE) -j$(JOBS) BUILD=$(SAN_BUILD) SAN=1 all tools
 	BUILD=$(abspath $(SAN_BUILD)) /usr/bin/python3 t/e2e/run.py
 	BUILD=$(abspath $(BUILD)) /usr/bin/python3 t/e2e/run.py ten_thousand_calls
 
 demo:
 	tools/deps.sh install deps-demo
-	$(MAKE) all
+	$(MAKE) -j$(JOBS) all
 	@BUILD=$(abspath $(BUILD)) /usr/bin/python3 demo/demo.py
 
 bench:
 	tools/deps.sh install deps-test
-	$(MAKE) all tools
+	$(MAKE) -j$(JOBS) all tools
 	@BUILD=$(abspath $(BUILD)) /usr/bin/python3 t/e2e/bench_path.py
 
 bench-cipher: bench-program

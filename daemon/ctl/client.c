@@ -58,7 +58,7 @@ int client_call(struct ngval **reply, struct pool *p, const struct endpoint *ser
 	socklen_t len = endpoint_to_sockaddr(server, &sa);
 	char cookie[COOKIE_LEN + 1];
 	struct sbuf b;
-	uint64_t id, start = clock_mono_ns();
+	uint64_t id = 0, start = clock_mono_ns();
 	int fd = socket(server->family, SOCK_DGRAM | SOCK_CLOEXEC, 0), err;
 
 	if (fd < 0)

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* An outside oracle: what libsrtp2 protects the serial engine turns from one key to another, and libsrtp2 accepts the
+/* An outside oracle: what libsrtp2 protects each engine turns from one key to another, and libsrtp2 accepts the
  * result and finds the bytes that went in. AES_CM_128 with 80 and 32 bit tags only: Debian's libsrtp2 is wrong for
  * AES-192 and knows no F8 (t/vectors covers those). */
 #include <stdio.h>
 #include <srtp2/srtp.h>
-/* libsrtp2's own limits, by the names of ours. */
 
 #include "engine_cases.h"
 #include "batch/sample.h"
@@ -17,11 +16,18 @@ struct leg { /* one key, in libsrtp and in ours */
 	srtp_t send, recv;
 };
 
-static int setup(void **state)
+static int setup_serial(void **state)
 {
 	return srtp_init()
 		? -1
 		: engine_setup(state, &engine_serial, &(struct engine_config){.device = ""});
+}
+
+static int setup_opencl(void **state)
+{
+	return srtp_init()
+		? -1
+		: engine_setup(state, &engine_opencl, &(struct engine_config){.device = ""});
 }
 
 static int teardown(void **state)
@@ -217,5 +223,6 @@ int main(void)
 		cmocka_unit_test(libsrtp_accepts_what_was_recrypted),
 	};
 
-	return cmocka_run_group_tests(tests, setup, teardown);
+	return cmocka_run_group_tests_name("serial", tests, setup_serial, teardown) ||
+		cmocka_run_group_tests_name("opencl", tests, setup_opencl, teardown);
 }
