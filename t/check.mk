@@ -21,7 +21,6 @@ check-unit: units
 
 # A short run of every fuzz target over its corpus: a regression found earlier stays found.
 check-fuzz:
-	tools/deps.sh install deps-test
 	$(MAKE) -j$(JOBS) fuzzers
 	@set -e; for f in $(FUZZERS); do echo "== $$f"; tools/fuzz.sh $$f 10; done
 

@@ -9,7 +9,8 @@ set -eu
 build="gcc libc6-dev make pkg-config python3 libssl-dev liburcu-dev libnetfilter-queue-dev libmnl-dev libjansson-dev libinih-dev
 ocl-icd-opencl-dev opencl-c-headers"
 run="pocl-opencl-icd iproute2 iptables nftables procps"
-peers="kamailio rtpengine-daemon rtpengine-utils baresip-core"
+# libjson-perl: rtpengine-utils needs it and does not say so
+peers="kamailio rtpengine-daemon rtpengine-utils libjson-perl baresip-core"
 lint="clang-format-14 cppcheck shellcheck mandoc git"
 
 package_of() {
