@@ -8,6 +8,7 @@ Names carry the process id, everything is removed at the end, also when interrup
 removed by the next one. Nothing outside these namespaces is touched.
 """
 import atexit
+import ctypes
 import os
 import re
 import signal
@@ -39,6 +40,15 @@ def remove_left_overs():
             sh("ip", "netns", "del", name, check=False)
 
 
+PR_SET_PDEATHSIG = 1
+libc = ctypes.CDLL(None)
+
+
+def die_with_us():
+    """In the child: should this program be killed outright, what it started ends too, whatever it thinks of SIGTERM."""
+    libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
 class Net:
     """gateway, and terminals by name; use as a context manager or call close()."""
 
@@ -60,8 +70,7 @@ class Net:
 
     def _signalled(self, number, _frame):
         print(f"\ninterrupted (signal {number}): cleaning up", file=sys.stderr)
-        self.close()
-        os._exit(128 + number)
+        raise SystemExit(128 + number)  # unwinds through close() and whatever else cleans up
 
     def _add(self, what):
         name = f"{self.id}-{what}"
@@ -81,7 +90,7 @@ class Net:
 
     def spawn(self, ns, args, **kw):
         """A process of ours in a namespace; ended with the test."""
-        p = subprocess.Popen(["ip", "netns", "exec", ns, *args], start_new_session=True, **kw)
+        p = subprocess.Popen(["ip", "netns", "exec", ns, *args], start_new_session=True, preexec_fn=die_with_us, **kw)
         self.children.append(p)
         return p
 
