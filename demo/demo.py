@@ -60,7 +60,8 @@ class Phone:
             if not answer:
                 args += ["-e", f"/dial sip:callee@{ADDRESS['callee']}"]
             # baresip reads commands from standard input: a pipe that stays open keeps it there.
-            self.process = net.spawn(net.terminal[name], args, stdin=subprocess.PIPE, stdout=log, stderr=log)
+            # It takes SIGTERM as a wish to hang up first.
+            self.process = net.spawn(net.terminal[name], args, death=signal.SIGKILL, stdin=subprocess.PIPE, stdout=log, stderr=log)
 
     def log(self):
         with open(self.log_path, encoding="utf-8", errors="replace") as f:

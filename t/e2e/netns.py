@@ -44,9 +44,9 @@ PR_SET_PDEATHSIG = 1
 libc = ctypes.CDLL(None)
 
 
-def die_with_us():
-    """In the child: should this program be killed outright, what it started ends too, whatever it thinks of SIGTERM."""
-    libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+def die_with_us(number):
+    """For the child: should this program be killed outright, what it started gets this signal."""
+    return lambda: libc.prctl(PR_SET_PDEATHSIG, number)
 
 
 class Net:
@@ -88,9 +88,9 @@ class Net:
             sh("ip", "-n", where, "link", "set", dev, "up")
         sh("ip", "-n", ns, "route", "add", "default", "via", f"10.200.{i}.1")
 
-    def spawn(self, ns, args, **kw):
-        """A process of ours in a namespace; ended with the test."""
-        p = subprocess.Popen(["ip", "netns", "exec", ns, *args], start_new_session=True, preexec_fn=die_with_us, **kw)
+    def spawn(self, ns, args, death=signal.SIGTERM, **kw):
+        """A process of ours in a namespace; ended with the test, or by the signal death if that is killed."""
+        p = subprocess.Popen(["ip", "netns", "exec", ns, *args], start_new_session=True, preexec_fn=die_with_us(death), **kw)
         self.children.append(p)
         return p
 
