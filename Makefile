@@ -37,7 +37,7 @@ CFLAGS   := $(filter-out -D_FORTIFY_SOURCE=2,$(CFLAGS)) -fsanitize=address,undef
 LDFLAGS  += -fsanitize=address,undefined
 endif
 ifeq ($(SAN),thread)
-CFLAGS   := $(filter-out -D_FORTIFY_SOURCE=2,$(CFLAGS)) -fsanitize=thread
+CFLAGS   := $(filter-out -D_FORTIFY_SOURCE=2,$(CFLAGS)) -fsanitize=thread -Wno-tsan
 LDFLAGS  += -fsanitize=thread
 endif
 
@@ -132,7 +132,7 @@ $(BUILD)/fuzz/%: $(BUILD)/fuzz/obj/t/fuzz/%.o $(BUILD)/fuzz/lib.a
 -include $(shell find $(BUILD)/obj $(BUILD)/fuzz/obj -name '*.d' 2>/dev/null)
 
 # --- For people ------------------------------------------------------------------------------------------------
-.PHONY: help clean deps deps-test deps-demo deps-lint check check-unit check-fuzz check-e2e lint demo run fuzz bench bench-cipher
+.PHONY: help clean deps deps-test deps-demo deps-lint check check-unit check-fuzz check-e2e check-threads lint demo run fuzz bench bench-cipher
 help:
 	@sed -n 's/^##//p' Makefile
 ##  make               build xcipherd and xcipherctl into build/

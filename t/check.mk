@@ -14,6 +14,7 @@ check:
 	$(MAKE) check-unit
 	$(MAKE) check-fuzz
 	$(MAKE) check-e2e
+	$(MAKE) check-threads
 
 check-unit: units
 	@set -e; for t in $(UNITS); do echo "== $$t"; $$t; done
@@ -38,6 +39,13 @@ check-e2e:
 	$(MAKE) -j$(JOBS) BUILD=$(SAN_BUILD) SAN=1 all tools
 	BUILD=$(abspath $(SAN_BUILD)) /usr/bin/python3 t/e2e/run.py
 	BUILD=$(abspath $(BUILD)) /usr/bin/python3 t/e2e/run.py ten_thousand_calls
+
+# The concurrent parts under ThreadSanitizer: the worker loop by itself, and the daemon with media flowing.
+TSAN_BUILD := $(BUILD)/tsan
+check-threads:
+	$(MAKE) -j$(JOBS) BUILD=$(TSAN_BUILD) SAN=thread all tools $(TSAN_BUILD)/t/test_worker
+	$(TSAN_BUILD)/t/test_worker
+	BUILD=$(abspath $(TSAN_BUILD)) /usr/bin/python3 t/e2e/run.py test_forty_calls
 
 demo:
 	tools/deps.sh install deps-demo
