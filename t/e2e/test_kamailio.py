@@ -26,7 +26,7 @@ def test_debians_own_ng_client(net):
     daemon = relay.Xcipherd(net, "--engine=serial").wait_ready()
 
     def run(*args):
-        return subprocess.run(["ip", "netns", "exec", net.gateway, client, "--proxy-port=22222", *args], capture_output=True,
+        return subprocess.run(["ip", "netns", "exec", net.gateway, client, "--proxy-address=127.0.0.1", "--proxy-port=22222", *args], capture_output=True,
                               text=True, timeout=20, check=False).stdout
 
     assert "pong" in run("ping"), run("ping")
