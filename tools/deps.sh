@@ -6,8 +6,8 @@
 # Installing starts no service and leaves none enabled that was not there before. When nothing is missing it does nothing.
 set -eu
 
-build="gcc libc6-dev make pkg-config python3 libssl-dev liburcu-dev libnetfilter-queue-dev libmnl-dev libjansson-dev libinih-dev
-ocl-icd-opencl-dev opencl-c-headers"
+build="gcc libc6-dev make pkg-config python3 libssl-dev libmnl-dev libjansson-dev libinih-dev ocl-icd-opencl-dev
+opencl-c-headers"
 run="pocl-opencl-icd iproute2 iptables nftables procps"
 # libjson-perl: rtpengine-utils needs it and does not say so
 peers="kamailio rtpengine-daemon rtpengine-utils libjson-perl baresip-core"
@@ -16,8 +16,6 @@ lint="clang-format-14 cppcheck shellcheck mandoc git"
 package_of() {
 	case $1 in
 	libcrypto) echo libssl-dev ;;
-	liburcu) echo liburcu-dev ;;
-	libnetfilter_queue) echo libnetfilter-queue-dev ;;
 	libmnl) echo libmnl-dev ;;
 	jansson) echo libjansson-dev ;;
 	OpenCL) echo ocl-icd-opencl-dev ;;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The ng protocol's messages: framing (cookie, space, dictionary) and requests as one typed
- * struct, whichever of the two ways of giving flags and whichever spelling was used. Pure. Facts
- * about the protocol: doc/ng.md */
+ * struct, whichever of the two ways of giving flags and whichever spelling was used. Pure. */
 #ifndef PROTO_NG_H
 #define PROTO_NG_H
 
