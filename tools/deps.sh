@@ -26,7 +26,8 @@ package_of() {
 
 missing_for_build() {
 	if ! command -v pkg-config >/dev/null; then
-		echo pkg-config
+		# shellcheck disable=SC2086 # a list of names
+		not_installed $build
 		return
 	fi
 	for name; do
