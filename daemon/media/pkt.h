@@ -22,7 +22,6 @@
 	X(INDEX_END, "index-end", "packet index is used up: a new key is needed")     \
 	X(WRONG_MKI, "wrong-mki", "MKI is not the negotiated one")                    \
 	X(STALE, "stale", "stream went away while its packet was processed")          \
-	X(OVERLOAD, "overload", "worker cannot keep up")                              \
 	X(SEND, "send", "the kernel did not take the packet")
 
 enum media_verdict {
