@@ -86,7 +86,7 @@ static void hmac_states(struct xc_key *slot, const uint8_t auth[20])
 	secmem_wipe(block, sizeof(block));
 }
 
-static void slot_fill(struct xc_key *slot, const struct srtp_suite *s,
+void srtp_slot_fill(struct xc_key *slot, const struct srtp_suite *s,
 	const struct srtp_session_keys *k, bool rtcp)
 {
 	uint8_t mask[SUITE_MAX_KEY_LEN], rk[240];
@@ -128,7 +128,7 @@ int srtp_key_fill(struct xc_key pair[2], const struct srtp_master *m)
 			secmem_wipe(pair, 2 * sizeof(*pair));
 			return -EIO;
 		}
-		slot_fill(&pair[rtcp], s, &k, rtcp);
+		srtp_slot_fill(&pair[rtcp], s, &k, rtcp);
 		secmem_wipe(&k, sizeof(k));
 	}
 	return 0;

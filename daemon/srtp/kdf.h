@@ -27,4 +27,8 @@ int srtp_kdf(struct srtp_session_keys *out, const struct srtp_master *m, bool rt
  * HMAC states, salt, tag length. For SUITE_PLAIN both become "plain". 0 or -EIO; on error the pair is wiped. */
 int srtp_key_fill(struct xc_key pair[2], const struct srtp_master *m);
 
+/* One of the two from session keys that are known already. slot is all zeroes before. */
+void srtp_slot_fill(struct xc_key *slot, const struct srtp_suite *s,
+	const struct srtp_session_keys *k, bool rtcp);
+
 #endif

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* t/vectors/published.json: what RFCs and NIST print, in groups that name their source. The fields of a vector are
+ * strings, most of them hex; each group says what they are. */
+#ifndef UNIT_PUBLISHED_H
+#define UNIT_PUBLISHED_H
+
+#include "base/bytes.h"
+
+#define PUBLISHED_PATH       "t/vectors/published.json"
+#define PUBLISHED_MAX_FIELDS 8
+#define PUBLISHED_MAX_LEN    128 /* bytes of the longest field */
+
+struct published {
+	const char *source; /* of the group */
+	unsigned n;         /* which of the group */
+	const char *text[PUBLISHED_MAX_FIELDS];
+	uint8_t b[PUBLISHED_MAX_FIELDS][PUBLISHED_MAX_LEN]; /* the same as bytes */
+	uint32_t len[PUBLISHED_MAX_FIELDS];
+};
+
+struct published_set {
+	struct published *v;
+	size_t n;
+	void *file;
+};
+
+/* All vectors of a kind: "block", "cm", "f8", "gcm", "aead", "hmac", "kdf". 0, or -1 with the cause on stderr: the file
+ * is missing, a field is neither hex nor one of the words it may be, or there are none. */
+int published_load(struct published_set *out, const char *kind);
+void published_free(struct published_set *s);
+
+#endif
