@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* AES counter mode (RFC 3711 4.1.1) on any OpenCL device: bitsliced, without table look-ups or branches that depend on
- * keys or data. A plane holds one bit of every byte of several blocks, 16 bits per block: bit 4c + r is row r of
- * column c (FIPS-197 3.4). The S-box is the circuit of Boyar and Peralta, "A depth-16 circuit for the AES S-box" (2011). */
+ * keys or data. Plane b holds bit b of every byte. A packet has 128 bits of a plane: byte i of them is byte i of its
+ * blocks (FIPS-197 3.4: row i % 4, column i / 4), one bit for each of eight blocks: the low four bits are four
+ * neighbouring blocks under the receiving key, the high four the same blocks under the sending key. So rows move by
+ * shuffling bytes, columns mix by rotating words, one pass gives 64 bytes of both keystreams, and counters need no
+ * slicing at all. Wide lanes take several packets side by side. The S-box is the circuit of Boyar and Peralta, "A
+ * depth-16 circuit for the AES S-box" (2011); its constant 0x63 passes rows and columns unchanged and is in the keys. */
 #ifndef XC_HAVE_AES
 #define XC_HAVE_AES 1
 
@@ -11,57 +15,26 @@ struct xc_cm {
 	uint rounds; /* 0: no cipher */
 };
 
-/* Blocks that are ciphered together: 16 for wide lanes, 2 for scalar ones. */
+/* Words in a plane: four for each packet. The host says what the device's vectors hold. */
 #if XC_LANES == 1
-#define XC_BLOCKS 2
-typedef uint xc_plane;
-#define XC_P(x) ((uint)(x) * 0x10001u)
-#else
-#define XC_BLOCKS 16
-typedef ushort16 xc_plane;
-#define XC_P(x) ((ushort16)(ushort)(x))
+#undef XC_PLANE_WORDS
+#define XC_PLANE_WORDS 4
+#elif !defined(XC_PLANE_WORDS)
+#define XC_PLANE_WORDS 16
 #endif
-union xc_planes {
-	xc_plane v[8];
-	ushort block[8][XC_BLOCKS];
+#define XC_CM_MANY (XC_PLANE_WORDS / 4) /* packets that are ciphered together */
+#if XC_PLANE_WORDS == 16
+typedef uint16 xc_plane;
+#elif XC_PLANE_WORDS == 8
+typedef uint8 xc_plane;
+#else
+typedef uint4 xc_plane;
+#endif
+union xc_packets { /* 16 bytes of each */
+	xc_plane v;
+	ulong2 packet[XC_CM_MANY];
 };
-
-/* Turns the 8x8 bit matrix of 8 bytes over: byte b gets bit b of each byte. Its own inverse. */
-XC_INLINE ulong xc_turn8(ulong x)
-{
-	ulong t = (x ^ (x >> 7)) & 0x00aa00aa00aa00aaul;
-
-	x ^= t ^ (t << 7);
-	t = (x ^ (x >> 14)) & 0x0000cccc0000ccccul;
-	x ^= t ^ (t << 14);
-	t = (x ^ (x >> 28)) & 0x00000000f0f0f0f0ul;
-	return x ^ t ^ (t << 28);
-}
-
-/* The bit that plane b has of the block. */
-#define XC_PLANE_OF(lo, hi, b) \
-	((ushort)(((lo) >> (8 * (b)) & 0xff) | ((hi) >> (8 * (b)) & 0xff) << 8))
-
-XC_INLINE void xc_slice(union xc_planes *q, int n, ulong2 block)
-{
-	ulong lo = xc_turn8(block.x), hi = xc_turn8(block.y);
-
-#pragma unroll
-	for (int b = 0; b < 8; b++)
-		q->block[b][n] = XC_PLANE_OF(lo, hi, b);
-}
-
-XC_INLINE ulong2 xc_unslice(const union xc_planes *q, int n)
-{
-	ulong lo = 0, hi = 0;
-
-#pragma unroll
-	for (int b = 0; b < 8; b++) {
-		lo |= (ulong)(q->block[b][n] & 0xff) << (8 * b);
-		hi |= (ulong)(q->block[b][n] >> 8) << (8 * b);
-	}
-	return (ulong2)(xc_turn8(lo), xc_turn8(hi));
-}
+#define XC_P(x) ((xc_plane)(x))
 
 XC_INLINE void xc_sub_bytes(xc_plane *q)
 {
@@ -91,38 +64,67 @@ XC_INLINE void xc_sub_bytes(xc_plane *q)
 	xc_plane t66 = z1 ^ t63, t67 = t64 ^ t65, s3 = t53 ^ t66;
 
 	q[7] = t59 ^ t63;
-	q[6] = t64 ^ ~s3;
-	q[5] = t55 ^ ~t67;
+	q[6] = t64 ^ s3;
+	q[5] = t55 ^ t67;
 	q[4] = s3;
 	q[3] = t51 ^ t66;
 	q[2] = t47 ^ t65;
-	q[1] = t56 ^ ~t62;
-	q[0] = t48 ^ ~t60;
+	q[1] = t56 ^ t62;
+	q[0] = t48 ^ t60;
 }
 
-/* Row r moves r columns to the left: r * 4 bits down in its block's 16, around. */
+/* FIPS-197 5.1.2: byte 4c + r comes from column c + r. */
+#if XC_LANES > 1 && XC_HAS(__builtin_shufflevector)
+typedef uchar xc_bytes __attribute__((__vector_size__(4 * XC_PLANE_WORDS)));
+
+#define XC_ROWS(i)                                                                               \
+	(i) + 0, (i) + 5, (i) + 10, (i) + 15, (i) + 4, (i) + 9, (i) + 14, (i) + 3, (i) + 8,      \
+		(i) + 13, (i) + 2, (i) + 7, (i) + 12, (i) + 1, (i) + 6, (i) + 11
+#if XC_CM_MANY == 4
+#define XC_ALL_ROWS XC_ROWS(0), XC_ROWS(16), XC_ROWS(32), XC_ROWS(48)
+#elif XC_CM_MANY == 2
+#define XC_ALL_ROWS XC_ROWS(0), XC_ROWS(16)
+#else
+#define XC_ALL_ROWS XC_ROWS(0)
+#endif
+
 XC_INLINE xc_plane xc_shift_rows(xc_plane x)
 {
-	return (x & XC_P(0x1111)) | (x >> 4 & XC_P(0x0222)) | (x << 12 & XC_P(0x2000)) |
-		(x >> 8 & XC_P(0x0044)) | (x << 8 & XC_P(0x4400)) | (x >> 12 & XC_P(0x0008)) |
-		(x << 4 & XC_P(0x8880));
+	xc_bytes b = __builtin_astype(x, xc_bytes);
+
+	return __builtin_astype(__builtin_shufflevector(b, b, XC_ALL_ROWS), xc_plane);
+}
+#else
+XC_INLINE uint4 xc_shift_rows1(uint4 x)
+{
+	return (x & 0xffu) | (x.yzwx & 0xff00u) | (x.zwxy & 0xff0000u) | (x.wxyz & 0xff000000u);
 }
 
-/* The next row's bit, and the one after the next. */
-#define XC_DOWN1(x) (((x) >> 1 & XC_P(0x7777)) | ((x) << 3 & XC_P(0x8888)))
-#define XC_DOWN2(x) (((x) >> 2 & XC_P(0x3333)) | ((x) << 2 & XC_P(0xcccc)))
+XC_INLINE xc_plane xc_shift_rows(xc_plane x)
+{
+#if XC_CM_MANY == 4
+	return (xc_plane)(xc_shift_rows1(x.lo.lo), xc_shift_rows1(x.lo.hi), xc_shift_rows1(x.hi.lo),
+		xc_shift_rows1(x.hi.hi));
+#elif XC_CM_MANY == 2
+	return (xc_plane)(xc_shift_rows1(x.lo), xc_shift_rows1(x.hi));
+#else
+	return xc_shift_rows1(x);
+#endif
+}
+#endif
 
-/* FIPS-197 5.1.3: 2a + 3b + c + d = 2(a + b) + b + (c + d); doubling moves planes up and folds the top one in. */
+/* FIPS-197 5.1.3: 2a + 3b + c + d = 2(a + b) + b + (c + d); the next row is the next byte of a word; doubling moves
+ * planes up and folds the top one in. */
 XC_INLINE void xc_mix_columns(xc_plane *q)
 {
 	xc_plane ab[8], rest[8];
 
 #pragma unroll
 	for (int b = 0; b < 8; b++) {
-		xc_plane next = XC_DOWN1(q[b]);
+		xc_plane next = rotate(q[b], XC_P(24u));
 
 		ab[b] = q[b] ^ next;
-		rest[b] = next ^ XC_DOWN2(ab[b]);
+		rest[b] = next ^ rotate(ab[b], XC_P(16u));
 	}
 	q[0] = rest[0] ^ ab[7];
 	q[1] = rest[1] ^ ab[0] ^ ab[7];
@@ -134,54 +136,186 @@ XC_INLINE void xc_mix_columns(xc_plane *q)
 	q[7] = rest[7] ^ ab[6];
 }
 
-XC_INLINE void xc_add_key(xc_plane *q, const __global struct xc_key *k, uint r)
+/* 16 bytes that all four blocks of a key have in common, as planes. */
+XC_INLINE void xc_slice(xc_plane *q, xc_plane rx, xc_plane tx)
 {
-	ulong lo = xc_turn8(XC_LOAD(8, k->rk + 16 * r)), hi = xc_turn8(XC_LOAD(8, k->rk + 16 * r + 8));
+	xc_plane low = (rx & XC_P(0x0f0f0f0fu)) | ((tx << 4) & XC_P(0xf0f0f0f0u));
+	xc_plane high = ((rx >> 4) & XC_P(0x0f0f0f0fu)) | (tx & XC_P(0xf0f0f0f0u));
 
+#pragma unroll
+	for (uint b = 0; b < 4; b++) {
+		xc_plane x = (low >> b) & XC_P(0x11111111u), y = (high >> b) & XC_P(0x11111111u);
+
+		q[b] = (x << 4) - x;
+		q[b + 4] = (y << 4) - y;
+	}
+}
+
+/* Round key r of all packets; from round 1 on with the S-box's constant. */
+XC_INLINE void xc_round_key(xc_plane *q, const struct xc_cm *rx, const struct xc_cm *tx, uint r)
+{
+	union xc_packets x, y;
+
+#pragma unroll
+	for (int i = 0; i < XC_CM_MANY; i++) {
+		x.packet[i] = XC_LOAD(16, rx[i].key->rk + 16 * r);
+		y.packet[i] = XC_LOAD(16, tx[i].key->rk + 16 * r);
+	}
+	xc_slice(q, x.v, y.v);
+	if (r > 0)
+		q[0] = ~q[0], q[1] = ~q[1], q[5] = ~q[5], q[6] = ~q[6];
+}
+
+/* What a batch of packets has in common for all its blocks. */
+struct xc_cm_many {
+	xc_plane first[8]; /* the counter block with counter 0 and round key 0 */
+	xc_plane last[3];  /* set where a packet's last round is 10, 12, 14 */
+	uint rounds;       /* the most */
+#if XC_LANES > 1
+	xc_plane key[15][8]; /* a device with scalar lanes has no room for these */
+#endif
+};
+
+XC_INLINE void xc_cm_prepare(struct xc_cm_many *m, const struct xc_cm *rx, const struct xc_cm *tx)
+{
+	union xc_packets x, y, last[3];
+	xc_plane iv[8];
+
+	m->rounds = 0;
+#pragma unroll
+	for (int i = 0; i < XC_CM_MANY; i++) {
+		m->rounds = max(m->rounds, max(rx[i].rounds, tx[i].rounds));
+		x.packet[i] = rx[i].iv;
+		y.packet[i] = tx[i].iv;
+#pragma unroll
+		for (uint r = 0; r < 3; r++)
+			last[r].packet[i] = (ulong2)(
+				(rx[i].rounds == 10 + 2 * r ? 0x0f0f0f0f0f0f0f0ful : 0) |
+				(tx[i].rounds == 10 + 2 * r ? 0xf0f0f0f0f0f0f0f0ul : 0));
+	}
+#pragma unroll
+	for (int r = 0; r < 3; r++)
+		m->last[r] = last[r].v;
+	xc_slice(iv, x.v, y.v);
+	xc_round_key(m->first, rx, tx, 0);
 #pragma unroll
 	for (int b = 0; b < 8; b++)
-		q[b] ^= XC_P(XC_PLANE_OF(lo, hi, b));
+		m->first[b] ^= iv[b];
+#if XC_LANES > 1
+	for (uint r = 1; r <= m->rounds; r++)
+		xc_round_key(m->key[r], rx, tx, r);
+#endif
 }
 
-/* Keystream blocks j to j + XC_BLOCKS - 1. */
-static void xc_cm_blocks(union xc_planes *q, const struct xc_cm *c, uint j)
-{
-	for (int n = 0; n < XC_BLOCKS; n++) {
-		uint i = j + n;
+#if XC_CM_MANY == 4
+#define XC_LAST_BYTE(x) ((xc_plane)(0, 0, 0, (x) << 24, 0, 0, 0, (x) << 24, 0, 0, 0, (x) << 24, 0, 0, 0, (x) << 24))
+#elif XC_CM_MANY == 2
+#define XC_LAST_BYTE(x) ((xc_plane)(0, 0, 0, (x) << 24, 0, 0, 0, (x) << 24))
+#else
+#define XC_LAST_BYTE(x) ((xc_plane)(0, 0, 0, (x) << 24))
+#endif
 
-		xc_slice(q, n, (ulong2)(c->iv.x, c->iv.y ^ (ulong)((i & 0xff) << 8 | i >> 8) << 48));
+/* Both keystreams' blocks 4j to 4j + 3, added: planes whose bytes have a bit for each block in their lower half. A packet
+ * has fewer than 256 blocks (the host refuses longer ones), and the salt has zeroes where the counter is: RFC 3711 4.1.1. */
+XC_INLINE void xc_cm_quad(xc_plane *sum, const struct xc_cm_many *m, const struct xc_cm *rx,
+	const struct xc_cm *tx, uint j)
+{
+	xc_plane q[8], key[8];
+
+#pragma unroll
+	for (int b = 0; b < 8; b++) {
+		q[b] = m->first[b];
+		sum[b] = XC_P(0u);
 	}
-	xc_add_key(q->v, c->key, 0);
-	for (uint r = 1; r <= c->rounds; r++) {
-		xc_sub_bytes(q->v);
+	q[0] ^= XC_LAST_BYTE(0xaau);
+	q[1] ^= XC_LAST_BYTE(0xccu);
+#pragma unroll
+	for (uint b = 2; b < 8; b++)
+		q[b] ^= XC_LAST_BYTE(j >> (b - 2) & 1 ? 0xffu : 0u);
+	for (uint r = 1; r <= m->rounds; r++) {
+#if XC_LANES > 1
+		const xc_plane *k = m->key[r];
+#else
+		const xc_plane *k = key;
+
+		xc_round_key(key, rx, tx, r);
+#endif
+		xc_sub_bytes(q);
 #pragma unroll
 		for (int b = 0; b < 8; b++)
-			q->v[b] = xc_shift_rows(q->v[b]);
-		if (r < c->rounds)
-			xc_mix_columns(q->v);
-		xc_add_key(q->v, c->key, r);
+			q[b] = xc_shift_rows(q[b]);
+		if (r >= 10 && r % 2 == 0) {
+			xc_plane last = m->last[(r - 10) / 2];
+
+#pragma unroll
+			for (int b = 0; b < 8; b++)
+				sum[b] |= (q[b] ^ k[b]) & last;
+			if (r == m->rounds)
+				break;
+		}
+		xc_mix_columns(q);
+#pragma unroll
+		for (int b = 0; b < 8; b++)
+			q[b] ^= k[b];
 	}
+#pragma unroll
+	for (int b = 0; b < 8; b++)
+		sum[b] ^= sum[b] >> 4;
 }
 
-/* Re-encrypts len bytes; reads and writes up to 15 bytes more (XC_SLACK). */
-static void xc_cm_recrypt(xc_out dst, xc_in src, uint len, struct xc_cm rx, struct xc_cm tx)
+/* Exchanges the bits of a under mask << n with those of b under mask. */
+#define XC_SWAP_BITS(a, b, n, mask)                            \
+	{                                                      \
+		xc_plane t = ((a >> n) ^ b) & XC_P(mask);      \
+                                                               \
+		b ^= t;                                        \
+		a ^= t << n;                                   \
+	}
+
+/* From the planes of four blocks to their bytes. */
+XC_INLINE void xc_unslice(union xc_packets *block, const xc_plane *sum)
 {
-	for (uint j = 0; 16 * j < len; j += XC_BLOCKS) {
-		union xc_planes q, p;
+	xc_plane p[4];
 
 #pragma unroll
-		for (int b = 0; b < 8; b++)
-			p.v[b] = q.v[b] = XC_P(0);
-		if (rx.rounds)
-			xc_cm_blocks(&q, &rx, j);
-		if (tx.rounds)
-			xc_cm_blocks(&p, &tx, j);
+	for (int b = 0; b < 4; b++)
+		p[b] = (sum[b] & XC_P(0x0f0f0f0fu)) | ((sum[b + 4] << 4) & XC_P(0xf0f0f0f0u));
+	XC_SWAP_BITS(p[0], p[1], 1, 0x55555555u)
+	XC_SWAP_BITS(p[2], p[3], 1, 0x55555555u)
+	XC_SWAP_BITS(p[0], p[2], 2, 0x33333333u)
+	XC_SWAP_BITS(p[1], p[3], 2, 0x33333333u)
 #pragma unroll
-		for (int b = 0; b < 8; b++)
-			q.v[b] ^= p.v[b];
-		for (uint n = 0; n < XC_BLOCKS && 16 * (j + n) < len; n++)
-			XC_STORE(16, dst + 16 * (j + n),
-				XC_LOAD(16, src + 16 * (j + n)) ^ xc_unslice(&q, n));
+	for (int b = 0; b < 4; b++)
+		block[b].v = p[b];
+}
+
+/* Re-encrypts len[i] bytes of each packet, all of them where another is longer: reads and writes up to 63 bytes more
+ * (XC_SLACK). */
+static void xc_cm_recrypt_many(const xc_out *dst, const xc_in *src, const uint *len,
+	const struct xc_cm *rx, const struct xc_cm *tx)
+{
+	struct xc_cm_many m;
+	uint most = len[0];
+
+	for (int i = 1; i < XC_CM_MANY; i++)
+		most = max(most, len[i]);
+	xc_cm_prepare(&m, rx, tx);
+	for (uint j = 0; 64 * j < most; j++) {
+		union xc_packets block[4];
+		xc_plane sum[8];
+
+		xc_cm_quad(sum, &m, rx, tx, j);
+		xc_unslice(block, sum);
+#pragma unroll
+		for (int i = 0; i < XC_CM_MANY; i++) {
+			if (64 * j >= len[i])
+				continue;
+#pragma unroll
+			for (uint n = 0; n < 4; n++)
+				XC_STORE(16, dst[i] + 64 * j + 16 * n,
+					XC_LOAD(16, src[i] + 64 * j + 16 * n) ^
+						block[n].packet[i]);
+		}
 	}
 }
 #endif

@@ -58,8 +58,89 @@ struct __attribute__((packed)) xc_any16 {
 struct __attribute__((packed)) xc_any64 {
 	uint16 v;
 };
-#define XC_LOAD(bytes, p)      (((const __global struct xc_any##bytes *)(p))->v)
-#define XC_STORE(bytes, p, x)  (((__global struct xc_any##bytes *)(p))->v = (x))
+#if XC_LANES > 1
+#define XC_LOAD(bytes, p)     (((const __global struct xc_any##bytes *)(p))->v)
+#define XC_STORE(bytes, p, x) (((__global struct xc_any##bytes *)(p))->v = (x))
+#else
+/* A GPU's compiler would go byte by byte where it knows no alignment. Words that hold the bytes are loaded, and moved to
+ * where they belong; up to three bytes before and four behind are read. Packets and results are mostly aligned (the host
+ * packs them so, and headers are whole words). */
+XC_INLINE uint xc_funnel(uint low, uint high, uint bits)
+{
+	return (uint)(((ulong)high << 32 | low) >> bits);
+}
+
+XC_INLINE uint xc_load4(xc_in p)
+{
+	uint past = (uint)(size_t)p & 3;
+	const __global uint *w = (const __global uint *)(p - past);
+
+	return past ? xc_funnel(w[0], w[1], 8 * past) : w[0];
+}
+
+XC_INLINE ulong xc_load8(xc_in p)
+{
+	uint past = (uint)(size_t)p & 3;
+	const __global uint *w = (const __global uint *)(p - past);
+	uint last = past ? w[2] : 0;
+
+	return xc_funnel(w[0], w[1], 8 * past) | (ulong)xc_funnel(w[1], last, 8 * past) << 32;
+}
+
+XC_INLINE ulong2 xc_load16(xc_in p)
+{
+	return (ulong2)(xc_load8(p), xc_load8(p + 8));
+}
+
+XC_INLINE uint16 xc_load64(xc_in p)
+{
+	uint past = (uint)(size_t)p & 3;
+	const __global uint *w = (const __global uint *)(p - past);
+	uint word[17];
+
+#pragma unroll
+	for (int i = 0; i < 16; i++)
+		word[i] = w[i];
+	word[16] = past ? w[16] : 0;
+#pragma unroll
+	for (int i = 0; i < 16; i++)
+		word[i] = xc_funnel(word[i], word[i + 1], 8 * past);
+	return vload16(0, word);
+}
+
+XC_INLINE void xc_store4(xc_out p, uint x)
+{
+	if (((size_t)p & 3) == 0)
+		*(__global uint *)p = x;
+	else
+		((__global struct xc_any4 *)p)->v = x;
+}
+
+XC_INLINE void xc_store8(xc_out p, ulong x)
+{
+	xc_store4(p, (uint)x);
+	xc_store4(p + 4, (uint)(x >> 32));
+}
+
+XC_INLINE void xc_store16(xc_out p, ulong2 x)
+{
+	xc_store8(p, x.x);
+	xc_store8(p + 8, x.y);
+}
+
+XC_INLINE void xc_store64(xc_out p, uint16 x)
+{
+	uint word[16];
+
+	vstore16(x, 0, word);
+#pragma unroll
+	for (int i = 0; i < 16; i++)
+		xc_store4(p + 4 * i, word[i]);
+}
+
+#define XC_LOAD(bytes, p)     xc_load##bytes((xc_in)(p))
+#define XC_STORE(bytes, p, x) xc_store##bytes((xc_out)(p), (x))
+#endif
 
 /* A hint only; a GPU hides latency by itself. */
 #if XC_LANES > 1 && XC_HAS(__builtin_prefetch)
@@ -157,8 +238,6 @@ XC_INLINE void xc_gather(xc_lanes *w, const xc_in *p)
 		w[i] = XC_LOAD(64, p[i]);
 	xc_transpose(w);
 #else
-#pragma unroll
-	for (int i = 0; i < 16; i++)
-		w[i] = XC_LOAD(4, p[0] + 4 * i);
+	vstore16(XC_LOAD(64, p[0]), 0, w);
 #endif
 }

@@ -102,6 +102,40 @@ XC_INLINE struct xc_cm xc_cm_of(const __global struct xc_key *k, ulong index, ui
 	return c;
 }
 
+XC_INLINE void xc_header(xc_out dst, xc_in src, uint len)
+{
+	for (uint i = 0; i < len; i += 16)
+		XC_STORE(16, dst + i, XC_LOAD(16, src + i));
+}
+
+#ifdef XC_CM_MANY
+/* Headers and bodies of XC_CM_MANY packets, or the count there are. */
+XC_INLINE void xc_recrypt_many(const xc_out *dst, const xc_in *src,
+	const __global struct xc_job *jobs, const __global uint *at, uint count,
+	const __global struct xc_key *keys)
+{
+	struct xc_cm rx[XC_CM_MANY], tx[XC_CM_MANY];
+	xc_out to[XC_CM_MANY];
+	xc_in from[XC_CM_MANY];
+	uint len[XC_CM_MANY];
+
+	for (uint i = 0; i < XC_CM_MANY; i++) {
+		uint l = min(i, count - 1);
+		const __global struct xc_job *j = jobs + at[l];
+
+		if (i < count)
+			xc_header(dst[l], src[l], j->hdr_len);
+		rx[i] = xc_cm_of(
+			keys + j->rx_key, j->rx_index, j->ssrc, j->flags & XC_JOB_RX_CLEAR);
+		tx[i] = xc_cm_of(
+			keys + j->tx_key, j->tx_index, j->ssrc, j->flags & XC_JOB_TX_CLEAR);
+		to[i] = dst[l] + j->hdr_len;
+		from[i] = src[l] + j->hdr_len;
+		len[i] = i < count ? j->body_len : 0;
+	}
+	xc_cm_recrypt_many(to, from, len, rx, tx);
+}
+#else
 /* Header and body of one packet. */
 XC_INLINE void xc_recrypt(
 	xc_out dst, xc_in src, const __global struct xc_job *j, const __global struct xc_key *keys)
@@ -111,10 +145,10 @@ XC_INLINE void xc_recrypt(
 	struct xc_cm tx = xc_cm_of(
 		keys + j->tx_key, j->tx_index, j->ssrc, j->flags & XC_JOB_TX_CLEAR);
 
-	for (uint i = 0; i < j->hdr_len; i += 16)
-		XC_STORE(16, dst + i, XC_LOAD(16, src + i));
+	xc_header(dst, src, j->hdr_len);
 	xc_cm_recrypt(dst + j->hdr_len, src + j->hdr_len, j->body_len, rx, tx);
 }
+#endif
 
 /* What will be needed after the received packets' hashes. */
 XC_INLINE void xc_prefetch_keys(const __global struct xc_key *rx, const __global struct xc_key *tx)
@@ -212,8 +246,13 @@ __kernel void xc_recrypt_batch(
 			key->auth == XC_AUTH_HMAC_SHA1 ? key->tag_len : 0);
 	}
 
+#ifdef XC_CM_MANY
+	for (uint l = 0; l < count; l += XC_CM_MANY)
+		xc_recrypt_many(k.dst + l, k.src + l, jobs, at + l, count - l, keys);
+#else
 	for (uint l = 0; l < count; l++)
 		xc_recrypt(k.dst[l], k.src[l], jobs + at[l], keys);
+#endif
 
 	for (int l = 0; l < XC_WIDTH; l++) {
 		const __global struct xc_job *j = jobs + at[min((uint)l, count - 1)];

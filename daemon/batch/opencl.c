@@ -105,6 +105,7 @@ static int opencl_open(
 		e->dev.zero_copy = false;
 	e->shape = (struct opencl_shape){.lanes = e->dev.scalar ? 1 : 16,
 		.groups = e->dev.scalar || cfg->flags & ENGINE_ONE_GROUP ? 1 : 2,
+		.words = e->dev.words,
 		.flags = cfg->flags};
 	e->shape.vaes = vaes_usable(&e->dev) && !(cfg->flags & ENGINE_PORTABLE_AES);
 	if (e->shape.vaes)

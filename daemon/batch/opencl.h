@@ -12,6 +12,7 @@ struct opencl_device {
 	cl_device_id id;
 	bool zero_copy; /* a CPU: the arena is the device's memory */
 	bool scalar;    /* one packet per work-item */
+	uint32_t words; /* 32-bit words in a vector of its own size: 4, 8 or 16 */
 	char name[256]; /* for people */
 };
 
@@ -29,7 +30,7 @@ int opencl_source_load(
 void opencl_source_free(struct opencl_source *s);
 
 struct opencl_shape {
-	uint32_t lanes, groups;
+	uint32_t lanes, groups, words;
 	uint32_t flags; /* ENGINE_* */
 	bool vaes;      /* this processor has it, and the device is this processor */
 };

@@ -105,8 +105,9 @@ int opencl_build(cl_program *out, cl_context ctx, cl_device_id dev, const struct
 		snprintf(err, err_len, "opencl: %s (%d)", opencl_strerror(res), res);
 		return -EIO;
 	}
-	snprintf(options, sizeof(options), "-cl-std=CL1.2 -DXC_LANES=%u -DXC_GROUPS=%u%s%s",
-		shape->lanes, shape->groups,
+	snprintf(options, sizeof(options),
+		"-cl-std=CL1.2 -DXC_LANES=%u -DXC_GROUPS=%u -DXC_PLANE_WORDS=%u%s%s", shape->lanes,
+		shape->groups, shape->words,
 		shape->flags & ENGINE_PORTABLE_AES ? " -DXC_PORTABLE_AES" : "",
 		shape->vaes ? " -DXC_VAES" : "");
 	res = clBuildProgram(p, 1, &dev, options, NULL, NULL);
