@@ -161,6 +161,7 @@ static int workers_create(struct daemon *d)
 			.batch = &batch,
 			.batch_max = o->batch_max,
 			.batch_window_ns = (uint64_t)o->batch_window * 1000,
+			.busy_poll = o->busy_poll,
 			.ack_fd = d->ack_fd,
 		};
 

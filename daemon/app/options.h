@@ -32,6 +32,8 @@
 	X("batch-max", UINT16, batch_max, "256", "PACKETS", "most packets in a batch")              \
 	X("batch-window", UINT32, batch_window, "250", "MICROSECONDS",                              \
 		"longest wait for a batch to gather under load; 0 = never wait")                    \
+	X("busy-poll", BOOL, busy_poll, "no", "yes|no",                                             \
+		"workers never sleep: least delay, for processors of their own")                    \
 	X("timeout", UINT32, timeout, "60", "SECONDS", "a call without media ends after this")      \
 	X("silent-timeout", UINT32, silent_timeout, "3600", "SECONDS",                              \
 		"the same for a call on hold")                                                      \
@@ -65,7 +67,7 @@ struct options {
 	uint16_t port_min, port_max, nfqueue_num, workers, batch_max, opencl_min;
 	uint32_t batch_window, timeout, silent_timeout, offer_timeout, delete_delay, max_sessions;
 	uint8_t tos;
-	bool strict_source, foreground, log_stderr;
+	bool strict_source, busy_poll, foreground, log_stderr;
 	int log_level;
 };
 

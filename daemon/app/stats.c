@@ -86,27 +86,49 @@ static void add_us(struct pool *p, struct ngval *dict, const char *key, uint64_t
 	ngval_add_str(p, dict, str_from(key), pool_printf(p, "%.1f", (double)ns / 1000.0));
 }
 
-/* From the moment the kernel received a packet until the send call for its result came back. */
+#define WORKERS_MAX 64
+
+static void add_times(struct pool *p, struct ngval *dict, const char *key,
+	const struct hist *const *h, uint32_t workers)
+{
+	struct ngval *d = ngval_add_dict(p, dict, str_from(key));
+	struct hist_summary s;
+
+	hist_summarise(&s, h, workers);
+	add(p, d, "count", s.count);
+	add_us(p, d, "mean_us", s.mean);
+	add_us(p, d, "p50_us", s.p50);
+	add_us(p, d, "p90_us", s.p90);
+	add_us(p, d, "p99_us", s.p99);
+	add_us(p, d, "max_us", s.max);
+}
+
+/* latency: from the moment the kernel received a packet until the send call for its result came back. stages: where that
+ * time goes; "queue" is per packet, the others are per burst. */
 static void fill_latency(const struct stats_input *in, struct pool *p, struct ngval *dict)
 {
-	const struct hist *h[64];
-	struct hist_summary s;
-	struct ngval *lat = ngval_add_dict(p, dict, STR("latency"));
+	static const char *const names[] = {
+#define X(id, name) name,
+		WORKER_STAGE_LIST(X)
+#undef X
+	};
+	const struct hist *h[WORKERS_MAX];
+	struct ngval *stages;
 
 	for (uint32_t i = 0; i < in->workers; i++)
 		h[i] = &in->worker[i]->delay;
-	hist_summarise(&s, h, in->workers);
-	add(p, lat, "count", s.count);
-	add_us(p, lat, "mean_us", s.mean);
-	add_us(p, lat, "p50_us", s.p50);
-	add_us(p, lat, "p90_us", s.p90);
-	add_us(p, lat, "p99_us", s.p99);
-	add_us(p, lat, "max_us", s.max);
+	add_times(p, dict, "latency", h, in->workers);
+	stages = ngval_add_dict(p, dict, STR("stages"));
+	for (uint32_t s = 0; s < WORKER_STAGES; s++) {
+		for (uint32_t i = 0; i < in->workers; i++)
+			h[i] = &in->worker[i]->stage[s];
+		add_times(p, stages, names[s], h, in->workers);
+	}
 }
 
 static void fill_burst_sizes(const struct stats_input *in, struct pool *p, struct ngval *dict)
 {
-	const struct hist *h[64];
+	const struct hist *h[WORKERS_MAX];
 	struct hist_summary s;
 	struct ngval *size = ngval_add_dict(p, dict, STR("burst size"));
 

@@ -94,7 +94,25 @@ static void commands(struct worker *w)
 
 /* --- Packets -------------------------------------------------------------------------------------------------- */
 
-static void record(struct worker *w, const struct media_out *out, uint32_t n)
+/* Reads the clock and books the time since the last reading. */
+static uint64_t stage(struct worker *w, enum worker_stage which, uint64_t since)
+{
+	uint64_t now = clock_mono_ns();
+
+	hist_add(&w->stage[which], now - since);
+	return now;
+}
+
+static void record_queue(struct worker *w, uint32_t n)
+{
+	uint64_t now = clock_real_ns();
+
+	for (uint32_t i = 0; i < n; i++)
+		hist_add(&w->stage[WORKER_STAGE_QUEUE],
+			now > w->in[i].t_ns ? now - w->in[i].t_ns : 0);
+}
+
+static void record_delay(struct worker *w, const struct media_out *out, uint32_t n)
 {
 	uint64_t now = clock_real_ns();
 
@@ -112,23 +130,36 @@ static uint32_t burst(struct worker *w)
 	struct arena *a = batch_runner_arena(w->runner);
 	struct batch b = {.job = a->job, .status = a->status};
 	uint32_t n, outs;
+	uint64_t at;
 
 	n = w->steer_ops->recv(w->steer, a, 0, w->in, w->cfg.batch_max);
 	if (n == 0)
 		return 0;
+	record_queue(w, n);
+	at = clock_mono_ns();
 	b.n = media_prepare(w->media, a, w->in, n, b.job);
+	at = stage(w, WORKER_STAGE_PREPARE, at);
 	if (b.n)
 		batch_run(w->runner, &b);
+	at = stage(w, WORKER_STAGE_ENGINE, at);
 	outs = media_complete(w->media, a, w->in, n, b.job, b.status, b.n, w->out);
+	at = stage(w, WORKER_STAGE_COMPLETE, at);
 	if (outs) {
 		w->steer_ops->send(w->steer, a, w->out, outs);
 		media_sent(w->media, w->in, w->out, outs);
-		record(w, w->out, outs);
+		record_delay(w, w->out, outs);
 	}
 	w->steer_ops->verdict(w->steer, w->in, n);
+	stage(w, WORKER_STAGE_SEND, at);
 	hist_add(&w->batch, n);
 	atomic_fetch_add_explicit(&w->bursts, 1, memory_order_relaxed);
 	return n;
+}
+
+uint32_t worker_round(struct worker *w)
+{
+	commands(w);
+	return burst(w);
 }
 
 /* --- When to look again --------------------------------------------------------------------------------------- */
@@ -195,15 +226,14 @@ static void *run(void *arg)
 
 		/* A full burst: more is there for sure. Else, instead of a look that mostly finds nothing, the wait that comes
 		 * anyway: it returns at once if something is there. */
-		if (n < w->cfg.batch_max) {
+		if (n < w->cfg.batch_max && !w->cfg.busy_poll) {
 			if (gather)
 				sleep_until(looked + gather);
 			else
 				wait_for_packet(w);
 		}
 		looked = clock_mono_ns();
-		commands(w);
-		n = burst(w);
+		n = worker_round(w);
 		rate_update(w, n, clock_mono_ns());
 	}
 	commands(w);

@@ -44,7 +44,23 @@ struct worker_config {
 	const struct batch_runner_config *batch;
 	uint32_t batch_max;
 	uint64_t batch_window_ns;
-	int ack_fd; /* eventfd of the control thread */
+	bool busy_poll; /* never sleep: for a processor of its own */
+	int ack_fd;     /* eventfd of the control thread */
+};
+
+/* Where a packet's time goes: the first per packet, the others per burst. X(id, name in statistics) */
+#define WORKER_STAGE_LIST(X)                                                           \
+	X(QUEUE, "queue")       /* from the kernel's receive stamp until we have it */ \
+	X(PREPARE, "prepare")   /* classify, look up, write jobs */                    \
+	X(ENGINE, "engine")     /* the dispatch, or the serial engine */               \
+	X(COMPLETE, "complete") /* commit, learn, say what leaves */                   \
+	X(SEND, "send")         /* until the send calls came back */
+
+enum worker_stage {
+#define X(id, name) WORKER_STAGE_##id,
+	WORKER_STAGE_LIST(X)
+#undef X
+		WORKER_STAGES
 };
 
 struct worker {
@@ -67,12 +83,16 @@ struct worker {
 	/* Written by the worker, read by anybody. */
 	struct hist delay; /* ns from the kernel's receive stamp until after the send */
 	struct hist batch; /* packets per burst */
+	struct hist stage[WORKER_STAGES];
 	_Atomic uint64_t bursts, commands, command_errors;
 };
 
 /* Everything but the thread. err: one line. 0 or -errno. */
 int worker_create(struct worker **out, const struct worker_config *cfg, char *err, size_t err_len);
 int worker_start(struct worker *w);
+/* One round of the loop without the waiting: commands, then one burst. For a worker whose thread does not run (xcipher-bench
+ * path). Returns the number of packets that came in. */
+uint32_t worker_round(struct worker *w);
 /* Joins the thread if it runs. */
 void worker_destroy(struct worker *w);
 /* Control thread: wake it up after pushing commands. */

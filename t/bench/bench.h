@@ -8,6 +8,7 @@
 
 /* Exit status of the program. */
 int bench_cipher(int argc, char **argv);
+int bench_path(int argc, char **argv);
 
 struct bench_case {
 	const struct srtp_suite *rx, *tx;

@@ -11,6 +11,7 @@ static const struct {
 } commands[] = {
 	{"cipher", "nanoseconds per packet of our engines and of other implementations",
 		bench_cipher},
+	{"path", "the whole worker loop on packets from memory", bench_path},
 };
 
 int main(int argc, char **argv)

@@ -1,0 +1,390 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The worker, its calls and its packets for xcipher-bench path (path_load.h). Everything is the daemon's own code; only the
+ * steering is replaced: receiving is a copy into the arena, which is what a network card's DMA would have done, and sending
+ * counts, or in a check decrypts and compares every packet. */
+#include "path_load.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "batch/sample.h"
+#include "srtp/kdf.h"
+#include "srtp/ref.h"
+
+#define SCATTER    7919u /* a prime: neighbours in a burst are no neighbours in any table */
+#define FILL_LEAST 65536u
+#define HDR        12u
+
+enum { SIDES = 2, KEYS_PER_SIDE = 2, SLOTS_PER_CALL = 2 * SIDES * KEYS_PER_SIDE };
+
+static uint32_t slot_rx(uint32_t stream)
+{
+	return 2 + stream * 2 * KEYS_PER_SIDE;
+}
+
+static uint32_t slot_tx(uint32_t stream)
+{
+	return slot_rx(stream) + 2;
+}
+
+/* --- Steering in memory --------------------------------------------------------------------------------------------- */
+
+struct steer { /* the interface's name for what is the bench's whole state */
+	struct path *p;
+	struct steer_counters counters;
+	int fd;
+};
+
+static void mem_destroy(struct steer *s)
+{
+	close(s->fd);
+	free(s);
+}
+
+static int mem_create(struct steer **out, const struct steer_config *cfg, uint32_t worker,
+	char *err, size_t err_len)
+{
+	struct steer *s = calloc(1, sizeof(*s));
+
+	(void)cfg, (void)worker, (void)err, (void)err_len;
+	if (!s)
+		return -ENOMEM;
+	s->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	*out = s;
+	return s->fd < 0 ? -errno : 0;
+}
+
+static int mem_fd(const struct steer *s)
+{
+	return s->fd;
+}
+
+static int mem_port_add(struct steer *s, struct local_port local, int fd)
+{
+	(void)s, (void)local, (void)fd;
+	return 0;
+}
+
+static void mem_port_del(struct steer *s, struct local_port local)
+{
+	(void)s, (void)local;
+}
+
+static void feed(struct path *p, const struct arena *a, uint32_t slot, struct media_in *in)
+{
+	*in = p->d[p->at];
+	in->slot = slot;
+	in->in_off = slot * ARENA_SLOT_LEN + ARENA_HEADROOM;
+	memcpy(a->in + in->in_off, p->bytes + (size_t)p->at * p->stride, p->stride);
+	p->at++;
+}
+
+static uint32_t mem_recv(
+	struct steer *s, const struct arena *a, uint32_t first, struct media_in *in, uint32_t max)
+{
+	uint32_t n = min_u32(max, s->p->fill - s->p->at);
+
+	for (uint32_t i = 0; i < n; i++)
+		feed(s->p, a, first + i, &in[i]);
+	return n;
+}
+
+static void check_out(struct path *p, const struct arena *a, const struct media_out *out);
+
+static void mem_send(struct steer *s, const struct arena *a, struct media_out *out, uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++) {
+		out[i].failed = 0;
+		if (s->p->check)
+			check_out(s->p, a, &out[i]);
+	}
+	s->p->sent += n;
+}
+
+static void mem_verdict(struct steer *s, const struct media_in *in, uint32_t n)
+{
+	(void)s, (void)in, (void)n;
+}
+
+static const struct steer_counters *mem_counters(const struct steer *s)
+{
+	return &s->counters;
+}
+
+static const struct steer_ops steer_mem = {
+	.name = "memory",
+	.create = mem_create,
+	.destroy = mem_destroy,
+	.fd = mem_fd,
+	.port_add = mem_port_add,
+	.port_del = mem_port_del,
+	.recv = mem_recv,
+	.send = mem_send,
+	.verdict = mem_verdict,
+	.counters = mem_counters,
+};
+
+/* --- Packets ---------------------------------------------------------------------------------------------------------- */
+
+static const struct srtp_suite *suite_of(const struct path *p, uint32_t stream)
+{
+	return stream % SIDES ? p->c.b : p->c.a;
+}
+
+static uint8_t payload_byte(uint32_t stream, uint32_t index, uint32_t at)
+{
+	return (uint8_t)(stream * 31 + index * 7 + at);
+}
+
+static void plain(const struct path *p, uint8_t *to, uint32_t stream, uint32_t index)
+{
+	to[0] = 0x80;
+	to[1] = 0;
+	put_be16(to + 2, (uint16_t)index);
+	put_be32(to + 4, index * 160);
+	put_be32(to + 8, stream + 1);
+	for (uint32_t i = 0; i < p->c.payload; i++)
+		to[HDR + i] = payload_byte(stream, index, i);
+}
+
+static struct endpoint terminal(uint32_t stream)
+{
+	struct endpoint e = {.family = AF_INET, .port = 5004};
+
+	put_be32(e.addr, 0x0a000000u + stream);
+	return e;
+}
+
+static struct local_port port_of(uint32_t stream)
+{
+	return (struct local_port){
+		.port = (uint16_t)(1024 + 2 * (stream / SIDES)), .addr = (uint8_t)(stream % SIDES)};
+}
+
+/* The stream of the k-th packet of a round. */
+static uint32_t stream_at(const struct path *p, uint32_t k)
+{
+	return (uint32_t)((uint64_t)k * SCATTER % (p->c.calls * SIDES));
+}
+
+static int fill_batch(struct path *p, uint32_t from, uint32_t n)
+{
+	struct arena *a = batch_runner_arena(p->w->runner);
+	struct batch b = {.job = a->job, .status = a->status, .n = n};
+	uint32_t streams = p->c.calls * SIDES;
+
+	for (uint32_t i = 0; i < n; i++) {
+		uint32_t k = from + i, stream = stream_at(p, k), index = p->index + k / streams;
+		uint32_t off = i * ARENA_SLOT_LEN + ARENA_HEADROOM;
+
+		plain(p, a->in + off, stream, index);
+		a->job[i] = (struct xc_job){.tx_index = index,
+			.in_off = off,
+			.out_off = off,
+			.tx_key = slot_rx(stream),
+			.hdr_len = HDR,
+			.body_len = p->c.payload,
+			.rx_tag_off = HDR + p->c.payload,
+			.tx_tag_off = HDR + p->c.payload,
+			.ssrc = stream + 1};
+	}
+	batch_run(p->w->runner, &b);
+	for (uint32_t i = 0; i < n; i++) {
+		uint32_t stream = stream_at(p, from + i);
+
+		if (a->status[i] != XC_OK)
+			return -EIO;
+		memcpy(p->bytes + (size_t)(from + i) * p->stride, a->out + a->job[i].out_off,
+			p->stride);
+		p->d[from + i] = (struct media_in){.src = terminal(stream),
+			.local = port_of(stream),
+			.len = HDR + p->c.payload + suite_of(p, stream)->rtp_tag_len,
+			.t_ns = clock_real_ns()};
+	}
+	return 0;
+}
+
+int path_fill(struct path *p)
+{
+	uint32_t slots = batch_runner_arena(p->w->runner)->slots;
+	int err = 0;
+
+	for (uint32_t k = 0; k < p->fill && !err; k += slots)
+		err = fill_batch(p, k, min_u32(slots, p->fill - k));
+	p->index += p->fill / (p->c.calls * SIDES);
+	p->at = p->sent = 0;
+	return err;
+}
+
+void path_feed_only(struct path *p)
+{
+	struct arena *a = batch_runner_arena(p->w->runner);
+
+	while (p->at < p->fill)
+		for (uint32_t i = 0; i < p->c.batch && p->at < p->fill; i++)
+			feed(p, a, i, &p->w->in[i]);
+	p->at = 0;
+}
+
+/* What leaves toward a terminal is what the other one sent: under that terminal's key, to its address. */
+static void check_out(struct path *p, const struct arena *a, const struct media_out *out)
+{
+	uint32_t to = (out->local.port - 1024u) / 2 * SIDES + out->local.addr, from = to ^ 1;
+	struct endpoint want = terminal(to);
+	uint8_t expect[ARENA_MAX_PACKET], in[ARENA_SLOT_LEN], got[ARENA_SLOT_LEN];
+	/* The last index made, or the nearest one before it with this sequence number. */
+	uint16_t back = (uint16_t)(p->index - 1 - be16(a->out + out->out_off + 2));
+	uint32_t index = p->index - 1 - back, len = HDR + p->c.payload;
+	struct xc_job j = {.rx_index = index,
+		.rx_key = slot_tx(to),
+		.hdr_len = HDR,
+		.body_len = p->c.payload,
+		.rx_tag_off = len,
+		.tx_tag_off = len,
+		.ssrc = from + 1};
+
+	plain(p, expect, from, index);
+	memcpy(in, a->out + out->out_off, out->len);
+	if (out->len != len + suite_of(p, to)->rtp_tag_len || !endpoint_eq(&out->dst, &want) ||
+		srtp_ref_job(&j, a->key, in, got) != XC_OK || memcmp(got, expect, len) != 0)
+		p->wrong++;
+}
+
+/* --- The worker ------------------------------------------------------------------------------------------------------- */
+
+static int push(struct path *p, const struct worker_cmd *cmd)
+{
+	int err = ring_push(&p->w->cmds, cmd, 1);
+
+	/* The ring is short and nobody else empties it. */
+	if (err) {
+		(void)worker_round(p->w);
+		err = ring_push(&p->w->cmds, cmd, 1);
+	}
+	return err;
+}
+
+static struct media_crypto crypto(const struct srtp_suite *s, uint32_t slot)
+{
+	return (struct media_crypto){.key = slot, .suite = s->id};
+}
+
+static int key_set(struct path *p, uint32_t slot, const struct srtp_suite *s)
+{
+	struct worker_cmd cmd = {.kind = WORKER_KEY_SET, .id = slot};
+	struct srtp_master m;
+
+	sample_master(&m, s->id, slot);
+	if (srtp_key_fill(&batch_runner_arena(p->w->runner)->key[slot], &m))
+		return -EIO;
+	return push(p, &cmd);
+}
+
+static int side_set(struct path *p, uint32_t stream)
+{
+	struct worker_cmd ctx = {.kind = WORKER_MEDIA}, set = {.kind = WORKER_MEDIA};
+	const struct srtp_suite *s = suite_of(p, stream);
+	int err;
+
+	ctx.media = (struct media_cmd){.type = MEDIA_CTX_SET,
+		.id = stream,
+		.ctx = {.rx = crypto(s, slot_rx(stream)),
+			.tx = crypto(s, slot_tx(stream)),
+			.rx_new = true,
+			.tx_new = true}};
+	set.media = (struct media_cmd){.type = MEDIA_STREAM_SET,
+		.id = stream,
+		.now_ns = clock_real_ns(),
+		.stream = {.local = port_of(stream),
+			.rtp = true,
+			.rtcp = true,
+			.ctx = stream,
+			.rtp_to = stream ^ 1,
+			.rtcp_to = stream ^ 1,
+			.remote = terminal(stream),
+			.relearn = true,
+			.learning = MEDIA_LEARN_HEURISTIC,
+			.strict_source = true}};
+	err = key_set(p, slot_rx(stream), s);
+	err = err ? err : key_set(p, slot_tx(stream), s);
+	err = err ? err : push(p, &ctx);
+	return err ? err : push(p, &set);
+}
+
+static int worker_make(struct path *p)
+{
+	uint32_t streams = p->c.calls * SIDES;
+	static const struct steer_config steer = {.locals = SIDES, .workers = 1};
+	struct media_config media = {.max_ctx = streams,
+		.max_stream = streams,
+		.port_min = 1024,
+		.port_max = UINT16_MAX,
+		.local_addrs = SIDES,
+		.burst_max = p->c.batch};
+	struct batch_runner_config batch = {.device_ops = p->device ? &engine_opencl : NULL,
+		.device = p->device,
+		.serial = p->serial,
+		.device_min = p->c.device_min,
+		.slots = p->c.batch,
+		.key_slots = 2 + p->c.calls * SLOTS_PER_CALL};
+	struct worker_config cfg = {.steer_ops = &steer_mem,
+		.steer = &steer,
+		.media = &media,
+		.batch = &batch,
+		.batch_max = p->c.batch,
+		.ack_fd = p->ack_fd};
+	int err = worker_create(&p->w, &cfg, p->err, sizeof(p->err));
+
+	if (err)
+		return err;
+	p->w->steer->p = p;
+	for (uint32_t i = 0; i < streams && !err; i++)
+		err = side_set(p, i);
+	(void)worker_round(p->w);
+	if (!err && atomic_load(&p->w->command_errors))
+		err = -EINVAL;
+	return err;
+}
+
+int path_create(struct path *p, const struct path_case *c)
+{
+	uint32_t streams = c->calls * SIDES;
+	struct engine_config ec = {.device = c->device};
+	int err;
+
+	*p = (struct path){.c = *c, .index = 1};
+	p->ack_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	p->stride = (HDR + c->payload + SUITE_MAX_TAG_LEN + 63) / 64 * 64;
+	p->fill = (FILL_LEAST + streams - 1) / streams * streams;
+	p->bytes = calloc(p->fill, p->stride);
+	p->d = calloc(p->fill, sizeof(*p->d));
+	if (p->ack_fd < 0 || !p->bytes || !p->d) {
+		snprintf(p->err, sizeof(p->err), "out of memory");
+		return -ENOMEM;
+	}
+	err = engine_serial.open(&p->serial, &ec, p->err, sizeof(p->err));
+	if (!err && c->opencl)
+		err = engine_opencl.open(&p->device, &ec, p->err, sizeof(p->err));
+	if (err)
+		return err;
+	snprintf(p->err, sizeof(p->err), "the worker could not be set up");
+	return worker_make(p);
+}
+
+void path_destroy(struct path *p)
+{
+	worker_destroy(p->w);
+	if (p->device)
+		engine_opencl.close(p->device);
+	if (p->serial)
+		engine_serial.close(p->serial);
+	if (p->ack_fd >= 0)
+		close(p->ack_fd);
+	free(p->bytes);
+	free(p->d);
+	*p = (struct path){.ack_fd = -1};
+}

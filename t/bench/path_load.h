@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* For xcipher-bench path: a worker whose steering is memory. Calls have two sides, each with a context and a stream; every
+ * packet of a fill is protected for its stream beforehand, in an order that scatters neighbours over the tables. */
+#ifndef BENCH_PATH_LOAD_H
+#define BENCH_PATH_LOAD_H
+
+#include "app/worker.h"
+#include "srtp/suite.h"
+
+struct path_case {
+	const struct srtp_suite *a, *b; /* what each side speaks */
+	uint32_t calls, batch, payload;
+	const char *device;
+	bool opencl;
+	uint32_t device_min; /* 0: calibrated */
+};
+
+struct path {
+	struct path_case c;
+	struct engine *serial, *device;
+	struct worker *w;
+	uint8_t *bytes;     /* [fill * stride], each as a terminal sent it */
+	struct media_in *d; /* [fill], but for slot and offset */
+	uint32_t fill, stride;
+	uint32_t at, sent; /* taken by the worker; sent by it */
+	uint32_t index;    /* of each stream's next packet */
+	bool check;        /* look at what leaves */
+	uint32_t wrong;    /* packets that left and are not what they should be */
+	int ack_fd;
+	char err[256];
+};
+
+/* 0, or -errno with a line in p->err. */
+int path_create(struct path *p, const struct path_case *c);
+void path_destroy(struct path *p);
+/* Makes the next packets of all streams; nothing of this is timed. 0 or -errno. */
+int path_fill(struct path *p);
+/* Copies them into the arena and nothing else, as path's recv does: what feeding costs. */
+void path_feed_only(struct path *p);
+
+#endif
