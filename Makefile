@@ -18,7 +18,7 @@ PKGS      := libcrypto libmnl jansson OpenCL inih
 PKGS_TEST := cmocka libsrtp2
 
 # Goals that install what is missing first, or need nothing, are let through; they build by a make of their own.
-ifeq ($(filter help clean deps deps-test deps-demo deps-lint demo check run bench fuzz lint,$(MAKECMDGOALS)),)
+ifeq ($(filter help clean deps deps-test deps-demo deps-lint deps-bench demo check run bench bench-cipher peer-libsrtp fuzz lint,$(MAKECMDGOALS)),)
 MISSING := $(shell tools/deps.sh missing $(PKGS))
 ifneq ($(MISSING),)
 $(error cannot build: missing $(MISSING). "sudo make deps" installs what a build needs)
@@ -132,7 +132,7 @@ $(BUILD)/fuzz/%: $(BUILD)/fuzz/obj/t/fuzz/%.o $(BUILD)/fuzz/lib.a
 -include $(shell find $(BUILD)/obj $(BUILD)/fuzz/obj -name '*.d' 2>/dev/null)
 
 # --- For people ------------------------------------------------------------------------------------------------
-.PHONY: help clean deps deps-test deps-demo deps-lint check check-unit check-fuzz check-e2e check-threads lint demo run fuzz bench bench-cipher
+.PHONY: help clean deps deps-test deps-demo deps-lint deps-bench check check-unit check-fuzz check-e2e check-threads lint demo run fuzz bench bench-cipher peer-libsrtp
 help:
 	@sed -n 's/^##//p' Makefile
 ##  make               build xcipherd and xcipherctl into build/
@@ -141,10 +141,11 @@ help:
 ##  sudo make run      xcipherd in the foreground with its defaults
 ##  make lint          formatting, static analysis, shell scripts
 ##  make fuzz          fuzz every parser, FUZZ_SECONDS each (600)
-##  sudo make bench    the packet path beside rtpengine, in namespaces; make bench-cipher: the engines
-##  sudo make deps     what a build needs; deps-test, deps-demo, deps-lint: what those need
+##  sudo make bench    the packet path beside rtpengine, in namespaces
+##  sudo make bench-cipher   the engines beside other libraries: tables, JSON, plots in build/bench/ (FULL=1: all of it)
+##  sudo make deps     what a build needs; deps-test, deps-demo, deps-lint, deps-bench: what those need
 
-deps deps-test deps-demo deps-lint:
+deps deps-test deps-demo deps-lint deps-bench:
 	tools/deps.sh install $@
 
 clean:

@@ -57,5 +57,11 @@ bench:
 	$(MAKE) -j$(JOBS) all tools
 	@BUILD=$(abspath $(BUILD)) /usr/bin/python3 t/e2e/bench_path.py
 
-bench-cipher: bench-program
+# libsrtp2 built on OpenSSL: a peer for benchmarks, an oracle for tests.
+peer-libsrtp:
+	tools/peer-libsrtp.sh $(BUILD)/peers
+
+bench-cipher:
+	tools/peer-libsrtp.sh $(BUILD)/peers
+	$(MAKE) -j$(JOBS) bench-program
 	$(BUILD)/xcipher-bench cipher

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Which Debian packages the tree needs, and how they get onto the machine.
 #   deps.sh missing PKGCONFIG-NAME...                       prints the Debian packages that are missing for these
-#   deps.sh install deps|deps-test|deps-demo|deps-lint      installs what is missing for that purpose, as root
+#   deps.sh install deps|deps-test|deps-demo|deps-lint|deps-bench     installs what is missing for that purpose, as root
 # Installing starts no service and leaves none enabled that was not there before. When nothing is missing it does nothing.
 set -eu
 
@@ -41,8 +41,9 @@ packages_for() {
 	deps-demo) echo "$build $run kamailio baresip-core python3-numpy" ;;
 	deps-test) echo "$build $run $peers python3-numpy python3-matplotlib libcmocka-dev libsrtp2-dev clang-14 libclang-rt-14-dev" ;;
 	deps-lint) echo "$build $lint libcmocka-dev libsrtp2-dev" ;;
+	deps-bench) echo "$build pocl-opencl-icd libsrtp2-dev libipsec-mb-dev dpkg-dev python3-matplotlib" ;;
 	*)
-		echo "deps.sh: unknown purpose \"$1\": deps, deps-test, deps-demo or deps-lint" >&2
+		echo "deps.sh: unknown purpose \"$1\": deps, deps-test, deps-demo, deps-lint or deps-bench" >&2
 		return 1
 		;;
 	esac
