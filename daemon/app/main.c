@@ -205,7 +205,7 @@ static int control_start(struct daemon *d)
 {
 	const struct options *o = &d->o;
 	struct call_policy policy = {
-		.suites = 1u << SUITE_AES_CM_128_80 | 1u << SUITE_AES_CM_128_32,
+		.sdes = o->sdes,
 		.learning = o->learning,
 		.strict_source = o->strict_source,
 		.tos = o->tos,

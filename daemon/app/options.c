@@ -12,6 +12,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "layout.h"
+
 enum kind {
 	CONFIG,
 	INTERFACE,
@@ -24,6 +26,8 @@ enum kind {
 	UINT16,
 	UINT32,
 	LEARNING,
+	SDES_OFFER,
+	SDES_ACCEPT,
 	BOOL,
 	FLAG,
 	LEVEL,
@@ -157,6 +161,94 @@ static const char *set_learning(enum media_learning *field, const char *value)
 	return NULL;
 }
 
+/* The next of a list with ',', ';' or blanks between; empty at its end. */
+static struct str next_name(struct str *rest)
+{
+	static const char between[] = ",; \t";
+	struct str name;
+
+	while (rest->len && strchr(between, rest->s[0])) {
+		rest->s++;
+		rest->len--;
+	}
+	name = (struct str){rest->s, 0};
+	while (name.len < rest->len && !strchr(between, rest->s[name.len]))
+		name.len++;
+	rest->s += name.len;
+	rest->len -= name.len;
+	return name;
+}
+
+struct sdes_list {                  /* what a list names */
+	uint8_t suite[SUITE_COUNT]; /* in its order */
+	uint32_t n, suites, params;
+};
+
+static void list_suite(struct sdes_list *l, const struct srtp_suite *s)
+{
+	if (!(l->suites >> s->id & 1))
+		l->suite[l->n++] = (uint8_t)s->id;
+	l->suites |= 1u << s->id;
+}
+
+static bool list_name(struct sdes_list *l, struct str name, bool with_params)
+{
+	static const struct {
+		const char *name;
+		uint32_t bit;
+	} params[] = {
+		{"UNENCRYPTED_SRTP", NG_SDES_UNENCRYPTED_SRTP},
+		{"UNENCRYPTED_SRTCP", NG_SDES_UNENCRYPTED_SRTCP},
+		{"UNAUTHENTICATED_SRTP", NG_SDES_UNAUTHENTICATED_SRTP},
+	};
+	bool all = str_eq_nocase(name, STR("all")), strong = str_eq_nocase(name, STR("strong"));
+	const struct srtp_suite *s = srtp_suite_find(name);
+	bool known = s || all || strong;
+
+	if (s)
+		list_suite(l, s);
+	for (uint32_t i = SUITE_PLAIN + 1; i < SUITE_COUNT && (all || strong); i++)
+		if (all || srtp_suite_get(i)->cipher != XC_CIPHER_NULL)
+			list_suite(l, srtp_suite_get(i));
+	for (size_t i = 0; i < ARRAY_LEN(params) && with_params; i++)
+		if (all || str_eq_nocase(name, str_from(params[i].name))) {
+			l->params |= params[i].bit;
+			known = true;
+		}
+	return known;
+}
+
+static bool read_sdes_list(struct sdes_list *l, const char *value, bool with_params)
+{
+	struct str rest = str_from(value);
+
+	for (struct str name = next_name(&rest); name.len; name = next_name(&rest))
+		if (!list_name(l, name, with_params))
+			return false;
+	return true;
+}
+
+static const char *set_sdes_offer(struct sdes_policy *p, const char *value)
+{
+	struct sdes_list l = {0};
+
+	if (!read_sdes_list(&l, value, false))
+		return "suites as AES_CM_128_HMAC_SHA1_80, best first, with ',' between; or strong, or all";
+	memcpy(p->offer, l.suite, sizeof(l.suite));
+	return NULL;
+}
+
+static const char *set_sdes_accept(struct sdes_policy *p, const char *value)
+{
+	struct sdes_list l = {0};
+
+	if (!read_sdes_list(&l, value, true))
+		return "suites, strong, all, UNENCRYPTED_SRTP, UNENCRYPTED_SRTCP or UNAUTHENTICATED_SRTP, with ',' between";
+	p->accept = l.suites;
+	p->params = l.params;
+	return NULL;
+}
+
 static const char *set_engine(enum engine_choice *field, const char *value)
 {
 	static const char *const names[] = {"auto", "opencl", "serial"};
@@ -200,6 +292,10 @@ static const char *set(struct options *o, const struct option_row *row, const ch
 		return set_engine(field, value);
 	case LEARNING:
 		return set_learning(field, value);
+	case SDES_OFFER:
+		return set_sdes_offer(field, value);
+	case SDES_ACCEPT:
+		return set_sdes_accept(field, value);
 	case BOOL:
 	case FLAG:
 		return set_bool(field, value);

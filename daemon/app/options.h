@@ -5,7 +5,7 @@
 #define APP_OPTIONS_H
 
 #include "base/endpoint.h"
-#include "call/relay.h"
+#include "call/call.h"
 #include "steer/steer.h"
 
 /* X(name, kind, field, default, argument, help) */
@@ -43,6 +43,10 @@
 		"a deleted call keeps relaying for this long")                                      \
 	X("max-sessions", UINT32, max_sessions, "0", "N",                                           \
 		"more calls are refused as load limit; 0 = as many as ports allow")                 \
+	X("sdes-offer", SDES_OFFER, sdes, "strong", "SUITE,...",                                    \
+		"suites that are offered to terminals, best first; strong: all that encrypt")       \
+	X("sdes-accept", SDES_ACCEPT, sdes, "strong", "SUITE,...",                                  \
+		"suites and session parameters that terminals may ask for")                         \
 	X("tos", UINT8, tos, "0", "0..255", "TOS or traffic class of packets we send")              \
 	X("endpoint-learning", LEARNING, learning, "heuristic", "off|immediate|delayed|heuristic",  \
 		"how a terminal's address is learned")                                              \
@@ -64,6 +68,7 @@ struct options {
 	const struct steer_ops *steering;
 	enum engine_choice engine;
 	enum media_learning learning;
+	struct sdes_policy sdes;
 	uint16_t port_min, port_max, nfqueue_num, workers, batch_max, opencl_min;
 	uint32_t batch_window, timeout, silent_timeout, offer_timeout, delete_delay, max_sessions;
 	uint8_t tos;

@@ -9,8 +9,16 @@
 #include "proto/ng.h"
 #include "proto/sdp.h"
 
-struct call_policy {     /* what the operator decided; constant after start */
-	uint32_t suites; /* bit per enum srtp_suite_id: what we offer and accept */
+/* Which suites and session parameters. A script that asks for one by name in its flags gets it nevertheless: it is the
+ * operator's as well. */
+struct sdes_policy {
+	uint8_t offer[SUITE_COUNT]; /* suites that we offer, in order; SUITE_PLAIN ends the list */
+	uint32_t accept;            /* bit per enum srtp_suite_id: what a terminal may offer us */
+	uint32_t params;            /* NG_SDES_UN*: session parameters that it may ask for */
+};
+
+struct call_policy { /* what the operator decided; constant after start */
+	struct sdes_policy sdes;
 	enum media_learning learning;
 	bool strict_source;
 	uint8_t tos;

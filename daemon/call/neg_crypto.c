@@ -18,52 +18,121 @@ static bool same_master(const struct srtp_master *a, const struct srtp_master *b
 
 /* --- What terminals say ----------------------------------------------------------------------------------------- */
 
-uint32_t crypto_lines(
-	struct sdes out[LEG_MAX_LINES], const struct sdp_media *m, uint32_t suites, bool *skipped)
+static uint32_t params_of(const struct sdes *s)
 {
-	uint32_t n = 0;
+	return (s->unencrypted_srtp ? NG_SDES_UNENCRYPTED_SRTP : 0) |
+		(s->unencrypted_srtcp ? NG_SDES_UNENCRYPTED_SRTCP : 0) |
+		(s->unauthenticated_srtp ? NG_SDES_UNAUTHENTICATED_SRTP : 0);
+}
 
-	*skipped = false;
+/* NULL, or why a well-formed line cannot be taken. */
+static const char *refusal(const struct sdes *s, uint32_t suites, uint32_t params)
+{
+	uint32_t unwanted = params_of(s) & ~params;
+
+	if (!(suites >> s->master.suite & 1))
+		return "suite is not accepted";
+	if (unwanted & NG_SDES_UNENCRYPTED_SRTP)
+		return "UNENCRYPTED_SRTP is not accepted";
+	if (unwanted & NG_SDES_UNENCRYPTED_SRTCP)
+		return "UNENCRYPTED_SRTCP is not accepted";
+	if (unwanted)
+		return "UNAUTHENTICATED_SRTP is not accepted";
+	if (s->kdr || s->unauthenticated_srtp) /* nothing here can do that yet */
+		return sdes_err_text(SDES_ERR_PARAM);
+	return NULL;
+}
+
+uint32_t crypto_lines(struct sdes out[LEG_MAX_LINES], const struct sdp_media *m, uint32_t suites,
+	uint32_t params, struct crypto_refused *refused)
+{
+	uint32_t n = 0, number = 0;
+
+	*refused = (struct crypto_refused){0};
 	for (const struct sdp_line *l = sdp_attr(m->lines, STR("crypto")); l && n < LEG_MAX_LINES;
 		l = sdp_attr(l->next, STR("crypto"))) {
-		struct sdes s;
+		struct sdes s = {0};
+		enum sdes_err err = sdes_parse(&s, l->arg);
+		const char *why = err ? sdes_err_text(err) : refusal(&s, suites, params);
 
-		/* A rate of key derivation, or no authentication: nothing here can do that. */
-		if (sdes_parse(&s, l->arg) != SDES_OK || s.kdr || s.unauthenticated_srtp ||
-			!(suites >> s.master.suite & 1))
-			*skipped = true;
-		else
+		number++;
+		if (!why)
 			out[n++] = s;
+		else if (!refused->line)
+			*refused = (struct crypto_refused){.line = number, .why = why};
 		secmem_wipe(&s, sizeof(s));
 	}
 	return n;
 }
 
-static const struct sdes *choose(const struct leg *leg, enum srtp_suite_id prefer, uint32_t allowed)
+/* UNENCRYPTED and UNAUTHENTICATED are negotiated: an answer says exactly what the offer said (RFC 4568 6.3). */
+bool crypto_accepted(struct sdes *out, struct our_key **ours, struct leg *leg,
+	const struct sdp_media *m, struct crypto_refused *refused)
+{
+	struct sdes line[LEG_MAX_LINES];
+	uint32_t asked = 0, n;
+	bool found = false;
+
+	for (uint32_t k = 0; k < leg->asked.suites; k++)
+		asked |= 1u << leg->asked.suite[k];
+	n = crypto_lines(line, m, asked, UINT32_MAX, refused);
+	for (uint32_t i = 0; i < n && !found; i++) {
+		*ours = crypto_ours(leg, line[i].master.suite);
+		found = *ours && (*ours)->s.tag == line[i].tag &&
+			params_of(&(*ours)->s) == params_of(&line[i]);
+		*out = line[i];
+	}
+	secmem_wipe(line, sizeof(line));
+	if (!found && n)
+		*refused = (struct crypto_refused){
+			.line = 1, .why = "tag, suite and parameters must be of the offer"};
+	return found;
+}
+
+/* Where the policy ranks a suite: the lower the better. */
+static uint32_t rank(const struct sdes_policy *policy, enum srtp_suite_id suite)
+{
+	uint32_t i = 0;
+
+	while (i < SUITE_COUNT && policy->offer[i] != SUITE_PLAIN && policy->offer[i] != suite)
+		i++;
+	/* What is not in its list comes behind that, in the order of the table, which is by strength. */
+	return i < SUITE_COUNT && policy->offer[i] == suite ? i : SUITE_COUNT + suite;
+}
+
+static const struct sdes *choose(const struct leg *leg, enum srtp_suite_id prefer, uint32_t allowed,
+	const struct sdes_policy *policy)
 {
 	const struct leg_said *o = &leg->said;
 	const struct sdes *best = NULL;
+	uint32_t best_rank = UINT32_MAX;
 
 	for (uint32_t i = 0; i < o->lines; i++) {
 		const struct sdes *s = &o->line[i];
+		uint32_t r;
 
 		if (!(allowed >> s->master.suite & 1))
 			continue;
 		/* What is in force stays in force while it is offered. */
 		if (leg->active && s->master.suite == leg->tx.master.suite && s->tag == leg->tx.tag)
 			return s;
-		if (!best || (s->master.suite == prefer && best->master.suite != prefer))
+		r = s->master.suite == prefer ? 0 : 1 + rank(policy, s->master.suite);
+		if (r < best_rank) {
 			best = s;
+			best_rank = r;
+		}
 	}
 	return best;
 }
 
 const struct sdes *crypto_choose(
-	const struct leg *leg, enum srtp_suite_id prefer, const struct ng_sdes *flags)
+	const struct leg *leg, enum srtp_suite_id prefer, const struct neg_in *in)
 {
-	const struct sdes *s = choose(leg, prefer, flags->only ? flags->only : ~flags->no);
+	const struct ng_sdes *flags = &in->r->sdes;
+	const struct sdes_policy *policy = &in->policy->sdes;
+	const struct sdes *s = choose(leg, prefer, flags->only ? flags->only : ~flags->no, policy);
 
-	return s ? s : choose(leg, prefer, UINT32_MAX);
+	return s ? s : choose(leg, prefer, UINT32_MAX, policy);
 }
 
 /* --- Our keys --------------------------------------------------------------------------------------------------- */
@@ -146,6 +215,7 @@ struct our_key *crypto_answer(struct leg *leg, const struct sdes *line, struct n
 	forget_tag(leg, line->tag, k);
 	k->s.unencrypted_srtp = line->unencrypted_srtp;
 	k->s.unencrypted_srtcp = line->unencrypted_srtcp;
+	k->s.unauthenticated_srtp = line->unauthenticated_srtp;
 	return k;
 }
 
@@ -183,20 +253,30 @@ static void sort(struct wish *w, const uint8_t order[SUITE_COUNT])
 	memcpy(w->suite, sorted.suite, sizeof(w->suite));
 }
 
+static uint32_t offered(const struct sdes_policy *policy)
+{
+	uint32_t mask = 0;
+
+	for (uint32_t i = 0; i < SUITE_COUNT && policy->offer[i] != SUITE_PLAIN; i++)
+		mask |= 1u << policy->offer[i];
+	return mask;
+}
+
 static void wish_for(struct wish *w, const struct leg *leg, const struct leg_said *offerer,
 	const struct neg_in *in)
 {
 	const struct ng_sdes *flags = &in->r->sdes;
 
-	w->allowed = in->policy->suites & (flags->only ? flags->only : ~flags->no);
+	w->allowed = flags->only ? flags->only : offered(&in->policy->sdes) & ~flags->no;
 	if (leg->active)
 		add(w, leg->tx.master.suite);
 	for (uint32_t i = 0; i < offerer->lines; i++)
 		add(w, offerer->line[i].master.suite);
 	if (!(flags->flags & NG_SDES_NONEW) || !offerer->lines) {
 		add_list(w, flags->offerer_pref);
+		add_list(w, in->policy->sdes.offer);
 		for (uint32_t s = SUITE_PLAIN + 1; s < SUITE_COUNT; s++)
-			add(w, s);
+			add(w, s); /* only- may name what the policy's list does not */
 	}
 	sort(w, flags->order);
 }
@@ -220,6 +300,7 @@ void crypto_offer(struct leg *leg, const struct leg_said *offerer, struct neg_in
 			k->s.tag = free_tag(leg);
 		k->s.unencrypted_srtp = flags->flags & NG_SDES_UNENCRYPTED_SRTP;
 		k->s.unencrypted_srtcp = flags->flags & NG_SDES_UNENCRYPTED_SRTCP;
+		k->s.unauthenticated_srtp = false;
 		a->suite[a->suites++] = w.suite[i];
 	}
 }

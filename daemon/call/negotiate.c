@@ -266,21 +266,32 @@ static enum sdp_proto outward(
 	return sdp_proto_make(sdp_proto_is_secure(p), sdp_proto_is_feedback(p));
 }
 
+static struct str refused_line(struct pool *p, uint32_t media, const struct crypto_refused *r)
+{
+	if (!r->line)
+		return media_name(p, media, "");
+	return pool_printf(
+		p, "media %u: crypto line %u: %s", (unsigned)media + 1, (unsigned)r->line, r->why);
+}
+
 /* The crypto lines of an offer; false with plan->error when nobody could answer it. */
 static bool offered_crypto(
 	struct plan *plan, struct leg *l, const struct sdp_media *m, uint32_t i, struct neg_in *in)
 {
-	bool secure = sdp_proto_is_secure(m->proto), skipped;
+	const struct sdes_policy *policy = &in->policy->sdes;
+	bool secure = sdp_proto_is_secure(m->proto);
+	struct crypto_refused refused = {0};
 
 	l->said.lines = 0;
 	if (secure || opportunistic(in->r, NG_OSRTP_ACCEPT))
-		l->said.lines = crypto_lines(l->said.line, m, in->policy->suites, &skipped);
+		l->said.lines =
+			crypto_lines(l->said.line, m, policy->accept, policy->params, &refused);
 	if (!secure || l->said.lines)
 		return true;
 	if (!sdp_attr(m->lines, STR("crypto")) && m->dtls)
 		fail(plan, "DTLS-SRTP is not supported", media_name(in->p, i, "no crypto line"));
 	else
-		fail(plan, "No common crypto suite", media_name(in->p, i, ""));
+		fail(plan, "No common crypto suite", refused_line(in->p, i, &refused));
 	return false;
 }
 
@@ -410,35 +421,16 @@ void negotiate_offer(struct plan *plan, struct call *c, struct neg_in *in)
 
 /* --- Answer ----------------------------------------------------------------------------------------------------- */
 
-/* The line of the answer that fits an offer of ours. */
-static bool accepted_line(struct sdes *out, struct our_key **ours, struct leg *l,
-	const struct sdp_media *m, uint32_t suites)
-{
-	struct sdes line[LEG_MAX_LINES];
-	bool skipped, found = false;
-	uint32_t n = crypto_lines(line, m, suites, &skipped);
-
-	for (uint32_t i = 0; i < n && !found; i++)
-		for (uint32_t k = 0; k < l->asked.suites && !found; k++) {
-			if (l->asked.suite[k] != line[i].master.suite)
-				continue;
-			*ours = crypto_ours(l, line[i].master.suite);
-			found = *ours && (*ours)->s.tag == line[i].tag;
-			*out = line[i];
-		}
-	explicit_bzero(line, sizeof(line));
-	return found;
-}
-
 /* The answerer's crypto comes into force. */
 static void answerer_crypto(
 	struct plan *plan, struct leg *l, const struct sdp_media *m, uint32_t i, struct neg_in *in)
 {
 	bool secure = sdp_proto_is_secure(m->proto);
+	struct crypto_refused refused = {0};
 	struct our_key *ours = NULL;
 	struct sdes theirs;
 
-	if (l->asked.suites && accepted_line(&theirs, &ours, l, m, in->policy->suites)) {
+	if (l->asked.suites && crypto_accepted(&theirs, &ours, l, m, &refused)) {
 		crypto_set_rx(l, &theirs);
 		crypto_set_tx(l, ours);
 		explicit_bzero(&theirs, sizeof(theirs));
@@ -446,10 +438,10 @@ static void answerer_crypto(
 	}
 	if (secure || sdp_proto_is_secure(l->asked.proto)) {
 		fail(plan, "No usable crypto line in answer",
-			media_name(in->p, i,
-				!secure                   ? "RTP as the answer to SRTP"
-					: l->asked.suites ? "tag and suite must be of the offer"
-							  : "SRTP as the answer to RTP"));
+			!secure ? media_name(in->p, i, "RTP as the answer to SRTP")
+				: l->asked.suites
+				? refused_line(in->p, i, &refused)
+				: media_name(in->p, i, "SRTP as the answer to RTP"));
 		return;
 	}
 	crypto_set_rx(l, NULL);
@@ -461,7 +453,7 @@ static void offerer_crypto(
 	struct plan *plan, struct leg *l, enum srtp_suite_id prefer, uint32_t i, struct neg_in *in)
 {
 	struct plan_media *pm = &plan->media[i];
-	const struct sdes *line = crypto_choose(l, prefer, &in->r->sdes);
+	const struct sdes *line = crypto_choose(l, prefer, in);
 	struct our_key *ours;
 
 	if (!line) {

@@ -51,17 +51,26 @@ struct str edit_write(
 
 /* --- Crypto lines (neg_crypto.c) -------------------------------------------------------------------------------- */
 
-/* Which of a media's a=crypto lines we could accept, in the terminal's order. *kdr: one was left out for its KDR. */
-uint32_t crypto_lines(
-	struct sdes out[LEG_MAX_LINES], const struct sdp_media *m, uint32_t suites, bool *skipped);
+struct crypto_refused {  /* the first a=crypto line that was left out */
+	uint32_t line;   /* from 1, 0: none was */
+	const char *why; /* constant */
+};
+
+/* Which of a media's a=crypto lines we could accept, in the terminal's order. params: NG_SDES_UN*, see sdes_policy. */
+uint32_t crypto_lines(struct sdes out[LEG_MAX_LINES], const struct sdp_media *m, uint32_t suites,
+	uint32_t params, struct crypto_refused *refused);
+/* The line of the answer that fits an offer of ours, and our key for it; false if none does. */
+bool crypto_accepted(struct sdes *out, struct our_key **ours, struct leg *leg,
+	const struct sdp_media *m, struct crypto_refused *refused);
 /* Decide on the lines for an offer to leg; asked.suite[] tells which. Suites of the offerer go first. */
 void crypto_offer(struct leg *leg, const struct leg_said *offerer, struct neg_in *in);
 /* Our key for this line of the terminal's offer: the one we had, or a fresh one. NULL if random bytes ran out. */
 struct our_key *crypto_answer(struct leg *leg, const struct sdes *line, struct neg_in *in);
-/* Which line of the offer to answer; prefer: the suite that the other side accepted; flags: of the answer, whose only- and no- choose
- * among the lines (as long as they leave any: flags meant for the other side must not end the call). NULL if there is none. */
+/* Which line of the offer to answer: what is in force; else prefer, the suite that the other side accepted; else the first in the
+ * policy's order, which is the strongest. Flags of the answer, only- and no-, choose among the lines (as long as they leave
+ * any: flags meant for the other side must not end the call). NULL if there is none. */
 const struct sdes *crypto_choose(
-	const struct leg *leg, enum srtp_suite_id prefer, const struct ng_sdes *flags);
+	const struct leg *leg, enum srtp_suite_id prefer, const struct neg_in *in);
 struct our_key *crypto_ours(struct leg *leg, enum srtp_suite_id suite);
 /* Put into force. NULL: plain. */
 void crypto_set_rx(struct leg *leg, const struct sdes *s);

@@ -33,7 +33,8 @@ static inline void talk_start(struct talk *t)
 	mock_relay_init(t->m);
 	t->now = 1000 * NS_PER_SEC;
 	t->policy = (struct call_policy){
-		.suites = 1u << SUITE_AES_CM_128_80 | 1u << SUITE_AES_CM_128_32,
+		.sdes = {.offer = {SUITE_AES_CM_128_80, SUITE_AES_CM_128_32},
+			.accept = 1u << SUITE_AES_CM_128_80 | 1u << SUITE_AES_CM_128_32},
 		.learning = MEDIA_LEARN_HEURISTIC,
 		.timeout_ns = 60 * NS_PER_SEC,
 		.silent_timeout_ns = 3600 * NS_PER_SEC,

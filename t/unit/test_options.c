@@ -56,6 +56,9 @@ static void mistakes_are_named_in_one_line(void **state)
 		{{"--interface=192.0.2.1!x"}, "behind the '!'"},
 		{{"--interface=192.0.2.1!2001:db8::1"}, "same family"},
 		{{"--listen-ng=22222"}, "ADDR:PORT"},
+		{{"--sdes-offer=ROT13"}, "suites as"},
+		{{"--sdes-offer=UNENCRYPTED_SRTP"}, "suites as"},
+		{{"--sdes-accept=strong,KDR"}, "UNENCRYPTED_SRTP"},
 		{{"--tos=256"}, "0 to 255"},
 		{{"--log-level=8"}, "0 to 7"},
 		{{"--batch-max=0"}, "batch-max"},
@@ -128,11 +131,49 @@ static void a_bad_line_of_the_file_is_named(void **state)
 	options_free(&o);
 }
 
+/* What is weak has to be named. */
+static void sdes_lists_name_suites_in_order(void **state)
+{
+	static const uint32_t strong =
+		(1u << SUITE_COUNT) - 2 - (1u << SUITE_NULL_80) - (1u << SUITE_NULL_32);
+	static const uint32_t un =
+		NG_SDES_UNENCRYPTED_SRTP | NG_SDES_UNENCRYPTED_SRTCP | NG_SDES_UNAUTHENTICATED_SRTP;
+	static const struct {
+		const char *args[4];
+		uint8_t offer[SUITE_COUNT];
+		uint32_t accept, params;
+	} T[] = {
+		{{"--config-file=none"}, {1, 2, 3, 4, 5, 6, 7, 8, 9, 10}, strong, 0},
+		{{"--config-file=none",
+			 "--sdes-offer=aes_cm_192_hmac_sha1_32; AES_F8_128_HMAC_SHA1_80,all"},
+			{SUITE_AES_192_CM_32, SUITE_F8_128_80, 1, 2, 3, 4, 5, 7, 8, 10, 11, 12},
+			strong, 0},
+		{{"--config-file=none", "--sdes-accept=all", "--sdes-offer="}, {0},
+			(1u << SUITE_COUNT) - 2, un},
+		{{"--config-file=none", "--sdes-accept=NULL_HMAC_SHA1_80,UNENCRYPTED_SRTCP",
+			 "--sdes-offer=AES_CM_256_HMAC_SHA1_80"},
+			{SUITE_AES_256_CM_80}, 1u << SUITE_NULL_80, NG_SDES_UNENCRYPTED_SRTCP},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(T); i++) {
+		struct options o;
+		char said[1024];
+
+		assert_int_equal(read_with(&o, T[i].args, said, sizeof(said)), OPTIONS_RUN);
+		assert_memory_equal(o.sdes.offer, T[i].offer, sizeof(T[i].offer));
+		assert_int_equal(o.sdes.accept, T[i].accept);
+		assert_int_equal(o.sdes.params, T[i].params);
+		options_free(&o);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(mistakes_are_named_in_one_line),
 		cmocka_unit_test(file_and_command_line_agree_on_names),
+		cmocka_unit_test(sdes_lists_name_suites_in_order),
 		cmocka_unit_test(a_bad_line_of_the_file_is_named),
 	};
 

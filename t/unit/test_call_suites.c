@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Which suites and session parameters are offered, accepted and chosen, and why others are not. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <cmocka.h>
+
+#include "call_talk.h"
+
+#define A "198.51.100.1"
+#define B "198.51.100.2"
+
+#define BIT(x) (1u << SUITE_##x)
+#define ALL    ((1u << SUITE_COUNT) - 2)
+#define CRYPTO "a=crypto:"
+#define KEY(x) x x x x x x x x x x /* 4 letters each: 30 bytes */
+#define K30    "inline:" KEY("abcd")
+#define K28    "inline:abcdabcdabcdabcdabcdabcdabcdabcdabcdAA"
+#define K44    "inline:" KEY("abcd") "abcdabcdabcdabcdabc"
+#define K38    "inline:" KEY("abcd") "abcdabcdabc"
+#define K46    "inline:" KEY("abcd") "abcdabcdabcdabcdabcdAA"
+
+static const char *const key_of[] = {
+	"", K44, K28, K46, K46, K38, K38, K30, K30, K30, K30, K30, K30};
+
+static const char *line(struct talk *t, uint32_t tag, uint32_t suite, bool alias)
+{
+	const struct srtp_suite *s = srtp_suite_get(suite);
+
+	return pool_printf(t->p, CRYPTO "%u %s %s\r\n", (unsigned)tag,
+		alias && s->alias[0] ? s->alias : s->name, key_of[suite])
+		.s;
+}
+
+static void policy(struct talk *t, const struct sdes_policy *sdes)
+{
+	calls_destroy(t->c);
+	t->policy.sdes = *sdes;
+	assert_int_equal(calls_create(&t->c, &t->policy, &t->m->relay), 0);
+}
+
+static const struct sdes_policy strong = {
+	.offer = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10}, .accept = ALL & ~BIT(NULL_80) & ~BIT(NULL_32)};
+
+static void offer(struct talk *t, const char *proto, const char *attrs, const char *transport,
+	const struct ng_sdes *flags)
+{
+	struct ng_request r = talk_request("a", "", talk_body(t, A, 4000, proto, attrs));
+
+	r.transport = str_from(transport);
+	if (flags)
+		r.sdes = *flags;
+	talk_send(t, &r, false);
+}
+
+/* Any suite, by either of its names, to any suite; everybody gets a key of the right length. */
+static void every_suite_meets_every_suite(void **state)
+{
+	(void)state;
+	for (uint32_t a = 1; a < SUITE_COUNT; a++)
+		for (uint32_t b = 1; b < SUITE_COUNT; b++) {
+			struct sdes_policy all = {.accept = ALL};
+			struct ng_sdes only = {.only = 1u << b};
+			struct talk t;
+			char attrs[256];
+			uint16_t pa, pb;
+			struct sdes s;
+
+			talk_start(&t);
+			policy(&t, &all);
+			talk_pool(&t);
+			snprintf(attrs, sizeof(attrs), "%s", line(&t, 7, a, b & 1));
+			offer(&t, "RTP/SAVP", attrs, "", &only);
+			assert_null(t.reply.error);
+			assert_true(talk_line(&t, 0, 0, &s));
+			assert_false(talk_line(&t, 0, 1, &s));
+			assert_int_equal(s.master.suite, b);
+			pb = t.sdp->media[0].port;
+			snprintf(attrs, sizeof(attrs), "%s", line(&t, s.tag, b, a & 1));
+			talk_answer(&t, "a", "b", talk_body(&t, B, 5000, "RTP/SAVP", attrs));
+			assert_null(t.reply.error);
+			assert_true(talk_line(&t, 0, 0, &s));
+			assert_int_equal(s.tag, 7);
+			assert_int_equal(s.master.suite, a);
+			pa = t.sdp->media[0].port;
+			assert_int_equal(mock_ctx(t.m, pa)->rx.suite, a);
+			assert_int_equal(mock_ctx(t.m, pa)->tx.suite, a);
+			assert_int_equal(mock_ctx(t.m, pb)->rx.suite, b);
+			assert_int_equal(mock_ctx(t.m, pb)->tx.suite, b);
+			talk_end(&t);
+		}
+}
+
+#define G256 "AEAD_AES_256_GCM"
+#define L80  "AES_CM_128_HMAC_SHA1_80"
+#define L32  "AES_CM_128_HMAC_SHA1_32"
+#define N80  "NULL_HMAC_SHA1_80"
+
+static void offers_name_what_the_policy_lists(void **state)
+{
+	static const struct {
+		struct sdes_policy policy;
+		struct ng_sdes flags;
+		const char *attrs, *want, *why;
+	} T[] = {
+		{{.offer = {SUITE_AES_CM_128_32, SUITE_AEAD_AES_256_GCM}, .accept = ALL}, {0}, "",
+			"1 " L32 ",2 " G256, "the policy's suites in its order"},
+		{{.offer = {SUITE_AES_CM_128_32, SUITE_AEAD_AES_256_GCM}, .accept = ALL}, {0},
+			CRYPTO "1 " G256 " " K44 "\r\n", "1 " G256 ",2 " L32,
+			"what the offerer has comes first"},
+		{{.offer = {SUITE_AES_CM_128_32}, .accept = ALL}, {0},
+			CRYPTO "1 " N80 " " K30 "\r\n", "1 " L32,
+			"what is accepted on one side is not offered to the other"},
+		{{.offer = {SUITE_AES_CM_128_32}, .accept = BIT(AES_CM_128_80)},
+			{.only = BIT(NULL_80)}, CRYPTO "1 " L80 " " K30 "\r\n", "1 " N80,
+			"a script may name any suite"},
+		{{.offer = {SUITE_AES_CM_128_32, SUITE_AES_CM_128_80}, .accept = ALL},
+			{.only = BIT(AES_CM_128_80) | BIT(NULL_80) | BIT(AES_CM_128_32)}, "",
+			"1 " L32 ",2 " L80 ",3 " N80, "several: the policy's order, then the rest"},
+		{{.offer = {SUITE_AES_CM_128_32, SUITE_AES_CM_128_80}, .accept = ALL},
+			{.no = BIT(AES_CM_128_32)}, "", "1 " L80, "no-"},
+		{{.offer = {SUITE_AES_CM_128_32}, .accept = ALL}, {.offerer_pref = {SUITE_NULL_80}},
+			"", "1 " L32, "a preference allows nothing"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(T); i++) {
+		struct talk t;
+
+		talk_start(&t);
+		policy(&t, &T[i].policy);
+		offer(&t, *T[i].attrs ? "RTP/SAVP" : "RTP/AVP", T[i].attrs, "RTP/SAVP",
+			&T[i].flags);
+		if (t.reply.error)
+			fail_msg("%s: %s", T[i].why, t.reply.error);
+		if (strcmp(talk_lines(&t, 0), T[i].want) != 0)
+			fail_msg("%s: %s", T[i].why, talk_lines(&t, 0));
+		talk_end(&t);
+	}
+}
+
+static void a_refusal_says_which_line_and_why(void **state)
+{
+	static const struct {
+		const char *attrs, *want;
+	} T[] = {
+		{CRYPTO "1 " N80 " " K30 "\r\n", "crypto line 1: suite is not accepted"},
+		{CRYPTO "1 " L80 " " K30 " UNENCRYPTED_SRTP\r\n", "UNENCRYPTED_SRTP is not"},
+		{CRYPTO "1 " L80 " " K30 " UNENCRYPTED_SRTCP\r\n", "UNENCRYPTED_SRTCP is not"},
+		{CRYPTO "1 " L80 " " K30 " UNAUTHENTICATED_SRTP\r\n",
+			"UNAUTHENTICATED_SRTP is not"},
+		{CRYPTO "1 ROT13 " K30 "\r\n", "crypto line 1: unknown crypto suite"},
+		{"", "media 1"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(T); i++) {
+		struct talk t;
+
+		talk_start(&t);
+		policy(&t, &strong);
+		offer(&t, "RTP/SAVP", T[i].attrs, "", NULL);
+		assert_non_null(t.reply.error);
+		assert_string_equal(t.reply.error, "No common crypto suite");
+		if (!strstr(t.reply.detail.s, T[i].want))
+			fail_msg("%s instead of %s", t.reply.detail.s, T[i].want);
+		talk_end(&t);
+	}
+}
+
+/* What the terminal asks for beside the suite holds for both ways, and is written back. */
+static void negotiated_parameters_are_answered_as_offered(void **state)
+{
+	static const struct {
+		const char *params;
+		bool rtp, rtcp;
+	} T[] = {{"", false, false}, {" UNENCRYPTED_SRTCP", false, true},
+		{" UNENCRYPTED_SRTP", true, false},
+		{" UNENCRYPTED_SRTP UNENCRYPTED_SRTCP", true, true}};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(T); i++) {
+		struct sdes_policy all = {.offer = {SUITE_AES_CM_128_80},
+			.accept = ALL,
+			.params = NG_SDES_UNENCRYPTED_SRTP | NG_SDES_UNENCRYPTED_SRTCP};
+		const struct media_ctx_cfg *c;
+		char attrs[256];
+		struct talk t;
+		struct sdes s;
+
+		talk_start(&t);
+		policy(&t, &all);
+		snprintf(attrs, sizeof(attrs), CRYPTO "3 " L32 " " K30 "%s\r\n", T[i].params);
+		offer(&t, "RTP/SAVP", attrs, "RTP/AVP", NULL);
+		assert_null(t.reply.error);
+		talk_answer(&t, "a", "b", talk_body(&t, B, 5000, "RTP/AVP", ""));
+		assert_null(t.reply.error);
+		assert_true(talk_line(&t, 0, 0, &s));
+		assert_int_equal(s.unencrypted_srtp, T[i].rtp);
+		assert_int_equal(s.unencrypted_srtcp, T[i].rtcp);
+		c = mock_ctx(t.m, t.sdp->media[0].port);
+		assert_int_equal(c->rx.clear_rtp, T[i].rtp);
+		assert_int_equal(c->tx.clear_rtp, T[i].rtp);
+		assert_int_equal(c->rx.clear_rtcp, T[i].rtcp);
+		assert_int_equal(c->tx.clear_rtcp, T[i].rtcp);
+		talk_end(&t);
+	}
+}
+
+/* RFC 4568 5.1.3: an answer that says less or more than the offer is none. */
+static void an_answer_cannot_drop_or_add_parameters(void **state)
+{
+	static const struct {
+		uint32_t flags;
+		const char *params;
+		bool good;
+	} T[] = {
+		{0, "", true},
+		{0, " UNENCRYPTED_SRTP", false},
+		{0, " UNENCRYPTED_SRTCP", false},
+		{NG_SDES_UNENCRYPTED_SRTCP, " UNENCRYPTED_SRTCP", true},
+		{NG_SDES_UNENCRYPTED_SRTCP, "", false},
+		{NG_SDES_UNENCRYPTED_SRTP, " UNENCRYPTED_SRTP", true},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(T); i++) {
+		struct ng_sdes flags = {.only = BIT(AES_CM_128_80), .flags = T[i].flags};
+		char attrs[256];
+		struct talk t;
+
+		talk_start(&t);
+		policy(&t, &strong);
+		offer(&t, "RTP/AVP", "", "RTP/SAVP", &flags);
+		assert_null(t.reply.error);
+		snprintf(attrs, sizeof(attrs), CRYPTO "1 " L80 " " K30 "%s\r\n", T[i].params);
+		talk_answer(&t, "a", "b", talk_body(&t, B, 5000, "RTP/SAVP", attrs));
+		assert_int_equal(t.reply.error == NULL, T[i].good);
+		if (!T[i].good)
+			assert_non_null(strstr(t.reply.detail.s, "must be of the offer"));
+		talk_end(&t);
+	}
+}
+
+/* Of what a terminal offers: the far side's suite, else the policy's best, whatever its order. */
+static void the_strongest_common_suite_is_chosen(void **state)
+{
+	static const struct {
+		struct sdes_policy policy;
+		const char *want;
+	} T[] = {
+		{{.offer = {1, 2, 3, 4, 5, 6, 7, 8}, .accept = ALL}, "4 " G256},
+		{{.offer = {SUITE_AES_CM_128_32, 1}, .accept = ALL}, "2 " L32},
+		{{.offer = {SUITE_AES_256_CM_80}, .accept = ALL}, "4 " G256},
+		{{.offer = {1, 2, 3, 4, 5, 6, 7, 8}, .accept = BIT(AES_CM_128_80) | BIT(NULL_80)},
+			"3 " L80},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(T); i++) {
+		struct talk t;
+
+		talk_start(&t);
+		policy(&t, &T[i].policy);
+		offer(&t, "RTP/SAVP",
+			CRYPTO "1 " N80 " " K30 "\r\n" CRYPTO "2 " L32 " " K30 "\r\n" CRYPTO
+			       "3 " L80 " " K30 "\r\n" CRYPTO "4 " G256 " " K44 "\r\n",
+			"RTP/AVP", NULL);
+		assert_null(t.reply.error);
+		talk_answer(&t, "a", "b", talk_body(&t, B, 5000, "RTP/AVP", ""));
+		assert_null(t.reply.error);
+		assert_string_equal(talk_lines(&t, 0), T[i].want);
+		talk_end(&t);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(every_suite_meets_every_suite),
+		cmocka_unit_test(offers_name_what_the_policy_lists),
+		cmocka_unit_test(a_refusal_says_which_line_and_why),
+		cmocka_unit_test(negotiated_parameters_are_answered_as_offered),
+		cmocka_unit_test(an_answer_cannot_drop_or_add_parameters),
+		cmocka_unit_test(the_strongest_common_suite_is_chosen),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
