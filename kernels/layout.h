@@ -25,12 +25,16 @@ typedef uint64_t xc_u64;
 #define XC_CIPHER_GCM    3 /* RFC 7714 */
 
 /* xc_key.auth */
-#define XC_AUTH_NULL      0 /* with XC_CIPHER_NULL: plain RTP or RTCP */
+#define XC_AUTH_NULL \
+	0 /* with XC_CIPHER_NULL: plain RTP or RTCP; with another, SRTP only: UNAUTHENTICATED_SRTP */
 #define XC_AUTH_HMAC_SHA1 1 /* RFC 3711 4.2.1 */
 #define XC_AUTH_GCM       2
 
+/* xc_key.valid: no slot becomes usable, least of all "plain", by being wiped. */
+#define XC_KEY_VALID 0x79656b78
+
 /* One direction's session keys for SRTP or for SRTCP. A context takes two neighbouring slots: the even one for
- * SRTP, the odd one for SRTCP. Slots 0 and 1 are always "plain": no cipher, no authentication. */
+ * SRTP, the odd one for SRTCP. Slots 0 and 1 are always "plain": valid, no cipher, no authentication. */
 struct xc_key {
 	xc_u8 rk[240]; /* AES encryption round keys, FIPS-197 byte order, (rounds + 1) * 16 bytes used */
 	xc_u8 aux[176]; /* F8: round keys of k_e XOR m; GCM: the hash key H in the first 16 bytes */
@@ -41,7 +45,8 @@ struct xc_key {
 	xc_u32 auth;     /* XC_AUTH_* */
 	xc_u32 rounds;   /* 10, 12 or 14 */
 	xc_u32 tag_len;  /* bytes of the authentication tag on the wire, 0 to 16 */
-	xc_u8 reserved[24];
+	xc_u32 valid; /* XC_KEY_VALID; anything else, as in a wiped slot: no key, every job with it is XC_BAD_TAG */
+	xc_u8 reserved[20];
 };
 XC_ASSERT_SIZE(xc_key, 512);
 

@@ -197,6 +197,12 @@ XC_INLINE uint xc_verdict(ulong2 tag, ulong2 got, uint len)
 	return diff ? XC_BAD_TAG : XC_OK;
 }
 
+/* A wiped slot is no plain one. */
+XC_INLINE uint xc_no_key(const __global struct xc_key *k)
+{
+	return k->valid == XC_KEY_VALID ? XC_OK : XC_BAD_TAG;
+}
+
 XC_INLINE void xc_tag_put(xc_out p, ulong2 tag, uint len)
 {
 	ulong2 mask = (ulong2)(xc_mask(min(len, 8u)), xc_mask(min(max(len, 8u) - 8, 8u)));
@@ -243,7 +249,8 @@ __kernel void xc_recrypt_batch(
 		const __global struct xc_key *key = keys + j->rx_key;
 
 		status[at[l]] = xc_verdict(xc_tag(&tags, l), XC_LOAD(16, k.src[l] + j->rx_tag_off),
-			key->auth == XC_AUTH_HMAC_SHA1 ? key->tag_len : 0);
+			key->auth == XC_AUTH_HMAC_SHA1 ? key->tag_len : 0) |
+			xc_no_key(key) | xc_no_key(keys + j->tx_key);
 	}
 
 #ifdef XC_CM_MANY

@@ -202,7 +202,7 @@ static int op_key_take(void *arg, uint32_t *slot, uint32_t worker, const struct 
 {
 	struct app_relay *r = arg;
 	struct site *s = &r->site[worker];
-	struct worker_cmd set = {.kind = WORKER_KEY_SET};
+	struct worker_cmd set[2] = {{.kind = WORKER_KEY_SET}, {.kind = WORKER_MEDIA}};
 	uint32_t pair;
 	int err;
 
@@ -214,8 +214,10 @@ static int op_key_take(void *arg, uint32_t *slot, uint32_t worker, const struct 
 		return -ENOSPC;
 	/* The worker does not look at a slot that it was not told of: no lock is needed to fill it. */
 	err = srtp_key_fill(&batch_runner_arena(s->w->runner)->key[2 * pair], m);
-	set.id = 2 * pair;
-	err = err ? err : push(s, &set, 1);
+	set[0].id = set[1].media.id = 2 * pair;
+	set[1].media.type = MEDIA_KEY_SET;
+	set[1].media.key.lifetime = m->lifetime;
+	err = err ? err : push(s, set, 2);
 	if (err) {
 		secmem_wipe(&batch_runner_arena(s->w->runner)->key[2 * pair],
 			2 * sizeof(struct xc_key));
@@ -287,6 +289,13 @@ static void op_stats(void *arg, uint32_t worker, uint32_t stream, struct relay_s
 	media_stream_remote(m, stream, &out->remote);
 }
 
+static void op_key_usage(void *arg, uint32_t worker, uint32_t slot, struct media_key_usage *out)
+{
+	const struct app_relay *r = arg;
+
+	media_key_usage(r->site[worker].w->media, slot, out);
+}
+
 const struct relay_ops app_relay_ops = {
 	.locals = op_locals,
 	.worker_choose = op_worker_choose,
@@ -298,6 +307,7 @@ const struct relay_ops app_relay_ops = {
 	.key_release = op_key_release,
 	.commit = op_commit,
 	.stats = op_stats,
+	.key_usage = op_key_usage,
 };
 
 /* --- Acknowledgements ------------------------------------------------------------------------------------------ */

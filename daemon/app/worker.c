@@ -40,6 +40,7 @@ static int media_cmd(struct worker *w, const struct media_cmd *cmd)
 	switch (cmd->type) {
 	case MEDIA_CTX_SET:
 	case MEDIA_STREAM_SET:
+	case MEDIA_KEY_SET:
 		return media_command(w->media, cmd);
 	case MEDIA_CTX_DEL:
 		err = media_command(w->media, cmd);
@@ -52,6 +53,7 @@ static int media_cmd(struct worker *w, const struct media_cmd *cmd)
 	case MEDIA_KEY_DEL:
 		/* No batch is in flight between bursts: nobody uses the slots any more. */
 		batch_runner_key_wipe(w->runner, cmd->id);
+		err = media_command(w->media, cmd);
 		acknowledge(w, (struct worker_ack){ACK_KEY, cmd->id});
 		break;
 	}
@@ -258,14 +260,26 @@ static int poll_create(struct worker *w)
 	return 0;
 }
 
+/* Media derived session keys into a pair: between two batches, as always. */
+static int key_changed(void *arg, uint32_t slot)
+{
+	const struct worker *w = arg;
+
+	return batch_runner_key_changed(w->runner, slot);
+}
+
 int worker_create(struct worker **out, const struct worker_config *cfg, char *err, size_t err_len)
 {
 	struct worker *w = aligned_alloc(64, (sizeof(*w) + 63) / 64 * 64);
 	uint32_t handles = cfg->media->max_ctx + 2 * cfg->media->max_stream + cfg->batch->key_slots;
+	struct media_config media = *cfg->media;
 	int res;
 
 	if (!w)
 		return -ENOMEM;
+	media.key_slots = cfg->batch->key_slots;
+	media.key_changed = key_changed;
+	media.key_changed_arg = w;
 	memset(w, 0, sizeof(*w));
 	w->cfg = *cfg;
 	w->steer_ops = cfg->steer_ops;
@@ -276,7 +290,7 @@ int worker_create(struct worker **out, const struct worker_config *cfg, char *er
 	res = w->in && w->out ? 0 : -ENOMEM;
 	res = res ? res : ring_init(&w->cmds, CMD_RING, sizeof(struct worker_cmd));
 	res = res ? res : ring_init(&w->acks, handles, sizeof(struct worker_ack));
-	res = res ? res : media_create(&w->media, cfg->media);
+	res = res ? res : media_create(&w->media, &media);
 	res = res ? res : batch_runner_create(&w->runner, cfg->batch);
 	res = res ? res : cfg->steer_ops->create(&w->steer, cfg->steer, cfg->index, err, err_len);
 	res = res ? res : poll_create(w);

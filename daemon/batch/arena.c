@@ -49,6 +49,7 @@ int arena_create(struct arena *out, uint32_t slots, uint32_t key_slots)
 		arena_destroy(&a);
 		return -ENOMEM;
 	}
+	a.key[0].valid = a.key[1].valid = XC_KEY_VALID;
 	*out = a;
 	return 0;
 }

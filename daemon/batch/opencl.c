@@ -328,7 +328,7 @@ static int opencl_key_changed(struct engine_queue *q, uint32_t slot)
 
 static bool key_can(const struct xc_key *k)
 {
-	if (k->tag_len > 16 || k->auth > XC_AUTH_HMAC_SHA1)
+	if (k->valid != XC_KEY_VALID || k->tag_len > 16 || k->auth > XC_AUTH_HMAC_SHA1)
 		return false;
 	return k->cipher == XC_CIPHER_NULL ||
 		(k->cipher == XC_CIPHER_AES_CM &&

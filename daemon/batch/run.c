@@ -173,14 +173,14 @@ static uint64_t best_ns(const struct engine_ops *ops, struct engine_queue *q, st
 }
 
 /* Two pairs of real keys in slots 2 to 5, only while calibrating. */
-static int cal_keys(struct batch_runner *r, bool make)
+static int cal_keys(struct batch_runner *r)
 {
 	int err = 0;
 
 	for (uint32_t slot = 2; slot < 6; slot += 2) {
 		struct srtp_master m;
 
-		sample_master(&m, make ? SUITE_AES_CM_128_80 : SUITE_PLAIN, slot);
+		sample_master(&m, SUITE_AES_CM_128_80, slot);
 		if (srtp_key_fill(&r->arena.key[slot], &m))
 			err = -EIO;
 		if (!err)
@@ -203,7 +203,7 @@ static uint32_t calibrate(struct batch_runner *r)
 	uint32_t max = min_u32(r->arena.slots, CAL_MAX), found = DEVICE_NEVER, made = 0;
 	struct batch b = {.job = r->arena.job, .status = r->arena.status};
 
-	if (r->arena.key_slots < 6 || cal_keys(r, true))
+	if (r->arena.key_slots < 6 || cal_keys(r))
 		return DEVICE_NEVER;
 	for (b.n = 1; b.n <= max; b.n *= 2) {
 		uint64_t dev, ser;
@@ -219,7 +219,8 @@ static uint32_t calibrate(struct batch_runner *r)
 		else
 			break;
 	}
-	(void)cal_keys(r, false);
+	for (uint32_t slot = 2; slot < 6; slot += 2)
+		batch_runner_key_wipe(r, slot);
 	secmem_wipe(r->arena.in, (size_t)made * ARENA_SLOT_LEN);
 	secmem_wipe(r->arena.out, (size_t)made * ARENA_SLOT_LEN);
 	secmem_wipe(r->arena.job, made * sizeof(*r->arena.job));

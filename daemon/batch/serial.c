@@ -129,7 +129,8 @@ static EVP_CIPHER_CTX *ctx_new(const EVP_CIPHER *cipher, const uint8_t *key)
 
 static bool slot_valid(const struct xc_key *k)
 {
-	if (k->cipher > XC_CIPHER_GCM || k->auth > XC_AUTH_GCM || k->tag_len > 16)
+	if (k->valid != XC_KEY_VALID || k->cipher > XC_CIPHER_GCM || k->auth > XC_AUTH_GCM ||
+		k->tag_len > 16)
 		return false;
 	if ((k->cipher == XC_CIPHER_GCM) != (k->auth == XC_AUTH_GCM))
 		return false;
@@ -149,6 +150,8 @@ static int key_load(struct engine_queue *q, uint32_t slot)
 	const EVP_CIPHER *cipher;
 
 	key_drop(k);
+	if (x->valid == 0)
+		return 0; /* wiped: not ready, and nothing is wrong with that */
 	if (!slot_valid(x))
 		return -EINVAL;
 	if (x->cipher != XC_CIPHER_NULL) {

@@ -117,21 +117,29 @@ int apply_take(const struct relay *relay, const struct call *prev, struct call *
 
 static struct media_crypto crypto_of(const struct sdes *s, uint32_t slot)
 {
-	struct media_crypto c = {.key = slot,
-		.suite = s->master.suite,
-		.mki_len = s->master.mki_len,
-		.clear_rtp = s->unencrypted_srtp,
-		.clear_rtcp = s->unencrypted_srtcp};
+	struct media_crypto c = {.suite = s->master.suite};
 
-	memcpy(c.mki, s->master.mki, s->master.mki_len);
+	if (c.suite == SUITE_PLAIN)
+		return c;
+	c.keys = 1;
+	c.key[0].slot = slot;
+	c.mki_len = s->master.mki_len;
+	memcpy(c.key[0].mki, s->master.mki, s->master.mki_len);
+	c.clear_rtp = s->unencrypted_srtp;
+	c.clear_rtcp = s->unencrypted_srtcp;
+	c.no_rtp_auth = s->master.no_rtp_auth;
 	return c;
 }
 
 static bool same_crypto(const struct media_crypto *a, const struct media_crypto *b)
 {
-	return a->key == b->key && a->suite == b->suite && a->mki_len == b->mki_len &&
-		memcmp(a->mki, b->mki, sizeof(a->mki)) == 0 && a->clear_rtp == b->clear_rtp &&
-		a->clear_rtcp == b->clear_rtcp;
+	for (uint32_t i = 0; i < MEDIA_KEYS; i++)
+		if (a->key[i].slot != b->key[i].slot ||
+			memcmp(a->key[i].mki, b->key[i].mki, sizeof(a->key[i].mki)) != 0)
+			return false;
+	return a->suite == b->suite && a->keys == b->keys && a->use == b->use &&
+		a->mki_len == b->mki_len && a->clear_rtp == b->clear_rtp &&
+		a->clear_rtcp == b->clear_rtcp && a->no_rtp_auth == b->no_rtp_auth;
 }
 
 static bool same_stream(const struct media_stream_cfg *a, const struct media_stream_cfg *b)

@@ -41,13 +41,16 @@ struct relay_ops {
 	/* A context handle; -ENOSPC when all are used. */
 	int (*ctx_take)(void *arg, uint32_t *ctx, uint32_t worker);
 	void (*ctx_release)(void *arg, uint32_t worker, uint32_t ctx);
-	/* Derive session keys into a free pair of key slots. SUITE_PLAIN gives slot 0. -ENOSPC, -EIO. */
+	/* Derive session keys into a free pair of key slots; with a kdr it takes MEDIA_EPOCHS pairs more. SUITE_PLAIN gives slot 0.
+	 * Once for each master key of a crypto line, then media_crypto.key[] names the slots. -ENOSPC, -EIO, -EINVAL. */
 	int (*key_take)(void *arg, uint32_t *slot, uint32_t worker, const struct srtp_master *m);
 	/* The pair is wiped and reused only after the worker has finished every batch that may use it. 0 is ignored. */
 	void (*key_release)(void *arg, uint32_t worker, uint32_t slot);
 	/* Publish CTX_SET and STREAM_SET commands: all are seen by the worker together, or (-EAGAIN) none. */
 	int (*commit)(void *arg, uint32_t worker, const struct media_cmd *cmd, uint32_t n);
 	void (*stats)(void *arg, uint32_t worker, uint32_t stream, struct relay_stats *out);
+	/* How far a master key is used up; slot 0: all zeroes. */
+	void (*key_usage)(void *arg, uint32_t worker, uint32_t slot, struct media_key_usage *out);
 };
 
 struct relay {

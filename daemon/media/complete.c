@@ -95,7 +95,7 @@ static uint32_t finish(const struct arena *a, const struct media_crypto *c, cons
 	struct media_tail t = media_tail(c, j->flags & XC_JOB_RTCP);
 	uint32_t end = j->hdr_len + j->body_len;
 
-	memcpy(a->out + j->out_off + end + t.mki, c->mki, c->mki_len);
+	memcpy(a->out + j->out_off + end + t.mki, c->key[c->use].mki, c->mki_len);
 	return end + t.len;
 }
 

@@ -17,6 +17,15 @@ struct ssrc_state {
 	struct replay seen;
 };
 
+/* Of a slot pair: a master key's life. */
+struct key_state {
+	bool set; /* by commands */
+	uint64_t lifetime;
+	/* Written by complete.c only, read by any thread. */
+	_Atomic uint64_t rtp, rtcp; /* packets */
+	_Atomic uint32_t warned, expired;
+};
+
 struct media_ctx {
 	/* Set by commands, constant in between. */
 	bool set;
@@ -51,6 +60,8 @@ struct media {
 	uint64_t burst;    /* number of the burst that is prepared */
 	/* Of the burst between prepare and complete: which packet each job is of, and where it shall go. */
 	uint32_t *job_in, *job_stream, *job_to;
+	struct key_state *key; /* [key_slots / 2] */
+	_Atomic uint64_t keys_warned, keys_expired;
 	_Atomic uint64_t drops[MEDIA_VERDICTS]; /* of all streams, and of none */
 };
 

@@ -30,7 +30,7 @@ const struct ssrc_state *media_ssrc_find(const struct ssrc_state *t, uint32_t ss
 struct media_tail media_tail(const struct media_crypto *c, bool rtcp)
 {
 	const struct srtp_suite *s = srtp_suite_get(c->suite);
-	uint32_t tag = rtcp ? s->rtcp_tag_len : s->rtp_tag_len;
+	uint32_t tag = rtcp ? s->rtcp_tag_len : c->no_rtp_auth ? 0 : s->rtp_tag_len;
 	uint32_t word = rtcp && media_is_srtp(c) ? 4 : 0, mki = c->mki_len;
 
 	if (s->auth == XC_AUTH_GCM)
@@ -42,21 +42,36 @@ struct media_tail media_tail(const struct media_crypto *c, bool rtcp)
 
 /* --- Commands ------------------------------------------------------------------------------------------------- */
 
-static bool crypto_is_sound(const struct media_crypto *c)
+static bool crypto_is_sound(const struct media *m, const struct media_crypto *c)
 {
-	/* UNAUTHENTICATED_SRTP: no engine has such keys yet, and a wrong tag length must not look like an attack. */
-	if (!srtp_suite_get(c->suite) || c->no_rtp_auth || c->mki_len > SUITE_MAX_MKI_LEN)
+	const struct srtp_suite *s = srtp_suite_get(c->suite);
+
+	if (!s || c->mki_len > SUITE_MAX_MKI_LEN || c->keys > MEDIA_KEYS)
 		return false;
-	/* Slots 0 and 1 are plain: a suite with them would send in the clear what must be enciphered. */
-	return media_is_srtp(c) ? c->key >= 2 && c->key % 2 == 0 : c->key == 0 && c->mki_len == 0;
+	if (!media_is_srtp(c))
+		return c->keys == 0 && c->key[0].slot == 0 && c->mki_len == 0 && !c->no_rtp_auth;
+	if (c->keys == 0 || c->use >= c->keys || (c->keys > 1 && c->mki_len == 0) ||
+		(c->no_rtp_auth && s->auth == XC_AUTH_GCM))
+		return false;
+	for (uint32_t i = 0; i < c->keys; i++) {
+		uint32_t slot = c->key[i].slot;
+
+		/* Slots 0 and 1 are plain: a suite with them would send in the clear what must be enciphered. */
+		if (slot < 2 || slot % 2 || slot >= m->cfg.key_slots)
+			return false;
+		for (uint32_t k = 0; k < i; k++)
+			if (memcmp(c->key[k].mki, c->key[i].mki, c->mki_len) == 0)
+				return false;
+	}
+	return true;
 }
 
 static int ctx_set(struct media *m, const struct media_cmd *cmd)
 {
 	struct media_ctx *c;
 
-	if (cmd->id >= m->cfg.max_ctx || !crypto_is_sound(&cmd->ctx.rx) ||
-		!crypto_is_sound(&cmd->ctx.tx))
+	if (cmd->id >= m->cfg.max_ctx || !crypto_is_sound(m, &cmd->ctx.rx) ||
+		!crypto_is_sound(m, &cmd->ctx.tx))
 		return -EINVAL;
 	c = &m->ctx[cmd->id];
 	if (!c->set || cmd->ctx.rx_new) {
@@ -182,6 +197,43 @@ static int stream_del(struct media *m, uint32_t id)
 	return 0;
 }
 
+static struct key_state *key_at(const struct media *m, uint32_t slot)
+{
+	return slot >= 2 && slot % 2 == 0 && slot < m->cfg.key_slots ? &m->key[slot / 2] : NULL;
+}
+
+static void key_forget(struct key_state *k)
+{
+	k->set = false;
+	k->lifetime = 0;
+	atomic_store_explicit(&k->rtp, 0, memory_order_relaxed);
+	atomic_store_explicit(&k->rtcp, 0, memory_order_relaxed);
+	atomic_store_explicit(&k->warned, 0, memory_order_relaxed);
+	atomic_store_explicit(&k->expired, 0, memory_order_relaxed);
+}
+
+static int key_set(struct media *m, const struct media_cmd *cmd)
+{
+	struct key_state *k = key_at(m, cmd->id);
+
+	if (!k)
+		return -EINVAL;
+	key_forget(k);
+	k->set = true;
+	k->lifetime = cmd->key.lifetime;
+	return 0;
+}
+
+static int key_del(struct media *m, uint32_t slot)
+{
+	struct key_state *k = key_at(m, slot);
+
+	if (!k)
+		return -EINVAL;
+	key_forget(k);
+	return 0;
+}
+
 int media_command(struct media *m, const struct media_cmd *cmd)
 {
 	switch (cmd->type) {
@@ -193,8 +245,10 @@ int media_command(struct media *m, const struct media_cmd *cmd)
 		return stream_set(m, cmd);
 	case MEDIA_STREAM_DEL:
 		return stream_del(m, cmd->id);
+	case MEDIA_KEY_SET:
+		return key_set(m, cmd);
 	case MEDIA_KEY_DEL:
-		break; /* the batch runner's */
+		return key_del(m, cmd->id);
 	}
 	return -EINVAL;
 }
@@ -204,6 +258,25 @@ int media_command(struct media *m, const struct media_cmd *cmd)
 const struct media_stream_counters *media_stream_counters(const struct media *m, uint32_t stream)
 {
 	return stream < m->cfg.max_stream ? &m->counters[stream] : NULL;
+}
+
+void media_key_usage(const struct media *m, uint32_t slot, struct media_key_usage *out)
+{
+	const struct key_state *k = key_at(m, slot);
+
+	*out = (struct media_key_usage){0};
+	if (!k)
+		return;
+	out->rtp = atomic_load_explicit(&k->rtp, memory_order_relaxed);
+	out->rtcp = atomic_load_explicit(&k->rtcp, memory_order_relaxed);
+	out->warned = atomic_load_explicit(&k->warned, memory_order_relaxed);
+	out->expired = atomic_load_explicit(&k->expired, memory_order_relaxed);
+}
+
+void media_lifetime_events(const struct media *m, uint64_t *warned, uint64_t *expired)
+{
+	*warned = atomic_load_explicit(&m->keys_warned, memory_order_relaxed);
+	*expired = atomic_load_explicit(&m->keys_expired, memory_order_relaxed);
 }
 
 uint64_t media_drop_count(const struct media *m, enum media_verdict v)
@@ -230,8 +303,9 @@ int media_create(struct media **out, const struct media_config *cfg)
 	m->job_in = calloc(cfg->burst_max, sizeof(*m->job_in));
 	m->job_stream = calloc(cfg->burst_max, sizeof(*m->job_stream));
 	m->job_to = calloc(cfg->burst_max, sizeof(*m->job_to));
-	if (!m->ctx || !m->stream || !m->counters || !m->by_port || !m->job_in || !m->job_stream ||
-		!m->job_to) {
+	m->key = calloc(cfg->key_slots / 2 + 1, sizeof(*m->key));
+	if (!m->key || !m->ctx || !m->stream || !m->counters || !m->by_port || !m->job_in ||
+		!m->job_stream || !m->job_to) {
 		media_destroy(m);
 		return -ENOMEM;
 	}
@@ -252,5 +326,6 @@ void media_destroy(struct media *m)
 	free(m->job_in);
 	free(m->job_stream);
 	free(m->job_to);
+	free(m->key);
 	free(m);
 }

@@ -11,21 +11,39 @@
 #include <stdatomic.h>
 #include "batch/engine.h"
 #include "media/pkt.h"
-#include "srtp/suite.h"
+#include "srtp/kdf.h"
 
 #define MEDIA_NONE UINT32_MAX
 
 /* --- Commands: what the control thread tells a worker, in order, published many at a time --------------------- */
 
-/* One direction's crypto of a media on one side. */
+/* A master key of a direction: its session keys' place, and how packets under it are marked (RFC 3711 3.1, 8.1). */
+struct media_key {
+	uint32_t slot;                  /* of SRTP, SRTCP's is the next; from key_take() */
+	uint8_t mki[SUITE_MAX_MKI_LEN]; /* mki_len bytes */
+};
+
+/* One direction's crypto of a media on one side. All its keys are of one crypto line (RFC 4568 6.1): same suite, same session
+ * parameters, MKIs of the same length and all different. Plain: all zeroes. */
+#define MEDIA_KEYS 4
 struct media_crypto {
-	uint32_t key;             /* key slot of SRTP, SRTCP is the next; 0 = plain */
-	enum srtp_suite_id suite; /* SUITE_PLAIN with key 0 */
-	uint8_t mki_len;
-	uint8_t mki[SUITE_MAX_MKI_LEN];
+	enum srtp_suite_id suite;
+	struct media_key key[MEDIA_KEYS];
+	uint8_t keys; /* how many; SUITE_PLAIN: 0. More than one only with an MKI */
+	uint8_t use; /* tx: which of them we send under from now on; rx: unused, the packet says it */
+	uint8_t mki_len; /* 0 = no MKI */
 	bool clear_rtp;  /* UNENCRYPTED_SRTP */
 	bool clear_rtcp; /* UNENCRYPTED_SRTCP: what we send; what comes in says so itself (E flag) */
-	bool no_rtp_auth; /* UNAUTHENTICATED_SRTP */
+	bool no_rtp_auth; /* UNAUTHENTICATED_SRTP, as the slots were filled; not with AEAD suites */
+};
+
+/* Where the indexes of an SSRC stand, when we come in late: RFC 3711 3.3.1 has key management tell the ROC (MIKEY, RFC 3830; a
+ * restart or fail-over of ours). Nothing at or below index counts as new on the receiving side, and is sent on the other. */
+#define MEDIA_STARTS 4
+struct media_start {
+	uint32_t ssrc;
+	uint64_t index; /* 48 bits: the highest index received, or sent, so far */
+	bool roc_only; /* only index >> 16 is known: it is the ROC of the first packet, whatever its sequence number */
 };
 
 enum media_learning {
@@ -36,8 +54,9 @@ enum media_learning {
 };
 
 enum media_cmd_type {
-	MEDIA_CTX_SET,    /* create or change a context: a media of one side */
-	MEDIA_CTX_DEL,    /* acknowledged */
+	MEDIA_CTX_SET, /* create or change a context: a media of one side */
+	MEDIA_CTX_DEL, /* acknowledged */
+	MEDIA_KEY_SET, /* a pair of slots was filled for this master key: before the first CTX_SET with it */
 	MEDIA_KEY_DEL,    /* nobody uses this pair of slots any more: wipe it; acknowledged */
 	MEDIA_STREAM_SET, /* create or change a stream: a local port of a context */
 	MEDIA_STREAM_DEL, /* acknowledged */
@@ -46,8 +65,18 @@ enum media_cmd_type {
 struct media_ctx_cfg {
 	struct media_crypto rx; /* packets that come from this side's terminal */
 	struct media_crypto tx; /* packets that go to it */
-	bool rx_new; /* forget rx indexes and windows: the key is new. Same key = false: nothing is ever reset */
-	bool tx_new; /* likewise for tx: only together with a fresh key */
+	/* A new crypto context: forget the indexes and windows, the next packet of each SSRC has the start's ROC, or 0. False with
+	 * the same keys (nothing is ever reset), and when keys are added, dropped or changed within the context: told apart by
+	 * their MKI, they share the indexes ("the ROC MUST NOT be reset", RFC 3711 3.3.1), and so one window per SSRC serves all
+	 * of them: an index is received once and sent once, under whichever key. tx_new needs keys that nothing was sent under,
+	 * or the command is refused. SRTCP's index that we send goes on in any case (RFC 3711 3.4). */
+	bool rx_new, tx_new;
+	/* Used where indexes are new (rx_new, tx_new, or a new context); ignored otherwise. */
+	uint32_t rx_roc,
+		tx_roc; /* of the first packet of SSRCs that are not listed; ordinarily 0 */
+	struct media_start rx_start[MEDIA_STARTS], tx_start[MEDIA_STARTS];
+	uint8_t rx_starts, tx_starts;
+	uint32_t tx_rtcp_index; /* SRTCP's index that we send is not below this */
 };
 
 struct media_stream_cfg {
@@ -64,6 +93,15 @@ struct media_stream_cfg {
 	uint8_t tos;
 };
 
+/* What media keeps with a slot pair. With a kdr it derives session keys itself as the indexes grow (RFC 3711 4.3.1, 4.3.2), into
+ * pairs lent for this, and then has to know the master key; media wipes it with MEDIA_KEY_DEL. */
+#define MEDIA_EPOCHS 8
+struct media_key_cfg {
+	uint64_t lifetime;           /* packets of SRTP, and of SRTCP; 0 = none was signalled */
+	uint32_t pair[MEDIA_EPOCHS]; /* slots; with a kdr only */
+	struct srtp_master master;   /* likewise */
+};
+
 struct media_cmd {
 	enum media_cmd_type type;
 	uint32_t
@@ -72,6 +110,7 @@ struct media_cmd {
 		now_ns; /* when it was signalled (CLOCK_REALTIME): the delayed and heuristic modes count from here */
 	union {
 		struct media_ctx_cfg ctx;
+		struct media_key_cfg key;
 		struct media_stream_cfg stream;
 	};
 };
@@ -98,6 +137,27 @@ struct media_config {
 	uint16_t port_min, port_max;
 	uint8_t local_addrs; /* number of local addresses */
 	uint32_t burst_max;  /* packets in a burst */
+	uint32_t
+		key_slots; /* as the arena has; slots of commands are below. worker_create() sets this and key_changed */
+	/* Packets behind the highest index that are still accepted, per SSRC; a multiple of 64, 64 to 32,768; 0 = 128. Memory for
+	 * all is set aside at start, and touched only where an SSRC is in use. */
+	uint32_t replay_window;
+	/* What happens when as many packets were protected as the crypto line allowed (RFC 4568 6.1). Many phones write |2^20
+	 * and never change the key: enforced, they go silent after 5.8 hours of G.711, which no user asked for. So it is only
+	 * reported unless the operator wants it so. RFC 3711's own limits (9.2: 2^48 SRTP, 2^31 SRTCP packets) are always enforced. */
+	bool lifetime_enforce;
+	/* Called by prepare and complete when session keys were derived into a pair: the engines must be told, as of
+	 * WORKER_KEY_SET. NULL: no engine has copies. */
+	int (*key_changed)(void *arg, uint32_t slot);
+	void *key_changed_arg;
+};
+
+/* Of one master key; relaxed, any thread. */
+struct media_key_usage {
+	uint64_t rtp, rtcp; /* packets authenticated, or sent, under it, of all SSRCs */
+	uint64_t lifetime;  /* as signalled, 0 = none */
+	bool warned;        /* 90 % of the signalled lifetime, or of RFC 3711's, is used up */
+	bool expired;       /* all of it: packets are refused, or would be with lifetime_enforce */
 };
 
 int media_create(struct media **out, const struct media_config *cfg);
@@ -125,6 +185,10 @@ void media_sent(struct media *m, struct media_in *in, const struct media_out *ou
 const struct media_stream_counters *media_stream_counters(const struct media *m, uint32_t stream);
 /* Any thread: a consistent copy of the learned (or signalled) remote address. */
 void media_stream_remote(const struct media *m, uint32_t stream, struct endpoint *out);
+/* Any thread: of the key in this slot; all zeroes for none. */
+void media_key_usage(const struct media *m, uint32_t slot, struct media_key_usage *out);
+/* Any thread: keys that came to 90 %, and that came to the end of their lifetime, since the start. */
+void media_lifetime_events(const struct media *m, uint64_t *warned, uint64_t *expired);
 /* Any thread: packets of unknown ports and the like, which no stream can count. */
 uint64_t media_drop_count(const struct media *m, enum media_verdict v);
 

@@ -7,21 +7,23 @@
 #include "base/endpoint.h"
 
 /* What becomes of a packet. Drops are data: enum, text, counters and metrics derive from this table. */
-#define MEDIA_DROPS(X)                                                                \
-	X(UNKNOWN_PORT, "unknown-port", "no stream on this local port")               \
-	X(TOO_LONG, "too-long", "longer than the largest packet")                     \
-	X(MALFORMED, "malformed", "neither RTP nor RTCP nor anything else we know")   \
-	X(NOT_MEDIA, "not-media", "STUN or DTLS while nobody listens for it")         \
-	X(INACTIVE, "inactive", "stream has no other side yet")                       \
-	X(NO_DESTINATION, "no-destination", "other side's address is not known yet")  \
-	X(SOURCE, "wrong-source", "not from the confirmed source")                    \
-	X(BAD_TAG, "bad-tag", "authentication failed")                                \
-	X(REPLAY, "replay", "index was received before, or is older than the window") \
-	X(NONCE, "nonce", "index was already sent under this key")                    \
-	X(SSRC_LIMIT, "ssrc-limit", "more SSRCs than a stream keeps state for")       \
-	X(INDEX_END, "index-end", "packet index is used up: a new key is needed")     \
-	X(WRONG_MKI, "wrong-mki", "MKI is not the negotiated one")                    \
-	X(STALE, "stale", "stream went away while its packet was processed")          \
+#define MEDIA_DROPS(X)                                                                 \
+	X(UNKNOWN_PORT, "unknown-port", "no stream on this local port")                \
+	X(TOO_LONG, "too-long", "longer than the largest packet")                      \
+	X(MALFORMED, "malformed", "neither RTP nor RTCP nor anything else we know")    \
+	X(NOT_MEDIA, "not-media", "STUN or DTLS while nobody listens for it")          \
+	X(INACTIVE, "inactive", "stream has no other side yet")                        \
+	X(NO_DESTINATION, "no-destination", "other side's address is not known yet")   \
+	X(SOURCE, "wrong-source", "not from the confirmed source")                     \
+	X(BAD_TAG, "bad-tag", "authentication failed")                                 \
+	X(REPLAY, "replay", "index was received before, or is older than the window")  \
+	X(NONCE, "nonce", "index was already sent under this key")                     \
+	X(SSRC_LIMIT, "ssrc-limit", "more SSRCs than a stream keeps state for")        \
+	X(INDEX_END, "index-end", "packet index is used up: a new key is needed")      \
+	X(LIFETIME, "lifetime", "master key's lifetime is used up")                    \
+	X(KEY_EPOCH, "key-epoch", "index far from any whose session keys are derived") \
+	X(WRONG_MKI, "wrong-mki", "MKI is of no negotiated key")                       \
+	X(STALE, "stale", "stream went away while its packet was processed")           \
 	X(SEND, "send", "the kernel did not take the packet")
 
 enum media_verdict {

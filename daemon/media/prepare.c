@@ -58,6 +58,19 @@ static uint8_t route(struct draft *d, const struct media_in *in)
 
 /* --- What came in --------------------------------------------------------------------------------------------- */
 
+/* Which of the master keys: the MKI says it (RFC 3711 8.1). It is public: an ordinary comparison will do. */
+static bool rx_key(struct draft *d, const uint8_t *mki)
+{
+	const struct media_crypto *c = &d->rx->cfg.rx;
+
+	for (uint32_t i = 0; i < c->keys; i++)
+		if (c->mki_len == 0 || memcmp(mki, c->key[i].mki, c->mki_len) == 0) {
+			d->job->rx_key = c->key[i].slot + d->rtcp;
+			return true;
+		}
+	return false;
+}
+
 /* Header, body and tail of the received packet. */
 static uint8_t measure(struct draft *d)
 {
@@ -77,8 +90,7 @@ static uint8_t measure(struct draft *d)
 	j->rx_tag_off = end + t.tag;
 	j->ssrc = d->rtcp ? rtcp.ssrc : rtp.ssrc;
 	d->seq = d->rtcp ? 0 : rtp.seq;
-	/* The MKI is public: an ordinary comparison will do. */
-	if (c->mki_len && memcmp(d->p + end + t.mki, c->mki, c->mki_len) != 0)
+	if (media_is_srtp(c) && !rx_key(d, d->p + end + t.mki))
 		return media_drop(d->m, d->stream, MEDIA_DROP_WRONG_MKI);
 	if (!d->rtcp && c->clear_rtp)
 		j->flags |= XC_JOB_RX_CLEAR;
@@ -173,8 +185,8 @@ static uint8_t prepare(struct draft *d, const struct media_in *in)
 	*d->job = (struct xc_job){
 		.in_off = in->in_off,
 		.out_off = in->slot * ARENA_SLOT_LEN + ARENA_HEADROOM,
-		.rx_key = d->rx->cfg.rx.key + d->rtcp,
-		.tx_key = d->tx->cfg.tx.key + d->rtcp,
+		.rx_key = d->rtcp, /* plain, unless found otherwise */
+		.tx_key = d->tx->cfg.tx.key[d->tx->cfg.tx.use].slot + d->rtcp,
 		.flags = d->rtcp ? XC_JOB_RTCP : 0,
 	};
 	v = measure(d);

@@ -91,6 +91,7 @@ void srtp_slot_fill(struct xc_key *slot, const struct srtp_suite *s,
 {
 	uint8_t mask[SUITE_MAX_KEY_LEN], rk[240];
 
+	slot->valid = XC_KEY_VALID;
 	slot->cipher = s->cipher;
 	slot->auth = s->auth;
 	slot->rounds = 6u + s->key_len / 4u;
@@ -113,22 +114,35 @@ void srtp_slot_fill(struct xc_key *slot, const struct srtp_suite *s,
 	secmem_wipe(rk, sizeof(rk));
 }
 
+/* UNAUTHENTICATED_SRTP: SRTCP is always authenticated (RFC 3711 3.4). */
+static void slot_no_auth(struct xc_key *slot)
+{
+	slot->auth = XC_AUTH_NULL;
+	slot->tag_len = 0;
+	secmem_wipe(slot->inner, sizeof(slot->inner));
+	secmem_wipe(slot->outer, sizeof(slot->outer));
+}
+
 int srtp_key_fill(struct xc_key pair[2], const struct srtp_master *m)
 {
 	const struct srtp_suite *s = srtp_suite_get(m->suite);
 	struct srtp_session_keys k;
 
 	secmem_wipe(pair, 2 * sizeof(*pair));
-	if (!s)
-		return -EIO;
-	if (s->id == SUITE_PLAIN)
-		return 0; /* cipher and auth are 0: plain */
+	if (!s || m->kdr > SRTP_KDR_MAX || (m->no_rtp_auth && s->auth == XC_AUTH_GCM))
+		return -EINVAL;
+	if (s->id == SUITE_PLAIN) {
+		pair[0].valid = pair[1].valid = XC_KEY_VALID;
+		return 0;
+	}
 	for (int rtcp = 0; rtcp < 2; rtcp++) {
 		if (srtp_kdf(&k, m, rtcp)) {
 			secmem_wipe(pair, 2 * sizeof(*pair));
 			return -EIO;
 		}
 		srtp_slot_fill(&pair[rtcp], s, &k, rtcp);
+		if (!rtcp && m->no_rtp_auth)
+			slot_no_auth(&pair[0]);
 		secmem_wipe(&k, sizeof(k));
 	}
 	return 0;

@@ -12,7 +12,14 @@ struct srtp_master {
 	uint8_t salt[SUITE_MAX_SALT_LEN]; /* suite's salt_len bytes */
 	uint8_t mki[SUITE_MAX_MKI_LEN];
 	uint8_t mki_len; /* 0 = no MKI */
+	/* Session parameters of the crypto line that go with the key (RFC 4568 6.1, 6.3). A key that comes again with others of
+	 * these is the same key: it gets another slot, and no index is reset. */
+	uint8_t kdr; /* session keys are derived anew every 2^kdr packets, 1 to SRTP_KDR_MAX; 0 = only once */
+	bool no_rtp_auth; /* UNAUTHENTICATED_SRTP; not with AEAD suites */
+	uint64_t
+		lifetime; /* packets that SRTP, and that SRTCP may protect; 0 = what RFC 3711 9.2 allows */
 };
+#define SRTP_KDR_MAX 24 /* RFC 3711 4.3.1, RFC 4568 6.3.1 */
 
 struct srtp_session_keys {
 	uint8_t enc[SUITE_MAX_KEY_LEN];
@@ -24,7 +31,8 @@ struct srtp_session_keys {
 int srtp_kdf(struct srtp_session_keys *out, const struct srtp_master *m, bool rtcp);
 
 /* Fill the two key slots of a context, pair[0] for SRTP and pair[1] for SRTCP, ready for any engine: round keys,
- * HMAC states, salt, tag length. For SUITE_PLAIN both become "plain". 0 or -EIO; on error the pair is wiped. */
+ * HMAC states, salt, tag length; with a kdr they are the first ones (r = 0). For SUITE_PLAIN both become "plain". 0, -EINVAL
+ * for what cannot be (kdr above SRTP_KDR_MAX, AEAD without authentication), -EIO; on error the pair is wiped. */
 int srtp_key_fill(struct xc_key pair[2], const struct srtp_master *m);
 
 /* One of the two from session keys that are known already. slot is all zeroes before. */

@@ -374,6 +374,8 @@ uint32_t srtp_ref_job(
 	uint8_t *dst = out + job->out_off, tag[20];
 	size_t len = (size_t)job->hdr_len + job->body_len;
 	bool rtcp = job->flags & XC_JOB_RTCP;
+	bool valid =
+		keys[job->rx_key].valid == XC_KEY_VALID && keys[job->tx_key].valid == XC_KEY_VALID;
 	struct side rx = {.key = keys + job->rx_key, .pkt = src, .index = job->rx_index};
 	struct side tx = {.key = keys + job->tx_key, .pkt = src, .index = job->tx_index};
 
@@ -389,6 +391,8 @@ uint32_t srtp_ref_job(
 	put_be32(tx.word,
 		rtcp ? (tx.clear ? 0 : 1u << 31) | (uint32_t)tx.index : (uint32_t)(tx.index >> 16));
 
+	if (!valid)
+		return XC_BAD_TAG; /* a wiped slot is no plain one */
 	auth_tag(tag, &rx, src, job->hdr_len, job->body_len);
 	if (!secmem_equal(tag, src + job->rx_tag_off, rx.key->auth ? rx.key->tag_len : 0))
 		return XC_BAD_TAG;

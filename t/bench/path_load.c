@@ -270,7 +270,11 @@ static int push(struct path *p, const struct worker_cmd *cmd)
 
 static struct media_crypto crypto(const struct srtp_suite *s, uint32_t slot)
 {
-	return (struct media_crypto){.key = slot, .suite = s->id};
+	struct media_crypto c = {.suite = s->id};
+
+	c.key[0].slot = slot;
+	c.keys = slot != 0;
+	return c;
 }
 
 static int key_set(struct path *p, uint32_t slot, const struct srtp_suite *s)

@@ -380,6 +380,83 @@ void engine_case_keys_can_change(void **state)
 	}
 }
 
+/* Zeroes are no key, and not "plain" either: a stale handle must neither let junk in nor send in the clear. */
+void engine_case_a_wiped_slot_is_refused(void **state)
+{
+	struct engine_fixture *f = *state;
+	static const struct {
+		uint32_t rx, tx;
+		bool rtcp;
+	} T[] = {{2, 0, false}, {0, 2, false}, {2, 4, false}, {4, 2, false}, {3, 1, true},
+		{1, 3, true}, {5, 3, true}};
+	struct srtp_master m;
+
+	sample_master(&m, SUITE_AES_CM_128_80, 9);
+	key_set(f, 2, &m);
+	key_set(f, 4, &m);
+	for (uint32_t i = 0; i < ARRAY_LEN(T); i++) {
+		struct sample s = {.rx_key = T[i].rx,
+			.tx_key = T[i].tx,
+			.hdr_len = T[i].rtcp ? 8 : 12,
+			.body_len = 40,
+			.flags = T[i].rtcp ? XC_JOB_RTCP : 0,
+			.seed = i};
+
+		sample_make(&f->a.job[i], &f->a, i, &s);
+	}
+	memset(&f->a.key[2], 0, 2 * sizeof(f->a.key[2]));
+	assert_int_equal(f->ops->key_changed(f->q, 2), 0);
+	run(f, ARRAY_LEN(T));
+	for (uint32_t i = 0; i < ARRAY_LEN(T); i++) {
+		assert_int_equal(f->a.status[i], XC_BAD_TAG);
+		assert_int_equal(
+			srtp_ref_job(&f->a.job[i], f->a.key, f->a.in, f->want), XC_BAD_TAG);
+	}
+}
+
+/* UNAUTHENTICATED_SRTP (RFC 4568 6.3.3): a cipher and no tag, SRTCP as ever. To and from it, against the reference. */
+void engine_case_srtp_without_authentication(void **state)
+{
+	static const enum srtp_suite_id suites[] = {
+		SUITE_AES_CM_128_80, SUITE_AES_256_CM_32, SUITE_F8_128_80, SUITE_NULL_80};
+	struct engine_fixture *f = *state;
+	uint32_t n;
+
+	for (size_t i = 0; i < ARRAY_LEN(suites); i++) {
+		struct srtp_master m;
+
+		sample_master(&m, suites[i], 70 + i);
+		m.no_rtp_auth = true;
+		key_set(f, 2, &m);
+		assert_int_equal(f->a.key[2].auth | f->a.key[2].tag_len, 0);
+		assert_int_equal(f->a.key[3].tag_len, 10);
+		sample_master(&m, SUITE_AES_CM_128_80, 80);
+		key_set(f, 4, &m);
+		if (!can(f, 2, 4))
+			continue;
+		for (n = 0; n < 6; n++) {
+			bool rtcp = n >= 3;
+			struct sample s = {.rx_key = (n % 3 == 1 ? 4 : 2) + rtcp,
+				.tx_key = (n % 3 == 0 ? 4 : 2) + rtcp,
+				.hdr_len = rtcp ? 8 : 12,
+				.body_len = 60 + n,
+				.rx_index = 70000,
+				.tx_index = 9000000,
+				.flags = rtcp ? XC_JOB_RTCP : 0,
+				.seed = n};
+
+			sample_make(&f->a.job[n], &f->a, n, &s);
+		}
+		run(f, n);
+		for (n = 0; n < 6; n++) {
+			assert_int_equal(f->a.status[n], XC_OK);
+			assert_int_equal(
+				srtp_ref_job(&f->a.job[n], f->a.key, f->a.in, f->want), XC_OK);
+			assert_true(sample_equal(&f->a.job[n], &f->a, f->a.out, f->want));
+		}
+	}
+}
+
 void engine_case_selftest_passes(void **state)
 {
 	struct engine_fixture *f = *state;

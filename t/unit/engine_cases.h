@@ -33,16 +33,20 @@ void engine_case_every_bit_flip_is_rejected(void **state);
 void engine_case_wrong_index_is_rejected(void **state);
 void engine_case_writes_stay_in_their_place(void **state);
 void engine_case_keys_can_change(void **state);
+void engine_case_a_wiped_slot_is_refused(void **state);
+void engine_case_srtp_without_authentication(void **state);
 void engine_case_selftest_passes(void **state);
 
-#define ENGINE_CASES                                                      \
-	cmocka_unit_test(engine_case_vectors_to_srtp),                    \
-		cmocka_unit_test(engine_case_vectors_to_plain),           \
-		cmocka_unit_test(engine_case_all_pairs_as_reference),     \
-		cmocka_unit_test(engine_case_every_bit_flip_is_rejected), \
-		cmocka_unit_test(engine_case_wrong_index_is_rejected),    \
-		cmocka_unit_test(engine_case_writes_stay_in_their_place), \
-		cmocka_unit_test(engine_case_keys_can_change),            \
+#define ENGINE_CASES                                                       \
+	cmocka_unit_test(engine_case_vectors_to_srtp),                     \
+		cmocka_unit_test(engine_case_vectors_to_plain),            \
+		cmocka_unit_test(engine_case_all_pairs_as_reference),      \
+		cmocka_unit_test(engine_case_every_bit_flip_is_rejected),  \
+		cmocka_unit_test(engine_case_wrong_index_is_rejected),     \
+		cmocka_unit_test(engine_case_writes_stay_in_their_place),  \
+		cmocka_unit_test(engine_case_keys_can_change),             \
+		cmocka_unit_test(engine_case_a_wiped_slot_is_refused),     \
+		cmocka_unit_test(engine_case_srtp_without_authentication), \
 		cmocka_unit_test(engine_case_selftest_passes)
 
 #endif

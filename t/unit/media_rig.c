@@ -21,11 +21,13 @@ void rig_key(struct rig *r, uint32_t slot, enum srtp_suite_id suite)
 
 struct media_crypto rig_crypto(const struct rig *r, uint32_t slot, enum srtp_suite_id suite)
 {
-	struct media_crypto c = {.key = suite == SUITE_PLAIN ? 0 : slot, .suite = suite};
+	struct media_crypto c = {.suite = suite};
 
 	if (suite != SUITE_PLAIN) {
+		c.keys = 1;
+		c.key[0].slot = slot;
 		c.mki_len = r->mki_len;
-		memset(c.mki, 0xa0 + (int)slot, r->mki_len);
+		memset(c.key[0].mki, 0xa0 + (int)slot, r->mki_len);
 	}
 	return c;
 }
@@ -79,7 +81,8 @@ struct rig *rig_new(enum srtp_suite_id suite_a, enum srtp_suite_id suite_b, uint
 		.port_min = 30000,
 		.port_max = 30007,
 		.local_addrs = 1,
-		.burst_max = SLOTS};
+		.burst_max = SLOTS,
+		.key_slots = KEYS};
 
 	assert_non_null(r);
 	r->suite_a = suite_a;

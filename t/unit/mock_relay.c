@@ -162,6 +162,14 @@ static void mock_stats(void *arg, uint32_t worker, uint32_t stream, struct relay
 		.last_packet_ns = m->last_packet_ns};
 }
 
+static void mock_key_usage(void *arg, uint32_t worker, uint32_t slot, struct media_key_usage *out)
+{
+	struct mock_relay *m = arg;
+
+	assert(worker == 3 && (slot == 0 || m->key[slot / 2]));
+	*out = (struct media_key_usage){.rtp = slot, .lifetime = m->master[slot / 2].lifetime};
+}
+
 static const struct relay_ops mock_ops = {
 	.locals = mock_locals,
 	.worker_choose = mock_worker,
@@ -173,6 +181,7 @@ static const struct relay_ops mock_ops = {
 	.key_release = mock_key_release,
 	.commit = mock_commit,
 	.stats = mock_stats,
+	.key_usage = mock_key_usage,
 };
 
 void mock_relay_init(struct mock_relay *m)
@@ -198,8 +207,12 @@ bool mock_relay_empty(const struct mock_relay *m)
 
 static void check_crypto(const struct mock_relay *m, const struct media_crypto *c)
 {
-	assert((c->key == 0) == (c->suite == SUITE_PLAIN));
-	assert(c->key == 0 || (m->key[c->key / 2] && m->master[c->key / 2].suite == c->suite));
+	assert((c->keys == 0) == (c->suite == SUITE_PLAIN) && c->keys <= MEDIA_KEYS);
+	for (uint32_t i = 0; i < c->keys; i++) {
+		uint32_t k = c->key[i].slot / 2;
+
+		assert(k && m->key[k] && m->master[k].suite == c->suite);
+	}
 }
 
 void mock_relay_check(const struct mock_relay *m)

@@ -87,10 +87,10 @@ static void reinvite_with_a_new_key_starts_that_direction_anew(void **state)
 	talk_offer(&t, "a", "b", talk_body(&t, A, 4000, "RTP/SAVP", SAVP_A2));
 	/* not before the answer: the offer may be refused */
 	assert_memory_equal(
-		mock_master(t.m, mock_ctx(t.m, p.a)->rx.key)->key, "wDfvg&T+)xG7@fb5", 16);
+		mock_master(t.m, mock_ctx(t.m, p.a)->rx.key[0].slot)->key, "wDfvg&T+)xG7@fb5", 16);
 	talk_answer(&t, "a", "b", talk_body(&t, B, 5000, "RTP/SAVP", SAVP_B));
 	assert_memory_equal(
-		mock_master(t.m, mock_ctx(t.m, p.a)->rx.key)->key, "ABCDEFGHIJKLMNOP", 16);
+		mock_master(t.m, mock_ctx(t.m, p.a)->rx.key[0].slot)->key, "ABCDEFGHIJKLMNOP", 16);
 	assert_true(mock_ctx(t.m, p.a)->rx_new);
 	assert_false(mock_ctx(t.m, p.a)->tx_new);
 	assert_int_equal(t.m->keys, 4);
@@ -470,7 +470,7 @@ static void keys_that_were_replaced_do_not_come_back(void **state)
 	talk_offer(&t, "a", "b", talk_body(&t, A, 4000, "RTP/SAVP", CRYPTO(C80A)));
 	talk_line(&t, 0, 0, &again);
 	if (memcmp(first.master.key, again.master.key, 16) == 0) {
-		const struct srtp_master *m = mock_master(t.m, mock_ctx(t.m, p.b)->tx.key);
+		const struct srtp_master *m = mock_master(t.m, mock_ctx(t.m, p.b)->tx.key[0].slot);
 
 		/* the same key is fine only if it never left force */
 		assert_memory_equal(m->key, first.master.key, 16);

@@ -97,19 +97,20 @@ static void a_slot_holds_what_engines_read(void **state)
 	}
 }
 
-static void plain_is_zeroes_and_an_unknown_suite_leaves_nothing(void **state)
+static void plain_is_said_not_left_blank_and_an_unknown_suite_leaves_nothing(void **state)
 {
-	static const struct xc_key none[2];
+	static const struct xc_key none[2], plain = {.valid = XC_KEY_VALID};
 	struct srtp_master m = {.suite = SUITE_PLAIN};
 	struct xc_key pair[2];
 
 	(void)state;
 	memset(pair, 0xa5, sizeof(pair));
 	assert_int_equal(srtp_key_fill(pair, &m), 0);
-	assert_memory_equal(pair, none, sizeof(pair));
+	assert_memory_equal(&pair[0], &plain, sizeof(plain));
+	assert_memory_equal(&pair[1], &plain, sizeof(plain));
 	memset(pair, 0xa5, sizeof(pair));
 	m.suite = SUITE_COUNT;
-	assert_int_equal(srtp_key_fill(pair, &m), -EIO);
+	assert_int_equal(srtp_key_fill(pair, &m), -EINVAL);
 	assert_memory_equal(pair, none, sizeof(pair));
 }
 
@@ -119,7 +120,7 @@ int main(void)
 		cmocka_unit_test(published_session_keys_are_derived),
 		cmocka_unit_test(every_vectors_session_keys_are_derived),
 		cmocka_unit_test(a_slot_holds_what_engines_read),
-		cmocka_unit_test(plain_is_zeroes_and_an_unknown_suite_leaves_nothing),
+		cmocka_unit_test(plain_is_said_not_left_blank_and_an_unknown_suite_leaves_nothing),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

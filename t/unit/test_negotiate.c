@@ -124,10 +124,10 @@ static void keys_are_where_they_belong(void **state)
 	talk_answer(&t, "a", "b", talk_body(&t, B, 5000, "RTP/SAVP", attrs));
 	assert_true(talk_line(&t, 0, 0, &to_a));
 	pa = t.sdp->media[0].port;
-	k[0] = mock_master(t.m, mock_ctx(t.m, pa)->rx.key);
-	k[1] = mock_master(t.m, mock_ctx(t.m, pa)->tx.key);
-	k[2] = mock_master(t.m, mock_ctx(t.m, pb)->rx.key);
-	k[3] = mock_master(t.m, mock_ctx(t.m, pb)->tx.key);
+	k[0] = mock_master(t.m, mock_ctx(t.m, pa)->rx.key[0].slot);
+	k[1] = mock_master(t.m, mock_ctx(t.m, pa)->tx.key[0].slot);
+	k[2] = mock_master(t.m, mock_ctx(t.m, pb)->rx.key[0].slot);
+	k[3] = mock_master(t.m, mock_ctx(t.m, pb)->tx.key[0].slot);
 	assert_memory_equal(k[0]->key, "wDfvg&T+)xG7@fb5", 16);
 	assert_memory_equal(k[1]->key, to_a.master.key, 16);
 	assert_memory_equal(k[1]->salt, to_a.master.salt, 14);

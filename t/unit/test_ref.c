@@ -73,7 +73,8 @@ static void cm_keystreams_are_rfc_3711_b2_and_rfc_6188(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(T); i++) {
-		struct xc_key keys[2] = {{.cipher = XC_CIPHER_NULL}, {.cipher = XC_CIPHER_AES_CM}};
+		struct xc_key keys[2] = {{.valid = XC_KEY_VALID},
+			{.valid = XC_KEY_VALID, .cipher = XC_CIPHER_AES_CM}};
 		struct xc_job job = {.tx_key = 1, .body_len = 16 * (T[i].block + 3)};
 		uint8_t key[32], want[48];
 		unsigned key_len = (unsigned)unhex(key, sizeof(key), T[i].key);
@@ -95,8 +96,8 @@ static void f8_is_rfc_3711_b1(void **state)
 	static const char *const body =
 		"019ce7a26e7854014a6366aa95d4eefd1ad4172a14f9faf455b7f1d4b62bd08f"
 		"562c0eef7c4802";
-	struct xc_key keys[2] = {
-		{.cipher = XC_CIPHER_NULL}, {.cipher = XC_CIPHER_AES_F8, .rounds = 10}};
+	struct xc_key keys[2] = {{.valid = XC_KEY_VALID},
+		{.valid = XC_KEY_VALID, .cipher = XC_CIPHER_AES_F8, .rounds = 10}};
 	struct xc_job job = {.tx_key = 1, .hdr_len = 12, .body_len = 39, .ssrc = 0x5c621599};
 	uint8_t in[64], out[64], want[64], key[16], rk[240];
 
@@ -138,8 +139,9 @@ static void gcm_is_rfc_7714_16_1_1_and_17_1(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(T); i++) {
-		struct xc_key keys[2] = {{.cipher = XC_CIPHER_NULL},
-			{.cipher = XC_CIPHER_GCM,
+		struct xc_key keys[2] = {{.valid = XC_KEY_VALID},
+			{.valid = XC_KEY_VALID,
+				.cipher = XC_CIPHER_GCM,
 				.auth = XC_AUTH_GCM,
 				.rounds = 10,
 				.tag_len = 16}};

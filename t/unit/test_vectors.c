@@ -381,7 +381,8 @@ static void hmac_slot(struct xc_key *k, const uint8_t *key, size_t len)
 		SHA1(key, len, block);
 	else
 		memcpy(block, key, len);
-	*k = (struct xc_key){.auth = XC_AUTH_HMAC_SHA1, .rounds = 10, .tag_len = 16};
+	*k = (struct xc_key){
+		.valid = XC_KEY_VALID, .auth = XC_AUTH_HMAC_SHA1, .rounds = 10, .tag_len = 16};
 	for (int i = 0; i < 64; i++)
 		block[i] ^= 0x36;
 	memcpy(k->inner, srtp_ref_sha1_init, sizeof(k->inner));
