@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "app/background.h"
+#include "app/engines.h"
 #include "app/options.h"
 #include "app/relay.h"
 #include "app/stats.h"
@@ -29,7 +30,7 @@
 
 struct daemon {
 	struct options o;
-	struct engine *serial, *opencl;
+	struct engines engines;
 	struct steer_config steer;
 	bool rules;
 	struct worker *worker[64];
@@ -49,41 +50,6 @@ static int fail(struct daemon *d, int err, const char *what)
 {
 	if (!d->err[0])
 		snprintf(d->err, sizeof(d->err), "%s: %s", what, strerror(-err));
-	return err;
-}
-
-/* --- Engines -------------------------------------------------------------------------------------------------- */
-
-static int engine_open_checked(struct daemon *d, const struct engine_ops *ops, struct engine **out)
-{
-	struct engine_config cfg = {.device = d->o.opencl_device};
-	int err = ops->open(out, &cfg, d->err, sizeof(d->err));
-
-	if (err)
-		return fail(d, err, ops->name);
-	err = batch_selftest(ops, *out, d->err, sizeof(d->err));
-	if (err) {
-		ops->close(*out);
-		*out = NULL;
-		return fail(d, err, ops->name);
-	}
-	log_info("engine %s: %s, known answers are right", ops->name, ops->device(*out));
-	return 0;
-}
-
-static int engines_start(struct daemon *d)
-{
-	int err = engine_open_checked(d, &engine_serial, &d->serial);
-
-	if (err || d->o.engine == ENGINE_SERIAL)
-		return err;
-	log_info("engine opencl: compiling kernels (some seconds the first time, then cached)");
-	err = engine_open_checked(d, &engine_opencl, &d->opencl);
-	if (err && d->o.engine == ENGINE_AUTO) {
-		log_warn("no OpenCL, ciphering packet by packet on the processor: %s", d->err);
-		d->err[0] = 0;
-		return 0;
-	}
 	return err;
 }
 
@@ -126,10 +92,9 @@ static int workers_create(struct daemon *d)
 	/* Two directions, and one pair more for keys that are on their way out; pair 0 is "plain". */
 	uint32_t key_slots = 2 * (3 * contexts + 16);
 	struct batch_runner_config batch = {
-		.device_ops = d->opencl ? &engine_opencl : NULL,
-		.device = d->opencl,
-		.serial = d->serial,
-		.device_min = o->opencl_min,
+		.device = d->engines.device,
+		.devices = d->engines.devices,
+		.serial = d->engines.serial,
 		.slots = o->batch_max,
 		.key_slots = key_slots,
 	};
@@ -229,9 +194,7 @@ static int control_start(struct daemon *d)
 		.worker = d->worker,
 		.workers = d->workers,
 		.relay = d->relay,
-		.engine = d->opencl ? "opencl" : "serial",
-		.device = d->opencl ? engine_opencl.device(d->opencl)
-				    : engine_serial.device(d->serial),
+		.engines = &d->engines,
 		.steering = o->steering->name,
 		.started_ns = clock_real_ns(),
 	};
@@ -376,8 +339,13 @@ static int start(struct daemon *d)
 
 	limits(d);
 	steer_configure(d);
-	err = err ? err : engines_start(d);
+	if (!err) {
+		err = engines_start(&d->engines, &d->o, d->err, sizeof(d->err));
+		err = err ? fail(d, err, "engines") : 0;
+	}
 	err = err ? err : workers_create(d);
+	if (!err)
+		engines_log(&d->engines);
 	err = err ? err : workers_start(d);
 	err = err ? err : control_start(d);
 	return err ? err : watch(d, ng_server_fd(d->ng));
@@ -399,10 +367,7 @@ static void stop(struct daemon *d)
 	app_relay_destroy(d->relay);
 	if (d->ports)
 		ports_destroy(d->ports);
-	if (d->opencl)
-		engine_opencl.close(d->opencl);
-	if (d->serial)
-		engine_serial.close(d->serial);
+	engines_stop(&d->engines);
 	const int fds[] = {d->ack_fd, d->timer_fd, d->signal_fd, d->poll_fd};
 	for (size_t i = 0; i < ARRAY_LEN(fds); i++)
 		if (fds[i] >= 0)
@@ -418,8 +383,8 @@ static void announce(const struct daemon *d)
 			endpoint_fmt_addr(&d->o.local[i].addr, addr), d->o.port_min, d->o.port_max);
 	log_info("xcipherd " XCIPHER_VERSION
 		 " is ready: ng on %s, steering %s, engine %s, %u worker%s",
-		endpoint_fmt(&d->o.listen_ng, ng), d->o.steering->name, d->stats.engine, d->workers,
-		d->workers == 1 ? "" : "s");
+		endpoint_fmt(&d->o.listen_ng, ng), d->o.steering->name,
+		d->engines.devices ? "opencl" : "serial", d->workers, d->workers == 1 ? "" : "s");
 }
 
 int main(int argc, char **argv)

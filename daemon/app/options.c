@@ -21,6 +21,8 @@ enum kind {
 	PORT,
 	STEERING,
 	ENGINE,
+	DEVICES,
+	MINS,
 	STRING,
 	UINT8,
 	UINT16,
@@ -260,6 +262,52 @@ static const char *set_engine(enum engine_choice *field, const char *value)
 	return NULL;
 }
 
+/* "gpu:3,cpu": a weight is what follows a last colon and is a number. */
+static const char *set_devices(struct options *o, const char *value)
+{
+	static const char right[] =
+		"DEVICE[:WEIGHT],... with up to 8 devices, weights from 1 to 1000, as gpu:3,cpu:1";
+	struct str rest = str_from(value);
+	uint32_t n = 0;
+
+	memset(o->device, 0, sizeof(o->device));
+	while (rest.s) {
+		struct str name = str_trim(str_cut(&rest, ','));
+		const char *colon = name.len ? memrchr(name.s, ':', name.len) : NULL;
+		uint64_t weight = 1;
+
+		if (n == OPTION_DEVICES_MAX || (name.len == 0 && (n || rest.s)))
+			return right;
+		if (colon) {
+			struct str number = {colon + 1, (size_t)(name.s + name.len - colon - 1)};
+
+			if (str_to_u64(&weight, number, 1000) || weight == 0)
+				return right;
+			name.len = (size_t)(colon - name.s);
+		}
+		if (name.len >= sizeof(o->device[n].name))
+			return right;
+		memcpy(o->device[n].name, name.s, name.len);
+		o->device[n++].weight = (uint32_t)weight;
+	}
+	o->devices = n;
+	return NULL;
+}
+
+/* One for all devices, or one for each in their order; the last one is also for those that follow. */
+static const char *set_mins(struct options *o, const char *value)
+{
+	struct str rest = str_from(value);
+	uint64_t v = 0;
+
+	for (uint32_t n = 0; n < OPTION_DEVICES_MAX; n++) {
+		if (rest.s && str_to_u64(&v, str_trim(str_cut(&rest, ',')), 65535))
+			return "PACKETS,... with numbers from 0 to 65535";
+		o->opencl_min[n] = (uint32_t)v;
+	}
+	return rest.s ? "at most 8 numbers" : NULL;
+}
+
 static const char *set_steering(const struct steer_ops **field, const char *value)
 {
 	static const struct steer_ops *const ops[] = {&steer_udp, &steer_nfqueue};
@@ -290,6 +338,10 @@ static const char *set(struct options *o, const struct option_row *row, const ch
 		return set_steering(field, value);
 	case ENGINE:
 		return set_engine(field, value);
+	case DEVICES:
+		return set_devices(o, value);
+	case MINS:
+		return set_mins(o, value);
 	case LEARNING:
 		return set_learning(field, value);
 	case SDES_OFFER:
@@ -518,6 +570,5 @@ enum options_result options_read(struct options *o, int argc, char **argv)
 void options_free(struct options *o)
 {
 	free((char *)o->config_file);
-	free((char *)o->opencl_device);
 	free((char *)o->pidfile);
 }

@@ -24,10 +24,12 @@
 		"first netfilter queue; worker w takes N + w")                                      \
 	X("engine", ENGINE, engine, "auto", "auto|opencl|serial",                                   \
 		"what ciphers: auto takes opencl if there is a device")                             \
-	X("opencl-device", STRING, opencl_device, "", "NAME|TYPE|INDEX",                            \
-		"platform or device name, cpu or gpu, or index")                                    \
-	X("opencl-min", UINT16, opencl_min, "0", "PACKETS",                                         \
-		"smallest batch worth a dispatch; 0 = measure at start")                            \
+	X("opencl-device", DEVICES, device, "", "DEVICE[:WEIGHT],...",                              \
+		"devices by platform or device name, cpu or gpu, or index; shares of the batches")  \
+	X("opencl-min", MINS, opencl_min, "0", "PACKETS,...",                                       \
+		"smallest batch worth a dispatch, for all devices or each; 0 = measure at start")   \
+	X("opencl-timeout", UINT16, opencl_timeout, "1000", "MILLISECONDS",                         \
+		"a GPU that takes longer for a batch is given up")                                  \
 	X("workers", UINT16, workers, "0", "N", "packet threads; 0 = one per processor")            \
 	X("batch-max", UINT16, batch_max, "256", "PACKETS", "most packets in a batch")              \
 	X("batch-window", UINT32, batch_window, "250", "MICROSECONDS",                              \
@@ -58,10 +60,20 @@
 		"3 errors, 4 warnings, 6 information, 7 debugging")                                 \
 	X("log-stderr", FLAG, log_stderr, "no", "", "log to standard error instead of syslog")
 
+#define OPTION_DEVICES_MAX 8
+
+struct option_device {
+	char name[64]; /* "" = any */
+	uint32_t weight;
+};
+
 enum engine_choice { ENGINE_AUTO, ENGINE_OPENCL, ENGINE_SERIAL };
 
 struct options {
-	const char *config_file, *opencl_device, *pidfile;
+	const char *config_file, *pidfile;
+	struct option_device device[OPTION_DEVICES_MAX];
+	uint32_t devices; /* at least 1 */
+	uint32_t opencl_min[OPTION_DEVICES_MAX];
 	struct endpoint listen_ng;
 	struct relay_local local[STEER_MAX_LOCAL];
 	uint32_t locals;
@@ -69,7 +81,7 @@ struct options {
 	enum engine_choice engine;
 	enum media_learning learning;
 	struct sdes_policy sdes;
-	uint16_t port_min, port_max, nfqueue_num, workers, batch_max, opencl_min;
+	uint16_t port_min, port_max, nfqueue_num, workers, batch_max, opencl_timeout;
 	uint32_t batch_window, timeout, silent_timeout, offer_timeout, delete_delay, max_sessions;
 	uint8_t tos;
 	bool strict_source, busy_poll, foreground, log_stderr;

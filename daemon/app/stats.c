@@ -27,7 +27,8 @@ static void add_text(struct pool *p, struct ngval *dict, const char *key, const 
 static void fill_batches(const struct stats_input *in, struct pool *p, struct ngval *dict)
 {
 	struct batch_counters sum = {0};
-	uint32_t device_min = 0;
+	uint32_t device_min =
+		in->engines->devices ? in->engines->device[0].min[BATCH_CM] : BATCH_NEVER;
 
 	for (uint32_t i = 0; i < in->workers; i++) {
 		const struct batch_counters *c = batch_runner_counters(in->worker[i]->runner);
@@ -38,7 +39,6 @@ static void fill_batches(const struct stats_input *in, struct pool *p, struct ng
 		sum.device_jobs += load_plain(&c->device_jobs);
 		sum.device_errors += load_plain(&c->device_errors);
 		sum.engine_ns += load_plain(&c->engine_ns);
-		device_min = batch_runner_device_min(in->worker[i]->runner);
 	}
 	add(p, dict, "batches", sum.batches);
 	add(p, dict, "jobs", sum.jobs);
@@ -49,6 +49,64 @@ static void fill_batches(const struct stats_input *in, struct pool *p, struct ng
 	add(p, dict, "device errors", sum.device_errors);
 	add(p, dict, "device minimum batch", device_min);
 	add(p, dict, "engine ns per packet", sum.jobs ? sum.engine_ns / sum.jobs : 0);
+}
+
+/* Where a device is used, and what was measured: one for each class of batches. */
+static void fill_classes(const struct batch_device *d, struct pool *p, struct ngval *dict)
+{
+	for (int kind = 0; kind < BATCH_CLASSES; kind++) {
+		struct ngval *c = ngval_add_dict(p, dict, str_from(batch_class_name[kind])), *list;
+
+		if (d->min[kind] == BATCH_NEVER)
+			add_text(p, c, "from batch", "never");
+		else
+			add(p, c, "from batch", d->min[kind]);
+		list = ngval_add_list(p, c, STR("measured"));
+		for (uint32_t i = 0; i < BATCH_SIZES; i++) {
+			struct ngval *m;
+
+			if (!d->cost[kind][i].serial_ns)
+				continue;
+			m = ngval_add_dict(p, list, STR_NONE);
+			add(p, m, "batch", 1u << i);
+			add(p, m, "device ns", d->cost[kind][i].device_ns);
+			add(p, m, "serial ns", d->cost[kind][i].serial_ns);
+		}
+	}
+}
+
+static void fill_device(
+	const struct stats_input *in, uint32_t at, struct pool *p, struct ngval *dict)
+{
+	const struct batch_device *d = &in->engines->device[at];
+	struct batch_device_counters sum = {0};
+
+	for (uint32_t i = 0; i < in->workers; i++) {
+		const struct batch_device_counters *c =
+			batch_runner_device_counters(in->worker[i]->runner, at);
+
+		sum.batches += load_plain(&c->batches);
+		sum.jobs += load_plain(&c->jobs);
+		sum.errors += load_plain(&c->errors);
+		sum.ns += load_plain(&c->ns);
+	}
+	add_text(p, dict, "name", d->ops->device(d->engine));
+	add_text(p, dict, "state", atomic_load(&d->lost) ? "lost" : "ok");
+	add(p, dict, "weight", d->weight);
+	add(p, dict, "batches", sum.batches);
+	add(p, dict, "jobs", sum.jobs);
+	add(p, dict, "errors", sum.errors);
+	add(p, dict, "ns per packet", sum.jobs ? sum.ns / sum.jobs : 0);
+	add_text(p, dict, "minimum", d->fixed_min ? "configured" : "measured");
+	fill_classes(d, p, ngval_add_dict(p, dict, STR("classes")));
+}
+
+static void fill_devices(const struct stats_input *in, struct pool *p, struct ngval *dict)
+{
+	struct ngval *list = ngval_add_list(p, dict, STR("devices"));
+
+	for (uint32_t i = 0; i < in->engines->devices; i++)
+		fill_device(in, i, p, ngval_add_dict(p, list, STR_NONE));
 }
 
 static void fill_steering(const struct stats_input *in, struct pool *p, struct ngval *dict)
@@ -161,8 +219,10 @@ void stats_fill(const struct stats_input *in, struct pool *p, struct ngval *dict
 
 	app_relay_usage(in->relay, &u);
 	add_text(p, x, "version", XCIPHER_VERSION);
-	add_text(p, x, "engine", in->engine);
-	add_text(p, x, "device", in->device);
+	add_text(p, x, "engine", in->engines->devices ? "opencl" : "serial");
+	add_text(p, x, "device",
+		in->engines->devices ? engine_opencl.device(in->engines->device[0].engine)
+				     : engine_serial.device(in->engines->serial));
 	add_text(p, x, "steering", in->steering);
 	add(p, x, "workers", in->workers);
 	add(p, x, "uptime", (clock_real_ns() - in->started_ns) / NS_PER_SEC);
@@ -173,6 +233,7 @@ void stats_fill(const struct stats_input *in, struct pool *p, struct ngval *dict
 	add(p, x, "key slots used", u.key_slots);
 	add(p, x, "commands waiting", u.backlog);
 	fill_batches(in, p, x);
+	fill_devices(in, p, x);
 	fill_steering(in, p, x);
 	fill_burst_sizes(in, p, x);
 	fill_latency(in, p, x);

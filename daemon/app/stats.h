@@ -3,6 +3,7 @@
 #ifndef APP_STATS_H
 #define APP_STATS_H
 
+#include "app/engines.h"
 #include "app/relay.h"
 #include "proto/ngval.h"
 
@@ -10,7 +11,8 @@ struct stats_input {
 	struct worker *const *worker;
 	uint32_t workers;
 	const struct app_relay *relay;
-	const char *engine, *device, *steering;
+	const struct engines *engines;
+	const char *steering;
 	uint64_t started_ns; /* CLOCK_REALTIME */
 };
 

@@ -44,6 +44,8 @@ struct engine_config {
 		device; /* "", or platform or device name part, "cpu", "gpu", or index: which OpenCL device */
 	const char *kernel_dir; /* NULL: the kernel sources that are built in */
 	uint32_t flags;         /* ENGINE_* */
+	uint32_t
+		timeout_ms; /* a device with memory of its own that takes longer for a batch hangs; 0 = 1,000 */
 };
 #define ENGINE_PORTABLE_AES 0x1 /* leave the CPU's AES instructions unused (tests) */
 #define ENGINE_SCALAR_LANES 0x2 /* one packet per work-item, as on a GPU, on any device (tests) */
@@ -67,9 +69,10 @@ struct engine_ops {
 	/* Key slots [slot, slot + 2) changed; called by the queue's worker before the first job that uses them, and after
 	 * they were wiped. */
 	int (*key_changed)(struct engine_queue *q, uint32_t slot);
-	/* Whether the engine can do these two key slots' ciphers. */
+	/* Whether the engine can do these two key slots' ciphers: each of them, whatever the other is. */
 	bool (*can)(const struct engine_queue *q, const struct xc_key *rx, const struct xc_key *tx);
-	/* Process the batch completely. 0, or -errno when the device failed: statuses and outputs are then meaningless. */
+	/* Process the batch completely. 0, or -errno when the device failed: statuses and outputs are then meaningless.
+	 * -ETIMEDOUT: it hangs, and the queue does nothing any more (queue_destroy() leaves behind what the device may still use). */
 	int (*run)(struct engine_queue *q, struct batch *b);
 };
 

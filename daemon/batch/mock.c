@@ -102,6 +102,8 @@ static int mock_run(struct engine_queue *q, struct batch *b)
 		usleep(c->delay_us);
 	if (mode == MOCK_FAIL)
 		return -EIO;
+	if (mode == MOCK_HANG)
+		return -ETIMEDOUT;
 	for (uint32_t i = 0; i < b->n; i++)
 		if (mode != MOCK_UNDONE || i % 2)
 			job_run(q->arena, &b->job[i], &b->status[i], mode);

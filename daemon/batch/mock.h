@@ -11,7 +11,8 @@ enum mock_mode {
 	MOCK_UNDONE,    /* run() returns 0 and leaves every second status at XC_NOT_DONE */
 	MOCK_LIE_TAG,   /* says XC_OK for packets that do not authenticate */
 	MOCK_LIE_BYTES, /* turns over one bit of each result's tag or last byte */
-	MOCK_IDLE,      /* says XC_OK at once and does nothing: as fast as a device can be */
+	MOCK_HANG, /* run() returns -ETIMEDOUT after a while, as from a device that does not answer */
+	MOCK_IDLE, /* says XC_OK at once and does nothing: as fast as a device can be */
 };
 
 struct mock_control { /* one thread at a time */

@@ -1,31 +1,42 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The choice of engine for a batch (batch/run.h). One runner belongs to one worker; it allocates only when created.
  * A device that fails, or leaves a job without a verdict, costs time and never a packet: the batch is run again
- * serially from the untouched input. After DEVICE_ERRORS_MAX failures in a row the device is left alone. */
+ * serially from the untouched input. After DEVICE_ERRORS_MAX failures in a row, or at once when it hangs, the device is
+ * lost: for all workers, and said once. */
 #include "batch/run.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/secmem.h"
-#include "batch/sample.h"
+#include "batch/calibrate.h"
 
 #define DEVICE_ERRORS_MAX 3u
-#define DEVICE_NEVER      UINT32_MAX /* as device_min: the device is not worth a dispatch of any size */
 
-/* Calibration: G.711 packets of 20 ms. */
-enum { CAL_BODY = 160, CAL_ROUNDS = 9, CAL_MAX = 1024 };
+/* What a key slot asks of an engine, noted when it changes, so that a batch's choice needs no look into 512-byte slots. */
+struct slot_note {
+	uint8_t can;  /* a bit for each device */
+	uint8_t kind; /* a bit for each enum batch_class; none: CM, NULL or plain */
+};
+
+struct device {
+	struct batch_device *shared;
+	struct engine_queue *q;
+	int64_t turn; /* smooth weighted round robin */
+	uint32_t errors_in_row;
+	struct batch_device_counters counters;
+};
 
 struct batch_runner {
-	const struct engine_ops *device_ops; /* NULL: none, or given up */
-	struct engine_queue *device, *serial;
+	struct device device[BATCH_DEVICES_MAX];
+	uint32_t devices;
 	const struct engine_ops *serial_ops;
+	struct engine_queue *serial;
 	struct arena arena;
-	uint32_t device_min;
-	uint32_t errors_in_row;
-	bool device_left; /* failed too often */
+	struct slot_note *note; /* [key_slots] */
 	/* For batches that are split; [slots] each. */
 	struct xc_job *saved;      /* all the batch's jobs */
 	struct xc_job *serial_job; /* those that the device cannot do */
@@ -37,6 +48,16 @@ struct batch_runner {
 static void count(uint64_t *counter, uint64_t add)
 {
 	__atomic_store_n(counter, *counter + add, __ATOMIC_RELAXED);
+}
+
+static bool lost(const struct device *d)
+{
+	return atomic_load_explicit(&d->shared->lost, memory_order_relaxed);
+}
+
+static const char *device_name(const struct device *d)
+{
+	return d->shared->ops->device(d->shared->engine);
 }
 
 static void run_serial(struct batch_runner *r, struct batch *b)
@@ -56,39 +77,62 @@ static bool all_done(const struct batch *b)
 	return true;
 }
 
-static void device_failed(struct batch_runner *r, int err)
+static void device_lose(struct batch_runner *r, struct device *d, const char *why)
 {
+	uint32_t left = 0;
+
+	if (atomic_exchange(&d->shared->lost, true))
+		return; /* another worker was first, and has said so */
+	for (uint32_t i = 0; i < r->devices; i++)
+		left += !lost(&r->device[i]);
+	log_err("device lost: %s: %s. No packet is lost: its batches go to %s. Restart xcipherd when the device is well again",
+		device_name(d), why,
+		left ? "the other devices" : "the serial engine, which costs more processor time");
+}
+
+static void device_failed(struct batch_runner *r, struct device *d, int err)
+{
+	char why[128];
+
 	count(&r->counters.device_errors, 1);
-	if (++r->errors_in_row < DEVICE_ERRORS_MAX)
-		return;
-	r->device_left = true;
-	log_err("engine %s failed %u times in a row (last: %s); its worker goes on with the serial engine",
-		r->device_ops->name, r->errors_in_row, strerror(-err));
+	count(&d->counters.errors, 1);
+	d->errors_in_row++;
+	if (err == -ETIMEDOUT)
+		device_lose(r, d, "it hangs");
+	else if (d->errors_in_row >= DEVICE_ERRORS_MAX) {
+		snprintf(why, sizeof(why), "it failed %u times in a row (last: %s)",
+			d->errors_in_row, strerror(-err));
+		device_lose(r, d, why);
+	}
 }
 
 /* On the device, or serially if it fails. b's jobs are in the arena. */
-static void run_device(struct batch_runner *r, struct batch *b)
+static void run_device(struct batch_runner *r, struct device *d, struct batch *b)
 {
+	uint64_t start = clock_mono_ns();
 	int err;
 
 	for (uint32_t i = 0; i < b->n; i++)
 		b->status[i] = XC_NOT_DONE;
-	err = r->device_ops->run(r->device, b);
+	err = d->shared->ops->run(d->q, b);
 	if (!err && !all_done(b))
 		err = -EIO;
 	if (err) {
-		device_failed(r, err);
+		device_failed(r, d, err);
 		run_serial(r, b);
 		return;
 	}
-	r->errors_in_row = 0;
+	d->errors_in_row = 0;
 	count(&r->counters.device_batches, 1);
 	count(&r->counters.device_jobs, b->n);
+	count(&d->counters.batches, 1);
+	count(&d->counters.jobs, b->n);
+	count(&d->counters.ns, clock_mono_ns() - start);
 }
 
 /* Some jobs for the device, the rest serial. The device may only know jobs and statuses in the arena, so its share
  * moves to the front there and everything is put back afterwards. */
-static void run_split(struct batch_runner *r, struct batch *b, uint32_t device_n)
+static void run_split(struct batch_runner *r, struct device *d, struct batch *b, uint32_t device_n)
 {
 	struct batch dev = {.job = b->job, .status = b->status, .n = device_n};
 	struct batch ser = {.job = r->serial_job, .status = r->serial_status, .n = b->n - device_n};
@@ -98,7 +142,7 @@ static void run_split(struct batch_runner *r, struct batch *b, uint32_t device_n
 		r->serial_job[i] = r->saved[r->serial_at[i]];
 	for (uint32_t i = 0; i < device_n; i++)
 		b->job[i] = r->saved[r->device_at[i]];
-	run_device(r, &dev);
+	run_device(r, d, &dev);
 	run_serial(r, &ser);
 	/* device_at[i] >= i, so going backwards overwrites no status that is still to be moved. */
 	for (uint32_t i = device_n; i-- > 0;)
@@ -108,124 +152,169 @@ static void run_split(struct batch_runner *r, struct batch *b, uint32_t device_n
 	memcpy(b->job, r->saved, b->n * sizeof(*b->job));
 }
 
-/* Which jobs the device can do; their number. */
-static uint32_t share(struct batch_runner *r, const struct batch *b)
+/* --- Choice ------------------------------------------------------------------------------------------------------ */
+
+static struct slot_note job_note(const struct batch_runner *r, const struct xc_job *j)
 {
-	const struct arena *a = &r->arena;
+	const struct slot_note *rx, *tx;
+
+	/* An unknown slot is for the serial engine, which refuses it. */
+	if (j->rx_key >= r->arena.key_slots || j->tx_key >= r->arena.key_slots)
+		return (struct slot_note){0};
+	rx = &r->note[j->rx_key];
+	tx = &r->note[j->tx_key];
+	return (struct slot_note){.can = rx->can & tx->can, .kind = rx->kind | tx->kind};
+}
+
+/* What the batch's jobs that device d can do have in common (all jobs for d < 0); their number. */
+static uint32_t survey(
+	const struct batch_runner *r, const struct batch *b, int d, struct slot_note *sum)
+{
+	uint32_t n = 0;
+
+	*sum = (struct slot_note){.can = 0xff};
+	for (uint32_t i = 0; i < b->n; i++) {
+		struct slot_note note = job_note(r, &b->job[i]);
+
+		if (d >= 0 && !(note.can >> d & 1))
+			continue;
+		n++;
+		sum->can &= note.can;
+		sum->kind |= note.kind ? note.kind : 1u << BATCH_CM;
+	}
+	return n;
+}
+
+static enum batch_class class_of(uint8_t classes)
+{
+	for (int kind = 0; kind < BATCH_MIXED; kind++)
+		if (classes == 1u << kind)
+			return (enum batch_class)kind;
+	return BATCH_MIXED;
+}
+
+/* The device whose turn it is among those where this batch is quicker than serially, and how many of the jobs it can do; -1:
+ * none. Smooth weighted round robin: each candidate gains its weight, the one that has most pays for all. */
+static int choose(struct batch_runner *r, const struct batch *b, uint32_t *jobs)
+{
+	uint32_t n[BATCH_DEVICES_MAX];
+	struct slot_note all, own;
+	int64_t sum = 0;
+	int best = -1;
+
+	if (b->n > r->arena.slots)
+		return -1;
+	(void)survey(r, b, -1, &all);
+	for (uint32_t i = 0; i < r->devices; i++) {
+		struct device *d = &r->device[i];
+
+		own = all;
+		n[i] = b->n;
+		if (!(all.can >> i & 1))
+			n[i] = survey(r, b, (int)i, &own);
+		if (lost(d) || n[i] == 0 || n[i] < d->shared->min[class_of(own.kind)])
+			continue;
+		d->turn += d->shared->weight;
+		sum += d->shared->weight;
+		if (best < 0 || d->turn > r->device[best].turn)
+			best = (int)i;
+	}
+	if (best >= 0) {
+		r->device[best].turn -= sum;
+		*jobs = n[best];
+	}
+	return best;
+}
+
+/* Notes which jobs the device can do and which not. */
+static void share(struct batch_runner *r, const struct batch *b, int d)
+{
 	uint32_t device_n = 0, serial_n = 0;
 
-	for (uint32_t i = 0; i < b->n; i++) {
-		const struct xc_job *j = &b->job[i];
-
-		/* An unknown slot is for the serial engine, which refuses it. */
-		if (j->rx_key < a->key_slots && j->tx_key < a->key_slots &&
-			r->device_ops->can(r->device, &a->key[j->rx_key], &a->key[j->tx_key]))
+	for (uint32_t i = 0; i < b->n; i++)
+		if (job_note(r, &b->job[i]).can >> d & 1)
 			r->device_at[device_n++] = i;
 		else
 			r->serial_at[serial_n++] = i;
-	}
-	return device_n;
 }
 
 void batch_run(struct batch_runner *r, struct batch *b)
 {
 	uint64_t start = clock_mono_ns();
-	uint32_t device_n = 0;
+	uint32_t jobs = 0;
+	int d;
 
 	if (b->n == 0)
 		return;
-	if (r->device_ops && !r->device_left && b->n >= r->device_min && b->n <= r->arena.slots)
-		device_n = share(r, b);
-	if (device_n == 0 || device_n < r->device_min)
+	d = r->devices ? choose(r, b, &jobs) : -1;
+	if (d < 0) {
 		run_serial(r, b);
-	else if (device_n == b->n)
-		run_device(r, b);
-	else
-		run_split(r, b, device_n);
+	} else if (jobs == b->n) {
+		run_device(r, &r->device[d], b);
+	} else {
+		share(r, b, d);
+		run_split(r, &r->device[d], b, jobs);
+	}
 	count(&r->counters.batches, 1);
 	count(&r->counters.jobs, b->n);
 	count(&r->counters.engine_ns, clock_mono_ns() - start);
 }
 
-/* --- Calibration ------------------------------------------------------------------------------------------------- */
+/* --- Keys -------------------------------------------------------------------------------------------------------- */
 
-/* The fastest of some rounds; UINT64_MAX if it failed. */
-static uint64_t best_ns(const struct engine_ops *ops, struct engine_queue *q, struct batch *b)
+static uint8_t key_class(const struct xc_key *k)
 {
-	uint64_t best = UINT64_MAX;
-
-	for (int i = 0; i < CAL_ROUNDS; i++) {
-		uint64_t start = clock_mono_ns(), took;
-
-		for (uint32_t j = 0; j < b->n; j++)
-			b->status[j] = XC_NOT_DONE;
-		if (ops->run(q, b))
-			return UINT64_MAX;
-		took = clock_mono_ns() - start;
-		for (uint32_t j = 0; j < b->n; j++)
-			if (b->status[j] != XC_OK)
-				return UINT64_MAX;
-		/* The first round warms caches. */
-		if (i > 0 && took < best)
-			best = took;
-	}
-	return best;
+	return k->cipher == XC_CIPHER_GCM       ? 1u << BATCH_GCM
+		: k->cipher == XC_CIPHER_AES_F8 ? 1u << BATCH_F8
+						: 0;
 }
 
-/* Two pairs of real keys in slots 2 to 5, only while calibrating. */
-static int cal_keys(struct batch_runner *r)
+static void note_keys(struct batch_runner *r, uint32_t slot)
 {
-	int err = 0;
+	for (uint32_t s = slot; s < slot + 2; s++) {
+		const struct xc_key *k = &r->arena.key[s], *plain = &r->arena.key[s & 1];
+		struct slot_note note = {.kind = key_class(k)};
 
-	for (uint32_t slot = 2; slot < 6; slot += 2) {
-		struct srtp_master m;
-
-		sample_master(&m, SUITE_AES_CM_128_80, slot);
-		if (srtp_key_fill(&r->arena.key[slot], &m))
-			err = -EIO;
-		if (!err)
-			err = batch_runner_key_changed(r, slot);
+		/* An engine can do a pair of keys if it can do each of them. */
+		for (uint32_t i = 0; i < r->devices; i++)
+			if (r->device[i].shared->ops->can(r->device[i].q, k, plain) &&
+				r->device[i].shared->ops->can(r->device[i].q, plain, k))
+				note.can |= (uint8_t)(1u << i);
+		r->note[s] = note;
 	}
-	return err;
 }
 
-static void cal_packet(struct batch_runner *r, uint32_t i)
+int batch_runner_key_changed(struct batch_runner *r, uint32_t slot)
 {
-	struct sample s = {.rx_key = 2, .tx_key = 4, .hdr_len = 12, .body_len = CAL_BODY};
+	int err = r->serial_ops->key_changed(r->serial, slot);
 
-	s.rx_index = s.tx_index = s.seed = i;
-	sample_make(&r->arena.job[i], &r->arena, i, &s);
+	if (err)
+		return err;
+	for (uint32_t i = 0; i < r->devices; i++) {
+		struct device *d = &r->device[i];
+		int dev = lost(d) ? 0 : d->shared->ops->key_changed(d->q, slot);
+
+		/* A device that did not take a key would make nonsense of its packets. */
+		if (dev) {
+			count(&r->counters.device_errors, 1);
+			count(&d->counters.errors, 1);
+			device_lose(r, d, "it refused a key");
+		}
+	}
+	note_keys(r, slot);
+	return 0;
 }
 
-/* The smallest batch from which on the device was faster, at two sizes in a row. */
-static uint32_t calibrate(struct batch_runner *r)
+void batch_runner_key_wipe(struct batch_runner *r, uint32_t slot)
 {
-	uint32_t max = min_u32(r->arena.slots, CAL_MAX), found = DEVICE_NEVER, made = 0;
-	struct batch b = {.job = r->arena.job, .status = r->arena.status};
-
-	if (r->arena.key_slots < 6 || cal_keys(r))
-		return DEVICE_NEVER;
-	for (b.n = 1; b.n <= max; b.n *= 2) {
-		uint64_t dev, ser;
-
-		for (; made < b.n; made++)
-			cal_packet(r, made);
-		dev = best_ns(r->device_ops, r->device, &b);
-		ser = best_ns(r->serial_ops, r->serial, &b);
-		if (dev >= ser)
-			found = DEVICE_NEVER;
-		else if (found == DEVICE_NEVER)
-			found = b.n;
-		else
-			break;
-	}
-	for (uint32_t slot = 2; slot < 6; slot += 2)
-		batch_runner_key_wipe(r, slot);
-	secmem_wipe(r->arena.in, (size_t)made * ARENA_SLOT_LEN);
-	secmem_wipe(r->arena.out, (size_t)made * ARENA_SLOT_LEN);
-	secmem_wipe(r->arena.job, made * sizeof(*r->arena.job));
-	secmem_wipe(r->arena.status, made * sizeof(*r->arena.status));
-	return found;
+	if (slot < 2 || slot >= r->arena.key_slots || r->arena.key_slots - slot < 2)
+		return;
+	secmem_wipe(&r->arena.key[slot], 2 * sizeof(*r->arena.key));
+	(void)r->serial_ops->key_changed(r->serial, slot);
+	/* Also a device that failed still holds its copy. */
+	for (uint32_t i = 0; i < r->devices; i++)
+		(void)r->device[i].shared->ops->key_changed(r->device[i].q, slot);
+	note_keys(r, slot);
 }
 
 /* --- Life -------------------------------------------------------------------------------------------------------- */
@@ -239,9 +328,44 @@ static int scratch_create(struct batch_runner *r)
 	r->serial_status = calloc(n, sizeof(*r->serial_status));
 	r->device_at = calloc(n, sizeof(*r->device_at));
 	r->serial_at = calloc(n, sizeof(*r->serial_at));
-	return r->saved && r->serial_job && r->serial_status && r->device_at && r->serial_at
+	r->note = calloc(r->arena.key_slots, sizeof(*r->note));
+	return r->saved && r->serial_job && r->serial_status && r->device_at && r->serial_at &&
+			r->note
 		? 0
 		: -ENOMEM;
+}
+
+/* Measures a device, or takes what is fixed; only the first runner does. */
+static void device_measure(struct batch_runner *r, struct device *d)
+{
+	struct calibration c = {.device = d->shared,
+		.device_queue = d->q,
+		.serial_queue = r->serial,
+		.serial_ops = r->serial_ops,
+		.arena = &r->arena};
+
+	if (d->shared->measured)
+		return;
+	d->shared->measured = true;
+	if (!d->shared->fixed_min)
+		batch_calibrate(&c);
+	for (int kind = 0; kind < BATCH_CLASSES && d->shared->fixed_min; kind++)
+		d->shared->min[kind] = d->shared->fixed_min;
+}
+
+static int devices_create(struct batch_runner *r, const struct batch_runner_config *cfg)
+{
+	int err = cfg->devices > BATCH_DEVICES_MAX ? -EINVAL : 0;
+
+	for (uint32_t i = 0; i < cfg->devices && !err; i++) {
+		struct device *d = &r->device[i];
+
+		d->shared = &cfg->device[i];
+		err = d->shared->ops->queue_create(&d->q, d->shared->engine, &r->arena);
+		if (!err)
+			r->devices++;
+	}
+	return err;
 }
 
 int batch_runner_create(struct batch_runner **out, const struct batch_runner_config *cfg)
@@ -252,21 +376,20 @@ int batch_runner_create(struct batch_runner **out, const struct batch_runner_con
 	if (!r)
 		return -ENOMEM;
 	r->serial_ops = &engine_serial;
-	r->device_ops = cfg->device_ops;
 	err = arena_create(&r->arena, cfg->slots, cfg->key_slots);
 	if (!err)
 		err = scratch_create(r);
 	if (!err)
 		err = r->serial_ops->queue_create(&r->serial, cfg->serial, &r->arena);
-	if (!err && r->device_ops)
-		err = r->device_ops->queue_create(&r->device, cfg->device, &r->arena);
+	if (!err)
+		err = devices_create(r, cfg);
 	if (err) {
 		batch_runner_destroy(r);
 		return err;
 	}
-	r->device_min = DEVICE_NEVER;
-	if (r->device_ops)
-		r->device_min = cfg->device_min ? cfg->device_min : calibrate(r);
+	for (uint32_t i = 0; i < r->devices; i++)
+		device_measure(r, &r->device[i]);
+	note_keys(r, 0);
 	*out = r;
 	return 0;
 }
@@ -275,8 +398,8 @@ void batch_runner_destroy(struct batch_runner *r)
 {
 	if (!r)
 		return;
-	if (r->device)
-		r->device_ops->queue_destroy(r->device);
+	for (uint32_t i = 0; i < r->devices; i++)
+		r->device[i].shared->ops->queue_destroy(r->device[i].q);
 	if (r->serial)
 		r->serial_ops->queue_destroy(r->serial);
 	free(r->saved);
@@ -284,6 +407,7 @@ void batch_runner_destroy(struct batch_runner *r)
 	free(r->serial_status);
 	free(r->device_at);
 	free(r->serial_at);
+	free(r->note);
 	arena_destroy(&r->arena);
 	free(r);
 }
@@ -293,40 +417,13 @@ struct arena *batch_runner_arena(struct batch_runner *r)
 	return &r->arena;
 }
 
-uint32_t batch_runner_device_min(const struct batch_runner *r)
-{
-	return r->device_min;
-}
-
-int batch_runner_key_changed(struct batch_runner *r, uint32_t slot)
-{
-	int err = r->serial_ops->key_changed(r->serial, slot), dev;
-
-	if (err || !r->device_ops || r->device_left)
-		return err;
-	/* A device that did not take a key would make nonsense of its packets: it is left alone from here on. */
-	dev = r->device_ops->key_changed(r->device, slot);
-	if (dev) {
-		count(&r->counters.device_errors, 1);
-		r->device_left = true;
-		log_err("engine %s refused a key (%s); its worker goes on with the serial engine",
-			r->device_ops->name, strerror(-dev));
-	}
-	return 0;
-}
-
-void batch_runner_key_wipe(struct batch_runner *r, uint32_t slot)
-{
-	if (slot < 2 || slot >= r->arena.key_slots || r->arena.key_slots - slot < 2)
-		return;
-	secmem_wipe(&r->arena.key[slot], 2 * sizeof(*r->arena.key));
-	(void)r->serial_ops->key_changed(r->serial, slot);
-	/* Also a device that failed still holds its copy. */
-	if (r->device_ops)
-		(void)r->device_ops->key_changed(r->device, slot);
-}
-
 const struct batch_counters *batch_runner_counters(const struct batch_runner *r)
 {
 	return &r->counters;
+}
+
+const struct batch_device_counters *batch_runner_device_counters(
+	const struct batch_runner *r, uint32_t device)
+{
+	return &r->device[device].counters;
 }

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "ctl/client.h"
+#include "ctl/engine.h"
 #include "ctl/print.h"
 
 enum { EXIT_DAEMON = 1, EXIT_USAGE = 2, EXIT_ANSWER = 3 };
@@ -28,6 +29,7 @@ static const struct command commands[] = {
 	{"list", "", "Call-IDs of the calls there are", ""},
 	{"query", "CALL-ID", "everything about a call but its keys", "c"},
 	{"statistics", "", "counters, batches, delays, drops", ""},
+	{"engine", "", "devices that cipher, their state, and what was measured", ""},
 	{"offer", "", "send an offer: prints the rewritten SDP", "cfs"},
 	{"answer", "", "send an answer: prints the rewritten SDP", "cfts"},
 	{"delete", "CALL-ID", "end a call at once", "c"},
@@ -92,7 +94,8 @@ static int build(struct ngval **out, struct pool *p, const struct command *c, co
 		return usage(
 			"this command needs --call-id, and offer and answer also --from-tag, --sdp, answer --to-tag",
 			c->name);
-	add(p, req, "command", c->name);
+	/* The engines are a part of the statistics. */
+	add(p, req, "command", strcmp(c->name, "engine") == 0 ? "statistics" : c->name);
 	add(p, req, "call-id", a->call_id);
 	add(p, req, "from-tag", a->from_tag);
 	add(p, req, "to-tag", a->to_tag);
@@ -121,6 +124,8 @@ static int show(const struct command *c, const struct args *a, struct ngval *rep
 	bool ok = str_eq(result, STR("ok")) || str_eq(result, STR("pong"));
 	const struct ngval *calls = ngval_get(reply, STR("calls"));
 
+	if (ok && strcmp(c->name, "engine") == 0)
+		return engine_show(p, reply, a->json) ? 0 : EXIT_ANSWER;
 	if (a->json) {
 		print_json(stdout, reply);
 		return ok ? 0 : EXIT_DAEMON;

@@ -95,7 +95,7 @@ static int measure(struct figure *f, struct path *p, uint64_t budget_ns)
 	f->feed = feed / n;
 	for (int s = 0; s < WORKER_STAGES; s++)
 		f->stage[s] = (double)(after[s] - before[s]) / n / p->fill;
-	f->device_min = batch_runner_device_min(p->w->runner);
+	f->device_min = p->c.opencl ? p->device.min[BATCH_CM] : BATCH_NEVER;
 	return check(p);
 }
 

@@ -329,10 +329,9 @@ static int worker_make(struct path *p)
 		.port_max = UINT16_MAX,
 		.local_addrs = SIDES,
 		.burst_max = p->c.batch};
-	struct batch_runner_config batch = {.device_ops = p->device ? &engine_opencl : NULL,
-		.device = p->device,
+	struct batch_runner_config batch = {.device = &p->device,
+		.devices = p->device.engine ? 1 : 0,
 		.serial = p->serial,
-		.device_min = p->c.device_min,
 		.slots = p->c.batch,
 		.key_slots = 2 + p->c.calls * SLOTS_PER_CALL};
 	struct worker_config cfg = {.steer_ops = &steer_mem,
@@ -370,9 +369,11 @@ int path_create(struct path *p, const struct path_case *c)
 		snprintf(p->err, sizeof(p->err), "out of memory");
 		return -ENOMEM;
 	}
+	p->device = (struct batch_device){
+		.ops = &engine_opencl, .weight = 1, .fixed_min = c->device_min};
 	err = engine_serial.open(&p->serial, &ec, p->err, sizeof(p->err));
 	if (!err && c->opencl)
-		err = engine_opencl.open(&p->device, &ec, p->err, sizeof(p->err));
+		err = engine_opencl.open(&p->device.engine, &ec, p->err, sizeof(p->err));
 	if (err)
 		return err;
 	snprintf(p->err, sizeof(p->err), "the worker could not be set up");
@@ -382,8 +383,8 @@ int path_create(struct path *p, const struct path_case *c)
 void path_destroy(struct path *p)
 {
 	worker_destroy(p->w);
-	if (p->device)
-		engine_opencl.close(p->device);
+	if (p->device.engine)
+		engine_opencl.close(p->device.engine);
 	if (p->serial)
 		engine_serial.close(p->serial);
 	if (p->ack_fd >= 0)

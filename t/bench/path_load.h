@@ -17,7 +17,8 @@ struct path_case {
 
 struct path {
 	struct path_case c;
-	struct engine *serial, *device;
+	struct engine *serial;
+	struct batch_device device;
 	struct worker *w;
 	uint8_t *bytes;     /* [fill * stride], each as a terminal sent it */
 	struct media_in *d; /* [fill], but for slot and offset */

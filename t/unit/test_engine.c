@@ -95,31 +95,50 @@ static void the_selftest_leaves_out_what_an_engine_cannot(void **state)
 
 /* --- The runner -------------------------------------------------------------------------------------------------- */
 
+enum { DEVICES = 3 };
+
 struct runner {
-	struct engine *serial, *device;
+	struct engine *serial;
+	struct batch_device device[DEVICES];
+	uint32_t devices;
 	struct batch_runner *r;
-	struct mock_control *mock;
+	struct mock_control *mock; /* of the first device */
 	struct arena *a;
 };
 
 enum { RUNNER_N = 24 };
 
-static void runner_open(struct runner *t, uint32_t device_min)
+static void runner_make(struct runner *t)
 {
-	struct batch_runner_config cfg = {
-		.device_ops = &engine_mock, .device_min = device_min, .slots = 64, .key_slots = 64};
+	struct batch_runner_config cfg = {.device = t->device,
+		.devices = t->devices,
+		.serial = t->serial,
+		.slots = 64,
+		.key_slots = 64};
+
+	assert_int_equal(batch_runner_create(&t->r, &cfg), 0);
+	t->a = batch_runner_arena(t->r);
+}
+
+/* As many devices as there are weights. */
+static void runner_open_devices(struct runner *t, uint32_t min, const uint32_t *weight, uint32_t n)
+{
 	static const enum srtp_suite_id suites[] = {
 		SUITE_AES_CM_128_80, SUITE_AEAD_AES_128_GCM, SUITE_F8_128_32};
 	struct engine_config none = {.device = ""};
 	char err[128];
 
+	memset(t, 0, sizeof(*t));
 	assert_int_equal(engine_serial.open(&t->serial, &none, err, sizeof(err)), 0);
-	assert_int_equal(engine_mock.open(&t->device, &none, err, sizeof(err)), 0);
-	t->mock = mock_control(t->device);
-	cfg.serial = t->serial;
-	cfg.device = t->device;
-	assert_int_equal(batch_runner_create(&t->r, &cfg), 0);
-	t->a = batch_runner_arena(t->r);
+	for (; t->devices < n; t->devices++) {
+		struct batch_device *d = &t->device[t->devices];
+
+		*d = (struct batch_device){
+			.ops = &engine_mock, .weight = weight[t->devices], .fixed_min = min};
+		assert_int_equal(engine_mock.open(&d->engine, &none, err, sizeof(err)), 0);
+	}
+	t->mock = mock_control(t->device[0].engine);
+	runner_make(t);
 	for (uint32_t i = 0; i < ARRAY_LEN(suites); i++) {
 		struct srtp_master m;
 
@@ -129,11 +148,24 @@ static void runner_open(struct runner *t, uint32_t device_min)
 	}
 }
 
+static void runner_open(struct runner *t, uint32_t device_min)
+{
+	runner_open_devices(t, device_min, &(uint32_t){1}, 1);
+}
+
+/* What an engine can do is asked when a key changes. */
+static void keys_again(struct runner *t)
+{
+	for (uint32_t slot = 2; slot < 8; slot += 2)
+		assert_int_equal(batch_runner_key_changed(t->r, slot), 0);
+}
+
 static void runner_close(struct runner *t)
 {
 	batch_runner_destroy(t->r);
 	engine_serial.close(t->serial);
-	engine_mock.close(t->device);
+	for (uint32_t i = 0; i < t->devices; i++)
+		engine_mock.close(t->device[i].engine);
 }
 
 /* Packets of three suites in turn, every fifth forged. */
@@ -177,7 +209,7 @@ static void small_batches_are_serial_large_ones_dispatched(void **state)
 
 	(void)state;
 	runner_open(&t, 8);
-	assert_int_equal(batch_runner_device_min(t.r), 8);
+	assert_int_equal(t.device[0].min[BATCH_MIXED], 8);
 	for (size_t i = 0; i < ARRAY_LEN(T); i++) {
 		uint64_t before = t.mock->runs;
 
@@ -200,6 +232,7 @@ static void what_the_device_cannot_do_is_done_serially(void **state)
 	(void)state;
 	runner_open(&t, 2);
 	t.mock->no_gcm = true;
+	keys_again(&t);
 	for (uint32_t n = 1; n <= RUNNER_N; n++)
 		runner_batch(&t, n);
 	/* Of nine in a row four have no GCM on either side; of the last six, two. */
@@ -219,6 +252,7 @@ static void a_failing_device_costs_no_packet_and_is_left_alone_in_the_end(void *
 		runner_open(&t, 1);
 		t.mock->mode = modes[m / 2];
 		t.mock->no_gcm = m & 1; /* with split batches too */
+		keys_again(&t);
 		for (int i = 0; i < 6; i++)
 			runner_batch(&t, RUNNER_N);
 		assert_int_equal(batch_runner_counters(t.r)->device_errors, 3);
@@ -248,16 +282,17 @@ static void a_success_forgives_earlier_failures(void **state)
 static void calibration_finds_a_slow_device_not_worth_it_and_leaves_no_keys(void **state)
 {
 	struct runner t;
-	struct batch_runner_config cfg = {.device_ops = &engine_mock, .slots = 64, .key_slots = 64};
 
 	(void)state;
-	runner_open(&t, 1);
+	runner_open(&t, 0);
+	for (int kind = 0; kind < BATCH_CLASSES; kind++) {
+		assert_int_equal(t.device[0].min[kind], BATCH_NEVER);
+		assert_true(t.device[0].cost[kind][0].device_ns > 0);
+		assert_true(t.device[0].cost[kind][6].serial_ns > 0);
+	}
 	batch_runner_destroy(t.r);
-	cfg.serial = t.serial;
-	cfg.device = t.device;
-	assert_int_equal(batch_runner_create(&t.r, &cfg), 0);
-	assert_int_equal(batch_runner_device_min(t.r), UINT32_MAX);
-	t.a = batch_runner_arena(t.r);
+	t.device[0].measured = false;
+	runner_make(&t);
 	for (size_t i = 2 * sizeof(struct xc_key); i < 64 * sizeof(struct xc_key); i++)
 		assert_int_equal(((const uint8_t *)t.a->key)[i], 0);
 	for (size_t i = 0; i < (size_t)64 * ARENA_SLOT_LEN; i++)
@@ -268,21 +303,153 @@ static void calibration_finds_a_slow_device_not_worth_it_and_leaves_no_keys(void
 static void calibration_finds_a_fast_device_worth_it_from_the_first_packet(void **state)
 {
 	struct runner t;
-	struct batch_runner_config cfg = {.device_ops = &engine_mock, .slots = 64, .key_slots = 64};
+
+	(void)state;
+	runner_open(&t, 1);
+	t.device[0].fixed_min = 0;
+	for (int fails = 0; fails < 2; fails++) {
+		batch_runner_destroy(t.r);
+		/* One that is fast and fails is never worth it. */
+		t.mock->mode = fails ? MOCK_FAIL : MOCK_IDLE;
+		t.device[0].measured = false;
+		runner_make(&t);
+		for (int kind = 0; kind < BATCH_CLASSES; kind++)
+			assert_int_equal(t.device[0].min[kind], fails ? BATCH_NEVER : 1);
+	}
+	runner_close(&t);
+}
+
+static void calibration_looks_at_each_class_by_itself(void **state)
+{
+	struct runner t;
 
 	(void)state;
 	runner_open(&t, 1);
 	batch_runner_destroy(t.r);
+	t.device[0].fixed_min = 0;
+	t.device[0].measured = false;
 	t.mock->mode = MOCK_IDLE;
-	cfg.serial = t.serial;
-	cfg.device = t.device;
-	assert_int_equal(batch_runner_create(&t.r, &cfg), 0);
-	assert_int_equal(batch_runner_device_min(t.r), 1);
+	t.mock->no_gcm = true;
+	runner_make(&t);
+	assert_int_equal(t.device[0].min[BATCH_CM], 1);
+	assert_int_equal(t.device[0].min[BATCH_GCM], BATCH_NEVER);
+	assert_int_equal(t.device[0].min[BATCH_F8], 1);
+	assert_int_equal(t.device[0].min[BATCH_MIXED], 1);
+	/* What the first runner measured is good for the next. */
+	t.mock->runs = 0;
 	batch_runner_destroy(t.r);
-	/* One that is fast and fails is never worth it. */
-	t.mock->mode = MOCK_FAIL;
-	assert_int_equal(batch_runner_create(&t.r, &cfg), 0);
-	assert_int_equal(batch_runner_device_min(t.r), UINT32_MAX);
+	runner_make(&t);
+	assert_int_equal(t.mock->runs, 0);
+	runner_close(&t);
+}
+
+/* --- Several devices --------------------------------------------------------------------------------------------- */
+
+static uint64_t runs(const struct runner *t, uint32_t device)
+{
+	return mock_control(t->device[device].engine)->runs;
+}
+
+static void batches_go_to_the_devices_by_weight(void **state)
+{
+	static const uint32_t weight[DEVICES] = {3, 1, 2};
+	struct runner t;
+
+	(void)state;
+	runner_open_devices(&t, 1, weight, DEVICES);
+	for (int i = 1; i <= 60; i++) {
+		runner_batch(&t, 6);
+		/* Smooth: after any number of batches nobody is more than one ahead. */
+		for (uint32_t d = 0; d < DEVICES; d++) {
+			assert_true(runs(&t, d) * 6 + 6 > (uint32_t)i * weight[d]);
+			assert_true(runs(&t, d) * 6 < (uint32_t)i * weight[d] + 6);
+		}
+	}
+	for (uint32_t d = 0; d < DEVICES; d++) {
+		assert_int_equal(runs(&t, d), 10 * weight[d]);
+		assert_int_equal(batch_runner_device_counters(t.r, d)->batches, 10 * weight[d]);
+		assert_int_equal(batch_runner_device_counters(t.r, d)->jobs, 60 * weight[d]);
+	}
+	runner_close(&t);
+}
+
+static void a_batch_goes_only_where_it_is_worth_it(void **state)
+{
+	static const uint32_t weight[DEVICES] = {1, 1, 1};
+	struct runner t;
+
+	(void)state;
+	runner_open_devices(&t, 1, weight, DEVICES);
+	t.device[0].min[BATCH_MIXED] = 8;
+	t.device[1].min[BATCH_MIXED] = BATCH_NEVER;
+	t.device[2].min[BATCH_MIXED] = 16;
+	for (int i = 0; i < 4; i++) {
+		runner_batch(&t, 7);
+		assert_int_equal(runs(&t, 0) + runs(&t, 1) + runs(&t, 2), (uint64_t)i * 3);
+		runner_batch(&t, 15);
+		assert_int_equal(runs(&t, 0) + runs(&t, 2), (uint64_t)i * 3 + 1);
+		runner_batch(&t, 16);
+		runner_batch(&t, 24);
+		assert_int_equal(runs(&t, 0) + runs(&t, 2), (uint64_t)i * 3 + 3);
+	}
+	assert_int_equal(runs(&t, 1), 0);
+	assert_int_equal(runs(&t, 0), 8);
+	assert_int_equal(runs(&t, 2), 4);
+	runner_close(&t);
+}
+
+static void a_lost_devices_weight_goes_to_the_others_and_no_packet_is_lost(void **state)
+{
+	static const uint32_t weight[DEVICES] = {2, 1, 1};
+	static const enum mock_mode modes[] = {MOCK_FAIL, MOCK_UNDONE, MOCK_HANG};
+
+	(void)state;
+	for (size_t m = 0; m < ARRAY_LEN(modes); m++) {
+		uint32_t tries = modes[m] == MOCK_HANG ? 1 : 3;
+		struct runner t;
+
+		runner_open_devices(&t, 1, weight, DEVICES);
+		t.mock->mode = modes[m];
+		t.mock->fail_after = 5;
+		for (int i = 0; i < 40; i++) {
+			t.mock->no_gcm = i & 1; /* with split batches too */
+			keys_again(&t);
+			runner_batch(&t, RUNNER_N);
+		}
+		assert_true(t.device[0].lost);
+		assert_false(t.device[1].lost);
+		assert_int_equal(runs(&t, 0), 5 + tries);
+		assert_int_equal(runs(&t, 0) + runs(&t, 1) + runs(&t, 2), 40);
+		assert_true(runs(&t, 1) - runs(&t, 2) + 1 <= 2);
+		assert_int_equal(batch_runner_device_counters(t.r, 0)->errors, tries);
+		/* One after the other, until none is left. */
+		for (uint32_t d = 1; d < DEVICES; d++) {
+			mock_control(t.device[d].engine)->mode = modes[m];
+			for (int i = 0; i < 12; i++)
+				runner_batch(&t, RUNNER_N);
+			assert_true(t.device[d].lost);
+		}
+		{
+			uint64_t before = batch_runner_counters(t.r)->device_batches;
+
+			runner_batch(&t, RUNNER_N);
+			assert_int_equal(batch_runner_counters(t.r)->device_batches, before);
+		}
+		runner_close(&t);
+	}
+}
+
+static void a_device_that_one_worker_lost_is_used_by_no_other(void **state)
+{
+	struct runner t;
+
+	(void)state;
+	runner_open(&t, 1);
+	t.device[0].lost = true;
+	for (int i = 0; i < 4; i++)
+		runner_batch(&t, RUNNER_N);
+	assert_int_equal(t.mock->runs, 0);
+	assert_int_equal(batch_runner_counters(t.r)->jobs, 4 * RUNNER_N);
 	runner_close(&t);
 }
 
@@ -335,6 +502,11 @@ int main(void)
 		cmocka_unit_test(a_success_forgives_earlier_failures),
 		cmocka_unit_test(calibration_finds_a_slow_device_not_worth_it_and_leaves_no_keys),
 		cmocka_unit_test(calibration_finds_a_fast_device_worth_it_from_the_first_packet),
+		cmocka_unit_test(calibration_looks_at_each_class_by_itself),
+		cmocka_unit_test(batches_go_to_the_devices_by_weight),
+		cmocka_unit_test(a_batch_goes_only_where_it_is_worth_it),
+		cmocka_unit_test(a_lost_devices_weight_goes_to_the_others_and_no_packet_is_lost),
+		cmocka_unit_test(a_device_that_one_worker_lost_is_used_by_no_other),
 		cmocka_unit_test(serial_only_and_no_memory_are_handled),
 		cmocka_unit_test(a_wiped_key_is_gone_everywhere),
 	};

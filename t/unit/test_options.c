@@ -50,6 +50,12 @@ static void mistakes_are_named_in_one_line(void **state)
 		{{"--workers=64", "--port-min=30000", "--port-max=30019"}, "too small"},
 		{{"--steering=tcp"}, "udp or nfqueue"},
 		{{"--engine=cuda"}, "auto, opencl or serial"},
+		{{"--opencl-device=gpu:0"}, "weights from 1 to 1000"},
+		{{"--opencl-device=gpu:x"}, "weights from 1 to 1000"},
+		{{"--opencl-device=gpu,,cpu"}, "DEVICE[:WEIGHT],..."},
+		{{"--opencl-device=0,1,2,3,4,5,6,7,8"}, "up to 8 devices"},
+		{{"--opencl-min=1,x"}, "0 to 65535"},
+		{{"--opencl-min=1,2,3,4,5,6,7,8,9"}, "at most 8"},
 		{{"--interface=0.0.0.0"}, "one address"},
 		{{"--interface=a/"}, "[NAME/]ADDR"},
 		{{"--interface=/192.0.2.1"}, "name of 1 to 31"},
@@ -110,6 +116,39 @@ static void file_and_command_line_agree_on_names(void **state)
 	assert_int_equal(o.workers, 3);
 	assert_int_equal(o.port_max, 39999); /* default */
 	options_free(&o);
+}
+
+static void devices_have_names_weights_and_minima(void **state)
+{
+	static const struct {
+		const char *args[3];
+		uint32_t devices;
+		struct {
+			const char *name;
+			uint32_t weight, min;
+		} want[3];
+	} T[] = {
+		{{"--tos=0"}, 1, {{"", 1, 0}}},
+		{{"--opencl-device=cpu", "--opencl-min=7"}, 1, {{"cpu", 1, 7}}},
+		{{"--opencl-device=gpu:3, Portable Computing:2 ,1", "--opencl-min=64,1"}, 3,
+			{{"gpu", 3, 64}, {"Portable Computing", 2, 1}, {"1", 1, 1}}},
+		{{"--opencl-device=:5"}, 1, {{"", 5, 0}}},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(T); i++) {
+		struct options o;
+		char said[1024];
+
+		assert_int_equal(read_with(&o, T[i].args, said, sizeof(said)), OPTIONS_RUN);
+		assert_int_equal(o.devices, T[i].devices);
+		for (uint32_t d = 0; d < o.devices; d++) {
+			assert_string_equal(o.device[d].name, T[i].want[d].name);
+			assert_int_equal(o.device[d].weight, T[i].want[d].weight);
+			assert_int_equal(o.opencl_min[d], T[i].want[d].min);
+		}
+		options_free(&o);
+	}
 }
 
 static void a_bad_line_of_the_file_is_named(void **state)
@@ -174,6 +213,7 @@ int main(void)
 		cmocka_unit_test(mistakes_are_named_in_one_line),
 		cmocka_unit_test(file_and_command_line_agree_on_names),
 		cmocka_unit_test(sdes_lists_name_suites_in_order),
+		cmocka_unit_test(devices_have_names_weights_and_minima),
 		cmocka_unit_test(a_bad_line_of_the_file_is_named),
 	};
 

@@ -204,7 +204,7 @@ static int setup(void **state)
 		.port_max = 30009,
 		.local_addrs = 1,
 		.burst_max = BURST};
-	struct batch_runner_config batch = {.slots = BURST, .key_slots = 16, .device_min = 1};
+	struct batch_runner_config batch = {.slots = BURST, .key_slots = 16};
 	struct worker_config cfg = {.steer_ops = &steer_mem,
 		.steer = &steer,
 		.media = &media,

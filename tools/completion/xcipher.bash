@@ -7,7 +7,7 @@ _xcipher() {
 		mapfile -t COMPREPLY < <(compgen -W "$("$prog" --help 2>/dev/null | grep -oE -- '--[a-z-]+=?' | sort -u)" -- "$cur")
 		[[ ${COMPREPLY[0]-} == *= ]] && compopt -o nospace
 	elif [[ $prog == *xcipherctl ]]; then
-		mapfile -t COMPREPLY < <(compgen -W "ping list query statistics offer answer delete" -- "$cur")
+		mapfile -t COMPREPLY < <(compgen -W "ping list query statistics engine offer answer delete" -- "$cur")
 	fi
 	return 0
 }

@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Calibration (batch/calibrate.h): G.711 packets of 20 ms under every class's keys, batches of 1 to 1,024. Machines are
+ * noisy, so both engines take turns, the median of the rounds' ratios decides, a win must be clear, and a loss above a
+ * win is looked at again. A device is used from the size on above which it never lost. Control thread only. */
+#include "batch/calibrate.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "base/secmem.h"
+#include "batch/sample.h"
+
+enum { BODY = 160, ROUNDS = 9, ROUNDS_LARGE = 5, LARGE = 256, AGAIN = 2 };
+#define CLEAR_WIN    0.95      /* of the serial engine's time */
+#define ROUND_MAX_NS 50000000u /* a device so slow needs no second look */
+
+const char *const batch_class_name[BATCH_CLASSES] = {
+	[BATCH_CM] = "AES-CM", [BATCH_GCM] = "GCM", [BATCH_F8] = "F8", [BATCH_MIXED] = "mixed"};
+
+/* The first three classes' suites; mixed takes them in turn. */
+static const enum srtp_suite_id suites[] = {
+	SUITE_AES_CM_128_80, SUITE_AEAD_AES_128_GCM, SUITE_F8_128_80};
+enum { PURE = ARRAY_LEN(suites), KEY_SLOTS = 2 + 4 * PURE };
+
+static uint32_t rx_slot(uint32_t suite)
+{
+	return 2 + 4 * suite;
+}
+
+/* Each suite has two pairs of real keys, only while calibrating. */
+static int keys(const struct calibration *c, bool make)
+{
+	int err = 0;
+
+	for (uint32_t slot = 2; slot < KEY_SLOTS; slot += 2) {
+		struct srtp_master m;
+
+		if (make) {
+			sample_master(&m, suites[(slot - 2) / 4], slot);
+			err |= srtp_key_fill(&c->arena->key[slot], &m);
+			secmem_wipe(&m, sizeof(m));
+		} else {
+			secmem_wipe(&c->arena->key[slot], 2 * sizeof(*c->arena->key));
+		}
+		err |= c->serial_ops->key_changed(c->serial_queue, slot);
+		err |= c->device->ops->key_changed(c->device_queue, slot);
+	}
+	return err;
+}
+
+static bool device_can(const struct calibration *c, uint32_t suite)
+{
+	const struct xc_key *k = c->arena->key + rx_slot(suite);
+
+	return c->device->ops->can(c->device_queue, k, k + 2);
+}
+
+/* The suites that a class's packets take in turn; how many. */
+static uint32_t class_suites(const struct calibration *c, enum batch_class kind, uint32_t *out)
+{
+	uint32_t n = 0;
+
+	for (uint32_t s = 0; s < PURE; s++)
+		if ((kind == BATCH_MIXED || s == (uint32_t)kind) && device_can(c, s))
+			out[n++] = s;
+	return n;
+}
+
+static void packet(const struct calibration *c, uint32_t i, uint32_t suite)
+{
+	struct sample s = {.rx_key = rx_slot(suite),
+		.tx_key = rx_slot(suite) + 2,
+		.hdr_len = 12,
+		.body_len = BODY};
+
+	s.rx_index = s.tx_index = s.seed = i;
+	sample_make(&c->arena->job[i], c->arena, i, &s);
+}
+
+/* One batch; UINT64_MAX if it failed. */
+static uint64_t took_ns(const struct engine_ops *ops, struct engine_queue *q, struct batch *b)
+{
+	uint64_t start, took;
+
+	for (uint32_t j = 0; j < b->n; j++)
+		b->status[j] = XC_NOT_DONE;
+	start = clock_mono_ns();
+	if (ops->run(q, b))
+		return UINT64_MAX;
+	took = clock_mono_ns() - start;
+	for (uint32_t j = 0; j < b->n; j++)
+		if (b->status[j] != XC_OK)
+			return UINT64_MAX;
+	return took ? took : 1;
+}
+
+static int by_value(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+/* Whether the device is clearly quicker at this size: 1, 0, or -1 if it failed. Notes the best times. */
+static int wins(const struct calibration *c, struct batch *b, enum batch_class kind, uint32_t size)
+{
+	uint64_t best_device = UINT64_MAX, best_serial = UINT64_MAX;
+	int rounds = b->n >= LARGE ? ROUNDS_LARGE : ROUNDS;
+	double ratio[ROUNDS] = {0};
+
+	/* The first warms caches. */
+	for (int i = -1; i < rounds; i++) {
+		uint64_t dev = took_ns(c->device->ops, c->device_queue, b);
+		uint64_t ser = dev == UINT64_MAX ? 0 : took_ns(c->serial_ops, c->serial_queue, b);
+
+		if (dev == UINT64_MAX || ser == UINT64_MAX)
+			return -1;
+		if (i < 0 && dev < ROUND_MAX_NS)
+			continue;
+		best_device = dev < best_device ? dev : best_device;
+		best_serial = ser < best_serial ? ser : best_serial;
+		if (i < 0)
+			break;
+		ratio[i] = (double)dev / (double)ser;
+	}
+	c->device->cost[kind][size].device_ns = (uint32_t)(best_device / b->n);
+	c->device->cost[kind][size].serial_ns = (uint32_t)(best_serial / b->n);
+	if (best_device >= ROUND_MAX_NS)
+		return 0;
+	qsort(ratio, (size_t)rounds, sizeof(*ratio), by_value);
+	return ratio[rounds / 2] < CLEAR_WIN && best_device < best_serial;
+}
+
+/* The smallest of the sizes above which the device never lost. */
+static uint32_t class_measure(const struct calibration *c, enum batch_class kind)
+{
+	struct batch b = {.job = c->arena->job, .status = c->arena->status};
+	uint32_t suite[PURE], n = class_suites(c, kind, suite), found = BATCH_NEVER, made = 0;
+
+	if (n == 0)
+		return BATCH_NEVER;
+	if (kind == BATCH_MIXED && n == 1)
+		return c->device->min[suite[0]];
+	for (uint32_t size = 0; size < BATCH_SIZES && 1u << size <= c->arena->slots; size++) {
+		int won;
+
+		b.n = 1u << size;
+		for (; made < b.n; made++)
+			packet(c, made, suite[made % n]);
+		won = wins(c, &b, kind, size);
+		for (int i = 0; won == 0 && found != BATCH_NEVER && i < AGAIN; i++)
+			won = wins(c, &b, kind, size);
+		if (won < 0)
+			return BATCH_NEVER;
+		if (!won)
+			found = BATCH_NEVER;
+		else if (found == BATCH_NEVER)
+			found = b.n;
+	}
+	return found;
+}
+
+void batch_calibrate(const struct calibration *c)
+{
+	struct arena *a = c->arena;
+	uint32_t made = min_u32(a->slots, 1u << (BATCH_SIZES - 1));
+
+	for (int kind = 0; kind < BATCH_CLASSES; kind++)
+		c->device->min[kind] = BATCH_NEVER;
+	if (a->key_slots < KEY_SLOTS)
+		return;
+	for (int kind = 0, bad = keys(c, true); kind < BATCH_CLASSES && !bad; kind++)
+		c->device->min[kind] = class_measure(c, (enum batch_class)kind);
+	(void)keys(c, false);
+	secmem_wipe(a->in, (size_t)made * ARENA_SLOT_LEN);
+	secmem_wipe(a->out, (size_t)made * ARENA_SLOT_LEN);
+	secmem_wipe(a->job, made * sizeof(*a->job));
+	secmem_wipe(a->status, made * sizeof(*a->status));
+}
+
+void batch_device_describe(char *out, size_t len, const struct batch_device *d)
+{
+	static const uint32_t shown[] = {0, 4, 8}; /* 1, 16, 256 */
+	int at = 0;
+
+	for (int kind = 0; kind < BATCH_CLASSES && at >= 0 && (size_t)at < len; kind++) {
+		at += snprintf(out + at, len - (size_t)at, "%s%s ", kind ? "; " : "",
+			batch_class_name[kind]);
+		if ((size_t)at >= len)
+			return;
+		if (d->min[kind] == BATCH_NEVER)
+			at += snprintf(out + at, len - (size_t)at, "never");
+		else
+			at += snprintf(out + at, len - (size_t)at, "from %u", d->min[kind]);
+		for (size_t i = 0; i < ARRAY_LEN(shown) && (size_t)at < len; i++)
+			if (d->cost[kind][shown[i]].serial_ns)
+				at += snprintf(out + at, len - (size_t)at, "%s%u: %u/%u",
+					i ? ", " : " (", 1u << shown[i],
+					d->cost[kind][shown[i]].device_ns,
+					d->cost[kind][shown[i]].serial_ns);
+		if (d->cost[kind][0].serial_ns && (size_t)at < len)
+			at += snprintf(out + at, len - (size_t)at, ")");
+	}
+}
