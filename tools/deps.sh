@@ -39,8 +39,8 @@ packages_for() {
 	case $1 in
 	deps) echo "$build pocl-opencl-icd" ;;
 	deps-demo) echo "$build $run kamailio baresip-core python3-numpy" ;;
-	deps-test) echo "$build $run $peers python3-numpy python3-matplotlib libcmocka-dev libsrtp2-dev clang-14 libclang-rt-14-dev" ;;
-	deps-lint) echo "$build $lint libcmocka-dev libsrtp2-dev" ;;
+	deps-test) echo "$build $run $peers python3-numpy python3-matplotlib libcmocka-dev libsrtp2-dev clang-14 libclang-rt-14-dev valgrind" ;;
+	deps-lint) echo "$build $lint libcmocka-dev libsrtp2-dev valgrind" ;;
 	deps-bench) echo "$build pocl-opencl-icd libsrtp2-dev libipsec-mb-dev dpkg-dev python3-matplotlib" ;;
 	*)
 		echo "deps.sh: unknown purpose \"$1\": deps, deps-test, deps-demo, deps-lint or deps-bench" >&2

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The scalar reference: one job, in plain C beside the RFCs: FIPS-197 AES, FIPS-180 SHA-1, SP 800-38D GCM, then
  * RFC 3711 4.1 (CM, F8), 4.2 (HMAC), RFC 6188 and RFC 7714. It is the specification that engines are tested against:
- * it must stay readable and must never be on the packet path, for its AES looks bytes up in a table, which is neither
- * fast nor free of cache timing. Tags are compared in constant time all the same. Pure. */
+ * it must stay readable and must never be on the packet path, for it is slow. Key derivation takes its primitives, so
+ * nothing here branches or looks up by secrets (t/ct), and tags are compared in constant time. Pure. */
 #include "srtp/ref.h"
 
 #include "base/bytes.h"
@@ -10,24 +10,43 @@
 
 /* --- AES, encryption only: no SRTP mode needs the inverse ------------------------------------------------------- */
 
-static const uint8_t sbox[256] = {0x63, 0x7c, 0x77, 0x7b, 0xf2, 0x6b, 0x6f, 0xc5, 0x30, 0x01, 0x67,
-	0x2b, 0xfe, 0xd7, 0xab, 0x76, 0xca, 0x82, 0xc9, 0x7d, 0xfa, 0x59, 0x47, 0xf0, 0xad, 0xd4,
-	0xa2, 0xaf, 0x9c, 0xa4, 0x72, 0xc0, 0xb7, 0xfd, 0x93, 0x26, 0x36, 0x3f, 0xf7, 0xcc, 0x34,
-	0xa5, 0xe5, 0xf1, 0x71, 0xd8, 0x31, 0x15, 0x04, 0xc7, 0x23, 0xc3, 0x18, 0x96, 0x05, 0x9a,
-	0x07, 0x12, 0x80, 0xe2, 0xeb, 0x27, 0xb2, 0x75, 0x09, 0x83, 0x2c, 0x1a, 0x1b, 0x6e, 0x5a,
-	0xa0, 0x52, 0x3b, 0xd6, 0xb3, 0x29, 0xe3, 0x2f, 0x84, 0x53, 0xd1, 0x00, 0xed, 0x20, 0xfc,
-	0xb1, 0x5b, 0x6a, 0xcb, 0xbe, 0x39, 0x4a, 0x4c, 0x58, 0xcf, 0xd0, 0xef, 0xaa, 0xfb, 0x43,
-	0x4d, 0x33, 0x85, 0x45, 0xf9, 0x02, 0x7f, 0x50, 0x3c, 0x9f, 0xa8, 0x51, 0xa3, 0x40, 0x8f,
-	0x92, 0x9d, 0x38, 0xf5, 0xbc, 0xb6, 0xda, 0x21, 0x10, 0xff, 0xf3, 0xd2, 0xcd, 0x0c, 0x13,
-	0xec, 0x5f, 0x97, 0x44, 0x17, 0xc4, 0xa7, 0x7e, 0x3d, 0x64, 0x5d, 0x19, 0x73, 0x60, 0x81,
-	0x4f, 0xdc, 0x22, 0x2a, 0x90, 0x88, 0x46, 0xee, 0xb8, 0x14, 0xde, 0x5e, 0x0b, 0xdb, 0xe0,
-	0x32, 0x3a, 0x0a, 0x49, 0x06, 0x24, 0x5c, 0xc2, 0xd3, 0xac, 0x62, 0x91, 0x95, 0xe4, 0x79,
-	0xe7, 0xc8, 0x37, 0x6d, 0x8d, 0xd5, 0x4e, 0xa9, 0x6c, 0x56, 0xf4, 0xea, 0x65, 0x7a, 0xae,
-	0x08, 0xba, 0x78, 0x25, 0x2e, 0x1c, 0xa6, 0xb4, 0xc6, 0xe8, 0xdd, 0x74, 0x1f, 0x4b, 0xbd,
-	0x8b, 0x8a, 0x70, 0x3e, 0xb5, 0x66, 0x48, 0x03, 0xf6, 0x0e, 0x61, 0x35, 0x57, 0xb9, 0x86,
-	0xc1, 0x1d, 0x9e, 0xe1, 0xf8, 0x98, 0x11, 0x69, 0xd9, 0x8e, 0x94, 0x9b, 0x1e, 0x87, 0xe9,
-	0xce, 0x55, 0x28, 0xdf, 0x8c, 0xa1, 0x89, 0x0d, 0xbf, 0xe6, 0x42, 0x68, 0x41, 0x99, 0x2d,
-	0x0f, 0xb0, 0x54, 0xbb, 0x16};
+/* The S-box as FIPS-197 5.1.1 defines it, sixteen bytes at a time and without a table: key derivation uses it on keys,
+ * and where a look-up goes can be seen in the cache. */
+typedef uint8_t sixteen __attribute__((vector_size(16)));
+
+static sixteen gf8_mul(sixteen a, sixteen b)
+{
+	sixteen p = {0};
+
+	for (int i = 0; i < 8; i++) {
+		p ^= a & -(b & 1);
+		a = a << 1 ^ (0x1b & -(a >> 7));
+		b >>= 1;
+	}
+	return p;
+}
+
+/* a^254, which is 1/a, and 0 for 0. */
+static sixteen gf8_invert(sixteen a)
+{
+	sixteen a2 = gf8_mul(a, a), a3 = gf8_mul(a2, a), a6 = gf8_mul(a3, a3),
+		a12 = gf8_mul(a6, a6), p = gf8_mul(a12, a3);
+
+	for (int i = 0; i < 4; i++) /* a^15 to a^240 */
+		p = gf8_mul(p, p);
+	return gf8_mul(gf8_mul(p, a12), a2);
+}
+
+static void sub_bytes(uint8_t s[16])
+{
+	sixteen x, y;
+
+	memcpy(&x, s, 16);
+	x = gf8_invert(x);
+	y = x ^ (x << 1 | x >> 7) ^ (x << 2 | x >> 6) ^ (x << 3 | x >> 5) ^ (x << 4 | x >> 4) ^
+		0x63;
+	memcpy(s, &y, 16);
+}
 
 static uint8_t xtime(uint8_t a)
 {
@@ -42,23 +61,23 @@ void srtp_ref_aes_expand(uint8_t rk[240], const uint8_t *key, unsigned key_len)
 
 	memcpy(rk, key, key_len);
 	for (unsigned i = nk; i < words; i++) {
-		uint8_t t[4];
+		uint8_t t[16] = {0};
 
 		memcpy(t, rk + 4 * (i - 1), 4);
 		if (i % nk == 0) {
 			uint8_t first = t[0];
 
-			t[0] = sbox[t[1]] ^ rcon;
-			t[1] = sbox[t[2]];
-			t[2] = sbox[t[3]];
-			t[3] = sbox[first];
+			memmove(t, t + 1, 3);
+			t[3] = first;
+			sub_bytes(t);
+			t[0] ^= rcon;
 			rcon = xtime(rcon);
 		} else if (nk > 6 && i % nk == 4) {
-			for (int b = 0; b < 4; b++)
-				t[b] = sbox[t[b]];
+			sub_bytes(t);
 		}
 		for (int b = 0; b < 4; b++)
 			rk[4 * i + b] = rk[4 * (i - nk) + b] ^ t[b];
+		secmem_wipe(t, sizeof(t));
 	}
 }
 
@@ -70,9 +89,10 @@ void srtp_ref_aes_block(uint8_t out[16], const uint8_t in[16], const uint8_t *rk
 	for (int i = 0; i < 16; i++)
 		s[i] = in[i] ^ rk[i];
 	for (unsigned r = 1; r <= rounds; r++) {
-		/* SubBytes and ShiftRows */
+		/* SubBytes, ShiftRows */
+		sub_bytes(s);
 		for (int i = 0; i < 16; i++)
-			t[i] = sbox[s[(i + 4 * (i % 4)) % 16]];
+			t[i] = s[(i + 4 * (i % 4)) % 16];
 		/* MixColumns, all but the last round */
 		for (int c = 0; c < 16 && r < rounds; c += 4) {
 			uint8_t a = t[c], all = t[c] ^ t[c + 1] ^ t[c + 2] ^ t[c + 3];
@@ -86,6 +106,8 @@ void srtp_ref_aes_block(uint8_t out[16], const uint8_t in[16], const uint8_t *rk
 			s[i] = t[i] ^ rk[16 * r + i];
 	}
 	memcpy(out, s, 16);
+	secmem_wipe(s, sizeof(s));
+	secmem_wipe(t, sizeof(t));
 }
 
 /* --- SHA-1 and HMAC from its two stored states ------------------------------------------------------------------- */
@@ -133,6 +155,7 @@ void srtp_ref_sha1_block(uint32_t state[5], const uint8_t block[64])
 	state[2] += c;
 	state[3] += d;
 	state[4] += e;
+	secmem_wipe(w, sizeof(w)); /* may be an HMAC key */
 }
 
 struct sha1 {
