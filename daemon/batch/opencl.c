@@ -15,12 +15,14 @@
 #include "base/log.h"
 #include "batch/opencl_copy.h"
 
-#define PAGE 4096u
+#define PAGE       4096u
+#define TIMEOUT_MS 1000u
 
 struct engine {
 	struct opencl_device dev;
 	struct opencl_source src;
 	struct opencl_shape shape;
+	uint32_t timeout_ms;
 	char name[320];
 };
 
@@ -32,7 +34,7 @@ struct engine_queue {
 	/* One for each number of groups that a work-item can have: [1] is NULL where [0] is all there is. */
 	cl_program program[2];
 	cl_kernel kernel[2];
-	cl_mem job, key, in, out, status, order;
+	struct opencl_mems mem;   /* the copy's, if there is one */
 	uint32_t *job_order;      /* [slots], page-aligned: the order in which lanes take jobs */
 	bool *key_ready;          /* [key_slots]: announced by key_changed(), or the plain pair */
 	bool in_order;            /* job_order is 0, 1, 2 ... */
@@ -99,6 +101,7 @@ static int opencl_open(
 		free(e);
 		return res;
 	}
+	e->timeout_ms = cfg->timeout_ms ? cfg->timeout_ms : TIMEOUT_MS;
 	if (cfg->flags & ENGINE_SCALAR_LANES)
 		e->dev.scalar = true;
 	if (cfg->flags & ENGINE_OWN_MEMORY)
@@ -142,24 +145,29 @@ static const char *opencl_device(const struct engine *e)
 
 static void opencl_queue_destroy(struct engine_queue *q)
 {
-	cl_mem *mem[] = {&q->job, &q->key, &q->in, &q->out, &q->status, &q->order};
+	cl_mem mem[] = {q->mem.job, q->mem.key, q->mem.in, q->mem.out, q->mem.status, q->mem.order};
+	bool copies = q->copy != NULL, hangs = false;
 
-	if (q->cq)
+	if (q->cq && !copies)
 		clFinish(q->cq);
-	opencl_copy_destroy(q->copy);
-	for (size_t i = 0; i < ARRAY_LEN(mem); i++)
-		if (*mem[i])
-			clReleaseMemObject(*mem[i]);
-	for (int i = 0; i < 2; i++) {
+	if (copies)
+		hangs = opencl_copy_destroy(q->copy);
+	for (size_t i = 0; i < ARRAY_LEN(mem) && !copies; i++)
+		if (mem[i])
+			clReleaseMemObject(mem[i]);
+	for (int i = 0; i < 2 && !hangs; i++) {
 		if (q->kernel[i])
 			clReleaseKernel(q->kernel[i]);
 		if (q->program[i])
 			clReleaseProgram(q->program[i]);
 	}
-	if (q->cq)
+	if (q->cq && !copies)
 		clReleaseCommandQueue(q->cq);
-	if (q->ctx)
+	if (q->ctx && !hangs)
 		clReleaseContext(q->ctx);
+	if (hangs)
+		log_warn("engine opencl: %s hangs: its buffers, %u packets long, are left to it",
+			q->e->dev.name, q->arena->slots);
 	free(q->job_order);
 	free(q->key_ready);
 	free(q);
@@ -170,46 +178,68 @@ static cl_int mem_create(
 {
 	cl_int err;
 
-	if (q->e->dev.zero_copy)
-		flags |= CL_MEM_USE_HOST_PTR;
-	*out = clCreateBuffer(q->ctx, flags, len, q->e->dev.zero_copy ? host : NULL, &err);
+	*out = clCreateBuffer(q->ctx, flags | CL_MEM_USE_HOST_PTR, len, host, &err);
 	return err;
 }
 
+/* The arena itself. */
 static cl_int buffers_create(struct engine_queue *q)
 {
 	const struct arena *a = q->arena;
+	struct opencl_mems *m = &q->mem;
 	size_t packets = (size_t)a->slots * ARENA_SLOT_LEN;
-	cl_int err = mem_create(&q->in, q, CL_MEM_READ_ONLY, a->in, packets);
+	cl_int err = mem_create(&m->in, q, CL_MEM_READ_ONLY, a->in, packets);
 
 	if (!err)
-		err = mem_create(&q->out, q, CL_MEM_READ_WRITE, a->out, packets);
+		err = mem_create(&m->out, q, CL_MEM_READ_WRITE, a->out, packets);
 	if (!err)
-		err = mem_create(&q->job, q, CL_MEM_READ_ONLY, a->job, a->slots * sizeof(*a->job));
-	if (!err)
-		err = mem_create(
-			&q->status, q, CL_MEM_WRITE_ONLY, a->status, a->slots * sizeof(*a->status));
+		err = mem_create(&m->job, q, CL_MEM_READ_ONLY, a->job, a->slots * sizeof(*a->job));
 	if (!err)
 		err = mem_create(
-			&q->key, q, CL_MEM_READ_ONLY, a->key, a->key_slots * sizeof(*a->key));
+			&m->status, q, CL_MEM_WRITE_ONLY, a->status, a->slots * sizeof(*a->status));
 	if (!err)
-		err = mem_create(&q->order, q, CL_MEM_READ_ONLY, q->job_order,
+		err = mem_create(
+			&m->key, q, CL_MEM_READ_ONLY, a->key, a->key_slots * sizeof(*a->key));
+	if (!err)
+		err = mem_create(&m->order, q, CL_MEM_READ_ONLY, q->job_order,
 			a->slots * sizeof(*q->job_order));
-	if (!err && !q->e->dev.zero_copy)
-		err = clEnqueueWriteBuffer(q->cq, q->key, CL_TRUE, 0,
-			a->key_slots * sizeof(*a->key), a->key, 0, NULL, NULL);
 	return err;
+}
+
+static int memory_create(struct engine_queue *q)
+{
+	const struct engine *e = q->e;
+	struct opencl_copy_config copy = {.ctx = q->ctx,
+		.dev = e->dev.id,
+		.arena = q->arena,
+		.chunk_min = e->shape.flags & ENGINE_SMALL_CHUNKS ? 16 : OPENCL_CHUNK_MIN,
+		.timeout_ns = e->timeout_ms * 1000000ull};
+	cl_int err = CL_SUCCESS;
+
+	if (!e->dev.zero_copy) {
+		int res = opencl_copy_create(&q->copy, &copy);
+
+		if (res)
+			return res;
+		q->mem = *opencl_copy_mems(q->copy);
+		q->cq = opencl_copy_queue(q->copy);
+		return 0;
+	}
+	q->cq = clCreateCommandQueue(q->ctx, e->dev.id, 0, &err);
+	if (!err)
+		err = buffers_create(q);
+	return err ? -EIO : 0;
 }
 
 static cl_int args_set(const struct engine_queue *q, cl_kernel k)
 {
-	cl_int err = clSetKernelArg(k, 0, sizeof(q->job), &q->job);
+	cl_int err = clSetKernelArg(k, 0, sizeof(q->mem.job), &q->mem.job);
 
-	err = err ? err : clSetKernelArg(k, 2, sizeof(q->key), &q->key);
-	err = err ? err : clSetKernelArg(k, 3, sizeof(q->in), &q->in);
-	err = err ? err : clSetKernelArg(k, 4, sizeof(q->out), &q->out);
-	err = err ? err : clSetKernelArg(k, 5, sizeof(q->status), &q->status);
-	return err ? err : clSetKernelArg(k, 6, sizeof(q->order), &q->order);
+	err = err ? err : clSetKernelArg(k, 2, sizeof(q->mem.key), &q->mem.key);
+	err = err ? err : clSetKernelArg(k, 3, sizeof(q->mem.in), &q->mem.in);
+	err = err ? err : clSetKernelArg(k, 4, sizeof(q->mem.out), &q->mem.out);
+	err = err ? err : clSetKernelArg(k, 5, sizeof(q->mem.status), &q->mem.status);
+	return err ? err : clSetKernelArg(k, 6, sizeof(q->mem.order), &q->mem.order);
 }
 
 /* Two groups are faster for each packet on processors whose vector units would wait otherwise, but half of a work-item may
@@ -221,25 +251,28 @@ static int groups_for(const struct engine_queue *q, cl_uint n)
 	return q->kernel[1] && (n > 4 * lanes || rest == 0 || rest > lanes);
 }
 
-static cl_int dispatch_to(struct engine_queue *q, int groups, cl_uint n)
+/* A device with scalar lanes runs a work-group's items side by side. */
+static uint32_t group_len(const struct engine_queue *q)
 {
-	size_t width = q->e->shape.lanes << groups;
-	size_t global = n ? (n + width - 1) / width : 1, local = 1;
+	return q->e->dev.scalar && q->copy ? OPENCL_SCALAR_GROUP : 1;
+}
+
+static cl_int dispatch_from(struct engine_queue *q, int groups, cl_uint n, size_t offset)
+{
+	size_t width = q->e->shape.lanes << groups, local = group_len(q);
+	size_t global = n ? (n + width - 1) / width : 1;
 	cl_int err = clSetKernelArg(q->kernel[groups], 1, sizeof(n), &n);
 
 	if (err)
 		return err;
-	if (q->e->dev.scalar && !q->e->dev.zero_copy) {
-		local = OPENCL_SCALAR_GROUP;
-		global = (global + local - 1) / local * local;
-	}
+	global = (global + local - 1) / local * local;
 	return clEnqueueNDRangeKernel(
-		q->cq, q->kernel[groups], 1, NULL, &global, &local, 0, NULL, NULL);
+		q->cq, q->kernel[groups], 1, &offset, &global, &local, 0, NULL, NULL);
 }
 
 static cl_int dispatch(struct engine_queue *q, cl_uint n)
 {
-	return dispatch_to(q, groups_for(q, n), n);
+	return dispatch_from(q, groups_for(q, n), n, 0);
 }
 
 /* n = 0 does nothing, but makes the device ready (PoCL compiles at the first dispatch). */
@@ -251,7 +284,9 @@ static cl_int kernel_make(struct engine_queue *q, int groups)
 	if (!err)
 		err = args_set(q, q->kernel[groups]);
 	if (!err)
-		err = dispatch_to(q, groups, 0);
+		err = dispatch_from(q, groups, 0, 0);
+	if (!err && q->copy) /* parts of a batch: for PoCL that is another kernel */
+		err = dispatch_from(q, groups, 0, 1);
 	return err ? err : clFinish(q->cq);
 }
 
@@ -260,12 +295,16 @@ static int queue_build(struct engine_queue *q)
 	struct engine *e = q->e;
 	char line[512] = "";
 	cl_int err;
+	int res = 0;
 
 	q->ctx = clCreateContext(NULL, 1, &e->dev.id, NULL, NULL, &err);
 	if (q->ctx)
-		q->cq = clCreateCommandQueue(q->ctx, e->dev.id, 0, &err);
-	if (q->cq)
-		err = buffers_create(q);
+		res = memory_create(q);
+	if (res) {
+		log_err("opencl: %s: no memory for %u packets and %u keys", e->dev.name,
+			q->arena->slots, q->arena->key_slots);
+		return res;
+	}
 	for (int i = 0; !err && i < (e->shape.groups == 2 ? 2 : 1); i++) {
 		struct opencl_shape shape = e->shape;
 
@@ -299,8 +338,6 @@ static int opencl_queue_create(
 	err = q->job_order && q->key_ready ? queue_build(q) : -ENOMEM;
 	if (!err)
 		q->key_ready[0] = q->key_ready[1] = true;
-	if (!err && !e->dev.zero_copy)
-		err = opencl_copy_create(&q->copy, arena);
 	if (err) {
 		opencl_queue_destroy(q);
 		return err;
@@ -318,10 +355,12 @@ static int opencl_key_changed(struct engine_queue *q, uint32_t slot)
 	if (slot >= a->key_slots || a->key_slots - slot < 2)
 		return -EINVAL;
 	q->key_ready[slot] = q->key_ready[slot + 1] = false;
-	if (!q->e->dev.zero_copy &&
-		clEnqueueWriteBuffer(q->cq, q->key, CL_TRUE, slot * sizeof(*a->key),
-			2 * sizeof(*a->key), &a->key[slot], 0, NULL, NULL))
-		return -EIO;
+	if (q->copy) {
+		int err = opencl_copy_key(q->copy, slot);
+
+		if (err)
+			return err;
+	}
 	q->key_ready[slot] = q->key_ready[slot + 1] = true;
 	return 0;
 }
@@ -421,22 +460,15 @@ static int opencl_run(struct engine_queue *q, struct batch *b)
 		return -EINVAL;
 	jobs_order(q, b);
 	if (q->copy) {
-		struct opencl_buffers to = {.cq = q->cq,
-			.in = q->in,
-			.out = q->out,
-			.job = q->job,
-			.status = q->status};
+		int groups = groups_for(q, b->n);
+		struct opencl_dispatch d = {.kernel = q->kernel[groups],
+			.width = q->e->shape.lanes << groups,
+			.local = group_len(q)};
 
-		err = opencl_copy_in(q->copy, &to, b);
-		err = err ? err
-			  : clEnqueueWriteBuffer(q->cq, q->order, CL_FALSE, 0,
-				    b->n * sizeof(*q->job_order), q->job_order, 0, NULL, NULL);
-		err = err ? err : dispatch(q, b->n);
-		err = err ? err : opencl_copy_out(q->copy, &to, b);
-	} else {
-		err = dispatch(q, b->n);
-		err = err ? err : clFinish(q->cq);
+		return opencl_copy_run(q->copy, &d, b, q->job_order);
 	}
+	err = dispatch(q, b->n);
+	err = err ? err : clFinish(q->cq);
 	return err ? -EIO : 0;
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Private to the OpenCL engine: batches to and from a device that has its own memory. */
+/* Private to the OpenCL engine: batches to and from a device that has its own memory. Pinned host memory, three queues so
+ * that one part of a batch goes up while another is computed and a third comes down, and a limit to waiting. */
 #ifndef BATCH_OPENCL_COPY_H
 #define BATCH_OPENCL_COPY_H
 
@@ -8,19 +9,42 @@
 #include "batch/engine.h"
 
 #define OPENCL_SCALAR_GROUP 64u /* work-items per work-group there */
+#define OPENCL_CHUNK_MIN    1024u /* packets: a batch is worth cutting where each part has that many */
 
-struct opencl_buffers {
-	cl_command_queue cq;
-	cl_mem in, out, job, status;
+/* What a kernel works on, wherever it is. */
+struct opencl_mems {
+	cl_mem job, key, in, out, status, order;
 };
+
+struct opencl_copy_config {
+	cl_context ctx;
+	cl_device_id dev;
+	const struct arena *arena;
+	uint32_t chunk_min;
+	uint64_t timeout_ns; /* for a batch, or for keys */
+};
+
+/* How a part of a batch is dispatched. */
+struct opencl_dispatch {
+	cl_kernel
+		kernel; /* argument 1 is the number of jobs; global offset and size choose the part */
+	uint32_t width; /* packets per work-item */
+	uint32_t local; /* work-items per work-group */
+};
+
 struct opencl_copy;
 
-int opencl_copy_create(struct opencl_copy **out, const struct arena *a);
-void opencl_copy_destroy(struct opencl_copy *c);
-/* Packs the batch's packets and jobs and sends them; the dispatch follows in the same queue. */
-cl_int opencl_copy_in(
-	struct opencl_copy *c, const struct opencl_buffers *to, const struct batch *b);
-/* Waits for results and puts them where the jobs say. */
-cl_int opencl_copy_out(struct opencl_copy *c, const struct opencl_buffers *from, struct batch *b);
+int opencl_copy_create(struct opencl_copy **out, const struct opencl_copy_config *cfg);
+/* Zeroes the device's keys. A device that hangs keeps what it may still use: nothing of it is freed then (a leak, on
+ * purpose); true if so: context, kernels and programs must stay, too. */
+bool opencl_copy_destroy(struct opencl_copy *c);
+/* Its memory and the queue that kernels go to; the copy's own. */
+const struct opencl_mems *opencl_copy_mems(const struct opencl_copy *c);
+cl_command_queue opencl_copy_queue(const struct opencl_copy *c);
+/* The whole batch, jobs taken in this order. 0, -EIO, or -ETIMEDOUT: from then on nothing is done any more. */
+int opencl_copy_run(struct opencl_copy *c, const struct opencl_dispatch *d, struct batch *b,
+	const uint32_t *order);
+/* Sends a pair of key slots on its way without waiting; ahead of every later batch. */
+int opencl_copy_key(struct opencl_copy *c, uint32_t slot);
 
 #endif

@@ -41,6 +41,16 @@ static int setup_copying(void **state)
 	return open_with(state, ENGINE_SCALAR_LANES | ENGINE_OWN_MEMORY);
 }
 
+static int setup_parts(void **state)
+{
+	return open_with(state, ENGINE_OWN_MEMORY | ENGINE_SMALL_CHUNKS);
+}
+
+static int setup_parts_scalar(void **state)
+{
+	return open_with(state, ENGINE_SCALAR_LANES | ENGINE_OWN_MEMORY | ENGINE_SMALL_CHUNKS);
+}
+
 /* Every number of packets up to beyond two work-items, lengths all different, one of each batch forged. */
 static void every_batch_size_is_right(void **state)
 {
@@ -153,6 +163,9 @@ int main(void)
 		cmocka_run_group_tests_name("portable AES", cases, setup_portable, engine_teardown);
 	failed += cmocka_run_group_tests_name("scalar lanes", cases, setup_scalar, engine_teardown);
 	failed += cmocka_run_group_tests_name("copies", cases, setup_copying, engine_teardown);
+	failed += cmocka_run_group_tests_name("parts", cases, setup_parts, engine_teardown);
+	failed += cmocka_run_group_tests_name(
+		"parts, scalar lanes", cases, setup_parts_scalar, engine_teardown);
 	failed += cmocka_run_group_tests_name("opening", opening, NULL, NULL);
 	return failed;
 }

@@ -23,8 +23,8 @@ static int setup_portable(void **state)
 static int setup_scalar(void **state)
 {
 	return engine_setup(state, &engine_opencl,
-		&(struct engine_config){
-			.device = "", .flags = ENGINE_SCALAR_LANES | ENGINE_OWN_MEMORY});
+		&(struct engine_config){.device = "",
+			.flags = ENGINE_SCALAR_LANES | ENGINE_OWN_MEMORY | ENGINE_SMALL_CHUNKS});
 }
 
 static const enum srtp_suite_id suites[PAIRS] = {

@@ -1,0 +1,332 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Two real OpenCL devices (PoCL's basic, twice) behind one runner, of which one fails or hangs in mid-run: this program
+ * stands in front of some OpenCL functions. Media goes on without loss, and a device that hangs is touched no more. */
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "engine_cases.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "batch/run.h"
+#include "batch/sample.h"
+#include "srtp/ref.h"
+
+#include <CL/cl.h>
+
+enum { DEVICES = 2, SLOTS = 128, KEY_SLOTS = 64, N = 100, TIMEOUT_MS = 200 };
+
+/* What PoCL keeps until the process ends, and what a device that hangs is left (on purpose). */
+const char *__lsan_default_suppressions(void);
+const char *__lsan_default_suppressions(void)
+{
+	return "leak:libpocl\nleak:libLLVM\nleak:libclang\nleak:libOpenCL\nleak:opencl_copy_create\nleak:queue_build\n";
+}
+
+/* --- Faults ------------------------------------------------------------------------------------------------------ */
+
+static struct {
+	cl_device_id device; /* NULL: all is well */
+	uint32_t kernels;    /* that many go well first */
+	bool hang;           /* else: fail */
+	uint64_t touched;    /* commands sent to a device that hangs */
+	uint64_t polled;
+	uint64_t key_tables, keys_left; /* released, and of them with anything in it */
+} fault;
+
+#define REAL(name) ((__typeof__(&name))dlsym(RTLD_NEXT, #name))
+
+static bool faulty(cl_command_queue q)
+{
+	cl_device_id dev = NULL;
+
+	clGetCommandQueueInfo(q, CL_QUEUE_DEVICE, sizeof(dev), &dev, NULL);
+	return fault.device && dev == fault.device;
+}
+
+static bool hangs(cl_command_queue q)
+{
+	return fault.hang && fault.kernels == 0 && faulty(q);
+}
+
+cl_int clEnqueueNDRangeKernel(cl_command_queue q, cl_kernel k, cl_uint dim, const size_t *offset,
+	const size_t *global, const size_t *local, cl_uint n, const cl_event *wait, cl_event *e)
+{
+	if (faulty(q)) {
+		if (fault.kernels == 0 && !fault.hang)
+			return CL_OUT_OF_RESOURCES;
+		fault.touched += fault.kernels == 0;
+		fault.kernels -= fault.kernels > 0;
+	}
+	return REAL(clEnqueueNDRangeKernel)(q, k, dim, offset, global, local, n, wait, e);
+}
+
+cl_int clEnqueueWriteBuffer(cl_command_queue q, cl_mem m, cl_bool block, size_t at, size_t len,
+	const void *p, cl_uint n, const cl_event *wait, cl_event *e)
+{
+	fault.touched += hangs(q);
+	return REAL(clEnqueueWriteBuffer)(q, m, block, at, len, p, n, wait, e);
+}
+
+cl_int clGetEventInfo(cl_event e, cl_event_info what, size_t len, void *out, size_t *out_len)
+{
+	cl_command_queue q = NULL;
+	cl_int err = REAL(clGetEventInfo)(e, what, len, out, out_len);
+
+	if (what != CL_EVENT_COMMAND_EXECUTION_STATUS || err)
+		return err;
+	REAL(clGetEventInfo)(e, CL_EVENT_COMMAND_QUEUE, sizeof(q), &q, NULL);
+	if (hangs(q)) {
+		fault.polled++;
+		*(cl_int *)out = CL_SUBMITTED;
+	}
+	return err;
+}
+
+/* Looks into a key table that the engine gives back. */
+cl_int clReleaseMemObject(cl_mem m)
+{
+	static uint8_t bytes[KEY_SLOTS * sizeof(struct xc_key)];
+	cl_context ctx;
+	cl_device_id dev;
+	cl_command_queue q;
+	cl_mem_flags flags = 0;
+	size_t len = 0;
+	uint8_t any = 0;
+
+	clGetMemObjectInfo(m, CL_MEM_SIZE, sizeof(len), &len, NULL);
+	clGetMemObjectInfo(m, CL_MEM_FLAGS, sizeof(flags), &flags, NULL);
+	if (len == sizeof(bytes) && flags == CL_MEM_READ_ONLY) {
+		clGetMemObjectInfo(m, CL_MEM_CONTEXT, sizeof(ctx), &ctx, NULL);
+		clGetContextInfo(ctx, CL_CONTEXT_DEVICES, sizeof(dev), &dev, NULL);
+		q = clCreateCommandQueue(ctx, dev, 0, NULL);
+		assert_int_equal(
+			clEnqueueReadBuffer(q, m, CL_TRUE, 0, sizeof(bytes), bytes, 0, NULL, NULL),
+			0);
+		clReleaseCommandQueue(q);
+		for (size_t i = 0; i < sizeof(bytes); i++)
+			any |= bytes[i];
+		fault.key_tables++;
+		fault.keys_left += any != 0;
+	}
+	return REAL(clReleaseMemObject)(m);
+}
+
+/* --- A runner with two devices ------------------------------------------------------------------------------------ */
+
+struct rig {
+	struct engine *serial;
+	struct batch_device device[DEVICES];
+	struct batch_runner *r;
+	struct arena *a;
+	uint8_t *want;
+};
+
+static cl_device_id device_of(uint32_t index)
+{
+	cl_platform_id platform;
+	cl_device_id dev[DEVICES];
+
+	assert_int_equal(clGetPlatformIDs(1, &platform, NULL), 0);
+	assert_int_equal(clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, DEVICES, dev, NULL), 0);
+	return dev[index];
+}
+
+static void rig_open(struct rig *t, uint32_t flags)
+{
+	struct batch_runner_config cfg = {
+		.device = t->device, .devices = DEVICES, .slots = SLOTS, .key_slots = KEY_SLOTS};
+	char err[256] = "";
+
+	memset(t, 0, sizeof(*t));
+	memset(&fault, 0, sizeof(fault));
+	assert_int_equal(engine_serial.open(&t->serial, &(struct engine_config){.device = ""}, err,
+				 sizeof(err)),
+		0);
+	for (uint32_t i = 0; i < DEVICES; i++) {
+		struct engine_config dev = {
+			.device = i ? "1" : "0", .flags = flags, .timeout_ms = TIMEOUT_MS};
+
+		t->device[i] = (struct batch_device){
+			.ops = &engine_opencl, .weight = i + 1, .fixed_min = 1};
+		if (engine_opencl.open(&t->device[i].engine, &dev, err, sizeof(err)))
+			fail_msg("%s", err);
+	}
+	cfg.serial = t->serial;
+	assert_int_equal(batch_runner_create(&t->r, &cfg), 0);
+	t->a = batch_runner_arena(t->r);
+	t->want = calloc(SLOTS, ARENA_SLOT_LEN);
+	assert_non_null(t->want);
+	for (uint32_t slot = 2; slot < 10; slot += 2) {
+		struct srtp_master m;
+
+		sample_master(&m, slot < 6 ? SUITE_AES_CM_128_80 : SUITE_AES_256_CM_32, slot);
+		assert_int_equal(srtp_key_fill(&t->a->key[slot], &m), 0);
+		assert_int_equal(batch_runner_key_changed(t->r, slot), 0);
+	}
+}
+
+static void rig_close(struct rig *t)
+{
+	batch_runner_destroy(t->r);
+	for (uint32_t i = 0; i < DEVICES; i++)
+		engine_opencl.close(t->device[i].engine);
+	engine_serial.close(t->serial);
+	free(t->want);
+}
+
+static uint64_t batches(const struct rig *t, uint32_t device)
+{
+	return batch_runner_device_counters(t->r, device)->batches;
+}
+
+/* Every packet as the reference has it, one in ten forged. */
+static void batch_is_right(struct rig *t, uint32_t round)
+{
+	struct batch b = {.job = t->a->job, .status = t->a->status, .n = N};
+
+	for (uint32_t i = 0; i < N; i++) {
+		struct sample s = {.rx_key = 2 + 2 * (i % 4),
+			.tx_key = 2 + 2 * ((i + round) % 4),
+			.hdr_len = 12,
+			.body_len = (i * 37 + round) % 300,
+			.rx_index = i,
+			.tx_index = i,
+			.seed = i + 1000 * round};
+
+		sample_make(&b.job[i], t->a, i, &s);
+		if (i % 10 == 3)
+			t->a->in[b.job[i].in_off + 1] ^= 4;
+	}
+	memset(t->a->out, 0, (size_t)N * ARENA_SLOT_LEN);
+	batch_run(t->r, &b);
+	for (uint32_t i = 0; i < N; i++) {
+		assert_int_equal(b.status[i], i % 10 == 3 ? XC_BAD_TAG : XC_OK);
+		assert_int_equal(
+			srtp_ref_job(&b.job[i], t->a->key, t->a->in, t->want), b.status[i]);
+		assert_true(b.status[i] == XC_BAD_TAG ||
+			sample_equal(&b.job[i], t->a, t->a->out, t->want));
+	}
+}
+
+/* --- What it must do ---------------------------------------------------------------------------------------------- */
+
+static const uint32_t paths[] = {0, ENGINE_OWN_MEMORY, ENGINE_OWN_MEMORY | ENGINE_SMALL_CHUNKS};
+
+static void two_devices_share_the_batches_by_weight(void **state)
+{
+	(void)state;
+	for (size_t p = 0; p < ARRAY_LEN(paths); p++) {
+		struct rig t;
+
+		rig_open(&t, paths[p]);
+		assert_ptr_not_equal(device_of(0), device_of(1));
+		for (uint32_t i = 0; i < 9; i++)
+			batch_is_right(&t, i);
+		assert_int_equal(batches(&t, 0), 3);
+		assert_int_equal(batches(&t, 1), 6);
+		rig_close(&t);
+	}
+}
+
+static void a_device_that_fails_in_mid_run_costs_no_packet(void **state)
+{
+	(void)state;
+	for (size_t p = 0; p < ARRAY_LEN(paths); p++) {
+		struct rig t;
+
+		rig_open(&t, paths[p]);
+		fault.kernels = 2;
+		fault.device = device_of(1);
+		for (uint32_t i = 0; i < 20; i++)
+			batch_is_right(&t, i);
+		assert_true(t.device[1].lost);
+		assert_false(t.device[0].lost);
+		assert_int_equal(batch_runner_device_counters(t.r, 1)->errors, 3);
+		assert_int_equal(batches(&t, 0) + batches(&t, 1), 17);
+		/* And when the last one goes. */
+		fault.device = device_of(0);
+		for (uint32_t i = 0; i < 5; i++)
+			batch_is_right(&t, i);
+		assert_true(t.device[0].lost);
+		fault.device = NULL;
+		rig_close(&t);
+	}
+}
+
+static void a_device_that_hangs_is_given_up_and_touched_no_more(void **state)
+{
+	(void)state;
+	for (size_t p = 1; p < ARRAY_LEN(paths); p++) {
+		uint64_t start, took, touched;
+		struct rig t;
+
+		rig_open(&t, paths[p]);
+		fault.hang = true;
+		fault.kernels = 1;
+		fault.device = device_of(1);
+		start = clock_mono_ns();
+		for (uint32_t i = 0; !t.device[1].lost && i < 9; i++)
+			batch_is_right(&t, i);
+		took = clock_mono_ns() - start;
+		assert_true(t.device[1].lost);
+		assert_int_equal(batch_runner_device_counters(t.r, 1)->errors, 1);
+		assert_in_range(took, TIMEOUT_MS * 1000000ull, 10 * TIMEOUT_MS * 1000000ull);
+		assert_true(fault.polled > 10 && fault.polled < 1000000);
+		touched = fault.touched;
+		for (uint32_t i = 0; i < 5; i++)
+			batch_is_right(&t, i);
+		batch_runner_key_wipe(t.r, 8);
+		rig_close(&t);
+		assert_int_equal(fault.touched, touched);
+		assert_int_equal(fault.key_tables, 1); /* the other's */
+	}
+}
+
+static void no_key_stays_on_a_device(void **state)
+{
+	struct rig t;
+
+	(void)state;
+	rig_open(&t, ENGINE_OWN_MEMORY);
+	batch_is_right(&t, 0);
+	rig_close(&t);
+	assert_int_equal(fault.key_tables, DEVICES);
+	assert_int_equal(fault.keys_left, 0);
+}
+
+static void keys_are_sent_without_waiting(void **state)
+{
+	struct rig t;
+	uint64_t start;
+
+	(void)state;
+	rig_open(&t, ENGINE_OWN_MEMORY);
+	batch_is_right(&t, 0);
+	fault.hang = true; /* nothing is ever complete */
+	fault.device = device_of(1);
+	start = clock_mono_ns();
+	for (uint32_t slot = 2; slot < 22; slot += 2)
+		assert_int_equal(batch_runner_key_changed(t.r, slot), 0);
+	assert_true(clock_mono_ns() - start < TIMEOUT_MS * 1000000ull / 2);
+	fault.device = NULL;
+	batch_is_right(&t, 1);
+	assert_false(t.device[1].lost);
+	rig_close(&t);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(two_devices_share_the_batches_by_weight),
+		cmocka_unit_test(a_device_that_fails_in_mid_run_costs_no_packet),
+		cmocka_unit_test(a_device_that_hangs_is_given_up_and_touched_no_more),
+		cmocka_unit_test(no_key_stays_on_a_device),
+		cmocka_unit_test(keys_are_sent_without_waiting),
+	};
+
+	setenv("POCL_DEVICES", "basic basic", 1);
+	log_open("test_opencl_faults", LOG_EMERG, 1);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
