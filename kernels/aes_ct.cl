@@ -11,7 +11,7 @@
 
 struct xc_cm {
 	const __global struct xc_key *key;
-	ulong2 iv; /* the counter block with counter 0 */
+	ulong2 iv; /* the first counter block: its last byte is 0, or 2 (GCM) */
 	uint rounds; /* 0: no cipher */
 };
 
@@ -170,6 +170,7 @@ XC_INLINE void xc_round_key(xc_plane *q, const struct xc_cm *rx, const struct xc
 struct xc_cm_many {
 	xc_plane first[8]; /* the counter block with counter 0 and round key 0 */
 	xc_plane last[3];  /* set where a packet's last round is 10, 12, 14 */
+	xc_plane ahead;    /* set in the last byte for those of four blocks whose counter is in the next four: from 2 on */
 	uint rounds;       /* the most */
 #if XC_LANES > 1
 	xc_plane key[15][8]; /* a device with scalar lanes has no room for these */
@@ -178,7 +179,7 @@ struct xc_cm_many {
 
 XC_INLINE void xc_cm_prepare(struct xc_cm_many *m, const struct xc_cm *rx, const struct xc_cm *tx)
 {
-	union xc_packets x, y, last[3];
+	union xc_packets x, y, last[3], ahead;
 	xc_plane iv[8];
 
 	m->rounds = 0;
@@ -187,6 +188,7 @@ XC_INLINE void xc_cm_prepare(struct xc_cm_many *m, const struct xc_cm *rx, const
 		m->rounds = max(m->rounds, max(rx[i].rounds, tx[i].rounds));
 		x.packet[i] = rx[i].iv;
 		y.packet[i] = tx[i].iv;
+		ahead.packet[i] = (ulong2)(0, ((rx[i].iv.y >> 57 & 1) * 0x0c | (tx[i].iv.y >> 57 & 1) * 0xc0) << 56);
 #pragma unroll
 		for (uint r = 0; r < 3; r++)
 			last[r].packet[i] = (ulong2)(
@@ -196,6 +198,7 @@ XC_INLINE void xc_cm_prepare(struct xc_cm_many *m, const struct xc_cm *rx, const
 #pragma unroll
 	for (int r = 0; r < 3; r++)
 		m->last[r] = last[r].v;
+	m->ahead = ahead.v;
 	xc_slice(iv, x.v, y.v);
 	xc_round_key(m->first, rx, tx, 0);
 #pragma unroll
@@ -230,8 +233,10 @@ XC_INLINE void xc_cm_quad(xc_plane *sum, const struct xc_cm_many *m, const struc
 	q[0] ^= XC_LAST_BYTE(0xaau);
 	q[1] ^= XC_LAST_BYTE(0xccu);
 #pragma unroll
-	for (uint b = 2; b < 8; b++)
+	for (uint b = 2; b < 8; b++) {
 		q[b] ^= XC_LAST_BYTE(j >> (b - 2) & 1 ? 0xffu : 0u);
+		q[b] ^= m->ahead & XC_P((j ^ (j + 1)) >> (b - 2) & 1 ? ~0u : 0u);
+	}
 	for (uint r = 1; r <= m->rounds; r++) {
 #if XC_LANES > 1
 		const xc_plane *k = m->key[r];
@@ -287,6 +292,31 @@ XC_INLINE void xc_unslice(union xc_packets *block, const xc_plane *sum)
 #pragma unroll
 	for (int b = 0; b < 4; b++)
 		block[b].v = p[b];
+}
+
+/* One block under one key: as costly as four under eight keys. */
+static ulong2 xc_aes_block(xc_in rk, uint rounds, ulong2 in)
+{
+	struct xc_cm rx[XC_CM_MANY], tx[XC_CM_MANY];
+	union xc_packets block[4];
+	struct xc_cm_many m;
+	xc_plane sum[8];
+
+	for (int i = 0; i < XC_CM_MANY; i++) {
+		/* A key slot begins with its round keys. */
+		rx[i] = tx[i] = (struct xc_cm){
+			.key = (const __global struct xc_key *)rk, .iv = in, .rounds = rounds};
+		tx[i].rounds = 0;
+	}
+	xc_cm_prepare(&m, rx, tx);
+	xc_cm_quad(sum, &m, rx, tx, 0);
+	xc_unslice(block, sum);
+	return block[0].packet[0];
+}
+
+XC_INLINE void xc_f8_blocks(ulong2 *x, const xc_in *rk)
+{
+	x[0] = xc_aes_block(rk[0], 10, x[0]);
 }
 
 /* Re-encrypts len[i] bytes of each packet, all of them where another is longer: reads and writes up to 63 bytes more

@@ -7,7 +7,7 @@
 
 typedef long xc_block __attribute__((__vector_size__(16)));
 
-/* One direction: its key, its counter block with counter 0, rounds 0 = no cipher. */
+/* One direction: its key, its first counter block, rounds 0 = no cipher. */
 struct xc_cm {
 	const __global struct xc_key *key;
 	ulong2 iv;
@@ -19,8 +19,41 @@ XC_INLINE xc_block xc_rk(const __global struct xc_key *k, uint r)
 	return ((const __global xc_block *)k->rk)[r];
 }
 
-/* RFC 3711 4.1.1: the counter is the last two bytes, big-endian. A packet has fewer than 256 blocks (the host refuses
- * longer ones), and the salt has zeroes there: the last byte is all that counts, by addition. */
+/* One block under one key. */
+XC_INLINE ulong2 xc_aes_block(xc_in rk, uint rounds, ulong2 in)
+{
+	const __global xc_block *k = (const __global xc_block *)rk;
+	xc_block x = __builtin_astype(in, xc_block) ^ k[0];
+
+	for (uint r = 1; r < rounds; r++)
+		x = __builtin_ia32_aesenc128(x, k[r]);
+	return __builtin_astype(__builtin_ia32_aesenclast128(x, k[rounds]), ulong2);
+}
+
+/* Blocks under as many keys of ten rounds, all in flight. */
+#define XC_AES_MANY 8
+XC_INLINE void xc_f8_blocks(ulong2 *x, const xc_in *rk)
+{
+	xc_block b[XC_AES_MANY];
+
+#pragma unroll
+	for (int i = 0; i < XC_AES_MANY; i++)
+		b[i] = __builtin_astype(x[i], xc_block) ^ ((const __global xc_block *)rk[i])[0];
+#pragma unroll
+	for (int r = 1; r < 10; r++) {
+#pragma unroll
+		for (int i = 0; i < XC_AES_MANY; i++)
+			b[i] = __builtin_ia32_aesenc128(b[i], ((const __global xc_block *)rk[i])[r]);
+	}
+#pragma unroll
+	for (int i = 0; i < XC_AES_MANY; i++)
+		x[i] = __builtin_astype(__builtin_ia32_aesenclast128(
+						b[i], ((const __global xc_block *)rk[i])[10]),
+			ulong2);
+}
+
+/* RFC 3711 4.1.1: the counter is the last two bytes, big-endian (RFC 7714: four, from 2 on). A packet has fewer than 250
+ * blocks (the host refuses longer ones), and the salt has zeroes there: the last byte is all that counts, by addition. */
 #define XC_COUNT(j) ((long)((ulong)(j) << 56))
 
 XC_INLINE xc_block xc_counter(ulong2 iv, uint j)

@@ -33,11 +33,15 @@ typedef uint64_t xc_u64;
 /* xc_key.valid: no slot becomes usable, least of all "plain", by being wiped. */
 #define XC_KEY_VALID 0x79656b78
 
+/* Behind H, at aux + 16 * i for i = 1 to XC_GHASH_POWERS: H to the power of i as a 128-bit little-endian number, bytes
+ * reversed and multiplied by x, which is the form that carry-less multiplication of reflected numbers wants. */
+#define XC_GHASH_POWERS 8
+
 /* One direction's session keys for SRTP or for SRTCP. A context takes two neighbouring slots: the even one for
  * SRTP, the odd one for SRTCP. Slots 0 and 1 are always "plain": valid, no cipher, no authentication. */
 struct xc_key {
 	xc_u8 rk[240]; /* AES encryption round keys, FIPS-197 byte order, (rounds + 1) * 16 bytes used */
-	xc_u8 aux[176]; /* F8: round keys of k_e XOR m; GCM: the hash key H in the first 16 bytes */
+	xc_u8 aux[176]; /* F8: round keys of k_e XOR m. GCM: the hash key H, then its powers (XC_GHASH_POWERS) */
 	xc_u8 salt[16]; /* 14 bytes (CM, F8) or 12 (GCM), then zeroes */
 	xc_u32 inner[5]; /* SHA-1 state after the HMAC inner block, host byte order */
 	xc_u32 outer[5]; /* likewise the outer block */

@@ -59,7 +59,7 @@ XC_INLINE void xc_tx_message(struct xc_work *k, int l, const __global struct xc_
 
 	if (blocks)
 		xc_pad(dst + len, xc_swap4(word), dst + 64 * blocks - 4, len);
-	else if (cipher != XC_CIPHER_NULL && j->flags & XC_JOB_RTCP)
+	else if (auth == XC_AUTH_NULL && cipher != XC_CIPHER_NULL && j->flags & XC_JOB_RTCP)
 		XC_STORE(4, dst + len, xc_swap4(word));
 	k->msg.head[l] = k->msg.tail[l] = dst;
 	k->msg.full[l] = blocks;
@@ -97,8 +97,11 @@ XC_INLINE struct xc_cm xc_cm_of(const __global struct xc_key *k, ulong index, ui
 	ulong2 salt = XC_LOAD(16, k->salt);
 
 	/* RFC 3711 4.1.1: SSRC in bytes 4 to 7, the 48-bit index in bytes 8 to 13. */
-	c.iv = (ulong2)(salt.x ^ (ulong)xc_swap4(ssrc) << 32, salt.y ^ xc_swap8(index) >> 16);
-	c.rounds = k->cipher == XC_CIPHER_AES_CM && !clear ? k->rounds : 0;
+	if (k->cipher == XC_CIPHER_GCM)
+		c.iv = xc_gcm_iv(k, index, ssrc, 2);
+	else
+		c.iv = (ulong2)(salt.x ^ (ulong)xc_swap4(ssrc) << 32, salt.y ^ xc_swap8(index) >> 16);
+	c.rounds = (k->cipher == XC_CIPHER_AES_CM || k->cipher == XC_CIPHER_GCM) && !clear ? k->rounds : 0;
 	return c;
 }
 
@@ -150,6 +153,85 @@ XC_INLINE void xc_recrypt(
 }
 #endif
 
+/* Every bit is looked at, whatever the others say. */
+XC_INLINE uint xc_verdict(ulong2 tag, ulong2 got, uint len)
+{
+	ulong2 diff = (tag ^ got) & xc_mask16(len);
+
+	return diff.x | diff.y ? XC_BAD_TAG : XC_OK;
+}
+
+/* A wiped slot is no plain one. */
+XC_INLINE uint xc_no_key(const __global struct xc_key *k)
+{
+	return k->valid == XC_KEY_VALID ? XC_OK : XC_BAD_TAG;
+}
+
+XC_INLINE void xc_tag_put(xc_out p, ulong2 tag, uint len)
+{
+	XC_STORE(16, p, tag & xc_mask16(len));
+}
+
+/* --- F8 and AEAD, where a work-item has any ------------------------------------------------------------------------- */
+
+/* The bytes of the E||index word that is to be sent, as they stand on the wire. */
+XC_INLINE uint xc_tx_word(const __global struct xc_job *j)
+{
+	uint e = j->flags & XC_JOB_TX_CLEAR ? 0 : 0x80000000u;
+
+	return xc_swap4(j->flags & XC_JOB_RTCP ? (uint)j->tx_index | e : (uint)(j->tx_index >> 16));
+}
+
+/* Adds the keystreams of all sides that speak F8. */
+static __attribute__((noinline)) void xc_f8_all(const xc_out *dst, const xc_in *src,
+	const __global struct xc_job *jobs, const __global uint *at, uint count,
+	const __global struct xc_key *keys)
+{
+	struct xc_f8 chain[2 * XC_WIDTH];
+	uint n = 0;
+
+	for (uint l = 0; l < count; l++) {
+		const __global struct xc_job *j = jobs + at[l];
+		uint rtcp = j->flags & XC_JOB_RTCP, len = j->hdr_len + j->body_len;
+		uint rx_word = rtcp ? XC_LOAD(4, src[l] + len) : xc_swap4((uint)(j->rx_index >> 16));
+		struct xc_f8 c = {.key = keys + j->rx_key, .body = dst[l] + j->hdr_len, .len = j->body_len};
+
+		if (c.key->cipher == XC_CIPHER_AES_F8 && !(j->flags & XC_JOB_RX_CLEAR)) {
+			c.iv = xc_f8_iv(src[l], rtcp, rx_word);
+			chain[n++] = c;
+		}
+		c.key = keys + j->tx_key;
+		if (c.key->cipher == XC_CIPHER_AES_F8 && !(j->flags & XC_JOB_TX_CLEAR)) {
+			c.iv = xc_f8_iv(src[l], rtcp, xc_tx_word(j));
+			chain[n++] = c;
+		}
+	}
+	for (uint i = 0; i < n; i += XC_F8_MANY)
+		xc_f8_some(chain + i, n - i);
+}
+
+/* The verdict on a packet whose tag is GCM's. */
+static __attribute__((noinline)) uint xc_gcm_open(
+	xc_in src, const __global struct xc_job *j, const __global struct xc_key *key)
+{
+	/* RFC 7714 9.3: the word follows the tag. */
+	uint word = XC_LOAD(4, src + j->rx_tag_off + key->tag_len);
+	ulong2 tag = xc_gcm_tag(key, src, j, j->rx_index, word, j->flags & XC_JOB_RX_CLEAR);
+
+	return xc_verdict(tag, XC_LOAD(16, src + j->rx_tag_off), key->tag_len);
+}
+
+static __attribute__((noinline)) void xc_gcm_seal(
+	xc_out dst, const __global struct xc_job *j, const __global struct xc_key *key)
+{
+	uint word = xc_tx_word(j);
+
+	xc_tag_put(dst + j->tx_tag_off,
+		xc_gcm_tag(key, dst, j, j->tx_index, word, j->flags & XC_JOB_TX_CLEAR), key->tag_len);
+	if (j->flags & XC_JOB_RTCP)
+		XC_STORE(4, dst + j->tx_tag_off + key->tag_len, word);
+}
+
 /* What will be needed after the received packets' hashes. */
 XC_INLINE void xc_prefetch_keys(const __global struct xc_key *rx, const __global struct xc_key *tx)
 {
@@ -182,34 +264,6 @@ XC_INLINE ulong2 xc_tag(const struct xc_tags *t, int l)
 	return (ulong2)(t->w[0][l] | (ulong)t->w[1][l] << 32, t->w[2][l] | (ulong)t->w[3][l] << 32);
 }
 
-/* The low n bytes, n 0 to 8. */
-XC_INLINE ulong xc_mask(uint n)
-{
-	return n == 0 ? 0 : ~0ul >> (64 - 8 * n);
-}
-
-/* Every bit is looked at, whatever the others say. */
-XC_INLINE uint xc_verdict(ulong2 tag, ulong2 got, uint len)
-{
-	ulong diff = ((tag.x ^ got.x) & xc_mask(min(len, 8u))) |
-		((tag.y ^ got.y) & xc_mask(min(max(len, 8u) - 8, 8u)));
-
-	return diff ? XC_BAD_TAG : XC_OK;
-}
-
-/* A wiped slot is no plain one. */
-XC_INLINE uint xc_no_key(const __global struct xc_key *k)
-{
-	return k->valid == XC_KEY_VALID ? XC_OK : XC_BAD_TAG;
-}
-
-XC_INLINE void xc_tag_put(xc_out p, ulong2 tag, uint len)
-{
-	ulong2 mask = (ulong2)(xc_mask(min(len, 8u)), xc_mask(min(max(len, 8u) - 8, 8u)));
-
-	XC_STORE(16, p, tag & mask);
-}
-
 /* A work-item of wide lanes is a work-group: there is nothing for the compiler to vectorise across. */
 #if XC_LANES > 1
 __attribute__((reqd_work_group_size(1, 1, 1)))
@@ -221,6 +275,7 @@ __kernel void xc_recrypt_batch(
 	struct xc_work k;
 	struct xc_tags tags;
 	uint base = (uint)get_global_id(0) * XC_WIDTH, count = min(n - base, (uint)XC_WIDTH);
+	uint ciphers = 0, rx_auths = 0, tx_auths = 0; /* a bit for each kind that there is */
 	const __global uint *at = order + base; /* jobs of similar length side by side */
 	xc_in rows[XC_WIDTH];
 
@@ -238,19 +293,29 @@ __kernel void xc_recrypt_batch(
 		rows[l] = (xc_in)key + XC_KEY_WORDS;
 		xc_rx_message(&k, l, j, key->auth);
 		xc_prefetch_keys(key, keys + j->tx_key);
+		rx_auths |= 1u << key->auth;
+		ciphers |= 1u << key->cipher;
 	}
-	XC_EACH_GROUP(XC_STATES, rows, k.rx, k.rx_outer)
-	xc_extent(&k.msg);
-	xc_sha1_messages(k.rx, &k.msg);
-	xc_hmac_outer(k.rx, k.rx_outer);
-	XC_EACH_GROUP(XC_TAG_WORDS, k.rx, &tags)
+	if (rx_auths & 1u << XC_AUTH_HMAC_SHA1) {
+		XC_EACH_GROUP(XC_STATES, rows, k.rx, k.rx_outer)
+		xc_extent(&k.msg);
+		xc_sha1_messages(k.rx, &k.msg);
+		xc_hmac_outer(k.rx, k.rx_outer);
+		XC_EACH_GROUP(XC_TAG_WORDS, k.rx, &tags)
+	}
 	for (uint l = 0; l < count; l++) {
 		const __global struct xc_job *j = jobs + at[l];
 		const __global struct xc_key *key = keys + j->rx_key;
 
-		status[at[l]] = xc_verdict(xc_tag(&tags, l), XC_LOAD(16, k.src[l] + j->rx_tag_off),
-			key->auth == XC_AUTH_HMAC_SHA1 ? key->tag_len : 0) |
-			xc_no_key(key) | xc_no_key(keys + j->tx_key);
+		const __global struct xc_key *tx_key = keys + j->tx_key;
+		uint verdict = xc_no_key(key) | xc_no_key(tx_key);
+
+		if (key->auth == XC_AUTH_GCM)
+			verdict |= xc_gcm_open(k.src[l], j, key);
+		else if (key->auth == XC_AUTH_HMAC_SHA1)
+			verdict |= xc_verdict(xc_tag(&tags, l),
+				XC_LOAD(16, k.src[l] + j->rx_tag_off), key->tag_len);
+		status[at[l]] = verdict;
 	}
 
 #ifdef XC_CM_MANY
@@ -266,18 +331,31 @@ __kernel void xc_recrypt_batch(
 		const __global struct xc_key *key = keys + j->tx_key;
 
 		rows[l] = (xc_in)key + XC_KEY_WORDS;
+		tx_auths |= 1u << key->auth;
+		ciphers |= 1u << key->cipher;
+	}
+	if (ciphers & 1u << XC_CIPHER_AES_F8)
+		xc_f8_all(k.dst, k.src, jobs, at, count, keys);
+	for (int l = 0; l < XC_WIDTH; l++) {
+		const __global struct xc_job *j = jobs + at[min((uint)l, count - 1)];
+		const __global struct xc_key *key = keys + j->tx_key;
+
 		xc_tx_message(&k, l, j, key->auth, key->cipher);
 	}
-	XC_EACH_GROUP(XC_STATES, rows, k.tx, k.tx_outer)
-	xc_extent(&k.msg);
-	xc_sha1_messages(k.tx, &k.msg);
-	xc_hmac_outer(k.tx, k.tx_outer);
-	XC_EACH_GROUP(XC_TAG_WORDS, k.tx, &tags)
+	if (tx_auths & 1u << XC_AUTH_HMAC_SHA1) {
+		XC_EACH_GROUP(XC_STATES, rows, k.tx, k.tx_outer)
+		xc_extent(&k.msg);
+		xc_sha1_messages(k.tx, &k.msg);
+		xc_hmac_outer(k.tx, k.tx_outer);
+		XC_EACH_GROUP(XC_TAG_WORDS, k.tx, &tags)
+	}
 	for (uint l = 0; l < count; l++) {
 		const __global struct xc_job *j = jobs + at[l];
 		const __global struct xc_key *key = keys + j->tx_key;
 
 		if (key->auth == XC_AUTH_HMAC_SHA1)
 			xc_tag_put(k.dst[l] + j->tx_tag_off, xc_tag(&tags, l), key->tag_len);
+		else if (key->auth == XC_AUTH_GCM)
+			xc_gcm_seal(k.dst[l], j, key);
 	}
 }

@@ -2,7 +2,7 @@
 /* The OpenCL engine: one dispatch for a batch. On a CPU the arena is the device's memory; elsewhere packets are packed
  * and copied (opencl_copy.c). Everything but run() and key_changed() belongs to the control thread, because PoCL cannot
  * be set up by two threads at once; every queue has a context of its own, so that workers share nothing.
- * Ciphers: AES_CM, NULL and plain with HMAC-SHA1; the runner takes F8 and GCM to the serial engine. */
+ * All ciphers of layout.h. */
 #include "batch/opencl.h"
 
 #if defined(__x86_64__)
@@ -367,11 +367,21 @@ static int opencl_key_changed(struct engine_queue *q, uint32_t slot)
 
 static bool key_can(const struct xc_key *k)
 {
-	if (k->valid != XC_KEY_VALID || k->tag_len > 16 || k->auth > XC_AUTH_HMAC_SHA1)
+	bool rounds = k->rounds == 10 || k->rounds == 12 || k->rounds == 14;
+
+	if (k->valid != XC_KEY_VALID || k->tag_len > 16)
 		return false;
-	return k->cipher == XC_CIPHER_NULL ||
-		(k->cipher == XC_CIPHER_AES_CM &&
-			(k->rounds == 10 || k->rounds == 12 || k->rounds == 14));
+	switch (k->cipher) {
+	case XC_CIPHER_NULL:
+		return k->auth == XC_AUTH_NULL || k->auth == XC_AUTH_HMAC_SHA1;
+	case XC_CIPHER_AES_CM:
+		return rounds && (k->auth == XC_AUTH_NULL || k->auth == XC_AUTH_HMAC_SHA1);
+	case XC_CIPHER_AES_F8:
+		return k->rounds == 10 && (k->auth == XC_AUTH_NULL || k->auth == XC_AUTH_HMAC_SHA1);
+	case XC_CIPHER_GCM:
+		return rounds && k->auth == XC_AUTH_GCM;
+	}
+	return false;
 }
 
 static bool opencl_can(
@@ -385,7 +395,7 @@ static bool opencl_can(
 static uint64_t side_end(const struct xc_job *j, uint32_t tag_off)
 {
 	uint64_t body_end = (uint64_t)j->hdr_len + j->body_len + 4,
-		 tag_end = (uint64_t)tag_off + 16;
+		 tag_end = (uint64_t)tag_off + 20; /* AEAD: the word */
 
 	return body_end > tag_end ? body_end : tag_end;
 }

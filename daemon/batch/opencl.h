@@ -21,8 +21,9 @@ int opencl_device_choose(
 	struct opencl_device *out, const struct engine_config *cfg, char *err, size_t err_len);
 
 /* The kernels' sources: built in, or from a folder. */
+#define OPENCL_SOURCES 10
 struct opencl_source {
-	char *text[8];
+	char *text[OPENCL_SOURCES];
 	unsigned n;
 };
 int opencl_source_load(

@@ -10,8 +10,10 @@
 #include "batch/kernels.h"
 
 /* Each uses what is above it. */
-static const char *const order[] = {
-	"layout.h", "lanes.cl", "sha1.cl", "aes_ni.cl", "aes_ct.cl", "recrypt.cl"};
+static const char *const order[] = {"layout.h", "lanes.cl", "sha1.cl", "aes_ni.cl", "aes_ct.cl",
+	"ghash_ni.cl", "ghash_ct.cl", "gcm.cl", "f8.cl", "recrypt.cl"};
+
+_Static_assert(ARRAY_LEN(order) == OPENCL_SOURCES, "all of them");
 
 static char *builtin_text(const char *name)
 {

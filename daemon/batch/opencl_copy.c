@@ -288,10 +288,10 @@ static uint32_t max_u32_of(uint32_t a, uint32_t b)
 	return a > b ? a : b;
 }
 
-/* Body and word, or the tag behind an MKI: what the device looks at, or writes. */
+/* Body and word, or the tag behind an MKI and (AEAD) the word behind the tag: what the device looks at, or writes. */
 static uint32_t extent(const struct xc_job *j, uint32_t tag_off)
 {
-	return max_u32_of(j->hdr_len + j->body_len + 4, tag_off + 16);
+	return max_u32_of(j->hdr_len + j->body_len + 4, tag_off + 20);
 }
 
 static uint32_t next_off(uint32_t off, uint32_t len)

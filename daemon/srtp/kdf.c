@@ -86,6 +86,54 @@ static void hmac_states(struct xc_key *slot, const uint8_t auth[20])
 	secmem_wipe(block, sizeof(block));
 }
 
+/* A polynomial of GHASH's field, bits in the reverse of the processor's order: SP 800-38D 6.3. */
+struct gf {
+	uint64_t low, high;
+};
+
+/* Multiplied by x, modulo x^128 + x^7 + x^2 + x + 1: one shift to the right of the reflected number. */
+static struct gf gf_times_x(struct gf v)
+{
+	uint64_t carry = 0 - (v.low & 1);
+
+	return (struct gf){
+		v.low >> 1 | v.high << 63, v.high >> 1 ^ (0xe100000000000000ull & carry)};
+}
+
+static struct gf gf_mul(struct gf x, struct gf y)
+{
+	struct gf z = {0, 0};
+
+	for (int i = 0; i < 128; i++) {
+		uint64_t take = 0 - ((i < 64 ? x.high >> (63 - i) : x.low >> (127 - i)) & 1);
+
+		z.low ^= y.low & take;
+		z.high ^= y.high & take;
+		y = gf_times_x(y);
+	}
+	return z;
+}
+
+/* aux: H, and behind it room for its powers, in the form that layout.h tells. */
+static void ghash_powers(uint8_t aux[16 + 16 * XC_GHASH_POWERS])
+{
+	struct gf h = {(uint64_t)be32(aux + 8) << 32 | be32(aux + 12),
+		(uint64_t)be32(aux) << 32 | be32(aux + 4)};
+	struct gf power = h;
+
+	for (int i = 1; i <= XC_GHASH_POWERS; i++) {
+		uint64_t carry = 0 - (power.high >> 63);
+		struct gf doubled = {power.low << 1 ^ (carry & 1),
+			(power.high << 1 | power.low >> 63) ^ (carry & 0xc200000000000000ull)};
+
+		memcpy(aux + 16 * i, &doubled, 16);
+		power = gf_mul(power, h);
+		secmem_wipe(&doubled, sizeof(doubled));
+	}
+	secmem_wipe(&h, sizeof(h));
+	secmem_wipe(&power, sizeof(power));
+}
+
 void srtp_slot_fill(struct xc_key *slot, const struct srtp_suite *s,
 	const struct srtp_session_keys *k, bool rtcp)
 {
@@ -99,8 +147,10 @@ void srtp_slot_fill(struct xc_key *slot, const struct srtp_suite *s,
 	memcpy(slot->salt, k->salt, s->salt_len);
 	if (s->cipher != XC_CIPHER_NULL)
 		srtp_ref_aes_expand(slot->rk, k->enc, s->key_len);
-	if (s->cipher == XC_CIPHER_GCM)
+	if (s->cipher == XC_CIPHER_GCM) {
 		srtp_ref_aes_block(slot->aux, slot->aux, slot->rk, slot->rounds);
+		ghash_powers(slot->aux);
+	}
 	if (s->cipher == XC_CIPHER_AES_F8) { /* m = k_s || 0x5555... (RFC 3711 4.1.2.1) */
 		for (unsigned i = 0; i < s->key_len; i++)
 			mask[i] = k->enc[i] ^ (i < s->salt_len ? k->salt[i] : 0x55);

@@ -170,14 +170,12 @@ static void two_workers_dispatch_at_once(void **state)
 
 /* --- Ciphers ----------------------------------------------------------------------------------------------------- */
 
-/* What an engine claims and cannot would be lost packets; what it can and does not claim would be slow ones. */
-static void claims_the_suites_it_has(void **state)
+/* What it can and does not claim would be slow packets. */
+static void claims_every_suite(void **state)
 {
 	struct engine_fixture *f = *state;
 
 	for (int i = 0; i < SUITE_COUNT; i++) {
-		const struct srtp_suite *s = srtp_suite_get((enum srtp_suite_id)i);
-		bool here = s->cipher == XC_CIPHER_NULL || s->cipher == XC_CIPHER_AES_CM;
 		struct srtp_master m;
 
 		sample_master(&m, (enum srtp_suite_id)i, 1);
@@ -185,8 +183,8 @@ static void claims_the_suites_it_has(void **state)
 		for (uint32_t rtcp = 0; rtcp < 2; rtcp++) {
 			const struct xc_key *k = &f->a.key[2 + rtcp], *plain = &f->a.key[rtcp];
 
-			assert_int_equal(f->ops->can(f->q, k, plain), here);
-			assert_int_equal(f->ops->can(f->q, plain, k), here);
+			assert_true(f->ops->can(f->q, k, plain));
+			assert_true(f->ops->can(f->q, plain, k));
 		}
 	}
 }
@@ -197,7 +195,7 @@ int main(void)
 		cmocka_unit_test(every_length_is_right_beside_others),
 		cmocka_unit_test(a_long_packet_among_tiny_ones_is_right),
 		cmocka_unit_test(two_workers_dispatch_at_once),
-		cmocka_unit_test(claims_the_suites_it_has),
+		cmocka_unit_test(claims_every_suite),
 	};
 
 	return cmocka_run_group_tests_name("default", cases, setup, engine_teardown) +
