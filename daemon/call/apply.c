@@ -17,12 +17,22 @@ static bool slot_is_ours(uint32_t slot)
 
 /* --- Give back -------------------------------------------------------------------------------------------------- */
 
+static bool has_rx_slot(const struct leg *leg, uint32_t slot)
+{
+	for (uint32_t i = 0; i < SDES_MAX_KEYS; i++)
+		if (leg->rx_slot[i] == slot)
+			return true;
+	return false;
+}
+
 /* What leg holds and other (the same leg in another version of the call) does not. */
 static void release(
 	const struct relay *r, uint32_t worker, const struct leg *leg, const struct leg *other)
 {
-	if (slot_is_ours(leg->rx_slot) && !(other && other->rx_slot == leg->rx_slot))
-		r->ops->key_release(r->arg, worker, leg->rx_slot);
+	for (uint32_t i = 0; i < SDES_MAX_KEYS; i++)
+		if (slot_is_ours(leg->rx_slot[i]) &&
+			!(other && has_rx_slot(other, leg->rx_slot[i])))
+			r->ops->key_release(r->arg, worker, leg->rx_slot[i]);
 	if (slot_is_ours(leg->tx_slot) && !(other && other->tx_slot == leg->tx_slot))
 		r->ops->key_release(r->arg, worker, leg->tx_slot);
 	if (leg->has_port && !(other && other->has_port))
@@ -80,16 +90,22 @@ static int take(const struct relay *r, uint32_t worker, struct leg *l, uint8_t l
 			return err;
 		l->has_ctx = true;
 	}
-	err = take_key(r, worker, &l->rx_slot, &l->rx.master);
-	return err ? err : take_key(r, worker, &l->tx_slot, &l->tx.master);
+	for (uint32_t i = 0; i <= l->rx.more; i++) {
+		err = take_key(r, worker, &l->rx_slot[i], i ? &l->rx_more[i - 1] : &l->rx.master);
+		if (err)
+			return err;
+	}
+	return take_key(r, worker, &l->tx_slot, &l->tx.master);
 }
 
 /* What a closed leg no longer wants is not next's any more; prev still holds it until the commit. */
 static void drop(struct leg *l)
 {
 	l->has_port = l->has_ctx = l->committed = l->active = false;
-	l->rx_slot = l->tx_slot = 0;
+	memset(l->rx_slot, 0, sizeof(l->rx_slot));
+	l->tx_slot = 0;
 	explicit_bzero(&l->rx, sizeof(l->rx));
+	explicit_bzero(l->rx_more, sizeof(l->rx_more));
 	explicit_bzero(&l->tx, sizeof(l->tx));
 	explicit_bzero(l->ours, sizeof(l->ours));
 	l->ours_n = 0;
@@ -115,16 +131,21 @@ int apply_take(const struct relay *relay, const struct call *prev, struct call *
 
 /* --- Publish ---------------------------------------------------------------------------------------------------- */
 
-static struct media_crypto crypto_of(const struct sdes *s, uint32_t slot)
+/* more: the line's further keys. We send under the first of ours. */
+static struct media_crypto crypto_of(
+	const struct sdes *s, const struct srtp_master *more, const uint32_t *slot)
 {
 	struct media_crypto c = {.suite = s->master.suite};
 
+	_Static_assert(SDES_MAX_KEYS <= MEDIA_KEYS, "every key of a line has a place");
 	if (c.suite == SUITE_PLAIN)
 		return c;
-	c.keys = 1;
-	c.key[0].slot = slot;
+	c.keys = (uint8_t)(1 + s->more);
 	c.mki_len = s->master.mki_len;
-	memcpy(c.key[0].mki, s->master.mki, s->master.mki_len);
+	for (uint32_t i = 0; i < c.keys; i++) {
+		c.key[i].slot = slot[i];
+		memcpy(c.key[i].mki, (i ? &more[i - 1] : &s->master)->mki, c.mki_len);
+	}
 	c.clear_rtp = s->unencrypted_srtp;
 	c.clear_rtcp = s->unencrypted_srtcp;
 	c.no_rtp_auth = s->master.no_rtp_auth;
@@ -195,8 +216,8 @@ static void commands(const struct call *c, const struct side *s, uint32_t media,
 {
 	struct leg *l = s->leg[media];
 	const struct leg *peer = s->peer == SIDE_NONE ? NULL : leg_at(c, s->peer, media);
-	struct media_ctx_cfg ctx = {.rx = crypto_of(&l->rx, l->rx_slot),
-		.tx = crypto_of(&l->tx, l->tx_slot),
+	struct media_ctx_cfg ctx = {.rx = crypto_of(&l->rx, l->rx_more, l->rx_slot),
+		.tx = crypto_of(&l->tx, NULL, &l->tx_slot),
 		.rx_new = l->rx_new || !l->committed,
 		.tx_new = l->tx_new || !l->committed};
 	struct media_stream_cfg rtp, rtcp;

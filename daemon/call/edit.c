@@ -25,7 +25,8 @@ static bool write_lines(
 		struct sbuf b;
 
 		sbuf_init(&b, 0);
-		sdes_write(&b, &pm->line[i], true, lifetime); /* unpadded base64 breaks phones */
+		sdes_write(
+			&b, &pm->line[i], NULL, true, lifetime); /* unpadded base64 breaks phones */
 		text[i] = b.err ? STR_NONE : pool_strdup(in->p, sbuf_view(&b));
 		sbuf_fini(&b);
 		if (!text[i].s)

@@ -24,7 +24,7 @@ struct leg {
 	bool used, has_port, has_ctx;
 	struct relay_port port;
 	uint32_t ctx;
-	uint32_t rx_slot, tx_slot;
+	uint32_t rx_slot[SDES_MAX_KEYS], tx_slot;
 
 	/* in force since the last answer */
 	bool active; /* answered, rejected by nobody */
@@ -33,7 +33,8 @@ struct leg {
 	struct endpoint remote, rtcp_remote;
 	bool mux;
 	struct sdes rx, tx; /* SUITE_PLAIN: RTP */
-	char kind[16];      /* "audio" */
+	struct srtp_master rx_more[SDES_MAX_KEYS - 1];
+	char kind[16]; /* "audio" */
 
 	/* for the next commit only */
 	bool rx_new, tx_new, relearn;
@@ -50,6 +51,7 @@ struct leg {
 		struct endpoint remote, rtcp_remote;
 		struct sdes line[LEG_MAX_LINES]; /* those that we could accept */
 		uint32_t lines;
+		struct sdes_bag bag; /* their further keys */
 	} said;
 
 	/* as we last offered it to the terminal: its answer must fit */

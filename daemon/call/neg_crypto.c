@@ -22,7 +22,7 @@ static uint32_t params_of(const struct sdes *s)
 {
 	return (s->unencrypted_srtp ? NG_SDES_UNENCRYPTED_SRTP : 0) |
 		(s->unencrypted_srtcp ? NG_SDES_UNENCRYPTED_SRTCP : 0) |
-		(s->unauthenticated_srtp ? NG_SDES_UNAUTHENTICATED_SRTP : 0);
+		(s->master.no_rtp_auth ? NG_SDES_UNAUTHENTICATED_SRTP : 0);
 }
 
 /* NULL, or why a well-formed line cannot be taken. */
@@ -38,21 +38,23 @@ static const char *refusal(const struct sdes *s, uint32_t suites, uint32_t param
 		return "UNENCRYPTED_SRTCP is not accepted";
 	if (unwanted)
 		return "UNAUTHENTICATED_SRTP is not accepted";
-	if (s->kdr || s->unauthenticated_srtp) /* nothing here can do that yet */
-		return sdes_err_text(SDES_ERR_PARAM);
+	if (s->master.kdr)
+		return "KDR is not supported";
 	return NULL;
 }
 
-uint32_t crypto_lines(struct sdes out[LEG_MAX_LINES], const struct sdp_media *m, uint32_t suites,
-	uint32_t params, struct crypto_refused *refused)
+uint32_t crypto_lines(struct sdes out[LEG_MAX_LINES], struct sdes_bag *bag,
+	const struct sdp_media *m, uint32_t suites, uint32_t params, struct crypto_refused *refused)
 {
 	uint32_t n = 0, number = 0;
 
 	*refused = (struct crypto_refused){0};
+	secmem_wipe(bag, sizeof(*bag));
 	for (const struct sdp_line *l = sdp_attr(m->lines, STR("crypto")); l && n < LEG_MAX_LINES;
 		l = sdp_attr(l->next, STR("crypto"))) {
 		struct sdes s = {0};
-		enum sdes_err err = sdes_parse(&s, l->arg);
+		uint32_t keys = bag->n;
+		enum sdes_err err = sdes_parse(&s, bag, l->arg);
 		const char *why = err ? sdes_err_text(err) : refusal(&s, suites, params);
 
 		number++;
@@ -60,13 +62,15 @@ uint32_t crypto_lines(struct sdes out[LEG_MAX_LINES], const struct sdp_media *m,
 			out[n++] = s;
 		else if (!refused->line)
 			*refused = (struct crypto_refused){.line = number, .why = why};
+		if (why)
+			bag->n = keys; /* the next line's keys go there */
 		secmem_wipe(&s, sizeof(s));
 	}
 	return n;
 }
 
 /* UNENCRYPTED and UNAUTHENTICATED are negotiated: an answer says exactly what the offer said (RFC 4568 6.3). */
-bool crypto_accepted(struct sdes *out, struct our_key **ours, struct leg *leg,
+bool crypto_accepted(struct sdes *out, struct sdes_bag *bag, struct our_key **ours, struct leg *leg,
 	const struct sdp_media *m, struct crypto_refused *refused)
 {
 	struct sdes line[LEG_MAX_LINES];
@@ -75,7 +79,7 @@ bool crypto_accepted(struct sdes *out, struct our_key **ours, struct leg *leg,
 
 	for (uint32_t k = 0; k < leg->asked.suites; k++)
 		asked |= 1u << leg->asked.suite[k];
-	n = crypto_lines(line, m, asked, UINT32_MAX, refused);
+	n = crypto_lines(line, bag, m, asked, UINT32_MAX, refused);
 	for (uint32_t i = 0; i < n && !found; i++) {
 		*ours = crypto_ours(leg, line[i].master.suite);
 		found = *ours && (*ours)->s.tag == line[i].tag &&
@@ -215,7 +219,8 @@ struct our_key *crypto_answer(struct leg *leg, const struct sdes *line, struct n
 	forget_tag(leg, line->tag, k);
 	k->s.unencrypted_srtp = line->unencrypted_srtp;
 	k->s.unencrypted_srtcp = line->unencrypted_srtcp;
-	k->s.unauthenticated_srtp = line->unauthenticated_srtp;
+	k->s.master.no_rtp_auth = line->master.no_rtp_auth;
+	k->s.master.kdr = line->master.kdr; /* ours is its sender's too */
 	return k;
 }
 
@@ -300,34 +305,61 @@ void crypto_offer(struct leg *leg, const struct leg_said *offerer, struct neg_in
 			k->s.tag = free_tag(leg);
 		k->s.unencrypted_srtp = flags->flags & NG_SDES_UNENCRYPTED_SRTP;
 		k->s.unencrypted_srtcp = flags->flags & NG_SDES_UNENCRYPTED_SRTCP;
-		k->s.unauthenticated_srtp = false;
+		k->s.master.kdr = 0;
+		k->s.master.no_rtp_auth = flags->flags & NG_SDES_UNAUTHENTICATED_SRTP &&
+			srtp_suite_get(w.suite[i])->auth != XC_AUTH_GCM;
 		a->suite[a->suites++] = w.suite[i];
 	}
 }
 
 /* --- Into force ------------------------------------------------------------------------------------------------- */
 
-void crypto_set_rx(struct leg *leg, const struct sdes *s)
+static const struct sdes plain;
+
+/* Session keys that were derived for one serve the other. */
+static bool same_session(const struct srtp_master *a, const struct srtp_master *b)
 {
-	static const struct sdes plain;
+	return same_master(a, b) && a->lifetime == b->lifetime && a->kdr == b->kdr &&
+		a->no_rtp_auth == b->no_rtp_auth;
+}
+
+/* Keys that come and go beside one that stays are of the same crypto context: indexes go on (RFC 3711 3.3.1). */
+void crypto_set_rx(struct leg *leg, const struct sdes *s, const struct sdes_bag *bag)
+{
+	struct srtp_master more[SDES_MAX_KEYS - 1] = {0};
+	uint32_t slot[SDES_MAX_KEYS] = {0};
+	bool goes_on = false;
 
 	s = s ? s : &plain;
-	if (!same_master(&leg->rx.master, &s->master)) {
-		leg->rx_slot = s->master.suite == SUITE_PLAIN ? 0 : SLOT_UNSET;
-		leg->rx_new = true;
+	if (s->more)
+		memcpy(more, &bag->master[s->more_at], s->more * sizeof(*more));
+	for (uint32_t i = 0; i <= s->more; i++) {
+		const struct srtp_master *k = i ? &more[i - 1] : &s->master;
+
+		slot[i] = s->master.suite == SUITE_PLAIN ? 0 : SLOT_UNSET;
+		for (uint32_t j = 0; j <= leg->rx.more; j++) {
+			const struct srtp_master *old = j ? &leg->rx_more[j - 1] : &leg->rx.master;
+
+			goes_on |= same_master(old, k);
+			if (same_session(old, k))
+				slot[i] = leg->rx_slot[j];
+		}
 	}
+	leg->rx_new |= !goes_on;
 	leg->rx = *s;
+	memcpy(leg->rx_more, more, sizeof(more));
+	memcpy(leg->rx_slot, slot, sizeof(slot));
+	secmem_wipe(more, sizeof(more));
 }
 
 void crypto_set_tx(struct leg *leg, struct our_key *k)
 {
-	static const struct sdes plain;
 	const struct sdes *s = k ? &k->s : &plain;
 
-	if (!same_master(&leg->tx.master, &s->master)) {
+	if (!same_session(&leg->tx.master, &s->master))
 		leg->tx_slot = s->master.suite == SUITE_PLAIN ? 0 : SLOT_UNSET;
+	if (!same_master(&leg->tx.master, &s->master))
 		leg->tx_new = !k || !k->used;
-	}
 	leg->tx = *s;
 	if (k)
 		k->used = true;

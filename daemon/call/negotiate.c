@@ -283,9 +283,10 @@ static bool offered_crypto(
 	struct crypto_refused refused = {0};
 
 	l->said.lines = 0;
+	explicit_bzero(&l->said.bag, sizeof(l->said.bag));
 	if (secure || opportunistic(in->r, NG_OSRTP_ACCEPT))
-		l->said.lines =
-			crypto_lines(l->said.line, m, policy->accept, policy->params, &refused);
+		l->said.lines = crypto_lines(
+			l->said.line, &l->said.bag, m, policy->accept, policy->params, &refused);
 	if (!secure || l->said.lines)
 		return true;
 	if (!sdp_attr(m->lines, STR("crypto")) && m->dtls)
@@ -428,12 +429,14 @@ static void answerer_crypto(
 	bool secure = sdp_proto_is_secure(m->proto);
 	struct crypto_refused refused = {0};
 	struct our_key *ours = NULL;
+	struct sdes_bag bag = {0};
 	struct sdes theirs;
 
-	if (l->asked.suites && crypto_accepted(&theirs, &ours, l, m, &refused)) {
-		crypto_set_rx(l, &theirs);
+	if (l->asked.suites && crypto_accepted(&theirs, &bag, &ours, l, m, &refused)) {
+		crypto_set_rx(l, &theirs, &bag);
 		crypto_set_tx(l, ours);
 		explicit_bzero(&theirs, sizeof(theirs));
+		explicit_bzero(&bag, sizeof(bag));
 		return;
 	}
 	if (secure || sdp_proto_is_secure(l->asked.proto)) {
@@ -444,7 +447,7 @@ static void answerer_crypto(
 				: media_name(in->p, i, "SRTP as the answer to RTP"));
 		return;
 	}
-	crypto_set_rx(l, NULL);
+	crypto_set_rx(l, NULL, NULL);
 	crypto_set_tx(l, NULL);
 }
 
@@ -457,7 +460,7 @@ static void offerer_crypto(
 	struct our_key *ours;
 
 	if (!line) {
-		crypto_set_rx(l, NULL);
+		crypto_set_rx(l, NULL, NULL);
 		crypto_set_tx(l, NULL);
 		return;
 	}
@@ -467,7 +470,7 @@ static void offerer_crypto(
 		return;
 	}
 	pm->line[pm->lines++] = ours->s;
-	crypto_set_rx(l, line);
+	crypto_set_rx(l, line, &l->said.bag);
 	crypto_set_tx(l, ours);
 }
 

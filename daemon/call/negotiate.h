@@ -57,10 +57,11 @@ struct crypto_refused {  /* the first a=crypto line that was left out */
 };
 
 /* Which of a media's a=crypto lines we could accept, in the terminal's order. params: NG_SDES_UN*, see sdes_policy. */
-uint32_t crypto_lines(struct sdes out[LEG_MAX_LINES], const struct sdp_media *m, uint32_t suites,
-	uint32_t params, struct crypto_refused *refused);
+uint32_t crypto_lines(struct sdes out[LEG_MAX_LINES], struct sdes_bag *bag,
+	const struct sdp_media *m, uint32_t suites, uint32_t params,
+	struct crypto_refused *refused);
 /* The line of the answer that fits an offer of ours, and our key for it; false if none does. */
-bool crypto_accepted(struct sdes *out, struct our_key **ours, struct leg *leg,
+bool crypto_accepted(struct sdes *out, struct sdes_bag *bag, struct our_key **ours, struct leg *leg,
 	const struct sdp_media *m, struct crypto_refused *refused);
 /* Decide on the lines for an offer to leg; asked.suite[] tells which. Suites of the offerer go first. */
 void crypto_offer(struct leg *leg, const struct leg_said *offerer, struct neg_in *in);
@@ -73,7 +74,7 @@ const struct sdes *crypto_choose(
 	const struct leg *leg, enum srtp_suite_id prefer, const struct neg_in *in);
 struct our_key *crypto_ours(struct leg *leg, enum srtp_suite_id suite);
 /* Put into force. NULL: plain. */
-void crypto_set_rx(struct leg *leg, const struct sdes *s);
+void crypto_set_rx(struct leg *leg, const struct sdes *s, const struct sdes_bag *bag);
 void crypto_set_tx(struct leg *leg, struct our_key *k);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* a=crypto lines (RFC 4568 9.1): tag, suite, one inline key, session parameters. What we cannot do (several keys, a key
- * derivation rate, FEC) is refused with its own reason, so that the next line of the offer is taken instead. Every copy
- * of key material made here is wiped. */
+/* a=crypto lines (RFC 4568 9.1): tag, suite, inline keys, session parameters. What we cannot do (FEC, unknown parameters that
+ * are mandatory) is refused with its own reason, so that the next line of the offer is taken instead. Every copy of key
+ * material made here is wiped. */
 #include "proto/sdes.h"
 
 #include "base/secmem.h"
@@ -9,7 +9,6 @@
 
 #define LIFETIME_MAX_EXP 48 /* RFC 4568 6.1: at most 2^48 SRTP packets */
 #define MKI_MAX_LEN_RFC  128
-#define KDR_MAX_EXP      24
 
 /* The next word; blanks before it are skipped. Empty at the end. */
 static struct str next_word(struct str *rest)
@@ -98,31 +97,62 @@ static enum sdes_err parse_key(struct srtp_master *m, struct str text)
 }
 
 /* "inline:" key and salt, then "|lifetime" and "|mki:length", both optional. */
-static enum sdes_err parse_inline(struct sdes *s, struct str text)
+static enum sdes_err parse_inline(struct srtp_master *k, struct str text)
 {
 	enum sdes_err err;
 
 	if (!strip_prefix(&text, STR("inline:")))
 		return memchr(text.s, ':', text.len) ? SDES_ERR_KEY_METHOD : SDES_ERR_SYNTAX;
-	if (text.len && text.s[text.len - 1] == ';') /* a separator with nothing behind it */
-		text.len--;
-	if (text.len && memchr(text.s, ';', text.len))
-		return SDES_ERR_MANY_KEYS;
-	err = parse_key(&s->master, str_cut(&text, '|'));
+	err = parse_key(k, str_cut(&text, '|'));
 	if (err || !text.s)
 		return err;
 	struct str field = str_cut(&text, '|');
 	if (field.len == 0 || !memchr(field.s, ':', field.len)) {
-		err = parse_lifetime(&s->lifetime, field);
+		err = parse_lifetime(&k->lifetime, field);
 		if (err || !text.s)
 			return err;
 		field = str_cut(&text, '|');
 	}
-	err = parse_mki(&s->master, field);
+	err = parse_mki(k, field);
 	return !err && text.s ? SDES_ERR_SYNTAX : err;
 }
 
-static enum sdes_err parse_param(struct sdes *s, struct str text)
+static bool same_mki(const struct srtp_master *a, const struct srtp_master *b)
+{
+	return memcmp(a->mki, b->mki, a->mki_len) == 0;
+}
+
+/* Several keys are told apart by their MKIs, which are of one length (RFC 4568 6.1). */
+static enum sdes_err check_mkis(const struct srtp_master *k, uint32_t n)
+{
+	for (uint32_t i = 1; i < n; i++) {
+		if (!k[i].mki_len || k[i].mki_len != k[0].mki_len)
+			return SDES_ERR_MKI;
+		for (uint32_t j = 0; j < i; j++)
+			if (same_mki(&k[i], &k[j]))
+				return SDES_ERR_MKI;
+	}
+	return SDES_OK;
+}
+
+/* Keys with ';' between. */
+static enum sdes_err parse_keys(
+	struct srtp_master k[SDES_MAX_KEYS], uint32_t *n, enum srtp_suite_id suite, struct str text)
+{
+	enum sdes_err err = SDES_OK;
+
+	if (text.len && text.s[text.len - 1] == ';') /* a separator with nothing behind it */
+		text.len--;
+	for (*n = 0; text.s && !err; ++*n) {
+		if (*n == SDES_MAX_KEYS)
+			return SDES_ERR_MANY_KEYS;
+		k[*n].suite = suite;
+		err = parse_inline(&k[*n], str_cut(&text, ';'));
+	}
+	return err ? err : check_mkis(k, *n);
+}
+
+static enum sdes_err parse_param(struct sdes *s, struct srtp_master *m, struct str text)
 {
 	uint64_t v;
 
@@ -133,21 +163,25 @@ static enum sdes_err parse_param(struct sdes *s, struct str text)
 	} else if (str_eq_nocase(text, STR("UNENCRYPTED_SRTCP"))) {
 		s->unencrypted_srtcp = true;
 	} else if (str_eq_nocase(text, STR("UNAUTHENTICATED_SRTP"))) {
-		s->unauthenticated_srtp = true;
+		m->no_rtp_auth = true;
 	} else if (strip_prefix(&text, STR("WSH="))) {
 		if (str_to_u64(&v, text, UINT32_MAX))
 			return SDES_ERR_PARAM;
 		s->wsh = (uint32_t)v;
 	} else if (strip_prefix(&text, STR("KDR="))) {
-		if (str_to_u64(&v, text, KDR_MAX_EXP) || v != 0)
+		if (str_to_u64(&v, text, SRTP_KDR_MAX))
 			return SDES_ERR_PARAM;
+		m->kdr = (uint8_t)v;
+	} else if (strip_prefix(&text, STR("FEC_ORDER=")) || strip_prefix(&text, STR("FEC_KEY="))) {
+		return SDES_ERR_FEC;
 	} else {
-		return SDES_ERR_PARAM; /* FEC_ORDER, FEC_KEY and what nobody knows */
+		return SDES_ERR_PARAM;
 	}
 	return SDES_OK;
 }
 
-static enum sdes_err parse_all(struct sdes *s, struct str rest)
+static enum sdes_err parse_all(
+	struct sdes *s, struct srtp_master k[SDES_MAX_KEYS], uint32_t *keys, struct str rest)
 {
 	struct str tag = next_word(&rest), name = next_word(&rest), key = next_word(&rest);
 	const struct srtp_suite *suite;
@@ -160,21 +194,40 @@ static enum sdes_err parse_all(struct sdes *s, struct str rest)
 	if (!suite)
 		return SDES_ERR_SUITE;
 	s->tag = (uint32_t)v;
-	s->master.suite = suite->id;
-	err = parse_inline(s, key);
+	err = parse_keys(k, keys, suite->id, key);
 	for (struct str p = next_word(&rest); !err && p.len; p = next_word(&rest))
-		err = parse_param(s, p);
+		err = parse_param(s, &k[0], p);
+	/* The tag of an AEAD is its authentication (RFC 7714). */
+	if (!err && k[0].no_rtp_auth && suite->auth == XC_AUTH_GCM)
+		err = SDES_ERR_PARAM;
+	for (uint32_t i = 1; i < *keys; i++) { /* of the line, so of all its keys */
+		k[i].kdr = k[0].kdr;
+		k[i].no_rtp_auth = k[0].no_rtp_auth;
+	}
 	return err;
 }
 
-enum sdes_err sdes_parse(struct sdes *out, struct str value)
+enum sdes_err sdes_parse(struct sdes *out, struct sdes_bag *bag, struct str value)
 {
+	struct srtp_master k[SDES_MAX_KEYS] = {0};
 	struct sdes s = {0};
-	enum sdes_err err = parse_all(&s, value);
+	uint32_t n = 0;
+	enum sdes_err err = parse_all(&s, k, &n, value);
 
-	if (!err)
+	if (!err && n > 1 && (!bag || bag->n + n - 1 > ARRAY_LEN(bag->master)))
+		err = SDES_ERR_MANY_KEYS;
+	if (!err) {
+		s.master = k[0];
+		s.more = (uint8_t)(n - 1);
+		if (n > 1) {
+			s.more_at = (uint8_t)bag->n;
+			memcpy(&bag->master[bag->n], &k[1], (n - 1) * sizeof(*k));
+			bag->n += n - 1;
+		}
 		*out = s;
+	}
 	secmem_wipe(&s, sizeof(s));
+	secmem_wipe(k, sizeof(k));
 	return err;
 }
 
@@ -211,33 +264,44 @@ static void write_lifetime(struct sbuf *b, uint64_t packets)
 		sbuf_printf(b, "|%llu", (unsigned long long)packets);
 }
 
-void sdes_write(struct sbuf *b, const struct sdes *s, bool pad, bool lifetime)
+static void write_key(struct sbuf *b, const struct srtp_master *k, bool pad, bool lifetime)
 {
-	const struct srtp_suite *suite = srtp_suite_get(s->master.suite);
+	const struct srtp_suite *suite = srtp_suite_get(k->suite);
 	uint8_t both[SUITE_MAX_KEY_LEN + SUITE_MAX_SALT_LEN];
 	char text[BASE64_LEN(sizeof(both))];
 	size_t len;
 
-	memcpy(both, s->master.key, suite->key_len);
-	memcpy(both + suite->key_len, s->master.salt, suite->salt_len);
+	memcpy(both, k->key, suite->key_len);
+	memcpy(both + suite->key_len, k->salt, suite->salt_len);
 	len = base64_encode(text, both, (size_t)suite->key_len + suite->salt_len, pad);
-	sbuf_printf(b, "%u %s inline:", (unsigned)s->tag, suite->name);
+	sbuf_str(b, STR("inline:"));
 	sbuf_put(b, text, len);
 	secmem_wipe(both, sizeof(both));
 	secmem_wipe(text, sizeof(text));
-	if (s->lifetime)
-		write_lifetime(b, s->lifetime);
+	if (k->lifetime)
+		write_lifetime(b, k->lifetime);
 	else if (lifetime)
 		sbuf_str(b, STR("|2^31"));
-	if (s->master.mki_len)
-		write_mki(b, &s->master);
-	if (s->kdr)
-		sbuf_printf(b, " KDR=%u", s->kdr);
+	if (k->mki_len)
+		write_mki(b, k);
+}
+
+void sdes_write(
+	struct sbuf *b, const struct sdes *s, const struct sdes_bag *bag, bool pad, bool lifetime)
+{
+	sbuf_printf(b, "%u %s ", (unsigned)s->tag, srtp_suite_get(s->master.suite)->name);
+	write_key(b, &s->master, pad, lifetime);
+	for (uint32_t i = 0; i < s->more; i++) {
+		sbuf_put(b, ";", 1);
+		write_key(b, &bag->master[s->more_at + i], pad, lifetime);
+	}
+	if (s->master.kdr)
+		sbuf_printf(b, " KDR=%u", s->master.kdr);
 	if (s->unencrypted_srtp)
 		sbuf_str(b, STR(" UNENCRYPTED_SRTP"));
 	if (s->unencrypted_srtcp)
 		sbuf_str(b, STR(" UNENCRYPTED_SRTCP"));
-	if (s->unauthenticated_srtp)
+	if (s->master.no_rtp_auth)
 		sbuf_str(b, STR(" UNAUTHENTICATED_SRTP"));
 	if (s->wsh)
 		sbuf_printf(b, " WSH=%u", (unsigned)s->wsh);
@@ -251,10 +315,12 @@ const char *sdes_err_text(enum sdes_err e)
 		[SDES_ERR_SUITE] = "unknown crypto suite",
 		[SDES_ERR_KEY] = "key is no base64 or has the wrong length",
 		[SDES_ERR_KEY_METHOD] = "key method is not inline",
-		[SDES_ERR_MANY_KEYS] = "more than one inline key",
+		[SDES_ERR_MANY_KEYS] = "too many inline keys",
 		[SDES_ERR_LIFETIME] = "malformed key lifetime",
-		[SDES_ERR_MKI] = "malformed or too long MKI",
-		[SDES_ERR_PARAM] = "session parameter that we cannot do",
+		[SDES_ERR_MKI] =
+			"MKI malformed, too long, missing, or not unique among several keys",
+		[SDES_ERR_FEC] = "FEC with SRTP is not supported",
+		[SDES_ERR_PARAM] = "session parameter unknown or malformed",
 	};
 
 	return e < ARRAY_LEN(text) ? text[e] : "unknown error";

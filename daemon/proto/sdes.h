@@ -6,13 +6,22 @@
 #include "base/sbuf.h"
 #include "srtp/kdf.h"
 
+#define SDES_MAX_KEYS 4u /* of a line */
+
 struct sdes {
-	uint32_t tag;              /* 1 to 9 digits */
-	struct srtp_master master; /* suite, key, salt, MKI */
-	bool unencrypted_srtp, unencrypted_srtcp, unauthenticated_srtp;
-	uint64_t lifetime; /* packets; 0 = not given */
-	uint8_t kdr;       /* key derivation rate as exponent, 0 = not given */
-	uint32_t wsh;      /* window size hint, 0 = not given */
+	uint32_t tag; /* 1 to 9 digits */
+	struct srtp_master
+		master; /* suite, key, salt, MKI; its lifetime, and the line's KDR and UNAUTHENTICATED_SRTP */
+	uint8_t more;    /* further keys of this line, SDES_MAX_KEYS - 1 at most, */
+	uint8_t more_at; /* from here on in the bag that was given to sdes_parse() */
+	bool unencrypted_srtp, unencrypted_srtcp;
+	uint32_t wsh; /* window size hint, 0 = not given */
+};
+
+/* The keys beyond the first of some lines: few lines have any, so they share the room. */
+struct sdes_bag {
+	struct srtp_master master[8];
+	uint32_t n;
 };
 
 enum sdes_err {
@@ -21,16 +30,19 @@ enum sdes_err {
 	SDES_ERR_SUITE,      /* well-formed, suite unknown to us: skip the line */
 	SDES_ERR_KEY,        /* bad base64, or key and salt of the wrong length */
 	SDES_ERR_KEY_METHOD, /* not inline: */
-	SDES_ERR_MANY_KEYS,  /* more than one inline key */
+	SDES_ERR_MANY_KEYS,  /* more inline keys than there is room for */
 	SDES_ERR_LIFETIME,
-	SDES_ERR_MKI,
+	SDES_ERR_MKI, /* also: several keys without MKIs, or with equal ones, or of different lengths */
+	SDES_ERR_FEC, /* FEC_ORDER, FEC_KEY: nothing here separates FEC streams */
 	SDES_ERR_PARAM, /* an unknown session parameter that is mandatory (RFC 4568 6.3.7), or one we cannot do */
 };
 
-/* Base64 with or without padding; lifetime "2^n" or decimal; MKI "value:length". *out is written only with SDES_OK. */
-enum sdes_err sdes_parse(struct sdes *out, struct str value);
-/* pad: base64 with "=" (some phones need it). lifetime: append "|2^31" when s->lifetime is 0. */
-void sdes_write(struct sbuf *b, const struct sdes *s, bool pad, bool lifetime);
+/* Base64 with or without padding; lifetime "2^n" or decimal; MKI "value:length". Further keys are appended to the bag; NULL:
+ * there must be none. *out and the bag are written only with SDES_OK. */
+enum sdes_err sdes_parse(struct sdes *out, struct sdes_bag *bag, struct str value);
+/* pad: base64 with "=" (some phones need it). lifetime: append "|2^31" to keys without one. bag: as for sdes_parse(). */
+void sdes_write(
+	struct sbuf *b, const struct sdes *s, const struct sdes_bag *bag, bool pad, bool lifetime);
 const char *sdes_err_text(enum sdes_err e);
 
 #endif

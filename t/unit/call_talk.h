@@ -112,7 +112,7 @@ static inline bool talk_line(struct talk *t, uint32_t media, uint32_t n, struct 
 		l = sdp_attr(l->next, STR("crypto"));
 	if (!l)
 		return false;
-	assert_int_equal(sdes_parse(out, l->arg), SDES_OK);
+	assert_int_equal(sdes_parse(out, NULL, l->arg), SDES_OK);
 	return true;
 }
 

@@ -150,6 +150,7 @@ static void a_refusal_says_which_line_and_why(void **state)
 		{CRYPTO "1 " L80 " " K30 " UNENCRYPTED_SRTCP\r\n", "UNENCRYPTED_SRTCP is not"},
 		{CRYPTO "1 " L80 " " K30 " UNAUTHENTICATED_SRTP\r\n",
 			"UNAUTHENTICATED_SRTP is not"},
+		{CRYPTO "1 " L80 " " K30 " KDR=3\r\n", "KDR is not"},
 		{CRYPTO "1 ROT13 " K30 "\r\n", "crypto line 1: unknown crypto suite"},
 		{"", "media 1"},
 	};
@@ -174,16 +175,18 @@ static void negotiated_parameters_are_answered_as_offered(void **state)
 {
 	static const struct {
 		const char *params;
-		bool rtp, rtcp;
-	} T[] = {{"", false, false}, {" UNENCRYPTED_SRTCP", false, true},
-		{" UNENCRYPTED_SRTP", true, false},
-		{" UNENCRYPTED_SRTP UNENCRYPTED_SRTCP", true, true}};
+		bool rtp, rtcp, auth;
+	} T[] = {{"", false, false, true}, {" UNENCRYPTED_SRTCP", false, true, true},
+		{" UNENCRYPTED_SRTP", true, false, true},
+		{" UNAUTHENTICATED_SRTP", false, false, false},
+		{" UNENCRYPTED_SRTP UNENCRYPTED_SRTCP UNAUTHENTICATED_SRTP", true, true, false}};
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(T); i++) {
 		struct sdes_policy all = {.offer = {SUITE_AES_CM_128_80},
 			.accept = ALL,
-			.params = NG_SDES_UNENCRYPTED_SRTP | NG_SDES_UNENCRYPTED_SRTCP};
+			.params = NG_SDES_UNENCRYPTED_SRTP | NG_SDES_UNENCRYPTED_SRTCP |
+				NG_SDES_UNAUTHENTICATED_SRTP};
 		const struct media_ctx_cfg *c;
 		char attrs[256];
 		struct talk t;
@@ -199,11 +202,16 @@ static void negotiated_parameters_are_answered_as_offered(void **state)
 		assert_true(talk_line(&t, 0, 0, &s));
 		assert_int_equal(s.unencrypted_srtp, T[i].rtp);
 		assert_int_equal(s.unencrypted_srtcp, T[i].rtcp);
+		assert_int_equal(s.master.no_rtp_auth, !T[i].auth);
 		c = mock_ctx(t.m, t.sdp->media[0].port);
 		assert_int_equal(c->rx.clear_rtp, T[i].rtp);
 		assert_int_equal(c->tx.clear_rtp, T[i].rtp);
 		assert_int_equal(c->rx.clear_rtcp, T[i].rtcp);
 		assert_int_equal(c->tx.clear_rtcp, T[i].rtcp);
+		assert_int_equal(c->rx.no_rtp_auth, !T[i].auth);
+		assert_int_equal(c->tx.no_rtp_auth, !T[i].auth);
+		assert_int_equal(mock_master(t.m, c->rx.key[0].slot)->no_rtp_auth, !T[i].auth);
+		assert_int_equal(mock_master(t.m, c->tx.key[0].slot)->no_rtp_auth, !T[i].auth);
 		talk_end(&t);
 	}
 }
@@ -275,6 +283,106 @@ static void the_strongest_common_suite_is_chosen(void **state)
 	}
 }
 
+#define KA "inline:" KEY("aaaa")
+#define KB "inline:" KEY("bbbb")
+#define KC "inline:" KEY("cccc")
+
+/* What the terminal receives under stays; what it sends under comes and goes by MKI. */
+static void keys_change_within_a_call(void **state)
+{
+	static const struct {
+		const char *keys;
+		unsigned n;
+		bool new;       /* a new crypto context: indexes start again */
+		unsigned fresh; /* slots that were not there before */
+		const char *why;
+	} T[] = {
+		{KA "|1:4", 1, true, 1, "first"},
+		{KA "|1:4", 1, false, 0, "the same once more"},
+		{KA "|1:4;" KB "|2:4", 2, false, 1, "one is added"},
+		{KB "|2:4;" KA "|1:4", 2, false, 0, "another order"},
+		{KB "|2:4;" KC "|3:4", 2, false, 1, "one goes, one comes"},
+		{KC "|2^20|3:4", 1, false, 1, "another lifetime: another slot, the same key"},
+		{KA "|1:4", 1, true, 1, "none stays"},
+		{KA "|1:3", 1, true, 1, "an MKI of another length"},
+		{KA, 1, true, 1, "no MKI"},
+		{KB, 1, true, 1, "another key without one"},
+	};
+	struct media_crypto before = {0};
+	char body[1024];
+	struct talk t;
+	struct sdes ours, again;
+
+	(void)state;
+	talk_start(&t);
+	for (size_t i = 0; i < ARRAY_LEN(T); i++) {
+		const struct media_ctx_cfg *c;
+		unsigned fresh = 0;
+
+		snprintf(body, sizeof(body), CRYPTO "1 " L80 " %s\r\n", T[i].keys);
+		offer(&t, "RTP/SAVP", body, "RTP/AVP", NULL);
+		if (t.reply.error)
+			fail_msg("%s: %s", T[i].why, t.reply.error);
+		talk_answer(&t, "a", "b", talk_body(&t, B, 5000, "RTP/AVP", ""));
+		assert_null(t.reply.error);
+		assert_true(talk_line(&t, 0, 0, &again));
+		if (i > 0)
+			assert_memory_equal(again.master.key, ours.master.key, 16);
+		ours = again;
+		c = mock_ctx(t.m, t.sdp->media[0].port);
+		assert_int_equal(c->rx.keys, T[i].n);
+		assert_int_equal(c->tx.keys, 1);
+		assert_int_equal(c->tx.use, 0);
+		if (T[i].fresh && c->rx_new != T[i].new)
+			fail_msg("%s: new is %d", T[i].why, c->rx_new);
+		if (T[i].fresh)
+			assert_int_equal(c->tx_new, i == 0);
+		for (unsigned k = 0; k < T[i].n; k++) {
+			bool known = false;
+
+			for (unsigned j = 0; j < before.keys; j++)
+				known |= before.key[j].slot == c->rx.key[k].slot;
+			fresh += !known;
+			assert_int_equal(c->rx.key[k].mki[c->rx.mki_len ? c->rx.mki_len - 1 : 0],
+				mock_master(t.m, c->rx.key[k].slot)
+					->mki[c->rx.mki_len ? c->rx.mki_len - 1 : 0]);
+		}
+		if (i > 0 && fresh != T[i].fresh)
+			fail_msg("%s: %u fresh slots", T[i].why, fresh);
+		assert_int_equal(t.m->keys, T[i].n + 1); /* nothing else is kept */
+		before = c->rx;
+	}
+	assert_int_equal(mock_master(t.m, before.key[0].slot)->lifetime, 0);
+	talk_end(&t);
+}
+
+static void slots_that_run_out_change_nothing(void **state)
+{
+	struct talk t;
+
+	(void)state;
+	for (uint32_t at = 1; at < 12; at++) {
+		uint32_t keys;
+
+		talk_start(&t);
+		offer(&t, "RTP/SAVP", CRYPTO "1 " L80 " " KA "|1:1\r\n", "RTP/AVP", NULL);
+		talk_answer(&t, "a", "b", talk_body(&t, B, 5000, "RTP/AVP", ""));
+		assert_null(t.reply.error);
+		keys = t.m->keys;
+		offer(&t, "RTP/SAVP", CRYPTO "1 " L80 " " KA "|1:1;" KB "|2:1;" KC "|3:1\r\n",
+			"RTP/AVP", NULL);
+		t.m->calls = 0;
+		t.m->fail_at = at;
+		talk_answer(&t, "a", "b", talk_body(&t, B, 5000, "RTP/AVP", ""));
+		if (t.reply.error)
+			assert_int_equal(t.m->keys, keys);
+		else
+			assert_int_equal(t.m->keys, keys + 2);
+		t.m->fail_at = 0;
+		talk_end(&t);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -284,6 +392,8 @@ int main(void)
 		cmocka_unit_test(negotiated_parameters_are_answered_as_offered),
 		cmocka_unit_test(an_answer_cannot_drop_or_add_parameters),
 		cmocka_unit_test(the_strongest_common_suite_is_chosen),
+		cmocka_unit_test(keys_change_within_a_call),
+		cmocka_unit_test(slots_that_run_out_change_nothing),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

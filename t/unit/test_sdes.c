@@ -51,8 +51,29 @@ static void reads_and_refuses(void **state)
 		{"1 " A80 "inline:" K44, SDES_ERR_KEY, NULL},
 		{"1 " A80 "inline:*VNfX19zZW1jdGwgKCkgewkyMjA7fQp9CnVubGVz", SDES_ERR_KEY, NULL},
 		{"1 AEAD_AES_128_GCM inline:" K38 "=", SDES_ERR_KEY, NULL},
-		{"1 " A80 "inline:" K30 "|2^20|1:4;inline:" K30B "|2^20|2:4", SDES_ERR_MANY_KEYS,
+		{"1 " A80 "inline:" K30 "|2^20|1:4;inline:" K30B "|2^20|2:4", SDES_OK, NULL},
+		{"1 " A80 "inline:" K30 "|1:1;inline:" K30B "|3|2:1;inline:" K30
+		 "|2^48|3:1;inline:" K30 "|0:1 KDR=24 UNENCRYPTED_SRTP",
+			SDES_OK, NULL},
+		{"1 " A80 "inline:" K30 "|1:4;", SDES_OK, "1 " A80 "inline:" K30 "|1:4"},
+		{"1 " A80 "inline:" K30 "|1:1;inline:" K30 "|2:1;inline:" K30 "|3:1;inline:" K30
+		 "|4:1;inline:" K30 "|5:1",
+			SDES_ERR_MANY_KEYS, NULL},
+		{"1 " A80 "inline:" K30 ";inline:" K30B, SDES_ERR_MKI, NULL},
+		{"1 " A80 "inline:" K30 "|1:4;inline:" K30B, SDES_ERR_MKI, NULL},
+		{"1 " A80 "inline:" K30 ";inline:" K30B "|1:4", SDES_ERR_MKI, NULL},
+		{"1 " A80 "inline:" K30 "|1:4;inline:" K30B "|2:3", SDES_ERR_MKI, NULL},
+		{"1 " A80 "inline:" K30 "|1:4;inline:" K30B "|2:4;inline:" K30 "|1:4", SDES_ERR_MKI,
 			NULL},
+		{"1 " A80 "inline:" K30 "|1:4;;inline:" K30B "|2:4", SDES_ERR_SYNTAX, NULL},
+		{"1 " A80 "inline:" K30 "|1:4;uri:" K30B "|2:4", SDES_ERR_KEY_METHOD, NULL},
+		{"1 " A80 "inline:" K30 "|1:4;inline:" K38 "|2:4", SDES_ERR_KEY, NULL},
+		{"1 " A80 "inline:" K30 "|1:4; inline:" K30B "|2:4", SDES_ERR_PARAM, NULL},
+		{"1 " A80 "inline:" K30 " KDR=1", SDES_OK, NULL},
+		{"1 " A80 "inline:" K30 " KDR=25", SDES_ERR_PARAM, NULL},
+		{"1 " A80 "inline:" K30 " KDR=", SDES_ERR_PARAM, NULL},
+		{"1 " A80 "inline:" K30 " -KDR=25 -", SDES_OK, "1 " A80 "inline:" K30},
+		{"1 AEAD_AES_128_GCM inline:" K38 " UNAUTHENTICATED_SRTP", SDES_ERR_PARAM, NULL},
 		{"1 " A80 "inline:" K30 "|2^49", SDES_ERR_LIFETIME, NULL},
 		{"1 " A80 "inline:" K30 "|281474976710657", SDES_ERR_LIFETIME, NULL},
 		{"1 " A80 "inline:" K30 "|0", SDES_ERR_LIFETIME, NULL},
@@ -63,30 +84,31 @@ static void reads_and_refuses(void **state)
 		{"1 " A80 "inline:" K30 "|:4", SDES_ERR_MKI, NULL},
 		{"1 " A80 "inline:" K30 "|1x:4", SDES_ERR_MKI, NULL},
 		{"1 " A80 "inline:" K30 "|2^20|1:4|", SDES_ERR_SYNTAX, NULL},
-		{"1 " A80 "inline:" K30 " KDR=1", SDES_ERR_PARAM, NULL},
-		{"1 " A80 "inline:" K30 " FEC_ORDER=FEC_SRTP", SDES_ERR_PARAM, NULL},
-		{"1 " A80 "inline:" K30 " FEC_KEY=inline:" K30, SDES_ERR_PARAM, NULL},
+		{"1 " A80 "inline:" K30 " FEC_ORDER=FEC_SRTP", SDES_ERR_FEC, NULL},
+		{"1 " A80 "inline:" K30 " FEC_KEY=inline:" K30, SDES_ERR_FEC, NULL},
 		{"1 " A80 "inline:" K30 " WSH=x", SDES_ERR_PARAM, NULL},
 		{"1 " A80 "inline:" K30 " MANDATORY", SDES_ERR_PARAM, NULL},
 	};
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(T); i++) {
+		struct sdes_bag bag = {0};
 		struct sdes s, untouched;
 		struct sbuf b;
 		enum sdes_err err;
 
 		memset(&s, 0x5a, sizeof(s));
 		untouched = s;
-		err = sdes_parse(&s, str_from(T[i].line));
+		err = sdes_parse(&s, &bag, str_from(T[i].line));
 		if (err != T[i].want)
 			fail_msg("%s: %s", T[i].line, sdes_err_text(err));
 		if (err) {
 			assert_memory_equal(&s, &untouched, sizeof(s));
+			assert_int_equal(bag.n, 0);
 			continue;
 		}
 		sbuf_init(&b, 0);
-		sdes_write(&b, &s, false, false);
+		sdes_write(&b, &s, &bag, false, false);
 		assert_string_equal(b.p, T[i].again ? T[i].again : T[i].line);
 		sbuf_fini(&b);
 	}
@@ -100,22 +122,47 @@ static void values_land_where_they_belong(void **state)
 
 	(void)state;
 	assert_int_equal(SDES_OK,
-		sdes_parse(&s, STR("7 AEAD_AES_128_GCM inline:" K38 "|2^31|66051:4 WSH=64")));
+		sdes_parse(&s, NULL, STR("7 AEAD_AES_128_GCM inline:" K38 "|2^31|66051:4 WSH=64")));
 	assert_int_equal(s.tag, 7);
 	assert_int_equal(s.master.suite, SUITE_AEAD_AES_128_GCM);
 	for (unsigned i = 0; i < 28; i++)
 		assert_int_equal(i < 16 ? s.master.key[i] : s.master.salt[i - 16], i);
-	assert_int_equal(s.lifetime, 1ull << 31);
+	assert_int_equal(s.master.lifetime, 1ull << 31);
 	assert_int_equal(s.master.mki_len, 4);
 	assert_memory_equal(s.master.mki, mki, 4);
 	assert_int_equal(s.wsh, 64);
-	s.lifetime = 0;
+	s.master.lifetime = 0;
 	s.wsh = 0;
 	s.master.mki_len = 0;
 	sbuf_init(&b, 0);
-	sdes_write(&b, &s, true, true);
+	sdes_write(&b, &s, NULL, true, true);
 	assert_string_equal(b.p, "7 AEAD_AES_128_GCM inline:" K38 "==|2^31");
 	sbuf_fini(&b);
+}
+
+/* Lines share the bag; one that has no room left is refused whole, and so is one where there is no bag. */
+static void further_keys_go_into_the_bag(void **state)
+{
+	static const char three[] =
+		"1 " A80 "inline:" K30 "|1:2;inline:" K30B "|9|2:2;inline:" K30 "|3:2";
+	struct sdes_bag bag = {0};
+	struct sdes s, t, u;
+
+	(void)state;
+	assert_int_equal(sdes_parse(&s, NULL, str_from(three)), SDES_ERR_MANY_KEYS);
+	for (unsigned i = 0; i < 4; i++)
+		assert_int_equal(sdes_parse(i ? &t : &s, &bag, str_from(three)), SDES_OK);
+	assert_int_equal(sdes_parse(&u, &bag, str_from(three)), SDES_ERR_MANY_KEYS);
+	assert_int_equal(bag.n, 8);
+	assert_int_equal(s.more, 2);
+	assert_int_equal(s.more_at, 0);
+	assert_int_equal(t.more_at, 6);
+	assert_int_equal(bag.master[6].lifetime, 9);
+	assert_int_equal(bag.master[6].suite, SUITE_AES_CM_128_80);
+	assert_int_equal(bag.master[6].mki[1], 2);
+	assert_int_equal(bag.master[7].mki[1], 3);
+	assert_memory_not_equal(bag.master[6].key, s.master.key, 16);
+	assert_memory_equal(bag.master[7].key, s.master.key, 16);
 }
 
 static void base64_as_rfc4648(void **state)
@@ -160,6 +207,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(reads_and_refuses),
 		cmocka_unit_test(values_land_where_they_belong),
+		cmocka_unit_test(further_keys_go_into_the_bag),
 		cmocka_unit_test(base64_as_rfc4648),
 	};
 
