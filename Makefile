@@ -99,7 +99,7 @@ $(BUILD)/xcipherctl: $(call obj,$(CTL_SRC)) $(LIB)
 $(BUILD)/xcipher-bench: $(call obj,$(BENCH_SRC)) $(LIB)
 	$(call say,LINK  $@)
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS) $(BENCH_LIBS)
-BENCH_LIBS = -lsrtp2 $(shell pkg-config --exists libIPSec_MB 2>/dev/null && echo -lIPSec_MB || true)
+BENCH_LIBS = -ldl
 
 # What several unit tests share: a library, so that each links only what it calls.
 UNIT_LIB := $(BUILD)/obj/libunit.a

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What the benchmark's parts share: sub-commands; for "cipher" the case, the packets, and what can be measured. */
+/* What the benchmark's parts share: sub-commands; for "cipher" the packets, what can be measured, and measuring. */
 #ifndef BENCH_H
 #define BENCH_H
 
@@ -10,47 +10,107 @@
 int bench_cipher(int argc, char **argv);
 int bench_path(int argc, char **argv);
 
-struct bench_case {
-	const struct srtp_suite *rx, *tx;
-	uint32_t payload, batch, streams; /* payload: of the longest packet if mixed */
-	bool mixed;
+/* What all variants of a run have in common. */
+struct bench_env {
 	const char *device, *kernel_dir; /* of the OpenCL engine */
 	uint32_t flags;                  /* ENGINE_* */
+	char peers[512];                /* the folder of libraries that were built for comparison */
+	struct engine *serial, *opencl; /* opened by the first that needs them */
+};
+
+/* Streams of one kind. A load has one kind, or a mixture. */
+struct bench_class {
+	const struct srtp_suite *rx, *tx;
+	uint32_t hdr_len, payload;
+	uint32_t weight; /* so many streams of the sum of weights */
+};
+
+/* --- Packets (bench_load.c) ---------------------------------------------------------------------------------------- */
+
+struct load_config {
+	const struct bench_class *cls;
+	unsigned n_cls;
+	uint32_t streams, slots; /* slots: of the largest batch */
+	bool no_auth;            /* ciphering alone */
+	bool skewed;             /* packets begin at any multiple of 4 bytes */
 };
 
 /* Packets in the arena as steering would have put them there: the next batch's, of streams taken in a scattered order. */
 struct load {
-	struct bench_case c;
-	struct arena a; /* [batch] slots; stream s has the key pairs 2 + 4s (rx) and 4 + 4s (tx) */
+	struct load_config c;
+	uint32_t batch;             /* packets in a batch: at most c.slots */
+	struct arena a;             /* stream s has the key pairs 2 + 4s (rx) and 4 + 4s (tx) */
 	struct srtp_master *master; /* [2 * streams]: rx, tx */
 	uint32_t *index;            /* [streams], the last one used */
 	struct xc_job *job;         /* [packets], made beforehand */
 	uint8_t *bytes;             /* [packets * stride] */
 	uint32_t packets, stride, at;
-	uint8_t *want; /* the reference's results of the batch, laid out as a.out */
+	uint8_t *want;   /* the reference's results of the batch, laid out as a.out */
+	uint32_t wanted; /* packets of the first batch that want holds; 0: of another */
+	/* Protects packets for a: its output is a.in. */
+	struct arena maker, maker_arena; /* what belongs to it; that with a's keys and input */
+	struct engine_queue *maker_q;
 };
-int load_create(struct load *l, const struct bench_case *c);
+int load_create(struct load *l, const struct load_config *c, struct bench_env *env);
 void load_destroy(struct load *l);
-/* The next batch. fresh: indices never seen before, for implementations that have a replay window; else packets
- * made beforehand, which is much quicker. */
-void load_next(struct load *l, bool fresh);
-/* The reference's results of the batch that is loaded. */
-void load_want(struct load *l);
+const struct bench_class *load_class(const struct load *l, uint32_t stream);
+uint32_t load_ssrc(uint32_t stream);
+static inline uint32_t load_stream(const struct xc_job *j)
+{
+	return (j->rx_key - 2) / 4;
+}
+/* The next n packets. fresh: indices never seen before, for implementations that have a replay window; else packets
+ * made beforehand, which touches no keys. 0 or -errno. */
+int load_next(struct load *l, bool fresh, uint32_t n);
+/* As load_next, and the reference's results of them. first: the packets made beforehand, from the first one on. */
+int load_checked(struct load *l, bool fresh, uint32_t n);
 
-/* Something that re-encrypts the loaded batch. */
+/* --- What is measured ---------------------------------------------------------------------------------------------- */
+
+/* Something that re-encrypts the loaded packets. */
 struct bench_impl {
 	const char *name;
-	bool in_place; /* results are where the packets were, in a.in */
-	bool fresh;    /* has a replay window */
-	bool (*can)(const struct bench_case *c);
-	/* 0, or -errno with a line in err */
-	int (*open)(void **out, const struct load *l, char *err, size_t err_len);
+	bool in_place;   /* results are where the packets were, in a.in */
+	bool fresh;      /* has a replay window */
+	bool per_packet; /* part of a batch costs as much of its time */
+	bool (*can)(const struct srtp_suite *s);
+	/* 0, or -errno with a line in err that says why and what would help */
+	int (*open)(
+		void **out, struct bench_env *env, const struct load *l, char *err, size_t err_len);
 	void (*close)(void *p);
 	const char *(*device)(const void *p);
-	/* The timed part. 0 if all packets authenticated. */
-	int (*run)(void *p, struct load *l);
+	/* The timed part: the first n packets. 0 if all authenticated. */
+	int (*run)(void *p, struct load *l, uint32_t n);
 };
-extern const struct bench_impl bench_impl_serial, bench_impl_opencl, bench_impl_srtp2,
-	bench_impl_ipsecmb;
+extern const struct bench_impl bench_impl_serial, bench_impl_opencl, bench_impl_srtp_nss,
+	bench_impl_srtp_openssl, bench_impl_evp, bench_impl_ipsecmb, bench_impl_massive,
+	bench_impl_persistent;
+
+/* --- Measuring (bench_measure.c) ----------------------------------------------------------------------------------- */
+
+/* One variant: an implementation on a load. */
+struct contender {
+	const struct bench_impl *im;
+	struct load *l;
+	void *p;
+	double *ns; /* of each repetition; negative: another thread had the core meanwhile */
+	unsigned n;
+	uint32_t slice; /* packets in a run: a batch, or less where that would take too long */
+	uint64_t spent_ns;
+	/* The results, in nanoseconds per packet: median, 10th percentile, and from there to the 90th as a part of the median. */
+	double median, best, spread;
+	bool checked, failed;
+};
+
+/* All of them in turn, round by round, until each has had its time. Marks those that fail. */
+void bench_measure(struct contender *c, unsigned n, uint64_t budget_ns);
+void bench_measure_free(struct contender *c);
+
+/* --- Telling (bench_report.c) -------------------------------------------------------------------------------------- */
+
+void report_head(const struct load *l, bool json);
+void report(const struct contender *c, bool json);
+/* A mixture beside the sum of its parts: mixed's time, and that of runs of each class by its share. */
+void report_mix(const struct contender *mixed, const struct contender *part, unsigned n, bool json);
 
 #endif

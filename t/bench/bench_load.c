@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The packets that are ciphered in a benchmark (bench.h). Copying them into the arena is not timed: steering does that. */
+/* The packets that are ciphered in a benchmark (bench.h). Copying them into the arena is not timed: steering does that.
+ * They are protected by the serial engine, whose results the reference then has to accept. */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -8,38 +9,23 @@
 #include "srtp/ref.h"
 
 #define SCATTER 7919u /* a prime: neighbours in a batch are no neighbours in the key table */
+enum { FIXED_HDR = 12 };
 
-/* A made-up mixture for --payload=mixed: comfort noise, G.729, G.711, wide-band audio, video. */
-static uint32_t payload_of(const struct load *l, uint32_t stream)
+const struct bench_class *load_class(const struct load *l, uint32_t stream)
 {
-	static const uint16_t mixed[] = {
-		1, 20, 40, 160, 160, 160, 160, 160, 70, 90, 320, 1100, 1200};
+	uint32_t sum = 0, at;
 
-	return l->c.mixed ? mixed[(stream * 2654435761u >> 8) % ARRAY_LEN(mixed)] : l->c.payload;
+	for (unsigned i = 0; i < l->c.n_cls; i++)
+		sum += l->c.cls[i].weight;
+	at = stream % sum;
+	for (unsigned i = 0;; at -= l->c.cls[i++].weight)
+		if (at < l->c.cls[i].weight)
+			return &l->c.cls[i];
 }
 
-static struct sample sample_of(const struct load *l, uint32_t stream, uint32_t index)
+uint32_t load_ssrc(uint32_t stream)
 {
-	return (struct sample){
-		.rx_key = 2 + 4 * stream,
-		.tx_key = 4 + 4 * stream,
-		.hdr_len = 12,
-		.body_len = payload_of(l, stream),
-		.rx_index = index,
-		.tx_index = index,
-		.seed = stream, /* the SSRC: one per stream */
-	};
-}
-
-static int keys_make(struct load *l)
-{
-	int err = 0;
-
-	for (uint32_t i = 0; i < 2 * l->c.streams && !err; i++) {
-		sample_master(&l->master[i], (i & 1 ? l->c.tx : l->c.rx)->id, i + 1);
-		err = srtp_key_fill(&l->a.key[2 + 2 * i], &l->master[i]);
-	}
-	return err;
+	return stream * 2654435761u + 1;
 }
 
 static uint32_t stream_at(const struct load *l, uint32_t at)
@@ -47,38 +33,168 @@ static uint32_t stream_at(const struct load *l, uint32_t at)
 	return (uint32_t)((uint64_t)at * SCATTER % l->c.streams);
 }
 
-static void packets_make(struct load *l)
+static void auth_remove(struct xc_key *k)
 {
-	for (uint32_t i = 0; i < l->packets; i++) {
-		struct sample s = sample_of(l, stream_at(l, i), 1 + i / l->c.streams);
+	k->auth = XC_AUTH_NULL;
+	k->tag_len = 0;
+}
 
-		sample_make(&l->job[i], &l->a, 0, &s);
-		memcpy(l->bytes + (size_t)i * l->stride, l->a.in + l->job[i].in_off, l->stride);
+static int keys_make(struct load *l)
+{
+	int err = 0;
+
+	for (uint32_t i = 0; i < 2 * l->c.streams && !err; i++) {
+		const struct bench_class *c = load_class(l, i / 2);
+		struct xc_key *pair = &l->a.key[2 + 2 * i];
+
+		sample_master(&l->master[i], (i & 1 ? c->tx : c->rx)->id, i + 1);
+		err = srtp_key_fill(pair, &l->master[i]);
+		if (l->c.no_auth) {
+			auth_remove(&pair[0]);
+			auth_remove(&pair[1]);
+		}
+		if (!err && !(i & 1))
+			err = engine_serial.key_changed(l->maker_q, 2 + 2 * i);
+	}
+	return err;
+}
+
+/* A packet as the terminal has it before it protects it (RFC 3550 5.1, 5.3.1); its payload is whatever is there. */
+static void plain_make(uint8_t *p, const struct xc_job *j)
+{
+	p[0] = j->hdr_len > FIXED_HDR ? 0x90 : 0x80;
+	p[1] = 0x60;
+	put_be16(p + 2, (uint16_t)j->rx_index);
+	put_be32(p + 4, (uint32_t)j->rx_index * 160);
+	put_be32(p + 8, j->ssrc);
+	if (j->hdr_len > FIXED_HDR) {
+		put_be16(p + 12, 0xbede);
+		put_be16(p + 14, (uint16_t)((j->hdr_len - FIXED_HDR - 4) / 4));
 	}
 }
 
-int load_create(struct load *l, const struct bench_case *c)
+/* Job and packet for a slot. */
+static void protect_start(struct load *l, uint32_t slot, uint32_t stream, uint32_t index)
 {
-	*l = (struct load){.c = *c};
-	l->packets = c->streams > c->batch ? c->streams : c->batch;
-	l->stride = (12 + c->payload + 16 + 63) / 64 * 64;
-	if (arena_create(&l->a, c->batch, 2 + 4 * c->streams))
+	const struct bench_class *c = load_class(l, stream);
+	uint32_t len = c->hdr_len + c->payload, off = slot * ARENA_SLOT_LEN + ARENA_HEADROOM;
+	struct xc_job *j = &l->a.job[slot], *m = &l->maker.job[slot];
+
+	*j = (struct xc_job){
+		.rx_index = index,
+		.tx_index = index,
+		.in_off = off + (l->c.skewed ? stream % 16 * 4 : 0),
+		.out_off = off,
+		.rx_key = 2 + 4 * stream,
+		.tx_key = 4 + 4 * stream,
+		.hdr_len = c->hdr_len,
+		.body_len = c->payload,
+		.rx_tag_off = len,
+		.tx_tag_off = len,
+		.ssrc = load_ssrc(stream),
+	};
+	*m = *j;
+	m->in_off = off;
+	m->out_off = j->in_off;
+	m->rx_key = 0;
+	m->tx_key = j->rx_key;
+	plain_make(l->maker.in + off, j);
+}
+
+static int protect(struct load *l, uint32_t n)
+{
+	struct batch b = {.job = l->maker.job, .status = l->maker.status, .n = n};
+	uint32_t bad = 0;
+
+	if (engine_serial.run(l->maker_q, &b))
+		return -EIO;
+	for (uint32_t i = 0; i < n; i++)
+		bad |= b.status[i];
+	return bad ? -EIO : 0;
+}
+
+static int packets_make(struct load *l)
+{
+	for (uint32_t done = 0, n; done < l->packets; done += n) {
+		n = l->packets - done < l->c.slots ? l->packets - done : l->c.slots;
+		for (uint32_t i = 0; i < n; i++)
+			protect_start(l, i, stream_at(l, done + i), 1 + (done + i) / l->c.streams);
+		if (protect(l, n))
+			return -EIO;
+		for (uint32_t i = 0; i < n; i++) {
+			l->job[done + i] = l->a.job[i];
+			memcpy(l->bytes + (size_t)(done + i) * l->stride,
+				l->a.in + l->a.job[i].in_off, l->stride);
+		}
+	}
+	return 0;
+}
+
+static int maker_create(struct load *l, struct bench_env *env)
+{
+	struct engine_config cfg = {.device = ""};
+	uint64_t rnd = 1;
+	char err[128];
+	int res = env->serial ? 0 : engine_serial.open(&env->serial, &cfg, err, sizeof(err));
+
+	if (res || arena_create(&l->maker, l->c.slots, 2))
 		return -ENOMEM;
+	for (size_t i = 0; i + 8 <= (size_t)l->c.slots * ARENA_SLOT_LEN; i += 8) {
+		uint64_t x = sample_random(&rnd);
+
+		memcpy(l->maker.in + i, &x, 8);
+	}
+	return 0;
+}
+
+/* The maker writes into a.in with a's keys. */
+static struct arena maker_arena(struct load *l)
+{
+	struct arena m = l->maker;
+
+	m.out = l->a.in;
+	m.key = l->a.key;
+	m.key_slots = l->a.key_slots;
+	return m;
+}
+
+int load_create(struct load *l, const struct load_config *c, struct bench_env *env)
+{
+	uint32_t longest = 0;
+	int err;
+
+	*l = (struct load){.c = *c, .batch = c->slots};
+	for (unsigned i = 0; i < c->n_cls; i++)
+		if (c->cls[i].hdr_len + c->cls[i].payload > longest)
+			longest = c->cls[i].hdr_len + c->cls[i].payload;
+	l->packets = c->streams > c->slots ? c->streams : c->slots;
+	l->stride = (longest + SUITE_MAX_TAG_LEN + 63) / 64 * 64;
+	err = arena_create(&l->a, c->slots, 2 + 4 * c->streams);
+	if (!err)
+		err = maker_create(l, env);
 	l->master = calloc(2 * c->streams, sizeof(*l->master));
 	l->index = calloc(c->streams, sizeof(*l->index));
 	l->job = calloc(l->packets, sizeof(*l->job));
 	l->bytes = calloc(l->packets, l->stride);
-	l->want = calloc(c->batch, ARENA_SLOT_LEN);
-	if (!l->master || !l->index || !l->job || !l->bytes || !l->want || keys_make(l)) {
+	l->want = calloc(c->slots, ARENA_SLOT_LEN);
+	if (err || !l->master || !l->index || !l->job || !l->bytes || !l->want) {
 		load_destroy(l);
 		return -ENOMEM;
 	}
-	packets_make(l);
-	return 0;
+	l->maker_arena = maker_arena(l);
+	err = engine_serial.queue_create(&l->maker_q, env->serial, &l->maker_arena);
+	err = err ? err : keys_make(l);
+	err = err ? err : packets_make(l);
+	if (err)
+		load_destroy(l);
+	return err;
 }
 
 void load_destroy(struct load *l)
 {
+	if (l->maker_q)
+		engine_serial.queue_destroy(l->maker_q);
+	arena_destroy(&l->maker);
 	free(l->master);
 	free(l->index);
 	free(l->job);
@@ -91,35 +207,44 @@ void load_destroy(struct load *l)
 static void load_made(struct load *l, uint32_t slot)
 {
 	struct xc_job *j = &l->a.job[slot];
+	uint32_t skew;
 
 	*j = l->job[l->at];
-	j->in_off = j->out_off = slot * ARENA_SLOT_LEN + ARENA_HEADROOM;
+	skew = j->in_off - j->out_off;
+	j->out_off = slot * ARENA_SLOT_LEN + ARENA_HEADROOM;
+	j->in_off = j->out_off + skew;
 	memcpy(l->a.in + j->in_off, l->bytes + (size_t)l->at * l->stride, l->stride);
 	l->at = (l->at + 1) % l->packets;
 }
 
-static void load_fresh(struct load *l, uint32_t slot)
+int load_next(struct load *l, bool fresh, uint32_t n)
 {
-	uint32_t stream = stream_at(l, l->at);
-	struct sample s = sample_of(l, stream, ++l->index[stream]);
+	for (uint32_t i = 0; i < n; i++) {
+		if (fresh) {
+			uint32_t stream = stream_at(l, l->at);
 
-	sample_make(&l->a.job[slot], &l->a, slot, &s);
-	l->at = (l->at + 1) % l->packets;
-}
-
-void load_next(struct load *l, bool fresh)
-{
-	for (uint32_t i = 0; i < l->c.batch; i++) {
-		if (fresh)
-			load_fresh(l, i);
-		else
+			protect_start(l, i, stream, ++l->index[stream]);
+			l->at = (l->at + 1) % l->packets;
+		} else {
 			load_made(l, i);
+		}
 		l->a.status[i] = XC_NOT_DONE;
 	}
+	return fresh ? protect(l, n) : 0;
 }
 
-void load_want(struct load *l)
+int load_checked(struct load *l, bool fresh, uint32_t n)
 {
-	for (uint32_t i = 0; i < l->c.batch; i++)
-		(void)srtp_ref_job(&l->a.job[i], l->a.key, l->a.in, l->want);
+	int err;
+
+	if (!fresh)
+		l->at = 0;
+	err = load_next(l, fresh, n);
+	if (err || (!fresh && l->wanted >= n))
+		return err;
+	for (uint32_t i = 0; i < n; i++)
+		if (srtp_ref_job(&l->a.job[i], l->a.key, l->a.in, l->want) != XC_OK)
+			return -EBADMSG;
+	l->wanted = fresh ? 0 : n;
+	return 0;
 }

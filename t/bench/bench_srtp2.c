@@ -1,72 +1,101 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* libsrtp2 in the benchmark: unprotect and protect in place, two sessions per stream as a relay has them. */
+/* libsrtp2 in the benchmark, twice: Debian's binary, which uses NSS, and the same source package built on OpenSSL
+ * (tools/peer-libsrtp.sh). Unprotect and protect in place, two sessions per stream as a relay has them. Both are loaded
+ * here, each with its own symbols, which is checked. */
 #include <srtp2/srtp.h>
-/* libsrtp's names for other things */
+#include <srtp2/crypto_types.h>
+/* Our names for other things. */
+#undef SRTP_MAX_KEY_LEN
+#undef SRTP_MAX_MKI_LEN
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "bench.h"
 
+/* What is called of the library; the functions have the types of its header. */
+#define SRTP2_CALLS(X)    \
+	X(srtp_init)      \
+	X(srtp_create)    \
+	X(srtp_dealloc)   \
+	X(srtp_protect)   \
+	X(srtp_unprotect) \
+	X(srtp_get_version_string)
+
 struct peer {
+	void *lib;
+#define X(f) __typeof__(&f) f;
+	SRTP2_CALLS(X)
+#undef X
 	uint32_t streams;
-	srtp_t *rx, *tx; /* [streams] */
+	srtp_t *rx, *tx; /* [streams], NULL for a plain side */
+	char name[128];
 };
 
-/* AES-192 is left out: Debian's build of libsrtp2 gets it wrong. */
-static bool policy_of(srtp_policy_t *p, const struct srtp_suite *s)
+static void aes_cm(srtp_crypto_policy_t *p, int cipher, const struct srtp_suite *s)
 {
+	p->cipher_type = (srtp_cipher_type_id_t)cipher;
+	p->cipher_key_len = s->key_len + SRTP_SALT_LEN;
+	p->auth_type = SRTP_HMAC_SHA1;
+	p->auth_key_len = 20;
+	p->auth_tag_len = s->rtp_tag_len;
+	p->sec_serv = cipher == SRTP_NULL_CIPHER ? sec_serv_auth : sec_serv_conf_and_auth;
+}
+
+static bool policy_of(srtp_crypto_policy_t *p, const struct srtp_suite *s)
+{
+	static const int cm[] = {SRTP_AES_ICM_128, SRTP_AES_ICM_192, SRTP_AES_ICM_256};
+
 	memset(p, 0, sizeof(*p));
-	switch (s->id) {
-	case SUITE_AES_CM_128_80:
-		srtp_crypto_policy_set_aes_cm_128_hmac_sha1_80(&p->rtp);
-		break;
-	case SUITE_AES_CM_128_32:
-		srtp_crypto_policy_set_aes_cm_128_hmac_sha1_32(&p->rtp);
-		break;
-	case SUITE_AES_256_CM_80:
-		srtp_crypto_policy_set_aes_cm_256_hmac_sha1_80(&p->rtp);
-		break;
-	case SUITE_AES_256_CM_32:
-		srtp_crypto_policy_set_aes_cm_256_hmac_sha1_32(&p->rtp);
-		break;
-	case SUITE_AEAD_AES_128_GCM:
-		srtp_crypto_policy_set_aes_gcm_128_16_auth(&p->rtp);
-		break;
-	case SUITE_AEAD_AES_256_GCM:
-		srtp_crypto_policy_set_aes_gcm_256_16_auth(&p->rtp);
-		break;
+	switch (s->cipher) {
+	case XC_CIPHER_AES_CM:
+		aes_cm(p, cm[(s->key_len - 16) / 8], s);
+		return true;
+	case XC_CIPHER_NULL:
+		aes_cm(p, SRTP_NULL_CIPHER, s);
+		return s->auth == XC_AUTH_HMAC_SHA1;
+	case XC_CIPHER_GCM:
+		p->cipher_type = s->key_len == 16 ? SRTP_AES_GCM_128 : SRTP_AES_GCM_256;
+		p->cipher_key_len = s->key_len + s->salt_len;
+		p->auth_type = SRTP_NULL_AUTH;
+		p->auth_tag_len = s->rtp_tag_len;
+		p->sec_serv = sec_serv_conf_and_auth;
+		return true;
 	default:
-		return false;
+		return false; /* F8 */
 	}
-	p->rtcp = p->rtp;
-	return true;
 }
 
-static bool srtp2_can(const struct bench_case *c)
+static bool openssl_can(const struct srtp_suite *s)
 {
-	srtp_policy_t p;
+	srtp_crypto_policy_t p;
 
-	return policy_of(&p, c->rx) && policy_of(&p, c->tx);
+	return s->id == SUITE_PLAIN || policy_of(&p, s);
 }
 
-static srtp_t session(const struct srtp_master *m, bool inbound)
+/* Debian's build gets AES-192 wrong. */
+static bool nss_can(const struct srtp_suite *s)
+{
+	return openssl_can(s) && !(s->cipher == XC_CIPHER_AES_CM && s->key_len == 24);
+}
+
+static bool session(struct peer *p, srtp_t *out, const struct srtp_master *m, uint32_t stream)
 {
 	const struct srtp_suite *s = srtp_suite_get(m->suite);
-	uint8_t key[64];
-	srtp_policy_t p;
-	srtp_t out = NULL;
+	uint8_t key[SUITE_MAX_KEY_LEN + SUITE_MAX_SALT_LEN];
+	srtp_policy_t policy = {.key = key, .window_size = 128, .allow_repeat_tx = 1};
 
-	if (!policy_of(&p, s))
-		return NULL;
+	if (s->id == SUITE_PLAIN)
+		return true;
+	if (!policy_of(&policy.rtp, s))
+		return false;
+	policy.rtcp = policy.rtp;
 	memcpy(key, m->key, s->key_len);
 	memcpy(key + s->key_len, m->salt, s->salt_len);
-	p.key = key;
-	p.ssrc.type = inbound ? ssrc_any_inbound : ssrc_any_outbound;
-	p.window_size = 128;
-	p.allow_repeat_tx = 1;
-	return srtp_create(&out, &p) == srtp_err_status_ok ? out : NULL;
+	policy.ssrc = (srtp_ssrc_t){.type = ssrc_specific, .value = load_ssrc(stream)};
+	return p->srtp_create(out, &policy) == srtp_err_status_ok;
 }
 
 static void srtp2_close(void *ptr)
@@ -74,71 +103,144 @@ static void srtp2_close(void *ptr)
 	struct peer *p = ptr;
 
 	for (uint32_t i = 0; i < p->streams; i++) {
-		if (p->rx && p->rx[i])
-			srtp_dealloc(p->rx[i]);
-		if (p->tx && p->tx[i])
-			srtp_dealloc(p->tx[i]);
+		if (p->rx[i])
+			p->srtp_dealloc(p->rx[i]);
+		if (p->tx[i])
+			p->srtp_dealloc(p->tx[i]);
 	}
 	free(p->rx);
 	free(p->tx);
 	free(p);
-	srtp_shutdown();
+	/* The library stays: other loads may use it, and NSS does not like to be unloaded. */
 }
 
-static int srtp2_open(void **out, const struct load *l, char *err, size_t err_len)
+static bool calls_find(struct peer *p, const char *file)
+{
+	p->lib = dlopen(file, RTLD_NOW | RTLD_LOCAL);
+	if (!p->lib)
+		return false;
+#define X(f)                                 \
+	*(void **)&p->f = dlsym(p->lib, #f); \
+	if (!p->f)                           \
+		return false;
+	SRTP2_CALLS(X)
+#undef X
+	return true;
+}
+
+/* Whether the code that is called is that of the file, and not of a libsrtp2 that was there before. */
+static bool is_own(const struct peer *p, const char *part)
+{
+	Dl_info at;
+
+	return dladdr(*(void *const *)&p->srtp_protect, &at) && at.dli_fname &&
+		strstr(at.dli_fname, part);
+}
+
+static int srtp2_open(struct peer *p, const struct load *l, char *err, size_t err_len)
+{
+	Dl_info at;
+
+	if (p->srtp_init() != srtp_err_status_ok) {
+		snprintf(err, err_len, "libsrtp2 does not start");
+		return -EIO;
+	}
+	p->rx = calloc(l->c.streams, sizeof(srtp_t));
+	p->tx = calloc(l->c.streams, sizeof(srtp_t));
+	if (!p->rx || !p->tx)
+		return -ENOMEM;
+	p->streams = l->c.streams;
+	for (uint32_t i = 0; i < l->c.streams; i++) {
+		if (session(p, &p->rx[i], &l->master[2 * i], i) &&
+			session(p, &p->tx[i], &l->master[2 * i + 1], i))
+			continue;
+		snprintf(err, err_len, "libsrtp2 gives no session for stream %u", i);
+		return -EIO;
+	}
+	dladdr(*(void **)&p->srtp_protect, &at);
+	snprintf(p->name, sizeof(p->name), "%s (%s)", p->srtp_get_version_string(),
+		strrchr(at.dli_fname, '/') ? strrchr(at.dli_fname, '/') + 1 : at.dli_fname);
+	return 0;
+}
+
+static int open_from(const char *file, const char *part, const char *help, void **out,
+	const struct load *l, char *err, size_t err_len)
 {
 	struct peer *p = calloc(1, sizeof(*p));
+	int res = -ENOENT;
 
 	if (!p)
 		return -ENOMEM;
-	srtp_init();
-	p->rx = calloc(l->c.streams, sizeof(*p->rx));
-	p->tx = calloc(l->c.streams, sizeof(*p->tx));
-	for (; p->rx && p->tx && p->streams < l->c.streams; p->streams++) {
-		uint32_t i = p->streams;
-
-		p->rx[i] = session(&l->master[2 * i], true);
-		p->tx[i] = session(&l->master[2 * i + 1], false);
-		if (!p->rx[i] || !p->tx[i])
-			break;
-	}
-	if (p->streams < l->c.streams) {
-		snprintf(err, err_len, "libsrtp2 gives no session for stream %u", p->streams);
+	if (!calls_find(p, file) || !is_own(p, part))
+		snprintf(err, err_len, "%s", help);
+	else
+		res = srtp2_open(p, l, err, err_len);
+	if (res) {
 		srtp2_close(p);
-		return -EIO;
+		return res;
 	}
 	*out = p;
 	return 0;
 }
 
-static const char *srtp2_device(const void *p)
+static int nss_open(
+	void **out, struct bench_env *env, const struct load *l, char *err, size_t err_len)
 {
-	(void)p;
-	return srtp_get_version_string();
+	(void)env;
+	return open_from("libsrtp2.so.1", "libsrtp2.so.1",
+		"Debian's libsrtp2 is not installed (package libsrtp2-1)", out, l, err, err_len);
 }
 
-static int srtp2_run(void *ptr, struct load *l)
+static int openssl_open(
+	void **out, struct bench_env *env, const struct load *l, char *err, size_t err_len)
+{
+	char file[600];
+
+	snprintf(file, sizeof(file), "%s/libsrtp2-openssl.so", env->peers);
+	return open_from(file, "libsrtp2-openssl.so", "not built yet (make peer-libsrtp)", out, l,
+		err, err_len);
+}
+
+static const char *srtp2_device(const void *p)
+{
+	return ((const struct peer *)p)->name;
+}
+
+static int srtp2_run(void *ptr, struct load *l, uint32_t n)
 {
 	struct peer *p = ptr;
 	int err = 0;
 
-	for (uint32_t i = 0; i < l->c.batch; i++) {
+	for (uint32_t i = 0; i < n; i++) {
 		const struct xc_job *j = &l->a.job[i];
-		uint32_t stream = (j->rx_key - 2) / 4;
+		uint32_t stream = load_stream(j);
 		uint8_t *pkt = l->a.in + j->in_off;
-		int len = (int)(j->rx_tag_off + l->c.rx->rtp_tag_len);
+		int len = (int)(j->rx_tag_off + l->a.key[j->rx_key].tag_len);
 
-		err |= (int)srtp_unprotect(p->rx[stream], pkt, &len);
-		err |= (int)srtp_protect(p->tx[stream], pkt, &len);
+		if (p->rx[stream])
+			err |= (int)p->srtp_unprotect(p->rx[stream], pkt, &len);
+		if (p->tx[stream])
+			err |= (int)p->srtp_protect(p->tx[stream], pkt, &len);
 	}
 	return err ? -EBADMSG : 0;
 }
 
-const struct bench_impl bench_impl_srtp2 = {.name = "libsrtp-nss", /* Debian builds it on NSS */
+const struct bench_impl bench_impl_srtp_nss = {.name = "libsrtp-nss", /* Debian builds it on NSS */
 	.in_place = true,
 	.fresh = true,
-	.can = srtp2_can,
-	.open = srtp2_open,
+	.per_packet = true,
+	.can = nss_can,
+	.open = nss_open,
+	.close = srtp2_close,
+	.device = srtp2_device,
+	.run = srtp2_run};
+
+const struct bench_impl bench_impl_srtp_openssl = {.name = "libsrtp-openssl",
+	.in_place = true,
+	.fresh = true,
+	.per_packet = true,
+	.can = openssl_can,
+	.open = openssl_open,
 	.close = srtp2_close,
 	.device = srtp2_device,
 	.run = srtp2_run};

@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Measuring: all variants take turns, so that what else the machine does meets all of them. A turn begins with a run that
+ * is not timed, because the others have had the caches. A variant counts only if a batch of it was the same as the
+ * reference's, byte by byte, and every packet that was timed authenticated. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+
+#include "base/clock.h"
+#include "batch/sample.h"
+#include "bench.h"
+
+enum { ROUNDS_MIN = 5, REPS_MAX = 20000, REP_PACKETS = 512 };
+#define TURN_NS  10000000u /* about, timed part */
+#define SLICE_NS 50000000u /* a per-packet implementation runs so long at once */
+
+static bool results_right(const struct contender *c, uint32_t n)
+{
+	const struct load *l = c->l;
+
+	for (uint32_t i = 0; i < n; i++) {
+		struct xc_job j = l->a.job[i];
+		const uint8_t *got = l->a.out;
+
+		if (c->im->in_place) /* in_off and out_off of a loaded packet may differ by its skew */
+			got = l->a.in + j.in_off - j.out_off;
+		if (!sample_equal(&j, &l->a, got, l->want))
+			return false;
+	}
+	return true;
+}
+
+/* The same call twice in a row: what measuring itself costs. */
+static uint64_t clock_cost(void)
+{
+	uint64_t best = UINT64_MAX;
+
+	for (int i = 0; i < 100; i++) {
+		uint64_t start = clock_mono_ns(), took = clock_mono_ns() - start;
+
+		if (took < best)
+			best = took;
+	}
+	return best;
+}
+
+static void fail(struct contender *c, const char *why)
+{
+	fprintf(stderr, "%s: %s\n", c->im->name, why);
+	c->failed = true;
+}
+
+/* Compares, and finds out how much of a batch can be run at once. */
+static void check(struct contender *c)
+{
+	uint32_t n = c->l->batch, few = n < 64 ? n : 64;
+	uint64_t start, took;
+
+	if (load_next(c->l, c->im->fresh, few)) {
+		fail(c, "packets cannot be made");
+		return;
+	}
+	start = clock_mono_ns();
+	if (c->im->run(c->p, c->l, few)) {
+		fail(c, "a packet did not authenticate");
+		return;
+	}
+	took = clock_mono_ns() - start;
+	if (c->im->per_packet && took / few * n > SLICE_NS)
+		n = (uint32_t)(SLICE_NS / (took / few));
+	c->slice = n > few ? n : few;
+	if (load_checked(c->l, c->im->fresh, c->slice)) {
+		fail(c, "packets cannot be made");
+		return;
+	}
+	if (c->im->run(c->p, c->l, c->slice))
+		fail(c, "a packet did not authenticate");
+	else if (!results_right(c, c->slice))
+		fail(c, "results differ from the reference's");
+	else
+		c->checked = true;
+}
+
+/* How often this thread had to leave the core. */
+static long preemptions(void)
+{
+	struct rusage u;
+
+	return getrusage(RUSAGE_THREAD, &u) ? 0 : u.ru_nivcsw;
+}
+
+/* Nanoseconds per packet over some runs; 0 when a packet failed; negative when the thread was not alone. */
+static double rep(struct contender *c, uint64_t clock_ns)
+{
+	long before = preemptions();
+	uint64_t sum = 0;
+	uint32_t packets = 0;
+
+	while (packets < REP_PACKETS && (packets == 0 || sum < SLICE_NS)) {
+		uint64_t start, took;
+
+		if (load_next(c->l, c->im->fresh, c->slice))
+			return 0;
+		start = clock_mono_ns();
+		if (c->im->run(c->p, c->l, c->slice))
+			return 0;
+		took = clock_mono_ns() - start;
+		sum += took > clock_ns ? took - clock_ns : 0;
+		packets += c->slice;
+	}
+	c->spent_ns += sum;
+	return (double)sum / packets * (preemptions() == before ? 1 : -1);
+}
+
+static void turn(struct contender *c, uint64_t clock_ns)
+{
+	uint64_t until = c->spent_ns + TURN_NS;
+
+	if (load_next(c->l, c->im->fresh, c->slice) || c->im->run(c->p, c->l, c->slice)) {
+		fail(c, "a packet did not authenticate");
+		return;
+	}
+	do {
+		double ns = rep(c, clock_ns);
+
+		if (ns == 0) {
+			fail(c, "a packet did not authenticate");
+			return;
+		}
+		c->ns[c->n++] = ns;
+	} while (c->spent_ns < until && c->n < REPS_MAX);
+}
+
+static int by_value(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+/* Repetitions that something else interrupted say little; they count only where there are hardly others. */
+static void undisturbed(struct contender *c)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < c->n; i++)
+		n += c->ns[i] > 0;
+	for (unsigned i = 0, k = 0; i < c->n; i++) {
+		if (c->ns[i] > 0)
+			c->ns[k++] = c->ns[i];
+		else if (n < ROUNDS_MIN)
+			c->ns[k++] = -c->ns[i];
+	}
+	c->n = n < ROUNDS_MIN ? c->n : n;
+}
+
+static void summarise(struct contender *c)
+{
+	undisturbed(c);
+	qsort(c->ns, c->n, sizeof(*c->ns), by_value);
+	c->median = c->ns[c->n / 2];
+	c->best = c->ns[c->n / 10];
+	c->spread = (c->ns[c->n * 9 / 10] - c->ns[c->n / 10]) / c->median;
+}
+
+void bench_measure(struct contender *c, unsigned n, uint64_t budget_ns)
+{
+	uint64_t clock_ns = clock_cost();
+	bool more = true;
+
+	for (unsigned i = 0; i < n; i++) {
+		free(c[i].ns);
+		c[i].ns = calloc(REPS_MAX, sizeof(*c[i].ns));
+		c[i].n = 0;
+		c[i].spent_ns = 0;
+		c[i].checked = false;
+		if (c[i].failed)
+			continue;
+		if (c[i].ns)
+			check(&c[i]);
+		else
+			fail(&c[i], "out of memory");
+	}
+	for (unsigned round = 0; more; round++) {
+		more = round + 1 < ROUNDS_MIN;
+		for (unsigned i = 0; i < n; i++) {
+			if (c[i].failed || c[i].n == REPS_MAX ||
+				(round >= ROUNDS_MIN && c[i].spent_ns >= budget_ns))
+				continue;
+			turn(&c[i], clock_ns);
+			more |= !c[i].failed && c[i].spent_ns < budget_ns && c[i].n < REPS_MAX;
+		}
+	}
+	for (unsigned i = 0; i < n; i++)
+		if (!c[i].failed)
+			summarise(&c[i]);
+}
+
+void bench_measure_free(struct contender *c)
+{
+	free(c->ns);
+	c->ns = NULL;
+}
