@@ -1,0 +1,559 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Load for benchmarks: RTP or SRTP of many legs, made and encrypted before the clock starts, so that the machine's time goes to
+ * the relay. Frames leave and arrive by packet sockets, with the kernel's arrival stamps; every packet is checked for
+ * loss and order, a sample of them is authenticated, decrypted and compared. The ciphering is OpenSSL's, not our engines'.
+ * Legs 2k and 2k+1 talk to each other through the relay.
+ *
+ *   srtpload DEVICE GATEWAY-IP SPEC RATE SECONDS [SAMPLE [PAYLOAD [BURST-US]]]
+ *
+ * SPEC as for rtpload (suite 80, 32 or plain), RATE in packets per second and leg, one in SAMPLE packets is decrypted, packets
+ * that are due leave together every BURST-US at most. One JSON object on standard output. The local ports must have no
+ * sockets; drop what arrives there (nft, prerouting), or the kernel answers with ICMP. */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <linux/if_ether.h>
+#include <linux/if_packet.h>
+#include <net/if.h>
+#include <openssl/crypto.h>
+#include <openssl/evp.h>
+#include <openssl/hmac.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/bytes.h"
+#include "base/clock.h"
+#include "base/hist.h"
+#include "srtp/kdf.h"
+
+enum {
+	ETH = 14,
+	IP = 20,
+	UDP = 8,
+	RTP = 12,
+	HEAD = ETH + IP + UDP,
+	TAG_MAX = 10,
+	PAYLOAD_MAX = 1400
+};
+enum { BURST = 64, BLOCK = 1 << 20, BLOCKS = 64, DRAIN_MS = 500 };
+
+struct dir { /* one direction of a leg */
+	struct srtp_session_keys keys;
+	uint32_t tag; /* 0: plain */
+};
+
+struct leg {
+	uint32_t ip, to_ip; /* network order */
+	uint16_t port, to_port;
+	struct dir tx, rx;
+	uint16_t first; /* sequence number of its packet 0 */
+	uint32_t next;  /* number expected */
+};
+
+static struct leg *legs;
+static uint32_t leg_count, per_leg, payload = 160, stride, sample = 16;
+static uint8_t *frames;     /* [per_leg * leg_count * stride], in the order of sending */
+static uint16_t *frame_len; /* likewise */
+static _Atomic uint64_t *sent_ns;
+static uint32_t leg_of_port[65536]; /* leg + 1 */
+static uint8_t mac_own[6], mac_gateway[6];
+static atomic_bool stop_receiving;
+static struct {
+	uint64_t sent, send_errors, late;
+	uint64_t received, reordered, duplicates, wrong, bad_auth, sampled, overruns;
+} total;
+static struct hist delay;
+
+static void die(const char *what)
+{
+	fprintf(stderr, "srtpload: %s: %s\n", what, strerror(errno));
+	exit(2);
+}
+
+/* --- Legs ------------------------------------------------------------------------------------------------------- */
+
+static void dir_make(struct dir *d, const char *suite, const char *hex)
+{
+	struct srtp_master m = {.suite = SUITE_AES_CM_128_80};
+
+	if (strcmp(suite, "plain") == 0)
+		return;
+	d->tag = strcmp(suite, "80") == 0 ? 10 : 4;
+	for (int i = 0; i < 30; i++) {
+		unsigned byte;
+
+		if (sscanf(hex + 2 * i, "%2x", &byte) != 1)
+			die("key");
+		*(i < 16 ? &m.key[i] : &m.salt[i - 16]) = (uint8_t)byte;
+	}
+	if (srtp_kdf(&d->keys, &m, false))
+		die("key derivation");
+}
+
+static void read_spec(const char *path)
+{
+	FILE *f = fopen(path, "re");
+	char lip[64], rip[64], txs[16], txk[80], rxs[16], rxk[80];
+	unsigned lp, lc, rp, rc;
+
+	if (!f)
+		die(path);
+	while (fscanf(f, "%63s %u %u %63s %u %u %15s %79s %15s %79s", lip, &lp, &lc, rip, &rp, &rc,
+		       txs, txk, rxs, rxk) == 10) {
+		struct leg *l;
+
+		if (leg_count % 1024 == 0)
+			legs = realloc(legs, (leg_count + 1024) * sizeof(*legs));
+		if (!legs)
+			die("memory");
+		l = &legs[leg_count];
+		*l = (struct leg){.port = (uint16_t)lp,
+			.to_port = (uint16_t)rp,
+			.first = (uint16_t)(65530 - leg_count % 7)};
+		if (inet_pton(AF_INET, lip, &l->ip) != 1 || inet_pton(AF_INET, rip, &l->to_ip) != 1)
+			die("address");
+		dir_make(&l->tx, txs, txk);
+		dir_make(&l->rx, rxs, rxk);
+		leg_of_port[lp & 0xffff] = ++leg_count;
+	}
+	fclose(f);
+	if (leg_count == 0 || leg_count % 2) {
+		fprintf(stderr, "srtpload: %s has %u legs, two make a call\n", path, leg_count);
+		exit(2);
+	}
+}
+
+/* --- SRTP, by OpenSSL -------------------------------------------------------------------------------------------- */
+
+static uint32_t ssrc_of(uint32_t leg)
+{
+	return 0x10000000 + leg;
+}
+
+static void keystream_add(
+	const struct dir *d, EVP_CIPHER_CTX *ctx, uint8_t *rtp, uint32_t ssrc, uint64_t index)
+{
+	uint8_t iv[16] = {0};
+	int done;
+
+	memcpy(iv, d->keys.salt, 14);
+	for (int i = 0; i < 4; i++)
+		iv[4 + i] ^= (uint8_t)(ssrc >> (24 - 8 * i));
+	for (int i = 0; i < 6; i++)
+		iv[8 + i] ^= (uint8_t)(index >> (40 - 8 * i));
+	if (EVP_EncryptInit_ex(ctx, NULL, NULL, NULL, iv) != 1 ||
+		EVP_EncryptUpdate(ctx, rtp + RTP, &done, rtp + RTP, (int)payload) != 1)
+		die("encrypt");
+}
+
+static void tag_make(const struct dir *d, uint8_t tag[20], const uint8_t *rtp, uint64_t index)
+{
+	uint8_t m[RTP + PAYLOAD_MAX + 4];
+
+	memcpy(m, rtp, RTP + payload);
+	put_be32(m + RTP + payload, (uint32_t)(index >> 16));
+	if (!HMAC(EVP_sha1(), d->keys.auth, 20, m, RTP + payload + 4, tag, NULL))
+		die("HMAC");
+}
+
+static void fill(uint8_t *p, uint32_t leg, uint32_t number)
+{
+	for (uint32_t i = 0; i < payload; i++)
+		p[i] = (uint8_t)(leg * 31 + number * 7 + i);
+}
+
+static EVP_CIPHER_CTX *cipher_of(const struct dir *d)
+{
+	EVP_CIPHER_CTX *ctx = EVP_CIPHER_CTX_new();
+
+	if (!ctx || EVP_EncryptInit_ex(ctx, EVP_aes_128_ctr(), NULL, d->keys.enc, NULL) != 1)
+		die("cipher");
+	return ctx;
+}
+
+/* --- Frames ------------------------------------------------------------------------------------------------------ */
+
+static uint32_t sum16(uint32_t sum, const uint8_t *p, uint32_t len)
+{
+	for (uint32_t i = 0; i + 1 < len; i += 2)
+		sum += be16(p + i);
+	return len & 1 ? sum + ((uint32_t)p[len - 1] << 8) : sum;
+}
+
+static uint16_t folded(uint32_t sum)
+{
+	while (sum >> 16)
+		sum = (sum & 0xffff) + (sum >> 16);
+	return (uint16_t)~sum;
+}
+
+static void headers(uint8_t *f, const struct leg *l, uint32_t rtp_len)
+{
+	uint8_t *ip = f + ETH, *udp = ip + IP;
+	uint16_t sum;
+
+	memcpy(f, mac_gateway, 6);
+	memcpy(f + 6, mac_own, 6);
+	put_be16(f + 12, ETH_P_IP);
+	memset(ip, 0, IP);
+	ip[0] = 0x45;
+	put_be16(ip + 2, (uint16_t)(IP + UDP + rtp_len));
+	ip[6] = 0x40; /* do not fragment */
+	ip[8] = 64;
+	ip[9] = IPPROTO_UDP;
+	memcpy(ip + 12, &l->ip, 4);
+	memcpy(ip + 16, &l->to_ip, 4);
+	put_be16(ip + 10, folded(sum16(0, ip, IP)));
+	put_be16(udp, l->port);
+	put_be16(udp + 2, l->to_port);
+	put_be16(udp + 4, (uint16_t)(UDP + rtp_len));
+	put_be16(udp + 6, 0);
+	sum = folded(sum16(IPPROTO_UDP + UDP + rtp_len + sum16(0, ip + 12, 8), udp, UDP + rtp_len));
+	put_be16(udp + 6, sum ? sum : 0xffff);
+}
+
+static void leg_frames(uint32_t k)
+{
+	const struct leg *l = &legs[k];
+	EVP_CIPHER_CTX *ctx = l->tx.tag ? cipher_of(&l->tx) : NULL;
+
+	for (uint32_t i = 0; i < per_leg; i++) {
+		size_t at = (size_t)i * leg_count + k;
+		uint8_t *f = frames + at * stride, *rtp = f + HEAD, tag[20];
+		uint64_t index = (uint64_t)l->first + i;
+
+		rtp[0] = 0x80;
+		rtp[1] = 0;
+		put_be16(rtp + 2, (uint16_t)index);
+		put_be32(rtp + 4, i * 160);
+		put_be32(rtp + 8, ssrc_of(k));
+		fill(rtp + RTP, k, i);
+		if (ctx) {
+			keystream_add(&l->tx, ctx, rtp, ssrc_of(k), index);
+			tag_make(&l->tx, tag, rtp, index);
+			memcpy(rtp + RTP + payload, tag, l->tx.tag);
+		}
+		headers(f, l, RTP + payload + l->tx.tag);
+		frame_len[at] = (uint16_t)(HEAD + RTP + payload + l->tx.tag);
+	}
+	EVP_CIPHER_CTX_free(ctx);
+}
+
+static void frames_make(void)
+{
+	size_t all = (size_t)per_leg * leg_count;
+
+	stride = (HEAD + RTP + payload + TAG_MAX + 15) / 16 * 16;
+	frames = malloc(all * stride);
+	frame_len = malloc(all * sizeof(*frame_len));
+	sent_ns = calloc(all, sizeof(*sent_ns));
+	if (!frames || !frame_len || !sent_ns)
+		die("memory for the packets");
+	for (uint32_t k = 0; k < leg_count; k++)
+		leg_frames(k);
+}
+
+/* --- The link ----------------------------------------------------------------------------------------------------- */
+
+static int packet_socket(const char *device, int protocol)
+{
+	int fd = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0);
+	struct sockaddr_ll sa = {.sll_family = AF_PACKET,
+		.sll_protocol = htons((uint16_t)protocol),
+		.sll_ifindex = (int)if_nametoindex(device)};
+
+	if (fd < 0 || !sa.sll_ifindex || bind(fd, (struct sockaddr *)&sa, sizeof(sa)))
+		die(device);
+	return fd;
+}
+
+/* The gateway's address is asked for by sending it something. */
+static void find_macs(const char *device, const char *gateway)
+{
+	struct sockaddr_in sa = {.sin_family = AF_INET, .sin_port = htons(9)};
+	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	struct ifreq ifr = {0};
+	unsigned m[6];
+	char line[256], ip[64], mac[64];
+
+	inet_pton(AF_INET, gateway, &sa.sin_addr);
+	snprintf(ifr.ifr_name, sizeof(ifr.ifr_name), "%s", device);
+	if (fd < 0 || ioctl(fd, SIOCGIFHWADDR, &ifr))
+		die(device);
+	memcpy(mac_own, ifr.ifr_hwaddr.sa_data, 6);
+	for (int tries = 0; tries < 50; tries++) {
+		FILE *f;
+
+		sendto(fd, "", 1, 0, (struct sockaddr *)&sa, sizeof(sa));
+		usleep(20000);
+		f = fopen("/proc/net/arp", "re");
+		while (f && fgets(line, sizeof(line), f))
+			if (sscanf(line, "%63s %*s %*s %63s", ip, mac) == 2 &&
+				strcmp(ip, gateway) == 0 &&
+				sscanf(mac, "%x:%x:%x:%x:%x:%x", &m[0], &m[1], &m[2], &m[3], &m[4],
+					&m[5]) == 6 &&
+				(m[0] | m[1] | m[2] | m[3] | m[4] | m[5])) {
+				for (int i = 0; i < 6; i++)
+					mac_gateway[i] = (uint8_t)m[i];
+				fclose(f);
+				close(fd);
+				return;
+			}
+		if (f)
+			fclose(f);
+	}
+	errno = EHOSTUNREACH;
+	die(gateway);
+}
+
+/* --- Sending ---------------------------------------------------------------------------------------------------- */
+
+static void send_burst(int fd, size_t from, unsigned n)
+{
+	struct mmsghdr msg[BURST];
+	struct iovec iov[BURST];
+	uint64_t now = clock_real_ns();
+	unsigned done = 0;
+
+	for (unsigned i = 0; i < n; i++) {
+		iov[i] = (struct iovec){frames + (from + i) * stride, frame_len[from + i]};
+		msg[i] = (struct mmsghdr){.msg_hdr = {.msg_iov = &iov[i], .msg_iovlen = 1}};
+		atomic_store_explicit(&sent_ns[from + i], now, memory_order_relaxed);
+	}
+	while (done < n) {
+		int k = sendmmsg(fd, msg + done, n - done, 0);
+
+		if (k <= 0) {
+			total.send_errors++;
+			done++;
+		} else {
+			done += (unsigned)k;
+		}
+	}
+	total.sent += n;
+}
+
+/* Packet number i of all is due at start + i / (rate of all). */
+static void send_all(int fd, double rate, uint64_t burst_ns)
+{
+	double per_ns = rate * leg_count / 1e9;
+	size_t all = (size_t)per_leg * leg_count, at = 0;
+	uint64_t start = clock_mono_ns();
+
+	while (at < all) {
+		uint64_t now = clock_mono_ns() - start;
+		size_t due = (size_t)((double)now * per_ns) + 1;
+		uint64_t next;
+		struct timespec ts;
+
+		due = due > all ? all : due;
+		if (due - at > leg_count)
+			total.late++; /* a whole round behind: the generator cannot keep up */
+		while (at < due) {
+			unsigned n = (unsigned)(due - at > BURST ? BURST : due - at);
+
+			send_burst(fd, at, n);
+			at += n;
+		}
+		next = (uint64_t)((double)at / per_ns);
+		next = start + (next > now + burst_ns ? next : now + burst_ns);
+		ts = (struct timespec){(time_t)(next / NS_PER_SEC), (long)(next % NS_PER_SEC)};
+		clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &ts, NULL);
+	}
+}
+
+/* --- Receiving ---------------------------------------------------------------------------------------------------- */
+
+static void check_sampled(struct leg *l, uint32_t leg, uint32_t number, uint8_t *rtp)
+{
+	uint64_t index = (uint64_t)legs[leg ^ 1].first + number;
+	uint8_t want[PAYLOAD_MAX], tag[20];
+
+	total.sampled++;
+	if (l->rx.tag) {
+		EVP_CIPHER_CTX *ctx = cipher_of(&l->rx);
+
+		tag_make(&l->rx, tag, rtp, index);
+		if (CRYPTO_memcmp(tag, rtp + RTP + payload, l->rx.tag) != 0) {
+			total.bad_auth++;
+			EVP_CIPHER_CTX_free(ctx);
+			return;
+		}
+		keystream_add(&l->rx, ctx, rtp, ssrc_of(leg ^ 1), index);
+		EVP_CIPHER_CTX_free(ctx);
+	}
+	fill(want, leg ^ 1, number);
+	if (memcmp(want, rtp + RTP, payload) != 0)
+		total.wrong++;
+}
+
+static void take(uint8_t *f, uint32_t len, uint64_t t_ns)
+{
+	uint8_t *ip = f + ETH, *rtp = f + HEAD;
+	uint32_t k, number, seq;
+	uint64_t then;
+	struct leg *l;
+
+	if (len < HEAD + RTP || be16(f + 12) != ETH_P_IP || ip[0] != 0x45 || ip[9] != IPPROTO_UDP)
+		return;
+	k = leg_of_port[be16(ip + IP + 2)];
+	if (k == 0 || memcmp(ip + 16, &legs[k - 1].ip, 4) != 0 || (rtp[1] >= 192 && rtp[1] <= 223))
+		return;
+	l = &legs[--k];
+	if (len < HEAD + RTP + payload + l->rx.tag || be32(rtp + 8) != ssrc_of(k ^ 1)) {
+		total.wrong++;
+		return;
+	}
+	/* The number nearest to the one expected. */
+	seq = (uint16_t)(be16(rtp + 2) - legs[k ^ 1].first);
+	number = l->next + (uint32_t)(int16_t)(uint16_t)(seq - l->next);
+	if (number >= per_leg) {
+		total.wrong++;
+		return;
+	}
+	if (number + 1 == l->next)
+		total.duplicates++;
+	else if (number < l->next)
+		total.reordered++;
+	else
+		l->next = number + 1;
+	then = atomic_load_explicit(
+		&sent_ns[(size_t)number * leg_count + (k ^ 1)], memory_order_relaxed);
+	hist_add(&delay, t_ns > then ? t_ns - then : 0);
+	if (++total.received % sample == 0)
+		check_sampled(l, k, number, rtp);
+}
+
+struct ring {
+	int fd;
+	uint8_t *map;
+};
+
+static void ring_open(struct ring *r, const char *device)
+{
+	int version = TPACKET_V3;
+	struct tpacket_req3 req = {.tp_block_size = BLOCK,
+		.tp_block_nr = BLOCKS,
+		.tp_frame_size = 2048,
+		.tp_frame_nr = BLOCK / 2048 * BLOCKS,
+		.tp_retire_blk_tov = 4};
+
+	r->fd = packet_socket(device, 0);
+	if (setsockopt(r->fd, SOL_PACKET, PACKET_VERSION, &version, sizeof(version)) ||
+		setsockopt(r->fd, SOL_PACKET, PACKET_RX_RING, &req, sizeof(req)))
+		die("receive ring");
+	r->map = mmap(NULL, (size_t)BLOCK * BLOCKS, PROT_READ | PROT_WRITE, MAP_SHARED, r->fd, 0);
+	if (r->map == MAP_FAILED)
+		die("receive ring");
+	close(packet_socket(device, 0)); /* the device is there */
+	struct sockaddr_ll sa = {.sll_family = AF_PACKET,
+		.sll_protocol = htons(ETH_P_IP),
+		.sll_ifindex = (int)if_nametoindex(device)};
+	if (bind(r->fd, (struct sockaddr *)&sa, sizeof(sa)))
+		die(device);
+}
+
+static void block(struct tpacket_block_desc *b)
+{
+	struct tpacket3_hdr *h = (void *)((uint8_t *)b + b->hdr.bh1.offset_to_first_pkt);
+
+	for (uint32_t i = 0; i < b->hdr.bh1.num_pkts; i++) {
+		struct sockaddr_ll *from = (void *)((uint8_t *)h + TPACKET_ALIGN(sizeof(*h)));
+
+		if (from->sll_pkttype != PACKET_OUTGOING)
+			take((uint8_t *)h + h->tp_mac, h->tp_snaplen,
+				(uint64_t)h->tp_sec * NS_PER_SEC + h->tp_nsec);
+		h = (void *)((uint8_t *)h + h->tp_next_offset);
+	}
+}
+
+static void *receive(void *arg)
+{
+	struct ring *r = arg;
+	struct pollfd p = {.fd = r->fd, .events = POLLIN};
+	struct tpacket_stats_v3 stats;
+	socklen_t len = sizeof(stats);
+	unsigned at = 0;
+
+	while (!atomic_load(&stop_receiving)) {
+		struct tpacket_block_desc *b = (void *)(r->map + (size_t)at * BLOCK);
+
+		if (!(__atomic_load_n(&b->hdr.bh1.block_status, __ATOMIC_ACQUIRE) &
+			    TP_STATUS_USER)) {
+			poll(&p, 1, 20);
+			continue;
+		}
+		block(b);
+		__atomic_store_n(&b->hdr.bh1.block_status, TP_STATUS_KERNEL, __ATOMIC_RELEASE);
+		at = (at + 1) % BLOCKS;
+	}
+	if (getsockopt(r->fd, SOL_PACKET, PACKET_STATISTICS, &stats, &len) == 0)
+		total.overruns = stats.tp_drops;
+	return NULL;
+}
+
+static void report(double seconds)
+{
+	const struct hist *one[] = {&delay};
+	struct hist_summary s;
+	uint64_t lost = total.sent > total.received ? total.sent - total.received : 0;
+
+	hist_summarise(&s, one, 1);
+	printf("{\"legs\":%u,\"seconds\":%.3f,\"sent\":%llu,\"received\":%llu,\"lost\":%llu,\"reordered\":%llu,\"duplicates\":%llu,"
+	       "\"wrong\":%llu,\"bad_auth\":%llu,\"sampled\":%llu,\"send_errors\":%llu,\"late\":%llu,\"overruns\":%llu,"
+	       "\"p50_us\":%.1f,\"p90_us\":%.1f,\"p99_us\":%.1f,\"max_us\":%.1f}\n",
+		leg_count, seconds, (unsigned long long)total.sent,
+		(unsigned long long)total.received, (unsigned long long)lost,
+		(unsigned long long)total.reordered, (unsigned long long)total.duplicates,
+		(unsigned long long)total.wrong, (unsigned long long)total.bad_auth,
+		(unsigned long long)total.sampled, (unsigned long long)total.send_errors,
+		(unsigned long long)total.late, (unsigned long long)total.overruns,
+		(double)s.p50 / 1e3, (double)s.p90 / 1e3, (double)s.p99 / 1e3, (double)s.max / 1e3);
+}
+
+int main(int argc, char **argv)
+{
+	double rate, seconds, burst_us = 50;
+	struct ring ring;
+	pthread_t thread;
+	uint64_t start, took;
+	int fd;
+
+	if (argc < 6 || (rate = atof(argv[4])) <= 0 || (seconds = atof(argv[5])) <= 0) {
+		fprintf(stderr,
+			"usage: srtpload DEVICE GATEWAY-IP SPEC RATE SECONDS [SAMPLE [PAYLOAD [BURST-US]]]\n");
+		return 2;
+	}
+	sample = argc > 6 && atoi(argv[6]) > 0 ? (uint32_t)atoi(argv[6]) : sample;
+	payload = argc > 7 ? (uint32_t)atoi(argv[7]) : payload;
+	burst_us = argc > 8 ? atof(argv[8]) : burst_us;
+	if (payload < 1 || payload > PAYLOAD_MAX) {
+		fprintf(stderr, "srtpload: payload must be 1 to %d bytes\n", PAYLOAD_MAX);
+		return 2;
+	}
+	read_spec(argv[3]);
+	per_leg = (uint32_t)(rate * seconds);
+	per_leg = per_leg ? per_leg : 1;
+	find_macs(argv[1], argv[2]);
+	frames_make();
+	ring_open(&ring, argv[1]);
+	fd = packet_socket(argv[1], 0);
+	prctl(PR_SET_TIMERSLACK, 1000ul, 0, 0, 0);
+	if (pthread_create(&thread, NULL, receive, &ring))
+		die("thread");
+	start = clock_mono_ns();
+	send_all(fd, rate, (uint64_t)(burst_us * 1000));
+	took = clock_mono_ns() - start;
+	usleep(DRAIN_MS * 1000);
+	atomic_store(&stop_receiving, true);
+	pthread_join(thread, NULL);
+	report((double)took / 1e9);
+	return 0;
+}
