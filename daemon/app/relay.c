@@ -20,6 +20,8 @@ struct handles { /* a stack of free numbers */
 struct site { /* what the control thread keeps per worker */
 	struct worker *w;
 	struct handles streams, ctxs, keys; /* keys: pairs, slot = 2 * handle */
+	uint32_t (*lent)
+		[MEDIA_EPOCHS]; /* by pair: the pairs that a key with a kdr has beside its own */
 	struct worker_cmd *backlog;
 	size_t backlog_n, backlog_cap;
 	uint32_t ports;
@@ -198,12 +200,43 @@ static void op_ctx_release(void *arg, uint32_t worker, uint32_t ctx)
 	push_deletion(r, &r->site[worker], &del);
 }
 
+static void lent_put(struct site *s, uint32_t *lent)
+{
+	for (uint32_t i = 0; i < MEDIA_EPOCHS && lent[i]; i++) {
+		handles_put(&s->keys, lent[i]);
+		lent[i] = 0;
+	}
+}
+
+/* Pairs for a key's epochs. */
+static int lent_take(struct site *s, uint32_t *lent)
+{
+	for (uint32_t i = 0; i < MEDIA_EPOCHS; i++)
+		if (!handles_take(&s->keys, &lent[i])) {
+			lent[i] = 0;
+			lent_put(s, lent);
+			return -ENOSPC;
+		}
+	return 0;
+}
+
+static void key_cfg(struct media_key_cfg *cfg, const struct srtp_master *m, const uint32_t *lent)
+{
+	*cfg = (struct media_key_cfg){.lifetime = m->lifetime,
+		.kdr = m->kdr,
+		.no_rtp_auth = m->no_rtp_auth,
+		.suite = m->suite};
+	for (uint32_t i = 0; i < MEDIA_EPOCHS; i++)
+		cfg->pair[i] = 2 * lent[i];
+}
+
 static int op_key_take(void *arg, uint32_t *slot, uint32_t worker, const struct srtp_master *m)
 {
 	struct app_relay *r = arg;
 	struct site *s = &r->site[worker];
 	struct worker_cmd set[2] = {{.kind = WORKER_KEY_SET}, {.kind = WORKER_MEDIA}};
-	uint32_t pair;
+	struct xc_key *key = batch_runner_arena(s->w->runner)->key;
+	uint32_t pair, *lent;
 	int err;
 
 	if (m->suite == SUITE_PLAIN) {
@@ -212,15 +245,22 @@ static int op_key_take(void *arg, uint32_t *slot, uint32_t worker, const struct 
 	}
 	if (!handles_take(&s->keys, &pair))
 		return -ENOSPC;
+	lent = s->lent[pair];
 	/* The worker does not look at a slot that it was not told of: no lock is needed to fill it. */
-	err = srtp_key_fill(&batch_runner_arena(s->w->runner)->key[2 * pair], m);
+	err = srtp_key_fill(&key[2 * pair], m);
+	if (!err && m->kdr) {
+		err = lent_take(s, lent);
+		if (!err)
+			srtp_vault_fill(&key[2 * lent[0]], m);
+	}
 	set[0].id = set[1].media.id = 2 * pair;
 	set[1].media.type = MEDIA_KEY_SET;
-	set[1].media.key.lifetime = m->lifetime;
+	key_cfg(&set[1].media.key, m, lent);
 	err = err ? err : push(s, set, 2);
 	if (err) {
-		secmem_wipe(&batch_runner_arena(s->w->runner)->key[2 * pair],
-			2 * sizeof(struct xc_key));
+		secmem_wipe(&key[2 * pair], 2 * sizeof(*key));
+		secmem_wipe(&key[2 * lent[0]], lent[0] ? sizeof(*key) : 0);
+		lent_put(s, lent);
 		handles_put(&s->keys, pair);
 		return err;
 	}
@@ -231,13 +271,21 @@ static int op_key_take(void *arg, uint32_t *slot, uint32_t worker, const struct 
 static void op_key_release(void *arg, uint32_t worker, uint32_t slot)
 {
 	struct app_relay *r = arg;
+	struct site *s = &r->site[worker];
 	struct worker_cmd del = {.kind = WORKER_MEDIA};
+	uint32_t *lent = s->lent[slot / 2];
 
 	if (slot == 0)
 		return;
 	del.media.type = MEDIA_KEY_DEL;
 	del.media.id = slot;
-	push_deletion(r, &r->site[worker], &del);
+	push_deletion(r, s, &del);
+	/* Behind it: then nothing is derived into them any more. */
+	for (uint32_t i = 0; i < MEDIA_EPOCHS && lent[i]; i++) {
+		del.media.id = 2 * lent[i];
+		push_deletion(r, s, &del);
+		lent[i] = 0;
+	}
 }
 
 #define COMMIT_MAX 512
@@ -391,6 +439,8 @@ int app_relay_create(struct app_relay **out, const struct app_relay_config *cfg)
 		err = err ? err : handles_init(&s->ctxs, 0, cfg->max_ctx);
 		err = err ? err
 			  : handles_init(&s->keys, 1, cfg->key_slots / 2); /* pair 0 is "plain" */
+		s->lent = calloc(cfg->key_slots / 2 + 1, sizeof(*s->lent));
+		err = err ? err : s->lent ? 0 : -ENOMEM;
 	}
 	if (err) {
 		app_relay_destroy(r);
@@ -411,6 +461,7 @@ void app_relay_destroy(struct app_relay *r)
 		free(r->site[i].streams.free);
 		free(r->site[i].ctxs.free);
 		free(r->site[i].keys.free);
+		free(r->site[i].lent);
 		free(r->site[i].backlog);
 	}
 	free(r->site);

@@ -138,6 +138,17 @@ static bool slot_valid(const struct xc_key *k)
 		(k->cipher != XC_CIPHER_AES_F8 && (k->rounds == 12 || k->rounds == 14));
 }
 
+/* The context anew, or the one there is if it is of the same cipher: setting another key into it allocates nothing, and with a
+ * key derivation rate keys change on the packet path. */
+static bool ctx_load(EVP_CIPHER_CTX **ctx, const EVP_CIPHER *cipher, const uint8_t *key)
+{
+	if (*ctx && EVP_CIPHER_CTX_get0_cipher(*ctx) == cipher)
+		return EVP_EncryptInit_ex2(*ctx, NULL, key, NULL, NULL) == 1;
+	EVP_CIPHER_CTX_free(*ctx);
+	*ctx = ctx_new(cipher, key);
+	return *ctx != NULL;
+}
+
 static int key_load(struct engine_queue *q, uint32_t slot)
 {
 	static const int mode_of[] = {
@@ -149,22 +160,21 @@ static int key_load(struct engine_queue *q, uint32_t slot)
 	struct serial_key *k = &q->key[slot];
 	const EVP_CIPHER *cipher;
 
-	key_drop(k);
+	k->ready = false;
+	/* No key, nothing to keep of the last one. */
+	if (!slot_valid(x) || x->cipher == XC_CIPHER_NULL)
+		key_drop(k);
 	if (x->valid == 0)
-		return 0; /* wiped: not ready, and nothing is wrong with that */
+		return 0; /* wiped: nothing is wrong with that */
 	if (!slot_valid(x))
 		return -EINVAL;
 	if (x->cipher != XC_CIPHER_NULL) {
 		/* The raw key is the first of the round keys (FIPS-197 5.2). */
 		cipher = q->e->cipher[mode_of[x->cipher]][(x->rounds - 10) / 2];
-		k->ctx = ctx_new(cipher, x->rk);
-		if (!k->ctx)
+		if (!ctx_load(&k->ctx, cipher, x->rk))
 			return -ENOMEM;
-		if (x->cipher == XC_CIPHER_AES_F8) {
-			k->mask = ctx_new(cipher, x->aux);
-			if (!k->mask)
-				return -ENOMEM;
-		}
+		if (x->cipher == XC_CIPHER_AES_F8 && !ctx_load(&k->mask, cipher, x->aux))
+			return -ENOMEM;
 	}
 	k->ready = true;
 	return 0;

@@ -4,61 +4,79 @@
 #include "layout.h"
 #include "media/int.h"
 
-/* The state of an SSRC, made if there is none. evict: when all are taken the one that was silent longest goes (only an authentic
- * packet gets here). Without it NULL is returned then. */
-static struct ssrc_state *ssrc_state(
-	struct media_ctx *c, struct ssrc_state *t, uint32_t ssrc, bool evict)
-{
-	struct ssrc_state *s = (struct ssrc_state *)media_ssrc_find(t, ssrc), *oldest = &t[0];
+/* Without authentication (UNAUTHENTICATED_SRTP) anybody who knows our port and the terminal's address can send what looks
+ * genuine, so "commit what authenticated" protects nothing, and a single packet with a sequence number far ahead would make the
+ * index run away from the terminal's. Such a packet is therefore dropped until it has followers: PROBATION in a row, with none
+ * that fits in between. RFC 3550 A.1 does the like for plain RTP and gives the number that counts as far; it takes two for a
+ * row, which a forger manages with ease. He still can with eight, as he can speak in the call: that is what was agreed to. */
+enum { FAR_AHEAD = 3000, PROBATION = 8 };
 
-	for (int i = 0; i < MEDIA_SSRCS && !s; i++) {
-		if (!t[i].used)
-			s = &t[i];
-		else if (t[i].touched < oldest->touched)
-			oldest = &t[i];
+static bool believable(struct ssrc_state *s, uint64_t index)
+{
+	uint16_t seq = (uint16_t)index;
+
+	if (!s->seen.started || index <= s->seen.last || index - s->seen.last <= FAR_AHEAD) {
+		s->probe = 0;
+		return true;
 	}
-	if (!s && !evict)
-		return NULL;
-	s = s ? s : oldest;
-	if (!s->used || s->ssrc != ssrc)
-		*s = (struct ssrc_state){.ssrc = ssrc, .used = true};
-	s->touched = ++c->clock;
-	return s;
+	s->probe = s->probe && seq == (uint16_t)(s->probe_seq + 1) ? s->probe + 1 : 1;
+	s->probe_seq = seq;
+	if (s->probe < PROBATION)
+		return false;
+	s->probe = 0;
+	return true;
 }
 
-static bool rx_commit(struct media_ctx *c, const struct xc_job *j)
+static uint8_t rx_commit(
+	struct media *m, struct media_ctx *c, const struct note *n, const struct xc_job *j)
 {
-	struct ssrc_state *t = j->flags & XC_JOB_RTCP ? c->rx_rtcp : c->rx_rtp, *s;
+	bool rtcp = j->flags & XC_JOB_RTCP, unproved = c->cfg.rx.no_rtp_auth && !rtcp;
+	struct ssrc_state *s;
 
 	if (!media_is_srtp(&c->cfg.rx))
-		return true;
-	s = ssrc_state(c, t, j->ssrc, true);
+		return MEDIA_SENT;
+	/* What proves nothing pushes nobody's index out. */
+	s = media_ssrc_get(m, c, rtcp ? RX_RTCP : RX_RTP, j->ssrc, !unproved);
+	if (!s)
+		return MEDIA_DROP_SSRC_LIMIT;
 	if (replay_check(&s->seen, j->rx_index) != REPLAY_NEW)
-		return false;
+		return MEDIA_DROP_REPLAY;
+	if (unproved && !believable(s, j->rx_index))
+		return MEDIA_DROP_UNPROVED;
 	replay_add(&s->seen, j->rx_index);
-	return true;
+	/* Under a spent key the index is followed all the same, for the next key goes on with it. Here and not only in prepare:
+	 * the burst itself may have used the key up. */
+	if (media_key_spent(m, n->rx_key))
+		return MEDIA_DROP_LIFETIME;
+	media_key_count(m, n->rx_key, rtcp);
+	return MEDIA_SENT;
 }
 
 /* An (outbound key, SSRC, index) is sent at most once: two packets under one keystream would give both away. A side that speaks
  * plain RTP could otherwise make us do that by repeating a sequence number. */
-static uint8_t tx_commit(struct media_ctx *c, const struct xc_job *j)
+static uint8_t tx_commit(
+	struct media *m, struct media_ctx *c, const struct note *n, const struct xc_job *j)
 {
+	bool rtcp = j->flags & XC_JOB_RTCP;
 	struct ssrc_state *s;
 
 	if (!media_is_srtp(&c->cfg.tx))
 		return MEDIA_SENT;
-	if (j->flags & XC_JOB_RTCP) {
+	if (media_key_spent(m, n->tx_key))
+		return MEDIA_DROP_LIFETIME;
+	if (rtcp) {
 		if (j->tx_index < c->tx_rtcp_next)
 			return MEDIA_DROP_NONCE;
 		c->tx_rtcp_next = j->tx_index + 1;
-		return MEDIA_SENT;
+	} else {
+		s = media_ssrc_get(m, c, TX_RTP, j->ssrc, false);
+		if (!s)
+			return MEDIA_DROP_SSRC_LIMIT;
+		if (replay_check(&s->seen, j->tx_index) != REPLAY_NEW)
+			return MEDIA_DROP_NONCE;
+		replay_add(&s->seen, j->tx_index);
 	}
-	s = ssrc_state(c, c->tx_rtp, j->ssrc, false);
-	if (!s)
-		return MEDIA_DROP_SSRC_LIMIT;
-	if (replay_check(&s->seen, j->tx_index) != REPLAY_NEW)
-		return MEDIA_DROP_NONCE;
-	replay_add(&s->seen, j->tx_index);
+	media_key_count(m, n->tx_key, rtcp);
 	return MEDIA_SENT;
 }
 
@@ -108,40 +126,59 @@ static bool fresh(const struct media *m, uint32_t stream)
 		m->ctx[s->cfg.ctx].changed != m->burst;
 }
 
-static uint8_t complete(struct media *m, const struct arena *a, uint32_t k, struct media_in *in,
-	const struct xc_job *j, uint32_t status, struct media_out *out)
+/* What arrived, authentic and for the first time; MEDIA_SENT to go on. */
+static uint8_t receive(struct media *m, const struct arena *a, const struct note *n,
+	const struct media_in *in, const struct xc_job *j, uint32_t status)
 {
-	uint32_t from = m->job_stream[k], to = m->job_to[k];
-	const struct media_stream *target = &m->stream[to];
-	struct media_ctx *rx, *tx;
+	struct media_ctx *rx;
+	const struct media_ctx *tx;
+	bool rtcp = j->flags & XC_JOB_RTCP;
 	uint8_t v;
 
 	if (status != XC_OK)
-		return media_drop(m, from, MEDIA_DROP_BAD_TAG);
-	if (!fresh(m, from) || !fresh(m, to))
-		return media_drop(m, from, MEDIA_DROP_STALE);
-	rx = &m->ctx[m->stream[from].cfg.ctx];
-	tx = &m->ctx[target->cfg.ctx];
+		return MEDIA_DROP_BAD_TAG;
+	if (!fresh(m, n->stream) || (n->to != MEDIA_NONE && !fresh(m, n->to)))
+		return MEDIA_DROP_STALE;
+	rx = &m->ctx[m->stream[n->stream].cfg.ctx];
 	/* Before rx_commit(): what cannot leave must not push another SSRC's window out. */
-	if (media_is_srtp(&tx->cfg.tx) && !(j->flags & XC_JOB_RTCP) &&
-		media_ssrc_refused(tx->tx_rtp, j->ssrc))
-		return media_drop(m, from, MEDIA_DROP_SSRC_LIMIT);
-	if (!rx_commit(rx, j))
-		return media_drop(m, from, MEDIA_DROP_REPLAY);
-	count_received(m, from, in, j);
-	learn(m, from, in, j->flags & XC_JOB_RTCP);
-	if (!reachable(&target->learn.remote))
-		return media_drop(m, from, MEDIA_DROP_NO_DESTINATION);
-	v = tx_commit(tx, j);
+	if (n->to != MEDIA_NONE && !rtcp) {
+		tx = &m->ctx[m->stream[n->to].cfg.ctx];
+		if (media_is_srtp(&tx->cfg.tx) && media_ssrc_refused(tx->ssrc[TX_RTP], j->ssrc))
+			return MEDIA_DROP_SSRC_LIMIT;
+	}
+	v = rx_commit(m, rx, n, j);
 	if (v != MEDIA_SENT)
-		return media_drop(m, from, v);
+		return v;
+	media_key_reached(m, a, n->rx_key, rtcp, j->rx_index);
+	count_received(m, n->stream, in, j);
+	learn(m, n->stream, in, rtcp);
+	return n->why;
+}
+
+static uint8_t complete(struct media *m, const struct arena *a, const struct note *n,
+	struct media_in *in, const struct xc_job *j, uint32_t status, struct media_out *out)
+{
+	const struct media_stream *target;
+	struct media_ctx *tx;
+	uint8_t v = receive(m, a, n, in, j, status);
+
+	if (v != MEDIA_SENT)
+		return media_drop(m, n->stream, v);
+	target = &m->stream[n->to];
+	tx = &m->ctx[target->cfg.ctx];
+	if (!reachable(&target->learn.remote))
+		return media_drop(m, n->stream, MEDIA_DROP_NO_DESTINATION);
+	v = tx_commit(m, tx, n, j);
+	if (v != MEDIA_SENT)
+		return media_drop(m, n->stream, v);
+	media_key_reached(m, a, n->tx_key, j->flags & XC_JOB_RTCP, j->tx_index);
 	*out = (struct media_out){
 		.dst = target->learn.remote,
 		.local = target->cfg.local,
 		.out_off = j->out_off,
 		.len = finish(a, &tx->cfg.tx, j),
 		.tos = target->cfg.tos,
-		.in = m->job_in[k],
+		.in = n->in,
 	};
 	return MEDIA_SENT;
 }
@@ -153,9 +190,9 @@ uint32_t media_complete(struct media *m, const struct arena *a, struct media_in 
 
 	(void)n;
 	for (uint32_t k = 0; k < jobs; k++) {
-		struct media_in *p = &in[m->job_in[k]];
+		struct media_in *p = &in[m->note[k].in];
 
-		p->verdict = complete(m, a, k, p, &job[k], status[k], &out[outs]);
+		p->verdict = complete(m, a, &m->note[k], p, &job[k], status[k], &out[outs]);
 		outs += p->verdict == MEDIA_SENT;
 	}
 	return outs;

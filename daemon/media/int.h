@@ -13,28 +13,52 @@
 struct ssrc_state {
 	uint32_t ssrc;
 	bool used;
+	/* An unauthenticated side: packets in a row that were too far ahead to be believed, and the last one's sequence number. */
+	uint8_t probe;
+	uint16_t probe_seq;
+	uint32_t roc;     /* of the first packet, while nothing was seen */
 	uint64_t touched; /* of the context's clock, to find the least recently used */
 	struct replay seen;
 };
 
+/* Session keys of one epoch (index DIV key derivation rate), in one slot of a pair lent to the master key. */
+struct epoch {
+	uint64_t number; /* 0 = empty: those of epoch 0 are in the key's own slot */
+	uint64_t burst;  /* the last one with a job that uses it */
+	uint64_t
+		touched; /* by an authentic packet, or derived ahead of one; 0 = only ever asked for */
+};
+
+/* The first lent pair holds the master key (srtp_vault_fill()), the others epochs. */
+#define EPOCH_VAULT 0
+struct epochs {
+	uint32_t pair[MEDIA_EPOCHS];
+	struct epoch of[2][MEDIA_EPOCHS]; /* [rtcp] */
+};
+
 /* Of a slot pair: a master key's life. */
 struct key_state {
-	bool set; /* by commands */
-	uint64_t lifetime;
+	/* Set by commands. */
+	_Atomic uint64_t lifetime; /* read by any thread */
+	enum srtp_suite_id suite;  /* with a kdr */
+	uint8_t kdr;
+	bool no_rtp_auth;
 	/* Written by complete.c only, read by any thread. */
 	_Atomic uint64_t rtp, rtcp; /* packets */
 	_Atomic uint32_t warned, expired;
 };
+
+enum { RX_RTP, RX_RTCP, TX_RTP, SSRC_TABLES };
 
 struct media_ctx {
 	/* Set by commands, constant in between. */
 	bool set;
 	uint64_t changed; /* number of the burst before the last command */
 	struct media_ctx_cfg cfg;
-	/* Written by complete.c only, after authentication; prepare.c reads. */
-	struct ssrc_state rx_rtp[MEDIA_SSRCS], rx_rtcp[MEDIA_SSRCS];
-	struct ssrc_state
-		tx_rtp[MEDIA_SSRCS]; /* never forgets while the tx key lives: see nonce guard */
+	uint32_t roc[SSRC_TABLES]; /* where SSRCs begin that nothing is known of */
+	/* Written by complete.c only, after authentication; prepare.c reads. TX_RTP never forgets while the tx key lives: see
+	 * nonce guard. */
+	struct ssrc_state ssrc[SSRC_TABLES][MEDIA_SSRCS];
 	uint64_t clock;
 	uint64_t tx_rtcp_next; /* first SRTCP index never sent */
 	/* prepare.c's scratch, good for one burst: how many RTCP jobs it has already numbered for this context. */
@@ -51,6 +75,22 @@ struct media_stream {
 	struct learn learn;
 };
 
+/* What prepare knows of a job and complete needs. */
+struct note {
+	uint32_t in, stream,
+		to; /* to: MEDIA_NONE = it is only to be tracked, and then counted as why */
+	uint32_t rx_key, tx_key; /* slots of the master keys, 0 = plain */
+	uint8_t why;
+};
+
+/* An SSRC without state: where its packets of this burst put the index. Scratch: nothing of it outlives the burst. */
+struct first_seen {
+	uint64_t burst, index;
+	uint32_t ctx, ssrc;
+	uint32_t in;
+	uint8_t table;
+};
+
 struct media {
 	struct media_config cfg;
 	struct media_ctx *ctx;
@@ -58,9 +98,18 @@ struct media {
 	struct media_stream_counters *counters;
 	uint32_t *by_port; /* [local_addrs][ports]: stream, or MEDIA_NONE */
 	uint64_t burst;    /* number of the burst that is prepared */
-	/* Of the burst between prepare and complete: which packet each job is of, and where it shall go. */
-	uint32_t *job_in, *job_stream, *job_to;
+	/* Of the burst between prepare and complete. */
+	struct note *note;        /* [burst_max], one per job */
+	struct first_seen *first; /* [first_mask + 1], a hash table */
+	uint32_t first_mask;
+	uint64_t *windows; /* [max_ctx][SSRC_TABLES][MEDIA_SSRCS][window_words] */
+	uint32_t window_words;
 	struct key_state *key; /* [key_slots / 2] */
+	struct epochs *epochs; /* [key_slots / 2], used of keys with a kdr only */
+	uint64_t epoch_clock;
+	/* How many derivations unauthenticated packets may still ask for: a bucket, filled by time. */
+	uint64_t derive_ns;
+	uint32_t derive_tokens;
 	_Atomic uint64_t keys_warned, keys_expired;
 	_Atomic uint64_t drops[MEDIA_VERDICTS]; /* of all streams, and of none */
 };
@@ -105,8 +154,20 @@ static inline bool media_is_srtp(const struct media_crypto *c)
 
 /* Publish the stream's learned address to whoever asks. */
 void media_learned(struct media *m, uint32_t stream);
+/* --- ssrc.c: indexes and windows ------------------------------------------------------------------------------ */
+
 /* NULL if this SSRC has no state. */
 const struct ssrc_state *media_ssrc_find(const struct ssrc_state *t, uint32_t ssrc);
+/* The state of an SSRC, made if there is none. evict: when all are taken the one that was silent longest goes; without it NULL is
+ * returned then. For authentic packets only. */
+struct ssrc_state *media_ssrc_get(
+	struct media *m, struct media_ctx *c, int table, uint32_t ssrc, bool evict);
+/* Forget a table, and start it as the command says. */
+void media_ssrc_reset(struct media *m, struct media_ctx *c, int table, uint32_t roc,
+	const struct media_start *start, uint32_t starts);
+/* The index of an RTP packet of this burst, in[at]. Reads state, writes scratch. */
+uint64_t media_ssrc_index(struct media *m, const struct media_ctx *c, int table, uint32_t ssrc,
+	uint16_t seq, const struct media_in *in, uint32_t at);
 
 /* An SSRC that the tx key never protected, while there is no room to remember what it will have sent. */
 static inline bool media_ssrc_refused(const struct ssrc_state *tx, uint32_t ssrc)
@@ -114,5 +175,21 @@ static inline bool media_ssrc_refused(const struct ssrc_state *tx, uint32_t ssrc
 	/* Entries are taken in order and never given back. */
 	return tx[MEDIA_SSRCS - 1].used && !media_ssrc_find(tx, ssrc);
 }
+
+/* --- keys.c: master keys' lifetimes and epochs ------------------------------------------------------------------ */
+
+int media_key_set(struct media *m, const struct media_cmd *cmd);
+int media_key_del(struct media *m, uint32_t slot);
+/* The lifetime is used up: nothing under this key (0 = plain: never). */
+bool media_key_spent(const struct media *m, uint32_t key);
+/* One packet more under this key. */
+void media_key_count(struct media *m, uint32_t key, bool rtcp);
+/* The slot with the session keys for this index; prepare.c. MEDIA_NONE: those keys would have to be derived, and too much was asked
+ * for already. now_ns: the packet's time. */
+uint32_t media_key_slot(struct media *m, const struct arena *a, uint32_t key, bool rtcp,
+	uint64_t index, uint64_t now_ns);
+/* A packet with this index was authentic, or was sent: keep its epoch's keys, and have the next ones ready in time. complete.c */
+void media_key_reached(
+	struct media *m, const struct arena *a, uint32_t key, bool rtcp, uint64_t index);
 
 #endif

@@ -19,14 +19,6 @@ const char *media_drop_name(enum media_verdict v)
 	return v < MEDIA_VERDICTS && names[v] ? names[v] : "";
 }
 
-const struct ssrc_state *media_ssrc_find(const struct ssrc_state *t, uint32_t ssrc)
-{
-	for (int i = 0; i < MEDIA_SSRCS; i++)
-		if (t[i].used && t[i].ssrc == ssrc)
-			return &t[i];
-	return NULL;
-}
-
 struct media_tail media_tail(const struct media_crypto *c, bool rtcp)
 {
 	const struct srtp_suite *s = srtp_suite_get(c->suite);
@@ -66,25 +58,64 @@ static bool crypto_is_sound(const struct media *m, const struct media_crypto *c)
 	return true;
 }
 
+static bool starts_are_sound(const struct media_ctx_cfg *cfg)
+{
+	if (cfg->rx_starts > MEDIA_STARTS || cfg->tx_starts > MEDIA_STARTS ||
+		cfg->tx_rtcp_index > SRTCP_INDEX_MAX)
+		return false;
+	for (uint32_t i = 0; i < MEDIA_STARTS; i++)
+		if (cfg->rx_start[i].index > SRTP_INDEX_MAX ||
+			cfg->tx_start[i].index > SRTP_INDEX_MAX)
+			return false;
+	return true;
+}
+
+/* Of this direction's keys none has protected a packet yet. */
+static bool keys_are_fresh(const struct media *m, const struct media_crypto *c)
+{
+	for (uint32_t i = 0; i < c->keys; i++) {
+		const struct key_state *k = &m->key[c->key[i].slot / 2];
+
+		if (atomic_load_explicit(&k->rtp, memory_order_relaxed) ||
+			atomic_load_explicit(&k->rtcp, memory_order_relaxed))
+			return false;
+	}
+	return true;
+}
+
+/* The SRTCP index is not set to zero again by a new key (RFC 3711 3.4), unless it is used up: then it is counted modulo 2^31. */
+static void tx_rtcp_set(struct media *m, struct media_ctx *c, const struct media_ctx_cfg *cfg)
+{
+	const struct media_crypto *tx = &cfg->tx;
+
+	if (c->tx_rtcp_next < cfg->tx_rtcp_index)
+		c->tx_rtcp_next = cfg->tx_rtcp_index;
+	if (c->tx_rtcp_next > SRTCP_INDEX_MAX && media_is_srtp(tx) &&
+		!atomic_load_explicit(
+			&m->key[tx->key[tx->use].slot / 2].rtcp, memory_order_relaxed))
+		c->tx_rtcp_next = 0;
+}
+
 static int ctx_set(struct media *m, const struct media_cmd *cmd)
 {
+	const struct media_ctx_cfg *cfg = &cmd->ctx;
 	struct media_ctx *c;
 
-	if (cmd->id >= m->cfg.max_ctx || !crypto_is_sound(m, &cmd->ctx.rx) ||
-		!crypto_is_sound(m, &cmd->ctx.tx))
+	if (cmd->id >= m->cfg.max_ctx || !crypto_is_sound(m, &cfg->rx) ||
+		!crypto_is_sound(m, &cfg->tx) || !starts_are_sound(cfg))
 		return -EINVAL;
 	c = &m->ctx[cmd->id];
-	if (!c->set || cmd->ctx.rx_new) {
-		memset(c->rx_rtp, 0, sizeof(c->rx_rtp));
-		memset(c->rx_rtcp, 0, sizeof(c->rx_rtcp));
+	/* Indexes that start again under a key that was sent under would repeat its keystream. */
+	if ((!c->set || cfg->tx_new) && !keys_are_fresh(m, &cfg->tx))
+		return -EINVAL;
+	if (!c->set || cfg->rx_new) {
+		media_ssrc_reset(m, c, RX_RTP, cfg->rx_roc, cfg->rx_start, cfg->rx_starts);
+		media_ssrc_reset(m, c, RX_RTCP, 0, NULL, 0);
 	}
-	if (!c->set || cmd->ctx.tx_new) {
-		memset(c->tx_rtp, 0, sizeof(c->tx_rtp));
-		/* The SRTCP index is not set to zero again by a new key (RFC 3711 3.4), unless it is used up. */
-		if (c->tx_rtcp_next > SRTCP_INDEX_MAX)
-			c->tx_rtcp_next = 0;
-	}
-	c->cfg = cmd->ctx;
+	if (!c->set || cfg->tx_new)
+		media_ssrc_reset(m, c, TX_RTP, cfg->tx_roc, cfg->tx_start, cfg->tx_starts);
+	tx_rtcp_set(m, c, cfg);
+	c->cfg = *cfg;
 	c->set = true;
 	c->changed = m->burst;
 	return 0;
@@ -197,43 +228,6 @@ static int stream_del(struct media *m, uint32_t id)
 	return 0;
 }
 
-static struct key_state *key_at(const struct media *m, uint32_t slot)
-{
-	return slot >= 2 && slot % 2 == 0 && slot < m->cfg.key_slots ? &m->key[slot / 2] : NULL;
-}
-
-static void key_forget(struct key_state *k)
-{
-	k->set = false;
-	k->lifetime = 0;
-	atomic_store_explicit(&k->rtp, 0, memory_order_relaxed);
-	atomic_store_explicit(&k->rtcp, 0, memory_order_relaxed);
-	atomic_store_explicit(&k->warned, 0, memory_order_relaxed);
-	atomic_store_explicit(&k->expired, 0, memory_order_relaxed);
-}
-
-static int key_set(struct media *m, const struct media_cmd *cmd)
-{
-	struct key_state *k = key_at(m, cmd->id);
-
-	if (!k)
-		return -EINVAL;
-	key_forget(k);
-	k->set = true;
-	k->lifetime = cmd->key.lifetime;
-	return 0;
-}
-
-static int key_del(struct media *m, uint32_t slot)
-{
-	struct key_state *k = key_at(m, slot);
-
-	if (!k)
-		return -EINVAL;
-	key_forget(k);
-	return 0;
-}
-
 int media_command(struct media *m, const struct media_cmd *cmd)
 {
 	switch (cmd->type) {
@@ -246,9 +240,9 @@ int media_command(struct media *m, const struct media_cmd *cmd)
 	case MEDIA_STREAM_DEL:
 		return stream_del(m, cmd->id);
 	case MEDIA_KEY_SET:
-		return key_set(m, cmd);
+		return media_key_set(m, cmd);
 	case MEDIA_KEY_DEL:
-		return key_del(m, cmd->id);
+		return media_key_del(m, cmd->id);
 	}
 	return -EINVAL;
 }
@@ -260,25 +254,6 @@ const struct media_stream_counters *media_stream_counters(const struct media *m,
 	return stream < m->cfg.max_stream ? &m->counters[stream] : NULL;
 }
 
-void media_key_usage(const struct media *m, uint32_t slot, struct media_key_usage *out)
-{
-	const struct key_state *k = key_at(m, slot);
-
-	*out = (struct media_key_usage){0};
-	if (!k)
-		return;
-	out->rtp = atomic_load_explicit(&k->rtp, memory_order_relaxed);
-	out->rtcp = atomic_load_explicit(&k->rtcp, memory_order_relaxed);
-	out->warned = atomic_load_explicit(&k->warned, memory_order_relaxed);
-	out->expired = atomic_load_explicit(&k->expired, memory_order_relaxed);
-}
-
-void media_lifetime_events(const struct media *m, uint64_t *warned, uint64_t *expired)
-{
-	*warned = atomic_load_explicit(&m->keys_warned, memory_order_relaxed);
-	*expired = atomic_load_explicit(&m->keys_expired, memory_order_relaxed);
-}
-
 uint64_t media_drop_count(const struct media *m, enum media_verdict v)
 {
 	return v < MEDIA_VERDICTS ? atomic_load_explicit(&m->drops[v], memory_order_relaxed) : 0;
@@ -286,26 +261,50 @@ uint64_t media_drop_count(const struct media *m, enum media_verdict v)
 
 /* --- Life --------------------------------------------------------------------------------------------------------- */
 
+static uint32_t pow2_from(uint32_t n)
+{
+	uint32_t p = 1;
+
+	while (p < n)
+		p *= 2;
+	return p;
+}
+
+static bool config_is_sound(const struct media_config *cfg)
+{
+	uint32_t w = cfg->replay_window;
+
+	return w % 64 == 0 && w <= SRTP_REPLAY_WINDOW_MAX;
+}
+
 int media_create(struct media **out, const struct media_config *cfg)
 {
-	struct media *m = calloc(1, sizeof(*m));
+	struct media *m;
 	size_t cells = cfg->port_max < cfg->port_min
 		? 0
 		: ((size_t)(cfg->port_max - cfg->port_min) + 1) * cfg->local_addrs;
 
+	if (!config_is_sound(cfg))
+		return -EINVAL;
+	m = calloc(1, sizeof(*m));
 	if (!m)
 		return -ENOMEM;
 	m->cfg = *cfg;
+	m->window_words = (cfg->replay_window ? cfg->replay_window : SRTP_REPLAY_WINDOW) / 64;
+	m->first_mask = pow2_from(4 * cfg->burst_max + 1) - 1; /* rx and tx, half full at most */
 	m->ctx = calloc(cfg->max_ctx, sizeof(*m->ctx));
 	m->stream = calloc(cfg->max_stream, sizeof(*m->stream));
 	m->counters = calloc(cfg->max_stream, sizeof(*m->counters));
 	m->by_port = calloc(cells ? cells : 1, sizeof(*m->by_port));
-	m->job_in = calloc(cfg->burst_max, sizeof(*m->job_in));
-	m->job_stream = calloc(cfg->burst_max, sizeof(*m->job_stream));
-	m->job_to = calloc(cfg->burst_max, sizeof(*m->job_to));
+	m->note = calloc(cfg->burst_max, sizeof(*m->note));
+	m->first = calloc((size_t)m->first_mask + 1, sizeof(*m->first));
+	/* Large, but the system gives pages only where an SSRC, or a key with a kdr, lives. */
+	m->windows = calloc((size_t)cfg->max_ctx * SSRC_TABLES * MEDIA_SSRCS * m->window_words,
+		sizeof(*m->windows));
 	m->key = calloc(cfg->key_slots / 2 + 1, sizeof(*m->key));
-	if (!m->key || !m->ctx || !m->stream || !m->counters || !m->by_port || !m->job_in ||
-		!m->job_stream || !m->job_to) {
+	m->epochs = calloc(cfg->key_slots / 2 + 1, sizeof(*m->epochs));
+	if (!m->ctx || !m->stream || !m->counters || !m->by_port || !m->note || !m->first ||
+		!m->windows || !m->key || !m->epochs) {
 		media_destroy(m);
 		return -ENOMEM;
 	}
@@ -323,9 +322,10 @@ void media_destroy(struct media *m)
 	free(m->stream);
 	free(m->counters);
 	free(m->by_port);
-	free(m->job_in);
-	free(m->job_stream);
-	free(m->job_to);
+	free(m->note);
+	free(m->first);
+	free(m->windows);
 	free(m->key);
+	free(m->epochs);
 	free(m);
 }

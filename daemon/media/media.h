@@ -94,12 +94,15 @@ struct media_stream_cfg {
 };
 
 /* What media keeps with a slot pair. With a kdr it derives session keys itself as the indexes grow (RFC 3711 4.3.1, 4.3.2), into
- * pairs lent for this, and then has to know the master key; media wipes it with MEDIA_KEY_DEL. */
+ * pairs lent for this; the first of them holds the master key, filled by srtp_vault_fill(). They are wiped and taken back by
+ * MEDIA_KEY_DEL commands of their own, behind the key's. */
 #define MEDIA_EPOCHS 8
 struct media_key_cfg {
-	uint64_t lifetime;           /* packets of SRTP, and of SRTCP; 0 = none was signalled */
-	uint32_t pair[MEDIA_EPOCHS]; /* slots; with a kdr only */
-	struct srtp_master master;   /* likewise */
+	uint64_t lifetime; /* packets of SRTP, and of SRTCP; 0 = none was signalled */
+	uint8_t kdr;       /* the rest with a kdr only */
+	bool no_rtp_auth;
+	enum srtp_suite_id suite;
+	uint32_t pair[MEDIA_EPOCHS]; /* slots */
 };
 
 struct media_cmd {

@@ -22,6 +22,7 @@
 	X(INDEX_END, "index-end", "packet index is used up: a new key is needed")      \
 	X(LIFETIME, "lifetime", "master key's lifetime is used up")                    \
 	X(KEY_EPOCH, "key-epoch", "index far from any whose session keys are derived") \
+	X(UNPROVED, "unproved", "without authentication: index too far ahead")         \
 	X(WRONG_MKI, "wrong-mki", "MKI is of no negotiated key")                       \
 	X(STALE, "stale", "stream went away while its packet was processed")           \
 	X(SEND, "send", "the kernel did not take the packet")

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* First half of the packet's way: classify, look up, estimate, write the job. Reads stream state, never changes it: at this point
- * nothing has authenticated. What can be refused cheaply is refused here, before any cipher. RFC 3711 3.3, RFC 7714 8 and 9. */
+ * nothing has authenticated. What can be refused cheaply is refused here, before any cipher. RFC 3711 3.3, RFC 7714 8 and 9.
+ * What it may write is scratch of the burst, and session keys into places that no authentic packet needs (keys.c). */
 #include <assert.h>
 
 #include "layout.h"
@@ -10,20 +11,41 @@
 /* One packet on its way to becoming a job. */
 struct draft {
 	struct media *m;
-	const uint8_t *p; /* the packet */
+	const struct arena *a;
+	const struct media_in *in; /* the burst */
+	uint32_t at;               /* which of it */
+	const uint8_t *p;          /* the packet */
 	uint32_t len;
-	uint32_t stream, to; /* handles */
-	const struct media_ctx *rx, *tx;
+	const struct media_ctx *rx, *tx; /* tx: NULL = it does not leave */
 	bool rtcp;
 	uint16_t seq;
+	struct note *note;
 	struct xc_job *job;
 };
 
+static uint8_t drop(struct draft *d, enum media_verdict why)
+{
+	return media_drop(d->m, d->note->stream, why);
+}
+
 /* --- Which way? ----------------------------------------------------------------------------------------------- */
 
-static uint8_t route(struct draft *d, const struct media_in *in)
+/* It cannot leave. Where it can be authenticated it goes through the engine all the same: the index must not be lost when a
+ * terminal keeps sending while it is held (three minutes of G.711 are half a cycle of sequence numbers). */
+static uint8_t hold_back(struct draft *d, enum media_verdict why)
+{
+	if (!d->rx->set || !media_is_srtp(&d->rx->cfg.rx))
+		return drop(d, why);
+	d->tx = NULL;
+	d->note->to = MEDIA_NONE;
+	d->note->why = (uint8_t)why;
+	return MEDIA_JOB;
+}
+
+static uint8_t route(struct draft *d)
 {
 	struct media *m = d->m;
+	const struct media_in *in = &d->in[d->at];
 	const uint32_t *cell = media_port_cell(m, in->local);
 	enum pkt_kind kind = pkt_classify(d->p, d->len);
 	const struct media_stream *s;
@@ -33,26 +55,31 @@ static uint8_t route(struct draft *d, const struct media_in *in)
 		media_count(&m->drops[MEDIA_DROP_UNKNOWN_PORT], 1);
 		return MEDIA_PASS;
 	}
-	d->stream = *cell;
-	s = &m->stream[d->stream];
+	d->note->stream = *cell;
+	s = &m->stream[*cell];
 	if (d->len > ARENA_MAX_PACKET)
-		return media_drop(m, d->stream, MEDIA_DROP_TOO_LONG);
+		return drop(d, MEDIA_DROP_TOO_LONG);
 	if (kind == PKT_STUN || kind == PKT_DTLS) {
 		media_count(&m->drops[MEDIA_DROP_NOT_MEDIA], 1);
 		return MEDIA_PASS;
 	}
 	d->rtcp = kind == PKT_RTCP;
 	if (kind == PKT_OTHER || (d->rtcp ? !s->cfg.rtcp : !s->cfg.rtp))
-		return media_drop(m, d->stream, MEDIA_DROP_MALFORMED);
-	d->to = d->rtcp ? s->cfg.rtcp_to : s->cfg.rtp_to;
-	if (d->to == MEDIA_NONE || !m->stream[d->to].set)
-		return media_drop(m, d->stream, MEDIA_DROP_INACTIVE);
-	d->rx = &m->ctx[s->cfg.ctx];
-	d->tx = &m->ctx[m->stream[d->to].cfg.ctx];
-	if (!d->rx->set || !d->tx->set)
-		return media_drop(m, d->stream, MEDIA_DROP_INACTIVE);
+		return drop(d, MEDIA_DROP_MALFORMED);
 	if (!learn_accepts(&s->learn, &s->cfg, &in->src))
-		return media_drop(m, d->stream, MEDIA_DROP_SOURCE);
+		return drop(d, MEDIA_DROP_SOURCE);
+	d->rx = &m->ctx[s->cfg.ctx];
+	d->note->to = d->rtcp ? s->cfg.rtcp_to : s->cfg.rtp_to;
+	if (d->note->to == MEDIA_NONE || !m->stream[d->note->to].set || !d->rx->set)
+		return hold_back(d, MEDIA_DROP_INACTIVE);
+	d->tx = &m->ctx[m->stream[d->note->to].cfg.ctx];
+	if (!d->tx->set)
+		return hold_back(d, MEDIA_DROP_INACTIVE);
+	if (media_is_srtp(&d->tx->cfg.tx)) {
+		d->note->tx_key = d->tx->cfg.tx.key[d->tx->cfg.tx.use].slot;
+		if (media_key_spent(m, d->note->tx_key))
+			return hold_back(d, MEDIA_DROP_LIFETIME);
+	}
 	return MEDIA_JOB;
 }
 
@@ -65,7 +92,7 @@ static bool rx_key(struct draft *d, const uint8_t *mki)
 
 	for (uint32_t i = 0; i < c->keys; i++)
 		if (c->mki_len == 0 || memcmp(mki, c->key[i].mki, c->mki_len) == 0) {
-			d->job->rx_key = c->key[i].slot + d->rtcp;
+			d->note->rx_key = c->key[i].slot;
 			return true;
 		}
 	return false;
@@ -83,18 +110,20 @@ static uint8_t measure(struct draft *d)
 	int hdr = d->rtcp ? rtcp_parse(&rtcp, d->p, d->len) : rtp_parse(&rtp, d->p, d->len);
 
 	if (hdr < 0 || (uint32_t)hdr + t.len > d->len)
-		return media_drop(d->m, d->stream, MEDIA_DROP_MALFORMED);
+		return drop(d, MEDIA_DROP_MALFORMED);
 	end = d->len - t.len; /* of the body; no underflow: checked above */
 	j->hdr_len = (uint32_t)hdr;
 	j->body_len = end - (uint32_t)hdr;
 	j->rx_tag_off = end + t.tag;
 	j->ssrc = d->rtcp ? rtcp.ssrc : rtp.ssrc;
 	d->seq = d->rtcp ? 0 : rtp.seq;
-	if (media_is_srtp(c) && !rx_key(d, d->p + end + t.mki))
-		return media_drop(d->m, d->stream, MEDIA_DROP_WRONG_MKI);
+	if (!media_is_srtp(c))
+		return MEDIA_JOB;
+	if (!rx_key(d, d->p + end + t.mki))
+		return drop(d, MEDIA_DROP_WRONG_MKI);
 	if (!d->rtcp && c->clear_rtp)
 		j->flags |= XC_JOB_RX_CLEAR;
-	if (d->rtcp && media_is_srtp(c)) {
+	if (d->rtcp) {
 		uint32_t word = be32(d->p + end + t.word);
 
 		j->rx_index = word & SRTCP_INDEX_MAX;
@@ -104,21 +133,32 @@ static uint8_t measure(struct draft *d)
 	return MEDIA_JOB;
 }
 
+/* Session keys for this index: with a key derivation rate they are not always there. */
+static uint8_t slot_for(struct draft *d, uint32_t key, uint64_t index, uint32_t *slot)
+{
+	*slot = media_key_slot(d->m, d->a, key, d->rtcp, index, d->in[d->at].t_ns);
+	return *slot == MEDIA_NONE ? drop(d, MEDIA_DROP_KEY_EPOCH) : MEDIA_JOB;
+}
+
 static uint8_t rx_index(struct draft *d)
 {
 	const struct ssrc_state *s;
 	struct xc_job *j = d->job;
+	int table = d->rtcp ? RX_RTCP : RX_RTP;
 
+	j->rx_key = d->rtcp;
 	if (!media_is_srtp(&d->rx->cfg.rx))
 		return MEDIA_JOB; /* plain RTP has nothing to be authentic by */
-	s = media_ssrc_find(d->rtcp ? d->rx->rx_rtcp : d->rx->rx_rtp, j->ssrc);
+	if (media_key_spent(d->m, d->note->rx_key))
+		(void)hold_back(d, MEDIA_DROP_LIFETIME);
+	s = media_ssrc_find(d->rx->ssrc[table], j->ssrc);
 	if (!d->rtcp)
-		j->rx_index = s ? replay_estimate(&s->seen, d->seq) : d->seq;
+		j->rx_index = media_ssrc_index(d->m, d->rx, table, j->ssrc, d->seq, d->in, d->at);
 	if (j->rx_index > SRTP_INDEX_MAX)
-		return media_drop(d->m, d->stream, MEDIA_DROP_INDEX_END);
+		return drop(d, MEDIA_DROP_INDEX_END);
 	if (s && replay_check(&s->seen, j->rx_index) != REPLAY_NEW)
-		return media_drop(d->m, d->stream, MEDIA_DROP_REPLAY);
-	return MEDIA_JOB;
+		return drop(d, MEDIA_DROP_REPLAY);
+	return slot_for(d, d->note->rx_key, j->rx_index, &j->rx_key);
 }
 
 /* --- What leaves ------------------------------------------------------------------------------------------------ */
@@ -126,23 +166,25 @@ static uint8_t rx_index(struct draft *d)
 /* The roll-over counter toward a terminal is its own: it goes on when the other side changes its key. */
 static uint8_t tx_rtp_index(struct draft *d)
 {
-	const struct ssrc_state *s = media_ssrc_find(d->tx->tx_rtp, d->job->ssrc);
+	const struct ssrc_state *t = d->tx->ssrc[TX_RTP], *s = media_ssrc_find(t, d->job->ssrc);
 
-	if (!s && media_ssrc_refused(d->tx->tx_rtp, d->job->ssrc))
-		return media_drop(d->m, d->stream, MEDIA_DROP_SSRC_LIMIT);
-	d->job->tx_index = s ? replay_estimate(&s->seen, d->seq) : d->seq;
+	if (!s && media_ssrc_refused(t, d->job->ssrc))
+		return drop(d, MEDIA_DROP_SSRC_LIMIT);
+	d->job->tx_index =
+		media_ssrc_index(d->m, d->tx, TX_RTP, d->job->ssrc, d->seq, d->in, d->at);
 	if (d->job->tx_index > SRTP_INDEX_MAX)
-		return media_drop(d->m, d->stream, MEDIA_DROP_INDEX_END);
+		return drop(d, MEDIA_DROP_INDEX_END);
 	if (s && replay_check(&s->seen, d->job->tx_index) != REPLAY_NEW)
-		return media_drop(d->m, d->stream, MEDIA_DROP_NONCE);
-	return MEDIA_JOB;
+		return drop(d, MEDIA_DROP_NONCE);
+	return slot_for(d, d->note->tx_key, d->job->tx_index, &d->job->tx_key);
 }
 
 /* Numbers the burst's RTCP jobs of one context apart from each other. Only scratch is written: an index that did not leave in
  * this burst is free again in the next. */
 static uint8_t tx_rtcp_index(struct draft *d)
 {
-	struct media_ctx *scratch = &d->m->ctx[d->m->stream[d->to].cfg.ctx];
+	struct media_ctx *scratch = &d->m->ctx[d->tx - d->m->ctx];
+	uint8_t v;
 
 	if (scratch->scratch_burst != d->m->burst) {
 		scratch->scratch_burst = d->m->burst;
@@ -150,21 +192,24 @@ static uint8_t tx_rtcp_index(struct draft *d)
 	}
 	d->job->tx_index = d->tx->tx_rtcp_next + scratch->scratch_rtcp;
 	if (d->job->tx_index > SRTCP_INDEX_MAX)
-		return media_drop(d->m, d->stream, MEDIA_DROP_INDEX_END);
-	scratch->scratch_rtcp++;
-	return MEDIA_JOB;
+		return drop(d, MEDIA_DROP_INDEX_END);
+	v = slot_for(d, d->note->tx_key, d->job->tx_index, &d->job->tx_key);
+	scratch->scratch_rtcp += v == MEDIA_JOB;
+	return v;
 }
 
 static uint8_t leave(struct draft *d)
 {
-	const struct media_crypto *c = &d->tx->cfg.tx;
+	static const struct media_crypto plain;
+	const struct media_crypto *c = d->tx ? &d->tx->cfg.tx : &plain;
 	struct media_tail t = media_tail(c, d->rtcp);
 	struct xc_job *j = d->job;
 	uint32_t end = j->hdr_len + j->body_len;
 
 	if (end + t.len > ARENA_MAX_PACKET)
-		return media_drop(d->m, d->stream, MEDIA_DROP_TOO_LONG);
+		return drop(d, MEDIA_DROP_TOO_LONG);
 	j->tx_tag_off = end + t.tag;
+	j->tx_key = d->rtcp;
 	if (!media_is_srtp(c))
 		return MEDIA_JOB;
 	/* A suite without a cipher says so in the E flag. */
@@ -176,17 +221,16 @@ static uint8_t leave(struct draft *d)
 
 /* --- The burst ---------------------------------------------------------------------------------------------------- */
 
-static uint8_t prepare(struct draft *d, const struct media_in *in)
+static uint8_t prepare(struct draft *d)
 {
-	uint8_t v = route(d, in);
+	const struct media_in *in = &d->in[d->at];
+	uint8_t v = route(d);
 
 	if (v != MEDIA_JOB)
 		return v;
 	*d->job = (struct xc_job){
 		.in_off = in->in_off,
 		.out_off = in->slot * ARENA_SLOT_LEN + ARENA_HEADROOM,
-		.rx_key = d->rtcp, /* plain, unless found otherwise */
-		.tx_key = d->tx->cfg.tx.key[d->tx->cfg.tx.use].slot + d->rtcp,
 		.flags = d->rtcp ? XC_JOB_RTCP : 0,
 	};
 	v = measure(d);
@@ -203,18 +247,17 @@ uint32_t media_prepare(
 	m->burst++;
 	for (uint32_t i = 0; i < n; i++) {
 		struct draft d = {.m = m,
+			.a = a,
+			.in = in,
+			.at = i,
 			.p = a->in + in[i].in_off,
 			.len = in[i].len,
-			.stream = MEDIA_NONE,
+			.note = &m->note[jobs],
 			.job = &job[jobs]};
 
-		in[i].verdict = prepare(&d, &in[i]);
-		if (in[i].verdict != MEDIA_JOB)
-			continue;
-		m->job_in[jobs] = i;
-		m->job_stream[jobs] = d.stream;
-		m->job_to[jobs] = d.to;
-		jobs++;
+		*d.note = (struct note){.in = i, .stream = MEDIA_NONE, .why = MEDIA_SENT};
+		in[i].verdict = prepare(&d);
+		jobs += in[i].verdict == MEDIA_JOB;
 	}
 	return jobs;
 }

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Session keys from a master key and salt: RFC 3711 4.3 with the AES-CM PRF, RFC 6188 3 for longer keys, RFC 7714 11
- * for the 12-byte salts; key derivation rate 0. Then the key slots that engines read. The PRF runs in OpenSSL; round
- * keys and HMAC states come from the reference's primitives, for libcrypto does not show its own. Keeps nothing. */
+ * for the 12-byte salts. Then the key slots that engines read: round keys, HMAC states. Constant time but for the public
+ * lengths, allocates nothing and calls no library: with a key derivation rate the packet path comes here. Keeps nothing. */
 #include "srtp/kdf.h"
 
 #include <errno.h>
-#include <openssl/evp.h>
 
 #include "base/secmem.h"
 #include "srtp/ref.h"
@@ -13,61 +12,67 @@
 /* RFC 3711 4.3.1 and 4.3.2: SRTP's labels; SRTCP's follow 3 later. */
 enum { LABEL_ENC = 0, LABEL_AUTH = 1, LABEL_SALT = 2, LABEL_RTCP = 3 };
 
-static const EVP_CIPHER *prf_cipher(unsigned key_len)
-{
-	switch (key_len) {
-	case 16:
-		return EVP_aes_128_ctr();
-	case 24:
-		return EVP_aes_192_ctr();
-	case 32:
-		return EVP_aes_256_ctr();
-	default:
-		return NULL;
-	}
-}
+/* What the PRF needs of a master key, expanded. */
+struct prf {
+	const uint8_t *rk, *salt;
+	unsigned rounds, salt_len;
+	uint64_t r; /* index DIV key_derivation_rate, 48 bits */
+};
 
-/* x = label || 0^48 XOR master_salt, both seen as 112-bit numbers; keystream from x * 2^16 on (RFC 3711 4.3.3). A
- * 12-byte salt counts as followed by two zero bytes (RFC 7714 11). */
-static int prf(EVP_CIPHER_CTX *ctx, const uint8_t *salt, unsigned salt_len, unsigned label,
-	uint8_t *out, unsigned len)
+/* x = label || r XOR master_salt, both seen as 112-bit numbers; keystream from x * 2^16 on (RFC 3711 4.3.1, 4.3.3). A
+ * 12-byte salt counts as followed by two zero bytes (RFC 7714 11). For SRTCP (4.3.2) the label stays at its place, so r is
+ * as wide as with SRTP: with r = 0 everybody's SRTCP keys are made like this. */
+static void prf(const struct prf *p, unsigned label, uint8_t *out, unsigned len)
 {
-	uint8_t iv[16] = {0};
-	int done, ok;
+	uint8_t iv[16] = {0}, ks[16];
 
-	memcpy(iv, salt, salt_len);
+	memcpy(iv, p->salt, p->salt_len);
 	iv[7] ^= (uint8_t)label;
-	memset(out, 0, len);
-	ok = EVP_EncryptInit_ex(ctx, NULL, NULL, NULL, iv) == 1 &&
-		EVP_EncryptUpdate(ctx, out, &done, out, (int)len) == 1 && done == (int)len;
+	for (int i = 0; i < 6; i++)
+		iv[8 + i] ^= (uint8_t)(p->r >> (40 - 8 * i));
+	for (unsigned off = 0; off < len; off += 16) {
+		iv[15] = (uint8_t)(off / 16);
+		srtp_ref_aes_block(ks, iv, p->rk, p->rounds);
+		memcpy(out + off, ks, min_u32(len - off, 16));
+	}
 	secmem_wipe(iv, sizeof(iv));
-	return ok ? 0 : -EIO;
+	secmem_wipe(ks, sizeof(ks));
 }
 
-int srtp_kdf(struct srtp_session_keys *out, const struct srtp_master *m, bool rtcp)
+static void session_keys(
+	struct srtp_session_keys *out, const struct srtp_suite *s, const struct prf *p, bool rtcp)
+{
+	unsigned label = rtcp ? LABEL_RTCP : 0;
+
+	memset(out, 0, sizeof(*out));
+	prf(p, label + LABEL_ENC, out->enc, s->key_len);
+	prf(p, label + LABEL_AUTH, out->auth, sizeof(out->auth));
+	prf(p, label + LABEL_SALT, out->salt, s->salt_len);
+}
+
+static unsigned rounds_of(const struct srtp_suite *s)
+{
+	return 6u + s->key_len / 4u;
+}
+
+int srtp_kdf(struct srtp_session_keys *out, const struct srtp_master *m, bool rtcp, uint64_t r)
 {
 	const struct srtp_suite *s = srtp_suite_get(m->suite);
-	struct srtp_session_keys k = {0};
-	unsigned label = rtcp ? LABEL_RTCP : 0;
-	EVP_CIPHER_CTX *ctx;
-	int err = -EIO;
+	uint8_t rk[240];
 
 	memset(out, 0, sizeof(*out));
 	if (!s || s->key_len == 0)
-		return s ? 0 : -EIO;
-	ctx = EVP_CIPHER_CTX_new();
-	if (!ctx)
-		return -EIO;
-	if (EVP_EncryptInit_ex(ctx, prf_cipher(s->key_len), NULL, m->key, NULL) == 1 &&
-		!prf(ctx, m->salt, s->salt_len, label + LABEL_ENC, k.enc, s->key_len) &&
-		!prf(ctx, m->salt, s->salt_len, label + LABEL_AUTH, k.auth, sizeof(k.auth)) &&
-		!prf(ctx, m->salt, s->salt_len, label + LABEL_SALT, k.salt, s->salt_len)) {
-		*out = k;
-		err = 0;
-	}
-	EVP_CIPHER_CTX_free(ctx); /* wipes its key */
-	secmem_wipe(&k, sizeof(k));
-	return err;
+		return s ? 0 : -EINVAL;
+	srtp_ref_aes_expand(rk, m->key, s->key_len);
+	session_keys(out, s,
+		&(struct prf){.rk = rk,
+			.salt = m->salt,
+			.rounds = rounds_of(s),
+			.salt_len = s->salt_len,
+			.r = r},
+		rtcp);
+	secmem_wipe(rk, sizeof(rk));
+	return 0;
 }
 
 /* The states behind HMAC's two key blocks (RFC 2104), so that no packet hashes them again. */
@@ -142,7 +147,7 @@ void srtp_slot_fill(struct xc_key *slot, const struct srtp_suite *s,
 	slot->valid = XC_KEY_VALID;
 	slot->cipher = s->cipher;
 	slot->auth = s->auth;
-	slot->rounds = 6u + s->key_len / 4u;
+	slot->rounds = rounds_of(s);
 	slot->tag_len = rtcp ? s->rtcp_tag_len : s->rtp_tag_len;
 	memcpy(slot->salt, k->salt, s->salt_len);
 	if (s->cipher != XC_CIPHER_NULL)
@@ -186,14 +191,40 @@ int srtp_key_fill(struct xc_key pair[2], const struct srtp_master *m)
 		return 0;
 	}
 	for (int rtcp = 0; rtcp < 2; rtcp++) {
-		if (srtp_kdf(&k, m, rtcp)) {
-			secmem_wipe(pair, 2 * sizeof(*pair));
-			return -EIO;
-		}
+		(void)srtp_kdf(&k, m, rtcp, 0); /* the suite is known */
 		srtp_slot_fill(&pair[rtcp], s, &k, rtcp);
 		if (!rtcp && m->no_rtp_auth)
 			slot_no_auth(&pair[0]);
 		secmem_wipe(&k, sizeof(k));
 	}
 	return 0;
+}
+
+void srtp_vault_fill(struct xc_key *vault, const struct srtp_master *m)
+{
+	const struct srtp_suite *s = srtp_suite_get(m->suite);
+
+	secmem_wipe(vault, sizeof(*vault));
+	srtp_ref_aes_expand(vault->rk, m->key, s->key_len);
+	memcpy(vault->salt, m->salt, s->salt_len);
+}
+
+void srtp_slot_derive(struct xc_key *slot, const struct xc_key *vault, enum srtp_suite_id suite,
+	bool no_rtp_auth, bool rtcp, uint64_t r)
+{
+	const struct srtp_suite *s = srtp_suite_get(suite);
+	struct srtp_session_keys k;
+
+	secmem_wipe(slot, sizeof(*slot));
+	session_keys(&k, s,
+		&(struct prf){.rk = vault->rk,
+			.salt = vault->salt,
+			.rounds = rounds_of(s),
+			.salt_len = s->salt_len,
+			.r = r},
+		rtcp);
+	srtp_slot_fill(slot, s, &k, rtcp);
+	if (!rtcp && no_rtp_auth)
+		slot_no_auth(slot);
+	secmem_wipe(&k, sizeof(k));
 }

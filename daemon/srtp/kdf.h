@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* From a master key and salt to session keys: RFC 3711 4.3 (and RFC 6188, 7714 11), key derivation rate 0. */
+/* From a master key and salt to session keys: RFC 3711 4.3 (and RFC 6188, 7714 11). */
 #ifndef SRTP_KDF_H
 #define SRTP_KDF_H
 
@@ -27,16 +27,23 @@ struct srtp_session_keys {
 	uint8_t salt[SUITE_MAX_SALT_LEN];
 };
 
-/* The session keys of SRTP (rtcp = false) or SRTCP. 0, or -EIO when the crypto library fails. */
-int srtp_kdf(struct srtp_session_keys *out, const struct srtp_master *m, bool rtcp);
+/* The session keys of SRTP (rtcp = false) or SRTCP; r: the packet index DIV the key derivation rate (RFC 3711 4.3.1), 0 without
+ * one. 0, or -EINVAL for an unknown suite. */
+int srtp_kdf(struct srtp_session_keys *out, const struct srtp_master *m, bool rtcp, uint64_t r);
 
 /* Fill the two key slots of a context, pair[0] for SRTP and pair[1] for SRTCP, ready for any engine: round keys,
  * HMAC states, salt, tag length; with a kdr they are the first ones (r = 0). For SUITE_PLAIN both become "plain". 0, -EINVAL
- * for what cannot be (kdr above SRTP_KDR_MAX, AEAD without authentication), -EIO; on error the pair is wiped. */
+ * for what cannot be (kdr above SRTP_KDR_MAX, AEAD without authentication); on error the pair is wiped. */
 int srtp_key_fill(struct xc_key pair[2], const struct srtp_master *m);
 
 /* One of the two from session keys that are known already. slot is all zeroes before. */
 void srtp_slot_fill(struct xc_key *slot, const struct srtp_suite *s,
 	const struct srtp_session_keys *k, bool rtcp);
+
+/* For keys with a kdr: the master key's round keys and salt, kept in a slot of the key table, which is never valid for jobs and is
+ * wiped like any other. Then the slot of one epoch r from it: some 10 microseconds, no allocation. */
+void srtp_vault_fill(struct xc_key *vault, const struct srtp_master *m);
+void srtp_slot_derive(struct xc_key *slot, const struct xc_key *vault, enum srtp_suite_id suite,
+	bool no_rtp_auth, bool rtcp, uint64_t r);
 
 #endif

@@ -18,44 +18,75 @@ uint64_t srtp_index_estimate(uint64_t last, uint16_t seq)
 	return roc << 16 | seq;
 }
 
+/* The window is a ring of bits: bit index % window says whether that index was added, for the last window indexes. */
+static uint64_t window_of(const struct replay *r)
+{
+	return 64 * (uint64_t)r->words;
+}
+
+static uint32_t bit_of(const struct replay *r, uint64_t index)
+{
+	return (uint32_t)(index % window_of(r));
+}
+
 enum replay_verdict replay_check(const struct replay *r, uint64_t index)
 {
-	uint64_t back;
+	uint32_t bit;
 
 	if (!r->started || index > r->last)
 		return REPLAY_NEW;
-	back = r->last - index;
-	if (back >= SRTP_REPLAY_WINDOW)
+	if (r->last - index >= window_of(r))
 		return REPLAY_OLD;
-	return r->seen[back / 64] >> (back % 64) & 1 ? REPLAY_SEEN : REPLAY_NEW;
+	bit = bit_of(r, index);
+	return r->seen[bit / 64] >> (bit % 64) & 1 ? REPLAY_SEEN : REPLAY_NEW;
 }
 
-static void window_shift(uint64_t seen[2], uint64_t by)
+static void fill(struct replay *r, uint64_t with)
 {
-	if (by >= 128) {
-		seen[0] = seen[1] = 0;
-	} else if (by >= 64) {
-		seen[1] = seen[0] << (by - 64);
-		seen[0] = 0;
-	} else if (by > 0) {
-		seen[1] = seen[1] << by | seen[0] >> (64 - by);
-		seen[0] <<= by;
+	for (uint32_t i = 0; i < r->words; i++)
+		r->seen[i] = with;
+}
+
+/* The places of last + 1 to index are taken over from indexes that fall out of the window. */
+static void advance(struct replay *r, uint64_t index)
+{
+	uint64_t by = index - r->last;
+	uint32_t bit = bit_of(r, r->last + 1);
+
+	if (by >= window_of(r)) {
+		fill(r, 0);
+	} else {
+		while (by) {
+			uint32_t at = bit % 64, n = by < 64 - at ? (uint32_t)by : 64 - at;
+
+			r->seen[bit / 64] &= ~((n == 64 ? ~0ull : (1ull << n) - 1) << at);
+			by -= n;
+			bit = (bit + n) % (uint32_t)window_of(r);
+		}
 	}
+	r->last = index;
+}
+
+void replay_start_after(struct replay *r, uint64_t index)
+{
+	fill(r, ~0ull);
+	r->last = index;
+	r->started = true;
 }
 
 void replay_add(struct replay *r, uint64_t index)
 {
-	uint64_t back;
+	uint32_t bit;
 
 	if (!r->started) {
-		*r = (struct replay){.last = index, .seen = {1, 0}, .started = true};
-		return;
-	}
-	if (index > r->last) {
-		window_shift(r->seen, index - r->last);
+		fill(r, 0);
 		r->last = index;
+		r->started = true;
 	}
-	back = r->last - index;
-	if (back < SRTP_REPLAY_WINDOW)
-		r->seen[back / 64] |= 1ull << (back % 64);
+	if (index > r->last)
+		advance(r, index);
+	if (r->last - index >= window_of(r))
+		return;
+	bit = bit_of(r, index);
+	r->seen[bit / 64] |= 1ull << (bit % 64);
 }

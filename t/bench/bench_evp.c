@@ -75,7 +75,7 @@ static bool key_prepare(struct evp *e, const struct load *l, uint32_t i)
 
 	if (s->id == SUITE_PLAIN)
 		return true;
-	if (srtp_kdf(&keys, &l->master[i], false))
+	if (srtp_kdf(&keys, &l->master[i], false, 0))
 		return false;
 	if (s->cipher != XC_CIPHER_NULL)
 		good = cipher_prepare(e, k, s, keys.enc, !(i & 1));

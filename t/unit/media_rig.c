@@ -10,13 +10,63 @@
 #include "srtp/kdf.h"
 #include "srtp/ref.h"
 
-void rig_key(struct rig *r, uint32_t slot, enum srtp_suite_id suite)
+struct srtp_master rig_master(uint32_t slot, enum srtp_suite_id suite)
 {
 	struct srtp_master m = {.suite = suite};
 
 	memset(m.key, (int)(slot * 17 + 1), sizeof(m.key));
 	memset(m.salt, (int)(slot * 5 + 3), sizeof(m.salt));
+	return m;
+}
+
+void rig_key(struct rig *r, uint32_t slot, enum srtp_suite_id suite)
+{
+	struct srtp_master m = rig_master(slot, suite);
+
 	assert_int_equal(srtp_key_fill(&r->a.key[slot], &m), 0);
+}
+
+void rig_key_new(struct rig *r, uint32_t slot, uint8_t kdr, uint64_t lifetime)
+{
+	enum srtp_suite_id suite = slot == B_TX || slot == B_RX ? r->suite_b : r->suite_a;
+	struct srtp_master m = rig_master(slot, suite);
+	struct media_cmd cmd = {.type = MEDIA_KEY_SET,
+		.id = slot,
+		.key = {.lifetime = lifetime, .kdr = kdr, .suite = suite}};
+
+	r->kdr[slot] = kdr;
+	for (uint32_t i = 0; kdr && i < MEDIA_EPOCHS; i++)
+		cmd.key.pair[i] = LENT + (slot / 2 - 1) % 4 * 2 * MEDIA_EPOCHS + 2 * i;
+	if (kdr)
+		srtp_vault_fill(&r->a.key[cmd.key.pair[0]], &m);
+	assert_int_equal(media_command(r->m, &cmd), 0);
+}
+
+/* What a terminal has: the plain pair, then the session keys for this index of the master key in the slot. */
+static const struct xc_key *terminal_keys(
+	const struct rig *r, uint32_t slot, enum srtp_suite_id suite, uint64_t index, bool rtcp)
+{
+	static struct xc_key keys[4];
+	struct srtp_master m = rig_master(slot, suite);
+	struct srtp_session_keys k;
+
+	memcpy(keys, r->a.key, 2 * sizeof(keys[0]));
+	memcpy(keys + 2, r->a.key + slot, 2 * sizeof(keys[0]));
+	if (slot && r->kdr[slot]) {
+		memset(&keys[2 + rtcp], 0, sizeof(keys[0]));
+		assert_int_equal(srtp_kdf(&k, &m, rtcp, index >> r->kdr[slot]), 0);
+		srtp_slot_fill(&keys[2 + rtcp], srtp_suite_get(suite), &k, rtcp);
+	}
+	return keys;
+}
+
+static int key_changed(void *arg, uint32_t slot)
+{
+	struct rig *r = arg;
+
+	assert_true(slot >= LENT && slot < KEYS && slot % 2 == 0);
+	r->derivations++;
+	return 0;
 }
 
 struct media_crypto rig_crypto(const struct rig *r, uint32_t slot, enum srtp_suite_id suite)
@@ -73,7 +123,8 @@ void rig_stream(struct rig *r, uint32_t id, uint16_t port, uint32_t c, uint32_t 
 }
 
 /* Side A: RTP and RTCP on one port. Side B: two ports. */
-struct rig *rig_new(enum srtp_suite_id suite_a, enum srtp_suite_id suite_b, uint8_t mki_len)
+struct rig *rig_new_window(
+	enum srtp_suite_id suite_a, enum srtp_suite_id suite_b, uint8_t mki_len, uint32_t window)
 {
 	struct rig *r = calloc(1, sizeof(*r));
 	struct media_config cfg = {.max_ctx = 4,
@@ -82,7 +133,10 @@ struct rig *rig_new(enum srtp_suite_id suite_a, enum srtp_suite_id suite_b, uint
 		.port_max = 30007,
 		.local_addrs = 1,
 		.burst_max = SLOTS,
-		.key_slots = KEYS};
+		.key_slots = KEYS,
+		.replay_window = window,
+		.key_changed = key_changed,
+		.key_changed_arg = r};
 
 	assert_non_null(r);
 	r->suite_a = suite_a;
@@ -103,6 +157,11 @@ struct rig *rig_new(enum srtp_suite_id suite_a, enum srtp_suite_id suite_b, uint
 	return r;
 }
 
+struct rig *rig_new(enum srtp_suite_id suite_a, enum srtp_suite_id suite_b, uint8_t mki_len)
+{
+	return rig_new_window(suite_a, suite_b, mki_len, 0);
+}
+
 void rig_free(struct rig *r)
 {
 	media_destroy(r->m);
@@ -120,7 +179,7 @@ uint32_t rig_protect(const struct rig *r, uint8_t *to, const uint8_t *plain, uin
 		 mki = r->mki_len;
 	bool aead = s->auth == XC_AUTH_GCM;
 	struct xc_job j = {.tx_index = index,
-		.tx_key = slot + rtcp,
+		.tx_key = 2 + rtcp,
 		.rx_key = rtcp,
 		.hdr_len = hdr,
 		.body_len = len - hdr,
@@ -134,7 +193,8 @@ uint32_t rig_protect(const struct rig *r, uint8_t *to, const uint8_t *plain, uin
 		return len;
 	}
 	memcpy(in, plain, len);
-	assert_int_equal(srtp_ref_job(&j, r->a.key, in, out), XC_OK);
+	assert_int_equal(
+		srtp_ref_job(&j, terminal_keys(r, slot, suite, index, rtcp), in, out), XC_OK);
 	memset(out + len + word + (aead ? tag : 0), 0xa0 + (int)slot, mki);
 	memcpy(to, out, len + word + mki + tag);
 	return len + word + mki + tag;
@@ -228,24 +288,53 @@ void rig_got(const struct rig *r, uint32_t k, uint32_t ssrc, uint64_t index, uin
 	assert_int_equal(r->out[k].dst.port, 5000);
 }
 
+uint32_t rig_open(
+	const struct rig *r, uint32_t k, uint8_t *plain, uint32_t slot, uint64_t index, bool rtcp)
+{
+	static uint8_t out[ARENA_SLOT_LEN];
+	const uint8_t *p = r->a.out + r->out[k].out_off;
+	struct media_crypto c = rig_crypto(r, slot, r->suite_b);
+	struct media_tail t = media_tail(&c, rtcp);
+	uint32_t hdr = rtcp ? 8 : 12;
+	struct xc_job j = {.rx_index = index,
+		.rx_key = 2 + rtcp,
+		.tx_key = rtcp,
+		.hdr_len = hdr,
+		.body_len = r->out[k].len - t.len - hdr,
+		.ssrc = be32(p + (rtcp ? 4 : 8)),
+		.flags = rtcp ? XC_JOB_RTCP : 0};
+
+	j.rx_tag_off = hdr + j.body_len + t.tag;
+	assert_memory_equal(p + hdr + j.body_len + t.mki, c.key[0].mki, c.mki_len);
+	assert_int_equal(
+		srtp_ref_job(&j, terminal_keys(r, slot, r->suite_b, index, rtcp), p, out), XC_OK);
+	memcpy(plain, out, hdr + j.body_len);
+	return hdr + j.body_len;
+}
+
 uint64_t rig_dropped(const struct rig *r, uint32_t s, enum media_verdict why)
 {
 	return atomic_load(&media_stream_counters(r->m, s)->drops[why]);
 }
 
-/* The whole state of contexts and streams, but prepare's scratch. */
+/* The whole state of contexts, windows, streams and keys, but prepare's scratch. */
 void *rig_snapshot(const struct rig *r, size_t *len)
 {
-	size_t c = 4 * sizeof(struct media_ctx), s = 4 * sizeof(struct media_stream);
-	uint8_t *copy = malloc(c + s);
+	const struct media *m = r->m;
+	size_t c = m->cfg.max_ctx * sizeof(*m->ctx), s = m->cfg.max_stream * sizeof(*m->stream);
+	size_t w = (size_t)m->cfg.max_ctx * SSRC_TABLES * MEDIA_SSRCS * m->window_words * 8;
+	size_t k = KEYS / 2 * sizeof(*m->key);
+	uint8_t *copy = malloc(c + s + w + k);
 
 	assert_non_null(copy);
-	memcpy(copy, r->m->ctx, c);
-	memcpy(copy + c, r->m->stream, s);
-	for (int i = 0; i < 4; i++) {
+	memcpy(copy, m->ctx, c);
+	memcpy(copy + c, m->stream, s);
+	memcpy(copy + c + s, m->windows, w);
+	memcpy(copy + c + s + w, m->key, k);
+	for (uint32_t i = 0; i < m->cfg.max_ctx; i++) {
 		((struct media_ctx *)copy)[i].scratch_burst = 0;
 		((struct media_ctx *)copy)[i].scratch_rtcp = 0;
 	}
-	*len = c + s;
+	*len = c + s + w + k;
 	return copy;
 }

@@ -9,7 +9,15 @@
 enum { SLOTS = 32, PORT_A = 30000, PORT_B = 30002, PORT_B_RTCP = 30003, A = 0, B = 1, B_RTCP = 2 };
 
 /* Key slots: what the terminals send under and receive under. */
-enum { A_TX = 2, A_RX = 4, B_TX = 6, B_RX = 8, A_TX2 = 10, KEYS = 12 };
+enum {
+	A_TX = 2,
+	A_RX = 4,
+	B_TX = 6,
+	B_RX = 8,
+	A_TX2 = 10,
+	LENT = 12,
+	KEYS = LENT + 4 * 2 * MEDIA_EPOCHS
+};
 
 struct rig {
 	struct media *m;
@@ -19,9 +27,15 @@ struct rig {
 	uint32_t n, outs;
 	enum srtp_suite_id suite_a, suite_b;
 	uint8_t mki_len;
+	uint8_t kdr[LENT];    /* by key slot */
+	uint32_t derivations; /* that media made */
 };
 
 void rig_key(struct rig *r, uint32_t slot, enum srtp_suite_id suite);
+/* The master key that rig_key() put there. */
+struct srtp_master rig_master(uint32_t slot, enum srtp_suite_id suite);
+/* The slot was filled anew: tell media so. With a kdr, also derive for the terminals by it. */
+void rig_key_new(struct rig *r, uint32_t slot, uint8_t kdr, uint64_t lifetime);
 struct media_crypto rig_crypto(const struct rig *r, uint32_t slot, enum srtp_suite_id suite);
 void rig_ctx(struct rig *r, uint32_t id, uint32_t rx, uint32_t tx, enum srtp_suite_id suite,
 	bool rx_new, bool tx_new);
@@ -31,6 +45,8 @@ void rig_stream(struct rig *r, uint32_t id, uint16_t port, uint32_t c, uint32_t 
 	uint32_t rtcp_to, const char *remote);
 /* Side A: RTP and RTCP on one port. Side B: two ports. */
 struct rig *rig_new(enum srtp_suite_id suite_a, enum srtp_suite_id suite_b, uint8_t mki_len);
+struct rig *rig_new_window(
+	enum srtp_suite_id suite_a, enum srtp_suite_id suite_b, uint8_t mki_len, uint32_t window);
 void rig_free(struct rig *r);
 /* A terminal's packet: plain bytes protected under the key slot. Returns its length. */
 uint32_t rig_protect(const struct rig *r, uint8_t *to, const uint8_t *plain, uint32_t len,
@@ -50,6 +66,9 @@ void rig_run(struct rig *r);
 /* What left is, byte for byte, what B's terminal expects under its key with this index. */
 void rig_got(const struct rig *r, uint32_t k, uint32_t ssrc, uint64_t index, uint64_t tx_index);
 uint64_t rig_dropped(const struct rig *r, uint32_t s, enum media_verdict why);
+/* What left at this place, as B's terminal reads it under this key slot: the plain RTP or RTCP packet. Its length. */
+uint32_t rig_open(
+	const struct rig *r, uint32_t k, uint8_t *plain, uint32_t slot, uint64_t index, bool rtcp);
 /* A copy of all contexts and streams, but for prepare's scratch; *len its bytes. */
 void *rig_snapshot(const struct rig *r, size_t *len);
 

@@ -42,7 +42,7 @@ static void published_session_keys_are_derived(void **state)
 		unhex(want.enc, sizeof(want.enc), T[i].enc);
 		unhex(want.auth, sizeof(want.auth), T[i].auth);
 		unhex(want.salt, sizeof(want.salt), T[i].session_salt);
-		assert_int_equal(srtp_kdf(&got, &m, false), 0);
+		assert_int_equal(srtp_kdf(&got, &m, false, 0), 0);
 		assert_memory_equal(&got, &want, sizeof(got));
 	}
 }
@@ -60,7 +60,7 @@ static void every_vectors_session_keys_are_derived(void **state)
 			const struct srtp_suite *s = srtp_suite_get(v[i].master.suite);
 			struct srtp_session_keys got;
 
-			assert_int_equal(srtp_kdf(&got, &v[i].master, rtcp), 0);
+			assert_int_equal(srtp_kdf(&got, &v[i].master, rtcp, 0), 0);
 			assert_memory_equal(got.enc, v[i].session[rtcp].enc, s->key_len);
 			assert_memory_equal(got.salt, v[i].session[rtcp].salt, s->salt_len);
 			if (s->auth == XC_AUTH_HMAC_SHA1)
@@ -81,7 +81,7 @@ static void a_slot_holds_what_engines_read(void **state)
 		memset(pair, 0xa5, sizeof(pair));
 		assert_int_equal(srtp_key_fill(pair, &m), 0);
 		for (int rtcp = 0; rtcp < 2; rtcp++) {
-			assert_int_equal(srtp_kdf(&k, &m, rtcp), 0);
+			assert_int_equal(srtp_kdf(&k, &m, rtcp, 0), 0);
 			assert_int_equal(pair[rtcp].cipher, s->cipher);
 			assert_int_equal(pair[rtcp].auth, s->auth);
 			assert_int_equal(

@@ -68,7 +68,7 @@ static void each_reason_is_counted_where_the_packet_came_in(void **state)
 	rig_stream(r, A, PORT_A, 0, B, B_RTCP, "192.0.2.1:4000");
 	cmd = (struct media_cmd){.type = MEDIA_CTX_DEL, .id = 1};
 	assert_int_equal(media_command(r->m, &cmd), 0);
-	rig_send(r, 7, 101, A_TX2);
+	rig_send(r, 7, 102, A_TX2);
 	only_drop(r, MEDIA_DROP_INACTIVE);
 	rig_free(r);
 }
@@ -171,8 +171,8 @@ static void an_ssrc_that_cannot_leave_pushes_no_window_out(void **state)
 	rig_run(r);
 	assert_int_equal(r->outs, MEDIA_SSRCS);
 	assert_int_equal(r->in[MEDIA_SSRCS].verdict, MEDIA_DROP_SSRC_LIMIT);
-	assert_non_null(media_ssrc_find(r->m->ctx[0].rx_rtp, 1));
-	assert_null(media_ssrc_find(r->m->ctx[0].rx_rtp, MEDIA_SSRCS + 1));
+	assert_non_null(media_ssrc_find(r->m->ctx[0].ssrc[RX_RTP], 1));
+	assert_null(media_ssrc_find(r->m->ctx[0].ssrc[RX_RTP], MEDIA_SSRCS + 1));
 	rig_free(r);
 }
 
@@ -187,13 +187,13 @@ static void the_silent_ssrc_goes_first_where_it_leaves_plain(void **state)
 	rig_send(r, 1, 11, A_TX);   /* 2 is now the one that was silent longest */
 	rig_send(r, 99, 10, A_TX2); /* forged: must not evict */
 	rig_run(r);
-	assert_non_null(media_ssrc_find(r->m->ctx[0].rx_rtp, 2));
+	assert_non_null(media_ssrc_find(r->m->ctx[0].ssrc[RX_RTP], 2));
 	rig_send(r, 99, 10, A_TX);
 	rig_run(r);
 	assert_int_equal(r->outs, 1);
-	assert_null(media_ssrc_find(r->m->ctx[0].rx_rtp, 2));
-	assert_non_null(media_ssrc_find(r->m->ctx[0].rx_rtp, 1));
-	assert_non_null(media_ssrc_find(r->m->ctx[0].rx_rtp, 99));
+	assert_null(media_ssrc_find(r->m->ctx[0].ssrc[RX_RTP], 2));
+	assert_non_null(media_ssrc_find(r->m->ctx[0].ssrc[RX_RTP], 1));
+	assert_non_null(media_ssrc_find(r->m->ctx[0].ssrc[RX_RTP], 99));
 	rig_free(r);
 }
 
@@ -209,6 +209,7 @@ static void a_new_tx_key_starts_the_roll_over_but_not_the_srtcp_index(void **sta
 	rig_run(r);
 	rig_got(r, 0, 7, 65536, 65536);
 	rig_key(r, B_RX, CM80);
+	rig_key_new(r, B_RX, 0, 0);
 	r->a.key[B_RX].salt[0] ^= 1; /* another key in this place */
 	rig_ctx(r, 1, B_TX, B_RX, CM80, false, true);
 	rig_send(r, 7, 65537, A_TX);
@@ -222,6 +223,7 @@ static void a_new_tx_key_starts_the_roll_over_but_not_the_srtcp_index(void **sta
 	rig_ctx(r, 1, B_TX, B_RX, CM80, false, false);
 	rig_send_rtcp(r, 7, 3);
 	only_drop(r, MEDIA_DROP_INDEX_END);
+	rig_key_new(r, B_RX, 0, 0);
 	rig_ctx(r, 1, B_TX, B_RX, CM80, false, true);
 	rig_send_rtcp(r, 7, 3);
 	rig_run(r);

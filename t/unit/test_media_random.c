@@ -23,9 +23,10 @@ struct world {
 	uint64_t rng;
 	uint64_t next[SSRCS]; /* A's next 48-bit index of each SSRC */
 	uint32_t rtcp_next;
-	uint32_t a_slot;         /* A sends under */
-	uint32_t epoch;          /* B's keys so far */
-	struct replay b[SSRCS];  /* what B's terminal has heard */
+	uint32_t a_slot;        /* A sends under */
+	uint32_t epoch;         /* B's keys so far */
+	struct replay b[SSRCS]; /* what B's terminal has heard */
+	uint64_t b_seen[SSRCS][SRTP_REPLAY_WINDOW / 64];
 	uint8_t past[PAST][256]; /* A's latest good packets, to be replayed */
 	uint32_t past_len[PAST], pasts;
 	bool genuine[SLOTS]; /* of the burst: A made it */
@@ -103,6 +104,17 @@ static void replay(struct world *w)
 	w->genuine[i] = true; /* by A's hand; whether it leaves again is for the indexes to say */
 }
 
+static uint64_t b_estimates(const struct replay *r, uint16_t seq)
+{
+	return r->started ? srtp_index_estimate(r->last, seq) : seq;
+}
+
+static void b_begins(struct world *w)
+{
+	for (uint32_t s = 0; s < SSRCS; s++)
+		replay_init(&w->b[s], w->b_seen[s], SRTP_REPLAY_WINDOW / 64);
+}
+
 /* B's terminal gets it: its own estimate finds the index, the tag is right, and it never heard it before. */
 static void b_hears(struct world *w, const struct media_out *out, const struct xc_job *j)
 {
@@ -124,7 +136,7 @@ static void b_hears(struct world *w, const struct media_out *out, const struct x
 		return;
 	w->left++;
 	assert_true(j->ssrc < SSRCS);
-	back.rx_index = replay_estimate(&w->b[j->ssrc], be16(p + 2));
+	back.rx_index = b_estimates(&w->b[j->ssrc], be16(p + 2));
 	assert_int_equal(replay_check(&w->b[j->ssrc], back.rx_index), REPLAY_NEW);
 	replay_add(&w->b[j->ssrc], back.rx_index);
 	back.body_len = out->len - 12 - tag; /* the reference itself checks nothing of lengths */
@@ -163,6 +175,7 @@ static void burst(struct world *w)
 /* Never the same key twice: another salt in the same place. */
 static void change_key(struct world *w, uint32_t slot)
 {
+	rig_key_new(w->r, slot, 0, 0);
 	w->r->a.key[slot].salt[1]++;
 	w->r->a.key[slot + 1].salt[1]++;
 }
@@ -183,7 +196,7 @@ static void b_rekeys(struct world *w)
 {
 	change_key(w, B_RX);
 	w->epoch++;
-	memset(w->b, 0, sizeof(w->b));
+	b_begins(w);
 	rig_ctx(w->r, 1, B_TX, B_RX, w->r->suite_b, false, true);
 }
 
@@ -200,6 +213,7 @@ static void play(enum srtp_suite_id suite_a, enum srtp_suite_id suite_b, uint64_
 	w->r = rig_new(suite_a, suite_b, 0);
 	w->rng = 0x9e3779b97f4a7c15ull + seed;
 	w->a_slot = A_TX;
+	b_begins(w);
 	w->sent = calloc(MAX_SENT, sizeof(*w->sent));
 	assert_non_null(w->sent);
 	for (uint32_t s = 0; s < SSRCS; s++)

@@ -438,7 +438,7 @@ static void session_keys_are_derived(void **state)
 		m.suite = s->id;
 		memcpy(m.key, v->b[1], v->len[1]);
 		memcpy(m.salt, v->b[2], v->len[2]);
-		assert_int_equal(srtp_kdf(&k, &m, false), 0);
+		assert_int_equal(srtp_kdf(&k, &m, false, 0), 0);
 		assert_memory_equal(k.enc, v->b[3], v->len[3]);
 		assert_memory_equal(k.auth, v->b[4], v->len[4]);
 		assert_memory_equal(k.salt, v->b[5], v->len[5]);

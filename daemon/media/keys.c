@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What there is to a master key beside its slots: its lifetime (RFC 3711 9.2), and with a key derivation rate its epochs (4.3.1,
+ * 4.3.2). Every SSRC is in an epoch of its own, SRTCP in another, so a few epochs' session keys are kept in pairs lent to the
+ * key. The next ones are derived when an authentic packet nears them. A packet of any other epoch must have keys before it can
+ * be authenticated, so those are derived on asking; what is forged can ask too, therefore only so often, and it takes no place
+ * of the KEPT epochs that authentic packets used last. Slots change only here, between two runs of the engine. */
+#include <errno.h>
+
+#include "media/int.h"
+
+#define KEPT              4u    /* of MEDIA_EPOCHS - 1 */
+#define DERIVE_PER_SECOND 2000u /* on asking, some 10 us each: 2 % of a processor at most */
+#define DERIVE_AT_ONCE    64u
+
+#define LIFETIME_RTP  (1ull << 48)
+#define LIFETIME_RTCP (1ull << 31)
+
+static uint64_t load(const _Atomic uint64_t *v)
+{
+	return atomic_load_explicit(v, memory_order_relaxed);
+}
+
+static struct key_state *key_at(const struct media *m, uint32_t slot)
+{
+	return slot >= 2 && slot % 2 == 0 && slot < m->cfg.key_slots ? &m->key[slot / 2] : NULL;
+}
+
+static void forget(struct media *m, uint32_t slot)
+{
+	struct key_state *k = &m->key[slot / 2];
+
+	if (k->kdr)
+		m->epochs[slot / 2] = (struct epochs){0};
+	atomic_store_explicit(&k->lifetime, 0, memory_order_relaxed);
+	k->kdr = 0;
+	atomic_store_explicit(&k->rtp, 0, memory_order_relaxed);
+	atomic_store_explicit(&k->rtcp, 0, memory_order_relaxed);
+	atomic_store_explicit(&k->warned, 0, memory_order_relaxed);
+	atomic_store_explicit(&k->expired, 0, memory_order_relaxed);
+}
+
+int media_key_set(struct media *m, const struct media_cmd *cmd)
+{
+	const struct media_key_cfg *cfg = &cmd->key;
+	struct key_state *k = key_at(m, cmd->id);
+
+	if (!k || cfg->kdr > SRTP_KDR_MAX)
+		return -EINVAL;
+	for (uint32_t i = 0; i < MEDIA_EPOCHS && cfg->kdr; i++)
+		if (!key_at(m, cfg->pair[i]))
+			return -EINVAL;
+	forget(m, cmd->id);
+	atomic_store_explicit(&k->lifetime, cfg->lifetime, memory_order_relaxed);
+	k->suite = cfg->suite;
+	k->kdr = cfg->kdr;
+	k->no_rtp_auth = cfg->no_rtp_auth;
+	if (k->kdr)
+		memcpy(m->epochs[cmd->id / 2].pair, cfg->pair, sizeof(cfg->pair));
+	return 0;
+}
+
+int media_key_del(struct media *m, uint32_t slot)
+{
+	if (!key_at(m, slot))
+		return -EINVAL;
+	forget(m, slot);
+	return 0;
+}
+
+/* --- Lifetime ----------------------------------------------------------------------------------------------------- */
+
+static uint64_t least(uint64_t rfc, uint64_t signalled)
+{
+	return signalled && signalled < rfc ? signalled : rfc;
+}
+
+bool media_key_spent(const struct media *m, uint32_t key)
+{
+	const struct key_state *k = &m->key[key / 2];
+	uint64_t signalled = m->cfg.lifetime_enforce ? load(&k->lifetime) : 0;
+
+	/* Whichever comes first ends both (RFC 3711 9.2). */
+	return key &&
+		(load(&k->rtp) >= least(LIFETIME_RTP, signalled) ||
+			load(&k->rtcp) >= least(LIFETIME_RTCP, signalled));
+}
+
+void media_key_count(struct media *m, uint32_t key, bool rtcp)
+{
+	struct key_state *k = &m->key[key / 2];
+	_Atomic uint64_t *n = rtcp ? &k->rtcp : &k->rtp;
+	uint64_t limit = least(rtcp ? LIFETIME_RTCP : LIFETIME_RTP, load(&k->lifetime)), now;
+
+	if (!key)
+		return;
+	media_count(n, 1);
+	now = load(n);
+	if (now >= limit - limit / 10 && !atomic_load_explicit(&k->warned, memory_order_relaxed)) {
+		atomic_store_explicit(&k->warned, 1, memory_order_relaxed);
+		media_count(&m->keys_warned, 1);
+	}
+	if (now >= limit && !atomic_load_explicit(&k->expired, memory_order_relaxed)) {
+		atomic_store_explicit(&k->expired, 1, memory_order_relaxed);
+		media_count(&m->keys_expired, 1);
+	}
+}
+
+void media_key_usage(const struct media *m, uint32_t slot, struct media_key_usage *out)
+{
+	const struct key_state *k = key_at(m, slot);
+
+	*out = (struct media_key_usage){0};
+	if (!k)
+		return;
+	out->rtp = load(&k->rtp);
+	out->rtcp = load(&k->rtcp);
+	out->lifetime = load(&k->lifetime);
+	out->warned = atomic_load_explicit(&k->warned, memory_order_relaxed);
+	out->expired = atomic_load_explicit(&k->expired, memory_order_relaxed);
+}
+
+void media_lifetime_events(const struct media *m, uint64_t *warned, uint64_t *expired)
+{
+	*warned = atomic_load_explicit(&m->keys_warned, memory_order_relaxed);
+	*expired = atomic_load_explicit(&m->keys_expired, memory_order_relaxed);
+}
+
+/* --- Epochs ------------------------------------------------------------------------------------------------------- */
+
+static struct epoch *find(struct epochs *e, bool rtcp, uint64_t number)
+{
+	for (uint32_t i = EPOCH_VAULT + 1; i < MEDIA_EPOCHS; i++)
+		if (e->of[rtcp][i].number == number)
+			return &e->of[rtcp][i];
+	return NULL;
+}
+
+static uint32_t slot_of(const struct epochs *e, bool rtcp, const struct epoch *p)
+{
+	return e->pair[p - e->of[rtcp]] + rtcp;
+}
+
+/* The place that is missed least: one that was only asked for, then the least recently used. On asking (a packet of this burst
+ * that nobody has authenticated) a place that this burst uses must stay, and so must the KEPT best. */
+static struct epoch *victim(const struct media *m, struct epochs *e, bool rtcp, bool asking)
+{
+	struct epoch *best = NULL;
+	uint32_t touched = 0;
+
+	for (uint32_t i = EPOCH_VAULT + 1; i < MEDIA_EPOCHS; i++) {
+		struct epoch *p = &e->of[rtcp][i];
+
+		touched += p->touched != 0;
+		if (asking && p->number && p->burst == m->burst)
+			continue;
+		if (!best || p->touched < best->touched ||
+			(p->touched == best->touched && p->burst < best->burst))
+			best = p;
+	}
+	return asking && best && best->touched && touched <= KEPT ? NULL : best;
+}
+
+static bool derive(struct media *m, const struct arena *a, uint32_t key, bool rtcp, struct epoch *p,
+	uint64_t number)
+{
+	const struct key_state *k = &m->key[key / 2];
+	struct epochs *e = &m->epochs[key / 2];
+	uint32_t slot = slot_of(e, rtcp, p);
+
+	srtp_slot_derive(&a->key[slot], &a->key[e->pair[EPOCH_VAULT]], k->suite, k->no_rtp_auth,
+		rtcp, number);
+	*p = (struct epoch){.number = number};
+	if (!m->cfg.key_changed || !m->cfg.key_changed(m->cfg.key_changed_arg, slot - rtcp))
+		return true;
+	p->number = 0;
+	return false;
+}
+
+static bool may_ask(struct media *m, uint64_t now_ns)
+{
+	const uint64_t per_ns = 1000000000u / DERIVE_PER_SECOND;
+	uint64_t add;
+
+	if (m->derive_ns == 0)
+		m->derive_tokens = DERIVE_AT_ONCE;
+	if (now_ns < m->derive_ns || m->derive_ns == 0) /* the first one, or the clock was set */
+		m->derive_ns = now_ns;
+	add = (now_ns - m->derive_ns) / per_ns;
+	m->derive_ns += add * per_ns;
+	m->derive_tokens =
+		(uint32_t)(add > DERIVE_AT_ONCE - m->derive_tokens ? DERIVE_AT_ONCE
+								   : m->derive_tokens + add);
+	if (m->derive_tokens == 0)
+		return false;
+	m->derive_tokens--;
+	return true;
+}
+
+uint32_t media_key_slot(struct media *m, const struct arena *a, uint32_t key, bool rtcp,
+	uint64_t index, uint64_t now_ns)
+{
+	struct epochs *e = &m->epochs[key / 2];
+	uint8_t kdr = m->key[key / 2].kdr;
+	uint64_t number = index >> kdr;
+	struct epoch *p;
+
+	if (!key || !kdr || number == 0)
+		return key + rtcp;
+	p = find(e, rtcp, number);
+	if (!p) {
+		p = victim(m, e, rtcp, true);
+		if (!p || !may_ask(m, now_ns) || !derive(m, a, key, rtcp, p, number))
+			return MEDIA_NONE;
+	}
+	p->burst = m->burst;
+	return slot_of(e, rtcp, p);
+}
+
+void media_key_reached(
+	struct media *m, const struct arena *a, uint32_t key, bool rtcp, uint64_t index)
+{
+	struct epochs *e = &m->epochs[key / 2];
+	uint8_t kdr = m->key[key / 2].kdr;
+	uint64_t number = index >> kdr;
+	struct epoch *p;
+
+	if (!key || !kdr)
+		return;
+	p = find(e, rtcp, number);
+	if (p && number)
+		p->touched = ++m->epoch_clock;
+	/* In its second half an epoch's successor is made ready. */
+	if (!(index >> (kdr - 1) & 1) || number == (rtcp ? SRTCP_INDEX_MAX : SRTP_INDEX_MAX) >> kdr)
+		return;
+	p = find(e, rtcp, number + 1);
+	if (!p) {
+		p = victim(m, e, rtcp, false);
+		if (!derive(m, a, key, rtcp, p, number + 1))
+			return;
+	}
+	p->touched = ++m->epoch_clock;
+}

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Per context and direction: the SSRCs, each with its index and window (RFC 3711 3.2.1, 3.3.1, 3.3.2). One window serves all
+ * master keys of a context: the ROC goes on when the key changes (3.3.1), so an index that was seen under one key is old under
+ * any other. Finding and estimating read; what makes entries is complete.c's and the commands'. */
+#include "media/int.h"
+
+const struct ssrc_state *media_ssrc_find(const struct ssrc_state *t, uint32_t ssrc)
+{
+	for (int i = 0; i < MEDIA_SSRCS; i++)
+		if (t[i].used && t[i].ssrc == ssrc)
+			return &t[i];
+	return NULL;
+}
+
+static void make(
+	struct media *m, struct media_ctx *c, int table, struct ssrc_state *s, uint32_t ssrc)
+{
+	size_t n = ((size_t)(c - m->ctx) * SSRC_TABLES + (size_t)table) * MEDIA_SSRCS +
+		(size_t)(s - c->ssrc[table]);
+
+	*s = (struct ssrc_state){.ssrc = ssrc, .used = true, .roc = c->roc[table]};
+	replay_init(&s->seen, m->windows + n * m->window_words, m->window_words);
+}
+
+struct ssrc_state *media_ssrc_get(
+	struct media *m, struct media_ctx *c, int table, uint32_t ssrc, bool evict)
+{
+	struct ssrc_state *t = c->ssrc[table], *oldest = &t[0];
+	struct ssrc_state *s = (struct ssrc_state *)media_ssrc_find(t, ssrc);
+
+	for (int i = 0; i < MEDIA_SSRCS && !s; i++) {
+		if (!t[i].used)
+			s = &t[i];
+		else if (t[i].touched < oldest->touched)
+			oldest = &t[i];
+	}
+	if (!s && !evict)
+		return NULL;
+	s = s ? s : oldest;
+	if (!s->used || s->ssrc != ssrc)
+		make(m, c, table, s, ssrc);
+	s->touched = ++c->clock;
+	return s;
+}
+
+void media_ssrc_reset(struct media *m, struct media_ctx *c, int table, uint32_t roc,
+	const struct media_start *start, uint32_t starts)
+{
+	memset(c->ssrc[table], 0, sizeof(c->ssrc[table]));
+	c->roc[table] = roc;
+	for (uint32_t i = 0; i < starts; i++) {
+		struct ssrc_state *s = media_ssrc_get(m, c, table, start[i].ssrc, false);
+
+		s->roc = (uint32_t)(start[i].index >> 16);
+		if (!start[i].roc_only)
+			replay_start_after(&s->seen, start[i].index);
+	}
+}
+
+/* --- Packets of an SSRC that has no state yet -------------------------------------------------------------------- */
+
+static struct first_seen *first_seen(
+	struct media *m, const struct media_ctx *c, int table, uint32_t ssrc)
+{
+	uint32_t ctx = (uint32_t)(c - m->ctx);
+	/* Multiplication spreads, the upper bits are the better ones (Knuth 6.4). */
+	uint32_t at = (uint32_t)((((uint64_t)ctx << 2 | (uint32_t)table) ^ (uint64_t)ssrc << 24) *
+			0x9e3779b97f4a7c15ull >>
+		32);
+
+	for (;; at++) { /* twice as many places as packets: one is free */
+		struct first_seen *f = &m->first[at & m->first_mask];
+
+		if (f->burst != m->burst) {
+			*f = (struct first_seen){.ctx = ctx, .ssrc = ssrc, .table = (uint8_t)table};
+			return f;
+		}
+		if (f->ctx == ctx && f->ssrc == ssrc && f->table == table)
+			return f;
+	}
+}
+
+/* All packets of a burst are estimated before the first one is committed, so one that wraps in an SSRC's very first burst has
+ * nothing to be estimated by but its forerunners, which may be forged. They are therefore heeded only where they are near (no
+ * further than a burst is long) and came from the same place: a forger gains no more than he did by racing the first packet. */
+static uint64_t first_index(struct media *m, const struct media_ctx *c, int table, uint32_t ssrc,
+	uint64_t plain, const struct media_in *in, uint32_t at)
+{
+	struct first_seen *f = first_seen(m, c, table, ssrc);
+	uint64_t index = plain, far;
+
+	if (f->burst == m->burst) {
+		index = srtp_index_estimate(f->index, (uint16_t)plain);
+		far = index > f->index ? index - f->index : f->index - index;
+		if (far > m->cfg.burst_max || !endpoint_eq(&in[at].src, &in[f->in].src))
+			return plain;
+		if (index < f->index)
+			return index;
+	}
+	f->burst = m->burst;
+	f->index = index;
+	f->in = at;
+	return index;
+}
+
+uint64_t media_ssrc_index(struct media *m, const struct media_ctx *c, int table, uint32_t ssrc,
+	uint16_t seq, const struct media_in *in, uint32_t at)
+{
+	const struct ssrc_state *s = media_ssrc_find(c->ssrc[table], ssrc);
+
+	if (s && s->seen.started)
+		return srtp_index_estimate(s->seen.last, seq);
+	return first_index(
+		m, c, table, ssrc, (uint64_t)(s ? s->roc : c->roc[table]) << 16 | seq, in, at);
+}
