@@ -7,11 +7,37 @@ import re
 import subprocess
 import tempfile
 
-SUITES = {"80": "AES_CM_128_HMAC_SHA1_80", "32": "AES_CM_128_HMAC_SHA1_32"}
+SHORT = {"80": "AES_CM_128_HMAC_SHA1_80", "32": "AES_CM_128_HMAC_SHA1_32"}
+MKI_LEN = 4
+
+
+class Suite:
+    """What a terminal speaks, as text: plain, or a suite's name (80 and 32 for short), then with ',' between session parameters
+    of RFC 4568 and MKI, which counts the keys from 1."""
+
+    def __init__(self, text):
+        self.name, *words = text.split(",")
+        self.name = SHORT.get(self.name, self.name)
+        self.plain = self.name == "plain"
+        self.mki = "MKI" in words
+        self.params = [w for w in words if w != "MKI"]
+        aead = self.name.startswith("AEAD")
+        self.key_len = 0 if self.plain else (12 if aead else 14) + (32 if "256" in self.name else 24 if "192" in self.name else 16)
+
+    def line(self, tag, keys):
+        inline = ";".join(f"inline:{base64.b64encode(k).decode()}" + (f"|{n}:{MKI_LEN}" if self.mki else "")
+                          for n, k in enumerate(keys, 1))
+        return " ".join([f"a=crypto:{tag} {self.name}", inline, *self.params]) + "\r\n"
+
+    def load(self, keys, mki=False, more=()):
+        """Its two columns in rtpload's file."""
+        words = [self.name, *self.params, *(["MKI"] if mki else []), *more]
+        return ",".join(words) + " " + (",".join(k.hex() for k in keys) or "-")
 
 
 def sdp(ip, port, suite=None, key=None, tag=1, extra="", profile=None):
-    crypto = f"a=crypto:{tag} {SUITES[suite]} inline:{base64.b64encode(key).decode()}\r\n" if suite else ""
+    keys = key if isinstance(key, list) else [key]
+    crypto = Suite(suite).line(tag, keys) if suite else ""
     profile = profile or ("RTP/SAVP" if suite else "RTP/AVP")
     return (f"v=0\r\no=- 1 1 IN IP4 {ip}\r\ns=-\r\nc=IN IP4 {ip}\r\nt=0 0\r\nm=audio {port} {profile} 0\r\n"
             f"a=rtpmap:0 PCMU/8000\r\n{crypto}{extra}a=sendrecv\r\n")
@@ -40,37 +66,45 @@ def ok(reply):
 
 
 class Call:
-    """One call: what the caller speaks (80, 32, plain) and what the callee does."""
+    """One call: what the caller speaks (see Suite) and what the callee does."""
 
     def __init__(self, client, number, caller="80", callee="32", ip=("10.200.1.2", "10.200.1.2"), ports=None, flags=None):
         self.client, self.id = client, f"call-{number}-{os.urandom(4).hex()}"
-        self.suite = (caller, callee)
+        self.text = (caller, callee)
+        self.suite = (Suite(caller), Suite(callee))
         self.ip = ip
         self.ports = ports or (20000 + 4 * number, 20002 + 4 * number)
-        self.key = [os.urandom(30) if s in SUITES else b"" for s in self.suite]
+        self.key = [os.urandom(s.key_len) for s in self.suite]
+        self.keys = [[k] if k else [] for k in self.key]  # one at first
         self.flags = flags or {}
+        self.switch = [0, 0]
 
-    def setup(self):
+    def body(self, side, tag=1):
+        secure = not self.suite[side].plain
+        return sdp(self.ip[side], self.ports[side], self.text[side] if secure else None, self.keys[side], tag)
+
+    def setup(self, again=False):
+        """Offer and answer; again: a re-INVITE, with whatever self.keys says by now."""
         caller, callee = self.suite
         offer = {"call_id": self.id, "from_tag": "a" + self.id, "replace": ["origin"], "ICE": "remove",
-                 "transport_protocol": "RTP/SAVP" if callee in SUITES else "RTP/AVP", **self.flags}
-        if callee in SUITES:
-            offer["SDES"] = [f"only-{SUITES[callee]}", "pad"]
-        body = sdp(self.ip[0], self.ports[0], caller if caller in SUITES else None, self.key[0])
-        self.to_callee = parse(ok(self.client.call("offer", sdp=body, **offer))["sdp"])
+                 "transport_protocol": "RTP/AVP" if callee.plain else "RTP/SAVP", **self.flags}
+        if again:
+            offer["to_tag"] = "b" + self.id
+        if not callee.plain:
+            offer["SDES"] = [f"only-{callee.name}", "pad", *callee.params]
+        self.to_callee = parse(ok(self.client.call("offer", sdp=self.body(0), **offer))["sdp"])
         tag, wire_key = 1, b""
-        if callee in SUITES:
-            match = [(t, k) for t, s, k in self.to_callee["crypto"] if s == SUITES[callee]]
+        if not callee.plain:
+            match = [(t, k) for t, s, k in self.to_callee["crypto"] if s == callee.name]
             if not match:
-                raise Failed(f"callee was not offered {SUITES[callee]}: {self.to_callee}")
+                raise Failed(f"callee was not offered {callee.name}: {self.to_callee}")
             tag, wire_key = match[0]
-        body = sdp(self.ip[1], self.ports[1], callee if callee in SUITES else None, self.key[1], tag)
-        reply = ok(self.client.call("answer", sdp=body, call_id=self.id, from_tag="a" + self.id, to_tag="b" + self.id,
-                                    ICE="remove", replace=["origin"], **self.flags))
+        reply = ok(self.client.call("answer", sdp=self.body(1, tag), call_id=self.id, from_tag="a" + self.id,
+                                    to_tag="b" + self.id, ICE="remove", replace=["origin"], **self.flags))
         self.to_caller = parse(reply["sdp"])
-        if caller in SUITES and [s for _, s, _ in self.to_caller["crypto"]] != [SUITES[caller]]:
-            raise Failed(f"caller must be answered {SUITES[caller]}: {self.to_caller}")
-        self.wire = [self.to_caller["crypto"][0][2] if caller in SUITES else b"", wire_key]
+        if not caller.plain and [s for _, s, _ in self.to_caller["crypto"]] != [caller.name]:
+            raise Failed(f"caller must be answered {caller.name}: {self.to_caller}")
+        self.wire = [b"" if caller.plain else self.to_caller["crypto"][0][2], wire_key]
         return self
 
     def spec(self):
@@ -78,8 +112,10 @@ class Call:
         lines = []
         for side, near in ((0, self.to_caller), (1, self.to_callee)):
             suite = self.suite[side]
+            switch = [f"SWITCH={self.switch[side]}"] if self.switch[side] else []
             lines.append(f"{self.ip[side]} {self.ports[side]} {self.ports[side] + 1} {near['ip']} {near['port']} {near['rtcp']} "
-                         f"{suite} {self.key[side].hex() or '-'} {suite} {self.wire[side].hex() or '-'}")
+                         + suite.load(self.keys[side], suite.mki, switch) + " "
+                         + suite.load([self.wire[side]] if self.wire[side] else []))
         return "\n".join(lines) + "\n"
 
     def delete(self):

@@ -14,6 +14,7 @@ TICK = os.sysconf("SC_CLK_TCK")
 
 class Relay:
     name = "relay"
+    ng_port = 22222
 
     def __init__(self, net, args):
         self.net = net
@@ -25,7 +26,7 @@ class Relay:
         return dict(os.environ)
 
     def wait_ready(self, timeout=60):
-        self.client = ng.Client(self.net.gateway)
+        self.client = ng.Client(self.net.gateway, ("127.0.0.1", self.ng_port))
         end = time.monotonic() + timeout
         while time.monotonic() < end:
             if self.process.poll() is not None:
@@ -88,10 +89,11 @@ class Xcipherd(Relay):
 class Rtpengine(Relay):
     name = "rtpengine"
 
-    def __init__(self, net, addresses=("10.200.1.1",)):
+    def __init__(self, net, addresses=("10.200.1.1",), ng_port=22222, ports=(30000, 39999)):
         interfaces = [f"--interface={a}" for a in addresses]
+        self.ng_port = ng_port
         super().__init__(net, ["/usr/bin/rtpengine", "--config-file=none", "--table=-1", "--foreground", "--log-stderr",
-                               "--log-level=3", "--listen-ng=127.0.0.1:22222", "--port-min=30000", "--port-max=39999",
+                               "--log-level=3", f"--listen-ng=127.0.0.1:{ng_port}", f"--port-min={ports[0]}", f"--port-max={ports[1]}",
                                *interfaces])
 
 

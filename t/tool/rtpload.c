@@ -6,7 +6,8 @@
  *   rtpload SPEC RATE SECONDS [PAYLOAD]
  *
  * SPEC: a line per leg: LOCAL-IP LOCAL-RTP-PORT LOCAL-RTCP-PORT REMOTE-IP REMOTE-RTP-PORT REMOTE-RTCP-PORT TX-SUITE TX-KEY RX-SUITE RX-KEY
- * (key and salt in hex; suite 80, 32 or plain). RATE: packets per second and leg. One JSON object on standard output. */
+ * (suite by its SDES name, 80, 32 or plain, then with ',' between UNENCRYPTED_SRTP, UNENCRYPTED_SRTCP, UNAUTHENTICATED_SRTP, MKI or
+ * SWITCH=PACKET; key and salt in hex, two with ',' between). RATE: packets per second and leg. One JSON object on standard output. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <pthread.h>
@@ -28,12 +29,19 @@
 #define MIN_PAYLOAD 20
 #define MAX_PAYLOAD 1400
 #define RTCP_LEN    28
+#define MAX_KEYS    2
 #define DRAIN_NS    (NS_PER_SEC / 2)
+
+struct keying {
+	bool mki;           /* packets carry one */
+	uint32_t switch_at; /* the second key is sent under from this packet on; 0 = never */
+};
 
 struct leg {
 	int rtp_fd, rtcp_fd;
 	struct sockaddr_in rtp_to, rtcp_to;
 	srtp_t tx, rx; /* NULL: plain */
+	struct keying tx_keys, rx_keys;
 	uint32_t id;
 	uint16_t seq;
 	uint32_t sent; /* packets, by the sending thread */
@@ -79,26 +87,93 @@ static struct sockaddr_in address(const char *ip, unsigned port)
 	return sa;
 }
 
-static srtp_t session(const char *suite, const char *hex, srtp_ssrc_type_t direction)
-{
-	uint8_t key[30];
-	srtp_policy_t policy = {.ssrc = {.type = direction}, .key = key, .window_size = 1024};
-	srtp_t s;
+/* Suites that libsrtp2 as Debian builds it can do right. A 32-bit tag is for SRTP only. */
+static const struct suite_row {
+	const char *name, *alias;
+	void (*set)(srtp_crypto_policy_t *);
+	int key_len, tag_len;
+} suites[] = {
+	{"80", "AES_CM_128_HMAC_SHA1_80", srtp_crypto_policy_set_rtp_default, 30, 10},
+	{"32", "AES_CM_128_HMAC_SHA1_32", srtp_crypto_policy_set_rtp_default, 30, 4},
+	{"", "AES_256_CM_HMAC_SHA1_80", srtp_crypto_policy_set_aes_cm_256_hmac_sha1_80, 46, 10},
+	{"", "AES_256_CM_HMAC_SHA1_32", srtp_crypto_policy_set_aes_cm_256_hmac_sha1_80, 46, 4},
+	{"", "AEAD_AES_128_GCM", srtp_crypto_policy_set_aes_gcm_128_16_auth, 28, 16},
+	{"", "AEAD_AES_256_GCM", srtp_crypto_policy_set_aes_gcm_256_16_auth, 44, 16},
+	{"", "NULL_HMAC_SHA1_80", srtp_crypto_policy_set_null_cipher_hmac_sha1_80, 30, 10},
+	{"", "NULL_HMAC_SHA1_32", srtp_crypto_policy_set_null_cipher_hmac_sha1_80, 30, 4},
+};
 
-	if (strcmp(suite, "plain") == 0)
-		return NULL;
-	for (int i = 0; i < 30; i++) {
+static const struct suite_row *suite_find(const char *name)
+{
+	for (size_t i = 0; i < ARRAY_LEN(suites); i++)
+		if (strcmp(name, suites[i].name) == 0 || strcmp(name, suites[i].alias) == 0)
+			return &suites[i];
+	fprintf(stderr, "rtpload: suite %s is unknown\n", name);
+	exit(2);
+}
+
+static void read_key(uint8_t *key, int len, const char *hex)
+{
+	for (int i = 0; i < len; i++) {
 		unsigned byte;
 
 		if (sscanf(hex + 2 * i, "%2x", &byte) != 1)
 			die("key");
 		key[i] = (uint8_t)byte;
 	}
-	srtp_crypto_policy_set_rtcp_default(&policy.rtcp);
-	if (strcmp(suite, "80") == 0)
-		srtp_crypto_policy_set_rtp_default(&policy.rtp);
-	else
-		srtp_crypto_policy_set_aes_cm_128_hmac_sha1_32(&policy.rtp);
+}
+
+/* What stands behind the suite's name, with ',' between. */
+static void apply_params(srtp_policy_t *policy, struct keying *k, char *text)
+{
+	char *save = NULL;
+
+	for (char *p = strtok_r(text, ",", &save); p; p = strtok_r(NULL, ",", &save)) {
+		if (strcmp(p, "UNENCRYPTED_SRTP") == 0) {
+			policy->rtp.sec_serv = sec_serv_auth;
+		} else if (strcmp(p, "UNENCRYPTED_SRTCP") == 0) {
+			policy->rtcp.sec_serv = sec_serv_auth;
+		} else if (strcmp(p, "UNAUTHENTICATED_SRTP") == 0) {
+			srtp_crypto_policy_set_aes_cm_128_null_auth(&policy->rtp);
+		} else if (strcmp(p, "MKI") == 0) {
+			k->mki = true;
+		} else if (sscanf(p, "SWITCH=%u", &k->switch_at) != 1) {
+			fprintf(stderr, "rtpload: parameter %s is unknown\n", p);
+			exit(2);
+		}
+	}
+}
+
+/* Keys of the suite with ',' between; with an MKI, the n-th has n in four bytes. */
+static srtp_t session(struct keying *k, char *suite, char *hex, srtp_ssrc_type_t direction)
+{
+	uint8_t key[MAX_KEYS][46], mki[MAX_KEYS][4];
+	srtp_master_key_t master[MAX_KEYS], *masters[MAX_KEYS];
+	srtp_policy_t policy = {.ssrc = {.type = direction}, .keys = masters, .window_size = 1024};
+	char *params = strchr(suite, ','), *save = NULL;
+	const struct suite_row *row;
+	srtp_t s;
+
+	if (strcmp(suite, "plain") == 0)
+		return NULL;
+	if (params)
+		*params++ = 0;
+	row = suite_find(suite);
+	row->set(&policy.rtp);
+	row->set(&policy.rtcp);
+	policy.rtp.auth_tag_len = row->tag_len;
+	if (params)
+		apply_params(&policy, k, params);
+	for (char *h = strtok_r(hex, ",", &save); h && policy.num_master_keys < MAX_KEYS;
+		h = strtok_r(NULL, ",", &save)) {
+		unsigned long n = policy.num_master_keys++;
+
+		read_key(key[n], row->key_len, h);
+		put_be32(mki[n], (uint32_t)n + 1);
+		master[n] = (srtp_master_key_t){
+			.key = key[n], .mki_id = mki[n], .mki_size = k->mki ? 4 : 0};
+		masters[n] = &master[n];
+	}
 	if (srtp_create(&s, &policy) != srtp_err_status_ok)
 		die("srtp_create");
 	return s;
@@ -107,13 +182,13 @@ static srtp_t session(const char *suite, const char *hex, srtp_ssrc_type_t direc
 static void read_spec(const char *path)
 {
 	FILE *f = fopen(path, "re");
-	char lip[64], rip[64], txs[16], txk[80], rxs[16], rxk[80];
+	char lip[64], rip[64], txs[128], txk[256], rxs[128], rxk[256];
 	unsigned lp, lc, rp, rc;
 
 	if (!f)
 		die(path);
-	while (fscanf(f, "%63s %u %u %63s %u %u %15s %79s %15s %79s", lip, &lp, &lc, rip, &rp, &rc,
-		       txs, txk, rxs, rxk) == 10) {
+	while (fscanf(f, "%63s %u %u %63s %u %u %127s %255s %127s %255s", lip, &lp, &lc, rip, &rp,
+		       &rc, txs, txk, rxs, rxk) == 10) {
 		struct leg *l;
 
 		legs = realloc(legs, (leg_count + 1) * sizeof(*legs));
@@ -125,8 +200,8 @@ static void read_spec(const char *path)
 			.rtcp_fd = socket_at(lip, lc)};
 		l->rtp_to = address(rip, rp);
 		l->rtcp_to = address(rip, rc);
-		l->tx = session(txs, txk, ssrc_any_outbound);
-		l->rx = session(rxs, rxk, ssrc_any_inbound);
+		l->tx = session(&l->tx_keys, txs, txk, ssrc_any_outbound);
+		l->rx = session(&l->rx_keys, rxs, rxk, ssrc_any_inbound);
 		l->seq = (uint16_t)(65530 - leg_count % 7); /* every leg rolls over soon */
 		leg_count++;
 	}
@@ -143,6 +218,11 @@ static void fill(uint8_t *p, uint32_t len, uint32_t leg, uint32_t number)
 {
 	for (uint32_t i = 0; i < len; i++)
 		p[i] = (uint8_t)(leg * 31 + number * 7 + i);
+}
+
+static unsigned key_in_use(const struct leg *l)
+{
+	return l->tx_keys.switch_at && l->sent >= l->tx_keys.switch_at ? 1 : 0;
 }
 
 static void send_rtp(struct leg *l)
@@ -162,7 +242,9 @@ static void send_rtp(struct leg *l)
 	fill(p + MIN_PAYLOAD, payload_len - MIN_PAYLOAD, l->id, l->sent);
 	now = clock_mono_ns();
 	memcpy(p + 12, &now, 8);
-	if (l->tx && srtp_protect(l->tx, b, &len) != srtp_err_status_ok)
+	if (l->tx &&
+		srtp_protect_mki(l->tx, b, &len, l->tx_keys.mki, key_in_use(l)) !=
+			srtp_err_status_ok)
 		die("srtp_protect");
 	l->seq++;
 	l->sent++;
@@ -180,7 +262,9 @@ static void send_rtcp(struct leg *l)
 	put_be32(b + 4, 0x10000000 + l->id);
 	put_be32(b + 8, MAGIC);
 	put_be32(b + 12, l->id);
-	if (l->tx && srtp_protect_rtcp(l->tx, b, &len) != srtp_err_status_ok)
+	if (l->tx &&
+		srtp_protect_rtcp_mki(l->tx, b, &len, l->tx_keys.mki, key_in_use(l)) !=
+			srtp_err_status_ok)
 		die("srtp_protect_rtcp");
 	total.rtcp_sent++;
 	if (sendto(l->rtcp_fd, b, (size_t)len, 0, (struct sockaddr *)&l->rtcp_to,
@@ -217,7 +301,7 @@ static void check_rtp(struct leg *l, uint8_t *b, int len, uint64_t now)
 	uint32_t number;
 	uint64_t then;
 
-	if (l->rx && srtp_unprotect(l->rx, b, &len) != srtp_err_status_ok) {
+	if (l->rx && srtp_unprotect_mki(l->rx, b, &len, l->rx_keys.mki) != srtp_err_status_ok) {
 		total.bad_auth++;
 		return;
 	}
@@ -245,7 +329,7 @@ static void check_rtp(struct leg *l, uint8_t *b, int len, uint64_t now)
 
 static void check_rtcp(struct leg *l, uint8_t *b, int len)
 {
-	if (l->rx && srtp_unprotect_rtcp(l->rx, b, &len) != srtp_err_status_ok)
+	if (l->rx && srtp_unprotect_rtcp_mki(l->rx, b, &len, l->rx_keys.mki) != srtp_err_status_ok)
 		total.bad_auth++;
 	else if (len != RTCP_LEN || be32(b + 8) != MAGIC || be32(b + 12) != (l->id ^ 1))
 		total.wrong++;

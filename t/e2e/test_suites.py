@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Every suite and session parameter through the daemon, from its SDP to its packets, on both engines. What libsrtp2 as Debian builds
+it can do right is checked by terminals made of it; F8 and AES-192 by Debian's rtpengine as the peer."""
+import os
+import threading
+import time
+
+import calls
+import relay
+from run import Skip, cases
+from test_relay import clean, finish
+
+ENGINES = [("serial",), ("opencl",)]
+SUITES = ["80", "32", "AES_256_CM_HMAC_SHA1_80", "AES_256_CM_HMAC_SHA1_32", "AEAD_AES_128_GCM", "AEAD_AES_256_GCM",
+          "NULL_HMAC_SHA1_80", "NULL_HMAC_SHA1_32", "plain"]
+PARAMS = ["80,UNENCRYPTED_SRTCP", "32,UNENCRYPTED_SRTP", "80,UNENCRYPTED_SRTP,UNENCRYPTED_SRTCP", "80,UNAUTHENTICATED_SRTP",
+          "AEAD_AES_256_GCM,UNENCRYPTED_SRTCP", "80,MKI", "AEAD_AES_128_GCM,MKI", "AES_256_CM_HMAC_SHA1_32,UNENCRYPTED_SRTCP,MKI"]
+
+
+def start(net, engine, *options):
+    return relay.Xcipherd(net, "--steering=udp", f"--engine={engine}", "--opencl-min=1", "--sdes-accept=all", *options).wait_ready()
+
+
+def drive(net, daemon, talk, **how):
+    clean(calls.load(net, relay.BUILD, talk, **how))
+    s = daemon.statistics()
+    if s["engine"] == "opencl":
+        assert s["device jobs"] == s["jobs"] > 0, s
+
+
+@cases(*ENGINES)
+def test_every_suite_to_every_suite(net, engine):
+    daemon = start(net, engine)
+    pairs = [(a, b) for a in SUITES for b in SUITES]
+    talk = [calls.Call(daemon.client, i, *pair).setup() for i, pair in enumerate(pairs)]
+    drive(net, daemon, talk, rate=10, seconds=3)
+    finish(daemon)
+
+
+@cases(*ENGINES)
+def test_session_parameters(net, engine):
+    daemon = start(net, engine)
+    pairs = [p for i, a in enumerate(PARAMS) for p in ((a, "80"), ("32", a), (a, PARAMS[(i + 1) % len(PARAMS)]))]
+    talk = [calls.Call(daemon.client, i, *pair).setup() for i, pair in enumerate(pairs)]
+    drive(net, daemon, talk, rate=20, seconds=2)
+    finish(daemon)
+
+
+@cases(*ENGINES)
+def test_a_new_key_in_mid_call_loses_nothing(net, engine):
+    """Both terminals add a key by re-INVITE while media flow, go over to it, and drop the old one; all by MKI."""
+    daemon = start(net, engine)
+    talk = [calls.Call(daemon.client, i, *p).setup() for i, p in enumerate([("80,MKI", "AEAD_AES_128_GCM,MKI"), ("32,MKI", "80")])]
+    at_first = [list(c.key) for c in talk]
+    for c in talk:
+        for side, suite in enumerate(c.suite):
+            if suite.mki:
+                c.keys[side].append(os.urandom(suite.key_len))
+                c.switch[side] = 100
+    wire = [list(c.wire) for c in talk]
+    failed = []
+
+    def re_invite():
+        try:
+            time.sleep(1)
+            for c, w in zip(talk, wire):
+                c.setup(again=True)
+                assert c.wire == w, "our own keys are to stay"
+        except Exception as e:  # of another thread: told below
+            failed.append(e)
+
+    thread = threading.Thread(target=re_invite)
+    thread.start()
+    result = calls.load(net, relay.BUILD, talk, rate=50, seconds=4)
+    thread.join()
+    assert not failed, failed
+    clean(result)
+    assert all(c.key[0] == k[0] for c, k in zip(talk, at_first))
+    finish(daemon)
+
+
+ALL = ["AEAD_AES_256_GCM", "AEAD_AES_128_GCM", *(f"{c}_HMAC_SHA1_{t}" for c in
+       ("AES_256_CM", "AES_192_CM", "AES_CM_128", "F8_128", "NULL") for t in (80, 32))]
+CHAIN = ["F8_128_HMAC_SHA1_80", "F8_128_HMAC_SHA1_32", "AES_192_CM_HMAC_SHA1_80", "AES_192_CM_HMAC_SHA1_32"]
+
+
+class Chain(calls.Call):
+    """A caller of plain RTP, rtpengine, a suite, xcipherd, a callee with another: two relays in a row, each with its own SDP."""
+
+    def __init__(self, peer, client, number, between, callee):
+        super().__init__(client, number, "plain", callee)
+        self.peer, self.between = peer, between
+
+    def setup(self, again=False):
+        names = {"call_id": self.id, "from_tag": "a" + self.id, "ICE": "remove", "replace": ["origin"]}
+        callee = self.suite[1]
+        others = [f"no-{s}" for s in ALL if s != self.between]  # this rtpengine knows no only-
+        body = calls.ok(self.peer.call("offer", sdp=self.body(0), transport_protocol="RTP/SAVP", SDES=others + ["pad"],
+                                       **names))["sdp"]
+        far = {"transport_protocol": "RTP/AVP"} if callee.plain else {"transport_protocol": "RTP/SAVP",
+                                                                      "SDES": [f"only-{callee.name}"]}
+        self.to_callee = calls.parse(calls.ok(self.client.call("offer", sdp=body, **far, **names))["sdp"])
+        self.wire = [b"", b"" if callee.plain else self.to_callee["crypto"][0][2]]
+        names["to_tag"] = "b" + self.id
+        tag = 1 if callee.plain else self.to_callee["crypto"][0][0]
+        body = calls.ok(self.client.call("answer", sdp=self.body(1, tag), **names))["sdp"]
+        middle = calls.parse(body)
+        assert [s for _, s, _ in middle["crypto"]] == [self.between], body
+        self.to_caller = calls.parse(calls.ok(self.peer.call("answer", sdp=body, **names))["sdp"])
+        return self
+
+
+@cases(*ENGINES)
+def test_f8_and_aes_192_with_another_relay(net, engine):
+    if not relay.have_rtpengine():
+        raise Skip("no rtpengine")
+    daemon = start(net, engine, "--port-max=30999")
+    peer = relay.Rtpengine(net, ng_port=22223, ports=(31000, 31999)).wait_ready()
+    talk = [Chain(peer.client, daemon.client, 4 * i + k, between, callee).setup()
+            for i, between in enumerate(CHAIN) for k, callee in enumerate(("80", "AEAD_AES_256_GCM", "plain"))]
+    drive(net, daemon, talk, rate=20, seconds=3)
+    finish(daemon)
+    peer.stop()
