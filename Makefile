@@ -14,12 +14,12 @@ VERSION := $(shell cat VERSION)
 # SAN=1: AddressSanitizer and UndefinedBehaviorSanitizer; SAN=thread: ThreadSanitizer
 SAN     ?=
 
-PKGS      := libcrypto libmnl jansson OpenCL inih
+PKGS      := libcrypto libmnl jansson OpenCL inih libxdp libbpf
 PKGS_TEST := cmocka libsrtp2
 
 # Goals that install what is missing first, or need nothing, are let through; they build by a make of their own.
 ifeq ($(filter help clean deps deps-test deps-demo deps-lint deps-bench demo check run bench bench-cipher peer-libsrtp fuzz lint,$(MAKECMDGOALS)),)
-MISSING := $(shell tools/deps.sh missing $(PKGS))
+MISSING := $(shell tools/deps.sh missing $(PKGS) program:$(CLANG))
 ifneq ($(MISSING),)
 $(error cannot build: missing $(MISSING). "sudo make deps" installs what a build needs)
 endif
@@ -54,7 +54,7 @@ TOOL_SRC  := $(sort $(wildcard t/tool/*.c))
 FUZZ_SRC  := $(sort $(wildcard t/fuzz/fuzz_*.c))
 
 obj = $(patsubst %.c,$(BUILD)/obj/%.o,$(1))
-LIB_OBJ  := $(call obj,$(LIB_SRC)) $(BUILD)/obj/gen/kernels.o
+LIB_OBJ  := $(call obj,$(LIB_SRC)) $(BUILD)/obj/gen/kernels.o $(BUILD)/obj/gen/xdp_object.o
 LIB      := $(BUILD)/obj/libxcipherd.a
 UNITS    := $(patsubst t/unit/%.c,$(BUILD)/t/%,$(UNIT_SRC))
 TOOLS    := $(patsubst t/tool/%.c,$(BUILD)/t/%,$(TOOL_SRC))
@@ -85,6 +85,18 @@ $(BUILD)/gen/kernels.c: $(KERNEL_FILES) tools/embed.py
 $(BUILD)/obj/gen/kernels.o: $(BUILD)/gen/kernels.c
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -Wno-overlength-strings -c -o $@ $<
+
+# So does the XDP program, compiled for the kernel's virtual machine: only clang can.
+BPF_FLAGS := -target bpf -O2 -g -Wall -Wextra -Werror $(addprefix -idirafter ,$(wildcard /usr/include/*-linux-gnu))
+$(BUILD)/gen/xdp_prog.o: daemon/steer/bpf/xdp_prog.c daemon/steer/bpf/xdp_abi.h Makefile
+	@mkdir -p $(@D)
+	$(call say,BPF   $<)
+	$(Q)$(CLANG) $(BPF_FLAGS) -c -o $@ $<
+$(BUILD)/gen/xdp_object.c: $(BUILD)/gen/xdp_prog.o tools/embed_object.py
+	$(Q)python3 tools/embed_object.py xdp_object $< > $@.tmp && mv $@.tmp $@
+$(BUILD)/obj/gen/xdp_object.o: $(BUILD)/gen/xdp_object.c
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -c -o $@ $<
 
 $(LIB): $(LIB_OBJ)
 	@rm -f $@

@@ -1,13 +1,13 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Which Debian packages the tree needs, and how they get onto the machine.
-#   deps.sh missing PKGCONFIG-NAME...                       prints the Debian packages that are missing for these
+#   deps.sh missing PKGCONFIG-NAME|program:NAME...          prints the Debian packages that are missing for these
 #   deps.sh install deps|deps-test|deps-demo|deps-lint|deps-bench     installs what is missing for that purpose, as root
 # Installing starts no service and leaves none enabled that was not there before. When nothing is missing it does nothing.
 set -eu
 
 build="gcc libc6-dev make pkg-config python3 libssl-dev libmnl-dev libjansson-dev libinih-dev ocl-icd-opencl-dev
-opencl-c-headers"
+opencl-c-headers libxdp-dev libbpf-dev clang-14"
 run="pocl-opencl-icd iproute2 iptables nftables procps"
 # libjson-perl: rtpengine-utils needs it and does not say so
 peers="kamailio rtpengine-daemon rtpengine-utils libjson-perl baresip-core"
@@ -20,6 +20,8 @@ package_of() {
 	jansson) echo libjansson-dev ;;
 	OpenCL) echo ocl-icd-opencl-dev ;;
 	inih) echo libinih-dev ;;
+	libxdp) echo libxdp-dev ;;
+	libbpf) echo libbpf-dev ;;
 	*) echo "$1" ;;
 	esac
 }
@@ -31,7 +33,10 @@ missing_for_build() {
 		return
 	fi
 	for name; do
-		pkg-config --exists "$name" || package_of "$name"
+		case $name in
+		program:*) command -v "${name#program:}" >/dev/null || echo "${name#program:}" ;;
+		*) pkg-config --exists "$name" || package_of "$name" ;;
+		esac
 	done
 }
 

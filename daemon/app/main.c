@@ -80,6 +80,8 @@ static void steer_configure(struct daemon *d)
 		.workers = o->workers,
 		.queue_num = o->nfqueue_num,
 		.burst_max = o->batch_max,
+		.xdp_interfaces = o->xdp_interfaces,
+		.xdp_mode = o->xdp_mode,
 	};
 	for (uint32_t i = 0; i < o->locals; i++)
 		d->steer.local[i] = o->local[i].addr;
@@ -115,8 +117,12 @@ static int workers_create(struct daemon *d)
 		.max_ctx = contexts,
 		.key_slots = key_slots,
 	};
-	int err;
+	int err = o->steering->open ? o->steering->open(&d->steer, d->err, sizeof(d->err)) : 0;
 
+	if (err)
+		return fail(d, err, o->steering->name);
+	if (o->steering->slots)
+		batch.slots = o->steering->slots(&d->steer);
 	for (; d->workers < o->workers; d->workers++) {
 		struct worker_config cfg = {
 			.index = d->workers,
@@ -363,7 +369,11 @@ static void stop(struct daemon *d)
 	if (d->rules)
 		d->o.steering->teardown(&d->steer);
 	for (uint32_t i = 0; i < d->workers; i++)
+		worker_stop(d->worker[i]);
+	for (uint32_t i = 0; i < d->workers; i++)
 		worker_destroy(d->worker[i]);
+	if (d->o.steering && d->o.steering->close)
+		d->o.steering->close(&d->steer);
 	app_relay_destroy(d->relay);
 	if (d->ports)
 		ports_destroy(d->ports);

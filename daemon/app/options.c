@@ -20,6 +20,7 @@ enum kind {
 	ENDPOINT,
 	PORT,
 	STEERING,
+	XDP_MODE,
 	ENGINE,
 	DEVICES,
 	MINS,
@@ -310,14 +311,25 @@ static const char *set_mins(struct options *o, const char *value)
 
 static const char *set_steering(const struct steer_ops **field, const char *value)
 {
-	static const struct steer_ops *const ops[] = {&steer_udp, &steer_nfqueue};
+	static const struct steer_ops *const ops[] = {&steer_udp, &steer_nfqueue, &steer_xdp};
 
 	for (size_t i = 0; i < ARRAY_LEN(ops); i++)
 		if (str_eq_nocase(str_from(value), str_from(ops[i]->name))) {
 			*field = ops[i];
 			return NULL;
 		}
-	return "udp or nfqueue";
+	return "udp, nfqueue or xdp";
+}
+
+static const char *set_xdp_mode(enum steer_xdp_mode *field, const char *value)
+{
+	static const char *const names[] = {"auto", "zerocopy", "copy", "skb"};
+	int at = choice(value, names, ARRAY_LEN(names));
+
+	if (at < 0)
+		return "auto, zerocopy, copy or skb";
+	*field = (enum steer_xdp_mode)at;
+	return NULL;
 }
 
 static const char *set(struct options *o, const struct option_row *row, const char *value)
@@ -336,6 +348,8 @@ static const char *set(struct options *o, const struct option_row *row, const ch
 			: NULL;
 	case STEERING:
 		return set_steering(field, value);
+	case XDP_MODE:
+		return set_xdp_mode(field, value);
 	case ENGINE:
 		return set_engine(field, value);
 	case DEVICES:
@@ -571,4 +585,5 @@ void options_free(struct options *o)
 {
 	free((char *)o->config_file);
 	free((char *)o->pidfile);
+	free((char *)o->xdp_interfaces);
 }

@@ -18,10 +18,14 @@
 		"where ng commands are taken, by UDP. There is no authentication: keep it private") \
 	X("port-min", PORT, port_min, "30000", "PORT", "lowest local media port")                   \
 	X("port-max", PORT, port_max, "39999", "PORT", "highest local media port")                  \
-	X("steering", STEERING, steering, "udp", "udp|nfqueue",                                     \
-		"how packets come in: ordinary sockets, or netfilter (needs root)")                 \
+	X("steering", STEERING, steering, "udp", "udp|nfqueue|xdp",                                 \
+		"how packets come in: sockets, netfilter, AF_XDP (the latter need root)")           \
 	X("nfqueue-num", UINT16, nfqueue_num, "220", "N",                                           \
 		"first netfilter queue; worker w takes N + w")                                      \
+	X("xdp-interface", STRING, xdp_interfaces, "", "NAME[,NAME...]",                            \
+		"network cards for xdp; default: those of the local addresses")                     \
+	X("xdp-mode", XDP_MODE, xdp_mode, "auto", "auto|zerocopy|copy|skb",                         \
+		"how xdp works on a card: auto takes the best it can")                              \
 	X("engine", ENGINE, engine, "auto", "auto|opencl|serial",                                   \
 		"what ciphers: auto takes opencl if there is a device")                             \
 	X("opencl-device", DEVICES, device, "", "DEVICE[:WEIGHT],...",                              \
@@ -70,7 +74,7 @@ struct option_device {
 enum engine_choice { ENGINE_AUTO, ENGINE_OPENCL, ENGINE_SERIAL };
 
 struct options {
-	const char *config_file, *pidfile;
+	const char *config_file, *pidfile, *xdp_interfaces;
 	struct option_device device[OPTION_DEVICES_MAX];
 	uint32_t devices; /* at least 1 */
 	uint32_t opencl_min[OPTION_DEVICES_MAX];
@@ -80,6 +84,7 @@ struct options {
 	const struct steer_ops *steering;
 	enum engine_choice engine;
 	enum media_learning learning;
+	enum steer_xdp_mode xdp_mode;
 	struct sdes_policy sdes;
 	uint16_t port_min, port_max, nfqueue_num, workers, batch_max, opencl_timeout;
 	uint32_t batch_window, timeout, silent_timeout, offer_timeout, delete_delay, max_sessions;

@@ -112,7 +112,8 @@ static void fill_devices(const struct stats_input *in, struct pool *p, struct ng
 static void fill_steering(const struct stats_input *in, struct pool *p, struct ngval *dict)
 {
 	uint64_t recv_calls = 0, recv_packets = 0, send_calls = 0, send_packets = 0,
-		 send_errors = 0, overruns = 0, fallback = 0, bursts = 0, command_errors = 0;
+		 send_errors = 0, overruns = 0, fallback = 0, handed = 0, bursts = 0,
+		 command_errors = 0;
 
 	for (uint32_t i = 0; i < in->workers; i++) {
 		const struct worker *w = in->worker[i];
@@ -125,6 +126,7 @@ static void fill_steering(const struct stats_input *in, struct pool *p, struct n
 		send_errors += load(&c->send_errors);
 		overruns += load(&c->overruns);
 		fallback += load(&c->fallback);
+		handed += load(&c->handed);
 		bursts += load(&w->bursts);
 		command_errors += load(&w->command_errors);
 	}
@@ -136,6 +138,7 @@ static void fill_steering(const struct stats_input *in, struct pool *p, struct n
 	add(p, dict, "send errors", send_errors);
 	add(p, dict, "overruns", overruns);
 	add(p, dict, "by fallback socket", fallback);
+	add(p, dict, "handed over between workers", handed);
 	add(p, dict, "command errors", command_errors);
 }
 

@@ -293,6 +293,8 @@ int worker_create(struct worker **out, const struct worker_config *cfg, char *er
 	res = res ? res : media_create(&w->media, &media);
 	res = res ? res : batch_runner_create(&w->runner, cfg->batch);
 	res = res ? res : cfg->steer_ops->create(&w->steer, cfg->steer, cfg->index, err, err_len);
+	if (!res && cfg->steer_ops->memory)
+		res = cfg->steer_ops->memory(w->steer, batch_runner_arena(w->runner), err, err_len);
 	res = res ? res : poll_create(w);
 	if (res) {
 		worker_destroy(w);
@@ -328,15 +330,21 @@ void worker_wake(struct worker *w)
 	(void)!write(w->wake_fd, &one, sizeof(one));
 }
 
+void worker_stop(struct worker *w)
+{
+	if (!w->running)
+		return;
+	atomic_store_explicit(&w->stop, true, memory_order_release);
+	worker_wake(w);
+	pthread_join(w->thread, NULL);
+	w->running = false;
+}
+
 void worker_destroy(struct worker *w)
 {
 	if (!w)
 		return;
-	if (w->running) {
-		atomic_store_explicit(&w->stop, true, memory_order_release);
-		worker_wake(w);
-		pthread_join(w->thread, NULL);
-	}
+	worker_stop(w);
 	if (w->steer)
 		w->steer_ops->destroy(w->steer);
 	if (w->runner)

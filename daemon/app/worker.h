@@ -93,7 +93,8 @@ int worker_start(struct worker *w);
 /* One round of the loop without the waiting: commands, then one burst. For a worker whose thread does not run (xcipher-bench
  * path). Returns the number of packets that came in. */
 uint32_t worker_round(struct worker *w);
-/* Joins the thread if it runs. */
+/* Joins the thread if it runs. All workers stop before the first is destroyed: they may share their packets' memory. */
+void worker_stop(struct worker *w);
 void worker_destroy(struct worker *w);
 /* Control thread: wake it up after pushing commands. */
 void worker_wake(struct worker *w);

@@ -1,18 +1,29 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* One worker's memory: packet slots in and out, jobs, statuses, key slots. Page-aligned and whole pages, so that an
- * OpenCL device on the CPU can use it in place. Allocated once, at start. */
+ * OpenCL device on the CPU can use it in place. Packets in and out are one piece of memory, so that a network card can be
+ * given both at once (AF_XDP), and on huge pages where the kernel has them. Allocated once, at start. */
 #include "batch/engine.h"
 
 #include <errno.h>
 #include <stdlib.h>
+#include <sys/mman.h>
+#ifdef __SANITIZE_ADDRESS__
+#include <sanitizer/asan_interface.h>
+#endif
 
 #include "base/secmem.h"
 
-#define PAGE 4096u
+#define PAGE      4096u
+#define HUGE_PAGE (2u << 20)
+
+static size_t round_up(size_t len, size_t to)
+{
+	return (len + to - 1) / to * to;
+}
 
 static void *pages_alloc(size_t len)
 {
-	size_t whole = (len + PAGE - 1) / PAGE * PAGE;
+	size_t whole = round_up(len, PAGE);
 	void *p = aligned_alloc(PAGE, whole);
 
 	if (p)
@@ -20,16 +31,61 @@ static void *pages_alloc(size_t len)
 	return p;
 }
 
-static size_t packets_len(const struct arena *a)
+/* One of the two packet areas, with a page behind it that nobody may touch: AddressSanitizer knows. */
+static size_t area_len(const struct arena *a)
 {
-	return (size_t)a->slots * ARENA_SLOT_LEN;
+	return round_up((size_t)a->slots * ARENA_SLOT_LEN, PAGE) + PAGE;
 }
 
-static void packets_free(uint8_t *p, size_t len)
+static void guard(const struct arena *a, bool on)
 {
-	if (p)
-		secmem_wipe(p, len); /* other people's conversations */
-	free(p);
+#ifdef __SANITIZE_ADDRESS__
+	size_t used = (size_t)a->slots * ARENA_SLOT_LEN;
+	uint8_t *const area[] = {a->in, a->out};
+
+	for (int i = 0; i < 2; i++) {
+		if (on)
+			__asan_poison_memory_region(area[i] + used, area_len(a) - used);
+		else
+			__asan_unpoison_memory_region(area[i] + used, area_len(a) - used);
+	}
+#else
+	(void)a;
+	(void)on;
+#endif
+}
+
+static int packets_alloc(struct arena *a)
+{
+	size_t len = round_up(2 * area_len(a), HUGE_PAGE), slack;
+	uint8_t *p = mmap(
+		NULL, len + HUGE_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (p == MAP_FAILED)
+		return -ENOMEM;
+	/* From a huge page's border on; what is before and behind goes back. */
+	slack = (HUGE_PAGE - (uintptr_t)p % HUGE_PAGE) % HUGE_PAGE;
+	if (slack)
+		munmap(p, slack);
+	if (slack < HUGE_PAGE)
+		munmap(p + slack + len, HUGE_PAGE - slack);
+	a->in = p + slack;
+	a->out = a->in + area_len(a);
+	/* Both are wishes. */
+	(void)madvise(a->in, len, MADV_HUGEPAGE);
+	(void)madvise(a->in, len, MADV_DONTDUMP);
+	memset(a->in, 0, 2 * area_len(a));
+	guard(a, true);
+	return 0;
+}
+
+static void packets_free(struct arena *a)
+{
+	if (!a->in)
+		return;
+	guard(a, false);
+	secmem_wipe(a->in, 2 * area_len(a)); /* other people's conversations */
+	munmap(a->in, round_up(2 * area_len(a), HUGE_PAGE));
 }
 
 int arena_create(struct arena *out, uint32_t slots, uint32_t key_slots)
@@ -40,12 +96,12 @@ int arena_create(struct arena *out, uint32_t slots, uint32_t key_slots)
 	/* Offsets of jobs are 32 bits. Slots 0 and 1 are the plain pair. */
 	if (slots == 0 || slots > UINT32_MAX / ARENA_SLOT_LEN || key_slots < 2)
 		return -ENOMEM;
-	a.in = pages_alloc(packets_len(&a));
-	a.out = pages_alloc(packets_len(&a));
+	if (packets_alloc(&a))
+		return -ENOMEM;
 	a.job = pages_alloc(slots * sizeof(*a.job));
 	a.status = pages_alloc(slots * sizeof(*a.status));
 	a.key = secmem_alloc(key_slots * sizeof(*a.key));
-	if (!a.in || !a.out || !a.job || !a.status || !a.key) {
+	if (!a.job || !a.status || !a.key) {
 		arena_destroy(&a);
 		return -ENOMEM;
 	}
@@ -56,8 +112,7 @@ int arena_create(struct arena *out, uint32_t slots, uint32_t key_slots)
 
 void arena_destroy(struct arena *a)
 {
-	packets_free(a->in, packets_len(a));
-	packets_free(a->out, packets_len(a));
+	packets_free(a);
 	free(a->job);
 	free(a->status);
 	secmem_free(a->key, a->key_slots * sizeof(*a->key));

@@ -15,8 +15,9 @@
 /* A packet's place in the arena. Every slot of both buffers is this long; a packet starts at least
  * ARENA_HEADROOM into it and ends at least XC_SLACK before its end. An odd number of cache lines (47): with a power of two
  * the same bytes of all packets would compete for the same few cache sets. */
-#define ARENA_SLOT_LEN   3008u
-#define ARENA_HEADROOM   64u /* for IP and UDP headers that steering writes in front of a result */
+#define ARENA_SLOT_LEN 3008u
+#define ARENA_HEADROOM \
+	128u /* for the headers steering writes before a result: Ethernet, two VLAN tags, IPv6, UDP */
 #define ARENA_MAX_PACKET 2048u /* bytes of RTP or RTCP; longer datagrams are dropped and counted */
 
 struct batch {
@@ -29,7 +30,7 @@ struct batch {
 /* Memory the engine gives to its worker, page-aligned, so that it can be the device's own buffer. */
 struct arena {
 	uint8_t *in;        /* slots * ARENA_SLOT_LEN */
-	uint8_t *out;       /* slots * ARENA_SLOT_LEN */
+	uint8_t *out;       /* slots * ARENA_SLOT_LEN; behind in, in the same mapping */
 	struct xc_job *job; /* slots */
 	uint32_t *status;   /* slots */
 	uint32_t slots;

@@ -119,6 +119,23 @@ bool dgram_checksum_ok(const struct dgram *d, const uint8_t *p)
 	return sum_fold(sum_add(sum, udp, d->len + UDP_LEN)) == 0;
 }
 
+bool dgram_checksum_partial(const struct dgram *d, const uint8_t *p)
+{
+	const uint8_t *udp = p + d->hdr_len;
+	bool v4 = d->src.family == AF_INET;
+	uint16_t have,
+		sum = sum_fold(
+			sum_pseudo(v4 ? p + 12 : p + 8, v4 ? 8 : 32, (uint16_t)(d->len + UDP_LEN)));
+
+	memcpy(&have, udp + 6, sizeof(have));
+	return (have ^ sum) == 0xffff;
+}
+
+bool dgram_v4_header_ok(const uint8_t *ip)
+{
+	return sum_fold(sum_add(0, ip, 20)) == 0;
+}
+
 /* --- Write ---------------------------------------------------------------------------------------------------- */
 
 static void write_v4(const struct endpoint *src, const struct endpoint *dst, uint8_t tos,
@@ -172,4 +189,14 @@ int dgram_write(const struct endpoint *src, const struct endpoint *dst, uint8_t 
 		sum = 0xffff;
 	memcpy(udp + 6, &sum, sizeof(sum));
 	return (int)hdr;
+}
+
+void dgram_v4_finish(uint8_t *ip, uint16_t id)
+{
+	uint16_t sum;
+
+	put_be16(ip + 4, id);
+	put_be16(ip + 10, 0);
+	sum = sum_fold(sum_add(0, ip, 20));
+	memcpy(ip + 10, &sum, sizeof(sum));
 }

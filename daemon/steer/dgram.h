@@ -21,6 +21,12 @@ struct dgram {
 int dgram_parse(struct dgram *out, const uint8_t *p, size_t have, size_t whole);
 /* Whether the UDP checksum is right, or absent where it may be (IPv4). The packet must be captured up to its end. */
 bool dgram_checksum_ok(const struct dgram *d, const uint8_t *p);
+/* Whether the UDP checksum is the pseudo-header's sum alone: what a kernel leaves in a packet of this machine (over a veth
+ * link, or from a virtual machine) that it expects a card to finish. */
+bool dgram_checksum_partial(const struct dgram *d, const uint8_t *p);
+/* An IPv4 header of 20 bytes: whether its checksum is right, and filling in what dgram_write() leaves to the kernel. */
+bool dgram_v4_header_ok(const uint8_t *ip);
+void dgram_v4_finish(uint8_t *ip, uint16_t id);
 /* Headers in front of the payload, which must have DGRAM_HDR_MAX bytes before it, with the UDP checksum over payload[0 ..
  * len). src and dst are of one family. Returns the headers' length, or -EMSGSIZE. */
 int dgram_write(const struct endpoint *src, const struct endpoint *dst, uint8_t tos,

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Steering: how packets come in and go out. One interface, several ways: "udp" (ordinary sockets, no privileges) and
+/* Steering: how packets come in and go out. One interface, several ways: "udp" (ordinary sockets, no privileges),
  * "nfqueue" (netfilter hands packets over in bursts, replies leave through a raw socket; what is no media goes on to the
- * ordinary sockets, which it serves like "udp", so that nothing is lost when a rule is missing). */
+ * ordinary sockets, which it serves like "udp", so that nothing is lost when a rule is missing) and "xdp" (AF_XDP: the card or its
+ * driver writes into the arena and reads from it; what it does not take comes by the ordinary sockets). */
 #ifndef STEER_STEER_H
 #define STEER_STEER_H
 
@@ -10,6 +11,15 @@
 
 #define STEER_MAX_LOCAL 16 /* local addresses */
 
+enum steer_xdp_mode {
+	STEER_XDP_AUTO,     /* the best there is, in the order of this list */
+	STEER_XDP_ZEROCOPY, /* the card itself uses our memory */
+	STEER_XDP_COPY,     /* program in the driver, the kernel copies */
+	STEER_XDP_SKB,      /* program behind the driver: any interface */
+};
+
+struct steer_hub;
+
 struct steer_config {
 	struct endpoint local[STEER_MAX_LOCAL]; /* addresses we receive on; ports 0 */
 	uint32_t locals;
@@ -17,6 +27,10 @@ struct steer_config {
 	uint32_t workers;
 	uint16_t queue_num; /* nfqueue: first queue, one per worker */
 	uint32_t burst_max;
+	const char *
+		xdp_interfaces; /* xdp: names, ',' between; "" or NULL: those that carry the local addresses */
+	enum steer_xdp_mode xdp_mode;
+	struct steer_hub *hub; /* what all workers share; from open() to close() */
 };
 
 /* The ports of worker w are one contiguous part of the range, even-aligned, so that one netfilter rule hands each worker
@@ -31,12 +45,22 @@ struct steer_counters { /* relaxed atomics, single writer */
 	_Atomic uint64_t send_calls, send_packets, send_errors;
 	_Atomic uint64_t
 		overruns; /* the kernel's queue was full (ENOBUFS), packets lost before we saw them */
-	_Atomic uint64_t fallback; /* nfqueue: media that came by an ordinary socket */
+	_Atomic uint64_t fallback; /* nfqueue, xdp: media that came by an ordinary socket */
+	_Atomic uint64_t
+		handed; /* xdp: packets that came by another worker's queue, copied from it */
 };
 
 struct steer_ops {
 	const char *name;
-	/* Once, control thread, before workers: netfilter rules and the like. err: one line, says what to do. */
+	/* Optional, these four; NULL: nothing to do.
+	 * First and last of all, control thread: what all workers share, in cfg->hub. close() without open() is fine. */
+	int (*open)(struct steer_config *cfg, char *err, size_t err_len);
+	void (*close)(struct steer_config *cfg);
+	/* After open(): arena slots one worker needs, if more than burst_max. */
+	uint32_t (*slots)(const struct steer_config *cfg);
+	/* After create(): the arena that recv() and send() will get. It stays until destroy(). */
+	int (*memory)(struct steer *s, const struct arena *a, char *err, size_t err_len);
+	/* Once, control thread, before workers run: netfilter rules and the like. err: one line, says what to do. */
 	int (*setup)(const struct steer_config *cfg, char *err, size_t err_len);
 	/* Undo setup(). Safe to call twice, and before setup() to clear what a killed instance left. */
 	void (*teardown)(const struct steer_config *cfg);
@@ -48,7 +72,8 @@ struct steer_ops {
 	/* Worker thread. fd: bound, non-blocking UDP socket for this local port; owned by the steering from here on. */
 	int (*port_add)(struct steer *s, struct local_port local, int fd);
 	void (*port_del)(struct steer *s, struct local_port local); /* closes the socket */
-	/* Take up to max packets, without blocking, into arena.in, one per slot from first_slot on. Returns their number. */
+	/* Take up to max packets, without blocking, into arena.in, one per slot from first_slot on, or into slots of the
+	 * steering's own choice beyond the first burst_max. Returns their number. */
 	uint32_t (*recv)(struct steer *s, const struct arena *a, uint32_t first_slot,
 		struct media_in *in, uint32_t max);
 	/* Send n results out of arena.out in as few system calls as the path allows. Sets out[i].failed. */
@@ -60,5 +85,6 @@ struct steer_ops {
 
 extern const struct steer_ops steer_udp;
 extern const struct steer_ops steer_nfqueue;
+extern const struct steer_ops steer_xdp;
 
 #endif

@@ -12,12 +12,13 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "steer/ports.h"
 
 #define BURST 64u
 #define PAIRS 4u
 
-static const struct steer_ops *ops;
+static const struct steer_ops *ops = &steer_nfqueue;
 static struct steer_config cfg;
 
 static int complain(const char *what, int res)
@@ -105,13 +106,20 @@ static int run(void)
 	struct arena a;
 	struct steer *s;
 	char err[256];
-	int res = arena_create(&a, BURST, 2);
+	int res;
 
+	if (ops->open && ops->open(&cfg, err, sizeof(err))) {
+		fprintf(stderr, "%s\n", err);
+		return 1;
+	}
+	res = arena_create(&a, ops->slots ? ops->slots(&cfg) : BURST, 2);
 	if (res)
 		return complain("arena", res);
-	if (ops->create(&s, &cfg, 0, err, sizeof(err))) {
+	/* Where steering is shared by open(), its rules live as long as this process. */
+	if (ops->create(&s, &cfg, 0, err, sizeof(err)) ||
+		(ops->memory && ops->memory(s, &a, err, sizeof(err))) ||
+		(ops->open && ops->setup(&cfg, err, sizeof(err)))) {
 		fprintf(stderr, "%s\n", err);
-		arena_destroy(&a);
 		return 1;
 	}
 	res = take_ports(s);
@@ -139,15 +147,19 @@ static int run(void)
 	}
 	counters(s);
 	ops->destroy(s);
+	if (ops->close)
+		ops->close(&cfg);
 	arena_destroy(&a);
 	return 0;
 }
 
 int main(int argc, char **argv)
 {
+	static const struct steer_ops *const all[] = {&steer_nfqueue, &steer_udp, &steer_xdp};
 	unsigned min, max;
 	char err[256];
 
+	log_open("steer_probe", getenv("PROBE_DEBUG") ? LOG_DEBUG : LOG_ERR, 1);
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	if (argc < 7 || sscanf(argv[5], "%u-%u", &min, &max) != 2) {
 		fprintf(stderr,
@@ -155,11 +167,17 @@ int main(int argc, char **argv)
 			argv[0]);
 		return 2;
 	}
-	ops = strcmp(argv[2], "udp") ? &steer_nfqueue : &steer_udp;
+	/* STEERING: udp, nfqueue, xdp, or xdp: and a mode, as --xdp-mode has them */
+	for (size_t i = 0; i < ARRAY_LEN(all); i++)
+		if (strncmp(argv[2], all[i]->name, strlen(all[i]->name)) == 0)
+			ops = all[i];
 	cfg = (struct steer_config){.queue_num = (uint16_t)atoi(argv[3]),
 		.workers = (uint32_t)atoi(argv[4]),
 		.port_min = (uint16_t)min,
 		.port_max = (uint16_t)max,
+		.xdp_mode = strcmp(argv[2], "xdp:copy") == 0 ? STEER_XDP_COPY
+			: strcmp(argv[2], "xdp:skb") == 0    ? STEER_XDP_SKB
+							     : STEER_XDP_AUTO,
 		.burst_max = BURST};
 	for (int i = 6; i < argc && cfg.locals < STEER_MAX_LOCAL; i++)
 		if (endpoint_parse_addr(&cfg.local[cfg.locals++], str_from(argv[i])))
@@ -170,7 +188,7 @@ int main(int argc, char **argv)
 		ops->teardown(&cfg);
 		return 0;
 	}
-	if (ops->setup(&cfg, err, sizeof(err))) {
+	if (!ops->open && ops->setup(&cfg, err, sizeof(err))) {
 		fprintf(stderr, "%s\n", err);
 		return 1;
 	}

@@ -1,0 +1,336 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* rtnetlink in the few words that "xdp" needs: which route a packet would take, who the neighbour is, what a link is, and news
+ * of all three. Questions are answered by the kernel while they are asked, so nothing here waits for anybody. */
+#include "steer/xdp_rtnl.h"
+
+#include <errno.h>
+#include <libmnl/libmnl.h>
+#include <linux/if.h>
+#include <linux/if_arp.h>
+#include <linux/if_link.h>
+#include <linux/neighbour.h>
+#include <linux/rtnetlink.h>
+#include <sys/socket.h>
+
+#define NUD_USABLE (NUD_PERMANENT | NUD_NOARP | NUD_REACHABLE | NUD_PROBE | NUD_STALE | NUD_DELAY)
+
+int rtnl_open(struct mnl_socket **out, bool news)
+{
+	static const int groups[] = {RTNLGRP_LINK, RTNLGRP_NEIGH, RTNLGRP_IPV4_ROUTE,
+		RTNLGRP_IPV6_ROUTE, RTNLGRP_IPV4_RULE, RTNLGRP_IPV6_RULE, RTNLGRP_IPV4_IFADDR,
+		RTNLGRP_IPV6_IFADDR};
+	struct mnl_socket *s = mnl_socket_open2(NETLINK_ROUTE, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	int len = 1 << 20;
+
+	if (!s)
+		return -errno;
+	if (mnl_socket_bind(s, 0, MNL_SOCKET_AUTOPID))
+		goto fail;
+	for (size_t i = 0; news && i < ARRAY_LEN(groups); i++)
+		if (mnl_socket_setsockopt(
+			    s, NETLINK_ADD_MEMBERSHIP, (void *)&groups[i], sizeof(groups[i])))
+			goto fail;
+	if (news)
+		(void)setsockopt(
+			mnl_socket_get_fd(s), SOL_SOCKET, SO_RCVBUFFORCE, &len, sizeof(len));
+	*out = s;
+	return 0;
+fail:
+	len = -errno;
+	mnl_socket_close(s);
+	return len;
+}
+
+/* --- Parsing -------------------------------------------------------------------------------------------------- */
+
+/* Attributes by type, up to max; a length that is too short for what is read from it makes it absent. */
+struct attrs {
+	const struct nlattr **by_type;
+	uint16_t max;
+};
+
+static int collect(const struct nlattr *a, void *arg)
+{
+	struct attrs *all = arg;
+	uint16_t type = mnl_attr_get_type(a);
+
+	if (type <= all->max)
+		all->by_type[type] = a;
+	return MNL_CB_OK;
+}
+
+static bool has(const struct nlattr *a, size_t len)
+{
+	return a && mnl_attr_get_payload_len(a) >= len;
+}
+
+static uint32_t u32_of(const struct nlattr *a, uint32_t otherwise)
+{
+	return has(a, 4) ? mnl_attr_get_u32(a) : otherwise;
+}
+
+static bool address_of(const struct nlattr *a, uint8_t family, struct endpoint *out)
+{
+	size_t len = family == AF_INET ? 4 : 16;
+
+	if (!has(a, len))
+		return false;
+	*out = (struct endpoint){.family = family};
+	memcpy(out->addr, mnl_attr_get_payload(a), len);
+	return true;
+}
+
+static void vlan_of(const struct nlattr *info, struct rtnl_link *out, int below)
+{
+	const struct nlattr *by[IFLA_INFO_MAX + 1] = {0}, *vlan[IFLA_VLAN_MAX + 1] = {0};
+	struct attrs all = {by, IFLA_INFO_MAX}, data = {vlan, IFLA_VLAN_MAX};
+
+	mnl_attr_parse_nested(info, collect, &all);
+	if (!has(by[IFLA_INFO_KIND], 1) || !by[IFLA_INFO_DATA])
+		return;
+	if (strncmp(mnl_attr_get_payload(by[IFLA_INFO_KIND]), "vlan",
+		    mnl_attr_get_payload_len(by[IFLA_INFO_KIND])) != 0)
+		return;
+	mnl_attr_parse_nested(by[IFLA_INFO_DATA], collect, &data);
+	if (!has(vlan[IFLA_VLAN_ID], 2) || !has(vlan[IFLA_VLAN_PROTOCOL], 2))
+		return;
+	out->below = below;
+	out->vlan_id = mnl_attr_get_u16(vlan[IFLA_VLAN_ID]);
+	out->vlan_proto = be16(mnl_attr_get_payload(vlan[IFLA_VLAN_PROTOCOL]));
+}
+
+static bool parse_link(const struct nlmsghdr *h, struct rtnl_link *out)
+{
+	const struct ifinfomsg *m = mnl_nlmsg_get_payload(h);
+	const struct nlattr *by[IFLA_MAX + 1] = {0};
+	struct attrs all = {by, IFLA_MAX};
+
+	if (mnl_nlmsg_get_payload_len(h) < sizeof(*m))
+		return false;
+	mnl_attr_parse(h, sizeof(*m), collect, &all);
+	*out = (struct rtnl_link){.ifindex = m->ifi_index,
+		.mtu = u32_of(by[IFLA_MTU], 0),
+		.ethernet = m->ifi_type == ARPHRD_ETHER && has(by[IFLA_ADDRESS], 6),
+		.up = (m->ifi_flags & IFF_UP) != 0,
+		.gone = h->nlmsg_type == RTM_DELLINK};
+	if (out->ethernet)
+		memcpy(out->mac, mnl_attr_get_payload(by[IFLA_ADDRESS]), 6);
+	/* One whose lower interface is in another namespace is none that we can use. */
+	if (by[IFLA_LINKINFO] && by[IFLA_LINK] && !by[IFLA_LINK_NETNSID])
+		vlan_of(by[IFLA_LINKINFO], out, (int)u32_of(by[IFLA_LINK], 0));
+	return true;
+}
+
+static bool parse_neigh(const struct nlmsghdr *h, struct rtnl_neigh *out)
+{
+	const struct ndmsg *m = mnl_nlmsg_get_payload(h);
+	const struct nlattr *by[NDA_MAX + 1] = {0};
+	struct attrs all = {by, NDA_MAX};
+
+	if (mnl_nlmsg_get_payload_len(h) < sizeof(*m))
+		return false;
+	mnl_attr_parse(h, sizeof(*m), collect, &all);
+	*out = (struct rtnl_neigh){.ifindex = m->ndm_ifindex};
+	if ((m->ndm_family != AF_INET && m->ndm_family != AF_INET6) ||
+		!address_of(by[NDA_DST], m->ndm_family, &out->addr))
+		return false;
+	out->usable = h->nlmsg_type == RTM_NEWNEIGH && (m->ndm_state & NUD_USABLE) &&
+		has(by[NDA_LLADDR], 6);
+	if (out->usable)
+		memcpy(out->mac, mnl_attr_get_payload(by[NDA_LLADDR]), 6);
+	return true;
+}
+
+static int parse_route(const struct nlmsghdr *h, const struct endpoint *dst, struct rtnl_route *out)
+{
+	const struct rtmsg *m = mnl_nlmsg_get_payload(h);
+	const struct nlattr *by[RTA_MAX + 1] = {0}, *metric[RTAX_MAX + 1] = {0};
+	struct attrs all = {by, RTA_MAX}, metrics = {metric, RTAX_MAX};
+
+	if (mnl_nlmsg_get_payload_len(h) < sizeof(*m))
+		return -EBADMSG;
+	mnl_attr_parse(h, sizeof(*m), collect, &all);
+	if (m->rtm_type != RTN_UNICAST || by[RTA_ENCAP] || !has(by[RTA_OIF], 4))
+		return -EOPNOTSUPP;
+	*out = (struct rtnl_route){.ifindex = (int)mnl_attr_get_u32(by[RTA_OIF]), .hop = *dst};
+	out->hop.port = 0;
+	if (by[RTA_GATEWAY] && !address_of(by[RTA_GATEWAY], dst->family, &out->hop))
+		return -EBADMSG;
+	if (has(by[RTA_VIA], sizeof(struct rtvia) + 16)) {
+		const struct rtvia *via = mnl_attr_get_payload(by[RTA_VIA]);
+
+		if (via->rtvia_family != AF_INET6)
+			return -EOPNOTSUPP;
+		out->hop = (struct endpoint){.family = AF_INET6};
+		memcpy(out->hop.addr, via->rtvia_addr, 16);
+	}
+	if (by[RTA_METRICS]) {
+		mnl_attr_parse_nested(by[RTA_METRICS], collect, &metrics);
+		out->mtu = u32_of(metric[RTAX_MTU], 0);
+	}
+	return 0;
+}
+
+/* --- Questions ------------------------------------------------------------------------------------------------ */
+
+struct buffer {
+	_Alignas(8) char b[8192];
+};
+
+/* One question, one answer: the message, or the negative errno in *err. */
+static const struct nlmsghdr *ask(
+	struct mnl_socket *s, struct nlmsghdr *question, struct buffer *b, int *err)
+{
+	const struct nlmsghdr *h = (const struct nlmsghdr *)b->b;
+	ssize_t n;
+
+	if (mnl_socket_sendto(s, question, question->nlmsg_len) < 0) {
+		*err = -errno;
+		return NULL;
+	}
+	n = mnl_socket_recvfrom(s, b->b, sizeof(b->b));
+	if (n < 0 || !mnl_nlmsg_ok(h, (int)n)) {
+		*err = n < 0 ? -errno : -EIO;
+		return NULL;
+	}
+	if (h->nlmsg_type != NLMSG_ERROR)
+		return h;
+	*err = ((const struct nlmsgerr *)mnl_nlmsg_get_payload(h))->error;
+	*err = *err ? *err : -EIO;
+	return NULL;
+}
+
+static void put_address(struct nlmsghdr *h, uint16_t type, const struct endpoint *e)
+{
+	mnl_attr_put(h, type, e->family == AF_INET ? 4 : 16, e->addr);
+}
+
+int rtnl_route(struct mnl_socket *s, const struct endpoint *src, const struct endpoint *dst,
+	struct rtnl_route *out)
+{
+	struct buffer b;
+	struct nlmsghdr *h = mnl_nlmsg_put_header(b.b);
+	const struct nlmsghdr *answer;
+	uint8_t bits = dst->family == AF_INET ? 32 : 128;
+	struct rtmsg *m;
+	int err = -EIO;
+
+	h->nlmsg_type = RTM_GETROUTE;
+	h->nlmsg_flags = NLM_F_REQUEST;
+	m = mnl_nlmsg_put_extra_header(h, sizeof(*m));
+	m->rtm_family = dst->family;
+	m->rtm_dst_len = m->rtm_src_len = bits;
+	put_address(h, RTA_DST, dst);
+	put_address(h, RTA_SRC, src);
+	answer = ask(s, h, &b, &err);
+	return answer ? parse_route(answer, dst, out) : err;
+}
+
+int rtnl_neigh(
+	struct mnl_socket *s, int ifindex, const struct endpoint *addr, struct rtnl_neigh *out)
+{
+	struct buffer b;
+	struct nlmsghdr *h = mnl_nlmsg_put_header(b.b);
+	const struct nlmsghdr *answer;
+	struct ndmsg *m;
+	int err = -EIO;
+
+	h->nlmsg_type = RTM_GETNEIGH;
+	h->nlmsg_flags = NLM_F_REQUEST;
+	m = mnl_nlmsg_put_extra_header(h, sizeof(*m));
+	m->ndm_family = addr->family;
+	m->ndm_ifindex = ifindex;
+	put_address(h, NDA_DST, addr);
+	answer = ask(s, h, &b, &err);
+	if (!answer)
+		return err;
+	return parse_neigh(answer, out) ? 0 : -ENOENT;
+}
+
+struct link_sink {
+	void (*put)(void *arg, const struct rtnl_link *link);
+	void *arg;
+};
+
+static int link_message(const struct nlmsghdr *h, void *arg)
+{
+	struct link_sink *sink = arg;
+	struct rtnl_link link;
+
+	if (h->nlmsg_type == RTM_NEWLINK && parse_link(h, &link))
+		sink->put(sink->arg, &link);
+	return MNL_CB_OK;
+}
+
+int rtnl_links(
+	struct mnl_socket *s, void (*put)(void *arg, const struct rtnl_link *link), void *arg)
+{
+	_Alignas(8) char b[32768];
+	struct nlmsghdr *h = mnl_nlmsg_put_header(b);
+	struct link_sink sink = {put, arg};
+	struct ifinfomsg *m;
+	ssize_t n;
+
+	h->nlmsg_type = RTM_GETLINK;
+	h->nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP;
+	m = mnl_nlmsg_put_extra_header(h, sizeof(*m));
+	m->ifi_family = AF_UNSPEC;
+	if (mnl_socket_sendto(s, h, h->nlmsg_len) < 0)
+		return -errno;
+	while ((n = mnl_socket_recvfrom(s, b, sizeof(b))) > 0)
+		if (mnl_cb_run(b, (size_t)n, 0, 0, link_message, &sink) <= MNL_CB_STOP)
+			return 0;
+	return n < 0 ? -errno : -EIO;
+}
+
+/* --- News ----------------------------------------------------------------------------------------------------- */
+
+struct event_sink {
+	void (*put)(void *arg, const struct rtnl_event *event);
+	void *arg;
+};
+
+static int event_message(const struct nlmsghdr *h, void *arg)
+{
+	struct event_sink *sink = arg;
+	struct rtnl_event e = {.what = RTNL_ROUTE};
+
+	switch (h->nlmsg_type) {
+	case RTM_NEWLINK:
+	case RTM_DELLINK:
+		/* Bridge ports have messages of their own, without what a link's has. */
+		if (((const struct ifinfomsg *)mnl_nlmsg_get_payload(h))->ifi_family == AF_UNSPEC &&
+			parse_link(h, &e.link))
+			e.what = RTNL_LINK;
+		else
+			e.what = RTNL_NOTHING;
+		break;
+	case RTM_NEWNEIGH:
+	case RTM_DELNEIGH:
+		e.what = parse_neigh(h, &e.neigh) ? RTNL_NEIGH : RTNL_NOTHING;
+		break;
+	}
+	if (e.what != RTNL_NOTHING)
+		sink->put(sink->arg, &e);
+	return MNL_CB_OK;
+}
+
+int rtnl_read(
+	struct mnl_socket *s, void (*put)(void *arg, const struct rtnl_event *event), void *arg)
+{
+	_Alignas(8) char b[32768];
+	struct event_sink sink = {put, arg};
+	bool lost = false;
+	ssize_t n;
+
+	/* Bounded: what else there is, is there the next time. */
+	for (int i = 0; i < 16; i++) {
+		n = mnl_socket_recvfrom(s, b, sizeof(b));
+		if (n < 0 && errno != ENOBUFS && errno != ENOSPC)
+			break;
+		lost = lost || n < 0;
+		if (n > 0)
+			(void)mnl_cb_run(b, (size_t)n, 0, 0, event_message, &sink);
+	}
+	return lost ? -ENOBUFS : 0;
+}

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What the kernel says about routes, neighbours and links (rtnetlink), as plain structures. */
+#ifndef STEER_XDP_RTNL_H
+#define STEER_XDP_RTNL_H
+
+#include "base/endpoint.h"
+
+struct mnl_socket;
+
+struct rtnl_link {
+	int ifindex;
+	int below; /* of a VLAN interface: the one it is on; 0: it is none */
+	uint16_t vlan_id, vlan_proto;
+	uint32_t mtu;
+	uint8_t mac[6];
+	bool ethernet, up, gone;
+};
+
+struct rtnl_route {
+	int ifindex;
+	struct endpoint hop; /* the gateway, or the destination itself */
+	uint32_t mtu;        /* 0: the link's */
+};
+
+struct rtnl_neigh {
+	int ifindex;
+	struct endpoint addr;
+	uint8_t mac[6];
+	bool usable;
+};
+
+enum rtnl_news { RTNL_NOTHING, RTNL_LINK, RTNL_NEIGH, RTNL_ROUTE };
+
+struct rtnl_event {
+	enum rtnl_news what; /* ROUTE: anything else that may lead packets elsewhere */
+	struct rtnl_link link;
+	struct rtnl_neigh neigh;
+};
+
+/* Sockets: one for questions, one for news. 0 or -errno. */
+int rtnl_open(struct mnl_socket **out, bool news);
+/* Every link there is. 0 or -errno. */
+int rtnl_links(
+	struct mnl_socket *s, void (*put)(void *arg, const struct rtnl_link *link), void *arg);
+/* 0; -EHOSTUNREACH and the like as the kernel says; -EOPNOTSUPP for what is not plain forwarding (local, multicast, tunnel). */
+int rtnl_route(struct mnl_socket *s, const struct endpoint *src, const struct endpoint *dst,
+	struct rtnl_route *out);
+/* 0 or -ENOENT. */
+int rtnl_neigh(
+	struct mnl_socket *s, int ifindex, const struct endpoint *addr, struct rtnl_neigh *out);
+/* Calls put() for all news. 0, or -ENOBUFS when some were lost: everything may have changed. */
+int rtnl_read(
+	struct mnl_socket *s, void (*put)(void *arg, const struct rtnl_event *event), void *arg);
+
+#endif
