@@ -22,8 +22,9 @@ struct engine {
 	struct opencl_device dev;
 	struct opencl_source src;
 	struct opencl_shape shape;
+	struct opencl_binary binary[2]; /* as the queues' programs */
 	uint32_t timeout_ms;
-	char name[320];
+	char name[384];
 };
 
 struct engine_queue {
@@ -61,7 +62,7 @@ static bool vaes_usable(const struct opencl_device *dev)
 }
 
 /* Whether the kernels compile is told at once, not when the first queue is made. */
-static int try_build(const struct engine *e, char *err, size_t err_len)
+static int try_build(struct engine *e, char *err, size_t err_len)
 {
 	cl_program program;
 	cl_int res;
@@ -73,11 +74,48 @@ static int try_build(const struct engine *e, char *err, size_t err_len)
 			res);
 		return -EIO;
 	}
-	built = opencl_build(&program, ctx, e->dev.id, &e->src, &e->shape, err, err_len);
+	built = opencl_build(&program, ctx, e->dev.id, &e->src, &e->shape,
+		&e->binary[e->shape.groups - 1], err, err_len);
 	if (!built)
 		clReleaseProgram(program);
 	clReleaseContext(ctx);
 	return built;
+}
+
+/* Lanes, and the processor's AES instructions where they are to be had. Two groups pay where AES is cheap; a bitsliced
+ * cipher's vectors keep the units busy anyway. What is compiled in the child processes is in PoCL's cache then. */
+static void shape_choose(struct engine *e, uint32_t flags)
+{
+	bool scalar = e->dev.scalar;
+	bool aes = !scalar && !(flags & ENGINE_PORTABLE_AES) && opencl_has_aes(&e->dev);
+	struct opencl_shape probe[2];
+
+	e->shape = (struct opencl_shape){.lanes = scalar ? 1 : 16,
+		.groups = scalar || flags & ENGINE_ONE_GROUP || !aes ? 1 : 2,
+		.words = e->dev.words,
+		.flags = flags};
+	if (aes) {
+		e->shape.vaes = vaes_usable(&e->dev);
+		probe[0] = probe[1] = e->shape;
+		probe[0].groups = 1;
+		if (!opencl_probe(&e->dev, &e->src, probe, e->shape.groups))
+			e->shape.vaes = false;
+	}
+	snprintf(e->name, sizeof(e->name), "%s, %u x %u lanes%s", e->dev.name, e->shape.groups,
+		e->shape.lanes,
+		!aes                    ? ", portable AES"
+			: e->shape.vaes ? ", VAES"
+					: ", AES-NI");
+}
+
+static void opencl_close(struct engine *e)
+{
+	if (!e)
+		return;
+	opencl_source_free(&e->src);
+	for (size_t i = 0; i < ARRAY_LEN(e->binary); i++)
+		opencl_binary_free(&e->binary[i]);
+	free(e);
 }
 
 static int opencl_open(
@@ -106,34 +144,14 @@ static int opencl_open(
 		e->dev.scalar = true;
 	if (cfg->flags & ENGINE_OWN_MEMORY)
 		e->dev.zero_copy = false;
-	e->shape = (struct opencl_shape){.lanes = e->dev.scalar ? 1 : 16,
-		.groups = e->dev.scalar || cfg->flags & ENGINE_ONE_GROUP ? 1 : 2,
-		.words = e->dev.words,
-		.flags = cfg->flags};
-	e->shape.vaes = vaes_usable(&e->dev) && !(cfg->flags & ENGINE_PORTABLE_AES);
-	if (e->shape.vaes)
-		e->shape.vaes = opencl_probe(&e->dev, &e->src, &e->shape);
-	snprintf(e->name, sizeof(e->name), "%s, %u x %u lanes%s", e->dev.name, e->shape.groups,
-		e->shape.lanes,
-		cfg->flags & ENGINE_PORTABLE_AES ? ", portable AES"
-			: e->shape.vaes          ? ", VAES"
-						 : "");
+	shape_choose(e, cfg->flags);
 	res = try_build(e, err, err_len);
 	if (res) {
-		opencl_source_free(&e->src);
-		free(e);
+		opencl_close(e);
 		return res;
 	}
 	*out = e;
 	return 0;
-}
-
-static void opencl_close(struct engine *e)
-{
-	if (!e)
-		return;
-	opencl_source_free(&e->src);
-	free(e);
 }
 
 static const char *opencl_device(const struct engine *e)
@@ -309,8 +327,8 @@ static int queue_build(struct engine_queue *q)
 		struct opencl_shape shape = e->shape;
 
 		shape.groups = (uint32_t)i + 1;
-		if (opencl_build(&q->program[i], q->ctx, e->dev.id, &e->src, &shape, line,
-			    sizeof(line))) {
+		if (opencl_build(&q->program[i], q->ctx, e->dev.id, &e->src, &shape, &e->binary[i],
+			    line, sizeof(line))) {
 			log_err("%s", line);
 			return -EIO;
 		}

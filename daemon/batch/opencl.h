@@ -13,7 +13,7 @@ struct opencl_device {
 	bool zero_copy; /* a CPU: the arena is the device's memory */
 	bool scalar;    /* one packet per work-item */
 	uint32_t words; /* 32-bit words in a vector of its own size: 4, 8 or 16 */
-	char name[256]; /* for people */
+	char name[320]; /* for people */
 };
 
 /* Takes the device that the configuration names (engine.h). 0 or -errno with a line in err. */
@@ -35,13 +35,25 @@ struct opencl_shape {
 	uint32_t flags; /* ENGINE_* */
 	bool vaes;      /* this processor has it, and the device is this processor */
 };
-/* 0 or -errno with the first lines of the compiler's log in err. */
-int opencl_build(cl_program *out, cl_context ctx, cl_device_id dev, const struct opencl_source *src,
-	const struct opencl_shape *shape, char *err, size_t err_len);
+/* A program as the implementation compiled it. */
+struct opencl_binary {
+	unsigned char *p;
+	size_t len;
+};
+void opencl_binary_free(struct opencl_binary *b);
 
-/* Whether these kernels compile without taking the process along: tried in a child. */
+/* From the binary if there is one, else from source, and then the binary is kept: not every implementation has a cache
+ * of its own, and every queue has a context of its own. 0 or -errno with the first lines of the compiler's log in err. */
+int opencl_build(cl_program *out, cl_context ctx, cl_device_id dev, const struct opencl_source *src,
+	const struct opencl_shape *shape, struct opencl_binary *binary, char *err, size_t err_len);
+
+/* Whether the device's compiler gives kernels the processor's AES instructions (aes_ni.cl asks in the same way). */
+bool opencl_has_aes(const struct opencl_device *dev);
+
+/* Whether these kernels compile without taking the process along: tried in a child process each, all at once, which
+ * fills the implementation's cache. */
 bool opencl_probe(const struct opencl_device *dev, const struct opencl_source *src,
-	const struct opencl_shape *shape);
+	const struct opencl_shape *shape, unsigned n);
 
 const char *opencl_strerror(cl_int err);
 

@@ -92,14 +92,50 @@ static void log_tell(cl_program p, cl_device_id dev, char *err, size_t err_len)
 	free(log);
 }
 
+void opencl_binary_free(struct opencl_binary *b)
+{
+	free(b->p);
+	*b = (struct opencl_binary){0};
+}
+
+/* Without one, every build is from source: slower, not wrong. */
+static void binary_keep(struct opencl_binary *b, cl_program p)
+{
+	if (clGetProgramInfo(p, CL_PROGRAM_BINARY_SIZES, sizeof(b->len), &b->len, NULL) ||
+		b->len == 0)
+		return;
+	b->p = calloc(1, b->len);
+	if (b->p && clGetProgramInfo(p, CL_PROGRAM_BINARIES, sizeof(b->p), &b->p, NULL))
+		opencl_binary_free(b);
+}
+
+static cl_program from_binary(cl_context ctx, cl_device_id dev, const struct opencl_binary *b)
+{
+	const unsigned char *bytes = b->p;
+	cl_int state, res;
+	cl_program p = clCreateProgramWithBinary(ctx, 1, &dev, &b->len, &bytes, &state, &res);
+
+	if (p && !res && !state && clBuildProgram(p, 1, &dev, "", NULL, NULL) == CL_SUCCESS)
+		return p;
+	if (p)
+		clReleaseProgram(p);
+	return NULL;
+}
+
 int opencl_build(cl_program *out, cl_context ctx, cl_device_id dev, const struct opencl_source *src,
-	const struct opencl_shape *shape, char *err, size_t err_len)
+	const struct opencl_shape *shape, struct opencl_binary *binary, char *err, size_t err_len)
 {
 	const char *text[ARRAY_LEN(src->text)];
 	char options[160];
 	cl_int res;
 	cl_program p;
 
+	if (binary && binary->p) {
+		*out = from_binary(ctx, dev, binary);
+		if (*out)
+			return 0;
+		opencl_binary_free(binary);
+	}
 	for (unsigned i = 0; i < src->n; i++)
 		text[i] = src->text[i];
 	p = clCreateProgramWithSource(ctx, src->n, text, NULL, &res);
@@ -118,6 +154,29 @@ int opencl_build(cl_program *out, cl_context ctx, cl_device_id dev, const struct
 		clReleaseProgram(p);
 		return -EIO;
 	}
+	if (binary)
+		binary_keep(binary, p);
 	*out = p;
 	return 0;
+}
+
+bool opencl_has_aes(const struct opencl_device *dev)
+{
+	static const char *const text = "#if !defined(__AES__) || !defined(__has_builtin)\n"
+					"#error none\n"
+					"#elif !__has_builtin(__builtin_ia32_aesenc128)\n"
+					"#error none\n"
+					"#endif\n"
+					"__kernel void none(void)\n{\n}\n";
+	cl_int res;
+	cl_context ctx = clCreateContext(NULL, 1, &dev->id, NULL, NULL, &res);
+	cl_program p =
+		ctx ? clCreateProgramWithSource(ctx, 1, (const char **)&text, NULL, &res) : NULL;
+	bool has = p && clBuildProgram(p, 1, &dev->id, "-cl-std=CL1.2", NULL, NULL) == CL_SUCCESS;
+
+	if (p)
+		clReleaseProgram(p);
+	if (ctx)
+		clReleaseContext(ctx);
+	return has;
 }

@@ -114,14 +114,18 @@ static int device_usable(const struct found *f, char *err, size_t err_len)
 /* "2 x 16 lanes" etc. is added by the engine. */
 static void device_take(struct opencl_device *out, const struct found *f)
 {
-	cl_uint width = 0;
+	cl_uint width = 0, units = 0;
+	char driver[64] = "";
 
 	*out = (struct opencl_device){.platform = f->platform, .id = f->id};
 	clGetDeviceInfo(f->id, CL_DEVICE_NATIVE_VECTOR_WIDTH_INT, sizeof(width), &width, NULL);
 	out->words = width >= 16 ? 16 : width >= 8 ? 8 : 4;
 	out->zero_copy = f->type & CL_DEVICE_TYPE_CPU;
 	out->scalar = !out->zero_copy;
-	snprintf(out->name, sizeof(out->name), "%s (%s)", f->name, f->platform_name);
+	clGetDeviceInfo(f->id, CL_DEVICE_MAX_COMPUTE_UNITS, sizeof(units), &units, NULL);
+	clGetDeviceInfo(f->id, CL_DRIVER_VERSION, sizeof(driver) - 1, driver, NULL);
+	snprintf(out->name, sizeof(out->name), "%s (%s, driver %s, %u unit%s)", f->name,
+		f->platform_name, driver, units, units == 1 ? "" : "s");
 }
 
 int opencl_device_choose(

@@ -11,7 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { PROBE_SECONDS = 60 };
+enum { PROBE_SECONDS = 60, PROBES_MAX = 4 };
 
 /* No packet, no buffers: the kernel is compiled to the end and returns at once. */
 static bool compiles(const struct opencl_device *dev, const struct opencl_source *src,
@@ -27,7 +27,7 @@ static bool compiles(const struct opencl_device *dev, const struct opencl_source
 	cl_command_queue cq = ctx ? clCreateCommandQueue(ctx, dev->id, 0, &res) : NULL;
 	cl_kernel k;
 
-	if (!cq || opencl_build(&program, ctx, dev->id, src, shape, err, sizeof(err)))
+	if (!cq || opencl_build(&program, ctx, dev->id, src, shape, NULL, err, sizeof(err)))
 		return false;
 	k = clCreateKernel(program, "xc_recrypt_batch", &res);
 	for (cl_uint i = 0; !res && i < 7; i++)
@@ -55,16 +55,28 @@ static _Noreturn void child(const struct opencl_device *dev, const struct opencl
 	_exit(compiles(dev, src, shape) ? 0 : 1);
 }
 
-bool opencl_probe(const struct opencl_device *dev, const struct opencl_source *src,
-	const struct opencl_shape *shape)
+static bool compiled(pid_t pid)
 {
 	int status = -1;
-	pid_t pid = fork();
 
-	if (pid == 0)
-		child(dev, src, shape);
 	while (pid > 0 && waitpid(pid, &status, 0) < 0)
 		if (errno != EINTR)
 			return false;
 	return pid > 0 && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+bool opencl_probe(const struct opencl_device *dev, const struct opencl_source *src,
+	const struct opencl_shape *shape, unsigned n)
+{
+	pid_t pid[PROBES_MAX];
+	bool all = n <= PROBES_MAX;
+
+	for (unsigned i = 0; i < n && i < PROBES_MAX; i++) {
+		pid[i] = fork();
+		if (pid[i] == 0)
+			child(dev, src, &shape[i]);
+	}
+	for (unsigned i = 0; i < n && i < PROBES_MAX; i++)
+		all &= compiled(pid[i]);
+	return all;
 }
