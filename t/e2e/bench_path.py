@@ -1,18 +1,26 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""make bench: the packet path beside Debian's rtpengine (userspace), same topology, same load, one after the other and interleaved.
+"""make bench: the packet path beside Debian's rtpengine (userspace): same topology, same load, one after the other, in turns.
 
-bench_path.py [--calls N] [--rounds N] [--seconds N] [--out FOLDER]
+The load comes from t/tool/srtpload: SRTP encrypted before the clock starts, every packet checked for loss and order, one in 16
+authenticated, decrypted and compared. CPU is the relay's own user and system time by the kernel's accounting; delay is from
+the sender's call to the kernel's arrival stamp: two links and the relay in between.
 
-Load: N calls, 50 packets per second each way, AES_CM_128_HMAC_SHA1_80 on one side and _32 on the other, terminals are libsrtp2 and check
-every packet. CPU is the relay's own user and system time by the kernel's accounting; delay is from the sending to the
-receiving call of the terminals, two links and the relay in between. Prints a table, writes path.json and path.png.
+Sections (--only picks some):
+  cost      CPU per packet by relay and by what the two sides speak, and the floor: a bare loop that only receives and sends
+  delay     delay and CPU from 20 calls to thousands
+  pairs     CPU of a few calls, 1 to 20
+  rate      highest rate without loss and with p99 under 5 ms
+  setup     call set-up: time, the relay's CPU, resident memory per call
+Prints tables, writes path.json and path-*.png. --full: more rounds, more relays, up to 10,000 calls.
 """
 import argparse
 import json
 import os
 import statistics
+import subprocess
 import sys
+import tempfile
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
@@ -21,100 +29,319 @@ import calls  # noqa: E402
 import netns  # noqa: E402
 import relay  # noqa: E402
 
+PEER = "rtpengine"
+TERMINAL, GATEWAY, FIRST_PORT = "10.200.1.2", "10.200.1.1", 20000
+PAIRS = {"SRTP 80-32": ("80", "32"), "SRTP-RTP": ("80", "plain"), "RTP-RTP": ("plain", "plain"), "SRTP 80-80": ("80", "80")}
 
-def variants():
-    v = [(f"xcipherd {s} {e}", lambda net, s=s, e=e: relay.Xcipherd(net, f"--steering={s}", f"--engine={e}", "--log-level=4"))
-         for s in ("udp", "nfqueue") for e in ("serial", "opencl")]
+
+def xcipherd(steering, engine, *options):
+    return lambda net: relay.Xcipherd(net, f"--steering={steering}", f"--engine={engine}", "--log-level=4", "--port-min=2000",
+                                      "--port-max=65535", *options)
+
+
+def relays(args):
+    steerings = [s for s in ("udp", "nfqueue", "xdp") if s in relay.steerings()]
+    r = {f"{s} opencl": xcipherd(s, "opencl") for s in steerings}
+    if args.full:
+        r.update({f"{s} serial": xcipherd(s, "serial") for s in steerings})
     if relay.have_rtpengine():
-        v.append(("rtpengine userspace", relay.Rtpengine))
-    return v
+        r[PEER] = lambda net: relay.Rtpengine(net, ports=(2000, 65535))
+    return {k: v for k, v in r.items() if not args.relays or any(word in k for word in args.relays.split(","))}
 
 
-def measure(start, args):
+def progress(text):
+    print(f"bench: {text}", file=sys.stderr, flush=True)
+
+
+# --- One measurement ----------------------------------------------------------------------------------------------------
+
+def quiet_terminal(net):
+    """Terminals have no sockets: what arrives is seen by the packet socket and then dropped, before ICMP answers it."""
+    net.run(net.terminal["caller"], "nft", f"add table ip bench; add chain ip bench p {{ type filter hook prerouting priority -400; }}; "
+            f"add rule ip bench p udp dport {FIRST_PORT}-65535 drop")
+
+
+def srtpload(net, spec, legs, total, seconds, payload=160):
+    with tempfile.NamedTemporaryFile("w", suffix=".spec") as f:
+        f.write(spec)
+        f.flush()
+        p = net.spawn(net.terminal["caller"], [os.path.join(relay.BUILD, "t", "srtpload"), "t1", GATEWAY, f.name, str(total / legs),
+                                               str(seconds), "16", str(payload)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        out, err = p.communicate()
+    if p.returncode:
+        raise RuntimeError(f"srtpload: {err}")
+    return json.loads(out)
+
+
+def judge(r):
+    bad = {k: r[k] for k in ("wrong", "bad_auth", "duplicates") if r[k]}
+    if bad:
+        progress(f"NOT RIGHT: {bad}")
+    return r
+
+
+def setup(daemon, count, pair):
+    return [calls.Call(daemon.client, i, *pair, ports=(FIRST_PORT + 4 * i, FIRST_PORT + 4 * i + 2)).setup() for i in range(count)]
+
+
+def measure(start, count, total, pair, seconds):
+    """total: packets per second that all legs together send."""
     with netns.Net(("caller",)) as net:
+        quiet_terminal(net)
         daemon = start(net).wait_ready()
-        talk = [calls.Call(daemon.client, i, "80", "32").setup() for i in range(args.calls)]
-        time.sleep(0.5)
-        before = daemon.cpu_seconds()
-        result = calls.load(net, relay.BUILD, talk, rate=50, seconds=args.seconds)
-        result["cpu_us"] = (daemon.cpu_seconds() - before) * 1e6 / max(result["received"], 1)
+        before, cpu, rss = time.monotonic(), daemon.cpu_seconds(), daemon.rss_kib()
+        talk = setup(daemon, count, pair)
+        r = {"setup_ms": 1e3 * (time.monotonic() - before) / count, "setup_cpu_ms": 1e3 * (daemon.cpu_seconds() - cpu) / count,
+             "kib_per_call": (daemon.rss_kib() - rss) / count}
+        time.sleep(0.3)
+        cpu = daemon.cpu_seconds()
+        r.update(judge(srtpload(net, "".join(c.spec() for c in talk), 2 * count, total, seconds)))
+        r["cpu_us"] = 1e6 * (daemon.cpu_seconds() - cpu) / max(r["received"], 1)
+        r["cpu_percent"] = 100 * (daemon.cpu_seconds() - cpu) / r["seconds"]
         if isinstance(daemon, relay.Xcipherd):
             s = daemon.statistics()
-            result["mean_batch"] = float(s["mean batch"])
-            result["own_p50_us"] = float(s["latency"]["p50_us"])
-            result["own_p99_us"] = float(s["latency"]["p99_us"])
+            r["mean_batch"] = float(s["mean batch"])
+            r["stages_us"] = {k: float(v["mean_us"]) for k, v in s["stages"].items()}
+            r["dropped"] = {k: v for k, v in s["drops"].items() if v}
         daemon.stop()
-    return result
+    return r
 
 
-def summary(rows, key):
-    values = [r[key] for r in rows if key in r]
-    if not values:
-        return None
-    return {"median": statistics.median(values), "min": min(values), "max": max(values)}
+def floor(steering, window_us, count, total, seconds):
+    with netns.Net(("caller",)) as net:
+        quiet_terminal(net)
+        p = net.spawn(net.gateway, [os.path.join(relay.BUILD, "t", "steer_floor"), steering, "220", "2000-65535", GATEWAY, str(count),
+                                    str(window_us), TERMINAL, str(FIRST_PORT)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        ports = []
+        for line in p.stdout:
+            if line.startswith("ready"):
+                break
+            ports.append(int(line.split()[2]))
+        spec = "".join(f"{TERMINAL} {FIRST_PORT + 2 * k} 1 {GATEWAY} {port} 1 plain - plain -\n" for k, port in enumerate(ports))
+        cpu = relay.cpu_seconds_of(p.pid)
+        r = judge(srtpload(net, spec, 2 * count, total, seconds))
+        r["cpu_us"] = 1e6 * (relay.cpu_seconds_of(p.pid) - cpu) / max(r["received"], 1)
+        p.stdin.close()
+        p.wait(10)
+    return r
 
 
-def show(s, digits=1):
-    return "-" if s is None else f"{s['median']:.{digits}f} ({s['min']:.{digits}f}-{s['max']:.{digits}f})"
+# --- Tables --------------------------------------------------------------------------------------------------------------
+
+def mid(rows, key):
+    return statistics.median(r[key] for r in rows)
 
 
-def plot(table, path, title):
+def spread(rows, key, digits=1):
+    v = [r[key] for r in rows]
+    return f"{statistics.median(v):.{digits}f} ({min(v):.{digits}f}-{max(v):.{digits}f})"
+
+
+def ratios(rows, peer, key="cpu_us"):
+    """Round by round: what else the machine does changes from minute to minute."""
+    v = [a[key] / b[key] for a, b in zip(rows, peer) if b[key]]
+    return f"{statistics.median(v):.2f} ({min(v):.2f}-{max(v):.2f})" if v else "-"
+
+
+HEAD = (f"{'':<26} {'CPU us/packet':>20} {'of rtpengine':>18} {'p50 us':>18} {'p99 us':>22} {'batch':>6} {'lost':>7} "
+        f"{'wrong':>5}")
+
+
+def line(name, rows, peer):
+    print(f"{name:<26} {spread(rows, 'cpu_us'):>20} {ratios(rows, peer) if peer else '-':>18} {spread(rows, 'p50_us', 0):>18} "
+          f"{spread(rows, 'p99_us', 0):>22} {mid(rows, 'mean_batch') if 'mean_batch' in rows[0] else 0:>6.1f} "
+          f"{max(r['lost'] for r in rows):>7} {max(r['wrong'] + r['bad_auth'] + r['duplicates'] for r in rows):>5}")
+
+
+def in_turns(variants, args, label):
+    rows = {name: [] for name in variants}
+    for i in range(args.rounds):
+        for name, run in variants.items():
+            progress(f"{label}, round {i + 1} of {args.rounds}: {name}")
+            rows[name].append(run())
+    return rows
+
+
+# --- Sections --------------------------------------------------------------------------------------------------------------
+
+def section_cost(args, out):
+    for label, pair in PAIRS.items():
+        variants = {name: lambda s=start, p=pair: measure(s, args.calls, args.total, p, args.seconds)
+                    for name, start in relays(args).items()}
+        if label == "RTP-RTP":
+            for s in ("udp", "nfqueue"):
+                variants[f"floor {s}"] = lambda s=s: floor(s, 250, args.calls, args.total, args.seconds)
+        rows = in_turns(variants, args, f"cost, {label}")
+        print(f"\n{label}: {args.calls} calls, {args.total} packets per second together\n{HEAD}")
+        for name, r in rows.items():
+            line(name, r, rows.get(PEER))
+        out[label] = rows
+    if PEER in out["SRTP 80-80"]:
+        print("\nour re-encryption (SRTP 80-32) beside rtpengine's pass-through (SRTP 80-80), round by round:")
+        for name, r in out["SRTP 80-32"].items():
+            if name != PEER:
+                print(f"  {name:<24} {ratios(r, out['SRTP 80-80'][PEER])}")
+
+
+def section_delay(args, out):
+    sizes = [(20, 2000), (50, 5000), (150, 15000), (500, 50000), (2000, args.total)] + ([(10000, args.total)] if args.full else [])
+    for count, total in sizes:
+        variants = {name: lambda s=start, c=count, t=total: measure(s, c, t, PAIRS["SRTP 80-32"], args.seconds)
+                    for name, start in relays(args).items() if not name.endswith("serial")}
+        rows = in_turns(variants, args, f"delay, {count} calls")
+        print(f"\n{count} calls, {total} packets per second together\n{HEAD}")
+        for name, r in rows.items():
+            line(name, r, rows.get(PEER))
+        out[str(count)] = rows
+
+
+def section_pairs(args, out):
+    print(f"\nCPU in percent of one core by number of calls, 50 packets per second each way\n{'calls':>6}", end="")
+    variants = {n: s for n, s in relays(args).items() if not n.endswith("serial")}
+    print("".join(f"{n:>20}" for n in variants))
+    for count in (1, 2, 5, 10, 20):
+        rows = in_turns({n: lambda s=s, c=count: measure(s, c, 100 * c, PAIRS["SRTP 80-32"], args.seconds) for n, s in variants.items()},
+                        args, f"pairs, {count} calls")
+        print(f"{count:>6}" + "".join(f"{spread(r, 'cpu_percent'):>20}" for r in rows.values()), flush=True)
+        out[str(count)] = rows
+
+
+def section_rate(args, out):
+    """Up by a quarter until it fails; what it last held counts."""
+    print("\nhighest rate without loss and with p99 under 5 ms, packets per second, SRTP 80-32, "
+          f"{args.calls} calls\n{'':<26} {'rate':>10} {'p50 us':>10} {'p99 us':>10} {'CPU us/packet':>14}")
+    for name, start in relays(args).items():
+        best, total = None, 10000
+        tries = []
+        while total < 1000000:
+            progress(f"rate, {name}: {total:.0f}")
+            r = measure(start, args.calls, total, PAIRS["SRTP 80-32"], args.seconds)
+            r["total"] = total
+            tries.append(r)
+            if r["lost"] or r["p99_us"] >= 5000 or r["late"] > 3:
+                # Once more: a noisy machine is no limit of the relay.
+                r = measure(start, args.calls, total, PAIRS["SRTP 80-32"], args.seconds)
+                r["total"] = total
+                tries.append(r)
+                if r["lost"] or r["p99_us"] >= 5000:
+                    break
+            best = r
+            total *= 1.25
+        out[name] = tries
+        if best:
+            print(f"{name:<26} {best['total']:>10.0f} {best['p50_us']:>10.0f} {best['p99_us']:>10.0f} {best['cpu_us']:>14.1f}", flush=True)
+        else:
+            print(f"{name:<26}          -", flush=True)
+
+
+def section_setup(args, out):
+    sizes = (100, 1000) + ((10000,) if args.full else ())
+    print(f"\ncall set-up (offer and answer with SDP, one client that waits for each reply) and memory\n{'':<26} {'calls':>7} "
+          f"{'ms each':>22} {'relay CPU ms':>22} {'KiB per call':>20}")
+    for count in sizes:
+        variants = {n: lambda s=s, c=count: measure(s, c, 1000, PAIRS["SRTP 80-32"], 0.5) for n, s in relays(args).items()
+                    if not n.endswith("serial")}
+        rows = in_turns(variants, args, f"setup, {count} calls")
+        for name, r in rows.items():
+            print(f"{name:<26} {count:>7} {spread(r, 'setup_ms', 2):>22} {spread(r, 'setup_cpu_ms', 2):>22} {spread(r, 'kib_per_call'):>20}",
+                  flush=True)
+        out[str(count)] = rows
+
+
+# --- Pictures ----------------------------------------------------------------------------------------------------------------
+
+COLOURS = {"udp": "#2a9d8f", "nfqueue": "#2a6fbb", "xdp": "#8e44ad", PEER: "#888888", "floor": "#d9b26f"}
+
+
+def colour(name):
+    return next((c for word, c in COLOURS.items() if word in name), "#444444")
+
+
+def bars(axis, rows, key, label):
+    names = list(rows)
+    value = [mid(rows[n], key) for n in names]
+    low = [v - min(r[key] for r in rows[n]) for n, v in zip(names, value)]
+    high = [max(r[key] for r in rows[n]) - v for n, v in zip(names, value)]
+    axis.barh(names, value, xerr=[low, high], color=[colour(n) for n in names])
+    axis.invert_yaxis()
+    axis.set_xlabel(label)
+    for i, v in enumerate(value):
+        axis.annotate(f"{v:.1f}", (v, i), xytext=(4, 0), textcoords="offset points", va="center", fontsize=8)
+
+
+def curves(axis, sizes, key, xlabel, ylabel, log):
+    for name in next(iter(sizes.values())):
+        x = [int(s) for s in sizes]
+        axis.plot(x, [mid(sizes[str(s)][name], key) for s in x], marker="o", label=name, color=colour(name))
+    axis.set_xlabel(xlabel)
+    axis.set_ylabel(ylabel)
+    axis.set_xscale("log")
+    if log:
+        axis.set_yscale("log")
+    axis.grid(alpha=0.3)
+    axis.legend(fontsize=8)
+
+
+def pictures(result, folder):
     import matplotlib
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
-    names = list(table)
-    fig, axes = plt.subplots(1, 3, figsize=(14, 4.5))
-    for axis, key, label in zip(axes, ("cpu_us", "p50_us", "p99_us"),
-                                ("CPU per packet, µs", "delay p50, µs", "delay p99, µs (log)")):
-        mid = [table[n][key]["median"] for n in names]
-        low = [table[n][key]["median"] - table[n][key]["min"] for n in names]
-        high = [table[n][key]["max"] - table[n][key]["median"] for n in names]
-        colours = ["#888888" if n.startswith("rtpengine") else "#2a6fbb" for n in names]
-        axis.barh(names, mid, xerr=[low, high], color=colours)
-        axis.invert_yaxis()
-        axis.set_xlabel(label)
-        if key == "p99_us":
-            axis.set_xscale("log")
-    fig.suptitle(title)
-    fig.tight_layout()
-    fig.savefig(path, dpi=110)
+
+    def figure(name, parts, draw):
+        fig, axes = plt.subplots(1, parts, figsize=(6.5 * parts, 4.5), squeeze=False)
+        draw(axes[0])
+        fig.suptitle(f"{name}: {result['machine']}", fontsize=9)
+        fig.tight_layout()
+        fig.savefig(os.path.join(folder, f"path-{name}.png"), dpi=110)
+        plt.close(fig)
+
+    s = result["sections"]
+    if s.get("cost"):
+        figure("cost", len(s["cost"]), lambda a: [bars(x, rows, "cpu_us", f"{label}: CPU per packet, µs") for x, (label, rows) in
+                                                   zip(a, s["cost"].items())])
+    if s.get("delay"):
+        figure("delay", 3, lambda a: [curves(a[0], s["delay"], "p50_us", "calls", "delay p50, µs", True),
+                                      curves(a[1], s["delay"], "p99_us", "calls", "delay p99, µs", True),
+                                      curves(a[2], s["delay"], "cpu_us", "calls", "CPU per packet, µs", False)])
+    if s.get("pairs"):
+        figure("pairs", 1, lambda a: curves(a[0], s["pairs"], "cpu_percent", "calls", "CPU, percent of one core", False))
+    if s.get("setup"):
+        figure("setup", 2, lambda a: [curves(a[0], s["setup"], "setup_ms", "calls", "set-up, ms per call", False),
+                                      curves(a[1], s["setup"], "kib_per_call", "calls", "memory, KiB per call", False)])
+
+
+def machine():
+    with open("/proc/cpuinfo", encoding="ascii") as f:
+        model = next((row.split(":", 1)[1].strip() for row in f if row.startswith("model name")), "unknown processor")
+    return f"{os.cpu_count()} x {model}, Linux {os.uname().release}"
+
+
+SECTIONS = {"cost": section_cost, "delay": section_delay, "pairs": section_pairs, "rate": section_rate, "setup": section_setup}
 
 
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument("--calls", type=int, default=40)
-    p.add_argument("--rounds", type=int, default=5)
-    p.add_argument("--seconds", type=float, default=5)
+    p.add_argument("--only", help="sections, between commas", default=",".join(SECTIONS))
+    p.add_argument("--relays", help="words of the relays' names, between commas", default="")
+    p.add_argument("--calls", type=int, default=500)
+    p.add_argument("--total", type=int, default=40000, help="packets per second of all calls together")
+    p.add_argument("--rounds", type=int)
+    p.add_argument("--seconds", type=float, default=3)
+    p.add_argument("--full", action="store_true")
     p.add_argument("--out", default=os.path.join(relay.BUILD, "bench"))
     args = p.parse_args()
+    args.rounds = args.rounds or (5 if args.full else 3)
     os.makedirs(args.out, exist_ok=True)
-    rows = {name: [] for name, _ in variants()}
-    for round_number in range(args.rounds):
-        for name, start in variants():
-            print(f"bench: round {round_number + 1} of {args.rounds}: {name}", file=sys.stderr, flush=True)
-            rows[name].append(measure(start, args))
-    keys = ("cpu_us", "p50_us", "p99_us", "max_us", "own_p50_us", "own_p99_us", "mean_batch", "lost", "reordered", "wrong", "bad_auth")
-    table = {name: {k: summary(r, k) for k in keys} for name, r in rows.items()}
-    title = f"{args.calls} calls, 50 packets per second each way, SRTP 80 to 32, {args.rounds} rounds of {args.seconds:.0f} s, median (min-max)"
-    print(f"\n{title}\n")
-    print(f"{'relay':<22} {'CPU us/packet':>20} {'delay p50 us':>20} {'delay p99 us':>24} {'inside p50':>16} {'inside p99':>18} "
-          f"{'batch':>16} {'lost':>6} {'wrong':>6}")
-    for name, t in table.items():
-        wrong = sum(t[k]["max"] for k in ("wrong", "bad_auth", "reordered"))
-        print(f"{name:<22} {show(t['cpu_us']):>20} {show(t['p50_us']):>20} {show(t['p99_us']):>24} {show(t['own_p50_us']):>16} "
-              f"{show(t['own_p99_us']):>18} {show(t['mean_batch'], 2):>16} {t['lost']['max']:>6.0f} {wrong:>6.0f}")
-    peer = table.get("rtpengine userspace")
-    if peer:
-        print("\nCPU per packet relative to rtpengine's, round by round:")
-        for name in table:
-            if name.startswith("rtpengine"):
-                continue
-            ratios = [a["cpu_us"] / b["cpu_us"] for a, b in zip(rows[name], rows["rtpengine userspace"]) if b["cpu_us"]]
-            print(f"  {name:<22} {statistics.median(ratios):.2f} ({min(ratios):.2f}-{max(ratios):.2f})")
-    with open(os.path.join(args.out, "path.json"), "w", encoding="utf-8") as f:
-        json.dump({"title": title, "rows": rows}, f, indent=1)
-    plot(table, os.path.join(args.out, "path.png"), title)
-    print(f"\nwritten: {args.out}/path.json and path.png")
+    result = {"machine": machine(), "arguments": vars(args), "sections": {}}
+    print(result["machine"])
+    for name in args.only.split(","):
+        if name not in SECTIONS:
+            sys.exit(f"bench_path.py: no section \"{name}\": {', '.join(SECTIONS)}")
+        SECTIONS[name](args, result["sections"].setdefault(name, {}))
+        with open(os.path.join(args.out, "path.json"), "w", encoding="utf-8") as f:
+            json.dump(result, f, indent=1)
+    pictures(result, args.out)
+    print(f"\nwritten: path.json and path-*.png in {args.out}")
 
 
 if __name__ == "__main__":

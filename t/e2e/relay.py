@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A relay under test in the gateway: xcipherd, or Debian's rtpengine in userspace as a peer."""
 import os
+import re
 import subprocess
 import tempfile
 import time
@@ -10,6 +11,12 @@ import ng
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 BUILD = os.environ.get("BUILD", os.path.join(ROOT, "build"))
 TICK = os.sysconf("SC_CLK_TCK")
+
+
+def cpu_seconds_of(pid):
+    with open(f"/proc/{pid}/stat", encoding="ascii") as f:
+        fields = f.read().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / TICK
 
 
 class Relay:
@@ -43,9 +50,7 @@ class Relay:
         return self.process.pid
 
     def cpu_seconds(self):
-        with open(f"/proc/{self.pid()}/stat", encoding="ascii") as f:
-            fields = f.read().rsplit(")", 1)[1].split()
-        return (int(fields[11]) + int(fields[12])) / TICK
+        return cpu_seconds_of(self.pid())
 
     def rss_kib(self):
         with open(f"/proc/{self.pid()}/status", encoding="ascii") as f:
@@ -100,3 +105,9 @@ class Rtpengine(Relay):
 def have_rtpengine():
     return os.access("/usr/bin/rtpengine", os.X_OK) and subprocess.run(
         ["/usr/bin/rtpengine", "--version"], capture_output=True, check=False).returncode == 0
+
+
+def steerings():
+    """What this build of xcipherd can steer by."""
+    text = subprocess.run([os.path.join(BUILD, "xcipherd"), "--help"], capture_output=True, text=True, check=True).stdout
+    return re.search(r"--steering=([a-z|]+)", text).group(1).split("|")
