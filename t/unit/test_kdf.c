@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Key derivation: RFC 3711 B.3, RFC 6188 7.2 and 7.4, the session keys of t/vectors, and what a key slot holds. */
 #include <errno.h>
+#include <openssl/evp.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -44,6 +45,83 @@ static void published_session_keys_are_derived(void **state)
 		unhex(want.salt, sizeof(want.salt), T[i].session_salt);
 		assert_int_equal(srtp_kdf(&got, &m, false, 0), 0);
 		assert_memory_equal(&got, &want, sizeof(got));
+	}
+}
+
+/* RFC 3711 4.3.1 worked out another way: x as a 112-bit number, its keystream by OpenSSL's counter mode. */
+static void openssl_prf(
+	const struct srtp_master *m, uint64_t label, uint64_t r, uint8_t *out, int len)
+{
+	const struct srtp_suite *s = srtp_suite_get(m->suite);
+	const EVP_CIPHER *c = s->key_len == 16 ? EVP_aes_128_ctr()
+		: s->key_len == 24             ? EVP_aes_192_ctr()
+					       : EVP_aes_256_ctr();
+	EVP_CIPHER_CTX *ctx = EVP_CIPHER_CTX_new();
+	unsigned __int128 x = 0;
+	uint8_t iv[16];
+	int n;
+
+	for (unsigned i = 0; i < 14; i++)
+		x = x << 8 | (i < s->salt_len ? m->salt[i] : 0);
+	x ^= (unsigned __int128)label << 48 | r;
+	x <<= 16;
+	for (int i = 0; i < 16; i++)
+		iv[i] = (uint8_t)(x >> (120 - 8 * i));
+	memset(out, 0, (size_t)len);
+	assert_int_equal(EVP_EncryptInit_ex(ctx, c, NULL, m->key, iv), 1);
+	assert_int_equal(EVP_EncryptUpdate(ctx, out, &n, out, len), 1);
+	EVP_CIPHER_CTX_free(ctx);
+}
+
+/* With a key derivation rate, RFC 3711 4.3.1 and 4.3.2; there are no published vectors for r > 0. */
+static void every_epoch_has_its_session_keys(void **state)
+{
+	static const uint64_t rs[] = {
+		0, 1, 2, 0xff, 0x100, 0xabcdef, 0x7fffffff, 0x123456789abc, (1ull << 48) - 1};
+
+	(void)state;
+	for (int suite = SUITE_PLAIN + 1; suite < SUITE_COUNT; suite++)
+		for (size_t i = 0; i < ARRAY_LEN(rs); i++)
+			for (int rtcp = 0; rtcp < 2; rtcp++) {
+				const struct srtp_suite *s =
+					srtp_suite_get((enum srtp_suite_id)suite);
+				struct srtp_master m = {.suite = s->id};
+				struct srtp_session_keys got, want = {0};
+				struct xc_key vault, slot, filled = {0};
+
+				for (int b = 0; b < 32; b++)
+					m.key[b] = (uint8_t)(17 * b + suite);
+				for (int b = 0; b < 14; b++)
+					m.salt[b] = (uint8_t)(29 * b + 3 * suite);
+				openssl_prf(&m, rtcp ? 3 : 0, rs[i], want.enc, s->key_len);
+				openssl_prf(&m, rtcp ? 4 : 1, rs[i], want.auth, 20);
+				openssl_prf(&m, rtcp ? 5 : 2, rs[i], want.salt, s->salt_len);
+				assert_int_equal(srtp_kdf(&got, &m, rtcp, rs[i]), 0);
+				assert_memory_equal(&got, &want, sizeof(got));
+				/* The packet path's way to the same. */
+				srtp_vault_fill(&vault, &m);
+				assert_int_not_equal(vault.valid, XC_KEY_VALID);
+				srtp_slot_fill(&filled, s, &want, rtcp);
+				srtp_slot_derive(&slot, &vault, s->id, false, rtcp, rs[i]);
+				assert_memory_equal(&slot, &filled, sizeof(slot));
+			}
+}
+
+static void what_no_key_can_be_is_refused(void **state)
+{
+	static const struct xc_key none[2];
+	static const struct srtp_master T[] = {
+		{.suite = SUITE_AES_CM_128_80, .kdr = SRTP_KDR_MAX + 1},
+		{.suite = SUITE_AEAD_AES_128_GCM, .no_rtp_auth = true},
+		{.suite = SUITE_COUNT},
+	};
+	struct xc_key pair[2];
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(T); i++) {
+		memset(pair, 0xa5, sizeof(pair));
+		assert_int_equal(srtp_key_fill(pair, &T[i]), -EINVAL);
+		assert_memory_equal(pair, none, sizeof(pair));
 	}
 }
 
@@ -118,6 +196,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(published_session_keys_are_derived),
+		cmocka_unit_test(every_epoch_has_its_session_keys),
+		cmocka_unit_test(what_no_key_can_be_is_refused),
 		cmocka_unit_test(every_vectors_session_keys_are_derived),
 		cmocka_unit_test(a_slot_holds_what_engines_read),
 		cmocka_unit_test(plain_is_said_not_left_blank_and_an_unknown_suite_leaves_nothing),
