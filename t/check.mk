@@ -50,7 +50,7 @@ SAN_BUILD := $(BUILD)/san
 check-e2e:
 	$(MAKE) -j$(JOBS) BUILD=$(SAN_BUILD) SAN=1 all tools
 	BUILD=$(abspath $(SAN_BUILD)) /usr/bin/python3 t/e2e/run.py
-	BUILD=$(abspath $(BUILD)) /usr/bin/python3 t/e2e/run.py ten_thousand_calls
+	BUILD=$(abspath $(BUILD)) /usr/bin/python3 t/e2e/run.py ten_thousand_calls test_keys
 
 # The concurrent parts under ThreadSanitizer: the worker loop by itself, and the daemon with media flowing.
 TSAN_BUILD := $(BUILD)/tsan

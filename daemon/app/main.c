@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/timerfd.h>
@@ -291,13 +292,15 @@ static void loop(struct daemon *d)
 
 /* --- Start and stop ------------------------------------------------------------------------------------------- */
 
-/* A socket per port, so many descriptors; and no core dumps: libraries keep keys in memory we cannot mark. */
+/* A socket per port, so many descriptors; and no core dumps: libraries keep keys in memory we cannot mark. The limit alone does
+ * not hold where dumps go to a program (core(5)). */
 static void limits(const struct daemon *d)
 {
 	struct rlimit files, core = {0, 0};
 	rlim_t need = (rlim_t)(d->o.port_max - d->o.port_min + 1) * d->o.locals + 256;
 
 	setrlimit(RLIMIT_CORE, &core);
+	prctl(PR_SET_DUMPABLE, 0);
 	if (getrlimit(RLIMIT_NOFILE, &files) || files.rlim_cur >= need)
 		return;
 	if (files.rlim_max < need) {

@@ -75,9 +75,10 @@ class Relay:
 class Xcipherd(Relay):
     name = "xcipherd"
 
-    def __init__(self, net, *options, addresses=("10.200.1.1",), build=None):
+    def __init__(self, net, *options, addresses=("10.200.1.1",), build=None, user=None):
         interfaces = [f"--interface={a}" for a in addresses]
-        super().__init__(net, [os.path.join(build or BUILD, "xcipherd"), "--config-file=none", "--foreground",
+        become = ["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups"] if user else []
+        super().__init__(net, [*become, os.path.join(build or BUILD, "xcipherd"), "--config-file=none", "--foreground",
                                "--listen-ng=127.0.0.1:22222", *interfaces, *options])
 
     def environment(self):

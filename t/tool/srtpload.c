@@ -93,7 +93,7 @@ static void dir_make(struct dir *d, const char *suite, const char *hex)
 			die("key");
 		*(i < 16 ? &m.key[i] : &m.salt[i - 16]) = (uint8_t)byte;
 	}
-	if (srtp_kdf(&d->keys, &m, false))
+	if (srtp_kdf(&d->keys, &m, false, 0))
 		die("key derivation");
 }
 

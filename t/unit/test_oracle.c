@@ -422,7 +422,7 @@ static void libsrtp_accepts_what_was_recrypted(void **state)
 		pairs += r->can[n];
 	print_message("%s, %u of %d pairs, %d packets each, seed %llu\n", r->o->name, pairs, PAIRS,
 		ROUNDS, (unsigned long long)r->seed);
-	assert_true(pairs == PAIRS || r->f->ops == &engine_opencl);
+	assert_int_equal(pairs, PAIRS);
 	suites_close(r->o);
 	free(r);
 }

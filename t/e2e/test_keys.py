@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Where keys are, and where they are not: a call with media, then every byte of the daemon's memory is searched for its keys,
+in each form they have had. While the call is up they are in its memory, which no core dump would hold; when it is over they are
+nowhere. They are never in logs, and in no reply but SDP."""
+import base64
+import ctypes
+import os
+import re
+import time
+
+import calls
+import ng
+import relay
+from run import Skip
+from test_relay import clean, finish
+
+libcrypto = ctypes.CDLL("libcrypto.so.3")
+for function in ("EVP_CIPHER_CTX_new", "EVP_aes_128_ctr"):
+    getattr(libcrypto, function).restype = ctypes.c_void_p
+
+
+def aes_128_ctr(key, iv, length):
+    context, out, done = ctypes.c_void_p(libcrypto.EVP_CIPHER_CTX_new()), ctypes.create_string_buffer(length + 16), ctypes.c_int()
+    cipher = ctypes.c_void_p(libcrypto.EVP_aes_128_ctr())
+    assert libcrypto.EVP_EncryptInit_ex(context, cipher, None, key, iv) == 1
+    assert libcrypto.EVP_EncryptUpdate(context, out, ctypes.byref(done), bytes(length), length) == 1
+    libcrypto.EVP_CIPHER_CTX_free(context)
+    return out.raw[:length]
+
+
+def forms(name, key):
+    """All that a 30-byte master key and salt turns into: RFC 4568 6.1, RFC 3711 4.3."""
+    master, salt = key[:16], key[16:]
+    yield f"{name} as base64", base64.b64encode(key)
+    yield f"{name} as hex", key.hex().encode()
+    yield f"{name} (master key)", master
+    yield f"{name} (master salt)", salt
+    for label, what, length in ((0, "SRTP key", 16), (1, "SRTP authentication key", 20), (3, "SRTCP key", 16),
+                                (4, "SRTCP authentication key", 20)):
+        iv = bytearray(salt + bytes(2))
+        iv[7] ^= label
+        yield f"{name}, {what}", aes_128_ctr(master, bytes(iv), length)
+
+
+def mappings(pid):
+    """(start, end, name, flags) of what can be written."""
+    head = None
+    with open(f"/proc/{pid}/smaps", encoding="utf-8") as f:
+        for line in f:
+            m = re.match(r"([0-9a-f]+)-([0-9a-f]+) (\S+) \S+ \S+ \S+ *(.*)", line)
+            if m:
+                head = (int(m[1], 16), int(m[2], 16), m[4] or "anonymous", m[3])
+            elif line.startswith("VmFlags:") and head and "w" in head[3]:
+                yield head[0], head[1], head[2], line.split()[1:]
+
+
+def search(pid, wanted):
+    """[(what, mapping's name, flags)] of each form of a key found in a process's memory."""
+    pattern = re.compile(b"|".join(re.escape(w) for w in wanted.values()), re.S)
+    names = {v: k for k, v in wanted.items()}
+    found = []
+    with open(f"/proc/{pid}/mem", "rb", buffering=0) as mem:
+        for start, end, where, flags in mappings(pid):
+            mem.seek(start)
+            try:
+                data = mem.read(end - start)
+            except OSError:
+                continue
+            found += [(names[m.group()], where, flags) for m in pattern.finditer(data)]
+    return found
+
+
+def forget_replies(daemon):
+    """Replies are kept for repeated requests for up to a minute, 64 MiB of them: a long SDP that comes back pushes them out."""
+    body = calls.sdp("10.200.1.2", 4000, extra="a=x-long:" + 58000 * "x" + "\r\n")
+    for i in range(1200):
+        reply = daemon.client.raw(b"l%d " % i + ng.encode({"command": "offer", "call-id": "long", "from-tag": "a", "sdp": body}))
+        assert len(reply) > 58000, reply[-100:]
+    calls.ok(daemon.client.call("delete", call_id="long", from_tag="a", delete_delay=0))
+
+
+def test_keys_are_wiped_and_never_told(net):
+    if "san" in os.path.basename(relay.BUILD):
+        raise Skip("sanitizers' memory is too large to be searched")
+    daemon = relay.Xcipherd(net, "--log-level=7", "--opencl-min=1", "--workers=1").wait_ready()
+    talk = [calls.Call(daemon.client, i, *pair).setup() for i, pair in enumerate((("80", "32"), ("32", "80"), ("80", "plain")))]
+    clean(calls.load(net, relay.BUILD, talk, rate=50, seconds=1))
+    wanted = {}
+    for n, call in enumerate(talk):
+        for side in range(2):
+            for whose, key in (("terminal", call.key[side]), ("relay", call.wire[side])):
+                if key:
+                    wanted.update(forms(f"call {n}'s {whose} key {side}", key))
+    assert len(set(wanted.values())) == len(wanted) > 70, len(wanted)
+
+    up = search(daemon.pid(), wanted)
+    locked_up = {what for what, _, flags in up if "dd" in flags}
+    for what in wanted:
+        if what.endswith("(master key)") or what.endswith(", SRTP key"):
+            assert what in locked_up, f"{what} is not where it should be: the search is blind"
+    outside = sorted({(what.split(" key ", 1)[1][2:], where) for what, where, flags in up if "dd" not in flags})
+    print("    outside memory that is marked, while calls are up:", outside)
+
+    told = [daemon.client.raw(b"q%d " % n + ng.encode({"command": "query", "call-id": c.id})) for n, c in enumerate(talk)]
+    told += [daemon.client.raw(b"r%d " % n + ng.encode({"command": c})) for n, c in enumerate(("list", "statistics", "ping"))]
+    for call in talk:
+        calls.ok(call.delete())
+    deadline = time.monotonic() + 20
+    while daemon.statistics()["key slots used"]:
+        assert time.monotonic() < deadline, "key slots are still in use"
+        time.sleep(0.2)
+    forget_replies(daemon)
+    left = search(daemon.pid(), wanted)
+    log = daemon.text().encode()
+    for what, form in wanted.items():
+        assert form not in log, f"{what} is in the log"
+        for reply in told:
+            assert form not in reply, f"{what} is in a reply: {reply[:40]}"
+    assert not left, f"left in memory after the calls: {sorted({(what, where) for what, where, _ in left})}"
+    finish(daemon)
+
+
+def test_no_core_dump(net):
+    """A limit of 0 alone does not hold where dumps go to a program: the process has to be undumpable, which /proc shows by
+    its owner when the daemon runs as somebody else."""
+    daemon = relay.Xcipherd(net, "--engine=serial", user=65534)
+    try:
+        daemon.wait_ready()
+    except RuntimeError as error:
+        if "Permission denied" in str(error) and "setpriv" in str(error):
+            raise Skip("the build folder cannot be read by another user") from error
+        raise
+    assert os.stat(f"/proc/{daemon.pid()}/environ").st_uid == 0, "the process is dumpable"
+    with open(f"/proc/{daemon.pid()}/limits", encoding="ascii") as f:
+        assert re.search(r"^Max core file size +0 +0 ", f.read(), re.M)
+    finish(daemon)
