@@ -6,7 +6,7 @@
  *
  *   srtpload DEVICE GATEWAY-IP SPEC RATE SECONDS [SAMPLE [PAYLOAD [BURST-US]]]
  *
- * SPEC as for rtpload (suite 80, 32 or plain), RATE in packets per second and leg, one in SAMPLE packets is decrypted, packets
+ * SPEC as for rtpload (suites AES_CM_128 or plain, one key), RATE in packets per second and leg, one in SAMPLE packets is decrypted, packets
  * that are due leave together every BURST-US at most. One JSON object on standard output. The local ports must have no
  * sockets; drop what arrives there (nft, prerouting), or the kernel answers with ICMP. */
 #include <arpa/inet.h>
@@ -81,11 +81,19 @@ static void die(const char *what)
 
 static void dir_make(struct dir *d, const char *suite, const char *hex)
 {
-	struct srtp_master m = {.suite = SUITE_AES_CM_128_80};
+	const struct srtp_suite *s = srtp_suite_find(str_from(suite));
+	struct srtp_master m = {0};
 
 	if (strcmp(suite, "plain") == 0)
 		return;
-	d->tag = strcmp(suite, "80") == 0 ? 10 : 4;
+	if (!s || s->cipher != XC_CIPHER_AES_CM || s->key_len != 16) {
+		fprintf(stderr,
+			"srtpload: suite %s: only AES_CM_128_HMAC_SHA1_80 and _32, and plain\n",
+			suite);
+		exit(2);
+	}
+	m.suite = s->id;
+	d->tag = s->rtp_tag_len;
 	for (int i = 0; i < 30; i++) {
 		unsigned byte;
 
@@ -100,12 +108,12 @@ static void dir_make(struct dir *d, const char *suite, const char *hex)
 static void read_spec(const char *path)
 {
 	FILE *f = fopen(path, "re");
-	char lip[64], rip[64], txs[16], txk[80], rxs[16], rxk[80];
+	char lip[64], rip[64], txs[64], txk[80], rxs[64], rxk[80];
 	unsigned lp, lc, rp, rc;
 
 	if (!f)
 		die(path);
-	while (fscanf(f, "%63s %u %u %63s %u %u %15s %79s %15s %79s", lip, &lp, &lc, rip, &rp, &rc,
+	while (fscanf(f, "%63s %u %u %63s %u %u %63s %79s %63s %79s", lip, &lp, &lc, rip, &rp, &rc,
 		       txs, txk, rxs, rxk) == 10) {
 		struct leg *l;
 
