@@ -108,6 +108,8 @@ static int workers_create(struct daemon *d)
 		.port_max = o->port_max,
 		.local_addrs = (uint8_t)o->locals,
 		.burst_max = o->batch_max,
+		.replay_window = o->replay_window,
+		.lifetime_enforce = o->enforce_lifetime,
 	};
 	struct app_relay_config relay = {
 		.worker = d->worker,
@@ -173,6 +175,33 @@ static void statistics(void *arg, struct pool *p, struct ngval *dict)
 	stats_fill(arg, p, dict);
 }
 
+/* What came from a terminal must not write control characters into a log. */
+static const char *printable(char out[128], struct str s)
+{
+	size_t n = s.len < 127 ? s.len : 127;
+
+	for (size_t i = 0; i < n; i++)
+		out[i] = s.s[i] >= 0x20 && s.s[i] < 0x7f ? s.s[i] : '?';
+	out[n] = 0;
+	return out;
+}
+
+/* A key that nears the end of its lifetime: the terminal that gave it should give another by re-INVITE. */
+static void key_notice(void *arg, const struct call_key_notice *n)
+{
+	const struct daemon *d = arg;
+	char limit[48] = "what RFC 3711 allows", call_id[128], tag[128];
+
+	if (n->lifetime)
+		snprintf(limit, sizeof(limit), "%llu packets", (unsigned long long)n->lifetime);
+	log_warn("call-id \"%s\", tag \"%s\", media %u: lifetime of %s (%s) is %s",
+		printable(call_id, n->call_id), printable(tag, n->tag), (unsigned)n->media,
+		n->ours ? "our key" : "the terminal's key", limit,
+		!n->expired                     ? "used up to 90 %"
+			: d->o.enforce_lifetime ? "used up: its packets are dropped"
+						: "used up, going on (enforce-lifetime=no)");
+}
+
 static int control_start(struct daemon *d)
 {
 	const struct options *o = &d->o;
@@ -197,6 +226,7 @@ static int control_start(struct daemon *d)
 	err = calls_create(&d->calls, &policy, &d->relay_border);
 	if (err)
 		return fail(d, err, "calls");
+	calls_on_key_life(d->calls, key_notice, d);
 	d->stats = (struct stats_input){
 		.worker = d->worker,
 		.workers = d->workers,

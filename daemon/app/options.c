@@ -554,6 +554,10 @@ static int check(struct options *o)
 			o->workers > 64 ? "workers: at most 64" : "batch-max: 1 to 16384 packets");
 		return 1;
 	}
+	if (o->replay_window < 64 || o->replay_window > 32768 || o->replay_window % 64) {
+		fprintf(stderr, "xcipherd: replay-window: a multiple of 64 from 64 to 32768\n");
+		return 1;
+	}
 	if (o->nfqueue_num > 65535 - o->workers) {
 		fprintf(stderr, "xcipherd: nfqueue-num + workers must stay below 65536\n");
 		return 1;

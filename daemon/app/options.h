@@ -53,6 +53,10 @@
 		"suites that are offered to terminals, best first; strong: all that encrypt")       \
 	X("sdes-accept", SDES_ACCEPT, sdes, "strong", "SUITE,...",                                  \
 		"suites and session parameters that terminals may ask for")                         \
+	X("replay-window", UINT16, replay_window, "128", "PACKETS",                                 \
+		"how late a packet may come and still be accepted; 64 to 32768")                    \
+	X("enforce-lifetime", BOOL, enforce_lifetime, "no", "yes|no",                               \
+		"drop packets when a key's signalled lifetime is used up, or only log it")          \
 	X("tos", UINT8, tos, "0", "0..255", "TOS or traffic class of packets we send")              \
 	X("endpoint-learning", LEARNING, learning, "heuristic", "off|immediate|delayed|heuristic",  \
 		"how a terminal's address is learned")                                              \
@@ -86,10 +90,10 @@ struct options {
 	enum media_learning learning;
 	enum steer_xdp_mode xdp_mode;
 	struct sdes_policy sdes;
-	uint16_t port_min, port_max, nfqueue_num, workers, batch_max, opencl_timeout;
+	uint16_t port_min, port_max, nfqueue_num, workers, batch_max, replay_window, opencl_timeout;
 	uint32_t batch_window, timeout, silent_timeout, offer_timeout, delete_delay, max_sessions;
 	uint8_t tos;
-	bool strict_source, busy_poll, foreground, log_stderr;
+	bool strict_source, enforce_lifetime, busy_poll, foreground, log_stderr;
 	int log_level;
 };
 

@@ -19,6 +19,8 @@ struct calls {
 	struct keystore keys;
 	struct call *cursor; /* of the tick */
 	struct calls_counters counters;
+	void (*notice)(void *arg, const struct call_key_notice *n);
+	void *notice_arg;
 };
 
 int calls_create(struct calls **out, const struct call_policy *policy, const struct relay *relay)
@@ -39,22 +41,28 @@ int calls_create(struct calls **out, const struct call_policy *policy, const str
 	return 0;
 }
 
-static uint64_t ports_of(const struct call *call)
+/* What a call holds, into the counters or out of them. */
+static void account(struct calls *c, const struct call *call, bool in)
 {
-	uint64_t n = 0;
+	uint64_t one = in ? 1 : UINT64_MAX;
 
 	for (uint32_t s = 0; s < call->sides; s++)
-		for (uint32_t i = 0; i < call->side[s]->legs; i++)
-			if (call->side[s]->leg[i] && call->side[s]->leg[i]->has_port)
-				n += 2;
-	return n;
+		for (uint32_t i = 0; i < call->side[s]->legs; i++) {
+			const struct leg *l = call->side[s]->leg[i];
+
+			if (!l || !l->has_port)
+				continue;
+			c->counters.streams += 2 * one;
+			if (l->active)
+				c->counters.suite[l->rx.master.suite] += one;
+		}
 }
 
 static void end_call(struct calls *c, struct call *call)
 {
 	if (c->cursor == call)
 		c->cursor = call->next;
-	c->counters.streams -= ports_of(call);
+	account(c, call, false);
 	call_table_remove(&c->table, call);
 	apply_release_all(c->relay, call);
 	call_free(&c->keys, call);
@@ -96,14 +104,15 @@ static void resource_error(struct call_reply *out, int err, bool is_new)
 static int put_in_force(
 	struct calls *c, struct pool *p, struct call *prev, struct call *next, uint64_t now_ns)
 {
-	uint64_t before = prev ? ports_of(prev) : 0;
 	int err = apply_commit(c->relay, p, prev, next, now_ns);
 
 	if (err) {
 		call_free(&c->keys, next);
 		return err;
 	}
-	c->counters.streams = c->counters.streams - before + ports_of(next);
+	if (prev)
+		account(c, prev, false);
+	account(c, next, true);
 	if (!prev) {
 		call_table_add(&c->table, next);
 		c->counters.total++;
@@ -496,6 +505,48 @@ static bool is_over(struct calls *c, const struct call *call, uint64_t now_ns)
 	return true;
 }
 
+void calls_on_key_life(
+	struct calls *c, void (*notice)(void *arg, const struct call_key_notice *n), void *arg)
+{
+	c->notice = notice;
+	c->notice_arg = arg;
+}
+
+static void key_life(struct calls *c, const struct call *call, uint32_t slot, enum key_life *told,
+	struct call_key_notice n)
+{
+	struct media_key_usage u;
+	enum key_life life;
+
+	if (slot == 0)
+		return;
+	c->relay->ops->key_usage(c->relay->arg, call->worker, slot, &u);
+	life = u.expired ? LIFE_OVER : u.warned ? LIFE_NEARLY_OVER : LIFE_LEFT;
+	if (life <= *told)
+		return;
+	*told = life;
+	n.expired = life == LIFE_OVER;
+	n.lifetime = u.lifetime;
+	c->notice(c->notice_arg, &n);
+}
+
+static void keys_life(struct calls *c, struct call *call)
+{
+	for (uint32_t s = 0; s < call->sides && c->notice; s++)
+		for (uint32_t i = 0; i < call->side[s]->legs; i++) {
+			struct leg *l = call->side[s]->leg[i];
+			struct call_key_notice n = {
+				.call_id = call->id, .tag = call->side[s]->tag, .media = i + 1};
+
+			if (!l || !l->committed)
+				continue;
+			for (uint32_t k = 0; k < SDES_MAX_KEYS; k++)
+				key_life(c, call, l->rx_slot[k], &l->rx_told[k], n);
+			n.ours = true;
+			key_life(c, call, l->tx_slot, &l->tx_told, n);
+		}
+}
+
 void calls_tick(struct calls *c, uint64_t now_ns)
 {
 	uint32_t n = min_u32(TICK_MAX, c->table.count);
@@ -506,5 +557,7 @@ void calls_tick(struct calls *c, uint64_t now_ns)
 		c->cursor = call->next;
 		if (is_over(c, call, now_ns))
 			end_call(c, call);
+		else
+			keys_life(c, call);
 	}
 }

@@ -59,9 +59,22 @@ void calls_list(struct calls *c, struct pool *p, uint32_t limit, struct ngval *d
 
 struct calls_counters {
 	uint64_t current, total, offers, answers, deletes, timeouts, refused;
-	uint64_t streams; /* local ports in use */
+	uint64_t streams;            /* local ports in use */
+	uint64_t suite[SUITE_COUNT]; /* media of one side each, in use with this suite */
 };
 void calls_counters(const struct calls *c, struct calls_counters *out);
+
+struct call_key_notice {
+	struct str call_id, tag; /* of the terminal */
+	uint32_t media;          /* from 1 */
+	bool ours;               /* the key that we send under, or one of the terminal's */
+	bool expired;            /* all of its lifetime is used up, or 90 % */
+	uint64_t lifetime;       /* packets, as signalled; 0 = what RFC 3711 allows */
+};
+
+/* Called by calls_tick(), once per key and stage. */
+void calls_on_key_life(
+	struct calls *c, void (*notice)(void *arg, const struct call_key_notice *n), void *arg);
 
 /* Once a second: ends calls without media, carries out delayed deletes. Bounded work per run. */
 void calls_tick(struct calls *c, uint64_t now_ns);

@@ -13,6 +13,8 @@
 #define SIDE_NONE        UINT8_MAX
 #define SLOT_UNSET       UINT32_MAX /* apply is to take a key slot */
 
+enum key_life { LIFE_LEFT, LIFE_NEARLY_OVER, LIFE_OVER };
+
 struct our_key { /* a key of ours towards a terminal, by which it receives */
 	struct sdes s;
 	bool used; /* was in force once: its packet indexes must go on, or it must never be used again */
@@ -25,6 +27,7 @@ struct leg {
 	struct relay_port port;
 	uint32_t ctx;
 	uint32_t rx_slot[SDES_MAX_KEYS], tx_slot;
+	enum key_life rx_told[SDES_MAX_KEYS], tx_told; /* what was said of their lifetime */
 
 	/* in force since the last answer */
 	bool active; /* answered, rejected by nobody */

@@ -38,8 +38,6 @@ static const char *refusal(const struct sdes *s, uint32_t suites, uint32_t param
 		return "UNENCRYPTED_SRTCP is not accepted";
 	if (unwanted)
 		return "UNAUTHENTICATED_SRTP is not accepted";
-	if (s->master.kdr)
-		return "KDR is not supported";
 	return NULL;
 }
 
@@ -328,6 +326,7 @@ void crypto_set_rx(struct leg *leg, const struct sdes *s, const struct sdes_bag 
 {
 	struct srtp_master more[SDES_MAX_KEYS - 1] = {0};
 	uint32_t slot[SDES_MAX_KEYS] = {0};
+	enum key_life told[SDES_MAX_KEYS] = {LIFE_LEFT};
 	bool goes_on = false;
 
 	s = s ? s : &plain;
@@ -341,11 +340,14 @@ void crypto_set_rx(struct leg *leg, const struct sdes *s, const struct sdes_bag 
 			const struct srtp_master *old = j ? &leg->rx_more[j - 1] : &leg->rx.master;
 
 			goes_on |= same_master(old, k);
-			if (same_session(old, k))
+			if (same_session(old, k)) {
 				slot[i] = leg->rx_slot[j];
+				told[i] = leg->rx_told[j];
+			}
 		}
 	}
 	leg->rx_new |= !goes_on;
+	memcpy(leg->rx_told, told, sizeof(told));
 	leg->rx = *s;
 	memcpy(leg->rx_more, more, sizeof(more));
 	memcpy(leg->rx_slot, slot, sizeof(slot));
@@ -358,6 +360,8 @@ void crypto_set_tx(struct leg *leg, struct our_key *k)
 
 	if (!same_session(&leg->tx.master, &s->master))
 		leg->tx_slot = s->master.suite == SUITE_PLAIN ? 0 : SLOT_UNSET;
+	if (leg->tx_slot == SLOT_UNSET)
+		leg->tx_told = LIFE_LEFT;
 	if (!same_master(&leg->tx.master, &s->master))
 		leg->tx_new = !k || !k->used;
 	leg->tx = *s;

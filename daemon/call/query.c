@@ -73,6 +73,32 @@ static const char *suite_name(const struct sdes *s)
 	return row ? row->name : "";
 }
 
+/* Of the terminal's crypto line beside suite and keys (RFC 4568 6.1, 6.3). How far the keys are used up, where it set them an
+ * end. */
+static void add_crypto_params(struct query *q, struct ngval *d, const struct leg *l)
+{
+	const struct sdes *s = &l->rx;
+	struct ngval *x = ngval_add_list(q->p, d, STR("crypto parameters"));
+	struct media_key_usage u;
+
+	add_word(q, x, s->unencrypted_srtp, "UNENCRYPTED_SRTP");
+	add_word(q, x, s->unencrypted_srtcp, "UNENCRYPTED_SRTCP");
+	add_word(q, x, s->master.no_rtp_auth, "UNAUTHENTICATED_SRTP");
+	if (s->master.kdr)
+		ngval_add_str(q->p, x, STR_NONE, pool_printf(q->p, "KDR=%u", s->master.kdr));
+	add_int(q, d, "crypto keys", 1u + s->more);
+	if (s->master.mki_len)
+		add_int(q, d, "MKI length", s->master.mki_len);
+	for (uint32_t i = 0; i <= s->more && l->committed; i++) {
+		q->relay->ops->key_usage(q->relay->arg, q->c->worker, l->rx_slot[i], &u);
+		if (!u.lifetime)
+			continue;
+		add_int(q, d, "crypto lifetime", u.lifetime);
+		add_int(q, d, "crypto lifetime used", u.rtp > u.rtcp ? u.rtp : u.rtcp);
+		return; /* of the first that has one */
+	}
+}
+
 static void add_ssrc(struct query *q, struct ngval *list, const struct relay_stats *st)
 {
 	struct ngval *d = ngval_add_dict(q->p, list, STR_NONE), *g;
@@ -157,6 +183,8 @@ static void add_media(
 	/* The other way may have another suite only after a re-keying; what the terminal sends comes first. */
 	if (l->rx.master.suite != SUITE_PLAIN)
 		add_text(q, d, "crypto suite", suite_name(&l->rx));
+	if (l->rx.master.suite != SUITE_PLAIN)
+		add_crypto_params(q, d, l);
 	x = ngval_add_list(q->p, d, STR("streams"));
 	add_stream(q, x, s, l, false, &rtp);
 	add_stream(q, x, s, l, true, &rtcp);

@@ -131,6 +131,7 @@ static void do_statistics(struct job *j)
 	struct ngval *current = ngval_add_dict(j->p, s, STR("currentstatistics"));
 	struct ngval *total = ngval_add_dict(j->p, s, STR("totalstatistics"));
 	struct ngval *control = ngval_add_dict(j->p, s, STR("controlstatistics"));
+	struct ngval *suites = ngval_add_dict(j->p, s, STR("mediasuites"));
 	struct calls_counters c = {0};
 
 	calls_counters(j->h->calls, &c);
@@ -147,6 +148,8 @@ static void do_statistics(struct job *j)
 	add_u64(j->p, total, "offers", c.offers);
 	add_u64(j->p, total, "answers", c.answers);
 	add_u64(j->p, total, "deletes", c.deletes);
+	for (uint32_t i = 0; i < SUITE_COUNT; i++)
+		add_u64(j->p, suites, i ? srtp_suite_get(i)->name : "plain", c.suite[i]);
 	add_control_statistics(j, control);
 	if (j->h->stats.fill && s)
 		j->h->stats.fill(j->h->stats.arg, j->p, s);

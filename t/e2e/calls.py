@@ -13,19 +13,21 @@ MKI_LEN = 4
 
 class Suite:
     """What a terminal speaks, as text: plain, or a suite's name (80 and 32 for short), then with ',' between session parameters
-    of RFC 4568 and MKI, which counts the keys from 1."""
+    of RFC 4568, MKI, which counts the keys from 1, and LIFETIME=PACKETS."""
 
     def __init__(self, text):
         self.name, *words = text.split(",")
         self.name = SHORT.get(self.name, self.name)
         self.plain = self.name == "plain"
         self.mki = "MKI" in words
-        self.params = [w for w in words if w != "MKI"]
+        self.lifetime = next((w.removeprefix("LIFETIME=") for w in words if w.startswith("LIFETIME=")), None)
+        self.params = [w for w in words if w.startswith("UN")]
         aead = self.name.startswith("AEAD")
         self.key_len = 0 if self.plain else (12 if aead else 14) + (32 if "256" in self.name else 24 if "192" in self.name else 16)
 
     def line(self, tag, keys):
-        inline = ";".join(f"inline:{base64.b64encode(k).decode()}" + (f"|{n}:{MKI_LEN}" if self.mki else "")
+        life = f"|{self.lifetime}" if self.lifetime else ""
+        inline = ";".join(f"inline:{base64.b64encode(k).decode()}{life}" + (f"|{n}:{MKI_LEN}" if self.mki else "")
                           for n, k in enumerate(keys, 1))
         return " ".join([f"a=crypto:{tag} {self.name}", inline, *self.params]) + "\r\n"
 

@@ -79,6 +79,30 @@ def test_a_new_key_in_mid_call_loses_nothing(net, engine):
     finish(daemon)
 
 
+@cases(("no",), ("yes",))
+def test_a_key_at_the_end_of_its_lifetime(net, enforce):
+    """It is logged, once for each stage; its packets go on, or not if the operator wants it so."""
+    daemon = start(net, "serial", "--log-stderr", f"--enforce-lifetime={enforce}")
+    c = calls.Call(daemon.client, 1, "80,LIFETIME=40", "plain").setup()
+    result = calls.load(net, relay.BUILD, [c], rate=50, seconds=2)
+    time.sleep(1.2)  # calls are looked at once a second
+    query = calls.ok(daemon.client.call("query", call_id=c.id))
+    media = query["tags"]["a" + c.id]["medias"][0]
+    assert (media["crypto suite"], media["crypto lifetime"]) == (c.suite[0].name, 40), media
+    if enforce == "no":
+        clean(result)
+        finish(daemon)
+    else:
+        assert result["lost"] == 100 - 40, result
+        rtcp = result["rtcp_sent"] - result["rtcp_received"]  # a spent key is spent for both
+        assert daemon.statistics()["drops"]["lifetime"] == result["lost"] + rtcp, result
+        assert result["wrong"] == result["bad_auth"] == 0, result
+        finish(daemon, drops=("lifetime",))
+    told = [line for line in daemon.text().splitlines() if "lifetime of the terminal's key (40 packets)" in line]
+    assert 1 <= len(told) <= 2 and "used up" in told[-1] and c.id in told[-1], daemon.text()
+    assert c.key[0].hex() not in daemon.text()
+
+
 ALL = ["AEAD_AES_256_GCM", "AEAD_AES_128_GCM", *(f"{c}_HMAC_SHA1_{t}" for c in
        ("AES_256_CM", "AES_192_CM", "AES_CM_128", "F8_128", "NULL") for t in (80, 32))]
 CHAIN = ["F8_128_HMAC_SHA1_80", "F8_128_HMAC_SHA1_32", "AES_192_CM_HMAC_SHA1_80", "AES_192_CM_HMAC_SHA1_32"]

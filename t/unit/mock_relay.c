@@ -104,6 +104,7 @@ static int mock_key_take(
 		return -ENOSPC;
 	m->keys++;
 	m->master[i] = *master;
+	m->usage[i] = (struct media_key_usage){0};
 	*slot = 2 * i;
 	return 0;
 }
@@ -167,7 +168,8 @@ static void mock_key_usage(void *arg, uint32_t worker, uint32_t slot, struct med
 	struct mock_relay *m = arg;
 
 	assert(worker == 3 && (slot == 0 || m->key[slot / 2]));
-	*out = (struct media_key_usage){.rtp = slot, .lifetime = m->master[slot / 2].lifetime};
+	*out = m->usage[slot / 2];
+	out->lifetime = m->master[slot / 2].lifetime;
 }
 
 static const struct relay_ops mock_ops = {

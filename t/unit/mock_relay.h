@@ -26,6 +26,7 @@ struct mock_relay {
 	uint32_t commits, commands;       /* of the last commit */
 	uint32_t rx_new, tx_new, relearn; /* how many in the last commit */
 	uint64_t last_packet_ns;
+	struct media_key_usage usage[MOCK_MAX]; /* per key; its lifetime is the master's */
 };
 
 void mock_relay_init(struct mock_relay *m);

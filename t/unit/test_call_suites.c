@@ -7,6 +7,7 @@
 #include <cmocka.h>
 
 #include "call_talk.h"
+#include "proto/ngval.h"
 
 #define A "198.51.100.1"
 #define B "198.51.100.2"
@@ -150,7 +151,7 @@ static void a_refusal_says_which_line_and_why(void **state)
 		{CRYPTO "1 " L80 " " K30 " UNENCRYPTED_SRTCP\r\n", "UNENCRYPTED_SRTCP is not"},
 		{CRYPTO "1 " L80 " " K30 " UNAUTHENTICATED_SRTP\r\n",
 			"UNAUTHENTICATED_SRTP is not"},
-		{CRYPTO "1 " L80 " " K30 " KDR=3\r\n", "KDR is not"},
+		{CRYPTO "1 " L80 " " K30 " FEC_ORDER=FEC_SRTP\r\n", "FEC"},
 		{CRYPTO "1 ROT13 " K30 "\r\n", "crypto line 1: unknown crypto suite"},
 		{"", "media 1"},
 	};
@@ -383,6 +384,135 @@ static void slots_that_run_out_change_nothing(void **state)
 	}
 }
 
+struct told {
+	char text[16][64];
+	unsigned n;
+};
+
+static void hear(void *arg, const struct call_key_notice *n)
+{
+	struct told *told = arg;
+
+	assert_true(told->n < ARRAY_LEN(told->text));
+	snprintf(told->text[told->n++], sizeof(told->text[0]), STR_FMT " " STR_FMT " %u %s %s %llu",
+		STR_ARG(n->call_id), STR_ARG(n->tag), (unsigned)n->media,
+		n->ours ? "ours" : "theirs", n->expired ? "over" : "nearly",
+		(unsigned long long)n->lifetime);
+}
+
+static struct media_key_usage *usage(struct talk *t, uint32_t slot)
+{
+	return &t->m->usage[slot / 2];
+}
+
+static void a_key_that_nears_its_end_is_told_once(void **state)
+{
+	const struct media_ctx_cfg *c;
+	struct told told = {0};
+	struct talk t;
+
+	(void)state;
+	talk_start(&t);
+	calls_on_key_life(t.c, hear, &told);
+	offer(&t, "RTP/SAVP", CRYPTO "1 " L80 " " KA "|2^20|1:1;" KB "|2:1\r\n", "RTP/AVP", NULL);
+	talk_answer(&t, "a", "b", talk_body(&t, B, 5000, "RTP/AVP", ""));
+	assert_null(t.reply.error);
+	c = mock_ctx(t.m, t.sdp->media[0].port);
+	calls_tick(t.c, t.now);
+	assert_int_equal(told.n, 0);
+	usage(&t, c->rx.key[0].slot)->warned = true;
+	for (int i = 0; i < 3; i++)
+		calls_tick(t.c, t.now);
+	assert_int_equal(told.n, 1);
+	assert_string_equal(told.text[0], "call a 1 theirs nearly 1048576");
+	usage(&t, c->rx.key[1].slot)->warned = usage(&t, c->tx.key[0].slot)->expired = true;
+	calls_tick(t.c, t.now);
+	calls_tick(t.c, t.now);
+	assert_int_equal(told.n, 3);
+	assert_string_equal(told.text[1], "call a 1 theirs nearly 0");
+	assert_string_equal(told.text[2], "call a 1 ours over 0");
+	/* The second key stays and was told of; the one that is new was not. */
+	offer(&t, "RTP/SAVP", CRYPTO "1 " L80 " " KB "|2:1;" KC "|3:1\r\n", "RTP/AVP", NULL);
+	talk_answer(&t, "a", "b", talk_body(&t, B, 5000, "RTP/AVP", ""));
+	c = mock_ctx(t.m, t.sdp->media[0].port);
+	calls_tick(t.c, t.now);
+	assert_int_equal(told.n, 3);
+	usage(&t, c->rx.key[1].slot)->warned = true;
+	calls_tick(t.c, t.now);
+	assert_int_equal(told.n, 4);
+	talk_end(&t);
+}
+
+/* A key derivation rate is its sender's; ours follows it, so that it fits whether read as declared or as negotiated. */
+static void kdr_goes_to_both_keys(void **state)
+{
+	const struct media_ctx_cfg *c;
+	struct talk t;
+	struct sdes s;
+
+	(void)state;
+	talk_start(&t);
+	offer(&t, "RTP/SAVP", CRYPTO "1 " L80 " " KA " KDR=10\r\n", "RTP/AVP", NULL);
+	talk_answer(&t, "a", "b", talk_body(&t, B, 5000, "RTP/AVP", ""));
+	assert_null(t.reply.error);
+	assert_true(talk_line(&t, 0, 0, &s));
+	assert_int_equal(s.master.kdr, 10);
+	c = mock_ctx(t.m, t.sdp->media[0].port);
+	assert_int_equal(mock_master(t.m, c->rx.key[0].slot)->kdr, 10);
+	assert_int_equal(mock_master(t.m, c->tx.key[0].slot)->kdr, 10);
+	talk_end(&t);
+}
+
+static void query_and_counters_name_suites_and_no_keys(void **state)
+{
+	struct calls_counters n;
+	struct ng_request r;
+	struct ngval *tree;
+	struct talk t;
+	struct sbuf b;
+
+	(void)state;
+	talk_start(&t);
+	t.policy.sdes.params = NG_SDES_UNENCRYPTED_SRTCP;
+	policy(&t, &t.policy.sdes);
+	offer(&t, "RTP/SAVP",
+		CRYPTO "1 " L80 " " KA "|2^20|1:2;" KB "|2^20|2:2 UNENCRYPTED_SRTCP KDR=8\r\n",
+		"RTP/AVP", NULL);
+	calls_counters(t.c, &n);
+	assert_int_equal(n.suite[SUITE_AES_CM_128_80] + n.suite[SUITE_PLAIN], 0);
+	talk_answer(&t, "a", "b", talk_body(&t, B, 5000, "RTP/AVP", ""));
+	assert_null(t.reply.error);
+	calls_counters(t.c, &n);
+	assert_int_equal(n.suite[SUITE_AES_CM_128_80], 1);
+	assert_int_equal(n.suite[SUITE_PLAIN], 1);
+	usage(&t, mock_ctx(t.m, t.sdp->media[0].port)->rx.key[0].slot)->rtp = 77;
+	r = talk_request("", "", "");
+	talk_pool(&t);
+	tree = ngval_dict(t.p);
+	calls_query(t.c, t.p, &r, t.now, &t.reply, tree);
+	sbuf_init(&b, 0);
+	json_write(&b, tree, false);
+	sbuf_put(&b, "", 1);
+	for (size_t i = 0; i < 2; i++) {
+		static const char *const want[] = {
+			"\"crypto suite\":\"" L80
+			"\",\"crypto parameters\":[\"UNENCRYPTED_SRTCP\",\"KDR=8\"],"
+			"\"crypto keys\":2,\"MKI length\":2,\"crypto lifetime\":1048576,\"crypto lifetime used\":77,",
+			"\"crypto suite\":\"" L80 "\",\"last packet\""};
+
+		if (!strstr(b.p, want[i]))
+			fail_msg("%s", b.p);
+	}
+	assert_null(strstr(b.p, "aaaa"));
+	assert_null(strstr(b.p, "bbbb"));
+	sbuf_fini(&b);
+	calls_delete(t.c, t.p, &r, t.now, &t.reply, ngval_dict(t.p));
+	calls_tick(t.c, t.now + 31 * NS_PER_SEC);
+	calls_counters(t.c, &n);
+	assert_int_equal(n.suite[SUITE_AES_CM_128_80] + n.suite[SUITE_PLAIN] + n.current, 0);
+	talk_end(&t);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -394,6 +524,9 @@ int main(void)
 		cmocka_unit_test(the_strongest_common_suite_is_chosen),
 		cmocka_unit_test(keys_change_within_a_call),
 		cmocka_unit_test(slots_that_run_out_change_nothing),
+		cmocka_unit_test(a_key_that_nears_its_end_is_told_once),
+		cmocka_unit_test(kdr_goes_to_both_keys),
+		cmocka_unit_test(query_and_counters_name_suites_and_no_keys),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -149,7 +149,7 @@ static void offers_and_answers_without_common_suite_fail_whole(void **state)
 		{"RTP/SAVP", "", 0, 0, "No common crypto suite"},
 		{"RTP/SAVP", CRYPTO("1 F8_128_HMAC_SHA1_80 " K80A), 0, 0, "No common crypto suite"},
 		{"RTP/SAVP", CRYPTO(C80A), NG_SDES_OFF, 0, "No common crypto suite"},
-		{"RTP/SAVP", CRYPTO(C80A " KDR=3"), 0, 0, "No common crypto suite"},
+		{"RTP/SAVP", CRYPTO(C80A " FEC_ORDER=SRTP_FEC"), 0, 0, "No common crypto suite"},
 		{"RTP/SAVP", CRYPTO(C80A " UNAUTHENTICATED_SRTP"), 0, 0, "No common crypto suite"},
 		{"UDP/TLS/RTP/SAVPF", "a=fingerprint:sha-1 AB:CD\r\na=setup:actpass\r\n", 0, 0,
 			"DTLS-SRTP is not supported"},

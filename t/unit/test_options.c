@@ -65,6 +65,7 @@ static void mistakes_are_named_in_one_line(void **state)
 		{{"--sdes-offer=ROT13"}, "suites as"},
 		{{"--sdes-offer=UNENCRYPTED_SRTP"}, "suites as"},
 		{{"--sdes-accept=strong,KDR"}, "UNENCRYPTED_SRTP"},
+		{{"--replay-window=100"}, "multiple of 64"},
 		{{"--tos=256"}, "0 to 255"},
 		{{"--log-level=8"}, "0 to 7"},
 		{{"--batch-max=0"}, "batch-max"},
