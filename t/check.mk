@@ -77,3 +77,10 @@ bench-cipher:
 	tools/peer-libsrtp.sh $(BUILD)/peers
 	$(MAKE) -j$(JOBS) bench-program
 	$(BUILD)/xcipher-bench cipher
+
+# The kernels on a second implementation, Intel's runtime for CPUs (downloads some 150 MB): minutes, since it compiles without
+# a cache. Not part of check.
+check-intel: all units bench-program
+	@env=$$(tools/intel-opencl.sh $(BUILD)/peers/intel-opencl) || { echo "skipped: Intel's OpenCL runtime is not to be had"; exit 0; }; \
+	set -e; for t in $(BUILD)/t/test_opencl $(BUILD)/t/test_opencl_mix; do echo "== $$t"; env $$env $$t; done; \
+	env $$env $(BUILD)/xcipher-bench cipher --impl=serial,opencl --batch=16,256 --streams=1000

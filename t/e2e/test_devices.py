@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Two OpenCL devices behind one daemon (PoCL's basic, twice), which fail in mid-run, one after the other: media goes on without
+loss, the operator is told once for each, and xcipherctl engine shows it."""
+import json
+import os
+import subprocess
+import tempfile
+import threading
+
+import calls
+import relay
+from test_relay import clean, finish
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+
+
+class Faulty(relay.Xcipherd):
+    """With t/e2e/cl_faults.c in front of OpenCL."""
+
+    def __init__(self, net, *options):
+        self.dir = tempfile.TemporaryDirectory(prefix="xcipher-faults-")
+        self.shim = os.path.join(self.dir.name, "cl_faults.so")
+        subprocess.run(["cc", "-shared", "-fPIC", "-Wall", "-o", self.shim, os.path.join(HERE, "cl_faults.c"), "-ldl"], check=True)
+        super().__init__(net, *options)
+
+    def environment(self):
+        env = super().environment()
+        env.update(POCL_DEVICES="basic basic", LD_PRELOAD=self.shim, XC_FAULTS=self.dir.name)
+        env["ASAN_OPTIONS"] = env.get("ASAN_OPTIONS", "") + ":verify_asan_link_order=0"
+        return env
+
+    def fail_device(self, index):
+        with open(os.path.join(self.dir.name, str(index)), "w", encoding="ascii"):
+            pass
+
+
+def engine(net, *options):
+    return subprocess.run(["ip", "netns", "exec", net.gateway, os.path.join(relay.BUILD, "xcipherctl"), *options, "engine"],
+                          capture_output=True, check=True, text=True).stdout
+
+
+def test_devices_lost_in_mid_run(net):
+    daemon = Faulty(net, "--engine=opencl", "--opencl-device=0:1,1:2", "--opencl-min=1").wait_ready()
+    talk = [calls.Call(daemon.client, i, "80", "32").setup() for i in range(12)]
+    faults = [threading.Timer(2, daemon.fail_device, (1,)), threading.Timer(4, daemon.fail_device, (0,))]
+    before = daemon.statistics()["devices"]
+    assert [(d["state"], d["weight"]) for d in before] == [("ok", 1), ("ok", 2)], before
+    for f in faults:
+        f.start()
+    clean(calls.load(net, relay.BUILD, talk, rate=50, seconds=6))
+    for f in faults:
+        f.join()
+    s = daemon.statistics()
+    first, second = s["devices"]
+    assert first["state"] == second["state"] == "lost", s["devices"]
+    # The second had twice the weight for two seconds, then the first had all for two.
+    assert first["batches"] > 0 and second["batches"] > 0 and s["device jobs"] == first["jobs"] + second["jobs"] < s["jobs"], s
+    lines = [line for line in daemon.text().splitlines() if "device lost" in line]
+    assert len(lines) == 2 and "the other devices" in lines[0] and "the serial engine" in lines[1], daemon.text()
+    assert engine(net).count("state lost") == 2
+    assert [d["state"] for d in json.loads(engine(net, "--json"))["devices"]] == ["lost", "lost"]
+    for c in talk:
+        calls.ok(c.delete())
+    finish(daemon)
