@@ -141,14 +141,22 @@ bool hand_returned(struct hand *h, uint32_t from, uint32_t *slot)
 	return false;
 }
 
+static void forget(struct end *mine)
+{
+	uint64_t count;
+
+	(void)!read(mine->fd, &count, sizeof(count));
+}
+
 bool hand_pop(
 	struct hand *h, uint32_t me, struct media_in *d, const uint8_t **payload, uint32_t *from)
 {
 	struct end *mine = &h->end[me];
 
 	if (atomic_load_explicit(&mine->waiting, memory_order_relaxed)) {
+		/* In this order: whoever finds the mask empty from here on makes the descriptor readable again. */
+		forget(mine);
 		mine->seen |= atomic_exchange_explicit(&mine->waiting, 0, memory_order_acq_rel);
-		hand_clear(h, me);
 	}
 	while (mine->seen) {
 		*from = (uint32_t)__builtin_ctzll(mine->seen);
@@ -169,7 +177,11 @@ void hand_return(struct hand *h, uint32_t me, uint32_t from, uint32_t slot)
 
 void hand_clear(struct hand *h, uint32_t me)
 {
-	uint64_t count;
+	struct end *mine = &h->end[me];
+	uint64_t one = 1;
 
-	(void)!read(h->end[me].fd, &count, sizeof(count));
+	forget(mine);
+	/* Somebody was quicker: that was the call for what now waits. */
+	if (atomic_load_explicit(&mine->waiting, memory_order_acquire) || mine->seen)
+		(void)!write(mine->fd, &one, sizeof(one));
 }
