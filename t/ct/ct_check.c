@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Is anything branched on, or looked up by, what is secret? Run under valgrind's memcheck (t/ct/run.sh): keys, bodies and
- * tags are marked undefined, and memcheck reports every branch and address that depends on an undefined bit. Verdicts
- * are public, once tags have been compared. The idea is Adam Langley's (ctgrind). ct_check NAME: the "leaky" ones must be
- * reported, so that silence means something. Outside valgrind it only runs, which fills PoCL's cache (pocl_cpu.c). */
+ * tags are marked undefined, and memcheck reports every branch and address that depends on an undefined bit, and what strays beyond a
+ * packet. Verdicts are public, once tags have been compared. The idea is Adam Langley's (ctgrind). ct_check NAME: the
+ * "leaky" ones must be reported, so that silence means something. Outside valgrind it only runs, which fills PoCL's cache
+ * (pocl_cpu.c). */
 #include <CL/cl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -186,6 +187,12 @@ static void ct_open(struct ct *c, const struct engine_ops *ops, uint32_t flags)
 	}
 }
 
+/* Beside secrets: nothing is read or written further behind a packet than the layout allows. */
+static void fence(uint8_t *slot, uint32_t end)
+{
+	(void)VALGRIND_MAKE_MEM_NOACCESS(slot + end + XC_SLACK, ARENA_SLOT_LEN - end - XC_SLACK);
+}
+
 static void job_add(struct ct *c, uint32_t n, int rx, int tx, uint64_t *rnd)
 {
 	static const uint16_t body[] = {0, 1, 16, 20, 79, 160, 333, 1200};
@@ -203,8 +210,11 @@ static void job_add(struct ct *c, uint32_t n, int rx, int tx, uint64_t *rnd)
 		.seed = r,
 	};
 	struct xc_job *j = &c->a.job[n];
+	uint32_t slot = n * ARENA_SLOT_LEN;
 	uint8_t *p;
 
+	public(c->a.in + slot, ARENA_SLOT_LEN);
+	public(c->a.out + slot, ARENA_SLOT_LEN);
 	sample_make(j, &c->a, n, &s);
 	/* A header is public and so is SRTCP's word; all else of what came in is not. A few tags are wrong. */
 	p = c->a.in + j->in_off;
@@ -213,6 +223,10 @@ static void job_add(struct ct *c, uint32_t n, int rx, int tx, uint64_t *rnd)
 	public(p, 2048);
 	secret(p + s.hdr_len, s.body_len);
 	secret(p + j->rx_tag_off, c->a.key[s.rx_key].tag_len);
+	fence(c->a.in + slot,
+		j->in_off - slot + sample_len(j, &c->a.key[s.rx_key], j->rx_tag_off, 0));
+	fence(c->a.out + slot,
+		j->out_off - slot + sample_len(j, &c->a.key[s.tx_key], j->tx_tag_off, 0));
 }
 
 /* The self-check: a verdict on a tag and an enciphered result depend on secrets, or memcheck has lost the trail. */
@@ -260,6 +274,8 @@ static void engine(const struct engine_ops *ops, uint32_t flags)
 	if (c.pairs != SUITE_COUNT * SUITE_COUNT || c.good == 0 || c.good == c.pairs ||
 		(RUNNING_ON_VALGRIND && c.outputs < c.good * 3 / 4))
 		exit(3);
+	public(c.a.in, (size_t)SLOTS * ARENA_SLOT_LEN);
+	public(c.a.out, (size_t)SLOTS * ARENA_SLOT_LEN);
 	ops->queue_destroy(c.q);
 	ops->close(c.e);
 	arena_destroy(&c.a);

@@ -24,7 +24,7 @@ check() {
 		failed=1
 	else
 		echo "NOT OK $1 ($got):"
-		head -60 "$dir/$1.log"
+		head -30 "$dir/$1.log"
 		failed=1
 	fi
 }
