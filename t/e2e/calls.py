@@ -79,7 +79,8 @@ class Call:
         self.key = [os.urandom(s.key_len) for s in self.suite]
         self.keys = [[k] if k else [] for k in self.key]  # one at first
         self.flags = flags or {}
-        self.switch = [0, 0]
+        self.later = [b"", b""]  # a key that is not signalled yet
+        self.switch = [0, 0]  # packet from which the second key is used
 
     def body(self, side, tag=1):
         secure = not self.suite[side].plain
@@ -114,9 +115,10 @@ class Call:
         lines = []
         for side, near in ((0, self.to_caller), (1, self.to_callee)):
             suite = self.suite[side]
-            switch = [f"SWITCH={self.switch[side]}"] if self.switch[side] else []
+            switch = [f"{'SWITCH' if suite.mki else 'RENEW'}={self.switch[side]}"] if self.switch[side] else []
+            keys = self.keys[side] + ([self.later[side]] if self.later[side] else [])
             lines.append(f"{self.ip[side]} {self.ports[side]} {self.ports[side] + 1} {near['ip']} {near['port']} {near['rtcp']} "
-                         + suite.load(self.keys[side], suite.mki, switch) + " "
+                         + suite.load(keys, suite.mki, switch) + " "
                          + suite.load([self.wire[side]] if self.wire[side] else []))
         return "\n".join(lines) + "\n"
 

@@ -57,13 +57,21 @@ def test_a_new_key_in_mid_call_loses_nothing(net, engine):
             if suite.mki:
                 c.keys[side].append(os.urandom(suite.key_len))
                 c.switch[side] = 100
-    wire = [list(c.wire) for c in talk]
-    failed = []
+    result = load_and_re_invite(net, talk, seconds=1)
+    clean(result)
+    assert all(c.key[0] == k[0] for c, k in zip(talk, at_first))
+    finish(daemon)
+
+
+def load_and_re_invite(net, talk, seconds, change=lambda c: None):
+    """Four seconds of media, and after so many seconds a re-INVITE of each call; the load's result."""
+    wire, failed = [list(c.wire) for c in talk], []
 
     def re_invite():
         try:
-            time.sleep(1)
+            time.sleep(seconds)
             for c, w in zip(talk, wire):
+                change(c)
                 c.setup(again=True)
                 assert c.wire == w, "our own keys are to stay"
         except Exception as e:  # of another thread: told below
@@ -74,9 +82,27 @@ def test_a_new_key_in_mid_call_loses_nothing(net, engine):
     result = calls.load(net, relay.BUILD, talk, rate=50, seconds=4)
     thread.join()
     assert not failed, failed
-    clean(result)
-    assert all(c.key[0] == k[0] for c, k in zip(talk, at_first))
-    finish(daemon)
+    return result
+
+
+def test_a_new_key_without_mki_begins_a_new_context_on_its_side_only(net):
+    """After the sequence number has wrapped: the terminal's ROC is 0 again, ours towards the other terminal goes on."""
+    daemon = start(net, "serial")
+    c = calls.Call(daemon.client, 1, "80", "32").setup()
+    c.later[0] = os.urandom(c.suite[0].key_len)
+    c.switch[0] = 100
+
+    def change(c):
+        c.keys[0] = [c.later[0]]
+
+    result = load_and_re_invite(net, [c], seconds=2, change=change)
+    # Nothing tells which key a packet is under, so those between the re-INVITE and the terminal's change are lost.
+    assert result["lost"] < 60 and result["sent"] == 400, result
+    for key in ("wrong", "bad_auth", "reordered", "duplicates"):
+        assert result[key] == 0, result
+    drops = daemon.statistics()["drops"]
+    assert result["lost"] <= drops["bad-tag"] <= result["lost"] + result["rtcp_sent"] - result["rtcp_received"], (result, drops)
+    finish(daemon, drops=("bad-tag",))
 
 
 @cases(("no",), ("yes",))

@@ -7,7 +7,7 @@
  *
  * SPEC: a line per leg: LOCAL-IP LOCAL-RTP-PORT LOCAL-RTCP-PORT REMOTE-IP REMOTE-RTP-PORT REMOTE-RTCP-PORT TX-SUITE TX-KEY RX-SUITE RX-KEY
  * (suite by its SDES name, 80, 32 or plain, then with ',' between UNENCRYPTED_SRTP, UNENCRYPTED_SRTCP, UNAUTHENTICATED_SRTP, MKI or
- * SWITCH=PACKET; key and salt in hex, two with ',' between). RATE: packets per second and leg. One JSON object on standard output. */
+ * SWITCH=PACKET or RENEW=PACKET; key and salt in hex, two with ',' between). RATE: packets per second and leg. One JSON object on standard output. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <pthread.h>
@@ -35,12 +35,14 @@
 struct keying {
 	bool mki;           /* packets carry one */
 	uint32_t switch_at; /* the second key is sent under from this packet on; 0 = never */
+	uint32_t
+		renew_at; /* likewise, but as a new session: nothing tells the keys apart, the ROC is 0 again */
 };
 
 struct leg {
 	int rtp_fd, rtcp_fd;
 	struct sockaddr_in rtp_to, rtcp_to;
-	srtp_t tx, rx; /* NULL: plain */
+	srtp_t tx, rx, tx_next; /* NULL: plain */
 	struct keying tx_keys, rx_keys;
 	uint32_t id;
 	uint16_t seq;
@@ -137,7 +139,8 @@ static void apply_params(srtp_policy_t *policy, struct keying *k, char *text)
 			srtp_crypto_policy_set_aes_cm_128_null_auth(&policy->rtp);
 		} else if (strcmp(p, "MKI") == 0) {
 			k->mki = true;
-		} else if (sscanf(p, "SWITCH=%u", &k->switch_at) != 1) {
+		} else if (sscanf(p, "SWITCH=%u", &k->switch_at) != 1 &&
+			sscanf(p, "RENEW=%u", &k->renew_at) != 1) {
 			fprintf(stderr, "rtpload: parameter %s is unknown\n", p);
 			exit(2);
 		}
@@ -147,6 +150,7 @@ static void apply_params(srtp_policy_t *policy, struct keying *k, char *text)
 /* Keys of the suite with ',' between; with an MKI, the n-th has n in four bytes. */
 static srtp_t session(struct keying *k, char *suite, char *hex, srtp_ssrc_type_t direction)
 {
+	unsigned max = MAX_KEYS;
 	uint8_t key[MAX_KEYS][46], mki[MAX_KEYS][4];
 	srtp_master_key_t master[MAX_KEYS], *masters[MAX_KEYS];
 	srtp_policy_t policy = {.ssrc = {.type = direction}, .keys = masters, .window_size = 1024};
@@ -164,7 +168,9 @@ static srtp_t session(struct keying *k, char *suite, char *hex, srtp_ssrc_type_t
 	policy.rtp.auth_tag_len = row->tag_len;
 	if (params)
 		apply_params(&policy, k, params);
-	for (char *h = strtok_r(hex, ",", &save); h && policy.num_master_keys < MAX_KEYS;
+	if (k->renew_at)
+		max = 1;
+	for (char *h = strtok_r(hex, ",", &save); h && policy.num_master_keys < max;
 		h = strtok_r(NULL, ",", &save)) {
 		unsigned long n = policy.num_master_keys++;
 
@@ -182,7 +188,8 @@ static srtp_t session(struct keying *k, char *suite, char *hex, srtp_ssrc_type_t
 static void read_spec(const char *path)
 {
 	FILE *f = fopen(path, "re");
-	char lip[64], rip[64], txs[128], txk[256], rxs[128], rxk[256];
+	char lip[64], rip[64], txs[128], txk[256], rxs[128], rxk[256], again[128], second[256],
+		*next;
 	unsigned lp, lc, rp, rc;
 
 	if (!f)
@@ -200,7 +207,12 @@ static void read_spec(const char *path)
 			.rtcp_fd = socket_at(lip, lc)};
 		l->rtp_to = address(rip, rp);
 		l->rtcp_to = address(rip, rc);
+		snprintf(again, sizeof(again), "%s", txs);
+		next = strchr(txk, ',') ? strchr(txk, ',') + 1 : txk;
+		snprintf(second, sizeof(second), "%s", next);
 		l->tx = session(&l->tx_keys, txs, txk, ssrc_any_outbound);
+		if (l->tx_keys.renew_at)
+			l->tx_next = session(&l->tx_keys, again, second, ssrc_any_outbound);
 		l->rx = session(&l->rx_keys, rxs, rxk, ssrc_any_inbound);
 		l->seq = (uint16_t)(65530 - leg_count % 7); /* every leg rolls over soon */
 		leg_count++;
@@ -225,12 +237,21 @@ static unsigned key_in_use(const struct leg *l)
 	return l->tx_keys.switch_at && l->sent >= l->tx_keys.switch_at ? 1 : 0;
 }
 
+static void renew(struct leg *l)
+{
+	srtp_dealloc(l->tx);
+	l->tx = l->tx_next;
+	l->tx_next = NULL;
+}
+
 static void send_rtp(struct leg *l)
 {
 	uint8_t b[HDR_LEN + MAX_PAYLOAD + 64], *p = b + HDR_LEN;
 	uint64_t now;
 	int len = (int)(HDR_LEN + payload_len);
 
+	if (l->tx_next && l->sent == l->tx_keys.renew_at)
+		renew(l);
 	b[0] = 0x80;
 	b[1] = 0;
 	put_be16(b + 2, l->seq);
@@ -429,6 +450,8 @@ int main(int argc, char **argv)
 			srtp_dealloc(legs[k].tx);
 		if (legs[k].rx)
 			srtp_dealloc(legs[k].rx);
+		if (legs[k].tx_next)
+			srtp_dealloc(legs[k].tx_next);
 	}
 	free(legs);
 	return 0;

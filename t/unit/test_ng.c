@@ -312,6 +312,50 @@ static int parse(const char *json, enum ng_command *command)
 	return err;
 }
 
+static void fill(char *out, size_t len, const char *pattern, const char *name)
+{
+	const char *at = strstr(pattern, "%s");
+
+	snprintf(out, len, "%.*s%s%s", (int)(at - pattern), pattern, name, at + 2);
+}
+
+/* Every suite by every name it goes by, in every place that names one, also with '-' for '_' and in small letters. */
+static void every_suite_is_known_by_every_name(void **state)
+{
+	static const struct {
+		const char *in, *want;
+	} T[] = {
+		{"'SDES':['only-%s']", "only:%x"},
+		{"'SDES':['no-%s']", "no:%x"},
+		{"'flags':['SDES-only-%s']", "only:%x"},
+		{"'rtpp-flags':'SDES-no-%s'", "no:%x"},
+		{"'rtpp-flags':'SDES=[only-%s]'", "only:%x"},
+		{"'rtpp-flags':'SDES-order:%s;'", "order:%u"},
+		{"'SDES':['offerer_pref:%s;']", "pref:%u"},
+	};
+
+	(void)state;
+	for (uint32_t s = SUITE_PLAIN + 1; s < SUITE_COUNT; s++)
+		for (uint32_t form = 0; form < 4 * ARRAY_LEN(T); form++) {
+			const struct srtp_suite *row = srtp_suite_get(s);
+			const char *in = T[form / 4].in, *pattern = T[form / 4].want;
+			char name[64], text[256], want[64];
+
+			snprintf(name, sizeof(name), "%s",
+				form & 1 && row->alias[0] ? row->alias : row->name);
+			for (char *c = name; *c && form & 2; c++)
+				*c = *c == '_'                   ? '-'
+					: *c >= 'A' && *c <= 'Z' ? (char)(*c + 32)
+								 : *c;
+			fill(text, sizeof(text), in, name);
+			snprintf(want, sizeof(want), "%.*s", (int)strcspn(pattern, "%"), pattern);
+			snprintf(want + strlen(want), sizeof(want) - strlen(want),
+				strchr(pattern, 'x') ? "%x" : "%u",
+				strchr(pattern, 'x') ? 1u << s : s);
+			expect(text, want);
+		}
+}
+
 static void a_command_must_be_there_and_known(void **state)
 {
 	enum ng_command c;
@@ -368,6 +412,7 @@ int main(void)
 		cmocka_unit_test(keys_are_understood_in_every_spelling),
 		cmocka_unit_test(flat_words_and_raw_strings_mean_the_same),
 		cmocka_unit_test(raw_strings_have_lists_and_dictionaries),
+		cmocka_unit_test(every_suite_is_known_by_every_name),
 		cmocka_unit_test(a_command_must_be_there_and_known),
 		cmocka_unit_test(nonsense_costs_little),
 	};
