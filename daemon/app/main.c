@@ -92,8 +92,9 @@ static int workers_create(struct daemon *d)
 {
 	const struct options *o = &d->o;
 	uint32_t streams = ports_per_worker(d), contexts = streams / 2;
-	/* Two directions, and one pair more for keys that are on their way out; pair 0 is "plain". */
-	uint32_t key_slots = 2 * (3 * contexts + 16);
+	/* Two directions, one pair more for keys that are on their way out, and one for what few terminals ask for: several keys
+	 * by MKI, or a key derivation rate, which takes MEDIA_EPOCHS more. Pair 0 is "plain". */
+	uint32_t key_slots = 2 * (4 * contexts + 128);
 	struct batch_runner_config batch = {
 		.device = d->engines.device,
 		.devices = d->engines.devices,

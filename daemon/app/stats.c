@@ -215,6 +215,22 @@ static void fill_drops(const struct stats_input *in, struct pool *p, struct ngva
 	}
 }
 
+/* Master keys that came near the end of their lifetime, and that reached it. */
+static void fill_lifetimes(const struct stats_input *in, struct pool *p, struct ngval *dict)
+{
+	uint64_t warned = 0, expired = 0;
+
+	for (uint32_t i = 0; i < in->workers; i++) {
+		uint64_t w, e;
+
+		media_lifetime_events(in->worker[i]->media, &w, &e);
+		warned += w;
+		expired += e;
+	}
+	add(p, dict, "keys nearly used up", warned);
+	add(p, dict, "keys used up", expired);
+}
+
 void stats_fill(const struct stats_input *in, struct pool *p, struct ngval *dict)
 {
 	struct ngval *x = ngval_add_dict(p, dict, STR("xcipher"));
@@ -241,4 +257,5 @@ void stats_fill(const struct stats_input *in, struct pool *p, struct ngval *dict
 	fill_burst_sizes(in, p, x);
 	fill_latency(in, p, x);
 	fill_drops(in, p, x);
+	fill_lifetimes(in, p, x);
 }

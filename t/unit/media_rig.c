@@ -66,7 +66,7 @@ static int key_changed(void *arg, uint32_t slot)
 
 	assert_true(slot >= LENT && slot < KEYS && slot % 2 == 0);
 	r->derivations++;
-	return 0;
+	return r->queue ? engine_serial.key_changed(r->queue, slot) : 0;
 }
 
 struct media_crypto rig_crypto(const struct rig *r, uint32_t slot, enum srtp_suite_id suite)
@@ -162,8 +162,23 @@ struct rig *rig_new(enum srtp_suite_id suite_a, enum srtp_suite_id suite_b, uint
 	return rig_new_window(suite_a, suite_b, mki_len, 0);
 }
 
+void rig_engine(struct rig *r)
+{
+	char err[128];
+
+	assert_int_equal(
+		engine_serial.open(&r->engine, &(struct engine_config){0}, err, sizeof(err)), 0);
+	assert_int_equal(engine_serial.queue_create(&r->queue, r->engine, &r->a), 0);
+	for (uint32_t slot = 2; slot < LENT; slot += 2)
+		assert_int_equal(engine_serial.key_changed(r->queue, slot), 0);
+}
+
 void rig_free(struct rig *r)
 {
+	if (r->engine) {
+		engine_serial.queue_destroy(r->queue);
+		engine_serial.close(r->engine);
+	}
 	media_destroy(r->m);
 	arena_destroy(&r->a);
 	free(r);
@@ -261,7 +276,12 @@ uint32_t rig_prepare(struct rig *r)
 
 void rig_complete(struct rig *r, uint32_t jobs)
 {
-	for (uint32_t i = 0; i < jobs; i++)
+	if (r->queue)
+		assert_int_equal(
+			engine_serial.run(r->queue,
+				&(struct batch){.job = r->a.job, .status = r->a.status, .n = jobs}),
+			0);
+	for (uint32_t i = 0; i < jobs && !r->queue; i++)
 		r->a.status[i] = srtp_ref_job(&r->a.job[i], r->a.key, r->a.in, r->a.out);
 	r->outs = media_complete(r->m, &r->a, r->in, r->n, r->a.job, r->a.status, jobs, r->out);
 	media_sent(r->m, r->in, r->out, r->outs);

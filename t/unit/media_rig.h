@@ -29,6 +29,9 @@ struct rig {
 	uint8_t mki_len;
 	uint8_t kdr[LENT];    /* by key slot */
 	uint32_t derivations; /* that media made */
+	/* The serial engine, which has copies of keys, instead of the reference; NULL: the reference. */
+	struct engine *engine;
+	struct engine_queue *queue;
 };
 
 void rig_key(struct rig *r, uint32_t slot, enum srtp_suite_id suite);
@@ -47,6 +50,8 @@ void rig_stream(struct rig *r, uint32_t id, uint16_t port, uint32_t c, uint32_t 
 struct rig *rig_new(enum srtp_suite_id suite_a, enum srtp_suite_id suite_b, uint8_t mki_len);
 struct rig *rig_new_window(
 	enum srtp_suite_id suite_a, enum srtp_suite_id suite_b, uint8_t mki_len, uint32_t window);
+/* From now on the serial engine does the jobs. */
+void rig_engine(struct rig *r);
 void rig_free(struct rig *r);
 /* A terminal's packet: plain bytes protected under the key slot. Returns its length. */
 uint32_t rig_protect(const struct rig *r, uint8_t *to, const uint8_t *plain, uint32_t len,

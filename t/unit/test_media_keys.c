@@ -339,6 +339,8 @@ static void kdr_play(enum srtp_suite_id suite, uint8_t rx_kdr, uint8_t tx_kdr, b
 
 	rig_key_new(w.r, A_TX, rx_kdr, 0);
 	rig_key_new(w.r, B_RX, tx_kdr, 0);
+	if (!lossy)
+		rig_engine(w.r);
 	for (uint32_t s = 0; s < SSRCS; s++)
 		w.next[s] = 65536 - 100 * s - 50;
 	for (int burst = 0; burst < 150; burst++) {

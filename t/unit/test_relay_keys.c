@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Key pairs between calls and a worker (call/relay.h key_take, key_release): what a key with a key derivation rate borrows it gives
+ * back, wiped, and what cannot be taken takes nothing. */
+#include "app/relay.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <time.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "batch/sample.h"
+
+enum { PAIRS = 31, KDR_PAIRS = 1 + MEDIA_EPOCHS }; /* beside the plain pair */
+
+/* Steering that never has a packet. */
+static int none_create(struct steer **out, const struct steer_config *cfg, uint32_t worker,
+	char *err, size_t err_len)
+{
+	(void)cfg, (void)worker, (void)err, (void)err_len;
+	*out = malloc(1);
+	return *out ? 0 : -ENOMEM;
+}
+
+static void none_destroy(struct steer *s)
+{
+	free(s);
+}
+
+static int event = -1;
+
+static int none_fd(const struct steer *s)
+{
+	(void)s;
+	return event;
+}
+
+static uint32_t none_recv(struct steer *s, const struct arena *a, uint32_t first_slot,
+	struct media_in *in, uint32_t max)
+{
+	(void)s, (void)a, (void)first_slot, (void)in, (void)max;
+	return 0;
+}
+
+static const struct steer_ops steer_none = {
+	.name = "none",
+	.create = none_create,
+	.destroy = none_destroy,
+	.fd = none_fd,
+	.recv = none_recv,
+};
+
+struct rig {
+	struct engine *serial;
+	struct worker *w;
+	struct app_relay *relay;
+	int ack_fd;
+};
+
+static int setup(void **state)
+{
+	struct rig *r = calloc(1, sizeof(*r));
+	struct steer_config steer = {.workers = 1, .burst_max = 16};
+	struct media_config media = {.max_ctx = 4, .max_stream = 4, .burst_max = 16};
+	struct batch_runner_config batch = {.slots = 16, .key_slots = 2 * (PAIRS + 1)};
+	struct worker_config cfg = {.steer_ops = &steer_none,
+		.steer = &steer,
+		.media = &media,
+		.batch = &batch,
+		.batch_max = 16};
+	struct app_relay_config relay = {.workers = 1, .key_slots = 2 * (PAIRS + 1)};
+	char err[256];
+
+	assert_non_null(r);
+	assert_int_equal(
+		engine_serial.open(&r->serial, &(struct engine_config){0}, err, sizeof(err)), 0);
+	batch.serial = r->serial;
+	event = eventfd(0, EFD_NONBLOCK);
+	cfg.ack_fd = r->ack_fd = eventfd(0, EFD_NONBLOCK);
+	assert_int_equal(worker_create(&r->w, &cfg, err, sizeof(err)), 0);
+	assert_int_equal(worker_start(r->w), 0);
+	relay.worker = &r->w;
+	assert_int_equal(app_relay_create(&r->relay, &relay), 0);
+	*state = r;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	struct rig *r = *state;
+
+	worker_destroy(r->w);
+	app_relay_destroy(r->relay);
+	engine_serial.close(r->serial);
+	close(event);
+	close(r->ack_fd);
+	free(r);
+	return 0;
+}
+
+static int take(struct rig *r, uint32_t *slot, uint8_t kdr)
+{
+	struct srtp_master m;
+
+	sample_master(&m, SUITE_AES_CM_128_80, 5);
+	m.kdr = kdr;
+	m.lifetime = 1000;
+	return app_relay_ops.key_take(r->relay, slot, 0, &m);
+}
+
+/* Until the worker has done all that it was told. */
+static void settle(struct rig *r, uint64_t commands)
+{
+	for (int i = 0; i < 2000 && atomic_load(&r->w->commands) < commands; i++)
+		nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+	assert_int_equal(atomic_load(&r->w->commands), commands);
+	assert_int_equal(atomic_load(&r->w->command_errors), 0);
+	app_relay_poll(r->relay, 0);
+}
+
+static void a_key_derivation_rate_borrows_pairs_and_gives_them_back(void **state)
+{
+	struct rig *r = *state;
+	static const struct xc_key zero;
+	const struct xc_key *key = batch_runner_arena(r->w->runner)->key;
+	uint64_t commands = 0;
+
+	for (int round = 0; round < 3; round++) {
+		uint32_t slot[PAIRS], n = 0, all = PAIRS;
+		struct media_key_usage u;
+
+		for (; all >= KDR_PAIRS; all -= KDR_PAIRS)
+			assert_int_equal(take(r, &slot[n++], 4), 0);
+		assert_int_equal(take(r, &slot[n], 4), -ENOSPC); /* and takes nothing */
+		for (; all; all--)
+			assert_int_equal(take(r, &slot[n++], 0), 0);
+		assert_int_equal(take(r, &slot[n], 0), -ENOSPC);
+		commands += 2 * n;
+		settle(r, commands);
+		for (uint32_t i = 0; i < n; i++) {
+			assert_int_equal(key[slot[i]].valid, XC_KEY_VALID);
+			app_relay_ops.key_usage(r->relay, 0, slot[i], &u);
+			assert_int_equal(u.lifetime, 1000);
+			app_relay_ops.key_release(r->relay, 0, slot[i]);
+		}
+		commands += PAIRS;
+		settle(r, commands);
+		for (uint32_t i = 2; i < 2 * (PAIRS + 1); i++)
+			assert_memory_equal(&key[i], &zero, sizeof(zero));
+	}
+}
+
+static void a_key_that_cannot_be_leaves_nothing(void **state)
+{
+	struct rig *r = *state;
+	static const struct xc_key zero;
+	struct srtp_master m;
+	uint32_t slot = 77;
+
+	sample_master(&m, SUITE_AEAD_AES_128_GCM, 5);
+	m.no_rtp_auth = true;
+	assert_int_equal(app_relay_ops.key_take(r->relay, &slot, 0, &m), -EINVAL);
+	assert_int_equal(slot, 77);
+	for (uint32_t i = 2; i < 2 * (PAIRS + 1); i++)
+		assert_memory_equal(&batch_runner_arena(r->w->runner)->key[i], &zero, sizeof(zero));
+	for (uint32_t i = 0; i < PAIRS; i++)
+		assert_int_equal(take(r, &slot, 0), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(
+			a_key_derivation_rate_borrows_pairs_and_gives_them_back, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			a_key_that_cannot_be_leaves_nothing, setup, teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
