@@ -81,6 +81,7 @@ static void steer_configure(struct daemon *d)
 		.workers = o->workers,
 		.queue_num = o->nfqueue_num,
 		.burst_max = o->batch_max,
+		.queue_send = o->queue_send,
 		.xdp_interfaces = o->xdp_interfaces,
 		.xdp_mode = o->xdp_mode,
 	};

@@ -22,6 +22,7 @@ enum kind {
 	STEERING,
 	XDP_MODE,
 	ENGINE,
+	QUEUE_SEND,
 	DEVICES,
 	MINS,
 	STRING,
@@ -332,6 +333,17 @@ static const char *set_xdp_mode(enum steer_xdp_mode *field, const char *value)
 	return NULL;
 }
 
+static const char *set_queue_send(enum steer_queue_send *field, const char *value)
+{
+	static const char *const names[] = {"auto", "raw", "verdict"};
+	int at = choice(value, names, ARRAY_LEN(names));
+
+	if (at < 0)
+		return "auto, raw or verdict";
+	*field = (enum steer_queue_send)at;
+	return NULL;
+}
+
 static const char *set(struct options *o, const struct option_row *row, const char *value)
 {
 	void *field = (uint8_t *)o + row->offset;
@@ -350,6 +362,8 @@ static const char *set(struct options *o, const struct option_row *row, const ch
 		return set_steering(field, value);
 	case XDP_MODE:
 		return set_xdp_mode(field, value);
+	case QUEUE_SEND:
+		return set_queue_send(field, value);
 	case ENGINE:
 		return set_engine(field, value);
 	case DEVICES:

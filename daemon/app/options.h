@@ -22,6 +22,8 @@
 		"how packets come in: sockets, netfilter, AF_XDP (the latter need root)")           \
 	X("nfqueue-num", UINT16, nfqueue_num, "220", "N",                                           \
 		"first netfilter queue; worker w takes N + w")                                      \
+	X("nfqueue-send", QUEUE_SEND, queue_send, "auto", "auto|raw|verdict",                       \
+		"how results leave: raw socket, or in the packet's place (host must forward)")      \
 	X("xdp-interface", STRING, xdp_interfaces, "", "NAME[,NAME...]",                            \
 		"network cards for xdp; default: those of the local addresses")                     \
 	X("xdp-mode", XDP_MODE, xdp_mode, "auto", "auto|zerocopy|copy|skb",                         \
@@ -89,6 +91,7 @@ struct options {
 	enum engine_choice engine;
 	enum media_learning learning;
 	enum steer_xdp_mode xdp_mode;
+	enum steer_queue_send queue_send;
 	struct sdes_policy sdes;
 	uint16_t port_min, port_max, nfqueue_num, workers, batch_max, replay_window, opencl_timeout;
 	uint32_t batch_window, timeout, silent_timeout, offer_timeout, delete_delay, max_sessions;

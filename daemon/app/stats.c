@@ -112,7 +112,7 @@ static void fill_devices(const struct stats_input *in, struct pool *p, struct ng
 static void fill_steering(const struct stats_input *in, struct pool *p, struct ngval *dict)
 {
 	uint64_t recv_calls = 0, recv_packets = 0, send_calls = 0, send_packets = 0,
-		 send_errors = 0, overruns = 0, fallback = 0, handed = 0, bursts = 0,
+		 send_errors = 0, overruns = 0, fallback = 0, handed = 0, rewritten = 0, bursts = 0,
 		 command_errors = 0;
 
 	for (uint32_t i = 0; i < in->workers; i++) {
@@ -127,6 +127,7 @@ static void fill_steering(const struct stats_input *in, struct pool *p, struct n
 		overruns += load(&c->overruns);
 		fallback += load(&c->fallback);
 		handed += load(&c->handed);
+		rewritten += load(&c->rewritten);
 		bursts += load(&w->bursts);
 		command_errors += load(&w->command_errors);
 	}
@@ -139,6 +140,7 @@ static void fill_steering(const struct stats_input *in, struct pool *p, struct n
 	add(p, dict, "overruns", overruns);
 	add(p, dict, "by fallback socket", fallback);
 	add(p, dict, "handed over between workers", handed);
+	add(p, dict, "sent by verdict", rewritten);
 	add(p, dict, "command errors", command_errors);
 }
 

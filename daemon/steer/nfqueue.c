@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Steering by NFQUEUE: netfilter hands the packets of a worker's ports over in bursts, before they cost a socket look-up and
- * a wake-up each; results leave through a raw socket, one system call for the burst. The netlink messages are
+ * a wake-up each; results leave through a raw socket, or take the packet's place in its verdict and are forwarded, which
+ * spares a second socket buffer and its way down; either way one system call for the burst. The netlink messages are
  * received into the arena slots themselves: the UDP payload is processed where it lies.
  *
  * Whatever is not a plain datagram to a port of ours is accepted, and so is what media passes on: it then arrives at the
@@ -17,6 +18,7 @@
 
 #include "base/clock.h"
 #include "steer/dgram.h"
+#include "steer/forward.h"
 #include "steer/queue.h"
 #include "steer/raw.h"
 #include "steer/rules.h"
@@ -50,6 +52,13 @@ struct steer {
 	uint32_t bursts;             /* counted, to give the sockets their turn */
 	uint32_t burst;
 	uint32_t *left; /* [burst]: what the raw socket did not send */
+	/* Results that leave by verdict. */
+	uint32_t *
+		token; /* [burst]: ids of the burst's packets, by their place in in[]; 0: not from the queue */
+	uint32_t *rest;        /* [burst]: results that leave otherwise */
+	struct iovec *replace; /* [burst] */
+	uint32_t replaced;
+	uint16_t ip_id;
 	struct mmsghdr msg[QUEUE_RECV_MAX];
 	struct iovec iov[QUEUE_RECV_MAX];
 };
@@ -66,6 +75,9 @@ static void destroy(struct steer *s)
 	sockets_destroy(s->sockets);
 	free(s->verdicts.buf);
 	free(s->left);
+	free(s->token);
+	free(s->rest);
+	free(s->replace);
 	free(s);
 }
 
@@ -96,7 +108,10 @@ static int create(struct steer **out, const struct steer_config *cfg, uint32_t w
 	s->left = calloc(s->burst, sizeof(*s->left));
 	s->verdicts.max = s->burst + 1; /* one for each packet, one for all the others */
 	s->verdicts.buf = calloc(s->verdicts.max, QUEUE_VERDICT_LEN);
-	if (!s->left || !s->verdicts.buf)
+	s->token = calloc(s->burst, sizeof(*s->token));
+	s->rest = calloc(s->burst, sizeof(*s->rest));
+	s->replace = calloc(s->burst, sizeof(*s->replace));
+	if (!s->left || !s->verdicts.buf || !s->token || !s->rest || !s->replace)
 		goto fail;
 	res = sockets_create(&s->sockets, cfg, worker, &s->counters);
 	res = res ? res : raw_create(&s->raw, cfg, &s->counters);
@@ -269,6 +284,8 @@ static uint32_t receive(struct steer *s, const struct arena *a, uint32_t first_s
 	if (n == 0 && s->silent)
 		n = sockets_recv(s->sockets, a, first_slot, in, max);
 	s->silent = n == 0;
+	for (uint32_t i = 0; i < n; i++)
+		s->token[i] = in[i].token;
 	/* Nothing for media, so that no verdict() follows. */
 	if (n == 0)
 		verdict(s, in, 0);
@@ -296,19 +313,97 @@ static void verdict(struct steer *s, const struct media_in *in, uint32_t n)
 
 /* --- Out ------------------------------------------------------------------------------------------------------ */
 
+#define REPLACE_TOGETHER 64 /* messages in one system call: about 16 KiB */
+_Static_assert(
+	ARENA_HEADROOM >= DGRAM_HDR_V4 + QUEUE_REPLACE_LEN + 4, "room for headers before a result");
+
+/* By its packet's verdict, if both are IPv4 and the packet still waits for one. */
+static bool replace(struct steer *s, const struct arena *a, const struct media_out *o)
+{
+	uint32_t id = o->in < s->burst ? s->token[o->in] : 0, len;
+	uint8_t *payload = a->out + o->out_off, *ip = payload - DGRAM_HDR_V4;
+	const struct endpoint *local = &s->cfg.local[o->local.addr];
+	struct endpoint src;
+
+	if (!id || o->local.addr >= s->cfg.locals || local->family != AF_INET ||
+		o->dst.family != AF_INET)
+		return false;
+	src = *local;
+	src.port = o->local.port;
+	if (dgram_write(&src, &o->dst, o->tos, payload, o->len) < 0)
+		return false;
+	dgram_v4_finish(ip, s->ip_id++);
+	len = queue_replace(ip, DGRAM_HDR_V4 + o->len, s->verdicts.num, id);
+	memset(ip + DGRAM_HDR_V4 + o->len, 0, 3); /* alignment */
+	s->replace[s->replaced++] = (struct iovec){ip - QUEUE_REPLACE_LEN, (len + 3) & ~3u};
+	s->token[o->in] = 0;
+	return true;
+}
+
+static void replace_flush(struct steer *s)
+{
+	for (uint32_t at = 0; at < s->replaced; at += REPLACE_TOGETHER) {
+		struct msghdr m = {.msg_iov = s->replace + at,
+			.msg_iovlen = min_u32(s->replaced - at, REPLACE_TOGETHER)};
+
+		steer_count(&s->counters.send_calls, 1);
+		while (sendmsg(s->queue, &m, 0) < 0) {
+			if (errno == EINTR)
+				continue;
+			steer_count(&s->counters.send_errors, m.msg_iovlen);
+			break;
+		}
+	}
+	steer_count(&s->counters.send_packets, s->replaced);
+	steer_count(&s->counters.rewritten, s->replaced);
+	s->undecided -= min_u32(s->undecided, s->replaced);
+	s->replaced = 0;
+}
+
+/* At most a burst of them. */
+static void transmit_some(struct steer *s, const struct arena *a, struct media_out *out, uint32_t n)
+{
+	uint32_t rest = 0, over;
+
+	for (uint32_t i = 0; i < n; i++) {
+		if (s->cfg.queue_send == STEER_QUEUE_VERDICT && replace(s, a, &out[i]))
+			out[i].failed = 0;
+		else
+			s->rest[rest++] = i;
+	}
+	if (s->replaced)
+		replace_flush(s);
+	if (rest == 0)
+		return;
+	over = raw_send(s->raw, a, out, s->rest, rest, s->left);
+	if (over)
+		sockets_send(s->sockets, a, out, s->left, over);
+}
+
 static void transmit(struct steer *s, const struct arena *a, struct media_out *out, uint32_t n)
 {
-	for (uint32_t base = 0; base < n; base += s->burst) {
-		uint32_t part = min_u32(n - base, s->burst);
-		uint32_t over = raw_send(s->raw, a, out + base, part, s->left);
+	for (uint32_t base = 0; base < n; base += s->burst)
+		transmit_some(s, a, out + base, min_u32(n - base, s->burst));
+}
 
-		if (over)
-			sockets_send(s->sockets, a, out + base, s->left, over);
+/* How results leave is the same for all workers and for the rules. */
+static int open_queues(struct steer_config *cfg, char *err, size_t err_len)
+{
+	char why[160];
+	bool ready = cfg->queue_send != STEER_QUEUE_RAW && forward_ready(cfg, why, sizeof(why));
+
+	if (cfg->queue_send == STEER_QUEUE_VERDICT && !ready) {
+		snprintf(err, err_len,
+			"nfqueue steering, sending by verdict: %s, or use --nfqueue-send=raw", why);
+		return -EINVAL;
 	}
+	cfg->queue_send = ready ? STEER_QUEUE_VERDICT : STEER_QUEUE_RAW;
+	return 0;
 }
 
 const struct steer_ops steer_nfqueue = {
 	.name = "nfqueue",
+	.open = open_queues,
 	.setup = rules_setup,
 	.teardown = rules_teardown,
 	.create = create,

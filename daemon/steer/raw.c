@@ -188,14 +188,17 @@ static uint32_t burst_send(struct raw *r, struct burst *b, struct media_out *out
 	return over;
 }
 
-uint32_t raw_send(
-	struct raw *r, const struct arena *a, struct media_out *out, uint32_t n, uint32_t *left)
+uint32_t raw_send(struct raw *r, const struct arena *a, struct media_out *out,
+	const uint32_t *which, uint32_t n, uint32_t *left)
 {
 	uint32_t over = 0;
 
-	for (uint32_t i = 0; i < n; i++)
+	for (uint32_t k = 0; k < n; k++) {
+		uint32_t i = which ? which[k] : k;
+
 		if (!burst_put(r, a, &out[i], i))
 			left[over++] = i;
+	}
 	over += burst_send(r, &r->v4, out, left + over);
 	return over + burst_send(r, &r->v6, out, left + over);
 }

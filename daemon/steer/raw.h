@@ -10,9 +10,9 @@ struct raw;
 /* Needs CAP_NET_RAW. 0 or -errno. */
 int raw_create(struct raw **out, const struct steer_config *cfg, struct steer_counters *counters);
 void raw_destroy(struct raw *r);
-/* Sends what it can. Indices of the rest go into left[n] (the caller's array), their number is returned: too long for the way
- * out, a local address that is not one, or refused by the kernel. */
-uint32_t raw_send(
-	struct raw *r, const struct arena *a, struct media_out *out, uint32_t n, uint32_t *left);
+/* Sends out[which[0 .. n)], or out[0 .. n) when which is NULL, as far as it can; n is at most burst_max. Indices of the rest
+ * go into left[n] (the caller's array), their number is returned: too long for the way out, a local address that is not one, or refused by the kernel. */
+uint32_t raw_send(struct raw *r, const struct arena *a, struct media_out *out,
+	const uint32_t *which, uint32_t n, uint32_t *left);
 
 #endif

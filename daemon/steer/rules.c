@@ -3,8 +3,9 @@
  * that a later start finds and removes what a killed one left. nftables' own queue statement is tried first, then
  * iptables' NFQUEUE target, each in one transaction, since only the kernel knows whether it has them.
  * The place is mangle INPUT: packets are already whole there (the kernel has put fragments together) and known to be for
- * this host. It is before filter INPUT, whose rules media therefore does not see. "bypass": while no worker is on the
- * queue, packets go on to the sockets. */
+ * this host. It is before filter INPUT, whose rules media therefore does not see. Where results leave in the packet's
+ * verdict it is mangle PREROUTING, so that they are routed; fragments then go on to the sockets. "bypass": while no worker is
+ * on the queue, packets go on to the sockets. */
 #include "steer/rules.h"
 
 #include <errno.h>
@@ -63,6 +64,11 @@ static void each_rule(struct sbuf *b, const struct steer_config *cfg, int family
 	}
 }
 
+static bool before_routing(const struct steer_config *cfg)
+{
+	return cfg->queue_send == STEER_QUEUE_VERDICT;
+}
+
 /* --- nftables ------------------------------------------------------------------------------------------------- */
 
 static void nft_rule(struct sbuf *b, const struct steer_config *cfg, const struct endpoint *local,
@@ -87,8 +93,8 @@ static int nft_setup(const struct steer_config *cfg, char *err, size_t err_len)
 	sbuf_init(&b, 0);
 	sbuf_printf(&b,
 		"table inet xcipher_q%u {\nchain input {\n"
-		"type filter hook input priority -150; policy accept;\n",
-		cfg->queue_num);
+		"type filter hook %s priority -150; policy accept;\n",
+		cfg->queue_num, before_routing(cfg) ? "prerouting" : "input");
 	each_rule(&b, cfg, 0, nft_rule);
 	sbuf_printf(&b, "}\n}\n");
 	res = b.err ? b.err : tool_run(argv, b.p, err, err_len);
@@ -130,28 +136,38 @@ static int iptables_setup(const struct steer_config *cfg, size_t which, char *er
 	sbuf_init(&b, 0);
 	sbuf_printf(&b, "*mangle\n:XCIPHER_%u - [0:0]\n", cfg->queue_num);
 	each_rule(&b, cfg, IPTABLES[which].family, iptables_rule);
-	sbuf_printf(&b, "-I INPUT -p udp -j XCIPHER_%u\nCOMMIT\n", cfg->queue_num);
+	sbuf_printf(&b, "-I %s -p udp -j XCIPHER_%u\nCOMMIT\n",
+		before_routing(cfg) ? "PREROUTING" : "INPUT", cfg->queue_num);
 	res = b.err ? b.err : tool_run(argv, b.p, err, err_len);
 	sbuf_fini(&b);
 	return res;
+}
+
+static void unhook(const char *tool, const char *from, const char *chain)
+{
+	const char *const argv[] = {
+		tool, "-w", "5", "-t", "mangle", "-D", from, "-p", "udp", "-j", chain, NULL};
+	char err[64];
+	int tries = 0;
+
+	while (tries++ < 8 && tool_run(argv, NULL, err, sizeof(err)) == 0)
+		;
 }
 
 static void iptables_teardown(const struct steer_config *cfg, size_t which)
 {
 	char chain[32], err[64];
 	const char *tool = IPTABLES[which].tool;
-	const char *const unhook[] = {
-		tool, "-w", "5", "-t", "mangle", "-D", "INPUT", "-p", "udp", "-j", chain, NULL};
 	const char *const flush[] = {tool, "-w", "5", "-t", "mangle", "-F", chain, NULL};
 	const char *const drop[] = {tool, "-w", "5", "-t", "mangle", "-X", chain, NULL};
-	int tries = 0;
 
 	snprintf(chain, sizeof(chain), "XCIPHER_%u", cfg->queue_num);
 	/* A chain that cannot be flushed is not there: nothing else to do. */
 	if (tool_run(flush, NULL, err, sizeof(err)))
 		return;
-	while (tries++ < 8 && tool_run(unhook, NULL, err, sizeof(err)) == 0)
-		;
+	/* An earlier instance may have hooked it elsewhere. */
+	unhook(tool, "INPUT", chain);
+	unhook(tool, "PREROUTING", chain);
 	if (tool_run(drop, NULL, err, sizeof(err)))
 		log_warn("nfqueue: chain %s stays: %s", chain, err);
 }

@@ -18,6 +18,13 @@ enum steer_xdp_mode {
 	STEER_XDP_SKB,      /* program behind the driver: any interface */
 };
 
+/* nfqueue: how results of IPv4 packets leave. */
+enum steer_queue_send {
+	STEER_QUEUE_AUTO,    /* by verdict where the host is set up for it */
+	STEER_QUEUE_RAW,     /* the packet is dropped, its result leaves by a raw socket */
+	STEER_QUEUE_VERDICT, /* the result takes the packet's place, and the kernel forwards it */
+};
+
 struct steer_hub;
 
 struct steer_config {
@@ -25,7 +32,8 @@ struct steer_config {
 	uint32_t locals;
 	uint16_t port_min, port_max; /* all workers' ports */
 	uint32_t workers;
-	uint16_t queue_num; /* nfqueue: first queue, one per worker */
+	uint16_t queue_num;               /* nfqueue: first queue, one per worker */
+	enum steer_queue_send queue_send; /* nfqueue; no longer AUTO after open() */
 	uint32_t burst_max;
 	const char *
 		xdp_interfaces; /* xdp: names, ',' between; "" or NULL: those that carry the local addresses */
@@ -45,7 +53,8 @@ struct steer_counters { /* relaxed atomics, single writer */
 	_Atomic uint64_t send_calls, send_packets, send_errors;
 	_Atomic uint64_t
 		overruns; /* the kernel's queue was full (ENOBUFS), packets lost before we saw them */
-	_Atomic uint64_t fallback; /* nfqueue, xdp: media that came by an ordinary socket */
+	_Atomic uint64_t rewritten; /* nfqueue: results that left in the packet's verdict */
+	_Atomic uint64_t fallback;  /* nfqueue, xdp: media that came by an ordinary socket */
 	_Atomic uint64_t
 		handed; /* xdp: packets that came by another worker's queue, copied from it */
 };

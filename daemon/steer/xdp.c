@@ -453,7 +453,7 @@ static bool send_frame(struct steer *s, const struct arena *a, const struct medi
 /* s->slow[0 .. n): through the kernel's own way out. */
 static void send_slow(struct steer *s, const struct arena *a, struct media_out *out, uint32_t n)
 {
-	uint32_t over = raw_send(s->raw, a, s->slow, n, s->left);
+	uint32_t over = raw_send(s->raw, a, s->slow, NULL, n, s->left);
 
 	if (over)
 		sockets_send(s->sockets, a, s->slow, s->left, over);

@@ -35,14 +35,19 @@ PAIRS = {"SRTP 80-32": ("80", "32"), "SRTP-RTP": ("80", "plain"), "RTP-RTP": ("p
 
 
 def xcipherd(steering, engine, *options):
-    return lambda net: relay.Xcipherd(net, f"--steering={steering}", f"--engine={engine}", "--log-level=4", "--port-min=2000",
-                                      "--port-max=65535", *options)
+    def start(net):
+        if steering == "nfqueue" and not options:  # the best there is: the host forwards what netfilter rewrote
+            net.forward()
+        return relay.Xcipherd(net, f"--steering={steering}", f"--engine={engine}", "--log-level=4", "--port-min=2000",
+                              "--port-max=65535", *options)
+    return start
 
 
 def relays(args):
     steerings = [s for s in ("udp", "nfqueue", "xdp") if s in relay.steerings()]
     r = {f"{s} opencl": xcipherd(s, "opencl") for s in steerings}
     if args.full:
+        r["nfqueue raw opencl"] = xcipherd("nfqueue", "opencl", "--nfqueue-send=raw")
         r.update({f"{s} serial": xcipherd(s, "serial") for s in steerings})
     if relay.have_rtpengine():
         r[PEER] = lambda net: relay.Rtpengine(net, ports=(2000, 65535))
@@ -110,6 +115,8 @@ def measure(start, count, total, pair, seconds):
 def floor(steering, window_us, count, total, seconds):
     with netns.Net(("caller",)) as net:
         quiet_terminal(net)
+        if steering == "nfqueue":
+            net.forward()
         p = net.spawn(net.gateway, [os.path.join(relay.BUILD, "t", "steer_floor"), steering, "220", "2000-65535", GATEWAY, str(count),
                                     str(window_us), TERMINAL, str(FIRST_PORT)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         ports = []

@@ -97,6 +97,12 @@ class Net:
     def run(self, ns, *args, check=True, **kw):
         return sh("ip", "netns", "exec", ns, *args, check=check, **kw)
 
+    def forward(self):
+        """The gateway forwards what its netfilter hooks rewrote, its own addresses as source included: --nfqueue-send=verdict."""
+        links = ["all"] + [f"g{i}" for i in range(1, len(self.terminal) + 1)]
+        self.run(self.gateway, "sysctl", "-q", "-w", "net.ipv4.ip_forward=1",
+                 *[f"net.ipv4.conf.{link}.{k}" for link in links for k in ("accept_local=1", "rp_filter=0", "send_redirects=0")])
+
     @staticmethod
     def stop(p, timeout=10):
         """End a process that spawn() started; its exit status."""

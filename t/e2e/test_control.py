@@ -40,6 +40,22 @@ def test_nfqueue_leaves_no_rule_behind(net):
     assert rules(net) == [], rules(net)
 
 
+def test_sending_by_verdict_needs_a_host_that_forwards(net):
+    daemon = relay.Xcipherd(net, "--steering=nfqueue", "--nfqueue-send=verdict")
+    assert daemon.process.wait(30) == 1
+    assert re.search(r"net\.ipv4\.conf\.\w+\.\w+ .*must be", daemon.text()), daemon.text()
+    assert rules(net) == [], rules(net)
+    net.forward()
+    daemon = relay.Xcipherd(net, "--steering=nfqueue", "--nfqueue-send=verdict").wait_ready()
+    assert any("PREROUTING" in line or "prerouting" in line for line in rules(net)), rules(net)
+    os.kill(daemon.pid(), signal.SIGKILL)
+    daemon.process.wait()
+    daemon = relay.Xcipherd(net, "--steering=nfqueue", "--nfqueue-send=raw").wait_ready()
+    assert not any("-A PREROUTING" in line for line in rules(net)), rules(net)
+    finish(daemon)
+    assert rules(net) == [], rules(net)
+
+
 def test_rules_that_vanish_lose_no_call(net):
     """Somebody flushes the firewall: packets come by the ordinary sockets and the call goes on."""
     daemon = relay.Xcipherd(net, "--steering=nfqueue").wait_ready()

@@ -40,6 +40,21 @@ def test_every_pair_of_terminals(net, steering, engine):
     finish(daemon)
 
 
+@cases(("serial",), ("opencl",))
+def test_results_leave_in_the_packets_place_where_the_host_forwards(net, engine):
+    net.forward()
+    daemon = relay.Xcipherd(net, "--steering=nfqueue", f"--engine={engine}", "--opencl-min=1", "--workers=1").wait_ready()
+    for payload in (20, 160, 1400):
+        talk = [calls.Call(daemon.client, payload + i, *PAIRS[i % len(PAIRS)]).setup() for i in range(2 * len(PAIRS))]
+        clean(calls.load(net, relay.BUILD, talk, rate=50, seconds=1, payload=payload))
+        for c in talk:
+            calls.ok(c.delete())
+    s = daemon.statistics()
+    assert s["sent by verdict"] == s["packets sent"] > 1000, s
+    assert s["by fallback socket"] == 0, s
+    finish(daemon)
+
+
 def test_large_and_tiny_packets(net):
     daemon = relay.Xcipherd(net, "--steering=nfqueue", "--opencl-min=1").wait_ready()
     talk = [calls.Call(daemon.client, i, *PAIRS[i % len(PAIRS)]).setup() for i in range(6)]

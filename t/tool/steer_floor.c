@@ -103,7 +103,7 @@ static void loop(const struct steer_ops *ops, struct steer *s, struct arena *a,
 
 static const struct steer_ops *find(const char *name)
 {
-	static const struct steer_ops *const all[] = {&steer_udp, &steer_nfqueue};
+	static const struct steer_ops *const all[] = {&steer_udp, &steer_nfqueue, &steer_xdp};
 
 	for (size_t i = 0; i < ARRAY_LEN(all); i++)
 		if (strcmp(all[i]->name, name) == 0)
@@ -139,6 +139,12 @@ int main(int argc, char **argv)
 	res = arena_create(&a, BURST, 2);
 	if (res)
 		return complain("arena", res);
+	if (ops->open && ops->open(&cfg, err, sizeof(err))) {
+		fprintf(stderr, "steer_floor: %s\n", err);
+		return 1;
+	}
+	if (ops->slots)
+		complain("this steering needs slots of its own", -ENOSYS);
 	if (ops->setup && ops->setup(&cfg, err, sizeof(err))) {
 		fprintf(stderr, "steer_floor: %s\n", err);
 		return 1;

@@ -538,6 +538,39 @@ static void a_message_that_is_no_packet_is_refused(void **state)
 	}
 }
 
+/* What the kernel reads of it: the verdict with its id, and the packet that takes the other's place. */
+static void a_replacing_verdict_carries_the_packet(void **state)
+{
+	_Alignas(8) uint8_t buf[QUEUE_REPLACE_LEN + 61];
+	uint8_t *ip = buf + QUEUE_REPLACE_LEN;
+	uint32_t len, verdict, id;
+	uint16_t part, type;
+
+	(void)state;
+	for (int i = 0; i < 61; i++)
+		ip[i] = (uint8_t)i;
+	assert_int_equal(queue_replace(ip, 61, 300, 0x01020304), QUEUE_REPLACE_LEN + 61);
+	memcpy(&len, buf, 4);
+	assert_int_equal(len, QUEUE_REPLACE_LEN + 61);
+	assert_int_equal(buf[4], 1); /* NFQNL_MSG_VERDICT */
+	assert_int_equal(buf[5], 3); /* NFNL_SUBSYS_QUEUE */
+	assert_int_equal(be16(buf + 18), 300);
+	memcpy(&part, buf + 20, 2);
+	memcpy(&type, buf + 22, 2);
+	assert_int_equal(part, 12);
+	assert_int_equal(type, 2); /* NFQA_VERDICT_HDR */
+	verdict = be32(buf + 24);
+	id = be32(buf + 28);
+	assert_int_equal(verdict, 1); /* NF_ACCEPT */
+	assert_int_equal(id, 0x01020304);
+	memcpy(&part, buf + 32, 2);
+	memcpy(&type, buf + 34, 2);
+	assert_int_equal(part, 4 + 61);
+	assert_int_equal(type, 10); /* NFQA_PAYLOAD */
+	for (int i = 0; i < 61; i++)
+		assert_int_equal(ip[i], i);
+}
+
 int main(void)
 {
 #define ON_LOOPBACK(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
@@ -557,6 +590,7 @@ int main(void)
 		cmocka_unit_test(anything_unusual_is_left_to_the_kernel),
 		cmocka_unit_test(options_and_trailing_bytes_are_no_payload),
 		cmocka_unit_test(a_message_that_is_no_packet_is_refused),
+		cmocka_unit_test(a_replacing_verdict_carries_the_packet),
 	};
 
 	return cmocka_run_group_tests_name("steer", tests, NULL, NULL);
