@@ -2,7 +2,7 @@
 /* Batches to and from a device with its own memory (opencl_copy.h). Arena slots are mostly empty, so packets are packed
  * one behind the other, in the order in which lanes take them: only what is used crosses the bus. The device and its
  * driver only ever know memory of ours (pinned) and never the arena: a device that hangs may write there later and hurts
- * nobody. A large batch is cut; uploads, kernels and downloads go through a queue each, ordered by events. */
+ * nobody. A large batch is cut; uploads and downloads have a queue each, kernels one for each part, ordered by events. */
 #include "batch/opencl_copy.h"
 
 #include <errno.h>
@@ -30,7 +30,8 @@ struct chunk {
 
 struct opencl_copy {
 	struct opencl_copy_config cfg;
-	cl_command_queue up, run, down;
+	cl_command_queue up, run[CHUNKS],
+		down; /* kernels of different chunks may run side by side */
 	struct pinned in, out, job, status;
 	struct pinned
 		key;  /* the device's key table; ours is a ring of KEY_RING pairs on their way */
@@ -109,11 +110,13 @@ static void pinned_destroy(struct opencl_copy *c, struct pinned *m)
 
 static cl_int queues_create(struct opencl_copy *c)
 {
-	cl_command_queue *q[] = {&c->up, &c->run, &c->down};
 	cl_int err = CL_SUCCESS;
 
-	for (size_t i = 0; i < ARRAY_LEN(q) && !err; i++)
-		*q[i] = clCreateCommandQueue(c->cfg.ctx, c->cfg.dev, 0, &err);
+	c->up = clCreateCommandQueue(c->cfg.ctx, c->cfg.dev, 0, &err);
+	if (!err)
+		c->down = clCreateCommandQueue(c->cfg.ctx, c->cfg.dev, 0, &err);
+	for (int i = 0; i < CHUNKS && !err; i++)
+		c->run[i] = clCreateCommandQueue(c->cfg.ctx, c->cfg.dev, 0, &err);
 	return err;
 }
 
@@ -187,10 +190,10 @@ static void keys_zero(struct opencl_copy *c)
 
 	if (!c->key.device || c->hangs)
 		return;
-	if (clEnqueueFillBuffer(c->run, c->key.device, &zero, sizeof(zero), 0,
+	if (clEnqueueFillBuffer(c->up, c->key.device, &zero, sizeof(zero), 0,
 		    a->key_slots * sizeof(*a->key), 0, NULL, &done))
 		return;
-	(void)clFlush(c->run);
+	(void)clFlush(c->up);
 	(void)event_wait(c, done, deadline(c));
 	if (!c->hangs)
 		clReleaseEvent(done);
@@ -198,8 +201,6 @@ static void keys_zero(struct opencl_copy *c)
 
 bool opencl_copy_destroy(struct opencl_copy *c)
 {
-	cl_command_queue q[] = {c ? c->up : NULL, c ? c->run : NULL, c ? c->down : NULL};
-
 	if (!c)
 		return false;
 	keys_zero(c);
@@ -215,9 +216,13 @@ bool opencl_copy_destroy(struct opencl_copy *c)
 	pinned_destroy(c, &c->key);
 	if (c->order)
 		clReleaseMemObject(c->order);
-	for (size_t i = 0; i < ARRAY_LEN(q); i++)
-		if (q[i])
-			clReleaseCommandQueue(q[i]);
+	for (int i = 0; i < CHUNKS; i++)
+		if (c->run[i])
+			clReleaseCommandQueue(c->run[i]);
+	if (c->down)
+		clReleaseCommandQueue(c->down);
+	if (c->up)
+		clReleaseCommandQueue(c->up);
 	free(c);
 	return false;
 }
@@ -229,7 +234,7 @@ const struct opencl_mems *opencl_copy_mems(const struct opencl_copy *c)
 
 cl_command_queue opencl_copy_queue(const struct opencl_copy *c)
 {
-	return c->run;
+	return c->run[0];
 }
 
 /* --- Keys --------------------------------------------------------------------------------------------------------- */
@@ -360,7 +365,7 @@ static cl_int chunk_up(struct opencl_copy *c, struct chunk *ch)
 	return clFlush(c->up);
 }
 
-static cl_int chunk_run(struct opencl_copy *c, struct chunk *ch, const struct opencl_dispatch *d)
+static cl_int chunk_run(cl_command_queue run, struct chunk *ch, const struct opencl_dispatch *d)
 {
 	cl_uint end = ch->first + ch->n;
 	size_t offset = ch->first / d->width, local = d->local;
@@ -370,11 +375,11 @@ static cl_int chunk_run(struct opencl_copy *c, struct chunk *ch, const struct op
 
 	if (!err)
 		err = clEnqueueNDRangeKernel(
-			c->run, d->kernel, 1, &offset, &global, &local, 1, &ch->last, &e);
+			run, d->kernel, 1, &offset, &global, &local, 1, &ch->last, &e);
 	if (err)
 		return err;
 	chunk_sent(ch, e);
-	return clFlush(c->run);
+	return clFlush(run);
 }
 
 static cl_int chunk_down(struct opencl_copy *c, struct chunk *ch)
@@ -424,7 +429,7 @@ int opencl_copy_run(struct opencl_copy *c, const struct opencl_dispatch *d, stru
 		ch->out = before ? before->out + before->out_len : 0;
 		chunk_pack(c, ch, b, order);
 		err = chunk_up(c, ch);
-		err = err ? err : chunk_run(c, ch, d);
+		err = err ? err : chunk_run(c->run[n - 1], ch, d);
 		err = err ? err : chunk_down(c, ch);
 	}
 	/* Also after an error: nothing may still be on its way when the next batch is packed. */

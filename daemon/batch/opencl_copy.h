@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Private to the OpenCL engine: batches to and from a device that has its own memory. Pinned host memory, three queues so
+/* Private to the OpenCL engine: batches to and from a device that has its own memory. Pinned host memory, queues so
  * that one part of a batch goes up while another is computed and a third comes down, and a limit to waiting. */
 #ifndef BATCH_OPENCL_COPY_H
 #define BATCH_OPENCL_COPY_H
