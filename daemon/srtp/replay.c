@@ -26,6 +26,9 @@ static uint64_t window_of(const struct replay *r)
 
 static uint32_t bit_of(const struct replay *r, uint64_t index)
 {
+	/* Usually a power of two, and a division is dear. */
+	if ((r->words & (r->words - 1)) == 0)
+		return (uint32_t)(index & (window_of(r) - 1));
 	return (uint32_t)(index % window_of(r));
 }
 
@@ -61,7 +64,7 @@ static void advance(struct replay *r, uint64_t index)
 
 			r->seen[bit / 64] &= ~((n == 64 ? ~0ull : (1ull << n) - 1) << at);
 			by -= n;
-			bit = (bit + n) % (uint32_t)window_of(r);
+			bit = bit + n == window_of(r) ? 0 : bit + n;
 		}
 	}
 	r->last = index;
