@@ -238,24 +238,27 @@ static void unsound_crypto_is_refused(void **state)
 		int want;
 	} T[] = {
 		{{.suite = SUITE_PLAIN}, 0},
-		{{.suite = CM80, .keys = 1, .key = {{2}}}, 0},
+		{{.suite = CM80, .keys = 1, .key = {{.slot = 2}}}, 0},
 		{{.suite = CM80, .keys = 1, .key = {{0}}}, -EINVAL}, /* would leave in the clear */
-		{{.suite = CM80, .keys = 1, .key = {{1}}}, -EINVAL},
-		{{.suite = CM80, .keys = 1, .key = {{3}}}, -EINVAL}, /* SRTCP's slot */
-		{{.suite = CM80, .keys = 1, .key = {{KEYS}}}, -EINVAL},
+		{{.suite = CM80, .keys = 1, .key = {{.slot = 1}}}, -EINVAL},
+		{{.suite = CM80, .keys = 1, .key = {{.slot = 3}}}, -EINVAL}, /* SRTCP's slot */
+		{{.suite = CM80, .keys = 1, .key = {{.slot = KEYS}}}, -EINVAL},
 		{{.suite = CM80}, -EINVAL},
-		{{.suite = SUITE_PLAIN, .keys = 1, .key = {{2}}}, -EINVAL},
+		{{.suite = SUITE_PLAIN, .keys = 1, .key = {{.slot = 2}}}, -EINVAL},
 		{{.suite = SUITE_PLAIN, .mki_len = 1}, -EINVAL},
-		{{.suite = CM80, .keys = 1, .key = {{2}}, .mki_len = SUITE_MAX_MKI_LEN + 1},
+		{{.suite = CM80, .keys = 1, .key = {{.slot = 2}}, .mki_len = SUITE_MAX_MKI_LEN + 1},
 			-EINVAL},
-		{{.suite = SUITE_COUNT, .keys = 1, .key = {{2}}}, -EINVAL},
-		{{.suite = CM80, .keys = 1, .key = {{2}}, .use = 1}, -EINVAL},
-		{{.suite = CM80, .keys = 1, .key = {{2}}, .no_rtp_auth = true}, 0},
-		{{.suite = SUITE_AEAD_AES_128_GCM, .keys = 1, .key = {{2}}, .no_rtp_auth = true},
+		{{.suite = SUITE_COUNT, .keys = 1, .key = {{.slot = 2}}}, -EINVAL},
+		{{.suite = CM80, .keys = 1, .key = {{.slot = 2}}, .use = 1}, -EINVAL},
+		{{.suite = CM80, .keys = 1, .key = {{.slot = 2}}, .no_rtp_auth = true}, 0},
+		{{.suite = SUITE_AEAD_AES_128_GCM,
+			 .keys = 1,
+			 .key = {{.slot = 2}},
+			 .no_rtp_auth = true},
 			-EINVAL},
 		{{.suite = SUITE_PLAIN, .no_rtp_auth = true}, -EINVAL},
 		/* Two keys are told apart by their MKIs, or not at all. */
-		{{.suite = CM80, .keys = 2, .key = {{2}, {4}}}, -EINVAL},
+		{{.suite = CM80, .keys = 2, .key = {{.slot = 2}, {.slot = 4}}}, -EINVAL},
 		{{.suite = CM80, .keys = 2, .key = {{2, {1}}, {4, {1}}}, .mki_len = 1}, -EINVAL},
 		{{.suite = CM80, .keys = 2, .key = {{2, {1}}, {4, {2}}}, .mki_len = 1, .use = 1},
 			0},

@@ -164,8 +164,8 @@ static void ctx_set(struct rig *r, uint32_t id, uint32_t rx, enum srtp_suite_id 
 
 	cmd.media = (struct media_cmd){.type = MEDIA_CTX_SET,
 		.id = id,
-		.ctx = {.rx = {.key = {{rx}}, .keys = rx != 0, .suite = rx_suite},
-			.tx = {.key = {{tx}}, .keys = tx != 0, .suite = tx_suite},
+		.ctx = {.rx = {.key = {{.slot = rx}}, .keys = rx != 0, .suite = rx_suite},
+			.tx = {.key = {{.slot = tx}}, .keys = tx != 0, .suite = tx_suite},
 			.rx_new = true,
 			.tx_new = true}};
 	assert_int_equal(ring_push(&r->w->cmds, &cmd, 1), 0);
