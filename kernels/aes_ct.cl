@@ -303,9 +303,8 @@ static ulong2 xc_aes_block(xc_in rk, uint rounds, ulong2 in)
 	xc_plane sum[8];
 
 	for (int i = 0; i < XC_CM_MANY; i++) {
-		/* A key slot begins with its round keys. */
 		rx[i] = tx[i] = (struct xc_cm){
-			.key = (const __global struct xc_key *)rk, .iv = in, .rounds = rounds};
+			.key = (const __global struct xc_key *)(rk - XC_KEY_RK), .iv = in, .rounds = rounds};
 		tx[i].rounds = 0;
 	}
 	xc_cm_prepare(&m, rx, tx);

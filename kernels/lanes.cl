@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Lanes: one packet per lane of a vector, XC_LANES lanes in a vector, XC_GROUPS vectors side by side. A CPU wants 16
- * and 2 (two groups, because one alone waits for its own latency), a device with scalar lanes 1 and 1.
+/* Lanes: one packet per lane of a vector, XC_LANES packets in a work-item. XC_GROUPS of a packet's two hashes go side by
+ * side: 2 where one alone would wait for its own latency, 1 where two would not fit into the registers.
  * Loads and stores of any alignment, byte order, and the way from rows (64 bytes of one packet) to lanes.
  * Sources are compiled in the order of daemon/batch/opencl_build.c, behind layout.h; none includes another. */
 #ifndef XC_LANES
 #define XC_LANES 16
 #endif
 #ifndef XC_GROUPS
-#define XC_GROUPS 2
+#define XC_GROUPS 1
 #endif
-#define XC_WIDTH (XC_LANES * XC_GROUPS)
 
 #ifdef __has_builtin
 #define XC_HAS(builtin) __has_builtin(builtin)
@@ -159,11 +158,51 @@ XC_INLINE ulong xc_swap8(ulong x)
 	return (ulong)xc_swap4((uint)x) << 32 | xc_swap4((uint)(x >> 32));
 }
 
+#if XC_LANES == 16 && XC_HAS(__builtin_shufflevector)
+typedef uchar xc_lane_bytes __attribute__((__vector_size__(64)));
+#define XC_SWAPPED(i) (i) + 3, (i) + 2, (i) + 1, (i)
+#define XC_SWAPPED4(i) XC_SWAPPED(i), XC_SWAPPED((i) + 4), XC_SWAPPED((i) + 8), XC_SWAPPED((i) + 12)
+
+/* One byte shuffle. */
+XC_INLINE xc_lanes xc_swap_lanes(xc_lanes x)
+{
+	xc_lane_bytes b = __builtin_astype(x, xc_lane_bytes);
+
+	return __builtin_astype(__builtin_shufflevector(b, b, XC_SWAPPED4(0), XC_SWAPPED4(16),
+		XC_SWAPPED4(32), XC_SWAPPED4(48)), xc_lanes);
+}
+#else
 XC_INLINE xc_lanes xc_swap_lanes(xc_lanes x)
 {
 	return (rotate(x, (xc_lanes)8u) & (xc_lanes)0x00ff00ffu) |
 		(rotate(x, (xc_lanes)24u) & (xc_lanes)0xff00ff00u);
 }
+#endif
+
+/* Lanes to memory and back, and over all lanes the greatest, the least, and all bits that any has. */
+#if XC_LANES == 16
+#define XC_OVER_LANES(name, two)                                        \
+	XC_INLINE uint name(xc_lanes x)                                 \
+	{                                                               \
+		uint8 a = two(x.lo, x.hi);                              \
+		uint4 b = two(a.lo, a.hi);                              \
+		uint2 c = two(b.lo, b.hi);                              \
+                                                                        \
+		return two(c.x, c.y);                                   \
+	}
+#define XC_OR(a, b) ((a) | (b))
+XC_OVER_LANES(xc_most, max)
+XC_OVER_LANES(xc_least, min)
+XC_OVER_LANES(xc_bits, XC_OR)
+#define xc_put(at, x) vstore16((x), 0, (at))
+#define xc_take(at)   vload16(0, (at))
+#else
+#define xc_most(x)    (x)
+#define xc_least(x)   (x)
+#define xc_bits(x)    (x)
+#define xc_put(at, x) ((at)[0] = (x))
+#define xc_take(at)   ((at)[0])
+#endif
 
 #if XC_LANES == 16
 #if XC_HAS(__builtin_shufflevector)
@@ -208,6 +247,14 @@ XC_INLINE void xc_transpose(xc_lanes *r)
 	XC_TILE(0) XC_TILE(4) XC_TILE(8) XC_TILE(12)
 	XC_TILES(0) XC_TILES(1) XC_TILES(2) XC_TILES(3)
 }
+
+/* Four words of each lane to 16 bytes of packet 4 * c + i in quarter c of r[i], and back. */
+XC_INLINE void xc_transpose4(xc_lanes *r)
+{
+	xc_lanes t0, t1, t2, t3;
+
+	XC_TILE(0)
+}
 #else
 #define XC_COLUMN(c, s)                                                                       \
 	((xc_lanes)(q[0].s, q[1].s, q[2].s, q[3].s, q[4].s, q[5].s, q[6].s, q[7].s, q[8].s,   \
@@ -226,6 +273,19 @@ XC_INLINE void xc_transpose(xc_lanes *r)
 	r[12] = XC_COLUMN(12, sc), r[13] = XC_COLUMN(13, sd), r[14] = XC_COLUMN(14, se);
 	r[15] = XC_COLUMN(15, sf);
 }
+
+XC_INLINE void xc_transpose4(xc_lanes *r)
+{
+	uint q[4][16], t[4][16];
+
+	for (int i = 0; i < 4; i++)
+		vstore16(r[i], 0, q[i]);
+	for (int i = 0; i < 16; i++)
+		for (int j = 0; j < 4; j++)
+			t[j][(i & 12) + (i & 3)] = q[i & 3][(i & 12) + j];
+	for (int i = 0; i < 4; i++)
+		r[i] = vload16(0, t[i]);
+}
 #endif
 #endif
 
@@ -239,5 +299,40 @@ XC_INLINE void xc_gather(xc_lanes *w, const xc_in *p)
 	xc_transpose(w);
 #else
 	vstore16(XC_LOAD(64, p[0]), 0, w);
+#endif
+}
+
+/* Likewise 16 bytes of each. */
+XC_INLINE void xc_gather4(xc_lanes *w, const xc_in *p)
+{
+#if XC_LANES == 16
+	uint4 r[16];
+
+#pragma unroll
+	for (int i = 0; i < 16; i++)
+		r[i] = as_uint4(XC_LOAD(16, p[i]));
+#pragma unroll
+	for (int i = 0; i < 4; i++)
+		w[i] = (uint16)(r[i], r[i + 4], r[i + 8], r[i + 12]);
+	xc_transpose4(w);
+#else
+	vstore4(as_uint4(XC_LOAD(16, p[0])), 0, w);
+#endif
+}
+
+/* And back: row[l] gets lane l's four words. */
+XC_INLINE void xc_scatter4(ulong2 *row, xc_lanes *w)
+{
+#if XC_LANES == 16
+	xc_transpose4(w);
+#pragma unroll
+	for (int i = 0; i < 4; i++) {
+		row[i] = as_ulong2(w[i].lo.lo);
+		row[i + 4] = as_ulong2(w[i].lo.hi);
+		row[i + 8] = as_ulong2(w[i].hi.lo);
+		row[i + 12] = as_ulong2(w[i].hi.hi);
+	}
+#else
+	row[0] = as_ulong2(vload4(0, w));
 #endif
 }

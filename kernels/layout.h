@@ -38,11 +38,10 @@ typedef uint64_t xc_u64;
 #define XC_GHASH_POWERS 8
 
 /* One direction's session keys for SRTP or for SRTCP. A context takes two neighbouring slots: the even one for
- * SRTP, the odd one for SRTCP. Slots 0 and 1 are always "plain": valid, no cipher, no authentication. */
+ * SRTP, the odd one for SRTCP. Slots 0 and 1 are always "plain": valid, no cipher, no authentication.
+ * What a packet needs lies together, in the order of need: with AES-128 and HMAC-SHA1 it is the first 256 bytes,
+ * four cache lines, which is what counts when there are more keys than a cache holds. */
 struct xc_key {
-	xc_u8 rk[240]; /* AES encryption round keys, FIPS-197 byte order, (rounds + 1) * 16 bytes used */
-	xc_u8 aux[176]; /* F8: round keys of k_e XOR m. GCM: the hash key H, then its powers (XC_GHASH_POWERS) */
-	xc_u8 salt[16]; /* 14 bytes (CM, F8) or 12 (GCM), then zeroes */
 	xc_u32 inner[5]; /* SHA-1 state after the HMAC inner block, host byte order */
 	xc_u32 outer[5]; /* likewise the outer block */
 	xc_u32 cipher;   /* XC_CIPHER_* */
@@ -50,8 +49,13 @@ struct xc_key {
 	xc_u32 rounds;   /* 10, 12 or 14 */
 	xc_u32 tag_len;  /* bytes of the authentication tag on the wire, 0 to 16 */
 	xc_u32 valid; /* XC_KEY_VALID; anything else, as in a wiped slot: no key, every job with it is XC_BAD_TAG */
-	xc_u8 reserved[20];
+	xc_u32 reserved;
+	xc_u8 salt[16]; /* 14 bytes (CM, F8) or 12 (GCM), then zeroes */
+	xc_u8 rk[240]; /* AES encryption round keys, FIPS-197 byte order, (rounds + 1) * 16 bytes used */
+	xc_u8 aux[176]; /* F8: round keys of k_e XOR m. GCM: the hash key H, then its powers (XC_GHASH_POWERS) */
+	xc_u8 reserved2[16];
 };
+#define XC_KEY_RK 80 /* where rk is */
 XC_ASSERT_SIZE(xc_key, 512);
 
 /* xc_job.flags */

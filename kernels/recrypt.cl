@@ -1,95 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The dispatch: authenticate, decrypt, re-encrypt and tag XC_WIDTH packets per work-item (layout.h says what a job is,
- * srtp/ref.c does the same in plain C). The input is only read. A lane is a packet while hashing; ciphering goes
- * packet by packet. Until its result is written, a packet's output place holds the end of the received message, padded
- * for SHA-1; until its tag is written, the bytes behind the result hold the padding of the sent one. */
+/* The dispatch: authenticate, decrypt, re-encrypt and tag XC_LANES packets per work-item (layout.h says what a job is,
+ * srtp/ref.c does the same in plain C). The input is only read. Ciphering goes packet by packet and comes first, because the
+ * host looks at no output of a packet that did not authenticate; then a lane is a packet, and the hashes of what was
+ * received and of what is to be sent run over all lanes. Descriptors and keys are rows of 64 bytes, turned into lanes. */
 
-#define XC_KEY_WORDS 432 /* offset in xc_key of 16 words: inner[5], outer[5], cipher, auth, rounds, tag_len */
-enum { XC_W_INNER = 0, XC_W_OUTER = 5, XC_W_AUTH = 11 };
-
-struct xc_work {
-	xc_in src[XC_WIDTH];
-	xc_out dst[XC_WIDTH];
-	struct xc_message msg;
-	xc_lanes rx[XC_GROUPS][5], rx_outer[XC_GROUPS][5];
-	xc_lanes tx[XC_GROUPS][5], tx_outer[XC_GROUPS][5];
-};
-
-/* What follows the body in the authenticated portion: ROC or E||index as bytes, and the padding's first bytes. */
-XC_INLINE void xc_pad(xc_out end, ulong word, xc_out last, uint len)
-{
-	XC_STORE(8, end, word | 0x80ul << 32);
-	XC_STORE(64, end + 8, (uint16)(0u));
-	XC_STORE(4, last, xc_swap4(8 * (64 + len + 4)));
-}
-
-/* HMAC's inner hash of a packet of len bytes and its word takes this many blocks. */
-XC_INLINE uint xc_blocks_of(uint len)
-{
-	return (len + 4 + 9 + 63) / 64;
-}
-
-XC_INLINE void xc_rx_message(struct xc_work *k, int l, const __global struct xc_job *j, uint auth)
-{
-	uint len = j->hdr_len + j->body_len, rest = len % 64, full = len / 64;
-	uint blocks = auth == XC_AUTH_HMAC_SHA1 ? xc_blocks_of(len) : 0;
-	xc_in src = k->src[l];
-	xc_out dst = k->dst[l];
-	ulong word = j->flags & XC_JOB_RTCP ? XC_LOAD(4, src + len) : xc_swap4((uint)(j->rx_index >> 16));
-
-	if (blocks) {
-		XC_STORE(64, dst, XC_LOAD(64, src + len - rest));
-		xc_pad(dst + rest, word, dst + 64 * (blocks - full) - 4, len);
-	}
-	k->msg.head[l] = src;
-	k->msg.tail[l] = dst - 64 * (size_t)full;
-	k->msg.full[l] = full;
-	k->msg.blocks[l] = blocks;
-	k->msg.last[l] = max(blocks, 1u) - 1;
-}
-
-XC_INLINE void xc_tx_message(struct xc_work *k, int l, const __global struct xc_job *j, uint auth,
-	uint cipher)
-{
-	uint len = j->hdr_len + j->body_len, blocks = auth == XC_AUTH_HMAC_SHA1 ? xc_blocks_of(len) : 0;
-	uint word = j->flags & XC_JOB_RTCP
-		? (uint)j->tx_index | (j->flags & XC_JOB_TX_CLEAR ? 0 : 0x80000000u)
-		: (uint)(j->tx_index >> 16);
-	xc_out dst = k->dst[l];
-
-	if (blocks)
-		xc_pad(dst + len, xc_swap4(word), dst + 64 * blocks - 4, len);
-	else if (auth == XC_AUTH_NULL && cipher != XC_CIPHER_NULL && j->flags & XC_JOB_RTCP)
-		XC_STORE(4, dst + len, xc_swap4(word));
-	k->msg.head[l] = k->msg.tail[l] = dst;
-	k->msg.full[l] = blocks;
-	k->msg.blocks[l] = blocks;
-	k->msg.last[l] = max(blocks, 1u) - 1;
-}
-
-/* Inner and outer states of each lane's key. */
-#define XC_STATES(g, keys, in, out)                                                      \
-	{                                                                                \
-		xc_lanes w[16];                                                          \
-                                                                                         \
-		xc_gather(w, (keys) + (g) * XC_LANES);                                   \
-		_Pragma("unroll") for (int i = 0; i < 5; i++)                            \
-		{                                                                        \
-			in[g][i] = w[XC_W_INNER + i];                                    \
-			out[g][i] = w[XC_W_OUTER + i];                                   \
-		}                                                                        \
-	}
-
-XC_INLINE void xc_extent(struct xc_message *m)
-{
-	m->least = m->most = m->blocks[0];
-	m->heads = min(m->full[0], m->last[0] + 1);
-	for (int l = 1; l < XC_WIDTH; l++) {
-		m->least = min(m->least, m->blocks[l]);
-		m->most = max(m->most, m->blocks[l]);
-		m->heads = min(m->heads, min(m->full[l], m->last[l] + 1));
-	}
-}
+/* Words of xc_job and of xc_key, as they come out of xc_gather(). */
+enum { XC_J_RX_INDEX = 0, XC_J_TX_INDEX = 2, XC_J_IN_OFF = 4, XC_J_OUT_OFF, XC_J_RX_KEY, XC_J_TX_KEY,
+	XC_J_HDR_LEN, XC_J_BODY_LEN, XC_J_RX_TAG_OFF, XC_J_TX_TAG_OFF, XC_J_SSRC, XC_J_FLAGS };
+enum { XC_K_INNER = 0, XC_K_OUTER = 5, XC_K_CIPHER = 10, XC_K_AUTH, XC_K_ROUNDS, XC_K_TAG_LEN,
+	XC_K_VALID };
 
 XC_INLINE struct xc_cm xc_cm_of(const __global struct xc_key *k, ulong index, uint ssrc, uint clear)
 {
@@ -161,12 +80,6 @@ XC_INLINE uint xc_verdict(ulong2 tag, ulong2 got, uint len)
 	return diff.x | diff.y ? XC_BAD_TAG : XC_OK;
 }
 
-/* A wiped slot is no plain one. */
-XC_INLINE uint xc_no_key(const __global struct xc_key *k)
-{
-	return k->valid == XC_KEY_VALID ? XC_OK : XC_BAD_TAG;
-}
-
 XC_INLINE void xc_tag_put(xc_out p, ulong2 tag, uint len)
 {
 	XC_STORE(16, p, tag & xc_mask16(len));
@@ -182,12 +95,28 @@ XC_INLINE uint xc_tx_word(const __global struct xc_job *j)
 	return xc_swap4(j->flags & XC_JOB_RTCP ? (uint)j->tx_index | e : (uint)(j->tx_index >> 16));
 }
 
+/* SRTCP's E||index words, received and to be sent, as numbers; the latter goes to where it is expected behind the body
+ * (AEAD puts it elsewhere itself). */
+static __attribute__((noinline)) void xc_rtcp_words(uint *rx, uint *tx, xc_in src, xc_out dst,
+	const __global struct xc_job *j, const __global struct xc_key *keys)
+{
+	const __global struct xc_key *key = keys + j->tx_key;
+	uint len = j->hdr_len + j->body_len, word = xc_tx_word(j);
+
+	if (!(j->flags & XC_JOB_RTCP))
+		return;
+	*rx = xc_swap4(XC_LOAD(4, src + len));
+	*tx = xc_swap4(word);
+	if (key->auth == XC_AUTH_HMAC_SHA1 || (key->auth == XC_AUTH_NULL && key->cipher != XC_CIPHER_NULL))
+		XC_STORE(4, dst + len, word);
+}
+
 /* Adds the keystreams of all sides that speak F8. */
 static __attribute__((noinline)) void xc_f8_all(const xc_out *dst, const xc_in *src,
 	const __global struct xc_job *jobs, const __global uint *at, uint count,
 	const __global struct xc_key *keys)
 {
-	struct xc_f8 chain[2 * XC_WIDTH];
+	struct xc_f8 chain[2 * XC_LANES];
 	uint n = 0;
 
 	for (uint l = 0; l < count; l++) {
@@ -232,36 +161,94 @@ static __attribute__((noinline)) void xc_gcm_seal(
 		XC_STORE(4, dst + j->tx_tag_off + key->tag_len, word);
 }
 
-/* What will be needed after the received packets' hashes. */
-XC_INLINE void xc_prefetch_keys(const __global struct xc_key *rx, const __global struct xc_key *tx)
-{
-	XC_PREFETCH(rx->rk);
-	XC_PREFETCH(rx->rk + 64);
-	XC_PREFETCH(rx->rk + 128);
-	XC_PREFETCH(tx->rk);
-	XC_PREFETCH(tx->rk + 64);
-	XC_PREFETCH(tx->rk + 128);
-	XC_PREFETCH((xc_in)tx + XC_KEY_WORDS);
-	XC_PREFETCH((xc_in)tx + XC_KEY_WORDS + 16);
-}
+/* --- Lanes ------------------------------------------------------------------------------------------------------- */
 
-/* The first 16 bytes of each lane's digest, as they stand on the wire. */
-struct xc_tags {
-	uint w[4][XC_WIDTH];
+/* One side of all lanes. */
+struct xc_side {
+	xc_lanes auth, tag_len;
+	uint auths, ciphers; /* a bit for each kind that there is */
 };
 
-#if XC_LANES == 16
-#define XC_TAG_WORDS(g, s, t)                                     \
-	_Pragma("unroll") for (int i = 0; i < 4; i++)             \
-		vstore16(xc_swap_lanes(s[g][i]), g, (t)->w[i]);
-#else
-#define XC_TAG_WORDS(g, s, t) \
-	_Pragma("unroll") for (int i = 0; i < 4; i++)(t)->w[i][g] = xc_swap_lanes(s[g][i]);
-#endif
-
-XC_INLINE ulong2 xc_tag(const struct xc_tags *t, int l)
+XC_INLINE void xc_side_of(struct xc_side *side, struct xc_message *m, xc_lanes *valid,
+	const __global struct xc_key *keys, const uint *slot)
 {
-	return (ulong2)(t->w[0][l] | (ulong)t->w[1][l] << 32, t->w[2][l] | (ulong)t->w[3][l] << 32);
+	xc_in row[XC_LANES];
+	xc_lanes w[16];
+
+#pragma unroll
+	for (int l = 0; l < XC_LANES; l++)
+		row[l] = (xc_in)(keys + slot[l]);
+	xc_gather(w, row);
+#pragma unroll
+	for (int i = 0; i < 5; i++) {
+		m->s[i] = w[XC_K_INNER + i];
+		m->outer[i] = w[XC_K_OUTER + i];
+	}
+	side->auth = w[XC_K_AUTH];
+	side->tag_len = w[XC_K_TAG_LEN];
+	side->auths = xc_bits((xc_lanes)1u << w[XC_K_AUTH]);
+	side->ciphers = xc_bits((xc_lanes)1u << w[XC_K_CIPHER]);
+	/* A wiped slot is no plain one. */
+	*valid = w[XC_K_VALID] == XC_KEY_VALID ? *valid : (xc_lanes)XC_BAD_TAG;
+}
+
+/* The first four words of the digests as they stand on the wire, and of those only what the tag has. */
+XC_INLINE void xc_tags(xc_lanes *tag, xc_lanes *mask, const struct xc_message *m, const struct xc_side *side)
+{
+	xc_lanes len = side->auth == XC_AUTH_HMAC_SHA1 ? side->tag_len : (xc_lanes)0u;
+
+#pragma unroll
+	for (uint i = 0; i < 4; i++) {
+		xc_lanes n = max(len, (xc_lanes)(4 * i)) - 4 * i;
+
+		mask[i] = n < 4u ? ((xc_lanes)1u << (n << 3u)) - 1u : (xc_lanes)0xffffffffu;
+		tag[i] = xc_swap_lanes(m->s[i]) & mask[i];
+	}
+}
+
+/* Every bit is looked at, whatever the others say. */
+XC_INLINE xc_lanes xc_verdicts(const struct xc_message *m, const struct xc_side *side, const xc_in *at)
+{
+	xc_lanes tag[4], mask[4], got[4], diff;
+
+	xc_tags(tag, mask, m, side);
+	xc_gather4(got, at);
+	diff = (tag[0] ^ (got[0] & mask[0])) | (tag[1] ^ (got[1] & mask[1])) |
+		(tag[2] ^ (got[2] & mask[2])) | (tag[3] ^ (got[3] & mask[3]));
+	return diff != 0u ? (xc_lanes)XC_BAD_TAG : (xc_lanes)XC_OK;
+}
+
+/* The four lines that most packets need of each key. */
+XC_INLINE void xc_prefetch_key(const __global struct xc_key *k)
+{
+	XC_PREFETCH(k);
+	XC_PREFETCH((xc_in)k + 64);
+	XC_PREFETCH((xc_in)k + 128);
+	XC_PREFETCH((xc_in)k + 192);
+}
+
+XC_INLINE void xc_prefetch_job(const __global struct xc_job *j, const __global struct xc_key *keys)
+{
+	xc_prefetch_key(keys + j->rx_key);
+	xc_prefetch_key(keys + j->tx_key);
+}
+
+/* --- The kernel --------------------------------------------------------------------------------------------------- */
+
+/* Headers and bodies of count packets. ahead: jobs of the next work-item, whose keys are on their way meanwhile. */
+XC_INLINE void xc_cipher_all(const xc_out *dst, const xc_in *src, const __global struct xc_job *jobs,
+	const __global uint *at, uint count, uint ahead, const __global struct xc_key *keys)
+{
+#ifdef XC_CM_MANY
+	for (uint l = 0; l < count; l += XC_CM_MANY)
+		xc_recrypt_many(dst + l, src + l, jobs, at + l, count - l, keys);
+#else
+	for (uint l = 0; l < count; l++) {
+		if (l < ahead)
+			xc_prefetch_job(jobs + at[XC_LANES + l], keys);
+		xc_recrypt(dst[l], src[l], jobs + at[l], keys);
+	}
+#endif
 }
 
 /* A work-item of wide lanes is a work-group: there is nothing for the compiler to vectorise across. */
@@ -272,90 +259,96 @@ __kernel void xc_recrypt_batch(
 	const __global struct xc_job *jobs, uint n, const __global struct xc_key *keys, xc_in in,
 	xc_out out, __global uint *status, const __global uint *order)
 {
-	struct xc_work k;
-	struct xc_tags tags;
-	uint base = (uint)get_global_id(0) * XC_WIDTH, count = min(n - base, (uint)XC_WIDTH);
-	uint ciphers = 0, rx_auths = 0, tx_auths = 0; /* a bit for each kind that there is */
+	uint base = (uint)get_global_id(0) * XC_LANES, count = min(n - base, (uint)XC_LANES);
 	const __global uint *at = order + base; /* jobs of similar length side by side */
-	xc_in rows[XC_WIDTH];
+	struct xc_message m[2];                 /* received, sent */
+	struct xc_side side[2];
+	struct xc_ends ends;
+	xc_lanes job[16], len, verdict = (xc_lanes)XC_OK, zero = (xc_lanes)0u;
+	uint slot[2][XC_LANES], off[XC_LANES], word[2][XC_LANES], bad[XC_LANES];
+	xc_in row[XC_LANES], src[XC_LANES];
+	xc_out dst[XC_LANES];
+	uint flags;
 
 	if (base >= n)
 		return;
-	for (uint l = 0; l < count; l++)
-		XC_PREFETCH((xc_in)(keys + jobs[at[l]].rx_key) + XC_KEY_WORDS);
 	/* Lanes without a packet repeat the last one's hashing. */
-	for (int l = 0; l < XC_WIDTH; l++) {
-		const __global struct xc_job *j = jobs + at[min((uint)l, count - 1)];
-		const __global struct xc_key *key = keys + j->rx_key;
+#pragma unroll
+	for (int l = 0; l < XC_LANES; l++)
+		row[l] = (xc_in)(jobs + at[min((uint)l, count - 1)]);
+	xc_gather(job, row);
+	xc_put(slot[0], job[XC_J_RX_KEY]);
+	xc_put(slot[1], job[XC_J_TX_KEY]);
+	if (base == 0)
+		for (uint l = 0; l < XC_LANES; l++) {
+			xc_prefetch_key(keys + slot[0][l]);
+			xc_prefetch_key(keys + slot[1][l]);
+		}
+	xc_put(off, job[XC_J_IN_OFF]);
+#pragma unroll
+	for (int l = 0; l < XC_LANES; l++)
+		src[l] = in + off[l];
+	xc_put(off, job[XC_J_OUT_OFF]);
+#pragma unroll
+	for (int l = 0; l < XC_LANES; l++)
+		dst[l] = out + off[l];
+	xc_side_of(&side[0], &m[0], &verdict, keys, slot[0]);
+	xc_side_of(&side[1], &m[1], &verdict, keys, slot[1]);
 
-		k.src[l] = in + j->in_off;
-		k.dst[l] = out + j->out_off;
-		rows[l] = (xc_in)key + XC_KEY_WORDS;
-		xc_rx_message(&k, l, j, key->auth);
-		xc_prefetch_keys(key, keys + j->tx_key);
-		rx_auths |= 1u << key->auth;
-		ciphers |= 1u << key->cipher;
+	xc_cipher_all(dst, src, jobs, at, count, min(n - base - count, (uint)XC_LANES), keys);
+	if ((side[0].ciphers | side[1].ciphers) & 1u << XC_CIPHER_AES_F8)
+		xc_f8_all(dst, src, jobs, at, count, keys);
+
+	len = job[XC_J_HDR_LEN] + job[XC_J_BODY_LEN];
+	m[0].base = in;
+	m[0].off = job[XC_J_IN_OFF];
+	m[0].word = job[XC_J_RX_INDEX] >> 16u | job[XC_J_RX_INDEX + 1] << 16u;
+	m[1].base = out;
+	m[1].off = job[XC_J_OUT_OFF];
+	m[1].word = job[XC_J_TX_INDEX] >> 16u | job[XC_J_TX_INDEX + 1] << 16u;
+	flags = xc_bits(job[XC_J_FLAGS]);
+	if (flags & XC_JOB_RTCP) {
+		xc_put(word[0], m[0].word);
+		xc_put(word[1], m[1].word);
+		for (uint l = 0; l < count; l++)
+			xc_rtcp_words(&word[0][l], &word[1][l], src[l], dst[l], jobs + at[l], keys);
+		m[0].word = xc_take(word[0]);
+		m[1].word = xc_take(word[1]);
 	}
-	if (rx_auths & 1u << XC_AUTH_HMAC_SHA1) {
-		XC_EACH_GROUP(XC_STATES, rows, k.rx, k.rx_outer)
-		xc_extent(&k.msg);
-		xc_sha1_messages(k.rx, &k.msg);
-		xc_hmac_outer(k.rx, k.rx_outer);
-		XC_EACH_GROUP(XC_TAG_WORDS, k.rx, &tags)
+	xc_ends_of(&ends, len,
+		side[0].auth == XC_AUTH_HMAC_SHA1 ? (len + 76u) >> 6u
+			: side[1].auth == XC_AUTH_HMAC_SHA1 ? (len + 76u) >> 6u : zero);
+#pragma unroll 1
+	for (uint i = 0; i < 2; i += XC_GROUPS)
+		if ((side[i].auths | side[i + XC_GROUPS - 1].auths) & 1u << XC_AUTH_HMAC_SHA1)
+			xc_hmac(m + i, &ends);
+
+	if (side[0].auths & 1u << XC_AUTH_HMAC_SHA1) {
+		xc_put(off, job[XC_J_RX_TAG_OFF]);
+#pragma unroll
+		for (int l = 0; l < XC_LANES; l++)
+			row[l] = src[l] + off[l];
+		verdict |= xc_verdicts(&m[0], &side[0], row);
 	}
+	xc_put(bad, verdict);
 	for (uint l = 0; l < count; l++) {
-		const __global struct xc_job *j = jobs + at[l];
-		const __global struct xc_key *key = keys + j->rx_key;
-
-		const __global struct xc_key *tx_key = keys + j->tx_key;
-		uint verdict = xc_no_key(key) | xc_no_key(tx_key);
-
-		if (key->auth == XC_AUTH_GCM)
-			verdict |= xc_gcm_open(k.src[l], j, key);
-		else if (key->auth == XC_AUTH_HMAC_SHA1)
-			verdict |= xc_verdict(xc_tag(&tags, l),
-				XC_LOAD(16, k.src[l] + j->rx_tag_off), key->tag_len);
-		status[at[l]] = verdict;
+		if (side[0].auths & 1u << XC_AUTH_GCM && keys[slot[0][l]].auth == XC_AUTH_GCM)
+			bad[l] |= xc_gcm_open(src[l], jobs + at[l], keys + slot[0][l]);
+		status[at[l]] = bad[l];
 	}
+	if (side[1].auths & 1u << XC_AUTH_HMAC_SHA1) {
+		xc_lanes tag[4], mask[4];
+		ulong2 wire[XC_LANES];
 
-#ifdef XC_CM_MANY
-	for (uint l = 0; l < count; l += XC_CM_MANY)
-		xc_recrypt_many(k.dst + l, k.src + l, jobs, at + l, count - l, keys);
-#else
-	for (uint l = 0; l < count; l++)
-		xc_recrypt(k.dst[l], k.src[l], jobs + at[l], keys);
-#endif
-
-	for (int l = 0; l < XC_WIDTH; l++) {
-		const __global struct xc_job *j = jobs + at[min((uint)l, count - 1)];
-		const __global struct xc_key *key = keys + j->tx_key;
-
-		rows[l] = (xc_in)key + XC_KEY_WORDS;
-		tx_auths |= 1u << key->auth;
-		ciphers |= 1u << key->cipher;
+		xc_tags(tag, mask, &m[1], &side[1]);
+		xc_scatter4(wire, tag);
+		xc_put(off, job[XC_J_TX_TAG_OFF]);
+		for (uint l = 0; l < count; l++)
+			if (keys[slot[1][l]].auth == XC_AUTH_HMAC_SHA1)
+				XC_STORE(16, dst[l] + off[l], wire[l]);
 	}
-	if (ciphers & 1u << XC_CIPHER_AES_F8)
-		xc_f8_all(k.dst, k.src, jobs, at, count, keys);
-	for (int l = 0; l < XC_WIDTH; l++) {
-		const __global struct xc_job *j = jobs + at[min((uint)l, count - 1)];
-		const __global struct xc_key *key = keys + j->tx_key;
-
-		xc_tx_message(&k, l, j, key->auth, key->cipher);
-	}
-	if (tx_auths & 1u << XC_AUTH_HMAC_SHA1) {
-		XC_EACH_GROUP(XC_STATES, rows, k.tx, k.tx_outer)
-		xc_extent(&k.msg);
-		xc_sha1_messages(k.tx, &k.msg);
-		xc_hmac_outer(k.tx, k.tx_outer);
-		XC_EACH_GROUP(XC_TAG_WORDS, k.tx, &tags)
-	}
-	for (uint l = 0; l < count; l++) {
-		const __global struct xc_job *j = jobs + at[l];
-		const __global struct xc_key *key = keys + j->tx_key;
-
-		if (key->auth == XC_AUTH_HMAC_SHA1)
-			xc_tag_put(k.dst[l] + j->tx_tag_off, xc_tag(&tags, l), key->tag_len);
-		else if (key->auth == XC_AUTH_GCM)
-			xc_gcm_seal(k.dst[l], j, key);
-	}
+	if (side[1].auths & 1u << XC_AUTH_GCM)
+		for (uint l = 0; l < count; l++)
+			if (keys[slot[1][l]].auth == XC_AUTH_GCM)
+				xc_gcm_seal(dst[l], jobs + at[l], keys + slot[1][l]);
 }

@@ -48,73 +48,111 @@ XC_INLINE void xc_sha1_block(xc_lanes (*s)[5], xc_lanes (*w)[16])
 	XC_EACH_GROUP(XC_ADD, 0)
 }
 
-/* A message of each lane: its block b is at (b < full ? head : tail) + 64 * b, last is its last block. */
-struct xc_message {
-	xc_in head[XC_WIDTH], tail[XC_WIDTH];
-	uint full[XC_WIDTH], blocks[XC_WIDTH], last[XC_WIDTH];
-	uint least, most;  /* blocks of the shortest and the longest */
-	uint heads;        /* blocks that all lanes have at head */
+/* Where the messages of all lanes end: the received and the sent one of a packet are of the same length. A message is
+ * what lies in the packet's place up to byte len, a word (ROC or E||index), and SHA-1's padding, which is put in place on the
+ * way to the registers: packets are only read. */
+struct xc_ends {
+	xc_lanes at;     /* the 32-bit word in which byte len lies */
+	xc_lanes keep;   /* its bits that belong to the message */
+	xc_lanes shift;  /* 8 * (len % 4) */
+	xc_lanes bits;   /* length in bits, HMAC's first block included */
+	xc_lanes blocks; /* 0: no HMAC on either side */
+	uint whole;      /* blocks that need no padding in any lane */
+	uint least, most;
 };
 
-#define XC_SWAP16(g, unused)                                          \
-	_Pragma("unroll") for (int i = 0; i < 16; i++) w[g][i] =      \
-		xc_swap_lanes(w[g][i]);
-#define XC_FETCH(g, unused) xc_gather(w[g], p + (g) * XC_LANES);
+struct xc_message {
+	xc_in base;
+	xc_lanes off;  /* of each packet from base */
+	xc_lanes word; /* behind the message */
+	xc_lanes s[5], outer[5];
+};
+
+XC_INLINE void xc_ends_of(struct xc_ends *e, xc_lanes len, xc_lanes blocks)
+{
+	e->at = len >> 2u;
+	e->shift = (len & 3u) << 3u;
+	e->keep = ~((xc_lanes)0xffffffffu >> e->shift);
+	e->bits = (len + 64u + 4u) << 3u;
+	e->blocks = blocks;
+	e->whole = xc_least(len >> 6u);
+	e->least = xc_least(blocks);
+	e->most = xc_most(blocks);
+}
+
+/* Word, 0x80, zeroes and length into block b. */
+XC_INLINE void xc_pad(xc_lanes *w, const struct xc_ends *e, xc_lanes word, uint b)
+{
+	xc_lanes here = word >> e->shift;
+	/* Two steps, because a shift by 32 bits is none. */
+	xc_lanes next = (word << 1u) << (31u - e->shift) | (xc_lanes)0x80000000u >> e->shift;
+
+#pragma unroll
+	for (uint i = 0; i < 16; i++) {
+		xc_lanes at = (xc_lanes)(16 * b + i);
+
+		w[i] = at < e->at ? w[i]
+			: at == e->at ? (w[i] & e->keep) | here
+			: at == e->at + 1u ? next : (xc_lanes)0u;
+	}
+	w[15] = (xc_lanes)(b + 1) == e->blocks ? e->bits : w[15];
+}
+
+/* Block b of each lane; of those that have ended their last one again. */
+XC_INLINE void xc_fetch(xc_lanes *w, const struct xc_message *m, const struct xc_ends *e, uint b)
+{
+	xc_lanes last = max(e->blocks, (xc_lanes)1u) - 1u;
+	uint off[XC_LANES];
+	xc_in p[XC_LANES];
+
+	xc_put(off, m->off + (min((xc_lanes)b, last) << 6u));
+#pragma unroll
+	for (int l = 0; l < XC_LANES; l++)
+		p[l] = m->base + off[l];
+	xc_gather(w, p);
+#pragma unroll
+	for (int i = 0; i < 16; i++)
+		w[i] = xc_swap_lanes(w[i]);
+	if (b >= e->whole)
+		xc_pad(w, e, m->word, b);
+}
+
+#define XC_FETCH(g, m)                                            \
+	xc_fetch(w[g], (m) + (g), e, b);                          \
+	_Pragma("unroll") for (int i = 0; i < 5; i++) before[g][i] = s[g][i];
 /* Lanes whose message has ended keep their state. */
 #define XC_KEEP(g, unused)                                                     \
 	_Pragma("unroll") for (int i = 0; i < 5; i++) s[g][i] =                \
-		(xc_lanes)(b) < live[g] ? s[g][i] : before[g][i];
-#define XC_BEFORE(g, unused)                                       \
-	_Pragma("unroll") for (int i = 0; i < 5; i++) before[g][i] = s[g][i];
-
-/* Runs each lane's message, padding included, through its state s. */
-XC_INLINE void xc_sha1_messages(xc_lanes (*s)[5], const struct xc_message *m)
-{
-	xc_lanes live[XC_GROUPS];
-
-#if XC_LANES == 16
-#define XC_LIVE(g, unused) live[g] = vload16(g, m->blocks);
-	XC_EACH_GROUP(XC_LIVE, 0)
-#else
-	live[0] = m->blocks[0];
-#endif
-	for (uint b = 0; b < m->most; b++) {
-		xc_lanes w[XC_GROUPS][16], before[XC_GROUPS][5];
-		xc_in p[XC_WIDTH];
-
-#pragma unroll
-		for (int l = 0; l < XC_WIDTH; l++)
-			p[l] = m->head[l] + 64 * (size_t)b;
-		if (b >= m->heads) {
-#pragma unroll 1
-			for (int l = 0; l < XC_WIDTH; l++) {
-				uint at = min(b, m->last[l]);
-
-				p[l] = (at < m->full[l] ? m->head[l] : m->tail[l]) + 64 * (size_t)at;
-			}
-		}
-		XC_EACH_GROUP(XC_FETCH, 0)
-		XC_EACH_GROUP(XC_SWAP16, 0)
-		XC_EACH_GROUP(XC_BEFORE, 0)
-		xc_sha1_block(s, w);
-		if (b >= m->least) {
-			XC_EACH_GROUP(XC_KEEP, 0)
-		}
-	}
-}
-
-#define XC_DIGEST(g, unused)                                                     \
+		(xc_lanes)(b) < e->blocks ? s[g][i] : before[g][i];
+#define XC_STATE(g, m) \
+	_Pragma("unroll") for (int i = 0; i < 5; i++) s[g][i] = (m)[g].s[i];
+#define XC_RESULT(g, m) \
+	_Pragma("unroll") for (int i = 0; i < 5; i++)(m)[g].s[i] = s[g][i];
+#define XC_DIGEST(g, m)                                                          \
 	_Pragma("unroll") for (int i = 0; i < 5; i++) w[g][i] = s[g][i];         \
 	w[g][5] = (xc_lanes)0x80000000u;                                         \
 	_Pragma("unroll") for (int i = 6; i < 15; i++) w[g][i] = (xc_lanes)0u;   \
 	w[g][15] = (xc_lanes)(8u * (64u + 20u));                                 \
-	_Pragma("unroll") for (int i = 0; i < 5; i++) s[g][i] = outer[g][i];
+	_Pragma("unroll") for (int i = 0; i < 5; i++) s[g][i] = (m)[g].outer[i];
 
-/* From the inner hash to the HMAC: one more block behind the outer state. */
-XC_INLINE void xc_hmac_outer(xc_lanes (*s)[5], xc_lanes (*outer)[5])
+/* XC_GROUPS messages of each lane, from the key's inner state to the HMAC, in m->s: the message's blocks, and the inner
+ * hash as one more block behind the outer state. */
+XC_INLINE void xc_hmac(struct xc_message *m, const struct xc_ends *e)
 {
-	xc_lanes w[XC_GROUPS][16];
+	xc_lanes s[XC_GROUPS][5], w[XC_GROUPS][16];
 
-	XC_EACH_GROUP(XC_DIGEST, 0)
+	XC_EACH_GROUP(XC_STATE, m)
+#pragma unroll 1
+	for (uint b = 0; b < e->most; b++) {
+		xc_lanes before[XC_GROUPS][5];
+
+		XC_EACH_GROUP(XC_FETCH, m)
+		xc_sha1_block(s, w);
+		if (b >= e->least) {
+			XC_EACH_GROUP(XC_KEEP, 0)
+		}
+	}
+	XC_EACH_GROUP(XC_DIGEST, m)
 	xc_sha1_block(s, w);
+	XC_EACH_GROUP(XC_RESULT, m)
 }

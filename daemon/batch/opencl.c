@@ -14,6 +14,7 @@
 
 #include "base/log.h"
 #include "batch/opencl_copy.h"
+#include "batch/order.h"
 
 #define PAGE       4096u
 #define TIMEOUT_MS 1000u
@@ -22,7 +23,7 @@ struct engine {
 	struct opencl_device dev;
 	struct opencl_source src;
 	struct opencl_shape shape;
-	struct opencl_binary binary[2]; /* as the queues' programs */
+	struct opencl_binary binary;
 	uint32_t timeout_ms;
 	char name[384];
 };
@@ -32,12 +33,12 @@ struct engine_queue {
 	const struct arena *arena;
 	cl_context ctx;
 	cl_command_queue cq;
-	/* One for each number of groups that a work-item can have: [1] is NULL where [0] is all there is. */
-	cl_program program[2];
-	cl_kernel kernel[2];
-	struct opencl_mems mem;   /* the copy's, if there is one */
-	uint32_t *job_order;      /* [slots], page-aligned: the order in which lanes take jobs */
-	bool *key_ready;          /* [key_slots]: announced by key_changed(), or the plain pair */
+	cl_program program;
+	cl_kernel kernel;
+	struct opencl_mems mem; /* the copy's, if there is one */
+	uint32_t *job_order;    /* [slots], page-aligned: the order in which lanes take jobs */
+	uint8_t *
+		key_kind; /* [key_slots]: enum order_key; announced by key_changed(), or the plain pair */
 	bool in_order;            /* job_order is 0, 1, 2 ... */
 	struct opencl_copy *copy; /* NULL: zero-copy */
 };
@@ -74,35 +75,32 @@ static int try_build(struct engine *e, char *err, size_t err_len)
 			res);
 		return -EIO;
 	}
-	built = opencl_build(&program, ctx, e->dev.id, &e->src, &e->shape,
-		&e->binary[e->shape.groups - 1], err, err_len);
+	built = opencl_build(
+		&program, ctx, e->dev.id, &e->src, &e->shape, &e->binary, err, err_len);
 	if (!built)
 		clReleaseProgram(program);
 	clReleaseContext(ctx);
 	return built;
 }
 
-/* Lanes, and the processor's AES instructions where they are to be had. Two groups pay where AES is cheap; a bitsliced
- * cipher's vectors keep the units busy anyway. What is compiled in the child processes is in PoCL's cache then. */
+/* Lanes, and the processor's AES instructions where they are to be had. What is compiled in the
+ * child process is in PoCL's cache then. */
 static void shape_choose(struct engine *e, uint32_t flags)
 {
 	bool scalar = e->dev.scalar;
 	bool aes = !scalar && !(flags & ENGINE_PORTABLE_AES) && opencl_has_aes(&e->dev);
-	struct opencl_shape probe[2];
 
 	e->shape = (struct opencl_shape){.lanes = scalar ? 1 : 16,
-		.groups = scalar || flags & ENGINE_ONE_GROUP || !aes ? 1 : 2,
+		.groups = flags & ENGINE_TWO_GROUPS ? 2 : 1,
 		.words = e->dev.words,
 		.flags = flags};
 	if (aes) {
 		e->shape.vaes = vaes_usable(&e->dev);
-		probe[0] = probe[1] = e->shape;
-		probe[0].groups = 1;
-		if (!opencl_probe(&e->dev, &e->src, probe, e->shape.groups))
+		if (!opencl_probe(&e->dev, &e->src, &e->shape, 1))
 			e->shape.vaes = false;
 	}
-	snprintf(e->name, sizeof(e->name), "%s, %u x %u lanes%s", e->dev.name, e->shape.groups,
-		e->shape.lanes,
+	snprintf(e->name, sizeof(e->name), "%s, %u lane%s%s%s", e->dev.name, e->shape.lanes,
+		e->shape.lanes > 1 ? "s" : "", e->shape.groups > 1 ? ", two hashes at once" : "",
 		!aes                    ? ", portable AES"
 			: e->shape.vaes ? ", VAES"
 					: ", AES-NI");
@@ -113,8 +111,7 @@ static void opencl_close(struct engine *e)
 	if (!e)
 		return;
 	opencl_source_free(&e->src);
-	for (size_t i = 0; i < ARRAY_LEN(e->binary); i++)
-		opencl_binary_free(&e->binary[i]);
+	opencl_binary_free(&e->binary);
 	free(e);
 }
 
@@ -173,12 +170,10 @@ static void opencl_queue_destroy(struct engine_queue *q)
 	for (size_t i = 0; i < ARRAY_LEN(mem) && !copies; i++)
 		if (mem[i])
 			clReleaseMemObject(mem[i]);
-	for (int i = 0; i < 2 && !hangs; i++) {
-		if (q->kernel[i])
-			clReleaseKernel(q->kernel[i]);
-		if (q->program[i])
-			clReleaseProgram(q->program[i]);
-	}
+	if (q->kernel && !hangs)
+		clReleaseKernel(q->kernel);
+	if (q->program && !hangs)
+		clReleaseProgram(q->program);
 	if (q->cq && !copies)
 		clReleaseCommandQueue(q->cq);
 	if (q->ctx && !hangs)
@@ -187,7 +182,7 @@ static void opencl_queue_destroy(struct engine_queue *q)
 		log_warn("engine opencl: %s hangs: its buffers, %u packets long, are left to it",
 			q->e->dev.name, q->arena->slots);
 	free(q->job_order);
-	free(q->key_ready);
+	free(q->key_kind);
 	free(q);
 }
 
@@ -260,51 +255,41 @@ static cl_int args_set(const struct engine_queue *q, cl_kernel k)
 	return err ? err : clSetKernelArg(k, 6, sizeof(q->mem.order), &q->mem.order);
 }
 
-/* Two groups are faster for each packet on processors whose vector units would wait otherwise, but half of a work-item may
- * stay empty: few packets that one group less holds take the kernel with one. */
-static int groups_for(const struct engine_queue *q, cl_uint n)
-{
-	uint32_t lanes = q->e->shape.lanes, rest = n % (2 * lanes);
-
-	return q->kernel[1] && (n > 4 * lanes || rest == 0 || rest > lanes);
-}
-
 /* A device with scalar lanes runs a work-group's items side by side. */
 static uint32_t group_len(const struct engine_queue *q)
 {
 	return q->e->dev.scalar && q->copy ? OPENCL_SCALAR_GROUP : 1;
 }
 
-static cl_int dispatch_from(struct engine_queue *q, int groups, cl_uint n, size_t offset)
+static cl_int dispatch_from(struct engine_queue *q, cl_uint n, size_t offset)
 {
-	size_t width = q->e->shape.lanes << groups, local = group_len(q);
+	size_t width = q->e->shape.lanes, local = group_len(q);
 	size_t global = n ? (n + width - 1) / width : 1;
-	cl_int err = clSetKernelArg(q->kernel[groups], 1, sizeof(n), &n);
+	cl_int err = clSetKernelArg(q->kernel, 1, sizeof(n), &n);
 
 	if (err)
 		return err;
 	global = (global + local - 1) / local * local;
-	return clEnqueueNDRangeKernel(
-		q->cq, q->kernel[groups], 1, &offset, &global, &local, 0, NULL, NULL);
+	return clEnqueueNDRangeKernel(q->cq, q->kernel, 1, &offset, &global, &local, 0, NULL, NULL);
 }
 
 static cl_int dispatch(struct engine_queue *q, cl_uint n)
 {
-	return dispatch_from(q, groups_for(q, n), n, 0);
+	return dispatch_from(q, n, 0);
 }
 
 /* n = 0 does nothing, but makes the device ready (PoCL compiles at the first dispatch). */
-static cl_int kernel_make(struct engine_queue *q, int groups)
+static cl_int kernel_make(struct engine_queue *q)
 {
 	cl_int err;
 
-	q->kernel[groups] = clCreateKernel(q->program[groups], "xc_recrypt_batch", &err);
+	q->kernel = clCreateKernel(q->program, "xc_recrypt_batch", &err);
 	if (!err)
-		err = args_set(q, q->kernel[groups]);
+		err = args_set(q, q->kernel);
 	if (!err)
-		err = dispatch_from(q, groups, 0, 0);
+		err = dispatch_from(q, 0, 0);
 	if (!err && q->copy) /* parts of a batch: for PoCL that is another kernel */
-		err = dispatch_from(q, groups, 0, 1);
+		err = dispatch_from(q, 0, 1);
 	return err ? err : clFinish(q->cq);
 }
 
@@ -323,17 +308,14 @@ static int queue_build(struct engine_queue *q)
 			q->arena->slots, q->arena->key_slots);
 		return res;
 	}
-	for (int i = 0; !err && i < (e->shape.groups == 2 ? 2 : 1); i++) {
-		struct opencl_shape shape = e->shape;
-
-		shape.groups = (uint32_t)i + 1;
-		if (opencl_build(&q->program[i], q->ctx, e->dev.id, &e->src, &shape, &e->binary[i],
-			    line, sizeof(line))) {
-			log_err("%s", line);
-			return -EIO;
-		}
-		err = kernel_make(q, i);
+	if (!err &&
+		opencl_build(&q->program, q->ctx, e->dev.id, &e->src, &e->shape, &e->binary, line,
+			sizeof(line))) {
+		log_err("%s", line);
+		return -EIO;
 	}
+	if (!err)
+		err = kernel_make(q);
 	if (!err)
 		return 0;
 	log_err("opencl: %s: %s (%d)", e->dev.name, opencl_strerror(err), err);
@@ -352,10 +334,10 @@ static int opencl_queue_create(
 	q->arena = arena;
 	q->job_order = aligned_alloc(
 		PAGE, (arena->slots * sizeof(*q->job_order) + PAGE - 1) / PAGE * PAGE);
-	q->key_ready = calloc(arena->key_slots, sizeof(*q->key_ready));
-	err = q->job_order && q->key_ready ? queue_build(q) : -ENOMEM;
+	q->key_kind = calloc(arena->key_slots, sizeof(*q->key_kind));
+	err = q->job_order && q->key_kind ? queue_build(q) : -ENOMEM;
 	if (!err)
-		q->key_ready[0] = q->key_ready[1] = true;
+		q->key_kind[0] = q->key_kind[1] = ORDER_KEY_PLAIN;
 	if (err) {
 		opencl_queue_destroy(q);
 		return err;
@@ -372,14 +354,15 @@ static int opencl_key_changed(struct engine_queue *q, uint32_t slot)
 
 	if (slot >= a->key_slots || a->key_slots - slot < 2)
 		return -EINVAL;
-	q->key_ready[slot] = q->key_ready[slot + 1] = false;
+	q->key_kind[slot] = q->key_kind[slot + 1] = ORDER_KEY_NONE;
 	if (q->copy) {
 		int err = opencl_copy_key(q->copy, slot);
 
 		if (err)
 			return err;
 	}
-	q->key_ready[slot] = q->key_ready[slot + 1] = true;
+	q->key_kind[slot] = (uint8_t)order_key_of(&a->key[slot]);
+	q->key_kind[slot + 1] = (uint8_t)order_key_of(&a->key[slot + 1]);
 	return 0;
 }
 
@@ -429,8 +412,8 @@ static bool job_fits(const struct engine_queue *q, const struct xc_job *j)
 {
 	const struct arena *a = q->arena;
 
-	return j->rx_key < a->key_slots && j->tx_key < a->key_slots && q->key_ready[j->rx_key] &&
-		q->key_ready[j->tx_key] && j->hdr_len >= (j->flags & XC_JOB_RTCP ? 8 : 12) &&
+	return j->rx_key < a->key_slots && j->tx_key < a->key_slots && q->key_kind[j->rx_key] &&
+		q->key_kind[j->tx_key] && j->hdr_len >= (j->flags & XC_JOB_RTCP ? 8 : 12) &&
 		fits_slot(j->in_off, side_end(j, j->rx_tag_off), a->slots) &&
 		fits_slot(j->out_off, side_end(j, j->tx_tag_off), a->slots);
 }
@@ -446,36 +429,13 @@ static bool batch_fits(const struct engine_queue *q, const struct batch *b)
 	return fits;
 }
 
-/* What a packet costs: blocks of SHA-1 (a job that fits has fewer than COSTS). */
-enum { COSTS = ARENA_SLOT_LEN / 64 + 2 };
-
-static uint32_t cost(const struct xc_job *j)
-{
-	return (j->hdr_len + j->body_len + 4 + 9 + 63) / 64;
-}
-
-/* Jobs by cost, so that a work-item's lanes end together: a counting sort, left out where all cost the same. */
 static void jobs_order(struct engine_queue *q, const struct batch *b)
 {
-	uint32_t count[COSTS] = {0}, sum = 0;
+	bool ordered = order_jobs(q->job_order, b->job, b->n, q->key_kind);
 
-	for (uint32_t i = 0; i < b->n; i++)
-		count[cost(&b->job[i])]++;
-	if (count[cost(&b->job[0])] == b->n) {
-		for (uint32_t i = 0; !q->in_order && i < q->arena->slots; i++)
-			q->job_order[i] = i;
-		q->in_order = true;
-		return;
-	}
-	for (uint32_t c = COSTS; c-- > 0;) {
-		uint32_t here = count[c];
-
-		count[c] = sum;
-		sum += here;
-	}
-	for (uint32_t i = 0; i < b->n; i++)
-		q->job_order[count[cost(&b->job[i])]++] = i;
-	q->in_order = false;
+	for (uint32_t i = 0; !ordered && !q->in_order && i < q->arena->slots; i++)
+		q->job_order[i] = i;
+	q->in_order = !ordered;
 }
 
 static int opencl_run(struct engine_queue *q, struct batch *b)
@@ -488,10 +448,8 @@ static int opencl_run(struct engine_queue *q, struct batch *b)
 		return -EINVAL;
 	jobs_order(q, b);
 	if (q->copy) {
-		int groups = groups_for(q, b->n);
-		struct opencl_dispatch d = {.kernel = q->kernel[groups],
-			.width = q->e->shape.lanes << groups,
-			.local = group_len(q)};
+		struct opencl_dispatch d = {
+			.kernel = q->kernel, .width = q->e->shape.lanes, .local = group_len(q)};
 
 		return opencl_copy_run(q->copy, &d, b, q->job_order);
 	}

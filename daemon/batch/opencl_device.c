@@ -111,7 +111,7 @@ static int device_usable(const struct found *f, char *err, size_t err_len)
 	return -ENOTSUP;
 }
 
-/* "2 x 16 lanes" etc. is added by the engine. */
+/* "16 lanes" etc. is added by the engine. */
 static void device_take(struct opencl_device *out, const struct found *f)
 {
 	cl_uint width = 0, units = 0;

@@ -271,7 +271,7 @@ static const char help[] =
 	"  --kernel-dir=DIR        kernels from files instead of those built in\n"
 	"  --portable-aes          OpenCL without the processor's AES instructions\n"
 	"  --scalar-lanes          OpenCL with one packet per work-item\n"
-	"  --one-group             OpenCL with 16 packets per work-item instead of 32\n"
+	"  --two-groups            OpenCL with a packet's two hashes side by side\n"
 	"  --peers=DIR             libraries built for comparison (peers/ beside this program)\n"
 	"  --time=MS               for each figure (200)\n"
 	"  --cpu=N                 the core to stay on (where it happens to be)\n"
@@ -402,7 +402,7 @@ static int option(struct options *o, int c, const char *arg, uint32_t *cpu)
 		o->env.flags |= ENGINE_SCALAR_LANES;
 		return 0;
 	case 'G':
-		o->env.flags |= ENGINE_ONE_GROUP;
+		o->env.flags |= ENGINE_TWO_GROUPS;
 		return 0;
 	case 'm':
 		o->mix = true;
@@ -442,7 +442,7 @@ int bench_cipher(int argc, char **argv)
 		{"impl", 1, NULL, 'i'}, {"mix", 0, NULL, 'm'}, {"together", 0, NULL, 'g'},
 		{"header", 1, NULL, 'H'}, {"no-auth", 0, NULL, 'n'}, {"device", 1, NULL, 'd'},
 		{"kernel-dir", 1, NULL, 'k'}, {"portable-aes", 0, NULL, 'P'},
-		{"scalar-lanes", 0, NULL, 'S'}, {"one-group", 0, NULL, 'G'},
+		{"scalar-lanes", 0, NULL, 'S'}, {"two-groups", 0, NULL, 'G'},
 		{"peers", 1, NULL, 'q'}, {"time", 1, NULL, 'T'}, {"cpu", 1, NULL, 'c'},
 		{"json", 0, NULL, 'j'}, {"help", 0, NULL, 'h'}, {0}};
 	struct options o = {

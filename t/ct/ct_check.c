@@ -288,9 +288,8 @@ int main(int argc, char **argv)
 		const char *name;
 		uint32_t flags;
 	} opencl[] = {
-		/* one group: the same code as two, and half to compile */
-		{"opencl", ENGINE_ONE_GROUP},
-		{"opencl-portable", ENGINE_PORTABLE_AES | ENGINE_ONE_GROUP},
+		{"opencl", 0},
+		{"opencl-portable", ENGINE_PORTABLE_AES},
 		{"opencl-scalar", ENGINE_SCALAR_LANES | ENGINE_PORTABLE_AES},
 	};
 	static const struct {

@@ -155,7 +155,7 @@ static void serial(void **state)
 static void opencl(void **state)
 {
 	(void)state;
-	flip_all(&engine_opencl, ENGINE_ONE_GROUP);
+	flip_all(&engine_opencl, 0);
 }
 
 static void opencl_as_on_a_gpu(void **state)

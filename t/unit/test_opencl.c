@@ -26,6 +26,11 @@ static int setup(void **state)
 	return open_with(state, 0);
 }
 
+static int setup_two_groups(void **state)
+{
+	return open_with(state, ENGINE_TWO_GROUPS);
+}
+
 static int setup_portable(void **state)
 {
 	return open_with(state, ENGINE_PORTABLE_AES);
@@ -154,11 +159,16 @@ int main(void)
 		cmocka_unit_test(every_batch_size_is_right),
 		cmocka_unit_test(batches_that_point_elsewhere_are_refused),
 	};
+	static const struct CMUnitTest sizes[] = {
+		cmocka_unit_test(every_batch_size_is_right),
+	};
 	static const struct CMUnitTest opening[] = {
 		cmocka_unit_test(an_unknown_device_is_named_with_those_there_are),
 	};
 	int failed = cmocka_run_group_tests_name("default", cases, setup, engine_teardown);
 
+	failed += cmocka_run_group_tests_name(
+		"two hashes at once", sizes, setup_two_groups, engine_teardown);
 	failed +=
 		cmocka_run_group_tests_name("portable AES", cases, setup_portable, engine_teardown);
 	failed += cmocka_run_group_tests_name("scalar lanes", cases, setup_scalar, engine_teardown);
