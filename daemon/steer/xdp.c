@@ -27,8 +27,9 @@
 #include "steer/xdp_umem.h"
 
 #define BY_QUEUE 1u /* token of a packet that is in a slot of the UMEM */
-/* Bursts from the queues until sockets and news are looked at, and how often the kernel's counters are read. */
+/* Bursts from the queues until sockets are looked at; how often the kernel's news and its counters are read. */
 #define OTHERS_EVERY 8u
+#define NEWS_EVERY   1000000ull
 #define COUNT_EVERY  (100 * 1000000ull)
 #define ETHER_LEN    14u
 #define ETHER_MIN    60u  /* shorter frames are filled up (IEEE 802.3: 64 with the checksum) */
@@ -45,8 +46,8 @@ struct steer {
 	struct umem *umem;
 	uint16_t ip_id;
 	uint64_t real_ns, mono_ns; /* the burst's */
-	uint64_t counted_ns;
-	bool silent, full; /* the last look found nothing; a tx ring is full */
+	uint64_t counted_ns, news_ns;
+	bool full; /* a tx ring is */
 	uint32_t bursts;
 	uint32_t next; /* socket to begin with */
 	uint32_t burst;
@@ -359,17 +360,19 @@ static uint32_t queues_recv(
 	return n;
 }
 
-/* What is not in a ring: ordinary sockets, the kernel's news and counters. */
-static uint32_t others_recv(
-	struct steer *s, const struct arena *a, uint32_t slot, struct media_in *in, uint32_t max)
+/* The kernel's news and counters. Before anything is sent: what woke us up may be both a packet and another way for it. */
+static void look_around(struct steer *s, bool silent)
 {
-	routes_news(s->routes, s->mono_ns);
-	hand_clear(s->cfg.hub->hand, s->worker);
+	if (silent || s->mono_ns - s->news_ns > NEWS_EVERY) {
+		routes_news(s->routes, s->mono_ns);
+		s->news_ns = s->mono_ns;
+	}
+	if (silent)
+		hand_clear(s->cfg.hub->hand, s->worker);
 	if (s->mono_ns - s->counted_ns > COUNT_EVERY) {
 		umem_count(s->umem);
 		s->counted_ns = s->mono_ns;
 	}
-	return sockets_recv(s->sockets, a, slot, in, max);
 }
 
 static uint32_t receive(struct steer *s, const struct arena *a, uint32_t first_slot,
@@ -379,11 +382,12 @@ static uint32_t receive(struct steer *s, const struct arena *a, uint32_t first_s
 
 	max = min_u32(max, s->burst);
 	n = queues_recv(s, a, in, max);
+	look_around(s, n == 0);
 	/* Now and then with a share that cannot crowd the queues out, and when these are silent. */
 	if (++s->bursts % OTHERS_EVERY == 0 && n < max)
-		n += others_recv(s, a, first_slot, in + n, min_u32(max - n, max / 4 + 1));
+		n += sockets_recv(s->sockets, a, first_slot, in + n, min_u32(max - n, max / 4 + 1));
 	else if (n == 0)
-		n = others_recv(s, a, first_slot, in, max);
+		n = sockets_recv(s->sockets, a, first_slot, in, max);
 	return n;
 }
 

@@ -177,8 +177,11 @@ static int socks_open(struct umem *u, const struct steer_hub *h, uint16_t mode)
 
 	if (res)
 		u->umem = NULL;
-	for (uint32_t i = 0; i < u->socks && !res; i++)
+	u->failed = 0;
+	for (uint32_t i = 0; i < u->socks && !res; i++) {
 		res = sock_open(u, h, &u->sock[i], mode);
+		u->failed = i;
+	}
 	u->zerocopy = !res && is_zerocopy(&u->sock[0]);
 	if (!res && u->zerocopy && mode != XDP_ZEROCOPY &&
 		!on_huge_pages(u->a->in, umem_len(u->a))) {
@@ -189,6 +192,17 @@ static int socks_open(struct umem *u, const struct steer_hub *h, uint16_t mode)
 	if (res)
 		socks_close(u);
 	return res;
+}
+
+static const char *reason(const struct steer_hub *h, int res)
+{
+	if (res == -EBUSY)
+		return " (another program has it, perhaps another xcipherd)";
+	if (res == -EAFNOSUPPORT)
+		return " (the kernel has no AF_XDP)";
+	if (res == -EPERM || res == -ENOBUFS)
+		return " (CAP_NET_RAW and CAP_IPC_LOCK are needed)";
+	return h->mode == STEER_XDP_ZEROCOPY ? " (try --xdp-mode=auto)" : "";
 }
 
 static int socks_create(
@@ -218,13 +232,9 @@ static int socks_create(
 	}
 	if (res)
 		snprintf(err, err_len,
-			"xdp steering: AF_XDP socket: %s%s; try --xdp-mode=auto, or --steering=nfqueue or udp",
-			strerror(-res),
-			res == -EBUSY                  ? ", another program has the queue"
-				: res == -EAFNOSUPPORT ? ", the kernel has none"
-				: res == -EPERM || res == -ENOBUFS
-				? ", CAP_NET_RAW and CAP_IPC_LOCK are needed"
-				: "");
+			"xdp steering: AF_XDP socket on %s, queue %u: %s%s; use --steering=nfqueue or udp",
+			h->dev[u->sock[u->failed].dev].name, u->sock[u->failed].queue,
+			strerror(-res), reason(h, res));
 	return res;
 }
 

@@ -41,8 +41,9 @@ struct umem {
 	uint64_t out; /* offset of arena.out in the UMEM */
 	struct umem_sock *sock;
 	uint32_t socks;
-	uint32_t first; /* slots before it are not ours */
-	uint32_t *free; /* stack */
+	uint32_t failed; /* the one that could not be opened */
+	uint32_t first;  /* slots before it are not ours */
+	uint32_t *free;  /* stack */
 	uint32_t frees;
 	uint8_t *state; /* [slots]: enum slot_state */
 	bool zerocopy;
