@@ -25,6 +25,16 @@ static uint32_t params_of(const struct sdes *s)
 		(s->master.no_rtp_auth ? NG_SDES_UNAUTHENTICATED_SRTP : 0);
 }
 
+uint32_t crypto_in_force(const struct leg *leg)
+{
+	return leg->active ? 1u << leg->rx.master.suite & ~(1u << SUITE_PLAIN) : 0;
+}
+
+uint32_t crypto_params_in_force(const struct leg *leg)
+{
+	return leg->active ? params_of(&leg->rx) : 0;
+}
+
 /* NULL, or why a well-formed line cannot be taken. */
 static const char *refusal(const struct sdes *s, uint32_t suites, uint32_t params)
 {
@@ -270,7 +280,8 @@ static void wish_for(struct wish *w, const struct leg *leg, const struct leg_sai
 {
 	const struct ng_sdes *flags = &in->r->sdes;
 
-	w->allowed = flags->only ? flags->only : offered(&in->policy->sdes) & ~flags->no;
+	w->allowed = flags->only ? flags->only
+				 : (offered(&in->policy->sdes) | crypto_in_force(leg)) & ~flags->no;
 	if (leg->active)
 		add(w, leg->tx.master.suite);
 	for (uint32_t i = 0; i < offerer->lines; i++)
@@ -294,6 +305,7 @@ void crypto_offer(struct leg *leg, const struct leg_said *offerer, struct neg_in
 	a->suites = 0;
 	for (uint32_t i = 0; i < w.n; i++) {
 		struct our_key *k = crypto_ours(leg, w.suite[i]);
+		uint32_t params;
 
 		if (!k || !may_stay(leg, k))
 			k = fresh(leg, w.suite[i], k ? k->s.tag : free_tag(leg), in);
@@ -301,10 +313,13 @@ void crypto_offer(struct leg *leg, const struct leg_said *offerer, struct neg_in
 			return;
 		if (k->s.tag == 0)
 			k->s.tag = free_tag(leg);
-		k->s.unencrypted_srtp = flags->flags & NG_SDES_UNENCRYPTED_SRTP;
-		k->s.unencrypted_srtcp = flags->flags & NG_SDES_UNENCRYPTED_SRTCP;
+		params = flags->flags;
+		if (crypto_in_force(leg) >> w.suite[i] & 1)
+			params |= crypto_params_in_force(leg);
+		k->s.unencrypted_srtp = params & NG_SDES_UNENCRYPTED_SRTP;
+		k->s.unencrypted_srtcp = params & NG_SDES_UNENCRYPTED_SRTCP;
 		k->s.master.kdr = 0;
-		k->s.master.no_rtp_auth = flags->flags & NG_SDES_UNAUTHENTICATED_SRTP &&
+		k->s.master.no_rtp_auth = params & NG_SDES_UNAUTHENTICATED_SRTP &&
 			srtp_suite_get(w.suite[i])->auth != XC_AUTH_GCM;
 		a->suite[a->suites++] = w.suite[i];
 	}

@@ -285,8 +285,9 @@ static bool offered_crypto(
 	l->said.lines = 0;
 	explicit_bzero(&l->said.bag, sizeof(l->said.bag));
 	if (secure || opportunistic(in->r, NG_OSRTP_ACCEPT))
-		l->said.lines = crypto_lines(
-			l->said.line, &l->said.bag, m, policy->accept, policy->params, &refused);
+		l->said.lines = crypto_lines(l->said.line, &l->said.bag, m,
+			policy->accept | crypto_in_force(l),
+			policy->params | crypto_params_in_force(l), &refused);
 	if (!secure || l->said.lines)
 		return true;
 	if (!sdp_attr(m->lines, STR("crypto")) && m->dtls)

@@ -56,6 +56,9 @@ struct crypto_refused {  /* the first a=crypto line that was left out */
 	const char *why; /* constant */
 };
 
+/* Bit of the suite, and NG_SDES_UN*, that a leg speaks by now: what a script once allowed stays good for re-INVITEs. */
+uint32_t crypto_in_force(const struct leg *leg);
+uint32_t crypto_params_in_force(const struct leg *leg);
 /* Which of a media's a=crypto lines we could accept, in the terminal's order. params: NG_SDES_UN*, see sdes_policy. */
 uint32_t crypto_lines(struct sdes out[LEG_MAX_LINES], struct sdes_bag *bag,
 	const struct sdp_media *m, uint32_t suites, uint32_t params,

@@ -384,6 +384,44 @@ static void slots_that_run_out_change_nothing(void **state)
 	}
 }
 
+/* A script named a weak suite once: a re-INVITE from either side, without that flag, does not end the call. */
+static void what_is_in_force_stays_good(void **state)
+{
+	const struct ng_sdes weak = {.only = BIT(NULL_80), .flags = NG_SDES_UNENCRYPTED_SRTCP};
+	const char *line = CRYPTO "1 " N80 " " KA " UNENCRYPTED_SRTCP\r\n";
+	struct ng_request r;
+	struct talk t;
+	struct sdes s;
+
+	(void)state;
+	talk_start(&t);
+	policy(&t, &strong);
+	offer(&t, "RTP/AVP", "", "RTP/SAVP", &weak);
+	talk_answer(&t, "a", "b", talk_body(&t, B, 5000, "RTP/SAVP", line));
+	assert_null(t.reply.error);
+	r = talk_request("b", "a", talk_body(&t, B, 5000, "RTP/SAVP", line));
+	r.transport = STR("RTP/AVP");
+	talk_send(&t, &r, false);
+	assert_null(t.reply.error);
+	talk_answer(&t, "b", "a", talk_body(&t, A, 4000, "RTP/AVP", ""));
+	assert_null(t.reply.error);
+	assert_string_equal(talk_lines(&t, 0), "1 " N80);
+	r = talk_request("a", "b", talk_body(&t, A, 4000, "RTP/AVP", ""));
+	r.transport = STR("RTP/SAVP");
+	talk_send(&t, &r, false);
+	assert_null(t.reply.error);
+	assert_true(talk_line(&t, 0, 0, &s));
+	assert_int_equal(s.master.suite, SUITE_NULL_80);
+	assert_true(s.unencrypted_srtcp);
+	assert_true(talk_line(&t, 0, 1, &s)); /* and the strong ones beside it */
+	talk_end(&t);
+	talk_start(&t); /* nobody allowed it before: refused */
+	policy(&t, &strong);
+	offer(&t, "RTP/SAVP", line, "RTP/AVP", NULL);
+	assert_non_null(t.reply.error);
+	talk_end(&t);
+}
+
 struct told {
 	char text[16][64];
 	unsigned n;
@@ -524,6 +562,7 @@ int main(void)
 		cmocka_unit_test(the_strongest_common_suite_is_chosen),
 		cmocka_unit_test(keys_change_within_a_call),
 		cmocka_unit_test(slots_that_run_out_change_nothing),
+		cmocka_unit_test(what_is_in_force_stays_good),
 		cmocka_unit_test(a_key_that_nears_its_end_is_told_once),
 		cmocka_unit_test(kdr_goes_to_both_keys),
 		cmocka_unit_test(query_and_counters_name_suites_and_no_keys),
