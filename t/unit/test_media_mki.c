@@ -152,7 +152,7 @@ static void play(enum srtp_suite_id suite_a, enum srtp_suite_id suite_b)
 			seq += !rtcp;
 			if (!rtcp && random() % 30 == 0)
 				seq = (uint16_t)(seq + random() % 60); /* lost */
-			if (r->n > 1 && random() % 4 == 0) {            /* reordered */
+			if (r->n > 1 && random() % 4 == 0) {           /* reordered */
 				struct media_in last = r->in[r->n - 1];
 
 				r->in[r->n - 1] = r->in[r->n - 2];
