@@ -16,6 +16,7 @@ struct bench_env {
 	uint32_t flags;                  /* ENGINE_* */
 	char peers[512];                /* the folder of libraries that were built for comparison */
 	struct engine *serial, *opencl; /* opened by the first that needs them */
+	bool nss_full;                  /* NSS sessions were left open */
 };
 
 /* Streams of one kind. A load has one kind, or a mixture. */
@@ -46,7 +47,7 @@ struct load {
 	uint8_t *bytes;             /* [packets * stride] */
 	uint32_t packets, stride, at;
 	uint8_t *want;   /* the reference's results of the batch, laid out as a.out */
-	uint32_t wanted; /* packets of the first batch that want holds; 0: of another */
+	uint32_t wanted; /* so many of the first packets' results are in want */
 	/* Protects packets for a: its output is a.in. */
 	struct arena maker, maker_arena; /* what belongs to it; that with a's keys and input */
 	struct engine_queue *maker_q;
@@ -59,10 +60,12 @@ static inline uint32_t load_stream(const struct xc_job *j)
 {
 	return (j->rx_key - 2) / 4;
 }
-/* The next n packets. fresh: indices never seen before, for implementations that have a replay window; else packets
- * made beforehand, which touches no keys. 0 or -errno. */
+/* Makes new packets, with indices never seen before. 0 or -errno. */
+int load_restock(struct load *l);
+/* The next n packets, copied into the arena, which touches no keys. fresh: none twice since the last restocking, for
+ * implementations that have a replay window. 0 or -errno. */
 int load_next(struct load *l, bool fresh, uint32_t n);
-/* As load_next, and the reference's results of them. first: the packets made beforehand, from the first one on. */
+/* The first n packets, fresh ones or those that are there, and the reference's results of them. */
 int load_checked(struct load *l, bool fresh, uint32_t n);
 
 /* --- What is measured ---------------------------------------------------------------------------------------------- */

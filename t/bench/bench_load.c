@@ -9,7 +9,7 @@
 #include "srtp/ref.h"
 
 #define SCATTER 7919u /* a prime: neighbours in a batch are no neighbours in the key table */
-enum { FIXED_HDR = 12 };
+enum { FIXED_HDR = 12, PACKETS_LEAST = 4096 };
 
 const struct bench_class *load_class(const struct load *l, uint32_t stream)
 {
@@ -113,12 +113,15 @@ static int protect(struct load *l, uint32_t n)
 	return bad ? -EIO : 0;
 }
 
-static int packets_make(struct load *l)
+int load_restock(struct load *l)
 {
 	for (uint32_t done = 0, n; done < l->packets; done += n) {
 		n = l->packets - done < l->c.slots ? l->packets - done : l->c.slots;
-		for (uint32_t i = 0; i < n; i++)
-			protect_start(l, i, stream_at(l, done + i), 1 + (done + i) / l->c.streams);
+		for (uint32_t i = 0; i < n; i++) {
+			uint32_t stream = stream_at(l, done + i);
+
+			protect_start(l, i, stream, ++l->index[stream]);
+		}
 		if (protect(l, n))
 			return -EIO;
 		for (uint32_t i = 0; i < n; i++) {
@@ -127,6 +130,8 @@ static int packets_make(struct load *l)
 				l->a.in + l->a.job[i].in_off, l->stride);
 		}
 	}
+	l->at = 0;
+	l->wanted = 0;
 	return 0;
 }
 
@@ -168,6 +173,7 @@ int load_create(struct load *l, const struct load_config *c, struct bench_env *e
 		if (c->cls[i].hdr_len + c->cls[i].payload > longest)
 			longest = c->cls[i].hdr_len + c->cls[i].payload;
 	l->packets = c->streams > c->slots ? c->streams : c->slots;
+	l->packets = l->packets > PACKETS_LEAST ? l->packets : PACKETS_LEAST;
 	l->stride = (longest + SUITE_MAX_TAG_LEN + 63) / 64 * 64;
 	err = arena_create(&l->a, c->slots, 2 + 4 * c->streams);
 	if (!err)
@@ -184,7 +190,7 @@ int load_create(struct load *l, const struct load_config *c, struct bench_env *e
 	l->maker_arena = maker_arena(l);
 	err = engine_serial.queue_create(&l->maker_q, env->serial, &l->maker_arena);
 	err = err ? err : keys_make(l);
-	err = err ? err : packets_make(l);
+	err = err ? err : load_restock(l);
 	if (err)
 		load_destroy(l);
 	return err;
@@ -204,7 +210,7 @@ void load_destroy(struct load *l)
 	*l = (struct load){0};
 }
 
-static void load_made(struct load *l, uint32_t slot)
+static void load_slot(struct load *l, uint32_t slot)
 {
 	struct xc_job *j = &l->a.job[slot];
 	uint32_t skew;
@@ -214,37 +220,33 @@ static void load_made(struct load *l, uint32_t slot)
 	j->out_off = slot * ARENA_SLOT_LEN + ARENA_HEADROOM;
 	j->in_off = j->out_off + skew;
 	memcpy(l->a.in + j->in_off, l->bytes + (size_t)l->at * l->stride, l->stride);
-	l->at = (l->at + 1) % l->packets;
+	l->a.status[slot] = XC_NOT_DONE;
+	l->at++;
 }
 
 int load_next(struct load *l, bool fresh, uint32_t n)
 {
-	for (uint32_t i = 0; i < n; i++) {
-		if (fresh) {
-			uint32_t stream = stream_at(l, l->at);
-
-			protect_start(l, i, stream, ++l->index[stream]);
-			l->at = (l->at + 1) % l->packets;
-		} else {
-			load_made(l, i);
-		}
-		l->a.status[i] = XC_NOT_DONE;
+	if (l->at + n > l->packets) {
+		if (fresh && load_restock(l))
+			return -EIO;
+		l->at = 0;
 	}
-	return fresh ? protect(l, n) : 0;
+	for (uint32_t i = 0; i < n; i++)
+		load_slot(l, i);
+	return 0;
 }
 
 int load_checked(struct load *l, bool fresh, uint32_t n)
 {
-	int err;
+	int err = fresh ? load_restock(l) : 0;
 
-	if (!fresh)
-		l->at = 0;
-	err = load_next(l, fresh, n);
-	if (err || (!fresh && l->wanted >= n))
+	l->at = 0;
+	err = err ? err : load_next(l, fresh, n);
+	if (err || l->wanted >= n)
 		return err;
 	for (uint32_t i = 0; i < n; i++)
 		if (srtp_ref_job(&l->a.job[i], l->a.key, l->a.in, l->want) != XC_OK)
 			return -EBADMSG;
-	l->wanted = fresh ? 0 : n;
+	l->wanted = n;
 	return 0;
 }

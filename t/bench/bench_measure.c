@@ -11,7 +11,7 @@
 #include "batch/sample.h"
 #include "bench.h"
 
-enum { ROUNDS_MIN = 5, REPS_MAX = 20000, REP_PACKETS = 512 };
+enum { ROUNDS_MIN = 5, REPS_MAX = 20000, REP_PACKETS = 512, FIRST = 16 };
 #define TURN_NS  10000000u /* about, timed part */
 #define SLICE_NS 50000000u /* a per-packet implementation runs so long at once */
 
@@ -54,10 +54,10 @@ static void fail(struct contender *c, const char *why)
 /* Compares, and finds out how much of a batch can be run at once. */
 static void check(struct contender *c)
 {
-	uint32_t n = c->l->batch, few = n < 64 ? n : 64;
+	uint32_t n = c->l->batch, few = n < FIRST ? n : FIRST;
 	uint64_t start, took;
 
-	if (load_next(c->l, c->im->fresh, few)) {
+	if ((c->im->fresh && load_restock(c->l)) || load_next(c->l, c->im->fresh, few)) {
 		fail(c, "packets cannot be made");
 		return;
 	}
@@ -117,7 +117,8 @@ static void turn(struct contender *c, uint64_t clock_ns)
 {
 	uint64_t until = c->spent_ns + TURN_NS;
 
-	if (load_next(c->l, c->im->fresh, c->slice) || c->im->run(c->p, c->l, c->slice)) {
+	if ((c->im->fresh && load_restock(c->l)) || load_next(c->l, c->im->fresh, c->slice) ||
+		c->im->run(c->p, c->l, c->slice)) {
 		fail(c, "a packet did not authenticate");
 		return;
 	}
