@@ -227,27 +227,18 @@ XC_INLINE void xc_prefetch_key(const __global struct xc_key *k)
 	XC_PREFETCH((xc_in)k + 192);
 }
 
-XC_INLINE void xc_prefetch_job(const __global struct xc_job *j, const __global struct xc_key *keys)
-{
-	xc_prefetch_key(keys + j->rx_key);
-	xc_prefetch_key(keys + j->tx_key);
-}
-
 /* --- The kernel --------------------------------------------------------------------------------------------------- */
 
-/* Headers and bodies of count packets. ahead: jobs of the next work-item, whose keys are on their way meanwhile. */
+/* Headers and bodies of count packets. */
 XC_INLINE void xc_cipher_all(const xc_out *dst, const xc_in *src, const __global struct xc_job *jobs,
-	const __global uint *at, uint count, uint ahead, const __global struct xc_key *keys)
+	const __global uint *at, uint count, const __global struct xc_key *keys)
 {
 #ifdef XC_CM_MANY
 	for (uint l = 0; l < count; l += XC_CM_MANY)
 		xc_recrypt_many(dst + l, src + l, jobs, at + l, count - l, keys);
 #else
-	for (uint l = 0; l < count; l++) {
-		if (l < ahead)
-			xc_prefetch_job(jobs + at[XC_LANES + l], keys);
+	for (uint l = 0; l < count; l++)
 		xc_recrypt(dst[l], src[l], jobs + at[l], keys);
-	}
 #endif
 }
 
@@ -266,7 +257,7 @@ __kernel void xc_recrypt_batch(
 	struct xc_ends ends;
 	xc_lanes job[16], len, verdict = (xc_lanes)XC_OK, zero = (xc_lanes)0u;
 	uint slot[2][XC_LANES], off[XC_LANES], word[2][XC_LANES], bad[XC_LANES];
-	xc_in row[XC_LANES], src[XC_LANES];
+	xc_in row[XC_LANES], src[XC_LANES], ahead[2][XC_LANES];
 	xc_out dst[XC_LANES];
 	uint flags;
 
@@ -295,7 +286,7 @@ __kernel void xc_recrypt_batch(
 	xc_side_of(&side[0], &m[0], &verdict, keys, slot[0]);
 	xc_side_of(&side[1], &m[1], &verdict, keys, slot[1]);
 
-	xc_cipher_all(dst, src, jobs, at, count, min(n - base - count, (uint)XC_LANES), keys);
+	xc_cipher_all(dst, src, jobs, at, count, keys);
 	if ((side[0].ciphers | side[1].ciphers) & 1u << XC_CIPHER_AES_F8)
 		xc_f8_all(dst, src, jobs, at, count, keys);
 
@@ -318,10 +309,17 @@ __kernel void xc_recrypt_batch(
 	xc_ends_of(&ends, len,
 		side[0].auth == XC_AUTH_HMAC_SHA1 ? (len + 76u) >> 6u
 			: side[1].auth == XC_AUTH_HMAC_SHA1 ? (len + 76u) >> 6u : zero);
+	/* The next work-item's keys, or the last packet's again. */
+	for (uint l = 0; l < XC_LANES; l++) {
+		const __global struct xc_job *j = jobs + at[min(XC_LANES + l, n - base - 1)];
+
+		ahead[0][l] = (xc_in)(keys + j->rx_key);
+		ahead[1][l] = (xc_in)(keys + j->tx_key);
+	}
 #pragma unroll 1
 	for (uint i = 0; i < 2; i += XC_GROUPS)
 		if ((side[i].auths | side[i + XC_GROUPS - 1].auths) & 1u << XC_AUTH_HMAC_SHA1)
-			xc_hmac(m + i, &ends);
+			xc_hmac(m + i, &ends, ahead[i]);
 
 	if (side[0].auths & 1u << XC_AUTH_HMAC_SHA1) {
 		xc_put(off, job[XC_J_RX_TAG_OFF]);
