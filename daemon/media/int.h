@@ -5,6 +5,7 @@
 
 #include "media/learn.h"
 #include "media/media.h"
+#include <stddef.h>
 #include "srtp/replay.h"
 
 #define MEDIA_SSRCS \
@@ -53,17 +54,19 @@ enum { RX_RTP, RX_RTCP, TX_RTP, SSRC_TABLES };
 struct media_ctx {
 	/* Set by commands, constant in between. */
 	bool set;
-	uint64_t changed; /* number of the burst before the last command */
-	struct media_ctx_cfg cfg;
+	uint64_t changed;          /* number of the burst before the last command */
 	uint32_t roc[SSRC_TABLES]; /* where SSRCs begin that nothing is known of */
-	/* Written by complete.c only, after authentication; prepare.c reads. TX_RTP never forgets while the tx key lives: see
-	 * nonce guard. */
-	struct ssrc_state ssrc[SSRC_TABLES][MEDIA_SSRCS];
+	/* prepare.c's scratch, good for one burst: how many RTCP jobs it has already numbered for this context. */
+	uint32_t scratch_rtcp;
+	uint64_t scratch_burst;
+	/* Written by complete.c only, after authentication. */
 	uint64_t clock;
 	uint64_t tx_rtcp_next; /* first SRTCP index never sent */
-	/* prepare.c's scratch, good for one burst: how many RTCP jobs it has already numbered for this context. */
-	uint64_t scratch_burst;
-	uint32_t scratch_rtcp;
+	/* Set by commands; what packets need comes first in it. */
+	struct media_ctx_cfg cfg;
+	/* Written by complete.c only, after authentication; prepare.c reads. TX_RTP never forgets while the tx key lives: see
+	 * nonce guard. A table's first entry, mostly the only one, is in one cache line. */
+	_Alignas(64) struct ssrc_state ssrc[SSRC_TABLES][MEDIA_SSRCS];
 };
 
 struct media_stream {
@@ -154,6 +157,13 @@ static inline bool media_is_srtp(const struct media_crypto *c)
 
 /* Publish the stream's learned address to whoever asks. */
 void media_learned(struct media *m, uint32_t stream);
+/* --- ahead.c ---------------------------------------------------------------------------------------------------- */
+
+#define MEDIA_AHEAD 32 /* packets whose look-ups are asked for at once */
+/* n is at most MEDIA_AHEAD. */
+void media_ahead(
+	const struct media *m, const struct arena *a, const struct media_in *in, uint32_t n);
+
 /* --- ssrc.c: indexes and windows ------------------------------------------------------------------------------ */
 
 /* NULL if this SSRC has no state. */

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "base/bigmem.h"
 #include "media/int.h"
 
 const char *media_drop_name(enum media_verdict v)
@@ -277,12 +278,23 @@ static bool config_is_sound(const struct media_config *cfg)
 	return w % 64 == 0 && w <= SRTP_REPLAY_WINDOW_MAX;
 }
 
+static size_t port_cells(const struct media_config *cfg)
+{
+	return cfg->port_max < cfg->port_min
+		? 0
+		: ((size_t)(cfg->port_max - cfg->port_min) + 1) * cfg->local_addrs;
+}
+
+/* 64-bit words of all windows. */
+static size_t window_words(const struct media *m)
+{
+	return (size_t)m->cfg.max_ctx * SSRC_TABLES * MEDIA_SSRCS * m->window_words;
+}
+
 int media_create(struct media **out, const struct media_config *cfg)
 {
 	struct media *m;
-	size_t cells = cfg->port_max < cfg->port_min
-		? 0
-		: ((size_t)(cfg->port_max - cfg->port_min) + 1) * cfg->local_addrs;
+	size_t cells = port_cells(cfg);
 
 	if (!config_is_sound(cfg))
 		return -EINVAL;
@@ -292,16 +304,15 @@ int media_create(struct media **out, const struct media_config *cfg)
 	m->cfg = *cfg;
 	m->window_words = (cfg->replay_window ? cfg->replay_window : SRTP_REPLAY_WINDOW) / 64;
 	m->first_mask = pow2_from(4 * cfg->burst_max + 1) - 1; /* rx and tx, half full at most */
-	m->ctx = calloc(cfg->max_ctx, sizeof(*m->ctx));
-	m->stream = calloc(cfg->max_stream, sizeof(*m->stream));
-	m->counters = calloc(cfg->max_stream, sizeof(*m->counters));
-	m->by_port = calloc(cells ? cells : 1, sizeof(*m->by_port));
+	m->ctx = bigmem_alloc(cfg->max_ctx, sizeof(*m->ctx));
+	m->stream = bigmem_alloc(cfg->max_stream, sizeof(*m->stream));
+	m->counters = bigmem_alloc(cfg->max_stream, sizeof(*m->counters));
+	m->by_port = bigmem_alloc(cells, sizeof(*m->by_port));
 	m->note = calloc(cfg->burst_max, sizeof(*m->note));
 	m->first = calloc((size_t)m->first_mask + 1, sizeof(*m->first));
 	/* Large, but the system gives pages only where an SSRC, or a key with a kdr, lives. */
-	m->windows = calloc((size_t)cfg->max_ctx * SSRC_TABLES * MEDIA_SSRCS * m->window_words,
-		sizeof(*m->windows));
-	m->key = calloc(cfg->key_slots / 2 + 1, sizeof(*m->key));
+	m->windows = bigmem_alloc(window_words(m), sizeof(*m->windows));
+	m->key = bigmem_alloc(cfg->key_slots / 2 + 1, sizeof(*m->key));
 	m->epochs = calloc(cfg->key_slots / 2 + 1, sizeof(*m->epochs));
 	if (!m->ctx || !m->stream || !m->counters || !m->by_port || !m->note || !m->first ||
 		!m->windows || !m->key || !m->epochs) {
@@ -318,14 +329,14 @@ void media_destroy(struct media *m)
 {
 	if (!m)
 		return;
-	free(m->ctx);
-	free(m->stream);
-	free(m->counters);
-	free(m->by_port);
+	bigmem_free(m->ctx, m->cfg.max_ctx, sizeof(*m->ctx));
+	bigmem_free(m->stream, m->cfg.max_stream, sizeof(*m->stream));
+	bigmem_free(m->counters, m->cfg.max_stream, sizeof(*m->counters));
+	bigmem_free(m->by_port, port_cells(&m->cfg), sizeof(*m->by_port));
 	free(m->note);
 	free(m->first);
-	free(m->windows);
-	free(m->key);
+	bigmem_free(m->windows, window_words(m), sizeof(*m->windows));
+	bigmem_free(m->key, m->cfg.key_slots / 2 + 1, sizeof(*m->key));
 	free(m->epochs);
 	free(m);
 }

@@ -255,6 +255,9 @@ uint32_t media_prepare(
 			.note = &m->note[jobs],
 			.job = &job[jobs]};
 
+		/* A packet alone would only pay for it. */
+		if (i % MEDIA_AHEAD == 0 && n - i > 2)
+			media_ahead(m, a, in + i, min_u32(n - i, MEDIA_AHEAD));
 		*d.note = (struct note){.in = i, .stream = MEDIA_NONE, .why = MEDIA_SENT};
 		in[i].verdict = prepare(&d);
 		jobs += in[i].verdict == MEDIA_JOB;

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What a burst will look up is asked of memory beforehand: with thousands of calls nothing of a packet's stream, contexts, keys
+ * and counters is in the cache, and each look-up needs the one before it. For all packets at once they cost one wait per step
+ * instead of one per packet and step. Reads only, decides nothing: what a packet turns out to be does not matter here. */
+#include "media/int.h"
+
+enum { LINE = 64 };
+
+static void ask(const void *p, size_t len)
+{
+	for (size_t i = 0; i < len; i += LINE)
+		__builtin_prefetch((const uint8_t *)p + i);
+}
+
+/* Will be written, too. */
+static void ask_write(const void *p)
+{
+	__builtin_prefetch(p, 1);
+}
+
+static const struct media_ctx *ctx_of(const struct media *m, uint32_t stream)
+{
+	return &m->ctx[m->stream[stream].cfg.ctx];
+}
+
+static void ask_stream(const struct media *m, uint32_t stream)
+{
+	ask(&m->stream[stream], sizeof(m->stream[stream]));
+	ask_write(&m->counters[stream]);
+}
+
+/* The part that packets use, and the first SSRC, which nearly always is the only one. */
+static void ask_ctx(const struct media *m, const struct media_ctx *c, int table)
+{
+	size_t window = ((size_t)(c - m->ctx) * SSRC_TABLES + (size_t)table) * MEDIA_SSRCS;
+
+	ask(c, offsetof(struct media_ctx, cfg.rx_new));
+	ask_write(&c->ssrc[table][0]);
+	ask_write(m->windows + window * m->window_words);
+}
+
+/* The key's life, and for the engine the slot: AES-128's round keys, salt, HMAC's states. */
+static void ask_key(const struct media *m, const struct arena *a, uint32_t slot)
+{
+	const struct xc_key *k = &a->key[slot];
+
+	ask_write(&m->key[slot / 2]);
+	ask(k->rk, 11 * 16);
+	ask(k->salt, sizeof(*k) - offsetof(struct xc_key, salt));
+}
+
+void media_ahead(
+	const struct media *m, const struct arena *a, const struct media_in *in, uint32_t n)
+{
+	uint32_t stream[MEDIA_AHEAD], to[MEDIA_AHEAD];
+	uint32_t k = 0;
+
+	for (uint32_t i = 0; i < n; i++) {
+		const uint32_t *cell = media_port_cell(m, in[i].local);
+
+		if (cell)
+			__builtin_prefetch(cell);
+	}
+	for (uint32_t i = 0; i < n; i++) {
+		const uint32_t *cell = media_port_cell(m, in[i].local);
+
+		if (!cell || *cell == MEDIA_NONE)
+			continue;
+		stream[k++] = *cell;
+		ask_stream(m, *cell);
+	}
+	for (uint32_t i = 0; i < k; i++) {
+		to[i] = m->stream[stream[i]].cfg.rtp_to;
+		ask_ctx(m, ctx_of(m, stream[i]), RX_RTP);
+		if (to[i] != MEDIA_NONE)
+			ask_stream(m, to[i]);
+	}
+	for (uint32_t i = 0; i < k; i++) {
+		ask_key(m, a, ctx_of(m, stream[i])->cfg.rx.key[0].slot);
+		if (to[i] != MEDIA_NONE)
+			ask_ctx(m, ctx_of(m, to[i]), TX_RTP);
+	}
+	for (uint32_t i = 0; i < k; i++) {
+		const struct media_crypto *tx;
+
+		if (to[i] == MEDIA_NONE)
+			continue;
+		tx = &ctx_of(m, to[i])->cfg.tx;
+		ask_key(m, a, tx->key[tx->use].slot);
+	}
+}
