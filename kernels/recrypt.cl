@@ -242,15 +242,16 @@ XC_INLINE void xc_cipher_all(const xc_out *dst, const xc_in *src, const __global
 #endif
 }
 
-/* A work-item of wide lanes is a work-group: there is nothing for the compiler to vectorise across. */
+/* What a work-item does. On a CPU a function of its own, because PoCL makes three copies of a kernel's body and would compile
+ * all this three times; on a GPU part of the kernel. */
 #if XC_LANES > 1
-__attribute__((reqd_work_group_size(1, 1, 1)))
+__attribute__((noinline))
 #endif
-__kernel void xc_recrypt_batch(
-	const __global struct xc_job *jobs, uint n, const __global struct xc_key *keys, xc_in in,
-	xc_out out, __global uint *status, const __global uint *order)
+static void xc_recrypt_item(uint item, const __global struct xc_job *jobs, uint n,
+	const __global struct xc_key *keys, xc_in in, xc_out out, __global uint *status,
+	const __global uint *order)
 {
-	uint base = (uint)get_global_id(0) * XC_LANES, count = min(n - base, (uint)XC_LANES);
+	uint base = item * XC_LANES, count = min(n - base, (uint)XC_LANES);
 	const __global uint *at = order + base; /* jobs of similar length side by side */
 	struct xc_message m[2];                 /* received, sent */
 	struct xc_side side[2];
@@ -349,4 +350,15 @@ __kernel void xc_recrypt_batch(
 		for (uint l = 0; l < count; l++)
 			if (keys[slot[1][l]].auth == XC_AUTH_GCM)
 				xc_gcm_seal(dst[l], jobs + at[l], keys + slot[1][l]);
+}
+
+/* A work-item of wide lanes is a work-group: there is nothing for the compiler to vectorise across. */
+#if XC_LANES > 1
+__attribute__((reqd_work_group_size(1, 1, 1)))
+#endif
+__kernel void xc_recrypt_batch(
+	const __global struct xc_job *jobs, uint n, const __global struct xc_key *keys, xc_in in,
+	xc_out out, __global uint *status, const __global uint *order)
+{
+	xc_recrypt_item((uint)get_global_id(0), jobs, n, keys, in, out, status, order);
 }
