@@ -18,9 +18,10 @@ check:
 	$(MAKE) check-e2e
 	$(MAKE) check-threads
 
-check-unit: units
+check-unit: units bench-program
 	@set -e; for t in $(UNITS); do echo "== $$t"; $$t; done
 	tools/globals.sh $(LIB)
+	/usr/bin/python3 tools/bench_cipher.py $(BUILD) --smoke
 
 # Nothing branches on secrets or looks anything up by them: valgrind's memcheck, with secrets marked undefined.
 CT_OBJ := $(call obj,$(sort $(wildcard t/ct/*.c)))
@@ -76,7 +77,7 @@ peer-libsrtp:
 bench-cipher:
 	tools/peer-libsrtp.sh $(BUILD)/peers
 	$(MAKE) -j$(JOBS) bench-program
-	$(BUILD)/xcipher-bench cipher
+	/usr/bin/python3 tools/bench_cipher.py $(BUILD) $(if $(FULL),--full)
 
 # The kernels on a second implementation, Intel's runtime for CPUs (downloads some 150 MB): minutes, since it compiles without
 # a cache. Not part of check.

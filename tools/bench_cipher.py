@@ -1,0 +1,172 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""make bench-cipher: runs xcipher-bench cipher, prints the tables of comparison, writes JSON and plots.
+bench_cipher.py BUILD [--full]: results in BUILD/bench/. Targets are told as met or not; none fails the run."""
+import json
+import os
+import subprocess
+import sys
+
+CM80, CM32 = "AES_CM_128_HMAC_SHA1_80", "AES_CM_128_HMAC_SHA1_32"
+GCM, F8 = "AEAD_AES_128_GCM", "F8_128_HMAC_SHA1_80"
+FAST = "opencl,serial,ipsec-mb,openssl-evp,libsrtp-openssl"
+DESIGNS = "serial,persistent-thread,massively-parallel,openssl-evp,opencl"
+
+
+class Bench:
+    def __init__(self, build, full):
+        self.program = os.path.join(build, "xcipher-bench")
+        self.out = os.path.join(build, "bench")
+        os.makedirs(self.out, exist_ok=True)
+        self.full, self.rows = full, []
+        self.cpu = str(max(os.sched_getaffinity(0)))
+
+    def run(self, plot, *options):
+        """One process: what it reports is comparable."""
+        time = "200" if self.full else "60"
+        cmd = [self.program, "cipher", "--json", "--time=" + time, "--cpu=" + self.cpu, *options]
+        print(" ".join(cmd), file=sys.stderr)
+        done = subprocess.run(cmd, stdout=subprocess.PIPE, text=True, check=False)
+        rows = [json.loads(line) for line in done.stdout.splitlines()]
+        for r in rows:
+            r["run"] = plot
+        self.rows += rows
+        return rows
+
+    def get(self, run, impl, **keys):
+        for r in self.rows:
+            if r["run"] == run and r.get("impl") == impl and all(r[k] == v for k, v in keys.items()):
+                return r
+        return None
+
+
+def table(title, rows, key, cell=lambda r: f"{r['ns_per_packet']:.0f}"):
+    rows = [r for r in rows if "impl" in r]
+    heads = list(dict.fromkeys(key(r) for r in rows))
+    print(f"\n{title}\n{'':20}" + "".join(f"{h!s:>12}" for h in heads))
+    for impl in dict.fromkeys(r["impl"] for r in rows):
+        found = {key(r): r for r in rows if r["impl"] == impl}
+        print(f"{impl:20}" + "".join(f"{cell(found[h]) if h in found else '-':>12}" for h in heads))
+
+
+def plot(bench, rows, key, title, xlabel, name):
+    import matplotlib
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+    fig, ax = plt.subplots(figsize=(9, 5.5))
+    rows = [r for r in rows if "impl" in r]
+    words = bool(rows) and isinstance(key(rows[0]), str)
+    names = list(dict.fromkeys(key(r) for r in rows))
+    ends = []
+    for impl in dict.fromkeys(r["impl"] for r in rows):
+        mine = [r for r in rows if r["impl"] == impl]
+        x = [names.index(key(r)) if words else key(r) for r in mine]
+        y = [r["ns_per_packet"] for r in mine]
+        high = [r["best"] + r["spread"] * r["ns_per_packet"] for r in mine]
+        err = [[max(0, v - r["best"]) for v, r in zip(y, mine)], [max(0, h - v) for h, v in zip(high, y)]]
+        line = ax.errorbar(x, y, yerr=err, marker="o", capsize=3, linestyle="" if words else "-")
+        ends.append([y[-1], x[-1], impl, line[0].get_color()])
+    low = 0.0
+    for y, x, impl, colour in sorted(ends):
+        low = max(y, low * 1.25)  # labels do not lie on each other
+        ax.annotate(impl, (x, low), xytext=(8, 0), textcoords="offset points", va="center", color=colour)
+    if words:
+        ax.set_xticks(range(len(names)), names)
+    else:
+        ax.set_xscale("log")
+        ax.set_xticks(names, [f"{n:,}" for n in names], minor=False)
+        ax.minorticks_off()
+    ax.set_yscale("log")
+    ax.margins(x=0.2)
+    ax.set(xlabel=xlabel, ylabel="ns per packet, one core (median, 10th to 90th percentile)",
+           title=f"{title}\n{bench.model}")
+    ax.grid(alpha=0.3)
+    other = ax.secondary_yaxis("right", functions=(lambda v: 1e9 / v.clip(1e-9), lambda v: 1e9 / v.clip(1e-9)))
+    other.set_ylabel("packets per second per core")
+    fig.tight_layout()
+    fig.savefig(os.path.join(bench.out, name), dpi=110)
+    plt.close(fig)
+
+
+def targets(b):
+    def ratio(run, impl, to, **keys):
+        x, y = b.get(run, impl, **keys), b.get(run, to, **keys)
+        return x["ns_per_packet"] / y["ns_per_packet"] if x and y else None
+    near, far = b.get("together", "opencl", streams=100), b.get("together", "opencl", streams=10000)
+    mix = [r["ratio"] for r in b.rows if "mix" in r and r["mix"] == "opencl"]
+    cm = {"streams": 1000}
+    rows = [
+        ("batch 256 to libsrtp-openssl", ratio("batch", "opencl", "libsrtp-openssl", batch=256, **cm), 1 / 12),
+        ("batch 256 to ipsec-mb", ratio("batch", "opencl", "ipsec-mb", batch=256, **cm), 0.55),
+        ("10,000 streams to libsrtp-openssl", ratio("streams", "opencl", "libsrtp-openssl", streams=10000), 1 / 30),
+        ("10,000 streams to 100 streams", far["ns_per_packet"] / near["ns_per_packet"] if near and far else None, 1.15),
+        ("batch 16 to libsrtp-openssl", ratio("batch", "opencl", "libsrtp-openssl", batch=16, **cm), 1 / 3),
+        ("batch 1 dispatched, to serial (the daemon's calibration takes serial)", ratio("batch", "opencl", "serial", batch=1, **cm), 1.0),
+        ("GCM to libsrtp-openssl", ratio("gcm", "opencl", "libsrtp-openssl"), 2 / 3),
+        ("F8 to serial", ratio("f8", "opencl", "serial"), 1 / 5),
+        ("mixed to uniform", mix[0] if mix else None, 1.2),
+    ]
+    print(f"\n{'target':70}{'value':>8}{'at most':>9}")
+    for name, value, most in rows:
+        told = "not measured" if value is None else f"{value:8.3f}{most:9.3f}  {'met' if value <= most else 'NOT met'}"
+        print(f"{name:70}{told}")
+
+
+KEYS = {"impl", "device", "rx", "tx", "payload", "batch", "streams", "ns_per_packet", "spread", "checked"}
+
+
+def smoke(b):
+    """A fraction of a second: what is written has the promised keys, and every variant was compared."""
+    cmd = [b.program, "cipher", "--json", "--time=1", "--batch=1,33", "--streams=20"]
+    done = subprocess.run(cmd, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, check=True)
+    rows = [json.loads(line) for line in done.stdout.splitlines()]
+    assert {"opencl", "serial", "openssl-evp"} <= {r["impl"] for r in rows}, done.stdout
+    assert all(KEYS <= set(r) and r["checked"] is True and r["ns_per_packet"] > 0 for r in rows), done.stdout
+    print("xcipher-bench cipher --json: right")
+
+
+def main():
+    if "--smoke" in sys.argv:
+        smoke(Bench(sys.argv[1], False))
+        return
+    b = Bench(sys.argv[1], "--full" in sys.argv or os.environ.get("FULL") == "1")
+    with open("/proc/cpuinfo", encoding="utf-8") as f:
+        b.model = next((x.split(":")[1].strip() for x in f if x.startswith("model name")), "unknown CPU")
+    pair = ["--rx=" + CM80, "--tx=" + CM32]
+    batches = "1,16,64,256,1024,4096,16384" if b.full else "1,16,64,256,4096"
+    streams = "100,1000,10000,20000" if b.full else "100,1000,10000"
+    batch = b.run("batch", *pair, "--streams=1000", "--batch=" + batches)
+    by_streams = b.run("streams", *pair, "--batch=256", "--streams=" + streams, "--impl=" + FAST + (",libsrtp-nss" if b.full else ""))
+    b.run("together", *pair, "--batch=256", "--streams=100,10000", "--together", "--impl=opencl")
+    payload = b.run("payload", *pair, "--batch=256", "--streams=1000", "--payload=20,160,1200", "--impl=" + FAST)
+    pairs = [r for r in batch if r.get("batch") == 256 and r["impl"] in FAST.split(",")]
+    for run, rx, tx in (("gcm", GCM, GCM), ("f8", F8, F8), ("gcm-cm", GCM, CM80), ("256", CM80, "AES_256_CM_HMAC_SHA1_80")):
+        pairs += b.run(run, "--rx=" + rx, "--tx=" + tx, "--batch=256", "--streams=1000", "--impl=" + FAST)
+    b.run("mix", "--mix", "--batch=256", "--streams=1000", "--impl=opencl,serial")
+    blocks = b.run("blocks", "--rx=plain", "--tx=" + CM80, "--no-auth", "--batch=1,256", "--streams=1000",
+                   "--payload=16,80,160,240,320", "--impl=" + DESIGNS)
+    both = b.run("decrypt", "--rx=" + CM80, "--tx=plain", "--batch=256", "--streams=1000", "--impl=" + DESIGNS)
+    both += b.run("encrypt", "--rx=plain", "--tx=" + CM80, "--batch=256", "--streams=1000", "--impl=" + DESIGNS)
+    with open(os.path.join(b.out, "cipher.json"), "w", encoding="utf-8") as f:
+        f.writelines(json.dumps(r) + "\n" for r in b.rows)
+
+    print(f"\n{b.model}, one core; ns per packet, {CM80} to {CM32}, 160 bytes of payload where nothing else is said")
+    table("by batch size, 1,000 streams", batch, lambda r: r["batch"])
+    table("by number of streams, batch 256", by_streams, lambda r: r["streams"])
+    table("by payload, batch 256", payload, lambda r: r["payload"])
+    def name(r):
+        return (r["rx"] + "\nto " + r["tx"]).replace("_HMAC_SHA1", "").replace("AEAD_", "")
+    table("by suites, batch 256", pairs, lambda r: name(r).replace("\nto ", ">")[-11:])
+    for n in (1, 256):
+        table(f"AES blocks of a packet, encryption alone, {n} at once", [r for r in blocks if r.get("batch") == n],
+              lambda r: r["payload"] // 16)
+    table("an SRTP packet, 256 at once", both, lambda r: r["run"])
+    plot(b, batch, lambda r: r["batch"], "by batch size, 1,000 streams", "packets in a batch", "batch.png")
+    plot(b, by_streams, lambda r: r["streams"], "by number of streams, batch 256", "streams", "streams.png")
+    plot(b, payload, lambda r: r["payload"], "by payload, batch 256", "bytes of payload", "payload.png")
+    plot(b, pairs, name, "by suites, batch 256", "", "suites.png")
+    targets(b)
+    print(f"\nJSON and plots: {b.out}. On a GPU: {b.program} cipher --device=gpu --batch=4096,16384 --impl=opencl")
+
+
+main()
