@@ -93,6 +93,7 @@ XC_INLINE xc_block xc_counter(ulong2 iv, uint j)
 
 #ifdef XC_HAVE_VAES
 typedef long xc_quad __attribute__((__vector_size__(64))); /* four blocks */
+typedef long xc_pair __attribute__((__vector_size__(32)));
 
 #define XC_FOUR_TIMES(b) __builtin_shufflevector(b, b, 0, 1, 0, 1, 0, 1, 0, 1)
 
@@ -109,6 +110,21 @@ typedef long xc_quad __attribute__((__vector_size__(64))); /* four blocks */
 		__builtin_ia32_aesenclast512(y##i, ky);
 #define XC_QOUT(i)                                        \
 	XC_STORE(64, dst + 64 * (i), XC_LOAD(64, src + 64 * (i)) ^ __builtin_astype(x##i, uint16));
+/* Half of a quad, where a packet ends in its first half. */
+#define XC_LOW(x) __builtin_shufflevector(x, x, 0, 1, 2, 3)
+#define XC_QFIRST_HALF(kx, ky)        \
+	u = XC_LOW(rx_ctr ^ (kx));    \
+	v = XC_LOW(tx_ctr ^ (ky));
+#define XC_QROUND_HALF(kx, ky)                        \
+	u = __builtin_ia32_aesenc256(u, XC_LOW(kx));  \
+	v = __builtin_ia32_aesenc256(v, XC_LOW(ky));
+#define XC_QLAST_HALF(kx, ky)                                 \
+	u = __builtin_ia32_aesenclast256(u, XC_LOW(kx)) ^     \
+		__builtin_ia32_aesenclast256(v, XC_LOW(ky));
+#define XC_QOUT_HALF(i)                                                                  \
+	XC_STORE(32, dst + 64 * (i), XC_LOAD(32, src + 64 * (i)) ^ __builtin_astype(u, uint8));
+#define XC_HALF(m, ...)     m##_HALF(__VA_ARGS__)
+#define XC_TWO_HALF(m, ...) m(0, __VA_ARGS__) m(1, __VA_ARGS__) m##_HALF(__VA_ARGS__)
 #define XC_ONE(m, ...)   m(0, __VA_ARGS__)
 #define XC_TWO(m, ...)   m(0, __VA_ARGS__) m(1, __VA_ARGS__)
 #define XC_THREE(m, ...) m(0, __VA_ARGS__) m(1, __VA_ARGS__) m(2, __VA_ARGS__)
@@ -142,20 +158,27 @@ __attribute__((noinline, target("vaes"))) static void xc_cm_both10_vaes(xc_out d
 	xc_block rx_b = __builtin_astype(rx_iv, xc_block), tx_b = __builtin_astype(tx_iv, xc_block);
 	xc_quad rx_ctr = XC_FOUR_TIMES(rx_b) + first, tx_ctr = XC_FOUR_TIMES(tx_b) + first;
 	xc_quad x0, x1, x2, y0, y1, y2;
+	xc_pair u, v;
 
-	for (; len > 128; src += 192, dst += 192) {
+	for (; len > 160; src += 192, dst += 192) {
 		XC_QUADS(XC_THREE)
 		XC_QOUT(0) XC_QOUT(1) XC_QOUT(2)
 		if (len <= 192)
 			return;
 		len -= 192;
 	}
-	if (len > 64) {
+	if (len > 128) { /* 20 ms of G.711 are ten blocks */
+		XC_QUADS(XC_TWO_HALF)
+		XC_QOUT(0) XC_QOUT(1) XC_QOUT_HALF(2)
+	} else if (len > 64) {
 		XC_QUADS(XC_TWO)
 		XC_QOUT(0) XC_QOUT(1)
-	} else if (len) {
+	} else if (len > 32) {
 		XC_QUADS(XC_ONE)
 		XC_QOUT(0)
+	} else if (len) {
+		XC_QUADS(XC_HALF)
+		XC_QOUT_HALF(0)
 	}
 }
 

@@ -54,6 +54,9 @@ struct __attribute__((packed)) xc_any8 {
 struct __attribute__((packed)) xc_any16 {
 	ulong2 v;
 };
+struct __attribute__((packed)) xc_any32 {
+	uint8 v;
+};
 struct __attribute__((packed)) xc_any64 {
 	uint16 v;
 };
