@@ -8,8 +8,10 @@ enum { LINE = 64 };
 
 static void ask(const void *p, size_t len)
 {
-	for (size_t i = 0; i < len; i += LINE)
-		__builtin_prefetch((const uint8_t *)p + i);
+	const uint8_t *end = (const uint8_t *)p + len;
+
+	for (const uint8_t *at = (const uint8_t *)p - (uintptr_t)p % LINE; at < end; at += LINE)
+		__builtin_prefetch(at);
 }
 
 /* Will be written, too. */
@@ -30,23 +32,20 @@ static void ask_stream(const struct media *m, uint32_t stream)
 }
 
 /* The part that packets use, and the first SSRC, which nearly always is the only one. */
-static void ask_ctx(const struct media *m, const struct media_ctx *c, int table)
+static void ask_ctx(const struct media_ctx *c, const struct media_crypto *crypto, int table)
 {
-	size_t window = ((size_t)(c - m->ctx) * SSRC_TABLES + (size_t)table) * MEDIA_SSRCS;
-
-	ask(c, offsetof(struct media_ctx, cfg.rx_new));
+	ask_write(c);
+	ask(crypto, offsetof(struct media_crypto, key[1]));
 	ask_write(&c->ssrc[table][0]);
-	ask_write(m->windows + window * m->window_words);
 }
 
-/* The key's life, and for the engine the slot: AES-128's round keys, salt, HMAC's states. */
+/* The key's life, and for the engine the slot's hot part (layout.h). */
 static void ask_key(const struct media *m, const struct arena *a, uint32_t slot)
 {
 	const struct xc_key *k = &a->key[slot];
 
 	ask_write(&m->key[slot / 2]);
-	ask(k->rk, 11 * 16);
-	ask(k->salt, sizeof(*k) - offsetof(struct xc_key, salt));
+	ask(k, offsetof(struct xc_key, rk) + 11 * 16);
 }
 
 void media_ahead(
@@ -71,14 +70,14 @@ void media_ahead(
 	}
 	for (uint32_t i = 0; i < k; i++) {
 		to[i] = m->stream[stream[i]].cfg.rtp_to;
-		ask_ctx(m, ctx_of(m, stream[i]), RX_RTP);
+		ask_ctx(ctx_of(m, stream[i]), &ctx_of(m, stream[i])->cfg.rx, RX_RTP);
 		if (to[i] != MEDIA_NONE)
 			ask_stream(m, to[i]);
 	}
 	for (uint32_t i = 0; i < k; i++) {
 		ask_key(m, a, ctx_of(m, stream[i])->cfg.rx.key[0].slot);
 		if (to[i] != MEDIA_NONE)
-			ask_ctx(m, ctx_of(m, to[i]), TX_RTP);
+			ask_ctx(ctx_of(m, to[i]), &ctx_of(m, to[i])->cfg.tx, TX_RTP);
 	}
 	for (uint32_t i = 0; i < k; i++) {
 		const struct media_crypto *tx;

@@ -11,6 +11,8 @@
 #define MEDIA_SSRCS \
 	16 /* per context and direction: a terminal uses one or two; more are a conference or an attack */
 
+#define MEDIA_WINDOW_WORDS (SRTP_REPLAY_WINDOW / 64)
+
 struct ssrc_state {
 	uint32_t ssrc;
 	bool used;
@@ -20,7 +22,10 @@ struct ssrc_state {
 	uint32_t roc;     /* of the first packet, while nothing was seen */
 	uint64_t touched; /* of the context's clock, to find the least recently used */
 	struct replay seen;
+	uint64_t window
+		[MEDIA_WINDOW_WORDS]; /* the default window lies with what uses it: one cache line */
 };
+_Static_assert(sizeof(struct ssrc_state) == 64, "one cache line");
 
 /* Session keys of one epoch (index DIV key derivation rate), in one slot of a pair lent to the master key. */
 struct epoch {
@@ -105,7 +110,8 @@ struct media {
 	struct note *note;        /* [burst_max], one per job */
 	struct first_seen *first; /* [first_mask + 1], a hash table */
 	uint32_t first_mask;
-	uint64_t *windows; /* [max_ctx][SSRC_TABLES][MEDIA_SSRCS][window_words] */
+	uint64_t *
+		windows; /* [max_ctx][SSRC_TABLES][MEDIA_SSRCS][window_words], if longer than the default */
 	uint32_t window_words;
 	struct key_state *key; /* [key_slots / 2] */
 	struct epochs *epochs; /* [key_slots / 2], used of keys with a kdr only */

@@ -285,10 +285,12 @@ static size_t port_cells(const struct media_config *cfg)
 		: ((size_t)(cfg->port_max - cfg->port_min) + 1) * cfg->local_addrs;
 }
 
-/* 64-bit words of all windows. */
+/* 64-bit words of all windows that do not lie with their SSRC. */
 static size_t window_words(const struct media *m)
 {
-	return (size_t)m->cfg.max_ctx * SSRC_TABLES * MEDIA_SSRCS * m->window_words;
+	return m->window_words > MEDIA_WINDOW_WORDS
+		? (size_t)m->cfg.max_ctx * SSRC_TABLES * MEDIA_SSRCS * m->window_words
+		: 0;
 }
 
 int media_create(struct media **out, const struct media_config *cfg)

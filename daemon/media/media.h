@@ -28,13 +28,13 @@ struct media_key {
 #define MEDIA_KEYS 4
 struct media_crypto {
 	enum srtp_suite_id suite;
-	struct media_key key[MEDIA_KEYS];
 	uint8_t keys; /* how many; SUITE_PLAIN: 0. More than one only with an MKI */
 	uint8_t use; /* tx: which of them we send under from now on; rx: unused, the packet says it */
 	uint8_t mki_len; /* 0 = no MKI */
 	bool clear_rtp;  /* UNENCRYPTED_SRTP */
 	bool clear_rtcp; /* UNENCRYPTED_SRTCP: what we send; what comes in says so itself (E flag) */
 	bool no_rtp_auth; /* UNAUTHENTICATED_SRTP, as the slots were filled; not with AEAD suites */
+	struct media_key key[MEDIA_KEYS];
 };
 
 /* Where the indexes of an SSRC stand, when we come in late: RFC 3711 3.3.1 has key management tell the ROC (MIKEY, RFC 3830; a
@@ -120,16 +120,17 @@ struct media_cmd {
 
 /* --- What may be read from outside while the worker runs ------------------------------------------------------ */
 
-struct media_stream_counters {                   /* relaxed atomics; single writer: the worker */
-	_Atomic uint64_t packets, bytes;         /* received and authentic */
-	_Atomic uint64_t packets_out, bytes_out; /* sent to this stream's terminal */
-	_Atomic uint64_t errors;                 /* received and dropped, for whatever reason */
-	_Atomic uint64_t drops[MEDIA_VERDICTS];
+struct media_stream_counters { /* relaxed atomics; single writer: the worker */
+	_Alignas(64) _Atomic uint64_t packets, bytes; /* received and authentic */
+	_Atomic uint64_t packets_out, bytes_out;      /* sent to this stream's terminal */
 	_Atomic uint64_t last_packet_ns; /* CLOCK_REALTIME of the last authentic packet, 0 = none */
+	_Atomic uint64_t errors;         /* received and dropped, for whatever reason */
 	_Atomic uint32_t ssrc;           /* of the last authentic packet */
 	_Atomic uint32_t confirmed;      /* source address is confirmed */
-	_Atomic uint64_t remote[3];      /* learned endpoint, packed; use media_stream_remote() */
-	_Atomic uint32_t remote_seq;     /* odd while being written */
+	/* Until here one cache line: what every packet writes. */
+	_Atomic uint64_t drops[MEDIA_VERDICTS];
+	_Atomic uint64_t remote[3];  /* learned endpoint, packed; use media_stream_remote() */
+	_Atomic uint32_t remote_seq; /* odd while being written */
 };
 
 struct media; /* one worker's table of contexts and streams */

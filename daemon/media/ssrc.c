@@ -19,7 +19,9 @@ static void make(
 		(size_t)(s - c->ssrc[table]);
 
 	*s = (struct ssrc_state){.ssrc = ssrc, .used = true, .roc = c->roc[table]};
-	replay_init(&s->seen, m->windows + n * m->window_words, m->window_words);
+	replay_init(&s->seen,
+		m->window_words > MEDIA_WINDOW_WORDS ? m->windows + n * m->window_words : s->window,
+		m->window_words);
 }
 
 struct ssrc_state *media_ssrc_get(

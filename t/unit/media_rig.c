@@ -342,9 +342,12 @@ void *rig_snapshot(const struct rig *r, size_t *len)
 {
 	const struct media *m = r->m;
 	size_t c = m->cfg.max_ctx * sizeof(*m->ctx), s = m->cfg.max_stream * sizeof(*m->stream);
-	size_t w = (size_t)m->cfg.max_ctx * SSRC_TABLES * MEDIA_SSRCS * m->window_words * 8;
+	/* The default window is part of the context. */
+	size_t w = m->window_words <= MEDIA_WINDOW_WORDS
+		? 0
+		: (size_t)m->cfg.max_ctx * SSRC_TABLES * MEDIA_SSRCS * m->window_words * 8;
 	size_t k = KEYS / 2 * sizeof(*m->key);
-	uint8_t *copy = malloc(c + s + w + k);
+	uint8_t *copy = aligned_alloc(64, (c + s + w + k + 63) / 64 * 64);
 
 	assert_non_null(copy);
 	memcpy(copy, m->ctx, c);
