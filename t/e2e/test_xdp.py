@@ -261,12 +261,15 @@ def mac_of(net, ns, dev, new=None):
 
 
 def echo(s, to, n=1, pause=0.0):
-    """n packets there and back; how many came back."""
+    """n packets there and back; how many came back. What comes late is not counted."""
     back = 0
-    for i in range(n):
-        s.sendto(b"E%d" % i, to)
+    for _ in range(n):
+        payload = b"E" + os.urandom(16)
+        s.sendto(payload, to)
         try:
-            back += s.recv(100) == b"E%d" % i
+            while s.recv(100) != payload:
+                pass
+            back += 1
         except TimeoutError:
             pass
         time.sleep(pause)
