@@ -136,21 +136,16 @@ int main(int argc, char **argv)
 	cfg.port_min = (uint16_t)min;
 	cfg.port_max = (uint16_t)max;
 	terminal.port = (uint16_t)atoi(argv[8]);
-	res = arena_create(&a, BURST, 2);
-	if (res)
-		return complain("arena", res);
 	if (ops->open && ops->open(&cfg, err, sizeof(err))) {
 		fprintf(stderr, "steer_floor: %s\n", err);
 		return 1;
 	}
-	if (ops->slots)
-		complain("this steering needs slots of its own", -ENOSYS);
-	if (ops->setup && ops->setup(&cfg, err, sizeof(err))) {
-		fprintf(stderr, "steer_floor: %s\n", err);
-		return 1;
-	}
-	res = ops->create(&s, &cfg, 0, err, sizeof(err));
-	if (res) {
+	res = arena_create(&a, ops->slots ? ops->slots(&cfg) : BURST, 2);
+	if (res)
+		return complain("arena", res);
+	if (ops->create(&s, &cfg, 0, err, sizeof(err)) ||
+		(ops->memory && ops->memory(s, &a, err, sizeof(err))) ||
+		ops->setup(&cfg, err, sizeof(err))) {
 		fprintf(stderr, "steer_floor: %s\n", err);
 		return 1;
 	}
@@ -160,8 +155,9 @@ int main(int argc, char **argv)
 	if (!res)
 		loop(ops, s, &a, &terminal, (uint64_t)atoi(argv[6]) * 1000);
 	ops->destroy(s);
-	if (ops->teardown)
-		ops->teardown(&cfg);
+	ops->teardown(&cfg);
+	if (ops->close)
+		ops->close(&cfg);
 	arena_destroy(&a);
 	free(port);
 	return res ? complain("ports", res) : 0;
