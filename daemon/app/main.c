@@ -84,9 +84,18 @@ static void steer_configure(struct daemon *d)
 		.queue_send = o->queue_send,
 		.xdp_interfaces = o->xdp_interfaces,
 		.xdp_mode = o->xdp_mode,
+		.workers_auto = o->workers_auto,
 	};
 	for (uint32_t i = 0; i < o->locals; i++)
 		d->steer.local[i] = o->local[i].addr;
+}
+
+static int steer_open(struct daemon *d)
+{
+	int err = d->o.steering->open ? d->o.steering->open(&d->steer, d->err, sizeof(d->err)) : 0;
+
+	d->o.workers = (uint16_t)d->steer.workers;
+	return err ? fail(d, err, d->o.steering->name) : 0;
 }
 
 static int workers_create(struct daemon *d)
@@ -122,10 +131,8 @@ static int workers_create(struct daemon *d)
 		.max_ctx = contexts,
 		.key_slots = key_slots,
 	};
-	int err = o->steering->open ? o->steering->open(&d->steer, d->err, sizeof(d->err)) : 0;
+	int err;
 
-	if (err)
-		return fail(d, err, o->steering->name);
 	if (o->steering->slots)
 		batch.slots = o->steering->slots(&d->steer);
 	for (; d->workers < o->workers; d->workers++) {
@@ -384,6 +391,7 @@ static int start(struct daemon *d)
 		err = engines_start(&d->engines, &d->o, d->err, sizeof(d->err));
 		err = err ? fail(d, err, "engines") : 0;
 	}
+	err = err ? err : steer_open(d);
 	err = err ? err : workers_create(d);
 	if (!err)
 		engines_log(&d->engines);

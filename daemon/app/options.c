@@ -554,6 +554,7 @@ static int check(struct options *o)
 	if (o->workers == 0) {
 		long n = sysconf(_SC_NPROCESSORS_ONLN);
 
+		o->workers_auto = true;
 		o->workers = (uint16_t)(n < 1 ? 1 : n > 64 ? 64 : n);
 	}
 	pairs = o->port_max > o->port_min ? (uint32_t)(o->port_max - o->port_min + 1) / 2 : 0;

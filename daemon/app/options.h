@@ -36,7 +36,8 @@
 		"smallest batch worth a dispatch, for all devices or each; 0 = measure at start")   \
 	X("opencl-timeout", UINT16, opencl_timeout, "1000", "MILLISECONDS",                         \
 		"a GPU that takes longer for a batch is given up")                                  \
-	X("workers", UINT16, workers, "0", "N", "packet threads; 0 = one per processor")            \
+	X("workers", UINT16, workers, "0", "N",                                                     \
+		"packet threads; 0 = one per processor, for xdp no more than queues")               \
 	X("batch-max", UINT16, batch_max, "256", "PACKETS", "most packets in a batch")              \
 	X("batch-window", UINT32, batch_window, "250", "MICROSECONDS",                              \
 		"longest wait for a batch to gather under load; 0 = never wait")                    \
@@ -96,6 +97,7 @@ struct options {
 	uint16_t port_min, port_max, nfqueue_num, workers, batch_max, replay_window, opencl_timeout;
 	uint32_t batch_window, timeout, silent_timeout, offer_timeout, delete_delay, max_sessions;
 	uint8_t tos;
+	bool workers_auto; /* the number was not given */
 	bool strict_source, enforce_lifetime, busy_poll, foreground, log_stderr;
 	int log_level;
 };

@@ -245,7 +245,17 @@ static int put_locals(struct steer_hub *h, const struct steer_config *cfg)
 	return 0;
 }
 
-int hub_open(struct steer_hub **out, const struct steer_config *cfg, char *err, size_t err_len)
+/* A worker without a queue of its own lives on what others hand it: it costs more than it helps. */
+static uint32_t most_queues(const struct steer_hub *h)
+{
+	uint32_t most = 1;
+
+	for (uint32_t i = 0; i < h->devs; i++)
+		most = h->dev[i].queues > most ? h->dev[i].queues : most;
+	return most;
+}
+
+int hub_open(struct steer_hub **out, struct steer_config *cfg, char *err, size_t err_len)
 {
 	struct rlimit all = {RLIM_INFINITY, RLIM_INFINITY};
 	struct steer_hub *h;
@@ -259,12 +269,14 @@ int hub_open(struct steer_hub **out, const struct steer_config *cfg, char *err, 
 	if (!h)
 		return -ENOMEM;
 	h->ports = h->locals = -1;
-	h->workers = cfg->workers;
 	h->mode = cfg->xdp_mode;
 	/* Packet memory is pinned, and older kernels count maps as locked memory. */
 	(void)setrlimit(RLIMIT_MEMLOCK, &all);
 	libbpf_set_print(say_debug);
 	res = find_devs(h, cfg, err, err_len);
+	if (!res && cfg->workers_auto)
+		cfg->workers = min_u32(cfg->workers, most_queues(h));
+	h->workers = cfg->workers;
 	for (uint32_t i = 0; i < h->devs && !res; i++) {
 		res = load(h, &h->dev[i]);
 		if (res)

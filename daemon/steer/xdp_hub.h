@@ -39,8 +39,8 @@ static inline uint32_t hub_owner(const struct steer_hub *h, uint32_t queue)
 	return queue % h->workers;
 }
 
-/* Finds the interfaces and loads the programs; nothing is attached yet. 0 or -errno with a line in err. */
-int hub_open(struct steer_hub **out, const struct steer_config *cfg, char *err, size_t err_len);
+/* Finds the interfaces and loads the programs; nothing is attached yet. Lowers cfg->workers where it may and should. 0 or -errno with a line in err. */
+int hub_open(struct steer_hub **out, struct steer_config *cfg, char *err, size_t err_len);
 /* NULL is fine. */
 void hub_close(struct steer_hub *h);
 /* From here on packets go to the sockets that are in the maps. */

@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The way out of xdp steering, from what the kernel says to the bytes before an IP packet. The kernel's words are made up here, so
+ * that it need not have such interfaces; both sources are included to get at what they keep to themselves. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <cmocka.h>
+
+#include "../../daemon/steer/xdp_route.c"
+#include "../../daemon/steer/xdp_rtnl.c"
+
+static const uint8_t MAC[6] = {2, 0, 0, 0, 0, 1}, PEER[6] = {2, 0, 0, 0, 0, 2};
+
+struct bench {
+	struct routes r;
+	_Alignas(8) char message[1024];
+};
+
+static int setup(void **state)
+{
+	struct bench *b = calloc(1, sizeof(*b));
+
+	b->r.generation = 1;
+	b->r.since_ns = NS_PER_SEC;
+	b->r.way = calloc(WAYS, sizeof(*b->r.way));
+	b->r.hop = calloc(HOPS, sizeof(*b->r.hop));
+	b->r.link = calloc(LINKS, sizeof(*b->r.link));
+	*state = b;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	struct bench *b = *state;
+
+	free(b->r.way);
+	free(b->r.hop);
+	free(b->r.link);
+	free(b);
+	return 0;
+}
+
+/* RTM_NEWLINK or RTM_DELLINK of an Ethernet interface; below != 0: a VLAN interface on that one. */
+static void link_is(struct bench *b, uint16_t type, int ifindex, bool up, int below, uint16_t proto,
+	uint16_t id)
+{
+	struct nlmsghdr *h = mnl_nlmsg_put_header(b->message);
+	struct event_sink sink = {news, &b->r};
+	struct ifinfomsg *m;
+
+	h->nlmsg_type = type;
+	m = mnl_nlmsg_put_extra_header(h, sizeof(*m));
+	m->ifi_index = ifindex;
+	m->ifi_type = ARPHRD_ETHER;
+	m->ifi_flags = up ? IFF_UP : 0;
+	mnl_attr_put(h, IFLA_ADDRESS, 6, MAC);
+	mnl_attr_put_u32(h, IFLA_MTU, 1500);
+	if (below) {
+		uint8_t wire[2] = {(uint8_t)(proto >> 8), (uint8_t)proto};
+		struct nlattr *info, *data;
+
+		mnl_attr_put_u32(h, IFLA_LINK, (uint32_t)below);
+		info = mnl_attr_nest_start(h, IFLA_LINKINFO);
+		mnl_attr_put_strz(h, IFLA_INFO_KIND, "vlan");
+		data = mnl_attr_nest_start(h, IFLA_INFO_DATA);
+		mnl_attr_put_u16(h, IFLA_VLAN_ID, id);
+		mnl_attr_put(h, IFLA_VLAN_PROTOCOL, 2, wire);
+		mnl_attr_nest_end(h, data);
+		mnl_attr_nest_end(h, info);
+	}
+	event_message(h, &sink);
+}
+
+static void neighbour_is(struct bench *b, uint16_t type, int ifindex, uint16_t nud)
+{
+	struct nlmsghdr *h = mnl_nlmsg_put_header(b->message);
+	const uint8_t addr[4] = {192, 0, 2, 7};
+	struct event_sink sink = {news, &b->r};
+	struct ndmsg *m;
+
+	h->nlmsg_type = type;
+	m = mnl_nlmsg_put_extra_header(h, sizeof(*m));
+	m->ndm_family = AF_INET;
+	m->ndm_ifindex = ifindex;
+	m->ndm_state = nud;
+	mnl_attr_put(h, NDA_DST, 4, addr);
+	mnl_attr_put(h, NDA_LLADDR, 6, PEER);
+	event_message(h, &sink);
+}
+
+/* A destination by way of 192.0.2.7 on this interface, as if the kernel had been asked. */
+static struct endpoint known(struct bench *b, int ifindex)
+{
+	struct endpoint hop, dst;
+	struct way *w;
+	struct hop *h = &b->r.hop[b->r.hops];
+
+	endpoint_parse_addr(&hop, STR("192.0.2.7"));
+	endpoint_parse_addr(&dst, STR("198.51.100.1"));
+	*h = (struct hop){.neigh = {.ifindex = ifindex, .addr = hop}, .kernel_ns = NS_PER_SEC};
+	h->possible = write_l2(&b->r, h);
+	w = &b->r.way[way_hash(&b->r, &dst, 0) & ~1u];
+	*w = (struct way){.dst = dst, .generation = 1, .hop = (uint16_t)b->r.hops++};
+	return dst;
+}
+
+static void tags_are_written_from_the_outermost_on(void **state)
+{
+	struct bench *b = *state;
+	static const struct {
+		int by;
+		uint8_t len, bytes[8];
+		const char *why;
+	} T[] = {
+		{1, 14, {0}, "no VLAN"},
+		{2, 18, {0x81, 0x00, 0x00, 0x64}, "one"},
+		{3, 22, {0x88, 0xa8, 0x00, 0x0a, 0x81, 0x00, 0x0f, 0xff}, "one in a provider's"},
+	};
+
+	link_is(b, RTM_NEWLINK, 1, true, 0, 0, 0);
+	link_is(b, RTM_NEWLINK, 2, true, 1, 0x8100, 100);
+	link_is(b, RTM_NEWLINK, 3, true, 4, 0x8100, 4095);
+	link_is(b, RTM_NEWLINK, 4, true, 1, 0x88a8, 10);
+	for (size_t i = 0; i < ARRAY_LEN(T); i++) {
+		struct endpoint dst = known(b, T[i].by);
+		const struct route_hop *hop;
+
+		neighbour_is(b, RTM_NEWNEIGH, T[i].by, NUD_REACHABLE);
+		hop = routes_find(&b->r, 0, &dst, NS_PER_SEC + 1);
+		if (!hop)
+			fail_msg("%s: no way", T[i].why);
+		assert_int_equal(hop->ifindex, 1);
+		assert_int_equal(hop->l2_len, T[i].len);
+		assert_memory_equal(hop->l2, PEER, 6);
+		assert_memory_equal(hop->l2 + 6, MAC, 6);
+		assert_memory_equal(hop->l2 + 12, T[i].bytes, T[i].len - 14u);
+		assert_int_equal(hop->mtu, 1500);
+	}
+}
+
+static void what_is_not_ours_is_the_kernels(void **state)
+{
+	struct bench *b = *state;
+	struct endpoint dst;
+
+	link_is(b, RTM_NEWLINK, 1, true, 0, 0, 0);
+	link_is(b, RTM_NEWLINK, 2, true, 1, 0x8100, 1);
+	link_is(b, RTM_NEWLINK, 3, true, 2, 0x8100, 2);
+	link_is(b, RTM_NEWLINK, 4, true, 3, 0x8100, 3);
+	link_is(b, RTM_NEWLINK, 5, true, 99, 0x8100, 3);
+	link_is(b, RTM_NEWLINK, 6, false, 0, 0, 0);
+	link_is(b, RTM_NEWLINK, 7, true, 6, 0x8100, 3);
+	for (int by = 4; by <= 8; by++) { /* three tags, unknown below, down, down below, unknown */
+		dst = known(b, by);
+		neighbour_is(b, RTM_NEWNEIGH, by, NUD_REACHABLE);
+		assert_null(routes_find(&b->r, 0, &dst, NS_PER_SEC + 1));
+	}
+	/* One that goes round in circles. */
+	link_is(b, RTM_NEWLINK, 1, true, 2, 0x8100, 9);
+	dst = known(b, 2);
+	neighbour_is(b, RTM_NEWNEIGH, 2, NUD_REACHABLE);
+	assert_null(routes_find(&b->r, 0, &dst, NS_PER_SEC + 1));
+}
+
+static void news_of_neighbours_and_links_count_at_once(void **state)
+{
+	struct bench *b = *state;
+	static const struct {
+		uint16_t type, nud;
+		bool usable;
+	} T[] = {{RTM_NEWNEIGH, NUD_STALE, true}, {RTM_NEWNEIGH, NUD_INCOMPLETE, false},
+		{RTM_NEWNEIGH, NUD_PROBE, true}, {RTM_NEWNEIGH, NUD_FAILED, false},
+		{RTM_NEWNEIGH, NUD_PERMANENT, true}, {RTM_DELNEIGH, NUD_PERMANENT, false},
+		{RTM_NEWNEIGH, NUD_DELAY, true}};
+	struct endpoint dst;
+	uint64_t now = NS_PER_SEC + 1;
+
+	link_is(b, RTM_NEWLINK, 1, true, 0, 0, 0);
+	dst = known(b, 1);
+	assert_null(routes_find(&b->r, 0, &dst, now));
+	for (size_t i = 0; i < ARRAY_LEN(T); i++) {
+		neighbour_is(b, T[i].type, 1, T[i].nud);
+		assert_int_equal(routes_find(&b->r, 0, &dst, now) != NULL, T[i].usable);
+	}
+	link_is(b, RTM_NEWLINK, 1, false, 0, 0, 0);
+	assert_null(routes_find(&b->r, 0, &dst, now));
+	link_is(b, RTM_NEWLINK, 1, true, 0, 0, 0);
+	assert_non_null(routes_find(&b->r, 0, &dst, now));
+	link_is(b, RTM_DELLINK, 1, true, 0, 0, 0);
+	assert_null(routes_find(&b->r, 0, &dst, now));
+}
+
+static void one_packet_a_second_is_the_kernels(void **state)
+{
+	struct bench *b = *state;
+	uint32_t kernels = 0;
+	struct endpoint dst;
+
+	link_is(b, RTM_NEWLINK, 1, true, 0, 0, 0);
+	b->r.outdated = false; /* the kernel cannot be asked here */
+	dst = known(b, 1);
+	neighbour_is(b, RTM_NEWNEIGH, 1, NUD_REACHABLE);
+	for (uint32_t ms = 1; ms <= 10500; ms += 5)
+		kernels += !routes_find(&b->r, 0, &dst, NS_PER_SEC + ms * 1000000ull);
+	assert_int_equal(kernels, 10);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(
+			tags_are_written_from_the_outermost_on, setup, teardown),
+		cmocka_unit_test_setup_teardown(what_is_not_ours_is_the_kernels, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			news_of_neighbours_and_links_count_at_once, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			one_packet_a_second_is_the_kernels, setup, teardown),
+	};
+
+	return cmocka_run_group_tests_name("xdp_route", tests, NULL, NULL);
+}
