@@ -230,6 +230,20 @@ static bool find_local(const struct steer *s, const struct endpoint *dst, struct
 	return false;
 }
 
+/* Of the local addresses that are the same, the one that has the port. */
+static void which_of_the_same(const struct steer *s, struct local_port *local)
+{
+	struct local_port other = *local;
+
+	for (uint32_t i = local->addr; i < s->cfg.locals; i++) {
+		other.addr = (uint8_t)i;
+		if (s->cfg.hub->first[i] == local->addr && sockets_has(s->sockets, other)) {
+			*local = other;
+			return;
+		}
+	}
+}
+
 static bool checksums_ok(const struct dgram *d, const uint8_t *ip)
 {
 	if (d->src.family == AF_INET && !dgram_v4_header_ok(ip))
@@ -356,6 +370,8 @@ static uint32_t queues_recv(
 	/* Another one begins the next time, so that none is kept waiting. */
 	if (u->socks)
 		s->next = (s->next + 1) % u->socks;
+	for (uint32_t i = 0; s->cfg.hub->doubled && i < n; i++)
+		which_of_the_same(s, &in[i].local);
 	steer_count(&s->counters.recv_packets, n);
 	return n;
 }

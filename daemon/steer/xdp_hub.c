@@ -237,9 +237,14 @@ static int put_locals(struct steer_hub *h, const struct steer_config *cfg)
 {
 	for (uint32_t i = 0; i < cfg->locals; i++) {
 		struct xdp_local key = {.v6 = cfg->local[i].family == AF_INET6};
+		uint32_t first = 0;
 
+		while (!endpoint_addr_eq(&cfg->local[first], &cfg->local[i]))
+			first++;
+		h->first[i] = (uint8_t)first;
+		h->doubled = h->doubled || first != i;
 		memcpy(key.addr, cfg->local[i].addr, sizeof(key.addr));
-		if (bpf_map_update_elem(h->locals, &key, &i, BPF_ANY))
+		if (bpf_map_update_elem(h->locals, &key, &first, BPF_ANY))
 			return -errno;
 	}
 	return 0;
@@ -380,11 +385,11 @@ void hub_detach(struct steer_hub *h)
 
 int hub_port(struct steer_hub *h, struct local_port local, bool in_use)
 {
-	uint32_t key = local.port, used = 0;
+	uint32_t key = local.port, used = 0, bit = 1u << h->first[local.addr];
 
 	/* One worker's port is no other worker's: nobody else writes this entry. */
 	if (bpf_map_lookup_elem(h->ports, &key, &used))
 		return -errno;
-	used = in_use ? used | 1u << local.addr : used & ~(1u << local.addr);
+	used = in_use ? used | bit : used & ~bit;
 	return bpf_map_update_elem(h->ports, &key, &used, BPF_ANY) ? -errno : 0;
 }

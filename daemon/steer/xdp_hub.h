@@ -30,6 +30,10 @@ struct steer_hub {
 	uint32_t workers;
 	enum steer_xdp_mode mode;
 	int ports, locals; /* maps that all programs share */
+	/* An address may be configured more than once (advertised differently): the program knows the first only, since no two
+	 * sockets can have one port of it anyway. */
+	uint8_t first[STEER_MAX_LOCAL];
+	bool doubled;
 	struct hand *hand;
 };
 

@@ -322,6 +322,18 @@ def test_neighbours_and_routes_are_followed(net, v6):
     assert probe.finish()["fallback"] == 0
 
 
+def test_an_address_given_twice(net):
+    """As one does to advertise it differently to two sides: every port is found, whichever of the two it was taken for."""
+    need_xdp(net)
+    probe = Probe(net, "xdp", addrs=(V4[0], V6[0], V4[0])).start()
+    s = terminal(net, False)
+    for addr in (0, 2):
+        for port in probe.ports[addr]:
+            s.sendto(b"D", (V4[0], port))
+            assert [(p.addr, p.port, p.via) for p in probe.packets(1, settle=0)] == [(addr, port, "queue")]
+    assert probe.finish()["fallback"] == 0
+
+
 def test_each_second_one_packet_keeps_the_neighbour_checked(net):
     """The kernel must see that the next hop is in use, or would forget it, and never notice that it is gone."""
     need_xdp(net)
@@ -421,10 +433,28 @@ def test_ten_seconds_of_load(net, queues, workers):
     daemon = relay.Xcipherd(net, "--steering=xdp", f"--workers={workers}", "--engine=serial").wait_ready()
     assert attached(net) == ["g1"]
     talk = [calls.Call(daemon.client, i, "80", "32").setup() for i in range(20)]
-    clean(calls.load(net, relay.BUILD, talk, rate=50, seconds=10 if (queues, workers) == (2, 2) else 3))
+    clean(calls.load(net, relay.BUILD, talk, rate=50, seconds=10 if (queues, workers) == (2, 2) else 2))
     s = daemon.statistics()
     assert s["by fallback socket"] == s["overruns"] == s["send errors"] == 0, s
     # By RSS half of the packets come by the wrong queue of two; with one queue, all of the second worker's do.
     assert (s["handed over between workers"] > 0) == (workers == 2), s
+    finish(daemon)
+    assert attached(net) == []
+
+
+def test_an_interface_that_vanishes_harms_nobody(net):
+    """Its sockets are dead then; the daemon neither spins nor stumbles, and the other interface goes on."""
+    need_xdp(net)
+    daemon = relay.Xcipherd(net, "--steering=xdp", "--engine=serial", addresses=("10.200.1.1", "10.200.2.1")).wait_ready()
+    assert attached(net) == ["g1", "g2"]
+    net.run(net.gateway, "ip", "link", "del", "g2")
+    time.sleep(0.2)
+    before = daemon.cpu_seconds()
+    time.sleep(1)
+    assert daemon.cpu_seconds() - before < 0.3, "a dead socket must not keep the worker awake"
+    talk = [calls.Call(daemon.client, i, "80", "32").setup() for i in range(5)]
+    clean(calls.load(net, relay.BUILD, talk, rate=50, seconds=1))
+    s = daemon.statistics()
+    assert s["by fallback socket"] == 0, s
     finish(daemon)
     assert attached(net) == []
