@@ -12,7 +12,7 @@ import calls
 import relay
 from run import Skip, cases
 from test_relay import clean, finish
-from test_steer import PORTS, V4, V6, Packet, Probe, checksum, in_namespace, terminal, told
+from test_steer import PORTS, UDP_SEGMENT, V4, V6, Packet, Probe, checksum, in_namespace, terminal, told
 
 MODES = ("xdp:copy", "xdp:skb")
 
@@ -201,6 +201,12 @@ def test_long_datagrams_are_told_or_put_together(net, mode, v6):
     for size in (2049, 3000, 20000):
         s.sendto(b"E" * size, to)
         assert probe.packets(1)[0].len == size
+    # Several datagrams in one piece: behind the driver they are not taken apart (xcipherd(8) says so), in it they are.
+    if mode == "xdp:copy":
+        s.setsockopt(socket.IPPROTO_UDP, UDP_SEGMENT, 200)
+        s.sendto(b"D" * 2000, to)
+        assert {p.len for p in probe.packets(10)} == {200}
+        s.setsockopt(socket.IPPROTO_UDP, UDP_SEGMENT, 0)
     # With jumbo frames they come whole: what fits by the queue, what does not by the socket.
     for ns, dev in ((net.gateway, "g1"), (net.terminal["caller"], "t1")):
         net.run(ns, "ip", "link", "set", dev, "mtu", "3400")

@@ -115,10 +115,10 @@ static int run(void)
 	res = arena_create(&a, ops->slots ? ops->slots(&cfg) : BURST, 2);
 	if (res)
 		return complain("arena", res);
-	/* Where steering is shared by open(), its rules live as long as this process. */
+	/* Where the packets' memory is shared with the kernel, what setup() does lives as long as this process. */
 	if (ops->create(&s, &cfg, 0, err, sizeof(err)) ||
 		(ops->memory && ops->memory(s, &a, err, sizeof(err))) ||
-		(ops->open && ops->setup(&cfg, err, sizeof(err)))) {
+		(ops->memory && ops->setup(&cfg, err, sizeof(err)))) {
 		fprintf(stderr, "%s\n", err);
 		return 1;
 	}
@@ -188,7 +188,7 @@ int main(int argc, char **argv)
 		ops->teardown(&cfg);
 		return 0;
 	}
-	if (!ops->open && ops->setup(&cfg, err, sizeof(err))) {
+	if (!ops->memory && ops->setup(&cfg, err, sizeof(err))) {
 		fprintf(stderr, "%s\n", err);
 		return 1;
 	}

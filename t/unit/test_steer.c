@@ -452,6 +452,37 @@ static void the_checksum_is_the_one_of_rfc_1071(void **state)
 	assert_int_equal(be16(ip + 26), (uint16_t)~sum);
 }
 
+/* What a kernel leaves in packets of its own machine, and what it would have filled in. */
+static void checksums_may_be_left_to_others(void **state)
+{
+	uint8_t packet[DGRAM_HDR_MAX + 100], *ip;
+
+	(void)state;
+	for (int v6 = 0; v6 < 2; v6++) {
+		size_t whole = make(packet, v6, 99, &ip);
+		uint32_t sum = 17 + 8 + 99;
+		struct dgram d;
+
+		assert_int_equal(dgram_parse(&d, ip, whole, whole), 0);
+		assert_false(dgram_checksum_partial(&d, ip));
+		for (int i = v6 ? 8 : 12; i < (v6 ? 40 : 20); i += 2)
+			sum += be16(ip + i);
+		while (sum >> 16)
+			sum = (sum & 0xffff) + (sum >> 16);
+		put_be16(ip + d.hdr_len + 6, (uint16_t)sum);
+		assert_true(dgram_checksum_partial(&d, ip));
+		assert_false(dgram_checksum_ok(&d, ip));
+		if (v6)
+			continue;
+		assert_false(dgram_v4_header_ok(ip));
+		dgram_v4_finish(ip, 0xbeef);
+		assert_true(dgram_v4_header_ok(ip));
+		assert_int_equal(be16(ip + 4), 0xbeef);
+		ip[8]--;
+		assert_false(dgram_v4_header_ok(ip));
+	}
+}
+
 static void anything_unusual_is_left_to_the_kernel(void **state)
 {
 	static const struct {
@@ -587,6 +618,7 @@ int main(void)
 		ON_LOOPBACK(overruns_are_counted),
 		cmocka_unit_test(what_is_written_is_read_back),
 		cmocka_unit_test(the_checksum_is_the_one_of_rfc_1071),
+		cmocka_unit_test(checksums_may_be_left_to_others),
 		cmocka_unit_test(anything_unusual_is_left_to_the_kernel),
 		cmocka_unit_test(options_and_trailing_bytes_are_no_payload),
 		cmocka_unit_test(a_message_that_is_no_packet_is_refused),
