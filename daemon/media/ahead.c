@@ -48,6 +48,20 @@ static void ask_key(const struct media *m, const struct arena *a, uint32_t slot)
 	ask(k, offsetof(struct xc_key, rk) + 11 * 16);
 }
 
+void media_ahead_again(const struct media *m, const struct note *n)
+{
+	ask_stream(m, n->stream);
+	ask_write(n->rx);
+	ask_write(&n->rx->ssrc[RX_RTP][0]);
+	ask_write(&m->key[n->rx_key / 2]);
+	if (n->to == MEDIA_NONE)
+		return;
+	ask_stream(m, n->to);
+	ask_write(n->tx);
+	ask_write(&n->tx->ssrc[TX_RTP][0]);
+	ask_write(&m->key[n->tx_key / 2]);
+}
+
 void media_ahead(
 	const struct media *m, const struct arena *a, const struct media_in *in, uint32_t n)
 {

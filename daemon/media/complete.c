@@ -143,7 +143,7 @@ static uint8_t receive(struct media *m, const struct arena *a, const struct note
 	/* Before rx_commit(): what cannot leave must not push another SSRC's window out. */
 	if (n->to != MEDIA_NONE && !rtcp) {
 		tx = &m->ctx[m->stream[n->to].cfg.ctx];
-		if (media_is_srtp(&tx->cfg.tx) && media_ssrc_refused(tx->ssrc[TX_RTP], j->ssrc))
+		if (media_is_srtp(&tx->cfg.tx) && media_ssrc_refused(tx, j->ssrc))
 			return MEDIA_DROP_SSRC_LIMIT;
 	}
 	v = rx_commit(m, rx, n, j);
@@ -192,6 +192,8 @@ uint32_t media_complete(struct media *m, const struct arena *a, struct media_in 
 	for (uint32_t k = 0; k < jobs; k++) {
 		struct media_in *p = &in[m->note[k].in];
 
+		if (k + MEDIA_AHEAD / 2 < jobs)
+			media_ahead_again(m, &m->note[k + MEDIA_AHEAD / 2]);
 		p->verdict = complete(m, a, &m->note[k], p, &job[k], status[k], &out[outs]);
 		outs += p->verdict == MEDIA_SENT;
 	}

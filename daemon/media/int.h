@@ -63,6 +63,7 @@ struct media_ctx {
 	uint32_t roc[SSRC_TABLES]; /* where SSRCs begin that nothing is known of */
 	/* prepare.c's scratch, good for one burst: how many RTCP jobs it has already numbered for this context. */
 	uint32_t scratch_rtcp;
+	uint8_t used[SSRC_TABLES]; /* entries of each table: taken in order, never given back */
 	uint64_t scratch_burst;
 	/* Written by complete.c only, after authentication. */
 	uint64_t clock;
@@ -88,6 +89,8 @@ struct note {
 	uint32_t in, stream,
 		to; /* to: MEDIA_NONE = it is only to be tracked, and then counted as why */
 	uint32_t rx_key, tx_key; /* slots of the master keys, 0 = plain */
+	const struct media_ctx *rx,
+		*tx; /* for asking memory ahead only: complete looks again whether they are there */
 	uint8_t why;
 };
 
@@ -165,10 +168,12 @@ static inline bool media_is_srtp(const struct media_crypto *c)
 void media_learned(struct media *m, uint32_t stream);
 /* --- ahead.c ---------------------------------------------------------------------------------------------------- */
 
-#define MEDIA_AHEAD 32 /* packets whose look-ups are asked for at once */
+#define MEDIA_AHEAD 16 /* packets whose look-ups are asked for at once */
 /* n is at most MEDIA_AHEAD. */
 void media_ahead(
 	const struct media *m, const struct arena *a, const struct media_in *in, uint32_t n);
+/* The same for what complete needs of a job: a large burst's tables do not stay in the nearest cache. */
+void media_ahead_again(const struct media *m, const struct note *n);
 
 /* --- ssrc.c: indexes and windows ------------------------------------------------------------------------------ */
 
@@ -186,10 +191,9 @@ uint64_t media_ssrc_index(struct media *m, const struct media_ctx *c, int table,
 	uint16_t seq, const struct media_in *in, uint32_t at);
 
 /* An SSRC that the tx key never protected, while there is no room to remember what it will have sent. */
-static inline bool media_ssrc_refused(const struct ssrc_state *tx, uint32_t ssrc)
+static inline bool media_ssrc_refused(const struct media_ctx *tx, uint32_t ssrc)
 {
-	/* Entries are taken in order and never given back. */
-	return tx[MEDIA_SSRCS - 1].used && !media_ssrc_find(tx, ssrc);
+	return tx->used[TX_RTP] == MEDIA_SSRCS && !media_ssrc_find(tx->ssrc[TX_RTP], ssrc);
 }
 
 /* --- keys.c: master keys' lifetimes and epochs ------------------------------------------------------------------ */

@@ -168,7 +168,7 @@ static uint8_t tx_rtp_index(struct draft *d)
 {
 	const struct ssrc_state *t = d->tx->ssrc[TX_RTP], *s = media_ssrc_find(t, d->job->ssrc);
 
-	if (!s && media_ssrc_refused(t, d->job->ssrc))
+	if (!s && media_ssrc_refused(d->tx, d->job->ssrc))
 		return drop(d, MEDIA_DROP_SSRC_LIMIT);
 	d->job->tx_index =
 		media_ssrc_index(d->m, d->tx, TX_RTP, d->job->ssrc, d->seq, d->in, d->at);
@@ -260,6 +260,8 @@ uint32_t media_prepare(
 			media_ahead(m, a, in + i, min_u32(n - i, MEDIA_AHEAD));
 		*d.note = (struct note){.in = i, .stream = MEDIA_NONE, .why = MEDIA_SENT};
 		in[i].verdict = prepare(&d);
+		d.note->rx = d.rx;
+		d.note->tx = d.tx;
 		jobs += in[i].verdict == MEDIA_JOB;
 	}
 	return jobs;

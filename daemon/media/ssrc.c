@@ -39,6 +39,8 @@ struct ssrc_state *media_ssrc_get(
 	if (!s && !evict)
 		return NULL;
 	s = s ? s : oldest;
+	if (!s->used)
+		c->used[table]++;
 	if (!s->used || s->ssrc != ssrc)
 		make(m, c, table, s, ssrc);
 	s->touched = ++c->clock;
@@ -49,6 +51,7 @@ void media_ssrc_reset(struct media *m, struct media_ctx *c, int table, uint32_t 
 	const struct media_start *start, uint32_t starts)
 {
 	memset(c->ssrc[table], 0, sizeof(c->ssrc[table]));
+	c->used[table] = 0;
 	c->roc[table] = roc;
 	for (uint32_t i = 0; i < starts; i++) {
 		struct ssrc_state *s = media_ssrc_get(m, c, table, start[i].ssrc, false);
