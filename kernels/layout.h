@@ -52,7 +52,8 @@ struct xc_key {
 	xc_u32 reserved;
 	xc_u8 salt[16]; /* 14 bytes (CM, F8) or 12 (GCM), then zeroes */
 	xc_u8 rk[240]; /* AES encryption round keys, FIPS-197 byte order, (rounds + 1) * 16 bytes used */
-	xc_u8 aux[176]; /* F8: round keys of k_e XOR m. GCM: the hash key H, then its powers (XC_GHASH_POWERS) */
+	xc_u8 aux
+		[176]; /* F8: round keys of k_e XOR m. GCM: the hash key H, then its powers (XC_GHASH_POWERS) */
 	xc_u8 reserved2[16];
 };
 #define XC_KEY_RK 80 /* where rk is */
