@@ -16,6 +16,7 @@
 
 #include "app/background.h"
 #include "app/engines.h"
+#include "app/limits.h"
 #include "app/options.h"
 #include "app/relay.h"
 #include "app/stats.h"
@@ -26,8 +27,9 @@
 #include "call/call.h"
 #include "control/server.h"
 
-#define PORT_HOLD_NS (5 * NS_PER_SEC) /* late packets of the last call must not reach the next */
-#define ERR_LEN      512
+#define PORT_HOLD_NS  (5 * NS_PER_SEC) /* late packets of the last call must not reach the next */
+#define LIMITS_LOG_NS (10 * NS_PER_SEC)
+#define ERR_LEN       512
 
 struct daemon {
 	struct options o;
@@ -43,6 +45,8 @@ struct daemon {
 	struct handler *handler;
 	struct ng_server *ng;
 	struct stats_input stats;
+	struct limits limits;
+	struct log_limit limits_log;
 	int ack_fd, timer_fd, signal_fd, poll_fd;
 	char err[ERR_LEN]; /* one line, for whoever started us */
 };
@@ -144,6 +148,7 @@ static int workers_create(struct daemon *d)
 			.batch = &batch,
 			.batch_max = o->batch_max,
 			.batch_window_ns = (uint64_t)o->batch_window * 1000,
+			.overload_age_ns = (uint64_t)o->overload_age * 1000000,
 			.busy_poll = o->busy_poll,
 			.ack_fd = d->ack_fd,
 		};
@@ -211,6 +216,28 @@ static void key_notice(void *arg, const struct call_key_notice *n)
 						: "used up, going on (enforce-lifetime=no)");
 }
 
+/* Each second: is there room for more calls? */
+static void limits_look(struct daemon *d)
+{
+	struct limits_sample s = {0};
+	enum call_limit before = d->limits.reached, now;
+	char text[80];
+	uint64_t held;
+
+	limits_measure(&s);
+	for (uint32_t i = 0; i < d->workers; i++)
+		s.bytes += atomic_load_explicit(&d->worker[i]->bytes_in, memory_order_relaxed);
+	now = limits_step(&d->limits, &s);
+	calls_limit(d->calls, now);
+	if (now == before || !log_limit_pass(&d->limits_log, s.mono_ns, LIMITS_LOG_NS, &held))
+		return;
+	if (now)
+		log_warn("load limit: %s: new calls are refused",
+			limits_text(&d->limits, now, text));
+	else
+		log_info("load limit: new calls are taken again");
+}
+
 static int control_start(struct daemon *d)
 {
 	const struct options *o = &d->o;
@@ -236,11 +263,16 @@ static int control_start(struct daemon *d)
 	if (err)
 		return fail(d, err, "calls");
 	calls_on_key_life(d->calls, key_notice, d);
+	d->limits.cfg = o->limits;
+	limits_look(d);
 	d->stats = (struct stats_input){
 		.worker = d->worker,
 		.workers = d->workers,
 		.relay = d->relay,
 		.engines = &d->engines,
+		.calls = d->calls,
+		.limits = &d->limits,
+		.max_sessions = o->max_sessions,
 		.steering = o->steering->name,
 		.started_ns = clock_real_ns(),
 	};
@@ -320,6 +352,7 @@ static void loop(struct daemon *d)
 			} else if (fd == d->timer_fd) {
 				(void)!read(fd, &count, sizeof(count));
 				app_relay_poll(d->relay, clock_mono_ns());
+				limits_look(d);
 				calls_tick(d->calls, clock_real_ns());
 				ng_server_tick(d->ng, clock_mono_ns());
 			} else {

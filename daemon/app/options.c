@@ -29,6 +29,8 @@ enum kind {
 	UINT8,
 	UINT16,
 	UINT32,
+	UINT64,
+	DECIMAL,
 	LEARNING,
 	SDES_OFFER,
 	SDES_ACCEPT,
@@ -113,11 +115,13 @@ static const char *set_number(void *field, const char *value, enum kind kind)
 	static const uint64_t max[] = {[UINT8] = 255,
 		[UINT16] = 65535,
 		[UINT32] = UINT32_MAX / 1000,
+		[UINT64] = INT64_MAX,
 		[PORT] = 65535,
 		[LEVEL] = 7};
 	static const char *const right[] = {[UINT8] = "a number from 0 to 255",
 		[UINT16] = "a number from 0 to 65535",
 		[UINT32] = "a number from 0 to 4294967",
+		[UINT64] = "a number",
 		[PORT] = "a port from 1024 to 65535",
 		[LEVEL] = "a level from 0 to 7"};
 	uint64_t v;
@@ -128,10 +132,27 @@ static const char *set_number(void *field, const char *value, enum kind kind)
 		*(uint8_t *)field = (uint8_t)v;
 	else if (kind == UINT32)
 		*(uint32_t *)field = (uint32_t)v;
+	else if (kind == UINT64)
+		*(uint64_t *)field = v;
 	else if (kind == LEVEL)
 		*(int *)field = (int)v;
 	else
 		*(uint16_t *)field = (uint16_t)v;
+	return NULL;
+}
+
+static const char *set_decimal(double *field, const char *value)
+{
+	static const char right[] = "a number from 0 to 100000, as 80 or 7.5";
+	char *end;
+	double v;
+
+	if (value[0] < '0' || value[0] > '9')
+		return right;
+	v = strtod(value, &end);
+	if (*end || !(v >= 0 && v <= 100000))
+		return right;
+	*field = v;
 	return NULL;
 }
 
@@ -376,6 +397,8 @@ static const char *set(struct options *o, const struct option_row *row, const ch
 		return set_sdes_offer(field, value);
 	case SDES_ACCEPT:
 		return set_sdes_accept(field, value);
+	case DECIMAL:
+		return set_decimal(field, value);
 	case BOOL:
 	case FLAG:
 		return set_bool(field, value);
@@ -383,6 +406,7 @@ static const char *set(struct options *o, const struct option_row *row, const ch
 	case UINT8:
 	case UINT16:
 	case UINT32:
+	case UINT64:
 	case LEVEL:
 		return set_number(field, value, row->kind);
 	}

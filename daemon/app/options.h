@@ -4,6 +4,7 @@
 #ifndef APP_OPTIONS_H
 #define APP_OPTIONS_H
 
+#include "app/limits.h"
 #include "base/endpoint.h"
 #include "call/call.h"
 #include "steer/steer.h"
@@ -52,6 +53,14 @@
 		"a deleted call keeps relaying for this long")                                      \
 	X("max-sessions", UINT32, max_sessions, "0", "N",                                           \
 		"more calls are refused as load limit; 0 = as many as ports allow")                 \
+	X("max-cpu", DECIMAL, limits.cpu, "0", "PERCENT",                                           \
+		"while the machine's processors are busier, new calls are refused; 0 = no limit")   \
+	X("max-load", DECIMAL, limits.load, "0", "LOAD",                                            \
+		"the same for its load average of one minute")                                      \
+	X("max-bandwidth", UINT64, limits.bandwidth, "0", "BYTES",                                  \
+		"the same for bytes of media received per second")                                  \
+	X("overload-age", UINT16, overload_age, "50", "MILLISECONDS",                               \
+		"what waited longer is dropped when a worker does not keep up; 0 = never")          \
 	X("sdes-offer", SDES_OFFER, sdes, "strong", "SUITE,...",                                    \
 		"suites that are offered to terminals, best first; strong: all that encrypt")       \
 	X("sdes-accept", SDES_ACCEPT, sdes, "strong", "SUITE,...",                                  \
@@ -94,7 +103,9 @@ struct options {
 	enum steer_xdp_mode xdp_mode;
 	enum steer_queue_send queue_send;
 	struct sdes_policy sdes;
-	uint16_t port_min, port_max, nfqueue_num, workers, batch_max, replay_window, opencl_timeout;
+	uint16_t port_min, port_max, nfqueue_num, workers, batch_max, replay_window, opencl_timeout,
+		overload_age;
+	struct limits_config limits;
 	uint32_t batch_window, timeout, silent_timeout, offer_timeout, delete_delay, max_sessions;
 	uint8_t tos;
 	bool workers_auto; /* the number was not given */

@@ -233,6 +233,42 @@ static void fill_lifetimes(const struct stats_input *in, struct pool *p, struct 
 	add(p, dict, "keys used up", expired);
 }
 
+/* By which limit new calls are refused, what is measured, and how many each refused. */
+static void fill_limits(const struct stats_input *in, struct pool *p, struct ngval *dict)
+{
+	static const char *const names[] = {[CALL_LIMIT_NONE] = "none",
+#define X(id, name, message) [CALL_LIMIT_##id] = name,
+		CALL_LIMITS(X)
+#undef X
+	};
+	const struct limits *l = in->limits;
+	struct ngval *d = ngval_add_dict(p, dict, STR("limits"));
+	struct calls_counters c = {0};
+	struct {
+		double now, max;
+	} v[CALL_LIMIT_COUNT] = {
+		[CALL_LIMIT_CPU] = {l->cpu, l->cfg.cpu},
+		[CALL_LIMIT_LOAD] = {l->load, l->cfg.load},
+		[CALL_LIMIT_BANDWIDTH] = {l->bandwidth, (double)l->cfg.bandwidth},
+	};
+
+	calls_counters(in->calls, &c);
+	v[CALL_LIMIT_SESSIONS].now = (double)c.current;
+	v[CALL_LIMIT_SESSIONS].max = in->max_sessions;
+	add_text(p, d, "reached",
+		names[in->max_sessions && c.current >= in->max_sessions ? CALL_LIMIT_SESSIONS
+									: l->reached]);
+	add(p, d, "emergency calls", c.emergencies);
+	for (int i = CALL_LIMIT_NONE + 1; i < CALL_LIMIT_COUNT; i++) {
+		struct ngval *one = ngval_add_dict(p, d, str_from(names[i]));
+
+		ngval_add_str(p, one, STR("now"), pool_printf(p, "%.2f", v[i].now));
+		ngval_add_str(p, one, STR("limit"),
+			v[i].max > 0 ? pool_printf(p, "%.2f", v[i].max) : STR("none"));
+		add(p, one, "refused", c.limited[i]);
+	}
+}
+
 void stats_fill(const struct stats_input *in, struct pool *p, struct ngval *dict)
 {
 	struct ngval *x = ngval_add_dict(p, dict, STR("xcipher"));
@@ -260,4 +296,5 @@ void stats_fill(const struct stats_input *in, struct pool *p, struct ngval *dict
 	fill_latency(in, p, x);
 	fill_drops(in, p, x);
 	fill_lifetimes(in, p, x);
+	fill_limits(in, p, x);
 }

@@ -4,6 +4,7 @@
 #define APP_STATS_H
 
 #include "app/engines.h"
+#include "app/limits.h"
 #include "app/relay.h"
 #include "proto/ngval.h"
 
@@ -12,6 +13,9 @@ struct stats_input {
 	uint32_t workers;
 	const struct app_relay *relay;
 	const struct engines *engines;
+	const struct calls *calls;
+	const struct limits *limits;
+	uint32_t max_sessions;
 	const char *steering;
 	uint64_t started_ns; /* CLOCK_REALTIME */
 };

@@ -105,13 +105,22 @@ static uint64_t stage(struct worker *w, enum worker_stage which, uint64_t since)
 	return now;
 }
 
+/* How long the burst waited for us; when that is too long, media drops what is too old. */
 static void record_queue(struct worker *w, uint32_t n)
 {
-	uint64_t now = clock_real_ns();
+	uint64_t now = clock_real_ns(), oldest = now, bytes = 0;
+	struct overload_shed shed;
 
-	for (uint32_t i = 0; i < n; i++)
+	for (uint32_t i = 0; i < n; i++) {
 		hist_add(&w->stage[WORKER_STAGE_QUEUE],
 			now > w->in[i].t_ns ? now - w->in[i].t_ns : 0);
+		oldest = w->in[i].t_ns < oldest ? w->in[i].t_ns : oldest;
+		bytes += w->in[i].len;
+	}
+	shed = overload_step(&w->overload, now, oldest);
+	media_shed(w->media, shed.ordinary_before_ns, shed.emergency_before_ns);
+	bytes += atomic_load_explicit(&w->bytes_in, memory_order_relaxed);
+	atomic_store_explicit(&w->bytes_in, bytes, memory_order_relaxed);
 }
 
 static void record_delay(struct worker *w, const struct media_out *out, uint32_t n)
@@ -282,6 +291,7 @@ int worker_create(struct worker **out, const struct worker_config *cfg, char *er
 	media.key_changed_arg = w;
 	memset(w, 0, sizeof(*w));
 	w->cfg = *cfg;
+	w->overload.age_ns = cfg->overload_age_ns;
 	w->steer_ops = cfg->steer_ops;
 	w->wake_fd = w->poll_fd = -1;
 	snprintf(err, err_len, "worker %u: out of memory", cfg->index);

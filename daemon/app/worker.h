@@ -6,6 +6,7 @@
 
 #include <pthread.h>
 
+#include "app/overload.h"
 #include "base/hist.h"
 #include "base/ring.h"
 #include "batch/run.h"
@@ -44,8 +45,9 @@ struct worker_config {
 	const struct batch_runner_config *batch;
 	uint32_t batch_max;
 	uint64_t batch_window_ns;
-	bool busy_poll; /* never sleep: for a processor of its own */
-	int ack_fd;     /* eventfd of the control thread */
+	uint64_t overload_age_ns; /* see overload.h */
+	bool busy_poll;           /* never sleep: for a processor of its own */
+	int ack_fd;               /* eventfd of the control thread */
 };
 
 /* Where a packet's time goes: the first per packet, the others per burst. X(id, name in statistics) */
@@ -80,11 +82,13 @@ struct worker {
 	struct media_out *out;
 	uint64_t rate_from_ns, rate_packets; /* arrival rate: since when, how many */
 	double rate;                         /* packets per second, smoothed */
+	struct overload overload;
 	/* Written by the worker, read by anybody. */
 	struct hist delay; /* ns from the kernel's receive stamp until after the send */
 	struct hist batch; /* packets per burst */
 	struct hist stage[WORKER_STAGES];
 	_Atomic uint64_t bursts, commands, command_errors;
+	_Atomic uint64_t bytes_in; /* of datagrams, whatever became of them */
 };
 
 /* Everything but the thread. err: one line. 0 or -errno. */

@@ -169,7 +169,7 @@ static bool same_stream(const struct media_stream_cfg *a, const struct media_str
 		a->rtp_to == b->rtp_to && a->rtcp_to == b->rtcp_to &&
 		endpoint_eq(&a->remote, &b->remote) && a->learning == b->learning &&
 		a->strict_source == b->strict_source && a->media_handover == b->media_handover &&
-		a->asymmetric == b->asymmetric && a->tos == b->tos;
+		a->asymmetric == b->asymmetric && a->tos == b->tos && a->emergency == b->emergency;
 }
 
 static void stream_cfgs(const struct call *c, const struct side *s, const struct leg *l,
@@ -184,7 +184,8 @@ static void stream_cfgs(const struct call *c, const struct side *s, const struct
 		.strict_source = c->strict_source,
 		.media_handover = s->media_handover,
 		.asymmetric = s->asymmetric,
-		.tos = c->tos};
+		.tos = c->tos,
+		.emergency = c->emergency};
 
 	if (joined)
 		common.rtcp_to = peer->mux ? peer->port.rtp_stream : peer->port.rtcp_stream;

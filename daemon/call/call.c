@@ -17,7 +17,8 @@ struct calls {
 	const struct relay *relay;
 	struct call_table table;
 	struct keystore keys;
-	struct call *cursor; /* of the tick */
+	enum call_limit limit; /* reached, other than sessions */
+	struct call *cursor;   /* of the tick */
 	struct calls_counters counters;
 	void (*notice)(void *arg, const struct call_key_notice *n);
 	void *notice_arg;
@@ -113,6 +114,7 @@ static int put_in_force(
 	if (prev)
 		account(c, prev, false);
 	account(c, next, true);
+	c->counters.emergencies += next->emergency && !(prev && prev->emergency);
 	if (!prev) {
 		call_table_add(&c->table, next);
 		c->counters.total++;
@@ -189,6 +191,8 @@ static bool copy_call(struct exchange *x)
 		x->out->error = "Out of memory";
 		return false;
 	}
+	if (ng_flag(x->r, NG_FLAG_EMERGENCY))
+		x->next->emergency = true;
 	x->next->signal_ns = x->now_ns;
 	x->next->delete_ns = 0;
 	return true;
@@ -268,6 +272,32 @@ static const char *missing(const struct ng_request *r, bool is_answer)
 					      : NULL;
 }
 
+void calls_limit(struct calls *c, enum call_limit reached)
+{
+	c->limit = reached;
+}
+
+/* Another relay may have room for a new call. Not so for an emergency call: it is taken while there is a port. */
+static bool over_limit(struct calls *c, const struct ng_request *r, struct call_reply *out)
+{
+	static const char *const message[] = {[CALL_LIMIT_NONE] = NULL,
+#define X(id, name, message) [CALL_LIMIT_##id] = message,
+		CALL_LIMITS(X)
+#undef X
+	};
+	enum call_limit limit = c->policy.max_calls && c->table.count >= c->policy.max_calls
+		? CALL_LIMIT_SESSIONS
+		: c->limit;
+
+	if (limit == CALL_LIMIT_NONE || ng_flag(r, NG_FLAG_EMERGENCY))
+		return false;
+	out->load_limit = true;
+	out->error = message[limit];
+	c->counters.refused++;
+	c->counters.limited[limit]++;
+	return true;
+}
+
 void calls_offer(struct calls *c, struct pool *p, const struct ng_request *r, uint64_t now_ns,
 	struct call_reply *out)
 {
@@ -281,12 +311,8 @@ void calls_offer(struct calls *c, struct pool *p, const struct ng_request *r, ui
 		return;
 	}
 	x.prev = call_table_find(&c->table, r->call_id);
-	if (!x.prev && c->policy.max_calls && c->table.count >= c->policy.max_calls) {
-		out->load_limit = true;
-		out->error = "Parallel session limit reached";
-		c->counters.refused++;
+	if (!x.prev && over_limit(c, r, out))
 		return;
-	}
 	c->counters.offers++;
 	change(&x);
 	if (out->error && !x.prev)

@@ -30,6 +30,21 @@ struct call_policy { /* what the operator decided; constant after start */
 	char loop_id[17];   /* this instance, random hex */
 };
 
+/* Why new calls are refused: ng's "load limit", with these messages (NG.md 1.3). X(id, name in statistics, message) */
+#define CALL_LIMITS(X)                                            \
+	X(SESSIONS, "sessions", "Parallel session limit reached") \
+	X(CPU, "cpu", "CPU usage limit exceeded")                 \
+	X(LOAD, "load", "Load limit exceeded")                    \
+	X(BANDWIDTH, "bandwidth", "Bandwidth limit exceeded")
+
+enum call_limit {
+	CALL_LIMIT_NONE,
+#define X(id, name, message) CALL_LIMIT_##id,
+	CALL_LIMITS(X)
+#undef X
+		CALL_LIMIT_COUNT
+};
+
 struct calls; /* all calls of the daemon */
 
 int calls_create(struct calls **out, const struct call_policy *policy, const struct relay *relay);
@@ -57,10 +72,16 @@ void calls_query(struct calls *c, struct pool *p, const struct ng_request *r, ui
 /* Adds "calls": up to limit Call-IDs. */
 void calls_list(struct calls *c, struct pool *p, uint32_t limit, struct ngval *dict);
 
+/* From now on offers of new calls are refused for this reason, but for emergency calls. NONE: no longer. The limit on sessions is
+ * looked at by itself. */
+void calls_limit(struct calls *c, enum call_limit reached);
+
 struct calls_counters {
 	uint64_t current, total, offers, answers, deletes, timeouts, refused;
-	uint64_t streams;            /* local ports in use */
-	uint64_t suite[SUITE_COUNT]; /* media of one side each, in use with this suite */
+	uint64_t limited[CALL_LIMIT_COUNT]; /* refused by limits, by which */
+	uint64_t emergencies;               /* calls that were marked so, in all */
+	uint64_t streams;                   /* local ports in use */
+	uint64_t suite[SUITE_COUNT];        /* media of one side each, in use with this suite */
 };
 void calls_counters(const struct calls *c, struct calls_counters *out);
 

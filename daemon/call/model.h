@@ -94,6 +94,7 @@ struct call {
 	uint32_t worker;
 	uint64_t created_ns, signal_ns, delete_ns; /* delete_ns: 0 = not to be deleted */
 	bool answered;
+	bool emergency; /* once said, for good */
 	uint8_t tos;
 	bool strict_source;
 	enum media_learning learning;

@@ -27,7 +27,7 @@ struct handler {
 	uint64_t start_ns;
 	struct command_count count[NG_COMMAND_COUNT]; /* [NG_NONE]: never became a command */
 	uint64_t duplicates;
-	struct log_limit log_warning;
+	struct log_limit log_warning, log_load;
 };
 
 /* One request on its way through. */
@@ -290,9 +290,15 @@ static void write_log(struct job *j)
 	/* what never became a request is only counted, or junk would fill the log */
 	if (j->r.command == NG_NONE)
 		log_debug("ng: %s", j->reply.error ? j->reply.error : "no command");
-	else if (j->reply.load_limit || j->reply.error)
-		log_info("%s call-id \"" STR_FMT "\": %s", name, STR_ARG(call_id),
-			j->reply.load_limit ? "load limit" : j->reply.error);
+	else if (j->reply.load_limit &&
+		!log_limit_pass(&j->h->log_load, j->now_ns, LOG_EVERY_NS, &held))
+		return; /* they come by the thousand when they come */
+	else if (j->reply.load_limit)
+		log_warn("%s call-id \"" STR_FMT "\": load limit: %s (%llu more held back)", name,
+			STR_ARG(call_id), j->reply.error ? j->reply.error : REASON_LIMIT,
+			(unsigned long long)held);
+	else if (j->reply.error)
+		log_info("%s call-id \"" STR_FMT "\": %s", name, STR_ARG(call_id), j->reply.error);
 	else
 		log_debug("%s call-id \"" STR_FMT "\": ok", name, STR_ARG(call_id));
 	if (j->r.warning.len && log_limit_pass(&j->h->log_warning, j->now_ns, LOG_EVERY_NS, &held))

@@ -107,8 +107,9 @@ struct media {
 	struct media_ctx *ctx;
 	struct media_stream *stream;
 	struct media_stream_counters *counters;
-	uint32_t *by_port; /* [local_addrs][ports]: stream, or MEDIA_NONE */
-	uint64_t burst;    /* number of the burst that is prepared */
+	uint32_t *by_port;          /* [local_addrs][ports]: stream, or MEDIA_NONE */
+	uint64_t burst;             /* number of the burst that is prepared */
+	uint64_t shed_before_ns[2]; /* [emergency]: what came in before is too old */
 	/* Of the burst between prepare and complete. */
 	struct note *note;        /* [burst_max], one per job */
 	struct first_seen *first; /* [first_mask + 1], a hash table */

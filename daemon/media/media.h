@@ -91,6 +91,7 @@ struct media_stream_cfg {
 	bool media_handover; /* or may take over at any time */
 	bool asymmetric;     /* never send to where packets come from */
 	uint8_t tos;
+	bool emergency; /* shed last, see media_shed() */
 };
 
 /* What media keeps with a slot pair. With a kdr it derives session keys itself as the indexes grow (RFC 3711 4.3.1, 4.3.2), into
@@ -170,6 +171,10 @@ void media_destroy(struct media *m);
 /* Worker thread. Carry out one command. 0; -EINVAL for a handle out of range or a local port in use, which is a bug of the
  * control thread and leaves the tables as they were. */
 int media_command(struct media *m, const struct media_cmd *cmd);
+
+/* Worker thread, before media_prepare(), which has no clock: media that came in before these times is dropped ahead of any cipher,
+ * for a look-up each, and counted as overload. 0 = nothing is too old. In force until the next call. */
+void media_shed(struct media *m, uint64_t ordinary_before_ns, uint64_t emergency_before_ns);
 
 /* Worker thread. Classify the burst, estimate indexes, check windows, write jobs for what is to be processed into job[]
  * (room for n) and a verdict into every in[i].verdict. Reads stream state, does not change it. Returns the number of

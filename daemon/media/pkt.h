@@ -24,6 +24,8 @@
 	X(KEY_EPOCH, "key-epoch", "index far from any whose session keys are derived") \
 	X(UNPROVED, "unproved", "without authentication: index too far ahead")         \
 	X(WRONG_MKI, "wrong-mki", "MKI is of no negotiated key")                       \
+	X(OVERLOAD, "overload", "too old when its turn came: too much to do")          \
+	X(OVERLOAD_EMERGENCY, "overload-emergency", "the same, of an emergency call")  \
 	X(STALE, "stale", "stream went away while its packet was processed")           \
 	X(SEND, "send", "the kernel did not take the packet")
 

@@ -63,6 +63,10 @@ static uint8_t route(struct draft *d)
 		media_count(&m->drops[MEDIA_DROP_NOT_MEDIA], 1);
 		return MEDIA_PASS;
 	}
+	/* Its listener has played on, and every other packet would wait for it. */
+	if (in->t_ns < m->shed_before_ns[s->cfg.emergency])
+		return drop(
+			d, s->cfg.emergency ? MEDIA_DROP_OVERLOAD_EMERGENCY : MEDIA_DROP_OVERLOAD);
 	d->rtcp = kind == PKT_RTCP;
 	if (kind == PKT_OTHER || (d->rtcp ? !s->cfg.rtcp : !s->cfg.rtp))
 		return drop(d, MEDIA_DROP_MALFORMED);
@@ -236,6 +240,12 @@ static uint8_t prepare(struct draft *d)
 	v = measure(d);
 	v = v == MEDIA_JOB ? rx_index(d) : v;
 	return v == MEDIA_JOB ? leave(d) : v;
+}
+
+void media_shed(struct media *m, uint64_t ordinary_before_ns, uint64_t emergency_before_ns)
+{
+	m->shed_before_ns[false] = ordinary_before_ns;
+	m->shed_before_ns[true] = emergency_before_ns;
 }
 
 uint32_t media_prepare(

@@ -71,7 +71,8 @@ enum ng_command {
 	X(FAST, "fast") \
 	X(TO_TAG, "to-tag") \
 	X(FRAGMENT, "fragment") \
-	X(DEBUG, "debug")
+	X(DEBUG, "debug") \
+	X(EMERGENCY, "emergency")
 /* clang-format on */
 
 enum ng_flag {

@@ -443,6 +443,84 @@ static void more_calls_than_allowed_are_refused_but_old_ones_go_on(void **state)
 	talk_end(&t);
 }
 
+static void second_offer(struct talk *t, const char *id, bool emergency)
+{
+	struct ng_request r = talk_request("z", "", talk_body(t, A, 4000, "RTP/AVP", ""));
+
+	r.call_id = str_from(id);
+	r.flags = emergency ? 1ull << NG_FLAG_EMERGENCY : 0;
+	talk_pool(t);
+	calls_offer(t->c, t->p, &r, t->now, &t->reply);
+}
+
+static void each_limit_refuses_new_calls_by_its_name_but_no_emergency(void **state)
+{
+	static const struct {
+		enum call_limit limit;
+		const char *message;
+	} T[] = {{CALL_LIMIT_SESSIONS, "Parallel session limit reached"},
+		{CALL_LIMIT_CPU, "CPU usage limit exceeded"},
+		{CALL_LIMIT_LOAD, "Load limit exceeded"},
+		{CALL_LIMIT_BANDWIDTH, "Bandwidth limit exceeded"}};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(T); i++) {
+		struct calls_counters n;
+		struct talk t;
+
+		talk_start(&t);
+		calls_destroy(t.c);
+		t.policy.max_calls = T[i].limit == CALL_LIMIT_SESSIONS;
+		assert_int_equal(calls_create(&t.c, &t.policy, &t.m->relay), 0);
+		establish(&t);
+		if (T[i].limit != CALL_LIMIT_SESSIONS)
+			calls_limit(t.c, T[i].limit);
+		second_offer(&t, "second", false);
+		assert_true(t.reply.load_limit);
+		assert_string_equal(t.reply.error, T[i].message);
+		assert_null(t.reply.sdp.s);
+		/* Requests of calls that are there go on as ever. */
+		establish(&t);
+		second_offer(&t, "help", true);
+		assert_null(t.reply.error);
+		assert_false(t.reply.load_limit);
+		calls_counters(t.c, &n);
+		assert_int_equal(n.current, 2);
+		assert_int_equal(n.refused, 1);
+		assert_int_equal(n.limited[T[i].limit], 1);
+		assert_int_equal(n.emergencies, 1);
+		if (T[i].limit != CALL_LIMIT_SESSIONS) {
+			calls_limit(t.c, CALL_LIMIT_NONE);
+			second_offer(&t, "third", false);
+			assert_null(t.reply.error);
+		}
+		talk_end(&t);
+	}
+}
+
+static void a_call_once_marked_as_emergency_stays_one_on_the_packet_path(void **state)
+{
+	struct ng_request r;
+	struct ports p;
+	struct talk t;
+
+	(void)state;
+	talk_start(&t);
+	p = establish(&t);
+	assert_false(mock_stream(t.m, p.a)->emergency);
+	r = talk_request("a", "b", talk_body(&t, A, 4000, "RTP/SAVP", CRYPTO(C80A)));
+	r.flags = 1ull << NG_FLAG_EMERGENCY;
+	talk_send(&t, &r, false);
+	talk_answer(&t, "a", "b", talk_body(&t, B, 5000, "RTP/SAVP", SAVP_B));
+	assert_null(t.reply.error);
+	assert_true(mock_stream(t.m, p.a)->emergency);
+	assert_true(mock_stream(t.m, p.b)->emergency);
+	assert_true(mock_stream(t.m, (uint16_t)(p.b + 1))->emergency);
+	establish(&t);
+	assert_true(mock_stream(t.m, p.a)->emergency);
+	talk_end(&t);
+}
+
 /* A phone that numbers its lines anew in every offer, and re-INVITEs from both ends: no key of ours may come back. */
 static void keys_that_were_replaced_do_not_come_back(void **state)
 {
@@ -551,6 +629,8 @@ int main(void)
 		cmocka_unit_test(silence_ends_calls),
 		cmocka_unit_test(reasons_are_those_that_clients_know),
 		cmocka_unit_test(more_calls_than_allowed_are_refused_but_old_ones_go_on),
+		cmocka_unit_test(each_limit_refuses_new_calls_by_its_name_but_no_emergency),
+		cmocka_unit_test(a_call_once_marked_as_emergency_stays_one_on_the_packet_path),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
