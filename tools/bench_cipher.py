@@ -10,6 +10,7 @@ import sys
 CM80, CM32 = "AES_CM_128_HMAC_SHA1_80", "AES_CM_128_HMAC_SHA1_32"
 GCM, F8 = "AEAD_AES_128_GCM", "F8_128_HMAC_SHA1_80"
 FAST = "opencl,serial,ipsec-mb,openssl-evp,libsrtp-openssl"
+DAEMON_BATCHES = (1, 2, 4, 8, 16)
 DESIGNS = "serial,persistent-thread,massively-parallel,openssl-evp,opencl"
 
 
@@ -101,7 +102,10 @@ def targets(b):
         ("10,000 streams to libsrtp-openssl", ratio("streams", "opencl", "libsrtp-openssl", streams=10000), 1 / 30),
         ("10,000 streams to 100 streams", far["ns_per_packet"] / near["ns_per_packet"] if near and far else None, 1.15),
         ("batch 16 to libsrtp-openssl", ratio("batch", "opencl", "libsrtp-openssl", batch=16, **cm), 1 / 3),
-        ("batch 1 dispatched, to serial (the daemon's calibration takes serial)", ratio("batch", "opencl", "serial", batch=1, **cm), 1.0),
+        ("batch 1 to serial, dispatched", ratio("batch", "opencl", "serial", batch=1, **cm), 1.0),
+        ("batch 1 to serial, as the daemon runs it (calibrated)", ratio("daemon", "calibrated", "serial", batch=1), 1.0),
+        ("the worst batch size to serial, as the daemon runs it", max((ratio("daemon", "calibrated", "serial", batch=n) or 9)
+         for n in DAEMON_BATCHES) if b.get("daemon", "calibrated") else None, 1.0),
         ("GCM to libsrtp-openssl", ratio("gcm", "opencl", "libsrtp-openssl"), 2 / 3),
         ("F8 to serial", ratio("f8", "opencl", "serial"), 1 / 5),
         ("mixed to uniform", mix[0] if mix else None, 1.2),
@@ -114,15 +118,25 @@ def targets(b):
 
 KEYS = {"impl", "device", "rx", "tx", "payload", "batch", "streams", "ns_per_packet", "spread", "checked"}
 
+PATH_KEYS = {"engine", "a", "b", "payload", "calls", "batch", "ns_per_packet", "spread", "feed", "prepare", "cipher", "complete"}
+
 
 def smoke(b):
     """A fraction of a second: what is written has the promised keys, and every variant was compared."""
-    cmd = [b.program, "cipher", "--json", "--time=1", "--batch=1,33", "--streams=20"]
+    cmd = [b.program, "cipher", "--json", "--time=1", "--batch=1,33", "--streams=20", "--impl=calibrated," + FAST + "," + DESIGNS]
     done = subprocess.run(cmd, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, check=True)
     rows = [json.loads(line) for line in done.stdout.splitlines()]
-    assert {"opencl", "serial", "openssl-evp"} <= {r["impl"] for r in rows}, done.stdout
+    assert {"opencl", "serial", "calibrated", "openssl-evp"} <= {r["impl"] for r in rows}, done.stdout
     assert all(KEYS <= set(r) and r["checked"] is True and r["ns_per_packet"] > 0 for r in rows), done.stdout
-    print("xcipher-bench cipher --json: right")
+    gpu = subprocess.run([b.program, "gpu", "--test", "--json", "--time=1", "--batch=64", "--streams=20"], stdout=subprocess.PIPE,
+                         text=True, check=True)
+    rows = [json.loads(line) for line in gpu.stdout.splitlines()]
+    assert {"resident", "transfers", "engine", "floor-bus", "floor-integer"} == {r["impl"] for r in rows}, gpu.stdout
+    assert all(KEYS <= set(r) and r["ns_per_packet"] > 0 for r in rows), gpu.stdout
+    path = subprocess.run([b.program, "path", "--json", "--calls=20", "--seconds=1"], stdout=subprocess.PIPE, text=True, check=True)
+    row = json.loads(path.stdout)
+    assert PATH_KEYS <= set(row) and row["checked"] is True and row["ns_per_packet"] > row["cipher"] > 0, path.stdout
+    print("xcipher-bench cipher, gpu and path --json: right")
 
 
 def main():
@@ -137,6 +151,7 @@ def main():
     streams = "100,1000,10000,20000" if b.full else "100,1000,10000"
     batch = b.run("batch", *pair, "--streams=1000", "--batch=" + batches)
     by_streams = b.run("streams", *pair, "--batch=256", "--streams=" + streams, "--impl=" + FAST + (",libsrtp-nss" if b.full else ""))
+    daemon = b.run("daemon", *pair, "--streams=1000", "--batch=" + ",".join(map(str, DAEMON_BATCHES)), "--impl=calibrated,opencl,serial")
     b.run("together", *pair, "--batch=256", "--streams=100,10000", "--together", "--impl=opencl")
     payload = b.run("payload", *pair, "--batch=256", "--streams=1000", "--payload=20,160,1200", "--impl=" + FAST)
     pairs = [r for r in batch if r.get("batch") == 256 and r["impl"] in FAST.split(",")]
@@ -152,6 +167,7 @@ def main():
 
     print(f"\n{b.model}, one core; ns per packet, {CM80} to {CM32}, 160 bytes of payload where nothing else is said")
     table("by batch size, 1,000 streams", batch, lambda r: r["batch"])
+    table("small batches, 1,000 streams: dispatched, and as the daemon runs them (calibrated)", daemon, lambda r: r["batch"])
     table("by number of streams, batch 256", by_streams, lambda r: r["streams"])
     table("by payload, batch 256", payload, lambda r: r["payload"])
     def name(r):
@@ -166,7 +182,9 @@ def main():
     plot(b, payload, lambda r: r["payload"], "by payload, batch 256", "bytes of payload", "payload.png")
     plot(b, pairs, name, "by suites, batch 256", "", "suites.png")
     targets(b)
-    print(f"\nJSON and plots: {b.out}. On a GPU: {b.program} cipher --device=gpu --batch=4096,16384 --impl=opencl")
+    print("\non a GPU:", flush=True)
+    subprocess.run([b.program, "gpu"], check=False)
+    print(f"\nJSON and plots: {b.out}")
 
 
 main()

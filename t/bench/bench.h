@@ -3,11 +3,12 @@
 #ifndef BENCH_H
 #define BENCH_H
 
-#include "batch/engine.h"
+#include "batch/run.h"
 #include "srtp/kdf.h"
 
 /* Exit status of the program. */
 int bench_cipher(int argc, char **argv);
+int bench_gpu(int argc, char **argv);
 int bench_path(int argc, char **argv);
 
 /* What all variants of a run have in common. */
@@ -16,6 +17,7 @@ struct bench_env {
 	uint32_t flags;                  /* ENGINE_* */
 	char peers[512];                /* the folder of libraries that were built for comparison */
 	struct engine *serial, *opencl; /* opened by the first that needs them */
+	struct batch_device calibrated; /* opencl as the daemon's runner uses it: measured once */
 	bool nss_full;                  /* NSS sessions were left open */
 };
 
@@ -82,12 +84,15 @@ struct bench_impl {
 		void **out, struct bench_env *env, const struct load *l, char *err, size_t err_len);
 	void (*close)(void *p);
 	const char *(*device)(const void *p);
+	/* Optional, not timed: takes the first n loaded packets into memory of its own; where its results are. */
+	void (*take)(void *p, const struct load *l, uint32_t n);
+	const uint8_t *(*results)(const void *p);
 	/* The timed part: the first n packets. 0 if all authenticated. */
 	int (*run)(void *p, struct load *l, uint32_t n);
 };
-extern const struct bench_impl bench_impl_serial, bench_impl_opencl, bench_impl_srtp_nss,
-	bench_impl_srtp_openssl, bench_impl_evp, bench_impl_ipsecmb, bench_impl_massive,
-	bench_impl_persistent;
+extern const struct bench_impl bench_impl_serial, bench_impl_opencl, bench_impl_calibrated,
+	bench_impl_srtp_nss, bench_impl_srtp_openssl, bench_impl_evp, bench_impl_ipsecmb,
+	bench_impl_massive, bench_impl_persistent;
 
 /* --- Measuring (bench_measure.c) ----------------------------------------------------------------------------------- */
 

@@ -11,6 +11,8 @@ static const struct {
 } commands[] = {
 	{"cipher", "nanoseconds per packet of our engines and of other implementations",
 		bench_cipher},
+	{"gpu", "an OpenCL device with memory of its own: data resident, transfers, floors",
+		bench_gpu},
 	{"path", "the whole worker loop on packets from memory", bench_path},
 };
 

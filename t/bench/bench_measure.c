@@ -23,6 +23,8 @@ static bool results_right(const struct contender *c, uint32_t n)
 		struct xc_job j = l->a.job[i];
 		const uint8_t *got = l->a.out;
 
+		if (c->im->results)
+			got = c->im->results(c->p);
 		if (c->im->in_place) /* in_off and out_off of a loaded packet may differ by its skew */
 			got = l->a.in + j.in_off - j.out_off;
 		if (!sample_equal(&j, &l->a, got, l->want))
@@ -51,13 +53,23 @@ static void fail(struct contender *c, const char *why)
 	c->failed = true;
 }
 
+/* The next n packets of the load, where the implementation wants them. */
+static int next(struct contender *c, uint32_t n)
+{
+	int err = load_next(c->l, c->im->fresh, n);
+
+	if (!err && c->im->take)
+		c->im->take(c->p, c->l, n);
+	return err;
+}
+
 /* Compares, and finds out how much of a batch can be run at once. */
 static void check(struct contender *c)
 {
 	uint32_t n = c->l->batch, few = n < FIRST ? n : FIRST;
 	uint64_t start, took;
 
-	if ((c->im->fresh && load_restock(c->l)) || load_next(c->l, c->im->fresh, few)) {
+	if ((c->im->fresh && load_restock(c->l)) || next(c, few)) {
 		fail(c, "packets cannot be made");
 		return;
 	}
@@ -70,10 +82,15 @@ static void check(struct contender *c)
 	if (c->im->per_packet && took / few * n > SLICE_NS)
 		n = (uint32_t)(SLICE_NS / (took / few));
 	c->slice = n > few ? n : few;
+	if (c->slice < c->l->batch)
+		fprintf(stderr, "%s: too slow for all of a batch at once: %u of its %u packets\n",
+			c->im->name, c->slice, c->l->batch);
 	if (load_checked(c->l, c->im->fresh, c->slice)) {
 		fail(c, "packets cannot be made");
 		return;
 	}
+	if (c->im->take)
+		c->im->take(c->p, c->l, c->slice);
 	if (c->im->run(c->p, c->l, c->slice))
 		fail(c, "a packet did not authenticate");
 	else if (!results_right(c, c->slice))
@@ -100,7 +117,7 @@ static double rep(struct contender *c, uint64_t clock_ns)
 	while (packets < REP_PACKETS && (packets == 0 || sum < SLICE_NS)) {
 		uint64_t start, took;
 
-		if (load_next(c->l, c->im->fresh, c->slice))
+		if (next(c, c->slice))
 			return 0;
 		start = clock_mono_ns();
 		if (c->im->run(c->p, c->l, c->slice))
@@ -117,7 +134,7 @@ static void turn(struct contender *c, uint64_t clock_ns)
 {
 	uint64_t until = c->spent_ns + TURN_NS;
 
-	if ((c->im->fresh && load_restock(c->l)) || load_next(c->l, c->im->fresh, c->slice) ||
+	if ((c->im->fresh && load_restock(c->l)) || next(c, c->slice) ||
 		c->im->run(c->p, c->l, c->slice)) {
 		fail(c, "a packet did not authenticate");
 		return;

@@ -201,8 +201,13 @@ static int nss_open(
 	}
 	res = open_from("libsrtp2.so.1", "libsrtp2.so.1",
 		"Debian's libsrtp2 is not installed (package libsrtp2-1)", out, l, err, err_len);
-	if (!res && l->c.streams > NSS_CLOSES)
+	if (!res && l->c.streams > NSS_CLOSES) {
 		env->nss_full = ((struct peer *)*out)->stays = true;
+		fprintf(stderr,
+			"libsrtp-nss: its %u sessions are left open, which would take minutes to close; "
+			"loads after this one go without it\n",
+			2 * l->c.streams);
+	}
 	return res;
 }
 
