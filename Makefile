@@ -18,7 +18,7 @@ PKGS      := libcrypto libmnl jansson OpenCL inih libxdp libbpf
 PKGS_TEST := cmocka libsrtp2
 
 # Goals that install what is missing first, or need nothing, are let through; they build by a make of their own.
-ifeq ($(filter help clean deps deps-test deps-demo deps-lint deps-bench demo check run bench bench-cipher peer-libsrtp fuzz lint,$(MAKECMDGOALS)),)
+ifeq ($(filter help clean deps deps-test deps-demo deps-lint deps-bench deps-module demo check run bench bench-cipher peer-libsrtp fuzz lint module,$(MAKECMDGOALS)),)
 MISSING := $(shell tools/deps.sh missing $(PKGS) program:$(CLANG))
 ifneq ($(MISSING),)
 $(error cannot build: missing $(MISSING). "sudo make deps" installs what a build needs)
@@ -141,13 +141,16 @@ $(BUILD)/fuzz/%: $(BUILD)/fuzz/obj/t/fuzz/%.o $(BUILD)/fuzz/lib.a
 	$(call say,FUZZ  $@)
 	$(Q)$(CLANG) -fsanitize=fuzzer,address,undefined -o $@ $^ $(shell pkg-config --libs jansson libcrypto) -lm
 
+include module/module.mk
+
 -include $(shell find $(BUILD)/obj $(BUILD)/fuzz/obj -name '*.d' 2>/dev/null)
 
 # --- For people ------------------------------------------------------------------------------------------------
-.PHONY: help clean deps deps-test deps-demo deps-lint deps-bench check check-intel check-unit check-fuzz check-e2e check-threads lint demo run fuzz bench bench-cipher peer-libsrtp
+.PHONY: help clean deps deps-test deps-demo deps-lint deps-bench deps-module check check-intel check-unit check-fuzz check-e2e check-threads lint demo run fuzz bench bench-cipher peer-libsrtp
 help:
 	@sed -n 's/^##//p' Makefile
 ##  make               build xcipherd and xcipherctl into build/
+##  sudo make module   xcipher.so for the Kamailio that is installed
 ##  sudo make demo     install what is missing, build, show a real call between two phones
 ##  sudo make check    install what the tests need, run them all
 ##  sudo make run      xcipherd in the foreground with its defaults
@@ -155,9 +158,9 @@ help:
 ##  make fuzz          fuzz every parser, FUZZ_SECONDS each (600)
 ##  sudo make bench    the packet path beside rtpengine, in namespaces
 ##  sudo make bench-cipher   the engines beside other libraries: tables, JSON, plots in build/bench/ (FULL=1: all of it)
-##  sudo make deps     what a build needs; deps-test, deps-demo, deps-lint, deps-bench: what those need
+##  sudo make deps     what a build needs; deps-test, deps-demo, deps-lint, deps-bench, deps-module: what those need
 
-deps deps-test deps-demo deps-lint deps-bench:
+deps deps-test deps-demo deps-lint deps-bench deps-module:
 	tools/deps.sh install $@
 
 clean:

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Which Debian packages the tree needs, and how they get onto the machine.
 #   deps.sh missing PKGCONFIG-NAME|program:NAME...          prints the Debian packages that are missing for these
-#   deps.sh install deps|deps-test|deps-demo|deps-lint|deps-bench     installs what is missing for that purpose, as root
+#   deps.sh install deps|deps-test|deps-demo|deps-lint|deps-bench|deps-module     installs what is missing for that purpose, as root
 # Installing starts no service and leaves none enabled that was not there before. When nothing is missing it does nothing.
 set -eu
 
@@ -11,6 +11,7 @@ opencl-c-headers libxdp-dev libbpf-dev clang-14"
 run="pocl-opencl-icd iproute2 iptables nftables procps"
 # libjson-perl: rtpengine-utils needs it and does not say so
 peers="kamailio rtpengine-daemon rtpengine-utils libjson-perl baresip-core"
+module="kamailio dpkg-dev binutils"
 lint="clang-format-14 cppcheck shellcheck mandoc git"
 
 package_of() {
@@ -44,11 +45,12 @@ packages_for() {
 	case $1 in
 	deps) echo "$build pocl-opencl-icd" ;;
 	deps-demo) echo "$build $run kamailio baresip-core python3-numpy" ;;
-	deps-test) echo "$build $run $peers python3-numpy python3-matplotlib libcmocka-dev libsrtp2-dev clang-14 libclang-rt-14-dev valgrind" ;;
+	deps-test) echo "$build $run $peers $module sip-tester python3-numpy python3-matplotlib libcmocka-dev libsrtp2-dev clang-14 libclang-rt-14-dev valgrind" ;;
 	deps-lint) echo "$build $lint libcmocka-dev libsrtp2-dev valgrind" ;;
 	deps-bench) echo "$build pocl-opencl-icd libsrtp2-dev libipsec-mb-dev dpkg-dev python3-matplotlib" ;;
+	deps-module) echo "$build $module" ;;
 	*)
-		echo "deps.sh: unknown purpose \"$1\": deps, deps-test, deps-demo, deps-lint or deps-bench" >&2
+		echo "deps.sh: unknown purpose \"$1\": deps, deps-test, deps-demo, deps-lint, deps-bench or deps-module" >&2
 		return 1
 		;;
 	esac

@@ -14,7 +14,7 @@ files() {
 	git ls-files -- "$@" | while read -r f; do [ -e "$f" ] && echo "$f"; done
 }
 
-mapfile -t c_files < <(files 'daemon/*.c' 'daemon/*.h' 't/*.c' 't/*.h' 'kernels/layout.h')
+mapfile -t c_files < <(files 'daemon/*.c' 'daemon/*.h' 'module/*.c' 'module/*.h' 't/*.c' 't/*.h' 'kernels/layout.h')
 mapfile -t sh_files < <(files 'tools/*.sh' 't/*.sh' '.ci/run' 'tools/completion/*.bash')
 mapfile -t py_files < <(files '*.py')
 

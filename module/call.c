@@ -1,0 +1,327 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* A script function from the message to the verdict. The exchange in between is sync.c's or async.c's; call_finish() may therefore run in
+ * another process than call_run(), with nothing but the context. Never logs a body. */
+#include "call.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include <core/dprint.h>
+#include <core/mem/mem.h>
+
+#include "settings.h"
+#include "sip.h"
+
+struct last last;
+
+static void last_reset(void)
+{
+	if (last.json)
+		pkg_free(last.json);
+	memset(&last, 0, sizeof(last));
+}
+
+static int code_of(enum verdict v, enum op op)
+{
+	switch (v) {
+	case V_OK:
+	case V_SUSPENDED:
+		return 200;
+	case V_NO_NODE:
+	case V_LOAD:
+		return 503;
+	case V_MESSAGE:
+		return 400;
+	case V_POLICY:
+		return 488;
+	case V_REFUSED:
+		return op == OP_OFFER || op == OP_ANSWER ? 488 : 500;
+	default:
+		return 500;
+	}
+}
+
+static enum verdict end(enum op op, enum verdict v, const char *reason)
+{
+	last.verdict = v;
+	last.code = code_of(v, op);
+	if (reason && v != V_OK)
+		snprintf(last.reason, sizeof(last.reason), "%s", reason);
+	return v;
+}
+
+/* --- Policy --------------------------------------------------------------------------------- */
+
+static void use_fallback(struct context *c, const char *what)
+{
+	size_t n = strlen(c->fallback);
+
+	snprintf(c->fallback + n, sizeof(c->fallback) - n, "%s%s", n ? "," : "", what);
+	counter_inc(counters.emergency_fallbacks);
+	LM_NOTICE("emergency call %.*s: fall-back \"%s\" used\n", (int)c->call_id.len, c->call_id.s,
+		what);
+}
+
+/* The leg the body came from: is there a suite that will do? */
+static bool policy_check(struct context *c, enum op op)
+{
+	uint32_t set = c->policy.require_in;
+	bool met = op == OP_ANSWER ? policy_only(set, c->in_suites) : policy_has(set, c->in_suites);
+
+	if (!set || met)
+		return true;
+	if (c->policy.emergency) {
+		if (policy_allows(settings.emergency_fallback,
+			    strcmp(c->in_suites, "none") ? "suites" : "rtp")) {
+			use_fallback(c, strcmp(c->in_suites, "none") ? "suites" : "rtp");
+			return true;
+		}
+	} else if (c->policy.downgrade) {
+		counter_inc(counters.policy_downgraded);
+		snprintf(last.warning, sizeof(last.warning), "%.200s: below the required security",
+			c->in_suites);
+		LM_WARN("call %.*s: %s\n", (int)c->call_id.len, c->call_id.s, last.warning);
+		return true;
+	}
+	counter_inc(counters.policy_refused);
+	return false;
+}
+
+/* The words that ask the daemon for it on the leg it writes. */
+static size_t policy_words(char *out, size_t size, struct context *c)
+{
+	size_t n;
+
+	out[0] = 0;
+	if (c->policy.require_out && !c->policy.emergency)
+		policy_flags(out, size, c->policy.require_out);
+	n = strlen(out);
+	if (c->policy.emergency)
+		n += (size_t)snprintf(out + n, size - n, " emergency %s",
+			settings.emergency_flags ? settings.emergency_flags : "");
+	return n < size ? n : 0;
+}
+
+int call_loosen(struct context *c, const struct wire_reply *reply, char *buf, size_t size,
+	const char *cookie)
+{
+	char flags[4096];
+	struct text datagram = {c->job.msg, c->job.len};
+	size_t len;
+	bool rtp = policy_allows(settings.emergency_fallback, "rtp");
+	int n;
+
+	if (!c->policy.emergency || c->retried || !reply || reply->result != WIRE_ERROR ||
+		(c->job.op != OP_OFFER && c->job.op != OP_ANSWER) ||
+		!(rtp || policy_allows(settings.emergency_fallback, "suites")))
+		return 0;
+	len = wire_flags(flags, sizeof(flags), datagram);
+	len = policy_loosen(flags, len, rtp);
+	n = wire_rewrite(buf, size, datagram, (struct text){cookie, strlen(cookie)},
+		(struct text){flags, len});
+	if (n <= 0)
+		return 0;
+	c->retried = true;
+	use_fallback(c, rtp ? "rtp" : "suites");
+	return n;
+}
+
+static void detect_emergency(struct context *c, struct sip_msg *msg, enum op op)
+{
+	bool known = nodes_is_emergency(c->call_id);
+
+	if (!c->policy.emergency)
+		c->policy.emergency = known || sip_is_emergency(msg);
+	if (!c->policy.emergency || known || op != OP_OFFER)
+		return;
+	nodes_mark_emergency(c->call_id);
+	counter_inc(counters.emergency_calls);
+	LM_NOTICE("emergency call %.*s\n", (int)c->call_id.len, c->call_id.s);
+}
+
+/* --- The end --------------------------------------------------------------------------------- */
+
+static enum verdict verdict_of(const struct context *c, const struct wire_reply *reply)
+{
+	if (!reply)
+		return V_NO_NODE;
+	switch (reply->result) {
+	case WIRE_OK:
+	case WIRE_PONG:
+		return V_OK;
+	case WIRE_LOAD_LIMIT:
+		return V_LOAD;
+	case WIRE_NO_CALL:
+		return c->job.op == OP_DELETE ? V_OK : V_REFUSED;
+	default:
+		return V_REFUSED;
+	}
+}
+
+/* The offerer's and the answerer's leg. While there is only an offer, what was offered to whom. */
+static void note_suites(struct context *c, const struct wire_reply *reply)
+{
+	char out[WIRE_SUITES];
+	bool offer = c->job.op == OP_OFFER;
+
+	if (c->job.op == OP_QUERY) {
+		strcpy(last.suite_from, reply->from_suite);
+		strcpy(last.suite_to, reply->to_suite);
+		return;
+	}
+	if (!reply->sdp.len)
+		return;
+	wire_sdp_suites(out, sizeof(out), reply->sdp);
+	strcpy(last.suite_from, offer ? c->in_suites : out);
+	strcpy(last.suite_to, offer ? out : c->in_suites);
+}
+
+static void keep_json(struct text json)
+{
+	last.json = json.len ? pkg_malloc(json.len) : NULL;
+	if (!last.json)
+		return;
+	memcpy(last.json, json.s, json.len);
+	last.json_len = json.len;
+}
+
+static enum verdict apply(struct sip_msg *msg, struct context *c, const struct wire_reply *reply)
+{
+	enum op op = c->job.op;
+
+	note_suites(c, reply);
+	keep_json(reply->json);
+	if (op == OP_OFFER || op == OP_ANSWER) {
+		if (!reply->sdp.len)
+			return end(op, V_REFUSED, "no SDP in the daemon's reply");
+		if (sip_replace_body(msg, reply->sdp))
+			return end(op, V_INTERNAL, "the body could not be replaced");
+	}
+	if (op == OP_OFFER)
+		nodes_placed(c->call_id, c->job.set, job_target(&c->job)->id);
+	return end(op, V_OK, NULL);
+}
+
+enum verdict call_finish(struct sip_msg *msg, struct context *c, const struct wire_reply *reply)
+{
+	enum verdict v = verdict_of(c, reply);
+	char warning[WIRE_WARNING];
+
+	strcpy(warning, last.warning);
+	last_reset();
+	strcpy(last.warning, warning);
+	last.emergency = c->policy.emergency;
+	strcpy(last.fallback, c->fallback);
+	if (c->job.op == OP_DELETE)
+		nodes_forget(c->call_id);
+	counter_inc(!reply               ? counters.failures
+			: v == V_REFUSED ? counters.refused
+					 : counters.replies);
+	if (reply) {
+		snprintf(last.node, sizeof(last.node), "%s", job_target(&c->job)->id);
+		if (reply->warning[0])
+			strcpy(last.warning, reply->warning);
+	}
+	if (v == V_OK)
+		return apply(msg, c, reply);
+	end(c->job.op, v,
+		reply                    ? reply->reason
+			: c->job.targets ? "no node answers"
+					 : "no node is up");
+	LM_WARN("%s of call %.*s: %s\n", op_name(c->job.op), (int)c->call_id.len, c->call_id.s,
+		last.reason);
+	return v;
+}
+
+/* --- The beginning ---------------------------------------------------------------------------- */
+
+static int run_sync(struct sip_msg *msg, struct context *c, const struct wire_request *r)
+{
+	char *buf = pkg_malloc(2 * WIRE_MAX);
+	struct wire_reply reply;
+	enum verdict v;
+	bool came;
+	int n;
+
+	if (!buf)
+		return end(c->job.op, V_INTERNAL, "no memory");
+	sync_cookie(c->job.cookie);
+	n = wire_write(buf, WIRE_MAX, (struct text){c->job.cookie, strlen(c->job.cookie)}, r);
+	if (n < 0) {
+		pkg_free(buf);
+		return end(c->job.op, V_MESSAGE, "message too large for a datagram");
+	}
+	c->job.msg = buf;
+	c->job.len = (size_t)n;
+	came = sync_exchange(c, &reply, buf + WIRE_MAX, WIRE_MAX);
+	v = call_finish(msg, c, came ? &reply : NULL);
+	if (came)
+		wire_fini(&reply);
+	wire_wipe(buf, 2 * WIRE_MAX);
+	pkg_free(buf);
+	return v;
+}
+
+static int run(struct sip_msg *msg, enum op op, struct words *w, char *flags, struct text route)
+{
+	struct context c = {.job.op = op, .job.set = w->set, .policy = w->policy};
+	struct wire_request r;
+	char added[1024];
+	const char *why;
+	enum verdict v;
+
+	if (sip_collect(&r, msg, op, w->via, &why))
+		return end(op, V_MESSAGE, why);
+	c.call_id = r.call_id;
+	c.from_tag = r.from_tag;
+	c.to_tag = r.to_tag;
+	snprintf(c.route, sizeof(c.route), "%.*s", (int)route.len, route.len ? route.s : "");
+	detect_emergency(&c, msg, op);
+	wire_sdp_suites(c.in_suites, sizeof(c.in_suites), r.sdp);
+	if ((op == OP_OFFER || op == OP_ANSWER) && !policy_check(&c, op))
+		return end(op, V_POLICY, "Not Acceptable Here: security too low");
+	if (c.policy.emergency && policy_allows(settings.emergency_fallback, "suites"))
+		w->flags_len = policy_loosen(flags, w->flags_len, false);
+	r.flags = (struct text){flags, w->flags_len};
+	r.added = (struct text){added, policy_words(added, sizeof(added), &c)};
+	if (route.len && async_possible(msg)) {
+		v = async_start(msg, &c, &r);
+		if (v != V_OK)
+			return v == V_INTERNAL
+				? end(op, v, "the transaction could not be suspended")
+				: v;
+	}
+	return run_sync(msg, &c, &r);
+}
+
+int call_run(struct sip_msg *msg, enum op op, struct text flags, struct text route)
+{
+	char *copy = pkg_malloc(flags.len + 1);
+	struct words w;
+	int v;
+
+	last_reset();
+	if (!copy)
+		return end(op, V_INTERNAL, "no memory");
+	words_split(&w, copy, flags);
+	if (w.bad) {
+		LM_ERR("flags \"%.*s\": a require-in=, require-out= or policy= that means nothing\n",
+			(int)flags.len, flags.s);
+		v = end(op, V_INTERNAL, "wrong policy in the script");
+	} else {
+		v = run(msg, op, &w, copy, route);
+	}
+	pkg_free(copy);
+	return v;
+}
+
+int call_manage(struct sip_msg *msg, struct text flags, struct text route)
+{
+	enum op op;
+
+	if (!sip_manage(&op, msg)) {
+		last_reset();
+		return end(OP_QUERY, V_OK, NULL);
+	}
+	return call_run(msg, op, flags, route);
+}

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What a script function does from beginning to end: message to request, policy, exchange, reply to message. */
+#ifndef MODULE_CALL_H
+#define MODULE_CALL_H
+
+#include <core/parser/msg_parser.h>
+
+#include "job.h"
+#include "policy.h"
+
+#define ROUTE_LEN 64
+
+/* What a function returns: true is 1, everything negative is false. 0 stops the script: the transaction is suspended. */
+enum verdict {
+	V_OK = 1,
+	V_SUSPENDED = 0,
+	V_NO_NODE = -1,  /* nobody answered; 503 */
+	V_MESSAGE = -2,  /* no SDP, no Call-ID, ...; 400 */
+	V_POLICY = -3,   /* the security policy is not met; 488 */
+	V_REFUSED = -4,  /* the daemon says no; 488 for a body, else 500 */
+	V_LOAD = -5,     /* all nodes are at their limit; 503 */
+	V_INTERNAL = -6, /* memory, tm; 500 */
+};
+
+/* All that is needed when the reply comes, perhaps in another process. Plain data. */
+struct context {
+	struct job job;
+	struct policy policy;
+	bool has_offer_suites;
+	char in_suites[WIRE_SUITES]; /* in the body that came */
+	char fallback[32];           /* emergency: which were used */
+	bool retried;
+	/* Behind the datagram, in the same block of memory: */
+	struct text call_id, from_tag, to_tag;
+	char route[ROUTE_LEN]; /* continue here; "" = synchronous */
+};
+
+/* The last result in this process, for variables. */
+struct last {
+	enum verdict verdict;
+	int code; /* for SIP */
+	char reason[WIRE_REASON], warning[WIRE_WARNING], node[NODE_ID_LEN];
+	char suite_from[WIRE_SUITES], suite_to[WIRE_SUITES];
+	char fallback[32];
+	bool emergency;
+	char *json; /* pkg; NULL = none */
+	size_t json_len;
+};
+extern struct last last;
+
+int call_run(struct sip_msg *msg, enum op op, struct text flags, struct text route);
+int call_manage(struct sip_msg *msg, struct text flags, struct text route);
+/* The end of every exchange; reply NULL: nobody answered. */
+enum verdict call_finish(struct sip_msg *msg, struct context *c, const struct wire_reply *reply);
+/* An emergency call that was refused: the same request with looser flags, if the operator allows it. Writes the datagram (a cookie of the
+ * same length) and returns its length; 0: no. */
+int call_loosen(struct context *c, const struct wire_reply *reply, char *buf, size_t size,
+	const char *cookie);
+
+/* sync.c: STEP by STEP in this process; reply->pool must be wiped by wire_fini(). True if there is a reply. */
+bool sync_exchange(struct context *c, struct wire_reply *reply, char *buf, size_t size);
+/* A cookie for a synchronous request. */
+void sync_cookie(char *out);
+
+/* async.c */
+int async_init(void);    /* mod_init */
+int async_sockets(void); /* before the fork */
+int async_fork(void);    /* main process */
+void async_destroy(void);
+/* Suspend and send; c->job.msg becomes the slot's own. V_OK: could not be done, do it synchronously; V_SUSPENDED; V_INTERNAL. */
+enum verdict async_start(struct sip_msg *msg, struct context *c, const struct wire_request *r);
+bool async_possible(struct sip_msg *msg);
+int async_in_use(void);
+
+#endif

@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* A process that pings the nodes. */
+#ifndef MODULE_HEALTH_H
+#define MODULE_HEALTH_H
+
+int health_init(void); /* mod_init */
+int health_fork(void); /* main process */
+/* Pings all nodes once and waits for the answers; returns how many answered. asked: how many there are. */
+int health_round(int *asked);
+
+#endif

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* One request on its way to a node, then perhaps to the next: a state machine without sockets and clock, driven by sync.c in a SIP
+ * worker and by async.c in a receiver process. Plain data: it lives on a stack or in shared memory. */
+#ifndef MODULE_JOB_H
+#define MODULE_JOB_H
+
+#include "node.h"
+
+#define COOKIE_LEN 48
+
+enum op {
+	OP_OFFER,
+	OP_ANSWER,
+	OP_DELETE,
+	OP_QUERY,
+	OP_START_RECORDING,
+	OP_STOP_RECORDING,
+	OP_COUNT
+};
+const char *op_name(enum op op);
+
+enum step { STEP_WAIT, STEP_SEND, STEP_DONE };
+
+struct job {
+	enum op op;
+	uint32_t set;
+	char cookie[COOKIE_LEN];
+	const char *msg; /* cookie included */
+	size_t len;
+	struct target target[TRIES_MAX];
+	int targets, at;
+	int sent;     /* datagrams to the current one */
+	uint64_t due; /* ms */
+};
+
+static inline const struct target *job_target(const struct job *j)
+{
+	return &j->target[j->at];
+}
+
+/* STEP_DONE: there is no node to ask. */
+enum step job_start(struct job *j, struct text call_id, bool emergency);
+/* The datagram went out, or could not. */
+void job_sent(struct job *j, uint64_t now);
+enum step job_tick(struct job *j, uint64_t now);
+enum step job_unreachable(struct job *j);
+/* STEP_DONE: this is the reply. STEP_SEND: a further node is asked. STEP_WAIT: it was no reply. */
+enum step job_reply(struct job *j, const struct wire_reply *r);
+
+#endif

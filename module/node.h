@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The daemons: a table in shared memory, the choice among them, and which calls are elsewhere than that choice says. */
+#ifndef MODULE_NODE_H
+#define MODULE_NODE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/socket.h>
+
+#include "wire.h"
+
+#define NODES_MAX   64
+#define NODE_ID_LEN 128
+#define TRIES_MAX   4 /* nodes that one request may be sent to */
+
+struct node {
+	char id[NODE_ID_LEN]; /* "udp:host:port" as it was configured: what the choice hashes, so it survives restarts */
+	struct sockaddr_storage addr;
+	socklen_t addr_len;
+	uint32_t weight, set;
+	bool enabled;        /* the operator's word */
+	uint64_t down_until; /* ms; 0 = up */
+	uint64_t sent, answered, timeouts, refused, load_limit;
+};
+
+struct target { /* a copy: the table may change while a request is under way */
+	char id[NODE_ID_LEN];
+	struct sockaddr_storage addr;
+	socklen_t addr_len;
+};
+
+enum node_event {
+	NODE_SENT,
+	NODE_ANSWERED,
+	NODE_TIMEOUT,
+	NODE_UNREACHABLE,
+	NODE_REFUSED,
+	NODE_LOAD_LIMIT
+};
+
+uint64_t now_ms(void);
+int nodes_init(void); /* before processes fork; -1 */
+void nodes_destroy(void);
+
+/* "udp:host:port[=weight]", several separated by blanks or lines; "set N ==" before one says which set it and those behind it belong
+ * to; '#' comments out a line. replace: those not named go. Returns how many, or -1 with nothing changed. */
+int nodes_load(const char *text, uint32_t set, bool replace);
+int nodes_load_file(const char *path, bool replace);
+
+/* The nodes to ask about this call, best first. first_choice: the one that the hash alone would take. all: also those that are down
+ * (an emergency call does not give up before it has asked). Returns how many. */
+int nodes_choose(struct target *out, int max, struct text call_id, uint32_t set, bool all);
+/* The call is on this node: remembered when that is not what the hash says. */
+void nodes_placed(struct text call_id, uint32_t set, const char *id);
+/* The script or its headers marked the call; so are its later messages then. */
+void nodes_mark_emergency(struct text call_id);
+bool nodes_is_emergency(struct text call_id);
+void nodes_forget(struct text call_id);
+
+void nodes_note(const char *id, enum node_event e);
+/* Of a datagram's source or of an ICMP message. */
+bool nodes_same_address(const struct target *t, const struct sockaddr_storage *a);
+
+bool nodes_enable(struct text id, bool on); /* "all" or one; false: nobody is called so */
+int nodes_copy(struct node *out, int max);
+int nodes_exceptions(void);
+
+#endif

@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Security and emergency policy. Pure. A class of suites is a name for a set of rows, so that a script says what it wants and not how
+ * that is spelled today. The daemon enforces it on the leg it writes (SDES-only-...); on the leg that a message came from, only the
+ * proxy can refuse in time, so the module looks at the a=crypto lines itself. */
+#include "policy.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { STRONG = 1, AEAD = 2, AUTH80 = 4, ENCRYPTED = 8 };
+
+static const struct {
+	const char *name;
+	unsigned classes;
+} SUITES[] = {
+	{"AEAD_AES_256_GCM", STRONG | AEAD | AUTH80 | ENCRYPTED},
+	{"AEAD_AES_128_GCM", AEAD | AUTH80 | ENCRYPTED},
+	{"AES_256_CM_HMAC_SHA1_80", STRONG | AUTH80 | ENCRYPTED},
+	{"AES_256_CM_HMAC_SHA1_32", STRONG | ENCRYPTED},
+	{"AES_192_CM_HMAC_SHA1_80", AUTH80 | ENCRYPTED},
+	{"AES_192_CM_HMAC_SHA1_32", ENCRYPTED},
+	{"AES_CM_128_HMAC_SHA1_80", AUTH80 | ENCRYPTED},
+	{"AES_CM_128_HMAC_SHA1_32", ENCRYPTED},
+	{"F8_128_HMAC_SHA1_80", AUTH80 | ENCRYPTED},
+	{"F8_128_HMAC_SHA1_32", ENCRYPTED},
+	{"NULL_HMAC_SHA1_80", AUTH80},
+	{"NULL_HMAC_SHA1_32", 0},
+};
+#define N_SUITES (sizeof(SUITES) / sizeof(SUITES[0]))
+#define ALL_BITS ((1u << N_SUITES) - 1)
+
+static const struct {
+	const char *name;
+	unsigned needs;
+} CLASSES[] = {{"any", 0}, {"encrypted", ENCRYPTED}, {"auth80", AUTH80 | ENCRYPTED}, {"aead", AEAD},
+	{"strong", STRONG | AUTH80}};
+
+static bool is_blank(char c)
+{
+	return c == ' ' || c == '\t' || c == '\r' || c == '\n';
+}
+
+/* The next item of a list, cut off *rest. */
+static struct text cut(struct text *rest, bool commas)
+{
+	struct text item;
+
+	while (rest->len && (is_blank(*rest->s) || (commas && *rest->s == ',')))
+		rest->s++, rest->len--;
+	item = (struct text){rest->s, 0};
+	while (item.len < rest->len && !is_blank(item.s[item.len]) &&
+		!(commas && item.s[item.len] == ','))
+		item.len++;
+	rest->s += item.len;
+	rest->len -= item.len;
+	return item;
+}
+
+static uint32_t suite_bit(struct text name)
+{
+	/* Deployed phones write AES_CM_256_... where RFC 6188 says AES_256_CM_.... */
+	if (name.len > 11 && !strncmp(name.s, "AES_CM_256_", 11))
+		return suite_bit((struct text){"AES_256_CM_HMAC_SHA1_80", 23})
+			<< (text_is((struct text){name.s + name.len - 3, 3}, "_32"));
+	for (uint32_t i = 0; i < N_SUITES; i++)
+		if (text_is(name, SUITES[i].name))
+			return 1u << i;
+	return 0;
+}
+
+/* Classes and suites, comma-separated; 0 if any means nothing. */
+static uint32_t set_parse(struct text list)
+{
+	uint32_t set = 0, found;
+
+	while (list.len) {
+		struct text item = cut(&list, true);
+
+		if (!item.len)
+			break;
+		found = suite_bit(item);
+		for (size_t c = 0; c < sizeof(CLASSES) / sizeof(CLASSES[0]); c++)
+			for (uint32_t i = 0; text_is(item, CLASSES[c].name) && i < N_SUITES; i++)
+				if ((SUITES[i].classes & CLASSES[c].needs) == CLASSES[c].needs)
+					found |= 1u << i;
+		if (!found)
+			return 0;
+		set |= found;
+	}
+	return set;
+}
+
+static bool starts(struct text t, const char *prefix)
+{
+	size_t n = strlen(prefix);
+
+	return t.len >= n && text_is((struct text){t.s, n}, prefix);
+}
+
+static struct text after(struct text t, const char *prefix)
+{
+	size_t n = strlen(prefix);
+
+	return (struct text){t.s + n, t.len - n};
+}
+
+/* One of our words? */
+static bool own_word(struct words *w, struct text t)
+{
+	if (starts(t, "require-in=")) {
+		w->policy.require_in = set_parse(after(t, "require-in="));
+		w->bad |= !w->policy.require_in;
+	} else if (starts(t, "require-out=")) {
+		w->policy.require_out = set_parse(after(t, "require-out="));
+		w->bad |= !w->policy.require_out;
+	} else if (starts(t, "policy=")) {
+		w->policy.downgrade = text_is(t, "policy=downgrade");
+		w->bad |= !w->policy.downgrade && !text_is(t, "policy=refuse");
+	} else if (starts(t, "via-branch=") && t.len - 11 < sizeof(w->via)) {
+		memcpy(w->via, t.s + 11, t.len - 11);
+		w->via[t.len - 11] = 0;
+	} else if (starts(t, "node-set=")) {
+		w->set = (uint32_t)strtoul(t.s + 9, NULL, 10);
+	} else if (text_is(t, "emergency")) {
+		w->policy.emergency = true;
+	} else {
+		return false;
+	}
+	return true;
+}
+
+void words_split(struct words *w, char *out, struct text flags)
+{
+	*w = (struct words){0};
+	while (flags.len) {
+		struct text t = cut(&flags, false);
+
+		if (!t.len || own_word(w, t))
+			continue;
+		if (w->flags_len)
+			out[w->flags_len++] = ' ';
+		memcpy(out + w->flags_len, t.s, t.len);
+		w->flags_len += t.len;
+	}
+	out[w->flags_len] = 0;
+}
+
+bool policy_has(uint32_t set, const char *list)
+{
+	struct text rest = {list, strlen(list)};
+
+	while (rest.len)
+		if (suite_bit(cut(&rest, true)) & set)
+			return true;
+	return false;
+}
+
+bool policy_only(uint32_t set, const char *list)
+{
+	struct text rest = {list, strlen(list)};
+	bool any = false;
+
+	while (rest.len) {
+		if (!(suite_bit(cut(&rest, true)) & set))
+			return false;
+		any = true;
+	}
+	return any;
+}
+
+void policy_flags(char *out, size_t size, uint32_t set)
+{
+	size_t n = 0;
+
+	out[0] = 0;
+	for (uint32_t i = 0; set && i < N_SUITES; i++)
+		if (set >> i & 1 && n < size)
+			n += (size_t)snprintf(out + n, size - n, " SDES-only-%s", SUITES[i].name);
+}
+
+static bool limits_suites(struct text t)
+{
+	return starts(t, "SDES-only-") || starts(t, "SDES-no-") || starts(t, "SDES=only-") ||
+		starts(t, "SDES=no-");
+}
+
+static bool is_transport(struct text t)
+{
+	static const char *const names[] = {"RTP/SAVP", "RTP/SAVPF", "SRTP", "UDP/TLS/RTP/SAVP",
+		"UDP/TLS/RTP/SAVPF", "DTLS", "RTP", "AVP", "AVPF", "RTP/AVP", "RTP/AVPF"};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (text_is(t, names[i]))
+			return true;
+	return starts(t, "transport-protocol=");
+}
+
+size_t policy_loosen(char *flags, size_t len, bool transport)
+{
+	struct text rest = {flags, len};
+	size_t n = 0;
+
+	while (rest.len) {
+		struct text t = cut(&rest, false);
+
+		if (!t.len || limits_suites(t) || (transport && is_transport(t)))
+			continue;
+		if (n)
+			flags[n++] = ' ';
+		memmove(flags + n, t.s, t.len);
+		n += t.len;
+	}
+	return n;
+}
+
+bool policy_allows(const char *list, const char *what)
+{
+	struct text rest = {list ? list : "", list ? strlen(list) : 0};
+
+	while (rest.len)
+		if (text_is(cut(&rest, true), what))
+			return true;
+	return false;
+}
+
+bool policy_sos(struct text uri)
+{
+	return starts(uri, "urn:service:sos") &&
+		(uri.len == 15 || uri.s[15] == '.' || uri.s[15] == ';' || uri.s[15] == '>');
+}

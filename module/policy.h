@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The module's own words in a flag string, the security policy they ask for, and what is different for emergency calls. */
+#ifndef MODULE_POLICY_H
+#define MODULE_POLICY_H
+
+#include "wire.h"
+
+#define POLICY_SUITES 16u /* rows of the table, at most */
+
+struct policy {
+	uint32_t require_in, require_out; /* suites, a bit per row of the table; 0 = no wish */
+	bool downgrade;                   /* instead of refusing */
+	bool emergency;
+};
+
+struct words {
+	struct policy policy;
+	char via[8];  /* "1", "2", "auto" */
+	uint32_t set; /* of nodes */
+	bool bad;     /* a word of ours with a value that means nothing */
+	size_t flags_len;
+};
+
+/* Takes our words out of a flag string: what is left goes into out (size more than flags.len). */
+void words_split(struct words *w, char *out, struct text flags);
+
+/* True if at least one suite of a comma-separated list is in the set. */
+bool policy_has(uint32_t set, const char *list);
+/* True if none of the list is outside of the set, and there is one. */
+bool policy_only(uint32_t set, const char *list);
+/* " SDES-only-..." for each suite of the set. */
+void policy_flags(char *out, size_t size, uint32_t set);
+/* Takes what limits suites (SDES-only-, SDES-no-) out of flags, in place; and what names a transport, if transport is set. */
+size_t policy_loosen(char *flags, size_t len, bool transport);
+/* Is this fall-back among the allowed ones, "suites,rtp"? */
+bool policy_allows(const char *list, const char *what);
+
+/* urn:service:sos and its children (RFC 5031). */
+bool policy_sos(struct text uri);
+
+#endif

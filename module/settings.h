@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Module parameters, read-only once Kamailio has read its configuration; counters. */
+#ifndef MODULE_SETTINGS_H
+#define MODULE_SETTINGS_H
+
+#include <core/counters.h>
+
+struct settings {
+	int timeout_ms, retries;      /* per node: wait, then send again so often */
+	int max_nodes;                /* asked one after the other for one request */
+	int ping_interval, down_time; /* s */
+	int affinity_timeout;         /* s */
+	int receivers;                /* processes that continue suspended transactions */
+	int slots;                    /* requests that may be under way at once, asynchronously */
+	char *nodes_file;
+	char *emergency_fallback; /* "suites,rtp" */
+	char *emergency_flags;    /* added to the script's */
+};
+extern struct settings settings;
+
+/* X(id, description) */
+#define COUNTERS(X)                                                                            \
+	X(requests, "requests sent to daemons, retransmissions and further nodes not counted") \
+	X(retransmissions, "datagrams sent again")                                             \
+	X(replies, "requests answered")                                                        \
+	X(failures, "requests that no node answered")                                          \
+	X(refused, "requests answered with an error")                                          \
+	X(load_limits, "replies that said load limit")                                         \
+	X(failovers, "requests that went to a further node")                                   \
+	X(suspended, "transactions suspended")                                                 \
+	X(slots_full, "requests made synchronously because all slots were taken")              \
+	X(stray_replies, "datagrams that answer nothing under way, or nothing at all")         \
+	X(garbage, "replies that could not be read")                                           \
+	X(emergency_calls, "calls treated as emergency calls")                                 \
+	X(emergency_fallbacks, "fall-backs used for emergency calls")                          \
+	X(policy_refused, "messages refused by the security policy")                           \
+	X(policy_downgraded, "messages let through by the security policy with a warning")
+
+struct counters {
+#define X(id, text) counter_handle_t id;
+	COUNTERS(X)
+#undef X
+};
+extern struct counters counters;
+
+#endif

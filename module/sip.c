@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Reading SIP messages with Kamailio's parser. Messages of a suspended transaction are in shared memory: only what has been parsed
+ * before they went there is touched. RFC 3261, RFC 3264 (who offers), RFC 4412 (Resource-Priority), RFC 5031 (urn:service:sos). */
+#include "sip.h"
+
+#include <core/data_lump.h>
+#include <core/dprint.h>
+#include <core/ip_addr.h>
+#include <core/mem/mem.h>
+#include <core/parser/parse_body.h>
+#include <core/parser/parse_content.h>
+#include <core/parser/parse_cseq.h>
+#include <core/parser/parse_from.h>
+#include <core/parser/parse_to.h>
+#include <core/route.h>
+#include <modules/tm/tm_load.h>
+
+extern struct tm_binds tmb;
+
+static struct text text_of(str s)
+{
+	return (struct text){s.s, s.len > 0 ? (size_t)s.len : 0};
+}
+
+static bool is_request(const struct sip_msg *msg)
+{
+	return msg->first_line.type == SIP_REQUEST;
+}
+
+static struct text sdp_of(struct sip_msg *msg)
+{
+	int len = 0;
+	char *s = get_body_part(msg, TYPE_APPLICATION, SUBTYPE_SDP, &len);
+
+	return s && len > 0 ? (struct text){s, (size_t)len} : (struct text){NULL, 0};
+}
+
+bool sip_has_sdp(struct sip_msg *msg)
+{
+	return parse_headers(msg, HDR_EOH_F, 0) == 0 && sdp_of(msg).len > 0;
+}
+
+static struct text branch_of(struct sip_msg *msg, const char *via)
+{
+	int number = *via == '1'       ? 1
+		: *via == '2'          ? 2
+		: !strcmp(via, "auto") ? 1 + !is_request(msg)
+				       : 0;
+	struct via_body *v = NULL;
+
+	if (number == 1)
+		v = msg->via1;
+	else if (number == 2 && parse_headers(msg, HDR_VIA2_F, 0) == 0)
+		v = msg->via2;
+	return v && v->branch ? text_of(v->branch->value) : (struct text){NULL, 0};
+}
+
+/* The daemon wants to know who offered: the From of a request, but the To when the offer came in a reply or this is the answer in a
+ * request (ACK, PRACK). */
+static void tags(struct wire_request *r, enum op op, struct text from, struct text to)
+{
+	bool swap = op == OP_ANSWER ? !r->reply : r->reply;
+
+	r->from_tag = swap ? to : from;
+	r->to_tag = swap ? from : to;
+}
+
+int sip_collect(
+	struct wire_request *r, struct sip_msg *msg, enum op op, const char *via, const char **why)
+{
+	*r = (struct wire_request){.command = op_name(op), .reply = !is_request(msg)};
+	*why = "malformed SIP message";
+	if (parse_headers(msg, HDR_EOH_F, 0) < 0 || !msg->callid || parse_from_header(msg) < 0 ||
+		!msg->to || !get_to(msg))
+		return -1;
+	r->call_id = text_of(msg->callid->body);
+	tags(r, op, text_of(get_from(msg)->tag_value), text_of(get_to(msg)->tag_value));
+	r->via_branch = branch_of(msg, via);
+	*why = "no Call-ID or no From tag";
+	if (!r->call_id.len || !r->from_tag.len)
+		return -1;
+	r->received_from = (struct text){ip_addr2a(&msg->rcv.src_ip), 0};
+	r->received_from.len = strlen(r->received_from.s);
+	r->ipv6 = msg->rcv.src_ip.af == AF_INET6;
+	if (op != OP_OFFER && op != OP_ANSWER)
+		return 0;
+	r->sdp = sdp_of(msg);
+	*why = "no SDP body";
+	if (!r->sdp.len)
+		return -1;
+	*why = "no To tag";
+	return op == OP_ANSWER && !r->to_tag.len ? -1 : 0;
+}
+
+int sip_replace_body(struct sip_msg *msg, struct text sdp)
+{
+	struct text old = sdp_of(msg);
+	struct lump *at;
+	char *copy;
+
+	if (!old.len)
+		return -1;
+	copy = pkg_malloc(sdp.len + 1);
+	if (!copy)
+		return -1;
+	memcpy(copy, sdp.s, sdp.len);
+	copy[sdp.len] = 0;
+	at = del_lump(msg, (int)(old.s - msg->buf), (int)old.len, 0);
+	if (at && insert_new_lump_after(at, copy, (int)sdp.len, 0))
+		return 0;
+	wire_wipe(copy, sdp.len);
+	pkg_free(copy);
+	return -1;
+}
+
+static bool header_says(
+	const struct hdr_field *h, const char *name, const char *value, bool anywhere)
+{
+	size_t n = strlen(value);
+
+	if (!text_is(text_of(h->name), name))
+		return false;
+	for (int i = 0; i + (int)n <= h->body.len; i++) {
+		if (text_is((struct text){h->body.s + i, n}, value) &&
+			(anywhere || (i == 0 && h->body.len == (int)n)))
+			return true;
+	}
+	return false;
+}
+
+bool sip_is_emergency(struct sip_msg *msg)
+{
+	if (is_request(msg) &&
+		(policy_sos(text_of(msg->first_line.u.request.uri)) ||
+			policy_sos(text_of(msg->new_uri))))
+		return true;
+	if (msg->to && get_to(msg) && policy_sos(text_of(get_to(msg)->uri)))
+		return true;
+	for (const struct hdr_field *h = msg->headers; h; h = h->next)
+		if (header_says(h, "Priority", "emergency", false) ||
+			header_says(h, "Resource-Priority", "esnet.", true))
+			return true;
+	return false;
+}
+
+/* The request of the transaction a reply belongs to; tm parsed it to its end before it cloned it. */
+static struct sip_msg *request_of_reply(void)
+{
+	struct cell *t = tmb.t_gett();
+
+	return t && t != T_UNDEFINED ? t->uas.request : NULL;
+}
+
+static bool manage_reply(enum op *op, struct sip_msg *msg)
+{
+	struct sip_msg *req = request_of_reply();
+	int code = msg->first_line.u.reply.statuscode;
+
+	if (code < 300) {
+		if (!sip_has_sdp(msg))
+			return false;
+		*op = req && !sdp_of(req).len ? OP_OFFER : OP_ANSWER;
+		return true;
+	}
+	/* A refused re-INVITE leaves the call as it is, and of forked branches others may still answer. */
+	*op = OP_DELETE;
+	return req && req->REQ_METHOD == METHOD_INVITE && req->to && !get_to(req)->tag_value.len &&
+		tmb.t_gett()->nr_of_outgoings == 1;
+}
+
+bool sip_manage(enum op *op, struct sip_msg *msg)
+{
+	struct cell *t = tmb.t_gett();
+	/* A continued request runs in the guise of a failure route. */
+	bool continued = t && t != T_UNDEFINED && (t->flags & T_ASYNC_CONTINUE);
+
+	if (!is_request(msg))
+		return manage_reply(op, msg);
+	*op = OP_DELETE;
+	if (is_route_type(FAILURE_ROUTE) && !continued)
+		return true;
+	if (msg->REQ_METHOD & (METHOD_BYE | METHOD_CANCEL))
+		return true;
+	*op = msg->REQ_METHOD & (METHOD_ACK | METHOD_PRACK) ? OP_ANSWER : OP_OFFER;
+	return (msg->REQ_METHOD & (METHOD_INVITE | METHOD_UPDATE | METHOD_ACK | METHOD_PRACK)) &&
+		sip_has_sdp(msg);
+}

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What the module reads of a SIP message, and how it replaces the body. */
+#ifndef MODULE_SIP_H
+#define MODULE_SIP_H
+
+#include "call.h"
+
+/* Call-ID, tags, source, and the body for operations that have one. via: "", "1", "2", "auto". 0, or -1 with *why. */
+int sip_collect(
+	struct wire_request *r, struct sip_msg *msg, enum op op, const char *via, const char **why);
+/* New SDP in place of the old one, which may be a part of a multipart body. Shows when the message is sent. 0 or -1. */
+int sip_replace_body(struct sip_msg *msg, struct text sdp);
+/* R-URI or To urn:service:sos, Priority: emergency, Resource-Priority: esnet. */
+bool sip_is_emergency(struct sip_msg *msg);
+/* What xcipher_manage() is to do with this message; false: nothing. */
+bool sip_manage(enum op *op, struct sip_msg *msg);
+bool sip_has_sdp(struct sip_msg *msg);
+
+#endif

@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* ng messages as the module writes and reads them, by daemon/proto's codec. Requests carry the script's flag string unread, as
+ * "rtpp-flags": so every flag that the daemon knows works here, and means the same. Replies are anybody's bytes: nothing in them is
+ * trusted, text that reaches logs or SIP is made printable. Keys are in SDP only, which is never logged. */
+#include "wire.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+#include "base/secmem.h"
+#include "proto/ngval.h"
+
+#define POOL_LIMIT (8u << 20)
+
+static struct str str_of(struct text t)
+{
+	return (struct str){t.s, t.len};
+}
+
+bool text_is(struct text a, const char *z)
+{
+	return str_eq_nocase(str_of(a), str_from(z));
+}
+
+void wire_wipe(void *p, size_t len)
+{
+	secmem_wipe(p, len);
+}
+
+static void add(struct pool *p, struct ngval *d, struct str key, struct text value)
+{
+	if (value.len)
+		ngval_add_str(p, d, key, str_of(value));
+}
+
+static struct ngval *build(struct pool *p, const struct wire_request *r)
+{
+	struct ngval *d = ngval_dict(p), *l;
+
+	ngval_add_str(p, d, STR("command"), str_from(r->command));
+	add(p, d, STR("sdp"), r->sdp);
+	add(p, d, STR("call-id"), r->call_id);
+	add(p, d, STR("from-tag"), r->from_tag);
+	add(p, d, STR("to-tag"), r->to_tag);
+	add(p, d, STR("via-branch"), r->via_branch);
+	if (r->received_from.len) {
+		l = ngval_add_list(p, d, STR("received-from"));
+		ngval_add_str(p, l, STR_NONE, r->ipv6 ? STR("IP6") : STR("IP4"));
+		ngval_add_str(p, l, STR_NONE, str_of(r->received_from));
+	}
+	if (r->flags.len || r->added.len)
+		ngval_add_str(p, d, STR("rtpp-flags"),
+			pool_printf(p, STR_FMT " " STR_FMT, STR_ARG(str_of(r->flags)),
+				STR_ARG(str_of(r->added))));
+	if (r->call_id.len) {
+		ngval_add_str(p, d, STR("sip-message-type"),
+			r->reply ? STR("sip_reply") : STR("sip_request"));
+		l = ngval_add_list(p, d, STR("supports"));
+		ngval_add_str(p, l, STR_NONE, STR("load limit"));
+	}
+	return d;
+}
+
+static int finish(char *buf, size_t size, struct pool *p, struct text cookie, const struct ngval *d)
+{
+	struct sbuf b;
+	int err;
+
+	sbuf_init(&b, WIRE_MAX);
+	sbuf_str(&b, str_of(cookie));
+	sbuf_str(&b, STR(" "));
+	if (d && !pool_failed(p))
+		bencode_write(&b, d);
+	err = !d || pool_failed(p) ? -ENOMEM : b.err;
+	if (!err && b.len > size)
+		err = -EMSGSIZE;
+	if (!err) {
+		memcpy(buf, b.p, b.len);
+		err = (int)b.len;
+	}
+	sbuf_fini(&b);
+	return err;
+}
+
+int wire_write(char *buf, size_t size, struct text cookie, const struct wire_request *r)
+{
+	struct pool *p;
+	int n;
+
+	if (pool_create(&p, POOL_LIMIT))
+		return -ENOMEM;
+	n = finish(buf, size, p, cookie, build(p, r));
+	pool_destroy(p);
+	return n;
+}
+
+static struct ngval *reread(struct pool *p, struct text datagram)
+{
+	struct text cookie = wire_cookie(datagram.s, datagram.len);
+	struct ngval *v = NULL;
+	size_t pos;
+
+	if (bencode_parse(&v, p,
+		    (struct str){datagram.s + cookie.len + 1, datagram.len - cookie.len - 1}, &pos))
+		return NULL;
+	return v;
+}
+
+int wire_rewrite(
+	char *buf, size_t size, struct text datagram, struct text cookie, struct text flags)
+{
+	struct ngval *d;
+	struct pool *p;
+	int n;
+
+	if (pool_create(&p, POOL_LIMIT))
+		return -ENOMEM;
+	d = reread(p, datagram);
+	for (struct ngval *v = d ? d->first : NULL; v; v = v->next)
+		if (str_eq(v->key, STR("rtpp-flags")))
+			v->str = str_of(flags);
+	n = finish(buf, size, p, cookie, d);
+	pool_destroy(p);
+	return n;
+}
+
+size_t wire_flags(char *out, size_t size, struct text datagram)
+{
+	struct str s = STR_NONE;
+	struct pool *p;
+
+	if (pool_create(&p, POOL_LIMIT))
+		return 0;
+	s = ngval_str(p, ngval_get(reread(p, datagram), STR("rtpp-flags")));
+	if (s.len >= size)
+		s.len = 0;
+	if (s.len)
+		memcpy(out, s.s, s.len);
+	out[s.len] = 0;
+	pool_destroy(p);
+	return s.len;
+}
+
+struct text wire_cookie(const char *p, size_t len)
+{
+	const char *end = len ? memchr(p, ' ', len) : NULL;
+
+	return end && end != p ? (struct text){p, (size_t)(end - p)} : (struct text){"", 0};
+}
+
+/* What a peer wrote, for logs, variables and reason phrases: never a control character, cut to size. */
+static void printable(char *out, size_t size, struct str s)
+{
+	size_t n = s.len < size - 1 ? s.len : size - 1;
+
+	for (size_t i = 0; i < n; i++)
+		out[i] = s.s[i] >= 0x20 && s.s[i] < 0x7f ? s.s[i] : '?';
+	out[n] = 0;
+}
+
+static bool has_word(const char *list, struct str word)
+{
+	struct str rest = str_from(list);
+
+	while (rest.len)
+		if (str_eq(str_cut(&rest, ','), word))
+			return true;
+	return false;
+}
+
+/* Only what a suite's name may consist of gets in, so that the list can go into logs and flags. */
+static bool add_word(char *list, size_t size, struct str word)
+{
+	size_t have = strlen(list);
+
+	if (!word.len || have + word.len + 2 > size || has_word(list, word))
+		return false;
+	for (size_t i = 0; i < word.len; i++)
+		if (word.s[i] <= ' ' || word.s[i] > '~' || word.s[i] == ',')
+			return false;
+	snprintf(list + have, size - have, "%s" STR_FMT, have ? "," : "", STR_ARG(word));
+	return true;
+}
+
+static void suites_of(char *out, struct pool *p, const struct ngval *tag)
+{
+	const struct ngval *medias = ngval_get_like(tag, STR("medias"));
+
+	for (const struct ngval *m = medias ? medias->first : NULL; m; m = m->next) {
+		const struct ngval *streams = ngval_get_like(m, STR("streams"));
+
+		for (const struct ngval *s = streams ? streams->first : NULL; s; s = s->next)
+			add_word(out, WIRE_SUITES,
+				ngval_str(p, ngval_get_like(s, STR("crypto suite"))));
+	}
+}
+
+static const struct ngval *tag_of(const struct ngval *tags, struct text tag)
+{
+	return tag.len ? ngval_get(tags, str_of(tag)) : NULL;
+}
+
+static void read_tags(
+	struct wire_reply *out, const struct ngval *v, struct text from, struct text to)
+{
+	const struct ngval *tags = ngval_get(v, STR("tags"));
+	struct sbuf b;
+
+	if (!tags)
+		return;
+	suites_of(out->from_suite, out->pool, tag_of(tags, from));
+	suites_of(out->to_suite, out->pool, tag_of(tags, to));
+	sbuf_init(&b, 0);
+	json_write(&b, v, false);
+	if (!b.err) {
+		struct str s = pool_strdup(out->pool, sbuf_view(&b));
+
+		out->json = (struct text){s.s, s.s ? s.len : 0};
+	}
+	sbuf_fini(&b);
+}
+
+static enum wire_result result_of(struct str result, struct str reason, struct str warning)
+{
+	if (str_eq(result, STR("pong")))
+		return WIRE_PONG;
+	if (str_eq(result, STR("load limit")))
+		return WIRE_LOAD_LIMIT;
+	if (str_eq(result, STR("ok")))
+		return str_starts(warning, STR("Call-ID not found")) ? WIRE_NO_CALL : WIRE_OK;
+	if (str_eq(reason, STR("Parallel session limit reached")) ||
+		str_eq(reason, STR("Ran out of ports")))
+		return WIRE_LOAD_LIMIT;
+	if (str_eq_nocase(reason, STR("Unknown call-id")))
+		return WIRE_NO_CALL;
+	return str_eq(result, STR("error")) ? WIRE_ERROR : WIRE_GARBAGE;
+}
+
+void wire_read(struct wire_reply *out, const char *p, size_t len, bool tree, struct text from_tag,
+	struct text to_tag)
+{
+	struct text cookie = wire_cookie(p, len);
+	struct str reason, warning, sdp;
+	struct ngval *v = NULL;
+	size_t pos;
+
+	*out = (struct wire_reply){.result = WIRE_GARBAGE, .reason = "unintelligible reply"};
+	if (!cookie.len || pool_create((struct pool **)&out->pool, POOL_LIMIT))
+		return;
+	if (bencode_parse(
+		    &v, out->pool, (struct str){p + cookie.len + 1, len - cookie.len - 1}, &pos) ||
+		!v || v->type != NGVAL_DICT)
+		return;
+	reason = ngval_str(out->pool, ngval_get(v, STR("error-reason")));
+	if (!reason.len)
+		reason = ngval_str(out->pool, ngval_get(v, STR("message")));
+	warning = ngval_str(out->pool, ngval_get(v, STR("warning")));
+	sdp = ngval_str(out->pool, ngval_get(v, STR("sdp")));
+	out->result = result_of(ngval_str(out->pool, ngval_get(v, STR("result"))), reason, warning);
+	if (out->result == WIRE_GARBAGE)
+		return;
+	printable(out->reason, sizeof(out->reason), reason);
+	printable(out->warning, sizeof(out->warning), warning);
+	out->sdp = (struct text){sdp.s, sdp.len};
+	if (tree)
+		read_tags(out, v, from_tag, to_tag);
+}
+
+void wire_fini(struct wire_reply *r)
+{
+	pool_destroy(r->pool);
+	*r = (struct wire_reply){.result = WIRE_GARBAGE};
+}
+
+int wire_sdp_suites(char *out, size_t size, struct text sdp)
+{
+	struct str rest = str_of(sdp), line, value;
+	bool media = false, dtls = false;
+	int count = 0;
+
+	out[0] = 0;
+	while (rest.len) {
+		line = str_trim(str_cut(&rest, '\n'));
+		media |= str_starts(line, STR("m="));
+		dtls |= str_starts(line, STR("a=fingerprint:"));
+		if (!str_starts(line, STR("a=crypto:")))
+			continue;
+		value = (struct str){line.s + 9, line.len - 9};
+		str_cut(&value, ' '); /* its number */
+		count += add_word(out, size, str_cut(&value, ' '));
+	}
+	if (!count && media)
+		snprintf(out, size, "%s", dtls ? "DTLS" : "none");
+	return count;
+}

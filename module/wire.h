@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The module's side of the ng protocol: requests to bytes, replies to a struct. Pure, knows nothing of Kamailio: it is the
+ * only user of daemon/proto here, because both have macros of the same names. */
+#ifndef MODULE_WIRE_H
+#define MODULE_WIRE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct text {
+	const char *s;
+	size_t len;
+};
+
+#define TEXT(literal) ((struct text){(literal), sizeof(literal) - 1})
+
+bool text_is(struct text a, const char *z); /* ASCII, case ignored */
+
+#define WIRE_MAX     65507u /* the largest UDP datagram */
+#define WIRE_SUITES  256u
+#define WIRE_REASON  128u
+#define WIRE_WARNING 256u
+
+struct wire_request {
+	const char *command;
+	struct text call_id, from_tag, to_tag, via_branch, sdp;
+	struct text flags; /* as the script wrote them: the daemon reads them */
+	struct text added; /* words the module's policies add to them */
+	struct text received_from;
+	bool ipv6;  /* of received_from */
+	bool reply; /* the SIP message is one */
+};
+
+/* Cookie, space, bencode into buf: the length; -EMSGSIZE, -ENOMEM. */
+int wire_write(char *buf, size_t size, struct text cookie, const struct wire_request *r);
+
+/* The same request with another cookie and other flags. */
+int wire_rewrite(
+	char *buf, size_t size, struct text datagram, struct text cookie, struct text flags);
+/* The flags of a request, copied; their length. */
+size_t wire_flags(char *out, size_t size, struct text datagram);
+
+enum wire_result { WIRE_OK, WIRE_PONG, WIRE_LOAD_LIMIT, WIRE_NO_CALL, WIRE_ERROR, WIRE_GARBAGE };
+
+struct wire_reply {
+	enum wire_result result;
+	char reason[WIRE_REASON];   /* printable */
+	char warning[WIRE_WARNING]; /* printable */
+	struct text sdp;
+	char from_suite[WIRE_SUITES], to_suite[WIRE_SUITES]; /* query: of these tags */
+	struct text json;                                    /* query: everything, for the script */
+	void *pool;
+};
+
+/* The cookie of a datagram, or an empty text. */
+struct text wire_cookie(const char *p, size_t len);
+/* Whatever bytes: a reply, perhaps WIRE_GARBAGE. tree: also json and suites; from_tag and to_tag say whose suites are wanted. Slices point into the datagram
+ * or the pool, which wire_fini() wipes. */
+void wire_read(struct wire_reply *out, const char *p, size_t len, bool tree, struct text from_tag,
+	struct text to_tag);
+void wire_fini(struct wire_reply *r);
+
+/* The suites of a body's a=crypto lines, each once, comma-separated; "DTLS" with a fingerprint and none of them; "none" if there
+ * is media without any. Empty without media. Returns how many suites were named. */
+int wire_sdp_suites(char *out, size_t size, struct text sdp);
+
+/* Wipe: bodies hold keys. */
+void wire_wipe(void *p, size_t len);
+
+#endif

@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""sipp as caller and callee with SDP of our own, inside the namespaces; and Kamailio with the module xcipher."""
+import os
+import re
+import subprocess
+import time
+
+import relay
+
+CRYPTO = {"AES_CM_128_HMAC_SHA1_80": "WVNfX19zZW1jdGwgKCkgewkyMjA7fQp9CnVubGVz",
+          "AES_CM_128_HMAC_SHA1_32": "d0RmdmcmVCspeEc3QGZiNWpVLFJhQX1cfHAwJSoj"}
+CRYPTO["AEAD_AES_256_GCM"] = "A" * 58 + "A="
+
+# The lines between: [...] is sipp's.
+SDP = """v=0
+o=- 1 1 IN IP[local_ip_type] [local_ip]
+s=-
+c=IN IP[media_ip_type] [media_ip]
+t=0 0
+m=audio [media_port] %s 0
+%sa=rtpmap:0 PCMU/8000"""
+
+
+def sdp(suite, tag=1):
+    if not suite:
+        return SDP % ("RTP/AVP", "")
+    return SDP % ("RTP/SAVP", f"a=crypto:{tag} {suite} inline:{CRYPTO[suite]}\n")
+
+
+def message(first, headers, body=""):
+    text = first + "\n" + headers.strip() + "\n"
+    if body:
+        text += f"Content-Type: application/sdp\nContent-Length: [len]\n\n{body}"
+    else:
+        text += "Content-Length: 0\n"
+    return f"<![CDATA[\n{text}\n]]>"
+
+
+def in_dialog(method, cseq, to="[peer_tag_param]"):
+    return f"""Via: SIP/2.0/UDP [local_ip]:[local_port];branch=[branch]
+From: <sip:caller@[local_ip]>;tag=[pid]c[call_number]
+To: <%(to)s>{to}
+Call-ID: [call_id]
+CSeq: {cseq} {method}
+Contact: <sip:caller@[local_ip]:[local_port]>
+Max-Forwards: 70
+%(extra)s"""
+
+
+def caller(suite, to, expect=200, extra="", talk_ms=200, timeout_ms=0):
+    """A scenario: INVITE with this body, then ACK, a pause and BYE; or ACK only, when another answer is expected."""
+    values = {"to": to, "extra": extra + "\n" if extra else ""}
+    invite = message(f"INVITE {to} SIP/2.0", in_dialog("INVITE", 1, "") % values, sdp(suite))
+    routes = {"to": to, "extra": "[routes]\n"}
+    steps = [f'<send retrans="500" start_rtd="1">{invite}</send>', '<recv response="100" optional="true"/>',
+             '<recv response="180" optional="true"/>', '<recv response="183" optional="true"/>']
+    if expect == 200:
+        ack = message("ACK [next_url] SIP/2.0", in_dialog("ACK", 1) % routes)
+        bye = message("BYE [next_url] SIP/2.0", in_dialog("BYE", 2) % routes)
+        steps += [f'<recv response="200" rtd="1" rrs="true"/><send>{ack}</send><pause milliseconds="{talk_ms}"/>',
+                  f'<send retrans="500">{bye}</send><recv response="100" optional="true"/><recv response="200"/>']
+    else:
+        ack = message(f"ACK {to} SIP/2.0", (in_dialog("ACK", 1) % values).replace("branch=[branch]", "branch=[branch-%d]" % len(steps)))
+        steps += [f'<recv response="{expect}" rtd="1"/><send>{ack}</send>']
+    return scenario(steps)
+
+
+def callee(suite, code=200, early=False):
+    head = "[last_Via:]\n[last_From:]\n[last_To:];tag=[pid]u[call_number]\n[last_Call-ID:]\n[last_CSeq:]\n" \
+           "Contact: <sip:[local_ip]:[local_port]>\n"
+    if code != 200:
+        return scenario(['<recv request="INVITE"/>', f"<send retrans=\"500\">{message(f'SIP/2.0 {code} No', head)}</send>", '<recv request="ACK"/>'])
+    early_answer = sdp(suite) if early else ""
+    steps = ['<recv request="INVITE" rrs="true"/>', f"<send>{message('SIP/2.0 180 Ringing', head + '[last_Record-Route:]', early_answer)}</send>",
+             f"<send retrans=\"500\">{message('SIP/2.0 200 OK', head + '[last_Record-Route:]', sdp(suite))}</send>",
+             '<recv request="ACK"/>', '<recv request="BYE"/>',
+             "<send>" + message("SIP/2.0 200 OK", "[last_Via:]\n[last_From:]\n[last_To:]\n[last_Call-ID:]\n[last_CSeq:]") + "</send>"]
+    return scenario(steps)
+
+
+def scenario(steps):
+    return '<?xml version="1.0" encoding="ISO-8859-1" ?>\n<scenario name="xcipher">\n' + "\n".join(steps) + "\n</scenario>\n"
+
+
+class Sipp:
+    def __init__(self, net, folder, name, text, *args):
+        self.name, self.folder = name, folder
+        self.address = net.run(net.terminal[name], "ip", "-o", "-4", "addr", "show", "scope", "global").stdout.split()[3].split("/")[0]
+        number = len(os.listdir(folder))
+        self.base = os.path.join(folder, f"{name}{number}")
+        with open(self.base + ".xml", "w", encoding="ascii") as f:
+            f.write(text)
+        self.out = open(self.base + ".out", "w", encoding="utf-8")
+        self.process = net.spawn(net.terminal[name], ["/usr/bin/sipp", "-sf", self.base + ".xml", "-i", self.address, "-nostdin", "-trace_err", "-error_file",
+                                                      self.base + ".err", "-trace_stat", "-stf", self.base + ".csv", "-fd", "1", *args],
+                                 stdin=subprocess.DEVNULL, stdout=self.out, stderr=self.out)
+
+    def wait(self, timeout=30):
+        code = self.process.wait(timeout)
+        return code, self.counts()
+
+    def counts(self):
+        """(successful, failed, retransmissions, mean response time in ms) of the last line of statistics."""
+        with open(self.base + ".csv", encoding="ascii") as f:
+            lines = f.read().splitlines()
+        row = dict(zip(lines[0].split(";"), lines[-1].split(";")))
+        t = re.match(r"(\d+):(\d+):(\d+)[:.](\d+)", row.get("ResponseTime1(C)", "") or "")
+        ms = (((int(t[1]) * 60 + int(t[2])) * 60) + int(t[3])) * 1000 + int(t[4].ljust(6, "0")) / 1000 if t else 0
+        return int(row["SuccessfulCall(C)"]), int(row["FailedCall(C)"]), int(row["Retransmissions(C)"]), ms
+
+    def text(self):
+        text = ""
+        for suffix in (".err", ".out"):
+            if os.path.exists(self.base + suffix):
+                with open(self.base + suffix, encoding="utf-8", errors="replace") as f:
+                    text += f.read()[-3000:]
+        return text
+
+
+class Kamailio:
+    def __init__(self, net, folder, cfg=None, memory=64, **defines):
+        self.net = net
+        self.run_dir = os.path.join(folder, f"kamailio{len(os.listdir(folder))}")
+        os.makedirs(self.run_dir)
+        self.ctl = "unix:" + os.path.join(self.run_dir, "ctl")
+        defines["XC_CTL"] = f'"{self.ctl}"'
+        self.log = open(os.path.join(self.run_dir, "log"), "w+", encoding="utf-8", errors="replace")
+        args = [x for k, v in defines.items() for x in ("-A", f"{k}={v}")]
+        cfg = cfg or os.path.join(relay.ROOT, "kamailio-cfg", "kamailio-module.cfg")
+        modules = "/usr/lib/" + subprocess.run(["gcc", "-print-multiarch"], capture_output=True, text=True, check=True).stdout.strip() + "/kamailio/modules"
+        self.process = net.spawn(net.gateway, ["/usr/sbin/kamailio", "-L", modules + ":" + relay.BUILD, "-f", cfg, "-DD", "-E", "-w", self.run_dir, "-Y",
+                                               self.run_dir, "-P", os.path.join(self.run_dir, "pid"), "-m", str(memory), "-M", "8", *args],
+                                 stdout=self.log, stderr=self.log)
+        end = time.monotonic() + 20
+        while time.monotonic() < end:
+            if self.process.poll() is not None:
+                raise RuntimeError("kamailio ended:\n" + self.text()[-3000:])
+            try:
+                self.rpc("core.version")
+                return
+            except RuntimeError:
+                time.sleep(0.1)
+        raise RuntimeError("kamailio does not start:\n" + self.text()[-3000:])
+
+    def text(self):
+        self.log.flush()
+        with open(self.log.name, encoding="utf-8", errors="replace") as f:
+            return f.read()
+
+    def rpc(self, *args):
+        p = subprocess.run(["/usr/sbin/kamcmd", "-s", self.ctl, *args], capture_output=True, text=True, timeout=10, check=False)
+        if p.returncode or p.stdout.startswith("error"):
+            raise RuntimeError(p.stdout + p.stderr)
+        return p.stdout
+
+    def counter(self, name):
+        return int(self.rpc("cnt.get", "xcipher", name).split()[-1])
+
+    def nodes(self):
+        """xcipher.show as a list of dictionaries."""
+        found = []
+        for line in self.rpc("xcipher.show").splitlines():
+            key, _, value = line.strip().partition(":")
+            if key == "node":
+                found.append({})
+            if value:
+                found[-1][key] = value.strip()
+        return found
+
+    def stop(self):
+        return self.net.stop(self.process, 15)

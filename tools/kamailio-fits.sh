@@ -1,0 +1,17 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0-or-later
+# kamailio-fits.sh MODULE.so: fails unless the module was built for the version and with the flags of the Kamailio that is installed, since
+# that one would refuse to load it.
+set -eu
+
+kamailio=$(command -v kamailio || echo /usr/sbin/kamailio)
+text=$(strings -a "$1")
+says=$("$kamailio" -V)
+
+for what in version flags; do
+	want=$(echo "$says" | sed -n "s/^$what: *//p" | sed 's/ *$//')
+	if ! echo "$text" | sed 's/ *$//' | grep -qxF "$want"; then
+		echo "$1: its $what differ from those of $kamailio: $want" >&2
+		exit 1
+	fi
+done

@@ -1,0 +1,60 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0-or-later
+# kamailio-headers.sh DIR: the headers of the Kamailio that is installed, and the flags it was built with, into DIR: a tree include/ and a
+# file "flags". Debian has no kamailio-dev: they come from the distribution's source package, fetched from the archives this machine's apt
+# already uses and verified by apt; apt's own configuration stays as it is. When they are there already, nothing is done.
+set -eu
+
+dir=${1:?usage: kamailio-headers.sh DIR}
+# shellcheck disable=SC2016 # dpkg-query expands it
+version=$(dpkg-query -W -f '${source:Version}' kamailio)
+[ "$(cat "$dir/version" 2>/dev/null)" != "$version" ] || exit 0
+
+mkdir -p "$dir"
+dir=$(cd "$dir" && pwd)
+log=$dir/log
+: >"$log"
+work=$(mktemp -d "$dir/work.XXXXXX")
+trap 'rm -rf "$work"' EXIT
+trap 'exit 1' INT TERM
+
+quietly() {
+	if ! "$@" >>"$log" 2>&1; then
+		tail -15 "$log" >&2
+		echo "kamailio-headers.sh: \"$1 ${2:-}\" failed, see above and $log" >&2
+		exit 1
+	fi
+}
+
+debian_archives() {
+	# shellcheck disable=SC2016 # apt expands these
+	apt-get indextargets --format '$(CREATED_BY)|$(ORIGIN)|$(REPO_URI) $(RELEASE) $(COMPONENT)' |
+		sed -n 's/^Packages|Debian|//p' | sort -u
+}
+
+echo "fetching the headers of kamailio $version ..."
+[ -n "$(debian_archives)" ] || quietly apt-get -q update
+signed=/usr/share/keyrings/debian-archive-keyring.gpg
+[ -e $signed ] && signed="[signed-by=$signed] " || signed=
+debian_archives | sed "s|^|deb-src $signed|" >"$work/sources.list"
+mkdir -p "$work/lists/partial" "$work/cache/archives/partial" "$work/src"
+private_apt() {
+	quietly apt-get -q -o Dir::Etc::SourceList="$work/sources.list" -o Dir::Etc::SourceParts=/dev/null \
+		-o Dir::State::Lists="$work/lists" -o Dir::Cache="$work/cache" -o APT::Sandbox::User="$(id -un)" \
+		-o Acquire::Languages=none "$@"
+}
+private_apt update
+cd "$work/src"
+private_apt source --download-only --only-source "kamailio=$version"
+tar -xf kamailio_*.orig.tar.* --strip-components=1 --wildcards '*/src/Makefile*' '*/src/core' '*/src/modules/tm' '*/src/lib/Makefile*'
+# Its configuration is all that is made: Kamailio itself need not be built.
+touch src/main.c
+quietly make -s -C src cfg
+# shellcheck disable=SC2016 # make expands these
+printf 'include config.mak\n$(file >flags,$(C_DEFS) $(CC_PMUTEX_OPTS))\nall: ;\n' >src/print.mk
+quietly make -s -C src -f print.mk
+rm -rf "$dir/include"
+mkdir "$dir/include"
+find src/core src/modules/tm -name '*.h' | sed 's|^src/||' | tar -C src -cf - -T - | tar -C "$dir/include" -xf -
+mv src/flags "$dir/flags"
+echo "$version" >"$dir/version"
