@@ -75,7 +75,8 @@ struct engine_ops {
 	int (*key_changed)(struct engine_queue *q, uint32_t slot);
 	/* Whether the engine can do these two key slots' ciphers: each of them, whatever the other is. */
 	bool (*can)(const struct engine_queue *q, const struct xc_key *rx, const struct xc_key *tx);
-	/* Process the batch completely. 0, or -errno when the device failed: statuses and outputs are then meaningless.
+	/* Process the batch completely. A job that does not stay within its packets' slots, or names keys that were never
+	 * announced, is XC_BAD_TAG and touches nothing. 0, or -errno when the device failed: statuses and outputs are then meaningless.
 	 * -ETIMEDOUT: it hangs, and the queue does nothing any more (queue_destroy() leaves behind what the device may still use). */
 	int (*run)(struct engine_queue *q, struct batch *b);
 };

@@ -418,21 +418,29 @@ static bool job_fits(const struct engine_queue *q, const struct xc_job *j)
 		fits_slot(j->out_off, side_end(j, j->tx_tag_off), a->slots);
 }
 
-/* The runner redoes a batch serially when it has a job that does not fit: there each job is refused by itself. */
-static bool batch_fits(const struct engine_queue *q, const struct batch *b)
+/* Jobs that do not fit do not authenticate: nothing is done for them. How many are left. */
+static uint32_t jobs_check(const struct engine_queue *q, struct batch *b)
 {
-	const struct arena *a = q->arena;
-	bool fits = b->job == a->job && b->status == a->status && b->n <= a->slots;
+	uint32_t n = 0;
 
-	for (uint32_t i = 0; fits && i < b->n; i++)
-		fits = job_fits(q, &b->job[i]);
-	return fits;
+	for (uint32_t i = 0; i < b->n; i++) {
+		bool fits = job_fits(q, &b->job[i]);
+
+		n += fits;
+		if (!fits)
+			b->status[i] = XC_BAD_TAG;
+	}
+	return n;
 }
 
-static void jobs_order(struct engine_queue *q, const struct batch *b)
+/* All jobs, equal ones side by side; or those that fit, where some do not: that is rare, and their order matters little. */
+static void jobs_order(struct engine_queue *q, const struct batch *b, bool all)
 {
-	bool ordered = order_jobs(q->job_order, b->job, b->n, q->key_kind);
+	bool ordered = !all || order_jobs(q->job_order, b->job, b->n, q->key_kind);
 
+	for (uint32_t i = 0, n = 0; !all && i < b->n; i++)
+		if (job_fits(q, &b->job[i]))
+			q->job_order[n++] = i;
 	for (uint32_t i = 0; !ordered && !q->in_order && i < q->arena->slots; i++)
 		q->job_order[i] = i;
 	q->in_order = !ordered;
@@ -440,20 +448,25 @@ static void jobs_order(struct engine_queue *q, const struct batch *b)
 
 static int opencl_run(struct engine_queue *q, struct batch *b)
 {
+	const struct arena *a = q->arena;
+	uint32_t n;
 	cl_int err;
 
-	if (b->n == 0)
-		return 0;
-	if (!batch_fits(q, b))
+	if (b->n > a->slots || b->job != a->job || b->status != a->status)
 		return -EINVAL;
-	jobs_order(q, b);
+	n = jobs_check(q, b);
+	if (n == 0)
+		return 0;
+	jobs_order(q, b, n == b->n);
 	if (q->copy) {
-		struct opencl_dispatch d = {
-			.kernel = q->kernel, .width = q->e->shape.lanes, .local = group_len(q)};
+		struct opencl_dispatch d = {.kernel = q->kernel,
+			.width = q->e->shape.lanes,
+			.local = group_len(q),
+			.jobs = n};
 
 		return opencl_copy_run(q->copy, &d, b, q->job_order);
 	}
-	err = dispatch(q, b->n);
+	err = dispatch(q, n);
 	err = err ? err : clFinish(q->cq);
 	return err ? -EIO : 0;
 }

@@ -401,30 +401,30 @@ static cl_int chunk_down(struct opencl_copy *c, struct chunk *ch)
 }
 
 /* Packets per chunk: whole work-groups, and no more than CHUNKS of them. */
-static uint32_t chunk_size(const struct opencl_copy *c, const struct opencl_dispatch *d, uint32_t n)
+static uint32_t chunk_size(const struct opencl_copy *c, const struct opencl_dispatch *d)
 {
-	uint32_t unit = d->width * d->local, chunks = n / c->cfg.chunk_min;
+	uint32_t unit = d->width * d->local, chunks = d->jobs / c->cfg.chunk_min;
 
 	chunks = chunks < 1 ? 1 : chunks > CHUNKS ? CHUNKS : chunks;
-	return ((n + chunks - 1) / chunks + unit - 1) / unit * unit;
+	return ((d->jobs + chunks - 1) / chunks + unit - 1) / unit * unit;
 }
 
 int opencl_copy_run(struct opencl_copy *c, const struct opencl_dispatch *d, struct batch *b,
 	const uint32_t *order)
 {
 	struct chunk chunk[CHUNKS] = {0};
-	uint32_t size = chunk_size(c, d, b->n), n = 0;
+	uint32_t size = chunk_size(c, d), n = 0;
 	uint64_t until = deadline(c);
 	cl_int err = CL_SUCCESS;
 	int res = 0;
 
 	if (c->hangs)
 		return -ETIMEDOUT;
-	for (uint32_t first = 0; first < b->n && !err; first += size) {
+	for (uint32_t first = 0; first < d->jobs && !err; first += size) {
 		struct chunk *ch = &chunk[n++], *before = n > 1 ? ch - 1 : NULL;
 
 		ch->first = first;
-		ch->n = min_u32(size, b->n - first);
+		ch->n = min_u32(size, d->jobs - first);
 		ch->in = before ? before->in + before->in_len : 0;
 		ch->out = before ? before->out + before->out_len : 0;
 		chunk_pack(c, ch, b, order);

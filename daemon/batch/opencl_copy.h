@@ -30,6 +30,7 @@ struct opencl_dispatch {
 		kernel; /* argument 1 is the number of jobs; global offset and size choose the part */
 	uint32_t width; /* packets per work-item */
 	uint32_t local; /* work-items per work-group */
+	uint32_t jobs;  /* how many of the batch: the first ones of the order */
 };
 
 struct opencl_copy;
@@ -41,7 +42,7 @@ bool opencl_copy_destroy(struct opencl_copy *c);
 /* Its memory and the queue that kernels go to; the copy's own. */
 const struct opencl_mems *opencl_copy_mems(const struct opencl_copy *c);
 cl_command_queue opencl_copy_queue(const struct opencl_copy *c);
-/* The whole batch, jobs taken in this order. 0, -EIO, or -ETIMEDOUT: from then on nothing is done any more. */
+/* A batch's jobs, taken in this order. 0, -EIO, or -ETIMEDOUT: from then on nothing is done any more. */
 int opencl_copy_run(struct opencl_copy *c, const struct opencl_dispatch *d, struct batch *b,
 	const uint32_t *order);
 /* Sends a pair of key slots on its way without waiting; ahead of every later batch. */

@@ -2,6 +2,7 @@
 /* The OpenCL engine does what every engine must: with the CPU's AES instructions, with the portable AES, with scalar
  * lanes as on a GPU, with copies as to one; batches of every size; what it says when it cannot open. */
 #include <errno.h>
+#include <stddef.h>
 #include <stdio.h>
 
 #include "engine_cases.h"
@@ -93,38 +94,92 @@ static void every_batch_size_is_right(void **state)
 	}
 }
 
-static void batches_that_point_elsewhere_are_refused(void **state)
+static void plain_jobs_make(struct engine_fixture *f, uint32_t n)
 {
+	for (uint32_t i = 0; i < n; i++) {
+		const struct sample s = {.rx_key = 0,
+			.tx_key = 0,
+			.hdr_len = 12,
+			.body_len = 10 + 20 * i,
+			.seed = i};
+
+		sample_make(&f->a.job[i], &f->a, i, &s);
+		f->a.status[i] = XC_NOT_DONE;
+	}
+	memset(f->a.out, 0xee, n * ARENA_SLOT_LEN);
+}
+
+/* One job is turned down and touches nothing; its neighbours are done as ever. */
+static void a_job_that_points_elsewhere_fails_alone(void **state)
+{
+	enum { COUNT = 40 };
 	struct engine_fixture *f = *state;
-	const struct sample s = {.rx_key = 0, .tx_key = 0, .hdr_len = 12, .body_len = 100};
-	struct batch b = {.job = f->a.job, .status = f->a.status, .n = 1};
-	struct {
+	struct batch b = {.job = f->a.job, .status = f->a.status, .n = COUNT};
+	static const uint32_t places[] = {0, 17, COUNT - 1};
+	const struct {
 		const char *why;
-		uint32_t *field, value;
+		size_t field;
+		uint32_t value;
 	} T[] = {
-		{"input beyond the arena", &f->a.job->in_off, f->a.slots * ARENA_SLOT_LEN},
-		{"output beyond the arena", &f->a.job->out_off, UINT32_MAX},
-		{"endless body", &f->a.job->body_len, UINT32_MAX},
-		{"endless header", &f->a.job->hdr_len, UINT32_MAX},
-		{"no header", &f->a.job->hdr_len, 0},
-		{"tag behind the slot", &f->a.job->tx_tag_off, ARENA_SLOT_LEN},
-		{"received tag behind everything", &f->a.job->rx_tag_off, UINT32_MAX - 3},
-		{"output into the next slot", &f->a.job->out_off, ARENA_SLOT_LEN - 64},
-		{"a key that was never announced", &f->a.job->tx_key, f->a.key_slots - 4},
-		{"no such key", &f->a.job->rx_key, f->a.key_slots},
-		{"no such key to send with", &f->a.job->tx_key, f->a.key_slots},
+		{"input beyond the arena", offsetof(struct xc_job, in_off),
+			f->a.slots * ARENA_SLOT_LEN},
+		{"output beyond the arena", offsetof(struct xc_job, out_off), UINT32_MAX},
+		{"endless body", offsetof(struct xc_job, body_len), UINT32_MAX},
+		{"endless header", offsetof(struct xc_job, hdr_len), UINT32_MAX},
+		{"no header", offsetof(struct xc_job, hdr_len), 0},
+		{"tag behind the slot", offsetof(struct xc_job, tx_tag_off), ARENA_SLOT_LEN},
+		{"received tag behind everything", offsetof(struct xc_job, rx_tag_off),
+			UINT32_MAX - 3},
+		{"output into the next slot", offsetof(struct xc_job, out_off),
+			ARENA_SLOT_LEN - 64},
+		{"a key that was never announced", offsetof(struct xc_job, tx_key),
+			f->a.key_slots - 4},
+		{"no such key", offsetof(struct xc_job, rx_key), f->a.key_slots},
+		{"no such key to send with", offsetof(struct xc_job, tx_key), f->a.key_slots},
 	};
 
-	for (size_t i = 0; i < ARRAY_LEN(T); i++) {
-		sample_make(f->a.job, &f->a, 0, &s);
-		*T[i].field = T[i].value;
-		if (f->ops->run(f->q, &b) != -EINVAL)
-			fail_msg("%s: taken", T[i].why);
+	for (size_t t = 0; t < ARRAY_LEN(T) * ARRAY_LEN(places); t++) {
+		uint32_t bad = places[t % ARRAY_LEN(places)];
+		size_t what = t / ARRAY_LEN(places);
+
+		plain_jobs_make(f, COUNT);
+		*(uint32_t *)((uint8_t *)&b.job[bad] + T[what].field) = T[what].value;
+		assert_int_equal(f->ops->run(f->q, &b), 0);
+		for (uint32_t i = 0; i < COUNT; i++) {
+			if (b.status[i] != (i == bad ? XC_BAD_TAG : XC_OK))
+				fail_msg("%s, job %u: status %u", T[what].why, i, b.status[i]);
+			if (i == bad)
+				continue;
+			(void)srtp_ref_job(&b.job[i], f->a.key, f->a.in, f->want);
+			assert_true(sample_equal(&b.job[i], &f->a, f->a.out, f->want));
+		}
+		for (uint32_t at = 0; at < ARENA_SLOT_LEN; at++)
+			assert_int_equal(f->a.out[bad * ARENA_SLOT_LEN + at], 0xee);
 	}
-	sample_make(f->a.job, &f->a, 0, &s);
+}
+
+static void a_batch_of_nothing_that_fits_is_no_error(void **state)
+{
+	struct engine_fixture *f = *state;
+	struct batch b = {.job = f->a.job, .status = f->a.status, .n = 20};
+
+	plain_jobs_make(f, b.n);
+	for (uint32_t i = 0; i < b.n; i++)
+		b.job[i].body_len = UINT32_MAX - i;
 	assert_int_equal(f->ops->run(f->q, &b), 0);
-	assert_int_equal(f->a.status[0], XC_OK);
-	b.n = f->a.slots + 1;
+	for (uint32_t i = 0; i < b.n; i++)
+		assert_int_equal(b.status[i], XC_BAD_TAG);
+}
+
+static void batches_that_are_not_the_arenas_are_refused(void **state)
+{
+	struct engine_fixture *f = *state;
+	struct xc_job job = {0};
+	struct batch b = {.job = f->a.job, .status = f->a.status, .n = f->a.slots + 1};
+
+	assert_int_equal(f->ops->run(f->q, &b), -EINVAL);
+	b.n = 1;
+	b.job = &job;
 	assert_int_equal(f->ops->run(f->q, &b), -EINVAL);
 	assert_int_equal(f->ops->key_changed(f->q, f->a.key_slots - 1), -EINVAL);
 }
@@ -157,7 +212,9 @@ int main(void)
 	static const struct CMUnitTest cases[] = {
 		ENGINE_CASES,
 		cmocka_unit_test(every_batch_size_is_right),
-		cmocka_unit_test(batches_that_point_elsewhere_are_refused),
+		cmocka_unit_test(a_job_that_points_elsewhere_fails_alone),
+		cmocka_unit_test(a_batch_of_nothing_that_fits_is_no_error),
+		cmocka_unit_test(batches_that_are_not_the_arenas_are_refused),
 	};
 	static const struct CMUnitTest sizes[] = {
 		cmocka_unit_test(every_batch_size_is_right),

@@ -30,6 +30,7 @@ static struct {
 	cl_device_id device; /* NULL: all is well */
 	uint32_t kernels;    /* that many go well first */
 	bool hang;           /* else: fail */
+	uint64_t dispatched; /* kernels sent to any device */
 	uint64_t touched;    /* commands sent to a device that hangs */
 	uint64_t polled;
 	uint64_t key_tables, keys_left; /* released, and of them with anything in it */
@@ -53,6 +54,7 @@ static bool hangs(cl_command_queue q)
 cl_int clEnqueueNDRangeKernel(cl_command_queue q, cl_kernel k, cl_uint dim, const size_t *offset,
 	const size_t *global, const size_t *local, cl_uint n, const cl_event *wait, cl_event *e)
 {
+	fault.dispatched++;
 	if (faulty(q)) {
 		if (fault.kernels == 0 && !fault.hang)
 			return CL_OUT_OF_RESOURCES;
@@ -230,6 +232,80 @@ static void two_devices_share_the_batches_by_weight(void **state)
 	}
 }
 
+/* Every suite to every other by turns, RTP and RTCP, 1 byte beside 1,400. */
+static void mixed_batch_make(struct rig *t, struct batch *b)
+{
+	for (uint32_t i = 0; i < SUITE_COUNT; i++) {
+		struct srtp_master m;
+
+		sample_master(&m, (enum srtp_suite_id)i, i);
+		assert_int_equal(srtp_key_fill(&t->a->key[10 + 2 * i], &m), 0);
+		assert_int_equal(batch_runner_key_changed(t->r, 10 + 2 * i), 0);
+	}
+	for (uint32_t i = 0; i < b->n; i++) {
+		bool rtcp = i % 5 == 0;
+		struct sample s = {.rx_key = 10 + 2 * (i % SUITE_COUNT) + rtcp,
+			.tx_key = 10 + 2 * (i / 3 % SUITE_COUNT) + rtcp,
+			.hdr_len = rtcp ? 8 : 12,
+			.body_len = i % 9 == 0 ? 1400
+				: i % 4 == 0   ? 1
+					       : 160,
+			.flags = rtcp ? XC_JOB_RTCP : 0,
+			.rx_index = i,
+			.tx_index = i,
+			.seed = i};
+
+		sample_make(&b->job[i], t->a, i, &s);
+	}
+}
+
+static void a_batch_of_mixed_suites_and_lengths_is_one_dispatch(void **state)
+{
+	static const uint32_t whole[] = {0, ENGINE_OWN_MEMORY};
+
+	(void)state;
+	for (size_t p = 0; p < ARRAY_LEN(whole); p++) {
+		struct rig t;
+		struct batch b;
+
+		rig_open(&t, whole[p]);
+		b = (struct batch){.job = t.a->job, .status = t.a->status, .n = N};
+		mixed_batch_make(&t, &b);
+		fault.dispatched = 0;
+		batch_run(t.r, &b);
+		assert_int_equal(fault.dispatched, 1);
+		assert_int_equal(batch_runner_counters(t.r)->device_jobs, N);
+		for (uint32_t i = 0; i < N; i++) {
+			assert_int_equal(b.status[i], XC_OK);
+			assert_int_equal(srtp_ref_job(&b.job[i], t.a->key, t.a->in, t.want), XC_OK);
+			assert_true(sample_equal(&b.job[i], t.a, t.a->out, t.want));
+		}
+		rig_close(&t);
+	}
+}
+
+/* Nor is it the device's fault, however often it happens. */
+static void an_ill_formed_job_costs_no_second_run(void **state)
+{
+	struct rig t;
+	struct batch b;
+
+	(void)state;
+	rig_open(&t, 0);
+	b = (struct batch){.job = t.a->job, .status = t.a->status, .n = N};
+	for (uint32_t round = 0; round < 9; round++) {
+		mixed_batch_make(&t, &b);
+		b.job[round * 11].body_len = ARENA_SLOT_LEN;
+		batch_run(t.r, &b);
+		for (uint32_t i = 0; i < N; i++)
+			assert_int_equal(b.status[i], i == round * 11 ? XC_BAD_TAG : XC_OK);
+	}
+	assert_int_equal(batch_runner_counters(t.r)->device_errors, 0);
+	assert_int_equal(batch_runner_counters(t.r)->device_batches, 9);
+	assert_false(t.device[0].lost || t.device[1].lost);
+	rig_close(&t);
+}
+
 static void a_device_that_fails_in_mid_run_costs_no_packet(void **state)
 {
 	(void)state;
@@ -320,6 +396,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(two_devices_share_the_batches_by_weight),
+		cmocka_unit_test(a_batch_of_mixed_suites_and_lengths_is_one_dispatch),
+		cmocka_unit_test(an_ill_formed_job_costs_no_second_run),
 		cmocka_unit_test(a_device_that_fails_in_mid_run_costs_no_packet),
 		cmocka_unit_test(a_device_that_hangs_is_given_up_and_touched_no_more),
 		cmocka_unit_test(no_key_stays_on_a_device),
