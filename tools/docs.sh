@@ -3,11 +3,15 @@
 # docs.sh BUILD: every option that a program's --help names is in its man page, and the other way round.
 set -eu
 
+# check PROGRAM PAGE [COMMAND...]: with commands, the options of all of them together.
 check() {
-	in_help=$("$1" --help | grep -oE -- '--[a-z][a-z-]+' | sort -u)
-	in_page=$(sed 's/\\&//g' "$2" | grep -oE '(Fl|,) -[a-z][a-z-]+' | sed -E 's/^(Fl|,) -/--/' | grep -v -- '--option$' | sort -u)
+	program=$1
+	page=$2
+	shift 2
+	in_help=$(for command in "${@:-}"; do "$program" ${command:+"$command"} --help; done | grep -oE -- '--[a-z][a-z-]*' | sort -u)
+	in_page=$(sed 's/\\&//g' "$page" | grep -oE '(Fl|,) -[a-z][a-z-]*' | sed -E 's/^(Fl|,) -/--/' | grep -v -- '--option$' | sort -u)
 	if [ "$in_help" != "$in_page" ]; then
-		echo "$1 --help and $2 disagree:" >&2
+		echo "$program --help and $page disagree:" >&2
 		printf '%s\n%s\n' "$in_help" "$in_page" | sort | uniq -u >&2
 		exit 1
 	fi
@@ -15,4 +19,5 @@ check() {
 
 check "$1/xcipherd" man/xcipherd.8
 check "$1/xcipherctl" man/xcipherctl.1
+check "$1/xcipher-bench" man/xcipher-bench.1 cipher gpu path
 echo "help and man pages agree"

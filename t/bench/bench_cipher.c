@@ -277,7 +277,8 @@ static const char help[] =
 	"  --peers=DIR             libraries built for comparison (peers/ beside this program)\n"
 	"  --time=MS               for each figure (200)\n"
 	"  --cpu=N                 the core to stay on (where it happens to be)\n"
-	"  --json                  a JSON object per line instead of a table\n";
+	"  --json                  a JSON object per line instead of a table\n"
+	"  --help                  this\n";
 
 static int number(uint32_t *out, const char *text, uint32_t min, uint32_t max, const char *what)
 {

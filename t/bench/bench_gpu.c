@@ -280,7 +280,8 @@ static const char help[] =
 	"  --int-lanes=N       32-bit integer operations of a unit per clock, where the device does not say\n"
 	"  --kernel-dir=DIR    kernels from files instead of those built in\n"
 	"  --time=MS           to measure (3000)\n"
-	"  --json              a JSON object per line instead of a table\n";
+	"  --json              a JSON object per line instead of a table\n"
+	"  --help              this\n";
 
 static int number(uint32_t *out, const char *text, uint32_t min, uint32_t max)
 {

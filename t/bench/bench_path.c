@@ -149,12 +149,16 @@ static const char HELP[] =
 	"  --a=SUITE --b=SUITE  what the two sides speak, plain = RTP (AES_CM_128_HMAC_SHA1_80 and _32)\n"
 	"  --payload=BYTES   of each packet (160)\n"
 	"  --engine=opencl|serial   (opencl)\n"
-	"  --device=NAME     OpenCL device, as xcipherd's --opencl-device\n"
+	"  --device=NAME     OpenCL device, as xcipherd's opencl-device\n"
 	"  --opencl-min=N    smallest batch for the device; 0 = measured (0)\n"
 	"  --seconds=S       time for each case, making packets included (3)\n"
 	"  --cpu=N           the core to stay on (the current one)\n"
 	"  --json            one JSON object per line\n"
-	"\"loop\" is everything but the copy that stands for the network card's (\"feed\").\n";
+	"  --help            this\n"
+	"Columns: loop is everything but feed, the copy into memory that stands for the network card's. Of it,\n"
+	"prepare looks up the stream, its index and replay window and writes the job; cipher is the engine;\n"
+	"complete commits replay window and index, learns the source, writes the header. The rest of the loop\n"
+	"is its clocks, histograms and counters.\n";
 
 static unsigned read_list(uint32_t *out, const char *text, uint32_t max)
 {
