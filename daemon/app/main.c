@@ -86,6 +86,7 @@ static void steer_configure(struct daemon *d)
 		.queue_num = o->nfqueue_num,
 		.burst_max = o->batch_max,
 		.queue_send = o->queue_send,
+		.udp_io = o->udp_io,
 		.xdp_interfaces = o->xdp_interfaces,
 		.xdp_mode = o->xdp_mode,
 		.workers_auto = o->workers_auto,
@@ -100,6 +101,14 @@ static int steer_open(struct daemon *d)
 
 	d->o.workers = (uint16_t)d->steer.workers;
 	return err ? fail(d, err, d->o.steering->name) : 0;
+}
+
+/* Only udp has a choice. */
+static const char *socket_calls(const struct daemon *d)
+{
+	bool uring = d->o.steering == &steer_udp && d->steer.udp_io == STEER_UDP_URING;
+
+	return uring ? "io_uring" : "plain";
 }
 
 static int workers_create(struct daemon *d)
@@ -274,6 +283,7 @@ static int control_start(struct daemon *d)
 		.limits = &d->limits,
 		.max_sessions = o->max_sessions,
 		.steering = o->steering->name,
+		.socket_calls = socket_calls(d),
 		.started_ns = clock_real_ns(),
 	};
 	err = handler_create(&d->handler, d->calls,
@@ -468,8 +478,8 @@ static void announce(const struct daemon *d)
 		log_info("interface %s: %s, ports %u to %u", d->o.local[i].name,
 			endpoint_fmt_addr(&d->o.local[i].addr, addr), d->o.port_min, d->o.port_max);
 	log_info("xcipherd " XCIPHER_VERSION
-		 " is ready: ng on %s, steering %s, engine %s, %u worker%s",
-		endpoint_fmt(&d->o.listen_ng, ng), d->o.steering->name,
+		 " is ready: ng on %s, steering %s, sockets by %s calls, engine %s, %u worker%s",
+		endpoint_fmt(&d->o.listen_ng, ng), d->o.steering->name, socket_calls(d),
 		d->engines.devices ? "opencl" : "serial", d->workers, d->workers == 1 ? "" : "s");
 }
 

@@ -23,6 +23,7 @@ enum kind {
 	XDP_MODE,
 	ENGINE,
 	QUEUE_SEND,
+	UDP_IO,
 	DEVICES,
 	MINS,
 	STRING,
@@ -365,6 +366,17 @@ static const char *set_queue_send(enum steer_queue_send *field, const char *valu
 	return NULL;
 }
 
+static const char *set_udp_io(enum steer_udp_io *field, const char *value)
+{
+	static const char *const names[] = {"auto", "uring", "plain"};
+	int at = choice(value, names, ARRAY_LEN(names));
+
+	if (at < 0)
+		return "auto, uring or plain";
+	*field = (enum steer_udp_io)at;
+	return NULL;
+}
+
 static const char *set(struct options *o, const struct option_row *row, const char *value)
 {
 	void *field = (uint8_t *)o + row->offset;
@@ -385,6 +397,8 @@ static const char *set(struct options *o, const struct option_row *row, const ch
 		return set_xdp_mode(field, value);
 	case QUEUE_SEND:
 		return set_queue_send(field, value);
+	case UDP_IO:
+		return set_udp_io(field, value);
 	case ENGINE:
 		return set_engine(field, value);
 	case DEVICES:

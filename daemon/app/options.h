@@ -21,6 +21,8 @@
 	X("port-max", PORT, port_max, "39999", "PORT", "highest local media port")                  \
 	X("steering", STEERING, steering, "udp", "udp|nfqueue|xdp",                                 \
 		"how packets come in: sockets, netfilter, AF_XDP (the latter need root)")           \
+	X("udp-io", UDP_IO, udp_io, "auto", "auto|uring|plain",                                     \
+		"how udp serves its sockets; auto: by io_uring if the kernel allows it")            \
 	X("nfqueue-num", UINT16, nfqueue_num, "220", "N",                                           \
 		"first netfilter queue; worker w takes N + w")                                      \
 	X("nfqueue-send", QUEUE_SEND, queue_send, "auto", "auto|raw|verdict",                       \
@@ -102,6 +104,7 @@ struct options {
 	enum media_learning learning;
 	enum steer_xdp_mode xdp_mode;
 	enum steer_queue_send queue_send;
+	enum steer_udp_io udp_io;
 	struct sdes_policy sdes;
 	uint16_t port_min, port_max, nfqueue_num, workers, batch_max, replay_window, opencl_timeout,
 		overload_age;

@@ -281,6 +281,7 @@ void stats_fill(const struct stats_input *in, struct pool *p, struct ngval *dict
 		in->engines->devices ? engine_opencl.device(in->engines->device[0].engine)
 				     : engine_serial.device(in->engines->serial));
 	add_text(p, x, "steering", in->steering);
+	add_text(p, x, "socket calls", in->socket_calls);
 	add(p, x, "workers", in->workers);
 	add(p, x, "uptime", (clock_real_ns() - in->started_ns) / NS_PER_SEC);
 	add(p, x, "ports used", u.ports);

@@ -17,7 +17,8 @@ struct stats_input {
 	const struct limits *limits;
 	uint32_t max_sessions;
 	const char *steering;
-	uint64_t started_ns; /* CLOCK_REALTIME */
+	const char *socket_calls; /* how ordinary sockets are served */
+	uint64_t started_ns;      /* CLOCK_REALTIME */
 };
 
 /* Adds the dictionary "xcipher" to dict. */

@@ -25,6 +25,13 @@ enum steer_queue_send {
 	STEER_QUEUE_VERDICT, /* the result takes the packet's place, and the kernel forwards it */
 };
 
+/* udp: how the sockets are served. */
+enum steer_udp_io {
+	STEER_UDP_AUTO,  /* by io_uring where the kernel allows it */
+	STEER_UDP_URING, /* only so */
+	STEER_UDP_PLAIN, /* epoll, recvmmsg and sendmmsg */
+};
+
 struct steer_hub;
 
 struct steer_config {
@@ -35,6 +42,7 @@ struct steer_config {
 	bool workers_auto;                /* open() may take fewer, if more would not help */
 	uint16_t queue_num;               /* nfqueue: first queue, one per worker */
 	enum steer_queue_send queue_send; /* nfqueue; no longer AUTO after open() */
+	enum steer_udp_io udp_io;         /* udp; AUTO is PLAIN unless open() decided */
 	uint32_t burst_max;
 	const char *
 		xdp_interfaces; /* xdp: names, ',' between; "" or NULL: those that carry the local addresses */

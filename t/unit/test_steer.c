@@ -39,21 +39,28 @@ static void address(
 	*len = endpoint_to_sockaddr(&e, sa);
 }
 
-static int setup(void **state)
+static int setup_by(void **state, enum steer_udp_io io)
 {
 	struct bench *b = calloc(1, sizeof(*b));
-	char err[128];
+	char err[256];
 
 	b->cfg = (struct steer_config){.locals = 2,
 		.port_min = BASE,
 		.port_max = BASE + 2 * PAIRS - 1,
 		.workers = 1,
+		.udp_io = io,
 		.burst_max = BURST};
+	if (steer_udp.open(&b->cfg, err, sizeof(err))) {
+		free(b);
+		*state = NULL;
+		return 0;
+	}
 	endpoint_parse_addr(&b->cfg.local[0], STR("127.0.0.1"));
 	endpoint_parse_addr(&b->cfg.local[1], STR("::1"));
-	assert_int_equal(arena_create(&b->a, BURST + 4, 2), 0);
+	assert_int_equal(arena_create(&b->a, steer_udp.slots(&b->cfg) + 4, 2), 0);
 	assert_int_equal(ports_create(&b->ports, &b->cfg, 0, 0), 0);
 	assert_int_equal(steer_udp.create(&b->s, &b->cfg, 0, err, sizeof(err)), 0);
+	assert_int_equal(steer_udp.memory(b->s, &b->a, err, sizeof(err)), 0);
 	for (uint8_t f = 0; f < 2; f++) {
 		b->peer[f] = socket(b->cfg.local[f].family, SOCK_DGRAM | SOCK_NONBLOCK, 0);
 		for (uint32_t i = 0; i < PAIRS; i++) {
@@ -68,10 +75,22 @@ static int setup(void **state)
 	return 0;
 }
 
+static int setup(void **state)
+{
+	return setup_by(state, STEER_UDP_PLAIN);
+}
+
+static int setup_uring(void **state)
+{
+	return setup_by(state, STEER_UDP_URING);
+}
+
 static int teardown(void **state)
 {
 	struct bench *b = *state;
 
+	if (!b)
+		return 0;
 	steer_udp.destroy(b->s);
 	ports_destroy(b->ports);
 	arena_destroy(&b->a);
@@ -79,6 +98,28 @@ static int teardown(void **state)
 	close(b->peer[1]);
 	free(b);
 	return 0;
+}
+
+/* The test's bench, or no test: io_uring is refused here. */
+static struct bench *bench_of(void **state)
+{
+	if (!*state)
+		skip();
+	return *state;
+}
+
+/* Where the steering may put packet i of a burst: from first on, or beyond the first BURST. */
+static void assert_slot(
+	const struct bench *b, const struct media_in *in, uint32_t i, uint32_t first)
+{
+	if (b->cfg.udp_io == STEER_UDP_PLAIN) {
+		assert_int_equal(in[i].slot, first + i);
+	} else {
+		assert_in_range(in[i].slot, BURST, b->a.slots - 1);
+		for (uint32_t j = 0; j < i; j++)
+			assert_int_not_equal(in[i].slot, in[j].slot);
+	}
+	assert_int_equal(in[i].in_off, in[i].slot * ARENA_SLOT_LEN + ARENA_HEADROOM);
 }
 
 static void peer_send(struct bench *b, int f, struct local_port to, const void *p, size_t len)
@@ -117,7 +158,7 @@ static bool readable(int fd)
 
 static void packets_come_with_all_that_is_known_of_them(void **state)
 {
-	struct bench *b = *state;
+	struct bench *b = bench_of(state);
 	uint64_t before = clock_real_ns();
 
 	assert_false(readable(steer_udp.fd(b->s)));
@@ -132,8 +173,7 @@ static void packets_come_with_all_that_is_known_of_them(void **state)
 		assert_true(endpoint_eq(&d->src, &me));
 		assert_int_equal(d->local.port, to.port);
 		assert_int_equal(d->local.addr, f);
-		assert_int_equal(d->slot, 4);
-		assert_int_equal(d->in_off, 4 * ARENA_SLOT_LEN + ARENA_HEADROOM);
+		assert_slot(b, d, 0, 4);
 		assert_int_equal(d->len, 5);
 		assert_memory_equal(b->a.in + d->in_off, "hello", 5);
 		assert_true(d->t_ns >= before && d->t_ns <= clock_real_ns());
@@ -144,18 +184,21 @@ static void packets_come_with_all_that_is_known_of_them(void **state)
 
 static void a_too_long_datagram_tells_its_length(void **state)
 {
-	struct bench *b = *state;
+	struct bench *b = bench_of(state);
 	static uint8_t big[ARENA_MAX_PACKET + 500];
 	static const size_t LEN[] = {ARENA_MAX_PACKET, ARENA_MAX_PACKET + 1, sizeof(big)};
 
 	for (size_t i = 0; i < ARRAY_LEN(LEN); i++) {
-		uint8_t *end = b->a.in + ARENA_HEADROOM + ARENA_MAX_PACKET;
+		const uint8_t *end;
 
 		memset(big, 0x5a, sizeof(big));
-		memset(end, 0, XC_SLACK);
+		for (uint32_t s = 0; s < b->a.slots; s++)
+			memset(b->a.in + s * ARENA_SLOT_LEN + ARENA_HEADROOM + ARENA_MAX_PACKET, 0,
+				XC_SLACK);
 		peer_send(b, 0, b->pair[0][0].rtp, big, LEN[i]);
 		assert_int_equal(steer_udp.recv(b->s, &b->a, 0, b->in, BURST), 1);
 		assert_int_equal(b->in[0].len, LEN[i]);
+		end = b->a.in + b->in[0].in_off + ARENA_MAX_PACKET;
 		for (size_t j = 0; j < XC_SLACK; j++)
 			assert_int_equal(end[j], 0);
 	}
@@ -163,7 +206,7 @@ static void a_too_long_datagram_tells_its_length(void **state)
 
 static void a_flooded_port_does_not_starve_the_others(void **state)
 {
-	struct bench *b = *state;
+	struct bench *b = bench_of(state);
 	uint32_t quiet = 0, bursts = 0, all = 0, n;
 
 	for (int i = 0; i < 200; i++)
@@ -174,7 +217,7 @@ static void a_flooded_port_does_not_starve_the_others(void **state)
 		all += n;
 		bursts++;
 		for (uint32_t i = 0; i < n; i++) {
-			assert_int_equal(b->in[i].slot, i);
+			assert_slot(b, b->in, i, 0);
 			quiet += b->in[i].local.port != b->pair[0][0].rtp.port;
 		}
 		/* Full bursts as long as there is something. */
@@ -188,7 +231,7 @@ static void a_flooded_port_does_not_starve_the_others(void **state)
 
 static void a_burst_takes_no_more_than_max(void **state)
 {
-	struct bench *b = *state;
+	struct bench *b = bench_of(state);
 	bool seen[12] = {false};
 	uint32_t all = 0, n;
 
@@ -242,7 +285,7 @@ static uint8_t peer_recv(struct bench *b, int f, struct endpoint *from, int *tos
 
 static void a_mixed_burst_leaves_from_the_right_ports(void **state)
 {
-	struct bench *b = *state;
+	struct bench *b = bench_of(state);
 	const struct steer_counters *c = steer_udp.counters(b->s);
 	int on = 1;
 
@@ -256,8 +299,8 @@ static void a_mixed_burst_leaves_from_the_right_ports(void **state)
 		for (uint32_t i = 0; i < BURST; i++)
 			put_out(b, i, &me, b->pair[f][i % 3].rtp, i % 3 == 2 ? 0xb8 : 0x20);
 		steer_udp.send(b->s, &b->a, b->out, BURST);
-		/* However they are mixed: one call for each port. */
-		assert_int_equal(c->send_calls - calls, 3);
+		/* However they are mixed: one call for each port, or for all. */
+		assert_int_equal(c->send_calls - calls, b->cfg.udp_io == STEER_UDP_PLAIN ? 3 : 1);
 		for (uint32_t i = 0; i < BURST; i++) {
 			int tos;
 			uint8_t id = peer_recv(b, f, &from, &tos);
@@ -278,7 +321,7 @@ static void a_mixed_burst_leaves_from_the_right_ports(void **state)
 
 static void the_tos_of_each_packet_is_kept(void **state)
 {
-	struct bench *b = *state;
+	struct bench *b = bench_of(state);
 	struct endpoint me = peer_address(b, 0), from;
 	int on = 1;
 
@@ -296,7 +339,7 @@ static void the_tos_of_each_packet_is_kept(void **state)
 
 static void what_cannot_leave_fails_alone(void **state)
 {
-	struct bench *b = *state;
+	struct bench *b = bench_of(state);
 	const struct steer_counters *c = steer_udp.counters(b->s);
 	struct endpoint me = peer_address(b, 0), v6 = peer_address(b, 1), from;
 	struct local_port nobody = {.port = BASE - 2, .addr = 0}, wrong = {.port = BASE, .addr = 9};
@@ -320,7 +363,7 @@ static void what_cannot_leave_fails_alone(void **state)
 
 static void an_icmp_error_costs_no_packet(void **state)
 {
-	struct bench *b = *state;
+	struct bench *b = bench_of(state);
 	struct endpoint me = peer_address(b, 0), gone = me, from;
 	int tos, on = 1;
 
@@ -344,7 +387,7 @@ static void an_icmp_error_costs_no_packet(void **state)
 
 static void ports_come_and_go(void **state)
 {
-	struct bench *b = *state;
+	struct bench *b = bench_of(state);
 	struct local_port l = b->pair[0][2].rtp, outside = {.port = BASE + 2 * PAIRS, .addr = 0};
 	struct ports_pair again;
 	int fd = dup(b->peer[0]);
@@ -369,7 +412,7 @@ static void ports_come_and_go(void **state)
 
 static void overruns_are_counted(void **state)
 {
-	struct bench *b = *state;
+	struct bench *b = bench_of(state);
 	const struct steer_counters *c = steer_udp.counters(b->s);
 	static const uint8_t p[1000];
 	uint32_t all = 0, n;
@@ -604,7 +647,11 @@ static void a_replacing_verdict_carries_the_packet(void **state)
 
 int main(void)
 {
-#define ON_LOOPBACK(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+#define ON_LOOPBACK(f)                                           \
+	cmocka_unit_test_setup_teardown(f, setup, teardown),     \
+	{                                                        \
+#f " (io_uring)", f, setup_uring, teardown, NULL \
+	}
 	const struct CMUnitTest tests[] = {
 		ON_LOOPBACK(packets_come_with_all_that_is_known_of_them),
 		ON_LOOPBACK(a_too_long_datagram_tells_its_length),

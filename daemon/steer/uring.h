@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The ordinary UDP sockets of one worker, served by io_uring: what sockets.h does, without a system call for each packet. It
+ * receives into arena slots of its own choice. One thread, except create() and destroy(). */
+#ifndef STEER_URING_H
+#define STEER_URING_H
+
+#include "steer/steer.h"
+
+struct uring;
+
+/* Whether the kernel has all that is needed, and lets us. 0 or -errno. */
+int uring_probe(void);
+int uring_create(struct uring **out, const struct steer_config *cfg, uint32_t worker,
+	struct steer_counters *counters);
+/* When it returns nothing is written into the arena any more. NULL is fine. */
+void uring_destroy(struct uring *u);
+/* Arena slots for one worker. */
+uint32_t uring_slots(const struct steer_config *cfg);
+/* Before the first port. -EINVAL: the arena is smaller than uring_slots(). */
+int uring_memory(struct uring *u, const struct arena *a);
+int uring_fd(const struct uring *u);
+/* Owns fd from here on, unless it fails. -ERANGE: not one of this worker's ports, -EEXIST. */
+int uring_add(struct uring *u, struct local_port local, int fd);
+void uring_del(struct uring *u, struct local_port local);
+uint32_t uring_recv(struct uring *u, const struct arena *a, struct media_in *in, uint32_t max);
+void uring_send(struct uring *u, const struct arena *a, struct media_out *out, uint32_t n);
+/* The last burst's slots may be written again. */
+void uring_done(struct uring *u);
+
+#endif
