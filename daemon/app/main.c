@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
@@ -85,6 +86,7 @@ static void steer_configure(struct daemon *d)
 		.workers = o->workers,
 		.queue_num = o->nfqueue_num,
 		.burst_max = o->batch_max,
+		.sockets_optional = o->steering != &steer_udp,
 		.queue_send = o->queue_send,
 		.udp_io = o->udp_io,
 		.xdp_interfaces = o->xdp_interfaces,
@@ -109,6 +111,27 @@ static const char *socket_calls(const struct daemon *d)
 	bool uring = d->o.steering == &steer_udp && d->steer.udp_io == STEER_UDP_URING;
 
 	return uring ? "io_uring" : "plain";
+}
+
+/* Keys are to stay out of swap. Whether that many bytes may be locked only trying tells: a privilege may do without the limit. */
+static void lock_check(size_t need)
+{
+	struct rlimit lock;
+	void *p;
+
+	if (getrlimit(RLIMIT_MEMLOCK, &lock))
+		return;
+	lock.rlim_cur = lock.rlim_max;
+	setrlimit(RLIMIT_MEMLOCK, &lock);
+	p = mmap(NULL, need, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
+		-1, 0);
+	if (p == MAP_FAILED)
+		return;
+	if (mlock2(p, need, MLOCK_ONFAULT))
+		log_warn(
+			"only %llu KiB of memory may be locked, keys need up to %zu: they could be written to swap. Raise LimitMEMLOCK (systemd) or ulimit -Hl, narrow port-min to port-max, or turn swap off",
+			(unsigned long long)lock.rlim_max / 1024, need / 1024);
+	munmap(p, need);
 }
 
 static int workers_create(struct daemon *d)
@@ -146,6 +169,7 @@ static int workers_create(struct daemon *d)
 	};
 	int err;
 
+	lock_check((size_t)o->workers * key_slots * sizeof(struct xc_key));
 	if (o->steering->slots)
 		batch.slots = o->steering->slots(&d->steer);
 	for (; d->workers < o->workers; d->workers++) {
@@ -391,8 +415,9 @@ static void limits(const struct daemon *d)
 		if (setrlimit(RLIMIT_NOFILE, &raised) == 0)
 			return;
 		log_warn(
-			"only %llu descriptors are allowed, all ports need %llu: raise LimitNOFILE",
-			(unsigned long long)files.rlim_max, (unsigned long long)need);
+			"only %llu descriptors are allowed, all ports need %llu%s: raise LimitNOFILE (systemd) or ulimit -Hn, or narrow port-min to port-max",
+			(unsigned long long)files.rlim_max, (unsigned long long)need,
+			d->o.steering == &steer_udp ? "" : " to have a socket each");
 		need = files.rlim_max;
 	}
 	files.rlim_cur = need;

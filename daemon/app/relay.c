@@ -27,8 +27,32 @@ struct site { /* what the control thread keeps per worker */
 	uint32_t ports;
 };
 
+/* What can run out, and what there would be to do. X(id, text) */
+#define SHORTAGES(X)                                                                          \
+	X(PORTS, "local ports: widen port-min to port-max, or add an interface")              \
+	X(CONTEXTS,                                                                           \
+		"contexts, of which there is one for each pair of ports: widen port-min "     \
+		"to port-max")                                                                \
+	X(KEYS,                                                                               \
+		"key slots, of which there are four pairs for each pair of ports: terminals " \
+		"use several keys or a key derivation rate; widen port-min to port-max")      \
+	X(FILES, "descriptors: raise LimitNOFILE (systemd) or ulimit -Hn")                    \
+	X(MEMORY, "memory for sockets: see dmesg")                                            \
+	X(RING, "room in a worker's command ring: it does not keep up")
+
+enum shortage {
+#define X(id, text) SHORT_##id,
+	SHORTAGES(X)
+#undef X
+		SHORTAGE_COUNT
+};
+
+#define SHORTAGE_LOG_NS (10 * NS_PER_SEC)
+
 struct app_relay {
 	struct app_relay_config cfg;
+	struct log_limit shortage_log[SHORTAGE_COUNT];
+	uint64_t shortages[SHORTAGE_COUNT];
 	struct site *site;
 	uint64_t lost; /* deletions for which there was no memory: their handles stay taken */
 };
@@ -42,6 +66,23 @@ static int handles_init(struct handles *h, uint32_t first, uint32_t end)
 		h->free[h->n++] = i - 1;
 	h->all = h->n;
 	return 0;
+}
+
+/* Clients go to their next relay on "Ran out of ports", whatever it was (NG.md 1.3): so -ENOSPC for all of them, but the operator is
+ * told which. Returns what the call gets. */
+static int short_of(struct app_relay *r, enum shortage what, int err)
+{
+	static const char *const text[] = {
+#define X(id, text) text,
+		SHORTAGES(X)
+#undef X
+	};
+	uint64_t held;
+
+	r->shortages[what]++;
+	if (log_limit_pass(&r->shortage_log[what], clock_mono_ns(), SHORTAGE_LOG_NS, &held))
+		log_warn("out of %s (%llu more held back)", text[what], (unsigned long long)held);
+	return err;
 }
 
 static bool handles_take(struct handles *h, uint32_t *out)
@@ -129,8 +170,14 @@ static int op_port_take(void *arg, struct relay_port *out, uint32_t worker, uint
 	int err;
 
 	if (s->streams.n < 2)
-		return -ENOSPC;
+		return short_of(r, SHORT_PORTS, -ENOSPC);
 	err = ports_take(r->cfg.ports, local, worker, clock_mono_ns(), &pair);
+	if (err == -ENOSPC)
+		return short_of(r, SHORT_PORTS, -ENOSPC);
+	if (err == -EMFILE)
+		return short_of(r, SHORT_FILES, -ENOSPC);
+	if (err == -ENOBUFS || err == -ENOMEM)
+		return short_of(r, SHORT_MEMORY, -ENOSPC);
 	if (err)
 		return err;
 	memset(cmd, 0, sizeof(cmd));
@@ -141,10 +188,12 @@ static int op_port_take(void *arg, struct relay_port *out, uint32_t worker, uint
 	cmd[1].fd = pair.rtcp_fd;
 	err = push(s, cmd, 2);
 	if (err) {
-		close(pair.rtp_fd);
-		close(pair.rtcp_fd);
+		if (pair.rtp_fd >= 0) {
+			close(pair.rtp_fd);
+			close(pair.rtcp_fd);
+		}
 		ports_put(r->cfg.ports, pair.rtp, clock_mono_ns());
-		return err;
+		return short_of(r, SHORT_RING, err);
 	}
 	out->rtp = pair.rtp;
 	out->rtcp = pair.rtcp;
@@ -187,7 +236,7 @@ static int op_ctx_take(void *arg, uint32_t *ctx, uint32_t worker)
 {
 	struct app_relay *r = arg;
 
-	return handles_take(&r->site[worker].ctxs, ctx) ? 0 : -ENOSPC;
+	return handles_take(&r->site[worker].ctxs, ctx) ? 0 : short_of(r, SHORT_CONTEXTS, -ENOSPC);
 }
 
 static void op_ctx_release(void *arg, uint32_t worker, uint32_t ctx)
@@ -244,7 +293,7 @@ static int op_key_take(void *arg, uint32_t *slot, uint32_t worker, const struct 
 		return 0;
 	}
 	if (!handles_take(&s->keys, &pair))
-		return -ENOSPC;
+		return short_of(r, SHORT_KEYS, -ENOSPC);
 	lent = s->lent[pair];
 	/* The worker does not look at a slot that it was not told of: no lock is needed to fill it. */
 	err = srtp_key_fill(&key[2 * pair], m);
@@ -262,7 +311,7 @@ static int op_key_take(void *arg, uint32_t *slot, uint32_t worker, const struct 
 		secmem_wipe(&key[2 * lent[0]], lent[0] ? sizeof(*key) : 0);
 		lent_put(s, lent);
 		handles_put(&s->keys, pair);
-		return err;
+		return err == -ENOSPC ? short_of(r, SHORT_KEYS, err) : err;
 	}
 	*slot = 2 * pair;
 	return 0;
@@ -405,7 +454,10 @@ void app_relay_poll(struct app_relay *r, uint64_t now_ns)
 void app_relay_usage(const struct app_relay *r, struct app_relay_usage *out)
 {
 	*out = (struct app_relay_usage){.ports = 2 * ports_used_count(r->cfg.ports),
-		.ports_free = 2 * ports_free_count(r->cfg.ports)};
+		.ports_free = 2 * ports_free_count(r->cfg.ports),
+		.without_socket = ports_without_count(r->cfg.ports)};
+	for (int i = 0; i < SHORTAGE_COUNT; i++)
+		out->shortages += r->shortages[i];
 	for (uint32_t i = 0; i < r->cfg.workers; i++) {
 		const struct site *s = &r->site[i];
 

@@ -27,15 +27,35 @@ void *secmem_alloc(size_t len)
 	(void)madvise(p, pages(len), MADV_DONTDUMP);
 	/* A table of many keys is looked up at random: one entry for 2 MB instead of one for 4 KB spares walking page tables. */
 	(void)madvise(p, pages(len), MADV_HUGEPAGE);
-	(void)mlock(p, pages(len));
+	/* What was never touched holds no key and need not be there: tables are sized for all calls there can be. */
+	if (mlock2(p, pages(len), MLOCK_ONFAULT) && errno == ENOSYS)
+		(void)mlock(p, pages(len));
 	return p;
+}
+
+/* Wiping what was never touched would only bring it into being. */
+static void wipe_touched(uint8_t *p, size_t len)
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE), piece;
+	uint8_t there[512];
+
+	for (; len; p += piece, len -= piece) {
+		piece = len < sizeof(there) * page ? len : sizeof(there) * page;
+		if (mincore(p, piece, there)) {
+			secmem_wipe(p, piece);
+			continue;
+		}
+		for (size_t i = 0; i < piece / page; i++)
+			if (there[i] & 1)
+				secmem_wipe(p + i * page, page);
+	}
 }
 
 void secmem_free(void *p, size_t len)
 {
 	if (!p)
 		return;
-	secmem_wipe(p, len);
+	wipe_touched(p, pages(len));
 	munmap(p, pages(len));
 }
 

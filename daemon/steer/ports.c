@@ -6,11 +6,14 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/hash.h"
 #include "base/secmem.h"
+
+#define FD_RESERVE 64 /* the log, /proc, netlink, a client */
 
 struct held {
 	uint64_t until_ns;
@@ -31,6 +34,8 @@ struct ports {
 	struct steer_config cfg;
 	uint8_t tos;
 	uint64_t hold_ns;
+	int fd_end; /* descriptors from here on are for others than ports */
+	uint64_t without;
 	uint32_t used;
 	uint8_t key[16]; /* of the random order */
 	uint64_t draws;
@@ -110,7 +115,11 @@ static int bind_socket(const struct ports *p, const struct endpoint *local, uint
 
 	fd = socket(e.family, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	if (fd < 0)
-		return -errno;
+		return errno == ENFILE ? -EMFILE : -errno;
+	if (fd >= p->fd_end) {
+		close(fd);
+		return -EMFILE;
+	}
 	e.port = port;
 	len = endpoint_to_sockaddr(&e, &sa);
 	/* Only the bind decides; TOS and timestamps are missed by nobody but statistics and routers. */
@@ -146,6 +155,16 @@ static int bind_pair(const struct ports *p, uint8_t local, uint16_t port, struct
 	return 0;
 }
 
+static void out_without(struct ports_pair *out, uint8_t local, uint16_t port)
+{
+	*out = (struct ports_pair){
+		.rtp = {.port = port, .addr = local},
+		.rtcp = {.port = (uint16_t)(port + 1), .addr = local},
+		.rtp_fd = -1,
+		.rtcp_fd = -1,
+	};
+}
+
 /* --- The pool ------------------------------------------------------------------------------------------------- */
 
 static int share_init(struct ports *p, struct share *s, uint32_t worker)
@@ -169,6 +188,16 @@ static int share_init(struct ports *p, struct share *s, uint32_t worker)
 	return 0;
 }
 
+static int fd_end(void)
+{
+	struct rlimit files;
+
+	if (getrlimit(RLIMIT_NOFILE, &files) || files.rlim_cur > INT32_MAX)
+		return INT32_MAX;
+	return files.rlim_cur > 4 * FD_RESERVE ? (int)files.rlim_cur - FD_RESERVE
+					       : (int)files.rlim_cur;
+}
+
 int ports_create(struct ports **out, const struct steer_config *cfg, uint8_t tos, uint64_t hold_ns)
 {
 	struct ports *p;
@@ -182,6 +211,7 @@ int ports_create(struct ports **out, const struct steer_config *cfg, uint8_t tos
 	p->cfg = *cfg;
 	p->tos = tos;
 	p->hold_ns = hold_ns;
+	p->fd_end = fd_end();
 	p->share = calloc((size_t)cfg->locals * cfg->workers, sizeof(*p->share));
 	err = p->share ? secmem_random(p->key, sizeof(p->key)) : -ENOMEM;
 	for (uint32_t i = 0; !err && i < cfg->locals * cfg->workers; i++)
@@ -221,12 +251,18 @@ int ports_take(
 		uint16_t port = free_pop(s);
 		int err = bind_pair(p, local, port, out);
 
+		if (err == -EMFILE && p->cfg.sockets_optional) {
+			out_without(out, local, port);
+			p->without++;
+			err = 0;
+		}
 		if (err == 0) {
 			s->used[(port - s->min) / 2] = 1;
 			p->used++;
 			return 0;
 		}
 		free_push(s, port);
+		/* A descriptor is not a port's fault. */
 		if (err != -EADDRINUSE && err != -EACCES)
 			return err;
 	}
@@ -259,6 +295,11 @@ uint32_t ports_free_count(const struct ports *p)
 	for (uint32_t i = 0; i < p->cfg.locals * p->cfg.workers; i++)
 		n += p->share[i].free_n + p->share[i].held_n;
 	return n;
+}
+
+uint64_t ports_without_count(const struct ports *p)
+{
+	return p->without;
 }
 
 uint32_t ports_used_count(const struct ports *p)

@@ -18,9 +18,11 @@
 #define PER_SOCKET 16u  /* packets taken from one socket before the next has its turn */
 #define NONE       UINT32_MAX
 #define TOS_UNSET  (-1)
+#define FD_NONE    (-1) /* not our port now */
+#define FD_WITHOUT (-2) /* ours, but served by the queue or the card alone */
 
 struct sock {
-	int fd;              /* -1: none */
+	int fd;              /* or FD_* */
 	int tos;             /* what the socket is set to */
 	uint32_t drops;      /* SO_RXQ_OVFL's last word */
 	uint32_t head, tail; /* sockets_send() only: this socket's packets of the burst */
@@ -90,7 +92,7 @@ int sockets_create(struct sockets **out, const struct steer_config *cfg, uint32_
 		return err;
 	}
 	for (uint32_t i = 0; i < s->locals * s->range; i++)
-		s->sock[i] = (struct sock){.fd = -1, .tos = TOS_UNSET, .head = NONE};
+		s->sock[i] = (struct sock){.fd = FD_NONE, .tos = TOS_UNSET, .head = NONE};
 	*out = s;
 	return 0;
 }
@@ -127,8 +129,12 @@ int sockets_add(struct sockets *s, struct local_port local, int fd)
 
 	if (id == NONE)
 		return -ERANGE;
-	if (s->sock[id].fd >= 0)
+	if (s->sock[id].fd != FD_NONE)
 		return -EEXIST;
+	if (fd < 0) {
+		s->sock[id].fd = FD_WITHOUT;
+		return 0;
+	}
 	/* Only statistics depend on these two. */
 	(void)setsockopt(fd, SOL_SOCKET, SO_RXQ_OVFL, &on, sizeof(on));
 	(void)setsockopt(fd, SOL_SOCKET, SO_TIMESTAMPNS, &on, sizeof(on));
@@ -142,19 +148,23 @@ void sockets_del(struct sockets *s, struct local_port local)
 {
 	uint32_t id = sock_id(s, local);
 
-	if (id == NONE || s->sock[id].fd < 0)
+	if (id == NONE || s->sock[id].fd == FD_NONE)
 		return;
+	if (s->sock[id].fd == FD_WITHOUT) {
+		s->sock[id].fd = FD_NONE;
+		return;
+	}
 	/* By hand: a copy of the descriptor elsewhere would keep a closed one in the epoll. */
 	epoll_ctl(s->epoll, EPOLL_CTL_DEL, s->sock[id].fd, NULL);
 	close(s->sock[id].fd);
-	s->sock[id].fd = -1;
+	s->sock[id].fd = FD_NONE;
 }
 
 bool sockets_has(const struct sockets *s, struct local_port local)
 {
 	uint32_t id = sock_id(s, local);
 
-	return id != NONE && s->sock[id].fd >= 0;
+	return id != NONE && s->sock[id].fd != FD_NONE;
 }
 
 /* --- Receive -------------------------------------------------------------------------------------------------- */

@@ -12,6 +12,7 @@
 #include "base/pool.h"
 #include "base/ring.h"
 #include "base/sbuf.h"
+#include <sys/mman.h>
 #include "base/secmem.h"
 
 static void slices_are_cut_without_losing_a_byte(void **state)
@@ -188,6 +189,24 @@ static void comparison_sees_every_byte(void **state)
 	}
 }
 
+static void memory_for_keys_is_there_only_where_it_is_used(void **state)
+{
+	enum { PAGES = 8192, PAGE = 4096 };
+	static uint8_t there[PAGES];
+	uint8_t *p = secmem_alloc((size_t)PAGES * PAGE);
+	uint32_t n = 0;
+
+	(void)state;
+	assert_non_null(p);
+	p[5 * PAGE] = 1;
+	assert_int_equal(mincore(p, (size_t)PAGES * PAGE, there), 0);
+	assert_true(there[5] & 1);
+	for (int i = 0; i < PAGES; i++)
+		n += there[i] & 1;
+	assert_true(n <= 2 * 512); /* a huge page, or two */
+	secmem_free(p, (size_t)PAGES * PAGE);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -200,6 +219,7 @@ int main(void)
 		cmocka_unit_test(siphash_is_the_published_one),
 		cmocka_unit_test(repeated_causes_are_counted_not_written),
 		cmocka_unit_test(comparison_sees_every_byte),
+		cmocka_unit_test(memory_for_keys_is_there_only_where_it_is_used),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

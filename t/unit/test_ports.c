@@ -6,6 +6,7 @@
 #include <cmocka.h>
 
 #include <errno.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -241,6 +242,54 @@ static void an_address_that_is_not_ours_is_an_error(void **state)
 	ports_destroy(p);
 }
 
+/* Only as many descriptors as are open already, and some. */
+static struct rlimit scarce(void)
+{
+	struct rlimit old, few = {320, 320};
+
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &old), 0);
+	few.rlim_max = old.rlim_max;
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+	return old;
+}
+
+static void without_descriptors_a_pair_is_refused_or_goes_on_without_sockets(void **state)
+{
+	enum { PAIRS = 300 };
+	static struct ports_pair pair[PAIRS];
+
+	(void)state;
+	for (int optional = 0; optional < 2; optional++) {
+		struct steer_config cfg = config(BASE, BASE + 2 * PAIRS - 1, 1);
+		struct rlimit old = scarce();
+		uint32_t n = 0, with = 0;
+		struct ports *p;
+		int err = 0, fd;
+
+		cfg.sockets_optional = optional;
+		assert_int_equal(ports_create(&p, &cfg, 0, HOLD_NS), 0);
+		while (n < PAIRS && (err = ports_take(p, 0, 0, 0, &pair[n])) == 0)
+			with += pair[n++].rtp_fd >= 0;
+		/* Others still find descriptors. */
+		fd = dup(0);
+		assert_true(fd >= 0);
+		close(fd);
+		assert_true(with > 60 && with < 128);
+		assert_int_equal(n, optional ? PAIRS : with);
+		assert_int_equal(err, optional ? 0 : -EMFILE);
+		assert_int_equal(ports_without_count(p), n - with);
+		assert_int_equal(ports_used_count(p), n);
+		for (uint32_t i = 0; i < n; i++) {
+			if (pair[i].rtp_fd >= 0)
+				pair_close(&pair[i]);
+			ports_put(p, pair[i].rtp, 0);
+		}
+		assert_int_equal(ports_free_count(p), 2 * PAIRS);
+		ports_destroy(p);
+		setrlimit(RLIMIT_NOFILE, &old);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -251,6 +300,7 @@ int main(void)
 		cmocka_unit_test(what_others_hold_is_skipped),
 		cmocka_unit_test(the_order_is_shuffled_and_long_use_loses_nothing),
 		cmocka_unit_test(an_address_that_is_not_ours_is_an_error),
+		cmocka_unit_test(without_descriptors_a_pair_is_refused_or_goes_on_without_sockets),
 	};
 
 	return cmocka_run_group_tests_name("ports", tests, NULL, NULL);

@@ -393,6 +393,7 @@ static void ports_come_and_go(void **state)
 	int fd = dup(b->peer[0]);
 
 	assert_int_equal(steer_udp.port_add(b->s, l, fd), -EEXIST);
+	assert_int_equal(steer_udp.port_add(b->s, l, -1), -EEXIST);
 	assert_int_equal(steer_udp.port_add(b->s, outside, fd), -ERANGE);
 	close(fd);
 	peer_send(b, 0, l, "late", 4);

@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Limits and overload: what is refused, with which words, what passes nevertheless, what a flooded worker drops, and that thousands of
+calls held at once cost no more each than a hundred."""
+import statistics
+import time
+
+import calls
+import relay
+from bench_path import quiet_terminal, srtpload
+from run import cases
+from test_relay import clean, finish
+
+
+def offer(daemon, number, **keys):
+    """A new call's offer, and the reply as it came."""
+    return daemon.client.call("offer", call_id=f"limit-{number}", from_tag="a", sdp=calls.sdp("10.200.1.2", 4000), replace=["origin"], **keys)
+
+
+def refused(daemon, name, message):
+    """The words that make Kamailio's module try its next node: a result of its own if it said that it knows it, else an error."""
+    end = time.monotonic() + 10
+    reply = {"result": "ok"}
+    number = 0
+    while reply["result"] == "ok" and time.monotonic() < end:  # measured once a second
+        reply = offer(daemon, f"{name}-{number}", supports=["load limit"])
+        number += 1
+        time.sleep(0.1)
+    assert reply == {"result": "load limit", "message": message}, reply
+    assert offer(daemon, f"{name}-old") == {"result": "error", "error-reason": "Parallel session limit reached"}
+    limits = daemon.statistics()["limits"]
+    assert limits["reached"] == name and limits[name]["refused"] == 2, limits
+    emergency = offer(daemon, f"{name}-emergency", flags=["emergency"], supports=["load limit"])
+    assert emergency["result"] == "ok", emergency
+    assert daemon.statistics()["limits"]["emergency calls"] == 1
+    assert message in daemon.text(), daemon.text()
+
+
+def test_sessions_beyond_the_limit_are_refused_but_no_emergency(net):
+    daemon = relay.Xcipherd(net, "--engine=serial", "--max-sessions=2").wait_ready()
+    talk = [calls.Call(daemon.client, 1, "80", "32").setup()]
+    refused(daemon, "sessions", "Parallel session limit reached")
+    calls.ok(offer(daemon, "sessions-0"))  # the same call's next offer
+    clean(calls.load(net, relay.BUILD, talk, rate=50, seconds=1))
+    daemon.stop()
+
+
+@cases(("cpu", "--max-cpu=0.01", "CPU usage limit exceeded"), ("bandwidth", "--max-bandwidth=1000", "Bandwidth limit exceeded"))
+def test_a_busy_machine_takes_no_new_calls_but_keeps_those_it_has(net, name, option, message):
+    daemon = relay.Xcipherd(net, "--engine=serial", option).wait_ready()
+    talk = [calls.Call(daemon.client, 1, "80", "32").setup()]
+    clean(calls.load(net, relay.BUILD, talk, rate=100, seconds=1.5))
+    refused(daemon, name, message)
+    talk[0].setup(again=True)
+    daemon.stop()
+
+
+def limited(net, files, *options, **keys):
+    """xcipherd with few descriptors."""
+    daemon = relay.Xcipherd.__new__(relay.Xcipherd)
+    spawn = net.spawn
+    net.spawn = lambda ns, args, **kw: spawn(ns, ["prlimit", f"--nofile={files}:{files}", *args], **kw)
+    try:
+        daemon.__init__(net, *options, **keys)
+    finally:
+        net.spawn = spawn
+    return daemon.wait_ready()
+
+
+def test_without_descriptors_udp_refuses_and_says_which_limit(net):
+    daemon = limited(net, 400, "--engine=serial", "--workers=1", "--port-max=30999")
+    held = []
+    reply = {}
+    for i in range(200):
+        try:
+            held.append(calls.Call(daemon.client, i, "80", "32").setup())
+        except calls.Failed:
+            reply = offer(daemon, "more", supports=["load limit"])
+            break
+    assert reply == {"result": "error", "error-reason": "Ran out of ports"}, reply
+    assert 60 < len(held) < 85, len(held)
+    assert "descriptors are allowed" in daemon.text() and "out of descriptors: raise LimitNOFILE" in daemon.text(), daemon.text()
+    assert daemon.statistics()["shortages"] >= 1
+    clean(calls.load(net, relay.BUILD, held[:1], rate=50, seconds=1))
+    daemon.stop()
+
+
+def test_without_descriptors_netfilter_serves_ports_that_have_no_socket(net):
+    daemon = limited(net, 400, "--steering=nfqueue", "--engine=serial", "--workers=1")
+    held = [calls.Call(daemon.client, i, "80", "32").setup() for i in range(120)]
+    s = daemon.statistics()
+    assert s["port pairs without socket"] > 60 and s["shortages"] == 0, s
+    clean(calls.load(net, relay.BUILD, held, rate=50, seconds=1))
+    for c in held:
+        calls.ok(c.delete())
+    finish(daemon)
+
+
+def test_ports_that_run_out_are_named(net):
+    daemon = relay.Xcipherd(net, "--engine=serial", "--workers=1", "--port-min=30000", "--port-max=30003").wait_ready()
+    calls.Call(daemon.client, 1, "80", "32").setup()
+    assert offer(daemon, "more", flags=["emergency"]) == {"result": "error", "error-reason": "Ran out of ports"}
+    assert "out of local ports: widen port-min" in daemon.text(), daemon.text()
+    daemon.stop()
+
+
+def test_two_thousand_calls_at_once_cost_no_more_each_and_leave_nothing(net):
+    """Processor time, not time: other tests and machines are busy. What walks all calls for each one would show as a factor of 4."""
+    count, part = 2000, 500
+    net.run(net.gateway, "ip", "addr", "add", "10.200.9.1/32", "dev", "lo")
+    daemon = relay.Xcipherd(net, "--engine=serial", "--log-level=4", addresses=("a/10.200.1.1", "b/10.200.9.1")).wait_ready()
+    held, cost = [], []
+    for start in range(0, count, part):
+        before = daemon.cpu_seconds()
+        held += [calls.Call(daemon.client, i, "80", "32", ports=(4000, 4002), flags={"direction": ["a", "b"]}).setup()
+                 for i in range(start, start + part)]
+        cost.append(daemon.cpu_seconds() - before)
+    s = daemon.statistics()
+    assert s["streams used"] == s["ports used"] == 4 * count and s["contexts used"] == 2 * count, s
+    assert cost[-1] < 3 * cost[0] + 0.1, cost
+    before = daemon.cpu_seconds()
+    time.sleep(1.5)  # timers look at every call
+    assert daemon.cpu_seconds() - before < 0.5
+    for c in held:
+        calls.ok(c.delete())
+    finish(daemon)
+    assert daemon.process.returncode == 0
+
+
+def packets(daemon, call):
+    """What the relay took of this call's, and dropped of it."""
+    reply = daemon.client.call("query", call_id=call.id)
+    streams = [s for t in reply["tags"].values() for m in t["medias"] for s in m["streams"]]
+    return sum(s["stats"]["packets"] for s in streams), sum(s["stats"]["errors"] for s in streams)
+
+
+def test_a_flooded_worker_keeps_its_delay_and_emergency_calls(net):
+    """Far more than one worker can do: what is left over is dropped by age, ordinary calls first, and what leaves is not late."""
+    quiet_terminal(net)
+    daemon = relay.Xcipherd(net, "--engine=serial", "--workers=1", "--overload-age=20", "--batch-max=64").wait_ready()
+    talk = [calls.Call(daemon.client, i, "80", "32", ports=(20000 + 4 * i, 20002 + 4 * i),
+                       flags={"flags": ["emergency"]} if i < 2 else {}).setup() for i in range(100)]
+    r = srtpload(net, "".join(c.spec() for c in talk), 200, 200000, 2)
+    s = daemon.statistics()
+    took = [packets(daemon, c) for c in talk]
+    assert not (r["wrong"] or r["bad_auth"] or r["duplicates"] or r["reordered"]), r
+    assert s["drops"]["overload"] > r["sent"] / 100, ("not flooded", r, s["drops"])
+    # nothing is lost that is not counted, but for what a socket's full queue lost after its last packet was read
+    counted = r["received"] + s["drops"]["overload"] + s["drops"]["overload-emergency"] + s["overruns"]
+    assert 0.98 * r["sent"] < counted <= r["sent"], (counted, r, s["drops"], s["overruns"])
+    # three ages, and as much again for what else the machine does
+    assert float(s["latency"]["p50_us"]) < 60e3 and float(s["latency"]["p99_us"]) < 120e3, s["latency"]
+    lost = [errors / (packets_in + errors) for packets_in, errors in took]
+    assert max(lost[:2]) < statistics.mean(lost[2:]) / 2, (lost[:2], lost[2:])
+    daemon.stop()
