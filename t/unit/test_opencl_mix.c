@@ -1,13 +1,22 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The OpenCL engine where lanes differ: every length of packet beside others, suites with other numbers of rounds on
- * either side, and two workers who dispatch at once on queues of their own. */
+/* The OpenCL engine where lanes differ: every length of packet beside others, every suite beside every other, with and
+ * without encryption and authentication, what that costs, and two workers who dispatch at once on queues of their own. */
+#include <inttypes.h>
 #include <pthread.h>
 
 #include "engine_cases.h"
+#include "base/clock.h"
 #include "batch/sample.h"
 #include "srtp/ref.h"
 
-enum { LENGTHS = 350, PAIRS = 5, THREADS = 2, ROUNDS = 200, THREAD_N = 40 };
+enum {
+	LENGTHS = 350,
+	PAIRS = SUITE_COUNT + 1,
+	LONGEST = ARENA_MAX_PACKET - 20,
+	THREADS = 2,
+	ROUNDS = 200,
+	THREAD_N = 40
+};
 
 static int setup(void **state)
 {
@@ -27,9 +36,7 @@ static int setup_scalar(void **state)
 			.flags = ENGINE_SCALAR_LANES | ENGINE_OWN_MEMORY | ENGINE_SMALL_CHUNKS});
 }
 
-static const enum srtp_suite_id suites[PAIRS] = {
-	SUITE_AES_CM_128_80, SUITE_AES_256_CM_32, SUITE_NULL_80, SUITE_AES_192_CM_80, SUITE_PLAIN};
-
+/* Slots 2 and 3: AES_CM_128_HMAC_SHA1_80, then every other suite and plain, then AES_CM without authentication. */
 static int keys_set(const struct engine_ops *ops, struct engine_queue *q, struct arena *a)
 {
 	int err = 0;
@@ -37,7 +44,9 @@ static int keys_set(const struct engine_ops *ops, struct engine_queue *q, struct
 	for (uint32_t i = 0; i < PAIRS && !err; i++) {
 		struct srtp_master m;
 
-		sample_master(&m, suites[i], 9 + i);
+		sample_master(
+			&m, (enum srtp_suite_id)((SUITE_AES_CM_128_80 + i) % SUITE_COUNT), 9 + i);
+		m.no_rtp_auth = i == SUITE_COUNT;
 		err = srtp_key_fill(&a->key[2 + 2 * i], &m);
 		if (!err)
 			err = ops->key_changed(q, 2 + 2 * i);
@@ -52,7 +61,8 @@ static void packet_make(struct arena *a, uint32_t i, uint32_t body_len)
 		.tx_key = 2 + 2 * (i / PAIRS % PAIRS) + rtcp,
 		.hdr_len = rtcp ? 8 : 12 + 4 * (i % 3),
 		.body_len = body_len,
-		.flags = rtcp ? XC_JOB_RTCP : 0,
+		.flags = (rtcp ? XC_JOB_RTCP : 0) | (i % 11 == 5 ? XC_JOB_RX_CLEAR : 0) |
+			(i % 13 == 6 ? XC_JOB_TX_CLEAR : 0),
 		.in_skew = i % 16,
 		.rx_index = i,
 		.tx_index = i,
@@ -106,11 +116,55 @@ static void a_long_packet_among_tiny_ones_is_right(void **state)
 	assert_int_equal(keys_set(f->ops, f->q, &f->a), 0);
 	for (uint32_t at = 0; at < 33; at++) {
 		for (uint32_t i = 0; i < 33; i++)
-			packet_make(&f->a, i, i == at ? 1900 : i % 2);
+			packet_make(&f->a, i, i == at ? LONGEST : i % 2);
 		assert_int_equal(batch_run_undone(f->ops, f->q, &f->a, 33), 0);
 		for (uint32_t i = 0; i < 33; i++)
 			assert_true(as_reference(&f->a, i, f->want));
 	}
+}
+
+/* --- What they cost ---------------------------------------------------------------------------------------------- */
+
+/* The least time of several dispatches of n packets, all good; of every ninth packet the body has long_len bytes. */
+static uint64_t dispatch_ns(
+	struct engine_fixture *f, uint32_t n, uint32_t body_len, uint32_t long_len)
+{
+	uint64_t best = UINT64_MAX;
+
+	for (uint32_t i = 0; i < n; i++) {
+		struct sample s = {.rx_key = 2, .tx_key = 2, .hdr_len = 12, .seed = i};
+
+		s.body_len = i % 9 == 0 ? long_len : body_len;
+		sample_make(&f->a.job[i], &f->a, i, &s);
+	}
+	for (int round = 0; round < 30; round++) {
+		uint64_t start = clock_mono_ns(), took;
+
+		assert_int_equal(batch_run_undone(f->ops, f->q, &f->a, n), 0);
+		took = clock_mono_ns() - start;
+		best = took < best ? took : best;
+	}
+	for (uint32_t i = 0; i < n; i++)
+		assert_int_equal(f->a.status[i], XC_OK);
+	return best;
+}
+
+/* Jumbo packets spread among tiny ones cost about what both cost by themselves: were lanes taken as packets come, every
+ * work-item would be as slow as its longest packet, and the whole five times as slow. */
+static void a_long_packet_does_not_stall_the_rest(void **state)
+{
+	enum { LONG = 1400, TINY = 20, ALL = 288 };
+	struct engine_fixture *f = *state;
+	uint64_t tiny, jumbo, both;
+
+	assert_int_equal(keys_set(f->ops, f->q, &f->a), 0);
+	tiny = dispatch_ns(f, ALL - ALL / 9, TINY, TINY);
+	jumbo = dispatch_ns(f, ALL / 9, LONG, LONG);
+	both = dispatch_ns(f, ALL, TINY, LONG);
+	if (both > 2 * (tiny + jumbo))
+		fail_msg("%u tiny: %" PRIu64 " ns, %u long: %" PRIu64
+			 " ns, among each other: %" PRIu64,
+			ALL - ALL / 9, tiny, ALL / 9, jumbo, both);
 }
 
 /* --- Two workers ------------------------------------------------------------------------------------------------- */
@@ -194,6 +248,7 @@ int main(void)
 	static const struct CMUnitTest cases[] = {
 		cmocka_unit_test(every_length_is_right_beside_others),
 		cmocka_unit_test(a_long_packet_among_tiny_ones_is_right),
+		cmocka_unit_test(a_long_packet_does_not_stall_the_rest),
 		cmocka_unit_test(two_workers_dispatch_at_once),
 		cmocka_unit_test(claims_every_suite),
 	};
