@@ -191,9 +191,11 @@ static char *put(char *at, struct text *t)
 	return at + t->len;
 }
 
-static int slot_fill(struct slot *s, const struct context *c, const struct wire_request *r)
+/* The datagram stays in buf, too: the slot's own copy is the receiver's as soon as the slot is BUSY. */
+static int slot_fill(
+	struct slot *s, const struct context *c, const struct wire_request *r, char *buf)
 {
-	char *buf = malloc(WIRE_MAX), *at;
+	char *at;
 	int n;
 
 	s->c = *c;
@@ -213,23 +215,19 @@ static int slot_fill(struct slot *s, const struct context *c, const struct wire_
 			at = put(at, &s->c.from_tag);
 			put(at, &s->c.to_tag);
 		}
-		wire_wipe(buf, (size_t)n);
 	}
-	free(buf);
-	return s->block ? 0 : -ENOMEM;
+	return s->block ? n : -ENOMEM;
 }
 
 /* --- The worker's part ------------------------------------------------------------------------- */
 
-static bool transmit(struct slot *s)
+static bool transmit(const struct receiver *r, const struct target *t, const char *p, size_t len)
 {
-	const struct target *t = job_target(&s->c.job);
-	int fd = owner(s)->fd[t->addr.ss_family == AF_INET6];
+	int fd = r->fd[t->addr.ss_family == AF_INET6];
 
 	/* The first try may only be told of another datagram's error. */
 	for (int i = 0; i < 2; i++)
-		if (sendto(fd, s->c.job.msg, s->c.job.len, 0, (const struct sockaddr *)&t->addr,
-			    t->addr_len) >= 0 ||
+		if (sendto(fd, p, len, 0, (const struct sockaddr *)&t->addr, t->addr_len) >= 0 ||
 			errno == EAGAIN)
 			return true;
 	return false;
@@ -241,7 +239,7 @@ static enum step send_on(struct slot *s)
 	enum step step = STEP_SEND;
 
 	while (step == STEP_SEND) {
-		if (transmit(s)) {
+		if (transmit(owner(s), job_target(&s->c.job), s->c.job.msg, s->c.job.len)) {
 			job_sent(&s->c.job, now_ms());
 			return STEP_WAIT;
 		}
@@ -273,9 +271,29 @@ static bool have_transaction(struct sip_msg *msg)
 	return (t && t != T_UNDEFINED) || tmb.t_newtran(msg) > 0;
 }
 
+/* The reply may come before this function ends: the slot is handed over first, and sent from what is here. Should that fail, the
+ * receiver sends again when it is time, or hears of the ICMP error. */
+static enum verdict hand_over(struct sip_msg *msg, struct slot *s, const char *buf, size_t len)
+{
+	const struct receiver *r = owner(s);
+	struct target t = *job_target(&s->c.job);
+
+	if (!have_transaction(msg) || tmb.t_suspend(msg, &s->tm_index, &s->tm_label))
+		return V_INTERNAL;
+	job_sent(&s->c.job, now_ms());
+	counter_inc(counters.suspended);
+	__atomic_store_n(&s->state, BUSY, __ATOMIC_RELEASE);
+	if (!transmit(r, &t, buf, len))
+		LM_DBG("not sent to %s\n", t.id);
+	return V_SUSPENDED;
+}
+
 enum verdict async_start(struct sip_msg *msg, struct context *c, const struct wire_request *r)
 {
+	enum verdict v = V_INTERNAL;
 	struct slot *s;
+	char *buf;
+	int n;
 
 	/* Nobody to ask: told at once, without a suspension. */
 	if (job_start(&c->job, c->call_id, c->policy.emergency) == STEP_DONE)
@@ -285,22 +303,18 @@ enum verdict async_start(struct sip_msg *msg, struct context *c, const struct wi
 		counter_inc(counters.slots_full);
 		return V_OK;
 	}
-	if (slot_fill(s, c, r))
-		goto free_slot;
-	if (!have_transaction(msg) || tmb.t_suspend(msg, &s->tm_index, &s->tm_label)) {
+	buf = malloc(WIRE_MAX);
+	n = buf ? slot_fill(s, c, r, buf) : -ENOMEM;
+	if (n > 0)
+		v = hand_over(msg, s, buf, (size_t)n);
+	if (v != V_SUSPENDED) {
 		LM_ERR("%s: the transaction cannot be suspended\n", op_name(c->job.op));
-		goto free_slot;
+		slot_free(s);
 	}
-	/* From here on it is the receiver's: it sends, too, should this fail. */
-	s->c.job.due = transmit(s) ? 0 : 1;
-	if (s->c.job.due == 0)
-		job_sent(&s->c.job, now_ms());
-	counter_inc(counters.suspended);
-	__atomic_store_n(&s->state, BUSY, __ATOMIC_RELEASE);
-	return V_SUSPENDED;
-free_slot:
-	slot_free(s);
-	return V_INTERNAL;
+	if (n > 0)
+		wire_wipe(buf, (size_t)n);
+	free(buf);
+	return v;
 }
 
 /* --- The receiver's part ------------------------------------------------------------------------ */

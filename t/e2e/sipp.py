@@ -51,7 +51,7 @@ def caller(suite, to, expect=200, extra="", talk_ms=200, timeout_ms=0):
     """A scenario: INVITE with this body, then ACK, a pause and BYE; or ACK only, when another answer is expected."""
     values = {"to": to, "extra": extra + "\n" if extra else ""}
     invite = message(f"INVITE {to} SIP/2.0", in_dialog("INVITE", 1, "") % values, sdp(suite))
-    routes = {"to": to, "extra": "[routes]\n"}
+    routes = {"to": to, "extra": "[routes]\n" + values["extra"]}
     steps = [f'<send retrans="500" start_rtd="1">{invite}</send>', '<recv response="100" optional="true"/>',
              '<recv response="180" optional="true"/>', '<recv response="183" optional="true"/>']
     if expect == 200:
