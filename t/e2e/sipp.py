@@ -118,7 +118,8 @@ class Sipp:
 
 
 class Kamailio:
-    def __init__(self, net, folder, cfg=None, memory=64, **defines):
+    def __init__(self, net, folder, more="", memory=64, **defines):
+        """more: lines behind the modules of kamailio-cfg/kamailio-module.cfg."""
         self.net = net
         self.run_dir = os.path.join(folder, f"kamailio{len(os.listdir(folder))}")
         os.makedirs(self.run_dir)
@@ -126,7 +127,12 @@ class Kamailio:
         defines["XC_CTL"] = f'"{self.ctl}"'
         self.log = open(os.path.join(self.run_dir, "log"), "w+", encoding="utf-8", errors="replace")
         args = [x for k, v in defines.items() for x in ("-A", f"{k}={v}")]
-        cfg = cfg or os.path.join(relay.ROOT, "kamailio-cfg", "kamailio-module.cfg")
+        source = os.path.join(relay.ROOT, "kamailio-cfg")
+        cfg = os.path.join(self.run_dir, "cfg")
+        with open(os.path.join(source, "kamailio-module.cfg"), encoding="utf-8") as f:
+            text = f.read()
+        with open(cfg, "w", encoding="utf-8") as f:
+            f.write(text.replace('include_file "', f'{more}\ninclude_file "{source}/'))
         modules = "/usr/lib/" + subprocess.run(["gcc", "-print-multiarch"], capture_output=True, text=True, check=True).stdout.strip() + "/kamailio/modules"
         self.process = net.spawn(net.gateway, ["/usr/sbin/kamailio", "-L", modules + ":" + relay.BUILD, "-f", cfg, "-DD", "-E", "-w", self.run_dir, "-Y",
                                                self.run_dir, "-P", os.path.join(self.run_dir, "pid"), "-m", str(memory), "-M", "8", *args],

@@ -1,8 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The Kamailio module: real calls by sipp through a real Kamailio with xcipher.so, and nodes that misbehave."""
+import contextlib
 import os
+import random
+import socket
 import tempfile
 import threading
+import time
 
 import ng
 import relay
@@ -34,10 +38,10 @@ def needs():
             raise Skip(f"{program} is not installed")
 
 
-def proxy(net, folder, **defines):
+def proxy(net, folder, more="", **defines):
     defines.setdefault("XC_OFFER_FLAGS", quoted(OFFER))
     defines.setdefault("XC_ANSWER_FLAGS", quoted(ANSWER))
-    return sipp.Kamailio(net, folder, **defines)
+    return sipp.Kamailio(net, folder, more, **defines)
 
 
 def start(net, folder, number=1, rate=10, suite=S80, to=CALLEE, expect=200, special="", limit=500, talk_ms=200, port=5060, extra=""):
@@ -70,20 +74,25 @@ class Hole:
         self.seen = []
         self.reply = reply
         self.open = True
-        threading.Thread(target=self.listen, daemon=True).start()
+        self.thread = threading.Thread(target=self.listen, daemon=True)
+        self.thread.start()
 
     def listen(self):
         while self.open:
-            try:
-                datagram, source = self.socket.recvfrom(65536)
-            except OSError:
+            datagram, source = self.socket.recvfrom(65536)
+            if not self.open:
                 return
             self.seen.append(datagram)
             for answer in self.reply(datagram) if self.reply else ():
-                self.socket.sendto(answer, source)
+                if self.open:
+                    self.socket.sendto(answer, source)
 
     def close(self):
+        """The port is gone, too."""
         self.open = False
+        with contextlib.suppress(OSError):
+            self.socket.shutdown(socket.SHUT_RDWR)  # wakes the reader, although it complains
+        self.thread.join(5)
         self.socket.close()
 
 
@@ -159,3 +168,188 @@ def test_fail_over(net):
         busy.close()
         kam.stop()
     daemon.stop()
+
+
+class Mock(Hole):
+    """A node that says yes to everything it knows and hands the body back as it is; calls: Call-ID to the commands it saw."""
+
+    def __init__(self, net, port, judge=None, **kw):
+        self.calls, self.requests = {}, []
+        self.judge = judge
+        super().__init__(net, port, self.answer, **kw)
+
+    def answer(self, datagram):
+        cookie, _, body = datagram.partition(b" ")
+        request = ng.decode(body)
+        command = request["command"]
+        if command == "ping":
+            yield cookie + b" " + ng.encode({"result": "pong"})
+            return
+        self.requests.append(request)
+        result = self.judge(self, request) if self.judge else None
+        if result is None:
+            self.calls.setdefault(request["call-id"], []).append(command)
+            result = {"result": "ok"}
+            if "sdp" in request:
+                result["sdp"] = request["sdp"]
+        if isinstance(result, bytes):
+            yield result
+        else:
+            yield cookie + b" " + ng.encode(result)
+
+
+def unknown_unless_offered(mock, request):
+    if request["command"] != "offer" and request["call-id"] not in mock.calls:
+        return {"result": "error", "error-reason": "Unknown call-id"}
+    return None
+
+
+def test_affinity(net):
+    """Which node is a matter of Call-ID and weights; a call stays where it is while Kamailio is restarted, and where it failed over to."""
+    needs()
+    nodes = [Mock(net, 22201, unknown_unless_offered), Mock(net, 22202, unknown_unless_offered), Mock(net, 22203, unknown_unless_offered)]
+    listed = "udp:127.0.0.1:22201 udp:127.0.0.1:22202=3"
+    with tempfile.TemporaryDirectory(prefix="xcipher-module-") as folder:
+        nodes_file = os.path.join(folder, "nodes")
+
+        def write(text):
+            with open(nodes_file, "w", encoding="ascii") as f:
+                f.write(text)
+
+        write("# two of them\n" + listed + "\n")
+        settings = {"XC_NODES": quoted(""), "XC_NODES_FILE": quoted(nodes_file), "XC_TIMEOUT": 100}
+        kam = proxy(net, folder, **settings)
+        answering(net, folder)
+        calls = start(net, folder, 100, rate=100, suite=S32, talk_ms=3500)
+        time.sleep(1.7)
+        share = [len(n.calls) for n in nodes]
+        assert kam.stop() == 0, kam.text()
+        kam = proxy(net, folder, **settings)
+        finish(calls, 100)
+        for n in nodes:
+            assert all(c == ["offer", "answer", "delete"] for c in n.calls.values()), n.calls
+        assert share[2] == 0 and share[0] + share[1] == 100 and 10 <= share[0] <= 42, share
+        # A third one: takes its share, the others keep theirs; then one dies in mid-load, its calls go to the others.
+        write(listed + " udp:127.0.0.1:22203=4\n")
+        assert "nodes: 3" in kam.rpc("xcipher.reload")
+        write("nonsense")
+        try:
+            kam.rpc("xcipher.reload")
+            raise AssertionError("nonsense was taken for a node list")
+        except RuntimeError as refused:
+            assert "nothing was changed" in str(refused)
+        calls = start(net, folder, 100, rate=60, suite=S32)
+        time.sleep(0.8)
+        nodes[1].close()
+        finish(calls, 100)
+        assert len(nodes[2].calls) > 20, [len(n.calls) for n in nodes]
+        assert kam.counter("failovers") > 5 and kam.counter("failures") < 40, kam.rpc("cnt.grp_get_all", "xcipher")
+        for n in (nodes[0], nodes[2]):
+            assert all(c == ["offer", "answer", "delete"] for c in n.calls.values()), n.calls
+        kam.stop()
+    for n in nodes:
+        n.close()
+
+
+def test_security_policy(net):
+    """What a leg must at least have: refused with 488, or let through with a warning; the other leg by the daemon's flags."""
+    needs()
+    node = Mock(net, 22222)
+    with tempfile.TemporaryDirectory(prefix="xcipher-module-") as folder:
+        kam = proxy(net, folder)
+        answering(net, folder)
+        place(net, folder, special="require-in=auth80")
+        place(net, folder, special="require-in=any,NULL_HMAC_SHA1_32")
+        place(net, folder, special="require-in=aead", expect=488)
+        place(net, folder, special="require-in=AEAD_AES_256_GCM,strong", expect=488)
+        place(net, folder, suite=None, special="require-in=any", expect=488)
+        place(net, folder, special="require-in=typo", expect=500)
+        place(net, folder, special="require-in=aead policy=downgrade")
+        assert kam.counter("policy_refused") == 3 and kam.counter("policy_downgraded") == 1
+        node.requests.clear()
+        place(net, folder, special="require-out=aead")
+        words = node.requests[0]["rtpp-flags"].split()
+        assert "SDES-only-AEAD_AES_256_GCM" in words and "SDES-only-AEAD_AES_128_GCM" in words, words
+        assert not [w for w in words if w.startswith("require") or w.endswith("HMAC_SHA1_80")], words
+        kam.stop()
+    node.close()
+
+
+def test_emergency(net):
+    """An emergency call is taken by a daemon at its limit, gets past the security policy, and falls back to RTP rather than fail; each use is
+    logged and counted. An ordinary call gets none of that."""
+    needs()
+    daemon = relay.Xcipherd(net, "--engine=serial", "--max-sessions=1", addresses=BOTH).wait_ready()
+    sos = "Priority: emergency"
+    with tempfile.TemporaryDirectory(prefix="xcipher-module-") as folder:
+        # The offerer's own suite comes first in the offer.
+        kam = proxy(net, folder, XC_OFFER_FLAGS=quoted(OFFER.replace(f"SDES-only-{S32} ", "")))
+        answering(net, folder, S80)
+        first = start(net, folder, talk_ms=1500)
+        time.sleep(0.7)
+        place(net, folder, expect=503, port=5070)
+        place(net, folder, port=5070, extra=sos)
+        place(net, folder, port=5070, extra="Resource-Priority: esnet.0, q735.2", special="require-in=aead")
+        finish(first, 1)
+        assert kam.counter("emergency_calls") == 2 and kam.counter("emergency_fallbacks") == 1, kam.rpc("cnt.grp_get_all", "xcipher")
+        assert 'fall-back "suites" used' in kam.text()
+        kam.stop()
+        daemon.stop()
+
+        def no_srtp(_, request):
+            if "RTP/SAVP" in request.get("rtpp-flags", ""):
+                return {"result": "error", "error-reason": "No common crypto suite"}
+            return None
+
+        node = Mock(net, 22222, no_srtp)
+        kam = proxy(net, folder)
+        place(net, folder, expect=488)
+        place(net, folder, extra=sos)
+        assert all("emergency" in r["rtpp-flags"].split() for r in node.requests[1:] if r["command"] == "offer"), node.requests
+        assert kam.counter("emergency_fallbacks") == 2 and 'fall-back "rtp" used' in kam.text()
+        kam.stop()
+        node.close()
+
+
+def test_nothing_leaks(net):
+    """A thousand calls leave shared and private memory as they were; garbage for replies neither crashes nor leaks."""
+    needs()
+    rng = random.Random(5)
+
+    def sometimes_garbage(_, request):
+        dice = rng.random()
+        if dice < 0.15:
+            return rng.randbytes(rng.randrange(200))
+        if dice < 0.2:
+            return {"result": "ok"}
+        return {"result": ["x"], "sdp": {}} if dice < 0.22 else None
+
+    node = Mock(net, 22222, sometimes_garbage)
+
+    def used():
+        shm = int(kam.rpc("core.shmmem").split("used:")[1].split()[0])
+        pkg = [int(line.split(":")[1]) for line in kam.rpc("pkg.stats").splitlines() if line.strip().startswith("used")]
+        return shm, max(pkg)
+
+    with tempfile.TemporaryDirectory(prefix="xcipher-module-") as folder:
+        kam = proxy(net, folder, 'modparam("tm", "wt_timer", 200)\nmodparam("tm", "fr_timer", 1000)\nmodparam("xcipher", "retries", 6)', XC_TIMEOUT=20)
+        answering(net, folder)
+
+        def many(number, rate):
+            s = sipp.Sipp(net, folder, "caller", sipp.caller(S80, CALLEE, 200, flags(""), 50), "10.200.1.1:5060", "-m", str(number), "-r", str(rate),
+                          "-l", "500", "-p", "5060", "-timeout", "25s")
+            s.wait(60)
+            time.sleep(2)
+            return s.counts()
+
+        many(150, 100)
+        before = used()
+        answered, refused, *_ = many(1000, 200)
+        after = used()
+        print(f"{answered} answered, {refused} refused; shm {before[0]} to {after[0]}, pkg {before[1]} to {after[1]} bytes; "
+              f"{kam.counter('garbage')} unreadable, {kam.counter('stray_replies')} stray replies")
+        assert answered > 700 and answered + refused == 1000
+        assert after[0] - before[0] < 60000 and after[1] - before[1] < 8000, (before, after)
+        assert [n["under_way"] for n in kam.nodes()] == ["0"]
+        assert kam.stop() == 0, kam.text()[-2000:]
+    node.close()

@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The Kamailio module's pure files: what replies mean, which words are its own, what the policies do. Included, because they are no part
+ * of the daemon's library. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "../../module/policy.c"
+#include "../../module/wire.c"
+
+static void replies_are_told_apart(void **state)
+{
+	static const struct {
+		const char *bytes;
+		enum wire_result result;
+		const char *reason;
+	} T[] = {
+		{"1_1 d6:result4:ponge", WIRE_PONG, ""},
+		{"1_1 d6:result2:oke", WIRE_OK, ""},
+		{"1_1 d6:result10:load limit7:message3:xyze", WIRE_LOAD_LIMIT, "xyz"},
+		{"1_1 d6:result5:error12:error-reason16:Ran out of portse", WIRE_LOAD_LIMIT,
+			"Ran out of ports"},
+		{"1_1 d6:result5:error12:error-reason15:Unknown call-ide", WIRE_NO_CALL,
+			"Unknown call-id"},
+		{"1_1 d6:result2:ok7:warning39:Call-ID not found or tags didn't matche ",
+			WIRE_GARBAGE, "unintelligible reply"},
+		{"1_1 d6:result2:ok7:warning39:Call-ID not found or tags didn't matchXe",
+			WIRE_NO_CALL, ""},
+		{"1_1 d6:result5:error12:error-reason4:a\n\x80"
+		 "be",
+			WIRE_ERROR, "a??b"},
+		{"1_1 d6:result3:howe", WIRE_GARBAGE, "unintelligible reply"},
+		{"1_1 d6:resultli1eee", WIRE_GARBAGE, "unintelligible reply"},
+		{"1_1 i5e", WIRE_GARBAGE, "unintelligible reply"},
+		{"1_1 d6:result", WIRE_GARBAGE, "unintelligible reply"},
+		{" d6:result4:ponge", WIRE_GARBAGE, "unintelligible reply"},
+		{"1_1", WIRE_GARBAGE, "unintelligible reply"},
+		{"", WIRE_GARBAGE, "unintelligible reply"},
+	};
+	struct wire_reply r;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(T); i++) {
+		wire_read(&r, T[i].bytes, strlen(T[i].bytes), false, TEXT(""), TEXT(""));
+		assert_int_equal(r.result, T[i].result);
+		if (T[i].result != WIRE_NO_CALL || T[i].reason[0])
+			assert_string_equal(r.reason, T[i].reason);
+		wire_fini(&r);
+	}
+}
+
+static void a_query_tells_both_suites(void **state)
+{
+	static const char q[] =
+		"1_1 d6:result2:ok4:tagsd1:ad6:mediasld7:streamsld12:crypto suite3:ONEed12:crypto suite3:ONEeeed7:streamsld12:"
+		"crypto suite3:TWOeeeee1:bd6:mediasleeee";
+	struct wire_reply r;
+
+	(void)state;
+	wire_read(&r, q, sizeof(q) - 1, true, TEXT("a"), TEXT("b"));
+	assert_int_equal(r.result, WIRE_OK);
+	assert_string_equal(r.from_suite, "ONE,TWO");
+	assert_string_equal(r.to_suite, "");
+	assert_true(r.json.len > 20 && r.json.s[0] == '{');
+	wire_fini(&r);
+}
+
+static void suites_of_a_body(void **state)
+{
+	static const struct {
+		const char *sdp, *suites;
+		int count;
+	} T[] = {
+		{"v=0\r\nm=audio 1 RTP/SAVP 0\r\na=crypto:1 A inline:x\r\na=crypto:2 B inline:x\r\n",
+			"A,B", 2},
+		{"v=0\nm=audio 1 RTP/SAVP 0\na=crypto:1 A inline:x\nm=video 1 RTP/SAVP 0\na=crypto:1 A inline:y",
+			"A", 1},
+		{"v=0\r\nm=audio 1 RTP/AVP 0\r\n", "none", 0},
+		{"v=0\r\na=fingerprint:sha-1 x\r\nm=audio 1 UDP/TLS/RTP/SAVP 0\r\n", "DTLS", 0},
+		{"v=0\r\n", "", 0},
+		{"m=audio\na=crypto:\na=crypto:1\na=crypto:1 ,\n", "none", 0},
+		{"", "", 0},
+	};
+	char out[WIRE_SUITES];
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(T); i++) {
+		assert_int_equal(wire_sdp_suites(out, sizeof(out),
+					 (struct text){T[i].sdp, strlen(T[i].sdp)}),
+			T[i].count);
+		assert_string_equal(out, T[i].suites);
+	}
+}
+
+static struct words split(char *out, const char *flags)
+{
+	struct words w;
+
+	words_split(&w, out, (struct text){flags, strlen(flags)});
+	return w;
+}
+
+static void own_words_do_not_reach_the_daemon(void **state)
+{
+	char out[256];
+	struct words w = split(out,
+		"  RTP/SAVP via-branch=auto require-in=strong\tpolicy=downgrade node-set=7 Emergency ICE=remove ");
+
+	(void)state;
+	assert_string_equal(out, "RTP/SAVP ICE=remove");
+	assert_string_equal(w.via, "auto");
+	assert_int_equal(w.set, 7);
+	assert_true(w.policy.emergency && w.policy.downgrade && !w.bad);
+	assert_true(w.policy.require_in && !w.policy.require_out);
+	assert_true(split(out, "require-in=nonsense").bad);
+	assert_true(split(out, "require-in=").bad);
+	assert_true(split(out, "require-out=aead,nonsense").bad);
+	assert_true(split(out, "policy=maybe").bad);
+	assert_false(split(out, "emergency-not require=x").policy.emergency);
+	assert_string_equal(out, "emergency-not require=x");
+}
+
+static void classes_are_sets_of_suites(void **state)
+{
+	static const struct {
+		const char *wish, *list;
+		bool has, only;
+	} T[] = {
+		{"aead", "AEAD_AES_128_GCM", true, true},
+		{"aead", "AES_CM_128_HMAC_SHA1_80,AEAD_AES_128_GCM", true, false},
+		{"aead", "none", false, false},
+		{"aead", "", false, false},
+		{"any", "NULL_HMAC_SHA1_32", true, true},
+		{"any", "none", false, false},
+		{"any", "DTLS", false, false},
+		{"encrypted", "NULL_HMAC_SHA1_80", false, false},
+		{"auth80", "AES_CM_128_HMAC_SHA1_32", false, false},
+		{"auth80", "NULL_HMAC_SHA1_80", false, false},
+		{"strong", "AES_CM_256_HMAC_SHA1_80", true, true},
+		{"strong", "AES_CM_256_HMAC_SHA1_32", false, false},
+		{"strong", "AES_256_CM_HMAC_SHA1_80", true, true},
+		{"strong", "AEAD_AES_128_GCM", false, false},
+		{"aead,AES_CM_128_HMAC_SHA1_80", "aes_cm_128_hmac_sha1_80", true, true},
+	};
+	char out[256], flags[64];
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(T); i++) {
+		snprintf(flags, sizeof(flags), "require-in=%s", T[i].wish);
+		struct words w = split(out, flags);
+
+		assert_false(w.bad);
+		assert_int_equal(policy_has(w.policy.require_in, T[i].list), T[i].has);
+		assert_int_equal(policy_only(w.policy.require_in, T[i].list), T[i].only);
+	}
+	policy_flags(out, sizeof(out), split(flags, "require-out=aead").policy.require_out);
+	assert_string_equal(out, " SDES-only-AEAD_AES_256_GCM SDES-only-AEAD_AES_128_GCM");
+}
+
+static void fall_backs_take_limits_out_of_flags(void **state)
+{
+	char f[] = "RTP/SAVP SDES-only-A SDES-pad  SDES=no-B transport-protocol=RTP/SAVP x",
+	     g[sizeof(f)];
+	size_t n;
+
+	(void)state;
+	strcpy(g, f);
+	n = policy_loosen(f, strlen(f), false);
+	assert_int_equal(n, strlen("RTP/SAVP SDES-pad transport-protocol=RTP/SAVP x"));
+	assert_memory_equal(f, "RTP/SAVP SDES-pad transport-protocol=RTP/SAVP x", n);
+	n = policy_loosen(g, strlen(g), true);
+	assert_int_equal(n, 10);
+	assert_memory_equal(g, "SDES-pad x", n);
+	assert_true(policy_allows("suites, rtp", "rtp"));
+	assert_false(policy_allows("suites", "rtp"));
+	assert_false(policy_allows(NULL, "rtp"));
+}
+
+static void emergency_services_have_names(void **state)
+{
+	(void)state;
+	assert_true(policy_sos(TEXT("urn:service:sos")));
+	assert_true(policy_sos(TEXT("URN:service:SOS.fire")));
+	assert_true(policy_sos(TEXT("urn:service:sos;x=y")));
+	assert_false(policy_sos(TEXT("urn:service:sosoon")));
+	assert_false(policy_sos(TEXT("urn:service:counseling")));
+	assert_false(policy_sos(TEXT("sip:sos@x")));
+	assert_false(policy_sos((struct text){NULL, 0}));
+}
+
+static void requests_can_be_read_back_and_changed(void **state)
+{
+	const struct wire_request q = {.command = "offer",
+		.call_id = TEXT("c"),
+		.from_tag = TEXT("f"),
+		.sdp = TEXT("v=0"),
+		.flags = TEXT("A B"),
+		.added = TEXT("C"),
+		.received_from = TEXT("192.0.2.1")};
+	char buf[512], again[64];
+	int n = wire_write(buf, sizeof(buf), TEXT("1_2"), &q);
+
+	(void)state;
+	assert_true(n > 0);
+	assert_memory_equal(buf, "1_2 d7:command5:offer", 21);
+	assert_int_equal(wire_flags(again, sizeof(again), (struct text){buf, (size_t)n}), 5);
+	assert_string_equal(again, "A B C");
+	n = wire_rewrite(buf, sizeof(buf), (struct text){buf, (size_t)n}, TEXT("1_3"), TEXT("D"));
+	assert_true(n > 0);
+	assert_memory_equal(buf, "1_3 d", 5);
+	wire_flags(again, sizeof(again), (struct text){buf, (size_t)n});
+	assert_string_equal(again, "D");
+	assert_int_equal(wire_write(buf, 20, TEXT("1_2"), &q), -EMSGSIZE);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(replies_are_told_apart),
+		cmocka_unit_test(a_query_tells_both_suites),
+		cmocka_unit_test(suites_of_a_body),
+		cmocka_unit_test(own_words_do_not_reach_the_daemon),
+		cmocka_unit_test(classes_are_sets_of_suites),
+		cmocka_unit_test(fall_backs_take_limits_out_of_flags),
+		cmocka_unit_test(emergency_services_have_names),
+		cmocka_unit_test(requests_can_be_read_back_and_changed),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
