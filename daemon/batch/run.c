@@ -16,7 +16,7 @@
 
 #define DEVICE_ERRORS_MAX 3u
 
-/* What a key slot asks of an engine, noted when it changes, so that a batch's choice needs no look into 512-byte slots. */
+/* What a key slot asks of an engine, noted when it changes, so that a batch's choice needs no look into the slots. */
 struct slot_note {
 	uint8_t can;  /* a bit for each device */
 	uint8_t kind; /* a bit for each enum batch_class; none: CM, NULL or plain */

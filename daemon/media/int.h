@@ -73,7 +73,9 @@ struct media_ctx {
 	/* Written by complete.c only, after authentication; prepare.c reads. TX_RTP never forgets while the tx key lives: see
 	 * nonce guard. A table's first entry, mostly the only one, is in one cache line. */
 	_Alignas(64) struct ssrc_state ssrc[SSRC_TABLES][MEDIA_SSRCS];
+	uint8_t stagger[64];
 };
+_Static_assert(sizeof(struct media_ctx) / 64 % 2 == 1, "contexts spread over the cache's sets");
 
 struct media_stream {
 	/* Set by commands, constant in between. */
