@@ -157,7 +157,7 @@ help:
 ##  make lint          formatting, static analysis, shell scripts
 ##  make fuzz          fuzz every parser, FUZZ_SECONDS each (600)
 ##  sudo make bench    the packet path beside rtpengine, in namespaces
-##  sudo make bench-cipher   the engines beside other libraries: tables, JSON, plots in build/bench/ (FULL=1: all of it)
+##  sudo make bench-cipher   the engines beside other libraries: tables, JSON, plots in build/bench/ (FULL=1: all of it, also for bench)
 ##  sudo make deps     what a build needs; deps-test, deps-demo, deps-lint, deps-bench, deps-module: what those need
 
 deps deps-test deps-demo deps-lint deps-bench deps-module:

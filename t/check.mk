@@ -68,8 +68,8 @@ demo:
 
 bench:
 	tools/deps.sh install deps-test
-	$(MAKE) -j$(JOBS) all tools
-	@BUILD=$(abspath $(BUILD)) /usr/bin/python3 t/e2e/bench_path.py
+	$(MAKE) -j$(JOBS) all tools bench-program
+	@BUILD=$(abspath $(BUILD)) /usr/bin/python3 t/e2e/bench_path.py $(if $(FULL),--full)
 
 # libsrtp2 built on OpenSSL: a peer for benchmarks, an oracle for tests.
 peer-libsrtp:

@@ -12,7 +12,9 @@ Sections (--only picks some):
   pairs     CPU of a few calls, 1 to 20
   rate      highest rate without loss and with p99 under 5 ms
   setup     call set-up: time, the relay's CPU, resident memory per call
-Prints tables, writes path.json and path-*.png. --full: more rounds, more relays, up to 10,000 calls.
+  scale     CPU per packet by number of calls, at the same rate of packets
+  loop      xcipher-bench path: the worker loop on packets from memory, without system calls
+Prints tables and targets, writes path.json and path-*.png. --full: more rounds, more relays, up to 10,000 calls.
 """
 import argparse
 import json
@@ -51,7 +53,12 @@ def relays(args):
         r.update({f"{s} serial": xcipherd(s, "serial") for s in steerings})
     if relay.have_rtpengine():
         r[PEER] = lambda net: relay.Rtpengine(net, ports=(2000, 65535))
-    return {k: v for k, v in r.items() if not args.relays or any(word in k for word in args.relays.split(","))}
+    return wanted(r, args.relays)
+
+
+def wanted(variants, words):
+    """Those whose names have one of the words."""
+    return {k: v for k, v in variants.items() if not words or any(word in k for word in words.split(","))}
 
 
 def progress(text):
@@ -172,20 +179,20 @@ def in_turns(variants, args, label):
 # --- Sections --------------------------------------------------------------------------------------------------------------
 
 def section_cost(args, out):
-    for label, pair in PAIRS.items():
+    for label, pair in wanted(PAIRS, args.sides).items():
         variants = {name: lambda s=start, p=pair: measure(s, args.calls, args.total, p, args.seconds)
                     for name, start in relays(args).items()}
         if label == "RTP-RTP":
-            for s in ("udp", "nfqueue"):
-                variants[f"floor {s}"] = lambda s=s: floor(s, 250, args.calls, args.total, args.seconds)
+            variants.update(wanted({f"floor {s}": lambda s=s: floor(s, 250, args.calls, args.total, args.seconds)
+                                    for s in ("udp", "nfqueue", "xdp") if s in relay.steerings()}, args.relays))
         rows = in_turns(variants, args, f"cost, {label}")
         print(f"\n{label}: {args.calls} calls, {args.total} packets per second together\n{HEAD}")
         for name, r in rows.items():
             line(name, r, rows.get(PEER))
         out[label] = rows
-    if PEER in out["SRTP 80-80"]:
+    if PEER in out.get("SRTP 80-80", ()):
         print("\nour re-encryption (SRTP 80-32) beside rtpengine's pass-through (SRTP 80-80), round by round:")
-        for name, r in out["SRTP 80-32"].items():
+        for name, r in out.get("SRTP 80-32", {}).items():
             if name != PEER:
                 print(f"  {name:<24} {ratios(r, out['SRTP 80-80'][PEER])}")
 
@@ -255,9 +262,95 @@ def section_setup(args, out):
         out[str(count)] = rows
 
 
+def section_scale(args, out):
+    print(f"\nCPU per packet by number of calls, {args.total} packets per second together, SRTP 80-32\n{HEAD}")
+    for count in (100, 1000, 10000):
+        variants = {n: lambda s=s, c=count: measure(s, c, args.total, PAIRS["SRTP 80-32"], args.seconds) for n, s in relays(args).items()
+                    if not n.endswith("serial") and (args.full or n != PEER)}
+        rows = in_turns(variants, args, f"scale, {count} calls")
+        for name, r in rows.items():
+            line(f"{name}, {count}", r, rows.get(PEER))
+        out[str(count)] = rows
+
+
+def section_loop(args, out):
+    program = os.path.join(relay.BUILD, "xcipher-bench")
+    if not os.access(program, os.X_OK):
+        print("\nno xcipher-bench: make bench-program")
+        return
+    cpu = str(max(os.sched_getaffinity(0)))
+    progress("loop")
+    done = subprocess.run([program, "path", "--json", "--cpu=" + cpu, "--calls=100,1000,10000", "--seconds=" + str(max(1, round(args.seconds)))],
+                          stdout=subprocess.PIPE, text=True, check=True)
+    print(f"\nthe worker loop on packets from memory, one core, ns per packet\n{'calls':>7} {'loop':>8} {'spread':>8} {'prepare':>8} "
+          f"{'cipher':>8} {'complete':>8}")
+    for text in done.stdout.splitlines():
+        r = json.loads(text)
+        out[str(r["calls"])] = r
+        print(f"{r['calls']:>7} {r['ns_per_packet']:>8.0f} {100 * r['spread']:>7.0f}% {r['prepare']:>8.0f} {r['cipher']:>8.0f} {r['complete']:>8.0f}")
+
+
+# --- Targets -----------------------------------------------------------------------------------------------------------------
+
+def ratio(rows, name, peer, key="cpu_us"):
+    """The median of the rounds' ratios, or None."""
+    v = [a[key] / b[key] for a, b in zip(rows.get(name, ()), rows.get(peer, ())) if b[key]]
+    return statistics.median(v) if v else None
+
+
+def best_rate(tries):
+    held = [r["total"] for r in tries or () if not r["lost"] and r["p99_us"] < 5000]
+    return max(held, default=None)
+
+
+def value(rows, name, key):
+    return mid(rows[name], key) if rows.get(name) else None
+
+
+def over(a, b):
+    return a / b if a is not None and b else None
+
+
+def targets(sections):
+    """What is wanted: (name, value, bound, whether the bound is the least)."""
+    cost, delay, rate = (sections.get(k, {}) for k in ("cost", "delay", "rate"))
+    scale, loop, last = (sections.get(k, {}) for k in ("scale", "loop", "setup"))
+    ours = [f"{s} opencl" for s in ("udp", "nfqueue", "xdp")]
+    differing, same = cost.get("SRTP 80-32", {}), cost.get("SRTP 80-80", {})
+    rows = [(f"{n}: CPU per packet to rtpengine's, suites differing", ratio(differing, n, PEER), most, False)
+            for n, most in zip(ours, (0.5, 0.25, 0.25))]
+    rows += [(f"{n}: CPU of re-encrypting to rtpengine's passing through, same call", ratio(same, n, PEER), 1, False) for n in ours]
+    rows += [(f"{n}: highest rate to rtpengine's", over(best_rate(rate.get(n)), best_rate(rate.get(PEER))), least, True)
+             for n, least in zip(ours[1:], (3, 4))]
+    for n in ours:
+        few, many = delay.get("20", {}), delay.get("500", {})
+        rows += [(f"{n}: 20 calls, p50 to rtpengine's", ratio(few, n, PEER, "p50_us"), 1, False),
+                 (f"{n}: 20 calls, p99 in us", value(few, n, "p99_us"), 200, False),
+                 (f"{n}: 500 calls, p99 in us", value(many, n, "p99_us"), 1000, False)]
+    rows += [(f"loop, {calls} calls: ns per packet", loop.get(calls, {}).get("ns_per_packet"), most, False)
+             for calls, most in (("1000", 160), ("10000", 200))]
+    rows.append(("loop, 1000 calls: of that the cipher", loop.get("1000", {}).get("cipher"), 100, False))
+    rows += [(f"{n}: CPU per packet at 10,000 calls to that at 100",
+              over(value(scale.get("10000", {}), n, "cpu_us"), value(scale.get("100", {}), n, "cpu_us")), 1.2, False) for n in ours]
+    most_calls = last.get(max(last, key=int, default=""), {})
+    for n in ours:
+        rows += [(f"{n}: set-ups per second to rtpengine's, one client that waits", ratio(most_calls, PEER, n, "setup_ms"), 2, True),
+                 (f"{n}: the same per second of the relay's CPU", ratio(most_calls, PEER, n, "setup_cpu_ms"), 2, True)]
+    return rows
+
+
+def targets_print(sections):
+    rows = targets(sections)
+    print(f"\n{'target':<70}{'value':>9}{'bound':>17}")
+    for name, v, bound, least in rows:
+        met = "" if v is None else "met" if (v >= bound if least else v <= bound) else "NOT met"
+        print(f"{name:<70}{'-' if v is None else format(v, '.2f'):>9}{'at least' if least else 'at most':>10}{bound:>7g}  {met or 'not measured'}")
+    return [{"target": n, "value": v, "bound": b, "least": least} for n, v, b, least in rows]
+
+
 # --- Pictures ----------------------------------------------------------------------------------------------------------------
 
-COLOURS = {"udp": "#2a9d8f", "nfqueue": "#2a6fbb", "xdp": "#8e44ad", PEER: "#888888", "floor": "#d9b26f"}
+COLOURS = {"floor": "#d9b26f", "udp": "#2a9d8f", "nfqueue": "#2a6fbb", "xdp": "#8e44ad", PEER: "#888888"}
 
 
 def colour(name):
@@ -271,50 +364,95 @@ def bars(axis, rows, key, label):
     high = [max(r[key] for r in rows[n]) - v for n, v in zip(names, value)]
     axis.barh(names, value, xerr=[low, high], color=[colour(n) for n in names])
     axis.invert_yaxis()
-    axis.set_xlabel(label)
+    axis.margins(x=0.12)
+    axis.set_title(label, fontsize=10)
     for i, v in enumerate(value):
         axis.annotate(f"{v:.1f}", (v, i), xytext=(4, 0), textcoords="offset points", va="center", fontsize=8)
 
 
-def curves(axis, sizes, key, xlabel, ylabel, log):
+def curves(axis, sizes, key, label, log):
     for name in next(iter(sizes.values())):
-        x = [int(s) for s in sizes]
-        axis.plot(x, [mid(sizes[str(s)][name], key) for s in x], marker="o", label=name, color=colour(name))
-    axis.set_xlabel(xlabel)
-    axis.set_ylabel(ylabel)
+        x = [int(s) for s in sizes if name in sizes[s]]
+        axis.plot(x, [mid(sizes[str(s)][name], key) for s in x], marker="o", label=name, color=colour(name),
+                  linestyle="--" if "serial" in name or "raw" in name else "-")
+    axis.set_xlabel("calls")
+    axis.set_title(label, fontsize=10)
     axis.set_xscale("log")
+    axis.set_xticks([int(s) for s in sizes], [f"{int(s):,}" for s in sizes], minor=False)
+    axis.minorticks_off()
     if log:
         axis.set_yscale("log")
+    else:
+        axis.set_ylim(bottom=0)
     axis.grid(alpha=0.3)
     axis.legend(fontsize=8)
+
+
+def stages(axis, loop):
+    """The loop's parts on top of each other."""
+    names, base = list(loop), [0.0] * len(loop)
+    labels = [f"{int(n):,}" for n in names]
+    for part, shade in (("prepare", "#2a6fbb"), ("cipher", "#d1495b"), ("complete", "#2a9d8f"), ("the loop itself", "#bbbbbb")):
+        v = [loop[n][part] if part in loop[n] else max(0.0, loop[n]["ns_per_packet"] - b) for n, b in zip(names, base)]
+        axis.bar(labels, v, bottom=base, label=part, color=shade, width=0.55)
+        for i, (x, b) in enumerate(zip(v, base)):
+            if x >= 8:
+                axis.annotate(f"{x:.0f}", (i, b + x / 2), ha="center", va="center", fontsize=9, color="white")
+        base = [b + x for b, x in zip(base, v)]
+    for i, b in enumerate(base):
+        axis.annotate(f"{b:.0f}", (i, b), xytext=(0, 3), textcoords="offset points", ha="center", fontsize=10)
+    axis.set_xlabel("calls")
+    axis.set_ylabel("ns per packet, one core")
+    axis.margins(y=0.1)
+    axis.legend(fontsize=8, loc="upper left", bbox_to_anchor=(1.0, 1.0))
+
+
+def rates(axis, tries):
+    best = {n: best_rate(t) or 0 for n, t in tries.items()}
+    axis.barh(list(best), [v / 1000 for v in best.values()], color=[colour(n) for n in best])
+    axis.invert_yaxis()
+    axis.margins(x=0.12)
+    axis.set_xlabel("highest rate without loss and with p99 under 5 ms, thousand packets per second")
+    for i, v in enumerate(best.values()):
+        axis.annotate(f"{v / 1000:.0f}", (v / 1000, i), xytext=(4, 0), textcoords="offset points", va="center", fontsize=8)
 
 
 def pictures(result, folder):
     import matplotlib
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
+    s = result["sections"]
 
-    def figure(name, parts, draw):
-        fig, axes = plt.subplots(1, parts, figsize=(6.5 * parts, 4.5), squeeze=False)
-        draw(axes[0])
+    def figure(name, *parts):
+        """parts: functions that draw on an axis; at most two beside each other."""
+        columns = min(len(parts), 2)
+        lines = (len(parts) + columns - 1) // columns
+        fig, axes = plt.subplots(lines, columns, figsize=(6.5 * columns, 0.6 + 3.8 * lines), squeeze=False)
+        for axis, draw in zip(axes.flat, parts):
+            draw(axis)
+        for axis in list(axes.flat)[len(parts):]:
+            axis.set_visible(False)
         fig.suptitle(f"{name}: {result['machine']}", fontsize=9)
         fig.tight_layout()
         fig.savefig(os.path.join(folder, f"path-{name}.png"), dpi=110)
         plt.close(fig)
 
-    s = result["sections"]
+    def by_calls(name, *keys):
+        if s.get(name):
+            figure(name, *[lambda a, k=k, label=label, log=log: curves(a, s[name], k, label, log) for k, label, log in keys])
+
     if s.get("cost"):
-        figure("cost", len(s["cost"]), lambda a: [bars(x, rows, "cpu_us", f"{label}: CPU per packet, µs") for x, (label, rows) in
-                                                   zip(a, s["cost"].items())])
-    if s.get("delay"):
-        figure("delay", 3, lambda a: [curves(a[0], s["delay"], "p50_us", "calls", "delay p50, µs", True),
-                                      curves(a[1], s["delay"], "p99_us", "calls", "delay p99, µs", True),
-                                      curves(a[2], s["delay"], "cpu_us", "calls", "CPU per packet, µs", False)])
-    if s.get("pairs"):
-        figure("pairs", 1, lambda a: curves(a[0], s["pairs"], "cpu_percent", "calls", "CPU, percent of one core", False))
-    if s.get("setup"):
-        figure("setup", 2, lambda a: [curves(a[0], s["setup"], "setup_ms", "calls", "set-up, ms per call", False),
-                                      curves(a[1], s["setup"], "kib_per_call", "calls", "memory, KiB per call", False)])
+        figure("cost", *[lambda a, r=rows, label=label: bars(a, r, "cpu_us", f"{label}: CPU per packet, µs") for label, rows in s["cost"].items()])
+    by_calls("delay", ("p50_us", "delay p50, µs", True), ("p90_us", "delay p90, µs", True), ("p99_us", "delay p99, µs", True),
+             ("max_us", "delay max, µs", True), ("cpu_us", "CPU per packet, µs", False))
+    by_calls("pairs", ("cpu_percent", "CPU, percent of one core", False))
+    by_calls("setup", ("setup_ms", "set-up, ms per call", False), ("setup_cpu_ms", "set-up, the relay's CPU, ms per call", False),
+             ("kib_per_call", "memory, KiB per call", False))
+    by_calls("scale", ("cpu_us", "CPU per packet, µs, at the same rate of packets", False))
+    if s.get("rate"):
+        figure("rate", lambda a: rates(a, s["rate"]))
+    if s.get("loop"):
+        figure("loop", lambda a: stages(a, s["loop"]))
 
 
 def machine():
@@ -323,13 +461,15 @@ def machine():
     return f"{os.cpu_count()} x {model}, Linux {os.uname().release}"
 
 
-SECTIONS = {"cost": section_cost, "delay": section_delay, "pairs": section_pairs, "rate": section_rate, "setup": section_setup}
+SECTIONS = {"cost": section_cost, "delay": section_delay, "pairs": section_pairs, "rate": section_rate, "setup": section_setup,
+            "scale": section_scale, "loop": section_loop}
 
 
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--only", help="sections, between commas", default=",".join(SECTIONS))
     p.add_argument("--relays", help="words of the relays' names, between commas", default="")
+    p.add_argument("--sides", help="cost: words of what the sides speak, between commas", default="")
     p.add_argument("--calls", type=int, default=500)
     p.add_argument("--total", type=int, default=40000, help="packets per second of all calls together")
     p.add_argument("--rounds", type=int)
@@ -347,6 +487,9 @@ def main():
         SECTIONS[name](args, result["sections"].setdefault(name, {}))
         with open(os.path.join(args.out, "path.json"), "w", encoding="utf-8") as f:
             json.dump(result, f, indent=1)
+    result["targets"] = targets_print(result["sections"])
+    with open(os.path.join(args.out, "path.json"), "w", encoding="utf-8") as f:
+        json.dump(result, f, indent=1)
     pictures(result, args.out)
     print(f"\nwritten: path.json and path-*.png in {args.out}")
 

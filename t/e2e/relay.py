@@ -10,13 +10,11 @@ import ng
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 BUILD = os.environ.get("BUILD", os.path.join(ROOT, "build"))
-TICK = os.sysconf("SC_CLK_TCK")
 
 
 def cpu_seconds_of(pid):
-    with open(f"/proc/{pid}/stat", encoding="ascii") as f:
-        fields = f.read().rsplit(")", 1)[1].split()
-    return (int(fields[11]) + int(fields[12])) / TICK
+    """User and system time of all its threads, in nanoseconds' resolution: the clock of clock_getcpuclockid(3)."""
+    return time.clock_gettime(~pid << 3 | 2)
 
 
 class Relay:
