@@ -91,8 +91,8 @@ struct bench_impl {
 	int (*run)(void *p, struct load *l, uint32_t n);
 };
 extern const struct bench_impl bench_impl_serial, bench_impl_opencl, bench_impl_calibrated,
-	bench_impl_srtp_nss, bench_impl_srtp_openssl, bench_impl_evp, bench_impl_ipsecmb,
-	bench_impl_massive, bench_impl_persistent;
+	bench_impl_runner_serial, bench_impl_srtp_nss, bench_impl_srtp_openssl, bench_impl_evp,
+	bench_impl_ipsecmb, bench_impl_massive, bench_impl_persistent;
 
 /* --- Measuring (bench_measure.c) ----------------------------------------------------------------------------------- */
 

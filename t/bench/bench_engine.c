@@ -134,10 +134,11 @@ static void calibrated_close(void *p)
 	free(d);
 }
 
-static int runner_open(struct daemons *d, struct bench_env *env, const struct load *l)
+static int runner_open(
+	struct daemons *d, struct bench_env *env, const struct load *l, uint32_t devices)
 {
 	struct batch_runner_config cfg = {.device = &env->calibrated,
-		.devices = 1,
+		.devices = devices,
 		.serial = env->serial,
 		.slots = l->c.slots > CALIBRATED_SLOTS ? l->c.slots : CALIBRATED_SLOTS,
 		.key_slots = l->a.key_slots};
@@ -157,8 +158,8 @@ static int runner_open(struct daemons *d, struct bench_env *env, const struct lo
 	return res;
 }
 
-static int calibrated_open(
-	void **out, struct bench_env *env, const struct load *l, char *err, size_t err_len)
+static int daemons_open(void **out, struct bench_env *env, const struct load *l, uint32_t devices,
+	char *err, size_t err_len)
 {
 	struct engine_config cfg = {
 		.device = env->device, .kernel_dir = env->kernel_dir, .flags = env->flags};
@@ -167,18 +168,33 @@ static int calibrated_open(
 
 	if (!res && !env->serial)
 		res = engine_serial.open(&env->serial, &cfg, err, err_len);
-	if (!res && !env->opencl)
+	if (!res && devices && !env->opencl)
 		res = engine_opencl.open(&env->opencl, &cfg, err, err_len);
 	if (!res)
-		res = runner_open(d, env, l);
+		res = runner_open(d, env, l, devices);
 	if (res) {
 		if (d)
 			calibrated_close(d);
 		return res;
 	}
-	batch_device_describe(d->name, sizeof(d->name), d->d);
+	if (devices)
+		batch_device_describe(d->name, sizeof(d->name), d->d);
+	else
+		snprintf(d->name, sizeof(d->name), "%s", engine_serial.device(env->serial));
 	*out = d;
 	return 0;
+}
+
+static int calibrated_open(
+	void **out, struct bench_env *env, const struct load *l, char *err, size_t err_len)
+{
+	return daemons_open(out, env, l, 1, err, err_len);
+}
+
+static int runner_serial_open(
+	void **out, struct bench_env *env, const struct load *l, char *err, size_t err_len)
+{
+	return daemons_open(out, env, l, 0, err, err_len);
 }
 
 static const char *calibrated_device(const void *p)
@@ -220,6 +236,16 @@ static int calibrated_run(void *p, struct load *l, uint32_t n)
 const struct bench_impl bench_impl_calibrated = {.name = "calibrated",
 	.can = ours_can,
 	.open = calibrated_open,
+	.close = calibrated_close,
+	.device = calibrated_device,
+	.take = calibrated_take,
+	.results = calibrated_results,
+	.run = calibrated_run};
+
+/* What a daemon without a device does: beside calibrated, what the choice of engine costs and gains. */
+const struct bench_impl bench_impl_runner_serial = {.name = "runner-serial",
+	.can = ours_can,
+	.open = runner_serial_open,
 	.close = calibrated_close,
 	.device = calibrated_device,
 	.take = calibrated_take,
