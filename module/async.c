@@ -35,6 +35,7 @@ enum { FREE, BUSY };
 struct slot {
 	int state; /* atomic: released by whoever hands the slot over */
 	uint32_t generation;
+	bool detached; /* no transaction waits for it */
 	unsigned tm_index, tm_label;
 	char *block; /* shm: datagram, call-id, tags; len bytes, wiped when freed */
 	size_t block_len;
@@ -62,6 +63,7 @@ extern struct tm_binds tmb;
 static struct {
 	struct slot *s;
 	const struct wire_reply *reply;
+	bool ran;
 } current;
 
 static int resume(struct sip_msg *msg, char *a, char *b);
@@ -278,10 +280,12 @@ static enum verdict hand_over(struct sip_msg *msg, struct slot *s, const char *b
 	const struct receiver *r = owner(s);
 	struct target t = *job_target(&s->c.job);
 
-	if (!have_transaction(msg) || tmb.t_suspend(msg, &s->tm_index, &s->tm_label))
+	s->detached = !msg;
+	if (msg && (!have_transaction(msg) || tmb.t_suspend(msg, &s->tm_index, &s->tm_label)))
 		return V_INTERNAL;
 	job_sent(&s->c.job, now_ms());
-	counter_inc(counters.suspended);
+	if (msg)
+		counter_inc(counters.suspended);
 	__atomic_store_n(&s->state, BUSY, __ATOMIC_RELEASE);
 	if (!transmit(r, &t, buf, len))
 		LM_DBG("not sent to %s\n", t.id);
@@ -328,6 +332,7 @@ static int resume(struct sip_msg *msg, char *a, char *b)
 
 	(void)a;
 	(void)b;
+	current.ran = true;
 	call_finish(msg, &current.s->c, current.reply);
 	name.len = (int)strlen(name.s);
 	if (keng)
@@ -341,13 +346,36 @@ static int resume(struct sip_msg *msg, char *a, char *b)
 	return 1;
 }
 
+/* The call was cancelled while its offer was under way: nobody will delete it, and a delete that came with the CANCEL may have been
+ * earlier than the offer. */
+static void undo(const struct slot *s)
+{
+	struct context c = {.job.op = OP_DELETE,
+		.job.set = s->c.job.set,
+		.call_id = s->c.call_id,
+		.from_tag = s->c.from_tag};
+	const struct wire_request r = {.command = op_name(OP_DELETE),
+		.call_id = s->c.call_id,
+		.from_tag = s->c.from_tag,
+		.flags = TEXT("delete-delay=0")};
+
+	nodes_placed(s->c.call_id, job_target(&s->c.job)->id);
+	async_start(NULL, &c, &r);
+}
+
 static void conclude(struct slot *s, const struct wire_reply *reply)
 {
 	current.s = s;
 	current.reply = reply;
-	if (tmb.t_continue(s->tm_index, s->tm_label, &resume_action) < 0)
+	current.ran = false;
+	if (s->detached)
+		call_finish(NULL, &s->c, reply);
+	else if (tmb.t_continue(s->tm_index, s->tm_label, &resume_action) < 0)
 		LM_DBG("call %.*s: its transaction is gone\n", (int)s->c.call_id.len,
 			s->c.call_id.s);
+	if (!s->detached && !current.ran && s->c.job.op == OP_OFFER && reply &&
+		reply->result == WIRE_OK && !s->c.to_tag.len)
+		undo(s);
 	current.s = NULL;
 	slot_free(s);
 }

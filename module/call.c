@@ -198,7 +198,7 @@ static enum verdict apply(struct sip_msg *msg, struct context *c, const struct w
 			return end(op, V_INTERNAL, "the body could not be replaced");
 	}
 	if (op == OP_OFFER)
-		nodes_placed(c->call_id, c->job.set, job_target(&c->job)->id);
+		nodes_placed(c->call_id, job_target(&c->job)->id);
 	return end(op, V_OK, NULL);
 }
 
@@ -213,7 +213,8 @@ enum verdict call_finish(struct sip_msg *msg, struct context *c, const struct wi
 	last.emergency = c->policy.emergency;
 	strcpy(last.fallback, c->fallback);
 	if (c->job.op == OP_DELETE)
-		nodes_forget(c->call_id);
+		nodes_forget(
+			c->call_id); /* one of several forks: the others find their node by the hash */
 	counter_inc(!reply               ? counters.failures
 			: v == V_REFUSED ? counters.refused
 					 : counters.replies);
@@ -284,7 +285,11 @@ static int run(struct sip_msg *msg, enum op op, struct words *w, char *flags, st
 		w->flags_len = policy_loosen(flags, w->flags_len, false);
 	r.flags = (struct text){flags, w->flags_len};
 	r.added = (struct text){added, policy_words(added, sizeof(added), &c)};
-	if (route.len && async_possible(msg)) {
+	if (w->nowait) {
+		v = async_start(NULL, &c, &r);
+		if (v != V_OK)
+			return end(op, v == V_SUSPENDED ? V_OK : v, "no node is up");
+	} else if (route.len && async_possible(msg)) {
 		v = async_start(msg, &c, &r);
 		if (v != V_OK)
 			return v == V_INTERNAL
@@ -304,8 +309,9 @@ int call_run(struct sip_msg *msg, enum op op, struct text flags, struct text rou
 	if (!copy)
 		return end(op, V_INTERNAL, "no memory");
 	words_split(&w, copy, flags);
+	w.bad |= w.nowait && op != OP_DELETE && op != OP_START_RECORDING && op != OP_STOP_RECORDING;
 	if (w.bad) {
-		LM_ERR("flags \"%.*s\": a require-in=, require-out= or policy= that means nothing\n",
+		LM_ERR("flags \"%.*s\": a require-in=, require-out=, policy= or nowait that means nothing here\n",
 			(int)flags.len, flags.s);
 		v = end(op, V_INTERNAL, "wrong policy in the script");
 	} else {

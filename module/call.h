@@ -67,7 +67,7 @@ int async_init(void);    /* mod_init */
 int async_sockets(void); /* before the fork */
 int async_fork(void);    /* main process */
 void async_destroy(void);
-/* Suspend and send; c->job.msg becomes the slot's own. V_OK: could not be done, do it synchronously; V_SUSPENDED; V_INTERNAL. */
+/* Suspend and send, or with msg NULL only send: nobody waits for the reply. V_OK: could not be done, do it synchronously; V_SUSPENDED; V_INTERNAL. */
 enum verdict async_start(struct sip_msg *msg, struct context *c, const struct wire_request *r);
 bool async_possible(struct sip_msg *msg);
 int async_in_use(void);

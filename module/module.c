@@ -31,10 +31,6 @@ struct settings settings = {
 	.slots = 1024,
 };
 
-#define NODE_LINES 64
-static char *node_lines[NODE_LINES];
-static int node_line_count;
-
 /* --- Functions -------------------------------------------------------------------------------- */
 
 static struct text text_of(const str *s)
@@ -116,11 +112,12 @@ static sr_kemi_t kemi_exports[] = {
 static int param_node(modparam_t type, void *val)
 {
 	(void)type;
-	if (node_line_count == NODE_LINES) {
-		LM_ERR("more than %d node parameters\n", NODE_LINES);
+	if (settings.node_lines ==
+		(int)(sizeof(settings.node_line) / sizeof(*settings.node_line))) {
+		LM_ERR("more than %d node parameters\n", settings.node_lines);
 		return -1;
 	}
-	node_lines[node_line_count++] = val;
+	settings.node_line[settings.node_lines++] = val;
 	return 0;
 }
 
@@ -230,23 +227,11 @@ static counter_def_t counter_defs[] = {
 
 static int load_nodes(void)
 {
-	int n = 0, more;
+	int n = nodes_load_all(false);
 
-	for (int i = 0; i < node_line_count; i++) {
-		more = nodes_load(node_lines[i], 0, false);
-		if (more < 0)
-			return -1;
-		n += more;
-	}
-	if (settings.nodes_file) {
-		more = nodes_load_file(settings.nodes_file, false);
-		if (more < 0)
-			return -1;
-		n += more;
-	}
 	if (!n)
 		LM_WARN("no node is configured: every function will fail\n");
-	return 0;
+	return n < 0 ? -1 : 0;
 }
 
 static int mod_init(void)

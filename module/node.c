@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The choice is a weighted rendezvous hash over Call-ID and the nodes' ids: every proxy with the same list, and this one after a restart,
- * chooses alike, and a node that comes or goes moves only its own calls. What the hash cannot know, calls that failed over when they began
- * and emergency calls, is kept in a small table of exceptions: 4 entries per row, the oldest makes room. */
+ * chooses alike, and a node that comes or goes moves only its own calls. So that even those stay where they are while they last, and
+ * calls that failed over, and calls of a node that was disabled, their places are kept in a table: 4 entries per row, the oldest makes
+ * room. What it forgot, or a restart, the hash finds again, with "unknown call" as a reason to ask the next node. */
 #include "node.h"
 
 #include <arpa/inet.h>
@@ -18,12 +19,12 @@
 
 #include "settings.h"
 
-#define ROWS 4096u
+#define ROWS 16384u
 #define WAYS 4u
 
-struct exception {
+struct placement {
 	uint64_t call; /* 0 = free */
-	uint64_t node; /* hash of its id; 0 = where the hash says */
+	uint64_t node; /* hash of its id; 0 = not placed yet */
 	uint64_t expires;
 	bool emergency;
 };
@@ -33,8 +34,7 @@ static struct table {
 	int count;
 	struct node node[NODES_MAX];
 	gen_lock_t row_lock;
-	int exceptions;
-	struct exception row[ROWS][WAYS];
+	struct placement row[ROWS][WAYS];
 } * T; /* shared memory */
 
 uint64_t now_ms(void)
@@ -207,7 +207,7 @@ int nodes_load(const char *text, uint32_t set, bool replace)
 	return err ? -1 : count;
 }
 
-int nodes_load_file(const char *path, bool replace)
+static int load_file(const char *path, bool replace)
 {
 	char *text = calloc(1, 65537);
 	FILE *f = fopen(path, "r");
@@ -223,11 +223,30 @@ int nodes_load_file(const char *path, bool replace)
 	return n;
 }
 
-/* --- Exceptions ------------------------------------------------------------------------------ */
-
-static struct exception *exception_find(uint64_t call)
+int nodes_load_all(bool replace)
 {
-	struct exception *e = T->row[call % ROWS];
+	int n = 0, more;
+
+	/* The file first: if it has an error, nothing is changed. */
+	if (settings.nodes_file) {
+		n = load_file(settings.nodes_file, replace);
+		if (n < 0)
+			return -1;
+	}
+	for (int i = 0; i < settings.node_lines; i++) {
+		more = nodes_load(settings.node_line[i], 0, false);
+		if (more < 0)
+			return -1;
+		n += more;
+	}
+	return n;
+}
+
+/* --- Placements ------------------------------------------------------------------------------ */
+
+static struct placement *placement_find(uint64_t call)
+{
+	struct placement *e = T->row[call % ROWS];
 
 	for (uint32_t i = 0; i < WAYS; i++)
 		if (e[i].call == call && e[i].expires > now_ms())
@@ -236,28 +255,27 @@ static struct exception *exception_find(uint64_t call)
 }
 
 /* Free, else the oldest of its row. */
-static struct exception *exception_make(uint64_t call)
+static struct placement *placement_make(uint64_t call)
 {
-	struct exception *found = exception_find(call), *e = T->row[call % ROWS];
+	struct placement *found = placement_find(call), *e = T->row[call % ROWS];
 
 	if (!found) {
 		found = e;
 		for (uint32_t i = 1; i < WAYS && found->call; i++)
 			if (!e[i].call || e[i].expires < found->expires)
 				found = &e[i];
-		T->exceptions += !found->call;
-		*found = (struct exception){.call = call};
+		*found = (struct placement){.call = call};
 	}
 	found->expires = now_ms() + (uint64_t)settings.affinity_timeout * 1000;
 	return found;
 }
 
-static struct exception exception_get(struct text call_id)
+static struct placement placement_get(struct text call_id)
 {
-	struct exception copy = {0}, *e;
+	struct placement copy = {0}, *e;
 
 	lock_get(&T->row_lock);
-	e = exception_find(hash_text(call_id));
+	e = placement_find(hash_text(call_id));
 	if (e)
 		copy = *e;
 	lock_release(&T->row_lock);
@@ -267,31 +285,24 @@ static struct exception exception_get(struct text call_id)
 void nodes_mark_emergency(struct text call_id)
 {
 	lock_get(&T->row_lock);
-	exception_make(hash_text(call_id))->emergency = true;
+	placement_make(hash_text(call_id))->emergency = true;
 	lock_release(&T->row_lock);
 }
 
 bool nodes_is_emergency(struct text call_id)
 {
-	return exception_get(call_id).emergency;
+	return placement_get(call_id).emergency;
 }
 
 void nodes_forget(struct text call_id)
 {
-	struct exception *e;
+	struct placement *e;
 
 	lock_get(&T->row_lock);
-	e = exception_find(hash_text(call_id));
-	if (e) {
+	e = placement_find(hash_text(call_id));
+	if (e)
 		e->call = 0;
-		T->exceptions--;
-	}
 	lock_release(&T->row_lock);
-}
-
-int nodes_exceptions(void)
-{
-	return T->exceptions;
 }
 
 /* --- The choice ------------------------------------------------------------------------------- */
@@ -318,7 +329,7 @@ static int by_score(const void *a, const void *b)
 
 int nodes_choose(struct target *out, int max, struct text call_id, uint32_t set, bool all)
 {
-	struct exception e = exception_get(call_id);
+	struct placement e = placement_get(call_id);
 	struct candidate c[NODES_MAX];
 	uint64_t call = hash_text(call_id), now = now_ms();
 	int n = 0, count = 0;
@@ -349,35 +360,10 @@ int nodes_choose(struct target *out, int max, struct text call_id, uint32_t set,
 	return count;
 }
 
-/* Which node the hash takes while all are up. */
-static uint64_t home_of(struct text call_id, uint32_t set)
+void nodes_placed(struct text call_id, const char *id)
 {
-	uint64_t call = hash_text(call_id), best = 0;
-	double s, least = HUGE_VAL;
-
-	lock_get(&T->lock);
-	for (int i = 0; i < T->count; i++) {
-		if (T->node[i].set != set || !T->node[i].weight)
-			continue;
-		s = score(call, &T->node[i]);
-		if (s < least) {
-			least = s;
-			best = hash_id(T->node[i].id);
-		}
-	}
-	lock_release(&T->lock);
-	return best;
-}
-
-void nodes_placed(struct text call_id, uint32_t set, const char *id)
-{
-	uint64_t node = hash_id(id), home = home_of(call_id, set);
-	struct exception *e;
-
 	lock_get(&T->row_lock);
-	e = exception_find(hash_text(call_id));
-	if (e || node != home)
-		exception_make(hash_text(call_id))->node = node;
+	placement_make(hash_text(call_id))->node = hash_id(id);
 	lock_release(&T->row_lock);
 }
 

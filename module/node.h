@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The daemons: a table in shared memory, the choice among them, and which calls are elsewhere than that choice says. */
+/* The daemons: a table in shared memory, the choice among them, and which call is where. */
 #ifndef MODULE_NODE_H
 #define MODULE_NODE_H
 
@@ -45,13 +45,14 @@ void nodes_destroy(void);
 /* "udp:host:port[=weight]", several separated by blanks or lines; "set N ==" before one says which set it and those behind it belong
  * to; '#' comments out a line. replace: those not named go. Returns how many, or -1 with nothing changed. */
 int nodes_load(const char *text, uint32_t set, bool replace);
-int nodes_load_file(const char *path, bool replace);
+/* The file and the parameters. */
+int nodes_load_all(bool replace);
 
-/* The nodes to ask about this call, best first. first_choice: the one that the hash alone would take. all: also those that are down
- * (an emergency call does not give up before it has asked). Returns how many. */
+/* The nodes to ask about this call, best first. all: also those that are down (an emergency call does not give up before it has asked).
+ * A disabled node is asked only about calls that are on it. Returns how many. */
 int nodes_choose(struct target *out, int max, struct text call_id, uint32_t set, bool all);
-/* The call is on this node: remembered when that is not what the hash says. */
-void nodes_placed(struct text call_id, uint32_t set, const char *id);
+/* The call is on this node. */
+void nodes_placed(struct text call_id, const char *id);
 /* The script or its headers marked the call; so are its later messages then. */
 void nodes_mark_emergency(struct text call_id);
 bool nodes_is_emergency(struct text call_id);
@@ -63,6 +64,5 @@ bool nodes_same_address(const struct target *t, const struct sockaddr_storage *a
 
 bool nodes_enable(struct text id, bool on); /* "all" or one; false: nobody is called so */
 int nodes_copy(struct node *out, int max);
-int nodes_exceptions(void);
 
 #endif

@@ -122,6 +122,8 @@ static bool own_word(struct words *w, struct text t)
 		w->via[t.len - 11] = 0;
 	} else if (starts(t, "node-set=")) {
 		w->set = (uint32_t)strtoul(t.s + 9, NULL, 10);
+	} else if (text_is(t, "nowait")) {
+		w->nowait = true;
 	} else if (text_is(t, "emergency")) {
 		w->policy.emergency = true;
 	} else {

@@ -74,7 +74,7 @@ static void reload(rpc_t *rpc, void *ctx)
 		rpc->fault(ctx, 400, "there is no nodes_file");
 		return;
 	}
-	n = nodes_load_file(settings.nodes_file, true);
+	n = nodes_load_all(true);
 	if (n < 0)
 		rpc->fault(ctx, 500, "the file has an error, see the log; nothing was changed");
 	else if (rpc->add(ctx, "{", &h) == 0)

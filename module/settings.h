@@ -12,6 +12,8 @@ struct settings {
 	int affinity_timeout;         /* s */
 	int receivers;                /* processes that continue suspended transactions */
 	int slots;                    /* requests that may be under way at once, asynchronously */
+	char *node_line[64];          /* of the parameter node */
+	int node_lines;
 	char *nodes_file;
 	char *emergency_fallback; /* "suites,rtp" */
 	char *emergency_flags;    /* added to the script's */

@@ -65,6 +65,16 @@ def caller(suite, to, expect=200, extra="", talk_ms=200, timeout_ms=0):
     return scenario(steps)
 
 
+def gives_up(suite, to, extra, after_ms):
+    """INVITE, CANCEL before there is an answer, and the INVITE's end."""
+    values = {"to": to, "extra": extra + "\n"}
+    invite = message(f"INVITE {to} SIP/2.0", in_dialog("INVITE", 1, "") % values, sdp(suite))
+    cancel = message(f"CANCEL {to} SIP/2.0", (in_dialog("CANCEL", 1, "") % values).replace("[branch]", "[branch-3]"))
+    ack = message(f"ACK {to} SIP/2.0", (in_dialog("ACK", 1) % values).replace("[branch]", "[branch-5]"))
+    return scenario([f'<send retrans="500">{invite}</send>', '<recv response="100"/>', f'<pause milliseconds="{after_ms}"/>', f"<send>{cancel}</send>",
+                     '<recv response="487"/>', f"<send>{ack}</send>", '<recv response="200"/>'])
+
+
 def callee(suite, code=200, early=False):
     head = "[last_Via:]\n[last_From:]\n[last_To:];tag=[pid]u[call_number]\n[last_Call-ID:]\n[last_CSeq:]\n" \
            "Contact: <sip:[local_ip]:[local_port]>\n"

@@ -11,7 +11,7 @@ import time
 import ng
 import relay
 import sipp
-from run import Skip
+from run import Skip, cases
 
 CALLEE = "sip:callee@10.200.2.2:5060"
 S80, S32 = "AES_CM_128_HMAC_SHA1_80", "AES_CM_128_HMAC_SHA1_32"
@@ -96,16 +96,17 @@ class Hole:
         self.socket.close()
 
 
-def test_calls_two_ways(net):
+@cases(("replies wait",), ("replies suspended",))
+def test_calls(net, how):
     """Offer, answer and delete, suspended and not; suites differ on the two legs; nothing stays behind."""
     needs()
     daemon = relay.Xcipherd(net, "--engine=serial", addresses=BOTH).wait_ready()
     with tempfile.TemporaryDirectory(prefix="xcipher-module-") as folder:
-        kam = proxy(net, folder)
+        kam = proxy(net, folder, **({"XC_ASYNC_REPLIES": 1} if how == "replies suspended" else {}))
         callee = answering(net, folder)
         place(net, folder, 20, rate=20)
         assert daemon.client.call("list")["calls"] == []
-        assert kam.counter("suspended") >= 40, kam.rpc("cnt.grp_get_all", "xcipher")
+        assert kam.counter("suspended") >= (60 if how == "replies suspended" else 40), kam.rpc("cnt.grp_get_all", "xcipher")
         assert kam.counter("failures") == kam.counter("refused") == kam.counter("stray_replies") == 0, kam.rpc("cnt.grp_get_all", "xcipher") + kam.text()
         node = kam.nodes()[0]
         assert node["state"] == "up" and node["under_way"] == "0", node
@@ -119,7 +120,8 @@ def test_calls_two_ways(net):
 
 
 def test_a_dead_node_delays_nobody_else(net):
-    """One SIP worker. Calls of another node set wait for a node that never answers; the ordinary ones do not notice."""
+    """One SIP worker per socket. Calls of another node set wait for a node that never answers; the ordinary ones do not notice. (Made synchronously,
+    they are answered after 175 ms instead of 3, with a retransmission for every fourth.)"""
     needs()
     daemon = relay.Xcipherd(net, "--engine=serial", addresses=BOTH).wait_ready()
     hole = Hole(net, 22333)
@@ -132,8 +134,8 @@ def test_a_dead_node_delays_nobody_else(net):
         beside = place(net, folder, 100, rate=50)
         finish(stuck, 40)
         print(f"answer after {alone[3]:.1f} ms alone, {beside[3]:.1f} ms beside calls of a dead node")
-        assert beside[2] == 0 and beside[3] < alone[3] + 25, (alone, beside)
-        assert kam.counter("failures") >= 40 - kam.counter("requests") and len(hole.seen) >= 6
+        assert beside[2] == 0 and beside[3] < alone[3] + 60, (alone, beside)
+        assert kam.counter("failures") == 40 and len(hole.seen) >= 6, kam.rpc("cnt.grp_get_all", "xcipher")
         kam.stop()
     hole.close()
     daemon.stop()
@@ -243,7 +245,7 @@ def test_affinity(net):
         nodes[1].close()
         finish(calls, 100)
         assert len(nodes[2].calls) > 20, [len(n.calls) for n in nodes]
-        assert kam.counter("failovers") > 5 and kam.counter("failures") < 40, kam.rpc("cnt.grp_get_all", "xcipher")
+        assert kam.counter("failovers") >= 1 and kam.counter("failures") == 0, kam.rpc("cnt.grp_get_all", "xcipher")
         for n in (nodes[0], nodes[2]):
             assert all(c == ["offer", "answer", "delete"] for c in n.calls.values()), n.calls
         kam.stop()
@@ -353,3 +355,44 @@ def test_nothing_leaks(net):
         assert [n["under_way"] for n in kam.nodes()] == ["0"]
         assert kam.stop() == 0, kam.text()[-2000:]
     node.close()
+
+
+def test_cancelled_while_suspended(net):
+    """The caller gives up before the daemon has answered: the call that the daemon then makes is taken down again."""
+    needs()
+
+    def slow(_, request):
+        if request["command"] == "offer":
+            time.sleep(0.4)
+
+    node = Mock(net, 22222, slow)
+    with tempfile.TemporaryDirectory(prefix="xcipher-module-") as folder:
+        kam = proxy(net, folder)
+        s = sipp.Sipp(net, folder, "caller", sipp.gives_up(S80, CALLEE, flags(""), 150), "10.200.1.1:5060", "-m", "1", "-p", "5060")
+        finish(s, 1)
+        time.sleep(0.5)
+        commands = [c for calls in node.calls.values() for c in calls]
+        # The first delete came with the CANCEL: to a real node perhaps before there was a call.
+        assert commands == ["offer", "delete", "delete"], commands
+        assert [n["under_way"] for n in kam.nodes()] == ["0"]
+        assert kam.stop() == 0
+    node.close()
+
+
+def test_disabled_node_keeps_its_calls(net):
+    needs()
+    nodes = [Mock(net, 22201), Mock(net, 22202)]
+    with tempfile.TemporaryDirectory(prefix="xcipher-module-") as folder:
+        kam = proxy(net, folder, XC_NODES=quoted("udp:127.0.0.1:22201 udp:127.0.0.1:22202"))
+        answering(net, folder)
+        calls = start(net, folder, 20, rate=40, talk_ms=900)
+        time.sleep(0.9)
+        kam.rpc("xcipher.disable", "udp:127.0.0.1:22201")
+        finish(calls, 20)
+        before = len(nodes[0].calls)
+        assert before and all(c == ["offer", "answer", "delete"] for n in nodes for c in n.calls.values())
+        place(net, folder, 10, rate=20)
+        assert len(nodes[0].calls) == before and len(nodes[1].calls) == 30 - before
+        kam.stop()
+    for n in nodes:
+        n.close()
