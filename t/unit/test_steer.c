@@ -6,8 +6,13 @@
 #include <cmocka.h>
 
 #include <errno.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <poll.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -450,6 +455,93 @@ static size_t make(uint8_t *packet, bool v6, size_t len, uint8_t **ip)
 	return (size_t)hdr + len;
 }
 
+static void a_closed_port_is_free_at_once(void **state)
+{
+	struct bench *b = bench_of(state);
+	struct sockaddr_storage sa;
+	socklen_t len;
+
+	/* Packets are on their way in, and what is known of them goes with the port. */
+	for (int round = 0; round < 20; round++) {
+		struct local_port port = b->pair[0][1].rtp;
+		int fd = socket(AF_INET, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+
+		for (int i = 0; i < 40; i++)
+			peer_send(b, 0, port, "old", 3);
+		if (round % 2)
+			assert_int_equal(steer_udp.recv(b->s, &b->a, 0, b->in, 7), 7);
+		steer_udp.port_del(b->s, port);
+		address(b, port, &sa, &len);
+		assert_int_equal(bind(fd, (struct sockaddr *)&sa, len), 0);
+		assert_int_equal(steer_udp.port_add(b->s, port, fd), 0);
+		peer_send(b, 0, port, "new", 3);
+		assert_int_equal(steer_udp.recv(b->s, &b->a, 0, b->in, BURST), 1);
+		assert_memory_equal(b->a.in + b->in[0].in_off, "new", 3);
+	}
+}
+
+static void nothing_is_written_after_the_end(void **state)
+{
+	struct bench *b = bench_of(state);
+	size_t len = (size_t)b->a.slots * ARENA_SLOT_LEN;
+	uint8_t *before = malloc(len);
+
+	assert_non_null(before);
+	for (int i = 0; i < 50; i++)
+		peer_send(b, 0, b->pair[0][i % PAIRS].rtp, "late", 4);
+	steer_udp.destroy(b->s);
+	b->s = NULL;
+	memcpy(before, b->a.in, len);
+	/* Nobody listens any more. */
+	for (int i = 0; i < 50; i++) {
+		struct sockaddr_storage sa;
+		socklen_t sa_len;
+
+		address(b, b->pair[0][i % PAIRS].rtp, &sa, &sa_len);
+		(void)!sendto(b->peer[0], "late", 4, 0, (struct sockaddr *)&sa, sa_len);
+	}
+	usleep(20000);
+	assert_memory_equal(before, b->a.in, len);
+	free(before);
+}
+
+/* As in a container that forbids io_uring. */
+static void refuse_io_uring(void)
+{
+	struct sock_filter code[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, __NR_io_uring_setup, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog filter = {ARRAY_LEN(code), code};
+
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, 2, &filter))
+		_exit(9);
+}
+
+static void a_kernel_that_refuses_io_uring_is_served_plainly(void **state)
+{
+	struct steer_config cfg = {.udp_io = STEER_UDP_AUTO, .burst_max = BURST};
+	char err[256] = "";
+	int status, res;
+	pid_t pid = fork();
+
+	(void)state;
+	if (pid == 0) {
+		refuse_io_uring();
+		res = steer_udp.open(&cfg, err, sizeof(err));
+		if (res || cfg.udp_io != STEER_UDP_PLAIN || steer_udp.slots(&cfg) != BURST)
+			_exit(1);
+		cfg.udp_io = STEER_UDP_URING;
+		res = steer_udp.open(&cfg, err, sizeof(err));
+		_exit(res == -EPERM && strstr(err, "--udp-io=auto") ? 0 : 2);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFEXITED(status));
+	assert_int_equal(WEXITSTATUS(status), 0);
+}
+
 static void what_is_written_is_read_back(void **state)
 {
 	uint8_t packet[DGRAM_HDR_MAX + 1500], *ip;
@@ -664,6 +756,9 @@ int main(void)
 		ON_LOOPBACK(an_icmp_error_costs_no_packet),
 		ON_LOOPBACK(ports_come_and_go),
 		ON_LOOPBACK(overruns_are_counted),
+		ON_LOOPBACK(a_closed_port_is_free_at_once),
+		ON_LOOPBACK(nothing_is_written_after_the_end),
+		cmocka_unit_test(a_kernel_that_refuses_io_uring_is_served_plainly),
 		cmocka_unit_test(what_is_written_is_read_back),
 		cmocka_unit_test(the_checksum_is_the_one_of_rfc_1071),
 		cmocka_unit_test(checksums_may_be_left_to_others),
