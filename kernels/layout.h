@@ -25,8 +25,7 @@ typedef uint64_t xc_u64;
 #define XC_CIPHER_GCM    3 /* RFC 7714 */
 
 /* xc_key.auth */
-#define XC_AUTH_NULL \
-	0 /* with XC_CIPHER_NULL: plain RTP or RTCP; with another, SRTP only: UNAUTHENTICATED_SRTP */
+#define XC_AUTH_NULL      0 /* no cipher either: plain; with one, SRTP only: UNAUTHENTICATED_SRTP */
 #define XC_AUTH_HMAC_SHA1 1 /* RFC 3711 4.2.1 */
 #define XC_AUTH_GCM       2
 
@@ -48,12 +47,12 @@ struct xc_key {
 	xc_u32 auth;     /* XC_AUTH_* */
 	xc_u32 rounds;   /* 10, 12 or 14 */
 	xc_u32 tag_len;  /* bytes of the authentication tag on the wire, 0 to 16 */
-	xc_u32 valid; /* XC_KEY_VALID; anything else, as in a wiped slot: no key, every job with it is XC_BAD_TAG */
+	xc_u32 valid; /* XC_KEY_VALID; else, as in a wiped slot, every job with it is XC_BAD_TAG */
 	xc_u32 reserved;
 	xc_u8 salt[16]; /* 14 bytes (CM, F8) or 12 (GCM), then zeroes */
-	xc_u8 rk[240]; /* AES encryption round keys, FIPS-197 byte order, (rounds + 1) * 16 bytes used */
-	xc_u8 aux
-		[176]; /* F8: round keys of k_e XOR m. GCM: the hash key H, then its powers (XC_GHASH_POWERS) */
+	xc_u8 rk[240]; /* AES encryption round keys, FIPS-197 byte order, (rounds + 1) * 16 bytes */
+	/* F8: round keys of k_e XOR m. GCM: the hash key H, then its powers (XC_GHASH_POWERS). */
+	xc_u8 aux[176];
 	/* Nine cache lines: with a power of two the hot parts of all keys would compete for a few cache sets. */
 	xc_u8 reserved2[80];
 };

@@ -242,6 +242,27 @@ XC_INLINE void xc_cipher_all(const xc_out *dst, const xc_in *src, const __global
 #endif
 }
 
+/* The tags of count packets, to where they are expected. */
+XC_INLINE void xc_seal_all(const struct xc_side *side, const struct xc_message *m, const uint *off,
+	const xc_out *dst, const __global struct xc_job *jobs, const __global uint *at, uint count,
+	const __global struct xc_key *keys, const uint *slot)
+{
+	if (side->auths & 1u << XC_AUTH_HMAC_SHA1) {
+		xc_lanes tag[4], mask[4];
+		ulong2 wire[XC_LANES];
+
+		xc_tags(tag, mask, m, side);
+		xc_scatter4(wire, tag);
+		for (uint l = 0; l < count; l++)
+			if (keys[slot[l]].auth == XC_AUTH_HMAC_SHA1)
+				XC_STORE(16, dst[l] + off[l], wire[l]);
+	}
+	if (side->auths & 1u << XC_AUTH_GCM)
+		for (uint l = 0; l < count; l++)
+			if (keys[slot[l]].auth == XC_AUTH_GCM)
+				xc_gcm_seal(dst[l], jobs + at[l], keys + slot[l]);
+}
+
 /* What a work-item does. On a CPU a function of its own, because PoCL makes three copies of a kernel's body and would compile
  * all this three times; on a GPU part of the kernel. */
 #if XC_LANES > 1
@@ -335,21 +356,8 @@ static void xc_recrypt_item(uint item, const __global struct xc_job *jobs, uint 
 			bad[l] |= xc_gcm_open(src[l], jobs + at[l], keys + slot[0][l]);
 		status[at[l]] = bad[l];
 	}
-	if (side[1].auths & 1u << XC_AUTH_HMAC_SHA1) {
-		xc_lanes tag[4], mask[4];
-		ulong2 wire[XC_LANES];
-
-		xc_tags(tag, mask, &m[1], &side[1]);
-		xc_scatter4(wire, tag);
-		xc_put(off, job[XC_J_TX_TAG_OFF]);
-		for (uint l = 0; l < count; l++)
-			if (keys[slot[1][l]].auth == XC_AUTH_HMAC_SHA1)
-				XC_STORE(16, dst[l] + off[l], wire[l]);
-	}
-	if (side[1].auths & 1u << XC_AUTH_GCM)
-		for (uint l = 0; l < count; l++)
-			if (keys[slot[1][l]].auth == XC_AUTH_GCM)
-				xc_gcm_seal(dst[l], jobs + at[l], keys + slot[1][l]);
+	xc_put(off, job[XC_J_TX_TAG_OFF]);
+	xc_seal_all(&side[1], &m[1], off, dst, jobs, at, count, keys, slot[1]);
 }
 
 /* A work-item of wide lanes is a work-group: there is nothing for the compiler to vectorise across. */
