@@ -27,6 +27,10 @@ struct overload_shed overload_step(struct overload *o, uint64_t now_ns, uint64_t
 		return none;
 	return (struct overload_shed){
 		.ordinary_before_ns = before(now_ns, o->age_ns),
-		.emergency_before_ns = before(now_ns, OVERLOAD_EMERGENCY_AGES * o->age_ns),
+		/* Shedding the others did not help for as many times as long. */
+		.emergency_before_ns =
+			now_ns - o->since_ns < OVERLOAD_EMERGENCY_AGES * PATIENCE_AGES * o->age_ns
+			? 0
+			: before(now_ns, OVERLOAD_EMERGENCY_AGES * o->age_ns),
 	};
 }

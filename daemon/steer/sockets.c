@@ -39,7 +39,8 @@ struct sockets {
 	uint8_t locals, pad;
 	uint8_t family[STEER_MAX_LOCAL];
 	uint16_t min;
-	uint32_t range;    /* ports per local address */
+	uint32_t range; /* ports per local address */
+	uint64_t *ours; /* a bit per port that was added: in the cache when sock[] no longer is */
 	struct sock *sock; /* [locals * range], found by address and port without a search */
 	struct epoll_event event[EVENTS];
 	uint32_t events, next_event; /* reported, and how far they were served */
@@ -75,6 +76,7 @@ int sockets_create(struct sockets **out, const struct steer_config *cfg, uint32_
 	for (uint32_t i = 0; i < cfg->locals; i++)
 		s->family[i] = cfg->local[i].family;
 	s->burst = cfg->burst_max ? cfg->burst_max : 1;
+	s->ours = calloc((size_t)s->locals * s->range / 64 + 1, sizeof(*s->ours));
 	s->sock = calloc((size_t)s->locals * s->range + 1, sizeof(*s->sock));
 	s->msg = calloc(s->burst, sizeof(*s->msg));
 	s->iov = calloc(s->burst, sizeof(*s->iov));
@@ -85,8 +87,8 @@ int sockets_create(struct sockets **out, const struct steer_config *cfg, uint32_
 	s->epoll = epoll_create1(EPOLL_CLOEXEC);
 	if (s->epoll < 0)
 		err = -errno;
-	if (!s->sock || !s->msg || !s->iov || !s->name || !s->control || !s->chain || !s->touched ||
-		s->epoll < 0) {
+	if (!s->ours || !s->sock || !s->msg || !s->iov || !s->name || !s->control || !s->chain ||
+		!s->touched || s->epoll < 0) {
 		s->range = 0; /* no descriptors yet */
 		sockets_destroy(s);
 		return err;
@@ -106,6 +108,7 @@ void sockets_destroy(struct sockets *s)
 			close(s->sock[i].fd);
 	if (s->epoll >= 0)
 		close(s->epoll);
+	free(s->ours);
 	free(s->sock);
 	free(s->msg);
 	free(s->iov);
@@ -133,6 +136,7 @@ int sockets_add(struct sockets *s, struct local_port local, int fd)
 		return -EEXIST;
 	if (fd < 0) {
 		s->sock[id].fd = FD_WITHOUT;
+		s->ours[id / 64] |= 1ull << id % 64;
 		return 0;
 	}
 	/* Only statistics depend on these two. */
@@ -141,6 +145,7 @@ int sockets_add(struct sockets *s, struct local_port local, int fd)
 	if (epoll_ctl(s->epoll, EPOLL_CTL_ADD, fd, &ev))
 		return -errno;
 	s->sock[id] = (struct sock){.fd = fd, .tos = TOS_UNSET, .head = NONE};
+	s->ours[id / 64] |= 1ull << id % 64;
 	return 0;
 }
 
@@ -150,6 +155,7 @@ void sockets_del(struct sockets *s, struct local_port local)
 
 	if (id == NONE || s->sock[id].fd == FD_NONE)
 		return;
+	s->ours[id / 64] &= ~(1ull << id % 64);
 	if (s->sock[id].fd == FD_WITHOUT) {
 		s->sock[id].fd = FD_NONE;
 		return;
@@ -164,7 +170,7 @@ bool sockets_has(const struct sockets *s, struct local_port local)
 {
 	uint32_t id = sock_id(s, local);
 
-	return id != NONE && s->sock[id].fd != FD_NONE;
+	return id != NONE && (s->ours[id / 64] >> id % 64 & 1);
 }
 
 /* --- Receive -------------------------------------------------------------------------------------------------- */

@@ -75,24 +75,28 @@ static void only_a_queue_that_stands_is_shed(void **state)
 {
 	static const struct {
 		uint64_t at, age; /* ms */
-		bool shed;
+		int shed;         /* 1: ordinary, 2: emergency calls' as well */
 		const char *why;
 	} T[] = {
-		{1000, 10, false, "all young"},
-		{1001, 900, false, "a stall"},
-		{1060, 850, false, "that is worked off"},
-		{1100, 51, false, "in time"},
-		{1101, 50, false, "and is over"},
-		{1102, 51, false, "old again"},
-		{1201, 60, false, "for 99 ms"},
-		{1202, 60, true, "for 100 ms: it stands"},
-		{1203, 51, true, "still"},
-		{1204, 50, false, "young enough"},
-		{1205, 500, false, "then patience begins anew"},
-		{1304, 500, false, "and lasts"},
-		{1305, 500, true, "as long"},
-		{900, 500, false, "the clock was set back: begin anew"},
-		{1000, 500, true, "by that clock"},
+		{1000, 10, 0, "all young"},
+		{1001, 900, 0, "a stall"},
+		{1060, 850, 0, "that is worked off"},
+		{1100, 51, 0, "in time"},
+		{1101, 50, 0, "and is over"},
+		{1102, 51, 0, "old again"},
+		{1201, 60, 0, "for 99 ms"},
+		{1202, 60, 1, "for 100 ms: it stands"},
+		{1203, 51, 1, "still"},
+		{1204, 50, 0, "young enough"},
+		{1205, 500, 0, "then patience begins anew"},
+		{1304, 500, 0, "and lasts"},
+		{1305, 500, 1, "as long"},
+		{900, 500, 0, "the clock was set back: begin anew"},
+		{1000, 500, 1, "by that clock"},
+		{1299, 500, 1, "emergency calls wait for 400 ms"},
+		{1300, 500, 2, "and are no exception then"},
+		{1301, 51, 2, "until the queue is short"},
+		{1302, 50, 0, "as it is"},
 	};
 	struct overload o = {.age_ns = 50 * MS}, off = {0};
 
@@ -101,10 +105,10 @@ static void only_a_queue_that_stands_is_shed(void **state)
 		uint64_t now = T[i].at * MS, oldest = now - T[i].age * MS;
 		struct overload_shed s = overload_step(&o, now, oldest);
 
-		if ((s.ordinary_before_ns != 0) != T[i].shed)
+		if ((s.ordinary_before_ns != 0) != (T[i].shed > 0))
 			fail_msg("%s", T[i].why);
 		assert_int_equal(s.ordinary_before_ns, T[i].shed ? now - 50 * MS : 0);
-		assert_int_equal(s.emergency_before_ns, T[i].shed ? now - 200 * MS : 0);
+		assert_int_equal(s.emergency_before_ns, T[i].shed > 1 ? now - 200 * MS : 0);
 		s = overload_step(&off, now, oldest);
 		assert_int_equal(s.ordinary_before_ns | s.emergency_before_ns, 0);
 	}
