@@ -348,24 +348,6 @@ static int opencl_queue_create(
 
 /* --- Work -------------------------------------------------------------------------------------------------------- */
 
-static int opencl_key_changed(struct engine_queue *q, uint32_t slot)
-{
-	const struct arena *a = q->arena;
-
-	if (slot >= a->key_slots || a->key_slots - slot < 2)
-		return -EINVAL;
-	q->key_kind[slot] = q->key_kind[slot + 1] = ORDER_KEY_NONE;
-	if (q->copy) {
-		int err = opencl_copy_key(q->copy, slot);
-
-		if (err)
-			return err;
-	}
-	q->key_kind[slot] = (uint8_t)order_key_of(&a->key[slot]);
-	q->key_kind[slot + 1] = (uint8_t)order_key_of(&a->key[slot + 1]);
-	return 0;
-}
-
 static bool key_can(const struct xc_key *k)
 {
 	bool rounds = k->rounds == 10 || k->rounds == 12 || k->rounds == 14;
@@ -380,9 +362,29 @@ static bool key_can(const struct xc_key *k)
 	case XC_CIPHER_AES_F8:
 		return k->rounds == 10 && (k->auth == XC_AUTH_NULL || k->auth == XC_AUTH_HMAC_SHA1);
 	case XC_CIPHER_GCM:
-		return rounds && k->auth == XC_AUTH_GCM;
+		return rounds && k->auth == XC_AUTH_GCM && k->tag_len == 16;
 	}
 	return false;
+}
+
+static int opencl_key_changed(struct engine_queue *q, uint32_t slot)
+{
+	const struct arena *a = q->arena;
+
+	if (slot >= a->key_slots || a->key_slots - slot < 2)
+		return -EINVAL;
+	q->key_kind[slot] = q->key_kind[slot + 1] = ORDER_KEY_NONE;
+	if (q->copy) {
+		int err = opencl_copy_key(q->copy, slot);
+
+		if (err)
+			return err;
+	}
+	/* What the kernels cannot do, or must not (rounds they would read beyond the slot for), stays unannounced. */
+	for (uint32_t i = slot; i < slot + 2; i++)
+		if (key_can(&a->key[i]))
+			q->key_kind[i] = (uint8_t)order_key_of(&a->key[i]);
+	return 0;
 }
 
 static bool opencl_can(

@@ -494,6 +494,24 @@ static bool work(struct uring *u)
 	return true;
 }
 
+/* Packets among what is complete, at most max. */
+static uint32_t reap(struct uring *u, struct media_in *in, uint32_t max)
+{
+	struct io_uring_cqe *cqe;
+	uint32_t seen = 0, n = 0;
+	unsigned head;
+
+	io_uring_for_each_cqe(&u->ring, head, cqe)
+	{
+		if (n == max)
+			break;
+		seen++;
+		n += completed(u, cqe, &in[n]);
+	}
+	io_uring_cq_advance(&u->ring, seen);
+	return n;
+}
+
 uint32_t uring_recv(struct uring *u, const struct arena *a, struct media_in *in, uint32_t max)
 {
 	uint64_t count;
@@ -507,20 +525,9 @@ uint32_t uring_recv(struct uring *u, const struct arena *a, struct media_in *in,
 	(void)!read(u->event, &count, sizeof(count));
 	io_uring_cq_eventfd_toggle(&u->ring, false);
 	for (uint32_t looks = 0; n < max && looks < LOOKS; looks++) {
-		struct io_uring_cqe *cqe;
-		unsigned head;
-		uint32_t seen = 0;
-
 		if (!io_uring_cq_ready(&u->ring) && !work(u))
 			break;
-		io_uring_for_each_cqe(&u->ring, head, cqe)
-		{
-			if (n == max)
-				break;
-			seen++;
-			n += completed(u, cqe, &in[n]);
-		}
-		io_uring_cq_advance(&u->ring, seen);
+		n += reap(u, in + n, max - n);
 	}
 	io_uring_cq_eventfd_toggle(&u->ring, true);
 	atomic_thread_fence(memory_order_seq_cst);
