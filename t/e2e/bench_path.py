@@ -205,9 +205,13 @@ def line(name, rows, peer):
 def in_turns(variants, args, label):
     rows = {name: [] for name in variants}
     for i in range(args.rounds):
-        for name, run in variants.items():
+        for name in list(rows):
             progress(f"{label}, round {i + 1} of {args.rounds}: {name}")
-            rows[name].append(run())
+            try:
+                rows[name].append(variants[name]())
+            except (calls.Failed, TimeoutError) as why:  # more calls than it, or the limit of open files, can take
+                progress(f"{name}: left out: {why}")
+                del rows[name]
     return rows
 
 
@@ -377,10 +381,10 @@ def targets(sections):
 
 def targets_print(sections):
     rows = targets(sections)
-    print(f"\n{'target':<70}{'value':>9}{'bound':>17}")
+    print(f"\n{'target':<80}{'value':>9}{'bound':>17}")
     for name, v, bound, least in rows:
         met = "" if v is None else "met" if (v >= bound if least else v <= bound) else "NOT met"
-        print(f"{name:<70}{'-' if v is None else format(v, '.2f'):>9}{'at least' if least else 'at most':>10}{bound:>7g}  {met or 'not measured'}")
+        print(f"{name:<80}{'-' if v is None else format(v, '.2f'):>9}{'at least' if least else 'at most':>10}{bound:>7g}  {met or 'not measured'}")
     return [{"target": n, "value": v, "bound": b, "least": least} for n, v, b, least in rows]
 
 
@@ -407,7 +411,7 @@ def bars(axis, rows, key, label):
 
 
 def curves(axis, sizes, key, label, log):
-    for name in next(iter(sizes.values())):
+    for name in dict.fromkeys(n for rows in sizes.values() for n in rows):
         x = [int(s) for s in sizes if name in sizes[s]]
         axis.plot(x, [mid(sizes[str(s)][name], key) for s in x], marker="o", label=name, color=colour(name),
                   linestyle="--" if "serial" in name or "raw" in name else "-")
