@@ -87,13 +87,30 @@ static bool policy_check(struct context *c, enum op op)
 	return false;
 }
 
+/* An emergency call may use any suite, if the operator says so: which one the other side takes is not known before it answers. */
+static void widen(struct context *c, char *flags, size_t *len)
+{
+	size_t n;
+
+	if (!c->policy.emergency || !policy_allows(settings.emergency_fallback, "suites"))
+		return;
+	n = policy_loosen(flags, *len, false);
+	if (n == *len && !c->policy.require_out)
+		return;
+	*len = n;
+	c->policy.require_out = 0;
+	counter_inc(counters.emergency_widened);
+	LM_NOTICE("emergency call %.*s: limits on suites lifted\n", (int)c->call_id.len,
+		c->call_id.s);
+}
+
 /* The words that ask the daemon for it on the leg it writes. */
 static size_t policy_words(char *out, size_t size, struct context *c)
 {
 	size_t n;
 
 	out[0] = 0;
-	if (c->policy.require_out && !c->policy.emergency)
+	if (c->policy.require_out)
 		policy_flags(out, size, c->policy.require_out);
 	n = strlen(out);
 	if (c->policy.emergency)
@@ -281,8 +298,8 @@ static int run(struct sip_msg *msg, enum op op, struct words *w, char *flags, st
 	wire_sdp_suites(c.in_suites, sizeof(c.in_suites), r.sdp);
 	if ((op == OP_OFFER || op == OP_ANSWER) && !policy_check(&c, op))
 		return end(op, V_POLICY, "Not Acceptable Here: security too low");
-	if (c.policy.emergency && policy_allows(settings.emergency_fallback, "suites"))
-		w->flags_len = policy_loosen(flags, w->flags_len, false);
+	if (op == OP_OFFER || op == OP_ANSWER)
+		widen(&c, flags, &w->flags_len);
 	r.flags = (struct text){flags, w->flags_len};
 	r.added = (struct text){added, policy_words(added, sizeof(added), &c)};
 	if (w->nowait) {

@@ -330,7 +330,7 @@ static int by_score(const void *a, const void *b)
 int nodes_choose(struct target *out, int max, struct text call_id, uint32_t set, bool all)
 {
 	struct placement e = placement_get(call_id);
-	struct candidate c[NODES_MAX];
+	struct candidate c[NODES_MAX] = {0};
 	uint64_t call = hash_text(call_id), now = now_ms();
 	int n = 0, count = 0;
 

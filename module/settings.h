@@ -34,6 +34,7 @@ extern struct settings settings;
 	X(stray_replies, "datagrams that answer nothing under way, or nothing at all")         \
 	X(garbage, "replies that could not be read")                                           \
 	X(emergency_calls, "calls treated as emergency calls")                                 \
+	X(emergency_widened, "messages of emergency calls whose limits on suites were lifted") \
 	X(emergency_fallbacks, "fall-backs used for emergency calls")                          \
 	X(policy_refused, "messages refused by the security policy")                           \
 	X(policy_downgraded, "messages let through by the security policy with a warning")

@@ -22,7 +22,7 @@ clang-format-14 --dry-run -Werror "${c_files[@]}" 2>&1 | grep -E 'error:' | cut 
 [ "${PIPESTATUS[0]}" = 0 ] || complain "formatting differs: clang-format-14 -i FILE mends it"
 
 cppcheck --quiet --std=c11 --enable=warning,portability --inline-suppr --suppress=missingIncludeSystem --suppress=unknownMacro \
-	--suppress=normalCheckLevelMaxBranches --suppress=duplicateAssignExpression --error-exitcode=1 -j2 -Idaemon -Ikernels daemon || complain "cppcheck"
+	--suppress=normalCheckLevelMaxBranches --suppress=duplicateAssignExpression --error-exitcode=1 -j2 -Idaemon -Ikernels -Imodule daemon module || complain "cppcheck"
 
 [ ${#sh_files[@]} = 0 ] || shellcheck "${sh_files[@]}" || complain "shellcheck"
 for f in "${py_files[@]}"; do

@@ -128,8 +128,8 @@ class Sipp:
 
 
 class Kamailio:
-    def __init__(self, net, folder, more="", memory=64, **defines):
-        """more: lines behind the modules of kamailio-cfg/kamailio-module.cfg."""
+    def __init__(self, net, folder, more="", memory=64, example="kamailio-module.cfg", swap=("", ""), **defines):
+        """example: a file of kamailio-cfg/. more: lines behind its modules. swap: what is replaced in it, and by what."""
         self.net = net
         self.run_dir = os.path.join(folder, f"kamailio{len(os.listdir(folder))}")
         os.makedirs(self.run_dir)
@@ -139,8 +139,10 @@ class Kamailio:
         args = [x for k, v in defines.items() for x in ("-A", f"{k}={v}")]
         source = os.path.join(relay.ROOT, "kamailio-cfg")
         cfg = os.path.join(self.run_dir, "cfg")
-        with open(os.path.join(source, "kamailio-module.cfg"), encoding="utf-8") as f:
+        with open(os.path.join(source, example), encoding="utf-8") as f:
             text = f.read()
+        assert swap[0] in text
+        text = text.replace(*swap) if swap[0] else text
         with open(cfg, "w", encoding="utf-8") as f:
             f.write(text.replace('include_file "', f'{more}\ninclude_file "{source}/'))
         modules = "/usr/lib/" + subprocess.run(["gcc", "-print-multiarch"], capture_output=True, text=True, check=True).stdout.strip() + "/kamailio/modules"

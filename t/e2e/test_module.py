@@ -4,6 +4,7 @@ import contextlib
 import os
 import random
 import socket
+import sys
 import tempfile
 import threading
 import time
@@ -69,7 +70,7 @@ class Hole:
     """A node that takes everything and never answers; or what a function of the datagram says."""
 
     def __init__(self, net, port, reply=None, address="127.0.0.1"):
-        self.socket = ng.socket_in(net.gateway)
+        self.socket = ng.socket_in(net.gateway, socket.AF_INET6 if ":" in address else socket.AF_INET)
         self.socket.bind((address, port))
         self.seen = []
         self.reply = reply
@@ -256,9 +257,9 @@ def test_affinity(net):
 def test_security_policy(net):
     """What a leg must at least have: refused with 488, or let through with a warning; the other leg by the daemon's flags."""
     needs()
-    node = Mock(net, 22222)
+    node = Mock(net, 22222, address="::1")
     with tempfile.TemporaryDirectory(prefix="xcipher-module-") as folder:
-        kam = proxy(net, folder)
+        kam = proxy(net, folder, XC_NODES=quoted("udp:[::1]:22222"))
         answering(net, folder)
         place(net, folder, special="require-in=auth80")
         place(net, folder, special="require-in=any,NULL_HMAC_SHA1_32")
@@ -294,7 +295,8 @@ def test_emergency(net):
         place(net, folder, port=5070, extra="Resource-Priority: esnet.0, q735.2", special="require-in=aead")
         finish(first, 1)
         assert kam.counter("emergency_calls") == 2 and kam.counter("emergency_fallbacks") == 1, kam.rpc("cnt.grp_get_all", "xcipher")
-        assert 'fall-back "suites" used' in kam.text()
+        assert kam.counter("emergency_widened") >= 2
+        assert 'fall-back "suites" used' in kam.text() and "limits on suites lifted" in kam.text()
         kam.stop()
         daemon.stop()
 
@@ -304,6 +306,12 @@ def test_emergency(net):
             return None
 
         node = Mock(net, 22222, no_srtp)
+        kam = proxy(net, folder, XC_FALLBACK=quoted(""))
+        place(net, folder, extra=sos, special="require-in=aead", expect=488)
+        place(net, folder, extra=sos, expect=488)
+        assert kam.counter("emergency_widened") == kam.counter("emergency_fallbacks") == 0
+        kam.stop()
+        node.requests.clear()
         kam = proxy(net, folder)
         place(net, folder, expect=488)
         place(net, folder, extra=sos)
@@ -396,3 +404,67 @@ def test_disabled_node_keeps_its_calls(net):
         kam.stop()
     for n in nodes:
         n.close()
+
+
+def test_kemi(net):
+    """The same gateway with its routes in JavaScript."""
+    needs()
+    daemon = relay.Xcipherd(net, "--engine=serial", addresses=BOTH).wait_ready()
+    with tempfile.TemporaryDirectory(prefix="xcipher-module-") as folder:
+        script = os.path.join(relay.ROOT, "kamailio-cfg", "xcipher-module.js")
+        kam = sipp.Kamailio(net, folder, example="kamailio-module-kemi.cfg", XC_SCRIPT=quoted(script))
+        answering(net, folder)
+        place(net, folder, 10, rate=20)
+        assert kam.counter("suspended") == 20 and kam.counter("refused") == 0, kam.rpc("cnt.grp_get_all", "xcipher")
+        place(net, folder, suite=None)
+        kam.rpc("xcipher.disable", "all")
+        place(net, folder, expect=503)
+        assert "ERROR" not in kam.text() and kam.stop() == 0, kam.text()
+    daemon.stop()
+
+
+def test_a_real_call(net):
+    """Two baresip phones that insist on SRTP with different suites, as in the demo, with our module in the place of the stock one."""
+    needs()
+    sys.path.insert(0, os.path.join(relay.ROOT, "demo"))
+    import demo
+    kept, demo.TALK_SECONDS = (demo.TALK_SECONDS, demo.start_kamailio), 3
+    demo.start_kamailio = sipp.Kamailio
+    try:
+        with tempfile.TemporaryDirectory(prefix="xcipher-module-") as folder:
+            wrong = demo.judge(*demo.talk(net, folder, ["--log-level=4"]))
+    finally:
+        demo.TALK_SECONDS, demo.start_kamailio = kept
+    assert not wrong, wrong
+
+
+ASK = """
+	if (is_method("BYE")) {
+		xcipher_start_recording();
+		xlog("L_WARN", "test: recording $xcipher(result) $xcipher(code) $xcipher(reason)\n");
+		xcipher_query("", "ASKED");
+		xlog("L_WARN", "test: the script did not end\n");
+	}
+	route(XCIPHER);
+}
+
+route[ASKED] {
+	xlog("L_WARN", "test: query $xcipher(result) from $xcipher(suite_from) to $xcipher(suite_to) node $xcipher(node) $(xcipher(reply){s.substr,0,1})\n");
+	route(XCIPHER);
+}
+"""
+
+
+def test_query_and_variables(net):
+    """A query tells the suites of both legs; a transaction that was continued can be suspended again; what the daemon cannot do is said."""
+    needs()
+    daemon = relay.Xcipherd(net, "--engine=serial", addresses=BOTH).wait_ready()
+    with tempfile.TemporaryDirectory(prefix="xcipher-module-") as folder:
+        kam = sipp.Kamailio(net, folder, swap=("\n\troute(XCIPHER);\n}\n", ASK), XC_OFFER_FLAGS=quoted(OFFER), XC_ANSWER_FLAGS=quoted(ANSWER))
+        answering(net, folder)
+        place(net, folder)
+        text = kam.text()
+        assert f"test: query 1 from {S80} to {S32} node udp:127.0.0.1:22222 {{" in text, text
+        assert "test: recording -4 500" in text and "did not end" not in text, text
+        assert kam.counter("suspended") == 3 and kam.stop() == 0
+    daemon.stop()

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// The routes of kamailio-module.cfg for KEMI: requests with SDP and BYE wait for the daemon with their transaction suspended, and go on
+// in xc_answered().
+
+var OFFER = "RTP/SAVP SDES-only-AES_CM_128_HMAC_SHA1_32 SDES-pad ICE=remove replace-origin direction=caller direction=callee";
+var ANSWER = "RTP/SAVP SDES-only-AES_CM_128_HMAC_SHA1_80 SDES-pad ICE=remove replace-origin";
+
+function relay() {
+	if (KSR.tm.t_relay() < 0) {
+		KSR.sl.sl_reply_error();
+	}
+}
+
+function ksr_request_route() {
+	if (KSR.maxfwd.process_maxfwd(10) < 0) {
+		KSR.sl.send_reply(483, "Too Many Hops");
+		return;
+	}
+	if (KSR.is_CANCEL()) {
+		if (KSR.tm.t_check_trans() > 0) {
+			KSR.xcipher.delete("nowait");
+			relay();
+		}
+		return;
+	}
+	if (KSR.siputils.has_totag() > 0) {
+		if (KSR.rr.loose_route() < 0 && !(KSR.is_ACK() && KSR.tm.t_check_trans() > 0)) {
+			KSR.sl.send_reply(404, "Not here");
+			return;
+		}
+	} else {
+		if (KSR.tm.t_check_trans() == 0) {
+			return;
+		}
+		if (KSR.is_INVITE()) {
+			KSR.rr.record_route();
+		}
+	}
+	if (KSR.is_ACK()) {
+		KSR.xcipher.manage(OFFER);
+		relay();
+		return;
+	}
+	KSR.tm.t_on_reply("xc_reply");
+	// 0: suspended, and this function must end here.
+	if (KSR.xcipher.manage_async(OFFER, "xc_answered") != 0) {
+		xc_answered();
+	}
+}
+
+function xc_answered() {
+	var result = KSR.pv.get("$xcipher(result)");
+
+	if (result < 0 && !KSR.is_BYE()) {
+		KSR.sl.send_reply(KSR.pv.get("$xcipher(code)"), KSR.pv.get("$xcipher(reason)"));
+		return;
+	}
+	relay();
+}
+
+function xc_reply() {
+	KSR.xcipher.manage(ANSWER);
+}
