@@ -30,9 +30,10 @@ $(call mod_obj,$(filter-out $(MOD_PURE),$(MOD_SRC))): $(BUILD)/module/%.o: %.c M
 	$(call say,CC    $<)
 	$(Q)$(CC) $(MOD_FLAGS) @$(KAM)/flags -DMOD_NAME='"xcipher"' -isystem $(KAM)/include -Imodule -MMD -MP -c -o $@ $<
 
+# -Bsymbolic: a variable of the program that has the name of one of ours must not take its place.
 $(BUILD)/xcipher.so: $(MOD_OBJ)
 	$(call say,LINK  $@)
-	$(Q)$(CC) -shared -Wl,-z,relro,-z,now -Wl,-z,noexecstack -o $@.tmp $^ -ljansson -lm
+	$(Q)$(CC) -shared -Wl,-Bsymbolic -Wl,-z,relro,-z,now -Wl,-z,noexecstack -o $@.tmp $^ -ljansson -lm
 	$(Q)tools/kamailio-fits.sh $@.tmp
 	$(Q)mv $@.tmp $@
 
