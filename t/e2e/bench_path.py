@@ -43,7 +43,7 @@ def xcipherd(steering, engine, *options):
     def start(net):
         if steering == "nfqueue" and not options:  # the best there is: the host forwards what netfilter rewrote
             net.forward()
-        return relay.Xcipherd(net, f"--steering={steering}", f"--engine={engine}", "--log-level=4", "--port-min=2000",
+        return relay.Xcipherd(net, f"--steering={steering}", f"--engine={engine}", "--log-level=4", "--overload-age=50", "--port-min=2000",
                               "--port-max=65535", *options)
     return start
 
