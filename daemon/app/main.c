@@ -12,7 +12,6 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
-#include <sys/timerfd.h>
 #include <unistd.h>
 
 #include "app/background.h"
@@ -24,6 +23,7 @@
 #include "app/worker.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/loop.h"
 #include "base/secmem.h"
 #include "call/call.h"
 #include "control/server.h"
@@ -48,7 +48,8 @@ struct daemon {
 	struct stats_input stats;
 	struct limits limits;
 	struct log_limit limits_log;
-	int ack_fd, timer_fd, signal_fd, poll_fd;
+	struct loop *loop;
+	int ack_fd, signal_fd;
 	char err[ERR_LEN]; /* one line, for whoever started us */
 };
 
@@ -318,20 +319,54 @@ static int control_start(struct daemon *d)
 	return err ? fail(d, err, "listen-ng") : 0;
 }
 
-static int watch(struct daemon *d, int fd)
+/* Workers took commands, or gave something back. */
+static void on_ack(void *arg, uint32_t events)
 {
-	struct epoll_event ev = {.events = EPOLLIN, .data.fd = fd};
+	struct daemon *d = arg;
+	uint64_t count;
 
-	if (fd < 0 || epoll_ctl(d->poll_fd, EPOLL_CTL_ADD, fd, &ev))
-		return fail(d, -errno, "epoll");
-	return 0;
+	(void)events;
+	(void)!read(d->ack_fd, &count, sizeof(count));
+	app_relay_poll(d->relay, clock_mono_ns());
+}
+
+static void on_ng(void *arg, uint32_t events)
+{
+	struct daemon *d = arg;
+
+	(void)events;
+	ng_server_readable(d->ng, clock_real_ns());
+}
+
+static void on_second(void *arg)
+{
+	struct daemon *d = arg;
+
+	app_relay_poll(d->relay, clock_mono_ns());
+	limits_look(d);
+	calls_tick(d->calls, clock_real_ns());
+	ng_server_tick(d->ng, clock_mono_ns());
+}
+
+static void on_signal(void *arg, uint32_t events)
+{
+	struct daemon *d = arg;
+	struct signalfd_siginfo info;
+
+	(void)events;
+	while (read(d->signal_fd, &info, sizeof(info)) == sizeof(info)) {
+		if (info.ssi_signo == SIGHUP) {
+			log_info("SIGHUP: nothing to reload, going on");
+			continue;
+		}
+		log_info("signal %u: stopping", info.ssi_signo);
+		loop_stop(d->loop);
+	}
 }
 
 static int events_create(struct daemon *d)
 {
-	struct itimerspec second = {.it_interval = {.tv_sec = 1}, .it_value = {.tv_sec = 1}};
 	sigset_t set;
-	int err;
 
 	sigemptyset(&set);
 	sigaddset(&set, SIGTERM);
@@ -339,61 +374,24 @@ static int events_create(struct daemon *d)
 	sigaddset(&set, SIGHUP);
 	sigprocmask(SIG_BLOCK, &set, NULL);
 	signal(SIGPIPE, SIG_IGN);
-	d->poll_fd = epoll_create1(EPOLL_CLOEXEC);
 	d->ack_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	d->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
 	d->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-	if (d->poll_fd < 0 || d->timer_fd < 0 || timerfd_settime(d->timer_fd, 0, &second, NULL))
+	if (d->ack_fd < 0 || d->signal_fd < 0)
 		return fail(d, -errno, "events");
-	err = watch(d, d->ack_fd);
-	err = err ? err : watch(d, d->timer_fd);
-	return err ? err : watch(d, d->signal_fd);
+	return loop_create(&d->loop);
 }
 
-/* True when it is time to stop. */
-static bool signalled(struct daemon *d)
+/* Nothing is served before everything is there. */
+static int events_watch(struct daemon *d)
 {
-	struct signalfd_siginfo info;
+	struct loop_io *io;
+	struct loop_timer *timer;
+	int err = loop_io_add(d->loop, &io, d->ack_fd, EPOLLIN, on_ack, d);
 
-	while (read(d->signal_fd, &info, sizeof(info)) == sizeof(info)) {
-		if (info.ssi_signo == SIGHUP) {
-			log_info("SIGHUP: nothing to reload, going on");
-			continue;
-		}
-		log_info("signal %u: stopping", info.ssi_signo);
-		return true;
-	}
-	return false;
-}
-
-static void loop(struct daemon *d)
-{
-	struct epoll_event ev[8];
-
-	for (;;) {
-		int n = epoll_wait(d->poll_fd, ev, 8, -1);
-		uint64_t count;
-
-		for (int i = 0; i < n; i++) {
-			int fd = ev[i].data.fd;
-
-			if (fd == d->signal_fd) {
-				if (signalled(d))
-					return;
-			} else if (fd == d->ack_fd) {
-				(void)!read(fd, &count, sizeof(count));
-				app_relay_poll(d->relay, clock_mono_ns());
-			} else if (fd == d->timer_fd) {
-				(void)!read(fd, &count, sizeof(count));
-				app_relay_poll(d->relay, clock_mono_ns());
-				limits_look(d);
-				calls_tick(d->calls, clock_real_ns());
-				ng_server_tick(d->ng, clock_mono_ns());
-			} else {
-				ng_server_readable(d->ng, clock_real_ns());
-			}
-		}
-	}
+	err = err ? err : loop_io_add(d->loop, &io, d->signal_fd, EPOLLIN, on_signal, d);
+	err = err ? err : loop_io_add(d->loop, &io, ng_server_fd(d->ng), EPOLLIN, on_ng, d);
+	err = err ? err : loop_timer_add(d->loop, &timer, NS_PER_SEC, NS_PER_SEC, on_second, d);
+	return err ? fail(d, err, "events") : 0;
 }
 
 /* --- Start and stop ------------------------------------------------------------------------------------------- */
@@ -465,11 +463,12 @@ static int start(struct daemon *d)
 		engines_log(&d->engines);
 	err = err ? err : workers_start(d);
 	err = err ? err : control_start(d);
-	return err ? err : watch(d, ng_server_fd(d->ng));
+	return err ? err : events_watch(d);
 }
 
 static void stop(struct daemon *d)
 {
+	loop_destroy(d->loop);
 	if (d->ng)
 		ng_server_destroy(d->ng);
 	if (d->handler)
@@ -489,7 +488,7 @@ static void stop(struct daemon *d)
 	if (d->ports)
 		ports_destroy(d->ports);
 	engines_stop(&d->engines);
-	const int fds[] = {d->ack_fd, d->timer_fd, d->signal_fd, d->poll_fd};
+	const int fds[] = {d->ack_fd, d->signal_fd};
 	for (size_t i = 0; i < ARRAY_LEN(fds); i++)
 		if (fds[i] >= 0)
 			close(fds[i]);
@@ -510,7 +509,7 @@ static void announce(const struct daemon *d)
 
 int main(int argc, char **argv)
 {
-	static struct daemon d = {.ack_fd = -1, .timer_fd = -1, .signal_fd = -1, .poll_fd = -1};
+	static struct daemon d = {.ack_fd = -1, .signal_fd = -1};
 	int background = -1, err;
 
 	switch (options_read(&d.o, argc, argv)) {
@@ -540,7 +539,7 @@ int main(int argc, char **argv)
 		announce(&d);
 		if (background >= 0)
 			background_ready(background);
-		loop(&d);
+		loop_run(d.loop);
 	}
 	stop(&d);
 	if (!err && d.o.pidfile[0])
