@@ -27,6 +27,7 @@
 #include "base/secmem.h"
 #include "call/call.h"
 #include "control/server.h"
+#include "control/tcp.h"
 
 #define PORT_HOLD_NS  (5 * NS_PER_SEC) /* late packets of the last call must not reach the next */
 #define LIMITS_LOG_NS (10 * NS_PER_SEC)
@@ -44,7 +45,9 @@ struct daemon {
 	struct relay relay_border;
 	struct calls *calls;
 	struct handler *handler;
+	struct ng_front *front;
 	struct ng_server *ng;
+	struct ng_tcp *ng_tcp;
 	struct stats_input stats;
 	struct limits limits;
 	struct log_limit limits_log;
@@ -315,7 +318,10 @@ static int control_start(struct daemon *d)
 		(struct stats_source){.fill = statistics, .arg = &d->stats}, d->stats.started_ns);
 	if (err)
 		return fail(d, err, "handler");
-	err = ng_server_create(&d->ng, &o->listen_ng, d->handler, d->err, sizeof(d->err));
+	err = ng_front_create(&d->front, d->handler);
+	if (err)
+		return fail(d, err, "ng");
+	err = ng_server_create(&d->ng, &o->listen_ng, d->front, d->err, sizeof(d->err));
 	return err ? fail(d, err, "listen-ng") : 0;
 }
 
@@ -345,7 +351,7 @@ static void on_second(void *arg)
 	app_relay_poll(d->relay, clock_mono_ns());
 	limits_look(d);
 	calls_tick(d->calls, clock_real_ns());
-	ng_server_tick(d->ng, clock_mono_ns());
+	ng_front_tick(d->front, clock_mono_ns());
 }
 
 static void on_signal(void *arg, uint32_t events)
@@ -379,6 +385,17 @@ static int events_create(struct daemon *d)
 	if (d->ack_fd < 0 || d->signal_fd < 0)
 		return fail(d, -errno, "events");
 	return loop_create(&d->loop);
+}
+
+/* The other ways to speak ng, which hook themselves into the loop. */
+static int transports_start(struct daemon *d)
+{
+	struct ng_tcp_config tcp = {.listen = d->o.listen_tcp_ng};
+	int err = 0;
+
+	if (tcp.listen.family)
+		err = ng_tcp_create(&d->ng_tcp, d->loop, d->front, &tcp, d->err, sizeof(d->err));
+	return err ? fail(d, err, "listen-tcp-ng") : 0;
 }
 
 /* Nothing is served before everything is there. */
@@ -463,14 +480,17 @@ static int start(struct daemon *d)
 		engines_log(&d->engines);
 	err = err ? err : workers_start(d);
 	err = err ? err : control_start(d);
+	err = err ? err : transports_start(d);
 	return err ? err : events_watch(d);
 }
 
 static void stop(struct daemon *d)
 {
+	ng_tcp_destroy(d->ng_tcp);
 	loop_destroy(d->loop);
 	if (d->ng)
 		ng_server_destroy(d->ng);
+	ng_front_destroy(d->front);
 	if (d->handler)
 		handler_destroy(d->handler);
 	if (d->calls)

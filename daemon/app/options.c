@@ -18,6 +18,7 @@ enum kind {
 	CONFIG,
 	INTERFACE,
 	ENDPOINT,
+	LISTEN,
 	PORT,
 	STEERING,
 	XDP_MODE,
@@ -390,6 +391,14 @@ static const char *set(struct options *o, const struct option_row *row, const ch
 	case ENDPOINT:
 		return endpoint_parse(field, str_from(value))
 			? "ADDR:PORT, as 127.0.0.1:22222 or [::1]:22222"
+			: NULL;
+	case LISTEN:
+		if (str_eq_nocase(str_from(value), STR("off"))) {
+			*(struct endpoint *)field = (struct endpoint){0};
+			return NULL;
+		}
+		return endpoint_parse(field, str_from(value))
+			? "ADDR:PORT, as 127.0.0.1:9900 or [::1]:9900, or off"
 			: NULL;
 	case STEERING:
 		return set_steering(field, value);

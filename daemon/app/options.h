@@ -17,6 +17,8 @@
 		"local address for media; repeatable, IPv4 and IPv6")                               \
 	X("listen-ng", ENDPOINT, listen_ng, "127.0.0.1:22222", "ADDR:PORT",                         \
 		"where ng commands are taken, by UDP. There is no authentication: keep it private") \
+	X("listen-tcp-ng", LISTEN, listen_tcp_ng, "off", "ADDR:PORT|off",                           \
+		"the same by TCP, messages back to back")                                           \
 	X("port-min", PORT, port_min, "30000", "PORT", "lowest local media port")                   \
 	X("port-max", PORT, port_max, "39999", "PORT", "highest local media port")                  \
 	X("steering", STEERING, steering, "udp", "udp|nfqueue|xdp",                                 \
@@ -96,7 +98,7 @@ struct options {
 	struct option_device device[OPTION_DEVICES_MAX];
 	uint32_t devices; /* at least 1 */
 	uint32_t opencl_min[OPTION_DEVICES_MAX];
-	struct endpoint listen_ng;
+	struct endpoint listen_ng, listen_tcp_ng; /* family 0 = off */
 	struct relay_local local[STEER_MAX_LOCAL];
 	uint32_t locals;
 	const struct steer_ops *steering;

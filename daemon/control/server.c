@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* ng over UDP. Clients connect their sockets, so a reply must leave from the address that was
- * asked (IP_PKTINFO), also when we listen on all. No cookie: dropped in silence. A cookie with
- * nonsense behind it: an error reply. ng has no authentication, so whoever reaches this socket
- * owns the relay: a warning at start when that is not only this machine. */
+ * asked (IP_PKTINFO), also when we listen on all. */
 #include "control/server.h"
 
 #include <errno.h>
@@ -14,22 +12,17 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/secmem.h"
-#include "control/cookie.h"
 
 #define BUDGET       64 /* datagrams per call */
 #define DATAGRAM_MAX 65536u
 #define REPLY_MAX    65507u /* 65535 less the IPv4 and UDP headers */
 #define LOG_EVERY_NS (10 * NS_PER_SEC)
 
-/* 64 MiB hold 30 s of 1,000 requests a second with 2 KiB each */
-static const struct cookie_limits cache_limits = {.bytes = 64u << 20, .entries = 131072};
-
 struct ng_server {
 	int fd;
 	struct endpoint local;
-	struct handler *handler;
-	struct cookie_cache *cache;
-	struct log_limit log_dropped, log_memory, log_send;
+	struct ng_front *front;
+	struct log_limit log_dropped, log_send;
 	char datagram[DATAGRAM_MAX]; /* wiped after each: SDP holds keys */
 };
 
@@ -80,18 +73,11 @@ static int open_socket(struct ng_server *s, const struct endpoint *listen)
 	return 0;
 }
 
-static bool is_loopback(const struct endpoint *e)
-{
-	return e->family == AF_INET ? e->addr[0] == 127
-				    : memcmp(e->addr, &in6addr_loopback, 16) == 0;
-}
-
-int ng_server_create(struct ng_server **out, const struct endpoint *listen, struct handler *h,
+int ng_server_create(struct ng_server **out, const struct endpoint *listen, struct ng_front *front,
 	char *err, size_t err_len)
 {
 	struct ng_server *s = calloc(1, sizeof(*s));
 	char text[ENDPOINT_STRLEN];
-	uint8_t key[16];
 	int ret;
 
 	if (!s) {
@@ -99,21 +85,15 @@ int ng_server_create(struct ng_server **out, const struct endpoint *listen, stru
 		return -ENOMEM;
 	}
 	s->fd = -1;
-	s->handler = h;
+	s->front = front;
 	ret = open_socket(s, listen);
-	if (!ret)
-		ret = secmem_random(key, sizeof(key));
-	if (!ret)
-		ret = cookie_create(&s->cache, key, cache_limits);
 	if (ret) {
 		snprintf(err, err_len, "cannot listen for ng on %s: %s", endpoint_fmt(listen, text),
 			strerror(-ret));
 		ng_server_destroy(s);
 		return ret;
 	}
-	if (!is_loopback(listen))
-		log_warn("ng has no authentication: only the proxy should reach %s",
-			endpoint_fmt(&s->local, text));
+	ng_front_warn_open(&s->local, "UDP");
 	*out = s;
 	return 0;
 }
@@ -124,7 +104,6 @@ void ng_server_destroy(struct ng_server *s)
 		return;
 	if (s->fd >= 0)
 		close(s->fd);
-	cookie_destroy(s->cache);
 	secmem_wipe(s->datagram, sizeof(s->datagram));
 	free(s);
 }
@@ -137,11 +116,6 @@ int ng_server_fd(const struct ng_server *s)
 struct endpoint ng_server_local(const struct ng_server *s)
 {
 	return s->local;
-}
-
-void ng_server_tick(struct ng_server *s, uint64_t now_mono_ns)
-{
-	cookie_tick(s->cache, now_mono_ns);
 }
 
 /* --- Serving ------------------------------------------------------------------------------- */
@@ -215,59 +189,21 @@ static void send_reply(struct ng_server *s, struct peer *p, struct str reply, ui
 			endpoint_fmt(&p->from, text), strerror(errno), (unsigned long long)held);
 }
 
-static void answer(struct ng_server *s, struct peer *p, const struct ng_frame *f, int frame_err,
-	uint64_t now_ns)
-{
-	struct pool *pool;
-	struct sbuf reply;
-	uint64_t held;
-
-	if (pool_create(&pool, HANDLER_POOL_LIMIT)) {
-		if (log_limit_pass(&s->log_memory, now_ns, LOG_EVERY_NS, &held))
-			log_err("no memory for an ng request");
-		return;
-	}
-	sbuf_init(&reply, REPLY_MAX);
-	sbuf_str(&reply, f->cookie);
-	sbuf_str(&reply, STR(" "));
-	if (frame_err)
-		handler_reject(s->handler, pool, f->encoding,
-			frame_err == -ENODATA ? "Invalid data (no payload)"
-					      : "Invalid NG data format",
-			&reply);
-	else
-		handler_request(s->handler, pool, f->body, f->encoding, now_ns, &reply);
-	if (reply.err == 0) {
-		/* Without memory for the cache a repeated request would be carried out twice,
-		 * which every command survives. */
-		cookie_put(s->cache, &p->from, f->cookie, sbuf_view(&reply));
-		send_reply(s, p, sbuf_view(&reply), now_ns);
-	}
-	sbuf_fini(&reply);
-	pool_destroy(pool);
-}
-
 static void serve(struct ng_server *s, struct peer *p, size_t len, uint64_t now_ns)
 {
 	char text[ENDPOINT_STRLEN];
-	struct ng_frame f = {0};
-	int err = ng_frame_parse(&f, (struct str){s->datagram, len});
-	struct str known;
+	struct sbuf reply;
 	uint64_t held;
+	int err;
 
-	if (err == -ENOMSG) {
-		if (log_limit_pass(&s->log_dropped, now_ns, LOG_EVERY_NS, &held))
-			log_info("ng datagram without cookie from %s dropped (%llu more held back)",
-				endpoint_fmt(&p->from, text), (unsigned long long)held);
-		return;
-	}
-	known = cookie_get(s->cache, &p->from, f.cookie);
-	if (known.s) {
-		handler_count_duplicate(s->handler);
-		send_reply(s, p, known, now_ns);
-		return;
-	}
-	answer(s, p, &f, err, now_ns);
+	sbuf_init(&reply, REPLY_MAX);
+	err = ng_front_framed(s->front, &p->from, (struct str){s->datagram, len}, now_ns, &reply);
+	if (err == -ENOMSG && log_limit_pass(&s->log_dropped, now_ns, LOG_EVERY_NS, &held))
+		log_info("ng datagram without cookie from %s dropped (%llu more held back)",
+			endpoint_fmt(&p->from, text), (unsigned long long)held);
+	if (!err)
+		send_reply(s, p, sbuf_view(&reply), now_ns);
+	sbuf_fini(&reply);
 }
 
 void ng_server_readable(struct ng_server *s, uint64_t now_ns)

@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* ng over UDP: datagrams to handler_request() and back, with a cache for repeated requests.
- * Control thread only. */
+/* ng over UDP. Control thread only. */
 #ifndef CONTROL_SERVER_H
 #define CONTROL_SERVER_H
 
-#include "control/handler.h"
+#include "control/front.h"
 
 struct ng_server;
 
 /* Binds and opens; port 0 takes a free one. On error *err says in one line what is wrong, and
- * -errno is returned. The handler must live longer than the server. */
-int ng_server_create(struct ng_server **out, const struct endpoint *listen, struct handler *h,
+ * -errno is returned. The front must live longer than the server. */
+int ng_server_create(struct ng_server **out, const struct endpoint *listen, struct ng_front *front,
 	char *err, size_t err_len);
 void ng_server_destroy(struct ng_server *s);
 
@@ -21,7 +20,5 @@ struct endpoint ng_server_local(const struct ng_server *s);
 /* Serves what has arrived, at most 64 datagrams; more leave the descriptor readable. now_ns:
  * CLOCK_REALTIME. */
 void ng_server_readable(struct ng_server *s, uint64_t now_ns);
-/* Once a second or so: forgets old replies, which hold keys. */
-void ng_server_tick(struct ng_server *s, uint64_t now_mono_ns);
 
 #endif

@@ -232,6 +232,7 @@ static void statistics_count_requests_and_errors(void **state)
 struct fixture {
 	struct calls calls;
 	struct handler *h;
+	struct ng_front *front;
 	struct ng_server *s;
 };
 
@@ -244,19 +245,22 @@ static bool start(struct fixture *f, const char *addr)
 	memset(f, 0, sizeof(*f));
 	assert_int_equal(endpoint_parse_addr(&listen, str_from(addr)), 0);
 	assert_int_equal(handler_create(&f->h, &f->calls, (struct stats_source){0}, 0), 0);
-	ret = ng_server_create(&f->s, &listen, f->h, err, sizeof(err));
+	assert_int_equal(ng_front_create(&f->front, f->h), 0);
+	ret = ng_server_create(&f->s, &listen, f->front, err, sizeof(err));
 	if (ret == -EAFNOSUPPORT || ret == -EADDRNOTAVAIL) {
+		ng_front_destroy(f->front);
 		handler_destroy(f->h);
 		return false; /* a machine without IPv6 */
 	}
 	assert_int_equal(ret, 0);
-	ng_server_tick(f->s, 1);
+	ng_front_tick(f->front, 1);
 	return true;
 }
 
 static void stop(struct fixture *f)
 {
 	ng_server_destroy(f->s);
+	ng_front_destroy(f->front);
 	handler_destroy(f->h);
 }
 
@@ -348,8 +352,8 @@ static void a_repeated_cookie_is_answered_and_not_carried_out_again(void **state
 	expect(&f, two, "1 " OFFER, "1 d6:result2:ok3:sdp7:v=0 2 ce");
 	expect(&f, one, "2 " OFFER, "2 d6:result2:ok3:sdp7:v=0 3 ce");
 	assert_int_equal(f.calls.offers, 3);
-	ng_server_tick(f.s, 1 + 2 * COOKIE_GENERATION_NS);
-	ng_server_tick(f.s, 1 + 3 * COOKIE_GENERATION_NS);
+	ng_front_tick(f.front, 1 + 2 * COOKIE_GENERATION_NS);
+	ng_front_tick(f.front, 1 + 3 * COOKIE_GENERATION_NS);
 	expect(&f, one, "1 " OFFER, "1 d6:result2:ok3:sdp7:v=0 4 ce");
 	close(one);
 	close(two);
@@ -416,7 +420,7 @@ static void an_address_in_use_is_told_in_one_line(void **state)
 	(void)state;
 	assert_true(start(&f, "127.0.0.1"));
 	taken = ng_server_local(f.s);
-	assert_int_equal(ng_server_create(&s, &taken, f.h, err, sizeof(err)), -EADDRINUSE);
+	assert_int_equal(ng_server_create(&s, &taken, f.front, err, sizeof(err)), -EADDRINUSE);
 	assert_null(s);
 	assert_non_null(strstr(err, "cannot listen for ng on 127.0.0.1:"));
 	stop(&f);

@@ -62,6 +62,7 @@ static void mistakes_are_named_in_one_line(void **state)
 		{{"--interface=192.0.2.1!x"}, "behind the '!'"},
 		{{"--interface=192.0.2.1!2001:db8::1"}, "same family"},
 		{{"--listen-ng=22222"}, "ADDR:PORT"},
+		{{"--listen-tcp-ng=on"}, "or off"},
 		{{"--sdes-offer=ROT13"}, "suites as"},
 		{{"--sdes-offer=UNENCRYPTED_SRTP"}, "suites as"},
 		{{"--sdes-accept=strong,KDR"}, "UNENCRYPTED_SRTP"},

@@ -1,0 +1,400 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* ng over TCP. Every connection is bounded: one unfinished message of NG_STREAM_MAX, replies up to
+ * OUT_HIGH and one more; a client that does not read its replies is not read from. A turn serves
+ * BUDGET messages, then others have theirs. When there are too many connections, the one that was
+ * silent the longest makes room if it was so for evict_ns, else the new one is closed. What is no
+ * ng message gets an error reply and the connection ends: where the next one begins is unknown. */
+#include "control/tcp.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/secmem.h"
+#include "control/listen.h"
+#include "proto/ng_stream.h"
+
+#define BUDGET       32 /* messages per turn */
+#define CHUNK        65536u
+#define OUT_HIGH     65536u
+#define REPLY_MAX    (1u << 20)
+#define LOG_EVERY_NS (10 * NS_PER_SEC)
+
+#define CONNECTIONS 64
+#define IDLE_NS     (300 * NS_PER_SEC)
+#define EVICT_NS    (10 * NS_PER_SEC)
+#define STALL_NS    (30 * NS_PER_SEC)
+
+struct connection {
+	struct ng_tcp *tcp;
+	struct connection *next, **prev;
+	struct loop_io *io;
+	struct loop_timer *again; /* there is more to serve, but others first */
+	int fd;
+	uint32_t events; /* that io waits for */
+	struct endpoint from;
+	struct sbuf in, out;
+	size_t out_sent;
+	struct ng_stream walk;
+	uint64_t heard_ns;   /* when something last went either way */
+	uint64_t message_ns; /* since when a message is unfinished; 0 = none is */
+	bool eof;            /* the client says no more */
+	bool closing;        /* when the replies are sent */
+};
+
+struct ng_tcp {
+	struct ng_tcp_config cfg;
+	struct loop *loop;
+	struct ng_front *front;
+	struct loop_io *io;
+	struct loop_timer *timer;
+	struct connection *first;
+	uint32_t connections;
+	int fd;
+	bool paused; /* no descriptors left: accept nothing for a second */
+	struct endpoint local;
+	struct log_limit log_full, log_accept;
+	char chunk[CHUNK]; /* wiped after use: SDP holds keys */
+};
+
+static void connection_close(struct connection *c)
+{
+	loop_timer_remove(c->again);
+	loop_io_remove(c->io);
+	close(c->fd);
+	*c->prev = c->next;
+	if (c->next)
+		c->next->prev = c->prev;
+	c->tcp->connections--;
+	sbuf_fini(&c->in);
+	sbuf_fini(&c->out);
+	free(c);
+}
+
+/* --- Replies ------------------------------------------------------------------------------- */
+
+/* False: the connection is no more. */
+static bool flush(struct connection *c)
+{
+	while (c->out_sent < c->out.len) {
+		ssize_t n =
+			send(c->fd, c->out.p + c->out_sent, c->out.len - c->out_sent, MSG_NOSIGNAL);
+
+		if (n < 0 && errno == EAGAIN)
+			return true;
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0) {
+			connection_close(c);
+			return false;
+		}
+		c->out_sent += (size_t)n;
+		c->heard_ns = clock_mono_ns();
+	}
+	sbuf_fini(&c->out);
+	sbuf_init(&c->out, OUT_HIGH + REPLY_MAX);
+	c->out_sent = 0;
+	return true;
+}
+
+static size_t unsent(const struct connection *c)
+{
+	return c->out.len - c->out_sent;
+}
+
+/* --- Requests ------------------------------------------------------------------------------ */
+
+static void answer(struct connection *c, struct str message)
+{
+	struct sbuf reply;
+
+	sbuf_init(&reply, REPLY_MAX);
+	if (ng_front_framed(c->tcp->front, &c->from, message, clock_real_ns(), &reply) == 0)
+		sbuf_str(&c->out, sbuf_view(&reply));
+	sbuf_fini(&reply);
+	if (c->out.err)
+		c->closing = true;
+}
+
+static void refuse(struct connection *c, struct str rest, int err)
+{
+	struct str cookie = str_cut(&rest, ' ');
+	const char *reason = err == -EPROTO ? "Invalid NG data format"
+		: err == -EMSGSIZE          ? "Message is too long"
+					    : "Could not decode bencode dictionary";
+	struct sbuf reply;
+
+	sbuf_init(&reply, REPLY_MAX);
+	if (err != -ENOMSG && ng_front_reject(c->tcp->front, cookie, reason, &reply) == 0)
+		sbuf_str(&c->out, sbuf_view(&reply));
+	sbuf_fini(&reply);
+	c->closing = true;
+}
+
+/* What was served leaves the buffer. */
+static void consume(struct connection *c, size_t len)
+{
+	size_t rest = c->in.len - len;
+
+	if (len == 0)
+		return;
+	memmove(c->in.p, c->in.p + len, rest);
+	secmem_wipe(c->in.p + rest, len);
+	c->in.len = rest;
+	if (rest == 0) {
+		sbuf_fini(&c->in);
+		sbuf_init(&c->in, NG_STREAM_MAX + CHUNK);
+	}
+}
+
+/* Serves whole messages; true: there may be more of them, but others first. */
+static bool serve(struct connection *c)
+{
+	size_t done = 0;
+	int got = 0;
+
+	for (int i = 0; i < BUDGET && !c->closing && unsent(c) < OUT_HIGH; i++) {
+		struct str rest = {c->in.p + done, c->in.len - done};
+
+		got = ng_stream_walk(&c->walk, rest);
+		if (got == 0)
+			break;
+		rest = (struct str){rest.s + c->walk.start, c->walk.at - c->walk.start};
+		if (got < 0) {
+			refuse(c, rest, got);
+			break;
+		}
+		answer(c, rest);
+		done += c->walk.at;
+		c->walk = (struct ng_stream){0};
+		c->message_ns = 0;
+	}
+	if (got == 0 && c->walk.state != NG_STREAM_BETWEEN && c->message_ns == 0)
+		c->message_ns = clock_mono_ns();
+	if (c->closing)
+		done = c->in.len;
+	consume(c, done);
+	if (got == 0 && c->eof)
+		c->closing = true;
+	return got == 1 && !c->closing && unsent(c) < OUT_HIGH;
+}
+
+static void turn(struct connection *c);
+
+static void on_again(void *arg)
+{
+	struct connection *c = arg;
+
+	c->again = NULL;
+	turn(c);
+}
+
+/* Serve, send, and wait for whatever may come next. */
+static void turn(struct connection *c)
+{
+	bool more = serve(c);
+	uint32_t events;
+
+	if (!flush(c))
+		return;
+	if (c->closing && unsent(c) == 0) {
+		connection_close(c);
+		return;
+	}
+	/* replies that were in the way may have gone */
+	if (!c->closing && c->in.len && unsent(c) < OUT_HIGH && c->walk.at < c->in.len)
+		more = true;
+	if (more && !c->again && loop_timer_add(c->tcp->loop, &c->again, 0, 0, on_again, c) != 0) {
+		connection_close(c);
+		return;
+	}
+	events = (unsent(c) ? EPOLLOUT : 0u) |
+		(!c->closing && !c->eof && !more && unsent(c) < OUT_HIGH ? EPOLLIN : 0u);
+	if (events != c->events && loop_io_change(c->io, events) == 0)
+		c->events = events;
+}
+
+static void on_connection(void *arg, uint32_t events)
+{
+	struct connection *c = arg;
+	struct ng_tcp *t = c->tcp;
+	ssize_t n;
+
+	/* an error, or both directions are gone: nobody would read a reply */
+	if (events & (EPOLLERR | EPOLLHUP)) {
+		connection_close(c);
+		return;
+	}
+	if (events & EPOLLIN && c->events & EPOLLIN) {
+		n = recv(c->fd, t->chunk, sizeof(t->chunk), 0);
+		if (n < 0 && errno != EAGAIN && errno != EINTR) {
+			connection_close(c);
+			return;
+		}
+		if (n == 0)
+			c->eof = true;
+		if (n > 0) {
+			c->heard_ns = clock_mono_ns();
+			sbuf_put(&c->in, t->chunk, (size_t)n);
+			secmem_wipe(t->chunk, (size_t)n);
+		}
+		if (c->in.err) {
+			connection_close(c);
+			return;
+		}
+	}
+	turn(c);
+}
+
+/* --- Connections --------------------------------------------------------------------------- */
+
+static bool make_room(struct ng_tcp *t)
+{
+	struct connection *oldest = t->first;
+
+	if (t->connections < t->cfg.connections)
+		return true;
+	for (struct connection *c = t->first; c; c = c->next)
+		if (c->heard_ns < oldest->heard_ns)
+			oldest = c;
+	if (clock_mono_ns() - oldest->heard_ns < t->cfg.evict_ns)
+		return false;
+	connection_close(oldest);
+	return true;
+}
+
+static void add_connection(struct ng_tcp *t, int fd, const struct endpoint *from)
+{
+	struct connection *c = calloc(1, sizeof(*c));
+
+	if (!c || loop_io_add(t->loop, &c->io, fd, EPOLLIN, on_connection, c)) {
+		free(c);
+		close(fd);
+		return;
+	}
+	c->tcp = t;
+	c->fd = fd;
+	c->from = *from;
+	c->events = EPOLLIN;
+	c->heard_ns = clock_mono_ns();
+	sbuf_init(&c->in, NG_STREAM_MAX + CHUNK);
+	sbuf_init(&c->out, OUT_HIGH + REPLY_MAX);
+	c->next = t->first;
+	c->prev = &t->first;
+	if (c->next)
+		c->next->prev = &c->next;
+	t->first = c;
+	t->connections++;
+}
+
+static void on_listener(void *arg, uint32_t events)
+{
+	struct ng_tcp *t = arg;
+	struct endpoint from;
+	char text[ENDPOINT_STRLEN];
+	uint64_t held, now = clock_mono_ns();
+
+	(void)events;
+	for (int i = 0; i < BUDGET; i++) {
+		int fd = listen_accept(t->fd, &from);
+
+		if (fd == -EMFILE || fd == -ENFILE || fd == -ENOMEM || fd == -ENOBUFS) {
+			t->paused = loop_io_change(t->io, 0) == 0;
+			if (log_limit_pass(&t->log_accept, now, LOG_EVERY_NS, &held))
+				log_warn("ng over TCP: no connection taken: %s", strerror(-fd));
+			return;
+		}
+		if (fd == -EAGAIN)
+			return;
+		if (fd < 0)
+			continue; /* it was gone before we came */
+		if (make_room(t)) {
+			add_connection(t, fd, &from);
+			continue;
+		}
+		close(fd);
+		if (log_limit_pass(&t->log_full, now, LOG_EVERY_NS, &held))
+			log_warn(
+				"ng over TCP: connection from %s refused, %u are open (%llu more held back)",
+				endpoint_fmt(&from, text), t->connections,
+				(unsigned long long)held);
+	}
+}
+
+static void on_second(void *arg)
+{
+	struct ng_tcp *t = arg;
+	uint64_t now = clock_mono_ns();
+	struct connection *next;
+
+	if (t->paused)
+		t->paused = loop_io_change(t->io, EPOLLIN) != 0;
+	for (struct connection *c = t->first; c; c = next) {
+		bool stalled = c->message_ns && now - c->message_ns > t->cfg.stall_ns;
+
+		next = c->next;
+		stalled |= unsent(c) && now - c->heard_ns > t->cfg.stall_ns;
+		if (stalled || now - c->heard_ns > t->cfg.idle_ns)
+			connection_close(c);
+	}
+}
+
+int ng_tcp_create(struct ng_tcp **out, struct loop *loop, struct ng_front *front,
+	const struct ng_tcp_config *cfg, char *err, size_t err_len)
+{
+	struct ng_tcp *t = calloc(1, sizeof(*t));
+	uint64_t sweep_ns;
+	int ret;
+
+	if (!t)
+		return -ENOMEM;
+	t->cfg = (struct ng_tcp_config){
+		.listen = cfg->listen,
+		.connections = cfg->connections ? cfg->connections : CONNECTIONS,
+		.idle_ns = cfg->idle_ns ? cfg->idle_ns : IDLE_NS,
+		.evict_ns = cfg->evict_ns ? cfg->evict_ns : EVICT_NS,
+		.stall_ns = cfg->stall_ns ? cfg->stall_ns : STALL_NS,
+	};
+	sweep_ns = t->cfg.stall_ns < NS_PER_SEC ? t->cfg.stall_ns / 2 : NS_PER_SEC;
+	t->loop = loop;
+	t->front = front;
+	t->fd = ret = listen_tcp(&t->local, &cfg->listen, "ng over TCP", err, err_len);
+	if (ret >= 0)
+		ret = loop_io_add(loop, &t->io, t->fd, EPOLLIN, on_listener, t);
+	if (!ret)
+		ret = loop_timer_add(loop, &t->timer, sweep_ns, sweep_ns, on_second, t);
+	if (ret) {
+		ng_tcp_destroy(t);
+		return ret;
+	}
+	ng_front_warn_open(&t->local, "TCP");
+	*out = t;
+	return 0;
+}
+
+void ng_tcp_destroy(struct ng_tcp *t)
+{
+	if (!t)
+		return;
+	while (t->first)
+		connection_close(t->first);
+	loop_timer_remove(t->timer);
+	loop_io_remove(t->io);
+	if (t->fd >= 0)
+		close(t->fd);
+	free(t);
+}
+
+struct endpoint ng_tcp_local(const struct ng_tcp *t)
+{
+	return t->local;
+}
+
+uint32_t ng_tcp_connections(const struct ng_tcp *t)
+{
+	return t->connections;
+}

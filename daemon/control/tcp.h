@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* ng over TCP: messages back to back on connections that stay. Hooks itself into the event loop.
+ * Control thread only. */
+#ifndef CONTROL_TCP_H
+#define CONTROL_TCP_H
+
+#include "base/loop.h"
+#include "control/front.h"
+
+struct ng_tcp;
+
+struct ng_tcp_config { /* what is 0 has a default */
+	struct endpoint listen;
+	uint32_t connections; /* at most; when there are more, see tcp.c */
+	uint64_t idle_ns;     /* a connection on which nothing is said for that long is closed */
+	uint64_t evict_ns;    /* one that was silent for that long makes room for a new one */
+	uint64_t stall_ns;    /* so is one whose message does not end, or that reads no reply */
+};
+
+/* On error *err says in one line what is wrong, and -errno is returned. Loop and front must live
+ * longer. */
+int ng_tcp_create(struct ng_tcp **out, struct loop *loop, struct ng_front *front,
+	const struct ng_tcp_config *cfg, char *err, size_t err_len);
+/* Before the loop is destroyed. NULL is fine. */
+void ng_tcp_destroy(struct ng_tcp *t);
+
+/* Where it listens: the port when it was 0. */
+struct endpoint ng_tcp_local(const struct ng_tcp *t);
+uint32_t ng_tcp_connections(const struct ng_tcp *t);
+
+#endif
