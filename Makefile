@@ -18,7 +18,7 @@ PKGS      := libcrypto libmnl jansson OpenCL inih libxdp libbpf liburing
 PKGS_TEST := cmocka libsrtp2
 
 # Goals that install what is missing first, or need nothing, are let through; they build by a make of their own.
-ifeq ($(filter help clean deps deps-test deps-demo deps-lint deps-bench deps-module demo check run bench bench-cipher peer-libsrtp fuzz lint module,$(MAKECMDGOALS)),)
+ifeq ($(filter help clean deps deps-test deps-demo deps-lint deps-bench deps-module deps-kernel demo check check-kernel run bench bench-cipher peer-libsrtp fuzz lint module,$(MAKECMDGOALS)),)
 MISSING := $(shell tools/deps.sh missing $(PKGS) program:$(CLANG))
 ifneq ($(MISSING),)
 $(error cannot build: missing $(MISSING). "sudo make deps" installs what a build needs)
@@ -146,7 +146,7 @@ include module/module.mk
 -include $(shell find $(BUILD)/obj $(BUILD)/fuzz/obj -name '*.d' 2>/dev/null)
 
 # --- For people ------------------------------------------------------------------------------------------------
-.PHONY: help clean deps deps-test deps-demo deps-lint deps-bench deps-module check check-intel check-unit check-fuzz check-e2e check-threads lint demo run fuzz bench bench-cipher peer-libsrtp
+.PHONY: help clean deps deps-test deps-demo deps-lint deps-bench deps-module deps-kernel check check-kernel check-intel check-unit check-fuzz check-e2e check-threads lint demo run fuzz bench bench-cipher peer-libsrtp
 help:
 	@sed -n 's/^##//p' Makefile
 ##  make               build xcipherd and xcipherctl into build/
@@ -154,13 +154,14 @@ help:
 ##  sudo make demo     install what is missing, build, show a real call between two phones
 ##  sudo make check    install what the tests need, run them all
 ##  sudo make run      xcipherd in the foreground with its defaults
+##  sudo make check-kernel   of these, the kernel module's: in a virtual machine, seconds long
 ##  make lint          formatting, static analysis, shell scripts
 ##  make fuzz          fuzz every parser, FUZZ_SECONDS each (600)
 ##  sudo make bench    the packet path beside rtpengine, in namespaces
 ##  sudo make bench-cipher   the engines beside other libraries: tables, JSON, plots in build/bench/ (FULL=1: all of it, also for bench)
-##  sudo make deps     what a build needs; deps-test, deps-demo, deps-lint, deps-bench, deps-module: what those need
+##  sudo make deps     what a build needs; deps-test, deps-demo, deps-lint, deps-bench, deps-module, deps-kernel: what those need
 
-deps deps-test deps-demo deps-lint deps-bench deps-module:
+deps deps-test deps-demo deps-lint deps-bench deps-module deps-kernel:
 	tools/deps.sh install $@
 
 clean:

@@ -17,6 +17,7 @@ check:
 	$(MAKE) check-fuzz
 	$(MAKE) check-e2e
 	$(MAKE) check-threads
+	$(MAKE) check-kernel
 
 check-unit: units bench-program
 	@set -e; for t in $(UNITS); do echo "== $$t"; $$t; done
@@ -53,6 +54,19 @@ check-e2e:
 	if dpkg-query -W kamailio >/dev/null 2>&1; then $(MAKE) module && cp $(BUILD)/xcipher.so $(SAN_BUILD)/; fi
 	BUILD=$(abspath $(SAN_BUILD)) /usr/bin/python3 t/e2e/run.py
 	BUILD=$(abspath $(BUILD)) /usr/bin/python3 t/e2e/run.py ten_thousand_calls test_keys
+
+# The kernel module, in a virtual machine with Debian's kernel. Where that cannot be had it says so and is no failure.
+check-kernel:
+	tools/deps.sh install deps-kernel || echo "check-kernel: not all it needs could be installed"
+	$(MAKE) -j$(JOBS) all tools $(KERNEL_TOOLS)
+	BUILD=$(abspath $(BUILD)) /usr/bin/python3 t/kernel/run.py $(KERNEL_TESTS)
+
+# Programs of the guest.
+KERNEL_TOOLS := $(patsubst t/kernel/%.c,$(BUILD)/t/%,$(wildcard t/kernel/*.c))
+$(KERNEL_TOOLS): $(BUILD)/t/%: $(BUILD)/obj/t/kernel/%.o
+	@mkdir -p $(@D)
+	$(call say,LINK  $@)
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lmnl
 
 # The concurrent parts under ThreadSanitizer: the worker loop by itself, and the daemon with media flowing.
 TSAN_BUILD := $(BUILD)/tsan

@@ -1,0 +1,168 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Tests the kernel module in a virtual machine: run.py [--seconds N] [NAME-PART...]. Boots Debian's kernel in qemu under software
+emulation, with an initramfs of busybox, the system's network tools, our programs, the module, and the scripts of guest/; these
+print TAP to the serial console, which is read here. A crash, a warning of the kernel's, a hang or a missing plan fails.
+BUILD names the folder of the programs, default build. Says "skipped: ..." and exits 0 where there is no qemu, kernel or headers."""
+import glob
+import os
+import re
+import select
+import shutil
+import subprocess
+import sys
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+TOP = os.path.dirname(os.path.dirname(HERE))
+sys.path.insert(0, HERE)
+
+import image  # noqa: E402
+from initramfs import Initramfs  # noqa: E402
+
+BUILD = os.path.abspath(os.environ.get("BUILD", "build"))
+BASE = f"{BUILD}/kernel"
+SECONDS = 420  # by far enough also beside other work; a hang ends here
+TOOLS = ["/usr/sbin/ip", "/usr/sbin/nft", "/usr/sbin/tc"]
+PROGRAMS = ["nfx", "rtpload", "srtpload"]
+# -cx16: with it this emulator crashes newer guests at random. panic_on_warn: whatever the kernel complains of is a failed test.
+QEMU = ["qemu-system-x86_64", "-M", "pc", "-accel", "tcg,thread=multi", "-smp", "2", "-cpu", "max,-cx16", "-m", "512", "-nodefaults",
+        "-no-user-config", "-no-reboot", "-display", "none", "-serial", "stdio"]
+CMDLINE = "console=ttyS0 loglevel=4 panic=-1 oops=panic panic_on_warn=1 mitigations=off nokaslr"
+TROUBLE = re.compile(r"BUG:|Oops|Kernel panic|WARNING: CPU|rcu.*(stall|detected)|hung task|blocked for more than|general protection")
+
+
+def module_build(kernel):
+    """The .ko, built from a copy, so that the tree stays clean. None before there is a module."""
+    source = f"{TOP}/kernel-module"
+    if not os.path.isdir(source) or not glob.glob(f"{source}/*.c"):
+        return None
+    work = f"{BASE}/module-{kernel}"
+    subprocess.run(["mkdir", "-p", work], check=True)
+    subprocess.run(["cp", "-ruT", source, work], check=True)
+    built = subprocess.run(["make", "-s", "-C", f"/lib/modules/{kernel}/build", f"M={work}", "W=1", "modules"], text=True,
+                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    said = "\n".join(x for x in built.stdout.splitlines() if "Skipping BTF" not in x)
+    if built.returncode or "warning:" in said:
+        sys.exit(f"the module does not build without warnings:\n{said}")
+    ko = glob.glob(f"{work}/*.ko")[0]
+    stripped = f"{BASE}/{os.path.basename(ko)}"
+    subprocess.run(["strip", "--strip-debug", "-o", stripped, ko], check=True)
+    return stripped
+
+
+def initramfs_write(path, kernel, folder, ko, tests):
+    fs = Initramfs()
+    for name in ("proc", "sys", "dev", "tmp", "run", "etc", "var/log", "root"):
+        fs.dir(name)
+    fs.char("dev/console", 5, 1)
+    fs.char("dev/null", 1, 3)
+    fs.file("bin/busybox", "/usr/bin/busybox")
+    fs.program("bin/sh", "/usr/bin/dash")  # busybox's own prefers its applets to real tools
+    fs.text("etc/passwd", "root:x:0:0::/root:/bin/sh\n")
+    fs.text("etc/group", "root:x:0:\n")
+    fs.text("etc/hosts", "127.0.0.1 localhost\n")
+    for tool in TOOLS:
+        if os.path.exists(tool):
+            fs.program(tool, tool)
+    for name in PROGRAMS:
+        if os.path.exists(f"{BUILD}/t/{name}"):
+            fs.program(f"usr/bin/{name}", f"{BUILD}/t/{name}")
+    for name in ("xcipherd", "xcipherctl"):
+        fs.program(f"usr/bin/{name}", f"{BUILD}/{name}")
+    order = image.modules(kernel, folder, image.MODULES)
+    for number, source in enumerate(order):
+        fs.file(f"modules/{number:02}-{os.path.basename(source)}", source)
+    if ko:
+        fs.file("nf_xcipher.ko", ko)
+    for source in sorted(glob.glob(f"{HERE}/guest/*.sh")):
+        fs.file(f"guest/{os.path.basename(source)}", source)
+    fs.text("guest/tests", "".join(f"{t}\n" for t in tests))
+    fs.link("init", "guest/init.sh")
+    fs.write(path)
+
+
+def boot(kernel, folder, archive, seconds, log):
+    """Runs the guest to its end. (seconds it took, None) or (seconds, why it was ended)."""
+    args = QEMU + ["-kernel", f"{folder}/boot/vmlinuz-{kernel}", "-initrd", archive, "-append", CMDLINE]
+    start = time.monotonic()
+    vm = subprocess.Popen(args, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    why = None
+    with open(log, "wb") as out:
+        line = b""
+        while True:
+            left = start + seconds - time.monotonic()
+            if left <= 0:
+                why = f"it was not done after {seconds} s"
+                break
+            if not select.select([vm.stdout], [], [], left)[0]:
+                continue
+            data = os.read(vm.stdout.fileno(), 65536)
+            if not data:
+                break
+            out.write(data)
+            out.flush()
+            *lines, line = (line + data).split(b"\n")
+            for text in lines:
+                text = text.decode(errors="replace").rstrip("\r")
+                if re.match(r"(not ok|ok|#|1\.\.)", text):
+                    print(f"{time.monotonic() - start:6.1f} {text}", flush=True)
+    if why:
+        vm.kill()
+    code = vm.wait()
+    if not why and code:
+        why = f"qemu ended with {code}"
+    return time.monotonic() - start, why
+
+
+def judge(text):
+    """What is wrong with this console output; empty: nothing."""
+    lines = [x.rstrip("\r") for x in text.splitlines()]
+    oks = sum(1 for x in lines if re.match(r"ok \d", x))
+    wrong = []
+    bad = [x for x in lines if x.startswith("not ok")]
+    plan = [int(x[3:]) for x in lines if re.fullmatch(r"1\.\.\d+", x)]
+    if bad:
+        wrong.append(f"{len(bad)} failed: " + "; ".join(bad[:5]))
+    if len(plan) != 1 or plan[0] != oks + len(bad) or oks == 0:
+        wrong.append(f"plan {plan}, but {oks} ok and {len(bad)} not ok")
+    if not any(x.startswith("GUEST-RC ") for x in lines):
+        wrong.append("the guest did not come to its end")
+    wrong += [f"the kernel says: {x}" for x in lines if TROUBLE.search(x)][:3]
+    return wrong
+
+
+def main():
+    args = sys.argv[1:]
+    seconds = SECONDS
+    if args and args[0] == "--seconds":
+        seconds = int(args[1])
+        args = args[2:]
+    if not shutil.which("qemu-system-x86_64"):
+        raise image.Missing("no qemu-system-x86_64 (package qemu-system-x86)")
+    if not os.path.exists("/usr/bin/busybox"):
+        raise image.Missing("no /usr/bin/busybox (package busybox-static)")
+    kernel, folder = image.unpack(BASE)
+    ko = module_build(kernel)
+    tests = [os.path.basename(t) for t in sorted(glob.glob(f"{HERE}/guest/[0-9]*.sh"))]
+    tests = [t for t in tests if not args or t.startswith("00") or any(a in t for a in args)]
+    archive, log = f"{BASE}/initramfs", f"{BASE}/console.log"
+    initramfs_write(archive, kernel, folder, ko, tests)
+    print(f"== {kernel} in qemu under software emulation, {os.path.getsize(archive) >> 20} MiB of initramfs", flush=True)
+    took, why = boot(kernel, folder, archive, seconds, log)
+    with open(log, errors="replace") as f:
+        text = f.read()
+    wrong = ([why] if why else []) + judge(text)
+    if wrong:
+        print("--- the console's last lines:", *text.splitlines()[-40:], "---", sep="\n")
+        for w in wrong:
+            print(f"check-kernel: {w}")
+        sys.exit(1)
+    print(f"check-kernel: passed in {took:.1f} s (console: {log})")
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except image.Missing as missing:
+        print(f"check-kernel skipped: {missing}")
