@@ -17,6 +17,7 @@
 #include "app/background.h"
 #include "app/engines.h"
 #include "app/limits.h"
+#include "app/notify.h"
 #include "app/options.h"
 #include "app/relay.h"
 #include "app/stats.h"
@@ -53,6 +54,8 @@ struct daemon {
 	struct log_limit limits_log;
 	struct loop *loop;
 	int ack_fd, signal_fd;
+	struct notify notify;
+	struct alive alive;
 	char err[ERR_LEN]; /* one line, for whoever started us */
 };
 
@@ -344,6 +347,19 @@ static void on_ng(void *arg, uint32_t events)
 	ng_server_readable(d->ng, clock_real_ns());
 }
 
+/* The service manager's watchdog is fed only while packets would be served, too. */
+static void watchdog(struct daemon *d)
+{
+	uint32_t which;
+
+	if (!d->notify.watchdog)
+		return;
+	if (alive_look(&d->alive, d->worker, d->workers, &which))
+		notify_send(&d->notify, "WATCHDOG=1");
+	else
+		log_err("worker %u has stood still for more than %d s", which, ALIVE_SECONDS);
+}
+
 static void on_second(void *arg)
 {
 	struct daemon *d = arg;
@@ -352,6 +368,7 @@ static void on_second(void *arg)
 	limits_look(d);
 	calls_tick(d->calls, clock_real_ns());
 	ng_front_tick(d->front, clock_mono_ns());
+	watchdog(d);
 }
 
 static void on_signal(void *arg, uint32_t events)
@@ -529,7 +546,7 @@ static void announce(const struct daemon *d)
 
 int main(int argc, char **argv)
 {
-	static struct daemon d = {.ack_fd = -1, .signal_fd = -1};
+	static struct daemon d = {.ack_fd = -1, .signal_fd = -1, .notify = {.fd = -1}};
 	int background = -1, err;
 
 	switch (options_read(&d.o, argc, argv)) {
@@ -546,6 +563,8 @@ int main(int argc, char **argv)
 	/* Before any thread and any device is there: a fork would not take them along. */
 	if (!d.o.foreground)
 		background = background_start();
+	notify_open(&d.notify);
+	notify_send(&d.notify, "STATUS=compiling kernels, trying engines");
 	err = start(&d);
 	if (!err && d.o.pidfile[0]) {
 		err = pidfile_write(d.o.pidfile);
@@ -559,9 +578,12 @@ int main(int argc, char **argv)
 		announce(&d);
 		if (background >= 0)
 			background_ready(background);
+		notify_send(&d.notify, "READY=1\nSTATUS=relaying");
 		loop_run(d.loop);
 	}
+	notify_send(&d.notify, "STOPPING=1");
 	stop(&d);
+	notify_close(&d.notify);
 	if (!err && d.o.pidfile[0])
 		unlink(d.o.pidfile);
 	options_free(&d.o);

@@ -227,7 +227,7 @@ static void sleep_until(uint64_t mono_ns)
 static void *run(void *arg)
 {
 	struct worker *w = arg;
-	uint64_t looked = clock_mono_ns();
+	uint64_t looked = clock_mono_ns(), rounds = 0;
 	uint32_t n = 0;
 
 	/* The default slack of 50 us is as long as what we wait for. */
@@ -245,6 +245,7 @@ static void *run(void *arg)
 		}
 		looked = clock_mono_ns();
 		n = worker_round(w);
+		atomic_store_explicit(&w->rounds, ++rounds, memory_order_relaxed);
 		rate_update(w, n, clock_mono_ns());
 	}
 	commands(w);

@@ -89,6 +89,7 @@ struct worker {
 	struct hist stage[WORKER_STAGES];
 	_Atomic uint64_t bursts, commands, command_errors;
 	_Atomic uint64_t bytes_in; /* of datagrams, whatever became of them */
+	_Atomic uint64_t rounds;   /* of the thread's loop: it moves, so it lives */
 };
 
 /* Everything but the thread. err: one line. 0 or -errno. */
