@@ -18,7 +18,8 @@ PKGS      := libcrypto libmnl jansson OpenCL inih libxdp libbpf liburing
 PKGS_TEST := cmocka libsrtp2
 
 # Goals that install what is missing first, or need nothing, are let through; they build by a make of their own.
-ifeq ($(filter help clean deps deps-test deps-demo deps-lint deps-bench deps-module deps-kernel demo check check-kernel run bench bench-cipher peer-libsrtp fuzz lint module,$(MAKECMDGOALS)),)
+DEPS := deps deps-test deps-demo deps-lint deps-bench deps-module deps-kernel deps-deb deps-check-deb
+ifeq ($(filter help clean $(DEPS) demo check check-kernel run bench bench-cipher peer-libsrtp fuzz lint module deb check-deb,$(MAKECMDGOALS)),)
 MISSING := $(shell tools/deps.sh missing $(PKGS) program:$(CLANG))
 ifneq ($(MISSING),)
 $(error cannot build: missing $(MISSING). "sudo make deps" installs what a build needs)
@@ -142,26 +143,29 @@ $(BUILD)/fuzz/%: $(BUILD)/fuzz/obj/t/fuzz/%.o $(BUILD)/fuzz/lib.a
 	$(Q)$(CLANG) -fsanitize=fuzzer,address,undefined -o $@ $^ $(shell pkg-config --libs jansson libcrypto) -lm
 
 include module/module.mk
+include packaging/install.mk
 
 -include $(shell find $(BUILD)/obj $(BUILD)/fuzz/obj -name '*.d' 2>/dev/null)
 
 # --- For people ------------------------------------------------------------------------------------------------
-.PHONY: help clean deps deps-test deps-demo deps-lint deps-bench deps-module deps-kernel check check-kernel check-intel check-unit check-fuzz check-e2e check-threads lint demo run fuzz bench bench-cipher peer-libsrtp
+.PHONY: help clean $(DEPS) check check-kernel check-intel check-unit check-fuzz check-e2e check-threads lint demo run fuzz bench bench-cipher peer-libsrtp
 help:
 	@sed -n 's/^##//p' Makefile
 ##  make               build xcipherd and xcipherctl into build/
 ##  sudo make module   xcipher.so for the Kamailio that is installed
 ##  sudo make demo     install what is missing, build, show a real call between two phones
 ##  sudo make check    install what the tests need, run them all
+##  make deb           Debian packages into build/deb/; sudo make check-deb installs, upgrades and purges them in a chroot
+##  sudo make install  into PREFIX (/usr/local), with DESTDIR before it
 ##  sudo make run      xcipherd in the foreground with its defaults
 ##  sudo make check-kernel   of these, the kernel module's: in a virtual machine, seconds long
 ##  make lint          formatting, static analysis, shell scripts
 ##  make fuzz          fuzz every parser, FUZZ_SECONDS each (600)
 ##  sudo make bench    the packet path beside rtpengine, in namespaces
 ##  sudo make bench-cipher   the engines beside other libraries: tables, JSON, plots in build/bench/ (FULL=1: all of it, also for bench)
-##  sudo make deps     what a build needs; deps-test, deps-demo, deps-lint, deps-bench, deps-module, deps-kernel: what those need
+##  sudo make deps     what a build needs; deps-test, deps-demo, deps-lint, deps-bench, deps-module, deps-kernel, deps-deb, deps-check-deb: what those need
 
-deps deps-test deps-demo deps-lint deps-bench deps-module deps-kernel:
+$(DEPS):
 	tools/deps.sh install $@
 
 clean:

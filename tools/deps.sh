@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Which Debian packages the tree needs, and how they get onto the machine.
 #   deps.sh missing PKGCONFIG-NAME|program:NAME...          prints the Debian packages that are missing for these
-#   deps.sh install deps|deps-test|deps-demo|deps-lint|deps-bench|deps-module|deps-kernel     installs what is missing for that purpose, as root
+#   deps.sh install PURPOSE     installs what is missing for that purpose, as root
 # Installing starts no service and leaves none enabled that was not there before. When nothing is missing it does nothing.
 set -eu
 
@@ -14,6 +14,7 @@ peers="kamailio rtpengine-daemon rtpengine-utils libjson-perl baresip-core"
 module="kamailio dpkg-dev binutils"
 # the kernel's image is not among them: the tests fetch it, and unpack it without installing
 kernel="qemu-system-x86 linux-headers-amd64 busybox-static dash iproute2 nftables kmod binutils libsrtp2-dev"
+deb="debhelper dpkg-dev lintian fakeroot kamailio libcmocka-dev libsrtp2-dev pocl-opencl-icd"
 lint="clang-format-14 cppcheck shellcheck mandoc git"
 
 package_of() {
@@ -53,8 +54,10 @@ packages_for() {
 	deps-bench) echo "$build pocl-opencl-icd libsrtp2-dev libipsec-mb-dev dpkg-dev python3-matplotlib" ;;
 	deps-module) echo "$build $module" ;;
 	deps-kernel) echo "$build $kernel" ;;
+	deps-deb) echo "$build $deb" ;;
+	deps-check-deb) echo "$build $deb debootstrap systemd" ;;
 	*)
-		echo "deps.sh: unknown purpose \"$1\": deps, deps-test, deps-demo, deps-lint, deps-bench, deps-module or deps-kernel" >&2
+		echo "deps.sh: unknown purpose \"$1\": deps, or deps- and test, demo, lint, bench, module, kernel, deb or check-deb" >&2
 		return 1
 		;;
 	esac

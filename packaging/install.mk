@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+# make install and make deb (included by the Makefile).
+
+PREFIX  ?= /usr/local
+DESTDIR ?=
+SHARE   := $(DESTDIR)$(PREFIX)/share
+DEMO    := $(SHARE)/xcipher
+
+# The configuration with every option commented comes from --help, so that none is forgotten.
+$(BUILD)/xcipherd.conf: $(BUILD)/xcipherd tools/example-conf.sh
+	$(Q)tools/example-conf.sh $(BUILD)/xcipherd > $@.tmp && mv $@.tmp $@
+
+.PHONY: install deb check-deb
+install: all bench-program $(BUILD)/xcipherd.conf
+	install -D -m 755 $(BUILD)/xcipherd $(DESTDIR)$(PREFIX)/sbin/xcipherd
+	install -D -m 755 -t $(DESTDIR)$(PREFIX)/bin $(BUILD)/xcipherctl $(BUILD)/xcipher-bench packaging/xcipher-demo
+	install -D -m 644 -t $(SHARE)/man/man8 man/*.8
+	install -D -m 644 -t $(SHARE)/man/man1 man/*.1
+	install -D -m 644 tools/completion/xcipher.bash $(SHARE)/bash-completion/completions/xcipherd
+	for name in xcipherctl xcipher-bench; do ln -sf xcipherd $(SHARE)/bash-completion/completions/$$name; done
+	install -D -m 644 $(BUILD)/xcipherd.conf $(SHARE)/doc/xcipherd/examples/xcipherd.conf
+	install -D -m 644 -t $(DEMO)/kamailio-cfg kamailio-cfg/*
+	install -D -m 755 demo/demo.py $(DEMO)/demo/demo.py
+	install -D -m 644 demo/phone.py $(DEMO)/demo/phone.py
+	install -D -m 644 -t $(DEMO)/t/e2e t/e2e/netns.py t/e2e/ng.py t/e2e/relay.py
+
+deb:
+	tools/deps.sh install deps-deb
+	tools/deb.sh $(BUILD)/deb
+check-deb:
+	tools/deps.sh install deps-check-deb
+	tools/check-deb.sh $(BUILD)/deb

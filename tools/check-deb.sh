@@ -1,0 +1,86 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0-or-later
+# check-deb.sh DIR: builds the packages, then installs, upgrades, removes and purges them in a fresh minimal Debian (debootstrap, kept
+# in DIR for the next time), with a mount namespace of its own. Needs root and the network; changes nothing of this machine.
+set -eu
+
+dir=${1:?usage: check-deb.sh DIR}
+[ "$(id -u)" = 0 ] || { echo "check-deb.sh: a chroot needs root" >&2; exit 1; }
+if [ -z "${CHECK_DEB_INSIDE:-}" ]; then
+	[ -n "${CHECK_DEB_BUILT:-}" ] || tools/deb.sh "$dir"
+	export CHECK_DEB_INSIDE=1
+	exec unshare --mount --pid --fork --kill-child --mount-proc "$0" "$dir"
+fi
+
+dir=$(cd "$dir" && pwd)
+base=$dir/base.tar root=$dir/root
+say() { printf 'check-deb: %s\n' "$*"; }
+# shellcheck disable=SC2016 # apt expands these
+mirror=$(apt-get indextargets --format '$(CREATED_BY)|$(ORIGIN)|$(REPO_URI)' | sed -n 's/^Packages|Debian|//p' | grep -v security | head -1)
+if [ ! -e "$base" ]; then
+	say "bootstrapping Debian"
+	rm -rf "$root"
+	debootstrap --variant=minbase --include=ca-certificates bookworm "$root" "$mirror" >"$dir/debootstrap.log" 2>&1 || { tail -5 "$dir/debootstrap.log"; exit 1; }
+	tar -C "$root" -cf "$base.tmp" . && mv "$base.tmp" "$base"
+fi
+rm -rf "$root"
+mkdir "$root"
+mount -t tmpfs -o size=6g none "$root"
+tar -C "$root" -xf "$base"
+mount -t proc proc "$root/proc"
+mount --rbind /sys "$root/sys"
+mount --rbind /dev "$root/dev"
+cp /etc/resolv.conf "$root/etc/"
+# The same archives and trust as this machine's
+cp -r /etc/apt/apt.conf.d /etc/apt/trusted.gpg.d "$root/etc/apt/" 2>/dev/null || true
+printf '#!/bin/sh\nexit 101\n' >"$root/usr/sbin/policy-rc.d"
+chmod 755 "$root/usr/sbin/policy-rc.d"
+mkdir "$root/debs" "$root/newer"
+cp "$dir"/*.deb "$root/debs/"
+# The same packages with a later version: what an upgrade does is in the maintainer scripts.
+for deb in "$root"/debs/*.deb; do
+	case $deb in *dbgsym*) rm "$deb"; continue ;; esac
+	dpkg-deb -R "$deb" "$dir/repack"
+	sed -i 's/^\(Version: .*\)$/\1+later1/' "$dir/repack/DEBIAN/control"
+	dpkg-deb --root-owner-group -b "$dir/repack" "$root/newer/" >/dev/null
+	rm -rf "$dir/repack"
+done
+
+in_root() { chroot "$root" env DEBIAN_FRONTEND=noninteractive LC_ALL=C PATH=/usr/sbin:/usr/bin:/sbin:/bin "$@"; }
+apt() { in_root apt-get -q -y --no-install-recommends "$@" >"$dir/apt.log" 2>&1 || { tail -20 "$dir/apt.log"; say "apt-get $* failed"; exit 1; }; }
+relays() { # as the user that the unit has
+	chroot --userspec=xcipher:xcipher "$root" env LC_ALL=C PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/tmp POCL_CACHE_DIR=/tmp/pocl sh -s <debian/tests/relay
+}
+
+apt update
+say "install"
+# shellcheck disable=SC2046,SC2012 # names that we made
+apt install $(cd "$root" && ls debs/*.deb | sed 's|^|/|') procps
+in_root id xcipher >/dev/null
+in_root sh -c 'xcipherd --version && xcipherctl --version && xcipher-bench --help >/dev/null'
+say "a call through the installed daemon"
+relays
+say "Kamailio takes the module"
+in_root sh -s <debian/tests/module >"$dir/module.log" 2>&1 || { cat "$dir/module.log"; exit 1; }
+systemd-analyze verify --man=no --root="$root" xcipherd.service 2>&1 | grep -i xcipherd && { say "systemd-analyze complains"; exit 1; }
+say "systemd-analyze security: $(systemd-analyze security --offline=true --root="$root" xcipherd.service --no-pager | tail -1)"
+
+say "upgrade"
+sed -i 's/^#log-level = .*/log-level = 5/' "$root/etc/xcipher/xcipherd.conf"
+# shellcheck disable=SC2046,SC2012
+apt install $(cd "$root" && ls newer/*.deb | sed 's|^|/|')
+grep -q '^log-level = 5' "$root/etc/xcipher/xcipherd.conf" || { say "the upgrade lost the operator's configuration"; exit 1; }
+relays >/dev/null
+
+names=$(cd "$dir" && for deb in *.deb; do case $deb in *dbgsym*) ;; *) echo "${deb%%_*}" ;; esac; done)
+say "remove"
+# shellcheck disable=SC2086
+apt remove $names
+grep -q '^log-level = 5' "$root/etc/xcipher/xcipherd.conf" || { say "removal took the configuration"; exit 1; }
+[ ! -e "$root/usr/sbin/xcipherd" ] || { say "removal left the program"; exit 1; }
+say "purge"
+# shellcheck disable=SC2086
+apt purge $names
+left=$(cd "$root" && find etc usr lib var/lib var/cache -iname '*xcipher*' ! -path 'var/lib/dpkg/*' ! -path 'var/cache/apt/*' ! -path 'var/lib/apt/*')
+[ -z "$left" ] || { say "left after the purge:"; echo "$left"; exit 1; }
+say "installed, used, upgraded, removed and purged"

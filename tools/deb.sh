@@ -1,0 +1,37 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0-or-later
+# deb.sh DIR: the Debian packages, source package included, from the committed tree into DIR. Needs no root; what it needs besides the
+# packages of "deps-deb" are the archives this machine's apt uses, for Kamailio's headers. As root it builds as nobody.
+set -eu
+
+dir=${1:?usage: deb.sh DIR}
+mkdir -p "$dir"
+dir=$(cd "$dir" && pwd)
+version=$(dpkg-parsechangelog -S Version)
+work=$dir/xcipher-$version
+[ "$version" = "$(cat VERSION)" ] || { echo "deb.sh: debian/changelog says $version, VERSION $(cat VERSION)" >&2; exit 1; }
+rm -rf "$work" "$dir"/*.deb "$dir"/*.changes "$dir"/*.buildinfo "$dir"/*.dsc "$dir"/*.tar.xz
+mkdir "$work"
+if git rev-parse --git-dir >/dev/null 2>&1; then
+	git archive HEAD | tar -C "$work" -xf -
+	git diff --quiet HEAD || echo "deb.sh: what is not committed is not packaged" >&2
+else
+	tar --exclude=./build -cf - . | tar -C "$work" -xf -
+fi
+
+echo "building packages of xcipher $version, log in $dir/build.log ..."
+as_builder=
+if [ "$(id -u)" = 0 ]; then
+	chown -R nobody:nogroup "$dir"
+	as_builder="setpriv --reuid=nobody --regid=nogroup --clear-groups env HOME=$dir"
+fi
+# shellcheck disable=SC2086 # words
+if ! (cd "$work" && $as_builder dpkg-buildpackage -us -uc -F "-j$(nproc)") >"$dir/build.log" 2>&1; then
+	tail -30 "$dir/build.log" >&2
+	exit 1
+fi
+rm -rf "$work"
+ls -l "$dir"/*.deb
+# shellcheck disable=SC2086 # words
+$as_builder lintian --fail-on error,warning --suppress-tags initial-upload-closes-no-bugs "$dir"/xcipher_*.changes
+echo "lintian has nothing to say"
