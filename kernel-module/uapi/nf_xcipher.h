@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: GPL-2.0 WITH Linux-syscall-note */
+/* nf_xcipher's interface: a generic netlink family, per network namespace. It is all that the module and
+ * the daemon share. Rules for changing it:
+ *   - numbers of commands and attributes are never used again for something else;
+ *   - what is added gets a bit in enum xcipher_nl_feature; who speaks to an older side does without it;
+ *   - NFX_VERSION goes up only if an older side could not understand the rest any more.
+ * Whoever wants to change targets says HELLO first, on the socket that will own them. Everything needs
+ * CAP_NET_ADMIN in the user namespace that owns the network namespace. */
+#ifndef NF_XCIPHER_UAPI_H
+#define NF_XCIPHER_UAPI_H
+
+#define NFX_FAMILY_NAME "nf_xcipher"
+#define NFX_MCGRP_EVENTS "events"
+#define NFX_VERSION 1
+
+/* Bits of NFX_A_FEATURES. */
+enum nfx_feature {
+	NFX_FEATURE_QUEUE = 1 << 0,   /* action queue */
+	NFX_FEATURE_RELAY = 1 << 1,   /* action relay */
+	NFX_FEATURE_MULTI = 1 << 2,   /* several destinations */
+	NFX_FEATURE_RATE = 1 << 3,    /* token buckets per target and per source */
+	NFX_FEATURE_EVENTS = 1 << 4,  /* multicast group "events" */
+	NFX_FEATURE_VERDICT = 1 << 5, /* what comes back with NFX_A_MARK in its verdict is sent */
+	NFX_FEATURE_SSRC = 1 << 6,    /* NFX_A_SSRC */
+};
+
+enum nfx_cmd {
+	NFX_CMD_UNSPEC,
+	/* do: NFX_A_VERSION, NFX_A_FEATURES (what the daemon knows), NFX_A_OWNER, NFX_A_GRACE_MS.
+	 * Reply: NFX_A_VERSION, NFX_A_FEATURES (what both know), NFX_A_MARK, NFX_A_TARGETS (adopted),
+	 * NFX_A_MAX_TARGETS, NFX_A_MAX_DESTS, NFX_A_RELEASE. This socket owns the targets of that owner
+	 * from now on; EBUSY if another one that is open does. */
+	NFX_CMD_HELLO,
+	/* do: a target's attributes. NLM_F_CREATE: it may be new; NLM_F_EXCL: it must be (EEXIST);
+	 * without NLM_F_CREATE it must be there (ENOENT). What it does is replaced as a whole, at once;
+	 * counters go on. */
+	NFX_CMD_TARGET_SET,
+	/* do: NFX_A_FAMILY, NFX_A_ADDR, NFX_A_PORT. Reply with NLM_F_ECHO: its last counters. */
+	NFX_CMD_TARGET_DEL,
+	/* do: as TARGET_DEL; reply: the target with counters. dump: all, or those that match the attributes
+	 * that are given of NFX_A_OWNER, NFX_A_FAMILY, NFX_A_ADDR, NFX_A_PORT, NFX_A_ACTION. */
+	NFX_CMD_TARGET_GET,
+	/* do: all targets of this socket's owner go. */
+	NFX_CMD_FLUSH,
+	/* do: reply NFX_A_STATS of the namespace, NFX_A_TARGETS. */
+	NFX_CMD_STATS_GET,
+	/* multicast: NFX_A_EVENT and what it concerns. */
+	NFX_CMD_EVENT,
+	NFX_CMD_COUNT
+};
+
+enum nfx_attr {
+	NFX_A_UNSPEC,
+	NFX_A_VERSION,     /* u32 */
+	NFX_A_FEATURES,    /* u32, enum nfx_feature */
+	NFX_A_RELEASE,     /* string: the module's version, for people */
+	NFX_A_OWNER,       /* u32: a number that an instance of the daemon keeps over restarts */
+	NFX_A_GRACE_MS,    /* u32: targets stay so long after their owner's socket was closed */
+	NFX_A_MARK,        /* u32: NFQA_MARK for verdicts whose packet the module shall send */
+	NFX_A_TARGETS,     /* u32: how many there are */
+	NFX_A_MAX_TARGETS, /* u32 */
+	NFX_A_MAX_DESTS,   /* u32: of one target */
+	/* A target: datagrams to this local address and port */
+	NFX_A_FAMILY,      /* u8: AF_INET or AF_INET6 */
+	NFX_A_ADDR,        /* 4 or 16 bytes */
+	NFX_A_PORT,        /* be16 */
+	NFX_A_ACTION,      /* u8: enum nfx_action, for RTP, and for RTCP without NFX_A_RTCP_ACTION */
+	NFX_A_RTCP_ACTION, /* u8: enum nfx_action */
+	NFX_A_QUEUE,       /* u16: netfilter queue */
+	NFX_A_FLAGS,       /* u32: enum nfx_flag */
+	NFX_A_COOKIE,      /* u64: whatever the daemon likes; comes back in dumps and events */
+	NFX_A_SOURCE_ADDR, /* 4 or 16 bytes: the confirmed source; without it any is right */
+	NFX_A_SOURCE_PORT, /* be16 */
+	NFX_A_MISMATCH,    /* u8: enum nfx_mismatch */
+	NFX_A_SSRC,        /* u32: RTP of others is queued (without a queue: passed on) */
+	NFX_A_RATE,        /* u32: packets per second for this target; 0 or absent: any */
+	NFX_A_SOURCE_RATE, /* u32: packets per second from one address, to all targets with such a limit */
+	NFX_A_SILENCE_MS,  /* u32: an event when nothing came for so long */
+	NFX_A_DESTS,       /* nest of NFX_A_DEST */
+	NFX_A_DEST,        /* nest of NFX_D_... */
+	/* Counters */
+	NFX_A_STATS,       /* nest of NFX_S_... */
+	NFX_A_LAST_SEEN_MS,/* u64: how long ago the last datagram came that was taken; absent: none yet */
+	NFX_A_EVENT,       /* u8: enum nfx_event */
+	NFX_A_PAD,
+	NFX_A_COUNT
+};
+
+enum nfx_dest_attr {
+	NFX_D_UNSPEC,
+	NFX_D_ADDR,       /* 4 or 16 bytes, of the target's family */
+	NFX_D_PORT,       /* be16 */
+	NFX_D_LOCAL_ADDR, /* 4 or 16 bytes: what it is sent from */
+	NFX_D_LOCAL_PORT, /* be16 */
+	NFX_D_TOS,        /* u8: TOS or traffic class; absent: as it came */
+	NFX_D_COUNT
+};
+
+enum nfx_action {
+	NFX_ACTION_PASS,  /* on to the socket */
+	NFX_ACTION_QUEUE, /* to NFX_A_QUEUE */
+	NFX_ACTION_RELAY, /* to NFX_A_DESTS, in the kernel */
+	NFX_ACTION_DROP,
+	NFX_ACTION_COUNT
+};
+
+/* What becomes of a datagram from elsewhere than the confirmed source. */
+enum nfx_mismatch {
+	NFX_MISMATCH_DROP,
+	NFX_MISMATCH_PASS,  /* to the queue if there is one, else to the socket; an event tells of it */
+	NFX_MISMATCH_COUNT, /* taken as if it were from the source, but counted */
+	NFX_MISMATCH_KINDS
+};
+
+enum nfx_flag {
+	NFX_FLAG_BYPASS = 1 << 0, /* when nobody reads the queue: on to the socket, not dropped */
+	NFX_FLAG_STRICT = 1 << 1, /* what is neither RTP, RTCP, STUN nor DTLS is dropped, not passed on */
+	NFX_FLAGS_ALL = NFX_FLAG_BYPASS | NFX_FLAG_STRICT
+};
+
+enum nfx_event {
+	NFX_EVENT_SOURCE = 1, /* NFX_A_SOURCE_*: a datagram came from there, which is not the confirmed source */
+	NFX_EVENT_SILENCE,    /* nothing came for NFX_A_SILENCE_MS; again only after something did */
+	NFX_EVENT_FLOOD,      /* a limit of rate drops; at most once a second for a target */
+	NFX_EVENT_SSRC,       /* NFX_A_SSRC: RTP with this one came */
+	NFX_EVENT_COUNT
+};
+
+/* u64 each. X(name in the enumeration, name for people) */
+#define NFX_STATS(X)                                                            \
+	X(RTP_PACKETS, "RTP packets")         /* taken, by any action but drop */ \
+	X(RTP_BYTES, "RTP bytes")             /* of UDP payload */               \
+	X(RTCP_PACKETS, "RTCP packets")                                          \
+	X(RTCP_BYTES, "RTCP bytes")                                              \
+	X(OTHER, "other")                     /* STUN, DTLS, passed on */        \
+	X(QUEUED, "queued")                                                      \
+	X(SENT, "sent")                       /* relayed copies, and verdicts */ \
+	X(SENT_BYTES, "sent bytes")                                              \
+	X(MISMATCH, "wrong source")                                              \
+	X(MALFORMED, "malformed")                                                \
+	X(RATE_DROPS, "over the target's rate")                                  \
+	X(SOURCE_DROPS, "over the source's rate")                                \
+	X(DROPPED, "dropped by action")                                          \
+	X(NO_ROUTE, "no route")                                                  \
+	X(NO_MEMORY, "no memory")                                                \
+	X(TOO_BIG, "larger than the way")                                        \
+	X(TTL, "time to live over")
+
+enum nfx_stat {
+	NFX_S_UNSPEC,
+#define X(name, text) NFX_S_##name,
+	NFX_STATS(X)
+#undef X
+	NFX_S_COUNT
+};
+
+#endif
