@@ -62,11 +62,14 @@ check-kernel:
 	BUILD=$(abspath $(BUILD)) /usr/bin/python3 t/kernel/run.py $(KERNEL_TESTS)
 
 # Programs of the guest.
-KERNEL_TOOLS := $(patsubst t/kernel/%.c,$(BUILD)/t/%,$(wildcard t/kernel/*.c))
-$(KERNEL_TOOLS): $(BUILD)/t/%: $(BUILD)/obj/t/kernel/%.o
-	@mkdir -p $(@D)
+KERNEL_TOOLS := $(if $(wildcard t/kernel/nfx.c),$(BUILD)/t/nfx) $(BUILD)/t/pktx
+KERNEL_LINK   = $(Q)mkdir -p $(@D) && $(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lmnl
+$(BUILD)/t/nfx: $(call obj,$(sort $(wildcard t/kernel/nfx*.c)))
 	$(call say,LINK  $@)
-	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lmnl
+	$(KERNEL_LINK)
+$(BUILD)/t/pktx: $(call obj,$(sort $(wildcard t/kernel/pktx*.c)))
+	$(call say,LINK  $@)
+	$(KERNEL_LINK)
 
 # The concurrent parts under ThreadSanitizer: the worker loop by itself, and the daemon with media flowing.
 TSAN_BUILD := $(BUILD)/tsan

@@ -12,19 +12,19 @@ class Initramfs:
     def __init__(self):
         self.entries = {}
 
-    def put(self, path, data, mode):
+    def put(self, path, data, mode, mtime=0):
         path = path.strip("/")
         parent = os.path.dirname(path)
         if parent and parent not in self.entries:
             self.put(parent, b"", DIR | 0o755)
-        self.entries.setdefault(path, (data, mode, (0, 0)))
+        self.entries.setdefault(path, (data, mode, (0, 0), mtime))
 
     def dir(self, path):
         self.put(path, b"", DIR | 0o755)
 
     def char(self, path, major, minor):
         self.put(path, b"", CHAR | 0o600)
-        self.entries[path.strip("/")] = (b"", CHAR | 0o600, (major, minor))
+        self.entries[path.strip("/")] = (b"", CHAR | 0o600, (major, minor), 0)
 
     def link(self, path, target):
         self.put(path, target.encode(), LINK | 0o777)
@@ -35,7 +35,8 @@ class Initramfs:
     def file(self, path, source):
         with open(source, "rb") as f:
             data = f.read()
-        self.put(path, data, FILE | (0o755 if os.access(source, os.X_OK) else 0o644))
+        # Python believes in a compiled file only with the source's own time.
+        self.put(path, data, FILE | (0o755 if os.access(source, os.X_OK) else 0o644), int(os.path.getmtime(source)))
 
     def program(self, path, source):
         """With the libraries it is linked with, each where the loader looks for it."""
@@ -46,13 +47,26 @@ class Initramfs:
         if "not found" in said:
             raise RuntimeError(f"{source}: {said}")
 
+    def python(self, top, folders, names):
+        """The interpreter with what these modules import, their own files included, each at its place; what is
+        below top comes to lie in /tree."""
+        code = ("import sys; sys.dont_write_bytecode = True; sys.path[:0] = " + repr(folders) + "; import encodings.ascii, encodings.idna, encodings.latin_1, " + ", ".join(names) +
+                "; print(*{f for m in list(sys.modules.values()) for f in (getattr(m, '__file__', None), getattr(m, '__cached__', None)) if f}, sep=chr(10))")
+        said = subprocess.run(["/usr/bin/python3", "-c", code], check=True, text=True, stdout=subprocess.PIPE).stdout
+        self.program("usr/bin/python3", "/usr/bin/python3")
+        for path in said.split():
+            if path.endswith(".so"):
+                self.program(path, path)
+            elif os.path.exists(path):
+                self.file(path.replace(top, "tree", 1) if path.startswith(top) else path, path)
+
     def write(self, path):
         with open(path, "wb") as out:
-            def record(number, name, data, mode, device):
-                head = [number, mode, 0, 0, 1, 0, len(data), 0, 0, device[0], device[1], len(name) + 1, 0]
+            def record(number, name, data, mode, device, mtime):
+                head = [number, mode, 0, 0, 1, mtime, len(data), 0, 0, device[0], device[1], len(name) + 1, 0]
                 text = b"070701" + "".join(f"{v:08X}" for v in head).encode() + name.encode() + b"\0"
                 out.write(text + b"\0" * (-len(text) % 4) + data + b"\0" * (-len(data) % 4))
 
-            for number, (name, (data, mode, device)) in enumerate(sorted(self.entries.items()), 1):
-                record(number, name, data, mode, device)
-            record(0, "TRAILER!!!", b"", 0, (0, 0))
+            for number, (name, entry) in enumerate(sorted(self.entries.items()), 1):
+                record(number, name, *entry)
+            record(0, "TRAILER!!!", b"", 0, (0, 0), 0)

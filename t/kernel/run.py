@@ -24,7 +24,10 @@ BUILD = os.path.abspath(os.environ.get("BUILD", "build"))
 BASE = f"{BUILD}/kernel"
 SECONDS = 420  # by far enough also beside other work; a hang ends here
 TOOLS = ["/usr/sbin/ip", "/usr/sbin/nft", "/usr/sbin/tc"]
-PROGRAMS = ["nfx", "rtpload", "srtpload"]
+PROGRAMS = ["nfx", "pktx", "rtpload", "srtpload"]
+PYTHON = ["rig", "netns", "ng", "calls", "relay"]  # of guest/ and t/e2e/, with whatever they import
+# What libsrtp2 loads by name: NSS.
+LOADED = [f"/usr/lib/x86_64-linux-gnu/{n}.*" for n in ("libsoftokn3", "libfreebl3", "libfreeblpriv3")]
 # -cx16: with it this emulator crashes newer guests at random. panic_on_warn: whatever the kernel complains of is a failed test.
 QEMU = ["qemu-system-x86_64", "-M", "pc", "-accel", "tcg,thread=multi", "-smp", "2", "-cpu", "max,-cx16", "-m", "512", "-nodefaults",
         "-no-user-config", "-no-reboot", "-display", "none", "-serial", "stdio"]
@@ -67,16 +70,19 @@ def initramfs_write(path, kernel, folder, ko, tests):
             fs.program(tool, tool)
     for name in PROGRAMS:
         if os.path.exists(f"{BUILD}/t/{name}"):
-            fs.program(f"usr/bin/{name}", f"{BUILD}/t/{name}")
+            fs.program(f"build/t/{name}", f"{BUILD}/t/{name}")
+    for source in sorted(f for pattern in LOADED for f in glob.glob(pattern)):
+        (fs.program if source.endswith(".so") else fs.file)(source, source)
     for name in ("xcipherd", "xcipherctl"):
-        fs.program(f"usr/bin/{name}", f"{BUILD}/{name}")
+        fs.program(f"build/{name}", f"{BUILD}/{name}")
     order = image.modules(kernel, folder, image.MODULES)
     for number, source in enumerate(order):
         fs.file(f"modules/{number:02}-{os.path.basename(source)}", source)
     if ko:
         fs.file("nf_xcipher.ko", ko)
-    for source in sorted(glob.glob(f"{HERE}/guest/*.sh")):
+    for source in sorted(glob.glob(f"{HERE}/guest/*.*")):
         fs.file(f"guest/{os.path.basename(source)}", source)
+    fs.python(TOP, [f"{HERE}/guest", f"{TOP}/t/e2e"], PYTHON)
     fs.text("guest/tests", "".join(f"{t}\n" for t in tests))
     fs.link("init", "guest/init.sh")
     fs.write(path)
@@ -144,7 +150,7 @@ def main():
         raise image.Missing("no /usr/bin/busybox (package busybox-static)")
     kernel, folder = image.unpack(BASE)
     ko = module_build(kernel)
-    tests = [os.path.basename(t) for t in sorted(glob.glob(f"{HERE}/guest/[0-9]*.sh"))]
+    tests = [os.path.basename(t) for t in sorted(glob.glob(f"{HERE}/guest/[0-9]*"))]
     tests = [t for t in tests if not args or t.startswith("00") or any(a in t for a in args)]
     archive, log = f"{BASE}/initramfs", f"{BASE}/console.log"
     initramfs_write(archive, kernel, folder, ko, tests)

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
 # First and only process tree of the guest: mounts, stock modules, the tests in their order, the TAP plan, power off.
-export PATH=/usr/bin:/usr/sbin:/bin:/sbin
+export PATH=/build:/build/t:/usr/bin:/usr/sbin:/bin:/sbin
 /bin/busybox mkdir -p /bin /sbin
 /bin/busybox --install -s /bin
 mount -t proc proc /proc
@@ -19,7 +19,7 @@ echo 0 >/tmp/tap-number
 : >/tmp/tap-failed
 while read -r t; do
 	echo "# $t, guest up $(cut -d' ' -f1 /proc/uptime) s"
-	sh "/guest/$t" </dev/null || {
+	"/guest/$t" </dev/null || {
 		# shellcheck source=t/kernel/guest/lib.sh
 		. /guest/lib.sh
 		not_ok "$t ran to its end"
