@@ -27,6 +27,7 @@
 #include "base/loop.h"
 #include "base/secmem.h"
 #include "call/call.h"
+#include "control/http.h"
 #include "control/server.h"
 #include "control/tcp.h"
 
@@ -49,6 +50,7 @@ struct daemon {
 	struct ng_front *front;
 	struct ng_server *ng;
 	struct ng_tcp *ng_tcp;
+	struct http *http;
 	struct stats_input stats;
 	struct limits limits;
 	struct log_limit limits_log;
@@ -408,11 +410,20 @@ static int events_create(struct daemon *d)
 static int transports_start(struct daemon *d)
 {
 	struct ng_tcp_config tcp = {.listen = d->o.listen_tcp_ng};
+	struct http_config http = {
+		.listen = d->o.listen_http,
+		.token_file = d->o.http_token_file,
+		.hosts = d->o.http_hosts,
+	};
 	int err = 0;
 
 	if (tcp.listen.family)
 		err = ng_tcp_create(&d->ng_tcp, d->loop, d->front, &tcp, d->err, sizeof(d->err));
-	return err ? fail(d, err, "listen-tcp-ng") : 0;
+	if (err)
+		return fail(d, err, "listen-tcp-ng");
+	if (http.listen.family)
+		err = http_create(&d->http, d->loop, d->front, &http, d->err, sizeof(d->err));
+	return err ? fail(d, err, "listen-http") : 0;
 }
 
 /* Nothing is served before everything is there. */
@@ -503,6 +514,7 @@ static int start(struct daemon *d)
 
 static void stop(struct daemon *d)
 {
+	http_destroy(d->http);
 	ng_tcp_destroy(d->ng_tcp);
 	loop_destroy(d->loop);
 	if (d->ng)

@@ -652,4 +652,6 @@ void options_free(struct options *o)
 	free((char *)o->config_file);
 	free((char *)o->pidfile);
 	free((char *)o->xdp_interfaces);
+	free((char *)o->http_token_file);
+	free((char *)o->http_hosts);
 }

@@ -19,6 +19,12 @@
 		"where ng commands are taken, by UDP. There is no authentication: keep it private") \
 	X("listen-tcp-ng", LISTEN, listen_tcp_ng, "off", "ADDR:PORT|off",                           \
 		"the same by TCP, messages back to back")                                           \
+	X("listen-http", LISTEN, listen_http, "off", "ADDR:PORT|off",                               \
+		"the same by HTTP POST and WebSocket, and metrics")                                 \
+	X("http-token-file", STRING, http_token_file, "", "FILE",                                   \
+		"HTTP clients must know the token in its first line")                               \
+	X("http-host", STRING, http_hosts, "", "NAME,...",                                          \
+		"names that the HTTP server may be reached by, besides addresses and our own")      \
 	X("port-min", PORT, port_min, "30000", "PORT", "lowest local media port")                   \
 	X("port-max", PORT, port_max, "39999", "PORT", "highest local media port")                  \
 	X("steering", STEERING, steering, "udp", "udp|nfqueue|xdp",                                 \
@@ -98,7 +104,8 @@ struct options {
 	struct option_device device[OPTION_DEVICES_MAX];
 	uint32_t devices; /* at least 1 */
 	uint32_t opencl_min[OPTION_DEVICES_MAX];
-	struct endpoint listen_ng, listen_tcp_ng; /* family 0 = off */
+	const char *http_token_file, *http_hosts;
+	struct endpoint listen_ng, listen_tcp_ng, listen_http; /* family 0 = off */
 	struct relay_local local[STEER_MAX_LOCAL];
 	uint32_t locals;
 	const struct steer_ops *steering;

@@ -1,0 +1,269 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""ng over TCP, HTTP and WebSocket; who may speak and who may not; clients that are slow, many or mad."""
+import os
+import random
+import socket
+import time
+
+import ng
+import relay
+import web
+from run import cases
+from test_relay import finish
+
+TCP = ("127.0.0.1", 22223)
+HTTP = ("127.0.0.1", 22280)
+TOKEN = "0123456789abcdef0123456789abcdef"
+PING, PONG = b"d7:command4:pinge", b"d6:result4:ponge"
+
+
+def start(net, *options):
+    return relay.Xcipherd(net, "--engine=serial", "--port-max=30999", "--listen-tcp-ng=127.0.0.1:22223",
+                          "--listen-http=127.0.0.1:22280", *options).wait_ready()
+
+
+def token_file(net, text=TOKEN + "\n", mode=0o600):
+    path = f"/tmp/{net.id}-token"
+    with open(path, "w", encoding="ascii") as f:
+        f.write(text)
+    os.chmod(path, mode)
+    return path
+
+
+def offer(call_id, sdp_lines=0):
+    sdp = "".join(f"{line}\r\n" for line in (
+        "v=0", "o=- 1 1 IN IP4 10.200.1.2", "s=-", "c=IN IP4 10.200.1.2", "t=0 0", "m=audio 4000 RTP/AVP 8",
+        *(f"a=x{i}:{'y' * 200}" for i in range(sdp_lines))))
+    return ng.encode({"command": "offer", "call-id": call_id, "from-tag": "f", "sdp": sdp})
+
+
+def read_until(s, end):
+    got = b""
+    while end not in got:
+        x = s.recv(65536)
+        assert x, got
+        got += x
+    return got
+
+
+def test_calls_by_tcp(net):
+    daemon = start(net)
+    s = web.connect(net.gateway, TCP)
+    s.sendall(b"1 " + PING + b"2 " + PING)
+    assert read_until(s, b"2 " + PONG) == b"1 " + PONG + b"2 " + PONG
+    big = b"3 " + offer("big", 300)
+    assert len(big) > 60000
+    for at in range(0, len(big), 7001):
+        s.sendall(big[at:at + 7001])
+        time.sleep(0.001)
+    reply = read_until(s, b"result2:ok")
+    assert reply.startswith(b"3 d")
+    assert daemon.client.call("query", call_id="big")["result"] == "ok"
+    s.close()
+    assert daemon.client.call("delete", call_id="big", delete_delay=0)["result"] == "ok"
+    finish(daemon)
+
+
+def test_calls_by_http(net):
+    daemon = start(net)
+    s = web.connect(net.gateway, HTTP)
+    for method, path, body, status, want in (
+            ("GET", "/ping", None, 200, b"pong\n"),
+            ("POST", "/ng", b"1 " + PING, 200, b"1 " + PONG),
+            ("POST", "/ng", b'2 {"command":"ping"}', 200, b'2 {"result":"pong"}'),
+            ("POST", "/ng-plain", b'{"command":"ping"}', 200, b'{"result":"pong"}'),
+            ("POST", "/ng-plain", PING, 200, PONG),
+            ("POST", "/ng-plain", b"hello", 200, b'{"result":"error","error-reason":"Invalid NG data format"}')):
+        got = web.ask(s, method, path, body)  # all on one connection
+        assert (got[0], got[2]) == (status, want), got
+    for method, path, body, status, fields in (
+            ("POST", "/ng", b"hello", 400, {}),
+            ("POST", "/ng", b"", 400, {}),
+            ("POST", "/elsewhere", b"1 " + PING, 404, {}),
+            ("GET", "/elsewhere", None, 404, {}),
+            ("GET", "/ng", None, 405, {}),
+            ("PUT", "/ng", b"1 " + PING, 405, {}),
+            ("POST", "/ng", None, 411, {"Transfer_Encoding": "chunked"}),
+            ("POST", "/ng", b"1 ", 413, {"Content_Length": 262145})):
+        s = web.connect(net.gateway, HTTP)
+        got = web.ask(s, method, path, body, **fields)
+        assert got[0] == status, (path, got)
+        s.close()
+    s = web.connect(net.gateway, HTTP)
+    got = web.ask(s, "POST", "/ng", b"9 " + offer("h", 300))
+    again = web.ask(s, "POST", "/ng", b"9 " + offer("h", 300))
+    assert b"result2:ok" in got[2] and len(got[2]) > 60000 and again[2] == got[2]
+    assert daemon.client.call("statistics")["statistics"]["controlstatistics"]["totalduplicatecount"] == 1
+    finish(daemon)
+
+
+@cases(("ng.rtpengine.com", b"1 "), ("ng-plain.rtpengine.com", b""))
+def test_calls_by_websocket(net, protocol, cookie):
+    daemon = start(net)
+    s = web.WebSocket(web.connect(net.gateway, HTTP), protocol)
+    assert s.status == 101
+    s.send(cookie + PING)
+    assert s.receive() == (1, cookie + PONG)
+    s.send(cookie.replace(b"1", b"2") + b'{"command":"ping"}', 2)
+    assert s.receive() == (2, cookie.replace(b"1", b"2") + b'{"result":"pong"}')
+    s.s.sendall(b"".join(s.frame((b"n%d " % i if cookie else b"") + PING) for i in range(100)))
+    for i in range(100):
+        assert s.receive()[1] == (b"n%d " % i if cookie else b"") + PONG
+    big = (b"x " if cookie else b"") + offer("ws", 300)
+    s.s.sendall(s.frame(big[:50000], 1, False) + s.frame(big[50000:], 0))
+    assert b"result2:ok" in s.receive()[1]
+    assert daemon.client.call("list")["calls"] == ["ws"]
+    s.send(b"x" * 262145)
+    assert s.receive() == (8, b"\x03\xf1")  # 1009: too big
+    finish(daemon)
+
+
+def test_strangers_are_refused(net):
+    path = token_file(net)
+    daemon = start(net, f"--http-token-file={path}", "--http-host=relay.example.com,other.example.com")
+    good = {"Authorization": f"Bearer {TOKEN}"}
+    for status, method, where, fields in (
+            (200, "GET", "/ping", {}),
+            (401, "POST", "/ng", {}),
+            (401, "POST", "/ng-plain", {"Authorization": "Bearer " + TOKEN[:-1]}),
+            (401, "POST", "/ng", {"Authorization": "Bearer " + TOKEN + "0"}),
+            (401, "POST", "/ng", {"Authorization": "Basic " + TOKEN}),
+            (401, "POST", "/ng", {"Authorization": "Bearer " + "x" * 3000}),
+            (200, "POST", "/ng", good),
+            # a page of somebody else's that a browser shows
+            (403, "POST", "/ng", {**good, "Origin": "http://evil.example"}),
+            (403, "POST", "/ng", {**good, "Origin": "null"}),
+            (200, "POST", "/ng", {**good, "Origin": "http://localhost"}),
+            # a name of somebody else's that points to us
+            (403, "GET", "/ping", {"Host": "evil.example"}),
+            (403, "POST", "/ng", {**good, "Host": "evil.example", "Origin": "http://evil.example"}),
+            (200, "POST", "/ng", {**good, "Host": "relay.example.com"}),
+            (200, "POST", "/ng", {**good, "Host": "other.example.com:8443", "Origin": "https://other.example.com:8443"}),
+            (200, "GET", "/ping", {"Host": "[::1]:80"}),
+            (200, "GET", "/ping", {"Host": "192.0.2.1"})):
+        s = web.connect(net.gateway, HTTP)
+        got = web.ask(s, method, where, b"1 " + PING if method == "POST" else None, **fields)
+        assert got[0] == status, (fields, got)
+        s.close()
+    for status, protocol, fields in (
+            (101, "ng.rtpengine.com", good), (0, "ng.rtpengine.com", {}), (0, "nothing.example.com", good), (403, None, good),
+            (403, "ng.rtpengine.com", {**good, "Origin": "http://evil.example"}),
+            (403, "ng.rtpengine.com", {**good, "Host": "evil.example"})):
+        s = web.WebSocket(web.connect(net.gateway, HTTP), protocol, **fields)
+        assert s.status == status, (protocol, fields, s.status)
+        s.s.close()
+    assert TOKEN not in daemon.text()
+    finish(daemon)
+    os.remove(path)
+
+
+@cases((0o644, TOKEN), (0o600, "short"), (0o600, ""), (0o600, "with a blank 0123456789"))
+def test_a_bad_token_file_stops_the_start(net, mode, text):
+    path = token_file(net, text, mode)
+    daemon = relay.Xcipherd(net, "--engine=serial", "--listen-http=127.0.0.1:22280", f"--http-token-file={path}")
+    assert daemon.process.wait(30) == 1
+    assert "--http-token-file=" in daemon.text() and "0123" not in daemon.text(), daemon.text()
+    os.remove(path)
+
+
+WORDS = (b"GET /ping HTTP/1.1\r\n", b"POST /ng HTTP/1.1\r\n", b"POST /ng-plain HTTP/1.1\r\n", b"Host: localhost\r\n", b"Content-Length: 19\r\n",
+         b"Content-Length: 0\r\n", b"Content-Length: -5\r\n", b"Content-Length: 99999999999999999999\r\n", b"\r\n", b"\r\n", b"1 " + PING, b"\n",
+         b"GET / HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n"
+         b"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Protocol: ng.rtpengine.com\r\n\r\n",
+         b"\x81\x80\0\0\0\0", b"\x81\xff\xff\xff\xff\xff\xff\xff\xff\xff", b"\x88\x80\0\0\0\0", b"\x89\x80\0\0\0\0", b"\x01\x85\0\0\0\0hello",
+         b"\x80\x81\0\0\0\0h", b"Expect: 100-continue\r\n", b"Transfer-Encoding: chunked\r\n", b"Upgrade: h2c\r\nConnection: Upgrade\r\n",
+         b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", b"HEAD /ping HTTP/1.1\r\n", b"x" * 5000, b"Connection: close\r\n",
+         b"GET /" + b"a/../" * 50 + b"%00%ff HTTP/1.1\r\n", b"Cookie: " + b"a" * 3000 + b"\r\n", b"OPTIONS * HTTP/1.0\r\n")
+
+
+def cpu_ticks_of_http(pid):
+    for task in os.listdir(f"/proc/{pid}/task"):
+        with open(f"/proc/{pid}/task/{task}/stat", encoding="ascii") as f:
+            name, rest = f.read().rsplit(")", 1)
+        if name.endswith("(http"):
+            return sum(map(int, rest.split()[11:13]))
+    raise AssertionError("no thread for HTTP")
+
+
+def test_mad_clients_harm_nobody(net):
+    """Garbage, requests behind each other, half of them, none: ng is answered at once, and nothing is left or spins."""
+    daemon = start(net)
+    good = web.connect(net.gateway, HTTP)
+    before = daemon.descriptors()
+    rnd = random.Random(7)
+    worst = 0
+    end = time.monotonic() + 2
+    while time.monotonic() < end:
+        s = web.connect(net.gateway, rnd.choice((HTTP, HTTP, TCP)))
+        try:
+            for _ in range(rnd.randint(1, 12)):
+                s.sendall(rnd.choice(WORDS) if rnd.random() < .95 else rnd.randbytes(20))
+        except OSError:
+            pass
+        asked = time.monotonic()
+        assert daemon.client.call("ping")["result"] == "pong"
+        worst = max(worst, time.monotonic() - asked)
+        s.close()
+    assert worst < 1, worst
+    # this one made the library spin
+    s = web.connect(net.gateway, HTTP)
+    s.sendall(b"POST /ng HTTP/1.1\r\nHost: localhost\r\nContent-Length: 19\r\n\r\n1 " + PING + b"GET /ping HTTP/1.1\r\n\r\n")
+    time.sleep(.3)
+    ticks = cpu_ticks_of_http(daemon.pid())
+    time.sleep(.5)
+    assert cpu_ticks_of_http(daemon.pid()) - ticks < 10
+    assert web.ask(good, "GET", "/ping")[0] == 200
+    s.close()
+    for _ in range(50):
+        if daemon.descriptors() <= before:
+            break
+        time.sleep(.1)
+    assert daemon.descriptors() <= before
+    finish(daemon)
+
+
+def test_too_many_clients_are_refused_and_then_not(net):
+    daemon = start(net)
+    many = [web.connect(net.gateway, HTTP) for _ in range(64)]
+    time.sleep(.2)
+    late = web.connect(net.gateway, HTTP)
+    try:
+        late.sendall(b"GET /ping HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        assert late.recv(1) == b""
+    except ConnectionResetError:
+        pass
+    assert web.ask(many[5], "GET", "/ping")[0] == 200
+    for s in many:
+        s.close()
+    time.sleep(.5)
+    assert web.ask(web.connect(net.gateway, HTTP), "GET", "/ping")[0] == 200
+    assert "refused, 64 are open" in daemon.text()
+    finish(daemon)
+
+
+def test_who_reads_no_replies_holds_up_nobody(net):
+    """Large replies that nobody reads, over all three: others are served meanwhile."""
+    daemon = start(net)
+    for i in range(50):
+        assert daemon.client.call("offer", call_id=f"{'c' * 200}{i}", from_tag="f", sdp=ng.decode(offer("x"))["sdp"])["result"] == "ok"
+    ask = b'{"command":"list","limit":4096}'
+    slow = [web.connect(net.gateway, TCP), web.connect(net.gateway, HTTP), web.WebSocket(web.connect(net.gateway, HTTP), "ng.rtpengine.com").s]
+    for s in slow:
+        s.setblocking(False)
+        s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    frame = web.WebSocket.frame
+    request = {0: b"1 " + ask, 1: b"POST /ng-plain HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n" % len(ask) + ask,
+               2: frame(b"1 " + ask)}
+    for round_ in range(200):
+        for i, s in enumerate(slow):
+            try:
+                s.send(request[i] if i else b"%d " % round_ + ask)
+            except OSError:
+                pass
+        if round_ % 20 == 0:
+            asked = time.monotonic()
+            assert daemon.client.call("ping")["result"] == "pong"
+            assert web.ask(web.connect(net.gateway, HTTP), "GET", "/ping")[0] == 200
+            assert time.monotonic() - asked < 2
+    assert daemon.rss_kib() < 2 << 20
+    finish(daemon)
