@@ -17,6 +17,7 @@
 #include "app/background.h"
 #include "app/engines.h"
 #include "app/limits.h"
+#include "app/metrics.h"
 #include "app/notify.h"
 #include "app/options.h"
 #include "app/relay.h"
@@ -406,6 +407,15 @@ static int events_create(struct daemon *d)
 	return loop_create(&d->loop);
 }
 
+static void metrics(void *arg, struct sbuf *out)
+{
+	const struct daemon *d = arg;
+	struct metrics_input in = {
+		.stats = &d->stats, .handler = d->handler, .tcp = d->ng_tcp, .http = d->http};
+
+	metrics_write(&in, out);
+}
+
 /* The other ways to speak ng, which hook themselves into the loop. */
 static int transports_start(struct daemon *d)
 {
@@ -414,6 +424,8 @@ static int transports_start(struct daemon *d)
 		.listen = d->o.listen_http,
 		.token_file = d->o.http_token_file,
 		.hosts = d->o.http_hosts,
+		.metrics = metrics,
+		.arg = d,
 	};
 	int err = 0;
 

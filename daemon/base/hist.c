@@ -74,3 +74,22 @@ void hist_summarise(struct hist_summary *out, const struct hist *const *h, uint3
 	out->p90 = quantile(bucket, out->count, 90);
 	out->p99 = quantile(bucket, out->count, 99);
 }
+
+/* The first bucket of 2^k. */
+static uint32_t bucket_of_power(uint32_t k)
+{
+	return k < HIST_SUB_BITS ? 1u << k : (k - HIST_SUB_BITS + 1) << HIST_SUB_BITS;
+}
+
+void hist_total(struct hist_total *out, const struct hist *const *h, uint32_t n)
+{
+	*out = (struct hist_total){0};
+	for (uint32_t i = 0, k = 0; i < HIST_BUCKETS; i++) {
+		for (; k < HIST_POWERS && bucket_of_power(k) == i; k++)
+			out->below[k] = out->count;
+		for (uint32_t j = 0; j < n; j++)
+			out->count += atomic_load_explicit(&h[j]->bucket[i], memory_order_relaxed);
+	}
+	for (uint32_t j = 0; j < n; j++)
+		out->sum += atomic_load_explicit(&h[j]->sum, memory_order_relaxed);
+}

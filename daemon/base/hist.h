@@ -26,4 +26,14 @@ struct hist_summary {
 /* Over all n histograms together, taken as the middle of the bucket that holds the quantile. */
 void hist_summarise(struct hist_summary *out, const struct hist *const *h, uint32_t n);
 
+#define HIST_POWERS 42
+
+struct hist_total {
+	uint64_t count, sum;
+	uint64_t below[HIST_POWERS]; /* [k]: values below 2^k */
+};
+
+/* Over all n histograms together. count is that of the buckets, so that below never exceeds it. */
+void hist_total(struct hist_total *out, const struct hist *const *h, uint32_t n);
+
 #endif

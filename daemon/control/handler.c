@@ -17,15 +17,11 @@
 #define REASON_LIMIT "Parallel session limit reached"
 #define REASON_PORTS "Ran out of ports"
 
-struct command_count {
-	uint64_t requests, errors;
-};
-
 struct handler {
 	struct calls *calls;
 	struct stats_source stats;
 	uint64_t start_ns;
-	struct command_count count[NG_COMMAND_COUNT]; /* [NG_NONE]: never became a command */
+	struct handler_count count[NG_COMMAND_COUNT]; /* [NG_NONE]: never became a command */
 	uint64_t duplicates;
 	struct log_limit log_warning, log_load;
 };
@@ -58,6 +54,16 @@ int handler_create(
 void handler_destroy(struct handler *h)
 {
 	free(h);
+}
+
+struct handler_count handler_count(const struct handler *h, enum ng_command c)
+{
+	return h->count[c];
+}
+
+uint64_t handler_duplicates(const struct handler *h)
+{
+	return h->duplicates;
 }
 
 void handler_count_duplicate(struct handler *h)
@@ -336,6 +342,7 @@ void handler_request(struct handler *h, struct pool *p, struct str body, enum ng
 	struct ngval *result = ngval_add_str(p, j.dict, STR("result"), STR("error"));
 	size_t start = reply->len;
 	struct ngval *tree = NULL;
+	uint64_t begun_ns = clock_mono_ns();
 
 	if (result) {
 		run(&j, body, enc);
@@ -353,6 +360,7 @@ void handler_request(struct handler *h, struct pool *p, struct str body, enum ng
 	}
 	if (j.reply.error || j.reply.load_limit)
 		h->count[j.r.command].errors++;
+	h->count[j.r.command].ns += clock_mono_ns() - begun_ns;
 	write_log(&j);
 }
 

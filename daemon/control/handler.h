@@ -28,6 +28,13 @@ void handler_request(struct handler *h, struct pool *p, struct str body, enum ng
 /* An error reply for what never became a request. */
 void handler_reject(struct handler *h, struct pool *p, enum ng_encoding enc, const char *reason,
 	struct sbuf *reply);
+struct handler_count {
+	uint64_t requests, errors, ns; /* ns: the time they took */
+};
+
+/* Of one command; NG_NONE: of what never became one. */
+struct handler_count handler_count(const struct handler *h, enum ng_command c);
+uint64_t handler_duplicates(const struct handler *h);
 /* A transport answered a repeated request from its cache. */
 void handler_count_duplicate(struct handler *h);
 

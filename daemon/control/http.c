@@ -251,6 +251,11 @@ void http_destroy(struct http *h)
 	free(h);
 }
 
+uint32_t http_connections(const struct http *h)
+{
+	return atomic_load(&h->connections);
+}
+
 struct endpoint http_local(const struct http *h)
 {
 	return h->local;

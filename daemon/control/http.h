@@ -27,5 +27,6 @@ void http_destroy(struct http *h);
 
 /* Where it listens: the port when it was 0. */
 struct endpoint http_local(const struct http *h);
+uint32_t http_connections(const struct http *h);
 
 #endif

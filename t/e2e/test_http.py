@@ -1,15 +1,20 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """ng over TCP, HTTP and WebSocket; who may speak and who may not; clients that are slow, many or mad."""
+import json
 import os
 import random
+import re
+import shutil
 import socket
+import subprocess
 import time
 
+import calls
 import ng
 import relay
 import web
-from run import cases
-from test_relay import finish
+from run import Skip, cases
+from test_relay import clean, finish
 
 TCP = ("127.0.0.1", 22223)
 HTTP = ("127.0.0.1", 22280)
@@ -125,6 +130,8 @@ def test_strangers_are_refused(net):
     for status, method, where, fields in (
             (200, "GET", "/ping", {}),
             (401, "POST", "/ng", {}),
+            (401, "GET", "/metrics", {}),
+            (200, "GET", "/metrics", good),
             (401, "POST", "/ng-plain", {"Authorization": "Bearer " + TOKEN[:-1]}),
             (401, "POST", "/ng", {"Authorization": "Bearer " + TOKEN + "0"}),
             (401, "POST", "/ng", {"Authorization": "Basic " + TOKEN}),
@@ -189,6 +196,7 @@ def test_mad_clients_harm_nobody(net):
     """Garbage, requests behind each other, half of them, none: ng is answered at once, and nothing is left or spins."""
     daemon = start(net)
     good = web.connect(net.gateway, HTTP)
+    assert web.ask(good, "GET", "/ping")[0] == 200
     before = daemon.descriptors()
     rnd = random.Random(7)
     worst = 0
@@ -218,7 +226,8 @@ def test_mad_clients_harm_nobody(net):
         if daemon.descriptors() <= before:
             break
         time.sleep(.1)
-    assert daemon.descriptors() <= before
+    left = net.run(net.gateway, 'ss', '-tan').stdout
+    assert daemon.descriptors() <= before, (before, daemon.descriptors(), left)
     finish(daemon)
 
 
@@ -266,4 +275,60 @@ def test_who_reads_no_replies_holds_up_nobody(net):
             assert web.ask(web.connect(net.gateway, HTTP), "GET", "/ping")[0] == 200
             assert time.monotonic() - asked < 2
     assert daemon.rss_kib() < 2 << 20
+    finish(daemon)
+
+
+def scrape(net, **fields):
+    got = web.ask(web.connect(net.gateway, HTTP), "GET", "/metrics", **fields)
+    assert got[0] == 200 and got[1]["content-type"].startswith("text/plain; version=0.0.4"), got
+    return got[2].decode()
+
+
+def values(text):
+    return {line.rsplit(" ", 1)[0]: float(line.rsplit(" ", 1)[1]) for line in text.splitlines() if line[0] != "#"}
+
+
+def expressions():
+    """Of the alerts and the dashboard."""
+    folder = os.path.join(relay.ROOT, "monitoring")
+    with open(os.path.join(folder, "xcipher-dashboard.json"), encoding="utf-8") as f:
+        board = json.load(f)
+    with open(os.path.join(folder, "xcipher-alerts.yml"), encoding="utf-8") as f:
+        alerts = f.read()
+    return [t["expr"] for p in board["panels"] for t in p["targets"]] + re.findall(r"expr: (.*(?:\n {10}.*)*)", alerts)
+
+
+def test_metrics_count_calls_and_packets(net):
+    daemon = relay.Xcipherd(net, "--listen-http=127.0.0.1:22280").wait_ready()
+    first = scrape(net)
+    talk = [calls.Call(daemon.client, i, "80", "32").setup() for i in range(2)]
+    clean(calls.load(net, relay.BUILD, talk, rate=50, seconds=1))
+    text = scrape(net)
+    old, new = values(first), values(text)
+    assert new["xcipher_sessions"] == 2 and new["xcipher_sessions_total"] == 2
+    assert new['xcipher_media{suite="AES_CM_128_HMAC_SHA1_80"}'] == 2
+    assert new['xcipher_requests_total{command="offer"}'] == 2
+    assert new['xcipher_packets_total{direction="in"}'] == new['xcipher_packets_total{direction="out"}'] >= 200
+    assert new["xcipher_packet_delay_seconds_count"] >= 200
+    assert new['xcipher_packet_delay_seconds_bucket{le="+Inf"}'] == new["xcipher_packet_delay_seconds_count"]
+    assert new['xcipher_batch_packets_total{engine="opencl"}'] + new['xcipher_batch_packets_total{engine="serial"}'] >= 200
+    assert set(old) == set(new), "series must not come and go with calls"
+    assert len(new) < 1000, len(new)
+    talk[0].delete()
+    assert values(scrape(net))['xcipher_closed_sessions_total{reason="regular"}'] == 1
+    # every metric that alerts and dashboard ask for is there
+    for metric in sorted(set(re.findall(r"xcipher_\w+", " ".join(expressions())))):
+        assert any(name.split("{")[0] == metric for name in new), metric
+    finish(daemon)
+
+
+def test_promtool_finds_no_fault(net):
+    if not shutil.which("promtool"):
+        raise Skip("no promtool: package prometheus")
+    daemon = relay.Xcipherd(net, "--listen-http=127.0.0.1:22280").wait_ready()
+    p = subprocess.run(["promtool", "check", "metrics"], input=scrape(net), capture_output=True, text=True, check=False)
+    assert p.returncode == 0 and not p.stdout + p.stderr, p.stdout + p.stderr
+    p = subprocess.run(["promtool", "check", "rules", os.path.join(relay.ROOT, "monitoring", "xcipher-alerts.yml")], capture_output=True,
+                       text=True, check=False)
+    assert p.returncode == 0, p.stdout + p.stderr
     finish(daemon)

@@ -1,0 +1,428 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Metrics, family by family, named as rtpengine's where they mean the same. Labels take their values from tables of ours
+ * only (commands, suites, causes, stages, classes, devices up to BATCH_DEVICES_MAX): nothing that a client sends becomes
+ * one, so their number is bounded. Nothing is stopped to be read. */
+#include "app/metrics.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <sys/resource.h>
+
+#include "base/clock.h"
+#include "control/http.h"
+#include "control/metrics.h"
+#include "control/tcp.h"
+
+#define LABEL_LEN   192
+#define WORKERS_MAX 64
+
+#define COUNTER METRICS_COUNTER
+#define GAUGE   METRICS_GAUGE
+
+static uint64_t load(const _Atomic uint64_t *v)
+{
+	return atomic_load_explicit(v, memory_order_relaxed);
+}
+
+static uint64_t load_plain(const uint64_t *v)
+{
+	return __atomic_load_n(v, __ATOMIC_RELAXED);
+}
+
+static const char *label(char out[LABEL_LEN], const char *key, const char *value)
+{
+	snprintf(out, LABEL_LEN, "%s=\"%s\"", key, value);
+	return out;
+}
+
+/* --- Calls and ng ---------------------------------------------------------------------------------------------- */
+
+static const char *const limit_names[] = {[CALL_LIMIT_NONE] = "none",
+#define X(id, name, message) [CALL_LIMIT_##id] = name,
+	CALL_LIMITS(X)
+#undef X
+};
+
+static void write_calls(const struct stats_input *in, struct sbuf *b)
+{
+	struct calls_counters c = {0};
+	uint64_t closed, limited = 0;
+	char text[LABEL_LEN];
+
+	calls_counters(in->calls, &c);
+	closed = c.total > c.current ? c.total - c.current : 0;
+	metrics_one(b, "sessions", GAUGE, "Calls now.", c.current);
+	metrics_one(b, "sessions_total", COUNTER, "Calls since start.", c.total);
+	metrics_family(b, "closed_sessions_total", COUNTER, "Calls that ended, by reason.");
+	metrics_u64(b, "closed_sessions_total", "reason=\"timeout\"", c.timeouts);
+	metrics_u64(b, "closed_sessions_total", "reason=\"regular\"",
+		closed > c.timeouts ? closed - c.timeouts : 0);
+	metrics_family(b, "rejected_sessions_total", COUNTER, "New calls refused, by what.");
+	for (int i = CALL_LIMIT_NONE + 1; i < CALL_LIMIT_COUNT; i++) {
+		limited += c.limited[i];
+		metrics_u64(b, "rejected_sessions_total", label(text, "limit", limit_names[i]),
+			c.limited[i]);
+	}
+	metrics_u64(b, "rejected_sessions_total", "limit=\"other\"",
+		c.refused > limited ? c.refused - limited : 0);
+	metrics_one(b, "emergency_sessions_total", COUNTER, "Calls marked as emergencies.",
+		c.emergencies);
+	metrics_family(b, "media", GAUGE, "Media of one side of a call, by its crypto suite.");
+	for (uint32_t i = 0; i < SUITE_COUNT; i++)
+		metrics_u64(b, "media", label(text, "suite", i ? srtp_suite_get(i)->name : "plain"),
+			c.suite[i]);
+	metrics_one(b, "streams", GAUGE, "Local ports that belong to calls.", c.streams);
+}
+
+static void write_requests(const struct handler *h, struct sbuf *b)
+{
+	static const struct {
+		const char *name, *help;
+	} families[] = {
+		{"requests_total", "ng requests, by command; none: what was no request."},
+		{"errors_total", "ng requests answered with an error or a load limit."},
+		{"request_seconds_total", "Time spent on ng requests."},
+	};
+	char text[LABEL_LEN], name[64];
+
+	for (size_t f = 0; f < ARRAY_LEN(families); f++) {
+		metrics_family(b, families[f].name, COUNTER, families[f].help);
+		for (int c = NG_NONE; c < NG_COMMAND_COUNT; c++) {
+			struct handler_count n = handler_count(h, (enum ng_command)c);
+
+			snprintf(name, sizeof(name), "%s", ng_command_name((enum ng_command)c));
+			label(text, "command", name);
+			if (f == 2)
+				metrics_real(b, families[f].name, text, (double)n.ns / 1e9);
+			else
+				metrics_u64(b, families[f].name, text, f ? n.errors : n.requests);
+		}
+	}
+	metrics_one(b, "repeated_requests_total", COUNTER,
+		"ng requests that were answered from the cache.", handler_duplicates(h));
+}
+
+static void write_connections(const struct metrics_input *in, struct sbuf *b)
+{
+	if (!in->tcp && !in->http)
+		return;
+	metrics_family(b, "connections", GAUGE, "Open connections of clients.");
+	if (in->tcp)
+		metrics_u64(b, "connections", "transport=\"tcp\"", ng_tcp_connections(in->tcp));
+	if (in->http)
+		metrics_u64(b, "connections", "transport=\"http\"", http_connections(in->http));
+}
+
+static void write_limits(const struct stats_input *in, struct sbuf *b)
+{
+	const struct limits *l = in->limits;
+	struct calls_counters c = {0};
+	char text[LABEL_LEN];
+
+	calls_counters(in->calls, &c);
+	metrics_family(b, "load_limit_reached", GAUGE,
+		"1 while new calls are refused because of this limit.");
+	for (int i = CALL_LIMIT_NONE + 1; i < CALL_LIMIT_COUNT; i++)
+		metrics_u64(b, "load_limit_reached", label(text, "limit", limit_names[i]),
+			i == CALL_LIMIT_SESSIONS ? in->max_sessions && c.current >= in->max_sessions
+						 : l->reached == (enum call_limit)i);
+	metrics_family(b, "load_limit", GAUGE, "The limits as configured; 0: none.");
+	metrics_u64(b, "load_limit", "limit=\"sessions\"", in->max_sessions);
+	metrics_real(b, "load_limit", "limit=\"cpu\"", l->cfg.cpu / 100);
+	metrics_real(b, "load_limit", "limit=\"load\"", l->cfg.load);
+	metrics_u64(b, "load_limit", "limit=\"bandwidth\"", l->cfg.bandwidth);
+	metrics_one_real(b, "machine_cpu_ratio", GAUGE,
+		"How busy the machine's processors are, 0 to 1.", l->cpu / 100);
+	metrics_one_real(
+		b, "machine_load", GAUGE, "The machine's load average of a minute.", l->load);
+	metrics_one_real(
+		b, "media_bytes_per_second", GAUGE, "Bytes of media received.", l->bandwidth);
+}
+
+/* --- Packets --------------------------------------------------------------------------------------------------- */
+
+static void write_steering(const struct stats_input *in, struct sbuf *b)
+{
+	uint64_t in_packets = 0, out_packets = 0, bytes = 0, send_errors = 0, overruns = 0,
+		 recv_calls = 0, send_calls = 0, fallback = 0, handed = 0;
+
+	for (uint32_t i = 0; i < in->workers; i++) {
+		const struct worker *w = in->worker[i];
+		const struct steer_counters *c = w->steer_ops->counters(w->steer);
+
+		in_packets += load(&c->recv_packets);
+		out_packets += load(&c->send_packets);
+		bytes += load(&w->bytes_in);
+		send_errors += load(&c->send_errors);
+		overruns += load(&c->overruns);
+		recv_calls += load(&c->recv_calls);
+		send_calls += load(&c->send_calls);
+		fallback += load(&c->fallback);
+		handed += load(&c->handed);
+	}
+	metrics_family(b, "packets_total", COUNTER, "Packets of media.");
+	metrics_u64(b, "packets_total", "direction=\"in\"", in_packets);
+	metrics_u64(b, "packets_total", "direction=\"out\"", out_packets);
+	metrics_one(b, "bytes_total", COUNTER, "Bytes of media received.", bytes);
+	metrics_family(b, "io_calls_total", COUNTER, "System calls that moved packets.");
+	metrics_u64(b, "io_calls_total", "direction=\"in\"", recv_calls);
+	metrics_u64(b, "io_calls_total", "direction=\"out\"", send_calls);
+	metrics_one(
+		b, "send_errors_total", COUNTER, "Packets that could not be sent.", send_errors);
+	metrics_one(b, "overruns_total", COUNTER,
+		"Times that the kernel's queue was full before we came.", overruns);
+	metrics_one(b, "fallback_packets_total", COUNTER,
+		"Packets of media that came by an ordinary socket instead of the steering.",
+		fallback);
+	metrics_one(b, "handed_packets_total", COUNTER,
+		"Packets that came by another worker's queue.", handed);
+}
+
+static void write_drops(const struct stats_input *in, struct sbuf *b)
+{
+	uint64_t warned = 0, expired = 0;
+	char text[LABEL_LEN];
+
+	metrics_family(b, "packet_errors_total", COUNTER, "Packets that were dropped, by cause.");
+	for (enum media_verdict v = MEDIA_PASS + 1; v < MEDIA_VERDICTS; v++) {
+		uint64_t sum = 0;
+
+		for (uint32_t i = 0; i < in->workers; i++)
+			sum += media_drop_count(in->worker[i]->media, v);
+		metrics_u64(
+			b, "packet_errors_total", label(text, "cause", media_drop_name(v)), sum);
+	}
+	for (uint32_t i = 0; i < in->workers; i++) {
+		uint64_t w, e;
+
+		media_lifetime_events(in->worker[i]->media, &w, &e);
+		warned += w;
+		expired += e;
+	}
+	metrics_family(b, "key_lifetimes_total", COUNTER,
+		"Master keys whose lifetime is nearly or wholly used up.");
+	metrics_u64(b, "key_lifetimes_total", "used=\"nearly\"", warned);
+	metrics_u64(b, "key_lifetimes_total", "used=\"wholly\"", expired);
+}
+
+/* --- Batches --------------------------------------------------------------------------------------------------- */
+
+static void write_batches(const struct stats_input *in, struct sbuf *b)
+{
+	struct batch_counters sum = {0};
+
+	for (uint32_t i = 0; i < in->workers; i++) {
+		const struct batch_counters *c = batch_runner_counters(in->worker[i]->runner);
+
+		sum.batches += load_plain(&c->batches);
+		sum.jobs += load_plain(&c->jobs);
+		sum.device_batches += load_plain(&c->device_batches);
+		sum.device_jobs += load_plain(&c->device_jobs);
+		sum.engine_ns += load_plain(&c->engine_ns);
+	}
+	metrics_family(b, "batches_total", COUNTER, "Batches, by the engine that was chosen.");
+	metrics_u64(b, "batches_total", "engine=\"opencl\"", sum.device_batches);
+	metrics_u64(b, "batches_total", "engine=\"serial\"", sum.batches - sum.device_batches);
+	metrics_family(b, "batch_packets_total", COUNTER, "Packets in these batches.");
+	metrics_u64(b, "batch_packets_total", "engine=\"opencl\"", sum.device_jobs);
+	metrics_u64(b, "batch_packets_total", "engine=\"serial\"", sum.jobs - sum.device_jobs);
+	metrics_one_real(b, "engine_seconds_total", COUNTER, "Time spent in engines.",
+		(double)sum.engine_ns / 1e9);
+}
+
+/* 2^k ns from 1 us to 1 s and packets from 1 to 1,023. */
+static void write_histograms(const struct stats_input *in, struct sbuf *b)
+{
+	static const char *const names[] = {
+#define X(id, name) name,
+		WORKER_STAGE_LIST(X)
+#undef X
+	};
+	const struct hist *h[WORKERS_MAX];
+	char text[LABEL_LEN];
+
+	for (uint32_t i = 0; i < in->workers; i++)
+		h[i] = &in->worker[i]->batch;
+	metrics_family(
+		b, "batch_size_packets", METRICS_HISTOGRAM, "Packets per burst of a worker.");
+	metrics_hist(b, "batch_size_packets", NULL, h, in->workers, 1, 10, 1);
+	for (uint32_t i = 0; i < in->workers; i++)
+		h[i] = &in->worker[i]->delay;
+	metrics_family(b, "packet_delay_seconds", METRICS_HISTOGRAM,
+		"From the kernel's receive stamp of a packet until its result was sent.");
+	metrics_hist(b, "packet_delay_seconds", NULL, h, in->workers, 12, 30, 1e-9);
+	metrics_family(b, "stage_seconds", METRICS_HISTOGRAM,
+		"Where that time goes: queue per packet, the others per burst.");
+	for (uint32_t s = 0; s < WORKER_STAGES; s++) {
+		for (uint32_t i = 0; i < in->workers; i++)
+			h[i] = &in->worker[i]->stage[s];
+		metrics_hist(b, "stage_seconds", label(text, "stage", names[s]), h, in->workers, 10,
+			30, 1e-9);
+	}
+}
+
+/* --- Devices --------------------------------------------------------------------------------------------------- */
+
+static void device_sums(
+	const struct stats_input *in, uint32_t at, struct batch_device_counters *sum)
+{
+	*sum = (struct batch_device_counters){0};
+	for (uint32_t i = 0; i < in->workers; i++) {
+		const struct batch_device_counters *c =
+			batch_runner_device_counters(in->worker[i]->runner, at);
+
+		sum->batches += load_plain(&c->batches);
+		sum->jobs += load_plain(&c->jobs);
+		sum->errors += load_plain(&c->errors);
+		sum->ns += load_plain(&c->ns);
+	}
+}
+
+static void write_device_counters(const struct stats_input *in, struct sbuf *b)
+{
+	static const struct {
+		const char *name, *help;
+	} families[] = {
+		{"device_batches_total", "Batches dispatched to the device."},
+		{"device_packets_total", "Packets in them."},
+		{"device_errors_total", "Batches that the device failed at, redone serially."},
+		{"device_seconds_total", "Time that the device took for them."},
+	};
+	struct batch_device_counters sum;
+	char text[LABEL_LEN];
+
+	for (size_t f = 0; f < ARRAY_LEN(families); f++) {
+		metrics_family(b, families[f].name, COUNTER, families[f].help);
+		for (uint32_t i = 0; i < in->engines->devices; i++) {
+			device_sums(in, i, &sum);
+			snprintf(text, sizeof(text), "device=\"%" PRIu32 "\"", i);
+			if (f == 3)
+				metrics_real(b, families[f].name, text, (double)sum.ns / 1e9);
+			else
+				metrics_u64(b, families[f].name, text,
+					f == 0           ? sum.batches
+						: f == 1 ? sum.jobs
+							 : sum.errors);
+		}
+	}
+}
+
+/* What the calibration at start measured, for a few sizes, and what follows from it. */
+static void write_calibration(const struct stats_input *in, struct sbuf *b)
+{
+	static const uint32_t sizes[] = {0, 4, 6, 8}; /* 2^n packets */
+	char text[LABEL_LEN];
+
+	metrics_family(b, "device_minimum_batch_packets", GAUGE,
+		"Smallest batch that is worth a dispatch; +Inf: none is.");
+	for (uint32_t i = 0; i < in->engines->devices; i++)
+		for (int k = 0; k < BATCH_CLASSES; k++) {
+			uint32_t min = in->engines->device[i].min[k];
+
+			snprintf(text, sizeof(text), "device=\"%" PRIu32 "\",class=\"%s\"", i,
+				batch_class_name[k]);
+			if (min == BATCH_NEVER)
+				sbuf_printf(b,
+					METRICS_PREFIX "device_minimum_batch_packets{%s} +Inf\n",
+					text);
+			else
+				metrics_u64(b, "device_minimum_batch_packets", text, min);
+		}
+	metrics_family(b, "calibration_packet_seconds", GAUGE,
+		"Time per packet as measured at start, on the device and serially.");
+	for (uint32_t i = 0; i < in->engines->devices; i++)
+		for (int k = 0; k < BATCH_CLASSES; k++)
+			for (size_t s = 0; s < ARRAY_LEN(sizes); s++) {
+				const struct batch_device *d = &in->engines->device[i];
+				uint32_t ns[] = {d->cost[k][sizes[s]].device_ns,
+					d->cost[k][sizes[s]].serial_ns};
+
+				for (int e = 0; e < 2 && ns[1]; e++) {
+					snprintf(text, sizeof(text),
+						"device=\"%" PRIu32
+						"\",class=\"%s\",batch=\"%u\",engine=\"%s\"",
+						i, batch_class_name[k], 1u << sizes[s],
+						e ? "serial" : "device");
+					metrics_real(
+						b, "calibration_packet_seconds", text, ns[e] / 1e9);
+				}
+			}
+}
+
+static void write_devices(const struct stats_input *in, struct sbuf *b)
+{
+	char text[LABEL_LEN], name[LABEL_LEN / 2];
+
+	if (!in->engines->devices)
+		return;
+	metrics_family(b, "device_info", GAUGE, "Always 1: which device a number stands for.");
+	for (uint32_t i = 0; i < in->engines->devices; i++) {
+		const struct batch_device *d = &in->engines->device[i];
+
+		snprintf(text, sizeof(text), "device=\"%" PRIu32 "\",name=\"%s\"", i,
+			metrics_label(name, sizeof(name), d->ops->device(d->engine)));
+		metrics_u64(b, "device_info", text, 1);
+	}
+	metrics_family(b, "device_lost", GAUGE, "1: the device failed and is no longer used.");
+	for (uint32_t i = 0; i < in->engines->devices; i++) {
+		snprintf(text, sizeof(text), "device=\"%" PRIu32 "\"", i);
+		metrics_u64(b, "device_lost", text, atomic_load(&in->engines->device[i].lost));
+	}
+	write_device_counters(in, b);
+	write_calibration(in, b);
+}
+
+/* --- The daemon ------------------------------------------------------------------------------------------------ */
+
+static void write_resources(const struct stats_input *in, struct sbuf *b)
+{
+	struct app_relay_usage u;
+
+	app_relay_usage(in->relay, &u);
+	metrics_one(b, "ports_used", GAUGE, "Local ports in use, or not yet free again.", u.ports);
+	metrics_one(b, "ports_free", GAUGE, "Local ports that are free.", u.ports_free);
+	metrics_one(b, "contexts_used", GAUGE, "SRTP contexts in use.", u.contexts);
+	metrics_one(b, "key_slots_used", GAUGE, "Key slots in use.", u.key_slots);
+	metrics_one(b, "commands_waiting", GAUGE, "Commands that wait for room in a worker's ring.",
+		u.backlog);
+	metrics_one(b, "shortages_total", COUNTER, "Refusals for want of ports, contexts or keys.",
+		u.shortages);
+	metrics_one(b, "ports_without_socket_total", COUNTER,
+		"Pairs of ports that found no descriptor.", u.without_socket);
+}
+
+static void write_process(const struct stats_input *in, struct sbuf *b)
+{
+	char text[LABEL_LEN];
+	struct rusage r;
+
+	metrics_family(b, "build_info", GAUGE, "Always 1: what runs.");
+	snprintf(text, sizeof(text), "version=\"%s\",engine=\"%s\",steering=\"%s\"",
+		XCIPHER_VERSION, in->engines->devices ? "opencl" : "serial", in->steering);
+	metrics_u64(b, "build_info", text, 1);
+	metrics_one(b, "workers", GAUGE, "Packet threads.", in->workers);
+	metrics_one_real(b, "uptime_seconds", GAUGE, "Since start.",
+		(double)(clock_real_ns() - in->started_ns) / 1e9);
+	if (getrusage(RUSAGE_SELF, &r))
+		return;
+	metrics_one_real(b, "cpu_seconds_total", COUNTER, "Processor time of the daemon.",
+		(double)(r.ru_utime.tv_sec + r.ru_stime.tv_sec) +
+			(double)(r.ru_utime.tv_usec + r.ru_stime.tv_usec) / 1e6);
+	metrics_one(b, "resident_memory_max_bytes", GAUGE, "The most memory the daemon had so far.",
+		(uint64_t)r.ru_maxrss * 1024);
+}
+
+void metrics_write(const struct metrics_input *in, struct sbuf *out)
+{
+	write_calls(in->stats, out);
+	write_requests(in->handler, out);
+	write_connections(in, out);
+	write_limits(in->stats, out);
+	write_steering(in->stats, out);
+	write_drops(in->stats, out);
+	write_batches(in->stats, out);
+	write_histograms(in->stats, out);
+	write_devices(in->stats, out);
+	write_resources(in->stats, out);
+	write_process(in->stats, out);
+}

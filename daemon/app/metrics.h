@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What Prometheus gets to see: the same counters as ng's "statistics", and histograms. */
+#ifndef APP_METRICS_H
+#define APP_METRICS_H
+
+#include "app/stats.h"
+#include "control/handler.h"
+
+struct metrics_input {
+	const struct stats_input *stats;
+	const struct handler *handler;
+	/* Open connections; NULL: there is none of the kind. */
+	const struct ng_tcp *tcp;
+	const struct http *http;
+};
+
+/* Control thread. Appends the whole text. */
+void metrics_write(const struct metrics_input *in, struct sbuf *out);
+
+#endif
