@@ -19,7 +19,7 @@ PKGS_TEST := cmocka libsrtp2
 
 # Goals that install what is missing first, or need nothing, are let through; they build by a make of their own.
 DEPS := deps deps-test deps-demo deps-lint deps-bench deps-module deps-kernel deps-deb deps-check-deb
-ifeq ($(filter help clean $(DEPS) demo check check-kernel run bench bench-cipher peer-libsrtp fuzz lint module deb check-deb,$(MAKECMDGOALS)),)
+ifeq ($(filter help clean $(DEPS) demo check check-kernel run bench bench-cipher peer-libsrtp fuzz lint module kernel-module module-install deb check-deb,$(MAKECMDGOALS)),)
 MISSING := $(shell tools/deps.sh missing $(PKGS) program:$(CLANG))
 ifneq ($(MISSING),)
 $(error cannot build: missing $(MISSING). "sudo make deps" installs what a build needs)
@@ -144,6 +144,7 @@ $(BUILD)/fuzz/%: $(BUILD)/fuzz/obj/t/fuzz/%.o $(BUILD)/fuzz/lib.a
 
 include module/module.mk
 include packaging/install.mk
+include kernel-module/kernel.mk
 
 -include $(shell find $(BUILD)/obj $(BUILD)/fuzz/obj -name '*.d' 2>/dev/null)
 
@@ -155,6 +156,7 @@ help:
 ##  sudo make module   xcipher.so for the Kamailio that is installed
 ##  sudo make demo     install what is missing, build, show a real call between two phones
 ##  sudo make check    install what the tests need, run them all
+##  make kernel-module   nf_xcipher.ko; sudo make module-install puts it where modprobe finds it
 ##  make deb           Debian packages into build/deb/; sudo make check-deb installs, upgrades and purges them in a chroot
 ##  sudo make install  into PREFIX (/usr/local), with DESTDIR before it
 ##  sudo make run      xcipherd in the foreground with its defaults

@@ -1,0 +1,19 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+# The kernel module (included by the Makefile). It is built in a copy, since a kernel's build writes beside the sources. The running
+# kernel is taken if it has headers here, else the newest that has; KERNEL=VERSION says another.
+KERNEL     ?= $(shell { [ -e /lib/modules/$$(uname -r)/build ] && uname -r; } || ls -d /lib/modules/*/build 2>/dev/null | sort -V | tail -1 | cut -d/ -f4)
+KMOD_BUILD := $(BUILD)/kernel-module/$(KERNEL)
+
+.PHONY: kernel-module module-install
+kernel-module:
+	@[ -n "$(KERNEL)" ] || { echo "no kernel headers: sudo make deps-kernel, or the package linux-headers of your kernel" >&2; exit 1; }
+	@mkdir -p $(KMOD_BUILD)
+	@cp -ru kernel-module/. $(KMOD_BUILD)/
+	$(MAKE) -s -C $(KMOD_BUILD) KDIR=/lib/modules/$(KERNEL)/build W=1 modules
+	@echo "$(KMOD_BUILD)/nf_xcipher.ko"
+
+# By hand, for one kernel; packages do it by DKMS for all.
+module-install: kernel-module
+	install -D -m 644 $(KMOD_BUILD)/nf_xcipher.ko $(DESTDIR)/lib/modules/$(KERNEL)/updates/nf_xcipher.ko
+	install -D -m 644 kernel-module/nf-xcipher.modules-load.conf $(DESTDIR)/usr/lib/modules-load.d/nf-xcipher.conf
+	$(if $(DESTDIR),,depmod $(KERNEL))

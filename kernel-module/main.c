@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: GPL-2.0
+/* nf_xcipher: steers, relays and drops media packets for xcipherd inside netfilter. Loading it does nothing to
+ * packets: hooks come with the first daemon that says HELLO in a network namespace. */
+#include <linux/module.h>
+#include <linux/random.h>
+#include <net/netns/generic.h>
+
+#include "nf_xcipher.h"
+
+unsigned int nfx_net_id;
+
+struct nfx_net *nfx_net(const struct net *net)
+{
+	return net_generic(net, nfx_net_id);
+}
+
+/* Whoever has been silent for too long is told once. */
+static void silence_look(struct nfx_net *nn, struct nfx_target *t)
+{
+	const struct nfx_plan *p = rcu_dereference_protected(t->plan, lockdep_is_held(&nn->lock));
+	unsigned long seen = READ_ONCE(t->seen);
+
+	if (!p->silence_ms || !seen || READ_ONCE(t->told_silence) ||
+	    time_before(jiffies, seen + msecs_to_jiffies(p->silence_ms)))
+		return;
+	WRITE_ONCE(t->told_silence, true);
+	nfx_event(nn, t, NFX_EVENT_SILENCE, NULL, 0);
+}
+
+static void silence_work(struct work_struct *work)
+{
+	struct nfx_net *nn = container_of(to_delayed_work(work), struct nfx_net, silence);
+	struct nfx_owner *o;
+	struct nfx_target *t;
+
+	mutex_lock(&nn->lock);
+	list_for_each_entry(o, &nn->owners, node)
+		list_for_each_entry(t, &o->targets, in_owner)
+			silence_look(nn, t);
+	if (nn->owners_n)
+		schedule_delayed_work(&nn->silence, HZ);
+	mutex_unlock(&nn->lock);
+}
+
+static int __net_init net_init(struct net *net)
+{
+	struct nfx_net *nn = nfx_net(net);
+	int err;
+
+	nn->net = net;
+	mutex_init(&nn->lock);
+	INIT_LIST_HEAD(&nn->owners);
+	INIT_DELAYED_WORK(&nn->silence, silence_work);
+	do {
+		nn->mark = get_random_u32();
+	} while (!nn->mark);
+	nn->source_seed = get_random_u32();
+	nn->count = nfx_count_alloc();
+	if (!nn->count)
+		return -ENOMEM;
+	err = nfx_table_init(nn);
+	if (err)
+		free_percpu(nn->count);
+	return err;
+}
+
+static void __net_exit net_exit(struct net *net)
+{
+	struct nfx_net *nn = nfx_net(net);
+
+	nfx_hooks_unregister(nn);
+	nfx_owners_exit(nn);
+	cancel_delayed_work_sync(&nn->silence);
+	nfx_table_exit(nn);
+	free_percpu(nn->count);
+	kvfree(nn->sources);
+}
+
+static struct pernet_operations net_ops = {
+	.init = net_init,
+	.exit = net_exit,
+	.id = &nfx_net_id,
+	.size = sizeof(struct nfx_net),
+};
+
+static int __init nfx_init(void)
+{
+	int err = nfx_table_start();
+
+	if (err)
+		return err;
+	err = register_pernet_subsys(&net_ops);
+	if (err)
+		goto no_net;
+	err = nfx_owner_init();
+	if (err)
+		goto no_owner;
+	err = nfx_genl_init();
+	if (err)
+		goto no_genl;
+	return 0;
+no_genl:
+	nfx_owner_exit();
+no_owner:
+	unregister_pernet_subsys(&net_ops);
+no_net:
+	nfx_table_stop();
+	return err;
+}
+
+/* First nobody can ask for anything any more, then hooks go, then what they used. */
+static void __exit nfx_exit(void)
+{
+	nfx_genl_exit();
+	nfx_owner_exit();
+	unregister_pernet_subsys(&net_ops);
+	nfx_table_stop();
+}
+
+module_init(nfx_init);
+module_exit(nfx_exit);
+
+MODULE_LICENSE("GPL");
+MODULE_DESCRIPTION("steers and relays RTP and SRTP for xcipherd");
+MODULE_AUTHOR("xcipher maintainers");
+MODULE_VERSION(NFX_RELEASE);
+MODULE_ALIAS_GENL_FAMILY(NFX_FAMILY_NAME);

@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* What the files of nf_xcipher share. A packet meets, in this order: hooks.c (which one, is it media),
+ * limit.c (may it), relay.c (send it). Control is genl.c, with owner.c for who may change what. */
+#ifndef NF_XCIPHER_H
+#define NF_XCIPHER_H
+
+#include <linux/in6.h>
+#include <linux/netfilter.h>
+#include <linux/rhashtable.h>
+#include <linux/skbuff.h>
+#include <linux/u64_stats_sync.h>
+#include <net/dst_cache.h>
+#include <net/genetlink.h>
+#include <net/net_namespace.h>
+
+#include "uapi/nf_xcipher.h"
+
+#define NFX_RELEASE "0.1.0"
+#define NFX_MAX_TARGETS (1 << 18)
+#define NFX_MAX_DESTS 32
+#define NFX_MAX_OWNERS 64
+#define NFX_MAX_GRACE_MS (600 * 1000)
+#define NFX_KNOWN_FEATURES                                                                        \
+	(NFX_FEATURE_QUEUE | NFX_FEATURE_RELAY | NFX_FEATURE_MULTI | NFX_FEATURE_RATE |           \
+	 NFX_FEATURE_EVENTS | NFX_FEATURE_VERDICT | NFX_FEATURE_SSRC)
+
+/* IPv4 in the first word, the others zero. No padding: it is hashed. */
+struct nfx_key {
+	struct in6_addr addr;
+	__be16 port;
+	u16 family;
+};
+
+struct nfx_dest {
+	struct nfx_key to, from;
+	struct dst_cache cache;
+	u8 tos;
+	bool set_tos;
+};
+
+/* What a target does: replaced as a whole under RCU. */
+struct nfx_plan {
+	struct rcu_work free;
+	u64 cookie;
+	struct nfx_key source; /* family 0: any */
+	u32 ssrc, flags, rate, source_rate, silence_ms;
+	u16 queue;
+	u8 rtp, rtcp; /* enum nfx_action */
+	u8 mismatch;  /* enum nfx_mismatch */
+	bool with_queue, with_ssrc;
+	u32 dests;
+	struct nfx_dest dest[];
+};
+
+struct nfx_count {
+	u64_stats_t n[NFX_S_COUNT];
+	struct u64_stats_sync sync;
+};
+
+/* Tokens in thousandths of a packet, so that low rates are exact enough. */
+struct nfx_bucket {
+	spinlock_t lock;
+	u64 tokens;
+	u64 at_ns;
+};
+
+struct nfx_target {
+	struct rhash_head node;
+	struct nfx_key key;
+	struct nfx_plan __rcu *plan;
+	struct nfx_count __percpu *count;
+	struct nfx_bucket bucket;
+	unsigned long seen;       /* jiffies of the last datagram that was taken, 0: none; written when it changes */
+	unsigned long told_flood; /* jiffies of the last event of its kind */
+	unsigned long told_source;
+	unsigned long told_ssrc;
+	bool told_silence;
+	struct nfx_owner *owner; /* under nfx_net.lock */
+	u32 owner_id;            /* for those without the lock */
+	struct list_head in_owner;
+	struct rcu_work free;
+};
+
+/* An instance of the daemon. Stays for its grace time when its socket is closed. */
+struct nfx_owner {
+	struct list_head node;
+	struct list_head targets;
+	struct delayed_work expire;
+	struct nfx_net *nn;
+	u32 id, portid; /* portid 0: nobody */
+	u32 features, grace_ms, n;
+};
+
+struct nfx_source_bucket {
+	struct nfx_bucket bucket;
+	struct in6_addr addr;
+};
+
+#define NFX_SOURCE_BUCKETS 4096
+
+struct nfx_net {
+	struct net *net;
+	struct mutex lock; /* owners, and all changes of targets */
+	struct list_head owners;
+	struct rhashtable targets;
+	u32 owners_n;
+	bool hooked; /* only a namespace that has an owner pays for hooks */
+	u32 mark;
+	struct nfx_source_bucket *sources;
+	u32 source_seed;
+	struct nfx_count __percpu *count; /* of what belongs to no target, and of those that are gone */
+	struct delayed_work silence;
+};
+
+extern unsigned int nfx_net_id;
+struct nfx_net *nfx_net(const struct net *net);
+
+/* --- count.c --- */
+static inline void nfx_count_add(struct nfx_count __percpu *count, int which, u32 n)
+{
+	struct nfx_count *c = this_cpu_ptr(count);
+
+	u64_stats_update_begin(&c->sync);
+	u64_stats_add(&c->n[which], n);
+	u64_stats_update_end(&c->sync);
+}
+
+static inline void nfx_count_one(struct nfx_count __percpu *count, int which)
+{
+	nfx_count_add(count, which, 1);
+}
+
+static inline void nfx_count_packet(struct nfx_count __percpu *count, int which, u32 bytes)
+{
+	struct nfx_count *c = this_cpu_ptr(count);
+
+	u64_stats_update_begin(&c->sync);
+	u64_stats_inc(&c->n[which]);
+	u64_stats_add(&c->n[which + 1], bytes);
+	u64_stats_update_end(&c->sync);
+}
+
+struct nfx_count __percpu *nfx_count_alloc(void);
+void nfx_count_sum(u64 out[NFX_S_COUNT], const struct nfx_count __percpu *count);
+
+/* --- table.c: targets of a namespace. Changes under nn->lock, look-ups under RCU. --- */
+int nfx_table_start(void);
+void nfx_table_stop(void);
+int nfx_table_init(struct nfx_net *nn);
+void nfx_table_exit(struct nfx_net *nn);
+struct nfx_target *nfx_table_find(struct nfx_net *nn, const struct nfx_key *key);
+/* plan becomes the target's in any case but an error. *created says which. */
+int nfx_table_set(struct nfx_net *nn, struct nfx_owner *owner, const struct nfx_key *key,
+		  struct nfx_plan *plan, struct nfx_target **out, bool *created);
+void nfx_table_del(struct nfx_net *nn, struct nfx_target *t);
+struct nfx_plan *nfx_plan_alloc(u32 dests);
+void nfx_plan_free(struct nfx_plan *p); /* one that was never a target's */
+
+/* --- owner.c: who may change what. All under nn->lock. --- */
+struct nfx_owner *nfx_owner_of(struct nfx_net *nn, u32 portid);
+int nfx_owner_hello(struct nfx_net *nn, u32 id, u32 portid, u32 features, u32 grace_ms,
+		    struct nfx_owner **out, struct netlink_ext_ack *extack);
+void nfx_owner_flush(struct nfx_net *nn, struct nfx_owner *owner);
+void nfx_owners_exit(struct nfx_net *nn);
+int nfx_owner_init(void);
+void nfx_owner_exit(void);
+
+/* --- limit.c --- */
+bool nfx_bucket_take(struct nfx_bucket *b, u32 rate);
+bool nfx_source_take(struct nfx_net *nn, const struct in6_addr *addr, u32 rate);
+
+/* --- relay.c: sends to all destinations of a plan. Takes the skb. off: of the UDP header. --- */
+void nfx_relay(struct net *net, struct nfx_target *t, const struct nfx_plan *p, struct sk_buff *skb,
+	       u32 off);
+/* A packet that came back rewritten. Takes the skb. */
+void nfx_send_verdict(struct net *net, struct nfx_target *t, struct sk_buff *skb, u16 family);
+
+/* --- hooks.c --- */
+int nfx_hooks_register(struct nfx_net *nn);
+void nfx_hooks_unregister(struct nfx_net *nn);
+
+/* --- genl.c --- */
+int nfx_genl_init(void);
+void nfx_genl_exit(void);
+/* From the packet's way; rate-limited by the caller. source, ssrc: where the event has one. */
+void nfx_event(struct nfx_net *nn, struct nfx_target *t, u8 event, const struct nfx_key *source,
+	       u32 ssrc);
+
+#endif

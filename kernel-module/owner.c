@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Owners: an instance of the daemon, known by a number of its own that it keeps over restarts. Its targets go
+ * on working for a grace time after its socket was closed; an instance that comes back in time has them again. */
+#include <linux/netlink.h>
+#include <linux/slab.h>
+
+#include "nf_xcipher.h"
+
+struct nfx_owner *nfx_owner_of(struct nfx_net *nn, u32 portid)
+{
+	struct nfx_owner *o;
+
+	lockdep_assert_held(&nn->lock);
+	list_for_each_entry(o, &nn->owners, node)
+		if (o->portid == portid)
+			return o;
+	return NULL;
+}
+
+void nfx_owner_flush(struct nfx_net *nn, struct nfx_owner *owner)
+{
+	struct nfx_target *t, *next;
+
+	list_for_each_entry_safe(t, next, &owner->targets, in_owner)
+		nfx_table_del(nn, t);
+}
+
+static void owner_free(struct nfx_net *nn, struct nfx_owner *o)
+{
+	nfx_owner_flush(nn, o);
+	list_del(&o->node);
+	nn->owners_n--;
+	kfree(o);
+}
+
+/* The grace time is over. */
+static void expire(struct work_struct *work)
+{
+	struct nfx_owner *o = container_of(to_delayed_work(work), struct nfx_owner, expire);
+	struct nfx_net *nn = o->nn;
+
+	mutex_lock(&nn->lock);
+	if (!o->portid) {
+		pr_info("nf_xcipher: owner %u did not come back, its %u targets go\n", o->id, o->n);
+		owner_free(nn, o);
+	}
+	mutex_unlock(&nn->lock);
+}
+
+int nfx_owner_hello(struct nfx_net *nn, u32 id, u32 portid, u32 features, u32 grace_ms,
+		    struct nfx_owner **out, struct netlink_ext_ack *extack)
+{
+	struct nfx_owner *o = NULL, *i;
+
+	lockdep_assert_held(&nn->lock);
+	list_for_each_entry(i, &nn->owners, node) {
+		if (i->portid == portid && i->id != id) {
+			NL_SET_ERR_MSG(extack, "this socket owns the targets of another owner already");
+			return -EINVAL;
+		}
+		if (i->id == id)
+			o = i;
+	}
+	if (o && o->portid && o->portid != portid) {
+		NL_SET_ERR_MSG(extack, "another process owns the targets of this owner");
+		return -EBUSY;
+	}
+	if (!o) {
+		if (nn->owners_n >= NFX_MAX_OWNERS) {
+			NL_SET_ERR_MSG(extack, "too many owners in this network namespace");
+			return -ENOSPC;
+		}
+		o = kzalloc(sizeof(*o), GFP_KERNEL_ACCOUNT);
+		if (!o)
+			return -ENOMEM;
+		o->id = id;
+		o->nn = nn;
+		INIT_LIST_HEAD(&o->targets);
+		INIT_DELAYED_WORK(&o->expire, expire);
+		list_add_tail(&o->node, &nn->owners);
+		nn->owners_n++;
+	}
+	/* Where it runs already it waits for the lock, and finds that there is an owner again. */
+	cancel_delayed_work(&o->expire);
+	o->portid = portid;
+	o->features = features;
+	o->grace_ms = grace_ms;
+	*out = o;
+	return 0;
+}
+
+static int notify(struct notifier_block *nb, unsigned long event, void *data)
+{
+	struct netlink_notify *n = data;
+	struct nfx_owner *o;
+	struct nfx_net *nn;
+
+	if (event != NETLINK_URELEASE || n->protocol != NETLINK_GENERIC)
+		return NOTIFY_DONE;
+	nn = nfx_net(n->net);
+	mutex_lock(&nn->lock);
+	o = n->portid ? nfx_owner_of(nn, n->portid) : NULL;
+	if (o) {
+		o->portid = 0;
+		mod_delayed_work(system_wq, &o->expire, msecs_to_jiffies(o->grace_ms));
+	}
+	mutex_unlock(&nn->lock);
+	return NOTIFY_DONE;
+}
+
+static struct notifier_block notifier = {.notifier_call = notify};
+
+int nfx_owner_init(void)
+{
+	return netlink_register_notifier(&notifier);
+}
+
+void nfx_owner_exit(void)
+{
+	netlink_unregister_notifier(&notifier);
+}
+
+/* The namespace ends, or the module: nobody can say HELLO any more. */
+void nfx_owners_exit(struct nfx_net *nn)
+{
+	struct nfx_owner *o;
+
+	mutex_lock(&nn->lock);
+	while ((o = list_first_entry_or_null(&nn->owners, struct nfx_owner, node))) {
+		/* Not with the lock held: the work takes it. What it finds then has an owner, so it leaves it alone. */
+		o->portid = U32_MAX;
+		mutex_unlock(&nn->lock);
+		cancel_delayed_work_sync(&o->expire);
+		mutex_lock(&nn->lock);
+		owner_free(nn, o);
+	}
+	mutex_unlock(&nn->lock);
+}

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Targets by local address and port. Packets look them up under RCU; what a target does is one structure
+ * that is replaced as a whole, so that a packet sees the old or the new, never a mixture. */
+#include <linux/slab.h>
+
+#include "nf_xcipher.h"
+
+static const struct rhashtable_params params = {
+	.head_offset = offsetof(struct nfx_target, node),
+	.key_offset = offsetof(struct nfx_target, key),
+	.key_len = sizeof(struct nfx_key),
+	.max_size = NFX_MAX_TARGETS,
+	.automatic_shrinking = true,
+};
+
+static struct workqueue_struct *nfx_free_wq;
+
+int nfx_table_start(void)
+{
+	nfx_free_wq = alloc_workqueue("nf_xcipher", 0, 0);
+	return nfx_free_wq ? 0 : -ENOMEM;
+}
+
+/* Nothing that waited for a grace period is left then. */
+void nfx_table_stop(void)
+{
+	rcu_barrier();
+	destroy_workqueue(nfx_free_wq);
+}
+
+static void plan_release(struct nfx_plan *p)
+{
+	for (u32 i = 0; i < p->dests; i++)
+		dst_cache_destroy(&p->dest[i].cache);
+	kfree(p);
+}
+
+struct nfx_plan *nfx_plan_alloc(u32 dests)
+{
+	struct nfx_plan *p = kzalloc(struct_size(p, dest, dests), GFP_KERNEL_ACCOUNT);
+
+	if (!p)
+		return NULL;
+	for (; p->dests < dests; p->dests++) {
+		if (dst_cache_init(&p->dest[p->dests].cache, GFP_KERNEL_ACCOUNT)) {
+			plan_release(p);
+			return NULL;
+		}
+	}
+	return p;
+}
+
+void nfx_plan_free(struct nfx_plan *p)
+{
+	if (p)
+		plan_release(p);
+}
+
+/* dst_cache_destroy() frees per-processor memory, which is for process context: hence a work, not call_rcu(). */
+static void plan_free_work(struct work_struct *work)
+{
+	plan_release(container_of(to_rcu_work(work), struct nfx_plan, free));
+}
+
+static void plan_free_later(struct nfx_plan *p)
+{
+	INIT_RCU_WORK(&p->free, plan_free_work);
+	queue_rcu_work(nfx_free_wq, &p->free);
+}
+
+static void target_release(struct nfx_target *t)
+{
+	plan_release(rcu_dereference_protected(t->plan, true));
+	free_percpu(t->count);
+	kfree(t);
+}
+
+static void target_free_work(struct work_struct *work)
+{
+	target_release(container_of(to_rcu_work(work), struct nfx_target, free));
+}
+
+struct nfx_target *nfx_table_find(struct nfx_net *nn, const struct nfx_key *key)
+{
+	return rhashtable_lookup(&nn->targets, key, params);
+}
+
+static struct nfx_target *target_new(const struct nfx_key *key, struct nfx_plan *plan)
+{
+	struct nfx_target *t = kzalloc(sizeof(*t), GFP_KERNEL_ACCOUNT);
+
+	if (!t)
+		return NULL;
+	t->count = nfx_count_alloc();
+	if (!t->count) {
+		kfree(t);
+		return NULL;
+	}
+	t->key = *key;
+	t->told_flood = t->told_source = t->told_ssrc = jiffies - HZ;
+	spin_lock_init(&t->bucket.lock);
+	rcu_assign_pointer(t->plan, plan);
+	return t;
+}
+
+int nfx_table_set(struct nfx_net *nn, struct nfx_owner *owner, const struct nfx_key *key,
+		  struct nfx_plan *plan, struct nfx_target **out, bool *created)
+{
+	struct nfx_target *t = rhashtable_lookup_fast(&nn->targets, key, params);
+	int err;
+
+	lockdep_assert_held(&nn->lock);
+	*created = !t;
+	if (t) {
+		struct nfx_plan *old = rcu_dereference_protected(t->plan, lockdep_is_held(&nn->lock));
+
+		rcu_assign_pointer(t->plan, plan);
+		WRITE_ONCE(t->told_silence, false);
+		plan_free_later(old);
+		*out = t;
+		return 0;
+	}
+	if (atomic_read(&nn->targets.nelems) >= NFX_MAX_TARGETS)
+		return -ENOSPC;
+	t = target_new(key, plan);
+	if (!t)
+		return -ENOMEM;
+	t->owner = owner;
+	t->owner_id = owner->id;
+	err = rhashtable_insert_fast(&nn->targets, &t->node, params);
+	if (err) {
+		free_percpu(t->count);
+		kfree(t);
+		return err;
+	}
+	list_add_tail(&t->in_owner, &owner->targets);
+	owner->n++;
+	*out = t;
+	return 0;
+}
+
+void nfx_table_del(struct nfx_net *nn, struct nfx_target *t)
+{
+	lockdep_assert_held(&nn->lock);
+	if (rhashtable_remove_fast(&nn->targets, &t->node, params))
+		return;
+	list_del(&t->in_owner);
+	t->owner->n--;
+	INIT_RCU_WORK(&t->free, target_free_work);
+	queue_rcu_work(nfx_free_wq, &t->free);
+}
+
+int nfx_table_init(struct nfx_net *nn)
+{
+	return rhashtable_init(&nn->targets, &params);
+}
+
+/* All owners are gone, and so are their targets. */
+void nfx_table_exit(struct nfx_net *nn)
+{
+	WARN_ON_ONCE(atomic_read(&nn->targets.nelems));
+	rhashtable_destroy(&nn->targets);
+}
