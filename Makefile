@@ -29,7 +29,7 @@ endif
 WARN     := -Wall -Wextra -Werror -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith -Wvla
 HARDEN   := -fstack-protector-strong -D_FORTIFY_SOURCE=2 -fPIE
 OPT      ?= -O2 -g
-CPPFLAGS := -D_GNU_SOURCE -DXCIPHER_VERSION='"$(VERSION)"' -DCL_TARGET_OPENCL_VERSION=120 -Idaemon -Ikernels -I$(BUILD)/gen
+CPPFLAGS := -D_GNU_SOURCE -DXCIPHER_VERSION='"$(VERSION)"' -DCL_TARGET_OPENCL_VERSION=120 -Idaemon -Ikernels -Ikernel-module/uapi -I$(BUILD)/gen
 CFLAGS   := -std=gnu17 $(OPT) $(WARN) $(HARDEN) $(shell pkg-config --cflags $(PKGS) 2>/dev/null) $(EXTRA_CFLAGS)
 LDFLAGS  := -pie -Wl,-z,relro,-z,now $(EXTRA_LDFLAGS)
 LDLIBS   := $(shell pkg-config --libs $(PKGS) 2>/dev/null) -lm -lpthread

@@ -109,10 +109,17 @@ static void steer_configure(struct daemon *d)
 
 static int steer_open(struct daemon *d)
 {
-	int err = d->o.steering->open ? d->o.steering->open(&d->steer, d->err, sizeof(d->err)) : 0;
+	const struct steer_ops *ops = d->o.steering;
+	int err = ops->open ? ops->open(&d->steer, d->err, sizeof(d->err)) : 0;
 
+	if (err && ops->instead) {
+		log_warn("%s. Going on with --steering=%s", d->err, ops->instead->name);
+		d->err[0] = 0;
+		d->o.steering = ops->instead;
+		return steer_open(d);
+	}
 	d->o.workers = (uint16_t)d->steer.workers;
-	return err ? fail(d, err, d->o.steering->name) : 0;
+	return err ? fail(d, err, ops->name) : 0;
 }
 
 /* Only udp has a choice. */

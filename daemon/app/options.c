@@ -335,14 +335,15 @@ static const char *set_mins(struct options *o, const char *value)
 
 static const char *set_steering(const struct steer_ops **field, const char *value)
 {
-	static const struct steer_ops *const ops[] = {&steer_udp, &steer_nfqueue, &steer_xdp};
+	static const struct steer_ops *const ops[] = {
+		&steer_udp, &steer_nfqueue, &steer_kernel, &steer_xdp};
 
 	for (size_t i = 0; i < ARRAY_LEN(ops); i++)
 		if (str_eq_nocase(str_from(value), str_from(ops[i]->name))) {
 			*field = ops[i];
 			return NULL;
 		}
-	return "udp, nfqueue or xdp";
+	return "udp, nfqueue, kernel or xdp";
 }
 
 static const char *set_xdp_mode(enum steer_xdp_mode *field, const char *value)

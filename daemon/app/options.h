@@ -27,8 +27,8 @@
 		"names that the HTTP server may be reached by, besides addresses and our own")      \
 	X("port-min", PORT, port_min, "30000", "PORT", "lowest local media port")                   \
 	X("port-max", PORT, port_max, "39999", "PORT", "highest local media port")                  \
-	X("steering", STEERING, steering, "udp", "udp|nfqueue|xdp",                                 \
-		"how packets come in: sockets, netfilter, AF_XDP (the latter need root)")           \
+	X("steering", STEERING, steering, "udp", "udp|nfqueue|kernel|xdp",                          \
+		"how packets come in: sockets, netfilter (two ways), AF_XDP (these need root)")     \
 	X("udp-io", UDP_IO, udp_io, "auto", "auto|uring|plain",                                     \
 		"how udp serves its sockets; auto: by io_uring if the kernel allows it")            \
 	X("nfqueue-num", UINT16, nfqueue_num, "220", "N",                                           \

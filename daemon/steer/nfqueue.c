@@ -55,6 +55,7 @@ struct steer {
 	/* Results that leave by verdict. */
 	uint32_t *
 		token; /* [burst]: ids of the burst's packets, by their place in in[]; 0: not from the queue */
+	uint8_t *family;       /* [burst] */
 	uint32_t *rest;        /* [burst]: results that leave otherwise */
 	struct iovec *replace; /* [burst] */
 	uint32_t replaced;
@@ -76,6 +77,7 @@ static void destroy(struct steer *s)
 	free(s->verdicts.buf);
 	free(s->left);
 	free(s->token);
+	free(s->family);
 	free(s->rest);
 	free(s->replace);
 	free(s);
@@ -109,9 +111,10 @@ static int create(struct steer **out, const struct steer_config *cfg, uint32_t w
 	s->verdicts.max = s->burst + 1; /* one for each packet, one for all the others */
 	s->verdicts.buf = calloc(s->verdicts.max, QUEUE_VERDICT_LEN);
 	s->token = calloc(s->burst, sizeof(*s->token));
+	s->family = calloc(s->burst, sizeof(*s->family));
 	s->rest = calloc(s->burst, sizeof(*s->rest));
 	s->replace = calloc(s->burst, sizeof(*s->replace));
-	if (!s->left || !s->verdicts.buf || !s->token || !s->rest || !s->replace)
+	if (!s->left || !s->verdicts.buf || !s->token || !s->family || !s->rest || !s->replace)
 		goto fail;
 	res = sockets_create(&s->sockets, cfg, worker, &s->counters);
 	res = res ? res : raw_create(&s->raw, cfg, &s->counters);
@@ -284,8 +287,10 @@ static uint32_t receive(struct steer *s, const struct arena *a, uint32_t first_s
 	if (n == 0 && s->silent)
 		n = sockets_recv(s->sockets, a, first_slot, in, max);
 	s->silent = n == 0;
-	for (uint32_t i = 0; i < n; i++)
-		s->token[i] = in[i].token;
+	for (uint32_t i = 0; i < n; i++) {
+		s->family[i] = in[i].src.family;
+		s->token[i] = s->family[i] == AF_INET || s->cfg.queue_mark ? in[i].token : 0;
+	}
 	/* Nothing for media, so that no verdict() follows. */
 	if (n == 0)
 		verdict(s, in, 0);
@@ -314,28 +319,32 @@ static void verdict(struct steer *s, const struct media_in *in, uint32_t n)
 /* --- Out ------------------------------------------------------------------------------------------------------ */
 
 #define REPLACE_TOGETHER 64 /* messages in one system call: about 16 KiB */
-_Static_assert(
-	ARENA_HEADROOM >= DGRAM_HDR_V4 + QUEUE_REPLACE_LEN + 4, "room for headers before a result");
+_Static_assert(ARENA_HEADROOM >= DGRAM_HDR_MAX + QUEUE_REPLACE_LEN + 4,
+	"room for headers before a result");
 
-/* By its packet's verdict, if both are IPv4 and the packet still waits for one. */
+/* By its packet's verdict, if it stays within its family and the packet still waits for one. IPv6 only if nf_xcipher sends it. */
 static bool replace(struct steer *s, const struct arena *a, const struct media_out *o)
 {
 	uint32_t id = o->in < s->burst ? s->token[o->in] : 0, len;
-	uint8_t *payload = a->out + o->out_off, *ip = payload - DGRAM_HDR_V4;
+	uint8_t *payload = a->out + o->out_off, *ip;
 	const struct endpoint *local = &s->cfg.local[o->local.addr];
 	struct endpoint src;
+	int hdr;
 
-	if (!id || o->local.addr >= s->cfg.locals || local->family != AF_INET ||
-		o->dst.family != AF_INET)
+	if (!id || o->local.addr >= s->cfg.locals || local->family != s->family[o->in] ||
+		o->dst.family != local->family)
 		return false;
 	src = *local;
 	src.port = o->local.port;
-	if (dgram_write(&src, &o->dst, o->tos, payload, o->len) < 0)
+	hdr = dgram_write(&src, &o->dst, o->tos, payload, o->len);
+	if (hdr < 0)
 		return false;
-	dgram_v4_finish(ip, s->ip_id++);
-	len = queue_replace(ip, DGRAM_HDR_V4 + o->len, s->verdicts.num, id);
-	memset(ip + DGRAM_HDR_V4 + o->len, 0, 3); /* alignment */
-	s->replace[s->replaced++] = (struct iovec){ip - QUEUE_REPLACE_LEN, (len + 3) & ~3u};
+	ip = payload - hdr;
+	if (local->family == AF_INET)
+		dgram_v4_finish(ip, s->ip_id++);
+	len = queue_replace(ip, (uint32_t)hdr + o->len, s->verdicts.num, id, s->cfg.queue_mark);
+	memset(payload + o->len, 0, 3); /* alignment */
+	s->replace[s->replaced++] = (struct iovec){payload + o->len - len, (len + 3) & ~3u};
 	s->token[o->in] = 0;
 	return true;
 }

@@ -171,26 +171,36 @@ static void put_verdict(struct queue_verdicts *v, int type, uint32_t id, uint32_
 		NFQA_VERDICT_HDR, sizeof(vh), &vh);
 }
 
-uint32_t queue_replace(uint8_t *ip, uint32_t ip_len, uint16_t num, uint32_t id)
+uint32_t queue_replace(uint8_t *ip, uint32_t ip_len, uint16_t num, uint32_t id, uint32_t mark)
 {
 	struct {
 		struct nlmsghdr h;
 		struct nfgenmsg g;
 		struct nlattr verdict_attr;
 		struct nfqnl_msg_verdict_hdr verdict;
-		struct nlattr payload_attr;
 	} m = {
-		.h = {.nlmsg_len = (uint32_t)sizeof(m) + ip_len,
-			.nlmsg_type = NFNL_SUBSYS_QUEUE << 8 | NFQNL_MSG_VERDICT,
+		.h = {.nlmsg_type = NFNL_SUBSYS_QUEUE << 8 | NFQNL_MSG_VERDICT,
 			.nlmsg_flags = NLM_F_REQUEST},
 		.g = {.version = NFNETLINK_V0, .res_id = htons(num)},
 		.verdict_attr = {sizeof(m.verdict_attr) + sizeof(m.verdict), NFQA_VERDICT_HDR},
 		.verdict = {htonl(NF_ACCEPT), htonl(id)},
-		.payload_attr = {(uint16_t)(sizeof(m.payload_attr) + ip_len), NFQA_PAYLOAD},
 	};
-	_Static_assert(sizeof(m) == QUEUE_REPLACE_LEN, "no holes");
+	struct {
+		struct nlattr attr;
+		uint32_t mark;
+	} k = {{sizeof(k), NFQA_MARK}, htonl(mark)};
+	struct nlattr payload = {(uint16_t)(sizeof(payload) + ip_len), NFQA_PAYLOAD};
+	_Static_assert(
+		sizeof(m) + sizeof(payload) == QUEUE_REPLACE_LEN - QUEUE_MARK_LEN, "no holes");
+	_Static_assert(sizeof(k) == QUEUE_MARK_LEN, "no holes");
+	uint8_t *at = ip - sizeof(payload);
 
-	memcpy(ip - sizeof(m), &m, sizeof(m));
+	memcpy(at, &payload, sizeof(payload));
+	if (mark)
+		memcpy(at -= sizeof(k), &k, sizeof(k));
+	at -= sizeof(m);
+	m.h.nlmsg_len = (uint32_t)(ip + ip_len - at);
+	memcpy(at, &m, sizeof(m));
 	return m.h.nlmsg_len;
 }
 

@@ -31,10 +31,12 @@ struct queue_verdicts {
 #define QUEUE_VERDICT_LEN 32u
 
 /* The message that accepts packet id with other contents: an IP packet of ip_len bytes, in front of which there is room
- * for QUEUE_REPLACE_LEN bytes. They are filled in; returns the message's whole length, behind which it must be padded to a multiple
- * of 4 when another message follows. Such messages are sent by the caller, before whatever drops up to a later id. */
-#define QUEUE_REPLACE_LEN 36u
-uint32_t queue_replace(uint8_t *ip, uint32_t ip_len, uint16_t num, uint32_t id);
+ * for QUEUE_REPLACE_LEN bytes. The last of them are filled in, as many as are needed: QUEUE_MARK_LEN fewer when mark is 0, else the
+ * packet gets that mark. Returns the message's whole length, behind which it must be padded to a multiple of 4 when another
+ * message follows. Such messages are sent by the caller, before whatever drops up to a later id. */
+#define QUEUE_MARK_LEN    8u
+#define QUEUE_REPLACE_LEN (36u + QUEUE_MARK_LEN)
+uint32_t queue_replace(uint8_t *ip, uint32_t ip_len, uint16_t num, uint32_t id, uint32_t mark);
 
 void queue_accept(struct queue_verdicts *v, uint32_t id);
 /* All that is still undecided up to this id. */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Steering: how packets come in and go out. One interface, several ways: "udp" (ordinary sockets, no privileges),
  * "nfqueue" (netfilter hands packets over in bursts, replies leave through a raw socket; what is no media goes on to the
- * ordinary sockets, which it serves like "udp", so that nothing is lost when a rule is missing) and "xdp" (AF_XDP: the card or its
+ * ordinary sockets, which it serves like "udp", so that nothing is lost when a rule is missing), "kernel" (the same with our
+ * kernel module in place of the rules, or without it "nfqueue") and "xdp" (AF_XDP: the card or its
  * driver writes into the arena and reads from it; what it does not take comes by the ordinary sockets). */
 #ifndef STEER_STEER_H
 #define STEER_STEER_H
@@ -43,7 +44,9 @@ struct steer_config {
 	bool sockets_optional; /* when descriptors run out, ports go on without a socket */
 	uint16_t queue_num;    /* nfqueue: first queue, one per worker */
 	enum steer_queue_send queue_send; /* nfqueue; no longer AUTO after open() */
-	enum steer_udp_io udp_io;         /* udp; AUTO is PLAIN unless open() decided */
+	uint32_t
+		queue_mark; /* kernel: marks what leaves by verdict for the module, which sends it; 0 = the host forwards */
+	enum steer_udp_io udp_io; /* udp; AUTO is PLAIN unless open() decided */
 	uint32_t burst_max;
 	const char *
 		xdp_interfaces; /* xdp: names, ',' between; "" or NULL: those that carry the local addresses */
@@ -71,6 +74,8 @@ struct steer_counters { /* relaxed atomics, single writer */
 
 struct steer_ops {
 	const char *name;
+	/* What to do instead when open() fails. NULL: nothing else will do. */
+	const struct steer_ops *instead;
 	/* Optional, these four; NULL: nothing to do.
 	 * First and last of all, control thread: what all workers share, in cfg->hub. close() without open() is fine. */
 	int (*open)(struct steer_config *cfg, char *err, size_t err_len);
@@ -105,6 +110,7 @@ struct steer_ops {
 
 extern const struct steer_ops steer_udp;
 extern const struct steer_ops steer_nfqueue;
+extern const struct steer_ops steer_kernel;
 extern const struct steer_ops steer_xdp;
 
 #endif

@@ -111,6 +111,7 @@ def have_rtpengine():
 
 
 def steerings():
-    """What this build of xcipherd can steer by."""
+    """What this build of xcipherd can steer by here: without the module, kernel is nfqueue by another name."""
     text = subprocess.run([os.path.join(BUILD, "xcipherd"), "--help"], capture_output=True, text=True, check=True).stdout
-    return re.search(r"--steering=([a-z|]+)", text).group(1).split("|")
+    ways = re.search(r"--steering=([a-z|]+)", text).group(1).split("|")
+    return [w for w in ways if w != "kernel" or os.path.exists("/sys/module/nf_xcipher")]

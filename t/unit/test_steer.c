@@ -708,34 +708,42 @@ static void a_message_that_is_no_packet_is_refused(void **state)
 /* What the kernel reads of it: the verdict with its id, and the packet that takes the other's place. */
 static void a_replacing_verdict_carries_the_packet(void **state)
 {
-	_Alignas(8) uint8_t buf[QUEUE_REPLACE_LEN + 61];
-	uint8_t *ip = buf + QUEUE_REPLACE_LEN;
-	uint32_t len, verdict, id;
-	uint16_t part, type;
-
 	(void)state;
-	for (int i = 0; i < 61; i++)
-		ip[i] = (uint8_t)i;
-	assert_int_equal(queue_replace(ip, 61, 300, 0x01020304), QUEUE_REPLACE_LEN + 61);
-	memcpy(&len, buf, 4);
-	assert_int_equal(len, QUEUE_REPLACE_LEN + 61);
-	assert_int_equal(buf[4], 1); /* NFQNL_MSG_VERDICT */
-	assert_int_equal(buf[5], 3); /* NFNL_SUBSYS_QUEUE */
-	assert_int_equal(be16(buf + 18), 300);
-	memcpy(&part, buf + 20, 2);
-	memcpy(&type, buf + 22, 2);
-	assert_int_equal(part, 12);
-	assert_int_equal(type, 2); /* NFQA_VERDICT_HDR */
-	verdict = be32(buf + 24);
-	id = be32(buf + 28);
-	assert_int_equal(verdict, 1); /* NF_ACCEPT */
-	assert_int_equal(id, 0x01020304);
-	memcpy(&part, buf + 32, 2);
-	memcpy(&type, buf + 34, 2);
-	assert_int_equal(part, 4 + 61);
-	assert_int_equal(type, 10); /* NFQA_PAYLOAD */
-	for (int i = 0; i < 61; i++)
-		assert_int_equal(ip[i], i);
+	for (uint32_t mark = 0; mark < 0x20000; mark += 0x12345) {
+		_Alignas(8) uint8_t room[QUEUE_REPLACE_LEN + 61];
+		uint32_t head = mark ? QUEUE_REPLACE_LEN : QUEUE_REPLACE_LEN - QUEUE_MARK_LEN;
+		uint8_t *ip = room + QUEUE_REPLACE_LEN, *buf = ip - head;
+		uint16_t part, type;
+		uint32_t len;
+
+		for (int i = 0; i < 61; i++)
+			ip[i] = (uint8_t)i;
+		assert_int_equal(queue_replace(ip, 61, 300, 0x01020304, mark), head + 61);
+		memcpy(&len, buf, 4);
+		assert_int_equal(len, head + 61);
+		assert_int_equal(buf[4], 1); /* NFQNL_MSG_VERDICT */
+		assert_int_equal(buf[5], 3); /* NFNL_SUBSYS_QUEUE */
+		assert_int_equal(be16(buf + 18), 300);
+		memcpy(&part, buf + 20, 2);
+		memcpy(&type, buf + 22, 2);
+		assert_int_equal(part, 12);
+		assert_int_equal(type, 2);           /* NFQA_VERDICT_HDR */
+		assert_int_equal(be32(buf + 24), 1); /* NF_ACCEPT */
+		assert_int_equal(be32(buf + 28), 0x01020304);
+		if (mark) {
+			memcpy(&part, buf + 32, 2);
+			memcpy(&type, buf + 34, 2);
+			assert_int_equal(part, 8);
+			assert_int_equal(type, 3); /* NFQA_MARK */
+			assert_int_equal(be32(buf + 36), mark);
+		}
+		memcpy(&part, ip - 4, 2);
+		memcpy(&type, ip - 2, 2);
+		assert_int_equal(part, 4 + 61);
+		assert_int_equal(type, 10); /* NFQA_PAYLOAD */
+		for (int i = 0; i < 61; i++)
+			assert_int_equal(ip[i], i);
+	}
 }
 
 int main(void)

@@ -21,5 +21,5 @@ def relayed(steering):
             daemon.stop()
 
 
-for way in ("udp", "nfqueue"):
+for way in ("udp", "nfqueue", "kernel"):
     rig.test(lambda: relayed(way))

@@ -1,0 +1,382 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* nf_xcipher's messages, written and read (steer/kernel_nl.h). Every request carries a number of its own, and whatever is not the
+ * answer to the last one is skipped: answers of an earlier one that was given up, events. */
+#include "steer/kernel_nl.h"
+
+#include <arpa/inet.h>
+#include <endian.h>
+#include <errno.h>
+#include <libmnl/libmnl.h>
+#include <linux/genetlink.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#define REQUEST_LEN 2048u
+#define ANSWER_LEN  32768u /* as much as the kernel puts into one message of a dump */
+
+struct knl {
+	int fd;
+	uint16_t family;
+	uint32_t seq;
+	_Alignas(struct nlmsghdr) char request[REQUEST_LEN];
+	_Alignas(struct nlmsghdr) char answer[ANSWER_LEN];
+};
+
+/* --- Requests ------------------------------------------------------------------------------------------------- */
+
+static struct nlmsghdr *request(
+	struct knl *k, uint16_t type, uint8_t cmd, uint8_t version, uint16_t flags)
+{
+	struct nlmsghdr *h = mnl_nlmsg_put_header(k->request);
+	struct genlmsghdr *g;
+
+	h->nlmsg_type = type;
+	h->nlmsg_flags = NLM_F_REQUEST | flags;
+	h->nlmsg_seq = ++k->seq;
+	g = mnl_nlmsg_put_extra_header(h, sizeof(*g));
+	g->cmd = cmd;
+	g->version = version;
+	return h;
+}
+
+static struct nlmsghdr *command(struct knl *k, enum nfx_cmd cmd, uint16_t flags)
+{
+	return request(k, k->family, (uint8_t)cmd, NFX_VERSION, flags);
+}
+
+/* Sends the request and calls read() for each message of the answer, until what ends it: an acknowledgement or the end of a
+ * dump. Requests have NLM_F_ACK, so that there always is one. */
+static int ask(struct knl *k, const struct nlmsghdr *h,
+	void (*read)(void *, const struct nlmsghdr *), void *arg)
+{
+	ssize_t n;
+
+	do
+		n = send(k->fd, h, h->nlmsg_len, 0);
+	while (n < 0 && errno == EINTR);
+	if (n < 0)
+		return -errno;
+	for (;;) {
+		const struct nlmsghdr *m = (const struct nlmsghdr *)k->answer;
+		int len;
+
+		n = recv(k->fd, k->answer, sizeof(k->answer), 0);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return errno == EAGAIN ? -ETIMEDOUT : -errno;
+		if (n == 0)
+			return -EPIPE;
+		for (len = (int)n; mnl_nlmsg_ok(m, len); m = mnl_nlmsg_next(m, &len)) {
+			if (m->nlmsg_seq != k->seq)
+				continue;
+			if (m->nlmsg_type == NLMSG_DONE)
+				return mnl_nlmsg_get_payload_len(m) >= sizeof(int)
+					? *(const int *)mnl_nlmsg_get_payload(m)
+					: 0;
+			if (m->nlmsg_type != NLMSG_ERROR) {
+				if (read)
+					read(arg, m);
+			} else if (mnl_nlmsg_get_payload_len(m) >= sizeof(int)) {
+				return ((const struct nlmsgerr *)mnl_nlmsg_get_payload(m))->error;
+			}
+		}
+	}
+}
+
+static uint32_t addr_len(const struct endpoint *e)
+{
+	return e->family == AF_INET6 ? 16 : 4;
+}
+
+static void put_local(struct nlmsghdr *h, const struct endpoint *local)
+{
+	mnl_attr_put_u8(h, NFX_A_FAMILY, local->family);
+	mnl_attr_put(h, NFX_A_ADDR, addr_len(local), local->addr);
+	mnl_attr_put_u16(h, NFX_A_PORT, htons(local->port));
+}
+
+static void put_dest(struct nlmsghdr *h, const struct knl_dest *d)
+{
+	struct nlattr *nest = mnl_attr_nest_start(h, NFX_A_DEST);
+
+	mnl_attr_put(h, NFX_D_ADDR, addr_len(&d->to), d->to.addr);
+	mnl_attr_put_u16(h, NFX_D_PORT, htons(d->to.port));
+	mnl_attr_put(h, NFX_D_LOCAL_ADDR, addr_len(&d->from), d->from.addr);
+	mnl_attr_put_u16(h, NFX_D_LOCAL_PORT, htons(d->from.port));
+	if (d->tos >= 0)
+		mnl_attr_put_u8(h, NFX_D_TOS, (uint8_t)d->tos);
+	mnl_attr_nest_end(h, nest);
+}
+
+int knl_target_set(struct knl *k, const struct knl_target *t)
+{
+	struct nlmsghdr *h = command(k, NFX_CMD_TARGET_SET, NLM_F_ACK | NLM_F_CREATE);
+
+	put_local(h, &t->local);
+	mnl_attr_put_u8(h, NFX_A_ACTION, t->action);
+	mnl_attr_put_u8(h, NFX_A_RTCP_ACTION, t->rtcp_action);
+	mnl_attr_put_u16(h, NFX_A_QUEUE, t->queue);
+	mnl_attr_put_u32(h, NFX_A_FLAGS, t->flags);
+	mnl_attr_put_u64(h, NFX_A_COOKIE, t->cookie);
+	if (t->source.family) {
+		mnl_attr_put(h, NFX_A_SOURCE_ADDR, addr_len(&t->source), t->source.addr);
+		mnl_attr_put_u16(h, NFX_A_SOURCE_PORT, htons(t->source.port));
+		mnl_attr_put_u8(h, NFX_A_MISMATCH, t->mismatch);
+	}
+	if (t->only_ssrc)
+		mnl_attr_put_u32(h, NFX_A_SSRC, t->ssrc);
+	if (t->dests) {
+		struct nlattr *nest = mnl_attr_nest_start(h, NFX_A_DESTS);
+
+		for (uint32_t i = 0; i < t->dests && i < KNL_DESTS; i++)
+			put_dest(h, &t->dest[i]);
+		mnl_attr_nest_end(h, nest);
+	}
+	return ask(k, h, NULL, NULL);
+}
+
+int knl_target_del(struct knl *k, const struct endpoint *local)
+{
+	struct nlmsghdr *h = command(k, NFX_CMD_TARGET_DEL, NLM_F_ACK);
+
+	put_local(h, local);
+	return ask(k, h, NULL, NULL);
+}
+
+int knl_flush(struct knl *k)
+{
+	return ask(k, command(k, NFX_CMD_FLUSH, NLM_F_ACK), NULL, NULL);
+}
+
+/* --- Answers -------------------------------------------------------------------------------------------------- */
+
+static const struct nlattr *first_attr(const struct nlmsghdr *h)
+{
+	return mnl_nlmsg_get_payload_offset(h, sizeof(struct genlmsghdr));
+}
+
+#define each_attr(a, h)                                                                          \
+	for ((a) = first_attr(h); mnl_attr_ok(                                                   \
+		     a, (int)((const char *)mnl_nlmsg_get_payload_tail(h) - (const char *)(a))); \
+		(a) = mnl_attr_next(a))
+
+static uint32_t get_u32(const struct nlattr *a)
+{
+	return mnl_attr_get_payload_len(a) >= 4 ? mnl_attr_get_u32(a) : 0;
+}
+
+static uint64_t get_u64(const struct nlattr *a)
+{
+	return mnl_attr_get_payload_len(a) >= 8 ? mnl_attr_get_u64(a) : 0;
+}
+
+static void read_peer(void *arg, const struct nlmsghdr *h)
+{
+	struct knl_peer *out = arg;
+	const struct nlattr *a;
+
+	each_attr(a, h)
+	{
+		switch (mnl_attr_get_type(a)) {
+		case NFX_A_VERSION:
+			out->version = get_u32(a);
+			break;
+		case NFX_A_FEATURES:
+			out->features = get_u32(a);
+			break;
+		case NFX_A_MARK:
+			out->mark = get_u32(a);
+			break;
+		case NFX_A_TARGETS:
+			out->adopted = get_u32(a);
+			break;
+		case NFX_A_MAX_TARGETS:
+			out->max_targets = get_u32(a);
+			break;
+		case NFX_A_MAX_DESTS:
+			out->max_dests = get_u32(a);
+			break;
+		case NFX_A_RELEASE:
+			for (size_t i = 0;
+				i + 1 < sizeof(out->release) && i < mnl_attr_get_payload_len(a);
+				i++) {
+				char c = ((const char *)mnl_attr_get_payload(a))[i];
+
+				if (!c)
+					break;
+				out->release[i] = c > ' ' && c < 0x7f ? c : '?';
+			}
+			break;
+		}
+	}
+}
+
+int knl_hello(
+	struct knl *k, uint32_t owner, uint32_t grace_ms, uint32_t wanted, struct knl_peer *out)
+{
+	struct nlmsghdr *h = command(k, NFX_CMD_HELLO, NLM_F_ACK);
+	int err;
+
+	mnl_attr_put_u32(h, NFX_A_VERSION, NFX_VERSION);
+	mnl_attr_put_u32(h, NFX_A_FEATURES, wanted);
+	mnl_attr_put_u32(h, NFX_A_OWNER, owner);
+	mnl_attr_put_u32(h, NFX_A_GRACE_MS, grace_ms);
+	memset(out, 0, sizeof(*out));
+	err = ask(k, h, read_peer, out);
+	if (!err && out->version != NFX_VERSION)
+		err = -EPROTO;
+	return err;
+}
+
+static void read_stats(struct knl_seen *out, const struct nlattr *nest)
+{
+	const struct nlattr *a;
+
+	mnl_attr_for_each_nested(a, nest)
+	{
+		if (mnl_attr_get_type(a) < NFX_S_COUNT)
+			out->stats[mnl_attr_get_type(a)] = get_u64(a);
+	}
+}
+
+static void seen_from(struct knl_seen *out, const struct nlmsghdr *h)
+{
+	const struct nlattr *a;
+	size_t len;
+
+	memset(out, 0, sizeof(*out));
+	out->last_seen_ms = UINT64_MAX;
+	each_attr(a, h)
+	{
+		len = mnl_attr_get_payload_len(a);
+		switch (mnl_attr_get_type(a)) {
+		case NFX_A_FAMILY:
+			out->local.family = len ? mnl_attr_get_u8(a) : 0;
+			break;
+		case NFX_A_ADDR:
+			memcpy(out->local.addr, mnl_attr_get_payload(a), len < 16 ? len : 16);
+			break;
+		case NFX_A_PORT:
+			out->local.port = len >= 2 ? be16(mnl_attr_get_payload(a)) : 0;
+			break;
+		case NFX_A_ACTION:
+			out->action = len ? mnl_attr_get_u8(a) : 0;
+			break;
+		case NFX_A_COOKIE:
+			out->cookie = get_u64(a);
+			break;
+		case NFX_A_LAST_SEEN_MS:
+			out->last_seen_ms = get_u64(a);
+			break;
+		case NFX_A_STATS:
+			read_stats(out, a);
+			break;
+		}
+	}
+}
+
+static void read_one(void *arg, const struct nlmsghdr *h)
+{
+	seen_from(arg, h);
+}
+
+int knl_target_get(struct knl *k, const struct endpoint *local, struct knl_seen *out)
+{
+	struct nlmsghdr *h = command(k, NFX_CMD_TARGET_GET, NLM_F_ACK);
+
+	put_local(h, local);
+	return ask(k, h, read_one, out);
+}
+
+struct dump {
+	void (*put)(void *arg, const struct knl_seen *seen);
+	void *arg;
+};
+
+static void read_each(void *arg, const struct nlmsghdr *h)
+{
+	const struct dump *d = arg;
+	struct knl_seen seen;
+
+	seen_from(&seen, h);
+	d->put(d->arg, &seen);
+}
+
+int knl_dump(struct knl *k, uint32_t owner, int action,
+	void (*put)(void *arg, const struct knl_seen *seen), void *arg)
+{
+	struct nlmsghdr *h = command(k, NFX_CMD_TARGET_GET, NLM_F_DUMP);
+	struct dump d = {put, arg};
+
+	mnl_attr_put_u32(h, NFX_A_OWNER, owner);
+	if (action >= 0)
+		mnl_attr_put_u8(h, NFX_A_ACTION, (uint8_t)action);
+	return ask(k, h, read_each, &d);
+}
+
+/* --- The socket ----------------------------------------------------------------------------------------------- */
+
+static void read_family(void *arg, const struct nlmsghdr *h)
+{
+	const struct nlattr *a;
+
+	each_attr(a, h)
+	{
+		if (mnl_attr_get_type(a) == CTRL_ATTR_FAMILY_ID && mnl_attr_get_payload_len(a) >= 2)
+			*(uint16_t *)arg = mnl_attr_get_u16(a);
+	}
+}
+
+int knl_open_fd(struct knl **out, int fd)
+{
+	struct knl *k = calloc(1, sizeof(*k));
+	/* The kernel answers within the request. Should it ever not, this ends the waiting. */
+	struct timeval patience = {.tv_sec = 1};
+	struct nlmsghdr *h;
+	int err;
+
+	if (!k) {
+		close(fd);
+		return -ENOMEM;
+	}
+	k->fd = fd;
+	(void)setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
+	h = request(k, GENL_ID_CTRL, CTRL_CMD_GETFAMILY, 1, NLM_F_ACK);
+	mnl_attr_put_strz(h, CTRL_ATTR_FAMILY_NAME, NFX_FAMILY_NAME);
+	err = ask(k, h, read_family, &k->family);
+	if (!err && !k->family)
+		err = -ENOENT;
+	if (err) {
+		knl_close(k);
+		return err;
+	}
+	*out = k;
+	return 0;
+}
+
+int knl_open(struct knl **out)
+{
+	struct sockaddr_nl local = {.nl_family = AF_NETLINK};
+	int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_GENERIC);
+	int err;
+
+	if (fd < 0)
+		return -errno;
+	if (bind(fd, (struct sockaddr *)&local, sizeof(local))) {
+		err = -errno;
+		close(fd);
+		return err;
+	}
+	return knl_open_fd(out, fd);
+}
+
+void knl_close(struct knl *k)
+{
+	if (!k)
+		return;
+	close(k->fd);
+	free(k);
+}

@@ -1,0 +1,381 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What the daemon says to nf_xcipher, and what it makes of the answers: a thread plays the module at the other end of a socket. The
+ * module itself is tested in a virtual machine (t/kernel). */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <errno.h>
+#include <libmnl/libmnl.h>
+#include <linux/genetlink.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "steer/kernel_nl.h"
+#include "steer/steer.h"
+
+#define FAMILY 77
+#define LAST   4096
+
+struct peer {
+	int fd[2];
+	pthread_t thread;
+	/* How it answers. */
+	bool there;
+	uint32_t version, features;
+	int error;
+	uint32_t dump; /* targets there are */
+	bool chatty;   /* sends what nobody asked for, first */
+	/* What came last. */
+	_Alignas(struct nlmsghdr) char last[LAST];
+};
+
+static void reply(struct peer *p, struct nlmsghdr *h)
+{
+	assert_int_equal(send(p->fd[1], h, h->nlmsg_len, 0), h->nlmsg_len);
+}
+
+static struct nlmsghdr *message(char *buf, const struct nlmsghdr *to, uint16_t type, uint8_t cmd)
+{
+	struct nlmsghdr *h = mnl_nlmsg_put_header(buf);
+	struct genlmsghdr *g = mnl_nlmsg_put_extra_header(h, sizeof(*g));
+
+	h->nlmsg_type = type;
+	h->nlmsg_seq = to->nlmsg_seq;
+	g->cmd = cmd;
+	return h;
+}
+
+static void end(struct peer *p, const struct nlmsghdr *to, uint16_t type, int error)
+{
+	_Alignas(struct nlmsghdr) char buf[256];
+	struct nlmsghdr *h = mnl_nlmsg_put_header(buf);
+	struct nlmsgerr *e = mnl_nlmsg_put_extra_header(h, sizeof(*e));
+
+	h->nlmsg_type = type;
+	h->nlmsg_seq = to->nlmsg_seq;
+	e->error = error;
+	reply(p, h);
+}
+
+static void family(struct peer *p, const struct nlmsghdr *to)
+{
+	_Alignas(struct nlmsghdr) char buf[512];
+	struct nlmsghdr *h = message(buf, to, GENL_ID_CTRL, CTRL_CMD_NEWFAMILY);
+
+	if (p->there) {
+		mnl_attr_put_u16(h, CTRL_ATTR_FAMILY_ID, FAMILY);
+		reply(p, h);
+	}
+	end(p, to, NLMSG_ERROR, p->there ? 0 : -ENOENT);
+}
+
+static void hello(struct peer *p, const struct nlmsghdr *to)
+{
+	_Alignas(struct nlmsghdr) char buf[512];
+	struct nlmsghdr *h = message(buf, to, FAMILY, NFX_CMD_HELLO);
+
+	mnl_attr_put_u32(h, NFX_A_VERSION, p->version);
+	mnl_attr_put_u32(h, NFX_A_FEATURES, p->features);
+	mnl_attr_put_u32(h, NFX_A_MARK, 0x584e0001);
+	mnl_attr_put_u32(h, NFX_A_TARGETS, 3);
+	mnl_attr_put_u32(h, NFX_A_MAX_DESTS, 8);
+	mnl_attr_put_strz(h, NFX_A_RELEASE, "1.2.3\n");
+	mnl_attr_put_u32(h, NFX_A_COUNT + 5, 99); /* of a later release */
+	reply(p, h);
+	end(p, to, NLMSG_ERROR, p->error);
+}
+
+static void target(struct peer *p, const struct nlmsghdr *to, uint32_t i)
+{
+	_Alignas(struct nlmsghdr) char buf[1024];
+	struct nlmsghdr *h = message(buf, to, FAMILY, NFX_CMD_TARGET_GET);
+	uint8_t addr[16] = {0x20, 0x01, 0x0d, 0xb8, [15] = (uint8_t)i};
+	uint8_t port[2] = {0x75, (uint8_t)(0x30 + i)};
+	struct nlattr *nest;
+
+	mnl_attr_put_u8(h, NFX_A_FAMILY, i & 1 ? AF_INET6 : AF_INET);
+	mnl_attr_put(h, NFX_A_ADDR, i & 1 ? 16 : 4, addr);
+	mnl_attr_put(h, NFX_A_PORT, 2, port);
+	mnl_attr_put_u8(h, NFX_A_ACTION, NFX_ACTION_RELAY);
+	mnl_attr_put_u64(h, NFX_A_COOKIE, 0x1122334400000000ull + i);
+	if (i)
+		mnl_attr_put_u64(h, NFX_A_LAST_SEEN_MS, 10 * i);
+	nest = mnl_attr_nest_start(h, NFX_A_STATS);
+	mnl_attr_put_u64(h, NFX_S_RTP_PACKETS, 100 + i);
+	mnl_attr_put_u64(h, NFX_S_TTL, 7);
+	mnl_attr_put_u64(h, NFX_S_COUNT + 3, 9); /* of a later release */
+	mnl_attr_nest_end(h, nest);
+	reply(p, h);
+}
+
+static void *play(void *arg)
+{
+	struct peer *p = arg;
+	_Alignas(struct nlmsghdr) char buf[LAST];
+
+	for (;;) {
+		ssize_t n = recv(p->fd[1], buf, sizeof(buf), 0);
+		const struct nlmsghdr *h = (const struct nlmsghdr *)buf;
+		struct nlmsghdr other;
+
+		if (n <= 0)
+			return NULL;
+		assert_true(mnl_nlmsg_ok(h, (int)n));
+		memcpy(p->last, buf, (size_t)n);
+		if (p->chatty) {
+			other = *h;
+			other.nlmsg_seq -= 1;
+			end(p, &other, NLMSG_ERROR, -EIO);
+			other.nlmsg_seq = 0;
+			target(p, &other, 0);
+		}
+		if (h->nlmsg_type == GENL_ID_CTRL) {
+			family(p, h);
+			continue;
+		}
+		switch (((const struct genlmsghdr *)mnl_nlmsg_get_payload(h))->cmd) {
+		case NFX_CMD_HELLO:
+			hello(p, h);
+			break;
+		case NFX_CMD_TARGET_GET:
+			for (uint32_t i = 0; i < p->dump; i++)
+				target(p, h, i);
+			if ((h->nlmsg_flags & NLM_F_DUMP) == NLM_F_DUMP)
+				end(p, h, NLMSG_DONE, p->error);
+			else
+				end(p, h, NLMSG_ERROR, p->dump ? 0 : -ENOENT);
+			break;
+		default:
+			end(p, h, NLMSG_ERROR, p->error);
+		}
+	}
+}
+
+static int setup(void **state)
+{
+	static struct peer p;
+
+	memset(&p, 0, sizeof(p));
+	p.there = true;
+	p.version = NFX_VERSION;
+	p.features = 0x7f;
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, p.fd), 0);
+	assert_int_equal(pthread_create(&p.thread, NULL, play, &p), 0);
+	*state = &p;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	struct peer *p = *state;
+
+	shutdown(p->fd[1], SHUT_RDWR);
+	pthread_join(p->thread, NULL);
+	close(p->fd[1]);
+	return 0;
+}
+
+static const struct nlattr *attr(const struct peer *p, uint16_t type)
+{
+	const struct nlmsghdr *h = (const struct nlmsghdr *)p->last;
+	const struct nlattr *a;
+
+	mnl_attr_for_each(
+		a, h, sizeof(struct genlmsghdr)) if (mnl_attr_get_type(a) == type) return a;
+	return NULL;
+}
+
+static void what_the_module_is_comes_with_hello(void **state)
+{
+	struct peer *p = *state;
+	struct knl_peer said;
+	struct knl *k;
+
+	p->chatty = true;
+	assert_int_equal(knl_open_fd(&k, p->fd[0]), 0);
+	assert_int_equal(knl_hello(k, 221, 10000, 3, &said), 0);
+	assert_int_equal(said.version, NFX_VERSION);
+	assert_int_equal(said.features, 0x7f);
+	assert_int_equal(said.mark, 0x584e0001);
+	assert_int_equal(said.adopted, 3);
+	assert_int_equal(said.max_dests, 8);
+	assert_string_equal(said.release, "1.2.3?");
+	assert_int_equal(mnl_attr_get_u32(attr(p, NFX_A_OWNER)), 221);
+	assert_int_equal(mnl_attr_get_u32(attr(p, NFX_A_GRACE_MS)), 10000);
+	assert_int_equal(mnl_attr_get_u32(attr(p, NFX_A_FEATURES)), 3);
+	assert_int_equal(mnl_attr_get_u32(attr(p, NFX_A_VERSION)), NFX_VERSION);
+	knl_close(k);
+}
+
+static void another_version_is_refused_and_named(void **state)
+{
+	struct peer *p = *state;
+	struct knl_peer said;
+	struct knl *k;
+
+	p->version = NFX_VERSION + 1;
+	assert_int_equal(knl_open_fd(&k, p->fd[0]), 0);
+	assert_int_equal(knl_hello(k, 1, 1, 1, &said), -EPROTO);
+	assert_int_equal(said.version, NFX_VERSION + 1);
+	p->error = -EBUSY;
+	assert_int_equal(knl_hello(k, 1, 1, 1, &said), -EBUSY);
+	knl_close(k);
+}
+
+static void a_module_that_is_not_there_is_no_entry(void **state)
+{
+	struct peer *p = *state;
+	struct knl *k;
+
+	p->there = false;
+	assert_int_equal(knl_open_fd(&k, p->fd[0]), -ENOENT);
+}
+
+static void a_target_is_written_whole(void **state)
+{
+	struct peer *p = *state;
+	struct knl_target t = {
+		.local = {.addr = {192, 0, 2, 1}, .port = 30000, .family = AF_INET},
+		.action = NFX_ACTION_RELAY,
+		.rtcp_action = NFX_ACTION_QUEUE,
+		.queue = 221,
+		.flags = NFX_FLAG_BYPASS,
+		.cookie = 0x1122334455667788ull,
+		.source = {.addr = {198, 51, 100, 7}, .port = 4000, .family = AF_INET},
+		.mismatch = NFX_MISMATCH_PASS,
+		.only_ssrc = true,
+		.ssrc = 0xdeadbeef,
+		.dest = {{.to = {.addr = {203, 0, 113, 9}, .port = 5000, .family = AF_INET},
+			.from = {.addr = {192, 0, 2, 1}, .port = 30002, .family = AF_INET},
+			.tos = 184}},
+		.dests = 1,
+	};
+	const struct nlattr *nest, *a;
+	struct knl *k;
+	int seen = 0;
+
+	assert_int_equal(knl_open_fd(&k, p->fd[0]), 0);
+	assert_int_equal(knl_target_set(k, &t), 0);
+	assert_true(((struct nlmsghdr *)p->last)->nlmsg_flags & NLM_F_CREATE);
+	assert_int_equal(mnl_attr_get_payload_len(attr(p, NFX_A_ADDR)), 4);
+	assert_memory_equal(mnl_attr_get_payload(attr(p, NFX_A_ADDR)), t.local.addr, 4);
+	assert_int_equal(be16(mnl_attr_get_payload(attr(p, NFX_A_PORT))), 30000);
+	assert_int_equal(mnl_attr_get_u8(attr(p, NFX_A_ACTION)), NFX_ACTION_RELAY);
+	assert_int_equal(mnl_attr_get_u8(attr(p, NFX_A_RTCP_ACTION)), NFX_ACTION_QUEUE);
+	assert_int_equal(mnl_attr_get_u16(attr(p, NFX_A_QUEUE)), 221);
+	assert_int_equal(mnl_attr_get_u64(attr(p, NFX_A_COOKIE)), t.cookie);
+	assert_int_equal(be16(mnl_attr_get_payload(attr(p, NFX_A_SOURCE_PORT))), 4000);
+	assert_int_equal(mnl_attr_get_u8(attr(p, NFX_A_MISMATCH)), NFX_MISMATCH_PASS);
+	assert_int_equal(mnl_attr_get_u32(attr(p, NFX_A_SSRC)), 0xdeadbeef);
+	nest = attr(p, NFX_A_DESTS);
+	mnl_attr_for_each_nested(a, nest)
+	{
+		const struct nlattr *d;
+
+		assert_int_equal(mnl_attr_get_type(a), NFX_A_DEST);
+		mnl_attr_for_each_nested(d, a)
+		{
+			switch (mnl_attr_get_type(d)) {
+			case NFX_D_ADDR:
+				assert_memory_equal(mnl_attr_get_payload(d), t.dest[0].to.addr, 4);
+				break;
+			case NFX_D_PORT:
+				assert_int_equal(be16(mnl_attr_get_payload(d)), 5000);
+				break;
+			case NFX_D_LOCAL_PORT:
+				assert_int_equal(be16(mnl_attr_get_payload(d)), 30002);
+				break;
+			case NFX_D_TOS:
+				assert_int_equal(mnl_attr_get_u8(d), 184);
+				break;
+			}
+			seen++;
+		}
+	}
+	assert_int_equal(seen, 5);
+	/* Without a source and destinations there is nothing of them. */
+	t.source.family = 0;
+	t.only_ssrc = false;
+	t.dests = 0;
+	p->error = -ENOSPC;
+	assert_int_equal(knl_target_set(k, &t), -ENOSPC);
+	assert_null(attr(p, NFX_A_SOURCE_ADDR));
+	assert_null(attr(p, NFX_A_SSRC));
+	assert_null(attr(p, NFX_A_DESTS));
+	knl_close(k);
+}
+
+static void count(void *arg, const struct knl_seen *seen)
+{
+	uint32_t i = (*(uint32_t *)arg)++;
+
+	assert_int_equal(seen->local.family, i & 1 ? AF_INET6 : AF_INET);
+	assert_int_equal(seen->local.port, 0x7530 + i);
+	assert_int_equal(seen->local.addr[15], i & 1 ? i : 0);
+	assert_int_equal(seen->cookie, 0x1122334400000000ull + i);
+	assert_int_equal(seen->action, NFX_ACTION_RELAY);
+	assert_int_equal(seen->stats[NFX_S_RTP_PACKETS], 100 + i);
+	assert_int_equal(seen->stats[NFX_S_TTL], 7);
+	assert_int_equal(seen->stats[NFX_S_SENT], 0);
+	assert_true(seen->last_seen_ms == (i ? 10 * i : UINT64_MAX));
+}
+
+static void a_dump_gives_every_target(void **state)
+{
+	struct peer *p = *state;
+	struct knl_seen one;
+	uint32_t n = 0;
+	struct knl *k;
+
+	p->dump = 50;
+	assert_int_equal(knl_open_fd(&k, p->fd[0]), 0);
+	assert_int_equal(knl_dump(k, 221, NFX_ACTION_RELAY, count, &n), 0);
+	assert_int_equal(n, 50);
+	assert_int_equal(mnl_attr_get_u32(attr(p, NFX_A_OWNER)), 221);
+	assert_int_equal(mnl_attr_get_u8(attr(p, NFX_A_ACTION)), NFX_ACTION_RELAY);
+	p->dump = 1;
+	assert_int_equal(
+		knl_target_get(k, &(struct endpoint){.family = AF_INET, .port = 1}, &one), 0);
+	assert_int_equal(one.stats[NFX_S_RTP_PACKETS], 100);
+	p->dump = 0;
+	assert_int_equal(
+		knl_target_get(k, &(struct endpoint){.family = AF_INET, .port = 1}, &one), -ENOENT);
+	p->error = -EINTR; /* the table changed too much */
+	assert_int_equal(knl_dump(k, 221, -1, count, &n), -EINTR);
+	knl_close(k);
+}
+
+static void without_the_module_there_is_nfqueue_instead(void **state)
+{
+	struct steer_config cfg = {.workers = 1, .queue_num = 220};
+	char err[256] = "";
+
+	(void)state;
+	if (access("/sys/module/nf_xcipher", F_OK) == 0)
+		skip();
+	assert_true(steer_kernel.open(&cfg, err, sizeof(err)) < 0);
+	assert_non_null(strstr(err, "nf_xcipher is not loaded"));
+	assert_ptr_equal(steer_kernel.instead, &steer_nfqueue);
+}
+
+int main(void)
+{
+#define WITH_PEER(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+	const struct CMUnitTest tests[] = {
+		WITH_PEER(what_the_module_is_comes_with_hello),
+		WITH_PEER(another_version_is_refused_and_named),
+		WITH_PEER(a_module_that_is_not_there_is_no_entry),
+		WITH_PEER(a_target_is_written_whole),
+		WITH_PEER(a_dump_gives_every_target),
+		cmocka_unit_test(without_the_module_there_is_nfqueue_instead),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
