@@ -144,9 +144,9 @@ XC_INLINE void xc_store64(xc_out p, uint16 x)
 #define XC_STORE(bytes, p, x) xc_store##bytes((xc_out)(p), (x))
 #endif
 
-/* A hint only; a GPU hides latency by itself. */
+/* A hint only: into the second nearest cache, for it is needed much later. A GPU hides latency by itself. */
 #if XC_LANES > 1 && XC_HAS(__builtin_prefetch)
-#define XC_PREFETCH(p) __builtin_prefetch((const void *)(size_t)(p))
+#define XC_PREFETCH(p) __builtin_prefetch((const void *)(size_t)(p), 0, 2)
 #else
 #define XC_PREFETCH(p)
 #endif

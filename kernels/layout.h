@@ -59,6 +59,11 @@ struct xc_key {
 #define XC_KEY_RK 80 /* where rk is */
 XC_ASSERT_SIZE(xc_key, 576);
 
+/* Keys come from far when there are many. A work-item asks for the first XC_KEY_LINES lines of those that come
+ * XC_AHEAD_PACKETS later in a batch, and the host for those of the first ones. */
+#define XC_KEY_LINES     4
+#define XC_AHEAD_PACKETS 96
+
 /* xc_job.flags */
 #define XC_JOB_RTCP     0x1 /* an RTCP packet: 31-bit index, E flag, index word in the trailer */
 #define XC_JOB_RX_CLEAR 0x2 /* the body came in unencrypted (SRTCP with E = 0, UNENCRYPTED_SRTP) */

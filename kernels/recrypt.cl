@@ -218,15 +218,6 @@ XC_INLINE xc_lanes xc_verdicts(const struct xc_message *m, const struct xc_side 
 	return diff != 0u ? (xc_lanes)XC_BAD_TAG : (xc_lanes)XC_OK;
 }
 
-/* The four lines that most packets need of each key. */
-XC_INLINE void xc_prefetch_key(const __global struct xc_key *k)
-{
-	XC_PREFETCH(k);
-	XC_PREFETCH((xc_in)k + 64);
-	XC_PREFETCH((xc_in)k + 128);
-	XC_PREFETCH((xc_in)k + 192);
-}
-
 /* --- The kernel --------------------------------------------------------------------------------------------------- */
 
 /* Headers and bodies of count packets. */
@@ -292,11 +283,6 @@ static void xc_recrypt_item(uint item, const __global struct xc_job *jobs, uint 
 	xc_gather(job, row);
 	xc_put(slot[0], job[XC_J_RX_KEY]);
 	xc_put(slot[1], job[XC_J_TX_KEY]);
-	if (base == 0)
-		for (uint l = 0; l < XC_LANES; l++) {
-			xc_prefetch_key(keys + slot[0][l]);
-			xc_prefetch_key(keys + slot[1][l]);
-		}
 	xc_put(off, job[XC_J_IN_OFF]);
 #pragma unroll
 	for (int l = 0; l < XC_LANES; l++)
@@ -331,9 +317,9 @@ static void xc_recrypt_item(uint item, const __global struct xc_job *jobs, uint 
 	xc_ends_of(&ends, len,
 		side[0].auth == XC_AUTH_HMAC_SHA1 ? (len + 76u) >> 6u
 			: side[1].auth == XC_AUTH_HMAC_SHA1 ? (len + 76u) >> 6u : zero);
-	/* The next work-item's keys, or the last packet's again. */
+	/* A later work-item's keys, or the last packet's again. */
 	for (uint l = 0; l < XC_LANES; l++) {
-		const __global struct xc_job *j = jobs + at[min(XC_LANES + l, n - base - 1)];
+		const __global struct xc_job *j = jobs + at[min(XC_AHEAD_PACKETS + l, n - base - 1)];
 
 		ahead[0][l] = (xc_in)(keys + j->rx_key);
 		ahead[1][l] = (xc_in)(keys + j->tx_key);

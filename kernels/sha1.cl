@@ -136,8 +136,6 @@ XC_INLINE void xc_fetch(xc_lanes *w, const struct xc_message *m, const struct xc
 	_Pragma("unroll") for (int i = 0; i < 5; i++) s[g][i] = (m)[g].outer[i];
 
 /* Lines of 64 bytes that will be needed later are asked for a few at a time: more at once would wait for each other. */
-#define XC_AHEAD_LINES 4
-
 XC_INLINE void xc_prefetch_line(const xc_in *ahead, uint line)
 {
 #pragma unroll
@@ -146,7 +144,7 @@ XC_INLINE void xc_prefetch_line(const xc_in *ahead, uint line)
 }
 
 /* XC_GROUPS messages of each lane, from the key's inner state to the HMAC, in m->s: the message's blocks, and the inner
- * hash as one more block behind the outer state. Meanwhile XC_AHEAD_LINES lines at ahead[] of each lane are prefetched. */
+ * hash as one more block behind the outer state. Meanwhile XC_KEY_LINES lines at ahead[] of each lane are prefetched. */
 XC_INLINE void xc_hmac(struct xc_message *m, const struct xc_ends *e, const xc_in *ahead)
 {
 	xc_lanes s[XC_GROUPS][5], w[XC_GROUPS][16];
@@ -157,14 +155,14 @@ XC_INLINE void xc_hmac(struct xc_message *m, const struct xc_ends *e, const xc_i
 		xc_lanes before[XC_GROUPS][5];
 
 		XC_EACH_GROUP(XC_FETCH, m)
-		if (b < XC_AHEAD_LINES - 1)
+		if (b < XC_KEY_LINES - 1)
 			xc_prefetch_line(ahead, b);
 		xc_sha1_block(s, w);
 		if (b >= e->least) {
 			XC_EACH_GROUP(XC_KEEP, 0)
 		}
 	}
-	for (uint b = min(e->most, XC_AHEAD_LINES - 1u); b < XC_AHEAD_LINES; b++)
+	for (uint b = min(e->most, XC_KEY_LINES - 1u); b < XC_KEY_LINES; b++)
 		xc_prefetch_line(ahead, b);
 	XC_EACH_GROUP(XC_DIGEST, m)
 	xc_sha1_block(s, w);

@@ -448,6 +448,23 @@ static void jobs_order(struct engine_queue *q, const struct batch *b, bool all)
 	q->in_order = !ordered;
 }
 
+/* The first packets' keys, which no work-item asks for (layout.h): they arrive while the dispatch is set up. */
+static void keys_ahead(const struct engine_queue *q, const struct batch *b, uint32_t n)
+{
+	const struct arena *a = q->arena;
+
+	for (uint32_t i = 0; i < n && i < XC_AHEAD_PACKETS; i++) {
+		const struct xc_job *j = &b->job[q->job_order[i]];
+		const uint8_t *rx = (const uint8_t *)&a->key[j->rx_key],
+			      *tx = (const uint8_t *)&a->key[j->tx_key];
+
+		for (uint32_t line = 0; line < XC_KEY_LINES; line++) {
+			__builtin_prefetch(rx + (size_t)64 * line, 0, 2);
+			__builtin_prefetch(tx + (size_t)64 * line, 0, 2);
+		}
+	}
+}
+
 static int opencl_run(struct engine_queue *q, struct batch *b)
 {
 	const struct arena *a = q->arena;
@@ -468,6 +485,7 @@ static int opencl_run(struct engine_queue *q, struct batch *b)
 
 		return opencl_copy_run(q->copy, &d, b, q->job_order);
 	}
+	keys_ahead(q, b, n);
 	err = dispatch(q, n);
 	err = err ? err : clFinish(q->cq);
 	return err ? -EIO : 0;
