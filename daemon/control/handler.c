@@ -194,6 +194,25 @@ static const char *missing(const struct ng_request *r, uint32_t need)
 	return NULL;
 }
 
+/* Commands other relays know. Who operates the proxy must see at once whether the command was
+ * misspelled, or this relay cannot do it. */
+static const char *unknown_reason(struct str command)
+{
+	static const char *const audio[] = {"play media", "stop media", "play DTMF"};
+	static const char *const later[] = {"start recording", "stop recording", "pause recording",
+		"start forwarding", "stop forwarding", "block DTMF", "unblock DTMF", "block media",
+		"unblock media", "silence media", "unsilence media", "publish", "subscribe request",
+		"subscribe answer", "unsubscribe", "connect"};
+
+	for (size_t i = 0; i < sizeof(audio) / sizeof(audio[0]); i++)
+		if (ng_spelled_like(command, str_from(audio[i])))
+			return "Not supported: needs an audio codec, and this relay has none";
+	for (size_t i = 0; i < sizeof(later) / sizeof(later[0]); i++)
+		if (ng_spelled_like(command, str_from(later[i])))
+			return "Not supported: this relay does not have this command yet";
+	return "Unrecognized command";
+}
+
 /* Decode and carry out; what there is to say ends up in j->reply and j->dict. */
 static void run(struct job *j, struct str body, enum ng_encoding enc)
 {
@@ -215,7 +234,7 @@ static void run(struct job *j, struct str body, enum ng_encoding enc)
 	err = ng_request_parse(&j->r, j->p, msg);
 	if (err) {
 		j->reply.error = err == -ENOKEY ? "Dictionary contains no key \"command\""
-			: err == -EOPNOTSUPP    ? "Unrecognized command"
+			: err == -EOPNOTSUPP    ? unknown_reason(j->r.command_text)
 						: "Out of memory";
 		return;
 	}
