@@ -169,7 +169,9 @@ static bool same_stream(const struct media_stream_cfg *a, const struct media_str
 		a->rtp_to == b->rtp_to && a->rtcp_to == b->rtcp_to &&
 		endpoint_eq(&a->remote, &b->remote) && a->learning == b->learning &&
 		a->strict_source == b->strict_source && a->media_handover == b->media_handover &&
-		a->asymmetric == b->asymmetric && a->tos == b->tos && a->emergency == b->emergency;
+		a->asymmetric == b->asymmetric && a->tos == b->tos &&
+		a->emergency == b->emergency && a->gate == b->gate &&
+		a->events[0] == b->events[0] && a->events[1] == b->events[1];
 }
 
 static void stream_cfgs(const struct call *c, const struct side *s, const struct leg *l,
@@ -194,6 +196,8 @@ static void stream_cfgs(const struct call *c, const struct side *s, const struct
 	rtp->rtp = true;
 	rtp->rtcp = l->mux;
 	rtp->remote = l->remote;
+	rtp->gate = s->gate;
+	memcpy(rtp->events, l->events, sizeof(rtp->events));
 	rtcp->local = l->port.rtcp;
 	rtcp->rtcp = true;
 	rtcp->remote = l->rtcp_remote;

@@ -443,6 +443,34 @@ void calls_delete(struct calls *c, struct pool *p, const struct ng_request *r, u
 	}
 }
 
+/* --- Gates ------------------------------------------------------------------------------------------------------ */
+
+void calls_gate(struct calls *c, struct pool *p, const struct ng_request *r, uint8_t gate, bool on,
+	uint64_t now_ns, struct call_reply *out)
+{
+	struct call *call = call_table_find(&c->table, r->call_id), *next;
+	int err;
+
+	*out = (struct call_reply){0};
+	if (!call) {
+		out->error = "Unknown call-id";
+		return;
+	}
+	next = call_clone(&c->keys, call);
+	if (!next) {
+		out->error = "Out of memory";
+		return;
+	}
+	out->error = gate_set(next, r, gate, on);
+	if (out->error) {
+		call_free(&c->keys, next);
+		return;
+	}
+	err = put_in_force(c, p, call, next, now_ns);
+	if (err)
+		resource_error(out, err, false);
+}
+
 /* --- Looking at calls ------------------------------------------------------------------------------------------- */
 
 void calls_query(struct calls *c, struct pool *p, const struct ng_request *r, uint64_t now_ns,

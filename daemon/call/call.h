@@ -69,6 +69,10 @@ void calls_delete(struct calls *c, struct pool *p, const struct ng_request *r, u
 	struct call_reply *out, struct ngval *dict);
 void calls_query(struct calls *c, struct pool *p, const struct ng_request *r, uint64_t now_ns,
 	struct call_reply *out, struct ngval *dict);
+/* What comes from the sides that the request means (all, or by from-tag, label, address) does not leave any more, or does again;
+ * it is received, authenticated and followed all the same. gate: MEDIA_GATE_*. */
+void calls_gate(struct calls *c, struct pool *p, const struct ng_request *r, uint8_t gate, bool on,
+	uint64_t now_ns, struct call_reply *out);
 /* Adds "calls": up to limit Call-IDs. */
 void calls_list(struct calls *c, struct pool *p, uint32_t limit, struct ngval *dict);
 

@@ -35,6 +35,7 @@ struct leg {
 	enum sdp_dir dir;
 	struct endpoint remote, rtcp_remote;
 	bool mux;
+	uint64_t events[2]; /* bit per payload type: telephone events, of both sides */
 	struct sdes rx, tx; /* SUITE_PLAIN: RTP */
 	struct srtp_master rx_more[SDES_MAX_KEYS - 1];
 	char kind[16]; /* "audio" */
@@ -55,6 +56,7 @@ struct leg {
 		struct sdes line[LEG_MAX_LINES]; /* those that we could accept */
 		uint32_t lines;
 		struct sdes_bag bag; /* their further keys */
+		uint64_t events[2];
 	} said;
 
 	/* as we last offered it to the terminal: its answer must fit */
@@ -80,6 +82,7 @@ struct side {                               /* one party */
 	bool has_local;
 	uint8_t local; /* index of the local address */
 	bool asymmetric, media_handover;
+	uint8_t gate;                   /* MEDIA_GATE_*: of what comes from it, by ng command */
 	uint32_t mux_flags, osrtp;      /* of its last offer: the answer needs them */
 	bool offer_open;                /* no answer since its last offer */
 	uint64_t out_version, out_hash; /* of the last SDP written to it */
@@ -165,6 +168,11 @@ int apply_commit(const struct relay *relay, struct pool *p, const struct call *p
 	struct call *next, uint64_t now_ns);
 /* Gives back everything. */
 void apply_release_all(const struct relay *relay, struct call *c);
+
+/* --- Gates (gate.c) --------------------------------------------------------------------------------------------- */
+
+/* Sets or clears a MEDIA_GATE_* of the sides that the request means. NULL, or the error-reason: nobody is meant. */
+const char *gate_set(struct call *c, const struct ng_request *r, uint8_t bit, bool on);
 
 /* --- Reply trees (query.c) -------------------------------------------------------------------------------------- */
 

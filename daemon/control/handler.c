@@ -98,6 +98,31 @@ static void do_query(struct job *j)
 	calls_query(j->h->calls, j->p, &j->r, j->now_ns, &j->reply, j->dict);
 }
 
+static void gate(struct job *j, uint8_t which, bool on)
+{
+	calls_gate(j->h->calls, j->p, &j->r, which, on, j->now_ns, &j->reply);
+}
+
+static void do_block_media(struct job *j)
+{
+	gate(j, MEDIA_GATE_MEDIA, true);
+}
+
+static void do_unblock_media(struct job *j)
+{
+	gate(j, MEDIA_GATE_MEDIA, false);
+}
+
+static void do_block_dtmf(struct job *j)
+{
+	gate(j, MEDIA_GATE_DTMF, true);
+}
+
+static void do_unblock_dtmf(struct job *j)
+{
+	gate(j, MEDIA_GATE_DTMF, false);
+}
+
 static void do_list(struct job *j)
 {
 	int64_t limit = j->r.limit < 0 ? LIST_DEFAULT : j->r.limit;
@@ -177,6 +202,10 @@ static const struct command {
 	[NG_QUERY] = {do_query, NEED_CALL_ID},
 	[NG_LIST] = {do_list, 0},
 	[NG_STATISTICS] = {do_statistics, 0},
+	[NG_BLOCK_MEDIA] = {do_block_media, NEED_CALL_ID},
+	[NG_UNBLOCK_MEDIA] = {do_unblock_media, NEED_CALL_ID},
+	[NG_BLOCK_DTMF] = {do_block_dtmf, NEED_CALL_ID},
+	[NG_UNBLOCK_DTMF] = {do_unblock_dtmf, NEED_CALL_ID},
 };
 
 /* --- Requests ------------------------------------------------------------------------------ */
@@ -200,9 +229,8 @@ static const char *unknown_reason(struct str command)
 {
 	static const char *const audio[] = {"play media", "stop media", "play DTMF"};
 	static const char *const later[] = {"start recording", "stop recording", "pause recording",
-		"start forwarding", "stop forwarding", "block DTMF", "unblock DTMF", "block media",
-		"unblock media", "silence media", "unsilence media", "publish", "subscribe request",
-		"subscribe answer", "unsubscribe", "connect"};
+		"start forwarding", "stop forwarding", "silence media", "unsilence media",
+		"publish", "subscribe request", "subscribe answer", "unsubscribe", "connect"};
 
 	for (size_t i = 0; i < sizeof(audio) / sizeof(audio[0]); i++)
 		if (ng_spelled_like(command, str_from(audio[i])))

@@ -79,6 +79,9 @@ struct media_ctx_cfg {
 	uint32_t tx_rtcp_index; /* SRTCP's index that we send is not below this */
 };
 
+#define MEDIA_GATE_MEDIA 1 /* all of it */
+#define MEDIA_GATE_DTMF  2 /* telephone events */
+
 struct media_stream_cfg {
 	struct local_port local;
 	bool rtp, rtcp;           /* which packets come here: both with rtcp-mux */
@@ -92,6 +95,9 @@ struct media_stream_cfg {
 	bool asymmetric;     /* never send to where packets come from */
 	uint8_t tos;
 	bool emergency; /* shed last, see media_shed() */
+	uint8_t gate; /* MEDIA_GATE_*: RTP that is authenticated and followed, but does not leave */
+	uint64_t events
+		[2]; /* bit per payload type: telephone events (RFC 4733), for MEDIA_GATE_DTMF */
 };
 
 /* What media keeps with a slot pair. With a kdr it derives session keys itself as the indexes grow (RFC 3711 4.3.1, 4.3.2), into

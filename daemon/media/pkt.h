@@ -26,6 +26,7 @@
 	X(WRONG_MKI, "wrong-mki", "MKI is of no negotiated key")                       \
 	X(OVERLOAD, "overload", "too old when its turn came: too much to do")          \
 	X(OVERLOAD_EMERGENCY, "overload-emergency", "the same, of an emergency call")  \
+	X(BLOCKED, "blocked", "blocked by command")                                    \
 	X(STALE, "stale", "stream went away while its packet was processed")           \
 	X(SEND, "send", "the kernel did not take the packet")
 

@@ -32,14 +32,28 @@ static uint8_t drop(struct draft *d, enum media_verdict why)
 
 /* It cannot leave. Where it can be authenticated it goes through the engine all the same: the index must not be lost when a
  * terminal keeps sending while it is held (three minutes of G.711 are half a cycle of sequence numbers). */
-static uint8_t hold_back(struct draft *d, enum media_verdict why)
+static uint8_t receive_only(struct draft *d, enum media_verdict why)
 {
-	if (!d->rx->set || !media_is_srtp(&d->rx->cfg.rx))
-		return drop(d, why);
 	d->tx = NULL;
 	d->note->to = MEDIA_NONE;
 	d->note->why = (uint8_t)why;
 	return MEDIA_JOB;
+}
+
+static uint8_t hold_back(struct draft *d, enum media_verdict why)
+{
+	if (!d->rx->set || !media_is_srtp(&d->rx->cfg.rx))
+		return drop(d, why);
+	return receive_only(d, why);
+}
+
+static bool gated(const struct draft *d, const struct media_stream_cfg *cfg)
+{
+	uint8_t type = d->p[1] & 0x7f; /* classified as RTP: there are two bytes */
+
+	if (d->rtcp)
+		return false;
+	return cfg->gate & MEDIA_GATE_MEDIA || cfg->events[type / 64] >> type % 64 & 1;
 }
 
 static uint8_t route(struct draft *d)
@@ -73,6 +87,9 @@ static uint8_t route(struct draft *d)
 	if (!learn_accepts(&s->learn, &s->cfg, &in->src))
 		return drop(d, MEDIA_DROP_SOURCE);
 	d->rx = &m->ctx[s->cfg.ctx];
+	/* Plain RTP too is received, so that a call whose media is blocked is not taken for a silent one. */
+	if (s->cfg.gate && d->rx->set && gated(d, &s->cfg))
+		return receive_only(d, MEDIA_DROP_BLOCKED);
 	d->note->to = d->rtcp ? s->cfg.rtcp_to : s->cfg.rtp_to;
 	if (d->note->to == MEDIA_NONE || !m->stream[d->note->to].set || !d->rx->set)
 		return hold_back(d, MEDIA_DROP_INACTIVE);

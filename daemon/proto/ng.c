@@ -148,6 +148,7 @@ static const struct key keys[] = {
 	TEXT("to-tag", KEY_TEXT, to_tag),
 	TEXT("media-address", KEY_TEXT, media_address),
 	TEXT("label", KEY_TEXT, label),
+	TEXT("address", KEY_TEXT, address),
 	TEXT("metadata", KEY_TEXT, metadata),
 	{"TOS", KEY_NUMBER, 0, set_tos},
 	{"delete-delay", KEY_NUMBER, 0, set_delete_delay},

@@ -37,7 +37,11 @@ int ng_frame_parse(struct ng_frame *out, struct str datagram);
 	X(DELETE, "delete") \
 	X(QUERY, "query") \
 	X(LIST, "list") \
-	X(STATISTICS, "statistics")
+	X(STATISTICS, "statistics") \
+	X(BLOCK_MEDIA, "block media") \
+	X(UNBLOCK_MEDIA, "unblock media") \
+	X(BLOCK_DTMF, "block DTMF") \
+	X(UNBLOCK_DTMF, "unblock DTMF")
 /* clang-format on */
 
 enum ng_command {
@@ -72,7 +76,8 @@ enum ng_command {
 	X(TO_TAG, "to-tag") \
 	X(FRAGMENT, "fragment") \
 	X(DEBUG, "debug") \
-	X(EMERGENCY, "emergency")
+	X(EMERGENCY, "emergency") \
+	X(ALL, "all")
 /* clang-format on */
 
 enum ng_flag {
@@ -160,7 +165,7 @@ struct ng_request {
 	int tos;                  /* -1 = default */
 	int64_t delete_delay;     /* seconds; -1 = default */
 	int64_t limit;            /* list: -1 = default */
-	struct str label, metadata;
+	struct str label, metadata, address;
 	bool supports_load_limit;
 	/* Flags and values that nobody knows, comma-separated, in the pool: goes into the reply
 	 * as a warning. */

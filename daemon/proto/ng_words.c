@@ -314,7 +314,6 @@ bool ng_set_transport(struct ng_parser *x, struct str value)
 /* Known to ng, and nothing to do for a relay, or what we do anyway. */
 static const struct word_bit ignored_words[] = {
 	WORD("no-passthrough", 0),
-	WORD("all", 0),
 	WORD("NAT-wait", 0),
 	WORD("pierce-NAT", 0),
 	WORD("unidirectional", 0),

@@ -74,6 +74,13 @@ void calls_query(struct calls *c, struct pool *p, const struct ng_request *r, ui
 		ngval_add_str(p, dict, STR("long"), (struct str){pool_alloc(p, 66000), 66000});
 }
 
+void calls_gate(struct calls *c, struct pool *p, const struct ng_request *r, uint8_t gate, bool on,
+	uint64_t now_ns, struct call_reply *out)
+{
+	(void)c, (void)p, (void)r, (void)gate, (void)on, (void)now_ns;
+	*out = (struct call_reply){0};
+}
+
 void calls_list(struct calls *c, struct pool *p, uint32_t limit, struct ngval *dict)
 {
 	c->list_limit = limit;
@@ -133,7 +140,7 @@ static void replies_say_what_clients_expect(void **state)
 		{"{'command':'pubish'}", {0}, ERR("Unrecognized command")},
 		{"{'command':'publish'}", {0},
 			ERR("Not supported: this relay does not have this command yet")},
-		{"{'command':'Block-DTMF','call-id':'c'}", {0},
+		{"{'command':'Silence-Media','call-id':'c'}", {0},
 			ERR("Not supported: this relay does not have this command yet")},
 		{"{'command':'play_media','call-id':'c'}", {0},
 			ERR("Not supported: needs an audio codec, and this relay has none")},
