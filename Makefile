@@ -55,7 +55,7 @@ TOOL_SRC  := $(sort $(wildcard t/tool/*.c))
 FUZZ_SRC  := $(sort $(wildcard t/fuzz/fuzz_*.c))
 
 obj = $(patsubst %.c,$(BUILD)/obj/%.o,$(1))
-LIB_OBJ  := $(call obj,$(LIB_SRC)) $(BUILD)/obj/gen/kernels.o $(BUILD)/obj/gen/xdp_object.o
+LIB_OBJ  := $(call obj,$(LIB_SRC)) $(BUILD)/obj/gen/kernels.o $(BUILD)/obj/gen/xdp_object.o $(BUILD)/obj/gen/web.o
 LIB      := $(BUILD)/obj/libxcipherd.a
 UNITS    := $(patsubst t/unit/%.c,$(BUILD)/t/%,$(UNIT_SRC))
 TOOLS    := $(patsubst t/tool/%.c,$(BUILD)/t/%,$(TOOL_SRC))
@@ -96,6 +96,15 @@ $(BUILD)/gen/xdp_prog.o: daemon/steer/bpf/xdp_prog.c daemon/steer/bpf/xdp_abi.h 
 $(BUILD)/gen/xdp_object.c: $(BUILD)/gen/xdp_prog.o tools/embed_object.py
 	$(Q)python3 tools/embed_object.py xdp_object $< > $@.tmp && mv $@.tmp $@
 $(BUILD)/obj/gen/xdp_object.o: $(BUILD)/gen/xdp_object.c
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -c -o $@ $<
+
+# And the web page.
+WEB_FILES := $(sort $(wildcard web/*.html web/*.css web/*.js web/*.svg))
+$(BUILD)/gen/web.c: $(WEB_FILES) tools/embed_web.py
+	@mkdir -p $(@D)
+	$(Q)python3 tools/embed_web.py $(WEB_FILES) > $@.tmp && mv $@.tmp $@
+$(BUILD)/obj/gen/web.o: $(BUILD)/gen/web.c
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -c -o $@ $<
 

@@ -414,6 +414,13 @@ static int events_create(struct daemon *d)
 	return loop_create(&d->loop);
 }
 
+static void page_statistics(void *arg, struct pool *p, struct ngval *dict)
+{
+	const struct daemon *d = arg;
+
+	stats_fill_page(&d->stats, p, dict);
+}
+
 static void metrics(void *arg, struct sbuf *out)
 {
 	const struct daemon *d = arg;
@@ -433,6 +440,7 @@ static int transports_start(struct daemon *d)
 		.hosts = d->o.http_hosts,
 		.metrics = metrics,
 		.arg = d,
+		.page = {.calls = d->calls, .fill = page_statistics, .arg = d},
 	};
 	int err = 0;
 

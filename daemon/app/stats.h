@@ -24,4 +24,7 @@ struct stats_input {
 /* Adds the dictionary "xcipher" to dict. */
 void stats_fill(const struct stats_input *in, struct pool *p, struct ngval *dict);
 
+/* The same and more, for the web page. */
+void stats_fill_page(const struct stats_input *in, struct pool *p, struct ngval *dict);
+
 #endif

@@ -76,6 +76,11 @@ void calls_gate(struct calls *c, struct pool *p, const struct ng_request *r, uin
 /* Adds "calls": up to limit Call-IDs. */
 void calls_list(struct calls *c, struct pool *p, uint32_t limit, struct ngval *dict);
 
+/* Adds "calls": up to limit calls whose Call-ID or a tag contains part, the newest first, each in a few lines; and "matched": how
+ * many there are. Strings are the calls': to be used before anything changes them. */
+void calls_view(
+	struct calls *c, struct pool *p, struct str part, uint32_t limit, struct ngval *dict);
+
 /* From now on offers of new calls are refused for this reason, but for emergency calls. NONE: no longer. The limit on sessions is
  * looked at by itself. */
 void calls_limit(struct calls *c, enum call_limit reached);

@@ -179,4 +179,9 @@ const char *gate_set(struct call *c, const struct ng_request *r, uint8_t bit, bo
 void query_tree(const struct relay *relay, struct pool *p, const struct call *c,
 	struct str from_tag, struct str to_tag, struct ngval *dict);
 
+/* --- A call in a few lines (view.c) ------------------------------------------------------------------------------ */
+
+bool view_matches(const struct call *c, struct str part);
+void view_call(const struct relay *relay, struct pool *p, const struct call *c, struct ngval *list);
+
 #endif

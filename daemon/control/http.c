@@ -66,6 +66,12 @@ static void carry_out(struct http *h, struct http_job *j)
 		h->cfg.metrics(h->cfg.arg, &j->reply);
 		j->err = j->reply.err;
 		break;
+	case HTTP_JOB_PAGE:
+		j->err = page_snapshot(&h->cfg.page, body, clock_real_ns(), &j->reply);
+		break;
+	case HTTP_JOB_END:
+		j->err = page_end_call(h->front, body, clock_real_ns(), &j->reply);
+		break;
 	}
 	sbuf_fini(&j->body);
 }

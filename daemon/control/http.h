@@ -5,7 +5,7 @@
 #define CONTROL_HTTP_H
 
 #include "base/loop.h"
-#include "control/front.h"
+#include "control/page.h"
 
 struct http;
 
@@ -16,6 +16,7 @@ struct http_config {
 	/* Control thread: appends a text in Prometheus' format. May be NULL. */
 	void (*metrics)(void *arg, struct sbuf *out);
 	void *arg;
+	struct page_source page; /* calls NULL: there is no page */
 };
 
 /* On error *err says in one line what is wrong, and -errno is returned. Loop, front and what cfg points to must live

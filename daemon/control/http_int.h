@@ -14,6 +14,7 @@
 #include "proto/ng_stream.h"
 
 #define HTTP_CONNECTIONS 64u
+#define HTTP_PAGES       8u  /* of the connections: each costs a snapshot a second */
 #define HTTP_JOBS        96u /* more than connections: those that closed may have one on its way */
 #define HTTP_BODY_MAX    NG_STREAM_MAX
 #define HTTP_REPLY_MAX   (1u << 20)
@@ -23,6 +24,8 @@ enum http_job_kind {
 	HTTP_JOB_NG,       /* cookie, space, dictionary */
 	HTTP_JOB_NG_PLAIN, /* a dictionary */
 	HTTP_JOB_METRICS,
+	HTTP_JOB_PAGE, /* what is looked at */
+	HTTP_JOB_END,  /* a Call-ID */
 };
 
 struct http_job {
@@ -62,6 +65,7 @@ struct http {
 	struct log_limit log;
 	pthread_t thread;
 	/* The server thread's. */
+	uint32_t pages;
 	uint8_t chunk[LWS_PRE + HTTP_CHUNK];
 };
 

@@ -2,7 +2,8 @@
 /* The server thread: HTTP/1.1 and WebSocket by libwebsockets. Everything about a client is bounded: its request, its one
  * job on its way, its reply, and the time it may take for them. Asks http_guard.c who may speak, and the control thread
  * (by jobs) for everything that needs calls. Sends nothing that it was not asked for. */
-#include "control/http_int.h"
+#include "control/http_client.h"
+#include "control/web.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -16,34 +17,15 @@
 #define HEADER_SEC      15
 #define HEADER_LEN      4096
 
-struct http_client { /* one per connection; the pss of its protocol */
-	struct lws *wsi;
-	struct endpoint from;
-	struct http_job *job; /* asked, or answered and being sent */
-	bool answered;
-	struct sbuf in; /* the request so far */
-	size_t expected;
-	bool body_ended;
-	enum http_job_kind kind;
-	bool binary; /* WebSocket: as the request was */
-	/* The reply. */
-	int status;
-	const char *type;
-	struct str out;
-	size_t sent;
-	bool head_sent, close;
-};
-
-static struct http *http_of(struct lws *wsi)
+struct http *http_of(struct lws *wsi)
 {
 	return lws_context_user(lws_get_context(wsi));
 }
 
-static struct str header(struct lws *wsi, char *buf, int len, enum lws_token_indexes token)
+struct str http_header(struct lws *wsi, char *buf, int len, enum lws_token_indexes token)
 {
 	int n = lws_hdr_copy(wsi, buf, len, token);
 
-	/* one that is too long is not ours: not the same as none */
 	return n < 0 && lws_hdr_total_length(wsi, token) > 0 ? STR("?")
 		: n > 0                                      ? (struct str){buf, (size_t)n}
 							     : STR_NONE;
@@ -59,7 +41,7 @@ static void peer_of(struct lws *wsi, struct endpoint *from)
 		endpoint_from_sockaddr(from, &sa);
 }
 
-static void client_reset(struct http_client *c)
+void http_client_reset(struct http_client *c)
 {
 	if (c->job) {
 		if (c->answered)
@@ -71,16 +53,16 @@ static void client_reset(struct http_client *c)
 	*c = (struct http_client){0};
 }
 
-static void client_begin(struct http_client *c, struct lws *wsi)
+void http_client_begin(struct http_client *c, struct lws *wsi)
 {
-	client_reset(c);
+	http_client_reset(c);
 	c->wsi = wsi;
 	peer_of(wsi, &c->from);
 	sbuf_init(&c->in, HTTP_BODY_MAX);
 }
 
 /* Hands what c->in holds to the control thread. */
-static int client_ask(struct http_client *c)
+int http_client_ask(struct http_client *c)
 {
 	struct http *h = http_of(c->wsi);
 	struct http_job *j = http_job_take(h);
@@ -126,6 +108,11 @@ static int add(struct lws *wsi, const char *name, const char *value, uint8_t **p
 		wsi, (const uint8_t *)name, (const uint8_t *)value, (int)strlen(value), p, end);
 }
 
+/* Nothing but our own files, and no frames of others around them. */
+#define CSP                                                                             \
+	"default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; " \
+	"img-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+
 static int send_head(struct http *h, struct http_client *c)
 {
 	uint8_t *start = h->chunk + LWS_PRE, *p = start, *end = h->chunk + sizeof(h->chunk);
@@ -135,6 +122,9 @@ static int send_head(struct http *h, struct http_client *c)
 
 	err = err || add(wsi, "cache-control:", "no-store", &p, end);
 	err = err || add(wsi, "x-content-type-options:", "nosniff", &p, end);
+	err = err || add(wsi, "content-security-policy:", CSP, &p, end);
+	err = err || add(wsi, "referrer-policy:", "no-referrer", &p, end);
+	err = err || add(wsi, "cross-origin-resource-policy:", "same-origin", &p, end);
 	if (c->status == 401)
 		err = err || add(wsi, "www-authenticate:", "Bearer", &p, end);
 	err = err || lws_finalize_write_http_header(wsi, start, &p, end);
@@ -161,7 +151,7 @@ static int send_some(struct http *h, struct http_client *c)
 		lws_callback_on_writable(wsi);
 		return 0;
 	}
-	client_reset(c);
+	http_client_reset(c);
 	return close || lws_http_transaction_completed(wsi) ? -1 : 0;
 }
 
@@ -202,11 +192,11 @@ static int http_writeable(struct http_client *c)
 static const char *stranger(struct http *h, struct lws *wsi)
 {
 	char buf[300], origin[300];
-	struct str host = header(wsi, buf, sizeof(buf), WSI_TOKEN_HOST);
+	struct str host = http_header(wsi, buf, sizeof(buf), WSI_TOKEN_HOST);
 
 	if (!http_host_known(host, str_from(h->machine), str_from(h->cfg.hosts)))
 		return "this name is not known to be ours: see --http-host\n";
-	if (!http_origin_ours(header(wsi, origin, sizeof(origin), WSI_TOKEN_ORIGIN), host))
+	if (!http_origin_ours(http_header(wsi, origin, sizeof(origin), WSI_TOKEN_ORIGIN), host))
 		return "requests from other sites are refused\n";
 	return NULL;
 }
@@ -215,14 +205,26 @@ static bool authorized(struct http *h, struct lws *wsi)
 {
 	char buf[HTTP_TOKEN_MAX + 64];
 	bool ok = http_authorized(
-		&h->token, header(wsi, buf, sizeof(buf), WSI_TOKEN_HTTP_AUTHORIZATION));
+		&h->token, http_header(wsi, buf, sizeof(buf), WSI_TOKEN_HTTP_AUTHORIZATION));
 
 	secmem_wipe(buf, sizeof(buf));
 	return ok;
 }
 
+static int get_page(struct http *h, struct http_client *c, const struct web_file *f)
+{
+	if (!http_page_allowed(h, c->wsi))
+		return refuse(c, 403, "the page is only for this machine: see --http-token-file\n");
+	reply(c, 200, f->type, (struct str){(const char *)f->bytes, f->len});
+	return 0;
+}
+
 static int get(struct http *h, struct http_client *c, struct str path)
 {
+	const struct web_file *file = h->cfg.page.calls ? http_page_file(path) : NULL;
+
+	if (file)
+		return get_page(h, c, file);
 	if (str_eq(path, STR("/ping"))) {
 		reply(c, 200, TEXT, STR("pong\n"));
 		return 0;
@@ -231,7 +233,7 @@ static int get(struct http *h, struct http_client *c, struct str path)
 		if (!authorized(h, c->wsi))
 			return refuse(c, 401, "the token is needed\n");
 		c->kind = HTTP_JOB_METRICS;
-		return client_ask(c) ? refuse(c, 503, "busy\n") : 0;
+		return http_client_ask(c) ? refuse(c, 503, "busy\n") : 0;
 	}
 	if (str_eq(path, STR("/ng")) || str_eq(path, STR("/ng-plain")))
 		return refuse(c, 405, "POST it\n");
@@ -241,7 +243,7 @@ static int get(struct http *h, struct http_client *c, struct str path)
 static int post(struct http *h, struct http_client *c, struct str path)
 {
 	char buf[32];
-	struct str length = header(c->wsi, buf, sizeof(buf), WSI_TOKEN_HTTP_CONTENT_LENGTH);
+	struct str length = http_header(c->wsi, buf, sizeof(buf), WSI_TOKEN_HTTP_CONTENT_LENGTH);
 	uint64_t len;
 
 	if (!str_eq(path, STR("/ng")) && !str_eq(path, STR("/ng-plain")))
@@ -264,7 +266,7 @@ static int http_begin(struct http_client *c, struct lws *wsi, struct str path)
 	struct http *h = http_of(wsi);
 	const char *wrong;
 
-	client_begin(c, wsi);
+	http_client_begin(c, wsi);
 	lws_set_timer_usecs(wsi, TRANSACTION_SEC * LWS_USEC_PER_SEC);
 	wrong = stranger(h, wsi);
 	if (wrong)
@@ -295,7 +297,7 @@ static int http_body_end(struct http_client *c)
 	c->body_ended = true;
 	if (c->status)
 		return 0;
-	return client_ask(c) ? refuse(c, 503, "busy\n") : 0;
+	return http_client_ask(c) ? refuse(c, 503, "busy\n") : 0;
 }
 
 /* --- Connections ----------------------------------------------------------------------------------------------- */
@@ -377,7 +379,7 @@ static int on_http(
 	case LWS_CALLBACK_CLOSED_HTTP:
 	case LWS_CALLBACK_HTTP_DROP_PROTOCOL:
 		if (c)
-			client_reset(c);
+			http_client_reset(c);
 		return 0;
 	default:
 		return 0;
@@ -401,11 +403,12 @@ static int ws_receive(struct http_client *c, const void *in, size_t len)
 	if (!lws_is_final_fragment(c->wsi) || lws_remaining_packet_payload(c->wsi))
 		return 0;
 	lws_rx_flow_control(c->wsi, 0);
-	return client_ask(c) ? -1 : 0;
+	return http_client_ask(c) ? -1 : 0;
 }
 
-static int ws_writeable(struct http *h, struct http_client *c)
+int http_ws_send(struct http_client *c)
 {
+	struct http *h = http_of(c->wsi);
 	struct str out = c->job && c->answered ? sbuf_view(&c->job->reply) : STR_NONE;
 	size_t n = out.len - c->sent < HTTP_CHUNK ? out.len - c->sent : HTTP_CHUNK;
 	int how = c->sent ? LWS_WRITE_CONTINUATION : c->binary ? LWS_WRITE_BINARY : LWS_WRITE_TEXT;
@@ -431,8 +434,16 @@ static int ws_writeable(struct http *h, struct http_client *c)
 	c->job = NULL;
 	c->answered = false;
 	c->sent = 0;
-	lws_rx_flow_control(c->wsi, 1);
-	return 0;
+	return 1;
+}
+
+static int ws_writeable(struct http_client *c)
+{
+	int ret = http_ws_send(c);
+
+	if (ret > 0)
+		lws_rx_flow_control(c->wsi, 1);
+	return ret < 0 ? -1 : 0;
 }
 
 static int on_ng(
@@ -444,16 +455,16 @@ static int on_ng(
 	case LWS_CALLBACK_FILTER_PROTOCOL_CONNECTION:
 		return authorized(http_of(wsi), wsi) ? 0 : -1;
 	case LWS_CALLBACK_ESTABLISHED:
-		client_begin(c, wsi);
+		http_client_begin(c, wsi);
 		c->kind = strncmp(lws_get_protocol(wsi)->name, "ng-plain", 8) ? HTTP_JOB_NG
 									      : HTTP_JOB_NG_PLAIN;
 		return 0;
 	case LWS_CALLBACK_RECEIVE:
 		return ws_receive(c, in, len);
 	case LWS_CALLBACK_SERVER_WRITEABLE:
-		return ws_writeable(http_of(wsi), c);
+		return ws_writeable(c);
 	case LWS_CALLBACK_CLOSED:
-		client_reset(c);
+		http_client_reset(c);
 		return 0;
 	default:
 		return 0;
@@ -470,6 +481,10 @@ static const struct lws_protocols protocols[] = {
 		.rx_buffer_size = 4096},
 	{.name = "ng-plain.rtpengine.com",
 		.callback = on_ng,
+		.per_session_data_size = sizeof(struct http_client),
+		.rx_buffer_size = 4096},
+	{.name = "page.xcipher",
+		.callback = http_page_callback,
 		.per_session_data_size = sizeof(struct http_client),
 		.rx_buffer_size = 4096},
 	{.name = NULL},

@@ -30,8 +30,8 @@ def head(s):
     while not b.endswith(b"\r\n\r\n"):
         b += receive(s, 1)
     lines = b.decode().split("\r\n")
-    fields = dict(line.split(": ", 1) for line in lines[1:] if ": " in line)
-    return int(lines[0].split()[1]), {k.lower(): v for k, v in fields.items()}
+    fields = [line.split(":", 1) for line in lines[1:] if ":" in line]
+    return int(lines[0].split()[1]), {k.lower(): v.strip() for k, v in fields}
 
 
 def ask(s, method, path, body=None, **fields):
@@ -49,10 +49,10 @@ def ask(s, method, path, body=None, **fields):
 class WebSocket:
     """RFC 6455, as far as it takes to talk to a server that is right."""
 
-    def __init__(self, s, protocol, **fields):
+    def __init__(self, s, protocol, path="/", **fields):
         self.s = s
         fields.setdefault("Host", "localhost")
-        lines = ["GET / HTTP/1.1", "Upgrade: websocket", "Connection: Upgrade", "Sec-WebSocket-Version: 13",
+        lines = [f"GET {path} HTTP/1.1", "Upgrade: websocket", "Connection: Upgrade", "Sec-WebSocket-Version: 13",
                  "Sec-WebSocket-Key: " + base64.b64encode(os.urandom(16)).decode()]
         lines += [f"Sec-WebSocket-Protocol: {protocol}"] if protocol else []
         lines += [f"{k.replace('_', '-')}: {v}" for k, v in fields.items()]

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The web page's files, which travel inside the program: generated from web/ by tools/embed_web.py. */
+#ifndef CONTROL_WEB_H
+#define CONTROL_WEB_H
+
+#include <stddef.h>
+
+struct web_file {
+	const char *path, *type;
+	const unsigned char *bytes;
+	size_t len;
+};
+
+extern const struct web_file web_files[]; /* ends with path NULL */
+
+#endif
