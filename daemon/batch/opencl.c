@@ -394,51 +394,56 @@ static bool opencl_can(
 	return key_can(rx) && key_can(tx);
 }
 
-/* Bytes of one side that are read or written, whatever its tag's length; the sums cannot wrap in 64 bits. */
-static uint64_t side_end(const struct xc_job *j, uint32_t tag_off)
+/* One side's bytes: body_end, or the tag's end, whatever its length is. */
+static inline bool fits_slot(uint32_t off, uint32_t body_end, uint32_t tag_off, uint32_t slots)
 {
-	uint64_t body_end = (uint64_t)j->hdr_len + j->body_len + 4,
-		 tag_end = (uint64_t)tag_off + 20; /* AEAD: the word */
+	uint32_t tag_end = tag_off + 20; /* AEAD: the word */
+	uint32_t end = body_end > tag_end ? body_end : tag_end;
 
-	return body_end > tag_end ? body_end : tag_end;
-}
-
-static bool fits_slot(uint32_t off, uint64_t end, uint32_t slots)
-{
 	return off / ARENA_SLOT_LEN < slots &&
 		off % ARENA_SLOT_LEN + end + XC_SLACK <= ARENA_SLOT_LEN;
 }
 
 /* Whether a job stays within its packets' slots, with keys that were announced: a device does not look. */
-static bool job_fits(const struct engine_queue *q, const struct xc_job *j)
+static inline bool job_fits(const struct engine_queue *q, const struct xc_job *j)
 {
 	const struct arena *a = q->arena;
+	uint32_t body_end = j->hdr_len + j->body_len + 4;
 
+	/* None so long that a sum would wrap. */
+	if ((j->hdr_len | j->body_len | j->rx_tag_off | j->tx_tag_off) > UINT16_MAX)
+		return false;
 	return j->rx_key < a->key_slots && j->tx_key < a->key_slots && q->key_kind[j->rx_key] &&
 		q->key_kind[j->tx_key] && j->hdr_len >= (j->flags & XC_JOB_RTCP ? 8 : 12) &&
-		fits_slot(j->in_off, side_end(j, j->rx_tag_off), a->slots) &&
-		fits_slot(j->out_off, side_end(j, j->tx_tag_off), a->slots);
+		fits_slot(j->in_off, body_end, j->rx_tag_off, a->slots) &&
+		fits_slot(j->out_off, body_end, j->tx_tag_off, a->slots);
 }
 
-/* Jobs that do not fit do not authenticate: nothing is done for them. How many are left. */
-static uint32_t jobs_check(const struct engine_queue *q, struct batch *b)
+/* Jobs that do not fit do not authenticate: nothing is done for them. How many are left; alike: whether all of those are. */
+static uint32_t jobs_check(const struct engine_queue *q, struct batch *b, bool *alike)
 {
-	uint32_t n = 0;
+	uint32_t n = 0, class = 0, differ = 0;
 
 	for (uint32_t i = 0; i < b->n; i++) {
-		bool fits = job_fits(q, &b->job[i]);
+		const struct xc_job *j = &b->job[i];
+		uint32_t this;
 
-		n += fits;
-		if (!fits)
+		if (!job_fits(q, j)) {
 			b->status[i] = XC_BAD_TAG;
+			continue;
+		}
+		this = order_class(j, q->key_kind);
+		class = n++ ? class : this;
+		differ |= this ^ class;
 	}
+	*alike = !differ;
 	return n;
 }
 
 /* All jobs, equal ones side by side; or those that fit, where some do not: that is rare, and their order matters little. */
-static void jobs_order(struct engine_queue *q, const struct batch *b, bool all)
+static void jobs_order(struct engine_queue *q, const struct batch *b, bool all, bool alike)
 {
-	bool ordered = !all || order_jobs(q->job_order, b->job, b->n, q->key_kind);
+	bool ordered = !all || (!alike && order_jobs(q->job_order, b->job, b->n, q->key_kind));
 
 	for (uint32_t i = 0, n = 0; !all && i < b->n; i++)
 		if (job_fits(q, &b->job[i]))
@@ -448,6 +453,18 @@ static void jobs_order(struct engine_queue *q, const struct batch *b, bool all)
 	q->in_order = !ordered;
 }
 
+_Static_assert(XC_KEY_LINES == 4, "key_ahead()");
+
+static inline void key_ahead(const struct xc_key *key)
+{
+	const uint8_t *k = (const uint8_t *)key;
+
+	__builtin_prefetch(k, 0, 2);
+	__builtin_prefetch(k + 64, 0, 2);
+	__builtin_prefetch(k + 128, 0, 2);
+	__builtin_prefetch(k + 192, 0, 2);
+}
+
 /* The first packets' keys, which no work-item asks for (layout.h): they arrive while the dispatch is set up. */
 static void keys_ahead(const struct engine_queue *q, const struct batch *b, uint32_t n)
 {
@@ -455,28 +472,25 @@ static void keys_ahead(const struct engine_queue *q, const struct batch *b, uint
 
 	for (uint32_t i = 0; i < n && i < XC_AHEAD_PACKETS; i++) {
 		const struct xc_job *j = &b->job[q->job_order[i]];
-		const uint8_t *rx = (const uint8_t *)&a->key[j->rx_key],
-			      *tx = (const uint8_t *)&a->key[j->tx_key];
 
-		for (uint32_t line = 0; line < XC_KEY_LINES; line++) {
-			__builtin_prefetch(rx + (size_t)64 * line, 0, 2);
-			__builtin_prefetch(tx + (size_t)64 * line, 0, 2);
-		}
+		key_ahead(&a->key[j->rx_key]);
+		key_ahead(&a->key[j->tx_key]);
 	}
 }
 
 static int opencl_run(struct engine_queue *q, struct batch *b)
 {
 	const struct arena *a = q->arena;
+	bool alike;
 	uint32_t n;
 	cl_int err;
 
 	if (b->n > a->slots || b->job != a->job || b->status != a->status)
 		return -EINVAL;
-	n = jobs_check(q, b);
+	n = jobs_check(q, b, &alike);
 	if (n == 0)
 		return 0;
-	jobs_order(q, b, n == b->n);
+	jobs_order(q, b, n == b->n, alike);
 	if (q->copy) {
 		struct opencl_dispatch d = {.kernel = q->kernel,
 			.width = q->e->shape.lanes,
