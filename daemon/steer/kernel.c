@@ -40,18 +40,17 @@ static uint32_t owner_of(const struct steer_config *cfg, uint32_t worker)
 	return cfg->queue_num + worker;
 }
 
-static void complain(char *err, size_t err_len, int res, const struct knl_peer *peer)
+static void complain(char *err, size_t err_len, int res, const char *said)
 {
 	switch (res) {
 	case -ENOENT:
-	case -EPROTONOSUPPORT:
 		snprintf(err, err_len,
 			"kernel steering: the module nf_xcipher is not loaded (modprobe nf_xcipher)");
 		break;
-	case -EPROTO:
+	case -EPROTONOSUPPORT:
 		snprintf(err, err_len,
-			"kernel steering: the module nf_xcipher%s%s speaks version %u of the interface, this daemon version %u: bring both to one release",
-			peer->release[0] ? " " : "", peer->release, peer->version, NFX_VERSION);
+			"kernel steering: nf_xcipher and this daemon (interface %u) do not understand each other: %s",
+			NFX_VERSION, said[0] ? said : "bring both to one release");
 		break;
 	case -EPERM:
 		snprintf(err, err_len,
@@ -62,7 +61,8 @@ static void complain(char *err, size_t err_len, int res, const struct knl_peer *
 			"kernel steering: another program owns these targets, choose another --nfqueue-num");
 		break;
 	default:
-		snprintf(err, err_len, "kernel steering: nf_xcipher: %s", strerror(-res));
+		snprintf(err, err_len, "kernel steering: nf_xcipher: %s%s%s", strerror(-res),
+			said[0] ? ": " : "", said);
 	}
 }
 
@@ -76,7 +76,7 @@ static int meet(struct knl **out, const struct steer_config *cfg, uint32_t worke
 	memset(peer, 0, sizeof(*peer));
 	res = res ? res : knl_hello(k, owner_of(cfg, worker), GRACE_MS, FEATURES, peer);
 	if (res) {
-		complain(err, err_len, res, peer);
+		complain(err, err_len, res, k ? knl_said(k) : "");
 		knl_close(k);
 		return res;
 	}

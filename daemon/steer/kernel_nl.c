@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <libmnl/libmnl.h>
 #include <linux/genetlink.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <sys/time.h>
@@ -20,6 +21,7 @@ struct knl {
 	int fd;
 	uint16_t family;
 	uint32_t seq;
+	char said[160]; /* of the last error */
 	_Alignas(struct nlmsghdr) char request[REQUEST_LEN];
 	_Alignas(struct nlmsghdr) char answer[ANSWER_LEN];
 };
@@ -44,6 +46,28 @@ static struct nlmsghdr *request(
 static struct nlmsghdr *command(struct knl *k, enum nfx_cmd cmd, uint16_t flags)
 {
 	return request(k, k->family, (uint8_t)cmd, NFX_VERSION, flags);
+}
+
+/* The kernel's words behind an error: of the message that was wrong there is only the header (NETLINK_CAP_ACK). */
+static void read_words(struct knl *k, const struct nlmsghdr *m)
+{
+	const struct nlattr *a;
+
+	k->said[0] = 0;
+	if (!(m->nlmsg_flags & NLM_F_ACK_TLVS) || !(m->nlmsg_flags & NLM_F_CAPPED))
+		return;
+	mnl_attr_for_each(a, m, sizeof(struct nlmsgerr))
+	{
+		if (mnl_attr_get_type(a) != NLMSGERR_ATTR_MSG)
+			continue;
+		snprintf(k->said, sizeof(k->said), "%.*s", (int)mnl_attr_get_payload_len(a),
+			(const char *)mnl_attr_get_payload(a));
+	}
+}
+
+const char *knl_said(const struct knl *k)
+{
+	return k->said;
 }
 
 /* Sends the request and calls read() for each message of the answer, until what ends it: an acknowledgement or the end of a
@@ -80,6 +104,7 @@ static int ask(struct knl *k, const struct nlmsghdr *h,
 				if (read)
 					read(arg, m);
 			} else if (mnl_nlmsg_get_payload_len(m) >= sizeof(int)) {
+				read_words(k, m);
 				return ((const struct nlmsgerr *)mnl_nlmsg_get_payload(m))->error;
 			}
 		}
@@ -227,7 +252,7 @@ int knl_hello(
 	memset(out, 0, sizeof(*out));
 	err = ask(k, h, read_peer, out);
 	if (!err && out->version != NFX_VERSION)
-		err = -EPROTO;
+		err = -EPROTONOSUPPORT;
 	return err;
 }
 
@@ -336,7 +361,7 @@ int knl_open_fd(struct knl **out, int fd)
 	/* The kernel answers within the request. Should it ever not, this ends the waiting. */
 	struct timeval patience = {.tv_sec = 1};
 	struct nlmsghdr *h;
-	int err;
+	int err, on = 1;
 
 	if (!k) {
 		close(fd);
@@ -344,6 +369,8 @@ int knl_open_fd(struct knl **out, int fd)
 	}
 	k->fd = fd;
 	(void)setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
+	(void)setsockopt(fd, SOL_NETLINK, NETLINK_EXT_ACK, &on, sizeof(on));
+	(void)setsockopt(fd, SOL_NETLINK, NETLINK_CAP_ACK, &on, sizeof(on));
 	h = request(k, GENL_ID_CTRL, CTRL_CMD_GETFAMILY, 1, NLM_F_ACK);
 	mnl_attr_put_strz(h, CTRL_ATTR_FAMILY_NAME, NFX_FAMILY_NAME);
 	err = ask(k, h, read_family, &k->family);

@@ -55,8 +55,8 @@ int knl_open_fd(struct knl **out, int fd);
 /* The targets of this socket's owner go after the grace time. NULL is fine. */
 void knl_close(struct knl *k);
 
-/* This socket owns owner's targets from here on. wanted: features we know. -EBUSY when another one does, -EPROTO when the module
- * speaks another version (out says which). */
+/* This socket owns owner's targets from here on. wanted: features we know. -EBUSY when another one does, -EPROTONOSUPPORT when
+ * the module speaks another version. */
 int knl_hello(
 	struct knl *k, uint32_t owner, uint32_t grace_ms, uint32_t wanted, struct knl_peer *out);
 /* Replaces what the target did, or makes a new one. 0 or what the module says. */
@@ -70,5 +70,7 @@ int knl_target_get(struct knl *k, const struct endpoint *local, struct knl_seen 
 int knl_dump(struct knl *k, uint32_t owner, int action,
 	void (*put)(void *arg, const struct knl_seen *seen), void *arg);
 int knl_flush(struct knl *k);
+/* What the module said of the last request's error, or "". */
+const char *knl_said(const struct knl *k);
 
 #endif

@@ -175,6 +175,16 @@ static void wait_in(const int *fd, uint32_t n, int ms)
 	poll(p, n, ms);
 }
 
+/* When all is there, what is repeated would come soon. */
+static uint64_t patience_ns(const struct flow *f, const struct seen *s, uint32_t sent)
+{
+	bool all = f->recvs > 0;
+
+	for (uint32_t i = 0; i < f->recvs; i++)
+		all = all && s[i].got >= sent;
+	return (all && f->wait_ms > 30 ? 30 : f->wait_ms) * 1000000ull;
+}
+
 static int flow_run(const struct flow *f)
 {
 	struct seen seen[RECV_MAX] = {0};
@@ -196,7 +206,7 @@ static int flow_run(const struct flow *f)
 	to_len = pktx_address(&f->to, &to);
 	start = last = now_ns();
 	while ((sent < f->count && (!f->ms || now_ns() - start < f->ms * 1000000ull)) ||
-		now_ns() - last < f->wait_ms * 1000000ull) {
+		now_ns() - last < patience_ns(f, seen, sent)) {
 		bool more = sent < f->count && (!f->ms || now_ns() - start < f->ms * 1000000ull);
 		uint64_t due = f->rate ? start + sent * (1000000000ull / f->rate) : 0;
 
@@ -216,7 +226,7 @@ static int flow_run(const struct flow *f)
 		/* A window that does not open: its packets are lost, go on. */
 		if (more && f->window && now_ns() - last > f->wait_ms * 1000000ull)
 			break;
-		wait_in(in, f->recvs, more && !f->window ? 1 : 20);
+		wait_in(in, f->recvs, more && !f->window ? 1 : 10);
 	}
 	report(f, seen, sent, (f->window ? now_ns() : last) - start);
 	return 0;
@@ -268,7 +278,7 @@ int main(int argc, char **argv)
 	struct flow f = {.count = 100,
 		.rate = 1000,
 		.size = 172,
-		.wait_ms = 300,
+		.wait_ms = 200,
 		.ssrc = 0x1234,
 		.kind = "rtp"};
 	const char *dev = NULL;

@@ -103,7 +103,8 @@ static void loop(const struct steer_ops *ops, struct steer *s, struct arena *a,
 
 static const struct steer_ops *find(const char *name)
 {
-	static const struct steer_ops *const all[] = {&steer_udp, &steer_nfqueue, &steer_xdp};
+	static const struct steer_ops *const all[] = {
+		&steer_udp, &steer_nfqueue, &steer_kernel, &steer_xdp};
 
 	for (size_t i = 0; i < ARRAY_LEN(all); i++)
 		if (strcmp(all[i]->name, name) == 0)

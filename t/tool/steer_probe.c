@@ -155,7 +155,8 @@ static int run(void)
 
 int main(int argc, char **argv)
 {
-	static const struct steer_ops *const all[] = {&steer_nfqueue, &steer_udp, &steer_xdp};
+	static const struct steer_ops *const all[] = {
+		&steer_nfqueue, &steer_udp, &steer_kernel, &steer_xdp};
 	unsigned min, max;
 	char err[256];
 

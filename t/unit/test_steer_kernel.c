@@ -222,7 +222,7 @@ static void another_version_is_refused_and_named(void **state)
 
 	p->version = NFX_VERSION + 1;
 	assert_int_equal(knl_open_fd(&k, p->fd[0]), 0);
-	assert_int_equal(knl_hello(k, 1, 1, 1, &said), -EPROTO);
+	assert_int_equal(knl_hello(k, 1, 1, 1, &said), -EPROTONOSUPPORT);
 	assert_int_equal(said.version, NFX_VERSION + 1);
 	p->error = -EBUSY;
 	assert_int_equal(knl_hello(k, 1, 1, 1, &said), -EBUSY);

@@ -53,3 +53,63 @@ def pktx(*args):
     out = run(["/build/t/pktx", *args])
     return [{k: int(v) if v.lstrip("-").isdigit() else v for k, v in (w.split("=", 1) for w in part.split())}
             for part in out.strip().split(" | ")]
+
+
+class Nfx:
+    """nfx in a namespace: one socket, which owns what it makes. Each line gives (errno, what the kernel says, answers)."""
+
+    def __init__(self, ns):
+        args = ["ip", "netns", "exec", ns, "/build/t/nfx"]
+        self.p = subprocess.Popen(args, text=True, bufsize=1, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+
+    def __call__(self, line):
+        self.p.stdin.write(line + "\n")
+        self.p.stdin.flush()
+        rows = []
+        while True:
+            said = self.p.stdout.readline()
+            if not said:
+                raise RuntimeError(f"nfx ended at: {line}")
+            if said.startswith("= "):
+                code, _, text = said[2:].rstrip().partition(" ")
+                return int(code), text, rows
+            rows.append({k: int(v) if v.isdigit() else v for k, v in (w.split("=", 1) for w in said.split() if "=" in w)})
+
+    def ok(self, line):
+        code, text, rows = self(line)
+        if code:
+            raise RuntimeError(f"{line}: {code} {text}")
+        return rows
+
+    def hello(self, owner=1, grace=1000):
+        return self.ok(f"hello version=1 features=0x7f owner={owner} grace={grace}")[0]
+
+    def close(self, kill=False):
+        if kill:
+            self.p.kill()
+        self.p.stdin.close()
+        self.p.wait()
+        self.p.stdout.close()
+
+
+class Way:
+    """The addresses of one family in netns.Net: caller a, gateway g towards a and h towards b, callee b."""
+
+    def __init__(self, net, v6):
+        self.net, self.v6 = net, v6
+        one, two = ("fd00:1::", "fd00:2::") if v6 else ("10.200.1.", "10.200.2.")
+        self.a, self.g, self.h, self.b = one + "2", one + "1", two + "1", two + "2"
+        self.name = "IPv6" if v6 else "IPv4"
+
+    def flow(self, *more, to=(None, 30000), recv=None, port=4000):
+        """From the caller's port to the gateway's; received by the callee's port 5000 unless said otherwise."""
+        g = self.net.gateway
+        there = {"b": f"{self.net.terminal['callee']},{self.b},5000", "g": f"{g},{self.g},30000", "h": f"{g},{self.h},30002"}
+        args = []
+        for r in recv or ["b"]:
+            args += ["--recv", there.get(r, r)]
+        return pktx("flow", "--from", f"{self.net.terminal['caller']},{self.a},{port}", "--to", f"{to[0] or self.g},{to[1]}", *args, *more)
+
+    def target(self, action="relay", more="", dest=True, port=30000):
+        d = f" dest={self.b},5000,{self.h},30002" if dest and action == "relay" else ""
+        return f"set +create addr={self.g} port={port} action={action} {more}{d}"

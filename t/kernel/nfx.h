@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What nfx's files share. */
+#ifndef T_KERNEL_NFX_H
+#define T_KERNEL_NFX_H
+
+#include <linux/netlink.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "nf_xcipher.h"
+
+struct nfx {
+	int fd, events;
+	uint16_t family;
+	uint32_t group, seq;
+	_Alignas(8) char out[16384], in[65536];
+};
+
+/* 0 or -errno: no such family. */
+int nfx_open(struct nfx *x);
+int nfx_subscribe(struct nfx *x);
+struct nlmsghdr *nfx_request(struct nfx *x, uint8_t cmd, uint16_t flags);
+/* Sends it and reads the answer. The error; text: what the kernel says of it. */
+int nfx_ask(struct nfx *x, const struct nlmsghdr *h, bool print, const char **text);
+/* Random and mutated messages, answers read and forgotten. 0. */
+int nfx_fuzz(struct nfx *x, uint32_t ms, unsigned seed);
+
+#endif
