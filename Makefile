@@ -14,7 +14,7 @@ VERSION := $(shell cat VERSION)
 # SAN=1: AddressSanitizer and UndefinedBehaviorSanitizer; SAN=thread: ThreadSanitizer
 SAN     ?=
 
-PKGS      := libcrypto libmnl jansson OpenCL inih libxdp libbpf liburing libwebsockets
+PKGS      := libcrypto libmnl jansson OpenCL inih libxdp libbpf liburing libwebsockets hiredis
 PKGS_TEST := cmocka libsrtp2
 
 # Goals that install what is missing first, or need nothing, are let through; they build by a make of their own.
@@ -139,7 +139,7 @@ $(BUILD)/t/%: $(BUILD)/obj/t/tool/%.o $(LIB)
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS) -lsrtp2
 
 # Fuzzers are built by clang, library and all, with coverage and sanitizers.
-FUZZ_LIB_SRC := $(foreach d,base proto srtp,$(sort $(wildcard daemon/$(d)/*.c)))
+FUZZ_LIB_SRC := $(foreach d,base proto srtp,$(sort $(wildcard daemon/$(d)/*.c))) daemon/call/model.c daemon/call/save_format.c
 FUZZ_FLAGS   := $(CPPFLAGS) -std=gnu17 -O1 -g -fno-sanitize-recover=undefined $(shell pkg-config --cflags jansson libcrypto)
 $(BUILD)/fuzz/obj/%.o: %.c Makefile
 	@mkdir -p $(@D)

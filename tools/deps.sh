@@ -7,7 +7,7 @@
 set -eu
 
 build="gcc libc6-dev make pkg-config python3 libssl-dev libmnl-dev libjansson-dev libinih-dev ocl-icd-opencl-dev
-opencl-c-headers libxdp-dev libbpf-dev liburing-dev libwebsockets-dev clang-14"
+opencl-c-headers libxdp-dev libbpf-dev liburing-dev libwebsockets-dev libhiredis-dev clang-14"
 run="pocl-opencl-icd iproute2 iptables nftables procps"
 # libjson-perl: rtpengine-utils needs it and does not say so
 peers="kamailio rtpengine-daemon rtpengine-utils libjson-perl baresip-core"
@@ -28,6 +28,7 @@ package_of() {
 	libbpf) echo libbpf-dev ;;
 	liburing) echo liburing-dev ;;
 	libwebsockets) echo libwebsockets-dev ;;
+	hiredis) echo libhiredis-dev ;;
 	*) echo "$1" ;;
 	esac
 }
@@ -50,7 +51,7 @@ packages_for() {
 	case $1 in
 	deps) echo "$build pocl-opencl-icd" ;;
 	deps-demo) echo "$build $run kamailio baresip-core python3-numpy" ;;
-	deps-test) echo "$build $run $peers $module sip-tester python3-numpy python3-matplotlib libcmocka-dev libsrtp2-dev clang-14 libclang-rt-14-dev valgrind" ;;
+	deps-test) echo "$build $run $peers $module redis-server sip-tester python3-numpy python3-matplotlib libcmocka-dev libsrtp2-dev clang-14 libclang-rt-14-dev valgrind" ;;
 	deps-lint) echo "$build $lint libcmocka-dev libsrtp2-dev valgrind" ;;
 	deps-bench) echo "$build pocl-opencl-icd libsrtp2-dev libipsec-mb-dev dpkg-dev python3-matplotlib" ;;
 	deps-module) echo "$build $module" ;;
@@ -78,7 +79,7 @@ policy=/usr/sbin/policy-rc.d
 
 # Services of packages that were not there before are not wanted: only their programs are.
 quiet_services() {
-	for unit in kamailio rtpengine-daemon rtpengine-recording-daemon ngcp-rtpengine-daemon ngcp-rtpengine-recording-daemon; do
+	for unit in kamailio rtpengine-daemon rtpengine-recording-daemon ngcp-rtpengine-daemon ngcp-rtpengine-recording-daemon redis-server; do
 		[ -e "/lib/systemd/system/$unit.service" ] || continue
 		deb-systemd-helper disable "$unit.service" >/dev/null 2>&1 || true
 	done
@@ -113,7 +114,7 @@ install_for() {
 	fi
 	rm -f "$log"
 	case " $(echo "$want" | tr '\n' ' ') " in
-	*" kamailio "* | *" rtpengine-daemon "*) quiet_services ;;
+	*" kamailio "* | *" rtpengine-daemon "* | *" redis-server "*) quiet_services ;;
 	esac
 	[ -z "$made" ] || rm -f $policy
 }

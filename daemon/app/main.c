@@ -29,11 +29,13 @@
 #include "base/secmem.h"
 #include "call/call.h"
 #include "control/http.h"
+#include "control/redis.h"
 #include "control/server.h"
 #include "control/tcp.h"
 
 #define PORT_HOLD_NS  (5 * NS_PER_SEC) /* late packets of the last call must not reach the next */
 #define LIMITS_LOG_NS (10 * NS_PER_SEC)
+#define REDIS_WAIT_NS (10 * NS_PER_SEC)
 #define ERR_LEN       512
 
 struct daemon {
@@ -47,6 +49,7 @@ struct daemon {
 	struct app_relay *relay;
 	struct relay relay_border;
 	struct calls *calls;
+	struct redis *redis; /* NULL: calls are not kept */
 	struct handler *handler;
 	struct ng_front *front;
 	struct ng_server *ng;
@@ -56,6 +59,7 @@ struct daemon {
 	struct limits limits;
 	struct log_limit limits_log;
 	struct loop *loop;
+	bool stopping;
 	int ack_fd, signal_fd;
 	struct notify notify;
 	struct alive alive;
@@ -183,6 +187,7 @@ static int workers_create(struct daemon *d)
 		.max_stream = streams,
 		.max_ctx = contexts,
 		.key_slots = key_slots,
+		.ports_bound_to_workers = o->steering != &steer_udp,
 	};
 	int err;
 
@@ -288,6 +293,37 @@ static void limits_look(struct daemon *d)
 		log_info("load limit: new calls are taken again");
 }
 
+static bool has_room(void *arg)
+{
+	return app_relay_has_room(arg);
+}
+
+/* Calls of an earlier life come back before anybody may ask for new ones. */
+static int redis_start(struct daemon *d)
+{
+	const struct redis_config cfg = {
+		.loop = d->loop,
+		.calls = d->calls,
+		.server = d->o.redis,
+		.write = d->o.redis_write,
+		.key_file = d->o.redis_key_file,
+		.expires_s = d->o.redis_expires,
+		.standby = d->o.standby,
+		.has_room = has_room,
+		.has_room_arg = d->relay,
+	};
+	int err;
+
+	if (cfg.server.addr.family == 0)
+		return 0;
+	err = redis_create(&d->redis, &cfg, d->err, sizeof(d->err));
+	if (err)
+		return fail(d, err, "redis");
+	d->stats.redis = d->redis;
+	redis_wait(d->redis, REDIS_WAIT_NS);
+	return 0;
+}
+
 static int control_start(struct daemon *d)
 {
 	const struct options *o = &d->o;
@@ -331,6 +367,9 @@ static int control_start(struct daemon *d)
 		(struct stats_source){.fill = statistics, .arg = &d->stats}, d->stats.started_ns);
 	if (err)
 		return fail(d, err, "handler");
+	err = redis_start(d);
+	if (err)
+		return err;
 	err = ng_front_create(&d->front, d->handler);
 	if (err)
 		return fail(d, err, "ng");
@@ -393,13 +432,16 @@ static void on_signal(void *arg, uint32_t events)
 			continue;
 		}
 		log_info("signal %u: stopping", info.ssi_signo);
+		d->stopping = true;
 		loop_stop(d->loop);
 	}
 }
 
 static int events_create(struct daemon *d)
 {
+	struct loop_io *io;
 	sigset_t set;
+	int err;
 
 	sigemptyset(&set);
 	sigaddset(&set, SIGTERM);
@@ -411,7 +453,10 @@ static int events_create(struct daemon *d)
 	d->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 	if (d->ack_fd < 0 || d->signal_fd < 0)
 		return fail(d, -errno, "events");
-	return loop_create(&d->loop);
+	err = loop_create(&d->loop);
+	err = err ? err : loop_io_add(d->loop, &io, d->ack_fd, EPOLLIN, on_ack, d);
+	err = err ? err : loop_io_add(d->loop, &io, d->signal_fd, EPOLLIN, on_signal, d);
+	return err ? fail(d, err, "events") : 0;
 }
 
 static void page_statistics(void *arg, struct pool *p, struct ngval *dict)
@@ -458,10 +503,8 @@ static int events_watch(struct daemon *d)
 {
 	struct loop_io *io;
 	struct loop_timer *timer;
-	int err = loop_io_add(d->loop, &io, d->ack_fd, EPOLLIN, on_ack, d);
+	int err = loop_io_add(d->loop, &io, ng_server_fd(d->ng), EPOLLIN, on_ng, d);
 
-	err = err ? err : loop_io_add(d->loop, &io, d->signal_fd, EPOLLIN, on_signal, d);
-	err = err ? err : loop_io_add(d->loop, &io, ng_server_fd(d->ng), EPOLLIN, on_ng, d);
 	err = err ? err : loop_timer_add(d->loop, &timer, NS_PER_SEC, NS_PER_SEC, on_second, d);
 	return err ? fail(d, err, "events") : 0;
 }
@@ -521,7 +564,9 @@ static int start(struct daemon *d)
 {
 	int err = events_create(d);
 
-	err = err ? err : interfaces_check(d);
+	/* On standby the addresses are another machine's as yet. */
+	if (!err && !d->o.standby)
+		err = interfaces_check(d);
 
 	limits(d);
 	steer_configure(d);
@@ -543,6 +588,8 @@ static void stop(struct daemon *d)
 {
 	http_destroy(d->http);
 	ng_tcp_destroy(d->ng_tcp);
+	/* It says its last words over the loop; the calls stay there for whoever comes next. */
+	redis_destroy(d->redis);
 	loop_destroy(d->loop);
 	if (d->ng)
 		ng_server_destroy(d->ng);
@@ -618,7 +665,8 @@ int main(int argc, char **argv)
 		if (background >= 0)
 			background_ready(background);
 		notify_send(&d.notify, "READY=1\nSTATUS=relaying");
-		loop_run(d.loop);
+		if (!d.stopping)
+			loop_run(d.loop);
 	}
 	notify_send(&d.notify, "STOPPING=1");
 	stop(&d);

@@ -12,6 +12,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/secmem.h"
 #include "layout.h"
 
 enum kind {
@@ -19,6 +20,7 @@ enum kind {
 	INTERFACE,
 	ENDPOINT,
 	LISTEN,
+	REDIS,
 	PORT,
 	STEERING,
 	XDP_MODE,
@@ -401,6 +403,14 @@ static const char *set(struct options *o, const struct option_row *row, const ch
 		return endpoint_parse(field, str_from(value))
 			? "ADDR:PORT, as 127.0.0.1:9900 or [::1]:9900, or off"
 			: NULL;
+	case REDIS:
+		if (str_eq_nocase(str_from(value), STR("off"))) {
+			*(struct redis_server *)field = (struct redis_server){0};
+			return NULL;
+		}
+		return redis_server_parse(field, str_from(value))
+			? "[PW@]ADDR:PORT[/DB], as 127.0.0.1:6379/1, or off"
+			: NULL;
 	case STEERING:
 		return set_steering(field, value);
 	case XDP_MODE:
@@ -593,9 +603,27 @@ static void default_interface(struct options *o)
 	o->locals = 1;
 }
 
+/* Nobody shall find out later that keys lay there to be read. */
+static int check_redis(const struct options *o)
+{
+	const char *wrong = o->redis.addr.family && !o->redis_key_file[0]
+		? "--redis needs --redis-key-file=FILE, made by: openssl rand -hex 32; or none, to have keys lie there readable"
+		: o->standby && !o->redis.addr.family
+		? "--standby=yes needs --redis, where the calls to follow are"
+		: o->redis_expires == 0 ? "--redis-expires must not be 0: nothing would stay there"
+					: NULL;
+
+	if (wrong)
+		fprintf(stderr, "xcipherd: %s\n", wrong);
+	return wrong != NULL;
+}
+
 static int check(struct options *o)
 {
 	uint32_t pairs;
+
+	if (check_redis(o))
+		return 1;
 
 	if (o->locals == 0)
 		default_interface(o);
@@ -655,4 +683,7 @@ void options_free(struct options *o)
 	free((char *)o->xdp_interfaces);
 	free((char *)o->http_token_file);
 	free((char *)o->http_hosts);
+	free((char *)o->redis_key_file);
+	secmem_wipe(&o->redis, sizeof(o->redis));
+	secmem_wipe(&o->redis_write, sizeof(o->redis_write));
 }

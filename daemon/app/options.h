@@ -7,6 +7,7 @@
 #include "app/limits.h"
 #include "base/endpoint.h"
 #include "call/call.h"
+#include "control/redis_server.h"
 #include "steer/steer.h"
 
 /* X(name, kind, field, default, argument, help) */
@@ -84,6 +85,16 @@
 		"how a terminal's address is learned")                                              \
 	X("strict-source", BOOL, strict_source, "yes", "yes|no",                                    \
 		"drop packets that are not from the confirmed address")                             \
+	X("redis", REDIS, redis, "off", "[PW@]ADDR:PORT[/DB]|off",                                  \
+		"calls are kept in this Redis, and come back after a restart")                      \
+	X("redis-write", REDIS, redis_write, "off", "[PW@]ADDR:PORT[/DB]|off",                      \
+		"written here instead, where the other is a replica that is only read")             \
+	X("redis-key-file", STRING, redis_key_file, "", "FILE|none",                                \
+		"what calls are encrypted with there, their keys with them; none: they are not")    \
+	X("redis-expires", UINT32, redis_expires, "86400", "SECONDS",                               \
+		"what nobody renews in Redis vanishes after this")                                  \
+	X("standby", BOOL, standby, "no", "yes|no",                                                 \
+		"start passive: follow the calls of another node until told to take over")          \
 	X("foreground", FLAG, foreground, "no", "", "stay in the foreground")                       \
 	X("pidfile", STRING, pidfile, "", "FILE", "write the process id here")                      \
 	X("log-level", LEVEL, log_level, "6", "0..7",                                               \
@@ -100,7 +111,10 @@ struct option_device {
 enum engine_choice { ENGINE_AUTO, ENGINE_OPENCL, ENGINE_SERIAL };
 
 struct options {
-	const char *config_file, *pidfile, *xdp_interfaces;
+	struct redis_server redis, redis_write;
+	uint32_t redis_expires;
+	bool standby;
+	const char *config_file, *pidfile, *redis_key_file, *xdp_interfaces;
 	struct option_device device[OPTION_DEVICES_MAX];
 	uint32_t devices; /* at least 1 */
 	uint32_t opencl_min[OPTION_DEVICES_MAX];

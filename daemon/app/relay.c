@@ -5,6 +5,7 @@
 #include "app/relay.h"
 
 #include <errno.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -17,11 +18,19 @@ struct handles { /* a stack of free numbers */
 	uint32_t n, all;
 };
 
+/* What a worker told of a context, and from when on its answers count. */
+struct told {
+	struct relay_marks *marks; /* NULL: nothing yet; as long as its n asks for */
+	uint8_t generation;
+};
+
 struct site { /* what the control thread keeps per worker */
 	struct worker *w;
 	struct handles streams, ctxs, keys; /* keys: pairs, slot = 2 * handle */
 	uint32_t (*lent)
 		[MEDIA_EPOCHS]; /* by pair: the pairs that a key with a kdr has beside its own */
+	struct told *told;      /* by context */
+	struct relay_marks arriving;
 	struct worker_cmd *backlog;
 	size_t backlog_n, backlog_cap;
 	uint32_t ports;
@@ -161,15 +170,48 @@ static uint32_t op_worker_choose(void *arg)
 	return best;
 }
 
+static int port_undo(struct app_relay *r, const struct ports_pair *pair, int err)
+{
+	if (pair->rtp_fd >= 0) {
+		close(pair->rtp_fd);
+		close(pair->rtcp_fd);
+	}
+	ports_put(r->cfg.ports, pair->rtp, clock_mono_ns());
+	return err;
+}
+
+/* The worker gets the sockets, the call the handles, of which there are two. */
+static int port_publish(
+	struct app_relay *r, uint32_t worker, const struct ports_pair *pair, struct relay_port *out)
+{
+	struct site *s = &r->site[worker];
+	struct worker_cmd cmd[2];
+	int err;
+
+	memset(cmd, 0, sizeof(cmd));
+	cmd[0].kind = cmd[1].kind = WORKER_PORT_ADD;
+	cmd[0].local = pair->rtp;
+	cmd[0].fd = pair->rtp_fd;
+	cmd[1].local = pair->rtcp;
+	cmd[1].fd = pair->rtcp_fd;
+	err = push(s, cmd, 2);
+	if (err)
+		return port_undo(r, pair, short_of(r, SHORT_RING, err));
+	out->rtp = pair->rtp;
+	out->rtcp = pair->rtcp;
+	handles_take(&s->streams, &out->rtp_stream);
+	handles_take(&s->streams, &out->rtcp_stream);
+	s->ports++;
+	return 0;
+}
+
 static int op_port_take(void *arg, struct relay_port *out, uint32_t worker, uint8_t local)
 {
 	struct app_relay *r = arg;
-	struct site *s = &r->site[worker];
-	struct worker_cmd cmd[2];
 	struct ports_pair pair;
 	int err;
 
-	if (s->streams.n < 2)
+	if (r->site[worker].streams.n < 2)
 		return short_of(r, SHORT_PORTS, -ENOSPC);
 	err = ports_take(r->cfg.ports, local, worker, clock_mono_ns(), &pair);
 	if (err == -ENOSPC)
@@ -180,27 +222,26 @@ static int op_port_take(void *arg, struct relay_port *out, uint32_t worker, uint
 		return short_of(r, SHORT_MEMORY, -ENOSPC);
 	if (err)
 		return err;
-	memset(cmd, 0, sizeof(cmd));
-	cmd[0].kind = cmd[1].kind = WORKER_PORT_ADD;
-	cmd[0].local = pair.rtp;
-	cmd[0].fd = pair.rtp_fd;
-	cmd[1].local = pair.rtcp;
-	cmd[1].fd = pair.rtcp_fd;
-	err = push(s, cmd, 2);
-	if (err) {
-		if (pair.rtp_fd >= 0) {
-			close(pair.rtp_fd);
-			close(pair.rtcp_fd);
-		}
-		ports_put(r->cfg.ports, pair.rtp, clock_mono_ns());
-		return short_of(r, SHORT_RING, err);
-	}
-	out->rtp = pair.rtp;
-	out->rtcp = pair.rtcp;
-	handles_take(&s->streams, &out->rtp_stream);
-	handles_take(&s->streams, &out->rtcp_stream);
-	s->ports++;
-	return 0;
+	return port_publish(r, worker, &pair, out);
+}
+
+static int op_port_take_at(
+	void *arg, struct relay_port *out, uint32_t *worker, uint8_t local, uint16_t rtp_port)
+{
+	struct app_relay *r = arg;
+	struct local_port at = {.port = rtp_port, .addr = local};
+	struct ports_pair pair;
+	uint32_t owner;
+	int err = ports_take_at(r->cfg.ports, at, &owner, &pair);
+
+	if (err)
+		return err;
+	if (*worker == UINT32_MAX)
+		*worker = owner;
+	err = *worker != owner && r->cfg.ports_bound_to_workers ? -EXDEV
+		: r->site[*worker].streams.n < 2                ? -ENOSPC
+								: 0;
+	return err ? port_undo(r, &pair, err) : port_publish(r, *worker, &pair, out);
 }
 
 /* A port's number travels in the acknowledgement: which local address and which even port. */
@@ -232,6 +273,132 @@ static void op_port_release(void *arg, uint32_t worker, const struct relay_port 
 	}
 }
 
+/* --- Marks ---------------------------------------------------------------------------------------------------- */
+
+static const size_t marks_head = offsetof(struct relay_marks, mark);
+
+/* The part of what is known that begins anew is forgotten, and so is what the worker says of the time before. */
+static void told_forget(struct site *s, uint32_t ctx, bool rx, bool tx)
+{
+	struct told *t = &s->told[ctx];
+	struct relay_marks *m = t->marks;
+	uint32_t kept = 0;
+
+	t->generation++;
+	if (rx && tx) {
+		free(m);
+		t->marks = NULL;
+		return;
+	}
+	for (uint32_t i = 0; m && i < m->n; i++)
+		if (!(m->mark[i].mark.table == MEDIA_TX_RTP ? tx : rx))
+			m->mark[kept++] = m->mark[i];
+	if (m)
+		m->n = kept;
+}
+
+static uint32_t per_second(const struct relay_marks *before, const struct relay_marks *now,
+	const struct media_mark *mark)
+{
+	for (uint32_t i = 0; before && i < before->n; i++) {
+		const struct relay_mark *b = &before->mark[i];
+		uint64_t dt = now->at_ns - before->at_ns, by, per_s;
+
+		if (b->mark.ssrc != mark->ssrc || b->mark.table != mark->table)
+			continue;
+		if (now->at_ns <= before->at_ns || mark->index < b->mark.index)
+			return b->per_s;
+		by = mark->index - b->mark.index;
+		per_s = by > UINT32_MAX ? UINT32_MAX : by * NS_PER_SEC / dt;
+		/* What pauses may go on as before: it falls slowly. */
+		per_s = per_s > b->per_s ? per_s : (7 * (uint64_t)b->per_s + per_s) / 8;
+		return per_s > UINT32_MAX ? UINT32_MAX : (uint32_t)per_s;
+	}
+	return 0;
+}
+
+static void told_store(struct site *s, uint32_t ctx)
+{
+	struct told *t = &s->told[ctx];
+	struct relay_marks *now = &s->arriving, *m;
+
+	now->at_ns = clock_real_ns();
+	for (uint32_t i = 0; i < now->n; i++)
+		now->mark[i].per_s = per_second(t->marks, now, &now->mark[i].mark);
+	m = realloc(t->marks, marks_head + now->n * sizeof(now->mark[0]));
+	if (!m)
+		return;
+	memcpy(m, now, marks_head + now->n * sizeof(now->mark[0]));
+	t->marks = m;
+}
+
+/* What a context is made to go on from counts as told, until the worker tells more. */
+static void told_seed(struct site *s, const struct media_cmd *cmd)
+{
+	struct told *t = &s->told[cmd->id];
+	uint32_t n = t->marks ? t->marks->n : 0, add = 0;
+	struct relay_marks *m =
+		realloc(t->marks, marks_head + MEDIA_MARKS_MAX * sizeof(t->marks->mark[0]));
+
+	if (!m)
+		return;
+	if (!t->marks)
+		*m = (struct relay_marks){.at_ns = cmd->now_ns};
+	t->marks = m;
+	if (cmd->type == MEDIA_CTX_SET)
+		m->tx_rtcp_next = cmd->ctx.tx_rtcp_index;
+	else
+		add = cmd->ctx_resume.n;
+	for (uint32_t i = 0; i < add && n < MEDIA_MARKS_MAX; i++)
+		m->mark[n++] = (struct relay_mark){.mark = cmd->ctx_resume.mark[i]};
+	m->n = n;
+}
+
+/* Before any acknowledgement is acted upon: a handle that is given back may be another call's next. */
+static void marks_take(struct site *s)
+{
+	struct worker_mark w;
+
+	while (ring_pop(&s->w->marks, &w)) {
+		bool current = w.generation == s->told[w.ctx].generation;
+
+		if (!w.end) {
+			if (s->arriving.n < MEDIA_MARKS_MAX)
+				s->arriving.mark[s->arriving.n++].mark = w.mark;
+			continue;
+		}
+		s->arriving.tx_rtcp_next = w.mark.index;
+		if (current)
+			told_store(s, w.ctx);
+		s->arriving.n = 0;
+	}
+}
+
+static void op_marks_ask(void *arg, uint32_t worker, const uint32_t *ctx, uint32_t n)
+{
+	struct app_relay *r = arg;
+	struct site *s = &r->site[worker];
+	struct worker_cmd cmd = {.kind = WORKER_MARKS};
+
+	_Static_assert(RELAY_ASK_MAX <= WORKER_ASK_MAX, "one command takes them all");
+	cmd.ask.n = min_u32(n, RELAY_ASK_MAX);
+	for (uint32_t i = 0; i < cmd.ask.n; i++) {
+		cmd.ask.ctx[i] = ctx[i];
+		cmd.ask.generation[i] = s->told[ctx[i]].generation;
+	}
+	(void)push(s, &cmd, 1);
+}
+
+static const struct relay_marks *op_marks(void *arg, uint32_t worker, uint32_t ctx)
+{
+	struct app_relay *r = arg;
+
+	marks_take(&r->site[worker]);
+	return r->site[worker].told[ctx].marks;
+}
+
+/* --- Contexts and keys ---------------------------------------------------------------------------------------- */
+
 static int op_ctx_take(void *arg, uint32_t *ctx, uint32_t worker)
 {
 	struct app_relay *r = arg;
@@ -246,6 +413,7 @@ static void op_ctx_release(void *arg, uint32_t worker, uint32_t ctx)
 
 	del.media.type = MEDIA_CTX_DEL;
 	del.media.id = ctx;
+	told_forget(&r->site[worker], ctx, true, true);
 	push_deletion(r, &r->site[worker], &del);
 }
 
@@ -355,6 +523,15 @@ static int op_commit(void *arg, uint32_t worker, const struct media_cmd *cmd, ui
 		all[i].media = cmd[i];
 	}
 	err = push(&r->site[worker], all, n);
+	for (uint32_t i = 0; i < n && !err; i++) {
+		bool set = cmd[i].type == MEDIA_CTX_SET;
+
+		if (set && (cmd[i].ctx.rx_new || cmd[i].ctx.tx_new))
+			told_forget(
+				&r->site[worker], cmd[i].id, cmd[i].ctx.rx_new, cmd[i].ctx.tx_new);
+		if ((set && cmd[i].ctx.tx_rtcp_index) || cmd[i].type == MEDIA_CTX_RESUME)
+			told_seed(&r->site[worker], &cmd[i]);
+	}
 	free(all);
 	return err;
 }
@@ -397,6 +574,7 @@ const struct relay_ops app_relay_ops = {
 	.locals = op_locals,
 	.worker_choose = op_worker_choose,
 	.port_take = op_port_take,
+	.port_take_at = op_port_take_at,
 	.port_release = op_port_release,
 	.ctx_take = op_ctx_take,
 	.ctx_release = op_ctx_release,
@@ -404,6 +582,8 @@ const struct relay_ops app_relay_ops = {
 	.key_release = op_key_release,
 	.commit = op_commit,
 	.stats = op_stats,
+	.marks_ask = op_marks_ask,
+	.marks = op_marks,
 	.key_usage = op_key_usage,
 };
 
@@ -442,13 +622,24 @@ void app_relay_poll(struct app_relay *r, uint64_t now_ns)
 		struct worker_ack ack;
 		size_t waiting = s->backlog_n;
 
-		while (ring_pop(&s->w->acks, &ack))
+		while (ring_pop(&s->w->acks, &ack)) {
+			marks_take(s);
 			acknowledged(r, s, ack, now_ns);
+		}
+		marks_take(s);
 		if (waiting) {
 			flush(s);
 			worker_wake(s->w);
 		}
 	}
+}
+
+bool app_relay_has_room(const struct app_relay *r)
+{
+	for (uint32_t i = 0; i < r->cfg.workers; i++)
+		if (r->site[i].backlog_n || ring_room(&r->site[i].w->cmds) < 2 * COMMIT_MAX)
+			return false;
+	return true;
 }
 
 void app_relay_usage(const struct app_relay *r, struct app_relay_usage *out)
@@ -492,7 +683,8 @@ int app_relay_create(struct app_relay **out, const struct app_relay_config *cfg)
 		err = err ? err
 			  : handles_init(&s->keys, 1, cfg->key_slots / 2); /* pair 0 is "plain" */
 		s->lent = calloc(cfg->key_slots / 2 + 1, sizeof(*s->lent));
-		err = err ? err : s->lent ? 0 : -ENOMEM;
+		s->told = calloc(cfg->max_ctx + 1, sizeof(*s->told));
+		err = err ? err : s->lent && s->told ? 0 : -ENOMEM;
 	}
 	if (err) {
 		app_relay_destroy(r);
@@ -514,6 +706,9 @@ void app_relay_destroy(struct app_relay *r)
 		free(r->site[i].ctxs.free);
 		free(r->site[i].keys.free);
 		free(r->site[i].lent);
+		for (uint32_t k = 0; r->site[i].told && k < r->cfg.max_ctx; k++)
+			free(r->site[i].told[k].marks);
+		free(r->site[i].told);
 		free(r->site[i].backlog);
 	}
 	free(r->site);

@@ -17,6 +17,7 @@ struct app_relay_config {
 	const struct relay_local *local;
 	uint32_t locals;
 	uint32_t max_stream, max_ctx, key_slots; /* per worker */
+	bool ports_bound_to_workers; /* steering brings a port's packets to the worker whose it is, and to no other */
 };
 
 int app_relay_create(struct app_relay **out, const struct app_relay_config *cfg);
@@ -24,6 +25,9 @@ void app_relay_destroy(struct app_relay *r);
 extern const struct relay_ops app_relay_ops; /* arg: struct app_relay */
 /* Take back what workers acknowledged, and push what did not fit into a ring. On the workers' eventfd, and each second. */
 void app_relay_poll(struct app_relay *r, uint64_t now_ns);
+
+/* A call's worth of commands would find room with any worker. */
+bool app_relay_has_room(const struct app_relay *r);
 
 struct app_relay_usage {
 	uint32_t streams, contexts, key_slots, ports; /* in use, or on their way back */

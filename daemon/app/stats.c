@@ -300,4 +300,6 @@ void stats_fill(const struct stats_input *in, struct pool *p, struct ngval *dict
 	fill_drops(in, p, x);
 	fill_lifetimes(in, p, x);
 	fill_limits(in, p, x);
+	if (in->redis)
+		redis_stats(in->redis, p, x);
 }

@@ -6,6 +6,7 @@
 #include "app/engines.h"
 #include "app/limits.h"
 #include "app/relay.h"
+#include "control/redis.h"
 #include "proto/ngval.h"
 
 struct stats_input {
@@ -15,6 +16,7 @@ struct stats_input {
 	const struct engines *engines;
 	const struct calls *calls;
 	const struct limits *limits;
+	const struct redis *redis; /* NULL: there is none */
 	uint32_t max_sessions;
 	const char *steering;
 	const char *socket_calls; /* how ordinary sockets are served */

@@ -19,6 +19,7 @@
 #include "base/clock.h"
 
 #define CMD_RING       4096u
+#define MARK_RING      16384u
 #define RATE_PERIOD_NS 5000000ull /* the arrival rate is looked at this often */
 #define WORTH_WAITING  2.0        /* packets that must be expected within the window */
 
@@ -41,6 +42,9 @@ static int media_cmd(struct worker *w, const struct media_cmd *cmd)
 	case MEDIA_CTX_SET:
 	case MEDIA_STREAM_SET:
 	case MEDIA_KEY_SET:
+	case MEDIA_CTX_RESUME:
+	case MEDIA_KEY_RESUME:
+	case MEDIA_STREAM_RESUME:
 		return media_command(w->media, cmd);
 	case MEDIA_CTX_DEL:
 		err = media_command(w->media, cmd);
@@ -58,6 +62,27 @@ static int media_cmd(struct worker *w, const struct media_cmd *cmd)
 		break;
 	}
 	return err;
+}
+
+static void tell_marks(struct worker *w, const struct worker_ask *ask)
+{
+	struct media_mark mark[MEDIA_MARKS_MAX];
+	struct worker_mark out[MEDIA_MARKS_MAX + 1];
+
+	for (uint32_t i = 0; i < ask->n; i++) {
+		struct worker_mark one = {.ctx = ask->ctx[i], .generation = ask->generation[i]};
+		uint64_t tx_rtcp_next;
+		uint32_t n = media_marks(w->media, one.ctx, mark, &tx_rtcp_next);
+
+		for (uint32_t k = 0; k < n; k++) {
+			out[k] = one;
+			out[k].mark = mark[k];
+		}
+		out[n] = one;
+		out[n].end = true;
+		out[n].mark.index = tx_rtcp_next;
+		(void)ring_push(&w->marks, out, n + 1);
+	}
 }
 
 static void commands(struct worker *w)
@@ -84,6 +109,9 @@ static void commands(struct worker *w)
 		case WORKER_PORT_DEL:
 			w->steer_ops->port_del(w->steer, cmd.local);
 			acknowledge(w, (struct worker_ack){ACK_PORT, cmd.id});
+			break;
+		case WORKER_MARKS:
+			tell_marks(w, &cmd.ask);
 			break;
 		}
 		atomic_fetch_add_explicit(&w->commands, 1, memory_order_relaxed);
@@ -301,6 +329,7 @@ int worker_create(struct worker **out, const struct worker_config *cfg, char *er
 	res = w->in && w->out ? 0 : -ENOMEM;
 	res = res ? res : ring_init(&w->cmds, CMD_RING, sizeof(struct worker_cmd));
 	res = res ? res : ring_init(&w->acks, handles, sizeof(struct worker_ack));
+	res = res ? res : ring_init(&w->marks, MARK_RING, sizeof(struct worker_mark));
 	res = res ? res : media_create(&w->media, &media);
 	res = res ? res : batch_runner_create(&w->runner, cfg->batch);
 	res = res ? res : cfg->steer_ops->create(&w->steer, cfg->steer, cfg->index, err, err_len);
@@ -366,6 +395,8 @@ void worker_destroy(struct worker *w)
 		ring_fini(&w->cmds);
 	if (w->acks.mem)
 		ring_fini(&w->acks);
+	if (w->marks.mem)
+		ring_fini(&w->marks);
 	if (w->wake_fd >= 0)
 		close(w->wake_fd);
 	if (w->poll_fd >= 0)

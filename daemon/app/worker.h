@@ -18,6 +18,15 @@ enum worker_cmd_kind {
 	WORKER_KEY_SET,  /* id: key slot pair was filled by the control thread */
 	WORKER_PORT_ADD, /* local, fd: the socket is the worker's from here on */
 	WORKER_PORT_DEL, /* local, id: acknowledged with the id */
+	WORKER_MARKS,    /* ask: where these contexts' SSRCs stand, into the ring of marks */
+};
+
+/* The generation tells what was asked before a context's indexes began anew. */
+#define WORKER_ASK_MAX 32
+struct worker_ask {
+	uint32_t n;
+	uint32_t ctx[WORKER_ASK_MAX];
+	uint8_t generation[WORKER_ASK_MAX];
 };
 
 struct worker_cmd {
@@ -29,7 +38,17 @@ struct worker_cmd {
 			int fd;
 			uint32_t id;
 		};
+		struct worker_ask ask;
 	};
+};
+
+/* One SSRC of a context; behind a context's last one an entry that ends it, with the next SRTCP index to be sent. A context is
+ * told of as a whole, or not at all when the ring has no room: then it is asked again later. */
+struct worker_mark {
+	uint32_t ctx;
+	uint8_t generation;
+	bool end;
+	struct media_mark mark;
 };
 
 struct worker_ack {
@@ -72,7 +91,7 @@ struct worker {
 	struct steer *steer;
 	struct media *media;
 	struct batch_runner *runner;
-	struct ring cmds, acks; /* control -> worker, worker -> control */
+	struct ring cmds, acks, marks; /* control -> worker, worker -> control (both others) */
 	int wake_fd, poll_fd;
 	pthread_t thread;
 	bool running;

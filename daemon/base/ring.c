@@ -50,6 +50,13 @@ int ring_push(struct ring *r, const void *entries, uint32_t n)
 	return 0;
 }
 
+uint32_t ring_room(const struct ring *r)
+{
+	return r->mask + 1 -
+		(atomic_load_explicit(&r->head, memory_order_relaxed) -
+			atomic_load_explicit(&r->tail, memory_order_acquire));
+}
+
 bool ring_pop(struct ring *r, void *out)
 {
 	uint32_t tail = atomic_load_explicit(&r->tail, memory_order_relaxed);

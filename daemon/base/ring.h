@@ -20,6 +20,8 @@ int ring_init(struct ring *r, uint32_t entries, uint32_t entry_len);
 void ring_fini(struct ring *r);
 /* All n entries or none: 0 or -ENOSPC. */
 int ring_push(struct ring *r, const void *entries, uint32_t n);
+/* How many more ring_push() would take now; the producer asks. */
+uint32_t ring_room(const struct ring *r);
 /* One entry is copied out and wiped in the ring: true, or false when empty. */
 bool ring_pop(struct ring *r, void *entry);
 

@@ -224,7 +224,8 @@ static void commands(const struct call *c, const struct side *s, uint32_t media,
 	struct media_ctx_cfg ctx = {.rx = crypto_of(&l->rx, l->rx_more, l->rx_slot),
 		.tx = crypto_of(&l->tx, NULL, &l->tx_slot),
 		.rx_new = l->rx_new || !l->committed,
-		.tx_new = l->tx_new || !l->committed};
+		.tx_new = l->tx_new || !l->committed,
+		.tx_rtcp_index = l->tx_rtcp_from};
 	struct media_stream_cfg rtp, rtcp;
 
 	stream_cfgs(c, s, l, peer, &rtp, &rtcp);
@@ -242,7 +243,7 @@ static void commands(const struct call *c, const struct side *s, uint32_t media,
 }
 
 int apply_commit(const struct relay *relay, struct pool *p, const struct call *prev,
-	struct call *next, uint64_t now_ns)
+	struct call *next, uint64_t now_ns, const struct media_cmd *more, uint32_t more_n)
 {
 	struct media_cmd *cmd;
 	uint32_t legs = 0, n = 0;
@@ -250,13 +251,15 @@ int apply_commit(const struct relay *relay, struct pool *p, const struct call *p
 
 	for (uint32_t s = 0; s < next->sides; s++)
 		legs += next->side[s]->legs;
-	cmd = pool_alloc(p, (3 * (size_t)legs + 1) * sizeof(*cmd));
+	cmd = pool_alloc(p, (3 * (size_t)legs + more_n + 1) * sizeof(*cmd));
 	if (!cmd)
 		err = -ENOMEM;
 	for (uint32_t s = 0; s < next->sides && !err; s++)
 		for (uint32_t i = 0; i < next->side[s]->legs; i++)
 			if (next->side[s]->leg[i] && next->side[s]->leg[i]->has_port)
 				commands(next, next->side[s], i, now_ns, cmd, &n);
+	for (uint32_t i = 0; i < more_n && !err; i++)
+		cmd[n++] = more[i];
 	if (!err && n)
 		err = relay->ops->commit(relay->arg, next->worker, cmd, n);
 	if (err)

@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/secmem.h"
 #include "call/negotiate.h"
+#include "call/save.h"
 
 #define TICK_MAX 4096u /* calls looked at per run */
 
@@ -18,8 +19,10 @@ struct calls {
 	struct call_table table;
 	struct keystore keys;
 	enum call_limit limit; /* reached, other than sessions */
-	struct call *cursor;   /* of the tick */
+	bool passive;
+	struct call *cursor; /* of the tick */
 	struct calls_counters counters;
+	struct saver saver;
 	void (*notice)(void *arg, const struct call_key_notice *n);
 	void *notice_arg;
 };
@@ -34,7 +37,9 @@ int calls_create(struct calls **out, const struct call_policy *policy, const str
 	c->policy = *policy;
 	c->relay = relay;
 	err = call_table_init(&c->table);
+	err = err ? err : saver_init(&c->saver, &c->table, relay);
 	if (err) {
+		call_table_fini(&c->table);
 		free(c);
 		return err;
 	}
@@ -64,6 +69,7 @@ static void end_call(struct calls *c, struct call *call)
 	if (c->cursor == call)
 		c->cursor = call->next;
 	account(c, call, false);
+	save_ended(&c->saver, call);
 	call_table_remove(&c->table, call);
 	apply_release_all(c->relay, call);
 	call_free(&c->keys, call);
@@ -75,6 +81,7 @@ void calls_destroy(struct calls *c)
 		return;
 	while (c->table.first)
 		end_call(c, c->table.first);
+	saver_fini(&c->saver);
 	call_table_fini(&c->table);
 	keystore_fini(&c->keys);
 	free(c);
@@ -105,7 +112,7 @@ static void resource_error(struct call_reply *out, int err, bool is_new)
 static int put_in_force(
 	struct calls *c, struct pool *p, struct call *prev, struct call *next, uint64_t now_ns)
 {
-	int err = apply_commit(c->relay, p, prev, next, now_ns);
+	int err = apply_commit(c->relay, p, prev, next, now_ns, NULL, 0);
 
 	if (err) {
 		call_free(&c->keys, next);
@@ -118,9 +125,11 @@ static int put_in_force(
 	if (!prev) {
 		call_table_add(&c->table, next);
 		c->counters.total++;
+		save_changed(&c->saver, NULL, next);
 		return 0;
 	}
 	call_table_replace(&c->table, prev, next);
+	save_changed(&c->saver, prev, next);
 	if (c->cursor == prev)
 		c->cursor = next;
 	call_free(&c->keys, prev);
@@ -289,7 +298,9 @@ static bool over_limit(struct calls *c, const struct ng_request *r, struct call_
 		? CALL_LIMIT_SESSIONS
 		: c->limit;
 
-	if (limit == CALL_LIMIT_NONE || ng_flag(r, NG_FLAG_EMERGENCY))
+	if (c->passive)
+		limit = CALL_LIMIT_STANDBY;
+	else if (limit == CALL_LIMIT_NONE || ng_flag(r, NG_FLAG_EMERGENCY))
 		return false;
 	out->load_limit = true;
 	out->error = message[limit];
@@ -440,6 +451,7 @@ void calls_delete(struct calls *c, struct pool *p, const struct ng_request *r, u
 		end_call(c, call);
 	} else {
 		call->delete_ns = now_ns + delay;
+		save_changed(&c->saver, call, call);
 	}
 }
 
@@ -469,6 +481,39 @@ void calls_gate(struct calls *c, struct pool *p, const struct ng_request *r, uin
 	err = put_in_force(c, p, call, next, now_ns);
 	if (err)
 		resource_error(out, err, false);
+}
+
+/* --- Calls that outlive us -------------------------------------------------------------------------------------- */
+
+struct saver *calls_saver(struct calls *c)
+{
+	return &c->saver;
+}
+
+struct keystore *calls_keys(struct calls *c)
+{
+	return &c->keys;
+}
+
+void calls_adopt(struct calls *c, struct call *call)
+{
+	account(c, call, true);
+	c->counters.emergencies += call->emergency;
+	c->counters.total++;
+	call_table_add(&c->table, call);
+	save_changed(&c->saver, NULL, call);
+}
+
+void calls_passive(struct calls *c, bool passive)
+{
+	c->passive = passive;
+}
+
+void calls_leave(struct calls *c)
+{
+	c->saver.on = false;
+	while (c->table.first)
+		end_call(c, c->table.first);
 }
 
 /* --- Looking at calls ------------------------------------------------------------------------------------------- */
@@ -528,6 +573,10 @@ struct life {
 static struct life life_of(const struct calls *c, const struct call *call)
 {
 	struct life l = {.last_ns = call->signal_ns, .held = true};
+
+	/* Nobody can have sent to us while we were not there. */
+	if (call->resumed_ns > l.last_ns)
+		l.last_ns = call->resumed_ns;
 
 	for (uint32_t s = 0; s < call->sides; s++)
 		for (uint32_t i = 0; i < call->side[s]->legs; i++) {

@@ -35,7 +35,8 @@ struct call_policy { /* what the operator decided; constant after start */
 	X(SESSIONS, "sessions", "Parallel session limit reached") \
 	X(CPU, "cpu", "CPU usage limit exceeded")                 \
 	X(LOAD, "load", "Load limit exceeded")                    \
-	X(BANDWIDTH, "bandwidth", "Bandwidth limit exceeded")
+	X(BANDWIDTH, "bandwidth", "Bandwidth limit exceeded")     \
+	X(STANDBY, "standby", "This node is on standby")
 
 enum call_limit {
 	CALL_LIMIT_NONE,

@@ -187,6 +187,8 @@ struct call *call_clone(struct keystore *k, const struct call *from)
 	*c = *from;
 	c->id = c->metadata = STR_NONE;
 	c->chain = c->prev = c->next = NULL;
+	c->save.prev = c->save.next = NULL;
+	c->save.listed = false;
 	memset(c->side, 0, sizeof(c->side));
 	err = str_replace(&c->id, from->id);
 	err |= str_replace(&c->metadata, from->metadata);

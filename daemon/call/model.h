@@ -43,6 +43,8 @@ struct leg {
 	/* for the next commit only */
 	bool rx_new, tx_new, relearn;
 
+	uint32_t tx_rtcp_from; /* SRTCP's index towards it: no lower than this, after a restart */
+
 	/* all keys that we told this terminal, by suite */
 	struct our_key ours[SUITE_COUNT];
 	uint32_t ours_n;
@@ -90,7 +92,19 @@ struct side {                               /* one party */
 	struct leg *leg[SDP_MAX_MEDIA];
 };
 
+/* save.c: what of a call is to be written where it outlives us. A field of the model that must survive a restart has its line in
+ * the tables there. */
+struct call_save {
+	struct call *prev, *next; /* of the calls that wait to be written */
+	bool listed, whole;       /* whole: more than where the indexes stand */
+	uint64_t revision;        /* counts changes */
+	uint64_t written_ns;      /* as a whole, last */
+	uint64_t state;           /* hash of the indexes written last, 0 = none */
+};
+
 struct call {
+	struct call_save save;
+	uint64_t resumed_ns;              /* it came from before a restart then; 0 = it did not */
 	struct call *chain, *prev, *next; /* table.c */
 	uint64_t hash;
 	struct str id, metadata; /* heap */
@@ -163,9 +177,9 @@ void call_table_replace(struct call_table *t, struct call *old, struct call *neu
 int apply_take(const struct relay *relay, const struct call *prev, struct call *next);
 /* Gives back what apply_take() took: what next holds and prev does not. */
 void apply_undo(const struct relay *relay, const struct call *prev, struct call *next);
-/* Tells the worker all that differs, at once or not at all. After success what prev holds and next does not is given back. */
+/* Tells the worker all that differs, and behind it the commands in more, at once or not at all. After success what prev holds and next does not is given back. */
 int apply_commit(const struct relay *relay, struct pool *p, const struct call *prev,
-	struct call *next, uint64_t now_ns);
+	struct call *next, uint64_t now_ns, const struct media_cmd *more, uint32_t more_n);
 /* Gives back everything. */
 void apply_release_all(const struct relay *relay, struct call *c);
 
@@ -173,6 +187,76 @@ void apply_release_all(const struct relay *relay, struct call *c);
 
 /* Sets or clears a MEDIA_GATE_* of the sides that the request means. NULL, or the error-reason: nobody is meant. */
 const char *gate_set(struct call *c, const struct ng_request *r, uint8_t bit, bool on);
+
+/* --- What outlives us (save.c) ------------------------------------------------------------------------------------ */
+
+#define SAVE_ENDED_MAX \
+	16384u /* Call-IDs that wait to be removed; beyond, they are left to expire */
+
+struct saver {
+	bool on;
+	struct call_table *table;
+	const struct relay *relay;
+	struct call *first, *last; /* wait to be written */
+	struct str *ended;         /* ring: ended, to be removed */
+	uint32_t ended_at, ended_n;
+	struct call *cursor, *asked; /* of save_tick() */
+	uint32_t asked_n;
+	uint64_t ended_lost;
+	uint8_t seed[16]; /* of hashes of states */
+};
+
+int saver_init(struct saver *s, struct call_table *table, const struct relay *relay);
+void saver_fini(struct saver *s);
+/* next takes prev's place; prev NULL: it is new. */
+void save_changed(struct saver *s, struct call *prev, struct call *next);
+void save_ended(struct saver *s, struct call *call);
+
+/* What save and restore need of calls. */
+struct saver *calls_saver(struct calls *c);
+struct keystore *calls_keys(struct calls *c);
+/* A restored call, committed already, is one of ours from now on. */
+void calls_adopt(struct calls *c, struct call *call);
+
+/* --- The format of what is saved (save_format.c): pure ------------------------------------------------------------ */
+
+#define SAVE_VERSION 1
+
+struct save_key_use {
+	uint64_t rtp, rtcp;
+};
+
+/* What packets changed of a leg. */
+struct leg_state {
+	uint32_t side, media;
+	uint64_t tx_rtcp_next;
+	uint32_t marks;
+	struct save_mark {
+		uint32_t ssrc, table, per_s;
+		bool roc_only;
+		uint64_t index;
+	} mark[MEDIA_MARKS_MAX];
+	struct endpoint remote, rtcp_remote;
+	bool confirmed, rtcp_confirmed;
+	struct save_key_use rx_use[SDES_MAX_KEYS], tx_use;
+};
+
+struct call_state {
+	uint64_t created_ns, revision; /* of the call that it belongs to */
+	uint64_t at_ns;
+	uint32_t legs;
+	struct leg_state *leg;
+};
+
+/* Bencode is appended; an error is left in b. */
+void save_write_call(struct sbuf *b, const struct call *c, const struct relay_local *locals,
+	uint32_t locals_n, const struct call_state *state);
+void save_write_state(struct sbuf *b, const struct call_state *state);
+/* 0, -ENOMEM, -EPROTONOSUPPORT (another version), -EADDRNOTAVAIL (a local address that we don't have), -EBADMSG. The call is complete
+ * but for what apply takes; free it with call_free(). The state is in the pool. */
+int save_read_call(struct call **out, struct call_state *state, struct keystore *k, struct pool *p,
+	struct str text, const struct relay_local *locals, uint32_t locals_n);
+int save_read_state(struct call_state *out, struct pool *p, struct str text);
 
 /* --- Reply trees (query.c) -------------------------------------------------------------------------------------- */
 

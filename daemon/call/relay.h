@@ -29,6 +29,20 @@ struct relay_local {          /* a configured interface address */
 		advertised; /* what is written into SDP; the same address unless configured otherwise */
 };
 
+/* Where the SSRCs of a context stood when the worker was asked last. */
+struct relay_mark {
+	struct media_mark mark;
+	uint32_t per_s; /* packets per second, lately */
+};
+
+struct relay_marks {
+	uint64_t at_ns; /* CLOCK_REALTIME */
+	uint64_t tx_rtcp_next;
+	uint32_t n;
+	struct relay_mark mark[MEDIA_MARKS_MAX];
+};
+#define RELAY_ASK_MAX 32
+
 struct relay_ops {
 	/* All configured local addresses, in order of configuration; *n their number. */
 	const struct relay_local *(*locals)(void *arg, uint32_t *n);
@@ -36,6 +50,10 @@ struct relay_ops {
 	uint32_t (*worker_choose)(void *arg);
 	/* 0, -ENOSPC ("Ran out of ports"), -errno. The ports receive from now on; packets are dropped until a stream is set. */
 	int (*port_take)(void *arg, struct relay_port *out, uint32_t worker, uint8_t local);
+	/* The very pair that a call had before a restart. worker: UINT32_MAX, then it becomes the one that the port belongs to; given, it
+	 * must fit (-EXDEV). -ERANGE: no port of ours, -EADDRINUSE: taken, else as port_take. */
+	int (*port_take_at)(void *arg, struct relay_port *out, uint32_t *worker, uint8_t local,
+		uint16_t rtp_port);
 	/* Also removes the streams. */
 	void (*port_release)(void *arg, uint32_t worker, const struct relay_port *port);
 	/* A context handle; -ENOSPC when all are used. */
@@ -49,6 +67,12 @@ struct relay_ops {
 	/* Publish CTX_SET and STREAM_SET commands: all are seen by the worker together, or (-EAGAIN) none. */
 	int (*commit)(void *arg, uint32_t worker, const struct media_cmd *cmd, uint32_t n);
 	void (*stats)(void *arg, uint32_t worker, uint32_t stream, struct relay_stats *out);
+	/* Ask the worker where these contexts stand, RELAY_ASK_MAX at most; it answers within a burst or so, or, when it is
+	 * busy, not at all. */
+	void (*marks_ask)(void *arg, uint32_t worker, const uint32_t *ctx, uint32_t n);
+	/* The latest answer; NULL: there is none since the context was taken. rx_new and tx_new make what they concern vanish
+	 * from it. Good until the next call of anything here. */
+	const struct relay_marks *(*marks)(void *arg, uint32_t worker, uint32_t ctx);
 	/* How far a master key is used up; slot 0: all zeroes. */
 	void (*key_usage)(void *arg, uint32_t worker, uint32_t slot, struct media_key_usage *out);
 };

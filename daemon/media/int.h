@@ -54,7 +54,13 @@ struct key_state {
 	_Atomic uint32_t warned, expired;
 };
 
-enum { RX_RTP, RX_RTCP, TX_RTP, SSRC_TABLES };
+enum {
+	RX_RTP = MEDIA_RX_RTP,
+	RX_RTCP = MEDIA_RX_RTCP,
+	TX_RTP = MEDIA_TX_RTP,
+	SSRC_TABLES = MEDIA_TABLES
+};
+_Static_assert(MEDIA_MARKS_MAX == SSRC_TABLES * MEDIA_SSRCS, "room for all of a context");
 
 struct media_ctx {
 	/* Set by commands, constant in between. */
@@ -189,6 +195,8 @@ struct ssrc_state *media_ssrc_get(
 /* Forget a table, and start it as the command says. */
 void media_ssrc_reset(struct media *m, struct media_ctx *c, int table, uint32_t roc,
 	const struct media_start *start, uint32_t starts);
+/* Go on behind this index; what is further already stays. */
+void media_ssrc_resume(struct media *m, struct media_ctx *c, const struct media_mark *mark);
 /* The index of an RTP packet of this burst, in[at]. Reads state, writes scratch. */
 uint64_t media_ssrc_index(struct media *m, const struct media_ctx *c, int table, uint32_t ssrc,
 	uint16_t seq, const struct media_in *in, uint32_t at);
@@ -203,6 +211,8 @@ static inline bool media_ssrc_refused(const struct media_ctx *tx, uint32_t ssrc)
 
 int media_key_set(struct media *m, const struct media_cmd *cmd);
 int media_key_del(struct media *m, uint32_t slot);
+/* Packets of an earlier life count too. */
+int media_key_resume(struct media *m, uint32_t slot, const struct media_key_resume *r);
 /* The lifetime is used up: nothing under this key (0 = plain: never). */
 bool media_key_spent(const struct media *m, uint32_t key);
 /* One packet more under this key. */

@@ -67,6 +67,17 @@ int media_key_del(struct media *m, uint32_t slot)
 	return 0;
 }
 
+int media_key_resume(struct media *m, uint32_t slot, const struct media_key_resume *r)
+{
+	struct key_state *k = key_at(m, slot);
+
+	if (!k)
+		return -EINVAL;
+	media_count(&k->rtp, r->rtp);
+	media_count(&k->rtcp, r->rtcp);
+	return 0;
+}
+
 /* --- Lifetime ----------------------------------------------------------------------------------------------------- */
 
 static uint64_t least(uint64_t rfc, uint64_t signalled)

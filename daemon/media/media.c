@@ -209,6 +209,36 @@ static int stream_set(struct media *m, const struct media_cmd *cmd)
 	return 0;
 }
 
+static int ctx_resume(struct media *m, const struct media_cmd *cmd)
+{
+	const struct media_ctx_resume *r = &cmd->ctx_resume;
+
+	if (cmd->id >= m->cfg.max_ctx || !m->ctx[cmd->id].set || r->n > MEDIA_RESUMES)
+		return -EINVAL;
+	for (uint32_t i = 0; i < r->n; i++)
+		if (r->mark[i].table >= SSRC_TABLES ||
+			r->mark[i].index >
+				(r->mark[i].table == RX_RTCP ? SRTCP_INDEX_MAX : SRTP_INDEX_MAX))
+			return -EINVAL;
+	for (uint32_t i = 0; i < r->n; i++)
+		media_ssrc_resume(m, &m->ctx[cmd->id], &r->mark[i]);
+	return 0;
+}
+
+/* Who sent before is believed again, as if it had been learned by this stream. */
+static int stream_resume(struct media *m, const struct media_cmd *cmd)
+{
+	struct media_stream *s;
+
+	if (cmd->id >= m->cfg.max_stream || !m->stream[cmd->id].set)
+		return -EINVAL;
+	s = &m->stream[cmd->id];
+	s->learn.remote = cmd->stream_resume.remote;
+	s->learn.confirmed = cmd->stream_resume.confirmed;
+	media_learned(m, cmd->id);
+	return 0;
+}
+
 static int ctx_del(struct media *m, uint32_t id)
 {
 	if (id >= m->cfg.max_ctx)
@@ -244,6 +274,12 @@ int media_command(struct media *m, const struct media_cmd *cmd)
 		return media_key_set(m, cmd);
 	case MEDIA_KEY_DEL:
 		return media_key_del(m, cmd->id);
+	case MEDIA_CTX_RESUME:
+		return ctx_resume(m, cmd);
+	case MEDIA_KEY_RESUME:
+		return media_key_resume(m, cmd->id, &cmd->key_resume);
+	case MEDIA_STREAM_RESUME:
+		return stream_resume(m, cmd);
 	}
 	return -EINVAL;
 }

@@ -60,6 +60,10 @@ enum media_cmd_type {
 	MEDIA_KEY_DEL,    /* nobody uses this pair of slots any more: wipe it; acknowledged */
 	MEDIA_STREAM_SET, /* create or change a stream: a local port of a context */
 	MEDIA_STREAM_DEL, /* acknowledged */
+	/* After a restart or a fail-over, in the same piece as the commands that make what they name: */
+	MEDIA_CTX_RESUME, /* indexes of a context's SSRCs go on behind these; none is ever lowered */
+	MEDIA_KEY_RESUME,    /* what a master key has protected already counts for its lifetime */
+	MEDIA_STREAM_RESUME, /* a learned address is known again */
 };
 
 struct media_ctx_cfg {
@@ -112,6 +116,31 @@ struct media_key_cfg {
 	uint32_t pair[MEDIA_EPOCHS]; /* slots */
 };
 
+/* Where an SSRC of a context stands: what has to outlive us, and what brings it back. */
+enum media_table { MEDIA_RX_RTP, MEDIA_RX_RTCP, MEDIA_TX_RTP, MEDIA_TABLES };
+struct media_mark {
+	uint64_t index; /* the highest received, or sent; nothing up to it counts as new */
+	uint32_t ssrc;
+	uint8_t table; /* enum media_table; SRTCP that we send has one index for all, see tx_rtcp_index */
+	bool roc_only; /* as media_start's: nothing was seen yet */
+};
+#define MEDIA_MARKS_MAX (16 * MEDIA_TABLES)
+#define MEDIA_RESUMES   12
+
+struct media_ctx_resume {
+	uint32_t n;
+	struct media_mark mark[MEDIA_RESUMES];
+};
+
+struct media_key_resume {
+	uint64_t rtp, rtcp; /* packets */
+};
+
+struct media_stream_resume {
+	struct endpoint remote;
+	bool confirmed;
+};
+
 struct media_cmd {
 	enum media_cmd_type type;
 	uint32_t
@@ -122,6 +151,9 @@ struct media_cmd {
 		struct media_ctx_cfg ctx;
 		struct media_key_cfg key;
 		struct media_stream_cfg stream;
+		struct media_ctx_resume ctx_resume;
+		struct media_key_resume key_resume;
+		struct media_stream_resume stream_resume;
 	};
 };
 
@@ -195,6 +227,10 @@ uint32_t media_complete(struct media *m, const struct arena *a, struct media_in 
 
 /* Worker thread, after steering out: account for what the kernel did not take. */
 void media_sent(struct media *m, struct media_in *in, const struct media_out *out, uint32_t n);
+
+/* Worker thread. Where all SSRCs of a context stand, and the SRTCP index that would be sent next. Returns how many. */
+uint32_t media_marks(const struct media *m, uint32_t ctx, struct media_mark out[MEDIA_MARKS_MAX],
+	uint64_t *tx_rtcp_next);
 
 /* Any thread. NULL for a handle out of range. Valid as long as the media. */
 const struct media_stream_counters *media_stream_counters(const struct media *m, uint32_t stream);

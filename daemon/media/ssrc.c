@@ -62,6 +62,39 @@ void media_ssrc_reset(struct media *m, struct media_ctx *c, int table, uint32_t 
 	}
 }
 
+void media_ssrc_resume(struct media *m, struct media_ctx *c, const struct media_mark *mark)
+{
+	struct ssrc_state *s = media_ssrc_get(m, c, mark->table, mark->ssrc, false);
+
+	if (!s || (s->seen.started && (mark->roc_only || s->seen.last >= mark->index)))
+		return;
+	s->roc = (uint32_t)(mark->index >> 16);
+	if (!mark->roc_only)
+		replay_start_after(&s->seen, mark->index);
+}
+
+uint32_t media_marks(const struct media *m, uint32_t ctx, struct media_mark out[MEDIA_MARKS_MAX],
+	uint64_t *tx_rtcp_next)
+{
+	const struct media_ctx *c = &m->ctx[ctx];
+	uint32_t n = 0;
+
+	*tx_rtcp_next = 0;
+	if (ctx >= m->cfg.max_ctx || !c->set)
+		return 0;
+	*tx_rtcp_next = c->tx_rtcp_next;
+	for (int table = 0; table < SSRC_TABLES; table++)
+		for (uint32_t i = 0; i < c->used[table]; i++) {
+			const struct ssrc_state *s = &c->ssrc[table][i];
+
+			out[n++] = (struct media_mark){.ssrc = s->ssrc,
+				.table = (uint8_t)table,
+				.roc_only = !s->seen.started,
+				.index = s->seen.started ? s->seen.last : (uint64_t)s->roc << 16};
+		}
+	return n;
+}
+
 /* --- Packets of an SSRC that has no state yet -------------------------------------------------------------------- */
 
 static struct first_seen *first_seen(

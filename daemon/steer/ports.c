@@ -269,6 +269,61 @@ int ports_take(
 	return -ENOSPC;
 }
 
+static struct share *share_of(struct ports *p, struct local_port rtp, uint32_t *worker)
+{
+	for (uint32_t w = 0; rtp.addr < p->cfg.locals && w < p->cfg.workers; w++) {
+		struct share *s = &p->share[rtp.addr * p->cfg.workers + w];
+
+		if (rtp.port >= s->min && (uint32_t)(rtp.port - s->min) < 2 * s->pairs) {
+			*worker = w;
+			return s;
+		}
+	}
+	return NULL;
+}
+
+/* Out of the ring of free pairs, or of those that are held back. */
+static void share_remove(struct share *s, uint16_t port)
+{
+	for (uint32_t i = 0; i < s->free_n; i++)
+		if (*free_at(s, i) == port) {
+			*free_at(s, i) = *free_at(s, 0);
+			(void)free_pop(s);
+			return;
+		}
+	for (uint32_t i = 0, kept = 0, n = s->held_n; i < n; i++) {
+		struct held h = s->held[(s->held_head + i) % s->pairs];
+
+		if (h.port == port)
+			s->held_n--;
+		else
+			s->held[(s->held_head + kept++) % s->pairs] = h;
+	}
+}
+
+int ports_take_at(struct ports *p, struct local_port rtp, uint32_t *worker, struct ports_pair *out)
+{
+	struct share *s = share_of(p, rtp, worker);
+	int err;
+
+	if (!s || rtp.port % 2)
+		return -ERANGE;
+	if (s->used[(rtp.port - s->min) / 2])
+		return -EADDRINUSE;
+	err = bind_pair(p, rtp.addr, rtp.port, out);
+	if (err == -EMFILE && p->cfg.sockets_optional) {
+		out_without(out, rtp.addr, rtp.port);
+		p->without++;
+		err = 0;
+	}
+	if (err)
+		return err;
+	share_remove(s, rtp.port);
+	s->used[(rtp.port - s->min) / 2] = 1;
+	p->used++;
+	return 0;
+}
+
 void ports_put(struct ports *p, struct local_port rtp, uint64_t now_ns)
 {
 	for (uint32_t w = 0; rtp.addr < p->cfg.locals && w < p->cfg.workers; w++) {

@@ -21,6 +21,9 @@ void ports_destroy(struct ports *p);
  * needed, or -errno of the socket call. A port that something else on the machine holds is skipped. */
 int ports_take(
 	struct ports *p, uint8_t local, uint32_t worker, uint64_t now_ns, struct ports_pair *out);
+/* Take this very pair, which a call had before a restart; *worker: whose it is by steer_worker_ports(). 0, -ERANGE when it is not
+ * among ours, -EADDRINUSE when it is given out or something else on the machine holds it, else as ports_take(). */
+int ports_take_at(struct ports *p, struct local_port rtp, uint32_t *worker, struct ports_pair *out);
 /* Back into the pool; the sockets are closed by whoever owns them. */
 void ports_put(struct ports *p, struct local_port rtp, uint64_t now_ns);
 uint32_t ports_free_count(const struct ports *p);

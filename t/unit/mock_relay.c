@@ -55,6 +55,29 @@ static int mock_port_take(void *arg, struct relay_port *out, uint32_t worker, ui
 	return 0;
 }
 
+static int mock_port_take_at(
+	void *arg, struct relay_port *out, uint32_t *worker, uint8_t local, uint16_t rtp_port)
+{
+	struct mock_relay *m = arg;
+	uint32_t i = (rtp_port - PORT_FIRST) / 2;
+
+	assert((*worker == 3 || *worker == UINT32_MAX) && local < m->locals);
+	if (fails(m))
+		return m->fail_with;
+	if (rtp_port < PORT_FIRST || rtp_port % 2 || i >= MOCK_MAX)
+		return -ERANGE;
+	if (m->port[i])
+		return -EADDRINUSE;
+	*worker = 3;
+	m->port[i] = true;
+	m->ports++;
+	*out = (struct relay_port){.rtp = {.port = rtp_port, .addr = local},
+		.rtcp = {.port = (uint16_t)(rtp_port + 1), .addr = local},
+		.rtp_stream = 2 * i,
+		.rtcp_stream = 2 * i + 1};
+	return 0;
+}
+
 static void mock_port_release(void *arg, uint32_t worker, const struct relay_port *port)
 {
 	struct mock_relay *m = arg;
@@ -131,6 +154,15 @@ static void mock_command(struct mock_relay *m, const struct media_cmd *c)
 		m->tx_new += c->ctx.tx_new;
 		return;
 	}
+	if (c->type == MEDIA_CTX_RESUME || c->type == MEDIA_KEY_RESUME ||
+		c->type == MEDIA_STREAM_RESUME) {
+		assert(c->type == MEDIA_CTX_RESUME            ? m->ctx_set[c->id]
+				: c->type == MEDIA_KEY_RESUME ? m->key[c->id / 2]
+							      : m->stream_set[c->id]);
+		if (m->resumes < 64)
+			m->resumed[m->resumes++] = *c;
+		return;
+	}
 	assert(c->type == MEDIA_STREAM_SET && m->port[c->id / 2]);
 	m->stream_cfg[c->id] = c->stream;
 	m->stream_set[c->id] = true;
@@ -160,7 +192,27 @@ static void mock_stats(void *arg, uint32_t worker, uint32_t stream, struct relay
 	*out = (struct relay_stats){.packets = 10 + stream % 2,
 		.bytes = 1000,
 		.ssrc = stream % 2 ? 0 : 0xdecade,
-		.last_packet_ns = m->last_packet_ns};
+		.last_packet_ns = m->last_packet_ns,
+		.remote = m->remote[stream],
+		.confirmed = m->confirmed[stream]};
+}
+
+static void mock_marks_ask(void *arg, uint32_t worker, const uint32_t *ctx, uint32_t n)
+{
+	struct mock_relay *m = arg;
+
+	assert(worker == 3 && n <= RELAY_ASK_MAX);
+	for (uint32_t i = 0; i < n; i++)
+		assert(m->ctx[ctx[i]]);
+	m->asked += n;
+}
+
+static const struct relay_marks *mock_marks(void *arg, uint32_t worker, uint32_t ctx)
+{
+	struct mock_relay *m = arg;
+
+	assert(worker == 3 && m->ctx[ctx]);
+	return m->marks[ctx];
 }
 
 static void mock_key_usage(void *arg, uint32_t worker, uint32_t slot, struct media_key_usage *out)
@@ -176,6 +228,7 @@ static const struct relay_ops mock_ops = {
 	.locals = mock_locals,
 	.worker_choose = mock_worker,
 	.port_take = mock_port_take,
+	.port_take_at = mock_port_take_at,
 	.port_release = mock_port_release,
 	.ctx_take = mock_ctx_take,
 	.ctx_release = mock_ctx_release,
@@ -183,6 +236,8 @@ static const struct relay_ops mock_ops = {
 	.key_release = mock_key_release,
 	.commit = mock_commit,
 	.stats = mock_stats,
+	.marks_ask = mock_marks_ask,
+	.marks = mock_marks,
 	.key_usage = mock_key_usage,
 };
 

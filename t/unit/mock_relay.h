@@ -27,6 +27,13 @@ struct mock_relay {
 	uint32_t rx_new, tx_new, relearn; /* how many in the last commit */
 	uint64_t last_packet_ns;
 	struct media_key_usage usage[MOCK_MAX]; /* per key; its lifetime is the master's */
+	struct relay_marks *marks[MOCK_MAX];    /* per context, the test's; NULL = none */
+	struct endpoint remote[2 * MOCK_MAX];   /* per stream: learned */
+	bool confirmed[2 * MOCK_MAX];
+	uint32_t asked; /* contexts, so far */
+	/* What was resumed, of all commits */
+	struct media_cmd resumed[64];
+	uint32_t resumes;
 };
 
 void mock_relay_init(struct mock_relay *m);

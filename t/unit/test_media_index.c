@@ -70,6 +70,84 @@ static void a_late_join_begins_with_the_roc_of_signalling(void **state)
 	rig_free(r);
 }
 
+/* --- After a restart ---------------------------------------------------------------------------------------------- */
+
+static const struct media_mark *mark_of(
+	const struct media_mark *m, uint32_t n, enum media_table table, uint32_t ssrc)
+{
+	for (uint32_t i = 0; i < n; i++)
+		if (m[i].table == table && m[i].ssrc == ssrc)
+			return &m[i];
+	return NULL;
+}
+
+/* What one worker tells of its indexes makes another go on behind them: nothing twice, no step lost, over a wrap as well. */
+static void marks_of_one_life_are_resumed_in_the_next(void **state)
+{
+	struct media_mark mark[2][MEDIA_MARKS_MAX];
+	uint32_t n[2];
+	uint64_t next[2];
+	struct rig *r = rig_new(CM80, CM80, 0);
+	struct endpoint learned;
+
+	(void)state;
+	for (uint32_t i = 0; i < 3; i++)
+		rig_send(r, 7, 65533 + i, A_TX);
+	rig_send_rtcp(r, 7, 40);
+	rig_run(r);
+	assert_int_equal(r->outs, 4);
+	for (int i = 0; i < 2; i++)
+		n[i] = media_marks(r->m, (uint32_t)i, mark[i], &next[i]);
+	assert_int_equal(n[0], 2);
+	assert_int_equal(mark_of(mark[0], n[0], MEDIA_RX_RTP, 7)->index, 65535);
+	assert_int_equal(mark_of(mark[0], n[0], MEDIA_RX_RTCP, 7)->index, 40);
+	assert_int_equal(mark_of(mark[1], n[1], MEDIA_TX_RTP, 7)->index, 65535);
+	assert_int_equal(next[1], 1);
+	media_stream_remote(r->m, A, &learned);
+	rig_free(r);
+	r = rig_new(CM80, CM80, 0);
+	for (uint32_t i = 0; i < 2; i++) {
+		struct media_cmd c = {.type = MEDIA_CTX_RESUME, .id = i, .ctx_resume.n = n[i]};
+
+		memcpy(c.ctx_resume.mark, mark[i], n[i] * sizeof(mark[i][0]));
+		assert_int_equal(media_command(r->m, &c), 0);
+		c.ctx_resume.mark[0].index = 5; /* never lowered */
+		assert_int_equal(media_command(r->m, &c), 0);
+		c.ctx_resume.mark[0].table = MEDIA_TABLES;
+		assert_int_equal(media_command(r->m, &c), -EINVAL);
+		c.ctx_resume.n = MEDIA_RESUMES + 1;
+		assert_int_equal(media_command(r->m, &c), -EINVAL);
+	}
+	assert_int_equal(media_command(r->m,
+				 &(struct media_cmd){.type = MEDIA_STREAM_RESUME,
+					 .id = A,
+					 .stream_resume = {learned, true}}),
+		0);
+	assert_int_equal(
+		media_command(r->m, &(struct media_cmd){.type = MEDIA_STREAM_RESUME, .id = 999}),
+		-EINVAL);
+	assert_int_equal(
+		media_command(r->m,
+			&(struct media_cmd){
+				.type = MEDIA_KEY_RESUME, .id = A_TX, .key_resume = {1000, 20}}),
+		0);
+	rig_send(r, 7, 65535, A_TX); /* again */
+	rig_send_rtcp(r, 7, 40);     /* again */
+	rig_send(r, 7, 65537, A_TX); /* behind the wrap */
+	rig_run(r);
+	assert_int_equal(r->in[0].verdict, MEDIA_DROP_REPLAY);
+	assert_int_equal(r->in[1].verdict, MEDIA_DROP_REPLAY);
+	assert_int_equal(r->outs, 1);
+	rig_got(r, 0, 7, 65537, 65537);
+	struct media_key_usage u;
+
+	media_key_usage(r->m, A_TX, &u);
+	assert_int_equal(u.rtp, 1001);
+	assert_int_equal(u.rtcp, 20);
+	assert_int_equal(media_stream_counters(r->m, A)->confirmed, 1);
+	rig_free(r);
+}
+
 static void unsound_starts_are_refused(void **state)
 {
 	struct rig *r = rig_new(CM80, CM80, 0);
@@ -358,6 +436,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_late_join_begins_with_the_roc_of_signalling),
+		cmocka_unit_test(marks_of_one_life_are_resumed_in_the_next),
 		cmocka_unit_test(unsound_starts_are_refused),
 		cmocka_unit_test(a_first_burst_over_the_wrap_loses_nothing),
 		cmocka_unit_test(forgeries_in_front_do_not_lead_the_first_burst_astray),

@@ -146,6 +146,43 @@ static void all_pairs_are_given_once_then_none(void **state)
 	ports_destroy(p);
 }
 
+/* After a restart calls get the ports that they had. */
+static void a_pair_can_be_asked_for(void **state)
+{
+	enum { PAIRS = 8 };
+	struct steer_config cfg = config(BASE, BASE + 2 * PAIRS - 1, 2);
+	struct local_port at = {.port = BASE + 12, .addr = 0}, odd = {.port = BASE + 1, .addr = 0},
+			  far = {.port = BASE + 2 * PAIRS, .addr = 0};
+	struct ports_pair pair, blocked, rest[PAIRS];
+	struct ports *p, *other;
+	uint32_t worker = 99, n = 0;
+
+	(void)state;
+	assert_int_equal(ports_create(&p, &cfg, 0, HOLD_NS), 0);
+	assert_int_equal(ports_create(&other, &cfg, 0, HOLD_NS), 0);
+	assert_int_equal(ports_take_at(p, odd, &worker, &pair), -ERANGE);
+	assert_int_equal(ports_take_at(p, far, &worker, &pair), -ERANGE);
+	assert_int_equal(ports_take_at(p, at, &worker, &pair), 0);
+	assert_int_equal(worker, 1);
+	assert_int_equal(bound_port(pair.rtp_fd), BASE + 12);
+	assert_int_equal(bound_port(pair.rtcp_fd), BASE + 13);
+	assert_int_equal(ports_take_at(p, at, &worker, &blocked), -EADDRINUSE);     /* ours */
+	assert_int_equal(ports_take_at(other, at, &worker, &blocked), -EADDRINUSE); /* others' */
+	while (ports_take(p, 0, 1, 0, &rest[n]) == 0) /* and it is given to nobody else */
+		assert_int_not_equal(rest[n++].rtp.port, BASE + 12);
+	assert_int_equal(n, PAIRS / 2 - 1);
+	/* Just given back, it is held back, but not from whom it belongs to. */
+	pair_close(&pair);
+	ports_put(p, at, 0);
+	assert_int_equal(ports_take_at(p, at, &worker, &pair), 0);
+	assert_int_equal(ports_take(p, 0, 1, 2 * HOLD_NS, &blocked), -ENOSPC);
+	pair_close(&pair);
+	while (n)
+		pair_close(&rest[--n]);
+	ports_destroy(p);
+	ports_destroy(other);
+}
+
 static void a_freed_pair_is_held_back_while_there_are_others(void **state)
 {
 	struct steer_config cfg = config(BASE, BASE + 3, 1);
@@ -296,6 +333,7 @@ int main(void)
 		cmocka_unit_test(workers_share_the_range_by_pairs),
 		cmocka_unit_test(a_pair_is_even_odd_bound_and_configured),
 		cmocka_unit_test(all_pairs_are_given_once_then_none),
+		cmocka_unit_test(a_pair_can_be_asked_for),
 		cmocka_unit_test(a_freed_pair_is_held_back_while_there_are_others),
 		cmocka_unit_test(what_others_hold_is_skipped),
 		cmocka_unit_test(the_order_is_shuffled_and_long_use_loses_nothing),

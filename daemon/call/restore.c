@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* A call comes back after a restart, or on the machine that takes over: the very ports, the same keys, and indexes that neither
+ * repeat nor lose step. What was saved is up to half a second old, or older if it could not be written, so:
+ *
+ * - Received indexes (RFC 3711 3.3.1): the highest one saved, with its ROC, is what the next packet's index is estimated by. The
+ *   estimate is right, across a wrap of the sequence number too, while the stream advanced by less than 2^15 since. Where it
+ *   must have advanced further by the rate that it had (minutes of speech), the ROC follows that: the window goes to 2^14 behind
+ *   where the stream should be, which leaves as much to both sides. Nothing up to the saved index counts as new: what came in
+ *   between may be replayed once after a crash, and is then sent on as the same bytes, which the receiver's window refuses.
+ * - Sent SRTP: index and SSRC are those of what comes in. Where that is authenticated, a repeated index is a repeated packet: the
+ *   same plaintext under the same keystream, nothing is given away. Where it is not (plain RTP), a forger could have other
+ *   bytes sent under a used index; so there all is refused up to where the stream must have got by now by its rate, and a bit
+ *   (UNPROVED_SLACK): silence of about half a second. A forger who floods in the last half second before a crash may exceed it.
+ * - Sent SRTCP: the index is ours to choose. It jumps by RTCP_JUMP, more than can have been sent since; 2^31 are enough for two
+ *   thousand restarts.
+ * - Learned addresses stay learned, key lifetimes go on counting. */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "call/model.h"
+#include "call/save.h"
+#include "srtp/replay.h"
+
+#define HALF_CYCLE     (1ull << 15)
+#define UNPROVED_SLACK 32u
+#define UNPROVED_NS    30000000000ull /* beyond, the stream may as well have paused */
+#define RTCP_JUMP      (1u << 20)
+
+static const char *why_text(int err)
+{
+	switch (err) {
+	case -ENOMEM:
+		return "out of memory";
+	case -EPROTONOSUPPORT:
+		return "written by another version";
+	case -EADDRNOTAVAIL:
+		return "its local address is not among --interface";
+	case -EADDRINUSE:
+		return "its port is taken";
+	case -ERANGE:
+		return "its port is not between --port-min and --port-max";
+	case -EXDEV:
+		return "its ports belong to several workers: start with as many as before";
+	case -ENOSPC:
+		return "ran out of ports, contexts or keys";
+	case -EAGAIN:
+		return "a worker does not keep up";
+	case -EEXIST:
+		return "it is there already";
+	case -EBADMSG:
+		return "makes no sense";
+	}
+	return "cannot be brought back";
+}
+
+/* Is what leaves towards this leg fed by packets that prove nothing? */
+static bool is_unproved(const struct call *c, uint32_t side, uint32_t media)
+{
+	for (uint32_t i = 0; i < c->sides; i++) {
+		const struct leg *l = side_leg_get(c->side[i], media);
+
+		if (i == side || c->side[i]->gone || !l || !l->used)
+			continue;
+		if (l->rx.master.suite == SUITE_PLAIN || l->rx.master.no_rtp_auth)
+			return true;
+	}
+	return false;
+}
+
+/* See above. */
+static uint64_t resume_from(const struct save_mark *m, uint64_t elapsed_ns, bool unproved)
+{
+	uint64_t max = m->table == MEDIA_RX_RTCP ? SRTCP_INDEX_MAX : SRTP_INDEX_MAX,
+		 index = m->index;
+	bool ahead = unproved && m->table == MEDIA_TX_RTP;
+	uint64_t ms = (ahead && elapsed_ns > UNPROVED_NS ? UNPROVED_NS : elapsed_ns) / 1000000;
+	uint64_t by = ms < UINT32_MAX ? ms * m->per_s / 1000 : 0;
+
+	if (m->roc_only || m->table == MEDIA_RX_RTCP)
+		return index;
+	if (ahead)
+		index += by + UNPROVED_SLACK;
+	else if (by >= HALF_CYCLE)
+		index += by - HALF_CYCLE / 2;
+	return index < max ? index : max;
+}
+
+struct resume {
+	struct media_cmd *cmd;
+	uint32_t n;
+	uint64_t now_ns, elapsed_ns;
+};
+
+static struct media_cmd *resume_cmd(struct resume *r, enum media_cmd_type type, uint32_t id)
+{
+	struct media_cmd *c = &r->cmd[r->n++];
+
+	memset(c, 0, sizeof(*c));
+	c->type = type;
+	c->id = id;
+	c->now_ns = r->now_ns;
+	return c;
+}
+
+static void resume_marks(
+	struct resume *r, const struct leg *l, const struct leg_state *s, bool unproved)
+{
+	struct media_cmd *c = NULL;
+
+	for (uint32_t i = 0; i < s->marks; i++) {
+		const struct save_mark *m = &s->mark[i];
+		enum srtp_suite_id suite =
+			m->table == MEDIA_TX_RTP ? l->tx.master.suite : l->rx.master.suite;
+
+		if (suite == SUITE_PLAIN)
+			continue;
+		if (!c || c->ctx_resume.n == MEDIA_RESUMES)
+			c = resume_cmd(r, MEDIA_CTX_RESUME, l->ctx);
+		c->ctx_resume.mark[c->ctx_resume.n++] = (struct media_mark){.ssrc = m->ssrc,
+			.table = (uint8_t)m->table,
+			.roc_only = m->roc_only,
+			.index = resume_from(m, r->elapsed_ns, unproved)};
+	}
+}
+
+static void resume_key(struct resume *r, uint32_t slot, const struct save_key_use *use)
+{
+	if (slot == 0 || slot == SLOT_UNSET || (!use->rtp && !use->rtcp))
+		return;
+	resume_cmd(r, MEDIA_KEY_RESUME, slot)->key_resume =
+		(struct media_key_resume){.rtp = use->rtp, .rtcp = use->rtcp};
+}
+
+static void resume_stream(
+	struct resume *r, uint32_t stream, const struct endpoint *remote, bool confirmed)
+{
+	if (remote->family)
+		resume_cmd(r, MEDIA_STREAM_RESUME, stream)->stream_resume =
+			(struct media_stream_resume){.remote = *remote, .confirmed = confirmed};
+}
+
+static const struct leg_state *state_at(const struct call_state *s, uint32_t side, uint32_t media)
+{
+	for (uint32_t i = 0; i < s->legs; i++)
+		if (s->leg[i].side == side && s->leg[i].media == media)
+			return &s->leg[i];
+	return NULL;
+}
+
+static void resume_leg(struct resume *r, struct leg *l, const struct leg_state *s, bool unproved)
+{
+	resume_marks(r, l, s, unproved);
+	for (uint32_t i = 0; i <= l->rx.more; i++)
+		resume_key(r, l->rx_slot[i], &s->rx_use[i]);
+	resume_key(r, l->tx_slot, &s->tx_use);
+	resume_stream(r, l->port.rtp_stream, &s->remote, s->confirmed);
+	resume_stream(r, l->port.rtcp_stream, &s->rtcp_remote, s->rtcp_confirmed);
+}
+
+#define PER_LEG (MEDIA_MARKS_MAX / MEDIA_RESUMES + 1 + SDES_MAX_KEYS + 1 + 2)
+
+typedef void each_leg(void *arg, struct call *c, uint32_t side, uint32_t media, struct leg *l);
+
+static void for_legs(struct call *c, each_leg *fn, void *arg)
+{
+	for (uint32_t s = 0; s < c->sides; s++)
+		for (uint32_t i = 0; i < c->side[s]->legs; i++)
+			if (c->side[s]->leg[i] && c->side[s]->leg[i]->used)
+				fn(arg, c, s, i, c->side[s]->leg[i]);
+}
+
+struct taking {
+	const struct relay *relay;
+	const struct call_state *state;
+	struct resume resume;
+	int err;
+};
+
+/* The ports first: they say which worker. Keys and context are left to apply. */
+static void take_leg(void *arg, struct call *c, uint32_t side, uint32_t media, struct leg *l)
+{
+	struct taking *t = arg;
+	const struct leg_state *s = state_at(t->state, side, media);
+	uint64_t next = (s ? s->tx_rtcp_next : 0) + RTCP_JUMP;
+	uint16_t port = l->port.rtp.port;
+
+	for (uint32_t i = 0; i <= l->rx.more; i++)
+		l->rx_slot[i] = SLOT_UNSET;
+	l->tx_slot = SLOT_UNSET;
+	if (l->tx.master.suite != SUITE_PLAIN)
+		l->tx_rtcp_from = (uint32_t)(next < SRTCP_INDEX_MAX ? next : SRTCP_INDEX_MAX);
+	if (t->err)
+		return;
+	t->err = t->relay->ops->port_take_at(
+		t->relay->arg, &l->port, &c->worker, c->side[side]->local, port);
+	l->has_port = !t->err;
+}
+
+static void resume_one(void *arg, struct call *c, uint32_t side, uint32_t media, struct leg *l)
+{
+	struct taking *t = arg;
+	const struct leg_state *s = state_at(t->state, side, media);
+
+	if (s)
+		resume_leg(&t->resume, l, s, is_unproved(c, side, media));
+}
+
+static int bring_back(const struct relay *relay, struct pool *p, struct call *c,
+	const struct call_state *state, uint64_t now_ns)
+{
+	struct taking t = {.relay = relay,
+		.state = state,
+		.resume = {.now_ns = now_ns,
+			.elapsed_ns = now_ns > state->at_ns ? now_ns - state->at_ns : 0}};
+
+	c->worker = UINT32_MAX;
+	for_legs(c, take_leg, &t);
+	if (!t.err && c->worker == UINT32_MAX) /* no port at all */
+		c->worker = relay->ops->worker_choose(relay->arg);
+	t.resume.cmd = pool_alloc(p, ((size_t)state->legs * PER_LEG + 1) * sizeof(*t.resume.cmd));
+	if (!t.resume.cmd && !t.err)
+		t.err = -ENOMEM;
+	if (t.err) {
+		apply_release_all(relay, c);
+		return t.err;
+	}
+	t.err = apply_take(relay, NULL, c);
+	if (t.err)
+		return t.err;
+	for_legs(c, resume_one, &t);
+	return apply_commit(relay, p, NULL, c, now_ns, t.resume.cmd, t.resume.n);
+}
+
+int calls_restore(struct calls *calls, struct pool *p, struct str whole, struct str state,
+	uint64_t now_ns, const char **why)
+{
+	struct saver *saver = calls_saver(calls);
+	const struct relay *relay = saver->relay;
+	struct call_state first, later;
+	const struct relay_local *locals;
+	struct call *c = NULL;
+	uint32_t locals_n;
+	int err;
+
+	locals = relay->ops->locals(relay->arg, &locals_n);
+	err = save_read_call(&c, &first, calls_keys(calls), p, whole, locals, locals_n);
+	if (!err && call_table_find(saver->table, c->id))
+		err = -EEXIST;
+	/* Indexes of another revision are of other keys. */
+	if (!err && state.len && !save_read_state(&later, p, state) &&
+		later.created_ns == c->created_ns && later.revision == c->save.revision &&
+		later.at_ns >= first.at_ns)
+		first = later;
+	err = err ? err : bring_back(relay, p, c, &first, now_ns);
+	if (err) {
+		*why = why_text(err);
+		if (c)
+			call_free(calls_keys(calls), c);
+		return err;
+	}
+	c->resumed_ns = now_ns;
+	calls_adopt(calls, c);
+	return 0;
+}

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What the files of Redis share. */
+#ifndef CONTROL_REDIS_INT_H
+#define CONTROL_REDIS_INT_H
+
+#include "base/log.h"
+#include "control/redis.h"
+#include "control/seal.h"
+
+#define REDIS_PREFIX   "xcipher:call:"
+#define REDIS_NAME_MAX (sizeof(REDIS_PREFIX) + SAVE_ID_MAX + 2)
+
+/* A call as it is in Redis. */
+struct redis_entry {
+	struct redis_entry *next, *chain;
+	uint32_t walk; /* the last one that found it, or during which it was heard of */
+	bool heard;
+	struct str id, whole, state; /* heap; sealed */
+};
+
+/* A heap copy instead of what was there; false without memory. */
+bool redis_str_set(struct str *to, struct str from);
+void redis_entry_free(struct redis_entry *e);
+struct redis_entry *redis_entry_new(struct str id, struct str whole, struct str state);
+
+enum redis_mode {
+	REDIS_RESTORING, /* calls are brought back before anything is written */
+	REDIS_ACTIVE,    /* every change is written */
+	REDIS_FOLLOWING, /* another node is active */
+};
+
+struct redis_scan {                  /* one walk through all that is there */
+	bool running, failed, asked; /* asked: for a page */
+	uint32_t gets;               /* on their way */
+	uint32_t walk;               /* counts */
+	char cursor[24];
+};
+
+struct redis_mirror { /* what another node has, by Call-ID */
+	struct redis_entry **bucket;
+	uint32_t count, lost;
+	uint8_t seed[16];
+};
+#define REDIS_MIRROR_MAX 131072u
+
+struct redis {
+	struct redis_config cfg;
+	struct seal *seal;
+	struct redis_link *link, *read,
+		*sub; /* read: the same as link, unless calls are read elsewhere; sub: following */
+	enum redis_mode mode;
+	struct loop_timer *pump, *tick, *deadline;
+	char channel[32];
+	/* Reading back. */
+	struct redis_scan scan;
+	struct redis_entry *first, *last; /* wait to be brought back */
+	bool scanned;                     /* a walk came to its end */
+	uint64_t began_ns;
+	uint64_t restored, skipped, restoring_skipped;
+	bool waiting; /* redis_wait() */
+	/* Writing. */
+	bool trouble; /* Redis answers with errors: tried with one write at a time */
+	uint64_t pause_ns, retry_ns;
+	uint64_t written, errors, disconnects;
+	bool told_down;
+	uint64_t lost_key_ns,
+		force_ns; /* when a key was gone; until when keys are removed before they are written */
+	struct sbuf plain, sealed;
+	/* Following. */
+	struct redis_mirror mirror;
+	uint64_t messages;
+	struct log_limit log;
+};
+
+/* "xcipher:call:ID", and with "/c" or "/s" what a field is sealed under. */
+struct str redis_key(char out[REDIS_NAME_MAX], struct str id);
+struct str redis_name(char out[REDIS_NAME_MAX], struct str id, char field);
+
+/* redis_restore.c */
+void redis_scan_start(struct redis *r);
+/* Brings back what waits, as far as there is room; true when nothing waits and nothing more is coming. */
+bool redis_restore_some(struct redis *r);
+void redis_restore_add(struct redis *r, struct redis_entry *e);
+void redis_restore_drop(struct redis *r);
+
+/* redis_follow.c */
+int redis_follow_start(struct redis *r);
+void redis_follow_stop(struct redis *r);
+/* Into the mirror, or out of it (field 'd'). heard: it was published, not found by a walk, and is newer than what that finds. */
+void redis_mirror_put(struct redis *r, struct str id, char field, struct str value, bool heard);
+/* What this walk did not find is not there any more. */
+void redis_mirror_sweep(struct redis *r);
+void redis_mirror_clear(struct redis *r);
+/* All of it waits to be brought back from now on. */
+void redis_mirror_hand_over(struct redis *r);
+
+#endif

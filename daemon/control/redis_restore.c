@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Reading calls back: SCAN through all keys, a page at a time, and bring each call back as there is room in the workers' rings.
+ * What cannot be brought back is skipped with a line each, up to WARNINGS of them; it stays where it is until it expires. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "control/redis_int.h"
+
+#define WARNINGS   20u
+#define PAGE       "200"
+#define POOL_LIMIT (16u << 20)
+#define TURN_NS    5000000ull /* the control thread has other things to do */
+
+bool redis_str_set(struct str *to, struct str from)
+{
+	char *s = malloc(from.len + 1);
+
+	if (!s)
+		return false;
+	memcpy(s, from.s ? from.s : "", from.len);
+	free((void *)(uintptr_t)to->s);
+	to->s = s;
+	to->len = from.len;
+	return true;
+}
+
+void redis_entry_free(struct redis_entry *e)
+{
+	if (!e)
+		return;
+	free((void *)(uintptr_t)e->id.s);
+	free((void *)(uintptr_t)e->whole.s);
+	free((void *)(uintptr_t)e->state.s);
+	free(e);
+}
+
+struct redis_entry *redis_entry_new(struct str id, struct str whole, struct str state)
+{
+	struct redis_entry *e = calloc(1, sizeof(*e));
+
+	if (e && redis_str_set(&e->id, id) && redis_str_set(&e->whole, whole) &&
+		redis_str_set(&e->state, state))
+		return e;
+	redis_entry_free(e);
+	return NULL;
+}
+
+void redis_restore_add(struct redis *r, struct redis_entry *e)
+{
+	e->next = NULL;
+	if (r->last)
+		r->last->next = e;
+	else
+		r->first = e;
+	r->last = e;
+}
+
+void redis_restore_drop(struct redis *r)
+{
+	struct redis_entry *next;
+
+	for (struct redis_entry *e = r->first; e; e = next) {
+		next = e->next;
+		redis_entry_free(e);
+	}
+	r->first = r->last = NULL;
+}
+
+/* --- One call ------------------------------------------------------------------------------------------------------- */
+
+static void skipped(struct redis *r, struct str id, const char *why)
+{
+	char text[100];
+	size_t n = id.len < sizeof(text) - 1 ? id.len : sizeof(text) - 1;
+
+	r->skipped++;
+	if (++r->restoring_skipped > WARNINGS)
+		return;
+	for (size_t i = 0; i < n; i++)
+		text[i] = id.s[i] >= 0x20 && id.s[i] < 0x7f ? id.s[i] : '?';
+	text[n] = 0;
+	log_warn("redis: call-id \"%s\" is not restored: %s%s", text, why,
+		r->restoring_skipped == WARNINGS ? " (further ones are only counted)" : "");
+}
+
+static const char *open_why(int err)
+{
+	return err == -EPROTONOSUPPORT ? "written by another version"
+				       : "not written with this key, or changed since";
+}
+
+static void bring_back(struct redis *r, const struct redis_entry *e)
+{
+	char name[REDIS_NAME_MAX];
+	struct sbuf whole, state;
+	struct pool *p = NULL;
+	const char *why = "out of memory";
+	int err;
+
+	sbuf_init(&whole, 0);
+	sbuf_init(&state, 0);
+	err = seal_open(r->seal, &whole, redis_name(name, e->id, 'c'), e->whole);
+	if (err) {
+		skipped(r, e->id, open_why(err));
+		sbuf_fini(&whole);
+		return;
+	}
+	if (e->state.len && seal_open(r->seal, &state, redis_name(name, e->id, 's'), e->state))
+		state.len = 0; /* then what is in the other counts */
+	err = pool_create(&p, POOL_LIMIT);
+	if (!err)
+		err = calls_restore(r->cfg.calls, p, sbuf_view(&whole), sbuf_view(&state),
+			clock_real_ns(), &why);
+	if (!err)
+		r->restored++;
+	else if (err != -EEXIST)
+		skipped(r, e->id, why);
+	pool_destroy(p);
+	sbuf_fini(&whole);
+	sbuf_fini(&state);
+}
+
+bool redis_restore_some(struct redis *r)
+{
+	uint64_t until = clock_mono_ns() + TURN_NS;
+
+	while (r->first && r->cfg.has_room(r->cfg.has_room_arg) && clock_mono_ns() < until) {
+		struct redis_entry *e = r->first;
+
+		r->first = e->next;
+		if (!r->first)
+			r->last = NULL;
+		bring_back(r, e);
+		redis_entry_free(e);
+	}
+	return !r->first && !r->scan.running && r->scanned;
+}
+
+/* --- All of them ---------------------------------------------------------------------------------------------------- */
+
+static void scan_page(struct redis *r);
+
+static void page_done(struct redis *r)
+{
+	if (r->scan.gets || r->scan.asked || !r->scan.running)
+		return;
+	if (r->scan.failed) {
+		r->scan.running = false;
+		return;
+	}
+	if (strcmp(r->scan.cursor, "0") != 0) {
+		scan_page(r);
+		return;
+	}
+	r->scan.running = false;
+	r->scanned = true;
+	if (r->mode == REDIS_FOLLOWING)
+		redis_mirror_sweep(r);
+}
+
+static struct str text_of(const redisReply *r)
+{
+	return r->type == REDIS_REPLY_STRING ? (struct str){r->str, r->len} : STR_NONE;
+}
+
+static void on_entry(void *arg, void *priv, const redisReply *reply)
+{
+	struct redis *r = arg;
+	struct redis_entry *e = priv;
+	struct str whole, state;
+
+	r->scan.gets--;
+	if (!reply || !r->scan.running) {
+		r->scan.failed = true;
+	} else if (reply->type != REDIS_REPLY_ARRAY || reply->elements != 2) {
+		skipped(r, e->id, "is no call of ours");
+	} else {
+		whole = text_of(reply->element[0]);
+		state = text_of(reply->element[1]);
+		if (r->mode == REDIS_FOLLOWING) {
+			redis_mirror_put(r, e->id, 'c', whole, false);
+			redis_mirror_put(r, e->id, 's', state, false);
+		} else if (whole.len) {
+			struct redis_entry *full = redis_entry_new(e->id, whole, state);
+
+			if (full)
+				redis_restore_add(r, full);
+			else
+				skipped(r, e->id, "out of memory");
+		}
+	}
+	redis_entry_free(e);
+	page_done(r);
+}
+
+static void get_entry(struct redis *r, struct str key)
+{
+	struct str word[] = {STR("HMGET"), key, STR("c"), STR("s")};
+	size_t head = sizeof(REDIS_PREFIX) - 1;
+	struct str id = {key.s + head, key.len - head};
+	struct redis_entry *e;
+
+	if (key.len <= head || id.len > SAVE_ID_MAX)
+		return;
+	e = redis_entry_new(id, STR_NONE, STR_NONE);
+	if (!e || redis_link_send(r->read, on_entry, e, 4, word))
+		redis_entry_free(e);
+	else
+		r->scan.gets++;
+}
+
+static void on_page(void *arg, void *priv, const redisReply *reply)
+{
+	struct redis *r = arg;
+	const redisReply *keys;
+
+	(void)priv;
+	r->scan.asked = false;
+	if (!reply || reply->type != REDIS_REPLY_ARRAY || reply->elements != 2 ||
+		reply->element[0]->type != REDIS_REPLY_STRING ||
+		reply->element[1]->type != REDIS_REPLY_ARRAY) {
+		if (reply && reply->type == REDIS_REPLY_ERROR)
+			log_warn("redis: calls cannot be read: %s", reply->str);
+		r->scan.running = false;
+		/* It answers, so it will not come back by itself. */
+		r->scanned |= reply != NULL;
+		return;
+	}
+	snprintf(r->scan.cursor, sizeof(r->scan.cursor), "%s", reply->element[0]->str);
+	keys = reply->element[1];
+	for (size_t i = 0; i < keys->elements; i++)
+		if (keys->element[i]->type == REDIS_REPLY_STRING)
+			get_entry(r, text_of(keys->element[i]));
+	page_done(r);
+}
+
+static void scan_page(struct redis *r)
+{
+	struct str word[] = {STR("SCAN"), str_from(r->scan.cursor), STR("MATCH"),
+		STR(REDIS_PREFIX "*"), STR("COUNT"), STR(PAGE)};
+
+	r->scan.asked = redis_link_send(r->read, on_page, NULL, 6, word) == 0;
+	r->scan.running = r->scan.asked;
+}
+
+void redis_scan_start(struct redis *r)
+{
+	if (r->scan.running)
+		return;
+	if (r->scan.asked) /* the page of a walk that was given up will start this one */
+		return;
+	r->scan.running = true;
+	r->scan.failed = false;
+	r->scan.walk++;
+	snprintf(r->scan.cursor, sizeof(r->scan.cursor), "0");
+	scan_page(r);
+}

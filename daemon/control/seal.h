@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Bytes that leave the machine: encrypted and authenticated under a name, so that none can be read, changed, or put in another's
+ * place. AES-256-GCM. */
+#ifndef CONTROL_SEAL_H
+#define CONTROL_SEAL_H
+
+#include "base/sbuf.h"
+
+struct seal;
+
+/* key_file: 32 bytes, or 64 hexadecimal digits. "none": bytes stay readable and are only marked so; they are refused by whoever has
+ * a key, and the other way round. err: one line. 0 or -errno. */
+int seal_create(struct seal **out, const char *key_file, char *err, size_t err_len);
+void seal_destroy(struct seal *s);
+/* Appended to out; an error is left there, or returned: 0 or -errno. */
+int seal_close(struct seal *s, struct sbuf *out, struct str name, struct str plain);
+/* Appended to out. -EBADMSG: not sealed by this key, under this name. -EPROTONOSUPPORT: of another version. */
+int seal_open(struct seal *s, struct sbuf *out, struct str name, struct str sealed);
+
+#endif

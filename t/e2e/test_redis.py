@@ -1,0 +1,261 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Calls that outlive the daemon, by Redis: killed and started again, taken over by another, and a Redis that is away, slow, full,
+restarted or full of rubbish. The terminals are libsrtp2: what does not authenticate, or comes twice, counts as bad_auth."""
+import signal
+import time
+
+import calls
+import relay
+from redisrig import PROGRAM, Load, Redis, have
+from run import Skip
+
+BAD = ("reordered", "duplicates", "wrong", "bad_auth")
+# A burst may be in the relay's hands when it is killed; more than that, and what passes while nobody is there, is not its fault.
+CALLS = 50
+
+
+def rig(net, *options, **kw):
+    if not have():
+        raise Skip(f"no {PROGRAM}")
+    redis = Redis(net, **kw)
+    return redis, relay.Xcipherd(net, "--steering=udp", *redis.daemon_options(), *options).wait_ready()
+
+
+def kill(daemon):
+    daemon.process.kill()
+    daemon.process.wait()
+    daemon.client.close()
+
+
+def again(net, redis, *options):
+    return relay.Xcipherd(net, "--steering=udp", *redis.daemon_options(), *options).wait_ready()
+
+
+def until(what, seconds=10):
+    end = time.monotonic() + seconds
+    while not what():
+        if time.monotonic() > end:
+            raise AssertionError("did not happen within time")
+        time.sleep(0.05)
+
+
+def state(daemon):
+    return daemon.statistics()["redis"]
+
+
+def settled(daemon):
+    """All that is to be written is written."""
+    until(lambda: state(daemon)["mode"] == "active" and state(daemon)["waiting"] == 0)
+
+
+def talk_of(daemon, n=CALLS, pairs=(("80", "32"), ("AEAD_AES_128_GCM", "80"))):
+    return [calls.Call(daemon.client, i, *pairs[i % len(pairs)]).setup() for i in range(n)]
+
+
+def mended(result, gap, what):
+    """Nothing wrong, and no more lost than passed while nobody was there."""
+    for key in BAD:
+        assert result[key] == 0, f"{what}: {key} = {result[key]}: {result}"
+    per_leg = result["lost"] / result["legs"]
+    print(f"    {what}: {result['lost']} packets of {result['sent']} lost, {per_leg:.1f} per direction of a call, gap {gap:.2f} s")
+    assert per_leg <= 50 * gap + 10, f"{what}: {result}"
+
+
+def test_killed_and_started_again(net):
+    redis, daemon = rig(net)
+    talk = talk_of(daemon)
+    load = Load(net, relay.BUILD, talk, 50, 8)
+    time.sleep(2.5)
+    start = time.monotonic()
+    kill(daemon)
+    daemon = again(net, redis)
+    gap = time.monotonic() - start
+    assert state(daemon)["restored"] == CALLS, state(daemon)
+    mended(load.result(), gap, "killed and started again")
+    # Signalling goes on with the same ports and keys.
+    for c in talk:
+        ports, wire = (c.to_caller["port"], c.to_callee["port"]), c.wire
+        c.client = daemon.client
+        c.setup(again=True)
+        assert (ports, wire) == ((c.to_caller["port"], c.to_callee["port"]), c.wire)
+    drops = daemon.statistics()["drops"]
+    assert not drops["bad-tag"] and not drops["replay"] and not drops["nonce"], drops
+    for c in talk:
+        calls.ok(c.delete())
+    settled(daemon)
+    assert redis("DBSIZE") == 0
+    assert daemon.stop() == 0
+    redis.stop()
+
+
+def test_stopped_in_order_and_started_again(net):
+    redis, daemon = rig(net)
+    talk = talk_of(daemon, 4, (("80", "plain"), ("plain", "32")))
+    load = Load(net, relay.BUILD, talk, 50, 5)
+    time.sleep(2)
+    start = time.monotonic()
+    assert daemon.stop() == 0
+    daemon = again(net, redis)
+    gap = time.monotonic() - start
+    result = load.result()
+    # What comes from a plain side waits until it is beyond all that can have been sent: half a second more.
+    mended(result, gap + 1, "stopped and started again, one side plain")
+    assert state(daemon)["restored"] == 4 and daemon.stop() == 0
+    redis.stop()
+
+
+def test_redis_holds_no_keys(net):
+    redis, daemon = rig(net)
+    talk = talk_of(daemon, 2)
+    settled(daemon)
+    keys = redis("KEYS", "*")
+    assert len(keys) == 2, keys
+    text = b"".join(v for k in keys for v in redis("HGETALL", k))
+    for c in talk:
+        for k in [*c.key, *c.wire]:
+            assert k[:16] not in text and k[16:] not in text
+        assert c.id.encode() not in text
+    # As it would be without a key: the test can see them.
+    kill(daemon)
+    redis("FLUSHALL")
+    daemon = relay.Xcipherd(net, "--steering=udp", f"--redis={redis.url()}", "--redis-key-file=none").wait_ready()
+    c = talk_of(daemon, 1)[0]
+    settled(daemon)
+    assert c.key[0][:16] in b"".join(redis("HGETALL", redis("KEYS", "*")[0]))
+    assert daemon.stop() == 0
+    redis.stop()
+
+
+def test_no_key_file_no_start(net):
+    if not have():
+        raise Skip(f"no {PROGRAM}")
+    for options, word in ((["--redis=127.0.0.1:6379"], "redis-key-file"), (["--redis=127.0.0.1:6379", "--redis-key-file=/nowhere"], "/nowhere"),
+                          (["--redis=127.0.0.1:6379", "--redis-key-file=/dev/null"], "openssl rand"), (["--standby=yes"], "--redis")):
+        try:
+            relay.Xcipherd(net, *options).wait_ready()
+            raise AssertionError(f"started with {options}")
+        except RuntimeError as e:
+            assert word in str(e), e
+
+
+def test_what_makes_no_sense_is_skipped(net):
+    redis, daemon = rig(net)
+    talk = talk_of(daemon, 8)
+    settled(daemon)
+    kill(daemon)
+    key = [f"xcipher:call:{c.id}" for c in talk]
+    whole = [redis("HGET", k, "c") for k in key]
+    redis("HSET", key[0], "c", whole[0][:-1] + bytes([whole[0][-1] ^ 1]))  # tampered with
+    redis("HSET", key[1], "c", whole[2])  # another's
+    redis("HSET", key[2], "c", b"XCS\x02" + whole[2][4:])  # of another version
+    redis("HSET", key[3], "c", b"")
+    redis("SET", "xcipher:call:text", "x")
+    for i in range(30):
+        redis("HSET", f"xcipher:call:rubbish{i}", "c", bytes(i))
+    redis("HSET", "somebody:else", "c", "x")
+    # And a port that somebody else has.
+    blocker = net.spawn(net.gateway, ["/usr/bin/python3", "-c", "import socket,time\ns=socket.socket(type=socket.SOCK_DGRAM)\n"
+                                      f"s.bind(('10.200.1.1', {talk[4].to_caller['port']}))\ntime.sleep(60)"])
+    time.sleep(0.5)
+    daemon = again(net, redis)
+    s = state(daemon)
+    # One with nothing in it is no call.
+    assert s["restored"] == 3 and s["skipped"] >= 4 + 30, (s, daemon.text())
+    for c, why in ((talk[0], "changed since"), (talk[1], "changed since"), (talk[2], "another version"), (talk[4], "port is taken")):
+        lines = [line for line in daemon.text().splitlines() if c.id in line]
+        if len(lines) == 1:
+            assert why in lines[0], lines
+        else:
+            assert not lines, lines  # beyond the number that is told one by one
+    assert 3 <= daemon.text().count("is not restored") <= 20
+    assert daemon.stop() == 0
+    net.stop(blocker)
+    redis.stop()
+
+
+def test_redis_away_slow_and_back(net):
+    """Calls go on, the operator is told once when it goes and once when it is back, and then everything is there."""
+    redis, daemon = rig(net)
+    talk = talk_of(daemon, 10)
+    settled(daemon)
+    load = Load(net, relay.BUILD, talk, 50, 14)
+    time.sleep(0.5)
+    redis.kill()
+    until(lambda: state(daemon)["state"] == "away")
+    talk += [calls.Call(daemon.client, 100, "80", "32").setup()]
+    calls.ok(talk[0].delete())  # its media ends: 1 of 10 calls
+    redis.start()  # it comes back empty
+    until(lambda: state(daemon)["state"] == "up")
+    settled(daemon)
+    assert redis("DBSIZE") == 10
+    redis.signal(signal.SIGSTOP)
+    until(lambda: state(daemon)["state"] == "away")
+    for _ in range(20):
+        begin = time.monotonic()
+        calls.ok(calls.Call(daemon.client, 101, "80", "32").setup().delete())
+        assert time.monotonic() - begin < 0.5
+    redis.signal(signal.SIGCONT)
+    until(lambda: state(daemon)["state"] == "up")
+    settled(daemon)
+    assert redis("DBSIZE") == 10
+    result = load.result()
+    assert not any(result[k] for k in BAD), result
+    assert result["received"] >= result["sent"] * 9 // 10, result
+    text = daemon.text()
+    assert text.count(" is away (") == 2 and text.count(" is back: ") == 2, text
+    kill(daemon)
+    daemon = again(net, redis)
+    assert state(daemon)["restored"] == 10
+    assert daemon.stop() == 0
+    redis.stop()
+
+
+def test_redis_full_and_read_only(net):
+    redis, daemon = rig(net)
+    talk = talk_of(daemon, 3)
+    settled(daemon)
+    redis("CONFIG", "SET", "maxmemory", "1")
+    talk += [calls.Call(daemon.client, 50, "80", "32").setup()]
+    until(lambda: state(daemon)["state"] == "refusing")
+    load = Load(net, relay.BUILD, talk, 50, 2)
+    result = load.result()
+    assert not any(result[k] for k in (*BAD, "lost")), result
+    redis("CONFIG", "SET", "maxmemory", "0")
+    until(lambda: state(daemon)["state"] == "up")
+    settled(daemon)
+    assert redis("DBSIZE") == 4
+    text = daemon.text()
+    assert text.count("refuses what is written") == 1 and text.count("takes what is written again") == 1, text
+    # A key of somebody else in the place of ours.
+    redis("SET", f"xcipher:call:{talk[0].id}", "x")
+    talk[0].setup(again=True)
+    until(lambda: redis("TYPE", f"xcipher:call:{talk[0].id}") == b"hash")
+    redis("FLUSHALL")
+    Load(net, relay.BUILD, talk, 50, 2).result()
+    until(lambda: redis("DBSIZE") == 4)
+    settled(daemon)
+    kill(daemon)
+    daemon = again(net, redis)
+    assert state(daemon)["restored"] == 4, (state(daemon), daemon.text())
+    assert daemon.stop() == 0
+    redis.stop()
+
+
+def test_redis_that_comes_after_us(net):
+    """Away at start: we start all the same, and what is there comes back when it does."""
+    redis, daemon = rig(net)
+    talk = talk_of(daemon, 3)
+    settled(daemon)
+    kill(daemon)
+    redis.signal(signal.SIGSTOP)
+    daemon = again(net, redis)
+    assert state(daemon)["restored"] == 0 and state(daemon)["mode"] == "restoring"
+    more = calls.Call(daemon.client, 60, "80", "32").setup()
+    redis.signal(signal.SIGCONT)
+    until(lambda: state(daemon)["restored"] == 3)
+    settled(daemon)
+    assert redis("DBSIZE") == 4
+    result = Load(net, relay.BUILD, [*talk, more], 50, 2).result()
+    assert not any(result[k] for k in (*BAD, "lost")), result
+    assert daemon.stop() == 0
+    redis.stop()
