@@ -7,7 +7,7 @@
 set -eu
 
 build="gcc libc6-dev make pkg-config python3 libssl-dev libmnl-dev libjansson-dev libinih-dev ocl-icd-opencl-dev
-opencl-c-headers libxdp-dev libbpf-dev liburing-dev libwebsockets-dev libhiredis-dev clang-14"
+opencl-c-headers libxdp-dev libbpf-dev liburing-dev libwebsockets-dev libhiredis-dev libpcap-dev clang-14"
 run="pocl-opencl-icd iproute2 iptables nftables procps"
 # libjson-perl: rtpengine-utils needs it and does not say so
 peers="kamailio rtpengine-daemon rtpengine-utils libjson-perl baresip-core"
@@ -27,6 +27,7 @@ package_of() {
 	libxdp) echo libxdp-dev ;;
 	libbpf) echo libbpf-dev ;;
 	liburing) echo liburing-dev ;;
+	libpcap) echo libpcap-dev ;;
 	libwebsockets) echo libwebsockets-dev ;;
 	hiredis) echo libhiredis-dev ;;
 	*) echo "$1" ;;

@@ -20,6 +20,7 @@
 #include "app/metrics.h"
 #include "app/notify.h"
 #include "app/options.h"
+#include "app/record.h"
 #include "app/relay.h"
 #include "app/stats.h"
 #include "app/worker.h"
@@ -44,6 +45,10 @@ struct daemon {
 	struct steer_config steer;
 	bool rules;
 	struct worker *worker[64];
+	struct tap *tap[64]; /* one per worker, if anything may be recorded */
+	uint32_t taps;
+	struct record *record;
+	struct recorder recorder;
 	uint32_t workers;
 	struct ports *ports;
 	struct app_relay *relay;
@@ -155,6 +160,37 @@ static void lock_check(size_t need)
 	munmap(p, need);
 }
 
+static int tap_create(struct daemon *d)
+{
+	struct tap *t = calloc(1, sizeof(*t));
+
+	if (!t || tap_init(t)) {
+		free(t);
+		return -ENOMEM;
+	}
+	d->tap[d->taps++] = t;
+	return 0;
+}
+
+static int record_start(struct daemon *d)
+{
+	struct record_config cfg = {.dir = d->o.recording_dir,
+		.format = d->o.recording_format,
+		.max_age_s = d->o.recording_max_age * 3600ull,
+		.max_bytes = d->o.recording_max_size * 1000000ull,
+		.serial = d->engines.serial,
+		.tap = d->tap,
+		.taps = d->taps,
+		.local = d->o.local};
+	int err = record_create(&d->record, &cfg, d->err, sizeof(d->err));
+
+	if (err)
+		return fail(d, err, "recording");
+	d->recorder = (struct recorder){.ops = &record_ops, .arg = d->record};
+	calls_recorder(d->calls, &d->recorder);
+	return 0;
+}
+
 static int workers_create(struct daemon *d)
 {
 	const struct options *o = &d->o;
@@ -207,6 +243,13 @@ static int workers_create(struct daemon *d)
 			.busy_poll = o->busy_poll,
 			.ack_fd = d->ack_fd,
 		};
+
+		if (o->recording_dir[0]) {
+			err = tap_create(d);
+			if (err)
+				return fail(d, err, "recording");
+			cfg.tap = d->tap[d->workers];
+		}
 
 		err = worker_create(&d->worker[d->workers], &cfg, d->err, sizeof(d->err));
 		if (err)
@@ -349,6 +392,9 @@ static int control_start(struct daemon *d)
 	if (err)
 		return fail(d, err, "calls");
 	calls_on_key_life(d->calls, key_notice, d);
+	err = o->recording_dir[0] ? record_start(d) : 0;
+	if (err)
+		return err;
 	d->limits.cfg = o->limits;
 	limits_look(d);
 	d->stats = (struct stats_input){
@@ -358,6 +404,7 @@ static int control_start(struct daemon *d)
 		.engines = &d->engines,
 		.calls = d->calls,
 		.limits = &d->limits,
+		.record = d->record,
 		.max_sessions = o->max_sessions,
 		.steering = o->steering->name,
 		.socket_calls = socket_calls(d),
@@ -603,8 +650,13 @@ static void stop(struct daemon *d)
 		d->o.steering->teardown(&d->steer);
 	for (uint32_t i = 0; i < d->workers; i++)
 		worker_stop(d->worker[i]);
+	record_destroy(d->record);
 	for (uint32_t i = 0; i < d->workers; i++)
 		worker_destroy(d->worker[i]);
+	for (uint32_t i = 0; i < d->taps; i++) {
+		tap_fini(d->tap[i]);
+		free(d->tap[i]);
+	}
 	if (d->o.steering && d->o.steering->close)
 		d->o.steering->close(&d->steer);
 	app_relay_destroy(d->relay);

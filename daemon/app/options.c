@@ -36,6 +36,7 @@ enum kind {
 	UINT64,
 	DECIMAL,
 	LEARNING,
+	RECORDING,
 	SDES_OFFER,
 	SDES_ACCEPT,
 	BOOL,
@@ -187,6 +188,17 @@ static const char *set_learning(enum media_learning *field, const char *value)
 	if (at < 0)
 		return "off, immediate, delayed or heuristic";
 	*field = (enum media_learning)at;
+	return NULL;
+}
+
+static const char *set_recording(enum record_format *field, const char *value)
+{
+	static const char *const names[] = {"raw", "eth"};
+	int at = choice(value, names, ARRAY_LEN(names));
+
+	if (at < 0)
+		return "raw or eth";
+	*field = (enum record_format)at;
 	return NULL;
 }
 
@@ -425,6 +437,8 @@ static const char *set(struct options *o, const struct option_row *row, const ch
 		return set_devices(o, value);
 	case MINS:
 		return set_mins(o, value);
+	case RECORDING:
+		return set_recording(field, value);
 	case LEARNING:
 		return set_learning(field, value);
 	case SDES_OFFER:

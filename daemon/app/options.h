@@ -5,6 +5,7 @@
 #define APP_OPTIONS_H
 
 #include "app/limits.h"
+#include "app/record_file.h"
 #include "base/endpoint.h"
 #include "call/call.h"
 #include "control/redis_server.h"
@@ -95,6 +96,14 @@
 		"what nobody renews in Redis vanishes after this")                                  \
 	X("standby", BOOL, standby, "no", "yes|no",                                                 \
 		"start passive: follow the calls of another node until told to take over")          \
+	X("recording-dir", STRING, recording_dir, "", "FOLDER",                                     \
+		"where recordings are written; without it none are made")                           \
+	X("recording-format", RECORDING, recording_format, "raw", "raw|eth",                        \
+		"packets in recordings begin with their IP header, or an Ethernet one")             \
+	X("recording-max-age", UINT32, recording_max_age, "0", "HOURS",                             \
+		"older recordings are removed; 0 = none")                                           \
+	X("recording-max-size", UINT32, recording_max_size, "0", "MEGABYTES",                       \
+		"the oldest are removed while all together are larger; 0 = none")                   \
 	X("foreground", FLAG, foreground, "no", "", "stay in the foreground")                       \
 	X("pidfile", STRING, pidfile, "", "FILE", "write the process id here")                      \
 	X("log-level", LEVEL, log_level, "6", "0..7",                                               \
@@ -114,6 +123,9 @@ struct options {
 	struct redis_server redis, redis_write;
 	uint32_t redis_expires;
 	bool standby;
+	const char *recording_dir;
+	enum record_format recording_format;
+	uint32_t recording_max_age, recording_max_size;
 	const char *config_file, *pidfile, *redis_key_file, *xdp_interfaces;
 	struct option_device device[OPTION_DEVICES_MAX];
 	uint32_t devices; /* at least 1 */

@@ -234,6 +234,21 @@ static void fill_lifetimes(const struct stats_input *in, struct pool *p, struct 
 }
 
 /* By which limit new calls are refused, what is measured, and how many each refused. */
+static void fill_recording(const struct record *r, struct pool *p, struct ngval *dict)
+{
+	struct ngval *d = ngval_add_dict(p, dict, STR("recording"));
+	struct record_stats s;
+
+	record_stats(r, &s);
+	add(p, d, "recordings", s.recordings);
+	add(p, d, "active", s.active);
+	add(p, d, "packets", s.packets);
+	add(p, d, "bytes", s.bytes);
+	add(p, d, "lost", s.lost);
+	add(p, d, "errors", s.errors);
+	add(p, d, "removed", s.removed);
+}
+
 static void fill_limits(const struct stats_input *in, struct pool *p, struct ngval *dict)
 {
 	static const char *const names[] = {[CALL_LIMIT_NONE] = "none",
@@ -302,4 +317,6 @@ void stats_fill(const struct stats_input *in, struct pool *p, struct ngval *dict
 	fill_limits(in, p, x);
 	if (in->redis)
 		redis_stats(in->redis, p, x);
+	if (in->record)
+		fill_recording(in->record, p, x);
 }

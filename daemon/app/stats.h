@@ -5,6 +5,7 @@
 
 #include "app/engines.h"
 #include "app/limits.h"
+#include "app/record.h"
 #include "app/relay.h"
 #include "control/redis.h"
 #include "proto/ngval.h"
@@ -17,6 +18,7 @@ struct stats_input {
 	const struct calls *calls;
 	const struct limits *limits;
 	const struct redis *redis; /* NULL: there is none */
+	const struct record *record; /* NULL: nothing is recorded */
 	uint32_t max_sessions;
 	const char *steering;
 	const char *socket_calls; /* how ordinary sockets are served */

@@ -318,6 +318,8 @@ int worker_create(struct worker **out, const struct worker_config *cfg, char *er
 	media.key_slots = cfg->batch->key_slots;
 	media.key_changed = key_changed;
 	media.key_changed_arg = w;
+	media.tap = cfg->tap ? tap_packet : NULL;
+	media.tap_arg = cfg->tap;
 	memset(w, 0, sizeof(*w));
 	w->cfg = *cfg;
 	w->overload.age_ns = cfg->overload_age_ns;

@@ -7,6 +7,7 @@
 #include <pthread.h>
 
 #include "app/overload.h"
+#include "app/tap.h"
 #include "base/hist.h"
 #include "base/ring.h"
 #include "batch/run.h"
@@ -67,6 +68,7 @@ struct worker_config {
 	uint64_t overload_age_ns; /* see overload.h */
 	bool busy_poll;           /* never sleep: for a processor of its own */
 	int ack_fd;               /* eventfd of the control thread */
+	struct tap *tap;          /* NULL: nothing is recorded; outlives the worker */
 };
 
 /* Where a packet's time goes: the first per packet, the others per burst. X(id, name in statistics) */

@@ -170,7 +170,7 @@ static bool same_stream(const struct media_stream_cfg *a, const struct media_str
 		endpoint_eq(&a->remote, &b->remote) && a->learning == b->learning &&
 		a->strict_source == b->strict_source && a->media_handover == b->media_handover &&
 		a->asymmetric == b->asymmetric && a->tos == b->tos &&
-		a->emergency == b->emergency && a->gate == b->gate &&
+		a->emergency == b->emergency && a->gate == b->gate && a->tap == b->tap &&
 		a->events[0] == b->events[0] && a->events[1] == b->events[1];
 }
 
@@ -197,6 +197,7 @@ static void stream_cfgs(const struct call *c, const struct side *s, const struct
 	rtp->rtcp = l->mux;
 	rtp->remote = l->remote;
 	rtp->gate = s->gate;
+	rtp->tap = rtcp->tap = c->tap && !c->tap_paused && (c->tap_all || s->tap) ? c->tap : 0;
 	memcpy(rtp->events, l->events, sizeof(rtp->events));
 	rtcp->local = l->port.rtcp;
 	rtcp->rtcp = true;

@@ -25,6 +25,7 @@ struct calls {
 	struct saver saver;
 	void (*notice)(void *arg, const struct call_key_notice *n);
 	void *notice_arg;
+	const struct recorder *rec;
 };
 
 int calls_create(struct calls **out, const struct call_policy *policy, const struct relay *relay)
@@ -68,6 +69,8 @@ static void end_call(struct calls *c, struct call *call)
 {
 	if (c->cursor == call)
 		c->cursor = call->next;
+	if (call->tap)
+		c->rec->ops->stop(c->rec->arg, call->tap, call->tap_discard);
 	account(c, call, false);
 	save_ended(&c->saver, call);
 	call_table_remove(&c->table, call);
@@ -239,6 +242,22 @@ static bool negotiate(struct exchange *x, struct plan *plan, struct neg_in *in)
 	return !plan->error;
 }
 
+/* The flag of an offer or answer: what cannot be recorded is relayed all the same. */
+static void record_from_now(struct exchange *x)
+{
+	struct call_reply said = {0};
+	const struct call *call = call_table_find(&x->c->table, x->r->call_id);
+	struct ng_request r = *x->r;
+
+	if (!call || call->tap)
+		return;
+	r.from_tag = STR_NONE;
+	calls_record(x->c, x->p, &r, CALL_RECORD_START, x->now_ns, &said, ngval_dict(x->p));
+	if (said.error)
+		x->out->warning = pool_printf(x->p, STR_FMT "%snot recorded: %s",
+			STR_ARG(x->out->warning), x->out->warning.len ? "; " : "", said.error);
+}
+
 static void change(struct exchange *x)
 {
 	struct plan plan;
@@ -270,6 +289,8 @@ static void change(struct exchange *x)
 		resource_error(x->out, err, !x->prev);
 	else
 		x->out->sdp = body;
+	if (!err && ng_flag(x->r, NG_FLAG_RECORD_CALL))
+		record_from_now(x);
 }
 
 static const char *missing(const struct ng_request *r, bool is_answer)
@@ -439,6 +460,7 @@ void calls_delete(struct calls *c, struct pool *p, const struct ng_request *r, u
 		return;
 	}
 	c->counters.deletes++;
+	call->tap_discard |= ng_flag(r, NG_FLAG_DISCARD_RECORDING);
 	if (!ng_flag(r, NG_FLAG_FAST))
 		query_tree(c->relay, p, call, STR_NONE, STR_NONE, dict);
 	branch = r->from_tag.len ? one_branch(call, r) : SIDE_NONE;
@@ -514,6 +536,97 @@ void calls_leave(struct calls *c)
 	c->saver.on = false;
 	while (c->table.first)
 		end_call(c, c->table.first);
+}
+
+/* --- Recording -------------------------------------------------------------------------------------------------- */
+
+void calls_recorder(struct calls *c, const struct recorder *rec)
+{
+	c->rec = rec;
+}
+
+static const char *record_error(int err)
+{
+	switch (err) {
+	case -EINVAL:
+		return "Recording file is not a plain file name";
+	case -ENOSPC:
+		return "Too many recordings";
+	case -EAGAIN:
+		return "Recorder is busy";
+	default:
+		return "Recording cannot be started";
+	}
+}
+
+/* Opens a recording for the copy of a call that has none. */
+static const char *record_open(struct calls *c, struct pool *p, struct call *next,
+	const struct ng_request *r, uint64_t now_ns)
+{
+	char path[RECORD_PATH_MAX];
+	struct record_start start = {.call_id = next->id,
+		.metadata = r->metadata.len ? r->metadata : next->metadata,
+		.file = r->recording_file,
+		.about = record_about(p, next),
+		.now_ns = now_ns};
+	int err = c->rec->ops->start(c->rec->arg, &start, &next->tap, path);
+
+	if (err)
+		return record_error(err);
+	if (str_replace(&next->tap_path, str_from(path))) {
+		c->rec->ops->stop(c->rec->arg, next->tap, true);
+		return "Out of memory";
+	}
+	return NULL;
+}
+
+static void record_reply(struct pool *p, const struct call *call, struct ngval *dict)
+{
+	struct ngval *d = ngval_add_dict(p, dict, STR("recording"));
+
+	ngval_add_str(p, d, STR("file"), pool_printf(p, STR_FMT ".pcap", STR_ARG(call->tap_path)));
+	ngval_add_str(p, d, STR("metadata file"),
+		pool_printf(p, STR_FMT ".txt", STR_ARG(call->tap_path)));
+}
+
+void calls_record(struct calls *c, struct pool *p, const struct ng_request *r,
+	enum call_record what, uint64_t now_ns, struct call_reply *out, struct ngval *dict)
+{
+	struct call *call = call_table_find(&c->table, r->call_id), *next;
+	uint32_t tap;
+	bool opened;
+	int err;
+
+	*out = (struct call_reply){0};
+	if (!call || !c->rec) {
+		out->error = call ? "Recording is off: xcipherd was started without --recording-dir"
+				  : "Unknown call-id";
+		return;
+	}
+	next = call_clone(&c->keys, call);
+	if (!next) {
+		out->error = "Out of memory";
+		return;
+	}
+	out->error = record_mark(next, r, what);
+	opened = !out->error && what == CALL_RECORD_START && !next->tap;
+	if (opened)
+		out->error = record_open(c, p, next, r, now_ns);
+	if (out->error) {
+		call_free(&c->keys, next);
+		return;
+	}
+	record_reply(p, next, dict);
+	tap = next->tap;
+	if (what == CALL_RECORD_STOP)
+		next->tap = 0;
+	err = put_in_force(c, p, call, next, now_ns);
+	if (err)
+		resource_error(out, err, false);
+	/* Either what was opened for nothing, or what is over. */
+	if (err ? opened : what == CALL_RECORD_STOP)
+		c->rec->ops->stop(
+			c->rec->arg, tap, opened || ng_flag(r, NG_FLAG_DISCARD_RECORDING));
 }
 
 /* --- Looking at calls ------------------------------------------------------------------------------------------- */

@@ -5,6 +5,7 @@
 #ifndef CALL_CALL_H
 #define CALL_CALL_H
 
+#include "call/record.h"
 #include "call/relay.h"
 #include "proto/ng.h"
 #include "proto/sdp.h"
@@ -82,6 +83,12 @@ void calls_list(struct calls *c, struct pool *p, uint32_t limit, struct ngval *d
 void calls_view(
 	struct calls *c, struct pool *p, struct str part, uint32_t limit, struct ngval *dict);
 
+/* Who records; NULL: nobody, and the commands say so. */
+void calls_recorder(struct calls *c, const struct recorder *rec);
+enum call_record { CALL_RECORD_START, CALL_RECORD_PAUSE, CALL_RECORD_STOP };
+/* Of the whole call, or of what comes from one side (from-tag). What is paused goes on by START. dict: where the recording is. */
+void calls_record(struct calls *c, struct pool *p, const struct ng_request *r,
+	enum call_record what, uint64_t now_ns, struct call_reply *out, struct ngval *dict);
 /* From now on offers of new calls are refused for this reason, but for emergency calls. NONE: no longer. The limit on sessions is
  * looked at by itself. */
 void calls_limit(struct calls *c, enum call_limit reached);

@@ -134,6 +134,7 @@ void call_free(struct keystore *k, struct call *c)
 		side_free(k, c->side[i]);
 	str_free(&c->id);
 	str_free(&c->metadata);
+	str_free(&c->tap_path);
 	free(c);
 }
 
@@ -185,13 +186,14 @@ struct call *call_clone(struct keystore *k, const struct call *from)
 	if (!c)
 		return NULL;
 	*c = *from;
-	c->id = c->metadata = STR_NONE;
+	c->id = c->metadata = c->tap_path = STR_NONE;
 	c->chain = c->prev = c->next = NULL;
 	c->save.prev = c->save.next = NULL;
 	c->save.listed = false;
 	memset(c->side, 0, sizeof(c->side));
 	err = str_replace(&c->id, from->id);
 	err |= str_replace(&c->metadata, from->metadata);
+	err |= str_replace(&c->tap_path, from->tap_path);
 	for (uint32_t i = 0; i < from->sides && !err; i++) {
 		c->side[i] = side_clone(k, from->side[i]);
 		err = c->side[i] ? 0 : -ENOMEM;

@@ -84,6 +84,7 @@ struct side {                               /* one party */
 	bool has_local;
 	uint8_t local; /* index of the local address */
 	bool asymmetric, media_handover;
+	bool tap;                       /* what comes from it is recorded */
 	uint8_t gate;                   /* MEDIA_GATE_*: of what comes from it, by ng command */
 	uint32_t mux_flags, osrtp;      /* of its last offer: the answer needs them */
 	bool offer_open;                /* no answer since its last offer */
@@ -111,7 +112,11 @@ struct call {
 	uint32_t worker;
 	uint64_t created_ns, signal_ns, delete_ns; /* delete_ns: 0 = not to be deleted */
 	bool answered;
-	bool emergency; /* once said, for good */
+	/* A recording: 0 = none. All sides, or those that are marked; paused: open, but nothing is recorded. */
+	uint32_t tap;
+	bool tap_all, tap_paused, tap_discard;
+	struct str tap_path; /* heap */
+	bool emergency;      /* once said, for good */
 	uint8_t tos;
 	bool strict_source;
 	enum media_learning learning;
@@ -257,6 +262,13 @@ void save_write_state(struct sbuf *b, const struct call_state *state);
 int save_read_call(struct call **out, struct call_state *state, struct keystore *k, struct pool *p,
 	struct str text, const struct relay_local *locals, uint32_t locals_n);
 int save_read_state(struct call_state *out, struct pool *p, struct str text);
+
+/* --- Recordings (tap.c) ------------------------------------------------------------------------------------------- */
+
+/* Marks what shall be recorded from now on; opening and closing is the caller's. NULL, or the error-reason. */
+const char *record_mark(struct call *c, const struct ng_request *r, enum call_record what);
+/* Lines about sides and media, for the recording's text file. In the pool. */
+struct str record_about(struct pool *p, const struct call *c);
 
 /* --- Reply trees (query.c) -------------------------------------------------------------------------------------- */
 

@@ -123,6 +123,26 @@ static void do_unblock_dtmf(struct job *j)
 	gate(j, MEDIA_GATE_DTMF, false);
 }
 
+static void record(struct job *j, enum call_record what)
+{
+	calls_record(j->h->calls, j->p, &j->r, what, j->now_ns, &j->reply, j->dict);
+}
+
+static void do_start_recording(struct job *j)
+{
+	record(j, CALL_RECORD_START);
+}
+
+static void do_pause_recording(struct job *j)
+{
+	record(j, CALL_RECORD_PAUSE);
+}
+
+static void do_stop_recording(struct job *j)
+{
+	record(j, ng_flag(&j->r, NG_FLAG_PAUSE) ? CALL_RECORD_PAUSE : CALL_RECORD_STOP);
+}
+
 static void do_list(struct job *j)
 {
 	int64_t limit = j->r.limit < 0 ? LIST_DEFAULT : j->r.limit;
@@ -206,6 +226,9 @@ static const struct command {
 	[NG_UNBLOCK_MEDIA] = {do_unblock_media, NEED_CALL_ID},
 	[NG_BLOCK_DTMF] = {do_block_dtmf, NEED_CALL_ID},
 	[NG_UNBLOCK_DTMF] = {do_unblock_dtmf, NEED_CALL_ID},
+	[NG_START_RECORDING] = {do_start_recording, NEED_CALL_ID},
+	[NG_PAUSE_RECORDING] = {do_pause_recording, NEED_CALL_ID},
+	[NG_STOP_RECORDING] = {do_stop_recording, NEED_CALL_ID},
 };
 
 /* --- Requests ------------------------------------------------------------------------------ */
@@ -228,9 +251,9 @@ static const char *missing(const struct ng_request *r, uint32_t need)
 static const char *unknown_reason(struct str command)
 {
 	static const char *const audio[] = {"play media", "stop media", "play DTMF"};
-	static const char *const later[] = {"start recording", "stop recording", "pause recording",
-		"start forwarding", "stop forwarding", "silence media", "unsilence media",
-		"publish", "subscribe request", "subscribe answer", "unsubscribe", "connect"};
+	static const char *const later[] = {"start forwarding", "stop forwarding", "silence media",
+		"unsilence media", "publish", "subscribe request", "subscribe answer",
+		"unsubscribe", "connect"};
 
 	for (size_t i = 0; i < sizeof(audio) / sizeof(audio[0]); i++)
 		if (ng_spelled_like(command, str_from(audio[i])))

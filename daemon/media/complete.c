@@ -151,6 +151,8 @@ static uint8_t receive(struct media *m, const struct arena *a, const struct note
 		return v;
 	media_key_reached(m, a, n->rx_key, rtcp, j->rx_index);
 	count_received(m, n->stream, in, j);
+	if (m->stream[n->stream].cfg.tap && m->cfg.tap)
+		m->cfg.tap(m->cfg.tap_arg, m->stream[n->stream].cfg.tap, a, in, j);
 	learn(m, n->stream, in, rtcp);
 	return n->why;
 }

@@ -100,6 +100,7 @@ struct media_stream_cfg {
 	uint8_t tos;
 	bool emergency; /* shed last, see media_shed() */
 	uint8_t gate; /* MEDIA_GATE_*: RTP that is authenticated and followed, but does not leave */
+	uint32_t tap; /* recording that gets what comes in here, 0 = none */
 	uint64_t events
 		[2]; /* bit per payload type: telephone events (RFC 4733), for MEDIA_GATE_DTMF */
 };
@@ -193,6 +194,11 @@ struct media_config {
 	 * WORKER_KEY_SET. NULL: no engine has copies. */
 	int (*key_changed)(void *arg, uint32_t slot);
 	void *key_changed_arg;
+	/* Called by complete for an authentic packet of a stream with a tap: in arena.in, under the key that the job names. NULL:
+	 * nothing is recorded. */
+	void (*tap)(void *arg, uint32_t tap, const struct arena *a, const struct media_in *in,
+		const struct xc_job *j);
+	void *tap_arg;
 };
 
 /* Of one master key; relaxed, any thread. */

@@ -123,6 +123,14 @@ static bool set_to_interface(struct ng_parser *x, struct str value)
 	return true;
 }
 
+/* As a key with a value, not only as a flag. */
+static bool set_record_call(struct ng_parser *x, struct str value)
+{
+	if (ng_spelled_like(value, STR("yes")) || ng_spelled_like(value, STR("on")))
+		x->r->flags |= 1ull << NG_FLAG_RECORD_CALL;
+	return true;
+}
+
 static bool set_supports(struct ng_parser *x, struct str value)
 {
 	if (ng_spelled_like(value, STR("load limit")))
@@ -149,6 +157,7 @@ static const struct key keys[] = {
 	TEXT("media-address", KEY_TEXT, media_address),
 	TEXT("label", KEY_TEXT, label),
 	TEXT("address", KEY_TEXT, address),
+	TEXT("recording-file", KEY_TEXT, recording_file),
 	TEXT("metadata", KEY_TEXT, metadata),
 	{"TOS", KEY_NUMBER, 0, set_tos},
 	{"delete-delay", KEY_NUMBER, 0, set_delete_delay},
@@ -157,6 +166,7 @@ static const struct key keys[] = {
 	{"to-interface", KEY_NUMBER, 0, set_to_interface},
 	{"flags", KEY_TOP, 0, set_flag},
 	{"supports", KEY_TOP, 0, set_supports},
+	{"record-call", KEY_ITEMS, 0, set_record_call},
 	{"direction", KEY_ITEMS, 0, ng_set_direction},
 	{"received-from", KEY_ITEMS, 0, set_received_from},
 	{"replace", KEY_ITEMS, 0, ng_set_replace},

@@ -41,7 +41,10 @@ int ng_frame_parse(struct ng_frame *out, struct str datagram);
 	X(BLOCK_MEDIA, "block media") \
 	X(UNBLOCK_MEDIA, "unblock media") \
 	X(BLOCK_DTMF, "block DTMF") \
-	X(UNBLOCK_DTMF, "unblock DTMF")
+	X(UNBLOCK_DTMF, "unblock DTMF") \
+	X(START_RECORDING, "start recording") \
+	X(PAUSE_RECORDING, "pause recording") \
+	X(STOP_RECORDING, "stop recording")
 /* clang-format on */
 
 enum ng_command {
@@ -77,7 +80,10 @@ enum ng_command {
 	X(FRAGMENT, "fragment") \
 	X(DEBUG, "debug") \
 	X(EMERGENCY, "emergency") \
-	X(ALL, "all")
+	X(ALL, "all") \
+	X(PAUSE, "pause") \
+	X(RECORD_CALL, "record-call") \
+	X(DISCARD_RECORDING, "discard-recording")
 /* clang-format on */
 
 enum ng_flag {
@@ -165,7 +171,7 @@ struct ng_request {
 	int tos;                  /* -1 = default */
 	int64_t delete_delay;     /* seconds; -1 = default */
 	int64_t limit;            /* list: -1 = default */
-	struct str label, metadata, address;
+	struct str label, metadata, address, recording_file;
 	bool supports_load_limit;
 	/* Flags and values that nobody knows, comma-separated, in the pool: goes into the reply
 	 * as a warning. */

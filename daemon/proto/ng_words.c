@@ -330,10 +330,8 @@ static const struct word_bit ignored_words[] = {
 	WORD("reject-ICE", 0),
 	WORD("new-branch", 0),
 	WORD("provisional", 0),
-	WORD("record-call", 0),
 	WORD("egress", 0),
 	WORD("siprec", 0),
-	WORD("discard-recording", 0),
 	WORD("no-redis-update", 0),
 	WORD("block-short", 0),
 	WORD("block-egress", 0),
@@ -352,7 +350,6 @@ static const struct word_bit ignored_words[] = {
 	WORD("inject-DTMF", 0),
 	WORD("detect-DTMF", 0),
 	WORD("early-media", 0),
-	WORD("pause", 0),
 };
 
 static const struct str ignored_prefixes[] = {

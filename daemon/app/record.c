@@ -1,0 +1,474 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The recording thread (app/record.h). Control tells it by one ring what to begin and end, workers by one ring each what was received; it
+ * looks at all of them some fifty times a second while anything is recorded. */
+#include "app/record.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include "app/record_keep.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/secmem.h"
+
+enum { ACTIVE_MAX = 4096, CMD_RING = 1024, LOOK_MS = 20, FLUSH_NS = 200000000, KEEP_S = 30 };
+enum { CACHE = 64, KEY_SLOTS = 2 * (CACHE + 1) }; /* pair 0 is plain */
+
+enum cmd_kind { CMD_START, CMD_NOTE, CMD_STOP };
+
+struct cmd {
+	enum cmd_kind kind;
+	uint32_t tap;
+	bool discard;
+	char *text;  /* heap: START: the path; NOTE: the line */
+	char *about; /* START: lines */
+};
+
+struct active {
+	struct active *next;
+	uint32_t tap;
+	struct record_file *file;
+	char *path;
+};
+
+struct record {
+	struct record_config cfg;
+	/* Control's. */
+	uint32_t last_tap, started;
+	uint64_t stopped_total;
+	struct ring cmds;
+	/* The thread's. */
+	pthread_t thread;
+	bool running;
+	_Atomic bool end;
+	int wake_fd;
+	struct arena arena;
+	struct engine_queue *queue;
+	struct active *active[ACTIVE_MAX]; /* hash by tap */
+	uint32_t *seen_lost;               /* per tap: of workers */
+	uint64_t flushed_ns, kept_ns;
+	struct log_limit log_disk;
+	_Atomic uint64_t n_active, recordings, packets, bytes, lost, errors, removed;
+};
+
+static void add(_Atomic uint64_t *c, uint64_t n)
+{
+	atomic_fetch_add_explicit(c, n, memory_order_relaxed);
+}
+
+/* --- Control's side ------------------------------------------------------------------------------------------ */
+
+static int tell(struct record *r, struct cmd c)
+{
+	uint64_t one = 1;
+
+	if (ring_push(&r->cmds, &c, 1)) {
+		free(c.text);
+		free(c.about);
+		return -EAGAIN;
+	}
+	(void)!write(r->wake_fd, &one, sizeof(one));
+	return 0;
+}
+
+/* Call-IDs come from strangers: of them letters, digits and a few signs are left. No dot at the beginning, no '/'. */
+static size_t clean(char *to, size_t room, struct str s)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < s.len && n < room; i++) {
+		char c = s.s[i];
+		bool plain = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') ||
+			(c >= 'A' && c <= 'Z') || c == '-' || c == '_' || c == '@' ||
+			(c == '.' && n > 0);
+
+		to[n++] = plain ? c : '_';
+	}
+	return n;
+}
+
+static int make_path(
+	const struct record *r, const struct record_start *s, char path[RECORD_PATH_MAX])
+{
+	char name[200] = "", wanted[200];
+	uint64_t random;
+	size_t n = 0;
+
+	if (s->file.len) {
+		n = clean(wanted, sizeof(wanted) - 1, s->file);
+		if (n != s->file.len || memcmp(wanted, s->file.s, n) != 0)
+			return -EINVAL;
+		memcpy(name, wanted, n);
+	} else {
+		if (secmem_random(&random, sizeof(random)))
+			return -EIO;
+		n = clean(name, 150, s->call_id);
+		snprintf(name + n, sizeof(name) - n, "%s%016llx", n ? "-" : "",
+			(unsigned long long)random);
+	}
+	if ((size_t)snprintf(path, RECORD_PATH_MAX, "%s/%s", r->cfg.dir, name) >=
+		RECORD_PATH_MAX - 8)
+		return -EINVAL;
+	return 0;
+}
+
+static int op_start(
+	void *arg, const struct record_start *s, uint32_t *tap, char path[RECORD_PATH_MAX])
+{
+	struct record *r = arg;
+	struct cmd c = {.kind = CMD_START};
+	char when[64];
+	struct tm tm;
+	time_t t = (time_t)(s->now_ns / NS_PER_SEC);
+	int err = make_path(r, s, path);
+
+	if (err)
+		return err;
+	if (r->started - r->stopped_total >= ACTIVE_MAX)
+		return -ENOSPC;
+	gmtime_r(&t, &tm);
+	strftime(when, sizeof(when), "%Y-%m-%dT%H:%M:%SZ", &tm);
+	c.text = strdup(path);
+	if (!c.text ||
+		asprintf(&c.about,
+			"call-id: " STR_FMT "\nstarted: %s\nmetadata: " STR_FMT "\n" STR_FMT,
+			STR_ARG(s->call_id), when, STR_ARG(s->metadata), STR_ARG(s->about)) < 0) {
+		free(c.text);
+		return -ENOMEM;
+	}
+	if (++r->last_tap == 0)
+		r->last_tap = 1;
+	c.tap = r->last_tap;
+	err = tell(r, c);
+	if (err)
+		return err;
+	r->started++;
+	*tap = c.tap;
+	return 0;
+}
+
+static void op_note(void *arg, uint32_t tap, struct str line)
+{
+	struct cmd c = {
+		.kind = CMD_NOTE, .tap = tap, .text = strndup(line.s ? line.s : "", line.len)};
+
+	if (c.text)
+		(void)tell(arg, c);
+}
+
+static void op_stop(void *arg, uint32_t tap, bool discard)
+{
+	struct record *r = arg;
+
+	/* Without room in the ring the recording stays open until the end of the program: nothing of it is lost. */
+	if (tell(r, (struct cmd){.kind = CMD_STOP, .tap = tap, .discard = discard}) == 0)
+		r->stopped_total++;
+}
+
+const struct recorder_ops record_ops = {.start = op_start, .note = op_note, .stop = op_stop};
+
+/* --- The thread's side: files -------------------------------------------------------------------------------- */
+
+static struct active **place(struct record *r, uint32_t tap)
+{
+	struct active **a = &r->active[tap % ACTIVE_MAX];
+
+	while (*a && (*a)->tap != tap)
+		a = &(*a)->next;
+	return a;
+}
+
+static void disk_trouble(struct record *r, const char *path, int err)
+{
+	uint64_t held;
+
+	add(&r->errors, 1);
+	if (log_limit_pass(&r->log_disk, clock_mono_ns(), 10 * NS_PER_SEC, &held))
+		log_warn(
+			"recording %s.pcap has a gap: %s. Free space below --recording-dir, or lower --recording-max-age and --recording-max-size (%llu more held back)",
+			path, strerror(-err), (unsigned long long)held);
+}
+
+static void begin(struct record *r, struct cmd *c)
+{
+	struct active **at = place(r, c->tap), *a = calloc(1, sizeof(*a));
+	int err = a ? record_file_open(&a->file, c->text, r->cfg.format) : -ENOMEM;
+
+	if (err) {
+		add(&r->errors, 1);
+		log_err("recording %s.pcap cannot be written: %s", c->text, strerror(-err));
+		free(a);
+		return;
+	}
+	a->tap = c->tap;
+	a->path = c->text;
+	c->text = NULL;
+	record_file_note(a->file, str_trim(str_from(c->about)));
+	*at = a;
+	add(&r->recordings, 1);
+	add(&r->n_active, 1);
+}
+
+static void finish(struct record *r, struct active **at, bool discard)
+{
+	struct active *a = *at;
+	int err = record_file_flush(a->file);
+	struct record_counts n;
+
+	if (err && !discard)
+		disk_trouble(r, a->path, err);
+	record_file_counts(a->file, &n);
+	add(&r->packets, n.packets);
+	add(&r->bytes, n.bytes);
+	add(&r->lost, n.lost);
+	atomic_fetch_sub_explicit(&r->n_active, 1, memory_order_relaxed);
+	*at = a->next;
+	record_file_close(a->file, discard);
+	free(a->path);
+	free(a);
+}
+
+static void carry_out(struct record *r, struct cmd *c)
+{
+	struct active **at = place(r, c->tap);
+
+	if (c->kind == CMD_START)
+		begin(r, c);
+	else if (*at && c->kind == CMD_NOTE)
+		record_file_note((*at)->file, str_from(c->text));
+	else if (*at && c->kind == CMD_STOP)
+		finish(r, at, c->discard);
+	free(c->text);
+	free(c->about);
+}
+
+/* --- Packets --------------------------------------------------------------------------------------------------- */
+
+/* The key's place in our own table: told to the engine only when another one comes there. */
+static uint32_t key_slot(struct record *r, const struct tap_entry *e)
+{
+	bool rtcp = e->job.flags & XC_JOB_RTCP;
+	uint32_t pair = 1 + (e->job.rx_key / 2 * 31 + e->tap) % CACHE, slot = 2 * pair + rtcp;
+
+	if (memcmp(&r->arena.key[slot], &e->key, sizeof(e->key)) != 0) {
+		r->arena.key[slot] = e->key;
+		if (engine_serial.key_changed(r->queue, 2 * pair))
+			return 0;
+	}
+	return slot;
+}
+
+/* The packet in clear, or NULL. */
+static const uint8_t *decipher(struct record *r, const struct tap_entry *e, uint32_t *len)
+{
+	struct batch b = {.job = r->arena.job, .status = r->arena.status, .n = 1};
+	struct xc_job *j = r->arena.job;
+
+	*len = e->job.hdr_len + e->job.body_len;
+	if (e->job.rx_key < 2)
+		return e->bytes;
+	*j = e->job;
+	j->in_off = j->out_off = ARENA_HEADROOM;
+	j->rx_key = key_slot(r, e);
+	j->tx_key = j->flags & XC_JOB_RTCP ? 1 : 0;
+	j->tx_tag_off = *len;
+	memcpy(r->arena.in + j->in_off, e->bytes, e->len);
+	r->arena.status[0] = XC_NOT_DONE;
+	if (!j->rx_key || engine_serial.run(r->queue, &b) || b.status[0] != XC_OK)
+		return NULL;
+	return r->arena.out + j->out_off;
+}
+
+static void packet(struct record *r, uint32_t worker, const struct tap_entry *e)
+{
+	struct active *a = *place(r, e->tap);
+	struct endpoint to = r->cfg.local[e->to.addr].addr;
+	const uint8_t *clear;
+	uint32_t len;
+	int err = 0;
+
+	if (e->lost != r->seen_lost[worker]) {
+		add(&r->lost, e->lost - r->seen_lost[worker]);
+		if (a)
+			record_file_lost(a->file, e->lost - r->seen_lost[worker]);
+		r->seen_lost[worker] = e->lost;
+	}
+	if (!a) /* it was stopped while this one was on its way */
+		return;
+	to.port = e->to.port;
+	clear = decipher(r, e, &len);
+	if (clear)
+		err = record_file_packet(a->file, e->t_ns, &e->from, &to, clear, len);
+	else
+		record_file_lost(a->file, 1);
+	if (err)
+		disk_trouble(r, a->path, err);
+}
+
+static bool drain(struct record *r, struct tap_entry *e)
+{
+	bool any = false;
+
+	for (uint32_t w = 0; w < r->cfg.taps; w++)
+		while (ring_pop(&r->cfg.tap[w]->ring, e)) {
+			packet(r, w, e);
+			any = true;
+		}
+	return any;
+}
+
+/* --- The thread -------------------------------------------------------------------------------------------------- */
+
+static void flush_all(struct record *r)
+{
+	for (uint32_t i = 0; i < ACTIVE_MAX; i++)
+		for (struct active *a = r->active[i]; a; a = a->next) {
+			int err = record_file_flush(a->file);
+
+			if (err)
+				disk_trouble(r, a->path, err);
+		}
+}
+
+static void housekeeping(struct record *r)
+{
+	uint64_t now = clock_mono_ns();
+
+	if (now - r->flushed_ns >= FLUSH_NS) {
+		r->flushed_ns = now;
+		flush_all(r);
+	}
+	if (now - r->kept_ns >= KEEP_S * NS_PER_SEC && (r->cfg.max_age_s || r->cfg.max_bytes)) {
+		r->kept_ns = now;
+		add(&r->removed,
+			record_keep(r->cfg.dir, r->cfg.max_age_s, r->cfg.max_bytes,
+				clock_real_ns() / NS_PER_SEC));
+	}
+}
+
+static void *run(void *arg)
+{
+	struct record *r = arg;
+	struct tap_entry *e = secmem_alloc(sizeof(*e));
+	bool end = false;
+
+	while (e && !end) {
+		struct pollfd p = {.fd = r->wake_fd, .events = POLLIN};
+		uint64_t count;
+		struct cmd c;
+
+		end = atomic_load_explicit(&r->end, memory_order_acquire);
+		poll(&p, 1, end ? 0 : atomic_load(&r->n_active) ? LOOK_MS : 1000);
+		(void)!read(r->wake_fd, &count, sizeof(count));
+		/* What is begun now may have packets already, and what ends now may have some left. */
+		for (bool more = true; more;) {
+			(void)drain(r, e);
+			more = ring_pop(&r->cmds, &c);
+			if (more)
+				carry_out(r, &c);
+		}
+		housekeeping(r);
+	}
+	secmem_free(e, sizeof(*e));
+	for (uint32_t i = 0; i < ACTIVE_MAX; i++)
+		while (r->active[i])
+			finish(r, &r->active[i], false);
+	return NULL;
+}
+
+static int start_thread(struct record *r)
+{
+	sigset_t all, old;
+	int err;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	err = pthread_create(&r->thread, NULL, run, r);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	if (err)
+		return -err;
+	r->running = true;
+	pthread_setname_np(r->thread, "recording");
+	return 0;
+}
+
+static int prepare(struct record *r)
+{
+	int err = arena_create(&r->arena, 1, KEY_SLOTS);
+
+	err = err ? err : engine_serial.queue_create(&r->queue, r->cfg.serial, &r->arena);
+	err = err ? err : ring_init(&r->cmds, CMD_RING, sizeof(struct cmd));
+	r->seen_lost = calloc(r->cfg.taps, sizeof(*r->seen_lost));
+	r->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (!err && (!r->seen_lost || r->wake_fd < 0))
+		err = r->seen_lost ? -errno : -ENOMEM;
+	return err;
+}
+
+int record_create(struct record **out, const struct record_config *cfg, char *err, size_t err_len)
+{
+	struct record *r;
+	int res;
+
+	if (access(cfg->dir, W_OK | X_OK)) {
+		res = -errno;
+		snprintf(err, err_len,
+			"--recording-dir=%s: %s. It must be a folder that xcipherd may write to",
+			cfg->dir, strerror(-res));
+		return res;
+	}
+	r = calloc(1, sizeof(*r));
+	if (!r)
+		return -ENOMEM;
+	r->cfg = *cfg;
+	r->wake_fd = -1;
+	res = prepare(r);
+	res = res ? res : start_thread(r);
+	if (res) {
+		record_destroy(r);
+		snprintf(err, err_len, "recording: %s", strerror(-res));
+		return res;
+	}
+	*out = r;
+	return 0;
+}
+
+void record_destroy(struct record *r)
+{
+	uint64_t one = 1;
+
+	if (!r)
+		return;
+	if (r->running) {
+		atomic_store_explicit(&r->end, true, memory_order_release);
+		(void)!write(r->wake_fd, &one, sizeof(one));
+		pthread_join(r->thread, NULL);
+	}
+	if (r->queue)
+		engine_serial.queue_destroy(r->queue);
+	if (r->arena.in)
+		arena_destroy(&r->arena);
+	if (r->cmds.mem)
+		ring_fini(&r->cmds);
+	if (r->wake_fd >= 0)
+		close(r->wake_fd);
+	free(r->seen_lost);
+	free(r);
+}
+
+void record_stats(const struct record *r, struct record_stats *out)
+{
+	*out = (struct record_stats){.recordings = atomic_load(&r->recordings),
+		.active = atomic_load(&r->n_active),
+		.packets = atomic_load(&r->packets),
+		.bytes = atomic_load(&r->bytes),
+		.lost = atomic_load(&r->lost),
+		.errors = atomic_load(&r->errors),
+		.removed = atomic_load(&r->removed)};
+}

@@ -1,0 +1,195 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Recordings: what is in them is what terminals sent, in clear, by call or side, over changes of keys; a full disk is a gap in the
+recording and none in the call."""
+import os
+import shutil
+import struct
+import subprocess
+import tempfile
+import time
+
+import calls
+import relay
+from run import Skip, cases
+from test_relay import clean, finish
+
+MAGIC = b"xcip"
+PAIRS = [("80", "32"), ("AEAD_AES_256_GCM", "plain"), ("plain", "AES_256_CM_HMAC_SHA1_80")]
+
+
+class Folder:
+    """Of recordings; own memory of the given size if there is one."""
+
+    def __init__(self, size=None):
+        self.path = tempfile.mkdtemp(prefix="xcipher-record-")
+        self.mounted = size is not None
+        if self.mounted:
+            subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "none", self.path], check=True)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        if self.mounted:
+            subprocess.run(["umount", self.path], check=True)
+        shutil.rmtree(self.path)
+
+
+def packets(path, skip=0):
+    """(time, source, destination, payload) of each; the file must be whole."""
+    with open(path, "rb") as f:
+        data = f.read()
+    magic, _, _, _, _, _, link = struct.unpack("<IHHiIII", data[:24])
+    assert magic == 0xa1b23c4d and link == (1 if skip else 101), (hex(magic), link)
+    at, out = 24, []
+    while at < len(data):
+        sec, nsec, caplen, length = struct.unpack("<IIII", data[at:at + 16])
+        frame = data[at + 16:at + 16 + caplen][skip:]
+        assert caplen == length and len(frame) == length - skip, "cut short"
+        assert frame[0] == 0x45 and frame[9] == 17, frame[:20].hex()
+        ip = [".".join(map(str, frame[i:i + 4])) for i in (12, 16)]
+        port = struct.unpack(">HH", frame[20:24])
+        out.append((sec + nsec / 1e9, (ip[0], port[0]), (ip[1], port[1]), frame[28:]))
+        at += 16 + caplen
+    return out
+
+
+def heard(recording, call, side):
+    """Numbers of the RTP packets that this side's terminal sent and that are in the recording, checked for their contents."""
+    near = (call.to_caller, call.to_callee)[side]
+    numbers = []
+    for _, source, to, payload in recording:
+        if source != (call.ip[side], call.ports[side]) or payload[1] >= 192:
+            continue
+        assert to == (near["ip"], near["port"]), (to, near)
+        assert len(payload) == 172 and payload[12:16] == MAGIC, payload[:20].hex()
+        numbers.append(struct.unpack(">I", payload[20:24])[0])
+    assert numbers == sorted(set(numbers)), "repeated or out of order"
+    return numbers
+
+
+def start(net, folder, *options):
+    return relay.Xcipherd(net, "--engine=serial", f"--recording-dir={folder.path}", *options).wait_ready()
+
+
+def reply_file(reply):
+    return calls.ok(reply)["recording"]["file"]
+
+
+def stopped(daemon, call, **keys):
+    path = reply_file(daemon.client.call("stop recording", call_id=call.id, **keys))
+    for _ in range(100):
+        if not keys and "packets:" in open(path.replace(".pcap", ".txt"), encoding="utf-8").read():
+            break
+        time.sleep(0.02)
+    return path
+
+
+@cases(*[(f,) for f in ("raw", "eth")])
+def test_a_recording_has_what_both_terminals_sent_in_clear(net, form):
+    with Folder() as folder:
+        daemon = start(net, folder, f"--recording-format={form}")
+        talk = [calls.Call(daemon.client, i, *pair).setup() for i, pair in enumerate(PAIRS)]
+        for c in talk:
+            path = reply_file(daemon.client.call("start recording", call_id=c.id, metadata="case=17"))
+            assert os.path.dirname(path) == folder.path
+        begun = time.time()
+        result = calls.load(net, relay.BUILD, talk, rate=50, seconds=2)
+        clean(result)
+        for c in talk:
+            path = stopped(daemon, c)
+            got = packets(path, 14 if form == "eth" else 0)
+            assert os.stat(path).st_mode & 0o777 == 0o600
+            for side in (0, 1):
+                assert heard(got, c, side) == list(range(100)), heard(got, c, side)
+            assert sum(p[3][1] >= 192 for p in got) > 0, "no RTCP"
+            assert all(begun - 1 < p[0] < time.time() for p in got), "times"
+            text = open(path.replace(".pcap", ".txt"), encoding="utf-8").read()
+            assert f"call-id: {c.id}" in text and "metadata: case=17" in text and f"packets: {len(got)}" in text and "lost: 0" in text, text
+            assert all(k.hex() not in text for k in c.key if k)
+        if shutil.which("tshark"):
+            port = talk[0].to_caller["port"]
+            said = subprocess.run(["tshark", "-r", stopped_path(folder, talk[0]), "-d", f"udp.port=={port},rtp", "-q", "-z", "rtp,streams"],
+                                  capture_output=True, text=True, check=True).stdout
+            row = next(line for line in said.splitlines() if f" {port} " in line)
+            assert " 100 " in row and " 0 (0.0%)" in row, said
+        finish(daemon)
+
+
+def stopped_path(folder, call):
+    return next(os.path.join(folder.path, f) for f in os.listdir(folder.path) if f.startswith(call.id) and f.endswith(".pcap"))
+
+
+def test_by_side_paused_and_over_a_change_of_keys(net):
+    with Folder() as folder:
+        daemon = start(net, folder)
+        c = calls.Call(daemon.client, 1, "80", "32").setup()
+        path = reply_file(daemon.client.call("start recording", call_id=c.id, from_tag="a" + c.id, recording_file="tape"))
+        assert path == os.path.join(folder.path, "tape.pcap")
+        again = daemon.client.call("start recording", call_id=c.id, from_tag="nobody")
+        assert again["error-reason"] == "No matching participant in the call", again
+        clean(calls.load(net, relay.BUILD, [c], rate=50, seconds=1))
+        second = calls.Call(daemon.client, 1, "32", "80")  # new suites and keys both ways
+        second.id = c.id
+        clean(calls.load(net, relay.BUILD, [second.setup(again=True)], rate=50, seconds=1))
+        calls.ok(daemon.client.call("pause recording", call_id=c.id))
+        third = calls.Call(daemon.client, 1, "AES_256_CM_HMAC_SHA1_80", "AEAD_AES_128_GCM")
+        third.id = c.id
+        clean(calls.load(net, relay.BUILD, [third.setup(again=True)], rate=50, seconds=1))
+        assert reply_file(daemon.client.call("start recording", call_id=c.id, from_tag="a" + c.id)) == path
+        stopped(daemon, c)
+        got = packets(path)
+        assert {p[1][0:2] for p in got if p[3][1] < 192} == {(c.ip[0], c.ports[0])}, "only the caller"
+        assert sum(p[3][1] < 192 for p in got) == 100
+        over = daemon.client.call("stop recording", call_id=c.id)
+        assert over["error-reason"] == "The call is not being recorded", over
+        daemon.stop()
+
+
+def test_what_comes_from_strangers_names_no_file_outside_and_discarded_ones_go(net):
+    with Folder() as folder:
+        daemon = start(net, folder)
+        c = calls.Call(daemon.client, 1, "80", "32")
+        c.id = "../../etc/passwd\n\x1b" + c.id
+        c.flags = {"record_call": "yes"}
+        c.setup()
+        for bad in ("../x", "a/b", ".hidden", "a\nb", ""):
+            reply = daemon.client.call("start recording", call_id="none", recording_file=bad)
+            assert reply["error-reason"] == "Unknown call-id", reply
+        time.sleep(0.2)
+        files = sorted(os.listdir(folder.path))
+        assert len(files) == 2 and all(f.startswith("_._.._etc_passwd__") or f.startswith("__") for f in files), files
+        other = calls.Call(daemon.client, 2, "80", "32").setup()
+        for bad in ("../x", "a/b", ".hidden", "a\nb"):
+            reply = daemon.client.call("start recording", call_id=other.id, recording_file=bad)
+            assert reply["error-reason"] == "Recording file is not a plain file name", reply
+        calls.ok(daemon.client.call("delete", call_id=c.id, delete_delay=0, flags=["discard-recording"]))
+        time.sleep(0.3)
+        assert os.listdir(folder.path) == []
+        finish(daemon)
+
+
+def test_a_full_disk_is_a_gap_in_the_recording_and_none_in_the_call(net):
+    if os.getuid():
+        raise Skip("needs root")
+    with Folder("128k") as folder:
+        daemon = start(net, folder)
+        talk = [calls.Call(daemon.client, i, "80", "32").setup() for i in range(4)]
+        paths = [reply_file(daemon.client.call("start recording", call_id=c.id)) for c in talk]
+        clean(calls.load(net, relay.BUILD, talk, rate=100, seconds=2))
+        for c in talk:
+            stopped(daemon, c)
+        written = sum(len(packets(p)) for p in paths)
+        assert 0 < written < 4 * 2 * 200, written
+        assert "has a gap: No space left on device" in daemon.text(), daemon.text()
+        s = daemon.statistics()["recording"]
+        assert s["lost"] > 0 and s["packets"] == written, s
+        finish(daemon)
+
+
+def test_without_a_folder_it_says_so(net):
+    daemon = relay.Xcipherd(net, "--engine=serial").wait_ready()
+    c = calls.Call(daemon.client, 1, "80", "32").setup()
+    reply = daemon.client.call("start recording", call_id=c.id)
+    assert reply["error-reason"] == "Recording is off: xcipherd was started without --recording-dir", reply
+    finish(daemon)
