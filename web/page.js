@@ -158,7 +158,7 @@ function showMore(s, before, seconds) {
 	pairs("drops", s.xcipher.drops, "none since start");
 }
 
-const CALL = [["Call-ID"], ["Age", 1], ["State"], ["Suites"], ["Packets/s", 1], ["Refused", 1]];
+const CALL = [["Call-ID"], ["Age", 1], ["State"], ["Suites"], ["Packets/s", 1], ["MOS", 1], ["Loss", 1], ["Refused", 1]];
 
 function state(c, now) {
 	const box = element("span");
@@ -169,6 +169,12 @@ function state(c, now) {
 	if (c.answered && silent > 5) box.append(element("span", `silent ${duration(silent)}`, "tag bad"));
 	else if (c.answered && c.legs.some((l) => l.packets > 0) && c.legs.some((l) => l.active && !l.packets)) box.append(element("span", "one way", "tag bad"));
 	return box;
+}
+
+// The worse of the two directions, as the terminals report by RTCP.
+function worst(c, key, pick, scale, digits) {
+	const list = c.legs.filter((l) => l.MOS !== undefined).map((l) => l[key]);
+	return list.length ? (pick(...list) / scale).toFixed(digits) : "–";
 }
 
 function suites(c) {
@@ -185,7 +191,8 @@ function showCalls(s, before, seconds) {
 		button.type = "button";
 		button.dataset.call = c.id;
 		const packets = rate(sum(c.legs, "packets"), b ? sum(b.legs, "packets") : undefined, seconds);
-		return row(CALL, [button, duration(s.now / 1000 - c.created), state(c, s.now), suites(c), number(packets), number(sum(c.legs, "errors"))]);
+		return row(CALL, [button, duration(s.now / 1000 - c.created), state(c, s.now), suites(c), number(packets),
+			worst(c, "MOS", Math.min, 100, 1), worst(c, "loss", Math.max, 100, 1).replace(/^(\d.*)/, "$1 %"), number(sum(c.legs, "errors"))]);
 	}));
 	if (focused !== undefined)
 		for (const b of body.querySelectorAll("button.call")) if (b.dataset.call === focused) b.focus({preventScroll: true});
@@ -226,6 +233,11 @@ function showDetail(s) {
 			}
 			t.append(head, rows);
 			parts.push(t);
+			for (const x of m["ingress SSRCs"] || []) {
+				const q = x["average MOS"];
+				if (q) parts.push(element("p", `The other side hears it with MOS ${(q.MOS / 10).toFixed(1)} (lowest ${(x["lowest MOS"].MOS / 10).toFixed(1)}), ${q["packet loss"]} % loss, ` +
+					`${q.jitter} ms jitter, ${time(q["round-trip time"] * 1000)} round trip: ${q.samples} reports, ${x["cumulative loss"]} packets lost.`));
+			}
 		}
 	}
 	body.replaceChildren(...parts);

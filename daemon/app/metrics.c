@@ -205,6 +205,44 @@ static void write_drops(const struct stats_input *in, struct sbuf *b)
 	metrics_u64(b, "key_lifetimes_total", "used=\"wholly\"", expired);
 }
 
+/* What terminals report of each other by RTCP. */
+static void write_quality(const struct stats_input *in, struct sbuf *b)
+{
+	const struct hist *jitter[WORKERS_MAX], *rtt[WORKERS_MAX], *loss[WORKERS_MAX];
+	uint64_t mos[RTCP_MOS_BUCKETS] = {0}, sum = 0, n = 0;
+	char text[LABEL_LEN];
+
+	for (uint32_t i = 0; i < in->workers; i++) {
+		struct media_quality_totals t;
+
+		media_quality_totals(in->worker[i]->media, &t);
+		jitter[i] = t.jitter_us;
+		rtt[i] = t.rtt_us;
+		loss[i] = t.loss;
+		sum += t.mos_sum;
+		for (int k = 0; k < RTCP_MOS_BUCKETS; k++)
+			mos[k] += t.mos[k];
+	}
+	metrics_family(b, "rtcp_mos", METRICS_HISTOGRAM,
+		"Opinions (1 to 5) estimated from RTCP reports, a value per report.");
+	for (int k = 0; k < RTCP_MOS_BUCKETS; k++) {
+		n += mos[k];
+		snprintf(text, sizeof(text), "%.1f", 1.5 + k / 2.0);
+		sbuf_printf(b, METRICS_PREFIX "rtcp_mos_bucket{le=\"%s\"} %" PRIu64 "\n",
+			k == RTCP_MOS_BUCKETS - 1 ? "+Inf" : text, n);
+	}
+	metrics_real(b, "rtcp_mos_sum", NULL, (double)sum / 100);
+	metrics_u64(b, "rtcp_mos_count", NULL, n);
+	metrics_family(b, "rtcp_jitter_seconds", METRICS_HISTOGRAM, "Jitter in RTCP reports.");
+	metrics_hist(b, "rtcp_jitter_seconds", NULL, jitter, in->workers, 8, 20, 1e-6);
+	metrics_family(b, "rtcp_round_trip_seconds", METRICS_HISTOGRAM,
+		"Round trips from terminal to terminal, out of RTCP reports.");
+	metrics_hist(b, "rtcp_round_trip_seconds", NULL, rtt, in->workers, 10, 22, 1e-6);
+	metrics_family(
+		b, "rtcp_loss_ratio", METRICS_HISTOGRAM, "Lost packets in RTCP reports, 0 to 1.");
+	metrics_hist(b, "rtcp_loss_ratio", NULL, loss, in->workers, 4, 13, 1e-4);
+}
+
 /* --- Batches --------------------------------------------------------------------------------------------------- */
 
 static void write_batches(const struct stats_input *in, struct sbuf *b)
@@ -420,6 +458,7 @@ void metrics_write(const struct metrics_input *in, struct sbuf *out)
 	write_limits(in->stats, out);
 	write_steering(in->stats, out);
 	write_drops(in->stats, out);
+	write_quality(in->stats, out);
 	write_batches(in->stats, out);
 	write_histograms(in->stats, out);
 	write_devices(in->stats, out);

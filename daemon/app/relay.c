@@ -561,6 +561,7 @@ static void op_stats(void *arg, uint32_t worker, uint32_t stream, struct relay_s
 	out->ssrc = atomic_load_explicit(&c->ssrc, memory_order_relaxed);
 	out->confirmed = atomic_load_explicit(&c->confirmed, memory_order_relaxed) != 0;
 	media_stream_remote(m, stream, &out->remote);
+	media_stream_quality(m, stream, &out->quality);
 }
 
 static void op_key_usage(void *arg, uint32_t worker, uint32_t slot, struct media_key_usage *out)

@@ -99,7 +99,33 @@ static void add_crypto_params(struct query *q, struct ngval *d, const struct leg
 	}
 }
 
-static void add_ssrc(struct query *q, struct ngval *list, const struct relay_stats *st)
+/* In the units that clients know: MOS * 10, us, ms, percent. */
+static void add_opinion(struct query *q, struct ngval *d, const char *key,
+	const uint32_t v[QUALITY_FIELDS], const char *more, uint64_t value)
+{
+	struct ngval *x = ngval_add_dict(q->p, d, str_from(key));
+
+	add_int(q, x, "MOS", (v[QUALITY_MOS] + 5) / 10);
+	add_int(q, x, "round-trip time", v[QUALITY_RTT]);
+	add_int(q, x, "round-trip time leg", v[QUALITY_RTT_LEG]);
+	add_int(q, x, "jitter", (v[QUALITY_JITTER] + 500) / 1000);
+	add_int(q, x, "packet loss", (v[QUALITY_LOSS] + 50) / 100);
+	add_int(q, x, more, value);
+}
+
+/* As the other terminal reports by RTCP of what this one sends. */
+static void add_quality(struct query *q, struct ngval *d, const struct media_quality *m)
+{
+	if (!m->samples)
+		return;
+	add_int(q, d, "cumulative loss", m->lost);
+	add_opinion(q, d, "average MOS", m->mean, "samples", m->samples);
+	add_opinion(q, d, "lowest MOS", m->low, "reported at", m->low_ns / NS_PER_SEC);
+	add_opinion(q, d, "highest MOS", m->high, "reported at", m->high_ns / NS_PER_SEC);
+}
+
+static void add_ssrc(struct query *q, struct ngval *list, const struct relay_stats *st,
+	const struct media_quality *quality)
 {
 	struct ngval *d = ngval_add_dict(q->p, list, STR_NONE), *g;
 
@@ -109,6 +135,8 @@ static void add_ssrc(struct query *q, struct ngval *list, const struct relay_sta
 	g = ngval_add_dict(q->p, q->ssrcs, pool_printf(q->p, "%u", (unsigned)st->ssrc));
 	add_int(q, g, "packets", st->packets);
 	add_int(q, g, "bytes", st->bytes);
+	add_quality(q, d, quality);
+	add_quality(q, g, quality);
 }
 
 static void add_drops(struct query *q, struct ngval *stream, const struct relay_stats *st)
@@ -197,7 +225,7 @@ static void add_media(
 	add_word(q, x, l->rx.master.suite != SUITE_PLAIN, "SDES");
 	x = ngval_add_list(q->p, d, STR("ingress SSRCs"));
 	if (rtp.ssrc)
-		add_ssrc(q, x, &rtp);
+		add_ssrc(q, x, &rtp, rtp.quality.samples ? &rtp.quality : &rtcp.quality);
 	ngval_add_list(q->p, d, STR("egress SSRCs"));
 }
 

@@ -5,6 +5,7 @@
 #define CALL_RELAY_H
 
 #include "media/media.h"
+#include "media/rtcp_stats.h"
 #include "srtp/kdf.h"
 
 struct relay_port { /* an RTP port and the RTCP port after it */
@@ -19,7 +20,8 @@ struct relay_stats {
 	uint64_t drops[MEDIA_VERDICTS];
 	uint32_t ssrc;
 	bool confirmed;
-	struct endpoint remote; /* learned, or as signalled */
+	struct endpoint remote;       /* learned, or as signalled */
+	struct media_quality quality; /* of what comes from the terminal, by RTCP on this stream */
 };
 
 struct relay_local {          /* a configured interface address */

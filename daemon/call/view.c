@@ -26,10 +26,15 @@ static void add_leg(const struct relay *relay, struct pool *p, const struct call
 {
 	struct ngval *d = ngval_add_dict(p, list, STR_NONE);
 	const struct srtp_suite *suite = srtp_suite_get(l->rx.master.suite);
-	struct relay_stats st = {0};
+	struct relay_stats st = {0}, rtcp = {0};
+	const struct media_quality *quality = &st.quality;
 	char text[ENDPOINT_STRLEN];
 
 	relay->ops->stats(relay->arg, c->worker, l->port.rtp_stream, &st);
+	if (!quality->samples) { /* not on one port */
+		relay->ops->stats(relay->arg, c->worker, l->port.rtcp_stream, &rtcp);
+		quality = &rtcp.quality;
+	}
 	ngval_add_str(p, d, STR("tag"), s->tag);
 	ngval_add_str(p, d, STR("kind"), str_from(l->kind));
 	ngval_add_str(p, d, STR("suite"),
@@ -42,6 +47,13 @@ static void add_leg(const struct relay *relay, struct pool *p, const struct call
 	ngval_add_int(p, d, STR("packets"), (int64_t)st.packets);
 	ngval_add_int(p, d, STR("packets out"), (int64_t)st.packets_out);
 	ngval_add_int(p, d, STR("errors"), (int64_t)st.errors);
+	if (quality->samples) {
+		ngval_add_int(p, d, STR("MOS"), quality->mean[QUALITY_MOS]);
+		ngval_add_int(p, d, STR("lost"), quality->lost);
+		ngval_add_int(p, d, STR("loss"), quality->mean[QUALITY_LOSS]);
+		ngval_add_int(p, d, STR("jitter"), quality->mean[QUALITY_JITTER]);
+		ngval_add_int(p, d, STR("RTT"), quality->mean[QUALITY_RTT]);
+	}
 	if (st.last_packet_ns > *last_ns)
 		*last_ns = st.last_packet_ns;
 }

@@ -174,6 +174,8 @@ static uint8_t complete(struct media *m, const struct arena *a, const struct not
 	if (v != MEDIA_SENT)
 		return media_drop(m, n->stream, v);
 	media_key_reached(m, a, n->tx_key, j->flags & XC_JOB_RTCP, j->tx_index);
+	if (j->flags & XC_JOB_RTCP)
+		media_rtcp_seen(m, a, n, in, j);
 	*out = (struct media_out){
 		.dst = target->learn.remote,
 		.local = target->cfg.local,

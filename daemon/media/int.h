@@ -5,6 +5,7 @@
 
 #include "media/learn.h"
 #include "media/media.h"
+#include "media/rtcp_stats.h"
 #include <stddef.h>
 #include "srtp/replay.h"
 
@@ -115,6 +116,7 @@ struct media {
 	struct media_ctx *ctx;
 	struct media_stream *stream;
 	struct media_stream_counters *counters;
+	struct rtcp_stats *rtcp;
 	uint32_t *by_port;          /* [local_addrs][ports]: stream, or MEDIA_NONE */
 	uint64_t burst;             /* number of the burst that is prepared */
 	uint64_t shed_before_ns[2]; /* [emergency]: what came in before is too old */

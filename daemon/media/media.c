@@ -197,6 +197,7 @@ static int stream_set(struct media *m, const struct media_cmd *cmd)
 	if (!s->set) {
 		memset(s, 0, sizeof(*s));
 		counters_reset(&m->counters[cmd->id]);
+		rtcp_stats_reset(m->rtcp, cmd->id);
 	} else if (s->cfg.local.port != cfg->local.port || s->cfg.local.addr != cfg->local.addr) {
 		*media_port_cell(m, s->cfg.local) = MEDIA_NONE;
 	}
@@ -345,6 +346,10 @@ int media_create(struct media **out, const struct media_config *cfg)
 	m->ctx = bigmem_alloc(cfg->max_ctx, sizeof(*m->ctx));
 	m->stream = bigmem_alloc(cfg->max_stream, sizeof(*m->stream));
 	m->counters = bigmem_alloc(cfg->max_stream, sizeof(*m->counters));
+	if (rtcp_stats_create(&m->rtcp, cfg->max_stream)) {
+		media_destroy(m);
+		return -ENOMEM;
+	}
 	m->by_port = bigmem_alloc(cells, sizeof(*m->by_port));
 	m->note = calloc(cfg->burst_max, sizeof(*m->note));
 	m->first = calloc((size_t)m->first_mask + 1, sizeof(*m->first));
@@ -370,6 +375,7 @@ void media_destroy(struct media *m)
 	bigmem_free(m->ctx, m->cfg.max_ctx, sizeof(*m->ctx));
 	bigmem_free(m->stream, m->cfg.max_stream, sizeof(*m->stream));
 	bigmem_free(m->counters, m->cfg.max_stream, sizeof(*m->counters));
+	rtcp_stats_destroy(m->rtcp);
 	bigmem_free(m->by_port, port_cells(&m->cfg), sizeof(*m->by_port));
 	free(m->note);
 	free(m->first);

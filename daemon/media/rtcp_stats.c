@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* RTCP on its way through: delay, jitter and loss out of sender and receiver reports (RFC 3550 6.4, A.8). Between two SRTP sides a
+ * report is never there in the clear, so it is decrypted once more for us, by OpenSSL's counter mode: it has authenticated, and is
+ * one packet in hundreds. AES-CM and GCM; F8 gives no figures. Writes nothing that packets need, and allocates nothing. */
+#include "media/rtcp_stats.h"
+
+#include <errno.h>
+#include <openssl/evp.h>
+#include <stdlib.h>
+
+#include "base/bigmem.h"
+#include "base/secmem.h"
+#include "media/int.h"
+
+#define READ_MAX   512u /* bytes of a compound packet that are looked at: reports come first */
+#define CLOCK_SURE 500000000ull
+
+struct seen {
+	/* The worker's. */
+	uint32_t lsr; /* of this terminal's last sender report */
+	uint64_t lsr_ns;
+	uint64_t ntp; /* of the first one, to tell the clock by */
+	uint32_t rtp, hz;
+	uint32_t leg_us; /* round trip between us and this terminal */
+	/* Read by anybody: of what this terminal sends, as the other one reports. */
+	_Atomic uint64_t samples, sum[QUALITY_FIELDS], low_ns, high_ns;
+	_Atomic uint32_t lost, low[QUALITY_FIELDS], high[QUALITY_FIELDS];
+};
+
+struct rtcp_stats {
+	struct seen *seen; /* [streams] */
+	uint32_t streams;
+	EVP_CIPHER *cipher[3]; /* by key length 16, 24, 32 */
+	EVP_CIPHER_CTX *ctx[3];
+	struct ring *tap;
+	_Atomic uint64_t reports, mos_sum, mos[RTCP_MOS_BUCKETS];
+	struct hist jitter_us, rtt_us, loss;
+};
+
+static void bump(_Atomic uint64_t *v, uint64_t by)
+{
+	atomic_store_explicit(
+		v, atomic_load_explicit(v, memory_order_relaxed) + by, memory_order_relaxed);
+}
+
+static void put32(_Atomic uint32_t *v, uint32_t to)
+{
+	atomic_store_explicit(v, to, memory_order_relaxed);
+}
+
+static void put64(_Atomic uint64_t *v, uint64_t to)
+{
+	atomic_store_explicit(v, to, memory_order_relaxed);
+}
+
+/* --- In the clear ------------------------------------------------------------------------------------------------- */
+
+/* RFC 3711 4.1.1 with SRTCP's index (3.4); RFC 7714 9.1, whose counter mode begins at 2. */
+static bool decrypt(struct rtcp_stats *r, const struct xc_key *k, const struct xc_job *j,
+	const uint8_t *in, uint8_t *out, uint32_t len)
+{
+	unsigned which = (k->rounds - 10) / 2, at = k->cipher == XC_CIPHER_GCM ? 2 : 4;
+	uint8_t iv[16], word[10] = {0};
+	int n;
+
+	if (which > 2 || (k->cipher != XC_CIPHER_AES_CM && k->cipher != XC_CIPHER_GCM))
+		return false;
+	put_be32(word, j->ssrc);
+	put_be32(word + 6, (uint32_t)j->rx_index);
+	memcpy(iv, k->salt, sizeof(iv));
+	for (unsigned i = 0; i < sizeof(word); i++)
+		iv[at + i] ^= word[i];
+	if (k->cipher == XC_CIPHER_GCM)
+		put_be32(iv + 12, 2);
+	/* the first round keys are the key */
+	return EVP_EncryptInit_ex2(r->ctx[which], NULL, k->rk, iv, NULL) == 1 &&
+		EVP_EncryptUpdate(r->ctx[which], out, &n, in, (int)len) == 1 && n == (int)len;
+}
+
+/* The first bytes of the packet, decrypted. Their number; 0 when it cannot be done. */
+static uint32_t clear_text(
+	struct rtcp_stats *r, const struct arena *a, const struct xc_job *j, uint8_t out[READ_MAX])
+{
+	const struct xc_key *k = &a->key[j->rx_key];
+	const uint8_t *in = a->in + j->in_off;
+	uint32_t len = min_u32(j->hdr_len + j->body_len, READ_MAX);
+
+	memcpy(out, in, len);
+	if (k->cipher == XC_CIPHER_NULL || j->flags & XC_JOB_RX_CLEAR || len <= j->hdr_len)
+		return len;
+	return decrypt(r, k, j, in + j->hdr_len, out + j->hdr_len, len - j->hdr_len) ? len : 0;
+}
+
+/* --- What it says ------------------------------------------------------------------------------------------------- */
+
+/* The rate of a terminal's timestamps: two sender reports tell it. The known rate that is nearest, if it is near. */
+static void learn_clock(struct seen *s, const struct rtcp_info *i)
+{
+	static const uint32_t known[] = {
+		8000, 11025, 12000, 16000, 22050, 24000, 32000, 44100, 48000, 90000};
+	uint64_t elapsed = i->ntp - s->ntp;
+	double hz;
+
+	if (!s->ntp || i->ntp < s->ntp) {
+		s->ntp = i->ntp;
+		s->rtp = i->rtp;
+		return;
+	}
+	if (elapsed >> 32 > 3600 || elapsed < (CLOCK_SURE << 32) / 1000000000ull)
+		return;
+	hz = (double)(i->rtp - s->rtp) / ((double)elapsed / 4294967296.0);
+	for (size_t k = 0; k < ARRAY_LEN(known); k++)
+		if (hz > known[k] * 0.97 && hz < known[k] * 1.03)
+			s->hz = known[k];
+	s->ntp = i->ntp;
+	s->rtp = i->rtp;
+}
+
+static void copy_fields(_Atomic uint32_t *to, const uint32_t *v)
+{
+	for (int f = 0; f < QUALITY_FIELDS; f++)
+		put32(&to[f], v[f]);
+}
+
+static void sample(
+	struct rtcp_stats *r, struct seen *s, const uint32_t v[QUALITY_FIELDS], uint64_t t_ns)
+{
+	uint64_t n = atomic_load_explicit(&s->samples, memory_order_relaxed);
+	uint32_t mos = v[QUALITY_MOS], bucket = mos < 150 ? 0 : (mos - 100) / 50;
+
+	for (int f = 0; f < QUALITY_FIELDS; f++)
+		bump(&s->sum[f], v[f]);
+	if (!n || mos < atomic_load_explicit(&s->low[QUALITY_MOS], memory_order_relaxed)) {
+		copy_fields(s->low, v);
+		put64(&s->low_ns, t_ns);
+	}
+	if (!n || mos > atomic_load_explicit(&s->high[QUALITY_MOS], memory_order_relaxed)) {
+		copy_fields(s->high, v);
+		put64(&s->high_ns, t_ns);
+	}
+	put64(&s->samples, n + 1);
+	bump(&r->reports, 1);
+	bump(&r->mos_sum, mos);
+	bump(&r->mos[bucket < RTCP_MOS_BUCKETS ? bucket : RTCP_MOS_BUCKETS - 1], 1);
+	hist_add(&r->jitter_us, v[QUALITY_JITTER]);
+	hist_add(&r->loss, v[QUALITY_LOSS]);
+	if (v[QUALITY_RTT])
+		hist_add(&r->rtt_us, v[QUALITY_RTT]);
+}
+
+/* from reports on what "of" sends. */
+static void take_block(struct rtcp_stats *r, struct seen *from, struct seen *of,
+	const struct rtcp_block *b, uint64_t t_ns)
+{
+	uint32_t v[QUALITY_FIELDS] = {0}, hz = of->hz ? of->hz : 8000;
+	uint64_t jitter_us = (uint64_t)b->jitter * 1000000 / hz;
+	uint64_t dlsr_ns = ((uint64_t)b->dlsr * 1000000000ull) >> 16;
+
+	/* RFC 3550 6.4.1: the report names our forwarding of the other's sender report. */
+	if (b->lsr && b->lsr == of->lsr && t_ns > of->lsr_ns + dlsr_ns &&
+		t_ns - of->lsr_ns - dlsr_ns < 60000000000ull)
+		from->leg_us = (uint32_t)((t_ns - of->lsr_ns - dlsr_ns) / 1000);
+	v[QUALITY_JITTER] = jitter_us > 10000000 ? 10000000 : (uint32_t)jitter_us;
+	v[QUALITY_LOSS] = b->fraction * 10000u / 256;
+	v[QUALITY_RTT_LEG] = from->leg_us;
+	v[QUALITY_RTT] = from->leg_us + of->leg_us;
+	v[QUALITY_MOS] = rtcp_mos(v[QUALITY_RTT], v[QUALITY_JITTER], v[QUALITY_LOSS]);
+	put32(&of->lost, b->lost > 0 ? (uint32_t)b->lost : 0);
+	sample(r, of, v, t_ns);
+}
+
+void media_rtcp_seen(struct media *m, const struct arena *a, const struct note *n,
+	const struct media_in *in, const struct xc_job *j)
+{
+	struct rtcp_stats *r = m->rtcp;
+	struct seen *from = &r->seen[n->stream], *of = &r->seen[n->to];
+	struct media_rtcp_report report = {.t_ns = in->t_ns, .stream = n->stream, .src = in->src};
+	uint8_t text[READ_MAX];
+	uint32_t len = clear_text(r, a, j, text);
+
+	if (!len || rtcp_read(&report.info, text, len))
+		return;
+	if (report.info.sender) {
+		from->lsr = (uint32_t)(report.info.ntp >> 16);
+		from->lsr_ns = in->t_ns;
+		learn_clock(from, &report.info);
+	}
+	for (uint32_t i = 0; i < report.info.blocks; i++)
+		take_block(r, from, of, &report.info.block[i], in->t_ns);
+	if (r->tap)
+		ring_push(r->tap, &report,
+			1); /* full: the reader is late, and this one is lost to it */
+}
+
+/* --- What others may read ----------------------------------------------------------------------------------------- */
+
+void media_stream_quality(const struct media *m, uint32_t stream, struct media_quality *out)
+{
+	const struct seen *s;
+
+	*out = (struct media_quality){0};
+	if (stream >= m->rtcp->streams)
+		return;
+	s = &m->rtcp->seen[stream];
+	out->samples = atomic_load_explicit(&s->samples, memory_order_relaxed);
+	if (!out->samples)
+		return;
+	out->lost = atomic_load_explicit(&s->lost, memory_order_relaxed);
+	for (int f = 0; f < QUALITY_FIELDS; f++) {
+		out->mean[f] = (uint32_t)(atomic_load_explicit(&s->sum[f], memory_order_relaxed) /
+			out->samples);
+		out->low[f] = atomic_load_explicit(&s->low[f], memory_order_relaxed);
+		out->high[f] = atomic_load_explicit(&s->high[f], memory_order_relaxed);
+	}
+	out->low_ns = atomic_load_explicit(&s->low_ns, memory_order_relaxed);
+	out->high_ns = atomic_load_explicit(&s->high_ns, memory_order_relaxed);
+}
+
+void media_quality_totals(const struct media *m, struct media_quality_totals *out)
+{
+	const struct rtcp_stats *r = m->rtcp;
+
+	*out = (struct media_quality_totals){
+		.reports = atomic_load_explicit(&r->reports, memory_order_relaxed),
+		.mos_sum = atomic_load_explicit(&r->mos_sum, memory_order_relaxed),
+		.jitter_us = &r->jitter_us,
+		.rtt_us = &r->rtt_us,
+		.loss = &r->loss};
+	for (int i = 0; i < RTCP_MOS_BUCKETS; i++)
+		out->mos[i] = atomic_load_explicit(&r->mos[i], memory_order_relaxed);
+}
+
+void media_rtcp_tap(struct media *m, struct ring *tap)
+{
+	m->rtcp->tap = tap;
+}
+
+/* --- Life --------------------------------------------------------------------------------------------------------- */
+
+static bool ciphers_create(struct rtcp_stats *r)
+{
+	static const char *const names[] = {"AES-128-CTR", "AES-192-CTR", "AES-256-CTR"};
+	static const uint8_t zero[32];
+
+	for (int i = 0; i < 3; i++) {
+		r->cipher[i] = EVP_CIPHER_fetch(NULL, names[i], NULL);
+		r->ctx[i] = EVP_CIPHER_CTX_new();
+		/* what a context allocates it does now */
+		if (!r->cipher[i] || !r->ctx[i] ||
+			EVP_EncryptInit_ex2(r->ctx[i], r->cipher[i], zero, zero, NULL) != 1)
+			return false;
+	}
+	return true;
+}
+
+int rtcp_stats_create(struct rtcp_stats **out, uint32_t streams)
+{
+	struct rtcp_stats *r = calloc(1, sizeof(*r));
+
+	if (!r)
+		return -ENOMEM;
+	r->streams = streams;
+	r->seen = bigmem_alloc(streams, sizeof(*r->seen));
+	if (!r->seen || !ciphers_create(r)) {
+		rtcp_stats_destroy(r);
+		return -ENOMEM;
+	}
+	*out = r;
+	return 0;
+}
+
+void rtcp_stats_destroy(struct rtcp_stats *r)
+{
+	if (!r)
+		return;
+	for (int i = 0; i < 3; i++) {
+		EVP_CIPHER_CTX_free(r->ctx[i]);
+		EVP_CIPHER_free(r->cipher[i]);
+	}
+	bigmem_free(r->seen, r->streams, sizeof(*r->seen));
+	free(r);
+}
+
+void rtcp_stats_reset(struct rtcp_stats *r, uint32_t stream)
+{
+	struct seen *s = &r->seen[stream];
+
+	s->lsr = s->rtp = s->hz = s->leg_us = 0;
+	s->lsr_ns = s->ntp = 0;
+	put64(&s->samples, 0);
+	put64(&s->low_ns, 0);
+	put64(&s->high_ns, 0);
+	put32(&s->lost, 0);
+	for (int f = 0; f < QUALITY_FIELDS; f++) {
+		put64(&s->sum[f], 0);
+		put32(&s->low[f], 0);
+		put32(&s->high[f], 0);
+	}
+}

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* RTCP reports (RFC 3550 6.4.1, 6.4.2) and what they mean for ears (ITU-T G.107, much simplified). Lengths are compared with
+ * what is left before they are believed. Pure. */
+#include "proto/rtcp.h"
+
+#include <errno.h>
+
+enum {
+	SENDER_REPORT = 200,
+	RECEIVER_REPORT = 201,
+	SENDER_LEN = 28,
+	RECEIVER_LEN = 8,
+	BLOCK_LEN = 24
+};
+
+static int32_t signed24(uint32_t v)
+{
+	return v & 0x800000 ? (int32_t)v - 0x1000000 : (int32_t)v;
+}
+
+static void read_block(struct rtcp_block *b, const uint8_t *p)
+{
+	*b = (struct rtcp_block){.ssrc = be32(p),
+		.fraction = p[4],
+		.lost = signed24(be32(p + 4) & 0xffffff),
+		.highest = be32(p + 8),
+		.jitter = be32(p + 12),
+		.lsr = be32(p + 16),
+		.dlsr = be32(p + 20)};
+}
+
+static void read_report(struct rtcp_info *out, const uint8_t *p, size_t len)
+{
+	size_t at = p[1] == SENDER_REPORT ? SENDER_LEN : RECEIVER_LEN;
+	unsigned n = p[0] & 0x1f;
+
+	if (len < at)
+		return;
+	out->ssrc = be32(p + 4);
+	if (p[1] == SENDER_REPORT) {
+		out->sender = true;
+		out->ntp = (uint64_t)be32(p + 8) << 32 | be32(p + 12);
+		out->rtp = be32(p + 16);
+		out->packets = be32(p + 20);
+		out->octets = be32(p + 24);
+	}
+	for (; n && at + BLOCK_LEN <= len && out->blocks < RTCP_REPORTS; n--, at += BLOCK_LEN)
+		read_block(&out->block[out->blocks++], p + at);
+}
+
+int rtcp_read(struct rtcp_info *out, const uint8_t *p, size_t len)
+{
+	bool any = false;
+
+	*out = (struct rtcp_info){0};
+	for (size_t at = 0; at + 8 <= len;) {
+		size_t part = 4 + 4 * (size_t)be16(p + at + 2);
+
+		if (p[at] >> 6 != 2 || part < 8)
+			break;
+		part = part < len - at ? part : len - at;
+		if (p[at + 1] == SENDER_REPORT || p[at + 1] == RECEIVER_REPORT) {
+			read_report(out, p + at, part);
+			any = true;
+		}
+		at += part;
+	}
+	return any ? 0 : -EBADMSG;
+}
+
+uint32_t rtcp_mos(uint32_t rtt_us, uint32_t jitter_us, uint32_t loss)
+{
+	/* A receiver's buffer holds about twice the jitter; 10 ms for coding. */
+	double delay_ms = rtt_us / 2000.0 + 2 * (jitter_us / 1000.0) + 10;
+	double r = 93.2 - (delay_ms < 160 ? delay_ms / 40 : (delay_ms - 120) / 10) -
+		2.5 * (loss / 100.0);
+	double mos;
+
+	if (r <= 0)
+		return 100;
+	r = r > 100 ? 100 : r;
+	mos = 1 + 0.035 * r + 7e-6 * r * (r - 60) * (100 - r);
+	return mos < 1 ? 100 : mos > 5 ? 500 : (uint32_t)(mos * 100 + 0.5);
+}
