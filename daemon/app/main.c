@@ -341,6 +341,16 @@ static bool has_room(void *arg)
 	return app_relay_has_room(arg);
 }
 
+static const char *become(void *arg, bool active)
+{
+	int err = active ? redis_active(arg) : redis_standby(arg);
+
+	return err == 0                      ? NULL
+		: err == -EALREADY && active ? "This node is active already"
+		: err == -EALREADY           ? "This node is on standby already"
+					     : "Internal error";
+}
+
 /* Calls of an earlier life come back before anybody may ask for new ones. */
 static int redis_start(struct daemon *d)
 {
@@ -363,6 +373,7 @@ static int redis_start(struct daemon *d)
 	if (err)
 		return fail(d, err, "redis");
 	d->stats.redis = d->redis;
+	handler_on_role(d->handler, become, d->redis);
 	redis_wait(d->redis, REDIS_WAIT_NS);
 	return 0;
 }

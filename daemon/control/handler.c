@@ -20,6 +20,8 @@
 struct handler {
 	struct calls *calls;
 	struct stats_source stats;
+	const char *(*become)(void *arg, bool active);
+	void *become_arg;
 	uint64_t start_ns;
 	struct handler_count count[NG_COMMAND_COUNT]; /* [NG_NONE]: never became a command */
 	uint64_t duplicates;
@@ -49,6 +51,12 @@ int handler_create(
 	h->start_ns = now_ns;
 	*out = h;
 	return 0;
+}
+
+void handler_on_role(struct handler *h, const char *(*become)(void *arg, bool active), void *arg)
+{
+	h->become = become;
+	h->become_arg = arg;
 }
 
 void handler_destroy(struct handler *h)
@@ -206,6 +214,14 @@ static void do_statistics(struct job *j)
 		j->h->stats.fill(j->h->stats.arg, j->p, s);
 }
 
+static void do_role(struct job *j)
+{
+	const struct handler *h = j->h;
+
+	j->reply.error = h->become ? h->become(h->become_arg, j->r.command == NG_ACTIVE)
+				   : "There is no Redis to share calls by";
+}
+
 #define NEED_SDP      0x1u
 #define NEED_CALL_ID  0x2u
 #define NEED_FROM_TAG 0x4u
@@ -222,6 +238,8 @@ static const struct command {
 	[NG_QUERY] = {do_query, NEED_CALL_ID},
 	[NG_LIST] = {do_list, 0},
 	[NG_STATISTICS] = {do_statistics, 0},
+	[NG_ACTIVE] = {do_role, 0},
+	[NG_STANDBY] = {do_role, 0},
 	[NG_BLOCK_MEDIA] = {do_block_media, NEED_CALL_ID},
 	[NG_UNBLOCK_MEDIA] = {do_unblock_media, NEED_CALL_ID},
 	[NG_BLOCK_DTMF] = {do_block_dtmf, NEED_CALL_ID},

@@ -20,6 +20,8 @@ struct stats_source { /* what app/ knows for "statistics": adds dictionaries bes
 int handler_create(
 	struct handler **out, struct calls *calls, struct stats_source stats, uint64_t now_ns);
 void handler_destroy(struct handler *h);
+/* Who carries out "active" and "standby": NULL when done, or the error-reason. Without, they are refused. */
+void handler_on_role(struct handler *h, const char *(*become)(void *arg, bool active), void *arg);
 
 /* body: a dictionary in this encoding. The reply is appended in the same encoding; when it does
  * not fit reply's limit, an error reply that does is written instead. now_ns: CLOCK_REALTIME. */

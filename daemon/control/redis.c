@@ -18,6 +18,7 @@
 #define TROUBLE_MIN_NS 500000000ull
 #define TROUBLE_MAX_NS (4 * NS_PER_SEC)
 #define LAST_WORDS_NS  500000000ull
+#define LEAVE_NS       NS_PER_SEC
 #define FORCE_NS       (5 * NS_PER_SEC)
 
 struct str redis_key(char out[REDIS_NAME_MAX], struct str id)
@@ -229,7 +230,7 @@ static void write_some(struct redis *r)
 {
 	struct save_item item;
 
-	if (r->mode != REDIS_ACTIVE || !redis_link_is_up(r->link))
+	if (r->mode != REDIS_ACTIVE || r->unsure || !redis_link_is_up(r->link))
 		return;
 	if (r->trouble && (clock_mono_ns() < r->retry_ns || redis_link_waiting(r->link)))
 		return;
@@ -253,10 +254,15 @@ static void write_some(struct redis *r)
 static void become_active(struct redis *r)
 {
 	r->mode = REDIS_ACTIVE;
+	if (!r->claimed)
+		redis_owner_claim(r);
+	r->claimed = true;
 	calls_save_start(r->cfg.calls);
 	if (r->waiting)
 		loop_stop(r->cfg.loop);
 }
+
+static void leave_if_written(struct redis *r);
 
 static void on_pump(void *arg)
 {
@@ -269,6 +275,10 @@ static void on_pump(void *arg)
 		become_active(r);
 	}
 	write_some(r);
+	if (r->give_way)
+		redis_give_way(r);
+	else if (r->leave_ns)
+		leave_if_written(r);
 }
 
 static void on_tick(void *arg)
@@ -276,7 +286,7 @@ static void on_tick(void *arg)
 	struct redis *r = arg;
 	uint64_t renew = (uint64_t)r->cfg.expires_s * NS_PER_SEC / 2;
 
-	if (r->mode == REDIS_ACTIVE)
+	if (r->mode == REDIS_ACTIVE && !r->leave_ns)
 		calls_save_tick(r->cfg.calls, clock_real_ns(), renew);
 }
 
@@ -290,7 +300,11 @@ static void on_up(void *arg)
 			r->mode == REDIS_ACTIVE ? ": all calls are saved anew" : "");
 	r->told_down = false;
 	r->trouble = false;
-	if (r->mode == REDIS_ACTIVE)
+	if (r->claim_due)
+		redis_owner_claim(r);
+	else if (r->claimed)
+		redis_owner_ask(r);
+	if (r->mode == REDIS_ACTIVE && !r->unsure)
 		calls_save_all(r->cfg.calls);
 }
 
@@ -342,6 +356,8 @@ int redis_active(struct redis *r)
 	r->mode = REDIS_RESTORING;
 	r->restored = r->restoring_skipped = 0;
 	r->began_ns = clock_mono_ns();
+	redis_owner_claim(r);
+	r->claimed = true;
 	calls_passive(r->cfg.calls, false);
 	redis_mirror_hand_over(r);
 	/* What was followed comes back at once, whether Redis is there or not; a last look tells what was missed. */
@@ -352,21 +368,45 @@ int redis_active(struct redis *r)
 	return 0;
 }
 
-int redis_standby(struct redis *r)
+/* Our calls end here; where they are written they stay. */
+static void leave(struct redis *r)
 {
-	int err;
-
-	if (r->mode == REDIS_FOLLOWING)
-		return -EALREADY;
-	if (r->mode == REDIS_ACTIVE)
-		write_some(r);
 	redis_restore_drop(r);
 	calls_passive(r->cfg.calls, true);
 	calls_leave(r->cfg.calls);
 	r->mode = REDIS_FOLLOWING;
-	err = redis_follow_start(r);
+	r->claimed = r->claim_due = r->give_way = r->unsure = false;
+	r->leave_ns = 0;
+	if (redis_follow_start(r))
+		log_err("redis: out of memory: the other node's calls cannot be followed");
 	log_info("redis: on standby: calls are another node's");
-	return err;
+}
+
+static void leave_if_written(struct redis *r)
+{
+	struct calls_save_usage u;
+
+	calls_save_usage(r->cfg.calls, &u);
+	if (clock_mono_ns() > r->leave_ns || !redis_link_is_up(r->link) ||
+		(!u.waiting && !u.ended && !redis_link_waiting(r->link)))
+		leave(r);
+}
+
+void redis_give_way(struct redis *r)
+{
+	log_warn("redis: another node has become active: giving way to it");
+	leave(r);
+}
+
+int redis_standby(struct redis *r)
+{
+	if (r->mode == REDIS_FOLLOWING || r->leave_ns)
+		return -EALREADY;
+	calls_passive(r->cfg.calls, true);
+	if (r->mode == REDIS_ACTIVE)
+		calls_save_all(r->cfg.calls);
+	r->leave_ns = clock_mono_ns() + LEAVE_NS;
+	return 0;
 }
 
 bool redis_is_standby(const struct redis *r)
@@ -435,10 +475,13 @@ int redis_create(struct redis **out, const struct redis_config *cfg, char *err, 
 	r->began_ns = clock_mono_ns();
 	r->mode = cfg->standby ? REDIS_FOLLOWING : REDIS_RESTORING;
 	snprintf(r->channel, sizeof(r->channel), "xcipher:%u", (unsigned)cfg->server.db);
+	snprintf(r->owners, sizeof(r->owners), "xcipher:%u:owner", (unsigned)cfg->server.db);
 	sbuf_init(&r->plain, 0);
 	sbuf_init(&r->sealed, 0);
-	res = seal_create(&r->seal, cfg->key_file, err, err_len);
+	res = secmem_random(r->id, sizeof(r->id));
+	res = res ? res : seal_create(&r->seal, cfg->key_file, err, err_len);
 	res = res ? res : links_create(r);
+	res = res ? res : redis_listen(r);
 	res = res ? res : loop_timer_add(cfg->loop, &r->pump, PUMP_NS, PUMP_NS, on_pump, r);
 	res = res ? res
 		  : loop_timer_add(cfg->loop, &r->tick, CALLS_SAVE_TICK_NS, CALLS_SAVE_TICK_NS,
@@ -479,7 +522,7 @@ void redis_destroy(struct redis *r)
 	}
 	loop_timer_remove(r->pump);
 	loop_timer_remove(r->tick);
-	redis_follow_stop(r);
+	redis_link_destroy(r->sub);
 	if (r->read != r->link)
 		redis_link_destroy(r->read);
 	redis_link_destroy(r->link);

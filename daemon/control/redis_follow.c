@@ -105,58 +105,88 @@ void redis_mirror_hand_over(struct redis *r)
 	redis_mirror_clear(r);
 }
 
+static void heard(struct redis *r, struct str m)
+{
+	size_t len = m.len < 3 ? 0 : be16((const uint8_t *)m.s + 1);
+
+	if (len == 0 || m.len < 3 + len)
+		return;
+	r->messages++;
+	redis_mirror_put(r, (struct str){m.s + 3, len}, m.s[0],
+		(struct str){m.s + 3 + len, m.len - 3 - len}, true);
+}
+
 /* ["message", channel, bytes]; its first answer is ["subscribe", ...]: from here on nothing is missed, so all is read. */
 static void on_message(void *arg, void *priv, const redisReply *reply)
 {
 	struct redis *r = arg;
-	const redisReply *m;
-	size_t len;
+	const redisReply *channel, *m;
 
 	(void)priv;
-	if (!reply || reply->type != REDIS_REPLY_ARRAY || reply->elements != 3 ||
-		r->mode != REDIS_FOLLOWING)
+	if (!reply || reply->type != REDIS_REPLY_ARRAY || reply->elements != 3)
 		return;
+	channel = reply->element[1];
 	m = reply->element[2];
-	if (m->type != REDIS_REPLY_STRING) {
-		if (redis_link_is_up(r->read))
-			redis_scan_start(r);
+	if (channel->type != REDIS_REPLY_STRING)
 		return;
+	if (strcmp(channel->str, r->owners) == 0) {
+		if (m->type == REDIS_REPLY_STRING)
+			redis_owner_heard(r, (struct str){m->str, m->len});
+	} else if (r->mode != REDIS_FOLLOWING) {
+		return;
+	} else if (m->type == REDIS_REPLY_STRING) {
+		heard(r, (struct str){m->str, m->len});
+	} else if (redis_link_is_up(r->read)) {
+		redis_scan_start(r);
 	}
-	if (m->len < 3)
-		return;
-	len = be16((const uint8_t *)m->str + 1);
-	if (m->len < 3 + len)
-		return;
-	r->messages++;
-	redis_mirror_put(r, (struct str){m->str + 3, len}, m->str[0],
-		(struct str){m->str + 3 + len, m->len - 3 - len}, true);
+}
+
+static void subscribe(struct redis *r, const char *channel)
+{
+	const struct str word[] = {STR("SUBSCRIBE"), str_from(channel)};
+
+	if (redis_link_is_up(r->sub))
+		redis_link_send(r->sub, on_message, NULL, 2, word);
 }
 
 static void on_sub_up(void *arg)
 {
 	struct redis *r = arg;
-	const struct str word[] = {STR("SUBSCRIBE"), str_from(r->channel)};
 
-	redis_link_send(r->sub, on_message, NULL, 2, word);
+	subscribe(r, r->owners);
+	if (r->mode == REDIS_FOLLOWING)
+		subscribe(r, r->channel);
 }
 
-int redis_follow_start(struct redis *r)
+int redis_listen(struct redis *r)
 {
 	struct redis_link_config cfg = {.loop = r->cfg.loop,
 		.server = &r->cfg.server,
 		.timeout_ns = 2 * NS_PER_SEC,
 		.up = on_sub_up,
 		.arg = r};
+
+	return redis_link_create(&r->sub, &cfg);
+}
+
+int redis_follow_start(struct redis *r)
+{
 	int err = secmem_random(r->mirror.seed, sizeof(r->mirror.seed));
 
 	if (err)
 		return err;
 	r->mirror.bucket = calloc(BUCKETS, sizeof(*r->mirror.bucket));
-	return r->mirror.bucket ? redis_link_create(&r->sub, &cfg) : -ENOMEM;
+	if (!r->mirror.bucket)
+		return -ENOMEM;
+	if (r->sub)
+		subscribe(r, r->channel);
+	return 0;
 }
 
 void redis_follow_stop(struct redis *r)
 {
-	redis_link_destroy(r->sub);
-	r->sub = NULL;
+	const struct str word[] = {STR("UNSUBSCRIBE"), str_from(r->channel)};
+
+	if (r->sub && redis_link_is_up(r->sub))
+		redis_link_tell(r->sub, 2, word);
 }

@@ -23,16 +23,19 @@ bool redis_str_set(struct str *to, struct str from);
 void redis_entry_free(struct redis_entry *e);
 struct redis_entry *redis_entry_new(struct str id, struct str whole, struct str state);
 
+#define REDIS_ID_LEN 16
+
 enum redis_mode {
 	REDIS_RESTORING, /* calls are brought back before anything is written */
 	REDIS_ACTIVE,    /* every change is written */
 	REDIS_FOLLOWING, /* another node is active */
 };
 
-struct redis_scan {                  /* one walk through all that is there */
-	bool running, failed, asked; /* asked: for a page */
-	uint32_t gets;               /* on their way */
-	uint32_t walk;               /* counts */
+struct redis_scan { /* one walk through all that is there */
+	bool running, failed, asked,
+		again; /* asked: for a page; again: from the start, when that has come */
+	uint32_t gets; /* on their way */
+	uint32_t walk; /* counts */
 	char cursor[24];
 };
 
@@ -50,7 +53,12 @@ struct redis {
 		*sub; /* read: the same as link, unless calls are read elsewhere; sub: following */
 	enum redis_mode mode;
 	struct loop_timer *pump, *tick, *deadline;
-	char channel[32];
+	char channel[32], owners[32];
+	/* Who is active (redis_owner.c). */
+	uint8_t id[REDIS_ID_LEN];
+	bool claimed, claim_due; /* we are, since we were last active; it could not be said yet */
+	bool unsure, give_way;   /* asked and not answered: nothing is written; another one is */
+	uint64_t leave_ns;       /* on the way to standby: at the latest then; 0 = not */
 	/* Reading back. */
 	struct redis_scan scan;
 	struct redis_entry *first, *last; /* wait to be brought back */
@@ -83,9 +91,18 @@ bool redis_restore_some(struct redis *r);
 void redis_restore_add(struct redis *r, struct redis_entry *e);
 void redis_restore_drop(struct redis *r);
 
-/* redis_follow.c */
+/* redis_owner.c */
+void redis_owner_claim(struct redis *r);
+void redis_owner_ask(struct redis *r);
+/* A claim was published. */
+void redis_owner_heard(struct redis *r, struct str sealed);
+/* Another node is active: on standby at once, nothing is written any more. redis.c */
+void redis_give_way(struct redis *r);
+
+/* redis_follow.c: sub hears claims always, and the calls of the active node on standby */
 int redis_follow_start(struct redis *r);
 void redis_follow_stop(struct redis *r);
+int redis_listen(struct redis *r);
 /* Into the mirror, or out of it (field 'd'). heard: it was published, not found by a walk, and is newer than what that finds. */
 void redis_mirror_put(struct redis *r, struct str id, char field, struct str value, bool heard);
 /* What this walk did not find is not there any more. */

@@ -254,22 +254,30 @@ static void on_timer(void *arg)
 
 /* --- Commands ------------------------------------------------------------------------------------------------------- */
 
+/* The last that comes for a channel. */
+static bool is_unsubscribed(const redisReply *r)
+{
+	return r->type == REDIS_REPLY_ARRAY && r->elements == 3 &&
+		r->element[0]->type == REDIS_REPLY_STRING &&
+		strcmp(r->element[0]->str, "unsubscribe") == 0;
+}
+
 static void on_reply(redisAsyncContext *ac, void *reply, void *priv)
 {
 	struct pending *p = priv;
 	struct redis_link *l = p->l;
 	redis_reply_fn *fn = p->fn;
 	void *arg = p->priv;
+	bool stays = p->stays && reply && !is_unsubscribed(reply);
 
 	(void)ac;
 	if (reply) {
 		l->since_ns = clock_mono_ns();
-		if (!p->stays)
-			l->pause_ns = 0; /* it works */
+		l->pause_ns = 0; /* it works */
 	}
 	if (!p->stays && l->waiting)
 		l->waiting--;
-	if (!p->stays || !reply)
+	if (!stays)
 		free(p);
 	fn(l->cfg.arg, arg, reply);
 }
@@ -300,6 +308,20 @@ int redis_link_send(struct redis_link *l, redis_reply_fn *fn, void *priv, uint32
 	}
 	l->waiting += !p->stays;
 	return 0;
+}
+
+void redis_link_tell(struct redis_link *l, uint32_t words, const struct str *word)
+{
+	const char *argv[WORDS_MAX];
+	size_t len[WORDS_MAX];
+
+	if (!l->up || l->dropping || words > WORDS_MAX)
+		return;
+	for (uint32_t i = 0; i < words; i++) {
+		argv[i] = word[i].s ? word[i].s : "";
+		len[i] = word[i].len;
+	}
+	redisAsyncCommandArgv(l->ac, NULL, NULL, (int)words, argv, len);
 }
 
 bool redis_link_is_up(const struct redis_link *l)

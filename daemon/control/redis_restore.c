@@ -142,6 +142,15 @@ bool redis_restore_some(struct redis *r)
 
 static void scan_page(struct redis *r);
 
+static void walk(struct redis *r)
+{
+	r->scan.running = true;
+	r->scan.again = r->scan.failed = false;
+	r->scan.walk++;
+	snprintf(r->scan.cursor, sizeof(r->scan.cursor), "0");
+	scan_page(r);
+}
+
 static void page_done(struct redis *r)
 {
 	if (r->scan.gets || r->scan.asked || !r->scan.running)
@@ -218,6 +227,10 @@ static void on_page(void *arg, void *priv, const redisReply *reply)
 
 	(void)priv;
 	r->scan.asked = false;
+	if (reply && r->scan.again) {
+		walk(r);
+		return;
+	}
 	if (!reply || reply->type != REDIS_REPLY_ARRAY || reply->elements != 2 ||
 		reply->element[0]->type != REDIS_REPLY_STRING ||
 		reply->element[1]->type != REDIS_REPLY_ARRAY) {
@@ -247,13 +260,11 @@ static void scan_page(struct redis *r)
 
 void redis_scan_start(struct redis *r)
 {
-	if (r->scan.running)
-		return;
-	if (r->scan.asked) /* the page of a walk that was given up will start this one */
+	if (r->scan.running && !r->scan.again)
 		return;
 	r->scan.running = true;
-	r->scan.failed = false;
-	r->scan.walk++;
-	snprintf(r->scan.cursor, sizeof(r->scan.cursor), "0");
-	scan_page(r);
+	/* The page of a walk that was given up is still to come. */
+	r->scan.again = r->scan.asked;
+	if (!r->scan.asked)
+		walk(r);
 }

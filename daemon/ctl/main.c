@@ -33,6 +33,8 @@ static const struct command commands[] = {
 	{"offer", "", "send an offer: prints the rewritten SDP", "cfs"},
 	{"answer", "", "send an answer: prints the rewritten SDP", "cfts"},
 	{"delete", "CALL-ID", "end a call at once", "c"},
+	{"active", "", "take over the calls that this node follows on standby", ""},
+	{"standby", "", "leave all calls to another node, and follow them", ""},
 };
 
 static void help(void)

@@ -44,7 +44,9 @@ int ng_frame_parse(struct ng_frame *out, struct str datagram);
 	X(UNBLOCK_DTMF, "unblock DTMF") \
 	X(START_RECORDING, "start recording") \
 	X(PAUSE_RECORDING, "pause recording") \
-	X(STOP_RECORDING, "stop recording")
+	X(STOP_RECORDING, "stop recording") \
+	X(ACTIVE, "active") \
+	X(STANDBY, "standby")
 /* clang-format on */
 
 enum ng_command {

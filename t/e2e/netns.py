@@ -88,6 +88,19 @@ class Net:
             sh("ip", "-n", where, "link", "set", dev, "up")
         sh("ip", "-n", ns, "route", "add", "default", "via", f"10.200.{i}.1")
 
+    def add(self, what):
+        """One more namespace, removed with the others."""
+        return self._add(what)
+
+    @staticmethod
+    def link(ns, name, address, other, other_name, other_address):
+        """A link between two namespaces, with addresses or without."""
+        sh("ip", "-n", ns, "link", "add", name, "type", "veth", "peer", "name", other_name, "netns", other)
+        for where, device, addr in ((ns, name, address), (other, other_name, other_address)):
+            if addr:
+                sh("ip", "-n", where, "addr", "add", addr, "dev", device)
+            sh("ip", "-n", where, "link", "set", device, "up")
+
     def spawn(self, ns, args, death=signal.SIGTERM, **kw):
         """A process of ours in a namespace; ended with the test, or by the signal death if that is killed."""
         p = subprocess.Popen(["ip", "netns", "exec", ns, *args], start_new_session=True, preexec_fn=die_with_us(death), **kw)

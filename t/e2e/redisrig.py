@@ -11,6 +11,7 @@ import time
 
 import calls
 import ng
+from netns import sh
 
 PROGRAM = "/usr/bin/redis-server"
 
@@ -68,6 +69,38 @@ class Redis:
             s.settimeout(5)
             s.connect((self.addr, self.port))
             return ask(s, words)
+
+
+def mac(ns, device):
+    return json.loads(sh("ip", "-j", "-n", ns, "link", "show", "dev", device).stdout)[0]["address"]
+
+
+class Elsewhere:
+    """Another machine beside the gateway, linked to it and to the terminals; the gateway's addresses can be moved to it."""
+
+    def __init__(self, net):
+        self.net = net
+        self.gateway = net.add("standby")  # where relay.Relay starts its programs
+        self.spawn, self.stop = net.spawn, net.stop
+        net.link(net.gateway, "s0", "10.200.9.1/24", self.gateway, "s0", "10.200.9.2/24")
+        for i, ns in enumerate(net.terminal.values(), 1):
+            net.link(self.gateway, f"m{i}", None, ns, f"s{i}", None)
+            # Who has an address is not asked for: that could take a second, which is not what is measured.
+            sh("ip", "-n", ns, "neigh", "replace", f"10.200.{i}.1", "lladdr", mac(self.gateway, f"m{i}"), "dev", f"s{i}", "nud", "permanent")
+            sh("ip", "-n", self.gateway, "neigh", "replace", f"10.200.{i}.2", "lladdr", mac(ns, f"s{i}"), "dev", f"m{i}", "nud", "permanent")
+
+    def take_addresses(self):
+        """As keepalived would; the terminals' routes stand for the switch that learns of it."""
+        for i, ns in enumerate(self.net.terminal.values(), 1):
+            sh("ip", "-n", self.net.gateway, "addr", "del", f"10.200.{i}.1/24", "dev", f"g{i}")
+            sh("ip", "-n", self.gateway, "addr", "add", f"10.200.{i}.1/24", "dev", f"m{i}")
+            sh("ip", "-n", ns, "route", "replace", f"10.200.{i}.1/32", "dev", f"s{i}", "src", f"10.200.{i}.2")
+
+    def give_addresses_back(self):
+        for i, ns in enumerate(self.net.terminal.values(), 1):
+            sh("ip", "-n", self.gateway, "addr", "del", f"10.200.{i}.1/24", "dev", f"m{i}")
+            sh("ip", "-n", self.net.gateway, "addr", "add", f"10.200.{i}.1/24", "dev", f"g{i}")
+            sh("ip", "-n", ns, "route", "del", f"10.200.{i}.1/32", "dev", f"s{i}")
 
 
 def ask(s, words):

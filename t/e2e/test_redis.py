@@ -6,7 +6,7 @@ import time
 
 import calls
 import relay
-from redisrig import PROGRAM, Load, Redis, have
+from redisrig import PROGRAM, Elsewhere, Load, Redis, have
 from run import Skip
 
 BAD = ("reordered", "duplicates", "wrong", "bad_auth")
@@ -83,7 +83,7 @@ def test_killed_and_started_again(net):
     for c in talk:
         calls.ok(c.delete())
     settled(daemon)
-    assert redis("DBSIZE") == 0
+    assert redis("KEYS", "xcipher:call:*") == []
     assert daemon.stop() == 0
     redis.stop()
 
@@ -108,7 +108,7 @@ def test_redis_holds_no_keys(net):
     redis, daemon = rig(net)
     talk = talk_of(daemon, 2)
     settled(daemon)
-    keys = redis("KEYS", "*")
+    keys = redis("KEYS", "xcipher:call:*")
     assert len(keys) == 2, keys
     text = b"".join(v for k in keys for v in redis("HGETALL", k))
     for c in talk:
@@ -121,7 +121,7 @@ def test_redis_holds_no_keys(net):
     daemon = relay.Xcipherd(net, "--steering=udp", f"--redis={redis.url()}", "--redis-key-file=none").wait_ready()
     c = talk_of(daemon, 1)[0]
     settled(daemon)
-    assert c.key[0][:16] in b"".join(redis("HGETALL", redis("KEYS", "*")[0]))
+    assert c.key[0][:16] in b"".join(redis("HGETALL", redis("KEYS", "xcipher:call:*")[0]))
     assert daemon.stop() == 0
     redis.stop()
 
@@ -187,7 +187,7 @@ def test_redis_away_slow_and_back(net):
     redis.start()  # it comes back empty
     until(lambda: state(daemon)["state"] == "up")
     settled(daemon)
-    assert redis("DBSIZE") == 10
+    assert len(redis("KEYS", "xcipher:call:*")) == 10
     redis.signal(signal.SIGSTOP)
     until(lambda: state(daemon)["state"] == "away")
     for _ in range(20):
@@ -197,7 +197,7 @@ def test_redis_away_slow_and_back(net):
     redis.signal(signal.SIGCONT)
     until(lambda: state(daemon)["state"] == "up")
     settled(daemon)
-    assert redis("DBSIZE") == 10
+    assert len(redis("KEYS", "xcipher:call:*")) == 10
     result = load.result()
     assert not any(result[k] for k in BAD), result
     assert result["received"] >= result["sent"] * 9 // 10, result
@@ -223,7 +223,7 @@ def test_redis_full_and_read_only(net):
     redis("CONFIG", "SET", "maxmemory", "0")
     until(lambda: state(daemon)["state"] == "up")
     settled(daemon)
-    assert redis("DBSIZE") == 4
+    assert len(redis("KEYS", "xcipher:call:*")) == 4
     text = daemon.text()
     assert text.count("refuses what is written") == 1 and text.count("takes what is written again") == 1, text
     # A key of somebody else in the place of ours.
@@ -232,7 +232,7 @@ def test_redis_full_and_read_only(net):
     until(lambda: redis("TYPE", f"xcipher:call:{talk[0].id}") == b"hash")
     redis("FLUSHALL")
     Load(net, relay.BUILD, talk, 50, 2).result()
-    until(lambda: redis("DBSIZE") == 4)
+    until(lambda: len(redis("KEYS", "xcipher:call:*")) == 4)
     settled(daemon)
     kill(daemon)
     daemon = again(net, redis)
@@ -254,8 +254,108 @@ def test_redis_that_comes_after_us(net):
     redis.signal(signal.SIGCONT)
     until(lambda: state(daemon)["restored"] == 3)
     settled(daemon)
-    assert redis("DBSIZE") == 4
+    assert len(redis("KEYS", "xcipher:call:*")) == 4
     result = Load(net, relay.BUILD, [*talk, more], 50, 2).result()
     assert not any(result[k] for k in (*BAD, "lost")), result
     assert daemon.stop() == 0
+    redis.stop()
+
+
+# --- Two nodes -------------------------------------------------------------------------------------------------------
+
+
+def pair(net):
+    """Two nodes that share a Redis: the first is active, the second, on another machine, follows."""
+    if not have():
+        raise Skip(f"no {PROGRAM}")
+    redis = Redis(net, addr="0.0.0.0")
+    there = Elsewhere(net)
+    options = ["--steering=udp", f"--redis-key-file={redis.key_file}"]
+    first = relay.Xcipherd(net, *options, "--redis=127.0.0.1:6379").wait_ready()
+    second = relay.Xcipherd(there, *options, "--redis=10.200.9.1:6379", "--standby=yes").wait_ready()
+    return redis, there, first, second
+
+
+def followed(node, n):
+    until(lambda: state(node)["followed"] == n)
+
+
+def test_another_node_takes_over(net):
+    redis, there, first, second = pair(net)
+    talk = talk_of(first)
+    followed(second, CALLS)
+    refused = second.client.call("offer", call_id="x", from_tag="a", sdp=calls.sdp("10.200.1.2", 4000), supports=["load limit"])
+    assert refused["result"] == "load limit", refused
+    load = Load(net, relay.BUILD, talk, 50, 8)
+    time.sleep(2.5)
+    start = time.monotonic()
+    kill(first)
+    redis.kill()  # it stood on the same machine
+    there.take_addresses()
+    calls.ok(second.client.call("active"))
+    until(lambda: state(second)["restored"] == CALLS)
+    gap = time.monotonic() - start
+    mended(load.result(), gap, "fail-over")
+    talk[0].client = second.client
+    wire = talk[0].wire
+    talk[0].setup(again=True)
+    assert wire == talk[0].wire
+    drops = second.statistics()["drops"]
+    assert not drops["bad-tag"] and not drops["replay"] and not drops["nonce"], drops
+    assert second.stop() == 0
+    redis.stop()
+
+
+def test_there_and_back(net):
+    """Switched over in order, while both live: nothing is lost but what passes in between; and the other way round."""
+    redis, there, first, second = pair(net)
+    talk = talk_of(first, 10)
+    followed(second, 10)
+    calls.ok(talk[9].delete())
+    followed(second, 9)
+    load = Load(net, relay.BUILD, talk[:9], 50, 5)
+    time.sleep(1.5)
+    assert net.run(net.gateway, f"{relay.BUILD}/xcipherctl", "standby").returncode == 0
+    until(lambda: state(first)["mode"] == "standby")
+    start = time.monotonic()
+    there.take_addresses()
+    ctl = net.run(there.gateway, f"{relay.BUILD}/xcipherctl", "active")
+    assert ctl.returncode == 0, ctl
+    again_active = net.run(there.gateway, f"{relay.BUILD}/xcipherctl", "active", check=False)
+    assert again_active.returncode == 1 and "already" in again_active.stdout + again_active.stderr, again_active
+    until(lambda: state(second)["restored"] == 9)
+    gap = time.monotonic() - start
+    mended(load.result(), gap, "switched over")
+    followed(first, 9)
+    assert first.statistics()["ports used"] == 0
+    more = calls.Call(second.client, 77, "80", "32").setup()
+    followed(first, 10)
+    calls.ok(more.delete())
+    followed(first, 9)
+    there.give_addresses_back()
+    # Taken without asking: who was active gives way by itself, for two may never send the same index.
+    calls.ok(first.client.call("active"))
+    until(lambda: state(second)["mode"] == "standby")
+    until(lambda: state(first)["mode"] == "active")
+    assert state(first)["restored"] == 9, state(first)
+    result = Load(net, relay.BUILD, talk[:9], 50, 2).result()
+    assert result["received"] == 0, result  # the load begins anew with indexes that were used
+    assert "giving way" in second.text() and second.statistics()["ports used"] == 0
+    assert first.stop() == 0 and second.stop() == 0
+    redis.stop()
+
+
+def test_who_was_cut_off_asks_before_it_writes(net):
+    redis, there, first, second = pair(net)
+    talk_of(first, 3)
+    followed(second, 3)
+    net.run(net.gateway, "ip", "addr", "del", "127.0.0.1/8", "dev", "lo")  # the first reaches Redis no more
+    time.sleep(3)
+    there.take_addresses()
+    calls.ok(second.client.call("active"))
+    until(lambda: state(second)["restored"] == 3)
+    net.run(net.gateway, "ip", "addr", "add", "127.0.0.1/8", "dev", "lo")
+    until(lambda: state(first)["mode"] == "standby")
+    assert state(second)["mode"] == "active" and "giving way" in first.text()
+    assert first.stop() == 0 and second.stop() == 0
     redis.stop()
