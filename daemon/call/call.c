@@ -278,6 +278,7 @@ static void change(struct exchange *x)
 		return;
 	}
 	body = edit_write(&plan, x->next, &in, x->is_answer);
+	x->out->warning = plan.warning;
 	if (!body.s) {
 		apply_undo(x->c->relay, x->prev, x->next);
 		call_free(&x->c->keys, x->next);

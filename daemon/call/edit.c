@@ -63,17 +63,18 @@ static bool edit_media(struct sdp_media_edit *e, const struct plan_media *pm, co
 	return write_lines(e, pm, in);
 }
 
-static struct str write_once(const struct sdp *s, const struct sdp_edit *e, struct pool *p)
+/* emptied: see sdp_filter_apply(). */
+static struct str write_once(const struct sdp_edit *e, const struct neg_in *in, uint32_t *emptied)
 {
 	struct str out = STR_NONE;
 	struct sbuf b;
 
 	sbuf_init(&b, 0);
-	sdp_write(&b, s, e);
+	sdp_write(&b, in->sdp, e);
 	if (!b.err)
-		out = pool_strdup(p, sbuf_view(&b));
+		out = pool_strdup(in->p, sbuf_view(&b));
 	sbuf_fini(&b);
-	return out;
+	return out.s ? sdp_filter_apply(&in->r->filter, in->p, out, emptied) : out;
 }
 
 /* The version of o= goes up by one whenever what is written differs (RFC 3264 8), seen from the side it is written to. */
@@ -83,6 +84,7 @@ static struct str with_version(
 	static const uint8_t no_secret[16];
 	uint64_t hash = hash_siphash(no_secret, body.s, body.len), version;
 	bool force = in->r->replace >> NG_REPLACE_FORCE_INCREMENT & 1;
+	uint32_t emptied;
 
 	if (to->out_version == 0 && str_to_u64(&version, in->sdp->origin_version, INT64_MAX) == 0)
 		to->out_version = version + (force ? 1 : 0);
@@ -92,11 +94,10 @@ static struct str with_version(
 		to->out_version++;
 	to->out_hash = hash;
 	e->origin_version = pool_printf(in->p, "%llu", (unsigned long long)to->out_version);
-	return write_once(in->sdp, e, in->p);
+	return write_once(e, in, &emptied);
 }
 
-struct str edit_write(
-	const struct plan *plan, struct call *next, const struct neg_in *in, bool is_answer)
+struct str edit_write(struct plan *plan, struct call *next, const struct neg_in *in, bool is_answer)
 {
 	struct side *to = next->side[plan->to];
 	uint32_t replace = in->r->replace;
@@ -108,6 +109,7 @@ struct str edit_write(
 		.remove_ice = true,
 		.remove_dtls = true,
 		.media = me};
+	uint32_t emptied;
 	struct str out;
 
 	for (uint32_t i = 0; me && i < in->sdp->media_count; i++)
@@ -125,7 +127,9 @@ struct str edit_write(
 	if (replace >> NG_REPLACE_SDP_VERSION & 1 || replace >> NG_REPLACE_FORCE_INCREMENT & 1)
 		e.origin_version =
 			STR("0"); /* what the terminal counts is not part of the comparison */
-	out = write_once(in->sdp, &e, in->p);
+	out = write_once(&e, in, &emptied);
+	if (out.s && emptied)
+		plan_warn(plan, in->p, STR("no codec would be left: codecs not stripped"));
 	if (out.s && e.origin_version.s)
 		out = with_version(to, &e, out, in);
 	return out;

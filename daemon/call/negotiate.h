@@ -47,7 +47,7 @@ void plan_warn(struct plan *plan, struct pool *p, struct str text);
 
 /* The session description for the side plan.to, once all ports are taken. s = NULL without memory. */
 struct str edit_write(
-	const struct plan *plan, struct call *next, const struct neg_in *in, bool is_answer);
+	struct plan *plan, struct call *next, const struct neg_in *in, bool is_answer);
 
 /* --- Crypto lines (neg_crypto.c) -------------------------------------------------------------------------------- */
 

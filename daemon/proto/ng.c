@@ -190,7 +190,7 @@ static const struct key *key_find(struct str name)
 	return NULL;
 }
 
-static void unknown(struct ng_parser *x, struct str word)
+void ng_unknown(struct ng_parser *x, struct str word)
 {
 	if (x->unknown_count < NG_UNKNOWN_MAX)
 		x->unknown[x->unknown_count] = word;
@@ -202,7 +202,7 @@ static void set_item(struct ng_parser *x, const struct key *k, struct str value)
 	value = str_trim(value);
 	if (value.len == 0 || k->set(x, value))
 		return;
-	unknown(x, pool_printf(x->p, "%s=" STR_FMT, k->name, STR_ARG(value)));
+	ng_unknown(x, pool_printf(x->p, "%s=" STR_FMT, k->name, STR_ARG(value)));
 }
 
 /* Each value of a list, of a dictionary ("order" under SDES), or of one string with commas. */
@@ -246,12 +246,26 @@ static void set_key(struct ng_parser *x, const struct key *k, const struct ngval
 	}
 }
 
+/* Keys whose value is a tree. */
+static bool set_tree(struct ng_parser *x, const struct ngval *v)
+{
+	if (ng_spelled_like(v->key, STR("codec")))
+		ng_set_codec_tree(x, v);
+	else if (ng_spelled_like(v->key, STR("sdp-attr")))
+		ng_set_attr_tree(x, v);
+	else
+		return false;
+	return true;
+}
+
 /* k=v of a raw string or among flags: like a key of the message, except for those that must come
  * as one. Keys that nobody knows are ignored there, so here too. */
 static void set_pair(struct ng_parser *x, const struct ngval *v)
 {
 	const struct key *k = key_find(v->key);
 
+	if (set_tree(x, v))
+		return;
 	if (k && k->kind != KEY_TOP && k->kind != KEY_BODY)
 		set_key(x, k, v);
 }
@@ -277,14 +291,14 @@ static bool set_flag(struct ng_parser *x, struct str word)
 {
 	struct ngval pair = {.type = NGVAL_STR, .str = word};
 
-	if (ng_set_word(x, word) || set_flat(x, word))
+	if (ng_set_word(x, word) || ng_set_filter_word(x, word) || set_flat(x, word))
 		return true;
 	if (memchr(word.s, '=', word.len)) {
 		pair.key = str_cut(&pair.str, '=');
 		set_pair(x, &pair);
 		return true;
 	}
-	unknown(x, word);
+	ng_unknown(x, word);
 	return true;
 }
 
@@ -358,6 +372,9 @@ int ng_request_parse(struct ng_request *out, struct pool *p, const struct ngval 
 		return -ENOKEY;
 	for (const struct ngval *c = msg->first; c; c = c->next) {
 		const struct key *k = key_find(c->key);
+
+		if (set_tree(&x, c))
+			continue;
 
 		if (k)
 			set_key(&x, k, c);

@@ -6,6 +6,7 @@
 
 #include "base/endpoint.h"
 #include "proto/ngval.h"
+#include "proto/sdp_filter.h"
 #include "srtp/suite.h"
 
 /* --- Framing ----------------------------------------------------------------------------- */
@@ -175,6 +176,7 @@ struct ng_request {
 	int64_t limit;            /* list: -1 = default */
 	struct str label, metadata, address, recording_file;
 	bool supports_load_limit;
+	struct sdp_filter filter; /* keys "codec" and "sdp-attr" */
 	/* Flags and values that nobody knows, comma-separated, in the pool: goes into the reply
 	 * as a warning. */
 	struct str warning;

@@ -25,6 +25,13 @@ ng_value_fn ng_set_learning, ng_set_transport, ng_set_family, ng_set_direction, 
 /* A word that stands for itself: flags, transport words, what a relay may ignore. */
 bool ng_set_word(struct ng_parser *x, struct str word);
 
+/* ng_filter.c: keys that are trees, and flags that say the same; false if it is no such flag, or a wrong one. */
+void ng_set_codec_tree(struct ng_parser *x, const struct ngval *v);
+void ng_set_attr_tree(struct ng_parser *x, const struct ngval *v);
+bool ng_set_filter_word(struct ng_parser *x, struct str word);
+/* ng.c: goes into the reply's warning. */
+void ng_unknown(struct ng_parser *x, struct str word);
+
 /* ng_flags.c: the raw string of "rtpp-flags" as a list: a word is a string without key, k=v one
  * with key, [a b] a list; within a list too, k=v has a key. NULL without memory. */
 struct ngval *ng_flags_split(struct pool *p, struct str text);

@@ -353,7 +353,6 @@ static const struct word_bit ignored_words[] = {
 };
 
 static const struct str ignored_prefixes[] = {
-	{"codec-", 6},
 	{"transcode-", 10},
 	{"T.38-", 5},
 	{"T38-", 4},
@@ -361,7 +360,6 @@ static const struct str ignored_prefixes[] = {
 	{"extmap-", 7},
 	{"ptime-", 6},
 	{"DTMF-", 5},
-	{"sdp-attr-", 9},
 	{"sdp-media-remove-", 17},
 	{"media-echo-", 11},
 	{"drop-traffic-", 13},

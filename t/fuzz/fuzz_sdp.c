@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "proto/sdp.h"
+#include "proto/sdp_filter.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 
@@ -41,6 +42,29 @@ static void check_media(const struct sdp_media *old, const struct sdp_media *new
 	must(!e->remove_dtls || !new->dtls);
 }
 
+/* What we wrote stays well-formed, with as many media. */
+static void try_filter(struct str written, uint32_t media, struct pool *p, uint8_t how)
+{
+	static const struct str names[] = {
+		{"all", 3}, {"PCMA", 4}, {"opus", 4}, {"telephone-event", 15}};
+	static struct sdp again;
+	struct sdp_filter f = {.codecs = 2, .attrs = 2};
+	uint32_t emptied;
+	struct str body;
+
+	f.codec[0] = (struct sdp_codec_rule){SDP_CODEC_STRIP, names[how & 3]};
+	f.codec[1] = (struct sdp_codec_rule){
+		how & 4 ? SDP_CODEC_OFFER : SDP_CODEC_EXCEPT, names[how >> 3 & 3]};
+	f.attr[0] = (struct sdp_attr_rule){SDP_ATTR_REMOVE, STR("audio"), STR("ptime"), STR_NONE};
+	f.attr[1] = (struct sdp_attr_rule){SDP_ATTR_ADD, STR("session"), STR("x:y"), STR_NONE};
+	body = sdp_filter_apply(&f, p, written, &emptied);
+	if (!body.s)
+		return;
+	must(sdp_parse(&again, p, body, NULL) == SDP_OK || body.len > SDP_MAX_LEN ||
+		pool_failed(p));
+	must(body.len > SDP_MAX_LEN || pool_failed(p) || again.media_count == media);
+}
+
 static void try_edits(const struct sdp *s, struct pool *p, uint8_t how)
 {
 	static const struct str keys[] = {{"1 A inline:x", 12}, {"2 B inline:y", 12}};
@@ -74,6 +98,7 @@ static void try_edits(const struct sdp *s, struct pool *p, uint8_t how)
 			must(again.media_count == s->media_count);
 			for (uint32_t i = 0; i < s->media_count; i++)
 				check_media(&s->media[i], &again.media[i], &me[i], &e);
+			try_filter(sbuf_view(&b), s->media_count, p, how);
 		}
 	}
 	sbuf_fini(&b);

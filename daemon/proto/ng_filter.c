@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The keys "codec" and "sdp-attr" of an ng request, and the flags that say the same in one word ("codec-strip-PCMA",
+ * "sdp-attr-remove-audio-ptime"). Pure. */
+#include "proto/ng_int.h"
+
+enum { CODEC_NOTHING = -1 }; /* means something only where media is transcoded */
+
+static bool codec_op(int *op, struct str name)
+{
+	static const struct {
+		const char *name;
+		int op;
+	} ops[] = {
+		{"strip", SDP_CODEC_STRIP},
+		{"mask", SDP_CODEC_STRIP},
+		{"except", SDP_CODEC_EXCEPT},
+		{"offer", SDP_CODEC_OFFER},
+		{"accept", CODEC_NOTHING},
+		{"consume", CODEC_NOTHING},
+		{"ignore", CODEC_NOTHING},
+		{"set", CODEC_NOTHING},
+		{"transcode", CODEC_NOTHING},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(ops); i++)
+		if (ng_spelled_like(name, str_from(ops[i].name))) {
+			*op = ops[i].op;
+			return true;
+		}
+	return false;
+}
+
+static bool line_safe(struct str s)
+{
+	return s.len && !memchr(s.s, '\r', s.len) && !memchr(s.s, '\n', s.len) &&
+		!memchr(s.s, 0, s.len);
+}
+
+static bool add_codec(struct ng_parser *x, int op, struct str name)
+{
+	struct sdp_filter *f = &x->r->filter;
+
+	name = str_trim(name);
+	if (op == CODEC_NOTHING || !name.len)
+		return true;
+	if (f->codecs == SDP_RULES_MAX)
+		return false;
+	f->codec[f->codecs++] = (struct sdp_codec_rule){.op = (enum sdp_codec_op)op, .name = name};
+	return true;
+}
+
+/* In a raw string a dictionary is a list whose items have keys. */
+static bool is_tree(const struct ngval *v)
+{
+	return v->type == NGVAL_DICT || v->type == NGVAL_LIST;
+}
+
+/* The item of a list, or each of a string with commas. */
+static void each(struct ng_parser *x, const struct ngval *v,
+	void (*take)(struct ng_parser *x, void *arg, const struct ngval *v), void *arg)
+{
+	struct str rest;
+
+	if (v->type == NGVAL_LIST) {
+		for (const struct ngval *c = v->first; c; c = c->next)
+			take(x, arg, c);
+		return;
+	}
+	rest = ngval_str(x->p, v);
+	while (rest.len) {
+		struct ngval one = {.type = NGVAL_STR, .str = str_cut(&rest, ',')};
+
+		take(x, arg, &one);
+	}
+}
+
+static void take_codec(struct ng_parser *x, void *arg, const struct ngval *v)
+{
+	struct str name = ngval_str(x->p, v);
+
+	if (!add_codec(x, *(int *)arg, name))
+		ng_unknown(x, pool_printf(x->p, "codec=" STR_FMT, STR_ARG(name)));
+}
+
+void ng_set_codec_tree(struct ng_parser *x, const struct ngval *v)
+{
+	int op;
+
+	if (!is_tree(v))
+		return;
+	for (const struct ngval *c = v->first; c; c = c->next) {
+		if (codec_op(&op, c->key))
+			each(x, c, take_codec, &op);
+		else
+			ng_unknown(x, pool_printf(x->p, "codec=" STR_FMT, STR_ARG(c->key)));
+	}
+}
+
+/* --- Attributes ---------------------------------------------------------------------------------------------------- */
+
+struct attr_place {
+	enum sdp_attr_op op;
+	struct str section;
+};
+
+static bool attr_op(enum sdp_attr_op *op, struct str name)
+{
+	static const char *const names[] = {"add", "remove", "substitute"};
+
+	for (size_t i = 0; i < ARRAY_LEN(names); i++)
+		if (ng_spelled_like(name, str_from(names[i]))) {
+			*op = (enum sdp_attr_op)i;
+			return true;
+		}
+	return false;
+}
+
+static bool add_attr(struct ng_parser *x, struct attr_place at, struct str attr, struct str with)
+{
+	struct sdp_filter *f = &x->r->filter;
+
+	if (f->attrs == SDP_RULES_MAX || !line_safe(attr) ||
+		(at.op == SDP_ATTR_SUBSTITUTE && !line_safe(with)))
+		return false;
+	f->attr[f->attrs++] = (struct sdp_attr_rule){
+		.op = at.op, .section = at.section, .attr = attr, .with = with};
+	return true;
+}
+
+/* substitute has pairs, as a list of two or as "from>to". */
+static void take_attr(struct ng_parser *x, void *arg, const struct ngval *v)
+{
+	const struct attr_place *at = arg;
+	struct str attr = STR_NONE, with = STR_NONE;
+
+	if (v->type == NGVAL_LIST && v->first) {
+		attr = ngval_str(x->p, v->first);
+		with = v->first->next ? ngval_str(x->p, v->first->next) : STR_NONE;
+	} else {
+		attr = ngval_str(x->p, v);
+		if (at->op == SDP_ATTR_SUBSTITUTE) {
+			with = attr;
+			attr = str_cut(&with, '>');
+		}
+	}
+	if (!add_attr(x, *at, str_trim(attr), str_trim(with)))
+		ng_unknown(x, pool_printf(x->p, "sdp-attr=" STR_FMT, STR_ARG(attr)));
+}
+
+void ng_set_attr_tree(struct ng_parser *x, const struct ngval *v)
+{
+	if (!is_tree(v))
+		return;
+	for (const struct ngval *s = v->first; s; s = s->next) {
+		if (!is_tree(s))
+			continue;
+		for (const struct ngval *c = s->first; c; c = c->next) {
+			struct attr_place at = {.section = s->key};
+
+			if (attr_op(&at.op, c->key))
+				each(x, c, take_attr, &at);
+			else
+				ng_unknown(
+					x, pool_printf(x->p, "sdp-attr=" STR_FMT, STR_ARG(c->key)));
+		}
+	}
+}
+
+/* --- Flags --------------------------------------------------------------------------------------------------------- */
+
+/* "strip-PCMA": the first word, and what follows. */
+static struct str word_of(struct str *rest)
+{
+	return str_cut(rest, '-');
+}
+
+bool ng_set_filter_word(struct ng_parser *x, struct str word)
+{
+	static const struct str codec = {"codec-", 6}, attr = {"sdp-attr-", 9};
+	struct attr_place at;
+	struct str rest;
+	int op;
+
+	if (word.len > codec.len && ng_spelled_like((struct str){word.s, codec.len}, codec)) {
+		rest = (struct str){word.s + codec.len, word.len - codec.len};
+		return codec_op(&op, word_of(&rest)) && rest.len && add_codec(x, op, rest);
+	}
+	if (word.len > attr.len && ng_spelled_like((struct str){word.s, attr.len}, attr)) {
+		struct ngval v = {.type = NGVAL_STR};
+
+		rest = (struct str){word.s + attr.len, word.len - attr.len};
+		if (!attr_op(&at.op, word_of(&rest)))
+			return false;
+		at.section = word_of(&rest);
+		v.str = rest;
+		if (!at.section.len || !rest.len)
+			return false;
+		take_attr(x, &at, &v);
+		return true;
+	}
+	return false;
+}

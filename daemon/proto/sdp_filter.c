@@ -1,0 +1,323 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Codecs and attributes in and out (proto/sdp_filter.h). */
+#include "proto/sdp_filter.h"
+
+#include "base/sbuf.h"
+
+enum { TYPES = 128 };
+
+/* One m= section, or what is before the first. */
+struct section {
+	struct str text;
+	struct str kind; /* "session" or the media's */
+	bool rtp;
+	struct str name[TYPES]; /* of each payload type, as in its rtpmap */
+	bool gone[TYPES];
+};
+
+/* The next line with its end; rest is what follows. */
+static struct str line_of(struct str *rest)
+{
+	const char *end = rest->len ? memchr(rest->s, '\n', rest->len) : NULL;
+	struct str line = {rest->s, end ? (size_t)(end - rest->s) + 1 : rest->len};
+
+	rest->s += line.len;
+	rest->len -= line.len;
+	return line;
+}
+
+/* Without its end. */
+static struct str bare(struct str line)
+{
+	while (line.len && (line.s[line.len - 1] == '\n' || line.s[line.len - 1] == '\r'))
+		line.len--;
+	return line;
+}
+
+static bool starts(struct str s, struct str with)
+{
+	return s.len >= with.len && memcmp(s.s, with.s, with.len) == 0;
+}
+
+static struct str rest_of(struct str s, size_t from)
+{
+	return (struct str){s.s + from, s.len - from};
+}
+
+/* --- Codecs ------------------------------------------------------------------------------------------------------- */
+
+/* RFC 3551 6: payload types that need no rtpmap. */
+static void static_names(struct section *s)
+{
+	s->name[0] = STR("PCMU/8000");
+	s->name[3] = STR("GSM/8000");
+	s->name[4] = STR("G723/8000");
+	s->name[8] = STR("PCMA/8000");
+	s->name[9] = STR("G722/8000");
+	s->name[13] = STR("CN/8000");
+	s->name[18] = STR("G729/8000");
+	s->name[26] = STR("JPEG/90000");
+	s->name[31] = STR("H261/90000");
+	s->name[34] = STR("H263/90000");
+}
+
+/* "8 ..." behind rtpmap:, fmtp: or rtcp-fb:. -1: none of these. */
+static int type_of(struct str value, struct str *rest)
+{
+	uint64_t n;
+
+	*rest = value;
+	if (str_to_u64(&n, str_cut(rest, ' '), TYPES - 1))
+		return -1;
+	return (int)n;
+}
+
+static int type_line(struct str line, struct str *rest)
+{
+	static const struct str names[] = {{"a=rtpmap:", 9}, {"a=fmtp:", 7}, {"a=rtcp-fb:", 10}};
+
+	for (size_t i = 0; i < ARRAY_LEN(names); i++)
+		if (starts(line, names[i]))
+			return type_of(rest_of(line, names[i].len), rest);
+	return -1;
+}
+
+/* "PCMA" is any PCMA, "PCMA/8000" that one. */
+static bool same_codec(struct str rule, struct str name)
+{
+	if (str_eq_nocase(rule, name))
+		return true;
+	return !memchr(rule.s, '/', rule.len) && str_eq_nocase(rule, str_cut(&name, '/'));
+}
+
+static bool everything(struct str rule)
+{
+	return str_eq_nocase(rule, STR("all")) || str_eq_nocase(rule, STR("full"));
+}
+
+static bool stripped(const struct sdp_filter *f, struct str name)
+{
+	bool strip = false, spared = false;
+
+	for (uint32_t i = 0; i < f->codecs; i++) {
+		const struct sdp_codec_rule *r = &f->codec[i];
+
+		if (r->op == SDP_CODEC_STRIP)
+			strip |= everything(r->name) || (name.len && same_codec(r->name, name));
+		else
+			spared |= name.len && same_codec(r->name, name);
+	}
+	return strip && !spared;
+}
+
+/* Behind "m=audio 4000 RTP/AVP ": the formats. */
+static bool formats_of(struct str m, struct str *head, struct str *formats)
+{
+	struct str rest = m, proto;
+
+	str_cut(&rest, ' ');
+	str_cut(&rest, ' ');
+	if (!rest.s)
+		return false;
+	proto = str_cut(&rest, ' ');
+	if (!rest.s || !memmem(proto.s, proto.len, "RTP/", 4))
+		return false;
+	*head = (struct str){m.s, (size_t)(rest.s - m.s)};
+	*formats = rest;
+	return true;
+}
+
+/* Marks what goes. False: then nothing would be left, or nothing goes. */
+static bool mark(
+	struct section *s, const struct sdp_filter *f, struct str formats, uint32_t *emptied)
+{
+	uint32_t left = 0, gone = 0;
+
+	while (formats.len) {
+		struct str one = str_cut(&formats, ' '), none;
+		int type = type_of(one, &none);
+
+		if (type < 0 || !stripped(f, s->name[type])) {
+			left += one.len > 0;
+			continue;
+		}
+		s->gone[type] = true;
+		gone++;
+	}
+	if (left)
+		return true;
+	memset(s->gone, 0, sizeof(s->gone));
+	*emptied += gone > 0;
+	return false;
+}
+
+/* Where the codec stands among those to be offered first; their number if it does not. */
+static uint32_t rank_of(const struct sdp_filter *f, struct str name)
+{
+	uint32_t rank = 0;
+
+	for (uint32_t i = 0; i < f->codecs; i++) {
+		if (f->codec[i].op != SDP_CODEC_OFFER)
+			continue;
+		if (name.len && same_codec(f->codec[i].name, name))
+			return rank;
+		rank++;
+	}
+	return rank;
+}
+
+static void write_m(
+	struct sbuf *b, const struct section *s, const struct sdp_filter *f, struct str line)
+{
+	struct str m = bare(line), head, formats;
+	uint32_t ranks = rank_of(f, STR_NONE);
+
+	if (!formats_of(m, &head, &formats)) {
+		sbuf_str(b, line);
+		return;
+	}
+	sbuf_str(b, (struct str){head.s, head.len - 1});
+	for (uint32_t rank = 0; rank <= ranks; rank++) {
+		struct str rest = formats;
+
+		while (rest.len) {
+			struct str one = str_cut(&rest, ' '), none;
+			int type = type_of(one, &none);
+			bool gone = type >= 0 && s->gone[type];
+
+			if (one.len && !gone &&
+				rank_of(f, type < 0 ? STR_NONE : s->name[type]) == rank)
+				sbuf_printf(b, " " STR_FMT, STR_ARG(one));
+		}
+	}
+	sbuf_str(b, rest_of(line, m.len));
+}
+
+static void codecs_look(struct section *s, const struct sdp_filter *f, uint32_t *emptied)
+{
+	struct str rest = s->text, m = bare(line_of(&rest)), head, formats, value;
+
+	s->rtp = formats_of(m, &head, &formats);
+	if (!s->rtp || !f->codecs)
+		return;
+	static_names(s);
+	while (rest.len) {
+		struct str line = bare(line_of(&rest));
+		int type = starts(line, STR("a=rtpmap:")) ? type_line(line, &value) : -1;
+
+		if (type >= 0)
+			s->name[type] = str_trim(value);
+	}
+	(void)mark(s, f, formats, emptied);
+}
+
+/* --- Attributes --------------------------------------------------------------------------------------------------- */
+
+static bool in_section(const struct sdp_attr_rule *r, const struct section *s)
+{
+	if (str_eq_nocase(r->section, STR("global")) || str_eq_nocase(r->section, STR("none")))
+		return str_eq(s->kind, STR("session"));
+	return str_eq_nocase(r->section, s->kind);
+}
+
+static bool is_attr(const struct sdp_attr_rule *r, struct str line)
+{
+	struct str whole, name;
+
+	if (!starts(line, STR("a=")))
+		return false;
+	whole = name = rest_of(line, 2);
+	name = str_cut(&name, ':');
+	return str_eq(r->attr, whole) || str_eq_nocase(r->attr, name);
+}
+
+static void write_attr_line(
+	struct sbuf *b, const struct section *s, const struct sdp_filter *f, struct str line)
+{
+	struct str text = bare(line);
+
+	for (uint32_t i = 0; i < f->attrs; i++) {
+		const struct sdp_attr_rule *r = &f->attr[i];
+
+		if (r->op == SDP_ATTR_ADD || !in_section(r, s) || !is_attr(r, text))
+			continue;
+		if (r->op == SDP_ATTR_SUBSTITUTE) {
+			sbuf_printf(b, "a=" STR_FMT, STR_ARG(r->with));
+			sbuf_str(b, rest_of(line, text.len));
+		}
+		return;
+	}
+	sbuf_str(b, line);
+}
+
+static void write_added(
+	struct sbuf *b, const struct section *s, const struct sdp_filter *f, struct str end)
+{
+	for (uint32_t i = 0; i < f->attrs; i++) {
+		if (f->attr[i].op != SDP_ATTR_ADD || !in_section(&f->attr[i], s))
+			continue;
+		/* The last line of a body may lack its end. */
+		if (b->len && b->p[b->len - 1] != '\n')
+			sbuf_str(b, end);
+		sbuf_printf(b, "a=" STR_FMT, STR_ARG(f->attr[i].attr));
+		sbuf_str(b, end);
+	}
+}
+
+/* --- Sections ------------------------------------------------------------------------------------------------------ */
+
+static void write_section(struct sbuf *b, const struct section *s, const struct sdp_filter *f)
+{
+	struct str rest = s->text, end = STR("\r\n"), value;
+
+	while (rest.len) {
+		struct str line = line_of(&rest), text = bare(line);
+		int type = s->rtp ? type_line(text, &value) : -1;
+
+		if (line.len > text.len)
+			end = rest_of(line, text.len);
+		if (s->rtp && starts(text, STR("m=")))
+			write_m(b, s, f, line);
+		else if (type < 0 || !s->gone[type])
+			write_attr_line(b, s, f, line);
+	}
+	write_added(b, s, f, end);
+}
+
+/* Up to the next m= line. */
+static struct section section_of(struct str *body)
+{
+	struct section s = {.text = {body->s, 0}, .kind = STR("session")};
+	struct str first;
+
+	if (starts(*body, STR("m="))) {
+		first = rest_of(*body, 2);
+		s.kind = str_cut(&first, ' ');
+		s.text.len += line_of(body).len;
+	}
+	while (body->len && !starts(*body, STR("m=")))
+		s.text.len += line_of(body).len;
+	return s;
+}
+
+struct str sdp_filter_apply(
+	const struct sdp_filter *f, struct pool *p, struct str body, uint32_t *emptied)
+{
+	struct str out = STR_NONE;
+	struct sbuf b;
+
+	*emptied = 0;
+	if (!f->codecs && !f->attrs)
+		return body;
+	sbuf_init(&b, 0);
+	while (body.len) {
+		struct section s = section_of(&body);
+
+		codecs_look(&s, f, emptied);
+		write_section(&b, &s, f);
+	}
+	if (!b.err)
+		out = pool_strdup(p, sbuf_view(&b));
+	sbuf_fini(&b);
+	return out;
+}

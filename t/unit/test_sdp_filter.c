@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Codecs and attributes that an operator wants out of SDP or in it: by ng's trees and by its flags, and nothing else changes. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "proto/ng.h"
+
+#define HEAD  "v=0\r\no=- 1 1 IN IP4 192.0.2.1\r\ns=-\r\nt=0 0\r\na=tool:x\r\n"
+#define AUDIO "m=audio 4000 RTP/AVP 8 0 96 101\r\n"
+#define MAPS                                                                                            \
+	"a=rtpmap:96 opus/48000/2\r\na=fmtp:96 useinbandfec=1\r\na=rtpmap:101 telephone-event/8000\r\n" \
+	"a=fmtp:101 0-15\r\na=ptime:20\r\n"
+#define OTHER "m=application 5000 TCP/BFCP *\r\na=setup:active\r\n"
+
+/* What becomes of body under a request written as JSON with ' for ". */
+static struct str filtered(struct pool *p, const char *json, const char *body, struct str *warning)
+{
+	char *text = strdup(json);
+	struct ngval *msg = NULL;
+	struct ng_request *r = pool_alloc(p, sizeof(*r));
+	uint32_t emptied;
+	size_t pos = 0;
+
+	for (char *c = text; *c; c++)
+		*c = *c == '\'' ? '"' : *c;
+	assert_int_equal(json_parse(&msg, p, str_from(text), &pos), 0);
+	assert_int_equal(ng_request_parse(r, p, msg), 0);
+	*warning = r->warning;
+	free(text);
+	return sdp_filter_apply(&r->filter, p, str_from(body), &emptied);
+}
+
+static void only_what_is_asked_for_changes(void **state)
+{
+	static const struct {
+		const char *json, *want;
+	} rows[] = {
+		{"{'command':'offer'}", HEAD AUDIO MAPS OTHER},
+		{"{'command':'offer','codec':{'strip':['PCMA']}}",
+			HEAD "m=audio 4000 RTP/AVP 0 96 101\r\n" MAPS OTHER},
+		{"{'command':'offer','flags':['codec-strip-pcma','codec-strip-OPUS']}",
+			HEAD
+			"m=audio 4000 RTP/AVP 0 101\r\n"
+			"a=rtpmap:101 telephone-event/8000\r\na=fmtp:101 0-15\r\na=ptime:20\r\n" OTHER},
+		{"{'command':'offer','rtpp-flags':'codec=[strip=[all] except=[PCMU telephone-event]]'}",
+			HEAD
+			"m=audio 4000 RTP/AVP 0 101\r\n"
+			"a=rtpmap:101 telephone-event/8000\r\na=fmtp:101 0-15\r\na=ptime:20\r\n" OTHER},
+		{"{'command':'offer','codec':{'mask':['all'],'offer':['opus','PCMU']}}",
+			HEAD
+			"m=audio 4000 RTP/AVP 96 0\r\n"
+			"a=rtpmap:96 opus/48000/2\r\na=fmtp:96 useinbandfec=1\r\na=ptime:20\r\n" OTHER},
+		{"{'command':'offer','codec':{'offer':['PCMU']}}",
+			HEAD "m=audio 4000 RTP/AVP 0 8 96 101\r\n" MAPS OTHER},
+		{"{'command':'offer','codec':{'strip':['opus/8000']}}", HEAD AUDIO MAPS OTHER},
+		/* Nothing would be left. */
+		{"{'command':'offer','codec':{'strip':['all']}}", HEAD AUDIO MAPS OTHER},
+		{"{'command':'offer','codec':{'transcode':['PCMU'],'accept':['opus']}}",
+			HEAD AUDIO MAPS OTHER},
+		{"{'command':'offer','sdp-attr':{'audio':{'remove':['ptime'],'add':['x:1','y']},'session':{'substitute':[['tool:x','tool:y']]}}}",
+			"v=0\r\no=- 1 1 IN IP4 192.0.2.1\r\ns=-\r\nt=0 0\r\na=tool:y\r\n" AUDIO
+			"a=rtpmap:96 opus/48000/2\r\na=fmtp:96 useinbandfec=1\r\na=rtpmap:101 telephone-event/8000\r\n"
+			"a=fmtp:101 0-15\r\na=x:1\r\na=y\r\n" OTHER},
+		{"{'command':'offer','flags':['sdp-attr-remove-application-setup:active','sdp-attr-remove-audio-ptime:30']}",
+			HEAD AUDIO MAPS "m=application 5000 TCP/BFCP *\r\n"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		struct str got, warning;
+		struct pool *p;
+
+		assert_int_equal(pool_create(&p, 1u << 20), 0);
+		got = filtered(p, rows[i].json, HEAD AUDIO MAPS OTHER, &warning);
+		if (!str_eq(got, str_from(rows[i].want)))
+			fail_msg("%s:\n" STR_FMT, rows[i].json, STR_ARG(got));
+		assert_int_equal(warning.len, 0);
+		pool_destroy(p);
+	}
+}
+
+static void what_is_wrong_is_a_warning_and_no_line_of_its_own(void **state)
+{
+	static const struct {
+		const char *json, *warning;
+	} rows[] = {
+		{"{'command':'offer','codec':{'stripp':['PCMA']}}", "unknown flag: codec=stripp"},
+		{"{'command':'offer','flags':['codec-stripp-PCMA']}",
+			"unknown flag: codec-stripp-PCMA"},
+		{"{'command':'offer','sdp-attr':{'audio':{'ad':['x']}}}",
+			"unknown flag: sdp-attr=ad"},
+		{"{'command':'offer','sdp-attr':{'audio':{'add':['x\\r\\nm=audio 1 RTP/AVP 0']}}}",
+			"unknown flag: sdp-attr=x??m=audio 1 RTP/AVP 0"},
+		{"{'command':'offer','sdp-attr':{'audio':{'substitute':[['x','a\\nb']]}}}",
+			"unknown flag: sdp-attr=x"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		struct str got, warning;
+		struct pool *p;
+
+		assert_int_equal(pool_create(&p, 1u << 20), 0);
+		got = filtered(p, rows[i].json, HEAD AUDIO MAPS OTHER, &warning);
+		assert_true(str_eq(got, STR(HEAD AUDIO MAPS OTHER)));
+		if (!str_eq(warning, str_from(rows[i].warning)))
+			fail_msg("%s: " STR_FMT, rows[i].json, STR_ARG(warning));
+		pool_destroy(p);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(only_what_is_asked_for_changes),
+		cmocka_unit_test(what_is_wrong_is_a_warning_and_no_line_of_its_own),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
