@@ -16,6 +16,7 @@
 
 #include "app/background.h"
 #include "app/engines.h"
+#include "app/homer.h"
 #include "app/limits.h"
 #include "app/metrics.h"
 #include "app/notify.h"
@@ -60,6 +61,7 @@ struct daemon {
 	struct ng_server *ng;
 	struct ng_tcp *ng_tcp;
 	struct http *http;
+	struct homer *homer;
 	struct stats_input stats;
 	struct limits limits;
 	struct log_limit limits_log;
@@ -527,10 +529,31 @@ static void page_statistics(void *arg, struct pool *p, struct ngval *dict)
 static void metrics(void *arg, struct sbuf *out)
 {
 	const struct daemon *d = arg;
-	struct metrics_input in = {
-		.stats = &d->stats, .handler = d->handler, .tcp = d->ng_tcp, .http = d->http};
+	struct metrics_input in = {.stats = &d->stats,
+		.handler = d->handler,
+		.tcp = d->ng_tcp,
+		.http = d->http,
+		.homer = d->homer};
 
 	metrics_write(&in, out);
+}
+
+static int homer_start(struct daemon *d)
+{
+	const struct homer_config cfg = {
+		.server = d->o.homer,
+		.capture_id = d->o.homer_id,
+		.worker = d->worker,
+		.workers = d->workers,
+		.max_stream = ports_per_worker(d),
+		.calls = d->calls,
+		.local = d->o.local,
+		.locals = d->o.locals,
+	};
+	int err = cfg.server.family ? homer_create(&d->homer, d->loop, &cfg, d->err, sizeof(d->err))
+				    : 0;
+
+	return err ? fail(d, err, "homer") : 0;
 }
 
 /* The other ways to speak ng, which hook themselves into the loop. */
@@ -553,7 +576,7 @@ static int transports_start(struct daemon *d)
 		return fail(d, err, "listen-tcp-ng");
 	if (http.listen.family)
 		err = http_create(&d->http, d->loop, d->front, &http, d->err, sizeof(d->err));
-	return err ? fail(d, err, "listen-http") : 0;
+	return err ? fail(d, err, "listen-http") : homer_start(d);
 }
 
 /* Nothing is served before everything is there. */
@@ -645,6 +668,7 @@ static int start(struct daemon *d)
 static void stop(struct daemon *d)
 {
 	http_destroy(d->http);
+	homer_stop(d->homer);
 	ng_tcp_destroy(d->ng_tcp);
 	/* It says its last words over the loop; the calls stay there for whoever comes next. */
 	redis_destroy(d->redis);
@@ -661,6 +685,7 @@ static void stop(struct daemon *d)
 		d->o.steering->teardown(&d->steer);
 	for (uint32_t i = 0; i < d->workers; i++)
 		worker_stop(d->worker[i]);
+	homer_destroy(d->homer);
 	record_destroy(d->record);
 	for (uint32_t i = 0; i < d->workers; i++)
 		worker_destroy(d->worker[i]);

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <sys/resource.h>
 
+#include "app/homer.h"
 #include "base/clock.h"
 #include "control/http.h"
 #include "control/metrics.h"
@@ -111,6 +112,18 @@ static void write_connections(const struct metrics_input *in, struct sbuf *b)
 		metrics_u64(b, "connections", "transport=\"tcp\"", ng_tcp_connections(in->tcp));
 	if (in->http)
 		metrics_u64(b, "connections", "transport=\"http\"", http_connections(in->http));
+}
+
+static void write_homer(const struct homer *h, struct sbuf *b)
+{
+	struct homer_counters c;
+
+	if (!h)
+		return;
+	c = homer_counters(h);
+	metrics_family(b, "homer_reports_total", COUNTER, "RTCP reports for the Homer server.");
+	metrics_u64(b, "homer_reports_total", "result=\"sent\"", c.sent);
+	metrics_u64(b, "homer_reports_total", "result=\"failed\"", c.failed);
 }
 
 static void write_limits(const struct stats_input *in, struct sbuf *b)
@@ -455,6 +468,7 @@ void metrics_write(const struct metrics_input *in, struct sbuf *out)
 	write_calls(in->stats, out);
 	write_requests(in->handler, out);
 	write_connections(in, out);
+	write_homer(in->homer, out);
 	write_limits(in->stats, out);
 	write_steering(in->stats, out);
 	write_drops(in->stats, out);

@@ -12,6 +12,7 @@ struct metrics_input {
 	/* Open connections; NULL: there is none of the kind. */
 	const struct ng_tcp *tcp;
 	const struct http *http;
+	const struct homer *homer;
 };
 
 /* Control thread. Appends the whole text. */

@@ -27,6 +27,9 @@
 		"HTTP clients must know the token in its first line")                               \
 	X("http-host", STRING, http_hosts, "", "NAME,...",                                          \
 		"names that the HTTP server may be reached by, besides addresses and our own")      \
+	X("homer", LISTEN, homer, "off", "ADDR:PORT|off",                                           \
+		"RTCP reports go to this Homer server as well (HEP by UDP)")                        \
+	X("homer-id", UINT32, homer_id, "2001", "N", "capture id in them")                          \
 	X("port-min", PORT, port_min, "30000", "PORT", "lowest local media port")                   \
 	X("port-max", PORT, port_max, "39999", "PORT", "highest local media port")                  \
 	X("steering", STEERING, steering, "udp", "udp|nfqueue|kernel|xdp",                          \
@@ -131,7 +134,8 @@ struct options {
 	uint32_t devices; /* at least 1 */
 	uint32_t opencl_min[OPTION_DEVICES_MAX];
 	const char *http_token_file, *http_hosts;
-	struct endpoint listen_ng, listen_tcp_ng, listen_http; /* family 0 = off */
+	struct endpoint listen_ng, listen_tcp_ng, listen_http, homer; /* family 0 = off */
+	uint32_t homer_id;
 	struct relay_local local[STEER_MAX_LOCAL];
 	uint32_t locals;
 	const struct steer_ops *steering;

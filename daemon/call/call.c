@@ -671,6 +671,20 @@ void calls_view(
 	ngval_add_int(p, dict, STR("matched"), matched);
 }
 
+void calls_each_port(const struct calls *c,
+	void (*fn)(void *arg, struct str call_id, uint32_t worker, const struct relay_port *port),
+	void *arg)
+{
+	for (const struct call *call = c->table.first; call; call = call->next)
+		for (uint32_t s = 0; s < call->sides; s++)
+			for (uint32_t i = 0; i < call->side[s]->legs; i++) {
+				const struct leg *l = call->side[s]->leg[i];
+
+				if (l && l->has_port)
+					fn(arg, call->id, call->worker, &l->port);
+			}
+}
+
 void calls_counters(const struct calls *c, struct calls_counters *out)
 {
 	*out = c->counters;

@@ -89,6 +89,11 @@ enum call_record { CALL_RECORD_START, CALL_RECORD_PAUSE, CALL_RECORD_STOP };
 /* Of the whole call, or of what comes from one side (from-tag). What is paused goes on by START. dict: where the recording is. */
 void calls_record(struct calls *c, struct pool *p, const struct ng_request *r,
 	enum call_record what, uint64_t now_ns, struct call_reply *out, struct ngval *dict);
+/* fn for every pair of ports that a call holds; it changes nothing, and keeps call_id no longer than calls stay as they are. */
+void calls_each_port(const struct calls *c,
+	void (*fn)(void *arg, struct str call_id, uint32_t worker, const struct relay_port *port),
+	void *arg);
+
 /* From now on offers of new calls are refused for this reason, but for emergency calls. NONE: no longer. The limit on sessions is
  * looked at by itself. */
 void calls_limit(struct calls *c, enum call_limit reached);

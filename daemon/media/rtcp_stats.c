@@ -32,7 +32,7 @@ struct rtcp_stats {
 	uint32_t streams;
 	EVP_CIPHER *cipher[3]; /* by key length 16, 24, 32 */
 	EVP_CIPHER_CTX *ctx[3];
-	struct ring *tap;
+	_Atomic(struct ring *) tap;
 	_Atomic uint64_t reports, mos_sum, mos[RTCP_MOS_BUCKETS];
 	struct hist jitter_us, rtt_us, loss;
 };
@@ -176,6 +176,7 @@ void media_rtcp_seen(struct media *m, const struct arena *a, const struct note *
 	struct seen *from = &r->seen[n->stream], *of = &r->seen[n->to];
 	struct media_rtcp_report report = {.t_ns = in->t_ns, .stream = n->stream, .src = in->src};
 	uint8_t text[READ_MAX];
+	struct ring *tap;
 	uint32_t len = clear_text(r, a, j, text);
 
 	if (!len || rtcp_read(&report.info, text, len))
@@ -187,9 +188,9 @@ void media_rtcp_seen(struct media *m, const struct arena *a, const struct note *
 	}
 	for (uint32_t i = 0; i < report.info.blocks; i++)
 		take_block(r, from, of, &report.info.block[i], in->t_ns);
-	if (r->tap)
-		ring_push(r->tap, &report,
-			1); /* full: the reader is late, and this one is lost to it */
+	tap = atomic_load_explicit(&r->tap, memory_order_acquire);
+	if (tap) /* full: the reader is late, and this one is lost to it */
+		ring_push(tap, &report, 1);
 }
 
 /* --- What others may read ----------------------------------------------------------------------------------------- */
@@ -232,7 +233,7 @@ void media_quality_totals(const struct media *m, struct media_quality_totals *ou
 
 void media_rtcp_tap(struct media *m, struct ring *tap)
 {
-	m->rtcp->tap = tap;
+	atomic_store_explicit(&m->rtcp->tap, tap, memory_order_release);
 }
 
 /* --- Life --------------------------------------------------------------------------------------------------------- */

@@ -50,7 +50,8 @@ struct media_rtcp_report {
 /* Any thread. */
 void media_stream_quality(const struct media *m, uint32_t stream, struct media_quality *out);
 void media_quality_totals(const struct media *m, struct media_quality_totals *out);
-/* Control thread, before the worker runs: reports also go into this ring of struct media_rtcp_report, as long as there is room. */
+/* Control thread: reports also go into this ring of struct media_rtcp_report, as long as there is room. It stays until the worker
+ * has ended. */
 void media_rtcp_tap(struct media *m, struct ring *tap);
 
 /* For complete.c: an RTCP packet that was committed. */

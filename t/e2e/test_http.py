@@ -6,6 +6,7 @@ import random
 import re
 import shutil
 import socket
+import struct
 import subprocess
 import time
 
@@ -331,4 +332,63 @@ def test_promtool_finds_no_fault(net):
     p = subprocess.run(["promtool", "check", "rules", os.path.join(relay.ROOT, "monitoring", "xcipher-alerts.yml")], capture_output=True,
                        text=True, check=False)
     assert p.returncode == 0, p.stdout + p.stderr
+    finish(daemon)
+
+
+def chunks(message):
+    """Of a HEP3 message: type to value."""
+    assert message[:4] == b"HEP3" and int.from_bytes(message[4:6], "big") == len(message)
+    found, at = {}, 6
+    while at < len(message):
+        vendor, kind, length = struct.unpack(">HHH", message[at:at + 6])
+        assert vendor == 0 and length >= 6
+        found[kind] = message[at + 6:at + length]
+        at += length
+    return found
+
+
+def test_reports_reach_homer_and_query(net):
+    """A sender report one way, a receiver report with loss the other way: Homer gets both, query and the page tell the quality."""
+    homer = ng.socket_in(net.gateway)
+    homer.bind(("127.0.0.1", 9060))
+    homer.settimeout(5)
+    daemon = start(net, "--homer=127.0.0.1:9060", "--homer-id=77")
+    talk = calls.Call(daemon.client, 1, "plain", "plain").setup()
+    near, far = (ng.socket_in(net.terminal["caller"]) for _ in range(2))
+    near.bind((talk.ip[0], talk.ports[0] + 1))
+    far.bind((talk.ip[1], talk.ports[1] + 1))
+    speech = ng.socket_in(net.terminal["caller"])
+    speech.bind((talk.ip[0], talk.ports[0]))
+    speech.sendto(struct.pack(">BBHII", 0x80, 0, 1, 160, 7) + bytes(160), (talk.to_caller["ip"], talk.to_caller["port"]))
+    lsr = 0x11112222
+    near.sendto(struct.pack(">BBHIIIIII", 0x80, 200, 6, 7, 0x00001111, 0x22220000, 5000, 100, 16000), (talk.to_caller["ip"], talk.to_caller["rtcp"]))
+    far.settimeout(5)
+    assert len(far.recv(1500)) == 28
+    block = struct.pack(">IIIIII", 7, 128 << 24 | 9, 70000, 240, lsr, 0)
+    far.sendto(struct.pack(">BBHI", 0x81, 201, 7, 9) + block, (talk.to_callee["ip"], talk.to_callee["rtcp"]))
+    got = [chunks(homer.recv(65536)) for _ in range(2)]
+    for c, source, kind in zip(got, (talk.ports[0] + 1, talk.ports[1] + 1), (200, 201)):
+        assert c[11] == b"\x05" and c[12] == (77).to_bytes(4, "big") and c[17] == talk.id.encode()
+        assert socket.inet_ntoa(c[3]) == "10.200.1.2" and int.from_bytes(c[7], "big") == source and socket.inet_ntoa(c[4]) == "10.200.1.1"
+        assert json.loads(c[15])["type"] == kind
+    assert json.loads(got[0][15])["sender_information"]["packets"] == 100
+    assert json.loads(got[1][15])["report_blocks"] == [{"source_ssrc": 7, "highest_seq_no": 70000, "fraction_lost": 128, "ia_jitter": 240,
+                                                        "packets_lost": 9, "lsr": lsr, "dlsr": 0}]
+    media = talk.client.call("query", call_id=talk.id)["tags"]["a" + talk.id]["medias"][0]
+    heard = media["ingress SSRCs"][0]
+    assert heard["SSRC"] == 7 and heard["cumulative loss"] == 9
+    assert heard["average MOS"]["packet loss"] == 50 and heard["average MOS"]["jitter"] == 30 and heard["average MOS"]["samples"] == 1
+    assert 10 <= heard["average MOS"]["MOS"] < 20 and heard["average MOS"]["round-trip time leg"] > 0
+    assert heard["lowest MOS"]["reported at"] > 0 and "highest MOS" in heard
+    s = web.WebSocket(web.connect(net.gateway, HTTP), "page.xcipher")
+    s.receive()
+    leg = json.loads(s.receive()[1])["calls"][0]["legs"][0]
+    assert leg["loss"] == 5000 and leg["lost"] == 9 and leg["MOS"] < 200
+    now = values(scrape(net))
+    assert now["xcipher_rtcp_mos_count"] == 1 and now["xcipher_rtcp_mos_sum"] < 2
+    assert now['xcipher_homer_reports_total{result="sent"}'] == 2
+    homer.close()  # nobody listens any more: nothing happens
+    far.sendto(struct.pack(">BBHI", 0x81, 201, 7, 9) + block, (talk.to_callee["ip"], talk.to_callee["rtcp"]))
+    time.sleep(1.2)
+    assert daemon.client.call("ping")["result"] == "pong"
     finish(daemon)

@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <cmocka.h>
 
+#include "proto/hep.h"
+
 #define SEC 1000000000ull
 
 /* --- Reports ------------------------------------------------------------------------------------------------------ */
@@ -130,6 +132,34 @@ static void opinions_fall_with_delay_jitter_and_loss(void **state)
 	}
 }
 
+static void hep_holds_what_fits_and_no_two_families(void **state)
+{
+	struct hep h = {.kind = HEP_RTCP_JSON,
+		.t_ns = 5 * SEC + 7000,
+		.capture_id = 3,
+		.correlation = STR("call"),
+		.payload = STR("{}")};
+	uint8_t out[256], exact[256];
+	int len;
+
+	(void)state;
+	assert_int_equal(hep_write(out, sizeof(out), &h), -EINVAL);
+	assert_int_equal(endpoint_parse(&h.src, STR("[2001:db8::1]:1000")), 0);
+	assert_int_equal(endpoint_parse(&h.dst, STR("192.0.2.1:2000")), 0);
+	assert_int_equal(hep_write(out, sizeof(out), &h), -EINVAL);
+	assert_int_equal(endpoint_parse(&h.dst, STR("[2001:db8::2]:2000")), 0);
+	len = hep_write(out, sizeof(out), &h);
+	/* chunks: 1, 1, 16, 16, 2, 2, 4, 4, 1, 4, 4, 2 bytes and six each; six in front */
+	assert_int_equal(len, 6 + 12 * 6 + 57);
+	assert_int_equal(be16(out + 4), len);
+	assert_memory_equal(out, "HEP3", 4);
+	assert_memory_equal(out + len - 2, "{}", 2);
+	for (int cap = 0; cap < len; cap++)
+		assert_int_equal(hep_write(exact, (size_t)cap, &h), -EMSGSIZE);
+	assert_int_equal(hep_write(exact, (size_t)len, &h), len);
+	assert_memory_equal(out, exact, (size_t)len);
+}
+
 /* --- On their way through ----------------------------------------------------------------------------------------- */
 
 static void send_at(struct rig *r, uint32_t from, const uint8_t *p, uint32_t len, uint32_t slot,
@@ -243,6 +273,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(reports_are_read_as_they_were_written),
 		cmocka_unit_test(opinions_fall_with_delay_jitter_and_loss),
+		cmocka_unit_test(hep_holds_what_fits_and_no_two_families),
 		cmocka_unit_test(quality_follows_from_reports_whatever_the_suites),
 		cmocka_unit_test(forged_and_repeated_reports_do_not_count),
 	};

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* HEP version 3, in which Homer takes reports (the "HEP3 Network Protocol Specification" of sipcapture.org). Pure. */
+#ifndef PROTO_HEP_H
+#define PROTO_HEP_H
+
+#include "base/endpoint.h"
+#include "base/sbuf.h"
+#include "proto/rtcp.h"
+
+#define HEP_RTCP_JSON 5 /* the payload's kind */
+
+struct hep {
+	struct endpoint src, dst; /* of one family */
+	uint64_t t_ns;            /* CLOCK_REALTIME */
+	uint8_t kind;
+	uint32_t capture_id;
+	struct str correlation; /* Call-ID */
+	struct str payload;
+};
+
+/* Length, or -EMSGSIZE, or -EINVAL for addresses of two families. */
+int hep_write(uint8_t *out, size_t cap, const struct hep *h);
+/* A report as Homer's dissectors write it. */
+void hep_rtcp_json(struct sbuf *b, const struct rtcp_info *i);
+
+#endif
