@@ -59,5 +59,7 @@ function xc_answered() {
 }
 
 function xc_reply() {
-	KSR.xcipher.manage(ANSWER);
+	if (KSR.xcipher.manage(ANSWER) < 0) {
+		KSR.xcipher.reject(0, "");
+	}
 }

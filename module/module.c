@@ -13,6 +13,7 @@
 
 #include "call.h"
 #include "health.h"
+#include "reject.h"
 #include "rpc.h"
 #include "settings.h"
 
@@ -29,6 +30,7 @@ struct settings settings = {
 	.affinity_timeout = 43200,
 	.receivers = 2,
 	.slots = 1024,
+	.db_table = "rtpengine",
 };
 
 /* --- Functions -------------------------------------------------------------------------------- */
@@ -83,7 +85,35 @@ static int script(struct sip_msg *msg, enum op op, char *a, char *b)
 FUNCTIONS(X)
 #undef X
 
-static cmd_export_t cmds[] = {
+/* Without a code, and without a reason: those of the last function. */
+static int k_reject(struct sip_msg *msg, int code, str *reason)
+{
+	char text[WIRE_REASON];
+
+	snprintf(text, sizeof(text), "%.*s", reason->len, reason->len ? reason->s : "");
+	if (!text[0])
+		snprintf(text, sizeof(text), "%s",
+			last.reason[0] ? last.reason : "Not Acceptable Here");
+	if (code <= 0)
+		code = last.code >= 300 ? last.code : 488;
+	return reject_reply(msg, code, text);
+}
+
+static int w_reject(struct sip_msg *msg, char *a, char *b)
+{
+	int code = 0;
+	str reason;
+
+	if ((a && fixup_get_ivalue(msg, (gparam_t *)a, &code)) || param(&reason, msg, b))
+		return V_INTERNAL;
+	return k_reject(msg, code, &reason);
+}
+
+static cmd_export_t cmds[] = {{"xcipher_reject", (cmd_function)w_reject, 0, 0, 0, ANY_ROUTE},
+	{"xcipher_reject", (cmd_function)w_reject, 1, fixup_igp_null, fixup_free_igp_null,
+		ANY_ROUTE},
+	{"xcipher_reject", (cmd_function)w_reject, 2, fixup_igp_spve, fixup_free_igp_spve,
+		ANY_ROUTE},
 #define X(id, name, op)                                                                           \
 	{"xcipher_" name, (cmd_function)w_##id, 0, 0, 0, ANY_ROUTE},                              \
 		{"xcipher_" name, (cmd_function)w_##id, 1, fixup_spve_null, fixup_free_spve_null, \
@@ -103,6 +133,8 @@ static sr_kemi_t kemi_exports[] = {
 		{SR_KEMIP_STR, SR_KEMIP_STR, SR_KEMIP_NONE, SR_KEMIP_NONE, SR_KEMIP_NONE, SR_KEMIP_NONE}},
 	FUNCTIONS(X)
 #undef X
+	{str_init("xcipher"), str_init("reject"), SR_KEMIP_INT, k_reject,
+		{SR_KEMIP_INT, SR_KEMIP_STR, SR_KEMIP_NONE, SR_KEMIP_NONE, SR_KEMIP_NONE, SR_KEMIP_NONE}},
 	{{0, 0}, {0, 0}, 0, NULL, {0, 0, 0, 0, 0, 0}}
 };
 /* clang-format on */
@@ -124,6 +156,8 @@ static int param_node(modparam_t type, void *val)
 static param_export_t params[] = {
 	{"node", PARAM_STRING | PARAM_USE_FUNC, (void *)param_node},
 	{"nodes_file", PARAM_STRING, &settings.nodes_file},
+	{"db_url", PARAM_STRING, &settings.db_url},
+	{"table_name", PARAM_STRING, &settings.db_table},
 	{"timeout", PARAM_INT, &settings.timeout_ms},
 	{"retries", PARAM_INT, &settings.retries},
 	{"max_nodes", PARAM_INT, &settings.max_nodes},

@@ -17,10 +17,12 @@
 #include <core/locking.h>
 #include <core/mem/shm.h>
 
+#include "db.h"
 #include "settings.h"
 
-#define ROWS 16384u
-#define WAYS 4u
+#define ROWS     16384u
+#define WAYS     4u
+#define FILE_MAX 65536
 
 struct placement {
 	uint64_t call; /* 0 = free */
@@ -96,7 +98,7 @@ static int node_parse(struct node *n, char *word, uint32_t set)
 	char host[NODE_ID_LEN], *port, *eq = strrchr(word, '='), *h = host;
 	int err;
 
-	*n = (struct node){.weight = 1, .set = set, .enabled = true};
+	*n = (struct node){.weight = 1, .set = set, .listed = true, .enabled = true};
 	if (eq) {
 		*eq = 0;
 		n->weight = (uint32_t)strtoul(eq + 1, NULL, 10);
@@ -136,6 +138,7 @@ static struct node *node_find(struct node *list, int count, const char *id)
 static int line_parse(struct node *list, int *count, char *line, uint32_t *set)
 {
 	char *save = NULL, *w = strtok_r(line, " \t\r", &save);
+	struct node *last = NULL;
 
 	while (w && *w != '#') {
 		unsigned number;
@@ -148,12 +151,16 @@ static int line_parse(struct node *list, int *count, char *line, uint32_t *set)
 			w = strtok_r(NULL, " \t\r", &save);
 			if (!w || strcmp(w, "=="))
 				return -1;
+		} else if (!strcmp(w, "disabled") && last) {
+			last->listed = last->enabled = false;
 		} else if (*count == NODES_MAX || node_parse(&list[*count], w, *set)) {
 			LM_ERR("\"%s\" is no node (udp:host:port or udp:host:port=weight), or one too many\n",
 				w);
 			return -1;
-		} else if (!node_find(list, *count, list[*count].id)) {
-			(*count)++;
+		} else {
+			last = node_find(list, *count, list[*count].id);
+			if (!last)
+				last = &list[(*count)++];
 		}
 		w = strtok_r(NULL, " \t\r", &save);
 	}
@@ -183,6 +190,9 @@ static void install(const struct node *list, int count, bool replace)
 			merged[n].set = list[i].set;
 			merged[n].addr = list[i].addr;
 			merged[n].addr_len = list[i].addr_len;
+			if (old->listed != list[i].listed)
+				merged[n].enabled = list[i].enabled;
+			merged[n].listed = list[i].listed;
 		}
 		n++;
 	}
@@ -207,38 +217,51 @@ int nodes_load(const char *text, uint32_t set, bool replace)
 	return err ? -1 : count;
 }
 
-static int load_file(const char *path, bool replace)
+static char *read_file(const char *path)
 {
-	char *text = calloc(1, 65537);
+	char *text = calloc(1, FILE_MAX + 1);
 	FILE *f = fopen(path, "r");
-	int n = -1;
 
-	if (f && text && fread(text, 1, 65537, f) < 65537)
-		n = nodes_load(text, 0, replace);
-	else
+	if (!f || !text || fread(text, 1, FILE_MAX + 1, f) > FILE_MAX) {
 		LM_ERR("cannot read the node list %s\n", path);
+		free(text);
+		text = NULL;
+	}
 	if (f)
 		fclose(f);
+	return text;
+}
+
+/* Behind what is there already, and in set 0 until it says otherwise. Takes the text. */
+static int append(char **all, char *text)
+{
+	static const char between[] = "\nset 0 ==\n";
+	size_t n = *all ? strlen(*all) : 0;
+	char *longer = text ? realloc(*all, n + sizeof(between) + strlen(text)) : NULL;
+
+	if (longer) {
+		strcpy(longer + n, between);
+		strcat(longer + n, text);
+		*all = longer;
+	}
 	free(text);
-	return n;
+	return longer ? 0 : -1;
 }
 
 int nodes_load_all(bool replace)
 {
-	int n = 0, more;
+	char *all = NULL;
+	int err = 0, n = -1;
 
-	/* The file first: if it has an error, nothing is changed. */
-	if (settings.nodes_file) {
-		n = load_file(settings.nodes_file, replace);
-		if (n < 0)
-			return -1;
-	}
-	for (int i = 0; i < settings.node_lines; i++) {
-		more = nodes_load(settings.node_line[i], 0, false);
-		if (more < 0)
-			return -1;
-		n += more;
-	}
+	if (settings.nodes_file)
+		err = append(&all, read_file(settings.nodes_file));
+	if (!err && settings.db_url)
+		err = append(&all, db_nodes());
+	for (int i = 0; !err && i < settings.node_lines; i++)
+		err = append(&all, strdup(settings.node_line[i]));
+	if (!err)
+		n = all ? nodes_load(all, 0, replace) : 0;
+	free(all);
 	return n;
 }
 
@@ -338,7 +361,8 @@ int nodes_choose(struct target *out, int max, struct text call_id, uint32_t set,
 	for (int i = 0; i < T->count; i++) {
 		const struct node *d = &T->node[i];
 
-		if (d->set != set || !d->weight || (!d->enabled && hash_id(d->id) != e.node))
+		/* The call's own node is asked whatever the script says about sets by now. */
+		if (hash_id(d->id) != e.node && (d->set != set || !d->weight || !d->enabled))
 			continue;
 		c[n].n = d;
 		c[n].score = hash_id(d->id) == e.node ? -1 : score(call, d);

@@ -70,13 +70,13 @@ static void reload(rpc_t *rpc, void *ctx)
 	int n;
 	void *h;
 
-	if (!settings.nodes_file) {
-		rpc->fault(ctx, 400, "there is no nodes_file");
+	if (!settings.nodes_file && !settings.db_url) {
+		rpc->fault(ctx, 400, "there is neither nodes_file nor db_url");
 		return;
 	}
 	n = nodes_load_all(true);
 	if (n < 0)
-		rpc->fault(ctx, 500, "the file has an error, see the log; nothing was changed");
+		rpc->fault(ctx, 500, "the list has an error, see the log; nothing was changed");
 	else if (rpc->add(ctx, "{", &h) == 0)
 		rpc->struct_add(h, "d", "nodes", n);
 }
@@ -85,7 +85,7 @@ static const char *show_doc[] = {"All nodes: set, weight, state, counts", 0};
 static const char *ping_doc[] = {"Ping all nodes now", 0};
 static const char *enable_doc[] = {"Let a node (or all) take calls again", 0};
 static const char *disable_doc[] = {"Give a node (or all) no new calls", 0};
-static const char *reload_doc[] = {"Read nodes_file again", 0};
+static const char *reload_doc[] = {"Read nodes_file and the database again", 0};
 
 rpc_export_t rpc_exports[] = {
 	{"xcipher.show", show, show_doc, RET_ARRAY},

@@ -15,6 +15,7 @@ struct settings {
 	char *node_line[64];          /* of the parameter node */
 	int node_lines;
 	char *nodes_file;
+	char *db_url, *db_table;
 	char *emergency_fallback; /* "suites,rtp" */
 	char *emergency_flags;    /* added to the script's */
 };
@@ -37,6 +38,7 @@ extern struct settings settings;
 	X(emergency_widened, "messages of emergency calls whose limits on suites were lifted") \
 	X(emergency_fallbacks, "fall-backs used for emergency calls")                          \
 	X(policy_refused, "messages refused by the security policy")                           \
+	X(calls_ended, "calls ended because their answer was refused")                         \
 	X(policy_downgraded, "messages let through by the security policy with a warning")
 
 struct counters {

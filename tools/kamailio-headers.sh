@@ -8,7 +8,7 @@ set -eu
 dir=${1:?usage: kamailio-headers.sh DIR}
 # shellcheck disable=SC2016 # dpkg-query expands it
 version=$(dpkg-query -W -f '${source:Version}' kamailio)
-[ "$(cat "$dir/version" 2>/dev/null)" != "$version" ] || exit 0
+[ "$(cat "$dir/version" 2>/dev/null)" != "$version" ] || [ ! -d "$dir/include/lib/srdb1" ] || exit 0
 
 mkdir -p "$dir"
 dir=$(cd "$dir" && pwd)
@@ -46,7 +46,7 @@ private_apt() {
 private_apt update
 cd "$work/src"
 private_apt source --download-only --only-source "kamailio=$version"
-tar -xf kamailio_*.orig.tar.* --strip-components=1 --wildcards '*/src/Makefile*' '*/src/core' '*/src/modules/tm' '*/src/lib/Makefile*'
+tar -xf kamailio_*.orig.tar.* --strip-components=1 --wildcards '*/src/Makefile*' '*/src/core' '*/src/modules/tm' '*/src/lib/Makefile*' '*/src/lib/srdb1'
 # Its configuration is all that is made: Kamailio itself need not be built.
 touch src/main.c
 quietly make -s -C src cfg
@@ -55,6 +55,6 @@ printf 'include config.mak\n$(file >flags,$(C_DEFS) $(CC_PMUTEX_OPTS))\nall: ;\n
 quietly make -s -C src -f print.mk
 rm -rf "$dir/include"
 mkdir "$dir/include"
-find src/core src/modules/tm -name '*.h' | sed 's|^src/||' | tar -C src -cf - -T - | tar -C "$dir/include" -xf -
+find src/core src/lib/srdb1 src/modules/tm -name '*.h' | sed 's|^src/||' | tar -C src -cf - -T - | tar -C "$dir/include" -xf -
 mv src/flags "$dir/flags"
 echo "$version" >"$dir/version"

@@ -88,6 +88,32 @@ def callee(suite, code=200, early=False):
     return scenario(steps)
 
 
+REPLY = "[last_Via:]\n[last_From:]\n[last_To:]\n[last_Call-ID:]\n[last_CSeq:]"
+CONTACT = "\nContact: <sip:[local_ip]:[local_port]>"
+
+
+def callee_twice(suite):
+    """Accepts the call and a re-INVITE, then gets BYE."""
+    head = REPLY.replace("[last_To:]", "[last_To:];tag=[pid]u[call_number]") + CONTACT + "\n[last_Record-Route:]"
+    return scenario(['<recv request="INVITE" rrs="true"/>', f"<send retrans=\"500\">{message('SIP/2.0 200 OK', head, sdp(suite))}</send>",
+                     '<recv request="ACK"/>', '<recv request="INVITE"/>',
+                     f"<send retrans=\"500\">{message('SIP/2.0 200 OK', REPLY + CONTACT, sdp(suite))}</send>", '<recv request="ACK"/>',
+                     '<recv request="BYE"/>', f"<send>{message('SIP/2.0 200 OK', REPLY)}</send>"])
+
+
+def caller_twice_refused(suite, to):
+    """A call, then a re-INVITE that is answered 488, with BYE ahead of it."""
+    values = {"to": to, "extra": ""}
+    routes = {"to": to, "extra": "[routes]\n"}
+    ack = in_dialog("ACK", 1) % routes
+    late = (in_dialog("ACK", 2) % routes).replace("branch=[branch]", "branch=[branch-3]")
+    return scenario([f'<send retrans="500">{message(f"INVITE {to} SIP/2.0", in_dialog("INVITE", 1, "") % values, sdp(suite))}</send>',
+                     '<recv response="100" optional="true"/>', '<recv response="200" rrs="true"/>', f"<send>{message('ACK [next_url] SIP/2.0', ack)}</send>",
+                     f"<send retrans=\"500\">{message('INVITE [next_url] SIP/2.0', in_dialog('INVITE', 2) % routes, sdp(suite))}</send>",
+                     '<recv response="100" optional="true"/>', '<recv request="BYE"/>', f"<send>{message('SIP/2.0 200 OK', REPLY)}</send>",
+                     '<recv response="488"/>', f"<send>{message('ACK [next_url] SIP/2.0', late)}</send>"])
+
+
 def scenario(steps):
     return '<?xml version="1.0" encoding="ISO-8859-1" ?>\n<scenario name="xcipher">\n' + "\n".join(steps) + "\n</scenario>\n"
 

@@ -39,10 +39,10 @@ def needs():
             raise Skip(f"{program} is not installed")
 
 
-def proxy(net, folder, more="", **defines):
+def proxy(net, folder, more="", swap=("", ""), **defines):
     defines.setdefault("XC_OFFER_FLAGS", quoted(OFFER))
     defines.setdefault("XC_ANSWER_FLAGS", quoted(ANSWER))
-    return sipp.Kamailio(net, folder, more, **defines)
+    return sipp.Kamailio(net, folder, more, swap=swap, **defines)
 
 
 def start(net, folder, number=1, rate=10, suite=S80, to=CALLEE, expect=200, special="", limit=500, talk_ms=200, port=5060, extra=""):
