@@ -15,7 +15,7 @@ files() {
 }
 
 mapfile -t c_files < <(files 'daemon/*.c' 'daemon/*.h' 'module/*.c' 'module/*.h' 't/*.c' 't/*.h' 'kernels/layout.h')
-mapfile -t sh_files < <(files 'tools/*.sh' 't/*.sh' '.ci/run' 'tools/completion/*.bash')
+mapfile -t sh_files < <(files 'tools/*.sh' 't/*.sh' '.ci/run' 'tools/completion/*.bash' packaging/xcipher-demo debian/tests/relay debian/tests/module debian/tests/demo)
 mapfile -t py_files < <(files '*.py')
 
 clang-format-14 --dry-run -Werror "${c_files[@]}" 2>&1 | grep -E 'error:' | cut -d: -f1 | sort | uniq -c | head -20
@@ -28,10 +28,12 @@ cppcheck --quiet --std=c11 --enable=warning,portability --inline-suppr --suppres
 for f in "${py_files[@]}"; do
 	python3 -c 'import ast, sys; ast.parse(open(sys.argv[1]).read(), sys.argv[1])' "$f" || complain "python: $f"
 done
-mandoc -Tlint -W warning man/*.[18] | grep -vE "new sentence|conventional order" && complain "man pages"
+mandoc -Tlint -W warning man/*.[1-8] | grep -vE "new sentence|conventional order" && complain "man pages"
 
 for f in $(files '*.c' '*.h' '*.cl' '*.py' '*.sh' '*.mk' '*.cfg' '*.bash' Makefile .ci/run 'man/*'); do
-	head -3 "$f" | grep -q 'SPDX-License-Identifier: GPL-2.0-or-later' || complain "$f: no SPDX line"
+	want='GPL-2.0-or-later'
+	[[ $f == kernel-module/*.[ch] ]] && want='GPL-2.0' # as the kernel
+	head -3 "$f" | grep -q "SPDX-License-Identifier: $want" || complain "$f: no SPDX line"
 done
 
 # Who may know whom (README). base is known to all; a room may include itself.

@@ -17,7 +17,7 @@ struct stats_input {
 	const struct engines *engines;
 	const struct calls *calls;
 	const struct limits *limits;
-	const struct redis *redis; /* NULL: there is none */
+	const struct redis *redis;   /* NULL: there is none */
 	const struct record *record; /* NULL: nothing is recorded */
 	uint32_t max_sessions;
 	const char *steering;

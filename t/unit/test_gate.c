@@ -79,8 +79,8 @@ static void rtcp_of_a_blocked_stream_leaves(void **state)
 
 /* --- Calls ---------------------------------------------------------------------------------------------------------- */
 
-#define BODY(addr)                                                                            \
-	"v=0\r\no=- 1 1 IN IP4 " addr "\r\ns=-\r\nc=IN IP4 " addr "\r\nt=0 0\r\n"             \
+#define BODY(addr)                                                                \
+	"v=0\r\no=- 1 1 IN IP4 " addr "\r\ns=-\r\nc=IN IP4 " addr "\r\nt=0 0\r\n" \
 	"m=audio 4000 RTP/AVP 8 101\r\na=rtpmap:101 telephone-event/8000\r\na=rtpmap:8 PCMA/8000\r\n"
 
 static uint8_t gate_of(struct talk *t, uint8_t octet)
