@@ -463,6 +463,29 @@ static void write_process(const struct stats_input *in, struct sbuf *b)
 		(uint64_t)r.ru_maxrss * 1024);
 }
 
+static void write_redis(const struct stats_input *in, struct sbuf *b)
+{
+	struct redis_usage u;
+
+	if (!in->redis)
+		return;
+	redis_usage(in->redis, &u);
+	metrics_one(b, "standby", GAUGE, "1 while another node is active.", u.standby);
+	metrics_one(b, "redis_up", GAUGE, "1 while Redis answers and takes what is written.",
+		u.up && !u.refusing);
+	metrics_one(
+		b, "redis_waiting", GAUGE, "Changed calls that are not written yet.", u.waiting);
+	metrics_one(b, "redis_written_total", COUNTER, "Writes of calls and of their indexes.",
+		u.written);
+	metrics_one(b, "redis_errors_total", COUNTER, "Writes that Redis refused.", u.errors);
+	metrics_one(b, "redis_away_total", COUNTER, "Times that Redis could not be reached.",
+		u.times_away);
+	metrics_one(b, "redis_restored_total", COUNTER, "Calls that came back.", u.restored);
+	metrics_one(b, "redis_skipped_total", COUNTER, "Entries that made no sense.", u.skipped);
+	metrics_one(b, "redis_followed", GAUGE, "Calls of the active node that are followed.",
+		u.followed);
+}
+
 void metrics_write(const struct metrics_input *in, struct sbuf *out)
 {
 	write_calls(in->stats, out);
@@ -477,5 +500,6 @@ void metrics_write(const struct metrics_input *in, struct sbuf *out)
 	write_histograms(in->stats, out);
 	write_devices(in->stats, out);
 	write_resources(in->stats, out);
+	write_redis(in->stats, out);
 	write_process(in->stats, out);
 }

@@ -313,7 +313,7 @@ static void on_down(void *arg, const char *why)
 	struct redis *r = arg;
 	char addr[ENDPOINT_STRLEN];
 
-	r->disconnects++;
+	r->disconnects += !r->told_down;
 	if (!r->told_down)
 		log_warn("redis %s is away (%s): calls go on%s", address(r, addr), why,
 			r->mode == REDIS_ACTIVE ? ", unsaved until it is back" : "");
@@ -534,6 +534,24 @@ void redis_destroy(struct redis *r)
 	free(r);
 }
 
+void redis_usage(const struct redis *r, struct redis_usage *out)
+{
+	struct calls_save_usage u;
+
+	calls_save_usage(r->cfg.calls, &u);
+	*out = (struct redis_usage){.standby = r->mode == REDIS_FOLLOWING,
+		.up = redis_link_is_up(r->link),
+		.refusing = r->trouble,
+		.waiting = u.waiting + u.ended,
+		.written = r->written,
+		.errors = r->errors,
+		.times_away = r->disconnects,
+		.restored = r->restored,
+		.skipped = r->skipped,
+		.followed = r->mirror.count,
+		.removals_lost = u.ended_lost};
+}
+
 static void add(struct pool *p, struct ngval *d, const char *key, uint64_t value)
 {
 	ngval_add_int(p, d, str_from(key), (int64_t)value);
@@ -543,20 +561,20 @@ void redis_stats(const struct redis *r, struct pool *p, struct ngval *dict)
 {
 	static const char *const modes[] = {"restoring", "active", "standby"};
 	struct ngval *d = ngval_add_dict(p, dict, STR("redis"));
-	struct calls_save_usage u;
+	struct redis_usage u;
 
-	calls_save_usage(r->cfg.calls, &u);
+	redis_usage(r, &u);
 	ngval_add_str(p, d, STR("mode"), str_from(modes[r->mode]));
 	ngval_add_str(p, d, STR("state"),
-		!redis_link_is_up(r->link) ? STR("away")
-			: r->trouble       ? STR("refusing")
-					   : STR("up"));
-	add(p, d, "waiting", u.waiting + u.ended);
-	add(p, d, "written", r->written);
-	add(p, d, "errors", r->errors);
-	add(p, d, "times away", r->disconnects);
-	add(p, d, "restored", r->restored);
-	add(p, d, "skipped", r->skipped);
-	add(p, d, "followed", r->mirror.count);
-	add(p, d, "removals lost", u.ended_lost);
+		!u.up                ? STR("away")
+			: u.refusing ? STR("refusing")
+				     : STR("up"));
+	add(p, d, "waiting", u.waiting);
+	add(p, d, "written", u.written);
+	add(p, d, "errors", u.errors);
+	add(p, d, "times away", u.times_away);
+	add(p, d, "restored", u.restored);
+	add(p, d, "skipped", u.skipped);
+	add(p, d, "followed", u.followed);
+	add(p, d, "removals lost", u.removals_lost);
 }

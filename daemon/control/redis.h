@@ -35,6 +35,12 @@ int redis_active(struct redis *r);
 int redis_standby(struct redis *r);
 bool redis_is_standby(const struct redis *r);
 
+struct redis_usage {
+	bool standby, up, refusing;
+	uint64_t waiting; /* calls, and removals of calls, that are not written yet */
+	uint64_t written, errors, times_away, restored, skipped, followed, removals_lost;
+};
+void redis_usage(const struct redis *r, struct redis_usage *out);
 /* Adds the dictionary "redis". */
 void redis_stats(const struct redis *r, struct pool *p, struct ngval *dict);
 

@@ -11,7 +11,7 @@
 #define WARNINGS   20u
 #define PAGE       "200"
 #define POOL_LIMIT (16u << 20)
-#define TURN_NS    5000000ull /* the control thread has other things to do */
+#define TURN_NS    20000000ull /* at once; the control thread has other things to do */
 
 bool redis_str_set(struct str *to, struct str from)
 {
