@@ -21,7 +21,8 @@ enum call_limit limits_step(struct limits *l, const struct limits_sample *s)
 		l->bandwidth = (double)(s->bytes - then->bytes) * (double)NS_PER_SEC /
 			(double)(s->mono_ns - then->mono_ns);
 	l->sample[l->samples++ % LIMITS_SAMPLES] = *s;
-	l->reached = l->cfg.cpu > 0 && l->cpu > l->cfg.cpu                    ? CALL_LIMIT_CPU
+	l->reached = l->draining                                              ? CALL_LIMIT_DRAIN
+		: l->cfg.cpu > 0 && l->cpu > l->cfg.cpu                       ? CALL_LIMIT_CPU
 		: l->cfg.load > 0 && l->load > l->cfg.load                    ? CALL_LIMIT_LOAD
 		: l->cfg.bandwidth && l->bandwidth > (double)l->cfg.bandwidth ? CALL_LIMIT_BANDWIDTH
 									      : CALL_LIMIT_NONE;
@@ -65,6 +66,9 @@ const char *limits_text(const struct limits *l, enum call_limit which, char out[
 	case CALL_LIMIT_BANDWIDTH:
 		snprintf(out, 80, "%.0f bytes per second, max-bandwidth %" PRIu64, l->bandwidth,
 			l->cfg.bandwidth);
+		break;
+	case CALL_LIMIT_DRAIN:
+		snprintf(out, 80, "draining");
 		break;
 	default:
 		break;

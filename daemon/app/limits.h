@@ -28,6 +28,7 @@ struct limits {
 	struct limits_config cfg;
 	struct limits_sample sample[LIMITS_SAMPLES];
 	uint32_t samples; /* so far */
+	bool draining;    /* by command: no new calls */
 	/* Now. */
 	double cpu, load, bandwidth;
 	enum call_limit reached;

@@ -20,6 +20,7 @@
 #include "app/limits.h"
 #include "app/metrics.h"
 #include "app/notify.h"
+#include "app/operate.h"
 #include "app/options.h"
 #include "app/record.h"
 #include "app/relay.h"
@@ -36,7 +37,6 @@
 #include "control/tcp.h"
 
 #define PORT_HOLD_NS  (5 * NS_PER_SEC) /* late packets of the last call must not reach the next */
-#define LIMITS_LOG_NS (10 * NS_PER_SEC)
 #define REDIS_WAIT_NS (10 * NS_PER_SEC)
 #define ERR_LEN       512
 
@@ -64,7 +64,7 @@ struct daemon {
 	struct homer *homer;
 	struct stats_input stats;
 	struct limits limits;
-	struct log_limit limits_log;
+	struct operate operate;
 	struct loop *loop;
 	bool stopping;
 	int ack_fd, signal_fd;
@@ -316,28 +316,6 @@ static void key_notice(void *arg, const struct call_key_notice *n)
 						: "used up, going on (enforce-lifetime=no)");
 }
 
-/* Each second: is there room for more calls? */
-static void limits_look(struct daemon *d)
-{
-	struct limits_sample s = {0};
-	enum call_limit before = d->limits.reached, now;
-	char text[80];
-	uint64_t held;
-
-	limits_measure(&s);
-	for (uint32_t i = 0; i < d->workers; i++)
-		s.bytes += atomic_load_explicit(&d->worker[i]->bytes_in, memory_order_relaxed);
-	now = limits_step(&d->limits, &s);
-	calls_limit(d->calls, now);
-	if (now == before || !log_limit_pass(&d->limits_log, s.mono_ns, LIMITS_LOG_NS, &held))
-		return;
-	if (now)
-		log_warn("load limit: %s: new calls are refused",
-			limits_text(&d->limits, now, text));
-	else
-		log_info("load limit: new calls are taken again");
-}
-
 static bool has_room(void *arg)
 {
 	return app_relay_has_room(arg);
@@ -380,20 +358,18 @@ static int redis_start(struct daemon *d)
 	return 0;
 }
 
+static void end(void *arg)
+{
+	struct daemon *d = arg;
+
+	d->stopping = true;
+	loop_stop(d->loop);
+}
+
 static int control_start(struct daemon *d)
 {
 	const struct options *o = &d->o;
-	struct call_policy policy = {
-		.sdes = o->sdes,
-		.learning = o->learning,
-		.strict_source = o->strict_source,
-		.tos = o->tos,
-		.timeout_ns = o->timeout * NS_PER_SEC,
-		.silent_timeout_ns = o->silent_timeout * NS_PER_SEC,
-		.offer_timeout_ns = o->offer_timeout * NS_PER_SEC,
-		.delete_delay_ns = o->delete_delay * NS_PER_SEC,
-		.max_calls = o->max_sessions,
-	};
+	struct call_policy policy = operate_policy(o);
 	uint64_t id;
 	int err = secmem_random(&id, sizeof(id));
 
@@ -409,7 +385,6 @@ static int control_start(struct daemon *d)
 	if (err)
 		return err;
 	d->limits.cfg = o->limits;
-	limits_look(d);
 	d->stats = (struct stats_input){
 		.worker = d->worker,
 		.workers = d->workers,
@@ -427,6 +402,14 @@ static int control_start(struct daemon *d)
 		(struct stats_source){.fill = statistics, .arg = &d->stats}, d->stats.started_ns);
 	if (err)
 		return fail(d, err, "handler");
+	d->operate.o = &d->o;
+	d->operate.calls = d->calls;
+	d->operate.limits = &d->limits;
+	d->operate.stats = &d->stats;
+	d->operate.stop = end;
+	d->operate.stop_arg = d;
+	operate_second(&d->operate);
+	handler_operator(d->handler, operate_request, &d->operate);
 	err = redis_start(d);
 	if (err)
 		return err;
@@ -474,7 +457,7 @@ static void on_second(void *arg)
 	struct daemon *d = arg;
 
 	app_relay_poll(d->relay, clock_mono_ns());
-	limits_look(d);
+	operate_second(&d->operate);
 	calls_tick(d->calls, clock_real_ns());
 	ng_front_tick(d->front, clock_mono_ns());
 	watchdog(d);
@@ -488,12 +471,13 @@ static void on_signal(void *arg, uint32_t events)
 	(void)events;
 	while (read(d->signal_fd, &info, sizeof(info)) == sizeof(info)) {
 		if (info.ssi_signo == SIGHUP) {
-			log_info("SIGHUP: nothing to reload, going on");
+			notify_send(&d->notify, "RELOADING=1");
+			operate_reload(&d->operate);
+			notify_send(&d->notify, "READY=1");
 			continue;
 		}
 		log_info("signal %u: stopping", info.ssi_signo);
-		d->stopping = true;
-		loop_stop(d->loop);
+		end(d);
 	}
 }
 
@@ -733,6 +717,8 @@ int main(int argc, char **argv)
 	case OPTIONS_RUN:
 		break;
 	}
+	d.operate.argc = argc;
+	d.operate.argv = argv;
 	log_open("xcipherd", d.o.log_level, d.o.log_stderr || d.o.foreground);
 	/* Before any thread and any device is there: a fork would not take them along. */
 	if (!d.o.foreground)

@@ -489,6 +489,11 @@ static void help(void)
 	printf("All but the last two are also keys of the ini file, section [xcipher]. See xcipherd(8).\n");
 }
 
+static FILE *complaints(const struct options *o)
+{
+	return o->complaints ? o->complaints : stderr;
+}
+
 struct file_state {
 	struct options *o;
 	char complaint[256];
@@ -528,11 +533,11 @@ static int read_file(struct options *o, bool asked)
 	if (line == 0)
 		return 0;
 	if (line < 0)
-		fprintf(stderr,
+		fprintf(complaints(o),
 			"xcipherd: cannot read %s: %s. Name another with --config-file=FILE, or none\n",
 			o->config_file, strerror(errno));
 	else
-		fprintf(stderr, "xcipherd: %s, line %d: %s\n", o->config_file, line,
+		fprintf(complaints(o), "xcipherd: %s, line %d: %s\n", o->config_file, line,
 			f.complaint[0] ? f.complaint : "not of the form name = value");
 	return 1;
 }
@@ -562,7 +567,7 @@ static enum options_result read_args(
 			return OPTIONS_EXIT_OK;
 		}
 		if (c != 0) {
-			fprintf(stderr,
+			fprintf(complaints(o),
 				"xcipherd: option %s is unknown, ambiguous, or its value is missing or too much. --help lists all\n",
 				argv[optind - 1]);
 			return OPTIONS_EXIT_ERROR;
@@ -579,15 +584,15 @@ static enum options_result read_args(
 		}
 		right = set(o, &rows[at], rows[at].kind == FLAG ? "yes" : optarg);
 		if (right) {
-			fprintf(stderr, "xcipherd: --%s=%s is wrong, expected: %s\n", rows[at].name,
-				optarg ? optarg : "", right);
+			fprintf(complaints(o), "xcipherd: --%s=%s is wrong, expected: %s\n",
+				rows[at].name, optarg ? optarg : "", right);
 			return OPTIONS_EXIT_ERROR;
 		}
 		if (only)
 			*seen = true;
 	}
 	if (optind < argc) {
-		fprintf(stderr,
+		fprintf(complaints(o),
 			"xcipherd: \"%s\" is no option: options are written --name=value. --help lists all\n",
 			argv[optind]);
 		return OPTIONS_EXIT_ERROR;
@@ -628,7 +633,7 @@ static int check_redis(const struct options *o)
 					: NULL;
 
 	if (wrong)
-		fprintf(stderr, "xcipherd: %s\n", wrong);
+		fprintf(complaints(o), "xcipherd: %s\n", wrong);
 	return wrong != NULL;
 }
 
@@ -649,33 +654,33 @@ static int check(struct options *o)
 	}
 	pairs = o->port_max > o->port_min ? (uint32_t)(o->port_max - o->port_min + 1) / 2 : 0;
 	if (pairs < o->workers) {
-		fprintf(stderr,
+		fprintf(complaints(o),
 			"xcipherd: port-min=%u to port-max=%u is too small: every worker needs a pair of ports at least\n",
 			o->port_min, o->port_max);
 		return 1;
 	}
 	if (o->workers > 64 || o->batch_max == 0 || o->batch_max > 16384) {
-		fprintf(stderr, "xcipherd: %s\n",
+		fprintf(complaints(o), "xcipherd: %s\n",
 			o->workers > 64 ? "workers: at most 64" : "batch-max: 1 to 16384 packets");
 		return 1;
 	}
 	if (o->replay_window < 64 || o->replay_window > 32768 || o->replay_window % 64) {
-		fprintf(stderr, "xcipherd: replay-window: a multiple of 64 from 64 to 32768\n");
+		fprintf(complaints(o),
+			"xcipherd: replay-window: a multiple of 64 from 64 to 32768\n");
 		return 1;
 	}
 	if (o->nfqueue_num > 65535 - o->workers) {
-		fprintf(stderr, "xcipherd: nfqueue-num + workers must stay below 65536\n");
+		fprintf(complaints(o), "xcipherd: nfqueue-num + workers must stay below 65536\n");
 		return 1;
 	}
 	return 0;
 }
 
-enum options_result options_read(struct options *o, int argc, char **argv)
+static enum options_result read_all(struct options *o, int argc, char **argv)
 {
 	enum options_result res;
 	bool asked = false, interfaces = false;
 
-	*o = (struct options){0};
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++)
 		if (rows[i].kind != INTERFACE && set(o, &rows[i], rows[i].def))
 			return OPTIONS_EXIT_ERROR;
@@ -690,14 +695,150 @@ enum options_result options_read(struct options *o, int argc, char **argv)
 	return check(o) ? OPTIONS_EXIT_ERROR : OPTIONS_RUN;
 }
 
+enum options_result options_read(struct options *o, int argc, char **argv)
+{
+	*o = (struct options){0};
+	return read_all(o, argc, argv);
+}
+
+enum options_result options_again(
+	struct options *o, int argc, char **argv, char *err, size_t err_len)
+{
+	static const char who[] = "xcipherd: ";
+	enum options_result res = OPTIONS_EXIT_ERROR;
+
+	*o = (struct options){0};
+	memset(err, 0, err_len);
+	o->complaints = fmemopen(err, err_len - 1, "w");
+	if (o->complaints) {
+		res = read_all(o, argc, argv);
+		fclose(o->complaints);
+	}
+	o->complaints = NULL;
+	err[strcspn(err, "\n")] = 0;
+	if (strncmp(err, who, sizeof(who) - 1) == 0)
+		memmove(err, err + sizeof(who) - 1, strlen(err) - sizeof(who) + 2);
+	return res;
+}
+
+/* --- Changes while calls go on ---------------------------------------------------------------------------------- */
+
+const char *options_set(struct options *o, const char *name, const char *value)
+{
+	const struct option_row *row = row_find(name);
+
+	return row ? set(o, row, value) : "an option";
+}
+
+/* What can change at any time: it is looked at again for each call, or each second. */
+static bool is_live(const struct option_row *row)
+{
+	static const char *const names[] = {"timeout", "silent-timeout", "offer-timeout",
+		"delete-delay", "max-sessions", "max-cpu", "max-load", "max-bandwidth",
+		"sdes-offer", "sdes-accept", "endpoint-learning", "strict-source", "log-level"};
+
+	for (size_t i = 0; i < ARRAY_LEN(names); i++)
+		if (strcmp(row->name, names[i]) == 0)
+			return true;
+	return false;
+}
+
+struct span { /* bytes of struct options */
+	size_t off, len;
+};
+
+/* Where an option's value lies: up to two places. Strings are compared apart. */
+static void spans(const struct option_row *row, struct span out[2])
+{
+#define SPAN(field) \
+	((struct span){offsetof(struct options, field), sizeof(((struct options *)0)->field)})
+	static const size_t len[] = {[ENDPOINT] = sizeof(struct endpoint),
+		[LISTEN] = sizeof(struct endpoint),
+		[PORT] = 2,
+		[STEERING] = sizeof(void *),
+		[XDP_MODE] = sizeof(int),
+		[ENGINE] = sizeof(int),
+		[QUEUE_SEND] = sizeof(int),
+		[UDP_IO] = sizeof(int),
+		[UINT8] = 1,
+		[UINT16] = 2,
+		[UINT32] = 4,
+		[UINT64] = 8,
+		[DECIMAL] = sizeof(double),
+		[LEARNING] = sizeof(int),
+		[BOOL] = sizeof(bool),
+		[FLAG] = sizeof(bool),
+		[LEVEL] = sizeof(int),
+		[REDIS] = sizeof(struct redis_server),
+		[RECORDING] = sizeof(int)};
+
+	out[0] = (struct span){row->offset, row->kind < ARRAY_LEN(len) ? len[row->kind] : 0};
+	out[1] = (struct span){0, 0};
+	if (row->kind == INTERFACE) {
+		out[0] = SPAN(local);
+		out[1] = SPAN(locals);
+	} else if (row->kind == DEVICES) {
+		out[0] = SPAN(device);
+		out[1] = SPAN(devices);
+	} else if (row->kind == MINS) {
+		out[0] = SPAN(opencl_min);
+	} else if (row->kind == SDES_OFFER) {
+		out[0] = SPAN(sdes.offer);
+	} else if (row->kind == SDES_ACCEPT) {
+		out[0] = SPAN(sdes.accept);
+		out[1] = SPAN(sdes.params);
+	}
+#undef SPAN
+}
+
+static bool is_text(const struct option_row *row)
+{
+	return row->kind == STRING || row->kind == CONFIG;
+}
+
+static bool differs(const struct option_row *row, const struct options *a, const struct options *b)
+{
+	const uint8_t *x = (const uint8_t *)a, *y = (const uint8_t *)b;
+	struct span at[2];
+
+	if (is_text(row))
+		return strcmp(*(const char *const *)(x + row->offset),
+			       *(const char *const *)(y + row->offset)) != 0;
+	spans(row, at);
+	return memcmp(x + at[0].off, y + at[0].off, at[0].len) != 0 ||
+		memcmp(x + at[1].off, y + at[1].off, at[1].len) != 0;
+}
+
+uint32_t options_take_live(struct options *now, const struct options *next,
+	void (*other)(void *arg, const char *name), void *arg)
+{
+	uint32_t changed = 0;
+
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		struct span at[2];
+
+		/* The number of workers that was not given is what steering made of it. */
+		if (!differs(&rows[i], now, next) ||
+			(next->workers_auto && strcmp(rows[i].name, "workers") == 0))
+			continue;
+		if (!is_live(&rows[i])) {
+			other(arg, rows[i].name);
+			continue;
+		}
+		spans(&rows[i], at);
+		for (int k = 0; k < 2; k++)
+			memcpy((uint8_t *)now + at[k].off, (const uint8_t *)next + at[k].off,
+				at[k].len);
+		changed++;
+	}
+	return changed;
+}
+
 void options_free(struct options *o)
 {
-	free((char *)o->config_file);
-	free((char *)o->pidfile);
-	free((char *)o->xdp_interfaces);
-	free((char *)o->http_token_file);
-	free((char *)o->http_hosts);
-	free((char *)o->redis_key_file);
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++)
+		if (is_text(&rows[i]))
+			free(*(char **)((uint8_t *)o + rows[i].offset));
 	secmem_wipe(&o->redis, sizeof(o->redis));
 	secmem_wipe(&o->redis_write, sizeof(o->redis_write));
 }

@@ -4,6 +4,8 @@
 #ifndef APP_OPTIONS_H
 #define APP_OPTIONS_H
 
+#include <stdio.h>
+
 #include "app/limits.h"
 #include "app/record_file.h"
 #include "base/endpoint.h"
@@ -153,6 +155,7 @@ struct options {
 	bool workers_auto; /* the number was not given */
 	bool strict_source, enforce_lifetime, busy_poll, foreground, log_stderr;
 	int log_level;
+	FILE *complaints; /* while reading; NULL: standard error */
 };
 
 enum options_result { OPTIONS_RUN, OPTIONS_EXIT_OK, OPTIONS_EXIT_ERROR };
@@ -161,5 +164,14 @@ enum options_result { OPTIONS_RUN, OPTIONS_EXIT_OK, OPTIONS_EXIT_ERROR };
  * one line that says what is wrong and what would be right. */
 enum options_result options_read(struct options *o, int argc, char **argv);
 void options_free(struct options *o);
+
+/* The same for a running daemon: a complaint goes into err. o is to be freed in any case. */
+enum options_result options_again(
+	struct options *o, int argc, char **argv, char *err, size_t err_len);
+/* NULL, or what would have been right. */
+const char *options_set(struct options *o, const char *name, const char *value);
+/* Takes from next what may change while calls go on; other() is told what else differs. How many were taken. */
+uint32_t options_take_live(struct options *now, const struct options *next,
+	void (*other)(void *arg, const char *name), void *arg);
 
 #endif

@@ -233,7 +233,6 @@ static void fill_lifetimes(const struct stats_input *in, struct pool *p, struct 
 	add(p, dict, "keys used up", expired);
 }
 
-/* By which limit new calls are refused, what is measured, and how many each refused. */
 static void fill_recording(const struct record *r, struct pool *p, struct ngval *dict)
 {
 	struct ngval *d = ngval_add_dict(p, dict, STR("recording"));
@@ -249,7 +248,8 @@ static void fill_recording(const struct record *r, struct pool *p, struct ngval 
 	add(p, d, "removed", s.removed);
 }
 
-static void fill_limits(const struct stats_input *in, struct pool *p, struct ngval *dict)
+/* By which limit new calls are refused, what is measured, and how many each refused. */
+void stats_fill_limits(const struct stats_input *in, struct pool *p, struct ngval *dict)
 {
 	static const char *const names[] = {[CALL_LIMIT_NONE] = "none",
 #define X(id, name, message) [CALL_LIMIT_##id] = name,
@@ -314,7 +314,7 @@ void stats_fill(const struct stats_input *in, struct pool *p, struct ngval *dict
 	fill_latency(in, p, x);
 	fill_drops(in, p, x);
 	fill_lifetimes(in, p, x);
-	fill_limits(in, p, x);
+	stats_fill_limits(in, p, x);
 	if (in->redis)
 		redis_stats(in->redis, p, x);
 	if (in->record)

@@ -28,6 +28,9 @@ struct stats_input {
 /* Adds the dictionary "xcipher" to dict. */
 void stats_fill(const struct stats_input *in, struct pool *p, struct ngval *dict);
 
+/* Of it, the dictionary "limits". */
+void stats_fill_limits(const struct stats_input *in, struct pool *p, struct ngval *dict);
+
 /* The same and more, for the web page. */
 void stats_fill_page(const struct stats_input *in, struct pool *p, struct ngval *dict);
 

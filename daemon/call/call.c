@@ -303,6 +303,14 @@ static const char *missing(const struct ng_request *r, bool is_answer)
 					      : NULL;
 }
 
+void calls_set_policy(struct calls *c, const struct call_policy *policy)
+{
+	struct call_policy next = *policy;
+
+	memcpy(next.loop_id, c->policy.loop_id, sizeof(next.loop_id));
+	c->policy = next;
+}
+
 void calls_limit(struct calls *c, enum call_limit reached)
 {
 	c->limit = reached;

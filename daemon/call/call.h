@@ -37,6 +37,7 @@ struct call_policy { /* what the operator decided; constant after start */
 	X(CPU, "cpu", "CPU usage limit exceeded")                 \
 	X(LOAD, "load", "Load limit exceeded")                    \
 	X(BANDWIDTH, "bandwidth", "Bandwidth limit exceeded")     \
+	X(DRAIN, "drain", "Relay is being drained")               \
 	X(STANDBY, "standby", "This node is on standby")
 
 enum call_limit {
@@ -97,6 +98,8 @@ void calls_each_port(const struct calls *c,
 /* From now on offers of new calls are refused for this reason, but for emergency calls. NONE: no longer. The limit on sessions is
  * looked at by itself. */
 void calls_limit(struct calls *c, enum call_limit reached);
+/* From now on this is decided; loop_id stays. Calls that are there keep what their signalling made of it, but for timeouts. */
+void calls_set_policy(struct calls *c, const struct call_policy *policy);
 
 struct calls_counters {
 	uint64_t current, total, offers, answers, deletes, timeouts, refused;

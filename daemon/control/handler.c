@@ -22,6 +22,8 @@ struct handler {
 	struct stats_source stats;
 	const char *(*become)(void *arg, bool active);
 	void *become_arg;
+	handler_operate_fn *operate;
+	void *operate_arg;
 	uint64_t start_ns;
 	struct handler_count count[NG_COMMAND_COUNT]; /* [NG_NONE]: never became a command */
 	uint64_t duplicates;
@@ -57,6 +59,12 @@ void handler_on_role(struct handler *h, const char *(*become)(void *arg, bool ac
 {
 	h->become = become;
 	h->become_arg = arg;
+}
+
+void handler_operator(struct handler *h, handler_operate_fn *operate, void *arg)
+{
+	h->operate = operate;
+	h->operate_arg = arg;
 }
 
 void handler_destroy(struct handler *h)
@@ -158,6 +166,22 @@ static void do_list(struct job *j)
 	calls_list(j->h->calls, j->p, (uint32_t)(limit > LIST_MAX ? LIST_MAX : limit), j->dict);
 }
 
+static void do_calls(struct job *j)
+{
+	int64_t limit = j->r.limit < 0 ? LIST_DEFAULT : j->r.limit;
+
+	calls_view(j->h->calls, j->p, j->r.part, (uint32_t)(limit > LIST_MAX ? LIST_MAX : limit),
+		j->dict);
+}
+
+static void do_operate(struct job *j)
+{
+	const struct handler *h = j->h;
+
+	j->reply.error = h->operate ? h->operate(h->operate_arg, &j->r, j->p, j->dict)
+				    : "Not supported here";
+}
+
 static void add_u64(struct pool *p, struct ngval *d, const char *key, uint64_t value)
 {
 	ngval_add_int(
@@ -240,6 +264,11 @@ static const struct command {
 	[NG_STATISTICS] = {do_statistics, 0},
 	[NG_ACTIVE] = {do_role, 0},
 	[NG_STANDBY] = {do_role, 0},
+	[NG_CALLS] = {do_calls, 0},
+	[NG_LIMITS_COMMAND] = {do_operate, 0},
+	[NG_DRAIN] = {do_operate, 0},
+	[NG_LOG_LEVEL] = {do_operate, 0},
+	[NG_RELOAD] = {do_operate, 0},
 	[NG_BLOCK_MEDIA] = {do_block_media, NEED_CALL_ID},
 	[NG_UNBLOCK_MEDIA] = {do_unblock_media, NEED_CALL_ID},
 	[NG_BLOCK_DTMF] = {do_block_dtmf, NEED_CALL_ID},

@@ -23,6 +23,12 @@ void handler_destroy(struct handler *h);
 /* Who carries out "active" and "standby": NULL when done, or the error-reason. Without, they are refused. */
 void handler_on_role(struct handler *h, const char *(*become)(void *arg, bool active), void *arg);
 
+/* Commands that change the daemon as a whole: app/ carries them out. NULL, or the error-reason; what there is to say goes into
+ * dict. */
+typedef const char *handler_operate_fn(
+	void *arg, const struct ng_request *r, struct pool *p, struct ngval *dict);
+void handler_operator(struct handler *h, handler_operate_fn *operate, void *arg);
+
 /* body: a dictionary in this encoding. The reply is appended in the same encoding; when it does
  * not fit reply's limit, an error reply that does is written instead. now_ns: CLOCK_REALTIME. */
 void handler_request(struct handler *h, struct pool *p, struct str body, enum ng_encoding enc,

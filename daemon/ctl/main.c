@@ -1,82 +1,25 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* xcipherctl: speaks ng to a running xcipherd (or to anything else that speaks it). Exit status: 0 the daemon said ok, 1 it said
- * error, 2 wrong usage, 3 no usable answer. */
+ * error, 2 wrong usage, 3 no usable answer. One table says what each command needs, sends and shows. */
 #include <errno.h>
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
+#include "ctl/args.h"
 #include "ctl/client.h"
 #include "ctl/engine.h"
 #include "ctl/print.h"
+#include "ctl/table.h"
+#include "ctl/top.h"
+#include "ctl/view.h"
 
-enum { EXIT_DAEMON = 1, EXIT_USAGE = 2, EXIT_ANSWER = 3 };
-
-struct args {
-	struct endpoint server;
-	unsigned timeout;
-	bool json;
-	const char *call_id, *from_tag, *to_tag, *via_branch, *sdp, *flags, *limit;
-};
-
-struct command {
-	const char *name, *operand, *help;
-	const char *needs; /* letters: c call-id, f from-tag, t to-tag, s SDP */
-};
-
-static const struct command commands[] = {
-	{"ping", "", "ask whether the daemon answers", ""},
-	{"list", "", "Call-IDs of the calls there are", ""},
-	{"query", "CALL-ID", "everything about a call but its keys", "c"},
-	{"statistics", "", "counters, batches, delays, drops", ""},
-	{"engine", "", "devices that cipher, their state, and what was measured", ""},
-	{"offer", "", "send an offer: prints the rewritten SDP", "cfs"},
-	{"answer", "", "send an answer: prints the rewritten SDP", "cfts"},
-	{"delete", "CALL-ID", "end a call at once", "c"},
-	{"active", "", "take over the calls that this node follows on standby", ""},
-	{"standby", "", "leave all calls to another node, and follow them", ""},
-};
-
-static void help(void)
-{
-	printf("xcipherctl " XCIPHER_VERSION
-	       ": speaks ng to xcipherd\n\nUsage: xcipherctl [OPTION]... COMMAND [CALL-ID]\n\n");
-	for (size_t i = 0; i < ARRAY_LEN(commands); i++)
-		printf("  %-10s %-8s  %s\n", commands[i].name, commands[i].operand,
-			commands[i].help);
-	printf("\n  --server=ADDR:PORT   where the daemon listens (127.0.0.1:22222)\n"
-	       "  --timeout=SECONDS    how long to wait for the answer (5)\n"
-	       "  --json               print the reply as JSON, for scripts\n"
-	       "  --call-id=TEXT       for offer, answer, delete, query\n"
-	       "  --from-tag=TEXT      for offer, answer, delete, query\n"
-	       "  --to-tag=TEXT        for answer, delete, query\n"
-	       "  --via-branch=TEXT    for offer, answer, delete, query\n"
-	       "  --sdp=FILE           body for offer and answer, - for standard input\n"
-	       "  --flags=TEXT         flags as in a Kamailio script, sent as rtpp-flags\n"
-	       "  --limit=N            for list (32)\n"
-	       "  --version, --help\n\n"
-	       "Exit status: 0 ok, 1 the daemon reported an error, 2 wrong usage, 3 no answer. See xcipherctl(1).\n");
-}
-
-static int usage(const char *what, const char *arg)
+int usage(const char *what, const char *arg)
 {
 	fprintf(stderr, "xcipherctl: %s%s%s. --help tells more\n", what, arg ? ": " : "",
 		arg ? arg : "");
 	return EXIT_USAGE;
-}
-
-static struct str read_sdp(struct pool *p, const char *path)
-{
-	FILE *f = strcmp(path, "-") == 0 ? stdin : fopen(path, "re");
-	char buf[65536];
-	size_t len;
-
-	if (!f)
-		return STR_NONE;
-	len = fread(buf, 1, sizeof(buf), f);
-	if (f != stdin)
-		fclose(f);
-	return pool_strdup(p, (struct str){buf, len});
 }
 
 static void add(struct pool *p, struct ngval *req, const char *key, const char *value)
@@ -85,46 +28,261 @@ static void add(struct pool *p, struct ngval *req, const char *key, const char *
 		ngval_add_str(p, req, str_from(key), str_from(value));
 }
 
+/* --- What is sent: 0, or the exit status after a complaint ------------------------------------------------------ */
+
+static int fill_calls(struct pool *p, struct ngval *req, const struct args *a)
+{
+	add(p, req, "part", a->words ? a->word[0] : NULL);
+	if (!a->limit)
+		add(p, req, "limit", "100");
+	return 0;
+}
+
+static int fill_limits(struct pool *p, struct ngval *req, const struct args *a)
+{
+	static const char *const names[] = {"sessions", "cpu", "load", "bandwidth"};
+
+	for (int i = 0; i < a->words; i++) {
+		struct str value = str_from(a->word[i]), name = str_cut(&value, '=');
+		bool known = false;
+
+		if (str_starts(name, STR("max-"))) {
+			name.s += 4;
+			name.len -= 4;
+		}
+		for (size_t k = 0; k < ARRAY_LEN(names); k++)
+			if (str_eq(name, str_from(names[k]))) {
+				ngval_add_str(p, req, pool_printf(p, "max-%s", names[k]), value);
+				known = value.len > 0;
+			}
+		if (!known)
+			return usage(
+				"limits are sessions=N, cpu=PERCENT, load=LOAD, bandwidth=BYTES, and 0 is none",
+				a->word[i]);
+	}
+	return 0;
+}
+
+static int fill_drain(struct pool *p, struct ngval *req, const struct args *a)
+{
+	if (a->words && strcmp(a->word[0], "off") != 0 && strcmp(a->word[0], "on") != 0)
+		return usage("drain takes on or off", a->word[0]);
+	add(p, req, "state", a->words ? a->word[0] : "on");
+	return 0;
+}
+
+static int fill_level(struct pool *p, struct ngval *req, const struct args *a)
+{
+	static const char *const names[] = {
+		"emerg", "alert", "crit", "error", "warning", "notice", "info", "debug"};
+
+	if (!a->words)
+		return 0;
+	for (size_t i = 0; i < ARRAY_LEN(names); i++)
+		if (strcmp(a->word[0], names[i]) == 0 ||
+			(a->word[0][0] == (char)('0' + i) && !a->word[0][1])) {
+			ngval_add_str(p, req, STR("level"), pool_printf(p, "%zu", i));
+			return 0;
+		}
+	return usage("a level is 0 to 7, or error, warning, info, debug", a->word[0]);
+}
+
+static int fill_record(struct pool *p, struct ngval *req, const struct args *a)
+{
+	const char *what = a->words ? a->word[0] : "start";
+	bool discard = strcmp(what, "discard") == 0;
+
+	if (!discard && strcmp(what, "start") != 0 && strcmp(what, "pause") != 0 &&
+		strcmp(what, "stop") != 0)
+		return usage("record takes start, pause, stop or discard", what);
+	req->first->str = pool_printf(p, "%s recording", discard ? "stop" : what);
+	if (discard)
+		add(p, req, "flags", "discard-recording");
+	return 0;
+}
+
+static int fill_end(struct pool *p, struct ngval *req, const struct args *a)
+{
+	(void)a;
+	ngval_add_int(p, req, STR("delete delay"), 0);
+	add(p, req, "flags", "fatal");
+	return 0;
+}
+
+static int fill_sdp(struct pool *p, struct ngval *req, const struct args *a)
+{
+	FILE *f = strcmp(a->sdp, "-") == 0 ? stdin : fopen(a->sdp, "re");
+	char buf[65536];
+	size_t len;
+
+	if (!f)
+		return usage("cannot read the SDP file", a->sdp);
+	len = fread(buf, 1, sizeof(buf), f);
+	if (f != stdin)
+		fclose(f);
+	ngval_add_str(p, req, STR("sdp"), pool_strdup(p, (struct str){buf, len}));
+	return 0;
+}
+
+/* --- What is shown ---------------------------------------------------------------------------------------------- */
+
+static void show_tree(const struct view *v, const struct ngval *reply)
+{
+	print_tree(v->to, reply);
+}
+
+static void show_list(const struct view *v, const struct ngval *reply)
+{
+	const struct ngval *calls = ngval_get(reply, STR("calls"));
+
+	for (const struct ngval *c = calls ? calls->first : NULL; c; c = c->next)
+		print_tree(v->to, c);
+}
+
+static void show_sdp(const struct view *v, const struct ngval *reply)
+{
+	fprintf(v->to, STR_FMT, STR_ARG(ngval_str(v->p, ngval_get(reply, STR("sdp")))));
+}
+
+static void show_drain(const struct view *v, const struct ngval *reply)
+{
+	long long n = ngval_int(ngval_get(reply, STR("sessions")), 0);
+
+	if (str_eq(ngval_str(v->p, ngval_get(reply, STR("draining"))), STR("on")))
+		fprintf(v->to,
+			"draining: no new calls; it ends with the last of %lld. \"drain off\" takes it back\n",
+			n);
+	else
+		fprintf(v->to, "not draining: new calls are taken beside the %lld there are\n", n);
+}
+
+static void show_level(const struct view *v, const struct ngval *reply)
+{
+	fprintf(v->to, "log level %lld\n", (long long)ngval_int(ngval_get(reply, STR("level")), 0));
+}
+
+static void show_nothing(const struct view *v, const struct ngval *reply)
+{
+	(void)v;
+	(void)reply;
+}
+
+/* --- Commands --------------------------------------------------------------------------------------------------- */
+
+struct command {
+	const char *name, *operand, *help;
+	const char *
+		needs; /* letters: c call-id, f from-tag, t to-tag, s SDP; w: a word more, W: any number */
+	const char *ng; /* what it is called there */
+	int (*fill)(struct pool *p, struct ngval *req, const struct args *a); /* or NULL */
+	void (*show)(const struct view *v, const struct ngval *reply); /* ping, engine: NULL */
+};
+
+static const struct command commands[] = {
+	{"top", "[PART]", "live view of the daemon and its calls", "w", "statistics", NULL, NULL},
+	{"calls", "[PART]", "the calls there are, or those whose Call-ID or tag has PART in it",
+		"w", "calls", fill_calls, view_calls},
+	{"call", "CALL-ID", "one call: its streams, addresses, suites, counters", "c", "query",
+		NULL, view_call},
+	{"stats", "", "what the daemon does, on one screen", "", "statistics", NULL, view_stats},
+	{"engine", "", "devices that cipher, their state, and what was measured", "", "statistics",
+		NULL, NULL},
+	{"limits", "[NAME=N]...", "limits for new calls: sessions, cpu, load, bandwidth", "W",
+		"limits", fill_limits, view_limits},
+	{"drain", "[off]", "refuse new calls, end with the last one", "w", "drain", fill_drain,
+		show_drain},
+	{"active", "", "take over the calls that this node follows on standby", "", "active", NULL,
+		show_tree},
+	{"standby", "", "leave all calls to another node, and follow them", "", "standby", NULL,
+		show_tree},
+	{"loglevel", "[N]", "how much is logged: 3 errors, 4 warnings, 6 information, 7 debugging",
+		"w", "log level", fill_level, show_level},
+	{"reload", "", "read the options again; what needs a restart is logged", "", "reload", NULL,
+		show_nothing},
+	{"record", "CALL-ID [WHAT]", "start, pause, stop or discard its recording", "cw",
+		"start recording", fill_record, show_tree},
+	{"kill", "CALL-ID", "end a call at once", "c", "delete", fill_end, show_nothing},
+	{"ping", "", "ask whether the daemon answers", "", "ping", NULL, NULL},
+	{"list", "", "Call-IDs of the calls there are", "", "list", NULL, show_list},
+	{"query", "CALL-ID", "everything about a call but its keys", "c", "query", NULL, show_tree},
+	{"statistics", "", "every counter there is", "", "statistics", NULL, show_tree},
+	{"offer", "", "send an offer: prints the rewritten SDP", "cfs", "offer", fill_sdp,
+		show_sdp},
+	{"answer", "", "send an answer: prints the rewritten SDP", "cfts", "answer", fill_sdp,
+		show_sdp},
+	{"delete", "CALL-ID", "end a call at once, and print what it was", "c", "delete", fill_end,
+		show_tree},
+};
+
+static void help(void)
+{
+	printf("xcipherctl " XCIPHER_VERSION
+	       ": asks and commands xcipherd\n\nUsage: xcipherctl [OPTION]... COMMAND [OPERAND]...\n\n");
+	for (size_t i = 0; i < ARRAY_LEN(commands); i++)
+		printf("  %-10s %-14s  %s\n", commands[i].name, commands[i].operand,
+			commands[i].help);
+	printf("\n  --server=ADDR:PORT   where the daemon listens (127.0.0.1:22222)\n"
+	       "  --timeout=SECONDS    how long to wait for the answer (5)\n"
+	       "  --json               print the reply as JSON, for scripts\n"
+	       "  --watch[=SECONDS]    ask again and again (2)\n"
+	       "  --call-id=TEXT       for offer, answer, delete, query\n"
+	       "  --from-tag=TEXT      for offer, answer, delete, query, record\n"
+	       "  --to-tag=TEXT        for answer, delete, query\n"
+	       "  --via-branch=TEXT    for offer, answer, delete, query\n"
+	       "  --sdp=FILE           body for offer and answer, - for standard input\n"
+	       "  --flags=TEXT         flags as in a Kamailio script, sent as rtpp-flags\n"
+	       "  --limit=N            for list (32) and calls (100)\n"
+	       "  --version, --help\n\n"
+	       "Exit status: 0 ok, 1 the daemon reported an error, 2 wrong usage, 3 no answer. See xcipherctl(1).\n");
+}
+
 /* 0, or the exit status after a complaint. */
 static int build(struct ngval **out, struct pool *p, const struct command *c, const struct args *a)
 {
 	struct ngval *req = ngval_dict(p);
 	const char *needs = c->needs;
 
-	if ((strchr(needs, 'c') && !a->call_id) || (strchr(needs, 'f') && !a->from_tag) ||
-		(strchr(needs, 't') && !a->to_tag) || (strchr(needs, 's') && !a->sdp))
-		return usage(
-			"this command needs --call-id, and offer and answer also --from-tag, --sdp, answer --to-tag",
+	if (strchr(needs, 'c') && !a->call_id)
+		return usage("this command needs a Call-ID, as \"xcipherctl calls\" shows them",
 			c->name);
-	/* The engines are a part of the statistics. */
-	add(p, req, "command", strcmp(c->name, "engine") == 0 ? "statistics" : c->name);
+	if ((strchr(needs, 'f') && !a->from_tag) || (strchr(needs, 't') && !a->to_tag) ||
+		(strchr(needs, 's') && !a->sdp))
+		return usage(
+			"offer and answer need --call-id, --from-tag and --sdp, answer --to-tag",
+			c->name);
+	add(p, req, "command", c->ng);
 	add(p, req, "call-id", a->call_id);
 	add(p, req, "from-tag", a->from_tag);
 	add(p, req, "to-tag", a->to_tag);
 	add(p, req, "via-branch", a->via_branch);
 	add(p, req, "rtpp-flags", a->flags);
 	add(p, req, "limit", a->limit);
-	if (strcmp(c->name, "delete") == 0)
-		ngval_add_int(p, req, STR("delete delay"), 0);
-	if (strchr(needs, 's')) {
-		struct str sdp = read_sdp(p, a->sdp);
-
-		if (!sdp.s)
-			return usage("cannot read the SDP file", a->sdp);
-		ngval_add_str(p, req, STR("sdp"), sdp);
-	}
 	*out = req;
-	return 0;
+	return c->fill ? c->fill(p, req, a) : 0;
+}
+
+static void advise(const struct command *c, struct str reason)
+{
+	if (str_eq(reason, STR("Unknown call-id")))
+		fprintf(stderr,
+			"\"xcipherctl calls PART\" finds a call by a part of its Call-ID\n");
+	else if (str_starts(reason, STR("Unrecognized command")))
+		fprintf(stderr,
+			"this daemon does not know %s: is it an xcipherd of this version?\n",
+			c->name);
+	else if (str_starts(reason, STR("Reply is too long")))
+		fprintf(stderr, "--limit=N asks for fewer\n");
 }
 
 static int show(const struct command *c, const struct args *a, struct ngval *reply, struct pool *p,
 	uint64_t elapsed_ns)
 {
+	struct view v = {.to = stdout, .p = p};
 	struct str result = ngval_str(p, ngval_get(reply, STR("result")));
 	struct str reason = ngval_str(p, ngval_get(reply, STR("error-reason")));
 	struct str warning = ngval_str(p, ngval_get(reply, STR("warning")));
 	bool ok = str_eq(result, STR("ok")) || str_eq(result, STR("pong"));
-	const struct ngval *calls = ngval_get(reply, STR("calls"));
+	uint32_t height;
 
 	if (ok && strcmp(c->name, "engine") == 0)
 		return engine_show(p, reply, a->json) ? 0 : EXIT_ANSWER;
@@ -135,27 +293,77 @@ static int show(const struct command *c, const struct args *a, struct ngval *rep
 	if (!ok) {
 		fprintf(stderr, "xcipherctl: %s: " STR_FMT "%s" STR_FMT "\n", c->name,
 			STR_ARG(result), reason.len ? ": " : "", STR_ARG(reason));
+		advise(c, reason);
 		return EXIT_DAEMON;
 	}
 	if (warning.len)
 		fprintf(stderr, "xcipherctl: warning: " STR_FMT "\n", STR_ARG(warning));
-	if (strcmp(c->name, "ping") == 0)
-		printf("pong in %.2f ms\n", (double)elapsed_ns / 1e6);
-	else if (strchr(c->needs, 's'))
-		printf(STR_FMT, STR_ARG(ngval_str(p, ngval_get(reply, STR("sdp")))));
-	else if (strcmp(c->name, "list") == 0)
-		for (const struct ngval *v = calls ? calls->first : NULL; v; v = v->next)
-			print_tree(stdout, v);
+	table_terminal(stdout, &v.width, &height);
+	if (c->show)
+		c->show(&v, reply);
 	else
-		print_tree(stdout, reply);
+		printf("pong in %.2f ms\n", (double)elapsed_ns / 1e6);
 	return 0;
+}
+
+static int run(const struct command *c, const struct args *a)
+{
+	struct ngval *request = NULL, *reply = NULL;
+	char where[ENDPOINT_STRLEN];
+	struct pool *p;
+	uint64_t elapsed;
+	int status, err;
+
+	if (pool_create(&p, 32u << 20))
+		return EXIT_ANSWER;
+	status = build(&request, p, c, a);
+	if (!status) {
+		err = client_call(&reply, p, &a->server, request, a->timeout, &elapsed);
+		if (err) {
+			fprintf(stderr,
+				"xcipherctl: no answer from %s: %s. Does xcipherd run there (--server=ADDR:PORT)?\n",
+				endpoint_fmt(&a->server, where), strerror(-err));
+			status = EXIT_ANSWER;
+		} else {
+			status = show(c, a, reply, p, elapsed);
+		}
+	}
+	pool_destroy(p);
+	return status;
+}
+
+/* Until it fails, or somebody interrupts. */
+static int watch(const struct command *c, const struct args *a)
+{
+	bool terminal = isatty(STDOUT_FILENO);
+	int status;
+
+	for (;;) {
+		if (terminal)
+			fputs("\033[H\033[2J", stdout);
+		status = run(c, a);
+		if (!terminal && !a->json)
+			putchar('\n');
+		if (status || fflush(stdout))
+			return status;
+		usleep(a->watch_ms * 1000);
+	}
+}
+
+static unsigned watch_time(const char *text)
+{
+	char *end;
+	double s = text ? strtod(text, &end) : 2;
+
+	return (text && (*end || end == text)) || !(s >= 0.1 && s <= 3600) ? 0
+									   : (unsigned)(s * 1000);
 }
 
 static int read_args(struct args *a, int argc, char **argv)
 {
 	static const struct option longs[] = {{"server", required_argument, NULL, 's'},
 		{"timeout", required_argument, NULL, 't'}, {"json", no_argument, NULL, 'j'},
-		{"call-id", required_argument, NULL, 'c'},
+		{"watch", optional_argument, NULL, 'w'}, {"call-id", required_argument, NULL, 'c'},
 		{"from-tag", required_argument, NULL, 'f'},
 		{"to-tag", required_argument, NULL, 'T'},
 		{"via-branch", required_argument, NULL, 'b'}, {"sdp", required_argument, NULL, 'S'},
@@ -178,6 +386,11 @@ static int read_args(struct args *a, int argc, char **argv)
 			if (str_to_u64(&n, str_from(optarg), 3600) || n == 0)
 				return usage("--timeout wants seconds, 1 to 3600", optarg);
 			a->timeout = (unsigned)n;
+			break;
+		case 'w':
+			a->watch_ms = watch_time(optarg);
+			if (!a->watch_ms)
+				return usage("--watch wants seconds, 0.1 to 3600", optarg);
 			break;
 		case 'j':
 			a->json = true;
@@ -215,44 +428,36 @@ static int read_args(struct args *a, int argc, char **argv)
 	}
 }
 
+static const struct command *find(const char *name)
+{
+	for (size_t i = 0; i < ARRAY_LEN(commands); i++)
+		if (strcmp(name, commands[i].name) == 0)
+			return &commands[i];
+	return strcmp(name, "terminate") == 0 ? find("kill") : NULL;
+}
+
 int main(int argc, char **argv)
 {
 	struct args a = {.timeout = 5};
-	const struct command *c = NULL;
-	struct ngval *request = NULL, *reply = NULL;
-	struct pool *p;
-	char where[ENDPOINT_STRLEN];
-	uint64_t elapsed;
-	int status, err;
+	const struct command *c;
+	int status;
 
 	endpoint_parse(&a.server, STR("127.0.0.1:22222"));
 	status = read_args(&a, argc, argv);
 	if (status)
 		return status;
-	for (size_t i = 0; optind < argc && i < ARRAY_LEN(commands); i++)
-		if (strcmp(argv[optind], commands[i].name) == 0)
-			c = &commands[i];
+	if (optind == argc)
+		return usage("no command given", NULL);
+	c = find(argv[optind]);
 	if (!c)
-		return usage(optind < argc ? "there is no such command" : "no command given",
-			optind < argc ? argv[optind] : NULL);
-	if (++optind < argc && c->operand[0] && !a.call_id)
+		return usage("there is no such command", argv[optind]);
+	if (++optind < argc && strchr(c->needs, 'c') && !a.call_id)
 		a.call_id = argv[optind++];
-	if (optind < argc)
-		return usage("one word too many", argv[optind]);
-	if (pool_create(&p, 32u << 20))
-		return EXIT_ANSWER;
-	status = build(&request, p, c, &a);
-	if (!status) {
-		err = client_call(&reply, p, &a.server, request, a.timeout, &elapsed);
-		if (err) {
-			fprintf(stderr,
-				"xcipherctl: no answer from %s: %s. Does xcipherd run there (--server=ADDR:PORT)?\n",
-				endpoint_fmt(&a.server, where), strerror(-err));
-			status = EXIT_ANSWER;
-		} else {
-			status = show(c, &a, reply, p, elapsed);
-		}
-	}
-	pool_destroy(p);
-	return status;
+	a.word = argv + optind;
+	a.words = argc - optind;
+	if (a.words > (strchr(c->needs, 'W') ? argc : strchr(c->needs, 'w') ? 1 : 0))
+		return usage("one word too many", argv[argc - 1]);
+	if (strcmp(c->name, "top") == 0)
+		return top_run(&a);
+	return a.watch_ms ? watch(c, &a) : run(c, &a);
 }

@@ -47,7 +47,12 @@ int ng_frame_parse(struct ng_frame *out, struct str datagram);
 	X(PAUSE_RECORDING, "pause recording") \
 	X(STOP_RECORDING, "stop recording") \
 	X(ACTIVE, "active") \
-	X(STANDBY, "standby")
+	X(STANDBY, "standby") \
+	X(CALLS, "calls") \
+	X(LIMITS_COMMAND, "limits") \
+	X(DRAIN, "drain") \
+	X(LOG_LEVEL, "log level") \
+	X(RELOAD, "reload")
 /* clang-format on */
 
 enum ng_command {
@@ -141,6 +146,8 @@ enum ng_learning {
 #define NG_SDES_UNENCRYPTED_SRTCP    0x080
 #define NG_SDES_UNAUTHENTICATED_SRTP 0x100
 
+#define NG_LIMITS 4 /* of ng_request.max: sessions, cpu, load, bandwidth */
+
 #define NG_OSRTP_OFFER  0x1
 #define NG_OSRTP_ACCEPT 0x2
 
@@ -175,6 +182,10 @@ struct ng_request {
 	int64_t delete_delay;     /* seconds; -1 = default */
 	int64_t limit;            /* list: -1 = default */
 	struct str label, metadata, address, recording_file;
+	/* Commands of ours (xcipherctl) */
+	struct str max[NG_LIMITS]; /* limits: as the options are written; empty = as it is */
+	struct str state, level;   /* drain: on, off; log level: a number */
+	struct str part;           /* calls: of a Call-ID or tag */
 	bool supports_load_limit;
 	struct sdp_filter filter; /* keys "codec" and "sdp-attr" */
 	/* Flags and values that nobody knows, comma-separated, in the pool: goes into the reply

@@ -88,6 +88,12 @@ void calls_record(struct calls *c, struct pool *p, const struct ng_request *r,
 	*out = (struct call_reply){0};
 }
 
+void calls_view(
+	struct calls *c, struct pool *p, struct str part, uint32_t limit, struct ngval *dict)
+{
+	(void)c, (void)p, (void)part, (void)limit, (void)dict;
+}
+
 void calls_list(struct calls *c, struct pool *p, uint32_t limit, struct ngval *dict)
 {
 	c->list_limit = limit;

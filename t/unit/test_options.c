@@ -215,6 +215,50 @@ static void sdes_lists_name_suites_in_order(void **state)
 	}
 }
 
+static void note(void *arg, const char *name)
+{
+	char *said = arg;
+
+	strcat(said, name);
+	strcat(said, " ");
+}
+
+static void what_can_change_is_taken_and_the_rest_is_named(void **state)
+{
+	char *before[] = {(char *)"xcipherd", (char *)"--config-file=none", (char *)"--timeout=60",
+		(char *)"--workers=2"};
+	char *after[] = {(char *)"xcipherd", (char *)"--config-file=none", (char *)"--timeout=61",
+		(char *)"--max-cpu=7.5", (char *)"--sdes-offer=all", (char *)"--log-level=3",
+		(char *)"--pidfile=/x", (char *)"--workers=3", (char *)"--interface=127.0.0.9",
+		(char *)"--batch-max=9"};
+	char *wrong[] = {(char *)"xcipherd", (char *)"--config-file=none", (char *)"--tos=999"};
+	char said[200] = "", err[200];
+	struct options now, next;
+
+	(void)state;
+	assert_int_equal(options_read(&now, ARRAY_LEN(before), before), OPTIONS_RUN);
+	assert_int_equal(
+		options_again(&next, ARRAY_LEN(before), before, err, sizeof(err)), OPTIONS_RUN);
+	assert_int_equal(options_take_live(&now, &next, note, said), 0);
+	assert_string_equal(said, "");
+	options_free(&next);
+	assert_int_equal(
+		options_again(&next, ARRAY_LEN(after), after, err, sizeof(err)), OPTIONS_RUN);
+	assert_int_equal(options_take_live(&now, &next, note, said), 4);
+	assert_string_equal(said, "interface workers batch-max pidfile ");
+	assert_int_equal(now.timeout, 61);
+	assert_true(now.limits.cpu == 7.5);
+	assert_int_equal(now.log_level, 3);
+	assert_memory_equal(now.sdes.offer, next.sdes.offer, sizeof(now.sdes.offer));
+	assert_int_equal(now.batch_max, 256);
+	options_free(&next);
+	assert_int_equal(options_again(&next, ARRAY_LEN(wrong), wrong, err, sizeof(err)),
+		OPTIONS_EXIT_ERROR);
+	assert_string_equal(err, "--tos=999 is wrong, expected: a number from 0 to 255");
+	options_free(&next);
+	options_free(&now);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -223,6 +267,7 @@ int main(void)
 		cmocka_unit_test(sdes_lists_name_suites_in_order),
 		cmocka_unit_test(devices_have_names_weights_and_minima),
 		cmocka_unit_test(a_bad_line_of_the_file_is_named),
+		cmocka_unit_test(what_can_change_is_taken_and_the_rest_is_named),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

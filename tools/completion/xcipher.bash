@@ -1,6 +1,28 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # bash completion for xcipherd, xcipherctl and xcipher-bench: the options come from --help, so that they are never out of date.
 
+# Commands come from --help too, Call-IDs from the daemon, if it answers at once.
+_xcipherctl() {
+	local words="" at
+	for ((at = 1; at < COMP_CWORD; at++)); do
+		[[ ${COMP_WORDS[at]} == [a-z]* && ${COMP_WORDS[at - 1]} != "=" ]] && break
+	done
+	if ((at == COMP_CWORD)); then
+		words=$("$prog" --help 2>/dev/null | sed -n 's/^  \([a-z][a-z]*\) .*/\1/p')
+	elif ((at + 1 == COMP_CWORD)); then
+		case ${COMP_WORDS[at]} in
+		call | query | kill | delete | record) words=$("$prog" --timeout=1 list 2>/dev/null) ;;
+		limits) words="sessions= cpu= load= bandwidth=" ;;
+		drain) words="on off" ;;
+		loglevel) words="error warning notice info debug" ;;
+		esac
+	elif ((at + 2 == COMP_CWORD)) && [[ ${COMP_WORDS[at]} == record ]]; then
+		words="start pause stop discard"
+	fi
+	mapfile -t COMPREPLY < <(compgen -W "$words" -- "$cur")
+	[[ ${COMPREPLY[0]-} == *= ]] && compopt -o nospace
+}
+
 _xcipher() {
 	local cur=${COMP_WORDS[COMP_CWORD]} prog=${COMP_WORDS[0]} command=()
 	[[ $prog == *xcipher-bench && $COMP_CWORD -gt 1 ]] && command=("${COMP_WORDS[1]}")
@@ -8,7 +30,7 @@ _xcipher() {
 		mapfile -t COMPREPLY < <(compgen -W "$("$prog" "${command[@]}" --help 2>/dev/null | grep -oE -- '--[a-z][a-z-]*=?' | sort -u)" -- "$cur")
 		[[ ${COMPREPLY[0]-} == *= ]] && compopt -o nospace
 	elif [[ $prog == *xcipherctl ]]; then
-		mapfile -t COMPREPLY < <(compgen -W "ping list query statistics engine offer answer delete" -- "$cur")
+		_xcipherctl
 	elif [[ $prog == *xcipher-bench && $COMP_CWORD -eq 1 ]]; then
 		mapfile -t COMPREPLY < <(compgen -W "cipher gpu path" -- "$cur")
 	fi

@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Live changes. Whatever comes from outside is checked completely before anything of it is taken; calls that are up are never
+ * touched. What the command line or the file said comes back with a reload. */
+#include "app/operate.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+
+#define LIMITS_LOG_NS (10 * NS_PER_SEC)
+
+struct call_policy operate_policy(const struct options *o)
+{
+	return (struct call_policy){
+		.sdes = o->sdes,
+		.learning = o->learning,
+		.strict_source = o->strict_source,
+		.tos = o->tos,
+		.timeout_ns = o->timeout * NS_PER_SEC,
+		.silent_timeout_ns = o->silent_timeout * NS_PER_SEC,
+		.offer_timeout_ns = o->offer_timeout * NS_PER_SEC,
+		.delete_delay_ns = o->delete_delay * NS_PER_SEC,
+		.max_calls = o->max_sessions,
+	};
+}
+
+/* As the options say by now. */
+static void take_effect(struct operate *op)
+{
+	struct call_policy policy = operate_policy(op->o);
+
+	calls_set_policy(op->calls, &policy);
+	op->limits->cfg = op->o->limits;
+	op->stats->max_sessions = op->o->max_sessions;
+	log_set_level(op->o->log_level);
+}
+
+/* --- Limits ----------------------------------------------------------------------------------------------------- */
+
+static void look(struct operate *op)
+{
+	struct limits_sample s = {0};
+	enum call_limit before = op->limits->reached, now;
+	char text[80];
+	uint64_t held;
+
+	limits_measure(&s);
+	for (uint32_t i = 0; i < op->stats->workers; i++)
+		s.bytes +=
+			atomic_load_explicit(&op->stats->worker[i]->bytes_in, memory_order_relaxed);
+	now = limits_step(op->limits, &s);
+	calls_limit(op->calls, now);
+	if (now == before || !log_limit_pass(&op->log, s.mono_ns, LIMITS_LOG_NS, &held))
+		return;
+	if (now)
+		log_warn("load limit: %s: new calls are refused",
+			limits_text(op->limits, now, text));
+	else
+		log_info("load limit: new calls are taken again");
+}
+
+static const char *set_limits(struct operate *op, const struct ng_request *r)
+{
+	static const char *const name[NG_LIMITS] = {
+		"max-sessions", "max-cpu", "max-load", "max-bandwidth"};
+	struct options next = *op->o;
+
+	for (int i = 0; i < NG_LIMITS; i++) {
+		char text[32];
+
+		if (!r->max[i].len)
+			continue;
+		snprintf(text, sizeof(text), STR_FMT, STR_ARG(r->max[i]));
+		if (r->max[i].len >= sizeof(text) || options_set(&next, name[i], text))
+			return "Limits are numbers, and 0 is no limit: max-sessions, max-cpu in percent, max-load, max-bandwidth in bytes per second";
+	}
+	op->o->max_sessions = next.max_sessions;
+	op->o->limits = next.limits;
+	take_effect(op);
+	look(op);
+	return NULL;
+}
+
+static void show_limits(const struct operate *op, struct pool *p, struct ngval *dict)
+{
+	struct ngval *d = ngval_dict(p);
+
+	/* As in "statistics". */
+	stats_fill_limits(op->stats, p, d);
+	if (d && d->first) {
+		ngval_add_dict(p, dict, STR("limits"));
+		dict->last->first = d->first->first;
+		dict->last->last = d->first->last;
+	}
+}
+
+/* --- Draining --------------------------------------------------------------------------------------------------- */
+
+static const char *drain(
+	struct operate *op, const struct ng_request *r, struct pool *p, struct ngval *dict)
+{
+	bool off = str_eq_nocase(r->state, STR("off"));
+	struct calls_counters c;
+
+	if (r->state.len && !off && !str_eq_nocase(r->state, STR("on")))
+		return "drain is on or off";
+	if (op->limits->draining == off)
+		log_info(off ? "draining ended by command: new calls are taken"
+			     : "draining by command: no new calls, ending with the last one");
+	op->limits->draining = !off;
+	look(op);
+	calls_counters(op->calls, &c);
+	ngval_add_str(p, dict, STR("draining"), off ? STR("off") : STR("on"));
+	ngval_add_int(p, dict, STR("sessions"), (int64_t)c.current);
+	return NULL;
+}
+
+void operate_second(struct operate *op)
+{
+	struct calls_counters c;
+
+	look(op);
+	if (!op->limits->draining)
+		return;
+	calls_counters(op->calls, &c);
+	if (c.current)
+		return;
+	log_info("drained: the last call has ended, stopping");
+	op->stop(op->stop_arg);
+}
+
+/* --- The log and the options ------------------------------------------------------------------------------------ */
+
+static const char *level(
+	struct operate *op, const struct ng_request *r, struct pool *p, struct ngval *dict)
+{
+	char text[8];
+
+	if (r->level.len) {
+		snprintf(text, sizeof(text), STR_FMT, STR_ARG(r->level));
+		if (r->level.len >= sizeof(text) || options_set(op->o, "log-level", text))
+			return "level is a number from 0 to 7: 3 errors, 4 warnings, 6 information, 7 debugging";
+		log_set_level(op->o->log_level);
+	}
+	ngval_add_int(p, dict, STR("level"), log_level());
+	return NULL;
+}
+
+static void needs_restart(void *arg, const char *name)
+{
+	(void)arg;
+	log_warn("reload: %s has changed, which needs a restart; it stays as it is", name);
+}
+
+const char *operate_reload(struct operate *op)
+{
+	static char err[512]; /* control thread only */
+	struct options next;
+	enum options_result res = options_again(&next, op->argc, op->argv, err, sizeof(err));
+	uint32_t changed;
+
+	if (res != OPTIONS_RUN) {
+		log_err("reload: %s. Nothing is changed", err);
+		options_free(&next);
+		return err;
+	}
+	changed = options_take_live(op->o, &next, needs_restart, NULL);
+	options_free(&next);
+	take_effect(op);
+	log_info("reload: %u option%s changed, calls go on", changed, changed == 1 ? "" : "s");
+	return NULL;
+}
+
+const char *operate_request(
+	void *arg, const struct ng_request *r, struct pool *p, struct ngval *dict)
+{
+	struct operate *op = arg;
+	const char *wrong = NULL;
+
+	switch (r->command) {
+	case NG_LIMITS_COMMAND:
+		wrong = set_limits(op, r);
+		if (!wrong)
+			show_limits(op, p, dict);
+		return wrong;
+	case NG_DRAIN:
+		return drain(op, r, p, dict);
+	case NG_LOG_LEVEL:
+		return level(op, r, p, dict);
+	case NG_RELOAD:
+		return operate_reload(op);
+	default:
+		return "Unrecognized command";
+	}
+}

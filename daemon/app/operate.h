@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What an operator changes while calls go on: limits, the log's level, draining, options that are read again. Control thread. */
+#ifndef APP_OPERATE_H
+#define APP_OPERATE_H
+
+#include "app/limits.h"
+#include "app/options.h"
+#include "app/stats.h"
+#include "base/log.h"
+#include "proto/ng.h"
+
+struct operate {
+	/* Set by main, constant afterwards. */
+	struct options *o; /* live ones change */
+	int argc;
+	char **argv;
+	struct calls *calls;
+	struct limits *limits;
+	struct stats_input *stats;
+	void (*stop)(void *arg); /* drained: the daemon is to end */
+	void *stop_arg;
+	struct log_limit log;
+};
+
+/* What the options say of calls; loop_id is left empty. */
+struct call_policy operate_policy(const struct options *o);
+/* The commands limits, drain, log level and reload (handler_operator()). NULL, or the error-reason. */
+const char *operate_request(
+	void *arg, const struct ng_request *r, struct pool *p, struct ngval *dict);
+/* Reads the options again, as at start, and takes those that can change. NULL, or what is wrong, with nothing changed; the string
+ * is good until the next call. */
+const char *operate_reload(struct operate *op);
+/* Each second: is there room for more calls, are all gone that were to go? */
+void operate_second(struct operate *op);
+
+#endif

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What xcipherctl was asked for. */
+#ifndef CTL_ARGS_H
+#define CTL_ARGS_H
+
+#include "base/endpoint.h"
+#include "proto/ngval.h"
+
+enum { EXIT_DAEMON = 1, EXIT_USAGE = 2, EXIT_ANSWER = 3 };
+
+struct args {
+	struct endpoint server;
+	unsigned timeout;
+	bool json;
+	unsigned watch_ms; /* 0: once */
+	const char *call_id, *from_tag, *to_tag, *via_branch, *sdp, *flags, *limit;
+	/* Words behind the command, but for the Call-ID. */
+	char *const *word;
+	int words;
+};
+
+/* Complains, and returns EXIT_USAGE. arg may be NULL. */
+int usage(const char *what, const char *arg);
+
+#endif

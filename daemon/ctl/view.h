@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Replies for people: calls as a table, a call, statistics, limits. */
+#ifndef CTL_VIEW_H
+#define CTL_VIEW_H
+
+#include <stdio.h>
+
+#include "proto/ngval.h"
+
+struct view {
+	FILE *to;
+	struct pool *p;
+	uint32_t width, rows; /* of the terminal, 0 = no end */
+};
+
+/* Each shows a reply of its command. */
+void view_calls(const struct view *v, const struct ngval *reply);
+void view_call(const struct view *v, const struct ngval *reply);
+void view_stats(const struct view *v, const struct ngval *reply);
+void view_limits(const struct view *v, const struct ngval *reply);
+
+/* For rates: what was counted a moment ago. */
+struct view_before {
+	uint64_t mono_ns;
+	int64_t in, out, drops;
+};
+/* A few lines of what "statistics" says, with rates since before, which becomes now. */
+uint32_t view_head(const struct view *v, const struct ngval *reply, struct view_before *before);
+
+#endif

@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""xcipherctl against a real daemon: tables, limits, draining, the log's level, reload, recording, top in a terminal of its own."""
+import fcntl
+import json
+import os
+import pty
+import re
+import select
+import signal
+import struct
+import subprocess
+import tempfile
+import termios
+import time
+
+import calls
+import relay
+from test_relay import finish
+
+CTL = os.path.join(relay.BUILD, "xcipherctl")
+
+
+def ctl(net, *args, width=None):
+    env = dict(os.environ)
+    env.pop("COLUMNS", None)
+    if width:
+        env["COLUMNS"] = str(width)
+    return subprocess.run(["ip", "netns", "exec", net.gateway, CTL, *args], capture_output=True, text=True, check=False, env=env,
+                          timeout=30)
+
+
+def said(net, *args, **more):
+    p = ctl(net, *args, **more)
+    assert p.returncode == 0 and not p.stderr, p
+    return p.stdout
+
+
+def test_calls_fit_any_terminal(net):
+    daemon = relay.Xcipherd(net, "--engine=serial").wait_ready()
+    assert said(net, "calls") == "no calls\n"
+    talk = [calls.Call(daemon.client, n, "80", "AEAD_AES_256_GCM").setup() for n in range(3)]
+    calls.load(net, relay.BUILD, talk, rate=50, seconds=1)
+    lines = said(net, "calls").splitlines()
+    assert len(lines) == 4 and lines[0].startswith("CALL-ID") and all(t.id in "".join(lines) for t in talk), lines
+    assert re.search(r"CM128_80 +GCM256 +1\d\d +0 ", lines[1]), lines
+    for width in (100, 80, 60, 40, 20):
+        lines = said(net, "calls", width=width).splitlines()
+        assert len(lines) == 4 and max(map(len, lines)) <= width, (width, lines)
+    assert len(said(net, "calls", talk[1].id).splitlines()) == 2
+    assert "of 3 calls" in said(net, "--limit=1", "calls")
+    assert len(json.loads(said(net, "--json", "calls"))["calls"]) == 3
+    one = said(net, "call", talk[0].id)
+    assert "CM128_80" in one and "GCM256" in one and "RTP,filled,confirmed" in one, one
+    assert max(map(len, said(net, "call", talk[0].id, width=80).splitlines())) <= 80
+    assert "calls   3 now" in said(net, "stats") and "AEAD_AES_256_GCM" in said(net, "stats")
+    # An error says what to do.
+    p = ctl(net, "call", "nobody")
+    assert p.returncode == 1 and "Unknown call-id" in p.stderr and "xcipherctl calls" in p.stderr, p
+    p = ctl(net, "kill", talk[0].id)
+    assert p.returncode == 0 and ctl(net, "kill", talk[0].id).returncode == 1
+    assert len(said(net, "list").split()) == 2
+    p = subprocess.Popen(["ip", "netns", "exec", net.gateway, CTL, "--watch=0.1", "list"], stdout=subprocess.PIPE, text=True)
+    time.sleep(0.6)
+    p.send_signal(signal.SIGINT)
+    assert p.communicate()[0].count(talk[1].id) >= 3
+    finish(daemon)
+
+
+def refused(daemon, number):
+    try:
+        calls.Call(daemon.client, number, "80", "32").setup()
+    except calls.Failed as why:
+        return "load limit" in str(why) or "session limit" in str(why)
+    return False
+
+
+def test_limits_and_draining(net):
+    daemon = relay.Xcipherd(net, "--engine=serial").wait_ready()
+    first = calls.Call(daemon.client, 0, "80", "32").setup()
+    said(net, "limits", "sessions=2", "max-cpu=1000")
+    text = said(net, "limits")
+    assert re.search(r"sessions +1.00 +2.00", text) and re.search(r"cpu .* 1000.00", text), text
+    calls.Call(daemon.client, 1, "80", "32").setup()
+    assert refused(daemon, 2)
+    # Nothing of a wrong command is taken.
+    assert ctl(net, "limits", "sessions=5", "load=much").returncode == 1
+    assert ctl(net, "limits", "fish=5").returncode == 2
+    assert refused(daemon, 2)
+    said(net, "limits", "sessions=0")
+    assert not refused(daemon, 2)
+    assert "3 calls" not in said(net, "drain") and refused(daemon, 3)
+    assert "reached: drain" in said(net, "limits")
+    assert "not draining" in said(net, "drain", "off") and not refused(daemon, 3)
+    said(net, "drain")
+    for call in said(net, "list").split()[1:]:
+        said(net, "kill", call)
+    time.sleep(1.5)
+    assert daemon.process.poll() is None, "a call is still there"
+    first.delete()
+    assert daemon.process.wait(10) == 0 and "drained" in daemon.text(), daemon.text()
+    daemon.client.close()
+
+
+def test_level_and_reload(net):
+    with tempfile.NamedTemporaryFile("w", suffix=".conf") as f:
+        def write(text):
+            f.seek(0)
+            f.truncate()
+            f.write("[xcipher]\n" + text)
+            f.flush()
+
+        write("max-sessions = 1\nworkers = 1\n")
+        daemon = relay.Xcipherd(net, "--engine=serial", "--config-file=" + f.name).wait_ready()
+        call = calls.Call(daemon.client, 0, "80", "32").setup()
+        assert refused(daemon, 1)
+        assert said(net, "loglevel") == "log level 6\n" and said(net, "loglevel", "debug") == "log level 7\n"
+        daemon.client.call("query", call_id=call.id)
+        assert "debug: query" in daemon.text()
+        assert ctl(net, "loglevel", "9").returncode == 2
+        write("max-sessions = 2\nworkers = 2\nlog-level = 6\n")
+        os.kill(daemon.pid(), signal.SIGHUP)
+        time.sleep(0.3)
+        assert not refused(daemon, 1) and refused(daemon, 2), daemon.text()
+        assert "workers has changed, which needs a restart" in daemon.text() and "timeout has" not in daemon.text(), daemon.text()
+        write("max-sessions = 3\nfish = 1\n")
+        p = ctl(net, "reload")
+        assert p.returncode == 1 and 'no option "fish"' in p.stderr, p
+        assert refused(daemon, 2)
+        write("sdes-accept = AES_CM_128_HMAC_SHA1_80\nmax-sessions = 9\n")
+        said(net, "reload")
+        result = calls.load(net, relay.BUILD, [call], rate=50, seconds=1)
+        assert result["received"] == result["sent"] if "received" in result else result, result
+        finish(daemon)
+
+
+def test_recording_by_ctl(net):
+    with tempfile.TemporaryDirectory() as folder:
+        daemon = relay.Xcipherd(net, "--engine=serial", "--recording-dir=" + folder).wait_ready()
+        call = calls.Call(daemon.client, 0, "80", "32").setup()
+        said(net, "record", call.id)
+        said(net, "record", call.id, "pause")
+        said(net, "record", call.id, "stop")
+        assert ctl(net, "record", call.id, "dance").returncode == 2
+        assert [n for n in os.listdir(folder) if n.endswith(".pcap")], os.listdir(folder)
+        finish(daemon)
+
+
+def test_top_in_a_terminal(net):
+    daemon = relay.Xcipherd(net, "--engine=serial").wait_ready()
+    talk = [calls.Call(daemon.client, n, "80", "32").setup() for n in range(30)]
+    assert ctl(net, "top").returncode == 2
+    pid, fd = pty.fork()
+    if pid == 0:
+        os.execvp("ip", ["ip", "netns", "exec", net.gateway, CTL, "--watch=0.2", "top"])
+    fcntl.ioctl(fd, termios.TIOCSWINSZ, struct.pack("HHHH", 20, 72, 0, 0))
+    seen, end = b"", time.monotonic() + 5
+    while time.monotonic() < end and seen.count(b"\x1b[J") < 4:
+        if select.select([fd], [], [], 0.5)[0]:
+            seen += os.read(fd, 65536)
+    os.write(fd, b"q")
+    time.sleep(0.2)
+    tail = os.read(fd, 65536)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+    screen = re.sub(r"\x1b\[[?0-9]*[A-Za-z]", "", seen.decode().split("\x1b[J")[-2]).replace("\r", "").splitlines()
+    assert len(screen) <= 20 and max(map(len, screen)) <= 72, screen
+    assert "calls   30 now" in "\n".join(screen) and "packets" in screen[2] and "/s in" in screen[2], screen
+    assert f"of {len(talk)} calls" in screen[-1], screen
+    assert b"\x1b[?1049l" in tail, "the terminal must be given back"
+    finish(daemon)
