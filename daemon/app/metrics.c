@@ -58,6 +58,16 @@ static void write_calls(const struct stats_input *in, struct sbuf *b)
 	metrics_u64(b, "closed_sessions_total", "reason=\"timeout\"", c.timeouts);
 	metrics_u64(b, "closed_sessions_total", "reason=\"regular\"",
 		closed > c.timeouts ? closed - c.timeouts : 0);
+	metrics_one(b, "one_way_sessions_total", COUNTER,
+		"Calls that ended with media from one side only.", c.ended.one_way);
+	metrics_one(b, "zero_packet_streams_total", COUNTER,
+		"Media of one side in calls that ended, of which no packet ever came.",
+		c.ended.silent_streams);
+	metrics_one(b, "answered_sessions_total", COUNTER, "Calls that ended and were answered.",
+		c.ended.answered);
+	metrics_one_real(b, "call_duration_seconds_total", COUNTER,
+		"From the offer to the last packet or request, of all calls that ended.",
+		(double)c.ended.duration_ns / 1e9);
 	metrics_family(b, "rejected_sessions_total", COUNTER, "New calls refused, by what.");
 	for (int i = CALL_LIMIT_NONE + 1; i < CALL_LIMIT_COUNT; i++) {
 		limited += c.limited[i];

@@ -72,6 +72,7 @@ static void end_call(struct calls *c, struct call *call)
 	if (call->tap)
 		c->rec->ops->stop(c->rec->arg, call->tap, call->tap_discard);
 	account(c, call, false);
+	view_ended(c->relay, call, &c->counters.ended);
 	save_ended(&c->saver, call);
 	call_table_remove(&c->table, call);
 	apply_release_all(c->relay, call);

@@ -101,12 +101,21 @@ void calls_limit(struct calls *c, enum call_limit reached);
 /* From now on this is decided; loop_id stays. Calls that are there keep what their signalling made of it, but for timeouts. */
 void calls_set_policy(struct calls *c, const struct call_policy *policy);
 
+struct calls_ended { /* of calls that are no more */
+	uint64_t answered;
+	uint64_t one_way;        /* some of its media came, some never did that should */
+	uint64_t silent_streams; /* media that should have come and never did */
+	uint64_t
+		duration_ns; /* from the offer to the last packet or request, of all of them together */
+};
+
 struct calls_counters {
 	uint64_t current, total, offers, answers, deletes, timeouts, refused;
 	uint64_t limited[CALL_LIMIT_COUNT]; /* refused by limits, by which */
 	uint64_t emergencies;               /* calls that were marked so, in all */
 	uint64_t streams;                   /* local ports in use */
 	uint64_t suite[SUITE_COUNT];        /* media of one side each, in use with this suite */
+	struct calls_ended ended;
 };
 void calls_counters(const struct calls *c, struct calls_counters *out);
 

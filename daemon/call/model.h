@@ -278,6 +278,8 @@ void query_tree(const struct relay *relay, struct pool *p, const struct call *c,
 /* --- A call in a few lines (view.c) ------------------------------------------------------------------------------ */
 
 bool view_matches(const struct call *c, struct str part);
+/* What is to be said of a call that ends, added to what was said of others. */
+void view_ended(const struct relay *relay, const struct call *c, struct calls_ended *e);
 void view_call(const struct relay *relay, struct pool *p, const struct call *c, struct ngval *list);
 
 #endif

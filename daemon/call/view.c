@@ -80,3 +80,32 @@ void view_call(const struct relay *relay, struct pool *p, const struct call *c, 
 	}
 	ngval_add_int(p, d, STR("last packet"), (int64_t)(last_ns / NS_PER_SEC));
 }
+
+/* Of both sides' legs that were to send: who did, and who never. On hold nobody is expected to. */
+void view_ended(const struct relay *relay, const struct call *c, struct calls_ended *e)
+{
+	uint64_t last_ns = c->signal_ns, heard = 0, silent = 0;
+
+	for (uint32_t i = 0; i < c->sides && c->answered; i++) {
+		const struct side *s = c->side[i];
+
+		for (uint32_t m = 0; m < s->legs && !s->gone; m++) {
+			const struct leg *l = s->leg[m];
+			struct relay_stats st = {0};
+
+			if (!l || !l->has_port || !l->active)
+				continue;
+			relay->ops->stats(relay->arg, c->worker, l->port.rtp_stream, &st);
+			heard += st.packets > 0;
+			silent += !st.packets &&
+				(l->dir == SDP_DIR_SENDRECV || l->dir == SDP_DIR_SENDONLY);
+			if (st.last_packet_ns > last_ns)
+				last_ns = st.last_packet_ns;
+		}
+	}
+	e->silent_streams += silent;
+	e->one_way += heard && silent;
+	e->answered += c->answered;
+	if (last_ns > c->created_ns)
+		e->duration_ns += last_ns - c->created_ns;
+}

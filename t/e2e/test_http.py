@@ -387,6 +387,11 @@ def test_reports_reach_homer_and_query(net):
     now = values(scrape(net))
     assert now["xcipher_rtcp_mos_count"] == 1 and now["xcipher_rtcp_mos_sum"] < 2
     assert now['xcipher_homer_reports_total{result="sent"}'] == 2
+    assert now["xcipher_one_way_sessions_total"] == 0
+    talk.delete()  # of which only one side ever spoke
+    now = values(scrape(net))
+    assert now["xcipher_one_way_sessions_total"] == now["xcipher_zero_packet_streams_total"] == now["xcipher_answered_sessions_total"] == 1
+    assert 0 < now["xcipher_call_duration_seconds_total"] < 10
     homer.close()  # nobody listens any more: nothing happens
     far.sendto(struct.pack(">BBHI", 0x81, 201, 7, 9) + block, (talk.to_callee["ip"], talk.to_callee["rtcp"]))
     time.sleep(1.2)
