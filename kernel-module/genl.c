@@ -47,6 +47,7 @@ static const struct nla_policy set_policy[] = {
 	[NFX_A_SOURCE_RATE] = {.type = NLA_U32},
 	[NFX_A_SILENCE_MS] = NLA_POLICY_FULL_RANGE(NLA_U32, &silence_range),
 	[NFX_A_DESTS] = {.type = NLA_NESTED},
+	[NFX_A_IF_QUEUED] = {.type = NLA_U64},
 };
 
 static const struct nla_policy name_policy[] = {
@@ -361,6 +362,17 @@ static int do_hello(struct sk_buff *skb, struct genl_info *info)
 	return err;
 }
 
+/* Has anything been queued since the daemon looked? Then what it wants to change to would overtake that. */
+static bool queued_since(const struct nfx_target *t, const struct nlattr *a)
+{
+	u64 n[NFX_S_COUNT];
+
+	if (!a)
+		return false;
+	nfx_count_sum(n, t->count);
+	return n[NFX_S_QUEUED] != nla_get_u64(a);
+}
+
 static int target_set(struct nfx_net *nn, struct nfx_plan *p, const struct nfx_key *key,
 		      struct genl_info *info)
 {
@@ -384,6 +396,8 @@ static int target_set(struct nfx_net *nn, struct nfx_plan *p, const struct nfx_k
 		return REFUSE(info->extack, EEXIST, "there is such a target already");
 	if (!t && !(flags & NLM_F_CREATE))
 		return REFUSE(info->extack, ENOENT, "there is no such target");
+	if (t && queued_since(t, info->attrs[NFX_A_IF_QUEUED]))
+		return -EAGAIN;
 	err = nfx_table_set(nn, o, key, p, &t, &created);
 	if (err == -ENOSPC)
 		return REFUSE(info->extack, ENOSPC, "the table of targets is full");

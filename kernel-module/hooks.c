@@ -155,6 +155,7 @@ static unsigned int act(struct nfx_net *nn, struct nfx_target *t, const struct n
 		return NF_QUEUE_NR(p->queue) |
 		       (p->flags & NFX_FLAG_BYPASS ? NF_VERDICT_FLAG_QUEUE_BYPASS : 0);
 	case NFX_ACTION_RELAY:
+		nfx_count_packet(t->count, NFX_S_RELAYED, s->udp_len - sizeof(struct udphdr));
 		nfx_relay(nn->net, t, p, skb, s->off);
 		return NF_STOLEN;
 	default:

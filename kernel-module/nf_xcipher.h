@@ -22,7 +22,7 @@
 #define NFX_MAX_GRACE_MS (600 * 1000)
 #define NFX_KNOWN_FEATURES                                                                        \
 	(NFX_FEATURE_QUEUE | NFX_FEATURE_RELAY | NFX_FEATURE_MULTI | NFX_FEATURE_RATE |           \
-	 NFX_FEATURE_EVENTS | NFX_FEATURE_VERDICT | NFX_FEATURE_SSRC)
+	 NFX_FEATURE_EVENTS | NFX_FEATURE_VERDICT | NFX_FEATURE_SSRC | NFX_FEATURE_RELAYED)
 
 /* IPv4 in the first word, the others zero. No padding: it is hashed. */
 struct nfx_key {

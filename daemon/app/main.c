@@ -109,6 +109,7 @@ static void steer_configure(struct daemon *d)
 		.burst_max = o->batch_max,
 		.sockets_optional = o->steering != &steer_udp,
 		.queue_send = o->queue_send,
+		.queue_only = !o->kernel_relay,
 		.udp_io = o->udp_io,
 		.xdp_interfaces = o->xdp_interfaces,
 		.xdp_mode = o->xdp_mode,
@@ -225,6 +226,8 @@ static int workers_create(struct daemon *d)
 		.max_stream = streams,
 		.max_ctx = contexts,
 		.key_slots = key_slots,
+		.steer_ops = o->steering,
+		.steer = &d->steer,
 		.ports_bound_to_workers = o->steering != &steer_udp,
 	};
 	int err;
@@ -457,6 +460,7 @@ static void on_second(void *arg)
 	struct daemon *d = arg;
 
 	app_relay_poll(d->relay, clock_mono_ns());
+	app_relay_tick(d->relay, clock_mono_ns());
 	operate_second(&d->operate);
 	calls_tick(d->calls, clock_real_ns());
 	ng_front_tick(d->front, clock_mono_ns());

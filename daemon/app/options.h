@@ -42,6 +42,8 @@
 		"first netfilter queue; worker w takes N + w")                                      \
 	X("nfqueue-send", QUEUE_SEND, queue_send, "auto", "auto|raw|verdict",                       \
 		"how results leave: raw socket, or in the packet's place (host must forward)")      \
+	X("kernel-relay", BOOL, kernel_relay, "yes", "yes|no",                                      \
+		"with --steering=kernel, plain media that nobody records stays in the kernel")      \
 	X("xdp-interface", STRING, xdp_interfaces, "", "NAME[,NAME...]",                            \
 		"network cards for xdp; default: those of the local addresses")                     \
 	X("xdp-mode", XDP_MODE, xdp_mode, "auto", "auto|zerocopy|copy|skb",                         \
@@ -145,6 +147,7 @@ struct options {
 	enum media_learning learning;
 	enum steer_xdp_mode xdp_mode;
 	enum steer_queue_send queue_send;
+	bool kernel_relay;
 	enum steer_udp_io udp_io;
 	struct sdes_policy sdes;
 	uint16_t port_min, port_max, nfqueue_num, workers, batch_max, replay_window, opencl_timeout,

@@ -63,6 +63,7 @@ struct app_relay {
 	struct log_limit shortage_log[SHORTAGE_COUNT];
 	uint64_t shortages[SHORTAGE_COUNT];
 	struct site *site;
+	struct offload *offload; /* NULL: everything comes to us */
 	uint64_t lost; /* deletions for which there was no memory: their handles stay taken */
 };
 
@@ -257,6 +258,8 @@ static void op_port_release(void *arg, uint32_t worker, const struct relay_port 
 	const uint32_t stream[] = {port->rtp_stream, port->rtcp_stream};
 	const struct local_port local[] = {port->rtp, port->rtcp};
 
+	offload_release(r->offload, worker, port->rtp_stream);
+	offload_release(r->offload, worker, port->rtcp_stream);
 	for (int i = 0; i < 2; i++) {
 		struct worker_cmd del = {.kind = WORKER_MEDIA};
 
@@ -510,19 +513,23 @@ static void op_key_release(void *arg, uint32_t worker, uint32_t slot)
 static int op_commit(void *arg, uint32_t worker, const struct media_cmd *cmd, uint32_t n)
 {
 	struct app_relay *r = arg;
+	uint32_t room = n * OFFLOAD_BEFORE, before;
 	struct worker_cmd *all;
 	int err;
 
 	if (n > COMMIT_MAX)
 		return -E2BIG;
-	all = calloc(n ? n : 1, sizeof(*all));
+	all = calloc(room + n + 1, sizeof(*all));
 	if (!all)
 		return -ENOMEM;
+	before = offload_before(r->offload, worker, cmd, n, all, room);
 	for (uint32_t i = 0; i < n; i++) {
-		all[i].kind = WORKER_MEDIA;
-		all[i].media = cmd[i];
+		all[before + i].kind = WORKER_MEDIA;
+		all[before + i].media = cmd[i];
 	}
-	err = push(&r->site[worker], all, n);
+	err = push(&r->site[worker], all, before + n);
+	if (!err)
+		offload_pushed(r->offload, worker, cmd, n);
 	for (uint32_t i = 0; i < n && !err; i++) {
 		bool set = cmd[i].type == MEDIA_CTX_SET;
 
@@ -562,6 +569,7 @@ static void op_stats(void *arg, uint32_t worker, uint32_t stream, struct relay_s
 	out->confirmed = atomic_load_explicit(&c->confirmed, memory_order_relaxed) != 0;
 	media_stream_remote(m, stream, &out->remote);
 	media_stream_quality(m, stream, &out->quality);
+	offload_stats(r->offload, worker, stream, clock_mono_ns(), out);
 }
 
 static void op_key_usage(void *arg, uint32_t worker, uint32_t slot, struct media_key_usage *out)
@@ -643,11 +651,56 @@ bool app_relay_has_room(const struct app_relay *r)
 	return true;
 }
 
+void app_relay_tick(struct app_relay *r, uint64_t now_ns)
+{
+	offload_tick(r->offload, now_ns);
+}
+
+static void look(void *arg, uint32_t worker, uint32_t stream, struct offload_look *out)
+{
+	const struct app_relay *r = arg;
+	const struct media *m = r->site[worker].w->media;
+	const struct media_stream_counters *c = media_stream_counters(m, stream);
+
+	*out = (struct offload_look){0};
+	if (!c)
+		return;
+	out->packets = load(&c->packets);
+	out->ssrc = atomic_load_explicit(&c->ssrc, memory_order_relaxed);
+	out->confirmed = atomic_load_explicit(&c->confirmed, memory_order_relaxed) != 0;
+	media_stream_remote(m, stream, &out->remote);
+}
+
+static int push_to(void *arg, uint32_t worker, const struct worker_cmd *cmd, uint32_t n)
+{
+	struct app_relay *r = arg;
+
+	return push(&r->site[worker], cmd, n);
+}
+
+static int offload_start(struct app_relay *r)
+{
+	struct offload_config cfg = {
+		.ops = r->cfg.steer_ops,
+		.steer = r->cfg.steer,
+		.workers = r->cfg.workers,
+		.max_stream = r->cfg.max_stream,
+		.max_ctx = r->cfg.max_ctx,
+		.look = look,
+		.push = push_to,
+		.arg = r,
+	};
+	int err = cfg.steer ? offload_create(&r->offload, &cfg) : -EOPNOTSUPP;
+
+	return err == -EOPNOTSUPP ? 0 : err;
+}
+
 void app_relay_usage(const struct app_relay *r, struct app_relay_usage *out)
 {
 	*out = (struct app_relay_usage){.ports = 2 * ports_used_count(r->cfg.ports),
 		.ports_free = 2 * ports_free_count(r->cfg.ports),
 		.without_socket = ports_without_count(r->cfg.ports)};
+	offload_usage(r->offload, &out->offload);
 	for (int i = 0; i < SHORTAGE_COUNT; i++)
 		out->shortages += r->shortages[i];
 	for (uint32_t i = 0; i < r->cfg.workers; i++) {
@@ -687,6 +740,7 @@ int app_relay_create(struct app_relay **out, const struct app_relay_config *cfg)
 		s->told = calloc(cfg->max_ctx + 1, sizeof(*s->told));
 		err = err ? err : s->lent && s->told ? 0 : -ENOMEM;
 	}
+	err = err ? err : offload_start(r);
 	if (err) {
 		app_relay_destroy(r);
 		return err;
@@ -712,6 +766,7 @@ void app_relay_destroy(struct app_relay *r)
 		free(r->site[i].told);
 		free(r->site[i].backlog);
 	}
+	offload_destroy(r->offload);
 	free(r->site);
 	free(r);
 }

@@ -4,6 +4,7 @@
 #ifndef APP_RELAY_H
 #define APP_RELAY_H
 
+#include "app/offload.h"
 #include "app/worker.h"
 #include "call/relay.h"
 #include "steer/ports.h"
@@ -17,12 +18,17 @@ struct app_relay_config {
 	const struct relay_local *local;
 	uint32_t locals;
 	uint32_t max_stream, max_ctx, key_slots; /* per worker */
+	const struct steer_ops *steer_ops;
+	const struct steer_config
+		*steer; /* outlives the relay; NULL: nothing is left to the kernel */
 	bool ports_bound_to_workers; /* steering brings a port's packets to the worker whose it is, and to no other */
 };
 
 int app_relay_create(struct app_relay **out, const struct app_relay_config *cfg);
 void app_relay_destroy(struct app_relay *r);
 extern const struct relay_ops app_relay_ops; /* arg: struct app_relay */
+/* Each second: which media the kernel may relay, and what it did. */
+void app_relay_tick(struct app_relay *r, uint64_t now_ns);
 /* Take back what workers acknowledged, and push what did not fit into a ring. On the workers' eventfd, and each second. */
 void app_relay_poll(struct app_relay *r, uint64_t now_ns);
 
@@ -35,6 +41,7 @@ struct app_relay_usage {
 	uint64_t backlog;        /* commands that wait for room in a ring */
 	uint64_t without_socket; /* pairs of ports so far that found no descriptor */
 	uint64_t shortages;      /* refusals for want of anything */
+	struct offload_usage offload;
 };
 void app_relay_usage(const struct app_relay *r, struct app_relay_usage *out);
 

@@ -111,10 +111,12 @@ static void fill_devices(const struct stats_input *in, struct pool *p, struct ng
 
 static void fill_steering(const struct stats_input *in, struct pool *p, struct ngval *dict)
 {
+	struct app_relay_usage usage;
 	uint64_t recv_calls = 0, recv_packets = 0, send_calls = 0, send_packets = 0,
 		 send_errors = 0, overruns = 0, fallback = 0, handed = 0, rewritten = 0, bursts = 0,
 		 command_errors = 0;
 
+	app_relay_usage(in->relay, &usage);
 	for (uint32_t i = 0; i < in->workers; i++) {
 		const struct worker *w = in->worker[i];
 		const struct steer_counters *c = w->steer_ops->counters(w->steer);
@@ -142,6 +144,9 @@ static void fill_steering(const struct stats_input *in, struct pool *p, struct n
 	add(p, dict, "handed over between workers", handed);
 	add(p, dict, "sent by verdict", rewritten);
 	add(p, dict, "command errors", command_errors);
+	add(p, dict, "streams relayed by the kernel", usage.offload.streams);
+	add(p, dict, "packets relayed by the kernel", usage.offload.packets);
+	add(p, dict, "moves to the kernel and back", usage.offload.moves);
 }
 
 static void add_us(struct pool *p, struct ngval *dict, const char *key, uint64_t ns)

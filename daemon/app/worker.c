@@ -110,6 +110,13 @@ static void commands(struct worker *w)
 			w->steer_ops->port_del(w->steer, cmd.local);
 			acknowledge(w, (struct worker_ack){ACK_PORT, cmd.id});
 			break;
+		case WORKER_RELAY:
+			/* Asked again by and by if there is no room. */
+			(void)w->steer_ops->relay(w->steer, &cmd.relay);
+			break;
+		case WORKER_UNRELAY:
+			w->steer_ops->unrelay(w->steer, cmd.local);
+			break;
 		case WORKER_MARKS:
 			tell_marks(w, &cmd.ask);
 			break;

@@ -19,6 +19,8 @@ enum worker_cmd_kind {
 	WORKER_KEY_SET,  /* id: key slot pair was filled by the control thread */
 	WORKER_PORT_ADD, /* local, fd: the socket is the worker's from here on */
 	WORKER_PORT_DEL, /* local, id: acknowledged with the id */
+	WORKER_RELAY,    /* relay: let the kernel do it */
+	WORKER_UNRELAY,  /* local: let it come to us */
 	WORKER_MARKS,    /* ask: where these contexts' SSRCs stand, into the ring of marks */
 };
 
@@ -34,6 +36,7 @@ struct worker_cmd {
 	enum worker_cmd_kind kind;
 	union {
 		struct media_cmd media;
+		struct steer_relay relay;
 		struct {
 			struct local_port local;
 			int fd;

@@ -17,9 +17,13 @@
 #include "steer/kernel_nl.h"
 
 /* Targets of a daemon that is gone stay so long, and the new one has so long to set up its calls again. */
-#define GRACE_MS   10000u
-#define FEATURES   (NFX_FEATURE_QUEUE | NFX_FEATURE_VERDICT | NFX_FEATURE_RELAY | NFX_FEATURE_SSRC)
-#define PURGE_STEP 32u
+#define GRACE_MS       10000u
+#define RELAY_FEATURES (NFX_FEATURE_RELAY | NFX_FEATURE_SSRC | NFX_FEATURE_RELAYED)
+#define FEATURES       (RELAY_FEATURES | NFX_FEATURE_QUEUE | NFX_FEATURE_VERDICT)
+#define PURGE_STEP     32u
+#define PENDING_MAX    64u
+#define PENDING_LOOKS  8u /* of them are tried in one burst */
+#define PENDING_NS     (2 * NS_PER_SEC)
 
 struct steer {
 	struct steer *queue; /* nfqueue's, which alone looks into it */
@@ -27,6 +31,15 @@ struct steer {
 	struct steer_config cfg;
 	uint32_t worker;
 	uint32_t instance; /* of the daemon: the upper half of our targets' cookies */
+	/* Ports that shall be relayed as soon as nothing of theirs waits for us. */
+	struct pending {
+		struct steer_relay relay;
+		uint64_t until_ns; /* monotonic */
+		uint64_t queued;   /* packets of the port so far, read before the queue was */
+		bool looked;
+	} pending[PENDING_MAX];
+	uint32_t pendings;
+	bool drained; /* the queue, by the last receive() */
 	/* Targets of an earlier instance that nobody asked for again. */
 	uint64_t purge_ns; /* monotonic; 0: nothing to do */
 	struct endpoint *stale;
@@ -100,6 +113,8 @@ static int open_kernel(struct steer_config *cfg, char *err, size_t err_len)
 	if (res)
 		return res;
 	knl_close(k);
+	if ((peer.features & RELAY_FEATURES) == RELAY_FEATURES && !cfg->queue_only)
+		(void)knl_open(&cfg->knl);
 	sends = peer.features & NFX_FEATURE_VERDICT && peer.mark;
 	if (cfg->queue_send == STEER_QUEUE_VERDICT && !sends) {
 		snprintf(err, err_len,
@@ -111,10 +126,16 @@ static int open_kernel(struct steer_config *cfg, char *err, size_t err_len)
 	cfg->queue_send = sends ? STEER_QUEUE_VERDICT : STEER_QUEUE_RAW;
 	cfg->queue_mark = sends ? peer.mark : 0;
 	log_info(
-		"kernel steering: nf_xcipher %s, interface %u, features %#x of our %#x, results leave by %s",
+		"kernel steering: nf_xcipher %s, interface %u, features %#x of our %#x, results leave by %s, plain media %s",
 		peer.release, peer.version, peer.features, FEATURES,
-		sends ? "verdict" : "raw socket");
+		sends ? "verdict" : "raw socket", cfg->knl ? "stays in the kernel" : "comes to us");
 	return 0;
+}
+
+static void close_kernel(struct steer_config *cfg)
+{
+	knl_close(cfg->knl);
+	cfg->knl = NULL;
 }
 
 /* There are no rules: targets come and go with ports. What a killed instance left is taken over. */
@@ -189,6 +210,11 @@ static struct endpoint endpoint_of(const struct steer *s, struct local_port loca
 	return e;
 }
 
+static bool same_port(struct local_port a, struct local_port b)
+{
+	return a.port == b.port && a.addr == b.addr;
+}
+
 /* Should the module refuse, the packets come by the ordinary socket. */
 static int queue_target(struct steer *s, struct local_port local)
 {
@@ -213,10 +239,20 @@ static int port_add(struct steer *s, struct local_port local, int sock)
 	return res;
 }
 
+static void pending_drop(struct steer *s, struct local_port local)
+{
+	for (uint32_t i = 0; i < s->pendings; i++)
+		if (same_port(s->pending[i].relay.local, local)) {
+			s->pending[i] = s->pending[--s->pendings];
+			return;
+		}
+}
+
 static void port_del(struct steer *s, struct local_port local)
 {
 	struct endpoint e = endpoint_of(s, local);
 
+	pending_drop(s, local);
 	(void)knl_target_del(s->knl, &e);
 	steer_nfqueue.port_del(s->queue, local);
 }
@@ -249,14 +285,146 @@ static void purge(struct steer *s)
 	s->purge_ns = 0;
 }
 
+/* --- What needs nothing of us --------------------------------------------------------------------------------- */
+
+static bool relays(const struct steer_config *cfg)
+{
+	return cfg->knl != NULL;
+}
+
+static int relay(struct steer *s, const struct steer_relay *r)
+{
+	pending_drop(s, r->local);
+	if (s->pendings == PENDING_MAX)
+		return -EAGAIN;
+	s->pending[s->pendings++] =
+		(struct pending){.relay = *r, .until_ns = clock_mono_ns() + PENDING_NS};
+	return 0;
+}
+
+static void unrelay(struct steer *s, struct local_port local)
+{
+	pending_drop(s, local);
+	(void)queue_target(s, local);
+}
+
+/* RTCP keeps coming: it is rare, and tells how the call is. So does RTP of others, which media judges. */
+static int relay_target(struct steer *s, const struct steer_relay *r, uint64_t queued)
+{
+	struct knl_target t = {
+		.local = endpoint_of(s, r->local),
+		.action = NFX_ACTION_RELAY,
+		.rtcp_action = NFX_ACTION_QUEUE,
+		.queue = (uint16_t)(s->cfg.queue_num + s->worker),
+		.flags = NFX_FLAG_BYPASS,
+		.cookie = (uint64_t)s->instance << 32 | r->id,
+		.source = r->source,
+		.mismatch = NFX_MISMATCH_PASS,
+		.if_queued = true,
+		.queued = queued,
+		.only_ssrc = true,
+		.ssrc = r->ssrc,
+		.dest = {{.to = r->to, .from = endpoint_of(s, r->from), .tos = r->tos}},
+		.dests = 1,
+	};
+
+	return knl_target_set(s->knl, &t);
+}
+
+/* How much of a port was queued so far; then the queue is read to its end, and what it gave is sent; then, if no more was queued
+ * since, nothing of it waits for us, and what comes next may take the other way without overtaking anything. First: */
+static void pending_look(struct steer *s)
+{
+	for (uint32_t i = 0; i < s->pendings; i++) {
+		struct pending *p = &s->pending[i];
+		struct endpoint e = endpoint_of(s, p->relay.local);
+		struct knl_seen seen;
+
+		p->looked = i < PENDING_LOOKS && knl_target_get(s->knl, &e, &seen) == 0;
+		if (p->looked)
+			p->queued = seen.stats[NFX_S_QUEUED];
+	}
+}
+
+/* Last: */
+static void pending_relay(struct steer *s)
+{
+	uint64_t now = clock_mono_ns();
+
+	for (uint32_t i = s->pendings; i-- > 0;) {
+		struct pending p = s->pending[i];
+		bool waits = !p.looked || relay_target(s, &p.relay, p.queued) == -EAGAIN;
+
+		if (!waits || now >= p.until_ns)
+			pending_drop(s, p.relay.local);
+	}
+}
+
+static void relayed_from(
+	const struct knl_seen *seen, uint64_t now_real_ns, struct steer_relayed *out)
+{
+	*out = (struct steer_relayed){.packets = seen->stats[NFX_S_RELAYED],
+		.bytes = seen->stats[NFX_S_RELAYED_BYTES],
+		.id = (uint32_t)seen->cookie,
+		.now = seen->action == NFX_ACTION_RELAY};
+	if (seen->last_seen_ms < now_real_ns / 1000000)
+		out->last_ns = now_real_ns - seen->last_seen_ms * 1000000;
+}
+
+static int relayed(
+	const struct steer_config *cfg, struct local_port local, struct steer_relayed *out)
+{
+	struct endpoint e = cfg->local[local.addr];
+	struct knl_seen seen;
+	int res;
+
+	e.port = local.port;
+	res = knl_target_get(cfg->knl, &e, &seen);
+	if (!res)
+		relayed_from(&seen, clock_real_ns(), out);
+	return res;
+}
+
+struct relayed_put {
+	void (*put)(void *arg, const struct steer_relayed *r);
+	void *arg;
+	uint64_t now_real_ns;
+};
+
+static void relayed_one(void *arg, const struct knl_seen *seen)
+{
+	const struct relayed_put *p = arg;
+	struct steer_relayed r;
+
+	relayed_from(seen, p->now_real_ns, &r);
+	p->put(p->arg, &r);
+}
+
+static int relayed_all(const struct steer_config *cfg, uint32_t worker,
+	void (*put)(void *arg, const struct steer_relayed *r), void *arg)
+{
+	struct relayed_put p = {put, arg, clock_real_ns()};
+
+	return knl_dump(cfg->knl, owner_of(cfg, worker), NFX_ACTION_RELAY, relayed_one, &p);
+}
+
 /* --- Packets -------------------------------------------------------------------------------------------------- */
 
 static uint32_t receive(struct steer *s, const struct arena *a, uint32_t first_slot,
 	struct media_in *in, uint32_t max)
 {
+	uint32_t n;
+
 	if (s->purge_ns && clock_mono_ns() >= s->purge_ns)
 		purge(s);
-	return steer_nfqueue.recv(s->queue, a, first_slot, in, max);
+	if (s->pendings)
+		pending_look(s);
+	n = steer_nfqueue.recv(s->queue, a, first_slot, in, max);
+	s->drained = n < max;
+	/* Nothing for media, so that no verdict() follows. */
+	if (n == 0 && s->pendings)
+		pending_relay(s);
+	return n;
 }
 
 static void transmit(struct steer *s, const struct arena *a, struct media_out *out, uint32_t n)
@@ -267,12 +435,15 @@ static void transmit(struct steer *s, const struct arena *a, struct media_out *o
 static void verdict(struct steer *s, const struct media_in *in, uint32_t n)
 {
 	steer_nfqueue.verdict(s->queue, in, n);
+	if (s->pendings && s->drained)
+		pending_relay(s);
 }
 
 const struct steer_ops steer_kernel = {
 	.name = "kernel",
 	.instead = &steer_nfqueue,
 	.open = open_kernel,
+	.close = close_kernel,
 	.setup = setup,
 	.teardown = teardown,
 	.create = create,
@@ -284,4 +455,9 @@ const struct steer_ops steer_kernel = {
 	.send = transmit,
 	.verdict = verdict,
 	.counters = counters,
+	.relays = relays,
+	.relay = relay,
+	.unrelay = unrelay,
+	.relayed = relayed,
+	.relayed_all = relayed_all,
 };

@@ -153,6 +153,8 @@ int knl_target_set(struct knl *k, const struct knl_target *t)
 	}
 	if (t->only_ssrc)
 		mnl_attr_put_u32(h, NFX_A_SSRC, t->ssrc);
+	if (t->if_queued)
+		mnl_attr_put_u64(h, NFX_A_IF_QUEUED, t->queued);
 	if (t->dests) {
 		struct nlattr *nest = mnl_attr_nest_start(h, NFX_A_DESTS);
 

@@ -36,6 +36,8 @@ struct knl_target {
 	uint8_t mismatch;       /* enum nfx_mismatch */
 	bool only_ssrc;
 	uint32_t ssrc;
+	bool if_queued; /* only if so many were queued so far: -EAGAIN */
+	uint64_t queued;
 	struct knl_dest dest[KNL_DESTS];
 	uint32_t dests;
 };

@@ -34,6 +34,7 @@ enum steer_udp_io {
 };
 
 struct steer_hub;
+struct knl;
 
 struct steer_config {
 	struct endpoint local[STEER_MAX_LOCAL]; /* addresses we receive on; ports 0 */
@@ -44,6 +45,7 @@ struct steer_config {
 	bool sockets_optional; /* when descriptors run out, ports go on without a socket */
 	uint16_t queue_num;    /* nfqueue: first queue, one per worker */
 	enum steer_queue_send queue_send; /* nfqueue; no longer AUTO after open() */
+	bool queue_only;                  /* kernel: nothing is relayed without us */
 	uint32_t
 		queue_mark; /* kernel: marks what leaves by verdict for the module, which sends it; 0 = the host forwards */
 	enum steer_udp_io udp_io; /* udp; AUTO is PLAIN unless open() decided */
@@ -51,6 +53,7 @@ struct steer_config {
 	const char *
 		xdp_interfaces; /* xdp: names, ',' between; "" or NULL: those that carry the local addresses */
 	enum steer_xdp_mode xdp_mode;
+	struct knl *knl; /* kernel: for questions by the control thread; from open() to close() */
 	struct steer_hub *hub; /* what all workers share; from open() to close() */
 };
 
@@ -70,6 +73,23 @@ struct steer_counters { /* relaxed atomics, single writer */
 	_Atomic uint64_t fallback;  /* nfqueue, xdp: media that came by an ordinary socket */
 	_Atomic uint64_t
 		handed; /* xdp: packets that came by another worker's queue, copied from it */
+};
+
+/* RTP of one SSRC from one source to one port, which may go on to one destination as it is. */
+struct steer_relay {
+	struct endpoint source, to;
+	struct local_port local, from; /* where it comes in, where it leaves from */
+	uint32_t ssrc;
+	uint32_t id; /* whose it is */
+	uint8_t tos;
+};
+
+struct steer_relayed { /* what the kernel did of that on its own, since the port is ours */
+	uint64_t packets, bytes;
+	uint64_t
+		last_ns; /* CLOCK_REALTIME when the last packet came to the port, by whichever way; 0: none */
+	uint32_t id;
+	bool now; /* it still does */
 };
 
 struct steer_ops {
@@ -106,6 +126,19 @@ struct steer_ops {
 	/* Tell the kernel what became of the burst's packets (MEDIA_PASS: go on to the socket; all else is consumed). */
 	void (*verdict)(struct steer *s, const struct media_in *in, uint32_t n);
 	const struct steer_counters *(*counters)(const struct steer *s);
+	/* Optional, the rest, and all or none: media that needs nothing of us does not come to us. relays() says whether this host's
+	 * kernel can.
+	 * Worker thread. From the next moment on when nothing of it waits for us, so that no packet overtakes another, or never,
+	 * if there is none for two seconds. -EAGAIN when too many wait already. */
+	bool (*relays)(const struct steer_config *cfg);
+	int (*relay)(struct steer *s, const struct steer_relay *r);
+	/* Worker thread. What comes from now on comes to us. */
+	void (*unrelay)(struct steer *s, struct local_port local);
+	/* Control thread. One port's, also when it is ours again; or of all that the kernel relays now. 0 or -errno. */
+	int (*relayed)(
+		const struct steer_config *cfg, struct local_port local, struct steer_relayed *out);
+	int (*relayed_all)(const struct steer_config *cfg, uint32_t worker,
+		void (*put)(void *arg, const struct steer_relayed *r), void *arg);
 };
 
 extern const struct steer_ops steer_udp;

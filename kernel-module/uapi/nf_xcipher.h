@@ -22,6 +22,7 @@ enum nfx_feature {
 	NFX_FEATURE_EVENTS = 1 << 4,  /* multicast group "events" */
 	NFX_FEATURE_VERDICT = 1 << 5, /* what comes back with NFX_A_MARK in its verdict is sent */
 	NFX_FEATURE_SSRC = 1 << 6,    /* NFX_A_SSRC */
+	NFX_FEATURE_RELAYED = 1 << 7, /* counters RELAYED, NFX_A_IF_QUEUED */
 };
 
 enum nfx_cmd {
@@ -83,6 +84,7 @@ enum nfx_attr {
 	NFX_A_LAST_SEEN_MS,/* u64: how long ago the last datagram came that was taken; absent: none yet */
 	NFX_A_EVENT,       /* u8: enum nfx_event */
 	NFX_A_PAD,
+	NFX_A_IF_QUEUED,   /* u64: TARGET_SET only if the target's counter QUEUED is this; else EAGAIN */
 	NFX_A_COUNT
 };
 
@@ -144,7 +146,9 @@ enum nfx_event {
 	X(NO_ROUTE, "no route")                                                  \
 	X(NO_MEMORY, "no memory")                                                \
 	X(TOO_BIG, "larger than the way")                                        \
-	X(TTL, "time to live over")
+	X(TTL, "time to live over")                                               \
+	X(RELAYED, "relayed")                 /* that came in, not copies */      \
+	X(RELAYED_BYTES, "relayed bytes")
 
 enum nfx_stat {
 	NFX_S_UNSPEC,

@@ -26,7 +26,8 @@
 struct flow {
 	struct pktx_where from, to, recv[RECV_MAX];
 	uint32_t recvs, count, rate, size, window, wait_ms, first, ssrc, ms;
-	uint32_t ttl, tos;
+	uint32_t ttl, tos, delay_ms;
+	uint32_t peer_ssrc; /* of what comes; 0: as what is sent */
 	const char *kind;
 };
 
@@ -100,13 +101,16 @@ static void ancillary(struct seen *s, struct msghdr *m)
 static void numbered(struct seen *s, const struct flow *f, const uint8_t *p, size_t len)
 {
 	uint8_t want[PACKET_MAX];
+	struct flow theirs = *f;
 	uint32_t n;
+
+	theirs.ssrc = f->peer_ssrc ? f->peer_ssrc : f->ssrc;
 
 	if (len < 28 || be32(p + 20) != 0x706b7478 || (n = be32(p + 24)) >= SEEN_MAX) {
 		s->bad++;
 		return;
 	}
-	if (datagram(want, f, n) != len || memcmp(want, p, len) != 0)
+	if (datagram(want, &theirs, n) != len || memcmp(want, p, len) != 0)
 		s->bad++;
 	s->got++;
 	if (s->map[n]++)
@@ -204,6 +208,7 @@ static int flow_run(const struct flow *f)
 	out = f->recvs && pktx_same(&f->from, &f->recv[0]) ? in[0] : pktx_socket(&f->from);
 	pktx_mark(out, f->ttl, f->tos);
 	to_len = pktx_address(&f->to, &to);
+	usleep(f->delay_ms * 1000);
 	start = last = now_ns();
 	while ((sent < f->count && (!f->ms || now_ns() - start < f->ms * 1000000ull)) ||
 		now_ns() - last < patience_ns(f, seen, sent)) {
@@ -250,7 +255,9 @@ enum {
 	TOS,
 	DEV,
 	MS,
-	SEED
+	SEED,
+	PEER_SSRC,
+	DELAY
 };
 
 static const struct option OPTIONS[] = {
@@ -270,6 +277,8 @@ static const struct option OPTIONS[] = {
 	{"dev", 1, NULL, DEV},
 	{"ms", 1, NULL, MS},
 	{"seed", 1, NULL, SEED},
+	{"peer-ssrc", 1, NULL, PEER_SSRC},
+	{"delay", 1, NULL, DELAY},
 	{0},
 };
 
@@ -335,6 +344,12 @@ int main(int argc, char **argv)
 			break;
 		case MS:
 			f.ms = n;
+			break;
+		case PEER_SSRC:
+			f.peer_ssrc = n;
+			break;
+		case DELAY:
+			f.delay_ms = n;
 			break;
 		case SEED:
 			seed = n;

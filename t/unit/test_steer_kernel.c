@@ -252,6 +252,8 @@ static void a_target_is_written_whole(void **state)
 		.mismatch = NFX_MISMATCH_PASS,
 		.only_ssrc = true,
 		.ssrc = 0xdeadbeef,
+		.if_queued = true,
+		.queued = 17,
 		.dest = {{.to = {.addr = {203, 0, 113, 9}, .port = 5000, .family = AF_INET},
 			.from = {.addr = {192, 0, 2, 1}, .port = 30002, .family = AF_INET},
 			.tos = 184}},
@@ -274,6 +276,7 @@ static void a_target_is_written_whole(void **state)
 	assert_int_equal(be16(mnl_attr_get_payload(attr(p, NFX_A_SOURCE_PORT))), 4000);
 	assert_int_equal(mnl_attr_get_u8(attr(p, NFX_A_MISMATCH)), NFX_MISMATCH_PASS);
 	assert_int_equal(mnl_attr_get_u32(attr(p, NFX_A_SSRC)), 0xdeadbeef);
+	assert_int_equal(mnl_attr_get_u64(attr(p, NFX_A_IF_QUEUED)), 17);
 	nest = attr(p, NFX_A_DESTS);
 	mnl_attr_for_each_nested(a, nest)
 	{

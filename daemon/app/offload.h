@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Which media stays in the kernel: RTP that leaves as it came, from a confirmed source to a confirmed destination, with nobody
+ * recording or blocking it. Follows the commands that go to workers, and adds to them. A stream comes back to us before
+ * anything about it changes, in the same ring, so that no packet falls between. Control thread only; knows neither workers nor
+ * media, but what it is told of them. */
+#ifndef APP_OFFLOAD_H
+#define APP_OFFLOAD_H
+
+#include "app/worker.h"
+#include "call/relay.h"
+
+struct offload;
+
+struct offload_look { /* what a stream is like now */
+	uint64_t packets;
+	uint32_t ssrc;
+	bool confirmed;
+	struct endpoint remote;
+};
+
+struct offload_config {
+	const struct steer_ops *ops;
+	const struct steer_config *steer;
+	uint32_t workers, max_stream, max_ctx; /* the latter per worker */
+	void (*look)(void *arg, uint32_t worker, uint32_t stream, struct offload_look *out);
+	/* 0 or -EAGAIN */
+	int (*push)(void *arg, uint32_t worker, const struct worker_cmd *cmd, uint32_t n);
+	void *arg;
+};
+
+/* -EOPNOTSUPP: this steering or this host's kernel does not relay. All functions but this one do nothing with NULL. */
+int offload_create(struct offload **out, const struct offload_config *cfg);
+void offload_destroy(struct offload *o);
+
+/* These commands are about to be pushed: writes those that must go before them to out[max]; their number. OFFLOAD_BEFORE per
+ * command is always enough. */
+#define OFFLOAD_BEFORE 2u
+uint32_t offload_before(struct offload *o, uint32_t worker, const struct media_cmd *cmd, uint32_t n,
+	struct worker_cmd *out, uint32_t max);
+/* They were, all of them. */
+void offload_pushed(struct offload *o, uint32_t worker, const struct media_cmd *cmd, uint32_t n);
+/* The stream's port is given back. */
+void offload_release(struct offload *o, uint32_t worker, uint32_t stream);
+/* Each second (monotonic): who may go, who must come back; reads what the kernel counted. */
+void offload_tick(struct offload *o, uint64_t now_ns);
+/* Adds the kernel's part. */
+void offload_stats(struct offload *o, uint32_t worker, uint32_t stream, uint64_t now_ns,
+	struct relay_stats *out);
+
+struct offload_usage {
+	uint32_t streams; /* that the kernel relays now */
+	uint64_t packets; /* it relayed so far, as of the last tick */
+	uint64_t moves;   /* to the kernel and back */
+};
+void offload_usage(const struct offload *o, struct offload_usage *out);
+
+#endif

@@ -1,0 +1,358 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Which media may stay in the kernel, when it must come back, and whose packets count: app/offload.c with a kernel of a few lines. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <errno.h>
+#include <string.h>
+
+#include "app/offload.h"
+#include "base/clock.h"
+
+enum { A = 2, B = 4, STREAMS = 8, CTXS = 4, CMDS = 32 };
+
+struct rig {
+	struct offload *o;
+	struct steer_config steer;
+	struct offload_look look[STREAMS];
+	struct steer_relayed kernel[65536 - 30000]; /* by port */
+	bool can;
+	int refuse;
+	struct worker_cmd cmd[CMDS];
+	uint32_t cmds;
+	uint64_t now_ns;
+};
+
+static struct rig rig; /* what the steering's functions, which get no argument of ours, look into */
+
+static bool relays(const struct steer_config *cfg)
+{
+	(void)cfg;
+	return rig.can;
+}
+
+static int relayed(
+	const struct steer_config *cfg, struct local_port local, struct steer_relayed *out)
+{
+	(void)cfg;
+	*out = rig.kernel[local.port - 30000];
+	return 0;
+}
+
+static int relayed_all(const struct steer_config *cfg, uint32_t worker,
+	void (*put)(void *arg, const struct steer_relayed *r), void *arg)
+{
+	(void)cfg;
+	(void)worker;
+	for (int i = 0; i < 16; i++)
+		if (rig.kernel[i].now)
+			put(arg, &rig.kernel[i]);
+	return 0;
+}
+
+static const struct steer_ops OPS = {
+	.name = "mock", .relays = relays, .relayed = relayed, .relayed_all = relayed_all};
+
+static void look(void *arg, uint32_t worker, uint32_t stream, struct offload_look *out)
+{
+	(void)arg;
+	(void)worker;
+	*out = rig.look[stream];
+}
+
+/* As a worker whose kernel obeys at once. */
+static int push(void *arg, uint32_t worker, const struct worker_cmd *cmd, uint32_t n)
+{
+	(void)arg;
+	(void)worker;
+	if (rig.refuse)
+		return -EAGAIN;
+	for (uint32_t i = 0; i < n; i++) {
+		assert_true(rig.cmds < CMDS);
+		rig.cmd[rig.cmds++] = cmd[i];
+		if (cmd[i].kind == WORKER_RELAY) {
+			rig.kernel[cmd[i].relay.local.port - 30000].now = true;
+			rig.kernel[cmd[i].relay.local.port - 30000].id = cmd[i].relay.id;
+		} else {
+			assert_int_equal(cmd[i].kind, WORKER_UNRELAY);
+			rig.kernel[cmd[i].local.port - 30000].now = false;
+		}
+	}
+	return 0;
+}
+
+static struct endpoint at(uint8_t host, uint16_t port)
+{
+	return (struct endpoint){.addr = {192, 0, 2, host}, .port = port, .family = AF_INET};
+}
+
+static void commit(const struct media_cmd *cmd, uint32_t n)
+{
+	struct worker_cmd before[CMDS];
+	uint32_t made = offload_before(rig.o, 0, cmd, n, before, CMDS);
+
+	assert_int_equal(push(NULL, 0, before, made), 0);
+	offload_pushed(rig.o, 0, cmd, n);
+}
+
+static struct media_cmd stream_cmd(uint32_t id)
+{
+	struct media_cmd c = {.type = MEDIA_STREAM_SET, .id = id};
+
+	c.stream = (struct media_stream_cfg){.local = {.port = (uint16_t)(30000 + id)},
+		.rtp = true,
+		.ctx = id == A ? 0 : 1,
+		.rtp_to = id == A ? B : A,
+		.rtcp_to = MEDIA_NONE,
+		.learning = MEDIA_LEARN_IMMEDIATE,
+		.tos = 184};
+	return c;
+}
+
+static struct media_cmd ctx_cmd(uint32_t id, enum srtp_suite_id rx, enum srtp_suite_id tx)
+{
+	struct media_cmd c = {.type = MEDIA_CTX_SET, .id = id};
+
+	c.ctx.rx.suite = rx;
+	c.ctx.tx.suite = tx;
+	return c;
+}
+
+static void tick(void)
+{
+	rig.now_ns += NS_PER_SEC;
+	rig.cmds = 0;
+	offload_tick(rig.o, rig.now_ns);
+}
+
+/* A plain call between two terminals that are known. */
+static int setup(void **state)
+{
+	struct offload_config cfg = {.ops = &OPS,
+		.steer = &rig.steer,
+		.workers = 1,
+		.max_stream = STREAMS,
+		.max_ctx = CTXS,
+		.look = look,
+		.push = push};
+	struct media_cmd cmd[4];
+
+	(void)state;
+	memset(&rig, 0, sizeof(rig));
+	rig.now_ns = 100 * NS_PER_SEC;
+	rig.steer.local[0] = at(1, 0);
+	rig.steer.locals = 1;
+	assert_int_equal(offload_create(&rig.o, &cfg), -EOPNOTSUPP);
+	rig.can = true;
+	assert_int_equal(offload_create(&rig.o, &cfg), 0);
+	cmd[0] = ctx_cmd(0, SUITE_PLAIN, SUITE_PLAIN);
+	cmd[1] = ctx_cmd(1, SUITE_PLAIN, SUITE_PLAIN);
+	cmd[2] = stream_cmd(A);
+	cmd[3] = stream_cmd(B);
+	commit(cmd, 4);
+	assert_int_equal(rig.cmds, 0);
+	rig.look[A] = (struct offload_look){
+		.packets = 10, .ssrc = 0xa, .confirmed = true, .remote = at(10, 4000)};
+	rig.look[B] = (struct offload_look){
+		.packets = 10, .ssrc = 0xb, .confirmed = true, .remote = at(11, 5000)};
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	offload_destroy(rig.o);
+	return 0;
+}
+
+static uint32_t in_kernel(void)
+{
+	return (uint32_t)rig.kernel[A].now + (uint32_t)rig.kernel[B].now;
+}
+
+static void plain_media_of_two_known_terminals_goes(void **state)
+{
+	const struct steer_relay *r;
+
+	(void)state;
+	tick();
+	assert_int_equal(rig.cmds, 2);
+	r = &rig.cmd[0].relay;
+	assert_int_equal(r->local.port, 30000 + A);
+	assert_int_equal(r->from.port, 30000 + B);
+	assert_true(endpoint_eq(&r->source, &rig.look[A].remote));
+	assert_true(endpoint_eq(&r->to, &rig.look[B].remote));
+	assert_int_equal(r->ssrc, 0xa);
+	assert_int_equal(r->tos, 184);
+	tick();
+	assert_int_equal(rig.cmds, 0);
+	assert_int_equal(in_kernel(), 2);
+}
+
+static void what_must_be_looked_at_stays(void **state)
+{
+	static const char *const WHY[] = {"source not confirmed", "destination not confirmed",
+		"too few packets", "no address", "SRTP comes in", "SRTP leaves", "recorded",
+		"blocked", "handover allowed", "other family", "nowhere to go"};
+
+	for (size_t i = 0; i < ARRAY_LEN(WHY); i++) {
+		struct media_cmd a = stream_cmd(A), ctx0 = ctx_cmd(0, SUITE_PLAIN, SUITE_PLAIN);
+
+		teardown(state);
+		setup(state);
+		rig.look[B].packets = 0; /* only A's stream is judged here */
+		rig.look[A].confirmed = i != 0;
+		rig.look[B].confirmed = i != 1;
+		rig.look[A].packets = i == 2 ? 1 : 10;
+		rig.look[B].remote.port = i == 3 ? 0 : 5000;
+		if (i == 4)
+			ctx0.ctx.rx.suite = SUITE_AES_CM_128_80;
+		commit(&ctx0, 1);
+		if (i == 5) {
+			struct media_cmd ctx1 = ctx_cmd(1, SUITE_PLAIN, SUITE_AES_CM_128_80);
+
+			commit(&ctx1, 1);
+		}
+		a.stream.tap = i == 6;
+		a.stream.gate = i == 7 ? MEDIA_GATE_DTMF : 0;
+		a.stream.media_handover = i == 8;
+		if (i == 9)
+			rig.look[B].remote.family = AF_INET6;
+		a.stream.rtp_to = i == 10 ? MEDIA_NONE : B;
+		commit(&a, 1);
+		tick();
+		if (rig.cmds)
+			fail_msg("it went to the kernel: %s", WHY[i]);
+	}
+}
+
+static void it_comes_back_before_it_changes(void **state)
+{
+	struct media_cmd change[] = {stream_cmd(A), ctx_cmd(1, SUITE_PLAIN, SUITE_PLAIN)};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(change); i++) {
+		tick();
+		tick();
+		assert_int_equal(in_kernel(), 2);
+		rig.cmds = 0;
+		commit(&change[i], 1);
+		/* The stream, and the one that leaves by its port. */
+		assert_int_equal(in_kernel(), 0);
+		assert_int_equal(rig.cmds, 2);
+	}
+	tick();
+	assert_int_equal(in_kernel(), 2);
+}
+
+static void what_was_not_pushed_did_not_happen(void **state)
+{
+	struct media_cmd a = stream_cmd(A);
+	struct worker_cmd before[CMDS];
+
+	(void)state;
+	rig.refuse = 1;
+	tick();
+	assert_int_equal(in_kernel(), 0);
+	rig.refuse = 0;
+	tick();
+	tick();
+	assert_int_equal(in_kernel(), 2);
+	/* The ring was full: offload_pushed() is not called, and it stays there. */
+	assert_int_equal(offload_before(rig.o, 0, &a, 1, before, CMDS), 2);
+	tick();
+	assert_int_equal(rig.cmds, 0);
+	assert_int_equal(offload_before(rig.o, 0, &a, 1, before, 1), 1);
+}
+
+static void another_ssrc_or_address_is_followed_less_and_less_often(void **state)
+{
+	uint32_t moves = 0;
+
+	(void)state;
+	tick();
+	for (int i = 0; i < 60; i++) {
+		rig.look[A].ssrc++;
+		tick();
+		for (uint32_t k = 0; k < rig.cmds; k++)
+			moves += rig.cmd[k].kind == WORKER_RELAY;
+	}
+	assert_in_range(moves, 2, 8);
+}
+
+static void a_worker_that_could_not_is_asked_again(void **state)
+{
+	(void)state;
+	tick();
+	rig.kernel[A].now = false; /* there was always something waiting */
+	for (int i = 0; i < 3; i++) {
+		tick();
+		assert_int_equal(rig.cmds, 0);
+	}
+	tick();
+	assert_int_equal(rig.cmds, 1);
+	assert_int_equal(rig.cmd[0].kind, WORKER_RELAY);
+	assert_int_equal(rig.cmd[0].relay.id, A);
+}
+
+static void both_parts_are_counted(void **state)
+{
+	struct relay_stats st;
+	struct offload_usage u;
+	struct media_cmd a = stream_cmd(A);
+
+	(void)state;
+	rig.kernel[A].packets = 1000; /* of an earlier instance: not ours */
+	tick();
+	rig.kernel[A].packets = 1100;
+	rig.kernel[A].bytes = 17200;
+	rig.kernel[A].last_ns = 12345;
+	tick();
+	st = (struct relay_stats){.packets = 10, .bytes = 1720, .last_packet_ns = 99};
+	offload_stats(rig.o, 0, A, rig.now_ns, &st);
+	assert_int_equal(st.packets, 110);
+	assert_int_equal(st.bytes, 1720 + 17200);
+	assert_int_equal(st.last_packet_ns, 12345);
+	st = (struct relay_stats){.packets_out = 7};
+	offload_stats(rig.o, 0, B, rig.now_ns, &st);
+	assert_int_equal(st.packets_out, 107);
+	assert_int_equal(st.packets, 0);
+	/* What comes until it is back counts too. */
+	rig.kernel[A].packets = 1150;
+	commit(&a, 1);
+	st = (struct relay_stats){0};
+	offload_stats(rig.o, 0, A, rig.now_ns + NS_PER_SEC, &st);
+	assert_int_equal(st.packets, 150);
+	offload_usage(rig.o, &u);
+	assert_int_equal(u.packets, 150);
+	assert_int_equal(u.streams, 0);
+	offload_release(rig.o, 0, A);
+	offload_release(rig.o, 0, B);
+	offload_usage(rig.o, &u);
+	assert_int_equal(u.packets, 150);
+	st = (struct relay_stats){0};
+	offload_stats(rig.o, 0, A, rig.now_ns, &st);
+	assert_int_equal(st.packets, 0);
+	tick();
+	assert_int_equal(rig.cmds, 0);
+}
+
+int main(void)
+{
+#define RIGGED(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+	const struct CMUnitTest tests[] = {
+		RIGGED(plain_media_of_two_known_terminals_goes),
+		RIGGED(what_must_be_looked_at_stays),
+		RIGGED(it_comes_back_before_it_changes),
+		RIGGED(what_was_not_pushed_did_not_happen),
+		RIGGED(another_ssrc_or_address_is_followed_less_and_less_often),
+		RIGGED(a_worker_that_could_not_is_asked_again),
+		RIGGED(both_parts_are_counted),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
