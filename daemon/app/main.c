@@ -345,6 +345,7 @@ static int redis_start(struct daemon *d)
 		.key_file = d->o.redis_key_file,
 		.expires_s = d->o.redis_expires,
 		.standby = d->o.standby,
+		.node = d->o.listen_ng.port,
 		.has_room = has_room,
 		.has_room_arg = d->relay,
 	};

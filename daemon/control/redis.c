@@ -256,7 +256,6 @@ static void become_active(struct redis *r)
 	r->mode = REDIS_ACTIVE;
 	if (!r->claimed)
 		redis_owner_claim(r);
-	r->claimed = true;
 	calls_save_start(r->cfg.calls);
 	if (r->waiting)
 		loop_stop(r->cfg.loop);
@@ -288,6 +287,7 @@ static void on_tick(void *arg)
 
 	if (r->mode == REDIS_ACTIVE && !r->leave_ns)
 		calls_save_tick(r->cfg.calls, clock_real_ns(), renew);
+	redis_owner_renew(r);
 }
 
 static void on_up(void *arg)
@@ -300,12 +300,7 @@ static void on_up(void *arg)
 			r->mode == REDIS_ACTIVE ? ": all calls are saved anew" : "");
 	r->told_down = false;
 	r->trouble = false;
-	if (r->claim_due)
-		redis_owner_claim(r);
-	else if (r->claimed)
-		redis_owner_ask(r);
-	if (r->mode == REDIS_ACTIVE && !r->unsure)
-		calls_save_all(r->cfg.calls);
+	redis_owner_ask(r);
 }
 
 static void on_down(void *arg, const char *why)
@@ -327,7 +322,7 @@ static void on_read_up(void *arg)
 
 	if (r->read == r->link)
 		on_up(r);
-	if (r->mode == REDIS_FOLLOWING || !r->scanned)
+	if (r->mode == REDIS_FOLLOWING || (r->decided && !r->scanned))
 		redis_scan_start(r);
 }
 
@@ -357,7 +352,7 @@ int redis_active(struct redis *r)
 	r->restored = r->restoring_skipped = 0;
 	r->began_ns = clock_mono_ns();
 	redis_owner_claim(r);
-	r->claimed = true;
+	r->decided = true;
 	calls_passive(r->cfg.calls, false);
 	redis_mirror_hand_over(r);
 	/* What was followed comes back at once, whether Redis is there or not; a last look tells what was missed. */
@@ -377,6 +372,7 @@ static void leave(struct redis *r)
 	r->mode = REDIS_FOLLOWING;
 	r->claimed = r->claim_due = r->give_way = r->unsure = false;
 	r->leave_ns = 0;
+	r->scan.running = false;
 	if (redis_follow_start(r))
 		log_err("redis: out of memory: the other node's calls cannot be followed");
 	log_info("redis: on standby: calls are another node's");
@@ -388,14 +384,22 @@ static void leave_if_written(struct redis *r)
 
 	calls_save_usage(r->cfg.calls, &u);
 	if (clock_mono_ns() > r->leave_ns || !redis_link_is_up(r->link) ||
-		(!u.waiting && !u.ended && !redis_link_waiting(r->link)))
+		(!u.waiting && !u.ended && !redis_link_waiting(r->link))) {
+		redis_owner_release(r);
 		leave(r);
+	}
 }
 
 void redis_give_way(struct redis *r)
 {
-	log_warn("redis: another node has become active: giving way to it");
+	if (r->claimed)
+		log_warn("redis: another node has become active: giving way to it");
+	else
+		log_warn(
+			"redis: another node is active: on standby. xcipherctl active takes over from it");
 	leave(r);
+	if (r->waiting)
+		loop_stop(r->cfg.loop);
 }
 
 int redis_standby(struct redis *r)
@@ -478,8 +482,8 @@ int redis_create(struct redis **out, const struct redis_config *cfg, char *err, 
 	snprintf(r->owners, sizeof(r->owners), "xcipher:%u:owner", (unsigned)cfg->server.db);
 	sbuf_init(&r->plain, 0);
 	sbuf_init(&r->sealed, 0);
-	res = secmem_random(r->id, sizeof(r->id));
-	res = res ? res : seal_create(&r->seal, cfg->key_file, err, err_len);
+	redis_owner_init(r);
+	res = seal_create(&r->seal, cfg->key_file, err, err_len);
 	res = res ? res : links_create(r);
 	res = res ? res : redis_listen(r);
 	res = res ? res : loop_timer_add(cfg->loop, &r->pump, PUMP_NS, PUMP_NS, on_pump, r);

@@ -17,6 +17,7 @@ struct redis_config {
 	const char *key_file;        /* see seal_create() */
 	uint32_t expires_s;          /* of what is no longer renewed */
 	bool standby;                /* follow from the start */
+	uint16_t node;               /* tells instances of one machine apart: the ng port */
 	bool (*has_room)(void *arg); /* may another call be brought back now? */
 	void *has_room_arg;
 };

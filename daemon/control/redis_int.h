@@ -56,7 +56,10 @@ struct redis {
 	char channel[32], owners[32];
 	/* Who is active (redis_owner.c). */
 	uint8_t id[REDIS_ID_LEN];
-	bool claimed, claim_due; /* we are, since we were last active; it could not be said yet */
+	uint64_t number; /* of our claim, or the highest heard of */
+	uint64_t renew_ns;
+	bool claimed, claim_due; /* we are active; it could not be said yet */
+	bool decided;            /* nobody else is, as far as Redis knows */
 	bool unsure, give_way;   /* asked and not answered: nothing is written; another one is */
 	uint64_t leave_ns;       /* on the way to standby: at the latest then; 0 = not */
 	/* Reading back. */
@@ -92,7 +95,12 @@ void redis_restore_add(struct redis *r, struct redis_entry *e);
 void redis_restore_drop(struct redis *r);
 
 /* redis_owner.c */
+void redis_owner_init(struct redis *r);
+/* We are active from now on. */
 void redis_owner_claim(struct redis *r);
+void redis_owner_renew(struct redis *r);
+/* We are not any more, of our own will. */
+void redis_owner_release(struct redis *r);
 void redis_owner_ask(struct redis *r);
 /* A claim was published. */
 void redis_owner_heard(struct redis *r, struct str sealed);

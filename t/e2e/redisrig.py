@@ -68,6 +68,8 @@ class Redis:
         with ng.socket_in(self.ns, kind=socket.SOCK_STREAM) as s:
             s.settimeout(5)
             s.connect((self.addr, self.port))
+            if "--requirepass" in self.options:
+                ask(s, ("AUTH", self.options[self.options.index("--requirepass") + 1]))
             return ask(s, words)
 
 

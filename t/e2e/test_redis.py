@@ -14,6 +14,7 @@ from run import Skip
 BAD = ("reordered", "duplicates", "wrong", "bad_auth")
 # For measurements: REDIS_CALLS=1000 REDIS_RATE=10, in packets per second and direction.
 CALLS = int(os.environ.get("REDIS_CALLS", "50"))
+SECONDS = int(os.environ.get("REDIS_SECONDS", "5"))
 RATE = int(os.environ.get("REDIS_RATE", "50"))
 
 
@@ -71,8 +72,8 @@ def mended(result, gap, what):
 def test_killed_and_started_again(net):
     redis, daemon = rig(net)
     talk = talk_of(daemon)
-    load = Load(net, relay.BUILD, talk, RATE, 8)
-    time.sleep(2.5)
+    load = Load(net, relay.BUILD, talk, RATE, SECONDS)
+    time.sleep(SECONDS * 0.3)
     start = time.monotonic()
     kill(daemon)
     daemon = again(net, redis)
@@ -185,7 +186,7 @@ def test_redis_away_slow_and_back(net):
     redis, daemon = rig(net)
     talk = talk_of(daemon, 10)
     settled(daemon)
-    load = Load(net, relay.BUILD, talk, 50, 14)
+    load = Load(net, relay.BUILD, talk, 50, 9)
     time.sleep(0.5)
     redis.kill()
     until(lambda: state(daemon)["state"] == "away")
@@ -293,8 +294,8 @@ def test_another_node_takes_over(net):
     followed(second, CALLS)
     refused = second.client.call("offer", call_id="x", from_tag="a", sdp=calls.sdp("10.200.1.2", 4000), supports=["load limit"])
     assert refused["result"] == "load limit", refused
-    load = Load(net, relay.BUILD, talk, RATE, 8)
-    time.sleep(2.5)
+    load = Load(net, relay.BUILD, talk, RATE, SECONDS)
+    time.sleep(SECONDS * 0.3)
     start = time.monotonic()
     kill(first)
     redis.kill()  # it stood on the same machine
@@ -366,3 +367,51 @@ def test_who_was_cut_off_asks_before_it_writes(net):
     assert state(second)["mode"] == "active" and "giving way" in first.text()
     assert first.stop() == 0 and second.stop() == 0
     redis.stop()
+
+
+def test_who_starts_beside_an_active_node_follows(net):
+    """Also one that was active before it died: the other one has its calls now."""
+    redis, there, first, second = pair(net)
+    talk_of(first, 3)
+    followed(second, 3)
+    kill(first)
+    there.take_addresses()
+    calls.ok(second.client.call("active"))
+    until(lambda: state(second)["restored"] == 3)
+    first = relay.Xcipherd(net, "--steering=udp", *redis.daemon_options(), addresses=("127.0.0.1",)).wait_ready()
+    assert state(first)["mode"] == "standby" and "another node is active" in first.text(), first.text()
+    followed(first, 3)
+    # When nobody is active any more, it is as if nobody had been.
+    assert second.stop() == 0
+    assert first.stop() == 0
+    assert 0 < redis("TTL", "xcipher:owner") <= 10
+    redis("DEL", "xcipher:owner")  # as if that time was over
+    there.give_addresses_back()
+    first = again(net, redis)
+    assert state(first)["restored"] == 3 and state(first)["mode"] == "active"
+    assert first.stop() == 0
+    redis.stop()
+
+
+def test_password_database_and_replica(net):
+    """Read from a replica, written to its master, in a database of its own, with a password."""
+    if not have():
+        raise Skip(f"no {PROGRAM}")
+    master = Redis(net, options=["--requirepass", "se:cr@et", "--repl-diskless-sync-delay", "0"])
+    replica = Redis(net, port=6380, options=["--requirepass", "se:cr@et", "--masterauth", "se:cr@et", "--replicaof", "127.0.0.1", "6379"])
+    until(lambda: b"master_link_status:up" in replica("INFO", "replication"))
+    options = ["--redis=se:cr@et@127.0.0.1:6380/3", "--redis-write=se:cr@et@127.0.0.1:6379/3", f"--redis-key-file={master.key_file}"]
+    daemon = relay.Xcipherd(net, "--steering=udp", *options).wait_ready()
+    talk_of(daemon, 3)
+    settled(daemon)
+    time.sleep(0.5)
+    kill(daemon)
+    daemon = relay.Xcipherd(net, "--steering=udp", *options).wait_ready()
+    assert state(daemon)["restored"] == 3, daemon.text()
+    settled(daemon)
+    assert daemon.stop() == 0
+    daemon = relay.Xcipherd(net, "--steering=udp", "--redis=wrong@127.0.0.1:6379", f"--redis-key-file={master.key_file}").wait_ready()
+    assert state(daemon)["state"] == "away" and "WRONGPASS" in daemon.text() and "se:cr" not in daemon.text(), daemon.text()
+    assert daemon.stop() == 0
+    for r in (replica, master):
+        r.kill()
