@@ -292,31 +292,32 @@ static void statistics(void *arg, struct pool *p, struct ngval *dict)
 	stats_fill(arg, p, dict);
 }
 
-/* What came from a terminal must not write control characters into a log. */
-static const char *printable(char out[128], struct str s)
-{
-	size_t n = s.len < 127 ? s.len : 127;
-
-	for (size_t i = 0; i < n; i++)
-		out[i] = s.s[i] >= 0x20 && s.s[i] < 0x7f ? s.s[i] : '?';
-	out[n] = 0;
-	return out;
-}
-
 /* A key that nears the end of its lifetime: the terminal that gave it should give another by re-INVITE. */
 static void key_notice(void *arg, const struct call_key_notice *n)
 {
 	const struct daemon *d = arg;
-	char limit[48] = "what RFC 3711 allows", call_id[128], tag[128];
+	struct log_about about = {.call_id = n->call_id, .side = n->tag, .media = n->media};
+	char limit[48] = "what RFC 3711 allows";
 
 	if (n->lifetime)
 		snprintf(limit, sizeof(limit), "%llu packets", (unsigned long long)n->lifetime);
-	log_warn("call-id \"%s\", tag \"%s\", media %u: lifetime of %s (%s) is %s",
-		printable(call_id, n->call_id), printable(tag, n->tag), (unsigned)n->media,
+	log_call(LOG_WARNING, &about, "lifetime of %s (%s) is %s",
 		n->ours ? "our key" : "the terminal's key", limit,
 		!n->expired                     ? "used up to 90 %"
 			: d->o.enforce_lifetime ? "used up: its packets are dropped"
 						: "used up, going on (enforce-lifetime=no)");
+}
+
+static void trace_notice(void *arg, const struct call_trace *t)
+{
+	struct log_about about = {.call_id = t->call_id,
+		.side = t->tag,
+		.media = t->media,
+		.stream = t->rtcp ? "RTCP" : "RTP",
+		.always = true};
+
+	(void)arg;
+	log_call(LOG_DEBUG, &about, STR_FMT, STR_ARG(t->text));
 }
 
 static bool has_room(void *arg)
@@ -385,6 +386,7 @@ static int control_start(struct daemon *d)
 	if (err)
 		return fail(d, err, "calls");
 	calls_on_key_life(d->calls, key_notice, d);
+	calls_on_trace(d->calls, trace_notice, NULL);
 	err = o->recording_dir[0] ? record_start(d) : 0;
 	if (err)
 		return err;
@@ -725,6 +727,9 @@ int main(int argc, char **argv)
 	d.operate.argc = argc;
 	d.operate.argv = argv;
 	log_open("xcipherd", d.o.log_level, d.o.log_stderr || d.o.foreground);
+	/* Where a service manager's journal is, lines have fields. On a terminal, and for whoever catches them, they are text. */
+	if (!(d.o.log_stderr || d.o.foreground) || log_stderr_is_journal())
+		(void)log_journal("/run/systemd/journal/socket");
 	/* Before any thread and any device is there: a fork would not take them along. */
 	if (!d.o.foreground)
 		background = background_start();

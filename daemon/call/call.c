@@ -11,6 +11,7 @@
 #include "call/negotiate.h"
 #include "call/save.h"
 
+#define TRACE_NS (10 * NS_PER_SEC)
 #define TICK_MAX 4096u /* calls looked at per run */
 
 struct calls {
@@ -25,6 +26,7 @@ struct calls {
 	struct saver saver;
 	void (*notice)(void *arg, const struct call_key_notice *n);
 	void *notice_arg;
+	struct trace trace;
 	const struct recorder *rec;
 };
 
@@ -69,6 +71,7 @@ static void end_call(struct calls *c, struct call *call)
 {
 	if (c->cursor == call)
 		c->cursor = call->next;
+	trace_call(&c->trace, c->relay, call);
 	if (call->tap)
 		c->rec->ops->stop(c->rec->arg, call->tap, call->tap_discard);
 	account(c, call, false);
@@ -125,6 +128,8 @@ static int put_in_force(
 	if (prev)
 		account(c, prev, false);
 	account(c, next, true);
+	next->traced_ns = now_ns;
+	trace_call(&c->trace, c->relay, next);
 	c->counters.emergencies += next->emergency && !(prev && prev->emergency);
 	if (!prev) {
 		call_table_add(&c->table, next);
@@ -204,6 +209,8 @@ static bool copy_call(struct exchange *x)
 		x->out->error = "Out of memory";
 		return false;
 	}
+	if (ng_flag(x->r, NG_FLAG_DEBUG))
+		x->next->debug = true;
 	if (ng_flag(x->r, NG_FLAG_EMERGENCY))
 		x->next->emergency = true;
 	x->next->signal_ns = x->now_ns;
@@ -764,6 +771,39 @@ void calls_on_key_life(
 	c->notice_arg = arg;
 }
 
+void calls_on_trace(
+	struct calls *c, void (*trace)(void *arg, const struct call_trace *line), void *arg)
+{
+	c->trace = (struct trace){trace, arg};
+}
+
+bool calls_set_debug(struct calls *c, struct str call_id, bool on)
+{
+	struct call *call = call_table_find(&c->table, call_id);
+
+	if (!call)
+		return false;
+	call->debug = on;
+	trace_call(&c->trace, c->relay, call);
+	return true;
+}
+
+bool calls_debug(const struct calls *c, struct str call_id)
+{
+	const struct call *call = call_id.len ? call_table_find(&c->table, call_id) : NULL;
+
+	return call && call->debug;
+}
+
+/* How it goes, now and then. */
+static void trace_again(struct calls *c, struct call *call, uint64_t now_ns)
+{
+	if (!call->debug || now_ns < call->traced_ns + TRACE_NS)
+		return;
+	call->traced_ns = now_ns;
+	trace_call(&c->trace, c->relay, call);
+}
+
 static void key_life(struct calls *c, const struct call *call, uint32_t slot, enum key_life *told,
 	struct call_key_notice n)
 {
@@ -807,9 +847,11 @@ void calls_tick(struct calls *c, uint64_t now_ns)
 		struct call *call = c->cursor ? c->cursor : c->table.first;
 
 		c->cursor = call->next;
-		if (is_over(c, call, now_ns))
+		if (is_over(c, call, now_ns)) {
 			end_call(c, call);
-		else
-			keys_life(c, call);
+			continue;
+		}
+		keys_life(c, call);
+		trace_again(c, call, now_ns);
 	}
 }

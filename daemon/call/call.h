@@ -131,6 +131,20 @@ struct call_key_notice {
 void calls_on_key_life(
 	struct calls *c, void (*notice)(void *arg, const struct call_key_notice *n), void *arg);
 
+struct call_trace { /* of a call that is debugged */
+	struct str call_id, tag;
+	uint32_t media; /* from 1 */
+	bool rtcp;
+	struct str text;
+};
+
+/* Called for every stream of a call that is debugged: after each change, every 10 seconds, and at its end. */
+void calls_on_trace(
+	struct calls *c, void (*trace)(void *arg, const struct call_trace *line), void *arg);
+/* A call is debugged by the flag "debug" in its signalling, or by this. False: there is no such call. */
+bool calls_set_debug(struct calls *c, struct str call_id, bool on);
+bool calls_debug(const struct calls *c, struct str call_id);
+
 /* Once a second: ends calls without media, carries out delayed deletes. Bounded work per run. */
 void calls_tick(struct calls *c, uint64_t now_ns);
 

@@ -117,6 +117,8 @@ struct call {
 	bool tap_all, tap_paused, tap_discard;
 	struct str tap_path; /* heap */
 	bool emergency;      /* once said, for good */
+	bool debug;          /* what happens to it is logged */
+	uint64_t traced_ns;
 	uint8_t tos;
 	bool strict_source;
 	enum media_learning learning;
@@ -269,6 +271,16 @@ int save_read_state(struct call_state *out, struct pool *p, struct str text);
 const char *record_mark(struct call *c, const struct ng_request *r, enum call_record what);
 /* Lines about sides and media, for the recording's text file. In the pool. */
 struct str record_about(struct pool *p, const struct call *c);
+
+/* --- Debugging (trace.c) ---------------------------------------------------------------------------------------- */
+
+struct trace {
+	void (*fn)(void *arg, const struct call_trace *line);
+	void *arg;
+};
+
+/* Nothing unless it is debugged. */
+void trace_call(const struct trace *t, const struct relay *relay, const struct call *c);
 
 /* --- Reply trees (query.c) -------------------------------------------------------------------------------------- */
 

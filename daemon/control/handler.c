@@ -38,6 +38,7 @@ struct job {
 	uint64_t now_ns;
 	struct call_reply reply;
 	struct ngval *dict; /* what the handler adds to the reply */
+	bool debug;         /* its call is debugged */
 };
 
 int handler_create(
@@ -174,6 +175,16 @@ static void do_calls(struct job *j)
 		j->dict);
 }
 
+static void do_debug(struct job *j)
+{
+	bool off = str_eq_nocase(j->r.state, STR("off"));
+
+	if (j->r.state.len && !off && !str_eq_nocase(j->r.state, STR("on")))
+		j->reply.error = "debug is on or off";
+	else if (!calls_set_debug(j->h->calls, j->r.call_id, !off))
+		j->reply.error = "Unknown call-id";
+}
+
 static void do_operate(struct job *j)
 {
 	const struct handler *h = j->h;
@@ -265,6 +276,7 @@ static const struct command {
 	[NG_ACTIVE] = {do_role, 0},
 	[NG_STANDBY] = {do_role, 0},
 	[NG_CALLS] = {do_calls, 0},
+	[NG_DEBUG] = {do_debug, NEED_CALL_ID},
 	[NG_LIMITS_COMMAND] = {do_operate, 0},
 	[NG_DRAIN] = {do_operate, 0},
 	[NG_LOG_LEVEL] = {do_operate, 0},
@@ -338,8 +350,10 @@ static void run(struct job *j, struct str body, enum ng_encoding enc)
 	}
 	c = &commands[j->r.command];
 	j->reply.error = missing(&j->r, c->need);
+	j->debug = calls_debug(j->h->calls, j->r.call_id); /* it may be gone afterwards */
 	if (!j->reply.error)
 		c->run(j);
+	j->debug |= calls_debug(j->h->calls, j->r.call_id);
 }
 
 /* Clients decide by these whether to try another relay, and compare them exactly. */
@@ -393,20 +407,10 @@ static struct ngval *reply_tree(struct job *j, struct ngval *result)
 	return d;
 }
 
-/* Text of strangers in a log line: no line ends, no terminal sequences, not without end. */
-static struct str printable(struct pool *p, struct str s)
-{
-	size_t len = min_u32((uint32_t)s.len, 128);
-	char *copy = pool_alloc(p, len + 1);
-
-	for (size_t i = 0; copy && i < len; i++)
-		copy[i] = s.s[i] >= 0x20 && s.s[i] < 0x7f ? s.s[i] : '?';
-	return copy ? (struct str){copy, len} : STR_NONE;
-}
-
 static void write_log(struct job *j)
 {
-	struct str call_id = printable(j->p, j->r.call_id);
+	struct log_about about = {
+		.call_id = j->r.call_id, .side = j->r.from_tag, .always = j->debug};
 	const char *name = ng_command_name(j->r.command);
 	uint64_t held;
 
@@ -417,16 +421,16 @@ static void write_log(struct job *j)
 		!log_limit_pass(&j->h->log_load, j->now_ns, LOG_EVERY_NS, &held))
 		return; /* they come by the thousand when they come */
 	else if (j->reply.load_limit)
-		log_warn("%s call-id \"" STR_FMT "\": load limit: %s (%llu more held back)", name,
-			STR_ARG(call_id), j->reply.error ? j->reply.error : REASON_LIMIT,
-			(unsigned long long)held);
+		log_call(LOG_WARNING, &about, "%s: load limit: %s (%llu more held back)", name,
+			j->reply.error ? j->reply.error : REASON_LIMIT, (unsigned long long)held);
 	else if (j->reply.error)
-		log_info("%s call-id \"" STR_FMT "\": %s", name, STR_ARG(call_id), j->reply.error);
+		log_call(LOG_INFO, &about, "%s: %s%s" STR_FMT, name, j->reply.error,
+			j->reply.detail.len ? ", " : "", STR_ARG(j->reply.detail));
 	else
-		log_debug("%s call-id \"" STR_FMT "\": ok", name, STR_ARG(call_id));
+		log_call(LOG_DEBUG, &about, "%s: ok", name);
 	if (j->r.warning.len && log_limit_pass(&j->h->log_warning, j->now_ns, LOG_EVERY_NS, &held))
-		log_warn("%s call-id \"" STR_FMT "\": " STR_FMT " (%llu more held back)", name,
-			STR_ARG(call_id), STR_ARG(j->r.warning), (unsigned long long)held);
+		log_call(LOG_WARNING, &about, "%s: " STR_FMT " (%llu more held back)", name,
+			STR_ARG(j->r.warning), (unsigned long long)held);
 }
 
 static void write_tree(struct sbuf *b, const struct ngval *d, enum ng_encoding enc)

@@ -101,6 +101,22 @@ static int fill_record(struct pool *p, struct ngval *req, const struct args *a)
 	return 0;
 }
 
+/* "call CALL-ID debug on" */
+static int fill_call(struct pool *p, struct ngval *req, const struct args *a)
+{
+	const char *state = a->words > 1 ? a->word[1] : "on";
+
+	if (!a->words)
+		return 0;
+	if (strcmp(a->word[0], "debug") != 0)
+		return usage("call takes debug on or debug off behind the Call-ID", a->word[0]);
+	if ((strcmp(state, "on") != 0 && strcmp(state, "off") != 0) || a->words > 2)
+		return usage("debug takes on or off", state);
+	req->first->str = STR("debug");
+	add(p, req, "state", state);
+	return 0;
+}
+
 static int fill_end(struct pool *p, struct ngval *req, const struct args *a)
 {
 	(void)a;
@@ -182,8 +198,10 @@ static const struct command commands[] = {
 	{"top", "[PART]", "live view of the daemon and its calls", "w", "statistics", NULL, NULL},
 	{"calls", "[PART]", "the calls there are, or those whose Call-ID or tag has PART in it",
 		"w", "calls", fill_calls, view_calls},
-	{"call", "CALL-ID", "one call: its streams, addresses, suites, counters", "c", "query",
-		NULL, view_call},
+	{"call", "CALL-ID", "one call: its streams, addresses, suites, counters", "cW", "query",
+		fill_call, view_call},
+	{"call", "ID debug on|off", "log all that happens to this call", "cW", "query", fill_call,
+		view_call},
 	{"stats", "", "what the daemon does, on one screen", "", "statistics", NULL, view_stats},
 	{"engine", "", "devices that cipher, their state, and what was measured", "", "statistics",
 		NULL, NULL},
@@ -219,7 +237,7 @@ static void help(void)
 	printf("xcipherctl " XCIPHER_VERSION
 	       ": asks and commands xcipherd\n\nUsage: xcipherctl [OPTION]... COMMAND [OPERAND]...\n\n");
 	for (size_t i = 0; i < ARRAY_LEN(commands); i++)
-		printf("  %-10s %-14s  %s\n", commands[i].name, commands[i].operand,
+		printf("  %-10s %-15s  %s\n", commands[i].name, commands[i].operand,
 			commands[i].help);
 	printf("\n  --server=ADDR:PORT   where the daemon listens (127.0.0.1:22222)\n"
 	       "  --timeout=SECONDS    how long to wait for the answer (5)\n"

@@ -187,6 +187,8 @@ void view_call(const struct view *v, const struct ngval *reply)
 	const struct ngval *rec = get(reply, "recording");
 	struct table t;
 
+	if (!tags)
+		return; /* only "debug" was set */
 	table_init(
 		&t, v->p, "~TAG|MEDIA|SUITE|~LOCAL|~REMOTE|>IN|>OUT|>ERRORS|>LAST PACKET|~FLAGS");
 	for (const struct ngval *s = tags ? tags->first : NULL; s; s = s->next) {

@@ -49,6 +49,7 @@ int ng_frame_parse(struct ng_frame *out, struct str datagram);
 	X(ACTIVE, "active") \
 	X(STANDBY, "standby") \
 	X(CALLS, "calls") \
+	X(DEBUG, "debug") \
 	X(LIMITS_COMMAND, "limits") \
 	X(DRAIN, "drain") \
 	X(LOG_LEVEL, "log level") \
@@ -184,7 +185,7 @@ struct ng_request {
 	struct str label, metadata, address, recording_file;
 	/* Commands of ours (xcipherctl) */
 	struct str max[NG_LIMITS]; /* limits: as the options are written; empty = as it is */
-	struct str state, level;   /* drain: on, off; log level: a number */
+	struct str state, level;   /* drain, debug: on, off; log level: a number */
 	struct str part;           /* calls: of a Call-ID or tag */
 	bool supports_load_limit;
 	struct sdp_filter filter; /* keys "codec" and "sdp-attr" */

@@ -77,10 +77,10 @@ NO_SHEDDING = ("--overload-age=0",)
 class Xcipherd(Relay):
     name = "xcipherd"
 
-    def __init__(self, net, *options, addresses=("10.200.1.1",), build=None, user=None):
+    def __init__(self, net, *options, addresses=("10.200.1.1",), build=None, user=None, wrap=()):
         interfaces = [f"--interface={a}" for a in addresses]
         become = ["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups"] if user else []
-        super().__init__(net, [*become, os.path.join(build or BUILD, "xcipherd"), "--config-file=none", "--foreground",
+        super().__init__(net, [*wrap, *become, os.path.join(build or BUILD, "xcipherd"), "--config-file=none", "--foreground",
                                "--listen-ng=127.0.0.1:22222", *interfaces, *NO_SHEDDING, *options])
 
     def environment(self):

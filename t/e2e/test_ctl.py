@@ -7,10 +7,12 @@ import pty
 import re
 import select
 import signal
+import socket
 import struct
 import subprocess
 import tempfile
 import termios
+import threading
 import time
 
 import calls
@@ -115,7 +117,7 @@ def test_level_and_reload(net):
         assert refused(daemon, 1)
         assert said(net, "loglevel") == "log level 6\n" and said(net, "loglevel", "debug") == "log level 7\n"
         daemon.client.call("query", call_id=call.id)
-        assert "debug: query" in daemon.text()
+        assert f'debug: call-id "{call.id}": query: ok' in daemon.text()
         assert ctl(net, "loglevel", "9").returncode == 2
         write("max-sessions = 2\nworkers = 2\nlog-level = 6\n")
         os.kill(daemon.pid(), signal.SIGHUP)
@@ -167,3 +169,69 @@ def test_top_in_a_terminal(net):
     assert f"of {len(talk)} calls" in screen[-1], screen
     assert b"\x1b[?1049l" in tail, "the terminal must be given back"
     finish(daemon)
+
+
+def test_one_call_is_debugged_and_not_the_others(net):
+    daemon = relay.Xcipherd(net, "--engine=serial").wait_ready()
+    quiet = calls.Call(daemon.client, 0, "80", "32").setup()
+    talk = calls.Call(daemon.client, 1, "80", "32").setup()
+    assert "debug:" not in daemon.text()
+    said(net, "call", talk.id, "debug", "on")
+    assert f'debug: call-id "{talk.id}", tag "a{talk.id}", media 1 RTP: active, port' in daemon.text(), daemon.text()
+    calls.load(net, relay.BUILD, [quiet, talk], rate=50, seconds=1)
+    for call in (quiet, talk):
+        said(net, "call", call.id)
+    assert f'call-id "{talk.id}": query: ok' in daemon.text() and quiet.id not in daemon.text()
+    said(net, "kill", talk.id)
+    last = [line for line in daemon.text().splitlines() if f'tag "b{talk.id}", media 1 RTP:' in line][-1]
+    assert re.search(r"from it AES_CM_128_HMAC_SHA1_32.*: [1-9]\d* packets in, [1-9]\d* out, 0 dropped$", last), last
+    said(net, "call", quiet.id, "debug")
+    said(net, "call", quiet.id, "debug", "off")
+    before = daemon.text()
+    said(net, "call", quiet.id)
+    assert daemon.text() == before
+    flagged = calls.Call(daemon.client, 2, "80", "32", flags={"flags": ["debug"]}).setup()
+    assert f'call-id "{flagged.id}", tag "a{flagged.id}": offer: ok' in daemon.text(), daemon.text()
+    for key in (*flagged.key, *flagged.wire):
+        assert key.hex() not in daemon.text()
+    finish(daemon)
+
+
+def test_the_journal_gets_fields(net):
+    """A journal of our own, where the service manager's would be, in a mount namespace."""
+    with tempfile.TemporaryDirectory() as folder:
+        sock = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        os.mkdir(folder + "/journal")
+        sock.bind(folder + "/journal/socket")
+        # The kernel lets only a few datagrams wait for us: somebody has to read.
+        got = []
+        thread = threading.Thread(target=read_all, args=(sock, got), daemon=True)
+        thread.start()
+        start = (f"mount -t tmpfs none /run/systemd && mkdir /run/systemd/journal && mount --bind {folder}/journal /run/systemd/journal && "
+                 'read -r dev ino < <(stat -L -c "%d %i" /dev/stderr) && JOURNAL_STREAM=$dev:$ino exec "$0" "$@"')
+        os.makedirs("/run/systemd", exist_ok=True)
+        daemon = relay.Xcipherd(net, "--engine=serial", wrap=["unshare", "-m", "bash", "-c", start]).wait_ready()
+        call = calls.Call(daemon.client, 0, "80", "32").setup()
+        daemon.client.call("answer", call_id=call.id + "\nPRIORITY=0", from_tag="x", to_tag="y", sdp="v=0")
+        said(net, "call", call.id, "debug", "on")
+        assert any("MESSAGE=xcipherd " in m and "PRIORITY=6\nSYSLOG_FACILITY=3\nSYSLOG_IDENTIFIER=xcipherd\n" in m for m in got), got
+        stream = [m for m in got if f"\nCALL_ID={call.id}\nSIDE=b{call.id}\nSTREAM=media 1 RTCP\nMESSAGE=" in m]
+        assert stream and stream[0].startswith("PRIORITY=7\n"), got
+        assert not any("\nPRIORITY=0" in m or m.startswith("PRIORITY=0") for m in got) and any("?PRIORITY=0" in m for m in got), got
+        assert daemon.text() == "", daemon.text()
+        # A journal that goes away: back to text.
+        sock.shutdown(socket.SHUT_RDWR)
+        thread.join(5)
+        sock.close()
+        said(net, "loglevel", "7")
+        said(net, "ping")
+        assert "ping: ok" in daemon.text(), daemon.text()
+        finish(daemon)
+
+
+def read_all(sock, got):
+    while True:
+        message = sock.recv(65536)
+        if not message:
+            return
+        got.append(message.decode())

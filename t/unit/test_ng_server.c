@@ -88,6 +88,18 @@ void calls_record(struct calls *c, struct pool *p, const struct ng_request *r,
 	*out = (struct call_reply){0};
 }
 
+bool calls_debug(const struct calls *c, struct str call_id)
+{
+	(void)c, (void)call_id;
+	return false;
+}
+
+bool calls_set_debug(struct calls *c, struct str call_id, bool on)
+{
+	(void)c, (void)call_id, (void)on;
+	return false;
+}
+
 void calls_view(
 	struct calls *c, struct pool *p, struct str part, uint32_t limit, struct ngval *dict)
 {

@@ -18,6 +18,10 @@ _xcipherctl() {
 		esac
 	elif ((at + 2 == COMP_CWORD)) && [[ ${COMP_WORDS[at]} == record ]]; then
 		words="start pause stop discard"
+	elif ((at + 2 == COMP_CWORD)) && [[ ${COMP_WORDS[at]} == call ]]; then
+		words="debug"
+	elif ((at + 3 == COMP_CWORD)) && [[ ${COMP_WORDS[at]} == call ]]; then
+		words="on off"
 	fi
 	mapfile -t COMPREPLY < <(compgen -W "$words" -- "$cur")
 	[[ ${COMPREPLY[0]-} == *= ]] && compopt -o nospace

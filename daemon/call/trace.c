@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What there is to say of a call that somebody debugs: a line for each stream, handed to whoever logs. Never a key. */
+#include "base/clock.h"
+#include "call/model.h"
+#include "srtp/suite.h"
+
+static void stream(const struct trace *t, const struct relay *relay, struct pool *p,
+	const struct call *c, const struct side *s, uint32_t media, bool rtcp)
+{
+	const struct leg *l = s->leg[media];
+	const struct srtp_suite *rx = srtp_suite_get(l->rx.master.suite),
+				*tx = srtp_suite_get(l->tx.master.suite);
+	struct call_trace line = {
+		.call_id = c->id, .tag = s->tag, .media = media + 1, .rtcp = rtcp};
+	struct str drops = STR(""), remote = STR("nowhere yet");
+	struct relay_stats st = {0};
+	char text[ENDPOINT_STRLEN];
+
+	relay->ops->stats(
+		relay->arg, c->worker, rtcp ? l->port.rtcp_stream : l->port.rtp_stream, &st);
+	if (st.remote.family)
+		remote = pool_strdup(p, str_from(endpoint_fmt(&st.remote, text)));
+	for (int v = 0; v < MEDIA_VERDICTS; v++)
+		if (st.drops[v])
+			drops = pool_printf(p, STR_FMT ", %llu %s", STR_ARG(drops),
+				(unsigned long long)st.drops[v],
+				media_drop_name((enum media_verdict)v));
+	line.text = pool_printf(p,
+		"%s, port %u, remote " STR_FMT
+		"%s, from it %s, to it %s: %llu packets in, %llu out, %llu dropped" STR_FMT,
+		l->active ? "active" : "not active",
+		(unsigned)(rtcp ? l->port.rtcp.port : l->port.rtp.port), STR_ARG(remote),
+		st.confirmed ? " (confirmed)" : "",
+		l->rx.master.suite == SUITE_PLAIN ? "plain" : rx->name,
+		l->tx.master.suite == SUITE_PLAIN ? "plain" : tx->name,
+		(unsigned long long)st.packets, (unsigned long long)st.packets_out,
+		(unsigned long long)st.errors, STR_ARG(drops));
+	t->fn(t->arg, &line);
+}
+
+void trace_call(const struct trace *t, const struct relay *relay, const struct call *c)
+{
+	struct pool *p;
+
+	if (!t->fn || !c->debug || pool_create(&p, 1u << 20))
+		return;
+	for (uint32_t i = 0; i < c->sides; i++)
+		for (uint32_t m = 0; m < c->side[i]->legs && !c->side[i]->gone; m++) {
+			const struct leg *l = c->side[i]->leg[m];
+
+			if (!l || !l->has_port)
+				continue;
+			stream(t, relay, p, c, c->side[i], m, false);
+			if (!l->mux)
+				stream(t, relay, p, c, c->side[i], m, true);
+		}
+	pool_destroy(p);
+}
