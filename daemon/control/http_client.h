@@ -14,7 +14,7 @@ struct http_client { /* one per connection; the pss of its protocol */
 	bool answered;
 	struct sbuf in; /* the request so far */
 	size_t expected;
-	bool body_ended;
+	uint32_t body_ends;
 	enum http_job_kind kind;
 	bool binary; /* WebSocket: as the request was */
 	/* The reply. */

@@ -16,6 +16,7 @@
 #define KEEPALIVE_SEC   60 /* between requests */
 #define HEADER_SEC      15
 #define HEADER_LEN      4096
+#define BODY_ENDS       20000 /* some ten milliseconds */
 
 struct http *http_of(struct lws *wsi)
 {
@@ -288,13 +289,13 @@ static int http_body(struct http_client *c, const void *in, size_t len)
 	return c->in.err ? -1 : 0;
 }
 
-/* libwebsockets 4.1 comes here over and over while a next request waits behind a body that is not answered yet: such a
- * connection ends. Clients that send a request before they have a reply are not known. */
+/* libwebsockets 4.1 comes here over and over while something waits behind a body that is not answered yet. Where the body itself
+ * came behind another request it never does anything else, so such a connection ends. Clients that send a request after a POST
+ * before they have its reply are not known (RFC 9112 9.3.2 tells them not to). */
 static int http_body_end(struct http_client *c)
 {
-	if (c->body_ended)
-		return -1;
-	c->body_ended = true;
+	if (c->body_ends++)
+		return c->body_ends > BODY_ENDS ? -1 : 0;
 	if (c->status)
 		return 0;
 	return http_client_ask(c) ? refuse(c, 503, "busy\n") : 0;

@@ -15,6 +15,8 @@
 #define READ_MAX   512u /* bytes of a compound packet that are looked at: reports come first */
 #define CLOCK_SURE 500000000ull
 
+static const uint8_t zero_key[32];
+
 struct seen {
 	/* The worker's. */
 	uint32_t lsr; /* of this terminal's last sender report */
@@ -61,6 +63,7 @@ static bool decrypt(struct rtcp_stats *r, const struct xc_key *k, const struct x
 {
 	unsigned which = (k->rounds - 10) / 2, at = k->cipher == XC_CIPHER_GCM ? 2 : 4;
 	uint8_t iv[16], word[10] = {0};
+	bool ok;
 	int n;
 
 	if (which > 2 || (k->cipher != XC_CIPHER_AES_CM && k->cipher != XC_CIPHER_GCM))
@@ -73,8 +76,10 @@ static bool decrypt(struct rtcp_stats *r, const struct xc_key *k, const struct x
 	if (k->cipher == XC_CIPHER_GCM)
 		put_be32(iv + 12, 2);
 	/* the first round keys are the key */
-	return EVP_EncryptInit_ex2(r->ctx[which], NULL, k->rk, iv, NULL) == 1 &&
+	ok = EVP_EncryptInit_ex2(r->ctx[which], NULL, k->rk, iv, NULL) == 1 &&
 		EVP_EncryptUpdate(r->ctx[which], out, &n, in, (int)len) == 1 && n == (int)len;
+	/* and it stays nowhere */
+	return EVP_EncryptInit_ex2(r->ctx[which], NULL, zero_key, zero_key, NULL) == 1 && ok;
 }
 
 /* The first bytes of the packet, decrypted. Their number; 0 when it cannot be done. */
@@ -241,14 +246,12 @@ void media_rtcp_tap(struct media *m, struct ring *tap)
 static bool ciphers_create(struct rtcp_stats *r)
 {
 	static const char *const names[] = {"AES-128-CTR", "AES-192-CTR", "AES-256-CTR"};
-	static const uint8_t zero[32];
-
 	for (int i = 0; i < 3; i++) {
 		r->cipher[i] = EVP_CIPHER_fetch(NULL, names[i], NULL);
 		r->ctx[i] = EVP_CIPHER_CTX_new();
 		/* what a context allocates it does now */
 		if (!r->cipher[i] || !r->ctx[i] ||
-			EVP_EncryptInit_ex2(r->ctx[i], r->cipher[i], zero, zero, NULL) != 1)
+			EVP_EncryptInit_ex2(r->ctx[i], r->cipher[i], zero_key, zero_key, NULL) != 1)
 			return false;
 	}
 	return true;
