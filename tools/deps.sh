@@ -14,7 +14,7 @@ peers="kamailio kamailio-tls-modules kamailio-sqlite-modules rtpengine-daemon rt
 module="kamailio dpkg-dev binutils"
 # the kernel's image is not among them: the tests fetch it, and unpack it without installing
 kernel="qemu-system-x86 linux-headers-amd64 busybox-static dash iproute2 nftables kmod binutils libsrtp2-dev"
-deb="debhelper dpkg-dev lintian fakeroot kamailio libcmocka-dev libsrtp2-dev pocl-opencl-icd"
+deb="debhelper dh-dkms dpkg-dev lintian fakeroot kamailio libcmocka-dev libsrtp2-dev pocl-opencl-icd"
 lint="clang-format-14 cppcheck shellcheck mandoc git"
 
 package_of() {
