@@ -12,6 +12,14 @@
 #include <asm/unaligned.h>
 #endif
 
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 5, 0)
+#include <net/gso.h> /* skb_gso_segment() */
+#endif
+
+#if !IS_ENABLED(CONFIG_IPV6)
+#error "nf_xcipher needs a kernel with IPv6"
+#endif
+
 static inline struct nlattr **nfx_dump_attrs(struct netlink_callback *cb)
 {
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 7, 0)

@@ -18,7 +18,6 @@ void nfx_count_sum(u64 out[NFX_S_COUNT], const struct nfx_count __percpu *count)
 {
 	int cpu;
 
-	memset(out, 0, NFX_S_COUNT * sizeof(*out));
 	for_each_possible_cpu(cpu) {
 		const struct nfx_count *c = per_cpu_ptr(count, cpu);
 		u64 now[NFX_S_COUNT];

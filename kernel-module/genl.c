@@ -46,7 +46,7 @@ static const struct nla_policy set_policy[] = {
 	[NFX_A_RATE] = {.type = NLA_U32},
 	[NFX_A_SOURCE_RATE] = {.type = NLA_U32},
 	[NFX_A_SILENCE_MS] = NLA_POLICY_FULL_RANGE(NLA_U32, &silence_range),
-	[NFX_A_DESTS] = {.type = NLA_NESTED},
+	[NFX_A_DESTS] = NLA_POLICY_NESTED_ARRAY(dest_policy),
 	[NFX_A_IF_QUEUED] = {.type = NLA_U64},
 };
 
@@ -193,14 +193,12 @@ static int put_key(struct sk_buff *skb, const struct nfx_key *k, int addr, int p
 	       nla_put_be16(skb, port, k->port);
 }
 
-static int put_stats(struct sk_buff *skb, const struct nfx_count __percpu *count)
+static int put_stats(struct sk_buff *skb, const u64 n[NFX_S_COUNT])
 {
 	struct nlattr *nest = nla_nest_start(skb, NFX_A_STATS);
-	u64 n[NFX_S_COUNT];
 
 	if (!nest)
 		return -EMSGSIZE;
-	nfx_count_sum(n, count);
 	for (int i = NFX_S_UNSPEC + 1; i < NFX_S_COUNT; i++)
 		if (nla_put_u64_64bit(skb, i, n[i], NFX_S_UNSPEC))
 			return -EMSGSIZE;
@@ -249,17 +247,19 @@ static int put_target(struct sk_buff *skb, struct nfx_target *t, u32 portid, u32
 {
 	void *head = genlmsg_put(skb, portid, seq, &family, flags, NFX_CMD_TARGET_GET);
 	unsigned long seen = READ_ONCE(t->seen);
+	u64 stats[NFX_S_COUNT] = {};
 	int err;
 
 	if (!head)
 		return -EMSGSIZE;
+	nfx_count_sum(stats, t->count);
 	rcu_read_lock();
 	err = nla_put_u32(skb, NFX_A_OWNER, t->owner_id) ||
 	      nla_put_u8(skb, NFX_A_FAMILY, t->key.family) ||
 	      put_key(skb, &t->key, NFX_A_ADDR, NFX_A_PORT) || put_plan(skb, rcu_dereference(t->plan)) ||
 	      (seen && nla_put_u64_64bit(skb, NFX_A_LAST_SEEN_MS, jiffies_to_msecs(jiffies - seen),
 					 NFX_A_PAD)) ||
-	      put_stats(skb, t->count);
+	      put_stats(skb, stats);
 	rcu_read_unlock();
 	if (err) {
 		genlmsg_cancel(skb, head);
@@ -269,6 +269,9 @@ static int put_target(struct sk_buff *skb, struct nfx_target *t, u32 portid, u32
 	return 0;
 }
 
+/* However many targets there are: whoever listens is not to be flooded instead. */
+#define EVENTS_PER_SECOND 2000
+
 void nfx_event(struct nfx_net *nn, struct nfx_target *t, u8 event, const struct nfx_key *source,
 	       u32 ssrc)
 {
@@ -276,7 +279,8 @@ void nfx_event(struct nfx_net *nn, struct nfx_target *t, u8 event, const struct 
 	void *head;
 	u64 cookie;
 
-	if (!genl_has_listeners(&family, nn->net, 0))
+	if (!genl_has_listeners(&family, nn->net, 0) ||
+	    !nfx_bucket_take(&nn->events, EVENTS_PER_SECOND, 1))
 		return;
 	skb = genlmsg_new(256, GFP_ATOMIC);
 	if (!skb)
@@ -325,11 +329,9 @@ static int hello_reply(struct nfx_net *nn, const struct nfx_owner *o, struct gen
 static int namespace_ready(struct nfx_net *nn, struct netlink_ext_ack *extack)
 {
 	if (!nn->sources) {
-		nn->sources = kvcalloc(NFX_SOURCE_BUCKETS, sizeof(*nn->sources), GFP_KERNEL_ACCOUNT);
+		nn->sources = nfx_sources_alloc();
 		if (!nn->sources)
 			return -ENOMEM;
-		for (u32 i = 0; i < NFX_SOURCE_BUCKETS; i++)
-			spin_lock_init(&nn->sources[i].bucket.lock);
 	}
 	if (nfx_hooks_register(nn))
 		return REFUSE(extack, ENOMEM, "netfilter takes no hooks");
@@ -355,7 +357,7 @@ static int do_hello(struct sk_buff *skb, struct genl_info *info)
 				    nla_get_u32(a[NFX_A_FEATURES]) & NFX_KNOWN_FEATURES,
 				    get_u32(a[NFX_A_GRACE_MS]), &o, info->extack);
 	if (!err) {
-		schedule_delayed_work(&nn->silence, HZ);
+		queue_delayed_work(nfx_wq, &nn->silence, HZ);
 		err = hello_reply(nn, o, info);
 	}
 	mutex_unlock(&nn->lock);
@@ -365,7 +367,7 @@ static int do_hello(struct sk_buff *skb, struct genl_info *info)
 /* Has anything been queued since the daemon looked? Then what it wants to change to would overtake that. */
 static bool queued_since(const struct nfx_target *t, const struct nlattr *a)
 {
-	u64 n[NFX_S_COUNT];
+	u64 n[NFX_S_COUNT] = {};
 
 	if (!a)
 		return false;
@@ -432,15 +434,19 @@ static int do_set(struct sk_buff *skb, struct genl_info *info)
 	return err;
 }
 
-/* The target that is named, as a reply. */
-static int target_reply(struct nfx_target *t, struct genl_info *info)
+/* The target that is named, as a reply; gone: it is removed first, so that these are its last counters. */
+static int target_reply(struct nfx_net *nn, struct nfx_target *t, struct genl_info *info, bool gone)
 {
 	struct sk_buff *skb = genlmsg_new(NLMSG_GOODSIZE, GFP_KERNEL);
 	int err;
 
 	if (!skb)
 		return -ENOMEM;
+	rcu_read_lock();
+	if (gone)
+		nfx_table_del(nn, t);
 	err = put_target(skb, t, info->snd_portid, info->snd_seq, 0);
+	rcu_read_unlock();
 	if (err) {
 		nlmsg_free(skb);
 		return err;
@@ -472,8 +478,8 @@ static int do_del(struct sk_buff *skb, struct genl_info *info)
 	if (!err && t->owner->portid != info->snd_portid)
 		err = REFUSE(info->extack, EPERM, "the target is another owner's");
 	if (!err && info->nlhdr->nlmsg_flags & NLM_F_ECHO)
-		err = target_reply(t, info);
-	if (!err)
+		err = target_reply(nn, t, info, true);
+	else if (!err)
 		nfx_table_del(nn, t);
 	mutex_unlock(&nn->lock);
 	return err;
@@ -487,7 +493,7 @@ static int do_get(struct sk_buff *skb, struct genl_info *info)
 
 	mutex_lock(&nn->lock);
 	err = target_of(&t, nn, info);
-	err = err ? err : target_reply(t, info);
+	err = err ? err : target_reply(nn, t, info, false);
 	mutex_unlock(&nn->lock);
 	return err;
 }
@@ -512,13 +518,17 @@ static int do_stats(struct sk_buff *skb, struct genl_info *info)
 {
 	struct nfx_net *nn = nfx_net(genl_info_net(info));
 	struct sk_buff *reply = genlmsg_new(NLMSG_GOODSIZE, GFP_KERNEL);
+	u64 stats[NFX_S_COUNT];
 	void *head;
 
 	if (!reply)
 		return -ENOMEM;
+	mutex_lock(&nn->lock);
+	nfx_table_totals(nn, stats);
+	mutex_unlock(&nn->lock);
 	head = genlmsg_put_reply(reply, info, &family, 0, NFX_CMD_STATS_GET);
 	if (!head || nla_put_u32(reply, NFX_A_TARGETS, atomic_read(&nn->targets.nelems)) ||
-	    put_stats(reply, nn->count)) {
+	    put_stats(reply, stats)) {
 		nlmsg_free(reply);
 		return -EMSGSIZE;
 	}
@@ -649,6 +659,7 @@ static struct genl_family family __ro_after_init = {
 	.module = THIS_MODULE,
 	.ops = ops,
 	.n_ops = ARRAY_SIZE(ops),
+	/* Not lower: the kernel then refuses NLM_F_CREATE and NLM_F_EXCL. */
 	.resv_start_op = NFX_CMD_COUNT,
 	.mcgrps = groups,
 	.n_mcgrps = ARRAY_SIZE(groups),

@@ -2,7 +2,7 @@
 /* The way of a packet, first part: which target is it for, is it media (RFC 7983, RFC 5761), from the right
  * source, within its rate, and who deals with it. Two hooks before routing, behind defragmentation and before
  * connection tracking: the first for what arrives, the second for what came back rewritten from a queue.
- * What is for no target costs one look-up. Hooks run with bottom halves off, but a verdict comes from a process. */
+ * What is for no target costs one look-up. Hooks run in softirq, but a verdict comes from a process. */
 #include <linux/ip.h>
 #include <linux/ipv6.h>
 #include <linux/jiffies.h>
@@ -21,6 +21,8 @@ struct seen {
 	u32 off;    /* of the UDP header */
 	bool plain; /* no IP options, no extension headers */
 	u16 udp_len;
+	u32 packets; /* more than one if they came glued together (GSO, GRO) */
+	u32 bytes;   /* of payload */
 };
 
 static bool see_udp(struct seen *s, const struct sk_buff *skb, u16 family)
@@ -33,6 +35,8 @@ static bool see_udp(struct seen *s, const struct sk_buff *skb, u16 family)
 	s->to.port = udp->dest;
 	s->from.port = udp->source;
 	s->udp_len = ntohs(udp->len);
+	s->packets = skb_is_gso(skb) ? max_t(u32, skb_shinfo(skb)->gso_segs, 1) : 1;
+	s->bytes = s->udp_len - sizeof(*udp); /* not before udp_len was looked at */
 	s->to.family = family;
 	s->from.family = family;
 	return true;
@@ -117,13 +121,13 @@ static bool over_limits(struct nfx_net *nn, struct nfx_target *t, const struct n
 	int which;
 
 	/* The source's limit first: one that floods does not use up what the target may have. */
-	if (p->source_rate && !nfx_source_take(nn, &s->from.addr, p->source_rate))
+	if (p->source_rate && !nfx_source_take(nn, &s->from.addr, p->source_rate, s->packets))
 		which = NFX_S_SOURCE_DROPS;
-	else if (p->rate && !nfx_bucket_take(&t->bucket, p->rate))
+	else if (p->rate && !nfx_bucket_take(&t->bucket, p->rate, s->packets))
 		which = NFX_S_RATE_DROPS;
 	else
 		return false;
-	nfx_count_one(t->count, which);
+	nfx_count_add(t->count, which, s->packets);
 	tell(nn, t, &t->told_flood, NFX_EVENT_FLOOD, &s->from, 0);
 	return true;
 }
@@ -133,11 +137,12 @@ static u8 to_daemon(const struct nfx_plan *p)
 	return p->with_queue ? NFX_ACTION_QUEUE : NFX_ACTION_PASS;
 }
 
-static void taken(struct nfx_target *t, enum kind kind, u32 len)
+static void taken(struct nfx_target *t, enum kind kind, const struct seen *s)
 {
-	unsigned long now = jiffies | 1; /* never 0 */
+	unsigned long now = jiffies ? jiffies : 1; /* 0 says that nothing came yet */
 
-	nfx_count_packet(t->count, kind == KIND_RTCP ? NFX_S_RTCP_PACKETS : NFX_S_RTP_PACKETS, len);
+	nfx_count_add(t->count, kind == KIND_RTCP ? NFX_S_RTCP_PACKETS : NFX_S_RTP_PACKETS, s->packets);
+	nfx_count_add(t->count, kind == KIND_RTCP ? NFX_S_RTCP_BYTES : NFX_S_RTP_BYTES, s->bytes);
 	/* Written once a tick at most: other processors may read it. */
 	if (READ_ONCE(t->seen) != now) {
 		WRITE_ONCE(t->seen, now);
@@ -146,17 +151,45 @@ static void taken(struct nfx_target *t, enum kind kind, u32 len)
 	}
 }
 
+/* Cut to what UDP says it is, since padding would be sent along; and the checksum is right. What is for the daemon
+ * keeps its padding, as its IP header tells of it, and a checksum that the kernel cannot look at then. */
+static bool sound(struct sk_buff *skb, const struct seen *s, u8 action)
+{
+	u32 len = s->off + s->udp_len;
+	struct udphdr room;
+	const struct udphdr *udp;
+
+	if (skb_is_gso(skb) || (skb->len > len && action == NFX_ACTION_QUEUE))
+		return true;
+	if (skb->len > len && pskb_trim_rcsum(skb, len))
+		return false;
+	udp = skb_header_pointer(skb, s->off, sizeof(room), &room);
+	if (!udp || skb->ip_summed == CHECKSUM_PARTIAL)
+		return udp;
+	if (!udp->check) {
+		skb->ip_summed = CHECKSUM_NONE;
+		return s->to.family == AF_INET;
+	}
+	if (nf_checksum(skb, NF_INET_PRE_ROUTING, s->off, IPPROTO_UDP, s->to.family))
+		return false;
+	/* So that nobody needs to keep a sum over the packet while it is rewritten. */
+	skb->ip_summed = CHECKSUM_UNNECESSARY;
+	skb->csum_level = 0;
+	return true;
+}
+
 static unsigned int act(struct nfx_net *nn, struct nfx_target *t, const struct nfx_plan *p,
-			struct sk_buff *skb, const struct seen *s, u8 action)
+			struct sk_buff *skb, const struct seen *s, u8 action, u32 *left)
 {
 	switch (action) {
 	case NFX_ACTION_QUEUE:
-		nfx_count_one(t->count, NFX_S_QUEUED);
+		nfx_count_add(t->count, NFX_S_QUEUED, s->packets);
 		return NF_QUEUE_NR(p->queue) |
 		       (p->flags & NFX_FLAG_BYPASS ? NF_VERDICT_FLAG_QUEUE_BYPASS : 0);
 	case NFX_ACTION_RELAY:
-		nfx_count_packet(t->count, NFX_S_RELAYED, s->udp_len - sizeof(struct udphdr));
-		nfx_relay(nn->net, t, p, skb, s->off);
+		nfx_count_add(t->count, NFX_S_RELAYED, s->packets);
+		nfx_count_add(t->count, NFX_S_RELAYED_BYTES, s->bytes);
+		nfx_relay(nn, t, p, skb, s->off, left);
 		return NF_STOLEN;
 	default:
 		return NF_ACCEPT;
@@ -164,7 +197,7 @@ static unsigned int act(struct nfx_net *nn, struct nfx_target *t, const struct n
 }
 
 static unsigned int arrive(struct nfx_net *nn, struct nfx_target *t, struct sk_buff *skb,
-			   const struct seen *s)
+			   const struct seen *s, u32 *left)
 {
 	const struct nfx_plan *p = rcu_dereference(t->plan);
 	u32 len = s->udp_len - sizeof(struct udphdr);
@@ -209,23 +242,83 @@ static unsigned int arrive(struct nfx_net *nn, struct nfx_target *t, struct sk_b
 		tell(nn, t, &t->told_ssrc, NFX_EVENT_SSRC, &s->from, get_unaligned_be32(data + 8));
 		action = to_daemon(p);
 	}
-	/* Options would have to be looked into, and what came glued together taken apart: the daemon's. */
-	if (action == NFX_ACTION_RELAY && (!s->plain || skb_is_gso(skb)))
+	/* Options would have to be looked into: the daemon's. So is what came glued together, if RTP and RTCP, of which
+	 * only the first was seen, do not go the same way. */
+	if (action == NFX_ACTION_RELAY && (!s->plain || (skb_is_gso(skb) && p->rtp != p->rtcp)))
 		action = to_daemon(p);
-	taken(t, kind, len);
-	return act(nn, t, p, skb, s, action);
+	if ((action == NFX_ACTION_RELAY || action == NFX_ACTION_QUEUE) && !sound(skb, s, action)) {
+		nfx_count_one(t->count, NFX_S_MALFORMED);
+		return NF_DROP;
+	}
+	taken(t, kind, s);
+	return act(nn, t, p, skb, s, action, left);
+}
+
+/* The host looks at these only later, when it routes: what it would not take, no target takes. */
+static bool martian(const struct sk_buff *skb, const struct seen *s)
+{
+	__be32 from = s->from.addr.s6_addr32[0], to = s->to.addr.s6_addr32[0];
+
+	if (skb->pkt_type != PACKET_HOST)
+		return true;
+	if (s->to.family == AF_INET6) /* has looked at loopback and multicast already */
+		return ipv6_addr_any(&s->from.addr);
+	if (ipv4_is_multicast(from) || ipv4_is_lbcast(from) || ipv4_is_zeronet(from))
+		return true;
+	return (ipv4_is_loopback(from) || ipv4_is_loopback(to)) && !(skb->dev->flags & IFF_LOOPBACK);
 }
 
 static unsigned int hook_arrive(void *priv, struct sk_buff *skb, const struct nf_hook_state *state)
 {
 	struct nfx_net *nn = nfx_net(state->net);
+	u32 left = NFX_MAX_SENDS;
+	unsigned int verdict;
 	struct nfx_target *t;
 	struct seen s;
 
 	if (!see(&s, skb, state->pf == NFPROTO_IPV4 ? AF_INET : AF_INET6))
 		return NF_ACCEPT;
 	t = nfx_table_find(nn, &s.to);
-	return t ? arrive(nn, t, skb, &s) : NF_ACCEPT;
+	if (!t || READ_ONCE(nn->closing) || martian(skb, &s))
+		return NF_ACCEPT;
+	/* They are off already, unless a reader of the queue answered NF_REPEAT. */
+	local_bh_disable();
+	verdict = arrive(nn, t, skb, &s, &left);
+	local_bh_enable();
+	return verdict;
+}
+
+/* Only if the target relays: all else needs the host's own way in, over the loopback device. If it passes this one on
+ * nevertheless, it sees it twice. */
+bool nfx_relay_again(struct nfx_net *nn, struct sk_buff *skb, u16 family, u32 *left)
+{
+	const struct nfx_plan *p;
+	struct nfx_target *t;
+	unsigned int verdict;
+	struct seen s;
+
+	if (!see(&s, skb, family))
+		return false;
+	t = nfx_table_find(nn, &s.to);
+	if (!t || READ_ONCE(nn->closing))
+		return false;
+	p = rcu_dereference(t->plan);
+	if (p->rtp != NFX_ACTION_RELAY && p->rtcp != NFX_ACTION_RELAY)
+		return false;
+	verdict = arrive(nn, t, skb, &s, left);
+	if (verdict == NF_DROP)
+		kfree_skb(skb);
+	return verdict == NF_DROP || verdict == NF_STOLEN;
+}
+
+/* The daemon may have written anything. */
+static bool whole(const struct sk_buff *skb, const struct seen *s, u16 family)
+{
+	u8 version = family == AF_INET ? ip_hdr(skb)->version : ipv6_hdr(skb)->version;
+
+	return version == (family == AF_INET ? 4 : 6) && !skb_is_gso(skb) &&
+	       s->udp_len >= sizeof(struct udphdr) && skb->len == s->off + s->udp_len &&
+	       (family == AF_INET6 || ip_hdr(skb)->ihl >= 5);
 }
 
 /* The mark is known to this kernel and to daemons only, and a packet of the network has none: so nobody outside can
@@ -235,7 +328,7 @@ static unsigned int hook_return(void *priv, struct sk_buff *skb, const struct nf
 	struct nfx_net *nn = nfx_net(state->net);
 	u16 family = state->pf == NFPROTO_IPV4 ? AF_INET : AF_INET6;
 	struct nfx_target *t = NULL;
-	unsigned int verdict = NF_STOLEN;
+	unsigned int verdict = NF_DROP;
 	struct seen s;
 
 	if (likely(skb->mark != nn->mark))
@@ -243,11 +336,13 @@ static unsigned int hook_return(void *priv, struct sk_buff *skb, const struct nf
 	local_bh_disable();
 	if (see(&s, skb, family))
 		t = nfx_table_find(nn, &s.from);
-	if (t) {
-		nfx_send_verdict(nn->net, t, skb, family);
-	} else {
+	if (!t) {
 		nfx_count_one(nn->count, NFX_S_DROPPED);
-		verdict = NF_DROP;
+	} else if (!whole(skb, &s, family)) {
+		nfx_count_one(t->count, NFX_S_MALFORMED);
+	} else {
+		nfx_send_verdict(nn, t, skb, family, s.off);
+		verdict = NF_STOLEN;
 	}
 	local_bh_enable();
 	return verdict;
@@ -289,9 +384,14 @@ int nfx_hooks_register(struct nfx_net *nn)
 	return err;
 }
 
+/* What waits in a queue when hooks go is dropped by the kernel; a packet that got there after that would come back to a
+ * hook that is not there. So first nothing is queued any more. */
 void nfx_hooks_unregister(struct nfx_net *nn)
 {
-	if (nn->hooked)
-		nf_unregister_net_hooks(nn->net, ops, ARRAY_SIZE(ops));
+	if (!nn->hooked)
+		return;
+	WRITE_ONCE(nn->closing, true);
+	synchronize_net();
+	nf_unregister_net_hooks(nn->net, ops, ARRAY_SIZE(ops));
 	nn->hooked = false;
 }

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Token buckets: one for each target that has a rate, and a table of fixed size for sources. Two sources
- * that meet in one place of the table share its tokens: a limit errs on the side of less. */
-#include <linux/ip.h>
+/* Token buckets: one for each target that has a rate, and a table of fixed size for sources: an address leads to a
+ * set of four places. A source that has none takes that of the one which was quiet longest, and begins with a full
+ * bucket: a flood from very many addresses makes this limit let more through, never starves a good source; the target's
+ * own limit stands behind it. */
 #include <linux/jhash.h>
 #include <linux/ktime.h>
+#include <linux/mm.h>
 
 #include "nf_xcipher.h"
 
@@ -15,48 +17,67 @@ static u64 depth(u32 rate)
 	return max_t(u64, rate / 4, 8) * PACKET;
 }
 
-static bool take(struct nfx_bucket *b, u32 rate, u64 now)
+static bool take(struct nfx_tokens *b, u32 rate, u32 n, u64 now)
 {
 	u64 most = depth(rate), passed = now - b->at_ns, tokens;
 
 	/* A second fills any bucket; more would overflow. */
-	tokens = passed >= NSEC_PER_SEC ? most : b->tokens + div_u64(passed * rate, NSEC_PER_SEC / PACKET);
+	tokens = passed >= NSEC_PER_SEC ? most : b->n + div_u64(passed * rate, NSEC_PER_SEC / PACKET);
 	/* What is lost by rounding down stays in the clock. */
-	if (tokens != b->tokens || tokens >= most) {
-		b->tokens = min(tokens, most);
+	if (tokens != b->n || tokens >= most) {
+		b->n = min(tokens, most);
 		b->at_ns = now;
 	}
-	if (b->tokens < PACKET)
+	if (b->n < PACKET)
 		return false;
-	b->tokens -= PACKET;
+	/* What came glued together goes together, even if the bucket never holds so much. */
+	b->n -= min(b->n, n * PACKET);
 	return true;
 }
 
-bool nfx_bucket_take(struct nfx_bucket *b, u32 rate)
+void nfx_bucket_init(struct nfx_bucket *b)
+{
+	spin_lock_init(&b->lock);
+}
+
+bool nfx_bucket_take(struct nfx_bucket *b, u32 rate, u32 n)
 {
 	bool ok;
 
 	spin_lock_bh(&b->lock);
-	ok = take(b, rate, ktime_get_ns());
+	ok = take(&b->tokens, rate, n, ktime_get_ns());
 	spin_unlock_bh(&b->lock);
 	return ok;
 }
 
-bool nfx_source_take(struct nfx_net *nn, const struct in6_addr *addr, u32 rate)
+struct nfx_source_set *nfx_sources_alloc(void)
 {
-	u32 hash = jhash2((const u32 *)addr, 4, nn->source_seed);
-	struct nfx_source_bucket *s = &nn->sources[hash % NFX_SOURCE_BUCKETS];
+	struct nfx_source_set *sets =
+		kvcalloc(NFX_SOURCE_SETS, sizeof(*sets), GFP_KERNEL_ACCOUNT);
+
+	for (u32 i = 0; sets && i < NFX_SOURCE_SETS; i++)
+		spin_lock_init(&sets[i].lock);
+	return sets;
+}
+
+bool nfx_source_take(struct nfx_net *nn, const struct in6_addr *addr, u32 rate, u32 n)
+{
+	u32 hash = jhash2((const u32 *)addr, 4, nn->source_seed), i, old = 0;
+	struct nfx_source_set *s = &nn->sources[hash % NFX_SOURCE_SETS];
 	u64 now = ktime_get_ns();
 	bool ok;
 
-	spin_lock_bh(&s->bucket.lock);
-	/* Whoever finds the place unused for a second takes it over; that it is full then is right for both. */
-	if (!ipv6_addr_equal(&s->addr, addr) && now - s->bucket.at_ns > NSEC_PER_SEC) {
-		s->addr = *addr;
-		s->bucket.tokens = depth(rate);
-		s->bucket.at_ns = now;
+	spin_lock_bh(&s->lock);
+	for (i = 0; i < NFX_SOURCE_WAYS && !ipv6_addr_equal(&s->way[i].addr, addr); i++)
+		if (s->way[i].tokens.at_ns < s->way[old].tokens.at_ns)
+			old = i;
+	if (i == NFX_SOURCE_WAYS) {
+		i = old;
+		s->way[i].addr = *addr;
+		s->way[i].tokens.n = depth(rate);
+		s->way[i].tokens.at_ns = now;
 	}
-	ok = take(&s->bucket, rate, now);
-	spin_unlock_bh(&s->bucket.lock);
+	ok = take(&s->way[i].tokens, rate, n, now);
+	spin_unlock_bh(&s->lock);
 	return ok;
 }

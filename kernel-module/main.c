@@ -8,6 +8,7 @@
 #include "nf_xcipher.h"
 
 unsigned int nfx_net_id;
+struct workqueue_struct *nfx_wq;
 
 struct nfx_net *nfx_net(const struct net *net)
 {
@@ -18,10 +19,10 @@ struct nfx_net *nfx_net(const struct net *net)
 static void silence_look(struct nfx_net *nn, struct nfx_target *t)
 {
 	const struct nfx_plan *p = rcu_dereference_protected(t->plan, lockdep_is_held(&nn->lock));
-	unsigned long seen = READ_ONCE(t->seen);
+	unsigned long seen = READ_ONCE(t->seen), from = seen ? seen : t->since;
 
-	if (!p->silence_ms || !seen || READ_ONCE(t->told_silence) ||
-	    time_before(jiffies, seen + msecs_to_jiffies(p->silence_ms)))
+	if (!p->silence_ms || READ_ONCE(t->told_silence) ||
+	    time_before(jiffies, from + msecs_to_jiffies(p->silence_ms)))
 		return;
 	WRITE_ONCE(t->told_silence, true);
 	nfx_event(nn, t, NFX_EVENT_SILENCE, NULL, 0);
@@ -38,7 +39,7 @@ static void silence_work(struct work_struct *work)
 		list_for_each_entry(t, &o->targets, in_owner)
 			silence_look(nn, t);
 	if (nn->owners_n)
-		schedule_delayed_work(&nn->silence, HZ);
+		queue_delayed_work(nfx_wq, &nn->silence, HZ);
 	mutex_unlock(&nn->lock);
 }
 
@@ -55,6 +56,7 @@ static int __net_init net_init(struct net *net)
 		nn->mark = get_random_u32();
 	} while (!nn->mark);
 	nn->source_seed = get_random_u32();
+	nfx_bucket_init(&nn->events);
 	nn->count = nfx_count_alloc();
 	if (!nn->count)
 		return -ENOMEM;
@@ -64,11 +66,16 @@ static int __net_init net_init(struct net *net)
 	return err;
 }
 
+/* The kernel lets an RCU grace period pass between this and net_exit(): no packet is in a hook then. */
+static void __net_exit net_pre_exit(struct net *net)
+{
+	nfx_hooks_unregister(nfx_net(net));
+}
+
 static void __net_exit net_exit(struct net *net)
 {
 	struct nfx_net *nn = nfx_net(net);
 
-	nfx_hooks_unregister(nn);
 	nfx_owners_exit(nn);
 	cancel_delayed_work_sync(&nn->silence);
 	nfx_table_exit(nn);
@@ -78,6 +85,7 @@ static void __net_exit net_exit(struct net *net)
 
 static struct pernet_operations net_ops = {
 	.init = net_init,
+	.pre_exit = net_pre_exit,
 	.exit = net_exit,
 	.id = &nfx_net_id,
 	.size = sizeof(struct nfx_net),
@@ -85,10 +93,11 @@ static struct pernet_operations net_ops = {
 
 static int __init nfx_init(void)
 {
-	int err = nfx_table_start();
+	int err;
 
-	if (err)
-		return err;
+	nfx_wq = alloc_workqueue("nf_xcipher", WQ_UNBOUND, 0);
+	if (!nfx_wq)
+		return -ENOMEM;
 	err = register_pernet_subsys(&net_ops);
 	if (err)
 		goto no_net;
@@ -104,7 +113,7 @@ no_genl:
 no_owner:
 	unregister_pernet_subsys(&net_ops);
 no_net:
-	nfx_table_stop();
+	destroy_workqueue(nfx_wq);
 	return err;
 }
 
@@ -114,7 +123,9 @@ static void __exit nfx_exit(void)
 	nfx_genl_exit();
 	nfx_owner_exit();
 	unregister_pernet_subsys(&net_ops);
-	nfx_table_stop();
+	/* What waits for a grace period comes to the workqueue, which is emptied before it goes. */
+	rcu_barrier();
+	destroy_workqueue(nfx_wq);
 }
 
 module_init(nfx_init);

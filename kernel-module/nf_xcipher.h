@@ -20,6 +20,7 @@
 #define NFX_MAX_DESTS 32
 #define NFX_MAX_OWNERS 64
 #define NFX_MAX_GRACE_MS (600 * 1000)
+#define NFX_MAX_SENDS 64 /* that one packet may lead to: targets may send to each other */
 #define NFX_KNOWN_FEATURES                                                                        \
 	(NFX_FEATURE_QUEUE | NFX_FEATURE_RELAY | NFX_FEATURE_MULTI | NFX_FEATURE_RATE |           \
 	 NFX_FEATURE_EVENTS | NFX_FEATURE_VERDICT | NFX_FEATURE_SSRC | NFX_FEATURE_RELAYED)
@@ -58,10 +59,14 @@ struct nfx_count {
 };
 
 /* Tokens in thousandths of a packet, so that low rates are exact enough. */
+struct nfx_tokens {
+	u64 n;
+	u64 at_ns;
+};
+
 struct nfx_bucket {
 	spinlock_t lock;
-	u64 tokens;
-	u64 at_ns;
+	struct nfx_tokens tokens;
 };
 
 struct nfx_target {
@@ -70,6 +75,7 @@ struct nfx_target {
 	struct nfx_plan __rcu *plan;
 	struct nfx_count __percpu *count;
 	struct nfx_bucket bucket;
+	unsigned long since;      /* jiffies when it was made */
 	unsigned long seen;       /* jiffies of the last datagram that was taken, 0: none; written when it changes */
 	unsigned long told_flood; /* jiffies of the last event of its kind */
 	unsigned long told_source;
@@ -86,17 +92,23 @@ struct nfx_owner {
 	struct list_head node;
 	struct list_head targets;
 	struct delayed_work expire;
+	unsigned long expires; /* jiffies, when portid is 0 */
 	struct nfx_net *nn;
 	u32 id, portid; /* portid 0: nobody */
 	u32 features, grace_ms, n;
 };
 
-struct nfx_source_bucket {
-	struct nfx_bucket bucket;
-	struct in6_addr addr;
-};
+#define NFX_SOURCE_SETS 1024
+#define NFX_SOURCE_WAYS 4
 
-#define NFX_SOURCE_BUCKETS 4096
+/* Sources whose addresses lead to the same place. */
+struct nfx_source_set {
+	spinlock_t lock;
+	struct {
+		struct in6_addr addr;
+		struct nfx_tokens tokens;
+	} way[NFX_SOURCE_WAYS];
+};
 
 struct nfx_net {
 	struct net *net;
@@ -104,15 +116,19 @@ struct nfx_net {
 	struct list_head owners;
 	struct rhashtable targets;
 	u32 owners_n;
-	bool hooked; /* only a namespace that has an owner pays for hooks */
+	bool hooked;  /* only a namespace that has an owner pays for hooks */
+	bool closing; /* nothing is queued any more */
 	u32 mark;
-	struct nfx_source_bucket *sources;
+	struct nfx_source_set *sources;
 	u32 source_seed;
-	struct nfx_count __percpu *count; /* of what belongs to no target, and of those that are gone */
+	struct nfx_count __percpu *count; /* of what belongs to no target */
+	u64 gone[NFX_S_COUNT];            /* of targets that are gone */
+	struct nfx_bucket events;
 	struct delayed_work silence;
 };
 
 extern unsigned int nfx_net_id;
+extern struct workqueue_struct *nfx_wq; /* for what needs a process: freeing, expiry, silence */
 struct nfx_net *nfx_net(const struct net *net);
 
 /* --- count.c --- */
@@ -141,11 +157,10 @@ static inline void nfx_count_packet(struct nfx_count __percpu *count, int which,
 }
 
 struct nfx_count __percpu *nfx_count_alloc(void);
+/* Adds to out. */
 void nfx_count_sum(u64 out[NFX_S_COUNT], const struct nfx_count __percpu *count);
 
 /* --- table.c: targets of a namespace. Changes under nn->lock, look-ups under RCU. --- */
-int nfx_table_start(void);
-void nfx_table_stop(void);
 int nfx_table_init(struct nfx_net *nn);
 void nfx_table_exit(struct nfx_net *nn);
 struct nfx_target *nfx_table_find(struct nfx_net *nn, const struct nfx_key *key);
@@ -153,6 +168,8 @@ struct nfx_target *nfx_table_find(struct nfx_net *nn, const struct nfx_key *key)
 int nfx_table_set(struct nfx_net *nn, struct nfx_owner *owner, const struct nfx_key *key,
 		  struct nfx_plan *plan, struct nfx_target **out, bool *created);
 void nfx_table_del(struct nfx_net *nn, struct nfx_target *t);
+/* Of the namespace: what is, what was, and what belonged to no target. */
+void nfx_table_totals(struct nfx_net *nn, u64 out[NFX_S_COUNT]);
 struct nfx_plan *nfx_plan_alloc(u32 dests);
 void nfx_plan_free(struct nfx_plan *p); /* one that was never a target's */
 
@@ -166,16 +183,23 @@ int nfx_owner_init(void);
 void nfx_owner_exit(void);
 
 /* --- limit.c --- */
-bool nfx_bucket_take(struct nfx_bucket *b, u32 rate);
-bool nfx_source_take(struct nfx_net *nn, const struct in6_addr *addr, u32 rate);
+void nfx_bucket_init(struct nfx_bucket *b);
+/* n: packets, more than one where they came glued together. */
+bool nfx_bucket_take(struct nfx_bucket *b, u32 rate, u32 n);
+struct nfx_source_set *nfx_sources_alloc(void);
+bool nfx_source_take(struct nfx_net *nn, const struct in6_addr *addr, u32 rate, u32 n);
 
-/* --- relay.c: sends to all destinations of a plan. Takes the skb. off: of the UDP header. --- */
-void nfx_relay(struct net *net, struct nfx_target *t, const struct nfx_plan *p, struct sk_buff *skb,
-	       u32 off);
-/* A packet that came back rewritten. Takes the skb. */
-void nfx_send_verdict(struct net *net, struct nfx_target *t, struct sk_buff *skb, u16 family);
+/* --- relay.c: all with bottom halves off, under RCU; they take the skb. off: of the UDP header. --- */
+/* To all destinations of a plan. left: how many sends the packet that began it all has left. */
+void nfx_relay(struct nfx_net *nn, struct nfx_target *t, const struct nfx_plan *p,
+	       struct sk_buff *skb, u32 off, u32 *left);
+/* A packet that came back rewritten. */
+void nfx_send_verdict(struct nfx_net *nn, struct nfx_target *t, struct sk_buff *skb, u16 family,
+		      u32 off);
 
 /* --- hooks.c --- */
+/* A relayed packet for this host: true if a target relayed it on (or dropped it), and took it. */
+bool nfx_relay_again(struct nfx_net *nn, struct sk_buff *skb, u16 family, u32 *left);
 int nfx_hooks_register(struct nfx_net *nn);
 void nfx_hooks_unregister(struct nfx_net *nn);
 

@@ -30,6 +30,8 @@ static void owner_free(struct nfx_net *nn, struct nfx_owner *o)
 	nfx_owner_flush(nn, o);
 	list_del(&o->node);
 	nn->owners_n--;
+	/* It may have been armed again while this run waited for the lock. */
+	cancel_delayed_work(&o->expire);
 	kfree(o);
 }
 
@@ -40,7 +42,7 @@ static void expire(struct work_struct *work)
 	struct nfx_net *nn = o->nn;
 
 	mutex_lock(&nn->lock);
-	if (!o->portid) {
+	if (!o->portid && time_after_eq(jiffies, o->expires)) {
 		pr_info("nf_xcipher: owner %u did not come back, its %u targets go\n", o->id, o->n);
 		owner_free(nn, o);
 	}
@@ -97,12 +99,18 @@ static int notify(struct notifier_block *nb, unsigned long event, void *data)
 
 	if (event != NETLINK_URELEASE || n->protocol != NETLINK_GENERIC)
 		return NOTIFY_DONE;
+	/* The kernel's own sockets close when there may be no namespace of ours any more. */
+	if (!n->portid)
+		return NOTIFY_DONE;
 	nn = nfx_net(n->net);
 	mutex_lock(&nn->lock);
-	o = n->portid ? nfx_owner_of(nn, n->portid) : NULL;
+	o = nfx_owner_of(nn, n->portid);
 	if (o) {
+		unsigned long grace = msecs_to_jiffies(o->grace_ms);
+
 		o->portid = 0;
-		mod_delayed_work(system_wq, &o->expire, msecs_to_jiffies(o->grace_ms));
+		o->expires = jiffies + grace;
+		mod_delayed_work(nfx_wq, &o->expire, grace);
 	}
 	mutex_unlock(&nn->lock);
 	return NOTIFY_DONE;

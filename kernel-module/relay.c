@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Sending: addresses, ports, checksum, TTL and TOS rewritten, and out by the routing table, past connection
- * tracking. The TTL goes down by one, so that targets which send to each other end. The UDP checksum is
- * changed by the difference: a packet that came in damaged leaves damaged. */
+ * tracking. The TTL goes down by one, so that hosts which send to each other end. The UDP checksum was looked at
+ * before (hooks.c) and is changed by the difference. */
 #include <linux/ip.h>
 #include <linux/ipv6.h>
 #include <linux/udp.h>
@@ -15,6 +15,7 @@
 #include <net/netfilter/nf_conntrack.h>
 #include <net/route.h>
 
+#include "compat.h"
 #include "nf_xcipher.h"
 
 static void drop(struct nfx_target *t, struct sk_buff *skb, int why)
@@ -27,53 +28,64 @@ static void drop(struct nfx_target *t, struct sk_buff *skb, int why)
 static void clean(struct sk_buff *skb)
 {
 	skb_orphan(skb);
-	nf_reset_ct(skb);
-	nf_ct_set(skb, NULL, IP_CT_UNTRACKED);
-	nf_reset_trace(skb);
-	skb_ext_reset(skb);
+	skb_scrub_packet(skb, true);
+	skb_init_secmark(skb);
+	skb_clear_hash(skb);
+	skb_set_queue_mapping(skb, 0);
 	skb_forward_csum(skb);
-	skb_dst_drop(skb);
-	skb->mark = 0;
-	skb->priority = 0;
-	skb->tstamp = 0;
-	skb->ignore_df = 0;
+	nf_ct_set(skb, NULL, IP_CT_UNTRACKED);
 }
 
-/* --- Routes: a reference, or NULL ------------------------------------------------------------- */
+/* --- Routes: a reference, or NULL. With policies of IPsec, as from a socket. ---------------------- */
 
-static struct dst_entry *route4(struct net *net, __be32 to, __be32 from)
+/* From an address that is not the host's there is none, nor to broadcast addresses. */
+static struct dst_entry *route4(struct net *net, __be32 to, __be32 from, __be16 port,
+				__be16 from_port)
 {
 	struct flowi4 fl = {
 		.daddr = to,
 		.saddr = from,
+		.fl4_dport = port,
+		.fl4_sport = from_port,
 		.flowi4_proto = IPPROTO_UDP,
 	};
-	struct rtable *rt = ip_route_output_key(net, &fl);
+	struct rtable *rt = ip_route_output_flow(net, &fl, NULL);
 
-	return IS_ERR(rt) ? NULL : &rt->dst;
+	if (IS_ERR(rt))
+		return NULL;
+	if (!(rt->rt_flags & (RTCF_BROADCAST | RTCF_MULTICAST)))
+		return &rt->dst;
+	ip_rt_put(rt);
+	return NULL;
 }
 
+/* dev: where link-local addresses are meant */
 static struct dst_entry *route6(struct net *net, const struct in6_addr *to,
-				const struct in6_addr *from)
+				const struct in6_addr *from, __be16 port, __be16 from_port,
+				const struct net_device *dev)
 {
 	struct flowi6 fl = {
 		.daddr = *to,
 		.saddr = *from,
+		.fl6_dport = port,
+		.fl6_sport = from_port,
 		.flowi6_proto = IPPROTO_UDP,
 	};
-	struct dst_entry *dst = ip6_route_output(net, NULL, &fl);
+	struct dst_entry *dst;
 
-	if (!dst->error)
-		return dst;
-	dst_release(dst);
-	return NULL;
+	if (ipv6_addr_is_multicast(to))
+		return NULL;
+	if (dev && ipv6_addr_type(to) & IPV6_ADDR_LINKLOCAL)
+		fl.flowi6_oif = dev->ifindex;
+	dst = ip6_dst_lookup_flow(net, NULL, &fl, NULL);
+	return IS_ERR(dst) ? NULL : dst;
 }
 
 static struct dst_entry *route_cached4(struct net *net, struct nfx_dest *d)
 {
 	__be32 to = d->to.addr.s6_addr32[0], from = d->from.addr.s6_addr32[0], saddr;
 	struct rtable *rt = dst_cache_get_ip4(&d->cache, &saddr);
-	struct dst_entry *dst = rt ? &rt->dst : route4(net, to, from);
+	struct dst_entry *dst = rt ? &rt->dst : route4(net, to, from, d->to.port, d->from.port);
 
 	if (!rt && dst)
 		dst_cache_set_ip4(&d->cache, dst, from);
@@ -84,7 +96,9 @@ static struct dst_entry *route_cached6(struct net *net, struct nfx_dest *d)
 {
 	struct in6_addr saddr;
 	struct dst_entry *cached = dst_cache_get_ip6(&d->cache, &saddr);
-	struct dst_entry *dst = cached ? cached : route6(net, &d->to.addr, &d->from.addr);
+	struct dst_entry *dst = cached ? cached
+				       : route6(net, &d->to.addr, &d->from.addr, d->to.port,
+						d->from.port, NULL);
 
 	if (!cached && dst)
 		dst_cache_set_ip6(&d->cache, dst, &d->from.addr);
@@ -150,78 +164,140 @@ static void rewrite6(struct sk_buff *skb, u32 off, const struct nfx_dest *d)
 
 /* --- Sending ----------------------------------------------------------------------------------- */
 
+/* The host is its sender: what is too large for the way leaves in fragments, as from a socket. */
+static void fragmentable(struct sk_buff *skb, struct net *net, u16 family)
+{
+	skb->ignore_df = 1;
+	if (family == AF_INET) {
+		ip_hdr(skb)->frag_off = 0;
+		__ip_select_ident(net, ip_hdr(skb), 1);
+	}
+}
+
 /* Takes the skb and the reference to dst. */
 static void out(struct net *net, struct nfx_target *t, struct sk_buff *skb, struct dst_entry *dst,
-		u16 family, u32 bytes)
+		u16 family, u32 off)
 {
-	if (!dst) {
-		drop(t, skb, NFX_S_NO_ROUTE);
-		return;
-	}
 	clean(skb);
 	skb_dst_set(skb, dst);
-	if (skb->len > dst_mtu(dst) &&
-	    (family == AF_INET6 || ip_hdr(skb)->frag_off & htons(IP_DF))) {
-		drop(t, skb, NFX_S_TOO_BIG);
-		return;
+	skb_set_transport_header(skb, off);
+	nfx_count_packet(t->count, NFX_S_SENT, skb->len - off - sizeof(struct udphdr));
+	if (skb->len > dst_mtu(dst)) {
+		nfx_count_one(t->count, NFX_S_TOO_BIG);
+		fragmentable(skb, net, family);
 	}
-	nfx_count_packet(t->count, NFX_S_SENT, bytes);
 	if (family == AF_INET) {
 		memset(IPCB(skb), 0, sizeof(*IPCB(skb)));
+		skb->protocol = htons(ETH_P_IP);
+		skb->priority = rt_tos2priority(ip_hdr(skb)->tos);
 		ip_local_out(net, NULL, skb);
 	} else {
 		memset(IP6CB(skb), 0, sizeof(*IP6CB(skb)));
+		skb->protocol = htons(ETH_P_IPV6);
+		skb->priority = rt_tos2priority(ipv6_get_dsfield(ipv6_hdr(skb)));
 		ip6_local_out(net, NULL, skb);
 	}
 }
 
-static void send(struct net *net, struct nfx_target *t, struct nfx_dest *d, struct sk_buff *skb,
-		 u32 off)
+static void send(struct nfx_net *nn, struct nfx_target *t, struct nfx_dest *d, struct sk_buff *skb,
+		 u32 off, u32 *left)
 {
 	u16 family = d->to.family;
-	u32 bytes = skb->len - off - sizeof(struct udphdr);
 	u8 ttl = family == AF_INET ? ip_hdr(skb)->ttl : ipv6_hdr(skb)->hop_limit;
+	struct dst_entry *dst;
 
-	if (ttl <= 1) {
+	if (ttl <= 1 || !*left) {
 		drop(t, skb, NFX_S_TTL);
 		return;
 	}
+	--*left;
 	if (skb_ensure_writable(skb, off + sizeof(struct udphdr))) {
 		drop(t, skb, NFX_S_NO_MEMORY);
 		return;
 	}
-	if (family == AF_INET) {
-		rewrite4(skb, off, d);
-		out(net, t, skb, route_cached4(net, d), family, bytes);
-	} else {
-		rewrite6(skb, off, d);
-		out(net, t, skb, route_cached6(net, d), family, bytes);
+	dst = family == AF_INET ? route_cached4(nn->net, d) : route_cached6(nn->net, d);
+	if (!dst) {
+		drop(t, skb, NFX_S_NO_ROUTE);
+		return;
 	}
+	if (family == AF_INET)
+		rewrite4(skb, off, d);
+	else
+		rewrite6(skb, off, d);
+	/* For another target of this host: at once, so that what they send to each other is bounded by left. */
+	if (dst->dev->flags & IFF_LOOPBACK) {
+		u32 bytes = skb->len - off - sizeof(struct udphdr);
+
+		if (nfx_relay_again(nn, skb, family, left)) {
+			nfx_count_packet(t->count, NFX_S_SENT, bytes);
+			dst_release(dst);
+			return;
+		}
+	}
+	out(nn->net, t, skb, dst, family, off);
 }
 
-void nfx_relay(struct net *net, struct nfx_target *t, const struct nfx_plan *p, struct sk_buff *skb,
-	       u32 off)
+static void send_all(struct nfx_net *nn, struct nfx_target *t, const struct nfx_plan *p,
+		     struct sk_buff *skb, u32 off, u32 *left)
 {
 	for (u32 i = 0; i + 1 < p->dests; i++) {
 		struct sk_buff *copy = skb_copy(skb, GFP_ATOMIC);
 
 		if (copy)
-			send(net, t, (struct nfx_dest *)&p->dest[i], copy, off);
+			send(nn, t, (struct nfx_dest *)&p->dest[i], copy, off, left);
 		else
 			nfx_count_one(t->count, NFX_S_NO_MEMORY);
 	}
-	send(net, t, (struct nfx_dest *)&p->dest[p->dests - 1], skb, off);
+	send(nn, t, (struct nfx_dest *)&p->dest[p->dests - 1], skb, off, left);
+}
+
+/* What came glued together is taken apart here, where it is one packet's worth of work no more. */
+static void send_segments(struct nfx_net *nn, struct nfx_target *t, const struct nfx_plan *p,
+			  struct sk_buff *skb, u32 off)
+{
+	struct sk_buff *segments = skb_gso_segment(skb, 0), *one, *next;
+
+	if (IS_ERR_OR_NULL(segments)) {
+		drop(t, skb, NFX_S_NO_MEMORY);
+		return;
+	}
+	consume_skb(skb);
+	skb_list_walk_safe(segments, one, next) {
+		u32 left = NFX_MAX_SENDS;
+
+		skb_mark_not_on_list(one);
+		send_all(nn, t, p, one, off, &left);
+	}
+}
+
+void nfx_relay(struct nfx_net *nn, struct nfx_target *t, const struct nfx_plan *p,
+	       struct sk_buff *skb, u32 off, u32 *left)
+{
+	if (skb_is_gso(skb))
+		send_segments(nn, t, p, skb, off);
+	else
+		send_all(nn, t, p, skb, off, left);
 }
 
 /* The daemon wrote headers and checksums; they are sent as they are. */
-void nfx_send_verdict(struct net *net, struct nfx_target *t, struct sk_buff *skb, u16 family)
+void nfx_send_verdict(struct nfx_net *nn, struct nfx_target *t, struct sk_buff *skb, u16 family,
+		      u32 off)
 {
-	u32 headers = family == AF_INET ? ip_hdrlen(skb) : sizeof(struct ipv6hdr);
+	const struct udphdr *udp;
 	struct dst_entry *dst;
 
+	if (skb_ensure_writable(skb, off + sizeof(*udp))) {
+		drop(t, skb, NFX_S_NO_MEMORY);
+		return;
+	}
+	udp = (struct udphdr *)(skb->data + off);
 	if (family == AF_INET)
-		dst = route4(net, ip_hdr(skb)->daddr, ip_hdr(skb)->saddr);
+		dst = route4(nn->net, ip_hdr(skb)->daddr, ip_hdr(skb)->saddr, udp->dest, udp->source);
 	else
-		dst = route6(net, &ipv6_hdr(skb)->daddr, &ipv6_hdr(skb)->saddr);
-	out(net, t, skb, dst, family, skb->len - headers - sizeof(struct udphdr));
+		dst = route6(nn->net, &ipv6_hdr(skb)->daddr, &ipv6_hdr(skb)->saddr, udp->dest,
+			     udp->source, skb->dev);
+	if (dst)
+		out(nn->net, t, skb, dst, family, off);
+	else
+		drop(t, skb, NFX_S_NO_ROUTE);
 }

@@ -13,21 +13,6 @@ static const struct rhashtable_params params = {
 	.automatic_shrinking = true,
 };
 
-static struct workqueue_struct *nfx_free_wq;
-
-int nfx_table_start(void)
-{
-	nfx_free_wq = alloc_workqueue("nf_xcipher", 0, 0);
-	return nfx_free_wq ? 0 : -ENOMEM;
-}
-
-/* Nothing that waited for a grace period is left then. */
-void nfx_table_stop(void)
-{
-	rcu_barrier();
-	destroy_workqueue(nfx_free_wq);
-}
-
 static void plan_release(struct nfx_plan *p)
 {
 	for (u32 i = 0; i < p->dests; i++)
@@ -65,7 +50,7 @@ static void plan_free_work(struct work_struct *work)
 static void plan_free_later(struct nfx_plan *p)
 {
 	INIT_RCU_WORK(&p->free, plan_free_work);
-	queue_rcu_work(nfx_free_wq, &p->free);
+	queue_rcu_work(nfx_wq, &p->free);
 }
 
 static void target_release(struct nfx_target *t)
@@ -97,8 +82,11 @@ static struct nfx_target *target_new(const struct nfx_key *key, struct nfx_plan 
 		return NULL;
 	}
 	t->key = *key;
-	t->told_flood = t->told_source = t->told_ssrc = jiffies - HZ;
-	spin_lock_init(&t->bucket.lock);
+	t->since = jiffies;
+	t->told_flood = t->since - HZ;
+	t->told_source = t->since - HZ;
+	t->told_ssrc = t->since - HZ;
+	nfx_bucket_init(&t->bucket);
 	rcu_assign_pointer(t->plan, plan);
 	return t;
 }
@@ -146,8 +134,23 @@ void nfx_table_del(struct nfx_net *nn, struct nfx_target *t)
 		return;
 	list_del(&t->in_owner);
 	t->owner->n--;
+	/* What is under way on other processors is not in it; they finish before it is freed. */
+	nfx_count_sum(nn->gone, t->count);
 	INIT_RCU_WORK(&t->free, target_free_work);
-	queue_rcu_work(nfx_free_wq, &t->free);
+	queue_rcu_work(nfx_wq, &t->free);
+}
+
+void nfx_table_totals(struct nfx_net *nn, u64 out[NFX_S_COUNT])
+{
+	struct nfx_owner *o;
+	struct nfx_target *t;
+
+	lockdep_assert_held(&nn->lock);
+	memcpy(out, nn->gone, sizeof(nn->gone));
+	nfx_count_sum(out, nn->count);
+	list_for_each_entry(o, &nn->owners, node)
+		list_for_each_entry(t, &o->targets, in_owner)
+			nfx_count_sum(out, t->count);
 }
 
 int nfx_table_init(struct nfx_net *nn)

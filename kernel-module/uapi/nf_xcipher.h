@@ -122,7 +122,7 @@ enum nfx_flag {
 
 enum nfx_event {
 	NFX_EVENT_SOURCE = 1, /* NFX_A_SOURCE_*: a datagram came from there, which is not the confirmed source */
-	NFX_EVENT_SILENCE,    /* nothing came for NFX_A_SILENCE_MS; again only after something did */
+	NFX_EVENT_SILENCE,    /* nothing came for NFX_A_SILENCE_MS, or since it was made; again only after something did */
 	NFX_EVENT_FLOOD,      /* a limit of rate drops; at most once a second for a target */
 	NFX_EVENT_SSRC,       /* NFX_A_SSRC: RTP with this one came */
 	NFX_EVENT_COUNT
@@ -145,7 +145,7 @@ enum nfx_event {
 	X(DROPPED, "dropped by action")                                          \
 	X(NO_ROUTE, "no route")                                                  \
 	X(NO_MEMORY, "no memory")                                                \
-	X(TOO_BIG, "larger than the way")                                        \
+	X(TOO_BIG, "larger than the way")     /* sent, in fragments */           \
 	X(TTL, "time to live over")                                               \
 	X(RELAYED, "relayed")                 /* that came in, not copies */      \
 	X(RELAYED_BYTES, "relayed bytes")
