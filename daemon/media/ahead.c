@@ -1,23 +1,38 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* What a burst will look up is asked of memory beforehand: with thousands of calls nothing of a packet's stream, contexts, keys
- * and counters is in the cache, and each look-up needs the one before it. For all packets at once they cost one wait per step
- * instead of one per packet and step. Reads only, decides nothing: what a packet turns out to be does not matter here. */
+ * and counters is in the cache, and each look-up needs the one before it. So a group of packets is on its way for several groups'
+ * time: while one is prepared, the next is asked for its keys, the one after it for its contexts, and so on; nothing waits. Reads
+ * only, decides nothing: what a packet turns out to be does not matter here. Session keys are asked for by the engine. */
 #include "media/int.h"
 
-enum { LINE = 64 };
+enum { PORTS, STREAMS, CONTEXTS, TARGETS, KEYS, STEPS };
 
-static void ask(const void *p, size_t len)
+/* gcc 12 takes a function that does nothing but prefetch for one without any effect, and leaves its calls out. */
+#define ASK static inline __attribute__((always_inline)) void
+
+ASK ask(const void *p)
 {
-	const uint8_t *end = (const uint8_t *)p + len;
-
-	for (const uint8_t *at = (const uint8_t *)p - (uintptr_t)p % LINE; at < end; at += LINE)
-		__builtin_prefetch(at);
+	__builtin_prefetch(p);
 }
 
 /* Will be written, too. */
-static void ask_write(const void *p)
+ASK ask_write(const void *p)
 {
 	__builtin_prefetch(p, 1);
+}
+
+/* The one line that packets use, and their counters. */
+ASK ask_stream(const struct media *m, uint32_t stream)
+{
+	ask_write((const uint8_t *)&m->stream[stream] + MEDIA_STREAM_HOT);
+	ask_write(&m->counters[stream]);
+}
+
+/* The first line, and the first SSRC, which nearly always is the only one. */
+ASK ask_ctx(const struct media_ctx *c, int table)
+{
+	ask_write(c);
+	ask_write(&c->ssrc[table][0]);
 }
 
 static const struct media_ctx *ctx_of(const struct media *m, uint32_t stream)
@@ -25,80 +40,75 @@ static const struct media_ctx *ctx_of(const struct media *m, uint32_t stream)
 	return &m->ctx[m->stream[stream].cfg.ctx];
 }
 
-static void ask_stream(const struct media *m, uint32_t stream)
-{
-	ask(&m->stream[stream], sizeof(m->stream[stream]));
-	ask_write(&m->counters[stream]);
-}
-
-/* The part that packets use, and the first SSRC, which nearly always is the only one. */
-static void ask_ctx(const struct media_ctx *c, const struct media_crypto *crypto, int table)
-{
-	ask_write(c);
-	ask(crypto, offsetof(struct media_crypto, key[1]));
-	ask_write(&c->ssrc[table][0]);
-}
-
-/* The key's life, and for the engine the slot's hot part (layout.h). */
-static void ask_key(const struct media *m, const struct arena *a, uint32_t slot)
-{
-	const struct xc_key *k = &a->key[slot];
-
-	ask_write(&m->key[slot / 2]);
-	ask(k, offsetof(struct xc_key, rk) + 11 * 16);
-}
-
 void media_ahead_again(const struct media *m, const struct note *n)
 {
 	ask_stream(m, n->stream);
-	ask_write(n->rx);
-	ask_write(&n->rx->ssrc[RX_RTP][0]);
+	ask_ctx(n->rx, RX_RTP);
 	ask_write(&m->key[n->rx_key / 2]);
 	if (n->to == MEDIA_NONE)
 		return;
 	ask_stream(m, n->to);
-	ask_write(n->tx);
-	ask_write(&n->tx->ssrc[TX_RTP][0]);
+	ask_ctx(n->tx, TX_RTP);
 	ask_write(&m->key[n->tx_key / 2]);
 }
 
-void media_ahead(
-	const struct media *m, const struct arena *a, const struct media_in *in, uint32_t n)
+/* Each step needs what the one before it asked for. */
+static void ask_stream_of(struct media *m, const struct media_in *in, uint32_t i)
 {
-	uint32_t stream[MEDIA_AHEAD], to[MEDIA_AHEAD];
-	uint32_t k = 0;
+	const uint32_t *cell = media_port_cell(m, in[i].local);
 
-	for (uint32_t i = 0; i < n; i++) {
-		const uint32_t *cell = media_port_cell(m, in[i].local);
+	m->in_stream[i] = cell ? *cell : MEDIA_NONE;
+	if (m->in_stream[i] != MEDIA_NONE)
+		ask_stream(m, m->in_stream[i]);
+}
 
-		if (cell)
-			__builtin_prefetch(cell);
-	}
-	for (uint32_t i = 0; i < n; i++) {
-		const uint32_t *cell = media_port_cell(m, in[i].local);
+ASK ask_further(const struct media *m, uint32_t stream, int step)
+{
+	uint32_t to = m->stream[stream].cfg.rtp_to;
 
-		if (!cell || *cell == MEDIA_NONE)
-			continue;
-		stream[k++] = *cell;
-		ask_stream(m, *cell);
-	}
-	for (uint32_t i = 0; i < k; i++) {
-		to[i] = m->stream[stream[i]].cfg.rtp_to;
-		ask_ctx(ctx_of(m, stream[i]), &ctx_of(m, stream[i])->cfg.rx, RX_RTP);
-		if (to[i] != MEDIA_NONE)
-			ask_stream(m, to[i]);
-	}
-	for (uint32_t i = 0; i < k; i++) {
-		ask_key(m, a, ctx_of(m, stream[i])->cfg.rx.key[0].slot);
-		if (to[i] != MEDIA_NONE)
-			ask_ctx(ctx_of(m, to[i]), &ctx_of(m, to[i])->cfg.tx, TX_RTP);
-	}
-	for (uint32_t i = 0; i < k; i++) {
-		const struct media_crypto *tx;
+	if (step == CONTEXTS)
+		ask_ctx(ctx_of(m, stream), RX_RTP);
+	else if (step == TARGETS)
+		ask_write(&m->key[ctx_of(m, stream)->rx.slot / 2]);
+	if (to == MEDIA_NONE)
+		return;
+	if (step == CONTEXTS)
+		ask_stream(m, to);
+	else if (step == TARGETS)
+		ask_ctx(ctx_of(m, to), TX_RTP);
+	else
+		ask_write(&m->key[ctx_of(m, to)->tx.slot / 2]);
+}
 
-		if (to[i] == MEDIA_NONE)
-			continue;
-		tx = &ctx_of(m, to[i])->cfg.tx;
-		ask_key(m, a, tx->key[tx->use].slot);
+static void take_step(struct media *m, const struct media_in *in, uint32_t n, uint32_t at, int step)
+{
+	uint32_t end = at < n ? at + min_u32(n - at, MEDIA_AHEAD) : at;
+
+	for (uint32_t i = at; i < end; i++) {
+		if (step == PORTS) {
+			const uint32_t *cell = media_port_cell(m, in[i].local);
+
+			if (cell)
+				ask(cell);
+		} else if (step == STREAMS) {
+			ask_stream_of(m, in, i);
+		} else if (m->in_stream[i] != MEDIA_NONE) {
+			ask_further(m, m->in_stream[i], step);
+		}
 	}
+}
+
+void media_ahead(struct media *m, const struct media_in *in, uint32_t n, uint32_t at)
+{
+	/* A packet or two would only pay for it. */
+	if (n <= 2) {
+		take_step(m, in, n, at, STREAMS);
+		return;
+	}
+	/* To get going: the first groups' first steps. */
+	for (uint32_t lead = at ? 0 : STEPS; lead; lead--)
+		for (uint32_t g = 0; g + lead <= STEPS; g++)
+			take_step(m, in, n, g * MEDIA_AHEAD, (int)(STEPS - lead - g));
+	for (uint32_t g = 1; g <= STEPS; g++)
+		take_step(m, in, n, at + g * MEDIA_AHEAD, (int)(STEPS - g));
 }

@@ -30,16 +30,16 @@ static bool believable(struct ssrc_state *s, uint64_t index)
 static uint8_t rx_commit(
 	struct media *m, struct media_ctx *c, const struct note *n, const struct xc_job *j)
 {
-	bool rtcp = j->flags & XC_JOB_RTCP, unproved = c->cfg.rx.no_rtp_auth && !rtcp;
+	bool rtcp = j->flags & XC_JOB_RTCP, unproved = c->rx.no_rtp_auth && !rtcp;
 	struct ssrc_state *s;
 
-	if (!media_is_srtp(&c->cfg.rx))
+	if (!c->rx.srtp)
 		return MEDIA_SENT;
 	/* What proves nothing pushes nobody's index out. */
 	s = media_ssrc_get(m, c, rtcp ? RX_RTCP : RX_RTP, j->ssrc, !unproved);
 	if (!s)
 		return MEDIA_DROP_SSRC_LIMIT;
-	if (replay_check(&s->seen, j->rx_index) != REPLAY_NEW)
+	if (!media_ssrc_new(s, j->rx_index))
 		return MEDIA_DROP_REPLAY;
 	if (unproved && !believable(s, j->rx_index))
 		return MEDIA_DROP_UNPROVED;
@@ -60,7 +60,7 @@ static uint8_t tx_commit(
 	bool rtcp = j->flags & XC_JOB_RTCP;
 	struct ssrc_state *s;
 
-	if (!media_is_srtp(&c->cfg.tx))
+	if (!c->tx.srtp)
 		return MEDIA_SENT;
 	if (media_key_spent(m, n->tx_key))
 		return MEDIA_DROP_LIFETIME;
@@ -72,7 +72,7 @@ static uint8_t tx_commit(
 		s = media_ssrc_get(m, c, TX_RTP, j->ssrc, false);
 		if (!s)
 			return MEDIA_DROP_SSRC_LIMIT;
-		if (replay_check(&s->seen, j->tx_index) != REPLAY_NEW)
+		if (!media_ssrc_new(s, j->tx_index))
 			return MEDIA_DROP_NONCE;
 		replay_add(&s->seen, j->tx_index);
 	}
@@ -108,17 +108,19 @@ static bool reachable(const struct endpoint *e)
 }
 
 /* The MKI's bytes go into the gap that the engine left; returns the length of the result. */
-static uint32_t finish(const struct arena *a, const struct media_crypto *c, const struct xc_job *j)
+static uint32_t finish(const struct arena *a, const struct media_ctx *tx, const struct xc_job *j)
 {
-	struct media_tail t = media_tail(c, j->flags & XC_JOB_RTCP);
+	struct media_tail t = tx->tx.tail[j->flags & XC_JOB_RTCP ? 1 : 0];
+	const struct media_crypto *c = &tx->cfg.tx;
 	uint32_t end = j->hdr_len + j->body_len;
 
-	memcpy(a->out + j->out_off + end + t.mki, c->key[c->use].mki, c->mki_len);
+	if (tx->tx.choose)
+		memcpy(a->out + j->out_off + end + t.mki, c->key[c->use].mki, c->mki_len);
 	return end + t.len;
 }
 
 /* What the job was prepared from is still there and the same. */
-static bool fresh(const struct media *m, uint32_t stream)
+static inline bool fresh(const struct media *m, uint32_t stream)
 {
 	const struct media_stream *s = &m->stream[stream];
 
@@ -143,7 +145,7 @@ static uint8_t receive(struct media *m, const struct arena *a, const struct note
 	/* Before rx_commit(): what cannot leave must not push another SSRC's window out. */
 	if (n->to != MEDIA_NONE && !rtcp) {
 		tx = &m->ctx[m->stream[n->to].cfg.ctx];
-		if (media_is_srtp(&tx->cfg.tx) && media_ssrc_refused(tx, j->ssrc))
+		if (tx->tx.srtp && media_ssrc_refused(tx, j->ssrc))
 			return MEDIA_DROP_SSRC_LIMIT;
 	}
 	v = rx_commit(m, rx, n, j);
@@ -180,7 +182,7 @@ static uint8_t complete(struct media *m, const struct arena *a, const struct not
 		.dst = target->learn.remote,
 		.local = target->cfg.local,
 		.out_off = j->out_off,
-		.len = finish(a, &tx->cfg.tx, j),
+		.len = finish(a, tx, j),
 		.tos = target->cfg.tos,
 		.in = n->in,
 	};
@@ -199,6 +201,7 @@ uint32_t media_complete(struct media *m, const struct arena *a, struct media_in 
 		if (k + MEDIA_AHEAD / 2 < jobs)
 			media_ahead_again(m, &m->note[k + MEDIA_AHEAD / 2]);
 		p->verdict = complete(m, a, &m->note[k], p, &job[k], status[k], &out[outs]);
+		m->out_stream[outs] = m->note[k].to;
 		outs += p->verdict == MEDIA_SENT;
 	}
 	return outs;
@@ -207,15 +210,14 @@ uint32_t media_complete(struct media *m, const struct arena *a, struct media_in 
 void media_sent(struct media *m, struct media_in *in, const struct media_out *out, uint32_t n)
 {
 	for (uint32_t i = 0; i < n; i++) {
-		const uint32_t *from = media_port_cell(m, in[out[i].in].local);
-		const uint32_t *to = media_port_cell(m, out[i].local);
+		struct media_stream_counters *to = &m->counters[m->out_stream[i]];
 
 		if (out[i].failed) {
 			in[out[i].in].verdict =
-				media_drop(m, from ? *from : MEDIA_NONE, MEDIA_DROP_SEND);
-		} else if (to && *to != MEDIA_NONE) {
-			media_count(&m->counters[*to].packets_out, 1);
-			media_count(&m->counters[*to].bytes_out, out[i].len);
+				media_drop(m, m->in_stream[out[i].in], MEDIA_DROP_SEND);
+		} else {
+			media_count(&to->packets_out, 1);
+			media_count(&to->bytes_out, out[i].len);
 		}
 	}
 }

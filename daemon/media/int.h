@@ -43,55 +43,84 @@ struct epochs {
 	struct epoch of[2][MEDIA_EPOCHS]; /* [rtcp] */
 };
 
-/* Of a slot pair: a master key's life. */
+/* Of a slot pair: a master key's life. Two in a cache line. */
 struct key_state {
 	/* Set by commands. */
 	_Atomic uint64_t lifetime; /* read by any thread */
-	enum srtp_suite_id suite;  /* with a kdr */
-	uint8_t kdr;
-	bool no_rtp_auth;
 	/* Written by complete.c only, read by any thread. */
 	_Atomic uint64_t rtp, rtcp; /* packets */
-	_Atomic uint32_t warned, expired;
+	_Atomic bool warned, expired;
+	/* Set by commands. */
+	uint8_t kdr;
+	bool no_rtp_auth;
+	enum srtp_suite_id suite; /* with a kdr */
+};
+_Static_assert(sizeof(struct key_state) == 32, "half a cache line");
+
+enum { RX_RTP, RX_RTCP, TX_RTP, SSRC_TABLES };
+
+/* Where the pieces behind the body lie, from its end: HMAC suites [index word] MKI tag, AEAD suites tag [index word] MKI. */
+struct media_tail {
+	uint8_t word, mki, tag, len;
 };
 
-enum {
-	RX_RTP = MEDIA_RX_RTP,
-	RX_RTCP = MEDIA_RX_RTCP,
-	TX_RTP = MEDIA_TX_RTP,
-	SSRC_TABLES = MEDIA_TABLES
+struct media_tail media_tail(const struct media_crypto *c, bool rtcp);
+
+static inline bool media_is_srtp(const struct media_crypto *c)
+{
+	return c->suite != SUITE_PLAIN;
+}
+
+/* What packets need of a struct media_crypto, worked out once. All zeroes: plain. */
+struct media_brief {
+	struct media_tail tail[2]; /* [rtcp] */
+	uint32_t slot;             /* of the key in use; on the receiving side of the only key */
+	bool srtp;
+	bool choose;      /* receiving: the MKI says which key */
+	bool no_rtp_auth; /* as in media_crypto */
+	uint8_t clear;    /* bit 0: RTP is, or is to be, in the clear; bit 1: RTCP is to be */
 };
-_Static_assert(MEDIA_MARKS_MAX == SSRC_TABLES * MEDIA_SSRCS, "room for all of a context");
+_Static_assert(sizeof(struct media_brief) == 16, "two of them beside what else is hot");
 
 struct media_ctx {
-	/* Set by commands, constant in between. */
+	/* One cache line with all that a packet needs of a context beside its SSRC. */
 	bool set;
-	uint64_t changed;          /* number of the burst before the last command */
-	uint32_t roc[SSRC_TABLES]; /* where SSRCs begin that nothing is known of */
-	/* prepare.c's scratch, good for one burst: how many RTCP jobs it has already numbered for this context. */
-	uint32_t scratch_rtcp;
 	uint8_t used[SSRC_TABLES]; /* entries of each table: taken in order, never given back */
-	uint64_t scratch_burst;
+	uint32_t roc[SSRC_TABLES]; /* where SSRCs begin that nothing is known of */
+	uint64_t changed;          /* number of the burst before the last command */
 	/* Written by complete.c only, after authentication. */
 	uint64_t clock;
-	uint64_t tx_rtcp_next; /* first SRTCP index never sent */
-	/* Set by commands; what packets need comes first in it. */
-	struct media_ctx_cfg cfg;
-	/* Written by complete.c only, after authentication; prepare.c reads. TX_RTP never forgets while the tx key lives: see
-	 * nonce guard. A table's first entry, mostly the only one, is in one cache line. */
+	/* Set by commands, constant in between, as roc, changed and cfg. */
+	struct media_brief rx, tx;
+	/* Written by complete.c only, after authentication. A table's first entry, mostly the only one, is in one cache line. TX_RTP
+	 * never forgets while the tx key lives: see nonce guard. */
 	_Alignas(64) struct ssrc_state ssrc[SSRC_TABLES][MEDIA_SSRCS];
+	uint64_t tx_rtcp_next; /* first SRTCP index never sent */
+	/* prepare.c's scratch, good for one burst: how many RTCP jobs it has already numbered for this context. */
+	uint64_t scratch_burst;
+	uint32_t scratch_rtcp;
+	struct media_ctx_cfg cfg;
 	uint8_t stagger[64];
 };
+_Static_assert(offsetof(struct media_ctx, ssrc) == 64, "one cache line");
 _Static_assert(sizeof(struct media_ctx) / 64 % 2 == 1, "contexts spread over the cache's sets");
 
 struct media_stream {
-	/* Set by commands, constant in between. */
-	bool set;
-	uint64_t changed; /* number of the burst before the last command */
-	struct media_stream_cfg cfg;
-	/* Written by complete.c only, after authentication, and by commands. */
+	_Alignas(64) uint8_t before[8];
+	/* Written by complete.c only, after authentication, and by commands. Its end and the rest's beginning are one cache line, with
+	 * all that a packet needs once a source is confirmed. */
 	struct learn learn;
+	/* Set by commands, constant in between. */
+	uint64_t changed : 63; /* number of the burst before the last command */
+	bool set : 1;
+	struct media_stream_cfg cfg;
 };
+#define MEDIA_STREAM_HOT offsetof(struct media_stream, learn.remote)
+_Static_assert(MEDIA_STREAM_HOT == 64 && offsetof(struct media_stream, cfg.remote) == 128,
+	"one cache line");
+_Static_assert(sizeof(struct media_stream) / 64 % 2 == 1, "streams spread over the cache's sets");
+
+_Static_assert(offsetof(struct media_stream_counters, drops) <= 64, "one cache line");
 
 /* What prepare knows of a job and complete needs. */
 struct note {
@@ -121,7 +150,10 @@ struct media {
 	uint64_t burst;             /* number of the burst that is prepared */
 	uint64_t shed_before_ns[2]; /* [emergency]: what came in before is too old */
 	/* Of the burst between prepare and complete. */
-	struct note *note;        /* [burst_max], one per job */
+	struct note *note;   /* [burst_max], one per job */
+	uint32_t *in_stream; /* [burst_max], one per packet: whose port it came to, or MEDIA_NONE */
+	uint32_t *
+		out_stream; /* [burst_max], one per packet that leaves: whose port it leaves from */
 	struct first_seen *first; /* [first_mask + 1], a hash table */
 	uint32_t first_mask;
 	uint64_t *
@@ -163,33 +195,33 @@ static inline uint8_t media_drop(struct media *m, uint32_t stream, enum media_ve
 	return (uint8_t)why;
 }
 
-/* Where the pieces behind the body lie, from its end: HMAC suites [index word] MKI tag, AEAD suites tag [index word] MKI. */
-struct media_tail {
-	uint32_t word, mki, tag, len;
-};
-
-struct media_tail media_tail(const struct media_crypto *c, bool rtcp);
-
-static inline bool media_is_srtp(const struct media_crypto *c)
-{
-	return c->suite != SUITE_PLAIN;
-}
-
 /* Publish the stream's learned address to whoever asks. */
 void media_learned(struct media *m, uint32_t stream);
 /* --- ahead.c ---------------------------------------------------------------------------------------------------- */
 
 #define MEDIA_AHEAD 16 /* packets whose look-ups are asked for at once */
-/* n is at most MEDIA_AHEAD. */
-void media_ahead(
-	const struct media *m, const struct arena *a, const struct media_in *in, uint32_t n);
+/* Before packet at, a multiple of MEDIA_AHEAD, is prepared: finds in_stream of its group, and asks for what it and later groups need. */
+void media_ahead(struct media *m, const struct media_in *in, uint32_t n, uint32_t at);
 /* The same for what complete needs of a job: a large burst's tables do not stay in the nearest cache. */
 void media_ahead_again(const struct media *m, const struct note *n);
 
 /* --- ssrc.c: indexes and windows ------------------------------------------------------------------------------ */
 
+const struct ssrc_state *media_ssrc_search(const struct ssrc_state *t, uint32_t ssrc);
+
 /* NULL if this SSRC has no state. */
-const struct ssrc_state *media_ssrc_find(const struct ssrc_state *t, uint32_t ssrc);
+static inline const struct ssrc_state *media_ssrc_find(const struct ssrc_state *t, uint32_t ssrc)
+{
+	return t->used && t->ssrc == ssrc ? t : media_ssrc_search(t, ssrc);
+}
+
+/* Whether the index may still come: replay_check(), but without a call for a packet that is the newest. */
+static inline bool media_ssrc_new(const struct ssrc_state *s, uint64_t index)
+{
+	return (s->seen.started && index > s->seen.last) ||
+		replay_check(&s->seen, index) == REPLAY_NEW;
+}
+
 /* The state of an SSRC, made if there is none. evict: when all are taken the one that was silent longest goes; without it NULL is
  * returned then. For authentic packets only. */
 struct ssrc_state *media_ssrc_get(
@@ -199,9 +231,10 @@ void media_ssrc_reset(struct media *m, struct media_ctx *c, int table, uint32_t 
 	const struct media_start *start, uint32_t starts);
 /* Go on behind this index; what is further already stays. */
 void media_ssrc_resume(struct media *m, struct media_ctx *c, const struct media_mark *mark);
-/* The index of an RTP packet of this burst, in[at]. Reads state, writes scratch. */
-uint64_t media_ssrc_index(struct media *m, const struct media_ctx *c, int table, uint32_t ssrc,
-	uint16_t seq, const struct media_in *in, uint32_t at);
+/* The index of an RTP packet of this burst, in[at], whose SSRC has the state s, or none. Reads state, writes scratch. */
+uint64_t media_ssrc_index(struct media *m, const struct media_ctx *c, int table,
+	const struct ssrc_state *s, uint32_t ssrc, uint16_t seq, const struct media_in *in,
+	uint32_t at);
 
 /* An SSRC that the tx key never protected, while there is no room to remember what it will have sent. */
 static inline bool media_ssrc_refused(const struct media_ctx *tx, uint32_t ssrc)
@@ -215,16 +248,69 @@ int media_key_set(struct media *m, const struct media_cmd *cmd);
 int media_key_del(struct media *m, uint32_t slot);
 /* Packets of an earlier life count too. */
 int media_key_resume(struct media *m, uint32_t slot, const struct media_key_resume *r);
-/* The lifetime is used up: nothing under this key (0 = plain: never). */
-bool media_key_spent(const struct media *m, uint32_t key);
+
+static inline uint64_t media_key_load(const _Atomic uint64_t *v)
+{
+	return atomic_load_explicit(v, memory_order_relaxed);
+}
+
+/* RFC 3711's limits (9.2), or what was signalled if that is less. */
+static inline uint64_t media_key_limit(bool rtcp, uint64_t signalled)
+{
+	uint64_t rfc = rtcp ? 1ull << 31 : 1ull << 48;
+
+	return signalled && signalled < rfc ? signalled : rfc;
+}
+
+/* The lifetime is used up: nothing under this key (0 = plain: never). Whichever comes first ends both. */
+static inline bool media_key_spent(const struct media *m, uint32_t key)
+{
+	const struct key_state *k = &m->key[key / 2];
+	uint64_t signalled = m->cfg.lifetime_enforce ? media_key_load(&k->lifetime) : 0;
+
+	return key &&
+		(media_key_load(&k->rtp) >= media_key_limit(false, signalled) ||
+			media_key_load(&k->rtcp) >= media_key_limit(true, signalled));
+}
+
+void media_key_nears(struct media *m, struct key_state *k, bool end);
+
 /* One packet more under this key. */
-void media_key_count(struct media *m, uint32_t key, bool rtcp);
+static inline void media_key_count(struct media *m, uint32_t key, bool rtcp)
+{
+	struct key_state *k = &m->key[key / 2];
+	_Atomic uint64_t *n = rtcp ? &k->rtcp : &k->rtp;
+	uint64_t limit = media_key_limit(rtcp, media_key_load(&k->lifetime)), now;
+
+	if (!key)
+		return;
+	now = media_key_load(n) + 1;
+	atomic_store_explicit(n, now, memory_order_relaxed);
+	if (now >= limit - limit / 10)
+		media_key_nears(m, k, now >= limit);
+}
+
+uint32_t media_key_epoch(struct media *m, const struct arena *a, uint32_t key, bool rtcp,
+	uint64_t index, uint64_t now_ns);
+
 /* The slot with the session keys for this index; prepare.c. MEDIA_NONE: those keys would have to be derived, and too much was asked
  * for already. now_ns: the packet's time. */
-uint32_t media_key_slot(struct media *m, const struct arena *a, uint32_t key, bool rtcp,
-	uint64_t index, uint64_t now_ns);
-/* A packet with this index was authentic, or was sent: keep its epoch's keys, and have the next ones ready in time. complete.c */
-void media_key_reached(
+static inline uint32_t media_key_slot(struct media *m, const struct arena *a, uint32_t key,
+	bool rtcp, uint64_t index, uint64_t now_ns)
+{
+	return !key || !m->key[key / 2].kdr ? key + rtcp
+					    : media_key_epoch(m, a, key, rtcp, index, now_ns);
+}
+
+void media_key_advance(
 	struct media *m, const struct arena *a, uint32_t key, bool rtcp, uint64_t index);
+
+/* A packet with this index was authentic, or was sent: keep its epoch's keys, and have the next ones ready in time. complete.c */
+static inline void media_key_reached(
+	struct media *m, const struct arena *a, uint32_t key, bool rtcp, uint64_t index)
+{
+	if (key && m->key[key / 2].kdr)
+		media_key_advance(m, a, key, rtcp, index);
+}
 
 #endif

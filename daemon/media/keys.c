@@ -12,14 +12,6 @@
 #define DERIVE_PER_SECOND 2000u /* on asking, some 10 us each: 2 % of a processor at most */
 #define DERIVE_AT_ONCE    64u
 
-#define LIFETIME_RTP  (1ull << 48)
-#define LIFETIME_RTCP (1ull << 31)
-
-static uint64_t load(const _Atomic uint64_t *v)
-{
-	return atomic_load_explicit(v, memory_order_relaxed);
-}
-
 static struct key_state *key_at(const struct media *m, uint32_t slot)
 {
 	return slot >= 2 && slot % 2 == 0 && slot < m->cfg.key_slots ? &m->key[slot / 2] : NULL;
@@ -80,38 +72,15 @@ int media_key_resume(struct media *m, uint32_t slot, const struct media_key_resu
 
 /* --- Lifetime ----------------------------------------------------------------------------------------------------- */
 
-static uint64_t least(uint64_t rfc, uint64_t signalled)
+/* The last tenth of the lifetime has begun, or it has ended. */
+void media_key_nears(struct media *m, struct key_state *k, bool end)
 {
-	return signalled && signalled < rfc ? signalled : rfc;
-}
-
-bool media_key_spent(const struct media *m, uint32_t key)
-{
-	const struct key_state *k = &m->key[key / 2];
-	uint64_t signalled = m->cfg.lifetime_enforce ? load(&k->lifetime) : 0;
-
-	/* Whichever comes first ends both (RFC 3711 9.2). */
-	return key &&
-		(load(&k->rtp) >= least(LIFETIME_RTP, signalled) ||
-			load(&k->rtcp) >= least(LIFETIME_RTCP, signalled));
-}
-
-void media_key_count(struct media *m, uint32_t key, bool rtcp)
-{
-	struct key_state *k = &m->key[key / 2];
-	_Atomic uint64_t *n = rtcp ? &k->rtcp : &k->rtp;
-	uint64_t limit = least(rtcp ? LIFETIME_RTCP : LIFETIME_RTP, load(&k->lifetime)), now;
-
-	if (!key)
-		return;
-	media_count(n, 1);
-	now = load(n);
-	if (now >= limit - limit / 10 && !atomic_load_explicit(&k->warned, memory_order_relaxed)) {
-		atomic_store_explicit(&k->warned, 1, memory_order_relaxed);
+	if (!atomic_load_explicit(&k->warned, memory_order_relaxed)) {
+		atomic_store_explicit(&k->warned, true, memory_order_relaxed);
 		media_count(&m->keys_warned, 1);
 	}
-	if (now >= limit && !atomic_load_explicit(&k->expired, memory_order_relaxed)) {
-		atomic_store_explicit(&k->expired, 1, memory_order_relaxed);
+	if (end && !atomic_load_explicit(&k->expired, memory_order_relaxed)) {
+		atomic_store_explicit(&k->expired, true, memory_order_relaxed);
 		media_count(&m->keys_expired, 1);
 	}
 }
@@ -123,9 +92,9 @@ void media_key_usage(const struct media *m, uint32_t slot, struct media_key_usag
 	*out = (struct media_key_usage){0};
 	if (!k)
 		return;
-	out->rtp = load(&k->rtp);
-	out->rtcp = load(&k->rtcp);
-	out->lifetime = load(&k->lifetime);
+	out->rtp = media_key_load(&k->rtp);
+	out->rtcp = media_key_load(&k->rtcp);
+	out->lifetime = media_key_load(&k->lifetime);
 	out->warned = atomic_load_explicit(&k->warned, memory_order_relaxed);
 	out->expired = atomic_load_explicit(&k->expired, memory_order_relaxed);
 }
@@ -207,7 +176,7 @@ static bool may_ask(struct media *m, uint64_t now_ns)
 	return true;
 }
 
-uint32_t media_key_slot(struct media *m, const struct arena *a, uint32_t key, bool rtcp,
+uint32_t media_key_epoch(struct media *m, const struct arena *a, uint32_t key, bool rtcp,
 	uint64_t index, uint64_t now_ns)
 {
 	struct epochs *e = &m->epochs[key / 2];
@@ -215,7 +184,7 @@ uint32_t media_key_slot(struct media *m, const struct arena *a, uint32_t key, bo
 	uint64_t number = index >> kdr;
 	struct epoch *p;
 
-	if (!key || !kdr || number == 0)
+	if (number == 0)
 		return key + rtcp;
 	p = find(e, rtcp, number);
 	if (!p) {
@@ -227,7 +196,7 @@ uint32_t media_key_slot(struct media *m, const struct arena *a, uint32_t key, bo
 	return slot_of(e, rtcp, p);
 }
 
-void media_key_reached(
+void media_key_advance(
 	struct media *m, const struct arena *a, uint32_t key, bool rtcp, uint64_t index)
 {
 	struct epochs *e = &m->epochs[key / 2];
@@ -235,8 +204,6 @@ void media_key_reached(
 	uint64_t number = index >> kdr;
 	struct epoch *p;
 
-	if (!key || !kdr)
-		return;
 	p = find(e, rtcp, number);
 	if (p && number)
 		p->touched = ++m->epoch_clock;

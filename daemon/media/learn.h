@@ -19,11 +19,12 @@ enum learn_rank {
 
 struct learn {
 	struct endpoint signalled; /* from SDP; family 0 = none */
-	struct endpoint remote;    /* where we send; the confirmed source once confirmed */
 	struct endpoint candidate; /* heuristic: best source so far */
 	int rank;                  /* of the candidate */
+	uint64_t since_ns;         /* last signalling */
+	/* What packets need once the source is confirmed comes last (media/int.h). */
+	struct endpoint remote; /* where we send; the confirmed source once confirmed */
 	bool confirmed;
-	uint64_t since_ns; /* last signalling */
 };
 
 /* Signalling came. restart: forget what was learned (also when the signalled address changed). */

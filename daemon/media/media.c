@@ -27,10 +27,29 @@ struct media_tail media_tail(const struct media_crypto *c, bool rtcp)
 	uint32_t word = rtcp && media_is_srtp(c) ? 4 : 0, mki = c->mki_len;
 
 	if (s->auth == XC_AUTH_GCM)
-		return (struct media_tail){
-			.tag = 0, .word = tag, .mki = tag + word, .len = tag + word + mki};
-	return (struct media_tail){
-		.word = 0, .mki = word, .tag = word + mki, .len = word + mki + tag};
+		return (struct media_tail){.tag = 0,
+			.word = (uint8_t)tag,
+			.mki = (uint8_t)(tag + word),
+			.len = (uint8_t)(tag + word + mki)};
+	return (struct media_tail){.word = 0,
+		.mki = (uint8_t)word,
+		.tag = (uint8_t)(word + mki),
+		.len = (uint8_t)(word + mki + tag)};
+}
+
+static struct media_brief brief(const struct media_crypto *c, bool tx)
+{
+	struct media_brief b = {.tail = {media_tail(c, false), media_tail(c, true)},
+		.slot = c->key[tx ? c->use : 0].slot,
+		.srtp = media_is_srtp(c),
+		.choose = c->mki_len != 0,
+		.no_rtp_auth = c->no_rtp_auth,
+		.clear = c->clear_rtp};
+
+	/* What comes in says it itself. A suite without a cipher says so in the E flag. */
+	if (tx && (c->clear_rtcp || srtp_suite_get(c->suite)->cipher == XC_CIPHER_NULL))
+		b.clear |= 2;
+	return b;
 }
 
 /* --- Commands ------------------------------------------------------------------------------------------------- */
@@ -117,6 +136,8 @@ static int ctx_set(struct media *m, const struct media_cmd *cmd)
 		media_ssrc_reset(m, c, TX_RTP, cfg->tx_roc, cfg->tx_start, cfg->tx_starts);
 	tx_rtcp_set(m, c, cfg);
 	c->cfg = *cfg;
+	c->rx = brief(&cfg->rx, false);
+	c->tx = brief(&cfg->tx, true);
 	c->set = true;
 	c->changed = m->burst;
 	return 0;
@@ -352,13 +373,15 @@ int media_create(struct media **out, const struct media_config *cfg)
 	}
 	m->by_port = bigmem_alloc(cells, sizeof(*m->by_port));
 	m->note = calloc(cfg->burst_max, sizeof(*m->note));
+	m->in_stream = calloc(cfg->burst_max, sizeof(*m->in_stream));
+	m->out_stream = calloc(cfg->burst_max + 1, sizeof(*m->out_stream));
 	m->first = calloc((size_t)m->first_mask + 1, sizeof(*m->first));
 	/* Large, but the system gives pages only where an SSRC, or a key with a kdr, lives. */
 	m->windows = bigmem_alloc(window_words(m), sizeof(*m->windows));
 	m->key = bigmem_alloc(cfg->key_slots / 2 + 1, sizeof(*m->key));
 	m->epochs = calloc(cfg->key_slots / 2 + 1, sizeof(*m->epochs));
-	if (!m->ctx || !m->stream || !m->counters || !m->by_port || !m->note || !m->first ||
-		!m->windows || !m->key || !m->epochs) {
+	if (!m->ctx || !m->stream || !m->counters || !m->by_port || !m->note || !m->in_stream ||
+		!m->out_stream || !m->first || !m->windows || !m->key || !m->epochs) {
 		media_destroy(m);
 		return -ENOMEM;
 	}
@@ -378,6 +401,8 @@ void media_destroy(struct media *m)
 	rtcp_stats_destroy(m->rtcp);
 	bigmem_free(m->by_port, port_cells(&m->cfg), sizeof(*m->by_port));
 	free(m->note);
+	free(m->in_stream);
+	free(m->out_stream);
 	free(m->first);
 	bigmem_free(m->windows, window_words(m), sizeof(*m->windows));
 	bigmem_free(m->key, m->cfg.key_slots / 2 + 1, sizeof(*m->key));

@@ -87,20 +87,21 @@ struct media_ctx_cfg {
 #define MEDIA_GATE_DTMF  2 /* telephone events */
 
 struct media_stream_cfg {
+	/* Until "tap" what every packet needs (media/int.h). */
 	struct local_port local;
-	bool rtp, rtcp;           /* which packets come here: both with rtcp-mux */
 	uint32_t ctx;             /* its context */
 	uint32_t rtp_to, rtcp_to; /* streams the other side is reached by, or MEDIA_NONE */
-	struct endpoint remote;   /* signalled address; family 0 or port 0 = none yet */
-	bool relearn;             /* signalling was new: start learning again */
-	enum media_learning learning;
-	bool strict_source;  /* after confirmation other sources are dropped */
-	bool media_handover; /* or may take over at any time */
-	bool asymmetric;     /* never send to where packets come from */
+	bool rtp, rtcp;           /* which packets come here: both with rtcp-mux */
+	bool strict_source;       /* after confirmation other sources are dropped */
+	bool media_handover;      /* or may take over at any time */
+	bool asymmetric;          /* never send to where packets come from */
+	bool emergency;           /* shed last, see media_shed() */
 	uint8_t tos;
-	bool emergency; /* shed last, see media_shed() */
 	uint8_t gate; /* MEDIA_GATE_*: RTP that is authenticated and followed, but does not leave */
-	uint32_t tap; /* recording that gets what comes in here, 0 = none */
+	enum media_learning learning : 8;
+	bool relearn;           /* signalling was new: start learning again */
+	uint32_t tap;           /* recording that gets what comes in here, 0 = none */
+	struct endpoint remote; /* signalled address; family 0 or port 0 = none yet */
 	uint64_t events
 		[2]; /* bit per payload type: telephone events (RFC 4733), for MEDIA_GATE_DTMF */
 };
@@ -160,9 +161,10 @@ struct media_cmd {
 
 /* --- What may be read from outside while the worker runs ------------------------------------------------------ */
 
-struct media_stream_counters { /* relaxed atomics; single writer: the worker */
-	_Alignas(64) _Atomic uint64_t packets, bytes; /* received and authentic */
-	_Atomic uint64_t packets_out, bytes_out;      /* sent to this stream's terminal */
+struct media_stream_counters {                   /* relaxed atomics; single writer: the worker */
+	_Alignas(64) _Atomic uint64_t packets;   /* received and authentic */
+	_Atomic uint64_t bytes;                  /* of them */
+	_Atomic uint64_t packets_out, bytes_out; /* sent to this stream's terminal */
 	_Atomic uint64_t last_packet_ns; /* CLOCK_REALTIME of the last authentic packet, 0 = none */
 	_Atomic uint64_t errors;         /* received and dropped, for whatever reason */
 	_Atomic uint32_t ssrc;           /* of the last authentic packet */

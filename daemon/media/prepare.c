@@ -42,7 +42,7 @@ static uint8_t receive_only(struct draft *d, enum media_verdict why)
 
 static uint8_t hold_back(struct draft *d, enum media_verdict why)
 {
-	if (!d->rx->set || !media_is_srtp(&d->rx->cfg.rx))
+	if (!d->rx->set || !d->rx->rx.srtp)
 		return drop(d, why);
 	return receive_only(d, why);
 }
@@ -60,17 +60,17 @@ static uint8_t route(struct draft *d)
 {
 	struct media *m = d->m;
 	const struct media_in *in = &d->in[d->at];
-	const uint32_t *cell = media_port_cell(m, in->local);
 	enum pkt_kind kind = pkt_classify(d->p, d->len);
+	uint32_t stream = m->in_stream[d->at];
 	const struct media_stream *s;
 
-	if (!cell || *cell == MEDIA_NONE) {
+	if (stream == MEDIA_NONE) {
 		/* Not ours (yet): whoever has the ordinary socket may want it. */
 		media_count(&m->drops[MEDIA_DROP_UNKNOWN_PORT], 1);
 		return MEDIA_PASS;
 	}
-	d->note->stream = *cell;
-	s = &m->stream[*cell];
+	d->note->stream = stream;
+	s = &m->stream[stream];
 	if (d->len > ARENA_MAX_PACKET)
 		return drop(d, MEDIA_DROP_TOO_LONG);
 	if (kind == PKT_STUN || kind == PKT_DTLS) {
@@ -96,8 +96,8 @@ static uint8_t route(struct draft *d)
 	d->tx = &m->ctx[m->stream[d->note->to].cfg.ctx];
 	if (!d->tx->set)
 		return hold_back(d, MEDIA_DROP_INACTIVE);
-	if (media_is_srtp(&d->tx->cfg.tx)) {
-		d->note->tx_key = d->tx->cfg.tx.key[d->tx->cfg.tx.use].slot;
+	if (d->tx->tx.srtp) {
+		d->note->tx_key = d->tx->tx.slot;
 		if (media_key_spent(m, d->note->tx_key))
 			return hold_back(d, MEDIA_DROP_LIFETIME);
 	}
@@ -111,8 +111,11 @@ static bool rx_key(struct draft *d, const uint8_t *mki)
 {
 	const struct media_crypto *c = &d->rx->cfg.rx;
 
+	d->note->rx_key = d->rx->rx.slot;
+	if (!d->rx->rx.choose)
+		return true;
 	for (uint32_t i = 0; i < c->keys; i++)
-		if (c->mki_len == 0 || memcmp(mki, c->key[i].mki, c->mki_len) == 0) {
+		if (memcmp(mki, c->key[i].mki, c->mki_len) == 0) {
 			d->note->rx_key = c->key[i].slot;
 			return true;
 		}
@@ -122,8 +125,8 @@ static bool rx_key(struct draft *d, const uint8_t *mki)
 /* Header, body and tail of the received packet. */
 static uint8_t measure(struct draft *d)
 {
-	const struct media_crypto *c = &d->rx->cfg.rx;
-	struct media_tail t = media_tail(c, d->rtcp);
+	const struct media_brief *c = &d->rx->rx;
+	struct media_tail t = c->tail[d->rtcp];
 	struct xc_job *j = d->job;
 	struct rtcp_hdr rtcp;
 	struct rtp_hdr rtp;
@@ -138,11 +141,11 @@ static uint8_t measure(struct draft *d)
 	j->rx_tag_off = end + t.tag;
 	j->ssrc = d->rtcp ? rtcp.ssrc : rtp.ssrc;
 	d->seq = d->rtcp ? 0 : rtp.seq;
-	if (!media_is_srtp(c))
+	if (!c->srtp)
 		return MEDIA_JOB;
 	if (!rx_key(d, d->p + end + t.mki))
 		return drop(d, MEDIA_DROP_WRONG_MKI);
-	if (!d->rtcp && c->clear_rtp)
+	if (!d->rtcp && c->clear)
 		j->flags |= XC_JOB_RX_CLEAR;
 	if (d->rtcp) {
 		uint32_t word = be32(d->p + end + t.word);
@@ -168,16 +171,17 @@ static uint8_t rx_index(struct draft *d)
 	int table = d->rtcp ? RX_RTCP : RX_RTP;
 
 	j->rx_key = d->rtcp;
-	if (!media_is_srtp(&d->rx->cfg.rx))
+	if (!d->rx->rx.srtp)
 		return MEDIA_JOB; /* plain RTP has nothing to be authentic by */
 	if (media_key_spent(d->m, d->note->rx_key))
 		(void)hold_back(d, MEDIA_DROP_LIFETIME);
 	s = media_ssrc_find(d->rx->ssrc[table], j->ssrc);
 	if (!d->rtcp)
-		j->rx_index = media_ssrc_index(d->m, d->rx, table, j->ssrc, d->seq, d->in, d->at);
+		j->rx_index =
+			media_ssrc_index(d->m, d->rx, table, s, j->ssrc, d->seq, d->in, d->at);
 	if (j->rx_index > SRTP_INDEX_MAX)
 		return drop(d, MEDIA_DROP_INDEX_END);
-	if (s && replay_check(&s->seen, j->rx_index) != REPLAY_NEW)
+	if (s && !media_ssrc_new(s, j->rx_index))
 		return drop(d, MEDIA_DROP_REPLAY);
 	return slot_for(d, d->note->rx_key, j->rx_index, &j->rx_key);
 }
@@ -192,10 +196,10 @@ static uint8_t tx_rtp_index(struct draft *d)
 	if (!s && media_ssrc_refused(d->tx, d->job->ssrc))
 		return drop(d, MEDIA_DROP_SSRC_LIMIT);
 	d->job->tx_index =
-		media_ssrc_index(d->m, d->tx, TX_RTP, d->job->ssrc, d->seq, d->in, d->at);
+		media_ssrc_index(d->m, d->tx, TX_RTP, s, d->job->ssrc, d->seq, d->in, d->at);
 	if (d->job->tx_index > SRTP_INDEX_MAX)
 		return drop(d, MEDIA_DROP_INDEX_END);
-	if (s && replay_check(&s->seen, d->job->tx_index) != REPLAY_NEW)
+	if (s && !media_ssrc_new(s, d->job->tx_index))
 		return drop(d, MEDIA_DROP_NONCE);
 	return slot_for(d, d->note->tx_key, d->job->tx_index, &d->job->tx_key);
 }
@@ -221,9 +225,9 @@ static uint8_t tx_rtcp_index(struct draft *d)
 
 static uint8_t leave(struct draft *d)
 {
-	static const struct media_crypto plain;
-	const struct media_crypto *c = d->tx ? &d->tx->cfg.tx : &plain;
-	struct media_tail t = media_tail(c, d->rtcp);
+	static const struct media_brief plain;
+	const struct media_brief *c = d->tx ? &d->tx->tx : &plain;
+	struct media_tail t = c->tail[d->rtcp];
 	struct xc_job *j = d->job;
 	uint32_t end = j->hdr_len + j->body_len;
 
@@ -231,11 +235,9 @@ static uint8_t leave(struct draft *d)
 		return drop(d, MEDIA_DROP_TOO_LONG);
 	j->tx_tag_off = end + t.tag;
 	j->tx_key = d->rtcp;
-	if (!media_is_srtp(c))
+	if (!c->srtp)
 		return MEDIA_JOB;
-	/* A suite without a cipher says so in the E flag. */
-	if (d->rtcp ? c->clear_rtcp || srtp_suite_get(c->suite)->cipher == XC_CIPHER_NULL
-		    : c->clear_rtp)
+	if (c->clear >> d->rtcp & 1)
 		j->flags |= XC_JOB_TX_CLEAR;
 	return d->rtcp ? tx_rtcp_index(d) : tx_rtp_index(d);
 }
@@ -282,9 +284,8 @@ uint32_t media_prepare(
 			.note = &m->note[jobs],
 			.job = &job[jobs]};
 
-		/* A packet alone would only pay for it. */
-		if (i % MEDIA_AHEAD == 0 && n - i > 2)
-			media_ahead(m, a, in + i, min_u32(n - i, MEDIA_AHEAD));
+		if (i % MEDIA_AHEAD == 0)
+			media_ahead(m, in, n, i);
 		*d.note = (struct note){.in = i, .stream = MEDIA_NONE, .why = MEDIA_SENT};
 		in[i].verdict = prepare(&d);
 		d.note->rx = d.rx;

@@ -4,7 +4,7 @@
  * any other. Finding and estimating read; what makes entries is complete.c's and the commands'. */
 #include "media/int.h"
 
-const struct ssrc_state *media_ssrc_find(const struct ssrc_state *t, uint32_t ssrc)
+const struct ssrc_state *media_ssrc_search(const struct ssrc_state *t, uint32_t ssrc)
 {
 	for (int i = 0; i < MEDIA_SSRCS; i++)
 		if (t[i].used && t[i].ssrc == ssrc)
@@ -141,11 +141,10 @@ static uint64_t first_index(struct media *m, const struct media_ctx *c, int tabl
 	return index;
 }
 
-uint64_t media_ssrc_index(struct media *m, const struct media_ctx *c, int table, uint32_t ssrc,
-	uint16_t seq, const struct media_in *in, uint32_t at)
+uint64_t media_ssrc_index(struct media *m, const struct media_ctx *c, int table,
+	const struct ssrc_state *s, uint32_t ssrc, uint16_t seq, const struct media_in *in,
+	uint32_t at)
 {
-	const struct ssrc_state *s = media_ssrc_find(c->ssrc[table], ssrc);
-
 	if (s && s->seen.started)
 		return srtp_index_estimate(s->seen.last, seq);
 	return first_index(
