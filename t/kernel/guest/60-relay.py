@@ -106,8 +106,23 @@ def life(net, daemon):
     f = Flows(net, call, 500, 80, ssrc=(0x3333, 0x4444))
     tap(both(daemon), "and stay in the kernel soon")
     stable("without losing any", f.outcome(), 500)
+    recorded(net, daemon, call)
     call.delete()
     tap(until(lambda: steering(daemon)[0] == 0), "nothing is left after the call")
+
+
+def recorded(net, daemon, call):
+    f = Flows(net, call, 800, 80, ssrc=(0x3333, 0x4444))
+    tap(both(daemon), "in the kernel before it is recorded")
+    daemon.client.call("start recording", call_id=call.id)
+    gone = until(lambda: steering(daemon)[0] == 0)
+    time.sleep(2)
+    files = [os.path.join(d, x) for d, _, names in os.walk("/tmp/rec") for x in names]
+    size = sum(os.path.getsize(x) for x in files)
+    daemon.client.call("stop recording", call_id=call.id)
+    tap(gone and size > 20000, f"it comes back to be recorded ({size} bytes)")
+    tap(both(daemon), "and returns afterwards")
+    stable("all that loses nothing", f.outcome(), 800)
 
 
 def killed(net):
@@ -130,7 +145,8 @@ def killed(net):
 
 def main():
     with netns.Net(("caller", "callee")) as net:
-        daemon = relay.Xcipherd(net, "--steering=kernel", "--engine=serial", "--workers=1").wait_ready()
+        os.makedirs("/tmp/rec")
+        daemon = relay.Xcipherd(net, "--steering=kernel", "--engine=serial", "--workers=1", "--recording-dir=/tmp/rec").wait_ready()
         try:
             life(net, daemon)
         finally:
