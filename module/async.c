@@ -266,11 +266,12 @@ bool async_possible(struct sip_msg *msg)
 	return get_route_type() == REQUEST_ROUTE;
 }
 
-static bool have_transaction(struct sip_msg *msg)
+/* 1; 0: it is a retransmission, which tm has answered or absorbed; or negative. */
+static int have_transaction(struct sip_msg *msg)
 {
 	struct cell *t = tmb.t_gett();
 
-	return (t && t != T_UNDEFINED) || tmb.t_newtran(msg) > 0;
+	return t && t != T_UNDEFINED ? 1 : tmb.t_newtran(msg);
 }
 
 /* The reply may come before this function ends: the slot is handed over first, and sent from what is here. Should that fail, the
@@ -281,7 +282,7 @@ static enum verdict hand_over(struct sip_msg *msg, struct slot *s, const char *b
 	struct target t = *job_target(&s->c.job);
 
 	s->detached = !msg;
-	if (msg && (!have_transaction(msg) || tmb.t_suspend(msg, &s->tm_index, &s->tm_label)))
+	if (msg && tmb.t_suspend(msg, &s->tm_index, &s->tm_label))
 		return V_INTERNAL;
 	job_sent(&s->c.job, now_ms());
 	if (msg)
@@ -302,6 +303,11 @@ enum verdict async_start(struct sip_msg *msg, struct context *c, const struct wi
 	/* Nobody to ask: told at once, without a suspension. */
 	if (job_start(&c->job, c->call_id, c->policy.emergency) == STEP_DONE)
 		return call_finish(msg, c, NULL);
+	if (msg) {
+		n = have_transaction(msg);
+		if (n <= 0)
+			return n == 0 ? V_SUSPENDED : V_INTERNAL;
+	}
 	s = slot_take();
 	if (!s) {
 		counter_inc(counters.slots_full);

@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""baresip phones of any kind (transport, security, address family), told what to do while they run; and waiting for what they say."""
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+
+import ng
+import relay
+
+sys.path.insert(0, os.path.join(relay.ROOT, "demo"))
+import phone  # noqa: E402
+
+
+def wait_for(what, check, seconds=8):
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        value = check()
+        if value:
+            return value
+        time.sleep(0.03)
+    raise AssertionError(f"{what} did not happen within {seconds} s")
+
+
+class Phone:
+    number = 0
+
+    def __init__(self, net, folder, name, ns, address, account, tone, config="", dial=None):
+        """account: the line of baresip's accounts file behind the URI's user. tone: what it plays, Hz. dial: at the start."""
+        Phone.number += 1
+        self.net, self.ns, self.name, self.tone = net, ns, name, tone
+        self.folder = os.path.join(folder, name)
+        wav = os.path.join(folder, f"{name}.wav")
+        phone.write_tone(wav, tone, 30)
+        phone.write_config(self.folder, name, address, address, wav, False)
+        self.cons = 5600 + Phone.number % 300
+        path = os.path.join(self.folder, "config")
+        with open(path, encoding="ascii") as f:
+            text = f.read()
+        with open(path, "w", encoding="ascii") as f:
+            f.write(text.replace("127.0.0.1:5555", f"127.0.0.1:{self.cons}").replace("sip_transports udp\n", "" if "sip_transports" in config else
+                                                                                    "sip_transports udp\n") + config)
+        with open(os.path.join(self.folder, "accounts"), "w", encoding="ascii") as f:
+            f.write(account + ";audio_codecs=PCMU/8000/1\n")
+        # No line end: baresip would send that, too.
+        with open(os.path.join(self.folder, "uuid"), "w", encoding="ascii") as f:
+            f.write("00000000-0000-0000-0000-%012d" % Phone.number)
+        self.log_path = os.path.join(folder, f"{name}.log")
+        with open(self.log_path, "w", encoding="utf-8") as log:
+            args = ["/usr/bin/baresip", "-f", self.folder, "-v"] + (["-e", f"/dial {dial}"] if dial else [])
+            # Commands come by UDP; SIGTERM would be a wish to hang up first.
+            self.process = net.spawn(net.terminal[ns], args, death=signal.SIGKILL, stdin=subprocess.PIPE, stdout=log, stderr=log)
+        wait_for(f"{name}'s start", lambda: "baresip is ready" in self.log())
+
+    def log(self):
+        with open(self.log_path, encoding="utf-8", errors="replace") as f:
+            return f.read()
+
+    def tell(self, command):
+        with ng.socket_in(self.net.terminal[self.ns], socket.AF_INET) as s:
+            s.sendto((command + "\n").encode(), ("127.0.0.1", self.cons))
+
+    def talks(self, times=1):
+        return wait_for(f"call {times} of {self.name}", lambda: self.log().lower().count("call established") >= times)
+
+    def ended(self):
+        return wait_for(f"the end of {self.name}'s call", lambda: any(w in self.log().lower() for w in ("session closed", "terminate", "closed")))
+
+    def stop(self):
+        self.net.stop(self.process)
+
+    def heard(self, other):
+        """The share of its recording's energy that is the other phone's tone."""
+        return phone.hears(phone.recording(self.folder), other.tone, self.tone)[0]
