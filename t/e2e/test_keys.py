@@ -10,8 +10,9 @@ import time
 
 import calls
 import ng
+import redisrig
 import relay
-from run import Skip
+from run import Skip, cases
 from test_relay import clean, finish
 
 libcrypto = ctypes.CDLL("libcrypto.so.3")
@@ -79,12 +80,27 @@ def forget_replies(daemon):
     calls.ok(daemon.client.call("delete", call_id="long", from_tag="a", delete_delay=0))
 
 
-def test_keys_are_wiped_and_never_told(net):
+@cases(("alone",), ("redis",))
+def test_keys_are_wiped_and_never_told(net, kept):
+    """redis: the calls came back from there after a kill, and are written there all the time."""
     if "san" in os.path.basename(relay.BUILD):
         raise Skip("sanitizers' memory is too large to be searched")
-    daemon = relay.Xcipherd(net, "--log-level=7", "--opencl-min=1", "--workers=1").wait_ready()
+    options = ["--log-level=7", "--opencl-min=1", "--workers=1"]
+    if kept == "redis":
+        if not redisrig.have():
+            raise Skip("no redis-server")
+        redis = redisrig.Redis(net)
+        options += redis.daemon_options()
+    daemon = relay.Xcipherd(net, *options).wait_ready()
     talk = [calls.Call(daemon.client, i, *pair).setup() for i, pair in enumerate((("80", "32"), ("32", "80"), ("80", "plain")))]
     clean(calls.load(net, relay.BUILD, talk, rate=50, seconds=1))
+    if kept == "redis":
+        time.sleep(1)
+        daemon.process.kill()
+        daemon.process.wait()
+        daemon = relay.Xcipherd(net, *options).wait_ready()
+        assert daemon.statistics()["redis"]["restored"] == len(talk)
+        time.sleep(1)
     wanted = {}
     for n, call in enumerate(talk):
         for side in range(2):

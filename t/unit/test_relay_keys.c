@@ -71,7 +71,8 @@ static int setup(void **state)
 		.media = &media,
 		.batch = &batch,
 		.batch_max = 16};
-	struct app_relay_config relay = {.workers = 1, .key_slots = 2 * (PAIRS + 1)};
+	struct app_relay_config relay = {
+		.workers = 1, .key_slots = 2 * (PAIRS + 1), .max_ctx = 4, .max_stream = 4};
 	char err[256];
 
 	assert_non_null(r);
@@ -170,6 +171,60 @@ static void a_key_that_cannot_be_leaves_nothing(void **state)
 		assert_int_equal(take(r, &slot, 0), 0);
 }
 
+/* --- Where indexes stand ------------------------------------------------------------------------------------------ */
+
+static uint64_t marked(struct rig *r, uint32_t ctx, enum media_table table)
+{
+	const struct relay_marks *m = app_relay_ops.marks(r->relay, 0, ctx);
+
+	for (uint32_t i = 0; m && i < m->n; i++)
+		if (m->mark[i].mark.table == table)
+			return m->mark[i].mark.index;
+	return 0;
+}
+
+/* What is resumed counts as told at once; then what the worker says does; what begins anew is forgotten, and what the worker says of
+ * the time before is not believed. */
+static void marks_are_of_the_indexes_that_are_in_force(void **state)
+{
+	struct rig *r = *state;
+	struct media_cmd cmd[2] = {{.type = MEDIA_CTX_SET}, {.type = MEDIA_CTX_RESUME}};
+	uint32_t ctx;
+
+	assert_int_equal(app_relay_ops.ctx_take(r->relay, &ctx, 0), 0);
+	assert_null(app_relay_ops.marks(r->relay, 0, ctx));
+	cmd[0].id = cmd[1].id = ctx;
+	cmd[0].ctx = (struct media_ctx_cfg){.rx_new = true, .tx_new = true, .tx_rtcp_index = 77};
+	cmd[1].ctx_resume = (struct media_ctx_resume){.n = 2,
+		.mark = {{.ssrc = 7, .table = MEDIA_RX_RTP, .index = 100},
+			{.ssrc = 8, .table = MEDIA_TX_RTP, .index = 200}}};
+	assert_int_equal(app_relay_ops.commit(r->relay, 0, cmd, 2), 0);
+	assert_int_equal(marked(r, ctx, MEDIA_RX_RTP), 100);
+	assert_int_equal(app_relay_ops.marks(r->relay, 0, ctx)->tx_rtcp_next, 77);
+	settle(r, 2);
+	cmd[1].ctx_resume.mark[0].index = 150; /* as if packets had come */
+	assert_int_equal(app_relay_ops.commit(r->relay, 0, &cmd[1], 1), 0);
+	app_relay_ops.marks_ask(r->relay, 0, &ctx, 1);
+	settle(r, 4);
+	assert_int_equal(marked(r, ctx, MEDIA_RX_RTP), 150);
+	assert_int_equal(marked(r, ctx, MEDIA_TX_RTP), 200);
+	assert_int_equal(app_relay_ops.marks(r->relay, 0, ctx)->n, 2);
+	/* Received indexes begin anew behind the worker's answer: sent ones stay, and the answer is too old for the others. */
+	app_relay_ops.marks_ask(r->relay, 0, &ctx, 1);
+	cmd[0].ctx.tx_new = false;
+	assert_int_equal(app_relay_ops.commit(r->relay, 0, cmd, 1), 0);
+	settle(r, 6);
+	assert_int_equal(marked(r, ctx, MEDIA_RX_RTP), 0);
+	assert_int_equal(marked(r, ctx, MEDIA_TX_RTP), 200);
+	/* The next one that has this handle hears nothing of the last one's. */
+	app_relay_ops.marks_ask(r->relay, 0, &ctx, 1);
+	app_relay_ops.ctx_release(r->relay, 0, ctx);
+	settle(r, 8);
+	assert_int_equal(app_relay_ops.ctx_take(r->relay, &ctx, 0), 0);
+	assert_int_equal(ctx, cmd[0].id);
+	assert_null(app_relay_ops.marks(r->relay, 0, ctx));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -177,6 +232,8 @@ int main(void)
 			a_key_derivation_rate_borrows_pairs_and_gives_them_back, setup, teardown),
 		cmocka_unit_test_setup_teardown(
 			a_key_that_cannot_be_leaves_nothing, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			marks_are_of_the_indexes_that_are_in_force, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
