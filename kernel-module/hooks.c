@@ -179,7 +179,7 @@ static bool sound(struct sk_buff *skb, const struct seen *s, u8 action)
 }
 
 static unsigned int act(struct nfx_net *nn, struct nfx_target *t, const struct nfx_plan *p,
-			struct sk_buff *skb, const struct seen *s, u8 action, u32 *left)
+			struct sk_buff *skb, const struct seen *s, u8 action, struct nfx_left *left)
 {
 	switch (action) {
 	case NFX_ACTION_QUEUE:
@@ -197,7 +197,7 @@ static unsigned int act(struct nfx_net *nn, struct nfx_target *t, const struct n
 }
 
 static unsigned int arrive(struct nfx_net *nn, struct nfx_target *t, struct sk_buff *skb,
-			   const struct seen *s, u32 *left)
+			   const struct seen *s, struct nfx_left *left)
 {
 	const struct nfx_plan *p = rcu_dereference(t->plan);
 	u32 len = s->udp_len - sizeof(struct udphdr);
@@ -271,7 +271,7 @@ static bool martian(const struct sk_buff *skb, const struct seen *s)
 static unsigned int hook_arrive(void *priv, struct sk_buff *skb, const struct nf_hook_state *state)
 {
 	struct nfx_net *nn = nfx_net(state->net);
-	u32 left = NFX_MAX_SENDS;
+	struct nfx_left left = NFX_LEFT_FIRST;
 	unsigned int verdict;
 	struct nfx_target *t;
 	struct seen s;
@@ -290,7 +290,7 @@ static unsigned int hook_arrive(void *priv, struct sk_buff *skb, const struct nf
 
 /* Only if the target relays: all else needs the host's own way in, over the loopback device. If it passes this one on
  * nevertheless, it sees it twice. */
-bool nfx_relay_again(struct nfx_net *nn, struct sk_buff *skb, u16 family, u32 *left)
+bool nfx_relay_again(struct nfx_net *nn, struct sk_buff *skb, u16 family, struct nfx_left *left)
 {
 	const struct nfx_plan *p;
 	struct nfx_target *t;

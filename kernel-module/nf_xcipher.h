@@ -20,7 +20,6 @@
 #define NFX_MAX_DESTS 32
 #define NFX_MAX_OWNERS 64
 #define NFX_MAX_GRACE_MS (600 * 1000)
-#define NFX_MAX_SENDS 64 /* that one packet may lead to: targets may send to each other */
 #define NFX_KNOWN_FEATURES                                                                        \
 	(NFX_FEATURE_QUEUE | NFX_FEATURE_RELAY | NFX_FEATURE_MULTI | NFX_FEATURE_RATE |           \
 	 NFX_FEATURE_EVENTS | NFX_FEATURE_VERDICT | NFX_FEATURE_SSRC | NFX_FEATURE_RELAYED)
@@ -52,6 +51,14 @@ struct nfx_plan {
 	u32 dests;
 	struct nfx_dest dest[];
 };
+
+/* What one packet that arrived may still lead to, as targets may relay to targets of this host, in circles too. */
+struct nfx_left {
+	u32 sends;
+	u32 hops; /* each is a call within the other: the stack is small */
+};
+
+#define NFX_LEFT_FIRST {.sends = 64, .hops = 4}
 
 struct nfx_count {
 	u64_stats_t n[NFX_S_COUNT];
@@ -190,16 +197,16 @@ struct nfx_source_set *nfx_sources_alloc(void);
 bool nfx_source_take(struct nfx_net *nn, const struct in6_addr *addr, u32 rate, u32 n);
 
 /* --- relay.c: all with bottom halves off, under RCU; they take the skb. off: of the UDP header. --- */
-/* To all destinations of a plan. left: how many sends the packet that began it all has left. */
+/* To all destinations of a plan. */
 void nfx_relay(struct nfx_net *nn, struct nfx_target *t, const struct nfx_plan *p,
-	       struct sk_buff *skb, u32 off, u32 *left);
+	       struct sk_buff *skb, u32 off, struct nfx_left *left);
 /* A packet that came back rewritten. */
 void nfx_send_verdict(struct nfx_net *nn, struct nfx_target *t, struct sk_buff *skb, u16 family,
 		      u32 off);
 
 /* --- hooks.c --- */
 /* A relayed packet for this host: true if a target relayed it on (or dropped it), and took it. */
-bool nfx_relay_again(struct nfx_net *nn, struct sk_buff *skb, u16 family, u32 *left);
+bool nfx_relay_again(struct nfx_net *nn, struct sk_buff *skb, u16 family, struct nfx_left *left);
 int nfx_hooks_register(struct nfx_net *nn);
 void nfx_hooks_unregister(struct nfx_net *nn);
 

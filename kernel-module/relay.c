@@ -200,17 +200,17 @@ static void out(struct net *net, struct nfx_target *t, struct sk_buff *skb, stru
 }
 
 static void send(struct nfx_net *nn, struct nfx_target *t, struct nfx_dest *d, struct sk_buff *skb,
-		 u32 off, u32 *left)
+		 u32 off, struct nfx_left *left)
 {
 	u16 family = d->to.family;
 	u8 ttl = family == AF_INET ? ip_hdr(skb)->ttl : ipv6_hdr(skb)->hop_limit;
 	struct dst_entry *dst;
 
-	if (ttl <= 1 || !*left) {
+	if (ttl <= 1 || !left->sends || !left->hops) {
 		drop(t, skb, NFX_S_TTL);
 		return;
 	}
-	--*left;
+	left->sends--;
 	if (skb_ensure_writable(skb, off + sizeof(struct udphdr))) {
 		drop(t, skb, NFX_S_NO_MEMORY);
 		return;
@@ -227,8 +227,12 @@ static void send(struct nfx_net *nn, struct nfx_target *t, struct nfx_dest *d, s
 	/* For another target of this host: at once, so that what they send to each other is bounded by left. */
 	if (dst->dev->flags & IFF_LOOPBACK) {
 		u32 bytes = skb->len - off - sizeof(struct udphdr);
+		bool taken;
 
-		if (nfx_relay_again(nn, skb, family, left)) {
+		left->hops--;
+		taken = nfx_relay_again(nn, skb, family, left);
+		left->hops++;
+		if (taken) {
 			nfx_count_packet(t->count, NFX_S_SENT, bytes);
 			dst_release(dst);
 			return;
@@ -238,7 +242,7 @@ static void send(struct nfx_net *nn, struct nfx_target *t, struct nfx_dest *d, s
 }
 
 static void send_all(struct nfx_net *nn, struct nfx_target *t, const struct nfx_plan *p,
-		     struct sk_buff *skb, u32 off, u32 *left)
+		     struct sk_buff *skb, u32 off, struct nfx_left *left)
 {
 	for (u32 i = 0; i + 1 < p->dests; i++) {
 		struct sk_buff *copy = skb_copy(skb, GFP_ATOMIC);
@@ -263,7 +267,7 @@ static void send_segments(struct nfx_net *nn, struct nfx_target *t, const struct
 	}
 	consume_skb(skb);
 	skb_list_walk_safe(segments, one, next) {
-		u32 left = NFX_MAX_SENDS;
+		struct nfx_left left = NFX_LEFT_FIRST;
 
 		skb_mark_not_on_list(one);
 		send_all(nn, t, p, one, off, &left);
@@ -271,7 +275,7 @@ static void send_segments(struct nfx_net *nn, struct nfx_target *t, const struct
 }
 
 void nfx_relay(struct nfx_net *nn, struct nfx_target *t, const struct nfx_plan *p,
-	       struct sk_buff *skb, u32 off, u32 *left)
+	       struct sk_buff *skb, u32 off, struct nfx_left *left)
 {
 	if (skb_is_gso(skb))
 		send_segments(nn, t, p, skb, off);
