@@ -15,6 +15,7 @@ install: all bench-program $(BUILD)/xcipherd.conf
 	install -D -m 755 $(BUILD)/xcipherd $(DESTDIR)$(PREFIX)/sbin/xcipherd
 	install -D -m 755 -t $(DESTDIR)$(PREFIX)/bin $(BUILD)/xcipherctl $(BUILD)/xcipher-bench packaging/xcipher-demo
 	install -D -m 644 -t $(SHARE)/man/man8 man/*.8
+	install -D -m 644 -t $(SHARE)/man/man7 man/*.7
 	install -D -m 644 -t $(SHARE)/man/man1 man/*.1
 	install -D -m 644 tools/completion/xcipher.bash $(SHARE)/bash-completion/completions/xcipherd
 	for name in xcipherctl xcipher-bench; do ln -sf xcipherd $(SHARE)/bash-completion/completions/$$name; done

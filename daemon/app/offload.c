@@ -131,7 +131,8 @@ static bool eligible(const struct offload *o, uint32_t worker, uint32_t id, stru
 	struct offload_look here, there;
 
 	if (!s->set || !s->cfg.rtp || s->cfg.gate || s->cfg.tap || s->cfg.media_handover ||
-		s->cfg.rtp_to >= o->cfg.max_stream || !site->ctx[s->cfg.ctx].rx_plain)
+		s->cfg.copy[0] || s->cfg.copy[1] || s->cfg.rtp_to >= o->cfg.max_stream ||
+		!site->ctx[s->cfg.ctx].rx_plain)
 		return false;
 	t = &site->stream[s->cfg.rtp_to];
 	if (!t->set || t->cfg.media_handover || !site->ctx[t->cfg.ctx].tx_plain)

@@ -178,7 +178,7 @@ static uint32_t burst(struct worker *w)
 	uint32_t n, outs;
 	uint64_t at;
 
-	n = w->steer_ops->recv(w->steer, a, 0, w->in, w->cfg.batch_max);
+	n = w->steer_ops->recv(w->steer, a, 0, w->in, media_burst_max(w->media));
 	if (n == 0)
 		return 0;
 	record_queue(w, n);
@@ -272,7 +272,7 @@ static void *run(void *arg)
 
 		/* A full burst: more is there for sure. Else, instead of a look that mostly finds nothing, the wait that comes
 		 * anyway: it returns at once if something is there. */
-		if (n < w->cfg.batch_max && !w->cfg.busy_poll) {
+		if (n < media_burst_max(w->media) && !w->cfg.busy_poll) {
 			if (gather)
 				sleep_until(looked + gather);
 			else

@@ -166,12 +166,29 @@ static bool same_crypto(const struct media_crypto *a, const struct media_crypto 
 static bool same_stream(const struct media_stream_cfg *a, const struct media_stream_cfg *b)
 {
 	return a->rtp == b->rtp && a->rtcp == b->rtcp && a->ctx == b->ctx &&
-		a->rtp_to == b->rtp_to && a->rtcp_to == b->rtcp_to &&
-		endpoint_eq(&a->remote, &b->remote) && a->learning == b->learning &&
-		a->strict_source == b->strict_source && a->media_handover == b->media_handover &&
-		a->asymmetric == b->asymmetric && a->tos == b->tos &&
-		a->emergency == b->emergency && a->gate == b->gate && a->tap == b->tap &&
-		a->events[0] == b->events[0] && a->events[1] == b->events[1];
+		a->rtp_to == b->rtp_to && a->rtcp_to == b->rtcp_to && a->wait == b->wait &&
+		a->listener == b->listener && a->copy[0] == b->copy[0] &&
+		a->copy[1] == b->copy[1] && endpoint_eq(&a->remote, &b->remote) &&
+		a->learning == b->learning && a->strict_source == b->strict_source &&
+		a->media_handover == b->media_handover && a->asymmetric == b->asymmetric &&
+		a->tos == b->tos && a->emergency == b->emergency && a->gate == b->gate &&
+		a->tap == b->tap && a->events[0] == b->events[0] && a->events[1] == b->events[1];
+}
+
+/* Whom copies go to: of a source the first who listens, of a listener the next. */
+static void copy_to(
+	const struct call *c, const struct side *s, const struct leg *l, uint32_t copy[2])
+{
+	uint32_t side = 0, media = 0;
+
+	while (side < c->sides && c->side[side] != s)
+		side++;
+	while (media < s->legs && s->leg[media] != l)
+		media++;
+	for (int rtcp = 0; rtcp < 2; rtcp++)
+		copy[rtcp] = s->listener
+			? listener_stream(c, l->hears_side, l->hears_media, l, rtcp)
+			: listener_stream(c, side, media, NULL, rtcp);
 }
 
 static void stream_cfgs(const struct call *c, const struct side *s, const struct leg *l,
@@ -186,9 +203,12 @@ static void stream_cfgs(const struct call *c, const struct side *s, const struct
 		.strict_source = c->strict_source,
 		.media_handover = s->media_handover,
 		.asymmetric = s->asymmetric,
+		.wait = s->nat_wait,
+		.listener = s->listener,
 		.tos = c->tos,
 		.emergency = c->emergency};
 
+	copy_to(c, s, l, common.copy);
 	if (joined)
 		common.rtcp_to = peer->mux ? peer->port.rtp_stream : peer->port.rtcp_stream;
 	*rtp = *rtcp = common;

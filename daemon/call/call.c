@@ -150,23 +150,31 @@ struct exchange { /* an offer or an answer on its way */
 	struct pool *p;
 	const struct ng_request *r;
 	uint64_t now_ns;
-	bool is_answer;
+	enum exchange_kind { OFFER, ANSWER, PUBLISH, LISTEN, LISTEN_ANSWER } kind;
 	struct sdp *sdp;
 	struct call *prev, *next;
+	uint8_t to; /* side that is told, once it is in force */
 	struct call_reply *out;
 };
 
 static bool parse_body(struct exchange *x)
 {
 	enum sdp_err err;
+	struct str body = x->r->sdp;
 	uint32_t line = 0;
 
+	if (x->kind == LISTEN) { /* we offer, and say what the sources said */
+		body = listen_body(x->p, x->prev, x->r, &x->out->error);
+		if (!body.s)
+			return false;
+		x->out->error = NULL;
+	}
 	x->sdp = pool_alloc(x->p, sizeof(*x->sdp));
 	if (!x->sdp) {
 		x->out->error = "Out of memory";
 		return false;
 	}
-	err = sdp_parse(x->sdp, x->p, x->r->sdp, &line);
+	err = sdp_parse(x->sdp, x->p, body, &line);
 	if (err == SDP_OK)
 		return true;
 	x->out->error = err == SDP_ERR_NO_CONNECTION ? "Incomplete SDP specification"
@@ -220,6 +228,13 @@ static bool copy_call(struct exchange *x)
 
 static bool negotiate(struct exchange *x, struct plan *plan, struct neg_in *in)
 {
+	static void (*const how[])(struct plan * out, struct call * next, struct neg_in * in) = {
+		[OFFER] = negotiate_offer,
+		[ANSWER] = negotiate_answer,
+		[PUBLISH] = negotiate_publish,
+		[LISTEN] = negotiate_listen,
+		[LISTEN_ANSWER] = negotiate_listen_answer,
+	};
 	struct calls *c = x->c;
 	int err;
 
@@ -240,10 +255,7 @@ static bool negotiate(struct exchange *x, struct plan *plan, struct neg_in *in)
 		resource_error(x->out, err, !x->prev);
 		return false;
 	}
-	if (x->is_answer)
-		negotiate_answer(plan, x->next, in);
-	else
-		negotiate_offer(plan, x->next, in);
+	how[x->kind](plan, x->next, in);
 	x->out->error = plan->error;
 	x->out->detail = plan->detail;
 	x->out->warning = plan->warning;
@@ -285,7 +297,9 @@ static void change(struct exchange *x)
 		resource_error(x->out, err, !x->prev);
 		return;
 	}
-	body = edit_write(&plan, x->next, &in, x->is_answer);
+	body = x->kind == LISTEN_ANSWER
+		? STR("")
+		: edit_write(&plan, x->next, &in, x->kind == ANSWER || x->kind == PUBLISH);
 	x->out->warning = plan.warning;
 	if (!body.s) {
 		apply_undo(x->c->relay, x->prev, x->next);
@@ -294,9 +308,10 @@ static void change(struct exchange *x)
 		return;
 	}
 	err = put_in_force(x->c, x->p, x->prev, x->next, x->now_ns);
+	x->to = plan.to;
 	if (err)
 		resource_error(x->out, err, !x->prev);
-	else
+	else if (x->kind != LISTEN_ANSWER)
 		x->out->sdp = body;
 	if (!err && ng_flag(x->r, NG_FLAG_RECORD_CALL))
 		record_from_now(x);
@@ -371,8 +386,7 @@ void calls_offer(struct calls *c, struct pool *p, const struct ng_request *r, ui
 void calls_answer(struct calls *c, struct pool *p, const struct ng_request *r, uint64_t now_ns,
 	struct call_reply *out)
 {
-	struct exchange x = {
-		.c = c, .p = p, .r = r, .now_ns = now_ns, .is_answer = true, .out = out};
+	struct exchange x = {.c = c, .p = p, .r = r, .now_ns = now_ns, .kind = ANSWER, .out = out};
 
 	*out = (struct call_reply){.error = missing(r, true)};
 	if (out->error || !parse_body(&x))
@@ -390,6 +404,83 @@ void calls_answer(struct calls *c, struct pool *p, const struct ng_request *r, u
 	change(&x);
 }
 
+/* --- One-way media ---------------------------------------------------------------------------------------------- */
+
+/* A name for who was given none. */
+static struct str invent(struct pool *p, struct call_reply *out)
+{
+	uint64_t v[2];
+
+	if (secmem_random(v, sizeof(v)))
+		out->error = "Internal error";
+	return pool_printf(p, "%016llx%016llx", (unsigned long long)v[0], (unsigned long long)v[1]);
+}
+
+void calls_publish(struct calls *c, struct pool *p, const struct ng_request *r, uint64_t now_ns,
+	struct call_reply *out, struct ngval *dict)
+{
+	struct ng_request named = *r;
+	struct exchange x = {
+		.c = c, .p = p, .r = &named, .now_ns = now_ns, .kind = PUBLISH, .out = out};
+
+	*out = (struct call_reply){.error = r->sdp.len ? NULL : "No SDP body in message"};
+	if (!named.call_id.len)
+		named.call_id = invent(p, out);
+	if (!named.from_tag.len)
+		named.from_tag = invent(p, out);
+	if (out->error || !parse_body(&x))
+		return;
+	x.prev = call_table_find(&c->table, named.call_id);
+	if (!x.prev && over_limit(c, &named, out))
+		return;
+	change(&x);
+	if (out->error) {
+		c->counters.refused += !x.prev;
+		return;
+	}
+	ngval_add_str(p, dict, STR("call-id"), named.call_id);
+	ngval_add_str(p, dict, STR("from-tag"), named.from_tag);
+}
+
+void calls_listen(struct calls *c, struct pool *p, const struct ng_request *r, uint64_t now_ns,
+	struct call_reply *out, struct ngval *dict)
+{
+	struct ng_request named = *r;
+	struct exchange x = {
+		.c = c, .p = p, .r = &named, .now_ns = now_ns, .kind = LISTEN, .out = out};
+
+	*out = (struct call_reply){0};
+	x.prev = call_table_find(&c->table, r->call_id);
+	if (!x.prev)
+		out->error = "Unknown call-id";
+	else if (!r->from_tag.len && !r->from_tags_n && !ng_flag(r, NG_FLAG_ALL))
+		out->error = "No from-tag in message";
+	else if (!named.to_tag.len)
+		named.to_tag = invent(p, out);
+	/* Our own words: o= is ours, and its version goes up with what changes. */
+	named.replace |= 1u << NG_REPLACE_ORIGIN | 1u << NG_REPLACE_SDP_VERSION |
+		1u << NG_REPLACE_ZERO_ADDRESS;
+	if (out->error || !parse_body(&x))
+		return;
+	change(&x);
+	if (!out->error)
+		listen_reply(p, call_table_find(&c->table, r->call_id), x.to, dict);
+}
+
+void calls_listen_answer(struct calls *c, struct pool *p, const struct ng_request *r,
+	uint64_t now_ns, struct call_reply *out)
+{
+	struct exchange x = {
+		.c = c, .p = p, .r = r, .now_ns = now_ns, .kind = LISTEN_ANSWER, .out = out};
+
+	*out = (struct call_reply){0};
+	x.prev = call_table_find(&c->table, r->call_id);
+	if (!x.prev)
+		out->error = "Unknown call-id";
+	else if (parse_body(&x))
+		change(&x);
+}
+
 /* --- Delete ----------------------------------------------------------------------------------------------------- */
 
 /* The branch that a delete means, if there are others beside it; SIDE_NONE: the whole call. */
@@ -398,6 +489,8 @@ static uint8_t one_branch(const struct call *call, const struct ng_request *r)
 	uint8_t from = call_side_by_tag(call, r->from_tag), found = SIDE_NONE;
 	uint32_t others = 0;
 
+	if (from != SIDE_NONE && call->side[from]->listener)
+		return from; /* a listener that hangs up ends nobody's call */
 	for (uint32_t i = 0; i < call->sides; i++) {
 		const struct side *s = call->side[i];
 
@@ -492,6 +585,27 @@ void calls_delete(struct calls *c, struct pool *p, const struct ng_request *r, u
 		call->delete_ns = now_ns + delay;
 		save_changed(&c->saver, call, call);
 	}
+}
+
+void calls_unlisten(struct calls *c, struct pool *p, const struct ng_request *r, uint64_t now_ns,
+	struct call_reply *out)
+{
+	struct call *call = call_table_find(&c->table, r->call_id);
+	uint8_t side = call ? call_side_by_tag(call, r->to_tag) : SIDE_NONE;
+	int err;
+
+	*out = (struct call_reply){0};
+	if (!call) {
+		out->error = "Unknown call-id";
+		return;
+	}
+	if (side == SIDE_NONE || !call->side[side]->listener) {
+		out->error = "Invalid dialogue association";
+		return;
+	}
+	err = end_branch(c, p, call, side, now_ns);
+	if (err)
+		resource_error(out, err, false);
 }
 
 /* --- Gates ------------------------------------------------------------------------------------------------------ */
@@ -729,6 +843,8 @@ static struct life life_of(const struct calls *c, const struct call *call)
 
 			if (!leg || !leg->has_port)
 				continue;
+			if (leg->active && call->side[s]->publisher && leg->dir != SDP_DIR_INACTIVE)
+				l.held = false;
 			if (leg->active && call->side[s]->peer != SIDE_NONE) {
 				const struct side *peer = call->side[call->side[s]->peer];
 				const struct leg *o = side_leg_get(peer, i);

@@ -67,6 +67,15 @@ void calls_offer(struct calls *c, struct pool *p, const struct ng_request *r, ui
 	struct call_reply *out);
 void calls_answer(struct calls *c, struct pool *p, const struct ng_request *r, uint64_t now_ns,
 	struct call_reply *out);
+/* One-way media: publish and subscribe request also fill dict with who is who; the answer to a subscription has no SDP. */
+void calls_publish(struct calls *c, struct pool *p, const struct ng_request *r, uint64_t now_ns,
+	struct call_reply *out, struct ngval *dict);
+void calls_listen(struct calls *c, struct pool *p, const struct ng_request *r, uint64_t now_ns,
+	struct call_reply *out, struct ngval *dict);
+void calls_listen_answer(struct calls *c, struct pool *p, const struct ng_request *r,
+	uint64_t now_ns, struct call_reply *out);
+void calls_unlisten(struct calls *c, struct pool *p, const struct ng_request *r, uint64_t now_ns,
+	struct call_reply *out);
 /* delete and query fill dict with the tree of NG.md 1.6 (no keys, ever). */
 void calls_delete(struct calls *c, struct pool *p, const struct ng_request *r, uint64_t now_ns,
 	struct call_reply *out, struct ngval *dict);

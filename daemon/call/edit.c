@@ -50,6 +50,7 @@ static bool edit_media(struct sdp_media_edit *e, const struct plan_media *pm, co
 	e->keep = false;
 	if (pm->reject || !l)
 		return true;
+	e->direction = pm->direction;
 	e->port = l->port.rtp.port;
 	e->rtcp_mux = pm->mux;
 	/* rtcp-mux-only is a demand that must be ours to be written */

@@ -123,6 +123,7 @@ static void side_free(struct keystore *k, struct side *s)
 	str_free(&s->tag);
 	str_free(&s->via_branch);
 	str_free(&s->label);
+	str_free(&s->sdp);
 	free(s);
 }
 
@@ -135,6 +136,7 @@ void call_free(struct keystore *k, struct call *c)
 	str_free(&c->id);
 	str_free(&c->metadata);
 	str_free(&c->tap_path);
+	str_free(&c->callback);
 	free(c);
 }
 
@@ -157,12 +159,13 @@ static struct side *side_clone(struct keystore *k, const struct side *from)
 	if (!s)
 		return NULL;
 	*s = *from;
-	s->tag = s->via_branch = s->label = STR_NONE;
+	s->tag = s->via_branch = s->label = s->sdp = STR_NONE;
 	memset(s->alias, 0, sizeof(s->alias));
 	memset(s->leg, 0, sizeof(s->leg));
 	err = str_replace(&s->tag, from->tag);
 	err |= str_replace(&s->via_branch, from->via_branch);
 	err |= str_replace(&s->label, from->label);
+	err |= str_replace(&s->sdp, from->sdp);
 	for (uint32_t i = 0; i < from->aliases; i++)
 		err |= str_replace(&s->alias[i], from->alias[i]);
 	for (uint32_t i = 0; i < from->legs && !err; i++) {
@@ -186,7 +189,7 @@ struct call *call_clone(struct keystore *k, const struct call *from)
 	if (!c)
 		return NULL;
 	*c = *from;
-	c->id = c->metadata = c->tap_path = STR_NONE;
+	c->id = c->metadata = c->tap_path = c->callback = STR_NONE;
 	c->chain = c->prev = c->next = NULL;
 	c->save.prev = c->save.next = NULL;
 	c->save.listed = false;
@@ -194,6 +197,7 @@ struct call *call_clone(struct keystore *k, const struct call *from)
 	err = str_replace(&c->id, from->id);
 	err |= str_replace(&c->metadata, from->metadata);
 	err |= str_replace(&c->tap_path, from->tap_path);
+	err |= str_replace(&c->callback, from->callback);
 	for (uint32_t i = 0; i < from->sides && !err; i++) {
 		c->side[i] = side_clone(k, from->side[i]);
 		err = c->side[i] ? 0 : -ENOMEM;

@@ -40,6 +40,10 @@ struct leg {
 	struct srtp_master rx_more[SDES_MAX_KEYS - 1];
 	char kind[16]; /* "audio" */
 
+	/* Of a listener: the source whose media it gets, and which of its m-lines. */
+	bool hears;
+	uint8_t hears_side, hears_media;
+
 	/* for the next commit only */
 	bool rx_new, tx_new, relearn;
 
@@ -84,6 +88,11 @@ struct side {                               /* one party */
 	bool has_local;
 	uint8_t local; /* index of the local address */
 	bool asymmetric, media_handover;
+	bool nat_wait;  /* nothing is sent to it before it sent something */
+	bool listener;  /* it subscribed: it gets copies, and what it sends goes nowhere */
+	bool publisher; /* it only sends, to listeners */
+	struct str
+		sdp; /* heap: what it said of its media last, without addresses, keys and ICE: for listeners */
 	bool tap;                       /* what comes from it is recorded */
 	uint8_t gate;                   /* MEDIA_GATE_*: of what comes from it, by ng command */
 	uint32_t mux_flags, osrtp;      /* of its last offer: the answer needs them */
@@ -116,6 +125,7 @@ struct call {
 	uint32_t tap;
 	bool tap_all, tap_paused, tap_discard;
 	struct str tap_path; /* heap */
+	struct str callback; /* heap: xmlrpc-callback, who is told when it times out */
 	bool emergency;      /* once said, for good */
 	bool debug;          /* what happens to it is logged */
 	uint64_t traced_ns;
@@ -264,6 +274,13 @@ void save_write_state(struct sbuf *b, const struct call_state *state);
 int save_read_call(struct call **out, struct call_state *state, struct keystore *k, struct pool *p,
 	struct str text, const struct relay_local *locals, uint32_t locals_n);
 int save_read_state(struct call_state *out, struct pool *p, struct str text);
+
+/* --- Listeners (listen.c) ----------------------------------------------------------------------------------------- */
+
+/* Handle + 1 of the stream behind this leg in the list of those who hear (source, media), or of the list's first with after = NULL.
+ * 0 = none. */
+uint32_t listener_stream(
+	const struct call *c, uint32_t source, uint32_t media, const struct leg *after, bool rtcp);
 
 /* --- Recordings (tap.c) ------------------------------------------------------------------------------------------- */
 

@@ -14,13 +14,13 @@ void plan_warn(struct plan *plan, struct pool *p, struct str text)
 		: text;
 }
 
-static void fail(struct plan *plan, const char *reason, struct str detail)
+void plan_fail(struct plan *plan, const char *reason, struct str detail)
 {
 	plan->error = reason;
 	plan->detail = detail;
 }
 
-static struct str media_name(struct pool *p, uint32_t i, const char *what)
+struct str plan_media_name(struct pool *p, uint32_t i, const char *what)
 {
 	return pool_printf(p, "media %u%s%s", (unsigned)i + 1, *what ? ": " : "", what);
 }
@@ -28,7 +28,7 @@ static struct str media_name(struct pool *p, uint32_t i, const char *what)
 /* --- Sides ------------------------------------------------------------------------------------------------------ */
 
 /* The local address a side is spoken to from: of the interface that was named, of the right family. */
-static uint8_t pick_local(struct plan *plan, const struct neg_in *in, struct str name, int family)
+uint8_t neg_local(struct plan *plan, const struct neg_in *in, struct str name, int family)
 {
 	struct str want = name.len ? name : str_from(in->locals_n ? in->locals[0].name : "");
 	bool known = false;
@@ -51,7 +51,7 @@ static uint8_t pick_local(struct plan *plan, const struct neg_in *in, struct str
 	return 0;
 }
 
-static int sdp_family(const struct sdp *s)
+int neg_family(const struct sdp *s)
 {
 	for (uint32_t i = 0; i < s->media_count; i++)
 		if (s->media[i].conn.addr.family)
@@ -133,9 +133,9 @@ static int offer_pair(struct plan *plan, struct call *c, const struct neg_in *in
 	if (from->peer == SIDE_NONE)
 		from->peer = plan->to; /* forks: the first until somebody answers */
 	if (!from->has_local)
-		from->local = pick_local(plan, in, r->direction[0], sdp_family(in->sdp));
+		from->local = neg_local(plan, in, r->direction[0], neg_family(in->sdp));
 	if (!to->has_local)
-		to->local = pick_local(plan, in, r->direction[1],
+		to->local = neg_local(plan, in, r->direction[1],
 			r->address_family ? r->address_family
 					  : in->locals[from->local].addr.family);
 	from->has_local = to->has_local = true;
@@ -266,6 +266,22 @@ static bool opportunistic(const struct ng_request *r, uint32_t flag)
 	return r->osrtp & flag;
 }
 
+void neg_said(struct leg *l, const struct sdp_media *m, const struct neg_in *in)
+{
+	l->said.proto = m->proto;
+	l->said.dir = m->dir;
+	l->said.mux = m->rtcp_mux;
+	remotes(in, m, false, &l->said.remote, &l->said.rtcp_remote);
+}
+
+void neg_remotes(struct leg *l, const struct sdp_media *m, bool mux, const struct neg_in *in)
+{
+	struct endpoint rtp, rtcp;
+
+	remotes(in, m, mux, &rtp, &rtcp);
+	set_remote(l, &rtp, &rtcp, mux);
+}
+
 /* --- Offer ------------------------------------------------------------------------------------------------------ */
 
 /* The profile towards the other side. */
@@ -284,13 +300,13 @@ static enum sdp_proto outward(
 static struct str refused_line(struct pool *p, uint32_t media, const struct crypto_refused *r)
 {
 	if (!r->line)
-		return media_name(p, media, "");
+		return plan_media_name(p, media, "");
 	return pool_printf(
 		p, "media %u: crypto line %u: %s", (unsigned)media + 1, (unsigned)r->line, r->why);
 }
 
 /* The crypto lines of an offer; false with plan->error when nobody could answer it. */
-static bool offered_crypto(
+bool neg_offered_crypto(
 	struct plan *plan, struct leg *l, const struct sdp_media *m, uint32_t i, struct neg_in *in)
 {
 	const struct sdes_policy *policy = &in->policy->sdes;
@@ -306,13 +322,14 @@ static bool offered_crypto(
 	if (!secure || l->said.lines)
 		return true;
 	if (!sdp_attr(m->lines, STR("crypto")) && m->dtls)
-		fail(plan, "DTLS-SRTP is not supported", media_name(in->p, i, "no crypto line"));
+		plan_fail(plan, "DTLS-SRTP is not supported",
+			plan_media_name(in->p, i, "no crypto line"));
 	else
-		fail(plan, "No common crypto suite", refused_line(in->p, i, &refused));
+		plan_fail(plan, "No common crypto suite", refused_line(in->p, i, &refused));
 	return false;
 }
 
-static void plan_lines(struct plan_media *pm, struct leg *l)
+void plan_lines(struct plan_media *pm, struct leg *l)
 {
 	for (uint32_t i = 0; i < l->asked.suites; i++)
 		pm->line[pm->lines++] = crypto_ours(l, l->asked.suite[i])->s;
@@ -325,11 +342,8 @@ static void offer_media(struct plan *plan, struct leg *from, struct leg *to,
 	uint32_t mux = in->r->rtcp_mux;
 	bool osrtp = opportunistic(in->r, NG_OSRTP_OFFER);
 
-	from->said.proto = m->proto;
-	from->said.dir = m->dir;
-	from->said.mux = m->rtcp_mux;
-	remotes(in, m, false, &from->said.remote, &from->said.rtcp_remote);
-	if (!offered_crypto(plan, from, m, i, in))
+	neg_said(from, m, in);
+	if (!neg_offered_crypto(plan, from, m, i, in))
 		return;
 	pm->proto = outward(plan, to, m, in);
 	pm->mux = !(mux & NG_RTCP_MUX_DEMUX) &&
@@ -343,8 +357,8 @@ static void offer_media(struct plan *plan, struct leg *from, struct leg *to,
 		if (!off)
 			crypto_offer(to, &from->said, in);
 		if (sdp_proto_is_secure(pm->proto) && !to->asked.suites) {
-			fail(plan, "No common crypto suite",
-				media_name(in->p, i, off ? "SDES is off" : ""));
+			plan_fail(plan, "No common crypto suite",
+				plan_media_name(in->p, i, off ? "SDES is off" : ""));
 			return;
 		}
 		plan_lines(pm, to);
@@ -368,6 +382,10 @@ static void offer_flags(struct call *c, struct side *from, const struct neg_in *
 		c->tos = (uint8_t)r->tos;
 	from->asymmetric = ng_flag(r, NG_FLAG_ASYMMETRIC);
 	from->media_handover = ng_flag(r, NG_FLAG_MEDIA_HANDOVER);
+	for (uint32_t i = 0; ng_flag(r, NG_FLAG_NAT_WAIT) && i < c->sides; i++)
+		c->side[i]->nat_wait = true;
+	if (r->xmlrpc_callback.len)
+		(void)str_replace(&c->callback, r->xmlrpc_callback);
 	if (r->metadata.len)
 		(void)str_replace(&c->metadata, r->metadata); /* only shown */
 	if (r->label.len)
@@ -384,15 +402,15 @@ static void warn_unsupported(struct plan *plan, const struct neg_in *in)
 		plan_warn(plan, in->p, STR("DTLS is not there yet: its attributes were removed"));
 }
 
-static bool plan_init(struct plan *plan, struct neg_in *in)
+bool plan_init(struct plan *plan, struct neg_in *in)
 {
 	*plan = (struct plan){.from = SIDE_NONE, .to = SIDE_NONE};
 	plan->media = pool_alloc(in->p, (in->sdp->media_count + 1) * sizeof(*plan->media));
 	warn_unsupported(plan, in);
 	if (!plan->media)
-		fail(plan, "Out of memory", STR_NONE);
+		plan_fail(plan, "Out of memory", STR_NONE);
 	else if (!in->locals_n)
-		fail(plan, "No interface", STR_NONE);
+		plan_fail(plan, "No interface", STR_NONE);
 	return !plan->error;
 }
 
@@ -403,11 +421,15 @@ void negotiate_offer(struct plan *plan, struct call *c, struct neg_in *in)
 	if (!plan_init(plan, in))
 		return;
 	if (offer_pair(plan, c, in)) {
-		fail(plan, "Too many parties", STR_NONE);
+		plan_fail(plan, "Too many parties", STR_NONE);
 		return;
 	}
 	from = c->side[plan->from];
 	to = c->side[plan->to];
+	if (from->listener || to->listener || from->publisher) {
+		plan_fail(plan, "Invalid dialogue association", STR("it has one-way media"));
+		return;
+	}
 	offer_flags(c, from, in);
 	from->offer_open = true;
 	from->mux_flags = in->r->rtcp_mux;
@@ -420,7 +442,7 @@ void negotiate_offer(struct plan *plan, struct call *c, struct neg_in *in)
 		struct leg *lf = side_leg(in->keys, from, i), *lt = side_leg(in->keys, to, i);
 
 		if (!lf || !lt) {
-			fail(plan, "Out of memory", STR_NONE);
+			plan_fail(plan, "Out of memory", STR_NONE);
 			return;
 		}
 		set_kind(lf, m);
@@ -434,14 +456,15 @@ void negotiate_offer(struct plan *plan, struct call *c, struct neg_in *in)
 		if (lf->said.relayed && m->port)
 			offer_media(plan, lf, lt, m, i, in);
 		else if (m->port)
-			plan_warn(plan, in->p, media_name(in->p, i, "no RTP, not relayed"));
+			plan_warn(plan, in->p, plan_media_name(in->p, i, "no RTP, not relayed"));
 	}
+	listen_remember(from, in->sdp);
 }
 
 /* --- Answer ----------------------------------------------------------------------------------------------------- */
 
 /* The answerer's crypto comes into force. */
-static void answerer_crypto(
+void neg_answerer_crypto(
 	struct plan *plan, struct leg *l, const struct sdp_media *m, uint32_t i, struct neg_in *in)
 {
 	bool secure = sdp_proto_is_secure(m->proto);
@@ -458,11 +481,11 @@ static void answerer_crypto(
 		return;
 	}
 	if (secure || sdp_proto_is_secure(l->asked.proto)) {
-		fail(plan, "No usable crypto line in answer",
-			!secure ? media_name(in->p, i, "RTP as the answer to SRTP")
+		plan_fail(plan, "No usable crypto line in answer",
+			!secure ? plan_media_name(in->p, i, "RTP as the answer to SRTP")
 				: l->asked.suites
 				? refused_line(in->p, i, &refused)
-				: media_name(in->p, i, "SRTP as the answer to RTP"));
+				: plan_media_name(in->p, i, "SRTP as the answer to RTP"));
 		return;
 	}
 	crypto_set_rx(l, NULL, NULL);
@@ -470,7 +493,7 @@ static void answerer_crypto(
 }
 
 /* The offerer gets one line: its own tag, our key. */
-static void offerer_crypto(
+void neg_offerer_crypto(
 	struct plan *plan, struct leg *l, enum srtp_suite_id prefer, uint32_t i, struct neg_in *in)
 {
 	struct plan_media *pm = &plan->media[i];
@@ -484,7 +507,7 @@ static void offerer_crypto(
 	}
 	ours = crypto_answer(l, line, in);
 	if (!ours) {
-		fail(plan, "Out of memory", media_name(in->p, i, "keys"));
+		plan_fail(plan, "Out of memory", plan_media_name(in->p, i, "keys"));
 		return;
 	}
 	pm->line[pm->lines++] = ours->s;
@@ -492,7 +515,7 @@ static void offerer_crypto(
 	crypto_set_tx(l, ours);
 }
 
-static void into_force(
+void neg_into_force(
 	struct leg *l, enum sdp_proto proto, enum sdp_dir dir, const struct sdp_media *m)
 {
 	l->active = true;
@@ -511,10 +534,10 @@ static void answer_media(
 	bool from_mux = lf->asked.mux && m->rtcp_mux, to_mux;
 	struct endpoint rtp, rtcp;
 
-	answerer_crypto(plan, lf, m, i, in);
+	neg_answerer_crypto(plan, lf, m, i, in);
 	if (plan->error)
 		return;
-	offerer_crypto(plan, lt, lf->rx.master.suite, i, in);
+	neg_offerer_crypto(plan, lt, lf->rx.master.suite, i, in);
 	remotes(in, m, from_mux, &rtp, &rtcp);
 	set_remote(lf, &rtp, &rtcp, from_mux);
 	to_mux = lt->said.mux && !(mux & NG_RTCP_MUX_REJECT) &&
@@ -527,8 +550,8 @@ static void answer_media(
 	add_events(lt->said.events, m);
 	memcpy(lf->events, lt->said.events, sizeof(lf->events));
 	memcpy(lt->events, lt->said.events, sizeof(lt->events));
-	into_force(lf, m->proto, m->dir, m);
-	into_force(lt, lt->said.proto, lt->said.dir, m);
+	neg_into_force(lf, m->proto, m->dir, m);
+	neg_into_force(lt, lt->said.proto, lt->said.dir, m);
 	lf->used = lt->used = true;
 	/* A new offer was answered: what was learned may be of yesterday. The same answer once more changes nothing. */
 	lf->relearn = lt->relearn = to->offer_open;
@@ -536,7 +559,7 @@ static void answer_media(
 	pm->mux = to_mux;
 }
 
-static void close_leg(struct leg *l, bool for_good)
+void neg_close(struct leg *l, bool for_good)
 {
 	if (!l)
 		return;
@@ -560,15 +583,15 @@ static void answer_all_media(struct plan *plan, struct call *c, struct neg_in *i
 			continue;
 		}
 		/* The answerer's refusal may be one branch's: ports stay for the next. The offerer's is final. */
-		close_leg(lf, lt && (lt->said.rejected || !lt->said.relayed));
-		close_leg(lt, lt && (lt->said.rejected || !lt->said.relayed));
+		neg_close(lf, lt && (lt->said.rejected || !lt->said.relayed));
+		neg_close(lt, lt && (lt->said.rejected || !lt->said.relayed));
 		if (!m)
 			continue;
 		plan->media[i].keep = m->proto == SDP_PROTO_OTHER;
 		plan->media[i].reject = true;
 		plan->media[i].proto = lt && lt->said.relayed ? lt->said.proto : SDP_PROTO_OTHER;
 		if (i >= to->legs)
-			plan_warn(plan, in->p, media_name(in->p, i, "was not offered"));
+			plan_warn(plan, in->p, plan_media_name(in->p, i, "was not offered"));
 	}
 }
 
@@ -579,13 +602,13 @@ void negotiate_answer(struct plan *plan, struct call *c, struct neg_in *in)
 	if (!plan_init(plan, in))
 		return;
 	if (answer_pair(plan, c, in->r)) {
-		fail(plan, "Invalid dialogue association", STR_NONE);
+		plan_fail(plan, "Invalid dialogue association", STR_NONE);
 		return;
 	}
 	from = c->side[plan->from];
 	to = c->side[plan->to];
 	if (take_tag(from, in->r->to_tag)) {
-		fail(plan, "Out of memory", STR_NONE);
+		plan_fail(plan, "Out of memory", STR_NONE);
 		return;
 	}
 	offer_flags(c, from, in);
@@ -594,4 +617,5 @@ void negotiate_answer(struct plan *plan, struct call *c, struct neg_in *in)
 	answer_all_media(plan, c, in);
 	to->offer_open = false;
 	c->answered = true;
+	listen_remember(from, in->sdp);
 }

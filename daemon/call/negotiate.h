@@ -31,6 +31,7 @@ struct plan {
 	/* What is told, as far as ports don't matter */
 	struct plan_media {
 		bool keep, reject;
+		struct str direction; /* s = NULL: as it was */
 		enum sdp_proto proto;
 		bool mux;
 		struct sdes line[SUITE_COUNT]; /* a=crypto lines to write */
@@ -48,6 +49,39 @@ void plan_warn(struct plan *plan, struct pool *p, struct str text);
 /* The session description for the side plan.to, once all ports are taken. s = NULL without memory. */
 struct str edit_write(
 	struct plan *plan, struct call *next, const struct neg_in *in, bool is_answer);
+
+/* --- One-way media: publish, subscribe (listen.c) --------------------------------------------------------------- */
+
+/* An SDP of all that the request wants to hear of the call, as the sources described it; NULL and *error if there is nothing. */
+struct str listen_body(
+	struct pool *p, const struct call *c, const struct ng_request *r, const char **error);
+void negotiate_publish(struct plan *out, struct call *next, struct neg_in *in);
+void negotiate_listen(struct plan *out, struct call *next, struct neg_in *in);
+void negotiate_listen_answer(struct plan *out, struct call *next, struct neg_in *in);
+/* What the reply says of whom and what it hears. */
+void listen_reply(struct pool *p, const struct call *c, uint8_t listener, struct ngval *dict);
+/* Keeps what listeners need of it; without memory there is nothing to hear. */
+void listen_remember(struct side *s, const struct sdp *sdp);
+
+/* --- Steps of an exchange that all kinds share (negotiate.c) ---------------------------------------------------- */
+
+bool plan_init(struct plan *plan, struct neg_in *in);
+void plan_fail(struct plan *plan, const char *reason, struct str detail);
+struct str plan_media_name(struct pool *p, uint32_t i, const char *what);
+void plan_lines(struct plan_media *pm, struct leg *l);
+uint8_t neg_local(struct plan *plan, const struct neg_in *in, struct str name, int family);
+int neg_family(const struct sdp *s);
+void neg_said(struct leg *l, const struct sdp_media *m, const struct neg_in *in);
+bool neg_offered_crypto(
+	struct plan *plan, struct leg *l, const struct sdp_media *m, uint32_t i, struct neg_in *in);
+void neg_answerer_crypto(
+	struct plan *plan, struct leg *l, const struct sdp_media *m, uint32_t i, struct neg_in *in);
+void neg_offerer_crypto(
+	struct plan *plan, struct leg *l, enum srtp_suite_id prefer, uint32_t i, struct neg_in *in);
+void neg_remotes(struct leg *l, const struct sdp_media *m, bool mux, const struct neg_in *in);
+void neg_into_force(
+	struct leg *l, enum sdp_proto proto, enum sdp_dir dir, const struct sdp_media *m);
+void neg_close(struct leg *l, bool for_good);
 
 /* --- Crypto lines (neg_crypto.c) -------------------------------------------------------------------------------- */
 

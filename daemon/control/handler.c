@@ -95,13 +95,25 @@ static void do_ping(struct job *j)
 	(void)j;
 }
 
+/* Trickle ICE (RFC 8840): it has nothing for us, and must not fail. */
+static bool is_fragment(struct job *j)
+{
+	if (ng_flag(&j->r, NG_FLAG_FRAGMENT))
+		j->reply.warning = STR("ICE is not there yet: the fragment was ignored");
+	return ng_flag(&j->r, NG_FLAG_FRAGMENT);
+}
+
 static void do_offer(struct job *j)
 {
+	if (is_fragment(j))
+		return;
 	calls_offer(j->h->calls, j->p, &j->r, j->now_ns, &j->reply);
 }
 
 static void do_answer(struct job *j)
 {
+	if (is_fragment(j))
+		return;
 	calls_answer(j->h->calls, j->p, &j->r, j->now_ns, &j->reply);
 }
 
@@ -138,6 +150,39 @@ static void do_block_dtmf(struct job *j)
 static void do_unblock_dtmf(struct job *j)
 {
 	gate(j, MEDIA_GATE_DTMF, false);
+}
+
+static void do_silence_media(struct job *j)
+{
+	gate(j, MEDIA_GATE_QUIET, true);
+	if (!j->reply.error)
+		j->reply.warning =
+			STR("media are held back: there is no codec to make silence with");
+}
+
+static void do_unsilence_media(struct job *j)
+{
+	gate(j, MEDIA_GATE_QUIET, false);
+}
+
+static void do_publish(struct job *j)
+{
+	calls_publish(j->h->calls, j->p, &j->r, j->now_ns, &j->reply, j->dict);
+}
+
+static void do_subscribe_request(struct job *j)
+{
+	calls_listen(j->h->calls, j->p, &j->r, j->now_ns, &j->reply, j->dict);
+}
+
+static void do_subscribe_answer(struct job *j)
+{
+	calls_listen_answer(j->h->calls, j->p, &j->r, j->now_ns, &j->reply);
+}
+
+static void do_unsubscribe(struct job *j)
+{
+	calls_unlisten(j->h->calls, j->p, &j->r, j->now_ns, &j->reply);
 }
 
 static void record(struct job *j, enum call_record what)
@@ -281,6 +326,12 @@ static const struct command {
 	[NG_DRAIN] = {do_operate, 0},
 	[NG_LOG_LEVEL] = {do_operate, 0},
 	[NG_RELOAD] = {do_operate, 0},
+	[NG_PUBLISH] = {do_publish, NEED_SDP},
+	[NG_SUBSCRIBE_REQUEST] = {do_subscribe_request, NEED_CALL_ID},
+	[NG_SUBSCRIBE_ANSWER] = {do_subscribe_answer, NEED_SDP | NEED_CALL_ID | NEED_TO_TAG},
+	[NG_UNSUBSCRIBE] = {do_unsubscribe, NEED_CALL_ID | NEED_TO_TAG},
+	[NG_SILENCE_MEDIA] = {do_silence_media, NEED_CALL_ID},
+	[NG_UNSILENCE_MEDIA] = {do_unsilence_media, NEED_CALL_ID},
 	[NG_BLOCK_MEDIA] = {do_block_media, NEED_CALL_ID},
 	[NG_UNBLOCK_MEDIA] = {do_unblock_media, NEED_CALL_ID},
 	[NG_BLOCK_DTMF] = {do_block_dtmf, NEED_CALL_ID},
@@ -307,19 +358,33 @@ static const char *missing(const struct ng_request *r, uint32_t need)
 
 /* Commands other relays know. Who operates the proxy must see at once whether the command was
  * misspelled, or this relay cannot do it. */
+static const struct handler_refusal refusals[] = {
+	{"play media", "Not supported: needs an audio codec, and this relay has none"},
+	{"stop media", "Not supported: needs an audio codec, and this relay has none"},
+	{"play DTMF", "Not supported: needs an audio codec, and this relay has none"},
+	{"transform", "Not supported: needs an audio codec, and this relay has none"},
+	{"inject start", "Not supported: needs an audio codec to mix, and this relay has none"},
+	{"inject stop", "Not supported: needs an audio codec to mix, and this relay has none"},
+	{"start forwarding", "Not supported: use start recording"},
+	{"stop forwarding", "Not supported: use stop recording"},
+	{"connect", "Not supported: this relay does not join calls"},
+	{"mesh", "Not supported: this relay does not join calls"},
+	{"create", "Not supported: this relay does not make media of its own"},
+	{"create answer", "Not supported: this relay does not make media of its own"},
+	{"cli", "Not supported: use xcipherctl"},
+};
+
+const struct handler_refusal *handler_refusals(size_t *n)
+{
+	*n = sizeof(refusals) / sizeof(refusals[0]);
+	return refusals;
+}
+
 static const char *unknown_reason(struct str command)
 {
-	static const char *const audio[] = {"play media", "stop media", "play DTMF"};
-	static const char *const later[] = {"start forwarding", "stop forwarding", "silence media",
-		"unsilence media", "publish", "subscribe request", "subscribe answer",
-		"unsubscribe", "connect"};
-
-	for (size_t i = 0; i < sizeof(audio) / sizeof(audio[0]); i++)
-		if (ng_spelled_like(command, str_from(audio[i])))
-			return "Not supported: needs an audio codec, and this relay has none";
-	for (size_t i = 0; i < sizeof(later) / sizeof(later[0]); i++)
-		if (ng_spelled_like(command, str_from(later[i])))
-			return "Not supported: this relay does not have this command yet";
+	for (size_t i = 0; i < sizeof(refusals) / sizeof(refusals[0]); i++)
+		if (ng_spelled_like(command, str_from(refusals[i].command)))
+			return refusals[i].reason;
 	return "Unrecognized command";
 }
 

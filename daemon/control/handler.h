@@ -40,6 +40,12 @@ struct handler_count {
 	uint64_t requests, errors, ns; /* ns: the time they took */
 };
 
+/* Commands of the protocol that are not done, and what the reply says. */
+struct handler_refusal {
+	const char *command, *reason;
+};
+const struct handler_refusal *handler_refusals(size_t *n);
+
 /* Of one command; NG_NONE: of what never became one. */
 struct handler_count handler_count(const struct handler *h, enum ng_command c);
 uint64_t handler_duplicates(const struct handler *h);

@@ -129,7 +129,7 @@ static inline bool fresh(const struct media *m, uint32_t stream)
 }
 
 /* What arrived, authentic and for the first time; MEDIA_SENT to go on. */
-static uint8_t receive(struct media *m, const struct arena *a, const struct note *n,
+static uint8_t receive(struct media *m, const struct arena *a, struct note *n,
 	const struct media_in *in, const struct xc_job *j, uint32_t status)
 {
 	struct media_ctx *rx;
@@ -151,6 +151,7 @@ static uint8_t receive(struct media *m, const struct arena *a, const struct note
 	v = rx_commit(m, rx, n, j);
 	if (v != MEDIA_SENT)
 		return v;
+	n->received = true;
 	media_key_reached(m, a, n->rx_key, rtcp, j->rx_index);
 	count_received(m, n->stream, in, j);
 	if (m->stream[n->stream].cfg.tap && m->cfg.tap)
@@ -159,24 +160,42 @@ static uint8_t receive(struct media *m, const struct arena *a, const struct note
 	return n->why;
 }
 
-static uint8_t complete(struct media *m, const struct arena *a, const struct note *n,
-	struct media_in *in, const struct xc_job *j, uint32_t status, struct media_out *out)
+/* A listener's: the packet itself came before and was received. */
+static uint8_t receive_copy(const struct media *m, const struct note *n, uint32_t status)
+{
+	if (!m->note[n->copy_of].received)
+		return MEDIA_DROP_STALE;
+	return status != XC_OK    ? MEDIA_DROP_BAD_TAG
+		: fresh(m, n->to) ? MEDIA_SENT
+				  : MEDIA_DROP_STALE;
+}
+
+static uint8_t complete(struct media *m, const struct arena *a, struct note *n, struct media_in *in,
+	const struct xc_job *j, uint32_t status, struct media_out *out)
 {
 	const struct media_stream *target;
 	struct media_ctx *tx;
-	uint8_t v = receive(m, a, n, in, j, status);
+	bool is_copy = n->copy_of != MEDIA_NONE;
+	uint8_t v = is_copy ? receive_copy(m, n, status) : receive(m, a, n, in, j, status);
 
+	if (is_copy && !m->note[n->copy_of].received)
+		return v; /* it counts where it came in */
+	if (v == MEDIA_JOB)
+		return v; /* listeners alone get it */
 	if (v != MEDIA_SENT)
 		return media_drop(m, n->stream, v);
 	target = &m->stream[n->to];
 	tx = &m->ctx[target->cfg.ctx];
+	if (target->cfg.wait &&
+		!atomic_load_explicit(&m->counters[n->to].packets, memory_order_relaxed))
+		return media_drop(m, n->stream, MEDIA_DROP_NO_DESTINATION);
 	if (!reachable(&target->learn.remote))
 		return media_drop(m, n->stream, MEDIA_DROP_NO_DESTINATION);
 	v = tx_commit(m, tx, n, j);
 	if (v != MEDIA_SENT)
 		return media_drop(m, n->stream, v);
 	media_key_reached(m, a, n->tx_key, j->flags & XC_JOB_RTCP, j->tx_index);
-	if (j->flags & XC_JOB_RTCP)
+	if (j->flags & XC_JOB_RTCP && !is_copy)
 		media_rtcp_seen(m, a, n, in, j);
 	*out = (struct media_out){
 		.dst = target->learn.remote,
@@ -197,12 +216,15 @@ uint32_t media_complete(struct media *m, const struct arena *a, struct media_in 
 	(void)n;
 	for (uint32_t k = 0; k < jobs; k++) {
 		struct media_in *p = &in[m->note[k].in];
+		uint8_t v;
 
 		if (k + MEDIA_AHEAD / 2 < jobs)
 			media_ahead_again(m, &m->note[k + MEDIA_AHEAD / 2]);
-		p->verdict = complete(m, a, &m->note[k], p, &job[k], status[k], &out[outs]);
+		v = complete(m, a, &m->note[k], p, &job[k], status[k], &out[outs]);
 		m->out_stream[outs] = m->note[k].to;
-		outs += p->verdict == MEDIA_SENT;
+		outs += v == MEDIA_SENT;
+		if (m->note[k].copy_of == MEDIA_NONE)
+			p->verdict = v;
 	}
 	return outs;
 }

@@ -130,6 +130,8 @@ struct note {
 	const struct media_ctx *rx,
 		*tx; /* for asking memory ahead only: complete looks again whether they are there */
 	uint8_t why;
+	bool received;    /* complete.c: it was authentic and new, so copies may go */
+	uint32_t copy_of; /* the job of the packet itself, MEDIA_NONE: this is it */
 };
 
 /* An SSRC without state: where its packets of this burst put the index. Scratch: nothing of it outlives the burst. */
@@ -149,7 +151,11 @@ struct media {
 	uint32_t *by_port;          /* [local_addrs][ports]: stream, or MEDIA_NONE */
 	uint64_t burst;             /* number of the burst that is prepared */
 	uint64_t shed_before_ns[2]; /* [emergency]: what came in before is too old */
+	uint32_t listeners;         /* streams of listeners */
 	/* Of the burst between prepare and complete. */
+	uint8_t *
+		slot_used; /* [burst_max]: of the arena's first slots, which the burst has; only looked at for copies */
+	uint32_t slot_next;
 	struct note *note;   /* [burst_max], one per job */
 	uint32_t *in_stream; /* [burst_max], one per packet: whose port it came to, or MEDIA_NONE */
 	uint32_t *

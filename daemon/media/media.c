@@ -222,6 +222,8 @@ static int stream_set(struct media *m, const struct media_cmd *cmd)
 	} else if (s->cfg.local.port != cfg->local.port || s->cfg.local.addr != cfg->local.addr) {
 		*media_port_cell(m, s->cfg.local) = MEDIA_NONE;
 	}
+	m->listeners += cfg->listener && !(s->set && s->cfg.listener);
+	m->listeners -= s->set && s->cfg.listener && !cfg->listener;
 	s->set = true;
 	s->changed = m->burst;
 	s->cfg = *cfg;
@@ -274,6 +276,7 @@ static int stream_del(struct media *m, uint32_t id)
 {
 	if (id >= m->cfg.max_stream)
 		return -EINVAL;
+	m->listeners -= m->stream[id].set && m->stream[id].cfg.listener;
 	if (m->stream[id].set)
 		*media_port_cell(m, m->stream[id].cfg.local) = MEDIA_NONE;
 	memset(&m->stream[id], 0, sizeof(m->stream[id]));
@@ -375,13 +378,15 @@ int media_create(struct media **out, const struct media_config *cfg)
 	m->note = calloc(cfg->burst_max, sizeof(*m->note));
 	m->in_stream = calloc(cfg->burst_max, sizeof(*m->in_stream));
 	m->out_stream = calloc(cfg->burst_max + 1, sizeof(*m->out_stream));
+	m->slot_used = calloc(cfg->burst_max, 1);
 	m->first = calloc((size_t)m->first_mask + 1, sizeof(*m->first));
 	/* Large, but the system gives pages only where an SSRC, or a key with a kdr, lives. */
 	m->windows = bigmem_alloc(window_words(m), sizeof(*m->windows));
 	m->key = bigmem_alloc(cfg->key_slots / 2 + 1, sizeof(*m->key));
 	m->epochs = calloc(cfg->key_slots / 2 + 1, sizeof(*m->epochs));
 	if (!m->ctx || !m->stream || !m->counters || !m->by_port || !m->note || !m->in_stream ||
-		!m->out_stream || !m->first || !m->windows || !m->key || !m->epochs) {
+		!m->out_stream || !m->slot_used || !m->first || !m->windows || !m->key ||
+		!m->epochs) {
 		media_destroy(m);
 		return -ENOMEM;
 	}
@@ -403,6 +408,7 @@ void media_destroy(struct media *m)
 	free(m->note);
 	free(m->in_stream);
 	free(m->out_stream);
+	free(m->slot_used);
 	free(m->first);
 	bigmem_free(m->windows, window_words(m), sizeof(*m->windows));
 	bigmem_free(m->key, m->cfg.key_slots / 2 + 1, sizeof(*m->key));

@@ -83,8 +83,10 @@ struct media_ctx_cfg {
 	uint32_t tx_rtcp_index; /* SRTCP's index that we send is not below this */
 };
 
-#define MEDIA_GATE_MEDIA 1 /* all of it */
-#define MEDIA_GATE_DTMF  2 /* telephone events */
+#define MEDIA_GATE_MEDIA 1  /* all of it */
+#define MEDIA_GATE_DTMF  2  /* telephone events */
+#define MEDIA_GATE_QUIET 4  /* all of it, by another command */
+#define MEDIA_COPIES_MAX 32 /* listeners of a stream that get anything */
 
 struct media_stream_cfg {
 	/* Until "tap" what every packet needs (media/int.h). */
@@ -100,8 +102,13 @@ struct media_stream_cfg {
 	uint8_t gate; /* MEDIA_GATE_*: RTP that is authenticated and followed, but does not leave */
 	enum media_learning learning : 8;
 	bool relearn;           /* signalling was new: start learning again */
+	bool wait;              /* nothing is sent to this terminal before it sent something */
+	bool listener;          /* see copy */
 	uint32_t tap;           /* recording that gets what comes in here, 0 = none */
 	struct endpoint remote; /* signalled address; family 0 or port 0 = none yet */
+	/* Listeners: terminals that get a copy of what comes in here, under their own keys. Handle + 1 of the first one's stream, by
+	 * [rtcp]; of a listener's stream that of the next. 0 = none. */
+	uint32_t copy[2];
 	uint64_t events
 		[2]; /* bit per payload type: telephone events (RFC 4733), for MEDIA_GATE_DTMF */
 };
@@ -221,6 +228,9 @@ int media_command(struct media *m, const struct media_cmd *cmd);
 /* Worker thread, before media_prepare(), which has no clock: media that came in before these times is dropped ahead of any cipher,
  * for a look-up each, and counted as overload. 0 = nothing is too old. In force until the next call. */
 void media_shed(struct media *m, uint64_t ordinary_before_ns, uint64_t emergency_before_ns);
+
+/* Worker thread, before the burst: how many packets it should have at most. Copies need slots that it leaves free. */
+uint32_t media_burst_max(const struct media *m);
 
 /* Worker thread. Classify the burst, estimate indexes, check windows, write jobs for what is to be processed into job[]
  * (room for n) and a verdict into every in[i].verdict. Reads stream state, does not change it. Returns the number of

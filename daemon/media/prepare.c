@@ -18,6 +18,7 @@ struct draft {
 	uint32_t len;
 	const struct media_ctx *rx, *tx; /* tx: NULL = it does not leave */
 	bool rtcp;
+	uint32_t copies; /* see media_stream_cfg.copy */
 	uint16_t seq;
 	struct note *note;
 	struct xc_job *job;
@@ -42,9 +43,10 @@ static uint8_t receive_only(struct draft *d, enum media_verdict why)
 
 static uint8_t hold_back(struct draft *d, enum media_verdict why)
 {
-	if (!d->rx->set || !d->rx->rx.srtp)
+	if (!d->rx->set || (!d->rx->rx.srtp && !d->copies))
 		return drop(d, why);
-	return receive_only(d, why);
+	/* It was not sent in vain if somebody listens. */
+	return receive_only(d, d->copies && why == MEDIA_DROP_INACTIVE ? MEDIA_JOB : why);
 }
 
 static bool gated(const struct draft *d, const struct media_stream_cfg *cfg)
@@ -53,7 +55,8 @@ static bool gated(const struct draft *d, const struct media_stream_cfg *cfg)
 
 	if (d->rtcp)
 		return false;
-	return cfg->gate & MEDIA_GATE_MEDIA || cfg->events[type / 64] >> type % 64 & 1;
+	return cfg->gate & (MEDIA_GATE_MEDIA | MEDIA_GATE_QUIET) ||
+		cfg->events[type / 64] >> type % 64 & 1;
 }
 
 static uint8_t route(struct draft *d)
@@ -90,6 +93,7 @@ static uint8_t route(struct draft *d)
 	/* Plain RTP too is received, so that a call whose media is blocked is not taken for a silent one. */
 	if (s->cfg.gate && d->rx->set && gated(d, &s->cfg))
 		return receive_only(d, MEDIA_DROP_BLOCKED);
+	d->copies = m->listeners && d->rx->set && !s->cfg.listener ? s->cfg.copy[d->rtcp] : 0;
 	d->note->to = d->rtcp ? s->cfg.rtcp_to : s->cfg.rtp_to;
 	if (d->note->to == MEDIA_NONE || !m->stream[d->note->to].set || !d->rx->set)
 		return hold_back(d, MEDIA_DROP_INACTIVE);
@@ -261,6 +265,81 @@ static uint8_t prepare(struct draft *d)
 	return v == MEDIA_JOB ? leave(d) : v;
 }
 
+/* --- Listeners ---------------------------------------------------------------------------------------------------- */
+
+uint32_t media_burst_max(const struct media *m)
+{
+	return m->listeners && m->cfg.burst_max > 1 ? m->cfg.burst_max / 2 : m->cfg.burst_max;
+}
+
+static void slots_begin(struct media *m, const struct media_in *in, uint32_t n)
+{
+	m->slot_next = 0;
+	if (!m->listeners)
+		return;
+	memset(m->slot_used, 0, m->cfg.burst_max);
+	for (uint32_t i = 0; i < n; i++)
+		if (in[i].slot < m->cfg.burst_max)
+			m->slot_used[in[i].slot] = 1;
+}
+
+static bool slot_take(struct media *m, uint32_t *slot)
+{
+	while (m->slot_next < m->cfg.burst_max && m->slot_used[m->slot_next])
+		m->slot_next++;
+	*slot = m->slot_next;
+	return m->slot_next++ < m->cfg.burst_max;
+}
+
+/* The same packet once more, for the listener on stream to: what arrived is the same, what leaves is not. */
+static bool copy(const struct draft *from, uint32_t to, struct note *note, struct xc_job *job)
+{
+	struct media *m = from->m;
+	struct draft d = *from;
+	uint32_t slot;
+
+	d.tx = &m->ctx[m->stream[to].cfg.ctx];
+	if (!d.tx->set)
+		return false;
+	d.note = note;
+	d.job = job;
+	*note = *from->note;
+	*job = *from->job;
+	note->to = to;
+	note->why = MEDIA_SENT;
+	note->stream = to; /* what goes wrong from here on is counted there */
+	note->tx_key = d.tx->tx.srtp ? d.tx->tx.slot : 0;
+	note->rx = d.rx;
+	note->tx = d.tx;
+	if (media_key_spent(m, note->tx_key))
+		return drop(&d, MEDIA_DROP_LIFETIME), false;
+	if (!slot_take(m, &slot))
+		return drop(&d, MEDIA_DROP_COPY_ROOM), false;
+	job->out_off = slot * ARENA_SLOT_LEN + ARENA_HEADROOM;
+	job->flags &= ~(uint32_t)XC_JOB_TX_CLEAR;
+	return leave(&d) == MEDIA_JOB;
+}
+
+/* Jobs for all that listen, behind that of the packet itself. Returns how many. */
+static uint32_t copies(const struct draft *d, struct xc_job *job, uint32_t at, uint32_t end)
+{
+	struct media *m = d->m;
+	uint32_t next = d->copies, n = 0;
+
+	for (uint32_t i = 0; next && i < MEDIA_COPIES_MAX && at + n < end; i++) {
+		uint32_t to = next - 1;
+
+		if (to >= m->cfg.max_stream || !m->stream[to].set || !m->stream[to].cfg.listener)
+			break;
+		next = m->stream[to].cfg.copy[d->rtcp];
+		if (!copy(d, to, &m->note[at + n], &job[at + n]))
+			continue;
+		m->note[at + n].copy_of = at - 1;
+		n++;
+	}
+	return n;
+}
+
 void media_shed(struct media *m, uint64_t ordinary_before_ns, uint64_t emergency_before_ns)
 {
 	m->shed_before_ns[false] = ordinary_before_ns;
@@ -274,6 +353,7 @@ uint32_t media_prepare(
 
 	assert(n <= m->cfg.burst_max);
 	m->burst++;
+	slots_begin(m, in, n);
 	for (uint32_t i = 0; i < n; i++) {
 		struct draft d = {.m = m,
 			.a = a,
@@ -286,11 +366,15 @@ uint32_t media_prepare(
 
 		if (i % MEDIA_AHEAD == 0)
 			media_ahead(m, in, n, i);
-		*d.note = (struct note){.in = i, .stream = MEDIA_NONE, .why = MEDIA_SENT};
+		*d.note = (struct note){
+			.in = i, .stream = MEDIA_NONE, .why = MEDIA_SENT, .copy_of = MEDIA_NONE};
 		in[i].verdict = prepare(&d);
 		d.note->rx = d.rx;
 		d.note->tx = d.tx;
 		jobs += in[i].verdict == MEDIA_JOB;
+		/* The burst's packets themselves come first: jobs are kept for them. */
+		if (in[i].verdict == MEDIA_JOB && d.copies)
+			jobs += copies(&d, job, jobs, m->cfg.burst_max - (n - i - 1));
 	}
 	return jobs;
 }

@@ -131,6 +131,13 @@ static bool set_record_call(struct ng_parser *x, struct str value)
 	return true;
 }
 
+static bool set_from_tag_of_many(struct ng_parser *x, struct str value)
+{
+	if (x->r->from_tags_n < NG_FROM_TAGS_MAX)
+		x->r->from_tags[x->r->from_tags_n++] = value;
+	return true;
+}
+
 static bool set_supports(struct ng_parser *x, struct str value)
 {
 	if (ng_spelled_like(value, STR("load limit")))
@@ -187,7 +194,16 @@ static const struct key keys[] = {
 	{"endpoint-learning", KEY_ITEMS, 0, ng_set_learning},
 	{"transport-protocol", KEY_ITEMS, 0, ng_set_transport},
 	{"address-family", KEY_ITEMS, 0, ng_set_family},
+	{"from-tags", KEY_ITEMS, 0, set_from_tag_of_many},
+	{"interface", KEY_ITEMS, 0, ng_set_direction},
+	TEXT("set-label", KEY_TEXT, label),
+	TEXT("xmlrpc-callback", KEY_TEXT, xmlrpc_callback),
 };
+
+const char *ng_key_name(size_t i)
+{
+	return i < ARRAY_LEN(keys) ? keys[i].name : NULL;
+}
 
 static const struct key *key_find(struct str name)
 {
@@ -266,7 +282,7 @@ static bool set_tree(struct ng_parser *x, const struct ngval *v)
 }
 
 /* k=v of a raw string or among flags: like a key of the message, except for those that must come
- * as one. Keys that nobody knows are ignored there, so here too. */
+ * as one. */
 static void set_pair(struct ng_parser *x, const struct ngval *v)
 {
 	const struct key *k = key_find(v->key);
@@ -275,6 +291,8 @@ static void set_pair(struct ng_parser *x, const struct ngval *v)
 		return;
 	if (k && k->kind != KEY_TOP && k->kind != KEY_BODY)
 		set_key(x, k, v);
+	else if (!k && !ng_set_ignored_key(x, v->key))
+		ng_unknown(x, v->key);
 }
 
 /* "SDES-off", "rtcp-mux-offer", "replace-origin": a key and its value in one word. */
@@ -387,10 +405,16 @@ int ng_request_parse(struct ng_request *out, struct pool *p, const struct ngval 
 			set_key(&x, k, c);
 		else if (ng_spelled_like(c->key, STR("rtpp-flags")))
 			raw = ngval_str(p, c);
+		else if (c->key.len && !ng_set_ignored_key(&x, c->key))
+			ng_unknown(&x, c->key);
 	}
 	if (raw.len && !set_rtpp_flags(&x, raw))
 		return -ENOMEM;
 	write_warning(&x);
+	if (x.note.len)
+		out->warning = out->warning.len ? pool_printf(p, STR_FMT "; " STR_FMT,
+							  STR_ARG(out->warning), STR_ARG(x.note))
+						: x.note;
 	if (pool_failed(p))
 		return -ENOMEM;
 	if (!out->command_text.len)

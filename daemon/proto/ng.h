@@ -39,6 +39,12 @@ int ng_frame_parse(struct ng_frame *out, struct str datagram);
 	X(QUERY, "query") \
 	X(LIST, "list") \
 	X(STATISTICS, "statistics") \
+	X(PUBLISH, "publish") \
+	X(SUBSCRIBE_REQUEST, "subscribe request") \
+	X(SUBSCRIBE_ANSWER, "subscribe answer") \
+	X(UNSUBSCRIBE, "unsubscribe") \
+	X(SILENCE_MEDIA, "silence media") \
+	X(UNSILENCE_MEDIA, "unsilence media") \
 	X(BLOCK_MEDIA, "block media") \
 	X(UNBLOCK_MEDIA, "unblock media") \
 	X(BLOCK_DTMF, "block DTMF") \
@@ -89,6 +95,7 @@ enum ng_command {
 	X(FRAGMENT, "fragment") \
 	X(DEBUG, "debug") \
 	X(EMERGENCY, "emergency") \
+	X(NAT_WAIT, "NAT-wait") \
 	X(ALL, "all") \
 	X(PAUSE, "pause") \
 	X(RECORD_CALL, "record-call") \
@@ -160,6 +167,8 @@ struct ng_sdes {
 	uint8_t offerer_pref[SUITE_COUNT]; /* offerer_pref:A;B; likewise */
 };
 
+#define NG_FROM_TAGS_MAX 16u
+
 struct ng_request {
 	enum ng_command command;
 	struct str command_text;
@@ -182,11 +191,13 @@ struct ng_request {
 	int tos;                  /* -1 = default */
 	int64_t delete_delay;     /* seconds; -1 = default */
 	int64_t limit;            /* list: -1 = default */
-	struct str label, metadata, address, recording_file;
+	struct str label, metadata, address, recording_file, xmlrpc_callback;
 	/* Commands of ours (xcipherctl) */
 	struct str max[NG_LIMITS]; /* limits: as the options are written; empty = as it is */
 	struct str state, level;   /* drain, debug: on, off; log level: a number */
 	struct str part;           /* calls: of a Call-ID or tag */
+	struct str from_tags[NG_FROM_TAGS_MAX]; /* subscribe request: of whom; beside from_tag */
+	uint32_t from_tags_n;
 	bool supports_load_limit;
 	struct sdp_filter filter; /* keys "codec" and "sdp-attr" */
 	/* Flags and values that nobody knows, comma-separated, in the pool: goes into the reply
@@ -198,6 +209,17 @@ struct ng_request {
  * command (command_text is set); -ENOMEM. Unknown keys are ignored; unknown flags are collected
  * in warning. */
 int ng_request_parse(struct ng_request *out, struct pool *p, const struct ngval *msg);
+
+/* Words that are known and change nothing; with why, the reply's warning says so. What is documented must be here and the
+ * reverse. */
+struct ng_known {
+	const char *name;
+	const char *why;
+};
+const struct ng_known *ng_known_words(size_t *n);
+const struct ng_known *ng_known_keys(size_t *n);
+const struct ng_known *ng_known_prefixes(size_t *n); /* "codec-set-" and whatever follows */
+const char *ng_key_name(size_t i);                   /* NULL behind the last */
 
 /* One line each, for logs, help and tests. */
 const char *ng_command_name(enum ng_command c);

@@ -5,6 +5,7 @@
 
 #include "proto/ng.h"
 
+#define NG_NOTES_MAX   8u
 #define NG_UNKNOWN_MAX 16u /* unknown words named in one warning; the rest is only counted */
 
 struct ng_parser {
@@ -14,6 +15,8 @@ struct ng_parser {
 	uint32_t directions;        /* how many of r->direction are set */
 	struct str unknown[NG_UNKNOWN_MAX];
 	uint32_t unknown_count;
+	struct str note; /* what is known and not done as the script may think */
+	uint32_t notes;
 };
 
 /* One value of a key with several values, "off" of SDES=off. False if nobody knows it. */
@@ -31,6 +34,9 @@ void ng_set_attr_tree(struct ng_parser *x, const struct ngval *v);
 bool ng_set_filter_word(struct ng_parser *x, struct str word);
 /* ng.c: goes into the reply's warning. */
 void ng_unknown(struct ng_parser *x, struct str word);
+
+/* A key that is known and changes nothing. */
+bool ng_set_ignored_key(struct ng_parser *x, struct str key);
 
 /* ng_flags.c: the raw string of "rtpp-flags" as a list: a word is a string without key, k=v one
  * with key, [a b] a list; within a list too, k=v has a key. NULL without memory. */

@@ -311,62 +311,163 @@ bool ng_set_transport(struct ng_parser *x, struct str value)
 
 /* --- Words that stand for themselves ------------------------------------------------------- */
 
-/* Known to ng, and nothing to do for a relay, or what we do anyway. */
-static const struct word_bit ignored_words[] = {
-	WORD("no-passthrough", 0),
-	WORD("NAT-wait", 0),
-	WORD("pierce-NAT", 0),
-	WORD("unidirectional", 0),
-	WORD("inactive", 0),
-	WORD("original-sendrecv", 0),
-	WORD("bidirectional", 0),
-	WORD("directional", 0),
-	WORD("generate-mid", 0),
-	WORD("no-tls-id", 0),
-	WORD("generate-RTCP", 0),
-	WORD("rtcp-mirror", 0),
-	WORD("mirror-RTCP", 0),
-	WORD("trickle-ICE", 0),
-	WORD("reject-ICE", 0),
-	WORD("new-branch", 0),
-	WORD("provisional", 0),
-	WORD("egress", 0),
-	WORD("siprec", 0),
-	WORD("no-redis-update", 0),
-	WORD("block-short", 0),
-	WORD("block-egress", 0),
-	WORD("always-transcode", 0),
-	WORD("always-transcoding", 0),
-	WORD("force-transcoding", 0),
-	WORD("allow-transcoding", 0),
-	WORD("allow-asymmetric-codecs", 0),
-	WORD("asymmetric-codecs", 0),
-	WORD("symmetric-codecs", 0),
-	WORD("single-codec", 0),
-	WORD("static-codecs", 0),
-	WORD("reuse-codecs", 0),
-	WORD("no-reuse-codecs", 0),
-	WORD("strip-extmap", 0),
-	WORD("inject-DTMF", 0),
-	WORD("detect-DTMF", 0),
-	WORD("early-media", 0),
+/* Known to ng, and nothing to do for us (why == NULL): it is what we do anyway, or concerns what we do not have and nobody misses.
+ * With why the script's author must know: it goes into the reply's warning. man/xcipher-ng.7 has a row for each; a test compares. */
+static const struct ng_known words[] = {
+	{"no-passthrough", NULL},
+	{"unidirectional", NULL},
+	{"inactive", "media directions are those of the SDP"},
+	{"original-sendrecv", NULL},
+	{"bidirectional", NULL},
+	{"directional", NULL},
+	{"generate-mid", "no a=mid is added"},
+	{"no-tls-id", NULL},
+	{"generate-RTCP", "RTCP is relayed, not made"},
+	{"rtcp-mirror", "RTCP is relayed, not made"},
+	{"mirror-RTCP", "RTCP is relayed, not made"},
+	{"pierce-NAT", "nothing is sent before the other side sends"},
+	{"trickle-ICE", NULL},
+	{"reject-ICE", NULL},
+	{"new-branch", NULL},
+	{"provisional", NULL},
+	{"egress", NULL},
+	{"siprec", NULL},
+	{"no-redis-update", NULL},
+	{"block-short", "short packets are relayed"},
+	{"block-egress", "what a party sends is blocked, not what it gets"},
+	{"always-transcode", "there are no audio codecs"},
+	{"always-transcoding", "there are no audio codecs"},
+	{"force-transcoding", "there are no audio codecs"},
+	{"allow-transcoding", NULL},
+	{"allow-asymmetric-codecs", NULL},
+	{"asymmetric-codecs", NULL},
+	{"symmetric-codecs", NULL},
+	{"single-codec", "codecs are those of the SDP"},
+	{"static-codecs", NULL},
+	{"reuse-codecs", NULL},
+	{"no-reuse-codecs", NULL},
+	{"strip-extmap", "header extensions are relayed"},
+	{"inject-DTMF", "there is no DTMF to inject"},
+	{"detect-DTMF", "DTMF is not looked for"},
+	{"early-media", NULL},
 };
 
-static const struct str ignored_prefixes[] = {
-	{"transcode-", 10},
-	{"T.38-", 5},
-	{"T38-", 4},
-	{"bundle-", 7},
-	{"extmap-", 7},
-	{"ptime-", 6},
-	{"DTMF-", 5},
-	{"sdp-media-remove-", 17},
-	{"media-echo-", 11},
-	{"drop-traffic-", 13},
-	{"DTLS-fingerprint-", 17},
-	{"moh-", 4},
-	{"recording-", 10},
+/* Keys, likewise. */
+static const struct ng_known ignored_keys[] = {
+	{"sip-message-type", NULL},
+	{"sip-code", NULL},
+	{"rtpp-flags", NULL}, /* read on its own */
+	{"to-label", NULL},
+	{"ptime", "packets stay as long as they are"},
+	{"ptime-reverse", "packets stay as long as they are"},
+	{"T.38", "there is no fax gateway"},
+	{"bundle", "a=group is left as it is"},
+	{"extmap", "header extensions are relayed"},
+	{"sdp-media-remove", "media sections stay"},
+	{"template", "there are no templates"},
+	{"media-echo", "media are not echoed"},
+	{"drop-traffic", "use block media"},
+	{"volume", NULL},
+	{"repacketize", NULL},
+	{"peer", "interfaces are chosen by name"},
+	{"inbound-peer", "interfaces are chosen by name"},
+	{"outbound-peer", "interfaces are chosen by name"},
+	{"moh", "there is no music on hold"},
+	{"recording-dir", "the directory is the daemon's option"},
+	{"recording-path", "the directory is the daemon's option"},
+	{"recording-pattern", "names are by Call-ID, or recording-file"},
+	{"output-destination", NULL},
+	{"DTMF-security", "DTMF is relayed as it is"},
+	{"DTMF-security-trigger", "DTMF is relayed as it is"},
+	{"DTMF-log-dest", "DTMF is not looked for"},
+	{"delay-buffer", "media are never held back"},
+	{"frequency", NULL},
+	{"trigger", NULL},
 };
+
+static const struct ng_known prefixes[] = {
+	{"codec-transcode-", "there are no audio codecs"},
+	{"codec-set-", "there are no audio codecs"},
+	{"codec-accept-", NULL},
+	{"codec-consume-", NULL},
+	{"codec-ignore-", NULL},
+	{"transcode-", "there are no audio codecs"},
+	{"T.38-", "there is no fax gateway"},
+	{"T38-", "there is no fax gateway"},
+	{"bundle-", "a=group is left as it is"},
+	{"extmap-", "header extensions are relayed"},
+	{"ptime-", "packets stay as long as they are"},
+	{"DTMF-", "DTMF is relayed as it is"},
+	{"sdp-media-remove-", "media sections stay"},
+	{"media-echo-", "media are not echoed"},
+	{"drop-traffic-", "use block media"},
+	{"DTLS-fingerprint-", NULL},
+	{"moh-", "there is no music on hold"},
+	{"recording-", NULL},
+};
+
+const struct ng_known *ng_known_words(size_t *n)
+{
+	*n = ARRAY_LEN(words);
+	return words;
+}
+
+const struct ng_known *ng_known_prefixes(size_t *n)
+{
+	*n = ARRAY_LEN(prefixes);
+	return prefixes;
+}
+
+/* "word: why", once for each of the first few. */
+static void note(struct ng_parser *x, struct str word, const char *why)
+{
+	if (x->notes++ >= NG_NOTES_MAX)
+		return;
+	x->note = pool_printf(x->p, STR_FMT "%s" STR_FMT ": %s", STR_ARG(x->note),
+		x->note.len ? "; " : "", STR_ARG(word), why);
+}
+
+static void note_passthrough(struct ng_parser *x)
+{
+	note(x, STR("passthrough"), "media are authenticated and re-encrypted all the same");
+}
+
+const struct ng_known *ng_known_keys(size_t *n)
+{
+	*n = ARRAY_LEN(ignored_keys);
+	return ignored_keys;
+}
+
+bool ng_set_ignored_key(struct ng_parser *x, struct str key)
+{
+	for (size_t i = 0; i < ARRAY_LEN(ignored_keys); i++)
+		if (ng_spelled_like(str_from(ignored_keys[i].name), key)) {
+			if (ignored_keys[i].why)
+				note(x, str_from(ignored_keys[i].name), ignored_keys[i].why);
+			return true;
+		}
+	return false;
+}
+
+static bool set_known(struct ng_parser *x, struct str word)
+{
+	for (size_t i = 0; i < ARRAY_LEN(words); i++)
+		if (ng_spelled_like(str_from(words[i].name), word)) {
+			if (words[i].why)
+				note(x, str_from(words[i].name), words[i].why);
+			return true;
+		}
+	for (size_t i = 0; i < ARRAY_LEN(prefixes); i++)
+		if (behind(word, str_from(prefixes[i].name)).s) {
+			struct str name = str_from(prefixes[i].name);
+
+			name.len--;
+			if (prefixes[i].why)
+				note(x, name, prefixes[i].why);
+			return true;
+		}
+	return false;
+}
 
 static void set_webrtc(struct ng_parser *x)
 {
@@ -390,6 +491,8 @@ bool ng_set_word(struct ng_parser *x, struct str word)
 		x->r->flags |= 1ull << w->bit;
 		if (w->bit == NG_FLAG_PAD_CRYPTO)
 			x->r->sdes.flags |= NG_SDES_PAD;
+		if (w->bit == NG_FLAG_PASSTHROUGH)
+			note_passthrough(x);
 		return true;
 	}
 	w = FIND(transport_words, word);
@@ -406,10 +509,5 @@ bool ng_set_word(struct ng_parser *x, struct str word)
 	/* old scripts name the interfaces of "direction" as bare words */
 	if (ng_spelled_like(word, STR("internal")) || ng_spelled_like(word, STR("external")))
 		return ng_set_direction(x, word);
-	if (FIND(ignored_words, word))
-		return true;
-	for (size_t i = 0; i < ARRAY_LEN(ignored_prefixes); i++)
-		if (behind(word, ignored_prefixes[i]).s)
-			return true;
-	return false;
+	return set_known(x, word);
 }

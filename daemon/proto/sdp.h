@@ -114,7 +114,8 @@ struct sdp_media_edit {
 	const struct str
 		*crypto; /* a=crypto values to write, behind "a=crypto:"; all that were there go */
 	uint32_t crypto_count;
-	bool keep_feedback; /* a=rtcp-fb stays; else removed (towards AVP) */
+	bool keep_feedback;   /* a=rtcp-fb stays; else removed (towards AVP) */
+	struct str direction; /* "sendonly" instead of what was there; s = NULL as it was */
 };
 
 struct sdp_edit {

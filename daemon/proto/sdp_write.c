@@ -233,10 +233,18 @@ static void put_mux(const struct writer *w, const struct sdp_media_edit *me, str
 	put_eol(w);
 }
 
+static bool is_direction(const struct sdp_line *l)
+{
+	static const struct str names[] = {
+		{"sendrecv", 8}, {"sendonly", 8}, {"recvonly", 8}, {"inactive", 8}};
+
+	return name_in(l, names, ARRAY_LEN(names));
+}
+
 static void put_attr(const struct writer *w, const struct sdp_line *l,
 	const struct sdp_media_edit *me, struct done *done)
 {
-	if (is_removed_anywhere(w, l))
+	if (is_removed_anywhere(w, l) || (me->direction.s && is_direction(l)))
 		return;
 	if (name_is(l, STR("crypto"))) {
 		put_crypto(w, me, done);
@@ -281,6 +289,10 @@ static void put_relayed(
 	put_rtcp(w, me, &done);
 	put_mux(w, me, &done);
 	put_crypto(w, me, &done);
+	if (me->direction.s) {
+		sbuf_printf(w->b, "a=" STR_FMT, STR_ARG(me->direction));
+		put_eol(w);
+	}
 }
 
 void sdp_write(struct sbuf *b, const struct sdp *s, const struct sdp_edit *e)

@@ -128,7 +128,7 @@ struct rig *rig_new_window(
 {
 	struct rig *r = calloc(1, sizeof(*r));
 	struct media_config cfg = {.max_ctx = 4,
-		.max_stream = 4,
+		.max_stream = 6,
 		.port_min = 30000,
 		.port_max = 30007,
 		.local_addrs = 1,

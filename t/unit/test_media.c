@@ -274,7 +274,7 @@ static void commands_with_bad_handles_change_nothing(void **state)
 	void *before = rig_snapshot(r, &len), *after;
 
 	(void)state;
-	bad = good, bad.id = 4;
+	bad = good, bad.id = 6;
 	assert_int_equal(media_command(r->m, &bad), -EINVAL);
 	bad = good, bad.stream.local.port = 30008;
 	assert_int_equal(media_command(r->m, &bad), -EINVAL);
@@ -284,11 +284,11 @@ static void commands_with_bad_handles_change_nothing(void **state)
 	assert_int_equal(media_command(r->m, &bad), -EINVAL);
 	bad = good, bad.stream.ctx = 4;
 	assert_int_equal(media_command(r->m, &bad), -EINVAL);
-	bad = good, bad.stream.rtp_to = 4;
+	bad = good, bad.stream.rtp_to = 6;
 	assert_int_equal(media_command(r->m, &bad), -EINVAL);
 	bad = (struct media_cmd){.type = MEDIA_CTX_SET, .id = 4};
 	assert_int_equal(media_command(r->m, &bad), -EINVAL);
-	bad = (struct media_cmd){.type = MEDIA_STREAM_DEL, .id = 4};
+	bad = (struct media_cmd){.type = MEDIA_STREAM_DEL, .id = 6};
 	assert_int_equal(media_command(r->m, &bad), -EINVAL);
 	after = rig_snapshot(r, &len);
 	assert_memory_equal(before, after, len);
