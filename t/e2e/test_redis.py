@@ -9,12 +9,12 @@ import time
 import calls
 import relay
 from redisrig import PROGRAM, Elsewhere, Load, Redis, have
-from run import Skip
+from run import Skip, cases
 
 BAD = ("reordered", "duplicates", "wrong", "bad_auth")
 # For measurements: REDIS_CALLS=1000 REDIS_RATE=10, in packets per second and direction.
 CALLS = int(os.environ.get("REDIS_CALLS", "50"))
-SECONDS = int(os.environ.get("REDIS_SECONDS", "5"))
+SECONDS = int(os.environ.get("REDIS_SECONDS", "7"))
 RATE = int(os.environ.get("REDIS_RATE", "50"))
 
 
@@ -22,7 +22,7 @@ def rig(net, *options, **kw):
     if not have():
         raise Skip(f"no {PROGRAM}")
     redis = Redis(net, **kw)
-    return redis, relay.Xcipherd(net, "--steering=udp", *redis.daemon_options(), *options).wait_ready()
+    return redis, relay.Xcipherd(net, *redis.daemon_options(), *options).wait_ready()
 
 
 def kill(daemon):
@@ -32,7 +32,7 @@ def kill(daemon):
 
 
 def again(net, redis, *options):
-    return relay.Xcipherd(net, "--steering=udp", *redis.daemon_options(), *options).wait_ready()
+    return relay.Xcipherd(net, *redis.daemon_options(), *options).wait_ready()
 
 
 def until(what, seconds=10):
@@ -69,14 +69,15 @@ def mended(result, gap, what):
     assert per_leg <= RATE * gap + 10, f"{what}: {result}"
 
 
-def test_killed_and_started_again(net):
-    redis, daemon = rig(net)
+@cases(("udp",), ("nfqueue",))
+def test_killed_and_started_again(net, steering):
+    redis, daemon = rig(net, f"--steering={steering}")
     talk = talk_of(daemon)
     load = Load(net, relay.BUILD, talk, RATE, SECONDS)
     time.sleep(SECONDS * 0.3)
     start = time.monotonic()
     kill(daemon)
-    daemon = again(net, redis)
+    daemon = again(net, redis, f"--steering={steering}")
     gap = time.monotonic() - start
     assert state(daemon)["restored"] == CALLS, state(daemon)
     mended(load.result(), gap, f"killed and started again ({told(daemon)})")
