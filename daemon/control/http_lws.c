@@ -6,6 +6,7 @@
 #include "control/web.h"
 
 #include <errno.h>
+#include <malloc.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -502,6 +503,23 @@ static void library_log(int level, const char *line)
 	log_debug("HTTP: %s", line);
 }
 
+/* What the library frees held requests, and they hold keys. */
+static void *realloc_wiped(void *old, size_t len, const char *reason)
+{
+	size_t had = old ? malloc_usable_size(old) : 0;
+	void *p = len ? malloc(len) : NULL;
+
+	(void)reason;
+	if (len && !p)
+		return NULL;
+	if (old && p)
+		memcpy(p, old, had < len ? had : len);
+	if (old)
+		secmem_wipe(old, had);
+	free(old);
+	return p;
+}
+
 static void *serve(void *arg)
 {
 	struct http *h = arg;
@@ -532,6 +550,7 @@ int http_server_start(struct http *h)
 	};
 	int err;
 
+	lws_set_allocator(realloc_wiped);
 	lws_set_log_level(LLL_ERR | LLL_WARN, library_log);
 	h->lws = lws_create_context(&info);
 	if (!h->lws)

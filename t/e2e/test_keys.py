@@ -12,6 +12,7 @@ import calls
 import ng
 import redisrig
 import relay
+import web
 from run import Skip, cases
 from test_relay import clean, finish
 
@@ -80,9 +81,10 @@ def forget_replies(daemon):
     calls.ok(daemon.client.call("delete", call_id="long", from_tag="a", delete_delay=0))
 
 
-@cases(("alone",), ("redis",))
+@cases(("alone",), ("redis",), ("streams",))
 def test_keys_are_wiped_and_never_told(net, kept):
-    """redis: the calls came back from there after a kill, and are written there all the time."""
+    """redis: the calls came back from there after a kill, and are written there all the time. streams: set up
+    by ng over TCP, HTTP and WebSocket."""
     if "san" in os.path.basename(relay.BUILD):
         raise Skip("sanitizers' memory is too large to be searched")
     options = ["--log-level=7", "--opencl-min=1", "--workers=1"]
@@ -91,8 +93,13 @@ def test_keys_are_wiped_and_never_told(net, kept):
             raise Skip("no redis-server")
         redis = redisrig.Redis(net)
         options += redis.daemon_options()
+    if kept == "streams":
+        options += ["--listen-tcp-ng=127.0.0.1:22223", "--listen-http=127.0.0.1:22280"]
     daemon = relay.Xcipherd(net, *options).wait_ready()
-    talk = [calls.Call(daemon.client, i, *pair).setup() for i, pair in enumerate((("80", "32"), ("32", "80"), ("80", "plain")))]
+    clients = 3 * [daemon.client]
+    if kept == "streams":
+        clients = [web.NgClient(net.gateway, t, ("127.0.0.1", 22223 if t == "tcp" else 22280)) for t in ("tcp", "http", "websocket")]
+    talk = [calls.Call(clients[i], i, *pair).setup() for i, pair in enumerate((("80", "32"), ("32", "80"), ("80", "plain")))]
     clean(calls.load(net, relay.BUILD, talk, rate=50, seconds=1))
     if kept == "redis":
         time.sleep(1)
