@@ -43,7 +43,7 @@ static uint8_t rx_commit(
 		return MEDIA_DROP_REPLAY;
 	if (unproved && !believable(s, j->rx_index))
 		return MEDIA_DROP_UNPROVED;
-	replay_add(&s->seen, j->rx_index);
+	media_ssrc_add(s, j->rx_index);
 	/* Under a spent key the index is followed all the same, for the next key goes on with it. Here and not only in prepare:
 	 * the burst itself may have used the key up. */
 	if (media_key_spent(m, n->rx_key))
@@ -74,7 +74,7 @@ static uint8_t tx_commit(
 			return MEDIA_DROP_SSRC_LIMIT;
 		if (!media_ssrc_new(s, j->tx_index))
 			return MEDIA_DROP_NONCE;
-		replay_add(&s->seen, j->tx_index);
+		media_ssrc_add(s, j->tx_index);
 	}
 	media_key_count(m, n->tx_key, rtcp);
 	return MEDIA_SENT;

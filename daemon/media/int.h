@@ -230,8 +230,34 @@ static inline bool media_ssrc_new(const struct ssrc_state *s, uint64_t index)
 
 /* The state of an SSRC, made if there is none. evict: when all are taken the one that was silent longest goes; without it NULL is
  * returned then. For authentic packets only. */
-struct ssrc_state *media_ssrc_get(
+struct ssrc_state *media_ssrc_make(
 	struct media *m, struct media_ctx *c, int table, uint32_t ssrc, bool evict);
+
+static inline struct ssrc_state *media_ssrc_get(
+	struct media *m, struct media_ctx *c, int table, uint32_t ssrc, bool evict)
+{
+	struct ssrc_state *s = c->ssrc[table];
+
+	if (!s->used || s->ssrc != ssrc)
+		return media_ssrc_make(m, c, table, ssrc, evict);
+	s->touched = ++c->clock;
+	return s;
+}
+/* Notes an index that media_ssrc_new() found to be new: replay_add(), but without a call for the one that follows the newest, in
+ * a window of a power of two. */
+static inline void media_ssrc_add(struct ssrc_state *s, uint64_t index)
+{
+	struct replay *r = &s->seen;
+	uint64_t window = 64 * (uint64_t)r->words, bit = index & (window - 1);
+
+	if (!r->started || index != r->last + 1 || window & (window - 1)) {
+		replay_add(r, index);
+		return;
+	}
+	r->seen[bit / 64] |= 1ull << bit % 64;
+	r->last = index;
+}
+
 /* Forget a table, and start it as the command says. */
 void media_ssrc_reset(struct media *m, struct media_ctx *c, int table, uint32_t roc,
 	const struct media_start *start, uint32_t starts);

@@ -24,7 +24,7 @@ static void make(
 		m->window_words);
 }
 
-struct ssrc_state *media_ssrc_get(
+struct ssrc_state *media_ssrc_make(
 	struct media *m, struct media_ctx *c, int table, uint32_t ssrc, bool evict)
 {
 	struct ssrc_state *t = c->ssrc[table], *oldest = &t[0];

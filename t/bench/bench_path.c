@@ -157,7 +157,8 @@ static const char HELP[] =
 	"  --cpu=N           the core to stay on (the current one)\n"
 	"  --json            one JSON object per line\n"
 	"  --help            this\n"
-	"Columns: loop is everything but feed, the copy into memory that stands for the network card's. Of it,\n"
+	"Columns: loop is everything but feed, the copy into memory that stands for the network card's; median and\n"
+	"best tenth. Of it,\n"
 	"prepare looks up the stream, its index and replay window and writes the job; cipher is the engine;\n"
 	"complete commits replay window and index, learns the source, writes the header. The rest of the loop\n"
 	"is its clocks, histograms and counters.\n";
