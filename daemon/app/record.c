@@ -17,7 +17,13 @@
 #include "base/log.h"
 #include "base/secmem.h"
 
-enum { ACTIVE_MAX = 4096, CMD_RING = 1024, LOOK_MS = 20, FLUSH_NS = 200000000, KEEP_S = 30 };
+enum {
+	ACTIVE_MAX = 4096,
+	CMD_RING = 4 * ACTIVE_MAX,
+	LOOK_MS = 20,
+	FLUSH_NS = 200000000,
+	KEEP_S = 30
+};
 enum { CACHE = 64, KEY_SLOTS = 2 * (CACHE + 1) }; /* pair 0 is plain */
 
 enum cmd_kind { CMD_START, CMD_NOTE, CMD_STOP };
@@ -51,7 +57,9 @@ struct record {
 	struct arena arena;
 	struct engine_queue *queue;
 	struct active *active[ACTIVE_MAX]; /* hash by tap */
-	uint32_t *seen_lost;               /* per tap: of workers */
+	struct cmd taken[CMD_RING]; /* commands in their order, those to begin are carried out */
+	uint32_t taken_n;
+	uint32_t *seen_lost; /* per tap: of workers */
 	uint64_t flushed_ns, kept_ns;
 	struct log_limit log_disk;
 	_Atomic uint64_t n_active, recordings, packets, bytes, lost, errors, removed;
@@ -68,7 +76,9 @@ static int tell(struct record *r, struct cmd c)
 {
 	uint64_t one = 1;
 
-	if (ring_push(&r->cmds, &c, 1)) {
+	/* What ends always finds room: the rest leaves it, for all there can be. */
+	if ((c.kind != CMD_STOP && ring_room(&r->cmds) <= ACTIVE_MAX + 1) ||
+		ring_push(&r->cmds, &c, 1)) {
 		free(c.text);
 		free(c.about);
 		return -EAGAIN;
@@ -93,25 +103,62 @@ static size_t clean(char *to, size_t room, struct str s)
 	return n;
 }
 
+/* What the pattern says: %c the Call-ID, %r random digits, %t the time, %% a sign. False: it says something else. */
+static bool expand(char *to, size_t room, const struct record_start *s, const char *random)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < s->pattern.len && n + 1 < room; i++) {
+		char c = s->pattern.s[i], what = i + 1 < s->pattern.len ? s->pattern.s[i + 1] : 0;
+		time_t t = (time_t)(s->now_ns / NS_PER_SEC);
+		struct tm tm;
+
+		if (c != '%') {
+			to[n++] = c;
+			continue;
+		}
+		i++;
+		if (what == 'c')
+			n += clean(to + n, min_u32((uint32_t)(room - n - 1), 100), s->call_id);
+		else if (what == 'r')
+			n += (size_t)snprintf(to + n, room - n, "%s", random);
+		else if (what == 't')
+			n += strftime(to + n, room - n, "%Y%m%d-%H%M%S", gmtime_r(&t, &tm));
+		else if (what == '%')
+			to[n++] = '%';
+		else
+			return false;
+	}
+	if (n + 1 >= room) /* cut */
+		return false;
+	to[n] = 0;
+	return true;
+}
+
 static int make_path(
 	const struct record *r, const struct record_start *s, char path[RECORD_PATH_MAX])
 {
-	char name[200] = "", wanted[200];
-	uint64_t random;
-	size_t n = 0;
+	char name[200] = "", wanted[200] = "", random[17];
+	uint64_t number;
+	size_t n;
 
-	if (s->file.len) {
-		n = clean(wanted, sizeof(wanted) - 1, s->file);
-		if (n != s->file.len || memcmp(wanted, s->file.s, n) != 0)
+	if (secmem_random(&number, sizeof(number)))
+		return -EIO;
+	snprintf(random, sizeof(random), "%016llx", (unsigned long long)number);
+	if (s->file.len && s->file.len < sizeof(wanted)) {
+		memcpy(wanted, s->file.s, s->file.len);
+	} else if (s->file.len) {
+		return -EINVAL;
+	} else if (s->pattern.len) {
+		if (!expand(wanted, sizeof(wanted), s, random))
 			return -EINVAL;
-		memcpy(name, wanted, n);
 	} else {
-		if (secmem_random(&random, sizeof(random)))
-			return -EIO;
-		n = clean(name, 150, s->call_id);
-		snprintf(name + n, sizeof(name) - n, "%s%016llx", n ? "-" : "",
-			(unsigned long long)random);
+		n = clean(wanted, 150, s->call_id);
+		snprintf(wanted + n, sizeof(wanted) - n, "%s%s", n ? "-" : "", random);
 	}
+	n = clean(name, sizeof(name) - 1, str_from(wanted));
+	if (n == 0 || strcmp(name, wanted) != 0 || (s->file.len && n != s->file.len))
+		return -EINVAL;
 	if ((size_t)snprintf(path, RECORD_PATH_MAX, "%s/%s", r->cfg.dir, name) >=
 		RECORD_PATH_MAX - 8)
 		return -EINVAL;
@@ -166,7 +213,6 @@ static void op_stop(void *arg, uint32_t tap, bool discard)
 {
 	struct record *r = arg;
 
-	/* Without room in the ring the recording stays open until the end of the program: nothing of it is lost. */
 	if (tell(r, (struct cmd){.kind = CMD_STOP, .tap = tap, .discard = discard}) == 0)
 		r->stopped_total++;
 }
@@ -248,6 +294,19 @@ static void carry_out(struct record *r, struct cmd *c)
 	free(c->about);
 }
 
+/* Begins what is to begin, at once: its packets may be there already. The rest waits until packets before it are written. */
+static void take_commands(struct record *r)
+{
+	struct cmd c;
+
+	while (r->taken_n < CMD_RING && ring_pop(&r->cmds, &c)) {
+		if (c.kind == CMD_START)
+			carry_out(r, &c);
+		else
+			r->taken[r->taken_n++] = c;
+	}
+}
+
 /* --- Packets --------------------------------------------------------------------------------------------------- */
 
 /* The key's place in our own table: told to the engine only when another one comes there. */
@@ -285,9 +344,19 @@ static const uint8_t *decipher(struct record *r, const struct tap_entry *e, uint
 	return r->arena.out + j->out_off;
 }
 
+static struct active *opened(struct record *r, uint32_t tap)
+{
+	struct active *a = *place(r, tap);
+
+	if (a)
+		return a;
+	take_commands(r);
+	return *place(r, tap);
+}
+
 static void packet(struct record *r, uint32_t worker, const struct tap_entry *e)
 {
-	struct active *a = *place(r, e->tap);
+	struct active *a = opened(r, e->tap);
 	struct endpoint to = r->cfg.local[e->to.addr].addr;
 	const uint8_t *clear;
 	uint32_t len;
@@ -336,6 +405,14 @@ static void flush_all(struct record *r)
 		}
 }
 
+/* A call on hold has nothing to write, and its recording must not look forgotten. */
+static void touch_all(struct record *r)
+{
+	for (uint32_t i = 0; i < ACTIVE_MAX; i++)
+		for (struct active *a = r->active[i]; a; a = a->next)
+			record_file_touch(a->file);
+}
+
 static void housekeeping(struct record *r)
 {
 	uint64_t now = clock_mono_ns();
@@ -346,6 +423,7 @@ static void housekeeping(struct record *r)
 	}
 	if (now - r->kept_ns >= KEEP_S * NS_PER_SEC && (r->cfg.max_age_s || r->cfg.max_bytes)) {
 		r->kept_ns = now;
+		touch_all(r);
 		add(&r->removed,
 			record_keep(r->cfg.dir, r->cfg.max_age_s, r->cfg.max_bytes,
 				clock_real_ns() / NS_PER_SEC));
@@ -361,18 +439,19 @@ static void *run(void *arg)
 	while (e && !end) {
 		struct pollfd p = {.fd = r->wake_fd, .events = POLLIN};
 		uint64_t count;
-		struct cmd c;
 
 		end = atomic_load_explicit(&r->end, memory_order_acquire);
 		poll(&p, 1, end ? 0 : atomic_load(&r->n_active) ? LOOK_MS : 1000);
 		(void)!read(r->wake_fd, &count, sizeof(count));
 		/* What is begun now may have packets already, and what ends now may have some left. */
-		for (bool more = true; more;) {
+		do {
+			take_commands(r);
 			(void)drain(r, e);
-			more = ring_pop(&r->cmds, &c);
-			if (more)
-				carry_out(r, &c);
-		}
+			for (uint32_t i = 0; i < r->taken_n; i++)
+				carry_out(r, &r->taken[i]);
+			r->taken_n = 0;
+			take_commands(r);
+		} while (r->taken_n);
 		housekeeping(r);
 	}
 	secmem_free(e, sizeof(*e));

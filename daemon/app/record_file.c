@@ -200,6 +200,11 @@ void record_file_counts(const struct record_file *f, struct record_counts *out)
 	*out = f->counts;
 }
 
+void record_file_touch(struct record_file *f)
+{
+	(void)futimens(fileno(pcap_dump_file(f->dump)), NULL);
+}
+
 void record_file_lost(struct record_file *f, uint64_t packets)
 {
 	f->counts.lost += packets;

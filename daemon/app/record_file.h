@@ -26,6 +26,8 @@ struct record_counts {
 };
 void record_file_counts(const struct record_file *f, struct record_counts *out);
 /* Packets that never reached us. */
+/* It is in use: retention goes by the time of change. */
+void record_file_touch(struct record_file *f);
 void record_file_lost(struct record_file *f, uint64_t packets);
 /* discard: both files go. */
 void record_file_close(struct record_file *f, bool discard);

@@ -698,6 +698,7 @@ static const char *record_open(struct calls *c, struct pool *p, struct call *nex
 	struct record_start start = {.call_id = next->id,
 		.metadata = r->metadata.len ? r->metadata : next->metadata,
 		.file = r->recording_file,
+		.pattern = r->recording_pattern,
 		.about = record_about(p, next),
 		.now_ns = now_ns};
 	int err = c->rec->ops->start(c->rec->arg, &start, &next->tap, path);
@@ -739,7 +740,7 @@ void calls_record(struct calls *c, struct pool *p, const struct ng_request *r,
 		out->error = "Out of memory";
 		return;
 	}
-	out->error = record_mark(next, r, what);
+	out->error = record_mark(next, r, &what);
 	opened = !out->error && what == CALL_RECORD_START && !next->tap;
 	if (opened)
 		out->error = record_open(c, p, next, r, now_ns);

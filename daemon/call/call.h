@@ -96,7 +96,7 @@ void calls_view(
 /* Who records; NULL: nobody, and the commands say so. */
 void calls_recorder(struct calls *c, const struct recorder *rec);
 enum call_record { CALL_RECORD_START, CALL_RECORD_PAUSE, CALL_RECORD_STOP };
-/* Of the whole call, or of what comes from one side (from-tag). What is paused goes on by START. dict: where the recording is. */
+/* Of the whole call, or of what comes from one side (its label, or from-tag with the flag "directional"). What is paused goes on by START. dict: where the recording is. */
 void calls_record(struct calls *c, struct pool *p, const struct ng_request *r,
 	enum call_record what, uint64_t now_ns, struct call_reply *out, struct ngval *dict);
 /* fn for every pair of ports that a call holds; it changes nothing, and keeps call_id no longer than calls stay as they are. */

@@ -284,8 +284,9 @@ uint32_t listener_stream(
 
 /* --- Recordings (tap.c) ------------------------------------------------------------------------------------------- */
 
-/* Marks what shall be recorded from now on; opening and closing is the caller's. NULL, or the error-reason. */
-const char *record_mark(struct call *c, const struct ng_request *r, enum call_record what);
+/* Marks what shall be recorded from now on; opening and closing is the caller's. NULL, or the error-reason. STOP becomes PAUSE while
+ * another side is still recorded. */
+const char *record_mark(struct call *c, const struct ng_request *r, enum call_record *what);
 /* Lines about sides and media, for the recording's text file. In the pool. */
 struct str record_about(struct pool *p, const struct call *c);
 

@@ -10,8 +10,9 @@
 
 struct record_start {
 	struct str call_id, metadata;
-	struct str file;  /* the name that was asked for, or empty: made from the Call-ID */
-	struct str about; /* what the call is at this time, lines for the metadata file */
+	struct str file;    /* the name that was asked for, or empty: made from the Call-ID */
+	struct str pattern; /* or how to make one: %c Call-ID, %r random, %t time; empty: %c-%r */
+	struct str about;   /* what the call is at this time, lines for the metadata file */
 	uint64_t now_ns;
 };
 

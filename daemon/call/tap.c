@@ -2,33 +2,71 @@
 /* What of a call is recorded, and what the recording's text file says of it. Works on the copy that is to come into force. */
 #include "call/model.h"
 
-static const char *mark_start(struct call *c, const struct ng_request *r)
+/* Of one side, or of all. */
+static void mark_all(struct call *c, bool on)
 {
-	uint8_t side = r->from_tag.len ? call_side_by_tag(c, r->from_tag) : SIDE_NONE;
-
-	c->tap_paused = false;
-	if (!r->from_tag.len || ng_flag(r, NG_FLAG_ALL)) {
-		c->tap_all = true;
-		return NULL;
-	}
-	if (side == SIDE_NONE)
-		return "No matching participant in the call";
-	c->side[side]->tap = true;
-	return NULL;
+	c->tap_all = on;
+	for (uint32_t i = 0; i < c->sides; i++)
+		c->side[i]->tap = false;
 }
 
-const char *record_mark(struct call *c, const struct ng_request *r, enum call_record what)
+static void mark_side(struct call *c, uint8_t side, bool on)
 {
-	if (what == CALL_RECORD_START)
-		return mark_start(c, r);
-	if (!c->tap)
-		return "The call is not being recorded";
-	c->tap_paused = what == CALL_RECORD_PAUSE;
-	if (what == CALL_RECORD_STOP) {
+	/* Who is left when one goes is told by name. */
+	for (uint32_t i = 0; i < c->sides && c->tap_all && !on; i++)
+		c->side[i]->tap = !c->side[i]->gone;
+	if (!on)
 		c->tap_all = false;
-		for (uint32_t i = 0; i < c->sides; i++)
-			c->side[i]->tap = false;
+	c->side[side]->tap = on;
+}
+
+static bool anybody(const struct call *c)
+{
+	bool any = c->tap_all;
+
+	for (uint32_t i = 0; i < c->sides; i++)
+		any |= c->side[i]->tap && !c->side[i]->gone;
+	return any;
+}
+
+static uint8_t side_by_label(const struct call *c, struct str label)
+{
+	for (uint32_t i = 0; i < c->sides && label.len; i++)
+		if (!c->side[i]->gone && str_eq(c->side[i]->label, label))
+			return (uint8_t)i;
+	return SIDE_NONE;
+}
+
+/* Clients send a from-tag with every command and mean the whole call nevertheless: one side is meant by its label, or by the tag with
+ * the flag "directional". */
+const char *record_mark(struct call *c, const struct ng_request *r, enum call_record *what)
+{
+	bool by_tag = r->from_tag.len && ng_flag(r, NG_FLAG_DIRECTIONAL);
+	bool all = ng_flag(r, NG_FLAG_ALL) || (!by_tag && !r->label.len);
+	uint8_t side = by_tag ? call_side_by_tag(c, r->from_tag) : side_by_label(c, r->label);
+
+	if (*what != CALL_RECORD_START && !c->tap)
+		return "The call is not being recorded";
+	if (!all && side == SIDE_NONE)
+		return "No matching participant in the call";
+	if (*what == CALL_RECORD_START) {
+		c->tap_paused = false;
+		if (all)
+			mark_all(c, true);
+		else
+			mark_side(c, side, true);
+		return NULL;
 	}
+	if (all) {
+		c->tap_paused = *what == CALL_RECORD_PAUSE;
+		if (*what == CALL_RECORD_STOP)
+			mark_all(c, false);
+		return NULL;
+	}
+	/* The file stays open while anybody is in it, and over a pause. */
+	mark_side(c, side, false);
+	if (*what == CALL_RECORD_STOP && anybody(c))
+		*what = CALL_RECORD_PAUSE;
 	return NULL;
 }
 

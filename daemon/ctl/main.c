@@ -96,8 +96,11 @@ static int fill_record(struct pool *p, struct ngval *req, const struct args *a)
 		strcmp(what, "stop") != 0)
 		return usage("record takes start, pause, stop or discard", what);
 	req->first->str = pool_printf(p, "%s recording", discard ? "stop" : what);
-	if (discard)
-		add(p, req, "flags", "discard-recording");
+	if (discard || a->from_tag)
+		add(p, req, "flags",
+			!discard              ? "directional"
+				: a->from_tag ? "directional,discard-recording"
+					      : "discard-recording");
 	return 0;
 }
 

@@ -165,6 +165,7 @@ static const struct key keys[] = {
 	TEXT("label", KEY_TEXT, label),
 	TEXT("address", KEY_TEXT, address),
 	TEXT("recording-file", KEY_TEXT, recording_file),
+	TEXT("recording-pattern", KEY_TEXT, recording_pattern),
 	TEXT("metadata", KEY_TEXT, metadata),
 	TEXT("max-sessions", KEY_BODY, max[0]),
 	TEXT("max-cpu", KEY_BODY, max[1]),

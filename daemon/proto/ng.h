@@ -96,6 +96,7 @@ enum ng_command {
 	X(DEBUG, "debug") \
 	X(EMERGENCY, "emergency") \
 	X(NAT_WAIT, "NAT-wait") \
+	X(DIRECTIONAL, "directional") \
 	X(ALL, "all") \
 	X(PAUSE, "pause") \
 	X(RECORD_CALL, "record-call") \
@@ -191,7 +192,7 @@ struct ng_request {
 	int tos;                  /* -1 = default */
 	int64_t delete_delay;     /* seconds; -1 = default */
 	int64_t limit;            /* list: -1 = default */
-	struct str label, metadata, address, recording_file, xmlrpc_callback;
+	struct str label, metadata, address, recording_file, recording_pattern, xmlrpc_callback;
 	/* Commands of ours (xcipherctl) */
 	struct str max[NG_LIMITS]; /* limits: as the options are written; empty = as it is */
 	struct str state, level;   /* drain, debug: on, off; log level: a number */

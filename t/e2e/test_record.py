@@ -6,6 +6,7 @@ import shutil
 import struct
 import subprocess
 import tempfile
+import threading
 import time
 
 import calls
@@ -124,9 +125,9 @@ def test_by_side_paused_and_over_a_change_of_keys(net):
     with Folder() as folder:
         daemon = start(net, folder)
         c = calls.Call(daemon.client, 1, "80", "32").setup()
-        path = reply_file(daemon.client.call("start recording", call_id=c.id, from_tag="a" + c.id, recording_file="tape"))
+        path = reply_file(daemon.client.call("start recording", call_id=c.id, from_tag="a" + c.id, flags=["directional"], recording_file="tape"))
         assert path == os.path.join(folder.path, "tape.pcap")
-        again = daemon.client.call("start recording", call_id=c.id, from_tag="nobody")
+        again = daemon.client.call("start recording", call_id=c.id, from_tag="nobody", flags=["directional"])
         assert again["error-reason"] == "No matching participant in the call", again
         clean(calls.load(net, relay.BUILD, [c], rate=50, seconds=1))
         second = calls.Call(daemon.client, 1, "32", "80")  # new suites and keys both ways
@@ -136,7 +137,7 @@ def test_by_side_paused_and_over_a_change_of_keys(net):
         third = calls.Call(daemon.client, 1, "AES_256_CM_HMAC_SHA1_80", "AEAD_AES_128_GCM")
         third.id = c.id
         clean(calls.load(net, relay.BUILD, [third.setup(again=True)], rate=50, seconds=1))
-        assert reply_file(daemon.client.call("start recording", call_id=c.id, from_tag="a" + c.id)) == path
+        assert reply_file(daemon.client.call("start recording", call_id=c.id, from_tag="a" + c.id, flags=["directional"])) == path
         stopped(daemon, c)
         got = packets(path)
         assert {p[1][0:2] for p in got if p[3][1] < 192} == {(c.ip[0], c.ports[0])}, "only the caller"
@@ -193,3 +194,65 @@ def test_without_a_folder_it_says_so(net):
     reply = daemon.client.call("start recording", call_id=c.id)
     assert reply["error-reason"] == "Recording is off: xcipherd was started without --recording-dir", reply
     finish(daemon)
+
+
+def rtp_sources(path):
+    return {p[1] for p in packets(path) if p[3][1] < 192}
+
+
+def test_the_whole_call_unless_a_side_is_asked_for(net):
+    """Kamailio sends a from-tag with start_recording() and means the call. A side goes, the other stays; what is asked for by label."""
+    with Folder() as folder:
+        daemon = start(net, folder)
+        c = calls.Call(daemon.client, 1, "80", "32", flags={"label": "alice"}).setup()
+        both = {(c.ip[side], c.ports[side]) for side in (0, 1)}
+        path = reply_file(daemon.client.call("start recording", call_id=c.id, from_tag="a" + c.id, recording_pattern="%c_%t_%r"))
+        assert os.path.basename(path).startswith(c.id + "_20"), path
+        clean(calls.load(net, relay.BUILD, [c], rate=50, seconds=1))
+        assert reply_file(daemon.client.call("stop recording", call_id=c.id, from_tag="a" + c.id, flags=["directional"])) == path
+        second = calls.Call(daemon.client, 1, "32", "80", flags={"label": "alice"})
+        second.id = c.id
+        clean(calls.load(net, relay.BUILD, [second.setup(again=True)], rate=50, seconds=1))
+        stopped(daemon, c)
+        got = packets(path)
+        assert rtp_sources(path) == both
+        assert sum(p[1] == (c.ip[0], c.ports[0]) for p in got) == 50 and sum(p[1] == (c.ip[1], c.ports[1]) for p in got) == 100
+        tape = reply_file(daemon.client.call("start recording", call_id=c.id, label="alice", recording_pattern="side-%r"))
+        third = calls.Call(daemon.client, 1, "80", "AEAD_AES_128_GCM")
+        third.id = c.id
+        clean(calls.load(net, relay.BUILD, [third.setup(again=True)], rate=50, seconds=1))
+        stopped(daemon, c)
+        assert len(rtp_sources(tape)) == 1, rtp_sources(tape)
+        for bad in ("%x", "a/%r", "../%r", "%c" * 40, "%"):
+            reply = daemon.client.call("start recording", call_id=c.id, recording_pattern=bad)
+            assert reply["error-reason"] == "Recording file is not a plain file name", (bad, reply)
+        finish(daemon)
+
+
+def test_nothing_a_terminal_receives_depends_on_recording(net):
+    """Started, paused and stopped a dozen times during the call: SRTCP's index goes on (libsrtp checks for replays), nothing is lost;
+    and what is recorded begins with the first packet after the reply."""
+    with Folder() as folder:
+        daemon = start(net, folder)
+        talk = [calls.Call(daemon.client, i, *pair).setup() for i, pair in enumerate(PAIRS)]
+        result = []
+        thread = threading.Thread(target=lambda: result.append(calls.load(net, relay.BUILD, talk, rate=100, seconds=4)))
+        thread.start()
+        time.sleep(0.3)
+        gaps = []
+        while thread.is_alive():
+            for c in talk:
+                begun = time.time()
+                path = reply_file(daemon.client.call("start recording", call_id=c.id))
+                time.sleep(0.05)
+                calls.ok(daemon.client.call("pause recording", call_id=c.id))
+                calls.ok(daemon.client.call("start recording", call_id=c.id))
+                stopped(daemon, c)
+                times = [p[0] for p in packets(path)]
+                if times and thread.is_alive():
+                    gaps.append(times[0] - begun)
+        thread.join()
+        clean(result[0])
+        assert len(gaps) > 10 and sorted(gaps)[len(gaps) // 2] < 0.02, gaps
+        assert daemon.statistics()["recording"]["lost"] == 0
+        finish(daemon)
