@@ -53,17 +53,19 @@ static const char *why_text(int err)
 	return "cannot be brought back";
 }
 
-/* Is what leaves towards this leg fed by packets that prove nothing? */
-static bool is_unproved(const struct call *c, uint32_t side, uint32_t media)
+/* Is what leaves towards this side fed by packets that prove nothing? Any other side's may reach it: listeners hear any media. */
+static bool is_unproved(const struct call *c, uint32_t side)
 {
-	for (uint32_t i = 0; i < c->sides; i++) {
-		const struct leg *l = side_leg_get(c->side[i], media);
+	for (uint32_t i = 0; i < c->sides; i++)
+		for (uint32_t k = 0; k < c->side[i]->legs; k++) {
+			const struct leg *l = c->side[i]->leg[k];
 
-		if (i == side || c->side[i]->gone || !l || !l->used)
-			continue;
-		if (l->rx.master.suite == SUITE_PLAIN || l->rx.master.no_rtp_auth)
-			return true;
-	}
+			/* What a listener sends goes nowhere. */
+			if (i == side || c->side[i]->gone || c->side[i]->listener || !l || !l->used)
+				continue;
+			if (l->rx.master.suite == SUITE_PLAIN || l->rx.master.no_rtp_auth)
+				return true;
+		}
 	return false;
 }
 
@@ -202,7 +204,7 @@ static void resume_one(void *arg, struct call *c, uint32_t side, uint32_t media,
 	const struct leg_state *s = state_at(t->state, side, media);
 
 	if (s)
-		resume_leg(&t->resume, l, s, is_unproved(c, side, media));
+		resume_leg(&t->resume, l, s, is_unproved(c, side));
 }
 
 static int bring_back(const struct relay *relay, struct pool *p, struct call *c,

@@ -129,6 +129,9 @@ static const struct field leg_fields[] = {
 	{"rm2", RECORD, AT(leg, rx_more[1]), .record = &master_record},
 	{"rm3", RECORD, AT(leg, rx_more[2]), .record = &master_record},
 	{"k", BYTES, AT(leg, kind)},
+	FLAG("h", leg, hears),
+	NUM("hs", leg, hears_side, CALL_MAX_SIDES - 1),
+	NUM("hm", leg, hears_media, SDP_MAX_MEDIA - 1),
 	NUM("e0", leg, events[0], ANY),
 	NUM("e1", leg, events[1], ANY),
 	FLAG("h", leg, hears),
@@ -151,6 +154,10 @@ static const struct field side_fields[] = {
 	FLAG("hl", side, has_local),
 	{"local", LOCAL, AT(side, local)},
 	NUM("gate", side, gate, 255),
+	FLAG("nw", side, nat_wait),
+	FLAG("li", side, listener),
+	FLAG("pu", side, publisher),
+	{"sdp", TEXT, AT(side, sdp)},
 	FLAG("as", side, asymmetric),
 	FLAG("ho", side, media_handover),
 	FLAG("nw", side, nat_wait),
@@ -169,6 +176,8 @@ static const struct record side_record = RECORD_OF(side_fields);
 static const struct field call_fields[] = {
 	{"id", TEXT, AT(call, id)},
 	{"meta", TEXT, AT(call, metadata)},
+	{"cb", TEXT, AT(call, callback)},
+	FLAG("debug", call, debug),
 	{"cb", TEXT, AT(call, callback)},
 	NUM("born", call, created_ns, ANY),
 	NUM("sig", call, signal_ns, ANY),
@@ -684,7 +693,8 @@ static bool call_is_sound(const struct call *c)
 
 		sound = s->peer < c->sides || s->peer == SIDE_NONE;
 		for (uint32_t k = 0; k < s->legs && sound; k++)
-			sound = !s->leg[k] || leg_is_sound(s->leg[k]);
+			sound = !s->leg[k] ||
+				(leg_is_sound(s->leg[k]) && s->leg[k]->hears_side < c->sides);
 	}
 	return sound;
 }
