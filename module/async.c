@@ -24,6 +24,7 @@
 #include <modules/tm/tm_load.h>
 
 #include "call.h"
+#include "forks.h"
 #include "settings.h"
 
 #define RECEIVERS_MAX 16
@@ -39,6 +40,8 @@ struct slot {
 	unsigned tm_index, tm_label;
 	char *block; /* shm: datagram, call-id, tags; len bytes, wiped when freed */
 	size_t block_len;
+	void *forks; /* shm: of a request that was suspended, until it is continued */
+	int fork_count;
 	struct context c;
 };
 
@@ -178,6 +181,8 @@ static void slot_free(struct slot *s)
 		shm_free(s->block);
 	}
 	s->block = NULL;
+	forks_free(s->forks);
+	s->forks = NULL;
 	s->generation++;
 	__atomic_store_n(&s->state, FREE, __ATOMIC_RELEASE);
 	lock_get(&r->lock);
@@ -282,6 +287,8 @@ static enum verdict hand_over(struct sip_msg *msg, struct slot *s, const char *b
 	struct target t = *job_target(&s->c.job);
 
 	s->detached = !msg;
+	if (msg && msg->first_line.type == SIP_REQUEST)
+		s->forks = forks_save(&s->fork_count);
 	if (msg && tmb.t_suspend(msg, &s->tm_index, &s->tm_label))
 		return V_INTERNAL;
 	job_sent(&s->c.job, now_ms());
@@ -340,6 +347,10 @@ static int resume(struct sip_msg *msg, char *a, char *b)
 	(void)b;
 	current.ran = true;
 	call_finish(msg, &current.s->c, current.reply);
+	if (msg->first_line.type == SIP_REQUEST) {
+		forks_restore(msg, current.s->forks, current.s->forks ? current.s->fork_count : 0);
+		current.s->forks = NULL;
+	}
 	name.len = (int)strlen(name.s);
 	if (keng)
 		return sr_kemi_route(keng, msg, get_route_type(), &name, &event) < 0 ? -1 : 1;

@@ -3,29 +3,38 @@
 # does this. Nothing of Kamailio is linked, its symbols come from the program; of the daemon only the codec is used.
 
 KAM       := $(BUILD)/kamailio
+MOD_OUT   := $(BUILD)/module
 MOD_SRC   := $(sort $(wildcard module/*.c))
 # What knows nothing of Kamailio, and is fuzzed and tested as it is
 MOD_PURE  := module/wire.c module/policy.c
 MOD_CODEC := $(addprefix daemon/,base/bytes.c base/pool.c base/sbuf.c base/secmem.c proto/bencode.c proto/json.c proto/ngval.c)
-mod_obj    = $(patsubst %.c,$(BUILD)/module/%.o,$(1))
+mod_obj    = $(patsubst %.c,$(MOD_OUT)/%.o,$(1))
 MOD_OBJ   := $(call mod_obj,$(MOD_SRC) $(MOD_CODEC))
 MOD_FLAGS := -std=gnu17 -O2 -g $(WARN) -fPIC -fstack-protector-strong -D_GNU_SOURCE
 
-.PHONY: module module-so
+.PHONY: module module-so module-objects module-for
 # In two steps: what is to be installed and fetched first
 module:
 	tools/deps.sh install deps-module
 	tools/kamailio-headers.sh $(KAM)
 	$(MAKE) module-so
 module-so: $(BUILD)/xcipher.so
+module-objects: $(MOD_OBJ)
 
-$(call mod_obj,$(MOD_PURE) $(MOD_CODEC)): $(BUILD)/module/%.o: %.c Makefile module/module.mk
+# make module-for RELEASE=trixie: it compiles against that Debian release's Kamailio, too (nothing here could load it)
+RELEASE ?= trixie
+module-for:
+	tools/deps.sh install deps-module
+	tools/kamailio-headers.sh $(BUILD)/kamailio-$(RELEASE) $(RELEASE)
+	$(MAKE) KAM=$(BUILD)/kamailio-$(RELEASE) MOD_OUT=$(BUILD)/module-$(RELEASE) module-objects
+
+$(call mod_obj,$(MOD_PURE) $(MOD_CODEC)): $(MOD_OUT)/%.o: %.c Makefile module/module.mk
 	@mkdir -p $(@D)
 	$(call say,CC    $<)
 	$(Q)$(CC) $(MOD_FLAGS) -D_FORTIFY_SOURCE=2 -fvisibility=hidden -Idaemon -Imodule -MMD -MP -c -o $@ $<
 
 # The flags hold quoted strings: the compiler reads them from the file.
-$(call mod_obj,$(filter-out $(MOD_PURE),$(MOD_SRC))): $(BUILD)/module/%.o: %.c Makefile module/module.mk $(KAM)/version
+$(call mod_obj,$(filter-out $(MOD_PURE),$(MOD_SRC))): $(MOD_OUT)/%.o: %.c Makefile module/module.mk $(KAM)/version
 	@mkdir -p $(@D)
 	$(call say,CC    $<)
 	$(Q)$(CC) $(MOD_FLAGS) @$(KAM)/flags -DMOD_NAME='"xcipher"' -isystem $(KAM)/include -Imodule -MMD -MP -c -o $@ $<
@@ -37,4 +46,4 @@ $(BUILD)/xcipher.so: $(MOD_OBJ)
 	$(Q)tools/kamailio-fits.sh $@.tmp
 	$(Q)mv $@.tmp $@
 
--include $(shell find $(BUILD)/module -name '*.d' 2>/dev/null)
+-include $(shell find $(MOD_OUT) -name '*.d' 2>/dev/null)

@@ -1,13 +1,15 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
-# kamailio-headers.sh DIR: the headers of the Kamailio that is installed, and the flags it was built with, into DIR: a tree include/ and a
-# file "flags". Debian has no kamailio-dev: they come from the distribution's source package, fetched from the archives this machine's apt
+# kamailio-headers.sh DIR [RELEASE]: the headers of the Kamailio that is installed, and the flags it was built with, into DIR: a tree include/ and a
+# file "flags"; with RELEASE (trixie, ...) of that Debian release's Kamailio instead. Debian has no kamailio-dev: they come from the distribution's source package, fetched from the archives this machine's apt
 # already uses and verified by apt; apt's own configuration stays as it is. When they are there already, nothing is done.
 set -eu
 
-dir=${1:?usage: kamailio-headers.sh DIR}
+dir=${1:?usage: kamailio-headers.sh DIR [RELEASE]}
+release=${2:-}
 # shellcheck disable=SC2016 # dpkg-query expands it
-version=$(dpkg-query -W -f '${source:Version}' kamailio)
+version=$([ -n "$release" ] || dpkg-query -W -f '${source:Version}' kamailio)
+version=${version:-$release}
 [ "$(cat "$dir/version" 2>/dev/null)" != "$version" ] || [ ! -d "$dir/include/lib/srdb1" ] || exit 0
 
 mkdir -p "$dir"
@@ -37,6 +39,9 @@ echo "fetching the headers of kamailio $version ..."
 signed=/usr/share/keyrings/debian-archive-keyring.gpg
 [ -e $signed ] && signed="[signed-by=$signed] " || signed=
 debian_archives | sed "s|^|deb-src $signed|" >"$work/sources.list"
+if [ -n "$release" ]; then
+	debian_archives | awk -v r="$release" '$2 !~ /-/ { print $1, r, $3 }' | sed "s|^|deb-src $signed|" >"$work/sources.list"
+fi
 mkdir -p "$work/lists/partial" "$work/cache/archives/partial" "$work/src"
 private_apt() {
 	quietly apt-get -q -o Dir::Etc::SourceList="$work/sources.list" -o Dir::Etc::SourceParts=/dev/null \
@@ -45,7 +50,12 @@ private_apt() {
 }
 private_apt update
 cd "$work/src"
-private_apt source --download-only --only-source "kamailio=$version"
+if [ -n "$release" ]; then
+	# Of a release that is not installed the signature of upstream may be missing at a mirror; the tarball is verified all the same.
+	(private_apt source --download-only "kamailio/$release") || ls kamailio_*.orig.tar.?z >/dev/null
+else
+	private_apt source --download-only --only-source "kamailio=$version"
+fi
 tar -xf kamailio_*.orig.tar.* --strip-components=1 --wildcards '*/src/Makefile*' '*/src/core' '*/src/modules/tm' '*/src/lib/Makefile*' '*/src/lib/srdb1'
 # Its configuration is all that is made: Kamailio itself need not be built.
 touch src/main.c

@@ -27,7 +27,7 @@ def wait_for(what, check, seconds=8):
 class Phone:
     number = 0
 
-    def __init__(self, net, folder, name, ns, address, account, tone, config="", dial=None):
+    def __init__(self, net, folder, name, ns, address, account, tone, config="", dial=None, port=5060):
         """account: the line of baresip's accounts file behind the URI's user. tone: what it plays, Hz. dial: at the start."""
         Phone.number += 1
         self.net, self.ns, self.name, self.tone = net, ns, name, tone
@@ -40,6 +40,7 @@ class Phone:
         with open(path, encoding="ascii") as f:
             text = f.read()
         with open(path, "w", encoding="ascii") as f:
+            text = text.replace(f"{address}:5060", f"{address}:{port}").replace("10000-10100", f"{port + 5000}-{port + 5100}")
             f.write(text.replace("127.0.0.1:5555", f"127.0.0.1:{self.cons}").replace("sip_transports udp\n", "" if "sip_transports" in config else
                                                                                     "sip_transports udp\n") + config)
         with open(os.path.join(self.folder, "accounts"), "w", encoding="ascii") as f:

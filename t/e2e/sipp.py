@@ -65,23 +65,25 @@ def caller(suite, to, expect=200, extra="", talk_ms=200, timeout_ms=0):
     return scenario(steps)
 
 
-def gives_up(suite, to, extra, after_ms):
-    """INVITE, CANCEL before there is an answer, and the INVITE's end."""
+def gives_up(suite, to, extra, after_ms, cancel_first=False):
+    """INVITE, CANCEL before there is an answer, and the INVITE's end; cancel_first: the CANCEL is answered before that."""
     values = {"to": to, "extra": extra + "\n"}
     invite = message(f"INVITE {to} SIP/2.0", in_dialog("INVITE", 1, "") % values, sdp(suite))
     cancel = message(f"CANCEL {to} SIP/2.0", (in_dialog("CANCEL", 1, "") % values).replace("[branch]", "[branch-3]"))
-    ack = message(f"ACK {to} SIP/2.0", (in_dialog("ACK", 1) % values).replace("[branch]", "[branch-5]"))
+    ack = message(f"ACK {to} SIP/2.0", (in_dialog("ACK", 1) % values).replace("[branch]", "[branch-6]" if cancel_first else "[branch-5]"))
     return scenario([f'<send retrans="500">{invite}</send>', '<recv response="100"/>', f'<pause milliseconds="{after_ms}"/>', f"<send>{cancel}</send>",
-                     '<recv response="487"/>', f"<send>{ack}</send>", '<recv response="200"/>'])
+                     *(('<recv response="200"/>', '<recv response="487"/>', f"<send>{ack}</send>") if cancel_first else
+                       ('<recv response="487"/>', f"<send>{ack}</send>", '<recv response="200"/>'))])
 
 
-def callee(suite, code=200, early=False):
+def callee(suite, code=200, early=False, rings=True):
     head = "[last_Via:]\n[last_From:]\n[last_To:];tag=[pid]u[call_number]\n[last_Call-ID:]\n[last_CSeq:]\n" \
            "Contact: <sip:[local_ip]:[local_port]>\n"
     if code != 200:
         return scenario(['<recv request="INVITE"/>', f"<send retrans=\"500\">{message(f'SIP/2.0 {code} No', head)}</send>", '<recv request="ACK"/>'])
     early_answer = sdp(suite) if early else ""
-    steps = ['<recv request="INVITE" rrs="true"/>', f"<send>{message('SIP/2.0 180 Ringing', head + '[last_Record-Route:]', early_answer)}</send>",
+    ringing = [f"<send>{message('SIP/2.0 180 Ringing', head + '[last_Record-Route:]', early_answer)}</send>"] if rings else []
+    steps = ['<recv request="INVITE" rrs="true"/>', *ringing,
              f"<send retrans=\"500\">{message('SIP/2.0 200 OK', head + '[last_Record-Route:]', sdp(suite))}</send>",
              '<recv request="ACK"/>', '<recv request="BYE"/>',
              "<send>" + message("SIP/2.0 200 OK", "[last_Via:]\n[last_From:]\n[last_To:]\n[last_Call-ID:]\n[last_CSeq:]") + "</send>"]
@@ -99,6 +101,49 @@ def callee_twice(suite):
                      '<recv request="ACK"/>', '<recv request="INVITE"/>',
                      f"<send retrans=\"500\">{message('SIP/2.0 200 OK', REPLY + CONTACT, sdp(suite))}</send>", '<recv request="ACK"/>',
                      '<recv request="BYE"/>', f"<send>{message('SIP/2.0 200 OK', REPLY)}</send>"])
+
+
+def caller_again(bodies, to, pause_ms=300):
+    """INVITE with the first of these bodies, re-INVITEs with the others, BYE; each must be answered 200."""
+    values = {"to": to, "extra": ""}
+    routes = {"to": to, "extra": "[routes]\n"}
+    steps = []
+    for number, body in enumerate(bodies, 1):
+        first = number == 1
+        head = in_dialog("INVITE", number, "") % values if first else in_dialog("INVITE", number) % routes
+        ack = message("ACK [next_url] SIP/2.0", in_dialog("ACK", number) % routes)
+        steps += [f"<send retrans=\"500\">{message(f'INVITE {to} SIP/2.0' if first else 'INVITE [next_url] SIP/2.0', head, body)}</send>",
+                  '<recv response="100" optional="true"/>', '<recv response="180" optional="true"/>', '<recv response="183" optional="true"/>',
+                  f'<recv response="200"{" rrs=" + chr(34) + "true" + chr(34) if first else ""}/>', f"<send>{ack}</send>",
+                  f'<pause milliseconds="{pause_ms}"/>']
+    bye = message("BYE [next_url] SIP/2.0", in_dialog("BYE", len(bodies) + 1) % routes)
+    return scenario([*steps, f'<send retrans="500">{bye}</send>', '<recv response="100" optional="true"/>', '<recv response="200"/>'])
+
+
+def expect(pattern):
+    """For a recv: the message must hold this."""
+    return f'<action><ereg regexp="{pattern}" search_in="msg" check_it="true" assign_to="1"/></action>'
+
+
+def callee_again(bodies, patterns, early_ms=0):
+    """Answers each INVITE with one of the bodies; what comes must match the patterns. early_ms: the first answer is in a 183 that long before."""
+    head = REPLY.replace("[last_To:]", "[last_To:];tag=[pid]u[call_number]") + CONTACT + "\n[last_Record-Route:]"
+    steps = []
+    for number, (body, pattern) in enumerate(zip(bodies, patterns)):
+        steps.append(f'<recv request="INVITE"{" rrs=" + chr(34) + "true" + chr(34) if not number else ""}>{expect(pattern)}</recv>')
+        if early_ms and not number:
+            steps += [f"<send>{message('SIP/2.0 183 Session Progress', head, body)}</send>", f'<pause milliseconds="{early_ms}"/>']
+        steps += [f"<send retrans=\"500\">{message('SIP/2.0 200 OK', REPLY + CONTACT if number else head, body)}</send>", '<recv request="ACK"/>']
+    return scenario([*steps, '<recv request="BYE"/>', f"<send>{message('SIP/2.0 200 OK', REPLY)}</send>", '<Reference variables="1"/>'])
+
+
+def callee_cancelled(rings=True):
+    """Is not answered, until somebody else has or the caller gives up."""
+    head = REPLY.replace("[last_To:]", "[last_To:];tag=[pid]u[call_number]") + CONTACT
+    code = "SIP/2.0 180 Ringing" if rings else "SIP/2.0 100 Trying"
+    return scenario(['<recv request="INVITE"/>', f"<send>{message(code, head)}</send>", '<recv request="CANCEL"/>',
+                     f"<send>{message('SIP/2.0 200 OK', REPLY)}</send>",
+                     f"<send retrans=\"500\">{message('SIP/2.0 487 Request Terminated', REPLY.replace('[last_CSeq:]', 'CSeq: 1 INVITE'))}</send>", '<recv request="ACK"/>'])
 
 
 def caller_twice_refused(suite, to):
@@ -155,7 +200,7 @@ class Sipp:
 
 class Kamailio:
     def __init__(self, net, folder, more="", memory=64, example="kamailio-module.cfg", swap=("", ""), **defines):
-        """example: a file of kamailio-cfg/. more: lines behind its modules. swap: what is replaced in it, and by what."""
+        """example: a file of kamailio-cfg/. more: lines behind its modules. swap: what is replaced in it, and by what; or a list of such pairs."""
         self.net = net
         self.run_dir = os.path.join(folder, f"kamailio{len(os.listdir(folder))}")
         os.makedirs(self.run_dir)
@@ -167,8 +212,9 @@ class Kamailio:
         cfg = os.path.join(self.run_dir, "cfg")
         with open(os.path.join(source, example), encoding="utf-8") as f:
             text = f.read()
-        assert swap[0] in text
-        text = text.replace(*swap) if swap[0] else text
+        for old, new in swap if isinstance(swap, list) else [swap] if swap[0] else []:
+            assert old in text, old
+            text = text.replace(old, new)
         with open(cfg, "w", encoding="utf-8") as f:
             f.write(text.replace('include_file "', f'{more}\ninclude_file "{source}/'))
         modules = "/usr/lib/" + subprocess.run(["gcc", "-print-multiarch"], capture_output=True, text=True, check=True).stdout.strip() + "/kamailio/modules"
