@@ -1,0 +1,55 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Memory runs out while targets are made: in a control group with little of it, which is what Debian's kernel can do (it has no
+CONFIG_FAULT_INJECTION). Whoever made them is killed or refused, what was made goes, and what others have stays."""
+import os
+import subprocess
+import time
+
+import rig
+from rig import equal, tap
+import netns
+
+GROUP = "/sys/fs/cgroup/small"
+
+
+def free_kib():
+    with open("/proc/meminfo", encoding="ascii") as f:
+        return int(next(x for x in f if x.startswith("MemFree")).split()[1])
+
+
+def starve(net, w):
+    """A process that makes targets until it may not have more memory. How it ended, and how many it made."""
+    p = subprocess.Popen(["ip", "netns", "exec", net.gateway, "sh", "-c", f"echo 0 > {GROUP}/cgroup.procs; exec nfx"], text=True,
+                         stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    said = p.communicate(f"hello version=1 features=0x7f owner=8 grace=0\nfill 100000 action=relay dest={w.b},5000,{w.h},30002\n")[0]
+    return p.returncode, said.strip().split("\n")[-1]
+
+
+def main():
+    os.makedirs("/sys/fs/cgroup", exist_ok=True)
+    rig.run(["mount", "-t", "cgroup2", "none", "/sys/fs/cgroup"])
+    with open("/sys/fs/cgroup/cgroup.subtree_control", "w", encoding="ascii") as f:
+        f.write("+memory")
+    os.mkdir(GROUP)
+    with open(f"{GROUP}/memory.max", "w", encoding="ascii") as f:
+        f.write("6M")
+    with netns.Net(("caller", "callee")) as net:
+        w = rig.Way(net, False)
+        nfx = rig.Nfx(net.gateway)
+        nfx.hello()
+        nfx.ok(w.target())
+        w.flow("--count", 1)
+        before = free_kib()
+        for n in range(3):
+            code, said = starve(net, w)
+            rig.note(f"ended with {code}: {said}")
+            tap(code == -9 or code == 137 or "= -12" in said, f"memory runs out ({n + 1})")
+            equal("what others have goes on", w.flow("--count", 50)[0]["got"], 50)
+        time.sleep(1.5)
+        equal("what was made is gone", len(nfx.ok("get +dump")), 1)
+        tap(before - free_kib() < 12000, f"and its memory ({before - free_kib()} KiB)")
+        nfx.close()
+
+
+rig.test(main)
