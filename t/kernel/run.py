@@ -22,7 +22,7 @@ from initramfs import Initramfs  # noqa: E402
 
 BUILD = os.path.abspath(os.environ.get("BUILD", "build"))
 BASE = f"{BUILD}/kernel"
-SECONDS = 420  # by far enough also beside other work; a hang ends here
+SECONDS = 600  # by far enough also beside other work; a hang ends here
 TOOLS = ["/usr/sbin/ip", "/usr/sbin/nft", "/usr/sbin/tc"]
 PROGRAMS = ["nfx", "pktx", "rtpload", "srtpload"]
 PYTHON = ["rig", "netns", "ng", "calls", "relay", "glob", "random"]  # of guest/ and t/e2e/, with whatever they import

@@ -138,7 +138,10 @@ def unload():
             nfx.ok(f"fill 200 action=relay dest={w.b},5000,{w.h},30002")
             w.flow("--count", 1)
             p = traffic(w, 400)
-            time.sleep(0.3)
+            for _ in range(100):  # it flows
+                if nfx.ok(f"get addr={w.g} port=30000")[0]["RTP_PACKETS"] > 20:
+                    break
+                time.sleep(0.02)
             rig.run(["rmmod", "nf_xcipher"])
             time.sleep(0.1)
             code, text, _ = nfx("get +dump")

@@ -10,7 +10,7 @@ import rig
 from rig import equal, tap
 import netns
 
-GROUP = "/sys/fs/cgroup/small"
+GROUP = "/run/cg/small"  # not below /sys: "ip netns exec" has one of its own
 
 
 def free_kib():
@@ -22,14 +22,14 @@ def starve(net, w):
     """A process that makes targets until it may not have more memory. How it ended, and how many it made."""
     p = subprocess.Popen(["ip", "netns", "exec", net.gateway, "sh", "-c", f"echo 0 > {GROUP}/cgroup.procs; exec nfx"], text=True,
                          stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-    said = p.communicate(f"hello version=1 features=0x7f owner=8 grace=0\nfill 100000 action=relay dest={w.b},5000,{w.h},30002\n")[0]
+    said = p.communicate(f"hello version=1 features=0x7f owner=8 grace=0\nfill 30000 action=relay dest={w.b},5000,{w.h},30002\n")[0]
     return p.returncode, said.strip().split("\n")[-1]
 
 
 def main():
-    os.makedirs("/sys/fs/cgroup", exist_ok=True)
-    rig.run(["mount", "-t", "cgroup2", "none", "/sys/fs/cgroup"])
-    with open("/sys/fs/cgroup/cgroup.subtree_control", "w", encoding="ascii") as f:
+    os.makedirs("/run/cg", exist_ok=True)
+    rig.run(["mount", "-t", "cgroup2", "none", "/run/cg"])
+    with open("/run/cg/cgroup.subtree_control", "w", encoding="ascii") as f:
         f.write("+memory")
     os.mkdir(GROUP)
     with open(f"{GROUP}/memory.max", "w", encoding="ascii") as f:
