@@ -136,7 +136,6 @@ void call_free(struct keystore *k, struct call *c)
 	str_free(&c->id);
 	str_free(&c->metadata);
 	str_free(&c->tap_path);
-	str_free(&c->callback);
 	free(c);
 }
 
@@ -189,7 +188,7 @@ struct call *call_clone(struct keystore *k, const struct call *from)
 	if (!c)
 		return NULL;
 	*c = *from;
-	c->id = c->metadata = c->tap_path = c->callback = STR_NONE;
+	c->id = c->metadata = c->tap_path = STR_NONE;
 	c->chain = c->prev = c->next = NULL;
 	c->save.prev = c->save.next = NULL;
 	c->save.listed = false;
@@ -197,7 +196,6 @@ struct call *call_clone(struct keystore *k, const struct call *from)
 	err = str_replace(&c->id, from->id);
 	err |= str_replace(&c->metadata, from->metadata);
 	err |= str_replace(&c->tap_path, from->tap_path);
-	err |= str_replace(&c->callback, from->callback);
 	for (uint32_t i = 0; i < from->sides && !err; i++) {
 		c->side[i] = side_clone(k, from->side[i]);
 		err = c->side[i] ? 0 : -ENOMEM;

@@ -125,7 +125,6 @@ struct call {
 	uint32_t tap;
 	bool tap_all, tap_paused, tap_discard;
 	struct str tap_path; /* heap */
-	struct str callback; /* heap: xmlrpc-callback, who is told when it times out */
 	bool emergency;      /* once said, for good */
 	bool debug;          /* what happens to it is logged */
 	uint64_t traced_ns;

@@ -198,7 +198,6 @@ static const struct key keys[] = {
 	{"from-tags", KEY_ITEMS, 0, set_from_tag_of_many},
 	{"interface", KEY_ITEMS, 0, ng_set_direction},
 	TEXT("set-label", KEY_TEXT, label),
-	TEXT("xmlrpc-callback", KEY_TEXT, xmlrpc_callback),
 };
 
 const char *ng_key_name(size_t i)

@@ -192,7 +192,7 @@ struct ng_request {
 	int tos;                  /* -1 = default */
 	int64_t delete_delay;     /* seconds; -1 = default */
 	int64_t limit;            /* list: -1 = default */
-	struct str label, metadata, address, recording_file, recording_pattern, xmlrpc_callback;
+	struct str label, metadata, address, recording_file, recording_pattern;
 	/* Commands of ours (xcipherctl) */
 	struct str max[NG_LIMITS]; /* limits: as the options are written; empty = as it is */
 	struct str state, level;   /* drain, debug: on, off; log level: a number */

@@ -1,0 +1,202 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What the relay does on ng's command beside offer and answer: blocked media and telephone events, listeners, publishers, IPv4 to
+IPv6, and every command by rtpengine's own client. Terminals are sockets that speak plain RTP."""
+import os
+import re
+import select
+import socket
+import struct
+import subprocess
+from concurrent.futures import ThreadPoolExecutor
+
+import calls
+import ng
+import relay
+from run import Skip
+
+EVENT = 101
+MAP = "a=rtpmap:0 PCMU/8000\r\na=rtpmap:101 telephone-event/8000\r\n"
+
+
+class Phone:
+    """A terminal in a namespace, at an address."""
+
+    def __init__(self, net, where, address):
+        family = socket.AF_INET6 if ":" in address else socket.AF_INET
+        self.sock = ng.socket_in(net.terminal[where], family)
+        self.sock.bind((address, 0))
+        self.address, self.port = address, self.sock.getsockname()[1]
+        self.to, self.seq, self.ssrc = None, 0, int.from_bytes(os.urandom(4), "big")
+
+    def sdp(self, direction="sendrecv"):
+        family = "IP6" if ":" in self.address else "IP4"
+        return (f"v=0\r\no=- 1 1 IN {family} {self.address}\r\ns=-\r\nc=IN {family} {self.address}\r\nt=0 0\r\n"
+                f"m=audio {self.port} RTP/AVP 0 {EVENT}\r\n{MAP}a={direction}\r\n")
+
+    def told(self, sdp):
+        p = calls.parse(sdp)
+        self.to = (p["ip"], p["port"])
+        return self
+
+    def send(self, payload, kind=0):
+        self.seq += 1
+        self.sock.sendto(struct.pack("!BBHII", 0x80, kind, self.seq, self.seq * 160, self.ssrc) + payload, self.to)
+
+    def hears(self, timeout=2.0):
+        """The next packet's payload type and payload, or None."""
+        if not select.select([self.sock], [], [], timeout)[0]:
+            return None
+        packet = self.sock.recv(2048)
+        return packet[1] & 0x7f, packet[12:]
+
+
+def talk(client, a, b, call_id, **flags):
+    offer = calls.ok(client.call("offer", call_id=call_id, from_tag="a", sdp=a.sdp(), **flags))
+    b.told(offer["sdp"])
+    a.told(calls.ok(client.call("answer", call_id=call_id, from_tag="a", to_tag="b", sdp=b.sdp()))["sdp"])
+    for x, y in ((a, b), (b, a), (a, b)):  # all are known afterwards
+        x.send(b"hello")
+        assert y.hears() == (0, b"hello")
+
+
+def leaves(a, b, kind=0):
+    """Whether a's packet reaches b; an ordinary one of b's comes back behind it either way."""
+    word = os.urandom(8)
+    a.send(word, kind)
+    got = b.hears(0.3)
+    assert got in (None, (kind, word)), got
+    return got is not None
+
+
+def start(net, *options, addresses=("10.200.1.1", "10.200.2.1")):
+    return relay.Xcipherd(net, "--engine=serial", *options, addresses=addresses).wait_ready()
+
+
+def finish(daemon):
+    assert daemon.statistics()["command errors"] == 0
+    status = daemon.stop()
+    assert status == 0, f"xcipherd ended with {status}:\n{daemon.text()}"
+
+
+def test_media_and_telephone_events_are_blocked_and_unblocked(net):
+    daemon = start(net)
+    a, b = Phone(net, "caller", "10.200.1.2"), Phone(net, "callee", "10.200.2.2")
+    talk(daemon.client, a, b, "c")
+    say = lambda what, **k: calls.ok(daemon.client.call(what, call_id="c", **k))  # noqa: E731
+    for block, unblock, voice, event in (("block media", "unblock media", False, False),
+                                         ("silence media", "unsilence media", False, False),
+                                         ("block DTMF", "unblock DTMF", True, False)):
+        reply = say(block, from_tag="a")
+        assert ("warning" in reply) == (block == "silence media"), reply
+        assert (leaves(a, b), leaves(a, b, EVENT)) == (voice, event), block
+        assert leaves(b, a) and leaves(b, a, EVENT), block
+        say(unblock, from_tag="a")
+        assert leaves(a, b) and leaves(a, b, EVENT), unblock
+    finish(daemon)
+
+
+def test_listeners_hear_a_party_and_nobody_hears_them(net):
+    daemon = start(net)
+    a, b = Phone(net, "caller", "10.200.1.2"), Phone(net, "callee", "10.200.2.2")
+    talk(daemon.client, a, b, "c")
+    ears = [Phone(net, where, ip) for where, ip in (("callee", "10.200.2.2"), ("caller", "10.200.1.2"), ("callee", "10.200.2.2"))]
+    tags = []
+    for e in ears:
+        reply = calls.ok(daemon.client.call("subscribe request", call_id="c", from_tag="a"))
+        assert reply["from-tags"] == ["a"] and reply["tag-medias"][0]["medias"][0]["index"] == 1, reply
+        assert "a=sendonly" in reply["sdp"] and "telephone-event" in reply["sdp"], reply["sdp"]
+        e.told(reply["sdp"])
+        tags.append(reply["to-tag"])
+        calls.ok(daemon.client.call("subscribe answer", call_id="c", to_tag=tags[-1], sdp=e.sdp("recvonly")))
+    for n in range(50):
+        word = b"word %d" % n
+        a.send(word)
+        assert [p.hears() for p in (b, *ears)] == [(0, word)] * 4, n
+    b.send(b"not for them")
+    assert a.hears() == (0, b"not for them")
+    ears[0].send(b"heckling")
+    assert [p.hears(0.1) for p in (a, b, *ears)] == [None] * 5
+    calls.ok(daemon.client.call("unsubscribe", call_id="c", to_tag=tags[1]))
+    a.send(b"two are left")
+    assert [p.hears(0.3) for p in (b, *ears)] == [(0, b"two are left")] * 2 + [None, (0, b"two are left")]
+    calls.ok(daemon.client.call("delete", call_id="c", from_tag=tags[0]))
+    assert leaves(a, b)
+    assert ears[2].hears() is not None and ears[0].hears(0.1) is None
+    finish(daemon)
+
+
+def test_a_publisher_is_heard_by_who_subscribes(net):
+    daemon = start(net)
+    a, e = Phone(net, "caller", "10.200.1.2"), Phone(net, "callee", "10.200.2.2")
+    reply = calls.ok(daemon.client.call("publish", sdp=a.sdp("sendonly")))
+    assert "a=recvonly" in reply["sdp"], reply
+    a.told(reply["sdp"])
+    call = {"call_id": reply["call-id"]}
+    offer = calls.ok(daemon.client.call("subscribe request", from_tag=reply["from-tag"], **call))
+    e.told(offer["sdp"])
+    calls.ok(daemon.client.call("subscribe answer", to_tag=offer["to-tag"], sdp=e.sdp("recvonly"), **call))
+    assert leaves(a, e)
+    finish(daemon)
+
+
+def test_who_must_wait_gets_nothing_before_it_sends(net):
+    daemon = start(net)
+    a, b = Phone(net, "caller", "10.200.1.2"), Phone(net, "callee", "10.200.2.2")
+    b.told(calls.ok(daemon.client.call("offer", call_id="c", from_tag="a", sdp=a.sdp(), flags=["NAT-wait"]))["sdp"])
+    a.told(calls.ok(daemon.client.call("answer", call_id="c", from_tag="a", to_tag="b", sdp=b.sdp()))["sdp"])
+    assert not leaves(a, b)
+    assert leaves(b, a) and leaves(a, b)
+    finish(daemon)
+
+
+def test_ipv4_speaks_to_ipv6(net):
+    daemon = start(net, addresses=("10.200.1.1", "fd00:2::1"))
+    a, b = Phone(net, "caller", "10.200.1.2"), Phone(net, "callee", "fd00:2::2")
+    talk(daemon.client, a, b, "c", address_family="IP6")
+    assert b.to[0] == "fd00:2::1" and a.to[0] == "10.200.1.1"
+    assert leaves(a, b) and leaves(b, a)
+    finish(daemon)
+
+
+CLIENT = "/usr/bin/rtpengine-ng-client"
+
+
+def test_every_command_by_rtpengines_client(net):
+    """It spells keys otherwise than Kamailio does, and prints the reply but for "result: ok"."""
+    if not os.access(CLIENT, os.X_OK):
+        raise Skip("no rtpengine-ng-client here")
+    daemon = start(net)
+    a, b = Phone(net, "caller", "10.200.1.2"), Phone(net, "callee", "10.200.2.2")
+
+    def ask(command, *options):
+        p = subprocess.run(["ip", "netns", "exec", net.gateway, CLIENT, "--proxy-address=127.0.0.1", "--proxy-port=22222", *options, command],
+                           capture_output=True, text=True, timeout=20, check=False)
+        return p.stdout + p.stderr
+
+    def done(command, *options):
+        text = ask(command, *options)
+        assert re.search("New SDP|Result dictionary", text) and "Error reason" not in text, f"{command}: {text}"
+        return text
+
+    done("ping")
+    done("offer", "--call-id=c", "--from-tag=a", f"--sdp={a.sdp()}", "--replace-origin", "--ICE=remove", "--TOS=184",
+         "--codec-strip=G729", "--flags=trust-address", "--trust-address")
+    done("answer", "--call-id=c", "--from-tag=a", "--to-tag=b", f"--sdp={b.sdp()}")
+    gates = ("block media", "unblock media", "block DTMF", "unblock DTMF", "silence media", "unsilence media")
+    with ThreadPoolExecutor(4) as many:  # it takes long to start
+        list(many.map(lambda command: done(command, "--call-id=c", "--from-tag=a"), gates))
+        list(many.map(done, ("list", "statistics")))
+    text = done("subscribe request", "--call-id=c", "--from-tag=a", "--to-tag=l")
+    assert "sendonly" in text, text
+    done("subscribe answer", "--call-id=c", "--to-tag=l", f"--sdp={a.sdp('recvonly')}")
+    done("unsubscribe", "--call-id=c", "--to-tag=l")
+    done("publish", "--call-id=p", "--from-tag=x", f"--sdp={a.sdp('sendonly')}")
+    assert "totals" in done("query", "--call-id=c")
+    refused = (("play media", "codec"), ("stop media", "codec"), ("play DTMF", "codec"), ("start forwarding", "recording"),
+               ("start recording", "--recording-dir"), ("connect", "join"))
+    with ThreadPoolExecutor(4) as many:
+        texts = list(many.map(lambda r: ask(r[0], "--call-id=c", "--from-tag=a"), refused))
+    for (command, why), text in zip(refused, texts):
+        assert "Error reason" in text and why in text, f"{command}: {text}"
+    done("delete", "--call-id=c", "--from-tag=a", "--delete-delay=0")
+    finish(daemon)
