@@ -6,7 +6,6 @@
 #include "control/web.h"
 
 #include <errno.h>
-#include <malloc.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -17,7 +16,6 @@
 #define KEEPALIVE_SEC   60 /* between requests */
 #define HEADER_SEC      15
 #define HEADER_LEN      4096
-#define BODY_ENDS       20000 /* some ten milliseconds */
 
 struct http *http_of(struct lws *wsi)
 {
@@ -138,7 +136,7 @@ static int send_head(struct http *h, struct http_client *c)
 static int send_some(struct http *h, struct http_client *c)
 {
 	size_t n = c->out.len - c->sent < HTTP_CHUNK ? c->out.len - c->sent : HTTP_CHUNK;
-	bool last = c->sent + n == c->out.len, close = c->close;
+	bool last = c->sent + n == c->out.len;
 	struct lws *wsi = c->wsi;
 
 	if (n)
@@ -154,7 +152,8 @@ static int send_some(struct http *h, struct http_client *c)
 		return 0;
 	}
 	http_client_reset(c);
-	return close || lws_http_transaction_completed(wsi) ? -1 : 0;
+	/* no further request: libwebsockets 4.1 goes wrong over those that came early */
+	return -1;
 }
 
 static int http_writeable(struct http_client *c)
@@ -280,14 +279,24 @@ static int http_begin(struct http_client *c, struct lws *wsi, struct str path)
 	return refuse(c, 405, "GET or POST\n");
 }
 
+/* The library uses a connection after a body's callback asked it to end it: it is ended from elsewhere. */
+static void end_soon(struct http_client *c)
+{
+	lws_set_timeout(c->wsi, PENDING_TIMEOUT_HTTP_CONTENT, LWS_TO_KILL_ASYNC);
+}
+
 static int http_body(struct http_client *c, const void *in, size_t len)
 {
 	if (c->status || c->job)
 		return 0; /* refused already */
-	if (len > c->expected - c->in.len)
-		return -1;
+	if (len > c->expected - c->in.len) {
+		end_soon(c);
+		return 0;
+	}
 	sbuf_put(&c->in, in, len);
-	return c->in.err ? -1 : 0;
+	if (c->in.err)
+		end_soon(c);
+	return 0;
 }
 
 /* libwebsockets 4.1 comes here over and over while something waits behind a body that is not answered yet. Where the body itself
@@ -295,8 +304,11 @@ static int http_body(struct http_client *c, const void *in, size_t len)
  * before they have its reply are not known (RFC 9112 9.3.2 tells them not to). */
 static int http_body_end(struct http_client *c)
 {
-	if (c->body_ends++)
-		return c->body_ends > BODY_ENDS ? -1 : 0;
+	if (c->body_ends++) {
+		if (c->body_ends == 2)
+			end_soon(c);
+		return 0;
+	}
 	if (c->status)
 		return 0;
 	return http_client_ask(c) ? refuse(c, 503, "busy\n") : 0;
@@ -503,23 +515,6 @@ static void library_log(int level, const char *line)
 	log_debug("HTTP: %s", line);
 }
 
-/* What the library frees held requests, and they hold keys. */
-static void *realloc_wiped(void *old, size_t len, const char *reason)
-{
-	size_t had = old ? malloc_usable_size(old) : 0;
-	void *p = len ? malloc(len) : NULL;
-
-	(void)reason;
-	if (len && !p)
-		return NULL;
-	if (old && p)
-		memcpy(p, old, had < len ? had : len);
-	if (old)
-		secmem_wipe(old, had);
-	free(old);
-	return p;
-}
-
 static void *serve(void *arg)
 {
 	struct http *h = arg;
@@ -550,7 +545,6 @@ int http_server_start(struct http *h)
 	};
 	int err;
 
-	lws_set_allocator(realloc_wiped);
 	lws_set_log_level(LLL_ERR | LLL_WARN, library_log);
 	h->lws = lws_create_context(&info);
 	if (!h->lws)

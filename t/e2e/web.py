@@ -51,6 +51,7 @@ class NgClient:
 
     def __init__(self, namespace, transport, address):
         self.transport, self.s, self.number = transport, connect(namespace, address), 0
+        self.namespace, self.address = namespace, address
         self.ws = WebSocket(self.s, "ng.rtpengine.com") if transport == "websocket" else None
 
     @staticmethod
@@ -66,7 +67,7 @@ class NgClient:
         self.number += 1
         request = b"n%d " % self.number + ng.encode({"command": command, **{k.replace("_", "-"): v for k, v in keys.items()}})
         if self.transport == "http":
-            reply = ask(self.s, "POST", "/ng", request)[2]
+            reply = ask(connect(self.namespace, self.address), "POST", "/ng", request)[2]
         elif self.ws:
             self.ws.send(request)
             reply = self.ws.receive()[1]
