@@ -156,15 +156,15 @@ static void needs_restart(void *arg, const char *name)
 
 const char *operate_reload(struct operate *op)
 {
-	static char err[512]; /* control thread only */
 	struct options next;
-	enum options_result res = options_again(&next, op->argc, op->argv, err, sizeof(err));
+	enum options_result res =
+		options_again(&next, op->argc, op->argv, op->err, sizeof(op->err));
 	uint32_t changed;
 
 	if (res != OPTIONS_RUN) {
-		log_err("reload: %s. Nothing is changed", err);
+		log_err("reload: %s. Nothing is changed", op->err);
 		options_free(&next);
-		return err;
+		return op->err;
 	}
 	changed = options_take_live(op->o, &next, needs_restart, NULL);
 	options_free(&next);

@@ -20,6 +20,7 @@ struct operate {
 	void (*stop)(void *arg); /* drained: the daemon is to end */
 	void *stop_arg;
 	struct log_limit log;
+	char err[512]; /* why the last reload was refused */
 };
 
 /* What the options say of calls; loop_id is left empty. */

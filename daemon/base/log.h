@@ -37,7 +37,7 @@ void log_call(int level, const struct log_about *about, const char *fmt, ...)
 
 /* However much happens, no more lines than this are written in a second: warnings and worse, and the others, each. Then a line
  * says how many were held back. */
-#define LOG_LINES_PER_SECOND 500
+#define LOG_LINES_PER_SECOND 500u
 
 /* For causes that can repeat thousands of times a second: true at most once per interval, and tells how often it was
  * held back meanwhile. One per cause, owned by one thread. */
