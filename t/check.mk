@@ -37,7 +37,7 @@ $(BUILD)/ct/ct_check: $(CT_OBJ) $(LIB)
 # A short run of every fuzz target over its corpus: a regression found earlier stays found.
 check-fuzz:
 	$(MAKE) -j$(JOBS) fuzzers
-	@set -e; for f in $(FUZZERS); do echo "== $$f"; tools/fuzz.sh $$f 10; done
+	@printf '%s\n' $(FUZZERS) | xargs -P $(JOBS) -I{} tools/fuzz.sh {} 10
 
 fuzz:
 	tools/deps.sh install deps-test

@@ -1,7 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Runs the end-to-end tests: run.py [NAME-PART...]. Each test is a function test_* of a file test_*.py, gets a fresh set of
-namespaces, and fails by raising. BUILD names the folder of the programs, default build. Last line: N passed, N failed."""
+namespaces, and fails by raising. BUILD names the folder of the programs, default build. Last line: N passed, N failed,
+and how many were skipped or unsteady."""
 import importlib
 import inspect
 import os
@@ -13,6 +14,9 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
 
 import netns  # noqa: E402
+
+
+UNSTEADY_MAX = 3  # more is no accident
 
 
 class Skip(Exception):
@@ -42,24 +46,39 @@ def cases(*rows):
     return wrap
 
 
+def once(label, function, case):
+    """(outcome, word) of one run."""
+    try:
+        with netns.Net(getattr(function, "terminals", ("caller", "callee"))) as net:
+            function(net, *case)
+        return "passed", "ok"
+    except Skip as why:
+        return "skipped", f"skip ({why})"
+    except Exception:  # a test may fail in any way
+        traceback.print_exc()
+        return "failed", "NOT OK"
+
+
 def main():
-    count = {"passed": 0, "failed": 0, "skipped": 0}
+    count = {"passed": 0, "failed": 0, "skipped": 0, "unsteady": 0}
     tests = list(collect(sys.argv[1:]))
-    for number, (label, function, case) in enumerate(tests, 1):
+    failed = []
+    for number, test in enumerate(tests, 1):
         start = time.monotonic()
-        try:
-            with netns.Net(getattr(function, "terminals", ("caller", "callee"))) as net:
-                function(net, *case)
-            outcome, word = "passed", "ok"
-        except Skip as why:
-            outcome, word = "skipped", f"skip ({why})"
-        except Exception:  # a test may fail in any way
-            traceback.print_exc()
-            outcome, word = "failed", "NOT OK"
+        outcome, word = once(*test)
         count[outcome] += 1
-        print(f"{number}/{len(tests)} {word} {label} ({time.monotonic() - start:.1f} s)", flush=True)
-    skipped = f", {count['skipped']} skipped" if count["skipped"] else ""
-    print(f"{count['passed']} passed, {count['failed']} failed{skipped}")
+        if outcome == "failed":
+            failed.append(test)
+        print(f"{number}/{len(tests)} {word} {test[0]} ({time.monotonic() - start:.1f} s)", flush=True)
+    # Real phones, daemons and clocks on a machine that others use, too: what fails alone among hundreds, and then passes twice
+    # in a row, is told as unsteady and does not fail the run.
+    for test in failed if len(failed) <= UNSTEADY_MAX else []:
+        passes = all(once(*test)[0] == "passed" for _ in range(2))
+        print(f"again, twice: {'UNSTEADY' if passes else 'NOT OK'} {test[0]}", flush=True)
+        count["failed"] -= passes
+        count["unsteady"] += passes
+    more = "".join(f", {count[k]} {k}" for k in ("skipped", "unsteady") if count[k])
+    print(f"{count['passed']} passed, {count['failed']} failed{more}")
     sys.exit(1 if count["failed"] or not count["passed"] else 0)
 
 
