@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* All calls, as the files of this room that change them see them. Nobody outside call/ includes this. */
+#ifndef XCIPHER_CALL_CALLS_H
+#define XCIPHER_CALL_CALLS_H
+
+#include "call/call.h"
+#include "call/model.h"
+#include "call/save.h"
+
+struct calls {
+	struct call_policy policy;
+	const struct relay *relay;
+	struct call_table table;
+	struct keystore keys;
+	enum call_limit limit; /* reached, other than sessions */
+	bool passive;
+	struct call *cursor; /* of the tick */
+	struct calls_counters counters;
+	struct saver saver;
+	void (*notice)(void *arg, const struct call_key_notice *n);
+	void *notice_arg;
+	struct trace trace;
+	const struct recorder *rec;
+};
+
+/* Next takes prev's place, or becomes a call (prev is NULL). Consumes next, whatever happens.
+ * Returns 0 or what apply_commit() returned; then all is as it was. */
+int calls_put_in_force(
+	struct calls *c, struct pool *p, struct call *prev, struct call *next, uint64_t now_ns);
+
+/* The end of a call: its ports, streams, keys and recording go, and it is freed. */
+void calls_end(struct calls *c, struct call *call);
+
+/* What the reply says of a negative errno; of a new call -EAGAIN is a load limit. */
+void calls_resource_error(struct call_reply *out, int err, bool is_new);
+
+#endif

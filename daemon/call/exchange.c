@@ -1,0 +1,346 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* An offer or an answer on its way, also a publisher's and a listener's: read, negotiate on a copy, take ports and keys, write the
+ * SDP, put in force. Whatever fails on the way, the call is as it was (RFC 3264, RFC 4568). */
+#include <errno.h>
+
+#include "base/secmem.h"
+#include "call/calls.h"
+#include "call/negotiate.h"
+
+struct exchange { /* an offer or an answer on its way */
+	struct calls *c;
+	struct pool *p;
+	const struct ng_request *r;
+	uint64_t now_ns;
+	enum exchange_kind { OFFER, ANSWER, PUBLISH, LISTEN, LISTEN_ANSWER } kind;
+	struct sdp *sdp;
+	struct call *prev, *next;
+	uint8_t to; /* side that is told, once it is in force */
+	struct call_reply *out;
+};
+
+static bool parse_body(struct exchange *x)
+{
+	enum sdp_err err;
+	struct str body = x->r->sdp;
+	uint32_t line = 0;
+
+	if (x->kind == LISTEN) { /* we offer, and say what the sources said */
+		body = listen_body(x->p, x->prev, x->r, &x->out->error);
+		if (!body.s)
+			return false;
+		x->out->error = NULL;
+	}
+	x->sdp = pool_alloc(x->p, sizeof(*x->sdp));
+	if (!x->sdp) {
+		x->out->error = "Out of memory";
+		return false;
+	}
+	err = sdp_parse(x->sdp, x->p, body, &line);
+	if (err == SDP_OK)
+		return true;
+	x->out->error = err == SDP_ERR_NO_CONNECTION ? "Incomplete SDP specification"
+		: err == SDP_ERR_NOMEM               ? "Out of memory"
+						     : "Failed to parse SDP";
+	x->out->detail = pool_printf(x->p, "line %u: %s", (unsigned)line, sdp_err_text(err));
+	return false;
+}
+
+/* It went through us before: whoever did that has what it needs. */
+static bool is_loop(const struct exchange *x)
+{
+	const struct sdp_line *l;
+
+	if (!ng_flag(x->r, NG_FLAG_LOOP_PROTECT))
+		return false;
+	for (l = sdp_attr(x->sdp->session, STR("xcipher")); l;
+		l = sdp_attr(l->next, STR("xcipher")))
+		if (str_eq(l->arg, str_from(x->c->policy.loop_id)))
+			return true;
+	return false;
+}
+
+static bool copy_call(struct exchange *x)
+{
+	struct calls *c = x->c;
+
+	if (x->prev) {
+		x->next = call_clone(&c->keys, x->prev);
+	} else {
+		x->next = call_new(x->r->call_id, x->now_ns);
+		if (x->next) {
+			x->next->worker = c->relay->ops->worker_choose(c->relay->arg);
+			x->next->learning = c->policy.learning;
+			x->next->strict_source = c->policy.strict_source;
+			x->next->tos = c->policy.tos;
+		}
+	}
+	if (!x->next) {
+		x->out->error = "Out of memory";
+		return false;
+	}
+	if (ng_flag(x->r, NG_FLAG_DEBUG))
+		x->next->debug = true;
+	if (ng_flag(x->r, NG_FLAG_EMERGENCY))
+		x->next->emergency = true;
+	x->next->signal_ns = x->now_ns;
+	x->next->delete_ns = 0;
+	return true;
+}
+
+static bool negotiate(struct exchange *x, struct plan *plan, struct neg_in *in)
+{
+	static void (*const how[])(struct plan * out, struct call * next, struct neg_in * in) = {
+		[OFFER] = negotiate_offer,
+		[ANSWER] = negotiate_answer,
+		[PUBLISH] = negotiate_publish,
+		[LISTEN] = negotiate_listen,
+		[LISTEN_ANSWER] = negotiate_listen_answer,
+	};
+	struct calls *c = x->c;
+	int err;
+
+	*in = (struct neg_in){.policy = &c->policy,
+		.r = x->r,
+		.sdp = x->sdp,
+		.random_len = NEG_RANDOM_LEN(x->sdp->media_count + 1),
+		.keys = &c->keys,
+		.p = x->p};
+	in->locals = c->relay->ops->locals(c->relay->arg, &in->locals_n);
+	in->random = pool_alloc(x->p, in->random_len);
+	if (!in->random) {
+		x->out->error = "Out of memory";
+		return false;
+	}
+	err = secmem_random(in->random, in->random_len);
+	if (err) {
+		calls_resource_error(x->out, err, !x->prev);
+		return false;
+	}
+	how[x->kind](plan, x->next, in);
+	x->out->error = plan->error;
+	x->out->detail = plan->detail;
+	x->out->warning = plan->warning;
+	return !plan->error;
+}
+
+/* The flag of an offer or answer: what cannot be recorded is relayed all the same. */
+static void record_from_now(struct exchange *x)
+{
+	struct call_reply said = {0};
+	const struct call *call = call_table_find(&x->c->table, x->r->call_id);
+	struct ng_request r = *x->r;
+
+	if (!call || call->tap)
+		return;
+	r.from_tag = STR_NONE;
+	calls_record(x->c, x->p, &r, CALL_RECORD_START, x->now_ns, &said, ngval_dict(x->p));
+	if (said.error)
+		x->out->warning = pool_printf(x->p, STR_FMT "%snot recorded: %s",
+			STR_ARG(x->out->warning), x->out->warning.len ? "; " : "", said.error);
+}
+
+static void change(struct exchange *x)
+{
+	struct plan plan;
+	struct neg_in in;
+	struct str body;
+	int err;
+
+	if (!copy_call(x))
+		return;
+	if (!negotiate(x, &plan, &in)) {
+		call_free(&x->c->keys, x->next);
+		return;
+	}
+	err = apply_take(x->c->relay, x->prev, x->next);
+	if (err) {
+		call_free(&x->c->keys, x->next);
+		calls_resource_error(x->out, err, !x->prev);
+		return;
+	}
+	body = x->kind == LISTEN_ANSWER
+		? STR("")
+		: edit_write(&plan, x->next, &in, x->kind == ANSWER || x->kind == PUBLISH);
+	x->out->warning = plan.warning;
+	if (!body.s) {
+		apply_undo(x->c->relay, x->prev, x->next);
+		call_free(&x->c->keys, x->next);
+		x->out->error = "Error rewriting SDP";
+		return;
+	}
+	err = calls_put_in_force(x->c, x->p, x->prev, x->next, x->now_ns);
+	x->to = plan.to;
+	if (err)
+		calls_resource_error(x->out, err, !x->prev);
+	else if (x->kind != LISTEN_ANSWER)
+		x->out->sdp = body;
+	if (!err && ng_flag(x->r, NG_FLAG_RECORD_CALL))
+		record_from_now(x);
+}
+
+static const char *missing(const struct ng_request *r, bool is_answer)
+{
+	return !r->sdp.len                    ? "No SDP body in message"
+		: !r->call_id.len             ? "No call-id in message"
+		: !r->from_tag.len            ? "No from-tag in message"
+		: is_answer && !r->to_tag.len ? "No to-tag in message"
+					      : NULL;
+}
+
+void calls_set_policy(struct calls *c, const struct call_policy *policy)
+{
+	struct call_policy next = *policy;
+
+	memcpy(next.loop_id, c->policy.loop_id, sizeof(next.loop_id));
+	c->policy = next;
+}
+
+void calls_limit(struct calls *c, enum call_limit reached)
+{
+	c->limit = reached;
+}
+
+/* Another relay may have room for a new call. Not so for an emergency call: it is taken while there is a port. */
+static bool over_limit(struct calls *c, const struct ng_request *r, struct call_reply *out)
+{
+	static const char *const message[] = {[CALL_LIMIT_NONE] = NULL,
+#define X(id, name, message) [CALL_LIMIT_##id] = message,
+		CALL_LIMITS(X)
+#undef X
+	};
+	enum call_limit limit = c->policy.max_calls && c->table.count >= c->policy.max_calls
+		? CALL_LIMIT_SESSIONS
+		: c->limit;
+
+	if (c->passive)
+		limit = CALL_LIMIT_STANDBY;
+	else if (limit == CALL_LIMIT_NONE || ng_flag(r, NG_FLAG_EMERGENCY))
+		return false;
+	out->load_limit = true;
+	out->error = message[limit];
+	c->counters.refused++;
+	c->counters.limited[limit]++;
+	return true;
+}
+
+void calls_offer(struct calls *c, struct pool *p, const struct ng_request *r, uint64_t now_ns,
+	struct call_reply *out)
+{
+	struct exchange x = {.c = c, .p = p, .r = r, .now_ns = now_ns, .out = out};
+
+	*out = (struct call_reply){.error = missing(r, false)};
+	if (out->error || !parse_body(&x))
+		return;
+	if (is_loop(&x)) {
+		out->sdp = r->sdp;
+		return;
+	}
+	x.prev = call_table_find(&c->table, r->call_id);
+	if (!x.prev && over_limit(c, r, out))
+		return;
+	c->counters.offers++;
+	change(&x);
+	if (out->error && !x.prev)
+		c->counters.refused++;
+}
+
+void calls_answer(struct calls *c, struct pool *p, const struct ng_request *r, uint64_t now_ns,
+	struct call_reply *out)
+{
+	struct exchange x = {.c = c, .p = p, .r = r, .now_ns = now_ns, .kind = ANSWER, .out = out};
+
+	*out = (struct call_reply){.error = missing(r, true)};
+	if (out->error || !parse_body(&x))
+		return;
+	if (is_loop(&x)) {
+		out->sdp = r->sdp;
+		return;
+	}
+	x.prev = call_table_find(&c->table, r->call_id);
+	if (!x.prev) {
+		out->error = "Unknown call-id";
+		return;
+	}
+	c->counters.answers++;
+	change(&x);
+}
+
+/* --- One-way media ---------------------------------------------------------------------------------------------- */
+
+/* A name for who was given none. */
+static struct str invent(struct pool *p, struct call_reply *out)
+{
+	uint64_t v[2];
+
+	if (secmem_random(v, sizeof(v)))
+		out->error = "Internal error";
+	return pool_printf(p, "%016llx%016llx", (unsigned long long)v[0], (unsigned long long)v[1]);
+}
+
+void calls_publish(struct calls *c, struct pool *p, const struct ng_request *r, uint64_t now_ns,
+	struct call_reply *out, struct ngval *dict)
+{
+	struct ng_request named = *r;
+	struct exchange x = {
+		.c = c, .p = p, .r = &named, .now_ns = now_ns, .kind = PUBLISH, .out = out};
+
+	*out = (struct call_reply){.error = r->sdp.len ? NULL : "No SDP body in message"};
+	if (!named.call_id.len)
+		named.call_id = invent(p, out);
+	if (!named.from_tag.len)
+		named.from_tag = invent(p, out);
+	if (out->error || !parse_body(&x))
+		return;
+	x.prev = call_table_find(&c->table, named.call_id);
+	if (!x.prev && over_limit(c, &named, out))
+		return;
+	change(&x);
+	if (out->error) {
+		c->counters.refused += !x.prev;
+		return;
+	}
+	ngval_add_str(p, dict, STR("call-id"), named.call_id);
+	ngval_add_str(p, dict, STR("from-tag"), named.from_tag);
+}
+
+void calls_listen(struct calls *c, struct pool *p, const struct ng_request *r, uint64_t now_ns,
+	struct call_reply *out, struct ngval *dict)
+{
+	struct ng_request named = *r;
+	struct exchange x = {
+		.c = c, .p = p, .r = &named, .now_ns = now_ns, .kind = LISTEN, .out = out};
+
+	*out = (struct call_reply){0};
+	x.prev = call_table_find(&c->table, r->call_id);
+	if (!x.prev)
+		out->error = "Unknown call-id";
+	else if (!r->from_tag.len && !r->from_tags_n && !ng_flag(r, NG_FLAG_ALL))
+		out->error = "No from-tag in message";
+	else if (!named.to_tag.len)
+		named.to_tag = invent(p, out);
+	/* Our own words: o= is ours, and its version goes up with what changes. */
+	named.replace |= 1u << NG_REPLACE_ORIGIN | 1u << NG_REPLACE_SDP_VERSION |
+		1u << NG_REPLACE_ZERO_ADDRESS;
+	if (out->error || !parse_body(&x))
+		return;
+	change(&x);
+	if (!out->error)
+		listen_reply(p, call_table_find(&c->table, r->call_id), x.to, dict);
+}
+
+void calls_listen_answer(struct calls *c, struct pool *p, const struct ng_request *r,
+	uint64_t now_ns, struct call_reply *out)
+{
+	struct exchange x = {
+		.c = c, .p = p, .r = r, .now_ns = now_ns, .kind = LISTEN_ANSWER, .out = out};
+
+	*out = (struct call_reply){0};
+	x.prev = call_table_find(&c->table, r->call_id);
+	if (!x.prev)
+		out->error = "Unknown call-id";
+	else if (parse_body(&x))
+		change(&x);
+}
+
+/* --- Delete ----------------------------------------------------------------------------------------------------- */

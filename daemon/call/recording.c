@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Recording by command: opens and closes what a call is recorded into. The marks on sides and legs are tap.c's. */
+#include <errno.h>
+
+#include "call/calls.h"
+
+void calls_recorder(struct calls *c, const struct recorder *rec)
+{
+	c->rec = rec;
+}
+
+static const char *record_error(int err)
+{
+	switch (err) {
+	case -EINVAL:
+		return "Recording file is not a plain file name";
+	case -ENOSPC:
+		return "Too many recordings";
+	case -EAGAIN:
+		return "Recorder is busy";
+	default:
+		return "Recording cannot be started";
+	}
+}
+
+/* Opens a recording for the copy of a call that has none. */
+static const char *record_open(struct calls *c, struct pool *p, struct call *next,
+	const struct ng_request *r, uint64_t now_ns)
+{
+	char path[RECORD_PATH_MAX];
+	struct record_start start = {.call_id = next->id,
+		.metadata = r->metadata.len ? r->metadata : next->metadata,
+		.file = r->recording_file,
+		.pattern = r->recording_pattern,
+		.about = record_about(p, next),
+		.now_ns = now_ns};
+	int err = c->rec->ops->start(c->rec->arg, &start, &next->tap, path);
+
+	if (err)
+		return record_error(err);
+	if (str_replace(&next->tap_path, str_from(path))) {
+		c->rec->ops->stop(c->rec->arg, next->tap, true);
+		return "Out of memory";
+	}
+	return NULL;
+}
+
+static void record_reply(struct pool *p, const struct call *call, struct ngval *dict)
+{
+	struct ngval *d = ngval_add_dict(p, dict, STR("recording"));
+
+	ngval_add_str(p, d, STR("file"), pool_printf(p, STR_FMT ".pcap", STR_ARG(call->tap_path)));
+	ngval_add_str(p, d, STR("metadata file"),
+		pool_printf(p, STR_FMT ".txt", STR_ARG(call->tap_path)));
+}
+
+void calls_record(struct calls *c, struct pool *p, const struct ng_request *r,
+	enum call_record what, uint64_t now_ns, struct call_reply *out, struct ngval *dict)
+{
+	struct call *call = call_table_find(&c->table, r->call_id), *next;
+	uint32_t tap;
+	bool opened;
+	int err;
+
+	*out = (struct call_reply){0};
+	if (!call || !c->rec) {
+		out->error = call ? "Recording is off: xcipherd was started without --recording-dir"
+				  : "Unknown call-id";
+		return;
+	}
+	next = call_clone(&c->keys, call);
+	if (!next) {
+		out->error = "Out of memory";
+		return;
+	}
+	out->error = record_mark(next, r, &what);
+	opened = !out->error && what == CALL_RECORD_START && !next->tap;
+	if (opened)
+		out->error = record_open(c, p, next, r, now_ns);
+	if (out->error) {
+		call_free(&c->keys, next);
+		return;
+	}
+	record_reply(p, next, dict);
+	tap = next->tap;
+	if (what == CALL_RECORD_STOP)
+		next->tap = 0;
+	err = calls_put_in_force(c, p, call, next, now_ns);
+	if (err)
+		calls_resource_error(out, err, false);
+	/* Either what was opened for nothing, or what is over. */
+	if (err ? opened : what == CALL_RECORD_STOP)
+		c->rec->ops->stop(
+			c->rec->arg, tap, opened || ng_flag(r, NG_FLAG_DISCARD_RECORDING));
+}

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What time does to calls: silence and unanswered offers end them, keys run out, a call under --debug tells how it goes. A run
+ * looks at a bounded number of calls. */
+#include "base/clock.h"
+#include "call/calls.h"
+
+#define TRACE_NS (10 * NS_PER_SEC)
+#define TICK_MAX 4096u /* calls looked at per run */
+
+struct life {
+	uint64_t last_ns; /* anything authentic, or signalling */
+	bool held;        /* nobody both sends and receives */
+};
+
+static struct life life_of(const struct calls *c, const struct call *call)
+{
+	struct life l = {.last_ns = call->signal_ns, .held = true};
+
+	/* Nobody can have sent to us while we were not there. */
+	if (call->resumed_ns > l.last_ns)
+		l.last_ns = call->resumed_ns;
+
+	for (uint32_t s = 0; s < call->sides; s++)
+		for (uint32_t i = 0; i < call->side[s]->legs; i++) {
+			const struct leg *leg = call->side[s]->leg[i];
+			struct relay_stats st;
+
+			if (!leg || !leg->has_port)
+				continue;
+			if (leg->active && call->side[s]->publisher && leg->dir != SDP_DIR_INACTIVE)
+				l.held = false;
+			if (leg->active && call->side[s]->peer != SIDE_NONE) {
+				const struct side *peer = call->side[call->side[s]->peer];
+				const struct leg *o = side_leg_get(peer, i);
+
+				if (o && o->active && leg->dir == SDP_DIR_SENDRECV &&
+					o->dir == SDP_DIR_SENDRECV)
+					l.held = false;
+			}
+			for (int k = 0; k < 2; k++) {
+				c->relay->ops->stats(c->relay->arg, call->worker,
+					k ? leg->port.rtcp_stream : leg->port.rtp_stream, &st);
+				if (st.last_packet_ns > l.last_ns)
+					l.last_ns = st.last_packet_ns;
+			}
+		}
+	return l;
+}
+
+static bool is_over(struct calls *c, const struct call *call, uint64_t now_ns)
+{
+	uint64_t limit;
+	struct life l;
+
+	if (call->delete_ns)
+		return now_ns >= call->delete_ns;
+	l = life_of(c, call);
+	limit = !call->answered ? c->policy.offer_timeout_ns
+		: l.held        ? c->policy.silent_timeout_ns
+				: c->policy.timeout_ns;
+	if (limit == 0 || now_ns < l.last_ns || now_ns - l.last_ns < limit)
+		return false;
+	c->counters.timeouts++;
+	return true;
+}
+
+void calls_on_key_life(
+	struct calls *c, void (*notice)(void *arg, const struct call_key_notice *n), void *arg)
+{
+	c->notice = notice;
+	c->notice_arg = arg;
+}
+
+void calls_on_trace(
+	struct calls *c, void (*trace)(void *arg, const struct call_trace *line), void *arg)
+{
+	c->trace = (struct trace){trace, arg};
+}
+
+bool calls_set_debug(struct calls *c, struct str call_id, bool on)
+{
+	struct call *call = call_table_find(&c->table, call_id);
+
+	if (!call)
+		return false;
+	call->debug = on;
+	trace_call(&c->trace, c->relay, call);
+	return true;
+}
+
+bool calls_debug(const struct calls *c, struct str call_id)
+{
+	const struct call *call = call_id.len ? call_table_find(&c->table, call_id) : NULL;
+
+	return call && call->debug;
+}
+
+/* How it goes, now and then. */
+static void trace_again(struct calls *c, struct call *call, uint64_t now_ns)
+{
+	if (!call->debug || now_ns < call->traced_ns + TRACE_NS)
+		return;
+	call->traced_ns = now_ns;
+	trace_call(&c->trace, c->relay, call);
+}
+
+static void key_life(struct calls *c, const struct call *call, uint32_t slot, enum key_life *told,
+	struct call_key_notice n)
+{
+	struct media_key_usage u;
+	enum key_life life;
+
+	if (slot == 0)
+		return;
+	c->relay->ops->key_usage(c->relay->arg, call->worker, slot, &u);
+	life = u.expired ? LIFE_OVER : u.warned ? LIFE_NEARLY_OVER : LIFE_LEFT;
+	if (life <= *told)
+		return;
+	*told = life;
+	n.expired = life == LIFE_OVER;
+	n.lifetime = u.lifetime;
+	c->notice(c->notice_arg, &n);
+}
+
+static void keys_life(struct calls *c, struct call *call)
+{
+	for (uint32_t s = 0; s < call->sides && c->notice; s++)
+		for (uint32_t i = 0; i < call->side[s]->legs; i++) {
+			struct leg *l = call->side[s]->leg[i];
+			struct call_key_notice n = {
+				.call_id = call->id, .tag = call->side[s]->tag, .media = i + 1};
+
+			if (!l || !l->committed)
+				continue;
+			for (uint32_t k = 0; k < SDES_MAX_KEYS; k++)
+				key_life(c, call, l->rx_slot[k], &l->rx_told[k], n);
+			n.ours = true;
+			key_life(c, call, l->tx_slot, &l->tx_told, n);
+		}
+}
+
+void calls_tick(struct calls *c, uint64_t now_ns)
+{
+	uint32_t n = min_u32(TICK_MAX, c->table.count);
+
+	while (n-- && c->table.first) {
+		struct call *call = c->cursor ? c->cursor : c->table.first;
+
+		c->cursor = call->next;
+		if (is_over(c, call, now_ns)) {
+			calls_end(c, call);
+			continue;
+		}
+		keys_life(c, call);
+		trace_again(c, call, now_ns);
+	}
+}
