@@ -18,8 +18,8 @@ PKGS      := libcrypto libmnl jansson OpenCL inih libxdp libbpf liburing libpcap
 PKGS_TEST := cmocka libsrtp2
 
 # Goals that install what is missing first, or need nothing, are let through; they build by a make of their own.
-DEPS := deps deps-test deps-demo deps-lint deps-bench deps-module deps-kernel deps-deb deps-check-deb
-ifeq ($(filter help clean $(DEPS) demo check check-kernel run bench bench-cipher peer-libsrtp fuzz lint module kernel-module module-install deb check-deb,$(MAKECMDGOALS)),)
+DEPS := deps deps-test deps-demo deps-lint deps-bench deps-module deps-kernel deps-kernel-debug deps-deb deps-check-deb
+ifeq ($(filter help clean $(DEPS) demo check check-kernel check-kernel-debug run bench bench-cipher peer-libsrtp fuzz lint module kernel-module module-install deb check-deb,$(MAKECMDGOALS)),)
 MISSING := $(shell tools/deps.sh missing $(PKGS) program:$(CLANG))
 ifneq ($(MISSING),)
 $(error cannot build: missing $(MISSING). "sudo make deps" installs what a build needs)
@@ -158,7 +158,7 @@ include kernel-module/kernel.mk
 -include $(shell find $(BUILD)/obj $(BUILD)/fuzz/obj -name '*.d' 2>/dev/null)
 
 # --- For people ------------------------------------------------------------------------------------------------
-.PHONY: help clean $(DEPS) check check-kernel check-intel check-unit check-fuzz check-e2e check-threads lint demo run fuzz bench bench-cipher peer-libsrtp
+.PHONY: help clean $(DEPS) check check-kernel check-kernel-debug check-intel check-unit check-fuzz check-e2e check-threads lint demo run fuzz bench bench-cipher peer-libsrtp
 help:
 	@sed -n 's/^##//p' Makefile
 ##  make               build xcipherd and xcipherctl into build/
@@ -170,11 +170,12 @@ help:
 ##  sudo make install  into PREFIX (/usr/local), with DESTDIR before it
 ##  sudo make run      xcipherd in the foreground with its defaults
 ##  sudo make check-kernel   of these, the kernel module's: in a virtual machine, seconds long
+##  sudo make check-kernel-debug   the same with KASAN, lockdep and kmemleak, kernel built on the spot, 90 minutes
 ##  make lint          formatting, static analysis, shell scripts
 ##  make fuzz          fuzz every parser, FUZZ_SECONDS each (600)
 ##  sudo make bench    the packet path beside rtpengine, in namespaces
 ##  sudo make bench-cipher   the engines beside other libraries: tables, JSON, plots in build/bench/ (FULL=1: all of it, also for bench)
-##  sudo make deps     what a build needs; deps-test, deps-demo, deps-lint, deps-bench, deps-module, deps-kernel, deps-deb, deps-check-deb: what those need
+##  sudo make deps     what a build needs; deps-test, deps-demo, deps-lint, deps-bench, deps-module, deps-kernel, deps-kernel-debug, deps-deb, deps-check-deb: what those need
 
 $(DEPS):
 	tools/deps.sh install $@

@@ -14,6 +14,7 @@ peers="kamailio kamailio-tls-modules kamailio-sqlite-modules rtpengine-daemon rt
 module="kamailio dpkg-dev binutils"
 # the kernel's image is not among them: the tests fetch it, and unpack it without installing
 kernel="qemu-system-x86 linux-headers-amd64 busybox-static dash iproute2 nftables kmod binutils libsrtp2-dev"
+kernel_debug="flex bison bc libelf-dev libssl-dev"
 deb="debhelper dh-dkms dpkg-dev lintian fakeroot kamailio libcmocka-dev libsrtp2-dev pocl-opencl-icd"
 lint="clang-format-14 cppcheck shellcheck mandoc git"
 
@@ -57,10 +58,11 @@ packages_for() {
 	deps-bench) echo "$build pocl-opencl-icd libsrtp2-dev libipsec-mb-dev dpkg-dev python3-matplotlib" ;;
 	deps-module) echo "$build $module" ;;
 	deps-kernel) echo "$build $kernel" ;;
+	deps-kernel-debug) echo "$build $kernel $kernel_debug" ;;
 	deps-deb) echo "$build $deb" ;;
 	deps-check-deb) echo "$build $deb debootstrap systemd" ;;
 	*)
-		echo "deps.sh: unknown purpose \"$1\": deps, or deps- and test, demo, lint, bench, module, kernel, deb or check-deb" >&2
+		echo "deps.sh: unknown purpose \"$1\": deps, or deps- and test, demo, lint, bench, module, kernel, kernel-debug, deb or check-deb" >&2
 		return 1
 		;;
 	esac

@@ -6,7 +6,6 @@
 #include <errno.h>
 #include <stdlib.h>
 
-
 int calls_create(struct calls **out, const struct call_policy *policy, const struct relay *relay)
 {
 	struct calls *c = calloc(1, sizeof(*c));

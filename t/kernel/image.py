@@ -38,10 +38,8 @@ def version_of(package):
         return ""
 
 
-def fetch(folder, kernel):
-    """The package file, by apt's ordinary way. The newest version, if the one of the headers has gone."""
-    package = f"linux-image-{kernel}"
-    version = version_of(f"linux-headers-{kernel}")
+def fetch_package(folder, package, version=""):
+    """The package file, by apt's ordinary way. The newest version, if the wanted one has gone."""
     os.makedirs(folder, exist_ok=True)
     said = ""
     for what in ([f"{package}={version}"] if version else []) + [package]:
@@ -63,7 +61,8 @@ def unpack(base):
         return kernel, folder
     shutil.rmtree(folder, ignore_errors=True)
     os.makedirs(folder)
-    deb = (glob.glob(f"{base}/download/linux-image-{kernel}_*.deb") or [None])[0] or fetch(f"{base}/download", kernel)
+    deb = (glob.glob(f"{base}/download/linux-image-{kernel}_*.deb") or [None])[0] or fetch_package(
+        f"{base}/download", f"linux-image-{kernel}", version_of(f"linux-headers-{kernel}"))
     tar = subprocess.Popen(["dpkg-deb", "--fsys-tarfile", deb], stdout=subprocess.PIPE)
     subprocess.run(["tar", "-x", "-C", folder, "--no-same-owner", "--wildcards", *PARTS], stdin=tar.stdout, stderr=subprocess.DEVNULL)
     if tar.wait() or not os.path.exists(f"{folder}/boot/vmlinuz-{kernel}"):

@@ -1,9 +1,10 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Tests the kernel module in a virtual machine: run.py [--seconds N] [NAME-PART...]. Boots Debian's kernel in qemu under software
+"""Tests the kernel module in a virtual machine: run.py [--debug] [--seconds N] [NAME-PART...]. Boots Debian's kernel in qemu under software
 emulation, with an initramfs of busybox, the system's network tools, our programs, the module, and the scripts of guest/; these
 print TAP to the serial console, which is read here. A crash, a warning of the kernel's, a hang or a missing plan fails.
-BUILD names the folder of the programs, default build. Says "skipped: ..." and exits 0 where there is no qemu, kernel or headers."""
+BUILD names the folder of the programs, default build. --debug takes a kernel that looks for its own faults, built on the spot
+(debug_kernel.py; KERNEL_DEBUG names a folder where that is done already). Says "skipped: ..." and exits 0 where there is no qemu, kernel or headers."""
 import glob
 import os
 import re
@@ -17,12 +18,14 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 TOP = os.path.dirname(os.path.dirname(HERE))
 sys.path.insert(0, HERE)
 
+import debug_kernel  # noqa: E402
 import image  # noqa: E402
 from initramfs import Initramfs  # noqa: E402
 
 BUILD = os.path.abspath(os.environ.get("BUILD", "build"))
 BASE = f"{BUILD}/kernel"
 SECONDS = 600  # by far enough also beside other work; a hang ends here
+SECONDS_DEBUG = 5400
 TOOLS = ["/usr/sbin/ip", "/usr/sbin/nft", "/usr/sbin/tc"]
 PROGRAMS = ["nfx", "pktx", "rtpload", "srtpload"]
 PYTHON = ["rig", "netns", "ng", "calls", "relay", "glob", "random"]  # of guest/ and t/e2e/, with whatever they import
@@ -31,11 +34,11 @@ LOADED = [f"/usr/lib/x86_64-linux-gnu/{n}.*" for n in ("libsoftokn3", "libfreebl
 # -cx16: with it this emulator crashes newer guests at random. panic_on_warn: whatever the kernel complains of is a failed test.
 QEMU = ["qemu-system-x86_64", "-M", "pc", "-accel", "tcg,thread=multi", "-smp", "2", "-cpu", "max,-cx16", "-m", "512", "-nodefaults",
         "-no-user-config", "-no-reboot", "-display", "none", "-serial", "stdio"]
-CMDLINE = "console=ttyS0 loglevel=4 panic=-1 oops=panic panic_on_warn=1 mitigations=off nokaslr"
-TROUBLE = re.compile(r"BUG:|Oops|Kernel panic|WARNING: CPU|rcu.*(stall|detected)|hung task|blocked for more than|general protection")
+CMDLINE = "kmemleak=on console=ttyS0 loglevel=4 panic=-1 oops=panic panic_on_warn=1 mitigations=off nokaslr"
+TROUBLE = re.compile(r"BUG:|Oops|Kernel panic|WARNING: CPU|rcu.*(stall|detected)|WARNING: (possible|suspicious|bad|inconsistent)|KASAN|hung task|blocked for more than|general protection")
 
 
-def module_build(kernel):
+def module_build(kernel, headers):
     """The .ko, built from a copy, so that the tree stays clean. None before there is a module."""
     source = f"{TOP}/kernel-module"
     if not os.path.isdir(source) or not glob.glob(f"{source}/*.c"):
@@ -43,7 +46,7 @@ def module_build(kernel):
     work = f"{BASE}/module-{kernel}"
     subprocess.run(["mkdir", "-p", work], check=True)
     subprocess.run(["cp", "-ruT", source, work], check=True)
-    built = subprocess.run(["make", "-s", "-C", f"/lib/modules/{kernel}/build", f"M={work}", "W=1", "modules"], text=True,
+    built = subprocess.run(["make", "-s", "-C", headers, f"M={work}", "W=1", "modules"], text=True,
                            stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     said = "\n".join(x for x in built.stdout.splitlines() if "Skipping BTF" not in x)
     if built.returncode or "warning:" in said:
@@ -75,7 +78,7 @@ def initramfs_write(path, kernel, folder, ko, tests):
         (fs.program if source.endswith(".so") else fs.file)(source, source)
     for name in ("xcipherd", "xcipherctl"):
         fs.program(f"build/{name}", f"{BUILD}/{name}")
-    order = image.modules(kernel, folder, image.MODULES)
+    order = image.modules(kernel, folder, image.MODULES) if os.path.isdir(f"{folder}/lib/modules") else []  # else all is built in
     for number, source in enumerate(order):
         fs.file(f"modules/{number:02}-{os.path.basename(source)}", source)
     if ko:
@@ -140,7 +143,9 @@ def judge(text):
 
 def main():
     args = sys.argv[1:]
-    seconds = SECONDS
+    debug = args[:1] == ["--debug"]
+    args = args[debug:]
+    seconds = SECONDS_DEBUG if debug else SECONDS
     if args and args[0] == "--seconds":
         seconds = int(args[1])
         args = args[2:]
@@ -148,8 +153,13 @@ def main():
         raise image.Missing("no qemu-system-x86_64 (package qemu-system-x86)")
     if not os.path.exists("/usr/bin/busybox"):
         raise image.Missing("no /usr/bin/busybox (package busybox-static)")
-    kernel, folder = image.unpack(BASE)
-    ko = module_build(kernel)
+    if debug:
+        kernel, folder, headers = debug_kernel.get(BASE)
+        QEMU[QEMU.index("-m") + 1] = "2048"
+    else:
+        kernel, folder = image.unpack(BASE)
+        headers = f"/lib/modules/{kernel}/build"
+    ko = module_build(kernel, headers)
     tests = [os.path.basename(t) for t in sorted(glob.glob(f"{HERE}/guest/[0-9]*"))]
     # Those from 90 on measure: only if they are asked for.
     tests = [t for t in tests if (t < "90" if not args else t.startswith("00") or any(a in t for a in args))]

@@ -11,7 +11,8 @@ mount -t tmpfs tmpfs /tmp
 mount -t tmpfs tmpfs /run
 mkdir -p /run/netns
 cd / || exit 1
-for m in /modules/*; do
+for m in /modules/*.ko*; do
+	[ -e "$m" ] || continue # all is built in
 	insmod "$m" || echo "# $m does not load"
 done
 ip link set lo up
