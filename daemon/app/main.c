@@ -35,6 +35,7 @@
 #include "control/redis.h"
 #include "control/server.h"
 #include "control/tcp.h"
+#include "control/teardown.h"
 
 #define PORT_HOLD_NS  (5 * NS_PER_SEC) /* late packets of the last call must not reach the next */
 #define REDIS_WAIT_NS (10 * NS_PER_SEC)
@@ -62,6 +63,7 @@ struct daemon {
 	struct ng_tcp *ng_tcp;
 	struct http *http;
 	struct homer *homer;
+	struct teardown *teardown;
 	struct stats_input stats;
 	struct limits limits;
 	struct operate operate;
@@ -524,7 +526,8 @@ static void metrics(void *arg, struct sbuf *out)
 		.handler = d->handler,
 		.tcp = d->ng_tcp,
 		.http = d->http,
-		.homer = d->homer};
+		.homer = d->homer,
+		.teardown = d->teardown};
 
 	metrics_write(&in, out);
 }
@@ -547,6 +550,17 @@ static int homer_start(struct daemon *d)
 	return err ? fail(d, err, "homer") : 0;
 }
 
+static int teardown_start(struct daemon *d)
+{
+	const struct teardown_config cfg = {.loop = d->loop,
+		.calls = d->calls,
+		.url = d->o.b2b_url,
+		.format = (enum teardown_format)d->o.xmlrpc_format};
+	int err = cfg.url[0] ? teardown_create(&d->teardown, &cfg) : 0;
+
+	return err ? fail(d, err, "b2b-url") : 0;
+}
+
 /* The other ways to speak ng, which hook themselves into the loop. */
 static int transports_start(struct daemon *d)
 {
@@ -567,7 +581,10 @@ static int transports_start(struct daemon *d)
 		return fail(d, err, "listen-tcp-ng");
 	if (http.listen.family)
 		err = http_create(&d->http, d->loop, d->front, &http, d->err, sizeof(d->err));
-	return err ? fail(d, err, "listen-http") : homer_start(d);
+	if (err)
+		return fail(d, err, "listen-http");
+	err = homer_start(d);
+	return err ? err : teardown_start(d);
 }
 
 /* Nothing is served before everything is there. */
@@ -660,6 +677,7 @@ static void stop(struct daemon *d)
 {
 	http_destroy(d->http);
 	homer_stop(d->homer);
+	teardown_destroy(d->teardown);
 	ng_tcp_destroy(d->ng_tcp);
 	/* It says its last words over the loop; the calls stay there for whoever comes next. */
 	redis_destroy(d->redis);

@@ -13,6 +13,7 @@
 #include "control/http.h"
 #include "control/metrics.h"
 #include "control/tcp.h"
+#include "control/teardown.h"
 
 #define LABEL_LEN   192
 #define WORKERS_MAX 64
@@ -134,6 +135,22 @@ static void write_homer(const struct homer *h, struct sbuf *b)
 	metrics_family(b, "homer_reports_total", COUNTER, "RTCP reports for the Homer server.");
 	metrics_u64(b, "homer_reports_total", "result=\"sent\"", c.sent);
 	metrics_u64(b, "homer_reports_total", "result=\"failed\"", c.failed);
+}
+
+static void write_teardown(const struct teardown *t, struct sbuf *b)
+{
+	struct teardown_counters c;
+
+	if (!t)
+		return;
+	c = teardown_counters(t);
+	metrics_family(b, "teardown_messages_total", COUNTER,
+		"Messages to the SIP side about calls that timed out.");
+	metrics_u64(b, "teardown_messages_total", "result=\"told\"", c.told);
+	metrics_u64(b, "teardown_messages_total", "result=\"failed\"", c.failed);
+	metrics_u64(b, "teardown_messages_total", "result=\"dropped\"", c.dropped);
+	metrics_one(b, "teardown_messages_waiting", GAUGE, "Those that are not answered yet.",
+		c.waiting);
 }
 
 static void write_limits(const struct stats_input *in, struct sbuf *b)
@@ -502,6 +519,7 @@ void metrics_write(const struct metrics_input *in, struct sbuf *out)
 	write_requests(in->handler, out);
 	write_connections(in, out);
 	write_homer(in->homer, out);
+	write_teardown(in->teardown, out);
 	write_limits(in->stats, out);
 	write_steering(in->stats, out);
 	write_drops(in->stats, out);

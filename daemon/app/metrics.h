@@ -13,6 +13,7 @@ struct metrics_input {
 	const struct ng_tcp *tcp;
 	const struct http *http;
 	const struct homer *homer;
+	const struct teardown *teardown;
 };
 
 /* Control thread. Appends the whole text. */

@@ -22,7 +22,12 @@ struct call_policy operate_policy(const struct options *o)
 		.silent_timeout_ns = o->silent_timeout * NS_PER_SEC,
 		.offer_timeout_ns = o->offer_timeout * NS_PER_SEC,
 		.delete_delay_ns = o->delete_delay * NS_PER_SEC,
+		.final_timeout_ns = o->final_timeout * NS_PER_SEC,
 		.max_calls = o->max_sessions,
+		.told = !o->b2b_url[0]             ? CALL_TOLD_NOBODY
+			: strstr(o->b2b_url, "%%") ? CALL_TOLD_ADDRESS
+						   : CALL_TOLD_FIXED,
+		.told_nets = o->b2b_allow,
 	};
 }
 

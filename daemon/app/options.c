@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/secmem.h"
+#include "control/teardown.h"
 #include "layout.h"
 
 enum kind {
@@ -39,6 +40,7 @@ enum kind {
 	RECORDING,
 	SDES_OFFER,
 	SDES_ACCEPT,
+	NETS,
 	BOOL,
 	FLAG,
 	LEVEL,
@@ -290,6 +292,28 @@ static const char *set_sdes_accept(struct sdes_policy *p, const char *value)
 	return NULL;
 }
 
+static const char *set_nets(struct call_nets *out, const char *value)
+{
+	static const char right[] =
+		"networks as 192.0.2.0/24 or 2001:db8::/32, up to 16, with ',' between; or any, or none";
+	struct str rest =
+		str_from(str_eq_nocase(str_from(value), STR("any")) ? "0.0.0.0/0,::/0" : value);
+	struct call_nets nets = {0};
+
+	if (str_eq_nocase(rest, STR("none"))) {
+		*out = nets;
+		return NULL;
+	}
+	for (struct str name = next_name(&rest); name.len; name = next_name(&rest)) {
+		if (nets.n == CALL_NETS_MAX ||
+			endpoint_parse_net(&nets.net[nets.n], &nets.bits[nets.n], name))
+			return right;
+		nets.n++;
+	}
+	*out = nets;
+	return nets.n ? NULL : right;
+}
+
 static const char *set_engine(enum engine_choice *field, const char *value)
 {
 	static const char *const names[] = {"auto", "opencl", "serial"};
@@ -445,6 +469,8 @@ static const char *set(struct options *o, const struct option_row *row, const ch
 		return set_sdes_offer(field, value);
 	case SDES_ACCEPT:
 		return set_sdes_accept(field, value);
+	case NETS:
+		return set_nets(field, value);
 	case DECIMAL:
 		return set_decimal(field, value);
 	case BOOL:
@@ -637,11 +663,24 @@ static int check_redis(const struct options *o)
 	return wrong != NULL;
 }
 
+static int check_b2b(const struct options *o)
+{
+	const char *right = o->b2b_url[0] ? teardown_url_wrong(o->b2b_url) : NULL;
+
+	if (right)
+		fprintf(complaints(o), "xcipherd: --b2b-url is wrong, expected: %s\n", right);
+	else if (o->xmlrpc_format >= TEARDOWN_FORMATS)
+		fprintf(complaints(o), "xcipherd: --xmlrpc-format is 0, 1 or 2\n");
+	else
+		return 0;
+	return 1;
+}
+
 static int check(struct options *o)
 {
 	uint32_t pairs;
 
-	if (check_redis(o))
+	if (check_redis(o) || check_b2b(o))
 		return 1;
 
 	if (o->locals == 0)
@@ -734,8 +773,9 @@ const char *options_set(struct options *o, const char *name, const char *value)
 static bool is_live(const struct option_row *row)
 {
 	static const char *const names[] = {"timeout", "silent-timeout", "offer-timeout",
-		"delete-delay", "max-sessions", "max-cpu", "max-load", "max-bandwidth",
-		"sdes-offer", "sdes-accept", "endpoint-learning", "strict-source", "log-level"};
+		"final-timeout", "b2b-allow", "delete-delay", "max-sessions", "max-cpu", "max-load",
+		"max-bandwidth", "sdes-offer", "sdes-accept", "endpoint-learning", "strict-source",
+		"log-level"};
 
 	for (size_t i = 0; i < ARRAY_LEN(names); i++)
 		if (strcmp(row->name, names[i]) == 0)
@@ -770,7 +810,8 @@ static void spans(const struct option_row *row, struct span out[2])
 		[FLAG] = sizeof(bool),
 		[LEVEL] = sizeof(int),
 		[REDIS] = sizeof(struct redis_server),
-		[RECORDING] = sizeof(int)};
+		[RECORDING] = sizeof(int),
+		[NETS] = sizeof(struct call_nets)};
 
 	out[0] = (struct span){row->offset, row->kind < ARRAY_LEN(len) ? len[row->kind] : 0};
 	out[1] = (struct span){0, 0};

@@ -68,6 +68,14 @@
 		"the same for a call on hold")                                                      \
 	X("offer-timeout", UINT32, offer_timeout, "3600", "SECONDS",                                \
 		"an offer without answer ends after this")                                          \
+	X("final-timeout", UINT32, final_timeout, "0", "SECONDS",                                   \
+		"any call ends this long after its first offer; 0 = never")                         \
+	X("b2b-url", STRING, b2b_url, "", "URL",                                                    \
+		"calls that time out are told here, by XML-RPC; %% in it: the proxy's address")     \
+	X("xmlrpc-format", UINT8, xmlrpc_format, "0", "0|1|2",                                      \
+		"what is called there: 0 SEMS, 1 teardown with the Call-ID, 2 Kamailio")            \
+	X("b2b-allow", NETS, b2b_allow, "any", "NETWORK,...|any|none",                              \
+		"where the addresses may be that a request names for %%")                           \
 	X("delete-delay", UINT32, delete_delay, "30", "SECONDS",                                    \
 		"a deleted call keeps relaying for this long")                                      \
 	X("max-sessions", UINT32, max_sessions, "0", "N",                                           \
@@ -137,7 +145,8 @@ struct options {
 	struct option_device device[OPTION_DEVICES_MAX];
 	uint32_t devices; /* at least 1 */
 	uint32_t opencl_min[OPTION_DEVICES_MAX];
-	const char *http_token_file, *http_hosts;
+	const char *http_token_file, *http_hosts, *b2b_url;
+	struct call_nets b2b_allow;
 	struct endpoint listen_ng, listen_tcp_ng, listen_http, homer; /* family 0 = off */
 	uint32_t homer_id;
 	struct relay_local local[STEER_MAX_LOCAL];
@@ -153,8 +162,9 @@ struct options {
 	uint16_t port_min, port_max, nfqueue_num, workers, batch_max, replay_window, opencl_timeout,
 		overload_age;
 	struct limits_config limits;
-	uint32_t batch_window, timeout, silent_timeout, offer_timeout, delete_delay, max_sessions;
-	uint8_t tos;
+	uint32_t batch_window, timeout, silent_timeout, offer_timeout, final_timeout, delete_delay,
+		max_sessions;
+	uint8_t tos, xmlrpc_format;
 	bool workers_auto; /* the number was not given */
 	bool strict_source, enforce_lifetime, busy_poll, foreground, log_stderr;
 	int log_level;

@@ -51,6 +51,31 @@ int endpoint_parse(struct endpoint *out, struct str text)
 	return -EINVAL;
 }
 
+int endpoint_parse_net(struct endpoint *net, uint8_t *bits, struct str text)
+{
+	struct str prefix = text, addr = str_cut(&prefix, '/');
+	struct endpoint e;
+	uint64_t n;
+
+	if (endpoint_parse_addr(&e, addr))
+		return -EINVAL;
+	n = e.family == AF_INET ? 32 : 128;
+	if (prefix.s && str_to_u64(&n, prefix, n))
+		return -EINVAL;
+	*net = e;
+	*bits = (uint8_t)n;
+	return 0;
+}
+
+bool endpoint_in_net(const struct endpoint *e, const struct endpoint *net, uint8_t bits)
+{
+	unsigned whole = bits / 8, rest = bits % 8;
+
+	if (e->family != net->family || memcmp(e->addr, net->addr, whole) != 0)
+		return false;
+	return !rest || !((e->addr[whole] ^ net->addr[whole]) >> (8 - rest));
+}
+
 bool endpoint_is_unspecified(const struct endpoint *e)
 {
 	static const uint8_t zero[16];

@@ -18,6 +18,16 @@ struct sdes_policy {
 	uint32_t params;            /* NG_SDES_UN*: session parameters that it may ask for */
 };
 
+/* Whether somebody is told of calls that time out, and whether the address that a request names matters. */
+enum call_told { CALL_TOLD_NOBODY, CALL_TOLD_FIXED, CALL_TOLD_ADDRESS };
+
+#define CALL_NETS_MAX 16u
+struct call_nets {
+	struct endpoint net[CALL_NETS_MAX];
+	uint8_t bits[CALL_NETS_MAX];
+	uint32_t n;
+};
+
 struct call_policy { /* what the operator decided; constant after start */
 	struct sdes_policy sdes;
 	enum media_learning learning;
@@ -26,9 +36,12 @@ struct call_policy { /* what the operator decided; constant after start */
 	uint64_t timeout_ns;        /* without media */
 	uint64_t silent_timeout_ns; /* on hold */
 	uint64_t offer_timeout_ns;  /* offered and never answered */
+	uint64_t final_timeout_ns;  /* since its first offer, whatever happens; 0 = none */
 	uint64_t delete_delay_ns;
 	uint32_t max_calls; /* 0 = as many as there are ports */
-	char loop_id[17];   /* this instance, random hex */
+	enum call_told told;
+	struct call_nets told_nets; /* where the addresses may be that requests name for it */
+	char loop_id[17];           /* this instance, random hex */
 };
 
 /* Why new calls are refused: ng's "load limit", with these messages (NG.md 1.3). X(id, name in statistics, message) */
@@ -139,6 +152,24 @@ struct call_key_notice {
 /* Called by calls_tick(), once per key and stage. */
 void calls_on_key_life(
 	struct calls *c, void (*notice)(void *arg, const struct call_key_notice *n), void *arg);
+
+#define CALL_TOLD_MAX 16u /* parties, as many as a call has */
+
+struct call_timeout { /* a call that ends because nothing came any more, or because it lasted too long */
+	struct str call_id;
+	struct endpoint
+		whom; /* of xmlrpc-callback, or else where its first request came from; may be unset */
+	struct str tag[CALL_TOLD_MAX]; /* of its parties; the first one's is the caller's */
+	uint32_t tags;
+	struct call_pair { /* who talks to whom, the earlier one first; indexes of tag[] */
+		uint8_t from, to;
+	} pair[CALL_TOLD_MAX];
+	uint32_t pairs;
+};
+
+/* Called by calls_tick() just before such a call ends. What it is given is gone afterwards. */
+void calls_on_timeout(
+	struct calls *c, void (*timeout)(void *arg, const struct call_timeout *t), void *arg);
 
 struct call_trace { /* of a call that is debugged */
 	struct str call_id, tag;

@@ -19,6 +19,8 @@ struct calls {
 	struct saver saver;
 	void (*notice)(void *arg, const struct call_key_notice *n);
 	void *notice_arg;
+	void (*timeout)(void *arg, const struct call_timeout *t);
+	void *timeout_arg;
 	struct trace trace;
 	const struct recorder *rec;
 };

@@ -293,6 +293,7 @@ void negotiate_publish(struct plan *plan, struct call *c, struct neg_in *in)
 		(void)str_replace(&s->label, r->label);
 	if (r->metadata.len)
 		(void)str_replace(&c->metadata, r->metadata);
+	told_request(plan, c, in);
 	for (uint32_t i = in->sdp->media_count; i < s->legs; i++)
 		neg_close(s->leg[i], true);
 	for (uint32_t i = 0; i < in->sdp->media_count && !plan->error; i++) {

@@ -128,6 +128,7 @@ struct call {
 	bool emergency;      /* once said, for good */
 	bool debug;          /* what happens to it is logged */
 	uint64_t traced_ns;
+	struct endpoint told, asked_from; /* told.c: xmlrpc-callback; who sent its first request */
 	uint8_t tos;
 	bool strict_source;
 	enum media_learning learning;
@@ -203,6 +204,11 @@ void apply_release_all(const struct relay *relay, struct call *c);
 
 /* Sets or clears a MEDIA_GATE_* of the sides that the request means. NULL, or the error-reason: nobody is meant. */
 const char *gate_set(struct call *c, const struct ng_request *r, uint8_t bit, bool on);
+
+/* --- Who is told of a timeout (told.c) -------------------------------------------------------------------------- */
+
+/* What there is to tell; strings are the call's. */
+void told_write(struct call_timeout *out, const struct call *c);
 
 /* --- What outlives us (save.c) ------------------------------------------------------------------------------------ */
 

@@ -429,6 +429,7 @@ void negotiate_offer(struct plan *plan, struct call *c, struct neg_in *in)
 		return;
 	}
 	offer_flags(c, from, in);
+	told_request(plan, c, in);
 	from->offer_open = true;
 	from->mux_flags = in->r->rtcp_mux;
 	from->osrtp = in->r->osrtp;
@@ -610,6 +611,7 @@ void negotiate_answer(struct plan *plan, struct call *c, struct neg_in *in)
 		return;
 	}
 	offer_flags(c, from, in);
+	told_request(plan, c, in);
 	to->peer = plan->from; /* the latest answer wins */
 	from->peer = plan->to;
 	answer_all_media(plan, c, in);

@@ -50,6 +50,9 @@ void plan_warn(struct plan *plan, struct pool *p, struct str text);
 struct str edit_write(
 	struct plan *plan, struct call *next, const struct neg_in *in, bool is_answer);
 
+/* Takes the address that the request names for the call's end (told.c), with a warning where it will not be used. */
+void told_request(struct plan *plan, struct call *c, const struct neg_in *in);
+
 /* --- One-way media: publish, subscribe (listen.c) --------------------------------------------------------------- */
 
 /* An SDP of all that the request wants to hear of the call, as the sources described it; NULL and *error if there is nothing. */

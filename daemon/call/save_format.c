@@ -175,6 +175,8 @@ static const struct field call_fields[] = {
 	NUM("del", call, delete_ns, ANY),
 	FLAG("ans", call, answered),
 	FLAG("em", call, emergency),
+	{"told", ADDR, AT(call, told)},
+	{"from", ADDR, AT(call, asked_from)},
 	NUM("tos", call, tos, 255),
 	FLAG("ss", call, strict_source),
 	NUM("learn", call, learning, MEDIA_LEARN_HEURISTIC),

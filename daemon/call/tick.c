@@ -47,6 +47,18 @@ static struct life life_of(const struct calls *c, const struct call *call)
 	return l;
 }
 
+static bool timed_out(struct calls *c, const struct call *call)
+{
+	struct call_timeout t;
+
+	c->counters.timeouts++;
+	if (c->timeout) {
+		told_write(&t, call);
+		c->timeout(c->timeout_arg, &t);
+	}
+	return true;
+}
+
 static bool is_over(struct calls *c, const struct call *call, uint64_t now_ns)
 {
 	uint64_t limit;
@@ -54,14 +66,23 @@ static bool is_over(struct calls *c, const struct call *call, uint64_t now_ns)
 
 	if (call->delete_ns)
 		return now_ns >= call->delete_ns;
+	if (c->policy.final_timeout_ns && now_ns >= call->created_ns &&
+		now_ns - call->created_ns >= c->policy.final_timeout_ns)
+		return timed_out(c, call);
 	l = life_of(c, call);
 	limit = !call->answered ? c->policy.offer_timeout_ns
 		: l.held        ? c->policy.silent_timeout_ns
 				: c->policy.timeout_ns;
 	if (limit == 0 || now_ns < l.last_ns || now_ns - l.last_ns < limit)
 		return false;
-	c->counters.timeouts++;
-	return true;
+	return timed_out(c, call);
+}
+
+void calls_on_timeout(
+	struct calls *c, void (*timeout)(void *arg, const struct call_timeout *t), void *arg)
+{
+	c->timeout = timeout;
+	c->timeout_arg = arg;
 }
 
 void calls_on_key_life(

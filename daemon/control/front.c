@@ -93,7 +93,7 @@ int ng_front_framed(struct ng_front *f, const struct endpoint *from, struct str 
 					      : "Invalid NG data format",
 			reply);
 	else
-		handler_request(f->handler, pool, frame.body, frame.encoding, now_ns, reply);
+		handler_request(f->handler, pool, from, frame.body, frame.encoding, now_ns, reply);
 	pool_destroy(pool);
 	/* Without memory for the cache a repeated request would be carried out twice, which every
 	 * command survives. */
@@ -116,8 +116,8 @@ int ng_front_plain(struct ng_front *f, struct str body, uint64_t now_ns, struct 
 	else if (body.s[0] != 'd' && body.s[0] != '{')
 		handler_reject(f->handler, pool, NG_JSON, "Invalid NG data format", reply);
 	else
-		handler_request(f->handler, pool, body, body.s[0] == '{' ? NG_JSON : NG_BENCODE,
-			now_ns, reply);
+		handler_request(f->handler, pool, NULL, body,
+			body.s[0] == '{' ? NG_JSON : NG_BENCODE, now_ns, reply);
 	pool_destroy(pool);
 	return reply->err;
 }

@@ -389,7 +389,7 @@ static const char *unknown_reason(struct str command)
 }
 
 /* Decode and carry out; what there is to say ends up in j->reply and j->dict. */
-static void run(struct job *j, struct str body, enum ng_encoding enc)
+static void run(struct job *j, const struct endpoint *from, struct str body, enum ng_encoding enc)
 {
 	const struct command *c;
 	struct ngval *msg = NULL;
@@ -413,6 +413,8 @@ static void run(struct job *j, struct str body, enum ng_encoding enc)
 						: "Out of memory";
 		return;
 	}
+	if (from)
+		j->r.from = *from;
 	c = &commands[j->r.command];
 	j->reply.error = missing(&j->r, c->need);
 	j->debug = calls_debug(j->h->calls, j->r.call_id); /* it may be gone afterwards */
@@ -521,8 +523,8 @@ static void write_fallback(struct sbuf *reply, size_t start, enum ng_encoding en
 			too_long ? "17:Reply is too long" : "13:Out of memory");
 }
 
-void handler_request(struct handler *h, struct pool *p, struct str body, enum ng_encoding enc,
-	uint64_t now_ns, struct sbuf *reply)
+void handler_request(struct handler *h, struct pool *p, const struct endpoint *from,
+	struct str body, enum ng_encoding enc, uint64_t now_ns, struct sbuf *reply)
 {
 	struct job j = {.h = h, .p = p, .now_ns = now_ns, .dict = ngval_dict(p)};
 	struct ngval *result = ngval_add_str(p, j.dict, STR("result"), STR("error"));
@@ -531,7 +533,7 @@ void handler_request(struct handler *h, struct pool *p, struct str body, enum ng
 	uint64_t begun_ns = clock_mono_ns();
 
 	if (result) {
-		run(&j, body, enc);
+		run(&j, from, body, enc);
 		tree = reply_tree(&j, result);
 	}
 	h->count[j.r.command].requests++;

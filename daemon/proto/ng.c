@@ -138,6 +138,11 @@ static bool set_from_tag_of_many(struct ng_parser *x, struct str value)
 	return true;
 }
 
+static bool set_callback(struct ng_parser *x, struct str value)
+{
+	return endpoint_parse_addr(&x->r->callback, value) == 0;
+}
+
 static bool set_supports(struct ng_parser *x, struct str value)
 {
 	if (ng_spelled_like(value, STR("load limit")))
@@ -197,6 +202,7 @@ static const struct key keys[] = {
 	{"address-family", KEY_ITEMS, 0, ng_set_family},
 	{"from-tags", KEY_ITEMS, 0, set_from_tag_of_many},
 	{"interface", KEY_ITEMS, 0, ng_set_direction},
+	{"xmlrpc-callback", KEY_ITEMS, 0, set_callback},
 	TEXT("set-label", KEY_TEXT, label),
 };
 

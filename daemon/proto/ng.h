@@ -193,6 +193,8 @@ struct ng_request {
 	int64_t delete_delay;     /* seconds; -1 = default */
 	int64_t limit;            /* list: -1 = default */
 	struct str label, metadata, address, recording_file, recording_pattern;
+	struct endpoint callback; /* xmlrpc-callback: an address; family 0 = none */
+	struct endpoint from; /* who sent it, as far as control/ knows; no word of the message */
 	/* Commands of ours (xcipherctl) */
 	struct str max[NG_LIMITS]; /* limits: as the options are written; empty = as it is */
 	struct str state, level;   /* drain, debug: on, off; log level: a number */

@@ -363,7 +363,6 @@ static const struct ng_known ignored_keys[] = {
 	{"bundle", "a=group is left as it is"},
 	{"extmap", "header extensions are relayed"},
 	{"sdp-media-remove", "media sections stay"},
-	{"xmlrpc-callback", "nobody is told of calls that time out"},
 	{"template", "there are no templates"},
 	{"media-echo", "media are not echoed"},
 	{"drop-traffic", "use block media"},

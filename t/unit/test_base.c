@@ -58,6 +58,40 @@ static void numbers_are_whole_or_refused(void **state)
 	}
 }
 
+static void addresses_are_in_their_networks(void **state)
+{
+	static const struct {
+		const char *net, *addr;
+		bool in;
+	} T[] = {
+		{"192.0.2.0/24", "192.0.2.255", true},
+		{"192.0.2.0/24", "192.0.3.0", false},
+		{"192.0.2.128/25", "192.0.2.127", false},
+		{"192.0.2.129/25", "192.0.2.254", true},
+		{"192.0.2.1", "192.0.2.1", true},
+		{"192.0.2.1", "192.0.2.2", false},
+		{"0.0.0.0/0", "203.0.113.9", true},
+		{"0.0.0.0/0", "2001:db8::1", false},
+		{"2001:db8::/33", "2001:db8:7fff::1", true},
+		{"2001:db8::/33", "2001:db8:8000::1", false},
+		{"2001:db8::1/128", "2001:db8::1", true},
+	};
+	static const char *const wrong[] = {
+		"", "/", "192.0.2.0/33", "192.0.2.0/", "192.0.2.0/-1", "x/8", "::/129"};
+	struct endpoint net, e;
+	uint8_t bits;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(T); i++) {
+		assert_int_equal(endpoint_parse_net(&net, &bits, str_from(T[i].net)), 0);
+		assert_int_equal(endpoint_parse_addr(&e, str_from(T[i].addr)), 0);
+		if (endpoint_in_net(&e, &net, bits) != T[i].in)
+			fail_msg("%s in %s", T[i].addr, T[i].net);
+	}
+	for (size_t i = 0; i < ARRAY_LEN(wrong); i++)
+		assert_int_equal(endpoint_parse_net(&net, &bits, str_from(wrong[i])), -EINVAL);
+}
+
 static void endpoints_survive_text_and_sockaddr(void **state)
 {
 	static const struct {
@@ -213,6 +247,7 @@ int main(void)
 		cmocka_unit_test(slices_are_cut_without_losing_a_byte),
 		cmocka_unit_test(numbers_are_whole_or_refused),
 		cmocka_unit_test(endpoints_survive_text_and_sockaddr),
+		cmocka_unit_test(addresses_are_in_their_networks),
 		cmocka_unit_test(pool_refuses_beyond_its_limit),
 		cmocka_unit_test(sbuf_keeps_its_first_error),
 		cmocka_unit_test(ring_takes_a_group_whole_or_not_at_all),

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Tells the SIP side of calls that time out, so that it can end its dialog: XML-RPC by HTTP POST, as rtpengine's b2b-url does it.
+ * Works on the control thread's loop and never blocks it. */
+#ifndef CONTROL_TEARDOWN_H
+#define CONTROL_TEARDOWN_H
+
+#include "base/loop.h"
+#include "call/call.h"
+
+struct teardown;
+
+/* Numbers are those of rtpengine's xmlrpc-format. */
+enum teardown_format {
+	TEARDOWN_SEMS,     /* di(sbc, postControlCmd, TAG, teardown) for each tag */
+	TEARDOWN_CALL_ID,  /* teardown(CALL-ID) */
+	TEARDOWN_KAMAILIO, /* dlg.terminate_dlg(CALL-ID, FROM-TAG, TO-TAG) for each pair */
+	TEARDOWN_FORMATS
+};
+
+struct teardown_config {
+	struct loop *loop;
+	struct calls *calls;
+	const char *url; /* http or https; "%%" in it stands for an address */
+	enum teardown_format format;
+	uint64_t retry_ns; /* before the second try, and twice that before the third; 0: a second */
+	uint64_t timeout_ns; /* for each try; 0: 5 s */
+};
+
+/* What is wrong with a URL for b2b-url, or NULL. */
+const char *teardown_url_wrong(const char *url);
+
+/* 0 or -errno. */
+int teardown_create(struct teardown **out, const struct teardown_config *cfg);
+/* What has not been told by then is not told any more. Before loop and calls are gone. NULL is fine. */
+void teardown_destroy(struct teardown *t);
+
+struct teardown_counters {
+	uint64_t
+		told; /* the other side says it did it, or that there was no such dialog any more */
+	uint64_t failed;  /* it refused, or could not be reached, after all tries */
+	uint64_t dropped; /* too many were waiting */
+	uint64_t waiting;
+};
+struct teardown_counters teardown_counters(const struct teardown *t);
+
+#endif
