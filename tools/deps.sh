@@ -10,7 +10,7 @@ build="gcc libc6-dev make pkg-config python3 libssl-dev libmnl-dev libjansson-de
 opencl-c-headers libxdp-dev libbpf-dev liburing-dev libwebsockets-dev libhiredis-dev libcurl4-openssl-dev libpcap-dev clang-14"
 run="pocl-opencl-icd iproute2 iptables nftables procps"
 # libjson-perl: rtpengine-utils needs it and does not say so
-peers="kamailio kamailio-tls-modules kamailio-sqlite-modules rtpengine-daemon rtpengine-utils libjson-perl baresip-core"
+peers="kamailio kamailio-tls-modules kamailio-sqlite-modules kamailio-xmlrpc-modules rtpengine-daemon rtpengine-utils libjson-perl baresip-core"
 module="kamailio dpkg-dev binutils"
 # the kernel's image is not among them: the tests fetch it, and unpack it without installing
 kernel="qemu-system-x86 linux-headers-amd64 busybox-static dash iproute2 nftables kmod binutils libsrtp2-dev"

@@ -114,7 +114,7 @@ static void fill_steering(const struct stats_input *in, struct pool *p, struct n
 	struct app_relay_usage usage;
 	uint64_t recv_calls = 0, recv_packets = 0, send_calls = 0, send_packets = 0,
 		 send_errors = 0, overruns = 0, fallback = 0, handed = 0, rewritten = 0, bursts = 0,
-		 command_errors = 0;
+		 command_errors = 0, pierced = 0;
 
 	app_relay_usage(in->relay, &usage);
 	for (uint32_t i = 0; i < in->workers; i++) {
@@ -132,6 +132,7 @@ static void fill_steering(const struct stats_input *in, struct pool *p, struct n
 		rewritten += load(&c->rewritten);
 		bursts += load(&w->bursts);
 		command_errors += load(&w->command_errors);
+		pierced += load(&w->pierced);
 	}
 	add(p, dict, "bursts", bursts);
 	add(p, dict, "packets received", recv_packets);
@@ -144,6 +145,7 @@ static void fill_steering(const struct stats_input *in, struct pool *p, struct n
 	add(p, dict, "handed over between workers", handed);
 	add(p, dict, "sent by verdict", rewritten);
 	add(p, dict, "command errors", command_errors);
+	add(p, dict, "pierce packets", pierced);
 	add(p, dict, "streams relayed by the kernel", usage.offload.streams);
 	add(p, dict, "packets relayed by the kernel", usage.offload.packets);
 	add(p, dict, "moves to the kernel and back", usage.offload.moves);

@@ -34,6 +34,17 @@ static void acknowledge(struct worker *w, struct worker_ack ack)
 		(void)!write(w->cfg.ack_fd, &one, sizeof(one));
 }
 
+static void pierce(struct worker *w, uint32_t stream)
+{
+	struct media_out out;
+
+	if (!media_pierce(w->media, stream, &out))
+		return;
+	w->steer_ops->send(w->steer, batch_runner_arena(w->runner), &out, 1);
+	if (!out.failed)
+		atomic_fetch_add_explicit(&w->pierced, 1, memory_order_relaxed);
+}
+
 static int media_cmd(struct worker *w, const struct media_cmd *cmd)
 {
 	int err = 0;
@@ -46,6 +57,9 @@ static int media_cmd(struct worker *w, const struct media_cmd *cmd)
 	case MEDIA_KEY_RESUME:
 	case MEDIA_STREAM_RESUME:
 		return media_command(w->media, cmd);
+	case MEDIA_STREAM_PIERCE:
+		pierce(w, cmd->id);
+		break;
 	case MEDIA_CTX_DEL:
 		err = media_command(w->media, cmd);
 		acknowledge(w, (struct worker_ack){ACK_CTX, cmd->id});

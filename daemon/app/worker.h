@@ -112,6 +112,7 @@ struct worker {
 	struct hist batch; /* packets per burst */
 	struct hist stage[WORKER_STAGES];
 	_Atomic uint64_t bursts, commands, command_errors;
+	_Atomic uint64_t pierced;  /* empty packets that were sent, see media_pierce() */
 	_Atomic uint64_t bytes_in; /* of datagrams, whatever became of them */
 	_Atomic uint64_t rounds;   /* of the thread's loop: it moves, so it lives */
 };

@@ -103,6 +103,7 @@ int calls_put_in_force(
 	if (prev)
 		account(c, prev, false);
 	account(c, next, true);
+	pierce_start(c->relay, next, now_ns);
 	next->traced_ns = now_ns;
 	trace_call(&c->trace, c->relay, next);
 	c->counters.emergencies += next->emergency && !(prev && prev->emergency);

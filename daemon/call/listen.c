@@ -207,6 +207,7 @@ void negotiate_listen(struct plan *plan, struct call *c, struct neg_in *in)
 			in->r->address_family ? in->r->address_family
 					      : in->locals[first->local].addr.family);
 	s->has_local = s->listener = s->offer_open = true;
+	s->pierce |= ng_flag(in->r, NG_FLAG_PIERCE_NAT);
 	s->peer = SIDE_NONE;
 	if (in->r->label.len)
 		(void)str_replace(&s->label, in->r->label);
@@ -286,6 +287,7 @@ void negotiate_publish(struct plan *plan, struct call *c, struct neg_in *in)
 		s->local = neg_local(plan, in, r->direction[0],
 			r->address_family ? r->address_family : neg_family(in->sdp));
 	s->has_local = s->publisher = c->answered = true;
+	s->pierce |= ng_flag(r, NG_FLAG_PIERCE_NAT);
 	s->peer = SIDE_NONE;
 	s->asymmetric = ng_flag(r, NG_FLAG_ASYMMETRIC);
 	s->media_handover = ng_flag(r, NG_FLAG_MEDIA_HANDOVER);

@@ -47,6 +47,9 @@ struct leg {
 	/* for the next commit only */
 	bool rx_new, tx_new, relearn;
 
+	uint8_t pierce;           /* pierce.c: this many empty packets more are to be sent to it */
+	uint64_t pierce_heard[2]; /* packets that had come when the first was sent, by [rtcp] */
+
 	uint32_t tx_rtcp_from; /* SRTCP's index towards it: no lower than this, after a restart */
 
 	/* all keys that we told this terminal, by suite */
@@ -89,6 +92,7 @@ struct side {                               /* one party */
 	uint8_t local; /* index of the local address */
 	bool asymmetric, media_handover;
 	bool nat_wait;  /* nothing is sent to it before it sent something */
+	bool pierce;    /* what is between it and us is opened by empty packets */
 	bool listener;  /* it subscribed: it gets copies, and what it sends goes nowhere */
 	bool publisher; /* it only sends, to listeners */
 	struct str
@@ -204,6 +208,13 @@ void apply_release_all(const struct relay *relay, struct call *c);
 
 /* Sets or clears a MEDIA_GATE_* of the sides that the request means. NULL, or the error-reason: nobody is meant. */
 const char *gate_set(struct call *c, const struct ng_request *r, uint8_t bit, bool on);
+
+/* --- Empty packets that open the way (pierce.c) ----------------------------------------------------------------- */
+
+/* Of a call that just came into force: what started anew is pierced, at once and then by the ticks. */
+void pierce_start(const struct relay *relay, struct call *c, uint64_t now_ns);
+/* Once a second. */
+void pierce_again(const struct relay *relay, struct call *c, uint64_t now_ns);
 
 /* --- Who is told of a timeout (told.c) -------------------------------------------------------------------------- */
 

@@ -384,6 +384,8 @@ static void offer_flags(struct call *c, struct side *from, const struct neg_in *
 	from->media_handover = ng_flag(r, NG_FLAG_MEDIA_HANDOVER);
 	for (uint32_t i = 0; ng_flag(r, NG_FLAG_NAT_WAIT) && i < c->sides; i++)
 		c->side[i]->nat_wait = true;
+	for (uint32_t i = 0; ng_flag(r, NG_FLAG_PIERCE_NAT) && i < c->sides; i++)
+		c->side[i]->pierce = true;
 	if (r->metadata.len)
 		(void)str_replace(&c->metadata, r->metadata); /* only shown */
 	if (r->label.len)

@@ -154,6 +154,7 @@ static const struct field side_fields[] = {
 	FLAG("as", side, asymmetric),
 	FLAG("ho", side, media_handover),
 	FLAG("nw", side, nat_wait),
+	FLAG("pi", side, pierce),
 	FLAG("li", side, listener),
 	FLAG("pu", side, publisher),
 	{"sdp", TEXT, AT(side, sdp)},

@@ -172,6 +172,7 @@ void calls_tick(struct calls *c, uint64_t now_ns)
 			calls_end(c, call);
 			continue;
 		}
+		pierce_again(c->relay, call, now_ns);
 		keys_life(c, call);
 		trace_again(c, call, now_ns);
 	}

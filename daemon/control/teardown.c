@@ -214,6 +214,12 @@ static void give_up(struct teardown *t, struct message *m, const char *why)
 	message_free(m);
 }
 
+/* It has ended there already. In the words of SEMS, and of Kamailio's dialog module. */
+static bool knows_no_dialog(const char *why)
+{
+	return strcasestr(why, "not found") || strcasestr(why, "find callid in dialog");
+}
+
 /* Whoever has lost the dialog already needs not be told, and whoever says no will say no again. */
 static void answered(struct teardown *t, struct message *m)
 {
@@ -223,7 +229,7 @@ static void answered(struct teardown *t, struct message *m)
 
 	if (err == -EREMOTEIO)
 		snprintf(why, sizeof(why), "it refused: " STR_FMT, STR_ARG(fault));
-	if (err == 0 || (err == -EREMOTEIO && strcasestr(why, "not found"))) {
+	if (err == 0 || (err == -EREMOTEIO && knows_no_dialog(why))) {
 		t->counters.told++;
 		message_free(m);
 	} else {

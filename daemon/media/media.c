@@ -284,6 +284,25 @@ static int stream_del(struct media *m, uint32_t id)
 	return 0;
 }
 
+bool media_pierce(const struct media *m, uint32_t stream, struct media_out *out)
+{
+	const struct media_stream *s;
+	const struct endpoint *to;
+
+	if (stream >= m->cfg.max_stream || !m->stream[stream].set)
+		return false;
+	s = &m->stream[stream];
+	to = &s->cfg.remote; /* never what was learned: that may be anybody's */
+	if (!to->family || !to->port || endpoint_is_unspecified(to) || endpoint_is_multicast(to))
+		return false;
+	*out = (struct media_out){.dst = *to,
+		.local = s->cfg.local,
+		.out_off = ARENA_HEADROOM, /* of the first slot: it is nobody's between bursts */
+		.tos = s->cfg.tos,
+		.in = MEDIA_NONE};
+	return true;
+}
+
 int media_command(struct media *m, const struct media_cmd *cmd)
 {
 	switch (cmd->type) {
@@ -305,6 +324,8 @@ int media_command(struct media *m, const struct media_cmd *cmd)
 		return media_key_resume(m, cmd->id, &cmd->key_resume);
 	case MEDIA_STREAM_RESUME:
 		return stream_resume(m, cmd);
+	case MEDIA_STREAM_PIERCE:
+		break; /* changes nothing here */
 	}
 	return -EINVAL;
 }

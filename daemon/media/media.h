@@ -64,6 +64,7 @@ enum media_cmd_type {
 	MEDIA_CTX_RESUME, /* indexes of a context's SSRCs go on behind these; none is ever lowered */
 	MEDIA_KEY_RESUME,    /* what a master key has protected already counts for its lifetime */
 	MEDIA_STREAM_RESUME, /* a learned address is known again */
+	MEDIA_STREAM_PIERCE, /* the worker sends what media_pierce() says */
 };
 
 struct media_ctx_cfg {
@@ -242,6 +243,10 @@ uint32_t media_prepare(struct media *m, const struct arena *a, struct media_in *
  * out[] (room for n). Returns the number of outs. Final verdicts are in in[i].verdict. */
 uint32_t media_complete(struct media *m, const struct arena *a, struct media_in *in, uint32_t n,
 	const struct xc_job *job, const uint32_t *status, uint32_t jobs, struct media_out *out);
+
+/* Worker thread, between bursts: an empty packet to where signalling said this stream's terminal is, which opens the way back through
+ * its firewall or address translation (RFC 6263 4.1). False: there is no such place. Nothing of it is ciphered or counted as media. */
+bool media_pierce(const struct media *m, uint32_t stream, struct media_out *out);
 
 /* Worker thread, after steering out: account for what the kernel did not take. */
 void media_sent(struct media *m, struct media_in *in, const struct media_out *out, uint32_t n);

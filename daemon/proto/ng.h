@@ -96,6 +96,7 @@ enum ng_command {
 	X(DEBUG, "debug") \
 	X(EMERGENCY, "emergency") \
 	X(NAT_WAIT, "NAT-wait") \
+	X(PIERCE_NAT, "pierce-NAT") \
 	X(DIRECTIONAL, "directional") \
 	X(ALL, "all") \
 	X(PAUSE, "pause") \

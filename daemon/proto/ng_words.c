@@ -324,7 +324,6 @@ static const struct ng_known words[] = {
 	{"generate-RTCP", "RTCP is relayed, not made"},
 	{"rtcp-mirror", "RTCP is relayed, not made"},
 	{"mirror-RTCP", "RTCP is relayed, not made"},
-	{"pierce-NAT", "nothing is sent before the other side sends"},
 	{"trickle-ICE", NULL},
 	{"reject-ICE", NULL},
 	{"new-branch", NULL},

@@ -200,3 +200,30 @@ def test_every_command_by_rtpengines_client(net):
         assert "Error reason" in text and why in text, f"{command}: {text}"
     done("delete", "--call-id=c", "--from-tag=a", "--delete-delay=0")
     finish(daemon)
+
+
+def test_pierce_nat_opens_a_firewall(net):
+    """A terminal whose firewall lets in only answers gets empty packets at its SDP's address, before it ever sent anything, up to
+    three; who sends gets no more, and who did not ask none."""
+    daemon = relay.Xcipherd(net).wait_ready()
+    client = daemon.client
+    for flags, count in (({}, 0), ({"flags": ["pierce-NAT"]}, 3), ({"flags": ["pierce NAT", "NAT-wait"]}, 0)):
+        a, b = Phone(net, "caller", "10.200.1.2"), Phone(net, "callee", "10.200.2.2")
+        offer = calls.ok(client.call("offer", call_id=str(flags), from_tag="a", sdp=a.sdp(), **flags))
+        assert "warning" not in offer, offer
+        b.told(offer["sdp"])
+        a.told(calls.ok(client.call("answer", call_id=str(flags), from_tag="a", to_tag="b", sdp=b.sdp()))["sdp"])
+        if count:
+            packet, source = recv_from(b.sock)
+            assert packet == b"" and source == b.to, (packet, source)
+            assert recv_from(a.sock) == (b"", a.to)
+            a.send(b"heard")  # from now on it needs no more
+            assert b.hears() == (0, b"heard")
+            assert [recv_from(b.sock, 1.5)[0] for _ in range(2)] == [b"", b""]
+        assert recv_from(b.sock, 1.2) is None and recv_from(a.sock, 0) is None
+    assert daemon.statistics()["pierce packets"] > 6, daemon.statistics()["pierce packets"]
+    assert daemon.stop() == 0, daemon.text()
+
+
+def recv_from(sock, timeout=2.0):
+    return sock.recvfrom(2048) if select.select([sock], [], [], timeout)[0] else None

@@ -163,6 +163,11 @@ static void mock_command(struct mock_relay *m, const struct media_cmd *c)
 			m->resumed[m->resumes++] = *c;
 		return;
 	}
+	if (c->type == MEDIA_STREAM_PIERCE) {
+		assert(m->stream_set[c->id] && m->pierces < 64);
+		m->pierced[m->pierces++] = c->id;
+		return;
+	}
 	assert(c->type == MEDIA_STREAM_SET && m->port[c->id / 2]);
 	m->stream_cfg[c->id] = c->stream;
 	m->stream_set[c->id] = true;
@@ -189,7 +194,7 @@ static void mock_stats(void *arg, uint32_t worker, uint32_t stream, struct relay
 	struct mock_relay *m = arg;
 
 	assert(worker == 3 && m->port[stream / 2]);
-	*out = (struct relay_stats){.packets = 10 + stream % 2,
+	*out = (struct relay_stats){.packets = 10 + stream % 2 + m->more_packets,
 		.bytes = 1000,
 		.ssrc = stream % 2 ? 0 : 0xdecade,
 		.last_packet_ns = m->last_packet_ns,

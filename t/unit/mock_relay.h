@@ -33,6 +33,8 @@ struct mock_relay {
 	uint32_t asked; /* contexts, so far */
 	/* What was resumed, of all commits */
 	struct media_cmd resumed[64];
+	uint32_t pierced[64], pierces; /* streams that empty packets were sent from */
+	uint64_t more_packets;         /* than stats say otherwise */
 	uint32_t resumes;
 };
 

@@ -285,6 +285,7 @@ static void what_may_pass_is_tried_again_what_is_refused_is_not(void **state)
 		{{"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"}, 1, 0,
 			1},
 		{{FAULT("Dialog not found")}, 1, 1, 0},
+		{{FAULT("Couldnt find callid in dialog")}, 1, 1, 0},
 		{{FAULT("Operation failed")}, 1, 0, 1},
 		{{DONE "<html>hello</html>"}, 1, 0, 1},
 		{{DONE}, 1, 0, 1},
