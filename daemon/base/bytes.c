@@ -29,6 +29,24 @@ static bool is_space(char c)
 	return c == ' ' || c == '\t' || c == '\r' || c == '\n';
 }
 
+struct str str_word(struct str *rest)
+{
+	struct str word;
+
+	while (rest->len && (*rest->s == ' ' || *rest->s == '\t')) {
+		rest->s++;
+		rest->len--;
+	}
+	word = (struct str){rest->s, 0};
+	while (word.len < rest->len && rest->s[word.len] != ' ' && rest->s[word.len] != '\t')
+		word.len++;
+	if (word.len) {
+		rest->s += word.len;
+		rest->len -= word.len;
+	}
+	return word;
+}
+
 struct str str_trim(struct str a)
 {
 	while (a.len && is_space(a.s[0])) {

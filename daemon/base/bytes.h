@@ -65,6 +65,9 @@ bool str_eq_nocase(struct str a, struct str b);
 bool str_starts(struct str a, struct str prefix);
 struct str str_trim(struct str a);
 
+/* Takes the next word off rest; blanks and tabs before it are skipped. Empty at the end. */
+struct str str_word(struct str *rest);
+
 /* Cut *rest at the first separator: returns what is before it and leaves what is behind it in *rest. Without a
  * separator returns all and leaves *rest empty with s = NULL. */
 struct str str_cut(struct str *rest, char sep);

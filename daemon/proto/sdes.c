@@ -10,25 +10,6 @@
 #define LIFETIME_MAX_EXP 48 /* RFC 4568 6.1: at most 2^48 SRTP packets */
 #define MKI_MAX_LEN_RFC  128
 
-/* The next word; blanks before it are skipped. Empty at the end. */
-static struct str next_word(struct str *rest)
-{
-	struct str word;
-
-	while (rest->len && (*rest->s == ' ' || *rest->s == '\t')) {
-		rest->s++;
-		rest->len--;
-	}
-	word = (struct str){rest->s, 0};
-	while (word.len < rest->len && rest->s[word.len] != ' ' && rest->s[word.len] != '\t')
-		word.len++;
-	if (word.len) {
-		rest->s += word.len;
-		rest->len -= word.len;
-	}
-	return word;
-}
-
 /* If a begins with prefix (any case), cut it off. */
 static bool strip_prefix(struct str *a, struct str prefix)
 {
@@ -183,7 +164,7 @@ static enum sdes_err parse_param(struct sdes *s, struct srtp_master *m, struct s
 static enum sdes_err parse_all(
 	struct sdes *s, struct srtp_master k[SDES_MAX_KEYS], uint32_t *keys, struct str rest)
 {
-	struct str tag = next_word(&rest), name = next_word(&rest), key = next_word(&rest);
+	struct str tag = str_word(&rest), name = str_word(&rest), key = str_word(&rest);
 	const struct srtp_suite *suite;
 	enum sdes_err err;
 	uint64_t v;
@@ -195,7 +176,7 @@ static enum sdes_err parse_all(
 		return SDES_ERR_SUITE;
 	s->tag = (uint32_t)v;
 	err = parse_keys(k, keys, suite->id, key);
-	for (struct str p = next_word(&rest); !err && p.len; p = next_word(&rest))
+	for (struct str p = str_word(&rest); !err && p.len; p = str_word(&rest))
 		err = parse_param(s, &k[0], p);
 	/* The tag of an AEAD is its authentication (RFC 7714). */
 	if (!err && k[0].no_rtp_auth && suite->auth == XC_AUTH_GCM)

@@ -4,8 +4,6 @@
  * for sdp_write(); copies no text. */
 #include "proto/sdp.h"
 
-#include "proto/sdp_words.h"
-
 static const struct {
 	enum sdp_proto id;
 	struct str name;
@@ -77,24 +75,6 @@ const struct sdp_line *sdp_attr(const struct sdp_line *from, struct str name)
 	return NULL;
 }
 
-struct str sdp_word(struct str *rest)
-{
-	struct str word;
-
-	while (rest->len && (*rest->s == ' ' || *rest->s == '\t')) {
-		rest->s++;
-		rest->len--;
-	}
-	word = (struct str){rest->s, 0};
-	while (word.len < rest->len && rest->s[word.len] != ' ' && rest->s[word.len] != '\t')
-		word.len++;
-	if (word.len) {
-		rest->s += word.len;
-		rest->len -= word.len;
-	}
-	return word;
-}
-
 /* From the right, so that a user name with blanks in it does no harm. Empty when nothing is left. */
 static struct str last_word(struct str *rest)
 {
@@ -136,7 +116,7 @@ static enum sdp_err parse_origin(struct sdp *s, const struct sdp_line *l)
 static enum sdp_err parse_conn(struct sdp_conn *c, struct sdp_line *l)
 {
 	struct str rest = l->value;
-	struct str net = sdp_word(&rest), type = sdp_word(&rest), addr = sdp_word(&rest);
+	struct str net = str_word(&rest), type = str_word(&rest), addr = str_word(&rest);
 
 	if (type.len == 0 || addr.len == 0)
 		return SDP_ERR_CONNECTION;
@@ -155,10 +135,10 @@ static enum sdp_err parse_media(struct sdp_media *m, struct sdp_line *l)
 	uint64_t v, n = 1;
 
 	m->lines = l;
-	m->kind = sdp_word(&rest);
-	count = sdp_word(&rest);
+	m->kind = str_word(&rest);
+	count = str_word(&rest);
 	port = str_cut(&count, '/');
-	m->proto_text = sdp_word(&rest);
+	m->proto_text = str_word(&rest);
 	m->formats = str_trim(rest);
 	if (str_to_u64(&v, port, 65535) || m->proto_text.len == 0)
 		return SDP_ERR_MEDIA;
@@ -174,8 +154,8 @@ static enum sdp_err parse_media(struct sdp_media *m, struct sdp_line *l)
 static enum sdp_err parse_rtcp(struct sdp_media *m, const struct sdp_line *l)
 {
 	struct str rest = l->arg;
-	struct str port = sdp_word(&rest), net = sdp_word(&rest);
-	struct str type = sdp_word(&rest), addr = sdp_word(&rest);
+	struct str port = str_word(&rest), net = str_word(&rest);
+	struct str type = str_word(&rest), addr = str_word(&rest);
 	uint64_t v;
 
 	if (str_to_u64(&v, port, 65535) || (net.len && (type.len == 0 || addr.len == 0)))

@@ -4,8 +4,6 @@
  * level, so they get their own copy of what changes there. */
 #include "proto/sdp.h"
 
-#include "proto/sdp_words.h"
-
 struct writer {
 	struct sbuf *b;
 	const struct sdp *s;
@@ -56,9 +54,9 @@ static bool conn_stays(const struct writer *w, const struct sdp_line *l)
 		return true;
 	if (!w->e->keep_zero_conn)
 		return false;
-	sdp_word(&rest);
-	sdp_word(&rest);
-	addr = sdp_word(&rest);
+	str_word(&rest);
+	str_word(&rest);
+	addr = str_word(&rest);
 	return endpoint_parse_addr(&a, str_cut(&addr, '/')) == 0 && endpoint_is_unspecified(&a);
 }
 
