@@ -30,4 +30,5 @@ deb:
 	tools/deb.sh $(BUILD)/deb
 check-deb:
 	tools/deps.sh install deps-check-deb
-	tools/check-deb.sh $(BUILD)/deb
+	$(MAKE) $(BUILD)/t/rtpload
+	BUILD=$(abspath $(BUILD)) tools/check-deb.sh $(BUILD)/deb

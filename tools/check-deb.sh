@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
 # check-deb.sh DIR: builds the packages, then installs, upgrades, removes and purges them in a fresh minimal Debian (debootstrap, kept
-# in DIR for the next time), with a mount namespace of its own. Needs root and the network; changes nothing of this machine.
+# in DIR for the next time), with a mount namespace of its own. The kernel module is built there for Debian's kernel, and the unit
+# started under a systemd of its own (t/systemd/run.py). Needs root and the network; changes nothing of this machine.
 set -eu
 
 dir=${1:?usage: check-deb.sh DIR}
@@ -55,7 +56,7 @@ relays() { # as the user that the unit has
 apt update
 say "install"
 # shellcheck disable=SC2046,SC2012 # names that we made
-apt install $(cd "$root" && ls debs/*.deb | sed 's|^|/|') procps
+apt install $(cd "$root" && ls debs/*.deb | sed 's|^|/|') linux-headers-amd64 procps iproute2 nftables iptables systemd systemd-sysv
 in_root id xcipher >/dev/null
 in_root sh -c 'xcipherd --version && xcipherctl --version && xcipher-bench --help >/dev/null'
 say "a call through the installed daemon"
@@ -63,7 +64,17 @@ relays
 say "Kamailio takes the module"
 in_root sh -s <debian/tests/module >"$dir/module.log" 2>&1 || { cat "$dir/module.log"; exit 1; }
 systemd-analyze verify --man=no --root="$root" xcipherd.service 2>&1 | grep -i xcipherd && { say "systemd-analyze complains"; exit 1; }
-say "systemd-analyze security: $(systemd-analyze security --offline=true --root="$root" xcipherd.service --no-pager | tail -1)"
+figure=$(systemd-analyze security --offline=true --root="$root" xcipherd.service --no-pager | sed -n 's/.*exposure level for [^:]*: \([0-9.]*\) .*/\1/p')
+say "systemd-analyze security: $figure"
+grep -qF "\`systemd-analyze security\`: $figure" README.md || { say "README.md says something else"; exit 1; }
+say "the unit under systemd"
+/usr/bin/python3 t/systemd/run.py "$root"
+say "dkms"
+modules_of() { in_root sh -c 'find /lib/modules -name "nf_xcipher.ko*"'; }
+kernel=$(in_root sh -c 'basename /lib/modules/*-amd64')
+[ -n "$(modules_of)" ] || in_root dkms autoinstall -k "$kernel" >"$dir/dkms.log" 2>&1 || { cat "$dir/dkms.log"; exit 1; }
+[ "$(modules_of | grep -c "/$kernel/")" = 1 ] || { say "dkms built no nf_xcipher for $kernel"; in_root dkms status; exit 1; }
+say "$(in_root dkms status | tr '\n' ' ')"
 
 say "upgrade"
 sed -i 's/^#log-level = .*/log-level = 5/' "$root/etc/xcipher/xcipherd.conf"
@@ -78,6 +89,7 @@ say "remove"
 apt remove $names
 grep -q '^log-level = 5' "$root/etc/xcipher/xcipherd.conf" || { say "removal took the configuration"; exit 1; }
 [ ! -e "$root/usr/sbin/xcipherd" ] || { say "removal left the program"; exit 1; }
+[ -z "$(modules_of)" ] || { say "removal left the kernel module"; exit 1; }
 say "purge"
 # shellcheck disable=SC2086
 apt purge $names

@@ -61,7 +61,7 @@ packages_for() {
 	deps-kernel) echo "$build $kernel" ;;
 	deps-kernel-debug) echo "$build $kernel $kernel_debug" ;;
 	deps-deb) echo "$build $deb" ;;
-	deps-check-deb) echo "$build $deb debootstrap systemd" ;;
+	deps-check-deb) echo "$build $deb debootstrap systemd iproute2 procps" ;;
 	*)
 		echo "deps.sh: unknown purpose \"$1\": deps, or deps- and test, demo, lint, bench, module, kernel, kernel-debug, deb or check-deb" >&2
 		return 1

@@ -3,7 +3,7 @@
  * a local address and port that is in use goes to the AF_XDP socket of the queue it came by. Everything else passes,
  * untouched: fragments, IP options, extension headers, more than two VLAN tags, lengths that contradict each other. What passes
  * wrongly is served by the ordinary sockets, so in doubt a packet passes.
- *
+ * Nothing is computed from pointers but what is known when it is loaded: the rest would need CAP_PERFMON.
  * One instance per interface (its own "xsks"); "ports" and "locals" are shared by all. Checksums are the reader's business:
  * a packet from this very machine may not have one yet. */
 #include <linux/bpf.h>
@@ -60,7 +60,7 @@ static __always_inline int in_use(const struct xdp_local *local, __be16 port)
 }
 
 /* p: a whole IPv4 packet of at most room bytes. */
-static __always_inline int ours_v4(void *p, void *end)
+static __always_inline int ours_v4(void *p, void *end, __u64 room)
 {
 	struct xdp_local local = {};
 	struct iphdr *ip = p;
@@ -71,14 +71,14 @@ static __always_inline int ours_v4(void *p, void *end)
 		(ip->frag_off & bpf_htons(FRAGMENT_BITS)))
 		return 0;
 	len = bpf_ntohs(ip->tot_len);
-	if (len > (__u64)(end - p) || bpf_ntohs(udp->len) < sizeof(*udp) ||
+	if (len > room || bpf_ntohs(udp->len) < sizeof(*udp) ||
 		sizeof(*ip) + bpf_ntohs(udp->len) > len)
 		return 0;
 	__builtin_memcpy(local.addr, &ip->daddr, 4);
 	return in_use(&local, udp->dest);
 }
 
-static __always_inline int ours_v6(void *p, void *end)
+static __always_inline int ours_v6(void *p, void *end, __u64 room)
 {
 	struct xdp_local local = {};
 	struct ipv6hdr *ip = p;
@@ -88,7 +88,7 @@ static __always_inline int ours_v6(void *p, void *end)
 	if ((void *)(udp + 1) > end || ip->version != 6 || ip->nexthdr != UDP)
 		return 0;
 	len = bpf_ntohs(ip->payload_len);
-	if (sizeof(*ip) + len > (__u64)(end - p) || bpf_ntohs(udp->len) < sizeof(*udp) ||
+	if (sizeof(*ip) + len > room || bpf_ntohs(udp->len) < sizeof(*udp) ||
 		bpf_ntohs(udp->len) > len)
 		return 0;
 	local.v6 = 1;
@@ -117,9 +117,11 @@ int xcipher_xdp(struct xdp_md *ctx)
 	struct ethhdr *eth = data;
 	void *p = eth + 1;
 	__be16 proto;
+	__u64 len = bpf_xdp_get_buff_len(ctx),
+	      room = len - sizeof(*eth); /* used only behind p > end */
 	int ours;
 
-	if (p > end || (__u64)(end - data) > XDP_ABI_FRAME_MAX || (eth->h_dest[0] & 1))
+	if (p > end || len > XDP_ABI_FRAME_MAX || (eth->h_dest[0] & 1))
 		return XDP_PASS;
 	proto = eth->h_proto;
 #pragma unroll
@@ -132,11 +134,12 @@ int xcipher_xdp(struct xdp_md *ctx)
 			return XDP_PASS;
 		proto = tag->proto;
 		p = tag + 1;
+		room -= sizeof(*tag);
 	}
 	if (proto == bpf_htons(ETH_P_IP))
-		ours = ours_v4(p, end);
+		ours = ours_v4(p, end, room);
 	else if (proto == bpf_htons(ETH_P_IPV6))
-		ours = ours_v6(p, end);
+		ours = ours_v6(p, end, room);
 	else
 		return XDP_PASS;
 	if (!ours)
