@@ -83,6 +83,9 @@ static void write_calls(const struct stats_input *in, struct sbuf *b)
 	for (uint32_t i = 0; i < SUITE_COUNT; i++)
 		metrics_u64(b, "media", label(text, "suite", i ? srtp_suite_get(i)->name : "plain"),
 			c.suite[i]);
+	metrics_one(b, "media_passed_through", GAUGE,
+		"Media of one side of a call that leave as they came, under the terminals' own keys.",
+		c.passed);
 	metrics_one(b, "streams", GAUGE, "Local ports that belong to calls.", c.streams);
 }
 

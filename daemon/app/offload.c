@@ -305,8 +305,10 @@ void offload_pushed(struct offload *o, uint32_t worker, const struct media_cmd *
 		if (cmd[i].type == MEDIA_STREAM_SET && id != MEDIA_NONE)
 			stream_set(o, site, &cmd[i]);
 		if (cmd[i].type == MEDIA_CTX_SET && cmd[i].id < o->cfg.max_ctx) {
-			site->ctx[cmd[i].id].rx_plain = cmd[i].ctx.rx.suite == SUITE_PLAIN;
-			site->ctx[cmd[i].id].tx_plain = cmd[i].ctx.tx.suite == SUITE_PLAIN;
+			site->ctx[cmd[i].id].rx_plain =
+				cmd[i].ctx.rx.suite == SUITE_PLAIN && !cmd[i].ctx.rx.pass;
+			site->ctx[cmd[i].id].tx_plain =
+				cmd[i].ctx.tx.suite == SUITE_PLAIN && !cmd[i].ctx.tx.pass;
 		}
 	}
 }

@@ -102,6 +102,7 @@ static int take(const struct relay *r, uint32_t worker, struct leg *l, uint8_t l
 static void drop(struct leg *l)
 {
 	l->has_port = l->has_ctx = l->committed = l->active = false;
+	l->pass_rx = l->pass_tx = false;
 	memset(l->rx_slot, 0, sizeof(l->rx_slot));
 	l->tx_slot = 0;
 	explicit_bzero(&l->rx, sizeof(l->rx));
@@ -160,7 +161,8 @@ static bool same_crypto(const struct media_crypto *a, const struct media_crypto 
 			return false;
 	return a->suite == b->suite && a->keys == b->keys && a->use == b->use &&
 		a->mki_len == b->mki_len && a->clear_rtp == b->clear_rtp &&
-		a->clear_rtcp == b->clear_rtcp && a->no_rtp_auth == b->no_rtp_auth;
+		a->clear_rtcp == b->clear_rtcp && a->no_rtp_auth == b->no_rtp_auth &&
+		a->pass == b->pass;
 }
 
 static bool same_stream(const struct media_stream_cfg *a, const struct media_stream_cfg *b)
@@ -249,6 +251,8 @@ static void commands(const struct call *c, const struct side *s, uint32_t media,
 		.tx_rtcp_index = l->tx_rtcp_from};
 	struct media_stream_cfg rtp, rtcp;
 
+	ctx.rx.pass = l->pass_rx;
+	ctx.tx.pass = l->pass_tx;
 	stream_cfgs(c, s, l, peer, &rtp, &rtcp);
 	if (!l->committed || !same_crypto(&ctx.rx, &l->ctx_cfg.rx) ||
 		!same_crypto(&ctx.tx, &l->ctx_cfg.tx))

@@ -40,6 +40,8 @@ static void account(struct calls *c, const struct call *call, bool in)
 			c->counters.streams += 2 * one;
 			if (l->active)
 				c->counters.suite[l->rx.master.suite] += one;
+			if (l->active && l->pass_rx)
+				c->counters.passed += one;
 		}
 }
 

@@ -137,6 +137,8 @@ struct calls_counters {
 	uint64_t emergencies;               /* calls that were marked so, in all */
 	uint64_t streams;                   /* local ports in use */
 	uint64_t suite[SUITE_COUNT];        /* media of one side each, in use with this suite */
+	uint64_t
+		passed; /* likewise, whose packets leave as they come, under the terminals' own keys */
 	struct calls_ended ended;
 };
 void calls_counters(const struct calls *c, struct calls_counters *out);

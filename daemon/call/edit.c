@@ -21,6 +21,10 @@ static bool write_lines(
 
 	if (!text)
 		return false;
+	e->crypto = pm->pass;
+	e->crypto_count = pm->passes;
+	if (pm->passes)
+		return true;
 	for (uint32_t i = 0; i < pm->lines; i++) {
 		struct sbuf b;
 

@@ -88,6 +88,24 @@ static bool copy_call(struct exchange *x)
 	return true;
 }
 
+/* Whether a key may be handed to somebody new depends on it. */
+static void look_at_indexes(const struct exchange *x)
+{
+	const struct relay *r = x->c->relay;
+	struct relay_stats st;
+
+	for (uint32_t s = 0; s < x->next->sides; s++)
+		for (uint32_t i = 0; i < x->next->side[s]->legs; i++) {
+			struct leg *l = x->next->side[s]->leg[i];
+
+			if (!l || !l->has_port || l->rx.master.suite == SUITE_PLAIN ||
+				!(ng_flag(x->r, NG_FLAG_PASSTHROUGH) || l->asked.pass))
+				continue;
+			r->ops->stats(r->arg, x->next->worker, l->port.rtp_stream, &st);
+			l->rx_roc = st.roc;
+		}
+}
+
 static bool negotiate(struct exchange *x, struct plan *plan, struct neg_in *in)
 {
 	static void (*const how[])(struct plan * out, struct call * next, struct neg_in * in) = {
@@ -117,6 +135,7 @@ static bool negotiate(struct exchange *x, struct plan *plan, struct neg_in *in)
 		calls_resource_error(x->out, err, !x->prev);
 		return false;
 	}
+	look_at_indexes(x);
 	how[x->kind](plan, x->next, in);
 	x->out->error = plan->error;
 	x->out->detail = plan->detail;

@@ -38,6 +38,8 @@ struct leg {
 	uint64_t events[2]; /* bit per payload type: telephone events, of both sides */
 	struct sdes rx, tx; /* SUITE_PLAIN: RTP */
 	struct srtp_master rx_more[SDES_MAX_KEYS - 1];
+	/* What comes from it leaves as it came; what goes to it is such. Then tx is plain: nothing of ours goes there. */
+	bool pass_rx, pass_tx;
 	char kind[16]; /* "audio" */
 
 	/* Of a listener: the source whose media it gets, and which of its m-lines. */
@@ -46,6 +48,7 @@ struct leg {
 
 	/* for the next commit only */
 	bool rx_new, tx_new, relearn;
+	uint32_t rx_roc; /* where the key in force stood when negotiation began */
 
 	uint8_t pierce;           /* pierce.c: this many empty packets more are to be sent to it */
 	uint64_t pierce_heard[2]; /* packets that had come when the first was sent, by [rtcp] */
@@ -74,6 +77,7 @@ struct leg {
 		enum sdp_proto proto;
 		uint8_t suite[SUITE_COUNT]; /* a=crypto lines, in order */
 		uint32_t suites;
+		bool pass; /* instead: what the offerer said */
 	} asked;
 
 	/* as the worker has it */
@@ -253,7 +257,8 @@ void calls_adopt(struct calls *c, struct call *call);
 
 /* --- The format of what is saved (save_format.c): pure ------------------------------------------------------------ */
 
-#define SAVE_VERSION 1
+#define SAVE_VERSION 2 /* of a call that an older reader would get wrong: media is passed through */
+#define SAVE_OLDEST  1 /* of all others; and still read */
 
 struct save_key_use {
 	uint64_t rtp, rtcp;

@@ -5,7 +5,7 @@
 #include "base/secmem.h"
 #include "call/negotiate.h"
 
-static bool same_master(const struct srtp_master *a, const struct srtp_master *b)
+bool crypto_same_key(const struct srtp_master *a, const struct srtp_master *b)
 {
 	const struct srtp_suite *s = srtp_suite_get(a->suite);
 
@@ -159,7 +159,8 @@ struct our_key *crypto_ours(struct leg *leg, enum srtp_suite_id suite)
 
 static bool in_force(const struct leg *leg, const struct our_key *k)
 {
-	return leg->tx.master.suite != SUITE_PLAIN && same_master(&leg->tx.master, &k->s.master);
+	return leg->tx.master.suite != SUITE_PLAIN &&
+		crypto_same_key(&leg->tx.master, &k->s.master);
 }
 
 static bool may_stay(const struct leg *leg, const struct our_key *k)
@@ -332,7 +333,7 @@ static const struct sdes plain;
 /* Session keys that were derived for one serve the other. */
 static bool same_session(const struct srtp_master *a, const struct srtp_master *b)
 {
-	return same_master(a, b) && a->lifetime == b->lifetime && a->kdr == b->kdr &&
+	return crypto_same_key(a, b) && a->lifetime == b->lifetime && a->kdr == b->kdr &&
 		a->no_rtp_auth == b->no_rtp_auth;
 }
 
@@ -354,7 +355,7 @@ void crypto_set_rx(struct leg *leg, const struct sdes *s, const struct sdes_bag 
 		for (uint32_t j = 0; j <= leg->rx.more; j++) {
 			const struct srtp_master *old = j ? &leg->rx_more[j - 1] : &leg->rx.master;
 
-			goes_on |= same_master(old, k);
+			goes_on |= crypto_same_key(old, k);
 			if (same_session(old, k)) {
 				slot[i] = leg->rx_slot[j];
 				told[i] = leg->rx_told[j];
@@ -377,7 +378,7 @@ void crypto_set_tx(struct leg *leg, struct our_key *k)
 		leg->tx_slot = s->master.suite == SUITE_PLAIN ? 0 : SLOT_UNSET;
 	if (leg->tx_slot == SLOT_UNSET)
 		leg->tx_told = LIFE_LEFT;
-	if (!same_master(&leg->tx.master, &s->master))
+	if (!crypto_same_key(&leg->tx.master, &s->master))
 		leg->tx_new = !k || !k->used;
 	leg->tx = *s;
 	if (k)

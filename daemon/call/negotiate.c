@@ -335,7 +335,8 @@ void plan_lines(struct plan_media *pm, struct leg *l)
 		pm->line[pm->lines++] = crypto_ours(l, l->asked.suite[i])->s;
 }
 
-static void offer_media(struct plan *plan, struct leg *from, struct leg *to,
+/* paired: these two spoke to each other so far. */
+static void offer_media(struct plan *plan, struct leg *from, struct leg *to, bool paired,
 	const struct sdp_media *m, uint32_t i, struct neg_in *in)
 {
 	struct plan_media *pm = &plan->media[i];
@@ -351,7 +352,8 @@ static void offer_media(struct plan *plan, struct leg *from, struct leg *to,
 	to->asked.proto = pm->proto;
 	to->asked.mux = pm->mux;
 	to->asked.suites = 0;
-	if (sdp_proto_is_secure(pm->proto) || osrtp) {
+	if (!pass_offer(plan, from, to, paired, m, i, in) &&
+		(sdp_proto_is_secure(pm->proto) || osrtp)) {
 		bool off = in->r->sdes.flags & NG_SDES_OFF;
 
 		if (!off)
@@ -455,7 +457,7 @@ void negotiate_offer(struct plan *plan, struct call *c, struct neg_in *in)
 		plan->media[i].keep = !lf->said.relayed;
 		plan->media[i].reject = lf->said.rejected;
 		if (lf->said.relayed && m->port)
-			offer_media(plan, lf, lt, m, i, in);
+			offer_media(plan, lf, lt, from->peer == plan->to, m, i, in);
 		else if (m->port)
 			plan_warn(plan, in->p, plan_media_name(in->p, i, "no RTP, not relayed"));
 	}
@@ -474,6 +476,7 @@ void neg_answerer_crypto(
 	struct sdes_bag bag = {0};
 	struct sdes theirs;
 
+	l->pass_rx = l->pass_tx = false;
 	if (l->asked.suites && crypto_accepted(&theirs, &bag, &ours, l, m, &refused)) {
 		crypto_set_rx(l, &theirs, &bag);
 		crypto_set_tx(l, ours);
@@ -501,6 +504,7 @@ void neg_offerer_crypto(
 	const struct sdes *line = crypto_choose(l, prefer, in);
 	struct our_key *ours;
 
+	l->pass_rx = l->pass_tx = false;
 	if (!line) {
 		crypto_set_rx(l, NULL, NULL);
 		crypto_set_tx(l, NULL);
@@ -525,8 +529,8 @@ void neg_into_force(
 	set_kind(l, m);
 }
 
-static void answer_media(
-	struct plan *plan, struct call *c, const struct sdp_media *m, uint32_t i, struct neg_in *in)
+static void answer_media(struct plan *plan, struct call *c, bool paired, const struct sdp_media *m,
+	uint32_t i, struct neg_in *in)
 {
 	struct side *from = c->side[plan->from], *to = c->side[plan->to];
 	struct leg *lf = from->leg[i], *lt = to->leg[i];
@@ -535,10 +539,14 @@ static void answer_media(
 	bool from_mux = lf->asked.mux && m->rtcp_mux, to_mux;
 	struct endpoint rtp, rtcp;
 
-	neg_answerer_crypto(plan, lf, m, i, in);
+	if (lf->asked.pass)
+		pass_answer(plan, lf, lt, paired, m, i, in);
+	else
+		neg_answerer_crypto(plan, lf, m, i, in);
 	if (plan->error)
 		return;
-	neg_offerer_crypto(plan, lt, lf->rx.master.suite, i, in);
+	if (!lf->asked.pass)
+		neg_offerer_crypto(plan, lt, lf->rx.master.suite, i, in);
 	remotes(in, m, from_mux, &rtp, &rtcp);
 	set_remote(lf, &rtp, &rtcp, from_mux);
 	to_mux = lt->said.mux && !(mux & NG_RTCP_MUX_REJECT) &&
@@ -569,7 +577,7 @@ void neg_close(struct leg *l, bool for_good)
 		l->used = false;
 }
 
-static void answer_all_media(struct plan *plan, struct call *c, struct neg_in *in)
+static void answer_all_media(struct plan *plan, struct call *c, bool paired, struct neg_in *in)
 {
 	struct side *from = c->side[plan->from], *to = c->side[plan->to];
 	const struct sdp *s = in->sdp;
@@ -580,7 +588,7 @@ static void answer_all_media(struct plan *plan, struct call *c, struct neg_in *i
 		bool offered = lt && lf && lt->said.relayed && !lt->said.rejected;
 
 		if (m && m->proto != SDP_PROTO_OTHER && m->port && offered) {
-			answer_media(plan, c, m, i, in);
+			answer_media(plan, c, paired, m, i, in);
 			continue;
 		}
 		/* The answerer's refusal may be one branch's: ports stay for the next. The offerer's is final. */
@@ -599,6 +607,7 @@ static void answer_all_media(struct plan *plan, struct call *c, struct neg_in *i
 void negotiate_answer(struct plan *plan, struct call *c, struct neg_in *in)
 {
 	struct side *from, *to;
+	bool paired;
 
 	if (!plan_init(plan, in))
 		return;
@@ -614,9 +623,10 @@ void negotiate_answer(struct plan *plan, struct call *c, struct neg_in *in)
 	}
 	offer_flags(c, from, in);
 	told_request(plan, c, in);
+	paired = to->peer == plan->from && from->peer == plan->to;
 	to->peer = plan->from; /* the latest answer wins */
 	from->peer = plan->to;
-	answer_all_media(plan, c, in);
+	answer_all_media(plan, c, paired, in);
 	to->offer_open = false;
 	c->answered = true;
 	listen_remember(from, in->sdp);

@@ -36,6 +36,8 @@ struct plan {
 		bool mux;
 		struct sdes line[SUITE_COUNT]; /* a=crypto lines to write */
 		uint32_t lines;
+		const struct str *pass; /* instead of them, if any: the other side's, as they are */
+		uint32_t passes;
 	} * media; /* [sdp.media_count], in the pool */
 };
 
@@ -93,6 +95,7 @@ struct crypto_refused {  /* the first a=crypto line that was left out */
 	const char *why; /* constant */
 };
 
+bool crypto_same_key(const struct srtp_master *a, const struct srtp_master *b);
 /* Bit of the suite, and NG_SDES_UN*, that a leg speaks by now: what a script once allowed stays good for re-INVITEs. */
 uint32_t crypto_in_force(const struct leg *leg);
 uint32_t crypto_params_in_force(const struct leg *leg);
@@ -116,5 +119,14 @@ struct our_key *crypto_ours(struct leg *leg, enum srtp_suite_id suite);
 /* Put into force. NULL: plain. */
 void crypto_set_rx(struct leg *leg, const struct sdes *s, const struct sdes_bag *bag);
 void crypto_set_tx(struct leg *leg, struct our_key *k);
+
+/* --- Passing through (neg_pass.c) ------------------------------------------------------------------------------- */
+
+/* Whether the offer is handed on as it is; then the lines are in the plan. paired: these two spoke to each other so far. */
+bool pass_offer(struct plan *plan, const struct leg *from, struct leg *to, bool paired,
+	const struct sdp_media *m, uint32_t i, const struct neg_in *in);
+/* The answer of from to such an offer of to's comes into force. */
+void pass_answer(struct plan *plan, struct leg *from, struct leg *to, bool paired,
+	const struct sdp_media *m, uint32_t i, struct neg_in *in);
 
 #endif

@@ -223,6 +223,7 @@ static void add_media(
 	add_word(q, x, l->dir == SDP_DIR_SENDRECV || l->dir == SDP_DIR_RECVONLY, "recv");
 	add_word(q, x, l->mux, "rtcp-mux");
 	add_word(q, x, l->rx.master.suite != SUITE_PLAIN, "SDES");
+	add_word(q, x, l->active && l->pass_rx, "passthrough");
 	x = ngval_add_list(q->p, d, STR("ingress SSRCs"));
 	if (rtp.ssrc)
 		add_ssrc(q, x, &rtp, rtp.quality.samples ? &rtp.quality : &rtcp.quality);

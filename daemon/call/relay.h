@@ -18,7 +18,7 @@ struct relay_stats {
 	uint64_t packets_out, bytes_out; /* sent to it */
 	uint64_t last_packet_ns;         /* CLOCK_REALTIME, 0 = none */
 	uint64_t drops[MEDIA_VERDICTS];
-	uint32_t ssrc;
+	uint32_t ssrc, roc; /* where its SRTP stands */
 	bool confirmed;
 	struct endpoint remote;       /* learned, or as signalled */
 	struct media_quality quality; /* of what comes from the terminal, by RTCP on this stream */

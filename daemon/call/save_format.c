@@ -111,6 +111,7 @@ static const struct field asked_fields[] = {
 	NUM("p", leg_asked, proto, 255),
 	{"s", BYTES, AT(leg_asked, suite)},
 	NUM("n", leg_asked, suites, SUITE_COUNT),
+	FLAG("t", leg_asked, pass),
 };
 static const struct record asked_record = RECORD_OF(asked_fields);
 
@@ -128,6 +129,8 @@ static const struct field leg_fields[] = {
 	{"rm1", RECORD, AT(leg, rx_more[0]), .record = &master_record},
 	{"rm2", RECORD, AT(leg, rx_more[1]), .record = &master_record},
 	{"rm3", RECORD, AT(leg, rx_more[2]), .record = &master_record},
+	FLAG("pi", leg, pass_rx),
+	FLAG("po", leg, pass_tx),
 	{"k", BYTES, AT(leg, kind)},
 	NUM("e0", leg, events[0], ANY),
 	NUM("e1", leg, events[1], ANY),
@@ -453,11 +456,24 @@ static void write_state(const struct writer *w, const struct call_state *state)
 	sbuf_put(w->b, "ee", 2);
 }
 
-static void write_head(struct sbuf *b)
+static void write_head(struct sbuf *b, uint64_t version)
 {
 	sbuf_put(b, "d", 1);
 	put_key(b, "v");
-	put_number(b, SAVE_VERSION);
+	put_number(b, version);
+}
+
+static uint64_t version_of(const struct call *c)
+{
+	bool passes = false;
+
+	for (uint32_t s = 0; s < c->sides; s++)
+		for (uint32_t i = 0; i < c->side[s]->legs; i++) {
+			const struct leg *l = c->side[s]->leg[i];
+
+			passes |= l && (l->pass_rx || l->pass_tx || l->asked.pass);
+		}
+	return passes ? SAVE_VERSION : SAVE_OLDEST;
 }
 
 void save_write_call(struct sbuf *b, const struct call *c, const struct relay_local *locals,
@@ -465,7 +481,7 @@ void save_write_call(struct sbuf *b, const struct call *c, const struct relay_lo
 {
 	struct writer w = {.b = b, .locals = locals, .locals_n = locals_n};
 
-	write_head(b);
+	write_head(b, version_of(c));
 	put_key(b, "call");
 	write_record(&w, &call_record, c);
 	put_key(b, "state");
@@ -477,7 +493,7 @@ void save_write_state(struct sbuf *b, const struct call_state *state)
 {
 	struct writer w = {.b = b};
 
-	write_head(b);
+	write_head(b, SAVE_OLDEST);
 	put_key(b, "state");
 	write_state(&w, state);
 	sbuf_put(b, "e", 1);
@@ -674,6 +690,7 @@ static bool leg_is_sound(const struct leg *l)
 		sound = sdes_is_sound(&l->said.line[i], &l->said.bag);
 	for (uint32_t i = 0; i < l->asked.suites && sound; i++)
 		sound = l->asked.suite[i] < SUITE_COUNT;
+	sound = sound && !(l->pass_tx && l->tx.master.suite != SUITE_PLAIN);
 	return sound && l->proto <= SDP_UDP_TLS_RTP_SAVPF &&
 		l->said.proto <= SDP_UDP_TLS_RTP_SAVPF && l->asked.proto <= SDP_UDP_TLS_RTP_SAVPF;
 }
@@ -724,13 +741,15 @@ static int read_state(const struct ngval *v, struct call_state *out, struct pool
 static int read_head(struct ngval **out, struct pool *p, struct str text)
 {
 	size_t pos;
+	int64_t version;
 	int err = bencode_parse(out, p, text, &pos);
 
 	if (err)
 		return err;
 	if ((*out)->type != NGVAL_DICT || !ngval_get(*out, STR("v")))
 		return -EBADMSG;
-	return ngval_int(ngval_get(*out, STR("v")), -1) == SAVE_VERSION ? 0 : -EPROTONOSUPPORT;
+	version = ngval_int(ngval_get(*out, STR("v")), -1);
+	return version >= SAVE_OLDEST && version <= SAVE_VERSION ? 0 : -EPROTONOSUPPORT;
 }
 
 int save_read_state(struct call_state *out, struct pool *p, struct str text)

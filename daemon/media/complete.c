@@ -9,13 +9,13 @@
  * index run away from the terminal's. Such a packet is therefore dropped until it has followers: PROBATION in a row, with none
  * that fits in between. RFC 3550 A.1 does the like for plain RTP and gives the number that counts as far; it takes two for a
  * row, which a forger manages with ease. He still can with eight, as he can speak in the call: that is what was agreed to. */
-enum { FAR_AHEAD = 3000, PROBATION = 8 };
+enum { PROBATION = 8 };
 
 static bool believable(struct ssrc_state *s, uint64_t index)
 {
 	uint16_t seq = (uint16_t)index;
 
-	if (!s->seen.started || index <= s->seen.last || index - s->seen.last <= FAR_AHEAD) {
+	if (!s->seen.started || index <= s->seen.last || index - s->seen.last <= MEDIA_FAR_AHEAD) {
 		s->probe = 0;
 		return true;
 	}
@@ -27,13 +27,42 @@ static bool believable(struct ssrc_state *s, uint64_t index)
 	return true;
 }
 
+static void follow_roc(struct media *m, const struct note *n, const struct ssrc_state *s)
+{
+	atomic_store_explicit(
+		&m->counters[n->stream].roc, (uint32_t)(s->seen.last >> 16), memory_order_relaxed);
+}
+
+/* Passed through: nothing is known to be genuine, so nothing is refused either, and the index is only what estimates go by. */
+static void follow(struct media *m, struct media_ctx *c, const struct note *n)
+{
+	const struct xc_job *j = media_open(m, n);
+	struct ssrc_state *s;
+
+	if (!n->opened)
+		return;
+	media_key_count(m, n->rx_key, j->flags & XC_JOB_RTCP);
+	if (j->flags & XC_JOB_RTCP)
+		return;
+	s = media_ssrc_get(m, c, RX_RTP, j->ssrc, false);
+	if (!s)
+		return;
+	if (!s->seen.started)
+		replay_expect(&s->seen, j->rx_index);
+	else if (believable(s, j->rx_index) && j->rx_index > s->seen.last)
+		s->seen.last = j->rx_index;
+	follow_roc(m, n, s);
+}
+
 static uint8_t rx_commit(
 	struct media *m, struct media_ctx *c, const struct note *n, const struct xc_job *j)
 {
 	bool rtcp = j->flags & XC_JOB_RTCP, unproved = c->rx.no_rtp_auth && !rtcp;
 	struct ssrc_state *s;
 
-	if (!c->rx.srtp)
+	if (n->passed)
+		follow(m, c, n);
+	if (!c->rx.srtp || n->passed)
 		return MEDIA_SENT;
 	/* What proves nothing pushes nobody's index out. */
 	s = media_ssrc_get(m, c, rtcp ? RX_RTCP : RX_RTP, j->ssrc, !unproved);
@@ -44,6 +73,8 @@ static uint8_t rx_commit(
 	if (unproved && !believable(s, j->rx_index))
 		return MEDIA_DROP_UNPROVED;
 	media_ssrc_add(s, j->rx_index);
+	if (!rtcp)
+		follow_roc(m, n, s);
 	/* Under a spent key the index is followed all the same, for the next key goes on with it. Here and not only in prepare:
 	 * the burst itself may have used the key up. */
 	if (media_key_spent(m, n->rx_key))
@@ -128,6 +159,15 @@ static inline bool fresh(const struct media *m, uint32_t stream)
 		m->ctx[s->cfg.ctx].changed != m->burst;
 }
 
+static void record(struct media *m, const struct arena *a, const struct note *n,
+	const struct media_in *in, const struct xc_job *j)
+{
+	uint32_t tap = m->stream[n->stream].cfg.tap;
+
+	if (tap && m->cfg.tap && j->rx_key != MEDIA_NONE)
+		m->cfg.tap(m->cfg.tap_arg, tap, a, in, j);
+}
+
 /* What arrived, authentic and for the first time; MEDIA_SENT to go on. */
 static uint8_t receive(struct media *m, const struct arena *a, struct note *n,
 	const struct media_in *in, const struct xc_job *j, uint32_t status)
@@ -152,10 +192,10 @@ static uint8_t receive(struct media *m, const struct arena *a, struct note *n,
 	if (v != MEDIA_SENT)
 		return v;
 	n->received = true;
-	media_key_reached(m, a, n->rx_key, rtcp, j->rx_index);
+	if (!n->passed)
+		media_key_reached(m, a, n->rx_key, rtcp, j->rx_index);
 	count_received(m, n->stream, in, j);
-	if (m->stream[n->stream].cfg.tap && m->cfg.tap)
-		m->cfg.tap(m->cfg.tap_arg, m->stream[n->stream].cfg.tap, a, in, j);
+	record(m, a, n, in, n->passed ? media_open(m, n) : j);
 	learn(m, n->stream, in, rtcp);
 	return n->why;
 }
@@ -195,7 +235,7 @@ static uint8_t complete(struct media *m, const struct arena *a, struct note *n, 
 	if (v != MEDIA_SENT)
 		return media_drop(m, n->stream, v);
 	media_key_reached(m, a, n->tx_key, j->flags & XC_JOB_RTCP, j->tx_index);
-	if (j->flags & XC_JOB_RTCP && !is_copy)
+	if (j->flags & XC_JOB_RTCP && !is_copy && !n->passed)
 		media_rtcp_seen(m, a, n, in, j);
 	*out = (struct media_out){
 		.dst = target->learn.remote,

@@ -14,6 +14,9 @@
 
 #define MEDIA_WINDOW_WORDS (SRTP_REPLAY_WINDOW / 64)
 
+/* How far ahead a packet that proves nothing is believed at once (RFC 3550 A.1). */
+#define MEDIA_FAR_AHEAD 3000
+
 struct ssrc_state {
 	uint32_t ssrc;
 	bool used;
@@ -76,9 +79,9 @@ struct media_brief {
 	struct media_tail tail[2]; /* [rtcp] */
 	uint32_t slot;             /* of the key in use; on the receiving side of the only key */
 	bool srtp;
-	bool choose;      /* receiving: the MKI says which key */
-	bool no_rtp_auth; /* as in media_crypto */
-	uint8_t clear;    /* bit 0: RTP is, or is to be, in the clear; bit 1: RTCP is to be */
+	bool choose;                    /* receiving: the MKI says which key */
+	bool no_rtp_auth : 1, pass : 1; /* as in media_crypto */
+	uint8_t clear; /* bit 0: RTP is, or is to be, in the clear; bit 1: RTCP is to be */
 };
 _Static_assert(sizeof(struct media_brief) == 16, "two of them beside what else is hot");
 
@@ -130,7 +133,9 @@ struct note {
 	const struct media_ctx *rx,
 		*tx; /* for asking memory ahead only: complete looks again whether they are there */
 	uint8_t why;
-	bool received;    /* complete.c: it was authentic and new, so copies may go */
+	bool received; /* complete.c: it was authentic and new, so copies may go */
+	bool passed;   /* it leaves as it came; media.open has it as it would be deciphered, if */
+	bool opened;   /* that much could be made out */
 	uint32_t copy_of; /* the job of the packet itself, MEDIA_NONE: this is it */
 };
 
@@ -157,6 +162,7 @@ struct media {
 		slot_used; /* [burst_max]: of the arena's first slots, which the burst has; only looked at for copies */
 	uint32_t slot_next;
 	struct note *note;   /* [burst_max], one per job */
+	struct xc_job *open; /* likewise, of packets that are passed through */
 	uint32_t *in_stream; /* [burst_max], one per packet: whose port it came to, or MEDIA_NONE */
 	uint32_t *
 		out_stream; /* [burst_max], one per packet that leaves: whose port it leaves from */
@@ -174,6 +180,11 @@ struct media {
 	_Atomic uint64_t keys_warned, keys_expired;
 	_Atomic uint64_t drops[MEDIA_VERDICTS]; /* of all streams, and of none */
 };
+
+static inline struct xc_job *media_open(const struct media *m, const struct note *n)
+{
+	return &m->open[n - m->note];
+}
 
 static inline uint32_t *media_port_cell(const struct media *m, struct local_port p)
 {
@@ -261,6 +272,9 @@ static inline void media_ssrc_add(struct ssrc_state *s, uint64_t index)
 /* Forget a table, and start it as the command says. */
 void media_ssrc_reset(struct media *m, struct media_ctx *c, int table, uint32_t roc,
 	const struct media_start *start, uint32_t starts);
+/* A context was passed through, and no longer is: its RX_RTP indexes were followed without authentication, a burst lost or a forgery
+ * ahead of the truth. They are estimates by now, behind which nothing counts as seen. */
+void media_ssrc_trust(struct media_ctx *c);
 /* Go on behind this index; what is further already stays. */
 void media_ssrc_resume(struct media *m, struct media_ctx *c, const struct media_mark *mark);
 /* The index of an RTP packet of this burst, in[at], whose SSRC has the state s, or none. Reads state, writes scratch. */

@@ -44,6 +44,7 @@ static struct media_brief brief(const struct media_crypto *c, bool tx)
 		.srtp = media_is_srtp(c),
 		.choose = c->mki_len != 0,
 		.no_rtp_auth = c->no_rtp_auth,
+		.pass = c->pass,
 		.clear = c->clear_rtp};
 
 	/* What comes in says it itself. A suite without a cipher says so in the E flag. */
@@ -125,6 +126,8 @@ static int ctx_set(struct media *m, const struct media_cmd *cmd)
 		!crypto_is_sound(m, &cfg->tx) || !starts_are_sound(cfg))
 		return -EINVAL;
 	c = &m->ctx[cmd->id];
+	if (cfg->tx.pass && media_is_srtp(&cfg->tx))
+		return -EINVAL;
 	/* Indexes that start again under a key that was sent under would repeat its keystream. */
 	if ((!c->set || cfg->tx_new) && !keys_are_fresh(m, &cfg->tx))
 		return -EINVAL;
@@ -132,6 +135,8 @@ static int ctx_set(struct media *m, const struct media_cmd *cmd)
 		media_ssrc_reset(m, c, RX_RTP, cfg->rx_roc, cfg->rx_start, cfg->rx_starts);
 		media_ssrc_reset(m, c, RX_RTCP, 0, NULL, 0);
 	}
+	if (c->set && !cfg->rx_new && c->cfg.rx.pass && !cfg->rx.pass)
+		media_ssrc_trust(c);
 	if (!c->set || cfg->tx_new)
 		media_ssrc_reset(m, c, TX_RTP, cfg->tx_roc, cfg->tx_start, cfg->tx_starts);
 	tx_rtcp_set(m, c, cfg);
@@ -195,6 +200,7 @@ static void counters_reset(struct media_stream_counters *c)
 	for (size_t i = 0; i < MEDIA_VERDICTS; i++)
 		atomic_store_explicit(&c->drops[i], 0, memory_order_relaxed);
 	atomic_store_explicit(&c->ssrc, 0, memory_order_relaxed);
+	atomic_store_explicit(&c->roc, 0, memory_order_relaxed);
 }
 
 static bool handle_or_none(uint32_t id, uint32_t max)
@@ -397,6 +403,7 @@ int media_create(struct media **out, const struct media_config *cfg)
 	}
 	m->by_port = bigmem_alloc(cells, sizeof(*m->by_port));
 	m->note = calloc(cfg->burst_max, sizeof(*m->note));
+	m->open = calloc(cfg->burst_max, sizeof(*m->open));
 	m->in_stream = calloc(cfg->burst_max, sizeof(*m->in_stream));
 	m->out_stream = calloc(cfg->burst_max + 1, sizeof(*m->out_stream));
 	m->slot_used = calloc(cfg->burst_max, 1);
@@ -405,9 +412,9 @@ int media_create(struct media **out, const struct media_config *cfg)
 	m->windows = bigmem_alloc(window_words(m), sizeof(*m->windows));
 	m->key = bigmem_alloc(cfg->key_slots / 2 + 1, sizeof(*m->key));
 	m->epochs = calloc(cfg->key_slots / 2 + 1, sizeof(*m->epochs));
-	if (!m->ctx || !m->stream || !m->counters || !m->by_port || !m->note || !m->in_stream ||
-		!m->out_stream || !m->slot_used || !m->first || !m->windows || !m->key ||
-		!m->epochs) {
+	if (!m->ctx || !m->stream || !m->counters || !m->by_port || !m->note || !m->open ||
+		!m->in_stream || !m->out_stream || !m->slot_used || !m->first || !m->windows ||
+		!m->key || !m->epochs) {
 		media_destroy(m);
 		return -ENOMEM;
 	}
@@ -427,6 +434,7 @@ void media_destroy(struct media *m)
 	rtcp_stats_destroy(m->rtcp);
 	bigmem_free(m->by_port, port_cells(&m->cfg), sizeof(*m->by_port));
 	free(m->note);
+	free(m->open);
 	free(m->in_stream);
 	free(m->out_stream);
 	free(m->slot_used);

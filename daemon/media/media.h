@@ -34,6 +34,9 @@ struct media_crypto {
 	bool clear_rtp;  /* UNENCRYPTED_SRTP */
 	bool clear_rtcp; /* UNENCRYPTED_SRTCP: what we send; what comes in says so itself (E flag) */
 	bool no_rtp_auth; /* UNAUTHENTICATED_SRTP, as the slots were filled; not with AEAD suites */
+	/* Passed through: rx: what comes in leaves as it came, to where tx has this too; its suite and keys are for recordings,
+	 * listeners and the indexes, which are followed as far as that goes without authentication. tx: plain; nothing of ours is sent. */
+	bool pass;
 	struct media_key key[MEDIA_KEYS];
 };
 
@@ -177,6 +180,7 @@ struct media_stream_counters {                   /* relaxed atomics; single writ
 	_Atomic uint64_t errors;         /* received and dropped, for whatever reason */
 	_Atomic uint32_t ssrc;           /* of the last authentic packet */
 	_Atomic uint32_t confirmed;      /* source address is confirmed */
+	_Atomic uint32_t roc;            /* where ssrc's SRTP stands */
 	/* Until here one cache line: what every packet writes. */
 	_Atomic uint64_t drops[MEDIA_VERDICTS];
 	_Atomic uint64_t remote[3];  /* learned endpoint, packed; use media_stream_remote() */

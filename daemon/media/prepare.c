@@ -100,6 +100,10 @@ static uint8_t route(struct draft *d)
 	d->tx = &m->ctx[m->stream[d->note->to].cfg.ctx];
 	if (!d->tx->set)
 		return hold_back(d, MEDIA_DROP_INACTIVE);
+	/* What is passed through is for whoever has the sender's keys, and to them nothing else goes: with forks the others' may still
+	 * come in. */
+	if (d->rx->rx.pass != d->tx->tx.pass)
+		return hold_back(d, MEDIA_DROP_INACTIVE);
 	if (d->tx->tx.srtp) {
 		d->note->tx_key = d->tx->tx.slot;
 		if (media_key_spent(m, d->note->tx_key))
@@ -127,10 +131,8 @@ static bool rx_key(struct draft *d, const uint8_t *mki)
 }
 
 /* Header, body and tail of the received packet. */
-static uint8_t measure(struct draft *d)
+static uint8_t measure(struct draft *d, struct media_tail t)
 {
-	const struct media_brief *c = &d->rx->rx;
-	struct media_tail t = c->tail[d->rtcp];
 	struct xc_job *j = d->job;
 	struct rtcp_hdr rtcp;
 	struct rtp_hdr rtp;
@@ -138,17 +140,26 @@ static uint8_t measure(struct draft *d)
 	int hdr = d->rtcp ? rtcp_parse(&rtcp, d->p, d->len) : rtp_parse(&rtp, d->p, d->len);
 
 	if (hdr < 0 || (uint32_t)hdr + t.len > d->len)
-		return drop(d, MEDIA_DROP_MALFORMED);
+		return MEDIA_DROP_MALFORMED;
 	end = d->len - t.len; /* of the body; no underflow: checked above */
 	j->hdr_len = (uint32_t)hdr;
 	j->body_len = end - (uint32_t)hdr;
 	j->rx_tag_off = end + t.tag;
 	j->ssrc = d->rtcp ? rtcp.ssrc : rtp.ssrc;
 	d->seq = d->rtcp ? 0 : rtp.seq;
-	if (!c->srtp)
-		return MEDIA_JOB;
+	return MEDIA_JOB;
+}
+
+/* What SRTP says beside that: which key, whether it is enciphered, the index of SRTCP. */
+static uint8_t measure_srtp(struct draft *d)
+{
+	const struct media_brief *c = &d->rx->rx;
+	struct media_tail t = c->tail[d->rtcp];
+	struct xc_job *j = d->job;
+	uint32_t end = j->hdr_len + j->body_len;
+
 	if (!rx_key(d, d->p + end + t.mki))
-		return drop(d, MEDIA_DROP_WRONG_MKI);
+		return MEDIA_DROP_WRONG_MKI;
 	if (!d->rtcp && c->clear)
 		j->flags |= XC_JOB_RX_CLEAR;
 	if (d->rtcp) {
@@ -159,6 +170,14 @@ static uint8_t measure(struct draft *d)
 			j->flags |= XC_JOB_RX_CLEAR;
 	}
 	return MEDIA_JOB;
+}
+
+static uint8_t received(struct draft *d)
+{
+	uint8_t v = measure(d, d->rx->rx.tail[d->rtcp]);
+
+	v = v == MEDIA_JOB && d->rx->rx.srtp ? measure_srtp(d) : v;
+	return v == MEDIA_JOB ? v : drop(d, (enum media_verdict)v);
 }
 
 /* Session keys for this index: with a key derivation rate they are not always there. */
@@ -188,6 +207,43 @@ static uint8_t rx_index(struct draft *d)
 	if (s && !media_ssrc_new(s, j->rx_index))
 		return drop(d, MEDIA_DROP_REPLAY);
 	return slot_for(d, d->note->rx_key, j->rx_index, &j->rx_key);
+}
+
+/* It leaves as it came, whatever it is. How it would be deciphered is made out beside that: for the index, so that re-encryption can
+ * begin with any packet, and for recordings and listeners. */
+static uint8_t pass_through(struct draft *d)
+{
+	static const struct media_tail none;
+	struct draft o = *d;
+	struct xc_job *open = media_open(d->m, d->note), *j = d->job;
+	const struct ssrc_state *s;
+	uint8_t v;
+
+	*open = *j;
+	open->rx_key = MEDIA_NONE;
+	o.job = open;
+	d->note->passed = true;
+	if (d->rx->rx.srtp && measure(&o, d->rx->rx.tail[d->rtcp]) == MEDIA_JOB &&
+		measure_srtp(&o) == MEDIA_JOB) {
+		s = media_ssrc_find(d->rx->ssrc[RX_RTP], open->ssrc);
+		if (!d->rtcp)
+			open->rx_index = media_ssrc_index(
+				d->m, d->rx, RX_RTP, s, open->ssrc, o.seq, d->in, d->at);
+		d->note->opened = open->rx_index <= SRTP_INDEX_MAX;
+	}
+	v = measure(d, none);
+	j->rx_key = d->rtcp;
+	return v == MEDIA_JOB ? v : drop(d, (enum media_verdict)v);
+}
+
+/* With its session keys, where somebody is to have it deciphered and there are any for this index. */
+static void open_keys(struct draft *d)
+{
+	struct xc_job *open = media_open(d->m, d->note);
+
+	if (d->note->opened && (d->copies || d->m->stream[d->note->stream].cfg.tap))
+		open->rx_key = media_key_slot(
+			d->m, d->a, d->note->rx_key, d->rtcp, open->rx_index, d->in[d->at].t_ns);
 }
 
 /* --- What leaves ------------------------------------------------------------------------------------------------ */
@@ -260,8 +316,13 @@ static uint8_t prepare(struct draft *d)
 		.out_off = in->slot * ARENA_SLOT_LEN + ARENA_HEADROOM,
 		.flags = d->rtcp ? XC_JOB_RTCP : 0,
 	};
-	v = measure(d);
-	v = v == MEDIA_JOB ? rx_index(d) : v;
+	if (d->rx->rx.pass) {
+		v = pass_through(d);
+		open_keys(d);
+	} else {
+		v = received(d);
+		v = v == MEDIA_JOB ? rx_index(d) : v;
+	}
 	return v == MEDIA_JOB ? leave(d) : v;
 }
 
@@ -295,16 +356,18 @@ static bool slot_take(struct media *m, uint32_t *slot)
 static bool copy(const struct draft *from, uint32_t to, struct note *note, struct xc_job *job)
 {
 	struct media *m = from->m;
+	const struct xc_job *what = from->note->passed ? media_open(m, from->note) : from->job;
 	struct draft d = *from;
 	uint32_t slot;
 
 	d.tx = &m->ctx[m->stream[to].cfg.ctx];
-	if (!d.tx->set)
+	if (!d.tx->set || what->rx_key == MEDIA_NONE)
 		return false;
 	d.note = note;
 	d.job = job;
 	*note = *from->note;
-	*job = *from->job;
+	*job = *what;
+	note->passed = false;
 	note->to = to;
 	note->why = MEDIA_SENT;
 	note->stream = to; /* what goes wrong from here on is counted there */

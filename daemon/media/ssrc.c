@@ -62,6 +62,18 @@ void media_ssrc_reset(struct media *m, struct media_ctx *c, int table, uint32_t 
 	}
 }
 
+void media_ssrc_trust(struct media_ctx *c)
+{
+	for (int i = 0; i < MEDIA_SSRCS; i++) {
+		struct ssrc_state *s = &c->ssrc[RX_RTP][i];
+
+		if (s->used && s->seen.started)
+			replay_expect(&s->seen,
+				s->seen.last > MEDIA_FAR_AHEAD ? s->seen.last - MEDIA_FAR_AHEAD
+							       : 0);
+	}
+}
+
 void media_ssrc_resume(struct media *m, struct media_ctx *c, const struct media_mark *mark)
 {
 	struct ssrc_state *s = media_ssrc_get(m, c, mark->table, mark->ssrc, false);

@@ -424,11 +424,6 @@ static void note(struct ng_parser *x, struct str word, const char *why)
 		x->note.len ? "; " : "", STR_ARG(word), why);
 }
 
-static void note_passthrough(struct ng_parser *x)
-{
-	note(x, STR("passthrough"), "media are authenticated and re-encrypted all the same");
-}
-
 const struct ng_known *ng_known_keys(size_t *n)
 {
 	*n = ARRAY_LEN(ignored_keys);
@@ -488,8 +483,6 @@ bool ng_set_word(struct ng_parser *x, struct str word)
 		x->r->flags |= 1ull << w->bit;
 		if (w->bit == NG_FLAG_PAD_CRYPTO)
 			x->r->sdes.flags |= NG_SDES_PAD;
-		if (w->bit == NG_FLAG_PASSTHROUGH)
-			note_passthrough(x);
 		return true;
 	}
 	w = FIND(transport_words, word);

@@ -32,6 +32,8 @@ static inline void replay_init(struct replay *r, uint64_t *seen, uint32_t words)
 
 /* Start with everything up to this index as seen: what happened before is not known. */
 void replay_start_after(struct replay *r, uint64_t index);
+/* Start, or go on, with nothing seen yet: the index is only what estimates go by, and what is further behind than a window is old. */
+void replay_expect(struct replay *r, uint64_t index);
 enum replay_verdict replay_check(const struct replay *r, uint64_t index);
 /* Call only with an index that replay_check() found REPLAY_NEW, from a packet that authenticated. */
 void replay_add(struct replay *r, uint64_t index);

@@ -111,7 +111,7 @@ class Call:
         return self
 
     def spec(self):
-        """Two lines for rtpload: what each terminal sends is under its own key, what it gets under the relay's."""
+        """Two lines for rtpload: what each terminal sends is under its own key, what it gets under the relay's, or passed through."""
         lines = []
         for side, near in ((0, self.to_caller), (1, self.to_callee)):
             suite = self.suite[side]
@@ -119,7 +119,7 @@ class Call:
             keys = self.keys[side] + ([self.later[side]] if self.later[side] else [])
             lines.append(f"{self.ip[side]} {self.ports[side]} {self.ports[side] + 1} {near['ip']} {near['port']} {near['rtcp']} "
                          + suite.load(keys, suite.mki, switch) + " "
-                         + suite.load([self.wire[side]] if self.wire[side] else []))
+                         + suite.load([self.wire[side]] if self.wire[side] else [], suite.mki and self.wire[side] == self.key[1 - side]))
         return "\n".join(lines) + "\n"
 
     def delete(self):

@@ -199,7 +199,8 @@ static void mock_stats(void *arg, uint32_t worker, uint32_t stream, struct relay
 		.ssrc = stream % 2 ? 0 : 0xdecade,
 		.last_packet_ns = m->last_packet_ns,
 		.remote = m->remote[stream],
-		.confirmed = m->confirmed[stream]};
+		.confirmed = m->confirmed[stream],
+		.roc = m->roc[stream]};
 }
 
 static void mock_marks_ask(void *arg, uint32_t worker, const uint32_t *ctx, uint32_t n)

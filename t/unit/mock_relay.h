@@ -30,7 +30,8 @@ struct mock_relay {
 	struct relay_marks *marks[MOCK_MAX];    /* per context, the test's; NULL = none */
 	struct endpoint remote[2 * MOCK_MAX];   /* per stream: learned */
 	bool confirmed[2 * MOCK_MAX];
-	uint32_t asked; /* contexts, so far */
+	uint32_t roc[2 * MOCK_MAX]; /* per stream: of what came */
+	uint32_t asked;             /* contexts, so far */
 	/* What was resumed, of all commits */
 	struct media_cmd resumed[64];
 	uint32_t pierced[64], pierces; /* streams that empty packets were sent from */
