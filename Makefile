@@ -158,7 +158,7 @@ include kernel-module/kernel.mk
 -include $(shell find $(BUILD)/obj $(BUILD)/fuzz/obj -name '*.d' 2>/dev/null)
 
 # --- For people ------------------------------------------------------------------------------------------------
-.PHONY: help clean $(DEPS) check check-kernel check-kernel-debug check-intel check-unit check-fuzz check-e2e check-threads lint demo run fuzz bench bench-cipher peer-libsrtp
+.PHONY: help clean $(DEPS) check check-kernel check-kernel-debug check-deps check-build check-clang check-intel check-unit check-fuzz check-e2e check-threads lint demo run fuzz bench bench-cipher peer-libsrtp
 help:
 	@sed -n 's/^##//p' Makefile
 ##  make               build xcipherd and xcipherctl into build/

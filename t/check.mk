@@ -4,23 +4,24 @@
 FUZZ_SECONDS ?= 600
 JOBS         ?= $(shell nproc)
 
+# Each stage is a target of its own; how long each took is told at the end.
 check:
+	tools/stages.sh "$(MAKE)" check-deps lint check-build check-clang check-unit check-ct check-fuzz check-e2e check-threads check-kernel
+
+check-deps:
 	tools/deps.sh install deps-test
 	tools/deps.sh install deps-lint
 	tools/peer-libsrtp.sh $(BUILD)/peers || echo "test_oracle goes without its second libsrtp2"
-	$(MAKE) lint
+
+check-build:
 	$(MAKE) -j$(JOBS) all units tools bench-program
 	tools/docs.sh $(BUILD)
+
+check-clang:
 	$(MAKE) -j$(JOBS) BUILD=$(BUILD)/clang CC=$(CLANG) all units tools bench-program
-	$(MAKE) check-unit
-	$(MAKE) check-ct
-	$(MAKE) check-fuzz
-	$(MAKE) check-e2e
-	$(MAKE) check-threads
-	$(MAKE) check-kernel
 
 check-unit: units bench-program
-	@set -e; for t in $(UNITS); do echo "== $$t"; $$t; done
+	@printf '%s\n' $(UNITS) | xargs -P $(JOBS) -n 1 tools/unit.sh
 	tools/globals.sh $(LIB)
 	/usr/bin/python3 tools/bench_cipher.py $(BUILD) --smoke
 
