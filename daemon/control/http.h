@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The HTTP server: ng by POST and WebSocket, metrics, the page. It has a thread of its own, so that no client, however
- * slow, is in the control thread's way; what needs calls or the handler is handed to the control thread and back. */
+/* The HTTP server: ng by POST and WebSocket, metrics, the page. Hooks itself into the event loop. Control thread only. */
 #ifndef CONTROL_HTTP_H
 #define CONTROL_HTTP_H
 
@@ -11,19 +10,30 @@ struct http;
 
 struct http_config {
 	struct endpoint listen;
-	const char *token_file; /* "" = no token is asked for */
-	const char *hosts;      /* names it may be reached by, with ',' between; "" = none */
-	/* Control thread: appends a text in Prometheus' format. May be NULL. */
+	const char *token_file; /* NULL or "" = no token is asked for */
+	const char *hosts; /* names it may be reached by, with ',' between; NULL or "" = none */
+	/* Appends a text in Prometheus' format. May be NULL. */
 	void (*metrics)(void *arg, struct sbuf *out);
 	void *arg;
 	struct page_source page; /* calls NULL: there is no page */
+	/* What is 0 has a default. */
+	uint32_t connections; /* at most; when there are more, see http_client.c */
+	uint64_t idle_ns;     /* a connection without a request for that long is closed */
+	uint64_t evict_ns;    /* one without a request for that long makes room for a new one */
+	uint64_t head_ns;     /* what a request's head may take, */
+	uint64_t
+		request_ns; /* and with its body, or a WebSocket message; and what was sent, until it is read */
+	uint64_t
+		linger_ns; /* how long what a client still says is thrown away after its last reply */
+	uint64_t ping_ns; /* a WebSocket silent for that long is asked whether it lives, */
+	uint64_t pong_ns; /* and closed when it says nothing for that long since */
 };
 
 /* On error *err says in one line what is wrong, and -errno is returned. Loop, front and what cfg points to must live
  * longer. */
 int http_create(struct http **out, struct loop *loop, struct ng_front *front,
 	const struct http_config *cfg, char *err, size_t err_len);
-/* Ends the thread. Before the loop is destroyed. NULL is fine. */
+/* Before the loop is destroyed. NULL is fine. */
 void http_destroy(struct http *h);
 
 /* Where it listens: the port when it was 0. */

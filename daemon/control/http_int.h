@@ -1,83 +1,124 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What the two threads of the HTTP server share: jobs, which are handed over by their number through two rings. Who holds
- * a job's number owns it. */
+/* The HTTP server and its clients, for the files control/http*.c only. */
 #ifndef CONTROL_HTTP_INT_H
 #define CONTROL_HTTP_INT_H
 
-#include <pthread.h>
-#include <libwebsockets.h>
-
 #include "base/log.h"
-#include "base/ring.h"
 #include "control/http.h"
 #include "control/http_guard.h"
+#include "control/web.h"
+#include "proto/http.h"
 #include "proto/ng_stream.h"
+#include "proto/websocket.h"
 
 #define HTTP_CONNECTIONS 64u
-#define HTTP_PAGES       8u  /* of the connections: each costs a snapshot a second */
-#define HTTP_JOBS        96u /* more than connections: those that closed may have one on its way */
+#define HTTP_PAGES       8u /* of the connections: each costs a snapshot a second */
 #define HTTP_BODY_MAX    NG_STREAM_MAX
 #define HTTP_REPLY_MAX   (1u << 20)
-#define HTTP_CHUNK       16384u /* written at once */
+#define HTTP_OUT_HIGH    65536u /* a client that has so much to read is not read from */
+#define HTTP_CHUNK       65536u
+#define HTTP_LOOK_MAX    512u /* filter, line end and Call-ID of a page */
 
-enum http_job_kind {
-	HTTP_JOB_NG,       /* cookie, space, dictionary */
-	HTTP_JOB_NG_PLAIN, /* a dictionary */
-	HTTP_JOB_METRICS,
-	HTTP_JOB_PAGE, /* what is looked at */
-	HTTP_JOB_END,  /* a Call-ID */
+enum http_state {
+	HTTP_IDLE, /* between requests */
+	HTTP_IN_HEAD,
+	HTTP_IN_BODY,
+	HTTP_IN_WEBSOCKET,
+	HTTP_ENDING, /* what was said is still sent, nothing is read */
+	HTTP_LINGERING, /* the client reads what was sent: its bytes are thrown away, not answered by a reset */
 };
 
-struct http_job {
-	/* Owned by whoever holds the number. */
-	enum http_job_kind kind;
+enum http_kind {       /* whom a body or a WebSocket is for */
+	HTTP_NG,       /* cookie, space, dictionary */
+	HTTP_NG_PLAIN, /* a dictionary */
+	HTTP_PAGE,
+};
+
+struct http_viewer { /* a page's WebSocket */
+	struct loop_timer *timer;
+	bool counted, known; /* it said the token, or needs none */
+	uint32_t seconds;    /* since it came */
+	uint64_t shown_ns;   /* the last snapshot */
+	char look[HTTP_LOOK_MAX];
+	size_t look_len;
+};
+
+struct http_client {
+	struct http *http;
+	struct http_client *next, **prev;
+	struct loop_io *io;
+	struct loop_timer *again; /* there is more to serve, but others first */
+	int fd;
+	uint32_t events; /* that io waits for */
 	struct endpoint from;
-	struct sbuf body, reply; /* wiped: SDP holds keys */
-	int err;                 /* no reply */
-	/* The server thread's. */
-	bool taken;
-	struct http_client *client; /* who waits for it; NULL: nobody any more */
+	enum http_state state;
+	uint64_t since_ns; /* in this state */
+	bool eof;          /* the client says no more */
+	/* in: what is not served begins at in_at. out: what is not sent at out_sent. */
+	struct sbuf in, out;
+	size_t in_at, out_sent;
+	uint64_t due_ns; /* when the next out_due bytes must have been read */
+	size_t out_due;
+	/* The request. */
+	size_t line;         /* of http_head_end() */
+	bool keep, bodiless; /* the connection stays after the reply; the reply has no body: HEAD */
+	bool old;            /* HTTP/1.0 */
+	enum http_kind kind;
+	struct http_body body;
+	/* The WebSocket. */
+	struct ws_reader ws;
+	uint64_t heard_ns,
+		message_ns; /* the last byte; since when a message is unfinished, 0 = none is */
+	bool pinged;
+	struct http_viewer view;
 };
 
 struct http {
-	/* Constant after creation. */
 	struct http_config cfg;
 	struct http_token token;
 	char machine[64]; /* this machine's name */
 	struct ng_front *front;
 	struct loop *loop;
-	struct lws_context *lws;
-	struct lws_vhost *vhost;
-	int ask_fd; /* eventfd: wakes the control thread */
-	/* Both. */
-	struct http_job job[HTTP_JOBS];
-	struct ring ask;      /* server thread -> control thread: uint32_t */
-	struct ring done;     /* back */
-	struct ring accepted; /* control thread -> server thread: int, a descriptor */
-	_Atomic uint32_t connections;
-	_Atomic bool stop;
-	/* The control thread's. */
-	struct endpoint local;
-	struct loop_io *listen_io, *ask_io;
+	struct loop_io *io;
 	struct loop_timer *timer;
-	int listen_fd;
-	bool paused, running;
-	struct log_limit log;
-	pthread_t thread;
-	/* The server thread's. */
-	uint32_t pages;
-	uint8_t chunk[LWS_PRE + HTTP_CHUNK];
+	struct endpoint local;
+	int fd;
+	bool paused; /* no descriptors left: accept nothing for a second */
+	struct http_client *first;
+	uint32_t connections, pages;
+	struct log_limit log_full, log_accept;
+	char chunk[HTTP_CHUNK]; /* wiped after use: SDP holds keys */
 };
 
-/* A job's way: taken and asked by the server thread, answered by the control thread, then the server thread's again. */
-struct http_job *http_job_take(struct http *h); /* NULL: all are on their way */
-void http_job_ask(struct http *h, struct http_job *j);
-void http_job_free(struct http_job *j);
+/* http_client.c: connections. http_client_turn() and those that call it may free the client. */
+void http_client_open(struct http *h, int fd, const struct endpoint *from);
+void http_client_close(struct http_client *c);
+void http_client_sweep(struct http *h); /* closes those that take too long */
+bool http_client_make_room(struct http *h);
+void http_client_turn(struct http_client *c); /* serves, sends, waits for what comes next */
+void http_client_state(struct http_client *c, enum http_state state);
+size_t http_client_unsent(const struct http_client *c);
 
-/* http_lws.c. 0 or -errno. */
-int http_server_start(struct http *h);
-/* Lets the server thread look at what is done or accepted. Any thread. */
-void http_server_wake(struct http *h);
-void http_server_stop(struct http *h);
+/* http_request.c. True: it did something, and there may be more to do. */
+bool http_request_serve(struct http_client *c);
+/* What is wrong, in a line. */
+void http_refuse(struct http_client *c, int status, const char *why);
+bool http_may_ask(
+	struct http *h, const struct http_head *head); /* says the token, if there is one */
+/* Whether pages are shown to this client at all: with a token to anybody, without one on this machine only. */
+bool http_may_view(struct http_client *c, const struct http_head *head);
+
+/* http_ws.c */
+void http_ws_upgrade(struct http_client *c, const struct http_head *head);
+bool http_ws_serve(struct http_client *c);
+void http_ws_send(struct http_client *c, enum ws_opcode opcode, struct str payload);
+void http_ws_close(struct http_client *c, int code, const char *reason);
+void http_ws_ping(struct http_client *c);
+
+/* http_page.c: the page's files, and its WebSocket. */
+const struct web_file *http_page_file(struct str path);
+int http_page_begin(struct http_client *c); /* -EBUSY: there are enough of them */
+void http_page_end(struct http_client *c);
+void http_page_hear(struct http_client *c, struct str message);
 
 #endif

@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The web page in the server thread: its files, and its WebSocket, over which it gets a snapshot each second. A client says
- * what it looks at, and may end calls if it said the token. One job at a time: who reads slowly gets fewer snapshots. With
- * a token nothing is told to who does not say it within UNKNOWN_SEC. */
+/* The web page: its files, and its WebSocket, over which it gets a snapshot each second. A client says what it looks at, and
+ * may end calls if it said the token. Who reads slowly gets fewer snapshots, and nobody gets them faster than each
+ * SHOW_AGAIN_NS, whatever it says. With a token nothing is told to who does not say it within UNKNOWN_SEC. */
+#include "control/http_int.h"
+
 #include <errno.h>
 
-#include "base/log.h"
-#include "base/secmem.h"
-#include "control/http_client.h"
-#include "control/web.h"
+#include "base/clock.h"
 #include "proto/ngval.h"
 
-#define UNKNOWN_SEC 10
-#define MESSAGE_MAX 4096u
+#define UNKNOWN_SEC   10
+#define SHOW_AGAIN_NS (NS_PER_SEC / 10)
 
 const struct web_file *http_page_file(struct str path)
 {
@@ -21,205 +20,142 @@ const struct web_file *http_page_file(struct str path)
 	return NULL;
 }
 
-bool http_page_allowed(struct http *h, struct lws *wsi)
-{
-	struct http_client c = {0};
-	char host[300];
-
-	if (h->token.set)
-		return true;
-	http_client_begin(&c, wsi);
-	return http_peer_loopback(&c.from) &&
-		http_host_loopback(http_header(wsi, host, sizeof(host), WSI_TOKEN_HOST));
-}
-
-/* What comes next: a call to be ended, or a snapshot. */
-static int ask(struct http_client *c)
-{
-	/* in: a message is arriving */
-	if (c->job || c->say || c->in.len)
-		return 0;
-	c->kind = c->end_len ? HTTP_JOB_END : HTTP_JOB_PAGE;
-	sbuf_fini(&c->in);
-	sbuf_put(&c->in, c->end_len ? c->end : c->look, c->end_len ? c->end_len : c->look_len);
-	c->end_len = 0;
-	c->seconds = 0;
-	return http_client_ask(c) ? -1 : 0;
-}
-
 static void say(struct http_client *c, const char *what)
 {
-	c->say = what;
-	lws_callback_on_writable(c->wsi);
-}
-
-/* --- What the page says ---------------------------------------------------------------------------------------- */
-
-static int hear_token(struct http *h, struct http_client *c, struct str token)
-{
-	char text[ENDPOINT_STRLEN];
-
-	if (!http_token_is(&h->token, token)) {
-		log_warn("page: wrong token from %s", endpoint_fmt(&c->from, text));
-		lws_close_reason(c->wsi, LWS_CLOSE_STATUS_POLICY_VIOLATION,
-			(unsigned char *)"wrong token", 11);
-		return -1;
-	}
-	c->known = true;
-	say(c, "{\"hello\":\"xcipher\",\"may end\":1}");
-	return 0;
-}
-
-static int hear_look(struct http_client *c, struct str filter, struct str call)
-{
-	if (filter.len + call.len + 1 > sizeof(c->look) ||
-		(filter.len && memchr(filter.s, '\n', filter.len)))
-		return 0;
-	if (filter.len)
-		memcpy(c->look, filter.s, filter.len);
-	c->look[filter.len] = '\n';
-	if (call.len)
-		memcpy(c->look + filter.len + 1, call.s, call.len);
-	c->look_len = filter.len + 1 + call.len;
-	return ask(c);
-}
-
-static int hear_end(struct http *h, struct http_client *c, struct str call)
-{
-	char text[ENDPOINT_STRLEN];
-
-	if (!h->token.set) {
-		say(c, "{\"error\":\"ending calls needs --http-token-file\"}");
-		return 0;
-	}
-	if (call.len == 0 || call.len > sizeof(c->end))
-		return 0;
-	memcpy(c->end, call.s, call.len);
-	c->end_len = call.len;
-	log_info("page: %s ends a call", endpoint_fmt(&c->from, text));
-	return ask(c);
-}
-
-static int hear(struct http *h, struct http_client *c, struct str message)
-{
-	struct ngval *d = NULL;
-	struct pool *p;
-	size_t pos;
-	int ret = 0;
-
-	if (pool_create(&p, 256 << 10))
-		return -1;
-	if (json_parse(&d, p, message, &pos) || d->type != NGVAL_DICT)
-		ret = -1;
-	else if (ngval_get(d, STR("token")))
-		ret = hear_token(h, c, ngval_str(p, ngval_get(d, STR("token"))));
-	else if (!c->known)
-		ret = -1;
-	else if (ngval_get(d, STR("end")))
-		ret = hear_end(h, c, ngval_str(p, ngval_get(d, STR("end"))));
-	else
-		ret = hear_look(c, ngval_str(p, ngval_get(d, STR("filter"))),
-			ngval_str(p, ngval_get(d, STR("call"))));
-	pool_destroy(p);
-	return ret;
-}
-
-static int receive(struct http_client *c, const void *in, size_t len)
-{
-	struct sbuf message;
-	int ret;
-
-	if (c->in.len + len > MESSAGE_MAX)
-		return -1;
-	sbuf_put(&c->in, in, len);
-	if (c->in.err)
-		return -1;
-	if (!lws_is_final_fragment(c->wsi) || lws_remaining_packet_payload(c->wsi))
-		return 0;
-	message = c->in;
-	sbuf_init(&c->in, HTTP_BODY_MAX);
-	ret = hear(http_of(c->wsi), c, sbuf_view(&message));
-	sbuf_fini(&message);
-	return ret;
+	http_ws_send(c, WS_TEXT, str_from(what));
 }
 
 /* --- What the page hears --------------------------------------------------------------------------------------- */
 
-static int writeable(struct http_client *c)
+/* What was told before is read first. */
+static void show(struct http_client *c)
 {
-	struct http *h = http_of(c->wsi);
-	const char *what = c->say;
-	int ret;
+	struct http_viewer *v = &c->view;
+	struct sbuf out;
 
-	if (what && !c->sent) {
-		size_t len = strlen(what);
+	if (http_client_unsent(c))
+		return;
+	v->shown_ns = clock_mono_ns();
+	sbuf_init(&out, HTTP_REPLY_MAX);
+	if (page_snapshot(&c->http->cfg.page, (struct str){v->look, v->look_len}, clock_real_ns(),
+		    &out) == 0)
+		http_ws_send(c, WS_TEXT, sbuf_view(&out));
+	sbuf_fini(&out);
+}
 
-		memcpy(h->chunk + LWS_PRE, what, len);
-		c->say = NULL;
-		if (lws_write(c->wsi, h->chunk + LWS_PRE, len, LWS_WRITE_TEXT) < (int)len)
-			return -1;
-		if (c->job) {
-			lws_callback_on_writable(c->wsi);
-			return 0;
-		}
-		return c->known ? ask(c) : 0;
+static void each_second(void *arg)
+{
+	struct http_client *c = arg;
+
+	if (c->state != HTTP_IN_WEBSOCKET)
+		return;
+	if (c->view.known)
+		show(c);
+	else if (++c->view.seconds > UNKNOWN_SEC)
+		http_ws_close(c, WS_CODE_AWAY, "");
+	http_client_turn(c);
+}
+
+/* The next snapshot, and from then on one each second. */
+static int show_after(struct http_client *c, uint64_t ns)
+{
+	struct http_viewer *v = &c->view;
+
+	loop_timer_remove(v->timer);
+	v->timer = NULL;
+	return loop_timer_add(c->http->loop, &v->timer, ns, NS_PER_SEC, each_second, c);
+}
+
+int http_page_begin(struct http_client *c)
+{
+	bool token = c->http->token.set;
+
+	c->view =
+		(struct http_viewer){.counted = true, .known = !token, .look = "\n", .look_len = 1};
+	c->http->pages++;
+	say(c, token ? "{\"need\":\"token\"}" : "{\"hello\":\"xcipher\",\"may end\":0}");
+	return show_after(c, NS_PER_SEC);
+}
+
+void http_page_end(struct http_client *c)
+{
+	loop_timer_remove(c->view.timer);
+	if (c->view.counted)
+		c->http->pages--;
+	c->view = (struct http_viewer){0};
+}
+
+/* --- What the page says ---------------------------------------------------------------------------------------- */
+
+static void hear_token(struct http_client *c, struct str token)
+{
+	char text[ENDPOINT_STRLEN];
+
+	if (!http_token_is(&c->http->token, token)) {
+		log_warn("page: wrong token from %s", endpoint_fmt(&c->from, text));
+		http_ws_close(c, WS_CODE_POLICY, "wrong token");
+		return;
 	}
-	ret = http_ws_send(c);
-	if (ret > 0 && c->say)
-		lws_callback_on_writable(c->wsi);
-	else if (ret > 0 && c->end_len)
-		return ask(c);
-	return ret < 0 ? -1 : 0;
+	c->view.known = true;
+	say(c, "{\"hello\":\"xcipher\",\"may end\":1}");
 }
 
-static int each_second(struct http_client *c)
+static void hear_look(struct http_client *c, struct str filter, struct str call)
 {
-	lws_set_timer_usecs(c->wsi, LWS_USEC_PER_SEC);
-	c->seconds++;
-	if (!c->known)
-		return c->seconds > UNKNOWN_SEC ? -1 : 0;
-	return ask(c);
+	struct http_viewer *v = &c->view;
+	uint64_t now = clock_mono_ns(), next = v->shown_ns + SHOW_AGAIN_NS;
+
+	if (filter.len + call.len + 1 > sizeof(v->look) ||
+		(filter.len && memchr(filter.s, '\n', filter.len)))
+		return;
+	if (filter.len)
+		memcpy(v->look, filter.s, filter.len);
+	v->look[filter.len] = '\n';
+	if (call.len)
+		memcpy(v->look + filter.len + 1, call.s, call.len);
+	v->look_len = filter.len + 1 + call.len;
+	if (show_after(c, next > now ? next - now : 0))
+		http_ws_close(c, WS_CODE_INTERNAL, "");
 }
 
-static int established(struct http_client *c, struct lws *wsi)
+static void hear_end(struct http_client *c, struct str call)
 {
-	struct http *h = http_of(wsi);
+	char text[ENDPOINT_STRLEN];
+	struct sbuf out;
 
-	http_client_begin(c, wsi);
-	if (h->pages >= HTTP_PAGES)
-		return -1;
-	c->counted = true;
-	h->pages++;
-	c->known = !h->token.set;
-	c->look[0] = '\n';
-	c->look_len = 1;
-	lws_set_timer_usecs(wsi, LWS_USEC_PER_SEC);
-	say(c, h->token.set ? "{\"need\":\"token\"}" : "{\"hello\":\"xcipher\",\"may end\":0}");
-	return 0;
-}
-
-int http_page_callback(
-	struct lws *wsi, enum lws_callback_reasons reason, void *user, void *in, size_t len)
-{
-	struct http_client *c = user;
-
-	switch (reason) {
-	case LWS_CALLBACK_FILTER_PROTOCOL_CONNECTION:
-		return http_page_allowed(http_of(wsi), wsi) ? 0 : -1;
-	case LWS_CALLBACK_ESTABLISHED:
-		return established(c, wsi);
-	case LWS_CALLBACK_RECEIVE:
-		return receive(c, in, len);
-	case LWS_CALLBACK_SERVER_WRITEABLE:
-		return writeable(c);
-	case LWS_CALLBACK_TIMER:
-		return c && c->wsi ? each_second(c) : 0;
-	case LWS_CALLBACK_CLOSED:
-		if (c->counted)
-			http_of(wsi)->pages--;
-		http_client_reset(c);
-		return 0;
-	default:
-		return 0;
+	if (!c->http->token.set) {
+		say(c, "{\"error\":\"ending calls needs --http-token-file\"}");
+		return;
 	}
+	if (call.len == 0 || call.len > HTTP_LOOK_MAX)
+		return;
+	log_info("page: %s ends a call", endpoint_fmt(&c->from, text));
+	sbuf_init(&out, HTTP_REPLY_MAX);
+	if (page_end_call(c->http->front, call, clock_real_ns(), &out) == 0)
+		http_ws_send(c, WS_TEXT, sbuf_view(&out));
+	sbuf_fini(&out);
+}
+
+void http_page_hear(struct http_client *c, struct str message)
+{
+	struct ngval *d = NULL;
+	struct pool *p;
+	size_t pos;
+
+	if (pool_create(&p, 256 << 10)) {
+		http_ws_close(c, WS_CODE_INTERNAL, "");
+		return;
+	}
+	if (json_parse(&d, p, message, &pos) || d->type != NGVAL_DICT)
+		http_ws_close(c, WS_CODE_POLICY, "this is not what the page says");
+	else if (ngval_get(d, STR("token")))
+		hear_token(c, ngval_str(p, ngval_get(d, STR("token"))));
+	else if (!c->view.known)
+		http_ws_close(c, WS_CODE_POLICY, "the token comes first");
+	else if (ngval_get(d, STR("end")))
+		hear_end(c, ngval_str(p, ngval_get(d, STR("end"))));
+	else
+		hear_look(c, ngval_str(p, ngval_get(d, STR("filter"))),
+			ngval_str(p, ngval_get(d, STR("call"))));
+	pool_destroy(p);
 }

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 
 #include "base/secmem.h"
+#include "proto/utf8.h"
 
 static void free_wiped(void *p)
 {
@@ -114,23 +115,6 @@ int json_parse(struct ngval **out, struct pool *p, struct str msg, size_t *pos)
 }
 
 /* --- Writing ------------------------------------------------------------------------------- */
-
-/* Length of the well-formed UTF-8 sequence at s (Unicode 15, table 3-7), 0 if there is none. */
-static size_t utf8_len(struct str s)
-{
-	const uint8_t *p = (const uint8_t *)s.s;
-	size_t len = p[0] < 0x80 ? 1 : p[0] < 0xc2 ? 0 : p[0] < 0xe0 ? 2 : p[0] < 0xf0 ? 3 : 4;
-
-	if (p[0] > 0xf4 || len == 0 || len > s.len)
-		return 0;
-	for (size_t i = 1; i < len; i++)
-		if (p[i] >> 6 != 2)
-			return 0;
-	if ((p[0] == 0xe0 && p[1] < 0xa0) || (p[0] == 0xed && p[1] > 0x9f) ||
-		(p[0] == 0xf0 && p[1] < 0x90) || (p[0] == 0xf4 && p[1] > 0x8f))
-		return 0;
-	return len;
-}
 
 static void write_escaped(struct sbuf *b, unsigned char c)
 {
