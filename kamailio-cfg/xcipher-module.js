@@ -42,6 +42,7 @@ function ksr_request_route() {
 		return;
 	}
 	KSR.tm.t_on_reply("xc_reply");
+	KSR.tm.t_on_failure("xc_failure");
 	// 0: suspended, and this function must end here.
 	if (KSR.xcipher.manage_async(OFFER, "xc_answered") != 0) {
 		xc_answered();
@@ -62,4 +63,12 @@ function xc_reply() {
 	if (KSR.xcipher.manage(ANSWER) < 0) {
 		KSR.xcipher.reject(0, "");
 	}
+}
+
+// Nobody took the call, or nobody's answer was good enough.
+function xc_failure() {
+	if (KSR.tm.t_is_canceled() > 0) {
+		return;
+	}
+	KSR.xcipher.delete("nowait");
 }

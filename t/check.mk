@@ -53,8 +53,7 @@ SAN_BUILD := $(BUILD)/san
 check-e2e:
 	$(MAKE) -j$(JOBS) BUILD=$(SAN_BUILD) SAN=1 all tools
 	if dpkg-query -W kamailio >/dev/null 2>&1; then $(MAKE) module && cp $(BUILD)/xcipher.so $(SAN_BUILD)/; fi
-	BUILD=$(abspath $(SAN_BUILD)) /usr/bin/python3 t/e2e/run.py
-	BUILD=$(abspath $(BUILD)) /usr/bin/python3 t/e2e/run.py ten_thousand_calls test_keys
+	BUILD=$(abspath $(SAN_BUILD)) /usr/bin/python3 t/e2e/run.py --also=$(abspath $(BUILD)):ten_thousand_calls,test_keys
 
 # The kernel module, in a virtual machine with Debian's kernel. Where that cannot be had it says so and is no failure.
 check-kernel:

@@ -70,7 +70,7 @@ def ok(reply):
 class Call:
     """One call: what the caller speaks (see Suite) and what the callee does."""
 
-    def __init__(self, client, number, caller="80", callee="32", ip=("10.200.1.2", "10.200.1.2"), ports=None, flags=None):
+    def __init__(self, client, number, caller="80", callee="32", ip=("10.200.1.2", "10.200.1.2"), ports=None, flags=None, profile=(None, None)):
         self.client, self.id = client, f"call-{number}-{os.urandom(4).hex()}"
         self.text = (caller, callee)
         self.suite = (Suite(caller), Suite(callee))
@@ -79,12 +79,13 @@ class Call:
         self.key = [os.urandom(s.key_len) for s in self.suite]
         self.keys = [[k] if k else [] for k in self.key]  # one at first
         self.flags = flags or {}
+        self.profile = profile  # where it is not the one that goes with the suite
         self.later = [b"", b""]  # a key that is not signalled yet
         self.switch = [0, 0]  # packet from which the second key is used
 
     def body(self, side, tag=1):
         secure = not self.suite[side].plain
-        return sdp(self.ip[side], self.ports[side], self.text[side] if secure else None, self.keys[side], tag)
+        return sdp(self.ip[side], self.ports[side], self.text[side] if secure else None, self.keys[side], tag, profile=self.profile[side])
 
     def setup(self, again=False):
         """Offer and answer; again: a re-INVITE, with whatever self.keys says by now."""

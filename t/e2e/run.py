@@ -1,12 +1,16 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Runs the end-to-end tests: run.py [NAME-PART...]. Each test is a function test_* of a file test_*.py, gets a fresh set of
-namespaces, and fails by raising. BUILD names the folder of the programs, default build. Last line: N passed, N failed,
-and how many were skipped or unsteady."""
+"""Runs the end-to-end tests: run.py [-jN] [--also=BUILD:NAME-PART,...] [NAME-PART...]. Each test is a function test_* of a file
+test_*.py, gets a process and a fresh set of namespaces of its own, and fails by raising. They mostly wait, so -jN runs several at a
+time (default: one per processor, 4 at most); those with the attribute alone measure something, and run by themselves behind the
+others. BUILD names the folder of the programs, default build; --also runs these tests once more with those of another folder.
+Last line: N passed, N failed, and how many were skipped or unsteady."""
 import importlib
 import inspect
 import os
+import signal
 import sys
+import tempfile
 import time
 import traceback
 
@@ -14,28 +18,77 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
 
 import netns  # noqa: E402
+import relay  # noqa: E402
 
 
 UNSTEADY_MAX = 3  # more is no accident
+OUTCOMES = ("passed", "failed", "skipped")
+WORDS = {"passed": "ok", "failed": "NOT OK"}
 
 
 class Skip(Exception):
     """Raised by a test that cannot run here; says why."""
 
 
-def collect(wanted):
-    for name in sorted(os.listdir(HERE)):
-        if not (name.startswith("test_") and name.endswith(".py")):
-            continue
-        module = importlib.import_module(name[:-3])
-        for title, function in inspect.getmembers(module, inspect.isfunction):
-            if not title.startswith("test_") or function.__module__ != module.__name__:
-                continue
-            cases = getattr(function, "cases", [()])
-            for case in cases:
-                label = f"{module.__name__}.{title}" + (f"[{'-'.join(map(str, case))}]" if case else "")
-                if not wanted or any(w in label for w in wanted):
-                    yield label, function, case
+class Test:
+    def __init__(self, label, function, case, build=None):
+        self.label, self.function, self.case, self.build = label, function, case, build
+        self.alone = getattr(function, "alone", False)
+
+    def run(self):
+        """(outcome, word), here."""
+        if self.build:
+            os.environ["BUILD"] = relay.BUILD = self.build
+        try:
+            with netns.Net(getattr(self.function, "terminals", ("caller", "callee"))) as net:
+                self.function(net, *self.case)
+            return "passed", "ok"
+        except Skip as why:
+            return "skipped", f"skip ({why})"
+        except Exception:  # a test may fail in any way
+            traceback.print_exc()
+            return "failed", "NOT OK"
+
+
+class Running:
+    """A test in a process of its own, whose output is kept until it is over: else that of several would be mixed."""
+
+    def __init__(self, test):
+        self.test, self.start = test, time.monotonic()
+        self.output = tempfile.TemporaryFile("w+", errors="replace")
+        sys.stdout.flush()
+        self.pid = os.fork()
+        if not self.pid:
+            self.child()
+
+    def child(self):
+        status = 1
+        try:
+            os.setpgid(0, 0)  # an interrupt at the terminal is for run.py, which ends us in order
+            netns.die_with_us(signal.SIGTERM)()
+            os.dup2(self.output.fileno(), 1)
+            os.dup2(self.output.fileno(), 2)
+            outcome, self.word = self.test.run()
+            status = OUTCOMES.index(outcome)
+            if outcome == "skipped":
+                print(self.word)
+        except SystemExit:
+            print("interrupted")
+        finally:
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(status)
+
+    def over(self, status):
+        """(outcome, word, what it said)."""
+        code = os.waitstatus_to_exitcode(status)
+        self.output.seek(0)
+        text = self.output.read()
+        outcome = OUTCOMES[code] if 0 <= code < len(OUTCOMES) else "failed"
+        if outcome == "skipped":
+            text, _, word = text.rstrip("\n").rpartition("\n")
+            return outcome, word, text
+        return outcome, WORDS[outcome], text
 
 
 def cases(*rows):
@@ -46,35 +99,81 @@ def cases(*rows):
     return wrap
 
 
-def once(label, function, case):
-    """(outcome, word) of one run."""
+def alone(function):
+    """Decorator: no other test runs beside it."""
+    function.alone = True
+    return function
+
+
+def collect(wanted, build=None):
+    for name in sorted(os.listdir(HERE)):
+        if not (name.startswith("test_") and name.endswith(".py")):
+            continue
+        module = importlib.import_module(name[:-3])
+        for title, function in inspect.getmembers(module, inspect.isfunction):
+            if not title.startswith("test_") or function.__module__ != module.__name__:
+                continue
+            for case in getattr(function, "cases", [()]):
+                label = f"{module.__name__}.{title}" + (f"[{'-'.join(map(str, case))}]" if case else "")
+                if not wanted or any(w in label for w in wanted):
+                    yield Test(label + (f" with {os.path.basename(build)}" if build else ""), function, case, build)
+
+
+def arguments(words):
+    """Jobs, tests."""
+    jobs, wanted, also = min(4, os.cpu_count() or 1), [], []
+    for w in words:
+        if w.startswith("-j"):
+            jobs = int(w[2:])
+        elif w.startswith("--also="):
+            build, _, names = w.removeprefix("--also=").partition(":")
+            also += collect(names.split(","), build)
+        else:
+            wanted.append(w)
+    # Those first, of which some wait for a minute.
+    return jobs, also + list(collect(wanted))
+
+
+def in_turn(tests, jobs):
+    """Runs them, several at a time; yields each with its outcome and what it took."""
+    running, waiting = {}, [t for t in tests if not t.alone] + [t for t in tests if t.alone]
     try:
-        with netns.Net(getattr(function, "terminals", ("caller", "callee"))) as net:
-            function(net, *case)
-        return "passed", "ok"
-    except Skip as why:
-        return "skipped", f"skip ({why})"
-    except Exception:  # a test may fail in any way
-        traceback.print_exc()
-        return "failed", "NOT OK"
+        while waiting or running:
+            while waiting and len(running) < (1 if waiting[0].alone else jobs) and not any(r.test.alone for r in running.values()):
+                r = Running(waiting.pop(0))
+                running[r.pid] = r
+            pid, status = os.wait()
+            r = running.pop(pid, None)
+            if r:
+                yield (r.test, *r.over(status), time.monotonic() - r.start)
+    finally:
+        for pid in running:
+            os.kill(pid, signal.SIGTERM)
+        for pid in running:
+            os.waitpid(pid, 0)
+
+
+def stop(number, _frame):
+    raise SystemExit(128 + number)
 
 
 def main():
+    for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
+        signal.signal(number, stop)
     count = {"passed": 0, "failed": 0, "skipped": 0, "unsteady": 0}
-    tests = list(collect(sys.argv[1:]))
+    jobs, tests = arguments(sys.argv[1:])
     failed = []
-    for number, test in enumerate(tests, 1):
-        start = time.monotonic()
-        outcome, word = once(*test)
+    for number, (test, outcome, word, text, seconds) in enumerate(in_turn(tests, jobs), 1):
         count[outcome] += 1
         if outcome == "failed":
             failed.append(test)
-        print(f"{number}/{len(tests)} {word} {test[0]} ({time.monotonic() - start:.1f} s)", flush=True)
+        print(f"{text}{number}/{len(tests)} {word} {test.label} ({seconds:.1f} s)", flush=True)
     # Real phones, daemons and clocks on a machine that others use, too: what fails alone among hundreds, and then passes twice
     # in a row, is told as unsteady and does not fail the run.
     for test in failed if len(failed) <= UNSTEADY_MAX else []:
-        passes = all(once(*test)[0] == "passed" for _ in range(2))
-        print(f"again, twice: {'UNSTEADY' if passes else 'NOT OK'} {test[0]}", flush=True)
+        again = list(in_turn([test, test], 1))
+        passes = all(outcome == "passed" for _, outcome, *_ in again)
+        print("".join(text for _, _, _, text, _ in again) + f"again, twice: {'UNSTEADY' if passes else 'NOT OK'} {test.label}", flush=True)
         count["failed"] -= passes
         count["unsteady"] += passes
     more = "".join(f", {count[k]} {k}" for k in ("skipped", "unsteady") if count[k])

@@ -131,7 +131,7 @@ def test_a_phone_by_tls_and_one_by_udp(net, how, who):
         caller.tell(f"/dial sip:{other.name}@{DOMAIN}")
         a.talks()
         b.talks()
-        time.sleep(2.5)
+        time.sleep(1.6)
         in_use = suites(e)
         assert in_use["10.200.1.2"] != "none" and in_use["10.200.3.2"] == "none", in_use
         caller.tell("/hangup")
@@ -139,6 +139,38 @@ def test_a_phone_by_tls_and_one_by_udp(net, how, who):
         a.stop()
         b.stop()
         assert a.heard(b) > 0.9 and b.heard(a) > 0.9, (a.heard(b), b.heard(a), a.log()[-1500:])
+
+
+@cases(("ours",), ("stock",))
+def test_two_phones_by_tls_ring_and_one_answers(net, how):
+    """A user with two phones that do nothing but TLS and SRTP, and a third by UDP, which must not ring: it could not take that offer."""
+    with edge(net, how) as e:
+        tls = f"sip_transports tls\nsip_cafile {e.ca}\n"
+        account = e.account("bob", "tls", "srtp-mand").replace("answermode=auto", "answermode=manual")
+        a = alice(net, e)
+        waits, answers = (Phone(net, e.folder, name, "bob", "10.200.3.2", account, tone, tls, port=port)
+                          for name, tone, port in (("waits", 2000, 5160), ("answers", 1000, 5260)))
+        udp = bob(net, e)
+        wait_for("four registrations", lambda: e.contacts().count("Address:") == 4)
+        a.tell(f"/dial sip:bob@{DOMAIN}")
+        for p in (waits, answers):
+            wait_for(f"ringing at {p.name}", lambda p=p: "incoming call" in p.log().lower())
+        answers.tell("/accept")
+        a.talks()
+        answers.talks()
+        time.sleep(1.6)
+        in_use = suites(e)
+        assert len(in_use) == 2 and "none" not in in_use.values(), in_use
+        a.tell("/hangup")
+        wait_for("the call's end", lambda: e.daemon.client.call("list")["calls"] == [])
+        waits.ended()
+        for p in (a, waits, answers, udp):
+            p.stop()
+        assert a.heard(answers) > 0.9 and answers.heard(a) > 0.9, (a.heard(answers), answers.heard(a))
+        assert "established" not in waits.log().lower() and "incoming" not in udp.log().lower(), (waits.log(), udp.log())
+
+
+test_two_phones_by_tls_ring_and_one_answers.terminals = TERMINALS
 
 
 def carrier(net, e, *args, code=200, port=5060):
@@ -249,15 +281,19 @@ test_registrar_and_nat.terminals = TERMINALS
 
 def test_who_is_kept_out(net):
     """Calls without a password, plain RTP by TLS phones, scanners, guessers, floods, nonsense; the others do not notice."""
-    with edge(net, XC_FLOOD=60, XC_BAN=2) as e:
+    with edge(net, XC_FLOOD=60, XC_BAN=1, XC_CALL_RATE=3) as e:
         bad = Client(net)
         assert bad.ask("INVITE", f"sip:+49301@{DOMAIN}") == 407
+        for _ in range(12):
+            bad.send("INVITE", f"sip:+49301@{DOMAIN}")
+        codes = [re.match(r"SIP/2.0 (\d+)", bad.receive()) for _ in range(12)]
+        assert [c[1] for c in codes if c].count("503") >= 6, "more calls per second than a phone makes"
         assert bad.ask("REGISTER", more="CSeq: nonsense\n") in (0, 400)
         assert bad.ask("PUBLISH") == 405
         assert bad.ask("BYE", more="", uri=f"sip:bob@{DOMAIN}") in (404, 405)
         assert bad.ask("REGISTER", more="User-Agent: friendly-scanner\n") == 0
         assert bad.ask("OPTIONS") == 0, "shut out"
-        time.sleep(2.3)
+        time.sleep(1.3)
         assert bad.ask("OPTIONS", more="") == 200, "let in again"
         for _ in range(12):
             assert bad.ask("REGISTER") in (0, 401)
@@ -265,7 +301,7 @@ def test_who_is_kept_out(net):
                 break
             bad.ask("REGISTER", more=bad.authorize("REGISTER", "guess"))
         assert bad.ask("OPTIONS") == 0 and "guesses passwords" in e.kam.text()
-        time.sleep(2.3)
+        time.sleep(1.3)
         for _ in range(300):
             bad.send("OPTIONS")
         time.sleep(0.3)

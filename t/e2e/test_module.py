@@ -3,6 +3,7 @@
 import contextlib
 import os
 import random
+import re
 import socket
 import sys
 import tempfile
@@ -12,6 +13,7 @@ import time
 import ng
 import relay
 import sipp
+from baresip import wait_for
 from run import Skip, cases
 
 CALLEE = "sip:callee@10.200.2.2:5060"
@@ -223,8 +225,8 @@ def test_affinity(net):
         settings = {"XC_NODES": quoted(""), "XC_NODES_FILE": quoted(nodes_file), "XC_TIMEOUT": 100}
         kam = proxy(net, folder, **settings)
         answering(net, folder)
-        calls = start(net, folder, 100, rate=100, suite=S32, talk_ms=3500)
-        time.sleep(1.7)
+        calls = start(net, folder, 100, rate=100, suite=S32, talk_ms=3000)
+        time.sleep(1.3)
         share = [len(n.calls) for n in nodes]
         assert kam.stop() == 0, kam.text()
         kam = proxy(net, folder, **settings)
@@ -322,7 +324,7 @@ def test_emergency(net):
 
 
 def test_nothing_leaks(net):
-    """A thousand calls leave shared and private memory as they were; garbage for replies neither crashes nor leaks."""
+    """Hundreds of calls leave shared and private memory as they were; garbage for replies neither crashes nor leaks."""
     needs()
     rng = random.Random(5)
 
@@ -349,17 +351,18 @@ def test_nothing_leaks(net):
             s = sipp.Sipp(net, folder, "caller", sipp.caller(S80, CALLEE, 200, flags(""), 50), "10.200.1.1:5060", "-m", str(number), "-r", str(rate),
                           "-l", "500", "-p", "5060", "-timeout", "25s")
             s.wait(60)
-            time.sleep(2)
+            # tm keeps a transaction for a while behind its end; calls whose answer was lost are given up after a second.
+            wait_for("an end of all transactions", lambda: re.search(r"current: 0\b", kam.rpc("tm.stats")), 10)
             return s.counts()
 
         many(150, 100)
         before = used()
-        answered, refused, *_ = many(1000, 200)
+        answered, refused, *_ = many(600, 200)
         after = used()
         print(f"{answered} answered, {refused} refused; shm {before[0]} to {after[0]}, pkg {before[1]} to {after[1]} bytes; "
               f"{kam.counter('garbage')} unreadable, {kam.counter('stray_replies')} stray replies")
-        assert answered > 700 and answered + refused == 1000
-        assert after[0] - before[0] < 60000 and after[1] - before[1] < 8000, (before, after)
+        assert answered > 400 and answered + refused == 600
+        assert after[0] - before[0] < 40000 and after[1] - before[1] < 8000, (before, after)
         assert [n["under_way"] for n in kam.nodes()] == ["0"]
         assert kam.stop() == 0, kam.text()[-2000:]
     node.close()
@@ -409,7 +412,7 @@ def test_disabled_node_keeps_its_calls(net):
 def test_kemi(net):
     """The same gateway with its routes in JavaScript."""
     needs()
-    daemon = relay.Xcipherd(net, "--engine=serial", addresses=BOTH).wait_ready()
+    daemon = relay.Xcipherd(net, "--engine=serial", "--delete-delay=0", addresses=BOTH).wait_ready()
     with tempfile.TemporaryDirectory(prefix="xcipher-module-") as folder:
         script = os.path.join(relay.ROOT, "kamailio-cfg", "xcipher-module.js")
         kam = sipp.Kamailio(net, folder, example="kamailio-module-kemi.cfg", XC_SCRIPT=quoted(script))
@@ -417,10 +420,101 @@ def test_kemi(net):
         place(net, folder, 10, rate=20)
         assert kam.counter("suspended") == 20 and kam.counter("refused") == 0, kam.rpc("cnt.grp_get_all", "xcipher")
         place(net, folder, suite=None)
+        sipp.Sipp(net, folder, "callee", sipp.callee(None, 486), "-p", "5070")
+        place(net, folder, to=CALLEE.replace("5060", "5070"), expect=486)
+        wait_for("an end without calls", lambda: daemon.client.call("list")["calls"] == [], 3)
         kam.rpc("xcipher.disable", "all")
         place(net, folder, expect=503)
         assert "ERROR" not in kam.text() and kam.stop() == 0, kam.text()
     daemon.stop()
+
+
+SCRIPT = """
+var OFFER = "RTP/SAVP SDES-pad ICE=remove replace-origin direction=caller direction=callee delete-delay=0";
+var ANSWER = "SDES-pad ICE=remove replace-origin";
+
+function said(name, result) { KSR.warn("test: " + name + " " + result + "\\n"); }
+function done() { return KSR.pv.get("$xcipher(result)"); }
+function way() { return KSR.pv.gete("$hdr(X-Way)"); }
+function failed() { KSR.xcipher.delete("nowait"); }
+function relay() { if (KSR.tm.t_relay() < 0) { KSR.sl.sl_reply_error(); } }
+
+function ksr_request_route() {
+	if (KSR.siputils.has_totag() > 0) {
+		KSR.rr.loose_route();
+	} else {
+		if (KSR.tm.t_check_trans() == 0) { return; }
+		KSR.rr.record_route();
+	}
+	if (KSR.is_INVITE()) {
+		KSR.tm.t_on_reply("replied_" + way());
+		KSR.tm.t_on_failure("failed");
+		if (way() == "async") {
+			if (KSR.xcipher.offer_async(OFFER, "offered") != 0) { offered(); }
+			return;
+		}
+		said("offer", KSR.xcipher.offer(OFFER));
+	} else if (KSR.is_BYE()) {
+		if (way() == "async") {
+			if (KSR.xcipher.query_async("", "queried") != 0) { queried(); }
+			return;
+		}
+		said("query", KSR.xcipher.query(""));
+		said("start_recording", KSR.xcipher.start_recording(""));
+		said("stop_recording", KSR.xcipher.stop_recording(""));
+		said("delete", KSR.xcipher.delete(""));
+	}
+	relay();
+}
+
+function offered() { said("offer_async", done()); relay(); }
+function queried() {
+	said("query_async", done());
+	if (KSR.xcipher.start_recording_async("", "started") != 0) { started(); }
+}
+function started() {
+	said("start_recording_async", done());
+	if (KSR.xcipher.stop_recording_async("", "stopped") != 0) { stopped(); }
+}
+function stopped() {
+	said("stop_recording_async", done());
+	if (KSR.xcipher.delete_async("", "deleted") != 0) { deleted(); }
+}
+function deleted() { said("delete_async", done()); relay(); }
+
+function replied_sync() { if (KSR.pv.get("$rs") == 200 && KSR.pv.get("$rm") == "INVITE") { said("answer", KSR.xcipher.answer(ANSWER)); } }
+function replied_async() {
+	if (KSR.pv.get("$rs") != 200 || KSR.pv.get("$rm") != "INVITE") { return; }
+	if (KSR.xcipher.answer_async(ANSWER, "answered") != 0) { answered(); }
+}
+function answered() { said("answer_async", done()); }
+function replied_reject() {
+	if (KSR.pv.get("$rs") != 200) { return; }
+	if (KSR.xcipher.manage(ANSWER + " require-in=aead") < 0) { said("reject", KSR.xcipher.reject(0, "")); }
+}
+"""
+
+
+def test_every_function_of_kemi(net):
+    """Each is called by a script, in both forms, and does what it is for; manage in both forms is in test_kemi."""
+    needs()
+    with tempfile.TemporaryDirectory(prefix="xcipher-module-") as folder:
+        daemon = relay.Xcipherd(net, "--engine=serial", "--delete-delay=0", f"--recording-dir={folder}", addresses=BOTH).wait_ready()
+        script = os.path.join(folder, "script.js")
+        with open(script, "w", encoding="ascii") as f:
+            f.write(SCRIPT)
+        kam = sipp.Kamailio(net, folder, example="kamailio-module-kemi.cfg", XC_SCRIPT=quoted(script))
+        answering(net, folder, rings=False)
+        for way, code in (("sync", 200), ("async", 200), ("reject", 488)):
+            place(net, folder, suite=S32, expect=code, extra="X-Way: " + way)
+        names = ["offer", "answer", "query", "start_recording", "stop_recording", "delete"]
+        told = sorted(line.split("test: ")[1] for line in kam.text().splitlines() if "test: " in line)
+        # The refused one is offered, too.
+        assert told == sorted([f"{n}{form} 1" for n in names for form in ("", "_async")] + ["offer 1", "reject 1"]), told
+        assert len([f for f in os.listdir(folder) if f.endswith(".pcap")]) == 2, os.listdir(folder)
+        wait_for("an end without calls", lambda: daemon.client.call("list")["calls"] == [], 3)
+        assert kam.stop() == 0, kam.text()
+        daemon.stop()
 
 
 def test_a_real_call(net):

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What the relay does on ng's command beside offer and answer: blocked media and telephone events, listeners, publishers, IPv4 to
-IPv6, and every command by rtpengine's own client. Terminals are sockets that speak plain RTP."""
+IPv6, and every command by rtpengine's own client. Terminals are sockets that speak plain RTP, or SRTP by libsrtp2."""
 import os
 import re
 import select
@@ -12,46 +12,67 @@ from concurrent.futures import ThreadPoolExecutor
 import calls
 import ng
 import relay
-from run import Skip
+import srtp
+from run import Skip, cases
 
 EVENT = 101
 MAP = "a=rtpmap:0 PCMU/8000\r\na=rtpmap:101 telephone-event/8000\r\n"
 
 
 class Phone:
-    """A terminal in a namespace, at an address."""
+    """A terminal in a namespace, at an address; suite: of SRTP (see calls.Suite). osrtp: by RFC 8643, in RTP/AVP."""
 
-    def __init__(self, net, where, address):
+    def __init__(self, net, where, address, suite=None, osrtp=False):
         family = socket.AF_INET6 if ":" in address else socket.AF_INET
         self.sock = ng.socket_in(net.terminal[where], family)
         self.sock.bind((address, 0))
         self.address, self.port = address, self.sock.getsockname()[1]
         self.to, self.seq, self.ssrc = None, 0, int.from_bytes(os.urandom(4), "big")
+        self.suite = calls.Suite(suite) if suite else None
+        self.key = os.urandom(self.suite.key_len) if suite else b""
+        self.tx = srtp.Session(self.suite.name, self.key, srtp.OUTBOUND) if suite else None
+        self.rx, self.crypto_tag = None, 1
+        self.profile = "RTP/SAVP" if suite and not osrtp else "RTP/AVP"
 
     def sdp(self, direction="sendrecv"):
         family = "IP6" if ":" in self.address else "IP4"
+        crypto = self.suite.line(self.crypto_tag, [self.key]) if self.suite else ""
         return (f"v=0\r\no=- 1 1 IN {family} {self.address}\r\ns=-\r\nc=IN {family} {self.address}\r\nt=0 0\r\n"
-                f"m=audio {self.port} RTP/AVP 0 {EVENT}\r\n{MAP}a={direction}\r\n")
+                f"m=audio {self.port} {self.profile} 0 {EVENT}\r\n{MAP}{crypto}a={direction}\r\n")
 
     def told(self, sdp):
         p = calls.parse(sdp)
         self.to = (p["ip"], p["port"])
+        if self.suite:
+            assert p["profile"] == self.profile, sdp
+            self.crypto_tag, _, key = next(c for c in p["crypto"] if c[1] == self.suite.name)
+            self.rx = srtp.Session(self.suite.name, key, srtp.INBOUND)
         return self
 
     def send(self, payload, kind=0):
         self.seq += 1
-        self.sock.sendto(struct.pack("!BBHII", 0x80, kind, self.seq, self.seq * 160, self.ssrc) + payload, self.to)
+        packet = struct.pack("!BBHII", 0x80, kind, self.seq, self.seq * 160, self.ssrc) + payload
+        self.sock.sendto(self.tx.protect(packet) if self.tx else packet, self.to)
 
     def hears(self, timeout=2.0):
         """The next packet's payload type and payload, or None."""
         if not select.select([self.sock], [], [], timeout)[0]:
             return None
         packet = self.sock.recv(2048)
+        packet = self.rx.unprotect(packet) if self.rx else packet
+        assert packet is not None, "not authentic"
         return packet[1] & 0x7f, packet[12:]
 
 
+def wants(phone):
+    """What a proxy asks for on behalf of this terminal."""
+    if not phone.suite:
+        return {"transport_protocol": "RTP/AVP"}
+    return {"transport_protocol": phone.profile, "SDES": [f"only-{phone.suite.name}", "pad"], **({"OSRTP": ["offer"]} if phone.profile == "RTP/AVP" else {})}
+
+
 def talk(client, a, b, call_id, **flags):
-    offer = calls.ok(client.call("offer", call_id=call_id, from_tag="a", sdp=a.sdp(), **flags))
+    offer = calls.ok(client.call("offer", call_id=call_id, from_tag="a", sdp=a.sdp(), **wants(b), **flags))
     b.told(offer["sdp"])
     a.told(calls.ok(client.call("answer", call_id=call_id, from_tag="a", to_tag="b", sdp=b.sdp()))["sdp"])
     for x, y in ((a, b), (b, a), (a, b)):  # all are known afterwards
@@ -68,8 +89,8 @@ def leaves(a, b, kind=0):
     return got is not None
 
 
-def start(net, *options, addresses=("10.200.1.1", "10.200.2.1")):
-    return relay.Xcipherd(net, "--engine=serial", *options, addresses=addresses).wait_ready()
+def start(net, *options, engine="serial", addresses=("10.200.1.1", "10.200.2.1")):
+    return relay.Xcipherd(net, f"--engine={engine}", "--opencl-min=1", *options, addresses=addresses).wait_ready()
 
 
 def finish(daemon):
@@ -95,47 +116,71 @@ def test_media_and_telephone_events_are_blocked_and_unblocked(net):
     finish(daemon)
 
 
-def test_listeners_hear_a_party_and_nobody_hears_them(net):
-    daemon = start(net)
-    a, b = Phone(net, "caller", "10.200.1.2"), Phone(net, "callee", "10.200.2.2")
+WAYS = cases(("udp", "serial"), ("udp", "opencl"), ("nfqueue", "opencl"), ("xdp", "opencl"))
+EARS = ((None, False), ("80", False), ("AEAD_AES_256_GCM", False), ("32", True))
+
+
+def on_its_way(daemon, steering, engine):
+    """Nothing took a by-way, and the device, where there is one, did all the work."""
+    s = daemon.statistics()
+    assert (s["steering"], s["engine"]) == (steering, engine), s
+    assert engine == "serial" or s["device jobs"] == s["jobs"] > 0, s
+    assert steering == "udp" or s["by fallback socket"] == 0, s
+
+
+def subscribe(daemon, ear, **keys):
+    """Its to-tag."""
+    reply = calls.ok(daemon.client.call("subscribe request", **keys, **wants(ear)))
+    assert reply["tag-medias"][0]["medias"][0]["index"] == 1, reply
+    assert "a=sendonly" in reply["sdp"] and "telephone-event" in reply["sdp"], reply["sdp"]
+    ear.told(reply["sdp"])
+    calls.ok(daemon.client.call("subscribe answer", call_id=keys["call_id"], to_tag=reply["to-tag"], sdp=ear.sdp("recvonly")))
+    return reply["to-tag"]
+
+
+@WAYS
+def test_listeners_hear_a_party_and_nobody_hears_them(net, steering, engine):
+    """Each by what it speaks itself, RTP or SRTP, whatever the party speaks."""
+    daemon = start(net, f"--steering={steering}", engine=engine)
+    a, b = Phone(net, "caller", "10.200.1.2", "80"), Phone(net, "callee", "10.200.2.2", "32")
     talk(daemon.client, a, b, "c")
-    ears = [Phone(net, where, ip) for where, ip in (("callee", "10.200.2.2"), ("caller", "10.200.1.2"), ("callee", "10.200.2.2"))]
-    tags = []
-    for e in ears:
-        reply = calls.ok(daemon.client.call("subscribe request", call_id="c", from_tag="a"))
-        assert reply["from-tags"] == ["a"] and reply["tag-medias"][0]["medias"][0]["index"] == 1, reply
-        assert "a=sendonly" in reply["sdp"] and "telephone-event" in reply["sdp"], reply["sdp"]
-        e.told(reply["sdp"])
-        tags.append(reply["to-tag"])
-        calls.ok(daemon.client.call("subscribe answer", call_id="c", to_tag=tags[-1], sdp=e.sdp("recvonly")))
+    ears = [Phone(net, "callee" if i % 2 else "caller", f"10.200.{i % 2 + 1}.2", *kind) for i, kind in enumerate(EARS)]
+    tags = [subscribe(daemon, e, call_id="c", from_tag="a") for e in ears]
     for n in range(50):
         word = b"word %d" % n
         a.send(word)
-        assert [p.hears() for p in (b, *ears)] == [(0, word)] * 4, n
+        assert [p.hears() for p in (b, *ears)] == [(0, word)] * 5, n
     b.send(b"not for them")
     assert a.hears() == (0, b"not for them")
-    ears[0].send(b"heckling")
-    assert [p.hears(0.1) for p in (a, b, *ears)] == [None] * 5
+    for e in ears:
+        e.send(b"heckling")
+    assert [p.hears(0.05) for p in (a, b, *ears)] == [None] * 6
     calls.ok(daemon.client.call("unsubscribe", call_id="c", to_tag=tags[1]))
-    a.send(b"two are left")
-    assert [p.hears(0.3) for p in (b, *ears)] == [(0, b"two are left")] * 2 + [None, (0, b"two are left")]
+    a.send(b"three are left")
+    assert [p.hears(0.3) for p in (b, *ears)] == [(0, b"three are left")] * 2 + [None] + [(0, b"three are left")] * 2
     calls.ok(daemon.client.call("delete", call_id="c", from_tag=tags[0]))
     assert leaves(a, b)
     assert ears[2].hears() is not None and ears[0].hears(0.1) is None
+    on_its_way(daemon, steering, engine)
     finish(daemon)
 
 
-def test_a_publisher_is_heard_by_who_subscribes(net):
-    daemon = start(net)
-    a, e = Phone(net, "caller", "10.200.1.2"), Phone(net, "callee", "10.200.2.2")
-    reply = calls.ok(daemon.client.call("publish", sdp=a.sdp("sendonly")))
-    assert "a=recvonly" in reply["sdp"], reply
-    a.told(reply["sdp"])
-    call = {"call_id": reply["call-id"]}
-    offer = calls.ok(daemon.client.call("subscribe request", from_tag=reply["from-tag"], **call))
-    e.told(offer["sdp"])
-    calls.ok(daemon.client.call("subscribe answer", to_tag=offer["to-tag"], sdp=e.sdp("recvonly"), **call))
-    assert leaves(a, e)
+@WAYS
+def test_a_publisher_is_heard_by_who_subscribes(net, steering, engine):
+    """A publisher of RTP and one of SRTP, each heard by listeners of all kinds."""
+    daemon = start(net, f"--steering={steering}", engine=engine)
+    for kind in EARS[:3]:
+        a = Phone(net, "caller", "10.200.1.2", *kind)
+        reply = calls.ok(daemon.client.call("publish", sdp=a.sdp("sendonly")))
+        assert "a=recvonly" in reply["sdp"], reply
+        a.told(reply["sdp"])
+        ears = [Phone(net, "callee", "10.200.2.2", *ear) for ear in EARS]
+        for e in ears:
+            subscribe(daemon, e, call_id=reply["call-id"], from_tag=reply["from-tag"])
+        for word in (b"one", b"two", b"three"):
+            a.send(word)
+            assert [e.hears() for e in ears] == [(0, word)] * 4, kind
+    on_its_way(daemon, steering, engine)
     finish(daemon)
 
 

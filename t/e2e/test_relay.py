@@ -28,7 +28,7 @@ def finish(daemon, drops=()):
 def test_every_pair_of_terminals(net, steering, engine):
     daemon = relay.Xcipherd(net, f"--steering={steering}", f"--engine={engine}", "--opencl-min=1").wait_ready()
     talk = [calls.Call(daemon.client, i, *PAIRS[i % len(PAIRS)]).setup() for i in range(2 * len(PAIRS))]
-    clean(calls.load(net, relay.BUILD, talk, rate=50, seconds=4))
+    clean(calls.load(net, relay.BUILD, talk, rate=50, seconds=1.5))
     s = daemon.statistics()
     assert s["steering"] == steering and s["engine"] == engine, s
     if engine == "opencl":
@@ -46,7 +46,7 @@ def test_results_leave_in_the_packets_place_where_the_host_forwards(net, engine)
     daemon = relay.Xcipherd(net, "--steering=nfqueue", f"--engine={engine}", "--opencl-min=1", "--workers=1").wait_ready()
     for payload in (20, 160, 1400):
         talk = [calls.Call(daemon.client, payload + i, *PAIRS[i % len(PAIRS)]).setup() for i in range(2 * len(PAIRS))]
-        clean(calls.load(net, relay.BUILD, talk, rate=50, seconds=1, payload=payload))
+        clean(calls.load(net, relay.BUILD, talk, rate=50, seconds=0.6, payload=payload))
         for c in talk:
             calls.ok(c.delete())
     s = daemon.statistics()
@@ -59,7 +59,7 @@ def test_large_and_tiny_packets(net):
     daemon = relay.Xcipherd(net, "--steering=nfqueue", "--opencl-min=1").wait_ready()
     talk = [calls.Call(daemon.client, i, *PAIRS[i % len(PAIRS)]).setup() for i in range(6)]
     for payload in (20, 33, 1400):
-        clean(calls.load(net, relay.BUILD, talk, rate=20, seconds=1, payload=payload))
+        clean(calls.load(net, relay.BUILD, talk, rate=20, seconds=0.6, payload=payload))
         # the same terminals again would repeat sequence numbers under the same keys, which the relay must refuse
         for c in talk:
             calls.ok(c.delete())
@@ -71,8 +71,8 @@ def test_replayed_stream_is_refused(net):
     """The same terminals start over with the same keys and sequence numbers: the second run must not get through."""
     daemon = relay.Xcipherd(net, "--steering=udp").wait_ready()
     talk = [calls.Call(daemon.client, 1, "80", "32").setup()]
-    clean(calls.load(net, relay.BUILD, talk, rate=50, seconds=1))
-    again = calls.load(net, relay.BUILD, talk, rate=50, seconds=1)
+    clean(calls.load(net, relay.BUILD, talk, rate=100, seconds=0.6))
+    again = calls.load(net, relay.BUILD, talk, rate=100, seconds=0.6)
     assert again["received"] == 0, again
     assert daemon.statistics()["drops"]["replay"] > 0
     finish(daemon, drops=("replay",))
@@ -82,8 +82,8 @@ def test_a_plain_side_cannot_force_a_nonce_twice(net):
     """A plain-RTP terminal that repeats sequence numbers would otherwise make us use a keystream twice."""
     daemon = relay.Xcipherd(net, "--steering=udp").wait_ready()
     talk = [calls.Call(daemon.client, 1, "plain", "80").setup()]
-    clean(calls.load(net, relay.BUILD, talk, rate=50, seconds=1))
-    again = calls.load(net, relay.BUILD, talk, rate=50, seconds=1)
+    clean(calls.load(net, relay.BUILD, talk, rate=100, seconds=0.6))
+    again = calls.load(net, relay.BUILD, talk, rate=100, seconds=0.6)
     assert again["received"] == 0, again
     drops = daemon.statistics()["drops"]
     assert drops["nonce"] > 0 and drops["replay"] > 0, drops
@@ -94,5 +94,5 @@ def test_a_plain_side_cannot_force_a_nonce_twice(net):
 def test_forty_calls(net, steering):
     daemon = relay.Xcipherd(net, f"--steering={steering}").wait_ready()
     talk = [calls.Call(daemon.client, i, "80", "32").setup() for i in range(40)]
-    clean(calls.load(net, relay.BUILD, talk, rate=50, seconds=5))
+    clean(calls.load(net, relay.BUILD, talk, rate=50, seconds=2))
     finish(daemon)

@@ -33,7 +33,7 @@ def test_every_suite_to_every_suite(net, engine):
     daemon = start(net, engine)
     pairs = [(a, b) for a in SUITES for b in SUITES]
     talk = [calls.Call(daemon.client, i, *pair).setup() for i, pair in enumerate(pairs)]
-    drive(net, daemon, talk, rate=10, seconds=2)
+    drive(net, daemon, talk, rate=20, seconds=0.8)
     finish(daemon)
 
 
@@ -42,7 +42,7 @@ def test_session_parameters(net, engine):
     daemon = start(net, engine)
     pairs = [p for i, a in enumerate(PARAMS) for p in ((a, "80"), ("32", a), (a, PARAMS[(i + 1) % len(PARAMS)]))]
     talk = [calls.Call(daemon.client, i, *pair).setup() for i, pair in enumerate(pairs)]
-    drive(net, daemon, talk, rate=20, seconds=2)
+    drive(net, daemon, talk, rate=25, seconds=0.8)
     finish(daemon)
 
 
@@ -168,6 +168,6 @@ def test_f8_and_aes_192_with_another_relay(net, engine):
     peer = relay.Rtpengine(net, ng_port=22223, ports=(31000, 31999)).wait_ready()
     talk = [Chain(peer.client, daemon.client, 4 * i + k, between, callee).setup()
             for i, between in enumerate(CHAIN) for k, callee in enumerate(("80", "AEAD_AES_256_GCM", "plain"))]
-    drive(net, daemon, talk, rate=20, seconds=2)
+    drive(net, daemon, talk, rate=25, seconds=0.8)
     finish(daemon)
     peer.stop()

@@ -30,7 +30,8 @@
 #define MAX_PAYLOAD 1400
 #define RTCP_LEN    28
 #define MAX_KEYS    2
-#define DRAIN_NS    (NS_PER_SEC / 2)
+#define DRAIN_STEPS 80 /* of 10 ms, for what is still under way */
+#define DRAIN_MORE  6  /* when all has come: for what comes twice */
 
 struct keying {
 	bool mki;           /* packets carry one */
@@ -54,6 +55,7 @@ struct leg {
 static struct leg *legs;
 static uint32_t leg_count, payload_len = 160;
 static atomic_bool stop_receiving;
+static atomic_ullong arrived; /* datagrams, whatever they are */
 static struct {
 	uint64_t sent, send_errors, rtcp_sent;                                    /* sender */
 	uint64_t received, reordered, duplicates, wrong, bad_auth, rtcp_received; /* receiver */
@@ -366,6 +368,7 @@ static void drain(struct leg *l, bool rtcp)
 	while ((len = recv(rtcp ? l->rtcp_fd : l->rtp_fd, b, sizeof(b), 0)) > 0) {
 		uint64_t now = clock_mono_ns();
 
+		atomic_fetch_add_explicit(&arrived, 1, memory_order_relaxed);
 		if (len >= 2 && b[1] >= 192 && b[1] <= 223)
 			check_rtcp(l, b, (int)len);
 		else
@@ -395,6 +398,18 @@ static void watch(int ep, int fd, uint64_t data)
 		die("epoll");
 }
 
+static void wait_for_the_rest(void)
+{
+	const struct timespec step = {0, 10000000};
+	unsigned more = 0;
+
+	for (unsigned i = 0; i < DRAIN_STEPS && more < DRAIN_MORE; i++) {
+		nanosleep(&step, NULL);
+		if (atomic_load(&arrived) >= total.sent + total.rtcp_sent)
+			more++;
+	}
+}
+
 static void report(double seconds)
 {
 	const struct hist *one[] = {&delay};
@@ -418,7 +433,6 @@ int main(int argc, char **argv)
 {
 	struct rlimit files = {1 << 20, 1 << 20};
 	pthread_t thread;
-	struct timespec wait = {0, (long)DRAIN_NS};
 	double rate, seconds;
 	int ep;
 
@@ -441,7 +455,7 @@ int main(int argc, char **argv)
 	if (pthread_create(&thread, NULL, receive, &ep))
 		die("thread");
 	send_all(rate, seconds);
-	nanosleep(&wait, NULL);
+	wait_for_the_rest();
 	atomic_store(&stop_receiving, true);
 	pthread_join(thread, NULL);
 	report(seconds);
