@@ -174,17 +174,16 @@ static bool same_stream(const struct media_stream_cfg *a, const struct media_str
 		a->learning == b->learning && a->strict_source == b->strict_source &&
 		a->media_handover == b->media_handover && a->asymmetric == b->asymmetric &&
 		a->tos == b->tos && a->emergency == b->emergency && a->gate == b->gate &&
-		a->tap == b->tap && a->events[0] == b->events[0] && a->events[1] == b->events[1];
+		a->quiet == b->quiet && a->tap == b->tap && a->events[0] == b->events[0] &&
+		a->events[1] == b->events[1];
 }
 
 /* Whom copies go to: of a source the first who listens, of a listener the next. */
 static void copy_to(
 	const struct call *c, const struct side *s, const struct leg *l, uint32_t copy[2])
 {
-	uint32_t side = 0, media = 0;
+	uint32_t side = call_side_index(c, s), media = 0;
 
-	while (side < c->sides && c->side[side] != s)
-		side++;
 	while (media < s->legs && s->leg[media] != l)
 		media++;
 	for (int rtcp = 0; rtcp < 2; rtcp++)
@@ -218,7 +217,10 @@ static void stream_cfgs(const struct call *c, const struct side *s, const struct
 	rtp->rtp = true;
 	rtp->rtcp = l->mux;
 	rtp->remote = l->remote;
-	rtp->gate = s->gate;
+	rtp->gate = gate_of_side(c, s) |
+		(s->listener ? gate_of_flow(c, l->hears_side, call_side_index(c, s))
+			     : gate_of_flow(c, call_side_index(c, s), s->peer));
+	rtp->quiet = l->quiet & (MEDIA_QUIET_PCMU | MEDIA_QUIET_PCMA);
 	rtp->tap = rtcp->tap = c->tap && !c->tap_paused && (c->tap_all || s->tap) ? c->tap : 0;
 	memcpy(rtp->events, l->events, sizeof(rtp->events));
 	rtcp->local = l->port.rtcp;

@@ -129,6 +129,7 @@ void calls_gate(struct calls *c, struct pool *p, const struct ng_request *r, uin
 	uint64_t now_ns, struct call_reply *out)
 {
 	struct call *call = call_table_find(&c->table, r->call_id), *next;
+	bool held_back;
 	int err;
 
 	*out = (struct call_reply){0};
@@ -146,9 +147,13 @@ void calls_gate(struct calls *c, struct pool *p, const struct ng_request *r, uin
 		call_free(&c->keys, next);
 		return;
 	}
+	held_back = gate == MEDIA_GATE_QUIET && on && gate_holds_back(next);
 	err = calls_put_in_force(c, p, call, next, now_ns);
 	if (err)
 		calls_resource_error(out, err, false);
+	else if (held_back)
+		out->warning = STR(
+			"only PCMU and PCMA become silence: what is in other codecs is held back");
 }
 
 /* --- Calls that outlive us -------------------------------------------------------------------------------------- */

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Which sides a command about their media means (ng's "block media", "block DTMF" and the ways back), and what is then true of
- * them. Works on the copy of a call that is to come into force. */
-#include "call/model.h"
+/* Which media a command means that blocks or silences (ng's "block media", "block DTMF", "silence media" and the ways back), and what
+ * is then true of it: of the whole call when it names nobody, of all that comes from a party, or of what goes from one party to
+ * another. The three are kept apart: undoing one leaves the others, but for "all". Works on the copy of a call that is to come
+ * into force. What is said of payload types here is RFC 3551's and RFC 4733's. */
+#include "call/negotiate.h"
 
 static bool at_address(const struct side *s, const struct endpoint *addr)
 {
@@ -11,8 +13,13 @@ static bool at_address(const struct side *s, const struct endpoint *addr)
 	return false;
 }
 
+static bool names_source(const struct ng_request *r)
+{
+	return r->from_tag.len || r->label.len || r->address.len;
+}
+
 /* By tag, else by label, else by address; without any of them all sides are meant, as with the flag "all". */
-static bool meant(const struct side *s, const struct ng_request *r, const struct endpoint *addr)
+static bool is_source(const struct side *s, const struct ng_request *r, const struct endpoint *addr)
 {
 	if (s->gone)
 		return false;
@@ -25,20 +32,157 @@ static bool meant(const struct side *s, const struct ng_request *r, const struct
 	return !addr->family || at_address(s, addr);
 }
 
+/* Only what goes to certain others is meant, not all that comes from a side. */
+static bool means_flows(const struct ng_request *r)
+{
+	return r->to_tag.len || r->to_label.len || r->all >= NG_ALL_OFFER_ANSWER;
+}
+
+static bool is_sink(const struct call *c, const struct ng_request *r, uint8_t from, uint8_t to)
+{
+	const struct side *s = c->side[to];
+	bool peer = c->side[from]->peer == to;
+
+	if (s->gone || to == from || (!peer && !s->listener))
+		return false;
+	if (r->to_tag.len)
+		return side_has_tag(s, r->to_tag);
+	if (r->to_label.len)
+		return str_eq(s->label, r->to_label);
+	return r->all == NG_ALL_FLOWS || (r->all == NG_ALL_OFFER_ANSWER) == peer;
+}
+
+static void set(uint8_t *gate, uint8_t bit, bool on)
+{
+	*gate = on ? *gate | bit : *gate & (uint8_t)~bit;
+}
+
+static uint32_t set_flows(
+	struct call *c, const struct ng_request *r, uint8_t from, uint8_t bit, bool on)
+{
+	uint32_t found = 0;
+
+	for (uint32_t to = 0; to < c->sides; to++) {
+		if (!is_sink(c, r, from, (uint8_t)to))
+			continue;
+		set(&c->side[from]->flow[to], bit, on);
+		found++;
+	}
+	return found;
+}
+
 const char *gate_set(struct call *c, const struct ng_request *r, uint8_t bit, bool on)
 {
+	bool all = ng_flag(r, NG_FLAG_ALL);
 	struct endpoint addr = {0};
 	uint32_t found = 0;
 
 	if (r->address.len && endpoint_parse_addr(&addr, r->address))
 		return "Malformed address in message";
+	if (!names_source(r) && !means_flows(r) && !all) {
+		set(&c->gate, bit, on);
+		return NULL;
+	}
+	if (all && !on)
+		set(&c->gate, bit, false);
 	for (uint32_t i = 0; i < c->sides; i++) {
 		struct side *s = c->side[i];
 
-		if (!meant(s, r, &addr))
+		if (!is_source(s, r, &addr))
 			continue;
-		s->gate = on ? s->gate | bit : s->gate & (uint8_t)~bit;
+		if (means_flows(r)) {
+			found += set_flows(c, r, (uint8_t)i, bit, on);
+			continue;
+		}
+		set(&s->gate, bit, on);
+		for (uint32_t to = 0; all && !on && to < CALL_MAX_SIDES; to++)
+			set(&s->flow[to], bit, false);
 		found++;
 	}
 	return found ? NULL : "No matching participant in the call";
+}
+
+/* --- Payload types ------------------------------------------------------------------------------------------------ */
+
+/* What a=rtpmap calls a payload type; empty if it does not. */
+static struct str type_name(const struct sdp_media *m, uint64_t type)
+{
+	for (const struct sdp_line *l = sdp_attr(m->lines, STR("rtpmap")); l;
+		l = sdp_attr(l->next, STR("rtpmap"))) {
+		struct str name = l->arg, number = str_cut(&name, ' ');
+		uint64_t pt;
+
+		name = str_trim(name);
+		if (!str_to_u64(&pt, number, 127) && pt == type)
+			return str_cut(&name, '/');
+	}
+	return STR_NONE;
+}
+
+void neg_add_events(uint64_t events[2], const struct sdp_media *m)
+{
+	for (const struct sdp_line *l = sdp_attr(m->lines, STR("rtpmap")); l;
+		l = sdp_attr(l->next, STR("rtpmap"))) {
+		struct str name = l->arg, type = str_cut(&name, ' ');
+		uint64_t pt;
+
+		name = str_trim(name);
+		name = str_cut(&name, '/');
+		if (str_eq_nocase(name, STR("telephone-event")) && !str_to_u64(&pt, type, 127))
+			events[pt / 64] |= 1ull << pt % 64;
+	}
+}
+
+static bool is_named(const struct sdp_media *m, uint64_t type, struct str name)
+{
+	struct str mapped = type_name(m, type);
+
+	return !mapped.len || str_eq_nocase(mapped, name);
+}
+
+uint8_t neg_quiet(const struct sdp_media *m)
+{
+	struct str rest = m->formats;
+	uint8_t quiet = NEG_QUIET_ONLY;
+
+	if (!str_eq_nocase(m->kind, STR("audio")))
+		return 0;
+	quiet |= is_named(m, 0, STR("PCMU")) ? MEDIA_QUIET_PCMU : 0;
+	quiet |= is_named(m, 8, STR("PCMA")) ? MEDIA_QUIET_PCMA : 0;
+	while (rest.len) {
+		struct str number = str_trim(str_cut(&rest, ' ')), name;
+		uint64_t pt;
+
+		if (str_to_u64(&pt, number, 127))
+			continue;
+		name = type_name(m, pt);
+		if ((pt == 0 && quiet & MEDIA_QUIET_PCMU) ||
+			(pt == 8 && quiet & MEDIA_QUIET_PCMA) || pt == 13 ||
+			str_eq_nocase(name, STR("telephone-event")) ||
+			str_eq_nocase(name, STR("CN")))
+			continue;
+		quiet &= (uint8_t)~NEG_QUIET_ONLY;
+	}
+	return quiet;
+}
+
+static bool is_quiet(const struct call *c, const struct side *s)
+{
+	uint8_t gate = gate_of_side(c, s);
+
+	for (uint32_t to = 0; to < c->sides; to++)
+		gate |= s->flow[to];
+	return gate & MEDIA_GATE_QUIET;
+}
+
+bool gate_holds_back(const struct call *c)
+{
+	for (uint32_t s = 0; s < c->sides; s++)
+		for (uint32_t i = 0; is_quiet(c, c->side[s]) && i < c->side[s]->legs; i++) {
+			const struct leg *l = c->side[s]->leg[i];
+
+			if (l && l->active && !c->side[s]->listener && !(l->quiet & NEG_QUIET_ONLY))
+				return true;
+		}
+	return false;
 }

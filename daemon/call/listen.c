@@ -323,6 +323,9 @@ void negotiate_publish(struct plan *plan, struct call *c, struct neg_in *in)
 		pm->direction = STR("recvonly");
 		neg_remotes(l, m, pm->mux, in);
 		neg_into_force(l, m->proto, m->dir, m);
+		memset(l->events, 0, sizeof(l->events));
+		neg_add_events(l->events, m);
+		l->quiet = neg_quiet(m);
 		l->used = l->relearn = true;
 	}
 	listen_remember(s, in->sdp);

@@ -36,6 +36,7 @@ struct leg {
 	struct endpoint remote, rtcp_remote;
 	bool mux;
 	uint64_t events[2]; /* bit per payload type: telephone events, of both sides */
+	uint8_t quiet;      /* MEDIA_QUIET_* */
 	struct sdes rx, tx; /* SUITE_PLAIN: RTP */
 	struct srtp_master rx_more[SDES_MAX_KEYS - 1];
 	/* What comes from it leaves as it came; what goes to it is such. Then tx is plain: nothing of ours goes there. */
@@ -69,6 +70,7 @@ struct leg {
 		uint32_t lines;
 		struct sdes_bag bag; /* their further keys */
 		uint64_t events[2];
+		uint8_t quiet;
 	} said;
 
 	/* as we last offered it to the terminal: its answer must fit */
@@ -103,6 +105,7 @@ struct side {                               /* one party */
 		sdp; /* heap: what it said of its media last, without addresses, keys and ICE: for listeners */
 	bool tap;                       /* what comes from it is recorded */
 	uint8_t gate;                   /* MEDIA_GATE_*: of what comes from it, by ng command */
+	uint8_t flow[CALL_MAX_SIDES];   /* the same of what goes from it to that side only */
 	uint32_t mux_flags, osrtp;      /* of its last offer: the answer needs them */
 	bool offer_open;                /* no answer since its last offer */
 	uint64_t out_version, out_hash; /* of the last SDP written to it */
@@ -136,6 +139,7 @@ struct call {
 	bool emergency;      /* once said, for good */
 	bool debug;          /* what happens to it is logged */
 	uint64_t traced_ns;
+	uint8_t gate; /* MEDIA_GATE_*: of all sides, by a command that named none */
 	struct endpoint told, asked_from; /* told.c: xmlrpc-callback; who sent its first request */
 	uint8_t tos;
 	bool strict_source;
@@ -169,6 +173,14 @@ int str_replace(struct str *to, struct str from);
 
 /* Index or SIDE_NONE. By tag or earlier tag. */
 uint8_t call_side_by_tag(const struct call *c, struct str tag);
+static inline uint8_t call_side_index(const struct call *c, const struct side *s)
+{
+	uint32_t i = 0;
+
+	while (i < c->sides && c->side[i] != s)
+		i++;
+	return (uint8_t)i;
+}
 bool side_has_tag(const struct side *s, struct str tag);
 /* SIDE_NONE without memory or when there are too many. */
 uint8_t call_side_add(struct call *c, struct str tag, struct str via_branch);
@@ -210,8 +222,21 @@ void apply_release_all(const struct relay *relay, struct call *c);
 
 /* --- Gates (gate.c) --------------------------------------------------------------------------------------------- */
 
-/* Sets or clears a MEDIA_GATE_* of the sides that the request means. NULL, or the error-reason: nobody is meant. */
+/* Sets or clears a MEDIA_GATE_* of the call, of the sides, or of the flows between sides, that the request means. NULL, or the
+ * error-reason: nobody is meant. */
 const char *gate_set(struct call *c, const struct ng_request *r, uint8_t bit, bool on);
+/* Of all that comes from this side. */
+static inline uint8_t gate_of_side(const struct call *c, const struct side *s)
+{
+	return c->gate | s->gate;
+}
+/* Of what goes from one side to another, beyond that: for media_stream_cfg.gate. */
+static inline uint8_t gate_of_flow(const struct call *c, uint8_t from, uint8_t to)
+{
+	return from < c->sides && to < c->sides ? MEDIA_GATE_TO(c->side[from]->flow[to]) : 0;
+}
+/* Media of sides that MEDIA_GATE_QUIET stands for, and that may be something else than G.711. */
+bool gate_holds_back(const struct call *c);
 
 /* --- Empty packets that open the way (pierce.c) ----------------------------------------------------------------- */
 

@@ -233,21 +233,6 @@ static void set_kind(struct leg *l, const struct sdp_media *m)
 	memcpy(l->kind, m->kind.s, n);
 }
 
-/* Payload types of telephone events (RFC 4733). */
-static void add_events(uint64_t events[2], const struct sdp_media *m)
-{
-	for (const struct sdp_line *l = sdp_attr(m->lines, STR("rtpmap")); l;
-		l = sdp_attr(l->next, STR("rtpmap"))) {
-		struct str name = l->arg, type = str_cut(&name, ' ');
-		uint64_t pt;
-
-		name = str_trim(name);
-		name = str_cut(&name, '/');
-		if (str_eq_nocase(name, STR("telephone-event")) && !str_to_u64(&pt, type, 127))
-			events[pt / 64] |= 1ull << pt % 64;
-	}
-}
-
 /* Old-style hold names no address: what was known stays. */
 static void set_remote(
 	struct leg *l, const struct endpoint *rtp, const struct endpoint *rtcp, bool mux)
@@ -451,7 +436,8 @@ void negotiate_offer(struct plan *plan, struct call *c, struct neg_in *in)
 		set_kind(lf, m);
 		set_kind(lt, m);
 		memset(lf->said.events, 0, sizeof(lf->said.events));
-		add_events(lf->said.events, m);
+		neg_add_events(lf->said.events, m);
+		lf->said.quiet = neg_quiet(m);
 		lf->said.relayed = m->proto != SDP_PROTO_OTHER;
 		lf->said.rejected = m->port == 0;
 		plan->media[i].keep = !lf->said.relayed;
@@ -556,7 +542,8 @@ static void answer_media(struct plan *plan, struct call *c, bool paired, const s
 	if (lt->said.mux && !to_mux && rtcp.port == rtp.port)
 		rtcp.port = (uint16_t)(rtp.port + 1);
 	set_remote(lt, &rtp, &rtcp, to_mux);
-	add_events(lt->said.events, m);
+	neg_add_events(lt->said.events, m);
+	lf->quiet = lt->quiet = neg_quiet(m) & (lt->said.quiet | NEG_QUIET_ONLY);
 	memcpy(lf->events, lt->said.events, sizeof(lf->events));
 	memcpy(lt->events, lt->said.events, sizeof(lt->events));
 	neg_into_force(lf, m->proto, m->dir, m);

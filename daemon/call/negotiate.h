@@ -86,6 +86,11 @@ void neg_offerer_crypto(
 void neg_remotes(struct leg *l, const struct sdp_media *m, bool mux, const struct neg_in *in);
 void neg_into_force(
 	struct leg *l, enum sdp_proto proto, enum sdp_dir dir, const struct sdp_media *m);
+/* Payload types of telephone events (RFC 4733), to those that are there. */
+void neg_add_events(uint64_t events[2], const struct sdp_media *m);
+/* MEDIA_QUIET_*, and NEG_QUIET_ONLY. */
+#define NEG_QUIET_ONLY 4 /* it has no other codec */
+uint8_t neg_quiet(const struct sdp_media *m);
 void neg_close(struct leg *l, bool for_good);
 
 /* --- Crypto lines (neg_crypto.c) -------------------------------------------------------------------------------- */

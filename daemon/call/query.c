@@ -250,10 +250,12 @@ static void add_side(struct query *q, struct ngval *tags, const struct side *s, 
 	ngval_add_str(q->p, d, STR("tag"), dup(q, s->tag));
 	if (s->via_branch.len)
 		ngval_add_str(q->p, d, STR("via-branch"), dup(q, s->via_branch));
-	if (s->gate & MEDIA_GATE_MEDIA)
+	if (gate_of_side(q->c, s) & MEDIA_GATE_MEDIA)
 		ngval_add_int(q->p, d, STR("block media"), 1);
-	if (s->gate & MEDIA_GATE_DTMF)
+	if (gate_of_side(q->c, s) & MEDIA_GATE_DTMF)
 		ngval_add_int(q->p, d, STR("block DTMF"), 1);
+	if (gate_of_side(q->c, s) & MEDIA_GATE_QUIET)
+		ngval_add_int(q->p, d, STR("silence media"), 1);
 	if (s->label.len)
 		ngval_add_str(q->p, d, STR("label"), dup(q, s->label));
 	if (s->aliases) {

@@ -155,9 +155,6 @@ static void do_unblock_dtmf(struct job *j)
 static void do_silence_media(struct job *j)
 {
 	gate(j, MEDIA_GATE_QUIET, true);
-	if (!j->reply.error)
-		j->reply.warning =
-			STR("media are held back: there is no codec to make silence with");
 }
 
 static void do_unsilence_media(struct job *j)

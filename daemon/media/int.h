@@ -156,7 +156,8 @@ struct media {
 	uint32_t *by_port;          /* [local_addrs][ports]: stream, or MEDIA_NONE */
 	uint64_t burst;             /* number of the burst that is prepared */
 	uint64_t shed_before_ns[2]; /* [emergency]: what came in before is too old */
-	uint32_t listeners;         /* streams of listeners */
+	uint32_t
+		doublers; /* streams of listeners, and with silence to make: a packet may make more jobs than one */
 	/* Of the burst between prepare and complete. */
 	uint8_t *
 		slot_used; /* [burst_max]: of the arena's first slots, which the burst has; only looked at for copies */

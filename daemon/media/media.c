@@ -208,6 +208,11 @@ static bool handle_or_none(uint32_t id, uint32_t max)
 	return id < max || id == MEDIA_NONE;
 }
 
+static bool doubles(const struct media_stream_cfg *cfg)
+{
+	return cfg->listener || cfg->gate & (MEDIA_GATE_QUIET | MEDIA_GATE_TO(MEDIA_GATE_QUIET));
+}
+
 static int stream_set(struct media *m, const struct media_cmd *cmd)
 {
 	const struct media_stream_cfg *cfg = &cmd->stream;
@@ -228,8 +233,8 @@ static int stream_set(struct media *m, const struct media_cmd *cmd)
 	} else if (s->cfg.local.port != cfg->local.port || s->cfg.local.addr != cfg->local.addr) {
 		*media_port_cell(m, s->cfg.local) = MEDIA_NONE;
 	}
-	m->listeners += cfg->listener && !(s->set && s->cfg.listener);
-	m->listeners -= s->set && s->cfg.listener && !cfg->listener;
+	m->doublers += doubles(cfg);
+	m->doublers -= s->set && doubles(&s->cfg);
 	s->set = true;
 	s->changed = m->burst;
 	s->cfg = *cfg;
@@ -282,7 +287,7 @@ static int stream_del(struct media *m, uint32_t id)
 {
 	if (id >= m->cfg.max_stream)
 		return -EINVAL;
-	m->listeners -= m->stream[id].set && m->stream[id].cfg.listener;
+	m->doublers -= m->stream[id].set && doubles(&m->stream[id].cfg);
 	if (m->stream[id].set)
 		*media_port_cell(m, m->stream[id].cfg.local) = MEDIA_NONE;
 	memset(&m->stream[id], 0, sizeof(m->stream[id]));

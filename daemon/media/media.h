@@ -87,10 +87,18 @@ struct media_ctx_cfg {
 	uint32_t tx_rtcp_index; /* SRTCP's index that we send is not below this */
 };
 
-#define MEDIA_GATE_MEDIA 1  /* all of it */
-#define MEDIA_GATE_DTMF  2  /* telephone events */
-#define MEDIA_GATE_QUIET 4  /* all of it, by another command */
-#define MEDIA_COPIES_MAX 32 /* listeners of a stream that get anything */
+/* RTP that is authenticated and followed, but does not leave as it came. */
+#define MEDIA_GATE_MEDIA 1 /* all but telephone events */
+#define MEDIA_GATE_DTMF  2 /* telephone events */
+#define MEDIA_GATE_QUIET \
+	4 /* as MEDIA, but in place of G.711 silence leaves (quiet); what is no G.711 does not leave */
+#define MEDIA_GATE_ALL 7
+/* The same bits, of what goes to one place only: to the stream's other side, not to its listeners; of a listener's stream, what it
+ * gets. */
+#define MEDIA_GATE_TO(gate) ((uint8_t)((gate) << 4))
+#define MEDIA_QUIET_PCMU    1  /* payload type 0 is PCMU (RFC 3551) */
+#define MEDIA_QUIET_PCMA    2  /* payload type 8 is PCMA */
+#define MEDIA_COPIES_MAX    32 /* listeners of a stream that get anything */
 
 struct media_stream_cfg {
 	/* Until "tap" what every packet needs (media/int.h). */
@@ -103,7 +111,7 @@ struct media_stream_cfg {
 	bool asymmetric;          /* never send to where packets come from */
 	bool emergency;           /* shed last, see media_shed() */
 	uint8_t tos;
-	uint8_t gate; /* MEDIA_GATE_*: RTP that is authenticated and followed, but does not leave */
+	uint8_t gate; /* MEDIA_GATE_* */
 	enum media_learning learning : 8;
 	bool relearn;           /* signalling was new: start learning again */
 	bool wait;              /* nothing is sent to this terminal before it sent something */
@@ -113,8 +121,8 @@ struct media_stream_cfg {
 	/* Listeners: terminals that get a copy of what comes in here, under their own keys. Handle + 1 of the first one's stream, by
 	 * [rtcp]; of a listener's stream that of the next. 0 = none. */
 	uint32_t copy[2];
-	uint64_t events
-		[2]; /* bit per payload type: telephone events (RFC 4733), for MEDIA_GATE_DTMF */
+	uint64_t events[2]; /* bit per payload type: telephone events (RFC 4733), for gate */
+	uint8_t quiet;      /* MEDIA_QUIET_*, for MEDIA_GATE_QUIET */
 };
 
 /* What media keeps with a slot pair. With a kdr it derives session keys itself as the indexes grow (RFC 3711 4.3.1, 4.3.2), into

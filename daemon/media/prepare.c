@@ -18,7 +18,9 @@ struct draft {
 	uint32_t len;
 	const struct media_ctx *rx, *tx; /* tx: NULL = it does not leave */
 	bool rtcp;
-	uint32_t copies; /* see media_stream_cfg.copy */
+	uint32_t copies;    /* see media_stream_cfg.copy */
+	uint32_t quiet_to;  /* stream that silence goes to in place of the packet, or MEDIA_NONE */
+	uint32_t quiet_off; /* where that silence lies in arena.in; 0 = nowhere yet */
 	uint16_t seq;
 	struct note *note;
 	struct xc_job *job;
@@ -49,14 +51,45 @@ static uint8_t hold_back(struct draft *d, enum media_verdict why)
 	return receive_only(d, d->copies && why == MEDIA_DROP_INACTIVE ? MEDIA_JOB : why);
 }
 
-static bool gated(const struct draft *d, const struct media_stream_cfg *cfg)
+enum gate { OPEN, QUIET, SHUT };
+
+/* A byte of silence in the packet's codec, 0 = it has none that is bytes of a kind. */
+static uint8_t silence_of(const struct draft *d, const struct media_stream_cfg *cfg)
+{
+	uint8_t type = d->p[1] & 0x7f;
+
+	return type == 0 && cfg->quiet & MEDIA_QUIET_PCMU    ? 0xff
+		: type == 8 && cfg->quiet & MEDIA_QUIET_PCMA ? 0xd5
+							     : 0;
+}
+
+/* What these MEDIA_GATE_* mean for the packet, that came to a stream with cfg. */
+static enum gate gate_of(const struct draft *d, const struct media_stream_cfg *cfg, uint8_t gate)
 {
 	uint8_t type = d->p[1] & 0x7f; /* classified as RTP: there are two bytes */
 
-	if (d->rtcp)
-		return false;
-	return cfg->gate & (MEDIA_GATE_MEDIA | MEDIA_GATE_QUIET) ||
-		cfg->events[type / 64] >> type % 64 & 1;
+	if (d->rtcp || !(gate & MEDIA_GATE_ALL))
+		return OPEN;
+	if (cfg->events[type / 64] >> type % 64 & 1)
+		return gate & MEDIA_GATE_DTMF ? SHUT : OPEN;
+	if (gate & MEDIA_GATE_MEDIA)
+		return SHUT;
+	if (gate & MEDIA_GATE_QUIET)
+		return silence_of(d, cfg) ? QUIET : SHUT;
+	return OPEN;
+}
+
+/* Both of a stream's gates: of all that comes to it, and of what goes to one place. */
+static enum gate gate_to(const struct draft *d, const struct media_stream_cfg *cfg, uint8_t to)
+{
+	return gate_of(d, cfg, cfg->gate | to >> 4);
+}
+
+/* The packet itself goes no further, silence does in its place. */
+static uint8_t quieten(struct draft *d)
+{
+	d->quiet_to = d->note->to;
+	return receive_only(d, MEDIA_JOB);
 }
 
 static uint8_t route(struct draft *d)
@@ -66,6 +99,7 @@ static uint8_t route(struct draft *d)
 	enum pkt_kind kind = pkt_classify(d->p, d->len);
 	uint32_t stream = m->in_stream[d->at];
 	const struct media_stream *s;
+	enum gate gate = OPEN;
 
 	if (stream == MEDIA_NONE) {
 		/* Not ours (yet): whoever has the ordinary socket may want it. */
@@ -91,9 +125,14 @@ static uint8_t route(struct draft *d)
 		return drop(d, MEDIA_DROP_SOURCE);
 	d->rx = &m->ctx[s->cfg.ctx];
 	/* Plain RTP too is received, so that a call whose media is blocked is not taken for a silent one. */
-	if (s->cfg.gate && d->rx->set && gated(d, &s->cfg))
-		return receive_only(d, MEDIA_DROP_BLOCKED);
-	d->copies = m->listeners && d->rx->set && !s->cfg.listener ? s->cfg.copy[d->rtcp] : 0;
+	if (s->cfg.gate && d->rx->set) {
+		if (gate_of(d, &s->cfg, s->cfg.gate) == SHUT)
+			return receive_only(d, MEDIA_DROP_BLOCKED);
+		gate = gate_to(d, &s->cfg, s->cfg.gate);
+	}
+	d->copies = m->doublers && d->rx->set && !s->cfg.listener ? s->cfg.copy[d->rtcp] : 0;
+	if (gate == SHUT)
+		return receive_only(d, d->copies ? MEDIA_JOB : MEDIA_DROP_BLOCKED);
 	d->note->to = d->rtcp ? s->cfg.rtcp_to : s->cfg.rtp_to;
 	if (d->note->to == MEDIA_NONE || !m->stream[d->note->to].set || !d->rx->set)
 		return hold_back(d, MEDIA_DROP_INACTIVE);
@@ -109,7 +148,7 @@ static uint8_t route(struct draft *d)
 		if (media_key_spent(m, d->note->tx_key))
 			return hold_back(d, MEDIA_DROP_LIFETIME);
 	}
-	return MEDIA_JOB;
+	return gate == QUIET ? quieten(d) : MEDIA_JOB;
 }
 
 /* --- What came in --------------------------------------------------------------------------------------------- */
@@ -326,17 +365,17 @@ static uint8_t prepare(struct draft *d)
 	return v == MEDIA_JOB ? leave(d) : v;
 }
 
-/* --- Listeners ---------------------------------------------------------------------------------------------------- */
+/* --- Silence and listeners ---------------------------------------------------------------------------------------------------- */
 
 uint32_t media_burst_max(const struct media *m)
 {
-	return m->listeners && m->cfg.burst_max > 1 ? m->cfg.burst_max / 2 : m->cfg.burst_max;
+	return m->doublers && m->cfg.burst_max > 1 ? m->cfg.burst_max / 2 : m->cfg.burst_max;
 }
 
 static void slots_begin(struct media *m, const struct media_in *in, uint32_t n)
 {
 	m->slot_next = 0;
-	if (!m->listeners)
+	if (!m->doublers)
 		return;
 	memset(m->slot_used, 0, m->cfg.burst_max);
 	for (uint32_t i = 0; i < n; i++)
@@ -352,8 +391,39 @@ static bool slot_take(struct media *m, uint32_t *slot)
 	return m->slot_next++ < m->cfg.burst_max;
 }
 
-/* The same packet once more, for the listener on stream to: what arrived is the same, what leaves is not. */
-static bool copy(const struct draft *from, uint32_t to, struct note *note, struct xc_job *job)
+/* A plain packet like this one, but silent, behind it in the same slot, which is ours until the burst is done. Its header stays:
+ * sequence number, time and SSRC go on for who hears it; padding becomes silence too. False: there is no room. */
+static bool silence(struct draft *d)
+{
+	const struct media_stream_cfg *cfg = &d->m->stream[d->m->in_stream[d->at]].cfg;
+	const struct media_in *in = &d->in[d->at];
+	const struct xc_job *j = d->job;
+	uint32_t off = in->in_off + in->len, len = j->hdr_len + j->body_len;
+	uint8_t *p = d->a->in + off;
+
+	if (d->quiet_off)
+		return true;
+	if (off % ARENA_SLOT_LEN + len + XC_SLACK > ARENA_SLOT_LEN)
+		return false;
+	memcpy(p, d->p, j->hdr_len);
+	p[0] &= (uint8_t)~0x20;
+	memset(p + j->hdr_len, silence_of(d, cfg), j->body_len);
+	d->quiet_off = off;
+	return true;
+}
+
+/* What goes in: no longer what came, but silence that nobody protected. */
+static void take_silence(const struct draft *from, struct xc_job *job)
+{
+	job->in_off = from->quiet_off;
+	job->rx_key = 0;
+	job->rx_index = 0;
+	job->rx_tag_off = job->hdr_len + job->body_len;
+	job->flags &= ~(uint32_t)XC_JOB_RX_CLEAR;
+}
+
+/* The same packet once more, or silence in its place, for the stream to: what arrived is the same, what leaves is not. */
+static bool copy(struct draft *from, uint32_t to, bool quiet, struct note *note, struct xc_job *job)
 {
 	struct media *m = from->m;
 	const struct xc_job *what = from->note->passed ? media_open(m, from->note) : from->job;
@@ -376,26 +446,35 @@ static bool copy(const struct draft *from, uint32_t to, struct note *note, struc
 	note->tx = d.tx;
 	if (media_key_spent(m, note->tx_key))
 		return drop(&d, MEDIA_DROP_LIFETIME), false;
-	if (!slot_take(m, &slot))
+	if ((quiet && !silence(from)) || !slot_take(m, &slot))
 		return drop(&d, MEDIA_DROP_COPY_ROOM), false;
+	if (quiet)
+		take_silence(from, job);
 	job->out_off = slot * ARENA_SLOT_LEN + ARENA_HEADROOM;
 	job->flags &= ~(uint32_t)XC_JOB_TX_CLEAR;
 	return leave(&d) == MEDIA_JOB;
 }
 
-/* Jobs for all that listen, behind that of the packet itself. Returns how many. */
-static uint32_t copies(const struct draft *d, struct xc_job *job, uint32_t at, uint32_t end)
+/* Jobs for silence, and for all that listen, behind that of the packet itself. Returns how many. */
+static uint32_t copies(struct draft *d, struct xc_job *job, uint32_t at, uint32_t end)
 {
 	struct media *m = d->m;
+	const struct media_stream_cfg *cfg = &m->stream[m->in_stream[d->at]].cfg;
 	uint32_t next = d->copies, n = 0;
 
+	if (d->quiet_to != MEDIA_NONE && at < end &&
+		copy(d, d->quiet_to, true, &m->note[at], &job[at]))
+		m->note[at + n++].copy_of = at - 1;
 	for (uint32_t i = 0; next && i < MEDIA_COPIES_MAX && at + n < end; i++) {
 		uint32_t to = next - 1;
+		enum gate gate;
 
 		if (to >= m->cfg.max_stream || !m->stream[to].set || !m->stream[to].cfg.listener)
 			break;
 		next = m->stream[to].cfg.copy[d->rtcp];
-		if (!copy(d, to, &m->note[at + n], &job[at + n]))
+		gate = cfg->gate || m->stream[to].cfg.gate ? gate_to(d, cfg, m->stream[to].cfg.gate)
+							   : OPEN;
+		if (gate == SHUT || !copy(d, to, gate == QUIET, &m->note[at + n], &job[at + n]))
 			continue;
 		m->note[at + n].copy_of = at - 1;
 		n++;
@@ -424,6 +503,7 @@ uint32_t media_prepare(
 			.at = i,
 			.p = a->in + in[i].in_off,
 			.len = in[i].len,
+			.quiet_to = MEDIA_NONE,
 			.note = &m->note[jobs],
 			.job = &job[jobs]};
 
@@ -436,7 +516,7 @@ uint32_t media_prepare(
 		d.note->tx = d.tx;
 		jobs += in[i].verdict == MEDIA_JOB;
 		/* The burst's packets themselves come first: jobs are kept for them. */
-		if (in[i].verdict == MEDIA_JOB && d.copies)
+		if (in[i].verdict == MEDIA_JOB && (d.copies || d.quiet_to != MEDIA_NONE))
 			jobs += copies(&d, job, jobs, m->cfg.burst_max - (n - i - 1));
 	}
 	return jobs;

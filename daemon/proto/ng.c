@@ -168,6 +168,8 @@ static const struct key keys[] = {
 	TEXT("to-tag", KEY_TEXT, to_tag),
 	TEXT("media-address", KEY_TEXT, media_address),
 	TEXT("label", KEY_TEXT, label),
+	TEXT("from-label", KEY_TEXT, label),
+	TEXT("to-label", KEY_TEXT, to_label),
 	TEXT("address", KEY_TEXT, address),
 	TEXT("recording-file", KEY_TEXT, recording_file),
 	TEXT("recording-pattern", KEY_TEXT, recording_pattern),
@@ -203,6 +205,7 @@ static const struct key keys[] = {
 	{"from-tags", KEY_ITEMS, 0, set_from_tag_of_many},
 	{"interface", KEY_ITEMS, 0, ng_set_direction},
 	{"xmlrpc-callback", KEY_ITEMS, 0, set_callback},
+	{"all", KEY_ITEMS, 0, ng_set_all},
 	TEXT("set-label", KEY_TEXT, label),
 };
 

@@ -129,6 +129,15 @@ enum ng_replace {
 		NG_REPLACE_COUNT
 };
 
+/* Which flows of a party: all that it sends, or each by itself. */
+enum ng_all {
+	NG_ALL_DEFAULT,
+	NG_ALL_NONE,
+	NG_ALL_ALL,
+	NG_ALL_OFFER_ANSWER,
+	NG_ALL_EXCEPT_OFFER_ANSWER,
+	NG_ALL_FLOWS
+};
 enum ng_ice { NG_ICE_DEFAULT, NG_ICE_REMOVE, NG_ICE_FORCE, NG_ICE_FORCE_RELAY, NG_ICE_OPTIONAL };
 enum ng_dtls { NG_DTLS_DEFAULT, NG_DTLS_OFF, NG_DTLS_PASSIVE, NG_DTLS_ACTIVE };
 enum ng_learning {
@@ -193,7 +202,8 @@ struct ng_request {
 	int tos;                  /* -1 = default */
 	int64_t delete_delay;     /* seconds; -1 = default */
 	int64_t limit;            /* list: -1 = default */
-	struct str label, metadata, address, recording_file, recording_pattern;
+	enum ng_all all;          /* block media and its like */
+	struct str label, to_label, metadata, address, recording_file, recording_pattern;
 	struct endpoint callback; /* xmlrpc-callback: an address; family 0 = none */
 	struct endpoint from; /* who sent it, as far as control/ knows; no word of the message */
 	/* Commands of ours (xcipherctl) */

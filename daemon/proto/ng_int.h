@@ -25,6 +25,7 @@ typedef bool ng_value_fn(struct ng_parser *x, struct str value);
 /* ng_words.c */
 ng_value_fn ng_set_sdes, ng_set_osrtp, ng_set_rtcp_mux, ng_set_replace, ng_set_ice, ng_set_dtls;
 ng_value_fn ng_set_learning, ng_set_transport, ng_set_family, ng_set_direction, ng_set_ignored;
+ng_value_fn ng_set_all;
 /* A word that stands for itself: flags, transport words, what a relay may ignore. */
 bool ng_set_word(struct ng_parser *x, struct str word);
 

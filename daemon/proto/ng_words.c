@@ -248,6 +248,24 @@ bool ng_set_direction(struct ng_parser *x, struct str value)
 	return true;
 }
 
+bool ng_set_all(struct ng_parser *x, struct str value)
+{
+	static const struct word_bit t[] = {
+		WORD("none", NG_ALL_NONE),
+		WORD("all", NG_ALL_ALL),
+		WORD("offer-answer", NG_ALL_OFFER_ANSWER),
+		WORD("except-offer-answer", NG_ALL_EXCEPT_OFFER_ANSWER),
+		WORD("flows", NG_ALL_FLOWS),
+	};
+	const struct word_bit *w = FIND(t, value);
+
+	if (w)
+		x->r->all = (enum ng_all)w->bit;
+	if (w && w->bit == NG_ALL_ALL)
+		x->r->flags |= 1ull << NG_FLAG_ALL;
+	return w != NULL;
+}
+
 bool ng_set_ignored(struct ng_parser *x, struct str value)
 {
 	(void)x;
@@ -355,7 +373,6 @@ static const struct ng_known ignored_keys[] = {
 	{"sip-message-type", NULL},
 	{"sip-code", NULL},
 	{"rtpp-flags", NULL}, /* read on its own */
-	{"to-label", NULL},
 	{"ptime", "packets stay as long as they are"},
 	{"ptime-reverse", "packets stay as long as they are"},
 	{"T.38", "there is no fax gateway"},

@@ -83,19 +83,25 @@ static void rtcp_of_a_blocked_stream_leaves(void **state)
 	"v=0\r\no=- 1 1 IN IP4 " addr "\r\ns=-\r\nc=IN IP4 " addr "\r\nt=0 0\r\n" \
 	"m=audio 4000 RTP/AVP 8 101\r\na=rtpmap:101 telephone-event/8000\r\na=rtpmap:8 PCMA/8000\r\n"
 
-static uint8_t gate_of(struct talk *t, uint8_t octet)
+static const struct media_stream_cfg *stream_of(struct talk *t, uint8_t octet)
 {
 	for (uint32_t i = 0; i < 2 * MOCK_MAX; i++) {
 		const struct media_stream_cfg *s = &t->m->stream_cfg[i];
 
-		if (t->m->stream_set[i] && s->rtp && s->remote.addr[3] == octet) {
-			assert_int_equal(s->events[1], 1ull << (EVENT - 64));
-			assert_int_equal(s->events[0], 0);
-			return s->gate;
-		}
+		if (t->m->stream_set[i] && s->rtp && s->remote.addr[3] == octet)
+			return s;
 	}
 	fail_msg("no stream of 192.0.2.%u", octet);
-	return 0;
+	return NULL;
+}
+
+static uint8_t gate_of(struct talk *t, uint8_t octet)
+{
+	const struct media_stream_cfg *s = stream_of(t, octet);
+
+	assert_int_equal(s->events[1], 1ull << (EVENT - 64));
+	assert_int_equal(s->events[0], 0);
+	return s->gate;
 }
 
 static void commands_mean_the_sides_that_they_name(void **state)
@@ -145,6 +151,7 @@ static void commands_mean_the_sides_that_they_name(void **state)
 		talk_answer(&t, "a", "b", BODY("192.0.2.2"));
 		assert_int_equal(gate_of(&t, 1), rows[i].a);
 		r = talk_request("", "", "");
+		r.flags = 1ull << NG_FLAG_ALL;
 		calls_gate(t.c, t.p, &r, MEDIA_GATE_MEDIA, false, t.now, &t.reply);
 		assert_null(t.reply.error);
 		assert_int_equal(gate_of(&t, 1), 0);
@@ -156,12 +163,134 @@ static void commands_mean_the_sides_that_they_name(void **state)
 	}
 }
 
+struct word { /* a command */
+	const char *from, *to, *to_label;
+	enum ng_all all;
+	bool everybody, off;
+};
+
+static void say(struct talk *t, const struct word *w, uint8_t gate)
+{
+	struct ng_request r = talk_request(w->from, w->to ? w->to : "", "");
+
+	r.to_label = str_from(w->to_label ? w->to_label : "");
+	r.all = w->all;
+	r.flags = w->everybody ? 1ull << NG_FLAG_ALL : 0;
+	calls_gate(t->c, t->p, &r, gate, !w->off, t->now, &t->reply);
+}
+
+/* a calls b, whom l listens to too: it hears what a says. The gates of a, b, and l. */
+static void calls_sides_and_flows_are_blocked_apart(void **state)
+{
+	enum { ON = MEDIA_GATE_MEDIA, TO = MEDIA_GATE_TO(MEDIA_GATE_MEDIA) };
+	static const struct {
+		struct word word[3];
+		uint8_t a, b, l;
+	} T[] = {
+		{{{.from = ""}}, ON, ON, ON},
+		{{{.from = "a"}}, ON, 0, 0},
+		{{{.from = "a", .to = "b"}}, TO, 0, 0},
+		{{{.from = "a", .to = "l"}}, 0, 0, TO},
+		{{{.from = "a", .to_label = "ear"}}, 0, 0, TO},
+		{{{.from = "a", .all = NG_ALL_OFFER_ANSWER}}, TO, 0, 0},
+		{{{.from = "a", .all = NG_ALL_EXCEPT_OFFER_ANSWER}}, 0, 0, TO},
+		{{{.from = "a", .all = NG_ALL_FLOWS}}, TO, 0, TO},
+		{{{.from = "b", .to = "a"}}, 0, TO, 0},
+		/* what was blocked for the call is unblocked for the call only, and so on */
+		{{{.from = ""}, {.from = "a", .off = true}}, ON, ON, ON},
+		{{{.from = "a"}, {.from = "", .off = true}}, ON, 0, 0},
+		{{{.from = "a"}, {.from = "a", .to = "b", .off = true}}, ON, 0, 0},
+		{{{.from = "a", .to = "b"}, {.from = "a", .off = true}}, TO, 0, 0},
+		{{{.from = "a", .to = "b"}, {.from = "a", .to = "b", .off = true}}, 0, 0, 0},
+		{{{.from = ""}, {.from = "a", .to = "l"},
+			 {.from = "", .everybody = true, .off = true}},
+			0, 0, 0},
+		{{{.from = "a"}, {.from = "b", .to = "a"},
+			 {.from = "", .everybody = true, .off = true}},
+			0, 0, 0},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(T); i++) {
+		struct ng_request r;
+		struct talk t;
+		uint8_t a, b, l;
+
+		talk_start(&t);
+		talk_offer(&t, "a", "", BODY("192.0.2.1"));
+		talk_answer(&t, "a", "b", BODY("192.0.2.2"));
+		r = talk_request("a", "l", "");
+		r.label = STR("ear");
+		talk_pool(&t);
+		calls_listen(t.c, t.p, &r, t.now, &t.reply, ngval_dict(t.p));
+		assert_null(t.reply.error);
+		r = talk_request("", "l", BODY("192.0.2.3"));
+		calls_listen_answer(t.c, t.p, &r, t.now, &t.reply);
+		assert_null(t.reply.error);
+		for (int k = 0; k < 3 && T[i].word[k].from; k++) {
+			say(&t, &T[i].word[k], MEDIA_GATE_MEDIA);
+			assert_null(t.reply.error);
+		}
+		a = stream_of(&t, 1)->gate;
+		b = stream_of(&t, 2)->gate;
+		l = stream_of(&t, 3)->gate;
+		if (a != T[i].a || b != T[i].b || l != T[i].l)
+			fail_msg("row %zu: %#x %#x %#x", i, a, b, l);
+		say(&t, &(struct word){.from = "a", .to = "nobody"}, MEDIA_GATE_MEDIA);
+		assert_non_null(t.reply.error);
+		talk_end(&t);
+	}
+}
+
+#define FORMATS(formats, maps)                                                      \
+	"v=0\r\no=- 1 1 IN IP4 192.0.2.2\r\ns=-\r\nc=IN IP4 192.0.2.2\r\nt=0 0\r\n" \
+	"m=audio 4000 RTP/AVP " formats "\r\n" maps
+
+static void silence_warns_of_codecs_that_have_none(void **state)
+{
+	static const struct {
+		const char *answer;
+		bool warned;
+		uint8_t quiet;
+	} T[] = {
+		{FORMATS("0", ""), false, 3},
+		{FORMATS("8 0", "a=rtpmap:8 PCMA/8000\r\n"), false, 3},
+		{FORMATS("8 13 101", "a=rtpmap:101 telephone-event/8000\r\n"), false, 3},
+		{FORMATS("0 9", ""), true, 3},
+		{FORMATS("96", "a=rtpmap:96 opus/48000/2\r\n"), true, 3},
+		{FORMATS("0", "a=rtpmap:0 G726-32/8000\r\n"), true, 2},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(T); i++) {
+		struct talk t;
+
+		talk_start(&t);
+		talk_offer(&t, "a", "", FORMATS("0 8 9 96 101", ""));
+		talk_answer(&t, "a", "b", T[i].answer);
+		assert_null(t.reply.error);
+		say(&t, &(struct word){.from = "a"}, MEDIA_GATE_QUIET);
+		assert_null(t.reply.error);
+		if (!!t.reply.warning.len != T[i].warned || stream_of(&t, 2)->quiet != T[i].quiet)
+			fail_msg("row %zu: quiet %u, " STR_FMT, i, stream_of(&t, 2)->quiet,
+				STR_ARG(t.reply.warning));
+		/* nothing to warn of where nothing is silenced */
+		say(&t, &(struct word){.from = "a", .off = true}, MEDIA_GATE_QUIET);
+		assert_int_equal(t.reply.warning.len, 0);
+		say(&t, &(struct word){.from = "a"}, MEDIA_GATE_MEDIA);
+		assert_int_equal(t.reply.warning.len, 0);
+		talk_end(&t);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_blocked_packet_is_received_but_does_not_leave),
 		cmocka_unit_test(rtcp_of_a_blocked_stream_leaves),
 		cmocka_unit_test(commands_mean_the_sides_that_they_name),
+		cmocka_unit_test(calls_sides_and_flows_are_blocked_apart),
+		cmocka_unit_test(silence_warns_of_codecs_that_have_none),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
