@@ -34,6 +34,7 @@ struct arena {
 	struct xc_job *job; /* slots */
 	uint32_t *status;   /* slots */
 	uint32_t slots;
+	uint32_t batch_max; /* jobs of a batch at most; 0 = slots */
 	struct xc_key *
 		key; /* key_slots, secure memory; 0 and 1 are plain. Written by the control thread for a slot that no
 	                      * flow uses yet, wiped by the worker when the last flow is gone. */
@@ -47,7 +48,10 @@ struct engine_config {
 	uint32_t flags;         /* ENGINE_* */
 	uint32_t
 		timeout_ms; /* a device with memory of its own that takes longer for a batch hangs; 0 = 1,000 */
+	uint32_t
+		depth; /* batches that each queue of a device with memory of its own takes at once, up to ENGINE_DEPTH_MAX; 0 = 1 */
 };
+#define ENGINE_DEPTH_MAX    8u
 #define ENGINE_PORTABLE_AES 0x1 /* leave the CPU's AES instructions unused (tests) */
 #define ENGINE_SCALAR_LANES 0x2 /* one packet per work-item, as on a GPU, on any device (tests) */
 #define ENGINE_OWN_MEMORY   0x4 /* copy batches to and from the device, as to a GPU (tests) */
@@ -79,6 +83,16 @@ struct engine_ops {
 	 * announced, is XC_BAD_TAG and touches nothing. 0, or -errno when the device failed: statuses and outputs are then meaningless.
 	 * -ETIMEDOUT: it hangs, and the queue does nothing any more (queue_destroy() leaves behind what the device may still use). */
 	int (*run)(struct engine_queue *q, struct batch *b);
+	/* Optional, the rest, and all or none: batches in flight. run() is for a queue that has none.
+	 * How many this queue takes at once; with 1 there is no use in submit(). */
+	uint32_t (*depth)(const struct engine_queue *q);
+	/* Starts a batch and does not wait. Until it was collected its jobs, packets and keys stay as they are. An error is as
+	 * run()'s, and the batch is not in flight; those before it are. */
+	int (*submit)(struct engine_queue *q, const struct batch *b);
+	/* The oldest batch in flight. 0: it is done, statuses and results are written. -EAGAIN: not by until_ns (CLOCK_MONOTONIC; 0 =
+	 * do not wait). Otherwise, as from run(), it failed: it is in flight no more, and nothing writes its statuses and results
+	 * any more. After -ETIMEDOUT those behind it end so, too, at once. */
+	int (*collect)(struct engine_queue *q, uint64_t until_ns);
 };
 
 extern const struct engine_ops engine_serial; /* OpenSSL's libcrypto, packet by packet */

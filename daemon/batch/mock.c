@@ -16,6 +16,9 @@ struct engine {
 struct engine_queue {
 	struct engine *e;
 	const struct arena *arena;
+	struct batch flight[ENGINE_DEPTH_MAX];
+	uint32_t oldest, flying, looked;
+	bool hangs;
 };
 
 struct mock_control *mock_control(struct engine *e)
@@ -95,6 +98,8 @@ static int mock_run(struct engine_queue *q, struct batch *b)
 	struct mock_control *c = &q->e->control;
 	enum mock_mode mode = c->runs >= c->fail_after ? c->mode : MOCK_RIGHT;
 
+	if (q->hangs)
+		return -ETIMEDOUT;
 	c->runs++;
 	c->jobs += b->n;
 	c->last_n = b->n;
@@ -102,12 +107,48 @@ static int mock_run(struct engine_queue *q, struct batch *b)
 		usleep(c->delay_us);
 	if (mode == MOCK_FAIL)
 		return -EIO;
-	if (mode == MOCK_HANG)
+	if (mode == MOCK_HANG) {
+		q->hangs = true;
 		return -ETIMEDOUT;
+	}
 	for (uint32_t i = 0; i < b->n; i++)
 		if (mode != MOCK_UNDONE || i % 2)
 			job_run(q->arena, &b->job[i], &b->status[i], mode);
 	return 0;
+}
+
+static uint32_t mock_depth(const struct engine_queue *q)
+{
+	uint32_t n = q->e->control.depth;
+
+	return n ? min_u32(n, ENGINE_DEPTH_MAX) : 1;
+}
+
+static int mock_submit(struct engine_queue *q, const struct batch *b)
+{
+	struct mock_control *c = &q->e->control;
+
+	if (q->hangs)
+		return -ETIMEDOUT;
+	if (q->flying == mock_depth(q))
+		return -EBUSY;
+	q->flight[(q->oldest + q->flying++) % ENGINE_DEPTH_MAX] = *b;
+	c->flying_most = q->flying > c->flying_most ? q->flying : c->flying_most;
+	return 0;
+}
+
+static int mock_collect(struct engine_queue *q, uint64_t until_ns)
+{
+	struct batch b = q->flight[q->oldest];
+
+	if (q->flying == 0)
+		return -EINVAL;
+	if (until_ns == 0 && q->looked++ < q->e->control.looks)
+		return -EAGAIN;
+	q->looked = 0;
+	q->oldest = (q->oldest + 1) % ENGINE_DEPTH_MAX;
+	q->flying--;
+	return mock_run(q, &b);
 }
 
 const struct engine_ops engine_mock = {
@@ -120,4 +161,7 @@ const struct engine_ops engine_mock = {
 	.key_changed = mock_key_changed,
 	.can = mock_can,
 	.run = mock_run,
+	.depth = mock_depth,
+	.submit = mock_submit,
+	.collect = mock_collect,
 };

@@ -21,9 +21,13 @@ struct mock_control { /* one thread at a time */
 	bool no_gcm;         /* can() refuses GCM on either side */
 	bool no_queue;       /* queue_create() fails */
 	uint32_t delay_us;   /* each run takes this much longer */
+	uint32_t
+		depth; /* batches at once; before queue_create(); 0 = 1. Each is run when it is collected */
+	uint32_t looks; /* collect() without waiting says so often that it is not yet done */
 	/* written by the engine */
 	uint64_t runs, jobs, keys_changed;
-	uint32_t last_n; /* jobs of the last run */
+	uint32_t last_n;      /* jobs of the last run */
+	uint32_t flying_most; /* batches that were in flight together */
 };
 
 /* Of an engine that engine_mock.open() gave. */

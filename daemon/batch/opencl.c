@@ -24,7 +24,7 @@ struct engine {
 	struct opencl_source src;
 	struct opencl_shape shape;
 	struct opencl_binary binary;
-	uint32_t timeout_ms;
+	uint32_t timeout_ms, depth;
 	char name[384];
 };
 
@@ -34,9 +34,11 @@ struct engine_queue {
 	cl_context ctx;
 	cl_command_queue cq;
 	cl_program program;
-	cl_kernel kernel;
-	struct opencl_mems mem; /* the copy's, if there is one */
-	uint32_t *job_order;    /* [slots], page-aligned: the order in which lanes take jobs */
+	cl_kernel kernel
+		[ENGINE_DEPTH_MAX]; /* more than one only where there is a copy: one per set */
+	struct opencl_mems mem;     /* zero-copy */
+	uint32_t *
+		job_order; /* zero-copy: [slots], page-aligned: the order in which lanes take jobs */
 	uint8_t *
 		key_kind; /* [key_slots]: enum order_key; announced by key_changed(), or the plain pair */
 	bool in_order;            /* job_order is 0, 1, 2 ... */
@@ -137,6 +139,7 @@ static int opencl_open(
 		return res;
 	}
 	e->timeout_ms = cfg->timeout_ms ? cfg->timeout_ms : TIMEOUT_MS;
+	e->depth = cfg->depth ? min_u32(cfg->depth, ENGINE_DEPTH_MAX) : 1;
 	if (cfg->flags & ENGINE_SCALAR_LANES)
 		e->dev.scalar = true;
 	if (cfg->flags & ENGINE_OWN_MEMORY)
@@ -170,8 +173,9 @@ static void opencl_queue_destroy(struct engine_queue *q)
 	for (size_t i = 0; i < ARRAY_LEN(mem) && !copies; i++)
 		if (mem[i])
 			clReleaseMemObject(mem[i]);
-	if (q->kernel && !hangs)
-		clReleaseKernel(q->kernel);
+	for (size_t i = 0; i < ARRAY_LEN(q->kernel) && !hangs; i++)
+		if (q->kernel[i])
+			clReleaseKernel(q->kernel[i]);
 	if (q->program && !hangs)
 		clReleaseProgram(q->program);
 	if (q->cq && !copies)
@@ -226,7 +230,8 @@ static int memory_create(struct engine_queue *q)
 		.dev = e->dev.id,
 		.arena = q->arena,
 		.chunk_min = e->shape.flags & ENGINE_SMALL_CHUNKS ? 16 : OPENCL_CHUNK_MIN,
-		.timeout_ns = e->timeout_ms * 1000000ull};
+		.timeout_ns = e->timeout_ms * 1000000ull,
+		.depth = e->depth};
 	cl_int err = CL_SUCCESS;
 
 	if (!e->dev.zero_copy) {
@@ -234,7 +239,6 @@ static int memory_create(struct engine_queue *q)
 
 		if (res)
 			return res;
-		q->mem = *opencl_copy_mems(q->copy);
 		q->cq = opencl_copy_queue(q->copy);
 		return 0;
 	}
@@ -244,15 +248,15 @@ static int memory_create(struct engine_queue *q)
 	return err ? -EIO : 0;
 }
 
-static cl_int args_set(const struct engine_queue *q, cl_kernel k)
+static cl_int args_set(cl_kernel k, const struct opencl_mems *m)
 {
-	cl_int err = clSetKernelArg(k, 0, sizeof(q->mem.job), &q->mem.job);
+	cl_int err = clSetKernelArg(k, 0, sizeof(m->job), &m->job);
 
-	err = err ? err : clSetKernelArg(k, 2, sizeof(q->mem.key), &q->mem.key);
-	err = err ? err : clSetKernelArg(k, 3, sizeof(q->mem.in), &q->mem.in);
-	err = err ? err : clSetKernelArg(k, 4, sizeof(q->mem.out), &q->mem.out);
-	err = err ? err : clSetKernelArg(k, 5, sizeof(q->mem.status), &q->mem.status);
-	return err ? err : clSetKernelArg(k, 6, sizeof(q->mem.order), &q->mem.order);
+	err = err ? err : clSetKernelArg(k, 2, sizeof(m->key), &m->key);
+	err = err ? err : clSetKernelArg(k, 3, sizeof(m->in), &m->in);
+	err = err ? err : clSetKernelArg(k, 4, sizeof(m->out), &m->out);
+	err = err ? err : clSetKernelArg(k, 5, sizeof(m->status), &m->status);
+	return err ? err : clSetKernelArg(k, 6, sizeof(m->order), &m->order);
 }
 
 /* A device with scalar lanes runs a work-group's items side by side. */
@@ -261,35 +265,36 @@ static uint32_t group_len(const struct engine_queue *q)
 	return q->e->dev.scalar && q->copy ? OPENCL_SCALAR_GROUP : 1;
 }
 
-static cl_int dispatch_from(struct engine_queue *q, cl_uint n, size_t offset)
+static cl_int dispatch_from(struct engine_queue *q, cl_kernel k, cl_uint n, size_t offset)
 {
 	size_t width = q->e->shape.lanes, local = group_len(q);
 	size_t global = n ? (n + width - 1) / width : 1;
-	cl_int err = clSetKernelArg(q->kernel, 1, sizeof(n), &n);
+	cl_int err = clSetKernelArg(k, 1, sizeof(n), &n);
 
 	if (err)
 		return err;
 	global = (global + local - 1) / local * local;
-	return clEnqueueNDRangeKernel(q->cq, q->kernel, 1, &offset, &global, &local, 0, NULL, NULL);
+	return clEnqueueNDRangeKernel(q->cq, k, 1, &offset, &global, &local, 0, NULL, NULL);
 }
 
 static cl_int dispatch(struct engine_queue *q, cl_uint n)
 {
-	return dispatch_from(q, n, 0);
+	return dispatch_from(q, q->kernel[0], n, 0);
 }
 
 /* n = 0 does nothing, but makes the device ready (PoCL compiles at the first dispatch). */
-static cl_int kernel_make(struct engine_queue *q)
+static cl_int kernel_make(struct engine_queue *q, uint32_t set)
 {
+	cl_kernel *k = &q->kernel[set];
 	cl_int err;
 
-	q->kernel = clCreateKernel(q->program, "xc_recrypt_batch", &err);
+	*k = clCreateKernel(q->program, "xc_recrypt_batch", &err);
 	if (!err)
-		err = args_set(q, q->kernel);
+		err = args_set(*k, q->copy ? opencl_copy_mems(q->copy, set) : &q->mem);
 	if (!err)
-		err = dispatch_from(q, 0, 0);
+		err = dispatch_from(q, *k, 0, 0);
 	if (!err && q->copy) /* parts of a batch: for PoCL that is another kernel */
-		err = dispatch_from(q, 0, 1);
+		err = dispatch_from(q, *k, 0, 1);
 	return err ? err : clFinish(q->cq);
 }
 
@@ -314,8 +319,8 @@ static int queue_build(struct engine_queue *q)
 		log_err("%s", line);
 		return -EIO;
 	}
-	if (!err)
-		err = kernel_make(q);
+	for (uint32_t i = 0; i < (q->copy ? e->depth : 1) && !err; i++)
+		err = kernel_make(q, i);
 	if (!err)
 		return 0;
 	log_err("opencl: %s: %s (%d)", e->dev.name, opencl_strerror(err), err);
@@ -420,7 +425,7 @@ static inline bool job_fits(const struct engine_queue *q, const struct xc_job *j
 }
 
 /* Jobs that do not fit do not authenticate: nothing is done for them. How many are left; alike: whether all of those are. */
-static uint32_t jobs_check(const struct engine_queue *q, struct batch *b, bool *alike)
+static uint32_t jobs_check(const struct engine_queue *q, const struct batch *b, bool *alike)
 {
 	uint32_t n = 0, class = 0, differ = 0;
 
@@ -440,17 +445,15 @@ static uint32_t jobs_check(const struct engine_queue *q, struct batch *b, bool *
 	return n;
 }
 
-/* All jobs, equal ones side by side; or those that fit, where some do not: that is rare, and their order matters little. */
-static void jobs_order(struct engine_queue *q, const struct batch *b, bool all, bool alike)
+/* All jobs, equal ones side by side; or those that fit, where some do not: that is rare, and their order matters little. False:
+ * order was left alone, for it may be 0, 1, 2 ... */
+static bool jobs_order(
+	const struct engine_queue *q, uint32_t *order, const struct batch *b, bool all, bool alike)
 {
-	bool ordered = !all || (!alike && order_jobs(q->job_order, b->job, b->n, q->key_kind));
-
 	for (uint32_t i = 0, n = 0; !all && i < b->n; i++)
 		if (job_fits(q, &b->job[i]))
-			q->job_order[n++] = i;
-	for (uint32_t i = 0; !ordered && !q->in_order && i < q->arena->slots; i++)
-		q->job_order[i] = i;
-	q->in_order = !ordered;
+			order[n++] = i;
+	return !all || (!alike && order_jobs(order, b->job, b->n, q->key_kind));
 }
 
 _Static_assert(XC_KEY_LINES == 4, "key_ahead()");
@@ -466,43 +469,93 @@ static inline void key_ahead(const struct xc_key *key)
 }
 
 /* The first packets' keys, which no work-item asks for (layout.h): they arrive while the dispatch is set up. */
-static void keys_ahead(const struct engine_queue *q, const struct batch *b, uint32_t n)
+static void keys_ahead(const struct engine_queue *q, uint32_t n)
 {
 	const struct arena *a = q->arena;
 
 	for (uint32_t i = 0; i < n && i < XC_AHEAD_PACKETS; i++) {
-		const struct xc_job *j = &b->job[q->job_order[i]];
+		const struct xc_job *j = &a->job[q->job_order[i]];
 
 		key_ahead(&a->key[j->rx_key]);
 		key_ahead(&a->key[j->tx_key]);
 	}
 }
 
-static int opencl_run(struct engine_queue *q, struct batch *b)
+/* In the arena itself: the kernel knows it by its beginning, so what the order says is moved to where the batch begins. */
+static int run_in_place(struct engine_queue *q, const struct batch *b, uint32_t n, bool alike)
 {
-	const struct arena *a = q->arena;
-	bool alike;
-	uint32_t n;
+	uint32_t first = (uint32_t)(b->job - q->arena->job);
+	bool ordered = jobs_order(q, q->job_order, b, n == b->n, alike);
 	cl_int err;
 
-	if (b->n > a->slots || b->job != a->job || b->status != a->status)
-		return -EINVAL;
-	n = jobs_check(q, b, &alike);
-	if (n == 0)
-		return 0;
-	jobs_order(q, b, n == b->n, alike);
-	if (q->copy) {
-		struct opencl_dispatch d = {.kernel = q->kernel,
-			.width = q->e->shape.lanes,
-			.local = group_len(q),
-			.jobs = n};
-
-		return opencl_copy_run(q->copy, &d, b, q->job_order);
-	}
-	keys_ahead(q, b, n);
+	for (uint32_t i = 0; !ordered && (!q->in_order || first) && i < q->arena->slots - first;
+		i++)
+		q->job_order[i] = first + i;
+	for (uint32_t i = 0; ordered && first && i < n; i++)
+		q->job_order[i] += first;
+	q->in_order = !ordered && !first;
+	keys_ahead(q, n);
 	err = dispatch(q, n);
 	err = err ? err : clFinish(q->cq);
 	return err ? -EIO : 0;
+}
+
+/* How many of the batch's jobs fit; the others have their status. -EINVAL if it is not in the arena. */
+static int batch_check(const struct engine_queue *q, const struct batch *b, bool *alike)
+{
+	const struct arena *a = q->arena;
+	size_t first = (size_t)(b->job - a->job);
+
+	if (b->job < a->job || first > a->slots || b->n > a->slots - first ||
+		b->status != a->status + first || (a->batch_max && b->n > a->batch_max))
+		return -EINVAL;
+	return (int)jobs_check(q, b, alike);
+}
+
+static int opencl_submit(struct engine_queue *q, const struct batch *b)
+{
+	uint32_t *order;
+	bool alike;
+	int n;
+	struct opencl_dispatch d;
+
+	if (!q->copy || opencl_copy_flying(q->copy) == q->e->depth)
+		return -EBUSY;
+	n = batch_check(q, b, &alike);
+	if (n < 0)
+		return n;
+	order = opencl_copy_order(q->copy);
+	if (!jobs_order(q, order, b, (uint32_t)n == b->n, alike))
+		for (uint32_t i = 0; i < (uint32_t)n; i++)
+			order[i] = i;
+	d = (struct opencl_dispatch){.kernel = q->kernel[opencl_copy_next(q->copy)],
+		.width = q->e->shape.lanes,
+		.local = group_len(q),
+		.jobs = (uint32_t)n};
+	return opencl_copy_submit(q->copy, &d, b);
+}
+
+static int opencl_collect(struct engine_queue *q, uint64_t until_ns)
+{
+	return q->copy ? opencl_copy_collect(q->copy, until_ns) : -EINVAL;
+}
+
+static uint32_t opencl_depth(const struct engine_queue *q)
+{
+	return q->copy ? q->e->depth : 1;
+}
+
+static int opencl_run(struct engine_queue *q, struct batch *b)
+{
+	bool alike;
+	int n;
+
+	if (q->copy) {
+		n = opencl_copy_flying(q->copy) ? -EBUSY : opencl_submit(q, b);
+		return n ? n : opencl_copy_collect(q->copy, UINT64_MAX);
+	}
+	n = batch_check(q, b, &alike);
+	return n <= 0 ? n : run_in_place(q, b, (uint32_t)n, alike);
 }
 
 const struct engine_ops engine_opencl = {
@@ -515,4 +568,7 @@ const struct engine_ops engine_opencl = {
 	.key_changed = opencl_key_changed,
 	.can = opencl_can,
 	.run = opencl_run,
+	.depth = opencl_depth,
+	.submit = opencl_submit,
+	.collect = opencl_collect,
 };

@@ -2,7 +2,8 @@
 /* Batches to and from a device with its own memory (opencl_copy.h). Arena slots are mostly empty, so packets are packed
  * one behind the other, in the order in which lanes take them: only what is used crosses the bus. The device and its
  * driver only ever know memory of ours (pinned) and never the arena: a device that hangs may write there later and hurts
- * nobody. A large batch is cut; uploads and downloads have a queue each, kernels one for each part, ordered by events. */
+ * nobody. A large batch is cut; uploads and downloads have a queue each, kernels one for each part, ordered by events. So one
+ * batch goes up while another is computed and a third comes down; each in flight has memory of its own. */
 #include "batch/opencl_copy.h"
 
 #include <errno.h>
@@ -28,15 +29,27 @@ struct chunk {
 	bool whole;    /* all commands were sent */
 };
 
+/* What a batch in flight has for itself. */
+struct set {
+	struct pinned in, out, job, status;
+	struct opencl_mems mems;
+	uint32_t *order; /* [batch_max] */
+	struct batch b;
+	struct chunk chunk[CHUNKS];
+	uint32_t chunks, collected; /* of them are collected */
+	uint64_t since_ns;          /* when it was sent, or when the one before it was collected */
+	int res;                    /* of those collected */
+};
+
 struct opencl_copy {
 	struct opencl_copy_config cfg;
 	cl_command_queue up, run[CHUNKS],
-		down; /* kernels of different chunks may run side by side */
-	struct pinned in, out, job, status;
+		down;                     /* kernels of different chunks may run side by side */
+	struct set set[ENGINE_DEPTH_MAX]; /* [cfg.depth], a ring */
+	uint32_t oldest, flying;
 	struct pinned
 		key;  /* the device's key table; ours is a ring of KEY_RING pairs on their way */
 	cl_mem order; /* 0, 1, 2 ...: jobs are packed in order */
-	struct opencl_mems mems;
 	cl_event key_sent[KEY_RING];
 	uint32_t key_next;
 	bool hangs;
@@ -44,11 +57,11 @@ struct opencl_copy {
 
 /* --- Waiting ------------------------------------------------------------------------------------------------------ */
 
-/* Not clWaitForEvents(): that has no limit. 0, -EIO or -ETIMEDOUT. */
-static int event_wait(struct opencl_copy *c, cl_event e, uint64_t until_ns)
+/* Not clWaitForEvents(): that has no limit. 0, -EIO, -EAGAIN (not by until_ns) or -ETIMEDOUT (not by hang_ns either). */
+static int event_wait(struct opencl_copy *c, cl_event e, uint64_t until_ns, uint64_t hang_ns)
 {
 	const struct timespec nap = {.tv_nsec = NAP_NS};
-	uint64_t start = clock_mono_ns();
+	uint64_t start = 0;
 
 	for (;;) {
 		cl_int state;
@@ -61,18 +74,22 @@ static int event_wait(struct opencl_copy *c, cl_event e, uint64_t until_ns)
 		if (state == CL_COMPLETE)
 			return 0;
 		now = clock_mono_ns();
-		if (now >= until_ns) {
+		start = start ? start : now;
+		if (now >= hang_ns) {
 			c->hangs = true;
 			return -ETIMEDOUT;
 		}
+		if (now >= until_ns)
+			return -EAGAIN;
 		if (now - start > SPIN_NS)
 			nanosleep(&nap, NULL);
 	}
 }
 
-static uint64_t deadline(const struct opencl_copy *c)
+/* Until it is there, or the device hangs. */
+static int event_wait_for(struct opencl_copy *c, cl_event e)
 {
-	return clock_mono_ns() + c->cfg.timeout_ns;
+	return event_wait(c, e, UINT64_MAX, clock_mono_ns() + c->cfg.timeout_ns);
 }
 
 /* --- Life --------------------------------------------------------------------------------------------------------- */
@@ -108,6 +125,15 @@ static void pinned_destroy(struct opencl_copy *c, struct pinned *m)
 		clReleaseMemObject(m->device);
 }
 
+static void set_destroy(struct opencl_copy *c, struct set *s)
+{
+	pinned_destroy(c, &s->in);
+	pinned_destroy(c, &s->out);
+	pinned_destroy(c, &s->job);
+	pinned_destroy(c, &s->status);
+	free(s->order);
+}
+
 static cl_int queues_create(struct opencl_copy *c)
 {
 	cl_int err = CL_SUCCESS;
@@ -120,44 +146,62 @@ static cl_int queues_create(struct opencl_copy *c)
 	return err;
 }
 
+static uint32_t batch_max(const struct opencl_copy *c)
+{
+	const struct arena *a = c->cfg.arena;
+
+	return a->batch_max ? a->batch_max : a->slots;
+}
+
 static cl_int order_create(struct opencl_copy *c)
 {
-	uint32_t slots = c->cfg.arena->slots, *order = calloc(slots, sizeof(*order));
+	uint32_t n = batch_max(c), *order = calloc(n, sizeof(*order));
 	cl_int err = CL_OUT_OF_HOST_MEMORY;
 
-	for (uint32_t i = 0; order && i < slots; i++)
+	for (uint32_t i = 0; order && i < n; i++)
 		order[i] = i;
 	if (order)
 		c->order = clCreateBuffer(c->cfg.ctx, CL_MEM_READ_ONLY | CL_MEM_COPY_HOST_PTR,
-			slots * sizeof(*order), order, &err);
+			n * sizeof(*order), order, &err);
 	free(order);
+	return err;
+}
+
+static cl_int set_create(struct opencl_copy *c, struct set *s)
+{
+	size_t n = batch_max(c), packets = n * ARENA_SLOT_LEN, jobs = n * sizeof(struct xc_job),
+	       status = n * sizeof(uint32_t);
+	cl_int err = pinned_create(c, &s->in, CL_MEM_READ_ONLY, packets, packets);
+
+	err = err ? err : pinned_create(c, &s->out, CL_MEM_READ_WRITE, packets, packets);
+	err = err ? err : pinned_create(c, &s->job, CL_MEM_READ_ONLY, jobs, jobs);
+	err = err ? err : pinned_create(c, &s->status, CL_MEM_READ_WRITE, status, status);
+	s->order = calloc(n, sizeof(*s->order));
+	if (!err && !s->order)
+		err = CL_OUT_OF_HOST_MEMORY;
+	s->mems = (struct opencl_mems){.job = s->job.device,
+		.key = c->key.device,
+		.in = s->in.device,
+		.out = s->out.device,
+		.status = s->status.device,
+		.order = c->order};
 	return err;
 }
 
 static cl_int memory_create(struct opencl_copy *c)
 {
 	const struct arena *a = c->cfg.arena;
-	size_t packets = (size_t)a->slots * ARENA_SLOT_LEN, jobs = a->slots * sizeof(*a->job),
-	       status = a->slots * sizeof(*a->status), keys = a->key_slots * sizeof(*a->key);
-	cl_int err = pinned_create(c, &c->in, CL_MEM_READ_ONLY, packets, packets);
+	size_t keys = a->key_slots * sizeof(*a->key);
+	cl_int err =
+		pinned_create(c, &c->key, CL_MEM_READ_ONLY, keys, KEY_RING * 2 * sizeof(*a->key));
 
-	err = err ? err : pinned_create(c, &c->out, CL_MEM_READ_WRITE, packets, packets);
-	err = err ? err : pinned_create(c, &c->job, CL_MEM_READ_ONLY, jobs, jobs);
-	err = err ? err : pinned_create(c, &c->status, CL_MEM_READ_WRITE, status, status);
-	err = err
-		? err
-		: pinned_create(c, &c->key, CL_MEM_READ_ONLY, keys, KEY_RING * 2 * sizeof(*a->key));
 	err = err ? err : order_create(c);
 	/* All of the table as it is now: mostly zeroes, and the plain pair. */
 	err = err ? err
 		  : clEnqueueWriteBuffer(
 			    c->up, c->key.device, CL_TRUE, 0, keys, a->key, 0, NULL, NULL);
-	c->mems = (struct opencl_mems){.job = c->job.device,
-		.key = c->key.device,
-		.in = c->in.device,
-		.out = c->out.device,
-		.status = c->status.device,
-		.order = c->order};
+	for (uint32_t i = 0; i < c->cfg.depth && !err; i++)
+		err = set_create(c, &c->set[i]);
 	return err;
 }
 
@@ -194,7 +238,7 @@ static void keys_zero(struct opencl_copy *c)
 		    a->key_slots * sizeof(*a->key), 0, NULL, &done))
 		return;
 	(void)clFlush(c->up);
-	(void)event_wait(c, done, deadline(c));
+	(void)event_wait_for(c, done);
 	if (!c->hangs)
 		clReleaseEvent(done);
 }
@@ -203,16 +247,16 @@ bool opencl_copy_destroy(struct opencl_copy *c)
 {
 	if (!c)
 		return false;
+	while (c->flying && !c->hangs)
+		(void)opencl_copy_collect(c, UINT64_MAX);
 	keys_zero(c);
 	if (c->hangs)
 		return true;
 	for (int i = 0; i < KEY_RING; i++)
 		if (c->key_sent[i])
 			clReleaseEvent(c->key_sent[i]);
-	pinned_destroy(c, &c->in);
-	pinned_destroy(c, &c->out);
-	pinned_destroy(c, &c->job);
-	pinned_destroy(c, &c->status);
+	for (uint32_t i = 0; i < c->cfg.depth; i++)
+		set_destroy(c, &c->set[i]);
 	pinned_destroy(c, &c->key);
 	if (c->order)
 		clReleaseMemObject(c->order);
@@ -227,14 +271,29 @@ bool opencl_copy_destroy(struct opencl_copy *c)
 	return false;
 }
 
-const struct opencl_mems *opencl_copy_mems(const struct opencl_copy *c)
-{
-	return &c->mems;
-}
-
 cl_command_queue opencl_copy_queue(const struct opencl_copy *c)
 {
 	return c->run[0];
+}
+
+const struct opencl_mems *opencl_copy_mems(const struct opencl_copy *c, uint32_t set)
+{
+	return &c->set[set].mems;
+}
+
+uint32_t opencl_copy_next(const struct opencl_copy *c)
+{
+	return (c->oldest + c->flying) % c->cfg.depth;
+}
+
+uint32_t *opencl_copy_order(struct opencl_copy *c)
+{
+	return c->set[opencl_copy_next(c)].order;
+}
+
+uint32_t opencl_copy_flying(const struct opencl_copy *c)
+{
+	return c->flying;
 }
 
 /* --- Keys --------------------------------------------------------------------------------------------------------- */
@@ -244,21 +303,16 @@ static struct xc_key *ring_pair(const struct opencl_copy *c, uint32_t at)
 	return (struct xc_key *)c->key.p + 2 * (size_t)at;
 }
 
-/* Wipes the copies of keys that have arrived; until_ns 0: without waiting. */
-static int key_collect(struct opencl_copy *c, uint32_t at, uint64_t until_ns)
+/* Wipes the copies of keys that have arrived. */
+static int key_collect(struct opencl_copy *c, uint32_t at, bool wait)
 {
-	cl_int state = CL_COMPLETE;
-	int err = 0;
+	int err;
 
 	if (!c->key_sent[at])
 		return 0;
-	if (until_ns)
-		err = event_wait(c, c->key_sent[at], until_ns);
-	else if (clGetEventInfo(c->key_sent[at], CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof(state),
-			 &state, NULL) ||
-		state < 0)
-		err = -EIO;
-	if (err == -ETIMEDOUT || state > CL_COMPLETE)
+	err = wait ? event_wait_for(c, c->key_sent[at])
+		   : event_wait(c, c->key_sent[at], 0, UINT64_MAX);
+	if (err == -ETIMEDOUT || err == -EAGAIN)
 		return err;
 	clReleaseEvent(c->key_sent[at]);
 	c->key_sent[at] = NULL;
@@ -266,19 +320,37 @@ static int key_collect(struct opencl_copy *c, uint32_t at, uint64_t until_ns)
 	return err;
 }
 
+/* What still reads the device's keys. */
+static cl_uint kernels_flying(const struct opencl_copy *c, cl_event *out)
+{
+	cl_uint n = 0;
+
+	for (uint32_t i = 0; i < c->flying; i++) {
+		const struct set *s = &c->set[(c->oldest + i) % c->cfg.depth];
+
+		for (uint32_t k = s->collected; k < s->chunks; k++)
+			out[n++] = s->chunk[k].last;
+	}
+	return n;
+}
+
 int opencl_copy_key(struct opencl_copy *c, uint32_t slot)
 {
+	cl_event before[ENGINE_DEPTH_MAX * CHUNKS];
 	uint32_t at = c->key_next++ % KEY_RING;
+	cl_uint n;
 	int err;
 
 	if (c->hangs)
 		return -ETIMEDOUT;
-	err = key_collect(c, at, deadline(c));
+	err = key_collect(c, at, true);
 	if (err)
 		return err;
+	n = kernels_flying(c, before);
 	memcpy(ring_pair(c, at), &c->cfg.arena->key[slot], 2 * sizeof(struct xc_key));
 	if (clEnqueueWriteBuffer(c->up, c->key.device, CL_FALSE, slot * sizeof(struct xc_key),
-		    2 * sizeof(struct xc_key), ring_pair(c, at), 0, NULL, &c->key_sent[at])) {
+		    2 * sizeof(struct xc_key), ring_pair(c, at), n, n ? before : NULL,
+		    &c->key_sent[at])) {
 		c->key_sent[at] = NULL;
 		secmem_wipe(ring_pair(c, at), 2 * sizeof(struct xc_key));
 		return -EIO;
@@ -305,18 +377,17 @@ static uint32_t next_off(uint32_t off, uint32_t len)
 }
 
 /* A job's extent is at most ARENA_SLOT_LEN with its slack (the engine has checked), so that all fit. */
-static void chunk_pack(
-	struct opencl_copy *c, struct chunk *ch, const struct batch *b, const uint32_t *order)
+static void chunk_pack(const struct opencl_copy *c, struct set *s, struct chunk *ch)
 {
 	uint32_t in = ch->in, out = ch->out;
 
 	for (uint32_t i = ch->first; i < ch->first + ch->n; i++) {
-		struct xc_job *j = (struct xc_job *)c->job.p + i;
+		struct xc_job *j = (struct xc_job *)s->job.p + i;
 		uint32_t in_len;
 
-		*j = b->job[order[i]];
+		*j = s->b.job[s->order[i]];
 		in_len = extent(j, j->rx_tag_off);
-		memcpy((uint8_t *)c->in.p + in, c->cfg.arena->in + j->in_off, in_len);
+		memcpy((uint8_t *)s->in.p + in, c->cfg.arena->in + j->in_off, in_len);
 		j->in_off = in;
 		j->out_off = out;
 		in = next_off(in, in_len);
@@ -326,15 +397,14 @@ static void chunk_pack(
 	ch->out_len = out - ch->out;
 }
 
-static void chunk_unpack(
-	struct opencl_copy *c, const struct chunk *ch, struct batch *b, const uint32_t *order)
+static void chunk_unpack(const struct opencl_copy *c, struct set *s, const struct chunk *ch)
 {
 	for (uint32_t i = ch->first; i < ch->first + ch->n; i++) {
-		const struct xc_job *packed = (const struct xc_job *)c->job.p + i;
-		const struct xc_job *j = &b->job[order[i]];
+		const struct xc_job *packed = (const struct xc_job *)s->job.p + i;
+		const struct xc_job *j = &s->b.job[s->order[i]];
 
-		b->status[order[i]] = ((const uint32_t *)c->status.p)[i];
-		memcpy(c->cfg.arena->out + j->out_off, (uint8_t *)c->out.p + packed->out_off,
+		s->b.status[s->order[i]] = ((const uint32_t *)s->status.p)[i];
+		memcpy(c->cfg.arena->out + j->out_off, (uint8_t *)s->out.p + packed->out_off,
 			extent(j, j->tx_tag_off));
 	}
 }
@@ -347,18 +417,18 @@ static void chunk_sent(struct chunk *ch, cl_event e)
 	ch->last = e;
 }
 
-static cl_int chunk_up(struct opencl_copy *c, struct chunk *ch)
+static cl_int chunk_up(struct opencl_copy *c, struct set *s, struct chunk *ch)
 {
 	cl_event e;
-	cl_int err = clEnqueueWriteBuffer(c->up, c->in.device, CL_FALSE, ch->in, ch->in_len,
-		(uint8_t *)c->in.p + ch->in, 0, NULL, &e);
+	cl_int err = clEnqueueWriteBuffer(c->up, s->in.device, CL_FALSE, ch->in, ch->in_len,
+		(uint8_t *)s->in.p + ch->in, 0, NULL, &e);
 
 	if (err)
 		return err;
 	chunk_sent(ch, e);
-	err = clEnqueueWriteBuffer(c->up, c->job.device, CL_FALSE,
+	err = clEnqueueWriteBuffer(c->up, s->job.device, CL_FALSE,
 		ch->first * sizeof(struct xc_job), ch->n * sizeof(struct xc_job),
-		(struct xc_job *)c->job.p + ch->first, 0, NULL, &e);
+		(struct xc_job *)s->job.p + ch->first, 0, NULL, &e);
 	if (err)
 		return err;
 	chunk_sent(ch, e);
@@ -382,17 +452,17 @@ static cl_int chunk_run(cl_command_queue run, struct chunk *ch, const struct ope
 	return clFlush(run);
 }
 
-static cl_int chunk_down(struct opencl_copy *c, struct chunk *ch)
+static cl_int chunk_down(struct opencl_copy *c, struct set *s, struct chunk *ch)
 {
 	cl_event e;
-	cl_int err = clEnqueueReadBuffer(c->down, c->out.device, CL_FALSE, ch->out, ch->out_len,
-		(uint8_t *)c->out.p + ch->out, 1, &ch->last, &e);
+	cl_int err = clEnqueueReadBuffer(c->down, s->out.device, CL_FALSE, ch->out, ch->out_len,
+		(uint8_t *)s->out.p + ch->out, 1, &ch->last, &e);
 
 	if (err)
 		return err;
 	chunk_sent(ch, e);
-	err = clEnqueueReadBuffer(c->down, c->status.device, CL_FALSE, ch->first * sizeof(uint32_t),
-		ch->n * sizeof(uint32_t), (uint32_t *)c->status.p + ch->first, 0, NULL, &e);
+	err = clEnqueueReadBuffer(c->down, s->status.device, CL_FALSE, ch->first * sizeof(uint32_t),
+		ch->n * sizeof(uint32_t), (uint32_t *)s->status.p + ch->first, 0, NULL, &e);
 	if (err)
 		return err;
 	chunk_sent(ch, e);
@@ -409,40 +479,82 @@ static uint32_t chunk_size(const struct opencl_copy *c, const struct opencl_disp
 	return ((d->jobs + chunks - 1) / chunks + unit - 1) / unit * unit;
 }
 
-int opencl_copy_run(struct opencl_copy *c, const struct opencl_dispatch *d, struct batch *b,
-	const uint32_t *order)
+/* Those that were sent, in order, as far as they are done. -EAGAIN: not all of them. */
+static int set_collect(struct opencl_copy *c, struct set *s, uint64_t until_ns)
 {
-	struct chunk chunk[CHUNKS] = {0};
-	uint32_t size = chunk_size(c, d), n = 0;
-	uint64_t until = deadline(c);
+	while (s->collected < s->chunks) {
+		struct chunk *ch = &s->chunk[s->collected];
+		int res = c->hangs ? -ETIMEDOUT
+			: ch->last
+			? event_wait(c, ch->last, until_ns, s->since_ns + c->cfg.timeout_ns)
+			: -EIO;
+
+		if (res == -ETIMEDOUT || res == -EAGAIN)
+			return res;
+		if (res == 0 && ch->whole && !s->res)
+			chunk_unpack(c, s, ch);
+		if (ch->last)
+			clReleaseEvent(ch->last);
+		s->res = res ? res : s->res;
+		s->collected++;
+	}
+	return s->res;
+}
+
+int opencl_copy_submit(
+	struct opencl_copy *c, const struct opencl_dispatch *d, const struct batch *b)
+{
+	uint32_t size = chunk_size(c, d), at = opencl_copy_next(c), before_in = 0, before_out = 0;
+	struct set *s = &c->set[at];
 	cl_int err = CL_SUCCESS;
-	int res = 0;
 
 	if (c->hangs)
 		return -ETIMEDOUT;
+	if (c->flying == c->cfg.depth || d->jobs > batch_max(c))
+		return -EBUSY;
+	s->b = *b;
+	s->chunks = s->collected = 0;
+	s->res = 0;
+	s->since_ns = clock_mono_ns();
 	for (uint32_t first = 0; first < d->jobs && !err; first += size) {
-		struct chunk *ch = &chunk[n++], *before = n > 1 ? ch - 1 : NULL;
+		uint32_t i = s->chunks++;
+		struct chunk *ch = &s->chunk[i];
 
-		ch->first = first;
-		ch->n = min_u32(size, d->jobs - first);
-		ch->in = before ? before->in + before->in_len : 0;
-		ch->out = before ? before->out + before->out_len : 0;
-		chunk_pack(c, ch, b, order);
-		err = chunk_up(c, ch);
-		err = err ? err : chunk_run(c->run[n - 1], ch, d);
-		err = err ? err : chunk_down(c, ch);
+		*ch = (struct chunk){.first = first,
+			.n = min_u32(size, d->jobs - first),
+			.in = before_in,
+			.out = before_out};
+		chunk_pack(c, s, ch);
+		before_in += ch->in_len;
+		before_out += ch->out_len;
+		err = chunk_up(c, s, ch);
+		err = err ? err : chunk_run(c->run[(at + i) % CHUNKS], ch, d);
+		err = err ? err : chunk_down(c, s, ch);
 	}
-	/* Also after an error: nothing may still be on its way when the next batch is packed. */
-	for (uint32_t i = 0; i < n && res != -ETIMEDOUT; i++) {
-		int this = chunk[i].last ? event_wait(c, chunk[i].last, until) : -EIO;
+	if (!err) {
+		c->flying++;
+		return 0;
+	}
+	/* Nothing of it may still be on its way when the set is used again. */
+	s->res = -EIO;
+	return set_collect(c, s, UINT64_MAX);
+}
 
-		if (this == 0 && chunk[i].whole && !err)
-			chunk_unpack(c, &chunk[i], b, order);
-		if (chunk[i].last && this != -ETIMEDOUT)
-			clReleaseEvent(chunk[i].last);
-		res = this ? this : res;
-	}
+int opencl_copy_collect(struct opencl_copy *c, uint64_t until_ns)
+{
+	struct set *s = &c->set[c->oldest];
+	int res;
+
+	if (c->flying == 0)
+		return -EINVAL;
+	res = set_collect(c, s, until_ns);
+	if (res == -EAGAIN)
+		return res;
+	c->oldest = (c->oldest + 1) % c->cfg.depth;
+	c->flying--;
+	/* The next one's time began when the device was free for it. */
+	c->set[c->oldest].since_ns = clock_mono_ns();
 	for (uint32_t i = 0; i < KEY_RING && !res; i++)
-		(void)key_collect(c, i, 0);
-	return res ? res : err ? -EIO : 0;
+		(void)key_collect(c, i, false);
+	return res;
 }

@@ -22,6 +22,7 @@ struct opencl_copy_config {
 	const struct arena *arena;
 	uint32_t chunk_min;
 	uint64_t timeout_ns; /* for a batch, or for keys */
+	uint32_t depth;      /* batches in flight */
 };
 
 /* How a part of a batch is dispatched. */
@@ -39,13 +40,20 @@ int opencl_copy_create(struct opencl_copy **out, const struct opencl_copy_config
 /* Zeroes the device's keys. A device that hangs keeps what it may still use: nothing of it is freed then (a leak, on
  * purpose); true if so: context, kernels and programs must stay, too. */
 bool opencl_copy_destroy(struct opencl_copy *c);
-/* Its memory and the queue that kernels go to; the copy's own. */
-const struct opencl_mems *opencl_copy_mems(const struct opencl_copy *c);
+/* The queue that kernels are made ready by; the copy's own. */
 cl_command_queue opencl_copy_queue(const struct opencl_copy *c);
-/* A batch's jobs, taken in this order. 0, -EIO, or -ETIMEDOUT: from then on nothing is done any more. */
-int opencl_copy_run(struct opencl_copy *c, const struct opencl_dispatch *d, struct batch *b,
-	const uint32_t *order);
-/* Sends a pair of key slots on its way without waiting; ahead of every later batch. */
+/* Each batch in flight has memory of its own, a set of [depth]; the kernel is set up for each. Which set, and the array for the order
+ * of its jobs, the next batch will have; its order is to stay until it was collected. */
+const struct opencl_mems *opencl_copy_mems(const struct opencl_copy *c, uint32_t set);
+uint32_t opencl_copy_next(const struct opencl_copy *c);
+uint32_t *opencl_copy_order(struct opencl_copy *c);
+/* How many are in flight: less than depth, or nothing may be submitted. */
+uint32_t opencl_copy_flying(const struct opencl_copy *c);
+/* As engine_ops' submit() and collect(). -ETIMEDOUT: from then on nothing is done any more. */
+int opencl_copy_submit(
+	struct opencl_copy *c, const struct opencl_dispatch *d, const struct batch *b);
+int opencl_copy_collect(struct opencl_copy *c, uint64_t until_ns);
+/* Sends a pair of key slots on its way without waiting; ahead of every later batch, behind those in flight. */
 int opencl_copy_key(struct opencl_copy *c, uint32_t slot);
 
 #endif

@@ -5,6 +5,7 @@
  * lost: for all workers, and said once. */
 #include "batch/run.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,9 +29,21 @@ struct slot_note {
 struct device {
 	struct batch_device *shared;
 	struct engine_queue *q;
-	int64_t turn; /* smooth weighted round robin */
+	uint32_t depth; /* batches that it takes at once */
+	int64_t turn;   /* smooth weighted round robin */
 	uint32_t errors_in_row;
 	struct batch_device_counters counters;
+};
+
+/* A batch on its way. */
+struct flight {
+	struct batch b;
+	struct device *d;  /* NULL: serially */
+	uint32_t device_n; /* jobs of it that are the device's; less than b.n: the batch is split */
+	bool flying;       /* submitted, and not collected */
+	bool whole;        /* the device did them */
+	bool clock;
+	uint64_t ns, device_ns; /* time that was spent on it */
 };
 
 struct batch_runner {
@@ -39,10 +52,12 @@ struct batch_runner {
 	const struct engine_ops *serial_ops;
 	struct engine_queue *serial;
 	struct arena arena;
-	struct slot_note *note;         /* [key_slots] */
-	uint32_t least;                 /* no device is worth a smaller batch */
-	uint32_t untimed, untimed_jobs; /* batches, and their jobs, since one was timed */
-	/* For batches that are split; [slots] each. */
+	struct slot_note *note;                 /* [key_slots] */
+	uint32_t least;                         /* no device is worth a smaller batch */
+	uint32_t untimed, untimed_jobs;         /* batches, and their jobs, since one was timed */
+	struct flight flight[ENGINE_DEPTH_MAX]; /* [depth], a ring */
+	uint32_t depth, oldest, flying;
+	/* For batches that are split; [slots] each, and each batch has the part that it has of the arena's jobs. */
 	struct xc_job *saved;      /* all the batch's jobs */
 	struct xc_job *serial_job; /* those that the device cannot do */
 	uint32_t *serial_status;
@@ -112,52 +127,90 @@ static void device_failed(struct batch_runner *r, struct device *d, int err)
 	}
 }
 
-/* On the device (true), or serially if it fails. b's jobs are in the arena. */
-static bool run_device(struct batch_runner *r, struct device *d, struct batch *b)
+/* The device's share of the flight: the first device_n jobs. */
+static struct batch share_of(const struct flight *f)
 {
-	int err;
+	return (struct batch){.job = f->b.job, .status = f->b.status, .n = f->device_n};
+}
 
-	for (uint32_t i = 0; i < b->n; i++)
-		b->status[i] = XC_NOT_DONE;
-	err = d->shared->ops->run(d->q, b);
-	if (!err && !all_done(b))
+/* What the device's share came to, which goes serially if that is nothing. */
+static void device_ended(struct batch_runner *r, struct flight *f, int err)
+{
+	struct batch dev = share_of(f);
+	struct device *d = f->d;
+
+	f->flying = false;
+	if (!err && !all_done(&dev))
 		err = -EIO;
 	if (err) {
 		device_failed(r, d, err);
-		run_serial(r, b);
-		return false;
+		run_serial(r, &dev);
+		return;
 	}
 	d->errors_in_row = 0;
+	f->whole = true;
 	count(&r->counters.device_batches, 1);
-	count(&r->counters.device_jobs, b->n);
+	count(&r->counters.device_jobs, dev.n);
 	count(&d->counters.batches, 1);
-	count(&d->counters.jobs, b->n);
-	return true;
+	count(&d->counters.jobs, dev.n);
+}
+
+/* Sets the device's share going. A device that takes one batch at a time has done it then. */
+static void device_start(struct batch_runner *r, struct flight *f)
+{
+	const struct engine_ops *ops = f->d->shared->ops;
+	struct batch dev = share_of(f);
+	int err;
+
+	for (uint32_t i = 0; i < dev.n; i++)
+		dev.status[i] = XC_NOT_DONE;
+	if (f->d->depth < 2) {
+		device_ended(r, f, ops->run(f->d->q, &dev));
+		return;
+	}
+	err = ops->submit(f->d->q, &dev);
+	if (err)
+		device_ended(r, f, err);
+	else
+		f->flying = true;
+}
+
+static uint32_t place(const struct batch_runner *r, const struct flight *f)
+{
+	return (uint32_t)(f->b.job - r->arena.job);
 }
 
 /* Some jobs for the device, the rest serial. The device may only know jobs and statuses in the arena, so its share
- * moves to the front there and everything is put back afterwards. */
-static void run_split(struct batch_runner *r, struct device *d, struct batch *b, uint32_t device_n)
+ * moves to the front there, and everything is put back when it is done. */
+static void split_start(struct batch_runner *r, struct flight *f)
 {
-	struct batch dev = {.job = b->job, .status = b->status, .n = device_n};
-	struct batch ser = {.job = r->serial_job, .status = r->serial_status, .n = b->n - device_n};
+	uint32_t at = place(r, f), serial_n = f->b.n - f->device_n;
+	struct batch ser = {
+		.job = r->serial_job + at, .status = r->serial_status + at, .n = serial_n};
 	uint64_t start;
 
-	memcpy(r->saved, b->job, b->n * sizeof(*b->job));
-	for (uint32_t i = 0; i < ser.n; i++)
-		r->serial_job[i] = r->saved[r->serial_at[i]];
-	for (uint32_t i = 0; i < device_n; i++)
-		b->job[i] = r->saved[r->device_at[i]];
+	memcpy(r->saved + at, f->b.job, f->b.n * sizeof(*f->b.job));
+	for (uint32_t i = 0; i < serial_n; i++)
+		ser.job[i] = r->saved[at + r->serial_at[at + i]];
+	for (uint32_t i = 0; i < f->device_n; i++)
+		f->b.job[i] = r->saved[at + r->device_at[at + i]];
 	start = clock_mono_ns();
-	if (run_device(r, d, &dev))
-		count(&d->counters.ns, clock_mono_ns() - start);
+	device_start(r, f);
+	f->device_ns += clock_mono_ns() - start;
 	run_serial(r, &ser);
+}
+
+static void split_end(struct batch_runner *r, struct flight *f)
+{
+	const uint32_t at = place(r, f), *device_at = r->device_at + at;
+	uint32_t *status = f->b.status;
+
 	/* device_at[i] >= i, so going backwards overwrites no status that is still to be moved. */
-	for (uint32_t i = device_n; i-- > 0;)
-		b->status[r->device_at[i]] = b->status[i];
-	for (uint32_t i = 0; i < ser.n; i++)
-		b->status[r->serial_at[i]] = r->serial_status[i];
-	memcpy(b->job, r->saved, b->n * sizeof(*b->job));
+	for (uint32_t i = f->device_n; i-- > 0;)
+		status[device_at[i]] = status[i];
+	for (uint32_t i = 0; i < f->b.n - f->device_n; i++)
+		status[r->serial_at[at + i]] = r->serial_status[at + i];
+	memcpy(f->b.job, r->saved + at, f->b.n * sizeof(*f->b.job));
 }
 
 /* --- Choice ------------------------------------------------------------------------------------------------------ */
@@ -235,12 +288,12 @@ static int choose(struct batch_runner *r, const struct batch *b, uint32_t *jobs)
 }
 
 /* Notes which jobs the device can do and which not. */
-static void share(struct batch_runner *r, const struct batch *b, int d)
+static void share(struct batch_runner *r, const struct flight *f, int d)
 {
-	uint32_t device_n = 0, serial_n = 0;
+	uint32_t at = place(r, f), device_n = at, serial_n = at;
 
-	for (uint32_t i = 0; i < b->n; i++)
-		if (job_note(r, &b->job[i]).can >> d & 1)
+	for (uint32_t i = 0; i < f->b.n; i++)
+		if (job_note(r, &f->b.job[i]).can >> d & 1)
 			r->device_at[device_n++] = i;
 		else
 			r->serial_at[serial_n++] = i;
@@ -268,34 +321,103 @@ static void took(struct batch_runner *r, uint32_t n, uint64_t ns)
 	count(&r->counters.engine_ns, ns);
 }
 
-void batch_run(struct batch_runner *r, struct batch *b)
+static void flight_start(struct batch_runner *r, struct flight *f, const struct batch *b)
 {
-	bool clock = timed(r, b->n), whole = false;
-	uint64_t start = clock ? clock_mono_ns() : 0, ns;
-	uint32_t jobs = 0;
+	uint64_t start;
 	int d;
 
+	*f = (struct flight){.b = *b, .clock = timed(r, b->n)};
 	if (b->n == 0)
 		return;
-	d = b->n < r->least ? -1 : choose(r, b, &jobs);
+	start = f->clock ? clock_mono_ns() : 0;
+	d = b->n < r->least ? -1 : choose(r, b, &f->device_n);
 	if (d < 0) {
-		run_serial(r, b);
-	} else if (jobs == b->n) {
-		whole = run_device(r, &r->device[d], b);
+		run_serial(r, &f->b);
 	} else {
-		share(r, b, d);
-		run_split(r, &r->device[d], b, jobs);
+		f->d = &r->device[d];
+		if (f->device_n < b->n) {
+			share(r, f, d);
+			split_start(r, f);
+		} else {
+			device_start(r, f);
+		}
 	}
+	if (f->clock)
+		f->ns = clock_mono_ns() - start;
+}
+
+/* The device's share was collected, with this result, and this much time was spent. */
+static void flight_landed(struct batch_runner *r, struct flight *f, int err, uint64_t start)
+{
+	uint64_t took;
+
+	device_ended(r, f, err);
+	took = clock_mono_ns() - start;
+	f->ns += took;
+	f->device_ns += took;
+}
+
+static void flight_end(struct batch_runner *r, struct flight *f)
+{
+	if (f->b.n == 0)
+		return;
+	if (f->d && f->device_n < f->b.n)
+		split_end(r, f);
 	count(&r->counters.batches, 1);
-	count(&r->counters.jobs, b->n);
-	if (!clock) {
-		untimed(r, b->n);
+	count(&r->counters.jobs, f->b.n);
+	if (!f->clock) {
+		untimed(r, f->b.n);
 		return;
 	}
-	ns = clock_mono_ns() - start;
-	took(r, b->n, ns);
-	if (whole)
-		count(&r->device[d].counters.ns, ns);
+	took(r, f->b.n, f->ns);
+	if (f->whole)
+		count(&f->d->counters.ns, f->device_n < f->b.n ? f->device_ns : f->ns);
+}
+
+void batch_submit(struct batch_runner *r, const struct batch *b)
+{
+	assert(r->flying < r->depth);
+	flight_start(r, &r->flight[(r->oldest + r->flying) % r->depth], b);
+	r->flying++;
+}
+
+bool batch_done(struct batch_runner *r, uint64_t until_ns)
+{
+	struct flight *f = &r->flight[r->oldest];
+	uint64_t start;
+	int err;
+
+	if (r->flying == 0 || !f->flying)
+		return true;
+	start = clock_mono_ns();
+	err = f->d->shared->ops->collect(f->d->q, until_ns);
+	if (err == -EAGAIN)
+		return false;
+	flight_landed(r, f, err, start);
+	return true;
+}
+
+void batch_finish(struct batch_runner *r)
+{
+	if (r->flying == 0)
+		return;
+	while (!batch_done(r, UINT64_MAX))
+		;
+	flight_end(r, &r->flight[r->oldest]);
+	r->oldest = (r->oldest + 1) % r->depth;
+	r->flying--;
+}
+
+uint32_t batch_flying(const struct batch_runner *r)
+{
+	return r->flying;
+}
+
+void batch_run(struct batch_runner *r, struct batch *b)
+{
+	assert(r->flying == 0);
+	batch_submit(r, b);
+	batch_finish(r);
 }
 
 /* --- Keys -------------------------------------------------------------------------------------------------------- */
@@ -400,8 +522,13 @@ static int devices_create(struct batch_runner *r, const struct batch_runner_conf
 
 		d->shared = &cfg->device[i];
 		err = d->shared->ops->queue_create(&d->q, d->shared->engine, &r->arena);
-		if (!err)
-			r->devices++;
+		if (err)
+			break;
+		r->devices++;
+		d->depth = d->shared->ops->depth ? d->shared->ops->depth(d->q) : 1;
+		/* One that takes fewer than may be in flight is waited for each time. */
+		if (d->depth < r->depth)
+			d->depth = 1;
 	}
 	return err;
 }
@@ -414,7 +541,9 @@ int batch_runner_create(struct batch_runner **out, const struct batch_runner_con
 	if (!r)
 		return -ENOMEM;
 	r->serial_ops = &engine_serial;
+	r->depth = cfg->depth ? min_u32(cfg->depth, ENGINE_DEPTH_MAX) : 1;
 	err = arena_create(&r->arena, cfg->slots, cfg->key_slots);
+	r->arena.batch_max = cfg->batch_max;
 	if (!err)
 		err = scratch_create(r);
 	if (!err)
@@ -440,6 +569,8 @@ void batch_runner_destroy(struct batch_runner *r)
 {
 	if (!r)
 		return;
+	while (r->flying)
+		batch_finish(r);
 	for (uint32_t i = 0; i < r->devices; i++)
 		r->device[i].shared->ops->queue_destroy(r->device[i].q);
 	if (r->serial)

@@ -57,6 +57,8 @@ struct batch_runner_config {
 	struct engine *serial;
 	uint32_t slots; /* packets in the arena */
 	uint32_t key_slots;
+	uint32_t batch_max; /* jobs of a batch at most; 0 = slots */
+	uint32_t depth;     /* batches in flight, up to ENGINE_DEPTH_MAX; 0 = 1 */
 };
 
 /* Creates the arena and the queues. Control thread only. 0 or -errno. */
@@ -66,8 +68,18 @@ struct arena *batch_runner_arena(struct batch_runner *r);
 int batch_runner_key_changed(struct batch_runner *r, uint32_t slot);
 /* Wipes the pair [slot, slot + 2) on host and devices. */
 void batch_runner_key_wipe(struct batch_runner *r, uint32_t slot);
-/* Always ends with every status XC_OK or XC_BAD_TAG. */
+/* Always ends with every status XC_OK or XC_BAD_TAG. While nothing is in flight. */
 void batch_run(struct batch_runner *r, struct batch *b);
+/* Several batches at once, for devices that take more than one (engine.h); on any other a batch is done when batch_submit() returns.
+ * They are finished in the order in which they were submitted, each exactly once, and as batch_run() leaves them, whatever
+ * becomes of the device. Until then jobs, statuses, packets, and the key slots that jobs name, must stay as they are.
+ * Less than the configured depth may be in flight before. */
+void batch_submit(struct batch_runner *r, const struct batch *b);
+/* Whether the oldest in flight is done, at until_ns (CLOCK_MONOTONIC) at the latest; 0 = does not wait. */
+bool batch_done(struct batch_runner *r, uint64_t until_ns);
+/* Waits for the oldest, and takes it out of flight. */
+void batch_finish(struct batch_runner *r);
+uint32_t batch_flying(const struct batch_runner *r);
 const struct batch_counters *batch_runner_counters(const struct batch_runner *r);
 const struct batch_device_counters *batch_runner_device_counters(
 	const struct batch_runner *r, uint32_t device);

@@ -15,7 +15,7 @@
 
 #include <CL/cl.h>
 
-enum { DEVICES = 2, SLOTS = 128, KEY_SLOTS = 64, N = 100, TIMEOUT_MS = 200 };
+enum { DEVICES = 2, SLOTS = 128, KEY_SLOTS = 64, N = 100, TIMEOUT_MS = 200, DEPTH = 4, LANE = 30 };
 
 /* What PoCL keeps until the process ends, and what a device that hangs is left (on purpose). */
 const char *__lsan_default_suppressions(void);
@@ -33,6 +33,7 @@ static struct {
 	uint64_t dispatched; /* kernels sent to any device */
 	uint64_t touched;    /* commands sent to a device that hangs */
 	uint64_t polled;
+	uint64_t waited_for;            /* events before what is written */
 	uint64_t key_tables, keys_left; /* released, and of them with anything in it */
 } fault;
 
@@ -68,6 +69,7 @@ cl_int clEnqueueWriteBuffer(cl_command_queue q, cl_mem m, cl_bool block, size_t 
 	const void *p, cl_uint n, const cl_event *wait, cl_event *e)
 {
 	fault.touched += hangs(q);
+	fault.waited_for += n;
 	return REAL(clEnqueueWriteBuffer)(q, m, block, at, len, p, n, wait, e);
 }
 
@@ -135,10 +137,13 @@ static cl_device_id device_of(uint32_t index)
 	return dev[index];
 }
 
-static void rig_open(struct rig *t, uint32_t flags)
+static void rig_open_depth(struct rig *t, uint32_t flags, uint32_t depth)
 {
-	struct batch_runner_config cfg = {
-		.device = t->device, .devices = DEVICES, .slots = SLOTS, .key_slots = KEY_SLOTS};
+	struct batch_runner_config cfg = {.device = t->device,
+		.devices = DEVICES,
+		.slots = SLOTS,
+		.key_slots = KEY_SLOTS,
+		.depth = depth};
 	char err[256] = "";
 
 	memset(t, 0, sizeof(*t));
@@ -147,8 +152,10 @@ static void rig_open(struct rig *t, uint32_t flags)
 				 sizeof(err)),
 		0);
 	for (uint32_t i = 0; i < DEVICES; i++) {
-		struct engine_config dev = {
-			.device = i ? "1" : "0", .flags = flags, .timeout_ms = TIMEOUT_MS};
+		struct engine_config dev = {.device = i ? "1" : "0",
+			.flags = flags,
+			.timeout_ms = TIMEOUT_MS,
+			.depth = depth};
 
 		t->device[i] = (struct batch_device){
 			.ops = &engine_opencl, .weight = i + 1, .fixed_min = 1};
@@ -169,6 +176,11 @@ static void rig_open(struct rig *t, uint32_t flags)
 	}
 }
 
+static void rig_open(struct rig *t, uint32_t flags)
+{
+	rig_open_depth(t, flags, 1);
+}
+
 static void rig_close(struct rig *t)
 {
 	batch_runner_destroy(t->r);
@@ -183,12 +195,12 @@ static uint64_t batches(const struct rig *t, uint32_t device)
 	return batch_runner_device_counters(t->r, device)->batches;
 }
 
-/* Every packet as the reference has it, one in ten forged. */
-static void batch_is_right(struct rig *t, uint32_t round)
+/* n packets into the slots from at on, one in ten forged. */
+static struct batch batch_make(struct rig *t, uint32_t at, uint32_t n, uint32_t round)
 {
-	struct batch b = {.job = t->a->job, .status = t->a->status, .n = N};
+	struct batch b = {.job = t->a->job + at, .status = t->a->status + at, .n = n};
 
-	for (uint32_t i = 0; i < N; i++) {
+	for (uint32_t i = 0; i < n; i++) {
 		struct sample s = {.rx_key = 2 + 2 * (i % 4),
 			.tx_key = 2 + 2 * ((i + round) % 4),
 			.hdr_len = 12,
@@ -197,19 +209,52 @@ static void batch_is_right(struct rig *t, uint32_t round)
 			.tx_index = i,
 			.seed = i + 1000 * round};
 
-		sample_make(&b.job[i], t->a, i, &s);
+		sample_make(&b.job[i], t->a, at + i, &s);
 		if (i % 10 == 3)
 			t->a->in[b.job[i].in_off + 1] ^= 4;
 	}
-	memset(t->a->out, 0, (size_t)N * ARENA_SLOT_LEN);
-	batch_run(t->r, &b);
-	for (uint32_t i = 0; i < N; i++) {
-		assert_int_equal(b.status[i], i % 10 == 3 ? XC_BAD_TAG : XC_OK);
+	memset(t->a->out + (size_t)at * ARENA_SLOT_LEN, 0, (size_t)n * ARENA_SLOT_LEN);
+	return b;
+}
+
+/* Every packet as the reference has it. */
+static void batch_check(struct rig *t, const struct batch *b)
+{
+	for (uint32_t i = 0; i < b->n; i++) {
+		assert_int_equal(b->status[i], i % 10 == 3 ? XC_BAD_TAG : XC_OK);
 		assert_int_equal(
-			srtp_ref_job(&b.job[i], t->a->key, t->a->in, t->want), b.status[i]);
-		assert_true(b.status[i] == XC_BAD_TAG ||
-			sample_equal(&b.job[i], t->a, t->a->out, t->want));
+			srtp_ref_job(&b->job[i], t->a->key, t->a->in, t->want), b->status[i]);
+		assert_true(b->status[i] == XC_BAD_TAG ||
+			sample_equal(&b->job[i], t->a, t->a->out, t->want));
 	}
+}
+
+static void batch_is_right(struct rig *t, uint32_t round)
+{
+	struct batch b = batch_make(t, 0, N, round);
+
+	batch_run(t->r, &b);
+	batch_check(t, &b);
+}
+
+/* So many batches, as many in flight as may be. */
+static void flights_are_right(struct rig *t, uint32_t depth, uint32_t rounds)
+{
+	struct batch b[DEPTH];
+
+	for (uint32_t i = 0; i < rounds + depth; i++) {
+		uint32_t at = i % depth;
+
+		if (i >= depth) {
+			batch_finish(t->r);
+			batch_check(t, &b[at]);
+		}
+		if (i >= rounds)
+			continue;
+		b[at] = batch_make(t, at * LANE, LANE, i);
+		batch_submit(t->r, &b[at]);
+	}
+	assert_int_equal(batch_flying(t->r), 0);
 }
 
 /* --- What it must do ---------------------------------------------------------------------------------------------- */
@@ -360,6 +405,55 @@ static void a_device_that_hangs_is_given_up_and_touched_no_more(void **state)
 	}
 }
 
+static void batches_in_flight_on_a_device_that_goes_cost_no_packet(void **state)
+{
+	(void)state;
+	for (uint32_t depth = 2; depth <= DEPTH; depth *= 2)
+		for (int hang = 0; hang < 2; hang++) {
+			uint64_t touched, errors;
+			struct rig t;
+
+			rig_open_depth(&t, paths[1 + depth / DEPTH], depth);
+			fault.kernels = 3;
+			fault.hang = hang;
+			fault.device = device_of(1);
+			flights_are_right(&t, depth, 14);
+			errors = batch_runner_device_counters(t.r, 1)->errors;
+			assert_true(t.device[1].lost);
+			assert_false(t.device[0].lost);
+			/* What was in flight beside the failures counts between them. */
+			assert_in_range(errors, hang ? 1 : 3, hang ? depth : 3 + depth);
+			touched = fault.touched;
+			flights_are_right(&t, depth, 5);
+			batch_runner_key_wipe(t.r, 8);
+			assert_int_equal(batch_runner_counters(t.r)->jobs, 19 * LANE);
+			if (!hang)
+				fault.device = NULL;
+			rig_close(&t);
+			assert_true(!hang || fault.touched == touched);
+		}
+}
+
+/* The device's keys are still read by what is in flight: a new one is sent behind it, and nobody waits. */
+static void keys_are_sent_behind_what_is_in_flight(void **state)
+{
+	struct rig t;
+	struct batch b;
+
+	(void)state;
+	rig_open_depth(&t, ENGINE_OWN_MEMORY, 2);
+	b = batch_make(&t, 0, LANE, 1);
+	batch_submit(t.r, &b);
+	fault.waited_for = 0;
+	assert_int_equal(batch_runner_key_changed(t.r, 12), 0);
+	assert_int_equal(fault.waited_for, 1);
+	batch_finish(t.r);
+	batch_check(&t, &b);
+	assert_int_equal(batch_runner_key_changed(t.r, 12), 0);
+	assert_int_equal(fault.waited_for, 1);
+	rig_close(&t);
+}
+
 static void no_key_stays_on_a_device(void **state)
 {
 	struct rig t;
@@ -400,6 +494,8 @@ int main(void)
 		cmocka_unit_test(an_ill_formed_job_costs_no_second_run),
 		cmocka_unit_test(a_device_that_fails_in_mid_run_costs_no_packet),
 		cmocka_unit_test(a_device_that_hangs_is_given_up_and_touched_no_more),
+		cmocka_unit_test(batches_in_flight_on_a_device_that_goes_cost_no_packet),
+		cmocka_unit_test(keys_are_sent_behind_what_is_in_flight),
 		cmocka_unit_test(no_key_stays_on_a_device),
 		cmocka_unit_test(keys_are_sent_without_waiting),
 	};
