@@ -24,6 +24,7 @@ enum {
 	FLUSH_NS = 200000000,
 	KEEP_S = 30
 };
+enum { PART_LEN = 16 };
 enum { CACHE = 64, KEY_SLOTS = 2 * (CACHE + 1) }; /* pair 0 is plain */
 
 enum cmd_kind { CMD_START, CMD_NOTE, CMD_STOP };
@@ -34,6 +35,7 @@ struct cmd {
 	bool discard;
 	char *text;  /* heap: START: the path; NOTE: the line */
 	char *about; /* START: lines */
+	uint32_t parts;
 };
 
 struct active {
@@ -41,6 +43,7 @@ struct active {
 	uint32_t tap;
 	struct record_file *file;
 	char *path;
+	uint32_t parts; /* files before it, of the daemon that was here before */
 };
 
 struct record {
@@ -135,10 +138,18 @@ static bool expand(char *to, size_t room, const struct record_start *s, const ch
 	return true;
 }
 
+/* What is behind the name of the file that has so many before it. */
+static void number_part(char out[PART_LEN], uint32_t parts)
+{
+	out[0] = 0;
+	if (parts)
+		snprintf(out, PART_LEN, "-part%u", parts + 1);
+}
+
 static int make_path(
 	const struct record *r, const struct record_start *s, char path[RECORD_PATH_MAX])
 {
-	char name[200] = "", wanted[200] = "", random[17];
+	char name[200] = "", wanted[200] = "", random[17], part[PART_LEN];
 	uint64_t number;
 	size_t n;
 
@@ -159,7 +170,8 @@ static int make_path(
 	n = clean(name, sizeof(name) - 1, str_from(wanted));
 	if (n == 0 || strcmp(name, wanted) != 0 || (s->file.len && n != s->file.len))
 		return -EINVAL;
-	if ((size_t)snprintf(path, RECORD_PATH_MAX, "%s/%s", r->cfg.dir, name) >=
+	number_part(part, s->parts);
+	if ((size_t)snprintf(path, RECORD_PATH_MAX, "%s/%s%s", r->cfg.dir, name, part) >=
 		RECORD_PATH_MAX - 8)
 		return -EINVAL;
 	return 0;
@@ -169,7 +181,7 @@ static int op_start(
 	void *arg, const struct record_start *s, uint32_t *tap, char path[RECORD_PATH_MAX])
 {
 	struct record *r = arg;
-	struct cmd c = {.kind = CMD_START};
+	struct cmd c = {.kind = CMD_START, .parts = s->parts};
 	char when[64];
 	struct tm tm;
 	time_t t = (time_t)(s->now_ns / NS_PER_SEC);
@@ -254,11 +266,29 @@ static void begin(struct record *r, struct cmd *c)
 	}
 	a->tap = c->tap;
 	a->path = c->text;
+	a->parts = c->parts;
 	c->text = NULL;
 	record_file_note(a->file, str_trim(str_from(c->about)));
 	*at = a;
 	add(&r->recordings, 1);
 	add(&r->n_active, 1);
+}
+
+/* What was recorded of the call before a restart goes, too; if it is here. */
+static void discard_parts(const struct active *a)
+{
+	char part[PART_LEN], path[RECORD_PATH_MAX + PART_LEN];
+	int len;
+
+	number_part(part, a->parts);
+	len = (int)(strlen(a->path) - strlen(part));
+	for (uint32_t i = 0; i < a->parts; i++) {
+		number_part(part, i);
+		snprintf(path, sizeof(path), "%.*s%s.pcap", len, a->path, part);
+		unlink(path);
+		snprintf(path, sizeof(path), "%.*s%s.txt", len, a->path, part);
+		unlink(path);
+	}
 }
 
 static void finish(struct record *r, struct active **at, bool discard)
@@ -276,6 +306,8 @@ static void finish(struct record *r, struct active **at, bool discard)
 	atomic_fetch_sub_explicit(&r->n_active, 1, memory_order_relaxed);
 	*at = a->next;
 	record_file_close(a->file, discard);
+	if (discard)
+		discard_parts(a);
 	free(a->path);
 	free(a);
 }

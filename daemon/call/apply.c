@@ -83,6 +83,7 @@ static int take(const struct relay *r, uint32_t worker, struct leg *l, uint8_t l
 		if (err)
 			return err;
 		l->has_port = true;
+		memset(l->before, 0, sizeof(l->before));
 	}
 	if (!l->has_ctx) {
 		err = r->ops->ctx_take(r->arg, &l->ctx, worker);

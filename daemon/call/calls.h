@@ -33,6 +33,10 @@ int calls_put_in_force(
 /* The end of a call: its ports, streams, keys and recording go, and it is freed. */
 void calls_end(struct calls *c, struct call *call);
 
+/* A call that comes back was recorded: it goes on in a file more. NULL, or why it is not recorded any more. */
+const char *calls_record_resume(
+	struct calls *c, struct pool *p, struct call *call, uint64_t now_ns);
+
 /* What the reply says of a negative errno; of a new call -EAGAIN is a load limit. */
 void calls_resource_error(struct call_reply *out, int err, bool is_new);
 

@@ -258,3 +258,19 @@ struct leg *side_leg(struct keystore *k, struct side *s, uint32_t media)
 		s->legs = media + 1;
 	return s->leg[media];
 }
+
+void leg_stats(const struct relay *relay, const struct call *c, const struct leg *l, bool rtcp,
+	struct relay_stats *out)
+{
+	const struct stream_counts *b = &l->before[rtcp];
+
+	relay->ops->stats(
+		relay->arg, c->worker, rtcp ? l->port.rtcp_stream : l->port.rtp_stream, out);
+	out->packets += b->packets;
+	out->bytes += b->bytes;
+	out->errors += b->errors;
+	out->packets_out += b->packets_out;
+	out->bytes_out += b->bytes_out;
+	if (b->last_packet_ns > out->last_packet_ns)
+		out->last_packet_ns = b->last_packet_ns;
+}

@@ -15,6 +15,10 @@
 
 enum key_life { LIFE_LEFT, LIFE_NEARLY_OVER, LIFE_OVER };
 
+struct stream_counts {
+	uint64_t packets, bytes, errors, packets_out, bytes_out, last_packet_ns;
+};
+
 struct our_key { /* a key of ours towards a terminal, by which it receives */
 	struct sdes s;
 	bool used; /* was in force once: its packet indexes must go on, or it must never be used again */
@@ -55,6 +59,8 @@ struct leg {
 	uint64_t pierce_heard[2]; /* packets that had come when the first was sent, by [rtcp] */
 
 	uint32_t tx_rtcp_from; /* SRTCP's index towards it: no lower than this, after a restart */
+	/* What streams counted before a restart: RTP, RTCP. */
+	struct stream_counts before[2];
 
 	/* all keys that we told this terminal, by suite */
 	struct our_key ours[SUITE_COUNT];
@@ -135,6 +141,7 @@ struct call {
 	/* A recording: 0 = none. All sides, or those that are marked; paused: open, but nothing is recorded. */
 	uint32_t tap;
 	bool tap_all, tap_paused, tap_discard;
+	uint32_t tap_parts;  /* files before this one: a restart begins another */
 	struct str tap_path; /* heap */
 	bool emergency;      /* once said, for good */
 	bool debug;          /* what happens to it is logged */
@@ -184,6 +191,9 @@ static inline uint8_t call_side_index(const struct call *c, const struct side *s
 bool side_has_tag(const struct side *s, struct str tag);
 /* SIDE_NONE without memory or when there are too many. */
 uint8_t call_side_add(struct call *c, struct str tag, struct str via_branch);
+/* What its stream counted, before a restart too. */
+void leg_stats(const struct relay *relay, const struct call *c, const struct leg *l, bool rtcp,
+	struct relay_stats *out);
 /* A leg for this m-line, made if there is none. NULL without memory. */
 struct leg *side_leg(struct keystore *k, struct side *s, uint32_t media);
 static inline struct leg *side_leg_get(const struct side *s, uint32_t media)
@@ -301,6 +311,7 @@ struct leg_state {
 	} mark[MEDIA_MARKS_MAX];
 	struct endpoint remote, rtcp_remote;
 	bool confirmed, rtcp_confirmed;
+	struct stream_counts counts[2]; /* RTP, RTCP */
 	struct save_key_use rx_use[SDES_MAX_KEYS], tx_use;
 };
 

@@ -163,8 +163,7 @@ static void add_stream(struct query *q, struct ngval *list, const struct side *s
 	uint32_t n;
 
 	locals = q->relay->ops->locals(q->relay->arg, &n);
-	q->relay->ops->stats(
-		q->relay->arg, q->c->worker, rtcp ? l->port.rtcp_stream : l->port.rtp_stream, st);
+	leg_stats(q->relay, q->c, l, rtcp, st);
 	add_int(q, d, "local port", rtcp ? l->port.rtcp.port : l->port.rtp.port);
 	if (s->local < n) {
 		ngval_add_str(q->p, d, STR("local address"),

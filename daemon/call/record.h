@@ -6,11 +6,13 @@
 
 #include "base/bytes.h"
 
-#define RECORD_PATH_MAX 512
+#define RECORD_PATH_MAX  512
+#define RECORD_PARTS_MAX 9999u
 
 struct record_start {
 	struct str call_id, metadata;
 	struct str file;    /* the name that was asked for, or empty: made from the Call-ID */
+	uint32_t parts;     /* files of that name before this one: this one's has its number */
 	struct str pattern; /* or how to make one: %c Call-ID, %r random, %t time; empty: %c-%r */
 	struct str about;   /* what the call is at this time, lines for the metadata file */
 	uint64_t now_ns;
@@ -24,7 +26,7 @@ struct recorder_ops {
 		void *arg, const struct record_start *s, uint32_t *tap, char path[RECORD_PATH_MAX]);
 	/* A line more for the metadata file. */
 	void (*note)(void *arg, uint32_t tap, struct str line);
-	/* No more packets: the file is complete, or goes. */
+	/* No more packets: the file is complete, or goes, and with it those before it. */
 	void (*stop)(void *arg, uint32_t tap, bool discard);
 };
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Recording by command: opens and closes what a call is recorded into. The marks on sides and legs are tap.c's. */
 #include <errno.h>
+#include <stdio.h>
 
 #include "call/calls.h"
 
@@ -38,11 +39,56 @@ static const char *record_open(struct calls *c, struct pool *p, struct call *nex
 
 	if (err)
 		return record_error(err);
+	next->tap_parts = 0;
 	if (str_replace(&next->tap_path, str_from(path))) {
 		c->rec->ops->stop(c->rec->arg, next->tap, true);
 		return "Out of memory";
 	}
 	return NULL;
+}
+
+/* The name that its files share: without folder and number. */
+static struct str record_base(const struct call *call)
+{
+	struct str name = call->tap_path;
+	char number[16];
+	size_t len;
+
+	for (size_t i = name.len; i > 0; i--)
+		if (name.s[i - 1] == '/') {
+			name = (struct str){name.s + i, name.len - i};
+			break;
+		}
+	if (call->tap_parts == 0)
+		return name;
+	len = (size_t)snprintf(number, sizeof(number), "-part%u", call->tap_parts + 1);
+	if (name.len > len && memcmp(name.s + name.len - len, number, len) == 0)
+		name.len -= len;
+	return name;
+}
+
+const char *calls_record_resume(struct calls *c, struct pool *p, struct call *call, uint64_t now_ns)
+{
+	char path[RECORD_PATH_MAX];
+	struct record_start start = {.call_id = call->id,
+		.metadata = call->metadata,
+		.file = record_base(call),
+		.parts = call->tap_parts + 1,
+		.about = pool_printf(p, "continues: " STR_FMT ".pcap\n" STR_FMT,
+			STR_ARG(call->tap_path), STR_ARG(record_about(p, call))),
+		.now_ns = now_ns};
+	int err = c->rec ? c->rec->ops->start(c->rec->arg, &start, &call->tap, path) : -ENOENT;
+
+	call->tap_parts++;
+	if (!err && str_replace(&call->tap_path, str_from(path))) {
+		c->rec->ops->stop(c->rec->arg, call->tap, false);
+		err = -ENOMEM;
+	}
+	if (!err)
+		return NULL;
+	call->tap = 0;
+	return err == -ENOENT ? "its recording does not go on: started without --recording-dir"
+			      : "its recording does not go on: no file can be opened for it";
 }
 
 static void record_reply(struct pool *p, const struct call *call, struct ngval *dict)

@@ -13,12 +13,12 @@
  *   (UNPROVED_SLACK): silence of about half a second. A forger who floods in the last half second before a crash may exceed it.
  * - Sent SRTCP: the index is ours to choose. It jumps by RTCP_JUMP, more than can have been sent since; 2^31 are enough for two
  *   thousand restarts.
- * - Learned addresses stay learned, key lifetimes go on counting. */
+ * - Learned addresses stay learned; key lifetimes and what streams count go on counting.
+ * - What was recorded goes on in a file more: the old one may be on another machine, and nobody knows how it ends. */
 #include <errno.h>
 #include <stdlib.h>
 
-#include "call/model.h"
-#include "call/save.h"
+#include "call/calls.h"
 #include "srtp/replay.h"
 
 #define HALF_CYCLE     (1ull << 15)
@@ -152,6 +152,7 @@ static const struct leg_state *state_at(const struct call_state *s, uint32_t sid
 static void resume_leg(struct resume *r, struct leg *l, const struct leg_state *s, bool unproved)
 {
 	resume_marks(r, l, s, unproved);
+	memcpy(l->before, s->counts, sizeof(l->before));
 	for (uint32_t i = 0; i <= l->rx.more; i++)
 		resume_key(r, l->rx_slot[i], &s->rx_use[i]);
 	resume_key(r, l->tx_slot, &s->tx_use);
@@ -207,9 +208,10 @@ static void resume_one(void *arg, struct call *c, uint32_t side, uint32_t media,
 		resume_leg(&t->resume, l, s, is_unproved(c, side));
 }
 
-static int bring_back(const struct relay *relay, struct pool *p, struct call *c,
-	const struct call_state *state, uint64_t now_ns)
+static int bring_back(struct calls *calls, struct pool *p, struct call *c,
+	const struct call_state *state, uint64_t now_ns, const char **lacks)
 {
+	const struct relay *relay = calls->relay;
 	struct taking t = {.relay = relay,
 		.state = state,
 		.resume = {.now_ns = now_ns,
@@ -229,8 +231,13 @@ static int bring_back(const struct relay *relay, struct pool *p, struct call *c,
 	t.err = apply_take(relay, NULL, c);
 	if (t.err)
 		return t.err;
+	if (c->tap)
+		*lacks = calls_record_resume(calls, p, c, now_ns);
 	for_legs(c, resume_one, &t);
-	return apply_commit(relay, p, NULL, c, now_ns, t.resume.cmd, t.resume.n);
+	t.err = apply_commit(relay, p, NULL, c, now_ns, t.resume.cmd, t.resume.n);
+	if (t.err && c->tap)
+		calls->rec->ops->stop(calls->rec->arg, c->tap, false);
+	return t.err;
 }
 
 int calls_restore(struct calls *calls, struct pool *p, struct str whole, struct str state,
@@ -253,7 +260,8 @@ int calls_restore(struct calls *calls, struct pool *p, struct str whole, struct 
 		later.created_ns == c->created_ns && later.revision == c->save.revision &&
 		later.at_ns >= first.at_ns)
 		first = later;
-	err = err ? err : bring_back(relay, p, c, &first, now_ns);
+	*why = NULL;
+	err = err ? err : bring_back(calls, p, c, &first, now_ns, why);
 	if (err) {
 		*why = why_text(err);
 		if (c)

@@ -187,6 +187,16 @@ static struct save_key_use use_of(const struct saver *s, uint32_t worker, uint32
 	return (struct save_key_use){.rtp = u.rtp, .rtcp = u.rtcp};
 }
 
+static struct stream_counts counts_of(const struct relay_stats *st)
+{
+	return (struct stream_counts){.packets = st->packets,
+		.bytes = st->bytes,
+		.errors = st->errors,
+		.packets_out = st->packets_out,
+		.bytes_out = st->bytes_out,
+		.last_packet_ns = st->last_packet_ns};
+}
+
 static void leg_state(
 	const struct saver *s, const struct call *c, const struct leg *l, struct leg_state *out)
 {
@@ -201,8 +211,10 @@ static void leg_state(
 			.index = m->mark[i].mark.index,
 			.roc_only = m->mark[i].mark.roc_only,
 			.per_s = m->mark[i].per_s};
-	r->ops->stats(r->arg, c->worker, l->port.rtp_stream, &rtp);
-	r->ops->stats(r->arg, c->worker, l->port.rtcp_stream, &rtcp);
+	leg_stats(r, c, l, false, &rtp);
+	leg_stats(r, c, l, true, &rtcp);
+	out->counts[0] = counts_of(&rtp);
+	out->counts[1] = counts_of(&rtcp);
 	out->remote = rtp.remote;
 	out->confirmed = rtp.confirmed;
 	out->rtcp_remote = rtcp.remote;

@@ -162,6 +162,7 @@ static const struct field side_fields[] = {
 	FLAG("pi", side, pierce),
 	FLAG("li", side, listener),
 	FLAG("pu", side, publisher),
+	FLAG("tap", side, tap),
 	{"sdp", TEXT, AT(side, sdp)},
 	NUM("mf", side, mux_flags, UINT32_MAX),
 	NUM("os", side, osrtp, UINT32_MAX),
@@ -187,6 +188,12 @@ static const struct field call_fields[] = {
 	NUM("tos", call, tos, 255),
 	FLAG("ss", call, strict_source),
 	NUM("learn", call, learning, MEDIA_LEARN_HEURISTIC),
+	NUM("tap", call, tap, UINT32_MAX),
+	FLAG("tapa", call, tap_all),
+	FLAG("tapp", call, tap_paused),
+	FLAG("tapd", call, tap_discard),
+	NUM("tapn", call, tap_parts, RECORD_PARTS_MAX),
+	{"tapf", TEXT, AT(call, tap_path)},
 	NUM("rev", call, save.revision, ANY),
 	{"sides", SIDES, AT(call, side), .record = &side_record},
 };
@@ -207,6 +214,16 @@ static const struct field mark_fields[] = {
 };
 static const struct record mark_record = RECORD_OF(mark_fields);
 
+static const struct field counts_fields[] = {
+	NUM("p", stream_counts, packets, ANY),
+	NUM("b", stream_counts, bytes, ANY),
+	NUM("e", stream_counts, errors, ANY),
+	NUM("q", stream_counts, packets_out, ANY),
+	NUM("c", stream_counts, bytes_out, ANY),
+	NUM("l", stream_counts, last_packet_ns, ANY),
+};
+static const struct record counts_record = RECORD_OF(counts_fields);
+
 static const struct field leg_state_fields[] = {
 	NUM("s", leg_state, side, CALL_MAX_SIDES - 1),
 	NUM("m", leg_state, media, SDP_MAX_MEDIA - 1),
@@ -217,6 +234,8 @@ static const struct field leg_state_fields[] = {
 	{"c", ADDR, AT(leg_state, rtcp_remote)},
 	FLAG("f", leg_state, confirmed),
 	FLAG("g", leg_state, rtcp_confirmed),
+	{"n0", RECORD, AT(leg_state, counts[0]), .record = &counts_record},
+	{"n1", RECORD, AT(leg_state, counts[1]), .record = &counts_record},
 	{"u0", RECORD, AT(leg_state, rx_use[0]), .record = &use_record},
 	{"u1", RECORD, AT(leg_state, rx_use[1]), .record = &use_record},
 	{"u2", RECORD, AT(leg_state, rx_use[2]), .record = &use_record},

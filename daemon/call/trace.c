@@ -16,8 +16,7 @@ static void stream(const struct trace *t, const struct relay *relay, struct pool
 	struct relay_stats st = {0};
 	char text[ENDPOINT_STRLEN];
 
-	relay->ops->stats(
-		relay->arg, c->worker, rtcp ? l->port.rtcp_stream : l->port.rtp_stream, &st);
+	leg_stats(relay, c, l, rtcp, &st);
 	if (st.remote.family)
 		remote = pool_strdup(p, str_from(endpoint_fmt(&st.remote, text)));
 	for (int v = 0; v < MEDIA_VERDICTS; v++)

@@ -30,9 +30,9 @@ static void add_leg(const struct relay *relay, struct pool *p, const struct call
 	const struct media_quality *quality = &st.quality;
 	char text[ENDPOINT_STRLEN];
 
-	relay->ops->stats(relay->arg, c->worker, l->port.rtp_stream, &st);
+	leg_stats(relay, c, l, false, &st);
 	if (!quality->samples) { /* not on one port */
-		relay->ops->stats(relay->arg, c->worker, l->port.rtcp_stream, &rtcp);
+		leg_stats(relay, c, l, true, &rtcp);
 		quality = &rtcp.quality;
 	}
 	ngval_add_str(p, d, STR("tag"), s->tag);
@@ -95,7 +95,7 @@ void view_ended(const struct relay *relay, const struct call *c, struct calls_en
 
 			if (!l || !l->has_port || !l->active)
 				continue;
-			relay->ops->stats(relay->arg, c->worker, l->port.rtp_stream, &st);
+			leg_stats(relay, c, l, false, &st);
 			heard += st.packets > 0;
 			silent += !st.packets &&
 				(l->dir == SDP_DIR_SENDRECV || l->dir == SDP_DIR_SENDONLY);

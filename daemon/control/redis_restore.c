@@ -113,9 +113,11 @@ static void bring_back(struct redis *r, const struct redis_entry *e)
 	if (!err)
 		err = calls_restore(r->cfg.calls, p, sbuf_view(&whole), sbuf_view(&state),
 			clock_real_ns(), &why);
-	if (!err)
+	if (!err) {
 		r->restored++;
-	else if (err != -EEXIST)
+		if (why)
+			log_call(LOG_WARNING, &(struct log_about){.call_id = e->id}, "%s", why);
+	} else if (err != -EEXIST)
 		skipped(r, e->id, why);
 	pool_destroy(p);
 	sbuf_fini(&whole);

@@ -10,6 +10,7 @@ import threading
 import time
 
 import calls
+import redisrig
 import relay
 from run import Skip, cases
 from test_relay import clean, finish
@@ -186,6 +187,47 @@ def test_a_full_disk_is_a_gap_in_the_recording_and_none_in_the_call(net):
         s = daemon.statistics()["recording"]
         assert s["lost"] > 0 and s["packets"] == written, s
         finish(daemon)
+
+
+def test_it_goes_on_in_another_file_after_a_restart(net):
+    """Killed while recording: the call's next file continues the first, nothing is in both, and the query counts on."""
+    if not redisrig.have():
+        raise Skip(f"no {redisrig.PROGRAM}")
+    with Folder() as folder:
+        redis = redisrig.Redis(net)
+        daemon = start(net, folder, *redis.daemon_options())
+        quiet, c = (calls.Call(daemon.client, i, "80", "32").setup() for i in (1, 2))
+        first = reply_file(daemon.client.call("start recording", call_id=c.id))
+        clean(calls.load(net, relay.BUILD, [quiet], rate=50, seconds=1))
+        load = redisrig.Load(net, relay.BUILD, [c], 50, 4)
+        time.sleep(1.2)  # enough for what is counted and recorded to be written
+        counted = daemon.client.call("query", call_id=quiet.id)["totals"]
+        daemon.process.kill()
+        daemon.process.wait()
+        daemon.client.close()
+        daemon = start(net, folder, *redis.daemon_options())
+        assert daemon.client.call("query", call_id=quiet.id)["totals"] == counted and counted["RTP"]["packets"] == 100, counted
+        load.result()
+        second = stopped(daemon, c)
+        assert second == first.replace(".pcap", "-part2.pcap"), (first, second)
+        for side in (0, 1):
+            before, after = (heard(packets(path), c, side) for path in (first, second))
+            assert len(before) > 20 and len(after) > 20 and before[-1] < after[0], (before, after)
+        text = open(second.replace(".pcap", ".txt"), encoding="utf-8").read()
+        assert f"continues: {first}" in text and f"call-id: {c.id}" in text and "to our port" in text, text
+        # Those that shall not be kept go, all files of them.
+        reply_file(daemon.client.call("start recording", call_id=quiet.id, recording_file="tape"))
+        end = time.monotonic() + 5
+        while daemon.statistics()["redis"]["waiting"] and time.monotonic() < end:
+            time.sleep(0.05)
+        daemon.stop()
+        daemon = start(net, folder, *redis.daemon_options())
+        assert sorted(f for f in os.listdir(folder.path) if f.startswith("tape") and f.endswith(".pcap")) == ["tape-part2.pcap", "tape.pcap"]
+        calls.ok(daemon.client.call("delete", call_id=quiet.id, delete_delay=0, flags=["discard-recording"]))
+        time.sleep(0.3)
+        assert not [f for f in os.listdir(folder.path) if f.startswith("tape")], os.listdir(folder.path)
+        assert daemon.stop() == 0
+        redis.stop()
 
 
 def test_without_a_folder_it_says_so(net):

@@ -6,9 +6,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <cmocka.h>
+#include <errno.h>
 
-#include "call/model.h"
-#include "call/save.h"
+#include "call/calls.h"
 #include "call_talk.h"
 
 #define FULL                                                                                   \
@@ -211,6 +211,271 @@ static void indexes_go_on_behind_what_was_used(void **state)
 	}
 }
 
+/* --- What proves nothing (restore.c: is_unproved()) --- */
+
+static void all_media(struct call *c, uint32_t side, enum srtp_suite_id suite, bool no_auth)
+{
+	for (uint32_t i = 0; i < c->side[side]->legs; i++) {
+		struct srtp_master *m = &c->side[side]->leg[i]->rx.master;
+
+		*m = (struct srtp_master){.suite = suite, .no_rtp_auth = no_auth};
+	}
+}
+
+static void as_it_is(struct call *c)
+{
+	(void)c;
+}
+
+static void proved(struct call *c)
+{
+	all_media(c, 1, SUITE_AES_CM_128_80, false);
+}
+
+static void not_authenticated(struct call *c)
+{
+	all_media(c, 1, SUITE_AES_CM_128_80, true);
+}
+
+static void plain_in_one_media(struct call *c)
+{
+	proved(c);
+	c->side[1]->leg[1]->rx.master = (struct srtp_master){.suite = SUITE_PLAIN};
+}
+
+static void plain_but_gone(struct call *c)
+{
+	c->side[1]->gone = true;
+}
+
+static void plain_but_only_listening(struct call *c)
+{
+	c->side[1]->listener = true;
+}
+
+static void plain_but_closed(struct call *c)
+{
+	proved(c);
+	c->side[1]->leg[1]->rx.master = (struct srtp_master){.suite = SUITE_PLAIN};
+	c->side[1]->leg[1]->used = c->side[1]->leg[1]->active = false;
+}
+
+/* Index 100 was saved as sent, at 50 packets per second, 2 s ago. Where others' packets prove nothing a forger could have had other
+ * bytes sent under the indexes since: they are passed over. Where they are authentic, nothing is lost for it. */
+static void only_what_proves_nothing_costs_indexes(void **state)
+{
+	static const struct {
+		void (*make)(struct call *c);
+		uint64_t want_tx;
+		const char *why;
+	} T[] = {
+		{as_it_is, 232, "plain"},
+		{proved, 100, "authenticated"},
+		{not_authenticated, 232, "UNAUTHENTICATED_SRTP"},
+		{plain_in_one_media, 232, "any media may reach a listener"},
+		{plain_but_gone, 100, "gone"},
+		{plain_but_only_listening, 100, "what a listener sends goes nowhere"},
+		{plain_but_closed, 100, "closed"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(T); i++) {
+		struct talk t;
+		struct saved s;
+		const char *why = NULL;
+		uint32_t ctx;
+
+		talk_start(&t);
+		calls_save_start(t.c);
+		make_call(&t);
+		ctx = mock_stream(t.m, port_of(&t, 0))->ctx;
+		t.m->marks[ctx] = marks(t.now, 100, 100, 5);
+		T[i].make(calls_saver(t.c)->table->first);
+		save(&t, &s);
+		reborn(&t);
+		t.now += 2 * NS_PER_SEC;
+		if (restore(&t, sbuf_view(&s.whole), STR_NONE, &why))
+			fail_msg("%s: %s", T[i].why, why);
+		ctx = mock_stream(t.m, port_of(&t, 0))->ctx;
+		if (index_of(&t, ctx, MEDIA_TX_RTP) != T[i].want_tx)
+			fail_msg("%s: %llu", T[i].why,
+				(unsigned long long)index_of(&t, ctx, MEDIA_TX_RTP));
+		for (uint32_t k = 0; k < MOCK_MAX; k++)
+			free(t.m->marks[k]);
+		sbuf_fini(&s.whole);
+		sbuf_fini(&s.state);
+		talk_end(&t);
+	}
+}
+
+static void streams_go_on_counting(void **state)
+{
+	struct talk t;
+	struct saved s;
+	const char *why = NULL;
+	struct relay_stats was, now;
+	const struct call *c;
+
+	(void)state;
+	talk_start(&t);
+	calls_save_start(t.c);
+	make_call(&t);
+	save(&t, &s);
+	for (int life = 1; life < 4; life++) {
+		c = calls_saver(t.c)->table->first;
+		leg_stats(t.c->relay, c, c->side[0]->leg[0], life & 1, &was);
+		assert_true(was.packets > 0);
+		sbuf_fini(&s.whole);
+		calls_save_all(t.c);
+		save(&t, &s);
+		reborn(&t);
+		calls_save_start(t.c);
+		assert_int_equal(restore(&t, sbuf_view(&s.whole), STR_NONE, &why), 0);
+		c = calls_saver(t.c)->table->first;
+		leg_stats(t.c->relay, c, c->side[0]->leg[0], life & 1, &now);
+		/* The mock counts the same from the start in every life. */
+		assert_int_equal(now.packets, was.packets / (uint64_t)life * (uint64_t)(life + 1));
+	}
+	sbuf_fini(&s.whole);
+	sbuf_fini(&s.state);
+	talk_end(&t);
+}
+
+/* --- Recordings --- */
+
+struct fake_recorder {
+	struct recorder rec;
+	uint32_t started, stopped, discarded;
+	char path[64], about[512], file[64];
+	uint32_t parts;
+	int fail;
+};
+
+static int fake_start(
+	void *arg, const struct record_start *s, uint32_t *tap, char path[RECORD_PATH_MAX])
+{
+	struct fake_recorder *f = arg;
+
+	if (f->fail)
+		return f->fail;
+	f->parts = s->parts;
+	snprintf(f->file, sizeof(f->file), STR_FMT, STR_ARG(s->file));
+	snprintf(f->about, sizeof(f->about), STR_FMT, STR_ARG(s->about));
+	if (s->parts)
+		snprintf(path, RECORD_PATH_MAX, "/dir/tape-part%u", s->parts + 1);
+	else
+		snprintf(path, RECORD_PATH_MAX, "/dir/tape");
+	*tap = 70 + ++f->started;
+	return 0;
+}
+
+static void fake_note(void *arg, uint32_t tap, struct str line)
+{
+	(void)arg;
+	(void)tap;
+	(void)line;
+}
+
+static void fake_stop(void *arg, uint32_t tap, bool discard)
+{
+	struct fake_recorder *f = arg;
+
+	assert_int_equal(tap, 70 + f->started);
+	f->stopped++;
+	f->discarded += discard;
+}
+
+static const struct recorder_ops fake_ops = {
+	.start = fake_start, .note = fake_note, .stop = fake_stop};
+
+/* One side by its tag, or all. */
+static void record(struct talk *t, enum call_record what, const char *side)
+{
+	struct ng_request r = talk_request(side, "", "");
+	struct call_reply said;
+	struct pool *p;
+
+	if (side[0])
+		r.flags |= 1ull << NG_FLAG_DIRECTIONAL;
+	assert_int_equal(pool_create(&p, 1u << 20), 0);
+	calls_record(t->c, p, &r, what, t->now, &said, ngval_dict(p));
+	assert_null(said.error);
+	pool_destroy(p);
+}
+
+static void a_recording_goes_on_in_another_file(void **state)
+{
+	struct fake_recorder f = {.rec = {.ops = &fake_ops, .arg = &f}};
+	struct talk t;
+	struct saved s;
+	const char *why = NULL;
+
+	(void)state;
+	talk_start(&t);
+	calls_save_start(t.c);
+	calls_recorder(t.c, &f.rec);
+	make_call(&t);
+	record(&t, CALL_RECORD_START, "a");
+	for (uint32_t life = 1; life < 4; life++) {
+		const struct call *c;
+
+		save(&t, &s);
+		reborn(&t);
+		assert_int_equal(f.stopped, life); /* the mock dies in order */
+		calls_save_start(t.c);
+		calls_recorder(t.c, &f.rec);
+		assert_int_equal(restore(&t, sbuf_view(&s.whole), STR_NONE, &why), 0);
+		assert_null(why);
+		assert_int_equal(f.parts, life);
+		assert_string_equal(f.file, "tape");
+		assert_non_null(strstr(f.about,
+			life == 1 ? "continues: /dir/tape.pcap\n" : "continues: /dir/tape-part"));
+		assert_non_null(strstr(f.about, "to our port"));
+		c = calls_saver(t.c)->table->first;
+		assert_int_equal(c->tap, 71 + life);
+		assert_true(c->side[0]->tap && !c->side[1]->tap && !c->tap_all && !c->tap_paused);
+		assert_int_equal(c->side[0]->leg[0]->rtp_cfg.tap, 71 + life);
+		assert_int_equal(c->side[1]->leg[0]->rtp_cfg.tap, 0);
+		sbuf_fini(&s.whole);
+		sbuf_fini(&s.state);
+	}
+	/* What is recorded anew begins anew. */
+	record(&t, CALL_RECORD_STOP, "");
+	assert_int_equal(f.stopped, 4);
+	record(&t, CALL_RECORD_START, "");
+	assert_int_equal(f.parts, 0);
+	/* Nowhere to record to: the call comes back all the same, and the operator is told. */
+	calls_save_all(t.c);
+	save(&t, &s);
+	reborn(&t);
+	f.stopped = 0;
+	assert_int_equal(restore(&t, sbuf_view(&s.whole), STR_NONE, &why), 0);
+	assert_non_null(strstr(why, "without --recording-dir"));
+	calls_leave(t.c);
+	calls_recorder(t.c, &f.rec);
+	f.fail = -ENOSPC;
+	assert_int_equal(restore(&t, sbuf_view(&s.whole), STR_NONE, &why), 0);
+	assert_non_null(strstr(why, "no file can be opened"));
+	assert_int_equal(f.stopped, 0);
+	calls_leave(t.c);
+	/* The call does not come back: its file does not stay open. */
+	f.fail = 0;
+	for (uint32_t i = 1;; i++) {
+		uint32_t started = f.started;
+
+		t.m->calls = 0;
+		t.m->fail_at = i;
+		t.m->fail_with = -ENOSPC;
+		if (!restore(&t, sbuf_view(&s.whole), STR_NONE, &why))
+			break;
+		f.stopped -= f.started - started; /* as many as were begun */
+		assert_int_equal(f.stopped, 0);
+	}
+	sbuf_fini(&s.whole);
+	sbuf_fini(&s.state);
+	talk_end(&t);
+}
+
 /* The state that packets changed is written alone, only when it changed, and used only with the call it belongs to. */
 static void a_later_state_counts_if_it_is_of_the_same_revision(void **state)
 {
@@ -379,6 +644,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_was_saved_comes_back_the_same),
 		cmocka_unit_test(indexes_go_on_behind_what_was_used),
+		cmocka_unit_test(only_what_proves_nothing_costs_indexes),
+		cmocka_unit_test(streams_go_on_counting),
+		cmocka_unit_test(a_recording_goes_on_in_another_file),
 		cmocka_unit_test(a_later_state_counts_if_it_is_of_the_same_revision),
 		cmocka_unit_test(each_call_waits_once_and_what_ended_goes_first),
 		cmocka_unit_test(what_cannot_come_back_changes_nothing),
