@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
-# kamailio-fits.sh MODULE.so: fails unless the module was built for the version and with the flags of the Kamailio that is installed, since
-# that one would refuse to load it.
+# kamailio-fits.sh MODULE.so: fails unless the module was built for the version and with the flags of the Kamailio that is installed, and
+# finds there what it takes from the program, since that one would refuse to load it.
 set -eu
 
 kamailio=$(command -v kamailio || echo /usr/sbin/kamailio)
@@ -15,3 +15,13 @@ for what in version flags; do
 		exit 1
 	fi
 done
+
+# What comes from a library has its version behind it.
+symbols=$(mktemp)
+trap 'rm -f "$symbols"' EXIT
+nm -D --defined-only "$kamailio" | awk '{ print $3 }' | sort >"$symbols"
+missing=$(nm -D --undefined-only "$1" | awk '$1 == "U" && $2 !~ /@/ { print $2 }' | sort | comm -23 - "$symbols" | tr '\n' ' ')
+if [ -n "$missing" ]; then
+	echo "$1: in $kamailio there is no $missing" >&2
+	exit 1
+fi
