@@ -228,6 +228,8 @@ static int put_dests(struct sk_buff *skb, const struct nfx_plan *p)
 
 static int put_plan(struct sk_buff *skb, const struct nfx_plan *p)
 {
+	u32 seq = READ_ONCE(p->seq);
+
 	return nla_put_u8(skb, NFX_A_ACTION, p->rtp) || nla_put_u8(skb, NFX_A_RTCP_ACTION, p->rtcp) ||
 	       (p->with_queue && nla_put_u16(skb, NFX_A_QUEUE, p->queue)) ||
 	       nla_put_u32(skb, NFX_A_FLAGS, p->flags) ||
@@ -239,6 +241,7 @@ static int put_plan(struct sk_buff *skb, const struct nfx_plan *p)
 	       (p->rate && nla_put_u32(skb, NFX_A_RATE, p->rate)) ||
 	       (p->source_rate && nla_put_u32(skb, NFX_A_SOURCE_RATE, p->source_rate)) ||
 	       (p->silence_ms && nla_put_u32(skb, NFX_A_SILENCE_MS, p->silence_ms)) ||
+	       (seq & NFX_SEQ_SEEN && nla_put_u16(skb, NFX_A_SEQ, (u16)seq)) ||
 	       (p->dests && put_dests(skb, p));
 }
 

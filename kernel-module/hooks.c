@@ -199,7 +199,7 @@ static unsigned int act(struct nfx_net *nn, struct nfx_target *t, const struct n
 static unsigned int arrive(struct nfx_net *nn, struct nfx_target *t, struct sk_buff *skb,
 			   const struct seen *s, struct nfx_left *left)
 {
-	const struct nfx_plan *p = rcu_dereference(t->plan);
+	struct nfx_plan *p = rcu_dereference(t->plan);
 	u32 len = s->udp_len - sizeof(struct udphdr);
 	const u8 *data;
 	enum kind kind;
@@ -250,6 +250,8 @@ static unsigned int arrive(struct nfx_net *nn, struct nfx_target *t, struct sk_b
 		nfx_count_one(t->count, NFX_S_MALFORMED);
 		return NF_DROP;
 	}
+	if (action == NFX_ACTION_RELAY && kind == KIND_RTP)
+		WRITE_ONCE(p->seq, NFX_SEQ_SEEN | get_unaligned_be16(data + 2));
 	taken(t, kind, s);
 	return act(nn, t, p, skb, s, action, left);
 }

@@ -22,7 +22,8 @@
 #define NFX_MAX_GRACE_MS (600 * 1000)
 #define NFX_KNOWN_FEATURES                                                                        \
 	(NFX_FEATURE_QUEUE | NFX_FEATURE_RELAY | NFX_FEATURE_MULTI | NFX_FEATURE_RATE |           \
-	 NFX_FEATURE_EVENTS | NFX_FEATURE_VERDICT | NFX_FEATURE_SSRC | NFX_FEATURE_RELAYED)
+	 NFX_FEATURE_EVENTS | NFX_FEATURE_VERDICT | NFX_FEATURE_SSRC | NFX_FEATURE_RELAYED |     \
+	 NFX_FEATURE_SEQ)
 
 /* IPv4 in the first word, the others zero. No padding: it is hashed. */
 struct nfx_key {
@@ -38,6 +39,8 @@ struct nfx_dest {
 	bool set_tos;
 };
 
+#define NFX_SEQ_SEEN BIT(16)
+
 /* What a target does: replaced as a whole under RCU. */
 struct nfx_plan {
 	struct rcu_work free;
@@ -48,6 +51,7 @@ struct nfx_plan {
 	u8 rtp, rtcp; /* enum nfx_action */
 	u8 mismatch;  /* enum nfx_mismatch */
 	bool with_queue, with_ssrc;
+	u32 seq; /* of the last RTP that was relayed, with NFX_SEQ_SEEN; all else is constant */
 	u32 dests;
 	struct nfx_dest dest[];
 };

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "srtp/replay.h"
 
 #define ENOUGH_PACKETS 5u               /* of a stream, until it is thought to go on as it began */
 #define ASKED_NS       (4 * NS_PER_SEC) /* then a worker that could not has given up */
@@ -15,6 +16,7 @@
 #define BACK_OFF_MAX 6u
 #define FRESH_NS     (50 * 1000000ull) /* counters are not read again before this */
 #define READS_MAX    256u              /* single reads of counters between two ticks */
+#define TELL_PACKETS 128u /* a worker learns where an index stands each time that it went so far */
 
 enum where { OURS, ASKED, KERNEL };
 
@@ -30,11 +32,16 @@ struct off_stream {
 	uint64_t asked_ns, not_before_ns, read_ns; /* monotonic */
 	uint64_t base_packets, base_bytes;
 	struct steer_relayed seen;
+	/* Passed through: the kernel sees the sequence numbers, and nobody else does. */
+	bool follows;
+	uint64_t index, told; /* where it stands; what the worker was told of it */
 };
 
+enum off_kind { CIPHERED, PLAIN, PASSED }; /* CIPHERED: or not set yet */
+
 struct off_ctx {
-	bool rx_plain, tx_plain; /* false: SRTP, or not set yet */
-	uint32_t rtp; /* the stream that RTP of this context comes in by, or MEDIA_NONE */
+	uint8_t rx, tx;     /* enum off_kind */
+	uint32_t stream[2]; /* those that RTP and RTCP of this context come in by, or MEDIA_NONE */
 };
 
 struct off_site {
@@ -56,6 +63,12 @@ struct offload {
 
 static void take(struct off_stream *s, const struct steer_relayed *r, uint64_t now_ns)
 {
+	uint64_t index;
+
+	if (s->follows && r->has_seq) {
+		index = srtp_index_estimate(s->index, r->seq);
+		s->index = index > s->index && index <= SRTP_INDEX_MAX ? index : s->index;
+	}
 	s->seen = *r;
 	s->read_ns = now_ns;
 	if (!s->based) {
@@ -118,29 +131,74 @@ static struct worker_cmd unrelay_cmd(const struct off_stream *s)
 	return c;
 }
 
+static struct worker_cmd resume_cmd(const struct off_stream *s)
+{
+	struct worker_cmd c = {.kind = WORKER_MEDIA};
+
+	c.media.type = MEDIA_CTX_RESUME;
+	c.media.id = s->cfg.ctx;
+	c.media.ctx_resume.n = 1;
+	c.media.ctx_resume.mark[0] =
+		(struct media_mark){.ssrc = s->what.ssrc, .table = MEDIA_RX_RTP, .index = s->index};
+	return c;
+}
+
+/* Commands that bring it back, two at most: their number. */
+static uint32_t way_back(struct offload *o, struct off_stream *s, struct worker_cmd out[2])
+{
+	out[0] = unrelay_cmd(s);
+	if (!s->follows || s->where != KERNEL)
+		return 1;
+	(void)read_one(o, s, o->now_ns);
+	out[1] = resume_cmd(s);
+	s->told = s->index;
+	return 2;
+}
+
+/* Where what comes in by it goes. */
+static uint32_t target_of(const struct media_stream_cfg *c)
+{
+	return c->rtp ? c->rtp_to : c->rtcp_to;
+}
+
 static bool known(const struct endpoint *e)
 {
 	return e->family && e->port && !endpoint_is_unspecified(e);
 }
 
-/* Whether its RTP may stay in the kernel, and how. */
-static bool eligible(const struct offload *o, uint32_t worker, uint32_t id, struct steer_relay *out)
+/* RTCP that can be read is the daemon's: statistics are made of it. With a port of its own it goes to such a one. */
+static bool may_relay(
+	const struct offload *o, const struct off_site *site, const struct off_stream *s)
+{
+	uint8_t kind = site->ctx[s->cfg.ctx].rx;
+	const struct off_stream *t;
+
+	if (!s->set || s->cfg.gate || s->cfg.tap || s->cfg.media_handover || s->cfg.copy[0] ||
+		s->cfg.copy[1] || target_of(&s->cfg) >= o->cfg.max_stream || kind == CIPHERED ||
+		(kind == PLAIN && !s->cfg.rtp) || (kind == PASSED && !o->cfg.steer->relays_srtp))
+		return false;
+	t = &site->stream[target_of(&s->cfg)];
+	return t->set && !t->cfg.media_handover && site->ctx[t->cfg.ctx].tx == kind &&
+		t->cfg.rtp == s->cfg.rtp;
+}
+
+/* Whether what comes in by it may stay in the kernel, and how. */
+static bool eligible(const struct offload *o, uint32_t worker, uint32_t id, struct steer_relay *out,
+	struct offload_look *look)
 {
 	const struct off_site *site = &o->site[worker];
 	const struct off_stream *s = &site->stream[id], *t;
 	struct offload_look here, there;
 
-	if (!s->set || !s->cfg.rtp || s->cfg.gate || s->cfg.tap || s->cfg.media_handover ||
-		s->cfg.copy[0] || s->cfg.copy[1] || s->cfg.rtp_to >= o->cfg.max_stream ||
-		!site->ctx[s->cfg.ctx].rx_plain)
+	if (!may_relay(o, site, s))
 		return false;
-	t = &site->stream[s->cfg.rtp_to];
-	if (!t->set || t->cfg.media_handover || !site->ctx[t->cfg.ctx].tx_plain)
-		return false;
+	t = &site->stream[target_of(&s->cfg)];
 	o->cfg.look(o->cfg.arg, worker, id, &here);
-	if (!here.confirmed || here.packets < ENOUGH_PACKETS || !known(&here.remote))
+	*look = here;
+	if (!here.confirmed || here.packets < (s->cfg.rtp ? ENOUGH_PACKETS : 1) ||
+		!known(&here.remote))
 		return false;
-	o->cfg.look(o->cfg.arg, worker, s->cfg.rtp_to, &there);
+	o->cfg.look(o->cfg.arg, worker, target_of(&s->cfg), &there);
 	if (!(there.confirmed || t->cfg.asymmetric || t->cfg.learning == MEDIA_LEARN_OFF) ||
 		!known(&there.remote) || there.remote.family != here.remote.family ||
 		o->cfg.steer->local[t->cfg.local.addr].family != here.remote.family)
@@ -149,33 +207,35 @@ static bool eligible(const struct offload *o, uint32_t worker, uint32_t id, stru
 		.to = there.remote,
 		.local = s->cfg.local,
 		.from = t->cfg.local,
-		.ssrc = here.ssrc,
+		.ssrc = s->cfg.rtp ? here.ssrc : 0,
 		.id = id,
-		.tos = t->cfg.tos};
+		.tos = t->cfg.tos,
+		.rtcp = site->ctx[s->cfg.ctx].rx == PASSED &&
+			(!s->cfg.rtp || (s->cfg.rtcp && s->cfg.rtcp_to == s->cfg.rtp_to))};
 	return true;
 }
 
 static bool same_relay(const struct steer_relay *a, const struct steer_relay *b)
 {
 	return endpoint_eq(&a->source, &b->source) && endpoint_eq(&a->to, &b->to) &&
-		a->ssrc == b->ssrc && a->tos == b->tos && a->from.port == b->from.port &&
-		a->from.addr == b->from.addr;
+		a->ssrc == b->ssrc && a->tos == b->tos && a->rtcp == b->rtcp &&
+		a->from.port == b->from.port && a->from.addr == b->from.addr;
 }
 
 static void judge(struct offload *o, uint32_t worker, uint32_t id, uint64_t now_ns)
 {
 	struct off_stream *s = &o->site[worker].stream[id];
-	struct worker_cmd cmd = {.kind = WORKER_RELAY};
+	struct worker_cmd cmd = {.kind = WORKER_RELAY}, back[2];
 	struct steer_relay want;
-	bool may = eligible(o, worker, id, &want);
+	struct offload_look here;
+	bool may = eligible(o, worker, id, &want, &here);
 
 	if (s->where == ASKED && now_ns >= s->asked_ns + ASKED_NS)
 		come_back(o, s);
 	if (s->where != OURS) {
 		if (may && same_relay(&want, &s->what))
 			return;
-		cmd = unrelay_cmd(s);
-		if (o->cfg.push(o->cfg.arg, worker, &cmd, 1) == 0) {
+		if (o->cfg.push(o->cfg.arg, worker, back, way_back(o, s, back)) == 0) {
 			come_back(o, s);
 			s->not_before_ns = now_ns + (BACK_OFF_NS << s->returns);
 			s->returns += s->returns < BACK_OFF_MAX;
@@ -189,11 +249,25 @@ static void judge(struct offload *o, uint32_t worker, uint32_t id, uint64_t now_
 	cmd.relay = want;
 	if (!s->based || o->cfg.push(o->cfg.arg, worker, &cmd, 1))
 		return;
+	s->follows = s->cfg.rtp && o->site[worker].ctx[s->cfg.ctx].rx == PASSED;
+	if (here.index > s->index || want.ssrc != s->what.ssrc)
+		s->index = s->told = here.index;
 	s->what = want;
 	s->where = ASKED;
 	s->asked_ns = now_ns;
 	s->touched = true;
 	o->moves++;
+}
+
+static void tell_index(struct offload *o, struct off_stream *s)
+{
+	struct worker_cmd cmd;
+
+	if (!s->follows || s->where != KERNEL || s->index < s->told + TELL_PACKETS)
+		return;
+	cmd = resume_cmd(s);
+	if (o->cfg.push(o->cfg.arg, o->worker, &cmd, 1) == 0)
+		s->told = s->index;
 }
 
 void offload_tick(struct offload *o, uint64_t now_ns)
@@ -209,8 +283,9 @@ void offload_tick(struct offload *o, uint64_t now_ns)
 		for (uint32_t i = 0; i < site->top; i++) {
 			struct off_stream *s = &site->stream[i];
 
-			if (!s->set || !s->cfg.rtp)
+			if (!s->set)
 				continue;
+			tell_index(o, s);
 			if (s->late && s->where == OURS && read_one(o, s, now_ns) == 0)
 				s->late = s->seen.now;
 			judge(o, o->worker, i, now_ns);
@@ -220,46 +295,58 @@ void offload_tick(struct offload *o, uint64_t now_ns)
 
 /* --- Commands on their way ------------------------------------------------------------------------------------ */
 
-static void before_stream(
-	const struct off_site *site, uint32_t id, struct worker_cmd *out, uint32_t *n, uint32_t max)
-{
-	const struct off_stream *s = &site->stream[id];
+struct before {
+	struct worker_cmd *out;
+	uint32_t n, max;
+};
 
-	if (s->where != OURS && *n < max)
-		out[(*n)++] = unrelay_cmd(s);
-	if (s->from != MEDIA_NONE && site->stream[s->from].where != OURS && *n < max)
-		out[(*n)++] = unrelay_cmd(&site->stream[s->from]);
+static void before_stream(struct offload *o, struct off_stream *s, struct before *b)
+{
+	if (s->where != OURS && b->n + 1 + s->follows <= b->max)
+		b->n += way_back(o, s, &b->out[b->n]);
 }
 
-/* The RTP stream that a command is about, or MEDIA_NONE. */
-static uint32_t stream_of(
-	const struct offload *o, const struct off_site *site, const struct media_cmd *cmd)
+/* Streams that a command is about, or MEDIA_NONE. */
+static void streams_of(const struct offload *o, const struct off_site *site,
+	const struct media_cmd *cmd, uint32_t out[2])
 {
+	out[0] = out[1] = MEDIA_NONE;
 	switch (cmd->type) {
 	case MEDIA_STREAM_SET:
 	case MEDIA_STREAM_DEL:
 	case MEDIA_STREAM_RESUME:
-		return cmd->id < o->cfg.max_stream ? cmd->id : MEDIA_NONE;
+		if (cmd->id < o->cfg.max_stream)
+			out[0] = cmd->id;
+		break;
 	case MEDIA_CTX_SET:
 	case MEDIA_CTX_DEL:
-		return cmd->id < o->cfg.max_ctx ? site->ctx[cmd->id].rtp : MEDIA_NONE;
+		if (cmd->id < o->cfg.max_ctx)
+			memcpy(out, site->ctx[cmd->id].stream, sizeof(site->ctx[0].stream));
+		break;
 	default:
-		return MEDIA_NONE;
+		break;
 	}
 }
 
 uint32_t offload_before(struct offload *o, uint32_t worker, const struct media_cmd *cmd, uint32_t n,
 	struct worker_cmd *out, uint32_t max)
 {
-	uint32_t made = 0;
+	struct before b = {out, 0, max};
+	uint32_t id[2];
 
 	for (uint32_t i = 0; o && i < n; i++) {
-		uint32_t id = stream_of(o, &o->site[worker], &cmd[i]);
+		struct off_stream *all = o->site[worker].stream;
 
-		if (id != MEDIA_NONE)
-			before_stream(&o->site[worker], id, out, &made, max);
+		streams_of(o, &o->site[worker], &cmd[i], id);
+		for (int k = 0; k < 2; k++) {
+			if (id[k] == MEDIA_NONE)
+				continue;
+			before_stream(o, &all[id[k]], &b);
+			if (all[id[k]].from != MEDIA_NONE)
+				before_stream(o, &all[all[id[k]].from], &b);
+		}
 	}
-	return made;
+	return b.n;
 }
 
 static void returned(struct offload *o, struct off_site *site, uint32_t id)
@@ -274,41 +361,70 @@ static void returned(struct offload *o, struct off_site *site, uint32_t id)
 	s->not_before_ns = 0;
 }
 
+/* RTP goes before RTCP, where both leave by one port. */
+static void link_streams(struct offload *o, struct off_site *site, uint32_t id, bool on)
+{
+	const struct media_stream_cfg *c = &site->stream[id].cfg;
+	uint32_t to = target_of(c), *from;
+
+	if (to >= o->cfg.max_stream)
+		return;
+	from = &site->stream[to].from;
+	if (!on && *from == id)
+		*from = MEDIA_NONE;
+	else if (on && (c->rtp || *from == MEDIA_NONE || !site->stream[*from].cfg.rtp))
+		*from = id;
+}
+
 static void stream_set(struct offload *o, struct off_site *site, const struct media_cmd *cmd)
 {
 	struct off_stream *s = &site->stream[cmd->id];
 	const struct media_stream_cfg *c = &cmd->stream;
 
-	if (s->set && s->cfg.rtp_to < o->cfg.max_stream &&
-		site->stream[s->cfg.rtp_to].from == cmd->id)
-		site->stream[s->cfg.rtp_to].from = MEDIA_NONE;
+	if (s->set)
+		link_streams(o, site, cmd->id, false);
 	s->cfg = *c;
 	s->set = true;
 	if (cmd->id >= site->top)
 		site->top = cmd->id + 1;
-	if (!c->rtp)
-		return;
-	if (c->rtp_to < o->cfg.max_stream)
-		site->stream[c->rtp_to].from = cmd->id;
+	link_streams(o, site, cmd->id, true);
 	if (c->ctx < o->cfg.max_ctx)
-		site->ctx[c->ctx].rtp = cmd->id;
+		site->ctx[c->ctx].stream[!c->rtp] = cmd->id;
+}
+
+static uint8_t kind_of(const struct media_crypto *c)
+{
+	return c->pass ? PASSED : c->suite == SUITE_PLAIN ? PLAIN : CIPHERED;
+}
+
+/* Another key, another index. */
+static void forget_index(struct off_site *site, uint32_t ctx)
+{
+	uint32_t id = site->ctx[ctx].stream[0];
+
+	if (id == MEDIA_NONE)
+		return;
+	site->stream[id].follows = false;
+	site->stream[id].index = site->stream[id].told = 0;
 }
 
 void offload_pushed(struct offload *o, uint32_t worker, const struct media_cmd *cmd, uint32_t n)
 {
 	for (uint32_t i = 0; o && i < n; i++) {
 		struct off_site *site = &o->site[worker];
-		uint32_t id = stream_of(o, site, &cmd[i]);
+		uint32_t id[2];
 
-		if (id != MEDIA_NONE)
-			returned(o, site, id);
-		if (cmd[i].type == MEDIA_STREAM_SET && id != MEDIA_NONE)
+		streams_of(o, site, &cmd[i], id);
+		for (int k = 0; k < 2; k++)
+			if (id[k] != MEDIA_NONE)
+				returned(o, site, id[k]);
+		if (cmd[i].type == MEDIA_STREAM_SET && id[0] != MEDIA_NONE)
 			stream_set(o, site, &cmd[i]);
 		if (cmd[i].type == MEDIA_CTX_SET && cmd[i].id < o->cfg.max_ctx) {
-			site->ctx[cmd[i].id].rx_plain =
-				cmd[i].ctx.rx.suite == SUITE_PLAIN && !cmd[i].ctx.rx.pass;
-			site->ctx[cmd[i].id].tx_plain =
-				cmd[i].ctx.tx.suite == SUITE_PLAIN && !cmd[i].ctx.tx.pass;
+			if (cmd[i].ctx.rx_new)
+				forget_index(site, cmd[i].id);
+			site->ctx[cmd[i].id].rx = kind_of(&cmd[i].ctx.rx);
+			site->ctx[cmd[i].id].tx = kind_of(&cmd[i].ctx.tx);
 		}
 	}
 }
@@ -324,11 +440,12 @@ void offload_release(struct offload *o, uint32_t worker, uint32_t stream)
 	s = &site->stream[stream];
 	if (s->touched)
 		o->gone_packets += packets_of(s);
-	if (s->set && s->cfg.rtp_to < o->cfg.max_stream &&
-		site->stream[s->cfg.rtp_to].from == stream)
-		site->stream[s->cfg.rtp_to].from = MEDIA_NONE;
-	if (s->set && s->cfg.ctx < o->cfg.max_ctx && site->ctx[s->cfg.ctx].rtp == stream)
-		site->ctx[s->cfg.ctx].rtp = MEDIA_NONE;
+	if (s->set)
+		link_streams(o, site, stream, false);
+	for (int k = 0; k < 2; k++)
+		if (s->set && s->cfg.ctx < o->cfg.max_ctx &&
+			site->ctx[s->cfg.ctx].stream[k] == stream)
+			site->ctx[s->cfg.ctx].stream[k] = MEDIA_NONE;
 	memset(s, 0, sizeof(*s));
 	s->from = MEDIA_NONE;
 }
@@ -359,6 +476,8 @@ void offload_stats(struct offload *o, uint32_t worker, uint32_t stream, uint64_t
 		out->bytes += bytes_of(s);
 		if (s->seen.last_ns > out->last_packet_ns)
 			out->last_packet_ns = s->seen.last_ns;
+		if (s->follows && s->index >> 16 > out->roc)
+			out->roc = (uint32_t)(s->index >> 16);
 	}
 	if (s->from == MEDIA_NONE)
 		return;
@@ -409,7 +528,7 @@ int offload_create(struct offload **out, const struct offload_config *cfg)
 		for (uint32_t i = 0; i < cfg->max_stream; i++)
 			site->stream[i].from = MEDIA_NONE;
 		for (uint32_t i = 0; i < cfg->max_ctx; i++)
-			site->ctx[i].rtp = MEDIA_NONE;
+			site->ctx[i].stream[0] = site->ctx[i].stream[1] = MEDIA_NONE;
 	}
 	if (!o->site)
 		goto no_memory;

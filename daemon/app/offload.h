@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Which media stays in the kernel: RTP that leaves as it came, from a confirmed source to a confirmed destination, with nobody
+/* Which media stays in the kernel: RTP that leaves as it came, plain or passed through (then its RTCP too), from a confirmed source to a confirmed destination, with nobody
  * recording or blocking it. Follows the commands that go to workers, and adds to them. A stream comes back to us before
  * anything about it changes, in the same ring, so that no packet falls between. Control thread only; knows neither workers nor
  * media, but what it is told of them. */
@@ -13,6 +13,7 @@ struct offload;
 
 struct offload_look { /* what a stream is like now */
 	uint64_t packets;
+	uint64_t index; /* where the ssrc's SRTP stands */
 	uint32_t ssrc;
 	bool confirmed;
 	struct endpoint remote;
@@ -34,7 +35,7 @@ void offload_destroy(struct offload *o);
 
 /* These commands are about to be pushed: writes those that must go before them to out[max]; their number. OFFLOAD_BEFORE per
  * command is always enough. */
-#define OFFLOAD_BEFORE 2u
+#define OFFLOAD_BEFORE 8u
 uint32_t offload_before(struct offload *o, uint32_t worker, const struct media_cmd *cmd, uint32_t n,
 	struct worker_cmd *out, uint32_t max);
 /* They were, all of them. */

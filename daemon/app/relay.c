@@ -566,7 +566,7 @@ static void op_stats(void *arg, uint32_t worker, uint32_t stream, struct relay_s
 	for (size_t i = 0; i < MEDIA_VERDICTS; i++)
 		out->drops[i] = load(&c->drops[i]);
 	out->ssrc = atomic_load_explicit(&c->ssrc, memory_order_relaxed);
-	out->roc = atomic_load_explicit(&c->roc, memory_order_relaxed);
+	out->roc = (uint32_t)(load(&c->index) >> 16);
 	out->confirmed = atomic_load_explicit(&c->confirmed, memory_order_relaxed) != 0;
 	media_stream_remote(m, stream, &out->remote);
 	media_stream_quality(m, stream, &out->quality);
@@ -667,6 +667,7 @@ static void look(void *arg, uint32_t worker, uint32_t stream, struct offload_loo
 	if (!c)
 		return;
 	out->packets = load(&c->packets);
+	out->index = load(&c->index);
 	out->ssrc = atomic_load_explicit(&c->ssrc, memory_order_relaxed);
 	out->confirmed = atomic_load_explicit(&c->confirmed, memory_order_relaxed) != 0;
 	media_stream_remote(m, stream, &out->remote);

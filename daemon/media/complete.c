@@ -27,10 +27,9 @@ static bool believable(struct ssrc_state *s, uint64_t index)
 	return true;
 }
 
-static void follow_roc(struct media *m, const struct note *n, const struct ssrc_state *s)
+static void tell_index(struct media *m, const struct note *n, const struct ssrc_state *s)
 {
-	atomic_store_explicit(
-		&m->counters[n->stream].roc, (uint32_t)(s->seen.last >> 16), memory_order_relaxed);
+	atomic_store_explicit(&m->counters[n->stream].index, s->seen.last, memory_order_relaxed);
 }
 
 /* Passed through: nothing is known to be genuine, so nothing is refused either, and the index is only what estimates go by. */
@@ -51,7 +50,7 @@ static void follow(struct media *m, struct media_ctx *c, const struct note *n)
 		replay_expect(&s->seen, j->rx_index);
 	else if (believable(s, j->rx_index) && j->rx_index > s->seen.last)
 		s->seen.last = j->rx_index;
-	follow_roc(m, n, s);
+	tell_index(m, n, s);
 }
 
 static uint8_t rx_commit(
@@ -74,7 +73,7 @@ static uint8_t rx_commit(
 		return MEDIA_DROP_UNPROVED;
 	media_ssrc_add(s, j->rx_index);
 	if (!rtcp)
-		follow_roc(m, n, s);
+		tell_index(m, n, s);
 	/* Under a spent key the index is followed all the same, for the next key goes on with it. Here and not only in prepare:
 	 * the burst itself may have used the key up. */
 	if (media_key_spent(m, n->rx_key))

@@ -200,7 +200,7 @@ static void counters_reset(struct media_stream_counters *c)
 	for (size_t i = 0; i < MEDIA_VERDICTS; i++)
 		atomic_store_explicit(&c->drops[i], 0, memory_order_relaxed);
 	atomic_store_explicit(&c->ssrc, 0, memory_order_relaxed);
-	atomic_store_explicit(&c->roc, 0, memory_order_relaxed);
+	atomic_store_explicit(&c->index, 0, memory_order_relaxed);
 }
 
 static bool handle_or_none(uint32_t id, uint32_t max)

@@ -186,9 +186,9 @@ struct media_stream_counters {                   /* relaxed atomics; single writ
 	_Atomic uint64_t packets_out, bytes_out; /* sent to this stream's terminal */
 	_Atomic uint64_t last_packet_ns; /* CLOCK_REALTIME of the last authentic packet, 0 = none */
 	_Atomic uint64_t errors;         /* received and dropped, for whatever reason */
+	_Atomic uint64_t index;          /* where ssrc's SRTP stands */
 	_Atomic uint32_t ssrc;           /* of the last authentic packet */
 	_Atomic uint32_t confirmed;      /* source address is confirmed */
-	_Atomic uint32_t roc;            /* where ssrc's SRTP stands */
 	/* Until here one cache line: what every packet writes. */
 	_Atomic uint64_t drops[MEDIA_VERDICTS];
 	_Atomic uint64_t remote[3];  /* learned endpoint, packed; use media_stream_remote() */

@@ -19,7 +19,7 @@
 /* Targets of a daemon that is gone stay so long, and the new one has so long to set up its calls again. */
 #define GRACE_MS       10000u
 #define RELAY_FEATURES (NFX_FEATURE_RELAY | NFX_FEATURE_SSRC | NFX_FEATURE_RELAYED)
-#define FEATURES       (RELAY_FEATURES | NFX_FEATURE_QUEUE | NFX_FEATURE_VERDICT)
+#define FEATURES       (RELAY_FEATURES | NFX_FEATURE_QUEUE | NFX_FEATURE_VERDICT | NFX_FEATURE_SEQ)
 #define PURGE_STEP     32u
 #define PENDING_MAX    64u
 #define PENDING_LOOKS  8u /* of them are tried in one burst */
@@ -115,6 +115,7 @@ static int open_kernel(struct steer_config *cfg, char *err, size_t err_len)
 	knl_close(k);
 	if ((peer.features & RELAY_FEATURES) == RELAY_FEATURES && !cfg->queue_only)
 		(void)knl_open(&cfg->knl);
+	cfg->relays_srtp = peer.features & NFX_FEATURE_SEQ;
 	sends = peer.features & NFX_FEATURE_VERDICT && peer.mark;
 	if (cfg->queue_send == STEER_QUEUE_VERDICT && !sends) {
 		snprintf(err, err_len,
@@ -128,7 +129,10 @@ static int open_kernel(struct steer_config *cfg, char *err, size_t err_len)
 	log_info(
 		"kernel steering: nf_xcipher %s, interface %u, features %#x of our %#x, results leave by %s, plain media %s",
 		peer.release, peer.version, peer.features, FEATURES,
-		sends ? "verdict" : "raw socket", cfg->knl ? "stays in the kernel" : "comes to us");
+		sends ? "verdict" : "raw socket",
+		cfg->knl ? cfg->relays_srtp ? "and what is passed through stay in the kernel"
+					    : "stays in the kernel"
+			 : "comes to us");
 	return 0;
 }
 
@@ -308,13 +312,13 @@ static void unrelay(struct steer *s, struct local_port local)
 	(void)queue_target(s, local);
 }
 
-/* RTCP keeps coming: it is rare, and tells how the call is. So does RTP of others, which media judges. */
+/* RTCP that can be read keeps coming: it is rare, and tells how the call is. So does RTP of others, which media judges. */
 static int relay_target(struct steer *s, const struct steer_relay *r, uint64_t queued)
 {
 	struct knl_target t = {
 		.local = endpoint_of(s, r->local),
 		.action = NFX_ACTION_RELAY,
-		.rtcp_action = NFX_ACTION_QUEUE,
+		.rtcp_action = r->rtcp ? NFX_ACTION_RELAY : NFX_ACTION_QUEUE,
 		.queue = (uint16_t)(s->cfg.queue_num + s->worker),
 		.flags = NFX_FLAG_BYPASS,
 		.cookie = (uint64_t)s->instance << 32 | r->id,
@@ -366,6 +370,8 @@ static void relayed_from(
 	*out = (struct steer_relayed){.packets = seen->stats[NFX_S_RELAYED],
 		.bytes = seen->stats[NFX_S_RELAYED_BYTES],
 		.id = (uint32_t)seen->cookie,
+		.has_seq = seen->has_seq,
+		.seq = seen->seq,
 		.now = seen->action == NFX_ACTION_RELAY};
 	if (seen->last_seen_ms < now_real_ns / 1000000)
 		out->last_ns = now_real_ns - seen->last_seen_ms * 1000000;

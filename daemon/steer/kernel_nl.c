@@ -295,6 +295,10 @@ static void seen_from(struct knl_seen *out, const struct nlmsghdr *h)
 		case NFX_A_COOKIE:
 			out->cookie = get_u64(a);
 			break;
+		case NFX_A_SEQ:
+			out->has_seq = len >= 2;
+			out->seq = len >= 2 ? mnl_attr_get_u16(a) : 0;
+			break;
 		case NFX_A_LAST_SEEN_MS:
 			out->last_seen_ms = get_u64(a);
 			break;

@@ -45,6 +45,8 @@ struct knl_target {
 struct knl_seen { /* of a target, as it is told in a dump */
 	struct endpoint local;
 	uint8_t action;
+	bool has_seq; /* of RTP that was relayed since the target was set last */
+	uint16_t seq;
 	uint64_t cookie;
 	uint64_t stats[NFX_S_COUNT];
 	uint64_t last_seen_ms; /* how long ago; UINT64_MAX: none yet */

@@ -54,6 +54,7 @@ struct steer_config {
 		xdp_interfaces; /* xdp: names, ',' between; "" or NULL: those that carry the local addresses */
 	enum steer_xdp_mode xdp_mode;
 	struct knl *knl; /* kernel: for questions by the control thread; from open() to close() */
+	bool relays_srtp; /* kernel: by open(): also what is passed through, as indexes can be followed */
 	struct steer_hub *hub; /* what all workers share; from open() to close() */
 };
 
@@ -75,13 +76,14 @@ struct steer_counters { /* relaxed atomics, single writer */
 		handed; /* xdp: packets that came by another worker's queue, copied from it */
 };
 
-/* RTP of one SSRC from one source to one port, which may go on to one destination as it is. */
+/* RTP of one SSRC from one source to one port, and RTCP where asked, which may go on to one destination as it is. */
 struct steer_relay {
 	struct endpoint source, to;
 	struct local_port local, from; /* where it comes in, where it leaves from */
 	uint32_t ssrc;
 	uint32_t id; /* whose it is */
 	uint8_t tos;
+	bool rtcp;
 };
 
 struct steer_relayed { /* what the kernel did of that on its own, since the port is ours */
@@ -89,6 +91,8 @@ struct steer_relayed { /* what the kernel did of that on its own, since the port
 	uint64_t
 		last_ns; /* CLOCK_REALTIME when the last packet came to the port, by whichever way; 0: none */
 	uint32_t id;
+	bool has_seq; /* seq is of the last RTP that it relayed since it began */
+	uint16_t seq;
 	bool now; /* it still does */
 };
 

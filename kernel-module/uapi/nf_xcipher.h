@@ -23,6 +23,7 @@ enum nfx_feature {
 	NFX_FEATURE_VERDICT = 1 << 5, /* what comes back with NFX_A_MARK in its verdict is sent */
 	NFX_FEATURE_SSRC = 1 << 6,    /* NFX_A_SSRC */
 	NFX_FEATURE_RELAYED = 1 << 7, /* counters RELAYED, NFX_A_IF_QUEUED */
+	NFX_FEATURE_SEQ = 1 << 8,     /* NFX_A_SEQ */
 };
 
 enum nfx_cmd {
@@ -85,6 +86,8 @@ enum nfx_attr {
 	NFX_A_EVENT,       /* u8: enum nfx_event */
 	NFX_A_PAD,
 	NFX_A_IF_QUEUED,   /* u64: TARGET_SET only if the target's counter QUEUED is this; else EAGAIN */
+	NFX_A_SEQ,         /* u16: sequence number of the last RTP that was relayed since the last TARGET_SET; absent: none yet.
+			    * Who extends it, often enough, knows where SRTP's index stands that nobody else looked at. */
 	NFX_A_COUNT
 };
 

@@ -54,6 +54,7 @@ static const struct row {
 	{"source_rate", NFX_A_SOURCE_RATE, U32},
 	{"silence", NFX_A_SILENCE_MS, U32},
 	{"last_seen", NFX_A_LAST_SEEN_MS, U64},
+	{"seq", NFX_A_SEQ, U16},
 	{"event", NFX_A_EVENT, U8},
 };
 
