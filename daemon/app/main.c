@@ -230,6 +230,7 @@ static int workers_create(struct daemon *d)
 		.key_slots = key_slots,
 		.steer_ops = o->steering,
 		.steer = &d->steer,
+		.spread = o->busy_poll || o->batch_window == 0,
 		.ports_bound_to_workers = o->steering != &steer_udp,
 	};
 	int err;

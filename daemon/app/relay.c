@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "app/place.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/secmem.h"
@@ -34,6 +35,7 @@ struct site { /* what the control thread keeps per worker */
 	struct worker_cmd *backlog;
 	size_t backlog_n, backlog_cap;
 	uint32_t ports;
+	uint64_t cpu_ns; /* of its thread, at the last tick */
 };
 
 /* What can run out, and what there would be to do. X(id, text) */
@@ -63,6 +65,8 @@ struct app_relay {
 	struct log_limit shortage_log[SHORTAGE_COUNT];
 	uint64_t shortages[SHORTAGE_COUNT];
 	struct site *site;
+	struct place *place; /* [workers] */
+	uint64_t tick_ns;
 	struct offload *offload; /* NULL: everything comes to us */
 	uint64_t lost; /* deletions for which there was no memory: their handles stay taken */
 };
@@ -163,12 +167,12 @@ static const struct relay_local *op_locals(void *arg, uint32_t *n)
 static uint32_t op_worker_choose(void *arg)
 {
 	struct app_relay *r = arg;
-	uint32_t best = 0;
 
-	for (uint32_t i = 1; i < r->cfg.workers; i++)
-		if (r->site[i].ports < r->site[best].ports)
-			best = i;
-	return best;
+	for (uint32_t i = 0; i < r->cfg.workers; i++) {
+		r->place[i].ports = r->site[i].ports;
+		r->place[i].room = (uint32_t)r->site[i].streams.all / 2;
+	}
+	return place_call(r->place, r->cfg.workers, r->cfg.spread);
 }
 
 static int port_undo(struct app_relay *r, const struct ports_pair *pair, int err)
@@ -652,8 +656,23 @@ bool app_relay_has_room(const struct app_relay *r)
 	return true;
 }
 
+/* How busy the workers were since the last tick. */
+static void look_at_workers(struct app_relay *r, uint64_t now_ns)
+{
+	uint64_t took = now_ns - r->tick_ns;
+
+	for (uint32_t i = 0; i < r->cfg.workers; i++) {
+		uint64_t cpu_ns = worker_cpu_ns(r->site[i].w);
+
+		r->place[i].busy = took ? (uint32_t)(100 * (cpu_ns - r->site[i].cpu_ns) / took) : 0;
+		r->site[i].cpu_ns = cpu_ns;
+	}
+	r->tick_ns = now_ns;
+}
+
 void app_relay_tick(struct app_relay *r, uint64_t now_ns)
 {
+	look_at_workers(r, now_ns);
 	offload_tick(r->offload, now_ns);
 }
 
@@ -726,7 +745,10 @@ int app_relay_create(struct app_relay **out, const struct app_relay_config *cfg)
 		return -ENOMEM;
 	r->cfg = *cfg;
 	r->site = calloc(cfg->workers, sizeof(*r->site));
-	if (!r->site) {
+	r->place = calloc(cfg->workers, sizeof(*r->place));
+	if (!r->site || !r->place) {
+		free(r->site);
+		free(r->place);
 		free(r);
 		return -ENOMEM;
 	}
@@ -769,6 +791,7 @@ void app_relay_destroy(struct app_relay *r)
 		free(r->site[i].backlog);
 	}
 	offload_destroy(r->offload);
+	free(r->place);
 	free(r->site);
 	free(r);
 }

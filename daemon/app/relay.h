@@ -21,6 +21,7 @@ struct app_relay_config {
 	const struct steer_ops *steer_ops;
 	const struct steer_config
 		*steer; /* outlives the relay; NULL: nothing is left to the kernel */
+	bool spread;    /* calls evenly over the workers, always (place.h) */
 	bool ports_bound_to_workers; /* steering brings a port's packets to the worker whose it is, and to no other */
 };
 

@@ -158,14 +158,15 @@ static uint64_t stage(struct worker *w, enum worker_stage which, uint64_t since)
 static void record_queue(struct worker *w, uint32_t n)
 {
 	uint64_t now = clock_real_ns(), oldest = now, bytes = 0;
+	struct hist_run queue = {.h = &w->stage[WORKER_STAGE_QUEUE]};
 	struct overload_shed shed;
 
 	for (uint32_t i = 0; i < n; i++) {
-		hist_add(&w->stage[WORKER_STAGE_QUEUE],
-			now > w->in[i].t_ns ? now - w->in[i].t_ns : 0);
+		hist_run_add(&queue, now > w->in[i].t_ns ? now - w->in[i].t_ns : 0);
 		oldest = w->in[i].t_ns < oldest ? w->in[i].t_ns : oldest;
 		bytes += w->in[i].len;
 	}
+	hist_run_end(&queue);
 	shed = overload_step(&w->overload, now, oldest);
 	media_shed(w->media, shed.ordinary_before_ns, shed.emergency_before_ns);
 	bytes += atomic_load_explicit(&w->bytes_in, memory_order_relaxed);
@@ -175,13 +176,15 @@ static void record_queue(struct worker *w, uint32_t n)
 static void record_delay(struct worker *w, const struct media_out *out, uint32_t n)
 {
 	uint64_t now = clock_real_ns();
+	struct hist_run delay = {.h = &w->delay};
 
 	for (uint32_t i = 0; i < n; i++) {
 		uint64_t then = w->in[out[i].in].t_ns;
 
 		if (!out[i].failed)
-			hist_add(&w->delay, now > then ? now - then : 0);
+			hist_run_add(&delay, now > then ? now - then : 0);
 	}
+	hist_run_end(&delay);
 }
 
 /* One burst from the kernel and back to it. Returns the number of packets that came in. */
@@ -391,6 +394,16 @@ void worker_wake(struct worker *w)
 	uint64_t one = 1;
 
 	(void)!write(w->wake_fd, &one, sizeof(one));
+}
+
+uint64_t worker_cpu_ns(const struct worker *w)
+{
+	struct timespec ts;
+	clockid_t clock;
+
+	if (!w->running || pthread_getcpuclockid(w->thread, &clock) || clock_gettime(clock, &ts))
+		return 0;
+	return (uint64_t)ts.tv_sec * NS_PER_SEC + (uint64_t)ts.tv_nsec;
 }
 
 void worker_stop(struct worker *w)

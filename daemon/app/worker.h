@@ -126,6 +126,8 @@ uint32_t worker_round(struct worker *w);
 /* Joins the thread if it runs. All workers stop before the first is destroyed: they may share their packets' memory. */
 void worker_stop(struct worker *w);
 void worker_destroy(struct worker *w);
+/* Control thread: processor time of its thread, 0 when none runs. */
+uint64_t worker_cpu_ns(const struct worker *w);
 /* Control thread: wake it up after pushing commands. */
 void worker_wake(struct worker *w);
 

@@ -2,20 +2,6 @@
 /* Log-linear histogram: the bucket is the position of the highest bit and the three bits behind it. */
 #include "base/hist.h"
 
-#define SUB (1u << HIST_SUB_BITS)
-
-static uint32_t bucket_of(uint64_t v)
-{
-	uint32_t top, at;
-
-	if (v < SUB)
-		return (uint32_t)v;
-	top = 63 - (uint32_t)__builtin_clzll(v);
-	at = ((top - HIST_SUB_BITS + 1) << HIST_SUB_BITS) +
-		(uint32_t)(v >> (top - HIST_SUB_BITS) & (SUB - 1));
-	return min_u32(at, HIST_BUCKETS - 1);
-}
-
 /* The middle of a bucket. */
 static uint64_t value_of(uint32_t at)
 {
@@ -24,20 +10,8 @@ static uint64_t value_of(uint32_t at)
 
 	if (octave == 0)
 		return at;
-	low = (uint64_t)(SUB + (at & (SUB - 1))) << (octave - 1);
+	low = (uint64_t)(HIST_SUB + (at & (HIST_SUB - 1))) << (octave - 1);
 	return low + ((1ull << (octave - 1)) >> 1);
-}
-
-void hist_add(struct hist *h, uint64_t value)
-{
-	_Atomic uint64_t *b = &h->bucket[bucket_of(value)];
-
-	atomic_store_explicit(
-		b, atomic_load_explicit(b, memory_order_relaxed) + 1, memory_order_relaxed);
-	atomic_store_explicit(&h->sum, atomic_load_explicit(&h->sum, memory_order_relaxed) + value,
-		memory_order_relaxed);
-	if (value > atomic_load_explicit(&h->max, memory_order_relaxed))
-		atomic_store_explicit(&h->max, value, memory_order_relaxed);
 }
 
 static uint64_t quantile(const uint64_t *bucket, uint64_t count, unsigned percent)

@@ -16,7 +16,54 @@ struct hist {
 	_Atomic uint64_t sum;
 };
 
-void hist_add(struct hist *h, uint64_t value);
+#define HIST_SUB (1u << HIST_SUB_BITS)
+
+/* The position of the highest bit, and the three bits behind it. */
+static inline uint32_t hist_bucket(uint64_t v)
+{
+	uint32_t top, at;
+
+	if (v < HIST_SUB)
+		return (uint32_t)v;
+	top = 63 - (uint32_t)__builtin_clzll(v);
+	at = ((top - HIST_SUB_BITS + 1) << HIST_SUB_BITS) +
+		(uint32_t)(v >> (top - HIST_SUB_BITS) & (HIST_SUB - 1));
+	return min_u32(at, HIST_BUCKETS - 1);
+}
+
+/* Many values at once: what they have in common is published at the end. */
+struct hist_run {
+	struct hist *h;
+	uint64_t sum, max;
+};
+
+static inline void hist_run_add(struct hist_run *r, uint64_t value)
+{
+	_Atomic uint64_t *b = &r->h->bucket[hist_bucket(value)];
+
+	atomic_store_explicit(
+		b, atomic_load_explicit(b, memory_order_relaxed) + 1, memory_order_relaxed);
+	r->sum += value;
+	r->max = value > r->max ? value : r->max;
+}
+
+static inline void hist_run_end(const struct hist_run *r)
+{
+	struct hist *h = r->h;
+
+	atomic_store_explicit(&h->sum, atomic_load_explicit(&h->sum, memory_order_relaxed) + r->sum,
+		memory_order_relaxed);
+	if (r->max > atomic_load_explicit(&h->max, memory_order_relaxed))
+		atomic_store_explicit(&h->max, r->max, memory_order_relaxed);
+}
+
+static inline void hist_add(struct hist *h, uint64_t value)
+{
+	struct hist_run one = {.h = h};
+
+	hist_run_add(&one, value);
+	hist_run_end(&one);
+}
 
 struct hist_summary {
 	uint64_t count, max;

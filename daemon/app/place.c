@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Which worker a new call lives on (app/place.h). A call keeps its worker, and may ask for ports later: so a worker is filled to
+ * half at most. Called for each call by app/relay.c. */
+#include "app/place.h"
+
+static bool takes_more(const struct place *w)
+{
+	return w->ports < PLACE_TOGETHER && w->ports < w->room / 2 && w->busy < PLACE_BUSY;
+}
+
+uint32_t place_call(const struct place *w, uint32_t n, bool spread)
+{
+	uint32_t fullest = n, emptiest = 0;
+
+	for (uint32_t i = 0; i < n; i++) {
+		if (takes_more(&w[i]) && (fullest == n || w[i].ports > w[fullest].ports))
+			fullest = i;
+		if (w[i].ports < w[emptiest].ports)
+			emptiest = i;
+	}
+	return spread || fullest == n ? emptiest : fullest;
+}

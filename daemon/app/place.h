@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Which worker a new call lives on. Pure.
+ *
+ * What a packet costs falls with how many are taken at one wake-up, and within a window half as many are there when two workers
+ * share them: 40,000 packets per second are ten in 250 us for one worker and five for each of two. So calls are put together as
+ * long as one worker can well serve them, and spread evenly beyond that (daemon/steer/NOTES.md has the figures). */
+#ifndef APP_PLACE_H
+#define APP_PLACE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Pairs of ports, which are terminals' media: of 50 packets per second each these are some 50,000, twelve in a window and about
+ * half of a processor. More would hardly be cheaper, and wait longer for each other. */
+#define PLACE_TOGETHER 1024u
+/* A worker that is this busy, in percent, gets no more while another is less so: its calls are heavier than they look. */
+#define PLACE_BUSY 50u
+
+struct place {          /* a worker */
+	uint32_t ports; /* pairs in use */
+	uint32_t room;  /* pairs that it can have */
+	uint32_t busy;  /* percent of a processor, of late */
+};
+
+/* spread: always evenly, for workers that never sleep and so gain nothing from each other's packets. n > 0. */
+uint32_t place_call(const struct place *w, uint32_t n, bool spread);
+
+#endif
