@@ -5,26 +5,51 @@
 #include <sys/mman.h>
 
 #define HUGE_PAGE (2ul << 20)
+/* A table from this size on gets huge pages, the last one not quite filled. */
+#define WORTH (HUGE_PAGE / 2)
+
+static size_t mapped(size_t len)
+{
+	return len < WORTH ? len : (len + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
+}
+
+static void *map(size_t len)
+{
+	void *p = mmap(NULL, len, PROT_READ | PROT_WRITE,
+		MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	return p == MAP_FAILED ? NULL : p;
+}
+
+/* From a huge page's border on; what is before and behind goes back. */
+static void *map_huge(size_t len)
+{
+	uint8_t *p = map(len + HUGE_PAGE);
+	size_t before;
+
+	if (!p)
+		return NULL;
+	before = (HUGE_PAGE - (uintptr_t)p % HUGE_PAGE) % HUGE_PAGE;
+	if (before)
+		munmap(p, before);
+	if (before < HUGE_PAGE)
+		munmap(p + before + len, HUGE_PAGE - before);
+	/* A wish. */
+	(void)madvise(p + before, len, MADV_HUGEPAGE);
+	return p + before;
+}
 
 void *bigmem_alloc(size_t n, size_t size)
 {
 	size_t len;
-	void *p;
 
-	if (__builtin_mul_overflow(n ? n : 1, size, &len))
+	if (__builtin_mul_overflow(n ? n : 1, size, &len) || len > SIZE_MAX / 2)
 		return NULL;
-	p = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1,
-		0);
-	if (p == MAP_FAILED)
-		return NULL;
-	/* A table that is smaller would have to take a whole one. */
-	if (len >= 2 * HUGE_PAGE)
-		(void)madvise(p, len, MADV_HUGEPAGE);
-	return p;
+	return len < WORTH ? map(len) : map_huge(mapped(len));
 }
 
 void bigmem_free(void *p, size_t n, size_t size)
 {
 	if (p)
-		munmap(p, (n ? n : 1) * size);
+		munmap(p, mapped((n ? n : 1) * size));
 }

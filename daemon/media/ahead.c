@@ -5,7 +5,7 @@
  * only, decides nothing: what a packet turns out to be does not matter here. Session keys are asked for by the engine. */
 #include "media/int.h"
 
-enum { PORTS, STREAMS, CONTEXTS, TARGETS, KEYS, STEPS };
+enum { PORTS, STREAMS, CONTEXTS, TARGETS, KEYS };
 
 /* gcc 12 takes a function that does nothing but prefetch for one without any effect, and leaves its calls out. */
 #define ASK static inline __attribute__((always_inline)) void
@@ -32,7 +32,7 @@ ASK ask_stream(const struct media *m, uint32_t stream)
 ASK ask_ctx(const struct media_ctx *c, int table)
 {
 	ask_write(c);
-	ask_write(&c->ssrc[table][0]);
+	ask_write(&c->first[table]);
 }
 
 static const struct media_ctx *ctx_of(const struct media *m, uint32_t stream)
@@ -52,63 +52,77 @@ void media_ahead_again(const struct media *m, const struct note *n)
 	ask_write(&m->key[n->tx_key / 2]);
 }
 
-/* Each step needs what the one before it asked for. */
-static void ask_stream_of(struct media *m, const struct media_in *in, uint32_t i)
-{
-	const uint32_t *cell = media_port_cell(m, in[i].local);
-
-	m->in_stream[i] = cell ? *cell : MEDIA_NONE;
-	if (m->in_stream[i] != MEDIA_NONE)
-		ask_stream(m, m->in_stream[i]);
-}
-
-ASK ask_further(const struct media *m, uint32_t stream, int step)
-{
-	uint32_t to = m->stream[stream].cfg.rtp_to;
-
-	if (step == CONTEXTS)
-		ask_ctx(ctx_of(m, stream), RX_RTP);
-	else if (step == TARGETS)
-		ask_write(&m->key[ctx_of(m, stream)->rx.slot / 2]);
-	if (to == MEDIA_NONE)
-		return;
-	if (step == CONTEXTS)
-		ask_stream(m, to);
-	else if (step == TARGETS)
-		ask_ctx(ctx_of(m, to), TX_RTP);
-	else
-		ask_write(&m->key[ctx_of(m, to)->tx.slot / 2]);
-}
-
-static void take_step(struct media *m, const struct media_in *in, uint32_t n, uint32_t at, int step)
+/* Each step needs what the one before it asked for. Always inline, so that each step is a loop of its own, without a question
+ * per packet which one it is. */
+ASK take_step(struct media *m, const struct media_in *in, uint32_t n, uint32_t at, const int step)
 {
 	uint32_t end = at < n ? at + min_u32(n - at, MEDIA_AHEAD) : at;
 
 	for (uint32_t i = at; i < end; i++) {
-		if (step == PORTS) {
+		uint32_t stream, to;
+
+		if (step <= STREAMS) {
 			const uint32_t *cell = media_port_cell(m, in[i].local);
 
-			if (cell)
-				ask(cell);
-		} else if (step == STREAMS) {
-			ask_stream_of(m, in, i);
-		} else if (m->in_stream[i] != MEDIA_NONE) {
-			ask_further(m, m->in_stream[i], step);
+			if (step == PORTS) {
+				if (cell)
+					ask(cell);
+				continue;
+			}
+			m->in_stream[i] = stream = cell ? *cell : MEDIA_NONE;
+			if (stream != MEDIA_NONE)
+				ask_stream(m, stream);
+			continue;
 		}
+		stream = m->in_stream[i];
+		if (stream == MEDIA_NONE)
+			continue;
+		to = m->stream[stream].cfg.rtp_to;
+		if (step == CONTEXTS)
+			ask_ctx(ctx_of(m, stream), RX_RTP);
+		else if (step == TARGETS)
+			ask_write(&m->key[ctx_of(m, stream)->rx.slot / 2]);
+		if (to == MEDIA_NONE)
+			continue;
+		if (step == CONTEXTS)
+			ask_stream(m, to);
+		else if (step == TARGETS)
+			ask_ctx(ctx_of(m, to), TX_RTP);
+		else
+			ask_write(&m->key[ctx_of(m, to)->tx.slot / 2]);
 	}
 }
 
 void media_ahead(struct media *m, const struct media_in *in, uint32_t n, uint32_t at)
 {
+	const uint32_t g = MEDIA_AHEAD;
+
 	/* A packet or two would only pay for it. */
 	if (n <= 2) {
 		take_step(m, in, n, at, STREAMS);
 		return;
 	}
 	/* To get going: the first groups' first steps. */
-	for (uint32_t lead = at ? 0 : STEPS; lead; lead--)
-		for (uint32_t g = 0; g + lead <= STEPS; g++)
-			take_step(m, in, n, g * MEDIA_AHEAD, (int)(STEPS - lead - g));
-	for (uint32_t g = 1; g <= STEPS; g++)
-		take_step(m, in, n, at + g * MEDIA_AHEAD, (int)(STEPS - g));
+	if (at == 0) {
+		take_step(m, in, n, 0, PORTS);
+		take_step(m, in, n, g, PORTS);
+		take_step(m, in, n, 0, STREAMS);
+		take_step(m, in, n, 2 * g, PORTS);
+		take_step(m, in, n, g, STREAMS);
+		take_step(m, in, n, 0, CONTEXTS);
+		take_step(m, in, n, 3 * g, PORTS);
+		take_step(m, in, n, 2 * g, STREAMS);
+		take_step(m, in, n, g, CONTEXTS);
+		take_step(m, in, n, 0, TARGETS);
+		take_step(m, in, n, 4 * g, PORTS);
+		take_step(m, in, n, 3 * g, STREAMS);
+		take_step(m, in, n, 2 * g, CONTEXTS);
+		take_step(m, in, n, g, TARGETS);
+		take_step(m, in, n, 0, KEYS);
+	}
+	take_step(m, in, n, at + 5 * g, PORTS);
+	take_step(m, in, n, at + 4 * g, STREAMS);
+	take_step(m, in, n, at + 3 * g, CONTEXTS);
+	take_step(m, in, n, at + 2 * g, TARGETS);
+	take_step(m, in, n, at + g, KEYS);
 }

@@ -141,11 +141,13 @@ static bool reachable(const struct endpoint *e)
 static uint32_t finish(const struct arena *a, const struct media_ctx *tx, const struct xc_job *j)
 {
 	struct media_tail t = tx->tx.tail[j->flags & XC_JOB_RTCP ? 1 : 0];
-	const struct media_crypto *c = &tx->cfg.tx;
 	uint32_t end = j->hdr_len + j->body_len;
 
-	if (tx->tx.choose)
+	if (tx->tx.choose) {
+		const struct media_crypto *c = &tx->cfg->tx;
+
 		memcpy(a->out + j->out_off + end + t.mki, c->key[c->use].mki, c->mki_len);
+	}
 	return end + t.len;
 }
 

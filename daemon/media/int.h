@@ -95,17 +95,18 @@ struct media_ctx {
 	uint64_t clock;
 	/* Set by commands, constant in between, as roc, changed and cfg. */
 	struct media_brief rx, tx;
-	/* Written by complete.c only, after authentication. A table's first entry, mostly the only one, is in one cache line. TX_RTP
-	 * never forgets while the tx key lives: see nonce guard. */
-	_Alignas(64) struct ssrc_state ssrc[SSRC_TABLES][MEDIA_SSRCS];
+	/* Written by complete.c only, after authentication. A table's first entry, mostly the only one, is in one cache line; the
+	 * others lie elsewhere, so that what packets need of many contexts is on few pages. TX_RTP never forgets while the tx
+	 * key lives: see nonce guard. */
+	_Alignas(64) struct ssrc_state first[SSRC_TABLES];
+	struct ssrc_state (*more)[MEDIA_SSRCS - 1]; /* [SSRC_TABLES] */
+	struct media_ctx_cfg *cfg;
 	uint64_t tx_rtcp_next; /* first SRTCP index never sent */
 	/* prepare.c's scratch, good for one burst: how many RTCP jobs it has already numbered for this context. */
 	uint64_t scratch_burst;
 	uint32_t scratch_rtcp;
-	struct media_ctx_cfg cfg;
-	uint8_t stagger[64];
 };
-_Static_assert(offsetof(struct media_ctx, ssrc) == 64, "one cache line");
+_Static_assert(offsetof(struct media_ctx, first) == 64, "one cache line");
 _Static_assert(sizeof(struct media_ctx) / 64 % 2 == 1, "contexts spread over the cache's sets");
 
 struct media_stream {
@@ -150,6 +151,9 @@ struct first_seen {
 struct media {
 	struct media_config cfg;
 	struct media_ctx *ctx;
+	struct media_ctx_cfg *ctx_cfg; /* [max_ctx] */
+	struct ssrc_state (*ssrc)[SSRC_TABLES][MEDIA_SSRCS -
+		1]; /* [max_ctx]: touched where there is a second SSRC */
 	struct media_stream *stream;
 	struct media_stream_counters *counters;
 	struct rtcp_stats *rtcp;
@@ -225,12 +229,15 @@ void media_ahead_again(const struct media *m, const struct note *n);
 
 /* --- ssrc.c: indexes and windows ------------------------------------------------------------------------------ */
 
-const struct ssrc_state *media_ssrc_search(const struct ssrc_state *t, uint32_t ssrc);
+const struct ssrc_state *media_ssrc_search(const struct media_ctx *c, int table, uint32_t ssrc);
 
 /* NULL if this SSRC has no state. */
-static inline const struct ssrc_state *media_ssrc_find(const struct ssrc_state *t, uint32_t ssrc)
+static inline const struct ssrc_state *media_ssrc_find(
+	const struct media_ctx *c, int table, uint32_t ssrc)
 {
-	return t->used && t->ssrc == ssrc ? t : media_ssrc_search(t, ssrc);
+	const struct ssrc_state *s = &c->first[table];
+
+	return s->used && s->ssrc == ssrc ? s : media_ssrc_search(c, table, ssrc);
 }
 
 /* Whether the index may still come: replay_check(), but without a call for a packet that is the newest. */
@@ -248,7 +255,7 @@ struct ssrc_state *media_ssrc_make(
 static inline struct ssrc_state *media_ssrc_get(
 	struct media *m, struct media_ctx *c, int table, uint32_t ssrc, bool evict)
 {
-	struct ssrc_state *s = c->ssrc[table];
+	struct ssrc_state *s = &c->first[table];
 
 	if (!s->used || s->ssrc != ssrc)
 		return media_ssrc_make(m, c, table, ssrc, evict);
@@ -286,7 +293,7 @@ uint64_t media_ssrc_index(struct media *m, const struct media_ctx *c, int table,
 /* An SSRC that the tx key never protected, while there is no room to remember what it will have sent. */
 static inline bool media_ssrc_refused(const struct media_ctx *tx, uint32_t ssrc)
 {
-	return tx->used[TX_RTP] == MEDIA_SSRCS && !media_ssrc_find(tx->ssrc[TX_RTP], ssrc);
+	return tx->used[TX_RTP] == MEDIA_SSRCS && !media_ssrc_find(tx, TX_RTP, ssrc);
 }
 
 /* --- keys.c: master keys' lifetimes and epochs ------------------------------------------------------------------ */

@@ -131,16 +131,18 @@ static int ctx_set(struct media *m, const struct media_cmd *cmd)
 	/* Indexes that start again under a key that was sent under would repeat its keystream. */
 	if ((!c->set || cfg->tx_new) && !keys_are_fresh(m, &cfg->tx))
 		return -EINVAL;
+	c->cfg = &m->ctx_cfg[cmd->id];
+	c->more = m->ssrc[cmd->id];
 	if (!c->set || cfg->rx_new) {
 		media_ssrc_reset(m, c, RX_RTP, cfg->rx_roc, cfg->rx_start, cfg->rx_starts);
 		media_ssrc_reset(m, c, RX_RTCP, 0, NULL, 0);
 	}
-	if (c->set && !cfg->rx_new && c->cfg.rx.pass && !cfg->rx.pass)
+	if (c->set && !cfg->rx_new && c->cfg->rx.pass && !cfg->rx.pass)
 		media_ssrc_trust(c);
 	if (!c->set || cfg->tx_new)
 		media_ssrc_reset(m, c, TX_RTP, cfg->tx_roc, cfg->tx_start, cfg->tx_starts);
 	tx_rtcp_set(m, c, cfg);
-	c->cfg = *cfg;
+	*c->cfg = *cfg;
 	c->rx = brief(&cfg->rx, false);
 	c->tx = brief(&cfg->tx, true);
 	c->set = true;
@@ -279,6 +281,7 @@ static int ctx_del(struct media *m, uint32_t id)
 	if (id >= m->cfg.max_ctx)
 		return -EINVAL;
 	memset(&m->ctx[id], 0, sizeof(m->ctx[id]));
+	memset(&m->ctx_cfg[id], 0, sizeof(m->ctx_cfg[id]));
 	m->ctx[id].changed = m->burst;
 	return 0;
 }
@@ -400,6 +403,8 @@ int media_create(struct media **out, const struct media_config *cfg)
 	m->window_words = (cfg->replay_window ? cfg->replay_window : SRTP_REPLAY_WINDOW) / 64;
 	m->first_mask = pow2_from(4 * cfg->burst_max + 1) - 1; /* rx and tx, half full at most */
 	m->ctx = bigmem_alloc(cfg->max_ctx, sizeof(*m->ctx));
+	m->ctx_cfg = bigmem_alloc(cfg->max_ctx, sizeof(*m->ctx_cfg));
+	m->ssrc = bigmem_alloc(cfg->max_ctx, sizeof(*m->ssrc));
 	m->stream = bigmem_alloc(cfg->max_stream, sizeof(*m->stream));
 	m->counters = bigmem_alloc(cfg->max_stream, sizeof(*m->counters));
 	if (rtcp_stats_create(&m->rtcp, cfg->max_stream)) {
@@ -417,9 +422,9 @@ int media_create(struct media **out, const struct media_config *cfg)
 	m->windows = bigmem_alloc(window_words(m), sizeof(*m->windows));
 	m->key = bigmem_alloc(cfg->key_slots / 2 + 1, sizeof(*m->key));
 	m->epochs = calloc(cfg->key_slots / 2 + 1, sizeof(*m->epochs));
-	if (!m->ctx || !m->stream || !m->counters || !m->by_port || !m->note || !m->open ||
-		!m->in_stream || !m->out_stream || !m->slot_used || !m->first || !m->windows ||
-		!m->key || !m->epochs) {
+	if (!m->ctx || !m->ctx_cfg || !m->ssrc || !m->stream || !m->counters || !m->by_port ||
+		!m->note || !m->open || !m->in_stream || !m->out_stream || !m->slot_used ||
+		!m->first || !m->windows || !m->key || !m->epochs) {
 		media_destroy(m);
 		return -ENOMEM;
 	}
@@ -434,6 +439,8 @@ void media_destroy(struct media *m)
 	if (!m)
 		return;
 	bigmem_free(m->ctx, m->cfg.max_ctx, sizeof(*m->ctx));
+	bigmem_free(m->ctx_cfg, m->cfg.max_ctx, sizeof(*m->ctx_cfg));
+	bigmem_free(m->ssrc, m->cfg.max_ctx, sizeof(*m->ssrc));
 	bigmem_free(m->stream, m->cfg.max_stream, sizeof(*m->stream));
 	bigmem_free(m->counters, m->cfg.max_stream, sizeof(*m->counters));
 	rtcp_stats_destroy(m->rtcp);

@@ -156,11 +156,12 @@ static uint8_t route(struct draft *d)
 /* Which of the master keys: the MKI says it (RFC 3711 8.1). It is public: an ordinary comparison will do. */
 static bool rx_key(struct draft *d, const uint8_t *mki)
 {
-	const struct media_crypto *c = &d->rx->cfg.rx;
+	const struct media_crypto *c;
 
 	d->note->rx_key = d->rx->rx.slot;
 	if (!d->rx->rx.choose)
 		return true;
+	c = &d->rx->cfg->rx; /* not before: this is one cache line more */
 	for (uint32_t i = 0; i < c->keys; i++)
 		if (memcmp(mki, c->key[i].mki, c->mki_len) == 0) {
 			d->note->rx_key = c->key[i].slot;
@@ -237,7 +238,7 @@ static uint8_t rx_index(struct draft *d)
 		return MEDIA_JOB; /* plain RTP has nothing to be authentic by */
 	if (media_key_spent(d->m, d->note->rx_key))
 		(void)hold_back(d, MEDIA_DROP_LIFETIME);
-	s = media_ssrc_find(d->rx->ssrc[table], j->ssrc);
+	s = media_ssrc_find(d->rx, table, j->ssrc);
 	if (!d->rtcp)
 		j->rx_index =
 			media_ssrc_index(d->m, d->rx, table, s, j->ssrc, d->seq, d->in, d->at);
@@ -264,7 +265,7 @@ static uint8_t pass_through(struct draft *d)
 	d->note->passed = true;
 	if (d->rx->rx.srtp && measure(&o, d->rx->rx.tail[d->rtcp]) == MEDIA_JOB &&
 		measure_srtp(&o) == MEDIA_JOB) {
-		s = media_ssrc_find(d->rx->ssrc[RX_RTP], open->ssrc);
+		s = media_ssrc_find(d->rx, RX_RTP, open->ssrc);
 		if (!d->rtcp)
 			open->rx_index = media_ssrc_index(
 				d->m, d->rx, RX_RTP, s, open->ssrc, o.seq, d->in, d->at);
@@ -290,7 +291,7 @@ static void open_keys(struct draft *d)
 /* The roll-over counter toward a terminal is its own: it goes on when the other side changes its key. */
 static uint8_t tx_rtp_index(struct draft *d)
 {
-	const struct ssrc_state *t = d->tx->ssrc[TX_RTP], *s = media_ssrc_find(t, d->job->ssrc);
+	const struct ssrc_state *s = media_ssrc_find(d->tx, TX_RTP, d->job->ssrc);
 
 	if (!s && media_ssrc_refused(d->tx, d->job->ssrc))
 		return drop(d, MEDIA_DROP_SSRC_LIMIT);

@@ -4,19 +4,26 @@
  * any other. Finding and estimating read; what makes entries is complete.c's and the commands'. */
 #include "media/int.h"
 
-const struct ssrc_state *media_ssrc_search(const struct ssrc_state *t, uint32_t ssrc)
+static struct ssrc_state *at(struct media_ctx *c, int table, uint32_t i)
 {
-	for (int i = 0; i < MEDIA_SSRCS; i++)
-		if (t[i].used && t[i].ssrc == ssrc)
-			return &t[i];
+	return i ? &c->more[table][i - 1] : &c->first[table];
+}
+
+const struct ssrc_state *media_ssrc_search(const struct media_ctx *c, int table, uint32_t ssrc)
+{
+	for (uint32_t i = 0; i < c->used[table]; i++) {
+		const struct ssrc_state *s = i ? &c->more[table][i - 1] : &c->first[table];
+
+		if (s->ssrc == ssrc)
+			return s;
+	}
 	return NULL;
 }
 
-static void make(
-	struct media *m, struct media_ctx *c, int table, struct ssrc_state *s, uint32_t ssrc)
+static void make(struct media *m, struct media_ctx *c, int table, uint32_t i, uint32_t ssrc)
 {
-	size_t n = ((size_t)(c - m->ctx) * SSRC_TABLES + (size_t)table) * MEDIA_SSRCS +
-		(size_t)(s - c->ssrc[table]);
+	size_t n = ((size_t)(c - m->ctx) * SSRC_TABLES + (size_t)table) * MEDIA_SSRCS + i;
+	struct ssrc_state *s = at(c, table, i);
 
 	*s = (struct ssrc_state){.ssrc = ssrc, .used = true, .roc = c->roc[table]};
 	replay_init(&s->seen,
@@ -27,22 +34,23 @@ static void make(
 struct ssrc_state *media_ssrc_make(
 	struct media *m, struct media_ctx *c, int table, uint32_t ssrc, bool evict)
 {
-	struct ssrc_state *t = c->ssrc[table], *oldest = &t[0];
-	struct ssrc_state *s = (struct ssrc_state *)media_ssrc_find(t, ssrc);
+	struct ssrc_state *s = (struct ssrc_state *)media_ssrc_find(c, table, ssrc);
+	uint32_t place = c->used[table], oldest = 0;
 
-	for (int i = 0; i < MEDIA_SSRCS && !s; i++) {
-		if (!t[i].used)
-			s = &t[i];
-		else if (t[i].touched < oldest->touched)
-			oldest = &t[i];
-	}
-	if (!s && !evict)
-		return NULL;
-	s = s ? s : oldest;
-	if (!s->used)
+	if (!s && place == MEDIA_SSRCS) {
+		if (!evict)
+			return NULL;
+		for (uint32_t i = 1; i < MEDIA_SSRCS; i++)
+			if (at(c, table, i)->touched < at(c, table, oldest)->touched)
+				oldest = i;
+		place = oldest;
+	} else if (!s) {
 		c->used[table]++;
-	if (!s->used || s->ssrc != ssrc)
-		make(m, c, table, s, ssrc);
+	}
+	if (!s) {
+		make(m, c, table, place, ssrc);
+		s = at(c, table, place);
+	}
 	s->touched = ++c->clock;
 	return s;
 }
@@ -50,7 +58,8 @@ struct ssrc_state *media_ssrc_make(
 void media_ssrc_reset(struct media *m, struct media_ctx *c, int table, uint32_t roc,
 	const struct media_start *start, uint32_t starts)
 {
-	memset(c->ssrc[table], 0, sizeof(c->ssrc[table]));
+	for (uint32_t i = 0; i < c->used[table]; i++)
+		*at(c, table, i) = (struct ssrc_state){0};
 	c->used[table] = 0;
 	c->roc[table] = roc;
 	for (uint32_t i = 0; i < starts; i++) {
@@ -64,10 +73,10 @@ void media_ssrc_reset(struct media *m, struct media_ctx *c, int table, uint32_t 
 
 void media_ssrc_trust(struct media_ctx *c)
 {
-	for (int i = 0; i < MEDIA_SSRCS; i++) {
-		struct ssrc_state *s = &c->ssrc[RX_RTP][i];
+	for (uint32_t i = 0; i < c->used[RX_RTP]; i++) {
+		struct ssrc_state *s = at(c, RX_RTP, i);
 
-		if (s->used && s->seen.started)
+		if (s->seen.started)
 			replay_expect(&s->seen,
 				s->seen.last > MEDIA_FAR_AHEAD ? s->seen.last - MEDIA_FAR_AHEAD
 							       : 0);
@@ -97,7 +106,7 @@ uint32_t media_marks(const struct media *m, uint32_t ctx, struct media_mark out[
 	*tx_rtcp_next = c->tx_rtcp_next;
 	for (int table = 0; table < SSRC_TABLES; table++)
 		for (uint32_t i = 0; i < c->used[table]; i++) {
-			const struct ssrc_state *s = &c->ssrc[table][i];
+			const struct ssrc_state *s = i ? &c->more[table][i - 1] : &c->first[table];
 
 			out[n++] = (struct media_mark){.ssrc = s->ssrc,
 				.table = (uint8_t)table,

@@ -171,8 +171,8 @@ static void an_ssrc_that_cannot_leave_pushes_no_window_out(void **state)
 	rig_run(r);
 	assert_int_equal(r->outs, MEDIA_SSRCS);
 	assert_int_equal(r->in[MEDIA_SSRCS].verdict, MEDIA_DROP_SSRC_LIMIT);
-	assert_non_null(media_ssrc_find(r->m->ctx[0].ssrc[RX_RTP], 1));
-	assert_null(media_ssrc_find(r->m->ctx[0].ssrc[RX_RTP], MEDIA_SSRCS + 1));
+	assert_non_null(media_ssrc_find(&r->m->ctx[0], RX_RTP, 1));
+	assert_null(media_ssrc_find(&r->m->ctx[0], RX_RTP, MEDIA_SSRCS + 1));
 	rig_free(r);
 }
 
@@ -187,13 +187,13 @@ static void the_silent_ssrc_goes_first_where_it_leaves_plain(void **state)
 	rig_send(r, 1, 11, A_TX);   /* 2 is now the one that was silent longest */
 	rig_send(r, 99, 10, A_TX2); /* forged: must not evict */
 	rig_run(r);
-	assert_non_null(media_ssrc_find(r->m->ctx[0].ssrc[RX_RTP], 2));
+	assert_non_null(media_ssrc_find(&r->m->ctx[0], RX_RTP, 2));
 	rig_send(r, 99, 10, A_TX);
 	rig_run(r);
 	assert_int_equal(r->outs, 1);
-	assert_null(media_ssrc_find(r->m->ctx[0].ssrc[RX_RTP], 2));
-	assert_non_null(media_ssrc_find(r->m->ctx[0].ssrc[RX_RTP], 1));
-	assert_non_null(media_ssrc_find(r->m->ctx[0].ssrc[RX_RTP], 99));
+	assert_null(media_ssrc_find(&r->m->ctx[0], RX_RTP, 2));
+	assert_non_null(media_ssrc_find(&r->m->ctx[0], RX_RTP, 1));
+	assert_non_null(media_ssrc_find(&r->m->ctx[0], RX_RTP, 99));
 	rig_free(r);
 }
 

@@ -339,7 +339,7 @@ static void srtp_goes_through_without_tags_and_srtcp_with_them(void **state)
 static void an_unproved_index_far_ahead_moves_nothing(void **state)
 {
 	struct rig *r = unauthenticated(CM80);
-	struct replay *seen = &r->m->ctx[0].ssrc[RX_RTP][0].seen;
+	struct replay *seen = &r->m->ctx[0].first[RX_RTP].seen;
 
 	(void)state;
 	send_untagged(r, 7, 60000);
@@ -372,7 +372,7 @@ static void unauthenticated_ssrcs_push_nobody_out(void **state)
 	rig_run(r);
 	assert_int_equal(r->outs, MEDIA_SSRCS - 1);
 	assert_int_equal(rig_dropped(r, A, MEDIA_DROP_SSRC_LIMIT), 1);
-	assert_non_null(media_ssrc_find(r->m->ctx[0].ssrc[RX_RTP], 7));
+	assert_non_null(media_ssrc_find(&r->m->ctx[0], RX_RTP, 7));
 	rig_free(r);
 }
 

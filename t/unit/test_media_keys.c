@@ -232,8 +232,8 @@ static void a_signalled_lifetime_warns_and_ends_only_if_told_to(void **state)
 			assert_int_equal(warned, 1);
 			assert_int_equal(expired, 1);
 			/* The index went on meanwhile: the next key finds it so. */
-			assert_int_equal(media_ssrc_find(r->m->ctx[0].ssrc[RX_RTP], 7)->seen.last,
-				index - 3);
+			assert_int_equal(
+				media_ssrc_find(&r->m->ctx[0], RX_RTP, 7)->seen.last, index - 3);
 			rig_free(r);
 		}
 }
@@ -321,7 +321,7 @@ static void hear(struct world *w)
 			assert_int_equal(rig_open(w->r, k, p, B_RX, w->rtcp_out++, true), 28);
 			continue;
 		}
-		s = media_ssrc_find(w->r->m->ctx[1].ssrc[TX_RTP], be32(out + 8));
+		s = media_ssrc_find(&w->r->m->ctx[1], TX_RTP, be32(out + 8));
 		assert_non_null(s);
 		index = srtp_index_estimate(s->seen.last, be16(out + 2));
 		assert_int_equal(rig_open(w->r, k, p, B_RX, index, false), 172);
