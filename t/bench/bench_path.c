@@ -23,7 +23,8 @@ struct options {
 };
 
 struct figure {
-	double total, best, feed, stage[WORKER_STAGES]; /* ns per packet; best: the best tenth */
+	/* ns per packet: medians, and the best tenth of each by itself. */
+	double total, best, feed, stage[WORKER_STAGES], stage_best[WORKER_STAGES];
 	double spread; /* of total: 10th to 90th percentile as a part of the median */
 	uint32_t device_min;
 };
@@ -69,33 +70,38 @@ static int check(struct path *p)
 
 static int measure(struct figure *f, struct path *p, uint64_t budget_ns)
 {
-	static double total[REPS_MAX];
+	static double total[REPS_MAX], feed[REPS_MAX], stage[WORKER_STAGES][REPS_MAX];
 	uint64_t before[WORKER_STAGES], after[WORKER_STAGES], start, begin;
-	double feed = 0;
 	int n = 0, err = check(p);
 
 	if (err)
 		return err;
-	stage_sums(p->w, before);
 	begin = clock_mono_ns();
 	for (; n < REPS_MAX && (n < REPS_MIN || clock_mono_ns() - begin < budget_ns); n++) {
 		if (path_fill(p))
 			return -EIO;
 		start = clock_mono_ns();
 		path_feed_only(p);
-		feed += (double)(clock_mono_ns() - start) / p->fill;
+		feed[n] = (double)(clock_mono_ns() - start) / p->fill;
+		stage_sums(p->w, before);
 		total[n] = drain(p);
+		stage_sums(p->w, after);
 		if (total[n] < 0)
 			return -EBADMSG;
+		for (int s = 0; s < WORKER_STAGES; s++)
+			stage[s][n] = (double)(after[s] - before[s]) / p->fill;
 	}
-	stage_sums(p->w, after);
 	qsort(total, (size_t)n, sizeof(*total), by_value);
+	qsort(feed, (size_t)n, sizeof(*feed), by_value);
 	f->total = total[n / 2];
 	f->best = total[n / 10];
 	f->spread = (total[n * 9 / 10] - total[n / 10]) / f->total;
-	f->feed = feed / n;
-	for (int s = 0; s < WORKER_STAGES; s++)
-		f->stage[s] = (double)(after[s] - before[s]) / n / p->fill;
+	f->feed = feed[n / 10];
+	for (int s = 0; s < WORKER_STAGES; s++) {
+		qsort(stage[s], (size_t)n, sizeof(*stage[s]), by_value);
+		f->stage[s] = stage[s][n / 2];
+		f->stage_best[s] = stage[s][n / 10];
+	}
 	f->device_min = p->c.opencl ? p->device.min[BATCH_CM] : BATCH_NEVER;
 	return check(p);
 }
@@ -107,11 +113,13 @@ static void print(const struct options *o, const struct path *p, const struct fi
 	if (o->json) {
 		printf("{\"bench\":\"path\",\"engine\":\"%s\",\"a\":\"%s\",\"b\":\"%s\",\"payload\":%u,"
 		       "\"calls\":%u,\"batch\":%u,\"ns_per_packet\":%.1f,\"best\":%.1f,\"spread\":%.3f,\"feed\":%.1f,"
-		       "\"prepare\":%.1f,\"cipher\":%.1f,\"complete\":%.1f,\"checked\":true}\n",
+		       "\"prepare\":%.1f,\"cipher\":%.1f,\"complete\":%.1f,"
+		       "\"best_prepare\":%.1f,\"best_cipher\":%.1f,\"best_complete\":%.1f,\"checked\":true}\n",
 			p->c.opencl ? "opencl" : "serial", p->c.a->name, p->c.b->name, p->c.payload,
 			p->c.calls, p->c.batch, loop, f->best - f->feed, f->spread, f->feed,
 			f->stage[WORKER_STAGE_PREPARE], f->stage[WORKER_STAGE_ENGINE],
-			f->stage[WORKER_STAGE_COMPLETE]);
+			f->stage[WORKER_STAGE_COMPLETE], f->stage_best[WORKER_STAGE_PREPARE],
+			f->stage_best[WORKER_STAGE_ENGINE], f->stage_best[WORKER_STAGE_COMPLETE]);
 	} else {
 		printf("%7u %6u %9.0f %9.0f %5.0f%% %9.0f %9.0f %9.0f %7.0f\n", p->c.calls,
 			p->c.batch, loop, f->best - f->feed, 100 * f->spread,

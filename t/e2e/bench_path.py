@@ -10,12 +10,13 @@ Sections (--only picks some):
   cost      CPU per packet by relay and by what the two sides speak, and the floor: a bare loop that only receives and sends
   delay     delay and CPU from 20 calls to thousands
   pairs     CPU of a few calls, 1 to 20
-  rate      highest rate without loss and with p99 under 5 ms
+  rate      highest rate without loss and with p99 under 5 ms, found by halving, and the rate that the load's own program can do
   setup     call set-up: time, the relay's CPU, resident memory per call
   scale     CPU per packet by number of calls, at the same rate of packets
   loop      xcipher-bench path: the worker loop on packets from memory, without system calls
-Prints tables and targets, writes path.json and path-*.png. --full: more rounds, more relays, up to 20,000 calls
-(over two local addresses; where descriptors are too few for a socket per port, udp and rtpengine have no row there).
+Prints tables and targets, writes path.json and path-*.png, and says on standard error where it is. --full: more rounds of the
+main table, more relays, up to 20,000 calls (over two local addresses; where descriptors are too few for a socket per port, udp and
+rtpengine have no row there). What two sections need is measured once.
 """
 import argparse
 import json
@@ -64,8 +65,12 @@ def wanted(variants, words):
     return {k: v for k, v in variants.items() if not words or any(word in k for word in words.split(","))}
 
 
+BEGAN = time.monotonic()
+
+
 def progress(text):
-    print(f"bench: {text}", file=sys.stderr, flush=True)
+    took = int(time.monotonic() - BEGAN)
+    print(f"bench, {took // 60}:{took % 60:02}: {text}", file=sys.stderr, flush=True)
 
 
 # --- One measurement ----------------------------------------------------------------------------------------------------
@@ -175,6 +180,15 @@ def floor(steering, window_us, count, total, seconds):
     return r
 
 
+def generator(legs, total, seconds):
+    """What the load's own program can do: the gateway's kernel forwards its packets back to it, nothing else is in between."""
+    with netns.Net(("caller",)) as net:
+        quiet_terminal(net)
+        net.forward()
+        spec = "".join(f"{TERMINAL} {FIRST_PORT + 2 * k} 1 {TERMINAL} {FIRST_PORT + 2 * (k ^ 1)} 1 plain - plain -\n" for k in range(legs))
+        return judge(srtpload(net, spec, legs, total, seconds))
+
+
 # --- Tables --------------------------------------------------------------------------------------------------------------
 
 def mid(rows, key):
@@ -202,13 +216,33 @@ def line(name, rows, peer):
           f"{max(r['lost'] for r in rows):>7} {max(r['wrong'] + r['bad_auth'] + r['duplicates'] for r in rows):>5}")
 
 
-def in_turns(variants, args, label):
+MEASURED = {}  # what was measured, by whom and at what: lists of results
+
+
+def by(name, start, count, total, pair, seconds):
+    """A measurement for in_turns(), which does not repeat what another section did."""
+    def run():
+        return measure(start, count, total, pair, seconds)
+    run.key = (name, count, total, pair, seconds)
+    return run
+
+
+def once(run, i):
+    """The i-th result of a measurement."""
+    rows = MEASURED.setdefault(run.key, []) if hasattr(run, "key") else []
+    if len(rows) <= i:
+        rows.append(run())
+        return rows[-1]
+    return rows[i]
+
+
+def in_turns(variants, rounds, label):
     rows = {name: [] for name in variants}
-    for i in range(args.rounds):
+    for i in range(rounds):
         for name in list(rows):
-            progress(f"{label}, round {i + 1} of {args.rounds}: {name}")
+            progress(f"{label}, round {i + 1} of {rounds}: {name}")
             try:
-                rows[name].append(variants[name]())
+                rows[name].append(once(variants[name], i))
             except (calls.Failed, TimeoutError) as why:  # more calls than it, or the limit of open files, can take
                 progress(f"{name}: left out: {why}")
                 del rows[name]
@@ -217,14 +251,21 @@ def in_turns(variants, args, label):
 
 # --- Sections --------------------------------------------------------------------------------------------------------------
 
+def main_relays(args, count=0):
+    """Those that other sections than the first look at, and that have descriptors enough for this many calls."""
+    return {n: s for n, s in relays(args).items()
+            if not n.endswith("serial") and " raw " not in n and (descriptors_for(count) or not n.startswith(("udp", PEER)))}
+
+
 def section_cost(args, out):
     for label, pair in wanted(PAIRS, args.sides).items():
-        variants = {name: lambda s=start, p=pair: measure(s, args.calls, args.total, p, args.seconds)
-                    for name, start in relays(args).items()}
+        first = label == next(iter(PAIRS))
+        variants = {name: by(name, start, args.calls, args.total, pair, args.seconds)
+                    for name, start in (relays(args) if first else main_relays(args)).items()}
         if label == "RTP-RTP":
             variants.update(wanted({f"floor {s}": lambda s=s: floor(s, 250, args.calls, args.total, args.seconds)
                                     for s in ("udp", "nfqueue", "xdp") if s in relay.steerings()}, args.relays))
-        rows = in_turns(variants, args, f"cost, {label}")
+        rows = in_turns(variants, args.rounds + (2 if args.full and first else 0), f"cost, {label}")
         print(f"\n{label}: {args.calls} calls, {args.total} packets per second together\n{HEAD}")
         for name, r in rows.items():
             line(name, r, rows.get(PEER))
@@ -236,13 +277,14 @@ def section_cost(args, out):
                 print(f"  {name:<24} {ratios(r, out['SRTP 80-80'][PEER])}")
 
 
+MANY = 10000  # calls: setting them up takes longer than measuring them
+
+
 def section_delay(args, out):
-    sizes = [(20, 2000), (50, 5000), (150, 15000), (500, 50000), (2000, args.total)] + ([(10000, args.total), (20000, args.total)] if args.full else [])
+    sizes = [(20, 2000), (50, 5000), (150, 15000), (500, 50000), (2000, args.total)] + ([(MANY, args.total), (2 * MANY, args.total)] if args.full else [])
     for count, total in sizes:
-        variants = {name: lambda s=start, c=count, t=total: measure(s, c, t, PAIRS["SRTP 80-32"], args.seconds)
-                    for name, start in relays(args).items()
-                    if not name.endswith("serial") and (descriptors_for(count) or not name.startswith(("udp", PEER)))}
-        rows = in_turns(variants, args, f"delay, {count} calls")
+        variants = {name: by(name, start, count, total, PAIRS["SRTP 80-32"], args.seconds) for name, start in main_relays(args, count).items()}
+        rows = in_turns(variants, 1 if count >= MANY else args.rounds, f"delay, {count} calls")
         print(f"\n{count} calls, {total} packets per second together\n{HEAD}")
         for name, r in rows.items():
             line(name, r, rows.get(PEER))
@@ -251,52 +293,83 @@ def section_delay(args, out):
 
 def section_pairs(args, out):
     print(f"\nCPU in percent of one core by number of calls, 50 packets per second each way\n{'calls':>6}", end="")
-    variants = {n: s for n, s in relays(args).items() if not n.endswith("serial")}
-    print("".join(f"{n:>20}" for n in variants))
+    print("".join(f"{n:>20}" for n in main_relays(args)))
     for count in (1, 2, 5, 10, 20):
-        rows = in_turns({n: lambda s=s, c=count: measure(s, c, 100 * c, PAIRS["SRTP 80-32"], args.seconds) for n, s in variants.items()},
-                        args, f"pairs, {count} calls")
+        rows = in_turns({n: by(n, s, count, 100 * count, PAIRS["SRTP 80-32"], args.seconds) for n, s in main_relays(args).items()},
+                        args.rounds, f"pairs, {count} calls")
         print(f"{count:>6}" + "".join(f"{spread(r, 'cpu_percent'):>20}" for r in rows.values()), flush=True)
         out[str(count)] = rows
 
 
-def section_rate(args, out):
-    """Up by a quarter until it fails; what it last held counts."""
-    print("\nhighest rate without loss and with p99 under 5 ms, packets per second, SRTP 80-32, "
-          f"{args.calls} calls\n{'':<26} {'rate':>10} {'p50 us':>10} {'p99 us':>10} {'CPU us/packet':>14}")
-    for name, start in relays(args).items():
-        best, total = None, 10000
-        tries = []
-        while total < 1000000:
-            progress(f"rate, {name}: {total:.0f}")
-            r = measure(start, args.calls, total, PAIRS["SRTP 80-32"], args.seconds)
-            r["total"] = total
-            tries.append(r)
-            if r["lost"] or r["p99_us"] >= 5000 or r["late"] > 3:
-                # Once more: a noisy machine is no limit of the relay.
-                r = measure(start, args.calls, total, PAIRS["SRTP 80-32"], args.seconds)
-                r["total"] = total
-                tries.append(r)
-                if r["lost"] or r["p99_us"] >= 5000:
-                    break
-            best = r
-            r["held"] = True
-            total *= 1.25
-        out[name] = tries
-        if best:
-            print(f"{name:<26} {best['total']:>10.0f} {best['p50_us']:>10.0f} {best['p99_us']:>10.0f} {best['cpu_us']:>14.1f}", flush=True)
+RATE_FIRST, RATE_MOST, RATE_UP, RATE_FINE = 20000, 1000000, 1.5, 1.08
+P99_MOST_US = 5000
+GENERATOR = "the load itself"
+
+
+def holds(run, total, tries, label):
+    """Whether the rate is held two times of three: a noisy machine is no limit, and a lucky second is no rate."""
+    good = bad = 0
+    while good < 2 and bad < 2:
+        r = run(total)
+        r["total"] = total
+        r["ok"] = not r["lost"] and r["p99_us"] < P99_MOST_US and r["late"] <= 3
+        good, bad = good + r["ok"], bad + (not r["ok"])
+        tries.append(r)
+        progress(f"{label}: {total:.0f}: " + ("held" if r["ok"] else f"not held: {r['lost']} lost, p99 {r['p99_us']:.0f} us"
+                                              + (", the load was late" if r["late"] > 3 else "")))
+        if r["ok"] and r["p99_us"] < P99_MOST_US / 10:
+            break  # not even near
+    for r in tries:
+        if r["total"] == total:
+            r["held"] = good > bad
+    return good > bad
+
+
+def highest(run, label):
+    """All tries of one relay: up by halves until a rate is not held, then between the last two."""
+    tries, low, high = [], 0, RATE_FIRST
+    while high < RATE_MOST and holds(run, high, tries, label):
+        low, high = high, high * RATE_UP
+    while low == 0 and high > 1000 and not holds(run, high / 2, tries, label):
+        high /= 2
+    low = low or high / 2
+    while high / low > RATE_FINE:
+        middle = (low * high) ** 0.5
+        if holds(run, middle, tries, label):
+            low = middle
         else:
-            print(f"{name:<26}          -", flush=True)
+            high = middle
+    return tries
+
+
+def section_rate(args, out):
+    print(f"\nhighest rate without loss and with p99 under 5 ms, packets per second, within 8 %, SRTP 80-32, {args.calls} calls\n"
+          f"{'':<26} {'held':>10} {'p50 us':>10} {'p99 us':>10} {'CPU us/packet':>14} {'not held':>10}")
+    variants = {n: lambda t, s=s: measure(s, args.calls, t, PAIRS["SRTP 80-32"], 2) for n, s in main_relays(args).items()}
+    if not args.relays:
+        variants[GENERATOR] = lambda t: generator(2 * args.calls, t, 2)
+    for name, run in variants.items():
+        tries = out[name] = highest(run, f"rate, {name}")
+        best, over = best_rate(tries), min((r["total"] for r in tries if not r["held"]), default=None)
+        rows = [r for r in tries if r["total"] == best and r["ok"]]
+        print(f"{name:<26} " + (f"{best:>10.0f} {mid(rows, 'p50_us'):>10.0f} {mid(rows, 'p99_us'):>10.0f} "
+                                f"{mid(rows, 'cpu_us') if 'cpu_us' in rows[0] else 0:>14.1f}" if best else f"{'-':>47}") +
+              f" {over or 0:>10.0f}", flush=True)
+    limit = best_rate(out.get(GENERATOR))
+    for name in out:
+        if limit and name != GENERATOR and (best_rate(out[name]) or 0) > 0.8 * limit:
+            print(f"{name}: the load's own program can hardly do more ({limit:.0f}): this is a lower bound")
 
 
 def section_setup(args, out):
-    sizes = (100, 1000) + ((10000, 20000) if args.full else ())
+    sizes = (100, 1000) + ((MANY, 2 * MANY) if args.full else ())
     print(f"\ncall set-up (offer and answer with SDP, one client that waits for each reply) and memory\n{'':<26} {'calls':>7} "
           f"{'ms each':>22} {'relay CPU ms':>22} {'KiB per call':>20}")
     for count in sizes:
-        variants = {n: lambda s=s, c=count: measure(s, c, 1000, PAIRS["SRTP 80-32"], 0.5) for n, s in relays(args).items()
-                    if not n.endswith("serial") and (descriptors_for(count) or not n.startswith(("udp", PEER)))}
-        rows = in_turns(variants, args, f"setup, {count} calls")
+        # Many calls: as the delay has measured them.
+        total, seconds = (args.total, args.seconds) if count >= MANY else (1000, 0.5)
+        variants = {n: by(n, s, count, total, PAIRS["SRTP 80-32"], seconds) for n, s in main_relays(args, count).items()}
+        rows = in_turns(variants, 1 if count >= MANY else args.rounds, f"setup, {count} calls")
         for name, r in rows.items():
             print(f"{name:<26} {count:>7} {spread(r, 'setup_ms', 2):>22} {spread(r, 'setup_cpu_ms', 2):>22} {spread(r, 'kib_per_call'):>20}",
                   flush=True)
@@ -305,10 +378,10 @@ def section_setup(args, out):
 
 def section_scale(args, out):
     print(f"\nCPU per packet by number of calls, {args.total} packets per second together, SRTP 80-32\n{HEAD}")
-    for count in (100, 1000, 10000):
-        variants = {n: lambda s=s, c=count: measure(s, c, args.total, PAIRS["SRTP 80-32"], args.seconds) for n, s in relays(args).items()
-                    if not n.endswith("serial") and (args.full or n != PEER)}
-        rows = in_turns(variants, args, f"scale, {count} calls")
+    for count in (100, 1000, MANY):
+        variants = {n: by(n, s, count, args.total, PAIRS["SRTP 80-32"], args.seconds) for n, s in main_relays(args, count).items()
+                    if args.full or n != PEER}
+        rows = in_turns(variants, 1 if count >= MANY else args.rounds, f"scale, {count} calls")
         for name, r in rows.items():
             line(f"{name}, {count}", r, rows.get(PEER))
         out[str(count)] = rows
@@ -518,13 +591,15 @@ def main():
     p.add_argument("--full", action="store_true")
     p.add_argument("--out", default=os.path.join(relay.BUILD, "bench"))
     args = p.parse_args()
-    args.rounds = args.rounds or (5 if args.full else 3)
+    args.rounds = args.rounds or 3
     os.makedirs(args.out, exist_ok=True)
     result = {"machine": machine(), "arguments": vars(args), "sections": {}}
     print(result["machine"])
-    for name in args.only.split(","):
+    names = args.only.split(",")
+    for i, name in enumerate(names):
         if name not in SECTIONS:
             sys.exit(f"bench_path.py: no section \"{name}\": {', '.join(SECTIONS)}")
+        progress(f"section {i + 1} of {len(names)}: {name}")
         SECTIONS[name](args, result["sections"].setdefault(name, {}))
         with open(os.path.join(args.out, "path.json"), "w", encoding="utf-8") as f:
             json.dump(result, f, indent=1)
