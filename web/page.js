@@ -119,8 +119,8 @@ function showNow(s, before, seconds) {
 	if (before) rates.push({in: packets, drops});
 	rates = rates.slice(-SPAN - 1);
 	$("tiles").replaceChildren(
-		tile("calls", number(s.sessions.current)), tile("packets in per second", number(packets)), tile("packets out per second", number(out)),
-		tile("refused per second", number(drops), drops > packets / 100 && drops > 0),
+		tile("calls", number(s.sessions.current)), tile("packets/s in", number(packets)), tile("packets/s out", number(out)),
+		tile("refused/s", number(drops), drops > packets / 100 && drops > 0),
 		tile("delay, median", x.latency.count ? time(x.latency.p50_us * 1000) : "–"), tile("delay, 99 %", x.latency.count ? time(x.latency.p99_us * 1000) : "–"),
 		tile("mean batch", batches > 0 ? number(jobs / batches) : "–"), tile("ports free", number(x["ports free"])));
 	$("about").textContent = `${x.version}, ${x.engine} on ${x.device}, ${x.steering}, up ${duration(x.uptime)}`;
@@ -135,7 +135,7 @@ function showNow(s, before, seconds) {
 	}
 }
 
-const WORKER = [["Worker"], ["In/s", 1], ["Out/s", 1], ["Mean batch", 1], ["Engine per packet", 1], ["Refused", 1]];
+const WORKER = [["Worker"], ["In/s", 1], ["Out/s", 1], ["Mean batch", 1], ["Per packet", 1], ["Refused", 1]];
 const DEVICE = [["Device"], ["State"], ["Packets/s", 1], ["Per packet", 1], ["Failed", 1]];
 
 function showMore(s, before, seconds) {
@@ -264,6 +264,7 @@ function show(s) {
 function connected(word, className) {
 	$("state").textContent = word;
 	$("state").className = className;
+	document.body.classList.toggle("stale", className === "gone");
 }
 
 function say(o) {

@@ -153,8 +153,9 @@ static void begin(struct http_client *c, const struct http_head *head)
 
 	c->old = head->minor == 0;
 	c->bodiless = str_eq(head->method, STR("HEAD"));
-	c->keep = keep && (head->framing == HTTP_BODY_NONE || head->length == 0) &&
-		head->framing != HTTP_BODY_CHUNKED;
+	c->keep = keep &&
+		(head->framing == HTTP_BODY_NONE ||
+			(head->framing == HTTP_BODY_LENGTH && head->length == 0));
 	if (wrong)
 		http_refuse(c, 403, wrong);
 	else if (head->websocket)

@@ -132,6 +132,12 @@ def test_calls_by_websocket(net, protocol, cookie):
     s.s.sendall(s.frame(big[:50000], 1, False) + s.frame(big[50000:], 0))
     assert b"result2:ok" in s.receive()[1]
     assert daemon.client.call("list")["calls"] == ["ws"]
+    # text that is none is not sent as such
+    s.send((b"y " if cookie else b"") + offer(b"\xff"), 2)
+    assert s.receive()[0] == 2
+    s.send((b"z " if cookie else b"") + b"d7:command4:liste")
+    opcode, got = s.receive()
+    assert opcode == 2 and b"1:\xff" in got
     s.send(b"x" * 262145)
     assert s.receive() == (8, b"\x03\xf1")  # 1009: too big
     finish(daemon)

@@ -186,6 +186,12 @@ def test_in_a_browser_without_token(net):
     b.wait("!document.querySelector('#detail').open")
     b.wait(f"document.activeElement.dataset.call == {json.dumps(MARKUP)}")  # the focus is where it was
     assert b.js("window.pwned") is None and not b.js("document.querySelector('img')")
+    # nothing is broken in the middle of a word or sticks out of its card
+    for width in (1280, 1000, 768, 360):
+        b.size(width, 900)
+        torn = b.js("[...document.querySelectorAll('.tag, main th')].filter(e => e.offsetHeight >= (e.tagName == 'TH' ? 40 : 30)).map(e => `${e.textContent} ${e.offsetHeight}`).join()")
+        assert not torn, (width, torn)
+        assert b.js("[...document.querySelectorAll('main .tile, main figure, #calls, #more > div')].every(e => e.scrollWidth <= e.clientWidth)"), width
     # a phone, light and dark
     for dark in (False, True):
         b.dark(dark)
