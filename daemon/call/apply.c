@@ -221,8 +221,10 @@ static void stream_cfgs(const struct call *c, const struct side *s, const struct
 	rtp->gate = gate_of_side(c, s) |
 		(s->listener ? gate_of_flow(c, l->hears_side, call_side_index(c, s))
 			     : gate_of_flow(c, call_side_index(c, s), s->peer));
-	rtp->quiet = l->quiet & (MEDIA_QUIET_PCMU | MEDIA_QUIET_PCMA);
-	rtp->tap = rtcp->tap = c->tap && !c->tap_paused && (c->tap_all || s->tap) ? c->tap : 0;
+	/* Under a terminal's own key nothing else can be sent. */
+	rtp->quiet = l->pass_rx ? 0 : l->quiet & (MEDIA_QUIET_PCMU | MEDIA_QUIET_PCMA);
+	rtp->tap = rtcp->tap =
+		c->tap && !c->tap_paused && (c->tap_all || s->tap) && !s->no_tap ? c->tap : 0;
 	memcpy(rtp->events, l->events, sizeof(rtp->events));
 	rtcp->local = l->port.rtcp;
 	rtcp->rtcp = true;

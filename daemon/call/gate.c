@@ -181,7 +181,8 @@ bool gate_holds_back(const struct call *c)
 		for (uint32_t i = 0; is_quiet(c, c->side[s]) && i < c->side[s]->legs; i++) {
 			const struct leg *l = c->side[s]->leg[i];
 
-			if (l && l->active && !c->side[s]->listener && !(l->quiet & NEG_QUIET_ONLY))
+			if (l && l->active && !c->side[s]->listener &&
+				(l->pass_rx || !(l->quiet & NEG_QUIET_ONLY)))
 				return true;
 		}
 	return false;

@@ -167,6 +167,8 @@ static void listen_media(struct plan *plan, struct leg *l, const struct leg *sou
 		return;
 	}
 	plan_lines(pm, l);
+	if (ng_flag(in->r, NG_FLAG_INACTIVE))
+		pm->direction = STR("inactive");
 	l->used = true;
 }
 

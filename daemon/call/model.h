@@ -110,6 +110,7 @@ struct side {                               /* one party */
 	struct str
 		sdp; /* heap: what it said of its media last, without addresses, keys and ICE: for listeners */
 	bool tap;                       /* what comes from it is recorded */
+	bool no_tap;                    /* and this is never */
 	uint8_t gate;                   /* MEDIA_GATE_*: of what comes from it, by ng command */
 	uint8_t flow[CALL_MAX_SIDES];   /* the same of what goes from it to that side only */
 	uint32_t mux_flags, osrtp;      /* of its last offer: the answer needs them */

@@ -290,6 +290,12 @@ static struct str refused_line(struct pool *p, uint32_t media, const struct cryp
 		p, "media %u: crypto line %u: %s", (unsigned)media + 1, (unsigned)r->line, r->why);
 }
 
+/* The suites that whoever said this may speak, by the script's minimum. */
+static uint32_t required(const struct ng_request *r)
+{
+	return r->sdes.require_given ? r->sdes.require : UINT32_MAX;
+}
+
 /* The crypto lines of an offer; false with plan->error when nobody could answer it. */
 bool neg_offered_crypto(
 	struct plan *plan, struct leg *l, const struct sdp_media *m, uint32_t i, struct neg_in *in)
@@ -302,11 +308,14 @@ bool neg_offered_crypto(
 	explicit_bzero(&l->said.bag, sizeof(l->said.bag));
 	if (secure || opportunistic(in->r, NG_OSRTP_ACCEPT))
 		l->said.lines = crypto_lines(l->said.line, &l->said.bag, m,
-			policy->accept | crypto_in_force(l),
+			(policy->accept | crypto_in_force(l)) & required(in->r),
 			policy->params | crypto_params_in_force(l), &refused);
-	if (!secure || l->said.lines)
+	if (l->said.lines || (!secure && !in->r->sdes.require_given))
 		return true;
-	if (!sdp_attr(m->lines, STR("crypto")) && m->dtls)
+	if (!secure)
+		plan_fail(plan, "No common crypto suite",
+			plan_media_name(in->p, i, "RTP, and SDES=require wants SRTP"));
+	else if (!sdp_attr(m->lines, STR("crypto")) && m->dtls)
 		plan_fail(plan, "DTLS-SRTP is not supported",
 			plan_media_name(in->p, i, "no crypto line"));
 	else
@@ -373,6 +382,13 @@ static void offer_flags(struct call *c, struct side *from, const struct neg_in *
 		c->side[i]->nat_wait = true;
 	for (uint32_t i = 0; ng_flag(r, NG_FLAG_PIERCE_NAT) && i < c->sides; i++)
 		c->side[i]->pierce = true;
+	for (uint32_t i = 0; ng_flag(r, NG_FLAG_EXCLUDE_RECORDING) && i < c->sides; i++)
+		c->side[i]->no_tap = true;
+	if (ng_flag(r, NG_FLAG_BLOCK_DTMF))
+		from->gate |= MEDIA_GATE_DTMF;
+	if (r->traffic != NG_TRAFFIC_AS_IT_IS)
+		c->gate = (c->gate & (uint8_t)~MEDIA_GATE_DROP) |
+			(r->traffic == NG_TRAFFIC_DROP ? MEDIA_GATE_DROP : 0);
 	if (r->metadata.len)
 		(void)str_replace(&c->metadata, r->metadata); /* only shown */
 	if (r->label.len)
@@ -387,6 +403,9 @@ static void warn_unsupported(struct plan *plan, const struct neg_in *in)
 		plan_warn(plan, in->p, STR("ICE is not there yet: its attributes were removed"));
 	if (r->dtls == NG_DTLS_PASSIVE || r->dtls == NG_DTLS_ACTIVE)
 		plan_warn(plan, in->p, STR("DTLS is not there yet: its attributes were removed"));
+	if (ng_flag(r, NG_FLAG_INACTIVE) && r->command != NG_SUBSCRIBE_REQUEST)
+		plan_warn(plan, in->p,
+			STR("inactive is of subscribe request: directions are those of the SDP"));
 }
 
 bool plan_init(struct plan *plan, struct neg_in *in)
@@ -399,6 +418,15 @@ bool plan_init(struct plan *plan, struct neg_in *in)
 	else if (!in->locals_n)
 		plan_fail(plan, "No interface", STR_NONE);
 	return !plan->error;
+}
+
+/* The script wants media of this kind not to be offered on: a port of 0 keeps the place (RFC 3264 6, 8.2). */
+static bool removed(const struct ng_request *r, const struct sdp_media *m)
+{
+	for (uint32_t i = 0; i < r->media_removes; i++)
+		if (str_eq_nocase(r->media_remove[i], m->kind))
+			return true;
+	return false;
 }
 
 void negotiate_offer(struct plan *plan, struct call *c, struct neg_in *in)
@@ -439,12 +467,12 @@ void negotiate_offer(struct plan *plan, struct call *c, struct neg_in *in)
 		neg_add_events(lf->said.events, m);
 		lf->said.quiet = neg_quiet(m);
 		lf->said.relayed = m->proto != SDP_PROTO_OTHER;
-		lf->said.rejected = m->port == 0;
+		lf->said.rejected = m->port == 0 || removed(in->r, m);
 		plan->media[i].keep = !lf->said.relayed;
 		plan->media[i].reject = lf->said.rejected;
-		if (lf->said.relayed && m->port)
+		if (lf->said.relayed && !lf->said.rejected)
 			offer_media(plan, lf, lt, from->peer == plan->to, m, i, in);
-		else if (m->port)
+		else if (!lf->said.rejected)
 			plan_warn(plan, in->p, plan_media_name(in->p, i, "no RTP, not relayed"));
 	}
 	listen_remember(from, in->sdp);
@@ -529,6 +557,10 @@ static void answer_media(struct plan *plan, struct call *c, bool paired, const s
 		pass_answer(plan, lf, lt, paired, m, i, in);
 	else
 		neg_answerer_crypto(plan, lf, m, i, in);
+	if (!plan->error && in->r->sdes.require_given && !lf->pass_rx &&
+		!(required(in->r) >> lf->rx.master.suite & 1))
+		plan_fail(plan, "No usable crypto line in answer",
+			plan_media_name(in->p, i, "not of SDES=require"));
 	if (plan->error)
 		return;
 	if (!lf->asked.pass)

@@ -160,6 +160,7 @@ static const struct field side_fields[] = {
 	FLAG("ho", side, media_handover),
 	FLAG("nw", side, nat_wait),
 	FLAG("pi", side, pierce),
+	FLAG("nt", side, no_tap),
 	FLAG("li", side, listener),
 	FLAG("pu", side, publisher),
 	FLAG("tap", side, tap),

@@ -87,12 +87,13 @@ struct media_ctx_cfg {
 	uint32_t tx_rtcp_index; /* SRTCP's index that we send is not below this */
 };
 
-/* RTP that is authenticated and followed, but does not leave as it came. */
-#define MEDIA_GATE_MEDIA 1 /* all but telephone events */
-#define MEDIA_GATE_DTMF  2 /* telephone events */
-#define MEDIA_GATE_QUIET \
-	4 /* as MEDIA, but in place of G.711 silence leaves (quiet); what is no G.711 does not leave */
-#define MEDIA_GATE_ALL 7
+/* RTP that is authenticated and followed, but does not leave as it came: all but telephone events; these; all; and in place of G.711
+ * silence leaves (see quiet), but nothing in place of what is no G.711. */
+#define MEDIA_GATE_MEDIA 1
+#define MEDIA_GATE_DTMF  2
+#define MEDIA_GATE_QUIET 4
+#define MEDIA_GATE_DROP  8
+#define MEDIA_GATE_ALL   15
 /* The same bits, of what goes to one place only: to the stream's other side, not to its listeners; of a listener's stream, what it
  * gets. */
 #define MEDIA_GATE_TO(gate) ((uint8_t)((gate) << 4))

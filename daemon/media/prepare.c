@@ -70,6 +70,8 @@ static enum gate gate_of(const struct draft *d, const struct media_stream_cfg *c
 
 	if (d->rtcp || !(gate & MEDIA_GATE_ALL))
 		return OPEN;
+	if (gate & MEDIA_GATE_DROP)
+		return SHUT;
 	if (cfg->events[type / 64] >> type % 64 & 1)
 		return gate & MEDIA_GATE_DTMF ? SHUT : OPEN;
 	if (gate & MEDIA_GATE_MEDIA)

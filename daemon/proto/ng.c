@@ -206,6 +206,9 @@ static const struct key keys[] = {
 	{"interface", KEY_ITEMS, 0, ng_set_direction},
 	{"xmlrpc-callback", KEY_ITEMS, 0, set_callback},
 	{"all", KEY_ITEMS, 0, ng_set_all},
+	{"drop-traffic", KEY_ITEMS, 0, ng_set_traffic},
+	{"media-echo", KEY_ITEMS, 0, ng_set_echo},
+	{"sdp-media-remove", KEY_ITEMS, 0, ng_set_media_remove},
 	TEXT("set-label", KEY_TEXT, label),
 };
 
@@ -429,5 +432,6 @@ int ng_request_parse(struct ng_request *out, struct pool *p, const struct ngval 
 	if (!out->command_text.len)
 		return -ENOKEY;
 	out->command = command_find(out->command_text);
+	out->filter.single = ng_flag(out, NG_FLAG_SINGLE_CODEC) && out->command == NG_ANSWER;
 	return out->command == NG_NONE ? -EOPNOTSUPP : 0;
 }

@@ -97,6 +97,12 @@ enum ng_command {
 	X(EMERGENCY, "emergency") \
 	X(NAT_WAIT, "NAT-wait") \
 	X(PIERCE_NAT, "pierce-NAT") \
+	X(INACTIVE, "inactive") \
+	X(GENERATE_MID, "generate-mid") \
+	X(STRIP_EXTMAP, "strip-extmap") \
+	X(SINGLE_CODEC, "single-codec") \
+	X(BLOCK_DTMF, "block-DTMF") \
+	X(EXCLUDE_RECORDING, "exclude-recording") \
 	X(DIRECTIONAL, "directional") \
 	X(ALL, "all") \
 	X(PAUSE, "pause") \
@@ -138,6 +144,7 @@ enum ng_all {
 	NG_ALL_EXCEPT_OFFER_ANSWER,
 	NG_ALL_FLOWS
 };
+enum ng_traffic { NG_TRAFFIC_AS_IT_IS, NG_TRAFFIC_DROP, NG_TRAFFIC_PASS };
 enum ng_ice { NG_ICE_DEFAULT, NG_ICE_REMOVE, NG_ICE_FORCE, NG_ICE_FORCE_RELAY, NG_ICE_OPTIONAL };
 enum ng_dtls { NG_DTLS_DEFAULT, NG_DTLS_OFF, NG_DTLS_PASSIVE, NG_DTLS_ACTIVE };
 enum ng_learning {
@@ -171,14 +178,17 @@ enum ng_learning {
 #define NG_OSRTP_ACCEPT 0x2
 
 struct ng_sdes {
-	uint32_t flags;                    /* NG_SDES_* */
-	uint32_t no;                       /* bit per enum srtp_suite_id: no-SUITE */
-	uint32_t only;                     /* only-SUITE; beats no when not 0 */
-	uint8_t order[SUITE_COUNT];        /* order:A;B; as suite ids, SUITE_PLAIN ends the list */
+	uint32_t flags; /* NG_SDES_* */
+	uint32_t no;    /* bit per enum srtp_suite_id: no-SUITE */
+	uint32_t only;  /* only-SUITE; beats no when not 0 */
+	bool require_given;
+	uint32_t require;           /* require:A;B;: whoever says the SDP must speak one of these */
+	uint8_t order[SUITE_COUNT]; /* order:A;B; as suite ids, SUITE_PLAIN ends the list */
 	uint8_t offerer_pref[SUITE_COUNT]; /* offerer_pref:A;B; likewise */
 };
 
-#define NG_FROM_TAGS_MAX 16u
+#define NG_FROM_TAGS_MAX    16u
+#define NG_MEDIA_REMOVE_MAX 8u
 
 struct ng_request {
 	enum ng_command command;
@@ -202,7 +212,10 @@ struct ng_request {
 	int tos;                  /* -1 = default */
 	int64_t delete_delay;     /* seconds; -1 = default */
 	int64_t limit;            /* list: -1 = default */
-	enum ng_all all;          /* block media and its like */
+	enum ng_traffic traffic;  /* of the whole call */
+	struct str media_remove[NG_MEDIA_REMOVE_MAX]; /* kinds of media that are not offered on */
+	uint32_t media_removes;
+	enum ng_all all; /* block media and its like */
 	struct str label, to_label, metadata, address, recording_file, recording_pattern;
 	struct endpoint callback; /* xmlrpc-callback: an address; family 0 = none */
 	struct endpoint from; /* who sent it, as far as control/ knows; no word of the message */

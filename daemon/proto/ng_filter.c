@@ -3,7 +3,8 @@
  * "sdp-attr-remove-audio-ptime"). Pure. */
 #include "proto/ng_int.h"
 
-enum { CODEC_NOTHING = -1 }; /* means something only where media is transcoded */
+/* These mean something only where media is transcoded: the second kind is missed, and the reply says so. */
+enum { CODEC_NOTHING = -1, CODEC_MISSED = -2 };
 
 static bool codec_op(int *op, struct str name)
 {
@@ -18,8 +19,8 @@ static bool codec_op(int *op, struct str name)
 		{"accept", CODEC_NOTHING},
 		{"consume", CODEC_NOTHING},
 		{"ignore", CODEC_NOTHING},
-		{"set", CODEC_NOTHING},
-		{"transcode", CODEC_NOTHING},
+		{"set", CODEC_MISSED},
+		{"transcode", CODEC_MISSED},
 	};
 
 	for (size_t i = 0; i < ARRAY_LEN(ops); i++)
@@ -41,7 +42,7 @@ static bool add_codec(struct ng_parser *x, int op, struct str name)
 	struct sdp_filter *f = &x->r->filter;
 
 	name = str_trim(name);
-	if (op == CODEC_NOTHING || !name.len)
+	if (op == CODEC_NOTHING || op == CODEC_MISSED || !name.len)
 		return true;
 	if (f->codecs == SDP_RULES_MAX)
 		return false;
@@ -89,7 +90,10 @@ void ng_set_codec_tree(struct ng_parser *x, const struct ngval *v)
 	if (!is_tree(v))
 		return;
 	for (const struct ngval *c = v->first; c; c = c->next) {
-		if (codec_op(&op, c->key))
+		if (codec_op(&op, c->key) && op == CODEC_MISSED)
+			ng_note(x, pool_printf(x->p, "codec-" STR_FMT, STR_ARG(c->key)),
+				"there are no audio codecs");
+		else if (codec_op(&op, c->key))
 			each(x, c, take_codec, &op);
 		else
 			ng_unknown(x, pool_printf(x->p, "codec=" STR_FMT, STR_ARG(c->key)));
@@ -125,6 +129,12 @@ static bool add_attr(struct ng_parser *x, struct attr_place at, struct str attr,
 	f->attr[f->attrs++] = (struct sdp_attr_rule){
 		.op = at.op, .section = at.section, .attr = attr, .with = with};
 	return true;
+}
+
+void ng_strip_attr(struct ng_parser *x, struct str attr)
+{
+	if (!add_attr(x, (struct attr_place){.op = SDP_ATTR_REMOVE}, attr, STR_NONE))
+		ng_unknown(x, attr);
 }
 
 /* substitute has pairs, as a list of two or as "from>to". */

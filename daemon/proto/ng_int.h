@@ -25,7 +25,7 @@ typedef bool ng_value_fn(struct ng_parser *x, struct str value);
 /* ng_words.c */
 ng_value_fn ng_set_sdes, ng_set_osrtp, ng_set_rtcp_mux, ng_set_replace, ng_set_ice, ng_set_dtls;
 ng_value_fn ng_set_learning, ng_set_transport, ng_set_family, ng_set_direction, ng_set_ignored;
-ng_value_fn ng_set_all;
+ng_value_fn ng_set_all, ng_set_traffic, ng_set_echo, ng_set_media_remove;
 /* A word that stands for itself: flags, transport words, what a relay may ignore. */
 bool ng_set_word(struct ng_parser *x, struct str word);
 
@@ -33,8 +33,12 @@ bool ng_set_word(struct ng_parser *x, struct str word);
 void ng_set_codec_tree(struct ng_parser *x, const struct ngval *v);
 void ng_set_attr_tree(struct ng_parser *x, const struct ngval *v);
 bool ng_set_filter_word(struct ng_parser *x, struct str word);
+/* The attribute goes, wherever it stands. */
+void ng_strip_attr(struct ng_parser *x, struct str attr);
 /* ng.c: goes into the reply's warning. */
 void ng_unknown(struct ng_parser *x, struct str word);
+/* ng_words.c: "word: why", likewise, of what is known and not done; the first few. */
+void ng_note(struct ng_parser *x, struct str word, const char *why);
 
 /* A key that is known and changes nothing. */
 bool ng_set_ignored_key(struct ng_parser *x, struct str key);

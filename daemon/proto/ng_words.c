@@ -83,6 +83,18 @@ static bool set_suite_order(uint8_t order[SUITE_COUNT], struct str names)
 	return known;
 }
 
+/* Given but of unknown suites only it still stands: then nothing will do, and the warning says why. */
+static bool set_require(struct ng_sdes *s, struct str names)
+{
+	uint8_t order[SUITE_COUNT];
+	bool known = set_suite_order(order, names);
+
+	s->require_given = true;
+	for (uint32_t i = 0; order[i] != SUITE_PLAIN; i++)
+		s->require |= 1u << order[i];
+	return known;
+}
+
 bool ng_set_sdes(struct ng_parser *x, struct str value)
 {
 	static const struct word_bit set[] = {
@@ -121,6 +133,8 @@ bool ng_set_sdes(struct ng_parser *x, struct str value)
 		return set_suite_bit(&s->no, rest);
 	if ((rest = behind(value, STR("only-"))).s)
 		return set_suite_bit(&s->only, rest);
+	if ((rest = behind(value, STR("require:"))).s)
+		return set_require(s, rest);
 	if ((rest = behind(value, STR("order:"))).s)
 		return set_suite_order(s->order, rest);
 	if ((rest = behind(value, STR("offerer_pref:"))).s)
@@ -248,6 +262,43 @@ bool ng_set_direction(struct ng_parser *x, struct str value)
 	return true;
 }
 
+bool ng_set_traffic(struct ng_parser *x, struct str value)
+{
+	static const struct word_bit t[] = {
+		WORD("start", NG_TRAFFIC_DROP), WORD("stop", NG_TRAFFIC_PASS)};
+	const struct word_bit *w = FIND(t, value);
+
+	if (w)
+		x->r->traffic = (enum ng_traffic)w->bit;
+	return w != NULL;
+}
+
+/* Media that nobody gets are media that are dropped. */
+bool ng_set_echo(struct ng_parser *x, struct str value)
+{
+	static const struct word_bit t[] = {WORD("blackhole", 0), WORD("sinkhole", 0)};
+	static const struct word_bit not_done[] = {
+		WORD("forward", 0), WORD("backwards", 0), WORD("both", 0)};
+
+	if (FIND(t, value))
+		x->r->traffic = NG_TRAFFIC_DROP;
+	else if (FIND(not_done, value))
+		ng_note(x, STR("media-echo"), "media are not echoed");
+	else
+		return false;
+	return true;
+}
+
+bool ng_set_media_remove(struct ng_parser *x, struct str value)
+{
+	struct ng_request *r = x->r;
+
+	if (r->media_removes == ARRAY_LEN(r->media_remove))
+		return false;
+	r->media_remove[r->media_removes++] = value;
+	return true;
+}
+
 bool ng_set_all(struct ng_parser *x, struct str value)
 {
 	static const struct word_bit t[] = {
@@ -334,10 +385,8 @@ bool ng_set_transport(struct ng_parser *x, struct str value)
 static const struct ng_known words[] = {
 	{"no-passthrough", NULL},
 	{"unidirectional", NULL},
-	{"inactive", "media directions are those of the SDP"},
 	{"original-sendrecv", NULL},
 	{"bidirectional", NULL},
-	{"generate-mid", "no a=mid is added"},
 	{"no-tls-id", NULL},
 	{"generate-RTCP", "RTCP is relayed, not made"},
 	{"rtcp-mirror", "RTCP is relayed, not made"},
@@ -358,11 +407,14 @@ static const struct ng_known words[] = {
 	{"allow-asymmetric-codecs", NULL},
 	{"asymmetric-codecs", NULL},
 	{"symmetric-codecs", NULL},
-	{"single-codec", "codecs are those of the SDP"},
 	{"static-codecs", NULL},
 	{"reuse-codecs", NULL},
 	{"no-reuse-codecs", NULL},
-	{"strip-extmap", "header extensions are relayed"},
+	{"no-codec-renegotiation", NULL},
+	{"allow-no-codec-media", "media keep their codecs when all would be stripped"},
+	{"no-jitter-buffer", NULL},
+	{"skip-recording-db", NULL},
+	{"recording-announcement", "there is no announcement"},
 	{"inject-DTMF", "there is no DTMF to inject"},
 	{"detect-DTMF", "DTMF is not looked for"},
 	{"early-media", NULL},
@@ -378,10 +430,7 @@ static const struct ng_known ignored_keys[] = {
 	{"T.38", "there is no fax gateway"},
 	{"bundle", "a=group is left as it is"},
 	{"extmap", "header extensions are relayed"},
-	{"sdp-media-remove", "media sections stay"},
 	{"template", "there are no templates"},
-	{"media-echo", "media are not echoed"},
-	{"drop-traffic", "use block media"},
 	{"volume", NULL},
 	{"repacketize", NULL},
 	{"peer", "interfaces are chosen by name"},
@@ -397,6 +446,10 @@ static const struct ng_known ignored_keys[] = {
 	{"delay-buffer", "media are never held back"},
 	{"frequency", NULL},
 	{"trigger", NULL},
+	{"trigger-end", NULL},
+	{"end-trigger", NULL},
+	{"trigger-end-time", NULL},
+	{"trigger-end-digits", NULL},
 };
 
 static const struct ng_known prefixes[] = {
@@ -412,9 +465,6 @@ static const struct ng_known prefixes[] = {
 	{"extmap-", "header extensions are relayed"},
 	{"ptime-", "packets stay as long as they are"},
 	{"DTMF-", "DTMF is relayed as it is"},
-	{"sdp-media-remove-", "media sections stay"},
-	{"media-echo-", "media are not echoed"},
-	{"drop-traffic-", "use block media"},
 	{"DTLS-fingerprint-", NULL},
 	{"moh-", "there is no music on hold"},
 	{"recording-", NULL},
@@ -433,7 +483,7 @@ const struct ng_known *ng_known_prefixes(size_t *n)
 }
 
 /* "word: why", once for each of the first few. */
-static void note(struct ng_parser *x, struct str word, const char *why)
+void ng_note(struct ng_parser *x, struct str word, const char *why)
 {
 	if (x->notes++ >= NG_NOTES_MAX)
 		return;
@@ -452,7 +502,7 @@ bool ng_set_ignored_key(struct ng_parser *x, struct str key)
 	for (size_t i = 0; i < ARRAY_LEN(ignored_keys); i++)
 		if (ng_spelled_like(str_from(ignored_keys[i].name), key)) {
 			if (ignored_keys[i].why)
-				note(x, str_from(ignored_keys[i].name), ignored_keys[i].why);
+				ng_note(x, str_from(ignored_keys[i].name), ignored_keys[i].why);
 			return true;
 		}
 	return false;
@@ -463,7 +513,7 @@ static bool set_known(struct ng_parser *x, struct str word)
 	for (size_t i = 0; i < ARRAY_LEN(words); i++)
 		if (ng_spelled_like(str_from(words[i].name), word)) {
 			if (words[i].why)
-				note(x, str_from(words[i].name), words[i].why);
+				ng_note(x, str_from(words[i].name), words[i].why);
 			return true;
 		}
 	for (size_t i = 0; i < ARRAY_LEN(prefixes); i++)
@@ -472,7 +522,7 @@ static bool set_known(struct ng_parser *x, struct str word)
 
 			name.len--;
 			if (prefixes[i].why)
-				note(x, name, prefixes[i].why);
+				ng_note(x, name, prefixes[i].why);
 			return true;
 		}
 	return false;
@@ -483,7 +533,7 @@ static void set_webrtc(struct ng_parser *x)
 	ng_set_transport(x, STR("UDP/TLS/RTP/SAVPF"));
 	x->r->ice = NG_ICE_FORCE;
 	x->r->rtcp_mux |= NG_RTCP_MUX_OFFER | NG_RTCP_MUX_REQUIRE;
-	x->r->flags |= 1ull << NG_FLAG_NO_RTCP_ATTRIBUTE;
+	x->r->flags |= 1ull << NG_FLAG_NO_RTCP_ATTRIBUTE | 1ull << NG_FLAG_GENERATE_MID;
 	x->r->sdes.flags |= NG_SDES_OFF;
 }
 
@@ -500,6 +550,8 @@ bool ng_set_word(struct ng_parser *x, struct str word)
 		x->r->flags |= 1ull << w->bit;
 		if (w->bit == NG_FLAG_PAD_CRYPTO)
 			x->r->sdes.flags |= NG_SDES_PAD;
+		if (w->bit == NG_FLAG_STRIP_EXTMAP)
+			ng_strip_attr(x, STR("extmap"));
 		return true;
 	}
 	w = FIND(transport_words, word);
@@ -509,6 +561,8 @@ bool ng_set_word(struct ng_parser *x, struct str word)
 	}
 	if (FIND(transports, word))
 		return ng_set_transport(x, word);
+	if (ng_spelled_like(word, STR("debugging")))
+		return ng_set_word(x, STR("debug"));
 	if (ng_spelled_like(word, STR("WebRTC"))) {
 		set_webrtc(x);
 		return true;

@@ -115,6 +115,7 @@ struct sdp_media_edit {
 		*crypto; /* a=crypto values to write, behind "a=crypto:"; all that were there go */
 	uint32_t crypto_count;
 	bool keep_feedback;   /* a=rtcp-fb stays; else removed (towards AVP) */
+	uint32_t mid;         /* a=mid to write where there is none; 0 = none */
 	struct str direction; /* "sendonly" instead of what was there; s = NULL as it was */
 };
 

@@ -127,18 +127,28 @@ static bool formats_of(struct str m, struct str *head, struct str *formats)
 	return true;
 }
 
+/* Not what accompanies a codec. */
+static bool is_voice(struct str name)
+{
+	return !same_codec(STR("telephone-event"), name) && !same_codec(STR("CN"), name);
+}
+
 /* Marks what goes. False: then nothing would be left, or nothing goes. */
 static bool mark(
 	struct section *s, const struct sdp_filter *f, struct str formats, uint32_t *emptied)
 {
 	uint32_t left = 0, gone = 0;
+	bool voice = false;
 
 	while (formats.len) {
 		struct str one = str_cut(&formats, ' '), none;
 		int type = type_of(one, &none);
 
-		if (type < 0 || !stripped(f, s->name[type])) {
+		if (type < 0 ||
+			!(stripped(f, s->name[type]) ||
+				(f->single && voice && is_voice(s->name[type])))) {
 			left += one.len > 0;
+			voice |= type >= 0 && is_voice(s->name[type]);
 			continue;
 		}
 		s->gone[type] = true;
@@ -198,7 +208,7 @@ static void codecs_look(struct section *s, const struct sdp_filter *f, uint32_t 
 	struct str rest = s->text, m = bare(line_of(&rest)), head, formats, value;
 
 	s->rtp = formats_of(m, &head, &formats);
-	if (!s->rtp || !f->codecs)
+	if (!s->rtp || (!f->codecs && !f->single))
 		return;
 	static_names(s);
 	while (rest.len) {
@@ -215,6 +225,8 @@ static void codecs_look(struct section *s, const struct sdp_filter *f, uint32_t 
 
 static bool in_section(const struct sdp_attr_rule *r, const struct section *s)
 {
+	if (!r->section.len)
+		return true;
 	if (str_eq_nocase(r->section, STR("global")) || str_eq_nocase(r->section, STR("none")))
 		return str_eq(s->kind, STR("session"));
 	return str_eq_nocase(r->section, s->kind);
@@ -307,7 +319,7 @@ struct str sdp_filter_apply(
 	struct sbuf b;
 
 	*emptied = 0;
-	if (!f->codecs && !f->attrs)
+	if (!f->codecs && !f->attrs && !f->single)
 		return body;
 	sbuf_init(&b, 0);
 	while (body.len) {

@@ -16,9 +16,10 @@ struct sdp_codec_rule {
 enum sdp_attr_op { SDP_ATTR_ADD, SDP_ATTR_REMOVE, SDP_ATTR_SUBSTITUTE };
 struct sdp_attr_rule {
 	enum sdp_attr_op op;
-	struct str section; /* "session" (or "global", "none"), or a kind of media: "audio" */
-	struct str attr;    /* behind "a=": a whole one, or to remove and substitute, its name */
-	struct str with;    /* substitute: what stands there then */
+	struct str
+		section; /* "session" (or "global", "none"), or a kind of media: "audio"; empty: any */
+	struct str attr; /* behind "a=": a whole one, or to remove and substitute, its name */
+	struct str with; /* substitute: what stands there then */
 };
 
 #define SDP_RULES_MAX 32u
@@ -26,6 +27,7 @@ struct sdp_filter {
 	struct sdp_codec_rule codec[SDP_RULES_MAX];
 	struct sdp_attr_rule attr[SDP_RULES_MAX];
 	uint32_t codecs, attrs;
+	bool single; /* of each media the first codec stays alone, beside telephone events and comfort noise */
 };
 
 /* The new text, in the pool; body itself when there is nothing to do; s = NULL without memory. *emptied: media whose every codec

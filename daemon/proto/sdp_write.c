@@ -291,6 +291,10 @@ static void put_relayed(
 		sbuf_printf(w->b, "a=" STR_FMT, STR_ARG(me->direction));
 		put_eol(w);
 	}
+	if (me->mid && !m->mid.len) {
+		sbuf_printf(w->b, "a=mid:%u", me->mid);
+		put_eol(w);
+	}
 }
 
 void sdp_write(struct sbuf *b, const struct sdp *s, const struct sdp_edit *e)

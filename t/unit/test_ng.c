@@ -77,6 +77,19 @@ static struct str describe(struct pool *p, const struct ng_request *r)
 		ADD("no:%x", r->sdes.no);
 	if (r->sdes.only)
 		ADD("only:%x", r->sdes.only);
+	if (r->sdes.require_given)
+		ADD("require:%x", r->sdes.require);
+	if (r->all)
+		ADD("all:%d", r->all);
+	if (r->traffic)
+		ADD("traffic:%d", r->traffic);
+	if (r->callback.family) {
+		char addr[ENDPOINT_STRLEN];
+
+		ADD("callback:%s", endpoint_fmt_addr(&r->callback, addr));
+	}
+	for (uint32_t i = 0; i < r->media_removes; i++)
+		ADD("remove:" STR_FMT, STR_ARG(r->media_remove[i]));
 	for (int i = 0; i < SUITE_COUNT && r->sdes.order[i]; i++)
 		ADD("order:%u", r->sdes.order[i]);
 	for (int i = 0; i < SUITE_COUNT && r->sdes.offerer_pref[i]; i++)
@@ -247,8 +260,15 @@ static void flat_words_and_raw_strings_mean_the_same(void **state)
 		{"codec-except-GSM codec-offer-opus", ""},
 		{"passthrough", "passthrough"},
 		{"lable=x", "W(unknown flag: lable)"},
-		{"WebRTC", "no-rtcp-attribute mux:3 sdes:1 ice:force tp:UDP/TLS/RTP/SAVPF"},
+		{"WebRTC",
+			"no-rtcp-attribute generate-mid mux:3 sdes:1 ice:force tp:UDP/TLS/RTP/SAVPF"},
 		{"via-branch=auto sdp=x command=delete supports=load-limit flags=fatal", ""},
+		{"SDES-require:ROT13;", "require:0 W(unknown flag: SDES-require:ROT13;)"},
+		{"SDES-require:ROT13;AEAD_AES_256_GCM",
+			"require:2 W(unknown flag: SDES-require:ROT13;AEAD_AES_256_GCM)"},
+		{"xmlrpc-callback=proxy.example.org media-echo=loud drop-traffic=now all=some",
+			"W(unknown flag: xmlrpc-callback=proxy.example.org, media-echo=loud, drop-traffic=now, all=some)"},
+		{"drop-traffic-stop media-echo-sinkhole all-flows", "all:5 traffic:1"},
 		{"SDES-no-ROT13 warp", "W(unknown flag: SDES-no-ROT13, warp)"},
 		{"no-such-key=1", "W(unknown flag: no-such-key)"},
 		{"call-id=x from-tag=y", "ft:y"},
@@ -280,6 +300,15 @@ static void raw_strings_have_lists_and_dictionaries(void **state)
 		{"SDES=[order=AES_CM_128_HMAC_SHA1_32;AEAD_AES_256_GCM]", "order:8 order:1"},
 		{"direction=[a b] direction=c", "dir:a,b"},
 		{"codec=[strip=[PCMA all] mask=opus] fast", "fast"},
+		{"codec=[set=[opus/48000/2/32000 AMR] transcode=PCMU accept=x]",
+			"W(codec-set: there are no audio codecs; codec-transcode: there are no audio codecs)"},
+		{"SDES=[require:AES_256_CM_HMAC_SHA1_80;AEAD_AES_256_GCM;]", "require:a"},
+		{"drop-traffic=start debugging", "debug traffic:1"},
+		{"media-echo=blackhole", "traffic:1"},
+		{"media-echo=both", "W(media-echo: media are not echoed)"},
+		{"all=flows to-label=x", "all:5"},
+		{"sdp-media-remove=[video message]", "remove:video remove:message"},
+		{"xmlrpc-callback=192.0.2.9", "callback:192.0.2.9"},
 		{"received-from=[IP4 192.0.2.9]", "from:192.0.2.9"},
 		{"rtcp-mux=[offer", "mux:1"},
 		{"fast]] fatal", "fatal fast"},

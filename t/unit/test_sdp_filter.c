@@ -36,6 +36,21 @@ static struct str filtered(struct pool *p, const char *json, const char *body, s
 	return sdp_filter_apply(&r->filter, p, str_from(body), &emptied);
 }
 
+static void header_extensions_are_stripped_everywhere(void **state)
+{
+	static const char with[] = "v=0\r\na=extmap-allow-mixed\r\na=extmap:1 urn:x\r\n" AUDIO
+				   "a=extmap:2/recvonly urn:y\r\na=extmaps:z\r\n";
+	struct str got, warning;
+	struct pool *p;
+
+	(void)state;
+	assert_int_equal(pool_create(&p, 1u << 20), 0);
+	got = filtered(p, "{'command':'offer','flags':['strip extmap']}", with, &warning);
+	assert_true(str_eq(got, STR("v=0\r\na=extmap-allow-mixed\r\n" AUDIO "a=extmaps:z\r\n")));
+	assert_int_equal(warning.len, 0);
+	pool_destroy(p);
+}
+
 static void only_what_is_asked_for_changes(void **state)
 {
 	static const struct {
@@ -61,8 +76,17 @@ static void only_what_is_asked_for_changes(void **state)
 		{"{'command':'offer','codec':{'strip':['opus/8000']}}", HEAD AUDIO MAPS OTHER},
 		/* Nothing would be left. */
 		{"{'command':'offer','codec':{'strip':['all']}}", HEAD AUDIO MAPS OTHER},
-		{"{'command':'offer','codec':{'transcode':['PCMU'],'accept':['opus']}}",
+		{"{'command':'offer','codec':{'consume':['PCMU'],'accept':['opus']}}",
 			HEAD AUDIO MAPS OTHER},
+		{"{'command':'answer','flags':['single codec']}",
+			HEAD
+			"m=audio 4000 RTP/AVP 8 101\r\n"
+			"a=rtpmap:101 telephone-event/8000\r\na=fmtp:101 0-15\r\na=ptime:20\r\n" OTHER},
+		{"{'command':'answer','flags':['single-codec','codec-strip-PCMA']}",
+			HEAD
+			"m=audio 4000 RTP/AVP 0 101\r\n"
+			"a=rtpmap:101 telephone-event/8000\r\na=fmtp:101 0-15\r\na=ptime:20\r\n" OTHER},
+		{"{'command':'offer','flags':['single-codec']}", HEAD AUDIO MAPS OTHER},
 		{"{'command':'offer','sdp-attr':{'audio':{'remove':['ptime'],'add':['x:1','y']},'session':{'substitute':[['tool:x','tool:y']]}}}",
 			"v=0\r\no=- 1 1 IN IP4 192.0.2.1\r\ns=-\r\nt=0 0\r\na=tool:y\r\n" AUDIO
 			"a=rtpmap:96 opus/48000/2\r\na=fmtp:96 useinbandfec=1\r\na=rtpmap:101 telephone-event/8000\r\n"
@@ -119,6 +143,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(only_what_is_asked_for_changes),
+		cmocka_unit_test(header_extensions_are_stripped_everywhere),
 		cmocka_unit_test(what_is_wrong_is_a_warning_and_no_line_of_its_own),
 	};
 

@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* ng's words that change the SDP, or a whole call, and need no codec: what goes on, what the answer says, what warns. Requests are
+ * written as scripts write them. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <cmocka.h>
+
+#include "call_talk.h"
+
+#define A      "192.0.2.1"
+#define B      "192.0.2.2"
+#define L80    "AES_CM_128_HMAC_SHA1_80"
+#define L32    "AES_CM_128_HMAC_SHA1_32"
+#define VIDEO  "m=video 4002 RTP/AVP 96\r\na=rtpmap:96 H264/90000\r\n"
+#define CHAT   "m=message 4004 TCP/MSRP *\r\n"
+#define LINE80 "a=crypto:1 " L80 " " K80A "\r\n"
+#define LINE32 "a=crypto:2 " L32 " " K80B "\r\n"
+
+/* flags: as rtpp-flags. */
+static void say(
+	struct talk *t, const char *command, const char *to, const char *flags, const char *body)
+{
+	struct ngval *msg;
+	struct ng_request r;
+
+	talk_pool(t);
+	msg = ngval_dict(t->p);
+	ngval_add_str(t->p, msg, STR("command"), str_from(command));
+	ngval_add_str(t->p, msg, STR("call-id"), STR("call"));
+	ngval_add_str(t->p, msg, STR("from-tag"), STR("a"));
+	ngval_add_str(t->p, msg, STR("to-tag"), str_from(to));
+	ngval_add_str(t->p, msg, STR("sdp"), str_from(body));
+	ngval_add_str(t->p, msg, STR("rtpp-flags"), str_from(flags));
+	assert_int_equal(ng_request_parse(&r, t->p, msg), 0);
+	t->sdp = NULL;
+	if (r.command == NG_SUBSCRIBE_REQUEST)
+		calls_listen(t->c, t->p, &r, t->now, &t->reply, ngval_dict(t->p));
+	else if (r.command == NG_ANSWER)
+		calls_answer(t->c, t->p, &r, t->now, &t->reply);
+	else
+		calls_offer(t->c, t->p, &r, t->now, &t->reply);
+	mock_relay_check(t->m);
+}
+
+static bool has(const struct talk *t, const char *text)
+{
+	return t->reply.sdp.s && memmem(t->reply.sdp.s, t->reply.sdp.len, text, strlen(text));
+}
+
+static void media_of_a_kind_are_offered_with_port_0_and_answered_as_refused(void **state)
+{
+	struct talk t;
+
+	(void)state;
+	talk_start(&t);
+	say(&t, "offer", "", "sdp-media-remove=[video message]",
+		talk_body(&t, A, 4000, "RTP/AVP", VIDEO CHAT));
+	assert_null(t.reply.error);
+	assert_int_equal(t.reply.warning.len, 0);
+	assert_true(has(&t, "m=video 0 RTP/AVP 96\r\n"));
+	assert_true(has(&t, "m=message 0 TCP/MSRP *\r\n"));
+	assert_false(has(&t, "m=audio 0 "));
+	assert_int_equal(t.m->ports, 2);
+	say(&t, "answer", "b", "",
+		talk_body(&t, B, 5000, "RTP/AVP",
+			"m=video 0 RTP/AVP 96\r\nm=message 0 TCP/MSRP *\r\n"));
+	assert_null(t.reply.error);
+	assert_true(has(&t, "m=video 0 RTP/AVP 96\r\n"));
+	assert_int_equal(t.m->ports, 2);
+	/* without the word a re-INVITE brings it */
+	say(&t, "offer", "b", "", talk_body(&t, A, 4000, "RTP/AVP", VIDEO CHAT));
+	assert_null(t.reply.error);
+	assert_false(has(&t, "m=video 0 "));
+	assert_int_equal(t.m->ports, 4);
+	talk_end(&t);
+}
+
+static void media_get_ids_where_they_have_none(void **state)
+{
+	struct talk t;
+
+	(void)state;
+	talk_start(&t);
+	say(&t, "offer", "", "generate-mid",
+		talk_body(&t, A, 4000, "RTP/AVP", VIDEO "a=mid:v\r\nm=audio 4006 RTP/AVP 0\r\n"));
+	assert_null(t.reply.error);
+	assert_true(has(&t, "a=mid:1\r\nm=video"));
+	assert_true(has(&t, "a=mid:v\r\n"));
+	assert_false(has(&t, "a=mid:2\r\n"));
+	assert_true(has(&t, "a=mid:3\r\n"));
+	say(&t, "offer", "", "", talk_body(&t, A, 4000, "RTP/AVP", ""));
+	assert_false(has(&t, "a=mid"));
+	talk_end(&t);
+}
+
+static void a_subscription_may_begin_inactive(void **state)
+{
+	struct talk t;
+
+	(void)state;
+	talk_start(&t);
+	say(&t, "offer", "", "inactive", talk_body(&t, A, 4000, "RTP/AVP", ""));
+	assert_non_null(strstr(t.reply.warning.s, "inactive is of subscribe request"));
+	assert_false(has(&t, "a=inactive"));
+	say(&t, "answer", "b", "", talk_body(&t, B, 5000, "RTP/AVP", ""));
+	say(&t, "subscribe request", "l", "inactive", "");
+	assert_null(t.reply.error);
+	assert_int_equal(t.reply.warning.len, 0);
+	assert_true(has(&t, "a=inactive"));
+	assert_false(has(&t, "a=sendonly"));
+	say(&t, "subscribe request", "l", "", "");
+	assert_true(has(&t, "a=sendonly"));
+	talk_end(&t);
+}
+
+/* The gates and recordings that streams have after offer and answer with these words. */
+static void words_of_a_call_reach_its_streams(void **state)
+{
+	static const struct {
+		const char *offer, *answer;
+		uint8_t a, b;
+	} T[] = {
+		{"", "", 0, 0},
+		{"drop-traffic=start", "", MEDIA_GATE_DROP, MEDIA_GATE_DROP},
+		{"", "drop-traffic-start", MEDIA_GATE_DROP, MEDIA_GATE_DROP},
+		{"drop-traffic=start", "drop-traffic=stop", 0, 0},
+		{"media-echo=sinkhole", "", MEDIA_GATE_DROP, MEDIA_GATE_DROP},
+		{"block-DTMF", "", MEDIA_GATE_DTMF, 0},
+		{"", "block DTMF", 0, 0}, /* two words there */
+		{"", "block-DTMF", 0, MEDIA_GATE_DTMF},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(T); i++) {
+		uint8_t got[2] = {0};
+		struct talk t;
+
+		talk_start(&t);
+		say(&t, "offer", "", T[i].offer, talk_body(&t, A, 4000, "RTP/AVP", ""));
+		say(&t, "answer", "b", T[i].answer, talk_body(&t, B, 5000, "RTP/AVP", ""));
+		assert_null(t.reply.error);
+		for (uint32_t k = 0; k < 2 * MOCK_MAX; k++)
+			if (t.m->stream_set[k] && t.m->stream_cfg[k].rtp)
+				got[t.m->stream_cfg[k].remote.addr[3] - 1] =
+					t.m->stream_cfg[k].gate;
+		if (got[0] != T[i].a || got[1] != T[i].b)
+			fail_msg("row %zu: %#x %#x", i, got[0], got[1]);
+		talk_end(&t);
+	}
+}
+
+/* SDES=require: of the offerer by the offer, of the answerer by the answer. */
+static void a_minimum_refuses_what_is_below(void **state)
+{
+	static const struct {
+		const char *offer_flags, *proto, *lines;
+		bool taken;
+	} T[] = {
+		{"", "RTP/AVP", "", true}, {"SDES-require:" L80 ";", "RTP/AVP", "", false},
+		{"SDES-require:" L80 ";", "RTP/SAVP", LINE80, true},
+		{"SDES-require:" L80 ";", "RTP/SAVP", LINE32, false},
+		{"SDES-require:" L80 ";", "RTP/SAVP", LINE80 LINE32, true},
+		{"SDES=[require:" L80 ";" L32 "]", "RTP/SAVP", LINE32, true},
+		{"SDES-require:ROT13;", "RTP/SAVP", LINE80, false}, /* a typo lets nobody through */
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(T); i++) {
+		struct talk t;
+
+		talk_start(&t);
+		say(&t, "offer", "", T[i].offer_flags,
+			talk_body(&t, A, 4000, T[i].proto, T[i].lines));
+		if (!t.reply.error != T[i].taken)
+			fail_msg("row %zu: %s", i, t.reply.error);
+		if (!T[i].taken)
+			assert_string_equal(t.reply.error, "No common crypto suite");
+		talk_end(&t);
+		/* The other way round: who answers is held to it. */
+		talk_start(&t);
+		say(&t, "offer", "", "OSRTP-offer", talk_body(&t, A, 4000, "RTP/AVP", ""));
+		assert_null(t.reply.error);
+		if (!strcmp(T[i].proto, "RTP/AVP")) {
+			say(&t, "answer", "b", T[i].offer_flags,
+				talk_body(&t, B, 5000, "RTP/AVP", ""));
+			assert_int_equal(!t.reply.error, T[i].taken);
+		}
+		talk_end(&t);
+	}
+}
+
+static void an_answer_is_held_to_the_minimum(void **state)
+{
+	static const struct {
+		const char *flags, *line;
+		bool taken;
+	} T[] = {
+		{"", LINE32, true},
+		{"SDES-require:" L80, LINE80, true},
+		{"SDES-require:" L80, LINE32, false},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(T); i++) {
+		struct talk t;
+
+		talk_start(&t);
+		say(&t, "offer", "", "", talk_body(&t, A, 4000, "RTP/SAVP", LINE80 LINE32));
+		assert_null(t.reply.error);
+		say(&t, "answer", "b", T[i].flags, talk_body(&t, B, 5000, "RTP/SAVP", T[i].line));
+		if (!t.reply.error != T[i].taken)
+			fail_msg("row %zu: %s", i, t.reply.error);
+		talk_end(&t);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(media_of_a_kind_are_offered_with_port_0_and_answered_as_refused),
+		cmocka_unit_test(media_get_ids_where_they_have_none),
+		cmocka_unit_test(a_subscription_may_begin_inactive),
+		cmocka_unit_test(words_of_a_call_reach_its_streams),
+		cmocka_unit_test(a_minimum_refuses_what_is_below),
+		cmocka_unit_test(an_answer_is_held_to_the_minimum),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
