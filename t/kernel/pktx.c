@@ -290,10 +290,12 @@ int main(int argc, char **argv)
 		.wait_ms = 200,
 		.ssrc = 0x1234,
 		.kind = "rtp"};
-	const char *dev = NULL;
+	const char *dev = NULL, *patience = getenv("PATIENCE"); /* of a slow guest */
 	uint32_t seed = 1;
 	int c;
 
+	if (patience)
+		f.wait_ms *= (uint32_t)strtoul(patience, NULL, 10);
 	while ((c = getopt_long(argc, argv, "", OPTIONS, NULL)) > 0) {
 		uint32_t n = optarg ? (uint32_t)strtoul(optarg, NULL, 0) : 0;
 

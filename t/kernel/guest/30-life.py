@@ -76,7 +76,7 @@ def change(net, nfx, w):
 def killed(net, w):
     """As a daemon that is killed and started again: its targets go on, and are taken over."""
     first = rig.Nfx(net.gateway)
-    first.hello(owner=5, grace=3000)
+    first.hello(owner=5, grace=3000 * rig.PATIENCE)
     first.ok(w.target(more="cookie=9"))
     w.flow("--count", 1)
     p = traffic(w, 1000)

@@ -21,7 +21,7 @@ RECEIVE = """
 import socket, sys
 s = socket.socket(socket.AF_INET6 if ':' in sys.argv[1] else socket.AF_INET, socket.SOCK_DGRAM)
 s.bind((sys.argv[1], 5000))
-s.settimeout(3)
+s.settimeout(float(sys.argv[2]))
 print('ready', flush=True)
 got = []
 try:
@@ -78,7 +78,7 @@ def glued(w, nfx):
     nfx.ok(w.target())
     at = {"size": SIZE, "packets": PACKETS, "segments": SEGMENTS, "total": PACKETS * SEGMENTS}
     inside = ["ip", "netns", "exec"]
-    p = subprocess.Popen(inside + [w.net.terminal["callee"], "/usr/bin/python3", "-c", RECEIVE.format(**at), w.b], text=True,
+    p = subprocess.Popen(inside + [w.net.terminal["callee"], "/usr/bin/python3", "-c", RECEIVE.format(**at), w.b, str(3 * rig.PATIENCE)], text=True,
                          stdout=subprocess.PIPE)
     p.stdout.readline()
     rig.run(inside + [w.net.terminal["caller"], "/usr/bin/python3", "-c", SEND.format(**at), w.g, w.a])

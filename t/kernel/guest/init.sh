@@ -10,6 +10,7 @@ mount -t devtmpfs dev /dev
 mount -t tmpfs tmpfs /tmp
 mount -t tmpfs tmpfs /run
 mkdir -p /run/netns
+case $(uname -r) in *-kasan) export PATIENCE=10 ;; esac
 cd / || exit 1
 for m in /modules/*.ko*; do
 	[ -e "$m" ] || continue # all is built in

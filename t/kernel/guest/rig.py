@@ -8,6 +8,7 @@ import traceback
 sys.path.insert(0, "/tree/t/e2e")
 os.environ["BUILD"] = "/build"
 
+PATIENCE = int(os.environ.get("PATIENCE", "1"))  # a kernel that checks itself takes that much longer
 NUMBER, FAILED = "/tmp/tap-number", "/tmp/tap-failed"
 
 
