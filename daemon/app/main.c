@@ -27,6 +27,7 @@
 #include "app/stats.h"
 #include "app/worker.h"
 #include "base/clock.h"
+#include "app/kernel_watch.h"
 #include "base/log.h"
 #include "base/loop.h"
 #include "base/secmem.h"
@@ -54,6 +55,7 @@ struct daemon {
 	uint32_t workers;
 	struct ports *ports;
 	struct app_relay *relay;
+	struct kernel_watch *kernel; /* NULL: it steers nothing */
 	struct relay relay_border;
 	struct calls *calls;
 	struct redis *redis; /* NULL: calls are not kept */
@@ -112,6 +114,8 @@ static void steer_configure(struct daemon *d)
 		.sockets_optional = o->steering != &steer_udp,
 		.queue_send = o->queue_send,
 		.queue_only = !o->kernel_relay,
+		.port_rate = o->kernel_port_rate,
+		.source_rate = o->kernel_source_rate,
 		.udp_io = o->udp_io,
 		.xdp_interfaces = o->xdp_interfaces,
 		.xdp_mode = o->xdp_mode,
@@ -593,9 +597,13 @@ static int events_watch(struct daemon *d)
 {
 	struct loop_io *io;
 	struct loop_timer *timer;
+	const struct kernel_watch_config kernel = {
+		.loop = d->loop, .relay = d->relay, .ops = d->o.steering, .steer = &d->steer};
 	int err = loop_io_add(d->loop, &io, ng_server_fd(d->ng), EPOLLIN, on_ng, d);
 
 	err = err ? err : loop_timer_add(d->loop, &timer, NS_PER_SEC, NS_PER_SEC, on_second, d);
+	err = err ? err : kernel_watch_create(&d->kernel, &kernel);
+	d->stats.kernel = d->kernel;
 	return err ? fail(d, err, "events") : 0;
 }
 
@@ -705,6 +713,7 @@ static void stop(struct daemon *d)
 	}
 	if (d->o.steering && d->o.steering->close)
 		d->o.steering->close(&d->steer);
+	kernel_watch_destroy(d->kernel);
 	app_relay_destroy(d->relay);
 	if (d->ports)
 		ports_destroy(d->ports);

@@ -221,6 +221,33 @@ static void write_steering(const struct stats_input *in, struct sbuf *b)
 		"Packets that came by another worker's queue.", handed);
 }
 
+static void write_kernel(const struct stats_input *in, struct sbuf *b)
+{
+	static const char *const names[] = {
+#define X(id, name) [STEER_EVENT_##id] = name,
+		STEER_EVENTS(X)
+#undef X
+	};
+	struct kernel_watch_usage k;
+	struct app_relay_usage u;
+	char text[LABEL_LEN];
+
+	kernel_watch_usage(in->kernel, &k);
+	app_relay_usage(in->relay, &u);
+	metrics_one(b, "kernel_streams", GAUGE, "Streams that the kernel relays by itself.",
+		u.offload.streams);
+	metrics_one(
+		b, "kernel_packets_total", COUNTER, "Packets that it relayed.", u.offload.packets);
+	metrics_family(b, "kernel_events_total", COUNTER,
+		"What the kernel module told by itself; flood: at most one a second for a port.");
+	for (int i = 0; i < STEER_EVENT_KINDS; i++)
+		metrics_u64(b, "kernel_events_total", label(text, "event", names[i]), k.events[i]);
+	metrics_one(b, "kernel_events_lost_total", COUNTER,
+		"Times that such events came faster than they were read.", k.lost);
+	metrics_one(b, "kernel_module_gone", GAUGE,
+		"1: the kernel module was unloaded while it was in use.", k.gone);
+}
+
 static void write_drops(const struct stats_input *in, struct sbuf *b)
 {
 	uint64_t warned = 0, expired = 0;
@@ -525,6 +552,7 @@ void metrics_write(const struct metrics_input *in, struct sbuf *out)
 	write_teardown(in->teardown, out);
 	write_limits(in->stats, out);
 	write_steering(in->stats, out);
+	write_kernel(in->stats, out);
 	write_drops(in->stats, out);
 	write_quality(in->stats, out);
 	write_batches(in->stats, out);

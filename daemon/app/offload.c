@@ -16,6 +16,10 @@
 #define BACK_OFF_MAX 6u
 #define FRESH_NS     (50 * 1000000ull) /* counters are not read again before this */
 #define READS_MAX    256u              /* single reads of counters between two ticks */
+/* Where the kernel tells of silence its counters are read only so often: for numbers, and lest an event was lost. Sequence numbers are not to
+ * go round by half meanwhile: good for 8,000 packets a second. */
+#define DUMP_NS      (4 * NS_PER_SEC)
+#define SILENCE_NS   (STEER_SILENCE_MS * 1000000ull)
 #define TELL_PACKETS 128u /* a worker learns where an index stands each time that it went so far */
 
 enum where { OURS, ASKED, KERNEL };
@@ -30,7 +34,9 @@ struct off_stream {
 	uint32_t from;       /* stream whose RTP goes out by this one, or MEDIA_NONE */
 	struct steer_relay what;
 	uint64_t asked_ns, not_before_ns, read_ns; /* monotonic */
-	uint64_t base_packets, base_bytes;
+	uint64_t base_packets, base_bytes, base_strangers;
+	bool silent;  /* as it told */
+	bool stirred; /* it told of something: look again */
 	struct steer_relayed seen;
 	/* Passed through: the kernel sees the sequence numbers, and nobody else does. */
 	bool follows;
@@ -56,6 +62,11 @@ struct offload {
 	uint32_t worker; /* of the dump that is being read */
 	uint64_t now_ns;
 	uint32_t reads;
+	bool told;    /* the kernel tells of silence and other sources by itself */
+	bool gone;    /* there is no such kernel any more */
+	bool asking;  /* workers were asked to have it relay, and it is not known whether it does */
+	bool stirred; /* some stream is */
+	uint64_t dumped_ns, real_ns;  /* when counters were read last, and CLOCK_REALTIME then */
 	uint64_t gone_packets, moves; /* of streams that are released */
 };
 
@@ -75,6 +86,7 @@ static void take(struct off_stream *s, const struct steer_relayed *r, uint64_t n
 		s->based = true;
 		s->base_packets = r->packets;
 		s->base_bytes = r->bytes;
+		s->base_strangers = r->strangers;
 	}
 }
 
@@ -111,7 +123,16 @@ static void dumped(void *arg, const struct steer_relayed *r)
 	if (s->where == OURS || !s->set)
 		return;
 	s->where = KERNEL;
+	s->silent = r->last_ns + SILENCE_NS < o->real_ns;
 	take(s, r, o->now_ns);
+}
+
+static void dump_all(struct offload *o, uint64_t now_ns)
+{
+	o->now_ns = o->dumped_ns = now_ns;
+	o->real_ns = clock_real_ns();
+	for (o->worker = 0; o->worker < o->cfg.workers; o->worker++)
+		(void)o->cfg.ops->relayed_all(o->cfg.steer, o->worker, dumped, o);
 }
 
 /* --- There and back ------------------------------------------------------------------------------------------- */
@@ -161,6 +182,12 @@ static uint32_t target_of(const struct media_stream_cfg *c)
 	return c->rtp ? c->rtp_to : c->rtcp_to;
 }
 
+/* Another source may take over at any time: who is told of it can look away meanwhile. */
+static bool may_move(const struct offload *o, const struct off_stream *s)
+{
+	return s->cfg.media_handover && !o->told;
+}
+
 static bool known(const struct endpoint *e)
 {
 	return e->family && e->port && !endpoint_is_unspecified(e);
@@ -173,12 +200,12 @@ static bool may_relay(
 	uint8_t kind = site->ctx[s->cfg.ctx].rx;
 	const struct off_stream *t;
 
-	if (!s->set || s->cfg.gate || s->cfg.tap || s->cfg.media_handover || s->cfg.copy[0] ||
+	if (!s->set || s->cfg.gate || s->cfg.tap || may_move(o, s) || s->cfg.copy[0] ||
 		s->cfg.copy[1] || target_of(&s->cfg) >= o->cfg.max_stream || kind == CIPHERED ||
 		(kind == PLAIN && !s->cfg.rtp) || (kind == PASSED && !o->cfg.steer->relays_srtp))
 		return false;
 	t = &site->stream[target_of(&s->cfg)];
-	return t->set && !t->cfg.media_handover && site->ctx[t->cfg.ctx].tx == kind &&
+	return t->set && !may_move(o, t) && site->ctx[t->cfg.ctx].tx == kind &&
 		t->cfg.rtp == s->cfg.rtp;
 }
 
@@ -210,6 +237,7 @@ static bool eligible(const struct offload *o, uint32_t worker, uint32_t id, stru
 		.ssrc = s->cfg.rtp ? here.ssrc : 0,
 		.id = id,
 		.tos = t->cfg.tos,
+		.strict = s->cfg.strict_source && !s->cfg.media_handover && !s->cfg.asymmetric,
 		.rtcp = site->ctx[s->cfg.ctx].rx == PASSED &&
 			(!s->cfg.rtp || (s->cfg.rtcp && s->cfg.rtcp_to == s->cfg.rtp_to))};
 	return true;
@@ -219,7 +247,8 @@ static bool same_relay(const struct steer_relay *a, const struct steer_relay *b)
 {
 	return endpoint_eq(&a->source, &b->source) && endpoint_eq(&a->to, &b->to) &&
 		a->ssrc == b->ssrc && a->tos == b->tos && a->rtcp == b->rtcp &&
-		a->from.port == b->from.port && a->from.addr == b->from.addr;
+		a->strict == b->strict && a->from.port == b->from.port &&
+		a->from.addr == b->from.addr;
 }
 
 static void judge(struct offload *o, uint32_t worker, uint32_t id, uint64_t now_ns)
@@ -276,10 +305,14 @@ void offload_tick(struct offload *o, uint64_t now_ns)
 		return;
 	o->reads = 0;
 	o->now_ns = now_ns;
+	if (o->gone)
+		return;
+	if (!o->told || o->asking || now_ns >= o->dumped_ns + DUMP_NS)
+		dump_all(o, now_ns);
+	o->asking = false;
 	for (o->worker = 0; o->worker < o->cfg.workers; o->worker++) {
 		struct off_site *site = &o->site[o->worker];
 
-		(void)o->cfg.ops->relayed_all(o->cfg.steer, o->worker, dumped, o);
 		for (uint32_t i = 0; i < site->top; i++) {
 			struct off_stream *s = &site->stream[i];
 
@@ -289,8 +322,66 @@ void offload_tick(struct offload *o, uint64_t now_ns)
 			if (s->late && s->where == OURS && read_one(o, s, now_ns) == 0)
 				s->late = s->seen.now;
 			judge(o, o->worker, i, now_ns);
+			o->asking |= s->where == ASKED;
 		}
 	}
+}
+
+/* --- What the kernel tells by itself -------------------------------------------------------------------------- */
+
+bool offload_event(struct offload *o, const struct steer_event *e)
+{
+	struct off_stream *s;
+
+	if (!o || e->worker >= o->cfg.workers || e->id >= o->cfg.max_stream)
+		return false;
+	s = &o->site[e->worker].stream[e->id];
+	if (!s->set || s->where != KERNEL)
+		return false;
+	if (e->kind == STEER_EVENT_SILENCE) {
+		s->silent = true;
+		s->seen.last_ns = clock_real_ns() - SILENCE_NS;
+		return false;
+	}
+	s->stirred = o->stirred = true;
+	return true;
+}
+
+void offload_look_again(struct offload *o, uint64_t now_ns)
+{
+	if (!o || !o->stirred || o->gone)
+		return;
+	o->stirred = false;
+	o->now_ns = now_ns;
+	for (uint32_t w = 0; w < o->cfg.workers; w++)
+		for (uint32_t i = 0; i < o->site[w].top; i++) {
+			struct off_stream *s = &o->site[w].stream[i];
+
+			if (!s->stirred)
+				continue;
+			s->stirred = false;
+			judge(o, w, i, now_ns);
+			if (s->from != MEDIA_NONE)
+				judge(o, w, s->from, now_ns);
+		}
+}
+
+void offload_gone(struct offload *o)
+{
+	if (!o)
+		return;
+	o->gone = true;
+	for (uint32_t w = 0; w < o->cfg.workers; w++)
+		for (uint32_t i = 0; i < o->site[w].top; i++) {
+			struct off_stream *s = &o->site[w].stream[i];
+			struct worker_cmd cmd = resume_cmd(s);
+
+			if (s->where == KERNEL && s->follows)
+				(void)o->cfg.push(o->cfg.arg, w, &cmd, 1);
+			if (s->where != OURS)
+				come_back(o, s);
+			s->late = false;
+		}
 }
 
 /* --- Commands on their way ------------------------------------------------------------------------------------ */
@@ -455,7 +546,7 @@ void offload_release(struct offload *o, uint32_t worker, uint32_t stream)
 /* As of now, if there are not too many who ask. */
 static void freshen(struct offload *o, struct off_stream *s, uint64_t now_ns)
 {
-	if ((s->where == OURS && !s->late) || now_ns < s->read_ns + FRESH_NS ||
+	if (o->gone || (s->where == OURS && !s->late) || now_ns < s->read_ns + FRESH_NS ||
 		o->reads >= READS_MAX)
 		return;
 	o->reads++;
@@ -476,6 +567,10 @@ void offload_stats(struct offload *o, uint32_t worker, uint32_t stream, uint64_t
 		out->bytes += bytes_of(s);
 		if (s->seen.last_ns > out->last_packet_ns)
 			out->last_packet_ns = s->seen.last_ns;
+		if (s->what.strict && s->seen.strangers > s->base_strangers) {
+			out->drops[MEDIA_DROP_SOURCE] += s->seen.strangers - s->base_strangers;
+			out->errors += s->seen.strangers - s->base_strangers;
+		}
 		if (s->follows && s->index >> 16 > out->roc)
 			out->roc = (uint32_t)(s->index >> 16);
 	}
@@ -489,11 +584,25 @@ void offload_stats(struct offload *o, uint32_t worker, uint32_t stream, uint64_t
 	out->bytes_out += bytes_of(f);
 }
 
-void offload_usage(const struct offload *o, struct offload_usage *out)
+uint64_t offload_heard(const struct offload *o, uint32_t worker, uint32_t stream)
+{
+	const struct off_stream *s;
+
+	if (!o || stream >= o->cfg.max_stream)
+		return 0;
+	s = &o->site[worker].stream[stream];
+	if (s->where == KERNEL && o->told && !s->silent)
+		return clock_real_ns();
+	return s->touched ? s->seen.last_ns : 0;
+}
+
+void offload_usage(struct offload *o, uint64_t now_ns, struct offload_usage *out)
 {
 	*out = (struct offload_usage){0};
 	if (!o)
 		return;
+	if (o->told && !o->gone && now_ns >= o->dumped_ns + NS_PER_SEC)
+		dump_all(o, now_ns);
 	out->packets = o->gone_packets;
 	out->moves = o->moves;
 	for (uint32_t w = 0; w < o->cfg.workers; w++)
@@ -517,6 +626,7 @@ int offload_create(struct offload **out, const struct offload_config *cfg)
 	if (!o)
 		return -ENOMEM;
 	o->cfg = *cfg;
+	o->told = cfg->ops->events_fd && cfg->ops->events_fd(cfg->steer) >= 0;
 	o->site = calloc(cfg->workers, sizeof(*o->site));
 	for (uint32_t w = 0; o->site && w < cfg->workers; w++) {
 		struct off_site *site = &o->site[w];

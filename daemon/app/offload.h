@@ -44,6 +44,13 @@ void offload_pushed(struct offload *o, uint32_t worker, const struct media_cmd *
 void offload_release(struct offload *o, uint32_t worker, uint32_t stream);
 /* Each second (monotonic): who may go, who must come back; reads what the kernel counted. */
 void offload_tick(struct offload *o, uint64_t now_ns);
+/* When something came to it last, by way of the kernel (CLOCK_REALTIME; 0: never). Asks nobody where the kernel tells of silence. */
+uint64_t offload_heard(const struct offload *o, uint32_t worker, uint32_t stream);
+/* The kernel told this of a stream; true: it is to be looked at again, when the worker had its packet. */
+bool offload_event(struct offload *o, const struct steer_event *e);
+void offload_look_again(struct offload *o, uint64_t now_ns);
+/* It relays no more, and never will: all that comes, comes to us. */
+void offload_gone(struct offload *o);
 /* Adds the kernel's part. */
 void offload_stats(struct offload *o, uint32_t worker, uint32_t stream, uint64_t now_ns,
 	struct relay_stats *out);
@@ -53,6 +60,6 @@ struct offload_usage {
 	uint64_t packets; /* it relayed so far, as of the last tick */
 	uint64_t moves;   /* to the kernel and back */
 };
-void offload_usage(const struct offload *o, struct offload_usage *out);
+void offload_usage(struct offload *o, uint64_t now_ns, struct offload_usage *out);
 
 #endif

@@ -44,6 +44,10 @@
 		"how results leave: raw socket, or in the packet's place (host must forward)")      \
 	X("kernel-relay", BOOL, kernel_relay, "yes", "yes|no",                                      \
 		"with --steering=kernel, plain media that nobody records stays in the kernel")      \
+	X("kernel-port-rate", UINT32, kernel_port_rate, "5000", "PACKETS",                          \
+		"with --steering=kernel, per second to one port, more are dropped; 0 = any")        \
+	X("kernel-source-rate", UINT32, kernel_source_rate, "0", "PACKETS",                         \
+		"with --steering=kernel, per second from one address to all ports; 0 = any")        \
 	X("xdp-interface", STRING, xdp_interfaces, "", "NAME[,NAME...]",                            \
 		"network cards for xdp; default: those of the local addresses")                     \
 	X("xdp-mode", XDP_MODE, xdp_mode, "auto", "auto|zerocopy|copy|skb",                         \
@@ -157,6 +161,7 @@ struct options {
 	enum steer_xdp_mode xdp_mode;
 	enum steer_queue_send queue_send;
 	bool kernel_relay;
+	uint32_t kernel_port_rate, kernel_source_rate;
 	enum steer_udp_io udp_io;
 	struct sdes_policy sdes;
 	uint16_t port_min, port_max, nfqueue_num, workers, batch_max, replay_window, opencl_timeout,

@@ -577,6 +577,17 @@ static void op_stats(void *arg, uint32_t worker, uint32_t stream, struct relay_s
 	offload_stats(r->offload, worker, stream, clock_mono_ns(), out);
 }
 
+static uint64_t op_heard(void *arg, uint32_t worker, uint32_t stream)
+{
+	const struct app_relay *r = arg;
+	const struct media_stream_counters *c =
+		media_stream_counters(r->site[worker].w->media, stream);
+	uint64_t ours = c ? load(&c->last_packet_ns) : 0;
+	uint64_t kernels = offload_heard(r->offload, worker, stream);
+
+	return kernels > ours ? kernels : ours;
+}
+
 static void op_key_usage(void *arg, uint32_t worker, uint32_t slot, struct media_key_usage *out)
 {
 	const struct app_relay *r = arg;
@@ -596,6 +607,7 @@ const struct relay_ops app_relay_ops = {
 	.key_release = op_key_release,
 	.commit = op_commit,
 	.stats = op_stats,
+	.heard = op_heard,
 	.marks_ask = op_marks_ask,
 	.marks = op_marks,
 	.key_usage = op_key_usage,
@@ -676,6 +688,21 @@ void app_relay_tick(struct app_relay *r, uint64_t now_ns)
 	offload_tick(r->offload, now_ns);
 }
 
+bool app_relay_event(struct app_relay *r, const struct steer_event *e)
+{
+	return offload_event(r->offload, e);
+}
+
+void app_relay_look_again(struct app_relay *r, uint64_t now_ns)
+{
+	offload_look_again(r->offload, now_ns);
+}
+
+void app_relay_kernel_gone(struct app_relay *r)
+{
+	offload_gone(r->offload);
+}
+
 static void look(void *arg, uint32_t worker, uint32_t stream, struct offload_look *out)
 {
 	const struct app_relay *r = arg;
@@ -721,7 +748,7 @@ void app_relay_usage(const struct app_relay *r, struct app_relay_usage *out)
 	*out = (struct app_relay_usage){.ports = 2 * ports_used_count(r->cfg.ports),
 		.ports_free = 2 * ports_free_count(r->cfg.ports),
 		.without_socket = ports_without_count(r->cfg.ports)};
-	offload_usage(r->offload, &out->offload);
+	offload_usage(r->offload, clock_mono_ns(), &out->offload);
 	for (int i = 0; i < SHORTAGE_COUNT; i++)
 		out->shortages += r->shortages[i];
 	for (uint32_t i = 0; i < r->cfg.workers; i++) {

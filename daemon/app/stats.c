@@ -111,6 +111,13 @@ static void fill_devices(const struct stats_input *in, struct pool *p, struct ng
 
 static void fill_steering(const struct stats_input *in, struct pool *p, struct ngval *dict)
 {
+	static const char *const names[] = {
+#define X(id, name) [STEER_EVENT_##id] = name,
+		STEER_EVENTS(X)
+#undef X
+	};
+	struct kernel_watch_usage kernel;
+	struct ngval *events;
 	struct app_relay_usage usage;
 	uint64_t recv_calls = 0, recv_packets = 0, send_calls = 0, send_packets = 0,
 		 send_errors = 0, overruns = 0, fallback = 0, handed = 0, rewritten = 0, bursts = 0,
@@ -149,6 +156,10 @@ static void fill_steering(const struct stats_input *in, struct pool *p, struct n
 	add(p, dict, "streams relayed by the kernel", usage.offload.streams);
 	add(p, dict, "packets relayed by the kernel", usage.offload.packets);
 	add(p, dict, "moves to the kernel and back", usage.offload.moves);
+	kernel_watch_usage(in->kernel, &kernel);
+	events = ngval_add_dict(p, dict, STR("kernel events"));
+	for (int i = 0; i < STEER_EVENT_KINDS; i++)
+		add(p, events, names[i], kernel.events[i]);
 }
 
 static void add_us(struct pool *p, struct ngval *dict, const char *key, uint64_t ns)

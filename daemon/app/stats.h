@@ -4,6 +4,7 @@
 #define APP_STATS_H
 
 #include "app/engines.h"
+#include "app/kernel_watch.h"
 #include "app/limits.h"
 #include "app/record.h"
 #include "app/relay.h"
@@ -17,8 +18,9 @@ struct stats_input {
 	const struct engines *engines;
 	const struct calls *calls;
 	const struct limits *limits;
-	const struct redis *redis;   /* NULL: there is none */
-	const struct record *record; /* NULL: nothing is recorded */
+	const struct kernel_watch *kernel; /* NULL: there is none */
+	const struct redis *redis;         /* NULL: there is none */
+	const struct record *record;       /* NULL: nothing is recorded */
 	uint32_t max_sessions;
 	const char *steering;
 	const char *socket_calls; /* how ordinary sockets are served */

@@ -69,6 +69,8 @@ struct relay_ops {
 	/* Publish CTX_SET and STREAM_SET commands: all are seen by the worker together, or (-EAGAIN) none. */
 	int (*commit)(void *arg, uint32_t worker, const struct media_cmd *cmd, uint32_t n);
 	void (*stats)(void *arg, uint32_t worker, uint32_t stream, struct relay_stats *out);
+	/* Of that, when the last packet came; costs nothing, but may be told some seconds late. */
+	uint64_t (*heard)(void *arg, uint32_t worker, uint32_t stream);
 	/* Ask the worker where these contexts stand, RELAY_ASK_MAX at most; it answers within a burst or so, or, when it is
 	 * busy, not at all. */
 	void (*marks_ask)(void *arg, uint32_t worker, const uint32_t *ctx, uint32_t n);

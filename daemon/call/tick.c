@@ -23,7 +23,6 @@ static struct life life_of(const struct calls *c, const struct call *call)
 	for (uint32_t s = 0; s < call->sides; s++)
 		for (uint32_t i = 0; i < call->side[s]->legs; i++) {
 			const struct leg *leg = call->side[s]->leg[i];
-			struct relay_stats st;
 
 			if (!leg || !leg->has_port)
 				continue;
@@ -38,10 +37,12 @@ static struct life life_of(const struct calls *c, const struct call *call)
 					l.held = false;
 			}
 			for (int k = 0; k < 2; k++) {
-				c->relay->ops->stats(c->relay->arg, call->worker,
-					k ? leg->port.rtcp_stream : leg->port.rtp_stream, &st);
-				if (st.last_packet_ns > l.last_ns)
-					l.last_ns = st.last_packet_ns;
+				uint64_t heard_ns =
+					c->relay->ops->heard(c->relay->arg, call->worker,
+						k ? leg->port.rtcp_stream : leg->port.rtp_stream);
+
+				if (heard_ns > l.last_ns)
+					l.last_ns = heard_ns;
 			}
 		}
 	return l;

@@ -19,11 +19,14 @@
 /* Targets of a daemon that is gone stay so long, and the new one has so long to set up its calls again. */
 #define GRACE_MS       10000u
 #define RELAY_FEATURES (NFX_FEATURE_RELAY | NFX_FEATURE_SSRC | NFX_FEATURE_RELAYED)
-#define FEATURES       (RELAY_FEATURES | NFX_FEATURE_QUEUE | NFX_FEATURE_VERDICT | NFX_FEATURE_SEQ)
-#define PURGE_STEP     32u
-#define PENDING_MAX    64u
-#define PENDING_LOOKS  8u /* of them are tried in one burst */
-#define PENDING_NS     (2 * NS_PER_SEC)
+#define FEATURES                                                                      \
+	(RELAY_FEATURES | NFX_FEATURE_QUEUE | NFX_FEATURE_VERDICT | NFX_FEATURE_SEQ | \
+		NFX_FEATURE_RATE | NFX_FEATURE_EVENTS)
+#define NO_ID         UINT32_MAX /* in cookies of targets that are not relayed */
+#define PURGE_STEP    32u
+#define PENDING_MAX   64u
+#define PENDING_LOOKS 8u /* of them are tried in one burst */
+#define PENDING_NS    (2 * NS_PER_SEC)
 
 struct steer {
 	struct steer *queue; /* nfqueue's, which alone looks into it */
@@ -31,6 +34,7 @@ struct steer {
 	struct steer_config cfg;
 	uint32_t worker;
 	uint32_t instance; /* of the daemon: the upper half of our targets' cookies */
+	uint32_t features; /* of both */
 	/* Ports that shall be relayed as soon as nothing of theirs waits for us. */
 	struct pending {
 		struct steer_relay relay;
@@ -113,8 +117,14 @@ static int open_kernel(struct steer_config *cfg, char *err, size_t err_len)
 	if (res)
 		return res;
 	knl_close(k);
-	if ((peer.features & RELAY_FEATURES) == RELAY_FEATURES && !cfg->queue_only)
-		(void)knl_open(&cfg->knl);
+	(void)knl_open(&cfg->knl);
+	cfg->relays =
+		cfg->knl && (peer.features & RELAY_FEATURES) == RELAY_FEATURES && !cfg->queue_only;
+	if (peer.features & NFX_FEATURE_EVENTS && !knl_open(&cfg->events) &&
+		knl_listen(cfg->events)) {
+		knl_close(cfg->events);
+		cfg->events = NULL;
+	}
 	cfg->relays_srtp = peer.features & NFX_FEATURE_SEQ;
 	sends = peer.features & NFX_FEATURE_VERDICT && peer.mark;
 	if (cfg->queue_send == STEER_QUEUE_VERDICT && !sends) {
@@ -130,16 +140,17 @@ static int open_kernel(struct steer_config *cfg, char *err, size_t err_len)
 		"kernel steering: nf_xcipher %s, interface %u, features %#x of our %#x, results leave by %s, plain media %s",
 		peer.release, peer.version, peer.features, FEATURES,
 		sends ? "verdict" : "raw socket",
-		cfg->knl ? cfg->relays_srtp ? "and what is passed through stay in the kernel"
-					    : "stays in the kernel"
-			 : "comes to us");
+		cfg->relays ? cfg->relays_srtp ? "and what is passed through stay in the kernel"
+					       : "stays in the kernel"
+			    : "comes to us");
 	return 0;
 }
 
 static void close_kernel(struct steer_config *cfg)
 {
 	knl_close(cfg->knl);
-	cfg->knl = NULL;
+	knl_close(cfg->events);
+	cfg->knl = cfg->events = NULL;
 }
 
 /* There are no rules: targets come and go with ports. What a killed instance left is taken over. */
@@ -187,6 +198,7 @@ static int create(struct steer **out, const struct steer_config *cfg, uint32_t w
 		destroy(s);
 		return res;
 	}
+	s->features = peer.features;
 	if (peer.adopted) {
 		log_info("kernel steering, worker %u: %u targets of an earlier instance taken over",
 			worker, peer.adopted);
@@ -219,6 +231,14 @@ static bool same_port(struct local_port a, struct local_port b)
 	return a.port == b.port && a.addr == b.addr;
 }
 
+static void limits(const struct steer *s, struct knl_target *t)
+{
+	if (!(s->features & NFX_FEATURE_RATE))
+		return;
+	t->rate = s->cfg.port_rate;
+	t->source_rate = s->cfg.source_rate;
+}
+
 /* Should the module refuse, the packets come by the ordinary socket. */
 static int queue_target(struct steer *s, struct local_port local)
 {
@@ -228,9 +248,10 @@ static int queue_target(struct steer *s, struct local_port local)
 		.rtcp_action = NFX_ACTION_QUEUE,
 		.queue = (uint16_t)(s->cfg.queue_num + s->worker),
 		.flags = NFX_FLAG_BYPASS,
-		.cookie = (uint64_t)s->instance << 32,
+		.cookie = (uint64_t)s->instance << 32 | NO_ID,
 	};
 
+	limits(s, &t);
 	return knl_target_set(s->knl, &t);
 }
 
@@ -293,7 +314,7 @@ static void purge(struct steer *s)
 
 static bool relays(const struct steer_config *cfg)
 {
-	return cfg->knl != NULL;
+	return cfg->relays;
 }
 
 static int relay(struct steer *s, const struct steer_relay *r)
@@ -323,7 +344,8 @@ static int relay_target(struct steer *s, const struct steer_relay *r, uint64_t q
 		.flags = NFX_FLAG_BYPASS,
 		.cookie = (uint64_t)s->instance << 32 | r->id,
 		.source = r->source,
-		.mismatch = NFX_MISMATCH_PASS,
+		.mismatch = r->strict ? NFX_MISMATCH_DROP : NFX_MISMATCH_PASS,
+		.silence_ms = s->features & NFX_FEATURE_EVENTS ? STEER_SILENCE_MS : 0,
 		.if_queued = true,
 		.queued = queued,
 		.only_ssrc = true,
@@ -332,6 +354,7 @@ static int relay_target(struct steer *s, const struct steer_relay *r, uint64_t q
 		.dests = 1,
 	};
 
+	limits(s, &t);
 	return knl_target_set(s->knl, &t);
 }
 
@@ -370,6 +393,7 @@ static void relayed_from(
 	*out = (struct steer_relayed){.packets = seen->stats[NFX_S_RELAYED],
 		.bytes = seen->stats[NFX_S_RELAYED_BYTES],
 		.id = (uint32_t)seen->cookie,
+		.strangers = seen->stats[NFX_S_MISMATCH],
 		.has_seq = seen->has_seq,
 		.seq = seen->seq,
 		.now = seen->action == NFX_ACTION_RELAY};
@@ -412,6 +436,52 @@ static int relayed_all(const struct steer_config *cfg, uint32_t worker,
 	struct relayed_put p = {put, arg, clock_real_ns()};
 
 	return knl_dump(cfg->knl, owner_of(cfg, worker), NFX_ACTION_RELAY, relayed_one, &p);
+}
+
+/* --- What the module tells by itself -------------------------------------------------------------------------- */
+
+struct event_put {
+	void (*put)(void *arg, const struct steer_event *e);
+	void *arg;
+	const struct steer_config *cfg;
+};
+
+static void event_one(void *arg, const struct knl_event *k)
+{
+	static const uint8_t kinds[NFX_EVENT_COUNT] = {[NFX_EVENT_SOURCE] = STEER_EVENT_SOURCE,
+		[NFX_EVENT_SSRC] = STEER_EVENT_SSRC,
+		[NFX_EVENT_SILENCE] = STEER_EVENT_SILENCE,
+		[NFX_EVENT_FLOOD] = STEER_EVENT_FLOOD};
+	const struct event_put *p = arg;
+	struct steer_event e = {.local = k->local,
+		.source = k->source,
+		.id = (uint32_t)k->cookie,
+		.worker = k->owner - p->cfg->queue_num};
+
+	/* Another daemon's, or of a later release. */
+	if (k->event == 0 || k->event >= NFX_EVENT_COUNT || k->owner < p->cfg->queue_num ||
+		e.worker >= p->cfg->workers)
+		return;
+	e.kind = kinds[k->event];
+	p->put(p->arg, &e);
+}
+
+static int events_fd(const struct steer_config *cfg)
+{
+	return cfg->events ? knl_fd(cfg->events) : -1;
+}
+
+static int events(const struct steer_config *cfg,
+	void (*put)(void *arg, const struct steer_event *e), void *arg)
+{
+	struct event_put p = {put, arg, cfg};
+
+	return cfg->events ? knl_events(cfg->events, event_one, &p) : 0;
+}
+
+static int alive(const struct steer_config *cfg)
+{
+	return cfg->knl ? knl_alive(cfg->knl) : 0;
 }
 
 /* --- Packets -------------------------------------------------------------------------------------------------- */
@@ -466,4 +536,7 @@ const struct steer_ops steer_kernel = {
 	.unrelay = unrelay,
 	.relayed = relayed,
 	.relayed_all = relayed_all,
+	.events_fd = events_fd,
+	.events = events,
+	.alive = alive,
 };

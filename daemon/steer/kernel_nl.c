@@ -20,6 +20,7 @@
 struct knl {
 	int fd;
 	uint16_t family;
+	uint32_t group; /* of events */
 	uint32_t seq;
 	char said[160]; /* of the last error */
 	_Alignas(struct nlmsghdr) char request[REQUEST_LEN];
@@ -153,6 +154,12 @@ int knl_target_set(struct knl *k, const struct knl_target *t)
 	}
 	if (t->only_ssrc)
 		mnl_attr_put_u32(h, NFX_A_SSRC, t->ssrc);
+	if (t->rate)
+		mnl_attr_put_u32(h, NFX_A_RATE, t->rate);
+	if (t->source_rate)
+		mnl_attr_put_u32(h, NFX_A_SOURCE_RATE, t->source_rate);
+	if (t->silence_ms)
+		mnl_attr_put_u32(h, NFX_A_SILENCE_MS, t->silence_ms);
 	if (t->if_queued)
 		mnl_attr_put_u64(h, NFX_A_IF_QUEUED, t->queued);
 	if (t->dests) {
@@ -350,15 +357,121 @@ int knl_dump(struct knl *k, uint32_t owner, int action,
 
 /* --- The socket ----------------------------------------------------------------------------------------------- */
 
+/* The only group there is, or the one of that name. */
+static uint32_t read_group(const struct nlattr *groups)
+{
+	const struct nlattr *g, *a;
+	uint32_t id = 0;
+	bool ours = false;
+
+	mnl_attr_for_each_nested(g, groups)
+	{
+		mnl_attr_for_each_nested(a, g)
+		{
+			if (mnl_attr_get_type(a) == CTRL_ATTR_MCAST_GRP_ID)
+				id = get_u32(a);
+			else if (mnl_attr_get_type(a) == CTRL_ATTR_MCAST_GRP_NAME)
+				ours = mnl_attr_get_payload_len(a) >= sizeof(NFX_MCGRP_EVENTS) &&
+					memcmp(mnl_attr_get_payload(a), NFX_MCGRP_EVENTS,
+						sizeof(NFX_MCGRP_EVENTS)) == 0;
+		}
+		if (ours)
+			return id;
+	}
+	return 0;
+}
+
 static void read_family(void *arg, const struct nlmsghdr *h)
 {
+	struct knl *k = arg;
 	const struct nlattr *a;
 
 	each_attr(a, h)
 	{
 		if (mnl_attr_get_type(a) == CTRL_ATTR_FAMILY_ID && mnl_attr_get_payload_len(a) >= 2)
-			*(uint16_t *)arg = mnl_attr_get_u16(a);
+			k->family = mnl_attr_get_u16(a);
+		else if (mnl_attr_get_type(a) == CTRL_ATTR_MCAST_GROUPS)
+			k->group = read_group(a);
 	}
+}
+
+/* --- Events --------------------------------------------------------------------------------------------------- */
+
+static void event_from(struct knl_event *out, const struct nlmsghdr *h)
+{
+	struct knl_seen seen;
+	const struct nlattr *a;
+	size_t len;
+
+	seen_from(&seen, h);
+	*out = (struct knl_event){.local = seen.local, .cookie = seen.cookie};
+	each_attr(a, h)
+	{
+		len = mnl_attr_get_payload_len(a);
+		switch (mnl_attr_get_type(a)) {
+		case NFX_A_EVENT:
+			out->event = len ? mnl_attr_get_u8(a) : 0;
+			break;
+		case NFX_A_OWNER:
+			out->owner = get_u32(a);
+			break;
+		case NFX_A_SOURCE_ADDR:
+			out->source.family = out->local.family;
+			memcpy(out->source.addr, mnl_attr_get_payload(a), len < 16 ? len : 16);
+			break;
+		case NFX_A_SOURCE_PORT:
+			out->source.port = len >= 2 ? be16(mnl_attr_get_payload(a)) : 0;
+			break;
+		}
+	}
+}
+
+int knl_listen(struct knl *k)
+{
+	int group = (int)k->group;
+
+	if (!group)
+		return -EOPNOTSUPP;
+	return setsockopt(k->fd, SOL_NETLINK, NETLINK_ADD_MEMBERSHIP, &group, sizeof(group))
+		? -errno
+		: 0;
+}
+
+int knl_fd(const struct knl *k)
+{
+	return k->fd;
+}
+
+int knl_events(struct knl *k, void (*put)(void *arg, const struct knl_event *e), void *arg)
+{
+	for (;;) {
+		const struct nlmsghdr *m = (const struct nlmsghdr *)k->answer;
+		ssize_t n = recv(k->fd, k->answer, sizeof(k->answer), MSG_DONTWAIT);
+		struct knl_event e;
+		int len = (int)n;
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return n == 0 ? -EPIPE : errno == EAGAIN ? 0 : -errno;
+		for (; mnl_nlmsg_ok(m, len); m = mnl_nlmsg_next(m, &len)) {
+			const struct genlmsghdr *g = mnl_nlmsg_get_payload(m);
+
+			if (m->nlmsg_type != k->family || g->cmd != NFX_CMD_EVENT)
+				continue;
+			event_from(&e, m);
+			put(arg, &e);
+		}
+	}
+}
+
+/* By number: by name the kernel would load it. */
+int knl_alive(struct knl *k)
+{
+	struct nlmsghdr *h = request(k, GENL_ID_CTRL, CTRL_CMD_GETFAMILY, 1, NLM_F_ACK);
+
+	mnl_attr_put_u16(h, CTRL_ATTR_FAMILY_ID, k->family);
+	return ask(k, h, NULL, NULL);
 }
 
 int knl_open_fd(struct knl **out, int fd)
@@ -379,7 +492,7 @@ int knl_open_fd(struct knl **out, int fd)
 	(void)setsockopt(fd, SOL_NETLINK, NETLINK_CAP_ACK, &on, sizeof(on));
 	h = request(k, GENL_ID_CTRL, CTRL_CMD_GETFAMILY, 1, NLM_F_ACK);
 	mnl_attr_put_strz(h, CTRL_ATTR_FAMILY_NAME, NFX_FAMILY_NAME);
-	err = ask(k, h, read_family, &k->family);
+	err = ask(k, h, read_family, k);
 	if (!err && !k->family)
 		err = -ENOENT;
 	if (err) {

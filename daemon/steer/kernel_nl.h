@@ -36,7 +36,9 @@ struct knl_target {
 	uint8_t mismatch;       /* enum nfx_mismatch */
 	bool only_ssrc;
 	uint32_t ssrc;
-	bool if_queued; /* only if so many were queued so far: -EAGAIN */
+	uint32_t rate, source_rate; /* packets per second; 0: any */
+	uint32_t silence_ms;        /* an event after that; 0: none */
+	bool if_queued;             /* only if so many were queued so far: -EAGAIN */
 	uint64_t queued;
 	struct knl_dest dest[KNL_DESTS];
 	uint32_t dests;
@@ -50,6 +52,13 @@ struct knl_seen { /* of a target, as it is told in a dump */
 	uint64_t cookie;
 	uint64_t stats[NFX_S_COUNT];
 	uint64_t last_seen_ms; /* how long ago; UINT64_MAX: none yet */
+};
+
+struct knl_event {     /* of a target */
+	uint8_t event; /* enum nfx_event */
+	uint32_t owner;
+	uint64_t cookie;
+	struct endpoint local, source; /* source: family 0 where the event has none */
 };
 
 /* A socket, and the family's number. -ENOENT: the module is not there. */
@@ -74,6 +83,13 @@ int knl_target_get(struct knl *k, const struct endpoint *local, struct knl_seen 
 int knl_dump(struct knl *k, uint32_t owner, int action,
 	void (*put)(void *arg, const struct knl_seen *seen), void *arg);
 int knl_flush(struct knl *k);
+/* This socket hears events from now on, and is for nothing else. */
+int knl_listen(struct knl *k);
+int knl_fd(const struct knl *k);
+/* Calls put() for what came, without waiting. 0; -ENOBUFS: some were lost; -errno. */
+int knl_events(struct knl *k, void (*put)(void *arg, const struct knl_event *e), void *arg);
+/* 0; -ENOENT: the module was unloaded. Does not have it loaded. */
+int knl_alive(struct knl *k);
 /* What the module said of the last request's error, or "". */
 const char *knl_said(const struct knl *k);
 

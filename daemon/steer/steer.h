@@ -53,7 +53,11 @@ struct steer_config {
 	const char *
 		xdp_interfaces; /* xdp: names, ',' between; "" or NULL: those that carry the local addresses */
 	enum steer_xdp_mode xdp_mode;
+	uint32_t port_rate,
+		source_rate; /* kernel: packets per second, of one port and of one source address; 0: any */
 	struct knl *knl; /* kernel: for questions by the control thread; from open() to close() */
+	struct knl *events; /* likewise, for what it tells by itself; NULL: nothing */
+	bool relays;        /* kernel: by open(): media may stay there */
 	bool relays_srtp; /* kernel: by open(): also what is passed through, as indexes can be followed */
 	struct steer_hub *hub; /* what all workers share; from open() to close() */
 };
@@ -84,6 +88,7 @@ struct steer_relay {
 	uint32_t id; /* whose it is */
 	uint8_t tos;
 	bool rtcp;
+	bool strict; /* what comes from elsewhere is nobody's */
 };
 
 struct steer_relayed { /* what the kernel did of that on its own, since the port is ours */
@@ -91,9 +96,32 @@ struct steer_relayed { /* what the kernel did of that on its own, since the port
 	uint64_t
 		last_ns; /* CLOCK_REALTIME when the last packet came to the port, by whichever way; 0: none */
 	uint32_t id;
-	bool has_seq; /* seq is of the last RTP that it relayed since it began */
+	uint64_t strangers; /* from elsewhere, dropped or told of */
+	bool has_seq;       /* seq is of the last RTP that it relayed since it began */
 	uint16_t seq;
 	bool now; /* it still does */
+};
+
+/* What the kernel tells by itself: source, ssrc: a packet of another came, and is on its way to us; silence: of STEER_SILENCE_MS;
+ * flood: it drops what is over a rate. X(id, name in statistics) */
+#define STEER_SILENCE_MS 5000u
+#define STEER_EVENTS(X)       \
+	X(SOURCE, "source")   \
+	X(SSRC, "ssrc")       \
+	X(SILENCE, "silence") \
+	X(FLOOD, "flood")
+
+enum steer_event_kind {
+#define X(id, name) STEER_EVENT_##id,
+	STEER_EVENTS(X)
+#undef X
+		STEER_EVENT_KINDS
+};
+
+struct steer_event {
+	enum steer_event_kind kind;
+	uint32_t worker, id;           /* id: of the steer_relay; UINT32_MAX: it is not relayed */
+	struct endpoint local, source; /* source: family 0 where there is none */
 };
 
 struct steer_ops {
@@ -143,6 +171,13 @@ struct steer_ops {
 		const struct steer_config *cfg, struct local_port local, struct steer_relayed *out);
 	int (*relayed_all)(const struct steer_config *cfg, uint32_t worker,
 		void (*put)(void *arg, const struct steer_relayed *r), void *arg);
+	/* Control thread. To be watched for reading; -1: it tells nothing. */
+	int (*events_fd)(const struct steer_config *cfg);
+	/* What came, without waiting. 0 or -errno. */
+	int (*events)(const struct steer_config *cfg,
+		void (*put)(void *arg, const struct steer_event *e), void *arg);
+	/* 0; -ENOENT: what steers is gone from the kernel, and packets come by the ordinary sockets. */
+	int (*alive)(const struct steer_config *cfg);
 };
 
 extern const struct steer_ops steer_udp;

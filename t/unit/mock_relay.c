@@ -203,6 +203,14 @@ static void mock_stats(void *arg, uint32_t worker, uint32_t stream, struct relay
 		.roc = m->roc[stream]};
 }
 
+static uint64_t mock_heard(void *arg, uint32_t worker, uint32_t stream)
+{
+	const struct mock_relay *m = arg;
+
+	assert(worker == 3 && m->port[stream / 2]);
+	return m->last_packet_ns;
+}
+
 static void mock_marks_ask(void *arg, uint32_t worker, const uint32_t *ctx, uint32_t n)
 {
 	struct mock_relay *m = arg;
@@ -242,6 +250,7 @@ static const struct relay_ops mock_ops = {
 	.key_release = mock_key_release,
 	.commit = mock_commit,
 	.stats = mock_stats,
+	.heard = mock_heard,
 	.marks_ask = mock_marks_ask,
 	.marks = mock_marks,
 	.key_usage = mock_key_usage,

@@ -25,6 +25,7 @@ struct rig {
 	struct worker_cmd cmd[CMDS];
 	uint32_t cmds;
 	uint64_t now_ns;
+	uint32_t reads;
 };
 
 static struct rig rig; /* what the steering's functions, which get no argument of ours, look into */
@@ -49,13 +50,24 @@ static int relayed_all(const struct steer_config *cfg, uint32_t worker,
 	(void)cfg;
 	(void)worker;
 	for (int i = 0; i < 16; i++)
-		if (rig.kernel[i].now)
+		if (rig.kernel[i].now && ++rig.reads)
 			put(arg, &rig.kernel[i]);
 	return 0;
 }
 
-static const struct steer_ops OPS = {
-	.name = "mock", .relays = relays, .relayed = relayed, .relayed_all = relayed_all};
+static bool tells; /* of silence and the like, by itself */
+
+static int events_fd(const struct steer_config *cfg)
+{
+	(void)cfg;
+	return tells ? 0 : -1;
+}
+
+static const struct steer_ops OPS = {.name = "mock",
+	.relays = relays,
+	.relayed = relayed,
+	.relayed_all = relayed_all,
+	.events_fd = events_fd};
 
 static void look(void *arg, uint32_t worker, uint32_t stream, struct offload_look *out)
 {
@@ -176,6 +188,16 @@ static int setup(void **state)
 	rig.look[B] = (struct offload_look){
 		.packets = 10, .ssrc = 0xb, .confirmed = true, .remote = at(11, 5000)};
 	return 0;
+}
+
+static int setup_told(void **state)
+{
+	int res;
+
+	tells = true;
+	res = setup(state);
+	tells = false;
+	return res;
 }
 
 static int teardown(void **state)
@@ -343,12 +365,12 @@ static void both_parts_are_counted(void **state)
 	st = (struct relay_stats){0};
 	offload_stats(rig.o, 0, A, rig.now_ns + NS_PER_SEC, &st);
 	assert_int_equal(st.packets, 150);
-	offload_usage(rig.o, &u);
+	offload_usage(rig.o, rig.now_ns, &u);
 	assert_int_equal(u.packets, 150);
 	assert_int_equal(u.streams, 0);
 	offload_release(rig.o, 0, A);
 	offload_release(rig.o, 0, B);
-	offload_usage(rig.o, &u);
+	offload_usage(rig.o, rig.now_ns, &u);
 	assert_int_equal(u.packets, 150);
 	st = (struct relay_stats){0};
 	offload_stats(rig.o, 0, A, rig.now_ns, &st);
@@ -502,9 +524,116 @@ static void a_new_key_has_a_new_index(void **state)
 	assert_int_equal(resumed()->index, 1000);
 }
 
+/* --- What the kernel tells by itself -------------------------------------------------------------------------- */
+
+static bool event(enum steer_event_kind kind, uint32_t id)
+{
+	const struct steer_event e = {.kind = kind, .id = id};
+
+	return offload_event(rig.o, &e);
+}
+
+static void in_kernel_and_heard(void)
+{
+	rig.kernel[A].last_ns = rig.kernel[B].last_ns = clock_real_ns();
+	tick();
+	rig.kernel[A].last_ns = rig.kernel[B].last_ns = clock_real_ns();
+	tick();
+	assert_int_equal(in_kernel(), 2);
+}
+
+static void silence_is_told_and_not_asked_for(void **state)
+{
+	struct media_cmd a = stream_cmd(A);
+	uint64_t now;
+
+	(void)state;
+	assert_int_equal(offload_heard(rig.o, 0, A), 0);
+	in_kernel_and_heard();
+	rig.reads = 0;
+	for (int i = 0; i < 3; i++)
+		tick();
+	assert_int_equal(rig.reads, 0);
+	now = clock_real_ns();
+	assert_true(offload_heard(rig.o, 0, A) >= now);
+	assert_false(event(STEER_EVENT_SILENCE, A));
+	assert_in_range(now - offload_heard(rig.o, 0, A), 4 * NS_PER_SEC, 5 * NS_PER_SEC);
+	assert_true(offload_heard(rig.o, 0, B) >= now);
+	/* Should an event be lost, or the stream go on, its counters say so by and by. */
+	rig.kernel[A].last_ns = clock_real_ns();
+	rig.kernel[B].last_ns = clock_real_ns() - 60 * NS_PER_SEC;
+	for (int i = 0; i < 5; i++)
+		tick();
+	assert_true(rig.reads > 0);
+	assert_true(offload_heard(rig.o, 0, A) >= now);
+	assert_true(now - offload_heard(rig.o, 0, B) > 50 * NS_PER_SEC);
+	commit(&a, 1);
+	assert_int_equal(offload_heard(rig.o, 0, A), rig.kernel[A].last_ns);
+}
+
+static void another_source_is_followed_where_it_may_move(void **state)
+{
+	struct media_cmd a = stream_cmd(A);
+
+	(void)state;
+	a.stream.media_handover = true;
+	commit(&a, 1);
+	in_kernel_and_heard();
+	rig.cmds = 0;
+	offload_look_again(rig.o, rig.now_ns);
+	assert_int_equal(rig.cmds, 0);
+	assert_true(event(STEER_EVENT_SOURCE, A));
+	rig.look[A].remote.port++; /* by the worker, which had the packet */
+	offload_look_again(rig.o, rig.now_ns);
+	assert_int_equal(rig.cmds, 2); /* back come both: its own, and what goes there */
+	assert_int_equal(in_kernel(), 0);
+	offload_look_again(rig.o, rig.now_ns);
+	assert_int_equal(rig.cmds, 2);
+	assert_false(event(STEER_EVENT_SOURCE, A)); /* it is ours */
+	assert_false(event(STEER_EVENT_SOURCE, STREAMS));
+	tick();
+	tick();
+	assert_int_equal(in_kernel(), 2);
+}
+
+static void strangers_die_where_the_source_is_strict(void **state)
+{
+	struct media_cmd a = stream_cmd(A);
+	struct relay_stats st = {0};
+
+	(void)state;
+	a.stream.strict_source = true;
+	commit(&a, 1);
+	rig.kernel[A].strangers = 5;
+	tick();
+	assert_true(rig.cmd[0].relay.strict);
+	assert_false(rig.cmd[1].relay.strict);
+	rig.kernel[A].strangers = 12;
+	offload_stats(rig.o, 0, A, rig.now_ns + NS_PER_SEC, &st);
+	assert_int_equal(st.drops[MEDIA_DROP_SOURCE], 7);
+	assert_int_equal(st.errors, 7);
+}
+
+static void without_the_kernel_all_is_ours(void **state)
+{
+	struct offload_usage u;
+
+	(void)state;
+	in_kernel_and_heard();
+	rig.cmds = 0;
+	offload_gone(rig.o);
+	offload_usage(rig.o, rig.now_ns + 10 * NS_PER_SEC, &u);
+	assert_int_equal(u.streams, 0);
+	for (int i = 0; i < 10; i++) {
+		tick();
+		assert_int_equal(rig.cmds, 0);
+	}
+}
+
 int main(void)
 {
 #define RIGGED(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+#define TOLD(f)   cmocka_unit_test_setup_teardown(f, setup_told, teardown)
 	const struct CMUnitTest tests[] = {
 		RIGGED(plain_media_of_two_known_terminals_goes),
 		RIGGED(what_must_be_looked_at_stays),
@@ -518,6 +647,10 @@ int main(void)
 		RIGGED(what_does_not_pass_both_ways_stays),
 		RIGGED(the_index_is_followed_by_sequence_numbers),
 		RIGGED(a_new_key_has_a_new_index),
+		TOLD(silence_is_told_and_not_asked_for),
+		TOLD(another_source_is_followed_where_it_may_move),
+		TOLD(strangers_die_where_the_source_is_strict),
+		TOLD(without_the_kernel_all_is_ours),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -368,6 +368,55 @@ static void without_the_module_there_is_nfqueue_instead(void **state)
 	assert_ptr_equal(steer_kernel.instead, &steer_nfqueue);
 }
 
+static void heard(void *arg, const struct knl_event *e)
+{
+	uint32_t *n = arg;
+
+	assert_int_equal(e->event, NFX_EVENT_SOURCE);
+	assert_int_equal(e->owner, 221);
+	assert_int_equal(e->cookie, 0x1122334455667788ull);
+	assert_int_equal(e->local.port, 0x7530);
+	assert_int_equal(e->source.family, AF_INET);
+	assert_int_equal(e->source.port, 4000);
+	++*n;
+}
+
+/* As the module sends them: nobody asked, so they answer nothing. */
+static void events_are_read_and_answers_are_none(void **state)
+{
+	struct peer *p = *state;
+	_Alignas(struct nlmsghdr) char buf[512];
+	const struct nlmsghdr nobody = {0};
+	const uint8_t addr[4] = {192, 0, 2, 1}, port[2] = {0x75, 0x30}, from[2] = {0x0f, 0xa0};
+	struct nlmsghdr *h;
+	uint32_t n = 0;
+	struct knl *k;
+
+	assert_int_equal(knl_open_fd(&k, p->fd[0]), 0);
+	assert_int_equal(knl_listen(k), -EOPNOTSUPP); /* an older module has no such group */
+	target(p, &nobody, 0);
+	for (int i = 0; i < 2; i++) {
+		h = message(buf, &nobody, FAMILY, NFX_CMD_EVENT);
+		mnl_attr_put_u8(h, NFX_A_EVENT, NFX_EVENT_SOURCE);
+		mnl_attr_put_u32(h, NFX_A_OWNER, 221);
+		mnl_attr_put_u8(h, NFX_A_FAMILY, AF_INET);
+		mnl_attr_put(h, NFX_A_ADDR, 4, addr);
+		mnl_attr_put(h, NFX_A_PORT, 2, port);
+		mnl_attr_put_u64(h, NFX_A_COOKIE, 0x1122334455667788ull);
+		mnl_attr_put(h, NFX_A_SOURCE_ADDR, 4, addr);
+		mnl_attr_put(h, NFX_A_SOURCE_PORT, 2, from);
+		reply(p, h);
+	}
+	assert_int_equal(knl_events(k, heard, &n), 0);
+	assert_int_equal(n, 2);
+	assert_int_equal(knl_events(k, heard, &n), 0);
+	assert_int_equal(n, 2);
+	assert_int_equal(knl_alive(k), 0);
+	p->there = false;
+	assert_int_equal(knl_alive(k), -ENOENT);
+	knl_close(k);
+}
+
 int main(void)
 {
 #define WITH_PEER(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
@@ -377,6 +426,7 @@ int main(void)
 		WITH_PEER(a_module_that_is_not_there_is_no_entry),
 		WITH_PEER(a_target_is_written_whole),
 		WITH_PEER(a_dump_gives_every_target),
+		WITH_PEER(events_are_read_and_answers_are_none),
 		cmocka_unit_test(without_the_module_there_is_nfqueue_instead),
 	};
 
