@@ -7,6 +7,7 @@ import select
 import socket
 import struct
 import subprocess
+import tempfile
 from concurrent.futures import ThreadPoolExecutor
 
 import calls
@@ -218,7 +219,8 @@ def test_every_command_by_rtpengines_client(net):
     """It spells keys otherwise than Kamailio does, and prints the reply but for "result: ok"."""
     if not os.access(CLIENT, os.X_OK):
         raise Skip("no rtpengine-ng-client here")
-    daemon = start(net)
+    folder = tempfile.TemporaryDirectory(prefix="xcipher-ng-")
+    daemon = start(net, f"--recording-dir={folder.name}")
     a, b = Phone(net, "caller", "10.200.1.2"), Phone(net, "callee", "10.200.2.2")
 
     def ask(command, *options):
@@ -245,14 +247,17 @@ def test_every_command_by_rtpengines_client(net):
     done("unsubscribe", "--call-id=c", "--to-tag=l")
     done("publish", "--call-id=p", "--from-tag=x", f"--sdp={a.sdp('sendonly')}")
     assert "totals" in done("query", "--call-id=c")
-    refused = (("play media", "codec"), ("stop media", "codec"), ("play DTMF", "codec"), ("start forwarding", "recording"),
-               ("start recording", "--recording-dir"), ("connect", "join"))
+    for command in ("start recording", "pause recording", "start recording", "stop recording"):
+        assert "pcap" in done(command, "--call-id=c", "--from-tag=a"), command
+    refused = (("play media", "codec"), ("stop media", "codec"), ("play DTMF", "codec"), ("start forwarding", "recording"), ("connect", "join"),
+               ("stop forwarding", "recording"))
     with ThreadPoolExecutor(4) as many:
         texts = list(many.map(lambda r: ask(r[0], "--call-id=c", "--from-tag=a"), refused))
     for (command, why), text in zip(refused, texts):
         assert "Error reason" in text and why in text, f"{command}: {text}"
     done("delete", "--call-id=c", "--from-tag=a", "--delete-delay=0")
     finish(daemon)
+    folder.cleanup()
 
 
 def test_pierce_nat_opens_a_firewall(net):

@@ -301,7 +301,9 @@ static void who_reads_no_replies_is_not_read_from_and_blocks_nobody(void **state
 	(void)state;
 	for (size_t i = 0; i < 1000; i++)
 		memcpy(many + 19 * i, "1 " PING, 19);
-	start(&r, (struct ng_tcp_config){.stall_ns = 1000 * MS}); /* we may have to wait for a processor */
+	start(&r,
+		(struct ng_tcp_config){
+			.stall_ns = 1000 * MS}); /* we may have to wait for a processor */
 	mad = client(&r);
 	good = client(&r);
 	for (int round = 0, quiet = 0; quiet < 10; round++) {
