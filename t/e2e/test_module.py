@@ -288,15 +288,19 @@ def test_emergency(net):
     sos = "Priority: emergency"
     with tempfile.TemporaryDirectory(prefix="xcipher-module-") as folder:
         # The offerer's own suite comes first in the offer.
-        kam = proxy(net, folder, XC_OFFER_FLAGS=quoted(OFFER.replace(f"SDES-only-{S32} ", "")))
+        kam = proxy(net, folder, swap=("\t\t\trecord_route();", '\t\t\trecord_route();\n\t\t\tif ($rz == "urn") {\n\t\t\t\t$du = "sip:10.200.2.2:5060";\n\t\t\t}'),
+                    XC_OFFER_FLAGS=quoted(OFFER.replace(f"SDES-only-{S32} ", "")))
         answering(net, folder, S80)
-        first = start(net, folder, talk_ms=1500)
-        time.sleep(0.7)
+        first = start(net, folder, talk_ms=3000)
+        wait_for("the first call", lambda: daemon.client.call("list")["calls"])
         place(net, folder, expect=503, port=5070)
         place(net, folder, port=5070, extra=sos)
         place(net, folder, port=5070, extra="Resource-Priority: esnet.0, q735.2", special="require-in=aead")
+        # What a script sees in a message, say Geolocation, it says with a flag.
+        place(net, folder, port=5070, extra="Geolocation: <cid:x@y>", special="emergency")
+        place(net, folder, port=5070, to="urn:service:sos.police")
         finish(first, 1)
-        assert kam.counter("emergency_calls") == 2 and kam.counter("emergency_fallbacks") == 1, kam.rpc("cnt.grp_get_all", "xcipher")
+        assert kam.counter("emergency_calls") == 4 and kam.counter("emergency_fallbacks") == 1, kam.rpc("cnt.grp_get_all", "xcipher")
         assert kam.counter("emergency_widened") >= 2
         assert 'fall-back "suites" used' in kam.text() and "limits on suites lifted" in kam.text()
         kam.stop()
