@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Runs the end-to-end tests: run.py [-jN] [--also=BUILD:NAME-PART,...] [NAME-PART...]. Each test is a function test_* of a file
 test_*.py, gets a process and a fresh set of namespaces of its own, and fails by raising. They mostly wait, so -jN runs several at a
-time (default: one per processor, 4 at most); those with the attribute alone measure something, and run by themselves behind the
+time (default: one more than there are processors, 5 at most); those with the attribute alone measure something, and run by themselves behind the
 others. BUILD names the folder of the programs, default build; --also runs these tests once more with those of another folder.
 Last line: N passed, N failed, and how many were skipped or unsteady."""
 import importlib
@@ -121,7 +121,7 @@ def collect(wanted, build=None):
 
 def arguments(words):
     """Jobs, tests."""
-    jobs, wanted, also = min(4, os.cpu_count() or 1), [], []
+    jobs, wanted, also = min(5, (os.cpu_count() or 1) + 1), [], []
     for w in words:
         if w.startswith("-j"):
             jobs = int(w[2:])
