@@ -4,6 +4,8 @@
 # in DIR for the next time), with a mount namespace of its own. The kernel module is built there for Debian's kernel, and the unit
 # started under a systemd of its own (t/systemd/run.py). Needs root and the network; changes nothing of this machine.
 set -eu
+# What make was told is not meant for packages that build something.
+unset MAKEFLAGS MFLAGS MAKEOVERRIDES MAKELEVEL CC
 
 dir=${1:?usage: check-deb.sh DIR}
 [ "$(id -u)" = 0 ] || { echo "check-deb.sh: a chroot needs root" >&2; exit 1; }
@@ -32,6 +34,9 @@ mount -t proc proc "$root/proc"
 mount --rbind /sys "$root/sys"
 mount --rbind /dev "$root/dev"
 cp /etc/resolv.conf "$root/etc/"
+# Process ids are our own here: names of namespaces that carry them are, too.
+mkdir -p /run/netns
+mount -t tmpfs none /run/netns
 # The same archives and trust as this machine's
 cp -r /etc/apt/apt.conf.d /etc/apt/trusted.gpg.d "$root/etc/apt/" 2>/dev/null || true
 printf '#!/bin/sh\nexit 101\n' >"$root/usr/sbin/policy-rc.d"
@@ -48,7 +53,13 @@ for deb in "$root"/debs/*.deb; do
 done
 
 in_root() { chroot "$root" env DEBIAN_FRONTEND=noninteractive LC_ALL=C PATH=/usr/sbin:/usr/bin:/sbin:/bin "$@"; }
-apt() { in_root apt-get -q -y --no-install-recommends "$@" >"$dir/apt.log" 2>&1 || { tail -20 "$dir/apt.log"; say "apt-get $* failed"; exit 1; }; }
+apt() {
+	in_root apt-get -q -y --no-install-recommends "$@" >"$dir/apt.log" 2>&1 && return
+	tail -20 "$dir/apt.log"
+	find "$root/var/lib/dkms" -name make.log -exec tail -n 20 {} + 2>/dev/null || true
+	say "apt-get $* failed"
+	exit 1
+}
 relays() { # as the user that the unit has
 	chroot --userspec=xcipher:xcipher "$root" env LC_ALL=C PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/tmp POCL_CACHE_DIR=/tmp/pocl sh -s <debian/tests/relay
 }

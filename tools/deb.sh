@@ -3,6 +3,8 @@
 # deb.sh DIR: the Debian packages, source package included, from the committed tree into DIR. Needs no root; what it needs besides the
 # packages of "deps-deb" are the archives this machine's apt uses, for Kamailio's headers. As root it builds as nobody.
 set -eu
+# What make was told is not meant for the packages' own.
+unset MAKEFLAGS MFLAGS MAKEOVERRIDES MAKELEVEL CC
 
 dir=${1:?usage: deb.sh DIR}
 mkdir -p "$dir"

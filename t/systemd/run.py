@@ -27,16 +27,26 @@ class Relay:
     def __init__(self, net, machine):
         self.net, self.machine = net, machine
         self.client = None
+        self.conf = os.path.join(machine.root, "etc/xcipher/xcipherd.conf")
+        with open(self.conf, encoding="utf-8") as f:
+            self.installed = f.read()
+        self.override = os.path.join(machine.root, f"etc/systemd/system/{UNIT}.service.d/watchdog.conf")
+
+    def leave_as_it_was(self):
+        with open(self.conf, "w", encoding="utf-8") as f:
+            f.write(self.installed)
+        if os.path.exists(self.override):
+            os.unlink(self.override)
+            os.rmdir(os.path.dirname(self.override))
 
     def configure(self, **keys):
         """As an operator does: a line of the installed file is turned on and changed."""
-        path = os.path.join(self.machine.root, "etc/xcipher/xcipherd.conf")
-        with open(path, encoding="utf-8") as f:
+        with open(self.conf, encoding="utf-8") as f:
             text = f.read()
         for key, value in keys.items():
             text, n = re.subn(rf"(?m)^#?{key} = .*$", f"{key} = {value}", text, count=1)
             assert n == 1, key
-        with open(path, "w", encoding="utf-8") as f:
+        with open(self.conf, "w", encoding="utf-8") as f:
             f.write(text)
 
     def ctl(self, *words, check=True):
@@ -203,9 +213,8 @@ def is_started_again_when_killed(relay):
 
 def a_short_watchdog(relay):
     """30 s is what the unit says; nobody wants to wait for that twice."""
-    folder = os.path.join(relay.machine.root, f"etc/systemd/system/{UNIT}.service.d")
-    os.makedirs(folder, exist_ok=True)
-    with open(os.path.join(folder, "watchdog.conf"), "w", encoding="ascii") as f:
+    os.makedirs(os.path.dirname(relay.override), exist_ok=True)
+    with open(relay.override, "w", encoding="ascii") as f:
         f.write("[Service]\nWatchdogSec=4\n")
     relay.machine.run("systemctl", "daemon-reload")
     relay.ctl("restart")
@@ -285,8 +294,8 @@ def main():
     try:
         with netns.Net(("caller",)) as net:
             machine = Machine(sys.argv[1], net.gateway)
+            relay = Relay(net, machine)
             try:
-                relay = Relay(net, machine)
                 for step in STEPS:
                     print(f"unit: {step.__name__.replace('_', ' ')}: ", end="", flush=True)
                     print(step(relay), flush=True)
@@ -295,6 +304,7 @@ def main():
                 print(machine.run("journalctl", "-b", "-n", "40", "--no-pager", check=False).stdout, file=sys.stderr)
                 raise
             finally:
+                relay.leave_as_it_was()
                 machine.close()
     except Unable as why:
         print(f"unit: skipped: {why}")
