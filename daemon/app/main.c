@@ -423,6 +423,7 @@ static int control_start(struct daemon *d)
 	d->operate.stop_arg = d;
 	operate_second(&d->operate);
 	handler_operator(d->handler, operate_request, &d->operate);
+	handler_templates(d->handler, &d->o.ng_templates);
 	err = redis_start(d);
 	if (err)
 		return err;

@@ -12,6 +12,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "app/templates.h"
 #include "base/secmem.h"
 #include "control/teardown.h"
 #include "layout.h"
@@ -568,6 +569,18 @@ static int read_file(struct options *o, bool asked)
 	return 1;
 }
 
+/* The file once more: only now the section's name is known. 0, or 1 after a complaint. */
+static int read_templates(struct options *o)
+{
+	char err[256];
+
+	if (!o->templates[0] ||
+		!templates_read(&o->ng_templates, o->config_file, o->templates, err, sizeof(err)))
+		return 0;
+	fprintf(complaints(o), "xcipherd: %s\n", err);
+	return 1;
+}
+
 /* One pass over the command line; only: take nothing but this option (NULL = all but --config-file's second time). */
 static enum options_result read_args(
 	struct options *o, int argc, char **argv, const char *only, bool *seen)
@@ -731,7 +744,7 @@ static enum options_result read_all(struct options *o, int argc, char **argv)
 	res = read_args(o, argc, argv, NULL, &interfaces);
 	if (res != OPTIONS_RUN)
 		return res;
-	return check(o) ? OPTIONS_EXIT_ERROR : OPTIONS_RUN;
+	return read_templates(o) || check(o) ? OPTIONS_EXIT_ERROR : OPTIONS_RUN;
 }
 
 enum options_result options_read(struct options *o, int argc, char **argv)
@@ -850,10 +863,18 @@ static bool differs(const struct option_row *row, const struct options *a, const
 		memcmp(x + at[1].off, y + at[1].off, at[1].len) != 0;
 }
 
-uint32_t options_take_live(struct options *now, const struct options *next,
+uint32_t options_take_live(struct options *now, struct options *next,
 	void (*other)(void *arg, const char *name), void *arg)
 {
 	uint32_t changed = 0;
+
+	if (templates_differ(&now->ng_templates, &next->ng_templates)) {
+		const struct ng_templates old = now->ng_templates;
+
+		now->ng_templates = next->ng_templates;
+		next->ng_templates = old; /* freed with it */
+		changed++;
+	}
 
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
 		struct span at[2];
@@ -880,6 +901,7 @@ void options_free(struct options *o)
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++)
 		if (is_text(&rows[i]))
 			free(*(char **)((uint8_t *)o + rows[i].offset));
+	templates_free(&o->ng_templates);
 	secmem_wipe(&o->redis, sizeof(o->redis));
 	secmem_wipe(&o->redis_write, sizeof(o->redis_write));
 }

@@ -74,6 +74,8 @@
 		"an offer without answer ends after this")                                          \
 	X("final-timeout", UINT32, final_timeout, "0", "SECONDS",                                   \
 		"any call ends this long after its first offer; 0 = never")                         \
+	X("templates", STRING, templates, "", "SECTION",                                            \
+		"section of the file whose lines are flags by name, for template=NAME")             \
 	X("b2b-url", STRING, b2b_url, "", "URL",                                                    \
 		"calls that time out are told here, by XML-RPC; %% in it: the proxy's address")     \
 	X("xmlrpc-format", UINT8, xmlrpc_format, "0", "0|1|2",                                      \
@@ -149,7 +151,8 @@ struct options {
 	struct option_device device[OPTION_DEVICES_MAX];
 	uint32_t devices; /* at least 1 */
 	uint32_t opencl_min[OPTION_DEVICES_MAX];
-	const char *http_token_file, *http_hosts, *b2b_url;
+	const char *http_token_file, *http_hosts, *b2b_url, *templates;
+	struct ng_templates ng_templates; /* of that section; strings are ours */
 	struct call_nets b2b_allow;
 	struct endpoint listen_ng, listen_tcp_ng, listen_http, homer; /* family 0 = off */
 	uint32_t homer_id;
@@ -189,7 +192,7 @@ enum options_result options_again(
 /* NULL, or what would have been right. */
 const char *options_set(struct options *o, const char *name, const char *value);
 /* Takes from next what may change while calls go on; other() is told what else differs. How many were taken. */
-uint32_t options_take_live(struct options *now, const struct options *next,
+uint32_t options_take_live(struct options *now, struct options *next,
 	void (*other)(void *arg, const char *name), void *arg);
 
 #endif

@@ -24,6 +24,7 @@ struct handler {
 	void *become_arg;
 	handler_operate_fn *operate;
 	void *operate_arg;
+	const struct ng_templates *templates;
 	uint64_t start_ns;
 	struct handler_count count[NG_COMMAND_COUNT]; /* [NG_NONE]: never became a command */
 	uint64_t duplicates;
@@ -60,6 +61,11 @@ void handler_on_role(struct handler *h, const char *(*become)(void *arg, bool ac
 {
 	h->become = become;
 	h->become_arg = arg;
+}
+
+void handler_templates(struct handler *h, const struct ng_templates *templates)
+{
+	h->templates = templates;
 }
 
 void handler_operator(struct handler *h, handler_operate_fn *operate, void *arg)
@@ -403,7 +409,7 @@ static void run(struct job *j, const struct endpoint *from, struct str body, enu
 			j->reply.detail = pool_printf(j->p, "at byte %zu", pos);
 		return;
 	}
-	err = ng_request_parse(&j->r, j->p, msg);
+	err = ng_request_parse_with(&j->r, j->p, msg, j->h->templates);
 	if (err) {
 		j->reply.error = err == -ENOKEY ? "Dictionary contains no key \"command\""
 			: err == -EOPNOTSUPP    ? unknown_reason(j->r.command_text)

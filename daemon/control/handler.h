@@ -23,6 +23,9 @@ void handler_destroy(struct handler *h);
 /* Who carries out "active" and "standby": NULL when done, or the error-reason. Without, they are refused. */
 void handler_on_role(struct handler *h, const char *(*become)(void *arg, bool active), void *arg);
 
+/* Flags by name, looked at with each request; they outlive the handler. NULL: none. */
+void handler_templates(struct handler *h, const struct ng_templates *templates);
+
 /* Commands that change the daemon as a whole: app/ carries them out. NULL, or the error-reason; what there is to say goes into
  * dict. */
 typedef const char *handler_operate_fn(

@@ -153,6 +153,41 @@ static bool set_supports(struct ng_parser *x, struct str value)
 static bool set_flag(struct ng_parser *x, struct str word);
 static bool set_rtpp_flags(struct ng_parser *x, struct str text);
 
+static const struct ng_template *template_find(const struct ng_parser *x, struct str name)
+{
+	for (size_t i = 0; x->templates && i < x->templates->n; i++)
+		if (ng_spelled_like(x->templates->one[i].name, name))
+			return &x->templates->one[i];
+	return NULL;
+}
+
+static bool set_template(struct ng_parser *x, struct str name)
+{
+	const struct ng_template *t = x->in_template ? NULL : template_find(x, name);
+	bool done;
+
+	if (!t)
+		return false;
+	x->in_template = true;
+	done = set_rtpp_flags(x, t->flags);
+	x->in_template = false;
+	return done;
+}
+
+/* Those that nobody has to name. */
+static void set_default_templates(struct ng_parser *x, const struct ngval *msg)
+{
+	struct str command = STR_NONE;
+
+	for (const struct ngval *c = msg->first; c; c = c->next)
+		if (ng_spelled_like(c->key, STR("command")))
+			command = ngval_str(x->p, c);
+	(void)set_template(x, STR("default"));
+	if (command.len && !ng_spelled_like(command, STR("default")))
+		(void)set_template(x, command);
+	x->directions = 0;
+}
+
 /* clang-format off */
 #define TEXT(name, kind, field) {name, kind, offsetof(struct ng_request, field), NULL}
 /* clang-format on */
@@ -206,6 +241,7 @@ static const struct key keys[] = {
 	{"interface", KEY_ITEMS, 0, ng_set_direction},
 	{"xmlrpc-callback", KEY_ITEMS, 0, set_callback},
 	{"all", KEY_ITEMS, 0, ng_set_all},
+	{"template", KEY_ITEMS, 0, set_template},
 	{"drop-traffic", KEY_ITEMS, 0, ng_set_traffic},
 	{"media-echo", KEY_ITEMS, 0, ng_set_echo},
 	{"sdp-media-remove", KEY_ITEMS, 0, ng_set_media_remove},
@@ -401,12 +437,19 @@ static enum ng_command command_find(struct str name)
 
 int ng_request_parse(struct ng_request *out, struct pool *p, const struct ngval *msg)
 {
-	struct ng_parser x = {.r = out, .p = p};
+	return ng_request_parse_with(out, p, msg, NULL);
+}
+
+int ng_request_parse_with(struct ng_request *out, struct pool *p, const struct ngval *msg,
+	const struct ng_templates *templates)
+{
+	struct ng_parser x = {.r = out, .p = p, .templates = templates};
 	struct str raw = STR_NONE;
 
 	*out = (struct ng_request){.tos = -1, .delete_delay = -1, .limit = -1};
 	if (msg->type != NGVAL_DICT)
 		return -ENOKEY;
+	set_default_templates(&x, msg);
 	for (const struct ngval *c = msg->first; c; c = c->next) {
 		const struct key *k = key_find(c->key);
 

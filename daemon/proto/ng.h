@@ -237,6 +237,19 @@ struct ng_request {
  * in warning. */
 int ng_request_parse(struct ng_request *out, struct pool *p, const struct ngval *msg);
 
+/* Flags by a short name: template=NAME in a request stands for them, and those of the names "default" and of the command come before
+ * anything that the request says itself. */
+struct ng_template {
+	struct str name, flags;
+};
+struct ng_templates {
+	const struct ng_template *one;
+	size_t n;
+};
+/* The same with templates, which may be NULL. */
+int ng_request_parse_with(struct ng_request *out, struct pool *p, const struct ngval *msg,
+	const struct ng_templates *templates);
+
 /* Words that are known and change nothing; with why, the reply's warning says so. What is documented must be here and the
  * reverse. */
 struct ng_known {

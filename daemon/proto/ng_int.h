@@ -11,8 +11,10 @@
 struct ng_parser {
 	struct ng_request *r;
 	struct pool *p;
-	bool secure, feedback, tls; /* bits that transport words add up to */
-	uint32_t directions;        /* how many of r->direction are set */
+	bool secure, feedback, tls;           /* bits that transport words add up to */
+	uint32_t directions;                  /* how many of r->direction are set */
+	const struct ng_templates *templates; /* or NULL */
+	bool in_template;                     /* one does not refer to another */
 	struct str unknown[NG_UNKNOWN_MAX];
 	uint32_t unknown_count;
 	struct str note; /* what is known and not done as the script may think */

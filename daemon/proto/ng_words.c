@@ -430,7 +430,6 @@ static const struct ng_known ignored_keys[] = {
 	{"T.38", "there is no fax gateway"},
 	{"bundle", "a=group is left as it is"},
 	{"extmap", "header extensions are relayed"},
-	{"template", "there are no templates"},
 	{"volume", NULL},
 	{"repacketize", NULL},
 	{"peer", "interfaces are chosen by name"},

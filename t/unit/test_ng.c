@@ -290,6 +290,51 @@ static void flat_words_and_raw_strings_mean_the_same(void **state)
 	}
 }
 
+static void templates_stand_for_their_flags(void **state)
+{
+	static const struct ng_template one[] = {
+		{STR("default"), STR("fatal SDES-pad")},
+		{STR("offer"), STR("replace-origin label=theirs")},
+		{STR("answer"), STR("fast")},
+		{STR("WebRTC-like"), STR("SRTP AVPF direction=[a b] generate-mid")},
+		{STR("nested"), STR("reset template=WebRTC-like")},
+	};
+	static const struct ng_templates templates = {one, ARRAY_LEN(one)};
+	static const struct {
+		const char *in, *want;
+	} T[] = {
+		{"{\"command\":\"offer\"}", "fatal replace:1 sdes:4 label:theirs"},
+		{"{\"label\":\"ours\",\"command\":\"offer\"}", "fatal replace:1 sdes:4 label:ours"},
+		{"{\"command\":\"answer\"}", "fatal fast sdes:4"},
+		{"{\"command\":\"answer\",\"rtpp-flags\":\"template=webrtc-like direction=[c d]\"}",
+			"fatal fast generate-mid sdes:4 tp:RTP/SAVPF dir:c,d"},
+		{"{\"command\":\"query\",\"template\":\"WebRTC-like\",\"flags\":[\"to-tag\"]}",
+			"fatal to-tag generate-mid sdes:4 tp:RTP/SAVPF dir:a,b"},
+		{"{\"command\":\"query\",\"flags\":[\"template-nested\"]}",
+			"reset fatal sdes:4 W(unknown flag: template=WebRTC-like)"},
+		{"{\"command\":\"query\",\"template\":\"no such\"}",
+			"fatal sdes:4 W(unknown flag: template=no such)"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(T); i++) {
+		struct ngval *v = NULL;
+		struct ng_request r;
+		struct pool *p;
+		struct str got;
+		size_t pos;
+
+		assert_int_equal(pool_create(&p, 1 << 20), 0);
+		assert_int_equal(json_parse(&v, p, str_from(T[i].in), &pos), 0);
+		assert_int_equal(ng_request_parse_with(&r, p, v, &templates), 0);
+		got = describe(p, &r);
+		if (!str_eq(got, str_from(T[i].want)))
+			fail_msg("%s\n  gave: " STR_FMT "\n  want: %s", T[i].in, STR_ARG(got),
+				T[i].want);
+		pool_destroy(p);
+	}
+}
+
 static void raw_strings_have_lists_and_dictionaries(void **state)
 {
 	static const struct {
@@ -447,6 +492,7 @@ int main(void)
 		cmocka_unit_test(frames_are_cookie_space_dictionary),
 		cmocka_unit_test(keys_are_understood_in_every_spelling),
 		cmocka_unit_test(flat_words_and_raw_strings_mean_the_same),
+		cmocka_unit_test(templates_stand_for_their_flags),
 		cmocka_unit_test(raw_strings_have_lists_and_dictionaries),
 		cmocka_unit_test(every_suite_is_known_by_every_name),
 		cmocka_unit_test(a_command_must_be_there_and_known),

@@ -130,6 +130,58 @@ static void file_and_command_line_agree_on_names(void **state)
 	options_free(&o);
 }
 
+static void write_file(const char *path, const char *text)
+{
+	FILE *f = fopen(path, "w");
+
+	assert_non_null(f);
+	fputs(text, f);
+	fclose(f);
+}
+
+static void nothing_needs_a_restart(void *arg, const char *name)
+{
+	(void)arg;
+	fail_msg("%s needs a restart", name);
+}
+
+static void templates_come_from_their_section_and_are_tried(void **state)
+{
+	static const char section[] =
+		"[flags]\nWebRTC = SRTP AVPF rtcp-mux=[offer require] SDES-order:AEAD_AES_256_GCM;AES_256_CM_HMAC_SHA1_80;AES_CM_128_HMAC_SHA1_80;\n generate-mid replace=[origin session-name SDP-version] label=longer-than-one-line\n";
+	char path[] = "/tmp/xcipher-options-XXXXXX", arg[64], said[1024], text[1024];
+	const char *args[] = {arg, NULL};
+	struct options o, next;
+
+	(void)state;
+	close(mkstemp(path));
+	snprintf(arg, sizeof(arg), "--config-file=%s", path);
+	snprintf(text, sizeof(text), "%s[xcipher]\ntemplates = flags\n", section);
+	write_file(path, text);
+	assert_int_equal(read_with(&o, args, said, sizeof(said)), OPTIONS_RUN);
+	assert_int_equal(o.ng_templates.n, 1);
+	assert_true(str_eq(o.ng_templates.one[0].name, STR("WebRTC")));
+	assert_non_null(strstr(o.ng_templates.one[0].flags.s, "_80; generate-mid"));
+	/* a reload takes what is new */
+	snprintf(text, sizeof(text), "%soffer = fast\n[xcipher]\ntemplates = flags\n", section);
+	write_file(path, text);
+	assert_int_equal(read_with(&next, args, said, sizeof(said)), OPTIONS_RUN);
+	assert_int_equal(options_take_live(&o, &next, nothing_needs_a_restart, NULL), 1);
+	assert_int_equal(o.ng_templates.n, 2);
+	assert_int_equal(options_take_live(&next, &next, nothing_needs_a_restart, NULL), 0);
+	options_free(&next);
+	options_free(&o);
+	write_file(path, "[xcipher]\ntemplates = flags\n[flags]\noffer = fast\nanswer = fats\n");
+	assert_int_equal(read_with(&o, args, said, sizeof(said)), OPTIONS_EXIT_ERROR);
+	assert_non_null(strstr(said, "template answer: unknown flag: fats"));
+	options_free(&o);
+	write_file(path, "[xcipher]\ntemplates = flags\n");
+	assert_int_equal(read_with(&o, args, said, sizeof(said)), OPTIONS_EXIT_ERROR);
+	assert_non_null(strstr(said, "--templates=flags: there is no such section"));
+	options_free(&o);
+	unlink(path);
+}
+
 static void devices_have_names_weights_and_minima(void **state)
 {
 	static const struct {
@@ -269,6 +321,7 @@ int main(void)
 		cmocka_unit_test(mistakes_are_named_in_one_line),
 		cmocka_unit_test(file_and_command_line_agree_on_names),
 		cmocka_unit_test(sdes_lists_name_suites_in_order),
+		cmocka_unit_test(templates_come_from_their_section_and_are_tried),
 		cmocka_unit_test(devices_have_names_weights_and_minima),
 		cmocka_unit_test(a_bad_line_of_the_file_is_named),
 		cmocka_unit_test(what_can_change_is_taken_and_the_rest_is_named),
