@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The HTTP server: its listener, its token, its start and its end. What a client may cost is bounded: memory by HTTP_BODY_MAX
- * for what it says and HTTP_OUT_HIGH plus one reply for what it is told, time by http_client_sweep(), turns by a budget; and so
- * is how many there are. Clients are served in http_client.c, requests in http_request.c. */
+ * for what it says, and HTTP_OUT_HIGH plus one reply for what it is told; time by http_client_sweep(); the control thread's
+ * attention by a budget of each client and one of all. Clients are served in http_client.c, requests in http_request.c. */
 #include "control/http_int.h"
 
 #include <errno.h>
@@ -165,6 +165,7 @@ void http_destroy(struct http *h)
 		return;
 	while (h->first)
 		http_client_close(h->first);
+	loop_timer_remove(h->round);
 	loop_timer_remove(h->timer);
 	loop_io_remove(h->io);
 	if (h->fd >= 0)

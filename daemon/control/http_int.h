@@ -86,6 +86,8 @@ struct http {
 	bool paused; /* no descriptors left: accept nothing for a second */
 	struct http_client *first;
 	uint32_t connections, pages;
+	struct loop_timer *round; /* when it comes, served is 0 again */
+	uint32_t served;          /* requests and messages of all clients */
 	struct log_limit log_full, log_accept;
 	char chunk[HTTP_CHUNK]; /* wiped after use: SDP holds keys */
 };
