@@ -32,6 +32,9 @@ struct off_stream {
 	bool touched, based; /* the kernel may have counted something; base is known */
 	bool late;           /* counters to be read again: it came back since */
 	uint32_t from;       /* stream whose RTP goes out by this one, or MEDIA_NONE */
+	/* Listeners that are among its destinations; of a listener's from counts what came since then, and before. */
+	uint32_t hearer[STEER_COPIES + 1], hearers;
+	uint64_t out_since, out_since_bytes, out_before, out_before_bytes;
 	struct steer_relay what;
 	uint64_t asked_ns, not_before_ns, read_ns; /* monotonic */
 	uint64_t base_packets, base_bytes, base_strangers;
@@ -200,55 +203,156 @@ static bool may_relay(
 	uint8_t kind = site->ctx[s->cfg.ctx].rx;
 	const struct off_stream *t;
 
-	if (!s->set || s->cfg.gate || s->cfg.tap || may_move(o, s) || s->cfg.copy[0] ||
-		s->cfg.copy[1] || target_of(&s->cfg) >= o->cfg.max_stream || kind == CIPHERED ||
+	if (!s->set || s->cfg.gate || s->cfg.tap || may_move(o, s) || kind == CIPHERED ||
 		(kind == PLAIN && !s->cfg.rtp) || (kind == PASSED && !o->cfg.steer->relays_srtp))
 		return false;
+	/* What is passed through is deciphered for them. */
+	if ((s->cfg.copy[0] || s->cfg.copy[1]) && (kind == PASSED || !o->cfg.steer->relays_copies))
+		return false;
+	if (target_of(&s->cfg) >= o->cfg.max_stream)
+		return s->cfg.copy[0] != 0;
 	t = &site->stream[target_of(&s->cfg)];
 	return t->set && !may_move(o, t) && site->ctx[t->cfg.ctx].tx == kind &&
 		t->cfg.rtp == s->cfg.rtp;
 }
 
-/* Whether what comes in by it may stay in the kernel, and how. */
-static bool eligible(const struct offload *o, uint32_t worker, uint32_t id, struct steer_relay *out,
-	struct offload_look *look)
+struct dests {
+	struct steer_copy d[STEER_COPIES + 1];
+	uint32_t hearer[STEER_COPIES + 1];
+	uint32_t n, hearers;
+};
+
+static bool dest_add(const struct offload *o, const struct off_stream *t,
+	const struct endpoint *remote, uint8_t family, struct dests *to)
+{
+	if (to->n > STEER_COPIES || !known(remote) || remote->family != family ||
+		o->cfg.steer->local[t->cfg.local.addr].family != family)
+		return false;
+	to->d[to->n++] = (struct steer_copy){*remote, t->cfg.local, t->cfg.tos};
+	return true;
+}
+
+/* Who listens only receives: its address need not be confirmed. One that does not get copies now would be forgotten by the kernel, so it is
+ * all or none. */
+static bool listeners_add(const struct offload *o, uint32_t worker, const struct off_stream *s,
+	uint8_t family, struct dests *to)
 {
 	const struct off_site *site = &o->site[worker];
-	const struct off_stream *s = &site->stream[id], *t;
-	struct offload_look here, there;
+	struct offload_look there;
 
+	for (uint32_t next = s->cfg.copy[0]; next;) {
+		uint32_t id = next - 1;
+		const struct off_stream *l = &site->stream[id < o->cfg.max_stream ? id : 0];
+
+		if (id >= o->cfg.max_stream || !l->set || !l->cfg.listener || l->cfg.wait ||
+			site->ctx[l->cfg.ctx].tx != PLAIN)
+			return false;
+		o->cfg.look(o->cfg.arg, worker, id, &there);
+		if (!dest_add(o, l, &there.remote, family, to))
+			return false;
+		to->hearer[to->hearers++] = id;
+		next = l->cfg.copy[0];
+	}
+	return true;
+}
+
+static bool peer_add(const struct offload *o, uint32_t worker, const struct off_stream *s,
+	uint8_t family, struct dests *to)
+{
+	const struct off_stream *t;
+	struct offload_look there;
+
+	if (target_of(&s->cfg) >= o->cfg.max_stream)
+		return true; /* published: for listeners only */
+	t = &o->site[worker].stream[target_of(&s->cfg)];
+	o->cfg.look(o->cfg.arg, worker, target_of(&s->cfg), &there);
+	return (there.confirmed || t->cfg.asymmetric || t->cfg.learning == MEDIA_LEARN_OFF) &&
+		dest_add(o, t, &there.remote, family, to);
+}
+
+/* Whether what comes in by it may stay in the kernel, and how. */
+static bool eligible(const struct offload *o, uint32_t worker, uint32_t id, struct steer_relay *out,
+	struct offload_look *look, struct dests *to)
+{
+	const struct off_site *site = &o->site[worker];
+	const struct off_stream *s = &site->stream[id];
+	struct offload_look here;
+
+	to->n = to->hearers = 0;
 	if (!may_relay(o, site, s))
 		return false;
-	t = &site->stream[target_of(&s->cfg)];
 	o->cfg.look(o->cfg.arg, worker, id, &here);
 	*look = here;
 	if (!here.confirmed || here.packets < (s->cfg.rtp ? ENOUGH_PACKETS : 1) ||
 		!known(&here.remote))
 		return false;
-	o->cfg.look(o->cfg.arg, worker, target_of(&s->cfg), &there);
-	if (!(there.confirmed || t->cfg.asymmetric || t->cfg.learning == MEDIA_LEARN_OFF) ||
-		!known(&there.remote) || there.remote.family != here.remote.family ||
-		o->cfg.steer->local[t->cfg.local.addr].family != here.remote.family)
+	if (!peer_add(o, worker, s, here.remote.family, to) ||
+		!listeners_add(o, worker, s, here.remote.family, to) || !to->n)
 		return false;
 	*out = (struct steer_relay){.source = here.remote,
-		.to = there.remote,
+		.to = to->d[0].to,
 		.local = s->cfg.local,
-		.from = t->cfg.local,
+		.from = to->d[0].from,
 		.ssrc = s->cfg.rtp ? here.ssrc : 0,
 		.id = id,
-		.tos = t->cfg.tos,
+		.tos = to->d[0].tos,
+		.copies = (uint8_t)(to->n - 1),
 		.strict = s->cfg.strict_source && !s->cfg.media_handover && !s->cfg.asymmetric,
 		.rtcp = site->ctx[s->cfg.ctx].rx == PASSED &&
 			(!s->cfg.rtp || (s->cfg.rtcp && s->cfg.rtcp_to == s->cfg.rtp_to))};
+	memcpy(out->copy, &to->d[1], out->copies * sizeof(out->copy[0]));
 	return true;
 }
 
 static bool same_relay(const struct steer_relay *a, const struct steer_relay *b)
 {
+	for (uint32_t i = 0; i < a->copies && i < b->copies; i++)
+		if (!endpoint_eq(&a->copy[i].to, &b->copy[i].to) ||
+			a->copy[i].from.port != b->copy[i].from.port ||
+			a->copy[i].from.addr != b->copy[i].from.addr ||
+			a->copy[i].tos != b->copy[i].tos)
+			return false;
 	return endpoint_eq(&a->source, &b->source) && endpoint_eq(&a->to, &b->to) &&
 		a->ssrc == b->ssrc && a->tos == b->tos && a->rtcp == b->rtcp &&
-		a->strict == b->strict && a->from.port == b->from.port &&
+		a->strict == b->strict && a->copies == b->copies && a->from.port == b->from.port &&
 		a->from.addr == b->from.addr;
+}
+
+/* A listener's part of what another stream's counters say. */
+static void unhear(struct off_site *site, uint32_t id)
+{
+	struct off_stream *l = &site->stream[id], *f;
+
+	if (l->from == MEDIA_NONE)
+		return;
+	f = &site->stream[l->from];
+	l->out_before += packets_of(f) - l->out_since;
+	l->out_before_bytes += bytes_of(f) - l->out_since_bytes;
+	l->out_since = l->out_since_bytes = 0;
+	l->from = MEDIA_NONE;
+}
+
+static void hearers_forget(struct off_site *site, struct off_stream *s)
+{
+	for (uint32_t i = 0; i < s->hearers; i++)
+		if (s->hearer[i] != MEDIA_NONE)
+			unhear(site, s->hearer[i]);
+	s->hearers = 0;
+}
+
+static void hearers_note(struct off_site *site, uint32_t id, const struct dests *to)
+{
+	struct off_stream *s = &site->stream[id];
+
+	hearers_forget(site, s);
+	for (uint32_t i = 0; i < to->hearers; i++) {
+		struct off_stream *l = &site->stream[to->hearer[i]];
+
+		s->hearer[s->hearers++] = to->hearer[i];
+		l->from = id;
+		l->out_since = packets_of(s);
+		l->out_since_bytes = bytes_of(s);
+	}
 }
 
 static void judge(struct offload *o, uint32_t worker, uint32_t id, uint64_t now_ns)
@@ -257,7 +361,8 @@ static void judge(struct offload *o, uint32_t worker, uint32_t id, uint64_t now_
 	struct worker_cmd cmd = {.kind = WORKER_RELAY}, back[2];
 	struct steer_relay want;
 	struct offload_look here;
-	bool may = eligible(o, worker, id, &want, &here);
+	struct dests to;
+	bool may = eligible(o, worker, id, &want, &here, &to);
 
 	if (s->where == ASKED && now_ns >= s->asked_ns + ASKED_NS)
 		come_back(o, s);
@@ -281,6 +386,7 @@ static void judge(struct offload *o, uint32_t worker, uint32_t id, uint64_t now_
 	s->follows = s->cfg.rtp && o->site[worker].ctx[s->cfg.ctx].rx == PASSED;
 	if (here.index > s->index || want.ssrc != s->what.ssrc)
 		s->index = s->told = here.index;
+	hearers_note(&o->site[worker], id, &to);
 	s->what = want;
 	s->where = ASKED;
 	s->asked_ns = now_ns;
@@ -531,6 +637,10 @@ void offload_release(struct offload *o, uint32_t worker, uint32_t stream)
 	s = &site->stream[stream];
 	if (s->touched)
 		o->gone_packets += packets_of(s);
+	hearers_forget(site, s);
+	for (uint32_t i = 0; s->cfg.listener && s->from != MEDIA_NONE && i <= STEER_COPIES; i++)
+		if (site->stream[s->from].hearer[i] == stream)
+			site->stream[s->from].hearer[i] = MEDIA_NONE;
 	if (s->set)
 		link_streams(o, site, stream, false);
 	for (int k = 0; k < 2; k++)
@@ -574,14 +684,16 @@ void offload_stats(struct offload *o, uint32_t worker, uint32_t stream, uint64_t
 		if (s->follows && s->index >> 16 > out->roc)
 			out->roc = (uint32_t)(s->index >> 16);
 	}
+	out->packets_out += s->out_before;
+	out->bytes_out += s->out_before_bytes;
 	if (s->from == MEDIA_NONE)
 		return;
 	f = &o->site[worker].stream[s->from];
 	if (!f->touched)
 		return;
 	freshen(o, f, now_ns);
-	out->packets_out += packets_of(f);
-	out->bytes_out += bytes_of(f);
+	out->packets_out += packets_of(f) - s->out_since;
+	out->bytes_out += bytes_of(f) - s->out_since_bytes;
 }
 
 uint64_t offload_heard(const struct offload *o, uint32_t worker, uint32_t stream)

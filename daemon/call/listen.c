@@ -147,6 +147,13 @@ static uint8_t listener_add(struct call *c, struct str tag)
 	return call_side_add(c, tag, STR_NONE);
 }
 
+/* A listener's keys are ours: what it hears may come from several. */
+static void no_passthrough(struct plan *plan, const struct neg_in *in)
+{
+	if (ng_flag(in->r, NG_FLAG_PASSTHROUGH))
+		plan_warn(plan, in->p, STR("passthrough is for offers: media are re-encrypted"));
+}
+
 static void listen_media(struct plan *plan, struct leg *l, const struct leg *source,
 	const struct sdp_media *m, uint32_t i, struct neg_in *in)
 {
@@ -182,6 +189,7 @@ void negotiate_listen(struct plan *plan, struct call *c, struct neg_in *in)
 
 	if (!plan_init(plan, in))
 		return;
+	no_passthrough(plan, in);
 	sbuf_init(&b, SDP_MAX_LEN);
 	n = sources(heard, &b, in->p, c, in->r);
 	sbuf_fini(&b);
@@ -272,6 +280,7 @@ void negotiate_publish(struct plan *plan, struct call *c, struct neg_in *in)
 
 	if (!plan_init(plan, in))
 		return;
+	no_passthrough(plan, in);
 	plan->from = call_side_by_tag(c, r->from_tag);
 	if (plan->from == SIDE_NONE)
 		plan->from = call_side_add(c, r->from_tag, STR_NONE);

@@ -21,7 +21,7 @@
 #define RELAY_FEATURES (NFX_FEATURE_RELAY | NFX_FEATURE_SSRC | NFX_FEATURE_RELAYED)
 #define FEATURES                                                                      \
 	(RELAY_FEATURES | NFX_FEATURE_QUEUE | NFX_FEATURE_VERDICT | NFX_FEATURE_SEQ | \
-		NFX_FEATURE_RATE | NFX_FEATURE_EVENTS)
+		NFX_FEATURE_RATE | NFX_FEATURE_EVENTS | NFX_FEATURE_MULTI)
 #define NO_ID         UINT32_MAX /* in cookies of targets that are not relayed */
 #define PURGE_STEP    32u
 #define PENDING_MAX   64u
@@ -125,6 +125,7 @@ static int open_kernel(struct steer_config *cfg, char *err, size_t err_len)
 		knl_close(cfg->events);
 		cfg->events = NULL;
 	}
+	cfg->relays_copies = peer.features & NFX_FEATURE_MULTI && peer.max_dests >= KNL_DESTS;
 	cfg->relays_srtp = peer.features & NFX_FEATURE_SEQ;
 	sends = peer.features & NFX_FEATURE_VERDICT && peer.mark;
 	if (cfg->queue_send == STEER_QUEUE_VERDICT && !sends) {
@@ -353,6 +354,12 @@ static int relay_target(struct steer *s, const struct steer_relay *r, uint64_t q
 		.dest = {{.to = r->to, .from = endpoint_of(s, r->from), .tos = r->tos}},
 		.dests = 1,
 	};
+
+	_Static_assert(STEER_COPIES < KNL_DESTS, "there is room for all");
+	for (uint32_t i = 0; i < r->copies && i < STEER_COPIES; i++)
+		t.dest[t.dests++] = (struct knl_dest){.to = r->copy[i].to,
+			.from = endpoint_of(s, r->copy[i].from),
+			.tos = r->copy[i].tos};
 
 	limits(s, &t);
 	return knl_target_set(s->knl, &t);

@@ -19,7 +19,7 @@ struct knl_peer { /* what the module says of itself */
 	char release[KNL_RELEASE_LEN];
 };
 
-#define KNL_DESTS 4u
+#define KNL_DESTS 8u
 
 struct knl_dest {
 	struct endpoint to, from;

@@ -58,6 +58,7 @@ struct steer_config {
 	struct knl *knl; /* kernel: for questions by the control thread; from open() to close() */
 	struct knl *events; /* likewise, for what it tells by itself; NULL: nothing */
 	bool relays;        /* kernel: by open(): media may stay there */
+	bool relays_copies; /* kernel: by open(): also to several destinations */
 	bool relays_srtp; /* kernel: by open(): also what is passed through, as indexes can be followed */
 	struct steer_hub *hub; /* what all workers share; from open() to close() */
 };
@@ -81,6 +82,7 @@ struct steer_counters { /* relaxed atomics, single writer */
 };
 
 /* RTP of one SSRC from one source to one port, and RTCP where asked, which may go on to one destination as it is. */
+#define STEER_COPIES 7
 struct steer_relay {
 	struct endpoint source, to;
 	struct local_port local, from; /* where it comes in, where it leaves from */
@@ -88,7 +90,13 @@ struct steer_relay {
 	uint32_t id; /* whose it is */
 	uint8_t tos;
 	bool rtcp;
-	bool strict; /* what comes from elsewhere is nobody's */
+	bool strict;    /* what comes from elsewhere is nobody's */
+	uint8_t copies; /* further destinations, if the steering says that it relays to several */
+	struct steer_copy {
+		struct endpoint to;
+		struct local_port from;
+		uint8_t tos;
+	} copy[STEER_COPIES];
 };
 
 struct steer_relayed { /* what the kernel did of that on its own, since the port is ours */

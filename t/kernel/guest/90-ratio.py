@@ -9,9 +9,10 @@ import calls
 import netns
 import relay
 
+ANY = "--kernel-port-rate=0"
 WAYS = [("plain sockets", ["--steering=udp", "--udp-io=plain"]), ("nfqueue, raw sockets", ["--steering=nfqueue", "--nfqueue-send=raw"]),
-        ("kernel: queue, raw sockets", ["--steering=kernel", "--kernel-relay=no", "--nfqueue-send=raw"]),
-        ("kernel: queue, by verdict", ["--steering=kernel", "--kernel-relay=no"]), ("kernel: relay", ["--steering=kernel"])]
+        ("kernel: queue, raw sockets", ["--steering=kernel", "--kernel-relay=no", "--nfqueue-send=raw", ANY]),
+        ("kernel: queue, by verdict", ["--steering=kernel", "--kernel-relay=no", ANY]), ("kernel: relay", ["--steering=kernel", ANY])]
 COUNT, ROUNDS = 3000, 4
 
 
