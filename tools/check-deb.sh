@@ -103,7 +103,7 @@ grep -q '^log-level = 5' "$root/etc/xcipher/xcipherd.conf" || { say "removal too
 [ -z "$(modules_of)" ] || { say "removal left the kernel module"; exit 1; }
 say "purge"
 # shellcheck disable=SC2086
-apt purge $names
+in_root dpkg --purge $names >"$dir/purge.log" 2>&1 || { cat "$dir/purge.log"; exit 1; } # those without conffiles are gone already
 left=$(cd "$root" && find etc usr lib var/lib var/cache -iname '*xcipher*' ! -path 'var/lib/dpkg/*' ! -path 'var/cache/apt/*' ! -path 'var/lib/apt/*')
 [ -z "$left" ] || { say "left after the purge:"; echo "$left"; exit 1; }
 say "installed, used, upgraded, removed and purged"

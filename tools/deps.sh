@@ -12,6 +12,8 @@ run="pocl-opencl-icd iproute2 iptables nftables procps"
 # libjson-perl: rtpengine-utils needs it and does not say so
 peers="kamailio kamailio-tls-modules kamailio-sqlite-modules kamailio-xmlrpc-modules rtpengine-daemon rtpengine-utils libjson-perl baresip-core"
 module="kamailio dpkg-dev binutils"
+# what others make of what we write and serve: promtool, RTP statistics of recordings, the page in a browser (200 MB to fetch)
+look="prometheus tshark chromium"
 # the kernel's image is not among them: the tests fetch it, and unpack it without installing
 kernel="qemu-system-x86 linux-headers-amd64 busybox-static dash iproute2 nftables kmod binutils libsrtp2-dev"
 kernel_debug="flex bison bc libelf-dev libssl-dev"
@@ -53,7 +55,7 @@ packages_for() {
 	case $1 in
 	deps) echo "$build pocl-opencl-icd" ;;
 	deps-demo) echo "$build $run kamailio baresip-core python3-numpy" ;;
-	deps-test) echo "$build $run $peers $module redis-server sip-tester python3-numpy python3-matplotlib libcmocka-dev libsrtp2-dev clang-14 libclang-rt-14-dev valgrind" ;;
+	deps-test) echo "$build $run $peers $module $look redis-server sip-tester python3-numpy python3-matplotlib libcmocka-dev libsrtp2-dev clang-14 libclang-rt-14-dev valgrind" ;;
 	deps-lint) echo "$build $lint libcmocka-dev libsrtp2-dev valgrind" ;;
 	deps-bench) echo "$build pocl-opencl-icd libsrtp2-dev libipsec-mb-dev dpkg-dev python3-matplotlib" ;;
 	deps-module) echo "$build $module" ;;
@@ -82,7 +84,7 @@ policy=/usr/sbin/policy-rc.d
 
 # Services of packages that were not there before are not wanted: only their programs are.
 quiet_services() {
-	for unit in kamailio rtpengine-daemon rtpengine-recording-daemon ngcp-rtpengine-daemon ngcp-rtpengine-recording-daemon redis-server; do
+	for unit in kamailio rtpengine-daemon rtpengine-recording-daemon ngcp-rtpengine-daemon ngcp-rtpengine-recording-daemon redis-server prometheus; do
 		[ -e "/lib/systemd/system/$unit.service" ] || continue
 		deb-systemd-helper disable "$unit.service" >/dev/null 2>&1 || true
 	done
@@ -117,7 +119,7 @@ install_for() {
 	fi
 	rm -f "$log"
 	case " $(echo "$want" | tr '\n' ' ') " in
-	*" kamailio "* | *" rtpengine-daemon "* | *" redis-server "*) quiet_services ;;
+	*" kamailio "* | *" rtpengine-daemon "* | *" redis-server "* | *" prometheus "*) quiet_services ;;
 	esac
 	[ -z "$made" ] || rm -f $policy
 }
