@@ -83,7 +83,7 @@ TSAN_BUILD := $(BUILD)/tsan
 check-threads:
 	$(MAKE) -j$(JOBS) BUILD=$(TSAN_BUILD) SAN=thread all tools $(TSAN_BUILD)/t/test_worker
 	$(TSAN_BUILD)/t/test_worker
-	BUILD=$(abspath $(TSAN_BUILD)) /usr/bin/python3 t/e2e/run.py test_forty_calls
+	BUILD=$(abspath $(TSAN_BUILD)) /usr/bin/python3 t/e2e/run.py -j1 test_forty_calls
 
 demo:
 	tools/deps.sh install deps-demo

@@ -7,7 +7,7 @@ import time
 import calls
 import relay
 from bench_path import quiet_terminal, srtpload
-from run import Skip, cases
+from run import Skip, alone, cases
 from test_relay import clean, finish
 
 
@@ -133,6 +133,7 @@ def packets(daemon, call):
     return sum(s["stats"]["packets"] for s in streams), sum(s["stats"]["errors"] for s in streams)
 
 
+@alone
 def test_a_flooded_worker_keeps_its_delay_and_emergency_calls(net):
     """Far more than one worker can do: what is left over is dropped by age, ordinary calls first, and what leaves is not late."""
     quiet_terminal(net)
