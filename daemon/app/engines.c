@@ -8,6 +8,8 @@
 #include "base/clock.h"
 #include "base/log.h"
 
+#define DEPTH 2u /* one batch is made ready, or taken back, while the device works on the other */
+
 static int open_checked(const struct engine_ops *ops, struct engine **out,
 	const struct engine_config *cfg, char *err, size_t err_len)
 {
@@ -30,7 +32,11 @@ static int open_checked(const struct engine_ops *ops, struct engine **out,
 static int device_open(
 	struct engines *e, const struct options *o, uint32_t i, char *err, size_t err_len)
 {
-	struct engine_config cfg = {.device = o->device[i].name, .timeout_ms = o->opencl_timeout};
+	struct engine_config cfg = {.device = o->device[i].name,
+		.timeout_ms = o->opencl_timeout,
+		/* A processor has nothing to overlap, and takes one; unless told, and then as if it had memory of its own. */
+		.depth = o->batches_in_flight ? o->batches_in_flight : DEPTH,
+		.flags = o->batches_in_flight > 1 ? ENGINE_OWN_MEMORY : 0};
 	struct batch_device *d = &e->device[e->devices];
 	uint64_t start = clock_mono_ns();
 	uint64_t ms;
@@ -41,6 +47,8 @@ static int device_open(
 	ms = (clock_mono_ns() - start) / 1000000;
 	e->compile_ms += (uint32_t)ms;
 	d->ops = &engine_opencl;
+	if (d->ops->depth(d->engine) > e->depth)
+		e->depth = d->ops->depth(d->engine);
 	d->weight = o->device[i].weight;
 	d->fixed_min = o->opencl_min[i];
 	e->devices++;
@@ -56,6 +64,7 @@ int engines_start(struct engines *e, const struct options *o, char *err, size_t 
 
 	if (res)
 		return res;
+	e->depth = 1;
 	log_info("engine serial: %s, known answers are right", engine_serial.device(e->serial));
 	if (o->engine == ENGINE_SERIAL)
 		return 0;

@@ -11,6 +11,7 @@ struct engines {
 	struct batch_device device[BATCH_DEVICES_MAX];
 	uint32_t devices; /* 0: none asked for, or none there */
 	uint32_t compile_ms;
+	uint32_t depth; /* batches that a worker may have in flight */
 };
 
 /* Opens them and tries each on known answers. Before any thread and any port. err: one line. 0 or -errno. */

@@ -111,6 +111,7 @@ static void steer_configure(struct daemon *d)
 		.workers = o->workers,
 		.queue_num = o->nfqueue_num,
 		.burst_max = o->batch_max,
+		.bursts = d->engines.depth,
 		.sockets_optional = o->steering != &steer_udp,
 		.queue_send = o->queue_send,
 		.queue_only = !o->kernel_relay,
@@ -211,8 +212,10 @@ static int workers_create(struct daemon *d)
 		.device = d->engines.device,
 		.devices = d->engines.devices,
 		.serial = d->engines.serial,
-		.slots = o->batch_max,
+		.slots = steer_first_slots(&d->steer),
 		.key_slots = key_slots,
+		.batch_max = o->batch_max,
+		.depth = d->engines.depth,
 	};
 	struct media_config media = {
 		.max_ctx = contexts,
@@ -668,11 +671,12 @@ static int start(struct daemon *d)
 		err = interfaces_check(d);
 
 	limits(d);
-	steer_configure(d);
 	if (!err) {
 		err = engines_start(&d->engines, &d->o, d->err, sizeof(d->err));
 		err = err ? fail(d, err, "engines") : 0;
 	}
+	if (!err)
+		steer_configure(d); /* after the engines: they say how many bursts are in flight */
 	err = err ? err : steer_open(d);
 	err = err ? err : workers_create(d);
 	if (!err)

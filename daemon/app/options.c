@@ -14,6 +14,7 @@
 
 #include "app/templates.h"
 #include "base/secmem.h"
+#include "batch/engine.h"
 #include "control/teardown.h"
 #include "layout.h"
 
@@ -709,6 +710,11 @@ static int check(struct options *o)
 		fprintf(complaints(o),
 			"xcipherd: port-min=%u to port-max=%u is too small: every worker needs a pair of ports at least\n",
 			o->port_min, o->port_max);
+		return 1;
+	}
+	if (o->batches_in_flight > ENGINE_DEPTH_MAX) {
+		fprintf(complaints(o), "xcipherd: batches-in-flight: at most %u\n",
+			ENGINE_DEPTH_MAX);
 		return 1;
 	}
 	if (o->workers > 64 || o->batch_max == 0 || o->batch_max > 16384) {

@@ -60,6 +60,8 @@
 		"smallest batch worth a dispatch, for all devices or each; 0 = measure at start")   \
 	X("opencl-timeout", UINT16, opencl_timeout, "1000", "MILLISECONDS",                         \
 		"a GPU that takes longer for a batch is given up")                                  \
+	X("batches-in-flight", UINT16, batches_in_flight, "0", "N",                                 \
+		"batches a worker gives to a device at once; 0 = 2 to a GPU, 1 to a processor")     \
 	X("workers", UINT16, workers, "0", "N",                                                     \
 		"packet threads; 0 = one per processor, for xdp no more than queues")               \
 	X("batch-max", UINT16, batch_max, "256", "PACKETS", "most packets in a batch")              \
@@ -168,7 +170,7 @@ struct options {
 	enum steer_udp_io udp_io;
 	struct sdes_policy sdes;
 	uint16_t port_min, port_max, nfqueue_num, workers, batch_max, replay_window, opencl_timeout,
-		overload_age;
+		batches_in_flight, overload_age;
 	struct limits_config limits;
 	uint32_t batch_window, timeout, silent_timeout, offer_timeout, final_timeout, delete_delay,
 		max_sessions;

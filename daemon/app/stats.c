@@ -38,6 +38,7 @@ static void fill_batches(const struct stats_input *in, struct pool *p, struct ng
 		sum.device_batches += load_plain(&c->device_batches);
 		sum.device_jobs += load_plain(&c->device_jobs);
 		sum.device_errors += load_plain(&c->device_errors);
+		sum.overlapped += load_plain(&c->overlapped);
 		sum.engine_ns += load_plain(&c->engine_ns);
 	}
 	add(p, dict, "batches", sum.batches);
@@ -47,6 +48,7 @@ static void fill_batches(const struct stats_input *in, struct pool *p, struct ng
 	add(p, dict, "device batches", sum.device_batches);
 	add(p, dict, "device jobs", sum.device_jobs);
 	add(p, dict, "device errors", sum.device_errors);
+	add(p, dict, "device batches overlapped", sum.overlapped);
 	add(p, dict, "device minimum batch", device_min);
 	add(p, dict, "engine ns per packet", sum.jobs ? sum.engine_ns / sum.jobs : 0);
 }

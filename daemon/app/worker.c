@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The worker loop: the way of a packet, in one place.
  *
- *   steering in -> media_prepare() -> batch_run() -> media_complete() -> steering out -> verdicts
+ *   steering in -> media_prepare() -> batch_submit() ... batch_finish() -> media_complete() -> steering out -> verdicts
  *
- * Between bursts, and only there, it carries out what the control thread asked for. Nothing is allocated and nothing is
+ * While a device works on one burst the next may be prepared; they are completed in the order in which they came. Between bursts,
+ * and only while none is in flight, it carries out what the control thread asked for. Nothing is allocated and nothing is
  * logged here: what happens is counted. */
 #include "app/worker.h"
 
@@ -155,16 +156,16 @@ static uint64_t stage(struct worker *w, enum worker_stage which, uint64_t since)
 }
 
 /* How long the burst waited for us; when that is too long, media drops what is too old. */
-static void record_queue(struct worker *w, uint32_t n)
+static void record_queue(struct worker *w, const struct media_in *in, uint32_t n)
 {
 	uint64_t now = clock_real_ns(), oldest = now, bytes = 0;
 	struct hist_run queue = {.h = &w->stage[WORKER_STAGE_QUEUE]};
 	struct overload_shed shed;
 
 	for (uint32_t i = 0; i < n; i++) {
-		hist_run_add(&queue, now > w->in[i].t_ns ? now - w->in[i].t_ns : 0);
-		oldest = w->in[i].t_ns < oldest ? w->in[i].t_ns : oldest;
-		bytes += w->in[i].len;
+		hist_run_add(&queue, now > in[i].t_ns ? now - in[i].t_ns : 0);
+		oldest = in[i].t_ns < oldest ? in[i].t_ns : oldest;
+		bytes += in[i].len;
 	}
 	hist_run_end(&queue);
 	shed = overload_step(&w->overload, now, oldest);
@@ -173,56 +174,100 @@ static void record_queue(struct worker *w, uint32_t n)
 	atomic_store_explicit(&w->bytes_in, bytes, memory_order_relaxed);
 }
 
-static void record_delay(struct worker *w, const struct media_out *out, uint32_t n)
+static void record_delay(struct worker *w, const struct media_in *in, uint32_t n)
 {
 	uint64_t now = clock_real_ns();
 	struct hist_run delay = {.h = &w->delay};
 
 	for (uint32_t i = 0; i < n; i++) {
-		uint64_t then = w->in[out[i].in].t_ns;
+		uint64_t then = in[w->out[i].in].t_ns;
 
-		if (!out[i].failed)
+		if (!w->out[i].failed)
 			hist_run_add(&delay, now > then ? now - then : 0);
 	}
 	hist_run_end(&delay);
 }
 
-/* One burst from the kernel and back to it. Returns the number of packets that came in. */
-static uint32_t burst(struct worker *w)
+static struct batch batch_of(const struct worker *w, const struct worker_burst *b)
+{
+	const struct arena *a = batch_runner_arena(w->runner);
+
+	return (struct batch){
+		.job = a->job + b->first, .status = a->status + b->first, .n = b->jobs};
+}
+
+/* A burst from the kernel to the engine. Returns the number of packets that came in. */
+static uint32_t burst_begin(struct worker *w)
 {
 	struct arena *a = batch_runner_arena(w->runner);
-	struct batch b = {.job = a->job, .status = a->status};
-	uint32_t n, outs;
+	struct worker_burst *b = &w->burst[(w->oldest + w->flying) % w->depth];
+	struct batch batch;
 	uint64_t at;
 
-	n = w->steer_ops->recv(w->steer, a, 0, w->in, media_burst_max(w->media));
-	if (n == 0)
+	b->first = media_first_slot(w->media);
+	b->n = w->steer_ops->recv(w->steer, a, b->first, b->in, media_burst_max(w->media));
+	if (b->n == 0)
 		return 0;
-	record_queue(w, n);
+	record_queue(w, b->in, b->n);
 	at = clock_mono_ns();
-	b.n = media_prepare(w->media, a, w->in, n, b.job);
-	at = stage(w, WORKER_STAGE_PREPARE, at);
-	if (b.n)
-		batch_run(w->runner, &b);
-	at = stage(w, WORKER_STAGE_ENGINE, at);
-	outs = media_complete(w->media, a, w->in, n, b.job, b.status, b.n, w->out);
+	b->jobs = media_prepare(w->media, a, b->in, b->n, a->job + b->first);
+	b->engine_ns = stage(w, WORKER_STAGE_PREPARE, at);
+	batch = batch_of(w, b);
+	batch_submit(w->runner, &batch);
+	w->flying++;
+	return b->n;
+}
+
+/* The oldest burst from the engine back to the kernel. */
+static void burst_end(struct worker *w)
+{
+	struct arena *a = batch_runner_arena(w->runner);
+	struct worker_burst *b = &w->burst[w->oldest];
+	struct batch batch = batch_of(w, b);
+	uint32_t outs;
+	uint64_t at;
+
+	batch_finish(w->runner);
+	at = stage(w, WORKER_STAGE_ENGINE, b->engine_ns);
+	outs = media_complete(w->media, a, b->in, b->n, batch.job, batch.status, batch.n, w->out);
 	at = stage(w, WORKER_STAGE_COMPLETE, at);
 	if (outs) {
 		w->steer_ops->send(w->steer, a, w->out, outs);
-		media_sent(w->media, w->in, w->out, outs);
-		record_delay(w, w->out, outs);
+		media_sent(w->media, b->in, w->out, outs);
+		record_delay(w, b->in, outs);
 	}
-	w->steer_ops->verdict(w->steer, w->in, n);
+	w->steer_ops->verdict(w->steer, b->in, b->n);
 	stage(w, WORKER_STAGE_SEND, at);
-	hist_add(&w->batch, n);
+	hist_add(&w->batch, b->n);
 	atomic_fetch_add_explicit(&w->bursts, 1, memory_order_relaxed);
-	return n;
+	w->oldest = (w->oldest + 1) % w->depth;
+	w->flying--;
+}
+
+/* What is done leaves, in the order in which it came; all of it leaves before there is a command, for what commands change must not
+ * change under a burst; and one leaves if there is no room for another. */
+static void bursts_end(struct worker *w)
+{
+	bool all = w->flying && !ring_empty(&w->cmds);
+
+	if (w->flying == w->depth)
+		burst_end(w);
+	while (w->flying && (all || batch_done(w->runner, 0)))
+		burst_end(w);
 }
 
 uint32_t worker_round(struct worker *w)
 {
-	commands(w);
-	return burst(w);
+	uint32_t n;
+
+	bursts_end(w);
+	if (w->flying == 0)
+		commands(w);
+	n = burst_begin(w);
+	/* A device that takes one batch at a time is done with it. */
+	if (w->flying && (w->depth == 1 || n == 0 || batch_done(w->runner, 0)))
+		burst_end(w);
+	return n;
 }
 
 /* --- When to look again --------------------------------------------------------------------------------------- */
@@ -276,6 +321,18 @@ static void sleep_until(uint64_t mono_ns)
 	clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &ts, NULL);
 }
 
+/* Lets a batch gather, at most so long: as long as nothing waits to leave. */
+static void gather(struct worker *w, uint64_t until_ns)
+{
+	while (w->flying && batch_done(w->runner, until_ns)) {
+		burst_end(w);
+		if (clock_mono_ns() >= until_ns)
+			return;
+	}
+	if (!w->flying)
+		sleep_until(until_ns);
+}
+
 static void *run(void *arg)
 {
 	struct worker *w = arg;
@@ -285,14 +342,14 @@ static void *run(void *arg)
 	/* The default slack of 50 us is as long as what we wait for. */
 	prctl(PR_SET_TIMERSLACK, 1000ul, 0, 0, 0);
 	while (!atomic_load_explicit(&w->stop, memory_order_acquire)) {
-		uint64_t gather = n ? gather_ns(w) : 0;
+		uint64_t wait = n ? gather_ns(w) : 0;
 
 		/* A full burst: more is there for sure. Else, instead of a look that mostly finds nothing, the wait that comes
 		 * anyway: it returns at once if something is there. */
 		if (n < media_burst_max(w->media) && !w->cfg.busy_poll) {
-			if (gather)
-				sleep_until(looked + gather);
-			else
+			if (wait)
+				gather(w, looked + wait);
+			else if (w->flying == 0)
 				wait_for_packet(w);
 		}
 		looked = clock_mono_ns();
@@ -300,6 +357,8 @@ static void *run(void *arg)
 		atomic_store_explicit(&w->rounds, ++rounds, memory_order_relaxed);
 		rate_update(w, n, clock_mono_ns());
 	}
+	while (w->flying)
+		burst_end(w);
 	commands(w);
 	return NULL;
 }
@@ -350,9 +409,14 @@ int worker_create(struct worker **out, const struct worker_config *cfg, char *er
 	w->steer_ops = cfg->steer_ops;
 	w->wake_fd = w->poll_fd = -1;
 	snprintf(err, err_len, "worker %u: out of memory", cfg->index);
-	w->in = calloc(cfg->batch_max, sizeof(*w->in));
+	w->depth = cfg->batch->depth ? cfg->batch->depth : 1;
+	media.bursts = w->depth;
 	w->out = calloc(cfg->batch_max, sizeof(*w->out));
-	res = w->in && w->out ? 0 : -ENOMEM;
+	res = w->out ? 0 : -ENOMEM;
+	for (uint32_t i = 0; i < w->depth && !res; i++) {
+		w->burst[i].in = calloc(cfg->batch_max, sizeof(*w->burst[i].in));
+		res = w->burst[i].in ? 0 : -ENOMEM;
+	}
 	res = res ? res : ring_init(&w->cmds, CMD_RING, sizeof(struct worker_cmd));
 	res = res ? res : ring_init(&w->acks, handles, sizeof(struct worker_ack));
 	res = res ? res : ring_init(&w->marks, MARK_RING, sizeof(struct worker_mark));
@@ -437,7 +501,8 @@ void worker_destroy(struct worker *w)
 		close(w->wake_fd);
 	if (w->poll_fd >= 0)
 		close(w->poll_fd);
-	free(w->in);
+	for (uint32_t i = 0; i < ENGINE_DEPTH_MAX; i++)
+		free(w->burst[i].in);
 	free(w->out);
 	free(w);
 }

@@ -101,9 +101,14 @@ struct worker {
 	pthread_t thread;
 	bool running;
 	_Atomic bool stop;
-	/* The burst: the worker's alone. */
-	struct media_in *in;
-	struct media_out *out;
+	/* Bursts: the worker's alone. Those that are with the engine, a ring of as many as the runner takes at once. */
+	struct worker_burst {
+		struct media_in *in;     /* [batch_max] */
+		uint32_t n, jobs, first; /* packets, jobs, first arena slot */
+		uint64_t engine_ns;      /* since when it is with the engine */
+	} burst[ENGINE_DEPTH_MAX];
+	uint32_t depth, oldest, flying;
+	struct media_out *out;               /* [batch_max] */
 	uint64_t rate_from_ns, rate_packets; /* arrival rate: since when, how many */
 	double rate;                         /* packets per second, smoothed */
 	struct overload overload;
@@ -120,7 +125,7 @@ struct worker {
 /* Everything but the thread. err: one line. 0 or -errno. */
 int worker_create(struct worker **out, const struct worker_config *cfg, char *err, size_t err_len);
 int worker_start(struct worker *w);
-/* One round of the loop without the waiting: commands, then one burst. For a worker whose thread does not run (xcipher-bench
+/* One round of the loop without the waiting: commands, then one burst, or the end of one that is in flight. For a worker whose thread does not run (xcipher-bench
  * path). Returns the number of packets that came in. */
 uint32_t worker_round(struct worker *w);
 /* Joins the thread if it runs. All workers stop before the first is destroyed: they may share their packets' memory. */

@@ -22,6 +22,12 @@ void ring_fini(struct ring *r);
 int ring_push(struct ring *r, const void *entries, uint32_t n);
 /* How many more ring_push() would take now; the producer asks. */
 uint32_t ring_room(const struct ring *r);
+/* Whether ring_pop() would find none now; the consumer asks. */
+static inline bool ring_empty(const struct ring *r)
+{
+	return atomic_load_explicit(&r->head, memory_order_acquire) ==
+		atomic_load_explicit(&r->tail, memory_order_relaxed);
+}
 /* One entry is copied out and wiped in the ring: true, or false when empty. */
 bool ring_pop(struct ring *r, void *entry);
 

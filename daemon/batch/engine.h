@@ -84,8 +84,8 @@ struct engine_ops {
 	 * -ETIMEDOUT: it hangs, and the queue does nothing any more (queue_destroy() leaves behind what the device may still use). */
 	int (*run)(struct engine_queue *q, struct batch *b);
 	/* Optional, the rest, and all or none: batches in flight. run() is for a queue that has none.
-	 * How many this queue takes at once; with 1 there is no use in submit(). */
-	uint32_t (*depth)(const struct engine_queue *q);
+	 * How many each queue takes at once; with 1 there is no use in submit(). */
+	uint32_t (*depth)(const struct engine *e);
 	/* Starts a batch and does not wait. Until it was collected its jobs, packets and keys stay as they are. An error is as
 	 * run()'s, and the batch is not in flight; those before it are. */
 	int (*submit)(struct engine_queue *q, const struct batch *b);

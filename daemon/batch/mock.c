@@ -117,9 +117,9 @@ static int mock_run(struct engine_queue *q, struct batch *b)
 	return 0;
 }
 
-static uint32_t mock_depth(const struct engine_queue *q)
+static uint32_t mock_depth(const struct engine *e)
 {
-	uint32_t n = q->e->control.depth;
+	uint32_t n = e->control.depth;
 
 	return n ? min_u32(n, ENGINE_DEPTH_MAX) : 1;
 }
@@ -130,7 +130,7 @@ static int mock_submit(struct engine_queue *q, const struct batch *b)
 
 	if (q->hangs)
 		return -ETIMEDOUT;
-	if (q->flying == mock_depth(q))
+	if (q->flying == mock_depth(q->e))
 		return -EBUSY;
 	q->flight[(q->oldest + q->flying++) % ENGINE_DEPTH_MAX] = *b;
 	c->flying_most = q->flying > c->flying_most ? q->flying : c->flying_most;

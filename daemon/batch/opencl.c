@@ -540,9 +540,9 @@ static int opencl_collect(struct engine_queue *q, uint64_t until_ns)
 	return q->copy ? opencl_copy_collect(q->copy, until_ns) : -EINVAL;
 }
 
-static uint32_t opencl_depth(const struct engine_queue *q)
+static uint32_t opencl_depth(const struct engine *e)
 {
-	return q->copy ? q->e->depth : 1;
+	return e->dev.zero_copy ? 1 : e->depth;
 }
 
 static int opencl_run(struct engine_queue *q, struct batch *b)

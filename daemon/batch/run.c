@@ -169,10 +169,12 @@ static void device_start(struct batch_runner *r, struct flight *f)
 		return;
 	}
 	err = ops->submit(f->d->q, &dev);
-	if (err)
+	if (err) {
 		device_ended(r, f, err);
-	else
-		f->flying = true;
+		return;
+	}
+	f->flying = true;
+	count(&r->counters.overlapped, r->flying && r->flight[r->oldest].flying);
 }
 
 static uint32_t place(const struct batch_runner *r, const struct flight *f)
@@ -525,7 +527,7 @@ static int devices_create(struct batch_runner *r, const struct batch_runner_conf
 		if (err)
 			break;
 		r->devices++;
-		d->depth = d->shared->ops->depth ? d->shared->ops->depth(d->q) : 1;
+		d->depth = d->shared->ops->depth ? d->shared->ops->depth(d->shared->engine) : 1;
 		/* One that takes fewer than may be in flight is waited for each time. */
 		if (d->depth < r->depth)
 			d->depth = 1;

@@ -46,6 +46,7 @@ struct batch_counters {   /* likewise; of all devices together */
 	uint64_t device_batches; /* of them dispatched to a device */
 	uint64_t device_jobs;
 	uint64_t device_errors; /* batches a device failed at, redone serially */
+	uint64_t overlapped;    /* batches sent to a device while another was with one */
 	uint64_t engine_ns;     /* time spent in engines; of small serial batches by samples */
 };
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Second half of the packet's way, and the only writer of stream state: what authenticated is committed, in arrival order, and
  * only what is new on both sides leaves. Two equal packets of one burst both authenticate; the second one is found out here. */
+#include <assert.h>
+
 #include "layout.h"
 #include "media/int.h"
 
@@ -156,8 +158,8 @@ static inline bool fresh(const struct media *m, uint32_t stream)
 {
 	const struct media_stream *s = &m->stream[stream];
 
-	return s->set && s->changed != m->burst && m->ctx[s->cfg.ctx].set &&
-		m->ctx[s->cfg.ctx].changed != m->burst;
+	return s->set && s->changed < m->done && m->ctx[s->cfg.ctx].set &&
+		m->ctx[s->cfg.ctx].changed < m->done;
 }
 
 static void record(struct media *m, const struct arena *a, const struct note *n,
@@ -255,6 +257,8 @@ uint32_t media_complete(struct media *m, const struct arena *a, struct media_in 
 	uint32_t outs = 0;
 
 	(void)n;
+	assert(m->done < m->burst);
+	media_lane_use(m, ++m->done);
 	for (uint32_t k = 0; k < jobs; k++) {
 		struct media_in *p = &in[m->note[k].in];
 		uint8_t v;
@@ -272,6 +276,7 @@ uint32_t media_complete(struct media *m, const struct arena *a, struct media_in 
 
 void media_sent(struct media *m, struct media_in *in, const struct media_out *out, uint32_t n)
 {
+	media_lane_use(m, m->done);
 	for (uint32_t i = 0; i < n; i++) {
 		struct media_stream_counters *to = &m->counters[m->out_stream[i]];
 

@@ -102,9 +102,10 @@ struct media_ctx {
 	struct ssrc_state (*more)[MEDIA_SSRCS - 1]; /* [SSRC_TABLES] */
 	struct media_ctx_cfg *cfg;
 	uint64_t tx_rtcp_next; /* first SRTCP index never sent */
-	/* prepare.c's scratch, good for one burst: how many RTCP jobs it has already numbered for this context. */
+	/* prepare.c's scratch, good while that burst is not completed: the last one with RTCP for this context, and the index behind
+	 * those that were given to it. */
 	uint64_t scratch_burst;
-	uint32_t scratch_rtcp;
+	uint64_t scratch_rtcp;
 };
 _Static_assert(offsetof(struct media_ctx, first) == 64, "one cache line");
 _Static_assert(sizeof(struct media_ctx) / 64 % 2 == 1, "contexts spread over the cache's sets");
@@ -140,11 +141,12 @@ struct note {
 	uint32_t copy_of; /* the job of the packet itself, MEDIA_NONE: this is it */
 };
 
-/* An SSRC without state: where its packets of this burst put the index. Scratch: nothing of it outlives the burst. */
+/* An SSRC without state: where its packets of this burst, and of those not yet completed, put the index. Scratch: nothing of it
+ * outlives them. */
 struct first_seen {
 	uint64_t burst, index;
 	uint32_t ctx, ssrc;
-	uint32_t in;
+	struct endpoint src;
 	uint8_t table;
 };
 
@@ -157,12 +159,14 @@ struct media {
 	struct media_stream *stream;
 	struct media_stream_counters *counters;
 	struct rtcp_stats *rtcp;
-	uint32_t *by_port;          /* [local_addrs][ports]: stream, or MEDIA_NONE */
-	uint64_t burst;             /* number of the burst that is prepared */
+	uint32_t *by_port; /* [local_addrs][ports]: stream, or MEDIA_NONE */
+	/* Numbers of bursts: the last one prepared; the last one completed, or being completed. Those behind it are in flight. */
+	uint64_t burst, done;
+	uint32_t bursts;            /* in flight at most */
 	uint64_t shed_before_ns[2]; /* [emergency]: what came in before is too old */
 	uint32_t
 		doublers; /* streams of listeners, and with silence to make: a packet may make more jobs than one */
-	/* Of the burst between prepare and complete. */
+	/* Of the burst between prepare and complete: media_lane_use() says of which one, [bursts] as long. */
 	uint8_t *
 		slot_used; /* [burst_max]: of the arena's first slots, which the burst has; only looked at for copies */
 	uint32_t slot_next;
@@ -173,6 +177,13 @@ struct media {
 		out_stream; /* [burst_max], one per packet that leaves: whose port it leaves from */
 	struct first_seen *first; /* [first_mask + 1], a hash table */
 	uint32_t first_mask;
+	struct lane {
+		uint8_t *slot_used;
+		struct note *note;
+		struct xc_job *open;
+		uint32_t *in_stream, *out_stream;
+		struct first_seen *first;
+	} lane[MEDIA_BURSTS_MAX];
 	uint64_t *
 		windows; /* [max_ctx][SSRC_TABLES][MEDIA_SSRCS][window_words], if longer than the default */
 	uint32_t window_words;
@@ -216,6 +227,9 @@ static inline uint8_t media_drop(struct media *m, uint32_t stream, enum media_ve
 	}
 	return (uint8_t)why;
 }
+
+/* From here on the scratch is this burst's. */
+void media_lane_use(struct media *m, uint64_t burst);
 
 /* Publish the stream's learned address to whoever asks. */
 void media_learned(struct media *m, uint32_t stream);

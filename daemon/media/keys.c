@@ -120,8 +120,8 @@ static uint32_t slot_of(const struct epochs *e, bool rtcp, const struct epoch *p
 	return e->pair[p - e->of[rtcp]] + rtcp;
 }
 
-/* The place that is missed least: one that was only asked for, then the least recently used. On asking (a packet of this burst
- * that nobody has authenticated) a place that this burst uses must stay, and so must the KEPT best. */
+/* The place that is missed least: one that was only asked for, then the least recently used. A place that a burst in flight uses must
+ * stay (NULL: all are such); on asking (a packet that nobody has authenticated) so must the KEPT best. */
 static struct epoch *victim(const struct media *m, struct epochs *e, bool rtcp, bool asking)
 {
 	struct epoch *best = NULL;
@@ -131,7 +131,7 @@ static struct epoch *victim(const struct media *m, struct epochs *e, bool rtcp, 
 		struct epoch *p = &e->of[rtcp][i];
 
 		touched += p->touched != 0;
-		if (asking && p->number && p->burst == m->burst)
+		if (p->number && p->burst > m->done)
 			continue;
 		if (!best || p->touched < best->touched ||
 			(p->touched == best->touched && p->burst < best->burst))
@@ -213,7 +213,7 @@ void media_key_advance(
 	p = find(e, rtcp, number + 1);
 	if (!p) {
 		p = victim(m, e, rtcp, false);
-		if (!derive(m, a, key, rtcp, p, number + 1))
+		if (!p || !derive(m, a, key, rtcp, p, number + 1))
 			return;
 	}
 	p->touched = ++m->epoch_clock;

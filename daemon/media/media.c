@@ -371,7 +371,7 @@ static bool config_is_sound(const struct media_config *cfg)
 {
 	uint32_t w = cfg->replay_window;
 
-	return w % 64 == 0 && w <= SRTP_REPLAY_WINDOW_MAX;
+	return cfg->bursts <= MEDIA_BURSTS_MAX && w % 64 == 0 && w <= SRTP_REPLAY_WINDOW_MAX;
 }
 
 static size_t port_cells(const struct media_config *cfg)
@@ -389,6 +389,50 @@ static size_t window_words(const struct media *m)
 		: 0;
 }
 
+void media_lane_use(struct media *m, uint64_t burst)
+{
+	const struct lane *l = &m->lane[burst % m->bursts];
+
+	m->slot_used = l->slot_used;
+	m->note = l->note;
+	m->open = l->open;
+	m->in_stream = l->in_stream;
+	m->out_stream = l->out_stream;
+	m->first = l->first;
+}
+
+static bool lanes_alloc(struct media *m)
+{
+	uint32_t n = m->cfg.burst_max;
+	bool all = true;
+
+	for (uint32_t i = 0; i < m->bursts; i++) {
+		struct lane *l = &m->lane[i];
+
+		l->slot_used = calloc(n, 1);
+		l->note = calloc(n, sizeof(*l->note));
+		l->open = calloc(n, sizeof(*l->open));
+		l->in_stream = calloc(n, sizeof(*l->in_stream));
+		l->out_stream = calloc(n + 1, sizeof(*l->out_stream));
+		l->first = calloc((size_t)m->first_mask + 1, sizeof(*l->first));
+		all = all && l->slot_used && l->note && l->open && l->in_stream && l->out_stream &&
+			l->first;
+	}
+	return all;
+}
+
+static void lanes_free(struct media *m)
+{
+	for (uint32_t i = 0; i < MEDIA_BURSTS_MAX; i++) {
+		free(m->lane[i].slot_used);
+		free(m->lane[i].note);
+		free(m->lane[i].open);
+		free(m->lane[i].in_stream);
+		free(m->lane[i].out_stream);
+		free(m->lane[i].first);
+	}
+}
+
 int media_create(struct media **out, const struct media_config *cfg)
 {
 	struct media *m;
@@ -400,6 +444,7 @@ int media_create(struct media **out, const struct media_config *cfg)
 	if (!m)
 		return -ENOMEM;
 	m->cfg = *cfg;
+	m->bursts = cfg->bursts ? cfg->bursts : 1;
 	m->window_words = (cfg->replay_window ? cfg->replay_window : SRTP_REPLAY_WINDOW) / 64;
 	m->first_mask = pow2_from(4 * cfg->burst_max + 1) - 1; /* rx and tx, half full at most */
 	m->ctx = bigmem_alloc(cfg->max_ctx, sizeof(*m->ctx));
@@ -412,19 +457,12 @@ int media_create(struct media **out, const struct media_config *cfg)
 		return -ENOMEM;
 	}
 	m->by_port = bigmem_alloc(cells, sizeof(*m->by_port));
-	m->note = calloc(cfg->burst_max, sizeof(*m->note));
-	m->open = calloc(cfg->burst_max, sizeof(*m->open));
-	m->in_stream = calloc(cfg->burst_max, sizeof(*m->in_stream));
-	m->out_stream = calloc(cfg->burst_max + 1, sizeof(*m->out_stream));
-	m->slot_used = calloc(cfg->burst_max, 1);
-	m->first = calloc((size_t)m->first_mask + 1, sizeof(*m->first));
 	/* Large, but the system gives pages only where an SSRC, or a key with a kdr, lives. */
 	m->windows = bigmem_alloc(window_words(m), sizeof(*m->windows));
 	m->key = bigmem_alloc(cfg->key_slots / 2 + 1, sizeof(*m->key));
 	m->epochs = calloc(cfg->key_slots / 2 + 1, sizeof(*m->epochs));
 	if (!m->ctx || !m->ctx_cfg || !m->ssrc || !m->stream || !m->counters || !m->by_port ||
-		!m->note || !m->open || !m->in_stream || !m->out_stream || !m->slot_used ||
-		!m->first || !m->windows || !m->key || !m->epochs) {
+		!lanes_alloc(m) || !m->windows || !m->key || !m->epochs) {
 		media_destroy(m);
 		return -ENOMEM;
 	}
@@ -444,13 +482,8 @@ void media_destroy(struct media *m)
 	bigmem_free(m->stream, m->cfg.max_stream, sizeof(*m->stream));
 	bigmem_free(m->counters, m->cfg.max_stream, sizeof(*m->counters));
 	rtcp_stats_destroy(m->rtcp);
+	lanes_free(m);
 	bigmem_free(m->by_port, port_cells(&m->cfg), sizeof(*m->by_port));
-	free(m->note);
-	free(m->open);
-	free(m->in_stream);
-	free(m->out_stream);
-	free(m->slot_used);
-	free(m->first);
 	bigmem_free(m->windows, window_words(m), sizeof(*m->windows));
 	bigmem_free(m->key, m->cfg.key_slots / 2 + 1, sizeof(*m->key));
 	free(m->epochs);

@@ -196,6 +196,8 @@ struct media_stream_counters {                   /* relaxed atomics; single writ
 	_Atomic uint32_t remote_seq; /* odd while being written */
 };
 
+#define MEDIA_BURSTS_MAX ENGINE_DEPTH_MAX
+
 struct media; /* one worker's table of contexts and streams */
 
 struct media_config {
@@ -204,6 +206,7 @@ struct media_config {
 	uint16_t port_min, port_max;
 	uint8_t local_addrs; /* number of local addresses */
 	uint32_t burst_max;  /* packets in a burst */
+	uint32_t bursts; /* that are prepared and not completed, up to MEDIA_BURSTS_MAX; 0 = 1 */
 	uint32_t
 		key_slots; /* as the arena has; slots of commands are below. worker_create() sets this and key_changed */
 	/* Packets behind the highest index that are still accepted, per SSRC; a multiple of 64, 64 to 32,768; 0 = 128. Memory for
@@ -246,13 +249,18 @@ void media_shed(struct media *m, uint64_t ordinary_before_ns, uint64_t emergency
 /* Worker thread, before the burst: how many packets it should have at most. Copies need slots that it leaves free. */
 uint32_t media_burst_max(const struct media *m);
 
+/* Worker thread, before the burst: the first of burst_max arena slots, and of as many jobs and statuses, that are its own until it is
+ * completed. Copies take what is free of these slots, wherever the burst's own packets lie. */
+uint32_t media_first_slot(const struct media *m);
+
 /* Worker thread. Classify the burst, estimate indexes, check windows, write jobs for what is to be processed into job[]
  * (room for n) and a verdict into every in[i].verdict. Reads stream state, does not change it. Returns the number of
  * jobs. in_base: arena.in. */
 uint32_t media_prepare(struct media *m, const struct arena *a, struct media_in *in, uint32_t n,
 	struct xc_job *job);
 
-/* Worker thread, once per media_prepare(): commit what authenticated, in arrival order, and write what is to be sent to
+/* Worker thread, once per media_prepare() and in the same order; with several bursts, later ones may be prepared before. Until then
+ * no command but by accident: what it changes is STALE. Commit what authenticated, in arrival order, and write what is to be sent to
  * out[] (room for n). Returns the number of outs. Final verdicts are in in[i].verdict. */
 uint32_t media_complete(struct media *m, const struct arena *a, struct media_in *in, uint32_t n,
 	const struct xc_job *job, const uint32_t *status, uint32_t jobs, struct media_out *out);

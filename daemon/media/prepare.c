@@ -306,22 +306,27 @@ static uint8_t tx_rtp_index(struct draft *d)
 	return slot_for(d, d->note->tx_key, d->job->tx_index, &d->job->tx_key);
 }
 
-/* Numbers the burst's RTCP jobs of one context apart from each other. Only scratch is written: an index that did not leave in
- * this burst is free again in the next. */
+/* Numbers the RTCP jobs of one context apart from each other, in this burst and in those in flight. Only scratch is written: an index
+ * that did not leave is free again when nothing of the context is in flight any more, or so many are taken that most were for
+ * nothing (forgeries): then at worst complete finds that one was taken since. */
 static uint8_t tx_rtcp_index(struct draft *d)
 {
-	struct media_ctx *scratch = &d->m->ctx[d->tx - d->m->ctx];
+	const struct media *m = d->m;
+	struct media_ctx *scratch = &d->m->ctx[d->tx - m->ctx];
+	uint64_t next = d->tx->tx_rtcp_next;
+	bool valid = scratch->scratch_burst > m->done && scratch->scratch_burst > d->tx->changed &&
+		scratch->scratch_rtcp > next &&
+		scratch->scratch_rtcp - next < (uint64_t)m->bursts * m->cfg.burst_max;
 	uint8_t v;
 
-	if (scratch->scratch_burst != d->m->burst) {
-		scratch->scratch_burst = d->m->burst;
-		scratch->scratch_rtcp = 0;
-	}
-	d->job->tx_index = d->tx->tx_rtcp_next + scratch->scratch_rtcp;
+	d->job->tx_index = valid ? scratch->scratch_rtcp : next;
 	if (d->job->tx_index > SRTCP_INDEX_MAX)
 		return drop(d, MEDIA_DROP_INDEX_END);
 	v = slot_for(d, d->note->tx_key, d->job->tx_index, &d->job->tx_key);
-	scratch->scratch_rtcp += v == MEDIA_JOB;
+	if (v == MEDIA_JOB) {
+		scratch->scratch_burst = m->burst;
+		scratch->scratch_rtcp = d->job->tx_index + 1;
+	}
 	return v;
 }
 
@@ -375,22 +380,34 @@ uint32_t media_burst_max(const struct media *m)
 	return m->doublers && m->cfg.burst_max > 1 ? m->cfg.burst_max / 2 : m->cfg.burst_max;
 }
 
+uint32_t media_first_slot(const struct media *m)
+{
+	return (uint32_t)((m->burst + 1) % m->bursts) * m->cfg.burst_max;
+}
+
+static uint32_t first_slot(const struct media *m)
+{
+	return (uint32_t)(m->burst % m->bursts) * m->cfg.burst_max;
+}
+
 static void slots_begin(struct media *m, const struct media_in *in, uint32_t n)
 {
+	uint32_t first = first_slot(m);
+
 	m->slot_next = 0;
 	if (!m->doublers)
 		return;
 	memset(m->slot_used, 0, m->cfg.burst_max);
 	for (uint32_t i = 0; i < n; i++)
-		if (in[i].slot < m->cfg.burst_max)
-			m->slot_used[in[i].slot] = 1;
+		if (in[i].slot >= first && in[i].slot - first < m->cfg.burst_max)
+			m->slot_used[in[i].slot - first] = 1;
 }
 
 static bool slot_take(struct media *m, uint32_t *slot)
 {
 	while (m->slot_next < m->cfg.burst_max && m->slot_used[m->slot_next])
 		m->slot_next++;
-	*slot = m->slot_next;
+	*slot = first_slot(m) + m->slot_next;
 	return m->slot_next++ < m->cfg.burst_max;
 }
 
@@ -497,7 +514,8 @@ uint32_t media_prepare(
 	uint32_t jobs = 0;
 
 	assert(n <= m->cfg.burst_max);
-	m->burst++;
+	assert(m->burst - m->done < m->bursts);
+	media_lane_use(m, ++m->burst);
 	slots_begin(m, in, n);
 	for (uint32_t i = 0; i < n; i++) {
 		struct draft d = {.m = m,

@@ -118,25 +118,44 @@ uint32_t media_marks(const struct media *m, uint32_t ctx, struct media_mark out[
 
 /* --- Packets of an SSRC that has no state yet -------------------------------------------------------------------- */
 
-static struct first_seen *first_seen(
-	struct media *m, const struct media_ctx *c, int table, uint32_t ssrc)
+/* Where this burst, of those in flight, has it or would have it; its burst tells which. */
+static struct first_seen *first_find(struct media *m, struct first_seen *lane, uint64_t burst,
+	uint32_t ctx, int table, uint32_t ssrc)
 {
-	uint32_t ctx = (uint32_t)(c - m->ctx);
 	/* Multiplication spreads, the upper bits are the better ones (Knuth 6.4). */
 	uint32_t at = (uint32_t)((((uint64_t)ctx << 2 | (uint32_t)table) ^ (uint64_t)ssrc << 24) *
 			0x9e3779b97f4a7c15ull >>
 		32);
 
 	for (;; at++) { /* twice as many places as packets: one is free */
-		struct first_seen *f = &m->first[at & m->first_mask];
+		struct first_seen *f = &lane[at & m->first_mask];
 
-		if (f->burst != m->burst) {
-			*f = (struct first_seen){.ctx = ctx, .ssrc = ssrc, .table = (uint8_t)table};
-			return f;
-		}
-		if (f->ctx == ctx && f->ssrc == ssrc && f->table == table)
+		if (f->burst != burst || (f->ctx == ctx && f->ssrc == ssrc && f->table == table))
 			return f;
 	}
+}
+
+/* This burst's entry: made of what the newest one in flight knows, if there is none. Without that its burst is another. */
+static struct first_seen *first_seen(
+	struct media *m, const struct media_ctx *c, int table, uint32_t ssrc)
+{
+	uint32_t ctx = (uint32_t)(c - m->ctx);
+	struct first_seen *f = first_find(m, m->first, m->burst, ctx, table, ssrc);
+
+	if (f->burst == m->burst)
+		return f;
+	*f = (struct first_seen){.ctx = ctx, .ssrc = ssrc, .table = (uint8_t)table};
+	for (uint64_t b = m->burst - 1; b > m->done; b--) {
+		const struct first_seen *before =
+			first_find(m, m->lane[b % m->bursts].first, b, ctx, table, ssrc);
+
+		if (before->burst == b) {
+			*f = *before;
+			f->burst = m->burst;
+			break;
+		}
+	}
+	return f;
 }
 
 /* All packets of a burst are estimated before the first one is committed, so one that wraps in an SSRC's very first burst has
@@ -151,14 +170,15 @@ static uint64_t first_index(struct media *m, const struct media_ctx *c, int tabl
 	if (f->burst == m->burst) {
 		index = srtp_index_estimate(f->index, (uint16_t)plain);
 		far = index > f->index ? index - f->index : f->index - index;
-		if (far > m->cfg.burst_max || !endpoint_eq(&in[at].src, &in[f->in].src))
+		if (far > m->cfg.burst_max * (m->burst - m->done) ||
+			!endpoint_eq(&in[at].src, &f->src))
 			return plain;
 		if (index < f->index)
 			return index;
 	}
 	f->burst = m->burst;
 	f->index = index;
-	f->in = at;
+	f->src = in[at].src;
 	return index;
 }
 

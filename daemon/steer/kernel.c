@@ -43,7 +43,8 @@ struct steer {
 		bool looked;
 	} pending[PENDING_MAX];
 	uint32_t pendings;
-	bool drained; /* the queue, by the last receive() */
+	bool drained;     /* the queue, by the last receive() */
+	uint32_t waiting; /* bursts without a verdict yet: what they gave is not yet sent */
 	/* Targets of an earlier instance that nobody asked for again. */
 	uint64_t purge_ns; /* monotonic; 0: nothing to do */
 	struct endpoint *stale;
@@ -504,8 +505,9 @@ static uint32_t receive(struct steer *s, const struct arena *a, uint32_t first_s
 		pending_look(s);
 	n = steer_nfqueue.recv(s->queue, a, first_slot, in, max);
 	s->drained = n < max;
+	s->waiting += n > 0;
 	/* Nothing for media, so that no verdict() follows. */
-	if (n == 0 && s->pendings)
+	if (n == 0 && s->pendings && !s->waiting)
 		pending_relay(s);
 	return n;
 }
@@ -518,7 +520,8 @@ static void transmit(struct steer *s, const struct arena *a, struct media_out *o
 static void verdict(struct steer *s, const struct media_in *in, uint32_t n)
 {
 	steer_nfqueue.verdict(s->queue, in, n);
-	if (s->pendings && s->drained)
+	s->waiting--;
+	if (s->pendings && s->drained && !s->waiting)
 		pending_relay(s);
 }
 

@@ -38,6 +38,16 @@
 #define MSG_LEN (ARENA_SLOT_LEN - ARENA_HEADROOM - XC_SLACK)
 _Static_assert(MSG_LEN > COPY + 512, "a message fits into a slot");
 
+/* A burst that waits for its verdict. */
+struct waiting {
+	uint32_t last_id;   /* of the packets up to it, also those that were none for media */
+	uint32_t undecided; /* packets that still wait for their verdict */
+	/* Results that leave by verdict. */
+	uint32_t *
+		token; /* [burst]: ids of the burst's packets, by their place in in[]; 0: not from the queue */
+	uint8_t *family; /* [burst] */
+};
+
 struct steer {
 	struct steer_counters counters;
 	struct steer_config cfg;
@@ -45,17 +55,16 @@ struct steer {
 	struct raw *raw;
 	int queue;
 	struct queue_verdicts verdicts; /* accepted in recv(), the rest is added in verdict() */
-	uint32_t last_id;               /* of the burst */
-	uint32_t undecided;          /* packets up to last_id that still wait for their verdict */
+	struct waiting *waiting;        /* [bursts], a ring; beyond them the one that is received */
+	uint32_t bursts, oldest, waitings;
+	uint32_t last_id;            /* of the packets whose burst is over */
+	uint32_t undecided;          /* those up to last_id that still wait for their verdict */
 	uint64_t flushed_ns, now_ns; /* last verdicts; the burst */
 	bool silent;                 /* the last look found nothing */
-	uint32_t bursts;             /* counted, to give the sockets their turn */
+	uint32_t bursts_seen;        /* counted, to give the sockets their turn */
 	uint32_t burst;
 	uint32_t *left; /* [burst]: what the raw socket did not send */
 	/* Results that leave by verdict. */
-	uint32_t *
-		token; /* [burst]: ids of the burst's packets, by their place in in[]; 0: not from the queue */
-	uint8_t *family;       /* [burst] */
 	uint32_t *rest;        /* [burst]: results that leave otherwise */
 	struct iovec *replace; /* [burst] */
 	uint32_t replaced;
@@ -76,11 +85,28 @@ static void destroy(struct steer *s)
 	sockets_destroy(s->sockets);
 	free(s->verdicts.buf);
 	free(s->left);
-	free(s->token);
-	free(s->family);
+	for (uint32_t i = 0; s->waiting && i < s->bursts; i++) {
+		free(s->waiting[i].token);
+		free(s->waiting[i].family);
+	}
+	free(s->waiting);
 	free(s->rest);
 	free(s->replace);
 	free(s);
+}
+
+static bool waiting_alloc(struct steer *s)
+{
+	bool all;
+
+	s->waiting = calloc(s->bursts, sizeof(*s->waiting));
+	all = s->waiting != NULL;
+	for (uint32_t i = 0; i < s->bursts && all; i++) {
+		s->waiting[i].token = calloc(s->burst, sizeof(*s->waiting[i].token));
+		s->waiting[i].family = calloc(s->burst, sizeof(*s->waiting[i].family));
+		all = s->waiting[i].token && s->waiting[i].family;
+	}
+	return all;
 }
 
 static int queue_start(struct steer *s, uint32_t worker)
@@ -108,13 +134,13 @@ static int create(struct steer **out, const struct steer_config *cfg, uint32_t w
 	s->queue = -1;
 	s->burst = cfg->burst_max ? cfg->burst_max : 1;
 	s->left = calloc(s->burst, sizeof(*s->left));
-	s->verdicts.max = s->burst + 1; /* one for each packet, one for all the others */
+	s->bursts = cfg->bursts ? cfg->bursts : 1;
+	/* One for each packet, of those received meanwhile too, and one for all the others. */
+	s->verdicts.max = (s->bursts + 1) * s->burst + 1;
 	s->verdicts.buf = calloc(s->verdicts.max, QUEUE_VERDICT_LEN);
-	s->token = calloc(s->burst, sizeof(*s->token));
-	s->family = calloc(s->burst, sizeof(*s->family));
 	s->rest = calloc(s->burst, sizeof(*s->rest));
 	s->replace = calloc(s->burst, sizeof(*s->replace));
-	if (!s->left || !s->verdicts.buf || !s->token || !s->family || !s->rest || !s->replace)
+	if (!s->left || !s->verdicts.buf || !waiting_alloc(s) || !s->rest || !s->replace)
 		goto fail;
 	res = sockets_create(&s->sockets, cfg, worker, &s->counters);
 	res = res ? res : raw_create(&s->raw, cfg, &s->counters);
@@ -203,6 +229,7 @@ static enum taken take(const struct steer *s, const struct queue_packet *p, stru
 static uint32_t take_all(
 	struct steer *s, const struct arena *a, uint32_t slot, uint32_t n, struct media_in *in)
 {
+	struct waiting *w = &s->waiting[(s->oldest + s->waitings) % s->bursts];
 	uint32_t taken = 0;
 
 	for (uint32_t i = 0; i < n; i++) {
@@ -212,8 +239,8 @@ static uint32_t take_all(
 
 		if (queue_parse(&p, msg, s->msg[i].msg_len))
 			continue;
-		s->last_id = p.id;
-		s->undecided++;
+		w->last_id = p.id;
+		w->undecided++;
 		switch (take(s, &p, &d)) {
 		case ACCEPT:
 			queue_accept(&s->verdicts, p.id);
@@ -270,42 +297,9 @@ static uint32_t queue_recv(
 	return n;
 }
 
-static void verdict(struct steer *s, const struct media_in *in, uint32_t n);
-
-static uint32_t receive(struct steer *s, const struct arena *a, uint32_t first_slot,
-	struct media_in *in, uint32_t max)
+/* What is left of the packets up to last_id is gone by now, or dropped: all at once. */
+static void flush(struct steer *s)
 {
-	uint32_t n = 0;
-
-	max = min_u32(max, s->burst);
-	/* The sockets have nothing as long as the rules are there, and asking costs a system call: they are served when the
-	 * queue is silent, and now and then while it is not, with a share that cannot crowd it out. */
-	if (++s->bursts % SOCKETS_EVERY == 0)
-		n = sockets_recv(s->sockets, a, first_slot, in, max > 4 ? max / 4 : 1);
-	n += queue_recv(s, a, first_slot + n, in + n, max - n);
-	/* Nothing twice: what woke us up is at a socket, or nothing. */
-	if (n == 0 && s->silent)
-		n = sockets_recv(s->sockets, a, first_slot, in, max);
-	s->silent = n == 0;
-	for (uint32_t i = 0; i < n; i++) {
-		s->family[i] = in[i].src.family;
-		s->token[i] = s->family[i] == AF_INET || s->cfg.queue_mark ? in[i].token : 0;
-	}
-	/* Nothing for media, so that no verdict() follows. */
-	if (n == 0)
-		verdict(s, in, 0);
-	return n;
-}
-
-/* Those that go on, one by one; then everything else up to the burst's last at once, which is gone by then or dropped. */
-static void verdict(struct steer *s, const struct media_in *in, uint32_t n)
-{
-	for (uint32_t i = 0; i < n; i++) {
-		if (in[i].token && in[i].verdict == MEDIA_PASS)
-			queue_accept(&s->verdicts, in[i].token);
-		else if (!in[i].token && in[i].verdict != MEDIA_PASS)
-			steer_count(&s->counters.fallback, 1);
-	}
 	if (s->undecided == 0 ||
 		(s->verdicts.n == 0 && s->undecided < DROP_TOGETHER &&
 			s->now_ns - s->flushed_ns < DROP_AFTER_NS))
@@ -314,6 +308,64 @@ static void verdict(struct steer *s, const struct media_in *in, uint32_t n)
 	(void)queue_flush(&s->verdicts, s->queue);
 	s->undecided = 0;
 	s->flushed_ns = s->now_ns;
+}
+
+/* The burst needs no more: its packets are among those that a flush is about. */
+static void decided(struct steer *s, struct waiting *w)
+{
+	if (w->undecided)
+		s->last_id = w->last_id;
+	s->undecided += w->undecided;
+	w->undecided = 0;
+}
+
+static uint32_t receive(struct steer *s, const struct arena *a, uint32_t first_slot,
+	struct media_in *in, uint32_t max)
+{
+	struct waiting *w = &s->waiting[(s->oldest + s->waitings) % s->bursts];
+	uint32_t n = 0;
+
+	if (s->waitings == s->bursts)
+		return 0;
+	max = min_u32(max, s->burst);
+	/* The sockets have nothing as long as the rules are there, and asking costs a system call: they are served when the
+	 * queue is silent, and now and then while it is not, with a share that cannot crowd it out. */
+	if (++s->bursts_seen % SOCKETS_EVERY == 0)
+		n = sockets_recv(s->sockets, a, first_slot, in, max > 4 ? max / 4 : 1);
+	n += queue_recv(s, a, first_slot + n, in + n, max - n);
+	/* Nothing twice: what woke us up is at a socket, or nothing. */
+	if (n == 0 && s->silent)
+		n = sockets_recv(s->sockets, a, first_slot, in, max);
+	s->silent = n == 0;
+	for (uint32_t i = 0; i < n; i++) {
+		w->family[i] = in[i].src.family;
+		w->token[i] = w->family[i] == AF_INET || s->cfg.queue_mark ? in[i].token : 0;
+	}
+	s->waitings += n > 0;
+	/* Many that are none for media must not wait for the device. */
+	if (s->verdicts.n > s->burst)
+		(void)queue_flush(&s->verdicts, s->queue);
+	/* Nothing for media, so that no verdict() follows. What was none for it behind a burst that waits is the next one's. */
+	if (n == 0 && s->waitings == 0) {
+		decided(s, w);
+		flush(s);
+	}
+	return n;
+}
+
+/* Those that go on, one by one; then everything else up to the burst's last. */
+static void verdict(struct steer *s, const struct media_in *in, uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++) {
+		if (in[i].token && in[i].verdict == MEDIA_PASS)
+			queue_accept(&s->verdicts, in[i].token);
+		else if (!in[i].token && in[i].verdict != MEDIA_PASS)
+			steer_count(&s->counters.fallback, 1);
+	}
+	decided(s, &s->waiting[s->oldest]);
+	s->oldest = (s->oldest + 1) % s->bursts;
+	s->waitings--;
+	flush(s);
 }
 
 /* --- Out ------------------------------------------------------------------------------------------------------ */
@@ -325,13 +377,14 @@ _Static_assert(ARENA_HEADROOM >= DGRAM_HDR_MAX + QUEUE_REPLACE_LEN + 4,
 /* By its packet's verdict, if it stays within its family and the packet still waits for one. IPv6 only if nf_xcipher sends it. */
 static bool replace(struct steer *s, const struct arena *a, const struct media_out *o)
 {
-	uint32_t id = o->in < s->burst ? s->token[o->in] : 0, len;
+	struct waiting *w = &s->waiting[s->oldest];
+	uint32_t id = s->waitings && o->in < s->burst ? w->token[o->in] : 0, len;
 	uint8_t *payload = a->out + o->out_off, *ip;
 	const struct endpoint *local = &s->cfg.local[o->local.addr];
 	struct endpoint src;
 	int hdr;
 
-	if (!id || o->local.addr >= s->cfg.locals || local->family != s->family[o->in] ||
+	if (!id || o->local.addr >= s->cfg.locals || local->family != w->family[o->in] ||
 		o->dst.family != local->family)
 		return false;
 	src = *local;
@@ -345,12 +398,14 @@ static bool replace(struct steer *s, const struct arena *a, const struct media_o
 	len = queue_replace(ip, (uint32_t)hdr + o->len, s->verdicts.num, id, s->cfg.queue_mark);
 	memset(payload + o->len, 0, 3); /* alignment */
 	s->replace[s->replaced++] = (struct iovec){payload + o->len - len, (len + 3) & ~3u};
-	s->token[o->in] = 0;
+	w->token[o->in] = 0;
 	return true;
 }
 
 static void replace_flush(struct steer *s)
 {
+	struct waiting *w = &s->waiting[s->oldest];
+
 	for (uint32_t at = 0; at < s->replaced; at += REPLACE_TOGETHER) {
 		struct msghdr m = {.msg_iov = s->replace + at,
 			.msg_iovlen = min_u32(s->replaced - at, REPLACE_TOGETHER)};
@@ -365,7 +420,7 @@ static void replace_flush(struct steer *s)
 	}
 	steer_count(&s->counters.send_packets, s->replaced);
 	steer_count(&s->counters.rewritten, s->replaced);
-	s->undecided -= min_u32(s->undecided, s->replaced);
+	w->undecided -= min_u32(w->undecided, s->replaced);
 	s->replaced = 0;
 }
 

@@ -50,6 +50,7 @@ struct steer_config {
 		queue_mark; /* kernel: marks what leaves by verdict for the module, which sends it; 0 = the host forwards */
 	enum steer_udp_io udp_io; /* udp; AUTO is PLAIN unless open() decided */
 	uint32_t burst_max;
+	uint32_t bursts; /* that are received and have no verdict yet; 0 = 1 */
 	const char *
 		xdp_interfaces; /* xdp: names, ',' between; "" or NULL: those that carry the local addresses */
 	enum steer_xdp_mode xdp_mode;
@@ -67,6 +68,12 @@ struct steer_config {
  * its own: [*min, *max]. Pure. */
 void steer_worker_ports(
 	const struct steer_config *cfg, uint32_t worker, uint16_t *min, uint16_t *max);
+
+/* Slots that the worker gives to bursts by itself (recv()'s first_slot, copies). */
+static inline uint32_t steer_first_slots(const struct steer_config *cfg)
+{
+	return cfg->burst_max * (cfg->bursts ? cfg->bursts : 1);
+}
 
 struct steer; /* one worker's steering source */
 
@@ -140,7 +147,7 @@ struct steer_ops {
 	 * First and last of all, control thread: what all workers share, in cfg->hub. close() without open() is fine. */
 	int (*open)(struct steer_config *cfg, char *err, size_t err_len);
 	void (*close)(struct steer_config *cfg);
-	/* After open(): arena slots one worker needs, if more than burst_max. */
+	/* After open(): arena slots one worker needs, if more than steer_first_slots(). */
 	uint32_t (*slots)(const struct steer_config *cfg);
 	/* After create(): the arena that recv() and send() will get. It stays until destroy(). */
 	int (*memory)(struct steer *s, const struct arena *a, char *err, size_t err_len);
@@ -158,12 +165,13 @@ struct steer_ops {
 	int (*port_add)(struct steer *s, struct local_port local, int fd);
 	void (*port_del)(struct steer *s, struct local_port local); /* closes the socket */
 	/* Take up to max packets, without blocking, into arena.in, one per slot from first_slot on, or into slots of the
-	 * steering's own choice beyond the first burst_max. Returns their number. */
+	 * steering's own choice beyond steer_first_slots(). Returns their number; if there are any they are a burst, of which
+	 * as many as configured may wait for their verdict. Packets stay until then. */
 	uint32_t (*recv)(struct steer *s, const struct arena *a, uint32_t first_slot,
 		struct media_in *in, uint32_t max);
-	/* Send n results out of arena.out in as few system calls as the path allows. Sets out[i].failed. */
+	/* Send n results of the oldest such burst out of arena.out in as few system calls as the path allows. Sets out[i].failed. */
 	void (*send)(struct steer *s, const struct arena *a, struct media_out *out, uint32_t n);
-	/* Tell the kernel what became of the burst's packets (MEDIA_PASS: go on to the socket; all else is consumed). */
+	/* Tell the kernel what became of the oldest such burst's packets (MEDIA_PASS: go on to the socket; all else is consumed). */
 	void (*verdict)(struct steer *s, const struct media_in *in, uint32_t n);
 	const struct steer_counters *(*counters)(const struct steer *s);
 	/* Optional, the rest, and all or none: media that needs nothing of us does not come to us. relays() says whether this host's

@@ -38,7 +38,7 @@ static int open_udp(struct steer_config *cfg, char *err, size_t err_len)
 
 static uint32_t slots(const struct steer_config *cfg)
 {
-	return cfg->udp_io == STEER_UDP_URING ? uring_slots(cfg) : cfg->burst_max;
+	return cfg->udp_io == STEER_UDP_URING ? uring_slots(cfg) : steer_first_slots(cfg);
 }
 
 static int memory(struct steer *s, const struct arena *a, char *err, size_t err_len)
@@ -129,9 +129,7 @@ static void transmit(struct steer *s, const struct arena *a, struct media_out *o
 static void verdict(struct steer *s, const struct media_in *in, uint32_t n)
 {
 	if (s->uring)
-		uring_done(s->uring);
-	(void)in;
-	(void)n;
+		uring_done(s->uring, in, n);
 }
 
 static const struct steer_counters *counters(const struct steer *s)

@@ -61,11 +61,10 @@ struct uring {
 	uint32_t range, burst;
 	struct usock *sock; /* [locals * range] */
 	uint32_t arm_head, arm_tail;
-	uint8_t *in;                  /* the arena's */
-	struct io_uring_buf_ring *br; /* [slots] */
-	uint32_t first, slots;        /* ours: [first, first + slots) */
-	uint32_t *held;               /* [burst], slots of the last burst */
-	uint32_t helds;
+	uint8_t *in;                   /* the arena's */
+	struct io_uring_buf_ring *br;  /* [slots] */
+	uint32_t first, slots;         /* ours: [first, first + slots) */
+	uint32_t helds;                /* slots of bursts that wait for their verdict */
 	struct msghdr shape;           /* of every receive */
 	struct sockaddr_storage *name; /* [SQ_ENTRIES] */
 };
@@ -134,9 +133,10 @@ uint32_t uring_slots(const struct steer_config *cfg)
 {
 	uint32_t n = SLOTS_MIN;
 
-	while (n < 2 * cfg->burst_max && n < 32768)
+	/* Those that wait, and as many to receive into. */
+	while (n < steer_first_slots(cfg) + cfg->burst_max && n < 32768)
 		n *= 2;
-	return cfg->burst_max + n;
+	return steer_first_slots(cfg) + n;
 }
 
 int uring_create(struct uring **out, const struct steer_config *cfg, uint32_t worker,
@@ -155,16 +155,15 @@ int uring_create(struct uring **out, const struct steer_config *cfg, uint32_t wo
 	for (uint32_t i = 0; i < cfg->locals; i++)
 		u->family[i] = cfg->local[i].family;
 	u->burst = cfg->burst_max ? cfg->burst_max : 1;
-	u->first = cfg->burst_max;
-	u->slots = uring_slots(cfg) - cfg->burst_max;
+	u->first = steer_first_slots(cfg);
+	u->slots = uring_slots(cfg) - u->first;
 	u->shape = (struct msghdr){.msg_namelen = NAME_LEN, .msg_controllen = CONTROL_LEN};
 	u->arm_head = u->arm_tail = NONE;
 	u->event = -1;
 	u->sock =
 		calloc((size_t)u->locals * (max >= min ? max - min + 1u : 0) + 1, sizeof(*u->sock));
-	u->held = calloc(u->burst, sizeof(*u->held));
 	u->name = calloc(SQ_ENTRIES, sizeof(*u->name));
-	if (!u->sock || !u->held || !u->name)
+	if (!u->sock || !u->name)
 		goto fail;
 	u->event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	err = u->event < 0 ? -errno : ring_open(&u->ring);
@@ -218,7 +217,6 @@ void uring_destroy(struct uring *u)
 		close(u->event);
 	free(u->br);
 	free(u->sock);
-	free(u->held);
 	free(u->name);
 	free(u);
 }
@@ -379,19 +377,12 @@ void uring_del(struct uring *u, struct local_port local)
 
 /* --- Receive -------------------------------------------------------------------------------------------------- */
 
-static void give_back(struct uring *u)
+void uring_done(struct uring *u, const struct media_in *in, uint32_t n)
 {
-	if (!u->helds)
-		return;
-	for (uint32_t i = 0; i < u->helds; i++)
-		slot_give(u, u->held[i], i);
-	io_uring_buf_ring_advance(u->br, (int)u->helds);
-	u->helds = 0;
-}
-
-void uring_done(struct uring *u)
-{
-	give_back(u);
+	for (uint32_t i = 0; i < n; i++)
+		slot_give(u, in[i].slot, i);
+	io_uring_buf_ring_advance(u->br, (int)n);
+	u->helds -= n;
 	if (u->arm_head == NONE)
 		return;
 	arm_waiting(u);
@@ -463,7 +454,7 @@ static bool completed(struct uring *u, const struct io_uring_cqe *c, struct medi
 		packet = ours && c->res >= (int)BEFORE;
 		if (packet) {
 			take(u, id, slot, d);
-			u->held[u->helds++] = slot;
+			u->helds++;
 		} else {
 			slot_give(u, slot, 0);
 			io_uring_buf_ring_advance(u->br, 1);
@@ -484,7 +475,7 @@ static bool work_waits(const struct uring *u)
 /* All there is to do in the kernel, if anything. False: nothing. */
 static bool work(struct uring *u)
 {
-	/* Slots that this burst holds come back with uring_done(). */
+	/* Slots that bursts hold come back with uring_done(). */
 	if (u->arm_head != NONE && u->helds < u->slots / 2)
 		arm_waiting(u);
 	if (!io_uring_sq_ready(&u->ring) && !work_waits(u))
@@ -519,7 +510,6 @@ uint32_t uring_recv(struct uring *u, const struct arena *a, struct media_in *in,
 
 	(void)a;
 	enable(u);
-	give_back(u);
 	max = min_u32(max, u->burst);
 	/* What comes while we look needs no signal; what is left then does. */
 	(void)!read(u->event, &count, sizeof(count));

@@ -24,7 +24,7 @@ int uring_add(struct uring *u, struct local_port local, int fd);
 void uring_del(struct uring *u, struct local_port local);
 uint32_t uring_recv(struct uring *u, const struct arena *a, struct media_in *in, uint32_t max);
 void uring_send(struct uring *u, const struct arena *a, struct media_out *out, uint32_t n);
-/* The last burst's slots may be written again. */
-void uring_done(struct uring *u);
+/* The oldest burst's slots may be written again. */
+void uring_done(struct uring *u, const struct media_in *in, uint32_t n);
 
 #endif

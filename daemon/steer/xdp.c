@@ -84,7 +84,7 @@ static void teardown(const struct steer_config *cfg)
 
 static uint32_t slots(const struct steer_config *cfg)
 {
-	return umem_slots(cfg->hub, cfg->burst_max);
+	return umem_slots(cfg->hub, steer_first_slots(cfg));
 }
 
 static void destroy(struct steer *s)
@@ -157,8 +157,8 @@ static void choose_ways(struct steer *s)
 
 static int memory(struct steer *s, const struct arena *a, char *err, size_t err_len)
 {
-	int res = umem_create(
-		&s->umem, s->cfg.hub, s->worker, a, s->cfg.burst_max, &s->counters, err, err_len);
+	int res = umem_create(&s->umem, s->cfg.hub, s->worker, a, steer_first_slots(&s->cfg),
+		&s->counters, err, err_len);
 
 	if (res)
 		return res;

@@ -42,7 +42,7 @@ uint32_t umem_slots(const struct steer_hub *h, uint32_t burst)
 				n += hub_owner(h, q) == w;
 		most = n > most ? n : most;
 	}
-	/* A burst for the ordinary sockets; full receive rings; as much again for one of them, in work and being sent. */
+	/* Bursts for the ordinary sockets; full receive rings; as much again for one of them, in work and being sent. */
 	return burst + (most + 1) * UMEM_RING + burst;
 }
 

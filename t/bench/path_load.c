@@ -226,7 +226,7 @@ void path_feed_only(struct path *p)
 
 	while (p->at < p->fill)
 		for (uint32_t i = 0; i < p->c.batch && p->at < p->fill; i++)
-			feed(p, a, i, &p->w->in[i]);
+			feed(p, a, i, &p->w->burst[0].in[i]);
 	p->at = 0;
 }
 

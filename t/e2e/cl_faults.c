@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Preloaded in front of the OpenCL loader by test_devices.py: as soon as the file $XC_FAULTS/N exists, the Nth device of the
- * first platform takes no more kernels, as one whose driver has reset it. */
+ * first platform takes no more kernels, as one whose driver has reset it; with $XC_FAULTS/hangN nothing there is ever complete. With
+ * $XC_SLOW_US a thread sees one command complete in so many microseconds, as on a device that works beside it. */
 #define _GNU_SOURCE
 #define CL_TARGET_OPENCL_VERSION 120
 #include <CL/cl.h>
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
 #include <unistd.h>
 
 static cl_uint index_of(cl_command_queue q)
@@ -23,16 +25,50 @@ static cl_uint index_of(cl_command_queue q)
 	return at;
 }
 
+static int fault(const char *what, cl_command_queue q)
+{
+	const char *dir = getenv("XC_FAULTS");
+	char path[512];
+
+	return dir &&
+		snprintf(path, sizeof(path), "%s/%s%u", dir, what, index_of(q)) <
+		(int)sizeof(path) &&
+		access(path, F_OK) == 0;
+}
+
+static long long now_us(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec * 1000000ll + t.tv_nsec / 1000;
+}
+
+cl_int clGetEventInfo(cl_event e, cl_event_info what, size_t len, void *out, size_t *out_len)
+{
+	__typeof__(&clGetEventInfo) real = (__typeof__(real))dlsym(RTLD_NEXT, "clGetEventInfo");
+	const char *slow = getenv("XC_SLOW_US");
+	cl_int err = real(e, what, len, out, out_len);
+	static __thread long long last_us;
+	cl_command_queue q = NULL;
+
+	if (what != CL_EVENT_COMMAND_EXECUTION_STATUS || err || *(cl_int *)out != CL_COMPLETE)
+		return err;
+	real(e, CL_EVENT_COMMAND_QUEUE, sizeof(q), &q, NULL);
+	if (fault("hang", q) || (slow && now_us() - last_us < atoll(slow)))
+		*(cl_int *)out = CL_SUBMITTED;
+	else
+		last_us = now_us();
+	return err;
+}
+
 cl_int clEnqueueNDRangeKernel(cl_command_queue q, cl_kernel k, cl_uint dim, const size_t *offset,
 	const size_t *global, const size_t *local, cl_uint n, const cl_event *wait, cl_event *e)
 {
 	__typeof__(&clEnqueueNDRangeKernel) real =
 		(__typeof__(real))dlsym(RTLD_NEXT, "clEnqueueNDRangeKernel");
-	const char *dir = getenv("XC_FAULTS");
-	char path[512];
 
-	if (dir && snprintf(path, sizeof(path), "%s/%u", dir, index_of(q)) < (int)sizeof(path) &&
-		access(path, F_OK) == 0)
+	if (fault("", q))
 		return CL_OUT_OF_RESOURCES;
 	return real(q, k, dim, offset, global, local, n, wait, e);
 }

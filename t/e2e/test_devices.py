@@ -17,7 +17,8 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 class Faulty(relay.Xcipherd):
     """With t/e2e/cl_faults.c in front of OpenCL."""
 
-    def __init__(self, net, *options):
+    def __init__(self, net, *options, slow_us=None):
+        self.slow = {"XC_SLOW_US": str(slow_us)} if slow_us else {}
         self.dir = tempfile.TemporaryDirectory(prefix="xcipher-faults-")
         self.shim = os.path.join(self.dir.name, "cl_faults.so")
         subprocess.run(["cc", "-shared", "-fPIC", "-Wall", "-o", self.shim, os.path.join(HERE, "cl_faults.c"), "-ldl"], check=True)
@@ -26,12 +27,16 @@ class Faulty(relay.Xcipherd):
     def environment(self):
         env = super().environment()
         env.update(POCL_DEVICES="basic basic", LD_PRELOAD=self.shim, XC_FAULTS=self.dir.name)
+        env.update(self.slow)
         env["ASAN_OPTIONS"] = env.get("ASAN_OPTIONS", "") + ":verify_asan_link_order=0"
         return env
 
     def fail_device(self, index):
         with open(os.path.join(self.dir.name, str(index)), "w", encoding="ascii"):
             pass
+
+    def hang_device(self, index):
+        self.fail_device(f"hang{index}")
 
 
 def engine(net, *options):
@@ -59,6 +64,26 @@ def test_devices_lost_in_mid_run(net):
     assert len(lines) == 2 and "the other devices" in lines[0] and "the serial engine" in lines[1], daemon.text()
     assert engine(net).count("state lost") == 2
     assert [d["state"] for d in json.loads(engine(net, "--json"))["devices"]] == ["lost", "lost"]
+    for c in talk:
+        calls.ok(c.delete())
+    finish(daemon)
+
+
+def test_two_batches_in_flight(net):
+    """As on a GPU: several batches with a device that takes its time, keys that change meanwhile, and then one that hangs and one that
+    fails with all that it has. Everything arrives once and in order, and is right."""
+    daemon = Faulty(net, "--engine=opencl", "--opencl-device=0:1,1:2", "--opencl-min=1", "--batches-in-flight=2", "--batch-max=32",
+                    "--batch-window=50", "--opencl-timeout=100", "--workers=1", slow_us=1500).wait_ready()
+    talk = [calls.Call(daemon.client, i, "80", "32").setup() for i in range(30)]
+    faults = [threading.Timer(1.5, daemon.hang_device, (1,)), threading.Timer(2.5, daemon.fail_device, (0,))]
+    for f in faults:
+        f.start()
+    clean(calls.load(net, relay.BUILD, talk, rate=50, seconds=4))
+    for f in faults:
+        f.join()
+    s = daemon.statistics()
+    assert [d["state"] for d in s["devices"]] == ["lost", "lost"], s["devices"]
+    assert s["device batches overlapped"] > 50 and 0 < s["device jobs"] < s["jobs"], s
     for c in talk:
         calls.ok(c.delete())
     finish(daemon)

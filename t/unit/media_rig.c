@@ -123,8 +123,8 @@ void rig_stream(struct rig *r, uint32_t id, uint16_t port, uint32_t c, uint32_t 
 }
 
 /* Side A: RTP and RTCP on one port. Side B: two ports. */
-struct rig *rig_new_window(
-	enum srtp_suite_id suite_a, enum srtp_suite_id suite_b, uint8_t mki_len, uint32_t window)
+static struct rig *make(enum srtp_suite_id suite_a, enum srtp_suite_id suite_b, uint8_t mki_len,
+	uint32_t window, uint32_t bursts)
 {
 	struct rig *r = calloc(1, sizeof(*r));
 	struct media_config cfg = {.max_ctx = 4,
@@ -132,7 +132,8 @@ struct rig *rig_new_window(
 		.port_min = 30000,
 		.port_max = 30007,
 		.local_addrs = 1,
-		.burst_max = SLOTS,
+		.burst_max = SLOTS / bursts,
+		.bursts = bursts,
 		.key_slots = KEYS,
 		.replay_window = window,
 		.key_changed = key_changed,
@@ -155,6 +156,17 @@ struct rig *rig_new_window(
 	rig_stream(r, B, PORT_B, 1, A, MEDIA_NONE, "192.0.2.2:5000");
 	rig_stream(r, B_RTCP, PORT_B_RTCP, 1, MEDIA_NONE, A, "192.0.2.2:5001");
 	return r;
+}
+
+struct rig *rig_new_window(
+	enum srtp_suite_id suite_a, enum srtp_suite_id suite_b, uint8_t mki_len, uint32_t window)
+{
+	return make(suite_a, suite_b, mki_len, window, 1);
+}
+
+struct rig *rig_new_bursts(enum srtp_suite_id suite_a, enum srtp_suite_id suite_b, uint32_t bursts)
+{
+	return make(suite_a, suite_b, 0, 0, bursts);
 }
 
 struct rig *rig_new(enum srtp_suite_id suite_a, enum srtp_suite_id suite_b, uint8_t mki_len)
@@ -222,8 +234,8 @@ uint8_t *rig_slot(struct rig *r, uint32_t from, uint16_t port)
 	struct media_in *in = &r->in[r->n];
 
 	*in = (struct media_in){.local = {.port = port},
-		.slot = r->n,
-		.in_off = r->n * ARENA_SLOT_LEN + ARENA_HEADROOM,
+		.slot = r->first + r->n,
+		.in_off = (r->first + r->n) * ARENA_SLOT_LEN + ARENA_HEADROOM,
 		.t_ns = 1000,
 		.verdict = 0xff};
 	assert_int_equal(endpoint_parse(&in->src, str_from(source[from])), 0);

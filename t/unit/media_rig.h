@@ -25,6 +25,7 @@ struct rig {
 	struct media_in in[SLOTS];
 	struct media_out out[SLOTS];
 	uint32_t n, outs;
+	uint32_t first; /* arena slot, and job, of the burst that is made */
 	enum srtp_suite_id suite_a, suite_b;
 	uint8_t mki_len;
 	uint8_t kdr[LENT];    /* by key slot */
@@ -50,6 +51,8 @@ void rig_stream(struct rig *r, uint32_t id, uint16_t port, uint32_t c, uint32_t 
 struct rig *rig_new(enum srtp_suite_id suite_a, enum srtp_suite_id suite_b, uint8_t mki_len);
 struct rig *rig_new_window(
 	enum srtp_suite_id suite_a, enum srtp_suite_id suite_b, uint8_t mki_len, uint32_t window);
+/* So many bursts in flight; each has SLOTS / bursts packets at most. */
+struct rig *rig_new_bursts(enum srtp_suite_id suite_a, enum srtp_suite_id suite_b, uint32_t bursts);
 /* From now on the serial engine does the jobs. */
 void rig_engine(struct rig *r);
 void rig_free(struct rig *r);

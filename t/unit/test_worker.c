@@ -11,6 +11,7 @@
 #include "app/worker.h"
 #include "base/clock.h"
 #include "base/secmem.h"
+#include "batch/mock.h"
 #include "srtp/kdf.h"
 
 enum { BURST = 64, PORT_A = 30000, PORT_B = 30002, CALLS = 400 };
@@ -125,6 +126,7 @@ static const struct steer_ops steer_mem = {
 
 struct rig {
 	struct engine *serial;
+	struct batch_device device; /* of two batches at once, if there is any */
 	struct worker *w;
 	struct srtp_master a_rx, a_tx, b_rx,
 		b_tx; /* as the relay sees it: rx from the terminal, tx to it */
@@ -190,7 +192,7 @@ static void stream_set(
 	assert_int_equal(ring_push(&r->w->cmds, &cmd, 1), 0);
 }
 
-static int setup(void **state)
+static int setup_depth(void **state, uint32_t depth)
 {
 	struct rig *r = calloc(1, sizeof(*r));
 	struct steer_config steer = {.port_min = 30000,
@@ -204,7 +206,8 @@ static int setup(void **state)
 		.port_max = 30009,
 		.local_addrs = 1,
 		.burst_max = BURST};
-	struct batch_runner_config batch = {.slots = BURST, .key_slots = 16};
+	struct batch_runner_config batch = {
+		.slots = depth * BURST, .key_slots = 16, .batch_max = BURST, .depth = depth};
 	struct worker_config cfg = {.steer_ops = &steer_mem,
 		.steer = &steer,
 		.media = &media,
@@ -217,6 +220,16 @@ static int setup(void **state)
 	assert_int_equal(
 		engine_serial.open(&r->serial, &(struct engine_config){0}, err, sizeof(err)), 0);
 	batch.serial = r->serial;
+	if (depth > 1) {
+		r->device = (struct batch_device){.ops = &engine_mock, .weight = 1, .fixed_min = 2};
+		assert_int_equal(engine_mock.open(&r->device.engine, &(struct engine_config){0},
+					 err, sizeof(err)),
+			0);
+		mock_control(r->device.engine)->depth = depth;
+		mock_control(r->device.engine)->looks = 2;
+		batch.device = &r->device;
+		batch.devices = 1;
+	}
 	memset(&mem, 0, sizeof(mem));
 	assert_int_equal(ring_init(&mem.in, 4096, sizeof(struct wire)), 0);
 	assert_int_equal(ring_init(&mem.out, 4096, sizeof(struct wire)), 0);
@@ -241,11 +254,23 @@ static int setup(void **state)
 	return 0;
 }
 
+static int setup(void **state)
+{
+	return setup_depth(state, 1);
+}
+
+static int setup_two(void **state)
+{
+	return setup_depth(state, 2);
+}
+
 static int teardown(void **state)
 {
 	struct rig *r = *state;
 
 	worker_destroy(r->w);
+	if (r->device.engine)
+		engine_mock.close(r->device.engine);
 	engine_serial.close(r->serial);
 	ring_fini(&mem.in);
 	ring_fini(&mem.out);
@@ -339,6 +364,10 @@ static void a_stream_is_re_encrypted_in_order_over_the_wrap(void **state)
 		assert_int_equal(w.far.port, 5000);
 	}
 	assert_int_equal(atomic_load(&media_stream_counters(r->w->media, 0)->packets), CALLS);
+	if (r->device.engine) {
+		worker_stop(r->w);
+		assert_int_equal(mock_control(r->device.engine)->flying_most, 2);
+	}
 	srtp_dealloc(alice);
 	srtp_dealloc(bob);
 }
@@ -408,6 +437,13 @@ int main(void)
 		cmocka_unit_test_setup_teardown(stun_is_passed_on, setup, teardown),
 		cmocka_unit_test_setup_teardown(
 			deletions_are_acknowledged_and_keys_wiped, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			a_stream_is_re_encrypted_in_order_over_the_wrap, setup_two, teardown),
+		cmocka_unit_test_setup_teardown(
+			a_forged_packet_is_counted_and_goes_nowhere, setup_two, teardown),
+		cmocka_unit_test_setup_teardown(stun_is_passed_on, setup_two, teardown),
+		cmocka_unit_test_setup_teardown(
+			deletions_are_acknowledged_and_keys_wiped, setup_two, teardown),
 	};
 
 	if (srtp_init() != srtp_err_status_ok)
