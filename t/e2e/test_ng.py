@@ -283,5 +283,27 @@ def test_pierce_nat_opens_a_firewall(net):
     assert daemon.stop() == 0, daemon.text()
 
 
+@cases(*((way,) for way in relay.steerings()))
+def test_silence_and_piercing_go_every_way(net, steering):
+    """Both make packets of their own, in memory that the steering lends: on each of them, and by a device."""
+    more = {"xdp": ("--xdp-mode=copy",), "udp": ("--engine=opencl", "--opencl-min=1")}
+    daemon = start(net, f"--steering={steering}", *more.get(steering, ()))
+    a, b = Phone(net, "caller", "10.200.1.2"), Phone(net, "callee", "10.200.2.2")
+    b.told(calls.ok(daemon.client.call("offer", call_id="c", from_tag="a", sdp=a.sdp(), flags=["pierce-NAT"]))["sdp"])
+    a.told(calls.ok(daemon.client.call("answer", call_id="c", from_tag="a", to_tag="b", sdp=b.sdp()))["sdp"])
+    assert recv_from(a.sock) == (b"", a.to) and recv_from(b.sock) == (b"", b.to)
+    a.send(b"hello")
+    assert b.hears() == (0, b"hello")
+    calls.ok(daemon.client.call("silence media", call_id="c", from_tag="a"))
+    for _ in range(20):
+        a.send(b"spoken" * 27)
+    for _ in range(20):
+        assert b.hears() == (0, b"\xff" * 162)
+    calls.ok(daemon.client.call("unsilence media", call_id="c", from_tag="a"))
+    a.send(b"spoken")
+    assert b.hears() == (0, b"spoken")
+    finish(daemon)
+
+
 def recv_from(sock, timeout=2.0):
     return sock.recvfrom(2048) if select.select([sock], [], [], timeout)[0] else None
