@@ -193,6 +193,14 @@ static void copy_to(
 			: listener_stream(c, side, media, NULL, rtcp);
 }
 
+/* The stream that a source is told RTCP by, or none. */
+static uint32_t rtcp_back_to(const struct leg *source)
+{
+	if (!source || !source->active || !source->has_port)
+		return MEDIA_NONE;
+	return source->mux ? source->port.rtp_stream : source->port.rtcp_stream;
+}
+
 static void stream_cfgs(const struct call *c, const struct side *s, const struct leg *l,
 	const struct leg *peer, struct media_stream_cfg *rtp, struct media_stream_cfg *rtcp)
 {
@@ -211,6 +219,8 @@ static void stream_cfgs(const struct call *c, const struct side *s, const struct
 		.emergency = c->emergency};
 
 	copy_to(c, s, l, common.copy);
+	if (s->listener && s->rtcp_back && l->active && l->hears)
+		common.rtcp_to = rtcp_back_to(leg_at(c, l->hears_side, l->hears_media));
 	if (joined)
 		common.rtcp_to = peer->mux ? peer->port.rtp_stream : peer->port.rtcp_stream;
 	*rtp = *rtcp = common;

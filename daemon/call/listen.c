@@ -217,6 +217,7 @@ void negotiate_listen(struct plan *plan, struct call *c, struct neg_in *in)
 			in->r->address_family ? in->r->address_family
 					      : in->locals[first->local].addr.family);
 	s->has_local = s->listener = s->offer_open = true;
+	s->rtcp_back = ng_flag(in->r, NG_FLAG_RTCP_MIRROR);
 	s->pierce |= ng_flag(in->r, NG_FLAG_PIERCE_NAT);
 	s->peer = SIDE_NONE;
 	if (in->r->label.len)

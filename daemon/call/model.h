@@ -104,6 +104,7 @@ struct side {                               /* one party */
 	uint8_t local; /* index of the local address */
 	bool asymmetric, media_handover;
 	bool nat_wait;  /* nothing is sent to it before it sent something */
+	bool rtcp_back; /* a listener's RTCP goes to whom it hears */
 	bool pierce;    /* what is between it and us is opened by empty packets */
 	bool listener;  /* it subscribed: it gets copies, and what it sends goes nowhere */
 	bool publisher; /* it only sends, to listeners */

@@ -161,6 +161,7 @@ static const struct field side_fields[] = {
 	FLAG("nw", side, nat_wait),
 	FLAG("pi", side, pierce),
 	FLAG("nt", side, no_tap),
+	FLAG("rb", side, rtcp_back),
 	FLAG("li", side, listener),
 	FLAG("pu", side, publisher),
 	FLAG("tap", side, tap),

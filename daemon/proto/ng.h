@@ -98,6 +98,7 @@ enum ng_command {
 	X(NAT_WAIT, "NAT-wait") \
 	X(PIERCE_NAT, "pierce-NAT") \
 	X(INACTIVE, "inactive") \
+	X(RTCP_MIRROR, "rtcp-mirror") \
 	X(GENERATE_MID, "generate-mid") \
 	X(STRIP_EXTMAP, "strip-extmap") \
 	X(SINGLE_CODEC, "single-codec") \

@@ -389,8 +389,6 @@ static const struct ng_known words[] = {
 	{"bidirectional", NULL},
 	{"no-tls-id", NULL},
 	{"generate-RTCP", "RTCP is relayed, not made"},
-	{"rtcp-mirror", "RTCP is relayed, not made"},
-	{"mirror-RTCP", "RTCP is relayed, not made"},
 	{"trickle-ICE", NULL},
 	{"reject-ICE", NULL},
 	{"new-branch", NULL},
@@ -562,6 +560,8 @@ bool ng_set_word(struct ng_parser *x, struct str word)
 		return ng_set_transport(x, word);
 	if (ng_spelled_like(word, STR("debugging")))
 		return ng_set_word(x, STR("debug"));
+	if (ng_spelled_like(word, STR("mirror-RTCP")))
+		return ng_set_word(x, STR("rtcp-mirror"));
 	if (ng_spelled_like(word, STR("WebRTC"))) {
 		set_webrtc(x);
 		return true;

@@ -115,6 +115,46 @@ static void a_subscription_may_begin_inactive(void **state)
 	talk_end(&t);
 }
 
+/* The stream that RTCP of l goes to: the one a's terminal is told RTCP by, its RTCP port or, with rtcp-mux, its RTP port. */
+static void a_subscribers_rtcp_goes_back_if_it_may(void **state)
+{
+	static const struct {
+		const char *flags, *attrs;
+		int to; /* 0: nowhere, 1: an RTCP stream, 2: an RTP stream */
+	} T[] = {{"", "", 0}, {"RTCP-mirror", "", 1}, {"mirror-RTCP", "a=rtcp-mux\r\n", 2}};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(T); i++) {
+		const struct media_stream_cfg *ear = NULL, *source = NULL;
+		struct ng_request r;
+		struct talk t;
+
+		talk_start(&t);
+		say(&t, "offer", "", "", talk_body(&t, A, 4000, "RTP/AVP", T[i].attrs));
+		say(&t, "answer", "b", "", talk_body(&t, B, 5000, "RTP/AVP", T[i].attrs));
+		say(&t, "subscribe request", "l", T[i].flags, "");
+		assert_null(t.reply.error);
+		assert_int_equal(t.reply.warning.len, 0);
+		r = talk_request("", "l", talk_body(&t, "192.0.2.3", 6000, "RTP/AVP", ""));
+		calls_listen_answer(t.c, t.p, &r, t.now, &t.reply);
+		assert_null(t.reply.error);
+		for (uint32_t k = 0; k < 2 * MOCK_MAX; k++)
+			if (t.m->stream_set[k] && t.m->stream_cfg[k].rtcp &&
+				t.m->stream_cfg[k].remote.addr[3] == 3)
+				ear = &t.m->stream_cfg[k];
+		assert_non_null(ear);
+		assert_int_equal(ear->rtp_to, MEDIA_NONE);
+		assert_int_equal(ear->rtcp_to != MEDIA_NONE, T[i].to != 0);
+		if (T[i].to) {
+			source = &t.m->stream_cfg[ear->rtcp_to];
+			assert_int_equal(source->remote.addr[3], 1);
+			assert_int_equal(source->rtp, T[i].to == 2);
+			assert_true(source->rtcp);
+		}
+		talk_end(&t);
+	}
+}
+
 /* The gates and recordings that streams have after offer and answer with these words. */
 static void words_of_a_call_reach_its_streams(void **state)
 {
@@ -222,6 +262,7 @@ int main(void)
 		cmocka_unit_test(media_of_a_kind_are_offered_with_port_0_and_answered_as_refused),
 		cmocka_unit_test(media_get_ids_where_they_have_none),
 		cmocka_unit_test(a_subscription_may_begin_inactive),
+		cmocka_unit_test(a_subscribers_rtcp_goes_back_if_it_may),
 		cmocka_unit_test(words_of_a_call_reach_its_streams),
 		cmocka_unit_test(a_minimum_refuses_what_is_below),
 		cmocka_unit_test(an_answer_is_held_to_the_minimum),
