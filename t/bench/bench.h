@@ -15,6 +15,7 @@ int bench_path(int argc, char **argv);
 struct bench_env {
 	const char *device, *kernel_dir; /* of the OpenCL engine */
 	uint32_t flags;                  /* ENGINE_* */
+	uint32_t depth;                  /* batches in flight that it is opened for; 0 = 1 */
 	char peers[512];                /* the folder of libraries that were built for comparison */
 	struct engine *serial, *opencl; /* opened by the first that needs them */
 	struct batch_device calibrated; /* opencl as the daemon's runner uses it: measured once */
@@ -93,6 +94,9 @@ struct bench_impl {
 extern const struct bench_impl bench_impl_serial, bench_impl_opencl, bench_impl_calibrated,
 	bench_impl_runner_serial, bench_impl_srtp_nss, bench_impl_srtp_openssl, bench_impl_evp,
 	bench_impl_ipsecmb, bench_impl_massive, bench_impl_persistent;
+
+/* Of bench_impl_opencl: the loaded batch so many times, with as many in flight as it was opened for. */
+int bench_opencl_flights(void *p, struct load *l, unsigned batches);
 
 /* --- Measuring (bench_measure.c) ----------------------------------------------------------------------------------- */
 

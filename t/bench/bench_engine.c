@@ -45,8 +45,10 @@ static int queue_open(struct ours *o, const struct load *l, char *err, size_t er
 static int ours_open(const struct engine_ops *ops, struct engine **e, void **out,
 	struct bench_env *env, const struct load *l, char *err, size_t err_len)
 {
-	struct engine_config cfg = {
-		.device = env->device, .kernel_dir = env->kernel_dir, .flags = env->flags};
+	struct engine_config cfg = {.device = env->device,
+		.kernel_dir = env->kernel_dir,
+		.flags = env->flags,
+		.depth = env->depth};
 	struct ours *o = calloc(1, sizeof(*o));
 	int res;
 
@@ -101,6 +103,26 @@ static int ours_run(void *p, struct load *l, uint32_t n)
 	for (uint32_t i = 0; i < n; i++)
 		bad |= b.status[i];
 	return bad ? -EBADMSG : 0;
+}
+
+int bench_opencl_flights(void *p, struct load *l, unsigned batches)
+{
+	struct ours *o = p;
+	const struct batch b = {.job = l->a.job, .status = l->a.status, .n = l->batch};
+	unsigned depth = o->ops->depth(o->e), sent = 0, done = 0;
+	uint32_t bad = 0;
+	int err = 0;
+
+	if (depth < 2)
+		return -ENOTSUP;
+	for (; done < batches && !err; done++) {
+		for (; sent < batches && sent - done < depth && !err; sent++)
+			err = o->ops->submit(o->q, &b);
+		err = err ? err : o->ops->collect(o->q, UINT64_MAX);
+	}
+	for (uint32_t i = 0; i < b.n; i++)
+		bad |= b.status[i];
+	return err ? -EIO : bad ? -EBADMSG : 0;
 }
 
 const struct bench_impl bench_impl_serial = {.name = "serial",

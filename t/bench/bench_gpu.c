@@ -22,14 +22,16 @@
 enum { SHA1_BLOCK = 752, AES_ROUND = 4 * (115 + 56 + 43 + 44 + 8), AES_LAST = 4 * (16 - 43) };
 enum { AES_ENDS = 4 * 70 + 16, AES_STEP = 64, ROUNDS_MIN = 5, ROUNDS_MAX = 1000 };
 
-enum what { RESIDENT, TRANSFERS, ENGINE, COPIES, WHATS };
+enum what { RESIDENT, TRANSFERS, FLIGHT, ENGINE, COPIES, WHATS };
 
 static const struct {
 	const char *name, *means;
 } told[WHATS] = {
 	[RESIDENT] = {"resident", "keys, jobs and packets are there: the kernel alone"},
 	[TRANSFERS] = {"transfers", "batches go up and down beside it, packed beforehand"},
-	[ENGINE] = {"engine", "as the daemon does it: one core packs, sends, waits, unpacks"},
+	[FLIGHT] = {"engine-flight",
+		"as the daemon does it: one core packs, sends and unpacks batches in flight"},
+	[ENGINE] = {"engine", "the same with one at a time: packs, sends, waits, unpacks"},
 	[COPIES] = {"floor-bus", "the same bytes up and down, no kernel"},
 };
 
@@ -101,6 +103,10 @@ static uint64_t once(struct run *r, enum what what)
 		return gpu_transfers(r->g, r->batches);
 	case COPIES:
 		return gpu_copies(r->g, r->batches);
+	case FLIGHT:
+		if (bench_opencl_flights(r->engine, &r->l, r->batches))
+			return 0;
+		return clock_mono_ns() - start;
 	default:
 		break;
 	}
@@ -277,6 +283,7 @@ static const char help[] =
 	"  --payload=BYTES     of each packet, 1 to 1400 (160)\n"
 	"  --batch=N           packets in a batch, 64 to 262144 (16384)\n"
 	"  --streams=N         1 to 100000 (10000)\n"
+	"  --flight=N          batches in flight of engine-flight, 2 to 8 (2)\n"
 	"  --int-lanes=N       32-bit integer operations of a unit per clock, where the device does not say\n"
 	"  --kernel-dir=DIR    kernels from files instead of those built in\n"
 	"  --time=MS           to measure (3000)\n"
@@ -315,6 +322,8 @@ static int option(struct options *o, int c, const char *arg)
 		return number(&o->batch, arg, 64, 262144);
 	case 's':
 		return number(&o->streams, arg, 1, 100000);
+	case 'f':
+		return number(&o->env.depth, arg, 2, ENGINE_DEPTH_MAX);
 	case 'l':
 		return number(&o->lanes, arg, 1, 1024);
 	case 'k':
@@ -336,10 +345,10 @@ int bench_gpu(int argc, char **argv)
 {
 	static const struct option longs[] = {{"device", 1, NULL, 'd'}, {"test", 0, NULL, 'X'},
 		{"rx", 1, NULL, 'r'}, {"tx", 1, NULL, 't'}, {"payload", 1, NULL, 'p'},
-		{"batch", 1, NULL, 'b'}, {"streams", 1, NULL, 's'}, {"int-lanes", 1, NULL, 'l'},
-		{"kernel-dir", 1, NULL, 'k'}, {"time", 1, NULL, 'T'}, {"json", 0, NULL, 'j'},
-		{"help", 0, NULL, 'h'}, {0}};
-	struct options o = {.env = {.device = NULL},
+		{"batch", 1, NULL, 'b'}, {"streams", 1, NULL, 's'}, {"flight", 1, NULL, 'f'},
+		{"int-lanes", 1, NULL, 'l'}, {"kernel-dir", 1, NULL, 'k'}, {"time", 1, NULL, 'T'},
+		{"json", 0, NULL, 'j'}, {"help", 0, NULL, 'h'}, {0}};
+	struct options o = {.env = {.device = NULL, .depth = 2},
 		.rx = srtp_suite_get(SUITE_AES_CM_128_80),
 		.tx = srtp_suite_get(SUITE_AES_CM_128_32),
 		.payload = 160,
