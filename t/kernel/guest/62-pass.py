@@ -27,16 +27,16 @@ def authentic(net, daemon):
     some = [calls.Call(daemon.client, n, s, s, flags=PASS).setup() for n, s in enumerate(("80", "AEAD_AES_128_GCM"))]
     equal("keys are shared end to end", [c.wire for c in some], [[c.key[1], c.key[0]] for c in some])
     got = {}
-    t = threading.Thread(target=lambda: got.update(calls.load(net, "/build", some, 50, 8)))
+    t = threading.Thread(target=lambda: got.update(calls.load(net, "/build", some, 50, 5)))
     t.start()
-    tap(relayed.until(lambda: relayed.steering(daemon)[0] == 8), "RTP and RTCP of both calls go to the kernel")
+    tap(relayed.until(lambda: relayed.steering(daemon)[0] == 8, 20), "RTP and RTCP of both calls go to the kernel")
     rig.note(relayed.steering(daemon))
     t.join()
     rig.note(got)
     equal("all packets arrive once, in order, authentic", [got[k] for k in ("lost", "duplicates", "reordered", "wrong", "bad_auth")], [0] * 5)
     equal("RTCP too", got["rtcp_received"], got["rtcp_sent"])
     streams, packets, _ = relayed.steering(daemon)
-    tap(packets > 600, f"the kernel relayed {packets} of {got['sent'] + got['rtcp_sent']}")
+    tap(packets > 200, f"the kernel relayed {packets} of {got['sent'] + got['rtcp_sent']}")
     _, counted = relayed.queried(daemon, some[0])
     equal("query counts what both relayed", [counted[c["port"]] for c in (some[0].to_caller, some[0].to_callee)], [got["sent"] // 4] * 2)
     for c in some:
@@ -52,7 +52,7 @@ def changes(net, daemon):
     call = calls.Call(daemon.client, 9, "80", "80", ip=IP, flags=PASS).setup()
     nfx = rig.Nfx(net.gateway)
     target = f"get addr={call.to_caller['ip']} port={call.to_caller['port']}"
-    f = relayed.Flows(net, call, 900, 80)
+    f = relayed.Flows(net, call, 800, 80)
     tap(there(daemon), "what nobody can decipher goes as well")
     first = nfx.ok(target)[0].get("seq")
     time.sleep(1)
@@ -64,7 +64,7 @@ def changes(net, daemon):
     tap(relayed.until(lambda: relayed.steering(daemon)[0] == 0), "it comes back to be recorded")
     daemon.client.call("stop recording", call_id=call.id)
     tap(there(daemon), "and returns afterwards")
-    relayed.stable("all that loses, repeats, reorders nothing", f.outcome(), 900)
+    relayed.stable("all that loses, repeats, reorders nothing", f.outcome(), 800)
     call.flags = {}
     call.setup(again=True)
     tap(relayed.until(lambda: relayed.steering(daemon)[0] == 0), "re-encrypted, it is the daemon's")

@@ -43,13 +43,13 @@ def flood(net, daemon):
 
 def silence(net, daemon):
     call = calls.Call(daemon.client, 2, "plain", "plain", ip=IP).setup()
-    f = relayed.Flows(net, call, 300, 50)
+    f = relayed.Flows(net, call, 200, 60)
     tap(in_kernel(daemon, 2), "a call is in the kernel")
     f.outcome()
     end = time.monotonic()
     tap("created" in daemon.client.call("query", call_id=call.id), "it lives")
     tap(relayed.until(lambda: "created" not in daemon.client.call("query", call_id=call.id), 14), "it ends when it is silent")
-    tap(6 < time.monotonic() - end < 13 and told(daemon, "silence") >= 2, f"{time.monotonic() - end:.1f} s later, as told")
+    tap(3 < time.monotonic() - end < 11 and told(daemon, "silence") >= 2, f"{time.monotonic() - end:.1f} s later, as told")
 
 
 def remote_port(daemon, call):
@@ -59,24 +59,23 @@ def remote_port(daemon, call):
 
 def moved(net, daemon):
     call = calls.Call(daemon.client, 3, "plain", "plain", ip=IP, flags={"flags": ["media-handover"]}).setup()
-    relayed.Flows(net, call, 150, 60).outcome()
     f = relayed.Flows(net, call, 250, 60)
     tap(in_kernel(daemon, 2), "who may move is relayed by the kernel, too")
     relayed.stable("without losing any", f.outcome(), 250)
     before = told(daemon, "source")
     old, call.ports = call.ports, (call.ports[0] + 1000, call.ports[1])
-    f = relayed.Flows(net, call, 400, 60)
+    f = relayed.Flows(net, call, 300, 60)
     tap(relayed.until(lambda: remote_port(daemon, call) == call.ports[0]), f"the terminal is followed from {old[0]} to {call.ports[0]}")
     tap(told(daemon, "source") > before, "as told by the kernel")
     tap(in_kernel(daemon, 2), "and the kernel goes on with the new address")
     got = [r["got"] for r in f.outcome()]
-    tap(got[0] > 380 and got[1] == 400, f"both hear each other ({got})")
+    tap(got[0] > 280 and got[1] == 300, f"both hear each other ({got})")
     call.delete()
 
 
 def unloaded(net, daemon):
     call = calls.Call(daemon.client, 4, "plain", "plain", ip=IP).setup()
-    f = relayed.Flows(net, call, 600, 60)
+    f = relayed.Flows(net, call, 450, 60)
     tap(in_kernel(daemon, 2), "a call is in the kernel when the module goes")
     rig.run(["rmmod", "nf_xcipher"])
     tap(relayed.until(lambda: "was unloaded" in daemon.text()), "the operator is told")
@@ -85,8 +84,7 @@ def unloaded(net, daemon):
     rig.note(got)
     tap(got["received"] == got["sent"] and got["bad_auth"] == 0, "a new call's SRTP is relayed by the ordinary sockets")
     out = [r["got"] for r in f.outcome()]
-    tap(min(out) > 590, f"the call goes on by them ({out} of 600)")
-    time.sleep(3)
+    tap(min(out) > 440, f"the call goes on by them ({out} of 450)")
     tap(daemon.text().count("was unloaded") == 1 and relayed.steering(daemon)[0] == 0, "told once")
     for c in (call, srtp):
         c.delete()
@@ -94,7 +92,7 @@ def unloaded(net, daemon):
 
 def main():
     with netns.Net(("caller", "callee")) as net:
-        daemon = relay.Xcipherd(net, "--steering=kernel", "--engine=serial", "--workers=1", "--kernel-port-rate=250", "--timeout=8").wait_ready()
+        daemon = relay.Xcipherd(net, "--steering=kernel", "--engine=serial", "--workers=1", "--kernel-port-rate=250", "--timeout=6").wait_ready()
         try:
             flood(net, daemon)
             silence(net, daemon)

@@ -55,7 +55,7 @@ def gapless(numbers):
 def subscribed(net, daemon):
     call = calls.Call(daemon.client, 1, "plain", "plain", ip=IP).setup()
     ears = [Ear(net, daemon, 6000, call.id, "a" + call.id)]
-    f = relayed.Flows(net, call, 900, 80)
+    f = relayed.Flows(net, call, 700, 80)
     tap(relayed.both(daemon), "a call with a listener goes to the kernel")
     ears[0].heard()
     time.sleep(1)
@@ -67,7 +67,7 @@ def subscribed(net, daemon):
     tap(relayed.both(daemon), "and with one less")
     last = now[-1:] + ears[0].heard()
     tap(gapless(last), f"who left heard all until then ({len(last)})")
-    relayed.stable("meanwhile nothing is lost, repeated, reordered between the parties", f.outcome(), 900)
+    relayed.stable("meanwhile nothing is lost, repeated, reordered between the parties", f.outcome(), 700)
     both = ears[1].heard()
     tap(len(both) > 100 and gapless(both), f"nor for who stayed ({len(both)})")
     q = calls.ok(daemon.client.call("query", call_id=call.id))["tags"][ears[1].tag]["medias"][0]["streams"][0]["stats_out"]["packets"]
