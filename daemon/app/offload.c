@@ -245,7 +245,7 @@ static bool listeners_add(const struct offload *o, uint32_t worker, const struct
 		const struct off_stream *l = &site->stream[id < o->cfg.max_stream ? id : 0];
 
 		if (id >= o->cfg.max_stream || !l->set || !l->cfg.listener || l->cfg.wait ||
-			site->ctx[l->cfg.ctx].tx != PLAIN)
+			l->cfg.gate || site->ctx[l->cfg.ctx].tx != PLAIN)
 			return false;
 		o->cfg.look(o->cfg.arg, worker, id, &there);
 		if (!dest_add(o, l, &there.remote, family, to))

@@ -90,6 +90,9 @@ static enum gate gate_to(const struct draft *d, const struct media_stream_cfg *c
 /* The packet itself goes no further, silence does in its place. */
 static uint8_t quieten(struct draft *d)
 {
+	/* Nobody could protect it in place of what is passed through. */
+	if (d->rx->rx.pass)
+		return receive_only(d, d->copies ? MEDIA_JOB : MEDIA_DROP_BLOCKED);
 	d->quiet_to = d->note->to;
 	return receive_only(d, MEDIA_JOB);
 }

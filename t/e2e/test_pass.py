@@ -5,6 +5,7 @@ import os
 
 import calls
 import relay
+import test_ng
 from run import cases
 from test_record import Folder, heard, packets, reply_file, stopped
 from test_relay import clean, finish
@@ -49,6 +50,17 @@ def test_terminals_share_their_keys(net, steering, engine):
     clean(calls.load(net, relay.BUILD, passed, rate=50, seconds=2))
     for c in passed + others:
         calls.ok(c.delete())
+    finish(daemon)
+
+
+def test_ipv4_to_ipv6(net):
+    daemon = relay.Xcipherd(net, "--engine=serial", addresses=("10.200.1.1", "fd00:2::1")).wait_ready()
+    a, b = test_ng.Phone(net, "caller", "10.200.1.2", "80"), test_ng.Phone(net, "callee", "fd00:2::2", "80")
+    test_ng.talk(daemon.client, a, b, "c", address_family="IP6", **PASS)
+    assert b.to[0] == "fd00:2::1" and a.to[0] == "10.200.1.1" and daemon.statistics()["drops"]["inactive"] == 0
+    tags = calls.ok(daemon.client.call("query", call_id="c"))["tags"]
+    assert all("passthrough" in t["medias"][0]["flags"] for t in tags.values()), tags
+    assert test_ng.leaves(a, b) and test_ng.leaves(b, a)
     finish(daemon)
 
 

@@ -252,6 +252,23 @@ static void listeners_get_it_deciphered(void **state)
 	rig_free(r);
 }
 
+/* Silence would have to be protected by a key that is the terminals'. */
+static void silence_is_nothing_at_all(void **state)
+{
+	struct rig *r = passing(SUITE_AES_CM_128_80, 0);
+	struct media_cmd a = rig_stream_cmd(A, PORT_A, 0, B, B_RTCP, "192.0.2.1:4000");
+
+	(void)state;
+	a.stream.gate = MEDIA_GATE_QUIET;
+	a.stream.quiet = MEDIA_QUIET_PCMA;
+	assert_int_equal(media_command(r->m, &a), 0);
+	rig_send(r, SSRC, 1, A_TX);
+	rig_run(r);
+	assert_int_equal(r->outs, 0);
+	assert_int_equal(rig_dropped(r, A, MEDIA_DROP_BLOCKED), 1);
+	rig_free(r);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -262,6 +279,7 @@ int main(void)
 		cmocka_unit_test(a_forged_number_does_not_lead_the_index_astray),
 		cmocka_unit_test(recordings_get_it_with_the_key),
 		cmocka_unit_test(listeners_get_it_deciphered),
+		cmocka_unit_test(silence_is_nothing_at_all),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -680,16 +680,28 @@ static void all_who_listen_get_it_from_one_place(void **state)
 	(void)state;
 	rig.steer.relays_copies = true;
 	rig.look[B].packets = 0;
-	for (int i = 0; i < 4; i++) {
+	for (int i = 0; i < 5; i++) {
 		ear(EAR, EAR2 + 1, SUITE_PLAIN);
 		ear(EAR2, 0, i == 0 ? SUITE_AES_CM_128_80 : SUITE_PLAIN);
 		listened_to(EAR + 1);
+		if (i == 3) {
+			struct media_cmd c = stream_cmd(EAR2);
+
+			c.stream = (struct media_stream_cfg){.local = c.stream.local,
+				.rtp = true,
+				.ctx = 3,
+				.rtp_to = MEDIA_NONE,
+				.rtcp_to = MEDIA_NONE,
+				.listener = true,
+				.gate = MEDIA_GATE_MEDIA};
+			commit(&c, 1);
+		}
 		if (i == 1)
 			rig.look[EAR2].remote.family = AF_INET6;
 		if (i == 2)
 			rig.look[EAR2].remote.port = 0;
 		tick();
-		assert_int_equal(rig.cmds, i == 3);
+		assert_int_equal(rig.cmds, i == 4);
 	}
 }
 
