@@ -94,7 +94,7 @@ bench:
 	tools/deps.sh install deps-test
 	$(MAKE) -j$(JOBS) all tools bench-program
 	@BUILD=$(abspath $(BUILD)) /usr/bin/python3 t/e2e/bench_path.py $(if $(FULL),--full)
-	$(if $(FULL),@FULL=1 JOBS=1 BUILD=$(abspath $(BUILD)) /usr/bin/python3 t/e2e/run.py test_killed_and_started test_another_node_takes)
+	$(if $(FULL),@FULL=1 BUILD=$(abspath $(BUILD)) /usr/bin/python3 t/e2e/run.py -j1 test_killed_and_started test_another_node_takes)
 
 # libsrtp2 built on OpenSSL: a peer for benchmarks, an oracle for tests.
 peer-libsrtp:
