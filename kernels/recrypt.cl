@@ -324,6 +324,11 @@ static void xc_recrypt_item(uint item, const __global struct xc_job *jobs, uint 
 		ahead[0][l] = (xc_in)(keys + j->rx_key);
 		ahead[1][l] = (xc_in)(keys + j->tx_key);
 	}
+#if XC_LANES == 16 && XC_GROUPS == 1
+	if (side[0].auths & side[1].auths & 1u << XC_AUTH_HMAC_SHA1 && ends.most > ends.least + 1u)
+		xc_hmac_paired(m, &ends, ahead);
+	else
+#endif
 #pragma unroll 1
 	for (uint i = 0; i < 2; i += XC_GROUPS)
 		if ((side[i].auths | side[i + XC_GROUPS - 1].auths) & 1u << XC_AUTH_HMAC_SHA1)
