@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The table of options, as the files that read, set and compare them see it. */
+#ifndef XCIPHER_APP_OPTIONS_INT_H
+#define XCIPHER_APP_OPTIONS_INT_H
+
+#include "app/options.h"
+
+enum kind {
+	CONFIG,
+	INTERFACE,
+	ENDPOINT,
+	LISTEN,
+	REDIS,
+	PORT,
+	STEERING,
+	XDP_MODE,
+	ENGINE,
+	QUEUE_SEND,
+	UDP_IO,
+	DEVICES,
+	MINS,
+	STRING,
+	UINT8,
+	UINT16,
+	UINT32,
+	UINT64,
+	DECIMAL,
+	LEARNING,
+	RECORDING,
+	SDES_OFFER,
+	SDES_ACCEPT,
+	NETS,
+	BOOL,
+	FLAG,
+	LEVEL,
+};
+
+struct option_row {
+	const char *name;
+	enum kind kind;
+	size_t offset;
+	const char *def, *arg, *help;
+};
+
+#define X(name, kind, field, def, arg, help) +1
+enum { OPTION_ROWS = OPTIONS(X) };
+#undef X
+extern const struct option_row option_rows[OPTION_ROWS];
+
+/* Puts the value in its place (options_value.c). NULL, or what a right one looks like, a constant. */
+const char *option_set(struct options *o, const struct option_row *row, const char *value);
+
+static inline bool option_is_text(const struct option_row *row)
+{
+	return row->kind == STRING || row->kind == CONFIG;
+}
+
+#endif

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Which options a running daemon takes over, and what differs between two sets of them. */
+#include "app/options_int.h"
+
+#include "app/templates.h"
+#include "control/teardown.h"
+
+/* What can change at any time: it is looked at again for each call, or each second. */
+static bool is_live(const struct option_row *row)
+{
+	static const char *const names[] = {"timeout", "silent-timeout", "offer-timeout",
+		"final-timeout", "b2b-allow", "delete-delay", "max-sessions", "max-cpu", "max-load",
+		"max-bandwidth", "sdes-offer", "sdes-accept", "endpoint-learning", "strict-source",
+		"log-level"};
+
+	for (size_t i = 0; i < ARRAY_LEN(names); i++)
+		if (strcmp(row->name, names[i]) == 0)
+			return true;
+	return false;
+}
+
+struct span { /* bytes of struct options */
+	size_t off, len;
+};
+
+/* Where an option's value lies: up to two places. Strings are compared apart. */
+static void spans(const struct option_row *row, struct span out[2])
+{
+#define SPAN(field) \
+	((struct span){offsetof(struct options, field), sizeof(((struct options *)0)->field)})
+	static const size_t len[] = {[ENDPOINT] = sizeof(struct endpoint),
+		[LISTEN] = sizeof(struct endpoint),
+		[PORT] = 2,
+		[STEERING] = sizeof(void *),
+		[XDP_MODE] = sizeof(int),
+		[ENGINE] = sizeof(int),
+		[QUEUE_SEND] = sizeof(int),
+		[UDP_IO] = sizeof(int),
+		[UINT8] = 1,
+		[UINT16] = 2,
+		[UINT32] = 4,
+		[UINT64] = 8,
+		[DECIMAL] = sizeof(double),
+		[LEARNING] = sizeof(int),
+		[BOOL] = sizeof(bool),
+		[FLAG] = sizeof(bool),
+		[LEVEL] = sizeof(int),
+		[REDIS] = sizeof(struct redis_server),
+		[RECORDING] = sizeof(int),
+		[NETS] = sizeof(struct call_nets)};
+
+	out[0] = (struct span){row->offset, row->kind < ARRAY_LEN(len) ? len[row->kind] : 0};
+	out[1] = (struct span){0, 0};
+	if (row->kind == INTERFACE) {
+		out[0] = SPAN(local);
+		out[1] = SPAN(locals);
+	} else if (row->kind == DEVICES) {
+		out[0] = SPAN(device);
+		out[1] = SPAN(devices);
+	} else if (row->kind == MINS) {
+		out[0] = SPAN(opencl_min);
+	} else if (row->kind == SDES_OFFER) {
+		out[0] = SPAN(sdes.offer);
+	} else if (row->kind == SDES_ACCEPT) {
+		out[0] = SPAN(sdes.accept);
+		out[1] = SPAN(sdes.params);
+	}
+#undef SPAN
+}
+
+static bool differs(const struct option_row *row, const struct options *a, const struct options *b)
+{
+	const uint8_t *x = (const uint8_t *)a, *y = (const uint8_t *)b;
+	struct span at[2];
+
+	if (option_is_text(row))
+		return strcmp(*(const char *const *)(x + row->offset),
+			       *(const char *const *)(y + row->offset)) != 0;
+	spans(row, at);
+	return memcmp(x + at[0].off, y + at[0].off, at[0].len) != 0 ||
+		memcmp(x + at[1].off, y + at[1].off, at[1].len) != 0;
+}
+
+uint32_t options_take_live(struct options *now, struct options *next,
+	void (*other)(void *arg, const char *name), void *arg)
+{
+	uint32_t changed = 0;
+
+	if (templates_differ(&now->ng_templates, &next->ng_templates)) {
+		const struct ng_templates old = now->ng_templates;
+
+		now->ng_templates = next->ng_templates;
+		next->ng_templates = old; /* freed with it */
+		changed++;
+	}
+
+	for (size_t i = 0; i < OPTION_ROWS; i++) {
+		struct span at[2];
+
+		/* The number of workers that was not given is what steering made of it. */
+		if (!differs(&option_rows[i], now, next) ||
+			(next->workers_auto && strcmp(option_rows[i].name, "workers") == 0))
+			continue;
+		if (!is_live(&option_rows[i])) {
+			other(arg, option_rows[i].name);
+			continue;
+		}
+		spans(&option_rows[i], at);
+		for (int k = 0; k < 2; k++)
+			memcpy((uint8_t *)now + at[k].off, (const uint8_t *)next + at[k].off,
+				at[k].len);
+		changed++;
+	}
+	return changed;
+}

@@ -1,0 +1,439 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Values of options: each kind has a function that reads it, whether it comes from the built-in default, the file, the command line
+ * or a script, and says what a right one looks like. */
+#include "app/options_int.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/secmem.h"
+#include "batch/engine.h"
+#include "layout.h"
+
+static const char *set_string(const char **field, const char *value)
+{
+	char *copy = strdup(value);
+
+	if (!copy)
+		return "out of memory";
+	free((char *)*field);
+	*field = copy;
+	return NULL;
+}
+
+/* Each returns NULL, or what would have been right. */
+static const char *set_interface(struct options *o, struct str text)
+{
+	struct relay_local l = {.name = "default"};
+	struct str addr = text, advertised = STR_NONE;
+	const char *slash = memchr(text.s, '/', text.len);
+
+	if (o->locals == STEER_MAX_LOCAL)
+		return "at most 16 interfaces";
+	if (slash) {
+		struct str name = str_cut(&addr, '/');
+
+		if (name.len == 0 || name.len >= sizeof(l.name))
+			return "[NAME/]ADDR[!ADVERTISED] with a name of 1 to 31 letters";
+		memset(l.name, 0, sizeof(l.name));
+		memcpy(l.name, name.s, name.len);
+	}
+	advertised = addr;
+	addr = str_cut(&advertised, '!');
+	if (endpoint_parse_addr(&l.addr, addr))
+		return "[NAME/]ADDR[!ADVERTISED] with an IPv4 or IPv6 address of this machine, as 192.0.2.1";
+	if (endpoint_is_unspecified(&l.addr) || endpoint_is_multicast(&l.addr))
+		return "one address of this machine (not any, not multicast): it is written into SDP";
+	l.advertised = l.addr;
+	if (advertised.s && endpoint_parse_addr(&l.advertised, advertised))
+		return "an IPv4 or IPv6 address behind the '!'";
+	if (l.advertised.family != l.addr.family)
+		return "an advertised address of the same family";
+	o->local[o->locals++] = l;
+	return NULL;
+}
+
+static const char *set_interfaces(struct options *o, const char *value)
+{
+	struct str rest = str_from(value);
+
+	while (rest.s) { /* the file has one line for all of them, with ';' between */
+		struct str one = str_trim(str_cut(&rest, ';'));
+		const char *right = one.len ? set_interface(o, one) : NULL;
+
+		if (right)
+			return right;
+	}
+	return NULL;
+}
+
+static const char *set_number(void *field, const char *value, enum kind kind)
+{
+	static const uint64_t max[] = {[UINT8] = 255,
+		[UINT16] = 65535,
+		[UINT32] = UINT32_MAX / 1000,
+		[UINT64] = INT64_MAX,
+		[PORT] = 65535,
+		[LEVEL] = 7};
+	static const char *const right[] = {[UINT8] = "a number from 0 to 255",
+		[UINT16] = "a number from 0 to 65535",
+		[UINT32] = "a number from 0 to 4294967",
+		[UINT64] = "a number",
+		[PORT] = "a port from 1024 to 65535",
+		[LEVEL] = "a level from 0 to 7"};
+	uint64_t v;
+
+	if (str_to_u64(&v, str_from(value), max[kind]) || (kind == PORT && v < 1024))
+		return right[kind];
+	if (kind == UINT8)
+		*(uint8_t *)field = (uint8_t)v;
+	else if (kind == UINT32)
+		*(uint32_t *)field = (uint32_t)v;
+	else if (kind == UINT64)
+		*(uint64_t *)field = v;
+	else if (kind == LEVEL)
+		*(int *)field = (int)v;
+	else
+		*(uint16_t *)field = (uint16_t)v;
+	return NULL;
+}
+
+static const char *set_decimal(double *field, const char *value)
+{
+	static const char right[] = "a number from 0 to 100000, as 80 or 7.5";
+	char *end;
+	double v;
+
+	if (value[0] < '0' || value[0] > '9')
+		return right;
+	v = strtod(value, &end);
+	if (*end || !(v >= 0 && v <= 100000))
+		return right;
+	*field = v;
+	return NULL;
+}
+
+static int choice(const char *value, const char *const *names, uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++)
+		if (str_eq_nocase(str_from(value), str_from(names[i])))
+			return (int)i;
+	return -1;
+}
+
+static const char *set_bool(bool *field, const char *value)
+{
+	static const char *const names[] = {"no", "yes", "off", "on", "false", "true", "0", "1"};
+	int at = choice(value, names, ARRAY_LEN(names));
+
+	if (at < 0)
+		return "yes or no";
+	*field = at & 1;
+	return NULL;
+}
+
+static const char *set_learning(enum media_learning *field, const char *value)
+{
+	static const char *const names[] = {"off", "immediate", "delayed", "heuristic"};
+	int at = choice(value, names, ARRAY_LEN(names));
+
+	if (at < 0)
+		return "off, immediate, delayed or heuristic";
+	*field = (enum media_learning)at;
+	return NULL;
+}
+
+static const char *set_recording(enum record_format *field, const char *value)
+{
+	static const char *const names[] = {"raw", "eth"};
+	int at = choice(value, names, ARRAY_LEN(names));
+
+	if (at < 0)
+		return "raw or eth";
+	*field = (enum record_format)at;
+	return NULL;
+}
+
+/* The next of a list with ',', ';' or blanks between; empty at its end. */
+static struct str next_name(struct str *rest)
+{
+	static const char between[] = ",; \t";
+	struct str name;
+
+	while (rest->len && strchr(between, rest->s[0])) {
+		rest->s++;
+		rest->len--;
+	}
+	name = (struct str){rest->s, 0};
+	while (name.len < rest->len && !strchr(between, rest->s[name.len]))
+		name.len++;
+	rest->s += name.len;
+	rest->len -= name.len;
+	return name;
+}
+
+struct sdes_list {                  /* what a list names */
+	uint8_t suite[SUITE_COUNT]; /* in its order */
+	uint32_t n, suites, params;
+};
+
+static void list_suite(struct sdes_list *l, const struct srtp_suite *s)
+{
+	if (!(l->suites >> s->id & 1))
+		l->suite[l->n++] = (uint8_t)s->id;
+	l->suites |= 1u << s->id;
+}
+
+static bool list_name(struct sdes_list *l, struct str name, bool with_params)
+{
+	static const struct {
+		const char *name;
+		uint32_t bit;
+	} params[] = {
+		{"UNENCRYPTED_SRTP", NG_SDES_UNENCRYPTED_SRTP},
+		{"UNENCRYPTED_SRTCP", NG_SDES_UNENCRYPTED_SRTCP},
+		{"UNAUTHENTICATED_SRTP", NG_SDES_UNAUTHENTICATED_SRTP},
+	};
+	bool all = str_eq_nocase(name, STR("all")), strong = str_eq_nocase(name, STR("strong"));
+	const struct srtp_suite *s = srtp_suite_find(name);
+	bool known = s || all || strong;
+
+	if (s)
+		list_suite(l, s);
+	for (uint32_t i = SUITE_PLAIN + 1; i < SUITE_COUNT && (all || strong); i++)
+		if (all || srtp_suite_get(i)->cipher != XC_CIPHER_NULL)
+			list_suite(l, srtp_suite_get(i));
+	for (size_t i = 0; i < ARRAY_LEN(params) && with_params; i++)
+		if (all || str_eq_nocase(name, str_from(params[i].name))) {
+			l->params |= params[i].bit;
+			known = true;
+		}
+	return known;
+}
+
+static bool read_sdes_list(struct sdes_list *l, const char *value, bool with_params)
+{
+	struct str rest = str_from(value);
+
+	for (struct str name = next_name(&rest); name.len; name = next_name(&rest))
+		if (!list_name(l, name, with_params))
+			return false;
+	return true;
+}
+
+static const char *set_sdes_offer(struct sdes_policy *p, const char *value)
+{
+	struct sdes_list l = {0};
+
+	if (!read_sdes_list(&l, value, false))
+		return "suites as AES_CM_128_HMAC_SHA1_80, best first, with ',' between; or strong, or all";
+	memcpy(p->offer, l.suite, sizeof(l.suite));
+	return NULL;
+}
+
+static const char *set_sdes_accept(struct sdes_policy *p, const char *value)
+{
+	struct sdes_list l = {0};
+
+	if (!read_sdes_list(&l, value, true))
+		return "suites, strong, all, UNENCRYPTED_SRTP, UNENCRYPTED_SRTCP or UNAUTHENTICATED_SRTP, with ',' between";
+	p->accept = l.suites;
+	p->params = l.params;
+	return NULL;
+}
+
+static const char *set_nets(struct call_nets *out, const char *value)
+{
+	static const char right[] =
+		"networks as 192.0.2.0/24 or 2001:db8::/32, up to 16, with ',' between; or any, or none";
+	struct str rest =
+		str_from(str_eq_nocase(str_from(value), STR("any")) ? "0.0.0.0/0,::/0" : value);
+	struct call_nets nets = {0};
+
+	if (str_eq_nocase(rest, STR("none"))) {
+		*out = nets;
+		return NULL;
+	}
+	for (struct str name = next_name(&rest); name.len; name = next_name(&rest)) {
+		if (nets.n == CALL_NETS_MAX ||
+			endpoint_parse_net(&nets.net[nets.n], &nets.bits[nets.n], name))
+			return right;
+		nets.n++;
+	}
+	*out = nets;
+	return nets.n ? NULL : right;
+}
+
+static const char *set_engine(enum engine_choice *field, const char *value)
+{
+	static const char *const names[] = {"auto", "opencl", "serial"};
+	int at = choice(value, names, ARRAY_LEN(names));
+
+	if (at < 0)
+		return "auto, opencl or serial";
+	*field = (enum engine_choice)at;
+	return NULL;
+}
+
+/* "gpu:3,cpu": a weight is what follows a last colon and is a number. */
+static const char *set_devices(struct options *o, const char *value)
+{
+	static const char right[] =
+		"DEVICE[:WEIGHT],... with up to 8 devices, weights from 1 to 1000, as gpu:3,cpu:1";
+	struct str rest = str_from(value);
+	uint32_t n = 0;
+
+	memset(o->device, 0, sizeof(o->device));
+	while (rest.s) {
+		struct str name = str_trim(str_cut(&rest, ','));
+		const char *colon = name.len ? memrchr(name.s, ':', name.len) : NULL;
+		uint64_t weight = 1;
+
+		if (n == OPTION_DEVICES_MAX || (name.len == 0 && (n || rest.s)))
+			return right;
+		if (colon) {
+			struct str number = {colon + 1, (size_t)(name.s + name.len - colon - 1)};
+
+			if (str_to_u64(&weight, number, 1000) || weight == 0)
+				return right;
+			name.len = (size_t)(colon - name.s);
+		}
+		if (name.len >= sizeof(o->device[n].name))
+			return right;
+		memcpy(o->device[n].name, name.s, name.len);
+		o->device[n++].weight = (uint32_t)weight;
+	}
+	o->devices = n;
+	return NULL;
+}
+
+/* One for all devices, or one for each in their order; the last one is also for those that follow. */
+static const char *set_mins(struct options *o, const char *value)
+{
+	struct str rest = str_from(value);
+	uint64_t v = 0;
+
+	for (uint32_t n = 0; n < OPTION_DEVICES_MAX; n++) {
+		if (rest.s && str_to_u64(&v, str_trim(str_cut(&rest, ',')), 65535))
+			return "PACKETS,... with numbers from 0 to 65535";
+		o->opencl_min[n] = (uint32_t)v;
+	}
+	return rest.s ? "at most 8 numbers" : NULL;
+}
+
+static const char *set_steering(const struct steer_ops **field, const char *value)
+{
+	static const struct steer_ops *const ops[] = {
+		&steer_udp, &steer_nfqueue, &steer_kernel, &steer_xdp};
+
+	for (size_t i = 0; i < ARRAY_LEN(ops); i++)
+		if (str_eq_nocase(str_from(value), str_from(ops[i]->name))) {
+			*field = ops[i];
+			return NULL;
+		}
+	return "udp, nfqueue, kernel or xdp";
+}
+
+static const char *set_xdp_mode(enum steer_xdp_mode *field, const char *value)
+{
+	static const char *const names[] = {"auto", "zerocopy", "copy", "skb"};
+	int at = choice(value, names, ARRAY_LEN(names));
+
+	if (at < 0)
+		return "auto, zerocopy, copy or skb";
+	*field = (enum steer_xdp_mode)at;
+	return NULL;
+}
+
+static const char *set_queue_send(enum steer_queue_send *field, const char *value)
+{
+	static const char *const names[] = {"auto", "raw", "verdict"};
+	int at = choice(value, names, ARRAY_LEN(names));
+
+	if (at < 0)
+		return "auto, raw or verdict";
+	*field = (enum steer_queue_send)at;
+	return NULL;
+}
+
+static const char *set_udp_io(enum steer_udp_io *field, const char *value)
+{
+	static const char *const names[] = {"auto", "uring", "plain"};
+	int at = choice(value, names, ARRAY_LEN(names));
+
+	if (at < 0)
+		return "auto, uring or plain";
+	*field = (enum steer_udp_io)at;
+	return NULL;
+}
+
+const char *option_set(struct options *o, const struct option_row *row, const char *value)
+{
+	void *field = (uint8_t *)o + row->offset;
+
+	switch (row->kind) {
+	case INTERFACE:
+		return set_interfaces(o, value);
+	case CONFIG:
+	case STRING:
+		return set_string(field, value);
+	case ENDPOINT:
+		return endpoint_parse(field, str_from(value))
+			? "ADDR:PORT, as 127.0.0.1:22222 or [::1]:22222"
+			: NULL;
+	case LISTEN:
+		if (str_eq_nocase(str_from(value), STR("off"))) {
+			*(struct endpoint *)field = (struct endpoint){0};
+			return NULL;
+		}
+		return endpoint_parse(field, str_from(value))
+			? "ADDR:PORT, as 127.0.0.1:9900 or [::1]:9900, or off"
+			: NULL;
+	case REDIS:
+		if (str_eq_nocase(str_from(value), STR("off"))) {
+			*(struct redis_server *)field = (struct redis_server){0};
+			return NULL;
+		}
+		return redis_server_parse(field, str_from(value))
+			? "[PW@]ADDR:PORT[/DB], as 127.0.0.1:6379/1, or off"
+			: NULL;
+	case STEERING:
+		return set_steering(field, value);
+	case XDP_MODE:
+		return set_xdp_mode(field, value);
+	case QUEUE_SEND:
+		return set_queue_send(field, value);
+	case UDP_IO:
+		return set_udp_io(field, value);
+	case ENGINE:
+		return set_engine(field, value);
+	case DEVICES:
+		return set_devices(o, value);
+	case MINS:
+		return set_mins(o, value);
+	case RECORDING:
+		return set_recording(field, value);
+	case LEARNING:
+		return set_learning(field, value);
+	case SDES_OFFER:
+		return set_sdes_offer(field, value);
+	case SDES_ACCEPT:
+		return set_sdes_accept(field, value);
+	case NETS:
+		return set_nets(field, value);
+	case DECIMAL:
+		return set_decimal(field, value);
+	case BOOL:
+	case FLAG:
+		return set_bool(field, value);
+	case PORT:
+	case UINT8:
+	case UINT16:
+	case UINT32:
+	case UINT64:
+	case LEVEL:
+		return set_number(field, value, row->kind);
+	}
+	return "nothing";
+}
