@@ -139,7 +139,7 @@ $(BUILD)/t/%: $(BUILD)/obj/t/tool/%.o $(LIB)
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS) -lsrtp2
 
 # Fuzzers are built by clang, library and all, with coverage and sanitizers.
-FUZZ_LIB_SRC := $(foreach d,base proto srtp,$(sort $(wildcard daemon/$(d)/*.c))) daemon/call/model.c daemon/call/save_format.c
+FUZZ_LIB_SRC := $(foreach d,base proto srtp,$(sort $(wildcard daemon/$(d)/*.c))) daemon/call/model.c $(sort $(wildcard daemon/call/save_*.c))
 FUZZ_FLAGS   := $(CPPFLAGS) -std=gnu17 -O1 -g -fno-sanitize-recover=undefined $(shell pkg-config --cflags jansson libcrypto)
 $(BUILD)/fuzz/obj/%.o: %.c Makefile
 	@mkdir -p $(@D)

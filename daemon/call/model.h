@@ -292,7 +292,7 @@ struct keystore *calls_keys(struct calls *c);
 /* A restored call, committed already, is one of ours from now on. */
 void calls_adopt(struct calls *c, struct call *call);
 
-/* --- The format of what is saved (save_format.c): pure ------------------------------------------------------------ */
+/* --- The format of what is saved (save_tables.c): pure ------------------------------------------------------------ */
 
 #define SAVE_VERSION 2 /* of a call that an older reader would get wrong: media is passed through */
 #define SAVE_OLDEST  1 /* of all others; and still read */
