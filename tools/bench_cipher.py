@@ -134,7 +134,7 @@ def smoke(b):
     gpu = subprocess.run([b.program, "gpu", "--test", "--json", "--time=1", "--batch=64", "--streams=20"], stdout=subprocess.PIPE,
                          text=True, check=True)
     rows = [json.loads(line) for line in gpu.stdout.splitlines()]
-    assert {"resident", "transfers", "engine", "floor-bus", "floor-integer"} == {r["impl"] for r in rows}, gpu.stdout
+    assert {"resident", "transfers", "engine", "engine-flight", "floor-bus", "floor-integer"} == {r["impl"] for r in rows}, gpu.stdout
     assert all(KEYS <= set(r) and r["ns_per_packet"] > 0 for r in rows), gpu.stdout
     path = subprocess.run([b.program, "path", "--json", "--calls=20", "--seconds=1"], stdout=subprocess.PIPE, text=True, check=True)
     row = json.loads(path.stdout)
