@@ -114,16 +114,24 @@ static void on_written(void *arg, void *priv, const redisReply *reply)
 		in_trouble(r, reply->str);
 }
 
-/* A field that was there, and had to be made anew: somebody emptied the database. */
+/* A field that was there, and had to be made anew: somebody emptied the database. It is told once for each call, and never again. */
 static void on_state_written(void *arg, void *priv, const redisReply *reply)
 {
 	struct redis *r = arg;
-	uint64_t now = clock_mono_ns();
 
 	on_written(arg, priv, reply);
-	if (!reply || reply->type != REDIS_REPLY_INTEGER || reply->integer == 0 ||
-		now < r->lost_key_ns + NS_PER_SEC)
+	if (reply && reply->type == REDIS_REPLY_INTEGER && reply->integer)
+		r->lost_keys = true;
+}
+
+/* All at once, at most once a second, since each call of an emptied database tells it. */
+static void restore_lost_keys(struct redis *r)
+{
+	uint64_t now = clock_mono_ns();
+
+	if (!r->lost_keys || now < r->lost_key_ns + NS_PER_SEC)
 		return;
+	r->lost_keys = false;
 	r->lost_key_ns = now;
 	calls_save_all(r->cfg.calls);
 }
@@ -285,6 +293,7 @@ static void on_tick(void *arg)
 	struct redis *r = arg;
 	uint64_t renew = (uint64_t)r->cfg.expires_s * NS_PER_SEC / 2;
 
+	restore_lost_keys(r);
 	if (r->mode == REDIS_ACTIVE && !r->leave_ns)
 		calls_save_tick(r->cfg.calls, clock_real_ns(), renew);
 	redis_owner_renew(r);

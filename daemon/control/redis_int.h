@@ -73,7 +73,7 @@ struct redis {
 	bool trouble; /* Redis answers with errors: tried with one write at a time */
 	uint64_t pause_ns, retry_ns;
 	uint64_t written, errors, disconnects;
-	bool told_down;
+	bool told_down, lost_keys; /* keys were gone, and not all is written again */
 	uint64_t lost_key_ns,
 		force_ns; /* when a key was gone; until when keys are removed before they are written */
 	struct sbuf plain, sealed;
