@@ -244,7 +244,7 @@ def test_redis_full_and_read_only(net):
     talk[0].setup(again=True)
     until(lambda: redis("TYPE", f"xcipher:call:{talk[0].id}") == b"hash")
     redis("FLUSHALL")
-    Load(net, relay.BUILD, talk, 50, 1).result()
+    Load(net, relay.BUILD, talk, 50, 2).result()
     # All of each, not only what its packets change.
     until(lambda: sum(redis("HEXISTS", k, "c") for k in redis("KEYS", "xcipher:call:*")) == 4)
     settled(daemon)
