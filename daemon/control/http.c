@@ -165,7 +165,7 @@ void http_destroy(struct http *h)
 		return;
 	while (h->first)
 		http_client_close(h->first);
-	loop_timer_remove(h->round);
+	round_end(&h->round);
 	loop_timer_remove(h->timer);
 	loop_io_remove(h->io);
 	if (h->fd >= 0)

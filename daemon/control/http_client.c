@@ -15,8 +15,7 @@
 #include "base/clock.h"
 #include "base/secmem.h"
 
-#define BUDGET 8  /* requests or messages per turn */
-#define ROUND  32 /* of all clients, before the event loop looks after others */
+#define BUDGET 8 /* requests or messages per turn */
 
 size_t http_client_unsent(const struct http_client *c)
 {
@@ -116,28 +115,13 @@ static bool serves(const struct http_client *c)
 	return c->state < HTTP_ENDING && http_client_unsent(c) < HTTP_OUT_HIGH;
 }
 
-static void on_round(void *arg)
-{
-	struct http *h = arg;
-
-	h->round = NULL;
-	h->served = 0;
-}
-
-/* ng by UDP must not wait for all that many clients ask by HTTP. */
-static bool has_turn(struct http *h)
-{
-	if (!h->round && loop_timer_add(h->loop, &h->round, 0, 0, on_round, h))
-		h->round = NULL;
-	return !h->round || h->served++ < ROUND;
-}
-
 /* True: there may be more to serve, but others first, or the client has to read. */
 static bool serve(struct http_client *c)
 {
 	bool more = true;
 
-	for (int i = 0; i < BUDGET && more && serves(c) && has_turn(c->http); i++)
+	for (int i = 0;
+		i < BUDGET && more && serves(c) && round_takes(&c->http->round, c->http->loop); i++)
 		more = c->state == HTTP_IN_WEBSOCKET ? http_ws_serve(c) : http_request_serve(c);
 	if (c->out.err) { /* no memory */
 		c->keep = false;

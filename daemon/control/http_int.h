@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "control/http.h"
 #include "control/http_guard.h"
+#include "control/round.h"
 #include "control/web.h"
 #include "proto/http.h"
 #include "proto/ng_stream.h"
@@ -86,8 +87,7 @@ struct http {
 	bool paused; /* no descriptors left: accept nothing for a second */
 	struct http_client *first;
 	uint32_t connections, pages;
-	struct loop_timer *round; /* when it comes, served is 0 again */
-	uint32_t served;          /* requests and messages of all clients */
+	struct round round;
 	struct log_limit log_full, log_accept;
 	char chunk[HTTP_CHUNK]; /* wiped after use: SDP holds keys */
 };

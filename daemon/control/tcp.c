@@ -16,10 +16,10 @@
 #include "base/log.h"
 #include "base/secmem.h"
 #include "control/listen.h"
+#include "control/round.h"
 #include "proto/ng_stream.h"
 
 #define BUDGET       32 /* messages per turn */
-#define ROUND        32 /* of all clients, before the event loop looks after others */
 #define CHUNK        65536u
 #define OUT_HIGH     65536u
 #define REPLY_MAX    (1u << 20)
@@ -53,8 +53,7 @@ struct ng_tcp {
 	struct ng_front *front;
 	struct loop_io *io;
 	struct loop_timer *timer;
-	struct loop_timer *round; /* when it comes, served is 0 again */
-	uint32_t served;
+	struct round round;
 	struct connection *first;
 	uint32_t connections;
 	int fd;
@@ -154,22 +153,6 @@ static void consume(struct connection *c, size_t len)
 	}
 }
 
-static void on_round(void *arg)
-{
-	struct ng_tcp *t = arg;
-
-	t->round = NULL;
-	t->served = 0;
-}
-
-/* ng by UDP must not wait for all that many clients ask by TCP. */
-static bool has_turn(struct ng_tcp *t)
-{
-	if (!t->round && loop_timer_add(t->loop, &t->round, 0, 0, on_round, t))
-		t->round = NULL;
-	return !t->round || t->served++ < ROUND;
-}
-
 /* Serves whole messages; true: there may be more of them, but others first. */
 static bool serve(struct connection *c)
 {
@@ -179,7 +162,7 @@ static bool serve(struct connection *c)
 	for (int i = 0; i < BUDGET && !c->closing && unsent(c) < OUT_HIGH; i++) {
 		struct str rest = {c->in.p + done, c->in.len - done};
 
-		if (!has_turn(c->tcp)) {
+		if (!round_takes(&c->tcp->round, c->tcp->loop)) {
 			got = 1;
 			break;
 		}
@@ -405,7 +388,7 @@ void ng_tcp_destroy(struct ng_tcp *t)
 		return;
 	while (t->first)
 		connection_close(t->first);
-	loop_timer_remove(t->round);
+	round_end(&t->round);
 	loop_timer_remove(t->timer);
 	loop_io_remove(t->io);
 	if (t->fd >= 0)
