@@ -77,6 +77,9 @@ class Net:
         sh("ip", "netns", "add", name)
         self.names.append(name)
         sh("ip", "-n", name, "link", "set", "lo", "up")
+        # A link-local address that is still being checked for duplicates (1 to 2 s) cannot ask for a neighbour, so what is sent
+        # over a link from an address of another is lost until then.
+        self.run(name, "sysctl", "-q", "-w", "net.ipv6.conf.default.dad_transmits=0", check=False)
         return name
 
     def _link(self, what, i):
