@@ -2,8 +2,6 @@
 /* The HTTP server over sockets: requests behind each other, in pieces and on connections that stay; WebSockets; and what
  * becomes of clients that are slow, silent, many or mad. */
 #include <errno.h>
-#include <fcntl.h>
-#include <netinet/tcp.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -13,7 +11,7 @@
 #include <cmocka.h>
 
 #include "base/log.h"
-#include "call_talk.h"
+#include "front_rig.h"
 #include "control/http.h"
 #include "proto/ng_stream.h"
 
@@ -29,10 +27,7 @@
 #define M0    "\0\0\0\0"
 
 struct rig {
-	struct talk talk;
-	struct handler *h;
-	struct ng_front *front;
-	struct loop *loop;
+	struct front_rig f;
 	struct http *http;
 };
 
@@ -49,72 +44,29 @@ static void start(struct rig *r, struct http_config cfg)
 	char err[256];
 
 	memset(r, 0, sizeof(*r));
-	talk_start(&r->talk);
-	assert_int_equal(handler_create(&r->h, r->talk.c, (struct stats_source){0}, 0), 0);
-	assert_int_equal(ng_front_create(&r->front, r->h), 0);
-	assert_int_equal(loop_create(&r->loop), 0);
+	front_start(&r->f);
 	assert_int_equal(endpoint_parse_addr(&cfg.listen, STR("127.0.0.1")), 0);
-	cfg.page.calls = r->talk.c;
-	assert_int_equal(http_create(&r->http, r->loop, r->front, &cfg, err, sizeof(err)), 0);
+	cfg.page.calls = r->f.talk.c;
+	assert_int_equal(http_create(&r->http, r->f.loop, r->f.front, &cfg, err, sizeof(err)), 0);
 }
 
 static void stop(struct rig *r)
 {
 	http_destroy(r->http);
-	loop_destroy(r->loop);
-	ng_front_destroy(r->front);
-	handler_destroy(r->h);
-	talk_end(&r->talk);
-}
-
-static void stop_loop(void *arg)
-{
-	loop_stop(arg);
+	front_stop(&r->f);
 }
 
 static void serve_for(struct rig *r, uint64_t ns)
 {
-	struct loop_timer *t;
-
-	assert_int_equal(loop_timer_add(r->loop, &t, ns, 0, stop_loop, r->loop), 0);
-	assert_int_equal(loop_run(r->loop), 0);
+	front_serve(&r->f, ns);
 }
 
 static int client(struct rig *r)
 {
-	struct endpoint at = http_local(r->http);
-	struct sockaddr_storage sa;
-	socklen_t len = endpoint_to_sockaddr(&at, &sa);
-	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), on = 1;
+	int fd = front_client(http_local(r->http));
 
-	assert_true(fd >= 0);
-	assert_int_equal(connect(fd, (struct sockaddr *)&sa, len), 0);
-	/* byte by byte means so */
-	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-	assert_int_equal(fcntl(fd, F_SETFL, O_NONBLOCK), 0);
 	serve_for(r, MS);
 	return fd;
-}
-
-/* What has come; closed: and the connection ended. */
-static struct str hear(int fd, bool *closed)
-{
-	static char buf[4 << 20];
-	size_t len = 0;
-	ssize_t n;
-
-	do {
-		n = recv(fd, buf + len, sizeof(buf) - 1 - len, 0);
-		len += n > 0 ? (size_t)n : 0;
-	} while (n > 0);
-	*closed = n == 0 || errno == ECONNRESET;
-	buf[len] = 0;
-	return (struct str){buf, len};
-}
-
-static void say(int fd, struct str s)
-{
-	assert_int_equal(send(fd, s.s, s.len, MSG_NOSIGNAL), s.len);
 }
 
 /* The replies' statuses and bodies, as "200:pong\n 404:..."; of a switch to WebSocket all that follows it. */
@@ -151,9 +103,9 @@ static void expect(struct rig *r, int fd, struct str in, const char *want, bool 
 	bool closed;
 
 	if (in.len)
-		say(fd, in);
+		front_say(fd, in);
 	serve_for(r, 3 * MS);
-	got = summary(hear(fd, &closed), in.len > 4 && memcmp(in.s, "HEAD", 4) == 0);
+	got = summary(front_hear(fd, &closed), in.len > 4 && memcmp(in.s, "HEAD", 4) == 0);
 	if (strcmp(got, want) || closed != want_closed)
 		fail_msg("%.*s\n gave: %s (%s)\n want: %s", (int)in.len, in.s, got,
 			closed ? "closed" : "open", want);
@@ -300,9 +252,9 @@ static void open_ws(struct rig *r, int fd, struct str head)
 	struct str got;
 	bool closed;
 
-	say(fd, head);
+	front_say(fd, head);
 	serve_for(r, 3 * MS);
-	got = hear(fd, &closed);
+	got = front_hear(fd, &closed);
 	assert_false(closed);
 	assert_non_null(memmem(
 		got.s, got.len, "\r\nSec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n", 53));
@@ -352,9 +304,9 @@ static void a_websocket_speaks_ng(void **state)
 		bool closed;
 
 		open_ws(&r, fd, STR(WS_NG));
-		say(fd, T[i].in);
+		front_say(fd, T[i].in);
 		serve_for(&r, 3 * MS);
-		got = hear(fd, &closed);
+		got = front_hear(fd, &closed);
 		if (!str_eq(got, T[i].want) || closed != T[i].closed)
 			fail_msg("%zu: %zu bytes, %s", i, got.len, closed ? "closed" : "open");
 		leave(&r, fd);
@@ -382,11 +334,11 @@ static void a_websocket_may_come_in_pieces_and_in_haste(void **state)
 		for (size_t at = 0; at < sizeof(all) - 1; at += step) {
 			size_t n = sizeof(all) - 1 - at < step ? sizeof(all) - 1 - at : step;
 
-			say(fd, (struct str){all + at, n});
+			front_say(fd, (struct str){all + at, n});
 			serve_for(&r, 1);
 		}
 		serve_for(&r, 3 * MS);
-		got = hear(fd, &closed);
+		got = front_hear(fd, &closed);
 		tail = memmem(got.s, got.len, "\r\n\r\n", 4);
 		assert_non_null(tail);
 		assert_true(str_eq((struct str){tail + 4, got.len - (size_t)(tail + 4 - got.s)},
@@ -410,11 +362,11 @@ static void the_page_is_told_no_faster_than_it_may(void **state)
 	fd = client(&r);
 	open_ws(&r, fd, STR(WS "Sec-WebSocket-Protocol: x, page.xcipher\r\n\r\n"));
 	for (int i = 0; i < 50; i++) {
-		say(fd, (struct str){look, sizeof(look) - 1});
+		front_say(fd, (struct str){look, sizeof(look) - 1});
 		serve_for(&r, 5 * MS);
 	}
 	serve_for(&r, 120 * MS);
-	got = hear(fd, &closed);
+	got = front_hear(fd, &closed);
 	assert_false(closed);
 	for (const char *p = got.s; (p = memmem(p, got.len - (size_t)(p - got.s), "{\"now\"", 6));
 		p++)
@@ -466,18 +418,18 @@ static void what_many_ask_is_served_a_little_at_a_time(void **state)
 	for (size_t i = 0; i < EACH; i++)
 		memcpy(many + i * (sizeof(get) - 1), get, sizeof(get) - 1);
 	start(&r, (struct http_config){.metrics = count_served, .arg = &p});
-	p.loop = r.loop;
+	p.loop = r.f.loop;
 	for (int i = 0; i < CLIENTS; i++)
 		fd[i] = client(&r);
 	for (int i = 0; i < CLIENTS; i++)
-		say(fd[i], (struct str){many, sizeof(many)});
+		front_say(fd[i], (struct str){many, sizeof(many)});
 	look(&p);
 	for (int i = 0; i < 500 && p.served < CLIENTS * EACH; i++)
 		serve_for(&r, 10 * MS);
 	assert_int_equal(p.served, CLIENTS * EACH);
 	assert_in_range(p.most, 1, 2 * 32);
 	for (int i = 0; i < CLIENTS; i++) {
-		assert_true(hear(fd[i], &closed).len > EACH * 100);
+		assert_true(front_hear(fd[i], &closed).len > EACH * 100);
 		assert_false(closed);
 		close(fd[i]);
 	}
@@ -492,7 +444,7 @@ static void who_hangs_up_after_asking_still_gets_the_replies(void **state)
 	(void)state;
 	start(&r, (struct http_config){0});
 	fd = client(&r);
-	say(fd, STR(POST "1 " PING POST "2 " PING POST "3"));
+	front_say(fd, STR(POST "1 " PING POST "2 " PING POST "3"));
 	shutdown(fd, SHUT_WR);
 	expect(&r, fd, STR(""), "200:1 " PONG " 200:2 " PONG, true);
 	assert_int_equal(http_connections(r.http), 0);
@@ -511,7 +463,7 @@ static void a_refusal_reaches_who_still_sends(void **state)
 	(void)state;
 	start(&r, (struct http_config){.linger_ns = 200 * MS});
 	fd = client(&r);
-	say(fd, STR("POST /ng HTTP/1.1\r\n" H "Content-Length: 99999999\r\n\r\n"));
+	front_say(fd, STR("POST /ng HTTP/1.1\r\n" H "Content-Length: 99999999\r\n\r\n"));
 	for (int i = 0; i < 20; i++) {
 		n = send(fd, many, sizeof(many), MSG_NOSIGNAL);
 		assert_true(n > 0 || errno == EAGAIN);
@@ -560,7 +512,7 @@ static void who_reads_no_replies_is_not_read_from_and_blocks_nobody(void **state
 	serve_for(&r, 600 * MS);
 	assert_int_equal(http_connections(r.http), 1);
 	expect(&r, good, STR("GET /ping HTTP/1.1\r\n" H "\r\n"), "200:pong\n", false);
-	hear(mad, &closed);
+	front_hear(mad, &closed);
 	assert_true(closed);
 	close(mad);
 	leave(&r, good);
@@ -583,9 +535,10 @@ static void replies_go_on_when_the_client_reads_again(void **state)
 		memcpy(many + i * (sizeof(get) - 1), get, sizeof(get) - 1);
 	start(&r, (struct http_config){.metrics = metrics, .arg = &len});
 	fd = client(&r);
-	say(fd, (struct str){get, sizeof(get) - 1});
+	front_say(fd, (struct str){get, sizeof(get) - 1});
 	serve_for(&r, 3 * MS);
-	one = hear(fd, &closed).len; /* all replies are of this length, and so is their date */
+	one = front_hear(fd, &closed)
+		      .len; /* all replies are of this length, and so is their date */
 	for (int i = 0; i < 20; i++) {
 		ssize_t n = send(fd, many + sent, sizeof(many) - sent, MSG_NOSIGNAL);
 
@@ -600,7 +553,7 @@ static void replies_go_on_when_the_client_reads_again(void **state)
 
 		sent += n > 0 ? (size_t)n : 0;
 		serve_for(&r, MS / 4);
-		got = hear(fd, &closed);
+		got = front_hear(fd, &closed);
 		heard += got.len;
 		for (const char *p = got.s; p < got.s + got.len; p++)
 			body += *p == 'm';
@@ -630,9 +583,9 @@ static void whoever_takes_too_long_is_dropped(void **state)
 		fd[i] = client(&r);
 	for (int i = MESSAGE; i <= ALIVE; i++)
 		open_ws(&r, fd[i], STR(WS_NG));
-	say(fd[HEAD], STR("GET /ping HTTP/1.1\r\n"));
-	say(fd[BODY], STR(POST));
-	say(fd[MESSAGE], STR("\x81\x93" M0));
+	front_say(fd[HEAD], STR("GET /ping HTTP/1.1\r\n"));
+	front_say(fd[BODY], STR(POST));
+	front_say(fd[MESSAGE], STR("\x81\x93" M0));
 	for (int i = 0; i < 90; i++) { /* a byte now and then does not help */
 		if (i % 2 == 0) {
 			(void)!send(fd[HEAD], "x", 1, MSG_NOSIGNAL);
@@ -642,12 +595,12 @@ static void whoever_takes_too_long_is_dropped(void **state)
 				(void)!send(fd[MESSAGE], "x", 1, MSG_NOSIGNAL);
 		}
 		expect(&r, fd[BUSY], STR("GET /ping HTTP/1.1\r\n" H "\r\n"), "200:pong\n", false);
-		if (hear(fd[ALIVE], &closed).len)
-			say(fd[ALIVE], STR("\x8a\x80" M0));
+		if (front_hear(fd[ALIVE], &closed).len)
+			front_say(fd[ALIVE], STR("\x8a\x80" M0));
 		serve_for(&r, 7 * MS);
 	}
 	for (int i = 0; i < CLIENTS; i++) {
-		hear(fd[i], &closed);
+		front_hear(fd[i], &closed);
 		if (closed == want[i])
 			fail_msg("client %d is %s", i, closed ? "closed" : "open");
 		close(fd[i]);
@@ -665,16 +618,16 @@ static void the_longest_idle_makes_room_or_the_new_one_goes(void **state)
 	start(&r, (struct http_config){.connections = 3, .evict_ns = 300 * MS});
 	for (int i = 0; i < 4; i++)
 		fd[i] = client(&r);
-	hear(fd[3], &closed);
+	front_hear(fd[3], &closed);
 	assert_true(closed); /* nobody was idle for long */
 	open_ws(&r, fd[0], STR(WS_NG));
 	serve_for(&r, 320 * MS);
 	expect(&r, fd[1], STR("GET /ping HTTP/1.1\r\n" H "\r\n"), "200:pong\n", false);
 	fd[4] = client(&r);
 	expect(&r, fd[4], STR("GET /ping HTTP/1.1\r\n" H "\r\n"), "200:pong\n", false);
-	hear(fd[2], &closed);
+	front_hear(fd[2], &closed);
 	assert_true(closed);
-	hear(fd[0], &closed);
+	front_hear(fd[0], &closed);
 	assert_false(closed); /* a WebSocket may be silent */
 	expect(&r, fd[1], STR("GET /ping HTTP/1.1\r\n" H "\r\n"), "200:pong\n", false);
 	for (int i = 0; i < 5; i++)

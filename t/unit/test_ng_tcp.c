@@ -2,7 +2,6 @@
 /* ng over TCP: where messages end, and what becomes of clients that are slow, silent, many or
  * mad. */
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -13,7 +12,7 @@
 #include <cmocka.h>
 
 #include "base/log.h"
-#include "call_talk.h"
+#include "front_rig.h"
 #include "control/tcp.h"
 #include "proto/ng_stream.h"
 
@@ -96,10 +95,7 @@ static void a_message_has_a_longest_length(void **state)
 /* --- With sockets -------------------------------------------------------------------------- */
 
 struct rig {
-	struct talk talk;
-	struct handler *h;
-	struct ng_front *front;
-	struct loop *loop;
+	struct front_rig f;
 	struct ng_tcp *tcp;
 };
 
@@ -108,69 +104,28 @@ static void start(struct rig *r, struct ng_tcp_config cfg)
 	char err[256];
 
 	memset(r, 0, sizeof(*r));
-	talk_start(&r->talk);
-	assert_int_equal(handler_create(&r->h, r->talk.c, (struct stats_source){0}, 0), 0);
-	assert_int_equal(ng_front_create(&r->front, r->h), 0);
-	assert_int_equal(loop_create(&r->loop), 0);
+	front_start(&r->f);
 	assert_int_equal(endpoint_parse_addr(&cfg.listen, STR("127.0.0.1")), 0);
-	assert_int_equal(ng_tcp_create(&r->tcp, r->loop, r->front, &cfg, err, sizeof(err)), 0);
+	assert_int_equal(ng_tcp_create(&r->tcp, r->f.loop, r->f.front, &cfg, err, sizeof(err)), 0);
 }
 
 static void stop(struct rig *r)
 {
 	ng_tcp_destroy(r->tcp);
-	loop_destroy(r->loop);
-	ng_front_destroy(r->front);
-	handler_destroy(r->h);
-	talk_end(&r->talk);
-}
-
-static void stop_loop(void *arg)
-{
-	loop_stop(arg);
+	front_stop(&r->f);
 }
 
 static void serve_for(struct rig *r, uint64_t ns)
 {
-	struct loop_timer *t;
-
-	assert_int_equal(loop_timer_add(r->loop, &t, ns, 0, stop_loop, r->loop), 0);
-	assert_int_equal(loop_run(r->loop), 0);
+	front_serve(&r->f, ns);
 }
 
 static int client(struct rig *r)
 {
-	struct endpoint at = ng_tcp_local(r->tcp);
-	struct sockaddr_storage sa;
-	socklen_t len = endpoint_to_sockaddr(&at, &sa);
-	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	int fd = front_client(ng_tcp_local(r->tcp));
 
-	assert_true(fd >= 0);
-	assert_int_equal(connect(fd, (struct sockaddr *)&sa, len), 0);
-	assert_int_equal(fcntl(fd, F_SETFL, O_NONBLOCK), 0);
 	serve_for(r, MS);
 	return fd;
-}
-
-/* What has come, zero-terminated; closed: and the connection ended. */
-static const char *hear(int fd, bool *closed)
-{
-	static char buf[1 << 20];
-	size_t len = 0;
-	ssize_t n;
-
-	do {
-		n = recv(fd, buf + len, sizeof(buf) - 1 - len, 0);
-		len += n > 0 ? (size_t)n : 0;
-	} while (n > 0);
-	*closed = n == 0 || errno == ECONNRESET;
-	buf[len] = 0;
-	return buf;
-}
-
-static void say(int fd, struct str s)
-{
-	assert_int_equal(send(fd, s.s, s.len, MSG_NOSIGNAL), s.len);
 }
 
 static void expect(struct rig *r, int fd, const char *in, const char *want, bool want_closed)
@@ -178,9 +133,9 @@ static void expect(struct rig *r, int fd, const char *in, const char *want, bool
 	const char *got;
 	bool closed;
 
-	say(fd, str_from(in));
+	front_say(fd, str_from(in));
 	serve_for(r, 3 * MS);
-	got = hear(fd, &closed);
+	got = front_hear(fd, &closed).s;
 	if (strcmp(got, want) || closed != want_closed)
 		fail_msg(
 			"%s\n gave: %s (%s)\n want: %s", in, got, closed ? "closed" : "open", want);
@@ -235,12 +190,12 @@ static void a_big_message_may_come_in_pieces(void **state)
 	big[len++] = 'e';
 	for (at = 0; at < len; at += piece) {
 		piece = len - at < 1400 ? len - at : 1400;
-		assert_string_equal(hear(fd, &closed), "");
-		say(fd, (struct str){big + at, piece});
+		assert_string_equal(front_hear(fd, &closed).s, "");
+		front_say(fd, (struct str){big + at, piece});
 		serve_for(&r, MS / 20);
 	}
 	serve_for(&r, 3 * MS);
-	assert_string_equal(hear(fd, &closed), "x " PONG);
+	assert_string_equal(front_hear(fd, &closed).s, "x " PONG);
 	assert_false(closed);
 	close(fd);
 	stop(&r);
@@ -259,9 +214,9 @@ static void a_repeated_cookie_is_answered_from_the_cache(void **state)
 	two = client(&r);
 	expect(&r, one, "1 " PING "1 " PING "1 de", "1 " PONG "1 " PONG "1 " PONG, false);
 	expect(&r, two, "1 " PING, "1 " PONG, false);
-	say(one, STR("2 d7:command10:statisticse"));
+	front_say(one, STR("2 d7:command10:statisticse"));
 	serve_for(&r, 3 * MS);
-	assert_non_null(strstr(hear(one, &closed), "totalduplicatecounti2e"));
+	assert_non_null(strstr(front_hear(one, &closed).s, "totalduplicatecounti2e"));
 	close(one);
 	close(two);
 	stop(&r);
@@ -277,10 +232,10 @@ static void who_hangs_up_after_asking_still_gets_the_replies(void **state)
 	(void)state;
 	start(&r, (struct ng_tcp_config){0});
 	fd = client(&r);
-	say(fd, STR("1 " PING "2 " PING "3 d"));
+	front_say(fd, STR("1 " PING "2 " PING "3 d"));
 	shutdown(fd, SHUT_WR);
 	serve_for(&r, 5 * MS);
-	got = hear(fd, &closed);
+	got = front_hear(fd, &closed).s;
 	assert_string_equal(got, want);
 	assert_true(closed);
 	close(fd);
@@ -323,7 +278,7 @@ static void who_reads_no_replies_is_not_read_from_and_blocks_nobody(void **state
 		serve_for(&r, 50 * MS);
 	assert_int_equal(ng_tcp_connections(r.tcp), 1);
 	expect(&r, good, "3 " PING, "3 " PONG, false);
-	hear(mad, &closed);
+	front_hear(mad, &closed);
 	assert_true(closed);
 	close(mad);
 	close(good);
@@ -358,7 +313,7 @@ static void replies_go_on_when_the_client_reads_again(void **state)
 
 		sent += n > 0 ? (size_t)n : 0;
 		serve_for(&r, MS);
-		answered += strlen(hear(fd, &closed));
+		answered += strlen(front_hear(fd, &closed).s);
 	}
 	assert_int_equal(answered, 18 * (sizeof(many) / 19));
 	close(fd);
@@ -377,21 +332,21 @@ static void silence_and_half_messages_end_connections(void **state)
 	half = client(&r);
 	busy = client(&r);
 	for (int i = 0; i < 25; i++) { /* a byte now and then does not help */
-		say(busy, STR("1 " PING));
+		front_say(busy, STR("1 " PING));
 		if (i < 4)
-			say(half, i ? STR("x") : STR("1 d100:"));
+			front_say(half, i ? STR("x") : STR("1 d100:"));
 		serve_for(&r, 10 * MS);
 	}
-	hear(half, &closed);
+	front_hear(half, &closed);
 	assert_true(closed);
 	assert_int_equal(ng_tcp_connections(r.tcp), 2);
 	for (int i = 0; i < 25; i++) {
-		say(busy, STR("1 " PING));
+		front_say(busy, STR("1 " PING));
 		serve_for(&r, 10 * MS);
 	}
-	hear(silent, &closed);
+	front_hear(silent, &closed);
 	assert_true(closed);
-	hear(busy, &closed);
+	front_hear(busy, &closed);
 	assert_false(closed);
 	close(silent);
 	close(half);
@@ -411,13 +366,13 @@ static void the_longest_silent_makes_room_or_the_new_one_goes(void **state)
 	fd[1] = client(&r);
 	fd[2] = client(&r);
 	serve_for(&r, MS);
-	hear(fd[2], &closed);
+	front_hear(fd[2], &closed);
 	assert_true(closed); /* nobody was silent for long */
 	serve_for(&r, 120 * MS);
 	expect(&r, fd[0], "1 " PING, "1 " PONG, false);
 	fd[3] = client(&r);
 	expect(&r, fd[3], "1 " PING, "1 " PONG, false);
-	hear(fd[1], &closed);
+	front_hear(fd[1], &closed);
 	assert_true(closed);
 	expect(&r, fd[0], "2 " PING, "2 " PONG, false);
 	for (int i = 0; i < 4; i++)
@@ -450,7 +405,7 @@ static void random_bytes_do_no_harm(void **state)
 				break;
 		}
 		serve_for(&r, MS / 2);
-		hear(fd, &closed);
+		front_hear(fd, &closed);
 		close(fd);
 	}
 	expect(&r, good, "1 " PING, "1 " PONG, false);
