@@ -169,7 +169,8 @@ help:
 ##  make deb           Debian packages into build/deb/; sudo make check-deb installs, upgrades and purges them in a chroot
 ##  sudo make install  into PREFIX (/usr/local), with DESTDIR before it
 ##  sudo make run      xcipherd in the foreground with its defaults
-##  sudo make check-kernel   of these, the kernel module's: in a virtual machine, seconds long
+##  sudo make check-kernel   of these, the kernel module's: in a virtual machine, about two minutes
+##  make check-intel   the kernels on Intel's OpenCL runtime too (downloads 150 MB)
 ##  sudo make check-kernel-debug   the same with KASAN, lockdep and kmemleak, kernel built on the spot, 90 minutes
 ##  make lint          formatting, static analysis, shell scripts
 ##  make fuzz          fuzz every parser, FUZZ_SECONDS each (600)
