@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Steering by ordinary sockets on loopback, and the reading and writing of datagrams as IP packets. */
+/* Steering by ordinary sockets on loopback, by plain calls and by io_uring. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -16,9 +16,8 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "steer/dgram.h"
 #include "steer/ports.h"
-#include "steer/queue.h"
+#include "steer/steer.h"
 
 #define BURST 32u
 #define PAIRS 8u
@@ -436,25 +435,6 @@ static void overruns_are_counted(void **state)
 	assert_int_equal(c->overruns, 50 - all);
 }
 
-/* --- Datagrams as IP packets ---------------------------------------------------------------------------------- */
-
-static size_t make(uint8_t *packet, bool v6, size_t len, uint8_t **ip)
-{
-	struct endpoint src, dst;
-	int hdr;
-
-	assert_int_equal(
-		endpoint_parse(&src, v6 ? STR("[2001:db8::1]:5000") : STR("192.0.2.1:5000")), 0);
-	assert_int_equal(
-		endpoint_parse(&dst, v6 ? STR("[2001:db8::2]:6001") : STR("192.0.2.2:6001")), 0);
-	for (size_t i = 0; i < len; i++)
-		packet[DGRAM_HDR_MAX + i] = (uint8_t)(i * 37 + 255);
-	hdr = dgram_write(&src, &dst, 0xb8, packet + DGRAM_HDR_MAX, len);
-	assert_int_equal(hdr, v6 ? DGRAM_HDR_V6 : DGRAM_HDR_V4);
-	*ip = packet + DGRAM_HDR_MAX - hdr;
-	return (size_t)hdr + len;
-}
-
 static void a_closed_port_is_free_at_once(void **state)
 {
 	struct bench *b = bench_of(state);
@@ -542,210 +522,6 @@ static void a_kernel_that_refuses_io_uring_is_served_plainly(void **state)
 	assert_int_equal(WEXITSTATUS(status), 0);
 }
 
-static void what_is_written_is_read_back(void **state)
-{
-	uint8_t packet[DGRAM_HDR_MAX + 1500], *ip;
-
-	(void)state;
-	for (int v6 = 0; v6 < 2; v6++) {
-		for (size_t len = 0; len < 1500; len += len < 70 ? 1 : 131) {
-			size_t whole = make(packet, v6, len, &ip);
-			struct dgram d;
-
-			assert_int_equal(dgram_parse(&d, ip, whole, whole), 0);
-			assert_int_equal(d.src.port, 5000);
-			assert_int_equal(d.dst.port, 6001);
-			assert_int_equal(d.dst.addr[v6 ? 15 : 3], 2);
-			assert_int_equal(d.len, len);
-			assert_ptr_equal(ip + d.off, packet + DGRAM_HDR_MAX);
-			assert_true(dgram_checksum_ok(&d, ip));
-			ip[whole - 1] ^= 0x10;
-			assert_false(dgram_checksum_ok(&d, ip));
-			ip[whole - 1] ^= 0x10;
-			/* Only the headers were captured. */
-			assert_int_equal(dgram_parse(&d, ip, d.off, whole), 0);
-			assert_int_equal(d.len, len);
-			assert_int_equal(dgram_parse(&d, ip, d.off - 1, whole), -EBADMSG);
-		}
-	}
-}
-
-/* Word by word, as RFC 1071 4.1 shows it. */
-static void the_checksum_is_the_one_of_rfc_1071(void **state)
-{
-	uint8_t packet[DGRAM_HDR_MAX + 5], *ip;
-	uint32_t sum = 17 + 13;
-
-	(void)state;
-	make(packet, false, 5, &ip);
-	for (int i = 12; i < 20; i += 2)
-		sum += be16(ip + i);
-	for (int i = 20; i < 32; i += 2)
-		sum += i == 26 ? 0 : be16(ip + i);
-	sum += (uint32_t)ip[32] << 8;
-	while (sum >> 16)
-		sum = (sum & 0xffff) + (sum >> 16);
-	assert_int_equal(be16(ip + 26), (uint16_t)~sum);
-}
-
-/* What a kernel leaves in packets of its own machine, and what it would have filled in. */
-static void checksums_may_be_left_to_others(void **state)
-{
-	uint8_t packet[DGRAM_HDR_MAX + 100], *ip;
-
-	(void)state;
-	for (int v6 = 0; v6 < 2; v6++) {
-		size_t whole = make(packet, v6, 99, &ip);
-		uint32_t sum = 17 + 8 + 99;
-		struct dgram d;
-
-		assert_int_equal(dgram_parse(&d, ip, whole, whole), 0);
-		assert_false(dgram_checksum_partial(&d, ip));
-		for (int i = v6 ? 8 : 12; i < (v6 ? 40 : 20); i += 2)
-			sum += be16(ip + i);
-		while (sum >> 16)
-			sum = (sum & 0xffff) + (sum >> 16);
-		put_be16(ip + d.hdr_len + 6, (uint16_t)sum);
-		assert_true(dgram_checksum_partial(&d, ip));
-		assert_false(dgram_checksum_ok(&d, ip));
-		if (v6)
-			continue;
-		assert_false(dgram_v4_header_ok(ip));
-		dgram_v4_finish(ip, 0xbeef);
-		assert_true(dgram_v4_header_ok(ip));
-		assert_int_equal(be16(ip + 4), 0xbeef);
-		ip[8]--;
-		assert_false(dgram_v4_header_ok(ip));
-	}
-}
-
-static void anything_unusual_is_left_to_the_kernel(void **state)
-{
-	static const struct {
-		bool v6;
-		uint8_t at, value;
-		const char *why;
-	} T[] = {
-		{false, 0, 0x55, "no IP version"},
-		{false, 0, 0x44, "header shorter than itself"},
-		{false, 0, 0x4f, "options that are not there"},
-		{false, 3, 33, "IP length shorter than UDP's"},
-		{false, 2, 1, "IP length longer than the packet"},
-		{false, 6, 0x20, "first fragment"},
-		{false, 7, 1, "later fragment"},
-		{false, 9, 6, "TCP"},
-		{false, 25, 7, "UDP length below its header"},
-		{false, 24, 1, "UDP length beyond the packet"},
-		{true, 6, 44, "fragment header"},
-		{true, 6, 0, "hop-by-hop options"},
-		{true, 4, 1, "length beyond the packet"},
-		{true, 5, 0, "jumbogram or nothing"},
-		{true, 45, 7, "UDP length below its header"},
-		{true, 44, 1, "UDP length beyond the packet"},
-	};
-	uint8_t packet[DGRAM_HDR_MAX + 20], *ip;
-	struct dgram d;
-
-	(void)state;
-	for (size_t i = 0; i < ARRAY_LEN(T); i++) {
-		size_t whole = make(packet, T[i].v6, 20, &ip);
-
-		ip[T[i].at] = T[i].value;
-		if (dgram_parse(&d, ip, whole, whole) != -EBADMSG)
-			fail_msg("taken: %s", T[i].why);
-	}
-	assert_int_equal(dgram_parse(&d, packet, 0, 0), -EBADMSG);
-}
-
-static void options_and_trailing_bytes_are_no_payload(void **state)
-{
-	uint8_t packet[DGRAM_HDR_MAX + 20], *ip, with[128] = {0};
-	size_t whole = make(packet, false, 20, &ip);
-	struct dgram d;
-
-	(void)state;
-	memcpy(with, ip, 20);
-	memset(with + 20, 1, 8); /* no-operation options */
-	memcpy(with + 28, ip + 20, whole - 20);
-	with[0] = 0x47;
-	with[3] = (uint8_t)(whole + 8 + 3);
-	assert_int_equal(dgram_parse(&d, with, whole + 8 + 3 + 10, whole + 8 + 3 + 10), 0);
-	assert_int_equal(d.off, 36);
-	assert_int_equal(d.len, 20);
-	assert_true(dgram_checksum_ok(&d, with));
-	/* None is right for IPv4, not for IPv6 (RFC 8200 8.1). */
-	put_be16(with + 34, 0);
-	assert_true(dgram_checksum_ok(&d, with));
-	whole = make(packet, true, 20, &ip);
-	put_be16(ip + 46, 0);
-	assert_int_equal(dgram_parse(&d, ip, whole, whole), 0);
-	assert_false(dgram_checksum_ok(&d, ip));
-}
-
-static void a_message_that_is_no_packet_is_refused(void **state)
-{
-	_Alignas(8) uint8_t msg[256];
-	struct queue_packet p;
-
-	(void)state;
-	srandom(3);
-	for (int i = 0; i < 20000; i++) {
-		for (size_t j = 0; j < sizeof(msg); j++)
-			msg[j] = (uint8_t)random();
-		/* Length and type that get past the first look, every other time. */
-		if (i & 1) {
-			uint32_t len = (uint32_t)random() % 300;
-
-			memcpy(msg, &len, 4);
-			msg[4] = 0; /* NFQNL_MSG_PACKET */
-			msg[5] = 3; /* NFNL_SUBSYS_QUEUE */
-		}
-		if (queue_parse(&p, msg, (size_t)random() % sizeof(msg)) == 0 && p.ip)
-			assert_true(p.ip + p.have <= msg + sizeof(msg));
-	}
-}
-
-/* What the kernel reads of it: the verdict with its id, and the packet that takes the other's place. */
-static void a_replacing_verdict_carries_the_packet(void **state)
-{
-	(void)state;
-	for (uint32_t mark = 0; mark < 0x20000; mark += 0x12345) {
-		_Alignas(8) uint8_t room[QUEUE_REPLACE_LEN + 61];
-		uint32_t head = mark ? QUEUE_REPLACE_LEN : QUEUE_REPLACE_LEN - QUEUE_MARK_LEN;
-		uint8_t *ip = room + QUEUE_REPLACE_LEN, *buf = ip - head;
-		uint16_t part, type;
-		uint32_t len;
-
-		for (int i = 0; i < 61; i++)
-			ip[i] = (uint8_t)i;
-		assert_int_equal(queue_replace(ip, 61, 300, 0x01020304, mark), head + 61);
-		memcpy(&len, buf, 4);
-		assert_int_equal(len, head + 61);
-		assert_int_equal(buf[4], 1); /* NFQNL_MSG_VERDICT */
-		assert_int_equal(buf[5], 3); /* NFNL_SUBSYS_QUEUE */
-		assert_int_equal(be16(buf + 18), 300);
-		memcpy(&part, buf + 20, 2);
-		memcpy(&type, buf + 22, 2);
-		assert_int_equal(part, 12);
-		assert_int_equal(type, 2);           /* NFQA_VERDICT_HDR */
-		assert_int_equal(be32(buf + 24), 1); /* NF_ACCEPT */
-		assert_int_equal(be32(buf + 28), 0x01020304);
-		if (mark) {
-			memcpy(&part, buf + 32, 2);
-			memcpy(&type, buf + 34, 2);
-			assert_int_equal(part, 8);
-			assert_int_equal(type, 3); /* NFQA_MARK */
-			assert_int_equal(be32(buf + 36), mark);
-		}
-		memcpy(&part, ip - 4, 2);
-		memcpy(&type, ip - 2, 2);
-		assert_int_equal(part, 4 + 61);
-		assert_int_equal(type, 10); /* NFQA_PAYLOAD */
-		for (int i = 0; i < 61; i++)
-			assert_int_equal(ip[i], i);
-	}
-}
-
 int main(void)
 {
 #define ON_LOOPBACK(f)                                           \
@@ -767,13 +543,6 @@ int main(void)
 		ON_LOOPBACK(a_closed_port_is_free_at_once),
 		ON_LOOPBACK(nothing_is_written_after_the_end),
 		cmocka_unit_test(a_kernel_that_refuses_io_uring_is_served_plainly),
-		cmocka_unit_test(what_is_written_is_read_back),
-		cmocka_unit_test(the_checksum_is_the_one_of_rfc_1071),
-		cmocka_unit_test(checksums_may_be_left_to_others),
-		cmocka_unit_test(anything_unusual_is_left_to_the_kernel),
-		cmocka_unit_test(options_and_trailing_bytes_are_no_payload),
-		cmocka_unit_test(a_message_that_is_no_packet_is_refused),
-		cmocka_unit_test(a_replacing_verdict_carries_the_packet),
 	};
 
 	return cmocka_run_group_tests_name("steer", tests, NULL, NULL);
