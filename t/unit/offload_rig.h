@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* A plain call between two terminals, a kernel of a few lines that relays, and a worker that obeys at once: what the tests of
+ * app/offload.h share. One rig, since the steering's functions get no argument of ours; off_setup() makes it anew for each test. */
+#ifndef T_OFFLOAD_RIG_H
+#define T_OFFLOAD_RIG_H
+
+#include "app/offload.h"
+
+/* Streams: two of a call, their RTCP, two listeners. A stream's port is 30000 + its number. */
+enum { A = 2, A_RTCP, B, B_RTCP, EAR, EAR2, STREAMS = 8, CTXS = 4, CMDS = 32 };
+
+struct off_rig {
+	struct offload *o;
+	struct steer_config steer;
+	struct offload_look look[STREAMS];
+	struct steer_relayed kernel[65536 - 30000]; /* by port */
+	bool can;                                   /* the kernel relays at all */
+	int refuse;                                 /* the worker's ring is full */
+	struct worker_cmd cmd[CMDS];                /* pushed since the last tick */
+	uint32_t cmds;
+	uint64_t now_ns; /* monotonic */
+	uint32_t reads;  /* of the counters of all */
+};
+
+extern struct off_rig rig;
+
+#define RIGGED(f) cmocka_unit_test_setup_teardown(f, off_setup, off_teardown)
+#define TOLD(f)   cmocka_unit_test_setup_teardown(f, off_setup_told, off_teardown)
+
+/* As the workers' rings: what was pushed is in rig.cmd, and the kernel obeyed. */
+int off_push(void *arg, uint32_t worker, const struct worker_cmd *cmd, uint32_t n);
+struct endpoint off_at(uint8_t host, uint16_t port);
+/* Commands as a call gives them, with what must go before them. */
+void off_commit(const struct media_cmd *cmd, uint32_t n);
+struct media_cmd off_stream_cmd(uint32_t id);
+struct media_cmd off_rtcp_cmd(uint32_t id);
+struct media_cmd off_ctx_cmd(uint32_t id, enum srtp_suite_id rx, enum srtp_suite_id tx);
+/* A second later; rig.cmd begins anew. */
+void off_tick(void);
+int off_setup(void **state);
+/* With a kernel that tells of silence and the like by itself. */
+int off_setup_told(void **state);
+int off_teardown(void **state);
+/* How many of A and B it relays now. */
+uint32_t off_in_kernel(void);
+
+#endif
