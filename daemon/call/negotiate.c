@@ -32,6 +32,9 @@ uint8_t neg_local(struct plan *plan, const struct neg_in *in, struct str name, i
 {
 	struct str want = name.len ? name : str_from(in->locals_n ? in->locals[0].name : "");
 	bool known = false;
+	int legacy = str_eq(name, STR("internal")) ? AF_INET
+		: str_eq(name, STR("external"))    ? AF_INET6
+						   : 0;
 
 	for (uint32_t i = 0; i < in->locals_n; i++) {
 		bool same = str_eq(str_from(in->locals[i].name), want);
@@ -40,6 +43,9 @@ uint8_t neg_local(struct plan *plan, const struct neg_in *in, struct str name, i
 		if (same && (!family || in->locals[i].addr.family == family))
 			return (uint8_t)i;
 	}
+	/* Of times when they chose between IPv4 and IPv6. */
+	if (!known && legacy)
+		return neg_local(plan, in, STR_NONE, legacy);
 	if (!known && name.len)
 		plan_warn(plan, in->p, pool_printf(in->p, "no interface " STR_FMT, STR_ARG(name)));
 	for (uint32_t i = 0; i < in->locals_n && !(known && name.len); i++)
@@ -374,7 +380,7 @@ static void offer_flags(struct call *c, struct side *from, const struct neg_in *
 		c->learning = mode[r->learning];
 	if (ng_flag(r, NG_FLAG_STRICT_SOURCE))
 		c->strict_source = true;
-	if (r->tos >= 0 && r->tos <= 255)
+	if (r->tos >= 0)
 		c->tos = (uint8_t)r->tos;
 	from->asymmetric = ng_flag(r, NG_FLAG_ASYMMETRIC);
 	from->media_handover = ng_flag(r, NG_FLAG_MEDIA_HANDOVER);
@@ -399,7 +405,7 @@ static void warn_unsupported(struct plan *plan, const struct neg_in *in)
 {
 	const struct ng_request *r = in->r;
 
-	if (r->ice == NG_ICE_FORCE || r->ice == NG_ICE_FORCE_RELAY)
+	if (r->ice == NG_ICE_FORCE || r->ice == NG_ICE_FORCE_RELAY || r->ice == NG_ICE_OPTIONAL)
 		plan_warn(plan, in->p, STR("ICE is not there yet: its attributes were removed"));
 	if (r->dtls == NG_DTLS_PASSIVE || r->dtls == NG_DTLS_ACTIVE)
 		plan_warn(plan, in->p, STR("DTLS is not there yet: its attributes were removed"));
@@ -445,6 +451,8 @@ void negotiate_offer(struct plan *plan, struct call *c, struct neg_in *in)
 		plan_fail(plan, "Invalid dialogue association", STR("it has one-way media"));
 		return;
 	}
+	if (in->r->tos == NG_TOS_DEFAULT)
+		c->tos = in->policy->tos;
 	offer_flags(c, from, in);
 	told_request(plan, c, in);
 	from->offer_open = true;

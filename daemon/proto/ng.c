@@ -81,7 +81,7 @@ static bool set_tos(struct ng_parser *x, struct str value)
 {
 	int64_t n = number(value, -1);
 
-	x->r->tos = n >= 0 && n <= 255 ? (int)n : -1;
+	x->r->tos = n < 0 ? NG_TOS_KEEP : n <= 255 ? (int)n : NG_TOS_DEFAULT;
 	return true;
 }
 
@@ -128,6 +128,13 @@ static bool set_record_call(struct ng_parser *x, struct str value)
 {
 	if (ng_spelled_like(value, STR("yes")) || ng_spelled_like(value, STR("on")))
 		x->r->flags |= 1ull << NG_FLAG_RECORD_CALL;
+	return true;
+}
+
+static bool set_pause(struct ng_parser *x, struct str value)
+{
+	if (ng_spelled_like(value, STR("yes")) || ng_spelled_like(value, STR("on")))
+		x->r->flags |= 1ull << NG_FLAG_PAUSE;
 	return true;
 }
 
@@ -224,15 +231,17 @@ static const struct key keys[] = {
 	{"flags", KEY_TOP, 0, set_flag},
 	{"supports", KEY_TOP, 0, set_supports},
 	{"record-call", KEY_ITEMS, 0, set_record_call},
+	{"pause", KEY_ITEMS, 0, set_pause},
 	{"direction", KEY_ITEMS, 0, ng_set_direction},
 	{"received-from", KEY_ITEMS, 0, set_received_from},
 	{"replace", KEY_ITEMS, 0, ng_set_replace},
 	{"rtcp-mux", KEY_ITEMS, 0, ng_set_rtcp_mux},
 	{"SDES", KEY_ITEMS, 0, ng_set_sdes},
 	{"OSRTP", KEY_ITEMS, 0, ng_set_osrtp},
-	{"DTLS-fingerprint", KEY_ITEMS, 0, ng_set_ignored}, /* before DTLS: the longer name first */
+	{"DTLS-fingerprint", KEY_ITEMS, 0,
+		ng_set_dtls_fingerprint}, /* before DTLS: the longer name first */
 	{"DTLS", KEY_ITEMS, 0, ng_set_dtls},
-	{"ICE-lite", KEY_ITEMS, 0, ng_set_ignored},
+	{"ICE-lite", KEY_ITEMS, 0, ng_set_ice_lite},
 	{"ICE", KEY_ITEMS, 0, ng_set_ice},
 	{"endpoint-learning", KEY_ITEMS, 0, ng_set_learning},
 	{"transport-protocol", KEY_ITEMS, 0, ng_set_transport},
@@ -245,6 +254,9 @@ static const struct key keys[] = {
 	{"drop-traffic", KEY_ITEMS, 0, ng_set_traffic},
 	{"media-echo", KEY_ITEMS, 0, ng_set_echo},
 	{"sdp-media-remove", KEY_ITEMS, 0, ng_set_media_remove},
+	{"generate-RTCP", KEY_ITEMS, 0, ng_set_generate_rtcp},
+	{"DTMF-security", KEY_ITEMS, 0, ng_set_dtmf_security},
+	{"audio-player", KEY_ITEMS, 0, ng_set_player},
 	TEXT("set-label", KEY_TEXT, label),
 };
 
@@ -329,6 +341,26 @@ static bool set_tree(struct ng_parser *x, const struct ngval *v)
 	return true;
 }
 
+static bool set_flat(struct ng_parser *x, struct str word);
+
+static bool set_word(struct ng_parser *x, struct str word)
+{
+	return ng_set_word(x, word) || ng_set_filter_word(x, word) || set_flat(x, word);
+}
+
+/* "codec-strip=PCMA" is "codec-strip-PCMA", "transcode=[A B]" two such words. */
+static bool set_joined(struct ng_parser *x, const struct ngval *v)
+{
+	const struct ngval *c = v->type == NGVAL_LIST ? v->first : v;
+	bool known = c && v->key.len;
+
+	for (; c && known; c = v->type == NGVAL_LIST ? c->next : NULL)
+		known = set_word(x,
+			pool_printf(x->p, STR_FMT "-" STR_FMT, STR_ARG(v->key),
+				STR_ARG(ngval_str(x->p, c))));
+	return known;
+}
+
 /* k=v of a raw string or among flags: like a key of the message, except for those that must come
  * as one. */
 static void set_pair(struct ng_parser *x, const struct ngval *v)
@@ -339,7 +371,7 @@ static void set_pair(struct ng_parser *x, const struct ngval *v)
 		return;
 	if (k && k->kind != KEY_TOP && k->kind != KEY_BODY)
 		set_key(x, k, v);
-	else if (!k && !ng_set_ignored_key(x, v->key))
+	else if (!k && !ng_set_ignored_key(x, v->key) && !set_joined(x, v))
 		ng_unknown(x, v->key);
 }
 
@@ -364,7 +396,7 @@ static bool set_flag(struct ng_parser *x, struct str word)
 {
 	struct ngval pair = {.type = NGVAL_STR, .str = word};
 
-	if (ng_set_word(x, word) || ng_set_filter_word(x, word) || set_flat(x, word))
+	if (set_word(x, word))
 		return true;
 	if (memchr(word.s, '=', word.len)) {
 		pair.key = str_cut(&pair.str, '=');
@@ -382,12 +414,14 @@ static bool set_rtpp_flags(struct ng_parser *x, struct str text)
 	if (!list)
 		return false;
 	x->directions = 0;
+	x->raw = true;
 	for (const struct ngval *c = list->first; c; c = c->next) {
 		if (c->key.len)
 			set_pair(x, c);
 		else if (c->type == NGVAL_STR && c->str.len)
 			set_flag(x, c->str);
 	}
+	x->raw = false;
 	return true;
 }
 
@@ -446,7 +480,7 @@ int ng_request_parse_with(struct ng_request *out, struct pool *p, const struct n
 	struct ng_parser x = {.r = out, .p = p, .templates = templates};
 	struct str raw = STR_NONE;
 
-	*out = (struct ng_request){.tos = -1, .delete_delay = -1, .limit = -1};
+	*out = (struct ng_request){.tos = NG_TOS_DEFAULT, .delete_delay = -1, .limit = -1};
 	if (msg->type != NGVAL_DICT)
 		return -ENOKEY;
 	set_default_templates(&x, msg);

@@ -173,6 +173,9 @@ enum ng_learning {
 #define NG_SDES_UNENCRYPTED_SRTCP    0x080
 #define NG_SDES_UNAUTHENTICATED_SRTP 0x100
 
+#define NG_TOS_DEFAULT (-1) /* also when nothing is said */
+#define NG_TOS_KEEP    (-2)
+
 #define NG_LIMITS 4 /* of ng_request.max: sessions, cpu, load, bandwidth */
 
 #define NG_OSRTP_OFFER  0x1
@@ -210,7 +213,7 @@ struct ng_request {
 	struct str received_from; /* address, if given */
 	struct str media_address; /* forced address for SDP, if given */
 	int address_family;       /* AF_INET, AF_INET6, 0 = as is */
-	int tos;                  /* -1 = default */
+	int tos;                  /* 0 to 255, or NG_TOS_* */
 	int64_t delete_delay;     /* seconds; -1 = default */
 	int64_t limit;            /* list: -1 = default */
 	enum ng_traffic traffic;  /* of the whole call */

@@ -137,6 +137,25 @@ void ng_strip_attr(struct ng_parser *x, struct str attr)
 		ng_unknown(x, attr);
 }
 
+/* In a word, ".." is a blank and "--" is "=". */
+static struct str unescape(struct ng_parser *x, struct str s)
+{
+	char *out = pool_alloc(x->p, s.len + 1);
+	size_t n = 0;
+
+	if (!out)
+		return STR_NONE;
+	for (size_t i = 0; i < s.len; i++) {
+		bool twice = i + 1 < s.len && s.s[i] == s.s[i + 1];
+
+		out[n] = s.s[i];
+		if (twice && (s.s[i] == '.' || s.s[i] == '-'))
+			out[n] = s.s[i++] == '.' ? ' ' : '=';
+		n++;
+	}
+	return (struct str){out, n};
+}
+
 /* substitute has pairs, as a list of two or as "from>to". */
 static void take_attr(struct ng_parser *x, void *arg, const struct ngval *v)
 {
@@ -153,8 +172,21 @@ static void take_attr(struct ng_parser *x, void *arg, const struct ngval *v)
 			attr = str_cut(&with, '>');
 		}
 	}
+	if (x->raw) {
+		attr = unescape(x, attr);
+		with = with.s ? unescape(x, with) : with;
+	}
 	if (!add_attr(x, *at, str_trim(attr), str_trim(with)))
 		ng_unknown(x, pool_printf(x->p, "sdp-attr=" STR_FMT, STR_ARG(attr)));
+}
+
+/* ["from", "to"] is one pair, too. */
+static bool is_pair(const struct ngval *v)
+{
+	const struct ngval *a = v->type == NGVAL_LIST ? v->first : NULL, *b = a ? a->next : NULL;
+
+	return b && !b->next && a->type == NGVAL_STR && b->type == NGVAL_STR &&
+		!memchr(a->str.s, '>', a->str.len);
 }
 
 void ng_set_attr_tree(struct ng_parser *x, const struct ngval *v)
@@ -167,7 +199,9 @@ void ng_set_attr_tree(struct ng_parser *x, const struct ngval *v)
 		for (const struct ngval *c = s->first; c; c = c->next) {
 			struct attr_place at = {.section = s->key};
 
-			if (attr_op(&at.op, c->key))
+			if (attr_op(&at.op, c->key) && at.op == SDP_ATTR_SUBSTITUTE && is_pair(c))
+				take_attr(x, &at, c);
+			else if (attr_op(&at.op, c->key))
 				each(x, c, take_attr, &at);
 			else
 				ng_unknown(
@@ -189,6 +223,7 @@ bool ng_set_filter_word(struct ng_parser *x, struct str word)
 	static const struct str codec = {"codec-", 6}, attr = {"sdp-attr-", 9};
 	struct attr_place at;
 	struct str rest;
+	bool was_raw;
 	int op;
 
 	if (word.len > codec.len && ng_spelled_like((struct str){word.s, codec.len}, codec)) {
@@ -205,7 +240,10 @@ bool ng_set_filter_word(struct ng_parser *x, struct str word)
 		v.str = rest;
 		if (!at.section.len || !rest.len)
 			return false;
+		was_raw = x->raw;
+		x->raw = true;
 		take_attr(x, &at, &v);
+		x->raw = was_raw;
 		return true;
 	}
 	return false;

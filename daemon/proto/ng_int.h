@@ -15,6 +15,7 @@ struct ng_parser {
 	uint32_t directions;                  /* how many of r->direction are set */
 	const struct ng_templates *templates; /* or NULL */
 	bool in_template;                     /* one does not refer to another */
+	bool raw; /* what is read comes from a raw string, where a value cannot have blanks */
 	struct str unknown[NG_UNKNOWN_MAX];
 	uint32_t unknown_count;
 	struct str note; /* what is known and not done as the script may think */
@@ -26,8 +27,9 @@ typedef bool ng_value_fn(struct ng_parser *x, struct str value);
 
 /* ng_words.c */
 ng_value_fn ng_set_sdes, ng_set_osrtp, ng_set_rtcp_mux, ng_set_replace, ng_set_ice, ng_set_dtls;
-ng_value_fn ng_set_learning, ng_set_transport, ng_set_family, ng_set_direction, ng_set_ignored;
-ng_value_fn ng_set_all, ng_set_traffic, ng_set_echo, ng_set_media_remove;
+ng_value_fn ng_set_learning, ng_set_transport, ng_set_family, ng_set_direction;
+ng_value_fn ng_set_all, ng_set_traffic, ng_set_echo, ng_set_media_remove, ng_set_ice_lite;
+ng_value_fn ng_set_dtls_fingerprint, ng_set_generate_rtcp, ng_set_dtmf_security, ng_set_player;
 /* A word that stands for itself: flags, transport words, what a relay may ignore. */
 bool ng_set_word(struct ng_parser *x, struct str word);
 

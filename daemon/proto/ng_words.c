@@ -190,6 +190,9 @@ bool ng_set_replace(struct ng_parser *x, struct str value)
 	return w != NULL;
 }
 
+#define NO_ICE  "ICE is not there yet"
+#define NO_DTLS "DTLS is not there yet"
+
 bool ng_set_ice(struct ng_parser *x, struct str value)
 {
 	static const struct word_bit t[] = {
@@ -199,19 +202,36 @@ bool ng_set_ice(struct ng_parser *x, struct str value)
 		WORD("force-relay", NG_ICE_FORCE_RELAY),
 		WORD("optional", NG_ICE_OPTIONAL),
 	};
-	static const struct word_bit ignored[] = {
-		WORD("trickle", 0),
-		WORD("ice2", 0),
-		WORD("lite-forward", 0),
-		WORD("lite-backward", 0),
-		WORD("lite-both", 0),
-		WORD("lite-off", 0),
-	};
+	static const struct word_bit kinds[] = {WORD("trickle", 0), WORD("ice2", 0)};
 	const struct word_bit *w = FIND(t, value);
+	struct str lite = behind(value, STR("lite-"));
 
 	if (w)
 		x->r->ice = (enum ng_ice)w->bit;
-	return w || FIND(ignored, value);
+	else if (FIND(kinds, value))
+		ng_note(x, STR("ICE"), NO_ICE);
+	else
+		return lite.s && ng_set_ice_lite(x, lite);
+	return true;
+}
+
+bool ng_set_ice_lite(struct ng_parser *x, struct str value)
+{
+	static const struct word_bit t[] = {
+		WORD("forward", 0), WORD("backward", 0), WORD("both", 0)};
+
+	if (FIND(t, value))
+		ng_note(x, STR("ICE-lite"), NO_ICE);
+	else
+		return ng_spelled_like(value, STR("off"));
+	return true;
+}
+
+bool ng_set_dtls_fingerprint(struct ng_parser *x, struct str value)
+{
+	(void)value;
+	ng_note(x, STR("DTLS-fingerprint"), NO_DTLS);
+	return true;
 }
 
 bool ng_set_dtls(struct ng_parser *x, struct str value)
@@ -317,10 +337,29 @@ bool ng_set_all(struct ng_parser *x, struct str value)
 	return w != NULL;
 }
 
-bool ng_set_ignored(struct ng_parser *x, struct str value)
+static bool is_off(struct str value)
 {
-	(void)x;
-	(void)value;
+	return ng_spelled_like(value, STR("off")) || ng_spelled_like(value, STR("no"));
+}
+
+bool ng_set_generate_rtcp(struct ng_parser *x, struct str value)
+{
+	return is_off(value) || ng_set_word(x, STR("generate-RTCP"));
+}
+
+/* Of block DTMF: in place of the events nothing goes on, whatever else was wanted. */
+bool ng_set_dtmf_security(struct ng_parser *x, struct str value)
+{
+	if (!ng_spelled_like(value, STR("drop")))
+		ng_note(x, STR("DTMF-security"),
+			"block DTMF drops telephone events, unblock DTMF does not");
+	return true;
+}
+
+bool ng_set_player(struct ng_parser *x, struct str value)
+{
+	if (!is_off(value) && !ng_spelled_like(value, STR("default")))
+		ng_note(x, STR("audio-player"), "there are no audio codecs");
 	return true;
 }
 
@@ -389,7 +428,7 @@ static const struct ng_known words[] = {
 	{"bidirectional", NULL},
 	{"no-tls-id", NULL},
 	{"generate-RTCP", "RTCP is relayed, not made"},
-	{"trickle-ICE", NULL},
+	{"trickle-ICE", NO_ICE},
 	{"reject-ICE", NULL},
 	{"new-branch", NULL},
 	{"provisional", NULL},
@@ -397,6 +436,9 @@ static const struct ng_known words[] = {
 	{"siprec", NULL},
 	{"no-redis-update", NULL},
 	{"block-short", "short packets are relayed"},
+	{"block-short-packets", "short packets are relayed"},
+	{"force", NULL},
+	{"force-answer", NULL},
 	{"block-egress", "what a party sends is blocked, not what it gets"},
 	{"always-transcode", "there are no audio codecs"},
 	{"always-transcoding", "there are no audio codecs"},
@@ -437,11 +479,16 @@ static const struct ng_known ignored_keys[] = {
 	{"recording-dir", "the directory is the daemon's option"},
 	{"recording-path", "the directory is the daemon's option"},
 	{"output-destination", NULL},
-	{"DTMF-security", "DTMF is relayed as it is"},
+	{"DTLS-reverse", NO_DTLS},
+	{"DTMF-delay", "DTMF is relayed as it is"},
 	{"DTMF-security-trigger", "DTMF is relayed as it is"},
+	{"DTMF-security-trigger-end", "DTMF is relayed as it is"},
 	{"DTMF-log-dest", "DTMF is not looked for"},
 	{"delay-buffer", "media are never held back"},
 	{"frequency", NULL},
+	{"frequencies", NULL},
+	{"digit", NULL},
+	{"code", NULL},
 	{"trigger", NULL},
 	{"trigger-end", NULL},
 	{"end-trigger", NULL},
@@ -462,7 +509,6 @@ static const struct ng_known prefixes[] = {
 	{"extmap-", "header extensions are relayed"},
 	{"ptime-", "packets stay as long as they are"},
 	{"DTMF-", "DTMF is relayed as it is"},
-	{"DTLS-fingerprint-", NULL},
 	{"moh-", "there is no music on hold"},
 	{"recording-", NULL},
 };

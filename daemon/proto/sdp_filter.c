@@ -232,15 +232,18 @@ static bool in_section(const struct sdp_attr_rule *r, const struct section *s)
 	return str_eq_nocase(r->section, s->kind);
 }
 
+/* Named whole ("fmtp:101 0-15"), up to its first value ("fmtp:101"), or by its name ("fmtp", "fmtp:"). */
 static bool is_attr(const struct sdp_attr_rule *r, struct str line)
 {
-	struct str whole, name;
+	struct str whole, head, name, attr = r->attr;
 
 	if (!starts(line, STR("a=")))
 		return false;
-	whole = name = rest_of(line, 2);
+	whole = head = name = rest_of(line, 2);
+	head = str_cut(&head, ' ');
 	name = str_cut(&name, ':');
-	return str_eq(r->attr, whole) || str_eq_nocase(r->attr, name);
+	attr.len -= attr.s[attr.len - 1] == ':';
+	return str_eq(attr, whole) || str_eq(attr, head) || str_eq_nocase(attr, name);
 }
 
 static void write_attr_line(
@@ -262,11 +265,25 @@ static void write_attr_line(
 	sbuf_str(b, line);
 }
 
+static bool is_there(const struct section *s, struct str attr)
+{
+	struct str rest = s->text;
+
+	while (rest.len) {
+		struct str line = bare(line_of(&rest));
+
+		if (starts(line, STR("a=")) && str_eq(rest_of(line, 2), attr))
+			return true;
+	}
+	return false;
+}
+
 static void write_added(
 	struct sbuf *b, const struct section *s, const struct sdp_filter *f, struct str end)
 {
 	for (uint32_t i = 0; i < f->attrs; i++) {
-		if (f->attr[i].op != SDP_ATTR_ADD || !in_section(&f->attr[i], s))
+		if (f->attr[i].op != SDP_ATTR_ADD || !in_section(&f->attr[i], s) ||
+			is_there(s, f->attr[i].attr))
 			continue;
 		/* The last line of a body may lack its end. */
 		if (b->len && b->p[b->len - 1] != '\n')

@@ -112,6 +112,8 @@ static struct str describe(struct pool *p, const struct ng_request *r)
 		ADD("af:%s", r->address_family == AF_INET6 ? "6" : "4");
 	if (r->tos >= 0)
 		ADD("tos:%d", r->tos);
+	else if (r->tos != NG_TOS_DEFAULT)
+		ADD("tos:keep");
 	if (r->delete_delay >= 0)
 		ADD("delay:%lld", (long long)r->delete_delay);
 	if (r->limit >= 0)
@@ -186,9 +188,20 @@ static void keys_are_understood_in_every_spelling(void **state)
 		{"'OSRTP':['offer-RFC','accept']", "osrtp:3"},
 		{"'OSRTP':['offer-legacy']", "W(unknown flag: OSRTP=offer-legacy)"},
 		{"'ICE':'remove'", "ice:remove"},
-		{"'ICE':'force_relay','ICE-lite':'both'", "ice:force-relay"},
-		{"'ICE':['force','trickle']", "ice:force"},
-		{"'DTLS':'off','DTLS-fingerprint':'SHA-256'", "dtls:1"},
+		{"'ICE':'force_relay','ICE-lite':'both'",
+			"ice:force-relay W(ICE-lite: ICE is not there yet)"},
+		{"'ICE':['force','trickle']", "ice:force W(ICE: ICE is not there yet)"},
+		{"'ICE-lite':'off','ICE':'lite-off'", ""},
+		{"'ICE-lite':'half','ICE':'lite-half'",
+			"W(unknown flag: ICE-lite=half, ICE=lite-half)"},
+		{"'DTLS':'off','DTLS-fingerprint':'SHA-256'",
+			"dtls:1 W(DTLS-fingerprint: DTLS is not there yet)"},
+		{"'generate RTCP':'off','audio player':'off','DTMF-security':'drop'", ""},
+		{"'generate RTCP':'on','audio player':'always','DTMF-security':'tone'",
+			"W(generate-RTCP: RTCP is relayed, not made; audio-player: there are no audio codecs; "
+			"DTMF-security: block DTMF drops telephone events, unblock DTMF does not)"},
+		{"'pause':'yes'", "pause"},
+		{"'pause':'no'", ""},
 		{"'DTLS':'passive'", "dtls:2"},
 		{"'transport-protocol':'RTP/SAVP'", "tp:RTP/SAVP"},
 		{"'transport protocol':'udp/tls/rtp/savpf'", "tp:UDP/TLS/RTP/SAVPF"},
@@ -206,7 +219,7 @@ static void keys_are_understood_in_every_spelling(void **state)
 		{"'TOS':184", "tos:184"},
 		{"'TOS':'184'", "tos:184"},
 		{"'TOS':256", ""},
-		{"'TOS':-1", ""},
+		{"'TOS':-1", "tos:keep"},
 		{"'delete delay':0", "delay:0"},
 		{"'delete-delay':'15','delete delay':15", "delay:15"},
 		{"'delete_delay':'soon'", ""},
@@ -237,7 +250,13 @@ static void flat_words_and_raw_strings_mean_the_same(void **state)
 		{"replace-SDP-version", "replace:8"},
 		{"ICE=remove", "ice:remove"},
 		{"ICE-force-relay", "ice:force-relay"},
-		{"ICE-lite-forward DTLS-fingerprint-SHA-256", ""},
+		{"ICE-lite-forward DTLS-fingerprint-SHA-256",
+			"W(ICE-lite: ICE is not there yet; DTLS-fingerprint: DTLS is not there yet)"},
+		{"codec-strip=PCMA codec-offer=opus codec-except=GSM force force-answer", ""},
+		{"codec-frob=PCMA", "W(unknown flag: codec-frob)"},
+		{"codec-transcode=PCMA transcode=PCMU T.38-force=x",
+			"W(codec-transcode: there are no audio codecs; transcode: there are no audio codecs; "
+			"T.38: there is no fax gateway)"},
 		{"DTLS-passive", "dtls:2"},
 		{"endpoint-learning-off", "learn:1"},
 		{"address-family=IP4", "af:4"},

@@ -93,6 +93,25 @@ static void only_what_is_asked_for_changes(void **state)
 			"a=fmtp:101 0-15\r\na=x:1\r\na=y\r\n" OTHER},
 		{"{'command':'offer','flags':['sdp-attr-remove-application-setup:active','sdp-attr-remove-audio-ptime:30']}",
 			HEAD AUDIO MAPS "m=application 5000 TCP/BFCP *\r\n"},
+		/* one pair without a list of its own; words cannot have blanks and equals signs */
+		{"{'command':'offer','sdp-attr':{'audio':{'substitute':['ptime:20','x:a..b--c']}}}",
+			HEAD AUDIO
+			"a=rtpmap:96 opus/48000/2\r\na=fmtp:96 useinbandfec=1\r\n"
+			"a=rtpmap:101 telephone-event/8000\r\na=fmtp:101 0-15\r\na=x:a..b--c\r\n" OTHER},
+		{"{'command':'offer','flags':['sdp-attr-substitute-audio-ptime>x:a..b--c']}",
+			HEAD AUDIO
+			"a=rtpmap:96 opus/48000/2\r\na=fmtp:96 useinbandfec=1\r\n"
+			"a=rtpmap:101 telephone-event/8000\r\na=fmtp:101 0-15\r\na=x:a b=c\r\n" OTHER},
+		{"{'command':'offer','rtpp-flags':'sdp-attr=[audio=[substitute=[[ptime x:a..b--c]]]]'}",
+			HEAD AUDIO
+			"a=rtpmap:96 opus/48000/2\r\na=fmtp:96 useinbandfec=1\r\n"
+			"a=rtpmap:101 telephone-event/8000\r\na=fmtp:101 0-15\r\na=x:a b=c\r\n" OTHER},
+		/* by its first value, by its name; what is there is not added again */
+		{"{'command':'offer','sdp-attr':{'audio':{'remove':['fmtp:101','ptime:'],'add':['rtpmap:96 opus/48000/2']}}}",
+			HEAD AUDIO "a=rtpmap:96 opus/48000/2\r\na=fmtp:96 useinbandfec=1\r\n"
+				   "a=rtpmap:101 telephone-event/8000\r\n" OTHER},
+		{"{'command':'offer','sdp-attr':{'audio':{'remove':['fmtp:1','fmtp:101 0']}}}",
+			HEAD AUDIO MAPS OTHER},
 	};
 
 	(void)state;

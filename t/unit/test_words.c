@@ -191,6 +191,56 @@ static void words_of_a_call_reach_its_streams(void **state)
 	}
 }
 
+/* Only where no interface is called so. */
+static void old_names_of_interfaces_choose_a_family(void **state)
+{
+	static const struct {
+		const char *flags, *conn;
+		bool warns;
+	} T[] = {
+		{"internal external", "c=IN IP6 ", false},
+		{"external internal", "c=IN IP4 ", false},
+		{"direction=external direction=nowhere", "c=IN IP6 ", true},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(T); i++) {
+		struct talk t;
+
+		talk_start(&t);
+		say(&t, "offer", "", T[i].flags, talk_body(&t, A, 4000, "RTP/AVP", ""));
+		assert_null(t.reply.error);
+		if (!has(&t, T[i].conn) || !t.reply.warning.len == T[i].warns)
+			fail_msg("row %zu: %.*s (%.*s)", i, (int)t.reply.sdp.len, t.reply.sdp.s,
+				(int)t.reply.warning.len, t.reply.warning.s);
+		talk_end(&t);
+	}
+}
+
+/* What streams have after these offers of a call, the answers in between saying nothing; the daemon's is 8. */
+static void an_offer_says_or_resets_tos(void **state)
+{
+	static const struct {
+		const char *flags;
+		uint8_t tos;
+	} T[] = {{"", 8}, {"TOS=184", 184}, {"TOS=-1", 184}, {"", 8}, {"TOS=0", 0}, {"TOS=256", 8}};
+	struct talk t;
+
+	(void)state;
+	talk_start(&t);
+	t.policy.tos = 8;
+	calls_set_policy(t.c, &t.policy);
+	for (size_t i = 0; i < ARRAY_LEN(T); i++) {
+		say(&t, "offer", i ? "b" : "", T[i].flags, talk_body(&t, A, 4000, "RTP/AVP", ""));
+		say(&t, "answer", "b", "", talk_body(&t, B, 5000, "RTP/AVP", ""));
+		assert_null(t.reply.error);
+		for (uint32_t k = 0; k < 2 * MOCK_MAX; k++)
+			if (t.m->stream_set[k] && t.m->stream_cfg[k].tos != T[i].tos)
+				fail_msg("row %zu: %u", i, t.m->stream_cfg[k].tos);
+	}
+	talk_end(&t);
+}
+
 /* SDES=require: of the offerer by the offer, of the answerer by the answer. */
 static void a_minimum_refuses_what_is_below(void **state)
 {
@@ -264,6 +314,8 @@ int main(void)
 		cmocka_unit_test(a_subscription_may_begin_inactive),
 		cmocka_unit_test(a_subscribers_rtcp_goes_back_if_it_may),
 		cmocka_unit_test(words_of_a_call_reach_its_streams),
+		cmocka_unit_test(an_offer_says_or_resets_tos),
+		cmocka_unit_test(old_names_of_interfaces_choose_a_family),
 		cmocka_unit_test(a_minimum_refuses_what_is_below),
 		cmocka_unit_test(an_answer_is_held_to_the_minimum),
 	};
