@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What the files of the relay share; nobody else includes it. relay.c pushes commands and takes acknowledgements; relay_ports.c,
+ * relay_keys.c, relay_marks.c and relay_stats.c are the operations that calls have (call/relay.h says what they mean, and what they
+ * return); relay_short.c tells what ran out. Control thread only. */
+#ifndef APP_RELAY_INT_H
+#define APP_RELAY_INT_H
+
+#include "app/handles.h"
+#include "app/relay.h"
+#include "base/log.h"
+
+/* What a worker told of a context, and from when on its answers count. */
+struct told {
+	struct relay_marks *marks; /* NULL: nothing yet; as long as its n asks for */
+	uint8_t generation;
+};
+
+struct relay_site { /* what the control thread keeps per worker */
+	struct worker *w;
+	struct handles streams, ctxs, keys; /* keys: pairs, slot = 2 * handle */
+	uint32_t (*lent)
+		[MEDIA_EPOCHS]; /* by pair: the pairs that a key with a kdr has beside its own */
+	struct told *told;      /* by context */
+	struct relay_marks arriving;
+	struct worker_cmd *backlog;
+	size_t backlog_n, backlog_cap;
+	uint32_t ports;
+	uint64_t cpu_ns; /* of its thread, at the last tick */
+};
+
+/* What can run out, and what there would be to do. X(id, text) */
+#define SHORTAGES(X)                                                                          \
+	X(PORTS, "local ports: widen port-min to port-max, or add an interface")              \
+	X(CONTEXTS,                                                                           \
+		"contexts, of which there is one for each pair of ports: widen port-min "     \
+		"to port-max")                                                                \
+	X(KEYS,                                                                               \
+		"key slots, of which there are four pairs for each pair of ports: terminals " \
+		"use several keys or a key derivation rate; widen port-min to port-max")      \
+	X(FILES, "descriptors: raise LimitNOFILE (systemd) or ulimit -Hn")                    \
+	X(MEMORY, "memory for sockets: see dmesg")                                            \
+	X(RING, "room in a worker's command ring: it does not keep up")
+
+enum shortage {
+#define X(id, text) SHORT_##id,
+	SHORTAGES(X)
+#undef X
+		SHORTAGE_COUNT
+};
+
+struct app_relay {
+	struct app_relay_config cfg;
+	struct log_limit shortage_log[SHORTAGE_COUNT];
+	uint64_t shortages[SHORTAGE_COUNT];
+	struct relay_site *site;
+	struct place *place; /* [workers] */
+	uint64_t tick_ns;
+	struct offload *offload; /* NULL: everything comes to us */
+	uint64_t lost; /* deletions for which there was no memory: their handles stay taken */
+};
+
+/* --- relay.c --------------------------------------------------------------------------------------------------- */
+
+/* All or none: 0 or -EAGAIN. */
+int relay_push(struct relay_site *s, const struct worker_cmd *cmd, uint32_t n);
+/* Never fails: it waits where the ring is full. */
+void relay_push_deletion(struct app_relay *r, struct relay_site *s, const struct worker_cmd *cmd);
+
+/* --- relay_short.c --------------------------------------------------------------------------------------------- */
+
+/* Counts and logs it; returns err, which is what the call gets. */
+int relay_short(struct app_relay *r, enum shortage what, int err);
+
+/* --- relay_ports.c --------------------------------------------------------------------------------------------- */
+
+int relay_op_port_take(void *arg, struct relay_port *out, uint32_t worker, uint8_t local);
+int relay_op_port_take_at(
+	void *arg, struct relay_port *out, uint32_t *worker, uint8_t local, uint16_t rtp_port);
+void relay_op_port_release(void *arg, uint32_t worker, const struct relay_port *port);
+/* The worker has closed a socket: id as WORKER_PORT_DEL had it. */
+void relay_port_closed(struct app_relay *r, struct relay_site *s, uint32_t id, uint64_t now_ns);
+
+/* --- relay_keys.c ---------------------------------------------------------------------------------------------- */
+
+int relay_op_ctx_take(void *arg, uint32_t *ctx, uint32_t worker);
+void relay_op_ctx_release(void *arg, uint32_t worker, uint32_t ctx);
+int relay_op_key_take(void *arg, uint32_t *slot, uint32_t worker, const struct srtp_master *m);
+void relay_op_key_release(void *arg, uint32_t worker, uint32_t slot);
+
+/* --- relay_marks.c --------------------------------------------------------------------------------------------- */
+
+void relay_op_marks_ask(void *arg, uint32_t worker, const uint32_t *ctx, uint32_t n);
+const struct relay_marks *relay_op_marks(void *arg, uint32_t worker, uint32_t ctx);
+/* The part of what is known that begins anew is forgotten, and so is what the worker says of the time before. */
+void relay_marks_forget(struct relay_site *s, uint32_t ctx, bool rx, bool tx);
+/* What a context is made to go on from counts as told, until the worker tells more. */
+void relay_marks_seed(struct relay_site *s, const struct media_cmd *cmd);
+/* Before any acknowledgement is acted upon: a handle that is given back may be another call's next. */
+void relay_marks_take(struct relay_site *s);
+
+/* --- relay_stats.c --------------------------------------------------------------------------------------------- */
+
+void relay_op_stats(void *arg, uint32_t worker, uint32_t stream, struct relay_stats *out);
+uint64_t relay_op_heard(void *arg, uint32_t worker, uint32_t stream);
+void relay_op_key_usage(void *arg, uint32_t worker, uint32_t slot, struct media_key_usage *out);
+/* For offload: what a stream is like now. */
+void relay_look(void *arg, uint32_t worker, uint32_t stream, struct offload_look *out);
+
+#endif

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What ran out, told to the operator, who can do something about it; the caller learns only that there is no room. */
+#include "app/relay_int.h"
+
+#include "base/clock.h"
+
+#define SHORTAGE_LOG_NS (10 * NS_PER_SEC)
+
+/* Clients go to their next relay on "Ran out of ports", whatever it was (NG.md 1.3): so -ENOSPC for all of them, but the operator is
+ * told which. Returns what the call gets. */
+int relay_short(struct app_relay *r, enum shortage what, int err)
+{
+	static const char *const text[] = {
+#define X(id, text) text,
+		SHORTAGES(X)
+#undef X
+	};
+	uint64_t held;
+
+	r->shortages[what]++;
+	if (log_limit_pass(&r->shortage_log[what], clock_mono_ns(), SHORTAGE_LOG_NS, &held))
+		log_warn("out of %s (%llu more held back)", text[what], (unsigned long long)held);
+	return err;
+}
