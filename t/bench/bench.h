@@ -107,6 +107,8 @@ struct contender {
 	void *p;
 	double *ns; /* of each repetition; negative: another thread had the core meanwhile */
 	unsigned n;
+	double *turn; /* the median of each round's turn: what others are compared with, round by round; 0 = disturbed */
+	unsigned turns;
 	uint32_t slice; /* packets in a run: a batch, or less where that would take too long */
 	uint64_t spent_ns;
 	/* The results, in nanoseconds per packet: median, 10th percentile, and from there to the 90th as a part of the median. */
@@ -116,6 +118,11 @@ struct contender {
 
 /* All of them in turn, round by round, until each has had its time. Marks those that fail. */
 void bench_measure(struct contender *c, unsigned n, uint64_t budget_ns);
+/* Sorts v[0..n), and the quartiles: v's value below which a quarter, half, three quarters are. n > 0 */
+struct quartiles {
+	double low, median, high;
+};
+struct quartiles bench_quartiles(double *v, unsigned n);
 void bench_measure_free(struct contender *c);
 
 /* --- Telling (bench_report.c) -------------------------------------------------------------------------------------- */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Measuring: all variants take turns, so that what else the machine does meets all of them. A turn begins with a run that
- * is not timed, because the others have had the caches. A variant counts only if a batch of it was the same as the
- * reference's, byte by byte, and every packet that was timed authenticated. */
+/* Measuring: all variants take turns, short ones and every other round backwards, so that what else the machine does meets
+ * all of them; what two of them have in common is their turns' ratio, round by round. A turn begins with runs that are not
+ * timed, because the others have had the caches. A variant counts only if a batch of it was the same as the reference's, byte
+ * by byte, and every packet that was timed authenticated. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,8 +12,9 @@
 #include "batch/sample.h"
 #include "bench.h"
 
-enum { ROUNDS_MIN = 5, REPS_MAX = 20000, REP_PACKETS = 512, FIRST = 16 };
-#define TURN_NS  10000000u /* about, timed part */
+enum { ROUNDS_MIN = 5, ROUNDS_MAX = 2000, REPS_MAX = 20000, REP_PACKETS = 512, FIRST = 16 };
+#define TURN_NS  4000000u  /* about, timed part */
+#define WARM_NS  2000000u  /* about, before it, or all streams' packets once */
 #define SLICE_NS 50000000u /* a per-packet implementation runs so long at once */
 
 static bool results_right(const struct contender *c, uint32_t n)
@@ -130,12 +132,64 @@ static double rep(struct contender *c, uint64_t clock_ns)
 	return (double)sum / packets * (preemptions() == before ? 1 : -1);
 }
 
+static int by_value(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+/* Between two values where there is no single one. */
+static double at_part(const double *v, unsigned n, double part)
+{
+	double at = part * (n - 1);
+	unsigned i = (unsigned)at, k = i + 1 < n ? i + 1 : i;
+
+	return v[i] + (v[k] - v[i]) * (at - i);
+}
+
+struct quartiles bench_quartiles(double *v, unsigned n)
+{
+	qsort(v, n, sizeof(*v), by_value);
+	return (struct quartiles){at_part(v, n, 0.25), at_part(v, n, 0.5), at_part(v, n, 0.75)};
+}
+
+/* Not timed: at least once. */
+static int warm(struct contender *c)
+{
+	uint64_t until = clock_mono_ns() + WARM_NS;
+	uint32_t packets = 0;
+	int err = c->im->fresh ? load_restock(c->l) : 0;
+
+	do {
+		err = err ? err : next(c, c->slice);
+		err = err ? err : c->im->run(c->p, c->l, c->slice);
+		packets += c->slice;
+	} while (!err && packets < c->l->c.streams && clock_mono_ns() < until);
+	return err;
+}
+
+/* The middle of a turn's repetitions. 0: none was undisturbed. */
+static double turn_median(const double *ns, unsigned n)
+{
+	double *good = calloc(n + 1, sizeof(*good)), median = 0;
+	unsigned k = 0;
+
+	for (unsigned i = 0; good && i < n; i++)
+		if (ns[i] > 0)
+			good[k++] = ns[i];
+	if (k)
+		median = bench_quartiles(good, k).median;
+	free(good);
+	return median;
+}
+
 static void turn(struct contender *c, uint64_t clock_ns)
 {
 	uint64_t until = c->spent_ns + TURN_NS;
+	unsigned first = c->n;
 
-	if ((c->im->fresh && load_restock(c->l)) || next(c, c->slice) ||
-		c->im->run(c->p, c->l, c->slice)) {
+	if (warm(c)) {
 		fail(c, "a packet did not authenticate");
 		return;
 	}
@@ -148,13 +202,7 @@ static void turn(struct contender *c, uint64_t clock_ns)
 		}
 		c->ns[c->n++] = ns;
 	} while (c->spent_ns < until && c->n < REPS_MAX);
-}
-
-static int by_value(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return x < y ? -1 : x > y;
+	c->turn[c->turns++] = turn_median(c->ns + first, c->n - first);
 }
 
 /* Repetitions that something else interrupted say little; they count only where there are hardly others. */
@@ -182,32 +230,40 @@ static void summarise(struct contender *c)
 	c->spread = (c->ns[c->n * 9 / 10] - c->ns[c->n / 10]) / c->median;
 }
 
+/* Memory for the figures, and the comparison with the reference. */
+static void begin(struct contender *c)
+{
+	bench_measure_free(c);
+	c->ns = calloc(REPS_MAX, sizeof(*c->ns));
+	c->turn = calloc(ROUNDS_MAX, sizeof(*c->turn));
+	c->n = c->turns = 0;
+	c->spent_ns = 0;
+	c->checked = false;
+	if (c->failed)
+		return;
+	if (c->ns && c->turn)
+		check(c);
+	else
+		fail(c, "out of memory");
+}
+
 void bench_measure(struct contender *c, unsigned n, uint64_t budget_ns)
 {
 	uint64_t clock_ns = clock_cost();
 	bool more = true;
 
-	for (unsigned i = 0; i < n; i++) {
-		free(c[i].ns);
-		c[i].ns = calloc(REPS_MAX, sizeof(*c[i].ns));
-		c[i].n = 0;
-		c[i].spent_ns = 0;
-		c[i].checked = false;
-		if (c[i].failed)
-			continue;
-		if (c[i].ns)
-			check(&c[i]);
-		else
-			fail(&c[i], "out of memory");
-	}
-	for (unsigned round = 0; more; round++) {
+	for (unsigned i = 0; i < n; i++)
+		begin(&c[i]);
+	for (unsigned round = 0; more && round < ROUNDS_MAX; round++) {
 		more = round + 1 < ROUNDS_MIN;
 		for (unsigned i = 0; i < n; i++) {
-			if (c[i].failed || c[i].n == REPS_MAX ||
-				(round >= ROUNDS_MIN && c[i].spent_ns >= budget_ns))
+			struct contender *this = &c[round % 2 ? n - 1 - i : i];
+
+			if (this->failed || this->n == REPS_MAX ||
+				(round >= ROUNDS_MIN && this->spent_ns >= budget_ns))
 				continue;
-			turn(&c[i], clock_ns);
-			more |= !c[i].failed && c[i].spent_ns < budget_ns && c[i].n < REPS_MAX;
+			turn(this, clock_ns);
+			more |= !this->failed && this->spent_ns < budget_ns && this->n < REPS_MAX;
 		}
 	}
 	for (unsigned i = 0; i < n; i++)
@@ -218,5 +274,6 @@ void bench_measure(struct contender *c, unsigned n, uint64_t budget_ns)
 void bench_measure_free(struct contender *c)
 {
 	free(c->ns);
-	c->ns = NULL;
+	free(c->turn);
+	c->ns = c->turn = NULL;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* What the benchmark tells, as a table's row or as a JSON object on a line of its own. */
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "bench.h"
 
@@ -53,10 +54,13 @@ static void json_print(const struct contender *c)
 	json_string(c->im->device(c->p));
 	printf(",\"rx\":\"%s\",\"tx\":\"%s\",\"payload\":%u,\"batch\":%u,\"streams\":%u,"
 	       "\"ns_per_packet\":%.1f,\"spread\":%.3f,\"checked\":%s,\"best\":%.1f,\"header\":%u"
-	       ",\"no_auth\":%s,\"repetitions\":%u}\n",
+	       ",\"no_auth\":%s,\"repetitions\":%u,\"turns\":[",
 		suite_name(l, true), suite_name(l, false), payload(l), l->batch, l->c.streams,
 		c->median, c->spread, c->checked ? "true" : "false", c->best, l->c.cls->hdr_len,
 		l->c.no_auth ? "true" : "false", c->n);
+	for (unsigned i = 0; i < c->turns; i++)
+		printf("%s%.2f", i ? "," : "", c->turn[i]);
+	puts("]}");
 }
 
 void report(const struct contender *c, bool json)
@@ -72,29 +76,50 @@ void report(const struct contender *c, bool json)
 	fflush(stdout);
 }
 
+/* Round by round, the mixture's time in parts of what its packets take in uniform batches. False: no round is whole. */
+static bool mix_ratios(struct quartiles *out, unsigned *rounds, const struct contender *mixed,
+	const struct contender *part, unsigned n)
+{
+	double *ratio = calloc(mixed->turns + 1, sizeof(*ratio));
+
+	*rounds = 0;
+	for (unsigned r = 0; ratio && r < mixed->turns; r++) {
+		double sum = 0;
+		uint32_t weights = 0;
+		bool whole = mixed->turn[r] > 0;
+
+		for (unsigned i = 0; i < n; i++) {
+			whole = whole && r < part[i].turns && part[i].turn[r] > 0;
+			sum += whole ? part[i].turn[r] * mixed->l->c.cls[i].weight : 0;
+			weights += mixed->l->c.cls[i].weight;
+		}
+		if (whole)
+			ratio[(*rounds)++] = mixed->turn[r] * weights / sum;
+	}
+	if (*rounds)
+		*out = bench_quartiles(ratio, *rounds);
+	free(ratio);
+	return *rounds > 0;
+}
+
 void report_mix(const struct contender *mixed, const struct contender *part, unsigned n, bool json)
 {
-	double sum = 0, sum_best = 0;
-	uint32_t weights = 0;
+	struct quartiles q;
+	unsigned rounds;
 
-	for (unsigned i = 0; i < n; i++) {
+	for (unsigned i = 0; i < n; i++)
 		if (part[i].failed || mixed->failed)
 			return;
-		sum += part[i].median * mixed->l->c.cls[i].weight;
-		sum_best += part[i].best * mixed->l->c.cls[i].weight;
-		weights += mixed->l->c.cls[i].weight;
-	}
-	sum /= weights;
-	sum_best /= weights;
+	if (!mix_ratios(&q, &rounds, mixed, part, n))
+		return;
 	if (json)
 		printf("{\"mix\":\"%s\",\"batch\":%u,\"streams\":%u,\"ns_per_packet\":%.1f,"
-		       "\"sum_of_parts\":%.1f,\"ratio\":%.3f,\"ratio_best\":%.3f,\"checked\":%s}\n",
-			mixed->im->name, mixed->l->batch, mixed->l->c.streams, mixed->median, sum,
-			mixed->median / sum, mixed->best / sum_best,
-			mixed->checked ? "true" : "false");
+		       "\"ratio\":%.4f,\"quartiles\":[%.4f,%.4f],\"slices\":%u,\"checked\":%s}\n",
+			mixed->im->name, mixed->l->batch, mixed->l->c.streams, mixed->median,
+			q.median, q.low, q.high, rounds, mixed->checked ? "true" : "false");
 	else
 		printf("%s: the mixture costs %.2f of the same packets in uniform batches "
-		       "(best tenths: %.2f)\n",
-			mixed->im->name, mixed->median / sum, mixed->best / sum_best);
+		       "(median of %u rounds; half of them %.2f to %.2f)\n",
+			mixed->im->name, q.median, rounds, q.low, q.high);
 	fflush(stdout);
 }
