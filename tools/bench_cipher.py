@@ -116,14 +116,16 @@ def targets(b):
         return {"value": found[0]["ratio"], "quartiles": found[0]["quartiles"], "slices": found[0]["slices"]} if found else None
     near, far = {"streams": 100}, {"streams": 10000}
     daemon = {n: ratio("daemon", "calibrated", "runner-serial", batch=n) for n in DAEMON_BATCHES}
+    again = [ratio("daemon", "runner-again", "runner-serial", batch=n) for n in DAEMON_BATCHES]
+    same = max([abs(x["value"] - 1) for x in again if x], default=0)  # by so much the serial engine differs from itself, at worst
     rows = [
         ("batch 256 to libsrtp-openssl", ratio("target", "opencl", "libsrtp-openssl", batch=256), 1 / 12),
         ("batch 256 to ipsec-mb", ratio("target", "opencl", "ipsec-mb", batch=256), 0.55),
         ("10,000 streams to libsrtp-openssl", ratio("together", "opencl", "libsrtp-openssl", **far), 1 / 30),
         ("10,000 streams to 100 streams", ratio("together", "opencl", "opencl", near, **far), 1.15),
         ("batch 16 to libsrtp-openssl", ratio("target", "opencl", "libsrtp-openssl", batch=16), 1 / 3),
-        ("batch 1 to serial, as the daemon runs both", daemon[1], 1.0),
-        ("the worst of these batch sizes to serial, as the daemon runs both", worst(*daemon.values()), 1.0),
+        ("batch 1 to serial, as the daemon runs both", daemon[1], 1 + same),
+        ("the worst of these batch sizes to serial, as the daemon runs both", worst(*daemon.values()), 1 + same),
         ("GCM to libsrtp-openssl", ratio("gcm", "opencl", "libsrtp-openssl"), 2 / 3),
         ("F8 to serial", ratio("f8", "opencl", "serial"), 1 / 5),
         ("mixed to uniform, batch 256", mix(256), 1.2),
@@ -139,6 +141,7 @@ def targets(b):
             told = (f"{found['value']:8.4f}{f'{low:.4f}-{high:.4f}':>16}{found['slices']:8}{most:9.4f}  "
                     + ("met" if row["met"] else "NOT met"))
         print(f"{name:68}{told}")
+    print(f"No more than the serial engine's time: 1 and what the same engine a second time in the same run differed by, {same:.4f}.")
 
 
 KEYS = {"impl", "device", "rx", "tx", "payload", "batch", "streams", "ns_per_packet", "spread", "checked"}
@@ -148,7 +151,7 @@ PATH_KEYS = {"engine", "a", "b", "payload", "calls", "batch", "ns_per_packet", "
 
 def smoke(b):
     """A fraction of a second: what is written has the promised keys, and every variant was compared."""
-    cmd = [b.program, "cipher", "--json", "--time=1", "--batch=1,33", "--streams=20", "--impl=calibrated,runner-serial," + FAST + "," + DESIGNS]
+    cmd = [b.program, "cipher", "--json", "--time=1", "--batch=1,33", "--streams=20", "--impl=calibrated,runner-serial,runner-again," + FAST + "," + DESIGNS]
     done = subprocess.run(cmd, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, check=True)
     rows = [json.loads(line) for line in done.stdout.splitlines()]
     assert {"opencl", "serial", "calibrated", "openssl-evp"} <= {r["impl"] for r in rows}, done.stdout
@@ -177,7 +180,7 @@ def main():
     batch = b.run("batch", *pair, "--streams=1000", "--batch=" + batches)
     by_streams = b.run("streams", *pair, "--batch=256", "--streams=" + streams, "--impl=" + FAST + (",libsrtp-nss" if b.full else ""))
     daemon = b.run("daemon", *pair, "--streams=1000", "--batch=" + ",".join(map(str, DAEMON_BATCHES)),
-                   "--impl=calibrated,runner-serial,opencl,serial", time=200)
+                   "--impl=calibrated,runner-serial,runner-again,opencl,serial", time=200)
     b.run("target", *pair, "--batch=16,256", "--streams=1000", "--impl=opencl,ipsec-mb,libsrtp-openssl", time=200)
     b.run("together", *pair, "--batch=256", "--streams=100,10000", "--together", "--impl=opencl,libsrtp-openssl", time=200)
     payload = b.run("payload", *pair, "--batch=256", "--streams=1000", "--payload=20,160,1200", "--impl=" + FAST)

@@ -16,7 +16,7 @@
 #include "batch/calibrate.h"
 
 #define DEVICE_ERRORS_MAX 3u
-/* Reading the clock twice costs a tenth of a packet: of small serial batches one in so many is timed, for all of them. */
+/* Reading the clock twice costs a tenth of a packet: of small batches that go serially one in so many is timed, for all of them. */
 #define TIMED_FROM  16u
 #define TIMED_EVERY 16u
 
@@ -301,9 +301,9 @@ static void share(struct batch_runner *r, const struct flight *f, int d)
 			r->serial_at[serial_n++] = i;
 }
 
-static bool timed(struct batch_runner *r, uint32_t n)
+static bool timed(const struct batch_runner *r, uint32_t n)
 {
-	return n >= TIMED_FROM || n >= r->least || r->untimed % TIMED_EVERY == 0;
+	return n >= TIMED_FROM || r->untimed % TIMED_EVERY == 0;
 }
 
 static void untimed(struct batch_runner *r, uint32_t n)
@@ -312,11 +312,13 @@ static void untimed(struct batch_runner *r, uint32_t n)
 	r->untimed_jobs += n;
 }
 
-/* A small batch stands for those before it that were not timed. */
-static void took(struct batch_runner *r, uint32_t n, uint64_t ns)
+/* A small serial batch stands for those before it that were not timed. */
+static void took(struct batch_runner *r, const struct flight *f)
 {
-	if (n < TIMED_FROM && n < r->least) {
-		ns = ns * (n + r->untimed_jobs) / n;
+	uint64_t ns = f->ns;
+
+	if (f->b.n < TIMED_FROM && !f->d) {
+		ns = ns * (f->b.n + r->untimed_jobs) / f->b.n;
 		r->untimed = 1;
 		r->untimed_jobs = 0;
 	}
@@ -328,11 +330,12 @@ static void flight_start(struct batch_runner *r, struct flight *f, const struct 
 	uint64_t start;
 	int d;
 
-	*f = (struct flight){.b = *b, .clock = timed(r, b->n)};
+	*f = (struct flight){.b = *b};
 	if (b->n == 0)
 		return;
-	start = f->clock ? clock_mono_ns() : 0;
 	d = b->n < r->least ? -1 : choose(r, b, &f->device_n);
+	f->clock = d >= 0 || timed(r, b->n);
+	start = f->clock ? clock_mono_ns() : 0;
 	if (d < 0) {
 		run_serial(r, &f->b);
 	} else {
@@ -371,7 +374,7 @@ static void flight_end(struct batch_runner *r, struct flight *f)
 		untimed(r, f->b.n);
 		return;
 	}
-	took(r, f->b.n, f->ns);
+	took(r, f);
 	if (f->whole)
 		count(&f->d->counters.ns, f->device_n < f->b.n ? f->device_ns : f->ns);
 }

@@ -92,8 +92,9 @@ struct bench_impl {
 	int (*run)(void *p, struct load *l, uint32_t n);
 };
 extern const struct bench_impl bench_impl_serial, bench_impl_opencl, bench_impl_calibrated,
-	bench_impl_runner_serial, bench_impl_srtp_nss, bench_impl_srtp_openssl, bench_impl_evp,
-	bench_impl_ipsecmb, bench_impl_massive, bench_impl_persistent;
+	bench_impl_runner_serial, bench_impl_runner_again, bench_impl_srtp_nss,
+	bench_impl_srtp_openssl, bench_impl_evp, bench_impl_ipsecmb, bench_impl_massive,
+	bench_impl_persistent;
 
 /* Of bench_impl_opencl: the loaded batch so many times, with as many in flight as it was opened for. */
 int bench_opencl_flights(void *p, struct load *l, unsigned batches);

@@ -10,7 +10,7 @@
 
 #include "bench.h"
 
-enum { LIST_MAX = 16, IMPLS = 10, LOADS_MAX = 16, PAYLOAD_MAX = 1400, STREAMS_MAX = 100000 };
+enum { LIST_MAX = 16, IMPLS = 11, LOADS_MAX = 16, PAYLOAD_MAX = 1400, STREAMS_MAX = 100000 };
 
 struct list {
 	uint32_t v[LIST_MAX];
@@ -30,7 +30,7 @@ struct options {
 static const struct bench_impl *const impls[IMPLS] = {&bench_impl_serial, &bench_impl_opencl,
 	&bench_impl_ipsecmb, &bench_impl_evp, &bench_impl_srtp_openssl, &bench_impl_srtp_nss,
 	&bench_impl_massive, &bench_impl_persistent, &bench_impl_calibrated,
-	&bench_impl_runner_serial};
+	&bench_impl_runner_serial, &bench_impl_runner_again};
 
 /* A made-up mixture for --mix: G.711 with and without header extensions, G.729, comfort noise, wide-band audio, video; most
  * suites. Compared with uniform batches of the very same classes. */
@@ -66,7 +66,8 @@ static bool wanted(const struct options *o, const struct bench_impl *im)
 {
 	/* What the daemon does is no implementation of its own: only when asked for. */
 	return o->impls ? listed(o->impls, im->name)
-			: im != &bench_impl_calibrated && im != &bench_impl_runner_serial;
+			: im != &bench_impl_calibrated && im != &bench_impl_runner_serial &&
+			im != &bench_impl_runner_again;
 }
 
 static const struct srtp_suite *unknown_suite(const struct bench_impl *im, const struct load *l)
@@ -267,7 +268,8 @@ static const char help[] =
 	"  --impl=NAME,...         opencl, serial, ipsec-mb, openssl-evp, libsrtp-openssl, libsrtp-nss,\n"
 	"                          massively-parallel, persistent-thread (all of these); calibrated:\n"
 	"                          through the daemon's runner, opencl or serial by batch size;\n"
-	"                          runner-serial: the same without a device\n"
+	"                          runner-serial: the same without a device; runner-again: once\n"
+	"                          more, for what the same thing twice differs by\n"
 	"  --mix                   lengths, suites and header extensions mixed, beside uniform batches of the same\n"
 	"  --together              all numbers of streams by turns, to compare them\n"
 	"  --header=BYTES          12, or more with a header extension\n"
