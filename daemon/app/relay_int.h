@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What the files of the relay share; nobody else includes it. relay.c pushes commands and takes acknowledgements; relay_ports.c,
+/* What the files of the relay share; nobody else but a test includes it. relay.c pushes commands and takes acknowledgements; relay_ports.c,
  * relay_keys.c, relay_marks.c and relay_stats.c are the operations that calls have (call/relay.h says what they mean, and what they
  * return); relay_short.c tells what ran out. Control thread only. */
 #ifndef APP_RELAY_INT_H
@@ -95,6 +95,8 @@ const struct relay_marks *relay_op_marks(void *arg, uint32_t worker, uint32_t ct
 void relay_marks_forget(struct relay_site *s, uint32_t ctx, bool rx, bool tx);
 /* What a context is made to go on from counts as told, until the worker tells more. */
 void relay_marks_seed(struct relay_site *s, const struct media_cmd *cmd);
+/* How fast the index goes, and what that is measured from; before: the same SSRC's the last time, or NULL. */
+void relay_marks_rate(struct relay_mark *now, const struct relay_mark *before, uint64_t now_ns);
 /* Before any acknowledgement is acted upon: a handle that is given back may be another call's next. */
 void relay_marks_take(struct relay_site *s);
 

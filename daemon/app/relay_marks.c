@@ -30,34 +30,54 @@ void relay_marks_forget(struct relay_site *s, uint32_t ctx, bool rx, bool tx)
 		m->n = kept;
 }
 
-static uint32_t per_second(const struct relay_marks *before, const struct relay_marks *now,
-	const struct media_mark *mark)
+/* Over shorter times a burst, or what waited for us, would look like a stream of thousands: who comes back would believe that it
+ * got out of sight, and take all that comes for old. The very first time is shorter, for calls that end soon. */
+#define RATE_NS       NS_PER_SEC
+#define RATE_FIRST_NS (NS_PER_SEC / 5)
+
+void relay_marks_rate(struct relay_mark *now, const struct relay_mark *before, uint64_t now_ns)
+{
+	uint64_t dt, by, per_s;
+
+	now->per_s = before ? before->per_s : 0;
+	now->from = now->mark.index;
+	now->from_ns = now->mark.roc_only ? 0 : now_ns;
+	if (!before || !before->from_ns || !now->from_ns || now_ns <= before->from_ns ||
+		now->mark.index < before->from)
+		return;
+	dt = now_ns - before->from_ns;
+	if (dt < (before->per_s ? RATE_NS : RATE_FIRST_NS)) {
+		now->from = before->from;
+		now->from_ns = before->from_ns;
+		return;
+	}
+	by = now->mark.index - before->from;
+	per_s = by > UINT32_MAX ? UINT32_MAX : by * NS_PER_SEC / dt;
+	/* What pauses may go on as before: it falls slowly. */
+	per_s = per_s > before->per_s ? per_s : (7 * (uint64_t)before->per_s + per_s) / 8;
+	now->per_s = per_s > UINT32_MAX ? UINT32_MAX : (uint32_t)per_s;
+}
+
+static const struct relay_mark *mark_before(
+	const struct relay_marks *before, const struct media_mark *mark)
 {
 	for (uint32_t i = 0; before && i < before->n; i++) {
 		const struct relay_mark *b = &before->mark[i];
-		uint64_t dt = now->at_ns - before->at_ns, by, per_s;
 
-		if (b->mark.ssrc != mark->ssrc || b->mark.table != mark->table)
-			continue;
-		if (now->at_ns <= before->at_ns || mark->index < b->mark.index)
-			return b->per_s;
-		by = mark->index - b->mark.index;
-		per_s = by > UINT32_MAX ? UINT32_MAX : by * NS_PER_SEC / dt;
-		/* What pauses may go on as before: it falls slowly. */
-		per_s = per_s > b->per_s ? per_s : (7 * (uint64_t)b->per_s + per_s) / 8;
-		return per_s > UINT32_MAX ? UINT32_MAX : (uint32_t)per_s;
+		if (b->mark.ssrc == mark->ssrc && b->mark.table == mark->table)
+			return b;
 	}
-	return 0;
+	return NULL;
 }
 
-static void told_store(struct relay_site *s, uint32_t ctx)
+static void told_store(struct relay_site *s, uint32_t ctx, uint64_t at_ns)
 {
 	struct told *t = &s->told[ctx];
 	struct relay_marks *now = &s->arriving, *m;
 
-	now->at_ns = clock_real_ns();
+	now->at_ns = at_ns;
 	for (uint32_t i = 0; i < now->n; i++)
-		now->mark[i].per_s = per_second(t->marks, now, &now->mark[i].mark);
+		relay_marks_rate(&now->mark[i], mark_before(t->marks, &now->mark[i].mark), at_ns);
 	m = realloc(t->marks, marks_head + now->n * sizeof(now->mark[0]));
 	if (!m)
 		return;
@@ -100,7 +120,7 @@ void relay_marks_take(struct relay_site *s)
 		}
 		s->arriving.tx_rtcp_next = w.mark.index;
 		if (current)
-			told_store(s, w.ctx);
+			told_store(s, w.ctx, w.at_ns);
 		s->arriving.n = 0;
 	}
 }

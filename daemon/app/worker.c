@@ -83,9 +83,11 @@ static void tell_marks(struct worker *w, const struct worker_ask *ask)
 {
 	struct media_mark mark[MEDIA_MARKS_MAX];
 	struct worker_mark out[MEDIA_MARKS_MAX + 1];
+	uint64_t now = clock_real_ns();
 
 	for (uint32_t i = 0; i < ask->n; i++) {
-		struct worker_mark one = {.ctx = ask->ctx[i], .generation = ask->generation[i]};
+		struct worker_mark one = {
+			.ctx = ask->ctx[i], .generation = ask->generation[i], .at_ns = now};
 		uint64_t tx_rtcp_next;
 		uint32_t n = media_marks(w->media, one.ctx, mark, &tx_rtcp_next);
 

@@ -52,6 +52,7 @@ struct worker_mark {
 	uint32_t ctx;
 	uint8_t generation;
 	bool end;
+	uint64_t at_ns; /* CLOCK_REALTIME */
 	struct media_mark mark;
 };
 

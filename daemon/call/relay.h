@@ -34,7 +34,8 @@ struct relay_local {          /* a configured interface address */
 /* Where the SSRCs of a context stood when the worker was asked last. */
 struct relay_mark {
 	struct media_mark mark;
-	uint32_t per_s; /* packets per second, lately */
+	uint32_t per_s;         /* packets per second, lately */
+	uint64_t from, from_ns; /* what that is being measured from: index and CLOCK_REALTIME */
 };
 
 struct relay_marks {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Key pairs between calls and a worker (call/relay.h key_take, key_release): what a key with a key derivation rate borrows it gives
  * back, wiped, and what cannot be taken takes nothing. */
-#include "app/relay.h"
+#include "app/relay_int.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -225,6 +225,53 @@ static void marks_are_of_the_indexes_that_are_in_force(void **state)
 	assert_null(app_relay_ops.marks(r->relay, 0, ctx));
 }
 
+#define MS(n)   ((n)*1000000ull)
+#define UNKNOWN UINT64_MAX
+
+/* A worker is asked twenty times a second, its answers may be read in a bunch, and a burst of packets may lie between two of them: that
+ * is no stream of thousands a second, for who comes back would look for its index where it never was. */
+static void a_rate_is_of_the_stream_and_not_of_a_burst(void **state)
+{
+	static const struct {
+		const char *why;
+		struct {
+			uint64_t at_ms, index;
+		} told[8];
+		uint32_t least, most;
+	} T[] = {
+		{"50 packets a second", {{0, 65530}, {400, 65550}, {1500, 65605}}, 45, 55},
+		{"answers in a bunch",
+			{{100, 65530}, {400, 65545}, {1500, 65600}, {1501, 65603}, {1502, 65606}},
+			45, 60},
+		{"a bunch at once", {{100, 65530}, {101, 65533}, {102, 65536}}, 0, 0},
+		{"the first second is not unknown", {{100, 10}, {150, 13}, {300, 20}}, 45, 55},
+		{"an index that was not known before is no way that was made",
+			{{1, UNKNOWN}, {500, 65530}, {1000, 65555}}, 45, 55},
+		{"who pauses may go on", {{0, 0}, {1000, 1000}, {2000, 1000}, {3000, 1000}}, 700,
+			1000},
+		{"faster counts at once", {{0, 0}, {1000, 50}, {2000, 1050}}, 1000, 1000},
+		{"the clock that goes back", {{5000, 0}, {6000, 50}, {1000, 51}, {1001, 60}}, 50,
+			50},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(T); i++) {
+		struct relay_mark before, now = {.from = 0};
+
+		for (size_t k = 0; k < ARRAY_LEN(T[i].told) && (k == 0 || T[i].told[k].at_ms);
+			k++) {
+			before = now;
+			now = (struct relay_mark){.mark = {.index = T[i].told[k].index}};
+			now.mark.roc_only = now.mark.index == UNKNOWN;
+			now.mark.index = now.mark.roc_only ? 0 : now.mark.index;
+			relay_marks_rate(
+				&now, k ? &before : NULL, MS(1000000 + T[i].told[k].at_ms));
+		}
+		if (now.per_s < T[i].least || now.per_s > T[i].most)
+			fail_msg("%s: %u a second", T[i].why, now.per_s);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -234,6 +281,7 @@ int main(void)
 			a_key_that_cannot_be_leaves_nothing, setup, teardown),
 		cmocka_unit_test_setup_teardown(
 			marks_are_of_the_indexes_that_are_in_force, setup, teardown),
+		cmocka_unit_test(a_rate_is_of_the_stream_and_not_of_a_burst),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
