@@ -43,7 +43,8 @@ struct active {
 	uint32_t tap;
 	struct record_file *file;
 	char *path;
-	uint32_t parts; /* files before it, of the daemon that was here before */
+	uint32_t parts;            /* files before it, of the daemon that was here before */
+	struct record_counts told; /* what of them is in the sums */
 };
 
 struct record {
@@ -62,9 +63,9 @@ struct record {
 	struct active *active[ACTIVE_MAX]; /* hash by tap */
 	struct cmd taken[CMD_RING]; /* commands in their order, those to begin are carried out */
 	uint32_t taken_n;
-	uint32_t *seen_lost; /* per tap: of workers */
+	uint32_t *seen_lost, *late_lost; /* per tap: of workers; late: as of the last flush */
 	uint64_t flushed_ns, kept_ns;
-	struct log_limit log_disk;
+	struct log_limit log_disk, log_slow;
 	_Atomic uint64_t n_active, recordings, packets, bytes, lost, errors, removed;
 };
 
@@ -253,6 +254,20 @@ static void disk_trouble(struct record *r, const char *path, int err)
 			path, strerror(-err), (unsigned long long)held);
 }
 
+/* Writes what is buffered; what became of it is in the sums then. */
+static int flush(struct record *r, struct active *a)
+{
+	int err = record_file_flush(a->file);
+	struct record_counts n;
+
+	record_file_counts(a->file, &n);
+	add(&r->packets, n.packets - a->told.packets);
+	add(&r->bytes, n.bytes - a->told.bytes);
+	add(&r->lost, n.lost - a->told.lost);
+	a->told = n;
+	return err;
+}
+
 static void begin(struct record *r, struct cmd *c)
 {
 	struct active **at = place(r, c->tap), *a = calloc(1, sizeof(*a));
@@ -294,15 +309,10 @@ static void discard_parts(const struct active *a)
 static void finish(struct record *r, struct active **at, bool discard)
 {
 	struct active *a = *at;
-	int err = record_file_flush(a->file);
-	struct record_counts n;
+	int err = flush(r, a);
 
 	if (err && !discard)
 		disk_trouble(r, a->path, err);
-	record_file_counts(a->file, &n);
-	add(&r->packets, n.packets);
-	add(&r->bytes, n.bytes);
-	add(&r->lost, n.lost);
 	atomic_fetch_sub_explicit(&r->n_active, 1, memory_order_relaxed);
 	*at = a->next;
 	record_file_close(a->file, discard);
@@ -376,6 +386,35 @@ static const uint8_t *decipher(struct record *r, const struct tap_entry *e, uint
 	return r->arena.out + j->out_off;
 }
 
+/* A worker found no room: the disk was slower than what is recorded. */
+static void fell_behind(struct record *r, uint32_t worker, struct active *a, uint32_t lost)
+{
+	uint32_t n = lost - r->seen_lost[worker];
+	uint64_t held;
+
+	r->seen_lost[worker] = lost;
+	if (a)
+		record_file_lost(a->file, n);
+	else
+		add(&r->lost, n);
+	if (log_limit_pass(&r->log_slow, clock_mono_ns(), 10 * NS_PER_SEC, &held))
+		log_warn(
+			"recordings have a gap of %u packets: what is below --recording-dir is too slow for them. Record fewer calls, or on a faster disk (%llu more such gaps held back)",
+			n, (unsigned long long)held);
+}
+
+/* Those behind which no packet came that would tell of them. */
+static void look_for_lost(struct record *r)
+{
+	for (uint32_t w = 0; w < r->cfg.taps; w++) {
+		uint32_t lost = atomic_load_explicit(&r->cfg.tap[w]->lost, memory_order_relaxed);
+
+		if (lost == r->late_lost[w] && (int32_t)(lost - r->seen_lost[w]) > 0)
+			fell_behind(r, w, NULL, lost);
+		r->late_lost[w] = lost;
+	}
+}
+
 static struct active *opened(struct record *r, uint32_t tap)
 {
 	struct active *a = *place(r, tap);
@@ -394,12 +433,8 @@ static void packet(struct record *r, uint32_t worker, const struct tap_entry *e)
 	uint32_t len;
 	int err = 0;
 
-	if (e->lost != r->seen_lost[worker]) {
-		add(&r->lost, e->lost - r->seen_lost[worker]);
-		if (a)
-			record_file_lost(a->file, e->lost - r->seen_lost[worker]);
-		r->seen_lost[worker] = e->lost;
-	}
+	if ((int32_t)(e->lost - r->seen_lost[worker]) > 0)
+		fell_behind(r, worker, a, e->lost);
 	if (!a) /* it was stopped while this one was on its way */
 		return;
 	to.port = e->to.port;
@@ -430,7 +465,7 @@ static void flush_all(struct record *r)
 {
 	for (uint32_t i = 0; i < ACTIVE_MAX; i++)
 		for (struct active *a = r->active[i]; a; a = a->next) {
-			int err = record_file_flush(a->file);
+			int err = flush(r, a);
 
 			if (err)
 				disk_trouble(r, a->path, err);
@@ -451,6 +486,7 @@ static void housekeeping(struct record *r)
 
 	if (now - r->flushed_ns >= FLUSH_NS) {
 		r->flushed_ns = now;
+		look_for_lost(r);
 		flush_all(r);
 	}
 	if (now - r->kept_ns >= KEEP_S * NS_PER_SEC && (r->cfg.max_age_s || r->cfg.max_bytes)) {
@@ -516,9 +552,10 @@ static int prepare(struct record *r)
 	err = err ? err : engine_serial.queue_create(&r->queue, r->cfg.serial, &r->arena);
 	err = err ? err : ring_init(&r->cmds, CMD_RING, sizeof(struct cmd));
 	r->seen_lost = calloc(r->cfg.taps, sizeof(*r->seen_lost));
+	r->late_lost = calloc(r->cfg.taps, sizeof(*r->late_lost));
 	r->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	if (!err && (!r->seen_lost || r->wake_fd < 0))
-		err = r->seen_lost ? -errno : -ENOMEM;
+	if (!err && (!r->seen_lost || !r->late_lost || r->wake_fd < 0))
+		err = r->seen_lost && r->late_lost ? -errno : -ENOMEM;
 	return err;
 }
 
@@ -570,6 +607,7 @@ void record_destroy(struct record *r)
 	if (r->wake_fd >= 0)
 		close(r->wake_fd);
 	free(r->seen_lost);
+	free(r->late_lost);
 	free(r);
 }
 

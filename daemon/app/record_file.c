@@ -30,9 +30,9 @@ struct record_file {
 	pcap_t *pcap;
 	pcap_dumper_t *dump;
 	FILE *text;
-	bool made_pcap, made_text; /* by us */
-	off_t good;                /* the file is whole until here */
-	uint64_t pending;          /* packets behind that */
+	bool made_pcap, made_text;       /* by us */
+	off_t good;                      /* the file is whole until here */
+	uint64_t pending, pending_bytes; /* packets behind that */
 	struct record_counts counts;
 	char buffer[BUFFER];
 };
@@ -157,6 +157,7 @@ int record_file_packet(struct record_file *f, uint64_t t_ns, const struct endpoi
 	h.caplen = h.len = (uint32_t)(n + len);
 	pcap_dump((u_char *)f->dump, &h, frame);
 	f->pending++;
+	f->pending_bytes += len;
 	f->counts.packets++;
 	f->counts.bytes += len;
 	/* Before the buffer would be written by itself: then nobody knows how far it came. */
@@ -173,7 +174,7 @@ int record_file_flush(struct record_file *f)
 	errno = 0;
 	if (fflush(file) == 0 && !ferror(file)) {
 		f->good = ftello(file);
-		f->pending = 0;
+		f->pending = f->pending_bytes = 0;
 		return 0;
 	}
 	err = errno ? -errno : -EIO;
@@ -183,8 +184,9 @@ int record_file_flush(struct record_file *f)
 		err = -EIO;
 	fseeko(file, f->good, SEEK_SET);
 	f->counts.packets -= f->pending;
+	f->counts.bytes -= f->pending_bytes;
 	f->counts.lost += f->pending;
-	f->pending = 0;
+	f->pending = f->pending_bytes = 0;
 	return err;
 }
 

@@ -24,7 +24,7 @@ static const char *record_error(int err)
 	}
 }
 
-/* Opens a recording for the copy of a call that has none. */
+/* Opens a recording for the copy of a call that has none. Its metadata is the call's, so that whoever goes on with it has it. */
 static const char *record_open(struct calls *c, struct pool *p, struct call *next,
 	const struct ng_request *r, uint64_t now_ns)
 {
@@ -35,8 +35,11 @@ static const char *record_open(struct calls *c, struct pool *p, struct call *nex
 		.pattern = r->recording_pattern,
 		.about = record_about(p, next),
 		.now_ns = now_ns};
-	int err = c->rec->ops->start(c->rec->arg, &start, &next->tap, path);
+	int err;
 
+	if (r->metadata.len && str_replace(&next->metadata, r->metadata))
+		return "Out of memory";
+	err = c->rec->ops->start(c->rec->arg, &start, &next->tap, path);
 	if (err)
 		return record_error(err);
 	next->tap_parts = 0;

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Recordings: what is in them is what terminals sent, in clear, by call or side, over changes of keys; a full disk is a gap in the
 recording and none in the call."""
+import contextlib
+import ctypes
 import os
 import shutil
 import struct
@@ -189,6 +191,50 @@ def test_a_full_disk_is_a_gap_in_the_recording_and_none_in_the_call(net):
         finish(daemon)
 
 
+PTRACE_SEIZE, PTRACE_INTERRUPT, PTRACE_DETACH, WALL = 0x4206, 0x4207, 17, 0x40000000
+
+
+@contextlib.contextmanager
+def held(pid, name):
+    """A thread of the daemon stands still meanwhile."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    libc.ptrace.argtypes = [ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p]
+    tid = next(int(t) for t in os.listdir(f"/proc/{pid}/task") if open(f"/proc/{pid}/task/{t}/comm", encoding="ascii").read().strip() == name)
+    if libc.ptrace(PTRACE_SEIZE, tid, None, None):
+        raise Skip(f"no ptrace here: {os.strerror(ctypes.get_errno())}")
+    assert libc.ptrace(PTRACE_INTERRUPT, tid, None, None) == 0
+    os.waitpid(tid, WALL)
+    try:
+        yield
+    finally:
+        assert libc.ptrace(PTRACE_DETACH, tid, None, None) == 0
+
+
+def test_a_slow_disk_is_a_gap_in_the_recording_and_none_in_the_call(net):
+    """So slow that nothing is written while more comes than the recorder has room for."""
+    with Folder() as folder:
+        daemon = start(net, folder, "--workers=1")
+        talk = [calls.Call(daemon.client, i, "80", "32").setup() for i in range(4)]
+        for c in talk:
+            calls.ok(daemon.client.call("start recording", call_id=c.id))
+        until(lambda: daemon.statistics()["recording"]["active"] == 4, "they are open")
+        before = daemon.rss_kib()
+        with held(daemon.pid(), "recording"):
+            clean(calls.load(net, relay.BUILD, talk, rate=200, seconds=2))
+        assert daemon.rss_kib() - before < 65536, (before, daemon.rss_kib())
+        s = {}
+
+        def told():
+            s.update(daemon.statistics()["recording"])
+            return s["lost"] > 0 and s["packets"] + s["lost"] >= 4 * 2 * 400
+        until(told, f"all packets are either written or counted as lost: {s}")
+        paths = [stopped(daemon, c) for c in talk]
+        written = sum(len(packets(p)) for p in paths)
+        s = daemon.statistics()["recording"]
+        assert written == s["packets"] > 0 and "recordings have a gap of" in daemon.text(), (written, s, daemon.text())
+        finish(daemon)
+
+
 def test_it_goes_on_in_another_file_after_a_restart(net):
     """Killed while recording: the call's next file continues the first, nothing is in both, and the query counts on."""
     if not redisrig.have():
@@ -228,6 +274,48 @@ def test_it_goes_on_in_another_file_after_a_restart(net):
         assert not [f for f in os.listdir(folder.path) if f.startswith("tape")], os.listdir(folder.path)
         assert daemon.stop() == 0
         redis.stop()
+
+
+def test_another_node_goes_on_with_it(net):
+    """Fail-over while recording: the node that takes over records on, into a folder of its own, and the reply names that."""
+    if not redisrig.have():
+        raise Skip(f"no {redisrig.PROGRAM}")
+    with Folder() as here, Folder() as there:
+        redis, elsewhere = redisrig.Redis(net, addr="0.0.0.0"), redisrig.Elsewhere(net)
+        key = f"--redis-key-file={redis.key_file}"
+        first = start(net, here, key, "--redis=127.0.0.1:6379")
+        second = start(elsewhere, there, key, "--redis=10.200.9.1:6379", "--standby=yes")
+        c = calls.Call(first.client, 1, "80", "AEAD_AES_256_GCM").setup()
+        tape = reply_file(first.client.call("start recording", call_id=c.id, recording_file="tape", metadata="case=17"))
+        load = redisrig.Load(net, relay.BUILD, [c], 50, 60)  # as long as it takes
+        until(lambda: os.path.exists(tape) and os.path.getsize(tape) > 20000, "it is recorded")
+        until(lambda: first.statistics()["redis"]["waiting"] == 0 and second.statistics()["redis"]["followed"] == 1, "it is followed")
+        first.process.kill()
+        first.process.wait()
+        first.client.close()
+        redis.kill()
+        assert os.listdir(there.path) == [], "who only follows records nothing"
+        elsewhere.take_addresses()
+        calls.ok(second.client.call("active"))
+        until(lambda: second.statistics()["recording"]["packets"] > 100, "it is recorded there")
+        net.stop(load.process)
+        drops = second.statistics()["drops"]
+        assert not drops["bad-tag"] and not drops["replay"] and not drops["nonce"], drops
+        more = stopped(second, c)
+        assert more == os.path.join(there.path, "tape-part2.pcap") and sorted(os.listdir(there.path)) == ["tape-part2.pcap", "tape-part2.txt"], more
+        for side in (0, 1):
+            before, after = (heard(packets(path), c, side) for path in (tape, more))
+            assert len(before) > 20 and len(after) > 20 and before[-1] < after[0], (before, after)
+        text = open(more.replace(".pcap", ".txt"), encoding="utf-8").read()
+        assert f"continues: {tape}" in text and f"call-id: {c.id}" in text and "metadata: case=17" in text, text
+        assert second.stop() == 0
+
+
+def until(what, why, seconds=10):
+    end = time.monotonic() + seconds
+    while not what():
+        assert time.monotonic() < end, f"not within {seconds} s: {why}"
+        time.sleep(0.05)
 
 
 def test_without_a_folder_it_says_so(net):
