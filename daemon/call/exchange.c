@@ -243,20 +243,26 @@ static bool over_limit(struct calls *c, const struct ng_request *r, struct call_
 	return true;
 }
 
+/* How an offer and an answer begin. True: there is something to negotiate. */
+static bool begin(struct exchange *x)
+{
+	*x->out = (struct call_reply){.error = missing(x->r, x->kind == ANSWER)};
+	if (x->out->error || !parse_body(x))
+		return false;
+	if (is_loop(x)) {
+		x->out->sdp = x->r->sdp;
+		return false;
+	}
+	x->prev = call_table_find(&x->c->table, x->r->call_id);
+	return true;
+}
+
 void calls_offer(struct calls *c, struct pool *p, const struct ng_request *r, uint64_t now_ns,
 	struct call_reply *out)
 {
 	struct exchange x = {.c = c, .p = p, .r = r, .now_ns = now_ns, .out = out};
 
-	*out = (struct call_reply){.error = missing(r, false)};
-	if (out->error || !parse_body(&x))
-		return;
-	if (is_loop(&x)) {
-		out->sdp = r->sdp;
-		return;
-	}
-	x.prev = call_table_find(&c->table, r->call_id);
-	if (!x.prev && over_limit(c, r, out))
+	if (!begin(&x) || (!x.prev && over_limit(c, r, out)))
 		return;
 	c->counters.offers++;
 	change(&x);
@@ -269,14 +275,8 @@ void calls_answer(struct calls *c, struct pool *p, const struct ng_request *r, u
 {
 	struct exchange x = {.c = c, .p = p, .r = r, .now_ns = now_ns, .kind = ANSWER, .out = out};
 
-	*out = (struct call_reply){.error = missing(r, true)};
-	if (out->error || !parse_body(&x))
+	if (!begin(&x))
 		return;
-	if (is_loop(&x)) {
-		out->sdp = r->sdp;
-		return;
-	}
-	x.prev = call_table_find(&c->table, r->call_id);
 	if (!x.prev) {
 		out->error = "Unknown call-id";
 		return;
@@ -361,5 +361,3 @@ void calls_listen_answer(struct calls *c, struct pool *p, const struct ng_reques
 	else if (parse_body(&x))
 		change(&x);
 }
-
-/* --- Delete ----------------------------------------------------------------------------------------------------- */
