@@ -14,53 +14,22 @@
 
 #include "base/clock.h"
 #include "base/secmem.h"
-#include "control/listen.h"
 
-#define ACCEPTS      16 /* per turn */
-#define LOG_EVERY_NS (10 * NS_PER_SEC)
-
-/* --- Connections ----------------------------------------------------------------------------------------------- */
-
-static void on_listener(void *arg, uint32_t events)
+static bool room(void *server)
 {
-	struct http *h = arg;
-	struct endpoint from;
-	char text[ENDPOINT_STRLEN];
-	uint64_t held, now = clock_mono_ns();
+	return http_client_make_room(server);
+}
 
-	(void)events;
-	for (int i = 0; i < ACCEPTS; i++) {
-		int fd = listen_accept(h->fd, &from);
-
-		if (fd == -EMFILE || fd == -ENFILE || fd == -ENOMEM || fd == -ENOBUFS) {
-			h->paused = loop_io_change(h->io, 0) == 0;
-			if (log_limit_pass(&h->log_accept, now, LOG_EVERY_NS, &held))
-				log_warn("HTTP: no connection taken: %s", strerror(-fd));
-			return;
-		}
-		if (fd == -EAGAIN)
-			return;
-		if (fd < 0)
-			continue; /* it was gone before we came */
-		if (http_client_make_room(h)) {
-			http_client_open(h, fd, &from);
-			continue;
-		}
-		close(fd);
-		if (log_limit_pass(&h->log_full, now, LOG_EVERY_NS, &held))
-			log_warn(
-				"HTTP: connection from %s refused, %u are open (%llu more held back)",
-				endpoint_fmt(&from, text), h->connections,
-				(unsigned long long)held);
-	}
+static void open_client(void *server, int fd, const struct endpoint *from)
+{
+	http_client_open(server, fd, from);
 }
 
 static void on_second(void *arg)
 {
 	struct http *h = arg;
 
-	if (h->paused)
-		h->paused = loop_io_change(h->io, EPOLLIN) != 0;
+	listener_resume(&h->listener);
 	http_client_sweep(h);
 }
 
@@ -121,6 +90,13 @@ static int start(struct http *h, char *err, size_t err_len)
 {
 	uint64_t least = h->cfg.head_ns < h->cfg.linger_ns ? h->cfg.head_ns : h->cfg.linger_ns;
 	uint64_t sweep_ns = least < 2 * NS_PER_SEC ? least / 2 : NS_PER_SEC;
+	const struct listener_config listener = {.loop = h->loop,
+		.at = h->cfg.listen,
+		.what = "HTTP",
+		.room = room,
+		.open = open_client,
+		.server = h,
+		.connections = &h->connections};
 	int ret = 0;
 
 	if (h->cfg.token_file[0])
@@ -128,12 +104,11 @@ static int start(struct http *h, char *err, size_t err_len)
 	if (ret)
 		return ret;
 	gethostname(h->machine, sizeof(h->machine) - 1);
-	h->fd = listen_tcp(&h->local, &h->cfg.listen, "HTTP", err, err_len);
-	if (h->fd < 0)
-		return h->fd;
+	ret = listener_start(&h->listener, &listener, err, err_len);
+	if (ret)
+		return ret;
 	snprintf(err, err_len, "HTTP server: out of memory or descriptors");
-	ret = loop_io_add(h->loop, &h->io, h->fd, EPOLLIN, on_listener, h);
-	return ret ? ret : loop_timer_add(h->loop, &h->timer, sweep_ns, sweep_ns, on_second, h);
+	return loop_timer_add(h->loop, &h->timer, sweep_ns, sweep_ns, on_second, h);
 }
 
 int http_create(struct http **out, struct loop *loop, struct ng_front *front,
@@ -147,14 +122,13 @@ int http_create(struct http **out, struct loop *loop, struct ng_front *front,
 	configure(h, cfg);
 	h->loop = loop;
 	h->front = front;
-	h->fd = -1;
 	ret = start(h, err, err_len);
 	if (ret) {
 		http_destroy(h);
 		return ret;
 	}
 	if (!h->token.set)
-		ng_front_warn_open(&h->local, "HTTP without --http-token-file");
+		ng_front_warn_open(&h->listener.local, "HTTP without --http-token-file");
 	*out = h;
 	return 0;
 }
@@ -167,16 +141,14 @@ void http_destroy(struct http *h)
 		http_client_close(h->first);
 	round_end(&h->round);
 	loop_timer_remove(h->timer);
-	loop_io_remove(h->io);
-	if (h->fd >= 0)
-		close(h->fd);
+	listener_stop(&h->listener);
 	secmem_wipe(&h->token, sizeof(h->token));
 	free(h);
 }
 
 struct endpoint http_local(const struct http *h)
 {
-	return h->local;
+	return h->listener.local;
 }
 
 uint32_t http_connections(const struct http *h)

@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "control/http.h"
 #include "control/http_guard.h"
+#include "control/listen.h"
 #include "control/round.h"
 #include "control/web.h"
 #include "proto/http.h"
@@ -80,15 +81,11 @@ struct http {
 	char machine[64]; /* this machine's name */
 	struct ng_front *front;
 	struct loop *loop;
-	struct loop_io *io;
+	struct listener listener;
 	struct loop_timer *timer;
-	struct endpoint local;
-	int fd;
-	bool paused; /* no descriptors left: accept nothing for a second */
 	struct http_client *first;
 	uint32_t connections, pages;
 	struct round round;
-	struct log_limit log_full, log_accept;
 	char chunk[HTTP_CHUNK]; /* wiped after use: SDP holds keys */
 };
 

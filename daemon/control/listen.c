@@ -1,14 +1,20 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* TCP sockets. A peer that is gone without a word is found out by keep-alive probes. */
+/* See listen.h. A peer that is gone without a word is found out by keep-alive probes. */
 #include "control/listen.h"
 
 #include <errno.h>
 #include <netinet/tcp.h>
 #include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define BACKLOG 64
+#include "base/clock.h"
+
+#define BACKLOG      64
+#define ACCEPTS      16 /* per turn */
+#define LOG_EVERY_NS (10 * NS_PER_SEC)
 
 static int open_listener(struct endpoint *local, const struct endpoint *at)
 {
@@ -39,19 +45,7 @@ fail:
 	return err;
 }
 
-int listen_tcp(struct endpoint *local, const struct endpoint *at, const char *what, char *err,
-	size_t err_len)
-{
-	char text[ENDPOINT_STRLEN];
-	int fd = open_listener(local, at);
-
-	if (fd < 0)
-		snprintf(err, err_len, "cannot listen for %s on %s: %s", what,
-			endpoint_fmt(at, text), strerror(-fd));
-	return fd;
-}
-
-int listen_accept(int fd, struct endpoint *from)
+static int accept_one(int fd, struct endpoint *from)
 {
 	struct sockaddr_storage sa;
 	socklen_t len = sizeof(sa);
@@ -70,4 +64,74 @@ int listen_accept(int fd, struct endpoint *from)
 	setsockopt(c, IPPROTO_TCP, TCP_KEEPINTVL, &every, sizeof(every));
 	setsockopt(c, IPPROTO_TCP, TCP_KEEPCNT, &count, sizeof(count));
 	return c;
+}
+
+static void on_listener(void *arg, uint32_t events)
+{
+	struct listener *l = arg;
+	struct endpoint from;
+	char text[ENDPOINT_STRLEN];
+	uint64_t held, now = clock_mono_ns();
+
+	(void)events;
+	for (int i = 0; i < ACCEPTS; i++) {
+		int fd = accept_one(l->fd, &from);
+
+		if (fd == -EMFILE || fd == -ENFILE || fd == -ENOMEM || fd == -ENOBUFS) {
+			l->paused = loop_io_change(l->io, 0) == 0;
+			if (log_limit_pass(&l->log_accept, now, LOG_EVERY_NS, &held))
+				log_warn("%s: no connection taken: %s", l->cfg.what, strerror(-fd));
+			return;
+		}
+		if (fd == -EAGAIN)
+			return;
+		if (fd < 0)
+			continue; /* it was gone before we came */
+		if (l->cfg.room(l->cfg.server)) {
+			l->cfg.open(l->cfg.server, fd, &from);
+			continue;
+		}
+		close(fd);
+		if (log_limit_pass(&l->log_full, now, LOG_EVERY_NS, &held))
+			log_warn(
+				"%s: connection from %s refused, %u are open (%llu more held back)",
+				l->cfg.what, endpoint_fmt(&from, text), *l->cfg.connections,
+				(unsigned long long)held);
+	}
+}
+
+int listener_start(struct listener *l, const struct listener_config *cfg, char *err, size_t err_len)
+{
+	char text[ENDPOINT_STRLEN];
+	int fd, ret;
+
+	*l = (struct listener){.cfg = *cfg};
+	fd = ret = open_listener(&l->local, &cfg->at);
+	if (fd >= 0) {
+		l->fd = fd;
+		ret = loop_io_add(cfg->loop, &l->io, fd, EPOLLIN, on_listener, l);
+	}
+	if (ret == 0)
+		return 0;
+	snprintf(err, err_len, "cannot listen for %s on %s: %s", cfg->what,
+		endpoint_fmt(&cfg->at, text), strerror(-ret));
+	if (fd >= 0)
+		close(fd);
+	*l = (struct listener){0};
+	return ret;
+}
+
+void listener_resume(struct listener *l)
+{
+	if (l->paused)
+		l->paused = loop_io_change(l->io, EPOLLIN) != 0;
+}
+
+void listener_stop(struct listener *l)
+{
+	if (!l->io)
+		return;
+	loop_io_remove(l->io);
+	close(l->fd);
+	*l = (struct listener){0};
 }

@@ -1,15 +1,39 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* TCP sockets as ng over TCP and the HTTP server use them. */
+/* The listening side of a TCP server, which ng over TCP and HTTP have in common: connections are taken a few at a time, refused where
+ * the server has no room, and left waiting for a second when descriptors have run out. */
 #ifndef CONTROL_LISTEN_H
 #define CONTROL_LISTEN_H
 
 #include "base/endpoint.h"
+#include "base/log.h"
+#include "base/loop.h"
 
-/* A listening socket, not blocking; local: where it listens, the port when it was 0. Returns the
- * descriptor, or -errno with one line in err that begins with what. */
-int listen_tcp(struct endpoint *local, const struct endpoint *at, const char *what, char *err,
-	size_t err_len);
-/* The next connection, not blocking, with keep-alive probes and without delay: descriptor or -errno. */
-int listen_accept(int fd, struct endpoint *from);
+struct listener_config {
+	struct loop *loop;
+	struct endpoint at; /* port 0: any */
+	const char *what;   /* for the log: "HTTP" */
+	/* False: one more connection is too many now. */
+	bool (*room)(void *server);
+	/* Owns fd, which does not block and has keep-alive probes, from here on. */
+	void (*open)(void *server, int fd, const struct endpoint *from);
+	void *server;
+	const uint32_t *connections; /* open now, for the log */
+};
+
+struct listener { /* zero: listens nowhere */
+	struct listener_config cfg;
+	struct endpoint local; /* where it listens, the port when it was 0 */
+	struct loop_io *io;
+	int fd;
+	bool paused; /* no descriptors left: accept nothing for a second */
+	struct log_limit log_full, log_accept;
+};
+
+/* 0, or -errno with one line in err; then it is zero. */
+int listener_start(
+	struct listener *l, const struct listener_config *cfg, char *err, size_t err_len);
+/* Now and then: descriptors may be there again. */
+void listener_resume(struct listener *l);
+void listener_stop(struct listener *l);
 
 #endif

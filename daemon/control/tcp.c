@@ -19,11 +19,10 @@
 #include "control/round.h"
 #include "proto/ng_stream.h"
 
-#define BUDGET       32 /* messages per turn */
-#define CHUNK        65536u
-#define OUT_HIGH     65536u
-#define REPLY_MAX    (1u << 20)
-#define LOG_EVERY_NS (10 * NS_PER_SEC)
+#define BUDGET    32 /* messages per turn */
+#define CHUNK     65536u
+#define OUT_HIGH  65536u
+#define REPLY_MAX (1u << 20)
 
 #define CONNECTIONS 64
 #define IDLE_NS     (300 * NS_PER_SEC)
@@ -51,15 +50,11 @@ struct ng_tcp {
 	struct ng_tcp_config cfg;
 	struct loop *loop;
 	struct ng_front *front;
-	struct loop_io *io;
+	struct listener listener;
 	struct loop_timer *timer;
 	struct round round;
 	struct connection *first;
 	uint32_t connections;
-	int fd;
-	bool paused; /* no descriptors left: accept nothing for a second */
-	struct endpoint local;
-	struct log_limit log_full, log_accept;
 	char chunk[CHUNK]; /* wiped after use: SDP holds keys */
 };
 
@@ -258,8 +253,9 @@ static void on_connection(void *arg, uint32_t events)
 
 /* --- Connections --------------------------------------------------------------------------- */
 
-static bool make_room(struct ng_tcp *t)
+static bool make_room(void *server)
 {
+	struct ng_tcp *t = server;
 	struct connection *oldest = t->first;
 
 	if (t->connections < t->cfg.connections)
@@ -273,8 +269,9 @@ static bool make_room(struct ng_tcp *t)
 	return true;
 }
 
-static void add_connection(struct ng_tcp *t, int fd, const struct endpoint *from)
+static void add_connection(void *server, int fd, const struct endpoint *from)
 {
+	struct ng_tcp *t = server;
 	struct connection *c = calloc(1, sizeof(*c));
 
 	if (!c || loop_io_add(t->loop, &c->io, fd, EPOLLIN, on_connection, c)) {
@@ -297,48 +294,13 @@ static void add_connection(struct ng_tcp *t, int fd, const struct endpoint *from
 	t->connections++;
 }
 
-static void on_listener(void *arg, uint32_t events)
-{
-	struct ng_tcp *t = arg;
-	struct endpoint from;
-	char text[ENDPOINT_STRLEN];
-	uint64_t held, now = clock_mono_ns();
-
-	(void)events;
-	for (int i = 0; i < BUDGET; i++) {
-		int fd = listen_accept(t->fd, &from);
-
-		if (fd == -EMFILE || fd == -ENFILE || fd == -ENOMEM || fd == -ENOBUFS) {
-			t->paused = loop_io_change(t->io, 0) == 0;
-			if (log_limit_pass(&t->log_accept, now, LOG_EVERY_NS, &held))
-				log_warn("ng over TCP: no connection taken: %s", strerror(-fd));
-			return;
-		}
-		if (fd == -EAGAIN)
-			return;
-		if (fd < 0)
-			continue; /* it was gone before we came */
-		if (make_room(t)) {
-			add_connection(t, fd, &from);
-			continue;
-		}
-		close(fd);
-		if (log_limit_pass(&t->log_full, now, LOG_EVERY_NS, &held))
-			log_warn(
-				"ng over TCP: connection from %s refused, %u are open (%llu more held back)",
-				endpoint_fmt(&from, text), t->connections,
-				(unsigned long long)held);
-	}
-}
-
 static void on_second(void *arg)
 {
 	struct ng_tcp *t = arg;
 	uint64_t now = clock_mono_ns();
 	struct connection *next;
 
-	if (t->paused)
-		t->paused = loop_io_change(t->io, EPOLLIN) != 0;
+	listener_resume(&t->listener);
 	for (struct connection *c = t->first; c; c = next) {
 		bool stalled = c->message_ns && now - c->message_ns > t->cfg.stall_ns;
 
@@ -353,6 +315,13 @@ int ng_tcp_create(struct ng_tcp **out, struct loop *loop, struct ng_front *front
 	const struct ng_tcp_config *cfg, char *err, size_t err_len)
 {
 	struct ng_tcp *t = calloc(1, sizeof(*t));
+	const struct listener_config listener = {.loop = loop,
+		.at = cfg->listen,
+		.what = "ng over TCP",
+		.room = make_room,
+		.open = add_connection,
+		.server = t,
+		.connections = t ? &t->connections : NULL};
 	uint64_t sweep_ns;
 	int ret;
 
@@ -368,16 +337,14 @@ int ng_tcp_create(struct ng_tcp **out, struct loop *loop, struct ng_front *front
 	sweep_ns = t->cfg.stall_ns < NS_PER_SEC ? t->cfg.stall_ns / 2 : NS_PER_SEC;
 	t->loop = loop;
 	t->front = front;
-	t->fd = ret = listen_tcp(&t->local, &cfg->listen, "ng over TCP", err, err_len);
-	if (ret >= 0)
-		ret = loop_io_add(loop, &t->io, t->fd, EPOLLIN, on_listener, t);
+	ret = listener_start(&t->listener, &listener, err, err_len);
 	if (!ret)
 		ret = loop_timer_add(loop, &t->timer, sweep_ns, sweep_ns, on_second, t);
 	if (ret) {
 		ng_tcp_destroy(t);
 		return ret;
 	}
-	ng_front_warn_open(&t->local, "TCP");
+	ng_front_warn_open(&t->listener.local, "TCP");
 	*out = t;
 	return 0;
 }
@@ -390,15 +357,13 @@ void ng_tcp_destroy(struct ng_tcp *t)
 		connection_close(t->first);
 	round_end(&t->round);
 	loop_timer_remove(t->timer);
-	loop_io_remove(t->io);
-	if (t->fd >= 0)
-		close(t->fd);
+	listener_stop(&t->listener);
 	free(t);
 }
 
 struct endpoint ng_tcp_local(const struct ng_tcp *t)
 {
-	return t->local;
+	return t->listener.local;
 }
 
 uint32_t ng_tcp_connections(const struct ng_tcp *t)
