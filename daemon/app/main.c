@@ -456,17 +456,20 @@ static void on_ng(void *arg, uint32_t events)
 	ng_server_readable(d->ng, clock_real_ns());
 }
 
-/* The service manager's watchdog is fed only while packets would be served, too. */
+/* The service manager's watchdog is fed only while packets would be served, too; and it need not wait for what is known. */
 static void watchdog(struct daemon *d)
 {
 	uint32_t which;
 
 	if (!d->notify.watchdog)
 		return;
-	if (alive_look(&d->alive, d->worker, d->workers, &which))
+	if (alive_look(&d->alive, d->worker, d->workers, &which)) {
 		notify_send(&d->notify, "WATCHDOG=1");
-	else
-		log_err("worker %u has stood still for more than %d s", which, ALIVE_SECONDS);
+		return;
+	}
+	log_err("worker %u has stood still for more than %d s: the service manager is asked to start xcipherd anew",
+		which, ALIVE_SECONDS);
+	notify_send(&d->notify, "WATCHDOG=trigger");
 }
 
 static void on_second(void *arg)

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Recordings: what is in them is what terminals sent, in clear, by call or side, over changes of keys; a full disk is a gap in the
 recording and none in the call."""
-import contextlib
-import ctypes
 import os
 import shutil
 import struct
@@ -12,6 +10,7 @@ import threading
 import time
 
 import calls
+import hold
 import redisrig
 import relay
 from run import Skip, cases
@@ -191,25 +190,6 @@ def test_a_full_disk_is_a_gap_in_the_recording_and_none_in_the_call(net):
         finish(daemon)
 
 
-PTRACE_SEIZE, PTRACE_INTERRUPT, PTRACE_DETACH, WALL = 0x4206, 0x4207, 17, 0x40000000
-
-
-@contextlib.contextmanager
-def held(pid, name):
-    """A thread of the daemon stands still meanwhile."""
-    libc = ctypes.CDLL(None, use_errno=True)
-    libc.ptrace.argtypes = [ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p]
-    tid = next(int(t) for t in os.listdir(f"/proc/{pid}/task") if open(f"/proc/{pid}/task/{t}/comm", encoding="ascii").read().strip() == name)
-    if libc.ptrace(PTRACE_SEIZE, tid, None, None):
-        raise Skip(f"no ptrace here: {os.strerror(ctypes.get_errno())}")
-    assert libc.ptrace(PTRACE_INTERRUPT, tid, None, None) == 0
-    os.waitpid(tid, WALL)
-    try:
-        yield
-    finally:
-        assert libc.ptrace(PTRACE_DETACH, tid, None, None) == 0
-
-
 def test_a_slow_disk_is_a_gap_in_the_recording_and_none_in_the_call(net):
     """So slow that nothing is written while more comes than the recorder has room for."""
     with Folder() as folder:
@@ -219,7 +199,7 @@ def test_a_slow_disk_is_a_gap_in_the_recording_and_none_in_the_call(net):
             calls.ok(daemon.client.call("start recording", call_id=c.id))
         until(lambda: daemon.statistics()["recording"]["active"] == 4, "they are open")
         before = daemon.rss_kib()
-        with held(daemon.pid(), "recording"):
+        with hold.thread(daemon.pid(), "recording"):
             clean(calls.load(net, relay.BUILD, talk, rate=200, seconds=2))
         assert daemon.rss_kib() - before < 65536, (before, daemon.rss_kib())
         s = {}

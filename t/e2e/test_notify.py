@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What the service manager is told. Under a real one: t/systemd."""
+import os
+import socket
+import tempfile
+import time
+
+import hold
+import relay
+
+
+def heard(manager, word, seconds):
+    """Waits for it; all that was said until then."""
+    said, end = [], time.monotonic() + seconds
+    while word not in said:
+        left = end - time.monotonic()
+        assert left > 0, f"no {word} within {seconds} s: {said}"
+        manager.settimeout(left)
+        try:
+            said.append(manager.recv(4096).decode())
+        except TimeoutError:
+            pass
+    return said
+
+
+def test_a_worker_that_hangs_is_told_at_once(net):
+    """The control thread goes on and could feed the watchdog: it does not, and does not wait for its time either."""
+    with tempfile.TemporaryDirectory() as folder:
+        manager = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        manager.bind(folder + "/notify")
+        os.environ.update(NOTIFY_SOCKET=folder + "/notify", WATCHDOG_USEC="30000000")
+        daemon = relay.Xcipherd(net, "--engine=serial").wait_ready()
+        heard(manager, "WATCHDOG=1", 10)
+        with hold.thread(daemon.pid(), "worker"):
+            said = heard(manager, "WATCHDOG=trigger", 25)
+            assert said.count("WATCHDOG=1") <= 12, said
+            assert daemon.client.call("ping")["result"] == "pong" and "has stood still for more than 10 s" in daemon.text()
+        heard(manager, "WATCHDOG=1", 10)
+        assert daemon.stop() == 0
+        manager.close()
