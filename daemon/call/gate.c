@@ -104,19 +104,22 @@ const char *gate_set(struct call *c, const struct ng_request *r, uint8_t bit, bo
 
 /* --- Payload types ------------------------------------------------------------------------------------------------ */
 
-/* What a=rtpmap calls a payload type; empty if it does not. */
-static struct str type_name(const struct sdp_media *m, uint64_t type)
+enum { TYPES = 128 };
+
+/* What a=rtpmap calls each payload type; empty if it does not. One walk through the lines, for there may be thousands, and as many
+ * types in the m= line. */
+static void type_names(struct str out[TYPES], const struct sdp_media *m)
 {
+	memset(out, 0, TYPES * sizeof(*out));
 	for (const struct sdp_line *l = sdp_attr(m->lines, STR("rtpmap")); l;
 		l = sdp_attr(l->next, STR("rtpmap"))) {
 		struct str name = l->arg, number = str_cut(&name, ' ');
 		uint64_t pt;
 
 		name = str_trim(name);
-		if (!str_to_u64(&pt, number, 127) && pt == type)
-			return str_cut(&name, '/');
+		if (!str_to_u64(&pt, number, TYPES - 1) && !out[pt].s)
+			out[pt] = str_cut(&name, '/');
 	}
-	return STR_NONE;
 }
 
 void neg_add_events(uint64_t events[2], const struct sdp_media *m)
@@ -133,29 +136,28 @@ void neg_add_events(uint64_t events[2], const struct sdp_media *m)
 	}
 }
 
-static bool is_named(const struct sdp_media *m, uint64_t type, struct str name)
+static bool is_named(struct str mapped, struct str name)
 {
-	struct str mapped = type_name(m, type);
-
 	return !mapped.len || str_eq_nocase(mapped, name);
 }
 
 uint8_t neg_quiet(const struct sdp_media *m)
 {
-	struct str rest = m->formats;
+	struct str rest = m->formats, names[TYPES];
 	uint8_t quiet = NEG_QUIET_ONLY;
 
 	if (!str_eq_nocase(m->kind, STR("audio")))
 		return 0;
-	quiet |= is_named(m, 0, STR("PCMU")) ? MEDIA_QUIET_PCMU : 0;
-	quiet |= is_named(m, 8, STR("PCMA")) ? MEDIA_QUIET_PCMA : 0;
+	type_names(names, m);
+	quiet |= is_named(names[0], STR("PCMU")) ? MEDIA_QUIET_PCMU : 0;
+	quiet |= is_named(names[8], STR("PCMA")) ? MEDIA_QUIET_PCMA : 0;
 	while (rest.len) {
 		struct str number = str_trim(str_cut(&rest, ' ')), name;
 		uint64_t pt;
 
-		if (str_to_u64(&pt, number, 127))
+		if (str_to_u64(&pt, number, TYPES - 1))
 			continue;
-		name = type_name(m, pt);
+		name = names[pt];
 		if ((pt == 0 && quiet & MEDIA_QUIET_PCMU) ||
 			(pt == 8 && quiet & MEDIA_QUIET_PCMA) || pt == 13 ||
 			str_eq_nocase(name, STR("telephone-event")) ||

@@ -91,6 +91,25 @@ static int convert(struct pool *p, struct ngval *v, json_t *j, unsigned depth)
 	return 0;
 }
 
+/* As many values as this has commas and opening brackets outside strings, roughly: an upper limit but for one. */
+static size_t count_values(struct str msg)
+{
+	bool in_string = false;
+	size_t n = 1;
+
+	for (size_t i = 0; i < msg.len; i++) {
+		char c = msg.s[i];
+
+		if (c == '"')
+			in_string = !in_string;
+		else if (in_string && c == '\\')
+			i++;
+		else if (!in_string && (c == ',' || c == '{' || c == '['))
+			n++;
+	}
+	return n;
+}
+
 int json_parse(struct ngval **out, struct pool *p, struct str msg, size_t *pos)
 {
 	struct ngval *v = ngval_dict(p);
@@ -101,6 +120,8 @@ int json_parse(struct ngval **out, struct pool *p, struct str msg, size_t *pos)
 	*pos = 0;
 	if (!v)
 		return -ENOMEM;
+	if (count_values(msg) > JSON_MAX_VALUES)
+		return -EBADMSG;
 	/* jansson takes no NULL, also when there is nothing to read */
 	j = json_loadb(msg.len ? msg.s : "", msg.len, JSON_ALLOW_NUL | JSON_DECODE_ANY, &e);
 	if (!j) {

@@ -280,10 +280,23 @@ void ng_unknown(struct ng_parser *x, struct str word)
 	x->unknown_count++;
 }
 
+/* Each word is compared with some hundred, and nobody who means well says thousands: they would hold all others up. */
+bool ng_too_many(struct ng_parser *x)
+{
+	if (x->words < NG_WORDS_MAX) {
+		x->words++;
+		return false;
+	}
+	if (!x->overfull)
+		ng_unknown(x, STR("too many words, the last are not looked at"));
+	x->overfull = true;
+	return true;
+}
+
 static void set_item(struct ng_parser *x, const struct key *k, struct str value)
 {
 	value = str_trim(value);
-	if (value.len == 0 || k->set(x, value))
+	if (value.len == 0 || ng_too_many(x) || k->set(x, value))
 		return;
 	ng_unknown(x, pool_printf(x->p, "%s=" STR_FMT, k->name, STR_ARG(value)));
 }
@@ -354,7 +367,7 @@ static bool set_joined(struct ng_parser *x, const struct ngval *v)
 	const struct ngval *c = v->type == NGVAL_LIST ? v->first : v;
 	bool known = c && v->key.len;
 
-	for (; c && known; c = v->type == NGVAL_LIST ? c->next : NULL)
+	for (; c && known && !ng_too_many(x); c = v->type == NGVAL_LIST ? c->next : NULL)
 		known = set_word(x,
 			pool_printf(x->p, STR_FMT "-" STR_FMT, STR_ARG(v->key),
 				STR_ARG(ngval_str(x->p, c))));
@@ -365,10 +378,11 @@ static bool set_joined(struct ng_parser *x, const struct ngval *v)
  * as one. */
 static void set_pair(struct ng_parser *x, const struct ngval *v)
 {
-	const struct key *k = key_find(v->key);
+	const struct key *k;
 
 	if (set_tree(x, v))
 		return;
+	k = key_find(v->key);
 	if (k && k->kind != KEY_TOP && k->kind != KEY_BODY)
 		set_key(x, k, v);
 	else if (!k && !ng_set_ignored_key(x, v->key) && !set_joined(x, v))
@@ -415,7 +429,7 @@ static bool set_rtpp_flags(struct ng_parser *x, struct str text)
 		return false;
 	x->directions = 0;
 	x->raw = true;
-	for (const struct ngval *c = list->first; c; c = c->next) {
+	for (const struct ngval *c = list->first; c && !ng_too_many(x); c = c->next) {
 		if (c->key.len)
 			set_pair(x, c);
 		else if (c->type == NGVAL_STR && c->str.len)
@@ -485,11 +499,11 @@ int ng_request_parse_with(struct ng_request *out, struct pool *p, const struct n
 		return -ENOKEY;
 	set_default_templates(&x, msg);
 	for (const struct ngval *c = msg->first; c; c = c->next) {
-		const struct key *k = key_find(c->key);
+		const struct key *k;
 
-		if (set_tree(&x, c))
+		if (ng_too_many(&x) || set_tree(&x, c))
 			continue;
-
+		k = key_find(c->key);
 		if (k)
 			set_key(&x, k, c);
 		else if (ng_spelled_like(c->key, STR("rtpp-flags")))

@@ -63,12 +63,12 @@ static void each(struct ng_parser *x, const struct ngval *v,
 	struct str rest;
 
 	if (v->type == NGVAL_LIST) {
-		for (const struct ngval *c = v->first; c; c = c->next)
+		for (const struct ngval *c = v->first; c && !ng_too_many(x); c = c->next)
 			take(x, arg, c);
 		return;
 	}
 	rest = ngval_str(x->p, v);
-	while (rest.len) {
+	while (rest.len && !ng_too_many(x)) {
 		struct ngval one = {.type = NGVAL_STR, .str = str_cut(&rest, ',')};
 
 		take(x, arg, &one);
@@ -89,7 +89,7 @@ void ng_set_codec_tree(struct ng_parser *x, const struct ngval *v)
 
 	if (!is_tree(v))
 		return;
-	for (const struct ngval *c = v->first; c; c = c->next) {
+	for (const struct ngval *c = v->first; c && !ng_too_many(x); c = c->next) {
 		if (codec_op(&op, c->key) && op == CODEC_MISSED)
 			ng_note(x, pool_printf(x->p, "codec-" STR_FMT, STR_ARG(c->key)),
 				"there are no audio codecs");
@@ -196,7 +196,7 @@ void ng_set_attr_tree(struct ng_parser *x, const struct ngval *v)
 	for (const struct ngval *s = v->first; s; s = s->next) {
 		if (!is_tree(s))
 			continue;
-		for (const struct ngval *c = s->first; c; c = c->next) {
+		for (const struct ngval *c = s->first; c && !ng_too_many(x); c = c->next) {
 			struct attr_place at = {.section = s->key};
 
 			if (attr_op(&at.op, c->key) && at.op == SDP_ATTR_SUBSTITUTE && is_pair(c))

@@ -7,6 +7,8 @@
 
 #define NG_NOTES_MAX   8u
 #define NG_UNKNOWN_MAX 16u /* unknown words named in one warning; the rest is only counted */
+#define NG_WORDS_MAX \
+	1024u /* keys, flags and values of one message that are looked up; beyond, they are unknown */
 
 struct ng_parser {
 	struct ng_request *r;
@@ -18,6 +20,8 @@ struct ng_parser {
 	bool raw; /* what is read comes from a raw string, where a value cannot have blanks */
 	struct str unknown[NG_UNKNOWN_MAX];
 	uint32_t unknown_count;
+	uint32_t words;  /* looked up so far */
+	bool overfull;   /* there were more */
 	struct str note; /* what is known and not done as the script may think */
 	uint32_t notes;
 };
@@ -41,6 +45,8 @@ bool ng_set_filter_word(struct ng_parser *x, struct str word);
 void ng_strip_attr(struct ng_parser *x, struct str attr);
 /* ng.c: goes into the reply's warning. */
 void ng_unknown(struct ng_parser *x, struct str word);
+/* ng.c: to be asked before a word is looked up: there were enough of them. */
+bool ng_too_many(struct ng_parser *x);
 /* ng_words.c: "word: why", likewise, of what is known and not done; the first few. */
 void ng_note(struct ng_parser *x, struct str word, const char *why);
 

@@ -7,7 +7,8 @@
 #include "base/pool.h"
 #include "base/sbuf.h"
 
-#define NGVAL_MAX_DEPTH 32 /* deeper nesting is an error: nothing real comes near it */
+#define NGVAL_MAX_DEPTH 32    /* deeper nesting is an error: nothing real comes near it */
+#define JSON_MAX_VALUES 4096u /* likewise; each costs several allocations */
 
 enum ngval_type { NGVAL_STR, NGVAL_INT, NGVAL_LIST, NGVAL_DICT };
 

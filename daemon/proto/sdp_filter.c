@@ -12,6 +12,9 @@ struct section {
 	struct str kind; /* "session" or the media's */
 	bool rtp;
 	struct str name[TYPES]; /* of each payload type, as in its rtpmap */
+	bool strip[TYPES],
+		voice[TYPES]; /* what the rules say of that, looked up once: an m= line may be long */
+	uint8_t rank[TYPES];
 	bool gone[TYPES];
 };
 
@@ -133,38 +136,10 @@ static bool is_voice(struct str name)
 	return !same_codec(STR("telephone-event"), name) && !same_codec(STR("CN"), name);
 }
 
-/* Marks what goes. False: then nothing would be left, or nothing goes. */
-static bool mark(
-	struct section *s, const struct sdp_filter *f, struct str formats, uint32_t *emptied)
-{
-	uint32_t left = 0, gone = 0;
-	bool voice = false;
-
-	while (formats.len) {
-		struct str one = str_cut(&formats, ' '), none;
-		int type = type_of(one, &none);
-
-		if (type < 0 ||
-			!(stripped(f, s->name[type]) ||
-				(f->single && voice && is_voice(s->name[type])))) {
-			left += one.len > 0;
-			voice |= type >= 0 && is_voice(s->name[type]);
-			continue;
-		}
-		s->gone[type] = true;
-		gone++;
-	}
-	if (left)
-		return true;
-	memset(s->gone, 0, sizeof(s->gone));
-	*emptied += gone > 0;
-	return false;
-}
-
 /* Where the codec stands among those to be offered first; their number if it does not. */
-static uint32_t rank_of(const struct sdp_filter *f, struct str name)
+static uint8_t rank_of(const struct sdp_filter *f, struct str name)
 {
-	uint32_t rank = 0;
+	uint8_t rank = 0;
 
 	for (uint32_t i = 0; i < f->codecs; i++) {
 		if (f->codec[i].op != SDP_CODEC_OFFER)
@@ -176,30 +151,80 @@ static uint32_t rank_of(const struct sdp_filter *f, struct str name)
 	return rank;
 }
 
+static void judge(struct section *s, const struct sdp_filter *f)
+{
+	for (int type = 0; type < TYPES; type++) {
+		s->strip[type] = stripped(f, s->name[type]);
+		s->voice[type] = is_voice(s->name[type]);
+		s->rank[type] = rank_of(f, s->name[type]);
+	}
+}
+
+/* Marks what goes. False: then nothing would be left, or nothing goes. */
+static bool mark(
+	struct section *s, const struct sdp_filter *f, struct str formats, uint32_t *emptied)
+{
+	uint32_t left = 0, gone = 0;
+	bool stays[TYPES] = {false}, voice = false;
+
+	while (formats.len) {
+		struct str one = str_cut(&formats, ' '), none;
+		int type = type_of(one, &none);
+
+		if (type < 0 || stays[type]) {
+			left += one.len > 0;
+		} else if (s->strip[type] || (f->single && voice && s->voice[type])) {
+			s->gone[type] = true;
+			gone++;
+		} else {
+			stays[type] = true; /* and if it stands there twice it is the same codec */
+			voice |= s->voice[type];
+			left++;
+		}
+	}
+	if (left)
+		return true;
+	memset(s->gone, 0, sizeof(s->gone));
+	*emptied += gone > 0;
+	return false;
+}
+
+/* Those of a rank together, in one walk through the line. */
+static void write_formats(
+	struct sbuf *b, const struct section *s, struct str formats, uint8_t ranks)
+{
+	struct sbuf part[SDP_RULES_MAX + 1];
+
+	for (uint32_t i = 0; i <= ranks; i++)
+		sbuf_init(&part[i], 0);
+	while (formats.len) {
+		struct str one = str_cut(&formats, ' '), none;
+		int type = type_of(one, &none);
+		struct sbuf *to = &part[type < 0 ? ranks : s->rank[type]];
+
+		if (!one.len || (type >= 0 && s->gone[type]))
+			continue;
+		sbuf_put(to, " ", 1);
+		sbuf_str(to, one);
+	}
+	for (uint32_t i = 0; i <= ranks; i++) {
+		sbuf_str(b, sbuf_view(&part[i]));
+		b->err = b->err ? b->err : part[i].err;
+		sbuf_fini(&part[i]);
+	}
+}
+
 static void write_m(
 	struct sbuf *b, const struct section *s, const struct sdp_filter *f, struct str line)
 {
 	struct str m = bare(line), head, formats;
-	uint32_t ranks = rank_of(f, STR_NONE);
 
 	if (!formats_of(m, &head, &formats)) {
 		sbuf_str(b, line);
 		return;
 	}
 	sbuf_str(b, (struct str){head.s, head.len - 1});
-	for (uint32_t rank = 0; rank <= ranks; rank++) {
-		struct str rest = formats;
-
-		while (rest.len) {
-			struct str one = str_cut(&rest, ' '), none;
-			int type = type_of(one, &none);
-			bool gone = type >= 0 && s->gone[type];
-
-			if (one.len && !gone &&
-				rank_of(f, type < 0 ? STR_NONE : s->name[type]) == rank)
-				sbuf_printf(b, " " STR_FMT, STR_ARG(one));
-		}
-	}
+	write_formats(b, s, formats, rank_of(f, STR_NONE));
 	sbuf_str(b, rest_of(line, m.len));
 }
 
@@ -218,6 +243,7 @@ static void codecs_look(struct section *s, const struct sdp_filter *f, uint32_t 
 		if (type >= 0)
 			s->name[type] = str_trim(value);
 	}
+	judge(s, f);
 	(void)mark(s, f, formats, emptied);
 }
 

@@ -4,12 +4,17 @@
  * level, so they get their own copy of what changes there. */
 #include "proto/sdp.h"
 
+/* Of what goes at session level, so many lines are copied to media that stay: ICE and DTLS have a dozen (RFC 8839, RFC 8842). */
+#define REMOVED_MAX 32u
+
 struct writer {
 	struct sbuf *b;
 	const struct sdp *s;
 	const struct sdp_edit *e;
-	bool any_edited;       /* some media is not kept */
-	bool session_conn_new; /* the session's c= gets our address */
+	bool any_edited;                             /* some media is not kept */
+	bool session_conn_new;                       /* the session's c= gets our address */
+	const struct sdp_line *removed[REMOVED_MAX]; /* at session level */
+	uint32_t removes;
 };
 
 static void put_eol(const struct writer *w)
@@ -168,9 +173,9 @@ static void put_kept(const struct writer *w, const struct sdp_media *m)
 	}
 	if (m->port == 0)
 		return;
-	for (const struct sdp_line *l = w->s->session; l; l = l->next)
-		if (is_removed_anywhere(w, l) && !sdp_attr(m->lines, l->name))
-			put_line(w, l);
+	for (uint32_t i = 0; i < w->removes; i++)
+		if (!sdp_attr(m->lines, w->removed[i]->name))
+			put_line(w, w->removed[i]);
 }
 
 /* --- Media that we relay -------------------------------------------------------------------------------------- */
@@ -303,6 +308,9 @@ void sdp_write(struct sbuf *b, const struct sdp *s, const struct sdp_edit *e)
 
 	for (uint32_t i = 0; i < s->media_count; i++)
 		w.any_edited |= !keeps(&w, i);
+	for (const struct sdp_line *l = s->session; l && w.removes < REMOVED_MAX; l = l->next)
+		if (is_removed_anywhere(&w, l))
+			w.removed[w.removes++] = l;
 	w.session_conn_new = s->conn.present && (w.any_edited || s->media_count == 0) &&
 		!conn_stays(&w, s->conn.line);
 	put_session(&w);
