@@ -480,6 +480,27 @@ static void write_devices(const struct stats_input *in, struct sbuf *b)
 	write_calibration(in, b);
 }
 
+/* What is lost of a recording is in no call's way: only this and the log tell. */
+static void write_recording(const struct record *r, struct sbuf *b)
+{
+	struct record_stats s;
+
+	if (!r)
+		return;
+	record_stats(r, &s);
+	metrics_one(b, "recordings", GAUGE, "Recordings that go on now.", s.active);
+	metrics_one(b, "recordings_total", COUNTER, "Recordings that were begun.", s.recordings);
+	metrics_one(
+		b, "recording_packets_total", COUNTER, "Packets that were recorded.", s.packets);
+	metrics_one(b, "recording_bytes_total", COUNTER, "Bytes of media in them.", s.bytes);
+	metrics_one(b, "recording_lost_packets_total", COUNTER,
+		"Packets that are missing in recordings: the disk was full or slow.", s.lost);
+	metrics_one(b, "recording_errors_total", COUNTER,
+		"Times that a recording could not be begun or written.", s.errors);
+	metrics_one(b, "recording_removed_total", COUNTER,
+		"Files of recordings that were removed for their age or size.", s.removed);
+}
+
 /* --- The daemon ------------------------------------------------------------------------------------------------ */
 
 static void write_resources(const struct stats_input *in, struct sbuf *b)
@@ -560,5 +581,6 @@ void metrics_write(const struct metrics_input *in, struct sbuf *out)
 	write_devices(in->stats, out);
 	write_resources(in->stats, out);
 	write_redis(in->stats, out);
+	write_recording(in->stats->record, out);
 	write_process(in->stats, out);
 }

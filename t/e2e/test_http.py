@@ -8,10 +8,12 @@ import shutil
 import socket
 import struct
 import subprocess
+import tempfile
 import time
 
 import calls
 import ng
+import redisrig
 import relay
 import web
 from run import Skip, cases
@@ -333,22 +335,57 @@ def test_metrics_count_calls_and_packets(net):
     assert len(new) < 1000, len(new)
     talk[0].delete()
     assert values(scrape(net))['xcipher_closed_sessions_total{reason="regular"}'] == 1
-    # every metric that alerts and dashboard ask for is there
-    for metric in sorted(set(re.findall(r"xcipher_\w+", " ".join(expressions())))):
-        assert metric.startswith("xcipher_redis_") or any(name.split("{")[0] == metric for name in new), metric
     finish(daemon)
 
 
-def test_promtool_finds_no_fault(net):
-    if not shutil.which("promtool"):
-        raise Skip("no promtool: package prometheus")
-    daemon = relay.Xcipherd(net, "--listen-http=127.0.0.1:22280").wait_ready()
-    p = subprocess.run(["promtool", "check", "metrics"], input=scrape(net), capture_output=True, text=True, check=False)
-    assert p.returncode == 0 and not p.stdout + p.stderr, p.stdout + p.stderr
-    p = subprocess.run(["promtool", "check", "rules", os.path.join(relay.ROOT, "monitoring", "xcipher-alerts.yml")], capture_output=True,
-                       text=True, check=False)
-    assert p.returncode == 0, p.stdout + p.stderr
-    finish(daemon)
+def labels(text):
+    """Of one series or selector: (name, operator, value) each."""
+    return re.findall(r'(\w+)(=~|!=|=)"((?:[^"\\]|\\.)*)"', text)
+
+
+def asked_for():
+    """(metric, labels) of each selector in alerts and dashboard, and the labels that are summed by."""
+    for expression in expressions():
+        for metric, selector in re.findall(r"(xcipher_\w+)(?:\{([^}]*)\})?", expression):
+            by = [w.strip() for g in re.findall(r"\bby \(([^)]*)\)", expression) for w in g.split(",")]
+            yield metric, labels(selector), by
+
+
+def test_all_metrics_at_once(net):
+    """With all that has some: promtool finds no fault, and there is whatever alerts and dashboard ask for, with those labels."""
+    if not redisrig.have():
+        raise Skip(f"no {redisrig.PROGRAM}")
+    redis = redisrig.Redis(net)
+    with tempfile.TemporaryDirectory() as folder:
+        daemon = relay.Xcipherd(net, "--listen-http=127.0.0.1:22280", f"--recording-dir={folder}", "--homer=127.0.0.1:9060", "--listen-tcp-ng=127.0.0.1:22223",
+                                "--b2b-url=http://127.0.0.1:9/", *redis.daemon_options()).wait_ready()
+        call = calls.Call(daemon.client, 1, "80", "32").setup()
+        calls.ok(daemon.client.call("start recording", call_id=call.id))
+        clean(calls.load(net, relay.BUILD, [call], rate=50, seconds=1))
+        calls.ok(daemon.client.call("stop recording", call_id=call.id))
+        text, end = scrape(net), time.monotonic() + 10
+        while values(text)["xcipher_recordings"] and time.monotonic() < end:
+            time.sleep(0.05)
+            text = scrape(net)
+        now = values(text)
+        assert now["xcipher_recording_packets_total"] > 100 and now["xcipher_recording_lost_packets_total"] == 0 and now["xcipher_recordings_total"] == 1
+        assert now["xcipher_redis_up"] == 1
+        series = [(name.split("{")[0], dict((k, v) for k, _, v in labels(name))) for name in now]
+        for metric, wanted, by in asked_for():
+            there = [have for name, have in series if name == metric]
+            assert there, f"{metric} is asked for, and is nowhere"
+            for k, operator, v in wanted:
+                assert k in ("instance", "job") or operator == "=~" and any(k in have for have in there) or any(have.get(k) == v for have in there), (metric, k, v)
+            assert all(k in ("instance", "job") or k in there[0] for k in by), (metric, by)
+        if not shutil.which("promtool"):
+            raise Skip("no promtool: package prometheus")
+        p = subprocess.run(["promtool", "check", "metrics"], input=text, capture_output=True, text=True, check=False)
+        assert p.returncode == 0 and not p.stdout + p.stderr, p.stdout + p.stderr
+        p = subprocess.run(["promtool", "check", "rules", os.path.join(relay.ROOT, "monitoring", "xcipher-alerts.yml")], capture_output=True,
+                           text=True, check=False)
+        assert p.returncode == 0, p.stdout + p.stderr
+        finish(daemon)
+    redis.stop()
 
 
 def chunks(message):
