@@ -87,7 +87,8 @@ def test_keys_are_wiped_and_never_told(net, kept):
     by ng over TCP, HTTP and WebSocket."""
     if "san" in os.path.basename(relay.BUILD):
         raise Skip("sanitizers' memory is too large to be searched")
-    options = ["--log-level=7", "--opencl-min=1", "--workers=1"]
+    # A search of all memory may take minutes on a busy machine: no call may end meanwhile.
+    options = ["--log-level=7", "--opencl-min=1", "--workers=1", "--timeout=3600"]
     if kept == "redis":
         if not redisrig.have():
             raise Skip("no redis-server")

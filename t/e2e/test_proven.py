@@ -30,16 +30,22 @@ def kamailio(net, folder, how, flags, nodes="udp:127.0.0.1:22222", swap=(), **de
         ('"udp:127.0.0.1:22222"', quoted(nodes)), *[(a, b.replace("xcipher_", "rtpengine_")) for a, b in swap]])
 
 
+def only_offered(daemon, call_id):
+    return "" in daemon.client.call("query", call_id=call_id).get("tags", {"": "gone since"})
+
+
 @contextlib.contextmanager
-def gateway(net, how, flags=SRTP, addresses=BOTH, options=(), **kw):
-    """Kamailio and xcipherd; in the end no call is left, nobody crashed, and Kamailio complained of nothing."""
+def gateway(net, how, flags=SRTP, addresses=BOTH, options=(), late_offers=False, **kw):
+    """Kamailio and xcipherd; in the end no call is left, nobody crashed, and Kamailio complained of nothing. late_offers: calls that were
+    only offered may be left: a SIP worker that a dead node held up sends its offer when another, with the INVITE sent again, has
+    seen the call to its end."""
     needs()
     daemon = relay.Xcipherd(net, "--engine=serial", "--delete-delay=0", *options, addresses=addresses).wait_ready()
     with tempfile.TemporaryDirectory(prefix="xcipher-proven-") as folder:
         kam = kamailio(net, folder, how, flags, **kw)
         kam.folder, kam.daemon = folder, daemon
         yield kam
-        wait_for("an end without calls", lambda: daemon.client.call("list")["calls"] == [], 5)
+        wait_for("an end without calls", lambda: not [c for c in daemon.client.call("list")["calls"] if not (late_offers and only_offered(daemon, c))], 5)
         text = kam.text()
         assert kam.stop() == 0 and "CRITICAL" not in text, text[-3000:]
     assert daemon.stop() == 0, daemon.text()
@@ -211,7 +217,8 @@ def test_a_node_killed_in_mid_load(net, how):
     """Two daemons share the load, one is killed: new calls go to the other, and none fails."""
     needs()
     second = SecondDaemon(net, "--engine=serial", "--delete-delay=0", "--listen-ng=127.0.0.1:22223", "--port-min=45000", "--port-max=49999", addresses=BOTH).wait_ready()
-    with gateway(net, how, TO_32, nodes="udp:127.0.0.1:22222 udp:127.0.0.1:22223", **({"XC_TIMEOUT": 100} if how == "ours" else {})) as kam:
+    with gateway(net, how, TO_32, nodes="udp:127.0.0.1:22222 udp:127.0.0.1:22223", late_offers=how == "stock",
+                 **({"XC_TIMEOUT": 100} if how == "ours" else {})) as kam:
         sipp.Sipp(net, kam.folder, "callee", sipp.callee(S32), "-p", "5060")
         load = offered(net, kam, 25, 3)
         time.sleep(1.2)
