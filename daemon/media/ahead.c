@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* What a burst will look up is asked of memory beforehand: with thousands of calls nothing of a packet's stream, contexts, keys
  * and counters is in the cache, and each look-up needs the one before it. So a group of packets is on its way for several groups'
- * time: while one is prepared, the next is asked for its keys, the one after it for its contexts, and so on; nothing waits. Reads
+ * time: while one is prepared, the next is asked for the other side's context, the one after it for its own, and so on; nothing waits. Reads
  * only, decides nothing: what a packet turns out to be does not matter here. Session keys are asked for by the engine. */
 #include "media/int.h"
 
-enum { PORTS, STREAMS, CONTEXTS, TARGETS, KEYS };
+enum { PORTS, STREAMS, CONTEXTS, TARGETS };
 
 /* gcc 12 takes a function that does nothing but prefetch for one without any effect, and leaves its calls out. */
 #define ASK static inline __attribute__((always_inline)) void
@@ -28,13 +28,6 @@ ASK ask_stream(const struct media *m, uint32_t stream)
 	ask_write(&m->counters[stream]);
 }
 
-/* The first line, and the first SSRC, which nearly always is the only one. */
-ASK ask_ctx(const struct media_ctx *c, int table)
-{
-	ask_write(c);
-	ask_write(&c->first[table]);
-}
-
 static const struct media_ctx *ctx_of(const struct media *m, uint32_t stream)
 {
 	return &m->ctx[m->stream[stream].cfg.ctx];
@@ -43,13 +36,11 @@ static const struct media_ctx *ctx_of(const struct media *m, uint32_t stream)
 void media_ahead_again(const struct media *m, const struct note *n)
 {
 	ask_stream(m, n->stream);
-	ask_ctx(n->rx, RX_RTP);
-	ask_write(&m->key[n->rx_key / 2]);
+	ask_write(&n->rx->rx);
 	if (n->to == MEDIA_NONE)
 		return;
 	ask_stream(m, n->to);
-	ask_ctx(n->tx, TX_RTP);
-	ask_write(&m->key[n->tx_key / 2]);
+	ask_write(&n->tx->tx);
 }
 
 /* Each step needs what the one before it asked for. Always inline, so that each step is a loop of its own, without a question
@@ -79,17 +70,13 @@ ASK take_step(struct media *m, const struct media_in *in, uint32_t n, uint32_t a
 			continue;
 		to = m->stream[stream].cfg.rtp_to;
 		if (step == CONTEXTS)
-			ask_ctx(ctx_of(m, stream), RX_RTP);
-		else if (step == TARGETS)
-			ask_write(&m->key[ctx_of(m, stream)->rx.slot / 2]);
+			ask_write(&ctx_of(m, stream)->rx);
 		if (to == MEDIA_NONE)
 			continue;
 		if (step == CONTEXTS)
 			ask_stream(m, to);
-		else if (step == TARGETS)
-			ask_ctx(ctx_of(m, to), TX_RTP);
 		else
-			ask_write(&m->key[ctx_of(m, to)->tx.slot / 2]);
+			ask_write(&ctx_of(m, to)->tx);
 	}
 }
 
@@ -114,15 +101,9 @@ void media_ahead(struct media *m, const struct media_in *in, uint32_t n, uint32_
 		take_step(m, in, n, 2 * g, STREAMS);
 		take_step(m, in, n, g, CONTEXTS);
 		take_step(m, in, n, 0, TARGETS);
-		take_step(m, in, n, 4 * g, PORTS);
-		take_step(m, in, n, 3 * g, STREAMS);
-		take_step(m, in, n, 2 * g, CONTEXTS);
-		take_step(m, in, n, g, TARGETS);
-		take_step(m, in, n, 0, KEYS);
 	}
-	take_step(m, in, n, at + 5 * g, PORTS);
-	take_step(m, in, n, at + 4 * g, STREAMS);
-	take_step(m, in, n, at + 3 * g, CONTEXTS);
-	take_step(m, in, n, at + 2 * g, TARGETS);
-	take_step(m, in, n, at + g, KEYS);
+	take_step(m, in, n, at + 4 * g, PORTS);
+	take_step(m, in, n, at + 3 * g, STREAMS);
+	take_step(m, in, n, at + 2 * g, CONTEXTS);
+	take_step(m, in, n, at + g, TARGETS);
 }

@@ -42,7 +42,7 @@ static void follow(struct media *m, struct media_ctx *c, const struct note *n)
 
 	if (!n->opened)
 		return;
-	media_key_count(m, n->rx_key, j->flags & XC_JOB_RTCP);
+	media_key_count(m, &c->rx, n->rx_key, j->flags & XC_JOB_RTCP);
 	if (j->flags & XC_JOB_RTCP)
 		return;
 	s = media_ssrc_get(m, c, RX_RTP, j->ssrc, false);
@@ -78,9 +78,9 @@ static uint8_t rx_commit(
 		tell_index(m, n, s);
 	/* Under a spent key the index is followed all the same, for the next key goes on with it. Here and not only in prepare:
 	 * the burst itself may have used the key up. */
-	if (media_key_spent(m, n->rx_key))
+	if (media_key_spent(m, &c->rx, n->rx_key))
 		return MEDIA_DROP_LIFETIME;
-	media_key_count(m, n->rx_key, rtcp);
+	media_key_count(m, &c->rx, n->rx_key, rtcp);
 	return MEDIA_SENT;
 }
 
@@ -94,7 +94,7 @@ static uint8_t tx_commit(
 
 	if (!c->tx.srtp)
 		return MEDIA_SENT;
-	if (media_key_spent(m, n->tx_key))
+	if (media_key_spent(m, &c->tx, n->tx_key))
 		return MEDIA_DROP_LIFETIME;
 	if (rtcp) {
 		if (j->tx_index < c->tx_rtcp_next)
@@ -108,7 +108,7 @@ static uint8_t tx_commit(
 			return MEDIA_DROP_NONCE;
 		media_ssrc_add(s, j->tx_index);
 	}
-	media_key_count(m, n->tx_key, rtcp);
+	media_key_count(m, &c->tx, n->tx_key, rtcp);
 	return MEDIA_SENT;
 }
 
@@ -142,7 +142,7 @@ static bool reachable(const struct endpoint *e)
 /* The MKI's bytes go into the gap that the engine left; returns the length of the result. */
 static uint32_t finish(const struct arena *a, const struct media_ctx *tx, const struct xc_job *j)
 {
-	struct media_tail t = tx->tx.tail[j->flags & XC_JOB_RTCP ? 1 : 0];
+	struct media_tail t = j->flags & XC_JOB_RTCP ? tx->rtcp_tail[true] : tx->tx.tail;
 	uint32_t end = j->hdr_len + j->body_len;
 
 	if (tx->tx.choose) {
@@ -153,13 +153,15 @@ static uint32_t finish(const struct arena *a, const struct media_ctx *tx, const 
 	return end + t.len;
 }
 
-/* What the job was prepared from is still there and the same. */
+/* What the job was prepared from, this stream and its context, is still there and the same. */
 static inline bool fresh(const struct media *m, uint32_t stream)
 {
 	const struct media_stream *s = &m->stream[stream];
 
-	return s->set && s->changed < m->done && m->ctx[s->cfg.ctx].set &&
-		m->ctx[s->cfg.ctx].changed < m->done;
+	/* Nearly always there was no command at all since. */
+	return m->changed < m->done ||
+		(s->set && s->changed < m->done && m->ctx[s->cfg.ctx].rx.set &&
+			m->ctx[s->cfg.ctx].changed < m->done);
 }
 
 static void record(struct media *m, const struct arena *a, const struct note *n,
@@ -175,8 +177,6 @@ static void record(struct media *m, const struct arena *a, const struct note *n,
 static uint8_t receive(struct media *m, const struct arena *a, struct note *n,
 	const struct media_in *in, const struct xc_job *j, uint32_t status)
 {
-	struct media_ctx *rx;
-	const struct media_ctx *tx;
 	bool rtcp = j->flags & XC_JOB_RTCP;
 	uint8_t v;
 
@@ -184,19 +184,15 @@ static uint8_t receive(struct media *m, const struct arena *a, struct note *n,
 		return MEDIA_DROP_BAD_TAG;
 	if (!fresh(m, n->stream) || (n->to != MEDIA_NONE && !fresh(m, n->to)))
 		return MEDIA_DROP_STALE;
-	rx = &m->ctx[m->stream[n->stream].cfg.ctx];
 	/* Before rx_commit(): what cannot leave must not push another SSRC's window out. */
-	if (n->to != MEDIA_NONE && !rtcp) {
-		tx = &m->ctx[m->stream[n->to].cfg.ctx];
-		if (tx->tx.srtp && media_ssrc_refused(tx, j->ssrc))
-			return MEDIA_DROP_SSRC_LIMIT;
-	}
-	v = rx_commit(m, rx, n, j);
+	if (n->to != MEDIA_NONE && !rtcp && n->tx->tx.srtp && media_ssrc_refused(n->tx, j->ssrc))
+		return MEDIA_DROP_SSRC_LIMIT;
+	v = rx_commit(m, n->rx, n, j);
 	if (v != MEDIA_SENT)
 		return v;
 	n->received = true;
 	if (!n->passed)
-		media_key_reached(m, a, n->rx_key, rtcp, j->rx_index);
+		media_key_reached(m, a, &n->rx->rx, n->rx_key, rtcp, j->rx_index);
 	count_received(m, n->stream, in, j);
 	record(m, a, n, in, n->passed ? media_open(m, n) : j);
 	learn(m, n->stream, in, rtcp);
@@ -217,7 +213,6 @@ static uint8_t complete(struct media *m, const struct arena *a, struct note *n, 
 	const struct xc_job *j, uint32_t status, struct media_out *out)
 {
 	const struct media_stream *target;
-	struct media_ctx *tx;
 	bool is_copy = n->copy_of != MEDIA_NONE;
 	uint8_t v = is_copy ? receive_copy(m, n, status) : receive(m, a, n, in, j, status);
 
@@ -228,23 +223,22 @@ static uint8_t complete(struct media *m, const struct arena *a, struct note *n, 
 	if (v != MEDIA_SENT)
 		return media_drop(m, n->stream, v);
 	target = &m->stream[n->to];
-	tx = &m->ctx[target->cfg.ctx];
 	if (target->cfg.wait &&
 		!atomic_load_explicit(&m->counters[n->to].packets, memory_order_relaxed))
 		return media_drop(m, n->stream, MEDIA_DROP_NO_DESTINATION);
 	if (!reachable(&target->learn.remote))
 		return media_drop(m, n->stream, MEDIA_DROP_NO_DESTINATION);
-	v = tx_commit(m, tx, n, j);
+	v = tx_commit(m, n->tx, n, j);
 	if (v != MEDIA_SENT)
 		return media_drop(m, n->stream, v);
-	media_key_reached(m, a, n->tx_key, j->flags & XC_JOB_RTCP, j->tx_index);
+	media_key_reached(m, a, &n->tx->tx, n->tx_key, j->flags & XC_JOB_RTCP, j->tx_index);
 	if (j->flags & XC_JOB_RTCP && !is_copy && !n->passed)
 		media_rtcp_seen(m, a, n, in, j);
 	*out = (struct media_out){
 		.dst = target->learn.remote,
 		.local = target->cfg.local,
 		.out_off = j->out_off,
-		.len = finish(a, tx, j),
+		.len = finish(a, n->tx, j),
 		.tos = target->cfg.tos,
 		.in = n->in,
 	};

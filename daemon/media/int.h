@@ -12,8 +12,6 @@
 #define MEDIA_SSRCS \
 	16 /* per context and direction: a terminal uses one or two; more are a conference or an attack */
 
-#define MEDIA_WINDOW_WORDS (SRTP_REPLAY_WINDOW / 64)
-
 /* How far ahead a packet that proves nothing is believed at once (RFC 3550 A.1). */
 #define MEDIA_FAR_AHEAD 3000
 
@@ -23,13 +21,9 @@ struct ssrc_state {
 	/* An unauthenticated side: packets in a row that were too far ahead to be believed, and the last one's sequence number. */
 	uint8_t probe;
 	uint16_t probe_seq;
-	uint32_t roc;     /* of the first packet, while nothing was seen */
-	uint64_t touched; /* of the context's clock, to find the least recently used */
-	struct replay seen;
-	uint64_t window
-		[MEDIA_WINDOW_WORDS]; /* the default window lies with what uses it: one cache line */
+	uint64_t touched;   /* of the worker's clock, to find the least recently used */
+	struct replay seen; /* while not started, seen.last >> 16 is the first packet's ROC */
 };
-_Static_assert(sizeof(struct ssrc_state) == 64, "one cache line");
 
 /* Session keys of one epoch (index DIV key derivation rate), in one slot of a pair lent to the master key. */
 struct epoch {
@@ -46,19 +40,19 @@ struct epochs {
 	struct epoch of[2][MEDIA_EPOCHS]; /* [rtcp] */
 };
 
-/* Of a slot pair: a master key's life. Two in a cache line. */
+/* Of a slot pair: a master key's life. */
 struct key_state {
 	/* Set by commands. */
 	_Atomic uint64_t lifetime; /* read by any thread */
 	/* Written by complete.c only, read by any thread. */
-	_Atomic uint64_t rtp, rtcp; /* packets */
+	_Atomic uint64_t rtp, rtcp;     /* packets; rtp with the credit that lent has left */
+	struct media_way *_Atomic lent; /* its key in use is this one; NULL = none has credit */
 	_Atomic bool warned, expired;
 	/* Set by commands. */
 	uint8_t kdr;
 	bool no_rtp_auth;
 	enum srtp_suite_id suite; /* with a kdr */
 };
-_Static_assert(sizeof(struct key_state) == 32, "half a cache line");
 
 enum { RX_RTP, RX_RTCP, TX_RTP, SSRC_TABLES };
 
@@ -74,40 +68,43 @@ static inline bool media_is_srtp(const struct media_crypto *c)
 	return c->suite != SUITE_PLAIN;
 }
 
-/* What packets need of a struct media_crypto, worked out once. All zeroes: plain. */
-struct media_brief {
-	struct media_tail tail[2]; /* [rtcp] */
-	uint32_t slot;             /* of the key in use; on the receiving side of the only key */
-	bool srtp;
-	bool choose;                    /* receiving: the MKI says which key */
+/* One direction of a context: all that an RTP packet needs of it is in one cache line. All zeroes but set: plain. */
+struct media_way {
+	/* Written by complete.c only, after authentication: of RX_RTP or TX_RTP the first entry, mostly the only one. */
+	_Alignas(64) struct ssrc_state first;
+	/* Likewise, read by any thread: packets that may still leave, or come, under the key in slot without a look at its struct
+	 * key_state, which has counted them already. Only while that key has no kdr and is not near its end (keys.c). */
+	_Atomic uint32_t credit;
+	/* Set by commands, constant in between: what packets need of a struct media_crypto, worked out once. */
+	uint32_t slot;          /* of the key in use; on the receiving side of the first key */
+	struct media_tail tail; /* of RTP */
+	bool set : 1, srtp : 1;
+	bool choose : 1;                /* receiving: the MKI says which key */
 	bool no_rtp_auth : 1, pass : 1; /* as in media_crypto */
 	uint8_t clear; /* bit 0: RTP is, or is to be, in the clear; bit 1: RTCP is to be */
 };
-_Static_assert(sizeof(struct media_brief) == 16, "two of them beside what else is hot");
+_Static_assert(sizeof(struct media_way) == 64, "one cache line");
 
 struct media_ctx {
-	/* One cache line with all that a packet needs of a context beside its SSRC. */
-	bool set;
-	uint8_t used[SSRC_TABLES]; /* entries of each table: taken in order, never given back */
-	uint32_t roc[SSRC_TABLES]; /* where SSRCs begin that nothing is known of */
-	uint64_t changed;          /* number of the burst before the last command */
-	/* Written by complete.c only, after authentication. */
-	uint64_t clock;
-	/* Set by commands, constant in between, as roc, changed and cfg. */
-	struct media_brief rx, tx;
-	/* Written by complete.c only, after authentication. A table's first entry, mostly the only one, is in one cache line; the
-	 * others lie elsewhere, so that what packets need of many contexts is on few pages. TX_RTP never forgets while the tx
-	 * key lives: see nonce guard. */
-	_Alignas(64) struct ssrc_state first[SSRC_TABLES];
-	struct ssrc_state (*more)[MEDIA_SSRCS - 1]; /* [SSRC_TABLES] */
+	struct media_way rx, tx; /* both are set, or none */
+	/* Few packets need the rest. Set by commands: */
+	struct media_tail rtcp_tail[2]; /* [tx] */
+	uint32_t roc[SSRC_TABLES];      /* where SSRCs begin that nothing is known of */
+	uint64_t changed;               /* number of the burst before the last command */
 	struct media_ctx_cfg *cfg;
-	uint64_t tx_rtcp_next; /* first SRTCP index never sent */
+	/* Written by complete.c only, after authentication. Where there are more SSRCs than the first they lie elsewhere, so that what
+	 * packets need of many contexts is on few pages. TX_RTP never forgets while the tx key lives: see nonce guard. */
+	struct ssrc_state first_rtcp;               /* of RX_RTCP */
+	struct ssrc_state (*more)[MEDIA_SSRCS - 1]; /* [SSRC_TABLES] */
+	uint8_t used[SSRC_TABLES]; /* entries of each table: taken in order, never given back */
+	uint64_t tx_rtcp_next;     /* first SRTCP index never sent */
 	/* prepare.c's scratch, good while that burst is not completed: the last one with RTCP for this context, and the index behind
 	 * those that were given to it. */
 	uint64_t scratch_burst;
 	uint64_t scratch_rtcp;
+	/* With four lines all contexts would compete for half of the cache. */
+	_Alignas(64) uint8_t spread[64];
 };
-_Static_assert(offsetof(struct media_ctx, first) == 64, "one cache line");
 _Static_assert(sizeof(struct media_ctx) / 64 % 2 == 1, "contexts spread over the cache's sets");
 
 struct media_stream {
@@ -132,8 +129,8 @@ struct note {
 	uint32_t in, stream,
 		to; /* to: MEDIA_NONE = it is only to be tracked, and then counted as why */
 	uint32_t rx_key, tx_key; /* slots of the master keys, 0 = plain */
-	const struct media_ctx *rx,
-		*tx; /* for asking memory ahead only: complete looks again whether they are there */
+	/* Of stream and of to, and good as long as those are not stale. */
+	struct media_ctx *rx, *tx;
 	uint8_t why;
 	bool received; /* complete.c: it was authentic and new, so copies may go */
 	bool passed;   /* it leaves as it came; media.open has it as it would be deciphered, if */
@@ -160,8 +157,10 @@ struct media {
 	struct media_stream_counters *counters;
 	struct rtcp_stats *rtcp;
 	uint32_t *by_port; /* [local_addrs][ports]: stream, or MEDIA_NONE */
-	/* Numbers of bursts: the last one prepared; the last one completed, or being completed. Those behind it are in flight. */
-	uint64_t burst, done;
+	/* Numbers of bursts: the last one prepared; the last one completed, or being completed. Those behind it are in flight. The
+	 * last one prepared before the last command. */
+	uint64_t burst, done, changed;
+	uint64_t clock;             /* of ssrc_state.touched */
 	uint32_t bursts;            /* in flight at most */
 	uint64_t shed_before_ns[2]; /* [emergency]: what came in before is too old */
 	uint32_t
@@ -243,13 +242,18 @@ void media_ahead_again(const struct media *m, const struct note *n);
 
 /* --- ssrc.c: indexes and windows ------------------------------------------------------------------------------ */
 
+static inline struct ssrc_state *media_ssrc_first(struct media_ctx *c, int table)
+{
+	return table == RX_RTP ? &c->rx.first : table == TX_RTP ? &c->tx.first : &c->first_rtcp;
+}
+
 const struct ssrc_state *media_ssrc_search(const struct media_ctx *c, int table, uint32_t ssrc);
 
 /* NULL if this SSRC has no state. */
 static inline const struct ssrc_state *media_ssrc_find(
 	const struct media_ctx *c, int table, uint32_t ssrc)
 {
-	const struct ssrc_state *s = &c->first[table];
+	const struct ssrc_state *s = media_ssrc_first((struct media_ctx *)c, table);
 
 	return s->used && s->ssrc == ssrc ? s : media_ssrc_search(c, table, ssrc);
 }
@@ -269,11 +273,11 @@ struct ssrc_state *media_ssrc_make(
 static inline struct ssrc_state *media_ssrc_get(
 	struct media *m, struct media_ctx *c, int table, uint32_t ssrc, bool evict)
 {
-	struct ssrc_state *s = &c->first[table];
+	struct ssrc_state *s = media_ssrc_first(c, table);
 
 	if (!s->used || s->ssrc != ssrc)
 		return media_ssrc_make(m, c, table, ssrc, evict);
-	s->touched = ++c->clock;
+	s->touched = ++m->clock;
 	return s;
 }
 /* Notes an index that media_ssrc_new() found to be new: replay_add(), but without a call for the one that follows the newest, in
@@ -287,7 +291,7 @@ static inline void media_ssrc_add(struct ssrc_state *s, uint64_t index)
 		replay_add(r, index);
 		return;
 	}
-	r->seen[bit / 64] |= 1ull << bit % 64;
+	replay_bits(r)[bit / 64] |= 1ull << bit % 64;
 	r->last = index;
 }
 
@@ -307,7 +311,7 @@ uint64_t media_ssrc_index(struct media *m, const struct media_ctx *c, int table,
 /* An SSRC that the tx key never protected, while there is no room to remember what it will have sent. */
 static inline bool media_ssrc_refused(const struct media_ctx *tx, uint32_t ssrc)
 {
-	return tx->used[TX_RTP] == MEDIA_SSRCS && !media_ssrc_find(tx, TX_RTP, ssrc);
+	return !media_ssrc_find(tx, TX_RTP, ssrc) && tx->used[TX_RTP] == MEDIA_SSRCS;
 }
 
 /* --- keys.c: master keys' lifetimes and epochs ------------------------------------------------------------------ */
@@ -322,62 +326,57 @@ static inline uint64_t media_key_load(const _Atomic uint64_t *v)
 	return atomic_load_explicit(v, memory_order_relaxed);
 }
 
-/* RFC 3711's limits (9.2), or what was signalled if that is less. */
-static inline uint64_t media_key_limit(bool rtcp, uint64_t signalled)
+/* It has credit for a packet of RTP under this key: that is not spent, and has no epochs. */
+static inline uint32_t media_key_credit(const struct media_way *w, uint32_t key)
 {
-	uint64_t rfc = rtcp ? 1ull << 31 : 1ull << 48;
-
-	return signalled && signalled < rfc ? signalled : rfc;
+	return key == w->slot ? atomic_load_explicit(&w->credit, memory_order_relaxed) : 0;
 }
+
+bool media_key_used_up(const struct media *m, uint32_t key);
 
 /* The lifetime is used up: nothing under this key (0 = plain: never). Whichever comes first ends both. */
-static inline bool media_key_spent(const struct media *m, uint32_t key)
+static inline bool media_key_spent(const struct media *m, const struct media_way *w, uint32_t key)
 {
-	const struct key_state *k = &m->key[key / 2];
-	uint64_t signalled = m->cfg.lifetime_enforce ? media_key_load(&k->lifetime) : 0;
-
-	return key &&
-		(media_key_load(&k->rtp) >= media_key_limit(false, signalled) ||
-			media_key_load(&k->rtcp) >= media_key_limit(true, signalled));
+	return !media_key_credit(w, key) && media_key_used_up(m, key);
 }
 
-void media_key_nears(struct media *m, struct key_state *k, bool end);
+void media_key_count_one(struct media *m, struct media_way *w, uint32_t key, bool rtcp);
 
 /* One packet more under this key. */
-static inline void media_key_count(struct media *m, uint32_t key, bool rtcp)
+static inline void media_key_count(struct media *m, struct media_way *w, uint32_t key, bool rtcp)
 {
-	struct key_state *k = &m->key[key / 2];
-	_Atomic uint64_t *n = rtcp ? &k->rtcp : &k->rtp;
-	uint64_t limit = media_key_limit(rtcp, media_key_load(&k->lifetime)), now;
+	uint32_t credit = media_key_credit(w, key);
 
-	if (!key)
-		return;
-	now = media_key_load(n) + 1;
-	atomic_store_explicit(n, now, memory_order_relaxed);
-	if (now >= limit - limit / 10)
-		media_key_nears(m, k, now >= limit);
+	if (credit && !rtcp)
+		atomic_store_explicit(&w->credit, credit - 1, memory_order_relaxed);
+	else
+		media_key_count_one(m, w, key, rtcp);
 }
+
+/* Before a way changes: what it did not use of its credit goes back to its key. */
+void media_key_settle(struct media *m, struct media_way *w);
 
 uint32_t media_key_epoch(struct media *m, const struct arena *a, uint32_t key, bool rtcp,
 	uint64_t index, uint64_t now_ns);
 
 /* The slot with the session keys for this index; prepare.c. MEDIA_NONE: those keys would have to be derived, and too much was asked
  * for already. now_ns: the packet's time. */
-static inline uint32_t media_key_slot(struct media *m, const struct arena *a, uint32_t key,
-	bool rtcp, uint64_t index, uint64_t now_ns)
+static inline uint32_t media_key_slot(struct media *m, const struct arena *a,
+	const struct media_way *w, uint32_t key, bool rtcp, uint64_t index, uint64_t now_ns)
 {
-	return !key || !m->key[key / 2].kdr ? key + rtcp
-					    : media_key_epoch(m, a, key, rtcp, index, now_ns);
+	return !key || media_key_credit(w, key) || !m->key[key / 2].kdr
+		? key + rtcp
+		: media_key_epoch(m, a, key, rtcp, index, now_ns);
 }
 
 void media_key_advance(
 	struct media *m, const struct arena *a, uint32_t key, bool rtcp, uint64_t index);
 
 /* A packet with this index was authentic, or was sent: keep its epoch's keys, and have the next ones ready in time. complete.c */
-static inline void media_key_reached(
-	struct media *m, const struct arena *a, uint32_t key, bool rtcp, uint64_t index)
+static inline void media_key_reached(struct media *m, const struct arena *a,
+	const struct media_way *w, uint32_t key, bool rtcp, uint64_t index)
 {
-	if (key && m->key[key / 2].kdr)
+	if (key && !media_key_credit(w, key) && m->key[key / 2].kdr)
 		media_key_advance(m, a, key, rtcp, index);
 }
 

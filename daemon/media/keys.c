@@ -8,6 +8,7 @@
 
 #include "media/int.h"
 
+#define CREDIT            256u  /* packets */
 #define KEPT              4u    /* of MEDIA_EPOCHS - 1 */
 #define DERIVE_PER_SECOND 2000u /* on asking, some 10 us each: 2 % of a processor at most */
 #define DERIVE_AT_ONCE    64u
@@ -17,10 +18,25 @@ static struct key_state *key_at(const struct media *m, uint32_t slot)
 	return slot >= 2 && slot % 2 == 0 && slot < m->cfg.key_slots ? &m->key[slot / 2] : NULL;
 }
 
+/* The key counts one by one again. */
+static void take_back(struct key_state *k)
+{
+	struct media_way *w = atomic_load_explicit(&k->lent, memory_order_relaxed);
+
+	if (!w)
+		return;
+	atomic_store_explicit(&k->lent, NULL, memory_order_relaxed);
+	atomic_store_explicit(&k->rtp,
+		media_key_load(&k->rtp) - atomic_load_explicit(&w->credit, memory_order_relaxed),
+		memory_order_relaxed);
+	atomic_store_explicit(&w->credit, 0, memory_order_relaxed);
+}
+
 static void forget(struct media *m, uint32_t slot)
 {
 	struct key_state *k = &m->key[slot / 2];
 
+	take_back(k);
 	if (k->kdr)
 		m->epochs[slot / 2] = (struct epochs){0};
 	atomic_store_explicit(&k->lifetime, 0, memory_order_relaxed);
@@ -65,6 +81,7 @@ int media_key_resume(struct media *m, uint32_t slot, const struct media_key_resu
 
 	if (!k)
 		return -EINVAL;
+	take_back(k);
 	media_count(&k->rtp, r->rtp);
 	media_count(&k->rtcp, r->rtcp);
 	return 0;
@@ -72,8 +89,34 @@ int media_key_resume(struct media *m, uint32_t slot, const struct media_key_resu
 
 /* --- Lifetime ----------------------------------------------------------------------------------------------------- */
 
+/* RFC 3711's limits (9.2), or what was signalled if that is less. */
+static uint64_t limit_of(bool rtcp, uint64_t signalled)
+{
+	uint64_t rfc = rtcp ? 1ull << 31 : 1ull << 48;
+
+	return signalled && signalled < rfc ? signalled : rfc;
+}
+
+/* Where its last tenth begins. */
+static uint64_t near_end(const struct key_state *k, bool rtcp)
+{
+	uint64_t limit = limit_of(rtcp, media_key_load(&k->lifetime));
+
+	return limit - limit / 10;
+}
+
+bool media_key_used_up(const struct media *m, uint32_t key)
+{
+	const struct key_state *k = &m->key[key / 2];
+	uint64_t signalled = m->cfg.lifetime_enforce ? media_key_load(&k->lifetime) : 0;
+
+	return key &&
+		(media_key_load(&k->rtp) >= limit_of(false, signalled) ||
+			media_key_load(&k->rtcp) >= limit_of(true, signalled));
+}
+
 /* The last tenth of the lifetime has begun, or it has ended. */
-void media_key_nears(struct media *m, struct key_state *k, bool end)
+static void nears(struct media *m, struct key_state *k, bool end)
 {
 	if (!atomic_load_explicit(&k->warned, memory_order_relaxed)) {
 		atomic_store_explicit(&k->warned, true, memory_order_relaxed);
@@ -85,14 +128,59 @@ void media_key_nears(struct media *m, struct key_state *k, bool end)
 	}
 }
 
+/* The next packets of this way are counted all at once: a key's life is a cache line, and is looked at once for CREDIT packets, not
+ * for each. One way at a time has credit of a key; and none has where one by one matters: near the end, and with a kdr. */
+static void lend(struct key_state *k, struct media_way *w, uint32_t key)
+{
+	struct media_way *has = atomic_load_explicit(&k->lent, memory_order_relaxed);
+	uint64_t then = media_key_load(&k->rtp) + CREDIT;
+
+	if (key != w->slot || k->kdr || (has && has != w) || then >= near_end(k, false))
+		return;
+	atomic_store_explicit(&k->lent, w, memory_order_relaxed);
+	atomic_store_explicit(&k->rtp, then, memory_order_relaxed);
+	atomic_store_explicit(&w->credit, CREDIT, memory_order_relaxed);
+}
+
+void media_key_count_one(struct media *m, struct media_way *w, uint32_t key, bool rtcp)
+{
+	struct key_state *k = &m->key[key / 2];
+	_Atomic uint64_t *n = rtcp ? &k->rtcp : &k->rtp;
+	uint64_t near = near_end(k, rtcp);
+
+	if (!key)
+		return;
+	/* Also when SRTCP ends it: then SRTP must look. */
+	if (media_key_load(n) + 1 >= near)
+		take_back(k);
+	media_count(n, 1);
+	if (media_key_load(n) >= near)
+		nears(m, k, media_key_load(n) >= limit_of(rtcp, media_key_load(&k->lifetime)));
+	else if (!rtcp)
+		lend(k, w, key);
+}
+
+void media_key_settle(struct media *m, struct media_way *w)
+{
+	struct key_state *k = &m->key[w->slot / 2];
+
+	if (atomic_load_explicit(&k->lent, memory_order_relaxed) == w)
+		take_back(k);
+}
+
 void media_key_usage(const struct media *m, uint32_t slot, struct media_key_usage *out)
 {
 	const struct key_state *k = key_at(m, slot);
+	const struct media_way *w;
 
 	*out = (struct media_key_usage){0};
 	if (!k)
 		return;
+	/* Not both at one moment: for that long it may be wrong by CREDIT. */
+	w = atomic_load_explicit(&k->lent, memory_order_relaxed);
 	out->rtp = media_key_load(&k->rtp);
+	if (w)
+		out->rtp -= atomic_load_explicit(&w->credit, memory_order_relaxed);
 	out->rtcp = media_key_load(&k->rtcp);
 	out->lifetime = media_key_load(&k->lifetime);
 	out->warned = atomic_load_explicit(&k->warned, memory_order_relaxed);

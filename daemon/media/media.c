@@ -37,20 +37,20 @@ struct media_tail media_tail(const struct media_crypto *c, bool rtcp)
 		.len = (uint8_t)(word + mki + tag)};
 }
 
-static struct media_brief brief(const struct media_crypto *c, bool tx)
+static void way_set(struct media *m, struct media_way *w, const struct media_crypto *c, bool tx)
 {
-	struct media_brief b = {.tail = {media_tail(c, false), media_tail(c, true)},
-		.slot = c->key[tx ? c->use : 0].slot,
-		.srtp = media_is_srtp(c),
-		.choose = c->mki_len != 0,
-		.no_rtp_auth = c->no_rtp_auth,
-		.pass = c->pass,
-		.clear = c->clear_rtp};
-
+	media_key_settle(m, w);
+	w->tail = media_tail(c, false);
+	w->slot = c->key[tx ? c->use : 0].slot;
+	w->set = true;
+	w->srtp = media_is_srtp(c);
+	w->choose = c->mki_len != 0;
+	w->no_rtp_auth = c->no_rtp_auth;
+	w->pass = c->pass;
+	w->clear = c->clear_rtp;
 	/* What comes in says it itself. A suite without a cipher says so in the E flag. */
 	if (tx && (c->clear_rtcp || srtp_suite_get(c->suite)->cipher == XC_CIPHER_NULL))
-		b.clear |= 2;
-	return b;
+		w->clear |= 2;
 }
 
 /* --- Commands ------------------------------------------------------------------------------------------------- */
@@ -129,23 +129,24 @@ static int ctx_set(struct media *m, const struct media_cmd *cmd)
 	if (cfg->tx.pass && media_is_srtp(&cfg->tx))
 		return -EINVAL;
 	/* Indexes that start again under a key that was sent under would repeat its keystream. */
-	if ((!c->set || cfg->tx_new) && !keys_are_fresh(m, &cfg->tx))
+	if ((!c->tx.set || cfg->tx_new) && !keys_are_fresh(m, &cfg->tx))
 		return -EINVAL;
 	c->cfg = &m->ctx_cfg[cmd->id];
 	c->more = m->ssrc[cmd->id];
-	if (!c->set || cfg->rx_new) {
+	if (!c->rx.set || cfg->rx_new) {
 		media_ssrc_reset(m, c, RX_RTP, cfg->rx_roc, cfg->rx_start, cfg->rx_starts);
 		media_ssrc_reset(m, c, RX_RTCP, 0, NULL, 0);
 	}
-	if (c->set && !cfg->rx_new && c->cfg->rx.pass && !cfg->rx.pass)
+	if (c->rx.set && !cfg->rx_new && c->cfg->rx.pass && !cfg->rx.pass)
 		media_ssrc_trust(c);
-	if (!c->set || cfg->tx_new)
+	if (!c->tx.set || cfg->tx_new)
 		media_ssrc_reset(m, c, TX_RTP, cfg->tx_roc, cfg->tx_start, cfg->tx_starts);
 	tx_rtcp_set(m, c, cfg);
 	*c->cfg = *cfg;
-	c->rx = brief(&cfg->rx, false);
-	c->tx = brief(&cfg->tx, true);
-	c->set = true;
+	way_set(m, &c->rx, &cfg->rx, false);
+	way_set(m, &c->tx, &cfg->tx, true);
+	c->rtcp_tail[false] = media_tail(&cfg->rx, true);
+	c->rtcp_tail[true] = media_tail(&cfg->tx, true);
 	c->changed = m->burst;
 	return 0;
 }
@@ -250,7 +251,7 @@ static int ctx_resume(struct media *m, const struct media_cmd *cmd)
 {
 	const struct media_ctx_resume *r = &cmd->ctx_resume;
 
-	if (cmd->id >= m->cfg.max_ctx || !m->ctx[cmd->id].set || r->n > MEDIA_RESUMES)
+	if (cmd->id >= m->cfg.max_ctx || !m->ctx[cmd->id].rx.set || r->n > MEDIA_RESUMES)
 		return -EINVAL;
 	for (uint32_t i = 0; i < r->n; i++)
 		if (r->mark[i].table >= SSRC_TABLES ||
@@ -280,6 +281,8 @@ static int ctx_del(struct media *m, uint32_t id)
 {
 	if (id >= m->cfg.max_ctx)
 		return -EINVAL;
+	media_key_settle(m, &m->ctx[id].rx);
+	media_key_settle(m, &m->ctx[id].tx);
 	memset(&m->ctx[id], 0, sizeof(m->ctx[id]));
 	memset(&m->ctx_cfg[id], 0, sizeof(m->ctx_cfg[id]));
 	m->ctx[id].changed = m->burst;
@@ -319,6 +322,7 @@ bool media_pierce(const struct media *m, uint32_t stream, struct media_out *out)
 
 int media_command(struct media *m, const struct media_cmd *cmd)
 {
+	m->changed = m->burst;
 	switch (cmd->type) {
 	case MEDIA_CTX_SET:
 		return ctx_set(m, cmd);
@@ -384,7 +388,7 @@ static size_t port_cells(const struct media_config *cfg)
 /* 64-bit words of all windows that do not lie with their SSRC. */
 static size_t window_words(const struct media *m)
 {
-	return m->window_words > MEDIA_WINDOW_WORDS
+	return m->window_words > SRTP_REPLAY_NEAR
 		? (size_t)m->cfg.max_ctx * SSRC_TABLES * MEDIA_SSRCS * m->window_words
 		: 0;
 }

@@ -45,7 +45,7 @@ static uint8_t receive_only(struct draft *d, enum media_verdict why)
 
 static uint8_t hold_back(struct draft *d, enum media_verdict why)
 {
-	if (!d->rx->set || (!d->rx->rx.srtp && !d->copies))
+	if (!d->rx->rx.set || (!d->rx->rx.srtp && !d->copies))
 		return drop(d, why);
 	/* It was not sent in vain if somebody listens. */
 	return receive_only(d, d->copies && why == MEDIA_DROP_INACTIVE ? MEDIA_JOB : why);
@@ -128,21 +128,21 @@ static uint8_t route(struct draft *d)
 		return drop(d, MEDIA_DROP_MALFORMED);
 	if (!learn_accepts(&s->learn, &s->cfg, &in->src))
 		return drop(d, MEDIA_DROP_SOURCE);
-	d->rx = &m->ctx[s->cfg.ctx];
+	d->rx = d->note->rx = &m->ctx[s->cfg.ctx];
 	/* Plain RTP too is received, so that a call whose media is blocked is not taken for a silent one. */
-	if (s->cfg.gate && d->rx->set) {
+	if (s->cfg.gate && d->rx->rx.set) {
 		if (gate_of(d, &s->cfg, s->cfg.gate) == SHUT)
 			return receive_only(d, MEDIA_DROP_BLOCKED);
 		gate = gate_to(d, &s->cfg, s->cfg.gate);
 	}
-	d->copies = m->doublers && d->rx->set && !s->cfg.listener ? s->cfg.copy[d->rtcp] : 0;
+	d->copies = m->doublers && d->rx->rx.set && !s->cfg.listener ? s->cfg.copy[d->rtcp] : 0;
 	if (gate == SHUT)
 		return receive_only(d, d->copies ? MEDIA_JOB : MEDIA_DROP_BLOCKED);
 	d->note->to = d->rtcp ? s->cfg.rtcp_to : s->cfg.rtp_to;
-	if (d->note->to == MEDIA_NONE || !m->stream[d->note->to].set || !d->rx->set)
+	if (d->note->to == MEDIA_NONE || !m->stream[d->note->to].set || !d->rx->rx.set)
 		return hold_back(d, MEDIA_DROP_INACTIVE);
-	d->tx = &m->ctx[m->stream[d->note->to].cfg.ctx];
-	if (!d->tx->set)
+	d->tx = d->note->tx = &m->ctx[m->stream[d->note->to].cfg.ctx];
+	if (!d->tx->tx.set)
 		return hold_back(d, MEDIA_DROP_INACTIVE);
 	/* What is passed through is for whoever has the sender's keys, and to them nothing else goes: with forks the others' may still
 	 * come in. */
@@ -150,7 +150,7 @@ static uint8_t route(struct draft *d)
 		return hold_back(d, MEDIA_DROP_INACTIVE);
 	if (d->tx->tx.srtp) {
 		d->note->tx_key = d->tx->tx.slot;
-		if (media_key_spent(m, d->note->tx_key))
+		if (media_key_spent(m, &d->tx->tx, d->note->tx_key))
 			return hold_back(d, MEDIA_DROP_LIFETIME);
 	}
 	return gate == QUIET ? quieten(d) : MEDIA_JOB;
@@ -173,6 +173,11 @@ static bool rx_key(struct draft *d, const uint8_t *mki)
 			return true;
 		}
 	return false;
+}
+
+static struct media_tail rx_tail(const struct draft *d)
+{
+	return d->rtcp ? d->rx->rtcp_tail[false] : d->rx->rx.tail;
 }
 
 /* Header, body and tail of the received packet. */
@@ -198,8 +203,8 @@ static uint8_t measure(struct draft *d, struct media_tail t)
 /* What SRTP says beside that: which key, whether it is enciphered, the index of SRTCP. */
 static uint8_t measure_srtp(struct draft *d)
 {
-	const struct media_brief *c = &d->rx->rx;
-	struct media_tail t = c->tail[d->rtcp];
+	const struct media_way *c = &d->rx->rx;
+	struct media_tail t = rx_tail(d);
 	struct xc_job *j = d->job;
 	uint32_t end = j->hdr_len + j->body_len;
 
@@ -219,16 +224,17 @@ static uint8_t measure_srtp(struct draft *d)
 
 static uint8_t received(struct draft *d)
 {
-	uint8_t v = measure(d, d->rx->rx.tail[d->rtcp]);
+	uint8_t v = measure(d, rx_tail(d));
 
 	v = v == MEDIA_JOB && d->rx->rx.srtp ? measure_srtp(d) : v;
 	return v == MEDIA_JOB ? v : drop(d, (enum media_verdict)v);
 }
 
 /* Session keys for this index: with a key derivation rate they are not always there. */
-static uint8_t slot_for(struct draft *d, uint32_t key, uint64_t index, uint32_t *slot)
+static uint8_t slot_for(
+	struct draft *d, const struct media_way *w, uint32_t key, uint64_t index, uint32_t *slot)
 {
-	*slot = media_key_slot(d->m, d->a, key, d->rtcp, index, d->in[d->at].t_ns);
+	*slot = media_key_slot(d->m, d->a, w, key, d->rtcp, index, d->in[d->at].t_ns);
 	return *slot == MEDIA_NONE ? drop(d, MEDIA_DROP_KEY_EPOCH) : MEDIA_JOB;
 }
 
@@ -241,7 +247,7 @@ static uint8_t rx_index(struct draft *d)
 	j->rx_key = d->rtcp;
 	if (!d->rx->rx.srtp)
 		return MEDIA_JOB; /* plain RTP has nothing to be authentic by */
-	if (media_key_spent(d->m, d->note->rx_key))
+	if (media_key_spent(d->m, &d->rx->rx, d->note->rx_key))
 		(void)hold_back(d, MEDIA_DROP_LIFETIME);
 	s = media_ssrc_find(d->rx, table, j->ssrc);
 	if (!d->rtcp)
@@ -251,7 +257,7 @@ static uint8_t rx_index(struct draft *d)
 		return drop(d, MEDIA_DROP_INDEX_END);
 	if (s && !media_ssrc_new(s, j->rx_index))
 		return drop(d, MEDIA_DROP_REPLAY);
-	return slot_for(d, d->note->rx_key, j->rx_index, &j->rx_key);
+	return slot_for(d, &d->rx->rx, d->note->rx_key, j->rx_index, &j->rx_key);
 }
 
 /* It leaves as it came, whatever it is. How it would be deciphered is made out beside that: for the index, so that re-encryption can
@@ -268,7 +274,7 @@ static uint8_t pass_through(struct draft *d)
 	open->rx_key = MEDIA_NONE;
 	o.job = open;
 	d->note->passed = true;
-	if (d->rx->rx.srtp && measure(&o, d->rx->rx.tail[d->rtcp]) == MEDIA_JOB &&
+	if (d->rx->rx.srtp && measure(&o, rx_tail(d)) == MEDIA_JOB &&
 		measure_srtp(&o) == MEDIA_JOB) {
 		s = media_ssrc_find(d->rx, RX_RTP, open->ssrc);
 		if (!d->rtcp)
@@ -287,8 +293,8 @@ static void open_keys(struct draft *d)
 	struct xc_job *open = media_open(d->m, d->note);
 
 	if (d->note->opened && (d->copies || d->m->stream[d->note->stream].cfg.tap))
-		open->rx_key = media_key_slot(
-			d->m, d->a, d->note->rx_key, d->rtcp, open->rx_index, d->in[d->at].t_ns);
+		open->rx_key = media_key_slot(d->m, d->a, &d->rx->rx, d->note->rx_key, d->rtcp,
+			open->rx_index, d->in[d->at].t_ns);
 }
 
 /* --- What leaves ------------------------------------------------------------------------------------------------ */
@@ -306,7 +312,7 @@ static uint8_t tx_rtp_index(struct draft *d)
 		return drop(d, MEDIA_DROP_INDEX_END);
 	if (s && !media_ssrc_new(s, d->job->tx_index))
 		return drop(d, MEDIA_DROP_NONCE);
-	return slot_for(d, d->note->tx_key, d->job->tx_index, &d->job->tx_key);
+	return slot_for(d, &d->tx->tx, d->note->tx_key, d->job->tx_index, &d->job->tx_key);
 }
 
 /* Numbers the RTCP jobs of one context apart from each other, in this burst and in those in flight. Only scratch is written: an index
@@ -325,7 +331,7 @@ static uint8_t tx_rtcp_index(struct draft *d)
 	d->job->tx_index = valid ? scratch->scratch_rtcp : next;
 	if (d->job->tx_index > SRTCP_INDEX_MAX)
 		return drop(d, MEDIA_DROP_INDEX_END);
-	v = slot_for(d, d->note->tx_key, d->job->tx_index, &d->job->tx_key);
+	v = slot_for(d, &d->tx->tx, d->note->tx_key, d->job->tx_index, &d->job->tx_key);
 	if (v == MEDIA_JOB) {
 		scratch->scratch_burst = m->burst;
 		scratch->scratch_rtcp = d->job->tx_index + 1;
@@ -335,9 +341,9 @@ static uint8_t tx_rtcp_index(struct draft *d)
 
 static uint8_t leave(struct draft *d)
 {
-	static const struct media_brief plain;
-	const struct media_brief *c = d->tx ? &d->tx->tx : &plain;
-	struct media_tail t = c->tail[d->rtcp];
+	static const struct media_ctx plain;
+	const struct media_ctx *tx = d->tx ? d->tx : &plain;
+	struct media_tail t = d->rtcp ? tx->rtcp_tail[true] : tx->tx.tail;
 	struct xc_job *j = d->job;
 	uint32_t end = j->hdr_len + j->body_len;
 
@@ -345,9 +351,9 @@ static uint8_t leave(struct draft *d)
 		return drop(d, MEDIA_DROP_TOO_LONG);
 	j->tx_tag_off = end + t.tag;
 	j->tx_key = d->rtcp;
-	if (!c->srtp)
+	if (!tx->tx.srtp)
 		return MEDIA_JOB;
-	if (c->clear >> d->rtcp & 1)
+	if (tx->tx.clear >> d->rtcp & 1)
 		j->flags |= XC_JOB_TX_CLEAR;
 	return d->rtcp ? tx_rtcp_index(d) : tx_rtp_index(d);
 }
@@ -454,7 +460,7 @@ static bool copy(struct draft *from, uint32_t to, bool quiet, struct note *note,
 	uint32_t slot;
 
 	d.tx = &m->ctx[m->stream[to].cfg.ctx];
-	if (!d.tx->set || what->rx_key == MEDIA_NONE)
+	if (!d.tx->tx.set || what->rx_key == MEDIA_NONE)
 		return false;
 	d.note = note;
 	d.job = job;
@@ -465,9 +471,8 @@ static bool copy(struct draft *from, uint32_t to, bool quiet, struct note *note,
 	note->why = MEDIA_SENT;
 	note->stream = to; /* what goes wrong from here on is counted there */
 	note->tx_key = d.tx->tx.srtp ? d.tx->tx.slot : 0;
-	note->rx = d.rx;
-	note->tx = d.tx;
-	if (media_key_spent(m, note->tx_key))
+	note->tx = &m->ctx[m->stream[to].cfg.ctx];
+	if (media_key_spent(m, &d.tx->tx, note->tx_key))
 		return drop(&d, MEDIA_DROP_LIFETIME), false;
 	if ((quiet && !silence(from)) || !slot_take(m, &slot))
 		return drop(&d, MEDIA_DROP_COPY_ROOM), false;
@@ -536,8 +541,6 @@ uint32_t media_prepare(
 		*d.note = (struct note){
 			.in = i, .stream = MEDIA_NONE, .why = MEDIA_SENT, .copy_of = MEDIA_NONE};
 		in[i].verdict = prepare(&d);
-		d.note->rx = d.rx;
-		d.note->tx = d.tx;
 		jobs += in[i].verdict == MEDIA_JOB;
 		/* The burst's packets themselves come first: jobs are kept for them. */
 		if (in[i].verdict == MEDIA_JOB && (d.copies || d.quiet_to != MEDIA_NONE))

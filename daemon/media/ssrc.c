@@ -6,13 +6,18 @@
 
 static struct ssrc_state *at(struct media_ctx *c, int table, uint32_t i)
 {
-	return i ? &c->more[table][i - 1] : &c->first[table];
+	return i ? &c->more[table][i - 1] : media_ssrc_first(c, table);
+}
+
+static const struct ssrc_state *look_at(const struct media_ctx *c, int table, uint32_t i)
+{
+	return at((struct media_ctx *)c, table, i);
 }
 
 const struct ssrc_state *media_ssrc_search(const struct media_ctx *c, int table, uint32_t ssrc)
 {
 	for (uint32_t i = 0; i < c->used[table]; i++) {
-		const struct ssrc_state *s = i ? &c->more[table][i - 1] : &c->first[table];
+		const struct ssrc_state *s = look_at(c, table, i);
 
 		if (s->ssrc == ssrc)
 			return s;
@@ -25,10 +30,11 @@ static void make(struct media *m, struct media_ctx *c, int table, uint32_t i, ui
 	size_t n = ((size_t)(c - m->ctx) * SSRC_TABLES + (size_t)table) * MEDIA_SSRCS + i;
 	struct ssrc_state *s = at(c, table, i);
 
-	*s = (struct ssrc_state){.ssrc = ssrc, .used = true, .roc = c->roc[table]};
+	*s = (struct ssrc_state){.ssrc = ssrc, .used = true};
 	replay_init(&s->seen,
-		m->window_words > MEDIA_WINDOW_WORDS ? m->windows + n * m->window_words : s->window,
+		m->window_words > SRTP_REPLAY_NEAR ? m->windows + n * m->window_words : NULL,
 		m->window_words);
+	s->seen.last = (uint64_t)c->roc[table] << 16;
 }
 
 struct ssrc_state *media_ssrc_make(
@@ -51,7 +57,7 @@ struct ssrc_state *media_ssrc_make(
 		make(m, c, table, place, ssrc);
 		s = at(c, table, place);
 	}
-	s->touched = ++c->clock;
+	s->touched = ++m->clock;
 	return s;
 }
 
@@ -65,7 +71,7 @@ void media_ssrc_reset(struct media *m, struct media_ctx *c, int table, uint32_t 
 	for (uint32_t i = 0; i < starts; i++) {
 		struct ssrc_state *s = media_ssrc_get(m, c, table, start[i].ssrc, false);
 
-		s->roc = (uint32_t)(start[i].index >> 16);
+		s->seen.last = start[i].index;
 		if (!start[i].roc_only)
 			replay_start_after(&s->seen, start[i].index);
 	}
@@ -89,7 +95,7 @@ void media_ssrc_resume(struct media *m, struct media_ctx *c, const struct media_
 
 	if (!s || (s->seen.started && (mark->roc_only || s->seen.last >= mark->index)))
 		return;
-	s->roc = (uint32_t)(mark->index >> 16);
+	s->seen.last = mark->index;
 	if (!mark->roc_only)
 		replay_start_after(&s->seen, mark->index);
 }
@@ -101,17 +107,17 @@ uint32_t media_marks(const struct media *m, uint32_t ctx, struct media_mark out[
 	uint32_t n = 0;
 
 	*tx_rtcp_next = 0;
-	if (ctx >= m->cfg.max_ctx || !c->set)
+	if (ctx >= m->cfg.max_ctx || !c->rx.set)
 		return 0;
 	*tx_rtcp_next = c->tx_rtcp_next;
 	for (int table = 0; table < SSRC_TABLES; table++)
 		for (uint32_t i = 0; i < c->used[table]; i++) {
-			const struct ssrc_state *s = i ? &c->more[table][i - 1] : &c->first[table];
+			const struct ssrc_state *s = look_at(c, table, i);
 
 			out[n++] = (struct media_mark){.ssrc = s->ssrc,
 				.table = (uint8_t)table,
 				.roc_only = !s->seen.started,
-				.index = s->seen.started ? s->seen.last : (uint64_t)s->roc << 16};
+				.index = s->seen.started ? s->seen.last : s->seen.last >> 16 << 16};
 		}
 	return n;
 }
@@ -189,5 +195,5 @@ uint64_t media_ssrc_index(struct media *m, const struct media_ctx *c, int table,
 	if (s && s->seen.started)
 		return srtp_index_estimate(s->seen.last, seq);
 	return first_index(
-		m, c, table, ssrc, (uint64_t)(s ? s->roc : c->roc[table]) << 16 | seq, in, at);
+		m, c, table, ssrc, (s ? s->seen.last >> 16 : c->roc[table]) << 16 | seq, in, at);
 }

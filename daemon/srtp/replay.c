@@ -1,22 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Packet index estimation (RFC 3711 3.3.1 and appendix A) and the replay window (3.3.2). Pure; estimating and
- * checking only read, so that nothing changes before a packet has authenticated. */
+/* The replay window (RFC 3711 3.3.2). Pure; checking only reads, so that nothing changes before a packet has authenticated. */
 #include "srtp/replay.h"
-
-uint64_t srtp_index_estimate(uint64_t last, uint16_t seq)
-{
-	uint64_t roc = last >> 16;
-	uint32_t s_l = (uint32_t)(last & 0xffff);
-
-	if (s_l < 0x8000) {
-		if (seq > s_l + 0x8000 && roc > 0)
-			roc--;
-	} else if (seq < s_l - 0x8000 && last >> 16 != SRTP_INDEX_MAX >> 16) {
-		/* At the last ROC the keys are used up (RFC 3711 9.2): the index stays, and is found to be old. */
-		roc++;
-	}
-	return roc << 16 | seq;
-}
 
 /* The window is a ring of bits: bit index % window says whether that index was added, for the last window indexes. */
 static uint64_t window_of(const struct replay *r)
@@ -34,6 +18,7 @@ static uint32_t bit_of(const struct replay *r, uint64_t index)
 
 enum replay_verdict replay_check(const struct replay *r, uint64_t index)
 {
+	const uint64_t *bits = r->words > SRTP_REPLAY_NEAR ? r->far : r->near;
 	uint32_t bit;
 
 	if (!r->started || index > r->last)
@@ -41,19 +26,21 @@ enum replay_verdict replay_check(const struct replay *r, uint64_t index)
 	if (r->last - index >= window_of(r))
 		return REPLAY_OLD;
 	bit = bit_of(r, index);
-	return r->seen[bit / 64] >> (bit % 64) & 1 ? REPLAY_SEEN : REPLAY_NEW;
+	return bits[bit / 64] >> (bit % 64) & 1 ? REPLAY_SEEN : REPLAY_NEW;
 }
 
 static void fill(struct replay *r, uint64_t with)
 {
+	uint64_t *bits = replay_bits(r);
+
 	for (uint32_t i = 0; i < r->words; i++)
-		r->seen[i] = with;
+		bits[i] = with;
 }
 
 /* The places of last + 1 to index are taken over from indexes that fall out of the window. */
 static void advance(struct replay *r, uint64_t index)
 {
-	uint64_t by = index - r->last;
+	uint64_t by = index - r->last, *bits = replay_bits(r);
 	uint32_t bit = bit_of(r, r->last + 1);
 
 	if (by >= window_of(r)) {
@@ -62,7 +49,7 @@ static void advance(struct replay *r, uint64_t index)
 		while (by) {
 			uint32_t at = bit % 64, n = by < 64 - at ? (uint32_t)by : 64 - at;
 
-			r->seen[bit / 64] &= ~((n == 64 ? ~0ull : (1ull << n) - 1) << at);
+			bits[bit / 64] &= ~((n == 64 ? ~0ull : (1ull << n) - 1) << at);
 			by -= n;
 			bit = bit + n == window_of(r) ? 0 : bit + n;
 		}
@@ -98,5 +85,5 @@ void replay_add(struct replay *r, uint64_t index)
 	if (r->last - index >= window_of(r))
 		return;
 	bit = bit_of(r, index);
-	r->seen[bit / 64] |= 1ull << (bit % 64);
+	replay_bits(r)[bit / 64] |= 1ull << (bit % 64);
 }

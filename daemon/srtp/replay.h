@@ -11,10 +11,16 @@
 #define SRTP_REPLAY_WINDOW     128u   /* packets, by default; RFC 3711 asks for at least 64 */
 #define SRTP_REPLAY_WINDOW_MAX 32768u /* more is behind the half cycle that estimates go by */
 
+#define SRTP_REPLAY_NEAR (SRTP_REPLAY_WINDOW / 64)
+
 struct replay {
-	uint64_t last;  /* highest index added; meaningless while !started */
-	uint64_t *seen; /* bit index % window of the window; the owner's memory */
-	uint32_t words; /* of seen: window / 64 */
+	uint64_t last; /* highest index added; the owner's while !started */
+	/* Bit index % window of the window: up to the default it is here, a longer one is in the owner's memory. */
+	union {
+		uint64_t near[SRTP_REPLAY_NEAR];
+		uint64_t *far;
+	};
+	uint16_t words; /* window / 64 */
 	bool started;
 };
 
@@ -22,12 +28,32 @@ enum replay_verdict { REPLAY_NEW, REPLAY_SEEN, REPLAY_OLD };
 
 /* The 48-bit index that seq most likely belongs to, given the highest index so far. Never negative: near index 0 a
  * sequence number "from before the start" is taken as ahead (RFC 3711 appendix A with ROC - 1 unavailable at ROC 0). */
-uint64_t srtp_index_estimate(uint64_t last, uint16_t seq);
-
-/* A window of 64 * words packets in this memory, which need not be clear: not started. */
-static inline void replay_init(struct replay *r, uint64_t *seen, uint32_t words)
+static inline uint64_t srtp_index_estimate(uint64_t last, uint16_t seq)
 {
-	*r = (struct replay){.seen = seen, .words = words};
+	uint64_t roc = last >> 16;
+	uint32_t s_l = (uint32_t)(last & 0xffff);
+
+	if (s_l < 0x8000) {
+		if (seq > s_l + 0x8000 && roc > 0)
+			roc--;
+	} else if (seq < s_l - 0x8000 && last >> 16 != SRTP_INDEX_MAX >> 16) {
+		/* At the last ROC the keys are used up (RFC 3711 9.2): the index stays, and is found to be old. */
+		roc++;
+	}
+	return roc << 16 | seq;
+}
+
+/* A window of 64 * words packets, not started. far: memory for it, which need not be clear; unused up to the default window. */
+static inline void replay_init(struct replay *r, uint64_t *far, uint32_t words)
+{
+	*r = (struct replay){.words = (uint16_t)words};
+	if (words > SRTP_REPLAY_NEAR)
+		r->far = far;
+}
+
+static inline uint64_t *replay_bits(struct replay *r)
+{
+	return r->words > SRTP_REPLAY_NEAR ? r->far : r->near;
 }
 
 /* Start with everything up to this index as seen: what happened before is not known. */

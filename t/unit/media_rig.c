@@ -355,7 +355,7 @@ void *rig_snapshot(const struct rig *r, size_t *len)
 	const struct media *m = r->m;
 	size_t c = m->cfg.max_ctx * sizeof(*m->ctx), s = m->cfg.max_stream * sizeof(*m->stream);
 	/* The default window is part of the context. */
-	size_t w = m->window_words <= MEDIA_WINDOW_WORDS
+	size_t w = m->window_words <= SRTP_REPLAY_NEAR
 		? 0
 		: (size_t)m->cfg.max_ctx * SSRC_TABLES * MEDIA_SSRCS * m->window_words * 8;
 	size_t k = KEYS / 2 * sizeof(*m->key);

@@ -206,7 +206,7 @@ static void hold_keeps_the_index_moving(void **state)
 		assert_int_equal(r->outs, 0);
 	}
 	assert_int_equal(rig_dropped(r, A, MEDIA_DROP_NO_DESTINATION), 5);
-	assert_true(r->m->ctx[0].first[RX_RTP].seen.last == 120000);
+	assert_true(r->m->ctx[0].rx.first.seen.last == 120000);
 	rig_stream(r, B, PORT_B, 1, A, MEDIA_NONE, "192.0.2.2:5000");
 	rig_send(r, 7, 140000, A_TX);
 	rig_run(r);

@@ -240,7 +240,7 @@ static void the_index_goes_on_while_nothing_may_leave(void **state)
 		else if (what == 1)
 			assert_int_equal(media_command(r->m, &gone), 0);
 		else
-			r->m->ctx[1].set = false;
+			r->m->ctx[1].rx.set = r->m->ctx[1].tx.set = false;
 		for (uint64_t i = 70000; i <= 270000; i += 20000) {
 			rig_send(r, 7, i, A_TX);
 			rig_send(r, 7, i, A_TX);
@@ -253,7 +253,7 @@ static void the_index_goes_on_while_nothing_may_leave(void **state)
 			assert_int_equal(r->in[1].verdict, MEDIA_DROP_REPLAY);
 			assert_int_equal(r->in[2].verdict, MEDIA_DROP_BAD_TAG);
 		}
-		r->m->ctx[1].set = true;
+		r->m->ctx[1].rx.set = r->m->ctx[1].tx.set = true;
 		rig_stream(r, A, PORT_A, 0, B, B_RTCP, "192.0.2.1:4000");
 		rig_stream(r, B, PORT_B, 1, A, MEDIA_NONE, "192.0.2.2:5000");
 		rig_send(r, 7, 280000, A_TX);
@@ -339,7 +339,7 @@ static void srtp_goes_through_without_tags_and_srtcp_with_them(void **state)
 static void an_unproved_index_far_ahead_moves_nothing(void **state)
 {
 	struct rig *r = unauthenticated(CM80);
-	struct replay *seen = &r->m->ctx[0].first[RX_RTP].seen;
+	struct replay *seen = &r->m->ctx[0].rx.first.seen;
 
 	(void)state;
 	send_untagged(r, 7, 60000);

@@ -278,6 +278,143 @@ static void what_is_forged_uses_no_key_up(void **state)
 	rig_free(r);
 }
 
+/* Packets of RTP are counted a lot at a time where the end is far; nobody may see that. */
+
+static uint64_t used(const struct rig *r, uint32_t slot)
+{
+	struct media_key_usage u;
+
+	media_key_usage(r->m, slot, &u);
+	return u.rtp;
+}
+
+static void every_packet_under_a_key_counts_once_whatever_commands_come(void **state)
+{
+	static const uint32_t tx[] = {B_RX, A_TX2};
+	struct rig *r = rig_new(CM80, CM80, 0);
+	uint64_t index = 100, came = 0, left[ARRAY_LEN(tx)] = {0};
+	uint32_t at = 0;
+
+	(void)state;
+	rng = 4;
+	for (int i = 0; i < 300; i++) {
+		uint32_t n = 1 + dice(20), what = dice(8);
+
+		send_some(r, &index, n);
+		assert_int_equal(r->outs, n);
+		came += n;
+		left[at] += n;
+		if (what == 0)
+			rig_ctx(r, 0, 0, 0, SUITE_PLAIN, false, false);
+		if (what <= 1)
+			rig_ctx(r, 0, A_TX, A_RX, CM80, false, false);
+		if (what == 2)
+			at ^= 1;
+		if (what == 2 || what == 3)
+			rig_ctx(r, 1, B_TX, tx[at], CM80, false, false);
+		assert_int_equal(used(r, A_TX), came);
+		for (size_t k = 0; k < ARRAY_LEN(tx); k++)
+			assert_int_equal(used(r, tx[k]), left[k]);
+	}
+	assert_int_equal(
+		media_command(r->m, &(struct media_cmd){.type = MEDIA_CTX_DEL, .id = 0}), 0);
+	assert_int_equal(used(r, A_TX), came);
+	assert_int_equal(
+		media_command(r->m, &(struct media_cmd){.type = MEDIA_KEY_DEL, .id = A_TX}), 0);
+	assert_int_equal(used(r, A_TX), 0);
+	rig_free(r);
+}
+
+/* Both sides receive under one key, as no call does. */
+static void a_key_of_two_contexts_counts_for_both(void **state)
+{
+	struct rig *r = rig_new(CM80, CM80, 0);
+	uint64_t index = 100, sent = 0;
+
+	(void)state;
+	rig_ctx(r, 1, A_TX, B_RX, CM80, true, false);
+	for (uint32_t round = 1; round <= 100; round++) {
+		send_some(r, &index, 10);
+		for (uint32_t i = 0; i < 4; i++) {
+			uint8_t p[172], *at = rig_slot(r, B, PORT_B);
+
+			rig_plain_rtp(p, 9, 4 * round + i);
+			r->in[r->n - 1].len =
+				rig_protect(r, at, p, 172, 12, A_TX, CM80, 4 * round + i, false);
+		}
+		rig_run(r);
+		sent += 14;
+		assert_int_equal(used(r, A_TX), sent);
+	}
+	rig_free(r);
+}
+
+static void a_lifetime_ends_to_the_packet_however_long(void **state)
+{
+	(void)state;
+	for (int tx = 0; tx < 2; tx++)
+		for (uint64_t life = 250; life < 2000; life += 171) {
+			struct rig *r = rig_new(CM80, CM80, 0);
+			uint32_t slot = tx ? B_RX : A_TX;
+			struct media_key_usage u = {0};
+			uint64_t index = 100, left = 0;
+
+			r->m->cfg.lifetime_enforce = true;
+			rig_key_new(r, slot, 0, life);
+			for (uint64_t sent = 1; sent < life + 3; sent++) {
+				send_some(r, &index, 1);
+				left += r->outs;
+				media_key_usage(r->m, slot, &u);
+				assert_int_equal(u.rtp, min_u32((uint32_t)sent, (uint32_t)life));
+				assert_int_equal(u.warned, sent >= life - life / 10);
+				assert_int_equal(u.expired, sent >= life);
+			}
+			assert_int_equal(left, life);
+			rig_free(r);
+		}
+}
+
+/* Of SRTCP, of an earlier life, or by a key's new life: the count of SRTP is the true one again at once. */
+static void an_end_that_comes_otherwise_is_not_overrun(void **state)
+{
+	(void)state;
+	for (int how = 0; how < 3; how++) {
+		struct rig *r = rig_new(CM80, CM80, 0);
+		struct media_cmd resume = {.type = MEDIA_KEY_RESUME, .id = A_TX};
+		uint64_t index = 100;
+
+		r->m->cfg.lifetime_enforce = true;
+		rig_key_new(r, A_TX, 0, 1000);
+		send_some(r, &index, 10);
+		assert_int_equal(used(r, A_TX), 10);
+		if (how == 2) {
+			rig_key_new(r, A_TX, 0, 12);
+			assert_int_equal(used(r, A_TX), 0);
+			send_some(r, &index, 20);
+			assert_int_equal(r->outs, 12);
+			rig_free(r);
+			continue;
+		}
+		if (how == 0)
+			resume.key_resume.rtp = 985;
+		else
+			resume.key_resume.rtcp = 998;
+		assert_int_equal(media_command(r->m, &resume), 0);
+		assert_int_equal(used(r, A_TX), how == 0 ? 995 : 10);
+		if (how == 1) {
+			send_some(r, &index, 10);
+			rig_send_rtcp(r, 7, 1);
+			rig_send_rtcp(r, 7, 2);
+			rig_run(r);
+			assert_int_equal(r->outs, 2);
+		}
+		send_some(r, &index, 20);
+		assert_int_equal(r->outs, how == 0 ? 5 : 0);
+		assert_int_equal(used(r, A_TX), how == 0 ? 1000 : 20);
+		rig_free(r);
+	}
+}
+
 /* --- Key derivation rate ------------------------------------------------------------------------------------------ */
 
 enum { SSRCS = 3 };
@@ -464,6 +601,10 @@ int main(void)
 		cmocka_unit_test(a_signalled_lifetime_warns_and_ends_only_if_told_to),
 		cmocka_unit_test(rfc_3711s_own_limits_always_end_a_key),
 		cmocka_unit_test(what_is_forged_uses_no_key_up),
+		cmocka_unit_test(every_packet_under_a_key_counts_once_whatever_commands_come),
+		cmocka_unit_test(a_key_of_two_contexts_counts_for_both),
+		cmocka_unit_test(a_lifetime_ends_to_the_packet_however_long),
+		cmocka_unit_test(an_end_that_comes_otherwise_is_not_overrun),
 		cmocka_unit_test(session_keys_follow_the_index_of_every_ssrc),
 		cmocka_unit_test(the_smallest_rate_works_too),
 		cmocka_unit_test(forgeries_cannot_make_us_derive_without_bound),
