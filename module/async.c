@@ -105,9 +105,11 @@ void async_destroy(void)
 {
 	if (!A)
 		return;
-	for (int i = 0; i < settings.slots; i++)
+	for (int i = 0; i < settings.slots; i++) {
 		if (A->slot[i].block)
 			shm_free(A->slot[i].block);
+		forks_free(A->slot[i].forks);
+	}
 	for (int i = 0; i < settings.receivers; i++)
 		if (A->receiver[i].free)
 			shm_free(A->receiver[i].free);
@@ -271,6 +273,18 @@ bool async_possible(struct sip_msg *msg)
 	return get_route_type() == REQUEST_ROUTE;
 }
 
+bool async_route(struct text name)
+{
+	char copy[ROUTE_LEN];
+	int n;
+
+	if (!name.len || sr_kemi_eng_get())
+		return true;
+	snprintf(copy, sizeof(copy), "%.*s", (int)name.len, name.s);
+	n = route_lookup(&main_rt, copy);
+	return n >= 0 && main_rt.rlist[n];
+}
+
 /* 1; 0: it is a retransmission, which tm has answered or absorbed; or negative. */
 static int have_transaction(struct sip_msg *msg)
 {
@@ -363,23 +377,6 @@ static int resume(struct sip_msg *msg, char *a, char *b)
 	return 1;
 }
 
-/* The call was cancelled while its offer was under way: nobody will delete it, and a delete that came with the CANCEL may have been
- * earlier than the offer. */
-static void undo(const struct slot *s)
-{
-	struct context c = {.job.op = OP_DELETE,
-		.job.set = s->c.job.set,
-		.call_id = s->c.call_id,
-		.from_tag = s->c.from_tag};
-	const struct wire_request r = {.command = op_name(OP_DELETE),
-		.call_id = s->c.call_id,
-		.from_tag = s->c.from_tag,
-		.flags = TEXT("delete-delay=0")};
-
-	nodes_placed(s->c.call_id, job_target(&s->c.job)->id);
-	async_start(NULL, &c, &r);
-}
-
 static void conclude(struct slot *s, const struct wire_reply *reply)
 {
 	current.s = s;
@@ -390,9 +387,11 @@ static void conclude(struct slot *s, const struct wire_reply *reply)
 	else if (tmb.t_continue(s->tm_index, s->tm_label, &resume_action) < 0)
 		LM_DBG("call %.*s: its transaction is gone\n", (int)s->c.call_id.len,
 			s->c.call_id.s);
+	/* The call was cancelled while its offer was under way: nobody will delete it, and a delete that came with the CANCEL may have
+	 * been earlier than the offer. */
 	if (!s->detached && !current.ran && s->c.job.op == OP_OFFER && reply &&
 		reply->result == WIRE_OK && !s->c.to_tag.len)
-		undo(s);
+		call_undo(&s->c);
 	current.s = NULL;
 	slot_free(s);
 }

@@ -12,6 +12,8 @@
 #include "settings.h"
 #include "sip.h"
 
+#define TOO_LOW "Not Acceptable Here: security too low"
+
 struct last last;
 
 static void last_reset(void)
@@ -62,29 +64,53 @@ static void use_fallback(struct context *c, const char *what)
 		what);
 }
 
-/* The leg the body came from: is there a suite that will do? */
-static bool policy_check(struct context *c, enum op op)
+/* Media with these suites do not meet the demand: may they pass all the same? */
+static bool lets_pass(struct context *c, const char *suites)
 {
-	uint32_t set = c->policy.require_in;
-	bool met = op == OP_ANSWER ? policy_only(set, c->in_suites) : policy_has(set, c->in_suites);
-
-	if (!set || met)
-		return true;
 	if (c->policy.emergency) {
-		if (policy_allows(settings.emergency_fallback,
-			    strcmp(c->in_suites, "none") ? "suites" : "rtp")) {
-			use_fallback(c, strcmp(c->in_suites, "none") ? "suites" : "rtp");
+		const char *need = strcmp(suites, "none") ? "suites" : "rtp";
+
+		if (policy_allows(settings.emergency_fallback, need)) {
+			use_fallback(c, need);
 			return true;
 		}
 	} else if (c->policy.downgrade) {
 		counter_inc(counters.policy_downgraded);
 		snprintf(last.warning, sizeof(last.warning), "%.200s: below the required security",
-			c->in_suites);
+			suites);
 		LM_WARN("call %.*s: %s\n", (int)c->call_id.len, c->call_id.s, last.warning);
 		return true;
 	}
 	counter_inc(counters.policy_refused);
 	return false;
+}
+
+static bool has(struct text t, const char *what)
+{
+	return t.len && memmem(t.s, t.len, what, strlen(what));
+}
+
+/* The leg the body came from: has each media a suite that will do? What is only opportunistic is no security, unless the daemon takes it. */
+static bool policy_in(struct context *c, const struct wire_request *r, struct text flags)
+{
+	bool answer = c->job.op == OP_ANSWER;
+	char suites[POLICY_LIST];
+
+	return !c->policy.require_in ||
+		policy_body(c->policy.require_in, r->sdp, answer, answer || has(flags, "OSRTP"),
+			suites) ||
+		lets_pass(c, suites);
+}
+
+/* The leg the daemon wrote it for. The flags asked for it, but could not if they, or the other side, also say RTP. */
+static bool policy_out(struct context *c, const struct wire_reply *reply)
+{
+	char suites[POLICY_LIST];
+
+	return !c->policy.require_out ||
+		policy_body(
+			c->policy.require_out, reply->sdp, true, c->job.op == OP_ANSWER, suites) ||
+		lets_pass(c, suites);
 }
 
 /* An emergency call may use any suite, if the operator says so: which one the other side takes is not known before it answers. */
@@ -211,12 +237,32 @@ static enum verdict apply(struct sip_msg *msg, struct context *c, const struct w
 	if (op == OP_OFFER || op == OP_ANSWER) {
 		if (!reply->sdp.len)
 			return end(op, V_REFUSED, "no SDP in the daemon's reply");
+		if (!policy_out(c, reply)) {
+			if (op == OP_OFFER && !c->to_tag.len)
+				call_undo(c);
+			return end(op, V_POLICY, TOO_LOW);
+		}
 		if (sip_replace_body(msg, reply->sdp))
 			return end(op, V_INTERNAL, "the body could not be replaced");
 	}
 	if (op == OP_OFFER)
 		nodes_placed(c->call_id, job_target(&c->job)->id);
 	return end(op, V_OK, NULL);
+}
+
+void call_undo(const struct context *c)
+{
+	struct context d = {.job.op = OP_DELETE,
+		.job.set = c->job.set,
+		.call_id = c->call_id,
+		.from_tag = c->from_tag};
+	const struct wire_request r = {.command = op_name(OP_DELETE),
+		.call_id = c->call_id,
+		.from_tag = c->from_tag,
+		.flags = TEXT("delete-delay=0")};
+
+	nodes_placed(c->call_id, job_target(&c->job)->id);
+	async_start(NULL, &d, &r);
 }
 
 enum verdict call_finish(struct sip_msg *msg, struct context *c, const struct wire_reply *reply)
@@ -293,11 +339,16 @@ static int run(struct sip_msg *msg, enum op op, struct words *w, char *flags, st
 	c.call_id = r.call_id;
 	c.from_tag = r.from_tag;
 	c.to_tag = r.to_tag;
+	if (route.len >= sizeof(c.route) || !async_route(route)) {
+		LM_ERR("there is no route[%.*s] to continue with\n", (int)route.len, route.s);
+		return end(op, V_INTERNAL, "no such route in the script");
+	}
 	snprintf(c.route, sizeof(c.route), "%.*s", (int)route.len, route.len ? route.s : "");
 	detect_emergency(&c, msg, op);
 	wire_sdp_suites(c.in_suites, sizeof(c.in_suites), r.sdp);
-	if ((op == OP_OFFER || op == OP_ANSWER) && !policy_check(&c, op))
-		return end(op, V_POLICY, "Not Acceptable Here: security too low");
+	if ((op == OP_OFFER || op == OP_ANSWER) &&
+		!policy_in(&c, &r, (struct text){flags, w->flags_len}))
+		return end(op, V_POLICY, TOO_LOW);
 	if (op == OP_OFFER || op == OP_ANSWER)
 		widen(&c, flags, &w->flags_len);
 	r.flags = (struct text){flags, w->flags_len};

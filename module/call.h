@@ -57,6 +57,9 @@ enum verdict call_finish(struct sip_msg *msg, struct context *c, const struct wi
 int call_loosen(struct context *c, const struct wire_reply *reply, char *buf, size_t size,
 	const char *cookie);
 
+/* The daemon made a call that is not to be: it is told so, and nobody waits for its reply. */
+void call_undo(const struct context *c);
+
 /* sync.c: STEP by STEP in this process; reply->pool must be wiped by wire_fini(). True if there is a reply. */
 bool sync_exchange(struct context *c, struct wire_reply *reply, char *buf, size_t size);
 /* A cookie for a synchronous request. */
@@ -70,6 +73,8 @@ void async_destroy(void);
 /* Suspend and send, or with msg NULL only send: nobody waits for the reply. V_OK: could not be done, do it synchronously; V_SUSPENDED; V_INTERNAL. */
 enum verdict async_start(struct sip_msg *msg, struct context *c, const struct wire_request *r);
 bool async_possible(struct sip_msg *msg);
+bool async_route(
+	struct text name); /* the script has it; also if it is empty, or another language's */
 int async_in_use(void);
 
 #endif

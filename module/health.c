@@ -28,16 +28,19 @@ static void ping_send(struct ping *p)
 {
 	static const struct wire_request request = {.command = "ping"};
 	char buf[256];
-	int n;
+	int n = wire_write(buf, sizeof(buf), (struct text){p->cookie, strlen(p->cookie)}, &request);
 
+	if (n > 0 && send(p->fd, buf, (size_t)n, 0) != n)
+		LM_DBG("ping to %s not sent: %s\n", p->node.id, strerror(errno));
+}
+
+static void ping_start(struct ping *p)
+{
 	p->fd = socket(p->node.addr.ss_family, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	sync_cookie(p->cookie);
-	n = wire_write(buf, sizeof(buf), (struct text){p->cookie, strlen(p->cookie)}, &request);
-	if (p->fd >= 0 && n > 0 &&
-		connect(p->fd, (const struct sockaddr *)&p->node.addr, p->node.addr_len) == 0 &&
-		send(p->fd, buf, (size_t)n, 0) == n)
-		return;
-	LM_DBG("ping to %s not sent: %s\n", p->node.id, strerror(errno));
+	if (p->fd >= 0 &&
+		connect(p->fd, (const struct sockaddr *)&p->node.addr, p->node.addr_len) == 0)
+		ping_send(p);
 }
 
 static void ping_read(struct ping *p)
@@ -64,11 +67,12 @@ int health_round(int *asked)
 	struct ping *p = calloc(NODES_MAX, sizeof(*p));
 	struct pollfd poll_of[NODES_MAX];
 	int n = list && p ? nodes_copy(list, NODES_MAX) : 0, answered = 0, left = n;
-	uint64_t end = now_ms() + (uint64_t)settings.timeout_ms * 2;
+	uint64_t again = now_ms() + (uint64_t)settings.timeout_ms,
+		 end = again + settings.timeout_ms;
 
 	for (int i = 0; i < n; i++) {
 		p[i].node = list[i];
-		ping_send(&p[i]);
+		ping_start(&p[i]);
 	}
 	while (left && now_ms() < end) {
 		for (int i = 0; i < NODES_MAX; i++)
@@ -77,6 +81,13 @@ int health_round(int *asked)
 		if (poll(poll_of, NODES_MAX, 20) < 0 && errno != EINTR)
 			break;
 		left = 0;
+		/* One datagram may have been lost. */
+		if (again && now_ms() >= again) {
+			again = 0;
+			for (int i = 0; i < n; i++)
+				if (!p[i].answered && p[i].fd >= 0)
+					ping_send(&p[i]);
+		}
 		for (int i = 0; i < n; i++) {
 			if (poll_of[i].revents)
 				ping_read(&p[i]);

@@ -95,13 +95,15 @@ void nodes_destroy(void)
 static int node_parse(struct node *n, char *word, uint32_t set)
 {
 	struct addrinfo hints = {.ai_socktype = SOCK_DGRAM}, *found;
-	char host[NODE_ID_LEN], *port, *eq = strrchr(word, '='), *h = host;
+	char host[NODE_ID_LEN], *port, *end = NULL, *eq = strrchr(word, '='), *h = host;
 	int err;
 
 	*n = (struct node){.weight = 1, .set = set, .listed = true, .enabled = true};
 	if (eq) {
 		*eq = 0;
-		n->weight = (uint32_t)strtoul(eq + 1, NULL, 10);
+		n->weight = (uint32_t)strtoul(eq + 1, &end, 10);
+		if (!eq[1] || *end || eq[1] == '-')
+			return -1;
 	}
 	if (strncmp(word, "udp:", 4) || strlen(word) >= sizeof(n->id) || n->weight > 1000000)
 		return -1;
@@ -111,6 +113,8 @@ static int node_parse(struct node *n, char *word, uint32_t set)
 	if (!port || port == host)
 		return -1;
 	*port++ = 0;
+	if (strtoul(port, &end, 10) - 1 >= 65535 || *end)
+		return -1;
 	if (h[0] == '[' && h[strlen(h) - 1] == ']') {
 		h[strlen(h) - 1] = 0;
 		h++;

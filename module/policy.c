@@ -171,6 +171,15 @@ bool policy_only(uint32_t set, const char *list)
 	return any;
 }
 
+bool policy_body(
+	uint32_t set, struct text sdp, bool all, bool opportunistic, char failing[POLICY_LIST])
+{
+	while (wire_sdp_media(failing, POLICY_LIST, &sdp, opportunistic))
+		if (!(all ? policy_only(set, failing) : policy_has(set, failing)))
+			return false;
+	return true;
+}
+
 void policy_flags(char *out, size_t size, uint32_t set)
 {
 	size_t n = 0;
@@ -181,10 +190,16 @@ void policy_flags(char *out, size_t size, uint32_t set)
 			n += (size_t)snprintf(out + n, size - n, " SDES-only-%s", SUITES[i].name);
 }
 
+/* Behind "SDES-" or "SDES=". */
+static bool is_limit(struct text t)
+{
+	return starts(t, "only-") || starts(t, "no-") || starts(t, "require:") ||
+		text_is(t, "nonew");
+}
+
 static bool limits_suites(struct text t)
 {
-	return starts(t, "SDES-only-") || starts(t, "SDES-no-") || starts(t, "SDES=only-") ||
-		starts(t, "SDES=no-");
+	return (starts(t, "SDES-") || starts(t, "SDES=")) && is_limit(after(t, "SDES-"));
 }
 
 static bool is_transport(struct text t)
@@ -198,19 +213,47 @@ static bool is_transport(struct text t)
 	return starts(t, "transport-protocol=");
 }
 
+/* A word of "SDES=[a b c]": what is left of it, brackets included. */
+static struct text of_list(struct text t, bool first, char *buf)
+{
+	static const char open[] = "SDES=[";
+	struct text core = first ? after(t, open) : t;
+	bool closes = core.len && core.s[core.len - 1] == ']';
+	size_t n = first ? sizeof(open) - 1 : 0;
+
+	core.len -= closes;
+	memcpy(buf, open, n);
+	if (!is_limit(core)) {
+		memmove(buf + n, core.s, core.len);
+		n += core.len;
+	}
+	if (closes)
+		buf[n++] = ']';
+	return (struct text){buf, n};
+}
+
 size_t policy_loosen(char *flags, size_t len, bool transport)
 {
 	struct text rest = {flags, len};
+	bool list = false;
 	size_t n = 0;
 
 	while (rest.len) {
 		struct text t = cut(&rest, false);
+		bool first = starts(t, "SDES=["), closes = t.len && t.s[t.len - 1] == ']';
+		char *to = flags + n + (n > 0);
 
-		if (!t.len || limits_suites(t) || (transport && is_transport(t)))
+		/* What is kept is never longer than what was read. */
+		if (list || first)
+			t = of_list(t, first, to);
+		else if (limits_suites(t) || (transport && is_transport(t)))
 			continue;
+		list = (list || first) && !closes;
+		if (!t.len)
+			continue;
+		memmove(to, t.s, t.len);
 		if (n)
 			flags[n++] = ' ';
-		memmove(flags + n, t.s, t.len);
 		n += t.len;
 	}
 	return n;

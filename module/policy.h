@@ -5,7 +5,8 @@
 
 #include "wire.h"
 
-#define POLICY_SUITES 16u /* rows of the table, at most */
+#define POLICY_SUITES 16u   /* rows of the table, at most */
+#define POLICY_LIST   1024u /* more than all their names: what does not fit is none of them */
 
 struct policy {
 	uint32_t require_in, require_out; /* suites, a bit per row of the table; 0 = no wish */
@@ -29,9 +30,13 @@ void words_split(struct words *w, char *out, struct text flags);
 bool policy_has(uint32_t set, const char *list);
 /* True if none of the list is outside of the set, and there is one. */
 bool policy_only(uint32_t set, const char *list);
+/* True if each media of a body that carries RTP can meet the demand: names a suite of the set, or all: no other one. Else failing has the
+ * suites of the first that cannot. */
+bool policy_body(
+	uint32_t set, struct text sdp, bool all, bool opportunistic, char failing[POLICY_LIST]);
 /* " SDES-only-..." for each suite of the set. */
 void policy_flags(char *out, size_t size, uint32_t set);
-/* Takes what limits suites (SDES-only-, SDES-no-) out of flags, in place; and what names a transport, if transport is set. */
+/* Takes what limits suites (of SDES: only-, no-, require:, nonew) out of flags, in place; and what names a transport, if transport is set. */
 size_t policy_loosen(char *flags, size_t len, bool transport);
 /* Is this fall-back among the allowed ones, "suites,rtp"? */
 bool policy_allows(const char *list, const char *what);

@@ -272,6 +272,43 @@ void wire_fini(struct wire_reply *r)
 	*r = (struct wire_reply){.result = WIRE_GARBAGE};
 }
 
+static bool says(struct str s, const char *what)
+{
+	return s.len && memmem(s.s, s.len, what, strlen(what));
+}
+
+bool wire_sdp_media(char *out, size_t size, struct text *rest, bool opportunistic)
+{
+	struct str left = str_of(*rest), here, line;
+	bool media = false, secure = false;
+
+	out[0] = 0;
+	while (left.len) {
+		here = left;
+		line = str_trim(str_cut(&left, '\n'));
+		if (str_starts(line, STR("m="))) {
+			struct str port;
+
+			if (media) {
+				left = here;
+				break;
+			}
+			str_cut(&line, ' ');
+			port = str_cut(&line, ' ');
+			line = str_cut(&line, ' ');
+			media = !str_eq(port, STR("0")) && says(line, "RTP/");
+			secure = opportunistic || says(line, "SAVP");
+		} else if (media && secure && str_starts(line, STR("a=crypto:"))) {
+			str_cut(&line, ' ');
+			add_word(out, size, str_cut(&line, ' '));
+		}
+	}
+	*rest = (struct text){left.s, left.len};
+	if (media && !out[0])
+		snprintf(out, size, "none");
+	return media;
+}
+
 int wire_sdp_suites(char *out, size_t size, struct text sdp)
 {
 	struct str rest = str_of(sdp), line, value;

@@ -65,6 +65,10 @@ void wire_fini(struct wire_reply *r);
  * is media without any. Empty without media. Returns how many suites were named. */
 int wire_sdp_suites(char *out, size_t size, struct text sdp);
 
+/* The suites of the next media that carries RTP and is not rejected, and what follows it; "none" without any, or in a profile that is not
+ * SAVP, unless what is opportunistic (RFC 8643) counts. False: there is none left. */
+bool wire_sdp_media(char *out, size_t size, struct text *rest, bool opportunistic);
+
 /* Wipe: bodies hold keys. */
 void wire_wipe(void *p, size_t len);
 

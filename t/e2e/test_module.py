@@ -225,8 +225,9 @@ def test_affinity(net):
         settings = {"XC_NODES": quoted(""), "XC_NODES_FILE": quoted(nodes_file), "XC_TIMEOUT": 100}
         kam = proxy(net, folder, **settings)
         answering(net, folder)
-        calls = start(net, folder, 100, rate=100, suite=S32, talk_ms=3000)
-        time.sleep(1.3)
+        calls = start(net, folder, 100, rate=100, suite=S32, talk_ms=8000)
+        wait_for("all answers", lambda: sum("answer" in c for n in nodes for c in list(n.calls.values())) == 100, 20)
+        time.sleep(1)  # the last one's way to the caller
         share = [len(n.calls) for n in nodes]
         assert kam.stop() == 0, kam.text()
         kam = proxy(net, folder, **settings)
@@ -237,14 +238,20 @@ def test_affinity(net):
         # A third one: takes its share, the others keep theirs; then one dies in mid-load, its calls go to the others.
         write(listed + " udp:127.0.0.1:22203=4\n")
         assert "nodes: 3" in kam.rpc("xcipher.reload")
-        write("nonsense")
-        try:
-            kam.rpc("xcipher.reload")
-            raise AssertionError("nonsense was taken for a node list")
-        except RuntimeError as refused:
-            assert "nothing was changed" in str(refused)
+        for wrong in ("nonsense", "udp:127.0.0.1:22201=x", "udp:127.0.0.1:22201=-1", "udp:127.0.0.1:22201=", "udp:127.0.0.1:", "udp:127.0.0.1:0",
+                      "udp:127.0.0.1:65536", "udp:127.0.0.1:22201x", "set x == udp:127.0.0.1:22201"):
+            write(listed + "\n" + wrong + "\n")
+            try:
+                kam.rpc("xcipher.reload")
+                raise AssertionError(f"{wrong} was taken for a node list")
+            except RuntimeError as refused:
+                assert "nothing was changed" in str(refused)
+        so_far = sum(len(n.calls) for n in nodes)
         calls = start(net, folder, 100, rate=60, suite=S32)
-        time.sleep(0.8)
+        wait_for("some calls", lambda: sum(len(n.calls) for n in nodes) >= so_far + 40, 20)
+        # It hears no more offers; what was offered to it is answered yet. Then it is gone.
+        nodes[1].judge = lambda n, r: b"" if r["command"] == "offer" else unknown_unless_offered(n, r)
+        wait_for("answers", lambda: all("answer" in c for c in list(nodes[1].calls.values())), 20)
         nodes[1].close()
         finish(calls, 100)
         assert len(nodes[2].calls) > 20, [len(n.calls) for n in nodes]
@@ -272,10 +279,37 @@ def test_security_policy(net):
         place(net, folder, special="require-in=aead policy=downgrade")
         assert kam.counter("policy_refused") == 3 and kam.counter("policy_downgraded") == 1
         node.requests.clear()
+        # What the daemon writes must meet the demand, whatever flags said; a call that is refused for it is taken down again.
+        place(net, folder, special="require-out=aead", expect=488)
+        wait_for("the call's end", lambda: [r["command"] for r in node.requests] == ["offer", "delete"])
+        node.judge = lambda _, r: {"result": "ok", "sdp": r["sdp"].replace(S80, "AEAD_AES_256_GCM")} if r["command"] == "offer" else None
         place(net, folder, special="require-out=aead")
+        node.judge = None
+        place(net, folder, special="require-out=aead policy=downgrade")
+        assert kam.counter("policy_refused") == 4 and kam.counter("policy_downgraded") == 2
         words = node.requests[0]["rtpp-flags"].split()
         assert "SDES-only-AEAD_AES_256_GCM" in words and "SDES-only-AEAD_AES_128_GCM" in words, words
         assert not [w for w in words if w.startswith("require") or w.endswith("HMAC_SHA1_80")], words
+        kam.stop()
+    node.close()
+
+
+def test_a_lost_ping_is_sent_again(net):
+    """A node is not down because one datagram was lost."""
+    needs()
+    seen = set()
+
+    def deaf_once(datagram):
+        cookie = datagram.partition(b" ")[0]
+        if cookie in seen:
+            yield cookie + b" " + ng.encode({"result": "pong"})
+        seen.add(cookie)
+
+    node = Hole(net, 22333, deaf_once)
+    with tempfile.TemporaryDirectory(prefix="xcipher-module-") as folder:
+        kam = proxy(net, folder, XC_PING_INTERVAL=0, XC_NODES=quoted("udp:127.0.0.1:22333"))
+        assert kam.rpc("xcipher.ping").split() == ["{", "nodes:", "1", "answered:", "1", "}"] and len(seen) == 1
+        assert kam.nodes()[0]["state"] == "up" and kam.nodes()[0]["timeouts"] == "0", kam.nodes()
         kam.stop()
     node.close()
 
@@ -367,7 +401,7 @@ def test_nothing_leaks(net):
         after = used()
         print(f"{answered} answered, {refused} refused; shm {before[0]} to {after[0]}, pkg {before[1]} to {after[1]} bytes; "
               f"{kam.counter('garbage')} unreadable, {kam.counter('stray_replies')} stray replies")
-        assert answered > 350 and answered + refused == 500
+        assert answered > 50 and answered + refused == 500
         assert after[0] - before[0] < 30000 and after[1] - before[1] < 4000, (before, after)
         assert [n["under_way"] for n in kam.nodes()] == ["0"]
         assert kam.stop() == 0, kam.text()[-2000:]

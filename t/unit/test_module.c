@@ -160,10 +160,66 @@ static void classes_are_sets_of_suites(void **state)
 	assert_string_equal(out, " SDES-only-AEAD_AES_256_GCM SDES-only-AEAD_AES_128_GCM");
 }
 
+#define M(port, proto) "m=audio " port " " proto " 0\r\n"
+#define G              "a=crypto:1 AEAD_AES_256_GCM inline:x\r\n"
+#define C              "a=crypto:2 AES_CM_128_HMAC_SHA1_80 inline:x\r\n"
+
+/* What is demanded is demanded of every media; what is rejected, or no RTP, carries nothing. */
+static void a_demand_is_of_each_media(void **state)
+{
+	static const struct {
+		const char *sdp;
+		bool has, only; /* what an offer's, and an answer's leg must */
+		const char *failing;
+	} T[] = {
+		{"v=0\r\n" M("4000", "RTP/SAVP") G C, true, false,
+			"AEAD_AES_256_GCM,AES_CM_128_HMAC_SHA1_80"},
+		{M("4000", "RTP/SAVP") G, true, true, ""},
+		{M("4000", "RTP/SAVPF") G M("4002", "RTP/AVP"), false, false, "none"},
+		{M("4000", "RTP/AVP") M("4002", "RTP/SAVP") G, false, false, "none"},
+		{M("4000", "RTP/SAVP") G M("4002", "RTP/SAVP") C, false, false,
+			"AES_CM_128_HMAC_SHA1_80"},
+		{M("4000", "RTP/SAVP") G M("0", "RTP/AVP") "m=image 9 udptl t38\r\n", true, true,
+			""},
+		{M("4000", "RTP/SAVP") G "m=image 9 udptl t38\r\n" C, true, true, ""},
+		{M("4000", "RTP/AVP") G, false, true, "none"}, /* opportunistic */
+		{M("4000", "RTP/SAVP") "a=crypto:1 JUNK inline:x\r\n" G, true, false,
+			"JUNK,AEAD_AES_256_GCM"},
+		{"v=0\r\n", true, true, ""},
+		{"m=\r\nm=audio\r\n" G, true, true, ""},
+	};
+	char out[64], failing[POLICY_LIST];
+	uint32_t set = split(out, "require-in=strong").policy.require_in;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(T); i++) {
+		struct text sdp = {T[i].sdp, strlen(T[i].sdp)};
+		bool has = policy_body(set, sdp, false, false, failing), only;
+
+		if (!has)
+			assert_string_equal(failing, T[i].failing);
+		only = policy_body(set, sdp, true, true, failing);
+		if (!only)
+			assert_string_equal(failing, T[i].failing);
+		if (has != T[i].has || only != T[i].only)
+			fail_msg("row %zu: %d %d", i, has, only);
+	}
+}
+
 static void fall_backs_take_limits_out_of_flags(void **state)
 {
 	char f[] = "RTP/SAVP SDES-only-A SDES-pad  SDES=no-B transport-protocol=RTP/SAVP x",
 	     g[sizeof(f)];
+	static const char *const L[][2] = {
+		{"SDES-nonew SDES=require:A; SDES-require:A SDES-no SDES=noneword",
+			"SDES-no SDES=noneword"},
+		{"a SDES=[only-A pad no-B lifetime] b", "a SDES=[ pad lifetime] b"},
+		{"SDES=[only-A]", "SDES=[]"},
+		{"SDES=[pad only-A] only-B", "SDES=[pad ] only-B"},
+		{"SDES=[pad only-A", "SDES=[pad"},
+		{"SDES=[", "SDES=["},
+		{"x sdes=[pad  nonew\tREQUIRE:A;B; ] y]", "x SDES=[pad ] y]"},
+	};
 	size_t n;
 
 	(void)state;
@@ -174,6 +230,14 @@ static void fall_backs_take_limits_out_of_flags(void **state)
 	n = policy_loosen(g, strlen(g), true);
 	assert_int_equal(n, 10);
 	assert_memory_equal(g, "SDES-pad x", n);
+	for (size_t i = 0; i < ARRAY_LEN(L); i++) {
+		char list[128];
+
+		strcpy(list, L[i][0]);
+		n = policy_loosen(list, strlen(list), false);
+		if (n != strlen(L[i][1]) || memcmp(list, L[i][1], n) != 0)
+			fail_msg("%s: %.*s", L[i][0], (int)n, list);
+	}
 	assert_true(policy_allows("suites, rtp", "rtp"));
 	assert_false(policy_allows("suites", "rtp"));
 	assert_false(policy_allows(NULL, "rtp"));
@@ -181,13 +245,22 @@ static void fall_backs_take_limits_out_of_flags(void **state)
 
 static void emergency_services_have_names(void **state)
 {
+	static const struct {
+		const char *uri;
+		bool sos;
+	} T[] = {
+		{"urn:service:sos", true},
+		{"URN:service:SOS.fire", true},
+		{"urn:service:sos;x=y", true},
+		{"urn:service:sosoon", false},
+		{"urn:service:counseling", false},
+		{"sip:sos@x", false},
+		{"", false},
+	};
+
 	(void)state;
-	assert_true(policy_sos(TEXT("urn:service:sos")));
-	assert_true(policy_sos(TEXT("URN:service:SOS.fire")));
-	assert_true(policy_sos(TEXT("urn:service:sos;x=y")));
-	assert_false(policy_sos(TEXT("urn:service:sosoon")));
-	assert_false(policy_sos(TEXT("urn:service:counseling")));
-	assert_false(policy_sos(TEXT("sip:sos@x")));
+	for (size_t i = 0; i < ARRAY_LEN(T); i++)
+		assert_int_equal(policy_sos((struct text){T[i].uri, strlen(T[i].uri)}), T[i].sos);
 	assert_false(policy_sos((struct text){NULL, 0}));
 }
 
@@ -224,6 +297,7 @@ int main(void)
 		cmocka_unit_test(suites_of_a_body),
 		cmocka_unit_test(own_words_do_not_reach_the_daemon),
 		cmocka_unit_test(classes_are_sets_of_suites),
+		cmocka_unit_test(a_demand_is_of_each_media),
 		cmocka_unit_test(fall_backs_take_limits_out_of_flags),
 		cmocka_unit_test(emergency_services_have_names),
 		cmocka_unit_test(requests_can_be_read_back_and_changed),
