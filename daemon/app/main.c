@@ -256,6 +256,7 @@ static int workers_create(struct daemon *d)
 			.batch_window_ns = (uint64_t)o->batch_window * 1000,
 			.overload_age_ns = (uint64_t)o->overload_age * 1000000,
 			.busy_poll = o->busy_poll,
+			.priority = o->worker_priority,
 			.ack_fd = d->ack_fd,
 		};
 
@@ -290,7 +291,10 @@ static int workers_start(struct daemon *d)
 	for (uint32_t i = 0; i < d->workers; i++) {
 		err = worker_start(d->worker[i]);
 		if (err)
-			return fail(d, err, "worker thread");
+			return fail(d, err,
+				err == -EPERM && d->o.worker_priority
+					? "worker-priority (CAP_SYS_NICE or a limit RTPRIO is needed)"
+					: "worker thread");
 	}
 	return 0;
 }

@@ -257,6 +257,10 @@ static int check(struct options *o)
 			o->workers > 64 ? "workers: at most 64" : "batch-max: 1 to 16384 packets");
 		return 1;
 	}
+	if (o->worker_priority > 99) {
+		fprintf(complaints(o), "xcipherd: worker-priority: 0 to 99\n");
+		return 1;
+	}
 	if (o->replay_window < 64 || o->replay_window > 32768 || o->replay_window % 64) {
 		fprintf(complaints(o),
 			"xcipherd: replay-window: a multiple of 64 from 64 to 32768\n");

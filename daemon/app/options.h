@@ -69,6 +69,8 @@
 		"longest wait for a batch to gather under load; 0 = never wait")                    \
 	X("busy-poll", BOOL, busy_poll, "no", "yes|no",                                             \
 		"workers never sleep: least delay, for processors of their own")                    \
+	X("worker-priority", UINT8, worker_priority, "0", "0..99",                                  \
+		"real-time priority of the workers (SCHED_RR); 0 = as any other thread")            \
 	X("timeout", UINT32, timeout, "60", "SECONDS", "a call without media ends after this")      \
 	X("silent-timeout", UINT32, silent_timeout, "3600", "SECONDS",                              \
 		"the same for a call on hold")                                                      \
@@ -174,7 +176,7 @@ struct options {
 	struct limits_config limits;
 	uint32_t batch_window, timeout, silent_timeout, offer_timeout, final_timeout, delete_delay,
 		max_sessions;
-	uint8_t tos, xmlrpc_format;
+	uint8_t tos, xmlrpc_format, worker_priority;
 	bool workers_auto; /* the number was not given */
 	bool strict_source, enforce_lifetime, busy_poll, foreground, log_stderr;
 	int log_level;

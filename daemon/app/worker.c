@@ -432,8 +432,28 @@ int worker_create(struct worker **out, const struct worker_config *cfg, char *er
 		worker_destroy(w);
 		return res;
 	}
+	err[0] = 0;
 	*out = w;
 	return 0;
+}
+
+/* The thread begins with its priority, or not at all. */
+static int thread_create(struct worker *w)
+{
+	struct sched_param param = {.sched_priority = w->cfg.priority};
+	pthread_attr_t attr;
+	int err = pthread_attr_init(&attr);
+
+	if (err)
+		return err;
+	if (w->cfg.priority) {
+		err = pthread_attr_setinheritsched(&attr, PTHREAD_EXPLICIT_SCHED);
+		err = err ? err : pthread_attr_setschedpolicy(&attr, SCHED_RR);
+		err = err ? err : pthread_attr_setschedparam(&attr, &param);
+	}
+	err = err ? err : pthread_create(&w->thread, &attr, run, w);
+	pthread_attr_destroy(&attr);
+	return err;
 }
 
 int worker_start(struct worker *w)
@@ -445,7 +465,7 @@ int worker_start(struct worker *w)
 	/* Signals are the control thread's. */
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
-	err = pthread_create(&w->thread, NULL, run, w);
+	err = thread_create(w);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	if (err)
 		return -err;

@@ -71,6 +71,7 @@ struct worker_config {
 	uint64_t batch_window_ns;
 	uint64_t overload_age_ns; /* see overload.h */
 	bool busy_poll;           /* never sleep: for a processor of its own */
+	int priority;             /* real-time priority of the thread (SCHED_RR), 0 = ordinary */
 	int ack_fd;               /* eventfd of the control thread */
 	struct tap *tap;          /* NULL: nothing is recorded; outlives the worker */
 };
@@ -125,6 +126,7 @@ struct worker {
 
 /* Everything but the thread. err: one line. 0 or -errno. */
 int worker_create(struct worker **out, const struct worker_config *cfg, char *err, size_t err_len);
+/* -EPERM: the priority is not for us. */
 int worker_start(struct worker *w);
 /* One round of the loop without the waiting: commands, then one burst, or the end of one that is in flight. For a worker whose thread does not run (xcipher-bench
  * path). Returns the number of packets that came in. */

@@ -66,6 +66,7 @@ static void mistakes_are_named_in_one_line(void **state)
 		{{"--sdes-offer=ROT13"}, "suites as"},
 		{{"--b2b-url=file:///etc/passwd"}, "--b2b-url is wrong"},
 		{{"--xmlrpc-format=3"}, "0, 1 or 2"},
+		{{"--worker-priority=100"}, "0 to 99"},
 		{{"--b2b-allow=192.0.2.0/33"}, "networks as"},
 		{{"--b2b-allow="}, "networks as"},
 		{{"--sdes-offer=UNENCRYPTED_SRTP"}, "suites as"},

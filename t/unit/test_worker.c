@@ -427,6 +427,30 @@ static void deletions_are_acknowledged_and_keys_wiped(void **state)
 	assert_memory_equal(&batch_runner_arena(r->w->runner)->key[3], &zero, sizeof(zero));
 }
 
+/* Real-time priority: with the first instruction of its thread, or there is no thread. */
+static void a_worker_has_the_priority_it_is_told(void **state)
+{
+	struct rig *r = *state;
+	struct sched_param param, ours, wanted = {.sched_priority = 7};
+	int may, policy, our_policy;
+
+	assert_int_equal(pthread_getschedparam(pthread_self(), &our_policy, &ours), 0);
+	may = pthread_setschedparam(pthread_self(), SCHED_RR, &wanted);
+	assert_int_equal(pthread_setschedparam(pthread_self(), our_policy, &ours), 0);
+	assert_int_equal(pthread_getschedparam(r->w->thread, &policy, &param), 0);
+	assert_int_equal(policy, our_policy);
+	worker_stop(r->w);
+	atomic_store(&r->w->stop, false);
+	r->w->cfg.priority = 7;
+	assert_int_equal(worker_start(r->w), -may);
+	assert_int_equal(r->w->running, may == 0);
+	if (may)
+		return;
+	assert_int_equal(pthread_getschedparam(r->w->thread, &policy, &param), 0);
+	assert_int_equal(policy, SCHED_RR);
+	assert_int_equal(param.sched_priority, 7);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -444,6 +468,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(stun_is_passed_on, setup_two, teardown),
 		cmocka_unit_test_setup_teardown(
 			deletions_are_acknowledged_and_keys_wiped, setup_two, teardown),
+		cmocka_unit_test_setup_teardown(
+			a_worker_has_the_priority_it_is_told, setup, teardown),
 	};
 
 	if (srtp_init() != srtp_err_status_ok)
