@@ -97,12 +97,12 @@ class Xcipherd(Relay):
 class Rtpengine(Relay):
     name = "rtpengine"
 
-    def __init__(self, net, addresses=("10.200.1.1",), ng_port=22222, ports=(30000, 39999)):
+    def __init__(self, net, addresses=("10.200.1.1",), ng_port=22222, ports=(30000, 39999), options=()):
         interfaces = [f"--interface={a}" for a in addresses]
         self.ng_port = ng_port
         super().__init__(net, ["/usr/bin/rtpengine", "--config-file=none", "--table=-1", "--foreground", "--log-stderr",
                                "--log-level=3", f"--listen-ng=127.0.0.1:{ng_port}", f"--port-min={ports[0]}", f"--port-max={ports[1]}",
-                               *interfaces])
+                               *interfaces, *options])
 
 
 def have_rtpengine():
