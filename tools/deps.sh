@@ -6,7 +6,7 @@
 # Installing starts no service and leaves none enabled that was not there before. When nothing is missing it does nothing.
 set -eu
 
-build="gcc libc6-dev make pkg-config python3 libssl-dev libmnl-dev libjansson-dev libinih-dev ocl-icd-opencl-dev
+build="gcc libc6-dev make pkg-config python3 libssl-dev libmnl-dev libjansson-dev ocl-icd-opencl-dev
 opencl-c-headers libxdp-dev libbpf-dev liburing-dev libhiredis-dev libcurl4-openssl-dev libpcap-dev clang-14"
 run="pocl-opencl-icd iproute2 iptables nftables procps"
 # libjson-perl: rtpengine-utils needs it and does not say so
@@ -26,7 +26,6 @@ package_of() {
 	libmnl) echo libmnl-dev ;;
 	jansson) echo libjansson-dev ;;
 	OpenCL) echo ocl-icd-opencl-dev ;;
-	inih) echo libinih-dev ;;
 	libxdp) echo libxdp-dev ;;
 	libbpf) echo libbpf-dev ;;
 	liburing) echo liburing-dev ;;

@@ -6,13 +6,13 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <getopt.h>
-#include <ini.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "app/templates.h"
+#include "base/ini.h"
 #include "base/secmem.h"
 #include "batch/engine.h"
 #include "control/teardown.h"
@@ -62,25 +62,25 @@ struct file_state {
 	bool interface_seen;
 };
 
-static int file_line(void *arg, const char *section, const char *name, const char *value)
+static bool file_line(void *arg, const char *section, const char *name, const char *value)
 {
 	struct file_state *f = arg;
 	const struct option_row *row;
 	const char *right;
 
 	if (strcmp(section, "xcipher") != 0)
-		return 1; /* other sections may belong to other programs */
+		return true; /* other sections may belong to other programs */
 	row = row_find(name);
 	if (!row || row->kind == CONFIG) {
 		snprintf(f->complaint, sizeof(f->complaint), "there is no option \"%s\"", name);
-		return 0;
+		return false;
 	}
 	right = option_set(f->o, row, value);
 	if (!right)
-		return 1;
+		return true;
 	snprintf(f->complaint, sizeof(f->complaint), "%s = %s is wrong, expected: %s", name, value,
 		right);
-	return 0;
+	return false;
 }
 
 /* 0, or 1 after a complaint. A missing file is fine only where it was not asked for. */
@@ -91,13 +91,13 @@ static int read_file(struct options *o, bool asked)
 
 	if (strcmp(o->config_file, "none") == 0 || (!asked && access(o->config_file, F_OK) != 0))
 		return 0;
-	line = ini_parse(o->config_file, file_line, &f);
+	line = ini_read(o->config_file, file_line, &f);
 	if (line == 0)
 		return 0;
 	if (line < 0)
 		fprintf(complaints(o),
 			"xcipherd: cannot read %s: %s. Name another with --config-file=FILE, or none\n",
-			o->config_file, strerror(errno));
+			o->config_file, strerror(-line));
 	else
 		fprintf(complaints(o), "xcipherd: %s, line %d: %s\n", o->config_file, line,
 			f.complaint[0] ? f.complaint : "not of the form name = value");

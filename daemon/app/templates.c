@@ -4,9 +4,10 @@
 #include "app/templates.h"
 
 #include <errno.h>
-#include <ini.h>
 #include <stdio.h>
 #include <stdlib.h>
+
+#include "base/ini.h"
 
 #define TEMPLATES_MAX 256u
 
@@ -17,25 +18,16 @@ struct reader {
 	const char *complaint; /* constant */
 };
 
-/* The next template, or, as inih tells indented lines, more of the last. */
-static int line(void *arg, const char *section, const char *name, const char *value)
+static bool line(void *arg, const char *section, const char *name, const char *value)
 {
 	struct reader *r = arg;
-	struct ng_template *last = r->n ? &r->one[r->n - 1] : NULL;
-	char *more;
+	struct ng_template *last;
 
 	if (strcmp(section, r->section) != 0)
-		return 1;
-	if (last && str_eq(last->name, str_from(name))) {
-		if (asprintf(&more, STR_FMT " %s", STR_ARG(last->flags), value) < 0)
-			return 0;
-		free((void *)(uintptr_t)last->flags.s);
-		last->flags = str_from(more);
-		return 1;
-	}
+		return true;
 	if (r->n == TEMPLATES_MAX) {
 		r->complaint = "too many templates";
-		return 0;
+		return false;
 	}
 	last = &r->one[r->n++];
 	last->name = str_from(strdup(name));
@@ -70,7 +62,7 @@ int templates_read(
 	struct ng_templates *out, const char *file, const char *section, char *err, size_t err_len)
 {
 	struct reader r = {.one = calloc(TEMPLATES_MAX, sizeof(*r.one)), .section = section};
-	int bad = r.one ? ini_parse(file, line, &r) : -1, ret = 0;
+	int bad = r.one ? ini_read(file, line, &r) : -1, ret = 0;
 
 	*out = (struct ng_templates){r.one, r.n};
 	if (bad > 0) {
