@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Tests the kernel module in a virtual machine: run.py [--debug] [--seconds N] [NAME-PART...]. Boots Debian's kernel in qemu under software
 emulation, with an initramfs of busybox, the system's network tools, our programs, the module, and the scripts of guest/; these
-print TAP to the serial console, which is read here. A crash, a warning of the kernel's, a hang or a missing plan fails.
+print TAP to the serial console, which is read here. A crash, a warning of the kernel's, a hang or a missing plan fails; so does a failed
+test, unless its script then passes twice in a row in a guest of its own: that is told as unsteady (as t/e2e/run.py has it).
 BUILD names the folder of the programs, default build. --debug takes a kernel that looks for its own faults, built on the spot
 (debug_kernel.py; KERNEL_DEBUG names a folder where that is done already). Says "skipped: ..." and exits 0 where there is no qemu, kernel or headers."""
 import glob
@@ -26,6 +27,7 @@ BUILD = os.path.abspath(os.environ.get("BUILD", "build"))
 BASE = f"{BUILD}/kernel"
 SECONDS = 600  # by far enough also beside other work; a hang ends here
 SECONDS_DEBUG = 5400
+UNSTEADY_MAX = 2  # scripts; more is no accident
 TOOLS = ["/usr/sbin/ip", "/usr/sbin/nft", "/usr/sbin/tc"]
 PROGRAMS = ["nfx", "pktx", "rtpload", "srtpload"]
 PYTHON = ["rig", "netns", "ng", "calls", "relay", "glob", "random", "threading", "importlib.util"]  # of guest/ and t/e2e/, with whatever they import
@@ -125,11 +127,16 @@ def boot(kernel, folder, archive, seconds, log):
 
 
 def judge(text):
-    """What is wrong with this console output; empty: nothing."""
+    """(what is wrong with this console output, empty: nothing; the scripts of failed tests if that is all that is wrong)."""
     lines = [x.rstrip("\r") for x in text.splitlines()]
     oks = sum(1 for x in lines if re.match(r"ok \d", x))
-    wrong = []
+    wrong, scripts, script = [], [], None
     bad = [x for x in lines if x.startswith("not ok")]
+    for line in lines:
+        begun = re.match(r"# (\S+), guest up ", line)
+        script = begun[1] if begun else script
+        if line in bad and script not in scripts:
+            scripts.append(script)
     plan = [int(x[3:]) for x in lines if re.fullmatch(r"1\.\.\d+", x)]
     if bad:
         wrong.append(f"{len(bad)} failed: " + "; ".join(bad[:5]))
@@ -138,7 +145,7 @@ def judge(text):
     if not any(x.startswith("GUEST-RC ") for x in lines):
         wrong.append("the guest did not come to its end")
     wrong += [f"the kernel says: {x}" for x in lines if TROUBLE.search(x)][:3]
-    return wrong
+    return wrong, scripts if len(wrong) == 1 else []
 
 
 def main():
@@ -163,17 +170,33 @@ def main():
     tests = [os.path.basename(t) for t in sorted(glob.glob(f"{HERE}/guest/[0-9]*"))]
     # Those from 90 on measure: only if they are asked for. Those from 50 on want a daemon and media in time, which a debug kernel has not.
     tests = [t for t in tests if (t < ("50" if debug else "90") if not args else t.startswith("00") or any(a in t for a in args))]
-    archive, log = f"{BASE}/initramfs", f"{BASE}/console.log"
-    initramfs_write(archive, kernel, folder, ko, tests)
-    print(f"== {kernel} in qemu under software emulation, {os.path.getsize(archive) >> 20} MiB of initramfs", flush=True)
-    took, why = boot(kernel, folder, archive, seconds, log)
-    with open(log, errors="replace") as f:
-        text = f.read()
-    wrong = ([why] if why else []) + judge(text)
-    if wrong:
-        print("--- the console's last lines:", *text.splitlines()[-40:], "---", sep="\n")
+    archive = f"{BASE}/initramfs"
+
+    def guest(scripts, log):
+        """(seconds it took, what is wrong, the scripts that may be tried again)."""
+        initramfs_write(archive, kernel, folder, ko, scripts)
+        print(f"== {kernel} in qemu under software emulation, {os.path.getsize(archive) >> 20} MiB of initramfs", flush=True)
+        took, why = boot(kernel, folder, archive, seconds, log)
+        with open(log, errors="replace") as f:
+            text = f.read()
+        wrong, failed = judge(text)
+        if why:
+            wrong, failed = [why] + wrong, []
+        if wrong:
+            print("--- the console's last lines:", *text.splitlines()[-40:], "---", sep="\n")
         for w in wrong:
             print(f"check-kernel: {w}")
+        return took, wrong, failed
+
+    log = f"{BASE}/console.log"
+    took, wrong, failed = guest(tests, log)
+    if 0 < len(failed) <= UNSTEADY_MAX:
+        # The emulator has as much processor as the machine's other users leave it.
+        print(f"== again, twice: {' '.join(failed)}", flush=True)
+        again = [t for t in tests if t.startswith("00")] + [t for t in failed for _ in range(2)]
+        wrong = guest(again, f"{BASE}/console-again.log")[1]
+        print(f"check-kernel: {'NOT OK' if wrong else 'UNSTEADY'} {' '.join(failed)}")
+    if wrong:
         sys.exit(1)
     print(f"check-kernel: passed in {took:.1f} s (console: {log})")
 
