@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* An event loop with what answers ng on it, and clients of a server on loopback, for the tests of such servers. Included after
- * cmocka.h. */
+/* An event loop with what answers ng on it, and clients of a server on loopback, for the tests of such servers. Time is virtual: see
+ * virtual_time.h. Included after cmocka.h. */
 #ifndef FRONT_RIG_H
 #define FRONT_RIG_H
 
@@ -13,6 +13,7 @@
 #include "call_talk.h"
 #include "control/front.h"
 #include "control/handler.h"
+#include "virtual_time.h"
 
 struct front_rig {
 	struct talk talk;
@@ -23,6 +24,7 @@ struct front_rig {
 
 static inline void front_start(struct front_rig *r)
 {
+	virtual_time_begin();
 	talk_start(&r->talk);
 	assert_int_equal(handler_create(&r->h, r->talk.c, (struct stats_source){0}, 0), 0);
 	assert_int_equal(ng_front_create(&r->front, r->h), 0);
@@ -65,11 +67,11 @@ static inline int front_client(struct endpoint at)
 	return fd;
 }
 
-/* What has come, with a zero behind it; closed: and the connection ended. */
-static inline struct str front_hear(int fd, bool *closed)
+/* What has come since the first have bytes, and these, with a zero behind it; closed: and the connection ended. */
+static inline struct str front_hear_more(int fd, size_t have, bool *closed)
 {
 	static char buf[4 << 20];
-	size_t len = 0;
+	size_t len = have;
 	ssize_t n;
 
 	do {
@@ -79,6 +81,37 @@ static inline struct str front_hear(int fd, bool *closed)
 	*closed = n == 0 || errno == ECONNRESET;
 	buf[len] = 0;
 	return (struct str){buf, len};
+}
+
+static inline struct str front_hear(int fd, bool *closed)
+{
+	return front_hear_more(fd, 0, closed);
+}
+
+/* The same until what is among it, now or when what is on its way has come. */
+static inline struct str front_hear_until(struct front_rig *r, int fd, struct str what)
+{
+	uint64_t start = virtual_time_real_ns();
+	struct str got;
+	bool closed;
+
+	for (got = front_hear(fd, &closed);
+		!memmem(got.s, got.len, what.s, what.len) && virtual_time_patient(start);
+		got = front_hear_more(fd, got.len, &closed))
+		front_serve(r, 1000000);
+	return got;
+}
+
+/* The connection ends, now or when what is on its way has come. */
+static inline bool front_ends(struct front_rig *r, int fd)
+{
+	uint64_t start = virtual_time_real_ns();
+	bool closed;
+
+	for (front_hear(fd, &closed); !closed && virtual_time_patient(start);
+		front_hear(fd, &closed))
+		front_serve(r, 1000000);
+	return closed;
 }
 
 static inline void front_say(int fd, struct str s)
