@@ -2,23 +2,58 @@
 /* SHA-1 (FIPS 180-4) of all groups' lanes at once, and HMAC (RFC 2104) from its two stored states. State and message
  * words never leave registers within a block, as far as the compiler has enough of them. */
 
+/* Three inputs at once. LLVM would add the halves of XC_CH, since they have no bit in common, and take two instructions for
+ * XC_MAJ; and it would order a round's sum as it likes, with rotate() and its two cycles earlier than need be. */
+#if XC_LANES == 16 && defined(__AVX512F__) && XC_HAS(__builtin_ia32_pternlogd512_mask)
+typedef int xc_lane_ints __attribute__((__vector_size__(64)));
+#define XC_OF_THREE(b, c, d, table)                                                                   \
+	__builtin_astype(__builtin_ia32_pternlogd512_mask(__builtin_astype(b, xc_lane_ints),          \
+				 __builtin_astype(c, xc_lane_ints),                                   \
+				 __builtin_astype(d, xc_lane_ints), table, (ushort)0xffff),           \
+		xc_lanes)
+#define XC_CH(b, c, d)     XC_OF_THREE(b, c, d, 0xca)
+#define XC_PARITY(b, c, d) XC_OF_THREE(b, c, d, 0x96)
+#define XC_MAJ(b, c, d)    XC_OF_THREE(b, c, d, 0xe8)
+#define XC_IN_ORDER(x)     __asm__("" : "+v"(x))
+#else
 #define XC_CH(b, c, d)     bitselect(d, c, b)
 #define XC_PARITY(b, c, d) ((b) ^ (c) ^ (d))
 #define XC_MAJ(b, c, d)    bitselect(b, d, (b) ^ (c))
+#define XC_IN_ORDER(x)
+#endif
 
 /* Instead of moving a to b to c, round i names them where they are. */
 #define XC_ST(g, i, at) s[g][(80 - (i) + (at)) % 5]
 #define XC_ROUND(g, i, f, k)                                                                      \
-	XC_ST(g, i, 4) += w[g][(i) & 15] + (xc_lanes)(k) +                                        \
-		f(XC_ST(g, i, 1), XC_ST(g, i, 2), XC_ST(g, i, 3)) +                               \
-		rotate(XC_ST(g, i, 0), (xc_lanes)5u);                                             \
-	XC_ST(g, i, 1) = rotate(XC_ST(g, i, 1), (xc_lanes)30u);
+	{                                                                                         \
+		xc_lanes sum = w[g][(i) & 15] + (xc_lanes)(k);                                    \
+                                                                                                  \
+		XC_IN_ORDER(sum);                                                                 \
+		sum += XC_ST(g, i, 4);                                                            \
+		XC_IN_ORDER(sum);                                                                 \
+		sum += f(XC_ST(g, i, 1), XC_ST(g, i, 2), XC_ST(g, i, 3));                         \
+		XC_IN_ORDER(sum);                                                                 \
+		XC_ST(g, i, 4) = sum + rotate(XC_ST(g, i, 0), (xc_lanes)5u);                      \
+		XC_IN_ORDER(XC_ST(g, i, 4));                                                      \
+		XC_ST(g, i, 1) = rotate(XC_ST(g, i, 1), (xc_lanes)30u);                           \
+	}
 #define XC_WORD(g, i)                                                                             \
 	w[g][(i) & 15] = rotate(w[g][((i) + 13) & 15] ^ w[g][((i) + 8) & 15] ^                    \
 			w[g][((i) + 2) & 15] ^ w[g][(i) & 15],                                    \
-		(xc_lanes)1u);
-#define XC_ROUND0(i, f, k) XC_EACH_GROUP(XC_ROUND, i, f, k)
-#define XC_ROUND1(i, f, k) XC_EACH_GROUP(XC_WORD, i) XC_EACH_GROUP(XC_ROUND, i, f, k)
+		(xc_lanes)1u);                                                                    \
+	XC_IN_ORDER(w[g][(i) & 15]);
+/* Words are made so many rounds before their own, to be there in time. */
+#define XC_EARLY 6
+#define XC_ROUND0(i, f, k)                             \
+	if ((i) + XC_EARLY >= 16) {                    \
+		XC_EACH_GROUP(XC_WORD, (i) + XC_EARLY) \
+	}                                              \
+	XC_EACH_GROUP(XC_ROUND, i, f, k)
+#define XC_ROUND1(i, f, k)                             \
+	if ((i) + XC_EARLY < 80) {                     \
+		XC_EACH_GROUP(XC_WORD, (i) + XC_EARLY) \
+	}                                              \
+	XC_EACH_GROUP(XC_ROUND, i, f, k)
 #define XC_ROUNDS4(r, i, f, k) r(i, f, k) r((i) + 1, f, k) r((i) + 2, f, k) r((i) + 3, f, k)
 #define XC_ROUNDS20(r, i, f, k)                                               \
 	XC_ROUNDS4(r, i, f, k) XC_ROUNDS4(XC_ROUND1, (i) + 4, f, k)           \
@@ -58,7 +93,8 @@ struct xc_ends {
 	xc_lanes bits;   /* length in bits, HMAC's first block included */
 	xc_lanes blocks; /* 0: no HMAC on either side */
 	uint whole;      /* blocks that need no padding in any lane */
-	uint least, most;
+	uint first, last; /* of at in all lanes */
+	uint least, most; /* of blocks */
 };
 
 struct xc_message {
@@ -76,11 +112,13 @@ XC_INLINE void xc_ends_of(struct xc_ends *e, xc_lanes len, xc_lanes blocks)
 	e->bits = (len + 64u + 4u) << 3u;
 	e->blocks = blocks;
 	e->whole = xc_least(len >> 6u);
+	e->first = xc_least(e->at);
+	e->last = xc_most(e->at);
 	e->least = xc_least(blocks);
 	e->most = xc_most(blocks);
 }
 
-/* Word, 0x80, zeroes and length into block b. */
+/* Word, 0x80, zeroes and length into block b. Mostly all lanes end alike, and most words are left alone or all zero. */
 XC_INLINE void xc_pad(xc_lanes *w, const struct xc_ends *e, xc_lanes word, uint b)
 {
 	xc_lanes here = word >> e->shift;
@@ -91,9 +129,12 @@ XC_INLINE void xc_pad(xc_lanes *w, const struct xc_ends *e, xc_lanes word, uint 
 	for (uint i = 0; i < 16; i++) {
 		xc_lanes at = (xc_lanes)(16 * b + i);
 
-		w[i] = at < e->at ? w[i]
-			: at == e->at ? (w[i] & e->keep) | here
-			: at == e->at + 1u ? next : (xc_lanes)0u;
+		if (16 * b + i > e->last + 1)
+			w[i] = (xc_lanes)0u;
+		else if (16 * b + i >= e->first)
+			w[i] = at < e->at ? w[i]
+				: at == e->at ? (w[i] & e->keep) | here
+				: at == e->at + 1u ? next : (xc_lanes)0u;
 	}
 	w[15] = (xc_lanes)(b + 1) == e->blocks ? e->bits : w[15];
 }
@@ -185,6 +226,8 @@ static __attribute__((noinline)) void xc_hmac_paired(
 	uint at[XC_LANES], second[XC_LANES];
 	xc_in base[XC_LANES], p[XC_LANES];
 
+	e.first = 0; /* lanes end at any word */
+	e.last = 0xfffffff0u;
 #pragma unroll
 	for (int l = 0; l < XC_LANES; l++)
 		base[l] = m[0].base;
