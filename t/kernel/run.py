@@ -25,7 +25,7 @@ from initramfs import Initramfs  # noqa: E402
 
 BUILD = os.path.abspath(os.environ.get("BUILD", "build"))
 BASE = f"{BUILD}/kernel"
-SECONDS = 600  # by far enough also beside other work; a hang ends here
+SECONDS = 1800  # by far enough also beside other work, where it takes six times its four minutes; a hang ends here
 SECONDS_DEBUG = 5400
 UNSTEADY_MAX = 2  # scripts; more is no accident
 TOOLS = ["/usr/sbin/ip", "/usr/sbin/nft", "/usr/sbin/tc"]

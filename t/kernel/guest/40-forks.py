@@ -78,7 +78,7 @@ def glued(w, nfx):
     nfx.ok(w.target())
     at = {"size": SIZE, "packets": PACKETS, "segments": SEGMENTS, "total": PACKETS * SEGMENTS}
     inside = ["ip", "netns", "exec"]
-    p = subprocess.Popen(inside + [w.net.terminal["callee"], "/usr/bin/python3", "-c", RECEIVE.format(**at), w.b, str(3 * rig.PATIENCE)], text=True,
+    p = subprocess.Popen(inside + [w.net.terminal["callee"], "/usr/bin/python3", "-c", RECEIVE.format(**at), w.b, str(30 * rig.PATIENCE)], text=True,
                          stdout=subprocess.PIPE)
     p.stdout.readline()
     rig.run(inside + [w.net.terminal["caller"], "/usr/bin/python3", "-c", SEND.format(**at), w.g, w.a])
