@@ -137,12 +137,14 @@ static uint32_t class_measure(const struct calibration *c, enum batch_class kind
 {
 	struct batch b = {.job = c->arena->job, .status = c->arena->status};
 	uint32_t suite[PURE], n = class_suites(c, kind, suite), found = BATCH_NEVER, made = 0;
+	/* More the queue refuses, and that would look as if the device failed. */
+	uint32_t most = c->arena->batch_max ? c->arena->batch_max : c->arena->slots;
 
 	if (n == 0)
 		return BATCH_NEVER;
 	if (kind == BATCH_MIXED && n == 1)
 		return c->device->min[suite[0]];
-	for (uint32_t size = 0; size < BATCH_SIZES && 1u << size <= c->arena->slots; size++) {
+	for (uint32_t size = 0; size < BATCH_SIZES && 1u << size <= most; size++) {
 		int won;
 
 		b.n = 1u << size;

@@ -100,6 +100,8 @@ static int mock_run(struct engine_queue *q, struct batch *b)
 
 	if (q->hangs)
 		return -ETIMEDOUT;
+	if (q->arena->batch_max && b->n > q->arena->batch_max)
+		return -EINVAL;
 	c->runs++;
 	c->jobs += b->n;
 	c->last_n = b->n;

@@ -98,6 +98,7 @@ static void the_selftest_leaves_out_what_an_engine_cannot(void **state)
 enum { DEVICES = 3 };
 
 struct runner {
+	uint32_t batch_max; /* 0: as many as there are slots */
 	struct engine *serial;
 	struct batch_device device[DEVICES];
 	uint32_t devices;
@@ -114,6 +115,7 @@ static void runner_make(struct runner *t)
 		.devices = t->devices,
 		.serial = t->serial,
 		.slots = 64,
+		.batch_max = t->batch_max,
 		.key_slots = 64};
 
 	assert_int_equal(batch_runner_create(&t->r, &cfg), 0);
@@ -319,6 +321,26 @@ static void calibration_finds_a_fast_device_worth_it_from_the_first_packet(void 
 	runner_close(&t);
 }
 
+/* The arena has room for several batches in flight; a queue refuses more than one in one go, which says nothing of the device. */
+static void calibration_asks_for_no_larger_batch_than_there_will_be(void **state)
+{
+	struct runner t;
+
+	(void)state;
+	runner_open(&t, 1);
+	batch_runner_destroy(t.r);
+	t.device[0].fixed_min = 0;
+	t.device[0].measured = false;
+	t.mock->mode = MOCK_IDLE;
+	t.batch_max = 16;
+	runner_make(&t);
+	for (int kind = 0; kind < BATCH_CLASSES; kind++) {
+		assert_int_equal(t.device[0].min[kind], 1);
+		assert_int_equal(t.device[0].cost[kind][5].serial_ns, 0);
+	}
+	runner_close(&t);
+}
+
 static void calibration_looks_at_each_class_by_itself(void **state)
 {
 	struct runner t;
@@ -502,6 +524,7 @@ int main(void)
 		cmocka_unit_test(a_success_forgives_earlier_failures),
 		cmocka_unit_test(calibration_finds_a_slow_device_not_worth_it_and_leaves_no_keys),
 		cmocka_unit_test(calibration_finds_a_fast_device_worth_it_from_the_first_packet),
+		cmocka_unit_test(calibration_asks_for_no_larger_batch_than_there_will_be),
 		cmocka_unit_test(calibration_looks_at_each_class_by_itself),
 		cmocka_unit_test(batches_go_to_the_devices_by_weight),
 		cmocka_unit_test(a_batch_goes_only_where_it_is_worth_it),
