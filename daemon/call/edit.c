@@ -46,6 +46,9 @@ static bool edit_media(struct sdp_media_edit *e, const struct plan_media *pm, co
 {
 	uint32_t mux = in->r->rtcp_mux;
 
+	e->omit = pm->omit;
+	if (pm->omit)
+		return true;
 	e->keep = pm->keep;
 	e->reject = pm->reject;
 	e->proto = pm->proto;

@@ -110,12 +110,14 @@ struct side {                               /* one party */
 	bool publisher; /* it only sends, to listeners */
 	struct str
 		sdp; /* heap: what it said of its media last, without addresses, keys and ICE: for listeners */
-	bool tap;                       /* what comes from it is recorded */
-	bool no_tap;                    /* and this is never */
-	uint8_t gate;                   /* MEDIA_GATE_*: of what comes from it, by ng command */
-	uint8_t flow[CALL_MAX_SIDES];   /* the same of what goes from it to that side only */
-	uint32_t mux_flags, osrtp;      /* of its last offer: the answer needs them */
-	bool offer_open;                /* no answer since its last offer */
+	bool tap;                     /* what comes from it is recorded */
+	bool no_tap;                  /* and this is never */
+	uint8_t gate;                 /* MEDIA_GATE_*: of what comes from it, by ng command */
+	uint8_t flow[CALL_MAX_SIDES]; /* the same of what goes from it to that side only */
+	uint32_t mux_flags, osrtp;    /* of its last offer: the answer needs them */
+	bool offer_open;              /* no answer since its last offer */
+	uint64_t
+		hidden; /* m-lines that it does not know of, a bit each: our numbers go on past them, its don't (hide.c) */
 	uint64_t out_version, out_hash; /* of the last SDP written to it */
 	uint32_t legs;
 	struct leg *leg[SDP_MAX_MEDIA];

@@ -417,22 +417,13 @@ static void warn_unsupported(struct plan *plan, const struct neg_in *in)
 bool plan_init(struct plan *plan, struct neg_in *in)
 {
 	*plan = (struct plan){.from = SIDE_NONE, .to = SIDE_NONE};
-	plan->media = pool_alloc(in->p, (in->sdp->media_count + 1) * sizeof(*plan->media));
+	plan->media = pool_alloc(in->p, SDP_MAX_MEDIA * sizeof(*plan->media)); /* see hide.c */
 	warn_unsupported(plan, in);
 	if (!plan->media)
 		plan_fail(plan, "Out of memory", STR_NONE);
 	else if (!in->locals_n)
 		plan_fail(plan, "No interface", STR_NONE);
 	return !plan->error;
-}
-
-/* The script wants media of this kind not to be offered on: a port of 0 keeps the place (RFC 3264 6, 8.2). */
-static bool removed(const struct ng_request *r, const struct sdp_media *m)
-{
-	for (uint32_t i = 0; i < r->media_removes; i++)
-		if (str_eq_nocase(r->media_remove[i], m->kind))
-			return true;
-	return false;
 }
 
 void negotiate_offer(struct plan *plan, struct call *c, struct neg_in *in)
@@ -451,6 +442,10 @@ void negotiate_offer(struct plan *plan, struct call *c, struct neg_in *in)
 		plan_fail(plan, "Invalid dialogue association", STR("it has one-way media"));
 		return;
 	}
+	if (!hide_number(in, from, to)) {
+		plan_fail(plan, "Out of memory", STR_NONE);
+		return;
+	}
 	if (in->r->tos == NG_TOS_DEFAULT)
 		c->tos = in->policy->tos;
 	offer_flags(c, from, in);
@@ -463,6 +458,7 @@ void negotiate_offer(struct plan *plan, struct call *c, struct neg_in *in)
 			from->leg[i]->said.rejected = true;
 	for (uint32_t i = 0; i < in->sdp->media_count && !plan->error; i++) {
 		const struct sdp_media *m = &in->sdp->media[i];
+		bool fresh = !side_leg_get(to, i), unwanted = hide_wanted(in->r, m);
 		struct leg *lf = side_leg(in->keys, from, i), *lt = side_leg(in->keys, to, i);
 
 		if (!lf || !lt) {
@@ -475,7 +471,10 @@ void negotiate_offer(struct plan *plan, struct call *c, struct neg_in *in)
 		neg_add_events(lf->said.events, m);
 		lf->said.quiet = neg_quiet(m);
 		lf->said.relayed = m->proto != SDP_PROTO_OTHER;
-		lf->said.rejected = m->port == 0 || removed(in->r, m);
+		hide_decide(to, i, unwanted, fresh);
+		plan->media[i].omit = hide_from(to, i);
+		/* What the other side knows of keeps its place, with port 0 (RFC 3264 8.2). */
+		lf->said.rejected = m->port == 0 || unwanted || hide_from(to, i);
 		plan->media[i].keep = !lf->said.relayed;
 		plan->media[i].reject = lf->said.rejected;
 		if (lf->said.relayed && !lf->said.rejected)
@@ -624,6 +623,7 @@ static void answer_all_media(struct plan *plan, struct call *c, bool paired, str
 		if (!m)
 			continue;
 		plan->media[i].keep = m->proto == SDP_PROTO_OTHER;
+		plan->media[i].omit = hide_from(to, i);
 		plan->media[i].reject = true;
 		plan->media[i].proto = lt && lt->said.relayed ? lt->said.proto : SDP_PROTO_OTHER;
 		if (i >= to->legs)
@@ -644,7 +644,7 @@ void negotiate_answer(struct plan *plan, struct call *c, struct neg_in *in)
 	}
 	from = c->side[plan->from];
 	to = c->side[plan->to];
-	if (take_tag(from, in->r->to_tag)) {
+	if (!hide_number(in, from, to) || take_tag(from, in->r->to_tag)) {
 		plan_fail(plan, "Out of memory", STR_NONE);
 		return;
 	}

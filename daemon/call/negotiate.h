@@ -30,7 +30,7 @@ struct plan {
 	uint8_t from, to; /* sides: who said it, who is told */
 	/* What is told, as far as ports don't matter */
 	struct plan_media {
-		bool keep, reject;
+		bool keep, reject, omit;
 		struct str direction; /* s = NULL: as it was */
 		enum sdp_proto proto;
 		bool mux;
@@ -92,6 +92,20 @@ void neg_add_events(uint64_t events[2], const struct sdp_media *m);
 #define NEG_QUIET_ONLY 4 /* it has no other codec */
 uint8_t neg_quiet(const struct sdp_media *m);
 void neg_close(struct leg *l, bool for_good);
+
+/* --- Media that a party is not told of (hide.c) ------------------------------------------------------------------ */
+
+/* Whether the request wants media of this kind not to be offered on. */
+bool hide_wanted(const struct ng_request *r, const struct sdp_media *m);
+/* The offer has this m-line: is the party told of it, and from now on? fresh: it never heard of an m-line with this number. */
+void hide_decide(struct side *to, uint32_t media, bool wanted, bool fresh);
+static inline bool hide_from(const struct side *s, uint32_t media)
+{
+	return s->hidden >> media & 1;
+}
+/* What from said, in our numbers: what it was not told of is there as rejected, described as other said it. False without memory, or
+ * with too many m-lines. */
+bool hide_number(struct neg_in *in, const struct side *from, const struct side *other);
 
 /* --- Crypto lines (neg_crypto.c) -------------------------------------------------------------------------------- */
 

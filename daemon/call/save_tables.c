@@ -134,6 +134,7 @@ static const struct field side_fields[] = {
 	NUM("mf", side, mux_flags, UINT32_MAX),
 	NUM("os", side, osrtp, UINT32_MAX),
 	FLAG("open", side, offer_open),
+	NUM("hid", side, hidden, ANY),
 	NUM("ov", side, out_version, ANY),
 	NUM("oh", side, out_hash, ANY),
 	{"legs", LEGS, AT(side, leg), .record = &leg_record},

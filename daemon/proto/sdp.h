@@ -104,6 +104,7 @@ enum sdp_err sdp_parse(struct sdp *out, struct pool *p, struct str body, uint32_
 
 struct sdp_media_edit {
 	bool keep;     /* leave this media byte for byte as it is (something we do not relay) */
+	bool omit;     /* not even its m= line is written */
 	bool reject;   /* port 0; address and crypto lines go */
 	uint16_t port; /* RTP port */
 	uint16_t rtcp_port;   /* a=rtcp; 0 = none */

@@ -315,6 +315,8 @@ void sdp_write(struct sbuf *b, const struct sdp *s, const struct sdp_edit *e)
 		!conn_stays(&w, s->conn.line);
 	put_session(&w);
 	for (uint32_t i = 0; i < s->media_count; i++) {
+		if (e->media && e->media[i].omit)
+			continue;
 		if (keeps(&w, i))
 			put_kept(&w, &s->media[i]);
 		else

@@ -178,7 +178,10 @@ class Sipp:
                                  stdin=subprocess.DEVNULL, stdout=self.out, stderr=self.out)
 
     def wait(self, timeout=30):
-        code = self.process.wait(timeout)
+        try:
+            code = self.process.wait(timeout)
+        except subprocess.TimeoutExpired as e:
+            raise AssertionError(f"sipp does not end: {self.counts()}\n{self.text()}") from e
         return code, self.counts()
 
     def counts(self):

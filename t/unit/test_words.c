@@ -49,31 +49,89 @@ static bool has(const struct talk *t, const char *text)
 	return t->reply.sdp.s && memmem(t->reply.sdp.s, t->reply.sdp.len, text, strlen(text));
 }
 
-static void media_of_a_kind_are_offered_with_port_0_and_answered_as_refused(void **state)
+#define PLAIN_VIDEO "m=video 5002 RTP/AVP 96\r\na=rtpmap:96 H264/90000\r\n"
+
+/* The m= lines of the last reply, ports as 0 or 1. */
+static const char *media_of(struct talk *t)
+{
+	struct str rest = t->reply.sdp, text = STR("");
+
+	while (rest.len) {
+		struct str line = str_trim(str_cut(&rest, '\n')), kind = str_cut(&line, ' ');
+
+		if (str_starts(kind, STR("m=")))
+			text = pool_printf(t->p, STR_FMT "%s" STR_FMT " %d", STR_ARG(text),
+				text.len ? "," : "", STR_ARG(kind),
+				!str_eq(str_cut(&line, ' '), STR("0")));
+	}
+	return text.s;
+}
+
+/* Each row is said after those before it, of one call; a line of the other side has the other direction. */
+static void media_of_a_kind_are_not_offered_on(void **state)
+{
+	static const struct {
+		char who;
+		const char *flags, *media, *told; /* behind the audio */
+		uint32_t ports;
+	} T[] = {
+		{'a', "sdp-media-remove=[video message]", VIDEO CHAT, "m=audio 1", 2},
+		/* what the other side does not know of is refused in its name */
+		{'B', "", "", "m=audio 1,m=video 0,m=message 0", 2},
+		/* it offers media of its own, behind what it does not know of */
+		{'b', "", PLAIN_VIDEO, "m=audio 1,m=video 0,m=message 0,m=video 1", 4},
+		{'A', "", "m=video 0 RTP/AVP 96\r\nm=message 0 TCP/MSRP *\r\n" VIDEO,
+			"m=audio 1,m=video 1", 4},
+		/* too late to be known: it would push others from their place */
+		{'a', "", VIDEO CHAT VIDEO, "m=audio 1,m=video 1", 4},
+		{'B', "", PLAIN_VIDEO, "m=audio 1,m=video 0,m=message 0,m=video 1", 4},
+		/* what it knows of keeps its place */
+		{'a', "sdp-media-remove-video", VIDEO CHAT VIDEO, "m=audio 1,m=video 0", 4},
+		{'B', "", "m=video 0 RTP/AVP 96\r\n", "m=audio 1,m=video 0,m=message 0,m=video 0",
+			2},
+	};
+	struct talk t;
+
+	(void)state;
+	talk_start(&t);
+	for (size_t i = 0; i < ARRAY_LEN(T); i++) {
+		bool b = T[i].who == 'b' || T[i].who == 'B';
+		const char *body = talk_body(&t, b ? B : A, 4000, "RTP/AVP", T[i].media);
+
+		talk_pool(&t);
+		if (T[i].who == 'a')
+			say(&t, "offer", i ? "b" : "", T[i].flags, body);
+		else if (T[i].who == 'B')
+			say(&t, "answer", "b", T[i].flags, body);
+		else if (T[i].who == 'b')
+			talk_offer(&t, "b", "a", body);
+		else
+			talk_answer(&t, "b", "a", body);
+		assert_null(t.reply.error);
+		assert_int_equal(t.reply.warning.len, 0);
+		if (strcmp(media_of(&t), T[i].told) != 0 || t.m->ports != T[i].ports)
+			fail_msg("row %zu: %s, %u ports", i, media_of(&t), t.m->ports);
+	}
+	talk_end(&t);
+}
+
+/* Where nothing is behind it, a later offer without the word brings it, as an m-line of its own. */
+static void media_that_were_left_out_can_come_later(void **state)
 {
 	struct talk t;
 
 	(void)state;
 	talk_start(&t);
-	say(&t, "offer", "", "sdp-media-remove=[video message]",
-		talk_body(&t, A, 4000, "RTP/AVP", VIDEO CHAT));
-	assert_null(t.reply.error);
-	assert_int_equal(t.reply.warning.len, 0);
+	say(&t, "offer", "", "sdp-media-remove=[video other]",
+		talk_body(&t, A, 4000, "RTP/AVP", VIDEO "m=smell 4004 RTP/AVP 97\r\n"));
+	assert_string_equal(media_of(&t), "m=audio 1");
+	say(&t, "answer", "b", "", talk_body(&t, B, 5000, "RTP/AVP", ""));
 	assert_true(has(&t, "m=video 0 RTP/AVP 96\r\n"));
-	assert_true(has(&t, "m=message 0 TCP/MSRP *\r\n"));
-	assert_false(has(&t, "m=audio 0 "));
-	assert_int_equal(t.m->ports, 2);
-	say(&t, "answer", "b", "",
-		talk_body(&t, B, 5000, "RTP/AVP",
-			"m=video 0 RTP/AVP 96\r\nm=message 0 TCP/MSRP *\r\n"));
-	assert_null(t.reply.error);
-	assert_true(has(&t, "m=video 0 RTP/AVP 96\r\n"));
-	assert_int_equal(t.m->ports, 2);
-	/* without the word a re-INVITE brings it */
-	say(&t, "offer", "b", "", talk_body(&t, A, 4000, "RTP/AVP", VIDEO CHAT));
-	assert_null(t.reply.error);
-	assert_false(has(&t, "m=video 0 "));
-	assert_int_equal(t.m->ports, 4);
+	assert_true(has(&t, "m=smell 0 RTP/AVP 97\r\n"));
+	say(&t, "offer", "b", "",
+		talk_body(&t, A, 4000, "RTP/AVP", VIDEO "m=smell 4004 RTP/AVP 97\r\n"));
+	assert_string_equal(media_of(&t), "m=audio 1,m=video 1,m=smell 1");
+	assert_int_equal(t.m->ports, 6);
 	talk_end(&t);
 }
 
@@ -309,7 +367,8 @@ static void an_answer_is_held_to_the_minimum(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(media_of_a_kind_are_offered_with_port_0_and_answered_as_refused),
+		cmocka_unit_test(media_of_a_kind_are_not_offered_on),
+		cmocka_unit_test(media_that_were_left_out_can_come_later),
 		cmocka_unit_test(media_get_ids_where_they_have_none),
 		cmocka_unit_test(a_subscription_may_begin_inactive),
 		cmocka_unit_test(a_subscribers_rtcp_goes_back_if_it_may),
