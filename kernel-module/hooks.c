@@ -204,6 +204,7 @@ static unsigned int arrive(struct nfx_net *nn, struct nfx_target *t, struct sk_b
 	const u8 *data;
 	enum kind kind;
 	u8 room[12], action;
+	u16 seq;
 
 	if (s->udp_len < sizeof(struct udphdr) || s->udp_len > skb->len - s->off) {
 		nfx_count_one(t->count, NFX_S_MALFORMED);
@@ -216,6 +217,8 @@ static unsigned int arrive(struct nfx_net *nn, struct nfx_target *t, struct sk_b
 		nfx_count_one(t->count, NFX_S_MALFORMED);
 		return NF_DROP;
 	}
+	/* Now: trimming in sound() may leave data behind in memory that is no longer ours. */
+	seq = kind == KIND_RTP ? get_unaligned_be16(data + 2) : 0;
 	action = kind == KIND_RTCP ? p->rtcp : p->rtp;
 	if (action == NFX_ACTION_DROP) {
 		nfx_count_one(t->count, NFX_S_DROPPED);
@@ -251,7 +254,7 @@ static unsigned int arrive(struct nfx_net *nn, struct nfx_target *t, struct sk_b
 		return NF_DROP;
 	}
 	if (action == NFX_ACTION_RELAY && kind == KIND_RTP)
-		WRITE_ONCE(p->seq, NFX_SEQ_SEEN | get_unaligned_be16(data + 2));
+		WRITE_ONCE(p->seq, NFX_SEQ_SEEN | seq);
 	taken(t, kind, s);
 	return act(nn, t, p, skb, s, action, left);
 }
