@@ -129,6 +129,8 @@ $(UNIT_LIB): $(call obj,$(UNIT_HELP))
 	@rm -f $@
 	$(Q)ar rcs $@ $^
 
+# Its allocations fail where it wants them to.
+$(BUILD)/t/test_nomem: LDFLAGS += -Wl,--wrap=malloc,--wrap=calloc,--wrap=free,--wrap=secmem_alloc
 $(BUILD)/t/test_%: $(BUILD)/obj/t/unit/test_%.o $(UNIT_LIB) $(LIB)
 	@mkdir -p $(@D)
 	$(call say,LINK  $@)

@@ -49,7 +49,6 @@ int handler_create(
 
 	if (!h)
 		return -ENOMEM;
-	json_wipe_freed();
 	h->calls = calls;
 	h->stats = stats;
 	h->start_ns = now_ns;

@@ -1,135 +1,333 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* JSON (RFC 8259): read by jansson and copied into the pool, written by hand, because replies
- * may hold bytes that are no UTF-8 (tags, Call-IDs) and must become valid JSON all the same. A
- * repeated key: the last one wins. */
+/* JSON (RFC 8259). Read in one pass into the pool, strings without escapes as slices of the message; by hand, because the library
+ * for it writes beyond its buffers when memory runs out, and a message may come from anybody who reaches the HTTP server. Written
+ * by hand, because replies may hold bytes that are no UTF-8 (tags, Call-IDs) and must become valid JSON all the same. A
+ * repeated key: the last one wins. Pure. */
 #include "proto/ngval.h"
 
 #include <errno.h>
 #include <inttypes.h>
-#include <jansson.h>
-#include <malloc.h>
-#include <stdlib.h>
+#include <math.h>
 
-#include "base/secmem.h"
 #include "proto/utf8.h"
-
-static void free_wiped(void *p)
-{
-	if (p)
-		secmem_wipe(p, malloc_usable_size(p));
-	free(p);
-}
-
-void json_wipe_freed(void)
-{
-	json_set_alloc_funcs(malloc, free_wiped);
-}
 
 /* --- Reading ------------------------------------------------------------------------------- */
 
-static int convert(struct pool *p, struct ngval *v, json_t *j, unsigned depth);
+struct reader {
+	struct pool *pool;
+	struct str msg;
+	size_t at;
+	uint32_t values;
+};
 
-static int convert_children(struct pool *p, struct ngval *v, json_t *j, unsigned depth)
+static int peek(const struct reader *r)
 {
-	struct ngval *child;
-	struct str key;
-	json_t *item;
+	return r->at < r->msg.len ? (unsigned char)r->msg.s[r->at] : -1;
+}
+
+static bool take(struct reader *r, char c)
+{
+	bool is = peek(r) == (unsigned char)c;
+
+	r->at += is;
+	return is;
+}
+
+static void skip_blanks(struct reader *r)
+{
+	while (peek(r) == ' ' || peek(r) == '\t' || peek(r) == '\r' || peek(r) == '\n')
+		r->at++;
+}
+
+static bool is_digit(int c)
+{
+	return c >= '0' && c <= '9';
+}
+
+/* --- Strings */
+
+/* Four hexadecimal digits; -1: they are none. */
+static int32_t hex4(const char *p, size_t len)
+{
+	int32_t v = 0;
+
+	for (size_t i = 0; i < 4; i++) {
+		char c = i < len ? p[i] : 0;
+		int d = is_digit(c)            ? c - '0'
+			: c >= 'a' && c <= 'f' ? c - 'a' + 10
+			: c >= 'A' && c <= 'F' ? c - 'A' + 10
+					       : -1;
+
+		if (d < 0)
+			return -1;
+		v = v << 4 | d;
+	}
+	return v;
+}
+
+static size_t put_utf8(char *out, uint32_t c)
+{
+	size_t len = c < 0x80 ? 1 : c < 0x800 ? 2 : c < 0x10000 ? 3 : 4;
+	static const uint8_t lead[] = {0, 0, 0xc0, 0xe0, 0xf0};
+
+	for (size_t i = len; i > 1; i--, c >>= 6)
+		out[i - 1] = (char)(0x80 | (c & 0x3f));
+	out[0] = (char)(lead[len] | c);
+	return len;
+}
+
+/* What stands behind a backslash at p: what it takes there, 0 if it is wrong. It never takes less than it gives. */
+static size_t unescape(const char *p, size_t len, char *out, size_t *n)
+{
+	static const char from[] = "\"\\/bfnrt", to[] = "\"\\/\b\f\n\r\t";
+	const char *known = len && p[0] ? strchr(from, p[0]) : NULL;
+	int32_t c, low;
+
+	if (known) {
+		out[(*n)++] = to[known - from];
+		return 1;
+	}
+	c = len && p[0] == 'u' ? hex4(p + 1, len - 1) : -1;
+	if (c < 0 || (c >= 0xdc00 && c < 0xe000))
+		return 0;
+	if (c < 0xd800 || c >= 0xe000) {
+		*n += put_utf8(out + *n, (uint32_t)c);
+		return 5;
+	}
+	low = len >= 7 && p[5] == '\\' && p[6] == 'u' ? hex4(p + 7, len - 7) : -1;
+	if (low < 0xdc00 || low >= 0xe000)
+		return 0;
+	*n += put_utf8(
+		out + *n, 0x10000 + ((uint32_t)(c - 0xd800) << 10) + (uint32_t)(low - 0xdc00));
+	return 11;
+}
+
+/* Behind the first quote: the string as it stands there, in r->at the one behind the last. */
+static int find_end(struct reader *r, struct str *raw, bool *escaped)
+{
+	size_t start = r->at;
+
+	*escaped = false;
+	for (;;) {
+		int c = peek(r);
+		size_t n;
+
+		if (c < 0x20) /* the end of the message, too */
+			return -EBADMSG;
+		if (c == '"')
+			break;
+		if (c == '\\')
+			*escaped = true;
+		n = c == '\\' ? 2 : utf8_len((struct str){r->msg.s + r->at, r->msg.len - r->at});
+		if (n == 0 || n > r->msg.len - r->at)
+			return -EBADMSG;
+		r->at += n;
+	}
+	*raw = (struct str){r->msg.s + start, r->at - start};
+	r->at++;
+	return 0;
+}
+
+static int read_string(struct reader *r, struct str *out)
+{
+	struct str raw;
+	bool escaped;
+	size_t n = 0;
+	char *text;
+	int err = find_end(r, &raw, &escaped);
+
+	*out = raw;
+	if (err || !escaped)
+		return err;
+	text = pool_alloc(r->pool, raw.len);
+	if (!text)
+		return -ENOMEM;
+	for (size_t i = 0; i < raw.len;) {
+		size_t took;
+
+		if (raw.s[i] != '\\') {
+			text[n++] = raw.s[i++];
+			continue;
+		}
+		took = unescape(raw.s + i + 1, raw.len - i - 1, text, &n);
+		if (!took)
+			return -EBADMSG;
+		i += 1 + took;
+	}
+	*out = (struct str){text, n};
+	return 0;
+}
+
+/* --- Numbers */
+
+/* Digits, at least one. Their value, as far as it goes. */
+static bool read_digits(struct reader *r, double *v, int *n)
+{
+	if (!is_digit(peek(r)))
+		return false;
+	for (*n = 0; is_digit(peek(r)); r->at++, ++*n)
+		*v = *v * 10 + (peek(r) - '0');
+	return true;
+}
+
+/* Cut to whole numbers. */
+static int read_real(struct reader *r, bool minus, double v, int64_t *out)
+{
+	int fraction = 0, n;
+	double exponent = 0;
+	bool down = false;
+
+	if (take(r, '.') && !read_digits(r, &v, &fraction))
+		return -EBADMSG;
+	if (take(r, 'e') || take(r, 'E')) {
+		down = take(r, '-');
+		if (!down)
+			take(r, '+');
+		if (!read_digits(r, &exponent, &n))
+			return -EBADMSG;
+	}
+	exponent = (down ? -exponent : exponent) - fraction;
+	if (v != 0)
+		v = exponent < 0 ? v / pow(10, -exponent) : v * pow(10, exponent);
+	v = minus ? -v : v;
+	/* 2^63 is exact as a double; what is below it and not below -2^63 fits. No number is neither. */
+	if (!(v >= -9223372036854775808.0 && v < 9223372036854775808.0))
+		return -EBADMSG;
+	*out = (int64_t)v;
+	return 0;
+}
+
+static int read_number(struct reader *r, int64_t *out)
+{
+	bool minus = take(r, '-');
+	size_t start = r->at;
+	struct str digits;
+	double v = 0;
+	uint64_t u;
+	int n;
+
+	if (!read_digits(r, &v, &n))
+		return -EBADMSG;
+	digits = (struct str){r->msg.s + start, r->at - start};
+	if (digits.len > 1 && digits.s[0] == '0')
+		return -EBADMSG;
+	if (peek(r) == '.' || peek(r) == 'e' || peek(r) == 'E')
+		return read_real(r, minus, v, out);
+	if (str_to_u64(&u, digits, (uint64_t)INT64_MAX + minus))
+		return -EBADMSG;
+	*out = minus ? (int64_t)(0 - u) : (int64_t)u;
+	return 0;
+}
+
+/* --- Values */
+
+static int read_value(struct reader *r, struct ngval *v, unsigned depth);
+
+/* The child that this one is: of a repeated key the one that was there, emptied. */
+static int child(struct reader *r, struct ngval *parent, struct ngval **out)
+{
+	struct str key = STR_NONE;
+	struct ngval *old = NULL;
+	int err;
+
+	if (parent->type == NGVAL_DICT) {
+		err = take(r, '"') ? read_string(r, &key) : -EBADMSG;
+		if (err)
+			return err;
+		if (key.len && memchr(key.s, 0, key.len))
+			return -EBADMSG;
+		skip_blanks(r);
+		if (!take(r, ':'))
+			return -EBADMSG;
+		old = (struct ngval *)ngval_get(parent, key);
+	}
+	if (old)
+		old->first = old->last = NULL;
+	*out = old ? old : ngval_add_int(r->pool, parent, key, 0);
+	return *out ? 0 : -ENOMEM;
+}
+
+static int read_children(struct reader *r, struct ngval *parent, char end, unsigned depth)
+{
+	struct ngval *v;
 	int err = 0;
 
 	if (depth == NGVAL_MAX_DEPTH)
 		return -EBADMSG;
-	if (json_is_object(j)) {
-		for (void *i = json_object_iter(j); i && !err; i = json_object_iter_next(j, i)) {
-			key = pool_strdup(p, str_from(json_object_iter_key(i)));
-			child = key.s ? ngval_add_int(p, v, key, 0) : NULL;
-			err = child ? convert(p, child, json_object_iter_value(i), depth + 1)
-				    : -ENOMEM;
-		}
-		return err;
-	}
-	for (size_t i = 0; i < json_array_size(j) && !err; i++) {
-		item = json_array_get(j, i);
-		child = ngval_add_int(p, v, STR_NONE, 0);
-		err = child ? convert(p, child, item, depth + 1) : -ENOMEM;
-	}
-	return err;
+	r->at++; /* the bracket */
+	skip_blanks(r);
+	if (take(r, end))
+		return 0;
+	do {
+		skip_blanks(r);
+		err = child(r, parent, &v);
+		err = err ? err : read_value(r, v, depth + 1);
+		if (err)
+			return err;
+		skip_blanks(r);
+	} while (take(r, ','));
+	return take(r, end) ? 0 : -EBADMSG;
 }
 
-static int convert(struct pool *p, struct ngval *v, json_t *j, unsigned depth)
+static int read_word(struct reader *r, struct ngval *v)
 {
-	double real;
+	static const struct {
+		struct str word;
+		enum ngval_type type;
+		int64_t num;
+	} words[] = {{{"true", 4}, NGVAL_INT, 1}, {{"false", 5}, NGVAL_INT, 0},
+		{{"null", 4}, NGVAL_STR, 0}};
 
-	switch (json_typeof(j)) {
-	case JSON_OBJECT:
-	case JSON_ARRAY:
-		v->type = json_is_object(j) ? NGVAL_DICT : NGVAL_LIST;
-		return convert_children(p, v, j, depth);
-	case JSON_STRING:
-		v->type = NGVAL_STR;
-		v->str = pool_strdup(p, (struct str){json_string_value(j), json_string_length(j)});
-		return v->str.s ? 0 : -ENOMEM;
-	case JSON_REAL:
-		real = json_real_value(j);
-		/* 2^63 is exact as a double; what is below it and not below -2^63 fits. */
-		if (!(real >= -9223372036854775808.0 && real < 9223372036854775808.0))
-			return -EBADMSG;
-		v->num = (int64_t)real;
-		break;
-	case JSON_INTEGER:
-		v->num = json_integer_value(j);
-		break;
-	case JSON_TRUE:
-	case JSON_FALSE:
-		v->num = json_is_true(j);
-		break;
-	case JSON_NULL:
-		v->type = NGVAL_STR;
+	for (size_t i = 0; i < ARRAY_LEN(words); i++) {
+		struct str rest = {r->msg.s + r->at, r->msg.len - r->at};
+
+		if (!str_starts(rest, words[i].word))
+			continue;
+		r->at += words[i].word.len;
+		v->type = words[i].type;
+		v->num = words[i].num;
 		v->str = STR("");
 		return 0;
 	}
-	v->type = NGVAL_INT;
-	return 0;
+	return -EBADMSG;
 }
 
-/* As many values as this has commas and opening brackets outside strings, roughly: an upper limit but for one. */
-static size_t count_values(struct str msg)
+static int read_value(struct reader *r, struct ngval *v, unsigned depth)
 {
-	bool in_string = false;
-	size_t n = 1;
-
-	for (size_t i = 0; i < msg.len; i++) {
-		char c = msg.s[i];
-
-		if (c == '"')
-			in_string = !in_string;
-		else if (in_string && c == '\\')
-			i++;
-		else if (!in_string && (c == ',' || c == '{' || c == '['))
-			n++;
+	if (++r->values > JSON_MAX_VALUES)
+		return -EBADMSG;
+	skip_blanks(r);
+	switch (peek(r)) {
+	case '{':
+		v->type = NGVAL_DICT;
+		return read_children(r, v, '}', depth);
+	case '[':
+		v->type = NGVAL_LIST;
+		return read_children(r, v, ']', depth);
+	case '"':
+		r->at++;
+		v->type = NGVAL_STR;
+		return read_string(r, &v->str);
+	case 't':
+	case 'f':
+	case 'n':
+		return read_word(r, v);
+	default:
+		v->type = NGVAL_INT;
+		return read_number(r, &v->num);
 	}
-	return n;
 }
 
 int json_parse(struct ngval **out, struct pool *p, struct str msg, size_t *pos)
 {
+	struct reader r = {.pool = p, .msg = msg};
 	struct ngval *v = ngval_dict(p);
-	json_error_t e = {0};
-	json_t *j;
-	int err;
+	int err = v ? read_value(&r, v, 0) : -ENOMEM;
 
-	*pos = 0;
-	if (!v)
-		return -ENOMEM;
-	if (count_values(msg) > JSON_MAX_VALUES)
-		return -EBADMSG;
-	/* jansson takes no NULL, also when there is nothing to read */
-	j = json_loadb(msg.len ? msg.s : "", msg.len, JSON_ALLOW_NUL | JSON_DECODE_ANY, &e);
-	if (!j) {
-		*pos = e.position > 0 ? (size_t)e.position : 0;
-		return json_error_code(&e) == json_error_out_of_memory ? -ENOMEM : -EBADMSG;
-	}
-	err = convert(p, v, j, 0);
-	json_decref(j);
+	skip_blanks(&r);
+	if (!err && r.at != msg.len)
+		err = -EBADMSG;
+	*pos = r.at;
 	if (!err)
 		*out = v;
 	return err;
@@ -158,7 +356,7 @@ static void write_escaped(struct sbuf *b, unsigned char c)
 	}
 }
 
-/* is_key: a NUL is replaced too, since readers, jansson among them, take no NUL in keys. */
+/* is_key: a NUL is replaced too, since many readers take no NUL in keys. */
 static void write_string(struct sbuf *b, struct str s, bool is_key)
 {
 	size_t done = 0, at = 0;

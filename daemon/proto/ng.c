@@ -79,7 +79,7 @@ static int64_t number(struct str value, int64_t def)
 
 static bool set_tos(struct ng_parser *x, struct str value)
 {
-	int64_t n = number(value, -1);
+	int64_t n = number(value, 256); /* what is none changes nothing */
 
 	x->r->tos = n < 0 ? NG_TOS_KEEP : n <= 255 ? (int)n : NG_TOS_DEFAULT;
 	return true;

@@ -7,8 +7,9 @@
 #include "base/pool.h"
 #include "base/sbuf.h"
 
-#define NGVAL_MAX_DEPTH 32    /* deeper nesting is an error: nothing real comes near it */
-#define JSON_MAX_VALUES 4096u /* likewise; each costs several allocations */
+#define NGVAL_MAX_DEPTH 32 /* deeper nesting is an error: nothing real comes near it */
+#define JSON_MAX_VALUES \
+	2048u /* likewise, in JSON: of a dictionary's keys each is looked for among those before it */
 
 enum ngval_type { NGVAL_STR, NGVAL_INT, NGVAL_LIST, NGVAL_DICT };
 
@@ -47,11 +48,9 @@ int64_t ngval_int(const struct ngval *v, int64_t def);
  * -EBADMSG with *pos where it went wrong, -ENOMEM. */
 int bencode_parse(struct ngval **out, struct pool *p, struct str msg, size_t *pos);
 void bencode_write(struct sbuf *b, const struct ngval *v);
-/* JSON (RFC 8259) by jansson. Booleans become 0 and 1, null an empty string, reals are cut to
+/* JSON (RFC 8259). Booleans become 0 and 1, null an empty string, reals are cut to
  * integers. */
 int json_parse(struct ngval **out, struct pool *p, struct str msg, size_t *pos);
-/* Once at start, before threads: makes jansson wipe what it frees, since SDP bodies hold keys. */
-void json_wipe_freed(void);
 /* pretty: indented, for people. Bytes that are no UTF-8 become U+FFFD. */
 void json_write(struct sbuf *b, const struct ngval *v, bool pretty);
 

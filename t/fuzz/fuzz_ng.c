@@ -12,8 +12,8 @@ static void check_request(struct pool *p, const struct ngval *v)
 	struct ng_request r;
 
 	ng_request_parse(&r, p, v);
-	if (r.tos < -1 || r.tos > 255 || r.command >= NG_COMMAND_COUNT ||
-		r.sdes.order[SUITE_COUNT - 1] != SUITE_PLAIN ||
+	if ((r.tos < 0 && r.tos != NG_TOS_KEEP && r.tos != NG_TOS_DEFAULT) || r.tos > 255 ||
+		r.command >= NG_COMMAND_COUNT || r.sdes.order[SUITE_COUNT - 1] != SUITE_PLAIN ||
 		r.sdes.offerer_pref[SUITE_COUNT - 1] != SUITE_PLAIN)
 		abort();
 	for (size_t i = 0; i < r.warning.len; i++)
