@@ -26,7 +26,6 @@ enum verdict {
 struct context {
 	struct job job;
 	struct policy policy;
-	bool has_offer_suites;
 	char in_suites[WIRE_SUITES]; /* in the body that came */
 	char fallback[32];           /* emergency: which were used */
 	bool retried;

@@ -28,7 +28,6 @@ static const struct {
 	{"NULL_HMAC_SHA1_32", 0},
 };
 #define N_SUITES (sizeof(SUITES) / sizeof(SUITES[0]))
-#define ALL_BITS ((1u << N_SUITES) - 1)
 
 static const struct {
 	const char *name;

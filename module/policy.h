@@ -5,8 +5,7 @@
 
 #include "wire.h"
 
-#define POLICY_SUITES 16u   /* rows of the table, at most */
-#define POLICY_LIST   1024u /* more than all their names: what does not fit is none of them */
+#define POLICY_LIST 1024u /* more than all their names: what does not fit is none of them */
 
 struct policy {
 	uint32_t require_in, require_out; /* suites, a bit per row of the table; 0 = no wish */

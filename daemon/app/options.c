@@ -59,7 +59,6 @@ static FILE *complaints(const struct options *o)
 struct file_state {
 	struct options *o;
 	char complaint[256];
-	bool interface_seen;
 };
 
 static bool file_line(void *arg, const char *section, const char *name, const char *value)

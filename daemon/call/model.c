@@ -38,7 +38,8 @@ static bool add_chunk(struct keystore *k)
 	return true;
 }
 
-struct leg *keystore_take(struct keystore *k)
+/* Zeroed, or NULL. */
+static struct leg *keystore_take(struct keystore *k)
 {
 	struct free_leg *f;
 
@@ -51,7 +52,8 @@ struct leg *keystore_take(struct keystore *k)
 	return (struct leg *)(void *)f;
 }
 
-void keystore_put(struct keystore *k, struct leg *leg)
+/* Wipes. */
+static void keystore_put(struct keystore *k, struct leg *leg)
 {
 	struct free_leg *f = (struct free_leg *)(void *)leg;
 

@@ -167,8 +167,6 @@ struct keystore {
 	uint64_t live;
 };
 
-struct leg *keystore_take(struct keystore *k);          /* zeroed, or NULL */
-void keystore_put(struct keystore *k, struct leg *leg); /* wipes */
 void keystore_fini(struct keystore *k);
 
 /* --- Model ------------------------------------------------------------------------------------------------------ */

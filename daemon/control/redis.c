@@ -21,7 +21,8 @@
 #define LEAVE_NS       NS_PER_SEC
 #define FORCE_NS       (5 * NS_PER_SEC)
 
-struct str redis_key(char out[REDIS_NAME_MAX], struct str id)
+/* "xcipher:call:ID" */
+static struct str redis_key(char out[REDIS_NAME_MAX], struct str id)
 {
 	memcpy(out, REDIS_PREFIX, sizeof(REDIS_PREFIX) - 1);
 	memcpy(out + sizeof(REDIS_PREFIX) - 1, id.s, id.len);
@@ -420,11 +421,6 @@ int redis_standby(struct redis *r)
 		calls_save_all(r->cfg.calls);
 	r->leave_ns = clock_mono_ns() + LEAVE_NS;
 	return 0;
-}
-
-bool redis_is_standby(const struct redis *r)
-{
-	return r->mode == REDIS_FOLLOWING;
 }
 
 static void on_deadline(void *arg)

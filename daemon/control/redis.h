@@ -34,7 +34,6 @@ void redis_destroy(struct redis *r);
 /* Take over the calls that were followed, or leave ours to another node. -EALREADY. */
 int redis_active(struct redis *r);
 int redis_standby(struct redis *r);
-bool redis_is_standby(const struct redis *r);
 
 struct redis_usage {
 	bool standby, up, refusing;

@@ -83,8 +83,7 @@ struct redis {
 	struct log_limit log;
 };
 
-/* "xcipher:call:ID", and with "/c" or "/s" what a field is sealed under. */
-struct str redis_key(char out[REDIS_NAME_MAX], struct str id);
+/* "xcipher:call:ID/c" or "/s": what a field is sealed under. */
 struct str redis_name(char out[REDIS_NAME_MAX], struct str id, char field);
 
 /* redis_restore.c */

@@ -142,7 +142,8 @@ static void on_disconnect(const redisAsyncContext *ac, int status)
 		gone(l, status == REDIS_OK ? "closed" : ac->errstr);
 }
 
-void redis_link_drop(struct redis_link *l, const char *why)
+/* Something is wrong with it: it is closed, down() is told, and it is opened again later. */
+static void drop(struct redis_link *l, const char *why)
 {
 	redisAsyncContext *ac = l->ac;
 
@@ -229,7 +230,7 @@ static void open_connection(struct redis_link *l)
 	l->events = 0;
 	err = loop_io_add(l->cfg.loop, &l->io, ac->c.fd, 0, on_io, l);
 	if (err) {
-		redis_link_drop(l, strerror(-err));
+		drop(l, strerror(-err));
 		return;
 	}
 	redisAsyncSetConnectCallback(ac, on_connect);
@@ -247,9 +248,9 @@ static void on_timer(void *arg)
 		return;
 	}
 	if (l->why[0])
-		redis_link_drop(l, l->why);
+		drop(l, l->why);
 	else if ((l->waiting || !l->up) && now - l->since_ns > l->cfg.timeout_ns)
-		redis_link_drop(l, "does not answer");
+		drop(l, "does not answer");
 }
 
 /* --- Commands ------------------------------------------------------------------------------------------------------- */
@@ -358,6 +359,6 @@ void redis_link_destroy(struct redis_link *l)
 	loop_timer_remove(l->timer);
 	l->cfg.down = NULL;
 	if (l->ac)
-		redis_link_drop(l, "");
+		drop(l, "");
 	free(l);
 }

@@ -34,7 +34,5 @@ int redis_link_send(struct redis_link *l, redis_reply_fn *fn, void *priv, uint32
 	const struct str *word);
 /* A command whose answer nobody wants. */
 void redis_link_tell(struct redis_link *l, uint32_t words, const struct str *word);
-/* Something is wrong with it: it is closed, down() is told, and it is opened again later. */
-void redis_link_drop(struct redis_link *l, const char *why);
 
 #endif

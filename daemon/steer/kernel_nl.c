@@ -180,11 +180,6 @@ int knl_target_del(struct knl *k, const struct endpoint *local)
 	return ask(k, h, NULL, NULL);
 }
 
-int knl_flush(struct knl *k)
-{
-	return ask(k, command(k, NFX_CMD_FLUSH, NLM_F_ACK), NULL, NULL);
-}
-
 /* --- Answers -------------------------------------------------------------------------------------------------- */
 
 static const struct nlattr *first_attr(const struct nlmsghdr *h)

@@ -82,7 +82,6 @@ int knl_target_get(struct knl *k, const struct endpoint *local, struct knl_seen 
  * use k. */
 int knl_dump(struct knl *k, uint32_t owner, int action,
 	void (*put)(void *arg, const struct knl_seen *seen), void *arg);
-int knl_flush(struct knl *k);
 /* This socket hears events from now on, and is for nothing else. */
 int knl_listen(struct knl *k);
 int knl_fd(const struct knl *k);
