@@ -189,8 +189,7 @@ static void recv_prepare(struct sockets *s, const struct arena *a, uint32_t slot
 	};
 }
 
-/* What the kernel says beside the packet: when it came, and how many the socket lost so far. */
-static uint64_t recv_control(struct sockets *s, struct sock *k, struct msghdr *h)
+uint64_t sockets_beside(struct msghdr *h, uint32_t *drops, struct steer_counters *counters)
 {
 	uint64_t t_ns = 0;
 
@@ -203,11 +202,11 @@ static uint64_t recv_control(struct sockets *s, struct sock *k, struct msghdr *h
 			memcpy(&ts, CMSG_DATA(c), sizeof(ts));
 			t_ns = (uint64_t)ts.tv_sec * NS_PER_SEC + (uint64_t)ts.tv_nsec;
 		} else if (c->cmsg_type == SO_RXQ_OVFL) {
-			uint32_t drops;
+			uint32_t so_far;
 
-			memcpy(&drops, CMSG_DATA(c), sizeof(drops));
-			steer_count(&s->counters->overruns, drops - k->drops);
-			k->drops = drops;
+			memcpy(&so_far, CMSG_DATA(c), sizeof(so_far));
+			steer_count(&counters->overruns, so_far - *drops);
+			*drops = so_far;
 		}
 	}
 	return t_ns ? t_ns : clock_real_ns();
@@ -239,7 +238,7 @@ static uint32_t recv_socket(struct sockets *s, const struct arena *a, uint32_t f
 			.in_off = (first_slot + n + i) * ARENA_SLOT_LEN + ARENA_HEADROOM,
 			.len = s->msg[n + i].msg_len,
 			.slot = first_slot + n + i,
-			.t_ns = recv_control(s, k, &s->msg[n + i].msg_hdr),
+			.t_ns = sockets_beside(&s->msg[n + i].msg_hdr, &k->drops, s->counters),
 		};
 		(void)endpoint_from_sockaddr(&d->src, &s->name[n + i]);
 	}

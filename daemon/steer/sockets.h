@@ -5,6 +5,7 @@
 #define STEER_SOCKETS_H
 
 #include <stdatomic.h>
+#include <sys/socket.h>
 
 #include "steer/steer.h"
 
@@ -27,6 +28,9 @@ bool sockets_has(const struct sockets *s, struct local_port local);
  * true len and cut bytes: media drops and counts it by len. token is 0. */
 uint32_t sockets_recv(struct sockets *s, const struct arena *a, uint32_t first_slot,
 	struct media_in *in, uint32_t max);
+/* What the kernel says beside a packet: when it came (CLOCK_REALTIME), and how many the socket lost so far: what is new since *drops, its
+ * last word, goes to overruns. */
+uint64_t sockets_beside(struct msghdr *h, uint32_t *drops, struct steer_counters *counters);
 /* Send out[which[0 .. n)], or out[0 .. n) when which is NULL, and set their failed. */
 void sockets_send(struct sockets *s, const struct arena *a, struct media_out *out,
 	const uint32_t *which, uint32_t n);

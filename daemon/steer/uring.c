@@ -392,25 +392,8 @@ void uring_done(struct uring *u, const struct media_in *in, uint32_t n)
 static uint64_t read_control(struct uring *u, struct usock *k, const uint8_t *p, uint32_t len)
 {
 	struct msghdr h = {.msg_control = (void *)(uintptr_t)p, .msg_controllen = len};
-	uint64_t t_ns = 0;
 
-	for (struct cmsghdr *c = CMSG_FIRSTHDR(&h); c; c = CMSG_NXTHDR(&h, c)) {
-		if (c->cmsg_level != SOL_SOCKET)
-			continue;
-		if (c->cmsg_type == SCM_TIMESTAMPNS) {
-			struct timespec ts;
-
-			memcpy(&ts, CMSG_DATA(c), sizeof(ts));
-			t_ns = (uint64_t)ts.tv_sec * NS_PER_SEC + (uint64_t)ts.tv_nsec;
-		} else if (c->cmsg_type == SO_RXQ_OVFL) {
-			uint32_t drops;
-
-			memcpy(&drops, CMSG_DATA(c), sizeof(drops));
-			steer_count(&u->counters->overruns, drops - k->drops);
-			k->drops = drops;
-		}
-	}
-	return t_ns ? t_ns : clock_real_ns();
+	return sockets_beside(&h, &k->drops, u->counters);
 }
 
 static void take(struct uring *u, uint32_t id, uint32_t slot, struct media_in *d)
