@@ -6,7 +6,8 @@ The load comes from t/tool/srtpload: SRTP encrypted before the clock starts, eve
 authenticated, decrypted and compared. CPU is the relay's own user and system time by the kernel's accounting; delay is from
 the sender's call to the kernel's arrival stamp: two links and the relay in between.
 Beside each: "else", what other programs and the hypervisor took of the machine in the worst round, in percent of it, and "waits",
-milliseconds per second for which the relay's threads were ready and had no processor. A delay of those is no relay's.
+milliseconds per second for which the relay's threads were ready and had no processor; "behind" is the p99 of how late the load's packets left,
+in microseconds: the relay then gets many at once. A delay of those is no relay's.
 "rt": the threads that carry packets at real-time priority (--worker-priority=1; rtpengine's --scheduling=rr).
 
 Sections (--only picks some):
@@ -278,14 +279,14 @@ def ratios(rows, peer, key="cpu_us"):
 
 
 HEAD = (f"{'':<26} {'CPU us/packet':>20} {'of rtpengine':>18} {'p50 us':>18} {'p99 us':>22} {'batch':>6} {'lost':>7} "
-        f"{'wrong':>5} {'else':>5} {'waits':>6}")
+        f"{'wrong':>5} {'else':>5} {'waits':>6} {'behind':>7}")
 
 
 def line(name, rows, peer):
     print(f"{name:<26} {spread(rows, 'cpu_us'):>20} {ratios(rows, peer) if peer else '-':>18} {spread(rows, 'p50_us', 0):>18} "
           f"{spread(rows, 'p99_us', 0):>22} {mid(rows, 'mean_batch') if 'mean_batch' in rows[0] else 0:>6.1f} "
           f"{max(r['lost'] for r in rows):>7} {max(r['wrong'] + r['bad_auth'] + r['duplicates'] for r in rows):>5} "
-          f"{max(r['else_percent'] for r in rows):>4.0f}% {mid(rows, 'waits_ms'):>6.0f}")
+          f"{max(r['else_percent'] for r in rows):>4.0f}% {mid(rows, 'waits_ms'):>6.0f} {mid(rows, 'behind_p99_us'):>7.0f}")
 
 
 MEASURED = {}  # what was measured, by whom and at what: lists of results
@@ -371,7 +372,8 @@ def section_delay(args, out):
         for name, r in rows.items():
             line(name, r, rows.get(PEER))
         out[str(count)] = rows
-    print("else: percent of the machine that other programs and the hypervisor took; waits: ms per second that the relay's threads had no processor")
+    print("else: percent of the machine that other programs and the hypervisor took; waits: ms per second that the relay's threads had no processor; "
+          "behind: p99 in us of the load's own lateness")
 
 
 def section_pairs(args, out):

@@ -70,6 +70,7 @@ static struct {
 	uint64_t received, reordered, duplicates, wrong, bad_auth, sampled, overruns;
 } total;
 static struct hist delay;
+static struct hist behind; /* of a packet that left later than it was due, by how much */
 
 static void die(const char *what)
 {
@@ -348,6 +349,18 @@ static void send_burst(int fd, size_t from, unsigned n)
 	total.sent += n;
 }
 
+static void book_lateness(size_t from, size_t to, uint64_t now, double per_ns)
+{
+	struct hist_run run = {.h = &behind};
+
+	for (size_t i = from; i < to; i++) {
+		uint64_t at = (uint64_t)((double)i / per_ns);
+
+		hist_run_add(&run, now > at ? now - at : 0);
+	}
+	hist_run_end(&run);
+}
+
 /* Packet number i of all is due at start + i / (rate of all). */
 static void send_all(int fd, double rate, uint64_t burst_ns)
 {
@@ -364,6 +377,7 @@ static void send_all(int fd, double rate, uint64_t burst_ns)
 		due = due > all ? all : due;
 		if (due - at > leg_count)
 			total.late++; /* a whole round behind: the generator cannot keep up */
+		book_lateness(at, due, now, per_ns);
 		while (at < due) {
 			unsigned n = (unsigned)(due - at > BURST ? BURST : due - at);
 
@@ -509,21 +523,24 @@ static void *receive(void *arg)
 
 static void report(double seconds)
 {
-	const struct hist *one[] = {&delay};
-	struct hist_summary s;
+	const struct hist *one[] = {&delay}, *own[] = {&behind};
+	struct hist_summary s, b;
 	uint64_t lost = total.sent > total.received ? total.sent - total.received : 0;
 
 	hist_summarise(&s, one, 1);
+	hist_summarise(&b, own, 1);
 	printf("{\"legs\":%u,\"seconds\":%.3f,\"sent\":%llu,\"received\":%llu,\"lost\":%llu,\"reordered\":%llu,\"duplicates\":%llu,"
 	       "\"wrong\":%llu,\"bad_auth\":%llu,\"sampled\":%llu,\"send_errors\":%llu,\"late\":%llu,\"overruns\":%llu,"
-	       "\"p50_us\":%.1f,\"p90_us\":%.1f,\"p99_us\":%.1f,\"max_us\":%.1f}\n",
+	       "\"p50_us\":%.1f,\"p90_us\":%.1f,\"p99_us\":%.1f,\"max_us\":%.1f,"
+	       "\"behind_p99_us\":%.1f}\n",
 		leg_count, seconds, (unsigned long long)total.sent,
 		(unsigned long long)total.received, (unsigned long long)lost,
 		(unsigned long long)total.reordered, (unsigned long long)total.duplicates,
 		(unsigned long long)total.wrong, (unsigned long long)total.bad_auth,
 		(unsigned long long)total.sampled, (unsigned long long)total.send_errors,
 		(unsigned long long)total.late, (unsigned long long)total.overruns,
-		(double)s.p50 / 1e3, (double)s.p90 / 1e3, (double)s.p99 / 1e3, (double)s.max / 1e3);
+		(double)s.p50 / 1e3, (double)s.p90 / 1e3, (double)s.p99 / 1e3, (double)s.max / 1e3,
+		(double)b.p99 / 1e3);
 }
 
 int main(int argc, char **argv)
