@@ -284,13 +284,15 @@ static int build(struct ngval **out, struct pool *p, const struct command *c, co
 
 static void advise(const struct command *c, struct str reason)
 {
-	if (str_eq(reason, STR("Unknown call-id")))
+	if (str_eq(reason, STR("Unknown call-id")) || str_starts(reason, STR("Call-ID not found")))
 		fprintf(stderr,
 			"\"xcipherctl calls PART\" finds a call by a part of its Call-ID\n");
 	else if (str_starts(reason, STR("Unrecognized command")))
 		fprintf(stderr,
 			"this daemon does not know %s: is it an xcipherd of this version?\n",
 			c->name);
+	else if (str_starts(reason, STR("There is no Redis")))
+		fprintf(stderr, "xcipherd has to be started with --redis and --redis-key-file\n");
 	else if (str_starts(reason, STR("Reply is too long")))
 		fprintf(stderr, "--limit=N asks for fewer\n");
 }
@@ -392,6 +394,7 @@ static int read_args(struct args *a, int argc, char **argv)
 		{"version", no_argument, NULL, 'V'}, {"help", no_argument, NULL, 'h'}, {0}};
 	uint64_t n;
 
+	opterr = 0;
 	for (;;) {
 		int c = getopt_long(argc, argv, "hj", longs, NULL);
 
@@ -435,6 +438,8 @@ static int read_args(struct args *a, int argc, char **argv)
 			a->flags = optarg;
 			break;
 		case 'l':
+			if (str_to_u64(&n, str_from(optarg), UINT32_MAX) || n == 0)
+				return usage("--limit wants a number from 1", optarg);
 			a->limit = optarg;
 			break;
 		case 'V':
@@ -444,7 +449,8 @@ static int read_args(struct args *a, int argc, char **argv)
 			help();
 			exit(0);
 		default:
-			return EXIT_USAGE; /* getopt has said what is wrong */
+			return usage("there is no such option, or its value is missing or too much",
+				argv[optind - 1]);
 		}
 	}
 }

@@ -59,7 +59,12 @@ def test_calls_fit_any_terminal(net):
     p = ctl(net, "call", "nobody")
     assert p.returncode == 1 and "Unknown call-id" in p.stderr and "xcipherctl calls" in p.stderr, p
     p = ctl(net, "kill", talk[0].id)
-    assert p.returncode == 0 and ctl(net, "kill", talk[0].id).returncode == 1
+    assert p.returncode == 0
+    for words, code, advice in ((["kill", talk[0].id], 1, "xcipherctl calls"), (["active"], 1, "--redis-key-file"), (["--limit=x", "list"], 2, "--limit wants"),
+                                (["--bogus"], 2, "--bogus. --help"), (["--timeout"], 2, "--timeout. --help"), (["--json=1", "list"], 2, "--json=1. --help"),
+                                (["--server=127.0.0.1:1", "--timeout=1", "ping"], 3, "Does xcipherd run there")):
+        p = ctl(net, *words)
+        assert p.returncode == code and advice in p.stderr and not p.stdout, p
     assert len(said(net, "list").split()) == 2
     p = subprocess.Popen(["ip", "netns", "exec", net.gateway, CTL, "--watch=0.1", "list"], stdout=subprocess.PIPE, text=True)
     time.sleep(0.6)
