@@ -43,8 +43,8 @@ LDFLAGS  += -fsanitize=thread
 endif
 
 LIB_ROOMS := base proto srtp batch media steer call control
-# All of app but main() is in the library too, so that tests and benchmarks can drive the worker loop.
-APP_SRC   := $(wildcard daemon/app/main.c)
+# All of app but main() and what it is made of (daemon.h) is in the library too, so that tests and benchmarks can drive the worker loop.
+APP_SRC   := $(wildcard daemon/app/main.c daemon/app/daemon_*.c)
 LIB_SRC   := $(foreach d,$(LIB_ROOMS),$(sort $(wildcard daemon/$(d)/*.c))) \
              $(filter-out $(APP_SRC),$(sort $(wildcard daemon/app/*.c)))
 CTL_SRC   := $(sort $(wildcard daemon/ctl/*.c))

@@ -18,7 +18,7 @@ function ksr_request_route() {
 	}
 	if (KSR.is_CANCEL()) {
 		if (KSR.tm.t_check_trans() > 0) {
-			KSR.xcipher.delete("nowait");
+			KSR.xcipher.manage("nowait");
 			relay();
 		}
 		return;
@@ -42,7 +42,9 @@ function ksr_request_route() {
 		return;
 	}
 	KSR.tm.t_on_reply("xc_reply");
-	KSR.tm.t_on_failure("xc_failure");
+	if (KSR.siputils.has_totag() < 0) {
+		KSR.tm.t_on_failure("xc_failure");
+	}
 	// 0: suspended, and this function must end here.
 	if (KSR.xcipher.manage_async(OFFER, "xc_answered") != 0) {
 		xc_answered();
@@ -65,7 +67,7 @@ function xc_reply() {
 	}
 }
 
-// Nobody took the call, or nobody's answer was good enough.
+// Nobody took the call, or nobody's answer was good enough. A re-INVITE that is refused leaves the call as it is.
 function xc_failure() {
 	if (KSR.tm.t_is_canceled() > 0) {
 		return;

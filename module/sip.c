@@ -168,6 +168,13 @@ static bool manage_reply(enum op *op, struct sip_msg *msg)
 		tmb.t_gett()->nr_of_outgoings == 1;
 }
 
+/* A re-INVITE that is refused or cancelled leaves the call as it is. */
+static bool in_dialog(struct sip_msg *msg)
+{
+	return parse_headers(msg, HDR_TO_F, 0) == 0 && msg->to && get_to(msg) &&
+		get_to(msg)->tag_value.len;
+}
+
 bool sip_manage(enum op *op, struct sip_msg *msg)
 {
 	struct cell *t = tmb.t_gett();
@@ -177,10 +184,10 @@ bool sip_manage(enum op *op, struct sip_msg *msg)
 	if (!is_request(msg))
 		return manage_reply(op, msg);
 	*op = OP_DELETE;
-	if (is_route_type(FAILURE_ROUTE) && !continued)
+	if (msg->REQ_METHOD == METHOD_BYE)
 		return true;
-	if (msg->REQ_METHOD & (METHOD_BYE | METHOD_CANCEL))
-		return true;
+	if ((is_route_type(FAILURE_ROUTE) && !continued) || msg->REQ_METHOD == METHOD_CANCEL)
+		return !in_dialog(msg);
 	*op = msg->REQ_METHOD & (METHOD_ACK | METHOD_PRACK) ? OP_ANSWER : OP_OFFER;
 	return (msg->REQ_METHOD & (METHOD_INVITE | METHOD_UPDATE | METHOD_ACK | METHOD_PRACK)) &&
 		sip_has_sdp(msg);

@@ -232,7 +232,7 @@ static void stream_cfgs(const struct call *c, const struct side *s, const struct
 		(s->listener ? gate_of_flow(c, l->hears_side, call_side_index(c, s))
 			     : gate_of_flow(c, call_side_index(c, s), s->peer));
 	/* Under a terminal's own key nothing else can be sent. */
-	rtp->quiet = l->pass_rx ? 0 : l->quiet & (MEDIA_QUIET_PCMU | MEDIA_QUIET_PCMA);
+	rtp->quiet = l->pass_rx ? 0 : l->quiet & MEDIA_QUIET_ALL;
 	rtp->tap = rtcp->tap =
 		c->tap && !c->tap_paused && (c->tap_all || s->tap) && !s->no_tap ? c->tap : 0;
 	memcpy(rtp->events, l->events, sizeof(rtp->events));

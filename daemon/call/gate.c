@@ -151,6 +151,7 @@ uint8_t neg_quiet(const struct sdp_media *m)
 	type_names(names, m);
 	quiet |= is_named(names[0], STR("PCMU")) ? MEDIA_QUIET_PCMU : 0;
 	quiet |= is_named(names[8], STR("PCMA")) ? MEDIA_QUIET_PCMA : 0;
+	quiet |= is_named(names[9], STR("G722")) ? MEDIA_QUIET_G722 : 0;
 	while (rest.len) {
 		struct str number = str_trim(str_cut(&rest, ' ')), name;
 		uint64_t pt;
@@ -159,7 +160,8 @@ uint8_t neg_quiet(const struct sdp_media *m)
 			continue;
 		name = names[pt];
 		if ((pt == 0 && quiet & MEDIA_QUIET_PCMU) ||
-			(pt == 8 && quiet & MEDIA_QUIET_PCMA) || pt == 13 ||
+			(pt == 8 && quiet & MEDIA_QUIET_PCMA) ||
+			(pt == 9 && quiet & MEDIA_QUIET_G722) || pt == 13 ||
 			str_eq_nocase(name, STR("telephone-event")) ||
 			str_eq_nocase(name, STR("CN")))
 			continue;

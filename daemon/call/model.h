@@ -247,7 +247,7 @@ static inline uint8_t gate_of_flow(const struct call *c, uint8_t from, uint8_t t
 {
 	return from < c->sides && to < c->sides ? MEDIA_GATE_TO(c->side[from]->flow[to]) : 0;
 }
-/* Media of sides that MEDIA_GATE_QUIET stands for, and that may be something else than G.711. */
+/* Media of sides that MEDIA_GATE_QUIET stands for, and that may be something else than G.711 and G.722. */
 bool gate_holds_back(const struct call *c);
 
 /* --- Empty packets that open the way (pierce.c) ----------------------------------------------------------------- */

@@ -89,7 +89,7 @@ void neg_into_force(
 /* Payload types of telephone events (RFC 4733), to those that are there. */
 void neg_add_events(uint64_t events[2], const struct sdp_media *m);
 /* MEDIA_QUIET_*, and NEG_QUIET_ONLY. */
-#define NEG_QUIET_ONLY 4 /* it has no other codec */
+#define NEG_QUIET_ONLY 4 /* it has no other codec; no MEDIA_QUIET_* */
 uint8_t neg_quiet(const struct sdp_media *m);
 void neg_close(struct leg *l, bool for_good);
 

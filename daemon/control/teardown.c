@@ -182,6 +182,10 @@ static int start(struct teardown *t, struct message *m)
 	curl_easy_setopt(c, CURLOPT_WRITEFUNCTION, on_reply);
 	curl_easy_setopt(c, CURLOPT_WRITEDATA, m);
 	curl_easy_setopt(c, CURLOPT_PRIVATE, m);
+#if LIBCURL_VERSION_NUM >= 0x075700
+	/* whose name is still looked up when its time is over: the thread is left to itself, not waited for */
+	curl_easy_setopt(c, CURLOPT_QUICK_EXIT, 1L);
+#endif
 	if (curl_multi_add_handle(t->multi, c)) {
 		curl_easy_cleanup(c);
 		return -ENOMEM;

@@ -88,7 +88,7 @@ struct media_ctx_cfg {
 };
 
 /* RTP that is authenticated and followed, but does not leave as it came: all but telephone events; these; all; and in place of G.711
- * silence leaves (see quiet), but nothing in place of what is no G.711. */
+ * and G.722 silence leaves (see quiet), but nothing in place of what is neither. */
 #define MEDIA_GATE_MEDIA 1
 #define MEDIA_GATE_DTMF  2
 #define MEDIA_GATE_QUIET 4
@@ -97,8 +97,10 @@ struct media_ctx_cfg {
 /* The same bits, of what goes to one place only: to the stream's other side, not to its listeners; of a listener's stream, what it
  * gets. */
 #define MEDIA_GATE_TO(gate) ((uint8_t)((gate) << 4))
-#define MEDIA_QUIET_PCMU    1  /* payload type 0 is PCMU (RFC 3551) */
-#define MEDIA_QUIET_PCMA    2  /* payload type 8 is PCMA */
+#define MEDIA_QUIET_PCMU    1 /* payload type 0 is PCMU (RFC 3551) */
+#define MEDIA_QUIET_PCMA    2 /* payload type 8 is PCMA */
+#define MEDIA_QUIET_G722    8 /* payload type 9 is G.722 */
+#define MEDIA_QUIET_ALL     11
 #define MEDIA_COPIES_MAX    32 /* listeners of a stream that get anything */
 
 struct media_stream_cfg {

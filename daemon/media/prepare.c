@@ -53,13 +53,15 @@ static uint8_t hold_back(struct draft *d, enum media_verdict why)
 
 enum gate { OPEN, QUIET, SHUT };
 
-/* A byte of silence in the packet's codec, 0 = it has none that is bytes of a kind. */
+/* A byte of silence in the packet's codec, 0 = it has none that is bytes of a kind. G.722's means a difference of nothing in both of its
+ * bands: whatever was heard before, the decoder's predictors run down. */
 static uint8_t silence_of(const struct draft *d, const struct media_stream_cfg *cfg)
 {
 	uint8_t type = d->p[1] & 0x7f;
 
 	return type == 0 && cfg->quiet & MEDIA_QUIET_PCMU    ? 0xff
 		: type == 8 && cfg->quiet & MEDIA_QUIET_PCMA ? 0xd5
+		: type == 9 && cfg->quiet & MEDIA_QUIET_G722 ? 0xfd
 							     : 0;
 }
 

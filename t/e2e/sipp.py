@@ -160,6 +160,35 @@ def caller_twice_refused(suite, to):
                      '<recv response="488"/>', f"<send>{message('ACK [next_url] SIP/2.0', late)}</send>"])
 
 
+def caller_refused_again(suite, to):
+    """A call; a re-INVITE that is refused, another that is cancelled while it rings; BYE."""
+    values = {"to": to, "extra": ""}
+    routes = {"to": to, "extra": "[routes]\n"}
+
+    def within(method, cseq, back=0):
+        head = in_dialog(method, cseq) % routes
+        return message(f"{method} [next_url] SIP/2.0", head.replace("[branch]", f"[branch-{back}]") if back else head, sdp(suite) if method == "INVITE" else "")
+
+    return scenario([f'<send retrans="500">{message(f"INVITE {to} SIP/2.0", in_dialog("INVITE", 1, "") % values, sdp(suite))}</send>',
+                     '<recv response="100" optional="true"/>', '<recv response="200" rrs="true"/>', f"<send>{within('ACK', 1)}</send>",
+                     f"<send retrans=\"500\">{within('INVITE', 2)}</send>", '<recv response="100" optional="true"/>', '<recv response="488"/>',
+                     f"<send>{within('ACK', 2, 3)}</send>",
+                     f"<send retrans=\"500\">{within('INVITE', 3)}</send>", '<recv response="100" optional="true"/>', '<recv response="180"/>',
+                     f"<send retrans=\"500\">{within('CANCEL', 3, 3)}</send>", '<recv response="200"/>', '<recv response="487"/>',
+                     f"<send>{within('ACK', 3, 6)}</send>",
+                     f"<send retrans=\"500\">{within('BYE', 4)}</send>", '<recv response="100" optional="true"/>', '<recv response="200"/>'])
+
+
+def callee_refuses_again(suite):
+    head = REPLY.replace("[last_To:]", "[last_To:];tag=[pid]u[call_number]") + CONTACT + "\n[last_Record-Route:]"
+    return scenario(['<recv request="INVITE" rrs="true"/>', f"<send retrans=\"500\">{message('SIP/2.0 200 OK', head, sdp(suite))}</send>",
+                     '<recv request="ACK"/>', '<recv request="INVITE"/>', f"<send retrans=\"500\">{message('SIP/2.0 488 No', REPLY)}</send>",
+                     '<recv request="ACK"/>', '<recv request="INVITE"/>', f"<send>{message('SIP/2.0 180 Ringing', REPLY + CONTACT)}</send>",
+                     '<recv request="CANCEL"/>', f"<send>{message('SIP/2.0 200 OK', REPLY)}</send>",
+                     f"<send retrans=\"500\">{message('SIP/2.0 487 Request Terminated', REPLY.replace('[last_CSeq:]', 'CSeq: 3 INVITE'))}</send>",
+                     '<recv request="ACK"/>', '<recv request="BYE"/>', f"<send>{message('SIP/2.0 200 OK', REPLY)}</send>"])
+
+
 def scenario(steps):
     return '<?xml version="1.0" encoding="ISO-8859-1" ?>\n<scenario name="xcipher">\n' + "\n".join(steps) + "\n</scenario>\n"
 

@@ -253,12 +253,14 @@ static void silence_warns_of_codecs_that_have_none(void **state)
 		bool warned;
 		uint8_t quiet;
 	} T[] = {
-		{FORMATS("0", ""), false, 3},
-		{FORMATS("8 0", "a=rtpmap:8 PCMA/8000\r\n"), false, 3},
-		{FORMATS("8 13 101", "a=rtpmap:101 telephone-event/8000\r\n"), false, 3},
-		{FORMATS("0 9", ""), true, 3},
-		{FORMATS("96", "a=rtpmap:96 opus/48000/2\r\n"), true, 3},
-		{FORMATS("0", "a=rtpmap:0 G726-32/8000\r\n"), true, 2},
+		{FORMATS("0", ""), false, 11},
+		{FORMATS("8 0", "a=rtpmap:8 PCMA/8000\r\n"), false, 11},
+		{FORMATS("8 13 101", "a=rtpmap:101 telephone-event/8000\r\n"), false, 11},
+		{FORMATS("9 0", "a=rtpmap:9 G722/8000\r\n"), false, 11},
+		{FORMATS("0 18", ""), true, 11},
+		{FORMATS("96", "a=rtpmap:96 opus/48000/2\r\n"), true, 11},
+		{FORMATS("0", "a=rtpmap:0 G726-32/8000\r\n"), true, 10},
+		{FORMATS("9", "a=rtpmap:9 L16/16000\r\n"), true, 3},
 	};
 
 	(void)state;
@@ -266,7 +268,7 @@ static void silence_warns_of_codecs_that_have_none(void **state)
 		struct talk t;
 
 		talk_start(&t);
-		talk_offer(&t, "a", "", FORMATS("0 8 9 96 101", ""));
+		talk_offer(&t, "a", "", FORMATS("0 8 9 18 96 101", ""));
 		talk_answer(&t, "a", "b", T[i].answer);
 		assert_null(t.reply.error);
 		say(&t, &(struct word){.from = "a"}, MEDIA_GATE_QUIET);

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <cmocka.h>
 
-enum { PCMU = 0, PCMA = 8, OTHER = 9, EVENT = 101, LEN = 172, L = 4, PORT_L = 30004 };
+enum { PCMU = 0, PCMA = 8, G722 = 9, OTHER = 18, EVENT = 101, LEN = 172, L = 4, PORT_L = 30004 };
 
 static void source(struct rig *r, uint8_t gate, uint32_t copy)
 {
@@ -17,7 +17,7 @@ static void source(struct rig *r, uint8_t gate, uint32_t copy)
 
 	cmd.stream.rtp = cmd.stream.rtcp = true;
 	cmd.stream.gate = gate;
-	cmd.stream.quiet = MEDIA_QUIET_PCMU | MEDIA_QUIET_PCMA;
+	cmd.stream.quiet = MEDIA_QUIET_ALL;
 	cmd.stream.events[EVENT / 64] = 1ull << EVENT % 64;
 	cmd.stream.copy[0] = cmd.stream.copy[1] = copy;
 	assert_int_equal(media_command(r->m, &cmd), 0);
@@ -89,7 +89,7 @@ static const enum srtp_suite_id suites[][2] = {
 	{SUITE_PLAIN, SUITE_PLAIN},
 };
 
-static void g711_becomes_silence_and_nothing_is_lost(void **state)
+static void g711_and_g722_become_silence_and_nothing_is_lost(void **state)
 {
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(suites); i++) {
@@ -101,13 +101,16 @@ static void g711_becomes_silence_and_nothing_is_lost(void **state)
 		hears(r, PCMA, -1, index++);
 		source(r, MEDIA_GATE_QUIET, 0);
 		/* Across the end of the sequence numbers. */
-		for (int k = 0; k < 20; k++, index++) {
-			talk(r, k % 2 ? PCMU : PCMA, index);
+		for (int k = 0; k < 21; k++, index++) {
+			static const uint8_t type[] = {PCMA, PCMU, G722};
+			static const int silence[] = {0xd5, 0xff, 0xfd};
+
+			talk(r, type[k % 3], index);
 			rig_run(r);
 			assert_int_equal(r->outs, 1);
-			hears(r, k % 2 ? PCMU : PCMA, k % 2 ? 0xff : 0xd5, index);
+			hears(r, type[k % 3], silence[k % 3], index);
 		}
-		assert_int_equal(atomic_load(&media_stream_counters(r->m, A)->packets), 21);
+		assert_int_equal(atomic_load(&media_stream_counters(r->m, A)->packets), 22);
 		source(r, 0, 0);
 		talk(r, PCMA, index);
 		rig_run(r);
@@ -139,7 +142,7 @@ static void a_burst_is_silenced_in_its_order(void **state)
 	rig_free(r);
 }
 
-static void what_is_no_g711_does_not_leave_and_events_do(void **state)
+static void what_has_no_silence_does_not_leave_and_events_do(void **state)
 {
 	static const struct {
 		uint8_t gate, type;
@@ -304,9 +307,9 @@ static void the_serial_engine_agrees(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(g711_becomes_silence_and_nothing_is_lost),
+		cmocka_unit_test(g711_and_g722_become_silence_and_nothing_is_lost),
 		cmocka_unit_test(a_burst_is_silenced_in_its_order),
-		cmocka_unit_test(what_is_no_g711_does_not_leave_and_events_do),
+		cmocka_unit_test(what_has_no_silence_does_not_leave_and_events_do),
 		cmocka_unit_test(forged_and_repeated_packets_make_no_silence),
 		cmocka_unit_test(headers_stay_and_padding_goes),
 		cmocka_unit_test(gates_of_flows_are_apart),

@@ -3,6 +3,8 @@
  * loop up. The server is in the same loop. */
 #include <arpa/inet.h>
 #include <errno.h>
+#include <netdb.h>
+#include <semaphore.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -353,6 +355,45 @@ static void a_dead_server_holds_nothing_up_and_the_queue_is_bounded(void **state
 	rig_end(&r);
 }
 
+/* What libcurl's threads call instead of the C library's: the name server of SLOW says nothing until it may. */
+#define SLOW "slow.invalid"
+static sem_t may_answer;
+
+int getaddrinfo(
+	const char *name, const char *service, const struct addrinfo *hints, struct addrinfo **out)
+{
+	(void)service;
+	(void)hints;
+	(void)out;
+	while (name && strcmp(name, SLOW) == 0 && sem_wait(&may_answer))
+		;
+	return EAI_AGAIN;
+}
+
+/* A look-up takes as long as the name server wants, and the loop must not wait for it: not when the message's time is over, and not
+ * when the daemon ends. With the fault this hangs until the alarm, for nothing lets the look-ups end before it is through. */
+static void a_dead_name_server_holds_nothing_up(void **state)
+{
+	struct call_timeout over = two_parties("192.0.2.9");
+	struct teardown_counters c;
+	struct rig r;
+
+	(void)state;
+	assert_int_equal(sem_init(&may_answer, 0, 0), 0);
+	alarm(60);
+	rig_start(&r, SLOW, TEARDOWN_CALL_ID);
+	time_out(&r, &over);
+	c = run(&r);
+	assert_int_equal(c.failed, 1);
+	assert_int_equal(r.server.n, 0);
+	time_out(&r, &over);
+	assert_int_equal(teardown_counters(r.t).waiting, 1);
+	rig_end(&r);
+	alarm(0);
+	for (int i = 0; i < 16; i++) /* more than there can be */
+		sem_post(&may_answer);
+}
+
 static void only_http_is_a_url(void **state)
 {
 	static const struct {
@@ -416,6 +457,7 @@ int main(void)
 		cmocka_unit_test(what_may_pass_is_tried_again_what_is_refused_is_not),
 		cmocka_unit_test(a_redirection_is_not_followed),
 		cmocka_unit_test(a_dead_server_holds_nothing_up_and_the_queue_is_bounded),
+		cmocka_unit_test(a_dead_name_server_holds_nothing_up),
 		cmocka_unit_test(only_http_is_a_url),
 		cmocka_unit_test(replies_are_told_apart),
 	};

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The whole daemon, as main.c starts and stops it: daemon_packets.c makes what packets need (steering, workers, ports, relay),
+ * daemon_control.c what calls need (their table, ng and the other ways in, Redis, Homer). Functions return 0, or -errno with one line in
+ * err; what they made until then is undone by main.c's stop(). Control thread only. */
+#ifndef APP_DAEMON_H
+#define APP_DAEMON_H
+
+#include "app/background.h"
+#include "app/engines.h"
+#include "app/homer.h"
+#include "app/kernel_watch.h"
+#include "app/limits.h"
+#include "app/notify.h"
+#include "app/operate.h"
+#include "app/options.h"
+#include "app/record.h"
+#include "app/relay.h"
+#include "app/stats.h"
+#include "app/worker.h"
+#include "base/loop.h"
+#include "call/call.h"
+#include "control/http.h"
+#include "control/redis.h"
+#include "control/server.h"
+#include "control/tcp.h"
+#include "control/teardown.h"
+
+#define DAEMON_ERR_LEN 512
+
+struct daemon {
+	struct options o;
+	struct engines engines;
+	struct steer_config steer;
+	bool rules;
+	struct worker *worker[64];
+	struct tap *tap[64]; /* one per worker, if anything may be recorded */
+	uint32_t taps;
+	struct record *record;
+	struct recorder recorder;
+	uint32_t workers;
+	struct ports *ports;
+	struct app_relay *relay;
+	struct kernel_watch *kernel; /* NULL: it steers nothing */
+	struct relay relay_border;
+	struct calls *calls;
+	struct redis *redis; /* NULL: calls are not kept */
+	struct handler *handler;
+	struct ng_front *front;
+	struct ng_server *ng;
+	struct ng_tcp *ng_tcp;
+	struct http *http;
+	struct homer *homer;
+	struct teardown *teardown;
+	struct stats_input stats;
+	struct limits limits;
+	struct operate operate;
+	struct loop *loop;
+	bool stopping;
+	int ack_fd, signal_fd;
+	struct notify notify;
+	struct alive alive;
+	char err[DAEMON_ERR_LEN]; /* one line, for whoever started us */
+};
+
+/* Says what failed, unless whoever failed has said so in d->err already. Returns err. */
+int daemon_fail(struct daemon *d, int err, const char *what);
+/* Leaves the loop. */
+void daemon_end(void *daemon);
+
+/* --- daemon_packets.c ------------------------------------------------------------------------------------------ */
+
+/* After the engines, which say how many bursts are in flight; before the workers. Turns to another steering where this one cannot be. */
+int daemon_steering_open(struct daemon *d);
+int daemon_workers_create(struct daemon *d);
+int daemon_workers_start(struct daemon *d);
+/* The most that a worker may have, over all local addresses. */
+uint32_t daemon_ports_per_worker(const struct daemon *d);
+/* How sockets are spoken to: "io_uring" or "plain". */
+const char *daemon_socket_calls(const struct daemon *d);
+
+/* --- daemon_control.c ------------------------------------------------------------------------------------------ */
+
+/* Calls, those of an earlier life included, and ng over UDP. Nobody is answered before the loop watches it. */
+int daemon_control_start(struct daemon *d);
+/* The other ways to speak ng, and who else is told of calls: they hook themselves into the loop. */
+int daemon_transports_start(struct daemon *d);
+
+#endif

@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What calls need, from the options: their table, those who are told of them, and the ways in: ng by UDP first, then the others. */
+#include "app/daemon.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+#include "app/metrics.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/secmem.h"
+
+#define REDIS_WAIT_NS (10 * NS_PER_SEC)
+
+static int record_start(struct daemon *d)
+{
+	struct record_config cfg = {.dir = d->o.recording_dir,
+		.format = d->o.recording_format,
+		.max_age_s = d->o.recording_max_age * 3600ull,
+		.max_bytes = d->o.recording_max_size * 1000000ull,
+		.serial = d->engines.serial,
+		.tap = d->tap,
+		.taps = d->taps,
+		.local = d->o.local};
+	int err = record_create(&d->record, &cfg, d->err, sizeof(d->err));
+
+	if (err)
+		return daemon_fail(d, err, "recording");
+	d->recorder = (struct recorder){.ops = &record_ops, .arg = d->record};
+	calls_recorder(d->calls, &d->recorder);
+	return 0;
+}
+
+static void statistics(void *arg, struct pool *p, struct ngval *dict)
+{
+	stats_fill(arg, p, dict);
+}
+
+/* A key that nears the end of its lifetime: the terminal that gave it should give another by re-INVITE. */
+static void key_notice(void *arg, const struct call_key_notice *n)
+{
+	const struct daemon *d = arg;
+	struct log_about about = {.call_id = n->call_id, .side = n->tag, .media = n->media};
+	char limit[48] = "what RFC 3711 allows";
+
+	if (n->lifetime)
+		snprintf(limit, sizeof(limit), "%llu packets", (unsigned long long)n->lifetime);
+	log_call(LOG_WARNING, &about, "lifetime of %s (%s) is %s",
+		n->ours ? "our key" : "the terminal's key", limit,
+		!n->expired                     ? "used up to 90 %"
+			: d->o.enforce_lifetime ? "used up: its packets are dropped"
+						: "used up, going on (enforce-lifetime=no)");
+}
+
+static void trace_notice(void *arg, const struct call_trace *t)
+{
+	struct log_about about = {.call_id = t->call_id,
+		.side = t->tag,
+		.media = t->media,
+		.stream = t->rtcp ? "RTCP" : "RTP",
+		.always = true};
+
+	(void)arg;
+	log_call(LOG_DEBUG, &about, STR_FMT, STR_ARG(t->text));
+}
+
+static bool has_room(void *arg)
+{
+	return app_relay_has_room(arg);
+}
+
+static const char *become(void *arg, bool active)
+{
+	int err = active ? redis_active(arg) : redis_standby(arg);
+
+	return err == 0                      ? NULL
+		: err == -EALREADY && active ? "This node is active already"
+		: err == -EALREADY           ? "This node is on standby already"
+					     : "Internal error";
+}
+
+/* Calls of an earlier life come back before anybody may ask for new ones. */
+static int redis_start(struct daemon *d)
+{
+	const struct redis_config cfg = {
+		.loop = d->loop,
+		.calls = d->calls,
+		.server = d->o.redis,
+		.write = d->o.redis_write,
+		.key_file = d->o.redis_key_file,
+		.expires_s = d->o.redis_expires,
+		.standby = d->o.standby,
+		.node = d->o.listen_ng.port,
+		.has_room = has_room,
+		.has_room_arg = d->relay,
+	};
+	int err;
+
+	if (cfg.server.addr.family == 0)
+		return 0;
+	err = redis_create(&d->redis, &cfg, d->err, sizeof(d->err));
+	if (err)
+		return daemon_fail(d, err, "redis");
+	d->stats.redis = d->redis;
+	handler_on_role(d->handler, become, d->redis);
+	redis_wait(d->redis, REDIS_WAIT_NS);
+	return 0;
+}
+
+int daemon_control_start(struct daemon *d)
+{
+	const struct options *o = &d->o;
+	struct call_policy policy = operate_policy(o);
+	uint64_t id;
+	int err = secmem_random(&id, sizeof(id));
+
+	if (err)
+		return daemon_fail(d, err, "random numbers");
+	snprintf(policy.loop_id, sizeof(policy.loop_id), "%016llx", (unsigned long long)id);
+	d->relay_border = (struct relay){.ops = &app_relay_ops, .arg = d->relay};
+	err = calls_create(&d->calls, &policy, &d->relay_border);
+	if (err)
+		return daemon_fail(d, err, "calls");
+	calls_on_key_life(d->calls, key_notice, d);
+	calls_on_trace(d->calls, trace_notice, NULL);
+	err = o->recording_dir[0] ? record_start(d) : 0;
+	if (err)
+		return err;
+	d->limits.cfg = o->limits;
+	d->stats = (struct stats_input){
+		.worker = d->worker,
+		.workers = d->workers,
+		.relay = d->relay,
+		.engines = &d->engines,
+		.calls = d->calls,
+		.limits = &d->limits,
+		.record = d->record,
+		.max_sessions = o->max_sessions,
+		.steering = o->steering->name,
+		.socket_calls = daemon_socket_calls(d),
+		.started_ns = clock_real_ns(),
+	};
+	err = handler_create(&d->handler, d->calls,
+		(struct stats_source){.fill = statistics, .arg = &d->stats}, d->stats.started_ns);
+	if (err)
+		return daemon_fail(d, err, "handler");
+	d->operate.o = &d->o;
+	d->operate.calls = d->calls;
+	d->operate.limits = &d->limits;
+	d->operate.stats = &d->stats;
+	d->operate.stop = daemon_end;
+	d->operate.stop_arg = d;
+	operate_second(&d->operate);
+	handler_operator(d->handler, operate_request, &d->operate);
+	handler_templates(d->handler, &d->o.ng_templates);
+	err = redis_start(d);
+	if (err)
+		return err;
+	err = ng_front_create(&d->front, d->handler);
+	if (err)
+		return daemon_fail(d, err, "ng");
+	err = ng_server_create(&d->ng, &o->listen_ng, d->front, d->err, sizeof(d->err));
+	return err ? daemon_fail(d, err, "listen-ng") : 0;
+}
+
+static void page_statistics(void *arg, struct pool *p, struct ngval *dict)
+{
+	const struct daemon *d = arg;
+
+	stats_fill_page(&d->stats, p, dict);
+}
+
+static void metrics(void *arg, struct sbuf *out)
+{
+	const struct daemon *d = arg;
+	struct metrics_input in = {.stats = &d->stats,
+		.handler = d->handler,
+		.tcp = d->ng_tcp,
+		.http = d->http,
+		.homer = d->homer,
+		.teardown = d->teardown};
+
+	metrics_write(&in, out);
+}
+
+static int homer_start(struct daemon *d)
+{
+	const struct homer_config cfg = {
+		.server = d->o.homer,
+		.capture_id = d->o.homer_id,
+		.worker = d->worker,
+		.workers = d->workers,
+		.max_stream = daemon_ports_per_worker(d),
+		.calls = d->calls,
+		.local = d->o.local,
+		.locals = d->o.locals,
+	};
+	int err = cfg.server.family ? homer_create(&d->homer, d->loop, &cfg, d->err, sizeof(d->err))
+				    : 0;
+
+	return err ? daemon_fail(d, err, "homer") : 0;
+}
+
+static int teardown_start(struct daemon *d)
+{
+	const struct teardown_config cfg = {.loop = d->loop,
+		.calls = d->calls,
+		.url = d->o.b2b_url,
+		.format = (enum teardown_format)d->o.xmlrpc_format};
+	int err = cfg.url[0] ? teardown_create(&d->teardown, &cfg) : 0;
+
+	return err ? daemon_fail(d, err, "b2b-url") : 0;
+}
+
+int daemon_transports_start(struct daemon *d)
+{
+	struct ng_tcp_config tcp = {.listen = d->o.listen_tcp_ng};
+	struct http_config http = {
+		.listen = d->o.listen_http,
+		.token_file = d->o.http_token_file,
+		.hosts = d->o.http_hosts,
+		.metrics = metrics,
+		.arg = d,
+		.page = {.calls = d->calls, .fill = page_statistics, .arg = d},
+	};
+	int err = 0;
+
+	if (tcp.listen.family)
+		err = ng_tcp_create(&d->ng_tcp, d->loop, d->front, &tcp, d->err, sizeof(d->err));
+	if (err)
+		return daemon_fail(d, err, "listen-tcp-ng");
+	if (http.listen.family)
+		err = http_create(&d->http, d->loop, d->front, &http, d->err, sizeof(d->err));
+	if (err)
+		return daemon_fail(d, err, "listen-http");
+	err = homer_start(d);
+	return err ? err : teardown_start(d);
+}

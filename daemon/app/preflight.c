@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* See preflight.h. */
+#include "app/preflight.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/log.h"
+
+/* Libraries keep keys in memory we cannot mark, so no core dumps. The limit alone does not hold where they go to a program (core(5)). */
+void preflight_process(uint64_t descriptors, const char *purpose)
+{
+	struct rlimit files, core = {0, 0};
+	rlim_t need = descriptors;
+
+	setrlimit(RLIMIT_CORE, &core);
+	prctl(PR_SET_DUMPABLE, 0);
+	if (getrlimit(RLIMIT_NOFILE, &files) || files.rlim_cur >= need)
+		return;
+	if (files.rlim_max < need) {
+		struct rlimit raised = {need, need};
+
+		if (setrlimit(RLIMIT_NOFILE, &raised) == 0)
+			return;
+		log_warn(
+			"only %llu descriptors are allowed, all ports need %llu%s: raise LimitNOFILE (systemd) or ulimit -Hn, or narrow port-min to port-max",
+			(unsigned long long)files.rlim_max, (unsigned long long)need, purpose);
+		need = files.rlim_max;
+	}
+	files.rlim_cur = need;
+	setrlimit(RLIMIT_NOFILE, &files);
+}
+
+/* Whether that many bytes may be locked only trying tells: a privilege may do without the limit. */
+void preflight_locked(size_t need)
+{
+	struct rlimit lock;
+	void *p;
+
+	if (getrlimit(RLIMIT_MEMLOCK, &lock))
+		return;
+	lock.rlim_cur = lock.rlim_max;
+	setrlimit(RLIMIT_MEMLOCK, &lock);
+	p = mmap(NULL, need, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
+		-1, 0);
+	if (p == MAP_FAILED)
+		return;
+	if (mlock2(p, need, MLOCK_ONFAULT))
+		log_warn(
+			"only %llu KiB of memory may be locked, keys need up to %zu: they could be written to swap. Raise LimitMEMLOCK (systemd) or ulimit -Hl, narrow port-min to port-max, or turn swap off",
+			(unsigned long long)lock.rlim_max / 1024, need / 1024);
+	munmap(p, need);
+}
+
+int preflight_interfaces(const struct relay_local *local, uint32_t n, char *err, size_t err_len)
+{
+	char text[ENDPOINT_STRLEN];
+
+	for (uint32_t i = 0; i < n; i++) {
+		struct sockaddr_storage sa;
+		socklen_t len = endpoint_to_sockaddr(&local[i].addr, &sa);
+		int fd = socket(sa.ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+		int res = fd < 0 || bind(fd, (struct sockaddr *)&sa, len) ? -errno : 0;
+
+		if (fd >= 0)
+			close(fd);
+		if (res) {
+			snprintf(err, err_len,
+				"--interface=%s: %s. It must be an address of this machine, as \"ip addr\" shows them",
+				endpoint_fmt_addr(&local[i].addr, text), strerror(-res));
+			return res;
+		}
+	}
+	return 0;
+}
