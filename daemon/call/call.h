@@ -94,6 +94,10 @@ void calls_delete(struct calls *c, struct pool *p, const struct ng_request *r, u
 	struct call_reply *out, struct ngval *dict);
 void calls_query(struct calls *c, struct pool *p, const struct ng_request *r, uint64_t now_ns,
 	struct call_reply *out, struct ngval *dict);
+/* Two parties of a call speak to each other from now on (from-tag, to-tag), and those they spoke to hear and send nothing; with the flag
+ * directional only what comes from from-tag goes to to-tag. */
+void calls_connect(struct calls *c, struct pool *p, const struct ng_request *r, uint64_t now_ns,
+	struct call_reply *out);
 /* What comes from the sides that the request means (all, or by from-tag, label, address) does not leave any more, or does again;
  * it is received, authenticated and followed all the same. gate: MEDIA_GATE_*. */
 void calls_gate(struct calls *c, struct pool *p, const struct ng_request *r, uint8_t gate, bool on,

@@ -167,6 +167,11 @@ static void do_unsilence_media(struct job *j)
 	gate(j, MEDIA_GATE_QUIET, false);
 }
 
+static void do_connect(struct job *j)
+{
+	calls_connect(j->h->calls, j->p, &j->r, j->now_ns, &j->reply);
+}
+
 static void do_publish(struct job *j)
 {
 	calls_publish(j->h->calls, j->p, &j->r, j->now_ns, &j->reply, j->dict);
@@ -337,6 +342,7 @@ static const struct command {
 	[NG_BLOCK_MEDIA] = {do_block_media, NEED_CALL_ID},
 	[NG_UNBLOCK_MEDIA] = {do_unblock_media, NEED_CALL_ID},
 	[NG_BLOCK_DTMF] = {do_block_dtmf, NEED_CALL_ID},
+	[NG_CONNECT] = {do_connect, NEED_CALL_ID | NEED_FROM_TAG | NEED_TO_TAG},
 	[NG_UNBLOCK_DTMF] = {do_unblock_dtmf, NEED_CALL_ID},
 	[NG_START_RECORDING] = {do_start_recording, NEED_CALL_ID},
 	[NG_PAUSE_RECORDING] = {do_pause_recording, NEED_CALL_ID},
@@ -369,7 +375,6 @@ static const struct handler_refusal refusals[] = {
 	{"inject stop", "Not supported: needs an audio codec to mix, and this relay has none"},
 	{"start forwarding", "Not supported: use start recording"},
 	{"stop forwarding", "Not supported: use stop recording"},
-	{"connect", "Not supported: this relay does not join calls"},
 	{"mesh", "Not supported: this relay does not join calls"},
 	{"create", "Not supported: this relay does not make media of its own"},
 	{"create answer", "Not supported: this relay does not make media of its own"},

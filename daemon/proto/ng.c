@@ -206,6 +206,7 @@ static const struct key keys[] = {
 	 * branch itself as a key */
 	TEXT("via-branch", KEY_BODY, via_branch),
 	TEXT("call-id", KEY_TEXT, call_id),
+	TEXT("to-call-id", KEY_TEXT, to_call_id),
 	TEXT("from-tag", KEY_TEXT, from_tag),
 	TEXT("to-tag", KEY_TEXT, to_tag),
 	TEXT("media-address", KEY_TEXT, media_address),

@@ -49,6 +49,7 @@ int ng_frame_parse(struct ng_frame *out, struct str datagram);
 	X(UNBLOCK_MEDIA, "unblock media") \
 	X(BLOCK_DTMF, "block DTMF") \
 	X(UNBLOCK_DTMF, "unblock DTMF") \
+	X(CONNECT, "connect") \
 	X(START_RECORDING, "start recording") \
 	X(PAUSE_RECORDING, "pause recording") \
 	X(STOP_RECORDING, "stop recording") \
@@ -198,6 +199,7 @@ struct ng_request {
 	enum ng_command command;
 	struct str command_text;
 	struct str call_id, from_tag, to_tag, via_branch;
+	struct str to_call_id; /* connect */
 	struct str sdp;
 	uint64_t flags;    /* bit per enum ng_flag */
 	uint32_t replace;  /* bit per enum ng_replace */

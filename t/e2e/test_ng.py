@@ -174,6 +174,30 @@ def test_listeners_hear_a_party_and_nobody_hears_them(net, steering, engine):
     finish(daemon)
 
 
+def test_parties_of_two_dialogs_are_connected(net):
+    """Of one call: SRTP speaks to RTP without an offer and an answer, and nobody else hears them."""
+    daemon = start(net)
+    a, b = Phone(net, "caller", "10.200.1.2", "AES_CM_128_HMAC_SHA1_80"), Phone(net, "callee", "10.200.2.2")
+    c, d = Phone(net, "caller", "10.200.1.2"), Phone(net, "callee", "10.200.2.2", "AEAD_AES_256_GCM")
+    talk(daemon.client, a, b, "c")
+    d.told(calls.ok(daemon.client.call("offer", call_id="c", from_tag="c", sdp=c.sdp(), **wants(d)))["sdp"])
+    c.told(calls.ok(daemon.client.call("answer", call_id="c", from_tag="c", to_tag="d", sdp=d.sdp()))["sdp"])
+    for x, y in ((c, d), (d, c)):
+        x.send(b"hello")
+        assert y.hears() == (0, b"hello")
+    calls.ok(daemon.client.call("connect", call_id="c", from_tag="d", to_tag="a"))
+    for _ in range(3):
+        for x, y in ((a, d), (d, a)):
+            x.send(b"you")
+            assert y.hears() == (0, b"you")
+    b.send(b"anybody?")
+    c.send(b"anybody?")
+    a.send(b"you")
+    assert d.hears() == (0, b"you")
+    assert not any(p.hears(0.1) for p in (a, b, c, d))
+    finish(daemon)
+
+
 @WAYS
 def test_a_publisher_is_heard_by_who_subscribes(net, steering, engine):
     """A publisher of RTP and one of SRTP, each heard by listeners of all kinds."""
@@ -246,10 +270,11 @@ def test_every_command_by_rtpengines_client(net):
     done("subscribe answer", "--call-id=c", "--to-tag=l", f"--sdp={a.sdp('recvonly')}")
     done("unsubscribe", "--call-id=c", "--to-tag=l")
     done("publish", "--call-id=p", "--from-tag=x", f"--sdp={a.sdp('sendonly')}")
+    done("connect", "--call-id=c", "--from-tag=a", "--to-tag=b")
     assert "totals" in done("query", "--call-id=c")
     for command in ("start recording", "pause recording", "start recording", "stop recording"):
         assert "pcap" in done(command, "--call-id=c", "--from-tag=a"), command
-    refused = (("play media", "codec"), ("stop media", "codec"), ("play DTMF", "codec"), ("start forwarding", "recording"), ("connect", "join"),
+    refused = (("play media", "codec"), ("stop media", "codec"), ("play DTMF", "codec"), ("start forwarding", "recording"), ("mesh", "join"),
                ("stop forwarding", "recording"))
     with ThreadPoolExecutor(4) as many:
         texts = list(many.map(lambda r: ask(r[0], "--call-id=c", "--from-tag=a"), refused))

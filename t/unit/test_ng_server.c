@@ -74,6 +74,16 @@ void calls_query(struct calls *c, struct pool *p, const struct ng_request *r, ui
 		ngval_add_str(p, dict, STR("long"), (struct str){pool_alloc(p, 66000), 66000});
 }
 
+void calls_connect(struct calls *c, struct pool *p, const struct ng_request *r, uint64_t now_ns,
+	struct call_reply *out)
+{
+	(void)c;
+	(void)p;
+	(void)r;
+	(void)now_ns;
+	*out = (struct call_reply){0};
+}
+
 void calls_gate(struct calls *c, struct pool *p, const struct ng_request *r, uint8_t gate, bool on,
 	uint64_t now_ns, struct call_reply *out)
 {
@@ -195,7 +205,9 @@ static void replies_say_what_clients_expect(void **state)
 		{"{'command':'offer','call-id':'c','from-tag':'f','sdp':'a=candidate','flags':['fragment']}",
 			{0},
 			"{'result':'ok','warning':'ICE is not there yet: the fragment was ignored'}"},
-		{"{'command':'connect','call-id':'c'}", {0},
+		{"{'command':'connect','call-id':'c','from-tag':'f'}", {0},
+			ERR("No to-tag in message")},
+		{"{'command':'mesh','call-id':'c'}", {0},
 			ERR("Not supported: this relay does not join calls")},
 		{"{'command':'play_media','call-id':'c'}", {0},
 			ERR("Not supported: needs an audio codec, and this relay has none")},

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Two parties of a call are joined without an offer and an answer (ng's connect): both have ports and keys of their own here, so only
+ * where their packets go changes, m-line by m-line. Whoever they spoke to before is on its own until it is connected or offered to.
+ * Parties of two calls are not joined: a call's media are all one worker's, and the other call may be another's. */
+#include "call/calls.h"
+#include "call/negotiate.h"
+
+static bool can_speak(const struct side *s)
+{
+	for (uint32_t i = 0; i < s->legs; i++)
+		if (s->leg[i] && s->leg[i]->active)
+			return !s->gone && !s->listener && !s->publisher;
+	return false;
+}
+
+/* Under its terminal's own keys, which the other one does not have. */
+static bool is_passed(const struct side *s)
+{
+	for (uint32_t i = 0; i < s->legs; i++)
+		if (s->leg[i] && (s->leg[i]->pass_rx || s->leg[i]->pass_tx))
+			return true;
+	return false;
+}
+
+static const char *join(struct call *c, const struct ng_request *r)
+{
+	uint8_t from = call_side_by_tag(c, r->from_tag), to = call_side_by_tag(c, r->to_tag);
+	bool both = !ng_flag(r, NG_FLAG_DIRECTIONAL);
+
+	if (r->to_call_id.len && !str_eq(r->to_call_id, r->call_id))
+		return "Not supported: parties of two calls are not connected";
+	if (from == SIDE_NONE || to == SIDE_NONE || from == to || !can_speak(c->side[from]) ||
+		!can_speak(c->side[to]))
+		return "Invalid dialogue association";
+	if (is_passed(c->side[from]) || is_passed(c->side[to]))
+		return "Not supported: media that are passed through cannot be connected";
+	for (uint32_t i = 0; i < c->sides && both; i++)
+		if (c->side[i]->peer == from || c->side[i]->peer == to)
+			c->side[i]->peer = SIDE_NONE;
+	c->side[from]->peer = to;
+	if (both)
+		c->side[to]->peer = from;
+	return NULL;
+}
+
+void calls_connect(struct calls *c, struct pool *p, const struct ng_request *r, uint64_t now_ns,
+	struct call_reply *out)
+{
+	struct call *call = call_table_find(&c->table, r->call_id), *next;
+	int err;
+
+	*out = (struct call_reply){.error = call ? NULL : "Unknown call-id"};
+	if (!call)
+		return;
+	next = call_clone(&c->keys, call);
+	if (!next) {
+		out->error = "Out of memory";
+		return;
+	}
+	next->signal_ns = now_ns;
+	out->error = join(next, r);
+	if (out->error) {
+		call_free(&c->keys, next);
+		return;
+	}
+	err = calls_put_in_force(c, p, call, next, now_ns);
+	if (err)
+		calls_resource_error(out, err, false);
+}
