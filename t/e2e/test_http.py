@@ -16,6 +16,7 @@ import ng
 import redisrig
 import relay
 import web
+from baresip import wait_for
 from run import Skip, cases
 from test_relay import clean, finish
 
@@ -263,8 +264,13 @@ def test_too_many_clients_are_refused_and_then_not(net):
     assert web.ask(many[5], "GET", "/ping")[0] == 200
     for s in many:
         s.close()
-    time.sleep(.5)
-    assert web.ask(web.connect(net.gateway, HTTP), "GET", "/ping")[0] == 200
+
+    def served():
+        try:
+            return web.ask(web.connect(net.gateway, HTTP), "GET", "/ping")[0] == 200
+        except (EOFError, ConnectionResetError, BrokenPipeError):
+            return False  # the others' end was not seen yet
+    wait_for("room again", served)
     assert "refused, 64 are open" in daemon.text()
     finish(daemon)
 

@@ -421,8 +421,11 @@ def test_cancelled_while_suspended(net):
         kam = proxy(net, folder)
         s = sipp.Sipp(net, folder, "caller", sipp.gives_up(S80, CALLEE, flags(""), 150), "10.200.1.1:5060", "-m", "1", "-p", "5060")
         finish(s, 1)
-        time.sleep(0.5)
-        commands = [c for calls in node.calls.values() for c in calls]
+
+        def heard():
+            return [c for calls in node.calls.values() for c in calls]
+        wait_for("two deletes", lambda: len(heard()) >= 3)
+        commands = heard()
         # The first delete came with the CANCEL: to a real node perhaps before there was a call.
         assert commands == ["offer", "delete", "delete"], commands
         assert [n["under_way"] for n in kam.nodes()] == ["0"]

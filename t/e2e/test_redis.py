@@ -170,7 +170,7 @@ def test_what_makes_no_sense_is_skipped(net):
     # And a port that somebody else has.
     blocker = net.spawn(net.gateway, ["/usr/bin/python3", "-c", "import socket,time\ns=socket.socket(type=socket.SOCK_DGRAM)\n"
                                       f"s.bind(('10.200.1.1', {talk[4].to_caller['port']}))\ntime.sleep(60)"])
-    time.sleep(0.5)
+    until(lambda: f":{talk[4].to_caller['port']} " in net.run(net.gateway, "ss", "-Hlun").stdout)
     daemon = again(net, redis)
     s = state(daemon)
     # One with nothing in it is no call.

@@ -7,6 +7,7 @@ import time
 
 import calls
 import relay
+from baresip import wait_for
 from run import Skip, cases
 from test_relay import clean, finish
 
@@ -111,7 +112,7 @@ def test_a_key_at_the_end_of_its_lifetime(net, enforce):
     daemon = start(net, "serial", "--log-stderr", f"--enforce-lifetime={enforce}")
     c = calls.Call(daemon.client, 1, "80,LIFETIME=40", "plain").setup()
     result = calls.load(net, relay.BUILD, [c], rate=50, seconds=1)
-    time.sleep(1.2)  # calls are looked at once a second
+    wait_for("a word on it", lambda: "(40 packets) is used up" in daemon.text())  # calls are looked at once a second
     query = calls.ok(daemon.client.call("query", call_id=c.id))
     media = query["tags"]["a" + c.id]["medias"][0]
     assert (media["crypto suite"], media["crypto lifetime"]) == (c.suite[0].name, 40), media
