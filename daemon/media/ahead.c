@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What a burst will look up is asked of memory beforehand: with thousands of calls nothing of a packet's stream, contexts, keys
- * and counters is in the cache, and each look-up needs the one before it. So a group of packets is on its way for several groups'
- * time: while one is prepared, the next is asked for the other side's context, the one after it for its own, and so on; nothing waits. Reads
- * only, decides nothing: what a packet turns out to be does not matter here. Session keys are asked for by the engine. */
+/* What a burst will look up is asked of memory beforehand: with thousands of calls nothing of a packet's stream, contexts and
+ * counters is in the cache, and each look-up needs the one before it. So every packet is on its way for several packets' time:
+ * while one is prepared, one behind it is asked for the other side's context, one further behind for its own, and so on; nothing
+ * waits. Packet by packet, for memory takes only so many questions at once. Reads only, decides nothing: what a packet turns out
+ * to be does not matter here. Session keys are asked for by the engine. */
 #include "media/int.h"
 
 enum { PORTS, STREAMS, CONTEXTS, TARGETS };
@@ -43,67 +44,62 @@ void media_ahead_again(const struct media *m, const struct note *n)
 	ask_write(&n->tx->tx);
 }
 
-/* Each step needs what the one before it asked for. Always inline, so that each step is a loop of its own, without a question
- * per packet which one it is. */
-ASK take_step(struct media *m, const struct media_in *in, uint32_t n, uint32_t at, const int step)
+/* Each step needs what the one before it asked for. */
+ASK take_step(struct media *m, const struct media_in *in, uint32_t n, uint32_t i, const int step)
 {
-	uint32_t end = at < n ? at + min_u32(n - at, MEDIA_AHEAD) : at;
+	uint32_t stream, to;
 
-	for (uint32_t i = at; i < end; i++) {
-		uint32_t stream, to;
+	if (i >= n)
+		return;
+	if (step <= STREAMS) {
+		const uint32_t *cell = media_port_cell(m, in[i].local);
 
-		if (step <= STREAMS) {
-			const uint32_t *cell = media_port_cell(m, in[i].local);
-
-			if (step == PORTS) {
-				if (cell)
-					ask(cell);
-				continue;
-			}
-			m->in_stream[i] = stream = cell ? *cell : MEDIA_NONE;
-			if (stream != MEDIA_NONE)
-				ask_stream(m, stream);
-			continue;
+		if (step == PORTS) {
+			if (cell)
+				ask(cell);
+			return;
 		}
-		stream = m->in_stream[i];
-		if (stream == MEDIA_NONE)
-			continue;
-		to = m->stream[stream].cfg.rtp_to;
-		if (step == CONTEXTS)
-			ask_write(&ctx_of(m, stream)->rx);
-		if (to == MEDIA_NONE)
-			continue;
-		if (step == CONTEXTS)
-			ask_stream(m, to);
-		else
-			ask_write(&ctx_of(m, to)->tx);
+		m->in_stream[i] = stream = cell ? *cell : MEDIA_NONE;
+		if (stream != MEDIA_NONE)
+			ask_stream(m, stream);
+		return;
 	}
+	stream = m->in_stream[i];
+	if (stream == MEDIA_NONE)
+		return;
+	to = m->stream[stream].cfg.rtp_to;
+	if (step == CONTEXTS)
+		ask_write(&ctx_of(m, stream)->rx);
+	if (to == MEDIA_NONE)
+		return;
+	if (step == CONTEXTS)
+		ask_stream(m, to);
+	else
+		ask_write(&ctx_of(m, to)->tx);
+}
+
+void media_ahead_begin(struct media *m, const struct media_in *in, uint32_t n)
+{
+	const uint32_t d = MEDIA_AHEAD;
+
+	/* A packet or two would only pay for the rest. */
+	for (uint32_t i = 0; i < min_u32(n, 4 * d) && n > 2; i++)
+		take_step(m, in, n, i, PORTS);
+	for (uint32_t i = 0; i < min_u32(n, 3 * d); i++)
+		take_step(m, in, n, i, STREAMS);
+	for (uint32_t i = 0; i < min_u32(n, 2 * d) && n > 2; i++)
+		take_step(m, in, n, i, CONTEXTS);
+	for (uint32_t i = 0; i < min_u32(n, d) && n > 2; i++)
+		take_step(m, in, n, i, TARGETS);
 }
 
 void media_ahead(struct media *m, const struct media_in *in, uint32_t n, uint32_t at)
 {
-	const uint32_t g = MEDIA_AHEAD;
+	const uint32_t d = MEDIA_AHEAD;
 
-	/* A packet or two would only pay for it. */
-	if (n <= 2) {
-		take_step(m, in, n, at, STREAMS);
-		return;
-	}
-	/* To get going: the first groups' first steps. */
-	if (at == 0) {
-		take_step(m, in, n, 0, PORTS);
-		take_step(m, in, n, g, PORTS);
-		take_step(m, in, n, 0, STREAMS);
-		take_step(m, in, n, 2 * g, PORTS);
-		take_step(m, in, n, g, STREAMS);
-		take_step(m, in, n, 0, CONTEXTS);
-		take_step(m, in, n, 3 * g, PORTS);
-		take_step(m, in, n, 2 * g, STREAMS);
-		take_step(m, in, n, g, CONTEXTS);
-		take_step(m, in, n, 0, TARGETS);
-	}
-	take_step(m, in, n, at + 4 * g, PORTS);
-	take_step(m, in, n, at + 3 * g, STREAMS);
-	take_step(m, in, n, at + 2 * g, CONTEXTS);
-	take_step(m, in, n, at + g, TARGETS);
+	/* What is needed first is asked for first. */
+	take_step(m, in, n, at + d, TARGETS);
+	take_step(m, in, n, at + 2 * d, CONTEXTS);
+	take_step(m, in, n, at + 3 * d, STREAMS);
+	take_step(m, in, n, at + 4 * d, PORTS);
 }

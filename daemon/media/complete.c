@@ -257,8 +257,8 @@ uint32_t media_complete(struct media *m, const struct arena *a, struct media_in 
 		struct media_in *p = &in[m->note[k].in];
 		uint8_t v;
 
-		if (k + MEDIA_AHEAD / 2 < jobs)
-			media_ahead_again(m, &m->note[k + MEDIA_AHEAD / 2]);
+		if (k + MEDIA_AGAIN < jobs)
+			media_ahead_again(m, &m->note[k + MEDIA_AGAIN]);
 		v = complete(m, a, &m->note[k], p, &job[k], status[k], &out[outs]);
 		m->out_stream[outs] = m->note[k].to;
 		outs += v == MEDIA_SENT;

@@ -234,8 +234,10 @@ void media_lane_use(struct media *m, uint64_t burst);
 void media_learned(struct media *m, uint32_t stream);
 /* --- ahead.c ---------------------------------------------------------------------------------------------------- */
 
-#define MEDIA_AHEAD 16 /* packets whose look-ups are asked for at once */
-/* Before packet at, a multiple of MEDIA_AHEAD, is prepared: finds in_stream of its group, and asks for what it and later groups need. */
+#define MEDIA_AHEAD 8 /* packets from one look-up of a packet to its next one */
+#define MEDIA_AGAIN 8 /* jobs that complete asks ahead */
+/* Before the first packet of the burst is prepared, and before each. They find in_stream, and ask for what later packets need. */
+void media_ahead_begin(struct media *m, const struct media_in *in, uint32_t n);
 void media_ahead(struct media *m, const struct media_in *in, uint32_t n, uint32_t at);
 /* The same for what complete needs of a job: a large burst's tables do not stay in the nearest cache. */
 void media_ahead_again(const struct media *m, const struct note *n);

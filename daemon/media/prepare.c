@@ -527,6 +527,7 @@ uint32_t media_prepare(
 	assert(m->burst - m->done < m->bursts);
 	media_lane_use(m, ++m->burst);
 	slots_begin(m, in, n);
+	media_ahead_begin(m, in, n);
 	for (uint32_t i = 0; i < n; i++) {
 		struct draft d = {.m = m,
 			.a = a,
@@ -538,8 +539,7 @@ uint32_t media_prepare(
 			.note = &m->note[jobs],
 			.job = &job[jobs]};
 
-		if (i % MEDIA_AHEAD == 0)
-			media_ahead(m, in, n, i);
+		media_ahead(m, in, n, i);
 		*d.note = (struct note){
 			.in = i, .stream = MEDIA_NONE, .why = MEDIA_SENT, .copy_of = MEDIA_NONE};
 		in[i].verdict = prepare(&d);
