@@ -593,8 +593,9 @@ def bars(axis, rows, key, label):
 def curves(axis, sizes, key, label, log):
     for name in dict.fromkeys(n for rows in sizes.values() for n in rows):
         x = [int(s) for s in sizes if name in sizes[s]]
-        axis.plot(x, [mid(sizes[str(s)][name], key) for s in x], marker="o", label=name, color=colour(name),
-                  linestyle=":" if name.endswith(" rt") else "--" if "serial" in name or "raw" in name else "-")
+        real = name.endswith(" rt")
+        axis.plot(x, [mid(sizes[str(s)][name], key) for s in x], label=name, color=colour(name), marker="D" if real else "o",
+                  markerfacecolor="white" if real else colour(name), linestyle=":" if real else "--" if "serial" in name or "raw" in name else "-")
     axis.set_xlabel("calls")
     axis.set_title(label, fontsize=10)
     axis.set_xscale("log")
@@ -611,12 +612,13 @@ def curves(axis, sizes, key, label, log):
 def stages(axis, loop):
     """The loop's parts on top of each other."""
     names, base = list(loop), [0.0] * len(loop)
+    legible = 0.04 * max(r["ns_per_packet"] for r in loop.values())
     labels = [f"{int(n):,}" for n in names]
     for part, shade in (("prepare", "#2a6fbb"), ("cipher", "#d1495b"), ("complete", "#2a9d8f"), ("the loop itself", "#bbbbbb")):
         v = [loop[n][part] if part in loop[n] else max(0.0, loop[n]["ns_per_packet"] - b) for n, b in zip(names, base)]
         axis.bar(labels, v, bottom=base, label=part, color=shade, width=0.55)
         for i, (x, b) in enumerate(zip(v, base)):
-            if x >= 8:
+            if x >= legible:
                 axis.annotate(f"{x:.0f}", (i, b + x / 2), ha="center", va="center", fontsize=9, color="white")
         base = [b + x for b, x in zip(base, v)]
     for i, b in enumerate(base):
