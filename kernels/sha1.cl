@@ -226,8 +226,7 @@ static __attribute__((noinline)) void xc_hmac_paired(
 	uint at[XC_LANES], second[XC_LANES];
 	xc_in base[XC_LANES], p[XC_LANES];
 
-	e.first = 0; /* lanes end at any word */
-	e.last = 0xfffffff0u;
+	e.last = 0xfffffff0u; /* lanes end at any word */
 #pragma unroll
 	for (int l = 0; l < XC_LANES; l++)
 		base[l] = m[0].base;
@@ -267,7 +266,9 @@ static __attribute__((noinline)) void xc_hmac_paired(
 #pragma unroll
 		for (int i = 0; i < 16; i++)
 			w[0][i] = xc_swap_lanes(w[0][i]);
-		xc_pad(w[0], &e, word, b);
+		e.first = xc_least((xc_lanes)b < e.blocks ? e.at : (xc_lanes)0xffffffffu);
+		if (e.first < 16 * (b + 1))
+			xc_pad(w[0], &e, word, b);
 #pragma unroll
 		for (int i = 0; i < 5; i++)
 			before[i] = s[0][i];
