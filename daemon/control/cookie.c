@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Two generations of a hash table with chains: new replies go into the young one, both are
  * searched, and when its time is over or the young one is full, the old one goes and the young
- * one becomes old. So nothing is ever searched for by age. */
+ * one becomes old. So nothing is ever searched for by age. What goes is wiped and freed a little at a time, since tens of
+ * thousands of replies at once would hold the control thread up. */
 #include "control/cookie.h"
 
 #include <errno.h>
@@ -11,6 +12,8 @@
 #include "base/secmem.h"
 
 #define BUCKETS 4096u /* per generation; a power of two */
+#define SOME    16u   /* replies freed when one is kept */
+#define MORE    1024u /* at a tick */
 
 struct entry {
 	struct entry *next;
@@ -24,13 +27,14 @@ struct generation {
 	struct entry *bucket[BUCKETS];
 	size_t bytes;
 	uint32_t entries;
+	uint32_t at; /* while it goes: buckets below are empty */
 };
 
 struct cookie_cache {
 	uint8_t hash_key[16];
 	struct cookie_limits half; /* of one generation */
 	uint64_t swap_ns;          /* 0 = not known yet */
-	struct generation *young, *old;
+	struct generation *young, *old, *going;
 };
 
 static size_t entry_len(const struct entry *e)
@@ -38,27 +42,34 @@ static size_t entry_len(const struct entry *e)
 	return sizeof(*e) + e->cookie_len + e->reply_len;
 }
 
-static void empty(struct generation *g)
+/* So many of what is on its way out. */
+static void forget(struct generation *g, uint32_t n)
 {
-	struct entry *next;
+	while (n && g->entries) {
+		struct entry *e = g->bucket[g->at];
 
-	for (size_t i = 0; i < BUCKETS && g->entries; i++) {
-		for (struct entry *e = g->bucket[i]; e; e = next) {
-			next = e->next;
-			secmem_wipe(e, entry_len(e));
-			free(e);
-			g->entries--;
+		if (!e) {
+			g->at++;
+			continue;
 		}
-		g->bucket[i] = NULL;
+		g->bucket[g->at] = e->next;
+		secmem_wipe(e, entry_len(e));
+		free(e);
+		g->entries--;
+		n--;
 	}
-	g->bytes = 0;
+	if (!g->entries) {
+		g->at = 0;
+		g->bytes = 0;
+	}
 }
 
 static void swap(struct cookie_cache *c)
 {
-	struct generation *g = c->old;
+	struct generation *g = c->going;
 
-	empty(g);
+	forget(g, UINT32_MAX); /* nearly always nothing is left of it */
+	c->going = c->old;
 	c->old = c->young;
 	c->young = g;
 }
@@ -72,9 +83,11 @@ int cookie_create(
 		return -ENOMEM;
 	c->young = calloc(1, sizeof(*c->young));
 	c->old = calloc(1, sizeof(*c->old));
-	if (!c->young || !c->old) {
+	c->going = calloc(1, sizeof(*c->going));
+	if (!c->young || !c->old || !c->going) {
 		free(c->young);
 		free(c->old);
+		free(c->going);
 		free(c);
 		return -ENOMEM;
 	}
@@ -88,10 +101,12 @@ void cookie_destroy(struct cookie_cache *c)
 {
 	if (!c)
 		return;
-	empty(c->young);
-	empty(c->old);
+	forget(c->young, UINT32_MAX);
+	forget(c->old, UINT32_MAX);
+	forget(c->going, UINT32_MAX);
 	free(c->young);
 	free(c->old);
+	free(c->going);
 	free(c);
 }
 
@@ -106,6 +121,7 @@ void cookie_tick(struct cookie_cache *c, uint64_t now_ns)
 	}
 	if (now_ns >= c->swap_ns)
 		c->swap_ns = now_ns + COOKIE_GENERATION_NS;
+	forget(c->going, MORE);
 }
 
 static uint64_t hash(const struct cookie_cache *c, const struct endpoint *from, struct str cookie)
@@ -152,6 +168,7 @@ int cookie_put(
 		return -EMSGSIZE;
 	if (len > c->half.bytes - c->young->bytes || c->young->entries == c->half.entries)
 		swap(c);
+	forget(c->going, SOME);
 	e = malloc(len);
 	if (!e)
 		return -ENOMEM;

@@ -5,6 +5,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <malloc.h>
 #include <stdlib.h>
 #include <cmocka.h>
 
@@ -132,9 +133,33 @@ static void what_is_too_large_is_not_kept(void **state)
 	cookie_destroy(c);
 }
 
+/* The control thread would not answer meanwhile. By the memory in use, of which no request gives back much at once. (Sanitizers'
+ * allocators don't tell it.) */
+static void no_request_waits_for_a_whole_generation_to_be_freed(void **state)
+{
+	enum { N = 2000, LEN = 800 };
+	struct endpoint a = ep("192.0.2.1:5000");
+	struct cookie_cache *c = make(64u << 20, N);
+	char reply[LEN] = {0};
+
+	(void)state;
+	for (int i = 0; i < 3 * N; i++) {
+		char text[16];
+		int len = snprintf(text, sizeof(text), "%d", i);
+		size_t before = mallinfo2().uordblks;
+
+		assert_int_equal(cookie_put(c, &a, (struct str){text, (size_t)len},
+					 (struct str){reply, sizeof(reply)}),
+			0);
+		assert_true(mallinfo2().uordblks + N / 20 * LEN > before);
+	}
+	cookie_destroy(c);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(no_request_waits_for_a_whole_generation_to_be_freed),
 		cmocka_unit_test(replies_belong_to_source_and_cookie),
 		cmocka_unit_test(a_reply_lives_one_to_two_generations),
 		cmocka_unit_test(when_full_the_older_generation_goes),
