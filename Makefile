@@ -14,8 +14,8 @@ VERSION := $(shell cat VERSION)
 # SAN=1: AddressSanitizer and UndefinedBehaviorSanitizer; SAN=thread: ThreadSanitizer
 SAN     ?=
 
-PKGS      := libcrypto libmnl jansson OpenCL libxdp libbpf liburing libpcap hiredis libcurl
-PKGS_TEST := cmocka libsrtp2
+PKGS      := libcrypto libmnl OpenCL libxdp libbpf liburing libpcap hiredis libcurl
+PKGS_TEST := cmocka libsrtp2 jansson
 
 # Goals that install what is missing first, or need nothing, are let through; they build by a make of their own.
 DEPS := deps deps-test deps-demo deps-lint deps-bench deps-module deps-kernel deps-kernel-debug deps-deb deps-check-deb
@@ -134,7 +134,7 @@ $(BUILD)/t/test_nomem: LDFLAGS += -Wl,--wrap=malloc,--wrap=calloc,--wrap=free,--
 $(BUILD)/t/test_%: $(BUILD)/obj/t/unit/test_%.o $(UNIT_LIB) $(LIB)
 	@mkdir -p $(@D)
 	$(call say,LINK  $@)
-	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS) -lcmocka -lsrtp2
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS) -lcmocka -lsrtp2 -ljansson
 $(BUILD)/t/%: $(BUILD)/obj/t/tool/%.o $(LIB)
 	@mkdir -p $(@D)
 	$(call say,LINK  $@)
@@ -142,7 +142,7 @@ $(BUILD)/t/%: $(BUILD)/obj/t/tool/%.o $(LIB)
 
 # Fuzzers are built by clang, library and all, with coverage and sanitizers.
 FUZZ_LIB_SRC := $(foreach d,base proto srtp call media,$(sort $(wildcard daemon/$(d)/*.c))) daemon/batch/arena.c
-FUZZ_FLAGS   := $(CPPFLAGS) -std=gnu17 -O1 -g -fno-sanitize-recover=undefined $(shell pkg-config --cflags jansson libcrypto)
+FUZZ_FLAGS   := $(CPPFLAGS) -std=gnu17 -O1 -g -fno-sanitize-recover=undefined $(shell pkg-config --cflags libcrypto)
 $(BUILD)/fuzz/obj/%.o: %.c Makefile
 	@mkdir -p $(@D)
 	$(Q)$(CLANG) $(FUZZ_FLAGS) -fsanitize=fuzzer-no-link,address,undefined -MMD -MP -c -o $@ $<
@@ -151,7 +151,7 @@ $(BUILD)/fuzz/lib.a: $(patsubst %.c,$(BUILD)/fuzz/obj/%.o,$(FUZZ_LIB_SRC))
 	$(Q)ar rcs $@ $^
 $(BUILD)/fuzz/%: $(BUILD)/fuzz/obj/t/fuzz/%.o $(BUILD)/fuzz/lib.a
 	$(call say,FUZZ  $@)
-	$(Q)$(CLANG) -fsanitize=fuzzer,address,undefined -o $@ $^ $(shell pkg-config --libs jansson libcrypto) -lm
+	$(Q)$(CLANG) -fsanitize=fuzzer,address,undefined -o $@ $^ $(shell pkg-config --libs libcrypto) -lm
 
 include module/module.mk
 include packaging/install.mk

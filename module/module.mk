@@ -42,7 +42,7 @@ $(call mod_obj,$(filter-out $(MOD_PURE),$(MOD_SRC))): $(MOD_OUT)/%.o: %.c Makefi
 # -Bsymbolic: a variable of the program that has the name of one of ours must not take its place.
 $(BUILD)/xcipher.so: $(MOD_OBJ)
 	$(call say,LINK  $@)
-	$(Q)$(CC) -shared -Wl,-Bsymbolic -Wl,-z,relro,-z,now -Wl,-z,noexecstack -o $@.tmp $^ -ljansson -lm
+	$(Q)$(CC) -shared -Wl,-Bsymbolic -Wl,-z,relro,-z,now -Wl,-z,noexecstack -o $@.tmp $^ -lm
 	$(Q)tools/kamailio-fits.sh $@.tmp
 	$(Q)mv $@.tmp $@
 

@@ -6,7 +6,7 @@
 # Installing starts no service and leaves none enabled that was not there before. When nothing is missing it does nothing.
 set -eu
 
-build="gcc libc6-dev make pkg-config python3 libssl-dev libmnl-dev libjansson-dev ocl-icd-opencl-dev
+build="gcc libc6-dev make pkg-config python3 libssl-dev libmnl-dev ocl-icd-opencl-dev
 opencl-c-headers libxdp-dev libbpf-dev liburing-dev libhiredis-dev libcurl4-openssl-dev libpcap-dev clang-14"
 run="pocl-opencl-icd iproute2 iptables nftables procps"
 # libjson-perl: rtpengine-utils needs it and does not say so
@@ -17,14 +17,13 @@ look="prometheus tshark chromium"
 # the kernel's image is not among them: the tests fetch it, and unpack it without installing
 kernel="qemu-system-x86 linux-headers-amd64 busybox-static dash iproute2 nftables kmod binutils libsrtp2-dev"
 kernel_debug="flex bison bc libelf-dev libssl-dev"
-deb="debhelper dh-dkms dpkg-dev lintian fakeroot kamailio libcmocka-dev libsrtp2-dev pocl-opencl-icd"
+deb="debhelper dh-dkms dpkg-dev lintian fakeroot kamailio libcmocka-dev libsrtp2-dev libjansson-dev pocl-opencl-icd"
 lint="clang-format-14 cppcheck shellcheck mandoc git"
 
 package_of() {
 	case $1 in
 	libcrypto) echo libssl-dev ;;
 	libmnl) echo libmnl-dev ;;
-	jansson) echo libjansson-dev ;;
 	OpenCL) echo ocl-icd-opencl-dev ;;
 	libxdp) echo libxdp-dev ;;
 	libbpf) echo libbpf-dev ;;
@@ -54,8 +53,8 @@ packages_for() {
 	case $1 in
 	deps) echo "$build pocl-opencl-icd" ;;
 	deps-demo) echo "$build $run kamailio baresip-core python3-numpy" ;;
-	deps-test) echo "$build $run $peers $module $look redis-server sip-tester python3-numpy python3-matplotlib libcmocka-dev libsrtp2-dev clang-14 libclang-rt-14-dev valgrind" ;;
-	deps-lint) echo "$build $lint libcmocka-dev libsrtp2-dev valgrind" ;;
+	deps-test) echo "$build $run $peers $module $look redis-server sip-tester python3-numpy python3-matplotlib libcmocka-dev libsrtp2-dev libjansson-dev clang-14 libclang-rt-14-dev valgrind" ;;
+	deps-lint) echo "$build $lint libcmocka-dev libsrtp2-dev libjansson-dev valgrind" ;;
 	deps-bench) echo "$build pocl-opencl-icd libsrtp2-dev libipsec-mb-dev dpkg-dev python3-matplotlib" ;;
 	deps-module) echo "$build $module" ;;
 	deps-kernel) echo "$build $kernel" ;;

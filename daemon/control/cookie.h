@@ -12,7 +12,7 @@
 
 struct cookie_cache;
 
-struct cookie_limits { /* both generations together */
+struct cookie_limits { /* both generations together; for as long as an old one is being freed, up to half as much more */
 	size_t bytes;
 	uint32_t entries;
 };
