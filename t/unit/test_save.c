@@ -130,9 +130,9 @@ static struct relay_marks *marks(uint64_t at_ns, uint64_t rx, uint64_t tx, uint6
 	*m = (struct relay_marks){.at_ns = at_ns,
 		.tx_rtcp_next = rtcp,
 		.n = 3,
-		.mark = {{{.ssrc = 7, .table = MEDIA_RX_RTP, .index = rx}, 50},
-			{{.ssrc = 7, .table = MEDIA_RX_RTCP, .index = 9}, 0},
-			{{.ssrc = 8, .table = MEDIA_TX_RTP, .index = tx}, 50}}};
+		.mark = {{.mark = {.ssrc = 7, .table = MEDIA_RX_RTP, .index = rx}, .per_s = 50},
+			{.mark = {.ssrc = 7, .table = MEDIA_RX_RTCP, .index = 9}, .per_s = 0},
+			{.mark = {.ssrc = 8, .table = MEDIA_TX_RTP, .index = tx}, .per_s = 50}}};
 	return m;
 }
 
