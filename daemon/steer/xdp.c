@@ -30,10 +30,13 @@
 /* Bursts from the queues until sockets are looked at; how often the kernel's news and its counters are read. */
 #define OTHERS_EVERY 8u
 #define NEWS_EVERY   1000000ull
-#define COUNT_EVERY  (100 * 1000000ull)
-#define ETHER_LEN    14u
-#define ETHER_MIN    60u  /* shorter frames are filled up (IEEE 802.3: 64 with the checksum) */
-#define COPIED_OFF   320u /* of a packet that another worker received: where its own would begin */
+/* How long a port's socket may still have what was on its way to it when the queues took the port over; and if it never ends. */
+#define TAKE_OVER_NS     20000000ull
+#define TAKE_OVER_MAX_NS (10 * TAKE_OVER_NS)
+#define COUNT_EVERY      (100 * 1000000ull)
+#define ETHER_LEN        14u
+#define ETHER_MIN        60u /* shorter frames are filled up (IEEE 802.3: 64 with the checksum) */
+#define COPIED_OFF       320u /* of a packet that another worker received: where its own would begin */
 
 struct steer {
 	struct steer_counters counters;
@@ -47,7 +50,8 @@ struct steer {
 	uint16_t ip_id;
 	uint64_t real_ns, mono_ns; /* the burst's */
 	uint64_t counted_ns, news_ns;
-	bool full; /* a tx ring is */
+	uint64_t taken_over_ns; /* a port is new since then, 0: all are silent by their sockets */
+	bool full;              /* a tx ring is */
 	uint32_t bursts;
 	uint32_t next; /* socket to begin with */
 	uint32_t burst;
@@ -182,8 +186,10 @@ static int port_add(struct steer *s, struct local_port local, int sock)
 	int res = sockets_add(s->sockets, local, sock);
 
 	/* Should the map refuse, the socket serves the port. */
-	if (!res)
+	if (!res) {
 		(void)hub_port(s->cfg.hub, local, true);
+		s->taken_over_ns = clock_mono_ns();
+	}
 	return res;
 }
 
@@ -391,14 +397,34 @@ static void look_around(struct steer *s, bool silent)
 	}
 }
 
+/* What came to a port's socket before the queues had the port goes first, as it was sent first: after a restart in mid-call that is some
+ * milliseconds of media. At most half of a burst, so that nobody crowds the queues out. */
+static uint32_t before_take_over(struct steer *s, const struct arena *a, uint32_t first_slot,
+	struct media_in *in, uint32_t max)
+{
+	uint64_t since;
+	uint32_t n;
+
+	if (!s->taken_over_ns)
+		return 0;
+	n = sockets_recv(s->sockets, a, first_slot, in, max / 2);
+	since = clock_mono_ns() - s->taken_over_ns;
+	if (since > (n ? TAKE_OVER_MAX_NS : TAKE_OVER_NS))
+		s->taken_over_ns = 0;
+	return n;
+}
+
 static uint32_t receive(struct steer *s, const struct arena *a, uint32_t first_slot,
 	struct media_in *in, uint32_t max)
 {
-	uint32_t n;
+	uint32_t n, older;
 
 	max = min_u32(max, s->burst);
-	n = queues_recv(s, a, in, max);
+	older = before_take_over(s, a, first_slot, in, max);
+	n = older + queues_recv(s, a, in + older, max - older);
 	look_around(s, n == 0);
+	if (older)
+		return n;
 	/* Now and then with a share that cannot crowd the queues out, and when these are silent. */
 	if (++s->bursts % OTHERS_EVERY == 0 && n < max)
 		n += sockets_recv(s->sockets, a, first_slot, in + n, min_u32(max - n, max / 4 + 1));
