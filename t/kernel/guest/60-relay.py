@@ -49,7 +49,7 @@ def find(tree, key):
     return None
 
 
-def until(what, seconds=8):
+def until(what, seconds=20):
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         if what():
