@@ -172,15 +172,16 @@ void media_key_usage(const struct media *m, uint32_t slot, struct media_key_usag
 {
 	const struct key_state *k = key_at(m, slot);
 	const struct media_way *w;
+	uint64_t left;
 
 	*out = (struct media_key_usage){0};
 	if (!k)
 		return;
-	/* Not both at one moment: for that long it may be wrong by CREDIT. */
+	/* Not both at one moment: for that long it may be wrong by CREDIT, but never below nothing, which would be a key used up. */
 	w = atomic_load_explicit(&k->lent, memory_order_relaxed);
 	out->rtp = media_key_load(&k->rtp);
-	if (w)
-		out->rtp -= atomic_load_explicit(&w->credit, memory_order_relaxed);
+	left = w ? atomic_load_explicit(&w->credit, memory_order_relaxed) : 0;
+	out->rtp -= left < out->rtp ? left : out->rtp;
 	out->rtcp = media_key_load(&k->rtcp);
 	out->lifetime = media_key_load(&k->lifetime);
 	out->warned = atomic_load_explicit(&k->warned, memory_order_relaxed);
