@@ -37,8 +37,9 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import calls  # noqa: E402
 import netns  # noqa: E402
 import relay  # noqa: E402
+from bench_pictures import pictures  # noqa: E402
+from bench_targets import PEER, best_rate, mid, targets_print  # noqa: E402
 
-PEER = "rtpengine"
 TERMINAL, GATEWAY, FIRST_PORT = "10.200.1.2", "10.200.1.1", 20000
 SECOND, PER_ADDRESS = "10.200.9.1", 10000
 PAIRS = {"SRTP 80-32": ("80", "32"), "SRTP-RTP": ("80", "plain"), "RTP-RTP": ("plain", "plain"), "SRTP 80-80": ("80", "80")}
@@ -262,10 +263,6 @@ def generator(legs, total, seconds):
 
 
 # --- Tables --------------------------------------------------------------------------------------------------------------
-
-def mid(rows, key):
-    return statistics.median(r[key] for r in rows)
-
 
 def spread(rows, key, digits=1):
     v = [r[key] for r in rows]
@@ -507,174 +504,6 @@ def section_loop(args, out):
         r = json.loads(text)
         out[str(r["calls"])] = r
         print(f"{r['calls']:>7} {r['ns_per_packet']:>8.0f} {100 * r['spread']:>7.0f}% {r['prepare']:>8.0f} {r['cipher']:>8.0f} {r['complete']:>8.0f}")
-
-
-# --- Targets -----------------------------------------------------------------------------------------------------------------
-
-def ratio(rows, name, peer, key="cpu_us"):
-    """The median of the rounds' ratios, or None."""
-    v = [a[key] / b[key] for a, b in zip(rows.get(name, ()), rows.get(peer, ())) if b[key]]
-    return statistics.median(v) if v else None
-
-
-def best_rate(tries):
-    held = [r["total"] for r in tries or () if r.get("held")]
-    return max(held, default=None)
-
-
-def value(rows, name, key):
-    return mid(rows[name], key) if rows.get(name) else None
-
-
-def over(a, b):
-    return a / b if a is not None and b else None
-
-
-def targets(sections):
-    """What is wanted: (name, value, bound, whether the bound is the least)."""
-    cost, delay, rate = (sections.get(k, {}) for k in ("cost", "delay", "rate"))
-    scale, loop, last = (sections.get(k, {}) for k in ("scale", "loop", "setup"))
-    ours = [f"{s} opencl" for s in ("udp", "nfqueue", "xdp")]
-    differing, same = cost.get("SRTP 80-32", {}), cost.get("SRTP 80-80", {})
-    rows = [(f"{n}: CPU per packet to rtpengine's, suites differing", ratio(differing, n, PEER), most, False)
-            for n, most in zip(ours, (0.5, 0.25, 0.25))]
-    rows += [(f"{n}: CPU of re-encrypting to rtpengine's passing through, same call", ratio(same, n, PEER), 1, False) for n in ours]
-    rows += [(f"{n}: highest rate to rtpengine's", over(best_rate(rate.get(n)), best_rate(rate.get(PEER))), least, True)
-             for n, least in zip(ours[1:], (3, 4))]
-    for n in ours:
-        few, many = delay.get("20", {}), delay.get("500", {})
-        rows += [(f"{n}: 20 calls, p50 to rtpengine's", ratio(few, n, PEER, "p50_us"), 1, False),
-                 (f"{n}: 20 calls, p99 in us", value(few, n, "p99_us"), 200, False),
-                 (f"{n}: 500 calls, p99 in us", value(many, n, "p99_us"), 1000, False),
-                 (f"{n}: the same with --worker-priority=1", value(many, f"{n} rt", "p99_us"), 1000, False)]
-    rows += [(f"loop, {calls} calls: ns per packet", loop.get(calls, {}).get("ns_per_packet"), most, False)
-             for calls, most in (("1000", 160), ("10000", 200))]
-    rows.append(("loop, 1000 calls: of that the cipher", loop.get("1000", {}).get("cipher"), 100, False))
-    rows += [(f"{n}: CPU per packet at 10,000 calls to that at 100",
-              over(value(scale.get("10000", {}), n, "cpu_us"), value(scale.get("100", {}), n, "cpu_us")), 1.2, False) for n in ours]
-    most_calls = last.get(max(last, key=int, default=""), {})
-    for n in ours:
-        rows += [(f"{n}: set-ups per second to rtpengine's, one client that waits", ratio(most_calls, PEER, n, "setup_ms"), 2, True),
-                 (f"{n}: the same per second of the relay's CPU", ratio(most_calls, PEER, n, "setup_cpu_ms"), 2, True)]
-    return rows
-
-
-def targets_print(sections):
-    rows = targets(sections)
-    print(f"\n{'target':<80}{'value':>9}{'bound':>17}")
-    for name, v, bound, least in rows:
-        met = "" if v is None else "met" if (v >= bound if least else v <= bound) else "NOT met"
-        print(f"{name:<80}{'-' if v is None else format(v, '.2f'):>9}{'at least' if least else 'at most':>10}{bound:>7g}  {met or 'not measured'}")
-    return [{"target": n, "value": v, "bound": b, "least": least} for n, v, b, least in rows]
-
-
-# --- Pictures ----------------------------------------------------------------------------------------------------------------
-
-COLOURS = {"floor": "#d9b26f", "udp": "#2a9d8f", "nfqueue": "#2a6fbb", "xdp": "#8e44ad", PEER: "#888888"}
-
-
-def colour(name):
-    return next((c for word, c in COLOURS.items() if word in name), "#444444")
-
-
-def bars(axis, rows, key, label):
-    names = list(rows)
-    value = [mid(rows[n], key) for n in names]
-    low = [v - min(r[key] for r in rows[n]) for n, v in zip(names, value)]
-    high = [max(r[key] for r in rows[n]) - v for n, v in zip(names, value)]
-    axis.barh(names, value, xerr=[low, high], color=[colour(n) for n in names])
-    axis.invert_yaxis()
-    axis.margins(x=0.12)
-    axis.set_title(label, fontsize=10)
-    for i, v in enumerate(value):
-        axis.annotate(f"{v:.1f}", (v, i), xytext=(4, 0), textcoords="offset points", va="center", fontsize=8)
-
-
-def curves(axis, sizes, key, label, log):
-    for name in dict.fromkeys(n for rows in sizes.values() for n in rows):
-        x = [int(s) for s in sizes if name in sizes[s]]
-        real = name.endswith(" rt")
-        axis.plot(x, [mid(sizes[str(s)][name], key) for s in x], label=name, color=colour(name), marker="D" if real else "o",
-                  markerfacecolor="white" if real else colour(name), linestyle=":" if real else "--" if "serial" in name or "raw" in name else "-")
-    axis.set_xlabel("calls")
-    axis.set_title(label, fontsize=10)
-    axis.set_xscale("log")
-    axis.set_xticks([int(s) for s in sizes], [f"{int(s):,}" for s in sizes], minor=False)
-    axis.minorticks_off()
-    if log:
-        axis.set_yscale("log")
-    else:
-        axis.set_ylim(bottom=0)
-    axis.grid(alpha=0.3)
-    axis.legend(fontsize=8)
-
-
-def stages(axis, loop):
-    """The loop's parts on top of each other."""
-    names, base = list(loop), [0.0] * len(loop)
-    legible = 0.04 * max(r["ns_per_packet"] for r in loop.values())
-    labels = [f"{int(n):,}" for n in names]
-    for part, shade in (("prepare", "#2a6fbb"), ("cipher", "#d1495b"), ("complete", "#2a9d8f"), ("the loop itself", "#bbbbbb")):
-        v = [loop[n][part] if part in loop[n] else max(0.0, loop[n]["ns_per_packet"] - b) for n, b in zip(names, base)]
-        axis.bar(labels, v, bottom=base, label=part, color=shade, width=0.55)
-        for i, (x, b) in enumerate(zip(v, base)):
-            if x >= legible:
-                axis.annotate(f"{x:.0f}", (i, b + x / 2), ha="center", va="center", fontsize=9, color="white")
-        base = [b + x for b, x in zip(base, v)]
-    for i, b in enumerate(base):
-        axis.annotate(f"{b:.0f}", (i, b), xytext=(0, 3), textcoords="offset points", ha="center", fontsize=10)
-    axis.set_xlabel("calls")
-    axis.set_ylabel("ns per packet, one core")
-    axis.margins(y=0.1)
-    axis.legend(fontsize=8, loc="upper left", bbox_to_anchor=(1.0, 1.0))
-
-
-def rates(axis, tries):
-    best = {n: best_rate(t) or 0 for n, t in tries.items()}
-    axis.barh(list(best), [v / 1000 for v in best.values()], color=[colour(n) for n in best])
-    axis.invert_yaxis()
-    axis.margins(x=0.12)
-    axis.set_title("highest rate without loss, p99 under 5 ms: thousand packets/s", fontsize=10)
-    for i, v in enumerate(best.values()):
-        axis.annotate(f"{v / 1000:.0f}", (v / 1000, i), xytext=(4, 0), textcoords="offset points", va="center", fontsize=8)
-
-
-def pictures(result, folder):
-    import matplotlib
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-    s = result["sections"]
-
-    def figure(name, *parts):
-        """parts: functions that draw on an axis; at most two beside each other."""
-        columns = min(len(parts), 2)
-        lines = (len(parts) + columns - 1) // columns
-        fig, axes = plt.subplots(lines, columns, figsize=(6.5 * columns, 0.6 + 3.8 * lines), squeeze=False)
-        for axis, draw in zip(axes.flat, parts):
-            draw(axis)
-        for axis in list(axes.flat)[len(parts):]:
-            axis.set_visible(False)
-        fig.suptitle(f"{name}: {result['machine']}", fontsize=9)
-        fig.tight_layout()
-        fig.savefig(os.path.join(folder, f"path-{name}.png"), dpi=110)
-        plt.close(fig)
-
-    def by_calls(name, *keys):
-        if s.get(name):
-            figure(name, *[lambda a, k=k, label=label, log=log: curves(a, s[name], k, label, log) for k, label, log in keys])
-
-    if s.get("cost"):
-        figure("cost", *[lambda a, r=rows, label=label: bars(a, r, "cpu_us", f"{label}: CPU per packet, µs") for label, rows in s["cost"].items()])
-    by_calls("delay", ("p50_us", "delay p50, µs", True), ("p90_us", "delay p90, µs", True), ("p99_us", "delay p99, µs", True),
-             ("max_us", "delay max, µs", True), ("cpu_us", "CPU per packet, µs", False))
-    by_calls("pairs", ("cpu_percent", "CPU, percent of one core", False))
-    by_calls("setup", ("setup_ms", "set-up, ms per call", False), ("setup_cpu_ms", "set-up, the relay's CPU, ms per call", False),
-             ("kib_per_call", "memory, KiB per call", False))
-    by_calls("scale", ("cpu_us", "CPU per packet, µs, at the same rate of packets", False))
-    if s.get("rate"):
-        figure("rate", lambda a: rates(a, s["rate"]))
-    if s.get("loop"):
-        figure("loop", lambda a: stages(a, s["loop"]))
 
 
 def machine():

@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""bench_path.py's results as pictures: path-*.png, a section each."""
+import os
+
+from bench_targets import PEER, best_rate, mid
+
+COLOURS = {"floor": "#d9b26f", "udp": "#2a9d8f", "nfqueue": "#2a6fbb", "xdp": "#8e44ad", PEER: "#888888"}
+
+
+def colour(name):
+    return next((c for word, c in COLOURS.items() if word in name), "#444444")
+
+
+def bars(axis, rows, key, label):
+    names = list(rows)
+    value = [mid(rows[n], key) for n in names]
+    low = [v - min(r[key] for r in rows[n]) for n, v in zip(names, value)]
+    high = [max(r[key] for r in rows[n]) - v for n, v in zip(names, value)]
+    axis.barh(names, value, xerr=[low, high], color=[colour(n) for n in names])
+    axis.invert_yaxis()
+    axis.margins(x=0.12)
+    axis.set_title(label, fontsize=10)
+    for i, v in enumerate(value):
+        axis.annotate(f"{v:.1f}", (v, i), xytext=(4, 0), textcoords="offset points", va="center", fontsize=8)
+
+
+def curves(axis, sizes, key, label, log):
+    for name in dict.fromkeys(n for rows in sizes.values() for n in rows):
+        x = [int(s) for s in sizes if name in sizes[s]]
+        real = name.endswith(" rt")
+        axis.plot(x, [mid(sizes[str(s)][name], key) for s in x], label=name, color=colour(name), marker="D" if real else "o",
+                  markerfacecolor="white" if real else colour(name), linestyle=":" if real else "--" if "serial" in name or "raw" in name else "-")
+    axis.set_xlabel("calls")
+    axis.set_title(label, fontsize=10)
+    axis.set_xscale("log")
+    axis.set_xticks([int(s) for s in sizes], [f"{int(s):,}" for s in sizes], minor=False)
+    axis.minorticks_off()
+    if log:
+        axis.set_yscale("log")
+    else:
+        axis.set_ylim(bottom=0)
+    axis.grid(alpha=0.3)
+    axis.legend(fontsize=8)
+
+
+def stages(axis, loop):
+    """The loop's parts on top of each other."""
+    names, base = list(loop), [0.0] * len(loop)
+    legible = 0.04 * max(r["ns_per_packet"] for r in loop.values())
+    labels = [f"{int(n):,}" for n in names]
+    for part, shade in (("prepare", "#2a6fbb"), ("cipher", "#d1495b"), ("complete", "#2a9d8f"), ("the loop itself", "#bbbbbb")):
+        v = [loop[n][part] if part in loop[n] else max(0.0, loop[n]["ns_per_packet"] - b) for n, b in zip(names, base)]
+        axis.bar(labels, v, bottom=base, label=part, color=shade, width=0.55)
+        for i, (x, b) in enumerate(zip(v, base)):
+            if x >= legible:
+                axis.annotate(f"{x:.0f}", (i, b + x / 2), ha="center", va="center", fontsize=9, color="white")
+        base = [b + x for b, x in zip(base, v)]
+    for i, b in enumerate(base):
+        axis.annotate(f"{b:.0f}", (i, b), xytext=(0, 3), textcoords="offset points", ha="center", fontsize=10)
+    axis.set_xlabel("calls")
+    axis.set_ylabel("ns per packet, one core")
+    axis.margins(y=0.1)
+    axis.legend(fontsize=8, loc="upper left", bbox_to_anchor=(1.0, 1.0))
+
+
+def rates(axis, tries):
+    best = {n: best_rate(t) or 0 for n, t in tries.items()}
+    axis.barh(list(best), [v / 1000 for v in best.values()], color=[colour(n) for n in best])
+    axis.invert_yaxis()
+    axis.margins(x=0.12)
+    axis.set_title("highest rate without loss, p99 under 5 ms: thousand packets/s", fontsize=10)
+    for i, v in enumerate(best.values()):
+        axis.annotate(f"{v / 1000:.0f}", (v / 1000, i), xytext=(4, 0), textcoords="offset points", va="center", fontsize=8)
+
+
+def pictures(result, folder):
+    import matplotlib
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+    s = result["sections"]
+
+    def figure(name, *parts):
+        """parts: functions that draw on an axis; at most two beside each other."""
+        columns = min(len(parts), 2)
+        lines = (len(parts) + columns - 1) // columns
+        fig, axes = plt.subplots(lines, columns, figsize=(6.5 * columns, 0.6 + 3.8 * lines), squeeze=False)
+        for axis, draw in zip(axes.flat, parts):
+            draw(axis)
+        for axis in list(axes.flat)[len(parts):]:
+            axis.set_visible(False)
+        fig.suptitle(f"{name}: {result['machine']}", fontsize=9)
+        fig.tight_layout()
+        fig.savefig(os.path.join(folder, f"path-{name}.png"), dpi=110)
+        plt.close(fig)
+
+    def by_calls(name, *keys):
+        if s.get(name):
+            figure(name, *[lambda a, k=k, label=label, log=log: curves(a, s[name], k, label, log) for k, label, log in keys])
+
+    if s.get("cost"):
+        figure("cost", *[lambda a, r=rows, label=label: bars(a, r, "cpu_us", f"{label}: CPU per packet, µs") for label, rows in s["cost"].items()])
+    by_calls("delay", ("p50_us", "delay p50, µs", True), ("p90_us", "delay p90, µs", True), ("p99_us", "delay p99, µs", True),
+             ("max_us", "delay max, µs", True), ("cpu_us", "CPU per packet, µs", False))
+    by_calls("pairs", ("cpu_percent", "CPU, percent of one core", False))
+    by_calls("setup", ("setup_ms", "set-up, ms per call", False), ("setup_cpu_ms", "set-up, the relay's CPU, ms per call", False),
+             ("kib_per_call", "memory, KiB per call", False))
+    by_calls("scale", ("cpu_us", "CPU per packet, µs, at the same rate of packets", False))
+    if s.get("rate"):
+        figure("rate", lambda a: rates(a, s["rate"]))
+    if s.get("loop"):
+        figure("loop", lambda a: stages(a, s["loop"]))
