@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Load for benchmarks: RTP or SRTP of many legs, made and encrypted before the clock starts, so that the machine's time goes to
  * the relay. Frames leave and arrive by packet sockets, with the kernel's arrival stamps; every packet is checked for
- * loss and order, a sample of them is authenticated, decrypted and compared. The ciphering is OpenSSL's, not our engines'.
+ * length, loss and order, a sample, one in so many of each leg, is authenticated, decrypted and compared. The ciphering is
+ * OpenSSL's, not our engines'.
  * Legs 2k and 2k+1 talk to each other through the relay.
  *
  *   srtpload DEVICE GATEWAY-IP SPEC RATE SECONDS [SAMPLE [PAYLOAD [BURST-US]]]
@@ -62,6 +63,7 @@ static uint32_t leg_count, per_leg, payload = 160, stride, sample = 16;
 static uint8_t *frames;     /* [per_leg * leg_count * stride], in the order of sending */
 static uint16_t *frame_len; /* likewise */
 static _Atomic uint64_t *sent_ns;
+static uint8_t *seen;               /* likewise: it has arrived */
 static uint32_t leg_of_port[65536]; /* leg + 1 */
 static uint8_t mac_own[6], mac_gateway[6];
 static atomic_bool stop_receiving;
@@ -263,7 +265,8 @@ static void frames_make(void)
 	frames = malloc(all * stride);
 	frame_len = malloc(all * sizeof(*frame_len));
 	sent_ns = calloc(all, sizeof(*sent_ns));
-	if (!frames || !frame_len || !sent_ns)
+	seen = calloc(all, 1);
+	if (!frames || !frame_len || !sent_ns || !seen)
 		die("memory for the packets");
 	for (uint32_t k = 0; k < leg_count; k++)
 		leg_frames(k);
@@ -422,6 +425,7 @@ static void take(uint8_t *f, uint32_t len, uint64_t t_ns)
 	uint32_t k, number, seq;
 	uint64_t then;
 	struct leg *l;
+	size_t at;
 
 	if (len < HEAD + RTP || be16(f + 12) != ETH_P_IP || ip[0] != 0x45 || ip[9] != IPPROTO_UDP)
 		return;
@@ -429,7 +433,9 @@ static void take(uint8_t *f, uint32_t len, uint64_t t_ns)
 	if (k == 0 || memcmp(ip + 16, &legs[k - 1].ip, 4) != 0 || (rtp[1] >= 192 && rtp[1] <= 223))
 		return;
 	l = &legs[--k];
-	if (len < HEAD + RTP + payload + l->rx.tag || be32(rtp + 8) != ssrc_of(k ^ 1)) {
+	if (len < HEAD + RTP + payload + l->rx.tag ||
+		be16(ip + IP + 4) != UDP + RTP + payload + l->rx.tag ||
+		be32(rtp + 8) != ssrc_of(k ^ 1)) {
 		total.wrong++;
 		return;
 	}
@@ -440,16 +446,21 @@ static void take(uint8_t *f, uint32_t len, uint64_t t_ns)
 		total.wrong++;
 		return;
 	}
-	if (number + 1 == l->next)
+	at = (size_t)number * leg_count + (k ^ 1);
+	if (seen[at]) { /* not among those received: it would hide another's loss */
 		total.duplicates++;
-	else if (number < l->next)
+		return;
+	}
+	seen[at] = 1;
+	if (number < l->next)
 		total.reordered++;
 	else
 		l->next = number + 1;
-	then = atomic_load_explicit(
-		&sent_ns[(size_t)number * leg_count + (k ^ 1)], memory_order_relaxed);
+	then = atomic_load_explicit(&sent_ns[at], memory_order_relaxed);
 	hist_add(&delay, t_ns > then ? t_ns - then : 0);
-	if (++total.received % sample == 0)
+	total.received++;
+	/* Not one in so many of all: they come leg by leg, and it would be the same legs' turn each time. */
+	if ((number + k) % sample == 0)
 		check_sampled(l, k, number, rtp);
 }
 

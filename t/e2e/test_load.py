@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The benchmarks' load finds what a bad relay does: here a relay of a few lines does it on purpose."""
+import select
+import socket
+import threading
+
+from bench_path import FIRST_PORT, GATEWAY, TERMINAL, quiet_terminal, srtpload
+from test_steer import in_namespace
+
+LEGS, EACH = 4, 32  # as many packets each: two of each leg are looked into
+
+
+class Relay:
+    """What comes to a leg's port leaves to its partner, in the order and shape that spoil() wants."""
+
+    def __init__(self, net, spoil):
+        self.spoil = spoil
+        self.socks = [in_namespace(net.gateway, self.bound) for _ in range(LEGS)]
+        self.ended = threading.Event()
+        self.thread = threading.Thread(target=self.run)
+
+    @staticmethod
+    def bound():
+        s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        s.bind((GATEWAY, 0))
+        return s
+
+    def spec(self):
+        return "".join(f"{TERMINAL} {FIRST_PORT + 2 * k} 1 {GATEWAY} {s.getsockname()[1]} 1 plain - plain -\n" for k, s in enumerate(self.socks))
+
+    def run(self):
+        first = {}
+        while not self.ended.is_set():
+            for s in select.select(self.socks, [], [], 0.1)[0]:
+                to = self.socks.index(s) ^ 1
+                packet = s.recv(2048)
+                sequence = int.from_bytes(packet[2:4], "big")
+                number = (sequence - first.setdefault(to, sequence)) & 0xffff
+                for p in self.spoil(to, number, packet):
+                    self.socks[to].sendto(p, (TERMINAL, FIRST_PORT + 2 * to))
+
+    def __enter__(self):
+        self.thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self.ended.set()
+        self.thread.join()
+        for s in self.socks:
+            s.close()
+
+
+def load(net, spoil):
+    with Relay(net, spoil) as r:
+        return srtpload(net, r.spec(), LEGS, LEGS * EACH * 2, 0.5)
+
+
+def test_the_load_sees_what_a_relay_spoils(net):
+    quiet_terminal(net)
+    kept = {}
+
+    def spoil(to, number, packet):
+        """Toward legs 1 and 3 another last byte; toward leg 0 one lost, one twice, one after the next; toward leg 2 one longer."""
+        if to % 2:
+            return [packet[:-1] + bytes([packet[-1] ^ 1])]
+        if to == 2:
+            return [packet + b"!" * (number == 5)]
+        kept[number] = packet
+        return [kept[n] for n in {5: [], 8: [8, 3], 10: [], 11: [11, 10]}.get(number, [number])]
+
+    r = load(net, spoil)
+    assert r["sent"] == LEGS * EACH and r["sampled"] == LEGS * EACH / 16, r
+    assert r["wrong"] == 4 + 1 and r["lost"] == 1 + 1 and r["duplicates"] == 1 and r["reordered"] == 1, r
+    r = load(net, lambda to, number, packet: [packet[:-1] + bytes([packet[-1] ^ (to % 2 == 0)])])
+    assert r["wrong"] == 4 and not (r["lost"] or r["duplicates"] or r["reordered"] or r["bad_auth"]), r
