@@ -124,7 +124,8 @@ struct str edit_write(struct plan *plan, struct call *next, const struct neg_in 
 		me[i].mid = ng_flag(in->r, NG_FLAG_GENERATE_MID) ? i + 1 : 0;
 	for (uint32_t i = 0; me && i < in->sdp->media_count; i++)
 		if (!edit_media(&me[i], &plan->media[i], side_leg_get(to, i), &in->sdp->media[i],
-			    in, is_answer))
+			    in, is_answer) ||
+			!twice_edit(&me[i], to, i, &plan->media[i], in))
 			me = NULL;
 	if (!me)
 		return STR_NONE;

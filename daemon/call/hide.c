@@ -25,7 +25,7 @@ bool hide_wanted(const struct ng_request *r, const struct sdp_media *m)
 }
 
 /* Some m-line behind this one has its place with the party already. */
-static bool told_behind(const struct side *s, uint32_t media)
+bool hide_told_behind(const struct side *s, uint32_t media)
 {
 	for (uint32_t i = media + 1; i < s->legs; i++)
 		if (s->leg[i] && !hide_from(s, i))
@@ -39,7 +39,7 @@ void hide_decide(struct side *to, uint32_t media, bool wanted, bool fresh)
 
 	if (wanted && fresh)
 		to->hidden |= bit;
-	else if (!wanted && !told_behind(to, media))
+	else if (!wanted && !hide_told_behind(to, media))
 		to->hidden &= ~bit;
 }
 
@@ -73,31 +73,34 @@ static bool stand_in(struct sdp_media *out, struct pool *p, const struct sdp_med
 	return true;
 }
 
-bool hide_number(struct neg_in *in, const struct side *from, const struct side *other)
+const char *hide_number(
+	struct neg_in *in, struct side *from, const struct side *other, bool is_offer)
 {
+	bool twice = from->doubled || (is_offer && in->r->osrtp & NG_OSRTP_ACCEPT_LEGACY);
 	struct sdp *all, *said;
 	uint32_t at = 0, n = 0;
 
-	if (!from->hidden)
-		return true;
+	if (!from->hidden && !twice)
+		return NULL;
 	all = pool_alloc(in->p, sizeof(*all));
 	said = pool_alloc(in->p, sizeof(*said));
 	if (!all || !said)
-		return false;
+		return "Out of memory";
 	if (!other->sdp.len || sdp_parse(said, in->p, other->sdp, NULL) != SDP_OK)
 		said->media_count = 0;
 	*all = *in->sdp;
 	while (n < SDP_MAX_MEDIA && (hide_from(from, n) || at < in->sdp->media_count)) {
 		if (!hide_from(from, n))
-			all->media[n] = in->sdp->media[at++];
+			at += twice_fold(&all->media[n], in, from, n, &in->sdp->media[at],
+				in->sdp->media_count - at, is_offer);
 		else if (!stand_in(&all->media[n], in->p,
 				 n < said->media_count ? &said->media[n] : NULL))
-			return false;
+			return "Out of memory";
 		n++;
 	}
 	if (at < in->sdp->media_count)
-		return false;
+		return "Too many m= lines, with those hidden from its sender";
 	all->media_count = n;
 	in->sdp = all;
-	return true;
+	return NULL;
 }

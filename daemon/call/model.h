@@ -85,7 +85,8 @@ struct leg {
 		enum sdp_proto proto;
 		uint8_t suite[SUITE_COUNT]; /* a=crypto lines, in order */
 		uint32_t suites;
-		bool pass; /* instead: what the offerer said */
+		bool pass;   /* instead: what the offerer said */
+		bool either; /* in RTP as well (twice.c) */
 	} asked;
 
 	/* as the worker has it */
@@ -118,6 +119,8 @@ struct side {                               /* one party */
 	bool offer_open;              /* no answer since its last offer */
 	uint64_t
 		hidden; /* m-lines that it does not know of, a bit each: our numbers go on past them, its don't (hide.c) */
+	uint64_t doubled;     /* media that it knows as two m-lines (twice.c), a bit each */
+	uint64_t plain_first; /* of those: the first of the two is RTP */
 	uint64_t out_version, out_hash; /* of the last SDP written to it */
 	uint32_t legs;
 	struct leg *leg[SDP_MAX_MEDIA];

@@ -347,12 +347,15 @@ static void offer_media(struct plan *plan, struct leg *from, struct leg *to, boo
 	if (!neg_offered_crypto(plan, from, m, i, in))
 		return;
 	pm->proto = outward(plan, to, m, in);
+	if (pm->both)
+		pm->proto = sdp_proto_make(true, sdp_proto_is_feedback(pm->proto));
+	to->asked.either = pm->both;
 	pm->mux = !(mux & NG_RTCP_MUX_DEMUX) &&
 		(m->rtcp_mux || mux & (NG_RTCP_MUX_OFFER | NG_RTCP_MUX_REQUIRE));
 	to->asked.proto = pm->proto;
 	to->asked.mux = pm->mux;
 	to->asked.suites = 0;
-	if (!pass_offer(plan, from, to, paired, m, i, in) &&
+	if ((pm->both || !pass_offer(plan, from, to, paired, m, i, in)) &&
 		(sdp_proto_is_secure(pm->proto) || osrtp)) {
 		bool off = in->r->sdes.flags & NG_SDES_OFF;
 
@@ -429,6 +432,7 @@ bool plan_init(struct plan *plan, struct neg_in *in)
 void negotiate_offer(struct plan *plan, struct call *c, struct neg_in *in)
 {
 	struct side *from, *to;
+	const char *error;
 
 	if (!plan_init(plan, in))
 		return;
@@ -442,8 +446,9 @@ void negotiate_offer(struct plan *plan, struct call *c, struct neg_in *in)
 		plan_fail(plan, "Invalid dialogue association", STR("it has one-way media"));
 		return;
 	}
-	if (!hide_number(in, from, to)) {
-		plan_fail(plan, "Out of memory", STR_NONE);
+	error = hide_number(in, from, to, true);
+	if (error) {
+		plan_fail(plan, error, STR_NONE);
 		return;
 	}
 	if (in->r->tos == NG_TOS_DEFAULT)
@@ -477,11 +482,16 @@ void negotiate_offer(struct plan *plan, struct call *c, struct neg_in *in)
 		lf->said.rejected = m->port == 0 || unwanted || hide_from(to, i);
 		plan->media[i].keep = !lf->said.relayed;
 		plan->media[i].reject = lf->said.rejected;
+		plan->media[i].both = lf->said.relayed && !lf->said.rejected &&
+			twice_offer(plan, to, i, in->sdp->media_count, in);
 		if (lf->said.relayed && !lf->said.rejected)
 			offer_media(plan, lf, lt, from->peer == plan->to, m, i, in);
 		else if (!lf->said.rejected)
 			plan_warn(plan, in->p, plan_media_name(in->p, i, "no RTP, not relayed"));
 	}
+	error = twice_fits(to, in->sdp->media_count);
+	if (error && !plan->error)
+		plan_fail(plan, error, STR_NONE);
 	listen_remember(from, in->sdp);
 }
 
@@ -505,7 +515,7 @@ void neg_answerer_crypto(
 		explicit_bzero(&bag, sizeof(bag));
 		return;
 	}
-	if (secure || sdp_proto_is_secure(l->asked.proto)) {
+	if (secure || (sdp_proto_is_secure(l->asked.proto) && !l->asked.either)) {
 		plan_fail(plan, "No usable crypto line in answer",
 			!secure ? plan_media_name(in->p, i, "RTP as the answer to SRTP")
 				: l->asked.suites
@@ -634,6 +644,7 @@ static void answer_all_media(struct plan *plan, struct call *c, bool paired, str
 void negotiate_answer(struct plan *plan, struct call *c, struct neg_in *in)
 {
 	struct side *from, *to;
+	const char *error;
 	bool paired;
 
 	if (!plan_init(plan, in))
@@ -644,8 +655,13 @@ void negotiate_answer(struct plan *plan, struct call *c, struct neg_in *in)
 	}
 	from = c->side[plan->from];
 	to = c->side[plan->to];
-	if (!hide_number(in, from, to) || take_tag(from, in->r->to_tag)) {
-		plan_fail(plan, "Out of memory", STR_NONE);
+	error = hide_number(in, from, to, false);
+	if (!error)
+		error = twice_fits(to, in->sdp->media_count);
+	if (!error && take_tag(from, in->r->to_tag))
+		error = "Out of memory";
+	if (error) {
+		plan_fail(plan, error, STR_NONE);
 		return;
 	}
 	offer_flags(c, from, in);

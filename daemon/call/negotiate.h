@@ -31,6 +31,7 @@ struct plan {
 	/* What is told, as far as ports don't matter */
 	struct plan_media {
 		bool keep, reject, omit;
+		bool both;            /* twice.c: its m-line in the other profile is offered too */
 		struct str direction; /* s = NULL: as it was */
 		enum sdp_proto proto;
 		bool mux;
@@ -103,9 +104,26 @@ static inline bool hide_from(const struct side *s, uint32_t media)
 {
 	return s->hidden >> media & 1;
 }
-/* What from said, in our numbers: what it was not told of is there as rejected, described as other said it. False without memory, or
- * with too many m-lines. */
-bool hide_number(struct neg_in *in, const struct side *from, const struct side *other);
+/* Some m-line behind this one has its place with the party already. */
+bool hide_told_behind(const struct side *s, uint32_t media);
+/* What from said, in our numbers: what it was not told of is there as rejected, described as other said it; what it said twice is
+ * there once. NULL, or the error-reason. */
+const char *hide_number(
+	struct neg_in *in, struct side *from, const struct side *other, bool is_offer);
+
+/* --- Media that a party knows as two m-lines (twice.c) ----------------------------------------------------------- */
+
+/* How many of the m-lines that from said, of those that are left, are this media of ours: 1 or 2. */
+uint32_t twice_fold(struct sdp_media *out, struct neg_in *in, struct side *from, uint32_t media,
+	const struct sdp_media *said, uint32_t left, bool is_offer);
+/* Whether it is offered in RTP and in SRTP, in an offer of so many media. */
+bool twice_offer(struct plan *plan, struct side *to, uint32_t media, uint32_t count,
+	const struct neg_in *in);
+/* What is told of so many media is not more than an SDP may have. NULL, or the error-reason. */
+const char *twice_fits(const struct side *to, uint32_t count);
+/* The second m-line of such a media, beside e. False without memory. */
+bool twice_edit(struct sdp_media_edit *e, const struct side *to, uint32_t media,
+	const struct plan_media *pm, const struct neg_in *in);
 
 /* --- Crypto lines (neg_crypto.c) -------------------------------------------------------------------------------- */
 

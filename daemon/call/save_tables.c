@@ -77,6 +77,7 @@ static const struct field asked_fields[] = {
 	{"s", BYTES, AT(leg_asked, suite)},
 	NUM("n", leg_asked, suites, SUITE_COUNT),
 	FLAG("t", leg_asked, pass),
+	FLAG("e", leg_asked, either),
 };
 static const struct record asked_record = RECORD_OF(asked_fields);
 
@@ -135,6 +136,8 @@ static const struct field side_fields[] = {
 	NUM("os", side, osrtp, UINT32_MAX),
 	FLAG("open", side, offer_open),
 	NUM("hid", side, hidden, ANY),
+	NUM("dbl", side, doubled, ANY),
+	NUM("pf", side, plain_first, ANY),
 	NUM("ov", side, out_version, ANY),
 	NUM("oh", side, out_hash, ANY),
 	{"legs", LEGS, AT(side, leg), .record = &leg_record},

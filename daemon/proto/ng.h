@@ -181,6 +181,9 @@ enum ng_learning {
 
 #define NG_OSRTP_OFFER  0x1
 #define NG_OSRTP_ACCEPT 0x2
+/* Before RFC 8643: two m-lines for a media, of which one is taken. */
+#define NG_OSRTP_OFFER_LEGACY  0x4
+#define NG_OSRTP_ACCEPT_LEGACY 0x8
 
 struct ng_sdes {
 	uint32_t flags; /* NG_SDES_* */

@@ -146,13 +146,13 @@ bool ng_set_sdes(struct ng_parser *x, struct str value)
 
 bool ng_set_osrtp(struct ng_parser *x, struct str value)
 {
-	/* The legacy form (two m-lines) is not RFC 8643's and not ours: unknown, so that
-	 * somebody is told. */
 	static const struct word_bit t[] = {
 		WORD("offer", NG_OSRTP_OFFER),
 		WORD("offer-RFC", NG_OSRTP_OFFER),
-		WORD("accept", NG_OSRTP_ACCEPT),
+		WORD("offer-legacy", NG_OSRTP_OFFER_LEGACY),
+		WORD("accept", NG_OSRTP_ACCEPT | NG_OSRTP_ACCEPT_LEGACY),
 		WORD("accept-RFC", NG_OSRTP_ACCEPT),
+		WORD("accept-legacy", NG_OSRTP_ACCEPT_LEGACY),
 	};
 	const struct word_bit *w = FIND(t, value);
 

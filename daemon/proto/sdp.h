@@ -117,7 +117,11 @@ struct sdp_media_edit {
 	uint32_t crypto_count;
 	bool keep_feedback;   /* a=rtcp-fb stays; else removed (towards AVP) */
 	uint32_t mid;         /* a=mid to write where there is none; 0 = none */
+	bool drop_mid;        /* remove a=mid: the media is there with that name already */
 	struct str direction; /* "sendonly" instead of what was there; s = NULL as it was */
+	const struct sdp_media_edit
+		*twin;   /* the same media once more, so edited; NULL: only once */
+	bool twin_first; /* before it, not behind */
 };
 
 struct sdp_edit {

@@ -247,7 +247,8 @@ static bool is_direction(const struct sdp_line *l)
 static void put_attr(const struct writer *w, const struct sdp_line *l,
 	const struct sdp_media_edit *me, struct done *done)
 {
-	if (is_removed_anywhere(w, l) || (me->direction.s && is_direction(l)))
+	if (is_removed_anywhere(w, l) || (me->direction.s && is_direction(l)) ||
+		(me->drop_mid && name_is(l, STR("mid"))))
 		return;
 	if (name_is(l, STR("crypto"))) {
 		put_crypto(w, me, done);
@@ -315,11 +316,17 @@ void sdp_write(struct sbuf *b, const struct sdp *s, const struct sdp_edit *e)
 		!conn_stays(&w, s->conn.line);
 	put_session(&w);
 	for (uint32_t i = 0; i < s->media_count; i++) {
+		const struct sdp_media_edit *twin = e->media ? e->media[i].twin : NULL;
+
 		if (e->media && e->media[i].omit)
 			continue;
+		if (twin && e->media[i].twin_first)
+			put_relayed(&w, &s->media[i], twin);
 		if (keeps(&w, i))
 			put_kept(&w, &s->media[i]);
 		else
 			put_relayed(&w, &s->media[i], &e->media[i]);
+		if (twin && !e->media[i].twin_first)
+			put_relayed(&w, &s->media[i], twin);
 	}
 }

@@ -10,6 +10,7 @@ from test_relay import clean, finish
 
 S80, S32 = "AES_CM_128_HMAC_SHA1_80", "AES_CM_128_HMAC_SHA1_32"
 OFFER, ACCEPT = {"OSRTP": ["offer"], "transport_protocol": "RTP/AVP"}, {"OSRTP": ["accept"]}
+LEGACY = {"OSRTP": ["offer-legacy", "accept-legacy"], "transport_protocol": "RTP/SAVP"}
 BOTH = {"OSRTP": ["offer", "accept"], "transport_protocol": "RTP/AVP"}
 AVP = "RTP/AVP"
 
@@ -23,6 +24,7 @@ CALLS = (
     ("80", AVP, "plain", None, BOTH, S80),  # both sides are asked, one says no
     ("80", None, "32", AVP, OFFER, S32),  # SAVP to opportunistic
     ("AEAD_AES_256_GCM", AVP, "80", AVP, BOTH, S80),
+    ("plain", None, "32", None, LEGACY, S32),  # two m-lines, and the first is taken
 )
 
 

@@ -154,6 +154,36 @@ static void what_a_party_was_not_told_of_stays_so(void **state)
 	talk_end(&t);
 }
 
+/* OSRTP=offer-legacy: likewise, and an answer in RTP is still one to the offer that was made. */
+static void what_a_party_knows_as_two_stays_two(void **state)
+{
+	struct talk t;
+	struct saved s;
+	const char *why = NULL;
+
+	(void)state;
+	talk_start(&t);
+	calls_save_start(t.c);
+	struct ng_request r =
+		talk_request("a", "", talk_body(&t, "198.51.100.1", 4000, "RTP/AVP", ""));
+
+	r.osrtp = NG_OSRTP_OFFER_LEGACY;
+	talk_send(&t, &r, false);
+	assert_null(t.reply.error);
+	assert_int_equal(t.sdp->media_count, 2);
+	save(&t, &s);
+	reborn(&t);
+	assert_int_equal(restore(&t, sbuf_view(&s.whole), STR_NONE, &why), 0);
+	talk_answer(&t, "a", "b",
+		talk_body(&t, "198.51.100.2", 0, "RTP/SAVP", "m=audio 5000 RTP/AVP 0\r\n"));
+	assert_null(t.reply.error);
+	assert_int_equal(t.sdp->media_count, 1);
+	assert_int_not_equal(port_of(&t, 0), 0);
+	sbuf_fini(&s.whole);
+	sbuf_fini(&s.state);
+	talk_end(&t);
+}
+
 static struct relay_marks *marks(uint64_t at_ns, uint64_t rx, uint64_t tx, uint64_t rtcp)
 {
 	struct relay_marks *m = calloc(1, sizeof(*m));
@@ -676,6 +706,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_was_saved_comes_back_the_same),
 		cmocka_unit_test(what_a_party_was_not_told_of_stays_so),
+		cmocka_unit_test(what_a_party_knows_as_two_stays_two),
 		cmocka_unit_test(indexes_go_on_behind_what_was_used),
 		cmocka_unit_test(only_what_proves_nothing_costs_indexes),
 		cmocka_unit_test(streams_go_on_counting),

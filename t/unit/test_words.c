@@ -135,6 +135,24 @@ static void media_that_were_left_out_can_come_later(void **state)
 	talk_end(&t);
 }
 
+/* An SDP may have 64; those that its sender does not know of count with them. */
+static void what_is_hidden_counts_among_m_lines(void **state)
+{
+	char more[SDP_MAX_MEDIA * 40] = "";
+	struct talk t;
+
+	(void)state;
+	talk_start(&t);
+	say(&t, "offer", "", "sdp-media-remove=video", talk_body(&t, A, 4000, "RTP/AVP", VIDEO));
+	say(&t, "answer", "b", "", talk_body(&t, B, 5000, "RTP/AVP", ""));
+	assert_null(t.reply.error);
+	for (int i = 1; i < SDP_MAX_MEDIA; i++)
+		strcat(more, "m=audio 5000 RTP/AVP 0\r\n");
+	talk_offer(&t, "b", "a", talk_body(&t, B, 5000, "RTP/AVP", more));
+	assert_string_equal(t.reply.error, "Too many m= lines, with those hidden from its sender");
+	talk_end(&t);
+}
+
 static void media_get_ids_where_they_have_none(void **state)
 {
 	struct talk t;
@@ -369,6 +387,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(media_of_a_kind_are_not_offered_on),
 		cmocka_unit_test(media_that_were_left_out_can_come_later),
+		cmocka_unit_test(what_is_hidden_counts_among_m_lines),
 		cmocka_unit_test(media_get_ids_where_they_have_none),
 		cmocka_unit_test(a_subscription_may_begin_inactive),
 		cmocka_unit_test(a_subscribers_rtcp_goes_back_if_it_may),
