@@ -71,7 +71,7 @@ static struct {
 	uint64_t sent, send_errors, late;
 	uint64_t received, reordered, duplicates, wrong, bad_auth, sampled, overruns;
 } total;
-static struct hist delay;
+static uint32_t *delay;    /* [total.received] in ns; exact, for targets are compared with them */
 static struct hist behind; /* of a packet that left later than it was due, by how much */
 
 static void die(const char *what)
@@ -265,8 +265,9 @@ static void frames_make(void)
 	frames = malloc(all * stride);
 	frame_len = malloc(all * sizeof(*frame_len));
 	sent_ns = calloc(all, sizeof(*sent_ns));
+	delay = calloc(all, sizeof(*delay));
 	seen = calloc(all, 1);
-	if (!frames || !frame_len || !sent_ns || !seen)
+	if (!frames || !frame_len || !sent_ns || !delay || !seen)
 		die("memory for the packets");
 	for (uint32_t k = 0; k < leg_count; k++)
 		leg_frames(k);
@@ -457,8 +458,8 @@ static void take(uint8_t *f, uint32_t len, uint64_t t_ns)
 	else
 		l->next = number + 1;
 	then = atomic_load_explicit(&sent_ns[at], memory_order_relaxed);
-	hist_add(&delay, t_ns > then ? t_ns - then : 0);
-	total.received++;
+	then = t_ns > then ? t_ns - then : 0;
+	delay[total.received++] = then < UINT32_MAX ? (uint32_t)then : UINT32_MAX;
 	/* Not one in so many of all: they come leg by leg, and it would be the same legs' turn each time. */
 	if ((number + k) % sample == 0)
 		check_sampled(l, k, number, rtp);
@@ -471,7 +472,7 @@ struct ring {
 
 static void ring_open(struct ring *r, const char *device)
 {
-	int version = TPACKET_V3;
+	int version = TPACKET_V3, on = 1;
 	struct tpacket_req3 req = {.tp_block_size = BLOCK,
 		.tp_block_nr = BLOCKS,
 		.tp_frame_size = 2048,
@@ -479,15 +480,17 @@ static void ring_open(struct ring *r, const char *device)
 		.tp_retire_blk_tov = 4};
 
 	r->fd = packet_socket(device, 0);
-	if (setsockopt(r->fd, SOL_PACKET, PACKET_VERSION, &version, sizeof(version)) ||
+	if (setsockopt(r->fd, SOL_PACKET, PACKET_IGNORE_OUTGOING, &on, sizeof(on)) ||
+		setsockopt(r->fd, SOL_PACKET, PACKET_VERSION, &version, sizeof(version)) ||
 		setsockopt(r->fd, SOL_PACKET, PACKET_RX_RING, &req, sizeof(req)))
 		die("receive ring");
 	r->map = mmap(NULL, (size_t)BLOCK * BLOCKS, PROT_READ | PROT_WRITE, MAP_SHARED, r->fd, 0);
 	if (r->map == MAP_FAILED)
 		die("receive ring");
 	close(packet_socket(device, 0)); /* the device is there */
+	/* All protocols: those sockets are served before the ingress hook, where whoever measures may drop what has no other receiver. */
 	struct sockaddr_ll sa = {.sll_family = AF_PACKET,
-		.sll_protocol = htons(ETH_P_IP),
+		.sll_protocol = htons(ETH_P_ALL),
 		.sll_ifindex = (int)if_nametoindex(device)};
 	if (bind(r->fd, (struct sockaddr *)&sa, sizeof(sa)))
 		die(device);
@@ -498,11 +501,8 @@ static void block(struct tpacket_block_desc *b)
 	struct tpacket3_hdr *h = (void *)((uint8_t *)b + b->hdr.bh1.offset_to_first_pkt);
 
 	for (uint32_t i = 0; i < b->hdr.bh1.num_pkts; i++) {
-		struct sockaddr_ll *from = (void *)((uint8_t *)h + TPACKET_ALIGN(sizeof(*h)));
-
-		if (from->sll_pkttype != PACKET_OUTGOING)
-			take((uint8_t *)h + h->tp_mac, h->tp_snaplen,
-				(uint64_t)h->tp_sec * NS_PER_SEC + h->tp_nsec);
+		take((uint8_t *)h + h->tp_mac, h->tp_snaplen,
+			(uint64_t)h->tp_sec * NS_PER_SEC + h->tp_nsec);
 		h = (void *)((uint8_t *)h + h->tp_next_offset);
 	}
 }
@@ -532,26 +532,53 @@ static void *receive(void *arg)
 	return NULL;
 }
 
+static int by_value(const void *a, const void *b)
+{
+	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+/* Of sorted delays: the least one that so many of a thousand do not exceed, in microseconds. */
+static double quantile_us(size_t n, unsigned permille)
+{
+	return n ? delay[(n * permille + 999) / 1000 - 1] / 1e3 : 0;
+}
+
+/* The whole distribution, to be drawn: [per mille, microseconds]. */
+static void report_distribution(size_t n)
+{
+	static const unsigned at[] = {
+		1, 10, 50, 100, 250, 500, 750, 900, 950, 980, 990, 995, 998, 999, 1000};
+
+	for (size_t i = 0; i < ARRAY_LEN(at); i++)
+		printf("%s[%u,%.1f]", i ? "," : "\"distribution\":[", at[i], quantile_us(n, at[i]));
+	printf("]");
+}
+
 static void report(double seconds)
 {
-	const struct hist *one[] = {&delay}, *own[] = {&behind};
-	struct hist_summary s, b;
+	const struct hist *own[] = {&behind};
+	struct hist_summary b;
 	uint64_t lost = total.sent > total.received ? total.sent - total.received : 0;
+	size_t n = (size_t)total.received;
 
-	hist_summarise(&s, one, 1);
+	qsort(delay, n, sizeof(*delay), by_value);
 	hist_summarise(&b, own, 1);
 	printf("{\"legs\":%u,\"seconds\":%.3f,\"sent\":%llu,\"received\":%llu,\"lost\":%llu,\"reordered\":%llu,\"duplicates\":%llu,"
 	       "\"wrong\":%llu,\"bad_auth\":%llu,\"sampled\":%llu,\"send_errors\":%llu,\"late\":%llu,\"overruns\":%llu,"
-	       "\"p50_us\":%.1f,\"p90_us\":%.1f,\"p99_us\":%.1f,\"max_us\":%.1f,"
-	       "\"behind_p99_us\":%.1f}\n",
+	       "\"p50_us\":%.1f,\"p90_us\":%.1f,\"p99_us\":%.1f,\"p999_us\":%.1f,\"max_us\":%.1f,"
+	       "\"behind_p99_us\":%.1f,",
 		leg_count, seconds, (unsigned long long)total.sent,
 		(unsigned long long)total.received, (unsigned long long)lost,
 		(unsigned long long)total.reordered, (unsigned long long)total.duplicates,
 		(unsigned long long)total.wrong, (unsigned long long)total.bad_auth,
 		(unsigned long long)total.sampled, (unsigned long long)total.send_errors,
 		(unsigned long long)total.late, (unsigned long long)total.overruns,
-		(double)s.p50 / 1e3, (double)s.p90 / 1e3, (double)s.p99 / 1e3, (double)s.max / 1e3,
-		(double)b.p99 / 1e3);
+		quantile_us(n, 500), quantile_us(n, 900), quantile_us(n, 990), quantile_us(n, 999),
+		quantile_us(n, 1000), (double)b.p99 / 1e3);
+	report_distribution(n);
+	printf("}\n");
 }
 
 int main(int argc, char **argv)
