@@ -12,36 +12,31 @@ in microseconds: the relay then gets many at once. A delay of those is no relay'
 
 Sections (--only picks some):
   cost      CPU per packet by relay and by what the two sides speak, and the floor: a bare loop that only receives and sends
-  delay     delay and CPU from 20 calls to thousands
+  delay     delay and CPU from 20 calls to thousands, the floor beside those that have a target
   pairs     CPU of a few calls, 1 to 20
   rate      highest rate without loss and with p99 under 5 ms, found by halving, and the rate that the load's own program can do
   setup     call set-up: time, the relay's CPU, resident memory per call
   scale     CPU per packet by number of calls, at the same rate of packets
   loop      xcipher-bench path: the worker loop on packets from memory, without system calls
 Prints tables and targets, writes path.json and path-*.png, and says on standard error where it is. --full: more rounds of the
-main table, more relays, up to 20,000 calls (over two local addresses; where descriptors are too few for a socket per port, udp and
+main table, more variants, up to 20,000 calls (over two local addresses; where descriptors are too few for a socket per port, udp and
 rtpengine have no row there). What two sections need is measured once.
 """
 import argparse
 import json
 import os
-import resource
 import statistics
 import subprocess
 import sys
-import tempfile
-import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
 import calls  # noqa: E402
-import netns  # noqa: E402
 import relay  # noqa: E402
+from bench_measure import descriptors_for, floor, generator, measure, progress  # noqa: E402
 from bench_pictures import pictures  # noqa: E402
-from bench_targets import PEER, best_rate, mid, targets_print  # noqa: E402
+from bench_targets import PEER, best_rate, mid, sound, targets_print  # noqa: E402
 
-TERMINAL, GATEWAY, FIRST_PORT = "10.200.1.2", "10.200.1.1", 20000
-SECOND, PER_ADDRESS = "10.200.9.1", 10000
 PAIRS = {"SRTP 80-32": ("80", "32"), "SRTP-RTP": ("80", "plain"), "RTP-RTP": ("plain", "plain"), "SRTP 80-80": ("80", "80")}
 
 
@@ -57,9 +52,9 @@ def xcipherd(steering, engine, *options):
 def relays(args):
     steerings = [s for s in ("udp", "nfqueue", "xdp") if s in relay.steerings()]
     r = {f"{s} opencl": xcipherd(s, "opencl") for s in steerings}
+    r.update({f"{s} serial": xcipherd(s, "serial") for s in steerings})
     if args.full:
         r["nfqueue raw opencl"] = xcipherd("nfqueue", "opencl", "--nfqueue-send=raw")
-        r.update({f"{s} serial": xcipherd(s, "serial") for s in steerings})
     if relay.have_rtpengine():
         r[PEER] = lambda net: relay.Rtpengine(net, ports=(2000, 65535))
     return wanted(r, args.relays)
@@ -73,193 +68,13 @@ def real_time(names):
     return r
 
 
+def one_worker(args):
+    return wanted({f"{s} opencl": xcipherd(s, "opencl", "--workers=1") for s in ("udp", "nfqueue", "xdp") if s in relay.steerings()}, args.relays)
+
+
 def wanted(variants, words):
     """Those whose names have one of the words."""
     return {k: v for k, v in variants.items() if not words or any(word in k for word in words.split(","))}
-
-
-BEGAN = time.monotonic()
-
-
-def progress(text):
-    took = int(time.monotonic() - BEGAN)
-    print(f"bench, {took // 60}:{took % 60:02}: {text}", file=sys.stderr, flush=True)
-
-
-# --- One measurement ----------------------------------------------------------------------------------------------------
-
-def quiet_terminal(net):
-    """Terminals have no sockets: what arrives is seen by the packet socket and then dropped, before ICMP answers it."""
-    net.run(net.terminal["caller"], "nft", f"add table ip bench; add chain ip bench p {{ type filter hook prerouting priority -400; }}; "
-            f"add rule ip bench p udp dport {FIRST_PORT}-65535 drop")
-
-
-def srtpload(net, spec, legs, total, seconds, payload=160):
-    with tempfile.NamedTemporaryFile("w", suffix=".spec") as f:
-        f.write(spec)
-        f.flush()
-        p = net.spawn(net.terminal["caller"], [os.path.join(relay.BUILD, "t", "srtpload"), "t1", GATEWAY, f.name, str(total / legs),
-                                               str(seconds), "16", str(payload)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        out, err = p.communicate()
-    if p.returncode:
-        raise RuntimeError(f"srtpload: {err}")
-    return json.loads(out)
-
-
-def judge(r):
-    bad = {k: r[k] for k in ("wrong", "bad_auth", "duplicates") if r[k]}
-    if bad:
-        progress(f"NOT RIGHT: {bad}")
-    return r
-
-
-class Elsewhere:
-    """What others took of the machine, and how long the relay's threads waited for a processor, while something ran."""
-
-    def __init__(self, pid):
-        self.pid, self.before = pid, self.look(pid)
-
-    @staticmethod
-    def look(pid):
-        tick, used, stolen = os.sysconf("SC_CLK_TCK"), 0.0, 0.0
-        for p in filter(str.isdigit, os.listdir("/proc")):
-            if int(p) in (pid, os.getpid()):  # what this program has waited for is its own
-                continue
-            try:
-                with open(f"/proc/{p}/stat", encoding="utf-8", errors="replace") as f:
-                    used += sum(int(v) for v in f.read().rsplit(")", 1)[1].split()[11:15]) / tick
-            except OSError:
-                pass  # it has ended; its parent has its time
-        with open("/proc/stat", encoding="ascii") as f:
-            stolen = int(f.readline().split()[8]) / tick
-        return {"at": time.monotonic(), "used": used, "stolen": stolen, "waited": Elsewhere.waited(pid)}
-
-    @staticmethod
-    def waited(pid):
-        """Seconds; 0 where the kernel does not say."""
-        ns = 0
-        for t in os.listdir(f"/proc/{pid}/task"):
-            try:
-                with open(f"/proc/{pid}/task/{t}/schedstat", encoding="ascii") as f:
-                    ns += int(f.read().split()[1])
-            except OSError:
-                pass
-        return ns / 1e9
-
-    def since(self, seconds):
-        """seconds: for which there was load."""
-        now = self.look(self.pid)
-        d = {k: max(0.0, now[k] - self.before[k]) for k in now}
-        machine_s = d["at"] * os.cpu_count()
-        return {"else_percent": 100 * (d["used"] + d["stolen"]) / machine_s, "steal_percent": 100 * d["stolen"] / machine_s,
-                "waits_ms": 1e3 * d["waited"] / seconds}
-
-
-def setup(daemon, count, pair):
-    """More than PER_ADDRESS calls go in by one address of the gateway and out by the other. Nobody sends RTCP: their ports are side by side."""
-    many = count > PER_ADDRESS
-    flags, step = ({"direction": ["a", "b"]}, 2) if many else (None, 4)
-    return [set_up(calls.Call(daemon.client, i, *pair, flags=flags, ports=(FIRST_PORT + step * i, FIRST_PORT + step * i + step // 2)))
-            for i in range(count)]
-
-
-def set_up(call):
-    """A relay whose workers the machine does not let run refuses what it has no room for: asked once more, it may have."""
-    for _ in range(5):
-        try:
-            return call.setup()
-        except calls.Failed as why:
-            if "busy" not in str(why):
-                raise
-            time.sleep(0.2)
-            call = calls.Call(call.client, 0, *call.text, flags=call.flags, ports=call.ports)
-    return call.setup()
-
-
-def second_address(net):
-    """Another local address behind the first."""
-    net.run(net.gateway, "ip", "addr", "add", SECOND + "/32", "dev", "lo")
-    net.run(net.terminal["caller"], "ip", "route", "add", SECOND + "/32", "via", GATEWAY)
-
-
-def two_addresses(start):
-    def with_both(net):
-        original = relay.Relay.__init__
-
-        def init(self, net, args):
-            args = [a for a in args if not a.startswith(("--interface=", "--port-min=", "--port-max="))]
-            original(self, net, [*args, f"--interface=a/{GATEWAY}", f"--interface=b/{SECOND}", "--port-min=1024", "--port-max=65535"])
-        relay.Relay.__init__ = init
-        try:
-            return start(net)
-        finally:
-            relay.Relay.__init__ = original
-    return with_both
-
-
-def descriptors_for(count):
-    return resource.getrlimit(resource.RLIMIT_NOFILE)[1] > 4 * count + 256
-
-
-def measure(start, count, total, pair, seconds):
-    """total: packets per second that all legs together send."""
-    with netns.Net(("caller",)) as net:
-        quiet_terminal(net)
-        if count > PER_ADDRESS:
-            second_address(net)
-            start = two_addresses(start)
-        daemon = start(net).wait_ready()
-        before, cpu, rss = time.monotonic(), daemon.cpu_seconds(), daemon.rss_kib()
-        talk = setup(daemon, count, pair)
-        r = {"setup_ms": 1e3 * (time.monotonic() - before) / count, "setup_cpu_ms": 1e3 * (daemon.cpu_seconds() - cpu) / count,
-             "kib_per_call": (daemon.rss_kib() - rss) / count}
-        time.sleep(0.3)
-        elsewhere, cpu = Elsewhere(daemon.pid()), daemon.cpu_seconds()
-        r.update(judge(srtpload(net, "".join(c.spec() for c in talk), 2 * count, total, seconds)))
-        r["cpu_us"] = 1e6 * (daemon.cpu_seconds() - cpu) / max(r["received"], 1)
-        r["cpu_percent"] = 100 * (daemon.cpu_seconds() - cpu) / r["seconds"]
-        r.update(elsewhere.since(r["seconds"]))
-        if isinstance(daemon, relay.Xcipherd):
-            s = daemon.statistics()
-            r["mean_batch"] = float(s["mean batch"])
-            r["stages_us"] = {k: float(v["mean_us"]) for k, v in s["stages"].items()}
-            r["dropped"] = {k: v for k, v in s["drops"].items() if v}
-        daemon.stop()
-    return r
-
-
-def floor(steering, window_us, count, total, seconds):
-    with netns.Net(("caller",)) as net:
-        quiet_terminal(net)
-        if steering == "nfqueue":
-            net.forward()
-        p = net.spawn(net.gateway, [os.path.join(relay.BUILD, "t", "steer_floor"), steering, "220", "2000-65535", GATEWAY, str(count),
-                                    str(window_us), TERMINAL, str(FIRST_PORT)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        ports = []
-        for line in p.stdout:
-            if line.startswith("ready"):
-                break
-            ports.append(int(line.split()[2]))
-        spec = "".join(f"{TERMINAL} {FIRST_PORT + 2 * k} 1 {GATEWAY} {port} 1 plain - plain -\n" for k, port in enumerate(ports))
-        elsewhere, cpu = Elsewhere(p.pid), relay.cpu_seconds_of(p.pid)
-        r = judge(srtpload(net, spec, 2 * count, total, seconds))
-        r["cpu_us"] = 1e6 * (relay.cpu_seconds_of(p.pid) - cpu) / max(r["received"], 1)
-        r.update(elsewhere.since(r["seconds"]))
-        p.stdin.close()
-        p.wait(10)
-    return r
-
-
-def generator(legs, total, seconds):
-    """What the load's own program can do: the gateway's kernel forwards its packets back to it, nothing else is in between."""
-    with netns.Net(("caller",)) as net:
-        quiet_terminal(net)
-        net.forward()
-        spec = "".join(f"{TERMINAL} {FIRST_PORT + 2 * k} 1 {TERMINAL} {FIRST_PORT + 2 * (k ^ 1)} 1 plain - plain -\n" for k in range(legs))
-        elsewhere = Elsewhere(os.getpid())
-        r = judge(srtpload(net, spec, legs, total, seconds))
-        r.update(elsewhere.since(r["seconds"]))
-        return r
 
 
 # --- Tables --------------------------------------------------------------------------------------------------------------
@@ -271,19 +86,19 @@ def spread(rows, key, digits=1):
 
 def ratios(rows, peer, key="cpu_us"):
     """Round by round: what else the machine does changes from minute to minute."""
-    v = [a[key] / b[key] for a, b in zip(rows, peer) if b[key]]
+    v = [a[key] / b[key] for a, b in zip(rows, peer) if b[key] and sound(a) and sound(b)]
     return f"{statistics.median(v):.2f} ({min(v):.2f}-{max(v):.2f})" if v else "-"
 
 
 HEAD = (f"{'':<26} {'CPU us/packet':>20} {'of rtpengine':>18} {'p50 us':>18} {'p99 us':>22} {'batch':>6} {'lost':>7} "
-        f"{'wrong':>5} {'else':>5} {'waits':>6} {'behind':>7}")
+        f"{'wrong':>5} {'order':>5} {'else':>5} {'waits':>6} {'behind':>7}")
 
 
 def line(name, rows, peer):
     print(f"{name:<26} {spread(rows, 'cpu_us'):>20} {ratios(rows, peer) if peer else '-':>18} {spread(rows, 'p50_us', 0):>18} "
           f"{spread(rows, 'p99_us', 0):>22} {mid(rows, 'mean_batch') if 'mean_batch' in rows[0] else 0:>6.1f} "
           f"{max(r['lost'] for r in rows):>7} {max(r['wrong'] + r['bad_auth'] + r['duplicates'] for r in rows):>5} "
-          f"{max(r['else_percent'] for r in rows):>4.0f}% {mid(rows, 'waits_ms'):>6.0f} {mid(rows, 'behind_p99_us'):>7.0f}")
+          f"{max(r['reordered'] for r in rows):>5} {max(r['else_percent'] for r in rows):>4.0f}% {mid(rows, 'waits_ms'):>6.0f} {mid(rows, 'behind_p99_us'):>7.0f}")
 
 
 MEASURED = {}  # what was measured, by whom and at what: lists of results
@@ -297,10 +112,11 @@ def by(name, start, count, total, pair, seconds):
     return run
 
 
-def once(run, i):
+def once(run, i, label):
     """The i-th result of a measurement."""
     rows = MEASURED.setdefault(run.key, []) if hasattr(run, "key") else []
     if len(rows) <= i:
+        progress(label)
         rows.append(run())
         return rows[-1]
     return rows[i]
@@ -309,16 +125,16 @@ def once(run, i):
 FAILS = (calls.Failed, TimeoutError, RuntimeError, OSError)
 
 
-def in_turns(variants, rounds, label, less=lambda name: False):
-    """Those that are worth less are measured twice, and not beside every round of the others."""
+def in_turns(variants, rounds, label, less=None):
+    """Every round begins with another, so that nobody has the same neighbour each time. less: the rounds of one that is not to be in all."""
     rows = {name: [] for name in variants}
     for i in range(rounds):
-        for name in list(rows):
-            if i >= 2 and less(name):
+        names = list(rows)
+        for name in names[i % max(len(names), 1):] + names[:i % max(len(names), 1)]:
+            if less and i >= less(name):
                 continue
-            progress(f"{label}, round {i + 1} of {rounds}: {name}")
             try:
-                rows[name].append(once(variants[name], i))
+                rows[name].append(once(variants[name], i, f"{label}, round {i + 1} of {rounds}: {name}"))
             except FAILS as why:  # more calls than it, or the limit of open files, can take
                 progress(f"{name}: left out: {why}")
                 del rows[name]
@@ -333,16 +149,21 @@ def main_relays(args, count=0):
             if not n.endswith("serial") and " raw " not in n and (descriptors_for(count) or not n.startswith(("udp", PEER)))}
 
 
+def floors(args, window_us, count, total):
+    """The bare loops, to be measured in turns with the relays."""
+    return wanted({f"floor {s}": lambda s=s: floor(s, window_us, count, total, args.seconds)
+                   for s in ("udp", "nfqueue", "xdp") if s in relay.steerings() and (s != "udp" or descriptors_for(count))}, args.relays)
+
+
 def section_cost(args, out):
     for label, pair in wanted(PAIRS, args.sides).items():
         first = label == next(iter(PAIRS))
         variants = {name: by(name, start, args.calls, args.total, pair, args.seconds)
                     for name, start in (relays(args) if first else main_relays(args)).items()}
-        if label == "RTP-RTP":
-            variants.update(wanted({f"floor {s}": lambda s=s: floor(s, 250, args.calls, args.total, args.seconds)
-                                    for s in ("udp", "nfqueue", "xdp") if s in relay.steerings()}, args.relays))
+        if first:
+            variants.update(floors(args, 250, args.calls, args.total))
         rows = in_turns(variants, args.rounds + (2 if args.full and first else 0), f"cost, {label}",
-                        less=lambda name: name.endswith("serial") or " raw " in name)
+                        less=lambda name: (2 if args.full else 1) if name.endswith("serial") or " raw " in name else args.rounds + 2)
         print(f"\n{label}: {args.calls} calls, {args.total} packets per second together\n{HEAD}")
         for name, r in rows.items():
             line(name, r, rows.get(PEER))
@@ -358,19 +179,22 @@ MANY = 10000  # calls: setting them up takes longer than measuring them
 
 
 def section_delay(args, out):
-    sizes = [(20, 2000), (50, 5000), (150, 15000), (500, 50000), (2000, args.total)] + ([(MANY, args.total), (2 * MANY, args.total)] if args.full else [])
+    sizes = [(20, 2000), (50, 5000), (150, 15000), (500, 50000), (2000, args.total), (MANY, args.total)] + ([(2 * MANY, args.total)] if args.full else [])
     for count, total in sizes:
         starts = main_relays(args, count)
         if count == 500:  # what a delay without waiting for a processor is
             starts.update(real_time(list(starts)))
         variants = {name: by(name, start, count, total, PAIRS["SRTP 80-32"], args.seconds) for name, start in starts.items()}
+        if count in (20, 500):  # those with a target; a packet that comes alone is not waited with
+            variants.update(floors(args, 0 if count == 20 else 250, count, total))
         rows = in_turns(variants, 1 if count >= MANY else args.rounds if count in (20, 500) else min(args.rounds, 2), f"delay, {count} calls")
         print(f"\n{count} calls, {total} packets per second together\n{HEAD}")
         for name, r in rows.items():
             line(name, r, rows.get(PEER))
         out[str(count)] = rows
     print("else: percent of the machine that other programs and the hypervisor took; waits: ms per second that the relay's threads had no processor; "
-          "behind: p99 in us of the load's own lateness")
+          "behind: p99 in us of the load's own lateness.\nCPU is that of the relay's own process; what the kernel does for it in the load's (receiving, with "
+          "nfqueue and xdp) is in nobody's figure.")
 
 
 def section_pairs(args, out):
@@ -417,21 +241,34 @@ def holds(run, total, tries, label):
     return good > bad
 
 
-def highest(run, label):
-    """All tries of one relay: up by halves until a rate is not held, then between the last two."""
-    tries, low, high = [], 0, RATE_FIRST
+def search(run, tries, label):
+    """Puts all tries of one relay into tries, a rate at a time: up by halves until a rate is not held, then between the last two."""
+    low, high = 0, RATE_FIRST
     while high < RATE_MOST and holds(run, high, tries, label):
         low, high = high, high * RATE_UP
-    while low == 0 and high > 1000 and not holds(run, high / 2, tries, label):
+        yield
+    while low == 0 and high > 1000:
+        yield
+        if holds(run, high / 2, tries, label):
+            break
         high /= 2
     low = low or high / 2
     while high / low > RATE_FINE:
+        yield
         middle = (low * high) ** 0.5
         if holds(run, middle, tries, label):
             low = middle
         else:
             high = middle
-    return tries
+
+
+def search_all(variants, out):
+    """A rate of each by turns, so that what else the machine does meets all."""
+    left = {name: search(run, out.setdefault(name, []), f"rate, {name}") for name, run in variants.items()}
+    while left:
+        for name, steps in list(left.items()):
+            if next(steps, "found") == "found":
+                del left[name]
 
 
 def section_rate(args, out):
@@ -443,10 +280,8 @@ def section_rate(args, out):
     variants = {n: lambda t, s=s: measure(s, args.calls, t, PAIRS["SRTP 80-32"], 2) for n, s in starts.items()}
     if not args.relays:
         variants[GENERATOR] = lambda t: generator(2 * args.calls, t, 2)
-    for name, run in variants.items():
-        tries = out[name] = highest(run, f"rate, {name}")
-        if not tries:
-            continue
+    search_all(variants, out)
+    for name, tries in out.items():
         best, over = best_rate(tries), min((r["total"] for r in tries if not r["held"]), default=None)
         rows = [r for r in tries if r["total"] == best and r["ok"]]
         print(f"{name:<26} " + (f"{best:>10.0f} {mid(rows, 'p50_us'):>10.0f} {mid(rows, 'p99_us'):>10.0f} "
@@ -464,29 +299,33 @@ def section_rate(args, out):
 
 
 def section_setup(args, out):
-    sizes = (100, 1000) + ((MANY, 2 * MANY) if args.full else ())
+    sizes = (100, 1000, MANY) + ((2 * MANY,) if args.full else ())
     print(f"\ncall set-up (offer and answer with SDP, one client that waits for each reply) and memory\n{'':<26} {'calls':>7} "
-          f"{'ms each':>22} {'relay CPU ms':>22} {'KiB per call':>20}")
+          f"{'ms each':>22} {'a second':>9} {'relay CPU ms':>22} {'KiB per call':>20}")
     for count in sizes:
         # Many calls: as the delay has measured them.
         total, seconds = (args.total, args.seconds) if count >= MANY else (1000, 0.5)
         variants = {n: by(n, s, count, total, PAIRS["SRTP 80-32"], seconds) for n, s in main_relays(args, count).items()}
         rows = in_turns(variants, 1 if count >= MANY else args.rounds, f"setup, {count} calls")
         for name, r in rows.items():
-            print(f"{name:<26} {count:>7} {spread(r, 'setup_ms', 2):>22} {spread(r, 'setup_cpu_ms', 2):>22} {spread(r, 'kib_per_call'):>20}",
+            print(f"{name:<26} {count:>7} {spread(r, 'setup_ms', 2):>22} {mid(r, 'setups'):>9.0f} {spread(r, 'setup_cpu_ms', 2):>22} {spread(r, 'kib_per_call'):>20}",
                   flush=True)
         out[str(count)] = rows
 
 
 def section_scale(args, out):
-    print(f"\nCPU per packet by number of calls, {args.total} packets per second together, SRTP 80-32\n{HEAD}")
-    for count in (100, 1000, MANY):
-        variants = {n: by(n, s, count, args.total, PAIRS["SRTP 80-32"], args.seconds) for n, s in main_relays(args, count).items()
-                    if args.full or n != PEER}
-        rows = in_turns(variants, 1 if count >= MANY else min(args.rounds, 2), f"scale, {count} calls")
+    """One worker in every row: by itself xcipherd spreads as many calls as would send 1,000,000 packets per second over all of them, and here
+    they send few, so that would compare batches of half the size."""
+    print(f"\nCPU per packet by number of calls, {args.total} packets per second together, SRTP 80-32, one worker\n{HEAD}")
+    starts = {n: s for n, s in {**main_relays(args), **one_worker(args)}.items() if args.full or n != PEER}
+    for rounds in range(1, min(args.rounds, 2) + 1):  # the numbers of calls by turns, too: they are compared with each other
+        for count in (100, 1000, MANY):
+            variants = {n: by(f"{n}, one worker", s, count, args.total, PAIRS["SRTP 80-32"], args.seconds) for n, s in starts.items()
+                        if descriptors_for(count) or not n.startswith(("udp", PEER))}
+            out[str(count)] = in_turns(variants, rounds, f"scale, {count} calls")
+    for count, rows in out.items():
         for name, r in rows.items():
             line(f"{name}, {count}", r, rows.get(PEER))
-        out[str(count)] = rows
 
 
 def section_loop(args, out):

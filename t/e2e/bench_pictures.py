@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """bench_path.py's results as pictures: path-*.png, a section each."""
+import math
 import os
+import statistics
 
 from bench_targets import PEER, best_rate, mid
 
@@ -9,6 +11,12 @@ COLOURS = {"floor": "#d9b26f", "udp": "#2a9d8f", "nfqueue": "#2a6fbb", "xdp": "#
 
 def colour(name):
     return next((c for word, c in COLOURS.items() if word in name), "#444444")
+
+
+def style(name):
+    """Of a line: the steering's colour, dots for real-time priority, points and dashes for its floor."""
+    kind = ":" if name.endswith(" rt") else "-." if name.startswith("floor") else "--" if "serial" in name or "raw" in name else "-"
+    return {"color": colour(name.removeprefix("floor ")), "linestyle": kind}
 
 
 def bars(axis, rows, key, label):
@@ -27,9 +35,7 @@ def bars(axis, rows, key, label):
 def curves(axis, sizes, key, label, log):
     for name in dict.fromkeys(n for rows in sizes.values() for n in rows):
         x = [int(s) for s in sizes if name in sizes[s]]
-        real = name.endswith(" rt")
-        axis.plot(x, [mid(sizes[str(s)][name], key) for s in x], label=name, color=colour(name), marker="D" if real else "o",
-                  markerfacecolor="white" if real else colour(name), linestyle=":" if real else "--" if "serial" in name or "raw" in name else "-")
+        axis.plot(x, [mid(sizes[str(s)][name], key) for s in x], label=name, marker="D" if name.endswith(" rt") else "o", **style(name))
     axis.set_xlabel("calls")
     axis.set_title(label, fontsize=10)
     axis.set_xscale("log")
@@ -41,6 +47,20 @@ def curves(axis, sizes, key, label, log):
         axis.set_ylim(bottom=0)
     axis.grid(alpha=0.3)
     axis.legend(fontsize=8)
+
+
+def distribution(axis, rows, label):
+    """Each relay's delay against the part of packets that had no more, so drawn that 90, 99 and 99.9 % are equally far apart."""
+    for name, r in rows.items():
+        at = [p for p, _ in r[0]["distribution"]]
+        middle = [statistics.median(x["distribution"][i][1] for x in r) for i in range(len(at))]
+        axis.plot([-math.log10(1.0005 - p / 1000) for p in at], middle, label=name, **style(name))
+    marks = (500, 900, 990, 999)
+    axis.set_xticks([-math.log10(1.0005 - p / 1000) for p in marks], [f"{p / 10:g} %" for p in marks], minor=False)
+    axis.set_yscale("log")
+    axis.set_title(label, fontsize=10)
+    axis.grid(alpha=0.3)
+    axis.legend(fontsize=7)
 
 
 def stages(axis, loop):
@@ -100,9 +120,12 @@ def pictures(result, folder):
     if s.get("cost"):
         figure("cost", *[lambda a, r=rows, label=label: bars(a, r, "cpu_us", f"{label}: CPU per packet, µs") for label, rows in s["cost"].items()])
     by_calls("delay", ("p50_us", "delay p50, µs", True), ("p90_us", "delay p90, µs", True), ("p99_us", "delay p99, µs", True),
-             ("max_us", "delay max, µs", True), ("cpu_us", "CPU per packet, µs", False))
+             ("p999_us", "delay p99.9, µs", True), ("cpu_us", "CPU per packet, µs", False))
+    if s.get("delay"):
+        figure("distribution", *[lambda a, n=n, rows=rows: distribution(a, rows, f"{int(n):,} calls: delay that so many have at most, µs")
+                                 for n, rows in s["delay"].items() if rows])
     by_calls("pairs", ("cpu_percent", "CPU, percent of one core", False))
-    by_calls("setup", ("setup_ms", "set-up, ms per call", False), ("setup_cpu_ms", "set-up, the relay's CPU, ms per call", False),
+    by_calls("setup", ("setups", "set-ups per second, one client that waits", False), ("setup_ms", "set-up, ms per call", False), ("setup_cpu_ms", "set-up, the relay's CPU, ms per call", False),
              ("kib_per_call", "memory, KiB per call", False))
     by_calls("scale", ("cpu_us", "CPU per packet, µs, at the same rate of packets", False))
     if s.get("rate"):

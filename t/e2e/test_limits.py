@@ -6,7 +6,7 @@ import time
 
 import calls
 import relay
-from bench_path import quiet_terminal, srtpload
+from bench_measure import quiet_terminal, srtpload
 from run import Skip, alone, cases
 from test_relay import clean, finish
 

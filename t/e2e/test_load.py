@@ -4,7 +4,7 @@ import select
 import socket
 import threading
 
-from bench_path import FIRST_PORT, GATEWAY, TERMINAL, quiet_terminal, srtpload
+from bench_measure import FIRST_PORT, GATEWAY, TERMINAL, quiet_terminal, srtpload
 from test_steer import in_namespace
 
 LEGS, EACH = 4, 32  # as many packets each: two of each leg are looked into
