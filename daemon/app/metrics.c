@@ -213,7 +213,7 @@ static void write_steering(const struct stats_input *in, struct sbuf *b)
 	metrics_one(
 		b, "send_errors_total", COUNTER, "Packets that could not be sent.", send_errors);
 	metrics_one(b, "overruns_total", COUNTER,
-		"Times that the kernel's queue was full before we came.", overruns);
+		"Packets lost before they were seen: a socket or ring was full.", overruns);
 	metrics_one(b, "fallback_packets_total", COUNTER,
 		"Packets of media that came by an ordinary socket instead of the steering.",
 		fallback);

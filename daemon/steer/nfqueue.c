@@ -67,6 +67,7 @@ struct steer {
 	/* Results that leave by verdict. */
 	uint32_t *rest;        /* [burst]: results that leave otherwise */
 	struct iovec *replace; /* [burst] */
+	uint32_t *replace_of;  /* [burst]: whose result it is */
 	uint32_t replaced;
 	uint16_t ip_id;
 	struct mmsghdr msg[QUEUE_RECV_MAX];
@@ -92,6 +93,7 @@ static void destroy(struct steer *s)
 	free(s->waiting);
 	free(s->rest);
 	free(s->replace);
+	free(s->replace_of);
 	free(s);
 }
 
@@ -140,7 +142,9 @@ static int create(struct steer **out, const struct steer_config *cfg, uint32_t w
 	s->verdicts.buf = calloc(s->verdicts.max, QUEUE_VERDICT_LEN);
 	s->rest = calloc(s->burst, sizeof(*s->rest));
 	s->replace = calloc(s->burst, sizeof(*s->replace));
-	if (!s->left || !s->verdicts.buf || !waiting_alloc(s) || !s->rest || !s->replace)
+	s->replace_of = calloc(s->burst, sizeof(*s->replace_of));
+	if (!s->left || !s->verdicts.buf || !waiting_alloc(s) || !s->rest || !s->replace ||
+		!s->replace_of)
 		goto fail;
 	res = sockets_create(&s->sockets, cfg, worker, &s->counters);
 	res = res ? res : raw_create(&s->raw, cfg, &s->counters);
@@ -283,8 +287,6 @@ static uint32_t queue_recv(
 		messages_at(s, a->in + (size_t)slot * ARENA_SLOT_LEN + MSG_OFF);
 		got = recvmmsg(s->queue, s->msg, want, MSG_DONTWAIT, NULL);
 		steer_count(&s->counters.recv_calls, 1);
-		if (got < 0 && errno == ENOBUFS)
-			steer_count(&s->counters.overruns, 1);
 		if (got <= 0)
 			break;
 		n += take_all(s, a, slot, (uint32_t)got, in + n);
@@ -370,7 +372,6 @@ static void verdict(struct steer *s, const struct media_in *in, uint32_t n)
 
 /* --- Out ------------------------------------------------------------------------------------------------------ */
 
-#define REPLACE_TOGETHER 64 /* messages in one system call: about 16 KiB */
 _Static_assert(ARENA_HEADROOM >= DGRAM_HDR_MAX + QUEUE_REPLACE_LEN + 4,
 	"room for headers before a result");
 
@@ -402,25 +403,20 @@ static bool replace(struct steer *s, const struct arena *a, const struct media_o
 	return true;
 }
 
-static void replace_flush(struct steer *s)
+static void replace_flush(struct steer *s, struct media_out *out)
 {
 	struct waiting *w = &s->waiting[s->oldest];
+	uint32_t sent = 0, calls = queue_send(s->queue, s->replace, s->replaced);
 
-	for (uint32_t at = 0; at < s->replaced; at += REPLACE_TOGETHER) {
-		struct msghdr m = {.msg_iov = s->replace + at,
-			.msg_iovlen = min_u32(s->replaced - at, REPLACE_TOGETHER)};
-
-		steer_count(&s->counters.send_calls, 1);
-		while (sendmsg(s->queue, &m, 0) < 0) {
-			if (errno == EINTR)
-				continue;
-			steer_count(&s->counters.send_errors, m.msg_iovlen);
-			break;
-		}
+	for (uint32_t i = 0; i < s->replaced; i++) {
+		out[s->replace_of[i]].failed = s->replace[i].iov_len == 0;
+		sent += s->replace[i].iov_len != 0;
 	}
-	steer_count(&s->counters.send_packets, s->replaced);
-	steer_count(&s->counters.rewritten, s->replaced);
-	w->undecided -= min_u32(w->undecided, s->replaced);
+	steer_count(&s->counters.send_calls, calls);
+	steer_count(&s->counters.send_errors, s->replaced - sent);
+	steer_count(&s->counters.send_packets, sent);
+	steer_count(&s->counters.rewritten, sent);
+	w->undecided -= min_u32(w->undecided, sent);
 	s->replaced = 0;
 }
 
@@ -431,12 +427,12 @@ static void transmit_some(struct steer *s, const struct arena *a, struct media_o
 
 	for (uint32_t i = 0; i < n; i++) {
 		if (s->cfg.queue_send == STEER_QUEUE_VERDICT && replace(s, a, &out[i]))
-			out[i].failed = 0;
+			s->replace_of[s->replaced - 1] = i;
 		else
 			s->rest[rest++] = i;
 	}
 	if (s->replaced)
-		replace_flush(s);
+		replace_flush(s, out);
 	if (rest == 0)
 		return;
 	over = raw_send(s->raw, a, out, s->rest, rest, s->left);

@@ -21,6 +21,10 @@
 #define RECEIVE_BUFFER \
 	(32 << 20) /* a tenth of a second of 200,000 packets/s, at 1.5 KiB of kernel memory each */
 
+/* Messages in one system call. A socket may send 208 KiB at once unless somebody has set net.core.wmem_default. */
+#define SEND_TOGETHER     64u   /* about 16 KiB */
+#define VERDICTS_TOGETHER 1024u /* 32 KiB */
+
 /* --- Open ----------------------------------------------------------------------------------------------------- */
 
 static struct nlmsghdr *message(void *buf, uint16_t num, int type, uint16_t flags)
@@ -214,15 +218,42 @@ void queue_drop_up_to(struct queue_verdicts *v, uint32_t id)
 	put_verdict(v, NFQNL_MSG_VERDICT_BATCH, id, NF_DROP);
 }
 
+uint32_t queue_send(int fd, struct iovec *message, uint32_t n)
+{
+	uint32_t calls = 0, at = 0, together = SEND_TOGETHER;
+
+	while (at < n) {
+		struct msghdr m = {
+			.msg_iov = message + at, .msg_iovlen = min_u32(n - at, together)};
+
+		calls++;
+		if (sendmsg(fd, &m, 0) >= 0) {
+			at += (uint32_t)m.msg_iovlen;
+		} else if (errno != EINTR) {
+			/* All of them or none: perhaps they are too many for the socket. */
+			if (m.msg_iovlen == 1)
+				message[at++].iov_len = 0;
+			together = 1;
+		}
+	}
+	return calls;
+}
+
 int queue_flush(struct queue_verdicts *v, int fd)
 {
-	ssize_t sent;
+	int err = 0;
 
-	if (v->n == 0)
-		return 0;
-	do
-		sent = send(fd, v->buf, (size_t)v->n * QUEUE_VERDICT_LEN, 0);
-	while (sent < 0 && errno == EINTR);
+	for (uint32_t at = 0; at < v->n;) {
+		uint32_t part = min_u32(v->n - at, VERDICTS_TOGETHER);
+
+		if (send(fd, v->buf + (size_t)at * QUEUE_VERDICT_LEN,
+			    (size_t)part * QUEUE_VERDICT_LEN, 0) < 0) {
+			if (errno == EINTR)
+				continue;
+			err = -errno;
+		}
+		at += part;
+	}
 	v->n = 0;
-	return sent < 0 ? -errno : 0;
+	return err;
 }

@@ -3,6 +3,8 @@
 #ifndef STEER_QUEUE_H
 #define STEER_QUEUE_H
 
+#include <sys/uio.h>
+
 #include "base/bytes.h"
 
 #define QUEUE_RECV_MAX \
@@ -41,6 +43,9 @@ uint32_t queue_replace(uint8_t *ip, uint32_t ip_len, uint16_t num, uint32_t id, 
 void queue_accept(struct queue_verdicts *v, uint32_t id);
 /* All that is still undecided up to this id. */
 void queue_drop_up_to(struct queue_verdicts *v, uint32_t id);
+/* Messages of queue_replace(), together where the kernel takes them together. Returns the number of system calls; what was not
+ * taken has an iov_len of 0 then. */
+uint32_t queue_send(int fd, struct iovec *message, uint32_t n);
 /* 0 or -errno; empty afterwards. */
 int queue_flush(struct queue_verdicts *v, int fd);
 

@@ -6,6 +6,7 @@
 #include "steer/sockets.h"
 
 #include <errno.h>
+#include <linux/sock_diag.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
@@ -160,6 +161,7 @@ void sockets_del(struct sockets *s, struct local_port local)
 		s->sock[id].fd = FD_NONE;
 		return;
 	}
+	sockets_lost(s->sock[id].fd, &s->sock[id].drops, s->counters);
 	/* By hand: a copy of the descriptor elsewhere would keep a closed one in the epoll. */
 	epoll_ctl(s->epoll, EPOLL_CTL_DEL, s->sock[id].fd, NULL);
 	close(s->sock[id].fd);
@@ -189,6 +191,17 @@ static void recv_prepare(struct sockets *s, const struct arena *a, uint32_t slot
 	};
 }
 
+/* A packet tells what was lost before it came: that may be less than is known by now. */
+static void lost_so_far(uint32_t so_far, uint32_t *drops, struct steer_counters *counters)
+{
+	int32_t more = (int32_t)(so_far - *drops);
+
+	if (more <= 0)
+		return;
+	steer_count(&counters->overruns, (uint64_t)more);
+	*drops = so_far;
+}
+
 uint64_t sockets_beside(struct msghdr *h, uint32_t *drops, struct steer_counters *counters)
 {
 	uint64_t t_ns = 0;
@@ -205,11 +218,21 @@ uint64_t sockets_beside(struct msghdr *h, uint32_t *drops, struct steer_counters
 			uint32_t so_far;
 
 			memcpy(&so_far, CMSG_DATA(c), sizeof(so_far));
-			steer_count(&counters->overruns, so_far - *drops);
-			*drops = so_far;
+			lost_so_far(so_far, drops, counters);
 		}
 	}
 	return t_ns ? t_ns : clock_real_ns();
+}
+
+void sockets_lost(int fd, uint32_t *drops, struct steer_counters *counters)
+{
+	uint32_t mem[SK_MEMINFO_VARS];
+	socklen_t len = sizeof(mem);
+
+	if (getsockopt(fd, SOL_SOCKET, SO_MEMINFO, mem, &len) ||
+		len < (SK_MEMINFO_DROPS + 1) * sizeof(*mem))
+		return;
+	lost_so_far(mem[SK_MEMINFO_DROPS], drops, counters);
 }
 
 /* One recvmmsg on one socket. prepared: how many of the burst's headers are ready. */
@@ -242,6 +265,9 @@ static uint32_t recv_socket(struct sockets *s, const struct arena *a, uint32_t f
 		};
 		(void)endpoint_from_sockaddr(&d->src, &s->name[n + i]);
 	}
+	/* It may have overflowed, and nothing may come by it for a while; by nfqueue's and xdp's for ever. */
+	if (got == (int)want)
+		sockets_lost(k->fd, &k->drops, s->counters);
 	return got > 0 ? (uint32_t)got : 0;
 }
 

@@ -31,6 +31,8 @@ uint32_t sockets_recv(struct sockets *s, const struct arena *a, uint32_t first_s
 /* What the kernel says beside a packet: when it came (CLOCK_REALTIME), and how many the socket lost so far: what is new since *drops, its
  * last word, goes to overruns. */
 uint64_t sockets_beside(struct msghdr *h, uint32_t *drops, struct steer_counters *counters);
+/* Likewise what it lost since its last packet, of which no packet tells: a system call. */
+void sockets_lost(int fd, uint32_t *drops, struct steer_counters *counters);
 /* Send out[which[0 .. n)], or out[0 .. n) when which is NULL, and set their failed. */
 void sockets_send(struct sockets *s, const struct arena *a, struct media_out *out,
 	const uint32_t *which, uint32_t n);

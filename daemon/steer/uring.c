@@ -367,6 +367,7 @@ void uring_del(struct uring *u, struct local_port local)
 
 	if (id == NONE || u->sock[id].fd < 0)
 		return;
+	sockets_lost(u->sock[id].fd, &u->sock[id].drops, u->counters);
 	(void)submit(u);
 	one.addr = TAG(KIND_RECV, u->sock[id].gen, id);
 	cancel(u, &one);

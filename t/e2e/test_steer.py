@@ -319,3 +319,21 @@ def test_a_port_of_another_program_is_left_to_it(net):
     probe.packets(0)
     probe.finish()
     probe.once("teardown")
+
+
+def test_a_full_queue_fails_open_and_what_is_lost_is_counted(net):
+    """A worker that stands still: its queue fills up, then packets go on to the sockets; when these are full, too, packets are lost."""
+    probe = Probe(net, addrs=V4[:1]).once("setup").start()
+    s, many = terminal(net, False), 20000
+    os.kill(probe.process.pid, signal.SIGSTOP)
+    for i in range(many):
+        s.sendto(b"D", (V4[0], probe.ports[0][i % 4]))
+    os.kill(probe.process.pid, signal.SIGCONT)
+    got = collections.Counter()
+    while more := [line.split()[6] for line in probe._lines(lambda line: False, 1.5) if line.startswith("in ")]:
+        got.update(more)
+    counters = probe.finish()
+    probe.once("teardown")
+    assert got["queue"] > 15000 and got["socket"] > 400, got
+    assert counters["fallback"] == got["socket"], counters
+    assert counters["overruns"] == many - got["queue"] - got["socket"] > 0, (got, counters)

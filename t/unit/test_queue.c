@@ -5,7 +5,11 @@
 #include <stdlib.h>
 #include <cmocka.h>
 
+#include <errno.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "base/bytes.h"
 #include "steer/queue.h"
@@ -74,11 +78,76 @@ static void a_replacing_verdict_carries_the_packet(void **state)
 	}
 }
 
+/* A socket takes so many bytes at once as its buffer has, and netlink takes all of a message or nothing. */
+static void as_many_verdicts_as_a_burst_can_have_are_sent(void **state)
+{
+	enum { MANY = 16384 + 16384 + 1 };
+	struct queue_verdicts v = {.num = 40, .max = MANY};
+	uint32_t next = 1, calls = 0;
+	int fd[2], status;
+	pid_t child;
+
+	(void)state;
+	v.buf = calloc(MANY, QUEUE_VERDICT_LEN);
+	assert_non_null(v.buf);
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, fd), 0);
+	for (uint32_t id = 1; id <= MANY; id++)
+		queue_accept(&v, id);
+	assert_int_equal(v.n, MANY);
+	child = fork();
+	if (child == 0)
+		_exit(queue_flush(&v, fd[0]) ? 1 : 0);
+	close(fd[0]);
+	for (uint8_t *buf = v.buf; next <= MANY; calls++) {
+		ssize_t n = recv(fd[1], buf, (size_t)MANY * QUEUE_VERDICT_LEN, 0);
+
+		assert_true(n > 0 && n <= 65536 && n % QUEUE_VERDICT_LEN == 0);
+		for (ssize_t at = 0; at < n; at += QUEUE_VERDICT_LEN)
+			assert_int_equal(be32(buf + at + 28), next++);
+	}
+	assert_true(calls < 100);
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+	close(fd[1]);
+	free(v.buf);
+}
+
+static void what_a_socket_does_not_take_together_it_gets_one_by_one(void **state)
+{
+	static uint8_t message[8][2048];
+	struct iovec iov[ARRAY_LEN(message)];
+	int fd[2], small = 4096;
+
+	(void)state;
+	assert_int_equal(socketpair(AF_UNIX, SOCK_DGRAM, 0, fd), 0);
+	for (size_t i = 0; i < ARRAY_LEN(message); i++)
+		iov[i] = (struct iovec){message[i], 100};
+	assert_int_equal(queue_send(fd[0], iov, ARRAY_LEN(message)), 1);
+	assert_int_equal(recv(fd[1], message, sizeof(message), 0), 800);
+	/* Together too many for it. */
+	setsockopt(fd[0], SOL_SOCKET, SO_SNDBUF, &small, sizeof(small));
+	iov[0].iov_len = 9000;
+	iov[0].iov_base = message;
+	assert_int_equal(queue_send(fd[0], iov, 3), 4);
+	assert_int_equal(iov[0].iov_len, 0);
+	for (int i = 1; i < 3; i++) {
+		assert_int_equal(iov[i].iov_len, 100);
+		assert_int_equal(recv(fd[1], message, sizeof(message), 0), 100);
+	}
+	/* Nobody is there. */
+	close(fd[1]);
+	assert_int_equal(queue_send(fd[0], iov + 1, 2), 3);
+	assert_int_equal(iov[1].iov_len + iov[2].iov_len, 0);
+	close(fd[0]);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_message_that_is_no_packet_is_refused),
 		cmocka_unit_test(a_replacing_verdict_carries_the_packet),
+		cmocka_unit_test(as_many_verdicts_as_a_burst_can_have_are_sent),
+		cmocka_unit_test(what_a_socket_does_not_take_together_it_gets_one_by_one),
 	};
 
 	return cmocka_run_group_tests_name("queue", tests, NULL, NULL);
