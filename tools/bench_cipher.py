@@ -146,7 +146,8 @@ def targets(b):
 
 KEYS = {"impl", "device", "rx", "tx", "payload", "batch", "streams", "ns_per_packet", "spread", "checked"}
 
-PATH_KEYS = {"engine", "a", "b", "payload", "calls", "batch", "ns_per_packet", "spread", "feed", "prepare", "cipher", "complete"}
+PATH_KEYS = {"engine", "a", "b", "payload", "calls", "batch", "ns_per_packet", "spread", "feed", "prepare", "cipher", "complete",
+             "floor", "floor_lines", "floor_cipher"}
 
 
 def smoke(b):
@@ -163,7 +164,7 @@ def smoke(b):
     assert all(KEYS <= set(r) and r["ns_per_packet"] > 0 for r in rows), gpu.stdout
     path = subprocess.run([b.program, "path", "--json", "--calls=20", "--seconds=1"], stdout=subprocess.PIPE, text=True, check=True)
     row = json.loads(path.stdout)
-    assert PATH_KEYS <= set(row) and row["checked"] is True and row["ns_per_packet"] > row["cipher"] > 0, path.stdout
+    assert PATH_KEYS <= set(row) and row["checked"] is True and row["ns_per_packet"] > row["cipher"] > 0 < row["floor_cipher"], path.stdout
     print("xcipher-bench cipher, gpu and path --json: right")
 
 

@@ -25,8 +25,8 @@ ASK ask_write(const void *p)
 /* The one line that packets use, and their counters. */
 ASK ask_stream(const struct media *m, uint32_t stream)
 {
-	ask_write((const uint8_t *)&m->stream[stream] + MEDIA_STREAM_HOT);
-	ask_write(&m->counters[stream]);
+	ask_write(media_line_stream(m, stream));
+	ask_write(media_line_counters(m, stream));
 }
 
 static const struct media_ctx *ctx_of(const struct media *m, uint32_t stream)
@@ -37,11 +37,11 @@ static const struct media_ctx *ctx_of(const struct media *m, uint32_t stream)
 void media_ahead_again(const struct media *m, const struct note *n)
 {
 	ask_stream(m, n->stream);
-	ask_write(&n->rx->rx);
+	ask_write(media_line_rx(n->rx));
 	if (n->to == MEDIA_NONE)
 		return;
 	ask_stream(m, n->to);
-	ask_write(&n->tx->tx);
+	ask_write(media_line_tx(n->tx));
 }
 
 /* Each step needs what the one before it asked for. */
@@ -69,13 +69,13 @@ ASK take_step(struct media *m, const struct media_in *in, uint32_t n, uint32_t i
 		return;
 	to = m->stream[stream].cfg.rtp_to;
 	if (step == CONTEXTS)
-		ask_write(&ctx_of(m, stream)->rx);
+		ask_write(media_line_rx(ctx_of(m, stream)));
 	if (to == MEDIA_NONE)
 		return;
 	if (step == CONTEXTS)
 		ask_stream(m, to);
 	else
-		ask_write(&ctx_of(m, to)->tx);
+		ask_write(media_line_tx(ctx_of(m, to)));
 }
 
 void media_ahead_begin(struct media *m, const struct media_in *in, uint32_t n)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The tables of one worker, shared by the files of this room only. */
+/* The tables of one worker, shared by the files of this room only; and by tests, and the floor of xcipher-bench path. */
 #ifndef MEDIA_INT_H
 #define MEDIA_INT_H
 
@@ -208,6 +208,28 @@ static inline uint32_t *media_port_cell(const struct media *m, struct local_port
 	if (p.addr >= m->cfg.local_addrs || p.port < m->cfg.port_min || p.port > m->cfg.port_max)
 		return NULL;
 	return &m->by_port[(size_t)p.addr * ports + (uint32_t)(p.port - m->cfg.port_min)];
+}
+
+/* The cache lines of a stream and of its context that an RTP packet needs, once a source is confirmed: of the stream that it came in
+ * on, and of the one that it leaves by. ahead.c asks for them; xcipher-bench's floor does nothing but touch them. */
+static inline void *media_line_stream(const struct media *m, uint32_t stream)
+{
+	return (uint8_t *)&m->stream[stream] + MEDIA_STREAM_HOT;
+}
+
+static inline void *media_line_counters(const struct media *m, uint32_t stream)
+{
+	return &m->counters[stream];
+}
+
+static inline void *media_line_rx(const struct media_ctx *c)
+{
+	return (void *)&c->rx;
+}
+
+static inline void *media_line_tx(const struct media_ctx *c)
+{
+	return (void *)&c->tx;
 }
 
 /* Counters have one writer, so a relaxed load and store will do. */

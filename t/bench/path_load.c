@@ -21,16 +21,6 @@
 
 enum { SIDES = 2, KEYS_PER_SIDE = 2, SLOTS_PER_CALL = 2 * SIDES * KEYS_PER_SIDE };
 
-static uint32_t slot_rx(uint32_t stream)
-{
-	return 2 + stream * 2 * KEYS_PER_SIDE;
-}
-
-static uint32_t slot_tx(uint32_t stream)
-{
-	return slot_rx(stream) + 2;
-}
-
 /* --- Steering in memory --------------------------------------------------------------------------------------------- */
 
 struct steer { /* the interface's name for what is the bench's whole state */
@@ -97,12 +87,17 @@ static void check_out(struct path *p, const struct arena *a, const struct media_
 
 static void mem_send(struct steer *s, const struct arena *a, struct media_out *out, uint32_t n)
 {
+	struct path *p = s->p;
+
+	/* One batch at a time: the jobs are still there, in order. */
+	if (p->check && p->sent + n <= p->fill)
+		memcpy(p->job + p->sent, a->job, n * sizeof(*p->job));
 	for (uint32_t i = 0; i < n; i++) {
 		out[i].failed = 0;
-		if (s->p->check)
-			check_out(s->p, a, &out[i]);
+		if (p->check)
+			check_out(p, a, &out[i]);
 	}
-	s->p->sent += n;
+	p->sent += n;
 }
 
 static void mem_verdict(struct steer *s, const struct media_in *in, uint32_t n)
@@ -133,6 +128,17 @@ static const struct steer_ops steer_mem = {
 static const struct srtp_suite *suite_of(const struct path *p, uint32_t stream)
 {
 	return stream % SIDES ? p->c.b : p->c.a;
+}
+
+/* Key slots; 0, where nothing is done, of a side that speaks plain RTP. */
+static uint32_t slot_rx(const struct path *p, uint32_t stream)
+{
+	return suite_of(p, stream)->id ? 2 + stream * 2 * KEYS_PER_SIDE : 0;
+}
+
+static uint32_t slot_tx(const struct path *p, uint32_t stream)
+{
+	return suite_of(p, stream)->id ? slot_rx(p, stream) + 2 : 0;
 }
 
 static uint8_t payload_byte(uint32_t stream, uint32_t index, uint32_t at)
@@ -185,7 +191,7 @@ static int fill_batch(struct path *p, uint32_t from, uint32_t n)
 		a->job[i] = (struct xc_job){.tx_index = index,
 			.in_off = off,
 			.out_off = off,
-			.tx_key = slot_rx(stream),
+			.tx_key = slot_rx(p, stream),
 			.hdr_len = HDR,
 			.body_len = p->c.payload,
 			.rx_tag_off = HDR + p->c.payload,
@@ -216,17 +222,27 @@ int path_fill(struct path *p)
 	for (uint32_t k = 0; k < p->fill && !err; k += slots)
 		err = fill_batch(p, k, min_u32(slots, p->fill - k));
 	p->index += p->fill / (p->c.calls * SIDES);
+	if (p->check)
+		p->job_index = p->index;
 	p->at = p->sent = 0;
 	return err;
 }
 
+uint32_t path_feed(struct path *p)
+{
+	const struct arena *a = batch_runner_arena(p->w->runner);
+	uint32_t n = min_u32(p->c.batch, p->fill - p->at);
+
+	for (uint32_t i = 0; i < n; i++)
+		feed(p, a, i, &p->w->burst[0].in[i]);
+	return n;
+}
+
 void path_feed_only(struct path *p)
 {
-	struct arena *a = batch_runner_arena(p->w->runner);
-
-	while (p->at < p->fill)
-		for (uint32_t i = 0; i < p->c.batch && p->at < p->fill; i++)
-			feed(p, a, i, &p->w->burst[0].in[i]);
+	p->at = 0;
+	while (path_feed(p))
+		;
 	p->at = 0;
 }
 
@@ -240,7 +256,7 @@ static void check_out(struct path *p, const struct arena *a, const struct media_
 	uint16_t back = (uint16_t)(p->index - 1 - be16(a->out + out->out_off + 2));
 	uint32_t index = p->index - 1 - back, len = HDR + p->c.payload;
 	struct xc_job j = {.rx_index = index,
-		.rx_key = slot_tx(to),
+		.rx_key = slot_tx(p, to),
 		.hdr_len = HDR,
 		.body_len = p->c.payload,
 		.rx_tag_off = len,
@@ -282,6 +298,8 @@ static int key_set(struct path *p, uint32_t slot, const struct srtp_suite *s)
 	struct worker_cmd cmd = {.kind = WORKER_KEY_SET, .id = slot};
 	struct srtp_master m;
 
+	if (!slot)
+		return 0;
 	sample_master(&m, s->id, slot);
 	if (srtp_key_fill(&batch_runner_arena(p->w->runner)->key[slot], &m))
 		return -EIO;
@@ -296,8 +314,8 @@ static int side_set(struct path *p, uint32_t stream)
 
 	ctx.media = (struct media_cmd){.type = MEDIA_CTX_SET,
 		.id = stream,
-		.ctx = {.rx = crypto(s, slot_rx(stream)),
-			.tx = crypto(s, slot_tx(stream)),
+		.ctx = {.rx = crypto(s, slot_rx(p, stream)),
+			.tx = crypto(s, slot_tx(p, stream)),
 			.rx_new = true,
 			.tx_new = true}};
 	set.media = (struct media_cmd){.type = MEDIA_STREAM_SET,
@@ -313,8 +331,8 @@ static int side_set(struct path *p, uint32_t stream)
 			.relearn = true,
 			.learning = MEDIA_LEARN_HEURISTIC,
 			.strict_source = true}};
-	err = key_set(p, slot_rx(stream), s);
-	err = err ? err : key_set(p, slot_tx(stream), s);
+	err = key_set(p, slot_rx(p, stream), s);
+	err = err ? err : key_set(p, slot_tx(p, stream), s);
 	err = err ? err : push(p, &ctx);
 	return err ? err : push(p, &set);
 }
@@ -365,7 +383,8 @@ int path_create(struct path *p, const struct path_case *c)
 	p->fill = (FILL_LEAST + streams - 1) / streams * streams;
 	p->bytes = calloc(p->fill, p->stride);
 	p->d = calloc(p->fill, sizeof(*p->d));
-	if (p->ack_fd < 0 || !p->bytes || !p->d) {
+	p->job = calloc(p->fill, sizeof(*p->job));
+	if (p->ack_fd < 0 || !p->bytes || !p->d || !p->job) {
 		snprintf(p->err, sizeof(p->err), "out of memory");
 		return -ENOMEM;
 	}
@@ -391,5 +410,6 @@ void path_destroy(struct path *p)
 		close(p->ack_fd);
 	free(p->bytes);
 	free(p->d);
+	free(p->job);
 	*p = (struct path){.ack_fd = -1};
 }

@@ -27,6 +27,9 @@ struct path {
 	uint32_t index;    /* of each stream's next packet */
 	bool check;        /* look at what leaves */
 	uint32_t wrong;    /* packets that left and are not what they should be */
+	/* [fill]: what the worker made of the last checked fill's packets, and index then */
+	struct xc_job *job;
+	uint32_t job_index;
 	int ack_fd;
 	char err[256];
 };
@@ -36,7 +39,9 @@ int path_create(struct path *p, const struct path_case *c);
 void path_destroy(struct path *p);
 /* Makes the next packets of all streams; nothing of this is timed. 0 or -errno. */
 int path_fill(struct path *p);
-/* Copies them into the arena and nothing else, as path's recv does: what feeding costs. */
+/* Copies a burst of them into the arena, from slot 0 on, and nothing else, as path's recv does. Returns how many, 0 at the end. */
+uint32_t path_feed(struct path *p);
+/* All of them: what feeding costs. */
 void path_feed_only(struct path *p);
 
 #endif

@@ -17,7 +17,7 @@ Sections (--only picks some):
   rate      highest rate without loss and with p99 under 5 ms, found by halving, and the rate that the load's own program can do
   setup     call set-up: time, the relay's CPU, resident memory per call
   scale     CPU per packet by number of calls, at the same rate of packets
-  loop      xcipher-bench path: the worker loop on packets from memory, without system calls
+  loop      xcipher-bench path: the worker loop on packets from memory, without system calls, and its floor
 Prints tables and targets, writes path.json and path-*.png, and says on standard error where it is. --full: more rounds of the
 main table, more variants, up to 20,000 calls (over two local addresses; where descriptors are too few for a socket per port, udp and
 rtpengine have no row there). What two sections need is measured once.
@@ -337,12 +337,13 @@ def section_loop(args, out):
     progress("loop")
     done = subprocess.run([program, "path", "--json", "--cpu=" + cpu, "--calls=100,1000,10000", "--seconds=" + str(max(1, round(args.seconds)))],
                           stdout=subprocess.PIPE, text=True, check=True)
-    print(f"\nthe worker loop on packets from memory, one core, ns per packet\n{'calls':>7} {'loop':>8} {'spread':>8} {'prepare':>8} "
-          f"{'cipher':>8} {'complete':>8}")
+    print(f"\nthe worker loop on packets from memory, one core, ns per packet; floor: a bare loop over the tables' lines, and the engine alone\n"
+          f"{'calls':>7} {'loop':>8} {'spread':>8} {'prepare':>8} {'cipher':>8} {'complete':>8} {'floor':>8} {'lines':>8} {'engine':>8}")
     for text in done.stdout.splitlines():
         r = json.loads(text)
         out[str(r["calls"])] = r
-        print(f"{r['calls']:>7} {r['ns_per_packet']:>8.0f} {100 * r['spread']:>7.0f}% {r['prepare']:>8.0f} {r['cipher']:>8.0f} {r['complete']:>8.0f}")
+        print(f"{r['calls']:>7} {r['ns_per_packet']:>8.0f} {100 * r['spread']:>7.0f}% {r['prepare']:>8.0f} {r['cipher']:>8.0f} {r['complete']:>8.0f} "
+              f"{r['floor']:>8.0f} {r['floor_lines']:>8.0f} {r['floor_cipher']:>8.0f}")
 
 
 def machine():
