@@ -86,8 +86,8 @@ static uint8_t rx_commit(
 
 /* An (outbound key, SSRC, index) is sent at most once: two packets under one keystream would give both away. A side that speaks
  * plain RTP could otherwise make us do that by repeating a sequence number. */
-static uint8_t tx_commit(
-	struct media *m, struct media_ctx *c, const struct note *n, const struct xc_job *j)
+static uint8_t tx_commit(struct media *m, struct media_ctx *c, const struct note *n,
+	const struct media_in *in, const struct xc_job *j)
 {
 	bool rtcp = j->flags & XC_JOB_RTCP;
 	struct ssrc_state *s;
@@ -101,7 +101,8 @@ static uint8_t tx_commit(
 			return MEDIA_DROP_NONCE;
 		c->tx_rtcp_next = j->tx_index + 1;
 	} else {
-		s = media_ssrc_get(m, c, TX_RTP, j->ssrc, false);
+		s = media_ssrc_send(m, c, j->ssrc,
+			media_ssrc_may_turn(m, n, m->in_stream[n->in], &in->src), in->t_ns);
 		if (!s)
 			return MEDIA_DROP_SSRC_LIMIT;
 		if (!media_ssrc_new(s, j->tx_index))
@@ -185,7 +186,9 @@ static uint8_t receive(struct media *m, const struct arena *a, struct note *n,
 	if (!fresh(m, n->stream) || (n->to != MEDIA_NONE && !fresh(m, n->to)))
 		return MEDIA_DROP_STALE;
 	/* Before rx_commit(): what cannot leave must not push another SSRC's window out. */
-	if (n->to != MEDIA_NONE && !rtcp && n->tx->tx.srtp && media_ssrc_refused(n->tx, j->ssrc))
+	if (n->to != MEDIA_NONE && !rtcp && n->tx->tx.srtp &&
+		media_ssrc_refused(m, n->tx, j->ssrc,
+			media_ssrc_may_turn(m, n, n->stream, &in->src), in->t_ns))
 		return MEDIA_DROP_SSRC_LIMIT;
 	v = rx_commit(m, n->rx, n, j);
 	if (v != MEDIA_SENT)
@@ -228,7 +231,7 @@ static uint8_t complete(struct media *m, const struct arena *a, struct note *n, 
 		return media_drop(m, n->stream, MEDIA_DROP_NO_DESTINATION);
 	if (!reachable(&target->learn.remote))
 		return media_drop(m, n->stream, MEDIA_DROP_NO_DESTINATION);
-	v = tx_commit(m, n->tx, n, j);
+	v = tx_commit(m, n->tx, n, in, j);
 	if (v != MEDIA_SENT)
 		return media_drop(m, n->stream, v);
 	media_key_reached(m, a, &n->tx->tx, n->tx_key, j->flags & XC_JOB_RTCP, j->tx_index);

@@ -12,6 +12,23 @@
 #define MEDIA_SSRCS \
 	16 /* per context and direction: a terminal uses one or two; more are a conference or an attack */
 
+/* The TX_RTP SSRCs that gave their place up to others, under the key that is sent under now: see media_ssrc_turn(). */
+struct past_ssrc {
+	uint64_t index; /* of the last packet that was sent, as media_mark's */
+	uint32_t ssrc;
+	bool roc_only;
+};
+
+#define MEDIA_TURNS   8              /* newcomers at once that take others' places */
+#define MEDIA_TURN_NS 10000000000ull /* and one more after this long */
+struct past {
+	/* Written by complete.c only, and by commands. */
+	uint64_t turn_ns; /* up to where turns are counted; 0 = none was taken yet */
+	uint32_t turns;   /* left then */
+	uint32_t n;
+	struct past_ssrc of[MEDIA_PAST];
+};
+
 /* How far ahead a packet that proves nothing is believed at once (RFC 3550 A.1). */
 #define MEDIA_FAR_AHEAD 3000
 
@@ -93,7 +110,8 @@ struct media_ctx {
 	uint64_t changed;               /* number of the burst before the last command */
 	struct media_ctx_cfg *cfg;
 	/* Written by complete.c only, after authentication. Where there are more SSRCs than the first they lie elsewhere, so that what
-	 * packets need of many contexts is on few pages. TX_RTP never forgets while the tx key lives: see nonce guard. */
+	 * packets need of many contexts is on few pages. TX_RTP never forgets while the tx key lives (see
+	 * nonce guard): what gives its place up is in struct past. */
 	struct ssrc_state first_rtcp;               /* of RX_RTCP */
 	struct ssrc_state (*more)[MEDIA_SSRCS - 1]; /* [SSRC_TABLES] */
 	uint8_t used[SSRC_TABLES]; /* entries of each table: taken in order, never given back */
@@ -194,6 +212,7 @@ struct media {
 	uint32_t derive_tokens;
 	_Atomic uint64_t keys_warned, keys_expired;
 	_Atomic uint64_t drops[MEDIA_VERDICTS]; /* of all streams, and of none */
+	struct past *past; /* [max_ctx]: touched only where more SSRCs were sent than have places */
 };
 
 static inline struct xc_job *media_open(const struct media *m, const struct note *n)
@@ -332,10 +351,51 @@ uint64_t media_ssrc_index(struct media *m, const struct media_ctx *c, int table,
 	const struct ssrc_state *s, uint32_t ssrc, uint16_t seq, const struct media_in *in,
 	uint32_t at);
 
-/* An SSRC that the tx key never protected, while there is no room to remember what it will have sent. */
-static inline bool media_ssrc_refused(const struct media_ctx *tx, uint32_t ssrc)
+/* Whose packet may take another SSRC's place toward the other side: it is authentic, or, where nothing can be, it comes from where we
+ * send to ourselves: who gets the call's media is believed to be the terminal, and a forger from elsewhere is not. */
+static inline bool media_ssrc_may_turn(
+	const struct media *m, const struct note *n, uint32_t stream, const struct endpoint *src)
 {
-	return !media_ssrc_find(tx, TX_RTP, ssrc) && tx->used[TX_RTP] == MEDIA_SSRCS;
+	return (n->rx->rx.srtp && !n->rx->rx.no_rtp_auth && !n->passed) ||
+		endpoint_eq(src, &m->stream[stream].learn.remote);
+}
+
+/* What is known of an SSRC that gave its place up; NULL: it did not. */
+const struct past_ssrc *media_ssrc_past(
+	const struct media *m, const struct media_ctx *tx, uint32_t ssrc);
+
+bool media_ssrc_no_turn(const struct media *m, const struct media_ctx *tx, uint32_t ssrc,
+	bool may_turn, uint64_t now_ns);
+
+/* An SSRC that has no place for what it will have sent under the tx key, and that gets none now (media_ssrc_turn()). */
+static inline bool media_ssrc_refused(const struct media *m, const struct media_ctx *tx,
+	uint32_t ssrc, bool may_turn, uint64_t now_ns)
+{
+	return tx->used[TX_RTP] == MEDIA_SSRCS && !media_ssrc_find(tx, TX_RTP, ssrc) &&
+		media_ssrc_no_turn(m, tx, ssrc, may_turn, now_ns);
+}
+
+/* The place of an SSRC that is to be sent; NULL if it gets none. While there are free places everybody gets one. Nobody may fill them so
+ * that the terminal's next SSRC finds none, yet an index must never be sent twice under a key (RFC 3711 3.2.3, 9.1). So when all
+ * are taken:
+ * - The least recently used gives way, never the newest, and what it has sent stays known, in the past: its index, that is, no
+ *   longer its window. When it comes back it goes on behind that, and what was reordered around its going is lost.
+ * - Who is in the past comes back at once: whoever was heard once stays heard.
+ * - A newcomer gets a place only by a packet that media_ssrc_may_turn() is true of, MEDIA_TURNS at once and one each MEDIA_TURN_NS,
+ *   until the past is full. Then newcomers are refused until there is a new key.
+ * A forger who sends from the terminal's own address can use the past up, in some minutes; he silences nobody who was heard before. */
+struct ssrc_state *media_ssrc_turn(
+	struct media *m, struct media_ctx *tx, uint32_t ssrc, bool may_turn, uint64_t now_ns);
+
+static inline struct ssrc_state *media_ssrc_send(
+	struct media *m, struct media_ctx *tx, uint32_t ssrc, bool may_turn, uint64_t now_ns)
+{
+	struct ssrc_state *s = &tx->tx.first;
+
+	if (!s->used || s->ssrc != ssrc)
+		return media_ssrc_turn(m, tx, ssrc, may_turn, now_ns);
+	s->touched = ++m->clock;
+	return s;
 }
 
 /* --- keys.c: master keys' lifetimes and epochs ------------------------------------------------------------------ */

@@ -454,6 +454,7 @@ int media_create(struct media **out, const struct media_config *cfg)
 	m->ctx = bigmem_alloc(cfg->max_ctx, sizeof(*m->ctx));
 	m->ctx_cfg = bigmem_alloc(cfg->max_ctx, sizeof(*m->ctx_cfg));
 	m->ssrc = bigmem_alloc(cfg->max_ctx, sizeof(*m->ssrc));
+	m->past = bigmem_alloc(cfg->max_ctx, sizeof(*m->past));
 	m->stream = bigmem_alloc(cfg->max_stream, sizeof(*m->stream));
 	m->counters = bigmem_alloc(cfg->max_stream, sizeof(*m->counters));
 	if (rtcp_stats_create(&m->rtcp, cfg->max_stream)) {
@@ -465,8 +466,8 @@ int media_create(struct media **out, const struct media_config *cfg)
 	m->windows = bigmem_alloc(window_words(m), sizeof(*m->windows));
 	m->key = bigmem_alloc(cfg->key_slots / 2 + 1, sizeof(*m->key));
 	m->epochs = calloc(cfg->key_slots / 2 + 1, sizeof(*m->epochs));
-	if (!m->ctx || !m->ctx_cfg || !m->ssrc || !m->stream || !m->counters || !m->by_port ||
-		!lanes_alloc(m) || !m->windows || !m->key || !m->epochs) {
+	if (!m->ctx || !m->ctx_cfg || !m->ssrc || !m->past || !m->stream || !m->counters ||
+		!m->by_port || !lanes_alloc(m) || !m->windows || !m->key || !m->epochs) {
 		media_destroy(m);
 		return -ENOMEM;
 	}
@@ -483,6 +484,7 @@ void media_destroy(struct media *m)
 	bigmem_free(m->ctx, m->cfg.max_ctx, sizeof(*m->ctx));
 	bigmem_free(m->ctx_cfg, m->cfg.max_ctx, sizeof(*m->ctx_cfg));
 	bigmem_free(m->ssrc, m->cfg.max_ctx, sizeof(*m->ssrc));
+	bigmem_free(m->past, m->cfg.max_ctx, sizeof(*m->past));
 	bigmem_free(m->stream, m->cfg.max_stream, sizeof(*m->stream));
 	bigmem_free(m->counters, m->cfg.max_stream, sizeof(*m->counters));
 	rtcp_stats_destroy(m->rtcp);

@@ -148,7 +148,8 @@ struct media_mark {
 	uint8_t table; /* enum media_table; SRTCP that we send has one index for all, see tx_rtcp_index */
 	bool roc_only; /* as media_start's: nothing was seen yet */
 };
-#define MEDIA_MARKS_MAX (16 * MEDIA_TABLES)
+#define MEDIA_PAST      48 /* SSRCs that were sent, beside those that have one of the 16 places */
+#define MEDIA_MARKS_MAX (16 * MEDIA_TABLES + MEDIA_PAST)
 #define MEDIA_RESUMES   12
 
 struct media_ctx_resume {

@@ -305,14 +305,21 @@ static void open_keys(struct draft *d)
 static uint8_t tx_rtp_index(struct draft *d)
 {
 	const struct ssrc_state *s = media_ssrc_find(d->tx, TX_RTP, d->job->ssrc);
+	const struct media_in *in = &d->in[d->at];
+	const struct past_ssrc *past;
+	struct media *m = d->m;
 
-	if (!s && media_ssrc_refused(d->tx, d->job->ssrc))
+	if (!s &&
+		media_ssrc_refused(m, d->tx, d->job->ssrc,
+			media_ssrc_may_turn(m, d->note, m->in_stream[d->at], &in->src), in->t_ns))
 		return drop(d, MEDIA_DROP_SSRC_LIMIT);
 	d->job->tx_index =
 		media_ssrc_index(d->m, d->tx, TX_RTP, s, d->job->ssrc, d->seq, d->in, d->at);
 	if (d->job->tx_index > SRTP_INDEX_MAX)
 		return drop(d, MEDIA_DROP_INDEX_END);
-	if (s && !media_ssrc_new(s, d->job->tx_index))
+	past = s ? NULL : media_ssrc_past(m, d->tx, d->job->ssrc);
+	if (s ? !media_ssrc_new(s, d->job->tx_index)
+	      : past && !past->roc_only && d->job->tx_index <= past->index)
 		return drop(d, MEDIA_DROP_NONCE);
 	return slot_for(d, &d->tx->tx, d->note->tx_key, d->job->tx_index, &d->job->tx_key);
 }

@@ -37,19 +37,27 @@ static void make(struct media *m, struct media_ctx *c, int table, uint32_t i, ui
 	s->seen.last = (uint64_t)c->roc[table] << 16;
 }
 
+/* Of all places, the least recently used one. */
+static uint32_t oldest(struct media_ctx *c, int table)
+{
+	uint32_t place = 0;
+
+	for (uint32_t i = 1; i < MEDIA_SSRCS; i++)
+		if (at(c, table, i)->touched < at(c, table, place)->touched)
+			place = i;
+	return place;
+}
+
 struct ssrc_state *media_ssrc_make(
 	struct media *m, struct media_ctx *c, int table, uint32_t ssrc, bool evict)
 {
 	struct ssrc_state *s = (struct ssrc_state *)media_ssrc_find(c, table, ssrc);
-	uint32_t place = c->used[table], oldest = 0;
+	uint32_t place = c->used[table];
 
 	if (!s && place == MEDIA_SSRCS) {
 		if (!evict)
 			return NULL;
-		for (uint32_t i = 1; i < MEDIA_SSRCS; i++)
-			if (at(c, table, i)->touched < at(c, table, oldest)->touched)
-				oldest = i;
-		place = oldest;
+		place = oldest(c, table);
 	} else if (!s) {
 		c->used[table]++;
 	}
@@ -64,9 +72,13 @@ struct ssrc_state *media_ssrc_make(
 void media_ssrc_reset(struct media *m, struct media_ctx *c, int table, uint32_t roc,
 	const struct media_start *start, uint32_t starts)
 {
+	struct past *past = &m->past[c - m->ctx];
+
 	for (uint32_t i = 0; i < c->used[table]; i++)
 		*at(c, table, i) = (struct ssrc_state){0};
 	c->used[table] = 0;
+	if (table == TX_RTP && (past->n || past->turn_ns))
+		*past = (struct past){0};
 	c->roc[table] = roc;
 	for (uint32_t i = 0; i < starts; i++) {
 		struct ssrc_state *s = media_ssrc_get(m, c, table, start[i].ssrc, false);
@@ -89,10 +101,118 @@ void media_ssrc_trust(struct media_ctx *c)
 	}
 }
 
+/* --- Places that change hands ------------------------------------------------------------------------------------ */
+
+static const struct past_ssrc *past_find(const struct past *p, uint32_t ssrc)
+{
+	for (uint32_t i = 0; i < p->n; i++)
+		if (p->of[i].ssrc == ssrc)
+			return &p->of[i];
+	return NULL;
+}
+
+const struct past_ssrc *media_ssrc_past(
+	const struct media *m, const struct media_ctx *tx, uint32_t ssrc)
+{
+	return tx->used[TX_RTP] == MEDIA_SSRCS ? past_find(&m->past[tx - m->ctx], ssrc) : NULL;
+}
+
+/* A bucket, filled by time. */
+static uint32_t turns_left(const struct past *p, uint64_t now_ns)
+{
+	uint64_t add;
+
+	if (p->turn_ns == 0)
+		return MEDIA_TURNS;
+	if (now_ns < p->turn_ns) /* the clock was set */
+		return p->turns;
+	add = (now_ns - p->turn_ns) / MEDIA_TURN_NS;
+	return add >= MEDIA_TURNS - p->turns ? MEDIA_TURNS : p->turns + (uint32_t)add;
+}
+
+static void take_turn(struct past *p, uint64_t now_ns)
+{
+	uint32_t left = turns_left(p, now_ns);
+
+	/* What is left of the time to the next one counts, unless the bucket was full. */
+	if (left == MEDIA_TURNS || now_ns < p->turn_ns)
+		p->turn_ns = now_ns ? now_ns : 1;
+	else
+		p->turn_ns += (now_ns - p->turn_ns) / MEDIA_TURN_NS * MEDIA_TURN_NS;
+	p->turns = left - 1;
+}
+
+bool media_ssrc_no_turn(const struct media *m, const struct media_ctx *tx, uint32_t ssrc,
+	bool may_turn, uint64_t now_ns)
+{
+	const struct past *p = &m->past[tx - m->ctx];
+
+	return !past_find(p, ssrc) &&
+		(!may_turn || p->n == MEDIA_PAST || turns_left(p, now_ns) == 0);
+}
+
+static struct past_ssrc past_of(const struct ssrc_state *s)
+{
+	return (struct past_ssrc){
+		.index = s->seen.last, .ssrc = s->ssrc, .roc_only = !s->seen.started};
+}
+
+struct ssrc_state *media_ssrc_turn(
+	struct media *m, struct media_ctx *tx, uint32_t ssrc, bool may_turn, uint64_t now_ns)
+{
+	struct past *p = &m->past[tx - m->ctx];
+	struct past_ssrc before, *seat;
+	struct ssrc_state *s;
+	uint32_t place;
+
+	if (tx->used[TX_RTP] < MEDIA_SSRCS || media_ssrc_find(tx, TX_RTP, ssrc))
+		return media_ssrc_make(m, tx, TX_RTP, ssrc, false);
+	if (media_ssrc_no_turn(m, tx, ssrc, may_turn, now_ns))
+		return NULL;
+	place = oldest(tx, TX_RTP);
+	s = at(tx, TX_RTP, place);
+	seat = (struct past_ssrc *)past_find(p, ssrc);
+	if (seat) { /* they change places */
+		before = *seat;
+	} else {
+		take_turn(p, now_ns);
+		seat = &p->of[p->n++];
+		before = (struct past_ssrc){
+			.index = (uint64_t)tx->roc[TX_RTP] << 16, .roc_only = true};
+	}
+	*seat = past_of(s);
+	make(m, tx, TX_RTP, place, ssrc);
+	s->seen.last = before.index;
+	if (!before.roc_only)
+		replay_start_after(&s->seen, before.index);
+	s->touched = ++m->clock;
+	return s;
+}
+
+/* Without room nothing is lost but newcomers: a full past lets none in. */
+static void past_resume(struct past *p, const struct media_mark *mark)
+{
+	struct past_ssrc *e = (struct past_ssrc *)past_find(p, mark->ssrc);
+
+	if (!e && p->n < MEDIA_PAST) {
+		e = &p->of[p->n++];
+		*e = (struct past_ssrc){
+			.index = mark->index, .ssrc = mark->ssrc, .roc_only = mark->roc_only};
+	}
+	if (!e || (!e->roc_only && (mark->roc_only || e->index >= mark->index)))
+		return;
+	e->index = mark->index;
+	e->roc_only = mark->roc_only;
+}
+
+/* --- What outlives us -------------------------------------------------------------------------------------------- */
+
 void media_ssrc_resume(struct media *m, struct media_ctx *c, const struct media_mark *mark)
 {
 	struct ssrc_state *s = media_ssrc_get(m, c, mark->table, mark->ssrc, false);
 
+	if (!s && mark->table == TX_RTP)
+		past_resume(&m->past[c - m->ctx], mark);
 	if (!s || (s->seen.started && (mark->roc_only || s->seen.last >= mark->index)))
 		return;
 	s->seen.last = mark->index;
@@ -119,6 +239,11 @@ uint32_t media_marks(const struct media *m, uint32_t ctx, struct media_mark out[
 				.roc_only = !s->seen.started,
 				.index = s->seen.started ? s->seen.last : s->seen.last >> 16 << 16};
 		}
+	for (uint32_t i = 0; i < m->past[ctx].n; i++)
+		out[n++] = (struct media_mark){.ssrc = m->past[ctx].of[i].ssrc,
+			.table = TX_RTP,
+			.roc_only = m->past[ctx].of[i].roc_only,
+			.index = m->past[ctx].of[i].index};
 	return n;
 }
 
@@ -192,8 +317,14 @@ uint64_t media_ssrc_index(struct media *m, const struct media_ctx *c, int table,
 	const struct ssrc_state *s, uint32_t ssrc, uint16_t seq, const struct media_in *in,
 	uint32_t at)
 {
+	const struct past_ssrc *past;
+	uint64_t roc = c->roc[table];
+
 	if (s && s->seen.started)
 		return srtp_index_estimate(s->seen.last, seq);
-	return first_index(
-		m, c, table, ssrc, (s ? s->seen.last >> 16 : c->roc[table]) << 16 | seq, in, at);
+	past = !s && table == TX_RTP ? media_ssrc_past(m, c, ssrc) : NULL;
+	if (past && !past->roc_only)
+		return srtp_index_estimate(past->index, seq);
+	roc = s ? s->seen.last >> 16 : past ? past->index >> 16 : roc;
+	return first_index(m, c, table, ssrc, roc << 16 | seq, in, at);
 }

@@ -150,29 +150,30 @@ static void a_command_between_the_halves_makes_jobs_stale(void **state)
 
 static void an_ssrc_that_cannot_leave_pushes_no_window_out(void **state)
 {
+	const uint32_t all = MEDIA_SSRCS + MEDIA_TURNS; /* that may leave for now */
 	struct rig *r = rig_new(CM80, CM80, 0);
 
 	(void)state;
-	for (uint32_t ssrc = 1; ssrc <= MEDIA_SSRCS; ssrc++)
+	for (uint32_t ssrc = 1; ssrc <= all; ssrc++)
 		rig_send(r, ssrc, 60000, A_TX);
 	rig_run(r);
-	assert_int_equal(r->outs, MEDIA_SSRCS);
+	assert_int_equal(r->outs, all);
 	rig_send(r, 99, 5, A_TX);
 	assert_int_equal(rig_prepare(r), 0); /* before any cipher */
 	rig_complete(r, 0);
-	rig_send(r, 1, 60000, A_TX);
+	rig_send(r, MEDIA_TURNS + 1, 60000, A_TX);
 	rig_run(r);
 	assert_int_equal(r->in[0].verdict, MEDIA_DROP_REPLAY);
 	rig_free(r);
 	/* Likewise when the last place is taken within the same burst: found out in complete. */
 	r = rig_new(CM80, CM80, 0);
-	for (uint32_t ssrc = 1; ssrc <= MEDIA_SSRCS + 1; ssrc++)
+	for (uint32_t ssrc = 1; ssrc <= all + 1; ssrc++)
 		rig_send(r, ssrc, 60000, A_TX);
 	rig_run(r);
-	assert_int_equal(r->outs, MEDIA_SSRCS);
-	assert_int_equal(r->in[MEDIA_SSRCS].verdict, MEDIA_DROP_SSRC_LIMIT);
-	assert_non_null(media_ssrc_find(&r->m->ctx[0], RX_RTP, 1));
-	assert_null(media_ssrc_find(&r->m->ctx[0], RX_RTP, MEDIA_SSRCS + 1));
+	assert_int_equal(r->outs, all);
+	assert_int_equal(r->in[all].verdict, MEDIA_DROP_SSRC_LIMIT);
+	assert_non_null(media_ssrc_find(&r->m->ctx[0], RX_RTP, MEDIA_TURNS + 1));
+	assert_null(media_ssrc_find(&r->m->ctx[0], RX_RTP, all + 1));
 	rig_free(r);
 }
 
