@@ -346,6 +346,12 @@ def section_loop(args, out):
               f"{r['floor']:>8.0f} {r['floor_lines']:>8.0f} {r['floor_cipher']:>8.0f}")
 
 
+def sleep_us():
+    """What every relay pays for each time that it waits: by how many packets it is shared is what batches are about."""
+    done = subprocess.run([os.path.join(relay.BUILD, "t", "sleep_cost")], stdout=subprocess.PIPE, text=True, check=True)
+    return float(done.stdout)
+
+
 def machine():
     with open("/proc/cpuinfo", encoding="ascii") as f:
         model = next((row.split(":", 1)[1].strip() for row in f if row.startswith("model name")), "unknown processor")
@@ -372,8 +378,8 @@ def main():
     os.makedirs(args.out, exist_ok=True)
     if args.full:
         progress("all of it takes some 22 minutes on a quiet machine")
-    result = {"machine": machine(), "arguments": vars(args), "sections": {}}
-    print(result["machine"])
+    result = {"machine": machine(), "sleep_us": sleep_us(), "arguments": vars(args), "sections": {}}
+    print(f"{result['machine']}; to sleep once for 250 us and wake up takes {result['sleep_us']:.0f} us of processor time")
     names = args.only.split(",")
     for i, name in enumerate(names):
         if name not in SECTIONS:
