@@ -19,10 +19,8 @@
 
 #include "base/clock.h"
 
-#define CMD_RING       4096u
-#define MARK_RING      16384u
-#define RATE_PERIOD_NS 5000000ull /* the arrival rate is looked at this often */
-#define WORTH_WAITING  2.0        /* packets that must be expected within the window */
+#define CMD_RING  4096u
+#define MARK_RING 16384u
 
 /* --- Commands ------------------------------------------------------------------------------------------------- */
 
@@ -274,35 +272,6 @@ uint32_t worker_round(struct worker *w)
 
 /* --- When to look again --------------------------------------------------------------------------------------- */
 
-static void rate_update(struct worker *w, uint32_t n, uint64_t now)
-{
-	uint64_t elapsed = now - w->rate_from_ns;
-
-	w->rate_packets += n;
-	if (elapsed < RATE_PERIOD_NS)
-		return;
-	/* A long silence says all there is to say; otherwise the past counts three quarters. */
-	w->rate = elapsed > 20 * RATE_PERIOD_NS ? 0 : w->rate * 0.75;
-	w->rate += (elapsed > 20 * RATE_PERIOD_NS ? 1 : 0.25) * (double)w->rate_packets * 1e9 /
-		(double)elapsed;
-	w->rate_from_ns = now;
-	w->rate_packets = 0;
-}
-
-/* How long to let a batch gather before looking, 0 = look as soon as a packet is there. When packets are sparse, waiting would
- * cost delay and save nothing; when many are expected within the window, one wake-up serves them all. */
-static uint64_t gather_ns(const struct worker *w)
-{
-	double expected = w->rate * (double)w->cfg.batch_window_ns / 1e9;
-	double full = w->cfg.batch_max / 2.0;
-
-	if (expected < WORTH_WAITING)
-		return 0;
-	if (expected <= full)
-		return w->cfg.batch_window_ns;
-	return (uint64_t)((double)w->cfg.batch_window_ns * full / expected);
-}
-
 static void wait_for_packet(struct worker *w)
 {
 	struct epoll_event ev[2];
@@ -344,7 +313,7 @@ static void *run(void *arg)
 	/* The default slack of 50 us is as long as what we wait for. */
 	prctl(PR_SET_TIMERSLACK, 1000ul, 0, 0, 0);
 	while (!atomic_load_explicit(&w->stop, memory_order_acquire)) {
-		uint64_t wait = n ? gather_ns(w) : 0;
+		uint64_t wait = n ? pace_wait_ns(&w->pace) : 0;
 
 		/* A full burst: more is there for sure. Else, instead of a look that mostly finds nothing, the wait that comes
 		 * anyway: it returns at once if something is there. */
@@ -357,7 +326,7 @@ static void *run(void *arg)
 		looked = clock_mono_ns();
 		n = worker_round(w);
 		atomic_store_explicit(&w->rounds, ++rounds, memory_order_relaxed);
-		rate_update(w, n, clock_mono_ns());
+		pace_count(&w->pace, n, clock_mono_ns());
 	}
 	while (w->flying)
 		burst_end(w);
@@ -408,6 +377,7 @@ int worker_create(struct worker **out, const struct worker_config *cfg, char *er
 	memset(w, 0, sizeof(*w));
 	w->cfg = *cfg;
 	w->overload.age_ns = cfg->overload_age_ns;
+	w->pace = (struct pace){.window_ns = cfg->batch_window_ns, .batch_max = cfg->batch_max};
 	w->steer_ops = cfg->steer_ops;
 	w->wake_fd = w->poll_fd = -1;
 	snprintf(err, err_len, "worker %u: out of memory", cfg->index);

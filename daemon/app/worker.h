@@ -7,6 +7,7 @@
 #include <pthread.h>
 
 #include "app/overload.h"
+#include "app/pace.h"
 #include "app/tap.h"
 #include "base/hist.h"
 #include "base/ring.h"
@@ -110,9 +111,8 @@ struct worker {
 		uint64_t engine_ns;      /* since when it is with the engine */
 	} burst[ENGINE_DEPTH_MAX];
 	uint32_t depth, oldest, flying;
-	struct media_out *out;               /* [batch_max] */
-	uint64_t rate_from_ns, rate_packets; /* arrival rate: since when, how many */
-	double rate;                         /* packets per second, smoothed */
+	struct media_out *out; /* [batch_max] */
+	struct pace pace;
 	struct overload overload;
 	/* Written by the worker, read by anybody. */
 	struct hist delay; /* ns from the kernel's receive stamp until after the send */

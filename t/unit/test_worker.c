@@ -427,6 +427,53 @@ static void deletions_are_acknowledged_and_keys_wiped(void **state)
 	assert_memory_equal(&batch_runner_arena(r->w->runner)->key[3], &zero, sizeof(zero));
 }
 
+/* As many as there are, in bursts of no more than a batch may have. */
+static void what_gathers_is_taken_in_batches_of_batch_max(void **state)
+{
+	struct rig *r = *state;
+	uint64_t one = 1;
+	struct wire w;
+
+	worker_stop(r->w);
+	atomic_store(&r->w->stop, false);
+	rtp(&w, 1);
+	memcpy(w.bytes, "\x00\x01\x00\x00\x21\x12\xa4\x42", 8);
+	for (uint32_t i = 0; i < 10 * BURST; i++)
+		assert_int_equal(ring_push(&mem.in, &w, 1), 0);
+	assert_int_equal(write(mem.event_fd, &one, sizeof(one)), sizeof(one));
+	assert_int_equal(worker_start(r->w), 0);
+	for (int i = 0; i < 200000 && atomic_load(&r->w->bursts) < 10; i++)
+		usleep(50);
+	assert_int_equal(atomic_load(&r->w->bursts), 10);
+	assert_int_equal(atomic_load(&r->w->batch.max), BURST);
+	assert_int_equal(mem.passed, 10 * BURST);
+}
+
+/* Whether the loop has made that many rounds, of which it counts those since its start, before the time is over. */
+static bool has_gone_round(struct rig *r, uint64_t times, uint64_t for_ns)
+{
+	uint64_t until = clock_mono_ns() + for_ns;
+
+	while (atomic_load(&r->w->rounds) < times && clock_mono_ns() < until)
+		usleep(100);
+	return atomic_load(&r->w->rounds) >= times;
+}
+
+static void only_a_busy_polling_worker_never_sleeps(void **state)
+{
+	struct rig *r = *state;
+	uint64_t so_far = atomic_load(&r->w->rounds);
+
+	/* It looks once a second, to show that it lives. */
+	assert_false(has_gone_round(r, so_far + 5, NS_PER_SEC / 5));
+	worker_stop(r->w);
+	atomic_store(&r->w->stop, false);
+	r->w->cfg.busy_poll = true;
+	assert_int_equal(worker_start(r->w), 0);
+	assert_true(has_gone_round(r, so_far + 10000, 20 * NS_PER_SEC));
+	stun_is_passed_on(state);
+}
+
 /* Real-time priority: with the first instruction of its thread, or there is no thread. */
 static void a_worker_has_the_priority_it_is_told(void **state)
 {
@@ -468,6 +515,10 @@ int main(void)
 		cmocka_unit_test_setup_teardown(stun_is_passed_on, setup_two, teardown),
 		cmocka_unit_test_setup_teardown(
 			deletions_are_acknowledged_and_keys_wiped, setup_two, teardown),
+		cmocka_unit_test_setup_teardown(
+			what_gathers_is_taken_in_batches_of_batch_max, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			only_a_busy_polling_worker_never_sleeps, setup, teardown),
 		cmocka_unit_test_setup_teardown(
 			a_worker_has_the_priority_it_is_told, setup, teardown),
 	};
