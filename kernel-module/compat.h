@@ -20,6 +20,14 @@
 #error "nf_xcipher needs a kernel with IPv6"
 #endif
 
+/* Who may join a group of a family is said with flags of its own since they are internal to the kernel (6.8, and 6.1's later
+ * releases); there the other ones are not looked at, and everybody may. */
+#ifdef GENL_MCAST_CAP_NET_ADMIN
+#define NFX_MCAST_ADMIN GENL_MCAST_CAP_NET_ADMIN
+#else
+#define NFX_MCAST_ADMIN GENL_UNS_ADMIN_PERM
+#endif
+
 static inline struct nlattr **nfx_dump_attrs(struct netlink_callback *cb)
 {
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 7, 0)

@@ -260,7 +260,7 @@ static int put_target(struct sk_buff *skb, struct nfx_target *t, u32 portid, u32
 	err = nla_put_u32(skb, NFX_A_OWNER, t->owner_id) ||
 	      nla_put_u8(skb, NFX_A_FAMILY, t->key.family) ||
 	      put_key(skb, &t->key, NFX_A_ADDR, NFX_A_PORT) || put_plan(skb, rcu_dereference(t->plan)) ||
-	      (seen && nla_put_u64_64bit(skb, NFX_A_LAST_SEEN_MS, jiffies_to_msecs(jiffies - seen),
+	      (seen && nla_put_u64_64bit(skb, NFX_A_LAST_SEEN_MS, jiffies64_to_msecs(jiffies - seen),
 					 NFX_A_PAD)) ||
 	      put_stats(skb, stats);
 	rcu_read_unlock();
@@ -651,7 +651,7 @@ static const struct genl_ops ops[] = {
 
 /* Events tell of addresses: only who may change targets hears them. */
 static const struct genl_multicast_group groups[] = {
-	{.name = NFX_MCGRP_EVENTS, .flags = GENL_UNS_ADMIN_PERM},
+	{.name = NFX_MCGRP_EVENTS, .flags = NFX_MCAST_ADMIN},
 };
 
 static struct genl_family family __ro_after_init = {

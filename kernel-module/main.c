@@ -83,10 +83,26 @@ static void __net_exit net_exit(struct net *net)
 	kvfree(nn->sources);
 }
 
+/* Cached routes know their namespace: they must be let go before it is freed, and the kernel waits for RCU by itself, but
+ * not for works that come of it. */
+static void __net_exit net_exit_batch(struct list_head *nets)
+{
+	bool used = false;
+	struct net *net;
+
+	list_for_each_entry(net, nets, exit_list)
+		used |= nfx_net(net)->closing;
+	if (!used)
+		return;
+	rcu_barrier();
+	flush_workqueue(nfx_wq);
+}
+
 static struct pernet_operations net_ops = {
 	.init = net_init,
 	.pre_exit = net_pre_exit,
 	.exit = net_exit,
+	.exit_batch = net_exit_batch,
 	.id = &nfx_net_id,
 	.size = sizeof(struct nfx_net),
 };
@@ -95,7 +111,8 @@ static int __init nfx_init(void)
 {
 	int err;
 
-	nfx_wq = alloc_workqueue("nf_xcipher", WQ_UNBOUND, 0);
+	/* MEM_RECLAIM: namespaces end in a queue that has it, and wait for this one. */
+	nfx_wq = alloc_workqueue("nf_xcipher", WQ_UNBOUND | WQ_MEM_RECLAIM, 0);
 	if (!nfx_wq)
 		return -ENOMEM;
 	err = register_pernet_subsys(&net_ops);
