@@ -304,6 +304,43 @@ void stats_fill_limits(const struct stats_input *in, struct pool *p, struct ngva
 	}
 }
 
+/* Of all reports: their number, the sum of what they say, and its mean, in the unit that clients of the protocol know. */
+static void add_samples(struct pool *p, struct ngval *d, const char *name, uint64_t n, double sum)
+{
+	ngval_add_str(p, d, pool_printf(p, "%s_total", name), pool_printf(p, "%.6f", sum));
+	ngval_add_int(p, d, pool_printf(p, "%s_samples_total", name), (int64_t)n);
+	ngval_add_str(p, d, pool_printf(p, "%s_average", name),
+		pool_printf(p, "%.6f", n ? sum / (double)n : 0.0));
+}
+
+/* What terminals report of each other by RTCP: MOS, jitter in ms, round trips in us, loss in percent. */
+static void fill_quality(const struct stats_input *in, struct pool *p, struct ngval *dict)
+{
+	const struct hist *jitter[WORKERS_MAX], *rtt[WORKERS_MAX], *loss[WORKERS_MAX];
+	struct ngval *d = ngval_add_dict(p, dict, STR("mos"));
+	uint64_t sum = 0, n = 0;
+	struct hist_total t;
+
+	for (uint32_t i = 0; i < in->workers; i++) {
+		struct media_quality_totals q;
+
+		media_quality_totals(in->worker[i]->media, &q);
+		jitter[i] = q.jitter_us;
+		rtt[i] = q.rtt_us;
+		loss[i] = q.loss;
+		sum += q.mos_sum;
+		n += q.reports;
+	}
+	add_samples(p, d, "mos", n, (double)sum / 100);
+	d = ngval_add_dict(p, dict, STR("voip_metrics"));
+	hist_total(&t, jitter, in->workers);
+	add_samples(p, d, "jitter", t.count, (double)t.sum / 1000);
+	hist_total(&t, rtt, in->workers);
+	add_samples(p, d, "rtt_e2e", t.count, (double)t.sum);
+	hist_total(&t, loss, in->workers);
+	add_samples(p, d, "packetloss", t.count, (double)t.sum / 100);
+}
+
 void stats_fill(const struct stats_input *in, struct pool *p, struct ngval *dict)
 {
 	struct ngval *x = ngval_add_dict(p, dict, STR("xcipher"));
@@ -339,4 +376,5 @@ void stats_fill(const struct stats_input *in, struct pool *p, struct ngval *dict
 		redis_stats(in->redis, p, x);
 	if (in->record)
 		fill_recording(in->record, p, x);
+	fill_quality(in, p, dict);
 }

@@ -129,18 +129,20 @@ void calls_set_policy(struct calls *c, const struct call_policy *policy);
 
 struct calls_ended { /* of calls that are no more */
 	uint64_t answered;
-	uint64_t one_way;        /* some of its media came, some never did that should */
-	uint64_t silent_streams; /* media that should have come and never did */
+	uint64_t one_way;                /* some of its media came, some never did that should */
+	uint64_t silent_streams;         /* media that should have come and never did */
+	uint64_t packets, bytes, errors; /* received from all of their terminals */
 	uint64_t
 		duration_ns; /* from the offer to the last packet or request, of all of them together */
 };
 
 struct calls_counters {
 	uint64_t current, total, offers, answers, deletes, timeouts, refused;
-	uint64_t limited[CALL_LIMIT_COUNT]; /* refused by limits, by which */
-	uint64_t emergencies;               /* calls that were marked so, in all */
-	uint64_t streams;                   /* local ports in use */
-	uint64_t suite[SUITE_COUNT];        /* media of one side each, in use with this suite */
+	uint64_t silent_timeouts, final_timeouts, offer_timeouts; /* of timeouts */
+	uint64_t limited[CALL_LIMIT_COUNT];                       /* refused by limits, by which */
+	uint64_t emergencies;        /* calls that were marked so, in all */
+	uint64_t streams;            /* local ports in use */
+	uint64_t suite[SUITE_COUNT]; /* media of one side each, in use with this suite */
 	uint64_t
 		passed; /* likewise, whose packets leave as they come, under the terminals' own keys */
 	struct calls_ended ended;

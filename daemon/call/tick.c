@@ -68,14 +68,18 @@ static bool is_over(struct calls *c, const struct call *call, uint64_t now_ns)
 	if (call->delete_ns)
 		return now_ns >= call->delete_ns;
 	if (c->policy.final_timeout_ns && now_ns >= call->created_ns &&
-		now_ns - call->created_ns >= c->policy.final_timeout_ns)
+		now_ns - call->created_ns >= c->policy.final_timeout_ns) {
+		c->counters.final_timeouts++;
 		return timed_out(c, call);
+	}
 	l = life_of(c, call);
 	limit = !call->answered ? c->policy.offer_timeout_ns
 		: l.held        ? c->policy.silent_timeout_ns
 				: c->policy.timeout_ns;
 	if (limit == 0 || now_ns < l.last_ns || now_ns - l.last_ns < limit)
 		return false;
+	c->counters.offer_timeouts += !call->answered;
+	c->counters.silent_timeouts += call->answered && l.held;
 	return timed_out(c, call);
 }
 

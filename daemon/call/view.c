@@ -81,21 +81,33 @@ void view_call(const struct relay *relay, struct pool *p, const struct call *c, 
 	ngval_add_int(p, d, STR("last packet"), (int64_t)(last_ns / NS_PER_SEC));
 }
 
+static void add_traffic(struct calls_ended *e, const struct relay_stats *st)
+{
+	e->packets += st->packets;
+	e->bytes += st->bytes;
+	e->errors += st->errors;
+}
+
 /* Of both sides' legs that were to send: who did, and who never. On hold nobody is expected to. */
 void view_ended(const struct relay *relay, const struct call *c, struct calls_ended *e)
 {
 	uint64_t last_ns = c->signal_ns, heard = 0, silent = 0;
 
-	for (uint32_t i = 0; i < c->sides && c->answered; i++) {
+	for (uint32_t i = 0; i < c->sides; i++) {
 		const struct side *s = c->side[i];
 
 		for (uint32_t m = 0; m < s->legs && !s->gone; m++) {
 			const struct leg *l = s->leg[m];
 			struct relay_stats st = {0};
 
-			if (!l || !l->has_port || !l->active)
+			if (!l || !l->has_port)
 				continue;
+			leg_stats(relay, c, l, true, &st);
+			add_traffic(e, &st);
 			leg_stats(relay, c, l, false, &st);
+			add_traffic(e, &st);
+			if (!c->answered || !l->active)
+				continue;
 			heard += st.packets > 0;
 			silent += !st.packets &&
 				(l->dir == SDP_DIR_SENDRECV || l->dir == SDP_DIR_SENDONLY);

@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "control/statistics.h"
 
 #define LIST_DEFAULT 32u
 #define LIST_MAX     4096u
@@ -27,6 +28,7 @@ struct handler {
 	const struct ng_templates *templates;
 	uint64_t start_ns;
 	struct handler_count count[NG_COMMAND_COUNT]; /* [NG_NONE]: never became a command */
+	struct interval interval;
 	uint64_t duplicates;
 	struct log_limit log_warning, log_load;
 };
@@ -245,60 +247,21 @@ static void do_operate(struct job *j)
 				    : "Not supported here";
 }
 
-static void add_u64(struct pool *p, struct ngval *d, const char *key, uint64_t value)
-{
-	ngval_add_int(
-		p, d, str_from(key), (int64_t)(value > INT64_MAX ? (uint64_t)INT64_MAX : value));
-}
-
-static void add_control_statistics(struct job *j, struct ngval *d)
-{
-	struct handler *h = j->h;
-	uint64_t errors = 0;
-
-	for (int c = NG_NONE + 1; c < NG_COMMAND_COUNT; c++) {
-		const char *name = ng_command_name((enum ng_command)c);
-
-		ngval_add_int(j->p, d, pool_printf(j->p, "total%scount", name),
-			(int64_t)h->count[c].requests);
-		ngval_add_int(j->p, d, pool_printf(j->p, "total%serrors", name),
-			(int64_t)h->count[c].errors);
-	}
-	for (int c = NG_NONE; c < NG_COMMAND_COUNT; c++)
-		errors += h->count[c].errors;
-	add_u64(j->p, d, "totalerrorcount", errors);
-	add_u64(j->p, d, "totalinvalidcount", h->count[NG_NONE].errors);
-	add_u64(j->p, d, "totalduplicatecount", h->duplicates);
-}
-
 static void do_statistics(struct job *j)
 {
-	struct ngval *s = ngval_add_dict(j->p, j->dict, STR("statistics"));
-	struct ngval *current = ngval_add_dict(j->p, s, STR("currentstatistics"));
-	struct ngval *total = ngval_add_dict(j->p, s, STR("totalstatistics"));
-	struct ngval *control = ngval_add_dict(j->p, s, STR("controlstatistics"));
-	struct ngval *suites = ngval_add_dict(j->p, s, STR("mediasuites"));
+	struct ngval *dict = ngval_add_dict(j->p, j->dict, STR("statistics"));
+	const struct handler *h = j->h;
 	struct calls_counters c = {0};
+	const struct statistics s = {.calls = &c,
+		.count = h->count,
+		.interval = &h->interval,
+		.duplicates = h->duplicates,
+		.uptime_ns = j->now_ns > h->start_ns ? j->now_ns - h->start_ns : 0};
 
-	calls_counters(j->h->calls, &c);
-	add_u64(j->p, current, "sessionsown", c.current);
-	add_u64(j->p, current, "sessionsforeign", 0);
-	add_u64(j->p, current, "sessionstotal", c.current);
-	add_u64(j->p, current, "transcodedmedia", 0);
-	add_u64(j->p, current, "portsused", c.streams);
-	add_u64(j->p, total, "uptime",
-		j->now_ns > j->h->start_ns ? (j->now_ns - j->h->start_ns) / NS_PER_SEC : 0);
-	add_u64(j->p, total, "managedsessions", c.total);
-	add_u64(j->p, total, "rejectedsessions", c.refused);
-	add_u64(j->p, total, "timeoutsessions", c.timeouts);
-	add_u64(j->p, total, "offers", c.offers);
-	add_u64(j->p, total, "answers", c.answers);
-	add_u64(j->p, total, "deletes", c.deletes);
-	for (uint32_t i = 0; i < SUITE_COUNT; i++)
-		add_u64(j->p, suites, i ? srtp_suite_get(i)->name : "plain", c.suite[i]);
-	add_control_statistics(j, control);
-	if (j->h->stats.fill && s)
-		j->h->stats.fill(j->h->stats.arg, j->p, s);
+	calls_counters(h->calls, &c);
+	statistics_fill(&s, j->p, dict);
+	if (h->stats.fill && dict)
+		h->stats.fill(h->stats.arg, j->p, dict);
 }
 
 static void do_role(struct job *j)
@@ -537,8 +500,11 @@ void handler_request(struct handler *h, struct pool *p, const struct endpoint *f
 	struct ngval *result = ngval_add_str(p, j.dict, STR("result"), STR("error"));
 	size_t start = reply->len;
 	struct ngval *tree = NULL;
-	uint64_t begun_ns = clock_mono_ns();
+	uint64_t begun_ns = clock_mono_ns(), took_ns;
+	struct calls_counters c = {0};
 
+	calls_counters(h->calls, &c);
+	interval_advance(&h->interval, now_ns, c.current, c.ended.duration_ns);
 	if (result) {
 		run(&j, from, body, enc);
 		tree = reply_tree(&j, result);
@@ -555,7 +521,10 @@ void handler_request(struct handler *h, struct pool *p, const struct endpoint *f
 	}
 	if (j.reply.error || j.reply.load_limit)
 		h->count[j.r.command].errors++;
-	h->count[j.r.command].ns += clock_mono_ns() - begun_ns;
+	took_ns = clock_mono_ns() - begun_ns;
+	h->count[j.r.command].ns += took_ns;
+	calls_counters(h->calls, &c);
+	interval_count(&h->interval, now_ns, j.r.command, took_ns, c.current);
 	write_log(&j);
 }
 

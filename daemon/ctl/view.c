@@ -254,7 +254,8 @@ uint32_t view_head(const struct view *v, const struct ngval *reply, struct view_
 		"\n",
 		(long long)number(now, "sessionstotal"), (long long)number(all, "managedsessions"),
 		(long long)number(all, "rejectedsessions"),
-		(long long)number(all, "timeoutsessions"),
+		(long long)(number(all, "timeoutsessions") + number(all, "silenttimeoutsessions") +
+			number(all, "finaltimeoutsessions") + number(all, "offertimeoutsessions")),
 		STR_ARG(text(p, get(x, "limits"), "reached")));
 	if (seconds > 0)
 		fprintf(v->to, "packets %.0f/s in, %.0f/s out, %.0f/s dropped\n",

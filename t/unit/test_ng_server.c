@@ -287,7 +287,7 @@ static void statistics_count_requests_and_errors(void **state)
 	int extra = 42;
 	struct calls c = {0};
 	struct handler *h;
-	char buf[4096];
+	char buf[16384];
 
 	(void)state;
 	assert_int_equal(handler_create(&h, &c, (struct stats_source){fill, &extra}, 0), 0);
@@ -303,6 +303,7 @@ static void statistics_count_requests_and_errors(void **state)
 	assert_non_null(strstr(buf, "'totaloffercount':1,'totaloffererrors':1,"));
 	assert_non_null(strstr(buf, "'totalerrorcount':2,'totalinvalidcount':1,"));
 	assert_non_null(strstr(buf, "'totalduplicatecount':1}"));
+	assert_non_null(strstr(buf, "'intervalstatistics':{'totalcallsduration':'0.000000',"));
 	assert_non_null(strstr(buf, "'extra':42}"));
 	handler_destroy(h);
 }
