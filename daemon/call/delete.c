@@ -5,6 +5,9 @@
 #include "base/clock.h"
 #include "call/calls.h"
 
+/* A year: far beyond any call, and far from where nanoseconds since 1970 wrap (2554). */
+#define DELAY_MAX_S (365 * 86400ll)
+
 /* The branch that a delete means, if there are others beside it; SIDE_NONE: the whole call. */
 static uint8_t one_branch(const struct call *call, const struct ng_request *r)
 {
@@ -73,8 +76,10 @@ void calls_delete(struct calls *c, struct pool *p, const struct ng_request *r, u
 	struct call_reply *out, struct ngval *dict)
 {
 	static const char nothing[] = "Call-ID not found or tags didn't match";
-	uint64_t delay = r->delete_delay < 0 ? c->policy.delete_delay_ns
-					     : (uint64_t)r->delete_delay * NS_PER_SEC;
+	uint64_t delay = r->delete_delay < 0
+		? c->policy.delete_delay_ns
+		: (uint64_t)(r->delete_delay < DELAY_MAX_S ? r->delete_delay : DELAY_MAX_S) *
+			NS_PER_SEC;
 	struct call *call;
 	uint8_t branch;
 

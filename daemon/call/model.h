@@ -45,7 +45,8 @@ struct leg {
 	struct srtp_master rx_more[SDES_MAX_KEYS - 1];
 	/* What comes from it leaves as it came; what goes to it is such. Then tx is plain: nothing of ours goes there. */
 	bool pass_rx, pass_tx;
-	char kind[16]; /* "audio" */
+	char kind[16];  /* "audio" */
+	char codec[32]; /* that was agreed on first: "PCMA/8000"; cut if it is longer */
 
 	/* Of a listener: the source whose media it gets, and which of its m-lines. */
 	bool hears;

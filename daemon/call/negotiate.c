@@ -231,12 +231,16 @@ static void remotes(const struct neg_in *in, const struct sdp_media *m, bool mux
 	rtcp->port = m->has_rtcp ? m->rtcp.port : (uint16_t)(m->port + 1);
 }
 
+static void keep_text(char *to, size_t size, struct str text)
+{
+	memset(to, 0, size);
+	if (text.len)
+		memcpy(to, text.s, text.len < size ? text.len : size - 1);
+}
+
 static void set_kind(struct leg *l, const struct sdp_media *m)
 {
-	size_t n = min_u32((uint32_t)m->kind.len, sizeof(l->kind) - 1);
-
-	memset(l->kind, 0, sizeof(l->kind));
-	memcpy(l->kind, m->kind.s, n);
+	keep_text(l->kind, sizeof(l->kind), m->kind);
 }
 
 /* Old-style hold names no address: what was known stays. */
@@ -558,6 +562,7 @@ void neg_into_force(
 	l->proto = proto;
 	l->dir = dir;
 	set_kind(l, m);
+	keep_text(l->codec, sizeof(l->codec), sdp_first_codec(m));
 }
 
 static void answer_media(struct plan *plan, struct call *c, bool paired, const struct sdp_media *m,

@@ -207,6 +207,8 @@ static void add_media(
 	add_int(q, d, "index", i + 1);
 	ngval_add_str(q->p, d, STR("type"), pool_strdup(q->p, str_from(l->kind)));
 	add_text(q, d, "protocol", sdp_proto_name(proto));
+	if (l->codec[0])
+		ngval_add_str(q->p, d, STR("codec"), pool_strdup(q->p, str_from(l->codec)));
 	/* The other way may have another suite only after a re-keying; what the terminal sends comes first. */
 	if (l->rx.master.suite != SUITE_PLAIN)
 		add_text(q, d, "crypto suite", suite_name(&l->rx));

@@ -200,7 +200,8 @@ static bool leg_is_sound(const struct leg *l)
 {
 	bool sound = sdes_is_sound(&l->rx, NULL) && sdes_is_sound(&l->tx, NULL) &&
 		l->tx.more == 0 && more_is_sound(l) && l->kind[sizeof(l->kind) - 1] == 0 &&
-		l->port.rtp.port % 2 == 0 && (l->used ? l->port.rtp.port != 0 : !l->active);
+		l->codec[sizeof(l->codec) - 1] == 0 && l->port.rtp.port % 2 == 0 &&
+		(l->used ? l->port.rtp.port != 0 : !l->active);
 
 	for (uint32_t i = 0; i < l->ours_n && sound; i++)
 		sound = sdes_is_sound(&l->ours[i].s, NULL) && l->ours[i].s.more == 0 &&

@@ -98,6 +98,7 @@ static const struct field leg_fields[] = {
 	FLAG("pi", leg, pass_rx),
 	FLAG("po", leg, pass_tx),
 	{"k", BYTES, AT(leg, kind)},
+	{"cd", BYTES, AT(leg, codec)},
 	NUM("e0", leg, events[0], ANY),
 	NUM("e1", leg, events[1], ANY),
 	NUM("q", leg, quiet, 255),

@@ -387,3 +387,52 @@ enum sdp_err sdp_parse(struct sdp *out, struct pool *p, struct str body, uint32_
 		*line = ps.line;
 	return err;
 }
+
+/* --- Codecs --------------------------------------------------------------------------------------------------- */
+
+struct str sdp_static_codec(uint32_t type)
+{
+	static const struct {
+		uint8_t type;
+		const char *name;
+	} t[] = {{0, "PCMU/8000"}, {3, "GSM/8000"}, {4, "G723/8000"}, {8, "PCMA/8000"},
+		{9, "G722/8000"}, {13, "CN/8000"}, {18, "G729/8000"}, {26, "JPEG/90000"},
+		{31, "H261/90000"}, {34, "H263/90000"}};
+
+	for (size_t i = 0; i < ARRAY_LEN(t); i++)
+		if (t[i].type == type)
+			return str_from(t[i].name);
+	return STR_NONE;
+}
+
+static struct str codec_of(const struct sdp_media *m, struct str format)
+{
+	uint64_t type;
+
+	for (const struct sdp_line *l = sdp_attr(m->lines, STR("rtpmap")); l;
+		l = sdp_attr(l->next, STR("rtpmap"))) {
+		struct str rest = l->arg;
+
+		if (str_eq(str_cut(&rest, ' '), format))
+			return str_trim(rest);
+	}
+	return str_to_u64(&type, format, 127) == 0 ? sdp_static_codec((uint32_t)type) : STR_NONE;
+}
+
+/* A line may name thousands. */
+#define FORMATS_LOOKED_AT 8
+
+struct str sdp_first_codec(const struct sdp_media *m)
+{
+	struct str rest = str_trim(m->formats);
+
+	for (int i = 0; i < FORMATS_LOOKED_AT && rest.len; i++) {
+		struct str name = codec_of(m, str_cut(&rest, ' ')), all = name;
+		struct str base = str_cut(&name, '/');
+
+		if (base.len && !str_eq_nocase(base, STR("telephone-event")) &&
+			!str_eq_nocase(base, STR("CN")))
+			return all;
+	}
+	return STR_NONE;
+}

@@ -140,6 +140,11 @@ struct sdp_edit {
 /* Unknown lines, their order and their spelling stay. sbuf's sticky error tells about memory. */
 void sdp_write(struct sbuf *b, const struct sdp *s, const struct sdp_edit *e);
 
+/* Name of a payload type that needs no rtpmap (RFC 3551 6), as it would be there; empty: it does. */
+struct str sdp_static_codec(uint32_t type);
+/* The first that is no telephone event and no comfort noise, as in a=rtpmap; empty if it is not among the first few. */
+struct str sdp_first_codec(const struct sdp_media *m);
+
 /* First attribute of this name at media or session level; NULL if none. Iterate with from = previous->next. */
 const struct sdp_line *sdp_attr(const struct sdp_line *from, struct str name);
 

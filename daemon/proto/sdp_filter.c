@@ -3,6 +3,7 @@
 #include "proto/sdp_filter.h"
 
 #include "base/sbuf.h"
+#include "proto/sdp.h"
 
 enum { TYPES = 128 };
 
@@ -48,21 +49,6 @@ static struct str rest_of(struct str s, size_t from)
 }
 
 /* --- Codecs ------------------------------------------------------------------------------------------------------- */
-
-/* RFC 3551 6: payload types that need no rtpmap. */
-static void static_names(struct section *s)
-{
-	s->name[0] = STR("PCMU/8000");
-	s->name[3] = STR("GSM/8000");
-	s->name[4] = STR("G723/8000");
-	s->name[8] = STR("PCMA/8000");
-	s->name[9] = STR("G722/8000");
-	s->name[13] = STR("CN/8000");
-	s->name[18] = STR("G729/8000");
-	s->name[26] = STR("JPEG/90000");
-	s->name[31] = STR("H261/90000");
-	s->name[34] = STR("H263/90000");
-}
 
 /* "8 ..." behind rtpmap:, fmtp: or rtcp-fb:. -1: none of these. */
 static int type_of(struct str value, struct str *rest)
@@ -235,7 +221,8 @@ static void codecs_look(struct section *s, const struct sdp_filter *f, uint32_t 
 	s->rtp = formats_of(m, &head, &formats);
 	if (!s->rtp || (!f->codecs && !f->single))
 		return;
-	static_names(s);
+	for (uint32_t i = 0; i < TYPES; i++)
+		s->name[i] = sdp_static_codec(i);
 	while (rest.len) {
 		struct str line = bare(line_of(&rest));
 		int type = starts(line, STR("a=rtpmap:")) ? type_line(line, &value) : -1;

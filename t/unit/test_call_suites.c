@@ -541,6 +541,7 @@ static void query_and_counters_name_suites_and_no_keys(void **state)
 		if (!strstr(b.p, want[i]))
 			fail_msg("%s", b.p);
 	}
+	assert_non_null(strstr(b.p, "\"protocol\":\"RTP/SAVP\",\"codec\":\"PCMU/8000\","));
 	assert_null(strstr(b.p, "aaaa"));
 	assert_null(strstr(b.p, "bbbb"));
 	sbuf_fini(&b);

@@ -3,6 +3,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdio.h>
 
 #include <cmocka.h>
 
@@ -341,6 +342,33 @@ static void transports_have_names(void **state)
 	assert_string_equal(sdp_proto_name(SDP_PROTO_OTHER), "");
 }
 
+static void the_first_codec_is_no_companion(void **state)
+{
+	static const struct {
+		const char *media, *want;
+	} T[] = {
+		{"0 8", "PCMU/8000"}, {"96 8\r\na=rtpmap:96 opus/48000/2", "opus/48000/2"},
+		{"101 13 97 8\r\na=rtpmap:101 telephone-event/8000\r\na=rtpmap:97 AMR/8000",
+			"AMR/8000"},
+		{"8\r\na=rtpmap:8 PCMA/16000 ", "PCMA/16000"}, /* it says so */
+		{"96", ""}, {"101\r\na=rtpmap:101 telephone-event/8000", ""}, {"200 -1 x", ""},
+		{"96 97 98 99 100 101 102 103 0", ""}, /* not looked for for ever */
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(T); i++) {
+		static struct sdp s;
+		struct str got;
+		char body[512];
+
+		snprintf(body, sizeof(body), HEAD CONN "m=audio 4000 RTP/AVP %s\r\n", T[i].media);
+		parse_ok(&s, body);
+		got = sdp_first_codec(&s.media[0]);
+		if (!str_eq(got, str_from(T[i].want)))
+			fail_msg("%s: " STR_FMT, T[i].media, STR_ARG(got));
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -349,6 +377,7 @@ int main(void)
 		cmocka_unit_test(errors_name_their_line),
 		cmocka_unit_test(edits_change_what_they_say),
 		cmocka_unit_test(transports_have_names),
+		cmocka_unit_test(the_first_codec_is_no_companion),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);

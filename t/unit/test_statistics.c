@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* ng's "statistics": what a minute holds once it is over, and how calls that ended are told apart. */
+/* ng's "statistics": what a minute holds once it is over, and how calls that ended are told apart; what ends them late. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -144,12 +144,39 @@ static void ends_of_calls_are_told_apart(void **state)
 	}
 }
 
+/* Seconds that no clock has are a long time, not a moment that is past. */
+static void a_delay_beyond_all_measure_ends_no_call(void **state)
+{
+	static const int64_t T[] = {INT64_MAX, INT64_MAX / 2, 18446744074, 1ll << 33};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(T); i++) {
+		struct calls_counters n;
+		struct ng_request r;
+		struct talk t;
+
+		talk_start(&t);
+		talk_offer(&t, "a", "", talk_body(&t, "192.0.2.1", 4000, "RTP/AVP", ""));
+		r = talk_request("a", "", "");
+		r.delete_delay = T[i];
+		calls_delete(t.c, t.p, &r, t.now, &t.reply, ngval_dict(t.p));
+		calls_tick(t.c, t.now + 300 * 86400 * NS_PER_SEC);
+		calls_counters(t.c, &n);
+		assert_int_equal(n.current, 1);
+		calls_tick(t.c, t.now + 366 * 86400 * NS_PER_SEC);
+		calls_counters(t.c, &n);
+		assert_int_equal(n.current, 0);
+		talk_end(&t);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_last_whole_minute_is_told),
 		cmocka_unit_test(a_minute_in_which_nobody_asked_is_empty),
 		cmocka_unit_test(ends_of_calls_are_told_apart),
+		cmocka_unit_test(a_delay_beyond_all_measure_ends_no_call),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
