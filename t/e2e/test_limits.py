@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Limits and overload: what is refused, with which words, what passes nevertheless, what a flooded worker drops, and that thousands of
 calls held at once cost no more each than a hundred."""
+import os
 import statistics
 import time
 
@@ -51,6 +52,14 @@ def test_a_busy_machine_takes_no_new_calls_but_keeps_those_it_has(net, name, opt
     clean(calls.load(net, relay.BUILD, talk, rate=100, seconds=1.5))
     refused(daemon, name, message)
     talk[0].setup(again=True)
+    daemon.stop()
+
+
+def test_a_loaded_machine_takes_no_new_calls(net):
+    if os.getloadavg()[0] < 0.1:
+        raise Skip("a machine at rest has no load to speak of")
+    daemon = relay.Xcipherd(net, "--engine=serial", "--max-load=0.01").wait_ready()
+    refused(daemon, "load", "Load limit exceeded")
     daemon.stop()
 
 

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
 #include <time.h>
@@ -272,6 +273,44 @@ static void a_rate_is_of_the_stream_and_not_of_a_burst(void **state)
 	}
 }
 
+/* Whoever calls learns that there is no room; the operator, what to widen: at once, and not with every call. */
+static void what_runs_out_is_named(void **state)
+{
+	struct rig *r = *state;
+	uint32_t id;
+	char said[2048] = "";
+	int err = dup(STDERR_FILENO);
+	FILE *f = tmpfile();
+
+	assert_non_null(f);
+	fflush(stderr);
+	dup2(fileno(f), STDERR_FILENO);
+	log_open("test", LOG_WARNING, 1);
+	for (uint32_t i = 0; i < 4; i++)
+		assert_int_equal(app_relay_ops.ctx_take(r->relay, &id, 0), 0);
+	for (uint32_t i = 0; i < PAIRS; i++)
+		assert_int_equal(take(r, &id, 0), 0);
+	for (uint32_t i = 0; i < 100; i++) {
+		assert_int_equal(app_relay_ops.ctx_take(r->relay, &id, 0), -ENOSPC);
+		assert_int_equal(take(r, &id, 0), -ENOSPC);
+	}
+	fflush(stderr);
+	dup2(err, STDERR_FILENO);
+	close(err);
+	rewind(f);
+	said[fread(said, 1, sizeof(said) - 1, f)] = 0;
+	fclose(f);
+	assert_int_equal(r->relay->shortages[SHORT_CONTEXTS], 100);
+	assert_int_equal(r->relay->shortages[SHORT_KEYS], 100);
+	for (int i = 0; i < 2; i++) {
+		const char *line = strstr(said, i ? "out of key slots" : "out of contexts");
+
+		assert_non_null(line);
+		assert_non_null(strstr(line, "widen port-min to port-max"));
+		assert_null(strstr(line + 1, i ? "out of key slots" : "out of contexts"));
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -281,6 +320,7 @@ int main(void)
 			a_key_that_cannot_be_leaves_nothing, setup, teardown),
 		cmocka_unit_test_setup_teardown(
 			marks_are_of_the_indexes_that_are_in_force, setup, teardown),
+		cmocka_unit_test_setup_teardown(what_runs_out_is_named, setup, teardown),
 		cmocka_unit_test(a_rate_is_of_the_stream_and_not_of_a_burst),
 	};
 
