@@ -224,6 +224,41 @@ static void fill_burst_sizes(const struct stats_input *in, struct pool *p, struc
 	add(p, size, "max", s.max);
 }
 
+static void add_quantiles(struct pool *p, struct ngval *dict, const char *key, const struct hist *h)
+{
+	struct ngval *d = ngval_add_dict(p, dict, str_from(key));
+	struct hist_summary s;
+
+	hist_summarise(&s, &h, 1);
+	add(p, d, "p50", s.p50);
+	add(p, d, "p99", s.p99);
+	add(p, d, "max", s.max);
+}
+
+/* What is above in sums, of each by itself: calls are not spread evenly. */
+static void fill_workers(const struct stats_input *in, struct pool *p, struct ngval *dict)
+{
+	static const char *const names[] = {
+#define X(id, name) name " ns",
+		WORKER_STAGE_LIST(X)
+#undef X
+	};
+	struct ngval *list = ngval_add_list(p, dict, STR("each worker"));
+
+	for (uint32_t i = 0; i < in->workers; i++) {
+		const struct worker *w = in->worker[i];
+		const struct steer_counters *c = w->steer_ops->counters(w->steer);
+		struct ngval *d = ngval_add_dict(p, list, STR_NONE);
+
+		add(p, d, "packets received", load(&c->recv_packets));
+		add(p, d, "packets sent", load(&c->send_packets));
+		add(p, d, "overruns", load(&c->overruns));
+		add_quantiles(p, d, "burst size", &w->batch);
+		for (uint32_t s = 0; s < WORKER_STAGES; s++)
+			add_quantiles(p, d, names[s], &w->stage[s]);
+	}
+}
+
 static void fill_drops(const struct stats_input *in, struct pool *p, struct ngval *dict)
 {
 	struct ngval *drops = ngval_add_dict(p, dict, STR("drops"));
@@ -369,6 +404,7 @@ void stats_fill(const struct stats_input *in, struct pool *p, struct ngval *dict
 	fill_steering(in, p, x);
 	fill_burst_sizes(in, p, x);
 	fill_latency(in, p, x);
+	fill_workers(in, p, x);
 	fill_drops(in, p, x);
 	fill_lifetimes(in, p, x);
 	stats_fill_limits(in, p, x);

@@ -14,14 +14,14 @@ static uint64_t value_of(uint32_t at)
 	return low + ((1ull << (octave - 1)) >> 1);
 }
 
-static uint64_t quantile(const uint64_t *bucket, uint64_t count, unsigned percent)
+static uint64_t quantile(const uint64_t *bucket, uint64_t count, uint64_t max, unsigned percent)
 {
 	uint64_t need = (count * percent + 99) / 100, seen = 0;
 
 	for (uint32_t i = 0; i < HIST_BUCKETS; i++) {
 		seen += bucket[i];
 		if (seen >= need)
-			return value_of(i);
+			return value_of(i) < max ? value_of(i) : max;
 	}
 	return 0;
 }
@@ -44,9 +44,9 @@ void hist_summarise(struct hist_summary *out, const struct hist *const *h, uint3
 	if (out->count == 0)
 		return;
 	out->mean = sum / out->count;
-	out->p50 = quantile(bucket, out->count, 50);
-	out->p90 = quantile(bucket, out->count, 90);
-	out->p99 = quantile(bucket, out->count, 99);
+	out->p50 = quantile(bucket, out->count, out->max, 50);
+	out->p90 = quantile(bucket, out->count, out->max, 90);
+	out->p99 = quantile(bucket, out->count, out->max, 99);
 }
 
 /* The first bucket of 2^k. */

@@ -70,7 +70,7 @@ struct hist_summary {
 	uint64_t mean, p50, p90, p99;
 };
 
-/* Over all n histograms together, taken as the middle of the bucket that holds the quantile. */
+/* Over all n histograms together, taken as the middle of the bucket that holds the quantile, but never above max. */
 void hist_summarise(struct hist_summary *out, const struct hist *const *h, uint32_t n);
 
 #define HIST_POWERS 42

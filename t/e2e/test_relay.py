@@ -55,6 +55,25 @@ def test_results_leave_in_the_packets_place_where_the_host_forwards(net, engine)
     finish(daemon)
 
 
+def test_statistics_tell_where_time_goes_worker_by_worker(net):
+    daemon = relay.Xcipherd(net, "--engine=serial", "--workers=2", "--batch-window=0").wait_ready()  # without a window calls are spread
+    talk = [calls.Call(daemon.client, i, "80", "32").setup() for i in range(4)]
+    clean(calls.load(net, relay.BUILD, talk, rate=50, seconds=1))
+    s = daemon.statistics()
+    assert list(s["stages"]) == ["queue", "prepare", "engine", "complete", "send"], s["stages"]
+    for name, t in s["stages"].items():
+        assert t["count"] == s["packets received" if name == "queue" else "bursts"], (name, s)
+        assert 0 < float(t["p50_us"]) <= float(t["p99_us"]) <= float(t["max_us"]), (name, t)
+    workers = s["each worker"]
+    assert len(workers) == 2 and all(w["packets received"] > 100 for w in workers), workers
+    for key in ("packets received", "packets sent", "overruns"):
+        assert sum(w[key] for w in workers) == s[key], (key, s)
+    for w in workers:
+        assert 1 <= w["burst size"]["p50"] <= w["burst size"]["max"] <= 256, w
+        assert all(0 < w[f"{stage} ns"]["p50"] <= w[f"{stage} ns"]["p99"] <= w[f"{stage} ns"]["max"] for stage in s["stages"]), w
+    finish(daemon)
+
+
 def test_large_and_tiny_packets(net):
     daemon = relay.Xcipherd(net, "--steering=nfqueue", "--opencl-min=1").wait_ready()
     talk = [calls.Call(daemon.client, i, *PAIRS[i % len(PAIRS)]).setup() for i in range(6)]

@@ -45,6 +45,21 @@ static void quantiles_are_within_a_bucket(void **state)
 	within_an_eighth(s.p99, v[N * 99 / 100]);
 }
 
+static void no_quantile_is_above_the_highest_value(void **state)
+{
+	(void)state;
+	for (uint64_t v = 1; v < 1ull << 40; v += v / 7 + 1) {
+		struct hist h = {0};
+		const struct hist *one[] = {&h};
+		struct hist_summary s;
+
+		hist_add(&h, v);
+		hist_summarise(&s, one, 1);
+		assert_true(s.max == v && s.p50 <= v && s.p99 <= v);
+		within_an_eighth(s.p50, v);
+	}
+}
+
 static void every_value_has_a_bucket(void **state)
 {
 	static struct hist h;
@@ -67,6 +82,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(quantiles_are_within_a_bucket),
+		cmocka_unit_test(no_quantile_is_above_the_highest_value),
 		cmocka_unit_test(every_value_has_a_bucket),
 	};
 
