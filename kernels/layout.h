@@ -96,6 +96,16 @@ struct xc_job {
 };
 XC_ASSERT_SIZE(xc_job, 64);
 
+/* Where a batch is, for a device that works on the host's memory by the host's addresses (a CPU): a kernel's only argument is
+ * the address of one of these, since each buffer in a dispatch costs as much as packets do. */
+struct xc_place {
+	xc_u64 job, key, in, out, status;
+	xc_u64 order; /* n words */
+	xc_u32 n;     /* jobs */
+	xc_u32 reserved[3];
+};
+XC_ASSERT_SIZE(xc_place, 64);
+
 /* Status, one word per job. */
 #define XC_OK       0
 #define XC_BAD_TAG  1    /* did not authenticate: the output bytes mean nothing */

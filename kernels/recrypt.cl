@@ -355,9 +355,20 @@ static void xc_recrypt_item(uint item, const __global struct xc_job *jobs, uint 
 #if XC_LANES > 1
 __attribute__((reqd_work_group_size(1, 1, 1)))
 #endif
+#ifdef XC_BY_ADDRESS
+__kernel void xc_recrypt_place(ulong place)
+{
+	const __global struct xc_place *p = (const __global struct xc_place *)place;
+
+	xc_recrypt_item((uint)get_global_id(0), (const __global struct xc_job *)p->job, p->n,
+		(const __global struct xc_key *)p->key, (xc_in)p->in, (xc_out)p->out,
+		(__global uint *)p->status, (const __global uint *)p->order);
+}
+#else
 __kernel void xc_recrypt_batch(
 	const __global struct xc_job *jobs, uint n, const __global struct xc_key *keys, xc_in in,
 	xc_out out, __global uint *status, const __global uint *order)
 {
 	xc_recrypt_item((uint)get_global_id(0), jobs, n, keys, in, out, status, order);
 }
+#endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The OpenCL engine: one dispatch for a batch. On a CPU the arena is the device's memory; elsewhere packets are packed
- * and copied (opencl_copy.c). Everything but run() and key_changed() belongs to the control thread, because PoCL cannot
- * be set up by two threads at once; every queue has a context of its own, so that workers share nothing.
+/* The OpenCL engine: one dispatch for a batch. On a CPU the arena is the device's memory, known to it by address or as
+ * buffers; elsewhere packets are packed and copied (opencl_copy.c). Everything but run() and key_changed() belongs to
+ * the control thread, because PoCL cannot be set up by two threads at once; every queue has a context of its own, so that workers share nothing.
  * All ciphers of layout.h. */
 #include "batch/opencl.h"
 
@@ -36,7 +36,8 @@ struct engine_queue {
 	cl_program program;
 	cl_kernel kernel
 		[ENGINE_DEPTH_MAX]; /* more than one only where there is a copy: one per set */
-	struct opencl_mems mem;     /* zero-copy */
+	struct opencl_mems mem;     /* zero-copy, unless by address */
+	struct xc_place place;      /* by address: the kernel's only argument is where this is */
 	uint32_t *
 		job_order; /* zero-copy: [slots], page-aligned: the order in which lanes take jobs */
 	uint8_t *
@@ -95,7 +96,9 @@ static void shape_choose(struct engine *e, uint32_t flags)
 	e->shape = (struct opencl_shape){.lanes = scalar ? 1 : 16,
 		.groups = flags & ENGINE_TWO_GROUPS ? 2 : 1,
 		.words = e->dev.words,
-		.flags = flags};
+		.flags = flags,
+		.by_address = e->dev.zero_copy && !(flags & ENGINE_BUFFERS) &&
+			opencl_by_address(&e->dev)};
 	if (aes) {
 		e->shape.vaes = vaes_usable(&e->dev);
 		if (!opencl_probe(&e->dev, &e->src, &e->shape, 1))
@@ -243,7 +246,7 @@ static int memory_create(struct engine_queue *q)
 		return 0;
 	}
 	q->cq = clCreateCommandQueue(q->ctx, e->dev.id, 0, &err);
-	if (!err)
+	if (!err && !e->shape.by_address)
 		err = buffers_create(q);
 	return err ? -EIO : 0;
 }
@@ -259,6 +262,20 @@ static cl_int args_set(cl_kernel k, const struct opencl_mems *m)
 	return err ? err : clSetKernelArg(k, 6, sizeof(m->order), &m->order);
 }
 
+static cl_int place_set(struct engine_queue *q, cl_kernel k)
+{
+	const struct arena *a = q->arena;
+	const cl_ulong at = (uintptr_t)&q->place;
+
+	q->place = (struct xc_place){.job = (uintptr_t)a->job,
+		.key = (uintptr_t)a->key,
+		.in = (uintptr_t)a->in,
+		.out = (uintptr_t)a->out,
+		.status = (uintptr_t)a->status,
+		.order = (uintptr_t)q->job_order};
+	return clSetKernelArg(k, 0, sizeof(at), &at);
+}
+
 /* A device with scalar lanes runs a work-group's items side by side. */
 static uint32_t group_len(const struct engine_queue *q)
 {
@@ -269,8 +286,12 @@ static cl_int dispatch_from(struct engine_queue *q, cl_kernel k, cl_uint n, size
 {
 	size_t width = q->e->shape.lanes, local = group_len(q);
 	size_t global = n ? (n + width - 1) / width : 1;
-	cl_int err = clSetKernelArg(k, 1, sizeof(n), &n);
+	cl_int err = CL_SUCCESS;
 
+	if (q->e->shape.by_address)
+		q->place.n = n;
+	else
+		err = clSetKernelArg(k, 1, sizeof(n), &n);
 	if (err)
 		return err;
 	global = (global + local - 1) / local * local;
@@ -288,9 +309,13 @@ static cl_int kernel_make(struct engine_queue *q, uint32_t set)
 	cl_kernel *k = &q->kernel[set];
 	cl_int err;
 
-	*k = clCreateKernel(q->program, "xc_recrypt_batch", &err);
-	if (!err)
-		err = args_set(*k, q->copy ? opencl_copy_mems(q->copy, set) : &q->mem);
+	if (q->e->shape.by_address) {
+		*k = clCreateKernel(q->program, "xc_recrypt_place", &err);
+		err = err ? err : place_set(q, *k);
+	} else {
+		*k = clCreateKernel(q->program, "xc_recrypt_batch", &err);
+		err = err ? err : args_set(*k, q->copy ? opencl_copy_mems(q->copy, set) : &q->mem);
+	}
 	if (!err)
 		err = dispatch_from(q, *k, 0, 0);
 	if (!err && q->copy) /* parts of a batch: for PoCL that is another kernel */

@@ -32,8 +32,9 @@ void opencl_source_free(struct opencl_source *s);
 
 struct opencl_shape {
 	uint32_t lanes, groups, words;
-	uint32_t flags; /* ENGINE_* */
-	bool vaes;      /* this processor has it, and the device is this processor */
+	uint32_t flags;  /* ENGINE_* */
+	bool vaes;       /* this processor has it, and the device is this processor */
+	bool by_address; /* xc_recrypt_place(), not xc_recrypt_batch() (layout.h) */
 };
 /* A program as the implementation compiled it. */
 struct opencl_binary {
@@ -49,6 +50,10 @@ int opencl_build(cl_program *out, cl_context ctx, cl_device_id dev, const struct
 
 /* Whether the device's compiler gives kernels the processor's AES instructions (aes_ni.cl asks in the same way). */
 bool opencl_has_aes(const struct opencl_device *dev);
+
+/* Whether a kernel's addresses are this process's, by what the device says and by trial: a buffer made of our memory is for the
+ * kernel where it is for us, and a kernel writes to memory that it was told by nothing but its address. */
+bool opencl_by_address(const struct opencl_device *dev);
 
 /* Whether these kernels compile without taking the process along: tried in a child process each, all at once, which
  * fills the implementation's cache. */

@@ -144,10 +144,10 @@ int opencl_build(cl_program *out, cl_context ctx, cl_device_id dev, const struct
 		return -EIO;
 	}
 	snprintf(options, sizeof(options),
-		"-cl-std=CL1.2 -DXC_LANES=%u -DXC_GROUPS=%u -DXC_PLANE_WORDS=%u%s%s", shape->lanes,
-		shape->groups, shape->words,
+		"-cl-std=CL1.2 -DXC_LANES=%u -DXC_GROUPS=%u -DXC_PLANE_WORDS=%u%s%s%s",
+		shape->lanes, shape->groups, shape->words,
 		shape->flags & ENGINE_PORTABLE_AES ? " -DXC_PORTABLE_AES" : "",
-		shape->vaes ? " -DXC_VAES" : "");
+		shape->vaes ? " -DXC_VAES" : "", shape->by_address ? " -DXC_BY_ADDRESS" : "");
 	res = clBuildProgram(p, 1, &dev, options, NULL, NULL);
 	if (res) {
 		log_tell(p, dev, err, err_len);

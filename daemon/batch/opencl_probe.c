@@ -19,6 +19,8 @@ static bool compiles(const struct opencl_device *dev, const struct opencl_source
 {
 	const cl_mem none = NULL;
 	const cl_uint n = 0;
+	const struct xc_place place = {.n = 0};
+	const cl_ulong at = (uintptr_t)&place;
 	size_t one = 1;
 	char err[256];
 	cl_program program;
@@ -29,8 +31,11 @@ static bool compiles(const struct opencl_device *dev, const struct opencl_source
 
 	if (!cq || opencl_build(&program, ctx, dev->id, src, shape, NULL, err, sizeof(err)))
 		return false;
-	k = clCreateKernel(program, "xc_recrypt_batch", &res);
-	for (cl_uint i = 0; !res && i < 7; i++)
+	k = clCreateKernel(
+		program, shape->by_address ? "xc_recrypt_place" : "xc_recrypt_batch", &res);
+	if (!res && shape->by_address)
+		res = clSetKernelArg(k, 0, sizeof(at), &at);
+	for (cl_uint i = 0; !res && !shape->by_address && i < 7; i++)
 		res = i == 1 ? clSetKernelArg(k, i, sizeof(n), &n)
 			     : clSetKernelArg(k, i, sizeof(none), &none);
 	if (!res)

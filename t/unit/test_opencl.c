@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The OpenCL engine does what every engine must: with the CPU's AES instructions, with the portable AES, with scalar
- * lanes as on a GPU, with copies as to one; batches of every size; what it says when it cannot open. */
+ * lanes as on a GPU, with buffers and not addresses, with copies as to one; batches of every size; what it says when it
+ * cannot open. */
 #include <errno.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -30,6 +31,11 @@ static int setup(void **state)
 static int setup_two_groups(void **state)
 {
 	return open_with(state, ENGINE_TWO_GROUPS);
+}
+
+static int setup_buffers(void **state)
+{
+	return open_with(state, ENGINE_SCALAR_LANES | ENGINE_BUFFERS);
 }
 
 static int setup_portable(void **state)
@@ -224,6 +230,8 @@ int main(void)
 	};
 	int failed = cmocka_run_group_tests_name("default", cases, setup, engine_teardown);
 
+	failed += cmocka_run_group_tests_name(
+		"scalar lanes, buffers", cases, setup_buffers, engine_teardown);
 	failed += cmocka_run_group_tests_name(
 		"two hashes at once", sizes, setup_two_groups, engine_teardown);
 	failed +=
