@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Reads the settings that decide about forwarding (steer/forward.h), as the kernel combines them: forwarding is the
- * interface's own; accept_local and send_redirects hold if "all" or the interface says so; of rp_filter the larger counts. */
+ * interface's own; accept_local and send_redirects hold if "all" or the interface says so; of rp_filter the larger counts. Of
+ * an address of the loopback interface those count that its packets can come by. */
 #include "steer/forward.h"
 
 #include <errno.h>
@@ -45,8 +46,8 @@ static bool interface_ready(const char *name, char *why, size_t why_len)
 	return false;
 }
 
-/* The interface that carries the address, in name[IF_NAMESIZE]. */
-static bool interface_of(const struct ifaddrs *all, const struct endpoint *local, char *name)
+/* The entry of the address itself. */
+static const struct ifaddrs *entry_of(const struct ifaddrs *all, const struct endpoint *local)
 {
 	for (const struct ifaddrs *i = all; i; i = i->ifa_next) {
 		struct endpoint e;
@@ -54,17 +55,48 @@ static bool interface_of(const struct ifaddrs *all, const struct endpoint *local
 		if (!i->ifa_addr || i->ifa_addr->sa_family != AF_INET)
 			continue;
 		if (endpoint_from_sockaddr(&e, (const struct sockaddr_storage *)i->ifa_addr) == 0 &&
-			endpoint_addr_eq(&e, local)) {
-			snprintf(name, IF_NAMESIZE, "%s", i->ifa_name);
-			return true;
-		}
+			endpoint_addr_eq(&e, local))
+			return i;
 	}
-	return false;
+	return NULL;
+}
+
+/* Whichever interface packets for an address of the loopback interface come by. */
+static bool others_ready(const struct ifaddrs *all, char *why, size_t why_len)
+{
+	bool any = false;
+
+	for (const struct ifaddrs *i = all; i; i = i->ifa_next) {
+		if (!i->ifa_addr || i->ifa_addr->sa_family != AF_INET || !(i->ifa_flags & IFF_UP) ||
+			(i->ifa_flags & IFF_LOOPBACK))
+			continue;
+		any = true;
+		if (!interface_ready(i->ifa_name, why, why_len))
+			return false;
+	}
+	if (!any)
+		snprintf(why, why_len, "there is no interface but loopback");
+	return any;
+}
+
+static bool address_ready(
+	const struct ifaddrs *all, const struct endpoint *local, char *why, size_t why_len)
+{
+	const struct ifaddrs *i = entry_of(all, local);
+	char text[ENDPOINT_STRLEN];
+
+	/* What comes for 127.0.0.0/8 is never forwarded. */
+	if (!i || endpoint_is_unspecified(local) || local->addr[0] == 127) {
+		snprintf(why, why_len, "%s is no address of an interface",
+			endpoint_fmt_addr(local, text));
+		return false;
+	}
+	return i->ifa_flags & IFF_LOOPBACK ? others_ready(all, why, why_len)
+					   : interface_ready(i->ifa_name, why, why_len);
 }
 
 bool forward_ready(const struct steer_config *cfg, char *why, size_t why_len)
 {
-	char name[IF_NAMESIZE], text[ENDPOINT_STRLEN];
 	struct ifaddrs *all = NULL;
 	bool ready = true, any = false;
 
@@ -76,13 +108,7 @@ bool forward_ready(const struct steer_config *cfg, char *why, size_t why_len)
 		if (cfg->local[i].family != AF_INET)
 			continue;
 		any = true;
-		ready = !endpoint_is_unspecified(&cfg->local[i]) &&
-			interface_of(all, &cfg->local[i], name);
-		if (!ready)
-			snprintf(why, why_len, "%s is no address of an interface",
-				endpoint_fmt_addr(&cfg->local[i], text));
-		else
-			ready = interface_ready(name, why, why_len);
+		ready = address_ready(all, &cfg->local[i], why, why_len);
 	}
 	freeifaddrs(all);
 	if (ready && !any)

@@ -6,7 +6,7 @@
 
 #include "steer/steer.h"
 
-/* Looks at the interfaces that carry the local IPv4 addresses; changes nothing. False: why names the first setting that is in
+/* Looks at the interfaces that carry the local IPv4 addresses, or at all others where that is loopback; changes nothing. False: why names the first setting that is in
  * the way, or what else is. */
 bool forward_ready(const struct steer_config *cfg, char *why, size_t why_len);
 

@@ -56,6 +56,20 @@ def test_sending_by_verdict_needs_a_host_that_forwards(net):
     assert rules(net) == [], rules(net)
 
 
+def test_an_address_of_the_loopback_interface_is_judged_by_those_its_packets_come_by(net):
+    """As a service's address often is one. What lo itself is set to does not matter."""
+    net.forward()
+    net.run(net.gateway, "ip", "addr", "add", "10.200.9.1/32", "dev", "lo")
+    for lo, link, by_verdict in (("1", "0", True), ("0", "1", False)):
+        net.run(net.gateway, "sysctl", "-q", "-w", f"net.ipv4.conf.lo.send_redirects={lo}", f"net.ipv4.conf.g1.rp_filter={link}")
+        daemon = relay.Xcipherd(net, "--steering=nfqueue", "--engine=serial", addresses=("10.200.9.1",)).wait_ready()
+        talk = [calls.Call(daemon.client, 1, "80", "32").setup()]
+        clean(calls.load(net, relay.BUILD, talk, rate=50, seconds=0.6))
+        s = daemon.statistics()
+        assert s["sent by verdict"] == (s["packets sent"] if by_verdict else 0), s
+        finish(daemon)
+
+
 def test_rules_that_vanish_lose_no_call(net):
     """Somebody flushes the firewall: packets come by the ordinary sockets and the call goes on."""
     daemon = relay.Xcipherd(net, "--steering=nfqueue").wait_ready()
