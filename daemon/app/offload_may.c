@@ -36,7 +36,8 @@ static bool may_relay(
 	if (offload_target(&s->cfg) >= o->cfg.max_stream)
 		return s->cfg.copy[0] != 0;
 	t = &site->stream[offload_target(&s->cfg)];
-	return t->set && !may_move(o, t) && site->ctx[t->cfg.ctx].tx == kind &&
+	/* Echoed: it ends with the next offer, and is nothing to be quick for. */
+	return t != s && t->set && !may_move(o, t) && site->ctx[t->cfg.ctx].tx == kind &&
 		t->cfg.rtp == s->cfg.rtp;
 }
 

@@ -201,6 +201,19 @@ static uint32_t rtcp_back_to(const struct leg *source)
 	return source->mux ? source->port.rtp_stream : source->port.rtcp_stream;
 }
 
+/* Echoed: neither is told of the other, by RTCP either. */
+static void echo_to(const struct call *c, const struct side *s, const struct leg *l,
+	struct media_stream_cfg *cfg)
+{
+	bool other = s->peer != SIDE_NONE && c->side[s->peer]->echo;
+
+	if (!s->echo && !other)
+		return;
+	/* Under its own key it could not read what it sent. */
+	cfg->rtp_to = s->echo && l->active && !l->pass_rx ? l->port.rtp_stream : MEDIA_NONE;
+	cfg->rtcp_to = MEDIA_NONE;
+}
+
 static void stream_cfgs(const struct call *c, const struct side *s, const struct leg *l,
 	const struct leg *peer, struct media_stream_cfg *rtp, struct media_stream_cfg *rtcp)
 {
@@ -223,6 +236,7 @@ static void stream_cfgs(const struct call *c, const struct side *s, const struct
 		common.rtcp_to = rtcp_back_to(leg_at(c, l->hears_side, l->hears_media));
 	if (joined)
 		common.rtcp_to = peer->mux ? peer->port.rtp_stream : peer->port.rtcp_stream;
+	echo_to(c, s, l, &common);
 	*rtp = *rtcp = common;
 	rtp->local = l->port.rtp;
 	rtp->rtp = true;

@@ -107,6 +107,7 @@ struct side {                               /* one party */
 	bool asymmetric, media_handover;
 	bool nat_wait;  /* nothing is sent to it before it sent something */
 	bool rtcp_back; /* a listener's RTCP goes to whom it hears */
+	bool echo;      /* its RTP goes back to it, and no other's reaches it */
 	bool pierce;    /* what is between it and us is opened by empty packets */
 	bool listener;  /* it subscribed: it gets copies, and what it sends goes nowhere */
 	bool publisher; /* it only sends, to listeners */

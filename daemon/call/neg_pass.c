@@ -69,7 +69,9 @@ bool pass_offer(struct plan *plan, const struct leg *from, struct leg *to, bool 
 		return false;
 	if (!sdp_proto_is_secure(m->proto) && !sdp_proto_is_secure(pm->proto))
 		return false; /* there is nothing to decipher */
-	if (!sdp_proto_is_secure(m->proto) || !sdp_proto_is_secure(pm->proto))
+	if (in->r->echo)
+		why = "they are echoed";
+	else if (!sdp_proto_is_secure(m->proto) || !sdp_proto_is_secure(pm->proto))
 		why = "one side speaks RTP";
 	else
 		why = hand_on(pm, from, paired && to->active && to->pass_tx, m, in);

@@ -375,57 +375,11 @@ static void offer_media(struct plan *plan, struct leg *from, struct leg *to, boo
 	from->used = to->used = true;
 }
 
-static void offer_flags(struct call *c, struct side *from, const struct neg_in *in)
-{
-	const struct ng_request *r = in->r;
-	static const enum media_learning mode[] = {[NG_LEARN_OFF] = MEDIA_LEARN_OFF,
-		[NG_LEARN_IMMEDIATE] = MEDIA_LEARN_IMMEDIATE,
-		[NG_LEARN_DELAYED] = MEDIA_LEARN_DELAYED,
-		[NG_LEARN_HEURISTIC] = MEDIA_LEARN_HEURISTIC};
-
-	if (r->learning != NG_LEARN_DEFAULT)
-		c->learning = mode[r->learning];
-	if (ng_flag(r, NG_FLAG_STRICT_SOURCE))
-		c->strict_source = true;
-	if (r->tos >= 0)
-		c->tos = (uint8_t)r->tos;
-	from->asymmetric = ng_flag(r, NG_FLAG_ASYMMETRIC);
-	from->media_handover = ng_flag(r, NG_FLAG_MEDIA_HANDOVER);
-	for (uint32_t i = 0; ng_flag(r, NG_FLAG_NAT_WAIT) && i < c->sides; i++)
-		c->side[i]->nat_wait = true;
-	for (uint32_t i = 0; ng_flag(r, NG_FLAG_PIERCE_NAT) && i < c->sides; i++)
-		c->side[i]->pierce = true;
-	for (uint32_t i = 0; ng_flag(r, NG_FLAG_EXCLUDE_RECORDING) && i < c->sides; i++)
-		c->side[i]->no_tap = true;
-	if (ng_flag(r, NG_FLAG_BLOCK_DTMF))
-		from->gate |= MEDIA_GATE_DTMF;
-	if (r->traffic != NG_TRAFFIC_AS_IT_IS)
-		c->gate = (c->gate & (uint8_t)~MEDIA_GATE_DROP) |
-			(r->traffic == NG_TRAFFIC_DROP ? MEDIA_GATE_DROP : 0);
-	if (r->metadata.len)
-		(void)str_replace(&c->metadata, r->metadata); /* only shown */
-	if (r->label.len)
-		(void)str_replace(&from->label, r->label);
-}
-
-static void warn_unsupported(struct plan *plan, const struct neg_in *in)
-{
-	const struct ng_request *r = in->r;
-
-	if (r->ice == NG_ICE_FORCE || r->ice == NG_ICE_FORCE_RELAY || r->ice == NG_ICE_OPTIONAL)
-		plan_warn(plan, in->p, STR("ICE is not there yet: its attributes were removed"));
-	if (r->dtls == NG_DTLS_PASSIVE || r->dtls == NG_DTLS_ACTIVE)
-		plan_warn(plan, in->p, STR("DTLS is not there yet: its attributes were removed"));
-	if (ng_flag(r, NG_FLAG_INACTIVE) && r->command != NG_SUBSCRIBE_REQUEST)
-		plan_warn(plan, in->p,
-			STR("inactive is of subscribe request: directions are those of the SDP"));
-}
-
 bool plan_init(struct plan *plan, struct neg_in *in)
 {
 	*plan = (struct plan){.from = SIDE_NONE, .to = SIDE_NONE};
 	plan->media = pool_alloc(in->p, SDP_MAX_MEDIA * sizeof(*plan->media)); /* see hide.c */
-	warn_unsupported(plan, in);
+	neg_unsupported(plan, in);
 	if (!plan->media)
 		plan_fail(plan, "Out of memory", STR_NONE);
 	else if (!in->locals_n)
@@ -457,8 +411,9 @@ void negotiate_offer(struct plan *plan, struct call *c, struct neg_in *in)
 	}
 	if (in->r->tos == NG_TOS_DEFAULT)
 		c->tos = in->policy->tos;
-	offer_flags(c, from, in);
+	neg_flags(c, from, in);
 	told_request(plan, c, in);
+	neg_echo(plan, from, to, in, false);
 	from->offer_open = true;
 	from->mux_flags = in->r->rtcp_mux;
 	from->osrtp = in->r->osrtp;
@@ -669,8 +624,9 @@ void negotiate_answer(struct plan *plan, struct call *c, struct neg_in *in)
 		plan_fail(plan, error, STR_NONE);
 		return;
 	}
-	offer_flags(c, from, in);
+	neg_flags(c, from, in);
 	told_request(plan, c, in);
+	neg_echo(plan, from, to, in, true);
 	paired = to->peer == plan->from && from->peer == plan->to;
 	to->peer = plan->from; /* the latest answer wins */
 	from->peer = plan->to;

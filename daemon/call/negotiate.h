@@ -69,6 +69,15 @@ void listen_reply(struct pool *p, const struct call *c, uint8_t listener, struct
 /* Keeps what listeners need of it; without memory there is nothing to hear. */
 void listen_remember(struct side *s, const struct sdp *sdp);
 
+/* --- Words about the call or a side as a whole (neg_flags.c) ----------------------------------------------------- */
+
+void neg_flags(struct call *c, struct side *from, const struct neg_in *in);
+/* Warns of what is asked for and not there. */
+void neg_unsupported(struct plan *plan, const struct neg_in *in);
+/* Whose media go back to them from now on: an offer decides, and an answer may. */
+void neg_echo(struct plan *plan, struct side *from, struct side *to, const struct neg_in *in,
+	bool is_answer);
+
 /* --- Steps of an exchange that all kinds share (negotiate.c) ---------------------------------------------------- */
 
 bool plan_init(struct plan *plan, struct neg_in *in);

@@ -127,6 +127,7 @@ static const struct field side_fields[] = {
 	FLAG("ho", side, media_handover),
 	FLAG("nw", side, nat_wait),
 	FLAG("pi", side, pierce),
+	FLAG("ec", side, echo),
 	FLAG("nt", side, no_tap),
 	FLAG("rb", side, rtcp_back),
 	FLAG("li", side, listener),

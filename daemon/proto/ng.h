@@ -185,6 +185,10 @@ enum ng_learning {
 #define NG_OSRTP_OFFER_LEGACY  0x4
 #define NG_OSRTP_ACCEPT_LEGACY 0x8
 
+/* media-echo: who is told of the offer or answer, who said it; what comes from them goes back to them. */
+#define NG_ECHO_FORWARD   1
+#define NG_ECHO_BACKWARDS 2
+
 struct ng_sdes {
 	uint32_t flags; /* NG_SDES_* */
 	uint32_t no;    /* bit per enum srtp_suite_id: no-SUITE */
@@ -222,6 +226,7 @@ struct ng_request {
 	int64_t delete_delay;     /* seconds; -1 = default */
 	int64_t limit;            /* list: -1 = default */
 	enum ng_traffic traffic;  /* of the whole call */
+	uint8_t echo;             /* NG_ECHO_* */
 	struct str media_remove[NG_MEDIA_REMOVE_MAX]; /* kinds of media that are not offered on */
 	uint32_t media_removes;
 	enum ng_all all; /* block media and its like */

@@ -296,14 +296,16 @@ bool ng_set_traffic(struct ng_parser *x, struct str value)
 /* Media that nobody gets are media that are dropped. */
 bool ng_set_echo(struct ng_parser *x, struct str value)
 {
-	static const struct word_bit t[] = {WORD("blackhole", 0), WORD("sinkhole", 0)};
-	static const struct word_bit not_done[] = {
-		WORD("forward", 0), WORD("backwards", 0), WORD("both", 0)};
+	static const struct word_bit nobody[] = {WORD("blackhole", 0), WORD("sinkhole", 0)};
+	static const struct word_bit t[] = {WORD("forward", NG_ECHO_FORWARD),
+		WORD("backwards", NG_ECHO_BACKWARDS),
+		WORD("both", NG_ECHO_FORWARD | NG_ECHO_BACKWARDS)};
+	const struct word_bit *w = FIND(t, value);
 
-	if (FIND(t, value))
+	if (w)
+		x->r->echo = (uint8_t)w->bit;
+	else if (FIND(nobody, value))
 		x->r->traffic = NG_TRAFFIC_DROP;
-	else if (FIND(not_done, value))
-		ng_note(x, STR("media-echo"), "media are not echoed");
 	else
 		return false;
 	return true;

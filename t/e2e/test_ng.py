@@ -329,5 +329,26 @@ def test_silence_and_piercing_go_every_way(net, steering):
     finish(daemon)
 
 
+@cases(*((way,) for way in relay.steerings()))
+def test_echoed_media_come_back_every_way(net, steering):
+    """To its sender alone, under the key that it receives under, until the next offer."""
+    daemon = start(net, f"--steering={steering}")
+    a, b = Phone(net, "caller", "10.200.1.2", "80"), Phone(net, "callee", "10.200.2.2")
+    talk(daemon.client, a, b, "e")
+    for echo, back in (("backwards", (a,)), ("forward", (b,)), ("both", (a, b))):
+        calls.ok(daemon.client.call("offer", call_id="e", from_tag="a", to_tag="b", sdp=a.sdp(), media_echo=echo, **wants(b)))
+        calls.ok(daemon.client.call("answer", call_id="e", from_tag="a", to_tag="b", sdp=b.sdp()))
+        for one, other in ((a, b), (b, a)):
+            word = os.urandom(8)
+            one.send(word)
+            if one in back:
+                assert one.hears() == (0, word), (echo, one.address)
+            assert other.hears(.1) is None, (echo, other.address)
+    calls.ok(daemon.client.call("offer", call_id="e", from_tag="a", to_tag="b", sdp=a.sdp(), **wants(b)))
+    calls.ok(daemon.client.call("answer", call_id="e", from_tag="a", to_tag="b", sdp=b.sdp()))
+    assert leaves(a, b) and leaves(b, a)
+    finish(daemon)
+
+
 def recv_from(sock, timeout=2.0):
     return sock.recvfrom(2048) if select.select([sock], [], [], timeout)[0] else None

@@ -318,6 +318,30 @@ static void a_deleted_stream_frees_its_port_and_counts_from_nothing(void **state
 	rig_free(r);
 }
 
+/* Echoed: under the key that the terminal receives under, in step with what it sent, and only what authenticated. */
+static void what_leads_back_to_its_sender_is_ciphered_for_it(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(suites); i++) {
+		struct rig *r = rig_new(suites[i], SUITE_PLAIN, 0);
+		uint8_t plain[172], want[256];
+		uint32_t len;
+
+		rig_stream(r, A, PORT_A, 0, A, MEDIA_NONE, "192.0.2.1:4000");
+		rig_send(r, 7, 100, A_TX);
+		rig_send(r, 7, 101, A_TX)[20] ^= suites[i] != SUITE_PLAIN;
+		rig_run(r);
+		assert_int_equal(r->outs, suites[i] == SUITE_PLAIN ? 2 : 1);
+		rig_plain_rtp(plain, 7, 100);
+		len = rig_protect(r, want, plain, 172, 12, A_RX, suites[i], 100, false);
+		assert_int_equal(r->out[0].len, len);
+		assert_memory_equal(r->a.out + r->out[0].out_off, want, len);
+		assert_int_equal(r->out[0].local.port, PORT_A);
+		assert_int_equal(r->out[0].dst.port, 4000);
+		rig_free(r);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -333,6 +357,7 @@ int main(void)
 		cmocka_unit_test(wrong_mki_is_told_from_a_bad_tag),
 		cmocka_unit_test(commands_with_bad_handles_change_nothing),
 		cmocka_unit_test(a_deleted_stream_frees_its_port_and_counts_from_nothing),
+		cmocka_unit_test(what_leads_back_to_its_sender_is_ciphered_for_it),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -83,6 +83,8 @@ static struct str describe(struct pool *p, const struct ng_request *r)
 		ADD("all:%d", r->all);
 	if (r->traffic)
 		ADD("traffic:%d", r->traffic);
+	if (r->echo)
+		ADD("echo:%d", r->echo);
 	if (r->callback.family) {
 		char addr[ENDPOINT_STRLEN];
 
@@ -370,7 +372,8 @@ static void raw_strings_have_lists_and_dictionaries(void **state)
 		{"SDES=[require:AES_256_CM_HMAC_SHA1_80;AEAD_AES_256_GCM;]", "require:a"},
 		{"drop-traffic=start debugging", "debug traffic:1"},
 		{"media-echo=blackhole", "traffic:1"},
-		{"media-echo=both", "W(media-echo: media are not echoed)"},
+		{"media-echo=both", "echo:3"},
+		{"media-echo-forward", "echo:1"},
 		{"all=flows to-label=x", "all:5"},
 		{"sdp-media-remove=[video message]", "remove:video remove:message"},
 		{"xmlrpc-callback=192.0.2.9", "callback:192.0.2.9"},

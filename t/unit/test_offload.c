@@ -33,7 +33,7 @@ static void what_must_be_looked_at_stays(void **state)
 {
 	static const char *const WHY[] = {"source not confirmed", "destination not confirmed",
 		"too few packets", "no address", "SRTP comes in", "SRTP leaves", "recorded",
-		"blocked", "handover allowed", "other family", "nowhere to go"};
+		"blocked", "handover allowed", "other family", "nowhere to go", "echoed"};
 
 	for (size_t i = 0; i < ARRAY_LEN(WHY); i++) {
 		struct media_cmd a = off_stream_cmd(A),
@@ -59,7 +59,7 @@ static void what_must_be_looked_at_stays(void **state)
 		a.stream.media_handover = i == 8;
 		if (i == 9)
 			rig.look[B].remote.family = AF_INET6;
-		a.stream.rtp_to = i == 10 ? MEDIA_NONE : B;
+		a.stream.rtp_to = i == 10 ? MEDIA_NONE : i == 11 ? A : B;
 		off_commit(&a, 1);
 		off_tick();
 		if (rig.cmds)

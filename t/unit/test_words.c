@@ -267,6 +267,80 @@ static void words_of_a_call_reach_its_streams(void **state)
 	}
 }
 
+/* Whose RTP goes where: to whom it comes from, to the other, nowhere. Each row is said after those before it. */
+static void echoed_media_go_back_to_their_sender(void **state)
+{
+	static const struct {
+		const char *say, *flags, *a, *b;
+	} T[] = {
+		{"offer", "media-echo=forward", NULL, NULL},
+		{"answer", "", "-", "b"},
+		{"offer", "media-echo=backwards", "a", "-"},
+		{"answer", "", "a", "-"},
+		{"offer", "media-echo-both", "a", "b"},
+		{"answer", "", "a", "b"},
+		{"answer", "media-echo=forward", "a", "-"}, /* the offerer is told of an answer */
+		{"offer", "", "b", "a"},
+		{"answer", "media-echo=backwards", "-", "b"},
+		{"offer", "", "b", "a"},
+	};
+	struct talk t;
+
+	(void)state;
+	talk_start(&t);
+	for (size_t i = 0; i < ARRAY_LEN(T); i++) {
+		const char *got[2] = {"", ""}, *const want[2] = {T[i].a, T[i].b};
+		bool answer = *T[i].say == 'a';
+
+		say(&t, T[i].say, i ? "b" : "", T[i].flags,
+			talk_body(&t, answer ? B : A, answer ? 5000 : 4000, "RTP/AVP", ""));
+		assert_null(t.reply.error);
+		assert_int_equal(t.reply.warning.len, 0);
+		for (uint32_t k = 0; k < 2 * MOCK_MAX && T[i].a; k++) {
+			const struct media_stream_cfg *s = &t.m->stream_cfg[k];
+
+			if (!t.m->stream_set[k] || !s->rtp)
+				continue;
+			got[s->remote.addr[3] - 1] = s->rtp_to == MEDIA_NONE     ? "-"
+				: t.m->stream_cfg[s->rtp_to].remote.addr[3] == 1 ? "a"
+										 : "b";
+			/* reports are for whom media reach */
+			assert_int_equal(s->rtcp_to == MEDIA_NONE,
+				strcmp(got[s->remote.addr[3] - 1],
+					s->remote.addr[3] == 1 ? "b" : "a") != 0);
+		}
+		for (int k = 0; k < 2 && T[i].a; k++)
+			if (strcmp(got[k], want[k]) != 0)
+				fail_msg("row %zu: %c to %s", i, 'a' + k, got[k]);
+	}
+	talk_end(&t);
+}
+
+/* A terminal cannot read what it ciphered itself. */
+static void what_is_passed_through_is_not_echoed(void **state)
+{
+	struct talk t;
+
+	(void)state;
+	talk_start(&t);
+	say(&t, "offer", "", "passthrough media-echo=forward",
+		talk_body(&t, A, 4000, "RTP/SAVP", LINE80));
+	assert_null(t.reply.error);
+	assert_true(has(&t, "a=crypto:1 " L80 " "));
+	assert_false(has(&t, K80A));
+	assert_non_null(memmem(t.reply.warning.s, t.reply.warning.len, "echoed", 6));
+	say(&t, "offer", "", "passthrough", talk_body(&t, A, 4000, "RTP/SAVP", LINE80));
+	assert_true(has(&t, K80A));
+	say(&t, "answer", "b", "media-echo=forward",
+		talk_body(&t, B, 5000, "RTP/SAVP", "a=crypto:1 " L80 " " K80B "\r\n"));
+	assert_null(t.reply.error);
+	assert_true(t.reply.warning.len > 0);
+	for (uint32_t k = 0; k < 2 * MOCK_MAX; k++)
+		if (t.m->stream_set[k] && t.m->stream_cfg[k].rtp)
+			assert_int_not_equal(t.m->stream_cfg[k].rtp_to, k);
+	talk_end(&t);
+}
+
 /* Only where no interface is called so. */
 static void old_names_of_interfaces_choose_a_family(void **state)
 {
@@ -392,6 +466,8 @@ int main(void)
 		cmocka_unit_test(a_subscription_may_begin_inactive),
 		cmocka_unit_test(a_subscribers_rtcp_goes_back_if_it_may),
 		cmocka_unit_test(words_of_a_call_reach_its_streams),
+		cmocka_unit_test(echoed_media_go_back_to_their_sender),
+		cmocka_unit_test(what_is_passed_through_is_not_echoed),
 		cmocka_unit_test(an_offer_says_or_resets_tos),
 		cmocka_unit_test(old_names_of_interfaces_choose_a_family),
 		cmocka_unit_test(a_minimum_refuses_what_is_below),

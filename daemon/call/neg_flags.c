@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Words of an offer or answer that are about the call or a side as a whole, and that no m-line decides on. Pure. */
+#include "call/negotiate.h"
+
+void neg_flags(struct call *c, struct side *from, const struct neg_in *in)
+{
+	const struct ng_request *r = in->r;
+	static const enum media_learning mode[] = {[NG_LEARN_OFF] = MEDIA_LEARN_OFF,
+		[NG_LEARN_IMMEDIATE] = MEDIA_LEARN_IMMEDIATE,
+		[NG_LEARN_DELAYED] = MEDIA_LEARN_DELAYED,
+		[NG_LEARN_HEURISTIC] = MEDIA_LEARN_HEURISTIC};
+
+	if (r->learning != NG_LEARN_DEFAULT)
+		c->learning = mode[r->learning];
+	if (ng_flag(r, NG_FLAG_STRICT_SOURCE))
+		c->strict_source = true;
+	if (r->tos >= 0)
+		c->tos = (uint8_t)r->tos;
+	from->asymmetric = ng_flag(r, NG_FLAG_ASYMMETRIC);
+	from->media_handover = ng_flag(r, NG_FLAG_MEDIA_HANDOVER);
+	for (uint32_t i = 0; ng_flag(r, NG_FLAG_NAT_WAIT) && i < c->sides; i++)
+		c->side[i]->nat_wait = true;
+	for (uint32_t i = 0; ng_flag(r, NG_FLAG_PIERCE_NAT) && i < c->sides; i++)
+		c->side[i]->pierce = true;
+	for (uint32_t i = 0; ng_flag(r, NG_FLAG_EXCLUDE_RECORDING) && i < c->sides; i++)
+		c->side[i]->no_tap = true;
+	if (ng_flag(r, NG_FLAG_BLOCK_DTMF))
+		from->gate |= MEDIA_GATE_DTMF;
+	if (r->traffic != NG_TRAFFIC_AS_IT_IS)
+		c->gate = (c->gate & (uint8_t)~MEDIA_GATE_DROP) |
+			(r->traffic == NG_TRAFFIC_DROP ? MEDIA_GATE_DROP : 0);
+	if (r->metadata.len)
+		(void)str_replace(&c->metadata, r->metadata); /* only shown */
+	if (r->label.len)
+		(void)str_replace(&from->label, r->label);
+}
+
+void neg_unsupported(struct plan *plan, const struct neg_in *in)
+{
+	const struct ng_request *r = in->r;
+
+	if (r->ice == NG_ICE_FORCE || r->ice == NG_ICE_FORCE_RELAY || r->ice == NG_ICE_OPTIONAL)
+		plan_warn(plan, in->p, STR("ICE is not there yet: its attributes were removed"));
+	if (r->dtls == NG_DTLS_PASSIVE || r->dtls == NG_DTLS_ACTIVE)
+		plan_warn(plan, in->p, STR("DTLS is not there yet: its attributes were removed"));
+	if (ng_flag(r, NG_FLAG_INACTIVE) && r->command != NG_SUBSCRIBE_REQUEST)
+		plan_warn(plan, in->p,
+			STR("inactive is of subscribe request: directions are those of the SDP"));
+}
+
+void neg_echo(struct plan *plan, struct side *from, struct side *to, const struct neg_in *in,
+	bool is_answer)
+{
+	if (is_answer && !in->r->echo)
+		return;
+	for (uint32_t i = 0; is_answer && i < from->legs; i++)
+		if (from->leg[i] && from->leg[i]->asked.pass) {
+			plan_warn(plan, in->p, STR("media-echo: media are passed through"));
+			return;
+		}
+	from->echo = in->r->echo & NG_ECHO_BACKWARDS;
+	to->echo = in->r->echo & NG_ECHO_FORWARD;
+}
