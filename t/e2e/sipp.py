@@ -2,9 +2,11 @@
 """sipp as caller and callee with SDP of our own, inside the namespaces; and Kamailio with the module xcipher."""
 import os
 import re
+import socket
 import subprocess
 import time
 
+import ng
 import relay
 
 CRYPTO = {"AES_CM_128_HMAC_SHA1_80": "WVNfX19zZW1jdGwgKCkgewkyMjA7fQp9CnVubGVz",
@@ -47,22 +49,29 @@ Max-Forwards: 70
 %(extra)s"""
 
 
-def caller(suite, to, expect=200, extra="", talk_ms=200, timeout_ms=0):
-    """A scenario: INVITE with this body, then ACK, a pause and BYE; or ACK only, when another answer is expected. A provisional reply may
-    come behind the final one: two processes of a busy proxy relayed them."""
+def provisional(txn, *codes):
+    return [f'<recv response="{code}" optional="true" response_txn="{txn}"/>' for code in codes or (100, 180, 183)]
+
+
+def caller(suite, to, expect=200, extra="", talk_ms=200):
+    """A scenario: INVITE with this body, then ACK, a pause and BYE; or ACK only, when another answer is expected. talk_ms=None: BYE when an
+    INFO comes, from Sipp.hang_up(). A provisional reply may come behind the final one, for two processes of a busy proxy relayed them, and a
+    200 again, for its ACK was lost: by its transaction sipp knows what to do then. (optional="global" makes it go back in the scenario.)"""
     values = {"to": to, "extra": extra + "\n" if extra else ""}
     invite = message(f"INVITE {to} SIP/2.0", in_dialog("INVITE", 1, "") % values, sdp(suite))
     routes = {"to": to, "extra": "[routes]\n" + values["extra"]}
-    steps = [f'<send retrans="500" start_rtd="1">{invite}</send>', '<recv response="100" optional="global"/>',
-             '<recv response="180" optional="global"/>', '<recv response="183" optional="global"/>']
+    steps = [f'<send retrans="500" start_rtd="1" start_txn="invite">{invite}</send>',
+             *provisional("invite")]
     if expect == 200:
         ack = message("ACK [next_url] SIP/2.0", in_dialog("ACK", 1) % routes)
         bye = message("BYE [next_url] SIP/2.0", in_dialog("BYE", 2) % routes)
-        steps += [f'<recv response="200" rtd="1" rrs="true"/><send>{ack}</send><pause milliseconds="{talk_ms}"/>',
-                  f'<send retrans="500">{bye}</send><recv response="100" optional="global"/><recv response="200"/>']
+        steps += [f'<recv response="200" rtd="1" rrs="true" response_txn="invite"/><send ack_txn="invite">{ack}</send>',
+                  f'<pause milliseconds="{talk_ms}"/>' if talk_ms is not None else '<recv request="INFO"/>',
+                  f'<send retrans="500" start_txn="bye">{bye}</send>', *provisional("bye", 100),
+                  '<recv response="200" response_txn="bye"/>']
     else:
         ack = message(f"ACK {to} SIP/2.0", (in_dialog("ACK", 1) % values).replace("branch=[branch]", "branch=[branch-%d]" % len(steps)))
-        steps += [f'<recv response="{expect}" rtd="1"/><send>{ack}</send>']
+        steps += [f'<recv response="{expect}" rtd="1" response_txn="invite"/><send ack_txn="invite">{ack}</send>']
     return scenario(steps)
 
 
@@ -78,6 +87,7 @@ def gives_up(suite, to, extra, after_ms, cancel_first=False):
 
 
 def callee(suite, code=200, early=False, rings=True):
+    """Accepts calls, or refuses them all with this code. Sipp.established() knows whose ACK came."""
     head = "[last_Via:]\n[last_From:]\n[last_To:];tag=[pid]u[call_number]\n[last_Call-ID:]\n[last_CSeq:]\n" \
            "Contact: <sip:[local_ip]:[local_port]>\n"
     if code != 200:
@@ -86,7 +96,7 @@ def callee(suite, code=200, early=False, rings=True):
     ringing = [f"<send>{message('SIP/2.0 180 Ringing', head + '[last_Record-Route:]', early_answer)}</send>"] if rings else []
     steps = ['<recv request="INVITE" rrs="true"/>', *ringing,
              f"<send retrans=\"500\">{message('SIP/2.0 200 OK', head + '[last_Record-Route:]', sdp(suite))}</send>",
-             '<recv request="ACK" optional="true"/>', '<recv request="BYE"/>',
+             '<recv request="ACK" optional="true"><action><log message="[call_id]"/></action></recv>', '<recv request="BYE"/>',
              "<send>" + message("SIP/2.0 200 OK", "[last_Via:]\n[last_From:]\n[last_To:]\n[last_Call-ID:]\n[last_CSeq:]") + "</send>"]
     return scenario(steps)
 
@@ -113,12 +123,13 @@ def caller_again(bodies, to, pause_ms=300):
         first = number == 1
         head = in_dialog("INVITE", number, "") % values if first else in_dialog("INVITE", number) % routes
         ack = message("ACK [next_url] SIP/2.0", in_dialog("ACK", number) % routes)
-        steps += [f"<send retrans=\"500\">{message(f'INVITE {to} SIP/2.0' if first else 'INVITE [next_url] SIP/2.0', head, body)}</send>",
-                  '<recv response="100" optional="true"/>', '<recv response="180" optional="true"/>', '<recv response="183" optional="true"/>',
-                  f'<recv response="200"{" rrs=" + chr(34) + "true" + chr(34) if first else ""}/>', f"<send>{ack}</send>",
-                  f'<pause milliseconds="{pause_ms}"/>']
+        invite = message(f"INVITE {to} SIP/2.0" if first else "INVITE [next_url] SIP/2.0", head, body)
+        steps += [f'<send retrans="500" start_txn="invite{number}">{invite}</send>',
+                  *provisional(f"invite{number}"),
+                  f'<recv response="200" response_txn="invite{number}"{" rrs=" + chr(34) + "true" + chr(34) if first else ""}/>',
+                  f'<send ack_txn="invite{number}">{ack}</send>', f'<pause milliseconds="{pause_ms}"/>']
     bye = message("BYE [next_url] SIP/2.0", in_dialog("BYE", len(bodies) + 1) % routes)
-    return scenario([*steps, f'<send retrans="500">{bye}</send>', '<recv response="100" optional="true"/>', '<recv response="200"/>'])
+    return scenario([*steps, f'<send retrans="500" start_txn="bye">{bye}</send>', *provisional("bye", 100), '<recv response="200" response_txn="bye"/>'])
 
 
 def expect(pattern):
@@ -153,11 +164,12 @@ def caller_twice_refused(suite, to):
     routes = {"to": to, "extra": "[routes]\n"}
     ack = in_dialog("ACK", 1) % routes
     late = (in_dialog("ACK", 2) % routes).replace("branch=[branch]", "branch=[branch-3]")
-    return scenario([f'<send retrans="500">{message(f"INVITE {to} SIP/2.0", in_dialog("INVITE", 1, "") % values, sdp(suite))}</send>',
-                     '<recv response="100" optional="true"/>', '<recv response="200" rrs="true"/>', f"<send>{message('ACK [next_url] SIP/2.0', ack)}</send>",
-                     f"<send retrans=\"500\">{message('INVITE [next_url] SIP/2.0', in_dialog('INVITE', 2) % routes, sdp(suite))}</send>",
-                     '<recv response="100" optional="true"/>', '<recv request="BYE"/>', f"<send>{message('SIP/2.0 200 OK', REPLY)}</send>",
-                     '<recv response="488"/>', f"<send>{message('ACK [next_url] SIP/2.0', late)}</send>"])
+    return scenario([f'<send retrans="500" start_txn="first">{message(f"INVITE {to} SIP/2.0", in_dialog("INVITE", 1, "") % values, sdp(suite))}</send>',
+                     *provisional("first"), '<recv response="200" rrs="true" response_txn="first"/>',
+                     f"<send ack_txn=\"first\">{message('ACK [next_url] SIP/2.0', ack)}</send>",
+                     f"<send retrans=\"500\" start_txn=\"again\">{message('INVITE [next_url] SIP/2.0', in_dialog('INVITE', 2) % routes, sdp(suite))}</send>",
+                     *provisional("again", 100), '<recv request="BYE"/>', f"<send>{message('SIP/2.0 200 OK', REPLY)}</send>",
+                     '<recv response="488" response_txn="again"/>', f"<send ack_txn=\"again\">{message('ACK [next_url] SIP/2.0', late)}</send>"])
 
 
 def caller_refused_again(suite, to):
@@ -169,18 +181,18 @@ def caller_refused_again(suite, to):
         head = in_dialog(method, cseq) % routes
         return message(f"{method} [next_url] SIP/2.0", head.replace("[branch]", f"[branch-{back}]") if back else head, sdp(suite) if method == "INVITE" else "")
 
-    return scenario([f'<send retrans="500">{message(f"INVITE {to} SIP/2.0", in_dialog("INVITE", 1, "") % values, sdp(suite))}</send>',
-                     '<recv response="100" optional="global"/>', '<recv response="200" rrs="true"/>', f"<send>{within('ACK', 1)}</send>", '<pause milliseconds="300"/>',
-                     f"<send retrans=\"500\">{within('INVITE', 2)}</send>", '<recv response="100" optional="global"/>', '<recv response="488"/>',
-                     f"<send>{within('ACK', 2, 3)}</send>", '<pause milliseconds="300"/>',
-                     f"<send retrans=\"500\">{within('BYE', 3)}</send>", '<recv response="100" optional="global"/>', '<recv response="200"/>'])
+    return scenario([f'<send retrans="500" start_txn="first">{message(f"INVITE {to} SIP/2.0", in_dialog("INVITE", 1, "") % values, sdp(suite))}</send>',
+                     *provisional("first"), '<recv response="200" rrs="true" response_txn="first"/>', f'<send ack_txn="first">{within("ACK", 1)}</send>',
+                     '<pause milliseconds="300"/>', f'<send retrans="500" start_txn="again">{within("INVITE", 2)}</send>', *provisional("again", 100),
+                     '<recv response="488" response_txn="again"/>', f'<send ack_txn="again">{within("ACK", 2, 3)}</send>', '<pause milliseconds="300"/>',
+                     f'<send retrans="500" start_txn="bye">{within("BYE", 3)}</send>', *provisional("bye", 100), '<recv response="200" response_txn="bye"/>'])
 
 
 def callee_refuses_again(suite):
     head = REPLY.replace("[last_To:]", "[last_To:];tag=[pid]u[call_number]") + CONTACT + "\n[last_Record-Route:]"
     return scenario(['<recv request="INVITE" rrs="true"/>', f"<send retrans=\"500\">{message('SIP/2.0 200 OK', head, sdp(suite))}</send>",
-                     '<recv request="ACK" optional="global"/>', '<recv request="INVITE"/>', f"<send retrans=\"500\">{message('SIP/2.0 488 No', REPLY)}</send>",
-                     '<recv request="ACK" optional="global"/>', '<recv request="BYE"/>', f"<send>{message('SIP/2.0 200 OK', REPLY)}</send>"])
+                     '<recv request="ACK" optional="true"/>', '<recv request="INVITE"/>', f"<send retrans=\"500\">{message('SIP/2.0 488 No', REPLY)}</send>",
+                     '<recv request="ACK" optional="true"/>', '<recv request="BYE"/>', f"<send>{message('SIP/2.0 200 OK', REPLY)}</send>"])
 
 
 def scenario(steps):
@@ -197,7 +209,8 @@ class Sipp:
             f.write(text)
         self.out = open(self.base + ".out", "w", encoding="utf-8")
         self.process = net.spawn(net.terminal[name], ["/usr/bin/sipp", "-sf", self.base + ".xml", "-i", self.address, "-nostdin", "-trace_err", "-error_file",
-                                                      self.base + ".err", "-trace_stat", "-stf", self.base + ".csv", "-fd", "1", *args],
+                                                      self.base + ".err", "-trace_logs", "-log_file", self.base + ".log",
+                                                      "-trace_stat", "-stf", self.base + ".csv", "-fd", "1", *args],
                                  stdin=subprocess.DEVNULL, stdout=self.out, stderr=self.out)
 
     def wait(self, timeout=30):
@@ -215,6 +228,22 @@ class Sipp:
         t = re.match(r"(\d+):(\d+):(\d+)[:.](\d+)", row.get("ResponseTime1(C)", "") or "")
         ms = (((int(t[1]) * 60 + int(t[2])) * 60) + int(t[3])) * 1000 + int(t[4].ljust(6, "0")) / 1000 if t else 0
         return int(row["SuccessfulCall(C)"]), int(row["FailedCall(C)"]), int(row["Retransmissions(C)"]), ms
+
+    def established(self):
+        """Call-IDs of what callee() accepted, and heard the ACK of: nothing of these calls' beginning is under way any more."""
+        try:
+            with open(self.base + ".log", encoding="ascii") as f:
+                return {line.strip() for line in f if line.endswith("\n")}
+        except FileNotFoundError:
+            return set()
+
+    def hang_up(self, net, call_ids):
+        """caller(talk_ms=None) says BYE in these calls. Once more does no harm: it is the same datagram."""
+        with ng.socket_in(net.terminal[self.name], socket.AF_INET) as s:
+            for i in call_ids:
+                s.sendto(f"INFO sip:{self.name}@{self.address} SIP/2.0\r\nVia: SIP/2.0/UDP {self.address}:9;branch=z9hG4bK{i}\r\n"
+                         f"From: <sip:test@{self.address}>;tag=1\r\nTo: <sip:{self.name}@{self.address}>\r\nCall-ID: {i}\r\nCSeq: 1 INFO\r\n"
+                         "Content-Length: 0\r\n\r\n".encode("ascii"), (self.address, 5060))
 
     def text(self):
         text = ""

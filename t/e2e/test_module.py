@@ -179,12 +179,15 @@ class Mock(Hole):
     """A node that says yes to everything it knows and hands the body back as it is; calls: Call-ID to the commands it saw."""
 
     def __init__(self, net, port, judge=None, **kw):
-        self.calls, self.requests = {}, []
+        self.calls, self.requests, self.answered = {}, [], {}
         self.judge = judge
         super().__init__(net, port, self.answer, **kw)
 
     def answer(self, datagram):
         cookie, _, body = datagram.partition(b" ")
+        if cookie in self.answered:  # the same once more: on a busy machine it is asked again before it has answered
+            yield self.answered[cookie]
+            return
         request = ng.decode(body)
         command = request["command"]
         if command == "ping":
@@ -197,10 +200,16 @@ class Mock(Hole):
             result = {"result": "ok"}
             if "sdp" in request:
                 result["sdp"] = request["sdp"]
+            self.answered[cookie] = cookie + b" " + ng.encode(result)
         if isinstance(result, bytes):
             yield result
         else:
             yield cookie + b" " + ng.encode(result)
+
+
+def whole(calls):
+    """Each of them began and ended. On a busy machine a 200 comes again before its ACK, and is an answer again."""
+    return all(c[:2] == ["offer", "answer"] and c[-1] == "delete" and set(c[2:-1]) <= {"answer"} for c in calls.values())
 
 
 def unknown_unless_offered(mock, request):
@@ -222,18 +231,19 @@ def test_affinity(net):
                 f.write(text)
 
         write("# two of them\n" + listed + "\n")
-        settings = {"XC_NODES": quoted(""), "XC_NODES_FILE": quoted(nodes_file), "XC_TIMEOUT": 100}
+        settings = {"XC_NODES": quoted(""), "XC_NODES_FILE": quoted(nodes_file), "XC_TIMEOUT": 300}
         kam = proxy(net, folder, **settings)
-        answering(net, folder)
-        calls = start(net, folder, 100, rate=100, suite=S32, talk_ms=8000)
-        wait_for("all answers", lambda: sum("answer" in c for n in nodes for c in list(n.calls.values())) == 100, 20)
-        time.sleep(1)  # the last one's way to the caller
+        callee = answering(net, folder)
+        # Nothing may be under way while there is no Kamailio: who has heard its 100 and then nothing more waits for ever.
+        calls = start(net, folder, 100, rate=100, suite=S32, talk_ms=None)
+        wait_for("all calls", lambda: len(callee.established()) == 100, 40)
         share = [len(n.calls) for n in nodes]
         assert kam.stop() == 0, kam.text()
         kam = proxy(net, folder, **settings)
+        calls.hang_up(net, callee.established())
         finish(calls, 100)
         for n in nodes:
-            assert all(c == ["offer", "answer", "delete"] for c in n.calls.values()), n.calls
+            assert whole(n.calls), n.calls
         assert share[2] == 0 and share[0] + share[1] == 100 and 10 <= share[0] <= 42, share
         # A third one: takes its share, the others keep theirs; then one dies in mid-load, its calls go to the others.
         write(listed + " udp:127.0.0.1:22203=4\n")
@@ -257,7 +267,7 @@ def test_affinity(net):
         assert len(nodes[2].calls) > 20, [len(n.calls) for n in nodes]
         assert kam.counter("failovers") >= 1 and kam.counter("failures") == 0, kam.rpc("cnt.grp_get_all", "xcipher")
         for n in (nodes[0], nodes[2]):
-            assert all(c == ["offer", "answer", "delete"] for c in n.calls.values()), n.calls
+            assert whole(n.calls), n.calls
         kam.stop()
     for n in nodes:
         n.close()
@@ -444,7 +454,7 @@ def test_disabled_node_keeps_its_calls(net):
         kam.rpc("xcipher.disable", "udp:127.0.0.1:22201")
         finish(calls, 20)
         before = len(nodes[0].calls)
-        assert before and all(c == ["offer", "answer", "delete"] for n in nodes for c in n.calls.values())
+        assert before and all(whole(n.calls) for n in nodes)
         place(net, folder, 10, rate=20)
         assert len(nodes[0].calls) == before and len(nodes[1].calls) == 30 - before
         kam.stop()
