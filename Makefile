@@ -141,7 +141,7 @@ $(BUILD)/t/%: $(BUILD)/obj/t/tool/%.o $(LIB)
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS) -lsrtp2
 
 # Fuzzers are built by clang, library and all, with coverage and sanitizers.
-FUZZ_LIB_SRC := $(foreach d,base proto srtp call media,$(sort $(wildcard daemon/$(d)/*.c))) daemon/batch/arena.c
+FUZZ_LIB_SRC := $(foreach d,base proto srtp call media,$(sort $(wildcard daemon/$(d)/*.c))) daemon/batch/arena.c daemon/steer/dgram.c daemon/control/seal.c
 FUZZ_FLAGS   := $(CPPFLAGS) -std=gnu17 -O1 -g -fno-sanitize-recover=undefined $(shell pkg-config --cflags libcrypto)
 $(BUILD)/fuzz/obj/%.o: %.c Makefile
 	@mkdir -p $(@D)

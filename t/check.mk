@@ -38,7 +38,7 @@ $(BUILD)/ct/ct_check: $(CT_OBJ) $(LIB)
 # A short run of every fuzz target over its corpus: a regression found earlier stays found.
 check-fuzz:
 	$(MAKE) -j$(JOBS) fuzzers
-	@printf '%s\n' $(FUZZERS) | xargs -P $(JOBS) -I{} tools/fuzz.sh {} 10
+	@printf '%s\n' $(FUZZERS) | xargs -P $(JOBS) -I{} tools/fuzz.sh {} 8
 
 fuzz:
 	tools/deps.sh install deps-test

@@ -5,9 +5,10 @@
 
 #include <errno.h>
 
-#define UDP_LEN 8u
-#define PROTO   17u
-#define HOPS    64u
+#define ETHER_LEN 14u
+#define UDP_LEN   8u
+#define PROTO     17u
+#define HOPS      64u
 
 /* --- Checksum ------------------------------------------------------------------------------------------------- */
 
@@ -80,6 +81,23 @@ static int parse_v6(struct dgram *d, const uint8_t *p, size_t have, size_t *end)
 	memcpy(d->src.addr, p + 8, 16);
 	memcpy(d->dst.addr, p + 24, 16);
 	return 0;
+}
+
+const uint8_t *dgram_in_frame(const uint8_t *frame, uint32_t len, uint32_t *ip_len)
+{
+	uint32_t at = ETHER_LEN;
+
+	for (int tags = 0; tags < 2 && len >= at + 4; tags++) {
+		uint16_t proto = be16(frame + at - 2);
+
+		if (proto != 0x8100 && proto != 0x88a8)
+			break;
+		at += 4;
+	}
+	if (len <= at)
+		return NULL;
+	*ip_len = len - at;
+	return frame + at;
 }
 
 int dgram_parse(struct dgram *out, const uint8_t *p, size_t have, size_t whole)

@@ -16,6 +16,9 @@ struct dgram {
 	uint8_t hdr_len; /* IP header */
 };
 
+/* The IP packet in an Ethernet frame with up to two VLAN tags, and its length with what fills the frame up; NULL: the frame ends before
+ * there is one. What it is tells itself: the frame's type is not looked at. */
+const uint8_t *dgram_in_frame(const uint8_t *frame, uint32_t len, uint32_t *ip_len);
 /* The packet p[0 .. have) of which whole bytes exist (have <= whole). 0, or -EBADMSG for whatever is not one whole,
  * unfragmented UDP datagram without IPv6 extension headers, as far as the headers tell. */
 int dgram_parse(struct dgram *out, const uint8_t *p, size_t have, size_t whole);

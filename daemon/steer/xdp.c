@@ -34,7 +34,6 @@
 #define TAKE_OVER_NS     20000000ull
 #define TAKE_OVER_MAX_NS (10 * TAKE_OVER_NS)
 #define COUNT_EVERY      (100 * 1000000ull)
-#define ETHER_LEN        14u
 #define ETHER_MIN        60u /* shorter frames are filled up (IEEE 802.3: 64 with the checksum) */
 #define COPIED_OFF       320u /* of a packet that another worker received: where its own would begin */
 
@@ -207,24 +206,6 @@ static const struct steer_counters *counters(const struct steer *s)
 
 /* --- In ------------------------------------------------------------------------------------------------------- */
 
-/* The IP packet in an Ethernet frame; NULL: none that we take. */
-static const uint8_t *ip_of(const uint8_t *frame, uint32_t len, uint32_t *ip_len)
-{
-	uint32_t at = ETHER_LEN;
-
-	for (int tags = 0; tags < 2 && len >= at + 4; tags++) {
-		uint16_t proto = be16(frame + at - 2);
-
-		if (proto != 0x8100 && proto != 0x88a8)
-			break;
-		at += 4;
-	}
-	if (len <= at)
-		return NULL;
-	*ip_len = len - at;
-	return frame + at;
-}
-
 static bool find_local(const struct steer *s, const struct endpoint *dst, struct local_port *out)
 {
 	for (uint32_t i = 0; i < s->cfg.locals; i++) {
@@ -277,7 +258,7 @@ static bool take(const struct steer *s, const struct arena *a, const struct umem
 	struct dgram d;
 	uint32_t len;
 
-	ip = ip_of(frame, f->len, &len);
+	ip = dgram_in_frame(frame, f->len, &len);
 	if (!ip || dgram_parse(&d, ip, len, len) || !find_local(s, &d.dst, &in->local) ||
 		!checksums_ok(&d, ip))
 		return false;
