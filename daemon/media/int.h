@@ -98,6 +98,7 @@ struct media_way {
 	bool set : 1, srtp : 1;
 	bool choose : 1;                /* receiving: the MKI says which key */
 	bool no_rtp_auth : 1, pass : 1; /* as in media_crypto */
+	bool usual : 1;                 /* media_usual_way() */
 	uint8_t clear; /* bit 0: RTP is, or is to be, in the clear; bit 1: RTCP is to be */
 };
 _Static_assert(sizeof(struct media_way) == 64, "one cache line");
@@ -131,8 +132,9 @@ struct media_stream {
 	 * all that a packet needs once a source is confirmed. */
 	struct learn learn;
 	/* Set by commands, constant in between. */
-	uint64_t changed : 63; /* number of the burst before the last command */
+	uint64_t changed : 62; /* number of the burst before the last command */
 	bool set : 1;
+	bool usual : 1; /* media_usual_stream() */
 	struct media_stream_cfg cfg;
 };
 #define MEDIA_STREAM_HOT offsetof(struct media_stream, learn.remote)
@@ -153,6 +155,7 @@ struct note {
 	bool received; /* complete.c: it was authentic and new, so copies may go */
 	bool passed;   /* it leaves as it came; media.open has it as it would be deciphered, if */
 	bool opened;   /* that much could be made out */
+	bool usual;    /* prepared by media_usual() */
 	uint32_t copy_of; /* the job of the packet itself, MEDIA_NONE: this is it */
 };
 
@@ -282,6 +285,15 @@ void media_ahead_begin(struct media *m, const struct media_in *in, uint32_t n);
 void media_ahead(struct media *m, const struct media_in *in, uint32_t n, uint32_t at);
 /* The same for what complete needs of a job: a large burst's tables do not stay in the nearest cache. */
 void media_ahead_again(const struct media *m, const struct note *n);
+
+/* --- usual.c ----------------------------------------------------------------------------------------------------- */
+
+/* What a stream and a direction must be for packets to take the short way. */
+bool media_usual_stream(const struct media_stream_cfg *c);
+bool media_usual_way(const struct media_crypto *c);
+/* The short way of a burst's packet in[at]: true, and note and job are written; or false, and it is for prepare.c to say. */
+bool media_usual(const struct media *m, const struct arena *a, const struct media_in *in,
+	uint32_t at, struct note *note, struct xc_job *job);
 
 /* --- ssrc.c: indexes and windows ------------------------------------------------------------------------------ */
 

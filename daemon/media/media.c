@@ -47,6 +47,7 @@ static void way_set(struct media *m, struct media_way *w, const struct media_cry
 	w->choose = c->mki_len != 0;
 	w->no_rtp_auth = c->no_rtp_auth;
 	w->pass = c->pass;
+	w->usual = media_usual_way(c);
 	w->clear = c->clear_rtp;
 	/* What comes in says it itself. A suite without a cipher says so in the E flag. */
 	if (tx && (c->clear_rtcp || srtp_suite_get(c->suite)->cipher == XC_CIPHER_NULL))
@@ -241,6 +242,7 @@ static int stream_set(struct media *m, const struct media_cmd *cmd)
 	s->set = true;
 	s->changed = m->burst;
 	s->cfg = *cfg;
+	s->usual = media_usual_stream(cfg);
 	*cell = cmd->id;
 	learn_signal(&s->learn, &cfg->remote, cfg->relearn, cmd->now_ns);
 	media_learned(m, cmd->id);

@@ -525,6 +525,30 @@ void media_shed(struct media *m, uint64_t ordinary_before_ns, uint64_t emergency
 	m->shed_before_ns[true] = emergency_before_ns;
 }
 
+/* Packet i of the burst, the long way. Returns the number of jobs. */
+static uint32_t prepare_one(struct media *m, const struct arena *a, struct media_in *in, uint32_t n,
+	uint32_t i, struct xc_job *job, uint32_t jobs)
+{
+	struct draft d = {.m = m,
+		.a = a,
+		.in = in,
+		.at = i,
+		.p = a->in + in[i].in_off,
+		.len = in[i].len,
+		.quiet_to = MEDIA_NONE,
+		.note = &m->note[jobs],
+		.job = &job[jobs]};
+
+	*d.note = (struct note){
+		.in = i, .stream = MEDIA_NONE, .why = MEDIA_SENT, .copy_of = MEDIA_NONE};
+	in[i].verdict = prepare(&d);
+	jobs += in[i].verdict == MEDIA_JOB;
+	/* The burst's packets themselves come first: jobs are kept for them. */
+	if (in[i].verdict == MEDIA_JOB && (d.copies || d.quiet_to != MEDIA_NONE))
+		jobs += copies(&d, job, jobs, m->cfg.burst_max - (n - i - 1));
+	return jobs;
+}
+
 uint32_t media_prepare(
 	struct media *m, const struct arena *a, struct media_in *in, uint32_t n, struct xc_job *job)
 {
@@ -536,24 +560,13 @@ uint32_t media_prepare(
 	slots_begin(m, in, n);
 	media_ahead_begin(m, in, n);
 	for (uint32_t i = 0; i < n; i++) {
-		struct draft d = {.m = m,
-			.a = a,
-			.in = in,
-			.at = i,
-			.p = a->in + in[i].in_off,
-			.len = in[i].len,
-			.quiet_to = MEDIA_NONE,
-			.note = &m->note[jobs],
-			.job = &job[jobs]};
-
 		media_ahead(m, in, n, i);
-		*d.note = (struct note){
-			.in = i, .stream = MEDIA_NONE, .why = MEDIA_SENT, .copy_of = MEDIA_NONE};
-		in[i].verdict = prepare(&d);
-		jobs += in[i].verdict == MEDIA_JOB;
-		/* The burst's packets themselves come first: jobs are kept for them. */
-		if (in[i].verdict == MEDIA_JOB && (d.copies || d.quiet_to != MEDIA_NONE))
-			jobs += copies(&d, job, jobs, m->cfg.burst_max - (n - i - 1));
+		if (media_usual(m, a, in, i, &m->note[jobs], &job[jobs])) {
+			in[i].verdict = MEDIA_JOB;
+			jobs++;
+		} else {
+			jobs = prepare_one(m, a, in, n, i, job, jobs);
+		}
 	}
 	return jobs;
 }
