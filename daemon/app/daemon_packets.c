@@ -39,6 +39,7 @@ static void steer_configure(struct daemon *d)
 		.bursts = d->engines.depth,
 		.sockets_optional = o->steering != &steer_udp,
 		.queue_send = o->queue_send,
+		.queue_closed = !o->queue_fail_open,
 		.queue_only = !o->kernel_relay,
 		.port_rate = o->kernel_port_rate,
 		.source_rate = o->kernel_source_rate,

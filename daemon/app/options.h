@@ -42,6 +42,8 @@
 		"first netfilter queue; worker w takes N + w")                                      \
 	X("nfqueue-send", QUEUE_SEND, queue_send, "auto", "auto|raw|verdict",                       \
 		"how results leave: raw socket, or in the packet's place (host must forward)")      \
+	X("nfqueue-fail-open", BOOL, queue_fail_open, "yes", "yes|no",                              \
+		"what finds the queue full goes on to the sockets; no: it is dropped and counted")  \
 	X("kernel-relay", BOOL, kernel_relay, "yes", "yes|no",                                      \
 		"with --steering=kernel, plain media that nobody records stays in the kernel")      \
 	X("kernel-port-rate", UINT32, kernel_port_rate, "5000", "PACKETS",                          \
@@ -167,7 +169,7 @@ struct options {
 	enum media_learning learning;
 	enum steer_xdp_mode xdp_mode;
 	enum steer_queue_send queue_send;
-	bool kernel_relay;
+	bool kernel_relay, queue_fail_open;
 	uint32_t kernel_port_rate, kernel_source_rate;
 	enum steer_udp_io udp_io;
 	struct sdes_policy sdes;

@@ -26,13 +26,13 @@
 
 #define IP_MAX_HDR 60u
 /* Enough to see that a datagram is longer than the largest packet. */
-#define COPY      (IP_MAX_HDR + 8 + ARENA_MAX_PACKET)
-#define QUEUE_LEN 16384u
+#define COPY (IP_MAX_HDR + 8 + ARENA_MAX_PACKET)
 /* Bursts from the queue until the sockets are looked at. */
 #define SOCKETS_EVERY 8u
 /* A drop verdict is in no hurry: the kernel may hold this many packets for this long, and hears of them all at once. */
 #define DROP_TOGETHER 32u
 #define DROP_AFTER_NS 50000000ull
+#define COUNT_EVERY   100000000ull /* ns; of a queue that is not open, what it lost */
 /* Where a message lies in its slot, and how long it may be: COPY and about 200 bytes of attributes. */
 #define MSG_OFF ARENA_HEADROOM
 #define MSG_LEN (ARENA_SLOT_LEN - ARENA_HEADROOM - XC_SLACK)
@@ -61,6 +61,8 @@ struct steer {
 	uint32_t undecided;          /* those up to last_id that still wait for their verdict */
 	uint64_t flushed_ns, now_ns; /* last verdicts; the burst */
 	bool silent;                 /* the last look found nothing */
+	uint64_t counted_ns;         /* what the queue lost was counted */
+	uint32_t lost;               /* so far */
 	uint32_t bursts_seen;        /* counted, to give the sockets their turn */
 	uint32_t burst;
 	uint32_t *left; /* [burst]: what the raw socket did not send */
@@ -116,7 +118,7 @@ static int queue_start(struct steer *s, uint32_t worker)
 	struct epoll_event ev = {.events = EPOLLIN, .data.u32 = SOCKETS_FOREIGN};
 
 	s->verdicts.num = (uint16_t)(s->cfg.queue_num + worker);
-	s->queue = queue_open(s->verdicts.num, COPY, QUEUE_LEN);
+	s->queue = queue_open(s->verdicts.num, COPY, s->cfg.queue_closed);
 	if (s->queue < 0)
 		return s->queue;
 	if (epoll_ctl(sockets_epoll(s->sockets), EPOLL_CTL_ADD, s->queue, &ev))
@@ -339,6 +341,10 @@ static uint32_t receive(struct steer *s, const struct arena *a, uint32_t first_s
 	if (n == 0 && s->silent)
 		n = sockets_recv(s->sockets, a, first_slot, in, max);
 	s->silent = n == 0;
+	if (s->cfg.queue_closed && s->now_ns - s->counted_ns > COUNT_EVERY) {
+		sockets_lost(s->queue, &s->lost, &s->counters);
+		s->counted_ns = s->now_ns;
+	}
 	for (uint32_t i = 0; i < n; i++) {
 		w->family[i] = in[i].src.family;
 		w->token[i] = w->family[i] == AF_INET || s->cfg.queue_mark ? in[i].token : 0;

@@ -3,7 +3,8 @@
  * time. Knows netlink; does not know UDP nor media.
  *
  * GSO: the kernel hands over what it has, without computing checksums of packets from this machine nor cutting
- * joined datagrams into pieces. FAIL_OPEN: when our queue is full the packet goes on to the ordinary socket. */
+ * joined datagrams into pieces. FAIL_OPEN, unless the policy is another: when our queue is full the packet goes on to the ordinary
+ * socket. A queue that is not open is bounded by its socket's buffer, for only of that one may anybody ask how much it lost. */
 #include "steer/queue.h"
 
 #include <arpa/inet.h>
@@ -20,6 +21,9 @@
 
 #define RECEIVE_BUFFER \
 	(32 << 20) /* a tenth of a second of 200,000 packets/s, at 1.5 KiB of kernel memory each */
+#define RECEIVE_BUFFER_CLOSED (8 << 20) /* some 20,000 packets of voice */
+#define QUEUE_LEN             16384u
+#define QUEUE_LEN_CLOSED      (1u << 20) /* never */
 
 /* Messages in one system call. A socket may send 208 KiB at once unless somebody has set net.core.wmem_default. */
 #define SEND_TOGETHER     64u   /* about 16 KiB */
@@ -59,11 +63,13 @@ static int ask(int fd, const struct nlmsghdr *h)
 	}
 }
 
-static int bind_queue(int fd, uint16_t num, uint32_t copy, uint32_t maxlen)
+static int bind_queue(int fd, uint16_t num, uint32_t copy, bool closed)
 {
 	struct nfqnl_msg_config_cmd cmd = {.command = NFQNL_CFG_CMD_BIND};
 	struct nfqnl_msg_config_params params = {htonl(copy), NFQNL_COPY_PACKET};
-	uint32_t flags = NFQA_CFG_F_GSO | NFQA_CFG_F_FAIL_OPEN;
+	uint32_t mask = NFQA_CFG_F_GSO | NFQA_CFG_F_FAIL_OPEN;
+	uint32_t flags = closed ? NFQA_CFG_F_GSO : mask;
+	uint32_t maxlen = closed ? QUEUE_LEN_CLOSED : QUEUE_LEN;
 	_Alignas(struct nlmsghdr) char buf[256];
 	struct nlmsghdr *h;
 	int err;
@@ -77,16 +83,16 @@ static int bind_queue(int fd, uint16_t num, uint32_t copy, uint32_t maxlen)
 	h = message(buf, num, NFQNL_MSG_CONFIG, NLM_F_ACK);
 	mnl_attr_put_u32(h, NFQA_CFG_QUEUE_MAXLEN, htonl(maxlen));
 	mnl_attr_put_u32(h, NFQA_CFG_FLAGS, htonl(flags));
-	mnl_attr_put_u32(h, NFQA_CFG_MASK, htonl(flags));
+	mnl_attr_put_u32(h, NFQA_CFG_MASK, htonl(mask));
 	mnl_attr_put(h, NFQA_CFG_PARAMS, sizeof(params), &params);
 	return ask(fd, h);
 }
 
-int queue_open(uint16_t num, uint32_t copy, uint32_t maxlen)
+int queue_open(uint16_t num, uint32_t copy, bool closed)
 {
 	struct sockaddr_nl local = {.nl_family = AF_NETLINK};
 	int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_NETFILTER);
-	int on = 1, len = RECEIVE_BUFFER, err = 0;
+	int on = 1, len = closed ? RECEIVE_BUFFER_CLOSED : RECEIVE_BUFFER, err = 0;
 
 	if (fd < 0)
 		return -errno;
@@ -95,7 +101,7 @@ int queue_open(uint16_t num, uint32_t copy, uint32_t maxlen)
 	(void)setsockopt(fd, SOL_NETLINK, NETLINK_NO_ENOBUFS, &on, sizeof(on));
 	if (bind(fd, (struct sockaddr *)&local, sizeof(local)))
 		err = -errno;
-	err = err ? err : bind_queue(fd, num, copy, maxlen);
+	err = err ? err : bind_queue(fd, num, copy, closed);
 	if (err) {
 		close(fd);
 		return err;

@@ -19,8 +19,9 @@ struct queue_packet {
 	bool verify;          /* nobody has looked at the checksum yet */
 };
 
-/* Binds netlink socket and queue. copy: bytes of each packet that are wanted. Returns the descriptor, or -errno. */
-int queue_open(uint16_t num, uint32_t copy, uint32_t maxlen);
+/* Binds netlink socket and queue. copy: bytes of each packet that are wanted. closed: what finds it full is dropped, and the socket
+ * counts it, else it goes on as if there were no queue. Returns the descriptor, or -errno. */
+int queue_open(uint16_t num, uint32_t copy, bool closed);
 /* One netlink message. 0, or -EBADMSG when it is no packet. */
 int queue_parse(struct queue_packet *out, const void *msg, size_t len);
 

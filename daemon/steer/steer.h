@@ -45,6 +45,7 @@ struct steer_config {
 	bool sockets_optional; /* when descriptors run out, ports go on without a socket */
 	uint16_t queue_num;    /* nfqueue: first queue, one per worker */
 	enum steer_queue_send queue_send; /* nfqueue; no longer AUTO after open() */
+	bool queue_closed;                /* nfqueue: what finds a queue full is dropped */
 	bool queue_only;                  /* kernel: nothing is relayed without us */
 	uint32_t
 		queue_mark; /* kernel: marks what leaves by verdict for the module, which sends it; 0 = the host forwards */

@@ -321,10 +321,12 @@ def test_a_port_of_another_program_is_left_to_it(net):
     probe.once("teardown")
 
 
-def test_a_full_queue_fails_open_and_what_is_lost_is_counted(net):
-    """A worker that stands still: its queue fills up, then packets go on to the sockets; when these are full, too, packets are lost."""
-    probe = Probe(net, addrs=V4[:1]).once("setup").start()
-    s, many = terminal(net, False), 20000
+@cases((False, 20000), (True, 30000))
+def test_a_full_queue_fails_open_or_not_and_what_is_lost_is_counted(net, closed, many):
+    """A worker that stands still: its queue fills up, then packets go on to the sockets, unless the policy is another; when these are
+    full, too, packets are lost."""
+    probe = Probe(net, "nfqueue:closed" if closed else "nfqueue", addrs=V4[:1]).once("setup").start()
+    s = terminal(net, False)
     os.kill(probe.process.pid, signal.SIGSTOP)
     for i in range(many):
         s.sendto(b"D", (V4[0], probe.ports[0][i % 4]))
@@ -334,6 +336,6 @@ def test_a_full_queue_fails_open_and_what_is_lost_is_counted(net):
         got.update(more)
     counters = probe.finish()
     probe.once("teardown")
-    assert got["queue"] > 15000 and got["socket"] > 400, got
+    assert got["queue"] > 15000 and (got["socket"] > 400) != closed, got
     assert counters["fallback"] == got["socket"], counters
     assert counters["overruns"] == many - got["queue"] - got["socket"] > 0, (got, counters)

@@ -168,7 +168,7 @@ int main(int argc, char **argv)
 			argv[0]);
 		return 2;
 	}
-	/* STEERING: udp, nfqueue, xdp, or xdp: and a mode, as --xdp-mode has them */
+	/* STEERING: udp, nfqueue, nfqueue:closed, xdp, or xdp: and a mode, as --xdp-mode has them */
 	for (size_t i = 0; i < ARRAY_LEN(all); i++)
 		if (strncmp(argv[2], all[i]->name, strlen(all[i]->name)) == 0)
 			ops = all[i];
@@ -179,6 +179,7 @@ int main(int argc, char **argv)
 		.xdp_mode = strcmp(argv[2], "xdp:copy") == 0 ? STEER_XDP_COPY
 			: strcmp(argv[2], "xdp:skb") == 0    ? STEER_XDP_SKB
 							     : STEER_XDP_AUTO,
+		.queue_closed = strcmp(argv[2], "nfqueue:closed") == 0,
 		.burst_max = BURST};
 	for (int i = 6; i < argc && cfg.locals < STEER_MAX_LOCAL; i++)
 		if (endpoint_parse_addr(&cfg.local[cfg.locals++], str_from(argv[i])))
