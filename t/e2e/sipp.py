@@ -195,6 +195,32 @@ def callee_refuses_again(suite):
                      '<recv request="ACK" optional="true"/>', '<recv request="BYE"/>', f"<send>{message('SIP/2.0 200 OK', REPLY)}</send>"])
 
 
+def caller_cancels_again(suite, to):
+    """A call; a re-INVITE that is cancelled; BYE. The answers to CANCEL and INVITE may overtake each other."""
+    values = {"to": to, "extra": ""}
+    routes = {"to": to, "extra": "[routes]\n"}
+
+    def within(method, cseq, back=0):
+        head = in_dialog(method, cseq) % routes
+        return message(f"{method} [next_url] SIP/2.0", head.replace("[branch]", f"[branch-{back}]") if back else head, sdp(suite) if method == "INVITE" else "")
+
+    return scenario([f'<send retrans="500">{message(f"INVITE {to} SIP/2.0", in_dialog("INVITE", 1, "") % values, sdp(suite))}</send>',
+                     '<recv response="100" optional="global"/>', '<recv response="200" rrs="true"/>', f"<send>{within('ACK', 1)}</send>", '<pause milliseconds="300"/>',
+                     f"<send retrans=\"500\">{within('INVITE', 2)}</send>", '<recv response="100"/>', '<pause milliseconds="200"/>',
+                     f"<send>{within('CANCEL', 2, 3)}</send>", '<recv response="200" optional="global"/>', '<recv response="487"/>',
+                     f"<send>{within('ACK', 2, 6)}</send>", '<pause milliseconds="300"/>',
+                     f"<send retrans=\"500\">{within('BYE', 3)}</send>", '<recv response="100" optional="global"/>', '<recv response="200"/>'])
+
+
+def callee_cancelled_again(suite):
+    head = REPLY.replace("[last_To:]", "[last_To:];tag=[pid]u[call_number]") + CONTACT + "\n[last_Record-Route:]"
+    terminated = message("SIP/2.0 487 Request Terminated", REPLY.replace("[last_CSeq:]", "CSeq: 2 INVITE"))
+    return scenario(['<recv request="INVITE" rrs="true"/>', f"<send retrans=\"500\">{message('SIP/2.0 200 OK', head, sdp(suite))}</send>",
+                     '<recv request="ACK" optional="global"/>', '<recv request="INVITE"/>', f"<send>{message('SIP/2.0 100 Trying', REPLY)}</send>",
+                     '<recv request="CANCEL"/>', f"<send>{message('SIP/2.0 200 OK', REPLY)}</send>", f"<send retrans=\"500\">{terminated}</send>",
+                     '<recv request="ACK" optional="global"/>', '<recv request="BYE"/>', f"<send>{message('SIP/2.0 200 OK', REPLY)}</send>"])
+
+
 def scenario(steps):
     return '<?xml version="1.0" encoding="ISO-8859-1" ?>\n<scenario name="xcipher">\n' + "\n".join(steps) + "\n</scenario>\n"
 

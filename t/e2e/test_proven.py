@@ -138,8 +138,8 @@ def asked(kam, command):
 
 
 @cases(("stock",), ("ours",), ("ours, by manage",))
-def test_a_refused_reinvite_leaves_the_call(net, how):
-    """The daemon is told of one end only: the BYE's."""
+def test_a_refused_or_cancelled_reinvite_leaves_the_call(net, how):
+    """Nor does one that its sender cancels. The daemon is told of one end only: the BYE's."""
     swap = []
     if "manage" in how:
         swap = [('include_file "xcipher-module.cfg"', 'failure_route[MANAGE] {\n\txcipher_manage("nowait");\n}\n\ninclude_file "xcipher-module.cfg"'),
@@ -149,6 +149,10 @@ def test_a_refused_reinvite_leaves_the_call(net, how):
         finish(call(net, kam, sipp.caller_refused_again(S80, CALLEE)), 1)
         finish(b, 1)
         assert (asked(kam, "offer"), asked(kam, "answer"), asked(kam, "delete")) == (2, 1, 1)
+        b = answered(net, kam, sipp.callee_cancelled_again(S32))
+        finish(call(net, kam, sipp.caller_cancels_again(S80, CALLEE)), 1)
+        finish(b, 1)
+        assert (asked(kam, "offer"), asked(kam, "answer"), asked(kam, "delete")) == (4, 2, 2)
 
 
 @cases(("stock", "to SRTP"), ("stock", "to RTP"), ("ours", "to SRTP"), ("ours", "to RTP"))
