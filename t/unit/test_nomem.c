@@ -86,6 +86,8 @@ void __wrap_free(void *p)
 #define FLAGS \
 	"\"flags\":[\"codec-strip-G729\",\"no-such-flag\"],\"replace\":[\"origin\",\"SDP-version\"],"
 
+#define LEGACY "\"OSRTP\":[\"offer-legacy\",\"accept-legacy\"],"
+
 /* One after the other, of one call; SDP follows. */
 static const struct step {
 	const char *words, *sdp;
@@ -100,6 +102,9 @@ static const struct step {
 	{"\"command\":\"subscribe request\",\"from-tag\":\"a\",\"to-tag\":\"c\"", NULL, false},
 	{"\"command\":\"subscribe answer\",\"to-tag\":\"c\"", HEAD SAVP VIDEO, false},
 	{"\"command\":\"unsubscribe\",\"to-tag\":\"c\"", NULL, true},
+	{OFFER LEGACY "\"to-tag\":\"b\",\"media-echo\":\"both\"", HEAD SAVP VIDEO, false},
+	{ANSWER "\"x\":1", HEAD SAVP VIDEO "m=video 4004 RTP/AVP 96\r\n", false},
+	{"\"command\":\"statistics\"", NULL, false},
 	{OFFER "\"via-branch\":\"v2\"", HEAD SAVP, false},
 	{OFFER "\"to-tag\":\"b\",\"flags\":[\"passthrough\"]", HEAD SAVP, false},
 	{"\"command\":\"delete\",\"delete-delay\":0", NULL, false},
