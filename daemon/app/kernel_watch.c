@@ -19,6 +19,7 @@ struct kernel_watch {
 	struct loop_io *io;
 	struct loop_timer *alive, *soon;
 	struct log_limit flood_log;
+	bool refused; /* what came back will not do: told */
 	struct kernel_watch_usage usage;
 };
 
@@ -68,20 +69,50 @@ static void on_readable(void *arg, uint32_t ready)
 	}
 }
 
+static void gone(struct kernel_watch *w)
+{
+	struct app_relay_usage usage;
+
+	app_relay_usage(w->cfg.relay, &usage);
+	w->usage.gone = true;
+	w->refused = false;
+	log_err("kernel steering: the module nf_xcipher was unloaded. Media come by the ordinary sockets from now on (%u streams that it relayed, too), at more cost, until it is loaded again (modprobe nf_xcipher)",
+		usage.offload.streams);
+	app_relay_kernel_gone(w->cfg.relay);
+}
+
+static int listen_again(struct kernel_watch *w)
+{
+	int fd = w->cfg.ops->events_fd(w->cfg.steer);
+
+	return w->io || fd < 0 ? 0 : loop_io_add(w->cfg.loop, &w->io, fd, EPOLLIN, on_readable, w);
+}
+
+static void come_back(struct kernel_watch *w)
+{
+	char err[256] = "";
+	int res = w->cfg.ops->back(w->cfg.steer, err, sizeof(err));
+
+	if (res && res != -ENOENT && !w->refused)
+		log_err("the module nf_xcipher was loaded again, but: %s", err);
+	w->refused = res && res != -ENOENT;
+	if (res || listen_again(w))
+		return;
+	app_relay_kernel_back(w->cfg.relay);
+	w->usage.gone = false;
+	w->usage.returns++;
+	log_info(
+		"kernel steering: the module nf_xcipher is back: media come by it again, and what needs nothing of us returns to the kernel");
+}
+
 static void on_alive(void *arg)
 {
 	struct kernel_watch *w = arg;
-	struct app_relay_usage usage;
 
-	if (w->cfg.ops->alive(w->cfg.steer) != -ENOENT)
-		return;
-	app_relay_usage(w->cfg.relay, &usage);
-	w->usage.gone = true;
-	loop_timer_remove(w->alive);
-	w->alive = NULL;
-	log_err("kernel steering: the module nf_xcipher was unloaded. Media come by the ordinary sockets from now on (%u streams that it relayed, too), at more cost. Load it again (modprobe nf_xcipher) and restart xcipherd to have it back",
-		usage.offload.streams);
-	app_relay_kernel_gone(w->cfg.relay);
+	if (!w->usage.gone && w->cfg.ops->alive(w->cfg.steer) == -ENOENT)
+		gone(w);
+	if (w->usage.gone)
+		come_back(w);
 }
 
 int kernel_watch_create(struct kernel_watch **out, const struct kernel_watch_config *cfg)

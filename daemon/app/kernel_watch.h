@@ -24,7 +24,8 @@ void kernel_watch_destroy(struct kernel_watch *w);
 struct kernel_watch_usage {
 	uint64_t events[STEER_EVENT_KINDS];
 	uint64_t lost; /* times that events came faster than they were read */
-	bool gone;     /* the module was unloaded */
+	bool gone;     /* the module was unloaded, and is not back */
+	uint64_t returns;
 };
 /* Nothing of it with NULL. */
 void kernel_watch_usage(const struct kernel_watch *w, struct kernel_watch_usage *out);

@@ -245,7 +245,9 @@ static void write_kernel(const struct stats_input *in, struct sbuf *b)
 	metrics_one(b, "kernel_events_lost_total", COUNTER,
 		"Times that such events came faster than they were read.", k.lost);
 	metrics_one(b, "kernel_module_gone", GAUGE,
-		"1: the kernel module was unloaded while it was in use.", k.gone);
+		"1: the kernel module was unloaded while it was in use, and is not back.", k.gone);
+	metrics_one(b, "kernel_module_returns_total", COUNTER,
+		"Times that it was loaded again and is in use since.", k.returns);
 }
 
 static void write_drops(const struct stats_input *in, struct sbuf *b)

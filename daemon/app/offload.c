@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Streams to the kernel and back (app/offload.h): each second, when the kernel tells something, and for good when it has gone. */
+/* Streams to the kernel and back (app/offload.h): each second, when the kernel tells something, when it has gone, and when it is back. */
 #include "app/offload_int.h"
 
 #include <errno.h>
@@ -189,6 +189,17 @@ void offload_gone(struct offload *o)
 				offload_come_back(o, s);
 			s->late = false;
 		}
+}
+
+/* A stream goes there when its target can be read, that is, when the worker made it again. */
+void offload_back(struct offload *o)
+{
+	if (!o)
+		return;
+	for (uint32_t w = 0; w < o->cfg.workers; w++)
+		for (uint32_t i = 0; i < o->site[w].top; i++)
+			offload_count_anew(&o->site[w].stream[i]);
+	o->gone = false;
 }
 
 /* --- Set-up --------------------------------------------------------------------------------------------------- */

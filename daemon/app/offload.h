@@ -49,8 +49,10 @@ uint64_t offload_heard(const struct offload *o, uint32_t worker, uint32_t stream
 /* The kernel told this of a stream; true: it is to be looked at again, when the worker had its packet. */
 bool offload_event(struct offload *o, const struct steer_event *e);
 void offload_look_again(struct offload *o, uint64_t now_ns);
-/* It relays no more, and never will: all that comes, comes to us. */
+/* It relays no more: all that comes, comes to us. */
 void offload_gone(struct offload *o);
+/* It can again, and its counters begin anew; those of before stay counted. */
+void offload_back(struct offload *o);
 /* Adds the kernel's part. */
 void offload_stats(struct offload *o, uint32_t worker, uint32_t stream, uint64_t now_ns,
 	struct relay_stats *out);

@@ -37,15 +37,33 @@ int offload_read(struct offload *o, struct off_stream *s, uint64_t now_ns)
 	return err;
 }
 
+static uint64_t above(const struct off_stream *s, uint64_t seen, uint64_t base)
+{
+	return s->based && seen > base ? seen - base : 0;
+}
+
 uint64_t offload_packets(const struct off_stream *s)
 {
-	return s->based && s->seen.packets > s->base_packets ? s->seen.packets - s->base_packets
-							     : 0;
+	return s->before_packets + above(s, s->seen.packets, s->base_packets);
 }
 
 static uint64_t bytes_of(const struct off_stream *s)
 {
-	return s->based && s->seen.bytes > s->base_bytes ? s->seen.bytes - s->base_bytes : 0;
+	return s->before_bytes + above(s, s->seen.bytes, s->base_bytes);
+}
+
+static uint64_t strangers_of(const struct off_stream *s)
+{
+	return s->before_strangers + above(s, s->seen.strangers, s->base_strangers);
+}
+
+void offload_count_anew(struct off_stream *s)
+{
+	s->before_packets = offload_packets(s);
+	s->before_bytes = bytes_of(s);
+	s->before_strangers = strangers_of(s);
+	s->seen.packets = s->seen.bytes = s->seen.strangers = 0;
+	s->based = s->late = false;
 }
 
 static void dumped(void *arg, const struct steer_relayed *r)
@@ -133,9 +151,9 @@ void offload_stats(struct offload *o, uint32_t worker, uint32_t stream, uint64_t
 		out->bytes += bytes_of(s);
 		if (s->seen.last_ns > out->last_packet_ns)
 			out->last_packet_ns = s->seen.last_ns;
-		if (s->what.strict && s->seen.strangers > s->base_strangers) {
-			out->drops[MEDIA_DROP_SOURCE] += s->seen.strangers - s->base_strangers;
-			out->errors += s->seen.strangers - s->base_strangers;
+		if (s->what.strict) {
+			out->drops[MEDIA_DROP_SOURCE] += strangers_of(s);
+			out->errors += strangers_of(s);
 		}
 		if (s->follows && s->index >> 16 > out->roc)
 			out->roc = (uint32_t)(s->index >> 16);

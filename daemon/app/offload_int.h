@@ -25,7 +25,8 @@ struct off_stream {
 	struct steer_relay what;
 	uint64_t asked_ns, not_before_ns, read_ns; /* monotonic */
 	uint64_t base_packets, base_bytes, base_strangers;
-	bool silent;  /* as it told */
+	uint64_t before_packets, before_bytes, before_strangers; /* of kernels that are gone */
+	bool silent;                                             /* as it told */
 	bool stirred; /* it told of something: look again */
 	struct steer_relayed seen;
 	/* Passed through: the kernel sees the sequence numbers, and nobody else does. */
@@ -53,7 +54,7 @@ struct offload {
 	uint64_t now_ns;
 	uint32_t reads;
 	bool told;    /* the kernel tells of silence and other sources by itself */
-	bool gone;    /* there is no such kernel any more */
+	bool gone;    /* there is no such kernel at present */
 	bool asking;  /* workers were asked to have it relay, and it is not known whether it does */
 	bool stirred; /* some stream is */
 	uint64_t dumped_ns, real_ns;  /* when counters were read last, and CLOCK_REALTIME then */
@@ -91,6 +92,8 @@ int offload_read(struct offload *o, struct off_stream *s, uint64_t now_ns);
 void offload_dump(struct offload *o, uint64_t now_ns);
 /* That the kernel counted since the stream's port is ours, as of the last reading. */
 uint64_t offload_packets(const struct off_stream *s);
+/* Its counters are over; others begin. */
+void offload_count_anew(struct off_stream *s);
 /* From now on these listen to the stream, or nobody: what it counted until now is theirs who listened until now. */
 void offload_hearers_note(struct off_site *site, uint32_t id, const struct offload_dests *to);
 void offload_hearers_forget(struct off_site *site, struct off_stream *s);

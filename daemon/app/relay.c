@@ -209,6 +209,16 @@ void app_relay_kernel_gone(struct app_relay *r)
 	offload_gone(r->offload);
 }
 
+void app_relay_kernel_back(struct app_relay *r)
+{
+	const struct worker_cmd cmd = {.kind = WORKER_STEER_AGAIN};
+
+	/* As what may not be lost, like a deletion. */
+	for (uint32_t i = 0; i < r->cfg.workers; i++)
+		relay_push_deletion(r, &r->site[i], &cmd);
+	offload_back(r->offload);
+}
+
 static int push_to(void *arg, uint32_t worker, const struct worker_cmd *cmd, uint32_t n)
 {
 	struct app_relay *r = arg;

@@ -30,10 +30,11 @@ void app_relay_destroy(struct app_relay *r);
 extern const struct relay_ops app_relay_ops; /* arg: struct app_relay */
 /* Each second: which media the kernel may relay, and what it did. */
 void app_relay_tick(struct app_relay *r, uint64_t now_ns);
-/* What the kernel told by itself: see offload_event(), offload_look_again(), offload_gone(). */
+/* What the kernel told by itself: see offload_event(), offload_look_again(), offload_gone(), offload_back(). */
 bool app_relay_event(struct app_relay *r, const struct steer_event *e);
 void app_relay_look_again(struct app_relay *r, uint64_t now_ns);
 void app_relay_kernel_gone(struct app_relay *r);
+void app_relay_kernel_back(struct app_relay *r);
 /* Take back what workers acknowledged, and push what did not fit into a ring. On the workers' eventfd, and each second. */
 void app_relay_poll(struct app_relay *r, uint64_t now_ns);
 

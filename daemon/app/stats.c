@@ -159,6 +159,8 @@ static void fill_steering(const struct stats_input *in, struct pool *p, struct n
 	add(p, dict, "packets relayed by the kernel", usage.offload.packets);
 	add(p, dict, "moves to the kernel and back", usage.offload.moves);
 	kernel_watch_usage(in->kernel, &kernel);
+	add(p, dict, "kernel module gone", kernel.gone);
+	add(p, dict, "kernel module returns", kernel.returns);
 	events = ngval_add_dict(p, dict, STR("kernel events"));
 	for (int i = 0; i < STEER_EVENT_KINDS; i++)
 		add(p, events, names[i], kernel.events[i]);

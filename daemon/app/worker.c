@@ -132,6 +132,9 @@ static void commands(struct worker *w)
 		case WORKER_UNRELAY:
 			w->steer_ops->unrelay(w->steer, cmd.local);
 			break;
+		case WORKER_STEER_AGAIN:
+			w->steer_ops->again(w->steer);
+			break;
 		case WORKER_MARKS:
 			tell_marks(w, &cmd.ask);
 			break;

@@ -16,13 +16,14 @@
 #include "steer/steer.h"
 
 enum worker_cmd_kind {
-	WORKER_MEDIA,    /* media: CTX_SET, STREAM_SET, ...; the deletions are acknowledged */
-	WORKER_KEY_SET,  /* id: key slot pair was filled by the control thread */
-	WORKER_PORT_ADD, /* local, fd: the socket is the worker's from here on */
-	WORKER_PORT_DEL, /* local, id: acknowledged with the id */
-	WORKER_RELAY,    /* relay: let the kernel do it */
-	WORKER_UNRELAY,  /* local: let it come to us */
-	WORKER_MARKS,    /* ask: where these contexts' SSRCs stand, into the ring of marks */
+	WORKER_MEDIA,       /* media: CTX_SET, STREAM_SET, ...; the deletions are acknowledged */
+	WORKER_KEY_SET,     /* id: key slot pair was filled by the control thread */
+	WORKER_PORT_ADD,    /* local, fd: the socket is the worker's from here on */
+	WORKER_PORT_DEL,    /* local, id: acknowledged with the id */
+	WORKER_RELAY,       /* relay: let the kernel do it */
+	WORKER_UNRELAY,     /* local: let it come to us */
+	WORKER_STEER_AGAIN, /* what steers is back in the kernel */
+	WORKER_MARKS,       /* ask: where these contexts' SSRCs stand, into the ring of marks */
 };
 
 /* The generation tells what was asked before a context's indexes began anew. */

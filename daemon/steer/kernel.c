@@ -15,6 +15,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "steer/kernel_nl.h"
+#include "steer/nfqueue.h"
 
 /* Targets of a daemon that is gone stay so long, and the new one has so long to set up its calls again. */
 #define GRACE_MS       10000u
@@ -27,6 +28,8 @@
 #define PENDING_MAX   64u
 #define PENDING_LOOKS 8u /* of them are tried in one burst */
 #define PENDING_NS    (2 * NS_PER_SEC)
+#define AGAIN_STEP    32u /* targets made in one burst, when the module came back */
+#define AGAIN_NS      NS_PER_SEC
 
 struct steer {
 	struct steer *queue; /* nfqueue's, which alone looks into it */
@@ -49,6 +52,11 @@ struct steer {
 	uint64_t purge_ns; /* monotonic; 0: nothing to do */
 	struct endpoint *stale;
 	uint32_t stales, stale_cap;
+	/* When the module came back: ports whose targets are to be made again. */
+	bool *has;         /* [addresses x ports]: it is ours */
+	uint64_t again_ns; /* monotonic; 0: nothing to do */
+	bool met;
+	uint32_t next; /* of has */
 };
 
 /* --- What the module is --------------------------------------------------------------------------------------- */
@@ -118,6 +126,7 @@ static int open_kernel(struct steer_config *cfg, char *err, size_t err_len)
 	if (res)
 		return res;
 	knl_close(k);
+	cfg->knl_features = peer.features;
 	(void)knl_open(&cfg->knl);
 	cfg->relays =
 		cfg->knl && (peer.features & RELAY_FEATURES) == RELAY_FEATURES && !cfg->queue_only;
@@ -178,7 +187,13 @@ static void destroy(struct steer *s)
 	knl_close(s->knl);
 	steer_nfqueue.destroy(s->queue);
 	free(s->stale);
+	free(s->has);
 	free(s);
+}
+
+static uint32_t ports_of(const struct steer_config *cfg)
+{
+	return (uint32_t)(cfg->port_max - cfg->port_min + 1);
 }
 
 static int create(struct steer **out, const struct steer_config *cfg, uint32_t worker, char *err,
@@ -192,6 +207,11 @@ static int create(struct steer **out, const struct steer_config *cfg, uint32_t w
 		return -ENOMEM;
 	s->cfg = *cfg;
 	s->worker = worker;
+	s->has = calloc((size_t)ports_of(cfg) * cfg->locals, sizeof(*s->has));
+	if (!s->has) {
+		free(s);
+		return -ENOMEM;
+	}
 	s->instance = (uint32_t)(clock_real_ns() >> 10) | 1;
 	/* The queue first: packets must have a reader when targets send them there. */
 	res = steer_nfqueue.create(&s->queue, cfg, worker, err, err_len);
@@ -257,13 +277,23 @@ static int queue_target(struct steer *s, struct local_port local)
 	return knl_target_set(s->knl, &t);
 }
 
+static void has_set(struct steer *s, struct local_port local, bool has)
+{
+	uint32_t at = (uint32_t)(local.port - s->cfg.port_min);
+
+	if (local.addr < s->cfg.locals && at < ports_of(&s->cfg))
+		s->has[local.addr * ports_of(&s->cfg) + at] = has;
+}
+
 static int port_add(struct steer *s, struct local_port local, int sock)
 {
 	int res = steer_nfqueue.port_add(s->queue, local, sock);
 
-	if (!res)
-		(void)queue_target(s, local);
-	return res;
+	if (res)
+		return res;
+	has_set(s, local, true);
+	(void)queue_target(s, local);
+	return 0;
 }
 
 static void pending_drop(struct steer *s, struct local_port local)
@@ -280,6 +310,7 @@ static void port_del(struct steer *s, struct local_port local)
 	struct endpoint e = endpoint_of(s, local);
 
 	pending_drop(s, local);
+	has_set(s, local, false);
 	(void)knl_target_del(s->knl, &e);
 	steer_nfqueue.port_del(s->queue, local);
 }
@@ -298,7 +329,7 @@ static void note_stale(void *arg, const struct knl_seen *seen)
 static void purge(struct steer *s)
 {
 	if (!s->stale) {
-		s->stale_cap = (uint32_t)(s->cfg.port_max - s->cfg.port_min + 1) * s->cfg.locals;
+		s->stale_cap = ports_of(&s->cfg) * s->cfg.locals;
 		s->stale = calloc(s->stale_cap, sizeof(*s->stale));
 		if (s->stale)
 			(void)knl_dump(s->knl, owner_of(&s->cfg, s->worker), -1, note_stale, s);
@@ -487,9 +518,83 @@ static int events(const struct steer_config *cfg,
 	return cfg->events ? knl_events(cfg->events, event_one, &p) : 0;
 }
 
+/* --- Gone, and back ------------------------------------------------------------------------------------------- */
+
 static int alive(const struct steer_config *cfg)
 {
 	return cfg->knl ? knl_alive(cfg->knl) : 0;
+}
+
+/* One that does less than the one that went would need decisions of the start again. */
+static int back(const struct steer_config *cfg, char *err, size_t err_len)
+{
+	struct knl_peer peer;
+	struct knl *k;
+	int res = knl_again(cfg->knl);
+
+	if (res)
+		return res;
+	res = meet(&k, cfg, 0, &peer, err, err_len);
+	if (res)
+		return res;
+	knl_close(k);
+	if ((peer.features & cfg->knl_features) != cfg->knl_features ||
+		(cfg->relays_copies && peer.max_dests < KNL_DESTS)) {
+		snprintf(err, err_len,
+			"kernel steering: nf_xcipher %s can do less (features %#x) than the one before (%#x): restart xcipherd to work with it",
+			peer.release, peer.features, cfg->knl_features);
+		return -EPROTO;
+	}
+	res = cfg->events ? knl_again(cfg->events) : 0;
+	res = res || !cfg->events ? res : knl_listen(cfg->events);
+	if (res)
+		complain(err, err_len, res, "");
+	return res;
+}
+
+static void again(struct steer *s)
+{
+	s->again_ns = clock_mono_ns();
+	s->met = false;
+	s->next = 0;
+}
+
+static bool meet_again(struct steer *s)
+{
+	struct knl_peer peer;
+	int res = knl_again(s->knl);
+
+	res = res ? res
+		  : knl_hello(s->knl, owner_of(&s->cfg, s->worker), GRACE_MS, FEATURES, &peer);
+	if (res) {
+		/* Gone once more: then we are told when it is back. */
+		s->again_ns = res == -ENOENT ? 0 : clock_mono_ns() + AGAIN_NS;
+		return false;
+	}
+	s->features = peer.features;
+	nfqueue_mark(s->queue, peer.mark);
+	return true;
+}
+
+static void make_again(struct steer *s)
+{
+	uint32_t ports = ports_of(&s->cfg), made = 0;
+
+	s->met = s->met || meet_again(s);
+	if (!s->met)
+		return;
+	for (; s->next < ports * s->cfg.locals && made < AGAIN_STEP; s->next++)
+		if (s->has[s->next]) {
+			(void)queue_target(s,
+				(struct local_port){
+					.port = (uint16_t)(s->cfg.port_min + s->next % ports),
+					.addr = (uint8_t)(s->next / ports)});
+			made++;
+		}
+	if (made)
+		nfqueue_takes_over(s->queue);
+	if (s->next == ports * s->cfg.locals)
+		s->again_ns = 0;
 }
 
 /* --- Packets -------------------------------------------------------------------------------------------------- */
@@ -501,6 +606,8 @@ static uint32_t receive(struct steer *s, const struct arena *a, uint32_t first_s
 
 	if (s->purge_ns && clock_mono_ns() >= s->purge_ns)
 		purge(s);
+	if (s->again_ns && clock_mono_ns() >= s->again_ns)
+		make_again(s);
 	if (s->pendings)
 		pending_look(s);
 	n = steer_nfqueue.recv(s->queue, a, first_slot, in, max);
@@ -549,4 +656,6 @@ const struct steer_ops steer_kernel = {
 	.events_fd = events_fd,
 	.events = events,
 	.alive = alive,
+	.back = back,
+	.again = again,
 };

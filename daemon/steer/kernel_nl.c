@@ -390,6 +390,23 @@ static void read_family(void *arg, const struct nlmsghdr *h)
 	}
 }
 
+/* Of one family among all. */
+static void read_named(void *arg, const struct nlmsghdr *h)
+{
+	const struct nlattr *a;
+
+	each_attr(a, h)
+	{
+		if (mnl_attr_get_type(a) == CTRL_ATTR_FAMILY_NAME &&
+			mnl_attr_get_payload_len(a) == sizeof(NFX_FAMILY_NAME) &&
+			memcmp(mnl_attr_get_payload(a), NFX_FAMILY_NAME, sizeof(NFX_FAMILY_NAME)) ==
+				0) {
+			read_family(arg, h);
+			return;
+		}
+	}
+}
+
 /* --- Events --------------------------------------------------------------------------------------------------- */
 
 static void event_from(struct knl_event *out, const struct nlmsghdr *h)
@@ -467,6 +484,22 @@ int knl_alive(struct knl *k)
 
 	mnl_attr_put_u16(h, CTRL_ATTR_FAMILY_ID, k->family);
 	return ask(k, h, NULL, NULL);
+}
+
+/* Among all families, for the same reason. */
+int knl_again(struct knl *k)
+{
+	struct nlmsghdr *h = request(k, GENL_ID_CTRL, CTRL_CMD_GETFAMILY, 1, NLM_F_DUMP);
+	uint16_t before = k->family;
+	int err;
+
+	k->family = 0;
+	k->group = 0;
+	err = ask(k, h, read_named, k);
+	if (k->family)
+		return err;
+	k->family = before; /* 0 would be acknowledged, whatever is asked */
+	return err ? err : -ENOENT;
 }
 
 int knl_open_fd(struct knl **out, int fd)

@@ -89,6 +89,9 @@ int knl_fd(const struct knl *k);
 int knl_events(struct knl *k, void (*put)(void *arg, const struct knl_event *e), void *arg);
 /* 0; -ENOENT: the module was unloaded. Does not have it loaded. */
 int knl_alive(struct knl *k);
+/* After that: 0, the module is loaded again, under another number, and nobody has said HELLO; -ENOENT: it is not. Does not have
+ * it loaded either. */
+int knl_again(struct knl *k);
 /* What the module said of the last request's error, or "". */
 const char *knl_said(const struct knl *k);
 

@@ -6,7 +6,7 @@
  *
  * Whatever is not a plain datagram to a port of ours is accepted, and so is what media passes on: it then arrives at the
  * ordinary socket like everybody's, and is served from there. */
-#include "steer/steer.h"
+#include "steer/nfqueue.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -29,6 +29,8 @@
 #define COPY (IP_MAX_HDR + 8 + ARENA_MAX_PACKET)
 /* Bursts from the queue until the sockets are looked at. */
 #define SOCKETS_EVERY 8u
+/* As many bursts at most are of the sockets alone when the queue takes over from them. */
+#define TAKE_OVER_TURNS 8u
 /* A drop verdict is in no hurry: the kernel may hold this many packets for this long, and hears of them all at once. */
 #define DROP_TOGETHER 32u
 #define DROP_AFTER_NS 50000000ull
@@ -64,6 +66,7 @@ struct steer {
 	uint64_t counted_ns;         /* what the queue lost was counted */
 	uint32_t lost;               /* so far */
 	uint32_t bursts_seen;        /* counted, to give the sockets their turn */
+	uint32_t turns;              /* that the sockets come first */
 	uint32_t burst;
 	uint32_t *left; /* [burst]: what the raw socket did not send */
 	/* Results that leave by verdict. */
@@ -187,6 +190,17 @@ static void port_del(struct steer *s, struct local_port local)
 static const struct steer_counters *counters(const struct steer *s)
 {
 	return &s->counters;
+}
+
+void nfqueue_mark(struct steer *s, uint32_t mark)
+{
+	if (s->cfg.queue_mark)
+		s->cfg.queue_mark = mark;
+}
+
+void nfqueue_takes_over(struct steer *s)
+{
+	s->turns = TAKE_OVER_TURNS;
 }
 
 /* --- In ------------------------------------------------------------------------------------------------------- */
@@ -334,7 +348,10 @@ static uint32_t receive(struct steer *s, const struct arena *a, uint32_t first_s
 	max = min_u32(max, s->burst);
 	/* The sockets have nothing as long as the rules are there, and asking costs a system call: they are served when the
 	 * queue is silent, and now and then while it is not, with a share that cannot crowd it out. */
-	if (++s->bursts_seen % SOCKETS_EVERY == 0)
+	if (s->turns) {
+		n = sockets_recv(s->sockets, a, first_slot, in, max);
+		s->turns = n ? s->turns - 1 : 0;
+	} else if (++s->bursts_seen % SOCKETS_EVERY == 0)
 		n = sockets_recv(s->sockets, a, first_slot, in, max > 4 ? max / 4 : 1);
 	n += queue_recv(s, a, first_slot + n, in + n, max - n);
 	/* Nothing twice: what woke us up is at a socket, or nothing. */

@@ -58,9 +58,10 @@ struct steer_config {
 	uint32_t port_rate,
 		source_rate; /* kernel: packets per second, of one port and of one source address; 0: any */
 	struct knl *knl; /* kernel: for questions by the control thread; from open() to close() */
-	struct knl *events; /* likewise, for what it tells by itself; NULL: nothing */
-	bool relays;        /* kernel: by open(): media may stay there */
-	bool relays_copies; /* kernel: by open(): also to several destinations */
+	struct knl *events;    /* likewise, for what it tells by itself; NULL: nothing */
+	uint32_t knl_features; /* kernel: by open(): of both */
+	bool relays;           /* kernel: by open(): media may stay there */
+	bool relays_copies;    /* kernel: by open(): also to several destinations */
 	bool relays_srtp; /* kernel: by open(): also what is passed through, as indexes can be followed */
 	struct steer_hub *hub; /* what all workers share; from open() to close() */
 };
@@ -195,6 +196,10 @@ struct steer_ops {
 		void (*put)(void *arg, const struct steer_event *e), void *arg);
 	/* 0; -ENOENT: what steers is gone from the kernel, and packets come by the ordinary sockets. */
 	int (*alive)(const struct steer_config *cfg);
+	/* When it was: 0: it is there again, for again() of all workers; -ENOENT: it is not; else what came will not do, and err says why. */
+	int (*back)(const struct steer_config *cfg, char *err, size_t err_len);
+	/* Worker thread. All ports' packets come by it again, from some more ports with each recv(). Safe to call twice. */
+	void (*again)(struct steer *s);
 };
 
 extern const struct steer_ops steer_udp;

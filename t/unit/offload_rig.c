@@ -26,7 +26,7 @@ static int relayed(
 {
 	(void)cfg;
 	*out = rig.kernel[local.port - 30000];
-	return 0;
+	return rig.unread ? -ENOENT : 0;
 }
 
 static int relayed_all(const struct steer_config *cfg, uint32_t worker,

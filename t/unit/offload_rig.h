@@ -15,6 +15,7 @@ struct off_rig {
 	struct offload_look look[STREAMS];
 	struct steer_relayed kernel[65536 - 30000]; /* by port */
 	bool can;                                   /* the kernel relays at all */
+	bool unread;                                /* no counters can be read */
 	int refuse;                                 /* the worker's ring is full */
 	struct worker_cmd cmd[CMDS];                /* pushed since the last tick */
 	uint32_t cmds;

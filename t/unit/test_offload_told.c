@@ -115,6 +115,43 @@ static void without_the_kernel_all_is_ours(void **state)
 	}
 }
 
+static uint64_t packets_of(uint32_t stream)
+{
+	struct relay_stats st = {0};
+
+	offload_stats(rig.o, 0, stream, rig.now_ns + NS_PER_SEC, &st);
+	return st.packets;
+}
+
+static void a_kernel_that_is_back_has_all_and_counts_on(void **state)
+{
+	struct offload_usage u;
+
+	(void)state;
+	in_kernel_and_heard();
+	rig.kernel[A].packets = 100;
+	assert_int_equal(packets_of(A), 100);
+	offload_gone(rig.o);
+	assert_int_equal(packets_of(A), 100);
+	memset(rig.kernel, 0, sizeof(rig.kernel));
+	offload_back(rig.o);
+	assert_int_equal(packets_of(A), 100);
+	rig.unread = true; /* the worker has not made the targets yet */
+	off_tick();
+	assert_int_equal(rig.cmds, 0);
+	rig.unread = false;
+	off_tick();
+	off_tick();
+	assert_int_equal(off_in_kernel(), 2);
+	rig.kernel[A].packets = 7;
+	assert_int_equal(packets_of(A), 107);
+	offload_gone(rig.o);
+	offload_back(rig.o);
+	rig.kernel[A].packets = 0;
+	offload_usage(rig.o, rig.now_ns + 10 * NS_PER_SEC, &u);
+	assert_int_equal(u.packets, 107);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -122,6 +159,7 @@ int main(void)
 		TOLD(another_source_is_followed_where_it_may_move),
 		TOLD(strangers_die_where_the_source_is_strict),
 		TOLD(without_the_kernel_all_is_ours),
+		TOLD(a_kernel_that_is_back_has_all_and_counts_on),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -28,6 +28,7 @@ struct peer {
 	pthread_t thread;
 	/* How it answers. */
 	bool there;
+	uint16_t family;
 	uint32_t version, features;
 	int error;
 	uint32_t dump; /* targets there are */
@@ -64,16 +65,28 @@ static void end(struct peer *p, const struct nlmsghdr *to, uint16_t type, int er
 	reply(p, h);
 }
 
-static void family(struct peer *p, const struct nlmsghdr *to)
+static void family_named(struct peer *p, const struct nlmsghdr *to, const char *name, uint16_t id)
 {
 	_Alignas(struct nlmsghdr) char buf[512];
 	struct nlmsghdr *h = message(buf, to, GENL_ID_CTRL, CTRL_CMD_NEWFAMILY);
 
-	if (p->there) {
-		mnl_attr_put_u16(h, CTRL_ATTR_FAMILY_ID, FAMILY);
-		reply(p, h);
-	}
-	end(p, to, NLMSG_ERROR, p->there ? 0 : -ENOENT);
+	mnl_attr_put_u16(h, CTRL_ATTR_FAMILY_ID, id);
+	mnl_attr_put_strz(h, CTRL_ATTR_FAMILY_NAME, name);
+	reply(p, h);
+}
+
+/* The one that is asked for, or among all. */
+static void family(struct peer *p, const struct nlmsghdr *to)
+{
+	bool all = (to->nlmsg_flags & NLM_F_DUMP) == NLM_F_DUMP;
+
+	if (all)
+		family_named(p, to, "nlctrl", GENL_ID_CTRL);
+	if (p->there)
+		family_named(p, to, NFX_FAMILY_NAME, p->family);
+	if (all)
+		family_named(p, to, NFX_FAMILY_NAME "2", 99);
+	end(p, to, all ? NLMSG_DONE : NLMSG_ERROR, all || p->there ? 0 : -ENOENT);
 }
 
 static void hello(struct peer *p, const struct nlmsghdr *to)
@@ -164,6 +177,7 @@ static int setup(void **state)
 
 	memset(&p, 0, sizeof(p));
 	p.there = true;
+	p.family = FAMILY;
 	p.version = NFX_VERSION;
 	p.features = 0x7f;
 	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, p.fd), 0);
@@ -211,6 +225,27 @@ static void what_the_module_is_comes_with_hello(void **state)
 	assert_int_equal(mnl_attr_get_u32(attr(p, NFX_A_GRACE_MS)), 10000);
 	assert_int_equal(mnl_attr_get_u32(attr(p, NFX_A_FEATURES)), 3);
 	assert_int_equal(mnl_attr_get_u32(attr(p, NFX_A_VERSION)), NFX_VERSION);
+	knl_close(k);
+}
+
+/* By name it would be loaded, so it is looked for among all. Requests to number 0 would be acknowledged. */
+static void a_module_that_is_back_has_another_number(void **state)
+{
+	struct peer *p = *state;
+	const struct endpoint e = {.addr = {192, 0, 2, 1}, .port = 30000, .family = AF_INET};
+	struct knl *k;
+
+	assert_int_equal(knl_open_fd(&k, p->fd[0]), 0);
+	p->there = false;
+	assert_int_equal(knl_again(k), -ENOENT);
+	assert_int_equal(((const struct nlmsghdr *)p->last)->nlmsg_flags & NLM_F_DUMP, NLM_F_DUMP);
+	assert_int_equal(knl_target_del(k, &e), 0);
+	assert_int_equal(((const struct nlmsghdr *)p->last)->nlmsg_type, FAMILY);
+	p->there = true;
+	p->family = FAMILY + 1;
+	assert_int_equal(knl_again(k), 0);
+	assert_int_equal(knl_target_del(k, &e), 0);
+	assert_int_equal(((const struct nlmsghdr *)p->last)->nlmsg_type, FAMILY + 1);
 	knl_close(k);
 }
 
@@ -423,6 +458,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		WITH_PEER(what_the_module_is_comes_with_hello),
 		WITH_PEER(another_version_is_refused_and_named),
+		WITH_PEER(a_module_that_is_back_has_another_number),
 		WITH_PEER(a_module_that_is_not_there_is_no_entry),
 		WITH_PEER(a_target_is_written_whole),
 		WITH_PEER(a_dump_gives_every_target),

@@ -1,13 +1,13 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What the module tells by itself: floods are dropped, logged and counted, silence ends calls, another source is followed where that is
-allowed. Without the module in mid-call, media go on by the ordinary sockets."""
+allowed. Without the module in mid-call, media go on by the ordinary sockets, and by the module again when it is back."""
 import importlib.util
 import os
 import time
 
 import rig
-from rig import tap
+from rig import equal, tap
 import calls
 import netns
 import relay
@@ -75,6 +75,7 @@ def moved(net, daemon):
 
 def unloaded(net, daemon):
     call = calls.Call(daemon.client, 4, "plain", "plain", ip=IP).setup()
+    later = calls.Call(daemon.client, 6, "80", "80").setup()
     f = relayed.Flows(net, call, 450, 60)
     tap(in_kernel(daemon, 2), "a call is in the kernel when the module goes")
     rig.run(["rmmod", "nf_xcipher"])
@@ -86,23 +87,53 @@ def unloaded(net, daemon):
     out = [r["got"] for r in f.outcome()]
     tap(min(out) > 440, f"the call goes on by them ({out} of 450)")
     tap(daemon.text().count("was unloaded") == 1 and relayed.steering(daemon)[0] == 0, "told once")
-    for c in (call, srtp):
+    returned(net, daemon, call, later)
+    for c in (call, srtp, later):
         c.delete()
+
+
+def statistic(daemon, key):
+    return relayed.find(daemon.statistics(), key)
+
+
+def returned(net, daemon, call, srtp):
+    """The same calls when the module is loaded again: nothing but the daemon's own looking for it brings them back."""
+    counted = relayed.queried(daemon, call)[1][call.to_caller["port"]]
+    rig.run(["insmod", "/nf_xcipher.ko"])
+    tap(relayed.until(lambda: statistic(daemon, "kernel module returns") == 1), "the module is back, and used again without a restart")
+    nfx = rig.Nfx(net.gateway)
+    tap(relayed.until(lambda: nfx(f"get addr={srtp.to_caller['ip']} port={srtp.to_caller['port']}")[0] == 0), "ports are the module's again")
+    nfx.close()
+    tap("nf_xcipher is back" in daemon.text() and statistic(daemon, "kernel module gone") == 0, "the operator is told that, too")
+    before = [statistic(daemon, k) for k in ("by fallback socket", "sent by verdict")]
+    got = calls.load(net, "/build", [srtp], 50, 2)
+    rig.note(got)
+    by_socket, by_verdict = [statistic(daemon, k) - b for k, b in zip(("by fallback socket", "sent by verdict"), before)]
+    tap(got["lost"] == got["bad_auth"] == 0 and got["sent"] > 100, "SRTP of a call that was there before is relayed")
+    tap(by_verdict >= got["sent"] and by_socket == 0, f"by the module's queue and its present mark ({by_verdict} by verdict, {by_socket} by sockets)")
+    f = relayed.Flows(net, call, 250, 60)
+    tap(in_kernel(daemon, 2), "the call that was in the kernel when the module went is there again")
+    out = f.outcome()
+    equal("nothing of it is lost or repeated on the way", [(r["got"], r["dup"], r["bad"]) for r in out], [(250, 0, 0)] * 2)
+    equal("query counts what the kernel relayed before and after", relayed.queried(daemon, call)[1][call.to_caller["port"]], counted + 250)
+
+
+def with_daemon(net, parts, *options):
+    daemon = relay.Xcipherd(net, "--steering=kernel", "--engine=serial", "--workers=1", *options).wait_ready()
+    try:
+        for part in parts:
+            part(net, daemon)
+    finally:
+        rig.note(daemon.text())
+        daemon.stop()
+        if not os.path.exists("/sys/module/nf_xcipher"):
+            rig.run(["insmod", "/nf_xcipher.ko"])
 
 
 def main():
     with netns.Net(("caller", "callee")) as net:
-        daemon = relay.Xcipherd(net, "--steering=kernel", "--engine=serial", "--workers=1", "--kernel-port-rate=250", "--timeout=6").wait_ready()
-        try:
-            flood(net, daemon)
-            silence(net, daemon)
-            moved(net, daemon)
-            unloaded(net, daemon)
-        finally:
-            rig.note(daemon.text())
-            daemon.stop()
-            if not os.path.exists("/sys/module/nf_xcipher"):
-                rig.run(["insmod", "/nf_xcipher.ko"])
+        with_daemon(net, (flood, silence, moved), "--kernel-port-rate=250", "--timeout=6")
+        with_daemon(net, (unloaded,))
 
 
 os.sched_setaffinity(0, {0})  # as in 60-relay.py
