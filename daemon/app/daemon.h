@@ -17,6 +17,7 @@
 #include "app/relay.h"
 #include "app/stats.h"
 #include "app/worker.h"
+#include "base/clock.h"
 #include "base/loop.h"
 #include "call/call.h"
 #include "control/http.h"
@@ -59,6 +60,7 @@ struct daemon {
 	int ack_fd, signal_fd;
 	struct notify notify;
 	struct alive alive;
+	struct clock_pair clock;
 	char err[DAEMON_ERR_LEN]; /* one line, for whoever started us */
 };
 

@@ -139,6 +139,7 @@ int daemon_control_start(struct daemon *d)
 		.steering = o->steering->name,
 		.socket_calls = daemon_socket_calls(d),
 		.started_ns = clock_real_ns(),
+		.started_mono_ns = clock_mono_ns(),
 	};
 	err = handler_create(&d->handler, d->calls,
 		(struct stats_source){.fill = statistics, .arg = &d->stats}, d->stats.started_ns);

@@ -68,6 +68,19 @@ static void watchdog(struct daemon *d)
 	notify_send(&d->notify, "WATCHDOG=trigger");
 }
 
+/* Calls are timed by the clock that packets are stamped with, which somebody may set. */
+static void clock_watch(struct daemon *d)
+{
+	uint64_t now = clock_real_ns();
+	int64_t step = clock_step(&d->clock, now, clock_mono_ns());
+
+	if (!step)
+		return;
+	log_warn("the clock was set by %+lld s: calls' silence counts from now",
+		(long long)(step / (int64_t)NS_PER_SEC));
+	calls_clock_set(d->calls, now, step);
+}
+
 static void on_second(void *arg)
 {
 	struct daemon *d = arg;
@@ -75,6 +88,7 @@ static void on_second(void *arg)
 	app_relay_poll(d->relay, clock_mono_ns());
 	app_relay_tick(d->relay, clock_mono_ns());
 	operate_second(&d->operate);
+	clock_watch(d);
 	calls_tick(d->calls, clock_real_ns());
 	ng_front_tick(d->front, clock_mono_ns());
 	watchdog(d);

@@ -533,7 +533,7 @@ static void write_process(const struct stats_input *in, struct sbuf *b)
 	metrics_u64(b, "build_info", text, 1);
 	metrics_one(b, "workers", GAUGE, "Packet threads.", in->workers);
 	metrics_one_real(b, "uptime_seconds", GAUGE, "Since start.",
-		(double)(clock_real_ns() - in->started_ns) / 1e9);
+		(double)(clock_mono_ns() - in->started_mono_ns) / 1e9);
 	if (getrusage(RUSAGE_SELF, &r))
 		return;
 	metrics_one_real(b, "cpu_seconds_total", COUNTER, "Processor time of the daemon.",

@@ -392,7 +392,7 @@ void stats_fill(const struct stats_input *in, struct pool *p, struct ngval *dict
 	add_text(p, x, "steering", in->steering);
 	add_text(p, x, "socket calls", in->socket_calls);
 	add(p, x, "workers", in->workers);
-	add(p, x, "uptime", (clock_real_ns() - in->started_ns) / NS_PER_SEC);
+	add(p, x, "uptime", (clock_mono_ns() - in->started_mono_ns) / NS_PER_SEC);
 	add(p, x, "ports used", u.ports);
 	add(p, x, "ports free", u.ports_free);
 	add(p, x, "streams used", u.streams);

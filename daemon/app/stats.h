@@ -25,6 +25,7 @@ struct stats_input {
 	const char *steering;
 	const char *socket_calls; /* how ordinary sockets are served */
 	uint64_t started_ns;      /* CLOCK_REALTIME */
+	uint64_t started_mono_ns; /* CLOCK_MONOTONIC */
 };
 
 /* Adds the dictionary "xcipher" to dict. */

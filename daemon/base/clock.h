@@ -3,6 +3,7 @@
 #ifndef BASE_CLOCK_H
 #define BASE_CLOCK_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <time.h>
 
@@ -22,6 +23,26 @@ static inline uint64_t clock_real_ns(void)
 
 	clock_gettime(CLOCK_REALTIME, &ts);
 	return (uint64_t)ts.tv_sec * NS_PER_SEC + (uint64_t)ts.tv_nsec;
+}
+
+/* Where CLOCK_REALTIME stands beside CLOCK_MONOTONIC; all zeroes: nothing is known yet. */
+struct clock_pair {
+	bool known;
+	int64_t offset_ns;
+};
+
+#define CLOCK_STEP_NS \
+	(2 * (int64_t)NS_PER_SEC) /* less is slewed, or was us who came late between two readings */
+
+/* To be asked now and then: by how much CLOCK_REALTIME was set, or stood still with the whole machine, since it was asked last. 0: it
+ * went as it should. */
+static inline int64_t clock_step(struct clock_pair *c, uint64_t real_ns, uint64_t mono_ns)
+{
+	int64_t offset = (int64_t)(real_ns - mono_ns), step = c->known ? offset - c->offset_ns : 0;
+
+	c->known = true;
+	c->offset_ns = offset;
+	return step > CLOCK_STEP_NS || step < -CLOCK_STEP_NS ? step : 0;
 }
 
 #endif

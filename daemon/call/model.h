@@ -140,7 +140,8 @@ struct call_save {
 
 struct call {
 	struct call_save save;
-	uint64_t resumed_ns;              /* it came from before a restart then; 0 = it did not */
+	uint64_t
+		resumed_ns; /* it came from before a restart then, or the clock was set; 0 = neither */
 	struct call *chain, *prev, *next; /* table.c */
 	uint64_t hash;
 	struct str id, metadata; /* heap */

@@ -12,7 +12,10 @@ struct life {
 	bool held;        /* nobody both sends and receives */
 };
 
-static struct life life_of(const struct calls *c, const struct call *call)
+/* A packet that is stamped later than now came before the clock was set back, and calls_clock_set() has taken account of it. */
+#define AHEAD_NS (uint64_t) CLOCK_STEP_NS
+
+static struct life life_of(const struct calls *c, const struct call *call, uint64_t now_ns)
 {
 	struct life l = {.last_ns = call->signal_ns, .held = true};
 
@@ -41,7 +44,7 @@ static struct life life_of(const struct calls *c, const struct call *call)
 					c->relay->ops->heard(c->relay->arg, call->worker,
 						k ? leg->port.rtcp_stream : leg->port.rtp_stream);
 
-				if (heard_ns > l.last_ns)
+				if (heard_ns > l.last_ns && heard_ns <= now_ns + AHEAD_NS)
 					l.last_ns = heard_ns;
 			}
 		}
@@ -72,7 +75,7 @@ static bool is_over(struct calls *c, const struct call *call, uint64_t now_ns)
 		c->counters.final_timeouts++;
 		return timed_out(c, call);
 	}
-	l = life_of(c, call);
+	l = life_of(c, call, now_ns);
 	limit = !call->answered ? c->policy.offer_timeout_ns
 		: l.held        ? c->policy.silent_timeout_ns
 				: c->policy.timeout_ns;
@@ -163,6 +166,24 @@ static void keys_life(struct calls *c, struct call *call)
 			n.ours = true;
 			key_life(c, call, l->tx_slot, &l->tx_told, n);
 		}
+}
+
+static void move(uint64_t *t_ns, int64_t step_ns)
+{
+	if (*t_ns) /* 0 is no time */
+		*t_ns = step_ns >= 0 || *t_ns > (uint64_t)-step_ns ? *t_ns + (uint64_t)step_ns : 1;
+}
+
+void calls_clock_set(struct calls *c, uint64_t now_ns, int64_t step_ns)
+{
+	for (struct call *call = c->table.first; call; call = call->next) {
+		move(&call->signal_ns, step_ns);
+		move(&call->delete_ns, step_ns);
+		move(&call->traced_ns, step_ns);
+		move(&call->save.written_ns, step_ns);
+		/* What its streams heard bears the old time: silence counts from now. */
+		call->resumed_ns = now_ns;
+	}
 }
 
 void calls_tick(struct calls *c, uint64_t now_ns)

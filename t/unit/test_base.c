@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <cmocka.h>
 
+#include "base/clock.h"
 #include "base/endpoint.h"
 #include "base/hash.h"
 #include "base/log.h"
@@ -241,6 +242,32 @@ static void memory_for_keys_is_there_only_where_it_is_used(void **state)
 	secmem_free(p, (size_t)PAGES * PAGE);
 }
 
+static void a_clock_that_was_set_is_found_out(void **state)
+{
+	static const struct {
+		int64_t real_s, mono_s, step_s;
+		const char *why;
+	} T[] = {
+		{1000000, 50, 0, "nothing to compare with"},
+		{1000001, 51, 0, "both went on"},
+		{1000031, 81, 0, "we came late"},
+		{1000033, 82, 0, "slewed, or asked between two readings"},
+		{1003633, 82, 3600, "set forward"},
+		{1003634, 83, 0, "told once"},
+		{34, 84, -1003601, "set back"},
+		{35, 85, 0, "told once"},
+		{8 * 3600, 86, 8 * 3600 - 36, "the machine was suspended"},
+	};
+	struct clock_pair c = {0};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(T); i++)
+		if (clock_step(&c, (uint64_t)T[i].real_s * NS_PER_SEC,
+			    (uint64_t)T[i].mono_s * NS_PER_SEC) !=
+			T[i].step_s * (int64_t)NS_PER_SEC)
+			fail_msg("%s", T[i].why);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -255,6 +282,7 @@ int main(void)
 		cmocka_unit_test(repeated_causes_are_counted_not_written),
 		cmocka_unit_test(comparison_sees_every_byte),
 		cmocka_unit_test(memory_for_keys_is_there_only_where_it_is_used),
+		cmocka_unit_test(a_clock_that_was_set_is_found_out),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -359,6 +359,48 @@ static void delete_waits_and_says_when_there_is_nothing(void **state)
 	talk_end(&t);
 }
 
+/* By the system's time, or by hand: neither do calls end for it, nor do dead ones live for the time that the clock was set back by. */
+static void a_clock_that_is_set_ends_no_call(void **state)
+{
+	const int64_t hour = 3600 * (int64_t)NS_PER_SEC;
+	struct talk t;
+
+	(void)state;
+	for (int back = 0; back < 2; back++) {
+		int64_t step = back ? -hour : hour;
+
+		talk_start(&t);
+		t.now += 24 * (uint64_t)hour;
+		establish(&t);
+		t.now += 1000 * NS_PER_SEC; /* of talk */
+		t.m->last_packet_ns = t.now;
+		t.now += (uint64_t)step;
+		calls_clock_set(t.c, t.now, step);
+		calls_tick(t.c, t.now);
+		t.now += 59 * NS_PER_SEC;
+		calls_tick(t.c, t.now);
+		assert_int_equal(t.m->ports, 2);
+		t.now += 2 * NS_PER_SEC;
+		calls_tick(t.c, t.now);
+		assert_true(mock_relay_empty(t.m));
+		talk_end(&t);
+		/* A delete that waits is as far away as before. */
+		talk_start(&t);
+		t.now += 24 * (uint64_t)hour;
+		establish(&t);
+		finish(&t, "a", -1, 0);
+		t.now += (uint64_t)step;
+		calls_clock_set(t.c, t.now, step);
+		t.now += 29 * NS_PER_SEC;
+		calls_tick(t.c, t.now);
+		assert_int_equal(t.m->ports, 2);
+		t.now += 2 * NS_PER_SEC;
+		calls_tick(t.c, t.now);
+		assert_true(mock_relay_empty(t.m));
+		talk_end(&t);
+	}
+}
+
 static void silence_ends_calls(void **state)
 {
 	struct talk t;
@@ -626,6 +668,7 @@ int main(void)
 		cmocka_unit_test(any_step_may_fail_and_nothing_is_half_done),
 		cmocka_unit_test(ten_thousand_calls_leave_nothing),
 		cmocka_unit_test(delete_waits_and_says_when_there_is_nothing),
+		cmocka_unit_test(a_clock_that_is_set_ends_no_call),
 		cmocka_unit_test(silence_ends_calls),
 		cmocka_unit_test(reasons_are_those_that_clients_know),
 		cmocka_unit_test(more_calls_than_allowed_are_refused_but_old_ones_go_on),

@@ -162,6 +162,28 @@ static void missed_ticks_are_not_caught_up(void **state)
 	teardown(&r);
 }
 
+static void far_tick(void *arg)
+{
+	struct rig *r = arg;
+
+	r->ticks[0]++;
+}
+
+static void a_timer_that_is_too_far_away_does_not_come_at_once(void **state)
+{
+	struct loop_timer *stop;
+	struct rig r;
+
+	(void)state;
+	setup(&r);
+	assert_int_equal(loop_timer_add(r.l, &r.timer[0], UINT64_MAX, UINT64_MAX, far_tick, &r), 0);
+	assert_int_equal(loop_timer_add(r.l, &r.timer[1], 1, UINT64_MAX - 1, far_tick, &r), 0);
+	assert_int_equal(loop_timer_add(r.l, &stop, NS_PER_SEC / 50, 0, stop_soon, &r), 0);
+	assert_int_equal(loop_run(r.l), 0);
+	assert_int_equal(r.ticks[0], 1); /* of the second one, once */
+	teardown(&r);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -169,6 +191,7 @@ int main(void)
 		cmocka_unit_test(a_descriptor_without_events_is_silent),
 		cmocka_unit_test(a_timer_comes_again_until_it_is_removed),
 		cmocka_unit_test(missed_ticks_are_not_caught_up),
+		cmocka_unit_test(a_timer_that_is_too_far_away_does_not_come_at_once),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
