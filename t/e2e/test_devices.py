@@ -6,6 +6,7 @@ import os
 import subprocess
 import tempfile
 import threading
+import time
 
 import calls
 import relay
@@ -46,6 +47,27 @@ class Faulty(relay.Xcipherd):
         self.fail_device(f"hang{index}")
 
 
+def break_one_by_one(daemon, enough, harm):
+    """The second device, by harm(1), when enough was seen of both (of the statistics), then the first one when it has worked alone. By what was seen, not
+    by the clock: a busy machine may begin late. Returns the thread, to be joined."""
+    def run():
+        deadline, alone = time.monotonic() + 60, None
+        while time.monotonic() < deadline:
+            s = daemon.statistics()
+            first, second = s["devices"]
+            if alone is None and enough(s):
+                harm(1)
+                alone = False
+            elif alone is False and second["state"] == "lost":
+                alone = first["batches"]
+            elif alone and first["batches"] > alone + 20:
+                return daemon.fail_device(0)
+            time.sleep(0.05)
+    t = threading.Thread(target=run)
+    t.start()
+    return t
+
+
 def engine(net, *options):
     return subprocess.run(["ip", "netns", "exec", net.gateway, os.path.join(relay.BUILD, "xcipherctl"), *options, "engine"],
                           capture_output=True, check=True, text=True).stdout
@@ -54,18 +76,15 @@ def engine(net, *options):
 def test_devices_lost_in_mid_run(net):
     daemon = Faulty(net, "--engine=opencl", "--opencl-device=0:1,1:2", "--opencl-min=1").wait_ready()
     talk = [calls.Call(daemon.client, i, "80", "32").setup() for i in range(12)]
-    faults = [threading.Timer(2, daemon.fail_device, (1,)), threading.Timer(4, daemon.fail_device, (0,))]
     before = daemon.statistics()["devices"]
     assert [(d["state"], d["weight"]) for d in before] == [("ok", 1), ("ok", 2)], before
-    for f in faults:
-        f.start()
+    faults = break_one_by_one(daemon, lambda s: all(d["batches"] > 20 for d in s["devices"]), daemon.fail_device)
     clean(calls.load(net, relay.BUILD, talk, rate=50, seconds=6))
-    for f in faults:
-        f.join()
+    faults.join()
     s = daemon.statistics()
     first, second = s["devices"]
     assert first["state"] == second["state"] == "lost", s["devices"]
-    # The second had twice the weight for two seconds, then the first had all for two.
+    # Both had their part, then the first had all, then nobody.
     assert first["batches"] > 0 and second["batches"] > 0 and s["device jobs"] == first["jobs"] + second["jobs"] < s["jobs"], s
     lines = [line for line in daemon.text().splitlines() if "device lost" in line]
     assert len(lines) == 2 and "the other devices" in lines[0] and "the serial engine" in lines[1], daemon.text()
@@ -82,12 +101,9 @@ def test_two_batches_in_flight(net):
     daemon = Faulty(net, "--engine=opencl", "--opencl-device=0:1,1:2", "--opencl-min=1", "--batches-in-flight=2", "--batch-max=32",
                     "--batch-window=50", "--opencl-timeout=100", "--workers=1", slow_us=1500, leaves="opencl_copy_create").wait_ready()
     talk = [calls.Call(daemon.client, i, "80", "32").setup() for i in range(30)]
-    faults = [threading.Timer(1.5, daemon.hang_device, (1,)), threading.Timer(2.5, daemon.fail_device, (0,))]
-    for f in faults:
-        f.start()
+    faults = break_one_by_one(daemon, lambda s: s["device batches overlapped"] > 60, daemon.hang_device)
     clean(calls.load(net, relay.BUILD, talk, rate=50, seconds=4))
-    for f in faults:
-        f.join()
+    faults.join()
     s = daemon.statistics()
     assert [d["state"] for d in s["devices"]] == ["lost", "lost"], s["devices"]
     assert s["device batches overlapped"] > 50 and 0 < s["device jobs"] < s["jobs"], s

@@ -127,6 +127,9 @@ def test_keys_are_wiped_and_never_told(net, kept):
 
     told = [daemon.client.raw(b"q%d " % n + ng.encode({"command": "query", "call-id": c.id})) for n, c in enumerate(talk)]
     told += [daemon.client.raw(b"r%d " % n + ng.encode({"command": c})) for n, c in enumerate(("list", "statistics", "ping"))]
+    if kept == "streams":  # to search takes time on a busy machine, and who answers no ping meanwhile is hung up on
+        for call, transport in zip(talk, ("tcp", "http", "websocket")):
+            call.client = web.NgClient(net.gateway, transport, ("127.0.0.1", 22223 if transport == "tcp" else 22280))
     for call in talk:
         calls.ok(call.delete())
     deadline = time.monotonic() + 20
