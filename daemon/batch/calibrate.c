@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Calibration (batch/calibrate.h): G.711 packets of 20 ms under every class's keys, batches of 1 to 1,024. Machines are
- * noisy, so both engines take turns, the median of the rounds' ratios decides, a win must be clear, and a loss above a
- * win is looked at again. A device is used from the size on above which it never lost. Control thread only. */
+/* Calibration (batch/calibrate.h): G.711 packets of 20 ms under every class's keys, batches of 1 to 1,024. Small ones on
+ * cold caches, as the kernel's network stack leaves them between a worker's batches. Machines are noisy, so both
+ * engines take turns, the median of the rounds' ratios decides, a win must be clear, and a loss above a win is looked
+ * at again. A device is used from the size on above which it never lost. Control thread only. */
 #include "batch/calibrate.h"
 
 #include <stdio.h>
@@ -11,9 +12,11 @@
 #include "base/secmem.h"
 #include "batch/sample.h"
 
-enum { BODY = 160, ROUNDS = 9, ROUNDS_LARGE = 5, LARGE = 256, AGAIN = 2 };
-#define CLEAR_WIN    0.95      /* of the serial engine's time */
-#define ROUND_MAX_NS 50000000u /* a device so slow needs no second look */
+enum { LINE = 64, BODY = 160, ROUNDS = 9, ROUNDS_LARGE = 5, LARGE = 256, AGAIN = 2 };
+#define CLEAR_WIN    0.95       /* of the serial engine's time */
+#define COLD_LEN     (4u << 20) /* more than a core's own caches hold */
+#define COLD_BATCH   16u        /* packets: larger batches warm up by themselves */
+#define ROUND_MAX_NS 50000000u  /* a device so slow needs no second look */
 
 const char *const batch_class_name[BATCH_CLASSES] = {
 	[BATCH_CM] = "AES-CM", [BATCH_GCM] = "GCM", [BATCH_F8] = "F8", [BATCH_MIXED] = "mixed"};
@@ -21,23 +24,25 @@ const char *const batch_class_name[BATCH_CLASSES] = {
 /* The first three classes' suites; mixed takes them in turn. */
 static const enum srtp_suite_id suites[] = {
 	SUITE_AES_CM_128_80, SUITE_AEAD_AES_128_GCM, SUITE_F8_128_80};
-enum { PURE = ARRAY_LEN(suites), KEY_SLOTS = 2 + 4 * PURE };
+enum { PURE = ARRAY_LEN(suites), STREAMS_MAX = 64 };
 
-static uint32_t rx_slot(uint32_t suite)
+/* A stream has two pairs of slots. */
+static uint32_t rx_slot(const struct calibration *c, uint32_t suite, uint32_t stream)
 {
-	return 2 + 4 * suite;
+	return 2 + 4 * (suite * c->streams + stream % c->streams);
 }
 
-/* Each suite has two pairs of real keys, only while calibrating. */
+/* Real keys, only while calibrating. */
 static int keys(const struct calibration *c, bool make)
 {
+	uint32_t end = rx_slot(c, PURE, 0);
 	int err = 0;
 
-	for (uint32_t slot = 2; slot < KEY_SLOTS; slot += 2) {
+	for (uint32_t slot = 2; slot < end; slot += 2) {
 		struct srtp_master m;
 
 		if (make) {
-			sample_master(&m, suites[(slot - 2) / 4], slot);
+			sample_master(&m, suites[(slot - 2) / 4 / c->streams], slot);
 			err |= srtp_key_fill(&c->arena->key[slot], &m);
 			secmem_wipe(&m, sizeof(m));
 		} else {
@@ -51,7 +56,7 @@ static int keys(const struct calibration *c, bool make)
 
 static bool device_can(const struct calibration *c, uint32_t suite)
 {
-	const struct xc_key *k = c->arena->key + rx_slot(suite);
+	const struct xc_key *k = c->arena->key + rx_slot(c, suite, 0);
 
 	return c->device->ops->can(c->device_queue, k, k + 2);
 }
@@ -69,20 +74,39 @@ static uint32_t class_suites(const struct calibration *c, enum batch_class kind,
 
 static void packet(const struct calibration *c, uint32_t i, uint32_t suite)
 {
-	struct sample s = {.rx_key = rx_slot(suite),
-		.tx_key = rx_slot(suite) + 2,
+	struct sample s = {.rx_key = rx_slot(c, suite, i),
+		.tx_key = rx_slot(c, suite, i) + 2,
 		.hdr_len = 12,
 		.body_len = BODY};
 
 	s.rx_index = s.tx_index = s.seed = i;
-	sample_make(&c->arena->job[i], c->arena, i, &s);
+	sample_make(&c->job[i], c->arena, i, &s);
+}
+
+/* The next n packets, each stream's turn coming late, and other memory in the caches than an engine's code, keys and tables;
+ * but jobs and packets there as prepare and steering leave them. */
+static void next_take(struct calibration *c, const struct batch *b)
+{
+	const volatile uint8_t *packets = c->arena->in;
+
+	if (c->next + b->n > c->made)
+		c->next = 0;
+	for (uint32_t i = 0; i < COLD_LEN && b->n <= COLD_BATCH; i += LINE)
+		c->cold[i]++;
+	memcpy(b->job, c->job + c->next, b->n * sizeof(*b->job));
+	for (uint32_t j = 0; j < b->n; j++)
+		for (uint32_t i = 0; i < BODY + 32; i += LINE)
+			(void)packets[b->job[j].in_off + i];
+	c->next += b->n;
 }
 
 /* One batch; UINT64_MAX if it failed. */
-static uint64_t took_ns(const struct engine_ops *ops, struct engine_queue *q, struct batch *b)
+static uint64_t took_ns(struct calibration *c, const struct engine_ops *ops, struct engine_queue *q,
+	struct batch *b)
 {
 	uint64_t start, took;
 
+	next_take(c, b);
 	for (uint32_t j = 0; j < b->n; j++)
 		b->status[j] = XC_NOT_DONE;
 	start = clock_mono_ns();
@@ -103,7 +127,7 @@ static int by_value(const void *a, const void *b)
 }
 
 /* Whether the device is clearly quicker at this size: 1, 0, or -1 if it failed. Notes the best times. */
-static int wins(const struct calibration *c, struct batch *b, enum batch_class kind, uint32_t size)
+static int wins(struct calibration *c, struct batch *b, enum batch_class kind, uint32_t size)
 {
 	uint64_t best_device = UINT64_MAX, best_serial = UINT64_MAX;
 	int rounds = b->n >= LARGE ? ROUNDS_LARGE : ROUNDS;
@@ -111,8 +135,9 @@ static int wins(const struct calibration *c, struct batch *b, enum batch_class k
 
 	/* The first warms caches. */
 	for (int i = -1; i < rounds; i++) {
-		uint64_t dev = took_ns(c->device->ops, c->device_queue, b);
-		uint64_t ser = dev == UINT64_MAX ? 0 : took_ns(c->serial_ops, c->serial_queue, b);
+		uint64_t dev = took_ns(c, c->device->ops, c->device_queue, b);
+		uint64_t ser =
+			dev == UINT64_MAX ? 0 : took_ns(c, c->serial_ops, c->serial_queue, b);
 
 		if (dev == UINT64_MAX || ser == UINT64_MAX)
 			return -1;
@@ -133,10 +158,10 @@ static int wins(const struct calibration *c, struct batch *b, enum batch_class k
 }
 
 /* The smallest of the sizes above which the device never lost. */
-static uint32_t class_measure(const struct calibration *c, enum batch_class kind)
+static uint32_t class_measure(struct calibration *c, enum batch_class kind)
 {
 	struct batch b = {.job = c->arena->job, .status = c->arena->status};
-	uint32_t suite[PURE], n = class_suites(c, kind, suite), found = BATCH_NEVER, made = 0;
+	uint32_t suite[PURE], n = class_suites(c, kind, suite), found = BATCH_NEVER;
 	/* More the queue refuses, and that would look as if the device failed. */
 	uint32_t most = c->arena->batch_max ? c->arena->batch_max : c->arena->slots;
 
@@ -144,12 +169,13 @@ static uint32_t class_measure(const struct calibration *c, enum batch_class kind
 		return BATCH_NEVER;
 	if (kind == BATCH_MIXED && n == 1)
 		return c->device->min[suite[0]];
-	for (uint32_t size = 0; size < BATCH_SIZES && 1u << size <= most; size++) {
+	for (uint32_t i = 0; i < c->made; i++)
+		packet(c, i, suite[i % n]);
+	for (uint32_t size = 0; size < BATCH_SIZES && 1u << size <= min_u32(most, c->made);
+		size++) {
 		int won;
 
 		b.n = 1u << size;
-		for (; made < b.n; made++)
-			packet(c, made, suite[made % n]);
 		won = wins(c, &b, kind, size);
 		for (int i = 0; won == 0 && found != BATCH_NEVER && i < AGAIN; i++)
 			won = wins(c, &b, kind, size);
@@ -163,22 +189,37 @@ static uint32_t class_measure(const struct calibration *c, enum batch_class kind
 	return found;
 }
 
-void batch_calibrate(const struct calibration *c)
+static bool room_make(struct calibration *c)
+{
+	c->made = min_u32(c->arena->slots, 1u << (BATCH_SIZES - 1));
+	c->streams = min_u32((c->arena->key_slots - 2) / (4 * PURE), STREAMS_MAX);
+	c->job = calloc(c->made, sizeof(*c->job));
+	c->cold = calloc(1, COLD_LEN);
+	return c->streams && c->job && c->cold;
+}
+
+static void room_wipe(struct calibration *c)
 {
 	struct arena *a = c->arena;
-	uint32_t made = min_u32(a->slots, 1u << (BATCH_SIZES - 1));
 
+	secmem_wipe(a->in, (size_t)c->made * ARENA_SLOT_LEN);
+	secmem_wipe(a->out, (size_t)c->made * ARENA_SLOT_LEN);
+	secmem_wipe(a->job, c->made * sizeof(*a->job));
+	secmem_wipe(a->status, c->made * sizeof(*a->status));
+}
+
+void batch_calibrate(struct calibration *c)
+{
 	for (int kind = 0; kind < BATCH_CLASSES; kind++)
 		c->device->min[kind] = BATCH_NEVER;
-	if (a->key_slots < KEY_SLOTS)
-		return;
-	for (int kind = 0, bad = keys(c, true); kind < BATCH_CLASSES && !bad; kind++)
-		c->device->min[kind] = class_measure(c, (enum batch_class)kind);
-	(void)keys(c, false);
-	secmem_wipe(a->in, (size_t)made * ARENA_SLOT_LEN);
-	secmem_wipe(a->out, (size_t)made * ARENA_SLOT_LEN);
-	secmem_wipe(a->job, made * sizeof(*a->job));
-	secmem_wipe(a->status, made * sizeof(*a->status));
+	if (room_make(c)) {
+		for (int kind = 0, bad = keys(c, true); kind < BATCH_CLASSES && !bad; kind++)
+			c->device->min[kind] = class_measure(c, (enum batch_class)kind);
+		(void)keys(c, false);
+		room_wipe(c);
+	}
+	free(c->job);
+	free((void *)c->cold);
 }
 
 void batch_device_describe(char *out, size_t len, const struct batch_device *d)

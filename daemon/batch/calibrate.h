@@ -10,8 +10,13 @@ struct calibration {
 	struct engine_queue *device_queue, *serial_queue;
 	const struct engine_ops *serial_ops;
 	struct arena *arena; /* of a worker that has no traffic yet; is as new afterwards */
+	/* From here on batch_calibrate()'s own. */
+	uint32_t streams;    /* of each suite */
+	struct xc_job *job;  /* [made]: packets in the arena's slots of the same numbers */
+	uint32_t made, next; /* which come next */
+	volatile uint8_t *cold;
 };
 
-void batch_calibrate(const struct calibration *c);
+void batch_calibrate(struct calibration *c);
 
 #endif

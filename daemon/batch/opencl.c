@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The OpenCL engine: one dispatch for a batch. On a CPU the arena is the device's memory, known to it by address or as
  * buffers; elsewhere packets are packed and copied (opencl_copy.c). Everything but run() and key_changed() belongs to
- * the control thread, because PoCL cannot be set up by two threads at once; every queue has a context of its own, so that workers share nothing.
- * All ciphers of layout.h. */
+ * the control thread, because PoCL cannot be set up by two threads at once; every queue has a context of its own, so
+ * that workers share nothing. All ciphers of layout.h. */
 #include "batch/opencl.h"
 
 #if defined(__x86_64__)
@@ -494,22 +494,24 @@ static inline void key_ahead(const struct xc_key *key)
 }
 
 /* The first packets' keys, which no work-item asks for (layout.h): they arrive while the dispatch is set up. */
-static void keys_ahead(const struct engine_queue *q, uint32_t n)
+static void keys_ahead(const struct engine_queue *q, const struct xc_job *job, uint32_t n)
 {
 	const struct arena *a = q->arena;
 
 	for (uint32_t i = 0; i < n && i < XC_AHEAD_PACKETS; i++) {
-		const struct xc_job *j = &a->job[q->job_order[i]];
+		const struct xc_job *j = &job[q->job_order[i]];
 
 		key_ahead(&a->key[j->rx_key]);
 		key_ahead(&a->key[j->tx_key]);
 	}
 }
 
-/* In the arena itself: the kernel knows it by its beginning, so what the order says is moved to where the batch begins. */
+/* In the arena itself. A kernel that has buffers knows it by its beginning, so what the order says is moved to where the
+ * batch begins; by address it is told that. */
 static int run_in_place(struct engine_queue *q, const struct batch *b, uint32_t n, bool alike)
 {
-	uint32_t first = (uint32_t)(b->job - q->arena->job);
+	const struct xc_job *job = q->e->shape.by_address ? b->job : q->arena->job;
+	uint32_t first = (uint32_t)(b->job - job);
 	bool ordered = jobs_order(q, q->job_order, b, n == b->n, alike);
 	cl_int err;
 
@@ -519,7 +521,9 @@ static int run_in_place(struct engine_queue *q, const struct batch *b, uint32_t 
 	for (uint32_t i = 0; ordered && first && i < n; i++)
 		q->job_order[i] += first;
 	q->in_order = !ordered && !first;
-	keys_ahead(q, n);
+	keys_ahead(q, job, n);
+	q->place.job = (uintptr_t)job;
+	q->place.status = (uintptr_t)(b->status - first);
 	err = dispatch(q, n);
 	err = err ? err : clFinish(q->cq);
 	return err ? -EIO : 0;

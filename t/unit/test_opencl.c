@@ -63,7 +63,8 @@ static int setup_parts_scalar(void **state)
 	return open_with(state, ENGINE_SCALAR_LANES | ENGINE_OWN_MEMORY | ENGINE_SMALL_CHUNKS);
 }
 
-/* Every number of packets up to beyond two work-items, lengths all different, one of each batch forged. */
+/* Every number of packets up to beyond two work-items, lengths all different, one of each batch forged; from the arena's
+ * beginning on, or not. */
 static void every_batch_size_is_right(void **state)
 {
 	struct engine_fixture *f = *state;
@@ -74,7 +75,7 @@ static void every_batch_size_is_right(void **state)
 		assert_int_equal(srtp_key_fill(&f->a.key[2 + 2 * i], &m), 0);
 		assert_int_equal(f->ops->key_changed(f->q, 2 + 2 * i), 0);
 	}
-	for (uint32_t i = 0; i < 70; i++) {
+	for (uint32_t i = 0; i < 72; i++) {
 		struct sample s = {
 			.rx_key = 2, .tx_key = 4, .hdr_len = 12, .body_len = 19 * i % 257};
 
@@ -82,7 +83,8 @@ static void every_batch_size_is_right(void **state)
 		sample_make(&f->a.job[i], &f->a, i, &s);
 	}
 	for (uint32_t n = 1; n <= 70; n++) {
-		struct batch b = {.job = f->a.job, .status = f->a.status, .n = n};
+		uint32_t first = n % 3;
+		struct batch b = {.job = f->a.job + first, .status = f->a.status + first, .n = n};
 		uint32_t forged = n * 7 / 3 % n;
 
 		for (uint32_t i = 0; i < n; i++)
