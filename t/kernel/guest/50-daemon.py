@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The whole xcipherd, serial engine, relays SRTP in the guest; libsrtp2 checks both ends."""
+"""The whole xcipherd, serial engine, relays SRTP in the guest; libsrtp2 checks both ends. Where the host tracks connections, media by the
+kernel module is none."""
 import rig
 import calls
 import netns
@@ -9,6 +10,7 @@ import relay
 
 def relayed(steering):
     with netns.Net(("caller", "callee")) as net:
+        rig.track(net.gateway)
         daemon = relay.Xcipherd(net, f"--steering={steering}", "--engine=serial", "--workers=1").wait_ready()
         try:
             some = [calls.Call(daemon.client, n, "80", "plain").setup() for n in range(4)]
@@ -16,6 +18,10 @@ def relayed(steering):
             rig.note(got)
             rig.equal(f"{steering}: all packets arrive once, in order, authentic",
                       (got["lost"], got["duplicates"], got["reordered"], got["wrong"], got["bad_auth"]), (0, 0, 0, 0, 0))
+            entries = rig.tracked(net.gateway)
+            rig.note(f"{len(entries)} entries of connection tracking" + "".join(f"\n{e}" for e in entries[:2]))
+            if steering != "nfqueue":  # its rules come behind
+                rig.tap((len(entries) == 0) == (steering == "kernel"), f"{steering}: {len(entries)} entries of connection tracking are media's")
         finally:
             rig.note(daemon.text())
             daemon.stop()

@@ -91,6 +91,7 @@ def life(net, daemon):
     q, got = queried(daemon, call)
     ports = [call.to_caller["port"], call.to_callee["port"]]
     equal("query counts what both relayed", [got.get(p) for p in ports], [500, 500])
+    equal("the host tracks connections, but none of media's", rig.tracked(net.gateway), [])
     # It is busy while a re-INVITE comes, twice, then recording, then the terminal takes another SSRC.
     f = Flows(net, call, 700, 80)
     moves = steering(daemon)[2]
@@ -146,6 +147,7 @@ def killed(net):
 def main():
     with netns.Net(("caller", "callee")) as net:
         os.makedirs("/tmp/rec")
+        rig.track(net.gateway)
         daemon = relay.Xcipherd(net, "--steering=kernel", "--engine=serial", "--workers=1", "--recording-dir=/tmp/rec").wait_ready()
         try:
             life(net, daemon)

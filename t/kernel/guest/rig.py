@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What the guest's Python tests share: TAP with the numbers of guest/lib.sh, the relay in its namespaces, pktx."""
 import os
+import re
 import subprocess
 import sys
 import traceback
@@ -54,6 +55,18 @@ def pktx(*args):
     out = run(["/build/t/pktx", *args])
     return [{k: int(v) if v.lstrip("-").isdigit() else v for k, v in (w.split("=", 1) for w in part.split())}
             for part in out.strip().split(" | ")]
+
+
+def track(ns):
+    """Connection tracking of all that comes to this namespace or leaves it: without a rule that asks for it there is none."""
+    run(["ip", "netns", "exec", ns, "nft", "add table inet look; add chain inet look c { type filter hook prerouting priority 0; }; "
+         "add rule inet look c ct state new counter"])
+
+
+def tracked(ns, ports=(30000, 39999)):
+    """Its UDP entries with one of these ports at either end."""
+    lines = run(["ip", "netns", "exec", ns, "cat", "/proc/net/nf_conntrack"]).splitlines()
+    return [x for x in lines if " udp " in x and any(ports[0] <= int(p) <= ports[1] for p in re.findall(r"port=(\d+)", x))]
 
 
 class Nfx:
