@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/lines.h"
 
 #define CMD_RING  4096u
 #define MARK_RING 16384u
@@ -386,10 +387,10 @@ int worker_create(struct worker **out, const struct worker_config *cfg, char *er
 	snprintf(err, err_len, "worker %u: out of memory", cfg->index);
 	w->depth = cfg->batch->depth ? cfg->batch->depth : 1;
 	media.bursts = w->depth;
-	w->out = calloc(cfg->batch_max, sizeof(*w->out));
+	w->out = lines_alloc(cfg->batch_max, sizeof(*w->out));
 	res = w->out ? 0 : -ENOMEM;
 	for (uint32_t i = 0; i < w->depth && !res; i++) {
-		w->burst[i].in = calloc(cfg->batch_max, sizeof(*w->burst[i].in));
+		w->burst[i].in = lines_alloc(cfg->batch_max, sizeof(*w->burst[i].in));
 		res = w->burst[i].in ? 0 : -ENOMEM;
 	}
 	res = res ? res : ring_init(&w->cmds, CMD_RING, sizeof(struct worker_cmd));

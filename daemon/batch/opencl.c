@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/lines.h"
 #include "base/log.h"
 #include "batch/opencl_copy.h"
 #include "batch/order.h"
@@ -355,7 +356,7 @@ static int queue_build(struct engine_queue *q)
 static int opencl_queue_create(
 	struct engine_queue **out, struct engine *e, const struct arena *arena)
 {
-	struct engine_queue *q = calloc(1, sizeof(*q));
+	struct engine_queue *q = lines_alloc(1, sizeof(*q));
 	int err;
 
 	if (!q)

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "base/lines.h"
 #include "base/log.h"
 #include "base/secmem.h"
 #include "batch/calibrate.h"
@@ -488,11 +489,11 @@ static int scratch_create(struct batch_runner *r)
 {
 	uint32_t n = r->arena.slots;
 
-	r->saved = calloc(n, sizeof(*r->saved));
-	r->serial_job = calloc(n, sizeof(*r->serial_job));
-	r->serial_status = calloc(n, sizeof(*r->serial_status));
-	r->device_at = calloc(n, sizeof(*r->device_at));
-	r->serial_at = calloc(n, sizeof(*r->serial_at));
+	r->saved = lines_alloc(n, sizeof(*r->saved));
+	r->serial_job = lines_alloc(n, sizeof(*r->serial_job));
+	r->serial_status = lines_alloc(n, sizeof(*r->serial_status));
+	r->device_at = lines_alloc(n, sizeof(*r->device_at));
+	r->serial_at = lines_alloc(n, sizeof(*r->serial_at));
 	r->note = calloc(r->arena.key_slots, sizeof(*r->note));
 	return r->saved && r->serial_job && r->serial_status && r->device_at && r->serial_at &&
 			r->note
@@ -540,7 +541,7 @@ static int devices_create(struct batch_runner *r, const struct batch_runner_conf
 
 int batch_runner_create(struct batch_runner **out, const struct batch_runner_config *cfg)
 {
-	struct batch_runner *r = calloc(1, sizeof(*r));
+	struct batch_runner *r = lines_alloc(1, sizeof(*r));
 	int err;
 
 	if (!r)

@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/lines.h"
 #include "base/secmem.h"
 
 enum { MODE_ECB, MODE_GCM, MODES };
@@ -83,7 +84,7 @@ static const char *serial_device(const struct engine *e)
 static int serial_queue_create(
 	struct engine_queue **out, struct engine *e, const struct arena *arena)
 {
-	struct engine_queue *q = calloc(1, sizeof(*q));
+	struct engine_queue *q = lines_alloc(1, sizeof(*q));
 
 	if (!q)
 		return -ENOMEM;

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "base/bigmem.h"
+#include "base/lines.h"
 #include "media/int.h"
 
 const char *media_drop_name(enum media_verdict v)
@@ -415,11 +416,11 @@ static bool lanes_alloc(struct media *m)
 	for (uint32_t i = 0; i < m->bursts; i++) {
 		struct lane *l = &m->lane[i];
 
-		l->slot_used = calloc(n, 1);
-		l->note = calloc(n, sizeof(*l->note));
-		l->open = calloc(n, sizeof(*l->open));
-		l->in_stream = calloc(n, sizeof(*l->in_stream));
-		l->out_stream = calloc(n + 1, sizeof(*l->out_stream));
+		l->slot_used = lines_alloc(n, 1);
+		l->note = lines_alloc(n, sizeof(*l->note));
+		l->open = lines_alloc(n, sizeof(*l->open));
+		l->in_stream = lines_alloc(n, sizeof(*l->in_stream));
+		l->out_stream = lines_alloc(n + 1, sizeof(*l->out_stream));
 		l->first = calloc((size_t)m->first_mask + 1, sizeof(*l->first));
 		all = all && l->slot_used && l->note && l->open && l->in_stream && l->out_stream &&
 			l->first;
@@ -446,7 +447,7 @@ int media_create(struct media **out, const struct media_config *cfg)
 
 	if (!config_is_sound(cfg))
 		return -EINVAL;
-	m = calloc(1, sizeof(*m));
+	m = lines_alloc(1, sizeof(*m));
 	if (!m)
 		return -ENOMEM;
 	m->cfg = *cfg;

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/lines.h"
 #include "base/log.h"
 #include "steer/kernel_nl.h"
 #include "steer/nfqueue.h"
@@ -199,7 +200,7 @@ static uint32_t ports_of(const struct steer_config *cfg)
 static int create(struct steer **out, const struct steer_config *cfg, uint32_t worker, char *err,
 	size_t err_len)
 {
-	struct steer *s = calloc(1, sizeof(*s));
+	struct steer *s = lines_alloc(1, sizeof(*s));
 	struct knl_peer peer;
 	int res;
 

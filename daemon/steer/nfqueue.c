@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/lines.h"
 #include "steer/dgram.h"
 #include "steer/forward.h"
 #include "steer/queue.h"
@@ -106,11 +107,11 @@ static bool waiting_alloc(struct steer *s)
 {
 	bool all;
 
-	s->waiting = calloc(s->bursts, sizeof(*s->waiting));
+	s->waiting = lines_alloc(s->bursts, sizeof(*s->waiting));
 	all = s->waiting != NULL;
 	for (uint32_t i = 0; i < s->bursts && all; i++) {
-		s->waiting[i].token = calloc(s->burst, sizeof(*s->waiting[i].token));
-		s->waiting[i].family = calloc(s->burst, sizeof(*s->waiting[i].family));
+		s->waiting[i].token = lines_alloc(s->burst, sizeof(*s->waiting[i].token));
+		s->waiting[i].family = lines_alloc(s->burst, sizeof(*s->waiting[i].family));
 		all = s->waiting[i].token && s->waiting[i].family;
 	}
 	return all;
@@ -132,7 +133,7 @@ static int queue_start(struct steer *s, uint32_t worker)
 static int create(struct steer **out, const struct steer_config *cfg, uint32_t worker, char *err,
 	size_t err_len)
 {
-	struct steer *s = calloc(1, sizeof(*s));
+	struct steer *s = lines_alloc(1, sizeof(*s));
 	int res = -ENOMEM;
 
 	if (!s)
@@ -140,14 +141,14 @@ static int create(struct steer **out, const struct steer_config *cfg, uint32_t w
 	s->cfg = *cfg;
 	s->queue = -1;
 	s->burst = cfg->burst_max ? cfg->burst_max : 1;
-	s->left = calloc(s->burst, sizeof(*s->left));
+	s->left = lines_alloc(s->burst, sizeof(*s->left));
 	s->bursts = cfg->bursts ? cfg->bursts : 1;
 	/* One for each packet, of those received meanwhile too, and one for all the others. */
 	s->verdicts.max = (s->bursts + 1) * s->burst + 1;
-	s->verdicts.buf = calloc(s->verdicts.max, QUEUE_VERDICT_LEN);
-	s->rest = calloc(s->burst, sizeof(*s->rest));
-	s->replace = calloc(s->burst, sizeof(*s->replace));
-	s->replace_of = calloc(s->burst, sizeof(*s->replace_of));
+	s->verdicts.buf = lines_alloc(s->verdicts.max, QUEUE_VERDICT_LEN);
+	s->rest = lines_alloc(s->burst, sizeof(*s->rest));
+	s->replace = lines_alloc(s->burst, sizeof(*s->replace));
+	s->replace_of = lines_alloc(s->burst, sizeof(*s->replace_of));
 	if (!s->left || !s->verdicts.buf || !waiting_alloc(s) || !s->rest || !s->replace ||
 		!s->replace_of)
 		goto fail;

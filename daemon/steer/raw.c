@@ -10,6 +10,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "base/lines.h"
 #include "steer/dgram.h"
 #include "steer/sockets.h"
 
@@ -58,11 +59,11 @@ static int burst_init(struct burst *b, int family, uint32_t max)
 	bool v6 = family == AF_INET6;
 	int on = 1, len = SEND_BUFFER;
 
-	b->msg = calloc(max, sizeof(*b->msg));
-	b->iov = calloc(max, sizeof(*b->iov));
-	b->name = calloc(max, sizeof(*b->name));
-	b->control = calloc(max, sizeof(*b->control));
-	b->index = calloc(max, sizeof(*b->index));
+	b->msg = lines_alloc(max, sizeof(*b->msg));
+	b->iov = lines_alloc(max, sizeof(*b->iov));
+	b->name = lines_alloc(max, sizeof(*b->name));
+	b->control = lines_alloc(max, sizeof(*b->control));
+	b->index = lines_alloc(max, sizeof(*b->index));
 	if (!b->msg || !b->iov || !b->name || !b->control || !b->index)
 		return -ENOMEM;
 	b->fd = socket(family, SOCK_RAW | SOCK_NONBLOCK | SOCK_CLOEXEC, IPPROTO_RAW);
@@ -78,7 +79,7 @@ static int burst_init(struct burst *b, int family, uint32_t max)
 
 int raw_create(struct raw **out, const struct steer_config *cfg, struct steer_counters *counters)
 {
-	struct raw *r = calloc(1, sizeof(*r));
+	struct raw *r = lines_alloc(1, sizeof(*r));
 	int err;
 
 	if (!r)

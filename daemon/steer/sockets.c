@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/lines.h"
 
 #define EVENTS     128u /* sockets asked about in one epoll_wait() */
 #define PER_SOCKET 16u  /* packets taken from one socket before the next has its turn */
@@ -63,7 +64,7 @@ static uint32_t sock_id(const struct sockets *s, struct local_port l)
 int sockets_create(struct sockets **out, const struct steer_config *cfg, uint32_t worker,
 	struct steer_counters *counters)
 {
-	struct sockets *s = calloc(1, sizeof(*s));
+	struct sockets *s = lines_alloc(1, sizeof(*s));
 	uint16_t min, max;
 	int err = -ENOMEM;
 
@@ -79,12 +80,12 @@ int sockets_create(struct sockets **out, const struct steer_config *cfg, uint32_
 	s->burst = cfg->burst_max ? cfg->burst_max : 1;
 	s->ours = calloc((size_t)s->locals * s->range / 64 + 1, sizeof(*s->ours));
 	s->sock = calloc((size_t)s->locals * s->range + 1, sizeof(*s->sock));
-	s->msg = calloc(s->burst, sizeof(*s->msg));
-	s->iov = calloc(s->burst, sizeof(*s->iov));
-	s->name = calloc(s->burst, sizeof(*s->name));
-	s->control = calloc(s->burst, sizeof(*s->control));
-	s->chain = calloc(s->burst, sizeof(*s->chain));
-	s->touched = calloc(s->burst, sizeof(*s->touched));
+	s->msg = lines_alloc(s->burst, sizeof(*s->msg));
+	s->iov = lines_alloc(s->burst, sizeof(*s->iov));
+	s->name = lines_alloc(s->burst, sizeof(*s->name));
+	s->control = lines_alloc(s->burst, sizeof(*s->control));
+	s->chain = lines_alloc(s->burst, sizeof(*s->chain));
+	s->touched = lines_alloc(s->burst, sizeof(*s->touched));
 	s->epoll = epoll_create1(EPOLL_CLOEXEC);
 	if (s->epoll < 0)
 		err = -errno;

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/lines.h"
 #include "base/log.h"
 #include "steer/sockets.h"
 #include "steer/uring.h"
@@ -75,7 +76,7 @@ static void destroy(struct steer *s)
 static int create(struct steer **out, const struct steer_config *cfg, uint32_t worker, char *err,
 	size_t err_len)
 {
-	struct steer *s = calloc(1, sizeof(*s));
+	struct steer *s = lines_alloc(1, sizeof(*s));
 	int res = -ENOMEM;
 
 	if (s && cfg->udp_io == STEER_UDP_URING)

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/lines.h"
 #include "steer/sockets.h"
 
 #define SQ_ENTRIES 512u
@@ -142,7 +143,7 @@ uint32_t uring_slots(const struct steer_config *cfg)
 int uring_create(struct uring **out, const struct steer_config *cfg, uint32_t worker,
 	struct steer_counters *counters)
 {
-	struct uring *u = calloc(1, sizeof(*u));
+	struct uring *u = lines_alloc(1, sizeof(*u));
 	uint16_t min, max;
 	int err = -ENOMEM;
 
@@ -162,7 +163,7 @@ int uring_create(struct uring **out, const struct steer_config *cfg, uint32_t wo
 	u->event = -1;
 	u->sock =
 		calloc((size_t)u->locals * (max >= min ? max - min + 1u : 0) + 1, sizeof(*u->sock));
-	u->name = calloc(SQ_ENTRIES, sizeof(*u->name));
+	u->name = lines_alloc(SQ_ENTRIES, sizeof(*u->name));
 	if (!u->sock || !u->name)
 		goto fail;
 	u->event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/lines.h"
 #include "base/secmem.h"
 #include <linux/types.h>
 
@@ -116,7 +117,7 @@ static int watch(struct steer *s, int fd)
 static int create(struct steer **out, const struct steer_config *cfg, uint32_t worker, char *err,
 	size_t err_len)
 {
-	struct steer *s = calloc(1, sizeof(*s));
+	struct steer *s = lines_alloc(1, sizeof(*s));
 	int res = -ENOMEM;
 
 	if (!s)
@@ -125,10 +126,10 @@ static int create(struct steer **out, const struct steer_config *cfg, uint32_t w
 	s->worker = worker;
 	s->burst = cfg->burst_max ? cfg->burst_max : 1;
 	steer_worker_ports(cfg, worker, &s->port_min, &s->port_max);
-	s->frame = calloc(s->burst, sizeof(*s->frame));
-	s->slow = calloc(s->burst, sizeof(*s->slow));
-	s->slow_of = calloc(s->burst, sizeof(*s->slow_of));
-	s->left = calloc(s->burst, sizeof(*s->left));
+	s->frame = lines_alloc(s->burst, sizeof(*s->frame));
+	s->slow = lines_alloc(s->burst, sizeof(*s->slow));
+	s->slow_of = lines_alloc(s->burst, sizeof(*s->slow_of));
+	s->left = lines_alloc(s->burst, sizeof(*s->left));
 	if (!s->frame || !s->slow || !s->slow_of || !s->left)
 		goto fail;
 	res = secmem_random(&s->ip_id, sizeof(s->ip_id));

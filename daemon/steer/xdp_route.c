@@ -13,6 +13,7 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "base/lines.h"
 #include "base/secmem.h"
 #include "steer/xdp_rtnl.h"
 
@@ -271,7 +272,7 @@ int routes_fd(const struct routes *r)
 
 int routes_create(struct routes **out, const struct steer_config *cfg)
 {
-	struct routes *r = calloc(1, sizeof(*r));
+	struct routes *r = lines_alloc(1, sizeof(*r));
 	int err = -ENOMEM;
 
 	if (!r)

@@ -16,6 +16,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/lines.h"
 #include "base/log.h"
 #include "steer/sockets.h"
 
@@ -242,7 +243,7 @@ int umem_create(struct umem **out, const struct steer_hub *h, uint32_t worker,
 	const struct arena *a, uint32_t first, struct steer_counters *counters, char *err,
 	size_t err_len)
 {
-	struct umem *u = calloc(1, sizeof(*u));
+	struct umem *u = lines_alloc(1, sizeof(*u));
 	int res = -ENOMEM;
 
 	if (!u)
@@ -252,8 +253,8 @@ int umem_create(struct umem **out, const struct steer_hub *h, uint32_t worker,
 	u->first = min_u32(first, a->slots);
 	u->counters = counters;
 	u->sock = calloc((size_t)HUB_DEVS_MAX * 256, sizeof(*u->sock));
-	u->free = calloc(a->slots, sizeof(*u->free));
-	u->state = calloc(a->slots, sizeof(*u->state));
+	u->free = lines_alloc(a->slots, sizeof(*u->free));
+	u->state = lines_alloc(a->slots, sizeof(*u->state));
 	if (!u->sock || !u->free || !u->state)
 		goto fail;
 	res = socks_create(u, h, worker, err, err_len);

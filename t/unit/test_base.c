@@ -6,9 +6,12 @@
 #include <stdlib.h>
 #include <cmocka.h>
 
+#include <malloc.h>
+
 #include "base/clock.h"
 #include "base/endpoint.h"
 #include "base/hash.h"
+#include "base/lines.h"
 #include "base/log.h"
 #include "base/pool.h"
 #include "base/ring.h"
@@ -268,9 +271,43 @@ static void a_clock_that_was_set_is_found_out(void **state)
 			fail_msg("%s", T[i].why);
 }
 
+/* Between other things of all sizes, as it is in the daemon. */
+static void memory_of_its_own_shares_no_cache_line(void **state)
+{
+	void *other[200], *own[100];
+
+	(void)state;
+	srandom(9);
+	for (int i = 0; i < 200; i++)
+		other[i] = malloc((size_t)random() % 300);
+	for (int i = 0; i < 200; i += 2)
+		free(other[i]);
+	for (int i = 0; i < 100; i++) {
+		size_t len = 1 + (size_t)random() % 300;
+		uint8_t *p = own[i] = lines_alloc(1 + len / 8, 8);
+
+		assert_non_null(p);
+		assert_int_equal((uintptr_t)p % CACHE_LINE, 0);
+		for (size_t k = 0; k < len; k++)
+			assert_int_equal(p[k], 0);
+		memset(p, 0xff, len);
+#ifndef __SANITIZE_ADDRESS__
+		assert_true(
+			malloc_usable_size(p) >= (len + CACHE_LINE - 1) / CACHE_LINE * CACHE_LINE);
+#endif
+	}
+	for (int i = 0; i < 100; i++)
+		free(own[i]);
+	for (int i = 1; i < 200; i += 2)
+		free(other[i]);
+	assert_null(lines_alloc(SIZE_MAX, 2));
+	assert_null(lines_alloc(SIZE_MAX / 2 + 1, 1));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(memory_of_its_own_shares_no_cache_line),
 		cmocka_unit_test(slices_are_cut_without_losing_a_byte),
 		cmocka_unit_test(numbers_are_whole_or_refused),
 		cmocka_unit_test(endpoints_survive_text_and_sockaddr),

@@ -415,6 +415,22 @@ static void ports_come_and_go(void **state)
 	assert_int_equal(b->in[0].len, 3);
 }
 
+/* Two workers' counters in one line, or one's beside what the control thread writes, would cost both of them. */
+static void what_a_worker_counts_in_is_its_own(void **state)
+{
+	struct bench *b = bench_of(state);
+	struct steer *more[16];
+	char err[256];
+
+	assert_int_equal((uintptr_t)steer_udp.counters(b->s) % 64, 0);
+	for (size_t i = 0; i < ARRAY_LEN(more); i++) {
+		assert_int_equal(steer_udp.create(&more[i], &b->cfg, 0, err, sizeof(err)), 0);
+		assert_int_equal((uintptr_t)steer_udp.counters(more[i]) % 64, 0);
+	}
+	for (size_t i = 0; i < ARRAY_LEN(more); i++)
+		steer_udp.destroy(more[i]);
+}
+
 static void overruns_are_counted(void **state)
 {
 	struct bench *b = bench_of(state);
@@ -564,6 +580,7 @@ int main(void)
 		ON_LOOPBACK(what_cannot_leave_fails_alone),
 		ON_LOOPBACK(an_icmp_error_costs_no_packet),
 		ON_LOOPBACK(ports_come_and_go),
+		ON_LOOPBACK(what_a_worker_counts_in_is_its_own),
 		ON_LOOPBACK(overruns_are_counted),
 		ON_LOOPBACK(overruns_are_counted_when_no_packet_follows),
 		ON_LOOPBACK(a_closed_port_is_free_at_once),

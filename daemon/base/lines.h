@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Zeroed memory that shares no cache line with anything else: for what a worker writes with every burst. What another thread writes beside
+ * it would cost both of them the line each time, and where malloc puts things nobody knows. For free(). */
+#ifndef BASE_LINES_H
+#define BASE_LINES_H
+
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define CACHE_LINE 64u
+
+static inline void *lines_alloc(size_t n, size_t size)
+{
+	size_t len;
+	void *p;
+
+	if (__builtin_mul_overflow(n ? n : 1, size ? size : 1, &len) || len > SIZE_MAX / 2)
+		return NULL;
+#ifndef __SANITIZE_ADDRESS__ /* which knows what is behind the end */
+	len = (len + CACHE_LINE - 1) / CACHE_LINE * CACHE_LINE;
+#endif
+	if (posix_memalign(&p, CACHE_LINE, len))
+		return NULL;
+	return memset(p, 0, len);
+}
+
+#endif
