@@ -187,7 +187,7 @@ def test_cancelled_and_failed_calls_leave_nothing(net, how):
         finish(a, 5)
         finish(busy, 5)
         ringing = answered(net, kam, sipp.callee_cancelled(rings=False))
-        a = sipp.Sipp(net, kam.folder, "caller", sipp.gives_up(S80, CALLEE, "X-Nothing: 1", 300, cancel_first=True), "10.200.1.1:5060", "-m", "1", "-p", "5090")
+        a = sipp.Sipp(net, kam.folder, "caller", sipp.gives_up(S80, CALLEE, "X-Nothing: 1", 300), "10.200.1.1:5060", "-m", "1", "-p", "5090")
         finish(a, 1)
         finish(ringing, 1)
 
@@ -337,7 +337,7 @@ def test_in_the_configuration_that_debian_installs(net, how):
         finish(a, 1)
         finish(b, 1)
         ringing = answered(net, kam, sipp.callee_cancelled(rings=False))
-        finish(sipp.Sipp(net, folder, "caller", sipp.gives_up(S80, registered, "X-Nothing: 1", 300, cancel_first=True), "10.200.1.1:5060", "-m", "1",
+        finish(sipp.Sipp(net, folder, "caller", sipp.gives_up(S80, registered, "X-Nothing: 1", 300), "10.200.1.1:5060", "-m", "1",
                          "-p", "5090"), 1)
         finish(ringing, 1)
         wait_for("an end without calls", lambda: daemon.client.call("list")["calls"] == [], 5)
