@@ -57,8 +57,6 @@ struct engine_config {
 #define ENGINE_OWN_MEMORY   0x4 /* copy batches to and from the device, as to a GPU (tests) */
 #define ENGINE_SMALL_CHUNKS \
 	0x100 /* with ENGINE_OWN_MEMORY: batches of 32 packets and more in parts (tests) */
-#define ENGINE_BUFFERS \
-	0x10 /* hand memory over as OpenCL buffers even where its address would do (tests) */
 #define ENGINE_TWO_GROUPS \
 	0x8 /* a packet's two hashes side by side, not one after the other (tests, comparison) */
 

@@ -88,7 +88,7 @@ static int try_build(struct engine *e, char *err, size_t err_len)
 }
 
 /* Lanes, and the processor's AES instructions where they are to be had. What is compiled in the
- * child process is in PoCL's cache then. */
+ * child process is in PoCL's cache then. Scalar lanes are for devices that take buffers, so they always do. */
 static void shape_choose(struct engine *e, uint32_t flags)
 {
 	bool scalar = e->dev.scalar;
@@ -98,8 +98,7 @@ static void shape_choose(struct engine *e, uint32_t flags)
 		.groups = flags & ENGINE_TWO_GROUPS ? 2 : 1,
 		.words = e->dev.words,
 		.flags = flags,
-		.by_address = e->dev.zero_copy && !(flags & ENGINE_BUFFERS) &&
-			opencl_by_address(&e->dev)};
+		.by_address = !scalar && e->dev.zero_copy && opencl_by_address(&e->dev)};
 	if (aes) {
 		e->shape.vaes = vaes_usable(&e->dev);
 		if (!opencl_probe(&e->dev, &e->src, &e->shape, 1))
