@@ -56,6 +56,21 @@ def mappings(pid):
                 yield head[0], head[1], head[2], line.split()[1:]
 
 
+PAGE = 4096
+
+
+def written(data):
+    """The parts of memory between pages that nobody ever wrote to, which are most of large tables."""
+    begin, zeroes = None, bytes(PAGE)
+    for at in range(0, len(data) + PAGE, PAGE):
+        empty = at >= len(data) or data[at:at + PAGE] == zeroes
+        if begin is None and not empty:
+            begin = at
+        elif begin is not None and empty:
+            yield data[begin:at]
+            begin = None
+
+
 def search(pid, wanted):
     """[(what, mapping's name, flags)] of each form of a key found in a process's memory."""
     pattern = re.compile(b"|".join(re.escape(w) for w in wanted.values()), re.S)
@@ -68,7 +83,7 @@ def search(pid, wanted):
                 data = mem.read(end - start)
             except OSError:
                 continue
-            found += [(names[m.group()], where, flags) for m in pattern.finditer(data)]
+            found += [(names[m.group()], where, flags) for part in written(data) for m in pattern.finditer(part)]
     return found
 
 
