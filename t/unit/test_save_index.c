@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Calls that outlive the daemon: indexes go on behind what was used, by as much as they must, and counters from where they were. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <cmocka.h>
+
+#include "save_talk.h"
+
+static struct relay_marks *marks(uint64_t at_ns, uint64_t rx, uint64_t tx, uint64_t rtcp)
+{
+	struct relay_marks *m = calloc(1, sizeof(*m));
+
+	assert_non_null(m);
+	*m = (struct relay_marks){.at_ns = at_ns,
+		.tx_rtcp_next = rtcp,
+		.n = 3,
+		.mark = {{.mark = {.ssrc = 7, .table = MEDIA_RX_RTP, .index = rx}, .per_s = 50},
+			{.mark = {.ssrc = 7, .table = MEDIA_RX_RTCP, .index = 9}, .per_s = 0},
+			{.mark = {.ssrc = 8, .table = MEDIA_TX_RTP, .index = tx}, .per_s = 50}}};
+	return m;
+}
+
+static const struct media_cmd *resumed(const struct talk *t, enum media_cmd_type type, uint32_t id)
+{
+	for (uint32_t i = 0; i < t->m->resumes; i++)
+		if (t->m->resumed[i].type == type && t->m->resumed[i].id == id)
+			return &t->m->resumed[i];
+	return NULL;
+}
+
+static uint64_t index_of(const struct talk *t, uint32_t ctx, enum media_table table)
+{
+	const struct media_cmd *c = resumed(t, MEDIA_CTX_RESUME, ctx);
+
+	for (uint32_t i = 0; c && i < c->ctx_resume.n; i++)
+		if (c->ctx_resume.mark[i].table == table)
+			return c->ctx_resume.mark[i].index;
+	return 0;
+}
+
+/* elapsed since the save -> where received, and where sent packets go on. The peer of the SRTP side is plain: what is sent to it
+ * proves nothing. */
+static void indexes_go_on_behind_what_was_used(void **state)
+{
+	static const struct {
+		uint64_t seconds, rx, want_rx, want_tx;
+		const char *why;
+	} T[] = {
+		{0, 100, 100, 100 + 32, "at once"},
+		{2, 100, 100, 100 + 100 + 32, "sent: as far as it must have got, and a bit"},
+		{2, 0x1fff0, 0x1fff0, 0x1fff0 + 132,
+			"a wrap in between is the estimate's business"},
+		{600, 100, 100, 100 + 1500 + 32, "just within half a cycle; sent: bounded"},
+		{700, 100, 100 + 35000 - 16384, 100 + 1500 + 32,
+			"beyond, the ROC follows the rate"},
+		{0, (1ull << 48) - 2, (1ull << 48) - 2, (1ull << 48) - 1, "never beyond the end"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(T); i++) {
+		struct talk t;
+		struct saved s;
+		const char *why = NULL;
+		const struct media_stream_cfg *stream;
+		uint32_t ctx;
+
+		talk_start(&t);
+		calls_save_start(t.c);
+		make_call(&t);
+		ctx = mock_stream(t.m, port_of(&t, 0))->ctx;
+		t.m->marks[ctx] = marks(t.now, T[i].rx, T[i].rx, 5);
+		assert_true(endpoint_parse(&t.m->remote[mock_stream(t.m, port_of(&t, 0))->rtp_to],
+				    STR("203.0.113.77:999")) == 0);
+		t.m->confirmed[mock_stream(t.m, port_of(&t, 0))->rtp_to] = true;
+		save(&t, &s);
+		reborn(&t);
+		t.now += T[i].seconds * NS_PER_SEC;
+		assert_int_equal(restore(&t, sbuf_view(&s.whole), STR_NONE, &why), 0);
+		stream = mock_stream(t.m, port_of(&t, 0));
+		assert_non_null(stream);
+		if (index_of(&t, stream->ctx, MEDIA_RX_RTP) != T[i].want_rx ||
+			index_of(&t, stream->ctx, MEDIA_TX_RTP) != T[i].want_tx)
+			fail_msg("%s: rx %llu tx %llu", T[i].why,
+				(unsigned long long)index_of(&t, stream->ctx, MEDIA_RX_RTP),
+				(unsigned long long)index_of(&t, stream->ctx, MEDIA_TX_RTP));
+		assert_int_equal(index_of(&t, stream->ctx, MEDIA_RX_RTCP), 9);
+		assert_int_equal(t.m->ctx_cfg[stream->ctx].tx_rtcp_index, 5 + (1 << 20));
+		assert_non_null(resumed(&t, MEDIA_STREAM_RESUME, stream->rtp_to));
+		assert_true(
+			resumed(&t, MEDIA_STREAM_RESUME, stream->rtp_to)->stream_resume.confirmed);
+		free(t.m->marks[ctx]);
+		sbuf_fini(&s.whole);
+		sbuf_fini(&s.state);
+		talk_end(&t);
+	}
+}
+
+/* --- What proves nothing (restore.c: is_unproved()) --- */
+
+static void all_media(struct call *c, uint32_t side, enum srtp_suite_id suite, bool no_auth)
+{
+	for (uint32_t i = 0; i < c->side[side]->legs; i++) {
+		struct srtp_master *m = &c->side[side]->leg[i]->rx.master;
+
+		*m = (struct srtp_master){.suite = suite, .no_rtp_auth = no_auth};
+	}
+}
+
+static void as_it_is(struct call *c)
+{
+	(void)c;
+}
+
+static void proved(struct call *c)
+{
+	all_media(c, 1, SUITE_AES_CM_128_80, false);
+}
+
+static void not_authenticated(struct call *c)
+{
+	all_media(c, 1, SUITE_AES_CM_128_80, true);
+}
+
+static void plain_in_one_media(struct call *c)
+{
+	proved(c);
+	c->side[1]->leg[1]->rx.master = (struct srtp_master){.suite = SUITE_PLAIN};
+}
+
+static void plain_but_gone(struct call *c)
+{
+	c->side[1]->gone = true;
+}
+
+static void plain_but_only_listening(struct call *c)
+{
+	c->side[1]->listener = true;
+}
+
+static void plain_but_closed(struct call *c)
+{
+	proved(c);
+	c->side[1]->leg[1]->rx.master = (struct srtp_master){.suite = SUITE_PLAIN};
+	c->side[1]->leg[1]->used = c->side[1]->leg[1]->active = false;
+}
+
+/* Index 100 was saved as sent, at 50 packets per second, 2 s ago. Where others' packets prove nothing a forger could have had other
+ * bytes sent under the indexes since: they are passed over. Where they are authentic, nothing is lost for it. */
+static void only_what_proves_nothing_costs_indexes(void **state)
+{
+	static const struct {
+		void (*make)(struct call *c);
+		uint64_t want_tx;
+		const char *why;
+	} T[] = {
+		{as_it_is, 232, "plain"},
+		{proved, 100, "authenticated"},
+		{not_authenticated, 232, "UNAUTHENTICATED_SRTP"},
+		{plain_in_one_media, 232, "any media may reach a listener"},
+		{plain_but_gone, 100, "gone"},
+		{plain_but_only_listening, 100, "what a listener sends goes nowhere"},
+		{plain_but_closed, 100, "closed"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(T); i++) {
+		struct talk t;
+		struct saved s;
+		const char *why = NULL;
+		uint32_t ctx;
+
+		talk_start(&t);
+		calls_save_start(t.c);
+		make_call(&t);
+		ctx = mock_stream(t.m, port_of(&t, 0))->ctx;
+		t.m->marks[ctx] = marks(t.now, 100, 100, 5);
+		T[i].make(calls_saver(t.c)->table->first);
+		save(&t, &s);
+		reborn(&t);
+		t.now += 2 * NS_PER_SEC;
+		if (restore(&t, sbuf_view(&s.whole), STR_NONE, &why))
+			fail_msg("%s: %s", T[i].why, why);
+		ctx = mock_stream(t.m, port_of(&t, 0))->ctx;
+		if (index_of(&t, ctx, MEDIA_TX_RTP) != T[i].want_tx)
+			fail_msg("%s: %llu", T[i].why,
+				(unsigned long long)index_of(&t, ctx, MEDIA_TX_RTP));
+		for (uint32_t k = 0; k < MOCK_MAX; k++)
+			free(t.m->marks[k]);
+		sbuf_fini(&s.whole);
+		sbuf_fini(&s.state);
+		talk_end(&t);
+	}
+}
+
+static void streams_go_on_counting(void **state)
+{
+	struct talk t;
+	struct saved s;
+	const char *why = NULL;
+	struct relay_stats was, now;
+	const struct call *c;
+
+	(void)state;
+	talk_start(&t);
+	calls_save_start(t.c);
+	make_call(&t);
+	save(&t, &s);
+	for (int life = 1; life < 4; life++) {
+		c = calls_saver(t.c)->table->first;
+		leg_stats(t.c->relay, c, c->side[0]->leg[0], life & 1, &was);
+		assert_true(was.packets > 0);
+		sbuf_fini(&s.whole);
+		calls_save_all(t.c);
+		save(&t, &s);
+		reborn(&t);
+		calls_save_start(t.c);
+		assert_int_equal(restore(&t, sbuf_view(&s.whole), STR_NONE, &why), 0);
+		c = calls_saver(t.c)->table->first;
+		leg_stats(t.c->relay, c, c->side[0]->leg[0], life & 1, &now);
+		/* The mock counts the same from the start in every life. */
+		assert_int_equal(now.packets, was.packets / (uint64_t)life * (uint64_t)(life + 1));
+	}
+	sbuf_fini(&s.whole);
+	sbuf_fini(&s.state);
+	talk_end(&t);
+}
+
+/* The state that packets changed is written alone, only when it changed, and used only with the call it belongs to. */
+static void a_later_state_counts_if_it_is_of_the_same_revision(void **state)
+{
+	struct talk t;
+	struct saved s, later;
+	const char *why = NULL;
+	uint32_t ctx;
+
+	(void)state;
+	for (int changed = 0; changed < 2; changed++) {
+		talk_start(&t);
+		calls_save_start(t.c);
+		make_call(&t);
+		ctx = mock_stream(t.m, port_of(&t, 0))->ctx;
+		save(&t, &s);
+		memset(&later, 0, sizeof(later));
+		for (int i = 0; i < 30; i++) /* no packet, no news */
+			calls_save_tick(t.c, t.now, 0);
+		assert_false(next(&t, &later.state, &later.item));
+		assert_true(t.m->asked > 0);
+		t.m->marks[ctx] = marks(t.now, 100, 100, 5);
+		for (int i = 0; i < 3; i++)
+			calls_save_tick(t.c, t.now, 0);
+		if (changed)
+			calls_saver(t.c)->table->first->save.revision++;
+		assert_true(next(&t, &later.state, &later.item));
+		assert_int_equal(later.item.what, SAVE_STATE);
+		assert_true(later.state.len < s.whole.len);
+		reborn(&t);
+		assert_int_equal(
+			restore(&t, sbuf_view(&s.whole), sbuf_view(&later.state), &why), 0);
+		ctx = mock_stream(t.m, port_of(&t, 0))->ctx;
+		assert_int_equal(index_of(&t, ctx, MEDIA_RX_RTP), changed ? 0 : 100);
+		for (uint32_t i = 0; i < MOCK_MAX; i++)
+			free(t.m->marks[i]);
+		sbuf_fini(&s.whole);
+		sbuf_fini(&s.state);
+		sbuf_fini(&later.state);
+		talk_end(&t);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(indexes_go_on_behind_what_was_used),
+		cmocka_unit_test(only_what_proves_nothing_costs_indexes),
+		cmocka_unit_test(streams_go_on_counting),
+		cmocka_unit_test(a_later_state_counts_if_it_is_of_the_same_revision),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
