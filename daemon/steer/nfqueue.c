@@ -178,9 +178,22 @@ static int fd(const struct steer *s)
 	return sockets_epoll(s->sockets);
 }
 
+void nfqueue_takes_over(struct steer *s)
+{
+	s->turns = TAKE_OVER_TURNS;
+}
+
+/* What came before the port was ours has been accepted, and belongs before what the queue brings from now on: it goes to the socket now,
+ * not with the next burst's verdicts, and the socket is read first. After a restart in mid-call that is some milliseconds of media. */
 static int port_add(struct steer *s, struct local_port local, int sock)
 {
-	return sockets_add(s->sockets, local, sock);
+	int res = sockets_add(s->sockets, local, sock);
+
+	if (!res) {
+		(void)queue_flush(&s->verdicts, s->queue);
+		nfqueue_takes_over(s);
+	}
+	return res;
 }
 
 static void port_del(struct steer *s, struct local_port local)
@@ -197,11 +210,6 @@ void nfqueue_mark(struct steer *s, uint32_t mark)
 {
 	if (s->cfg.queue_mark)
 		s->cfg.queue_mark = mark;
-}
-
-void nfqueue_takes_over(struct steer *s)
-{
-	s->turns = TAKE_OVER_TURNS;
 }
 
 /* --- In ------------------------------------------------------------------------------------------------------- */

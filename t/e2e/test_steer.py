@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Steering alone, without media: netfilter rules, the queue, verdicts, the raw socket. steer_probe tells what comes in and does
-what a payload's first letter wants: D drop, P pass on, E send back."""
+what a payload's first letter wants: D drop, P pass on, E send back, A drop and serve the late port from now on."""
 import collections
 import ctypes
 import os
@@ -14,7 +14,7 @@ import time
 from run import cases
 
 BUILD = os.environ.get("BUILD", "build")
-QUEUE, PORTS = 40, (30000, 30099)
+QUEUE, PORTS, BURST = 40, (30000, 30099), 64
 V4, V6 = ("10.200.1.1", "10.200.1.2"), ("fd00:1::1", "fd00:1::2")
 CLONE_NEWNET = 0x40000000
 UDP_SEGMENT = 103
@@ -51,6 +51,8 @@ class Probe:
         for line in self._lines(lambda line: line == "ready"):
             if line.startswith("port"):
                 self.ports[int(line.split()[1])].append(int(line.split()[2]))
+            elif line.startswith("late"):
+                self.late = int(line.split()[1])
         return self
 
     def _lines(self, last, timeout=5):
@@ -285,6 +287,28 @@ def test_without_rules_the_sockets_serve(net):
     s.sendto(b"D", (V4[0], probe.ports[0][0]))
     assert probe.packets(1)[0].via == "socket"
     assert probe.finish()["fallback"] == 2
+
+
+def test_what_came_before_the_queue_had_the_port_goes_first(net):
+    """After a restart in mid-call, media comes to a port's socket until the worker serves the port."""
+    probe = Probe(net, addrs=V4[:1]).once("setup").start()
+    s = terminal(net, False)
+    early, after = [b"D%d" % i for i in range(2)], [b"D%d" % i for i in range(2, 6)]
+    # One burst in which the port becomes ours, and what the next one brings.
+    os.kill(probe.process.pid, signal.SIGSTOP)
+    for payload in early:
+        s.sendto(payload, (V4[0], probe.late))
+    for payload in [b"A"] + [b"D"] * (BURST - len(early) - 1):
+        s.sendto(payload, (V4[0], probe.ports[0][0]))
+    for payload in after:
+        s.sendto(payload, (V4[0], probe.late))
+    os.kill(probe.process.pid, signal.SIGCONT)
+    said = list(probe._lines(lambda line: f" {told(after[-1])} " in line))
+    assert "added 0 before" in said, said
+    came = [(line.split()[5], line.split()[6]) for line in said if line.startswith(f"in 0 {probe.late} ")]
+    assert came == [(str(told(p)), "socket") for p in early] + [(str(told(p)), "queue") for p in after], came
+    probe.finish()
+    probe.once("teardown")
 
 
 def test_killed_instance_harms_nobody(net):

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* A steering source without media, for tests in namespaces: says what comes in, and does what the payload's first letter
- * wants: D drop, P pass on, E send back from the port it came to.
+ * wants: D drop, P pass on, E send back from the port it came to, A drop and serve the late port from now on.
  *
  *   steer_probe setup|teardown|run STEERING QUEUE WORKERS MIN-MAX ADDR...
  *
- * run: worker 0, the first four pairs of its ports on every address, until stdin ends. */
+ * run: worker 0, the first four pairs of its ports on every address, until stdin ends. One more, the late one, has a socket that
+ * nobody serves until A. */
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
@@ -20,6 +21,7 @@
 
 static const struct steer_ops *ops = &steer_nfqueue;
 static struct steer_config cfg;
+static struct ports_pair late;
 
 static int complain(const char *what, int res)
 {
@@ -41,8 +43,19 @@ static int take_ports(struct steer *s)
 			printf("port %u %u\n", l, p.rtp.port);
 		}
 	}
+	res = res ? res : ports_take(ports, 0, 0, 0, &late);
+	printf("late %u\n", late.rtp.port);
 	ports_destroy(ports);
 	return res;
+}
+
+/* Says whether by then the socket has what came before. */
+static void add_late(struct steer *s)
+{
+	struct pollfd p = {.fd = late.rtp_fd, .events = POLLIN};
+	int res = ops->port_add(s, late.rtp, late.rtp_fd);
+
+	printf("added %d %s\n", res, poll(&p, 1, 0) == 1 ? "before" : "nothing");
 }
 
 static void tell(const struct arena *a, const struct media_in *d)
@@ -59,8 +72,8 @@ static void tell(const struct arena *a, const struct media_in *d)
 		d->t_ns <= now && now - d->t_ns < NS_PER_SEC ? "now" : "then");
 }
 
-static uint32_t decide(
-	const struct arena *a, struct media_in *in, uint32_t n, struct media_out *out)
+static uint32_t decide(struct steer *s, const struct arena *a, struct media_in *in, uint32_t n,
+	struct media_out *out)
 {
 	uint32_t outs = 0;
 
@@ -72,6 +85,8 @@ static uint32_t decide(
 		in[i].verdict = MEDIA_DROP_MALFORMED;
 		if (in[i].len == 0 || in[i].len > ARENA_MAX_PACKET)
 			continue;
+		if (*p == 'A')
+			add_late(s);
 		if (*p == 'P')
 			in[i].verdict = MEDIA_PASS;
 		if (*p != 'E')
@@ -136,7 +151,7 @@ static int run(void)
 			break;
 		usleep(2000); /* let a burst gather */
 		n = ops->recv(s, &a, 0, in, BURST);
-		outs = decide(&a, in, n, out);
+		outs = decide(s, &a, in, n, out);
 		if (outs)
 			ops->send(s, &a, out, outs);
 		for (uint32_t i = 0; i < outs; i++)
