@@ -64,9 +64,11 @@ def track(ns):
 
 
 def tracked(ns, ports=(30000, 39999)):
-    """Its UDP entries with one of these ports at either end."""
+    """Its UDP entries with one of these ports at either end, but for what the host says to itself: whoever speaks ng does so from a port
+    that may be any, those of media too."""
     lines = run(["ip", "netns", "exec", ns, "cat", "/proc/net/nf_conntrack"]).splitlines()
-    return [x for x in lines if " udp " in x and any(ports[0] <= int(p) <= ports[1] for p in re.findall(r"port=(\d+)", x))]
+    return [x for x in lines if " udp " in x and " src=127.0.0.1 dst=127.0.0.1 " not in x
+            and any(ports[0] <= int(p) <= ports[1] for p in re.findall(r"port=(\d+)", x))]
 
 
 class Nfx:
