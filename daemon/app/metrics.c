@@ -187,7 +187,7 @@ static void write_limits(const struct stats_input *in, struct sbuf *b)
 static void write_steering(const struct stats_input *in, struct sbuf *b)
 {
 	uint64_t in_packets = 0, out_packets = 0, bytes = 0, send_errors = 0, overruns = 0,
-		 recv_calls = 0, send_calls = 0, fallback = 0, handed = 0;
+		 checksum_errors = 0, recv_calls = 0, send_calls = 0, fallback = 0, handed = 0;
 
 	for (uint32_t i = 0; i < in->workers; i++) {
 		const struct worker *w = in->worker[i];
@@ -198,6 +198,7 @@ static void write_steering(const struct stats_input *in, struct sbuf *b)
 		bytes += load(&w->bytes_in);
 		send_errors += load(&c->send_errors);
 		overruns += load(&c->overruns);
+		checksum_errors += load(&c->checksum_errors);
 		recv_calls += load(&c->recv_calls);
 		send_calls += load(&c->send_calls);
 		fallback += load(&c->fallback);
@@ -214,6 +215,9 @@ static void write_steering(const struct stats_input *in, struct sbuf *b)
 		b, "send_errors_total", COUNTER, "Packets that could not be sent.", send_errors);
 	metrics_one(b, "overruns_total", COUNTER,
 		"Packets lost before they were seen: a socket or ring was full.", overruns);
+	metrics_one(b, "checksum_errors_total", COUNTER,
+		"Packets dropped for a wrong IP or UDP checksum (nfqueue, kernel, xdp).",
+		checksum_errors);
 	metrics_one(b, "fallback_packets_total", COUNTER,
 		"Packets of media that came by an ordinary socket instead of the steering.",
 		fallback);

@@ -122,8 +122,8 @@ static void fill_steering(const struct stats_input *in, struct pool *p, struct n
 	struct ngval *events;
 	struct app_relay_usage usage;
 	uint64_t recv_calls = 0, recv_packets = 0, send_calls = 0, send_packets = 0,
-		 send_errors = 0, overruns = 0, fallback = 0, handed = 0, rewritten = 0, bursts = 0,
-		 command_errors = 0, pierced = 0;
+		 send_errors = 0, overruns = 0, checksum_errors = 0, fallback = 0, handed = 0,
+		 rewritten = 0, bursts = 0, command_errors = 0, pierced = 0;
 
 	app_relay_usage(in->relay, &usage);
 	for (uint32_t i = 0; i < in->workers; i++) {
@@ -136,6 +136,7 @@ static void fill_steering(const struct stats_input *in, struct pool *p, struct n
 		send_packets += load(&c->send_packets);
 		send_errors += load(&c->send_errors);
 		overruns += load(&c->overruns);
+		checksum_errors += load(&c->checksum_errors);
 		fallback += load(&c->fallback);
 		handed += load(&c->handed);
 		rewritten += load(&c->rewritten);
@@ -150,6 +151,7 @@ static void fill_steering(const struct stats_input *in, struct pool *p, struct n
 	add(p, dict, "send calls", send_calls);
 	add(p, dict, "send errors", send_errors);
 	add(p, dict, "overruns", overruns);
+	add(p, dict, "checksum errors", checksum_errors);
 	add(p, dict, "by fallback socket", fallback);
 	add(p, dict, "handed over between workers", handed);
 	add(p, dict, "sent by verdict", rewritten);
@@ -255,6 +257,7 @@ static void fill_workers(const struct stats_input *in, struct pool *p, struct ng
 		add(p, d, "packets received", load(&c->recv_packets));
 		add(p, d, "packets sent", load(&c->send_packets));
 		add(p, d, "overruns", load(&c->overruns));
+		add(p, d, "checksum errors", load(&c->checksum_errors));
 		add_quantiles(p, d, "burst size", &w->batch);
 		for (uint32_t s = 0; s < WORKER_STAGES; s++)
 			add_quantiles(p, d, names[s], &w->stage[s]);

@@ -275,6 +275,7 @@ static uint32_t take_all(
 			queue_accept(&s->verdicts, p.id);
 			break;
 		case DROP:
+			steer_count(&s->counters.checksum_errors, 1);
 			break;
 		case TAKE:
 			d.in_off += (uint32_t)(p.ip - a->in);

@@ -84,6 +84,8 @@ struct steer_counters { /* relaxed atomics, single writer */
 	_Atomic uint64_t send_calls, send_packets, send_errors;
 	_Atomic uint64_t
 		overruns; /* packets lost before we saw them: a socket's or a ring's queue was full */
+	_Atomic uint64_t
+		checksum_errors; /* nfqueue, xdp: dropped; those of ordinary sockets the kernel counts itself */
 	_Atomic uint64_t rewritten; /* nfqueue: results that left in the packet's verdict */
 	_Atomic uint64_t fallback;  /* nfqueue, xdp: media that came by an ordinary socket */
 	_Atomic uint64_t

@@ -252,17 +252,20 @@ static uint64_t stamp_of(const struct steer *s, const uint8_t *frame)
 }
 
 /* The program has looked at the same headers, but another program may have been put in its place. */
-static bool take(const struct steer *s, const struct arena *a, const struct umem_frame *f,
-	struct media_in *in)
+static bool take(
+	struct steer *s, const struct arena *a, const struct umem_frame *f, struct media_in *in)
 {
 	const uint8_t *frame = a->in + f->off, *ip;
 	struct dgram d;
 	uint32_t len;
 
 	ip = dgram_in_frame(frame, f->len, &len);
-	if (!ip || dgram_parse(&d, ip, len, len) || !find_local(s, &d.dst, &in->local) ||
-		!checksums_ok(&d, ip))
+	if (!ip || dgram_parse(&d, ip, len, len) || !find_local(s, &d.dst, &in->local))
 		return false;
+	if (!checksums_ok(&d, ip)) {
+		steer_count(&s->counters.checksum_errors, 1);
+		return false;
+	}
 	in->src = d.src;
 	in->len = d.len;
 	in->in_off = (uint32_t)(ip - a->in) + d.off;

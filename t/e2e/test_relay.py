@@ -66,7 +66,7 @@ def test_statistics_tell_where_time_goes_worker_by_worker(net):
         assert 0 < float(t["p50_us"]) <= float(t["p99_us"]) <= float(t["max_us"]), (name, t)
     workers = s["each worker"]
     assert len(workers) == 2 and all(w["packets received"] > 100 for w in workers), workers
-    for key in ("packets received", "packets sent", "overruns"):
+    for key in ("packets received", "packets sent", "overruns", "checksum errors"):
         assert sum(w[key] for w in workers) == s[key], (key, s)
     for w in workers:
         assert 1 <= w["burst size"]["p50"] <= w["burst size"]["max"] <= 256, w

@@ -92,7 +92,7 @@ class Probe:
         assert self.process.wait(5) == 0
         f = last[-1].split()
         return {"recv": int(f[3]), "send": int(f[6]), "calls": int(f[5]), "errors": int(f[8]), "overruns": int(f[10]),
-                "fallback": int(f[12])}
+                "fallback": int(f[12]), "checksum": int(f[14])}
 
 
 def terminal(net, v6):
@@ -269,7 +269,7 @@ def test_checksums_and_options(net):
     s.sendto(b"Doptions", to)
     got = probe.packets(1)[0]
     assert (got.via, got.len, got.sum) == ("queue", 8, told(b"Doptions"))
-    probe.finish()
+    assert probe.finish()["checksum"] == 1
     probe.once("teardown")
 
 

@@ -107,11 +107,12 @@ static void counters(const struct steer *s)
 {
 	const struct steer_counters *c = ops->counters(s);
 
-	printf("counters recv %llu %llu send %llu %llu errors %llu overruns %llu fallback %llu\n",
+	printf("counters recv %llu %llu send %llu %llu errors %llu overruns %llu fallback %llu "
+	       "checksum %llu\n",
 		(unsigned long long)c->recv_calls, (unsigned long long)c->recv_packets,
 		(unsigned long long)c->send_calls, (unsigned long long)c->send_packets,
 		(unsigned long long)c->send_errors, (unsigned long long)c->overruns,
-		(unsigned long long)c->fallback);
+		(unsigned long long)c->fallback, (unsigned long long)c->checksum_errors);
 }
 
 static int run(void)
