@@ -173,23 +173,29 @@ def measure(start, count, total, pair, seconds):
 
 def floor(steering, window_us, count, total, seconds):
     with netns.Net(("caller",)) as net:
-        quiet_terminal(net)
-        if steering == "nfqueue":
-            net.forward()
-        p = net.spawn(net.gateway, [os.path.join(relay.BUILD, "t", "steer_floor"), steering, "220", "2000-65535", GATEWAY, str(count),
-                                    str(window_us), TERMINAL, str(FIRST_PORT)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        ports = []
-        for line in p.stdout:
-            if line.startswith("ready"):
-                break
-            ports.append(int(line.split()[2]))
-        spec = "".join(f"{TERMINAL} {FIRST_PORT + 2 * k} 1 {GATEWAY} {port} 1 plain - plain -\n" for k, port in enumerate(ports))
-        elsewhere, cpu = Elsewhere(p.pid), relay.cpu_seconds_of(p.pid)
-        r = judge(srtpload(net, spec, 2 * count, total, seconds))
-        r["cpu_us"] = 1e6 * (relay.cpu_seconds_of(p.pid) - cpu) / max(r["received"], 1)
-        r.update(elsewhere.since(r["seconds"]))
-        p.stdin.close()
-        p.wait(10)
+        return floor_in(net, steering, window_us, count, total, seconds)
+
+
+def floor_in(net, steering, window_us, count, total, seconds):
+    quiet_terminal(net)
+    if steering == "nfqueue":
+        net.forward()
+    p = net.spawn(net.gateway, [os.path.join(relay.BUILD, "t", "steer_floor"), steering, "220", "2000-65535", GATEWAY, str(count),
+                                str(window_us), TERMINAL, str(FIRST_PORT)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    ports = []
+    for line in p.stdout:
+        if line.startswith("ready"):
+            break
+        ports.append(int(line.split()[2]))
+    else:
+        raise RuntimeError(f"steer_floor {steering} did not begin")
+    spec = "".join(f"{TERMINAL} {FIRST_PORT + 2 * k} 1 {GATEWAY} {port} 1 plain - plain -\n" for k, port in enumerate(ports))
+    elsewhere, cpu = Elsewhere(p.pid), relay.cpu_seconds_of(p.pid)
+    r = judge(srtpload(net, spec, 2 * count, total, seconds))
+    r["cpu_us"] = 1e6 * (relay.cpu_seconds_of(p.pid) - cpu) / max(r["received"], 1)
+    r.update(elsewhere.since(r["seconds"]))
+    p.stdin.close()
+    p.wait(60)
     return r
 
 

@@ -16,7 +16,7 @@ Sections (--only picks some):
   pairs     CPU of a few calls, 1 to 20
   rate      highest rate without loss and with p99 under 5 ms, found by halving, and the rate that the load's own program can do
   setup     call set-up: time, the relay's CPU, resident memory per call
-  scale     CPU per packet by number of calls, at the same rate of packets
+  scale     CPU per packet by number of calls, at the same rate of packets, beside the bare loops
   loop      xcipher-bench path: the worker loop on packets from memory, without system calls, and its floor
 Prints tables and targets, writes path.json and path-*.png, and says on standard error where it is. --full: more rounds of the
 main table, more variants, up to 20,000 calls (over two local addresses; where descriptors are too few for a socket per port, udp and
@@ -149,10 +149,15 @@ def main_relays(args, count=0):
             if not n.endswith("serial") and " raw " not in n and (descriptors_for(count) or not n.startswith(("udp", PEER)))}
 
 
-def floors(args, window_us, count, total):
-    """The bare loops, to be measured in turns with the relays."""
-    return wanted({f"floor {s}": lambda s=s: floor(s, window_us, count, total, args.seconds)
-                   for s in ("udp", "nfqueue", "xdp") if s in relay.steerings() and (s != "udp" or descriptors_for(count))}, args.relays)
+def floors(args, window_us, count, total, label=""):
+    """The bare loops, to be measured in turns with the relays. label: of a section that measures them for itself."""
+    def of(steering):
+        def run():
+            return floor(steering, window_us, count, total, args.seconds)
+        run.key = (f"floor {steering}", label, window_us, count, total, args.seconds)
+        return run
+    return wanted({f"floor {s}": of(s) for s in ("udp", "nfqueue", "xdp")
+                   if s in relay.steerings() and (s != "udp" or descriptors_for(count))}, args.relays)
 
 
 def section_cost(args, out):
@@ -315,13 +320,14 @@ def section_setup(args, out):
 
 def section_scale(args, out):
     """One worker in every row: by itself xcipherd spreads as many calls as would send 1,000,000 packets per second over all of them, and here
-    they send few, so that would compare batches of half the size."""
+    they send few, so that would compare batches of half the size. The bare loops are in the same turns: what their cost grows by is the kernel's."""
     print(f"\nCPU per packet by number of calls, {args.total} packets per second together, SRTP 80-32, one worker\n{HEAD}")
     starts = {n: s for n, s in {**main_relays(args), **one_worker(args)}.items() if args.full or n != PEER}
     for rounds in range(1, min(args.rounds, 2) + 1):  # the numbers of calls by turns, too: they are compared with each other
         for count in (100, 1000, MANY):
             variants = {n: by(f"{n}, one worker", s, count, args.total, PAIRS["SRTP 80-32"], args.seconds) for n, s in starts.items()
                         if descriptors_for(count) or not n.startswith(("udp", PEER))}
+            variants.update(floors(args, 250, count, args.total, "one worker"))
             out[str(count)] = in_turns(variants, rounds, f"scale, {count} calls")
     for count, rows in out.items():
         for name, r in rows.items():

@@ -20,6 +20,11 @@ def ratio(rows, name, peer, key="cpu_us"):
     return statistics.median(v) if v else None
 
 
+def growth(few, many, name):
+    """What many calls cost to what few do, round by round."""
+    return ratio({"many": many.get(name, ()), "few": few.get(name, ())}, "many", "few")
+
+
 def best_rate(tries):
     held = [r["total"] for r in tries or () if r.get("held")]
     return max(held, default=None)
@@ -57,8 +62,8 @@ def targets(sections):
                                                    ("10000", "ns per packet", "ns_per_packet", 200, "floor"),
                                                    ("1000", "of that the cipher", "cipher", 100, "floor_cipher"))]
     few, many = scale.get("100", {}), scale.get("10000", {})
-    rows += [(f"{n}: CPU per packet at 10,000 calls to that at 100", ratio({n: many.get(n, ()), "few": few.get(n, ())}, n, "few"), 1.2, False, None)
-             for n in ours]
+    rows += [(f"{n}: CPU per packet at 10,000 calls to that at 100", growth(few, many, n), 1.2, False, growth(few, many, f"floor {s}"))
+             for s, n in zip(steerings, ours)]
     most_calls = last.get(max((c for c in last if PEER in last[c]), key=int, default=""), {})
     for n in ours:
         rows += [(f"{n}: set-ups per second to rtpengine's, one client that waits", ratio(most_calls, PEER, n, "setup_ms"), 2, True, None),

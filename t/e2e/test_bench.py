@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tempfile
 
+import bench_measure
 import bench_path
 import bench_targets
 
@@ -28,6 +29,15 @@ def test_bench_runs(_net):
     for name, r in rows.items():
         assert r["received"] > 100 and r["cpu_us"] > 0 and not r["wrong"] + r["bad_auth"] + r["duplicates"], (name, r)
     assert len(result["targets"]) > 20 and "not measured" in run.stdout
+
+
+def test_the_floor_needs_no_descriptor_for_each_port(net):
+    """As the daemon: with few descriptors, rule or ring alone serve what is left, so that many calls have a floor as well."""
+    spawn = net.spawn
+    net.spawn = lambda ns, args, **kw: spawn(ns, ["prlimit", "--nofile=300:300", *args] if "steer_floor" in args[0] else args, **kw)
+    for steering in ("nfqueue", "xdp"):
+        r = bench_measure.floor_in(net, steering, 0, 100, 1000, 0.2)  # 200 legs have 400 ports
+        assert r["received"] > 150 and not r["wrong"] + r["duplicates"], (steering, r)
 
 
 def invented(load=0.0):
@@ -71,6 +81,8 @@ def test_sections_print_and_draw(_net):
     sections = result["sections"]
     assert set(sections["delay"]) == {"20", "50", "150", "500", "2000", "10000"} and "floor xdp" in sections["delay"]["20"], sections["delay"].keys()
     assert "xdp serial" in sections["cost"]["SRTP 80-32"] and set(sections["scale"]) == {"100", "1000", "10000"}
+    assert "floor nfqueue" in sections["scale"]["10000"]
+    assert all(t["floor"] for t in result["targets"] if "10,000 calls to that at 100" in t["target"])
     for name, most in could.items():
         tries = sections["rate"][next(n for n in sections["rate"] if n.startswith(name if name != "generator" else "the load"))]
         best = bench_path.best_rate(tries)

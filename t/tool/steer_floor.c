@@ -5,7 +5,7 @@
  *   steer_floor STEERING QUEUE MIN-MAX ADDR CALLS WINDOW-US TERMINAL-IP FIRST-PORT
  *
  * Prints "port K PORT" for each of 2 * CALLS legs, then "ready"; packets of leg K leave from leg K ^ 1's port to
- * TERMINAL-IP, FIRST-PORT + 2 * (K ^ 1). Ends when stdin does. */
+ * TERMINAL-IP, FIRST-PORT + 2 * (K ^ 1). Ends when stdin does; without "ready" if it could not begin. */
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
@@ -101,6 +101,17 @@ static void loop(const struct steer_ops *ops, struct steer *s, struct arena *a,
 	}
 }
 
+/* As the daemon: as many as are allowed. */
+static void files_raise(void)
+{
+	struct rlimit files = {1 << 20, 1 << 20};
+
+	if (setrlimit(RLIMIT_NOFILE, &files) && getrlimit(RLIMIT_NOFILE, &files) == 0) {
+		files.rlim_cur = files.rlim_max;
+		setrlimit(RLIMIT_NOFILE, &files);
+	}
+}
+
 static const struct steer_ops *find(const char *name)
 {
 	static const struct steer_ops *const all[] = {
@@ -114,7 +125,6 @@ static const struct steer_ops *find(const char *name)
 
 int main(int argc, char **argv)
 {
-	struct rlimit files = {1 << 20, 1 << 20};
 	struct steer_config cfg = {.workers = 1, .locals = 1, .burst_max = BURST};
 	const struct steer_ops *ops = argc == 9 ? find(argv[1]) : NULL;
 	struct endpoint terminal;
@@ -131,8 +141,10 @@ int main(int argc, char **argv)
 			"usage: steer_floor STEERING QUEUE MIN-MAX ADDR CALLS WINDOW-US TERMINAL-IP FIRST-PORT\n");
 		return 2;
 	}
-	setrlimit(RLIMIT_NOFILE, &files);
+	files_raise();
 	prctl(PR_SET_TIMERSLACK, 1000ul, 0, 0, 0);
+	cfg.sockets_optional =
+		ops != &steer_udp; /* as the daemon: then rule or ring alone serve a port */
 	cfg.queue_num = (uint16_t)atoi(argv[2]);
 	cfg.port_min = (uint16_t)min;
 	cfg.port_max = (uint16_t)max;
@@ -151,10 +163,11 @@ int main(int argc, char **argv)
 		return 1;
 	}
 	res = take_ports(ops, s, &cfg, 2 * (uint32_t)atoi(argv[5]));
-	printf("ready\n");
-	fflush(stdout);
-	if (!res)
+	if (!res) {
+		printf("ready\n");
+		fflush(stdout);
 		loop(ops, s, &a, &terminal, (uint64_t)atoi(argv[6]) * 1000);
+	}
 	ops->destroy(s);
 	ops->teardown(&cfg);
 	if (ops->close)
