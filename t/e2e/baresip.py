@@ -14,7 +14,7 @@ sys.path.insert(0, os.path.join(relay.ROOT, "demo"))
 import phone  # noqa: E402
 
 
-def wait_for(what, check, seconds=8):
+def wait_for(what, check, seconds=60):
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         value = check()
@@ -68,6 +68,10 @@ class Phone:
 
     def ended(self):
         return wait_for(f"the end of {self.name}'s call", lambda: any(w in self.log().lower() for w in ("session closed", "terminate", "closed")))
+
+    def records(self, seconds=1.6):
+        """Waits until it has heard something for so long."""
+        wait_for(f"a recording by {self.name}", lambda: phone.seconds_recorded(self.folder) >= seconds)
 
     def stop(self):
         self.net.stop(self.process)

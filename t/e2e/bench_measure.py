@@ -34,12 +34,13 @@ def quiet_terminal(net):
         net.run(net.terminal["caller"], "nft", prerouting)
 
 
-def srtpload(net, spec, legs, total, seconds, payload=160):
+def srtpload(net, spec, legs, total, seconds, payload=160, drain_ms=500):
+    """drain_ms: for what is still under way when all has been sent."""
     with tempfile.NamedTemporaryFile("w", suffix=".spec") as f:
         f.write(spec)
         f.flush()
         p = net.spawn(net.terminal["caller"], [os.path.join(relay.BUILD, "t", "srtpload"), "t1", GATEWAY, f.name, str(total / legs),
-                                               str(seconds), "16", str(payload)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+                                               str(seconds), "16", str(payload), "50", str(drain_ms)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         out, err = p.communicate()
     if p.returncode:
         raise RuntimeError(f"srtpload: {err}")

@@ -3,6 +3,7 @@
 import os
 import socket
 import threading
+import time
 
 
 def encode(v):
@@ -71,12 +72,19 @@ class Client:
         self.sock.connect(address)
         self.sock.settimeout(1)
 
-    def raw(self, datagram, timeout=1.0):
-        """Send bytes as they are; the reply's bytes or None."""
-        self.sock.settimeout(timeout)
+    def raw(self, datagram, timeout=10.0):
+        """Send bytes as they are; the bytes of the reply to that cookie, or None."""
+        cookie = datagram.partition(b" ")[0] + b" "
+        end = time.monotonic() + timeout
         try:
+            self.sock.settimeout(timeout)
             self.sock.send(datagram)
-            return self.sock.recv(65536)
+            while True:
+                reply = self.sock.recv(65536)
+                # What was asked twice, since it took long, is answered twice.
+                if reply.startswith(cookie):
+                    return reply
+                self.sock.settimeout(max(end - time.monotonic(), 0.001))
         except (TimeoutError, ConnectionRefusedError):
             return None
 
@@ -86,9 +94,7 @@ class Client:
         cookie = cookie or os.urandom(8).hex()
         message = cookie.encode() + b" " + encode(request)
         for _ in range(tries):
-            reply = self.raw(message)
-            while reply is not None and not reply.startswith(cookie.encode() + b" "):
-                reply = self.raw(b"")
+            reply = self.raw(message, 1.0)
             if reply is not None:
                 return decode(reply[len(cookie) + 1:])
         raise TimeoutError(f"no reply to {command}")

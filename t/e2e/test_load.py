@@ -52,7 +52,7 @@ class Relay:
 
 def load(net, spoil):
     with Relay(net, spoil) as r:
-        return srtpload(net, r.spec(), LEGS, LEGS * EACH * 2, 0.5)
+        return srtpload(net, r.spec(), LEGS, LEGS * EACH * 2, 0.5, drain_ms=3000)  # this relay may have to wait for a processor
 
 
 def test_the_load_sees_what_a_relay_spoils(net):

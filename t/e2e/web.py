@@ -10,7 +10,7 @@ import ng
 
 def connect(namespace, address):
     s = ng.socket_in(namespace, kind=socket.SOCK_STREAM)
-    s.settimeout(5)
+    s.settimeout(30)
     s.connect(address)
     return s
 

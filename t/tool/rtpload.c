@@ -30,8 +30,8 @@
 #define MAX_PAYLOAD 1400
 #define RTCP_LEN    28
 #define MAX_KEYS    2
-#define DRAIN_STEPS 80 /* of 10 ms, for what is still under way */
-#define DRAIN_MORE  6  /* when all has come: for what comes twice */
+#define DRAIN_STEPS 300 /* of 10 ms, for what is still under way */
+#define DRAIN_MORE  6   /* when all has come: for what comes twice */
 
 struct keying {
 	bool mki;           /* packets carry one */

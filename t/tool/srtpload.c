@@ -5,10 +5,10 @@
  * OpenSSL's, not our engines'.
  * Legs 2k and 2k+1 talk to each other through the relay.
  *
- *   srtpload DEVICE GATEWAY-IP SPEC RATE SECONDS [SAMPLE [PAYLOAD [BURST-US]]]
+ *   srtpload DEVICE GATEWAY-IP SPEC RATE SECONDS [SAMPLE [PAYLOAD [BURST-US [DRAIN-MS]]]]
  *
  * SPEC as for rtpload (suites AES_CM_128 or plain, one key), RATE in packets per second and leg, one in SAMPLE packets is decrypted, packets
- * that are due leave together every BURST-US at most. One JSON object on standard output. The local ports must have no
+ * that are due leave together every BURST-US at most, and what is under way when all have left has DRAIN-MS. One JSON object on standard output. The local ports must have no
  * sockets; drop what arrives there (nft, prerouting), or the kernel answers with ICMP. */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -43,7 +43,7 @@ enum {
 	TAG_MAX = 10,
 	PAYLOAD_MAX = 1400
 };
-enum { BURST = 64, BLOCK = 1 << 20, BLOCKS = 64, DRAIN_MS = 500 };
+enum { BURST = 64, BLOCK = 1 << 20, BLOCKS = 64 };
 
 struct dir { /* one direction of a leg */
 	struct srtp_session_keys keys;
@@ -584,6 +584,7 @@ static void report(double seconds)
 int main(int argc, char **argv)
 {
 	double rate, seconds, burst_us = 50;
+	useconds_t drain_ms = 500;
 	struct ring ring;
 	pthread_t thread;
 	uint64_t start, took;
@@ -591,12 +592,13 @@ int main(int argc, char **argv)
 
 	if (argc < 6 || (rate = atof(argv[4])) <= 0 || (seconds = atof(argv[5])) <= 0) {
 		fprintf(stderr,
-			"usage: srtpload DEVICE GATEWAY-IP SPEC RATE SECONDS [SAMPLE [PAYLOAD [BURST-US]]]\n");
+			"usage: srtpload DEVICE GATEWAY-IP SPEC RATE SECONDS [SAMPLE [PAYLOAD [BURST-US [DRAIN-MS]]]]\n");
 		return 2;
 	}
 	sample = argc > 6 && atoi(argv[6]) > 0 ? (uint32_t)atoi(argv[6]) : sample;
 	payload = argc > 7 ? (uint32_t)atoi(argv[7]) : payload;
 	burst_us = argc > 8 ? atof(argv[8]) : burst_us;
+	drain_ms = argc > 9 ? (useconds_t)atoi(argv[9]) : drain_ms;
 	if (payload < 1 || payload > PAYLOAD_MAX) {
 		fprintf(stderr, "srtpload: payload must be 1 to %d bytes\n", PAYLOAD_MAX);
 		return 2;
@@ -614,7 +616,7 @@ int main(int argc, char **argv)
 	start = clock_mono_ns();
 	send_all(fd, rate, (uint64_t)(burst_us * 1000));
 	took = clock_mono_ns() - start;
-	usleep(DRAIN_MS * 1000);
+	usleep(drain_ms * 1000);
 	atomic_store(&stop_receiving, true);
 	pthread_join(thread, NULL);
 	report((double)took / 1e9);
