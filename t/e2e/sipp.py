@@ -85,6 +85,10 @@ def gives_up(suite, to, extra, after_ms):
                      '<recv response="200" optional="true"/>', '<recv response="487"/>', f"<send>{ack}</send>"])
 
 
+# A callee's, for the ACK to its answer, in ms. What comes twice is an answer twice, and on a busy machine an ACK takes longer than phones wait.
+PATIENCE = 3000
+
+
 def callee(suite, code=200, early=False, rings=True):
     """Accepts calls, or refuses them all with this code. Sipp.established() knows whose ACK came."""
     head = "[last_Via:]\n[last_From:]\n[last_To:];tag=[pid]u[call_number]\n[last_Call-ID:]\n[last_CSeq:]\n" \
@@ -94,7 +98,7 @@ def callee(suite, code=200, early=False, rings=True):
     early_answer = sdp(suite) if early else ""
     ringing = [f"<send>{message('SIP/2.0 180 Ringing', head + '[last_Record-Route:]', early_answer)}</send>"] if rings else []
     steps = ['<recv request="INVITE" rrs="true"/>', *ringing,
-             f"<send retrans=\"500\">{message('SIP/2.0 200 OK', head + '[last_Record-Route:]', sdp(suite))}</send>",
+             f"<send retrans=\"{PATIENCE}\">{message('SIP/2.0 200 OK', head + '[last_Record-Route:]', sdp(suite))}</send>",
              '<recv request="ACK" optional="true"><action><log message="[call_id]"/></action></recv>', '<recv request="BYE"/>',
              "<send>" + message("SIP/2.0 200 OK", "[last_Via:]\n[last_From:]\n[last_To:]\n[last_Call-ID:]\n[last_CSeq:]") + "</send>"]
     return scenario(steps)
@@ -107,14 +111,14 @@ CONTACT = "\nContact: <sip:[local_ip]:[local_port]>"
 def callee_twice(suite):
     """Accepts the call and a re-INVITE, then gets BYE."""
     head = REPLY.replace("[last_To:]", "[last_To:];tag=[pid]u[call_number]") + CONTACT + "\n[last_Record-Route:]"
-    return scenario(['<recv request="INVITE" rrs="true"/>', f"<send retrans=\"500\">{message('SIP/2.0 200 OK', head, sdp(suite))}</send>",
+    return scenario(['<recv request="INVITE" rrs="true"/>', f"<send retrans=\"{PATIENCE}\">{message('SIP/2.0 200 OK', head, sdp(suite))}</send>",
                      '<recv request="ACK"/>', '<recv request="INVITE"/>',
-                     f"<send retrans=\"500\">{message('SIP/2.0 200 OK', REPLY + CONTACT, sdp(suite))}</send>", '<recv request="ACK"/>',
+                     f"<send retrans=\"{PATIENCE}\">{message('SIP/2.0 200 OK', REPLY + CONTACT, sdp(suite))}</send>", '<recv request="ACK"/>',
                      '<recv request="BYE"/>', f"<send>{message('SIP/2.0 200 OK', REPLY)}</send>"])
 
 
 def caller_again(bodies, to, pause_ms=300):
-    """INVITE with the first of these bodies, re-INVITEs with the others, BYE; each must be answered 200."""
+    """INVITE with the first of these bodies, re-INVITEs with the others, BYE; each must be answered 200. pause_ms=None: as talk_ms of caller()."""
     values = {"to": to, "extra": ""}
     routes = {"to": to, "extra": "[routes]\n"}
     steps = []
@@ -126,7 +130,8 @@ def caller_again(bodies, to, pause_ms=300):
         steps += [f'<send retrans="500" start_txn="invite{number}">{invite}</send>',
                   *provisional(f"invite{number}"),
                   f'<recv response="200" response_txn="invite{number}"{" rrs=" + chr(34) + "true" + chr(34) if first else ""}/>',
-                  f'<send ack_txn="invite{number}">{ack}</send>', f'<pause milliseconds="{pause_ms}"/>']
+                  f'<send ack_txn="invite{number}">{ack}</send>',
+                  f'<pause milliseconds="{pause_ms}"/>' if pause_ms is not None else '<recv request="INFO"/>']
     bye = message("BYE [next_url] SIP/2.0", in_dialog("BYE", len(bodies) + 1) % routes)
     return scenario([*steps, f'<send retrans="500" start_txn="bye">{bye}</send>', *provisional("bye", 100), '<recv response="200" response_txn="bye"/>'])
 
@@ -144,7 +149,8 @@ def callee_again(bodies, patterns, early_ms=0):
         steps.append(f'<recv request="INVITE"{" rrs=" + chr(34) + "true" + chr(34) if not number else ""}>{expect(pattern)}</recv>')
         if early_ms and not number:
             steps += [f"<send>{message('SIP/2.0 183 Session Progress', head, body)}</send>", f'<pause milliseconds="{early_ms}"/>']
-        steps += [f"<send retrans=\"500\">{message('SIP/2.0 200 OK', REPLY + CONTACT if number else head, body)}</send>", '<recv request="ACK"/>']
+        steps += [f"<send retrans=\"{PATIENCE}\">{message('SIP/2.0 200 OK', REPLY + CONTACT if number else head, body)}</send>",
+                  '<recv request="ACK"><action><log message="[call_id]"/></action></recv>']
     return scenario([*steps, '<recv request="BYE"/>', f"<send>{message('SIP/2.0 200 OK', REPLY)}</send>", '<Reference variables="1"/>'])
 
 
@@ -238,7 +244,7 @@ class Sipp:
                                                       "-trace_stat", "-stf", self.base + ".csv", "-fd", "1", *args],
                                  stdin=subprocess.DEVNULL, stdout=self.out, stderr=self.out)
 
-    def wait(self, timeout=30):
+    def wait(self, timeout=60):
         try:
             code = self.process.wait(timeout)
         except subprocess.TimeoutExpired as e:
@@ -255,7 +261,7 @@ class Sipp:
         return int(row["SuccessfulCall(C)"]), int(row["FailedCall(C)"]), int(row["Retransmissions(C)"]), ms
 
     def established(self):
-        """Call-IDs of what callee() accepted, and heard the ACK of: nothing of these calls' beginning is under way any more."""
+        """Call-IDs of what callee() and callee_again() accepted, and heard the ACK of: nothing of these calls' beginning is under way any more."""
         try:
             with open(self.base + ".log", encoding="ascii") as f:
                 return {line.strip() for line in f if line.endswith("\n")}
@@ -302,7 +308,7 @@ class Kamailio:
         self.process = net.spawn(net.gateway, ["/usr/sbin/kamailio", "-L", modules + ":" + relay.BUILD, "-f", cfg, "-DD", "-E", "-w", self.run_dir, "-Y",
                                                self.run_dir, "-P", os.path.join(self.run_dir, "pid"), "-m", str(memory), "-M", "8", *args],
                                  stdout=self.log, stderr=self.log)
-        end = time.monotonic() + 20
+        end = time.monotonic() + 60
         while time.monotonic() < end:
             if self.process.poll() is not None:
                 raise RuntimeError("kamailio ended:\n" + self.text()[-3000:])
@@ -319,7 +325,7 @@ class Kamailio:
             return f.read()
 
     def rpc(self, *args):
-        p = subprocess.run(["/usr/sbin/kamcmd", "-s", self.ctl, *args], capture_output=True, text=True, timeout=10, check=False)
+        p = subprocess.run(["/usr/sbin/kamcmd", "-s", self.ctl, *args], capture_output=True, text=True, timeout=60, check=False)
         if p.returncode or p.stdout.startswith("error"):
             raise RuntimeError(p.stdout + p.stderr)
         return p.stdout

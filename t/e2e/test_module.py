@@ -74,7 +74,7 @@ class Hole:
     def __init__(self, net, port, reply=None, address="127.0.0.1"):
         self.socket = ng.socket_in(net.gateway, socket.AF_INET6 if ":" in address else socket.AF_INET)
         self.socket.bind((address, port))
-        self.seen = []
+        self.seen, self.held = [], []
         self.reply = reply
         self.open = True
         self.thread = threading.Thread(target=self.listen, daemon=True)
@@ -82,13 +82,18 @@ class Hole:
 
     def listen(self):
         while self.open:
-            datagram, source = self.socket.recvfrom(65536)
+            datagram, source = self.held.pop() if self.held else self.socket.recvfrom(65536)
             if not self.open:
                 return
             self.seen.append(datagram)
             for answer in self.reply(datagram) if self.reply else ():
                 if self.open:
                     self.socket.sendto(answer, source)
+
+    def hold_until(self, command):
+        """Answers nothing, not what comes meanwhile either, before it has heard this command."""
+        while self.open and not (self.held and command in self.held[0][0]):
+            self.held = [self.socket.recvfrom(65536)]
 
     def close(self):
         """The port is gone, too."""
@@ -123,21 +128,20 @@ def test_calls(net, how):
 
 
 def test_a_dead_node_delays_nobody_else(net):
-    """One SIP worker per socket. Calls of another node set wait for a node that never answers; the ordinary ones do not notice. (Made synchronously,
-    they are answered after 175 ms instead of 3, with a retransmission for every fourth.)"""
+    """One SIP worker per socket. Calls of another node set wait for a node that never answers; meanwhile ordinary ones come and go. (Made synchronously,
+    the first one would have to be given up before another is looked at.)"""
     needs()
     daemon = relay.Xcipherd(net, "--engine=serial", addresses=BOTH).wait_ready()
     hole = Hole(net, 22333)
     with tempfile.TemporaryDirectory(prefix="xcipher-module-") as folder:
-        kam = proxy(net, folder, XC_CHILDREN=1, XC_PING_INTERVAL=0, XC_DOWN_TIME=1, XC_TIMEOUT=200,
+        kam = proxy(net, folder, XC_CHILDREN=1, XC_PING_INTERVAL=0, XC_DOWN_TIME=1, XC_TIMEOUT=4000,
                     XC_NODES=quoted("udp:127.0.0.1:22222 set 1 == udp:127.0.0.1:22333"))
         answering(net, folder)
-        alone = place(net, folder, 100, rate=50)
-        stuck = start(net, folder, 40, rate=20, special="node-set=1", expect=503, port=5070)
-        beside = place(net, folder, 100, rate=50)
+        stuck = start(net, folder, 40, rate=40, special="node-set=1", expect=503, port=5070)
+        wait_for("forty offers", lambda: len({d.partition(b" ")[0] for d in list(hole.seen)}) == 40)
+        place(net, folder, 60, rate=50)
+        assert kam.counter("failures") == 0, kam.rpc("cnt.grp_get_all", "xcipher")
         finish(stuck, 40)
-        print(f"answer after {alone[3]:.1f} ms alone, {beside[3]:.1f} ms beside calls of a dead node")
-        assert beside[2] == 0 and beside[3] < alone[3] + 60, (alone, beside)
         assert kam.counter("failures") == 40 and len(hole.seen) >= 6, kam.rpc("cnt.grp_get_all", "xcipher")
         kam.stop()
     hole.close()
@@ -156,17 +160,17 @@ def test_fail_over(net):
 
     busy = Hole(net, 22333, full)
     with tempfile.TemporaryDirectory(prefix="xcipher-module-") as folder:
-        kam = proxy(net, folder, XC_TIMEOUT=100,
+        kam = proxy(net, folder, XC_TIMEOUT=3000,
                     XC_NODES=quoted("udp:127.0.0.1:22222 udp:127.0.0.1:22333=3 udp:127.0.0.1:22334=3"))
         answering(net, folder)
         place(net, folder, 40, rate=40)
         assert kam.counter("load_limits") > 10 and kam.counter("failovers") > 10, kam.rpc("cnt.grp_get_all", "xcipher")
-        assert daemon.client.call("list")["calls"] == [], "every call's end reached the node it was on"
+        wait_for("each call's end at the node it was on", lambda: daemon.client.call("list")["calls"] == [])
         states = {n["node"]: n["state"] for n in kam.nodes()}
         assert states == {"udp:127.0.0.1:22222": "up", "udp:127.0.0.1:22333": "up", "udp:127.0.0.1:22334": "down"}, states
-        # Nobody left: refused with the right code, and the caller hears it at once.
+        # Nobody left: refused with the right code, and the caller hears it at once, not when somebody has not answered three times.
         kam.rpc("xcipher.disable", "udp:127.0.0.1:22222")
-        assert place(net, folder, 5, expect=503)[3] < 400
+        assert place(net, folder, 5, expect=503)[3] < 8000
         kam.rpc("xcipher.enable", "all")
         place(net, folder, 5)
         assert kam.rpc("xcipher.ping").split() == ["{", "nodes:", "3", "answered:", "2", "}"], kam.rpc("xcipher.ping")
@@ -231,12 +235,12 @@ def test_affinity(net):
                 f.write(text)
 
         write("# two of them\n" + listed + "\n")
-        settings = {"XC_NODES": quoted(""), "XC_NODES_FILE": quoted(nodes_file), "XC_TIMEOUT": 300}
+        settings = {"XC_NODES": quoted(""), "XC_NODES_FILE": quoted(nodes_file), "XC_TIMEOUT": 1000}
         kam = proxy(net, folder, **settings)
         callee = answering(net, folder)
         # Nothing may be under way while there is no Kamailio: who has heard its 100 and then nothing more waits for ever.
         calls = start(net, folder, 100, rate=100, suite=S32, talk_ms=None)
-        wait_for("all calls", lambda: len(callee.established()) == 100, 40)
+        wait_for("all calls", lambda: len(callee.established()) == 100)
         share = [len(n.calls) for n in nodes]
         assert kam.stop() == 0, kam.text()
         kam = proxy(net, folder, **settings)
@@ -258,10 +262,10 @@ def test_affinity(net):
                 assert "nothing was changed" in str(refused)
         so_far = sum(len(n.calls) for n in nodes)
         calls = start(net, folder, 100, rate=60, suite=S32)
-        wait_for("some calls", lambda: sum(len(n.calls) for n in nodes) >= so_far + 40, 20)
+        wait_for("some calls", lambda: sum(len(n.calls) for n in nodes) >= so_far + 40)
         # It hears no more offers; what was offered to it is answered yet. Then it is gone.
         nodes[1].judge = lambda n, r: b"" if r["command"] == "offer" else unknown_unless_offered(n, r)
-        wait_for("answers", lambda: all("answer" in c for c in list(nodes[1].calls.values())), 20)
+        wait_for("answers", lambda: all("answer" in c for c in list(nodes[1].calls.values())))
         nodes[1].close()
         finish(calls, 100)
         assert len(nodes[2].calls) > 20, [len(n.calls) for n in nodes]
@@ -334,15 +338,16 @@ def test_emergency(net):
         # The offerer's own suite comes first in the offer.
         kam = proxy(net, folder, swap=("\t\t\trecord_route();", '\t\t\trecord_route();\n\t\t\tif ($rz == "urn") {\n\t\t\t\t$du = "sip:10.200.2.2:5060";\n\t\t\t}'),
                     XC_OFFER_FLAGS=quoted(OFFER.replace(f"SDES-only-{S32} ", "")))
-        answering(net, folder, S80)
-        first = start(net, folder, talk_ms=3000)
-        wait_for("the first call", lambda: daemon.client.call("list")["calls"])
+        callee = answering(net, folder, S80)
+        first = start(net, folder, talk_ms=None)
+        call = wait_for("the first call", callee.established)
         place(net, folder, expect=503, port=5070)
         place(net, folder, port=5070, extra=sos)
         place(net, folder, port=5070, extra="Resource-Priority: esnet.0, q735.2", special="require-in=aead")
         # What a script sees in a message, say Geolocation, it says with a flag.
         place(net, folder, port=5070, extra="Geolocation: <cid:x@y>", special="emergency")
         place(net, folder, port=5070, to="urn:service:sos.police")
+        first.hang_up(net, call)
         finish(first, 1)
         assert kam.counter("emergency_calls") == 4 and kam.counter("emergency_fallbacks") == 1, kam.rpc("cnt.grp_get_all", "xcipher")
         assert kam.counter("emergency_widened") >= 2
@@ -394,15 +399,15 @@ def test_nothing_leaks(net):
     with tempfile.TemporaryDirectory(prefix="xcipher-module-") as folder:
         # A busy machine loses a 200, and sipp gives the call up when the INVITE comes again: nobody would end it for two minutes.
         kam = proxy(net, folder, 'modparam("tm", "wt_timer", 200)\nmodparam("tm", "fr_timer", 1000)\nmodparam("tm", "fr_inv_timer", 4000)\n'
-                    'modparam("xcipher", "retries", 6)', XC_TIMEOUT=20)
+                    'modparam("xcipher", "retries", 6)', XC_TIMEOUT=50)
         answering(net, folder)
 
         def many(number, rate):
             s = sipp.Sipp(net, folder, "caller", sipp.caller(S80, CALLEE, 200, flags(""), 50), "10.200.1.1:5060", "-m", str(number), "-r", str(rate),
-                          "-l", "500", "-p", "5060", "-timeout", "25s")
-            s.wait(60)
+                          "-l", "16", "-p", "5060", "-timeout", "120s")
+            s.wait(150)  # so few at a time that a proxy which waits for the node has processes left
             # tm keeps a transaction for a while behind its end; calls whose answer was lost are given up after a second.
-            wait_for("an end of all transactions", lambda: re.search(r"current: 0\b", kam.rpc("tm.stats")), 10)
+            wait_for("an end of all transactions", lambda: re.search(r"current: 0\b", kam.rpc("tm.stats")))
             return s.counts()
 
         many(150, 100)
@@ -422,13 +427,13 @@ def test_cancelled_while_suspended(net):
     """The caller gives up before the daemon has answered: the call that the daemon then makes is taken down again."""
     needs()
 
-    def slow(_, request):
+    def slow(mock, request):
         if request["command"] == "offer":
-            time.sleep(0.4)
+            mock.hold_until(b"6:delete")
 
     node = Mock(net, 22222, slow)
     with tempfile.TemporaryDirectory(prefix="xcipher-module-") as folder:
-        kam = proxy(net, folder)
+        kam = proxy(net, folder, XC_TIMEOUT=10000)
         s = sipp.Sipp(net, folder, "caller", sipp.gives_up(S80, CALLEE, flags(""), 150), "10.200.1.1:5060", "-m", "1", "-p", "5060")
         finish(s, 1)
 
@@ -448,10 +453,11 @@ def test_disabled_node_keeps_its_calls(net):
     nodes = [Mock(net, 22201), Mock(net, 22202)]
     with tempfile.TemporaryDirectory(prefix="xcipher-module-") as folder:
         kam = proxy(net, folder, XC_NODES=quoted("udp:127.0.0.1:22201 udp:127.0.0.1:22202"))
-        answering(net, folder)
-        calls = start(net, folder, 20, rate=40, talk_ms=900)
-        time.sleep(0.9)
+        callee = answering(net, folder)
+        calls = start(net, folder, 20, rate=40, talk_ms=None)
+        wait_for("all calls", lambda: len(callee.established()) == 20)
         kam.rpc("xcipher.disable", "udp:127.0.0.1:22201")
+        calls.hang_up(net, callee.established())
         finish(calls, 20)
         before = len(nodes[0].calls)
         assert before and all(whole(n.calls) for n in nodes)
@@ -475,7 +481,7 @@ def test_kemi(net):
         place(net, folder, suite=None)
         sipp.Sipp(net, folder, "callee", sipp.callee(None, 486), "-p", "5070")
         place(net, folder, to=CALLEE.replace("5060", "5070"), expect=486)
-        wait_for("an end without calls", lambda: daemon.client.call("list")["calls"] == [], 3)
+        wait_for("an end without calls", lambda: daemon.client.call("list")["calls"] == [])
         kam.rpc("xcipher.disable", "all")
         place(net, folder, expect=503)
         assert "ERROR" not in kam.text() and kam.stop() == 0, kam.text()
@@ -565,7 +571,7 @@ def test_every_function_of_kemi(net):
         # The refused one is offered, too.
         assert told == sorted([f"{n}{form} 1" for n in names for form in ("", "_async")] + ["offer 1", "reject 1"]), told
         assert len([f for f in os.listdir(folder) if f.endswith(".pcap")]) == 2, os.listdir(folder)
-        wait_for("an end without calls", lambda: daemon.client.call("list")["calls"] == [], 3)
+        wait_for("an end without calls", lambda: daemon.client.call("list")["calls"] == [])
         assert kam.stop() == 0, kam.text()
         daemon.stop()
 
@@ -579,7 +585,7 @@ def test_a_real_call(net):
     demo.start_kamailio = sipp.Kamailio
     try:
         with tempfile.TemporaryDirectory(prefix="xcipher-module-") as folder:
-            wrong = demo.judge(*demo.talk(net, folder, ["--log-level=4"]))
+            wrong = demo.judge(*demo.talk(net, folder, ["--log-level=4", "--opencl-timeout=20000"]))
     finally:
         demo.TALK_SECONDS, demo.start_kamailio = kept
     assert not wrong, wrong
