@@ -43,6 +43,12 @@ def recording(folder):
     return max(files, key=os.path.getsize) if files else None
 
 
+def seconds_recorded(folder):
+    """So far: the file's header tells only when it is closed."""
+    path = recording(folder)
+    return os.path.getsize(path) / 2 / RATE if path else 0.0
+
+
 def hears(path, hertz, other):
     """(share of the signal's energy at this tone, at the other, seconds recorded), measured by Fourier transform."""
     if not path:
