@@ -6,6 +6,7 @@ import random
 import re
 import shutil
 import socket
+import statistics
 import struct
 import subprocess
 import tempfile
@@ -100,14 +101,20 @@ def test_calls_by_http(net):
         got = web.ask(s, method, path, body, **fields)
         assert got[0] == status, (path, got)
         s.close()
+    def repeated():
+        """By a connection: ng.Client itself asks again when a reply takes long."""
+        reply = web.ask(web.connect(net.gateway, HTTP), "POST", "/ng-plain", b'{"command":"statistics"}')[2]
+        return json.loads(reply)["statistics"]["controlstatistics"]["totalduplicatecount"]
+
     s = web.connect(net.gateway, HTTP)
+    before = repeated()
     got = web.ask(s, "POST", "/ng", b"9 " + offer("h", 300))
     again = web.ask(s, "POST", "/ng", b"9 " + offer("h", 300))
     assert b"result2:ok" in got[2] and len(got[2]) > 60000 and again[2] == got[2]
-    assert daemon.client.call("statistics")["statistics"]["controlstatistics"]["totalduplicatecount"] == 1
+    assert repeated() == before + 1
     # the same cookie from elsewhere is another request
     assert b"result2:ok" in web.ask(web.connect(net.gateway, HTTP), "POST", "/ng", b"9 " + offer("i", 300))[2]
-    assert daemon.client.call("statistics")["statistics"]["controlstatistics"]["totalduplicatecount"] == 1
+    assert repeated() == before + 1
     # in chunks, with a request behind it
     big = b"11 " + offer("j", 300)
     s.sendall(b"POST /ng HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"
@@ -206,6 +213,11 @@ WORDS = (b"GET /ping HTTP/1.1\r\n", b"POST /ng HTTP/1.1\r\n", b"POST /ng-plain H
          b"GET /" + b"a/../" * 50 + b"%00%ff HTTP/1.1\r\n", b"Cookie: " + b"a" * 3000 + b"\r\n", b"OPTIONS * HTTP/1.0\r\n")
 
 
+def held_up_by_nobody(took):
+    """Who waits for a client waits for 2 s (lingering), or 15 or more (a head, a body); a busy machine is seldom that slow, and never mostly."""
+    assert statistics.median(took) < 1 and max(took) < 10, took
+
+
 def cpu_ticks(pid):
     """Of the control thread."""
     with open(f"/proc/{pid}/task/{pid}/stat", encoding="ascii") as f:
@@ -219,7 +231,7 @@ def test_mad_clients_harm_nobody(net):
     assert web.ask(good, "GET", "/ping")[0] == 200
     before = daemon.descriptors()
     rnd = random.Random(7)
-    worst = 0
+    took = []
     end = time.monotonic() + 2
     while time.monotonic() < end:
         s = web.connect(net.gateway, rnd.choice((HTTP, HTTP, TCP)))
@@ -230,9 +242,9 @@ def test_mad_clients_harm_nobody(net):
             pass
         asked = time.monotonic()
         assert daemon.client.call("ping")["result"] == "pong"
-        worst = max(worst, time.monotonic() - asked)
+        took.append(time.monotonic() - asked)
         s.close()
-    assert worst < 1, worst
+    held_up_by_nobody(took)
     # all of what is behind each other is served, and nothing waits in circles for more
     s = web.connect(net.gateway, HTTP)
     s.sendall(b"GET /ping HTTP/1.1\r\nHost: localhost\r\n\r\n"
@@ -243,11 +255,7 @@ def test_mad_clients_harm_nobody(net):
     assert cpu_ticks(daemon.pid()) - ticks < 10
     assert web.ask(good, "GET", "/ping")[0] == 200
     s.close()
-    for _ in range(50):
-        if daemon.descriptors() <= before:
-            break
-        time.sleep(.1)
-    assert daemon.descriptors() <= before, (before, daemon.descriptors())
+    wait_for("an end of all connections", lambda: daemon.descriptors() <= before)
     finish(daemon)
 
 
@@ -288,6 +296,7 @@ def test_who_reads_no_replies_holds_up_nobody(net):
     frame = web.WebSocket.frame
     request = {0: b"1 " + ask, 1: b"POST /ng-plain HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n" % len(ask) + ask,
                2: frame(b"1 " + ask)}
+    took = []
     for round_ in range(200):
         for i, s in enumerate(slow):
             try:
@@ -298,7 +307,8 @@ def test_who_reads_no_replies_holds_up_nobody(net):
             asked = time.monotonic()
             assert daemon.client.call("ping")["result"] == "pong"
             assert web.ask(web.connect(net.gateway, HTTP), "GET", "/ping")[0] == 200
-            assert time.monotonic() - asked < 2
+            took.append(time.monotonic() - asked)
+    held_up_by_nobody(took)
     assert daemon.rss_kib() < 2 << 20
     finish(daemon)
 
@@ -369,7 +379,7 @@ def test_all_metrics_at_once(net):
         calls.ok(daemon.client.call("start recording", call_id=call.id))
         clean(calls.load(net, relay.BUILD, [call], rate=50, seconds=1))
         calls.ok(daemon.client.call("stop recording", call_id=call.id))
-        text, end = scrape(net), time.monotonic() + 10
+        text, end = scrape(net), time.monotonic() + 60
         while values(text)["xcipher_recordings"] and time.monotonic() < end:
             time.sleep(0.05)
             text = scrape(net)
@@ -410,8 +420,9 @@ def test_reports_reach_homer_and_query(net):
     """A sender report one way, a receiver report with loss the other way: Homer gets both, query and the page tell the quality."""
     homer = ng.socket_in(net.gateway)
     homer.bind(("127.0.0.1", 9060))
-    homer.settimeout(5)
+    homer.settimeout(30)
     daemon = start(net, "--homer=127.0.0.1:9060", "--homer-id=77")
+    began = time.monotonic()
     talk = calls.Call(daemon.client, 1, "plain", "plain").setup()
     near, far = (ng.socket_in(net.terminal["caller"]) for _ in range(2))
     near.bind((talk.ip[0], talk.ports[0] + 1))
@@ -421,7 +432,7 @@ def test_reports_reach_homer_and_query(net):
     speech.sendto(struct.pack(">BBHII", 0x80, 0, 1, 160, 7) + bytes(160), (talk.to_caller["ip"], talk.to_caller["port"]))
     lsr = 0x11112222
     near.sendto(struct.pack(">BBHIIIIII", 0x80, 200, 6, 7, 0x00001111, 0x22220000, 5000, 100, 16000), (talk.to_caller["ip"], talk.to_caller["rtcp"]))
-    far.settimeout(5)
+    far.settimeout(30)
     assert len(far.recv(1500)) == 28
     block = struct.pack(">IIIIII", 7, 128 << 24 | 9, 70000, 240, lsr, 0)
     far.sendto(struct.pack(">BBHI", 0x81, 201, 7, 9) + block, (talk.to_callee["ip"], talk.to_callee["rtcp"]))
@@ -450,7 +461,7 @@ def test_reports_reach_homer_and_query(net):
     talk.delete()  # of which only one side ever spoke
     now = values(scrape(net))
     assert now["xcipher_one_way_sessions_total"] == now["xcipher_zero_packet_streams_total"] == now["xcipher_answered_sessions_total"] == 1
-    assert 0 < now["xcipher_call_duration_seconds_total"] < 10
+    assert 0 < now["xcipher_call_duration_seconds_total"] < time.monotonic() - began
     homer.close()  # nobody listens any more: nothing happens
     far.sendto(struct.pack(">BBHI", 0x81, 201, 7, 9) + block, (talk.to_callee["ip"], talk.to_callee["rtcp"]))
     time.sleep(1.2)

@@ -8,6 +8,7 @@ import time
 import calls
 import relay
 from bench_measure import quiet_terminal, srtpload
+from redisrig import Load
 from run import Skip, alone, cases
 from test_relay import clean, finish
 
@@ -49,8 +50,9 @@ def test_sessions_beyond_the_limit_are_refused_but_no_emergency(net):
 def test_a_busy_machine_takes_no_new_calls_but_keeps_those_it_has(net, name, option, message):
     daemon = relay.Xcipherd(net, "--engine=serial", option).wait_ready()
     talk = [calls.Call(daemon.client, 1, "80", "32").setup()]
-    clean(calls.load(net, relay.BUILD, talk, rate=100, seconds=1.5))
+    load = Load(net, relay.BUILD, talk, rate=100, seconds=6)  # all the while: it is means of a few seconds that count
     refused(daemon, name, message)
+    clean(load.result())
     talk[0].setup(again=True)
     daemon.stop()
 
