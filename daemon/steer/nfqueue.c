@@ -30,7 +30,7 @@
 #define COPY (IP_MAX_HDR + 8 + ARENA_MAX_PACKET)
 /* Bursts from the queue until the sockets are looked at. */
 #define SOCKETS_EVERY 8u
-/* As many bursts at most are of the sockets alone when the queue takes over from them. */
+/* As many bursts at most are of the sockets alone when the queue takes over from them, besides those of what they had before. */
 #define TAKE_OVER_TURNS 8u
 /* A drop verdict is in no hurry: the kernel may hold this many packets for this long, and hears of them all at once. */
 #define DROP_TOGETHER 32u
@@ -184,15 +184,15 @@ void nfqueue_takes_over(struct steer *s)
 }
 
 /* What came before the port was ours has been accepted, and belongs before what the queue brings from now on: it goes to the socket now,
- * not with the next burst's verdicts, and the socket is read first. After a restart in mid-call that is some milliseconds of media. */
+ * not with the next burst's verdicts, and the socket is read first. After a restart in mid-call that is all media that came meanwhile. */
 static int port_add(struct steer *s, struct local_port local, int sock)
 {
-	int res = sockets_add(s->sockets, local, sock);
+	int res;
 
-	if (!res) {
-		(void)queue_flush(&s->verdicts, s->queue);
+	(void)queue_flush(&s->verdicts, s->queue);
+	res = sockets_add(s->sockets, local, sock);
+	if (!res)
 		nfqueue_takes_over(s);
-	}
 	return res;
 }
 
@@ -357,13 +357,15 @@ static uint32_t receive(struct steer *s, const struct arena *a, uint32_t first_s
 		return 0;
 	max = min_u32(max, s->burst);
 	/* The sockets have nothing as long as the rules are there, and asking costs a system call: they are served when the
-	 * queue is silent, and now and then while it is not, with a share that cannot crowd it out. */
-	if (s->turns) {
+	 * queue is silent, and now and then while it is not, with a share that cannot crowd it out. Theirs is a burst of its own: of
+	 * one that leaves by verdicts they would be the last. */
+	if (s->turns || sockets_before(s->sockets)) {
 		n = sockets_recv(s->sockets, a, first_slot, in, max);
-		s->turns = n ? s->turns - 1 : 0;
+		s->turns = n && s->turns ? s->turns - 1 : 0;
 	} else if (++s->bursts_seen % SOCKETS_EVERY == 0)
 		n = sockets_recv(s->sockets, a, first_slot, in, max > 4 ? max / 4 : 1);
-	n += queue_recv(s, a, first_slot + n, in + n, max - n);
+	if (n == 0)
+		n = queue_recv(s, a, first_slot, in, max);
 	/* Nothing twice: what woke us up is at a socket, or nothing. */
 	if (n == 0 && s->silent)
 		n = sockets_recv(s->sockets, a, first_slot, in, max);

@@ -22,6 +22,8 @@
 #define TOS_UNSET  (-1)
 #define FD_NONE    (-1) /* not our port now */
 #define FD_WITHOUT (-2) /* ours, but served by the queue or the card alone */
+/* Of a socket's buffer a packet takes more than this: the kernel's own books about it alone are. */
+#define PACKET_MIN 256u
 
 struct sock {
 	int fd;              /* or FD_* */
@@ -46,6 +48,7 @@ struct sockets {
 	struct sock *sock; /* [locals * range], found by address and port without a search */
 	struct epoll_event event[EVENTS];
 	uint32_t events, next_event; /* reported, and how far they were served */
+	uint32_t before;             /* sockets_before() */
 	uint32_t burst;
 	struct mmsghdr *msg; /* [burst], as are the following */
 	struct iovec *iov;
@@ -126,6 +129,23 @@ int sockets_epoll(const struct sockets *s)
 	return s->epoll;
 }
 
+/* Packets in its buffer, at most. */
+static uint32_t in_buffer(int fd)
+{
+	uint32_t mem[SK_MEMINFO_VARS];
+	socklen_t len = sizeof(mem);
+
+	if (getsockopt(fd, SOL_SOCKET, SO_MEMINFO, mem, &len) ||
+		len < (SK_MEMINFO_RMEM_ALLOC + 1) * sizeof(*mem))
+		return 0;
+	return (mem[SK_MEMINFO_RMEM_ALLOC] + PACKET_MIN - 1) / PACKET_MIN;
+}
+
+uint32_t sockets_before(const struct sockets *s)
+{
+	return s->before;
+}
+
 int sockets_add(struct sockets *s, struct local_port local, int fd)
 {
 	uint32_t id = sock_id(s, local);
@@ -148,6 +168,7 @@ int sockets_add(struct sockets *s, struct local_port local, int fd)
 		return -errno;
 	s->sock[id] = (struct sock){.fd = fd, .tos = TOS_UNSET, .head = NONE};
 	s->ours[id / 64] |= 1ull << id % 64;
+	s->before += in_buffer(fd);
 	return 0;
 }
 
@@ -304,6 +325,7 @@ uint32_t sockets_recv(struct sockets *s, const struct arena *a, uint32_t first_s
 		n += got;
 		more = more || got == want || (got && s->events == EVENTS);
 	}
+	s->before = n < max ? 0 : s->before - min_u32(s->before, n);
 	steer_count(&s->counters->recv_packets, n);
 	return n;
 }

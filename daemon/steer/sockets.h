@@ -24,6 +24,9 @@ int sockets_epoll(const struct sockets *s);
 int sockets_add(struct sockets *s, struct local_port local, int fd);
 void sockets_del(struct sockets *s, struct local_port local);
 bool sockets_has(const struct sockets *s, struct local_port local);
+/* How many packets may still wait that came to sockets before these were added: what a queue brings was sent after them. Never too few, and 0
+ * as soon as sockets_recv() has found less than it has room for. */
+uint32_t sockets_before(const struct sockets *s);
 /* Up to max packets into the slots [first_slot, first_slot + max). A datagram longer than ARENA_MAX_PACKET comes with its
  * true len and cut bytes: media drops and counts it by len. token is 0. */
 uint32_t sockets_recv(struct sockets *s, const struct arena *a, uint32_t first_slot,

@@ -382,8 +382,9 @@ static void look_around(struct steer *s, bool silent)
 	}
 }
 
-/* What came to a port's socket before the queues had the port goes first, as it was sent first: after a restart in mid-call that is some
- * milliseconds of media. At most half of a burst, so that nobody crowds the queues out. */
+/* What came to a port's socket before the queues had the port goes first, as it was sent first: after a restart in mid-call that is all
+ * media that came meanwhile, and until it is read the queues are not. What was on its way to the socket then has half of a burst at most, so
+ * that nobody crowds the queues out. */
 static uint32_t before_take_over(struct steer *s, const struct arena *a, uint32_t first_slot,
 	struct media_in *in, uint32_t max)
 {
@@ -392,9 +393,9 @@ static uint32_t before_take_over(struct steer *s, const struct arena *a, uint32_
 
 	if (!s->taken_over_ns)
 		return 0;
-	n = sockets_recv(s->sockets, a, first_slot, in, max / 2);
+	n = sockets_recv(s->sockets, a, first_slot, in, sockets_before(s->sockets) ? max : max / 2);
 	since = clock_mono_ns() - s->taken_over_ns;
-	if (since > (n ? TAKE_OVER_MAX_NS : TAKE_OVER_NS))
+	if (since > (n ? TAKE_OVER_MAX_NS : TAKE_OVER_NS) && !sockets_before(s->sockets))
 		s->taken_over_ns = 0;
 	return n;
 }
@@ -406,6 +407,8 @@ static uint32_t receive(struct steer *s, const struct arena *a, uint32_t first_s
 
 	max = min_u32(max, s->burst);
 	older = before_take_over(s, a, first_slot, in, max);
+	if (sockets_before(s->sockets))
+		return older;
 	n = older + queues_recv(s, a, in + older, max - older);
 	look_around(s, n == 0);
 	if (older)

@@ -12,7 +12,7 @@ import calls
 import relay
 from run import Skip, cases
 from test_relay import clean, finish
-from test_steer import PORTS, UDP_SEGMENT, V4, V6, Packet, Probe, checksum, in_namespace, terminal, told
+from test_steer import BURST, PORTS, UDP_SEGMENT, V4, V6, Packet, Probe, checksum, in_namespace, terminal, told
 
 MODES = ("xdp:copy", "xdp:skb")
 
@@ -339,6 +339,26 @@ def test_an_address_given_twice(net):
             s.sendto(b"D", (V4[0], port))
             assert [(p.addr, p.port, p.via) for p in probe.packets(1, settle=0)] == [(addr, port, "queue")]
     assert probe.finish()["fallback"] == 0
+
+
+@cases(*[(m,) for m in MODES])
+def test_what_came_before_the_queues_had_the_port_goes_first(net, mode):
+    """After a restart in mid-call, media comes to a port's socket until the worker serves the port: more than a burst if it was busy."""
+    need_xdp(net)
+    probe = Probe(net, mode, addrs=V4[:1]).start()
+    s = terminal(net, False)
+    early, after = [b"D%d" % i for i in range(3 * BURST)], [b"D%d" % i for i in range(3 * BURST, 4 * BURST)]
+    os.kill(probe.process.pid, signal.SIGSTOP)
+    for payload in early:
+        s.sendto(payload, (V4[0], probe.late))
+    s.sendto(b"A", (V4[0], probe.ports[0][0]))
+    os.kill(probe.process.pid, signal.SIGCONT)
+    assert list(probe._lines(lambda line: line.startswith("added")))[-1] == "added 0 before"
+    for payload in after:
+        s.sendto(payload, (V4[0], probe.late))
+    came = [(line.split()[5], line.split()[6]) for line in probe._lines(lambda line: f" {told(after[-1])} " in line) if line.startswith(f"in 0 {probe.late} ")]
+    assert came == [(str(told(p)), "socket") for p in early] + [(str(told(p)), "queue") for p in after], came
+    probe.finish()
 
 
 def test_each_second_one_packet_keeps_the_neighbour_checked(net):
