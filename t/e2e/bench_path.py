@@ -14,7 +14,7 @@ Sections (--only picks some):
   cost      CPU per packet by relay and by what the two sides speak, and the floor: a bare loop that only receives and sends
   delay     delay and CPU from 20 calls to thousands, the floor beside those that have a target
   pairs     CPU of a few calls, 1 to 20
-  rate      highest rate without loss and with p99 under 5 ms, found by halving, and the rate that the load's own program can do
+  rate      highest rate without loss and with p99 under 5 ms, found by halving (bench_rate.py), and what the load's own program can do
   setup     call set-up: time, the relay's CPU, resident memory per call
   scale     CPU per packet by number of calls, at the same rate of packets, beside the bare loops
   loop      xcipher-bench path: the worker loop on packets from memory, without system calls, and its floor
@@ -28,14 +28,17 @@ import os
 import statistics
 import subprocess
 import sys
+import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
+import bench_rate  # noqa: E402
 import calls  # noqa: E402
 import relay  # noqa: E402
 from bench_measure import descriptors_for, floor, generator, measure, progress  # noqa: E402
 from bench_pictures import pictures  # noqa: E402
-from bench_targets import PEER, best_rate, mid, sound, targets_print  # noqa: E402
+from bench_rate import GENERATOR, best_rate, why_bounds  # noqa: E402
+from bench_targets import PEER, mid, sound, targets_print  # noqa: E402
 
 PAIRS = {"SRTP 80-32": ("80", "32"), "SRTP-RTP": ("80", "plain"), "RTP-RTP": ("plain", "plain"), "SRTP 80-80": ("80", "80")}
 
@@ -212,73 +215,39 @@ def section_pairs(args, out):
         out[str(count)] = rows
 
 
-RATE_FIRST, RATE_MOST, RATE_UP, RATE_FINE = 20000, 1000000, 1.5, 1.08
-P99_MOST_US = 5000
-ELSE_MOST = 2  # percent of the machine for others: above it, what fails may be their doing
-GENERATOR = "the load itself"
+SETTLE_S = 3  # before what others spoilt is repeated, where nobody else has a turn meanwhile
 
 
-def holds(run, total, tries, label):
-    """Whether the rate is held two times of three: a noisy machine is no limit, and a lucky second is no rate. What failed while others had
-    more of the machine than ELSE_MOST is tried again, up to three times."""
-    good = bad = again = 0
-    while good < 2 and bad < 2:
-        try:
-            r = run(total)
-        except FAILS as why:
-            progress(f"{label}: {total:.0f}: {why}")
-            bad += 1
-            continue
-        r["total"] = total
-        r["ok"] = not r["lost"] and r["p99_us"] < P99_MOST_US and r["late"] <= 3
-        r["disturbed"] = not r["ok"] and r["else_percent"] > ELSE_MOST
-        repeat = r["disturbed"] and again < 3
-        good, bad, again = good + r["ok"], bad + (not r["ok"] and not repeat), again + repeat
-        tries.append(r)
-        progress(f"{label}: {total:.0f}: " + ("held" if r["ok"] else f"not held: {r['lost']} lost, p99 {r['p99_us']:.0f} us, others took "
-                                              f"{r['else_percent']:.0f} %, of that the hypervisor {r['steal_percent']:.0f}, the relay waited "
-                                              f"{r['waits_ms']:.0f} ms/s" + (", the load was late" if r["late"] > 3 else "")))
-        if r["ok"] and r["p99_us"] < P99_MOST_US / 10:
-            break  # not even near
-    for r in tries:
-        if r["total"] == total:
-            r["held"] = good > bad
-    return good > bad
+def try_rate(run, total, tries, label):
+    began = time.monotonic()
+    try:
+        r = run(total)
+    except FAILS as why:
+        r = {"error": str(why)}
+    tries.append({**r, "total": total, "took_s": r.get("took_s", time.monotonic() - began)})
+    tries[-1]["verdict"] = bench_rate.verdict(tries[-1])
+    progress(f"{label}: {total:.0f}: {bench_rate.told(tries[-1])}")
 
 
-def search(run, tries, label):
-    """Puts all tries of one relay into tries, a rate at a time: up by halves until a rate is not held, then between the last two."""
-    low, high = 0, RATE_FIRST
-    while high < RATE_MOST and holds(run, high, tries, label):
-        low, high = high, high * RATE_UP
-        yield
-    while low == 0 and high > 1000:
-        yield
-        if holds(run, high / 2, tries, label):
-            break
-        high /= 2
-    low = low or high / 2
-    while high / low > RATE_FINE:
-        yield
-        middle = (low * high) ** 0.5
-        if holds(run, middle, tries, label):
-            low = middle
-        else:
-            high = middle
-
-
-def search_all(variants, out):
-    """A rate of each by turns, so that what else the machine does meets all."""
-    left = {name: search(run, out.setdefault(name, []), f"rate, {name}") for name, run in variants.items()}
+def search_all(variants, out, settle_s=SETTLE_S):
+    """A try of each by turns, so that what else the machine does meets all."""
+    left = {name: run for name, run in variants.items()}
+    for name in left:
+        out.setdefault(name, [])
     while left:
-        for name, steps in list(left.items()):
-            if next(steps, "found") == "found":
+        for name, run in list(left.items()):
+            total = bench_rate.next_rate(out[name])
+            if total is None:
                 del left[name]
+                continue
+            if len(left) == 1 and out[name] and out[name][-1]["verdict"] == "spoilt":
+                time.sleep(settle_s)
+            try_rate(run, total, out[name], f"rate, {name}")
 
 
 def section_rate(args, out):
-    print(f"\nhighest rate without loss and with p99 under 5 ms, packets per second, within 8 %, SRTP 80-32, {args.calls} calls\n"
-          f"{'':<26} {'held':>10} {'p50 us':>10} {'p99 us':>10} {'CPU us/packet':>14} {'not held':>10}")
+    print(f"\nhighest rate without loss and with p99 under 5 ms, packets per second of both directions together, within 8 %, SRTP 80-32, {args.calls} calls\n"
+          f"{'':<26} {'held':>10} {'p50 us':>10} {'p99 us':>10} {'CPU us/packet':>14} {'not held':>10} {'tries':>6} {'spoilt':>6}")
     starts = main_relays(args)
     if args.full:
         starts.update(real_time([n for n in starts if not n.startswith("udp")]))
@@ -286,21 +255,17 @@ def section_rate(args, out):
     if not args.relays:
         variants[GENERATOR] = lambda t: generator(2 * args.calls, t, 2)
     search_all(variants, out)
+    why = why_bounds(out)
     for name, tries in out.items():
-        best, over = best_rate(tries), min((r["total"] for r in tries if not r["held"]), default=None)
-        rows = [r for r in tries if r["total"] == best and r["ok"]]
+        best = best_rate(tries)
+        over = min((r["total"] for r in tries if r["verdict"] != "held" and r["total"] > (best or 0)), default=0)
+        rows = [r for r in tries if r["total"] == best and r["verdict"] == "held"]
         print(f"{name:<26} " + (f"{best:>10.0f} {mid(rows, 'p50_us'):>10.0f} {mid(rows, 'p99_us'):>10.0f} "
                                 f"{mid(rows, 'cpu_us') if 'cpu_us' in rows[0] else 0:>14.1f}" if best else f"{'-':>47}") +
-              f" {over or 0:>10.0f}", flush=True)
-        if over and all(r["late"] > 3 for r in tries if r["total"] == over and not r["ok"]):
-            print(f"{'':<26} at {over:.0f} the load's own program was late: a lower bound", flush=True)
-        if over and all(r["disturbed"] for r in tries if r["total"] == over and not r["ok"]):
-            took = max(r["else_percent"] for r in tries if r["total"] == over and not r["ok"])
-            print(f"{'':<26} at {over:.0f} others took up to {took:.0f} % of the machine each time: a lower bound", flush=True)
-    limit = best_rate(out.get(GENERATOR))
-    for name in out:
-        if limit and name != GENERATOR and (best_rate(out[name]) or 0) > 0.8 * limit:
-            print(f"{name}: the load's own program can hardly do more ({limit:.0f}): this is a lower bound")
+              f" {over:>10.0f} {len(tries):>6} {sum(r['verdict'] == 'spoilt' for r in tries):>6}", flush=True)
+        if name in why:
+            print(f"{'':<26} a lower bound: {why[name]}", flush=True)
+    print("spoilt: tries that failed while others had more than 2 % of the machine; they are repeated, and count for nobody unless all were.")
 
 
 def section_setup(args, out):

@@ -2,6 +2,8 @@
 """What bench_path.py's results say: medians and ratios of rounds, and the targets, told as met or not. Pure but for the printing."""
 import statistics
 
+from bench_rate import best_rate, why_bounds
+
 PEER = "rtpengine"
 
 
@@ -25,11 +27,6 @@ def growth(few, many, name):
     return ratio({"many": many.get(name, ()), "few": few.get(name, ())}, "many", "few")
 
 
-def best_rate(tries):
-    held = [r["total"] for r in tries or () if r.get("held")]
-    return max(held, default=None)
-
-
 def value(rows, name, key):
     return mid(rows[name], key) if rows.get(name) else None
 
@@ -39,7 +36,8 @@ def over(a, b):
 
 
 def targets(sections):
-    """What is wanted: (name, value, bound, whether the bound is the least, the same of a bare loop on that path or None)."""
+    """What is wanted: (name, value, bound, whether the bound is the least, the same of a bare loop on that path or None, what makes the
+    value uncertain)."""
     cost, delay, rate = (sections.get(k, {}) for k in ("cost", "delay", "rate"))
     scale, loop, last = (sections.get(k, {}) for k in ("scale", "loop", "setup"))
     steerings = ("udp", "nfqueue", "xdp")
@@ -49,7 +47,9 @@ def targets(sections):
     rows = [(f"{s} opencl: CPU per packet to rtpengine's, suites differing", ratio(differing, f"{s} opencl", PEER), most, False,
              ratio(differing, f"floor {s}", PEER)) for s, most in zip(steerings, (0.5, 0.25, 0.25))]
     rows += [(f"{n}: CPU of re-encrypting to rtpengine's passing through, same call", ratio(same, n, PEER), 1, False, None) for n in ours]
-    rows += [(f"{n}: highest rate to rtpengine's", over(best_rate(rate.get(n)), best_rate(rate.get(PEER))), least, True, None)
+    low = why_bounds(rate)
+    rows += [(f"{n}: highest rate to rtpengine's", over(best_rate(rate.get(n)), best_rate(rate.get(PEER))), least, True, None,
+              ", ".join(f"{who} is a lower bound" for who, key in (("ours", n), ("rtpengine's", PEER)) if key in low))
              for n, least in zip(ours[1:], (3, 4))]
     for s, n in zip(steerings, ours):
         bare = f"floor {s}"
@@ -68,7 +68,7 @@ def targets(sections):
     for n in ours:
         rows += [(f"{n}: set-ups per second to rtpengine's, one client that waits", ratio(most_calls, PEER, n, "setup_ms"), 2, True, None),
                  (f"{n}: the same per second of the relay's CPU", ratio(most_calls, PEER, n, "setup_cpu_ms"), 2, True, None)]
-    return rows
+    return [(*r, "") if len(r) == 5 else r for r in rows]
 
 
 def told(number):
@@ -80,7 +80,8 @@ def targets_print(sections):
     the cipher alone too. Nothing goes below it."""
     rows = targets(sections)
     print(f"\n{'target':<80}{'value':>9}{'bound':>17}{'floor':>9}")
-    for name, v, bound, least, bare in rows:
+    for name, v, bound, least, bare, doubt in rows:
         met = "not measured" if v is None else "met" if (v >= bound if least else v <= bound) else "NOT met"
-        print(f"{name:<80}{told(v):>9}{'at least' if least else 'at most':>10}{bound:>7g}{told(bare) if bare is not None else '':>9}  {met}")
-    return [{"target": n, "value": v, "bound": b, "least": least, "floor": bare} for n, v, b, least, bare in rows]
+        print(f"{name:<80}{told(v):>9}{'at least' if least else 'at most':>10}{bound:>7g}{told(bare) if bare is not None else '':>9}  {met}"
+              + (f" ({doubt})" if doubt and v is not None else ""))
+    return [{"target": n, "value": v, "bound": b, "least": least, "floor": bare, "doubt": doubt} for n, v, b, least, bare, doubt in rows]
