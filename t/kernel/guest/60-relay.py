@@ -157,7 +157,4 @@ def main():
         killed(net)
 
 
-# On one processor, packets keep their order by themselves: else two that an idle and a busy one handle may change places on the
-# guest's own links, as the emulator's host likes.
-os.sched_setaffinity(0, {0})
 rig.test(main)

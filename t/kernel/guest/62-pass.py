@@ -84,5 +84,4 @@ def main():
             daemon.stop()
 
 
-os.sched_setaffinity(0, {0})  # as in 60-relay.py
 rig.test(main)

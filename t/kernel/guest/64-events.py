@@ -136,5 +136,4 @@ def main():
         with_daemon(net, (unloaded,))
 
 
-os.sched_setaffinity(0, {0})  # as in 60-relay.py
 rig.test(main)

@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Who subscribed to a plain call gets its copies from the kernel, like the peer; who comes and goes meanwhile costs nobody a packet."""
 import importlib.util
-import os
 import socket
 import time
 
@@ -85,5 +84,4 @@ def main():
             daemon.stop()
 
 
-os.sched_setaffinity(0, {0})  # as in 60-relay.py
 rig.test(main)

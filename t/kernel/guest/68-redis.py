@@ -3,7 +3,6 @@
 """Killed and started again with the calls in Redis: what the kernel relays goes on meanwhile, and the next daemon has the call, its ports
 and its counters. Says so where there is no redis-server."""
 import importlib.util
-import os
 import time
 
 import rig
@@ -68,5 +67,4 @@ def main():
         redis.stop()
 
 
-os.sched_setaffinity(0, {0})  # as in 60-relay.py
 rig.test(main)
