@@ -37,7 +37,7 @@ class Redis:
         self.process = self.net.spawn(self.ns, [PROGRAM, "--port", str(self.port), "--bind", self.addr, "--dir", self.dir.name,
                                                 "--protected-mode", "no", "--save", "", "--appendonly", "no", *self.options],
                                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        end = time.monotonic() + 10
+        end = time.monotonic() + 30
         while time.monotonic() < end:
             try:
                 if self("PING") == b"PONG":
@@ -147,6 +147,11 @@ class Load:
         """libsrtp2 on OpenSSL where it was built (make peer-libsrtp): Debian's is too slow for a thousand calls."""
         fast = os.path.join(build, "peers", "libsrtp2-openssl.so")
         return {**os.environ, "LD_PRELOAD": fast} if os.access(fast, os.R_OK) and "FULL" in os.environ else None
+
+    def enough(self):
+        """Its result, now."""
+        self.process.send_signal(signal.SIGUSR1)
+        return self.result()
 
     def result(self):
         out, err = self.process.communicate(timeout=120)

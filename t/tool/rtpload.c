@@ -7,10 +7,12 @@
  *
  * SPEC: a line per leg: LOCAL-IP LOCAL-RTP-PORT LOCAL-RTCP-PORT REMOTE-IP REMOTE-RTP-PORT REMOTE-RTCP-PORT TX-SUITE TX-KEY RX-SUITE RX-KEY
  * (suite by its SDES name, 80, 32 or plain, then with ',' between UNENCRYPTED_SRTP, UNENCRYPTED_SRTCP, UNAUTHENTICATED_SRTP, MKI or
- * SWITCH=PACKET or RENEW=PACKET; key and salt in hex, two with ',' between). RATE: packets per second and leg. One JSON object on standard output. */
+ * SWITCH=PACKET or RENEW=PACKET; key and salt in hex, two with ',' between). RATE: packets per second and leg. SIGUSR1: it has been enough.
+ * One JSON object on standard output. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <pthread.h>
+#include <signal.h>
 #include <srtp2/srtp.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -30,8 +32,9 @@
 #define MAX_PAYLOAD 1400
 #define RTCP_LEN    28
 #define MAX_KEYS    2
-#define DRAIN_STEPS 300 /* of 10 ms, for what is still under way */
+#define DRAIN_STEPS 300 /* of 10 ms, without anything of what is still under way */
 #define DRAIN_MORE  6   /* when all has come: for what comes twice */
+#define DRAIN_MAX   3000
 
 struct keying {
 	bool mki;           /* packets carry one */
@@ -54,7 +57,7 @@ struct leg {
 
 static struct leg *legs;
 static uint32_t leg_count, payload_len = 160;
-static atomic_bool stop_receiving;
+static atomic_bool stop_receiving, enough;
 static atomic_ullong arrived; /* datagrams, whatever they are */
 static struct {
 	uint64_t sent, send_errors, rtcp_sent;                                    /* sender */
@@ -302,7 +305,7 @@ static void send_all(double rate, double seconds)
 	uint32_t per_leg = (uint32_t)(rate * seconds);
 	uint32_t rtcp_every = rate >= 1 ? (uint32_t)rate : 1;
 
-	for (uint32_t i = 0; i < per_leg; i++)
+	for (uint32_t i = 0; i < per_leg && !atomic_load(&enough); i++)
 		for (uint32_t k = 0; k < leg_count; k++) {
 			uint64_t due = start + i * interval + interval * k / leg_count;
 			struct timespec ts = {(time_t)(due / NS_PER_SEC), (long)(due % NS_PER_SEC)};
@@ -401,13 +404,26 @@ static void watch(int ep, int fd, uint64_t data)
 static void wait_for_the_rest(void)
 {
 	const struct timespec step = {0, 10000000};
-	unsigned more = 0;
+	uint64_t last = atomic_load(&arrived);
+	unsigned more = 0, without = 0;
 
-	for (unsigned i = 0; i < DRAIN_STEPS && more < DRAIN_MORE; i++) {
+	/* A relay that is behind, on a busy machine, still delivers. */
+	for (unsigned i = 0; i < DRAIN_MAX && without < DRAIN_STEPS && more < DRAIN_MORE; i++) {
+		uint64_t now;
+
 		nanosleep(&step, NULL);
-		if (atomic_load(&arrived) >= total.sent + total.rtcp_sent)
+		now = atomic_load(&arrived);
+		without = now == last ? without + 1 : 0;
+		last = now;
+		if (now >= total.sent + total.rtcp_sent)
 			more++;
 	}
+}
+
+static void on_enough(int number)
+{
+	(void)number;
+	atomic_store(&enough, true);
 }
 
 static void report(double seconds)
@@ -446,6 +462,7 @@ int main(int argc, char **argv)
 		srtp_init() != srtp_err_status_ok)
 		die("payload must be 20 to 1400 bytes");
 	setrlimit(RLIMIT_NOFILE, &files);
+	signal(SIGUSR1, on_enough);
 	read_spec(argv[1]);
 	ep = epoll_create1(EPOLL_CLOEXEC);
 	for (uint32_t k = 0; k < leg_count; k++) {
