@@ -24,7 +24,7 @@ class Browser:
         self.namespace = namespace
         self.number = 0
         self.events = []
-        end = time.monotonic() + 40
+        end = time.monotonic() + 120
         while True:
             try:
                 tabs = json.loads(web.ask(web.connect(namespace, ("127.0.0.1", 9333)), "GET", "/json/list")[2])
@@ -36,7 +36,7 @@ class Browser:
                 time.sleep(.1)
         path = "/devtools/" + page["webSocketDebuggerUrl"].split("/devtools/", 1)[1]
         self.ws = web.WebSocket(web.connect(namespace, ("127.0.0.1", 9333)), None, path=path)
-        self.ws.s.settimeout(30)
+        self.ws.s.settimeout(120)
         for domain in ("Page", "Runtime", "Log", "Network"):
             self.call(domain + ".enable")
 
@@ -62,7 +62,7 @@ class Browser:
         assert "exceptionDetails" not in r, r
         return r["result"].get("value")
 
-    def wait(self, expression, timeout=15):
+    def wait(self, expression, timeout=60):
         end = time.monotonic() + timeout
         while not self.js(f"(() => {{ try {{ return {expression}; }} catch {{ return false; }} }})()"):
             assert time.monotonic() < end, (expression, self.js("document.body && document.body.innerText"), self.complaints())

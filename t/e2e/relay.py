@@ -74,8 +74,9 @@ class Relay:
         return self.net.stop(self.process, 30)
 
 
-# Tests count packets, and a sanitized daemon on a busy machine falls behind: nothing is shed unless a test asks for it.
-NO_SHEDDING = ("--overload-age=0",)
+# Tests count packets, and a sanitized daemon on a busy machine falls behind: nothing is shed, nor taken away from a device that was not let run,
+# unless a test asks for it.
+NO_SHEDDING = ("--overload-age=0", "--opencl-timeout=20000")
 
 
 class Xcipherd(Relay):

@@ -268,12 +268,21 @@ class Sipp:
         except FileNotFoundError:
             return set()
 
-    def hang_up(self, net, call_ids):
-        """caller(talk_ms=None) says BYE in these calls. Once more does no harm: it is the same datagram."""
+    def acks(self):
+        """How many ACKs callee_again() has heard."""
+        try:
+            with open(self.base + ".log", encoding="ascii") as f:
+                return sum(line.endswith("\n") for line in f)
+        except FileNotFoundError:
+            return 0
+
+    def hang_up(self, net, call_ids, number=1):
+        """caller(talk_ms=None) says BYE in these calls; caller_again() goes on to the next INVITE, by INFO number 1, 2 and so on. Once more does no
+        harm: it is the same datagram."""
         with ng.socket_in(net.terminal[self.name], socket.AF_INET) as s:
             for i in call_ids:
-                s.sendto(f"INFO sip:{self.name}@{self.address} SIP/2.0\r\nVia: SIP/2.0/UDP {self.address}:9;branch=z9hG4bK{i}\r\n"
-                         f"From: <sip:test@{self.address}>;tag=1\r\nTo: <sip:{self.name}@{self.address}>\r\nCall-ID: {i}\r\nCSeq: 1 INFO\r\n"
+                s.sendto(f"INFO sip:{self.name}@{self.address} SIP/2.0\r\nVia: SIP/2.0/UDP {self.address}:9;branch=z9hG4bK{number}{i}\r\n"
+                         f"From: <sip:test@{self.address}>;tag=1\r\nTo: <sip:{self.name}@{self.address}>\r\nCall-ID: {i}\r\nCSeq: {number} INFO\r\n"
                          "Content-Length: 0\r\n\r\n".encode("ascii"), (self.address, 5060))
 
     def text(self):

@@ -30,11 +30,11 @@ def test_a_worker_that_hangs_is_told_at_once(net):
         manager.bind(folder + "/notify")
         os.environ.update(NOTIFY_SOCKET=folder + "/notify", WATCHDOG_USEC="30000000")
         daemon = relay.Xcipherd(net, "--engine=serial").wait_ready()
-        heard(manager, "WATCHDOG=1", 10)
+        heard(manager, "WATCHDOG=1", 60)
         with hold.thread(daemon.pid(), "worker"):
-            said = heard(manager, "WATCHDOG=trigger", 25)
+            said = heard(manager, "WATCHDOG=trigger", 60)
             assert said.count("WATCHDOG=1") <= 12, said
             assert daemon.client.call("ping")["result"] == "pong" and "has stood still for more than 10 s" in daemon.text()
-        heard(manager, "WATCHDOG=1", 10)
+        heard(manager, "WATCHDOG=1", 60)
         assert daemon.stop() == 0
         manager.close()

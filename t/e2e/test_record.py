@@ -6,13 +6,13 @@ import shutil
 import struct
 import subprocess
 import tempfile
-import threading
 import time
 
 import calls
 import hold
 import redisrig
 import relay
+import test_ng
 from run import Skip, cases
 from test_relay import clean, finish
 
@@ -81,10 +81,8 @@ def reply_file(reply):
 
 def stopped(daemon, call, **keys):
     path = reply_file(daemon.client.call("stop recording", call_id=call.id, **keys))
-    for _ in range(100):
-        if not keys and "packets:" in open(path.replace(".pcap", ".txt"), encoding="utf-8").read():
-            break
-        time.sleep(0.02)
+    if not keys:
+        until(lambda: "packets:" in open(path.replace(".pcap", ".txt"), encoding="utf-8").read(), "it is closed")
     return path
 
 
@@ -159,7 +157,7 @@ def test_what_comes_from_strangers_names_no_file_outside_and_discarded_ones_go(n
         for bad in ("../x", "a/b", ".hidden", "a\nb", ""):
             reply = daemon.client.call("start recording", call_id="none", recording_file=bad)
             assert reply["error-reason"] == "Unknown call-id", reply
-        time.sleep(0.2)
+        until(lambda: len(os.listdir(folder.path)) == 2, "it is open")
         files = sorted(os.listdir(folder.path))
         assert len(files) == 2 and all(f.startswith("_._.._etc_passwd__") or f.startswith("__") for f in files), files
         other = calls.Call(daemon.client, 2, "80", "32").setup()
@@ -167,8 +165,7 @@ def test_what_comes_from_strangers_names_no_file_outside_and_discarded_ones_go(n
             reply = daemon.client.call("start recording", call_id=other.id, recording_file=bad)
             assert reply["error-reason"] == "Recording file is not a plain file name", reply
         calls.ok(daemon.client.call("delete", call_id=c.id, delete_delay=0, flags=["discard-recording"]))
-        time.sleep(0.3)
-        assert os.listdir(folder.path) == []
+        until(lambda: os.listdir(folder.path) == [], "it is gone")
         finish(daemon)
 
 
@@ -194,19 +191,20 @@ def test_a_slow_disk_is_a_gap_in_the_recording_and_none_in_the_call(net):
     """So slow that nothing is written while more comes than the recorder has room for."""
     with Folder() as folder:
         daemon = start(net, folder, "--workers=1")
-        talk = [calls.Call(daemon.client, i, "80", "32").setup() for i in range(4)]
+        # Many calls with few packets each: a port's buffer has room for all of its own, should the daemon not be let run.
+        talk = [calls.Call(daemon.client, i, "80", "32").setup() for i in range(16)]
         for c in talk:
             calls.ok(daemon.client.call("start recording", call_id=c.id))
-        until(lambda: daemon.statistics()["recording"]["active"] == 4, "they are open")
+        until(lambda: daemon.statistics()["recording"]["active"] == 16, "they are open")
         before = daemon.rss_kib()
         with hold.thread(daemon.pid(), "recording"):
-            clean(calls.load(net, relay.BUILD, talk, rate=200, seconds=2))
+            clean(calls.load(net, relay.BUILD, talk, rate=50, seconds=2))
         assert daemon.rss_kib() - before < 65536, (before, daemon.rss_kib())
         s = {}
 
         def told():
             s.update(daemon.statistics()["recording"])
-            return s["lost"] > 0 and s["packets"] + s["lost"] >= 4 * 2 * 400
+            return s["lost"] > 0 and s["packets"] + s["lost"] >= 16 * 2 * 100
         until(told, f"all packets are either written or counted as lost: {s}")
         paths = [stopped(daemon, c) for c in talk]
         written = sum(len(packets(p)) for p in paths)
@@ -225,15 +223,18 @@ def test_it_goes_on_in_another_file_after_a_restart(net):
         quiet, c = (calls.Call(daemon.client, i, "80", "32").setup() for i in (1, 2))
         first = reply_file(daemon.client.call("start recording", call_id=c.id))
         clean(calls.load(net, relay.BUILD, [quiet], rate=50, seconds=1))
-        load = redisrig.Load(net, relay.BUILD, [c], 50, 4)
-        time.sleep(1.2)  # enough for what is counted and recorded to be written
+        load = redisrig.Load(net, relay.BUILD, [c], 50, 100)
+        until(lambda: os.path.exists(first) and os.path.getsize(first) > 20000, "it is recorded")
+        time.sleep(1.2)  # what is counted is saved once a second
+        until(lambda: daemon.statistics()["redis"]["waiting"] == 0, "it is saved")
         counted = daemon.client.call("query", call_id=quiet.id)["totals"]
         daemon.process.kill()
         daemon.process.wait()
         daemon.client.close()
         daemon = start(net, folder, *redis.daemon_options())
         assert daemon.client.call("query", call_id=quiet.id)["totals"] == counted and counted["RTP"]["packets"] == 100, counted
-        load.result()
+        until(lambda: daemon.statistics()["recording"]["packets"] > 100, "it is recorded again")
+        load.enough()
         second = stopped(daemon, c)
         assert second == first.replace(".pcap", "-part2.pcap"), (first, second)
         for side in (0, 1):
@@ -243,15 +244,12 @@ def test_it_goes_on_in_another_file_after_a_restart(net):
         assert f"continues: {first}" in text and f"call-id: {c.id}" in text and "to our port" in text, text
         # Those that shall not be kept go, all files of them.
         reply_file(daemon.client.call("start recording", call_id=quiet.id, recording_file="tape"))
-        end = time.monotonic() + 5
-        while daemon.statistics()["redis"]["waiting"] and time.monotonic() < end:
-            time.sleep(0.05)
+        until(lambda: os.path.exists(os.path.join(folder.path, "tape.pcap")) and daemon.statistics()["redis"]["waiting"] == 0, "it is saved")
         daemon.stop()
         daemon = start(net, folder, *redis.daemon_options())
         assert sorted(f for f in os.listdir(folder.path) if f.startswith("tape") and f.endswith(".pcap")) == ["tape-part2.pcap", "tape.pcap"]
         calls.ok(daemon.client.call("delete", call_id=quiet.id, delete_delay=0, flags=["discard-recording"]))
-        time.sleep(0.3)
-        assert not [f for f in os.listdir(folder.path) if f.startswith("tape")], os.listdir(folder.path)
+        until(lambda: not [f for f in os.listdir(folder.path) if f.startswith("tape")], "they are gone")
         assert daemon.stop() == 0
         redis.stop()
 
@@ -291,7 +289,7 @@ def test_another_node_goes_on_with_it(net):
         assert second.stop() == 0
 
 
-def until(what, why, seconds=10):
+def until(what, why, seconds=60):
     end = time.monotonic() + seconds
     while not what():
         assert time.monotonic() < end, f"not within {seconds} s: {why}"
@@ -340,29 +338,38 @@ def test_the_whole_call_unless_a_side_is_asked_for(net):
 
 
 def test_nothing_a_terminal_receives_depends_on_recording(net):
-    """Started, paused and stopped a dozen times during the call: SRTCP's index goes on (libsrtp checks for replays), nothing is lost;
-    and what is recorded begins with the first packet after the reply."""
+    """Started, paused and stopped a dozen times during the call: SRTCP's index goes on (libsrtp checks for replays), nothing is lost."""
     with Folder() as folder:
         daemon = start(net, folder)
         talk = [calls.Call(daemon.client, i, *pair).setup() for i, pair in enumerate(PAIRS)]
-        result = []
-        thread = threading.Thread(target=lambda: result.append(calls.load(net, relay.BUILD, talk, rate=100, seconds=4)))
-        thread.start()
-        time.sleep(0.3)
-        gaps = []
-        while thread.is_alive():
+        load = redisrig.Load(net, relay.BUILD, talk, 100, 100)
+        until(lambda: daemon.statistics()["packets sent"] > 100, "there is media")
+        recorded = 0
+        for _ in range(5):
             for c in talk:
-                begun = time.time()
                 path = reply_file(daemon.client.call("start recording", call_id=c.id))
                 time.sleep(0.05)
                 calls.ok(daemon.client.call("pause recording", call_id=c.id))
                 calls.ok(daemon.client.call("start recording", call_id=c.id))
                 stopped(daemon, c)
-                times = [p[0] for p in packets(path)]
-                if times and thread.is_alive():
-                    gaps.append(times[0] - begun)
-        thread.join()
-        clean(result[0])
-        assert len(gaps) > 10 and sorted(gaps)[len(gaps) // 2] < 0.02, gaps
+                recorded += len(packets(path)) > 0
+        clean(load.enough())
+        assert recorded > 10, recorded
         assert daemon.statistics()["recording"]["lost"] == 0
+        finish(daemon)
+
+
+def test_a_recording_begins_with_the_first_packet_after_the_reply(net):
+    with Folder() as folder:
+        daemon = start(net, folder)
+        a, b = test_ng.Phone(net, "caller", "10.200.1.2", "80"), test_ng.Phone(net, "callee", "10.200.2.2", "32")
+        test_ng.talk(daemon.client, a, b, "c")
+        for n in range(10):
+            path = reply_file(daemon.client.call("start recording", call_id="c"))
+            for word in (b"first %d" % n, b"second %d" % n):
+                a.send(word)
+                assert b.hears() == (0, word)
+            reply_file(daemon.client.call("stop recording", call_id="c"))
+            until(lambda: "packets:" in open(path.replace(".pcap", ".txt"), encoding="utf-8").read(), "it is closed")
+            assert [p[3][12:] for p in packets(path)] == [b"first %d" % n, b"second %d" % n], n
         finish(daemon)

@@ -55,7 +55,7 @@ class Probe:
                 self.late = int(line.split()[1])
         return self
 
-    def _lines(self, last, timeout=5):
+    def _lines(self, last, timeout=60):
         end = time.monotonic() + timeout
         while time.monotonic() < end:
             while b"\n" in self.text:
@@ -69,7 +69,7 @@ class Probe:
                     return
                 self.text += more
 
-    def packets(self, n, wait=2, settle=0.15):
+    def packets(self, n, wait=30, settle=0.15):
         """n packets, and none more within the time to settle."""
         got = []
 
@@ -89,7 +89,7 @@ class Probe:
         """The counters, when it has ended well."""
         self.process.stdin.close()
         last = list(self._lines(lambda line: line.startswith("counters")))
-        assert self.process.wait(5) == 0
+        assert self.process.wait(60) == 0
         f = last[-1].split()
         return {"recv": int(f[3]), "send": int(f[6]), "calls": int(f[5]), "errors": int(f[8]), "overruns": int(f[10]),
                 "fallback": int(f[12]), "checksum": int(f[14])}
@@ -99,7 +99,7 @@ def terminal(net, v6):
     def make():
         s = socket.socket(socket.AF_INET6 if v6 else socket.AF_INET, socket.SOCK_DGRAM)
         s.bind(((V6 if v6 else V4)[1], 0))
-        s.settimeout(2)
+        s.settimeout(30)
         return s
     return in_namespace(net.terminal["caller"], make)
 
@@ -194,7 +194,7 @@ def test_results_leave_with_right_headers(net, v6):
     gateway, me = V6 if v6 else V4
     tap = in_namespace(net.terminal["caller"], lambda: socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM, socket.htons(3)))
     tap.bind(("t1", 0x86dd if v6 else 0x0800))
-    tap.settimeout(2)
+    tap.settimeout(30)
     sent = {}
     for i in range(30):
         payload = b"E" + bytes([i]) + os.urandom(i * 40 + i % 3)
@@ -315,11 +315,11 @@ def test_killed_instance_harms_nobody(net):
     probe = Probe(net).once("setup").start()
     s = terminal(net, False)
     os.kill(int(net.run(net.gateway, "ip", "netns", "pids", net.gateway).stdout.split()[0]), signal.SIGKILL)
-    probe.process.wait(5)
+    probe.process.wait(60)
     # The rule is still there, but nobody is on the queue: bypass.
     other = in_namespace(net.gateway, lambda: socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
     other.bind((V4[0], probe.ports[0][0]))
-    other.settimeout(2)
+    other.settimeout(30)
     s.sendto(b"through", other.getsockname())
     assert other.recv(100) == b"through"
     other.close()
@@ -336,7 +336,7 @@ def test_a_port_of_another_program_is_left_to_it(net):
     probe = Probe(net).once("setup").start()
     port = next(p for p in range(*PORTS) if p & ~1 not in probe.ports[0])
     other.bind((V4[0], port))
-    other.settimeout(2)
+    other.settimeout(30)
     s = terminal(net, False)
     s.sendto(b"Dns or whatever", other.getsockname())
     assert other.recv(100) == b"Dns or whatever"
@@ -354,6 +354,8 @@ def test_a_full_queue_fails_open_or_not_and_what_is_lost_is_counted(net, closed,
     os.kill(probe.process.pid, signal.SIGSTOP)
     for i in range(many):
         s.sendto(b"D", (V4[0], probe.ports[0][i % 4]))
+        if i % 100 == 99:
+            time.sleep(0.001)  # the way there has room for a thousand, and may have to wait for a processor
     os.kill(probe.process.pid, signal.SIGCONT)
     got = collections.Counter()
     while more := [line.split()[6] for line in probe._lines(lambda line: False, 1.5) if line.startswith("in ")]:

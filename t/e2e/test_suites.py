@@ -3,7 +3,6 @@
 it can do right is checked by terminals made of it; F8 and AES-192 by Debian's rtpengine as the peer."""
 import os
 import threading
-import time
 
 import calls
 import relay
@@ -57,20 +56,21 @@ def test_a_new_key_in_mid_call_loses_nothing(net, engine):
         for side, suite in enumerate(c.suite):
             if suite.mki:
                 c.keys[side].append(os.urandom(suite.key_len))
-                c.switch[side] = 100
-    result = load_and_re_invite(net, talk, seconds=1)
+                c.switch[side] = 250
+    # Four seconds from the re-INVITE on until the terminals change.
+    result = load_and_re_invite(net, daemon, talk, packets=50, seconds=6)
     clean(result)
     assert all(c.key[0] == k[0] for c, k in zip(talk, at_first))
     finish(daemon)
 
 
-def load_and_re_invite(net, talk, seconds, change=lambda c: None):
-    """Three seconds of media, and after so many seconds a re-INVITE of each call; the load's result."""
+def load_and_re_invite(net, daemon, talk, packets, seconds, change=lambda c: None):
+    """Media for so long, and when so many packets of each leg have come a re-INVITE of each call; the load's result."""
     wire, failed = [list(c.wire) for c in talk], []
 
     def re_invite():
         try:
-            time.sleep(seconds)
+            wait_for("media", lambda: daemon.statistics()["packets received"] >= 2 * len(talk) * packets)
             for c, w in zip(talk, wire):
                 change(c)
                 c.setup(again=True)
@@ -80,7 +80,7 @@ def load_and_re_invite(net, talk, seconds, change=lambda c: None):
 
     thread = threading.Thread(target=re_invite)
     thread.start()
-    result = calls.load(net, relay.BUILD, talk, rate=50, seconds=3)
+    result = calls.load(net, relay.BUILD, talk, rate=50, seconds=seconds)
     thread.join()
     assert not failed, failed
     return result
@@ -96,7 +96,7 @@ def test_a_new_key_without_mki_begins_a_new_context_on_its_side_only(net):
     def change(c):
         c.keys[0] = [c.later[0]]
 
-    result = load_and_re_invite(net, [c], seconds=2, change=change)
+    result = load_and_re_invite(net, daemon, [c], packets=100, seconds=3, change=change)
     # Nothing tells which key a packet is under, so those between the re-INVITE and the terminal's change are lost.
     assert result["lost"] < 60 and result["sent"] == 300, result
     for key in ("wrong", "bad_auth", "reordered", "duplicates"):

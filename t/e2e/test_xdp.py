@@ -69,8 +69,8 @@ def test_results_leave_with_right_headers(net, mode, v6):
     gateway, me = V6 if v6 else V4
     tap = in_namespace(net.terminal["caller"], lambda: socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3)))
     tap.bind(("t1", 0x86dd if v6 else 0x0800))
-    tap.settimeout(2)
-    sent = {}
+    tap.settimeout(30)
+    sent, begun = {}, time.monotonic()
     for i in range(30):
         payload = b"E" + bytes([i]) + os.urandom(i * 40 + i % 3)
         sent[payload] = probe.ports[v6][i % 4] + i % 2
@@ -96,7 +96,7 @@ def test_results_leave_with_right_headers(net, mode, v6):
         assert v6 or checksum(packet[:20]) == 0
         ids.append(packet[4:6])
         seen += 1
-    assert short <= 1, "frames are filled up, but for the one that goes the kernel's way"
+    assert short <= 1 + (time.monotonic() - begun), "frames are filled up, but for the one each second that goes the kernel's way"
     assert v6 or len(set(ids)) == len(ids), "fragments of two packets must not be mixed up"
     probe.packets(len(sent))
     counters = probe.finish()
@@ -243,7 +243,7 @@ def test_vlan_tags(net, tags):
     probe = Probe(net, "xdp", addrs=("10.77.0.1",)).start()
     assert attached(net)[0] == "g1", attached(net)
     s = in_namespace(net.terminal["caller"], lambda: socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
-    s.settimeout(2)
+    s.settimeout(30)
     port = probe.ports[0][0]
     # By the terminal's stack, whose tags may travel beside the frame.
     for i in range(20):
@@ -283,6 +283,14 @@ def echo(s, to, n=1, pause=0.0):
     return back
 
 
+def until_back(s, to):
+    """How many packets it took until one came back."""
+    for tries in range(1, 61):
+        if echo(s, to, 1, 0.05):
+            return tries
+    raise AssertionError("nothing comes back")
+
+
 @cases((False,), (True,))
 def test_neighbours_and_routes_are_followed(net, v6):
     """The next hop changes its address, the route changes, the interface goes down and comes up: the cache follows the kernel."""
@@ -290,7 +298,6 @@ def test_neighbours_and_routes_are_followed(net, v6):
     probe = Probe(net, "xdp").start()
     s, me = terminal(net, v6), net.terminal["caller"]
     to = (V6[0] if v6 else V4[0], probe.ports[v6][0])
-    s.settimeout(0.5)
     assert echo(s, to, 5) == 5
     probe.packets(5)
     # Another Ethernet address for the same next hop: announced, as a standby that takes over would.
@@ -306,13 +313,15 @@ def test_neighbours_and_routes_are_followed(net, v6):
     # Blackholed, and back.
     route = ["ip"] + (["-6"] if v6 else []) + ["route"]
     host = (V6 if v6 else V4)[1]
+    s.settimeout(0.5)
     net.run(net.gateway, *route, "add", "blackhole", host)
     time.sleep(0.1)
     assert echo(s, to, 1) == 0, "the kernel's word is law"
     net.run(net.gateway, *route, "del", "blackhole", host)
-    time.sleep(0.1)
+    tries = 1 + until_back(s, to)
+    s.settimeout(30)
     assert echo(s, to, 5) == 5
-    probe.packets(6)
+    probe.packets(tries + 5)
     # Down and up.
     for dev, ns in (("g1", net.gateway), ("t1", me)):
         net.run(ns, "ip", "link", "set", dev, "down")
@@ -321,9 +330,9 @@ def test_neighbours_and_routes_are_followed(net, v6):
         net.run(ns, "ip", "link", "set", dev, "up")
         if v6:
             net.run(ns, "ip", "-6", "addr", "add", ("fd00:1::1" if ns == net.gateway else "fd00:1::2") + "/64", "dev", dev, "nodad", check=False)
-        end = time.monotonic() + 5
-        while not echo(s, to) and time.monotonic() < end:
-            time.sleep(0.1)
+        s.settimeout(0.5)
+        until_back(s, to)
+        s.settimeout(30)
         assert echo(s, to, 5) == 5
     probe._lines(lambda line: False, 0.2)
     assert probe.finish()["fallback"] == 0
@@ -373,10 +382,10 @@ def test_each_second_one_packet_keeps_the_neighbour_checked(net):
     def raw_packets():
         text = net.run(net.gateway, "iptables-nft", "-t", "mangle", "-nvxL", "OUTPUT").stdout.splitlines()
         return int(text[-1].split()[0])
-    before = raw_packets()
+    before, begun = raw_packets(), time.monotonic()
     assert echo(s, to, 26, 0.1) == 26
-    by_kernel = raw_packets() - before
-    assert 2 <= by_kernel <= 5, f"{by_kernel} of 26 packets in 2.6 seconds"
+    by_kernel, took = raw_packets() - before, time.monotonic() - begun
+    assert 2 <= by_kernel <= took + 2, f"{by_kernel} of 26 packets in {took:.1f} seconds"
     probe.packets(26)
     probe.finish()
 
@@ -392,14 +401,14 @@ def test_killed_instance_leaves_nothing(net):
     assert echo(s, to, 5) == 5, "and the first one goes on"
     probe.packets(5)
     os.kill(probe.process.pid, signal.SIGKILL)
-    probe.process.wait(5)
-    end = time.monotonic() + 2
+    probe.process.wait(60)
+    end = time.monotonic() + 60
     while attached(net) and time.monotonic() < end:
         time.sleep(0.05)
     assert attached(net) == []
     plain = in_namespace(net.gateway, lambda: socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
     plain.bind(to)
-    plain.settimeout(2)
+    plain.settimeout(30)
     s.sendto(b"through", to)
     assert plain.recv(100) == b"through"
     plain.close()
