@@ -62,6 +62,8 @@ def break_one_by_one(daemon, enough, harm):
                 alone = first["batches"]
             elif alone and first["batches"] > alone + 20:
                 return daemon.fail_device(0)
+            elif first["state"] == second["state"] == "lost":
+                return None
             time.sleep(0.05)
     t = threading.Thread(target=run)
     t.start()
@@ -107,13 +109,13 @@ def test_devices_lost_in_mid_run(net):
 def test_two_batches_in_flight(net):
     """As on a GPU: several batches with a device that takes its time, keys that change meanwhile, and then one that hangs and one that
     fails with all that it has. Everything arrives once and in order, and is right."""
-    daemon = Faulty(net, "--engine=opencl", "--opencl-device=0:1,1:2", "--opencl-min=1", "--batches-in-flight=2", "--batch-max=32",
-                    "--batch-window=50", "--opencl-timeout=500", "--workers=1", slow_us=1500, leaves="opencl_copy_create").wait_ready()
-    faults = break_one_by_one(daemon, lambda s: s["device batches overlapped"] > 60, daemon.hang_device)
+    daemon = Faulty(net, "--engine=opencl", "--opencl-device=0:1,1:2", "--opencl-min=1", "--batches-in-flight=2", "--batch-max=64",
+                    "--batch-window=50", "--opencl-timeout=1000", "--workers=1", slow_us=8000, leaves="opencl_copy_create").wait_ready()
+    faults = break_one_by_one(daemon, lambda s: s["device batches overlapped"] > 30, daemon.hang_device)
     talk = talk_until(net, daemon, faults, 30, 2)
     s = daemon.statistics()
     assert [d["state"] for d in s["devices"]] == ["lost", "lost"], s["devices"]
-    assert s["device batches overlapped"] > 50 and 0 < s["device jobs"] < s["jobs"], s
+    assert s["device batches overlapped"] > 30 and 0 < s["device jobs"] < s["jobs"], s
     for c in talk:
         calls.ok(c.delete())
     finish(daemon)
