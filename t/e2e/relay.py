@@ -35,7 +35,7 @@ class Relay:
     def environment(self):
         return dict(os.environ)
 
-    def wait_ready(self, timeout=60):
+    def wait_ready(self, timeout=120):
         self.client = ng.Client(self.net.gateway, ("127.0.0.1", self.ng_port))
         end = time.monotonic() + timeout
         while time.monotonic() < end:
@@ -71,7 +71,7 @@ class Relay:
     def stop(self):
         if self.client:
             self.client.close()
-        return self.net.stop(self.process, 30)
+        return self.net.stop(self.process, 60)
 
 
 # Tests count packets, and a sanitized daemon on a busy machine falls behind: nothing is shed, nor taken away from a device that was not let run,

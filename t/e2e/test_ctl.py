@@ -41,7 +41,7 @@ def said(net, *args, **more):
 
 
 def test_calls_fit_any_terminal(net):
-    daemon = relay.Xcipherd(net, "--engine=serial").wait_ready()
+    daemon = relay.Xcipherd(net, "--engine=serial", "--timeout=3600").wait_ready()
     assert said(net, "calls") == "no calls\n"
     talk = [calls.Call(daemon.client, n, "80", "AEAD_AES_256_GCM").setup() for n in range(3)]
     calls.load(net, relay.BUILD, talk, rate=50, seconds=1)

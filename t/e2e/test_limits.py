@@ -151,7 +151,7 @@ def test_a_flooded_worker_keeps_its_delay_and_emergency_calls(net):
     daemon = relay.Xcipherd(net, "--engine=serial", "--workers=1", "--overload-age=20", "--batch-max=64").wait_ready()
     talk = [calls.Call(daemon.client, i, "80", "32", ports=(20000 + 4 * i, 20002 + 4 * i),
                        flags={"flags": ["emergency"]} if i < 2 else {}).setup() for i in range(100)]
-    r = srtpload(net, "".join(c.spec() for c in talk), 200, 150000, 1)
+    r = srtpload(net, "".join(c.spec() for c in talk), 200, 150000, 1, drain_ms=3000)
     s = daemon.statistics()
     took = [packets(daemon, c) for c in talk]
     assert not (r["wrong"] or r["bad_auth"] or r["duplicates"] or r["reordered"]), r

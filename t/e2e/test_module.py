@@ -44,6 +44,7 @@ def needs():
 def proxy(net, folder, more="", swap=("", ""), **defines):
     defines.setdefault("XC_OFFER_FLAGS", quoted(OFFER))
     defines.setdefault("XC_ANSWER_FLAGS", quoted(ANSWER))
+    defines.setdefault("XC_TIMEOUT", 3000)  # who is asked again answers twice, and counters tell; a sanitized daemon may take its time
     return sipp.Kamailio(net, folder, more, swap=swap, **defines)
 
 
