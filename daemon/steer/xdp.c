@@ -17,6 +17,7 @@
 
 #include "base/clock.h"
 #include "base/lines.h"
+#include "base/log.h"
 #include "base/secmem.h"
 #include <linux/types.h>
 
@@ -24,8 +25,8 @@
 #include "steer/dgram.h"
 #include "steer/raw.h"
 #include "steer/sockets.h"
+#include "steer/xdp_back.h"
 #include "steer/xdp_route.h"
-#include "steer/xdp_umem.h"
 
 #define BY_QUEUE 1u /* token of a packet that is in a slot of the UMEM */
 /* Bursts from the queues until sockets are looked at; how often the kernel's news and its counters are read. */
@@ -76,14 +77,20 @@ static void close_hub(struct steer_config *cfg)
 
 static int setup(const struct steer_config *cfg, char *err, size_t err_len)
 {
-	return hub_attach(cfg->hub, err, err_len);
+	int res = hub_attach(cfg->hub, err, err_len);
+
+	if (!res && back_start(cfg->hub->back))
+		log_warn("xdp: no thread: an interface that vanishes is not used again");
+	return res;
 }
 
 /* A killed instance leaves nothing. */
 static void teardown(const struct steer_config *cfg)
 {
-	if (cfg->hub)
-		hub_detach(cfg->hub);
+	if (!cfg->hub)
+		return;
+	back_stop(cfg->hub->back);
+	hub_detach(cfg->hub);
 }
 
 static uint32_t slots(const struct steer_config *cfg)
@@ -151,8 +158,9 @@ fail:
 /* The sockets to send by: of each interface one that belongs to this worker. */
 static void choose_ways(struct steer *s)
 {
+	memset(s->way, 0, sizeof(s->way));
 	for (uint32_t i = 0; i < s->umem->socks; i++) {
-		struct umem_sock *k = &s->umem->sock[i];
+		struct umem_sock *k = s->umem->sock[i];
 
 		if (k->can_send && !s->way[k->dev])
 			s->way[k->dev] = k;
@@ -168,11 +176,13 @@ static int memory(struct steer *s, const struct arena *a, char *err, size_t err_
 		return res;
 	choose_ways(s);
 	for (uint32_t i = 0; i < s->umem->socks && !res; i++)
-		res = watch(s, s->umem->sock[i].fd);
+		res = watch(s, s->umem->sock[i]->fd);
 	if (!res && s->umem->socks)
 		res = hand_producer(s->cfg.hub->hand, s->worker, a);
 	if (res)
 		snprintf(err, err_len, "xdp steering, worker %u: %s", s->worker, strerror(-res));
+	else if (s->umem->socks)
+		back_worker(s->cfg.hub->back, s->worker, a, s->umem->zerocopy);
 	return res;
 }
 
@@ -357,7 +367,7 @@ static uint32_t queues_recv(
 	s->real_ns = clock_real_ns();
 	n = handed_recv(s, a, in, max);
 	for (uint32_t i = 0; i < u->socks && n < max; i++)
-		n += sock_recv(s, a, &u->sock[(s->next + i) % u->socks], in + n, max - n);
+		n += sock_recv(s, a, u->sock[(s->next + i) % u->socks], in + n, max - n);
 	/* Another one begins the next time, so that none is kept waiting. */
 	if (u->socks)
 		s->next = (s->next + 1) % u->socks;
@@ -365,6 +375,25 @@ static uint32_t queues_recv(
 		which_of_the_same(s, &in[i].local);
 	steer_count(&s->counters.recv_packets, n);
 	return n;
+}
+
+/* An interface is back: its sockets come in the place of the dead ones. Ports get from them what they get from ordinary sockets now. */
+static void take_back(struct steer *s)
+{
+	struct umem_dev *fresh, *dead;
+
+	while ((fresh = back_take(s->cfg.hub->back, s->worker))) {
+		dead = umem_replace(s->umem, fresh);
+		for (uint32_t i = 0; i < fresh->socks; i++)
+			(void)watch(s, fresh->sock[i].fd);
+		for (uint32_t i = 0; dead && i < dead->socks; i++)
+			(void)epoll_ctl(
+				sockets_epoll(s->sockets), EPOLL_CTL_DEL, dead->sock[i].fd, NULL);
+		if (dead)
+			back_give(s->cfg.hub->back, s->worker, dead);
+		choose_ways(s);
+		s->taken_over_ns = clock_mono_ns();
+	}
 }
 
 /* The kernel's news and counters. Before anything is sent: what woke us up may be both a packet and another way for it. */
@@ -376,6 +405,7 @@ static void look_around(struct steer *s, bool silent)
 	}
 	if (silent)
 		hand_clear(s->cfg.hub->hand, s->worker);
+	take_back(s);
 	if (s->mono_ns - s->counted_ns > COUNT_EVERY) {
 		umem_count(s->umem);
 		s->counted_ns = s->mono_ns;
@@ -440,9 +470,13 @@ static struct umem_sock *way_out(const struct steer *s, int ifindex)
 {
 	const struct steer_hub *h = s->cfg.hub;
 
-	for (uint32_t i = 0; i < h->devs; i++)
-		if (h->dev[i].ifindex == ifindex)
+	for (uint32_t i = 0; i < h->devs; i++) {
+		const struct umem_dev *d = s->umem->dev[i];
+
+		if (d && d->ifindex == ifindex &&
+			d->life == atomic_load_explicit(&h->dev[i].life, memory_order_relaxed))
 			return s->way[i];
+	}
 	return NULL;
 }
 

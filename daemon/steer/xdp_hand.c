@@ -175,6 +175,13 @@ void hand_return(struct hand *h, uint32_t me, uint32_t from, uint32_t slot)
 	(void)ring_push(&lane_of(h, from, me)->back, &slot, 1);
 }
 
+void hand_wake(struct hand *h, uint32_t worker)
+{
+	uint64_t one = 1;
+
+	(void)!write(h->end[worker].fd, &one, sizeof(one));
+}
+
 void hand_clear(struct hand *h, uint32_t me)
 {
 	struct end *mine = &h->end[me];

@@ -25,6 +25,8 @@ bool hand_returned(struct hand *h, uint32_t from, uint32_t *slot);
 bool hand_pop(
 	struct hand *h, uint32_t me, struct media_in *d, const uint8_t **payload, uint32_t *from);
 void hand_return(struct hand *h, uint32_t me, uint32_t from, uint32_t slot);
+/* Any thread: the worker looks again. */
+void hand_wake(struct hand *h, uint32_t worker);
 /* Consumer, when there was nothing: forget that the descriptor was readable. */
 void hand_clear(struct hand *h, uint32_t me);
 

@@ -26,6 +26,7 @@
 
 #include "base/log.h"
 #include "steer/bpf/xdp_abi.h"
+#include "steer/xdp_back.h"
 #include "steer/xdp_object.h"
 
 _Static_assert(STEER_MAX_LOCAL <= XDP_ABI_LOCALS, "a bit for every local address");
@@ -108,6 +109,7 @@ static int add_dev(struct steer_hub *h, int fd, const char *name, char *err, siz
 	*d = (struct hub_dev){.ifindex = (int)if_nametoindex(base), .xsks = -1, .link = -1};
 	memcpy(d->name, base, sizeof(d->name));
 	count_queues(fd, d);
+	d->queues_max = d->queues;
 	h->devs++;
 	return 0;
 }
@@ -293,6 +295,7 @@ int hub_open(struct steer_hub **out, struct steer_config *cfg, char *err, size_t
 	if (!res) {
 		res = put_locals(h, cfg);
 		res = res ? res : hand_create(&h->hand, cfg->workers);
+		res = res ? res : back_create(&h->back, h);
 		if (res)
 			snprintf(err, err_len, "xdp steering: %s", strerror(-res));
 	}
@@ -308,6 +311,7 @@ void hub_close(struct steer_hub *h)
 {
 	if (!h)
 		return;
+	back_destroy(h->back);
 	hub_detach(h);
 	for (uint32_t i = h->devs; i > 0; i--)
 		bpf_object__close(h->dev[i - 1].obj);
@@ -381,6 +385,56 @@ void hub_detach(struct steer_hub *h)
 			close(h->dev[i].link);
 		h->dev[i].link = -1;
 	}
+}
+
+/* --- Gone and back -------------------------------------------------------------------------------------------- */
+
+void hub_dev_gone(struct hub_dev *d)
+{
+	atomic_fetch_add_explicit(&d->life, 1, memory_order_relaxed);
+	if (d->link >= 0)
+		close(d->link);
+	d->link = -1;
+	d->ifindex = 0;
+	/* A dead socket would swallow what comes by the new interface. */
+	for (uint32_t q = 0; q < d->queues_max; q++)
+		(void)bpf_map_delete_elem(d->xsks, &q);
+}
+
+int hub_dev_back(struct steer_hub *h, struct hub_dev *d, char *err, size_t err_len)
+{
+	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0), ifindex, res;
+	struct ifreq req = {0};
+
+	if (fd < 0) {
+		snprintf(err, err_len, "%s", strerror(errno));
+		return -errno;
+	}
+	snprintf(req.ifr_name, sizeof(req.ifr_name), "%s", d->name);
+	ifindex = (int)if_nametoindex(d->name);
+	res = ifindex && ioctl(fd, SIOCGIFFLAGS, &req) == 0 && (req.ifr_flags & IFF_UP) ? 0
+											: -ENODEV;
+	if (!res) {
+		d->ifindex = ifindex;
+		count_queues(fd, d);
+		d->queues = min_u32(d->queues, d->queues_max);
+	}
+	close(fd);
+	if (res || d->link >= 0)
+		return res;
+	d->skb = false;
+	return attach(h, d, err, err_len);
+}
+
+/* A program stays with its interface, but a link does not say when that has moved to another network namespace. */
+bool hub_dev_attached(const struct hub_dev *d)
+{
+	struct bpf_link_info info = {0};
+	uint32_t len = sizeof(info);
+	char name[IF_NAMESIZE];
+
+	return d->link < 0 || bpf_obj_get_info_by_fd(d->link, &info, &len) ||
+		((int)info.xdp.ifindex == d->ifindex && if_indextoname((unsigned)d->ifindex, name));
 }
 
 int hub_port(struct steer_hub *h, struct local_port local, bool in_use)

@@ -286,8 +286,8 @@ int routes_create(struct routes **out, const struct steer_config *cfg)
 		err = secmem_random(r->secret, sizeof(r->secret));
 	r->secret[2] |= 1;
 	/* News first: nothing is missed between them and the links. */
-	err = err ? err : rtnl_open(&r->news, true);
-	err = err ? err : rtnl_open(&r->ask, false);
+	err = err ? err : rtnl_open(&r->news, RTNL_HEAR_ALL);
+	err = err ? err : rtnl_open(&r->ask, RTNL_ASK);
 	err = err ? err : rtnl_links(r->ask, link_put, r);
 	if (err) {
 		routes_destroy(r);

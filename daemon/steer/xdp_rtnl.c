@@ -14,23 +14,24 @@
 
 #define NUD_USABLE (NUD_PERMANENT | NUD_NOARP | NUD_REACHABLE | NUD_PROBE | NUD_STALE | NUD_DELAY)
 
-int rtnl_open(struct mnl_socket **out, bool news)
+int rtnl_open(struct mnl_socket **out, enum rtnl_use use)
 {
-	static const int groups[] = {RTNLGRP_LINK, RTNLGRP_NEIGH, RTNLGRP_IPV4_ROUTE,
-		RTNLGRP_IPV6_ROUTE, RTNLGRP_IPV4_RULE, RTNLGRP_IPV6_RULE, RTNLGRP_IPV4_IFADDR,
-		RTNLGRP_IPV6_IFADDR};
+	static const int groups[] = {RTNLGRP_LINK /* the first */, RTNLGRP_NEIGH,
+		RTNLGRP_IPV4_ROUTE, RTNLGRP_IPV6_ROUTE, RTNLGRP_IPV4_RULE, RTNLGRP_IPV6_RULE,
+		RTNLGRP_IPV4_IFADDR, RTNLGRP_IPV6_IFADDR};
 	struct mnl_socket *s = mnl_socket_open2(NETLINK_ROUTE, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	size_t n = use == RTNL_ASK ? 0 : use == RTNL_HEAR_LINKS ? 1 : ARRAY_LEN(groups);
 	int len = 1 << 20;
 
 	if (!s)
 		return -errno;
 	if (mnl_socket_bind(s, 0, MNL_SOCKET_AUTOPID))
 		goto fail;
-	for (size_t i = 0; news && i < ARRAY_LEN(groups); i++)
+	for (size_t i = 0; i < n; i++)
 		if (mnl_socket_setsockopt(
 			    s, NETLINK_ADD_MEMBERSHIP, (void *)&groups[i], sizeof(groups[i])))
 			goto fail;
-	if (news)
+	if (n)
 		(void)setsockopt(
 			mnl_socket_get_fd(s), SOL_SOCKET, SO_RCVBUFFORCE, &len, sizeof(len));
 	*out = s;

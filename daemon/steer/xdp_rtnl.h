@@ -37,8 +37,9 @@ struct rtnl_event {
 	struct rtnl_neigh neigh;
 };
 
-/* Sockets: one for questions, one for news. 0 or -errno. */
-int rtnl_open(struct mnl_socket **out, bool news);
+/* What a socket is for: questions, or news. 0 or -errno. */
+enum rtnl_use { RTNL_ASK, RTNL_HEAR_LINKS, RTNL_HEAR_ALL };
+int rtnl_open(struct mnl_socket **out, enum rtnl_use use);
 /* Every link there is. 0 or -errno. */
 int rtnl_links(
 	struct mnl_socket *s, void (*put)(void *arg, const struct rtnl_link *link), void *arg);

@@ -132,66 +132,67 @@ static bool is_zerocopy(const struct umem_sock *k)
 		(o.flags & XDP_OPTIONS_ZEROCOPY);
 }
 
-static int sock_open(struct umem *u, const struct steer_hub *h, struct umem_sock *k, uint16_t mode)
+static int sock_open(
+	struct umem_dev *d, const struct hub_dev *hd, struct umem_sock *k, uint16_t mode)
 {
-	const struct hub_dev *d = &h->dev[k->dev];
 	struct xsk_socket_config cfg = {.rx_size = UMEM_RING,
 		.tx_size = UMEM_RING,
 		.libxdp_flags = XSK_LIBXDP_FLAGS__INHIBIT_PROG_LOAD,
 		.bind_flags = XDP_USE_NEED_WAKEUP | mode};
 	int res = xsk_socket__create_shared(
-		&k->xsk, d->name, k->queue, u->umem, &k->rx, &k->tx, &k->fill, &k->comp, &cfg);
+		&k->xsk, hd->name, k->queue, d->umem, &k->rx, &k->tx, &k->fill, &k->comp, &cfg);
 
 	if (res) {
 		k->xsk = NULL;
 		return res;
 	}
 	k->fd = xsk_socket__fd(k->xsk);
-	k->can_send = k->queue < d->tx_queues;
+	k->can_send = k->queue < hd->tx_queues;
+	k->zerocopy = is_zerocopy(k);
 	options(k);
 	return 0;
 }
 
-static void socks_close(struct umem *u)
+static void socks_close(struct umem_dev *d)
 {
-	for (uint32_t i = u->socks; i > 0; i--) {
-		struct umem_sock *k = &u->sock[i - 1];
+	for (uint32_t i = d->socks; i > 0; i--) {
+		struct umem_sock *k = &d->sock[i - 1];
 
 		if (k->xsk)
 			xsk_socket__delete(k->xsk);
 		k->xsk = NULL;
 	}
-	if (u->umem)
-		(void)xsk_umem__delete(u->umem);
-	u->umem = NULL;
+	if (d->umem)
+		(void)xsk_umem__delete(d->umem);
+	d->umem = NULL;
 }
 
-/* All sockets in this mode (XDP_COPY, XDP_ZEROCOPY, 0 = as each likes), or none. */
-static int socks_open(struct umem *u, const struct steer_hub *h, uint16_t mode)
+/* All sockets of the interface in this mode (XDP_COPY, XDP_ZEROCOPY, 0 = as it likes), or none. *failed: the queue. */
+static int socks_open(struct umem_dev *d, const struct hub_dev *hd, const struct arena *a,
+	uint16_t mode, uint32_t *failed)
 {
 	struct xsk_umem_config cfg = {.fill_size = UMEM_RING,
 		.comp_size = UMEM_RING,
 		.frame_size = UMEM_CHUNK_LEN,
 		.flags = XDP_UMEM_UNALIGNED_CHUNK_FLAG};
 	int res = xsk_umem__create(
-		&u->umem, u->a->in, umem_len(u->a), &u->sock[0].fill, &u->sock[0].comp, &cfg);
+		&d->umem, a->in, umem_len(a), &d->sock[0].fill, &d->sock[0].comp, &cfg);
 
 	if (res)
-		u->umem = NULL;
-	u->failed = 0;
-	for (uint32_t i = 0; i < u->socks && !res; i++) {
-		res = sock_open(u, h, &u->sock[i], mode);
-		u->failed = i;
+		d->umem = NULL;
+	*failed = d->sock[0].queue;
+	for (uint32_t i = 0; i < d->socks && !res; i++) {
+		res = sock_open(d, hd, &d->sock[i], mode);
+		*failed = d->sock[i].queue;
 	}
-	u->zerocopy = !res && is_zerocopy(&u->sock[0]);
-	if (!res && u->zerocopy && mode != XDP_ZEROCOPY &&
-		!on_huge_pages(u->a->in, umem_len(u->a))) {
+	d->zerocopy = !res && d->sock[0].zerocopy;
+	if (!res && d->zerocopy && mode != XDP_ZEROCOPY && !on_huge_pages(a->in, umem_len(a))) {
 		log_warn("xdp: packet memory is not on huge pages, so no zero-copy mode "
 			 "(/sys/kernel/mm/transparent_hugepage/enabled: madvise)");
 		res = -ENOMEM;
 	}
 	if (res)
-		socks_close(u);
+		socks_close(d);
 	return res;
 }
 
@@ -206,36 +207,104 @@ static const char *reason(const struct steer_hub *h, int res)
 	return h->mode == STEER_XDP_ZEROCOPY ? " (try --xdp-mode=auto)" : "";
 }
 
+static struct umem_dev *dev_alloc(const struct steer_hub *h, uint32_t dev, uint32_t worker)
+{
+	const struct hub_dev *hd = &h->dev[dev];
+	size_t len = sizeof(struct umem_dev) + hd->queues * sizeof(struct umem_sock);
+	struct umem_dev *d = lines_alloc(1, len);
+
+	if (!d)
+		return NULL;
+	d->dev = dev;
+	d->life = atomic_load_explicit(&hd->life, memory_order_relaxed);
+	d->ifindex = hd->ifindex;
+	d->xsks = hd->xsks;
+	for (uint32_t q = 0; q < hd->queues; q++)
+		if (hub_owner(h, q) == worker)
+			d->sock[d->socks++] = (struct umem_sock){.fd = -1, .dev = dev, .queue = q};
+	return d;
+}
+
+int umem_dev_open(struct umem_dev **out, const struct steer_hub *h, uint32_t dev, uint32_t worker,
+	const struct arena *a, bool may_zerocopy, char *err, size_t err_len)
+{
+	const struct hub_dev *hd = &h->dev[dev];
+	struct umem_dev *d = dev_alloc(h, dev, worker);
+	uint32_t failed = 0;
+	int res = d ? -EOPNOTSUPP : -ENOMEM;
+
+	*out = NULL;
+	if (d && d->socks == 0) {
+		umem_dev_close(d);
+		return 0;
+	}
+	if (d && h->mode == STEER_XDP_ZEROCOPY)
+		res = socks_open(d, hd, a, XDP_ZEROCOPY, &failed);
+	else if (d && h->mode == STEER_XDP_AUTO && may_zerocopy)
+		res = socks_open(d, hd, a, 0, &failed);
+	if (d && res && h->mode != STEER_XDP_ZEROCOPY)
+		res = socks_open(d, hd, a, XDP_COPY, &failed);
+	if (res) {
+		snprintf(err, err_len,
+			"xdp steering: AF_XDP socket on %s, queue %u: %s%s; use --steering=nfqueue or udp",
+			hd->name, failed, strerror(-res), reason(h, res));
+		umem_dev_close(d);
+		return res;
+	}
+	for (uint32_t i = 0; i < d->socks; i++)
+		log_info("xdp: %s, queue %u: worker %u, %s", hd->name, d->sock[i].queue, worker,
+			d->zerocopy ? "zero-copy" : "the kernel copies");
+	*out = d;
+	return 0;
+}
+
+void umem_dev_close(struct umem_dev *d)
+{
+	if (d)
+		socks_close(d);
+	free(d);
+}
+
+/* Packets come by the sockets from now on, if there is a program. */
+static int dev_begin(struct umem_dev *d)
+{
+	int res = 0;
+
+	for (uint32_t i = 0; i < d->socks && !res; i++)
+		res = xsk_socket__update_xskmap(d->sock[i].xsk, d->xsks);
+	return res;
+}
+
+static void collect(struct umem *u)
+{
+	u->socks = 0;
+	for (uint32_t d = 0; d < HUB_DEVS_MAX; d++)
+		for (uint32_t i = 0; u->dev[d] && i < u->dev[d]->socks; i++)
+			u->sock[u->socks++] = &u->dev[d]->sock[i];
+}
+
 static int socks_create(
 	struct umem *u, const struct steer_hub *h, uint32_t worker, char *err, size_t err_len)
 {
-	int res = -EOPNOTSUPP;
+	for (uint32_t i = 0; i < h->devs; i++) {
+		int res = umem_dev_open(&u->dev[i], h, i, worker, u->a, true, err, err_len);
 
-	for (uint32_t d = 0; d < h->devs; d++)
-		for (uint32_t q = 0; q < h->dev[d].queues; q++)
-			if (hub_owner(h, q) == worker)
-				u->sock[u->socks++] =
-					(struct umem_sock){.fd = -1, .dev = d, .queue = q};
-	if (u->socks == 0)
-		return 0;
-	if (h->mode == STEER_XDP_ZEROCOPY)
-		res = socks_open(u, h, XDP_ZEROCOPY);
-	else if (h->mode == STEER_XDP_AUTO)
-		res = socks_open(u, h, 0);
-	if (res && h->mode != STEER_XDP_ZEROCOPY)
-		res = socks_open(u, h, XDP_COPY);
-	for (uint32_t i = 0; i < u->socks && !res; i++) {
-		struct umem_sock *k = &u->sock[i];
-
-		res = xsk_socket__update_xskmap(k->xsk, h->dev[k->dev].xsks);
-		log_info("xdp: %s, queue %u: worker %u, %s", h->dev[k->dev].name, k->queue, worker,
-			u->zerocopy ? "zero-copy" : "the kernel copies");
+		if (res)
+			return res;
+		u->zerocopy = u->zerocopy || (u->dev[i] && u->dev[i]->zerocopy);
 	}
+	collect(u);
+	return 0;
+}
+
+static int socks_begin(struct umem *u, char *err, size_t err_len)
+{
+	int res = 0;
+
+	for (uint32_t i = 0; i < HUB_DEVS_MAX && !res; i++)
+		res = u->dev[i] ? dev_begin(u->dev[i]) : 0;
 	if (res)
-		snprintf(err, err_len,
-			"xdp steering: AF_XDP socket on %s, queue %u: %s%s; use --steering=nfqueue or udp",
-			h->dev[u->sock[u->failed].dev].name, u->sock[u->failed].queue,
-			strerror(-res), reason(h, res));
+		snprintf(err, err_len, "xdp steering: map of sockets: %s", strerror(-res));
 	return res;
 }
 
@@ -252,18 +321,21 @@ int umem_create(struct umem **out, const struct steer_hub *h, uint32_t worker,
 	u->out = (uint64_t)(a->out - a->in);
 	u->first = min_u32(first, a->slots);
 	u->counters = counters;
-	u->sock = calloc((size_t)HUB_DEVS_MAX * 256, sizeof(*u->sock));
+	u->sock = calloc((size_t)HUB_DEVS_MAX * XDP_ABI_QUEUES, sizeof(struct umem_sock *));
 	u->free = lines_alloc(a->slots, sizeof(*u->free));
 	u->state = lines_alloc(a->slots, sizeof(*u->state));
 	if (!u->sock || !u->free || !u->state)
 		goto fail;
 	res = socks_create(u, h, worker, err, err_len);
+	if (!res) {
+		slots_free(u);
+		umem_turn(u);
+		res = socks_begin(u, err, err_len);
+	}
 	if (res) {
 		umem_destroy(u);
 		return res;
 	}
-	slots_free(u);
-	umem_turn(u);
 	*out = u;
 	return 0;
 fail:
@@ -276,8 +348,8 @@ void umem_destroy(struct umem *u)
 {
 	if (!u)
 		return;
-	if (u->sock)
-		socks_close(u);
+	for (uint32_t i = 0; i < HUB_DEVS_MAX; i++)
+		umem_dev_close(u->dev[i]);
 	free(u->sock);
 	free(u->free);
 	free(u->state);
@@ -311,7 +383,7 @@ static void fill(struct umem *u, struct umem_sock *k)
 	for (uint32_t i = 0; i < want; i++) {
 		uint32_t slot = u->free[--u->frees];
 
-		u->state[slot] = SLOT_FILL;
+		u->state[slot] = SLOT_AT(SLOT_FILL, k->dev);
 		*xsk_ring_prod__fill_addr(&k->fill, at + i) =
 			(uint64_t)slot * ARENA_SLOT_LEN + UMEM_CHUNK_OFF;
 	}
@@ -324,9 +396,29 @@ static void fill(struct umem *u, struct umem_sock *k)
 void umem_turn(struct umem *u)
 {
 	for (uint32_t i = 0; i < u->socks; i++)
-		completions(u, &u->sock[i]);
+		completions(u, u->sock[i]);
 	for (uint32_t i = 0; i < u->socks; i++)
-		fill(u, &u->sock[i]);
+		fill(u, u->sock[i]);
+}
+
+/* The kernel unbinds sockets and waits until their interface has let go of them before it says that the interface is gone. */
+struct umem_dev *umem_replace(struct umem *u, struct umem_dev *fresh)
+{
+	struct umem_dev *old = u->dev[fresh->dev];
+	uint8_t fill_ring = SLOT_AT(SLOT_FILL, fresh->dev), tx_ring = SLOT_AT(SLOT_TX, fresh->dev);
+	int res;
+
+	for (uint32_t slot = u->first; slot < u->a->slots; slot++)
+		if (u->state[slot] == fill_ring || u->state[slot] == tx_ring)
+			umem_put(u, slot);
+	u->dev[fresh->dev] = fresh;
+	collect(u);
+	umem_turn(u);
+	/* Behind the slots: a socket without any would lose what comes. */
+	res = dev_begin(fresh);
+	if (res)
+		log_err("xdp: map of sockets: %s: ordinary sockets go on", strerror(-res));
+	return old;
 }
 
 uint32_t umem_recv(struct umem *u, struct umem_sock *k, struct umem_frame *f, uint32_t max)
@@ -358,7 +450,7 @@ bool umem_send(struct umem *u, struct umem_sock *k, uint32_t slot, uint32_t off,
 	if (k->sending == UMEM_RING || xsk_ring_prod__reserve(&k->tx, 1, &at) != 1)
 		return false;
 	*xsk_ring_prod__tx_desc(&k->tx, at) = (struct xdp_desc){.addr = u->out + off, .len = len};
-	u->state[slot] = SLOT_TX;
+	u->state[slot] = SLOT_AT(SLOT_TX, k->dev);
 	k->sending++;
 	k->unsent++;
 	return true;
@@ -382,7 +474,7 @@ static void kick(struct umem *u, struct umem_sock *k)
 		ssize_t res = sendto(k->fd, NULL, 0, MSG_DONTWAIT, NULL, 0);
 
 		steer_count(&u->counters->send_calls, 1);
-		if (u->zerocopy || kernel_took(k) == k->tx.cached_prod ||
+		if (k->zerocopy || kernel_took(k) == k->tx.cached_prod ||
 			(res < 0 && kernel_took(k) == before))
 			break;
 	}
@@ -391,14 +483,14 @@ static void kick(struct umem *u, struct umem_sock *k)
 void umem_kick(struct umem *u)
 {
 	for (uint32_t i = 0; i < u->socks; i++)
-		if (u->sock[i].unsent)
-			kick(u, &u->sock[i]);
+		if (u->sock[i]->unsent)
+			kick(u, u->sock[i]);
 }
 
 void umem_count(struct umem *u)
 {
 	for (uint32_t i = 0; i < u->socks; i++) {
-		struct umem_sock *k = &u->sock[i];
+		struct umem_sock *k = u->sock[i];
 		struct xdp_statistics s = {0};
 		socklen_t len = sizeof(s);
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """AF_XDP steering: alone (steer_probe tells what comes in and does what a payload's first letter wants: D drop, E send back), and
 in the daemon with media flowing. veth links: the kernel copies, in the driver ("xdp:copy") or behind it ("xdp:skb")."""
+import concurrent.futures
 import os
 import signal
 import socket
@@ -493,5 +494,72 @@ def test_an_interface_that_vanishes_harms_nobody(net):
     clean(calls.load(net, relay.BUILD, talk, rate=50, seconds=1))
     s = daemon.statistics()
     assert s["by fallback socket"] == 0, s
+    finish(daemon)
+    assert attached(net) == []
+
+
+def made_again(net):
+    """What a driver's reset, or a container's new link, leaves: an interface of the same name and address, and nothing else the same."""
+    net.run(net.gateway, "ip", "link", "del", "g1")
+    net.link(net.gateway, "g1", "10.200.1.1/24", net.terminal["caller"], "t1", "10.200.1.2/24")
+
+
+def way_of(probe, s, to, wait=0.3):
+    """How one packet came: queue, socket, or None, if it did not."""
+    payload = b"D" + os.urandom(16)
+    s.sendto(payload, to)
+    for line in probe._lines(lambda line: f" {told(payload)} " in line, wait):
+        if f" {told(payload)} " in line:
+            return line.split()[6]
+    return None
+
+
+@cases(*[(m,) for m in MODES])
+def test_an_interface_that_comes_back_is_served_again(net, mode):
+    need_xdp(net)
+    probe = Probe(net, mode, addrs=V4[:1]).start()
+    s, to = terminal(net, False), (V4[0], probe.ports[0][0])
+    for _ in range(4):
+        end = time.monotonic() + 30
+        while way_of(probe, s, to) != "queue":
+            assert time.monotonic() < end, "never by the queue again"
+        # From the first on all of them, and back they go by it, too: the kernel's way takes one in a second.
+        assert {way_of(probe, s, to, 5) for _ in range(200)} == {"queue"}
+        assert echo(s, to, 20) == 20
+        made_again(net)
+    probe.finish()
+    assert attached(net) == []
+
+
+@cases((1, 1), (2, 2))
+def test_calls_go_on_when_an_interface_comes_back(net, queues, workers):
+    """Those by the other interface hear nothing of it, and its own come by AF_XDP again, not by ordinary sockets until a restart."""
+    need_xdp(net)
+    anew = two_queues if queues == 2 else made_again
+    anew(net)
+    daemon = relay.Xcipherd(net, "--steering=xdp", f"--workers={workers}", "--batch-window=0", "--engine=serial",
+                            addresses=("a/10.200.1.1", "b/10.200.2.1")).wait_ready()
+    here, there = [[calls.Call(daemon.client, 60 * i + n, "80", "32", ip=[f"10.200.{i}.2"] * 2, flags={"direction": [name] * 2}).setup()
+                    for n in range(count)] for i, name, count in ((1, "a", 60), (2, "b", 10))]
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:
+        meanwhile = pool.submit(calls.load, net, relay.BUILD, there, rate=50, seconds=2, terminal="callee")
+        for n in (1, 2):
+            anew(net)
+            end = time.monotonic() + 30
+            while daemon.text().count("xdp: g1 is back") < n:
+                assert time.monotonic() < end, daemon.text()
+                time.sleep(0.05)
+        clean(meanwhile.result())
+    # All of these calls are from before. The first of them may find a worker that has not looked yet.
+    for n in range(0, len(here), 10):
+        before = daemon.statistics()
+        result = calls.load(net, relay.BUILD, here[n:n + 10], rate=50, seconds=1)
+        s = daemon.statistics()
+        if s["by fallback socket"] == before["by fallback socket"]:
+            break
+    assert s["by fallback socket"] == before["by fallback socket"], "still by ordinary sockets"
+    clean(result)
+    assert s["overruns"] == 0, s
+    assert (s["handed over between workers"] > before["handed over between workers"]) == (workers == 2), s
     finish(daemon)
     assert attached(net) == []
