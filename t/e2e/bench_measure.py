@@ -34,13 +34,15 @@ def quiet_terminal(net):
         net.run(net.terminal["caller"], "nft", prerouting)
 
 
-def srtpload(net, spec, legs, total, seconds, payload=160, drain_ms=500):
-    """drain_ms: for what is still under way when all has been sent."""
+def srtpload(net, spec, legs, total, seconds, payload=160, drain_ms=500, burst_us=50, stamps="leave"):
+    """drain_ms: for what is still under way when all has been sent. stamps: where delay begins: as a packet leaves the interface, or, for less
+    work on both ends, with the "call" to send it."""
     with tempfile.NamedTemporaryFile("w", suffix=".spec") as f:
         f.write(spec)
         f.flush()
         p = net.spawn(net.terminal["caller"], [os.path.join(relay.BUILD, "t", "srtpload"), "t1", GATEWAY, f.name, str(total / legs),
-                                               str(seconds), "16", str(payload), "50", str(drain_ms)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+                                               str(seconds), "16", str(payload), str(burst_us), str(drain_ms), stamps],
+                      stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         out, err = p.communicate()
     if p.returncode:
         raise RuntimeError(f"srtpload: {err}")
@@ -48,7 +50,7 @@ def srtpload(net, spec, legs, total, seconds, payload=160, drain_ms=500):
 
 
 def judge(r):
-    bad = {k: r[k] for k in ("wrong", "bad_auth", "duplicates") if r[k]}
+    bad = {k: r[k] for k in ("wrong", "bad_auth", "duplicates", "unstamped") if r.get(k)}
     if bad:
         progress(f"NOT RIGHT: {bad}")
     return r
@@ -144,7 +146,7 @@ def descriptors_for(count):
     return resource.getrlimit(resource.RLIMIT_NOFILE)[1] > 4 * count + 256
 
 
-def measure(start, count, total, pair, seconds):
+def measure(start, count, total, pair, seconds, stamps="leave"):
     """total: packets per second that all legs together send."""
     with netns.Net(("caller",)) as net:
         quiet_terminal(net)
@@ -159,7 +161,7 @@ def measure(start, count, total, pair, seconds):
         r["setups"] = 1e3 / r["setup_ms"]
         time.sleep(0.3)
         elsewhere, cpu = Elsewhere(daemon.pid()), daemon.cpu_seconds()
-        r.update(judge(srtpload(net, "".join(c.spec() for c in talk), 2 * count, total, seconds)))
+        r.update(judge(srtpload(net, "".join(c.spec() for c in talk), 2 * count, total, seconds, stamps=stamps)))
         r["cpu_us"] = 1e6 * (daemon.cpu_seconds() - cpu) / max(r["received"], 1)
         r["cpu_percent"] = 100 * (daemon.cpu_seconds() - cpu) / r["seconds"]
         r.update(elsewhere.since(r["seconds"]))
@@ -200,13 +202,13 @@ def floor_in(net, steering, window_us, count, total, seconds):
     return r
 
 
-def generator(legs, total, seconds):
+def generator(legs, total, seconds, stamps="leave"):
     """What the load's own program can do: the gateway's kernel forwards its packets back to it, nothing else is in between."""
     with netns.Net(("caller",)) as net:
         quiet_terminal(net)
         net.forward()
         spec = "".join(f"{TERMINAL} {FIRST_PORT + 2 * k} 1 {TERMINAL} {FIRST_PORT + 2 * (k ^ 1)} 1 plain - plain -\n" for k in range(legs))
         elsewhere = Elsewhere(os.getpid())
-        r = judge(srtpload(net, spec, legs, total, seconds))
+        r = judge(srtpload(net, spec, legs, total, seconds, stamps=stamps))
         r.update(elsewhere.since(r["seconds"]))
         return r

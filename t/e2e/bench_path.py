@@ -3,8 +3,10 @@
 """make bench: the packet path beside Debian's rtpengine (userspace): same topology, same load, one after the other, in turns.
 
 The load comes from t/tool/srtpload: SRTP encrypted before the clock starts, every packet checked for loss and order, one in 16
-authenticated, decrypted and compared. CPU is the relay's own user and system time by the kernel's accounting; delay is from
-the sender's call to the kernel's arrival stamp: two links and the relay in between.
+authenticated, decrypted and compared. CPU is the relay's own user and system time by the kernel's accounting, of packets received; delay is what the
+terminals' interface sees, by the kernel's stamps as a packet leaves it and as it comes back: two links and the relay in between. What the
+load itself waited for a processor before a packet left is not in it; the section delay tells p99 with it as well ("from the call"). The search for
+the highest rate counts from the call, which is the stricter, because stamps of what leaves cost the load a sixth of its own rate.
 Beside each: "else", what other programs and the hypervisor took of the machine in the worst round, in percent of it, and "waits",
 milliseconds per second for which the relay's threads were ready and had no processor; "behind" is the p99 of how late the load's packets left,
 in microseconds: the relay then gets many at once. A delay of those is no relay's.
@@ -199,6 +201,7 @@ def section_delay(args, out):
         print(f"\n{count} calls, {total} packets per second together\n{HEAD}")
         for name, r in rows.items():
             line(name, r, rows.get(PEER))
+        print("  p99 from the load's call to send, with its own waiting, us: " + ", ".join(f"{n} {mid(r, 'call_p99_us'):.0f}" for n, r in rows.items()))
         out[str(count)] = rows
     print("else: percent of the machine that other programs and the hypervisor took; waits: ms per second that the relay's threads had no processor; "
           "behind: p99 in us of the load's own lateness.\nCPU is that of the relay's own process; what the kernel does for it in the load's (receiving, with "
@@ -251,9 +254,9 @@ def section_rate(args, out):
     starts = main_relays(args)
     if args.full:
         starts.update(real_time([n for n in starts if not n.startswith("udp")]))
-    variants = {n: lambda t, s=s: measure(s, args.calls, t, PAIRS["SRTP 80-32"], 2) for n, s in starts.items()}
+    variants = {n: lambda t, s=s: measure(s, args.calls, t, PAIRS["SRTP 80-32"], 2, "call") for n, s in starts.items()}
     if not args.relays:
-        variants[GENERATOR] = lambda t: generator(2 * args.calls, t, 2)
+        variants[GENERATOR] = lambda t: generator(2 * args.calls, t, 2, "call")
     search_all(variants, out)
     why = why_bounds(out)
     for name, tries in out.items():

@@ -5,6 +5,7 @@ import socket
 import threading
 
 from bench_measure import FIRST_PORT, GATEWAY, TERMINAL, quiet_terminal, srtpload
+from run import Skip
 from test_steer import in_namespace
 
 LEGS, EACH = 4, 32  # as many packets each: two of each leg are looked into
@@ -73,3 +74,17 @@ def test_the_load_sees_what_a_relay_spoils(net):
     assert r["wrong"] == 4 + 1 and r["lost"] == 1 + 1 and r["duplicates"] == 1 and r["reordered"] == 1, r
     r = load(net, lambda to, number, packet: [packet[:-1] + bytes([packet[-1] ^ (to % 2 == 0)])])
     assert r["wrong"] == 4 and not (r["lost"] or r["duplicates"] or r["reordered"] or r["bad_auth"]), r
+
+
+def test_delay_begins_where_a_packet_leaves_the_terminal(net):
+    """What waits before that, here in a slow queue of the terminal's own, is the load's doing and no relay's."""
+    quiet_terminal(net)
+    net.forward()
+    slow = net.run(net.terminal["caller"], "tc", "qdisc", "add", "dev", "t1", "root", "tbf", "rate", "256kbit", "burst", "2000", "latency", "10s", check=False)
+    if slow.returncode:
+        raise Skip(f"this kernel has no such queue: {slow.stderr.strip()}")
+    spec = "".join(f"{TERMINAL} {FIRST_PORT + 2 * k} 1 {TERMINAL} {FIRST_PORT + 2 * (k ^ 1)} 1 plain - plain -\n" for k in range(LEGS))
+    r = srtpload(net, spec, LEGS, 2000, 0.05, drain_ms=3000, burst_us=100000)  # 100 packets sent at once, 6.7 ms each
+    assert r["received"] > 80 and not r["unstamped"] and r["call_p50_us"] > 150000 > 3 * r["p50_us"], r
+    r = srtpload(net, spec, LEGS, 2000, 0.01, drain_ms=300, stamps="call")
+    assert r["received"] and r["p50_us"] == r["call_p50_us"], r

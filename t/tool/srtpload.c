@@ -2,16 +2,19 @@
 /* Load for benchmarks: RTP or SRTP of many legs, made and encrypted before the clock starts, so that the machine's time goes to
  * the relay. Frames leave and arrive by packet sockets, with the kernel's arrival stamps; every packet is checked for
  * length, loss and order, a sample, one in so many of each leg, is authenticated, decrypted and compared. The ciphering is
- * OpenSSL's, not our engines'.
+ * OpenSSL's, not our engines'. Delay is what the terminal's interface sees: from the stamp as a packet leaves it, which the same
+ * socket takes, to the stamp as it comes back, both by the kernel: when this program had no processor is in neither.
  * Legs 2k and 2k+1 talk to each other through the relay.
  *
- *   srtpload DEVICE GATEWAY-IP SPEC RATE SECONDS [SAMPLE [PAYLOAD [BURST-US [DRAIN-MS]]]]
+ *   srtpload DEVICE GATEWAY-IP SPEC RATE SECONDS [SAMPLE [PAYLOAD [BURST-US [DRAIN-MS [STAMPS]]]]]
  *
  * SPEC as for rtpload (suites AES_CM_128 or plain, one key), RATE in packets per second and leg, one in SAMPLE packets is decrypted, packets
- * that are due leave together every BURST-US at most, and what is under way when all have left has DRAIN-MS. One JSON object on standard output. The local ports must have no
- * sockets; drop what arrives there (nft, prerouting), or the kernel answers with ICMP. */
+ * that are due leave together every BURST-US at most, and what is under way when all have left has DRAIN-MS. STAMPS "call":
+ * delay counts from the call to send, which is longer, and costs the machine less; JSON has it as call_* in any case. One JSON object on
+ * standard output. The local ports must have no sockets; drop what arrives there (nft, prerouting), or the kernel answers with ICMP. */
 #include <arpa/inet.h>
 #include <errno.h>
+#include <linux/filter.h>
 #include <linux/if_ether.h>
 #include <linux/if_packet.h>
 #include <net/if.h>
@@ -54,15 +57,17 @@ struct leg {
 	uint32_t ip, to_ip; /* network order */
 	uint16_t port, to_port;
 	struct dir tx, rx;
-	uint16_t first; /* sequence number of its packet 0 */
-	uint32_t next;  /* number expected */
+	uint16_t first;  /* sequence number of its packet 0 */
+	uint32_t next;   /* number expected */
+	uint32_t leaves; /* number of those that left */
 };
 
 static struct leg *legs;
 static uint32_t leg_count, per_leg, payload = 160, stride, sample = 16;
-static uint8_t *frames;     /* [per_leg * leg_count * stride], in the order of sending */
-static uint16_t *frame_len; /* likewise */
-static _Atomic uint64_t *sent_ns;
+static uint8_t *frames;             /* [per_leg * leg_count * stride], in the order of sending */
+static uint16_t *frame_len;         /* likewise */
+static _Atomic uint64_t *call_ns;   /* likewise, when it was given to the kernel */
+static uint64_t *left_ns;           /* likewise; 0: it has not left, or that was missed */
 static uint8_t *seen;               /* likewise: it has arrived */
 static uint32_t leg_of_port[65536]; /* leg + 1 */
 static uint8_t mac_own[6], mac_gateway[6];
@@ -71,7 +76,11 @@ static struct {
 	uint64_t sent, send_errors, late;
 	uint64_t received, reordered, duplicates, wrong, bad_auth, sampled, overruns;
 } total;
-static uint32_t *delay;    /* [total.received] in ns; exact, for targets are compared with them */
+static bool stamp_leaving = true;
+static uint32_t *delay; /* [delays] in ns; exact, for targets are compared with them */
+/* Likewise, from the call to send: with what this program waited and the kernel did before the packet left. */
+static uint32_t *from_call;
+static size_t delays;
 static struct hist behind; /* of a packet that left later than it was due, by how much */
 
 static void die(const char *what)
@@ -264,10 +273,12 @@ static void frames_make(void)
 	stride = (HEAD + RTP + payload + TAG_MAX + 15) / 16 * 16;
 	frames = malloc(all * stride);
 	frame_len = malloc(all * sizeof(*frame_len));
-	sent_ns = calloc(all, sizeof(*sent_ns));
+	call_ns = calloc(all, sizeof(*call_ns));
+	left_ns = calloc(all, sizeof(*left_ns));
+	from_call = calloc(all, sizeof(*from_call));
 	delay = calloc(all, sizeof(*delay));
 	seen = calloc(all, 1);
-	if (!frames || !frame_len || !sent_ns || !delay || !seen)
+	if (!frames || !frame_len || !call_ns || !left_ns || !from_call || !delay || !seen)
 		die("memory for the packets");
 	for (uint32_t k = 0; k < leg_count; k++)
 		leg_frames(k);
@@ -338,7 +349,7 @@ static void send_burst(int fd, size_t from, unsigned n)
 	for (unsigned i = 0; i < n; i++) {
 		iov[i] = (struct iovec){frames + (from + i) * stride, frame_len[from + i]};
 		msg[i] = (struct mmsghdr){.msg_hdr = {.msg_iov = &iov[i], .msg_iovlen = 1}};
-		atomic_store_explicit(&sent_ns[from + i], now, memory_order_relaxed);
+		atomic_store_explicit(&call_ns[from + i], now, memory_order_relaxed);
 	}
 	while (done < n) {
 		int k = sendmmsg(fd, msg + done, n - done, 0);
@@ -420,11 +431,44 @@ static void check_sampled(struct leg *l, uint32_t leg, uint32_t number, uint8_t 
 		total.wrong++;
 }
 
+/* The sequence number's place among a leg's, the nearest to the one expected. */
+static uint32_t number_of(const struct leg *from, const uint8_t *rtp, uint32_t expected)
+{
+	uint32_t seq = (uint16_t)(be16(rtp + 2) - from->first);
+
+	return expected + (uint32_t)(int16_t)(uint16_t)(seq - expected);
+}
+
+/* One of ours on its way out. */
+static void leave(const uint8_t *f, uint32_t len, uint64_t t_ns)
+{
+	const uint8_t *ip = f + ETH, *rtp = f + HEAD;
+	uint32_t k, number;
+
+	if (len < HEAD + RTP || be16(f + 12) != ETH_P_IP || ip[0] != 0x45 || ip[9] != IPPROTO_UDP)
+		return;
+	k = leg_of_port[be16(ip + IP)];
+	if (k == 0 || memcmp(ip + 12, &legs[k - 1].ip, 4) != 0)
+		return;
+	number = number_of(&legs[k - 1], rtp, legs[k - 1].leaves);
+	if (number >= per_leg)
+		return;
+	left_ns[(size_t)number * leg_count + k - 1] = t_ns;
+	legs[k - 1].leaves = number + 1;
+}
+
+static uint32_t since(uint64_t now, uint64_t then)
+{
+	uint64_t ns = now > then ? now - then : 0;
+
+	return ns < UINT32_MAX ? (uint32_t)ns : UINT32_MAX;
+}
+
 static void take(uint8_t *f, uint32_t len, uint64_t t_ns)
 {
 	uint8_t *ip = f + ETH, *rtp = f + HEAD;
-	uint32_t k, number, seq;
-	uint64_t then;
+	uint32_t k, number;
+	uint64_t called;
 	struct leg *l;
 	size_t at;
 
@@ -440,9 +484,7 @@ static void take(uint8_t *f, uint32_t len, uint64_t t_ns)
 		total.wrong++;
 		return;
 	}
-	/* The number nearest to the one expected. */
-	seq = (uint16_t)(be16(rtp + 2) - legs[k ^ 1].first);
-	number = l->next + (uint32_t)(int16_t)(uint16_t)(seq - l->next);
+	number = number_of(&legs[k ^ 1], rtp, l->next);
 	if (number >= per_leg) {
 		total.wrong++;
 		return;
@@ -457,9 +499,12 @@ static void take(uint8_t *f, uint32_t len, uint64_t t_ns)
 		total.reordered++;
 	else
 		l->next = number + 1;
-	then = atomic_load_explicit(&sent_ns[at], memory_order_relaxed);
-	then = t_ns > then ? t_ns - then : 0;
-	delay[total.received++] = then < UINT32_MAX ? (uint32_t)then : UINT32_MAX;
+	total.received++;
+	called = atomic_load_explicit(&call_ns[at], memory_order_relaxed);
+	if (left_ns[at] || !stamp_leaving) {
+		from_call[delays] = since(t_ns, called);
+		delay[delays++] = since(t_ns, stamp_leaving ? left_ns[at] : called);
+	}
 	/* Not one in so many of all: they come leg by leg, and it would be the same legs' turn each time. */
 	if ((number + k) % sample == 0)
 		check_sampled(l, k, number, rtp);
@@ -472,7 +517,15 @@ struct ring {
 
 static void ring_open(struct ring *r, const char *device)
 {
-	int version = TPACKET_V3, on = 1;
+	/* Of what leaves the headers will do. */
+	struct sock_filter code[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, (uint32_t)(SKF_AD_OFF + SKF_AD_PKTTYPE)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, PACKET_OUTGOING, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, HEAD + RTP),
+		BPF_STMT(BPF_RET | BPF_K, 1 << 18),
+	};
+	struct sock_fprog filter = {ARRAY_LEN(code), code};
+	int version = TPACKET_V3, on = 1, ignore = !stamp_leaving;
 	struct tpacket_req3 req = {.tp_block_size = BLOCK,
 		.tp_block_nr = BLOCKS,
 		.tp_frame_size = 2048,
@@ -480,7 +533,10 @@ static void ring_open(struct ring *r, const char *device)
 		.tp_retire_blk_tov = 4};
 
 	r->fd = packet_socket(device, 0);
-	if (setsockopt(r->fd, SOL_PACKET, PACKET_IGNORE_OUTGOING, &on, sizeof(on)) ||
+	/* SO_TIMESTAMPNS: stamped as it comes to the interface, not when this socket is served. */
+	if (setsockopt(r->fd, SOL_SOCKET, SO_TIMESTAMPNS, &on, sizeof(on)) ||
+		setsockopt(r->fd, SOL_SOCKET, SO_ATTACH_FILTER, &filter, sizeof(filter)) ||
+		setsockopt(r->fd, SOL_PACKET, PACKET_IGNORE_OUTGOING, &ignore, sizeof(ignore)) ||
 		setsockopt(r->fd, SOL_PACKET, PACKET_VERSION, &version, sizeof(version)) ||
 		setsockopt(r->fd, SOL_PACKET, PACKET_RX_RING, &req, sizeof(req)))
 		die("receive ring");
@@ -501,8 +557,13 @@ static void block(struct tpacket_block_desc *b)
 	struct tpacket3_hdr *h = (void *)((uint8_t *)b + b->hdr.bh1.offset_to_first_pkt);
 
 	for (uint32_t i = 0; i < b->hdr.bh1.num_pkts; i++) {
-		take((uint8_t *)h + h->tp_mac, h->tp_snaplen,
-			(uint64_t)h->tp_sec * NS_PER_SEC + h->tp_nsec);
+		const struct sockaddr_ll *sa = (void *)((uint8_t *)h + TPACKET_ALIGN(sizeof(*h)));
+		uint64_t t_ns = (uint64_t)h->tp_sec * NS_PER_SEC + h->tp_nsec;
+
+		if (sa->sll_pkttype == PACKET_OUTGOING)
+			leave((uint8_t *)h + h->tp_mac, h->tp_snaplen, t_ns);
+		else
+			take((uint8_t *)h + h->tp_mac, h->tp_snaplen, t_ns);
 		h = (void *)((uint8_t *)h + h->tp_next_offset);
 	}
 }
@@ -540,9 +601,9 @@ static int by_value(const void *a, const void *b)
 }
 
 /* Of sorted delays: the least one that so many of a thousand do not exceed, in microseconds. */
-static double quantile_us(size_t n, unsigned permille)
+static double quantile_us(const uint32_t *sorted, size_t n, unsigned permille)
 {
-	return n ? delay[(n * permille + 999) / 1000 - 1] / 1e3 : 0;
+	return n ? sorted[(n * permille + 999) / 1000 - 1] / 1e3 : 0;
 }
 
 /* The whole distribution, to be drawn: [per mille, microseconds]. */
@@ -552,7 +613,8 @@ static void report_distribution(size_t n)
 		1, 10, 50, 100, 250, 500, 750, 900, 950, 980, 990, 995, 998, 999, 1000};
 
 	for (size_t i = 0; i < ARRAY_LEN(at); i++)
-		printf("%s[%u,%.1f]", i ? "," : "\"distribution\":[", at[i], quantile_us(n, at[i]));
+		printf("%s[%u,%.1f]", i ? "," : "\"distribution\":[", at[i],
+			quantile_us(delay, n, at[i]));
 	printf("]");
 }
 
@@ -561,13 +623,15 @@ static void report(double seconds)
 	const struct hist *own[] = {&behind};
 	struct hist_summary b;
 	uint64_t lost = total.sent > total.received ? total.sent - total.received : 0;
-	size_t n = (size_t)total.received;
+	size_t n = delays;
 
 	qsort(delay, n, sizeof(*delay), by_value);
+	qsort(from_call, n, sizeof(*from_call), by_value);
 	hist_summarise(&b, own, 1);
 	printf("{\"legs\":%u,\"seconds\":%.3f,\"sent\":%llu,\"received\":%llu,\"lost\":%llu,\"reordered\":%llu,\"duplicates\":%llu,"
 	       "\"wrong\":%llu,\"bad_auth\":%llu,\"sampled\":%llu,\"send_errors\":%llu,\"late\":%llu,\"overruns\":%llu,"
 	       "\"p50_us\":%.1f,\"p90_us\":%.1f,\"p99_us\":%.1f,\"p999_us\":%.1f,\"max_us\":%.1f,"
+	       "\"call_p50_us\":%.1f,\"call_p99_us\":%.1f,\"unstamped\":%llu,"
 	       "\"behind_p99_us\":%.1f,",
 		leg_count, seconds, (unsigned long long)total.sent,
 		(unsigned long long)total.received, (unsigned long long)lost,
@@ -575,8 +639,10 @@ static void report(double seconds)
 		(unsigned long long)total.wrong, (unsigned long long)total.bad_auth,
 		(unsigned long long)total.sampled, (unsigned long long)total.send_errors,
 		(unsigned long long)total.late, (unsigned long long)total.overruns,
-		quantile_us(n, 500), quantile_us(n, 900), quantile_us(n, 990), quantile_us(n, 999),
-		quantile_us(n, 1000), (double)b.p99 / 1e3);
+		quantile_us(delay, n, 500), quantile_us(delay, n, 900), quantile_us(delay, n, 990),
+		quantile_us(delay, n, 999), quantile_us(delay, n, 1000),
+		quantile_us(from_call, n, 500), quantile_us(from_call, n, 990),
+		(unsigned long long)(total.received - n), (double)b.p99 / 1e3);
 	report_distribution(n);
 	printf("}\n");
 }
@@ -592,13 +658,14 @@ int main(int argc, char **argv)
 
 	if (argc < 6 || (rate = atof(argv[4])) <= 0 || (seconds = atof(argv[5])) <= 0) {
 		fprintf(stderr,
-			"usage: srtpload DEVICE GATEWAY-IP SPEC RATE SECONDS [SAMPLE [PAYLOAD [BURST-US [DRAIN-MS]]]]\n");
+			"usage: srtpload DEVICE GATEWAY-IP SPEC RATE SECONDS [SAMPLE [PAYLOAD [BURST-US [DRAIN-MS [STAMPS]]]]]\n");
 		return 2;
 	}
 	sample = argc > 6 && atoi(argv[6]) > 0 ? (uint32_t)atoi(argv[6]) : sample;
 	payload = argc > 7 ? (uint32_t)atoi(argv[7]) : payload;
 	burst_us = argc > 8 ? atof(argv[8]) : burst_us;
 	drain_ms = argc > 9 ? (useconds_t)atoi(argv[9]) : drain_ms;
+	stamp_leaving = argc < 11 || strcmp(argv[10], "call") != 0;
 	if (payload < 1 || payload > PAYLOAD_MAX) {
 		fprintf(stderr, "srtpload: payload must be 1 to %d bytes\n", PAYLOAD_MAX);
 		return 2;
