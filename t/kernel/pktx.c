@@ -3,13 +3,14 @@
  * program, which says what was lost, repeated, out of order or changed; and packets no sane sender would send, straight onto
  * a link. Prints one line of NAME=VALUE; a test compares what it cares about.
  *
- *   pktx flow --from NS,ADDR,PORT --to ADDR,PORT --recv NS,ADDR,PORT [--recv ...] [options]
+ *   pktx flow --from NS,ADDR,PORT --to ADDR,PORT --recv NS,ADDR,PORT [--recv ...] [options]    until SIGTERM at the latest
  *   pktx raw  --dev NS,IFACE,MAC --from ADDR,PORT --to ADDR,PORT --kind KIND|fuzz [--count N] [--ms N] [--seed N] */
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
 #include <poll.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/socket.h>
@@ -179,6 +180,31 @@ static void wait_in(const int *fd, uint32_t n, int ms)
 	poll(p, n, ms);
 }
 
+/* A test that has seen enough ends a flow by SIGTERM, and hears what became of it. */
+static volatile sig_atomic_t over;
+
+static void on_term(int signal)
+{
+	(void)signal;
+	over = 1;
+}
+
+/* Whether it goes on sending. */
+static bool lasts(const struct flow *f, uint32_t sent, uint64_t start)
+{
+	return !over && sent < f->count && (!f->ms || now_ns() - start < f->ms * 1000000ull);
+}
+
+/* On a link of the guest's own a packet waits at the processor that sent it: who moves to another one overtakes himself. */
+static void stay(void)
+{
+	cpu_set_t here;
+
+	CPU_ZERO(&here);
+	CPU_SET(sched_getcpu(), &here);
+	sched_setaffinity(0, sizeof(here), &here);
+}
+
 /* When all is there, what is repeated would come soon. */
 static uint64_t patience_ns(const struct flow *f, const struct seen *s, uint32_t sent)
 {
@@ -208,11 +234,12 @@ static int flow_run(const struct flow *f)
 	out = f->recvs && pktx_same(&f->from, &f->recv[0]) ? in[0] : pktx_socket(&f->from);
 	pktx_mark(out, f->ttl, f->tos);
 	to_len = pktx_address(&f->to, &to);
+	stay();
+	signal(SIGTERM, on_term);
 	usleep(f->delay_ms * 1000);
 	start = last = now_ns();
-	while ((sent < f->count && (!f->ms || now_ns() - start < f->ms * 1000000ull)) ||
-		now_ns() - last < patience_ns(f, seen, sent)) {
-		bool more = sent < f->count && (!f->ms || now_ns() - start < f->ms * 1000000ull);
+	while (lasts(f, sent, start) || now_ns() - last < patience_ns(f, seen, sent)) {
+		bool more = lasts(f, sent, start);
 		uint64_t due = f->rate ? start + sent * (1000000000ull / f->rate) : 0;
 
 		if (drain_all(in, seen, f))
@@ -233,6 +260,7 @@ static int flow_run(const struct flow *f)
 			break;
 		wait_in(in, f->recvs, more && !f->window ? 1 : 10);
 	}
+	drain_all(in, seen, f); /* it may have slept longer than it was patient */
 	report(f, seen, sent, (f->window ? now_ns() : last) - start);
 	return 0;
 }
@@ -287,7 +315,7 @@ int main(int argc, char **argv)
 	struct flow f = {.count = 100,
 		.rate = 1000,
 		.size = 172,
-		.wait_ms = 200,
+		.wait_ms = 1000,
 		.ssrc = 0x1234,
 		.kind = "rtp"};
 	const char *dev = NULL, *patience = getenv("PATIENCE"); /* of a slow guest */

@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Packets and messages that are not what they should be: nothing breaks, nothing of it is relayed that should not be, and good
 packets pass as before."""
+import os
+
 import rig
 from rig import equal, tap
 import netns
@@ -37,6 +39,7 @@ def kinds(w, nfx):
     for kind, what in KINDS[w.v6].items():
         before = sent(w, nfx)
         raw(w, kind, "--count", 5)
+        rig.settled()
         got = sent(w, nfx) - before
         told.append(f"{kind} {got}")
         if what != "any" and got != {"relayed": 5, "socket": 0, "dropped": 0}[what]:
@@ -49,6 +52,7 @@ def kinds(w, nfx):
 
 def fuzz(w, nfx):
     raw(w, "fuzz", "--ms", 2000, "--seed", 7)
+    rig.settled()
     r = w.flow("--count", 50)[0]
     equal(f"{w.name}: after 2 s of random packets good ones pass", (r["got"], r["bad"]), (50, 0))
     rig.note(nfx.ok("stats")[0])
@@ -77,8 +81,11 @@ def main():
             w = rig.Way(net, v6)
             nfx.ok(w.target())
             w.flow("--count", 1)  # neighbours are known from here on
+            processors = os.sched_getaffinity(0)
+            rig.one_processor()
             kinds(w, nfx)
             fuzz(w, nfx)
+            os.sched_setaffinity(0, processors)
         messages(net, nfx)
         nfx.close()
 

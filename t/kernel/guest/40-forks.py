@@ -55,6 +55,7 @@ def circle(w, nfx):
     itself = f" dest={w.g},30000,{w.h},30002"
     nfx.ok(w.target(more=itself * 3))
     w.flow("--count", PACKETS)
+    rig.settled()
     c = counters(nfx, w.g, 30000)
     tap(0 < c["SENT"] <= PACKETS * 64 and c["TTL"] > 0, f"{w.name}: a target that forks to itself thrice ends ({c['SENT']} sent for {PACKETS})")
     nfx.ok(w.target())
@@ -101,4 +102,5 @@ def main():
         nfx.close()
 
 
+rig.one_processor()
 rig.test(main)

@@ -3,6 +3,7 @@
 """xcipherd leaves plain media to the kernel and takes it back, without losing, repeating or reordering a packet; its counters are
 those of both."""
 import os
+import shutil
 import subprocess
 import time
 
@@ -146,6 +147,7 @@ def killed(net):
 
 def main():
     with netns.Net(("caller", "callee")) as net:
+        shutil.rmtree("/tmp/rec", ignore_errors=True)
         os.makedirs("/tmp/rec")
         rig.track(net.gateway)
         daemon = relay.Xcipherd(net, "--steering=kernel", "--engine=serial", "--workers=1", "--recording-dir=/tmp/rec").wait_ready()

@@ -4,6 +4,7 @@ import os
 import re
 import subprocess
 import sys
+import time
 import traceback
 
 sys.path.insert(0, "/tree/t/e2e")
@@ -48,6 +49,35 @@ def test(function):
     except Exception:  # a test may fail in any way
         note(traceback.format_exc())
         tap(False, function.__name__ + " ran to its end")
+
+
+def until(what, seconds=60):
+    """Whether it becomes true. Only what is wrong takes the time."""
+    end = time.monotonic() + seconds
+    while not what():
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.05)
+    return True
+
+
+def settled():
+    """All that was sent has been handled: no processor has packets waiting. For a test that stays on the one processor on which all is
+    sent and handled."""
+    def waiting():
+        with open("/proc/net/softnet_stat", encoding="ascii") as f:
+            return sum(int(line.split()[11], 16) for line in f)
+    return until(lambda: waiting() == 0)
+
+
+def one_processor():
+    """For a test and all that it starts from now on: packets keep their order, and are handled before it goes on."""
+    os.sched_setaffinity(0, {0})
+
+
+def free_kib():
+    with open("/proc/meminfo", encoding="ascii") as f:
+        return int(next(x for x in f if x.startswith("MemFree")).split()[1])
 
 
 def pktx(*args):
