@@ -3,11 +3,11 @@
 import base64
 import json
 import os
-import threading
 import time
 
 import calls
 import chromium
+import redisrig
 import relay
 import web
 from run import Skip
@@ -167,8 +167,7 @@ def test_in_a_browser_without_token(net):
     daemon = relay.Xcipherd(net, "--listen-http=127.0.0.1:22280").wait_ready()
     talk = [calls.Call(daemon.client, i, *(("80", "32"), ("plain", "AEAD_AES_256_GCM"))[i % 2]).setup() for i in range(6)]
     assert daemon.client.call("offer", call_id=MARKUP, from_tag=MARKUP, sdp=calls.sdp("10.200.1.2", 4000))["result"] == "ok"
-    media = threading.Thread(target=lambda: calls.load(net, relay.BUILD, talk, rate=50, seconds=3))
-    media.start()
+    media = redisrig.Load(net, relay.BUILD, talk, 50, 100)
     b.size(1280, 900)
     b.open("http://127.0.0.1:22280/")
     b.wait("document.querySelectorAll('#calls-rows tr').length == 7")
@@ -204,7 +203,7 @@ def test_in_a_browser_without_token(net):
         light = b.js("getComputedStyle(document.documentElement).backgroundColor.match(/\\d+/g).reduce((a, x) => a + +x, 0)")
         assert (light < 200) if dark else (light > 600), light
     b.screenshot(os.path.join(os.environ.get("SHOTS", b.folder.name), "phone.png"))
-    media.join()
+    media.enough()
     assert not b.complaints(), b.complaints()
     # pages of other sites, and a name of theirs that points here
     refused = "new Promise(r => { const s = new WebSocket('ws://127.0.0.1:22280/', 'page.xcipher'); s.onmessage = () => r('told'); s.onerror = () => r('refused'); })"
