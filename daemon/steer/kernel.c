@@ -4,26 +4,20 @@
  * the host's being set up to forward. Everything behind the queue is nfqueue's (steer/nfqueue.c), which this calls.
  *
  * Each worker has a netlink socket, by which it owns the targets of its ports. When the daemon dies they stay for a while,
- * and the next one takes them over by the same owner's number, which is the worker's queue's. */
+ * and the next one takes them over by the same owner's number, which is the worker's queue's. Whether there is a module to
+ * work with, at the start and when it was gone, is judged in steer/kernel_meet.c. */
 #include "steer/steer.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/lines.h"
 #include "base/log.h"
+#include "steer/kernel_meet.h"
 #include "steer/kernel_nl.h"
 #include "steer/nfqueue.h"
 
-/* Targets of a daemon that is gone stay so long, and the new one has so long to set up its calls again. */
-#define GRACE_MS       10000u
-#define RELAY_FEATURES (NFX_FEATURE_RELAY | NFX_FEATURE_SSRC | NFX_FEATURE_RELAYED)
-#define FEATURES                                                                      \
-	(RELAY_FEATURES | NFX_FEATURE_QUEUE | NFX_FEATURE_VERDICT | NFX_FEATURE_SEQ | \
-		NFX_FEATURE_RATE | NFX_FEATURE_EVENTS | NFX_FEATURE_MULTI)
 #define NO_ID         UINT32_MAX /* in cookies of targets that are not relayed */
 #define PURGE_STEP    32u
 #define PENDING_MAX   64u
@@ -60,110 +54,7 @@ struct steer {
 	uint32_t next; /* of has */
 };
 
-/* --- What the module is --------------------------------------------------------------------------------------- */
-
-static uint32_t owner_of(const struct steer_config *cfg, uint32_t worker)
-{
-	return cfg->queue_num + worker;
-}
-
-static void complain(char *err, size_t err_len, int res, const char *said)
-{
-	switch (res) {
-	case -ENOENT:
-		snprintf(err, err_len,
-			"kernel steering: the module nf_xcipher is not loaded (modprobe nf_xcipher)");
-		break;
-	case -EPROTONOSUPPORT:
-		snprintf(err, err_len,
-			"kernel steering: nf_xcipher and this daemon (interface %u) do not understand each other: %s",
-			NFX_VERSION, said[0] ? said : "bring both to one release");
-		break;
-	case -EPERM:
-		snprintf(err, err_len,
-			"kernel steering needs CAP_NET_ADMIN and CAP_NET_RAW (root): run as root, or use --steering=udp");
-		break;
-	case -EBUSY:
-		snprintf(err, err_len,
-			"kernel steering: another program owns these targets, choose another --nfqueue-num");
-		break;
-	default:
-		snprintf(err, err_len, "kernel steering: nf_xcipher: %s%s%s", strerror(-res),
-			said[0] ? ": " : "", said);
-	}
-}
-
-/* A socket that owns the worker's targets. */
-static int meet(struct knl **out, const struct steer_config *cfg, uint32_t worker,
-	struct knl_peer *peer, char *err, size_t err_len)
-{
-	struct knl *k = NULL;
-	int res = knl_open(&k);
-
-	memset(peer, 0, sizeof(*peer));
-	res = res ? res : knl_hello(k, owner_of(cfg, worker), GRACE_MS, FEATURES, peer);
-	if (res) {
-		complain(err, err_len, res, k ? knl_said(k) : "");
-		knl_close(k);
-		return res;
-	}
-	if (!(peer->features & NFX_FEATURE_QUEUE)) {
-		snprintf(err, err_len, "kernel steering: nf_xcipher %s cannot queue (features %#x)",
-			peer->release, peer->features);
-		knl_close(k);
-		return -EPROTO;
-	}
-	*out = k;
-	return 0;
-}
-
-static int open_kernel(struct steer_config *cfg, char *err, size_t err_len)
-{
-	struct knl_peer peer;
-	struct knl *k;
-	int res = meet(&k, cfg, 0, &peer, err, err_len);
-	bool sends;
-
-	if (res)
-		return res;
-	knl_close(k);
-	cfg->knl_features = peer.features;
-	(void)knl_open(&cfg->knl);
-	cfg->relays =
-		cfg->knl && (peer.features & RELAY_FEATURES) == RELAY_FEATURES && !cfg->queue_only;
-	if (peer.features & NFX_FEATURE_EVENTS && !knl_open(&cfg->events) &&
-		knl_listen(cfg->events)) {
-		knl_close(cfg->events);
-		cfg->events = NULL;
-	}
-	cfg->relays_copies = peer.features & NFX_FEATURE_MULTI && peer.max_dests >= KNL_DESTS;
-	cfg->relays_srtp = peer.features & NFX_FEATURE_SEQ;
-	sends = peer.features & NFX_FEATURE_VERDICT && peer.mark;
-	if (cfg->queue_send == STEER_QUEUE_VERDICT && !sends) {
-		snprintf(err, err_len,
-			"kernel steering: nf_xcipher %s cannot send by verdict, use --nfqueue-send=raw",
-			peer.release);
-		return -EINVAL;
-	}
-	sends = sends && cfg->queue_send != STEER_QUEUE_RAW;
-	cfg->queue_send = sends ? STEER_QUEUE_VERDICT : STEER_QUEUE_RAW;
-	cfg->queue_mark = sends ? peer.mark : 0;
-	log_info(
-		"kernel steering: nf_xcipher %s, interface %u, features %#x of our %#x, results leave by %s, plain media %s",
-		peer.release, peer.version, peer.features, FEATURES,
-		sends ? "verdict" : "raw socket",
-		cfg->relays ? cfg->relays_srtp ? "and what is passed through stay in the kernel"
-					       : "stays in the kernel"
-			    : "comes to us");
-	return 0;
-}
-
-static void close_kernel(struct steer_config *cfg)
-{
-	knl_close(cfg->knl);
-	knl_close(cfg->events);
-	cfg->knl = cfg->events = NULL;
-}
+/* --- A worker's ----------------------------------------------------------------------------------------------- */
 
 /* There are no rules: targets come and go with ports. What a killed instance left is taken over. */
 static int setup(const struct steer_config *cfg, char *err, size_t err_len)
@@ -178,8 +69,6 @@ static void teardown(const struct steer_config *cfg)
 {
 	(void)cfg;
 }
-
-/* --- A worker's ----------------------------------------------------------------------------------------------- */
 
 static void destroy(struct steer *s)
 {
@@ -216,7 +105,7 @@ static int create(struct steer **out, const struct steer_config *cfg, uint32_t w
 	s->instance = (uint32_t)(clock_real_ns() >> 10) | 1;
 	/* The queue first: packets must have a reader when targets send them there. */
 	res = steer_nfqueue.create(&s->queue, cfg, worker, err, err_len);
-	res = res ? res : meet(&s->knl, cfg, worker, &peer, err, err_len);
+	res = res ? res : kernel_meet(&s->knl, cfg, worker, &peer, err, err_len);
 	if (res) {
 		destroy(s);
 		return res;
@@ -225,7 +114,7 @@ static int create(struct steer **out, const struct steer_config *cfg, uint32_t w
 	if (peer.adopted) {
 		log_info("kernel steering, worker %u: %u targets of an earlier instance taken over",
 			worker, peer.adopted);
-		s->purge_ns = clock_mono_ns() + GRACE_MS * 1000000ull;
+		s->purge_ns = clock_mono_ns() + KERNEL_GRACE_MS * 1000000ull;
 	}
 	*out = s;
 	return 0;
@@ -333,7 +222,7 @@ static void purge(struct steer *s)
 		s->stale_cap = ports_of(&s->cfg) * s->cfg.locals;
 		s->stale = calloc(s->stale_cap, sizeof(*s->stale));
 		if (s->stale)
-			(void)knl_dump(s->knl, owner_of(&s->cfg, s->worker), -1, note_stale, s);
+			(void)knl_dump(s->knl, kernel_owner(&s->cfg, s->worker), -1, note_stale, s);
 	}
 	for (uint32_t i = 0; i < PURGE_STEP && s->stales; i++)
 		(void)knl_target_del(s->knl, &s->stale[--s->stales]);
@@ -475,7 +364,7 @@ static int relayed_all(const struct steer_config *cfg, uint32_t worker,
 {
 	struct relayed_put p = {put, arg, clock_real_ns()};
 
-	return knl_dump(cfg->knl, owner_of(cfg, worker), NFX_ACTION_RELAY, relayed_one, &p);
+	return knl_dump(cfg->knl, kernel_owner(cfg, worker), NFX_ACTION_RELAY, relayed_one, &p);
 }
 
 /* --- What the module tells by itself -------------------------------------------------------------------------- */
@@ -521,38 +410,6 @@ static int events(const struct steer_config *cfg,
 
 /* --- Gone, and back ------------------------------------------------------------------------------------------- */
 
-static int alive(const struct steer_config *cfg)
-{
-	return cfg->knl ? knl_alive(cfg->knl) : 0;
-}
-
-/* One that does less than the one that went would need decisions of the start again. */
-static int back(const struct steer_config *cfg, char *err, size_t err_len)
-{
-	struct knl_peer peer;
-	struct knl *k;
-	int res = knl_again(cfg->knl);
-
-	if (res)
-		return res;
-	res = meet(&k, cfg, 0, &peer, err, err_len);
-	if (res)
-		return res;
-	knl_close(k);
-	if ((peer.features & cfg->knl_features) != cfg->knl_features ||
-		(cfg->relays_copies && peer.max_dests < KNL_DESTS)) {
-		snprintf(err, err_len,
-			"kernel steering: nf_xcipher %s can do less (features %#x) than the one before (%#x): restart xcipherd to work with it",
-			peer.release, peer.features, cfg->knl_features);
-		return -EPROTO;
-	}
-	res = cfg->events ? knl_again(cfg->events) : 0;
-	res = res || !cfg->events ? res : knl_listen(cfg->events);
-	if (res)
-		complain(err, err_len, res, "");
-	return res;
-}
-
 static void again(struct steer *s)
 {
 	s->again_ns = clock_mono_ns();
@@ -565,8 +422,7 @@ static bool meet_again(struct steer *s)
 	struct knl_peer peer;
 	int res = knl_again(s->knl);
 
-	res = res ? res
-		  : knl_hello(s->knl, owner_of(&s->cfg, s->worker), GRACE_MS, FEATURES, &peer);
+	res = res ? res : kernel_hello(s->knl, &s->cfg, s->worker, &peer);
 	if (res) {
 		/* Gone once more: then we are told when it is back. */
 		s->again_ns = res == -ENOENT ? 0 : clock_mono_ns() + AGAIN_NS;
@@ -636,8 +492,8 @@ static void verdict(struct steer *s, const struct media_in *in, uint32_t n)
 const struct steer_ops steer_kernel = {
 	.name = "kernel",
 	.instead = &steer_nfqueue,
-	.open = open_kernel,
-	.close = close_kernel,
+	.open = kernel_open,
+	.close = kernel_close,
 	.setup = setup,
 	.teardown = teardown,
 	.create = create,
@@ -656,7 +512,7 @@ const struct steer_ops steer_kernel = {
 	.relayed_all = relayed_all,
 	.events_fd = events_fd,
 	.events = events,
-	.alive = alive,
-	.back = back,
+	.alive = kernel_alive,
+	.back = kernel_back,
 	.again = again,
 };
