@@ -25,6 +25,7 @@
 struct slot_note {
 	uint8_t can;  /* a bit for each device */
 	uint8_t kind; /* a bit for each enum batch_class; none: CM, NULL or plain */
+	bool odd;     /* a key that is not for every device, or has a kind */
 };
 
 struct device {
@@ -54,6 +55,7 @@ struct batch_runner {
 	struct engine_queue *serial;
 	struct arena arena;
 	struct slot_note *note;                 /* [key_slots] */
+	uint32_t odd;                           /* of them; 0: batches need no survey */
 	uint32_t least;                         /* no device is worth a smaller batch */
 	uint32_t untimed, untimed_jobs;         /* batches, and their jobs, since one was timed */
 	struct flight flight[ENGINE_DEPTH_MAX]; /* [depth], a ring */
@@ -262,13 +264,15 @@ static enum batch_class class_of(uint8_t classes)
 static int choose(struct batch_runner *r, const struct batch *b, uint32_t *jobs)
 {
 	uint32_t n[BATCH_DEVICES_MAX];
-	struct slot_note all, own;
+	/* As it is mostly. Slots without a key are no matter: any engine refuses them. */
+	struct slot_note all = {.can = 0xff, .kind = 1u << BATCH_CM}, own;
 	int64_t sum = 0;
 	int best = -1;
 
 	if (b->n > r->arena.slots)
 		return -1;
-	(void)survey(r, b, -1, &all);
+	if (r->odd)
+		(void)survey(r, b, -1, &all);
 	for (uint32_t i = 0; i < r->devices; i++) {
 		struct device *d = &r->device[i];
 
@@ -446,6 +450,9 @@ static void note_keys(struct batch_runner *r, uint32_t slot)
 			if (r->device[i].shared->ops->can(r->device[i].q, k, plain) &&
 				r->device[i].shared->ops->can(r->device[i].q, plain, k))
 				note.can |= (uint8_t)(1u << i);
+		note.odd = k->valid == XC_KEY_VALID &&
+			(note.kind || note.can != (1u << r->devices) - 1);
+		r->odd = r->odd - r->note[s].odd + note.odd;
 		r->note[s] = note;
 	}
 }

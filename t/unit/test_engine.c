@@ -243,6 +243,66 @@ static void what_the_device_cannot_do_is_done_serially(void **state)
 	runner_close(&t);
 }
 
+/* A batch under keys that are all alike is not looked at job by job: whether there are others must be known at any time. */
+static void keys_that_are_odd_count_from_their_coming_to_their_going(void **state)
+{
+	enum { CM = 2, GCM = 4, F8 = 6 };
+	static const struct {
+		uint32_t wiped, set; /* slots, 0 = none */
+		enum srtp_suite_id suite;
+		uint32_t key, sent; /* of all jobs; how many of them go to the device */
+		uint32_t status;
+	} T[] = {
+		{0, 0, SUITE_PLAIN, GCM, 0, XC_OK}, /* it cannot */
+		{0, 0, SUITE_PLAIN, F8, 0, XC_OK},  /* not worth it */
+		{GCM, 0, SUITE_PLAIN, F8, 0, XC_OK},
+		{GCM, 0, SUITE_PLAIN, CM, RUNNER_N, XC_OK}, /* wiped twice */
+		{F8, 0, SUITE_PLAIN, CM, RUNNER_N, XC_OK},
+		{0, 0, SUITE_PLAIN, F8, RUNNER_N,
+			XC_BAD_TAG}, /* none is left: whoever gets them refuses */
+		{0, GCM, SUITE_AEAD_AES_128_GCM, CM, RUNNER_N, XC_OK},
+		{0, 0, SUITE_PLAIN, GCM, 0, XC_OK},
+		{0, GCM, SUITE_AES_CM_128_32, GCM, RUNNER_N,
+			XC_OK}, /* the slot is another key's now */
+		{0, F8, SUITE_F8_128_32, F8, 0, XC_OK},
+	};
+	struct runner t;
+
+	(void)state;
+	runner_open(&t, 2);
+	t.mock->no_gcm = true;
+	t.device[0].min[BATCH_F8] = BATCH_NEVER;
+	keys_again(&t);
+	for (size_t k = 0; k < ARRAY_LEN(T); k++) {
+		struct batch b = {.job = t.a->job, .status = t.a->status, .n = RUNNER_N};
+		uint64_t before = batch_runner_counters(t.r)->device_jobs;
+		struct srtp_master m;
+
+		if (T[k].wiped)
+			batch_runner_key_wipe(t.r, T[k].wiped);
+		if (T[k].set) {
+			sample_master(&m, T[k].suite, k);
+			assert_int_equal(srtp_key_fill(&t.a->key[T[k].set], &m), 0);
+			assert_int_equal(batch_runner_key_changed(t.r, T[k].set), 0);
+		}
+		for (uint32_t i = 0; i < b.n; i++) {
+			struct sample s = {.rx_key = T[k].key,
+				.tx_key = T[k].key,
+				.hdr_len = 12,
+				.body_len = 20,
+				.rx_index = i,
+				.tx_index = i};
+
+			sample_make(&b.job[i], t.a, i, &s);
+		}
+		batch_run(t.r, &b);
+		assert_int_equal(batch_runner_counters(t.r)->device_jobs - before, T[k].sent);
+		for (uint32_t i = 0; i < b.n; i++)
+			assert_int_equal(b.status[i], T[k].status);
+	}
+	runner_close(&t);
+}
+
 static void a_failing_device_costs_no_packet_and_is_left_alone_in_the_end(void **state)
 {
 	static const enum mock_mode modes[] = {MOCK_FAIL, MOCK_UNDONE};
@@ -520,6 +580,7 @@ int main(void)
 		cmocka_unit_test(the_selftest_leaves_out_what_an_engine_cannot),
 		cmocka_unit_test(small_batches_are_serial_large_ones_dispatched),
 		cmocka_unit_test(what_the_device_cannot_do_is_done_serially),
+		cmocka_unit_test(keys_that_are_odd_count_from_their_coming_to_their_going),
 		cmocka_unit_test(a_failing_device_costs_no_packet_and_is_left_alone_in_the_end),
 		cmocka_unit_test(a_success_forgives_earlier_failures),
 		cmocka_unit_test(calibration_finds_a_slow_device_not_worth_it_and_leaves_no_keys),
