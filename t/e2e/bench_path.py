@@ -10,7 +10,7 @@ the highest rate counts from the call, which is the stricter, because stamps of 
 Beside each: "else", what other programs and the hypervisor took of the machine in the worst round, in percent of it, and "waits",
 milliseconds per second for which the relay's threads were ready and had no processor; "behind" is the p99 of how late the load's packets left,
 in microseconds: the relay then gets many at once. A delay of those is no relay's.
-"rt": the threads that carry packets at real-time priority (--worker-priority=1; rtpengine's --scheduling=rr).
+Figures are medians of the rounds, in brackets the lowest and the highest; rates count packets of both directions together, delay is one way. "rt": the threads that carry packets at real-time priority (--worker-priority=1; rtpengine's --scheduling=rr).
 
 Sections (--only picks some):
   cost      CPU per packet by relay and by what the two sides speak, and the floor: a bare loop that only receives and sends
@@ -106,6 +106,10 @@ def line(name, rows, peer):
           f"{max(r['reordered'] for r in rows):>5} {max(r['else_percent'] for r in rows):>4.0f}% {mid(rows, 'waits_ms'):>6.0f} {mid(rows, 'behind_p99_us'):>7.0f}")
 
 
+def from_call(rows):
+    print("  p99 from the load's call to send, with its own waiting, us: " + ", ".join(f"{n} {mid(r, 'call_p99_us'):.0f}" for n, r in rows.items()))
+
+
 MEASURED = {}  # what was measured, by whom and at what: lists of results
 
 
@@ -174,9 +178,10 @@ def section_cost(args, out):
             variants.update(floors(args, 250, args.calls, args.total))
         rows = in_turns(variants, args.rounds + (2 if args.full and first else 0), f"cost, {label}",
                         less=lambda name: (2 if args.full else 1) if name.endswith("serial") or " raw " in name else args.rounds + 2)
-        print(f"\n{label}: {args.calls} calls, {args.total} packets per second together\n{HEAD}")
+        print(f"\n{label}: {args.calls} calls, {args.total} packets per second, both directions together\n{HEAD}")
         for name, r in rows.items():
             line(name, r, rows.get(PEER))
+        from_call(rows)
         out[label] = rows
     if PEER in out.get("SRTP 80-80", ()):
         print("\nour re-encryption (SRTP 80-32) beside rtpengine's pass-through (SRTP 80-80), round by round:")
@@ -198,10 +203,10 @@ def section_delay(args, out):
         if count in (20, 500):  # those with a target; a packet that comes alone is not waited with
             variants.update(floors(args, 0 if count == 20 else 250, count, total))
         rows = in_turns(variants, 1 if count >= MANY else args.rounds if count in (20, 500) else min(args.rounds, 2), f"delay, {count} calls")
-        print(f"\n{count} calls, {total} packets per second together\n{HEAD}")
+        print(f"\n{count} calls, {total} packets per second, both directions together\n{HEAD}")
         for name, r in rows.items():
             line(name, r, rows.get(PEER))
-        print("  p99 from the load's call to send, with its own waiting, us: " + ", ".join(f"{n} {mid(r, 'call_p99_us'):.0f}" for n, r in rows.items()))
+        from_call(rows)
         out[str(count)] = rows
     print("else: percent of the machine that other programs and the hypervisor took; waits: ms per second that the relay's threads had no processor; "
           "behind: p99 in us of the load's own lateness.\nCPU is that of the relay's own process; what the kernel does for it in the load's (receiving, with "
@@ -289,7 +294,7 @@ def section_setup(args, out):
 def section_scale(args, out):
     """One worker in every row: by itself xcipherd spreads as many calls as would send 1,000,000 packets per second over all of them, and here
     they send few, so that would compare batches of half the size. The bare loops are in the same turns: what their cost grows by is the kernel's."""
-    print(f"\nCPU per packet by number of calls, {args.total} packets per second together, SRTP 80-32, one worker\n{HEAD}")
+    print(f"\nCPU per packet by number of calls, {args.total} packets per second, both directions together, SRTP 80-32, one worker\n{HEAD}")
     starts = {n: s for n, s in {**main_relays(args), **one_worker(args)}.items() if args.full or n != PEER}
     for rounds in range(1, min(args.rounds, 2) + 1):  # the numbers of calls by turns, too: they are compared with each other
         for count in (100, 1000, MANY):
@@ -353,6 +358,7 @@ def main():
     if args.full:
         progress("all of it takes some 28 minutes on a quiet machine")
     result = {"machine": machine(), "sleep_us": sleep_us(), "arguments": vars(args), "sections": {}}
+    print("medians of rounds (lowest-highest); packets per second of both directions together; delay one way, terminal to terminal; rt: real-time priority")
     print(f"{result['machine']}; to sleep once for 250 us and wake up takes {result['sleep_us']:.0f} us of processor time")
     names = args.only.split(",")
     for i, name in enumerate(names):

@@ -29,8 +29,8 @@ def bars(axis, rows, key, label):
     axis.invert_yaxis()
     axis.margins(x=0.12)
     axis.set_title(label, fontsize=10)
-    for i, v in enumerate(value):
-        axis.annotate(f"{v:.1f}", (v, i), xytext=(4, 0), textcoords="offset points", va="center", fontsize=8)
+    for i, (v, more) in enumerate(zip(value, high)):
+        axis.annotate(f"{v:.1f}", (v + more, i), xytext=(4, 0), textcoords="offset points", va="center", fontsize=8)
 
 
 def curves(axis, sizes, key, label, log):
@@ -99,18 +99,19 @@ def pictures(result, folder):
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
     s = result["sections"]
+    note = "\nmedians of rounds, whiskers: lowest and highest; delay one way\nrt: real-time priority; floor: a bare loop, receives and sends only"
 
     def figure(name, *parts):
         """parts: functions that draw on an axis; at most two beside each other."""
         columns = min(len(parts), 2)
         lines = (len(parts) + columns - 1) // columns
-        fig, axes = plt.subplots(lines, columns, figsize=(6.5 * columns, 0.6 + 3.8 * lines), squeeze=False)
+        fig, axes = plt.subplots(lines, columns, figsize=(6.5 * columns, 0.8 + 3.8 * lines), squeeze=False)
         for axis, draw in zip(axes.flat, parts):
             draw(axis)
         for axis in list(axes.flat)[len(parts):]:
             axis.set_visible(False)
-        fig.suptitle(f"{name}: {result['machine']}", fontsize=9)
-        fig.tight_layout(rect=(0, 0, 1, 1 - 0.3 / (0.6 + 3.8 * lines)))  # below its title
+        fig.suptitle(f"{name}: {result['machine']}" + ("" if name in ("rate", "loop") else note), fontsize=8)
+        fig.tight_layout(rect=(0, 0, 1, 1 - 0.5 / (0.8 + 3.8 * lines)))  # below its title
         fig.savefig(os.path.join(folder, f"path-{name}.png"), dpi=110)
         plt.close(fig)
 
