@@ -69,6 +69,10 @@ class Probe:
                     return
                 self.text += more
 
+    def unused(self, v6=False):
+        """A port of our range that no socket has."""
+        return next(p for p in range(*PORTS) if p & ~1 not in (*self.ports[v6], self.late))
+
     def packets(self, n, wait=30, settle=0.15):
         """n packets, and none more within the time to settle."""
         got = []
@@ -173,7 +177,7 @@ def test_queue_brings_packets_and_verdicts_take_them(net, v6):
     got = probe.packets(60)
     assert collections.Counter(p.via for p in got) == {"queue": 40, "socket": 20}
     # Nobody has that port: as if there were no rule.
-    unused = next(p for p in range(PORTS[0], PORTS[1]) if p & ~1 not in probe.ports[v6])
+    unused = probe.unused(v6)
     s.connect((gateway, unused))
     s.send(b"D")
     try:
@@ -334,7 +338,7 @@ def test_a_port_of_another_program_is_left_to_it(net):
     """A socket of somebody else within our range."""
     other = in_namespace(net.gateway, lambda: socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
     probe = Probe(net).once("setup").start()
-    port = next(p for p in range(*PORTS) if p & ~1 not in probe.ports[0])
+    port = probe.unused()
     other.bind((V4[0], port))
     other.settimeout(30)
     s = terminal(net, False)

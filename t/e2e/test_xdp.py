@@ -13,7 +13,7 @@ import calls
 import relay
 from run import Skip, cases
 from test_relay import clean, finish
-from test_steer import BURST, PORTS, UDP_SEGMENT, V4, V6, Packet, Probe, checksum, in_namespace, terminal, told
+from test_steer import BURST, UDP_SEGMENT, V4, V6, Packet, Probe, checksum, in_namespace, terminal, told
 
 MODES = ("xdp:copy", "xdp:skb")
 
@@ -48,7 +48,7 @@ def test_queue_brings_packets(net, mode, v6):
         s.sendto(b"D" + bytes([i]), (gateway, probe.ports[v6][i % 4] + i % 2))
     assert {p.via for p in probe.packets(200)} == {"queue"}
     # Nobody has that port: as if there were no program.
-    unused = next(p for p in range(PORTS[0], PORTS[1]) if p & ~1 not in probe.ports[v6])
+    unused = probe.unused(v6)
     s.connect((gateway, unused))
     s.send(b"D")
     try:
