@@ -390,15 +390,22 @@ static uint32_t receive(struct steer *s, const struct arena *a, uint32_t first_s
 	return n;
 }
 
-/* Those that go on, one by one; then everything else up to the burst's last. */
+/* Those that go on, one by one; then everything else up to the burst's last. What goes on may be the first media of a call that media
+ * knows a moment later: it comes back by the socket, before what the queue brings next. */
 static void verdict(struct steer *s, const struct media_in *in, uint32_t n)
 {
+	bool passed = false;
+
 	for (uint32_t i = 0; i < n; i++) {
-		if (in[i].token && in[i].verdict == MEDIA_PASS)
+		if (in[i].token && in[i].verdict == MEDIA_PASS) {
 			queue_accept(&s->verdicts, in[i].token);
-		else if (!in[i].token && in[i].verdict != MEDIA_PASS)
+			passed = true;
+		} else if (!in[i].token && in[i].verdict != MEDIA_PASS) {
 			steer_count(&s->counters.fallback, 1);
+		}
 	}
+	if (passed && !s->turns)
+		s->turns = 1;
 	decided(s, &s->waiting[s->oldest]);
 	s->oldest = (s->oldest + 1) % s->bursts;
 	s->waitings--;

@@ -315,6 +315,20 @@ def test_what_came_before_the_queue_had_the_port_goes_first(net):
     probe.once("teardown")
 
 
+def test_what_is_passed_on_comes_back_before_what_follows(net):
+    """After a restart in mid-call, a port is served a moment before its media are known."""
+    probe = Probe(net, addrs=V4[:1]).once("setup").start()
+    s = terminal(net, False)
+    os.kill(probe.process.pid, signal.SIGSTOP)
+    for payload in [b"P"] + [b"D"] * (BURST - 1) + [b"Dnext"]:
+        s.sendto(payload, (V4[0], probe.ports[0][0]))
+    os.kill(probe.process.pid, signal.SIGCONT)
+    came = [(p.via, p.len) for p in probe.packets(BURST + 2)]
+    assert came == [("queue", 1)] * BURST + [("socket", 1), ("queue", 5)], came
+    probe.finish()
+    probe.once("teardown")
+
+
 def test_killed_instance_harms_nobody(net):
     probe = Probe(net).once("setup").start()
     s = terminal(net, False)
