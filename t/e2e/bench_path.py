@@ -356,7 +356,7 @@ def main():
     args.rounds = args.rounds or 3
     os.makedirs(args.out, exist_ok=True)
     if args.full:
-        progress("all of it takes some 28 minutes on a quiet machine")
+        progress("all of it takes some 28 minutes on a quiet machine, 40 on a busy one")
     result = {"machine": machine(), "sleep_us": sleep_us(), "arguments": vars(args), "sections": {}}
     print("medians of rounds (lowest-highest); packets per second of both directions together; delay one way, terminal to terminal; rt: real-time priority")
     print(f"{result['machine']}; to sleep once for 250 us and wake up takes {result['sleep_us']:.0f} us of processor time")
