@@ -88,6 +88,23 @@ quiet_services() {
 	done
 }
 
+# apt_get LOG ARGUMENT...: apt-get, whose output goes to LOG. While another process holds a lock of apt or dpkg it waits, up to
+# LOCK_TRIES times 5 s: a fresh machine often updates itself. apt's own option waits for the lock of dpkg only, not for that of its lists.
+LOCK_TRIES=${LOCK_TRIES:-120}
+
+apt_get() {
+	log=$1
+	shift
+	tries=0
+	until apt-get -q -o DPkg::Lock::Timeout=600 "$@" >"$log" 2>&1; do
+		grep -qE 'Could not get lock|Unable to (acquire|lock)' "$log" || return 1
+		tries=$((tries + 1))
+		[ "$tries" -le "$LOCK_TRIES" ] || return 1
+		[ "$tries" -gt 1 ] || echo "waiting: another process holds the lock of apt or dpkg"
+		sleep 5
+	done
+}
+
 install_for() {
 	packages=$(packages_for "$1")
 	# shellcheck disable=SC2086 # a list of names
@@ -109,7 +126,7 @@ install_for() {
 	log=$(mktemp)
 	export DEBIAN_FRONTEND=noninteractive
 	# shellcheck disable=SC2086
-	if ! { apt-get -q update && apt-get -q install -y --no-install-recommends $want; } >"$log" 2>&1; then
+	if ! { apt_get "$log" update && apt_get "$log" install -y --no-install-recommends $want; }; then
 		tail -20 "$log" >&2
 		rm -f "$log"
 		echo "deps.sh: apt-get failed, see above" >&2
