@@ -195,7 +195,10 @@ static enum verdict verdict_of(const struct context *c, const struct wire_reply 
 	case WIRE_LOAD_LIMIT:
 		return V_LOAD;
 	case WIRE_NO_CALL:
-		return c->job.op == OP_DELETE ? V_OK : V_REFUSED;
+		/* The node that took the offer is gone, so this is no fault of the terminal's SDP. */
+		return c->job.op == OP_DELETE   ? V_OK
+			: c->job.op == OP_ANSWER ? V_NO_NODE
+						 : V_REFUSED;
 	default:
 		return V_REFUSED;
 	}

@@ -3,6 +3,7 @@
 test_kamailio.py and test_module.py, RTP to SRTP with voices in test_edge.py."""
 import contextlib
 import os
+import re
 import signal
 import tempfile
 import time
@@ -247,9 +248,41 @@ def result(s, number, start, seconds=60):
             "per second": round(good / (time.monotonic() - start), 1)}
 
 
+def ends_of_lost(kam):
+    """Call-IDs of answers that our module refused since their node was gone."""
+    return set(re.findall(r"call (\S+): its answer is refused, 503 ", kam.text()))
+
+
+def test_a_call_whose_node_dies_before_its_answer(net):
+    """The callee knows the ports of a node that is dead, and accepts: it gets ACK and BYE, and the caller an error; the next call is as any other."""
+    needs()
+    second = SecondDaemon(net, "--engine=serial", "--delete-delay=0", "--listen-ng=127.0.0.1:22223", "--port-min=45000", "--port-max=49999", addresses=BOTH).wait_ready()
+    with gateway(net, "ours", TO_32, nodes="udp:127.0.0.1:22222 udp:127.0.0.1:22223") as kam:
+        held = []
+        while not held:  # until a call's node is the second one
+            b = answered(net, kam, sipp.callee(S32))
+            b.process.send_signal(signal.SIGSTOP)  # its INVITE waits until it goes on
+            a = call(net, kam, sipp.caller(S80, CALLEE, talk_ms=0))
+            wait_for("an offer", lambda: [d for d in (kam.daemon, second) if d.client.call("list")["calls"]])
+            held = second.client.call("list")["calls"]
+            if held:
+                second.process.send_signal(signal.SIGKILL)
+                second.process.wait()
+            b.process.send_signal(signal.SIGCONT)
+            if not held:
+                finish(a, 1)
+            finish(b, 1)  # it insists on ACK and BYE
+        assert a.wait()[0] == 1 and ends_of_lost(kam) == set(held), kam.text()
+        b = answered(net, kam, sipp.callee(S32))
+        finish(call(net, kam, sipp.caller(S80, CALLEE, talk_ms=0)), 1)
+        finish(b, 1)
+        second.client.close()
+
+
 @BOTH_MODULES
 def test_a_node_killed_in_mid_load(net, how):
-    """Two daemons share the load, one is killed: new calls go to the other, and none fails."""
+    """Two daemons share the load, one is killed: new calls go to the other. A call cannot be saved whose offer the dead node had answered
+    while the callee had not: the callee was told that node's ports. Our module ends it on both sides; with the stock one it goes on without media."""
     needs()
     second = SecondDaemon(net, "--engine=serial", "--delete-delay=0", "--listen-ng=127.0.0.1:22223", "--port-min=45000", "--port-max=49999", addresses=BOTH).wait_ready()
     with gateway(net, how, TO_32, nodes="udp:127.0.0.1:22222 udp:127.0.0.1:22223", late_offers=how == "stock",
@@ -264,8 +297,11 @@ def test_a_node_killed_in_mid_load(net, how):
         shares = wait_for("calls on both", shared)
         second.process.send_signal(signal.SIGKILL)
         figures = result(*load)
-        print(f"{how}: {shares} calls on the two nodes when one was killed; {figures}")
-        assert figures["failed"] == 0 and figures["answered"] == figures["calls"], figures
+        lost = ends_of_lost(kam) if how == "ours" else set()
+        print(f"{how}: {shares} calls on the two nodes when one was killed, {len(lost)} of them not answered yet; {figures}")
+        # The kill came some time after the nodes were asked: a few more calls may have begun there.
+        assert figures["failed"] == len(lost) <= shares[1] + 5, (figures, lost)
+        assert figures["answered"] + figures["failed"] == figures["calls"], figures
         second.client.close()
 
 
