@@ -42,7 +42,7 @@ CFLAGS   := $(filter-out -D_FORTIFY_SOURCE=2,$(CFLAGS)) -fsanitize=thread -Wno-t
 LDFLAGS  += -fsanitize=thread
 endif
 
-LIB_ROOMS := base proto srtp batch media steer call control
+LIB_ROOMS := base host proto srtp batch media steer call control
 # All of app but main() and what it is made of (daemon.h) is in the library too, so that tests and benchmarks can drive the worker loop.
 APP_SRC   := $(wildcard daemon/app/main.c daemon/app/daemon_*.c)
 LIB_SRC   := $(foreach d,$(LIB_ROOMS),$(sort $(wildcard daemon/$(d)/*.c))) \

@@ -38,8 +38,8 @@ done
 
 # Who may know whom (README). base is known to all; a room may include itself.
 declare -A may=(
-	[base]="" [proto]="srtp" [srtp]="" [batch]="srtp" [media]="proto srtp batch" [steer]="batch media"
-	[call]="proto srtp batch media" [control]="proto srtp call" [app]="proto srtp batch media steer call control" [ctl]="proto"
+	[base]="" [host]="" [proto]="srtp" [srtp]="" [batch]="srtp" [media]="proto srtp batch" [steer]="host batch media"
+	[call]="host proto srtp batch media" [control]="host proto srtp call" [app]="host proto srtp batch media steer call control" [ctl]="proto"
 )
 for room in "${!may[@]}"; do
 	while IFS=: read -r file included; do

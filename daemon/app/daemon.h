@@ -25,6 +25,7 @@
 #include "control/server.h"
 #include "control/tcp.h"
 #include "control/teardown.h"
+#include "host/host.h"
 
 #define DAEMON_ERR_LEN 512
 
@@ -56,6 +57,7 @@ struct daemon {
 	struct limits limits;
 	struct operate operate;
 	struct loop *loop;
+	struct host *host;
 	bool stopping;
 	int ack_fd, signal_fd;
 	struct notify notify;

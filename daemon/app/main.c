@@ -131,7 +131,10 @@ static int events_create(struct daemon *d)
 	err = loop_create(&d->loop);
 	err = err ? err : loop_io_add(d->loop, &io, d->ack_fd, EPOLLIN, on_ack, d);
 	err = err ? err : loop_io_add(d->loop, &io, d->signal_fd, EPOLLIN, on_signal, d);
-	return err ? daemon_fail(d, err, "events") : 0;
+	if (err)
+		return daemon_fail(d, err, "events");
+	err = host_create(&d->host, d->loop);
+	return err ? daemon_fail(d, err, "addresses of this host (rtnetlink)") : 0;
 }
 
 /* Nothing is served before everything is there. */
@@ -183,6 +186,7 @@ static void stop(struct daemon *d)
 	ng_tcp_destroy(d->ng_tcp);
 	/* It says its last words over the loop; the calls stay there for whoever comes next. */
 	redis_destroy(d->redis);
+	host_stop(d->host);
 	loop_destroy(d->loop);
 	if (d->ng)
 		ng_server_destroy(d->ng);
@@ -204,6 +208,7 @@ static void stop(struct daemon *d)
 		tap_fini(d->tap[i]);
 		free(d->tap[i]);
 	}
+	host_destroy(d->host);
 	if (d->o.steering && d->o.steering->close)
 		d->o.steering->close(&d->steer);
 	kernel_watch_destroy(d->kernel);

@@ -16,7 +16,7 @@
 
 #include "base/lines.h"
 #include "base/log.h"
-#include "steer/xdp_rtnl.h"
+#include "host/rtnl.h"
 
 #define AGAIN_MS 1000
 

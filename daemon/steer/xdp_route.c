@@ -15,7 +15,7 @@
 #include "base/clock.h"
 #include "base/lines.h"
 #include "base/secmem.h"
-#include "steer/xdp_rtnl.h"
+#include "host/rtnl.h"
 
 #define WAYS_BITS   15u
 #define WAYS        (1u << WAYS_BITS)
@@ -245,6 +245,7 @@ static void news(void *arg, const struct rtnl_event *e)
 		r->outdated = true;
 		break;
 	case RTNL_ROUTE:
+	case RTNL_LOCAL:
 		r->outdated = true;
 		break;
 	case RTNL_NOTHING:

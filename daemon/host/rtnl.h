@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* What the kernel says about routes, neighbours and links (rtnetlink), as plain structures. */
-#ifndef STEER_XDP_RTNL_H
-#define STEER_XDP_RTNL_H
+#ifndef HOST_RTNL_H
+#define HOST_RTNL_H
 
 #include "base/endpoint.h"
+#include "host/table.h"
 
 struct mnl_socket;
 
@@ -29,20 +30,24 @@ struct rtnl_neigh {
 	bool usable;
 };
 
-enum rtnl_news { RTNL_NOTHING, RTNL_LINK, RTNL_NEIGH, RTNL_ROUTE };
+enum rtnl_news { RTNL_NOTHING, RTNL_LINK, RTNL_NEIGH, RTNL_ROUTE, RTNL_LOCAL };
 
 struct rtnl_event {
-	enum rtnl_news what; /* ROUTE: anything else that may lead packets elsewhere */
+	enum rtnl_news
+		what; /* LOCAL: this host's addresses; ROUTE: anything else that may lead packets elsewhere */
 	struct rtnl_link link;
 	struct rtnl_neigh neigh;
 };
 
-/* What a socket is for: questions, or news. 0 or -errno. */
-enum rtnl_use { RTNL_ASK, RTNL_HEAR_LINKS, RTNL_HEAR_ALL };
+/* What a socket is for: questions, or announcements (HOST: all but neighbours). 0 or -errno. */
+enum rtnl_use { RTNL_ASK, RTNL_HEAR_LINKS, RTNL_HEAR_HOST, RTNL_HEAR_ALL };
 int rtnl_open(struct mnl_socket **out, enum rtnl_use use);
 /* Every link there is. 0 or -errno. */
 int rtnl_links(
 	struct mnl_socket *s, void (*put)(void *arg, const struct rtnl_link *link), void *arg);
+/* Every network whose packets this host takes as its own, and its broadcast addresses; some more than once. 0 or -errno. */
+int rtnl_locals(
+	struct mnl_socket *s, void (*put)(void *arg, const struct host_net *net), void *arg);
 /* 0; -EHOSTUNREACH and the like as the kernel says; -EOPNOTSUPP for what is not plain forwarding (local, multicast, tunnel). */
 int rtnl_route(struct mnl_socket *s, const struct endpoint *src, const struct endpoint *dst,
 	struct rtnl_route *out);

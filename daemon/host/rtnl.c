@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* rtnetlink in the few words that "xdp" needs: which route a packet would take, who the neighbour is, what a link is, and news
- * of all three. Questions are answered by the kernel while they are asked, so nothing here waits for anybody. */
-#include "steer/xdp_rtnl.h"
+/* rtnetlink, as far as we need it: which route a packet would take, who the neighbour is, what a link is, which addresses are
+ * this host's, and announcements of changes. The kernel answers a question while it is asked, so nothing here blocks. */
+#include "host/rtnl.h"
 
 #include <errno.h>
 #include <libmnl/libmnl.h>
 #include <linux/if.h>
+#include <linux/if_addr.h>
 #include <linux/if_arp.h>
 #include <linux/if_link.h>
 #include <linux/neighbour.h>
@@ -16,17 +17,24 @@
 
 int rtnl_open(struct mnl_socket **out, enum rtnl_use use)
 {
-	static const int groups[] = {RTNLGRP_LINK /* the first */, RTNLGRP_NEIGH,
-		RTNLGRP_IPV4_ROUTE, RTNLGRP_IPV6_ROUTE, RTNLGRP_IPV4_RULE, RTNLGRP_IPV6_RULE,
-		RTNLGRP_IPV4_IFADDR, RTNLGRP_IPV6_IFADDR};
+	/* Each use hears the first so many. */
+	static const int groups[] = {RTNLGRP_LINK, RTNLGRP_IPV4_ROUTE, RTNLGRP_IPV6_ROUTE,
+		RTNLGRP_IPV4_RULE, RTNLGRP_IPV6_RULE, RTNLGRP_IPV4_IFADDR, RTNLGRP_IPV6_IFADDR,
+		RTNLGRP_IPV4_NETCONF, RTNLGRP_NEIGH};
+	static const uint8_t heard[] = {[RTNL_ASK] = 0,
+		[RTNL_HEAR_LINKS] = 1,
+		[RTNL_HEAR_HOST] = ARRAY_LEN(groups) - 1,
+		[RTNL_HEAR_ALL] = ARRAY_LEN(groups)};
 	struct mnl_socket *s = mnl_socket_open2(NETLINK_ROUTE, SOCK_CLOEXEC | SOCK_NONBLOCK);
-	size_t n = use == RTNL_ASK ? 0 : use == RTNL_HEAR_LINKS ? 1 : ARRAY_LEN(groups);
-	int len = 1 << 20;
+	size_t n = heard[use];
+	int len = 1 << 20, strict = 1;
 
 	if (!s)
 		return -errno;
 	if (mnl_socket_bind(s, 0, MNL_SOCKET_AUTOPID))
 		goto fail;
+	/* Dumps of one routing table only. Kernels before 5.0 send all of them. */
+	(void)mnl_socket_setsockopt(s, NETLINK_GET_STRICT_CHK, &strict, sizeof(strict));
 	for (size_t i = 0; i < n; i++)
 		if (mnl_socket_setsockopt(
 			    s, NETLINK_ADD_MEMBERSHIP, (void *)&groups[i], sizeof(groups[i])))
@@ -172,6 +180,78 @@ static int parse_route(const struct nlmsghdr *h, const struct endpoint *dst, str
 	return 0;
 }
 
+/* Whether the message may change what host_owns() answers. */
+static bool about_local(const struct nlmsghdr *h)
+{
+	const struct rtmsg *m = mnl_nlmsg_get_payload(h);
+
+	if (h->nlmsg_type == RTM_NEWADDR || h->nlmsg_type == RTM_DELADDR)
+		return true;
+	return (h->nlmsg_type == RTM_NEWROUTE || h->nlmsg_type == RTM_DELROUTE) &&
+		mnl_nlmsg_get_payload_len(h) >= sizeof(*m) &&
+		(m->rtm_type == RTN_LOCAL || m->rtm_type == RTN_BROADCAST ||
+			m->rtm_type == RTN_ANYCAST);
+}
+
+struct local_sink {
+	void (*put)(void *arg, const struct host_net *net);
+	void *arg;
+};
+
+/* A route of the local table: "local", "broadcast" or "anycast". */
+static void parse_local_route(const struct nlmsghdr *h, struct local_sink *sink)
+{
+	const struct rtmsg *m = mnl_nlmsg_get_payload(h);
+	const struct nlattr *by[RTA_MAX + 1] = {0};
+	struct attrs all = {by, RTA_MAX};
+	struct host_net net;
+
+	if (!about_local(h) || (m->rtm_family != AF_INET && m->rtm_family != AF_INET6))
+		return;
+	mnl_attr_parse(h, sizeof(*m), collect, &all);
+	if (u32_of(by[RTA_TABLE], m->rtm_table) != RT_TABLE_LOCAL)
+		return;
+	net = (struct host_net){.addr = {.family = m->rtm_family},
+		.bits = m->rtm_dst_len,
+		.kind = m->rtm_type == RTN_BROADCAST ? HOST_BROADCAST : HOST_LOCAL};
+	if (m->rtm_dst_len && !address_of(by[RTA_DST], m->rtm_family, &net.addr))
+		return;
+	sink->put(sink->arg, &net);
+}
+
+/* The last address of an IPv4 network that has a broadcast address (RFC 3021: /31 has none). */
+static void put_broadcast(const struct endpoint *addr, uint8_t bits, struct local_sink *sink)
+{
+	struct host_net net = {.addr = *addr, .bits = 32, .kind = HOST_BROADCAST};
+
+	if (addr->family != AF_INET || bits > 30)
+		return;
+	put_be32(net.addr.addr, be32(addr->addr) | 0xffffffffu >> bits);
+	sink->put(sink->arg, &net);
+}
+
+/* An address. The local table lacks it while its interface is down, and in a VRF. */
+static void parse_address(const struct nlmsghdr *h, struct local_sink *sink)
+{
+	const struct ifaddrmsg *m = mnl_nlmsg_get_payload(h);
+	const struct nlattr *by[IFA_MAX + 1] = {0};
+	struct attrs all = {by, IFA_MAX};
+	struct host_net net = {.kind = HOST_LOCAL}, cast = {.bits = 32, .kind = HOST_BROADCAST};
+
+	if (mnl_nlmsg_get_payload_len(h) < sizeof(*m) ||
+		(m->ifa_family != AF_INET && m->ifa_family != AF_INET6))
+		return;
+	mnl_attr_parse(h, sizeof(*m), collect, &all);
+	/* IFA_ADDRESS is the other end of a point-to-point link, unless there is no IFA_LOCAL. */
+	if (!address_of(by[IFA_LOCAL] ? by[IFA_LOCAL] : by[IFA_ADDRESS], m->ifa_family, &net.addr))
+		return;
+	net.bits = m->ifa_family == AF_INET ? 32 : 128;
+	sink->put(sink->arg, &net);
+	put_broadcast(&net.addr, m->ifa_prefixlen, sink);
+	if (m->ifa_family == AF_INET && address_of(by[IFA_BROADCAST], AF_INET, &cast.addr))
+		sink->put(sink->arg, &cast);
+}
+
 /* --- Questions ------------------------------------------------------------------------------------------------ */
 
 struct buffer {
@@ -248,19 +328,45 @@ int rtnl_neigh(
 	return parse_neigh(answer, out) ? 0 : -ENOENT;
 }
 
+/* Sends a dump request and gives each message to put(). Reads to its end in any case, as the socket is used again. -EINTR: the
+ * kernel's table changed meanwhile. */
+static int dump(struct mnl_socket *s, struct nlmsghdr *h, char *b, size_t len,
+	void (*put)(const struct nlmsghdr *h, void *arg), void *arg)
+{
+	bool changed = false;
+	ssize_t n;
+
+	h->nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP;
+	if (mnl_socket_sendto(s, h, h->nlmsg_len) < 0)
+		return -errno;
+	while ((n = mnl_socket_recvfrom(s, b, len)) > 0) {
+		int left = (int)n;
+
+		for (h = (struct nlmsghdr *)b; mnl_nlmsg_ok(h, left);
+			h = mnl_nlmsg_next(h, &left)) {
+			changed = changed || h->nlmsg_flags & NLM_F_DUMP_INTR;
+			if (h->nlmsg_type == NLMSG_DONE)
+				return changed ? -EINTR : 0;
+			if (h->nlmsg_type == NLMSG_ERROR)
+				return ((struct nlmsgerr *)mnl_nlmsg_get_payload(h))->error;
+			put(h, arg);
+		}
+	}
+	return n < 0 ? -errno : -EIO;
+}
+
 struct link_sink {
 	void (*put)(void *arg, const struct rtnl_link *link);
 	void *arg;
 };
 
-static int link_message(const struct nlmsghdr *h, void *arg)
+static void link_message(const struct nlmsghdr *h, void *arg)
 {
 	struct link_sink *sink = arg;
 	struct rtnl_link link;
 
 	if (h->nlmsg_type == RTM_NEWLINK && parse_link(h, &link))
 		sink->put(sink->arg, &link);
-	return MNL_CB_OK;
 }
 
 int rtnl_links(
@@ -270,18 +376,60 @@ int rtnl_links(
 	struct nlmsghdr *h = mnl_nlmsg_put_header(b);
 	struct link_sink sink = {put, arg};
 	struct ifinfomsg *m;
-	ssize_t n;
+	int err;
 
 	h->nlmsg_type = RTM_GETLINK;
-	h->nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP;
 	m = mnl_nlmsg_put_extra_header(h, sizeof(*m));
 	m->ifi_family = AF_UNSPEC;
-	if (mnl_socket_sendto(s, h, h->nlmsg_len) < 0)
-		return -errno;
-	while ((n = mnl_socket_recvfrom(s, b, sizeof(b))) > 0)
-		if (mnl_cb_run(b, (size_t)n, 0, 0, link_message, &sink) <= MNL_CB_STOP)
-			return 0;
-	return n < 0 ? -errno : -EIO;
+	err = dump(s, h, b, sizeof(b), link_message, &sink);
+	return err == -EINTR ? 0 : err; /* announcements bring the rest */
+}
+
+static void local_message(const struct nlmsghdr *h, void *arg)
+{
+	if (h->nlmsg_type == RTM_NEWADDR)
+		parse_address(h, arg);
+	else if (h->nlmsg_type == RTM_NEWROUTE)
+		parse_local_route(h, arg);
+}
+
+static int dump_addresses(struct mnl_socket *s, struct local_sink *sink)
+{
+	_Alignas(8) char b[32768];
+	struct nlmsghdr *h = mnl_nlmsg_put_header(b);
+	struct ifaddrmsg *m;
+
+	h->nlmsg_type = RTM_GETADDR;
+	m = mnl_nlmsg_put_extra_header(h, sizeof(*m));
+	m->ifa_family = AF_UNSPEC;
+	return dump(s, h, b, sizeof(b), local_message, sink);
+}
+
+static int dump_local_routes(struct mnl_socket *s, uint8_t family, struct local_sink *sink)
+{
+	_Alignas(8) char b[32768];
+	struct nlmsghdr *h = mnl_nlmsg_put_header(b);
+	struct rtmsg *m;
+
+	h->nlmsg_type = RTM_GETROUTE;
+	m = mnl_nlmsg_put_extra_header(h, sizeof(*m));
+	m->rtm_family = family;
+	m->rtm_table = RT_TABLE_LOCAL;
+	return dump(s, h, b, sizeof(b), local_message, sink);
+}
+
+int rtnl_locals(struct mnl_socket *s, void (*put)(void *arg, const struct host_net *net), void *arg)
+{
+	struct local_sink sink = {put, arg};
+	int err = -EINTR;
+
+	/* An address that is put twice does no harm. */
+	for (int tries = 0; tries < 8 && err == -EINTR; tries++) {
+		err = dump_addresses(s, &sink);
+		err = err ? err : dump_local_routes(s, AF_INET, &sink);
+		err = err ? err : dump_local_routes(s, AF_INET6, &sink);
+	}
+	return err;
 }
 
 /* --- News ----------------------------------------------------------------------------------------------------- */
@@ -309,6 +457,9 @@ static int event_message(const struct nlmsghdr *h, void *arg)
 	case RTM_NEWNEIGH:
 	case RTM_DELNEIGH:
 		e.what = parse_neigh(h, &e.neigh) ? RTNL_NEIGH : RTNL_NOTHING;
+		break;
+	default:
+		e.what = about_local(h) ? RTNL_LOCAL : RTNL_ROUTE;
 		break;
 	}
 	if (e.what != RTNL_NOTHING)

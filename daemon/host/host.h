@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What this host is to the network: its own addresses and its broadcast addresses, kept current by rtnetlink. The control thread
+ * creates, follows and destroys it; any thread asks it, without a lock and without waiting. */
+#ifndef HOST_HOST_H
+#define HOST_HOST_H
+
+#include "base/endpoint.h"
+#include "base/loop.h"
+#include "host/table.h"
+
+struct host;
+
+/* Reads all addresses, then follows their changes on the loop. 0 or -errno. */
+int host_create(struct host **out, struct loop *loop);
+/* For tests: owns exactly these networks, and follows nothing. 0 or -ENOMEM. */
+int host_create_fixed(struct host **out, const struct host_net *net, uint32_t n);
+/* Follows no more changes, but still answers. Before the loop is destroyed. NULL is fine. */
+void host_stop(struct host *h);
+/* After host_stop(), and after the last thread has asked. NULL is fine. */
+void host_destroy(struct host *h);
+
+/* Any thread. Whether a packet to this address is delivered to this host: an address of any interface, secondary ones and
+ * IPv4-mapped forms too, all of 127.0.0.0/8, and networks of "ip route add local". The port is ignored. */
+bool host_owns(const struct host *h, const struct endpoint *e);
+/* Any thread. 255.255.255.255, or the directed broadcast address of a connected network; IPv4-mapped forms too. */
+bool host_broadcasts(const struct host *h, const struct endpoint *e);
+/* Any thread. Changes whenever addresses, routes, rules, links or rp_filter of this host do. */
+uint32_t host_generation(const struct host *h);
+
+#endif
