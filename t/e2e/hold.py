@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A thread of a daemon that stands still for a while, as if its disk or device did."""
+"""Threads of a daemon: one that stands still for a while, as if its disk or device did, and where one waits."""
 import contextlib
 import ctypes
 import os
 import platform
+import subprocess
+import threading
 import time
 
 from run import Skip
@@ -42,3 +44,57 @@ def thread(pid, name):
         yield
     finally:
         assert libc.ptrace(PTRACE_DETACH, tid, None, None) == 0
+
+
+# Where the kernel lets a thread wait for a peer, or for a time: poll and select, connect, reading, writing, sleeping. Waiting for the next event
+# (ep_poll) is not among them, nor are locks and disks. By proc(5), wchan.
+WAITS_FOR_A_PEER = ("poll_schedule_timeout", "do_poll", "do_sys_poll", "do_select", "connect", "skb_wait_for_more_packets", "sk_wait_data", "wait_woken", "sk_stream_wait",
+                    "unix_stream_data_wait", "sock_alloc_send", "pipe_read", "pipe_write", "nanosleep")
+
+
+class Sleeps:
+    """Looks again and again where a thread waits, as a context manager; its set of names is in seen. How busy the machine is makes no
+    difference: a thread that wants to run and may not, waits nowhere."""
+
+    def __init__(self, pid, tid=None):
+        self.path, self.seen, self.looks, self.over = f"/proc/{pid}/task/{tid or pid}/wchan", set(), 0, threading.Event()
+        self.thread = threading.Thread(target=self.look, daemon=True)
+
+    def look(self):
+        while not self.over.wait(0.001):
+            with open(self.path, encoding="ascii") as f:
+                self.seen.add(f.read())
+            self.looks += 1
+
+    def __enter__(self):
+        self.thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self.over.set()
+        self.thread.join()
+
+    def for_a_peer(self):
+        return {s for s in self.seen if any(w in s for w in WAITS_FOR_A_PEER)}
+
+
+def shows_waits():
+    """Whether this kernel says where a thread waits: asked of a process that waits for a pipe. Fails where such a wait would not be found."""
+    with subprocess.Popen(["cat"], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL) as p:
+        with Sleeps(p.pid) as sleeps:
+            end = time.monotonic() + 60
+            while not sleeps.for_a_peer() and time.monotonic() < end and (sleeps.seen != {"0"} or sleeps.looks < 1000):
+                time.sleep(0.01)
+        p.stdin.close()
+    assert sleeps.for_a_peer() or sleeps.seen == {"0"}, sleeps.seen
+    return bool(sleeps.for_a_peer())
+
+
+@contextlib.contextmanager
+def never_waits(daemon):
+    """Meanwhile the daemon's control thread, which is its first, waits for nobody in particular: not for a client, Redis or a name server."""
+    if not shows_waits():
+        raise Skip("this kernel does not say where a thread waits")
+    with Sleeps(daemon.pid()) as sleeps:
+        yield
+    assert sleeps.looks and not sleeps.for_a_peer(), sleeps.seen

@@ -342,6 +342,10 @@ class Kamailio:
     def counter(self, name):
         return int(self.rpc("cnt.get", "xcipher", name).split()[-1])
 
+    def sip_workers(self):
+        """Process ids of those that receive SIP."""
+        return [int(pid) for pid in re.findall(r"PID: (\d+)\s+DSC: udp receiver", self.rpc("core.psx"))]
+
     def nodes(self):
         """xcipher.show as a list of dictionaries."""
         found = []

@@ -3,6 +3,7 @@
  * without encryption and authentication, what that costs, and two workers who dispatch at once on queues of their own. */
 #include <inttypes.h>
 #include <pthread.h>
+#include <time.h>
 
 #include "engine_cases.h"
 #include "base/clock.h"
@@ -125,7 +126,16 @@ static void a_long_packet_among_tiny_ones_is_right(void **state)
 
 /* --- What they cost ---------------------------------------------------------------------------------------------- */
 
-/* The least time of several dispatches of n packets, all good; of every ninth packet the body has long_len bytes. */
+/* The device computes in the thread that asks it, so what other programs take of the processor does not count. */
+static uint64_t thread_cpu_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+	return (uint64_t)t.tv_sec * NS_PER_SEC + (uint64_t)t.tv_nsec;
+}
+
+/* The least processor time of several dispatches of n packets, all good; of every ninth packet the body has long_len bytes. */
 static uint64_t dispatch_ns(
 	struct engine_fixture *f, uint32_t n, uint32_t body_len, uint32_t long_len)
 {
@@ -138,10 +148,10 @@ static uint64_t dispatch_ns(
 		sample_make(&f->a.job[i], &f->a, i, &s);
 	}
 	for (int round = 0; round < 30; round++) {
-		uint64_t start = clock_mono_ns(), took;
+		uint64_t start = thread_cpu_ns(), took;
 
 		assert_int_equal(batch_run_undone(f->ops, f->q, &f->a, n), 0);
-		took = clock_mono_ns() - start;
+		took = thread_cpu_ns() - start;
 		best = took < best ? took : best;
 	}
 	for (uint32_t i = 0; i < n; i++)

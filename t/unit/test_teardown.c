@@ -126,7 +126,7 @@ struct rig {
 	struct teardown *t;
 	struct teardown_counters want;
 	uint64_t end_ns;
-	uint32_t turns;
+	uint32_t turns, turns_max; /* turns_max: it ends then; 0 = no matter how many */
 };
 
 static void serve(struct rig *r)
@@ -184,7 +184,7 @@ static void on_turn(void *arg)
 	struct teardown_counters c = teardown_counters(r->t);
 
 	r->turns++;
-	if (c.waiting == 0 || clock_mono_ns() > r->end_ns)
+	if (c.waiting == 0 || clock_mono_ns() > r->end_ns || r->turns == r->turns_max)
 		loop_stop(r->loop);
 }
 
@@ -193,7 +193,7 @@ static struct teardown_counters run(struct rig *r)
 {
 	struct loop_timer *timer;
 
-	r->end_ns = clock_mono_ns() + 5 * NS_PER_SEC;
+	r->end_ns = clock_mono_ns() + 60 * NS_PER_SEC;
 	assert_int_equal(
 		loop_timer_add(r->loop, &timer, NS_PER_SEC / 500, NS_PER_SEC / 500, on_turn, r), 0);
 	assert_int_equal(loop_run(r->loop), 0);
@@ -345,12 +345,16 @@ static void a_dead_server_holds_nothing_up_and_the_queue_is_bounded(void **state
 	c = teardown_counters(r.t);
 	assert_int_equal(c.waiting, 4096 + 16);
 	assert_int_equal(c.dropped, 4200 - 4096 - 16);
-	r.end_ns = clock_mono_ns() + NS_PER_SEC / 10;
+	/* The loop turns while they wait. */
+	r.end_ns = clock_mono_ns() + 60 * NS_PER_SEC;
+	r.turns = 0;
+	r.turns_max = 20;
 	assert_int_equal(
 		loop_timer_add(r.loop, &timer, NS_PER_SEC / 1000, NS_PER_SEC / 1000, on_turn, &r),
 		0);
 	assert_int_equal(loop_run(r.loop), 0);
-	assert_true(r.turns > 20);
+	assert_int_equal(r.turns, 20);
+	assert_true(teardown_counters(r.t).waiting > 0);
 	loop_timer_remove(timer);
 	rig_end(&r);
 }
