@@ -266,7 +266,7 @@ void negotiate_listen_answer(struct plan *plan, struct call *c, struct neg_in *i
 		neg_answerer_crypto(plan, l, m, i, in);
 		neg_remotes(l, m, l->asked.mux && m->rtcp_mux, in);
 		neg_into_force(l, m->proto, m->dir, m);
-		l->relearn = s->offer_open;
+		l->started = s->offer_open;
 	}
 	s->asymmetric = ng_flag(in->r, NG_FLAG_ASYMMETRIC);
 	s->offer_open = false;
@@ -338,7 +338,7 @@ void negotiate_publish(struct plan *plan, struct call *c, struct neg_in *in)
 		memset(l->events, 0, sizeof(l->events));
 		neg_add_events(l->events, m);
 		l->quiet = neg_quiet(m);
-		l->used = l->relearn = true;
+		l->used = l->started = true;
 	}
 	listen_remember(s, in->sdp);
 }

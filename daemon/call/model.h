@@ -53,7 +53,9 @@ struct leg {
 	uint8_t hears_side, hears_media;
 
 	/* for the next commit only */
-	bool rx_new, tx_new, relearn;
+	bool rx_new, tx_new;
+	bool started;    /* an offer was answered */
+	bool relearn;    /* by another terminal than before: what was learned is of that one */
 	uint32_t rx_roc; /* where the key in force stood when negotiation began */
 
 	uint8_t pierce;           /* pierce.c: this many empty packets more are to be sent to it */

@@ -558,8 +558,7 @@ static void answer_media(struct plan *plan, struct call *c, bool paired, const s
 	neg_into_force(lf, m->proto, m->dir, m);
 	neg_into_force(lt, lt->said.proto, lt->said.dir, m);
 	lf->used = lt->used = true;
-	/* A new offer was answered: what was learned may be of yesterday. The same answer once more changes nothing. */
-	lf->relearn = lt->relearn = to->offer_open;
+	lf->started = lt->started = to->offer_open;
 	pm->proto = lt->said.proto;
 	pm->mux = to_mux;
 }
@@ -601,11 +600,19 @@ static void answer_all_media(struct plan *plan, struct call *c, bool paired, str
 	}
 }
 
+/* Another terminal answers in place of the one before, perhaps from an address that reads the same. */
+static void restart_learning(struct side *s)
+{
+	for (uint32_t i = 0; i < s->legs; i++)
+		if (s->leg[i])
+			s->leg[i]->relearn = s->leg[i]->committed;
+}
+
 void negotiate_answer(struct plan *plan, struct call *c, struct neg_in *in)
 {
 	struct side *from, *to;
 	const char *error;
-	bool paired;
+	bool paired, other;
 
 	if (!plan_init(plan, in))
 		return;
@@ -615,6 +622,7 @@ void negotiate_answer(struct plan *plan, struct call *c, struct neg_in *in)
 	}
 	from = c->side[plan->from];
 	to = c->side[plan->to];
+	other = from->tag.len && !str_eq(from->tag, in->r->to_tag);
 	error = hide_number(in, from, to, false);
 	if (!error)
 		error = twice_fits(to, in->sdp->media_count);
@@ -631,6 +639,8 @@ void negotiate_answer(struct plan *plan, struct call *c, struct neg_in *in)
 	to->peer = plan->from; /* the latest answer wins */
 	from->peer = plan->to;
 	answer_all_media(plan, c, paired, in);
+	if (other)
+		restart_learning(from);
 	to->offer_open = false;
 	c->answered = true;
 	listen_remember(from, in->sdp);

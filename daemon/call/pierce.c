@@ -44,7 +44,7 @@ void pierce_start(const struct relay *relay, struct call *c, uint64_t now_ns)
 		for (uint32_t i = 0; i < c->side[s]->legs; i++) {
 			struct leg *l = c->side[s]->leg[i];
 
-			if (!l || !l->relearn || !l->committed)
+			if (!l || !l->started || !l->committed)
 				continue;
 			l->pierce = 0;
 			if (!c->side[s]->pierce || c->side[s]->nat_wait || !l->active)

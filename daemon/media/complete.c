@@ -6,36 +6,14 @@
 #include "layout.h"
 #include "media/int.h"
 
-/* Without authentication (UNAUTHENTICATED_SRTP) anybody who knows our port and the terminal's address can send what looks
- * genuine, so "commit what authenticated" protects nothing, and a single packet with a sequence number far ahead would make the
- * index run away from the terminal's. Such a packet is therefore dropped until it has followers: PROBATION in a row, with none
- * that fits in between. RFC 3550 A.1 does the like for plain RTP and gives the number that counts as far; it takes two for a
- * row, which a forger manages with ease. He still can with eight, as he can speak in the call: that is what was agreed to. */
-enum { PROBATION = 8 };
-
-static bool believable(struct ssrc_state *s, uint64_t index)
-{
-	uint16_t seq = (uint16_t)index;
-
-	if (!s->seen.started || index <= s->seen.last || index - s->seen.last <= MEDIA_FAR_AHEAD) {
-		s->probe = 0;
-		return true;
-	}
-	s->probe = s->probe && seq == (uint16_t)(s->probe_seq + 1) ? s->probe + 1 : 1;
-	s->probe_seq = seq;
-	if (s->probe < PROBATION)
-		return false;
-	s->probe = 0;
-	return true;
-}
-
 static void tell_index(struct media *m, const struct note *n, const struct ssrc_state *s)
 {
 	atomic_store_explicit(&m->counters[n->stream].index, s->seen.last, memory_order_relaxed);
 }
 
 /* Passed through: nothing is known to be genuine, so nothing is refused either, and the index is only what estimates go by. */
-static void follow(struct media *m, struct media_ctx *c, const struct note *n)
+static void follow(
+	struct media *m, struct media_ctx *c, const struct note *n, const struct media_in *in)
 {
 	const struct xc_job *j = media_open(m, n);
 	struct ssrc_state *s;
@@ -50,19 +28,20 @@ static void follow(struct media *m, struct media_ctx *c, const struct note *n)
 		return;
 	if (!s->seen.started)
 		replay_expect(&s->seen, j->rx_index);
-	else if (believable(s, j->rx_index) && j->rx_index > s->seen.last)
+	else if (media_believable(&m->trial[n->stream].jump[false], s, j->rx_index, in->t_ns) &&
+		j->rx_index > s->seen.last)
 		s->seen.last = j->rx_index;
 	tell_index(m, n, s);
 }
 
-static uint8_t rx_commit(
-	struct media *m, struct media_ctx *c, const struct note *n, const struct xc_job *j)
+static uint8_t rx_commit(struct media *m, struct media_ctx *c, const struct note *n,
+	const struct media_in *in, const struct xc_job *j)
 {
 	bool rtcp = j->flags & XC_JOB_RTCP, unproved = c->rx.no_rtp_auth && !rtcp;
 	struct ssrc_state *s;
 
 	if (n->passed)
-		follow(m, c, n);
+		follow(m, c, n, in);
 	if (!c->rx.srtp || n->passed)
 		return MEDIA_SENT;
 	/* What proves nothing pushes nobody's index out. */
@@ -71,7 +50,8 @@ static uint8_t rx_commit(
 		return MEDIA_DROP_SSRC_LIMIT;
 	if (!media_ssrc_new(s, j->rx_index))
 		return MEDIA_DROP_REPLAY;
-	if (unproved && !believable(s, j->rx_index))
+	if (unproved &&
+		!media_believable(&m->trial[n->stream].jump[false], s, j->rx_index, in->t_ns))
 		return MEDIA_DROP_UNPROVED;
 	media_ssrc_add(s, j->rx_index);
 	if (!rtcp)
@@ -82,6 +62,12 @@ static uint8_t rx_commit(
 		return MEDIA_DROP_LIFETIME;
 	media_key_count(m, &c->rx, n->rx_key, rtcp);
 	return MEDIA_SENT;
+}
+
+/* Nothing has judged the sequence number yet: without authentication of SRTP rx_commit() has. */
+static inline bool tx_unproved(const struct note *n)
+{
+	return !n->rx->rx.srtp || n->rx->rx.pass;
 }
 
 /* An (outbound key, SSRC, index) is sent at most once: two packets under one keystream would give both away. A side that speaks
@@ -107,21 +93,66 @@ static uint8_t tx_commit(struct media *m, struct media_ctx *c, const struct note
 			return MEDIA_DROP_SSRC_LIMIT;
 		if (!media_ssrc_new(s, j->tx_index))
 			return MEDIA_DROP_NONCE;
+		if (tx_unproved(n) &&
+			!media_believable(&m->trial[n->to].jump[true], s, j->tx_index, in->t_ns))
+			return MEDIA_DROP_UNPROVED;
 		media_ssrc_add(s, j->tx_index);
 	}
 	media_key_count(m, &c->tx, n->tx_key, rtcp);
 	return MEDIA_SENT;
 }
 
-static void learn(struct media *m, uint32_t stream, const struct media_in *in, bool rtcp)
+/* RTCP comes from beside a confirmed source of RTP, whose SSRC it names. The RTP port is the one below (RFC 3550 11). */
+static bool is_vouched(
+	const struct media *m, uint32_t stream, const struct media_in *in, const struct xc_job *j)
 {
-	struct media_stream *s = &m->stream[stream];
+	const struct media_stream *s = &m->stream[stream], *rtp;
+	struct local_port below = s->cfg.local;
+	const uint32_t *cell;
 
-	/* RTCP that shares the port says nothing about where RTP comes from. */
-	if (rtcp && s->cfg.rtp)
-		return;
-	if (learn_packet(&s->learn, &s->cfg, &in->src, in->t_ns))
+	below.port--;
+	cell = media_port_cell(m, below);
+	if (s->cfg.rtp || !cell || *cell == MEDIA_NONE)
+		return false;
+	rtp = &m->stream[*cell];
+	return rtp->cfg.ctx == s->cfg.ctx && rtp->learn.confirmed &&
+		endpoint_addr_eq(&rtp->learn.source, &in->src) &&
+		atomic_load_explicit(&m->counters[*cell].ssrc, memory_order_relaxed) == j->ssrc;
+}
+
+/* A source that is not the followed one sends: may it be learned? Every rule about whom never to believe belongs here. */
+static bool may_learn(const struct media_in *in)
+{
+	return in->src.port && !endpoint_is_unspecified(&in->src) &&
+		!endpoint_is_multicast(&in->src);
+}
+
+/* Whether the packet is to be heard; its source is learned, if it may be. */
+static bool learn(struct media *m, const struct arena *a, uint32_t stream,
+	const struct media_in *in, const struct xc_job *j, bool proved)
+{
+	const uint8_t *p = a->in + in->in_off;
+	struct media_stream *s = &m->stream[stream];
+	struct learn_seen seen = {.src = &in->src,
+		.now_ns = in->t_ns,
+		.ssrc = j->ssrc,
+		.seq = be16(p + 2),
+		.type = p[1] & 0x7f,
+		.rtcp = j->flags & XC_JOB_RTCP,
+		.proved = proved};
+	struct learn_result r;
+
+	if (!endpoint_eq(&in->src, &s->learn.source)) {
+		if (!may_learn(in))
+			return !s->cfg.strict_source || proved;
+		seen.vouched = seen.rtcp && is_vouched(m, stream, in, j);
+	}
+	r = learn_packet(&s->learn, &m->trial[stream].learn, &s->cfg, &seen);
+	if (r.cause)
+		media_handed_over(m, stream, &r);
+	if (r.changed)
 		media_learned(m, stream);
+	return r.heard;
 }
 
 static void count_received(
@@ -178,19 +209,22 @@ static void record(struct media *m, const struct arena *a, const struct note *n,
 static uint8_t receive(struct media *m, const struct arena *a, struct note *n,
 	const struct media_in *in, const struct xc_job *j, uint32_t status)
 {
-	bool rtcp = j->flags & XC_JOB_RTCP;
+	bool rtcp = j->flags & XC_JOB_RTCP, proved = media_proves(&n->rx->rx, rtcp);
 	uint8_t v;
 
 	if (status != XC_OK)
 		return MEDIA_DROP_BAD_TAG;
 	if (!fresh(m, n->stream) || (n->to != MEDIA_NONE && !fresh(m, n->to)))
 		return MEDIA_DROP_STALE;
+	/* Before anything of it counts: nothing but its source speaks for it. */
+	if (!proved && !learn(m, a, n->stream, in, j, false))
+		return MEDIA_DROP_PROBATION;
 	/* Before rx_commit(): what cannot leave must not push another SSRC's window out. */
 	if (n->to != MEDIA_NONE && !rtcp && n->tx->tx.srtp &&
 		media_ssrc_refused(m, n->tx, j->ssrc,
 			media_ssrc_may_turn(m, n, n->stream, &in->src), in->t_ns))
 		return MEDIA_DROP_SSRC_LIMIT;
-	v = rx_commit(m, n->rx, n, j);
+	v = rx_commit(m, n->rx, n, in, j);
 	if (v != MEDIA_SENT)
 		return v;
 	n->received = true;
@@ -198,7 +232,8 @@ static uint8_t receive(struct media *m, const struct arena *a, struct note *n,
 		media_key_reached(m, a, &n->rx->rx, n->rx_key, rtcp, j->rx_index);
 	count_received(m, n->stream, in, j);
 	record(m, a, n, in, n->passed ? media_open(m, n) : j);
-	learn(m, n->stream, in, rtcp);
+	if (proved)
+		(void)learn(m, a, n->stream, in, j, true);
 	return n->why;
 }
 
@@ -257,12 +292,12 @@ static inline bool named(const struct endpoint *e)
 	return e->family && e->port && (addr[0] | addr[1]);
 }
 
-/* An index that is newer than all before it, and has credit. */
-static inline bool newest(const struct media_way *w, uint32_t ssrc, uint64_t index)
+/* An index that is newer than all before it, by step at most, and has credit. */
+static inline bool newest(const struct media_way *w, uint32_t ssrc, uint64_t index, uint64_t step)
 {
 	return !w->srtp ||
 		(w->first.ssrc == ssrc && w->first.used && w->first.seen.started &&
-			index > w->first.seen.last &&
+			index - w->first.seen.last - 1 < step &&
 			atomic_load_explicit(&w->credit, memory_order_relaxed));
 }
 
@@ -284,7 +319,9 @@ static inline bool usual(struct media *m, const struct arena *a, const struct no
 	const struct media_stream *s = &m->stream[n->stream], *target = &m->stream[n->to];
 	struct media_way *rx = &n->rx->rx, *tx = &n->tx->tx;
 
-	if (!newest(rx, j->ssrc, j->rx_index) || !newest(tx, j->ssrc, j->tx_index) ||
+	/* What nobody authenticates is the very next packet here; jump.c judges any other. */
+	if (!newest(rx, j->ssrc, j->rx_index, SRTP_INDEX_MAX) ||
+		!newest(tx, j->ssrc, j->tx_index, rx->srtp ? SRTP_INDEX_MAX : 1) ||
 		target->cfg.wait || !named(&target->learn.remote))
 		return false;
 	commit_newest(m, rx, j->rx_index);

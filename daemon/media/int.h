@@ -29,15 +29,19 @@ struct past {
 	struct past_ssrc of[MEDIA_PAST];
 };
 
-/* How far ahead a packet that proves nothing is believed at once (RFC 3550 A.1). */
+/* How far an index that was followed without authentication may be ahead of the truth (RFC 3550 A.1). */
 #define MEDIA_FAR_AHEAD 3000
+
+/* By how many packets an unauthenticated index may be ahead of those that came: less than the smallest window, so that packets
+ * which are really next still fit into it (jump.c). */
+#define MEDIA_LEAD 60
 
 struct ssrc_state {
 	uint32_t ssrc;
 	bool used;
-	/* An unauthenticated side: packets in a row that were too far ahead to be believed, and the last one's sequence number. */
-	uint8_t probe;
-	uint16_t probe_seq;
+	/* Without authentication: packets missing up to the sequence number lead_at. Each one in a row since then makes up for one. */
+	uint8_t lead;
+	uint16_t lead_at;
 	uint64_t touched;   /* of the worker's clock, to find the least recently used */
 	struct replay seen; /* while not started, seen.last >> 16 is the first packet's ROC */
 };
@@ -144,6 +148,20 @@ _Static_assert(sizeof(struct media_stream) / 64 % 2 == 1, "streams spread over t
 
 _Static_assert(offsetof(struct media_stream_counters, drops) <= 64, "one cache line");
 
+/* A run of packets too far ahead to be believed. */
+struct jump {
+	uint64_t last, since_ns; /* the highest believed index, and when the run began */
+	uint32_t ssrc;
+	uint16_t seq; /* of the run's last packet */
+	uint8_t count;
+};
+
+/* What only few packets of a stream need. Written by complete.c only, and by commands. */
+struct media_trial {
+	struct learn_trials learn;
+	struct jump jump[2]; /* [tx]: of indexes received, and sent */
+};
+
 /* What prepare knows of a job and complete needs. */
 struct note {
 	uint32_t in, stream,
@@ -175,6 +193,7 @@ struct media {
 	struct ssrc_state (*ssrc)[SSRC_TABLES][MEDIA_SSRCS -
 		1]; /* [max_ctx]: touched where there is a second SSRC */
 	struct media_stream *stream;
+	struct media_trial *trial; /* [max_stream] */
 	struct media_stream_counters *counters;
 	struct rtcp_stats *rtcp;
 	uint32_t *by_port; /* [local_addrs][ports]: stream, or MEDIA_NONE */
@@ -215,6 +234,7 @@ struct media {
 	uint32_t derive_tokens;
 	_Atomic uint64_t keys_warned, keys_expired;
 	_Atomic uint64_t drops[MEDIA_VERDICTS]; /* of all streams, and of none */
+	_Atomic uint64_t handovers[LEARN_CAUSE_N];
 	struct past *past; /* [max_ctx]: touched only where more SSRCs were sent than have places */
 };
 
@@ -274,8 +294,23 @@ static inline uint8_t media_drop(struct media *m, uint32_t stream, enum media_ve
 /* From here on the scratch is this burst's. */
 void media_lane_use(struct media *m, uint64_t burst);
 
+/* Whether packets of this kind that come in under a context are authenticated. */
+static inline bool media_proves(const struct media_way *rx, bool rtcp)
+{
+	return rx->srtp && !rx->pass && (rtcp || !rx->no_rtp_auth);
+}
+
 /* Publish the stream's learned address to whoever asks. */
 void media_learned(struct media *m, uint32_t stream);
+/* Count that a confirmed source was replaced. */
+void media_handed_over(struct media *m, uint32_t stream, const struct learn_result *r);
+
+/* --- jump.c ----------------------------------------------------------------------------------------------------- */
+
+/* Whether an index without authentication may be committed: it is not too far ahead, or has had followers. Writes the run that
+ * this is judged by; s: the SSRC's state before the packet. */
+bool media_believable(struct jump *j, struct ssrc_state *s, uint64_t index, uint64_t now_ns);
+
 /* --- ahead.c ---------------------------------------------------------------------------------------------------- */
 
 #define MEDIA_AHEAD 8 /* packets from one look-up of a packet to its next one */

@@ -1,7 +1,34 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Address learning as rtpengine's users know it: off, immediate, delayed, heuristic; strict source; handover. Behind address
- * translation a terminal's real address is not the one in its SDP; on the open Internet anybody can send to our port. */
+/* Address learning with the modes that rtpengine's users know: off, immediate, delayed, heuristic; strict source; handover.
+ * Behind address translation a terminal's real address is not the one in its SDP; on the open Internet anybody can send to
+ * our port. Ranks and probation decide between the two (learn.h). */
 #include "media/learn.h"
+
+/* A run ends when its source pauses for longer. */
+#define RTP_PAUSE_NS  2000000000ull
+#define RTCP_PAUSE_NS 30000000000ull
+#define COMFORT_NOISE 13 /* RFC 3389: may come between packets of any other payload type */
+
+const char *learn_rank_name(enum learn_rank rank)
+{
+	static const char *const name[] = {[LEARN_ANY] = "any address",
+		[LEARN_SAME_PORT] = "same port",
+		[LEARN_SAME_ADDR] = "same address",
+		[LEARN_EXACT] = "exact"};
+
+	return name[rank];
+}
+
+const char *learn_cause_text(enum learn_cause cause)
+{
+	static const char *const text[] = {[LEARN_KEPT] = "",
+#define X(id, name, text) [LEARN_BY_##id] = (text),
+		LEARN_CAUSES(X)
+#undef X
+	};
+
+	return text[cause];
+}
 
 /* SDP named an address to send to: it is neither missing nor "on hold". */
 static bool named(const struct endpoint *e)
@@ -9,92 +36,287 @@ static bool named(const struct endpoint *e)
 	return e->family && e->port && !endpoint_is_unspecified(e);
 }
 
-static void reset(struct learn *l)
+enum learn_rank learn_rank_of(const struct endpoint *signalled, const struct endpoint *src)
 {
-	l->confirmed = false;
-	l->rank = LEARN_NOTHING_YET;
-	l->candidate = (struct endpoint){0};
-}
+	bool addr, port;
 
-void learn_signal(struct learn *l, const struct endpoint *signalled, bool restart, uint64_t now_ns)
-{
-	bool changed = !endpoint_eq(&l->signalled, signalled);
-
-	if (changed || restart || l->since_ns == 0) {
-		l->signalled = *signalled;
-		/* On hold (0.0.0.0) SDP names no address: what was learned stays good for when it is resumed. */
-		if (named(signalled))
-			l->remote = *signalled;
-		reset(l);
-	}
-	l->since_ns = now_ns ? now_ns : 1;
-}
-
-static int rank_of(const struct endpoint *signalled, const struct endpoint *src)
-{
-	bool addr = endpoint_addr_eq(signalled, src), port = signalled->port == src->port;
-
+	if (!named(signalled))
+		return LEARN_ANY;
+	addr = endpoint_addr_eq(signalled, src);
+	port = signalled->port == src->port;
 	return addr && port ? LEARN_EXACT
 		: addr      ? LEARN_SAME_ADDR
 		: port      ? LEARN_SAME_PORT
 			    : LEARN_ANY;
 }
 
-bool learn_accepts(
-	const struct learn *l, const struct media_stream_cfg *cfg, const struct endpoint *src)
+static bool is_source(const struct learn *l, const struct endpoint *src)
 {
-	if (cfg->asymmetric || !cfg->strict_source || cfg->media_handover)
+	return l->source.family && endpoint_eq(&l->source, src);
+}
+
+/* Start again. The source until now is not learned again at once: its last packets must not win over a terminal that has just
+ * said where it is. It is heard meanwhile, unless the terminal is another: some announce a new address and go on sending from
+ * the old one. */
+static void restart_learning(struct learn *l, struct learn_trials *t, bool other_terminal)
+{
+	*t = (struct learn_trials){.old = l->source, .old_heard = !other_terminal && l->confirmed};
+	l->source = (struct endpoint){0};
+	l->confirmed = l->proved = l->tentative = false;
+}
+
+void learn_signal(struct learn *l, struct learn_trials *t, const struct endpoint *signalled,
+	bool restart, uint64_t now_ns)
+{
+	bool known = named(&l->signalled),
+	     changed = known && !endpoint_eq(&l->signalled, signalled);
+
+	if (named(signalled)) {
+		bool kept = l->confirmed && !l->tentative &&
+			(is_source(l, signalled) || !known || !changed);
+
+		l->signalled = *signalled;
+		if (restart || (changed && !kept))
+			restart_learning(l, t, restart);
+		/* A source that was learned before SDP named any address stays; the exact one may still take over. */
+		/* An asymmetric side's source is not where we send. */
+		if (restart || ((!known || changed) && !(kept && is_source(l, &l->remote))))
+			l->remote = *signalled;
+	} else if (l->since_ns == 0) {
+		l->signalled = *signalled;
+	} else if (restart) {
+		restart_learning(l, t, true);
+	}
+	l->since_ns = now_ns ? now_ns : 1;
+}
+
+/* Whether this source could replace the one that is followed, or be the first: by rank and state, before any probation. */
+static bool could_lead(const struct learn *l, const struct learn_trials *t,
+	const struct media_stream_cfg *cfg, const struct endpoint *src, bool proves)
+{
+	enum learn_rank rank = learn_rank_of(&l->signalled, src), now;
+
+	if (!l->source.family || rank == LEARN_EXACT)
 		return true;
-	if (cfg->learning == MEDIA_LEARN_OFF)
-		return !named(&l->signalled) || endpoint_eq(src, &l->signalled);
-	if (l->confirmed)
-		return endpoint_eq(src, &l->remote);
-	/* While the best source is being looked for, worse ones are not heard. */
-	return cfg->learning != MEDIA_LEARN_HEURISTIC || rank_of(&l->signalled, src) >= l->rank;
+	if (l->tentative && endpoint_eq(&t->old, src))
+		return true;
+	if (proves && !l->proved)
+		return true;
+	if (cfg->media_handover)
+		return true;
+	now = learn_rank_of(&l->signalled, &l->source);
+	if (l->confirmed || l->tentative)
+		return rank == LEARN_SAME_ADDR && now < rank;
+	return rank >= now;
 }
 
-static bool confirm(struct learn *l, const struct endpoint *src)
+bool learn_accepts(const struct learn *l, const struct learn_trials *t,
+	const struct media_stream_cfg *cfg, const struct endpoint *src, bool proves)
 {
-	l->remote = *src;
-	l->confirmed = true;
-	return true;
-}
+	if (!cfg->strict_source)
+		return true;
+	if (cfg->learning == MEDIA_LEARN_OFF) {
+		enum learn_rank rank = learn_rank_of(&l->signalled, src);
 
-static bool heuristic(struct learn *l, const struct endpoint *src, uint64_t now_ns)
-{
-	int rank = rank_of(&l->signalled, src);
-	bool moved;
-
-	if (rank == LEARN_EXACT)
-		return confirm(l, src);
-	if (rank > l->rank) {
-		l->rank = rank;
-		l->candidate = *src;
+		return !named(&l->signalled) ||
+			rank >= (cfg->asymmetric ? LEARN_SAME_ADDR : LEARN_EXACT);
 	}
-	if (now_ns >= l->since_ns + LEARN_PERIOD_NS)
-		return confirm(l, &l->candidate);
-	/* Until then the best so far is answered: a terminal behind address translation must hear something. */
-	moved = !endpoint_eq(&l->remote, &l->candidate);
-	l->remote = l->candidate;
-	return moved;
+	return is_source(l, src) || could_lead(l, t, cfg, src, proves);
 }
 
-bool learn_packet(struct learn *l, const struct media_stream_cfg *cfg, const struct endpoint *src,
-	uint64_t now_ns)
+/* --- Probation ---------------------------------------------------------------------------------------------------- */
+
+static bool is_over(const struct learn_trial *r, const struct learn_seen *s)
 {
-	if (cfg->asymmetric || cfg->learning == MEDIA_LEARN_OFF)
+	return s->now_ns > r->last_ns + (s->rtcp ? RTCP_PAUSE_NS : RTP_PAUSE_NS);
+}
+
+/* The place for a source on probation: its own, a free one, one whose source pauses, or that of the least likely one which
+ * does not rank higher. */
+static struct learn_trial *trial_of(
+	struct learn_trials *t, const struct endpoint *signalled, const struct learn_seen *s)
+{
+	enum learn_rank rank = learn_rank_of(signalled, s->src), least = rank;
+	struct learn_trial *worst = NULL;
+
+	for (int i = 0; i < LEARN_TRIALS; i++)
+		if (t->of[i].src.family && endpoint_eq(&t->of[i].src, s->src))
+			return &t->of[i];
+	for (int i = 0; i < LEARN_TRIALS; i++) {
+		struct learn_trial *r = &t->of[i];
+		enum learn_rank its;
+
+		if (!r->src.family || is_over(r, s))
+			return r;
+		its = learn_rank_of(signalled, &r->src);
+		if (its > least)
+			continue;
+		if (!worst || its < least || r->count < worst->count ||
+			(r->count == worst->count && r->last_ns < worst->last_ns))
+			worst = r;
+		least = its;
+	}
+	return worst;
+}
+
+static bool is_event(const struct media_stream_cfg *cfg, uint8_t type)
+{
+	return type == COMFORT_NOISE || (cfg->events[type / 64 & 1] >> type % 64 & 1);
+}
+
+static bool follows(const struct learn_trial *r, const struct media_stream_cfg *cfg,
+	const struct learn_seen *s, uint16_t step)
+{
+	return s->rtcp ||
+		(step >= 1 && step <= LEARN_STEP && (s->type == r->type || is_event(cfg, s->type)));
+}
+
+/* One more packet of a source on probation: true when it has passed. */
+static bool passes(struct learn_trials *t, const struct learn *l,
+	const struct media_stream_cfg *cfg, const struct learn_seen *s)
+{
+	struct learn_trial *r = trial_of(t, &l->signalled, s);
+	uint16_t step;
+
+	if (s->vouched)
+		return true;
+	if (!r)
 		return false;
-	if (l->confirmed)
-		return cfg->media_handover && !endpoint_eq(&l->remote, src) && confirm(l, src);
-	switch (cfg->learning) {
-	case MEDIA_LEARN_IMMEDIATE:
-		return confirm(l, src);
-	case MEDIA_LEARN_DELAYED:
-		return now_ns >= l->since_ns + LEARN_PERIOD_NS && confirm(l, src);
-	case MEDIA_LEARN_HEURISTIC:
-		return heuristic(l, src, now_ns);
-	case MEDIA_LEARN_OFF:
-		break;
+	step = (uint16_t)(s->seq - r->seq);
+	if (!r->src.family || !endpoint_eq(&r->src, s->src) || is_over(r, s) || r->ssrc != s->ssrc)
+		*r = (struct learn_trial){.src = *s->src, .count = 1, .type = s->type};
+	else if (!s->rtcp && (step == 0 || step > UINT16_MAX - LEARN_STEP))
+		return false; /* late, or doubled: says nothing */
+	else if (follows(r, cfg, s, step))
+		r->count += r->count < UINT8_MAX;
+	else
+		*r = (struct learn_trial){.src = *s->src, .count = 1, .type = s->type};
+	r->ssrc = s->ssrc;
+	r->seq = s->seq;
+	r->last_ns = s->now_ns;
+	return r->count >= (s->rtcp ? LEARN_REPORTS : LEARN_PACKETS);
+}
+
+/* --- Who is followed ---------------------------------------------------------------------------------------------- */
+
+static bool at_once(const struct learn *l, const struct media_stream_cfg *cfg, uint64_t now_ns)
+{
+	return cfg->learning == MEDIA_LEARN_IMMEDIATE || cfg->learning == MEDIA_LEARN_OFF ||
+		now_ns >= l->since_ns + LEARN_PERIOD_NS ||
+		learn_rank_of(&l->signalled, &l->source) == LEARN_EXACT;
+}
+
+/* Which of the rules lets it replace a confirmed source. */
+static enum learn_cause cause_of(const struct learn *l, const struct learn_trials *t,
+	const struct media_stream_cfg *cfg, const struct learn_seen *s)
+{
+	enum learn_rank rank = learn_rank_of(&l->signalled, s->src),
+			now = learn_rank_of(&l->signalled, &l->source);
+
+	return rank == LEARN_EXACT                             ? LEARN_BY_EXACT
+		: l->tentative && endpoint_eq(&t->old, s->src) ? LEARN_BY_RESTORED
+		: s->proved && !l->proved                      ? LEARN_BY_AUTHENTIC
+		: rank > now                                   ? LEARN_BY_BETTER
+		: cfg->media_handover                          ? LEARN_BY_HANDOVER
+							       : LEARN_KEPT;
+}
+
+static void follow(struct learn *l, struct learn_trials *t, const struct media_stream_cfg *cfg,
+	const struct learn_seen *s, struct learn_result *r)
+{
+	bool replaced = l->confirmed || l->tentative;
+	bool tentative =
+		l->confirmed && !s->proved && learn_rank_of(&l->signalled, s->src) == LEARN_EXACT;
+
+	r->heard = r->changed = true;
+	if (replaced) {
+		r->cause = cause_of(l, t, cfg, s);
+		r->from = learn_rank_of(&l->signalled, &l->source);
+		r->to = learn_rank_of(&l->signalled, s->src);
 	}
-	return false;
+	/* Anybody may forge one packet from the address in SDP. If no more come, the source before gets its place back. */
+	*t = (struct learn_trials){0};
+	if (tentative)
+		t->old = l->source;
+	l->source = *s->src;
+	l->heard_ns = s->now_ns;
+	l->proved = s->proved;
+	l->tentative = tentative;
+	l->confirmed = !tentative && (replaced || at_once(l, cfg, s->now_ns));
+	if (!cfg->asymmetric)
+		l->remote = *s->src;
+	if (tentative)
+		(void)passes(t, l, cfg, s);
+}
+
+/* A packet of the source that is followed. */
+static void goes_on(struct learn *l, struct learn_trials *t, const struct media_stream_cfg *cfg,
+	const struct learn_seen *s, struct learn_result *r)
+{
+	bool confirm =
+		l->tentative ? s->proved || passes(t, l, cfg, s) : at_once(l, cfg, s->now_ns);
+
+	/* Of other confirmed sources not every packet comes here (usual.c), and nobody asks. */
+	if (!l->confirmed || cfg->media_handover)
+		l->heard_ns = s->now_ns;
+	l->proved |= s->proved;
+	if (!l->confirmed && confirm) {
+		l->confirmed = r->changed = true;
+		l->tentative = false;
+		*t = (struct learn_trials){0};
+	}
+	/* The side was asymmetric until now. */
+	if (!cfg->asymmetric && !endpoint_eq(&l->remote, s->src)) {
+		l->remote = *s->src;
+		r->changed = true;
+	}
+}
+
+/* A source that could lead, and that only another's silence lets in. */
+static bool needs_quiet(const struct learn *l, const struct learn_trials *t,
+	const struct media_stream_cfg *cfg, const struct learn_seen *s)
+{
+	enum learn_rank rank = learn_rank_of(&l->signalled, s->src),
+			now = learn_rank_of(&l->signalled, &l->source);
+
+	if (!l->source.family || rank == LEARN_EXACT || (s->proved && !l->proved))
+		return false;
+	if (l->tentative && endpoint_eq(&t->old, s->src))
+		return true;
+	return rank <= now && !(cfg->media_handover && s->proved);
+}
+
+static bool is_barred(
+	const struct learn *l, const struct learn_trials *t, const struct learn_seen *s)
+{
+	return !l->source.family && t->old.family && endpoint_eq(&t->old, s->src) &&
+		s->now_ns < l->since_ns + LEARN_PERIOD_NS &&
+		learn_rank_of(&l->signalled, s->src) < LEARN_EXACT;
+}
+
+struct learn_result learn_packet(struct learn *l, struct learn_trials *t,
+	const struct media_stream_cfg *cfg, const struct learn_seen *s)
+{
+	struct learn_result r = {.heard = !cfg->strict_source || s->proved};
+
+	if (cfg->learning == MEDIA_LEARN_OFF) {
+		r.heard = true; /* learn_accepts() has judged it by SDP */
+	} else if (s->rtcp && cfg->rtp) {
+		/* RTCP that shares the port says nothing about where RTP comes from. */
+		r.heard |=
+			is_source(l, s->src) || learn_rank_of(&l->signalled, s->src) == LEARN_EXACT;
+	} else if (is_source(l, s->src)) {
+		r.heard = true;
+		goes_on(l, t, cfg, s, &r);
+	} else if (is_barred(l, t, s)) {
+		r.heard |= t->old_heard;
+	} else if (could_lead(l, t, cfg, s->src, s->proved)) {
+		bool quiet = s->now_ns >= l->heard_ns + LEARN_QUIET_NS;
+		bool passed = s->proved || learn_rank_of(&l->signalled, s->src) == LEARN_EXACT ||
+			passes(t, l, cfg, s);
+
+		if (passed && (quiet || !needs_quiet(l, t, cfg, s)))
+			follow(l, t, cfg, s, &r);
+	}
+	return r;
 }

@@ -1,39 +1,105 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Learning where a terminal really sends from. Pure: the time is a parameter. Only packets that authenticated are shown to
- * learn_packet(), so where the side speaks SRTP nobody else can latch. */
+/* Learning where a terminal really sends from. Pure: the time is a parameter.
+ *
+ * A source has a rank: how well it matches the address in the terminal's SDP. Where the terminal's packets are authenticated,
+ * one authentic packet is enough. Elsewhere anybody can send, so a source below LEARN_EXACT is on probation: it is followed
+ * after LEARN_PACKETS consistent packets, and heard only then if strict-source is set. */
 #ifndef MEDIA_LEARN_H
 #define MEDIA_LEARN_H
 
 #include "media/media.h"
 
-#define LEARN_PERIOD_NS \
-	3000000000ull /* delayed and heuristic decide this long after signalling (as rtpengine) */
+/* Delayed and heuristic confirm this long after signalling (as rtpengine). */
+#define LEARN_PERIOD_NS 3000000000ull
+/* A source that was silent for this long may be replaced by another of its rank, where that is allowed at all. */
+#define LEARN_QUIET_NS 200000000ull
+#define LEARN_PACKETS  5  /* RTP packets of probation */
+#define LEARN_REPORTS  3  /* RTCP packets of probation; there is one every few seconds */
+#define LEARN_STEP     64 /* sequence numbers may advance by so much within a probation */
+#define LEARN_TRIALS   4  /* sources on probation at a time */
 
-enum learn_rank {
-	LEARN_ANY,
-	LEARN_SAME_PORT,
-	LEARN_SAME_ADDR,
-	LEARN_EXACT,
-	LEARN_NOTHING_YET = -1
+enum learn_rank { LEARN_ANY, LEARN_SAME_PORT, LEARN_SAME_ADDR, LEARN_EXACT };
+
+/* Why a confirmed source was replaced. */
+#define LEARN_CAUSES(X)                                              \
+	X(EXACT, "exact", "the address in SDP sends")                \
+	X(BETTER, "better", "a source closer to the address in SDP") \
+	X(AUTHENTIC, "authentic", "the first authentic source")      \
+	X(HANDOVER, "handover", "media-handover allows it")          \
+	X(RESTORED, "restored", "the address in SDP sent stray packets")
+
+enum learn_cause {
+	LEARN_KEPT,
+#define X(id, name, text) LEARN_BY_##id,
+	LEARN_CAUSES(X)
+#undef X
+		LEARN_CAUSE_N
 };
 
 struct learn {
-	struct endpoint signalled; /* from SDP; family 0 = none */
-	struct endpoint candidate; /* heuristic: best source so far */
-	int rank;                  /* of the candidate */
+	struct endpoint signalled; /* the last address that SDP named; family 0 = none */
+	struct endpoint source;    /* followed, or confirmed; family 0 = none yet */
 	uint64_t since_ns;         /* last signalling */
-	/* What packets need once the source is confirmed comes last (media/int.h). */
-	struct endpoint remote; /* where we send; the confirmed source once confirmed */
+	uint64_t heard_ns;         /* source, as far as learn_packet() saw its packets */
+	/* The end is on the cache line that packets of a confirmed source need (media/int.h). */
+	struct endpoint remote; /* where we send */
 	bool confirmed;
+	bool proved;    /* the source was learned from an authentic packet */
+	bool tentative; /* the address in SDP has taken over, and has yet to pass its probation */
 };
 
-/* Signalling came. restart: forget what was learned (also when the signalled address changed). */
-void learn_signal(struct learn *l, const struct endpoint *signalled, bool restart, uint64_t now_ns);
-/* May a packet from here be processed at all? Cheap: before any cipher. */
-bool learn_accepts(
-	const struct learn *l, const struct media_stream_cfg *cfg, const struct endpoint *src);
-/* An authentic packet from here. True when remote or confirmed changed. */
-bool learn_packet(struct learn *l, const struct media_stream_cfg *cfg, const struct endpoint *src,
-	uint64_t now_ns);
+/* A source on probation. */
+struct learn_trial {
+	struct endpoint src; /* family 0 = free */
+	uint32_t ssrc;
+	uint64_t last_ns;
+	uint16_t seq; /* the highest of this run */
+	uint8_t type; /* payload type */
+	uint8_t count;
+};
+
+/* Needed only while a packet comes from another source than the confirmed one. */
+struct learn_trials {
+	/* Tentative: the confirmed source that was replaced. Else, after a change of the signalled address: the source before it. */
+	struct endpoint old;
+	bool old_heard; /* it is still relayed from while nobody is followed */
+	struct learn_trial of[LEARN_TRIALS];
+};
+
+/* A packet, as learning sees it. */
+struct learn_seen {
+	const struct endpoint *src;
+	uint64_t now_ns;
+	uint32_t ssrc;
+	uint16_t seq; /* RTP */
+	uint8_t type; /* RTP: payload type */
+	bool rtcp;
+	bool proved;  /* it is authentic */
+	bool vouched; /* RTCP: address and SSRC are those of the RTP stream's confirmed source */
+};
+
+struct learn_result {
+	bool heard;               /* relay the packet */
+	bool changed;             /* remote, source or confirmed */
+	enum learn_cause cause;   /* a confirmed source was replaced */
+	enum learn_rank from, to; /* then: ranks of the two */
+};
+
+const char *learn_rank_name(enum learn_rank rank);
+const char *learn_cause_text(enum learn_cause cause);
+enum learn_rank learn_rank_of(const struct endpoint *signalled, const struct endpoint *src);
+
+/* Signalling came. The same address again, or none (hold), keeps what was learned. Another address starts learning again, and
+ * so does restart (another terminal answered). */
+void learn_signal(struct learn *l, struct learn_trials *t, const struct endpoint *signalled,
+	bool restart, uint64_t now_ns);
+
+/* May a packet from here be processed at all? Cheap: before any cipher. proves: packets of this kind are authenticated. */
+bool learn_accepts(const struct learn *l, const struct learn_trials *t,
+	const struct media_stream_cfg *cfg, const struct endpoint *src, bool proves);
+
+/* A packet that learn_accepts() let in; an authentic one where the side authenticates. */
+struct learn_result learn_packet(struct learn *l, struct learn_trials *t,
+	const struct media_stream_cfg *cfg, const struct learn_seen *s);
 
 #endif

@@ -165,12 +165,43 @@ static void publish_remote(struct media_stream_counters *c, const struct learn *
 	for (int i = 0; i < 3; i++)
 		atomic_store_explicit(&c->remote[i], packed[i], memory_order_relaxed);
 	atomic_store_explicit(&c->remote_seq, seq + 2, memory_order_release);
-	atomic_store_explicit(&c->confirmed, l->confirmed, memory_order_relaxed);
 }
 
 void media_learned(struct media *m, uint32_t stream)
 {
-	publish_remote(&m->counters[stream], &m->stream[stream].learn);
+	const struct media_stream *s = &m->stream[stream];
+	struct media_stream_counters *c = &m->counters[stream];
+
+	publish_remote(c, &s->learn);
+	/* An asymmetric side's source is confirmed for us alone: others take it for the remote address. */
+	atomic_store_explicit(
+		&c->confirmed, s->learn.confirmed && !s->cfg.asymmetric, memory_order_relaxed);
+}
+
+void media_handed_over(struct media *m, uint32_t stream, const struct learn_result *r)
+{
+	_Atomic uint64_t *h = &m->counters[stream].handover;
+	uint64_t count = (atomic_load_explicit(h, memory_order_relaxed) >> 32) + 1;
+
+	atomic_store_explicit(h,
+		count << 32 | (uint64_t)r->cause << 16 | (uint64_t)r->from << 8 | (uint64_t)r->to,
+		memory_order_relaxed);
+	media_count(&m->handovers[r->cause], 1);
+}
+
+struct media_handover media_stream_handover(const struct media *m, uint32_t stream)
+{
+	uint64_t h = stream < m->cfg.max_stream ? media_key_load(&m->counters[stream].handover) : 0;
+
+	return (struct media_handover){.count = (uint32_t)(h >> 32),
+		.cause = (uint8_t)(h >> 16),
+		.from = (uint8_t)(h >> 8),
+		.to = (uint8_t)h};
+}
+
+uint64_t media_handovers(const struct media *m, uint8_t cause)
+{
+	return cause < LEARN_CAUSE_N ? media_key_load(&m->handovers[cause]) : 0;
 }
 
 void media_stream_remote(const struct media *m, uint32_t stream, struct endpoint *out)
@@ -198,7 +229,7 @@ void media_stream_remote(const struct media *m, uint32_t stream, struct endpoint
 static void counters_reset(struct media_stream_counters *c)
 {
 	_Atomic uint64_t *const all[] = {&c->packets, &c->bytes, &c->packets_out, &c->bytes_out,
-		&c->errors, &c->last_packet_ns};
+		&c->errors, &c->last_packet_ns, &c->handover};
 
 	for (size_t i = 0; i < ARRAY_LEN(all); i++)
 		atomic_store_explicit(all[i], 0, memory_order_relaxed);
@@ -233,6 +264,7 @@ static int stream_set(struct media *m, const struct media_cmd *cmd)
 	s = &m->stream[cmd->id];
 	if (!s->set) {
 		memset(s, 0, sizeof(*s));
+		memset(&m->trial[cmd->id], 0, sizeof(m->trial[0]));
 		counters_reset(&m->counters[cmd->id]);
 		rtcp_stats_reset(m->rtcp, cmd->id);
 	} else if (s->cfg.local.port != cfg->local.port || s->cfg.local.addr != cfg->local.addr) {
@@ -245,7 +277,7 @@ static int stream_set(struct media *m, const struct media_cmd *cmd)
 	s->cfg = *cfg;
 	s->usual = media_usual_stream(cfg);
 	*cell = cmd->id;
-	learn_signal(&s->learn, &cfg->remote, cfg->relearn, cmd->now_ns);
+	learn_signal(&s->learn, &m->trial[cmd->id].learn, &cfg->remote, cfg->relearn, cmd->now_ns);
 	media_learned(m, cmd->id);
 	return 0;
 }
@@ -275,7 +307,10 @@ static int stream_resume(struct media *m, const struct media_cmd *cmd)
 		return -EINVAL;
 	s = &m->stream[cmd->id];
 	s->learn.remote = cmd->stream_resume.remote;
-	s->learn.confirmed = cmd->stream_resume.confirmed;
+	if (cmd->stream_resume.confirmed) {
+		s->learn.source = cmd->stream_resume.remote;
+		s->learn.confirmed = s->learn.proved = true;
+	}
 	media_learned(m, cmd->id);
 	return 0;
 }
@@ -459,6 +494,7 @@ int media_create(struct media **out, const struct media_config *cfg)
 	m->ssrc = bigmem_alloc(cfg->max_ctx, sizeof(*m->ssrc));
 	m->past = bigmem_alloc(cfg->max_ctx, sizeof(*m->past));
 	m->stream = bigmem_alloc(cfg->max_stream, sizeof(*m->stream));
+	m->trial = bigmem_alloc(cfg->max_stream, sizeof(*m->trial));
 	m->counters = bigmem_alloc(cfg->max_stream, sizeof(*m->counters));
 	if (rtcp_stats_create(&m->rtcp, cfg->max_stream)) {
 		media_destroy(m);
@@ -469,8 +505,9 @@ int media_create(struct media **out, const struct media_config *cfg)
 	m->windows = bigmem_alloc(window_words(m), sizeof(*m->windows));
 	m->key = bigmem_alloc(cfg->key_slots / 2 + 1, sizeof(*m->key));
 	m->epochs = calloc(cfg->key_slots / 2 + 1, sizeof(*m->epochs));
-	if (!m->ctx || !m->ctx_cfg || !m->ssrc || !m->past || !m->stream || !m->counters ||
-		!m->by_port || !lanes_alloc(m) || !m->windows || !m->key || !m->epochs) {
+	if (!m->ctx || !m->ctx_cfg || !m->ssrc || !m->past || !m->stream || !m->trial ||
+		!m->counters || !m->by_port || !lanes_alloc(m) || !m->windows || !m->key ||
+		!m->epochs) {
 		media_destroy(m);
 		return -ENOMEM;
 	}
@@ -489,6 +526,7 @@ void media_destroy(struct media *m)
 	bigmem_free(m->ssrc, m->cfg.max_ctx, sizeof(*m->ssrc));
 	bigmem_free(m->past, m->cfg.max_ctx, sizeof(*m->past));
 	bigmem_free(m->stream, m->cfg.max_stream, sizeof(*m->stream));
+	bigmem_free(m->trial, m->cfg.max_stream, sizeof(*m->trial));
 	bigmem_free(m->counters, m->cfg.max_stream, sizeof(*m->counters));
 	rtcp_stats_destroy(m->rtcp);
 	lanes_free(m);

@@ -116,7 +116,7 @@ struct media_stream_cfg {
 	uint8_t tos;
 	uint8_t gate; /* MEDIA_GATE_* */
 	enum media_learning learning : 8;
-	bool relearn;           /* signalling was new: start learning again */
+	bool relearn;           /* another terminal answered: start learning again */
 	bool wait;              /* nothing is sent to this terminal before it sent something */
 	bool listener;          /* see copy */
 	uint32_t tap;           /* recording that gets what comes in here, 0 = none */
@@ -195,6 +195,7 @@ struct media_stream_counters {                   /* relaxed atomics; single writ
 	_Atomic uint32_t confirmed;      /* source address is confirmed */
 	/* Until here one cache line: what every packet writes. */
 	_Atomic uint64_t drops[MEDIA_VERDICTS];
+	_Atomic uint64_t handover;   /* of confirmed sources; use media_stream_handover() */
 	_Atomic uint64_t remote[3];  /* learned endpoint, packed; use media_stream_remote() */
 	_Atomic uint32_t remote_seq; /* odd while being written */
 };
@@ -281,6 +282,15 @@ uint32_t media_marks(const struct media *m, uint32_t ctx, struct media_mark out[
 
 /* Any thread. NULL for a handle out of range. Valid as long as the media. */
 const struct media_stream_counters *media_stream_counters(const struct media *m, uint32_t stream);
+/* Any thread: how often a confirmed source was replaced, and the last time: why (enum learn_cause), and the ranks of the
+ * source before and after (enum learn_rank). */
+struct media_handover {
+	uint32_t count;
+	uint8_t cause, from, to;
+};
+struct media_handover media_stream_handover(const struct media *m, uint32_t stream);
+/* Any thread: the same of all streams, by cause. */
+uint64_t media_handovers(const struct media *m, uint8_t cause);
 /* Any thread: a consistent copy of the learned (or signalled) remote address. */
 void media_stream_remote(const struct media *m, uint32_t stream, struct endpoint *out);
 /* Any thread: of the key in this slot; all zeroes for none. */

@@ -15,6 +15,7 @@
 	X(INACTIVE, "inactive", "stream has no other side yet")                        \
 	X(NO_DESTINATION, "no-destination", "other side's address is not known yet")   \
 	X(SOURCE, "wrong-source", "not from the confirmed source")                     \
+	X(PROBATION, "probation", "source sent too few consistent packets yet")        \
 	X(BAD_TAG, "bad-tag", "authentication failed")                                 \
 	X(REPLAY, "replay", "index was received before, or is older than the window")  \
 	X(NONCE, "nonce", "index was already sent under this key")                     \

@@ -128,9 +128,10 @@ static uint8_t route(struct draft *d)
 	d->rtcp = kind == PKT_RTCP;
 	if (kind == PKT_OTHER || (d->rtcp ? !s->cfg.rtcp : !s->cfg.rtp))
 		return drop(d, MEDIA_DROP_MALFORMED);
-	if (!learn_accepts(&s->learn, &s->cfg, &in->src))
-		return drop(d, MEDIA_DROP_SOURCE);
 	d->rx = d->note->rx = &m->ctx[s->cfg.ctx];
+	if (!learn_accepts(&s->learn, &m->trial[stream].learn, &s->cfg, &in->src,
+		    media_proves(&d->rx->rx, d->rtcp)))
+		return drop(d, MEDIA_DROP_SOURCE);
 	/* Plain RTP too is received, so that a call whose media is blocked is not taken for a silent one. */
 	if (s->cfg.gate && d->rx->rx.set) {
 		if (gate_of(d, &s->cfg, s->cfg.gate) == SHUT)

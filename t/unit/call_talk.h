@@ -77,6 +77,8 @@ static inline void talk_pool(struct talk *t)
 static inline void talk_send(struct talk *t, const struct ng_request *r, bool is_answer)
 {
 	talk_pool(t);
+	/* Of this request: one that changes nothing commits nothing. */
+	t->m->rx_new = t->m->tx_new = t->m->relearn = 0;
 	if (is_answer)
 		calls_answer(t->c, t->p, r, t->now, &t->reply);
 	else

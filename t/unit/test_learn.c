@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Address learning, rule by rule, with time as a parameter. */
+/* Address learning, rule by rule, with time as a parameter. Each case is a story: signalling and packets, and who is followed
+ * at the end. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -7,8 +8,74 @@
 
 #include "media/learn.h"
 
-#define SEC 1000000000ull
-#define T0  (100 * SEC) /* signalling */
+#define MS 1000000ull
+#define T0 100000000000ull /* first signalling */
+
+#define SDP   "192.0.2.1:4000"
+#define PORT  "192.0.2.1:4001"    /* same address */
+#define NAT   "198.51.100.7:4000" /* same port */
+#define ELSE  "198.51.100.7:9"
+#define THIEF "203.0.113.66:666"
+#define NEW   "192.0.2.77:7000" /* a new address in SDP */
+#define HOLD  "0.0.0.0:4000"
+
+enum {
+	PROVED = 1,
+	RTCP = 2,
+	VOUCHED = 4,
+	OTHER_SSRC = 8,
+	OTHER_TYPE = 16,
+	STUCK = 32,
+	RESTART = 64
+};
+
+/* n packets from src, one each ms milliseconds; or, without a number, signalling of that address. */
+struct step {
+	const char *src;
+	uint32_t n, ms;
+	uint32_t how;
+};
+
+struct story {
+	const char *why;
+	struct media_stream_cfg cfg;
+	struct step step[8];
+	const char *remote;
+	bool confirmed;
+	uint32_t heard; /* packets relayed, of the last step */
+};
+
+#define MODE(m)                                                                 \
+	{                                                                       \
+		.learning = MEDIA_LEARN_##m, .rtp = true, .strict_source = true \
+	}
+#define LOOSE(m)                                         \
+	{                                                \
+		.learning = MEDIA_LEARN_##m, .rtp = true \
+	}
+#define HAND(m)                                                                  \
+	{                                                                        \
+		.learning = MEDIA_LEARN_##m, .rtp = true, .strict_source = true, \
+		.media_handover = true                                           \
+	}
+#define ASYM(m)                                                                  \
+	{                                                                        \
+		.learning = MEDIA_LEARN_##m, .rtp = true, .strict_source = true, \
+		.asymmetric = true                                               \
+	}
+#define REPORT(m)                                                                \
+	{                                                                        \
+		.learning = MEDIA_LEARN_##m, .rtcp = true, .strict_source = true \
+	}
+
+struct stage {
+	struct learn l;
+	struct learn_trials t;
+	uint64_t now;
+	uint16_t seq;
+	uint32_t handovers;
+	enum learn_cause cause;
+};
 
 static struct endpoint at(const char *text)
 {
@@ -19,163 +86,397 @@ static struct endpoint at(const char *text)
 	return e;
 }
 
-#define SDP  "192.0.2.1:4000"
-#define PORT "192.0.2.1:4001"
-#define NAT  "198.51.100.7:4000"
-#define ELSE "198.51.100.7:9"
-
-static void each_mode_confirms_by_its_rule(void **state)
+static bool packet(struct stage *s, const struct media_stream_cfg *cfg, const struct endpoint *src,
+	uint32_t how)
 {
-	static const struct {
-		enum media_learning mode;
-		struct {
-			const char *src;
-			uint64_t at;
-		} packets[4];
-		const char *remote;
-		bool confirmed;
-		const char *why;
-	} T[] = {
-		{MEDIA_LEARN_OFF, {{NAT, 0}, {NAT, 9 * SEC}}, SDP, false, "off: only SDP counts"},
-		{MEDIA_LEARN_IMMEDIATE, {{NAT, 0}, {SDP, 1}}, NAT, true,
-			"immediate: the first one"},
-		{MEDIA_LEARN_DELAYED, {{NAT, 0}, {NAT, 2 * SEC}}, SDP, false, "delayed: not yet"},
-		{MEDIA_LEARN_DELAYED, {{ELSE, 0}, {NAT, 3 * SEC}, {ELSE, 4 * SEC}}, NAT, true,
-			"delayed: first after 3 s"},
-		{MEDIA_LEARN_HEURISTIC, {{SDP, 0}, {NAT, 1}}, SDP, true,
-			"heuristic: exact match at once"},
-		{MEDIA_LEARN_HEURISTIC, {{ELSE, 0}, {NAT, 1}}, NAT, false,
-			"heuristic: same port beats any"},
-		{MEDIA_LEARN_HEURISTIC, {{NAT, 0}, {PORT, 1}, {ELSE, 2}}, PORT, false,
-			"heuristic: same address beats same port"},
-		{MEDIA_LEARN_HEURISTIC, {{PORT, 0}, {ELSE, 3 * SEC}}, PORT, true,
-			"heuristic: best of 3 s is confirmed"},
-		{MEDIA_LEARN_HEURISTIC, {{ELSE, 0}, {SDP, 1}}, SDP, true,
-			"heuristic: a late exact match still wins"},
-	};
+	bool proved = how & PROVED;
+	struct learn_seen seen = {.src = src,
+		.now_ns = s->now,
+		.ssrc = how & OTHER_SSRC ? s->seq : src->port,
+		.seq = s->seq,
+		.type = how & OTHER_TYPE ? s->seq & 0x7f : 8,
+		.rtcp = how & RTCP,
+		.vouched = how & VOUCHED,
+		.proved = proved};
+	struct learn_result r;
 
-	(void)state;
-	for (size_t i = 0; i < ARRAY_LEN(T); i++) {
-		struct media_stream_cfg cfg = {.learning = T[i].mode};
-		struct endpoint sdp = at(SDP), want = at(T[i].remote);
-		struct learn l = {0};
+	s->seq += !(how & STUCK);
+	if (!learn_accepts(&s->l, &s->t, cfg, src, proved))
+		return false;
+	r = learn_packet(&s->l, &s->t, cfg, &seen);
+	s->handovers += r.cause != LEARN_KEPT;
+	s->cause = r.cause ? r.cause : s->cause;
+	return r.heard;
+}
 
-		learn_signal(&l, &sdp, false, T0);
-		for (size_t k = 0; k < 4 && T[i].packets[k].src; k++) {
-			struct endpoint src = at(T[i].packets[k].src);
+static uint32_t take(struct stage *s, const struct media_stream_cfg *cfg, const struct step *step)
+{
+	struct endpoint e = at(step->src);
+	uint32_t heard = 0;
 
-			learn_packet(&l, &cfg, &src, T0 + T[i].packets[k].at);
-		}
-		if (!endpoint_eq(&l.remote, &want) || l.confirmed != T[i].confirmed)
-			fail_msg("%s", T[i].why);
+	if (!step->n) {
+		learn_signal(&s->l, &s->t, &e, step->how & RESTART, s->now);
+		s->now += step->ms * MS;
+	}
+	for (uint32_t i = 0; i < step->n; i++) {
+		heard += packet(s, cfg, &e, step->how);
+		s->now += step->ms * MS;
+	}
+	return heard;
+}
+
+static void play(const struct story *story, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		struct stage s = {.now = T0};
+		struct endpoint sdp = at(SDP), want = at(story[i].remote);
+		uint32_t heard = 0;
+
+		learn_signal(&s.l, &s.t, &sdp, false, s.now);
+		for (size_t k = 0; k < 8 && story[i].step[k].src; k++)
+			heard = take(&s, &story[i].cfg, &story[i].step[k]);
+		if (!endpoint_eq(&s.l.remote, &want) || s.l.confirmed != story[i].confirmed ||
+			heard != story[i].heard)
+			fail_msg("%s: port %u, confirmed %d, heard %u", story[i].why,
+				s.l.remote.port, s.l.confirmed, heard);
 	}
 }
 
-static void a_confirmed_source_is_the_only_one_when_strict(void **state)
+/* --- Without authentication ----------------------------------------------------------------------------------------- */
+
+static void each_mode_follows_and_confirms_by_its_rule(void **state)
 {
-	struct media_stream_cfg cfg = {.learning = MEDIA_LEARN_IMMEDIATE, .strict_source = true};
-	struct endpoint sdp = at(SDP), nat = at(NAT), other = at(ELSE);
-	struct learn l = {0};
+	static const struct story T[] = {
+		{"off: only SDP counts", MODE(OFF), {{NAT, 20, 300, 0}}, SDP, false, 0},
+		{"off, not strict: others are heard", LOOSE(OFF), {{NAT, 9, 20, 0}}, SDP, false, 9},
+		{"off: the address in SDP is heard", MODE(OFF), {{SDP, 9, 20, 0}}, SDP, false, 9},
+		{"immediate: who passes first", MODE(IMMEDIATE), {{NAT, 5, 20, 0}}, NAT, true, 1},
+		{"immediate: not yet", MODE(IMMEDIATE), {{NAT, 4, 20, 0}}, SDP, false, 0},
+		{"immediate: exact at once", MODE(IMMEDIATE), {{SDP, 1, 20, 0}}, SDP, true, 1},
+		{"delayed: followed at once", MODE(DELAYED), {{NAT, 5, 20, 0}}, NAT, false, 1},
+		{"delayed: confirmed after 3 s", MODE(DELAYED),
+			{{NAT, 5, 20, 0}, {NAT, 1, 2900, 0}, {NAT, 1, 0, 0}}, NAT, true, 1},
+		{"delayed: the latest of a rank", MODE(DELAYED),
+			{{NAT, 5, 20, 0}, {NAT, 1, 300, 0}, {"198.51.100.9:4000", 5, 20, 0}},
+			"198.51.100.9:4000", false, 1},
+		{"delayed: no newcomer while it sends", MODE(DELAYED),
+			{{NAT, 5, 20, 0}, {"198.51.100.9:4000", 3, 20, 0}, {NAT, 1, 20, 0},
+				{"198.51.100.9:4000", 3, 20, 0}},
+			NAT, false, 0},
+		{"heuristic: exact at once", MODE(HEURISTIC), {{SDP, 1, 20, 0}, {NAT, 9, 20, 0}},
+			SDP, true, 0},
+		{"heuristic: same port beats any", MODE(HEURISTIC),
+			{{ELSE, 5, 20, 0}, {NAT, 5, 20, 0}}, NAT, false, 1},
+		{"heuristic: same address beats same port", MODE(HEURISTIC),
+			{{NAT, 5, 20, 0}, {PORT, 5, 20, 0}}, PORT, false, 1},
+		{"heuristic: a worse one is not heard", MODE(HEURISTIC),
+			{{PORT, 5, 20, 0}, {NAT, 9, 20, 0}}, PORT, false, 0},
+		{"heuristic: a late exact one wins", MODE(HEURISTIC),
+			{{ELSE, 5, 20, 0}, {SDP, 1, 20, 0}}, SDP, true, 1},
+		{"heuristic: the best of 3 s is confirmed by itself", MODE(HEURISTIC),
+			{{PORT, 5, 20, 0}, {PORT, 1, 3000, 0}, {THIEF, 9, 20, 0}}, PORT, false, 0},
+		{"heuristic: confirmed", MODE(HEURISTIC),
+			{{PORT, 5, 20, 0}, {PORT, 1, 3000, 0}, {PORT, 1, 0, 0}}, PORT, true, 1},
+	};
 
 	(void)state;
-	learn_signal(&l, &sdp, false, T0);
-	assert_true(learn_accepts(&l, &cfg, &nat)); /* learning */
-	assert_true(learn_packet(&l, &cfg, &nat, T0));
-	assert_true(learn_accepts(&l, &cfg, &nat));
-	assert_false(learn_accepts(&l, &cfg, &other));
-	cfg.strict_source = false;
-	assert_true(learn_accepts(&l, &cfg, &other));
-	assert_false(learn_packet(&l, &cfg, &other, T0 + SEC)); /* accepted, but does not move us */
-	assert_true(endpoint_eq(&l.remote, &nat));
-	cfg.strict_source = cfg.media_handover = true;
-	assert_true(learn_accepts(&l, &cfg, &other));
-	assert_true(learn_packet(&l, &cfg, &other, T0 + SEC));
-	assert_true(endpoint_eq(&l.remote, &other));
-	cfg = (struct media_stream_cfg){.learning = MEDIA_LEARN_OFF, .strict_source = true};
-	assert_false(learn_accepts(&l, &cfg, &other)); /* off and strict: SDP's address only */
-	assert_true(learn_accepts(&l, &cfg, &sdp));
+	play(T, ARRAY_LEN(T));
+}
+
+static void a_stray_packet_takes_nothing_however_long_all_was_silent(void **state)
+{
+	static const struct story T[] = {
+		{"immediate", MODE(IMMEDIATE), {{SDP, 0, 4000, 0}, {THIEF, 1, 20, 0}}, SDP, false,
+			0},
+		{"delayed", MODE(DELAYED), {{SDP, 0, 4000, 0}, {THIEF, 1, 20, 0}}, SDP, false, 0},
+		{"heuristic", MODE(HEURISTIC), {{SDP, 0, 4000, 0}, {THIEF, 1, 20, 0}}, SDP, false,
+			0},
+		{"not strict: heard, not followed", LOOSE(HEURISTIC),
+			{{SDP, 0, 4000, 0}, {THIEF, 1, 20, 0}}, SDP, false, 1},
+		{"handover", HAND(HEURISTIC), {{SDP, 0, 4000, 0}, {THIEF, 1, 20, 0}}, SDP, false,
+			0},
+		{"the terminal is not locked out", MODE(HEURISTIC),
+			{{SDP, 0, 4000, 0}, {THIEF, 4, 20, 0}, {SDP, 1, 20, 0}}, SDP, true, 1},
+		{"nor behind address translation", MODE(HEURISTIC),
+			{{SDP, 0, 4000, 0}, {THIEF, 4, 20, 0}, {NAT, 5, 20, 0}}, NAT, true, 1},
+		{"a packet each two seconds is no stream", MODE(HEURISTIC), {{THIEF, 20, 2001, 0}},
+			SDP, false, 0},
+		{"nor are many SSRCs", MODE(HEURISTIC), {{THIEF, 50, 20, OTHER_SSRC}}, SDP, false,
+			0},
+		{"nor payload types", MODE(HEURISTIC), {{THIEF, 50, 20, OTHER_TYPE}}, SDP, false,
+			0},
+		{"nor one number again and again", MODE(HEURISTIC), {{THIEF, 50, 20, STUCK}}, SDP,
+			false, 0},
+	};
+
+	(void)state;
+	play(T, ARRAY_LEN(T));
+}
+
+static void the_signalled_address_always_takes_over(void **state)
+{
+	static const struct story T[] = {
+		{"from a confirmed stranger, at once, and confirmed when it goes on",
+			MODE(HEURISTIC),
+			{{SDP, 0, 4000, 0}, {THIEF, 20, 20, 0}, {SDP, 1, 20, 0}, {THIEF, 3, 20, 0},
+				{SDP, 4, 20, 0}, {THIEF, 100, 20, 0}},
+			SDP, true, 0},
+		{"at once", MODE(HEURISTIC),
+			{{SDP, 0, 4000, 0}, {THIEF, 20, 20, 0}, {SDP, 1, 20, 0}}, SDP, false, 1},
+		{"every packet of it is heard", MODE(IMMEDIATE),
+			{{THIEF, 20, 20, 0}, {SDP, 50, 20, 0}}, SDP, true, 50},
+		{"a single forged one only for a moment", MODE(HEURISTIC),
+			{{NAT, 5, 20, 0}, {NAT, 1, 3000, 0}, {NAT, 1, 20, 0}, {SDP, 1, 20, 0},
+				{NAT, 20, 20, 0}},
+			NAT, true, 11},
+		{"not strict", LOOSE(IMMEDIATE),
+			{{THIEF, 20, 20, 0}, {SDP, 5, 20, 0}, {THIEF, 20, 20, 0}}, SDP, true, 20},
+		{"same address, by probation", MODE(IMMEDIATE),
+			{{THIEF, 20, 20, 0}, {PORT, 5, 20, 0}}, PORT, true, 1},
+		{"same port does not", MODE(IMMEDIATE), {{THIEF, 20, 20, 0}, {NAT, 50, 20, 0}},
+			THIEF, true, 0},
+		{"nobody takes over from it", MODE(IMMEDIATE),
+			{{SDP, 1, 5000, 0}, {PORT, 50, 20, 0}}, SDP, true, 0},
+	};
+
+	(void)state;
+	play(T, ARRAY_LEN(T));
+}
+
+static void a_confirmed_source_stays(void **state)
+{
+	static const struct story T[] = {
+		{"however long it is silent", MODE(IMMEDIATE),
+			{{NAT, 5, 20, 0}, {NAT, 1, 60000, 0}, {"198.51.100.9:4000", 50, 20, 0}},
+			NAT, true, 0},
+		{"strict: others are not heard", MODE(IMMEDIATE),
+			{{NAT, 5, 20, 0}, {THIEF, 500, 20, 0}}, NAT, true, 0},
+		{"not strict: heard, not followed", LOOSE(IMMEDIATE),
+			{{NAT, 5, 20, 0}, {THIEF, 500, 20, 0}}, NAT, true, 500},
+		{"handover: not while it sends", HAND(IMMEDIATE),
+			{{NAT, 5, 20, 0}, {THIEF, 9, 20, 0}}, NAT, true, 0},
+		{"handover: by probation", HAND(IMMEDIATE),
+			{{NAT, 5, 20, 0}, {NAT, 1, 200, 0}, {THIEF, 5, 20, 0}}, THIEF, true, 1},
+		{"handover: not by one packet", HAND(IMMEDIATE),
+			{{NAT, 5, 20, 0}, {NAT, 1, 60000, 0}, {THIEF, 1, 20, 0}}, NAT, true, 0},
+	};
+
+	(void)state;
+	play(T, ARRAY_LEN(T));
 }
 
 static void asymmetric_terminals_are_answered_where_they_said(void **state)
 {
-	struct media_stream_cfg cfg = {
-		.learning = MEDIA_LEARN_IMMEDIATE, .asymmetric = true, .strict_source = true};
-	struct endpoint sdp = at(SDP), nat = at(NAT);
-	struct learn l = {0};
+	static const struct story T[] = {
+		{"on probation", ASYM(IMMEDIATE), {{NAT, 4, 20, 0}}, SDP, false, 0},
+		{"its source is confirmed, and not sent to", ASYM(IMMEDIATE), {{NAT, 50, 20, 0}},
+			SDP, true, 46},
+		{"strict: others are not heard", ASYM(IMMEDIATE),
+			{{NAT, 9, 20, 0}, {THIEF, 50, 20, 0}}, SDP, true, 0},
+		{"a new address is sent to", ASYM(IMMEDIATE), {{NAT, 9, 20, 0}, {NEW, 0, 0, 0}},
+			NEW, false, 0},
+		{"off: any port of the address", ASYM(OFF), {{PORT, 9, 20, 0}}, SDP, false, 9},
+		{"off: no other address", ASYM(OFF), {{THIEF, 9, 20, 0}}, SDP, false, 0},
+	};
 
 	(void)state;
-	learn_signal(&l, &sdp, false, T0);
-	assert_true(learn_accepts(&l, &cfg, &nat));
-	assert_false(learn_packet(&l, &cfg, &nat, T0));
-	assert_true(endpoint_eq(&l.remote, &sdp));
+	play(T, ARRAY_LEN(T));
 }
+
+static void rtcp_has_its_own_probation(void **state)
+{
+	static const struct story T[] = {
+		{"one report", REPORT(HEURISTIC), {{SDP, 0, 4000, 0}, {NAT, 1, 20, RTCP}}, SDP,
+			false, 0},
+		{"three of an SSRC", REPORT(HEURISTIC), {{SDP, 0, 4000, 0}, {NAT, 3, 5000, RTCP}},
+			NAT, true, 1},
+		{"of several", REPORT(HEURISTIC), {{NAT, 9, 5000, RTCP | OTHER_SSRC}}, SDP, false,
+			0},
+		{"the RTP source's", REPORT(IMMEDIATE), {{NAT, 1, 20, RTCP | VOUCHED}}, NAT, true,
+			1},
+		{"exact", REPORT(HEURISTIC), {{SDP, 1, 20, RTCP}}, SDP, true, 1},
+		{"it does not lead RTP", MODE(IMMEDIATE), {{NAT, 9, 20, RTCP}}, SDP, false, 0},
+		{"but is heard from its source", MODE(IMMEDIATE),
+			{{NAT, 5, 20, 0}, {NAT, 9, 20, RTCP}}, NAT, true, 9},
+	};
+
+	(void)state;
+	play(T, ARRAY_LEN(T));
+}
+
+/* --- With authentication -------------------------------------------------------------------------------------------- */
+
+static void one_authentic_packet_is_enough(void **state)
+{
+	static const struct story T[] = {
+		{"immediate", MODE(IMMEDIATE), {{NAT, 1, 20, PROVED}}, NAT, true, 1},
+		{"delayed", MODE(DELAYED), {{NAT, 1, 20, PROVED}}, NAT, false, 1},
+		{"heuristic", MODE(HEURISTIC), {{NAT, 1, 3000, PROVED}, {NAT, 1, 20, PROVED}}, NAT,
+			true, 1},
+		{"exact after it, for good", MODE(IMMEDIATE),
+			{{NAT, 1, 20, PROVED}, {SDP, 1, 20, PROVED}}, SDP, true, 1},
+		{"no worse one makes it flap", MODE(IMMEDIATE),
+			{{SDP, 1, 20, PROVED}, {NAT, 50, 20, PROVED}}, SDP, true, 0},
+		{"handover at once", HAND(IMMEDIATE), {{SDP, 1, 20, PROVED}, {NAT, 1, 20, PROVED}},
+			NAT, true, 1},
+		{"over whoever proved nothing", MODE(IMMEDIATE),
+			{{THIEF, 9, 20, 0}, {NAT, 1, 20, PROVED}}, NAT, true, 1},
+		{"who then cannot come back", MODE(IMMEDIATE),
+			{{THIEF, 9, 20, 0}, {NAT, 1, 20, PROVED}, {THIEF, 9, 20, 0}}, NAT, true, 0},
+	};
+
+	(void)state;
+	play(T, ARRAY_LEN(T));
+}
+
+/* --- Signalling ----------------------------------------------------------------------------------------------------- */
 
 static void signalling_restarts_learning_only_when_it_is_new(void **state)
 {
-	struct media_stream_cfg cfg = {.learning = MEDIA_LEARN_IMMEDIATE};
-	struct endpoint sdp = at(SDP), nat = at(NAT), hold = at("0.0.0.0:4000"), moved = at(PORT);
-	struct learn l = {0};
+	static const struct story T[] = {
+		{"the same again", MODE(IMMEDIATE),
+			{{NAT, 9, 20, 0}, {SDP, 0, 0, 0}, {THIEF, 50, 20, 0}}, NAT, true, 0},
+		{"hold", MODE(IMMEDIATE), {{NAT, 9, 20, 0}, {HOLD, 0, 0, 0}, {THIEF, 50, 20, 0}},
+			NAT, true, 0},
+		{"hold and resume", MODE(IMMEDIATE),
+			{{NAT, 9, 20, 0}, {HOLD, 0, 0, 0}, {SDP, 0, 0, 0}, {THIEF, 50, 20, 0}}, NAT,
+			true, 0},
+		{"hold, strict, off", MODE(OFF), {{HOLD, 0, 0, 0}, {THIEF, 9, 20, 0}}, SDP, false,
+			0},
+		{"another address", MODE(IMMEDIATE), {{NAT, 9, 20, 0}, {NEW, 0, 0, 0}}, NEW, false,
+			0},
+		{"that sends", MODE(IMMEDIATE), {{NAT, 9, 20, 0}, {NEW, 0, 0, 0}, {NEW, 1, 0, 0}},
+			NEW, true, 1},
+		{"the source before is heard, not sent to", MODE(IMMEDIATE),
+			{{NAT, 9, 20, 0}, {NEW, 0, 0, 0}, {NAT, 100, 20, 0}}, NEW, false, 100},
+		{"nor is it in the way", MODE(IMMEDIATE),
+			{{NAT, 9, 20, 0}, {NEW, 0, 0, 0}, {NAT, 50, 20, 0}, {ELSE, 5, 20, 0},
+				{NAT, 50, 20, 0}},
+			ELSE, true, 0},
+		{"it may be learned again", MODE(IMMEDIATE),
+			{{NAT, 9, 20, 0}, {NEW, 0, 3000, 0}, {NAT, 5, 20, 0}}, NAT, true, 1},
+		{"another address, which is where it is already", MODE(IMMEDIATE),
+			{{NAT, 9, 20, 0}, {NAT, 0, 0, 0}, {THIEF, 50, 20, 0}}, NAT, true, 0},
+		{"another terminal", MODE(IMMEDIATE), {{NAT, 9, 20, 0}, {SDP, 0, 0, RESTART}}, SDP,
+			false, 0},
+		{"the terminal before is not heard", MODE(IMMEDIATE),
+			{{NAT, 9, 20, 0}, {SDP, 0, 0, RESTART}, {NAT, 50, 20, 0}}, SDP, false, 0},
+	};
 
 	(void)state;
-	learn_signal(&l, &sdp, false, T0);
-	learn_packet(&l, &cfg, &nat, T0);
-	learn_signal(&l, &sdp, false, T0 + SEC); /* the same again */
-	assert_true(l.confirmed && endpoint_eq(&l.remote, &nat));
-	learn_signal(&l, &hold, false,
-		T0 + SEC); /* hold names no address: what was learned stays for resuming */
-	assert_true(endpoint_eq(&l.remote, &nat));
-	learn_signal(&l, &moved, false, T0 + SEC);
-	assert_true(!l.confirmed && endpoint_eq(&l.remote, &moved));
-	learn_packet(&l, &cfg, &nat, T0 + SEC);
-	learn_signal(&l, &moved, true, T0 + SEC); /* asked for */
-	assert_true(!l.confirmed && endpoint_eq(&l.remote, &moved));
-}
-
-static void a_strict_stream_hears_nobody_worse_while_it_looks(void **state)
-{
-	struct media_stream_cfg cfg = {.learning = MEDIA_LEARN_HEURISTIC, .strict_source = true};
-	struct endpoint sdp = at(SDP), port = at(PORT), nat = at(NAT), other = at(ELSE);
-	struct learn l = {0};
-
-	(void)state;
-	learn_signal(&l, &sdp, false, T0);
-	assert_true(learn_accepts(&l, &cfg, &other)); /* nobody yet: anybody */
-	learn_packet(&l, &cfg, &other, T0);
-	assert_true(learn_accepts(&l, &cfg, &nat));
-	learn_packet(&l, &cfg, &nat, T0);
-	assert_false(learn_accepts(&l, &cfg, &other));
-	learn_packet(&l, &cfg, &port, T0);
-	assert_false(learn_accepts(&l, &cfg, &nat));
-	assert_true(learn_accepts(&l, &cfg, &sdp));
-	cfg.strict_source = false;
-	assert_true(learn_accepts(&l, &cfg, &nat));
-	cfg.strict_source = true;
-	learn_signal(&l, &sdp, true, T0);
-	assert_true(learn_accepts(&l, &cfg, &other)); /* signalling starts anew */
+	play(T, ARRAY_LEN(T));
 }
 
 static void port_0_in_sdp_names_no_source(void **state)
 {
-	struct media_stream_cfg cfg = {.learning = MEDIA_LEARN_OFF, .strict_source = true};
-	struct endpoint none = at(SDP), nat = at(NAT);
-	struct learn l = {0};
+	struct media_stream_cfg cfg = MODE(OFF), immediate = MODE(IMMEDIATE);
+	struct endpoint none = at(SDP), nat = at(NAT), sdp = at(SDP);
+	struct stage s = {.now = T0};
 
 	(void)state;
 	none.port = 0;
-	learn_signal(&l, &none, false, T0);
-	assert_true(learn_accepts(&l, &cfg, &nat));
-	assert_int_equal(l.remote.family, 0);
+	learn_signal(&s.l, &s.t, &none, false, T0);
+	assert_true(learn_accepts(&s.l, &s.t, &cfg, &nat, false));
+	assert_int_equal(s.l.remote.family, 0);
+	/* What was learned meanwhile stays when SDP names an address, which may still take over. */
+	take(&s, &immediate, &(struct step){NAT, 5, 20, 0});
+	learn_signal(&s.l, &s.t, &sdp, false, T0);
+	assert_true(s.l.confirmed && endpoint_eq(&s.l.remote, &nat));
+	take(&s, &immediate, &(struct step){SDP, 1, 20, 0});
+	assert_true(endpoint_eq(&s.l.remote, &sdp));
+}
+
+/* --- Details -------------------------------------------------------------------------------------------------------- */
+
+static void a_handover_tells_its_cause(void **state)
+{
+	static const struct {
+		struct media_stream_cfg cfg;
+		struct step step[3];
+		enum learn_cause cause;
+	} T[] = {
+		{MODE(IMMEDIATE), {{NAT, 5, 20, 0}, {SDP, 1, 20, 0}}, LEARN_BY_EXACT},
+		{MODE(IMMEDIATE), {{NAT, 5, 20, 0}, {PORT, 5, 20, 0}}, LEARN_BY_BETTER},
+		{MODE(IMMEDIATE), {{NAT, 5, 20, 0}, {ELSE, 1, 20, PROVED}}, LEARN_BY_AUTHENTIC},
+		{HAND(IMMEDIATE), {{NAT, 5, 300, 0}, {ELSE, 5, 20, 0}}, LEARN_BY_HANDOVER},
+		{MODE(IMMEDIATE), {{NAT, 5, 20, 0}, {SDP, 1, 20, 0}, {NAT, 20, 20, 0}},
+			LEARN_BY_RESTORED},
+		{MODE(DELAYED), {{NAT, 5, 20, 0}, {SDP, 1, 20, 0}}, LEARN_KEPT},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(T); i++) {
+		struct stage s = {.now = T0};
+		struct endpoint sdp = at(SDP);
+
+		learn_signal(&s.l, &s.t, &sdp, false, T0);
+		for (size_t k = 0; k < 3 && T[i].step[k].src; k++)
+			take(&s, &T[i].cfg, &T[i].step[k]);
+		assert_int_equal(s.cause, T[i].cause);
+		assert_int_equal(
+			s.handovers, T[i].cause == LEARN_BY_RESTORED ? 2 : T[i].cause != 0);
+	}
+}
+
+/* Loss, order, telephone events and comfort noise do not end a probation. */
+static void an_ordinary_stream_passes(void **state)
+{
+	static const struct {
+		uint16_t seq;
+		uint8_t type;
+	} T[] = {{65534, 8}, {0, 8}, {65535, 8}, {0, 8}, {1, 101}, {2, 13}, {30, 8}};
+	struct media_stream_cfg cfg = MODE(IMMEDIATE);
+	struct endpoint sdp = at(SDP), nat = at(NAT);
+	struct stage s = {.now = T0};
+
+	(void)state;
+	cfg.events[1] = 1ull << (101 - 64);
+	learn_signal(&s.l, &s.t, &sdp, false, T0);
+	for (size_t i = 0; i < ARRAY_LEN(T); i++) {
+		struct learn_seen seen = {
+			.src = &nat, .now_ns = T0 + i, .seq = T[i].seq, .type = T[i].type};
+
+		assert_false(s.l.confirmed);
+		learn_packet(&s.l, &s.t, &cfg, &seen);
+	}
+	assert_true(s.l.confirmed);
+}
+
+/* Strangers who come and go do not take the places of those on probation that rank higher. */
+static void a_spray_does_not_keep_the_better_one_out(void **state)
+{
+	struct media_stream_cfg cfg = MODE(IMMEDIATE);
+	struct endpoint sdp = at(SDP), thief = at(THIEF);
+	struct stage s = {.now = T0};
+
+	(void)state;
+	learn_signal(&s.l, &s.t, &sdp, false, T0);
+	for (uint32_t i = 0; i < 5; i++) {
+		for (uint32_t k = 0; k < 100; k++) {
+			thief.port = (uint16_t)(1000 + 100 * i + k);
+			assert_false(packet(&s, &cfg, &thief, STUCK));
+		}
+		s.seq = (uint16_t)(50 + i);
+		take(&s, &cfg, &(struct step){NAT, 1, 20, 0});
+	}
+	assert_true(s.l.confirmed && s.l.remote.port == 4000);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(each_mode_confirms_by_its_rule),
-		cmocka_unit_test(a_confirmed_source_is_the_only_one_when_strict),
+		cmocka_unit_test(each_mode_follows_and_confirms_by_its_rule),
+		cmocka_unit_test(a_stray_packet_takes_nothing_however_long_all_was_silent),
+		cmocka_unit_test(the_signalled_address_always_takes_over),
+		cmocka_unit_test(a_confirmed_source_stays),
 		cmocka_unit_test(asymmetric_terminals_are_answered_where_they_said),
+		cmocka_unit_test(rtcp_has_its_own_probation),
+		cmocka_unit_test(one_authentic_packet_is_enough),
 		cmocka_unit_test(signalling_restarts_learning_only_when_it_is_new),
-		cmocka_unit_test(a_strict_stream_hears_nobody_worse_while_it_looks),
 		cmocka_unit_test(port_0_in_sdp_names_no_source),
+		cmocka_unit_test(a_handover_tells_its_cause),
+		cmocka_unit_test(an_ordinary_stream_passes),
+		cmocka_unit_test(a_spray_does_not_keep_the_better_one_out),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -197,7 +197,7 @@ static void hold_keeps_the_index_moving(void **state)
 	struct media_cmd hold = rig_stream_cmd(B, PORT_B, 1, A, MEDIA_NONE, "192.0.2.2:5000");
 
 	(void)state;
-	r->m->stream[B].learn.remote = (struct endpoint){0}; /* never learned */
+	r->m->stream[B].learn = (struct learn){0}; /* no address was named yet */
 	hold.stream.remote = (struct endpoint){.family = AF_INET, .port = 5000};
 	assert_int_equal(media_command(r->m, &hold), 0);
 	for (uint64_t i = 40000; i < 140000; i += 20000) {

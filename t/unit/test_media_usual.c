@@ -228,7 +228,8 @@ static void same_ssrc(const struct ssrc_state *x, const struct ssrc_state *y)
 	assert_int_equal(x->ssrc, y->ssrc);
 	assert_int_equal(x->used, y->used);
 	assert_int_equal(x->touched, y->touched);
-	assert_int_equal(x->probe, y->probe);
+	assert_int_equal(x->lead, y->lead);
+	assert_int_equal(x->lead_at, y->lead_at);
 	assert_int_equal(x->seen.last, y->seen.last);
 	assert_int_equal(x->seen.started, y->seen.started);
 	assert_memory_equal(x->seen.near, y->seen.near, sizeof(x->seen.near));
@@ -253,6 +254,7 @@ static void same_state(const struct world *w)
 	}
 	for (uint32_t i = 0; i <= STREAMS; i++) {
 		assert_memory_equal(&a->stream[i].learn, &b->stream[i].learn, sizeof(struct learn));
+		assert_memory_equal(&a->trial[i], &b->trial[i], sizeof(*a->trial));
 		assert_memory_equal(&a->counters[i], &b->counters[i], sizeof(*a->counters));
 	}
 	for (uint32_t i = 0; i < KEYS / 2; i++) {
