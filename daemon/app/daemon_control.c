@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/secmem.h"
+#include "media/learn.h"
 
 #define REDIS_WAIT_NS (10 * NS_PER_SEC)
 
@@ -50,6 +51,24 @@ static void key_notice(void *arg, const struct call_key_notice *n)
 		!n->expired                     ? "used up to 90 %"
 			: d->o.enforce_lifetime ? "used up: its packets are dropped"
 						: "used up, going on (enforce-lifetime=no)");
+}
+
+/* Of a terminal that nothing authenticates this may be an attack; of any other it moved. */
+static void handover_notice(void *arg, const struct call_handover *h)
+{
+	struct log_about about = {.call_id = h->call_id,
+		.side = h->tag,
+		.media = h->media,
+		.stream = h->rtcp ? "RTCP" : "RTP"};
+	char text[ENDPOINT_STRLEN];
+
+	(void)arg;
+	log_call(LOG_NOTICE, &about,
+		"confirmed source replaced: %s; rank before: %s, now: %s; media now go to %s; replacements since the last report: %u",
+		learn_cause_text((enum learn_cause)h->last.cause),
+		learn_rank_name((enum learn_rank)h->last.from),
+		learn_rank_name((enum learn_rank)h->last.to), endpoint_fmt(&h->remote, text),
+		h->times);
 }
 
 static void trace_notice(void *arg, const struct call_trace *t)
@@ -123,6 +142,7 @@ int daemon_control_start(struct daemon *d)
 		return daemon_fail(d, err, "calls");
 	calls_on_key_life(d->calls, key_notice, d);
 	calls_on_trace(d->calls, trace_notice, NULL);
+	calls_on_handover(d->calls, handover_notice, NULL);
 	err = o->recording_dir[0] ? record_start(d) : 0;
 	if (err)
 		return err;

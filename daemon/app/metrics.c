@@ -14,6 +14,7 @@
 #include "control/metrics.h"
 #include "control/tcp.h"
 #include "control/teardown.h"
+#include "media/learn.h"
 
 #define LABEL_LEN   192
 #define WORKERS_MAX 64
@@ -252,6 +253,22 @@ static void write_kernel(const struct stats_input *in, struct sbuf *b)
 		"1: the kernel module was unloaded while it was in use, and is not back.", k.gone);
 	metrics_one(b, "kernel_module_returns_total", COUNTER,
 		"Times that it was loaded again and is in use since.", k.returns);
+}
+
+static void write_handovers(const struct stats_input *in, struct sbuf *b)
+{
+	char text[LABEL_LEN];
+
+	metrics_family(b, "source_handovers_total", COUNTER,
+		"Confirmed sources of media that were replaced by another, by cause.");
+	for (uint8_t cause = 1; cause < LEARN_CAUSE_N; cause++) {
+		uint64_t sum = 0;
+
+		for (uint32_t i = 0; i < in->workers; i++)
+			sum += media_handovers(in->worker[i]->media, cause);
+		metrics_u64(b, "source_handovers_total",
+			label(text, "cause", learn_cause_name((enum learn_cause)cause)), sum);
+	}
 }
 
 static void write_drops(const struct stats_input *in, struct sbuf *b)
@@ -581,6 +598,7 @@ void metrics_write(const struct metrics_input *in, struct sbuf *out)
 	write_steering(in->stats, out);
 	write_kernel(in->stats, out);
 	write_drops(in->stats, out);
+	write_handovers(in->stats, out);
 	write_quality(in->stats, out);
 	write_batches(in->stats, out);
 	write_histograms(in->stats, out);

@@ -9,10 +9,16 @@ uint32_t offload_target(const struct media_stream_cfg *c)
 	return c->rtp ? c->rtp_to : c->rtcp_to;
 }
 
-/* Another source may take over at any time: who is told of it can look away meanwhile. */
-static bool may_move(const struct offload *o, const struct off_stream *s)
+/* Another source may take over when this one is silent: the worker has to see both. */
+static bool may_move(const struct off_stream *s)
 {
-	return s->cfg.media_handover && !o->told;
+	return s->cfg.media_handover;
+}
+
+/* Strangers may be dropped in the kernel. Not while the signalled address could still take over. */
+static bool is_strict(const struct media_stream_cfg *c, const struct endpoint *source)
+{
+	return c->strict_source && endpoint_eq(&c->remote, source);
 }
 
 static bool known(const struct endpoint *e)
@@ -27,7 +33,7 @@ static bool may_relay(
 	uint8_t kind = site->ctx[s->cfg.ctx].rx;
 	const struct off_stream *t;
 
-	if (!s->set || s->cfg.gate || s->cfg.tap || may_move(o, s) || kind == CIPHERED ||
+	if (!s->set || s->cfg.gate || s->cfg.tap || may_move(s) || kind == CIPHERED ||
 		(kind == PLAIN && !s->cfg.rtp) || (kind == PASSED && !o->cfg.steer->relays_srtp))
 		return false;
 	/* What is passed through is deciphered for them. */
@@ -37,7 +43,7 @@ static bool may_relay(
 		return s->cfg.copy[0] != 0;
 	t = &site->stream[offload_target(&s->cfg)];
 	/* Echoed: it ends with the next offer, and is nothing to be quick for. */
-	return t != s && t->set && !may_move(o, t) && site->ctx[t->cfg.ctx].tx == kind &&
+	return t != s && t->set && !may_move(t) && site->ctx[t->cfg.ctx].tx == kind &&
 		t->cfg.rtp == s->cfg.rtp;
 }
 
@@ -115,7 +121,7 @@ bool offload_eligible(const struct offload *o, uint32_t worker, uint32_t id,
 		.id = id,
 		.tos = to->d[0].tos,
 		.copies = (uint8_t)(to->n - 1),
-		.strict = s->cfg.strict_source && !s->cfg.media_handover && !s->cfg.asymmetric,
+		.strict = is_strict(&s->cfg, &here.remote),
 		.rtcp = site->ctx[s->cfg.ctx].rx == PASSED &&
 			(!s->cfg.rtp || (s->cfg.rtcp && s->cfg.rtcp_to == s->cfg.rtp_to))};
 	memcpy(out->copy, &to->d[1], out->copies * sizeof(out->copy[0]));

@@ -121,6 +121,7 @@ const struct relay_ops app_relay_ops = {
 	.commit = op_commit,
 	.stats = relay_op_stats,
 	.heard = relay_op_heard,
+	.handover = relay_op_handover,
 	.marks_ask = relay_op_marks_ask,
 	.marks = relay_op_marks,
 	.key_usage = relay_op_key_usage,

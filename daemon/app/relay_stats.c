@@ -29,6 +29,7 @@ void relay_op_stats(void *arg, uint32_t worker, uint32_t stream, struct relay_st
 	out->ssrc = atomic_load_explicit(&c->ssrc, memory_order_relaxed);
 	out->roc = (uint32_t)(load(&c->index) >> 16);
 	out->confirmed = atomic_load_explicit(&c->confirmed, memory_order_relaxed) != 0;
+	out->handovers = media_stream_handover(m, stream).count;
 	media_stream_remote(m, stream, &out->remote);
 	media_stream_quality(m, stream, &out->quality);
 	offload_stats(r->offload, worker, stream, clock_mono_ns(), out);
@@ -43,6 +44,13 @@ uint64_t relay_op_heard(void *arg, uint32_t worker, uint32_t stream)
 	uint64_t kernels = offload_heard(r->offload, worker, stream);
 
 	return kernels > ours ? kernels : ours;
+}
+
+struct media_handover relay_op_handover(void *arg, uint32_t worker, uint32_t stream)
+{
+	const struct app_relay *r = arg;
+
+	return media_stream_handover(r->site[worker].w->media, stream);
 }
 
 void relay_op_key_usage(void *arg, uint32_t worker, uint32_t slot, struct media_key_usage *out)

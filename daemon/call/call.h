@@ -161,6 +161,19 @@ struct call_key_notice {
 void calls_on_key_life(
 	struct calls *c, void (*notice)(void *arg, const struct call_key_notice *n), void *arg);
 
+struct call_handover { /* a terminal's confirmed source was replaced by another */
+	struct str call_id, tag;
+	uint32_t media; /* from 1 */
+	bool rtcp;
+	uint32_t times; /* since the last notice */
+	struct media_handover last;
+	struct endpoint remote; /* where is sent to now */
+};
+
+/* Called by calls_tick(), once per stream and second at most. */
+void calls_on_handover(
+	struct calls *c, void (*handover)(void *arg, const struct call_handover *h), void *arg);
+
 #define CALL_TOLD_MAX 16u /* parties, as many as a call has */
 
 struct call_timeout { /* a call that ends because nothing came any more, or because it lasted too long */

@@ -22,6 +22,8 @@ struct calls {
 	void (*timeout)(void *arg, const struct call_timeout *t);
 	void *timeout_arg;
 	struct trace trace;
+	void (*handover)(void *arg, const struct call_handover *h);
+	void *handover_arg;
 	const struct recorder *rec;
 };
 

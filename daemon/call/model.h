@@ -58,6 +58,7 @@ struct leg {
 	bool relearn;    /* by another terminal than before: what was learned is of that one */
 	uint32_t rx_roc; /* where the key in force stood when negotiation began */
 
+	uint32_t handovers[2];    /* that were reported, by [rtcp] */
 	uint8_t pierce;           /* pierce.c: this many empty packets more are to be sent to it */
 	uint64_t pierce_heard[2]; /* packets that had come when the first was sent, by [rtcp] */
 

@@ -178,6 +178,8 @@ static void add_stream(struct query *q, struct ngval *list, const struct side *s
 	add_int(q, d, "last packet", st->last_packet_ns / NS_PER_SEC);
 	if (st->ssrc)
 		add_int(q, d, "SSRC", st->ssrc);
+	if (st->handovers)
+		add_int(q, d, "handovers", st->handovers);
 	x = ngval_add_list(q->p, d, STR("flags"));
 	add_word(q, x, cfg->rtp, "RTP");
 	add_word(q, x, cfg->rtcp, "RTCP");

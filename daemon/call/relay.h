@@ -20,6 +20,7 @@ struct relay_stats {
 	uint64_t drops[MEDIA_VERDICTS];
 	uint32_t ssrc, roc; /* where its SRTP stands */
 	bool confirmed;
+	uint32_t handovers;           /* a confirmed source was replaced so often */
 	struct endpoint remote;       /* learned, or as signalled */
 	struct media_quality quality; /* of what comes from the terminal, by RTCP on this stream */
 };
@@ -72,6 +73,8 @@ struct relay_ops {
 	void (*stats)(void *arg, uint32_t worker, uint32_t stream, struct relay_stats *out);
 	/* Of that, when the last packet came; costs nothing, but may be told some seconds late. */
 	uint64_t (*heard)(void *arg, uint32_t worker, uint32_t stream);
+	/* How often a confirmed source was replaced, and the last time why. Costs as little. */
+	struct media_handover (*handover)(void *arg, uint32_t worker, uint32_t stream);
 	/* Ask the worker where these contexts stand, RELAY_ASK_MAX at most; it answers within a burst or so, or, when it is
 	 * busy, not at all. */
 	void (*marks_ask)(void *arg, uint32_t worker, const uint32_t *ctx, uint32_t n);

@@ -168,6 +168,48 @@ static void keys_life(struct calls *c, struct call *call)
 		}
 }
 
+void calls_on_handover(
+	struct calls *c, void (*handover)(void *arg, const struct call_handover *h), void *arg)
+{
+	c->handover = handover;
+	c->handover_arg = arg;
+}
+
+static void handover(
+	struct calls *c, const struct call *call, const struct side *s, uint32_t media, bool rtcp)
+{
+	struct leg *l = s->leg[media];
+	uint32_t stream = rtcp ? l->port.rtcp_stream : l->port.rtp_stream;
+	struct media_handover now = c->relay->ops->handover(c->relay->arg, call->worker, stream);
+	struct relay_stats st;
+
+	if (now.count == l->handovers[rtcp])
+		return;
+	c->relay->ops->stats(c->relay->arg, call->worker, stream, &st);
+	c->handover(c->handover_arg,
+		&(struct call_handover){.call_id = call->id,
+			.tag = s->tag,
+			.media = media + 1,
+			.rtcp = rtcp,
+			.times = now.count - l->handovers[rtcp],
+			.last = now,
+			.remote = st.remote});
+	l->handovers[rtcp] = now.count;
+}
+
+static void handovers(struct calls *c, struct call *call)
+{
+	for (uint32_t s = 0; s < call->sides && c->handover; s++)
+		for (uint32_t i = 0; i < call->side[s]->legs; i++) {
+			const struct leg *l = call->side[s]->leg[i];
+
+			if (!l || !l->committed)
+				continue;
+			handover(c, call, call->side[s], i, false);
+			handover(c, call, call->side[s], i, true);
+		}
+}
+
 static void move(uint64_t *t_ns, int64_t step_ns)
 {
 	if (*t_ns) /* 0 is no time */
@@ -200,6 +242,7 @@ void calls_tick(struct calls *c, uint64_t now_ns)
 		}
 		pierce_again(c->relay, call, now_ns);
 		keys_life(c, call);
+		handovers(c, call);
 		trace_again(c, call, now_ns);
 	}
 }

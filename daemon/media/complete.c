@@ -102,59 +102,6 @@ static uint8_t tx_commit(struct media *m, struct media_ctx *c, const struct note
 	return MEDIA_SENT;
 }
 
-/* RTCP comes from beside a confirmed source of RTP, whose SSRC it names. The RTP port is the one below (RFC 3550 11). */
-static bool is_vouched(
-	const struct media *m, uint32_t stream, const struct media_in *in, const struct xc_job *j)
-{
-	const struct media_stream *s = &m->stream[stream], *rtp;
-	struct local_port below = s->cfg.local;
-	const uint32_t *cell;
-
-	below.port--;
-	cell = media_port_cell(m, below);
-	if (s->cfg.rtp || !cell || *cell == MEDIA_NONE)
-		return false;
-	rtp = &m->stream[*cell];
-	return rtp->cfg.ctx == s->cfg.ctx && rtp->learn.confirmed &&
-		endpoint_addr_eq(&rtp->learn.source, &in->src) &&
-		atomic_load_explicit(&m->counters[*cell].ssrc, memory_order_relaxed) == j->ssrc;
-}
-
-/* A source that is not the followed one sends: may it be learned? Every rule about whom never to believe belongs here. */
-static bool may_learn(const struct media_in *in)
-{
-	return in->src.port && !endpoint_is_unspecified(&in->src) &&
-		!endpoint_is_multicast(&in->src);
-}
-
-/* Whether the packet is to be heard; its source is learned, if it may be. */
-static bool learn(struct media *m, const struct arena *a, uint32_t stream,
-	const struct media_in *in, const struct xc_job *j, bool proved)
-{
-	const uint8_t *p = a->in + in->in_off;
-	struct media_stream *s = &m->stream[stream];
-	struct learn_seen seen = {.src = &in->src,
-		.now_ns = in->t_ns,
-		.ssrc = j->ssrc,
-		.seq = be16(p + 2),
-		.type = p[1] & 0x7f,
-		.rtcp = j->flags & XC_JOB_RTCP,
-		.proved = proved};
-	struct learn_result r;
-
-	if (!endpoint_eq(&in->src, &s->learn.source)) {
-		if (!may_learn(in))
-			return !s->cfg.strict_source || proved;
-		seen.vouched = seen.rtcp && is_vouched(m, stream, in, j);
-	}
-	r = learn_packet(&s->learn, &m->trial[stream].learn, &s->cfg, &seen);
-	if (r.cause)
-		media_handed_over(m, stream, &r);
-	if (r.changed)
-		media_learned(m, stream);
-	return r.heard;
-}
-
 static void count_received(
 	struct media *m, uint32_t stream, const struct media_in *in, const struct xc_job *j)
 {
@@ -217,7 +164,7 @@ static uint8_t receive(struct media *m, const struct arena *a, struct note *n,
 	if (!fresh(m, n->stream) || (n->to != MEDIA_NONE && !fresh(m, n->to)))
 		return MEDIA_DROP_STALE;
 	/* Before anything of it counts: nothing but its source speaks for it. */
-	if (!proved && !learn(m, a, n->stream, in, j, false))
+	if (!proved && !media_learn(m, a, n->stream, in, j, false))
 		return MEDIA_DROP_PROBATION;
 	/* Before rx_commit(): what cannot leave must not push another SSRC's window out. */
 	if (n->to != MEDIA_NONE && !rtcp && n->tx->tx.srtp &&
@@ -233,7 +180,7 @@ static uint8_t receive(struct media *m, const struct arena *a, struct note *n,
 	count_received(m, n->stream, in, j);
 	record(m, a, n, in, n->passed ? media_open(m, n) : j);
 	if (proved)
-		(void)learn(m, a, n->stream, in, j, true);
+		(void)media_learn(m, a, n->stream, in, j, true);
 	return n->why;
 }
 

@@ -300,10 +300,13 @@ static inline bool media_proves(const struct media_way *rx, bool rtcp)
 	return rx->srtp && !rx->pass && (rtcp || !rx->no_rtp_auth);
 }
 
+/* --- source.c --------------------------------------------------------------------------------------------------- */
+
+/* Whether to hear this packet, which is authentic (proved), or of which nothing but its source speaks for it. Learns its source. */
+bool media_learn(struct media *m, const struct arena *a, uint32_t stream, const struct media_in *in,
+	const struct xc_job *j, bool proved);
 /* Publish the stream's learned address to whoever asks. */
 void media_learned(struct media *m, uint32_t stream);
-/* Count that a confirmed source was replaced. */
-void media_handed_over(struct media *m, uint32_t stream, const struct learn_result *r);
 
 /* --- jump.c ----------------------------------------------------------------------------------------------------- */
 

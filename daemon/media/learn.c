@@ -19,6 +19,17 @@ const char *learn_rank_name(enum learn_rank rank)
 	return name[rank];
 }
 
+const char *learn_cause_name(enum learn_cause cause)
+{
+	static const char *const names[] = {[LEARN_KEPT] = "",
+#define X(id, name, text) [LEARN_BY_##id] = (name),
+		LEARN_CAUSES(X)
+#undef X
+	};
+
+	return names[cause];
+}
+
 const char *learn_cause_text(enum learn_cause cause)
 {
 	static const char *const text[] = {[LEARN_KEPT] = "",
@@ -272,18 +283,18 @@ static void goes_on(struct learn *l, struct learn_trials *t, const struct media_
 	}
 }
 
-/* A source that could lead, and that only another's silence lets in. */
-static bool needs_quiet(const struct learn *l, const struct learn_trials *t,
+/* How long another source must have been silent until this one may lead. */
+static uint64_t quiet_ns(const struct learn *l, const struct learn_trials *t,
 	const struct media_stream_cfg *cfg, const struct learn_seen *s)
 {
 	enum learn_rank rank = learn_rank_of(&l->signalled, s->src),
 			now = learn_rank_of(&l->signalled, &l->source);
 
 	if (!l->source.family || rank == LEARN_EXACT || (s->proved && !l->proved))
-		return false;
+		return 0;
 	if (l->tentative && endpoint_eq(&t->old, s->src))
-		return true;
-	return rank <= now && !(cfg->media_handover && s->proved);
+		return LEARN_STRAY_NS;
+	return rank > now || (cfg->media_handover && s->proved) ? 0 : LEARN_QUIET_NS;
 }
 
 static bool is_barred(
@@ -311,11 +322,11 @@ struct learn_result learn_packet(struct learn *l, struct learn_trials *t,
 	} else if (is_barred(l, t, s)) {
 		r.heard |= t->old_heard;
 	} else if (could_lead(l, t, cfg, s->src, s->proved)) {
-		bool quiet = s->now_ns >= l->heard_ns + LEARN_QUIET_NS;
+		bool quiet = s->now_ns >= l->heard_ns + quiet_ns(l, t, cfg, s);
 		bool passed = s->proved || learn_rank_of(&l->signalled, s->src) == LEARN_EXACT ||
 			passes(t, l, cfg, s);
 
-		if (passed && (quiet || !needs_quiet(l, t, cfg, s)))
+		if (passed && quiet)
 			follow(l, t, cfg, s, &r);
 	}
 	return r;

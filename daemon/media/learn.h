@@ -12,7 +12,9 @@
 /* Delayed and heuristic confirm this long after signalling (as rtpengine). */
 #define LEARN_PERIOD_NS 3000000000ull
 /* A source that was silent for this long may be replaced by another of its rank, where that is allowed at all. */
-#define LEARN_QUIET_NS 200000000ull
+#define LEARN_QUIET_NS 1000000000ull
+/* The address in SDP was silent for this long after it had taken over: what came from there were stray packets. */
+#define LEARN_STRAY_NS 200000000ull
 #define LEARN_PACKETS  5  /* RTP packets of probation */
 #define LEARN_REPORTS  3  /* RTCP packets of probation; there is one every few seconds */
 #define LEARN_STEP     64 /* sequence numbers may advance by so much within a probation */
@@ -86,6 +88,7 @@ struct learn_result {
 };
 
 const char *learn_rank_name(enum learn_rank rank);
+const char *learn_cause_name(enum learn_cause cause);
 const char *learn_cause_text(enum learn_cause cause);
 enum learn_rank learn_rank_of(const struct endpoint *signalled, const struct endpoint *src);
 

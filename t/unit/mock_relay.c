@@ -211,6 +211,14 @@ static uint64_t mock_heard(void *arg, uint32_t worker, uint32_t stream)
 	return m->last_packet_ns;
 }
 
+static struct media_handover mock_handover(void *arg, uint32_t worker, uint32_t stream)
+{
+	const struct mock_relay *m = arg;
+
+	assert(worker == 3 && m->port[stream / 2]);
+	return m->handover[stream];
+}
+
 static void mock_marks_ask(void *arg, uint32_t worker, const uint32_t *ctx, uint32_t n)
 {
 	struct mock_relay *m = arg;
@@ -251,6 +259,7 @@ static const struct relay_ops mock_ops = {
 	.commit = mock_commit,
 	.stats = mock_stats,
 	.heard = mock_heard,
+	.handover = mock_handover,
 	.marks_ask = mock_marks_ask,
 	.marks = mock_marks,
 	.key_usage = mock_key_usage,

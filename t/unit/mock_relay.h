@@ -30,6 +30,7 @@ struct mock_relay {
 	struct relay_marks *marks[MOCK_MAX];    /* per context, the test's; NULL = none */
 	struct endpoint remote[2 * MOCK_MAX];   /* per stream: learned */
 	bool confirmed[2 * MOCK_MAX];
+	struct media_handover handover[2 * MOCK_MAX];
 	uint32_t roc[2 * MOCK_MAX]; /* per stream: of what came */
 	uint32_t asked;             /* contexts, so far */
 	/* What was resumed, of all commits */

@@ -56,14 +56,17 @@ static void silence_is_told_and_not_asked_for(void **state)
 	assert_int_equal(offload_heard(rig.o, 0, A), rig.kernel[A].last_ns);
 }
 
-static void another_source_is_followed_where_it_may_move(void **state)
+static void another_source_is_followed(void **state)
 {
 	struct media_cmd a = off_stream_cmd(A);
 
 	(void)state;
-	a.stream.media_handover = true;
+	/* Strict, but the signalled address may still take over: strangers are the daemon's to judge. */
+	a.stream.strict_source = true;
+	a.stream.remote = off_at(10, 4001);
 	off_commit(&a, 1);
 	in_kernel_and_heard();
+	assert_false(rig.cmd[0].relay.strict);
 	rig.cmds = 0;
 	offload_look_again(rig.o, rig.now_ns);
 	assert_int_equal(rig.cmds, 0);
@@ -81,6 +84,19 @@ static void another_source_is_followed_where_it_may_move(void **state)
 	assert_int_equal(off_in_kernel(), 2);
 }
 
+/* A source may take over when another is silent, and the worker would not see whether it is. */
+static void who_may_move_stays_with_the_daemon(void **state)
+{
+	struct media_cmd a = off_stream_cmd(A);
+
+	(void)state;
+	a.stream.media_handover = true;
+	off_commit(&a, 1);
+	for (int i = 0; i < 3; i++)
+		off_tick();
+	assert_int_equal(off_in_kernel(), 0);
+}
+
 static void strangers_die_where_the_source_is_strict(void **state)
 {
 	struct media_cmd a = off_stream_cmd(A);
@@ -88,6 +104,7 @@ static void strangers_die_where_the_source_is_strict(void **state)
 
 	(void)state;
 	a.stream.strict_source = true;
+	a.stream.remote = rig.look[A].remote;
 	off_commit(&a, 1);
 	rig.kernel[A].strangers = 5;
 	off_tick();
@@ -156,7 +173,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TOLD(silence_is_told_and_not_asked_for),
-		TOLD(another_source_is_followed_where_it_may_move),
+		TOLD(another_source_is_followed),
+		TOLD(who_may_move_stays_with_the_daemon),
 		TOLD(strangers_die_where_the_source_is_strict),
 		TOLD(without_the_kernel_all_is_ours),
 		TOLD(a_kernel_that_is_back_has_all_and_counts_on),

@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Between packets and learn.c: whose packets are heard, what is learned of their source, and what other threads see of that.
+ * Called by complete.c and by commands. */
+#include "media/int.h"
+
+/* --- What other threads see --------------------------------------------------------------------------------------- */
+
+static void publish_remote(struct media_stream_counters *c, const struct learn *l)
+{
+	uint64_t packed[3] = {0};
+	uint32_t seq = atomic_load_explicit(&c->remote_seq, memory_order_relaxed);
+
+	memcpy(packed, l->remote.addr, 16);
+	packed[2] = (uint64_t)l->remote.family << 16 | l->remote.port;
+	atomic_store_explicit(&c->remote_seq, seq + 1, memory_order_relaxed);
+	atomic_thread_fence(memory_order_release);
+	for (int i = 0; i < 3; i++)
+		atomic_store_explicit(&c->remote[i], packed[i], memory_order_relaxed);
+	atomic_store_explicit(&c->remote_seq, seq + 2, memory_order_release);
+}
+
+void media_learned(struct media *m, uint32_t stream)
+{
+	const struct media_stream *s = &m->stream[stream];
+	struct media_stream_counters *c = &m->counters[stream];
+
+	publish_remote(c, &s->learn);
+	/* An asymmetric side's source is confirmed for us alone: others take it for the remote address. */
+	atomic_store_explicit(
+		&c->confirmed, s->learn.confirmed && !s->cfg.asymmetric, memory_order_relaxed);
+}
+
+static void handed_over(struct media *m, uint32_t stream, const struct learn_result *r)
+{
+	_Atomic uint64_t *h = &m->counters[stream].handover;
+	uint64_t count = (atomic_load_explicit(h, memory_order_relaxed) >> 32) + 1;
+
+	atomic_store_explicit(h,
+		count << 32 | (uint64_t)r->cause << 16 | (uint64_t)r->from << 8 | (uint64_t)r->to,
+		memory_order_relaxed);
+	media_count(&m->handovers[r->cause], 1);
+}
+
+struct media_handover media_stream_handover(const struct media *m, uint32_t stream)
+{
+	uint64_t h = stream < m->cfg.max_stream ? media_key_load(&m->counters[stream].handover) : 0;
+
+	return (struct media_handover){.count = (uint32_t)(h >> 32),
+		.cause = (uint8_t)(h >> 16),
+		.from = (uint8_t)(h >> 8),
+		.to = (uint8_t)h};
+}
+
+uint64_t media_handovers(const struct media *m, uint8_t cause)
+{
+	return cause < LEARN_CAUSE_N ? media_key_load(&m->handovers[cause]) : 0;
+}
+
+void media_stream_remote(const struct media *m, uint32_t stream, struct endpoint *out)
+{
+	const struct media_stream_counters *c = media_stream_counters(m, stream);
+	uint64_t packed[3];
+	uint32_t before, after;
+
+	*out = (struct endpoint){0};
+	if (!c)
+		return;
+	do {
+		before = atomic_load_explicit(&c->remote_seq, memory_order_acquire);
+		for (int i = 0; i < 3; i++)
+			packed[i] = atomic_load_explicit(&c->remote[i], memory_order_relaxed);
+		atomic_thread_fence(memory_order_acquire);
+		after = atomic_load_explicit(&c->remote_seq, memory_order_relaxed);
+	} while (before != after || before & 1);
+	memcpy(out->addr, packed, 16);
+	out->family = (uint8_t)(packed[2] >> 16);
+	out->port = (uint16_t)packed[2];
+}
+
+/* --- Packets ------------------------------------------------------------------------------------------------------ */
+
+/* RTCP comes from beside a confirmed source of RTP, whose SSRC it names. The RTP port is the one below (RFC 3550 11). */
+static bool is_vouched(
+	const struct media *m, uint32_t stream, const struct media_in *in, const struct xc_job *j)
+{
+	const struct media_stream *s = &m->stream[stream], *rtp;
+	struct local_port below = s->cfg.local;
+	const uint32_t *cell;
+
+	below.port--;
+	cell = media_port_cell(m, below);
+	if (s->cfg.rtp || !cell || *cell == MEDIA_NONE)
+		return false;
+	rtp = &m->stream[*cell];
+	return rtp->cfg.ctx == s->cfg.ctx && rtp->learn.confirmed &&
+		endpoint_addr_eq(&rtp->learn.source, &in->src) &&
+		atomic_load_explicit(&m->counters[*cell].ssrc, memory_order_relaxed) == j->ssrc;
+}
+
+/* A source that is not the followed one sends: may it be learned? Every rule about whom never to believe belongs here. */
+static bool may_learn(const struct media_in *in)
+{
+	return in->src.port && !endpoint_is_unspecified(&in->src) &&
+		!endpoint_is_multicast(&in->src);
+}
+
+bool media_learn(struct media *m, const struct arena *a, uint32_t stream, const struct media_in *in,
+	const struct xc_job *j, bool proved)
+{
+	const uint8_t *p = a->in + in->in_off;
+	struct media_stream *s = &m->stream[stream];
+	struct learn_seen seen = {.src = &in->src,
+		.now_ns = in->t_ns,
+		.ssrc = j->ssrc,
+		.seq = be16(p + 2),
+		.type = p[1] & 0x7f,
+		.rtcp = j->flags & XC_JOB_RTCP,
+		.proved = proved};
+	struct learn_result r;
+
+	if (!endpoint_eq(&in->src, &s->learn.source)) {
+		if (!may_learn(in))
+			return !s->cfg.strict_source || proved;
+		seen.vouched = seen.rtcp && is_vouched(m, stream, in, j);
+	}
+	r = learn_packet(&s->learn, &m->trial[stream].learn, &s->cfg, &seen);
+	if (r.cause)
+		handed_over(m, stream, &r);
+	if (r.changed)
+		media_learned(m, stream);
+	return r.heard;
+}

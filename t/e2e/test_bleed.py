@@ -1,0 +1,193 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Whom a plain leg believes: a stranger who reaches a relay port neither gets a terminal's media, nor is heard in its place, nor
+silences it. Each test also shows that the stranger's packets do arrive, and what they achieve where nothing stands against them."""
+import itertools
+import time
+
+import calls
+from run import cases
+from test_ng import MAP, Phone, finish, leaves, start, wants
+from baresip import wait_for
+
+THREE = ("caller", "callee", "thief")
+CASES = list(itertools.product(("udp", "nfqueue"), (None, "80")))
+
+
+class Stranger(Phone):
+    """Sends to any port as a terminal would."""
+
+    def __init__(self, net):
+        super().__init__(net, "thief", "10.200.3.2")
+
+    def stream(self, to, packets):
+        self.to = to
+        for _ in range(packets):
+            self.send(b"stranger")
+            time.sleep(0.02)
+
+
+class Translated(Phone):
+    """A terminal behind address translation: its SDP names another address than it sends from. 'named' is a socket there."""
+
+    def __init__(self, net):
+        net.run(net.terminal["caller"], "ip", "addr", "add", "10.200.1.77/24", "dev", "t1", check=False)
+        super().__init__(net, "caller", "10.200.1.2")
+        self.named = Phone(net, "caller", "10.200.1.77")
+
+    def sdp(self, direction="sendrecv", hold=False):
+        ip = "0.0.0.0" if hold else "10.200.1.77"
+        return (f"v=0\r\no=- 1 1 IN IP4 {ip}\r\ns=-\r\nc=IN IP4 {ip}\r\nt=0 0\r\n"
+                f"m=audio {self.named.port} RTP/AVP 0 101\r\n{MAP}a={direction}\r\n")
+
+
+def invite(daemon, a, b, call_id, sdp=None):
+    """Offer and answer, the first ones or again. Nothing is sent."""
+    again = {"to_tag": "b"} if a.to else {}
+    b.told(calls.ok(daemon.client.call("offer", call_id=call_id, from_tag="a", sdp=sdp or a.sdp(), **again, **wants(b)))["sdp"])
+    a.told(calls.ok(daemon.client.call("answer", call_id=call_id, from_tag="a", to_tag="b", sdp=b.sdp()))["sdp"])
+
+
+def received(daemon):
+    return daemon.statistics()["packets received"]
+
+
+def arrives(daemon, act):
+    """What act() sends does reach the daemon."""
+    before = received(daemon)
+    packets = act()
+    wait_for("the stranger's packets", lambda: received(daemon) >= before + packets)
+
+
+def attack(daemon, thief, to, packets):
+    def act():
+        thief.stream(to, packets)
+        return packets
+    arrives(daemon, act)
+
+
+def settle(a, b, packets=8):
+    """a passes its probation."""
+    for _ in range(packets):
+        a.send(b"settling")
+        time.sleep(0.02)
+    while b.hears(0.3):
+        pass
+    assert leaves(a, b)
+
+
+def a_stranger_has_nothing(thief):
+    assert thief.hears(0.3) is None
+
+
+@cases(*CASES)
+def test_a_stray_packet_takes_nothing_from_a_silent_terminal(net, steering, other):
+    daemon = start(net, f"--steering={steering}")
+    a, b, thief = Phone(net, "caller", "10.200.1.2"), Phone(net, "callee", "10.200.2.2", other), Stranger(net)
+    invite(daemon, a, b, "c")
+    time.sleep(4)
+    attack(daemon, thief, a.to, 1)
+    assert b.hears(0.3) is None, "a stranger was heard"
+    assert leaves(b, a)
+    a_stranger_has_nothing(thief)
+    assert leaves(a, b), "the terminal is locked out"
+    attack(daemon, thief, a.to, 20)
+    assert b.hears(0.3) is None and leaves(b, a) and leaves(a, b)
+    a_stranger_has_nothing(thief)
+    finish(daemon)
+
+
+test_a_stray_packet_takes_nothing_from_a_silent_terminal.terminals = THREE
+
+
+@cases(*CASES)
+def test_the_address_in_sdp_takes_over_from_a_stranger(net, steering, other):
+    daemon = start(net, f"--steering={steering}")
+    a, b, thief = Phone(net, "caller", "10.200.1.2"), Phone(net, "callee", "10.200.2.2", other), Stranger(net)
+    invite(daemon, a, b, "c")
+    time.sleep(3)
+    attack(daemon, thief, a.to, 20)
+    while b.hears(0.3):
+        pass
+    # The control: a whole stream before the terminal's first packet is what nothing stands against.
+    assert leaves(b, thief)
+    assert leaves(a, b), "the terminal is locked out"
+    assert leaves(b, a)
+    a_stranger_has_nothing(thief)
+    for _ in range(8):
+        assert leaves(a, b)
+        time.sleep(0.02)
+    attack(daemon, thief, a.to, 20)
+    assert b.hears(0.3) is None and leaves(b, a)
+    a_stranger_has_nothing(thief)
+    side = daemon.client.call("query", call_id="c")["tags"]["a"]["medias"][0]["streams"][0]
+    assert side["handovers"] == 1, side
+    wait_for("a line of the log", lambda: "the address in SDP sends" in daemon.text())
+    line = [x for x in daemon.text().splitlines() if "confirmed source replaced" in x]
+    assert len(line) == 1 and all(word in line[0] for word in ('call-id "c", tag "a"', "rank before: any address, now: exact", f"10.200.1.2:{a.port}")), line
+    finish(daemon)
+
+
+test_the_address_in_sdp_takes_over_from_a_stranger.terminals = THREE
+
+
+@cases(*CASES)
+def test_a_session_refresh_forgets_nobody(net, steering, other):
+    daemon = start(net, f"--steering={steering}")
+    a, b, thief = Translated(net), Phone(net, "callee", "10.200.2.2", other), Stranger(net)
+    invite(daemon, a, b, "c")
+    settle(a, b)
+    time.sleep(3)  # and is confirmed
+    assert leaves(a, b) and leaves(b, a)
+    for sdp in (a.sdp(), a.sdp(hold=True), a.sdp(direction="sendonly"), a.sdp()):
+        invite(daemon, a, b, "c", sdp)
+        attack(daemon, thief, a.to, 20)
+        assert b.hears(0.3) is None, "a stranger was heard"
+        if sdp != a.sdp():
+            continue
+        assert leaves(b, a), "the terminal gets nothing"
+        a_stranger_has_nothing(thief)
+        assert a.named.hears(0.3) is None, "media went to the address behind the translation"
+        assert leaves(a, b), "the terminal is locked out"
+    # The control: without a terminal that was there first it works.
+    c, d = Translated(net), Phone(net, "callee", "10.200.2.2", other)
+    invite(daemon, c, d, "d")
+    time.sleep(3)
+    attack(daemon, thief, c.to, 20)
+    assert leaves(d, thief)
+    finish(daemon)
+
+
+test_a_session_refresh_forgets_nobody.terminals = THREE
+
+
+@cases(*itertools.product(("udp", "nfqueue"), (False, True)))
+def test_a_forged_sequence_number_silences_nobody(net, steering, answers):
+    """From the terminal's own address: the worst that a forger can do."""
+    daemon = start(net, f"--steering={steering}")
+    plain = Phone(net, "callee" if answers else "caller", "10.200.2.2" if answers else "10.200.1.2")
+    secure = Phone(net, "caller" if answers else "callee", "10.200.1.2" if answers else "10.200.2.2", "80")
+    invite(daemon, *((secure, plain) if answers else (plain, secure)), "c")
+    settle(plain, secure)
+    for jump in (32000, 30000, 2999, 200):
+        seq = plain.seq
+        plain.seq += jump
+        arrives(daemon, lambda: plain.send(b"forged") or 1)
+        assert secure.hears(0.3) is None, jump
+        plain.seq = seq
+        assert leaves(plain, secure), f"silenced by {jump}"
+    # The control: a forged packet that fits is heard, the terminal's own one of that number is not, and all goes on.
+    seq = plain.seq
+    assert leaves(plain, secure)
+    plain.seq = seq
+    assert leaves(plain, secure, does=False) and leaves(plain, secure)
+    # A terminal that does jump is heard after some packets.
+    plain.seq += 5000
+    heard = []
+    for _ in range(40):
+        plain.send(b"jumped")
+        heard += [secure.hears(0.02)]
+    assert leaves(plain, secure) and heard.count(None) <= 30, heard
+    finish(daemon)
+
+
+test_a_forged_sequence_number_silences_nobody.terminals = THREE
