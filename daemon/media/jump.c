@@ -3,9 +3,10 @@
  * passed through. Whoever can forge such a packet could otherwise move the index so far that the terminal's own packets are
  * old, and an index once sent cannot be taken back (RFC 3711 9.1).
  *
- * So an index may be ahead by MEDIA_LEAD packets that never came, and each packet in a row makes up for one of them. The
- * terminal's packets, which are then behind, still fit into the window. Further jumps need RUN packets in a row, over RUN_NS,
- * and none of the terminal's own in between; RFC 3550 A.1 does this for plain RTP with two packets and no time. */
+ * So an index may be ahead by MEDIA_LEAD packets that never came, and each packet that comes makes up for one of them. The
+ * terminal's packets, which are then behind, still fit into the window. A stream that loses half of its packets goes on; a
+ * forger's packet moves the index by two in the long run. Further jumps need RUN packets in a row, over RUN_NS, and none of the
+ * terminal's own in between; RFC 3550 A.1 does this for plain RTP with two packets and no time. */
 #include "media/int.h"
 
 enum { RUN = 8 };
@@ -25,9 +26,9 @@ static bool in_reach(struct ssrc_state *s, uint64_t index)
 
 	if (missing > MEDIA_LEAD)
 		return false;
-	/* Packets in a row need no mark. */
+	/* The packet itself makes up for one. Packets in a row need no mark. */
 	if (index > s->seen.last + 1) {
-		s->lead = (uint8_t)missing;
+		s->lead = (uint8_t)(missing - 1);
 		s->lead_at = (uint16_t)index;
 	}
 	return true;

@@ -169,6 +169,31 @@ static void the_latest_answer_wins(void **state)
 	talk_end(&t);
 }
 
+static void learning_starts_again_for_another_terminal_only(void **state)
+{
+	struct ports p;
+	struct talk t;
+
+	(void)state;
+	talk_start(&t);
+	p = establish(&t);
+	/* Offers from either side, and their answers, by the same two. */
+	talk_offer(&t, "a", "b", talk_body(&t, A, 4000, "RTP/SAVP", CRYPTO(C80A)));
+	talk_answer(&t, "a", "b", talk_body(&t, B, 5000, "RTP/SAVP", SAVP_B));
+	assert_int_equal(t.m->relearn, 0);
+	talk_offer(&t, "b", "a", talk_body(&t, B, 5000, "RTP/SAVP", SAVP_B));
+	talk_answer(&t, "b", "a", talk_body(&t, A, 4000, "RTP/SAVP", CRYPTO(C80A)));
+	assert_int_equal(t.m->relearn, 0);
+	/* Another one answers, from what reads as the same address: behind another translation it may be. */
+	talk_answer(&t, "a", "b2", talk_body(&t, B, 5000, "RTP/SAVP", SAVP_B));
+	assert_null(t.reply.error);
+	assert_int_equal(t.m->relearn, 2);
+	assert_true(mock_stream(t.m, p.b)->relearn);
+	talk_answer(&t, "a", "b2", talk_body(&t, B, 5000, "RTP/SAVP", SAVP_B));
+	assert_int_equal(t.m->relearn, 0);
+	talk_end(&t);
+}
+
 /* Suites there and back: a key of ours that was in force must not start from index 0 again. */
 static void a_used_key_never_starts_anew(void **state)
 {
@@ -662,6 +687,7 @@ int main(void)
 		cmocka_unit_test(the_other_party_can_offer_too),
 		cmocka_unit_test(hold_keeps_ports_and_addresses),
 		cmocka_unit_test(the_latest_answer_wins),
+		cmocka_unit_test(learning_starts_again_for_another_terminal_only),
 		cmocka_unit_test(a_used_key_never_starts_anew),
 		cmocka_unit_test(a_branch_has_its_own_ports),
 		cmocka_unit_test(refused_media_are_closed_and_added_ones_opened),

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What the module tells by itself: floods are dropped, logged and counted, silence ends calls, another source is followed where that is
-allowed. Without the module in mid-call, media go on by the ordinary sockets, and by the module again when it is back."""
+"""What the module tells by itself: floods are dropped, logged and counted, silence ends calls, the signalled address is followed when it
+sends at last. Without the module in mid-call, media go on by the ordinary sockets, and by the module again when it is back."""
 import importlib.util
 import os
 import time
@@ -58,18 +58,21 @@ def remote_port(daemon, call):
 
 
 def moved(net, daemon):
-    call = calls.Call(daemon.client, 3, "plain", "plain", ip=IP, flags={"flags": ["media-handover"]}).setup()
-    f = relayed.Flows(net, call, 250, 60)
-    tap(in_kernel(daemon, 2), "who may move is relayed by the kernel, too")
-    relayed.stable("without losing any", f.outcome(), 250)
+    """A terminal sends from another port than its SDP names, then from that one: strangers reach the daemon until it does."""
+    call = calls.Call(daemon.client, 3, "plain", "plain", ip=IP).setup()
+    named, call.ports = call.ports, (call.ports[0] + 1000, call.ports[1])
+    f = relayed.Flows(net, call, 500, 60)
+    tap(in_kernel(daemon, 2), "a terminal behind address translation is relayed by the kernel")
+    got = [r["got"] for r in f.outcome()]
+    tap(min(got) > 450, f"both hear each other ({got} of 500)")
     before = told(daemon, "source")
-    old, call.ports = call.ports, (call.ports[0] + 1000, call.ports[1])
+    old, call.ports = call.ports, named
     f = relayed.Flows(net, call, 300, 60)
     tap(relayed.until(lambda: remote_port(daemon, call) == call.ports[0]), f"the terminal is followed from {old[0]} to {call.ports[0]}")
     tap(told(daemon, "source") > before, "as told by the kernel")
     tap(in_kernel(daemon, 2), "and the kernel goes on with the new address")
     got = [r["got"] for r in f.outcome()]
-    tap(got[0] > 280 and got[1] == 300, f"both hear each other ({got})")
+    tap(min(got) > 270, f"both hear each other ({got} of 300)")
     call.delete()
 
 
