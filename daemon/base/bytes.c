@@ -58,6 +58,17 @@ struct str str_trim(struct str a)
 	return a;
 }
 
+bool str_has_control(struct str a)
+{
+	for (size_t i = 0; i < a.len; i++) {
+		unsigned char c = (unsigned char)a.s[i];
+
+		if ((c < 0x20 && c != '\t') || c == 0x7f)
+			return true;
+	}
+	return false;
+}
+
 struct str str_cut(struct str *rest, char sep)
 {
 	struct str head = *rest;

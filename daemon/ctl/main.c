@@ -314,13 +314,19 @@ static int show(const struct command *c, const struct args *a, struct ngval *rep
 		return ok ? 0 : EXIT_DAEMON;
 	}
 	if (!ok) {
-		fprintf(stderr, "xcipherctl: %s: " STR_FMT "%s" STR_FMT "\n", c->name,
-			STR_ARG(result), reason.len ? ": " : "", STR_ARG(reason));
+		fprintf(stderr, "xcipherctl: %s: ", c->name);
+		print_text(stderr, result);
+		fputs(reason.len ? ": " : "", stderr);
+		print_text(stderr, reason);
+		fputc('\n', stderr);
 		advise(c, reason);
 		return EXIT_DAEMON;
 	}
-	if (warning.len)
-		fprintf(stderr, "xcipherctl: warning: " STR_FMT "\n", STR_ARG(warning));
+	if (warning.len) {
+		fputs("xcipherctl: warning: ", stderr);
+		print_text(stderr, warning);
+		fputc('\n', stderr);
+	}
 	table_terminal(stdout, &v.width, &height);
 	if (c->show)
 		c->show(&v, reply);

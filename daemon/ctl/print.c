@@ -2,15 +2,28 @@
 /* Replies on a terminal. Control characters from a Call-ID or a tag must not reach it. */
 #include "ctl/print.h"
 
-static void print_str(FILE *to, struct str s)
-{
-	for (size_t i = 0; i < s.len; i++) {
-		unsigned char c = (unsigned char)s.s[i];
+#include "proto/utf8.h"
 
-		if (c < 0x20 || c == 0x7f)
+/* U+0080 to U+009F: an 8-bit terminal's CSI is among them. */
+static bool is_c1(struct str s, size_t len)
+{
+	return len == 2 && (unsigned char)s.s[0] == 0xc2 && (unsigned char)s.s[1] < 0xa0;
+}
+
+void print_text(FILE *to, struct str s)
+{
+	while (s.len) {
+		unsigned char c = (unsigned char)s.s[0];
+		size_t len = utf8_len(s);
+
+		if (c < 0x20 || c == 0x7f || len == 0 || is_c1(s, len)) {
 			fprintf(to, "\\x%02x", c);
-		else
-			fputc(c, to);
+			len = 1;
+		} else {
+			fwrite(s.s, 1, len, to);
+		}
+		s.s += len;
+		s.len -= len;
 	}
 }
 
@@ -24,7 +37,7 @@ static void print_plain(FILE *to, const struct ngval *v)
 	if (v->type == NGVAL_INT)
 		fprintf(to, "%lld", (long long)v->num);
 	else
-		print_str(to, v->str);
+		print_text(to, v->str);
 }
 
 static bool all_plain(const struct ngval *list)
@@ -42,7 +55,7 @@ static void print_children(FILE *to, const struct ngval *v, int depth)
 	for (const struct ngval *c = v->first; c; c = c->next, at++) {
 		fprintf(to, "%*s", 2 * depth, "");
 		if (v->type == NGVAL_DICT)
-			print_str(to, c->key);
+			print_text(to, c->key);
 		else
 			fprintf(to, "%u", at);
 		fputs(": ", to);

@@ -176,9 +176,11 @@ static void drops(const struct view *v, struct str tag, const struct ngval *stre
 {
 	const struct ngval *d = get(stream, "drops");
 
-	for (const struct ngval *c = d ? d->first : NULL; c; c = c->next)
-		fprintf(v->to, "dropped: %lld %.*s, tag %.*s, local port %lld\n", (long long)c->num,
-			STR_ARG(c->key), STR_ARG(tag), (long long)number(stream, "local port"));
+	for (const struct ngval *c = d ? d->first : NULL; c; c = c->next) {
+		fprintf(v->to, "dropped: %lld %.*s, tag ", (long long)c->num, STR_ARG(c->key));
+		print_text(v->to, tag);
+		fprintf(v->to, ", local port %lld\n", (long long)number(stream, "local port"));
+	}
 }
 
 void view_call(const struct view *v, const struct ngval *reply)

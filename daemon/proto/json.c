@@ -365,13 +365,16 @@ static void write_string(struct sbuf *b, struct str s, bool is_key)
 	while (at < s.len) {
 		unsigned char c = (unsigned char)s.s[at];
 		size_t len = utf8_len((struct str){s.s + at, s.len - at});
-		bool plain = len > 0 && c >= 0x20 && c != '"' && c != '\\';
+		bool c1 = len == 2 && c == 0xc2 && (unsigned char)s.s[at + 1] < 0xa0;
+		bool plain = len > 0 && c >= 0x20 && c != 0x7f && c != '"' && c != '\\' && !c1;
 
 		if (plain) {
 			at += len;
 			continue;
 		}
 		sbuf_put(b, s.s + done, at - done);
+		if (c1) /* U+0080 to U+009F: commands to a terminal that shows the JSON */
+			c = (unsigned char)s.s[++at];
 		if (len == 0 || (c == 0 && is_key))
 			sbuf_str(b, STR("\xef\xbf\xbd"));
 		else

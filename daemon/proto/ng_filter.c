@@ -33,8 +33,7 @@ static bool codec_op(int *op, struct str name)
 
 static bool line_safe(struct str s)
 {
-	return s.len && !memchr(s.s, '\r', s.len) && !memchr(s.s, '\n', s.len) &&
-		!memchr(s.s, 0, s.len);
+	return s.len && !str_has_control(s);
 }
 
 static bool add_codec(struct ng_parser *x, int op, struct str name)

@@ -295,6 +295,8 @@ static enum sdp_err split_line(struct sdp_line *l, struct str text)
 {
 	char c = text.len ? text.s[0] : 0;
 
+	if (str_has_control(text))
+		return SDP_ERR_CONTROL;
 	if (text.len < 2 || text.s[1] != '=' || !((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z')))
 		return SDP_ERR_LINE;
 	l->text = text;
@@ -354,6 +356,9 @@ static enum sdp_err parse_body(struct parser *ps, struct pool *p)
 
 	if (body.len > SDP_MAX_LEN)
 		return SDP_ERR_TOO_LONG;
+	while (body.len && body.s[body.len - 1] == 0)
+		body.len--;
+	ps->out->body = body;
 	if (!str_starts(body, STR("v=0")) || (body.len > 3 && (uint8_t)body.s[3] > ' '))
 		return SDP_ERR_NOT_SDP;
 	for (size_t i = 0; i < body.len; i++)

@@ -18,6 +18,7 @@
 	X(TOO_LONG, "body is too long") \
 	X(NOT_SDP, "does not start with v=0") \
 	X(LINE, "line is not of the form x=value") \
+	X(CONTROL, "control character") \
 	X(ORIGIN, "malformed o= line") \
 	X(CONNECTION, "malformed c= line") \
 	X(MEDIA, "malformed m= line") \
@@ -97,16 +98,19 @@ struct sdp {
 	bool crlf; /* line ends as found; mixed ends are written as CRLF */
 };
 
-/* *line (if not NULL) is the number of the bad line, from 1. A c= line may be missing from a media with port 0. */
+/* *line (if not NULL) is the number of the bad line, from 1. A c= line may be missing from a media with port 0.
+ * Control characters are refused everywhere: the bytes below 0x20 other than TAB, and 0x7f. RFC 8866 9 forbids only NUL and
+ * bare CR. The others would reach logs and terminals. NUL bytes after the last line are cut off. Bytes from 0x80 pass: the
+ * text may be UTF-8 or what a=charset says, and no SDP parser takes U+0085 or U+2028 for a line end. */
 enum sdp_err sdp_parse(struct sdp *out, struct pool *p, struct str body, uint32_t *line);
 
 /* --- Writing: the original, with these edits ----------------------------------------------------------------- */
 
 struct sdp_media_edit {
-	bool keep;     /* leave this media byte for byte as it is (something we do not relay) */
-	bool omit;     /* not even its m= line is written */
-	bool reject;   /* port 0; address and crypto lines go */
-	uint16_t port; /* RTP port */
+	bool keep;            /* not relayed: leave it as it is, but for keys of other mechanisms */
+	bool omit;            /* not even its m= line is written */
+	bool reject;          /* port 0; address and crypto lines go */
+	uint16_t port;        /* RTP port */
 	uint16_t rtcp_port;   /* a=rtcp; 0 = none */
 	bool rtcp_full;       /* a=rtcp with address */
 	enum sdp_proto proto; /* SDP_PROTO_OTHER = as it was */

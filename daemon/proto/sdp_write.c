@@ -98,6 +98,32 @@ static bool is_dtls(const struct sdp_line *l)
 	return name_in(l, names, ARRAY_LEN(names));
 }
 
+/* RFC 5939: a capability carries an attribute in its value, keys included: "a=acap:1 crypto:1 ...". */
+static bool is_key_capability(const struct sdp_line *l)
+{
+	static const struct str names[] = {{"crypto", 6}, {"key-mgmt", 8}, {"zrtp-hash", 9},
+		{"fingerprint", 11}, {"setup", 5}, {"tls-id", 6}};
+	struct str rest = l->arg, attr;
+
+	if (!name_is(l, STR("acap")))
+		return false;
+	(void)str_word(&rest);
+	attr = str_trim(str_cut(&rest, ':'));
+	for (size_t i = 0; i < ARRAY_LEN(names); i++)
+		if (str_eq_nocase(attr, names[i]))
+			return true;
+	return false;
+}
+
+/* Keys of mechanisms that no terminal may use through us: k= (RFC 8866 5.12: discard it), key-mgmt (RFC 4567), ZRTP (RFC 6189).
+ * They go from every section, media that we do not relay included: SDES of such media is a=crypto, which is not in here. */
+static bool is_other_key(const struct sdp_line *l)
+{
+	static const struct str names[] = {{"key-mgmt", 8}, {"zrtp-hash", 9}};
+
+	return l->type == 'k' || name_in(l, names, ARRAY_LEN(names)) || is_key_capability(l);
+}
+
 static bool is_removed_anywhere(const struct writer *w, const struct sdp_line *l)
 {
 	return (w->e->remove_ice && is_ice(l)) || (w->e->remove_dtls && is_dtls(l));
@@ -143,7 +169,7 @@ static void put_session(const struct writer *w)
 			put_eol(w);
 		} else if (l->type == 'c' && w->session_conn_new && !conn_stays(w, l)) {
 			put_conn(w);
-		} else if (is_removed_anywhere(w, l) ||
+		} else if (is_removed_anywhere(w, l) || is_other_key(l) ||
 			(w->any_edited && name_is(l, STR("crypto")))) {
 			/* A key has no place at session level (RFC 4568 5.1.1): never hand it on. */
 			continue;
@@ -165,7 +191,10 @@ static void put_kept(const struct writer *w, const struct sdp_media *m)
 	bool want_conn = w->session_conn_new && !m->own_conn && m->port && m->conn.line;
 
 	for (const struct sdp_line *l = m->lines; l; l = l->next) {
-		put_line(w, l);
+		/* Rejected media need no key at all. */
+		if (!is_other_key(l) &&
+			(m->port || !(name_is(l, STR("crypto")) || is_removed_anywhere(w, l))))
+			put_line(w, l);
 		if (want_conn && (!l->next || l->next->type != 'i')) { /* order: m=, i=, c= */
 			put_line(w, m->conn.line);
 			want_conn = false;
@@ -247,7 +276,7 @@ static bool is_direction(const struct sdp_line *l)
 static void put_attr(const struct writer *w, const struct sdp_line *l,
 	const struct sdp_media_edit *me, struct done *done)
 {
-	if (is_removed_anywhere(w, l) || (me->direction.s && is_direction(l)) ||
+	if (is_removed_anywhere(w, l) || is_other_key(l) || (me->direction.s && is_direction(l)) ||
 		(me->drop_mid && name_is(l, STR("mid"))))
 		return;
 	if (name_is(l, STR("crypto"))) {
@@ -281,7 +310,8 @@ static void put_relayed(
 		} else if (l->type == 'a') {
 			put_attr(w, l, me, &done);
 		} else if (l->type != 'c' || conn_stays(w, l)) {
-			put_line(w, l);
+			if (!is_other_key(l))
+				put_line(w, l);
 		} else if (!me->reject || !w->s->conn.present) {
 			put_conn(w); /* rejected: only if there would be no c= at all without it */
 		}

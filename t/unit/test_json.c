@@ -104,7 +104,8 @@ static void bytes_that_are_no_utf8_become_the_replacement_character(void **state
 		{"\xe2\x82", "\"\xef\xbf\xbd\xef\xbf\xbd\""},                 /* cut off */
 		{"\xe2\x82\xac", "\"\xe2\x82\xac\""},
 		{"\xf4\x90\x80\x80", "\"\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\""},
-		{"\x01\x7f", "\"\\u0001\x7f\""},
+		{"\x01\x7f", "\"\\u0001\\u007f\""},
+		{"\xc2\x9b\xc2\xa0", "\"\\u009b\xc2\xa0\""}, /* a terminal's CSI */
 	};
 
 	(void)state;

@@ -187,6 +187,11 @@ static void errors_name_their_line(void **state)
 			SDP_ERR_NO_CONNECTION, 5},
 		{HEAD CONN "m=audio 2 RTP/AVP 0\r\na=rtcp:\r\n", SDP_ERR_RTCP, 7},
 		{HEAD CONN "m=audio 2 RTP/AVP 0\r\na=rtcp:3 IN\r\n", SDP_ERR_RTCP, 7},
+		{"v=0\x1b\r\n", SDP_ERR_CONTROL, 1},
+		{"v=0\r\r\n", SDP_ERR_CONTROL, 1},
+		{HEAD "a=x\rm=audio 2 RTP/AVP 0\r\n", SDP_ERR_CONTROL, 4},
+		{HEAD "\x0b=x\r\n", SDP_ERR_CONTROL, 4},
+		{HEAD CONN "a=x:\x7f\r\n", SDP_ERR_CONTROL, 6},
 	};
 	static struct sdp s;
 	static char big[SDP_MAX_LEN + 2];
@@ -303,11 +308,51 @@ static const struct {
 		"m=application 9 UDP/DTLS/SCTP 0\r\na=setup:active\r\na=fingerprint:f\r\n"},
 	{"loop id", {.loop_id = {"id", 2}, EDITED({{.keep = true}})}, HEAD CONN M,
 		HEAD CONN "a=xcipher:id\r\n" M},
+	{"keys of other mechanisms go, wherever they stand",
+		{EDITED({{.port = 2000}, {.reject = true}})},
+		HEAD "k=prompt\r\n" CONN "a=key-mgmt:mikey A\r\n" M
+		     "k=clear:x\r\na=KEY-MGMT:mikey B\r\na=zrtp-hash:1.10 z\r\n"
+		     "a=acap:1 crypto:1 C inline:x\r\na=acap:2 ptime:20\r\n" M "k=clear:y\r\n",
+		HEAD CONN M2 "a=acap:2 ptime:20\r\nm=audio 0 RTP/AVP 0\r\n"},
+	{"so do they from media that are not relayed", {EDITED({{.keep = true}, {.keep = true}})},
+		HEAD CONN "m=x 5 TCP/RTP/SAVP 0\r\nk=clear:x\r\na=crypto:1 C\r\na=key-mgmt:k\r\n"
+			  "m=x 0 TCP/RTP/SAVP 0\r\na=crypto:1 C\r\na=y\r\n",
+		HEAD CONN "m=x 5 TCP/RTP/SAVP 0\r\na=crypto:1 C\r\n"
+			  "m=x 0 TCP/RTP/SAVP 0\r\na=y\r\n"},
 	{"LF stays LF, a missing last line end comes back",
 		{EDITED({{.port = 2, .rtcp_mux = true}})},
 		"v=0\nc=IN IP4 192.0.2.1\nm=audio 1 RTP/AVP 0",
 		"v=0\nc=IN IP4 192.0.2.1\nm=audio 2 RTP/AVP 0\na=rtcp-mux\n"},
 };
+
+/* Every byte at every place of a short line; NUL behind the last line is no part of it. */
+static void no_control_character_passes(void **state)
+{
+	static struct sdp s;
+	char text[] = HEAD "a=xyz\r\n";
+	size_t line = sizeof(HEAD) - 1;
+
+	(void)state;
+	for (unsigned c = 0; c < 256; c++)
+		for (size_t at = 2; at < 5; at++) {
+			bool control = (c < 0x20 && c != '\t' && c != '\n') || c == 0x7f;
+			char was = text[line + at];
+			enum sdp_err err;
+			uint32_t where;
+
+			if (c == '\n') /* a line end */
+				continue;
+			text[line + at] = (char)c;
+			err = sdp_parse(&s, pool, (struct str){text, sizeof(text) - 1}, &where);
+			/* A CR before the line end is one CR more. */
+			assert_int_equal(err, control ? SDP_ERR_CONTROL : SDP_OK);
+			assert_int_equal(where, control ? 4 : 5);
+			text[line + at] = was;
+		}
+	assert_int_equal(sdp_parse(&s, pool, STR(HEAD "a=x\r\n\0\0"), NULL), SDP_OK);
+	assert_int_equal(s.body.len, strlen(HEAD "a=x\r\n"));
+	assert_int_equal(sdp_parse(&s, pool, STR(HEAD "\0a=x\r\n"), NULL), SDP_ERR_CONTROL);
+}
 
 static void edits_change_what_they_say(void **state)
 {
@@ -375,6 +420,7 @@ int main(void)
 		cmocka_unit_test(phones_come_back_byte_for_byte),
 		cmocka_unit_test(fields_are_found),
 		cmocka_unit_test(errors_name_their_line),
+		cmocka_unit_test(no_control_character_passes),
 		cmocka_unit_test(edits_change_what_they_say),
 		cmocka_unit_test(transports_have_names),
 		cmocka_unit_test(the_first_codec_is_no_companion),
