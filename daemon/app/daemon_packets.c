@@ -127,6 +127,7 @@ int daemon_workers_create(struct daemon *d)
 		.max_stream = streams,
 		.max_ctx = contexts,
 		.key_slots = key_slots,
+		.emergency_percent = o->emergency_ports,
 		.steer_ops = o->steering,
 		.steer = &d->steer,
 		.spread = o->busy_poll || o->batch_window == 0,
@@ -166,6 +167,7 @@ int daemon_workers_create(struct daemon *d)
 	err = ports_create(&d->ports, &d->steer, o->tos, PORT_HOLD_NS);
 	if (err)
 		return daemon_fail(d, err, "ports");
+	ports_reserve(d->ports, o->emergency_ports);
 	relay.ports = d->ports;
 	err = app_relay_create(&d->relay, &relay);
 	return err ? daemon_fail(d, err, "relay") : 0;

@@ -11,14 +11,14 @@
 struct limits_config {      /* 0 = no limit */
 	double cpu;         /* percent of all processors of the machine */
 	double load;        /* average of the last minute */
-	uint64_t bandwidth; /* bytes of media received per second */
+	uint64_t bandwidth; /* bytes of relayed media received per second */
 };
 
 /* What is measured at one moment; the first three count up. */
 struct limits_sample {
 	uint64_t mono_ns;
 	uint64_t busy, all; /* processor time, of the machine, in whatever unit */
-	uint64_t bytes;     /* received */
+	uint64_t bytes;     /* received and relayed: junk does not count */
 	double load;
 };
 

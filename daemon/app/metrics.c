@@ -179,16 +179,17 @@ static void write_limits(const struct stats_input *in, struct sbuf *b)
 		"How busy the machine's processors are, 0 to 1.", l->cpu / 100);
 	metrics_one_real(
 		b, "machine_load", GAUGE, "The machine's load average of a minute.", l->load);
-	metrics_one_real(
-		b, "media_bytes_per_second", GAUGE, "Bytes of media received.", l->bandwidth);
+	metrics_one_real(b, "media_bytes_per_second", GAUGE, "Bytes of relayed media received.",
+		l->bandwidth);
 }
 
 /* --- Packets --------------------------------------------------------------------------------------------------- */
 
 static void write_steering(const struct stats_input *in, struct sbuf *b)
 {
-	uint64_t in_packets = 0, out_packets = 0, bytes = 0, send_errors = 0, overruns = 0,
-		 checksum_errors = 0, recv_calls = 0, send_calls = 0, fallback = 0, handed = 0;
+	uint64_t in_packets = 0, out_packets = 0, bytes = 0, relayed = 0, send_errors = 0,
+		 overruns = 0, checksum_errors = 0, recv_calls = 0, send_calls = 0, fallback = 0,
+		 handed = 0;
 
 	for (uint32_t i = 0; i < in->workers; i++) {
 		const struct worker *w = in->worker[i];
@@ -197,6 +198,7 @@ static void write_steering(const struct stats_input *in, struct sbuf *b)
 		in_packets += load(&c->recv_packets);
 		out_packets += load(&c->send_packets);
 		bytes += load(&w->bytes_in);
+		relayed += load(&w->bytes_relayed);
 		send_errors += load(&c->send_errors);
 		overruns += load(&c->overruns);
 		checksum_errors += load(&c->checksum_errors);
@@ -209,6 +211,8 @@ static void write_steering(const struct stats_input *in, struct sbuf *b)
 	metrics_u64(b, "packets_total", "direction=\"in\"", in_packets);
 	metrics_u64(b, "packets_total", "direction=\"out\"", out_packets);
 	metrics_one(b, "bytes_total", COUNTER, "Bytes of media received.", bytes);
+	metrics_one(b, "bytes_relayed_total", COUNTER,
+		"Of those, bytes of packets that were relayed: the rest was dropped.", relayed);
 	metrics_family(b, "io_calls_total", COUNTER, "System calls that moved packets.");
 	metrics_u64(b, "io_calls_total", "direction=\"in\"", recv_calls);
 	metrics_u64(b, "io_calls_total", "direction=\"out\"", send_calls);

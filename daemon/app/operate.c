@@ -24,6 +24,7 @@ struct call_policy operate_policy(const struct options *o)
 		.delete_delay_ns = o->delete_delay * NS_PER_SEC,
 		.final_timeout_ns = o->final_timeout * NS_PER_SEC,
 		.max_calls = o->max_sessions,
+		.max_medias = o->max_medias,
 		.told = !o->b2b_url[0]             ? CALL_TOLD_NOBODY
 			: strstr(o->b2b_url, "%%") ? CALL_TOLD_ADDRESS
 						   : CALL_TOLD_FIXED,
@@ -53,8 +54,8 @@ static void look(struct operate *op)
 
 	limits_measure(&s);
 	for (uint32_t i = 0; i < op->stats->workers; i++)
-		s.bytes +=
-			atomic_load_explicit(&op->stats->worker[i]->bytes_in, memory_order_relaxed);
+		s.bytes += atomic_load_explicit(
+			&op->stats->worker[i]->bytes_relayed, memory_order_relaxed);
 	now = limits_step(op->limits, &s);
 	calls_limit(op->calls, now);
 	if (now == before || !log_limit_pass(&op->log, s.mono_ns, LIMITS_LOG_NS, &held))

@@ -256,6 +256,12 @@ static int check(struct options *o)
 			o->workers > 64 ? "workers: at most 64" : "batch-max: 1 to 16384 packets");
 		return 1;
 	}
+	if (o->max_medias == 0 || o->max_medias > SDP_MAX_MEDIA || o->emergency_ports > 50) {
+		fprintf(complaints(o), "xcipherd: %s\n",
+			o->emergency_ports > 50 ? "emergency-ports: 0 to 50 percent"
+						: "max-medias: 1 to 64 m-lines");
+		return 1;
+	}
 	if (o->worker_priority > 99) {
 		fprintf(complaints(o), "xcipherd: worker-priority: 0 to 99\n");
 		return 1;

@@ -92,12 +92,16 @@
 		"a deleted call keeps relaying for this long")                                      \
 	X("max-sessions", UINT32, max_sessions, "0", "N",                                           \
 		"more calls are refused as load limit; 0 = as many as ports allow")                 \
+	X("max-medias", UINT8, max_medias, "8", "N",                                                \
+		"m-lines of a call that are relayed, 1 to 64; more are rejected with port 0")       \
+	X("emergency-ports", UINT8, emergency_ports, "5", "PERCENT",                                \
+		"share of local ports, and of keys, that only emergency calls may take")            \
 	X("max-cpu", DECIMAL, limits.cpu, "0", "PERCENT",                                           \
 		"while the machine's processors are busier, new calls are refused; 0 = no limit")   \
 	X("max-load", DECIMAL, limits.load, "0", "LOAD",                                            \
 		"the same for its load average of one minute")                                      \
 	X("max-bandwidth", UINT64, limits.bandwidth, "0", "BYTES",                                  \
-		"the same for bytes of media received per second")                                  \
+		"the same for bytes of relayed media received per second")                          \
 	X("overload-age", UINT16, overload_age, "50", "MILLISECONDS",                               \
 		"what waited longer is dropped when a worker does not keep up; 0 = never")          \
 	X("sdes-offer", SDES_OFFER, sdes, "strong", "SUITE,...",                                    \
@@ -178,7 +182,7 @@ struct options {
 	struct limits_config limits;
 	uint32_t batch_window, timeout, silent_timeout, offer_timeout, final_timeout, delete_delay,
 		max_sessions;
-	uint8_t tos, xmlrpc_format, worker_priority;
+	uint8_t tos, xmlrpc_format, worker_priority, max_medias, emergency_ports;
 	bool workers_auto; /* the number was not given */
 	bool strict_source, enforce_lifetime, busy_poll, foreground, log_stderr;
 	int log_level;

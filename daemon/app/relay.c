@@ -108,9 +108,17 @@ static int op_commit(void *arg, uint32_t worker, const struct media_cmd *cmd, ui
 	return err;
 }
 
+static void op_emergency(void *arg, bool on)
+{
+	struct app_relay *r = arg;
+
+	r->emergency = on;
+}
+
 const struct relay_ops app_relay_ops = {
 	.locals = op_locals,
 	.worker_choose = op_worker_choose,
+	.emergency = op_emergency,
 	.port_take = relay_op_port_take,
 	.port_take_at = relay_op_port_take_at,
 	.port_release = relay_op_port_release,

@@ -18,6 +18,8 @@ struct app_relay_config {
 	const struct relay_local *local;
 	uint32_t locals;
 	uint32_t max_stream, max_ctx, key_slots; /* per worker */
+	uint32_t
+		emergency_percent; /* of the key slots: left to emergency calls, like ports_reserve() */
 	const struct steer_ops *steer_ops;
 	const struct steer_config
 		*steer; /* outlives the relay; NULL: nothing is left to the kernel */

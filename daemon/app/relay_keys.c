@@ -68,7 +68,9 @@ int relay_op_key_take(void *arg, uint32_t *slot, uint32_t worker, const struct s
 		*slot = 0;
 		return 0;
 	}
-	if (!handles_take(&s->keys, &pair))
+	if ((!r->emergency &&
+		    s->keys.n <= (uint64_t)s->keys.all * r->cfg.emergency_percent / 100) ||
+		!handles_take(&s->keys, &pair))
 		return relay_short(r, SHORT_KEYS, -ENOSPC);
 	lent = s->lent[pair];
 	/* The worker does not look at a slot that it was not told of: no lock is needed to fill it. */

@@ -51,7 +51,8 @@ int relay_op_port_take(void *arg, struct relay_port *out, uint32_t worker, uint8
 
 	if (r->site[worker].streams.n < 2)
 		return relay_short(r, SHORT_PORTS, -ENOSPC);
-	err = ports_take(r->cfg.ports, local, worker, clock_mono_ns(), &pair);
+	err = (r->emergency ? ports_take : ports_take_ordinary)(
+		r->cfg.ports, local, worker, clock_mono_ns(), &pair);
 	if (err == -ENOSPC)
 		return relay_short(r, SHORT_PORTS, -ENOSPC);
 	if (err == -EMFILE)

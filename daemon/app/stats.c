@@ -123,7 +123,7 @@ static void fill_steering(const struct stats_input *in, struct pool *p, struct n
 	struct app_relay_usage usage;
 	uint64_t recv_calls = 0, recv_packets = 0, send_calls = 0, send_packets = 0,
 		 send_errors = 0, overruns = 0, checksum_errors = 0, fallback = 0, handed = 0,
-		 rewritten = 0, bursts = 0, command_errors = 0, pierced = 0;
+		 rewritten = 0, bursts = 0, command_errors = 0, pierced = 0, bytes = 0, relayed = 0;
 
 	app_relay_usage(in->relay, &usage);
 	for (uint32_t i = 0; i < in->workers; i++) {
@@ -143,10 +143,14 @@ static void fill_steering(const struct stats_input *in, struct pool *p, struct n
 		bursts += load(&w->bursts);
 		command_errors += load(&w->command_errors);
 		pierced += load(&w->pierced);
+		bytes += load(&w->bytes_in);
+		relayed += load(&w->bytes_relayed);
 	}
 	add(p, dict, "bursts", bursts);
 	add(p, dict, "packets received", recv_packets);
 	add(p, dict, "packets sent", send_packets);
+	add(p, dict, "bytes received", bytes);
+	add(p, dict, "bytes not relayed", bytes > relayed ? bytes - relayed : 0);
 	add(p, dict, "receive calls", recv_calls);
 	add(p, dict, "send calls", send_calls);
 	add(p, dict, "send errors", send_errors);

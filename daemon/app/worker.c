@@ -162,20 +162,36 @@ static uint64_t stage(struct worker *w, enum worker_stage which, uint64_t since)
 /* How long the burst waited for us; when that is too long, media drops what is too old. */
 static void record_queue(struct worker *w, const struct media_in *in, uint32_t n)
 {
-	uint64_t now = clock_real_ns(), oldest = now, bytes = 0;
+	uint64_t now = clock_real_ns(), oldest = now;
 	struct hist_run queue = {.h = &w->stage[WORKER_STAGE_QUEUE]};
 	struct overload_shed shed;
 
 	for (uint32_t i = 0; i < n; i++) {
 		hist_run_add(&queue, now > in[i].t_ns ? now - in[i].t_ns : 0);
 		oldest = in[i].t_ns < oldest ? in[i].t_ns : oldest;
-		bytes += in[i].len;
 	}
 	hist_run_end(&queue);
 	shed = overload_step(&w->overload, now, oldest);
 	media_shed(w->media, shed.ordinary_before_ns, shed.emergency_before_ns);
-	bytes += atomic_load_explicit(&w->bytes_in, memory_order_relaxed);
-	atomic_store_explicit(&w->bytes_in, bytes, memory_order_relaxed);
+}
+
+static void count_bytes(_Atomic uint64_t *counter, uint64_t bytes)
+{
+	bytes += atomic_load_explicit(counter, memory_order_relaxed);
+	atomic_store_explicit(counter, bytes, memory_order_relaxed);
+}
+
+/* Of a burst that is complete. Who floods us with junk must not be able to have calls refused by --max-bandwidth. */
+static void record_bytes(struct worker *w, const struct media_in *in, uint32_t n)
+{
+	uint64_t bytes = 0, relayed = 0;
+
+	for (uint32_t i = 0; i < n; i++) {
+		bytes += in[i].len;
+		relayed += in[i].verdict == MEDIA_SENT ? in[i].len : 0;
+	}
+	count_bytes(&w->bytes_in, bytes);
+	count_bytes(&w->bytes_relayed, relayed);
 }
 
 static void record_delay(struct worker *w, const struct media_in *in, uint32_t n)
@@ -240,6 +256,7 @@ static void burst_end(struct worker *w)
 		media_sent(w->media, b->in, w->out, outs);
 		record_delay(w, b->in, outs);
 	}
+	record_bytes(w, b->in, b->n);
 	w->steer_ops->verdict(w->steer, b->in, b->n);
 	stage(w, WORKER_STAGE_SEND, at);
 	hist_add(&w->batch, b->n);

@@ -122,7 +122,9 @@ struct worker {
 	_Atomic uint64_t bursts, commands, command_errors;
 	_Atomic uint64_t pierced;  /* empty packets that were sent, see media_pierce() */
 	_Atomic uint64_t bytes_in; /* of datagrams, whatever became of them */
-	_Atomic uint64_t rounds;   /* of the thread's loop: it moves, so it lives */
+	_Atomic uint64_t
+		bytes_relayed; /* of those that were authentic, where that can be told, and left */
+	_Atomic uint64_t rounds; /* of the thread's loop: it moves, so it lives */
 };
 
 /* Everything but the thread. err: one line. 0 or -errno. */

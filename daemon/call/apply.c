@@ -117,6 +117,7 @@ int apply_take(const struct relay *relay, const struct call *prev, struct call *
 {
 	int err = 0;
 
+	relay->ops->emergency(relay->arg, next->emergency);
 	for (uint32_t s = 0; s < next->sides; s++)
 		for (uint32_t i = 0; i < next->side[s]->legs; i++) {
 			struct leg *l = next->side[s]->leg[i];

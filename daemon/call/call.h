@@ -38,7 +38,8 @@ struct call_policy { /* what the operator decided; constant after start */
 	uint64_t offer_timeout_ns;  /* offered and never answered */
 	uint64_t final_timeout_ns;  /* since its first offer, whatever happens; 0 = none */
 	uint64_t delete_delay_ns;
-	uint32_t max_calls; /* 0 = as many as there are ports */
+	uint32_t max_calls;  /* 0 = as many as there are ports */
+	uint32_t max_medias; /* m-lines of a side that are relayed; 0 = SDP_MAX_MEDIA */
 	enum call_told told;
 	struct call_nets told_nets; /* where the addresses may be that requests name for it */
 	char loop_id[17];           /* this instance, random hex */

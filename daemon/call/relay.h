@@ -52,6 +52,8 @@ struct relay_ops {
 	const struct relay_local *(*locals)(void *arg, uint32_t *n);
 	/* The worker a new call shall live on: all its ports and contexts are of this one. */
 	uint32_t (*worker_choose)(void *arg);
+	/* Whether what is taken from now on is an emergency call's: for those a reserve of ports and keys is kept. */
+	void (*emergency)(void *arg, bool on);
 	/* 0, -ENOSPC ("Ran out of ports"), -errno. The ports receive from now on; packets are dropped until a stream is set. */
 	int (*port_take)(void *arg, struct relay_port *out, uint32_t worker, uint8_t local);
 	/* The very pair that a call had before a restart. worker: UINT32_MAX, then it becomes the one that the port belongs to; given, it

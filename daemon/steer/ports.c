@@ -34,7 +34,8 @@ struct ports {
 	struct steer_config cfg;
 	uint8_t tos;
 	uint64_t hold_ns;
-	int fd_end; /* descriptors from here on are for others than ports */
+	int fd_end;       /* descriptors from here on are for others than ports */
+	uint32_t reserve; /* percent, see ports_reserve() */
 	uint64_t without;
 	uint32_t used;
 	uint8_t key[16]; /* of the random order */
@@ -267,6 +268,33 @@ int ports_take(
 			return err;
 	}
 	return -ENOSPC;
+}
+
+void ports_reserve(struct ports *p, uint32_t percent)
+{
+	p->reserve = percent;
+}
+
+static uint32_t reserved(const struct ports *p, uint32_t all)
+{
+	return (uint32_t)((uint64_t)all * p->reserve / 100);
+}
+
+int ports_take_ordinary(
+	struct ports *p, uint8_t local, uint32_t worker, uint64_t now_ns, struct ports_pair *out)
+{
+	const struct share *s;
+	int fd_end_all = p->fd_end, err;
+
+	if (local >= p->cfg.locals || worker >= p->cfg.workers)
+		return -EINVAL;
+	s = &p->share[local * p->cfg.workers + worker];
+	if (s->free_n + s->held_n <= reserved(p, s->pairs))
+		return -ENOSPC;
+	p->fd_end -= (int)reserved(p, (uint32_t)p->fd_end);
+	err = ports_take(p, local, worker, now_ns, out);
+	p->fd_end = fd_end_all;
+	return err;
 }
 
 static struct share *share_of(struct ports *p, struct local_port rtp, uint32_t *worker)

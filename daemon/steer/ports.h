@@ -21,6 +21,12 @@ void ports_destroy(struct ports *p);
  * needed, or -errno of the socket call. A port that something else on the machine holds is skipped. */
 int ports_take(
 	struct ports *p, uint8_t local, uint32_t worker, uint64_t now_ns, struct ports_pair *out);
+/* A share of each worker's pairs and of the descriptors, in percent, that ports_take_ordinary() leaves. Before the first pair
+ * is taken. */
+void ports_reserve(struct ports *p, uint32_t percent);
+/* As ports_take(), but -ENOSPC and -EMFILE come when only the reserve is left. */
+int ports_take_ordinary(
+	struct ports *p, uint8_t local, uint32_t worker, uint64_t now_ns, struct ports_pair *out);
 /* Take this very pair, which a call had before a restart; *worker: whose it is by steer_worker_ports(). 0, -ERANGE when it is not
  * among ours, -EADDRINUSE when it is given out or something else on the machine holds it, else as ports_take(). */
 int ports_take_at(struct ports *p, struct local_port rtp, uint32_t *worker, struct ports_pair *out);

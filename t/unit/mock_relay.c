@@ -37,6 +37,11 @@ static uint32_t mock_worker(void *arg)
 	return 3;
 }
 
+static void mock_emergency(void *arg, bool on)
+{
+	((struct mock_relay *)arg)->emergency = on;
+}
+
 static int mock_port_take(void *arg, struct relay_port *out, uint32_t worker, uint8_t local)
 {
 	struct mock_relay *m = arg;
@@ -45,7 +50,9 @@ static int mock_port_take(void *arg, struct relay_port *out, uint32_t worker, ui
 	assert(worker == 3 && local < m->locals);
 	if (fails(m))
 		return m->fail_with;
-	if ((m->ports_limit && m->ports == m->ports_limit) || !take_one(m->port, 0, &i))
+	if ((m->ports_limit &&
+		    m->ports + (m->emergency ? 0 : m->ports_reserve) >= m->ports_limit) ||
+		!take_one(m->port, 0, &i))
 		return -ENOSPC;
 	m->ports++;
 	*out = (struct relay_port){.rtp = {.port = (uint16_t)(PORT_FIRST + 2 * i), .addr = local},
@@ -249,6 +256,7 @@ static void mock_key_usage(void *arg, uint32_t worker, uint32_t slot, struct med
 static const struct relay_ops mock_ops = {
 	.locals = mock_locals,
 	.worker_choose = mock_worker,
+	.emergency = mock_emergency,
 	.port_take = mock_port_take,
 	.port_take_at = mock_port_take_at,
 	.port_release = mock_port_release,

@@ -18,7 +18,8 @@ struct mock_relay {
 	uint32_t calls; /* that can fail, so far */
 
 	bool port[MOCK_MAX], ctx[MOCK_MAX], key[MOCK_MAX]; /* taken; of streams 2i, 2i + 1 */
-	uint32_t ports, ctxs, keys, ports_limit;
+	uint32_t ports, ctxs, keys, ports_limit, ports_reserve;
+	bool emergency;                      /* what is taken may come from the reserve */
 	struct srtp_master master[MOCK_MAX]; /* per key */
 	struct media_ctx_cfg ctx_cfg[MOCK_MAX];
 	struct media_stream_cfg stream_cfg[2 * MOCK_MAX];

@@ -327,6 +327,38 @@ static void without_descriptors_a_pair_is_refused_or_goes_on_without_sockets(voi
 	}
 }
 
+/* Ordinary calls leave the reserve, with descriptors too; pairs that are held back count as free. */
+static void a_reserve_is_left_to_emergency_calls(void **state)
+{
+	enum { PAIRS = 40 };
+	struct steer_config cfg = config(BASE, BASE + 2 * PAIRS - 1, 1);
+	static struct ports_pair pair[PAIRS];
+	struct ports *p;
+	uint32_t n = 0;
+
+	(void)state;
+	assert_int_equal(ports_create(&p, &cfg, 0, HOLD_NS), 0);
+	ports_reserve(p, 10);
+	while (n < PAIRS && ports_take_ordinary(p, 0, 0, 0, &pair[n]) == 0)
+		n++;
+	assert_int_equal(n, PAIRS - PAIRS / 10);
+	while (n < PAIRS && ports_take(p, 0, 0, 0, &pair[n]) == 0)
+		n++;
+	assert_int_equal(n, PAIRS);
+	for (uint32_t i = 0; i < PAIRS; i++) {
+		assert_int_equal(ports_take_ordinary(p, 0, 0, 0, &pair[0]), -ENOSPC);
+		pair_close(&pair[i]);
+		ports_put(p, pair[i].rtp, 0);
+		if (i >= PAIRS / 10)
+			break;
+	}
+	assert_int_equal(ports_take_ordinary(p, 0, 0, 0, &pair[0]), 0);
+	pair_close(&pair[0]);
+	for (uint32_t i = PAIRS / 10 + 1; i < PAIRS; i++)
+		pair_close(&pair[i]);
+	ports_destroy(p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -339,6 +371,7 @@ int main(void)
 		cmocka_unit_test(the_order_is_shuffled_and_long_use_loses_nothing),
 		cmocka_unit_test(an_address_that_is_not_ours_is_an_error),
 		cmocka_unit_test(without_descriptors_a_pair_is_refused_or_goes_on_without_sockets),
+		cmocka_unit_test(a_reserve_is_left_to_emergency_calls),
 	};
 
 	return cmocka_run_group_tests_name("ports", tests, NULL, NULL);
