@@ -69,6 +69,8 @@ int sip_collect(
 	struct wire_request *r, struct sip_msg *msg, enum op op, const char *via, const char **why)
 {
 	*r = (struct wire_request){.command = op_name(op), .reply = !is_request(msg)};
+	if (r->reply)
+		r->code = msg->first_line.u.reply.statuscode;
 	*why = "malformed SIP message";
 	if (parse_headers(msg, HDR_EOH_F, 0) < 0 || !msg->callid || parse_from_header(msg) < 0 ||
 		!msg->to || !get_to(msg))

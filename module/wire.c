@@ -55,6 +55,8 @@ static struct ngval *build(struct pool *p, const struct wire_request *r)
 	if (r->call_id.len) {
 		ngval_add_str(p, d, STR("sip-message-type"),
 			r->reply ? STR("sip_reply") : STR("sip_request"));
+		if (r->code)
+			ngval_add_int(p, d, STR("sip-code"), r->code);
 		l = ngval_add_list(p, d, STR("supports"));
 		ngval_add_str(p, l, STR_NONE, STR("load limit"));
 	}

@@ -30,6 +30,7 @@ struct wire_request {
 	struct text received_from;
 	bool ipv6;  /* of received_from */
 	bool reply; /* the SIP message is one */
+	unsigned code; /* of a reply */
 };
 
 /* Cookie, space, bencode into buf: the length; -EMSGSIZE, -ENOMEM. */

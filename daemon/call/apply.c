@@ -218,7 +218,7 @@ static void echo_to(const struct call *c, const struct side *s, const struct leg
 static void stream_cfgs(const struct call *c, const struct side *s, const struct leg *l,
 	const struct leg *peer, struct media_stream_cfg *rtp, struct media_stream_cfg *rtcp)
 {
-	bool joined = l->active && peer && peer->active && peer->has_port;
+	bool joined = l->active && peer && peer->active && peer->has_port && !s->parked;
 	struct media_stream_cfg common = {.ctx = l->ctx,
 		.rtp_to = joined ? peer->port.rtp_stream : MEDIA_NONE,
 		.rtcp_to = MEDIA_NONE,

@@ -34,9 +34,12 @@ static const char *join(struct call *c, const struct ng_request *r)
 		return "Invalid dialogue association";
 	if (is_passed(c->side[from]) || is_passed(c->side[to]))
 		return "Not supported: media that are passed through cannot be connected";
-	for (uint32_t i = 0; i < c->sides && both; i++)
-		if (c->side[i]->peer == from || c->side[i]->peer == to)
-			c->side[i]->peer = SIDE_NONE;
+	for (uint32_t i = 0; i < c->sides; i++)
+		if (i == from || i == to || c->side[i]->peer == from || c->side[i]->peer == to) {
+			c->side[i]->connected = true; /* from now on its dialog is not its pair */
+			c->side[i]->parked = false;
+			c->side[i]->peer = both ? SIDE_NONE : c->side[i]->peer;
+		}
 	c->side[from]->peer = to;
 	if (both)
 		c->side[to]->peer = from;

@@ -4,31 +4,10 @@
 
 #include "base/clock.h"
 #include "call/calls.h"
+#include "call/dialog.h"
 
 /* A year: far beyond any call, and far from where nanoseconds since 1970 wrap (2554). */
 #define DELAY_MAX_S (365 * 86400ll)
-
-/* The branch that a delete means, if there are others beside it; SIDE_NONE: the whole call. */
-static uint8_t one_branch(const struct call *call, const struct ng_request *r)
-{
-	uint8_t from = call_side_by_tag(call, r->from_tag), found = SIDE_NONE;
-	uint32_t others = 0;
-
-	if (from != SIDE_NONE && call->side[from]->listener)
-		return from; /* a listener that hangs up ends nobody's call */
-	for (uint32_t i = 0; i < call->sides; i++) {
-		const struct side *s = call->side[i];
-
-		if (s->gone || i == from || s->peer != from)
-			continue;
-		if ((r->via_branch.len && str_eq(s->via_branch, r->via_branch)) ||
-			(ng_flag(r, NG_FLAG_TO_TAG) && side_has_tag(s, r->to_tag)))
-			found = (uint8_t)i;
-		else
-			others++;
-	}
-	return others ? found : SIDE_NONE;
-}
 
 static int end_branch(
 	struct calls *c, struct pool *p, struct call *call, uint8_t branch, uint64_t now_ns)
@@ -49,10 +28,9 @@ static int end_branch(
 
 		if (o->peer != branch)
 			continue;
-		o->peer = SIDE_NONE;
-		for (uint32_t b = 0; b < next->sides; b++)
-			if (!next->side[b]->gone && next->side[b]->peer == i)
-				o->peer = (uint8_t)b;
+		o->peer = dialog_next(next, (uint8_t)i);
+		if (o->peer != SIDE_NONE)
+			next->side[o->peer]->parked = false;
 	}
 	err = apply_take(c->relay, call, next);
 	if (err) {
@@ -60,16 +38,6 @@ static int end_branch(
 		return err;
 	}
 	return calls_put_in_force(c, p, call, next, now_ns);
-}
-
-static bool tags_match(const struct call *call, const struct ng_request *r)
-{
-	if (!r->from_tag.len)
-		return true;
-	if (call_side_by_tag(call, r->from_tag) == SIDE_NONE)
-		return false;
-	return !ng_flag(r, NG_FLAG_TO_TAG) || !r->to_tag.len ||
-		call_side_by_tag(call, r->to_tag) != SIDE_NONE;
 }
 
 void calls_delete(struct calls *c, struct pool *p, const struct ng_request *r, uint64_t now_ns,
@@ -80,6 +48,7 @@ void calls_delete(struct calls *c, struct pool *p, const struct ng_request *r, u
 		? c->policy.delete_delay_ns
 		: (uint64_t)(r->delete_delay < DELAY_MAX_S ? r->delete_delay : DELAY_MAX_S) *
 			NS_PER_SEC;
+	enum dialog_end end;
 	struct call *call;
 	uint8_t branch;
 
@@ -89,7 +58,8 @@ void calls_delete(struct calls *c, struct pool *p, const struct ng_request *r, u
 		return;
 	}
 	call = call_table_find(&c->table, r->call_id);
-	if (!call || !tags_match(call, r)) {
+	end = call ? dialog_delete(&branch, call, r) : DIALOG_END_NOTHING;
+	if (end == DIALOG_END_NOTHING) {
 		if (ng_flag(r, NG_FLAG_FATAL))
 			out->error = nothing;
 		else
@@ -100,8 +70,7 @@ void calls_delete(struct calls *c, struct pool *p, const struct ng_request *r, u
 	call->tap_discard |= ng_flag(r, NG_FLAG_DISCARD_RECORDING);
 	if (!ng_flag(r, NG_FLAG_FAST))
 		query_tree(c->relay, p, call, STR_NONE, STR_NONE, dict);
-	branch = r->from_tag.len ? one_branch(call, r) : SIDE_NONE;
-	if (branch != SIDE_NONE) {
+	if (end == DIALOG_END_SIDE) {
 		int err = end_branch(c, p, call, branch, now_ns);
 
 		if (err)

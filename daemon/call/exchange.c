@@ -84,7 +84,6 @@ static bool copy_call(struct exchange *x)
 	if (ng_flag(x->r, NG_FLAG_EMERGENCY))
 		x->next->emergency = true;
 	x->next->signal_ns = x->now_ns;
-	x->next->delete_ns = 0;
 	return true;
 }
 
@@ -123,7 +122,9 @@ static bool negotiate(struct exchange *x, struct plan *plan, struct neg_in *in)
 		.sdp = x->sdp,
 		.random_len = NEG_RANDOM_LEN(x->sdp->media_count + 1),
 		.keys = &c->keys,
-		.p = x->p};
+		.p = x->p,
+		.call = x->next,
+		.other = SIDE_NONE};
 	in->locals = c->relay->ops->locals(c->relay->arg, &in->locals_n);
 	in->random = pool_alloc(x->p, in->random_len);
 	if (!in->random) {
@@ -172,6 +173,7 @@ static void change(struct exchange *x)
 		call_free(&x->c->keys, x->next);
 		return;
 	}
+	x->next->delete_ns = 0;
 	err = apply_take(x->c->relay, x->prev, x->next);
 	if (err) {
 		call_free(&x->c->keys, x->next);

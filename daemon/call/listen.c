@@ -319,7 +319,8 @@ void negotiate_publish(struct plan *plan, struct call *c, struct neg_in *in)
 			plan_fail(plan, "Out of memory", STR_NONE);
 			return;
 		}
-		pm->reject = !m->port || m->proto == SDP_PROTO_OTHER;
+		pm->reject =
+			!m->port || m->proto == SDP_PROTO_OTHER || neg_too_many(plan, s, i, m, in);
 		l->said.relayed = m->proto != SDP_PROTO_OTHER;
 		l->said.rejected = pm->reject;
 		if (pm->reject) {

@@ -105,6 +105,10 @@ struct side {                               /* one party */
 	struct str alias[CALL_MAX_ALIASES]; /* tags of earlier answers */
 	uint32_t aliases;
 	uint8_t peer; /* index of the side it talks to */
+	/* dialog.h: its final answer came, so its peer stays; its media wait, because another has the peer's; joined by "connect". */
+	bool settled, parked, connected;
+	struct endpoint
+		source; /* where its offers came from by SIP, port 0; family 0 = not known */
 	bool has_local;
 	uint8_t local; /* index of the local address */
 	bool asymmetric, media_handover;

@@ -52,7 +52,7 @@ static const char *refusal(const struct sdes *s, uint32_t suites, uint32_t param
 }
 
 uint32_t crypto_lines(struct sdes out[LEG_MAX_LINES], struct sdes_bag *bag,
-	const struct sdp_media *m, uint32_t suites, uint32_t params, struct crypto_refused *refused)
+	const struct sdp_media *m, const struct crypto_rules *rules, struct crypto_refused *refused)
 {
 	uint32_t n = 0, number = 0;
 
@@ -63,8 +63,11 @@ uint32_t crypto_lines(struct sdes out[LEG_MAX_LINES], struct sdes_bag *bag,
 		struct sdes s = {0};
 		uint32_t keys = bag->n;
 		enum sdes_err err = sdes_parse(&s, bag, l->arg);
-		const char *why = err ? sdes_err_text(err) : refusal(&s, suites, params);
+		const char *why =
+			err ? sdes_err_text(err) : refusal(&s, rules->suites, rules->params);
 
+		if (!why)
+			why = reflect_refusal(rules->in, &s, &bag->master[s.more_at]);
 		number++;
 		if (!why)
 			out[n++] = s;
@@ -79,15 +82,16 @@ uint32_t crypto_lines(struct sdes out[LEG_MAX_LINES], struct sdes_bag *bag,
 
 /* UNENCRYPTED and UNAUTHENTICATED are negotiated: an answer says exactly what the offer said (RFC 4568 6.3). */
 bool crypto_accepted(struct sdes *out, struct sdes_bag *bag, struct our_key **ours, struct leg *leg,
-	const struct sdp_media *m, struct crypto_refused *refused)
+	const struct sdp_media *m, const struct neg_in *in, struct crypto_refused *refused)
 {
+	struct crypto_rules rules = {.params = UINT32_MAX, .in = in};
 	struct sdes line[LEG_MAX_LINES];
-	uint32_t asked = 0, n;
 	bool found = false;
+	uint32_t n;
 
 	for (uint32_t k = 0; k < leg->asked.suites; k++)
-		asked |= 1u << leg->asked.suite[k];
-	n = crypto_lines(line, bag, m, asked, UINT32_MAX, refused);
+		rules.suites |= 1u << leg->asked.suite[k];
+	n = crypto_lines(line, bag, m, &rules, refused);
 	for (uint32_t i = 0; i < n && !found; i++) {
 		*ours = crypto_ours(leg, line[i].master.suite);
 		found = *ours && (*ours)->s.tag == line[i].tag &&

@@ -112,8 +112,12 @@ void pass_answer(struct plan *plan, struct leg *from, struct leg *to, bool paire
 	struct crypto_refused refused;
 	const struct sdes *offered = NULL;
 	struct sdes_bag bag = {0};
-	uint32_t n = crypto_lines(line, &bag, m, UINT32_MAX, UINT32_MAX, &refused), at = 0;
+	struct neg_in alone = *in; /* both may send under one key: that is theirs to decide */
+	struct crypto_rules rules = {.suites = UINT32_MAX, .params = UINT32_MAX, .in = &alone};
+	uint32_t n, at = 0;
 
+	alone.other = SIDE_NONE;
+	n = crypto_lines(line, &bag, m, &rules, &refused);
 	for (const struct sdp_line *l = sdp_attr(m->lines, STR("crypto")); l && text && !offered;
 		l = sdp_attr(l->next, STR("crypto"))) {
 		offered = taken(l, &to->said);

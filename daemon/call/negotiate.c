@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Offer and answer (RFC 3264): who speaks to whom, what waits for an answer, what comes into force. Pure. An offer changes
  * nothing that is in force: a re-INVITE may be refused, and media go on until then. Answers put both sides into force. */
-#include "call/negotiate.h"
+#include "call/dialog.h"
 
 #include <sys/socket.h>
 
@@ -65,41 +65,6 @@ int neg_family(const struct sdp *s)
 	return s->conn.addr.family ? s->conn.addr.family : s->origin_addr.family;
 }
 
-static uint8_t by_branch(const struct call *c, uint8_t from, struct str via)
-{
-	for (uint32_t i = 0; i < c->sides; i++)
-		if (!c->side[i]->gone && c->side[i]->peer == from &&
-			str_eq(c->side[i]->via_branch, via))
-			return (uint8_t)i;
-	return SIDE_NONE;
-}
-
-/* Whom an offer goes to. SIDE_NONE: somebody new. */
-static uint8_t offer_target(const struct call *c, uint8_t from, const struct ng_request *r)
-{
-	uint8_t to = call_side_by_tag(c, r->to_tag), peer = c->side[from]->peer;
-
-	if (to != SIDE_NONE && to != from)
-		return to;
-	if (peer != SIDE_NONE && (r->to_tag.len || !r->via_branch.len))
-		return peer;
-	if (!r->via_branch.len)
-		return SIDE_NONE;
-	return by_branch(c, from, r->via_branch);
-}
-
-/* The offerer: by tag, or the party that was offered something and has no tag yet. */
-static uint8_t offer_source(const struct call *c, const struct ng_request *r)
-{
-	uint8_t from = call_side_by_tag(c, r->from_tag);
-	uint8_t other = call_side_by_tag(c, r->to_tag);
-	uint8_t peer = other == SIDE_NONE ? SIDE_NONE : c->side[other]->peer;
-
-	if (from == SIDE_NONE && peer != SIDE_NONE && !c->side[peer]->tag.len)
-		return peer;
-	return from;
-}
-
 /* A party that rang before and did not get the call knows keys that the next must not be told. */
 static void forget_keys(struct side *s)
 {
@@ -116,14 +81,13 @@ static void forget_keys(struct side *s)
 static int offer_pair(struct plan *plan, struct call *c, const struct neg_in *in)
 {
 	const struct ng_request *r = in->r;
+	struct endpoint source;
 	struct side *from, *to;
 
-	plan->from = offer_source(c, r);
 	if (plan->from == SIDE_NONE)
 		plan->from = call_side_add(c, r->from_tag, STR_NONE);
 	if (plan->from == SIDE_NONE)
 		return -1;
-	plan->to = offer_target(c, plan->from, r);
 	if (plan->to == SIDE_NONE)
 		plan->to = call_side_add(c, r->to_tag, r->via_branch);
 	if (plan->to == SIDE_NONE)
@@ -138,6 +102,11 @@ static int offer_pair(struct plan *plan, struct call *c, const struct neg_in *in
 		to->peer = plan->from;
 	if (from->peer == SIDE_NONE)
 		from->peer = plan->to; /* forks: the first until somebody answers */
+	if ((!from->source.family || from->peer == plan->to) &&
+		endpoint_parse_addr(&source, r->received_from) == 0)
+		from->source = source;
+	if (from->peer != plan->to) /* it turns to another: that one's answer counts (dialog.h) */
+		from->settled = false;
 	if (!from->has_local)
 		from->local = neg_local(plan, in, r->direction[0], neg_family(in->sdp));
 	if (!to->has_local)
@@ -145,42 +114,6 @@ static int offer_pair(struct plan *plan, struct call *c, const struct neg_in *in
 			r->address_family ? r->address_family
 					  : in->locals[from->local].addr.family);
 	from->has_local = to->has_local = true;
-	return 0;
-}
-
-/* Who was asked and has not answered yet: the current peer, else the last of the others; else the peer once more. */
-static uint8_t who_was_asked(const struct call *c, uint8_t by)
-{
-	uint8_t peer = c->side[by]->peer;
-
-	if (peer != SIDE_NONE && !c->side[peer]->tag.len)
-		return peer;
-	for (uint32_t i = c->sides; i > 0; i--) {
-		const struct side *s = c->side[i - 1];
-
-		if (!s->gone && s->peer == by && !s->tag.len)
-			return (uint8_t)(i - 1);
-	}
-	return peer;
-}
-
-/* Who answers: by tag, or the branch that was asked, or who was asked last. */
-static int answer_pair(struct plan *plan, struct call *c, const struct ng_request *r)
-{
-	uint8_t to = call_side_by_tag(c, r->from_tag), from = call_side_by_tag(c, r->to_tag);
-
-	if (to == SIDE_NONE || from == to)
-		return -1;
-	if (from != SIDE_NONE && c->side[from]->peer != to && c->side[to]->peer != from)
-		return -1;
-	if (from == SIDE_NONE && r->via_branch.len)
-		from = by_branch(c, to, r->via_branch);
-	if (from == SIDE_NONE)
-		from = who_was_asked(c, to);
-	if (from == SIDE_NONE || c->side[from]->gone)
-		return -1;
-	plan->to = to;
-	plan->from = from;
 	return 0;
 }
 
@@ -261,12 +194,17 @@ static bool opportunistic(const struct ng_request *r, uint32_t flag)
 	return r->osrtp & flag;
 }
 
+void neg_said_at(struct leg_said *said, const struct sdp_media *m, const struct neg_in *in)
+{
+	said->proto = m->proto;
+	said->dir = m->dir;
+	said->mux = m->rtcp_mux;
+	remotes(in, m, false, &said->remote, &said->rtcp_remote);
+}
+
 void neg_said(struct leg *l, const struct sdp_media *m, const struct neg_in *in)
 {
-	l->said.proto = m->proto;
-	l->said.dir = m->dir;
-	l->said.mux = m->rtcp_mux;
-	remotes(in, m, false, &l->said.remote, &l->said.rtcp_remote);
+	neg_said_at(&l->said, m, in);
 }
 
 void neg_remotes(struct leg *l, const struct sdp_media *m, bool mux, const struct neg_in *in)
@@ -311,15 +249,17 @@ bool neg_offered_crypto(
 	struct plan *plan, struct leg *l, const struct sdp_media *m, uint32_t i, struct neg_in *in)
 {
 	const struct sdes_policy *policy = &in->policy->sdes;
+	struct crypto_rules rules = {
+		.suites = (policy->accept | crypto_in_force(l)) & required(in->r),
+		.params = policy->params | crypto_params_in_force(l),
+		.in = in};
 	bool secure = sdp_proto_is_secure(m->proto);
 	struct crypto_refused refused = {0};
 
 	l->said.lines = 0;
 	explicit_bzero(&l->said.bag, sizeof(l->said.bag));
 	if (secure || opportunistic(in->r, NG_OSRTP_ACCEPT))
-		l->said.lines = crypto_lines(l->said.line, &l->said.bag, m,
-			(policy->accept | crypto_in_force(l)) & required(in->r),
-			policy->params | crypto_params_in_force(l), &refused);
+		l->said.lines = crypto_lines(l->said.line, &l->said.bag, m, &rules, &refused);
 	if (l->said.lines || (!secure && !in->r->sdes.require_given))
 		return true;
 	if (!secure)
@@ -387,17 +327,45 @@ bool plan_init(struct plan *plan, struct neg_in *in)
 	return !plan->error;
 }
 
+/* Whether one m-line more would be relayed than the policy allows. Those that hold ports already stay. */
+bool neg_too_many(struct plan *plan, const struct side *from, uint32_t media,
+	const struct sdp_media *m, const struct neg_in *in)
+{
+	uint32_t most = in->policy->max_medias ? in->policy->max_medias : SDP_MAX_MEDIA, used = 0;
+
+	if (m->proto == SDP_PROTO_OTHER || !m->port || from->leg[media]->used)
+		return false;
+	for (uint32_t i = 0; i < from->legs; i++)
+		used += from->leg[i] && from->leg[i]->used;
+	if (used < most)
+		return false;
+	if (!plan->too_many)
+		plan_warn(plan, in->p,
+			plan_media_name(in->p, media, "rejected: more m-lines than max-medias"));
+	plan->too_many = true;
+	return true;
+}
+
 void negotiate_offer(struct plan *plan, struct call *c, struct neg_in *in)
 {
 	struct side *from, *to;
 	const char *error;
+	struct dialog d;
 
 	if (!plan_init(plan, in))
 		return;
+	error = dialog_offer(&d, in);
+	if (error) {
+		plan_fail(plan, error, STR_NONE);
+		return;
+	}
+	plan->from = d.from;
+	plan->to = d.to;
 	if (offer_pair(plan, c, in)) {
 		plan_fail(plan, "Too many parties", STR_NONE);
 		return;
 	}
+	in->other = plan->to;
 	from = c->side[plan->from];
 	to = c->side[plan->to];
 	if (from->listener || to->listener || from->publisher) {
@@ -438,7 +406,8 @@ void negotiate_offer(struct plan *plan, struct call *c, struct neg_in *in)
 		hide_decide(to, i, unwanted, fresh);
 		plan->media[i].omit = hide_from(to, i);
 		/* What the other side knows of keeps its place, with port 0 (RFC 3264 8.2). */
-		lf->said.rejected = m->port == 0 || unwanted || hide_from(to, i);
+		lf->said.rejected = m->port == 0 || unwanted || hide_from(to, i) ||
+			neg_too_many(plan, from, i, m, in);
 		plan->media[i].keep = !lf->said.relayed;
 		plan->media[i].reject = lf->said.rejected;
 		plan->media[i].both = lf->said.relayed && !lf->said.rejected &&
@@ -467,7 +436,7 @@ void neg_answerer_crypto(
 	struct sdes theirs;
 
 	l->pass_rx = l->pass_tx = false;
-	if (l->asked.suites && crypto_accepted(&theirs, &bag, &ours, l, m, &refused)) {
+	if (l->asked.suites && crypto_accepted(&theirs, &bag, &ours, l, m, in, &refused)) {
 		crypto_set_rx(l, &theirs, &bag);
 		crypto_set_tx(l, ours);
 		explicit_bzero(&theirs, sizeof(theirs));
@@ -610,16 +579,21 @@ static void restart_learning(struct side *s)
 
 void negotiate_answer(struct plan *plan, struct call *c, struct neg_in *in)
 {
+	struct call *before = NULL;
 	struct side *from, *to;
+	struct dialog d;
 	const char *error;
 	bool paired, other;
 
 	if (!plan_init(plan, in))
 		return;
-	if (answer_pair(plan, c, in->r)) {
-		plan_fail(plan, "Invalid dialogue association", STR_NONE);
+	error = dialog_answer(&d, c, in->r);
+	if (error) {
+		plan_fail(plan, error, STR_NONE);
 		return;
 	}
+	plan->from = d.from;
+	plan->to = in->other = d.to;
 	from = c->side[plan->from];
 	to = c->side[plan->to];
 	other = from->tag.len && !str_eq(from->tag, in->r->to_tag);
@@ -636,11 +610,20 @@ void negotiate_answer(struct plan *plan, struct call *c, struct neg_in *in)
 	told_request(plan, c, in);
 	neg_echo(plan, from, to, in, true);
 	paired = to->peer == plan->from && from->peer == plan->to;
-	to->peer = plan->from; /* the latest answer wins */
-	from->peer = plan->to;
+	if (d.waits && !(before = call_clone(in->keys, c))) {
+		plan_fail(plan, "Out of memory", STR_NONE);
+		return;
+	}
+	dialog_answered(c, &d, in->r);
 	answer_all_media(plan, c, paired, in);
 	if (other)
 		restart_learning(from);
+	if (before) { /* who is told goes on as it was, with the one that answered first */
+		c->side[plan->to] = before->side[plan->to];
+		before->side[plan->to] = to;
+		call_free(in->keys, before);
+		return;
+	}
 	to->offer_open = false;
 	c->answered = true;
 	listen_remember(from, in->sdp);

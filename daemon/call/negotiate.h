@@ -21,12 +21,15 @@ struct neg_in {
 	size_t random_len;
 	struct keystore *keys; /* memory for new legs */
 	struct pool *p;
+	const struct call *call; /* the copy that is negotiated on */
+	uint8_t other; /* side: the other party of this exchange; SIDE_NONE: none, or not known yet */
 };
 
 struct plan {
 	const char *error; /* NULL: next is what is to be applied */
 	struct str detail;
 	struct str warning;
+	bool too_many;    /* the warning says so */
 	uint8_t from, to; /* sides: who said it, who is told */
 	/* What is told, as far as ports don't matter */
 	struct plan_media {
@@ -87,6 +90,7 @@ void plan_lines(struct plan_media *pm, struct leg *l);
 uint8_t neg_local(struct plan *plan, const struct neg_in *in, struct str name, int family);
 int neg_family(const struct sdp *s);
 void neg_said(struct leg *l, const struct sdp_media *m, const struct neg_in *in);
+void neg_said_at(struct leg_said *said, const struct sdp_media *m, const struct neg_in *in);
 bool neg_offered_crypto(
 	struct plan *plan, struct leg *l, const struct sdp_media *m, uint32_t i, struct neg_in *in);
 void neg_answerer_crypto(
@@ -102,6 +106,9 @@ void neg_add_events(uint64_t events[2], const struct sdp_media *m);
 #define NEG_QUIET_ONLY 4 /* it has no other codec; no MEDIA_QUIET_* */
 uint8_t neg_quiet(const struct sdp_media *m);
 void neg_close(struct leg *l, bool for_good);
+/* Whether this m-line of a party, which has its leg, would be one more than the policy allows; with a warning. */
+bool neg_too_many(struct plan *plan, const struct side *from, uint32_t media,
+	const struct sdp_media *m, const struct neg_in *in);
 
 /* --- Media that a party is not told of (hide.c) ------------------------------------------------------------------ */
 
@@ -145,13 +152,21 @@ bool crypto_same_key(const struct srtp_master *a, const struct srtp_master *b);
 /* Bit of the suite, and NG_SDES_UN*, that a leg speaks by now: what a script once allowed stays good for re-INVITEs. */
 uint32_t crypto_in_force(const struct leg *leg);
 uint32_t crypto_params_in_force(const struct leg *leg);
-/* Which of a media's a=crypto lines we could accept, in the terminal's order. params: NG_SDES_UN*, see sdes_policy. */
+struct crypto_rules {    /* what a line of a terminal must keep to */
+	uint32_t suites; /* bit per suite */
+	uint32_t params; /* NG_SDES_UN*, see sdes_policy */
+	const struct neg_in *in;
+};
+/* Which of a media's a=crypto lines we could accept, in the terminal's order. */
 uint32_t crypto_lines(struct sdes out[LEG_MAX_LINES], struct sdes_bag *bag,
-	const struct sdp_media *m, uint32_t suites, uint32_t params,
+	const struct sdp_media *m, const struct crypto_rules *rules,
 	struct crypto_refused *refused);
+/* neg_reflect.c: NULL, or why the terminal must not send under the keys of this line. more: the line's further keys. */
+const char *reflect_refusal(
+	const struct neg_in *in, const struct sdes *line, const struct srtp_master *more);
 /* The line of the answer that fits an offer of ours, and our key for it; false if none does. */
 bool crypto_accepted(struct sdes *out, struct sdes_bag *bag, struct our_key **ours, struct leg *leg,
-	const struct sdp_media *m, struct crypto_refused *refused);
+	const struct sdp_media *m, const struct neg_in *in, struct crypto_refused *refused);
 /* Decide on the lines for an offer to leg; asked.suite[] tells which. Suites of the offerer go first. */
 void crypto_offer(struct leg *leg, const struct leg_said *offerer, struct neg_in *in);
 /* Our key for this line of the terminal's offer: the one we had, or a fresh one. NULL if random bytes ran out. */

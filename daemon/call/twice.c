@@ -7,13 +7,15 @@
 /* One of the two that lets us speak SRTP. */
 static bool is_usable(const struct neg_in *in, const struct leg *l, const struct sdp_media *m)
 {
+	struct crypto_rules rules = {
+		.suites = in->policy->sdes.accept | (l ? crypto_in_force(l) : 0),
+		.params = in->policy->sdes.params | (l ? crypto_params_in_force(l) : 0),
+		.in = in};
 	struct sdes line[LEG_MAX_LINES];
 	struct crypto_refused refused = {0};
 	struct sdes_bag bag = {0};
-	uint32_t n;
+	uint32_t n = crypto_lines(line, &bag, m, &rules, &refused);
 
-	n = crypto_lines(line, &bag, m, in->policy->sdes.accept | (l ? crypto_in_force(l) : 0),
-		in->policy->sdes.params | (l ? crypto_params_in_force(l) : 0), &refused);
 	explicit_bzero(line, sizeof(line));
 	explicit_bzero(&bag, sizeof(bag));
 	return n;

@@ -363,6 +363,7 @@ static void run(struct job *j, const struct endpoint *from, struct str body, enu
 {
 	const struct command *c;
 	struct ngval *msg = NULL;
+	const char *control;
 	size_t pos = 0;
 	int err;
 
@@ -385,6 +386,12 @@ static void run(struct job *j, const struct endpoint *from, struct str body, enu
 	}
 	if (from)
 		j->r.from = *from;
+	control = ng_request_control(&j->r);
+	if (control) {
+		j->reply.error = "Invalid value";
+		j->reply.detail = pool_printf(j->p, "control character in %s", control);
+		return;
+	}
 	c = &commands[j->r.command];
 	j->reply.error = missing(&j->r, c->need);
 	j->debug = calls_debug(j->h->calls, j->r.call_id); /* it may be gone afterwards */

@@ -157,6 +157,16 @@ static bool set_supports(struct ng_parser *x, struct str value)
 	return true;
 }
 
+static bool set_sip_code(struct ng_parser *x, struct str value)
+{
+	uint64_t code;
+
+	if (str_to_u64(&code, value, 699) || code < 100)
+		return false;
+	x->r->sip_code = (uint16_t)code;
+	return true;
+}
+
 static bool set_flag(struct ng_parser *x, struct str word);
 static bool set_rtpp_flags(struct ng_parser *x, struct str text);
 
@@ -225,6 +235,7 @@ static const struct key keys[] = {
 	TEXT("level", KEY_BODY, level),
 	TEXT("part", KEY_BODY, part),
 	{"TOS", KEY_NUMBER, 0, set_tos},
+	{"sip-code", KEY_NUMBER, 0, set_sip_code},
 	{"delete-delay", KEY_NUMBER, 0, set_delete_delay},
 	{"limit", KEY_NUMBER, 0, set_limit},
 	{"from-interface", KEY_NUMBER, 0, set_from_interface},
@@ -264,6 +275,21 @@ static const struct key keys[] = {
 const char *ng_key_name(size_t i)
 {
 	return i < ARRAY_LEN(keys) ? keys[i].name : NULL;
+}
+
+const char *ng_request_control(const struct ng_request *r)
+{
+	for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
+		bool text = keys[i].kind == KEY_TEXT || keys[i].kind == KEY_BODY;
+
+		if (text && keys[i].off != offsetof(struct ng_request, sdp) &&
+			str_has_control(*(const struct str *)((const char *)r + keys[i].off)))
+			return keys[i].name;
+	}
+	for (uint32_t i = 0; i < r->from_tags_n; i++)
+		if (str_has_control(r->from_tags[i]))
+			return "from-tags";
+	return NULL;
 }
 
 static const struct key *key_find(struct str name)

@@ -207,6 +207,7 @@ struct ng_request {
 	struct str command_text;
 	struct str call_id, from_tag, to_tag, via_branch;
 	struct str to_call_id; /* connect */
+	uint16_t sip_code;     /* of the reply that the SDP came in; 0 = a request, or not known */
 	struct str sdp;
 	uint64_t flags;    /* bit per enum ng_flag */
 	uint32_t replace;  /* bit per enum ng_replace */
@@ -250,6 +251,10 @@ struct ng_request {
  * command (command_text is set); -ENOMEM. Unknown keys are ignored; unknown flags are collected
  * in warning. */
 int ng_request_parse(struct ng_request *out, struct pool *p, const struct ngval *msg);
+
+/* Name of the first key whose text has a control character (str_has_control()), NULL if none has. Texts of a request come
+ * back in replies, logs, files and SDP. The SDP is not looked at: sdp_parse() names its line. */
+const char *ng_request_control(const struct ng_request *r);
 
 /* Flags by a short name: template=NAME in a request stands for them, and those of the names "default" and of the command come before
  * anything that the request says itself. */

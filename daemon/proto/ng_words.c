@@ -465,7 +465,6 @@ static const struct ng_known words[] = {
 /* Keys, likewise. */
 static const struct ng_known ignored_keys[] = {
 	{"sip-message-type", NULL},
-	{"sip-code", NULL},
 	{"rtpp-flags", NULL}, /* read on its own */
 	{"ptime", "packets stay as long as they are"},
 	{"ptime-reverse", "packets stay as long as they are"},

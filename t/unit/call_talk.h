@@ -12,6 +12,7 @@
 
 #define K80A "inline:d0RmdmcmVCspeEc3QGZiNWpVLFJhQX1cfHAwJSoj"
 #define K80B "inline:NzB4d1BINUAvLEw6UzF3WSJ+PSdFcGdUJShpX1Zj"
+#define K80C "inline:MTIzNDU2Nzg5MDEyMzQ1Njc4OTAxMjM0NTY3ODkw" /* of a second terminal */
 #define C80A "1 AES_CM_128_HMAC_SHA1_80 " K80A
 #define C32A "2 AES_CM_128_HMAC_SHA1_32 " K80B
 

@@ -204,7 +204,7 @@ static void a_used_key_never_starts_anew(void **state)
 	talk_start(&t);
 	p = establish(&t);
 	talk_answer(&t, "a", "b2",
-		talk_body(&t, B, 5100, "RTP/SAVP", CRYPTO("2 AES_CM_128_HMAC_SHA1_32 " K80A)));
+		talk_body(&t, B, 5100, "RTP/SAVP", CRYPTO("2 AES_CM_128_HMAC_SHA1_32 " K80C)));
 	assert_null(t.reply.error);
 	assert_int_equal(mock_ctx(t.m, p.b)->tx.suite, SUITE_AES_CM_128_32);
 	assert_true(mock_ctx(t.m, p.b)->tx_new);

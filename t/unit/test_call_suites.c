@@ -25,12 +25,14 @@
 static const char *const key_of[] = {
 	"", K44, K28, K46, K46, K38, K38, K30, K30, K30, K30, K30, K30};
 
-static const char *line(struct talk *t, uint32_t tag, uint32_t suite, bool alias)
+/* Two terminals have different keys: b is the answerer. */
+static const char *line(struct talk *t, uint32_t tag, uint32_t suite, bool alias, bool b)
 {
 	const struct srtp_suite *s = srtp_suite_get(suite);
 
-	return pool_printf(t->p, CRYPTO "%u %s %s\r\n", (unsigned)tag,
-		alias && s->alias[0] ? s->alias : s->name, key_of[suite])
+	return pool_printf(t->p, CRYPTO "%u %s inline:%s%s\r\n", (unsigned)tag,
+		alias && s->alias[0] ? s->alias : s->name, b ? "bbbb" : "",
+		key_of[suite] + strlen("inline:") + (b ? 4 : 0))
 		.s;
 }
 
@@ -47,8 +49,11 @@ static const struct sdes_policy strong = {
 static void offer(struct talk *t, const char *proto, const char *attrs, const char *transport,
 	const struct ng_sdes *flags)
 {
-	struct ng_request r = talk_request("a", "", talk_body(t, A, 4000, proto, attrs));
+	struct calls_counters n;
+	struct ng_request r;
 
+	calls_counters(t->c, &n);
+	r = talk_request("a", n.answers ? "b" : "", talk_body(t, A, 4000, proto, attrs));
 	r.transport = str_from(transport);
 	if (flags)
 		r.sdes = *flags;
@@ -71,14 +76,14 @@ static void every_suite_meets_every_suite(void **state)
 			talk_start(&t);
 			policy(&t, &all);
 			talk_pool(&t);
-			snprintf(attrs, sizeof(attrs), "%s", line(&t, 7, a, b & 1));
+			snprintf(attrs, sizeof(attrs), "%s", line(&t, 7, a, b & 1, false));
 			offer(&t, "RTP/SAVP", attrs, "", &only);
 			assert_null(t.reply.error);
 			assert_true(talk_line(&t, 0, 0, &s));
 			assert_false(talk_line(&t, 0, 1, &s));
 			assert_int_equal(s.master.suite, b);
 			pb = t.sdp->media[0].port;
-			snprintf(attrs, sizeof(attrs), "%s", line(&t, s.tag, b, a & 1));
+			snprintf(attrs, sizeof(attrs), "%s", line(&t, s.tag, b, a & 1, true));
 			talk_answer(&t, "a", "b", talk_body(&t, B, 5000, "RTP/SAVP", attrs));
 			assert_null(t.reply.error);
 			assert_true(talk_line(&t, 0, 0, &s));

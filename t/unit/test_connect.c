@@ -14,9 +14,11 @@ static const char *const tag[] = {"a", "b", "c", "d"};
 
 static void pair(struct talk *t, int x, int y, const char *proto, const char *attrs)
 {
+	const char *key = "a=crypto:1 AES_CM_128_HMAC_SHA1_80 " K80C "\r\n";
+
 	talk_offer(t, tag[x], "", talk_body(t, addr[x], 4000, proto, attrs));
 	assert_null(t->reply.error);
-	talk_answer(t, tag[x], tag[y], talk_body(t, addr[y], 4000, proto, attrs));
+	talk_answer(t, tag[x], tag[y], talk_body(t, addr[y], 4000, proto, *attrs ? key : ""));
 	assert_null(t->reply.error);
 }
 

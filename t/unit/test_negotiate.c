@@ -21,7 +21,7 @@ static const char *accept_line(struct talk *t, uint32_t n)
 	struct sdes s;
 
 	assert_true(talk_line(t, 0, n, &s));
-	return pool_printf(t->p, "a=crypto:%u %s " K80B "\r\n", (unsigned)s.tag,
+	return pool_printf(t->p, "a=crypto:%u %s " K80C "\r\n", (unsigned)s.tag,
 		srtp_suite_get(s.master.suite)->name)
 		.s;
 }
@@ -86,7 +86,7 @@ static void profiles_and_suites_are_bridged(void **state)
 			fail_msg("%s: %s", T[i].why, t.reply.error);
 		assert_string_equal(sdp_proto_name(t.sdp->media[0].proto), T[i].proto);
 		assert_string_equal(talk_lines(&t, 0), T[i].want_back);
-		assert_null(strstr(t.reply.sdp.s, "NzB4d1BINUAvLEw6UzF3WSJ"));
+		assert_null(strstr(t.reply.sdp.s, "MTIzNDU2Nzg5MDEyMzQ1Njc4"));
 		to_a = t.sdp->media[0].port;
 		ca = mock_ctx(t.m, to_a);
 		cb = mock_ctx(t.m, to_b);
@@ -131,7 +131,7 @@ static void keys_are_where_they_belong(void **state)
 	assert_memory_equal(k[0]->key, "wDfvg&T+)xG7@fb5", 16);
 	assert_memory_equal(k[1]->key, to_a.master.key, 16);
 	assert_memory_equal(k[1]->salt, to_a.master.salt, 14);
-	assert_memory_equal(k[2]->key, "70xwPH5@/,L:S1wY", 16);
+	assert_memory_equal(k[2]->key, "1234567890123456", 16);
 	assert_memory_equal(k[3]->key, to_b.master.key, 16);
 	for (int i = 0; i < 4; i++)
 		for (int j = 0; j < i; j++)
@@ -264,7 +264,7 @@ static void flags_of_the_answer_choose_what_the_offerer_gets(void **state)
 		talk_send(&t, &r, false);
 		assert_null(t.reply.error);
 		assert_true(talk_line(&t, 0, 0, &s));
-		snprintf(line, sizeof(line), "a=crypto:%u AES_CM_128_HMAC_SHA1_32 " K80A "\r\n",
+		snprintf(line, sizeof(line), "a=crypto:%u AES_CM_128_HMAC_SHA1_32 " K80C "\r\n",
 			(unsigned)s.tag);
 		r = talk_request("a", "b", talk_body(&t, "192.0.2.2", 5000, "RTP/SAVP", line));
 		r.sdes.only = T[i].only;

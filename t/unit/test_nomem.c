@@ -81,6 +81,10 @@ void __wrap_free(void *p)
 #define SAVP  "m=audio 4002 RTP/SAVP 0 8\r\na=crypto:" C80A "\r\na=crypto:" C32A "\r\n"
 #define VIDEO "m=video 4004 RTP/SAVP 96\r\na=crypto:" C80A "\r\n"
 
+#define L80     "AES_CM_128_HMAC_SHA1_80 "
+#define SAVP_B  "m=audio 5002 RTP/SAVP 0 8\r\na=crypto:1 " L80 K80C "\r\n"
+#define VIDEO_B "m=video 5004 RTP/SAVP 96\r\na=crypto:1 " L80 K80C "\r\n"
+
 #define OFFER  "\"command\":\"offer\",\"from-tag\":\"a\","
 #define ANSWER "\"command\":\"answer\",\"from-tag\":\"a\",\"to-tag\":\"b\","
 #define FLAGS \
@@ -96,14 +100,14 @@ static const struct step {
 	{OFFER FLAGS "\"metadata\":\"m\",\"label\":\"l\"", HEAD AUDIO, false},
 	{ANSWER "\"x\":1", HEAD AUDIO, false},
 	{OFFER "\"to-tag\":\"b\",\"transport-protocol\":\"RTP/SAVP\"", HEAD SAVP VIDEO, false},
-	{ANSWER "\"x\":1", HEAD SAVP VIDEO, false},
+	{ANSWER "\"x\":1", HEAD SAVP_B VIDEO_B, false},
 	{"\"command\":\"block media\",\"from-tag\":\"a\"", NULL, false},
 	{"\"command\":\"query\"", NULL, false},
 	{"\"command\":\"subscribe request\",\"from-tag\":\"a\",\"to-tag\":\"c\"", NULL, false},
-	{"\"command\":\"subscribe answer\",\"to-tag\":\"c\"", HEAD SAVP VIDEO, false},
+	{"\"command\":\"subscribe answer\",\"to-tag\":\"c\"", HEAD SAVP_B VIDEO_B, false},
 	{"\"command\":\"unsubscribe\",\"to-tag\":\"c\"", NULL, true},
 	{OFFER LEGACY "\"to-tag\":\"b\",\"media-echo\":\"both\"", HEAD SAVP VIDEO, false},
-	{ANSWER "\"x\":1", HEAD SAVP VIDEO "m=video 4004 RTP/AVP 96\r\n", false},
+	{ANSWER "\"x\":1", HEAD SAVP_B VIDEO_B "m=video 4004 RTP/AVP 96\r\n", false},
 	{"\"command\":\"statistics\"", NULL, false},
 	{OFFER "\"via-branch\":\"v2\"", HEAD SAVP, false},
 	{OFFER "\"to-tag\":\"b\",\"flags\":[\"passthrough\"]", HEAD SAVP, false},

@@ -12,6 +12,7 @@
 #define A     "192.0.2.1"
 #define B     "192.0.2.2"
 #define KEY   "a=crypto:" C80A "\r\n"
+#define KEY_B "a=crypto:1 AES_CM_128_HMAC_SHA1_80 " K80C "\r\n"
 #define OTHER "a=crypto:1 AEAD_AES_256_GCM inline:x\r\n" /* none of the policy's */
 
 /* Of each m-line of the last reply: profile, whether it has a port, how many crypto lines, whether it has a name. */
@@ -102,11 +103,11 @@ static void an_offer_is_written_twice_and_the_answer_folded(void **state)
 	static const struct row secure[] = {
 		{"oa", OFFER, "RTP/SAVP", AVP("4000", "a=mid:1\r\n"),
 			"audio RTP/SAVP 1 keys mid,audio RTP/AVP 1", NULL},
-		{"ab", 0, "", SAVP("5000", KEY) AVP("0", ""), "audio RTP/AVP 1", "-k"},
+		{"ab", 0, "", SAVP("5000", KEY_B) AVP("0", ""), "audio RTP/AVP 1", "-k"},
 		/* and from then on, in the same order, whoever asks */
 		{"oa", 0, "", AVP("4000", ""), "audio RTP/SAVP 1 keys,audio RTP/AVP 0", NULL},
-		{"ab", 0, "", SAVP("5000", KEY) AVP("0", ""), "audio RTP/AVP 1", "-k"},
-		{"ob", 0, "RTP/AVP", SAVP("5000", KEY) AVP("0", ""), "audio RTP/AVP 1", NULL},
+		{"ab", 0, "", SAVP("5000", KEY_B) AVP("0", ""), "audio RTP/AVP 1", "-k"},
+		{"ob", 0, "RTP/AVP", SAVP("5000", KEY_B) AVP("0", ""), "audio RTP/AVP 1", NULL},
 		{"aa", 0, "", AVP("4000", ""), "audio RTP/SAVP 1 key,audio RTP/AVP 0", "-k"},
 		/* it changes its mind */
 		{"ob", 0, "", SAVP("0", "") AVP("5000", ""), "audio RTP/AVP 1", NULL},
@@ -119,7 +120,7 @@ static void an_offer_is_written_twice_and_the_answer_folded(void **state)
 		{"ab", 0, "", SAVP("0", "") AVP("5000", ""), "audio RTP/AVP 1", "--"},
 		{"oa", OFFER, "RTP/SAVP", AVP("4000", ""), TWICE, NULL},
 		/* both: the safe one is meant */
-		{"ab", 0, "", SAVP("5000", KEY) AVP("5000", ""), "audio RTP/AVP 1", "-k"},
+		{"ab", 0, "", SAVP("5000", KEY_B) AVP("5000", ""), "audio RTP/AVP 1", "-k"},
 	};
 	/* From SRTP, and by a terminal that answers the second only, as if it were all. */
 	static const struct row through[] = {
@@ -144,10 +145,10 @@ static void what_is_offered_twice_is_one_media(void **state)
 	static const struct row rows[] = {
 		{"oa", ACCEPT, "", SAVP("4000", KEY) AVP("4000", "") "m=video 4002 RTP/AVP 96\r\n",
 			"audio RTP/SAVP 1 keys,video RTP/AVP 1", NULL},
-		{"ab", 0, "", SAVP("5000", KEY) "m=video 5002 RTP/AVP 96\r\n",
+		{"ab", 0, "", SAVP("5000", KEY_B) "m=video 5002 RTP/AVP 96\r\n",
 			"audio RTP/SAVP 1 key,audio RTP/AVP 0,video RTP/AVP 1", "kk"},
 		/* the same order for an offer of the other side's, and with nothing of it left */
-		{"ob", 0, "", SAVP("5000", KEY) "m=video 0 RTP/AVP 96\r\n",
+		{"ob", 0, "", SAVP("5000", KEY_B) "m=video 0 RTP/AVP 96\r\n",
 			"audio RTP/SAVP 1 keys,audio RTP/AVP 0,video RTP/AVP 0", NULL},
 		{"aa", 0, "", SAVP("4000", KEY) AVP("0", "") "m=video 0 RTP/AVP 96\r\n",
 			"audio RTP/SAVP 1 key,video RTP/AVP 0", "kk"},
@@ -168,7 +169,7 @@ static void what_is_offered_twice_is_one_media(void **state)
 	static const struct row two[] = {
 		{"oa", 0, "", SAVP("4000", KEY) AVP("4002", ""),
 			"audio RTP/SAVP 1 keys,audio RTP/AVP 1", NULL},
-		{"ab", 0, "", SAVP("5000", KEY) AVP("5002", ""),
+		{"ab", 0, "", SAVP("5000", KEY_B) AVP("5002", ""),
 			"audio RTP/SAVP 1 key,audio RTP/AVP 1", "kk"},
 		{"oa", ACCEPT, "", SAVP("4000", KEY) AVP("4002", ""),
 			"audio RTP/SAVP 1 keys,audio RTP/AVP 1", NULL},

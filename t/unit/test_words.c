@@ -16,6 +16,8 @@
 #define VIDEO  "m=video 4002 RTP/AVP 96\r\na=rtpmap:96 H264/90000\r\n"
 #define CHAT   "m=message 4004 TCP/MSRP *\r\n"
 #define LINE80 "a=crypto:1 " L80 " " K80A "\r\n"
+#define B80    "a=crypto:1 " L80 " " K80C "\r\n"
+#define B32    "a=crypto:2 " L32 " " K80C "\r\n"
 #define LINE32 "a=crypto:2 " L32 " " K80B "\r\n"
 
 /* flags: as rtpp-flags. */
@@ -437,9 +439,9 @@ static void an_answer_is_held_to_the_minimum(void **state)
 		const char *flags, *line;
 		bool taken;
 	} T[] = {
-		{"", LINE32, true},
-		{"SDES-require:" L80, LINE80, true},
-		{"SDES-require:" L80, LINE32, false},
+		{"", B32, true},
+		{"SDES-require:" L80, B80, true},
+		{"SDES-require:" L80, B32, false},
 	};
 
 	(void)state;

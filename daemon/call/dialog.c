@@ -1,0 +1,325 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Who speaks to whom (call/dialog.h). Looks at tags, Via branches and SIP sources, and of the SDP only at what shows that two
+ * offers are one terminal's. */
+#include "call/dialog.h"
+
+#include "base/secmem.h"
+
+static const char unrelated[] = "Invalid dialogue association";
+
+static const struct side *side_at(const struct call *c, uint8_t i)
+{
+	return i == SIDE_NONE ? NULL : c->side[i];
+}
+
+static bool has_tag(const struct call *c, uint8_t i)
+{
+	return i != SIDE_NONE && c->side[i]->tag.len;
+}
+
+/* Of this side, and not the one that has its media at present. */
+static bool is_pair(const struct call *c, uint8_t a, uint8_t b)
+{
+	return c->side[a]->peer == b || c->side[b]->peer == a;
+}
+
+static bool was_answered(const struct side *s)
+{
+	for (uint32_t i = 0; i < s->legs; i++)
+		if (s->leg[i] && s->leg[i]->active)
+			return true;
+	return false;
+}
+
+static uint8_t by_branch(const struct call *c, uint8_t of, struct str via)
+{
+	for (uint32_t i = 0; i < c->sides && via.len; i++)
+		if (!c->side[i]->gone && c->side[i]->peer == of &&
+			str_eq(c->side[i]->via_branch, via))
+			return (uint8_t)i;
+	return SIDE_NONE;
+}
+
+/* --- Offers ----------------------------------------------------------------------------------------------------- */
+
+static bool same_source(const struct side *s, const struct ng_request *r)
+{
+	struct endpoint now;
+
+	return !s->source.family || !r->received_from.len ||
+		endpoint_parse_addr(&now, r->received_from) || endpoint_eq(&now, &s->source);
+}
+
+/* One of the media's keys was offered before. */
+static bool same_key(const struct leg *l, const struct sdp_media *m)
+{
+	bool found = l->said.lines == 0;
+
+	for (const struct sdp_line *line = sdp_attr(m->lines, STR("crypto")); line && !found;
+		line = sdp_attr(line->next, STR("crypto"))) {
+		struct sdes_bag bag = {0};
+		struct sdes s = {0};
+
+		if (sdes_parse(&s, &bag, line->arg) == SDES_OK)
+			for (uint32_t i = 0; i < l->said.lines && !found; i++)
+				found = crypto_same_key(&l->said.line[i].master, &s.master);
+		secmem_wipe(&s, sizeof(s));
+		secmem_wipe(&bag, sizeof(bag));
+	}
+	return found;
+}
+
+/* The terminal says again what it said in its last offer. */
+static bool same_media(const struct side *s, const struct neg_in *in)
+{
+	for (uint32_t i = 0; i < in->sdp->media_count; i++) {
+		const struct sdp_media *m = &in->sdp->media[i];
+		const struct leg *l = side_leg_get(s, i);
+		struct leg_said now = {0};
+
+		if (m->proto == SDP_PROTO_OTHER || !m->port)
+			continue;
+		if (!l || !l->said.relayed || l->said.rejected)
+			return false;
+		neg_said_at(&now, m, in);
+		if (!endpoint_eq(&now.remote, &l->said.remote) ||
+			!endpoint_eq(&now.rtcp_remote, &l->said.rtcp_remote) || !same_key(l, m))
+			return false;
+	}
+	return true;
+}
+
+/* Without a to-tag. */
+static const char *initial_offer(struct dialog *d, const struct neg_in *in)
+{
+	const struct call *c = in->call;
+	const struct side *s = side_at(c, d->from);
+
+	d->to = SIDE_NONE;
+	if (!s)
+		return NULL;
+	/* A call that is being deleted failed: its caller may try again with other media. */
+	if (s->settled ||
+		(!c->delete_ns &&
+			!(same_source(s, in->r) && (!was_answered(s) || same_media(s, in)))))
+		return unrelated;
+	if (in->r->via_branch.len)
+		d->to = by_branch(c, d->from, in->r->via_branch);
+	else
+		d->to = s->peer;
+	return NULL;
+}
+
+/* Both sides are known. */
+static const char *offer_in_dialog(const struct dialog *d, const struct neg_in *in)
+{
+	const struct side *from = in->call->side[d->from], *to = in->call->side[d->to];
+
+	if (from->connected)
+		return NULL;
+	if (!is_pair(in->call, d->from, d->to))
+		return unrelated;
+	if (to->settled && to->peer != d->from)
+		return unrelated;
+	if (from->peer == d->to || !was_answered(from))
+		return NULL;
+	/* It turns to another: after a final answer its source must be known to be the same. */
+	if (from->settled && !(from->source.family && in->r->received_from.len))
+		return unrelated;
+	return same_source(from, in->r) ? NULL : unrelated;
+}
+
+const char *dialog_offer(struct dialog *d, const struct neg_in *in)
+{
+	const struct call *c = in->call;
+	const struct ng_request *r = in->r;
+	uint8_t peer;
+
+	*d = (struct dialog){
+		call_side_by_tag(c, r->from_tag), call_side_by_tag(c, r->to_tag), false};
+	if (!r->to_tag.len)
+		return initial_offer(d, in);
+	if (d->from == SIDE_NONE && d->to == SIDE_NONE)
+		return NULL;
+	if (d->from == d->to)
+		return unrelated;
+	peer = side_at(c, d->from == SIDE_NONE ? d->to : d->from)->peer;
+	if (d->from == SIDE_NONE && peer != SIDE_NONE && !has_tag(c, peer))
+		d->from = peer;
+	else if (d->to == SIDE_NONE && peer != SIDE_NONE && !has_tag(c, peer))
+		d->to = peer;
+	else if (d->from == SIDE_NONE)
+		return was_answered(c->side[d->to]) ? unrelated : NULL;
+	else if (d->to == SIDE_NONE)
+		return was_answered(c->side[d->from]) ? unrelated : NULL;
+	return offer_in_dialog(d, in);
+}
+
+/* --- Answers ---------------------------------------------------------------------------------------------------- */
+
+/* Who was asked and has not answered yet: the current peer, else the last of the others; else the peer once more. */
+static uint8_t who_was_asked(const struct call *c, uint8_t by)
+{
+	uint8_t peer = c->side[by]->peer;
+
+	if (peer != SIDE_NONE && !has_tag(c, peer))
+		return peer;
+	for (uint32_t i = c->sides; i > 0; i--) {
+		const struct side *s = c->side[i - 1];
+
+		if (!s->gone && s->peer == by && !s->tag.len)
+			return (uint8_t)(i - 1);
+	}
+	return peer;
+}
+
+static bool has_branches(const struct call *c, uint8_t of)
+{
+	for (uint32_t i = 0; i < c->sides; i++)
+		if (!c->side[i]->gone && c->side[i]->peer == of && c->side[i]->via_branch.len)
+			return true;
+	return false;
+}
+
+/* The to-tag is unknown. */
+static uint8_t answering_branch(const struct call *c, uint8_t to, const struct ng_request *r)
+{
+	uint8_t from = by_branch(c, to, r->via_branch);
+
+	if (from != SIDE_NONE)
+		return from;
+	if (r->via_branch.len && has_branches(c, to) && was_answered(c->side[to]))
+		return SIDE_NONE;
+	return who_was_asked(c, to);
+}
+
+const char *dialog_answer(struct dialog *d, const struct call *c, const struct ng_request *r)
+{
+	*d = (struct dialog){
+		call_side_by_tag(c, r->to_tag), call_side_by_tag(c, r->from_tag), false};
+	if (d->to == SIDE_NONE || d->from == d->to)
+		return unrelated;
+	if (d->from == SIDE_NONE)
+		d->from = answering_branch(c, d->to, r);
+	else if (!is_pair(c, d->from, d->to))
+		return unrelated;
+	if (d->from == SIDE_NONE || c->side[d->from]->gone)
+		return unrelated;
+	if (!c->side[d->to]->settled)
+		return NULL;
+	/* By its peer: a known tag only, since a new one would be another phone's. */
+	if (c->side[d->to]->peer == d->from)
+		return has_tag(c, d->from) && !side_has_tag(c->side[d->from], r->to_tag) ? unrelated
+											 : NULL;
+	d->waits = dialog_is_final(r);
+	return d->waits ? NULL : unrelated;
+}
+
+void dialog_answered(struct call *c, const struct dialog *d, const struct ng_request *r)
+{
+	struct side *from = c->side[d->from], *to = c->side[d->to];
+
+	from->parked = d->waits;
+	if (d->waits) {
+		from->settled = true;
+		return;
+	}
+	to->parked = false;
+	to->peer = d->from; /* the latest answer wins */
+	from->peer = d->to;
+	if (!dialog_is_final(r))
+		return;
+	from->settled = to->settled = true;
+	while (from->aliases) /* of phones that share the side and did not get the call */
+		(void)str_replace(&from->alias[--from->aliases], STR_NONE);
+	for (uint32_t i = 0; i < c->sides; i++) /* who did not get the call */
+		if (i != d->from && c->side[i]->peer == d->to && !c->side[i]->connected)
+			c->side[i]->parked = true;
+}
+
+/* --- The end ---------------------------------------------------------------------------------------------------- */
+
+static bool is_branch(const struct call *c, uint32_t i, uint8_t of)
+{
+	return !c->side[i]->gone && !c->side[i]->listener && c->side[i]->peer == of;
+}
+
+/* Other branches of this side. */
+static bool has_others(const struct call *c, uint8_t of, uint8_t branch, bool settled)
+{
+	for (uint32_t i = 0; i < c->sides; i++)
+		if (i != branch && is_branch(c, i, of) && (!settled || c->side[i]->settled))
+			return true;
+	return false;
+}
+
+uint8_t dialog_next(const struct call *c, uint8_t side)
+{
+	uint8_t next = SIDE_NONE;
+
+	for (uint32_t i = 0; i < c->sides; i++)
+		if (is_branch(c, i, side) &&
+			(next == SIDE_NONE || c->side[i]->settled || !c->side[next]->settled))
+			next = (uint8_t)i;
+	return next;
+}
+
+/* It is somebody's branch, and another has that somebody's media. */
+static bool did_not_get_it(const struct call *c, uint8_t i)
+{
+	uint8_t peer = c->side[i]->peer;
+
+	return peer != SIDE_NONE && c->side[peer]->peer != i && c->side[peer]->peer != SIDE_NONE;
+}
+
+/* Both tags are known. */
+static enum dialog_end end_of_pair(
+	uint8_t *side, const struct call *c, uint8_t from, uint8_t to, const struct ng_request *r)
+{
+	if (c->side[from]->connected || c->side[to]->connected)
+		return DIALOG_END_ALL;
+	if (!is_pair(c, from, to))
+		return DIALOG_END_NOTHING;
+	*side = did_not_get_it(c, from) ? from : to;
+	if (did_not_get_it(c, *side))
+		return DIALOG_END_SIDE;
+	/* A caller that was called by several: its branch is the other side. */
+	if (!has_others(c, from, to, false) && has_others(c, to, from, false))
+		*side = from;
+	if (has_others(
+		    c, c->side[*side]->peer, *side, !(ng_flag(r, NG_FLAG_TO_TAG) && *side == to)))
+		return DIALOG_END_SIDE;
+	return DIALOG_END_ALL;
+}
+
+static enum dialog_end end_of_branch(
+	uint8_t *side, const struct call *c, uint8_t of, struct str via)
+{
+	*side = by_branch(c, of, via);
+	if (*side == SIDE_NONE)
+		return DIALOG_END_NOTHING;
+	return has_others(c, of, *side, false) ? DIALOG_END_SIDE : DIALOG_END_ALL;
+}
+
+enum dialog_end dialog_delete(uint8_t *side, const struct call *c, const struct ng_request *r)
+{
+	uint8_t from = call_side_by_tag(c, r->from_tag), to = call_side_by_tag(c, r->to_tag);
+
+	if (!r->from_tag.len)
+		return DIALOG_END_ALL;
+	/* A branch that fails has a tag that no SDP told; a module swaps the tags of a reply. */
+	if (from == SIDE_NONE && to != SIDE_NONE && r->via_branch.len)
+		return end_of_branch(side, c, to, r->via_branch);
+	if (from == SIDE_NONE)
+		return DIALOG_END_NOTHING;
+	*side = from;
+	if (c->side[from]->listener) /* a listener that hangs up ends nobody's call */
+		return DIALOG_END_SIDE;
+	if (to != SIDE_NONE && to != from)
+		return end_of_pair(side, c, from, to, r);
+	if (r->via_branch.len)
+		return end_of_branch(side, c, from, r->via_branch);
+	if (r->to_tag.len && (ng_flag(r, NG_FLAG_TO_TAG) || was_answered(c->side[from])))
+		return DIALOG_END_NOTHING;
+	return did_not_get_it(c, from) ? DIALOG_END_SIDE : DIALOG_END_ALL;
+}
