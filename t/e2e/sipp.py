@@ -11,7 +11,7 @@ import relay
 
 CRYPTO = {"AES_CM_128_HMAC_SHA1_80": "WVNfX19zZW1jdGwgKCkgewkyMjA7fQp9CnVubGVz",
           "AES_CM_128_HMAC_SHA1_32": "d0RmdmcmVCspeEc3QGZiNWpVLFJhQX1cfHAwJSoj"}
-CRYPTO["AEAD_AES_256_GCM"] = "A" * 58 + "A="
+CRYPTO["AEAD_AES_256_GCM"] = "Z2Nt" * 14 + "Z2M="
 
 # The lines between: [...] is sipp's.
 SDP = """v=0
@@ -23,10 +23,12 @@ m=audio [media_port] %s 0
 %sa=rtpmap:0 PCMU/8000"""
 
 
-def sdp(suite, tag=1):
+def sdp(suite, tag=1, callee=False):
+    """Caller and callee have different keys: the relay refuses a terminal that has the other one's."""
     if not suite:
         return SDP % ("RTP/AVP", "")
-    return SDP % ("RTP/SAVP", f"a=crypto:{tag} {suite} inline:{CRYPTO[suite]}\n")
+    key = "Q2Fs" + CRYPTO[suite][4:] if callee else CRYPTO[suite]
+    return SDP % ("RTP/SAVP", f"a=crypto:{tag} {suite} inline:{key}\n")
 
 
 def message(first, headers, body=""):
@@ -95,10 +97,10 @@ def callee(suite, code=200, early=False, rings=True):
            "Contact: <sip:[local_ip]:[local_port]>\n"
     if code != 200:
         return scenario(['<recv request="INVITE"/>', f"<send retrans=\"500\">{message(f'SIP/2.0 {code} No', head)}</send>", '<recv request="ACK"/>'])
-    early_answer = sdp(suite) if early else ""
+    early_answer = sdp(suite, callee=True) if early else ""
     ringing = [f"<send>{message('SIP/2.0 180 Ringing', head + '[last_Record-Route:]', early_answer)}</send>"] if rings else []
     steps = ['<recv request="INVITE" rrs="true"/>', *ringing,
-             f"<send retrans=\"{PATIENCE}\">{message('SIP/2.0 200 OK', head + '[last_Record-Route:]', sdp(suite))}</send>",
+             f"<send retrans=\"{PATIENCE}\">{message('SIP/2.0 200 OK', head + '[last_Record-Route:]', sdp(suite, callee=True))}</send>",
              '<recv request="ACK" optional="true"><action><log message="[call_id]"/></action></recv>', '<recv request="BYE"/>',
              "<send>" + message("SIP/2.0 200 OK", "[last_Via:]\n[last_From:]\n[last_To:]\n[last_Call-ID:]\n[last_CSeq:]") + "</send>"]
     return scenario(steps)
@@ -111,9 +113,9 @@ CONTACT = "\nContact: <sip:[local_ip]:[local_port]>"
 def callee_twice(suite):
     """Accepts the call and a re-INVITE, then gets BYE."""
     head = REPLY.replace("[last_To:]", "[last_To:];tag=[pid]u[call_number]") + CONTACT + "\n[last_Record-Route:]"
-    return scenario(['<recv request="INVITE" rrs="true"/>', f"<send retrans=\"{PATIENCE}\">{message('SIP/2.0 200 OK', head, sdp(suite))}</send>",
+    return scenario(['<recv request="INVITE" rrs="true"/>', f"<send retrans=\"{PATIENCE}\">{message('SIP/2.0 200 OK', head, sdp(suite, callee=True))}</send>",
                      '<recv request="ACK"/>', '<recv request="INVITE"/>',
-                     f"<send retrans=\"{PATIENCE}\">{message('SIP/2.0 200 OK', REPLY + CONTACT, sdp(suite))}</send>", '<recv request="ACK"/>',
+                     f"<send retrans=\"{PATIENCE}\">{message('SIP/2.0 200 OK', REPLY + CONTACT, sdp(suite, callee=True))}</send>", '<recv request="ACK"/>',
                      '<recv request="BYE"/>', f"<send>{message('SIP/2.0 200 OK', REPLY)}</send>"])
 
 
@@ -195,7 +197,7 @@ def caller_refused_again(suite, to):
 
 def callee_refuses_again(suite):
     head = REPLY.replace("[last_To:]", "[last_To:];tag=[pid]u[call_number]") + CONTACT + "\n[last_Record-Route:]"
-    return scenario(['<recv request="INVITE" rrs="true"/>', f"<send retrans=\"500\">{message('SIP/2.0 200 OK', head, sdp(suite))}</send>",
+    return scenario(['<recv request="INVITE" rrs="true"/>', f"<send retrans=\"500\">{message('SIP/2.0 200 OK', head, sdp(suite, callee=True))}</send>",
                      '<recv request="ACK" optional="true"/>', '<recv request="INVITE"/>', f"<send retrans=\"500\">{message('SIP/2.0 488 No', REPLY)}</send>",
                      '<recv request="ACK" optional="true"/>', '<recv request="BYE"/>', f"<send>{message('SIP/2.0 200 OK', REPLY)}</send>"])
 
@@ -220,7 +222,7 @@ def caller_cancels_again(suite, to):
 def callee_cancelled_again(suite):
     head = REPLY.replace("[last_To:]", "[last_To:];tag=[pid]u[call_number]") + CONTACT + "\n[last_Record-Route:]"
     terminated = message("SIP/2.0 487 Request Terminated", REPLY.replace("[last_CSeq:]", "CSeq: 2 INVITE"))
-    return scenario(['<recv request="INVITE" rrs="true"/>', f"<send retrans=\"500\">{message('SIP/2.0 200 OK', head, sdp(suite))}</send>",
+    return scenario(['<recv request="INVITE" rrs="true"/>', f"<send retrans=\"500\">{message('SIP/2.0 200 OK', head, sdp(suite, callee=True))}</send>",
                      '<recv request="ACK" optional="global"/>', '<recv request="INVITE"/>', f"<send>{message('SIP/2.0 100 Trying', REPLY)}</send>",
                      '<recv request="CANCEL"/>', f"<send>{message('SIP/2.0 200 OK', REPLY)}</send>", f"<send retrans=\"500\">{terminated}</send>",
                      '<recv request="ACK" optional="global"/>', '<recv request="BYE"/>', f"<send>{message('SIP/2.0 200 OK', REPLY)}</send>"])
