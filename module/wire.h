@@ -28,8 +28,8 @@ struct wire_request {
 	struct text flags; /* as the script wrote them: the daemon reads them */
 	struct text added; /* words the module's policies add to them */
 	struct text received_from;
-	bool ipv6;  /* of received_from */
-	bool reply; /* the SIP message is one */
+	bool ipv6;     /* of received_from */
+	bool reply;    /* the SIP message is one */
 	unsigned code; /* of a reply */
 };
 

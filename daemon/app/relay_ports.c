@@ -51,8 +51,10 @@ int relay_op_port_take(void *arg, struct relay_port *out, uint32_t worker, uint8
 
 	if (r->site[worker].streams.n < 2)
 		return relay_short(r, SHORT_PORTS, -ENOSPC);
-	err = (r->emergency ? ports_take : ports_take_ordinary)(
-		r->cfg.ports, local, worker, clock_mono_ns(), &pair);
+	if (r->emergency)
+		err = ports_take(r->cfg.ports, local, worker, clock_mono_ns(), &pair);
+	else
+		err = ports_take_ordinary(r->cfg.ports, local, worker, clock_mono_ns(), &pair);
 	if (err == -ENOSPC)
 		return relay_short(r, SHORT_PORTS, -ENOSPC);
 	if (err == -EMFILE)
