@@ -49,6 +49,7 @@ struct daemon {
 	struct handler *handler;
 	struct ng_front *front;
 	struct ng_server *ng;
+	struct loop_timer *ng_waiting; /* NULL: no request waits */
 	struct ng_tcp *ng_tcp;
 	struct http *http;
 	struct homer *homer;

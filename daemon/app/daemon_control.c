@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "app/metrics.h"
+#include "app/preflight.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/secmem.h"
@@ -126,6 +127,30 @@ static int redis_start(struct daemon *d)
 	return 0;
 }
 
+static int ng_keys(void *arg, char *err, size_t err_len)
+{
+	struct daemon *d = arg;
+
+	return d->o.ng_key_file[0] ? ng_front_keys(d->front, d->o.ng_key_file, err, err_len) : 0;
+}
+
+/* Keys are there before anybody can ask. */
+static int ng_start(struct daemon *d)
+{
+	int err = ng_front_create(&d->front, d->handler);
+
+	if (err)
+		return daemon_fail(d, err, "ng");
+	err = ng_keys(d, d->err, sizeof(d->err));
+	if (err)
+		return daemon_fail(d, err, "ng-key-file");
+	d->operate.keys = ng_keys;
+	d->operate.keys_arg = d;
+	preflight_ng(&d->o);
+	err = ng_server_create(&d->ng, &d->o.listen_ng, d->front, d->err, sizeof(d->err));
+	return err ? daemon_fail(d, err, "listen-ng") : 0;
+}
+
 int daemon_control_start(struct daemon *d)
 {
 	const struct options *o = &d->o;
@@ -175,13 +200,7 @@ int daemon_control_start(struct daemon *d)
 	handler_operator(d->handler, operate_request, &d->operate);
 	handler_templates(d->handler, &d->o.ng_templates);
 	err = redis_start(d);
-	if (err)
-		return err;
-	err = ng_front_create(&d->front, d->handler);
-	if (err)
-		return daemon_fail(d, err, "ng");
-	err = ng_server_create(&d->ng, &o->listen_ng, d->front, d->err, sizeof(d->err));
-	return err ? daemon_fail(d, err, "listen-ng") : 0;
+	return err ? err : ng_start(d);
 }
 
 static void page_statistics(void *arg, struct pool *p, struct ngval *dict)
@@ -240,6 +259,7 @@ int daemon_transports_start(struct daemon *d)
 		.listen = d->o.listen_http,
 		.token_file = d->o.http_token_file,
 		.hosts = d->o.http_hosts,
+		.no_ng_without_token = ng_front_has_keys(d->front),
 		.metrics = metrics,
 		.arg = d,
 		.page = {.calls = d->calls, .fill = page_statistics, .arg = d},

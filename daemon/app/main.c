@@ -44,12 +44,28 @@ static void on_ack(void *arg, uint32_t events)
 	app_relay_poll(d->relay, clock_mono_ns());
 }
 
-static void on_ng(void *arg, uint32_t events)
+static void on_ng_waiting(void *arg);
+
+/* Requests that wait are executed in the next round of the loop. */
+static void serve_ng(struct daemon *d)
+{
+	if (ng_server_readable(d->ng, clock_real_ns()) && !d->ng_waiting &&
+		loop_timer_add(d->loop, &d->ng_waiting, 0, 0, on_ng_waiting, d))
+		d->ng_waiting = NULL;
+}
+
+static void on_ng_waiting(void *arg)
 {
 	struct daemon *d = arg;
 
+	d->ng_waiting = NULL;
+	serve_ng(d);
+}
+
+static void on_ng(void *arg, uint32_t events)
+{
 	(void)events;
-	ng_server_readable(d->ng, clock_real_ns());
+	serve_ng(arg);
 }
 
 /* The service manager's watchdog is fed only while packets would be served, too; and it need not wait for what is known. */

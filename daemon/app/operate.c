@@ -167,6 +167,9 @@ const char *operate_reload(struct operate *op)
 		options_again(&next, op->argc, op->argv, op->err, sizeof(op->err));
 	uint32_t changed;
 
+	/* the file is the same, its keys may be others */
+	if (res == OPTIONS_RUN && op->keys && op->keys(op->keys_arg, op->err, sizeof(op->err)))
+		res = OPTIONS_EXIT_ERROR;
 	if (res != OPTIONS_RUN) {
 		log_err("reload: %s. Nothing is changed", op->err);
 		options_free(&next);

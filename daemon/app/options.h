@@ -20,9 +20,11 @@
 	X("interface", INTERFACE, local, "", "[NAME/]ADDR[!ADVERTISED]",                            \
 		"local address for media; repeatable, IPv4 and IPv6")                               \
 	X("listen-ng", ENDPOINT, listen_ng, "127.0.0.1:22222", "ADDR:PORT",                         \
-		"where ng commands are taken, by UDP. There is no authentication: keep it private") \
+		"where ng commands are received by UDP; without --ng-key-file keep it private")     \
 	X("listen-tcp-ng", LISTEN, listen_tcp_ng, "off", "ADDR:PORT|off",                           \
 		"the same by TCP, messages back to back")                                           \
+	X("ng-key-file", STRING, ng_key_file, "", "FILE",                                           \
+		"ng by UDP and TCP must be signed by a key of this file; default: unsigned")        \
 	X("listen-http", LISTEN, listen_http, "off", "ADDR:PORT|off",                               \
 		"the same by HTTP POST and WebSocket, and metrics")                                 \
 	X("http-token-file", STRING, http_token_file, "", "FILE",                                   \
@@ -161,7 +163,7 @@ struct options {
 	struct option_device device[OPTION_DEVICES_MAX];
 	uint32_t devices; /* at least 1 */
 	uint32_t opencl_min[OPTION_DEVICES_MAX];
-	const char *http_token_file, *http_hosts, *b2b_url, *templates;
+	const char *http_token_file, *ng_key_file, *http_hosts, *b2b_url, *templates;
 	struct ng_templates ng_templates; /* of that section; strings are ours */
 	struct call_nets b2b_allow;
 	struct endpoint listen_ng, listen_tcp_ng, listen_http, homer; /* family 0 = off */

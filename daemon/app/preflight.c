@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "control/source.h"
 
 /* Libraries keep keys in memory we cannot mark, so no core dumps. The limit alone does not hold where they go to a program (core(5)). */
 void preflight_process(uint64_t descriptors, const char *purpose)
@@ -78,4 +79,42 @@ int preflight_interfaces(const struct relay_local *local, uint32_t n, char *err,
 		}
 	}
 	return 0;
+}
+
+/* A media address is in every SDP, so everybody knows where to send. */
+static bool is_media(const struct options *o, const struct endpoint *listen)
+{
+	for (uint32_t i = 0; i < o->locals; i++)
+		if (endpoint_is_unspecified(listen) || endpoint_addr_eq(listen, &o->local[i].addr))
+			return true;
+	return false;
+}
+
+static void warn_open(const struct options *o, const char *option, const struct endpoint *listen,
+	const char *remedy)
+{
+	char text[ENDPOINT_STRLEN];
+
+	if (listen->family == 0 || source_is_loopback(listen))
+		return;
+	if (remedy)
+		log_warn(
+			"--%s=%s: whoever reaches this address controls the daemon, and forged requests draw large replies to others: use a loopback or management address, or %s",
+			option, endpoint_fmt(listen, text), remedy);
+	if (is_media(o, listen))
+		log_warn(
+			"--%s=%s is also a media address, which every SDP tells: use another address, or block the port from outside",
+			option, endpoint_fmt(listen, text));
+}
+
+void preflight_ng(const struct options *o)
+{
+	bool keys = o->ng_key_file[0], token = o->http_token_file[0];
+
+	warn_open(o, "listen-ng", &o->listen_ng, keys ? NULL : "set --ng-key-file");
+	warn_open(o, "listen-tcp-ng", &o->listen_tcp_ng, keys ? NULL : "set --ng-key-file");
+	warn_open(o, "listen-http", &o->listen_http, token ? NULL : "set --http-token-file");
+	if (keys && !token && o->listen_http.family)
+		log_warn(
+			"--listen-http takes no ng commands: with --ng-key-file it needs --http-token-file");
 }

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Two generations of a hash table with chains: new replies go into the young one, both are
- * searched, and when its time is over or the young one is full, the old one goes and the young
- * one becomes old. So nothing is ever searched for by age. What goes is wiped and freed a little at a time, since tens of
- * thousands of replies at once would hold the control thread up. */
+/* One hash table with chains, and a queue per share of the sources, oldest reply first. Replies leave at the head of a queue: because they
+ * are too old, or because the cache is full and this share uses most of it. Each request frees about as many replies as it stores, so no
+ * request waits for thousands to be freed. */
 #include "control/cookie.h"
 
 #include <errno.h>
@@ -10,31 +9,36 @@
 
 #include "base/hash.h"
 #include "base/secmem.h"
+#include "control/source.h"
 
-#define BUCKETS 4096u /* per generation; a power of two */
-#define SOME    16u   /* replies freed when one is kept */
-#define MORE    1024u /* at a tick */
+#define BUCKETS 8192u /* a power of two */
+#define SHARES  64u
+#define SOME    4u    /* old replies freed when one is stored */
+#define MORE    8192u /* at a tick */
 
 struct entry {
-	struct entry *next;
-	uint64_t hash;
+	struct entry *next, **prev; /* in its bucket */
+	struct entry *younger;      /* of its share */
+	uint64_t hash, expires_ns;
 	struct endpoint from;
 	size_t cookie_len, reply_len;
 	char bytes[]; /* cookie, reply */
 };
 
-struct generation {
-	struct entry *bucket[BUCKETS];
+struct share {
+	struct entry *oldest, **youngest; /* youngest: where the next one is linked */
 	size_t bytes;
-	uint32_t entries;
-	uint32_t at; /* while it goes: buckets below are empty */
 };
 
 struct cookie_cache {
 	uint8_t hash_key[16];
-	struct cookie_limits half; /* of one generation */
-	uint64_t swap_ns;          /* 0 = not known yet */
-	struct generation *young, *old, *going;
+	struct cookie_limits limits;
+	uint64_t now_ns;
+	size_t bytes;
+	uint32_t entries;
+	uint32_t next_share; /* that a tick looks at */
+	struct share share[SHARES];
+	struct entry *bucket[BUCKETS];
 };
 
 static size_t entry_len(const struct entry *e)
@@ -42,36 +46,42 @@ static size_t entry_len(const struct entry *e)
 	return sizeof(*e) + e->cookie_len + e->reply_len;
 }
 
-/* So many of what is on its way out. */
-static void forget(struct generation *g, uint32_t n)
+static void forget_oldest(struct cookie_cache *c, struct share *s)
 {
-	while (n && g->entries) {
-		struct entry *e = g->bucket[g->at];
+	struct entry *e = s->oldest;
+	size_t len = entry_len(e);
 
-		if (!e) {
-			g->at++;
-			continue;
-		}
-		g->bucket[g->at] = e->next;
-		secmem_wipe(e, entry_len(e));
-		free(e);
-		g->entries--;
-		n--;
-	}
-	if (!g->entries) {
-		g->at = 0;
-		g->bytes = 0;
-	}
+	*e->prev = e->next;
+	if (e->next)
+		e->next->prev = e->prev;
+	s->oldest = e->younger;
+	if (!s->oldest)
+		s->youngest = &s->oldest;
+	s->bytes -= len;
+	c->bytes -= len;
+	c->entries--;
+	secmem_wipe(e, len);
+	free(e);
 }
 
-static void swap(struct cookie_cache *c)
+/* At most n; how many are left of them. */
+static uint32_t forget_old(struct cookie_cache *c, struct share *s, uint32_t n)
 {
-	struct generation *g = c->going;
+	while (n && s->oldest && s->oldest->expires_ns <= c->now_ns) {
+		forget_oldest(c, s);
+		n--;
+	}
+	return n;
+}
 
-	forget(g, UINT32_MAX); /* nearly always nothing is left of it */
-	c->going = c->old;
-	c->old = c->young;
-	c->young = g;
+static struct share *largest(struct cookie_cache *c)
+{
+	struct share *s = &c->share[0];
+
+	for (uint32_t i = 1; i < SHARES; i++)
+		if (c->share[i].bytes > s->bytes)
+			s = &c->share[i];
+	return s;
 }
 
 int cookie_create(
@@ -81,18 +91,10 @@ int cookie_create(
 
 	if (!c)
 		return -ENOMEM;
-	c->young = calloc(1, sizeof(*c->young));
-	c->old = calloc(1, sizeof(*c->old));
-	c->going = calloc(1, sizeof(*c->going));
-	if (!c->young || !c->old || !c->going) {
-		free(c->young);
-		free(c->old);
-		free(c->going);
-		free(c);
-		return -ENOMEM;
-	}
 	memcpy(c->hash_key, hash_key, sizeof(c->hash_key));
-	c->half = (struct cookie_limits){limits.bytes / 2, limits.entries / 2};
+	c->limits = limits;
+	for (uint32_t i = 0; i < SHARES; i++)
+		c->share[i].youngest = &c->share[i].oldest;
 	*out = c;
 	return 0;
 }
@@ -101,27 +103,19 @@ void cookie_destroy(struct cookie_cache *c)
 {
 	if (!c)
 		return;
-	forget(c->young, UINT32_MAX);
-	forget(c->old, UINT32_MAX);
-	forget(c->going, UINT32_MAX);
-	free(c->young);
-	free(c->old);
-	free(c->going);
+	for (uint32_t i = 0; i < SHARES; i++)
+		while (c->share[i].oldest)
+			forget_oldest(c, &c->share[i]);
 	free(c);
 }
 
 void cookie_tick(struct cookie_cache *c, uint64_t now_ns)
 {
-	if (c->swap_ns == 0)
-		c->swap_ns = now_ns + COOKIE_GENERATION_NS;
-	/* Twice when both are over: nothing may live longer because nobody asked. */
-	for (int i = 0; i < 2 && now_ns >= c->swap_ns; i++) {
-		swap(c);
-		c->swap_ns += COOKIE_GENERATION_NS;
-	}
-	if (now_ns >= c->swap_ns)
-		c->swap_ns = now_ns + COOKIE_GENERATION_NS;
-	forget(c->going, MORE);
+	uint32_t left = MORE;
+
+	c->now_ns = now_ns;
+	for (uint32_t i = 0; i < SHARES && left; i++)
+		left = forget_old(c, &c->share[c->next_share++ % SHARES], left);
 }
 
 static uint64_t hash(const struct cookie_cache *c, const struct endpoint *from, struct str cookie)
@@ -137,43 +131,45 @@ static uint64_t hash(const struct cookie_cache *c, const struct endpoint *from, 
 	return hash_siphash(key, cookie.s, cookie.len);
 }
 
-static const struct entry *find(
-	const struct generation *g, uint64_t h, const struct endpoint *from, struct str cookie)
-{
-	for (const struct entry *e = g->bucket[h % BUCKETS]; e; e = e->next)
-		if (e->hash == h && endpoint_eq(&e->from, from) &&
-			str_eq((struct str){e->bytes, e->cookie_len}, cookie))
-			return e;
-	return NULL;
-}
-
 struct str cookie_get(const struct cookie_cache *c, const struct endpoint *from, struct str cookie)
 {
 	uint64_t h = hash(c, from, cookie);
-	const struct entry *e = find(c->young, h, from, cookie);
 
-	if (!e)
-		e = find(c->old, h, from, cookie);
-	return e ? (struct str){e->bytes + e->cookie_len, e->reply_len} : STR_NONE;
+	for (const struct entry *e = c->bucket[h % BUCKETS]; e; e = e->next)
+		if (e->hash == h && e->expires_ns > c->now_ns && endpoint_eq(&e->from, from) &&
+			str_eq((struct str){e->bytes, e->cookie_len}, cookie))
+			return (struct str){e->bytes + e->cookie_len, e->reply_len};
+	return STR_NONE;
+}
+
+/* False: it is larger than half the cache. */
+static bool make_room(struct cookie_cache *c, struct share *mine, size_t len)
+{
+	if (c->limits.entries == 0 || len > c->limits.bytes / 2)
+		return false;
+	forget_old(c, mine, SOME);
+	while (c->entries >= c->limits.entries || c->bytes + len > c->limits.bytes)
+		forget_oldest(c, largest(c));
+	return true;
 }
 
 int cookie_put(
 	struct cookie_cache *c, const struct endpoint *from, struct str cookie, struct str reply)
 {
 	uint64_t h = hash(c, from, cookie);
-	size_t len = sizeof(struct entry) + cookie.len + reply.len;
-	struct entry *e;
+	struct share *mine = &c->share[source_share(c->hash_key, from, SHARES)];
+	struct entry **bucket = &c->bucket[h % BUCKETS], *e;
+	size_t len = sizeof(*e) + cookie.len + reply.len;
 
-	if (len > c->half.bytes || c->half.entries == 0)
+	if (!make_room(c, mine, len))
 		return -EMSGSIZE;
-	if (len > c->half.bytes - c->young->bytes || c->young->entries == c->half.entries)
-		swap(c);
-	forget(c->going, SOME);
 	e = malloc(len);
 	if (!e)
 		return -ENOMEM;
-	*e = (struct entry){.next = c->young->bucket[h % BUCKETS],
+	*e = (struct entry){.next = *bucket,
+		.prev = bucket,
 		.hash = h,
+		.expires_ns = c->now_ns + COOKIE_LIFE_NS,
 		.from = *from,
 		.cookie_len = cookie.len,
 		.reply_len = reply.len};
@@ -181,8 +177,13 @@ int cookie_put(
 		memcpy(e->bytes, cookie.s, cookie.len);
 	if (reply.len)
 		memcpy(e->bytes + cookie.len, reply.s, reply.len);
-	c->young->bucket[h % BUCKETS] = e;
-	c->young->bytes += len;
-	c->young->entries++;
+	if (e->next)
+		e->next->prev = &e->next;
+	*bucket = e;
+	*mine->youngest = e;
+	mine->youngest = &e->younger;
+	mine->bytes += len;
+	c->bytes += len;
+	c->entries++;
 	return 0;
 }

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Replies already given, so that a repeated request is answered again without being carried out
- * again. A proxy repeats a request with the same cookie from the same socket, so the key is
- * (source, cookie): nobody gets another client's reply. */
+/* Replies already given, so that a repeated request gets the same reply and is not executed again. A proxy repeats a request with the
+ * same cookie from the same socket, so the key is (source, cookie): no client receives the reply to another one. Sources share the
+ * memory fairly (source.h): a source that fills it loses its own oldest replies, never those of a source that uses less. */
 #ifndef CONTROL_COOKIE_H
 #define CONTROL_COOKIE_H
 
 #include "base/endpoint.h"
 
-#define COOKIE_GENERATION_NS \
-	30000000000ull /* a reply lives for one to two of these; proxies repeat for 5 s */
+#define COOKIE_LIFE_NS \
+	60000000000ull /* stock clients repeat a request for 5 s, ours for less than 30 s */
 
 struct cookie_cache;
 
-struct cookie_limits { /* both generations together; for as long as an old one is being freed, up to half as much more */
-	size_t bytes;
+struct cookie_limits {
+	size_t bytes; /* of replies, cookies and their entries */
 	uint32_t entries;
 };
 
@@ -23,11 +23,11 @@ int cookie_create(
 /* Wipes: replies hold keys. NULL is fine. */
 void cookie_destroy(struct cookie_cache *c);
 
-/* Ends generations whose time is over. Call at any interval. */
+/* Forgets replies older than COOKIE_LIFE_NS, a bounded number per call. Call at any interval; time does not pass otherwise. */
 void cookie_tick(struct cookie_cache *c, uint64_t now_ns);
 /* The stored reply, valid until the next call of anything but this; s = NULL if there is none. */
 struct str cookie_get(const struct cookie_cache *c, const struct endpoint *from, struct str cookie);
-/* When full, the older generation goes early. 0; -EMSGSIZE: larger than half the cache, not
+/* When full, the oldest replies of the source that uses most make room. 0; -EMSGSIZE: larger than half the cache, not
  * kept; -ENOMEM. */
 int cookie_put(
 	struct cookie_cache *c, const struct endpoint *from, struct str cookie, struct str reply);

@@ -1,17 +1,21 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* One message in, one reply out, whichever way they travel. No cookie: silence. A cookie with
- * nonsense behind it: an error reply. Replies are cached, errors too, by (source, cookie). */
+/* One message in, one reply out, whichever way they travel. What has no cookie, or no signature where keys are set, gets no reply at all:
+ * its source may be forged. A cookie with nonsense behind it gets an error reply. Replies are cached, errors too, by (source, cookie). */
 #include "control/front.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "base/keyfile.h"
 #include "base/log.h"
 #include "base/secmem.h"
 #include "control/cookie.h"
+#include "control/once.h"
 
 #define LOG_EVERY_NS (10 * NS_PER_SEC)
+#define KEY_FILE_MAX 4096u
 
 /* 64 MiB hold 30 s of 1,000 requests a second with 2 KiB each */
 static const struct cookie_limits cache_limits = {.bytes = 64u << 20, .entries = 131072};
@@ -19,7 +23,9 @@ static const struct cookie_limits cache_limits = {.bytes = 64u << 20, .entries =
 struct ng_front {
 	struct handler *handler;
 	struct cookie_cache *cache;
-	struct log_limit log_memory;
+	struct once *once;
+	struct ng_keys *keys; /* in secure memory; NULL: none are set */
+	struct log_limit log_memory, log_drop[NG_DROP_COUNT];
 };
 
 int ng_front_create(struct ng_front **out, struct handler *h)
@@ -34,8 +40,10 @@ int ng_front_create(struct ng_front **out, struct handler *h)
 	err = secmem_random(key, sizeof(key));
 	if (!err)
 		err = cookie_create(&f->cache, key, cache_limits);
+	if (!err)
+		err = once_create(&f->once, key, ONCE_ENTRIES);
 	if (err) {
-		free(f);
+		ng_front_destroy(f);
 		return err;
 	}
 	*out = f;
@@ -47,13 +55,115 @@ void ng_front_destroy(struct ng_front *f)
 	if (!f)
 		return;
 	cookie_destroy(f->cache);
+	once_destroy(f->once);
+	if (f->keys)
+		secmem_free(f->keys, sizeof(*f->keys));
 	free(f);
 }
 
 void ng_front_tick(struct ng_front *f, uint64_t now_mono_ns)
 {
 	cookie_tick(f->cache, now_mono_ns);
+	once_tick(f->once, clock_real_ns() / NS_PER_SEC);
 }
+
+/* --- Keys --------------------------------------------------------------------------------------------------------- */
+
+static int parse_keys(
+	struct ng_keys *keys, struct str text, const char *path, char *err, size_t err_len)
+{
+	uint32_t line;
+	int ret = ng_keys_parse(keys, text, &line);
+
+	if (ret == -EINVAL)
+		snprintf(err, err_len,
+			"--ng-key-file=%s: line %u is not a key of 64 hexadecimal digits, as \"openssl rand -hex 32\" makes them",
+			path, line);
+	else if (ret)
+		snprintf(err, err_len, "--ng-key-file=%s must hold 1 to %u keys, one per line",
+			path, NG_KEYS_MAX);
+	return ret;
+}
+
+int ng_front_keys(struct ng_front *f, const char *key_file, char *err, size_t err_len)
+{
+	struct ng_keys *keys = secmem_alloc(sizeof(*keys));
+	char text[KEY_FILE_MAX];
+	int ret;
+
+	if (!keys)
+		return -ENOMEM;
+	ret = keyfile_read(text, sizeof(text), "--ng-key-file", key_file, err, err_len);
+	if (ret >= 0)
+		ret = parse_keys(keys, (struct str){text, (size_t)ret}, key_file, err, err_len);
+	secmem_wipe(text, sizeof(text));
+	if (ret) {
+		secmem_free(keys, sizeof(*keys));
+		return ret;
+	}
+	if (f->keys)
+		secmem_free(f->keys, sizeof(*f->keys));
+	f->keys = keys;
+	log_info("ng over UDP and TCP must be signed: %u key%s in %s", keys->n,
+		keys->n == 1 ? "" : "s", key_file);
+	return 0;
+}
+
+bool ng_front_has_keys(const struct ng_front *f)
+{
+	return f->keys;
+}
+
+/* --- Who is heard ------------------------------------------------------------------------------------------------- */
+
+void ng_front_drop(struct ng_front *f, enum ng_drop reason, const struct endpoint *from, uint32_t n)
+{
+	static const char *const texts[NG_DROP_COUNT] = {
+#define X(id, name, text) text,
+		NG_DROPS(X)
+#undef X
+	};
+	char text[ENDPOINT_STRLEN];
+	uint64_t held;
+
+	handler_count_drops(f->handler, reason, n);
+	if (log_limit_pass(&f->log_drop[reason], clock_mono_ns(), LOG_EVERY_NS, &held))
+		log_warn("ng message from %s dropped: it %s (%llu more were not logged)",
+			endpoint_fmt(from, text), texts[reason], (unsigned long long)held);
+}
+
+/* 0, or -ENOMSG after it was counted. */
+static int verify(struct ng_front *f, const struct endpoint *from, const struct ng_frame *frame,
+	uint64_t now_ns, struct ng_signed *signed_, uint32_t *key)
+{
+	int err = ng_verify_request(
+		f->keys, frame->cookie, frame->body, now_ns / NS_PER_SEC, signed_, key);
+
+	if (!err)
+		return 0;
+	ng_front_drop(f,
+		err == -ENOMSG          ? NG_DROP_UNSIGNED
+			: err == -ETIME ? NG_DROP_CLOCK
+					: NG_DROP_FORGED,
+		from, 1);
+	return -ENOMSG;
+}
+
+bool ng_front_admits(
+	struct ng_front *f, const struct endpoint *from, struct str message, uint64_t now_ns)
+{
+	struct ng_signed signed_;
+	struct ng_frame frame;
+	uint32_t key;
+
+	if (ng_frame_parse(&frame, message) == -ENOMSG) {
+		ng_front_drop(f, NG_DROP_COOKIE, from, 1);
+		return false;
+	}
+	return !f->keys || verify(f, from, &frame, now_ns, &signed_, &key) == 0;
+}
+
+/* --- Replies ------------------------------------------------------------------------------------------------------ */
 
 static int pool_for_request(struct ng_front *f, struct pool **pool)
 {
@@ -65,42 +175,108 @@ static int pool_for_request(struct ng_front *f, struct pool **pool)
 	return err;
 }
 
-int ng_front_framed(struct ng_front *f, const struct endpoint *from, struct str message,
+static int execute(struct ng_front *f, const struct endpoint *from, const struct ng_frame *frame,
+	int frame_err, uint64_t now_ns, struct sbuf *reply)
+{
+	struct pool *pool;
+	int err = pool_for_request(f, &pool);
+
+	if (err)
+		return err;
+	sbuf_str(reply, frame->cookie);
+	sbuf_str(reply, STR(" "));
+	if (frame_err)
+		handler_reject(f->handler, pool, frame->encoding,
+			frame_err == -ENODATA ? "Invalid data (no payload)"
+					      : "Invalid NG data format",
+			reply);
+	else
+		handler_request(
+			f->handler, pool, from, frame->body, frame->encoding, now_ns, reply);
+	pool_destroy(pool);
+	return reply->err;
+}
+
+/* The request's MAC at the end of the reply's cookie becomes the reply's. */
+static int sign(struct ng_front *f, uint32_t key, const struct ng_frame *frame, struct sbuf *reply,
+	size_t start)
+{
+	size_t body = start + frame->cookie.len + 1;
+	char mac[NG_MAC_DIGITS + 1];
+
+	if (!ng_sign_reply(mac, f->keys->key[key], frame->cookie,
+		    (struct str){reply->p + body, reply->len - body}))
+		return -ENOMEM;
+	memcpy(reply->p + body - 1 - NG_MAC_DIGITS, mac, NG_MAC_DIGITS);
+	return 0;
+}
+
+/* A signed request is executed once: its copies get the stored reply, or none. 0: it is new; -ENOMSG: dropped. */
+static int check_once(struct ng_front *f, const struct endpoint *from,
+	const struct ng_signed *signed_, uint64_t now_ns, bool answered)
+{
+	int err = once_check(f->once, signed_, from, now_ns / NS_PER_SEC);
+
+	if (!err || (err == -EALREADY && answered))
+		return 0;
+	ng_front_drop(f,
+		err == -EALREADY             ? NG_DROP_LATE
+			: err == -EADDRINUSE ? NG_DROP_REPLAY
+					     : NG_DROP_MEMORY,
+		from, 1);
+	return -ENOMSG;
+}
+
+static int framed(struct ng_front *f, const struct endpoint *from, struct str message, bool vouched,
 	uint64_t now_ns, struct sbuf *reply)
 {
+	bool keyed = f->keys && !vouched;
 	struct ng_frame frame = {0};
-	int frame_err = ng_frame_parse(&frame, message), err;
+	struct ng_signed signed_;
+	int frame_err = ng_frame_parse(&frame, message), err = 0;
 	size_t start = reply->len;
-	struct pool *pool;
 	struct str known;
+	uint32_t key = 0;
 
-	if (frame_err == -ENOMSG)
+	if (frame_err == -ENOMSG) {
+		ng_front_drop(f, NG_DROP_COOKIE, from, 1);
 		return frame_err;
+	}
+	if (keyed)
+		err = verify(f, from, &frame, now_ns, &signed_, &key);
+	if (err)
+		return err;
 	known = cookie_get(f->cache, from, frame.cookie);
+	if (keyed)
+		err = check_once(f, from, &signed_, now_ns, known.s);
+	if (err)
+		return err;
 	if (known.s) {
 		handler_count_duplicate(f->handler);
 		sbuf_str(reply, known);
 		return reply->err;
 	}
-	err = pool_for_request(f, &pool);
-	if (err)
-		return err;
-	sbuf_str(reply, frame.cookie);
-	sbuf_str(reply, STR(" "));
-	if (frame_err)
-		handler_reject(f->handler, pool, frame.encoding,
-			frame_err == -ENODATA ? "Invalid data (no payload)"
-					      : "Invalid NG data format",
-			reply);
-	else
-		handler_request(f->handler, pool, from, frame.body, frame.encoding, now_ns, reply);
-	pool_destroy(pool);
+	err = execute(f, from, &frame, frame_err, now_ns, reply);
+	if (!err && keyed)
+		err = sign(f, key, &frame, reply, start);
 	/* Without memory for the cache a repeated request would be carried out twice, which every
-	 * command survives. */
-	if (reply->err == 0)
+	 * command survives. A signed one gets no second reply instead. */
+	if (!err)
 		cookie_put(f->cache, from, frame.cookie,
 			(struct str){reply->p + start, reply->len - start});
-	return reply->err;
+	return err;
+}
+
+int ng_front_framed(struct ng_front *f, const struct endpoint *from, struct str message,
+	uint64_t now_ns, struct sbuf *reply)
+{
+	return framed(f, from, message, false, now_ns, reply);
+}
+
+int ng_front_http(struct ng_front *f, const struct endpoint *from, struct str message,
+	uint64_t now_ns, struct sbuf *reply)
+{
+	return framed(f, from, message, true, now_ns, reply);
 }
 
 int ng_front_plain(struct ng_front *f, struct str body, uint64_t now_ns, struct sbuf *reply)
@@ -125,7 +301,7 @@ int ng_front_plain(struct ng_front *f, struct str body, uint64_t now_ns, struct 
 int ng_front_reject(struct ng_front *f, struct str cookie, const char *reason, struct sbuf *reply)
 {
 	struct pool *pool;
-	int err = pool_for_request(f, &pool);
+	int err = f->keys ? -EACCES : pool_for_request(f, &pool);
 
 	if (err)
 		return err;
@@ -134,19 +310,4 @@ int ng_front_reject(struct ng_front *f, struct str cookie, const char *reason, s
 	handler_reject(f->handler, pool, NG_BENCODE, reason, reply);
 	pool_destroy(pool);
 	return reply->err;
-}
-
-static bool is_loopback(const struct endpoint *e)
-{
-	return e->family == AF_INET ? e->addr[0] == 127
-				    : memcmp(e->addr, &in6addr_loopback, 16) == 0;
-}
-
-void ng_front_warn_open(const struct endpoint *listen, const char *transport)
-{
-	char text[ENDPOINT_STRLEN];
-
-	if (!is_loopback(listen))
-		log_warn("ng has no authentication: only the proxy should reach %s (%s)",
-			endpoint_fmt(listen, text), transport);
 }

@@ -29,7 +29,7 @@ struct handler {
 	uint64_t start_ns;
 	struct handler_count count[NG_COMMAND_COUNT]; /* [NG_NONE]: never became a command */
 	struct interval interval;
-	uint64_t duplicates;
+	uint64_t duplicates, drops[NG_DROP_COUNT];
 	struct log_limit log_warning, log_load;
 };
 
@@ -93,6 +93,27 @@ uint64_t handler_duplicates(const struct handler *h)
 void handler_count_duplicate(struct handler *h)
 {
 	h->duplicates++;
+}
+
+uint64_t handler_drops(const struct handler *h, enum ng_drop reason)
+{
+	return h->drops[reason];
+}
+
+void handler_count_drops(struct handler *h, enum ng_drop reason, uint32_t n)
+{
+	h->drops[reason] += n;
+}
+
+const char *handler_drop_name(enum ng_drop reason)
+{
+	static const char *const names[NG_DROP_COUNT] = {
+#define X(id, name, text) name,
+		NG_DROPS(X)
+#undef X
+	};
+
+	return names[reason];
 }
 
 /* --- Commands ------------------------------------------------------------------------------ */
@@ -256,6 +277,7 @@ static void do_statistics(struct job *j)
 		.count = h->count,
 		.interval = &h->interval,
 		.duplicates = h->duplicates,
+		.drops = h->drops,
 		.uptime_ns = j->now_ns > h->start_ns ? j->now_ns - h->start_ns : 0};
 
 	calls_counters(h->calls, &c);

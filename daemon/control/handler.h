@@ -5,6 +5,7 @@
 #define CONTROL_HANDLER_H
 
 #include "call/call.h"
+#include "control/drops.h"
 
 #define HANDLER_POOL_LIMIT \
 	(16u << 20) /* memory for one request: a datagram of empty lists takes 3 MiB */
@@ -54,5 +55,9 @@ struct handler_count handler_count(const struct handler *h, enum ng_command c);
 uint64_t handler_duplicates(const struct handler *h);
 /* A transport answered a repeated request from its cache. */
 void handler_count_duplicate(struct handler *h);
+/* Messages dropped without a reply, by reason. */
+uint64_t handler_drops(const struct handler *h, enum ng_drop reason);
+void handler_count_drops(struct handler *h, enum ng_drop reason, uint32_t n);
+const char *handler_drop_name(enum ng_drop reason);
 
 #endif

@@ -127,8 +127,6 @@ int http_create(struct http **out, struct loop *loop, struct ng_front *front,
 		http_destroy(h);
 		return ret;
 	}
-	if (!h->token.set)
-		ng_front_warn_open(&h->listener.local, "HTTP without --http-token-file");
 	*out = h;
 	return 0;
 }

@@ -104,6 +104,8 @@ bool http_request_serve(struct http_client *c);
 void http_refuse(struct http_client *c, int status, const char *why);
 bool http_may_ask(
 	struct http *h, const struct http_head *head); /* says the token, if there is one */
+/* The same for ng commands. */
+bool http_may_command(struct http *h, const struct http_head *head);
 /* Whether pages are shown to this client at all: with a token to anybody, without one on this machine only. */
 bool http_may_view(struct http_client *c, const struct http_head *head);
 

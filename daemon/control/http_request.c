@@ -80,6 +80,11 @@ bool http_may_ask(struct http *h, const struct http_head *head)
 	return http_authorized(&h->token, http_head_field(head, "Authorization"));
 }
 
+bool http_may_command(struct http *h, const struct http_head *head)
+{
+	return http_may_ask(h, head) && (h->token.set || !h->cfg.no_ng_without_token);
+}
+
 bool http_may_view(struct http_client *c, const struct http_head *head)
 {
 	return c->http->token.set ||
@@ -130,7 +135,7 @@ static void post(struct http_client *c, const struct http_head *head, bool keep)
 
 	if (!plain && !str_eq(head->path, STR("/ng"))) {
 		http_refuse(c, 404, "there is nothing here\n");
-	} else if (!http_may_ask(c->http, head)) {
+	} else if (!http_may_command(c->http, head)) {
 		http_refuse(c, 401, "the token is needed\n");
 	} else if (head->framing == HTTP_BODY_NONE) {
 		http_refuse(c, 411, "a body is needed, with its length or in chunks\n");
@@ -183,7 +188,7 @@ static void carry_out(struct http_client *c, struct str body)
 	sbuf_init(&out, HTTP_REPLY_MAX);
 	err = c->kind == HTTP_NG_PLAIN
 		? ng_front_plain(front, body, clock_real_ns(), &out)
-		: ng_front_framed(front, &c->from, body, clock_real_ns(), &out);
+		: ng_front_http(front, &c->from, body, clock_real_ns(), &out);
 	bencode = c->kind == HTTP_NG || (out.len && out.p[0] == 'd');
 	if (err == -ENOMSG)
 		http_refuse(c, 400, "a cookie, a space and a dictionary are needed\n");

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* ng over UDP. Clients connect their sockets, so a reply must leave from the address that was
+/* ng over UDP. A call first empties the socket: what heard() refuses is dropped at once, the rest waits, apart by source. Then requests are
+ * executed, a source at a time, so that a source that floods does not delay another one. Clients connect their sockets, so a reply must leave from the address that was
  * asked (IP_PKTINFO), also when we listen on all. */
 #include "control/server.h"
 
@@ -12,8 +13,11 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/secmem.h"
+#include "control/backlog.h"
 
-#define BUDGET       64 /* datagrams per call */
+#define READS        512       /* datagrams taken from the socket per call: dropping one is cheap */
+#define BUDGET       64        /* requests executed per call */
+#define RECEIVE_MAX  (4 << 20) /* socket buffer: what arrives while the control thread is busy */
 #define DATAGRAM_MAX 65536u
 #define REPLY_MAX    65507u /* 65535 less the IPv4 and UDP headers */
 #define LOG_EVERY_NS (10 * NS_PER_SEC)
@@ -22,24 +26,20 @@ struct ng_server {
 	int fd;
 	struct endpoint local;
 	struct ng_front *front;
-	struct log_limit log_dropped, log_send;
+	struct backlog *backlog;
+	struct log_limit log_send;
 	char datagram[DATAGRAM_MAX]; /* wiped after each: SDP holds keys */
-};
-
-struct peer { /* who asked, and which of our addresses */
-	struct sockaddr_storage sa;
-	socklen_t sa_len;
-	_Alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof(struct in6_pktinfo))];
-	size_t control_len;
-	struct endpoint from;
 };
 
 /* --- Opening ------------------------------------------------------------------------------- */
 
 static int set_options(int fd, int family)
 {
-	int on = 1, off = 0;
+	int on = 1, off = 0, size = RECEIVE_MAX;
 
+	/* only root gets more than net.core.rmem_max */
+	if (setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &size, sizeof(size)))
+		setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &size, sizeof(size));
 	if (family == AF_INET)
 		return setsockopt(fd, IPPROTO_IP, IP_PKTINFO, &on, sizeof(on)) ? -errno : 0;
 	/* "::" serves IPv4 too, as people expect of it */
@@ -78,6 +78,7 @@ int ng_server_create(struct ng_server **out, const struct endpoint *listen, stru
 {
 	struct ng_server *s = calloc(1, sizeof(*s));
 	char text[ENDPOINT_STRLEN];
+	uint8_t key[16];
 	int ret;
 
 	if (!s) {
@@ -86,14 +87,15 @@ int ng_server_create(struct ng_server **out, const struct endpoint *listen, stru
 	}
 	s->fd = -1;
 	s->front = front;
-	ret = open_socket(s, listen);
+	ret = secmem_random(key, sizeof(key));
+	ret = ret ? ret : backlog_create(&s->backlog, key);
+	ret = ret ? ret : open_socket(s, listen);
 	if (ret) {
 		snprintf(err, err_len, "cannot listen for ng on %s: %s", endpoint_fmt(listen, text),
 			strerror(-ret));
 		ng_server_destroy(s);
 		return ret;
 	}
-	ng_front_warn_open(&s->local, "UDP");
 	*out = s;
 	return 0;
 }
@@ -104,6 +106,7 @@ void ng_server_destroy(struct ng_server *s)
 		return;
 	if (s->fd >= 0)
 		close(s->fd);
+	backlog_destroy(s->backlog);
 	secmem_wipe(s->datagram, sizeof(s->datagram));
 	free(s);
 }
@@ -123,7 +126,7 @@ struct endpoint ng_server_local(const struct ng_server *s)
 /* Turn the information that came with a datagram into what makes the reply leave from the same
  * address. The interface is left to routing, except for link-local addresses, where only it
  * tells which network. */
-static void keep_local_address(struct peer *p, struct msghdr *m)
+static void keep_local_address(struct ng_peer *p, struct msghdr *m)
 {
 	p->control_len = 0;
 	for (struct cmsghdr *c = CMSG_FIRSTHDR(m); c; c = CMSG_NXTHDR(m, c)) {
@@ -149,7 +152,7 @@ static void keep_local_address(struct peer *p, struct msghdr *m)
 }
 
 /* Length, or -errno. */
-static ssize_t receive(struct ng_server *s, struct peer *p)
+static ssize_t receive(struct ng_server *s, struct ng_peer *p)
 {
 	struct iovec iov = {s->datagram, sizeof(s->datagram)};
 	struct msghdr m = {.msg_name = &p->sa,
@@ -169,7 +172,7 @@ static ssize_t receive(struct ng_server *s, struct peer *p)
 	return n;
 }
 
-static void send_reply(struct ng_server *s, struct peer *p, struct str reply, uint64_t now_ns)
+static void send_reply(struct ng_server *s, struct ng_peer *p, struct str reply, uint64_t now_ns)
 {
 	struct iovec iov = {(void *)reply.s, reply.len};
 	struct msghdr m = {.msg_name = &p->sa,
@@ -189,37 +192,57 @@ static void send_reply(struct ng_server *s, struct peer *p, struct str reply, ui
 			endpoint_fmt(&p->from, text), strerror(errno), (unsigned long long)held);
 }
 
-static void serve(struct ng_server *s, struct peer *p, size_t len, uint64_t now_ns)
+/* Whether a datagram is taken at all. False: it was counted. Decides by its source and its bytes, executes nothing. */
+static bool heard(
+	struct ng_server *s, const struct ng_peer *p, struct str datagram, uint64_t now_ns)
 {
-	char text[ENDPOINT_STRLEN];
+	return ng_front_admits(s->front, &p->from, datagram, now_ns);
+}
+
+static void keep(struct ng_server *s, const struct ng_peer *p, struct str datagram)
+{
+	uint32_t dropped;
+	int err = backlog_put(s->backlog, p, datagram, &dropped);
+
+	if (dropped)
+		ng_front_drop(s->front, NG_DROP_BACKLOG, &p->from, dropped);
+	else if (err)
+		ng_front_drop(s->front, NG_DROP_MEMORY, &p->from, 1);
+}
+
+static void serve(struct ng_server *s, struct waiting *w, uint64_t now_ns)
+{
 	struct sbuf reply;
-	uint64_t held;
-	int err;
 
 	sbuf_init(&reply, REPLY_MAX);
-	err = ng_front_framed(s->front, &p->from, (struct str){s->datagram, len}, now_ns, &reply);
-	if (err == -ENOMSG && log_limit_pass(&s->log_dropped, now_ns, LOG_EVERY_NS, &held))
-		log_info("ng datagram without cookie from %s dropped (%llu more held back)",
-			endpoint_fmt(&p->from, text), (unsigned long long)held);
-	if (!err)
-		send_reply(s, p, sbuf_view(&reply), now_ns);
+	if (ng_front_framed(
+		    s->front, &w->peer.from, (struct str){w->bytes, w->len}, now_ns, &reply) == 0)
+		send_reply(s, &w->peer, sbuf_view(&reply), now_ns);
 	sbuf_fini(&reply);
 }
 
-void ng_server_readable(struct ng_server *s, uint64_t now_ns)
+bool ng_server_readable(struct ng_server *s, uint64_t now_ns)
 {
-	struct peer p;
+	struct waiting *w;
+	struct ng_peer p;
 
-	for (int i = 0; i < BUDGET; i++) {
+	for (int i = 0; i < READS; i++) {
 		ssize_t n = receive(s, &p);
+		struct str datagram = {s->datagram, n > 0 ? (size_t)n : 0};
 
 		if (n == -EAGAIN)
-			return;
+			break;
 		/* anything else is an error of an earlier reply (ICMP) or a signal: the next
 		 * datagram is another matter */
 		if (n < 0)
 			continue;
-		serve(s, &p, (size_t)n, now_ns);
+		if (heard(s, &p, datagram, now_ns))
+			keep(s, &p, datagram);
 		secmem_wipe(s->datagram, (size_t)n);
 	}
+	for (int i = 0; i < BUDGET && (w = backlog_take(s->backlog)); i++) {
+		serve(s, w, now_ns);
+		waiting_free(w);
+	}
+	return !backlog_empty(s->backlog);
 }

@@ -17,8 +17,8 @@ void ng_server_destroy(struct ng_server *s);
 int ng_server_fd(const struct ng_server *s);
 /* Where it listens: the port when it was 0. */
 struct endpoint ng_server_local(const struct ng_server *s);
-/* Serves what has arrived, at most 64 datagrams; more leave the descriptor readable. now_ns:
- * CLOCK_REALTIME. */
-void ng_server_readable(struct ng_server *s, uint64_t now_ns);
+/* Takes up to 512 datagrams from the socket and executes up to 64 requests; the sources take turns. True: requests wait, call it again
+ * soon, after others had their turn. now_ns: CLOCK_REALTIME. */
+bool ng_server_readable(struct ng_server *s, uint64_t now_ns);
 
 #endif

@@ -61,6 +61,7 @@ static void fill_total(const struct statistics *s, struct pool *p, struct ngval 
 
 static void fill_control(const struct statistics *s, struct pool *p, struct ngval *d)
 {
+	struct ngval *dropped;
 	uint64_t errors = 0;
 
 	for (int c = NG_NONE + 1; c < NG_COMMAND_COUNT; c++) {
@@ -76,6 +77,9 @@ static void fill_control(const struct statistics *s, struct pool *p, struct ngva
 	add(p, d, "totalerrorcount", errors);
 	add(p, d, "totalinvalidcount", s->count[NG_NONE].errors);
 	add(p, d, "totalduplicatecount", s->duplicates);
+	dropped = ngval_add_dict(p, d, STR("dropped"));
+	for (int i = 0; i < NG_DROP_COUNT; i++)
+		add(p, dropped, handler_drop_name((enum ng_drop)i), s->drops[i]);
 }
 
 void statistics_fill(const struct statistics *s, struct pool *p, struct ngval *dict)

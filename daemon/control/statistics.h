@@ -11,6 +11,7 @@ struct statistics {
 	const struct calls_counters *calls;
 	const struct handler_count *count; /* [NG_COMMAND_COUNT] */
 	const struct interval *interval;
+	const uint64_t *drops; /* [NG_DROP_COUNT] */
 	uint64_t duplicates, uptime_ns;
 };
 

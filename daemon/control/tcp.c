@@ -108,12 +108,15 @@ static bool flush(struct connection *c)
 static void answer(struct connection *c, struct str message)
 {
 	struct sbuf reply;
+	int err;
 
 	sbuf_init(&reply, REPLY_MAX);
-	if (ng_front_framed(c->tcp->front, &c->from, message, clock_real_ns(), &reply) == 0)
+	err = ng_front_framed(c->tcp->front, &c->from, message, clock_real_ns(), &reply);
+	if (!err)
 		sbuf_str(&c->out, sbuf_view(&reply));
 	sbuf_fini(&reply);
-	if (c->out.err)
+	/* not signed: nobody whom we serve */
+	if (c->out.err || err == -ENOMSG)
 		c->closing = true;
 }
 
@@ -126,8 +129,12 @@ static void refuse(struct connection *c, struct str rest, int err)
 	struct sbuf reply;
 
 	sbuf_init(&reply, REPLY_MAX);
-	if (err != -ENOMSG && ng_front_reject(c->tcp->front, cookie, reason, &reply) == 0)
+	if (err == -ENOMSG)
+		ng_front_drop(c->tcp->front, NG_DROP_COOKIE, &c->from, 1);
+	else if (ng_front_reject(c->tcp->front, cookie, reason, &reply) == 0)
 		sbuf_str(&c->out, sbuf_view(&reply));
+	else
+		ng_front_drop(c->tcp->front, NG_DROP_UNSIGNED, &c->from, 1);
 	sbuf_fini(&reply);
 	c->closing = true;
 }
@@ -344,7 +351,6 @@ int ng_tcp_create(struct ng_tcp **out, struct loop *loop, struct ng_front *front
 		ng_tcp_destroy(t);
 		return ret;
 	}
-	ng_front_warn_open(&t->listener.local, "TCP");
 	*out = t;
 	return 0;
 }

@@ -4,12 +4,13 @@
 #define CTL_ARGS_H
 
 #include "base/endpoint.h"
-#include "proto/ngval.h"
+#include "proto/ng_auth.h"
 
 enum { EXIT_DAEMON = 1, EXIT_USAGE = 2, EXIT_ANSWER = 3 };
 
 struct args {
 	struct endpoint server;
+	struct ng_keys *keys; /* in secure memory; NULL: requests are not signed */
 	unsigned timeout;
 	bool json;
 	unsigned watch_ms; /* 0: once */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The ng client: a connected socket, so that a daemon that is not there is told from one that is slow. */
+/* The ng client: a connected socket, so that a daemon that is not there is told from one that is slow. With keys the request is signed, and
+ * a reply counts only if the daemon signed it for this request. */
 #include "ctl/client.h"
 
 #include <errno.h>
@@ -14,24 +15,34 @@
 #define COOKIE_LEN 16
 #define REPLY_MAX  65536
 
-/* The reply to our cookie, or NULL: somebody else's, or a late one. */
-static const char *match(const char *datagram, ssize_t len, const char *cookie)
+struct asked { /* what a reply must fit */
+	const struct ng_keys *keys;
+	char cookie[COOKIE_LEN + NG_SIGNATURE + 1];
+};
+
+/* The body of the reply to our request; empty: it is somebody else's, a late one, or forged. */
+static struct str match(const struct asked *a, struct str datagram)
 {
-	if (len <= COOKIE_LEN || memcmp(datagram, cookie, COOKIE_LEN) != 0 ||
-		datagram[COOKIE_LEN] != ' ')
-		return NULL;
-	return datagram + COOKIE_LEN + 1;
+	struct ng_frame f = {0};
+
+	if (ng_frame_parse(&f, datagram))
+		return STR_NONE;
+	if (a->keys ? ng_verify_reply(a->keys, str_from(a->cookie), f.cookie, f.body)
+		    : str_eq(f.cookie, str_from(a->cookie)))
+		return f.body;
+	return STR_NONE;
 }
 
-static int wait_reply(int fd, const char *cookie, struct ngval **reply, struct pool *p, int wait_ms)
+static int wait_reply(
+	int fd, const struct asked *a, struct ngval **reply, struct pool *p, int wait_ms)
 {
 	struct pollfd pfd = {.fd = fd, .events = POLLIN};
 	uint64_t until = clock_mono_ns() + (uint64_t)wait_ms * 1000000;
 
 	for (;;) {
 		uint64_t now = clock_mono_ns();
+		struct str body;
 		char *buf;
-		const char *body;
 		ssize_t len;
 		size_t pos;
 
@@ -43,41 +54,60 @@ static int wait_reply(int fd, const char *cookie, struct ngval **reply, struct p
 		len = recv(fd, buf, REPLY_MAX, 0);
 		if (len < 0)
 			return -errno;
-		body = match(buf, len, cookie);
-		if (!body)
-			continue;
-		return bencode_parse(
-			reply, p, (struct str){body, (size_t)(buf + len - body)}, &pos);
+		body = match(a, (struct str){buf, (size_t)len});
+		if (body.len)
+			return bencode_parse(reply, p, body, &pos);
 	}
 }
 
-int client_call(struct ngval **reply, struct pool *p, const struct endpoint *server,
-	const struct ngval *request, unsigned timeout_s, uint64_t *elapsed_ns)
+/* Cookie, space, bencode. */
+static int write_request(struct sbuf *b, struct asked *a, const struct ngval *request)
+{
+	struct sbuf body;
+	uint64_t id;
+	int err = secmem_random(&id, sizeof(id));
+
+	if (err)
+		return err;
+	snprintf(a->cookie, sizeof(a->cookie), "%016llx", (unsigned long long)id);
+	sbuf_init(&body, REPLY_MAX);
+	bencode_write(&body, request);
+	if (a->keys && !body.err &&
+		!ng_sign_request(a->cookie + COOKIE_LEN, a->keys,
+			(struct str){a->cookie, COOKIE_LEN}, clock_real_ns() / NS_PER_SEC,
+			sbuf_view(&body)))
+		err = -ENOMEM;
+	sbuf_printf(b, "%s ", a->cookie);
+	sbuf_str(b, sbuf_view(&body));
+	err = err ? err : body.err ? body.err : b->err;
+	sbuf_fini(&body);
+	return err;
+}
+
+int client_call(struct ngval **reply, struct pool *p, const struct client *c,
+	const struct ngval *request, uint64_t *elapsed_ns)
 {
 	struct sockaddr_storage sa;
-	socklen_t len = endpoint_to_sockaddr(server, &sa);
-	char cookie[COOKIE_LEN + 1];
+	socklen_t len = endpoint_to_sockaddr(&c->server, &sa);
+	struct asked asked = {.keys = c->keys};
 	struct sbuf b;
-	uint64_t id = 0, start = clock_mono_ns();
-	int fd = socket(server->family, SOCK_DGRAM | SOCK_CLOEXEC, 0), err;
+	uint64_t start = clock_mono_ns();
+	int fd = socket(c->server.family, SOCK_DGRAM | SOCK_CLOEXEC, 0), err;
 
 	if (fd < 0)
 		return -errno;
-	err = connect(fd, (struct sockaddr *)&sa, len) ? -errno : secmem_random(&id, sizeof(id));
 	sbuf_init(&b, REPLY_MAX);
-	snprintf(cookie, sizeof(cookie), "%016llx", (unsigned long long)id);
-	sbuf_printf(&b, "%s ", cookie);
-	bencode_write(&b, request);
-	err = err ? err : b.err;
-	for (unsigned i = 0; i < timeout_s && !err; i++) {
+	err = connect(fd, (struct sockaddr *)&sa, len) ? -errno
+						       : write_request(&b, &asked, request);
+	for (unsigned i = 0; i < c->timeout_s && !err; i++) {
 		if (send(fd, b.p, b.len, 0) < 0) {
 			err = -errno;
 			break;
 		}
-		err = wait_reply(fd, cookie, reply, p, 1000);
+		err = wait_reply(fd, &asked, reply, p, 1000);
 		if (err != -EAGAIN)
 			break;
-		err = i + 1 == timeout_s ? -ETIMEDOUT : 0;
+		err = i + 1 == c->timeout_s ? -ETIMEDOUT : 0;
 	}
 	if (elapsed_ns)
 		*elapsed_ns = clock_mono_ns() - start;

@@ -4,11 +4,18 @@
 #define CTL_CLIENT_H
 
 #include "base/endpoint.h"
-#include "proto/ngval.h"
+#include "proto/ng_auth.h"
+
+/* Where to, and how. */
+struct client {
+	struct endpoint server;
+	const struct ng_keys *keys; /* sign with the first one; NULL: unsigned */
+	unsigned timeout_s;
+};
 
 /* Sends the request with a fresh cookie, again each second with the same cookie, until the reply comes or timeout_s is over.
  * The reply lives in the pool. 0; -ETIMEDOUT; -EBADMSG; another -errno of the socket calls. elapsed_ns may be NULL. */
-int client_call(struct ngval **reply, struct pool *p, const struct endpoint *server,
-	const struct ngval *request, unsigned timeout_s, uint64_t *elapsed_ns);
+int client_call(struct ngval **reply, struct pool *p, const struct client *c,
+	const struct ngval *request, uint64_t *elapsed_ns);
 
 #endif

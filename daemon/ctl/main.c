@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "base/keyfile.h"
+#include "base/secmem.h"
 #include "ctl/args.h"
 #include "ctl/client.h"
 #include "ctl/engine.h"
@@ -243,6 +245,7 @@ static void help(void)
 		printf("  %-10s %-15s  %s\n", commands[i].name, commands[i].operand,
 			commands[i].help);
 	printf("\n  --server=ADDR:PORT   where the daemon listens (127.0.0.1:22222)\n"
+	       "  --ng-key-file=FILE   sign requests with the first key of this file, as xcipherd's\n"
 	       "  --timeout=SECONDS    how long to wait for the answer (5)\n"
 	       "  --json               print the reply as JSON, for scripts\n"
 	       "  --watch[=SECONDS]    ask again and again (2)\n"
@@ -347,11 +350,15 @@ static int run(const struct command *c, const struct args *a)
 		return EXIT_ANSWER;
 	status = build(&request, p, c, a);
 	if (!status) {
-		err = client_call(&reply, p, &a->server, request, a->timeout, &elapsed);
+		const struct client client = {
+			.server = a->server, .keys = a->keys, .timeout_s = a->timeout};
+
+		err = client_call(&reply, p, &client, request, &elapsed);
 		if (err) {
 			fprintf(stderr,
-				"xcipherctl: no answer from %s: %s. Does xcipherd run there (--server=ADDR:PORT)?\n",
-				endpoint_fmt(&a->server, where), strerror(-err));
+				"xcipherctl: no answer from %s: %s. Does xcipherd run there (--server=ADDR:PORT)?%s\n",
+				endpoint_fmt(&a->server, where), strerror(-err),
+				err == -ETIMEDOUT ? " With its key (--ng-key-file)?" : "");
 			status = EXIT_ANSWER;
 		} else {
 			status = show(c, a, reply, p, elapsed);
@@ -388,9 +395,25 @@ static unsigned watch_time(const char *text)
 									   : (unsigned)(s * 1000);
 }
 
+static int read_keys(struct args *a, const char *path)
+{
+	char text[4096], err[512] = "it holds no key, or a line that is not 64 hexadecimal digits";
+	struct ng_keys *keys = a->keys ? a->keys : secmem_alloc(sizeof(*keys));
+	uint32_t line;
+	int ret = keys ? keyfile_read(text, sizeof(text), "--ng-key-file", path, err, sizeof(err))
+		       : -ENOMEM;
+
+	a->keys = keys;
+	if (ret >= 0)
+		ret = ng_keys_parse(keys, (struct str){text, (size_t)ret}, &line);
+	secmem_wipe(text, sizeof(text));
+	return ret ? usage(err, path) : 0;
+}
+
 static int read_args(struct args *a, int argc, char **argv)
 {
 	static const struct option longs[] = {{"server", required_argument, NULL, 's'},
+		{"ng-key-file", required_argument, NULL, 'k'},
 		{"timeout", required_argument, NULL, 't'}, {"json", no_argument, NULL, 'j'},
 		{"watch", optional_argument, NULL, 'w'}, {"call-id", required_argument, NULL, 'c'},
 		{"from-tag", required_argument, NULL, 'f'},
@@ -411,6 +434,10 @@ static int read_args(struct args *a, int argc, char **argv)
 			if (endpoint_parse(&a->server, str_from(optarg)))
 				return usage(
 					"--server wants ADDR:PORT, as 127.0.0.1:22222", optarg);
+			break;
+		case 'k':
+			if (read_keys(a, optarg))
+				return EXIT_USAGE;
 			break;
 		case 't':
 			if (str_to_u64(&n, str_from(optarg), 3600) || n == 0)
@@ -490,7 +517,8 @@ int main(int argc, char **argv)
 	a.words = argc - optind;
 	if (a.words > (strchr(c->needs, 'W') ? argc : strchr(c->needs, 'w') ? 1 : 0))
 		return usage("one word too many", argv[argc - 1]);
-	if (strcmp(c->name, "top") == 0)
-		return top_run(&a);
-	return a.watch_ms ? watch(c, &a) : run(c, &a);
+	status = strcmp(c->name, "top") == 0 ? top_run(&a) : a.watch_ms ? watch(c, &a) : run(c, &a);
+	if (a.keys)
+		secmem_free(a.keys, sizeof(*a.keys));
+	return status;
 }

@@ -39,7 +39,9 @@ static int ask(const struct args *a, struct pool *p, const char *command, uint32
 		ngval_add_int(p, req, STR("limit"), limit);
 	if (a->words)
 		ngval_add_str(p, req, STR("part"), str_from(a->word[0]));
-	return client_call(reply, p, &a->server, req, a->timeout, NULL);
+	return client_call(reply, p,
+		&(struct client){.server = a->server, .keys = a->keys, .timeout_s = a->timeout},
+		req, NULL);
 }
 
 /* Every line is cleared to its end, instead of the whole screen before: that would flicker. */

@@ -20,6 +20,9 @@ int ng_frame_parse(struct ng_frame *out, struct str datagram)
 	f.cookie = (struct str){datagram.s, (size_t)(space - datagram.s)};
 	if (f.cookie.len > NG_COOKIE_MAX)
 		return -ENOMSG;
+	for (size_t i = 0; i < f.cookie.len; i++)
+		if (!ng_cookie_byte(f.cookie.s[i]))
+			return -ENOMSG;
 	/* Testers at a shell send a line end too, and neither encoding can end with white space. */
 	f.body = str_trim((struct str){space + 1, datagram.len - f.cookie.len - 1});
 	*out = f;

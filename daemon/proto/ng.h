@@ -13,8 +13,15 @@
 
 enum ng_encoding { NG_BENCODE, NG_JSON };
 
-/* Longer ones are no cookies of any client: bounds what every reply has to carry. */
+/* Bounds what every reply has to carry. Kamailio's cookies have about 30 bytes, signed ones (ng_auth.h) 44 more. */
 #define NG_COOKIE_MAX 255
+
+/* One byte of a cookie: printable ASCII, no blank. A reply begins with its cookie, so no reply can begin like RTP, RTCP or
+ * STUN, whoever sent the request. */
+static inline bool ng_cookie_byte(char c)
+{
+	return c > 0x20 && c < 0x7f;
+}
 
 struct ng_frame {
 	struct str cookie;
@@ -22,7 +29,7 @@ struct ng_frame {
 	enum ng_encoding encoding;
 };
 
-/* 0; -ENOMSG: no cookie, to be dropped in silence; -EPROTO: cookie is there but the body is
+/* 0; -ENOMSG: no cookie of 1 to NG_COOKIE_MAX ng_cookie_byte()s, drop it without a reply; -EPROTO: cookie is there but the body is
  * neither bencode nor JSON ("Invalid NG data format", cookie is set). -ENODATA: cookie but
  * nothing behind it ("Invalid data (no payload)"). */
 int ng_frame_parse(struct ng_frame *out, struct str datagram);

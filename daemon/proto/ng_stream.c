@@ -41,11 +41,11 @@ static int frame_byte(struct ng_stream *s, char c)
 			return 0;
 		}
 		s->state = NG_STREAM_COOKIE;
-		return 0;
+		return ng_cookie_byte(c) ? 0 : -ENOMSG;
 	case NG_STREAM_COOKIE:
 		if (c == ' ')
 			s->state = NG_STREAM_SPACE;
-		else if (s->at - s->start >= NG_COOKIE_MAX)
+		else if (!ng_cookie_byte(c) || s->at - s->start >= NG_COOKIE_MAX)
 			return -ENOMSG;
 		return 0;
 	default: /* NG_STREAM_SPACE */

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """An ng client of its own: bencode over UDP, inside a namespace if wanted. Knows nothing of our code."""
+import hmac
 import os
 import socket
 import threading
@@ -66,15 +67,39 @@ def libc_setns(fd):
         raise OSError(ctypes.get_errno(), "setns")
 
 
+def sign(key, cookie, body, seconds=None):
+    """A signed cookie (daemon/proto/ng_auth.h). key: 32 bytes."""
+    timed = cookie + b"~%010d" % (time.time() if seconds is None else seconds)
+    return timed + b"~" + hmac.new(key, b"xcipher ng request 1\n" + timed + b"\n" + body, "sha256").hexdigest()[:32].encode()
+
+
+def reply_mac(key, cookie, body):
+    """Of the reply to a request with this signed cookie."""
+    return hmac.new(key, b"xcipher ng reply 1\n" + cookie + b"\n" + body, "sha256").hexdigest()[:32].encode()
+
+
 class Client:
-    def __init__(self, namespace=None, address=("127.0.0.1", 22222)):
+    """key: 32 bytes; then requests are signed, and only signed replies count."""
+
+    def __init__(self, namespace=None, address=("127.0.0.1", 22222), key=None):
+        self.key = key
+        self.signed = (None, None)
         self.sock = socket_in(namespace)
         self.sock.connect(address)
         self.sock.settimeout(1)
 
     def raw(self, datagram, timeout=10.0):
         """Send bytes as they are; the bytes of the reply to that cookie, or None."""
-        cookie = datagram.partition(b" ")[0] + b" "
+        cookie, _, body = datagram.partition(b" ")
+        if self.key:
+            # What is sent again is the same datagram, else it would be executed again.
+            if self.signed[0] != datagram:
+                self.signed = (datagram, sign(self.key, cookie, body))
+            cookie = self.signed[1]
+            datagram = cookie + b" " + body
+            begin = cookie[:-32]
+        else:
+            begin = cookie + b" "
         end = time.monotonic() + timeout
         try:
             self.sock.settimeout(timeout)
@@ -82,11 +107,15 @@ class Client:
             while True:
                 reply = self.sock.recv(65536)
                 # What was asked twice, since it took long, is answered twice.
-                if reply.startswith(cookie):
+                if reply.startswith(begin) and (not self.key or self.genuine(cookie, reply)):
                     return reply
                 self.sock.settimeout(max(end - time.monotonic(), 0.001))
         except (TimeoutError, ConnectionRefusedError):
             return None
+
+    def genuine(self, cookie, reply):
+        said, _, body = reply.partition(b" ")
+        return said[-32:] == reply_mac(self.key, cookie, body)
 
     def call(self, command, cookie=None, tries=10, **keys):
         request = {"command": command}
@@ -96,7 +125,7 @@ class Client:
         for _ in range(tries):
             reply = self.raw(message, 1.0)
             if reply is not None:
-                return decode(reply[len(cookie) + 1:])
+                return decode(reply.partition(b" ")[2])
         raise TimeoutError(f"no reply to {command}")
 
     def close(self):

@@ -28,6 +28,13 @@ static void frames_are_cookie_space_dictionary(void **state)
 		{"cookie", -ENOMSG, NULL, NULL, NG_BENCODE},
 		{" de", -ENOMSG, NULL, NULL, NG_BENCODE},
 		{"", -ENOMSG, NULL, NULL, NG_BENCODE},
+		{"!~ de", 0, "!~", "de", NG_BENCODE},
+		{"\x80\x01\x02 de", -ENOMSG, NULL, NULL, NG_BENCODE},
+		{"a\x7f de", -ENOMSG, NULL, NULL, NG_BENCODE},
+		{"a\t de", -ENOMSG, NULL, NULL, NG_BENCODE},
+		{"a\n de", -ENOMSG, NULL, NULL, NG_BENCODE},
+		{"\n de", -ENOMSG, NULL, NULL, NG_BENCODE},
+		{"\xc3\xbc de", -ENOMSG, NULL, NULL, NG_BENCODE},
 	};
 	char long_one[NG_COOKIE_MAX + 4];
 

@@ -295,6 +295,7 @@ static void statistics_count_requests_and_errors(void **state)
 	ask(h, "{'command':'offer'}", buf, sizeof(buf));
 	ask(h, "nonsense", buf, sizeof(buf));
 	handler_count_duplicate(h);
+	handler_count_drops(h, NG_DROP_COOKIE, 2);
 	ask(h, "{'command':'statistics'}", buf, sizeof(buf));
 	assert_non_null(strstr(buf, "'result':'ok','statistics':{'currentstatistics':{"));
 	assert_non_null(strstr(buf, "'sessionsown':3,"));
@@ -302,7 +303,7 @@ static void statistics_count_requests_and_errors(void **state)
 	assert_non_null(strstr(buf, "'totalpingcount':1,'totalpingerrors':0,"));
 	assert_non_null(strstr(buf, "'totaloffercount':1,'totaloffererrors':1,"));
 	assert_non_null(strstr(buf, "'totalerrorcount':2,'totalinvalidcount':1,"));
-	assert_non_null(strstr(buf, "'totalduplicatecount':1}"));
+	assert_non_null(strstr(buf, "'totalduplicatecount':1,'dropped':{'cookie':2,"));
 	assert_non_null(strstr(buf, "'intervalstatistics':{'totalcallsduration':'0.000000',"));
 	assert_non_null(strstr(buf, "'extra':42}"));
 	handler_destroy(h);
@@ -433,11 +434,51 @@ static void a_repeated_cookie_is_answered_and_not_carried_out_again(void **state
 	expect(&f, two, "1 " OFFER, "1 d6:result2:ok3:sdp7:v=0 2 ce");
 	expect(&f, one, "2 " OFFER, "2 d6:result2:ok3:sdp7:v=0 3 ce");
 	assert_int_equal(f.calls.offers, 3);
-	ng_front_tick(f.front, 1 + 2 * COOKIE_GENERATION_NS);
-	ng_front_tick(f.front, 1 + 3 * COOKIE_GENERATION_NS);
+	ng_front_tick(f.front, 1 + 2 * COOKIE_LIFE_NS);
+	ng_front_tick(f.front, 1 + 3 * COOKIE_LIFE_NS);
 	expect(&f, one, "1 " OFFER, "1 d6:result2:ok3:sdp7:v=0 4 ce");
 	close(one);
 	close(two);
+	stop(&f);
+}
+
+static uint32_t waiting_replies(int fd)
+{
+	char buf[64];
+	uint32_t n = 0;
+
+	while (recv(fd, buf, sizeof(buf), MSG_DONTWAIT) > 0)
+		n++;
+	return n;
+}
+
+/* Two hundred requests lie in the socket before the proxy's: in the order of arrival it would be answered in the fourth round. */
+static void a_source_that_floods_does_not_delay_another(void **state)
+{
+	struct fixture f;
+	int flood, proxy;
+	char text[64];
+
+	(void)state;
+	assert_true(start(&f, "127.0.0.1"));
+	flood = client(&f, "127.0.0.1");
+	proxy = client(&f, "127.0.0.1");
+	for (int i = 0; i < 200; i++) {
+		int len = snprintf(text, sizeof(text), "%d d7:command4:pinge", i);
+
+		assert_int_equal(send(flood, text, (size_t)len, 0), len);
+	}
+	assert_int_equal(send(proxy, "1 d7:command4:pinge", 19, 0), 19);
+	assert_true(ng_server_readable(f.s, 1));
+	assert_int_equal(waiting_replies(proxy), 1);
+	assert_int_equal(waiting_replies(flood), 63);
+	/* none is lost, and the caller is told as long as some wait */
+	assert_true(ng_server_readable(f.s, 1));
+	assert_true(ng_server_readable(f.s, 1));
+	assert_false(ng_server_readable(f.s, 1));
+	assert_int_equal(waiting_replies(flood), 137);
+	close(flood);
+	close(proxy);
 	stop(&f);
 }
 
@@ -515,6 +556,7 @@ int main(void)
 		cmocka_unit_test(statistics_count_requests_and_errors),
 		cmocka_unit_test(garbage_gets_an_error_or_silence),
 		cmocka_unit_test(a_repeated_cookie_is_answered_and_not_carried_out_again),
+		cmocka_unit_test(a_source_that_floods_does_not_delay_another),
 		cmocka_unit_test(replies_leave_from_the_address_that_was_asked),
 		cmocka_unit_test(large_requests_are_read_and_large_replies_refused),
 		cmocka_unit_test(an_address_in_use_is_told_in_one_line),
