@@ -26,8 +26,8 @@ class Relay:
     name = "relay"
     ng_port = 22222
 
-    def __init__(self, net, args):
-        self.net = net
+    def __init__(self, net, args, ng_key=None):
+        self.net, self.ng_key = net, ng_key
         self.log = tempfile.TemporaryFile("w+")
         self.process = net.spawn(net.gateway, args, stdout=self.log, stderr=self.log, env=self.environment())
         self.client = None
@@ -36,7 +36,7 @@ class Relay:
         return dict(os.environ)
 
     def wait_ready(self, timeout=120):
-        self.client = ng.Client(self.net.gateway, ("127.0.0.1", self.ng_port))
+        self.client = ng.Client(self.net.gateway, ("127.0.0.1", self.ng_port), self.ng_key)
         end = time.monotonic() + timeout
         while time.monotonic() < end:
             if self.process.poll() is not None:
@@ -82,11 +82,11 @@ NO_SHEDDING = ("--overload-age=0", "--opencl-timeout=20000")
 class Xcipherd(Relay):
     name = "xcipherd"
 
-    def __init__(self, net, *options, addresses=("10.200.1.1",), build=None, user=None, wrap=()):
+    def __init__(self, net, *options, addresses=("10.200.1.1",), build=None, user=None, wrap=(), ng_key=None):
         interfaces = [f"--interface={a}" for a in addresses]
         become = ["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups"] if user else []
         super().__init__(net, [*wrap, *become, os.path.join(build or BUILD, "xcipherd"), "--config-file=none", "--foreground",
-                               "--listen-ng=127.0.0.1:22222", *interfaces, *NO_SHEDDING, *options])
+                               "--listen-ng=127.0.0.1:22222", *interfaces, *NO_SHEDDING, *options], ng_key)
 
     def environment(self):
         env = super().environment()
