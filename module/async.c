@@ -210,8 +210,8 @@ static int slot_fill(
 	s->c = *c;
 	snprintf(s->c.job.cookie, COOKIE_LEN, "%s_%x_%x", A->start, (unsigned)(s - A->slot),
 		s->generation);
-	n = buf ? wire_write(
-			  buf, WIRE_MAX, (struct text){s->c.job.cookie, strlen(s->c.job.cookie)}, r)
+	n = buf ? wire_write(buf, WIRE_MAX, sign_now(),
+			  (struct text){s->c.job.cookie, strlen(s->c.job.cookie)}, r)
 		: -ENOMEM;
 	if (n > 0) {
 		s->block_len = (size_t)n + c->call_id.len + c->from_tag.len + c->to_tag.len;
@@ -457,7 +457,7 @@ static struct slot *slot_of(int self, struct text cookie)
 
 static void on_datagram(int self, const char *p, size_t len, const struct sockaddr_storage *from)
 {
-	struct slot *s = slot_of(self, wire_cookie(p, len));
+	struct slot *s = slot_of(self, wire_cookie(settings.keys, p, len));
 	struct wire_reply reply;
 	enum step step;
 
@@ -466,6 +466,8 @@ static void on_datagram(int self, const char *p, size_t len, const struct sockad
 		counter_inc(counters.stray_replies);
 		return;
 	}
+	if (!job_genuine(&s->c.job, p, len))
+		return;
 	wire_read(&reply, p, len, s->c.job.op == OP_QUERY, s->c.from_tag, s->c.to_tag);
 	step = job_reply(&s->c.job, &reply);
 	if (step == STEP_SEND && send_on(s) == STEP_DONE)

@@ -160,7 +160,7 @@ int call_loosen(struct context *c, const struct wire_reply *reply, char *buf, si
 		return 0;
 	len = wire_flags(flags, sizeof(flags), datagram);
 	len = policy_loosen(flags, len, rtp);
-	n = wire_rewrite(buf, size, datagram, (struct text){cookie, strlen(cookie)},
+	n = wire_rewrite(buf, size, sign_now(), datagram, (struct text){cookie, strlen(cookie)},
 		(struct text){flags, len});
 	if (n <= 0)
 		return 0;
@@ -313,7 +313,8 @@ static int run_sync(struct sip_msg *msg, struct context *c, const struct wire_re
 	if (!buf)
 		return end(c->job.op, V_INTERNAL, "no memory");
 	sync_cookie(c->job.cookie);
-	n = wire_write(buf, WIRE_MAX, (struct text){c->job.cookie, strlen(c->job.cookie)}, r);
+	n = wire_write(
+		buf, WIRE_MAX, sign_now(), (struct text){c->job.cookie, strlen(c->job.cookie)}, r);
 	if (n < 0) {
 		pkg_free(buf);
 		return end(c->job.op, V_MESSAGE, "message too large for a datagram");

@@ -22,15 +22,21 @@ struct ping {
 	int fd;
 	bool answered;
 	char cookie[COOKIE_LEN];
+	char datagram[256];
+	int len;
 };
 
 static void ping_send(struct ping *p)
 {
 	static const struct wire_request request = {.command = "ping"};
-	char buf[256];
-	int n = wire_write(buf, sizeof(buf), (struct text){p->cookie, strlen(p->cookie)}, &request);
+	int n = p->len;
 
-	if (n > 0 && send(p->fd, buf, (size_t)n, 0) != n)
+	/* What is sent again is the same datagram. */
+	if (!n)
+		n = wire_write(p->datagram, sizeof(p->datagram), sign_now(),
+			(struct text){p->cookie, strlen(p->cookie)}, &request);
+	p->len = n;
+	if (n > 0 && send(p->fd, p->datagram, (size_t)n, 0) != n)
 		LM_DBG("ping to %s not sent: %s\n", p->node.id, strerror(errno));
 }
 
@@ -54,7 +60,8 @@ static void ping_read(struct ping *p)
 		p->fd = -1;
 		return;
 	}
-	if (!text_is(wire_cookie(buf, (size_t)n), p->cookie))
+	if (!text_is(wire_cookie(settings.keys, buf, (size_t)n), p->cookie) ||
+		!reply_genuine(p->node.id, p->datagram, (size_t)p->len, buf, (size_t)n))
 		return;
 	wire_read(&r, buf, (size_t)n, false, (struct text){NULL, 0}, (struct text){NULL, 0});
 	p->answered |= r.result == WIRE_PONG;

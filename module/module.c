@@ -17,6 +17,9 @@
 #include "rpc.h"
 #include "settings.h"
 
+/* A request is sent for so long at most: the daemon takes none that was signed more than 30 s ago, by clocks that may differ. */
+#define SIGNED_MS 25000
+
 MODULE_VERSION
 
 struct tm_binds tmb;
@@ -156,6 +159,7 @@ static int param_node(modparam_t type, void *val)
 static param_export_t params[] = {
 	{"node", PARAM_STRING | PARAM_USE_FUNC, (void *)param_node},
 	{"nodes_file", PARAM_STRING, &settings.nodes_file},
+	{"ng_key_file", PARAM_STRING, &settings.ng_key_file},
 	{"db_url", PARAM_STRING, &settings.db_url},
 	{"table_name", PARAM_STRING, &settings.db_table},
 	{"timeout", PARAM_INT, &settings.timeout_ms},
@@ -182,6 +186,11 @@ static int settings_check(void)
 	}
 	if (s->receivers < 1 || s->receivers > 16 || s->slots < s->receivers || s->slots > 65536) {
 		LM_ERR("receivers must be 1 to 16, slots from receivers to 65536\n");
+		return -1;
+	}
+	if (s->ng_key_file && (long long)s->timeout_ms * (1 + s->retries) * TRIES_MAX > SIGNED_MS) {
+		LM_ERR("timeout * (1 + retries) * 4 nodes must not exceed %d ms with ng_key_file: the daemon takes no request that is older than 30 s\n",
+			SIGNED_MS);
 		return -1;
 	}
 	settings.slots -= s->slots % s->receivers;
@@ -268,9 +277,23 @@ static int load_nodes(void)
 	return n < 0 ? -1 : 0;
 }
 
+/* Before processes are forked: each has it then. */
+static int load_keys(void)
+{
+	char err[WIRE_ERR] = "no memory";
+
+	if (!settings.ng_key_file)
+		return 0;
+	if (wire_keys_read(&settings.keys, "ng_key_file", settings.ng_key_file, err)) {
+		LM_ERR("%s\n", err);
+		return -1;
+	}
+	return 0;
+}
+
 static int mod_init(void)
 {
-	if (settings_check() || load_tm_api(&tmb) < 0)
+	if (settings_check() || load_keys() || load_tm_api(&tmb) < 0)
 		return -1;
 	if (nodes_init() || load_nodes() || async_init() || health_init())
 		return -1;
@@ -295,6 +318,8 @@ static void mod_destroy(void)
 {
 	async_destroy();
 	nodes_destroy();
+	wire_keys_free(settings.keys);
+	settings.keys = NULL;
 }
 
 int mod_register(char *path, int *dlflags, void *p1, void *p2);

@@ -7,7 +7,7 @@ MOD_OUT   := $(BUILD)/module
 MOD_SRC   := $(sort $(wildcard module/*.c))
 # What knows nothing of Kamailio, and is fuzzed and tested as it is
 MOD_PURE  := module/wire.c module/policy.c
-MOD_CODEC := $(addprefix daemon/,base/bytes.c base/pool.c base/sbuf.c base/secmem.c proto/bencode.c proto/json.c proto/ngval.c proto/utf8.c)
+MOD_CODEC := $(addprefix daemon/,base/bytes.c base/keyfile.c base/pool.c base/sbuf.c base/secmem.c proto/bencode.c proto/json.c proto/ng_auth.c proto/ngval.c proto/utf8.c)
 mod_obj    = $(patsubst %.c,$(MOD_OUT)/%.o,$(1))
 MOD_OBJ   := $(call mod_obj,$(MOD_SRC) $(MOD_CODEC))
 MOD_FLAGS := -std=gnu17 -O2 -g $(WARN) -fPIC -fstack-protector-strong -D_GNU_SOURCE
@@ -33,8 +33,15 @@ $(call mod_obj,$(MOD_PURE) $(MOD_CODEC)): $(MOD_OUT)/%.o: %.c Makefile module/mo
 	$(call say,CC    $<)
 	$(Q)$(CC) $(MOD_FLAGS) -D_FORTIFY_SOURCE=2 -fvisibility=hidden -Idaemon -Imodule -MMD -MP -c -o $@ $<
 
+# Stands between both: the daemon's interface, Kamailio's SHA-256
+MOD_BOTH  := module/hmac.c
+$(call mod_obj,$(MOD_BOTH)): $(MOD_OUT)/%.o: %.c Makefile module/module.mk $(KAM)/version
+	@mkdir -p $(@D)
+	$(call say,CC    $<)
+	$(Q)$(CC) $(MOD_FLAGS) -D_FORTIFY_SOURCE=2 -fvisibility=hidden -Idaemon -isystem $(KAM)/include -MMD -MP -c -o $@ $<
+
 # The flags hold quoted strings: the compiler reads them from the file.
-$(call mod_obj,$(filter-out $(MOD_PURE),$(MOD_SRC))): $(MOD_OUT)/%.o: %.c Makefile module/module.mk $(KAM)/version
+$(call mod_obj,$(filter-out $(MOD_PURE) $(MOD_BOTH),$(MOD_SRC))): $(MOD_OUT)/%.o: %.c Makefile module/module.mk $(KAM)/version
 	@mkdir -p $(@D)
 	$(call say,CC    $<)
 	$(Q)$(CC) $(MOD_FLAGS) @$(KAM)/flags -DMOD_NAME='"xcipher"' -isystem $(KAM)/include -Imodule -MMD -MP -c -o $@ $<

@@ -5,6 +5,8 @@
 
 #include <core/counters.h>
 
+struct wire_keys;
+
 struct settings {
 	int timeout_ms, retries;      /* per node: wait, then send again so often */
 	int max_nodes;                /* asked one after the other for one request */
@@ -15,6 +17,8 @@ struct settings {
 	char *node_line[64];          /* of the parameter node */
 	int node_lines;
 	char *nodes_file;
+	char *ng_key_file;
+	struct wire_keys *keys; /* of that file; NULL: nothing is signed */
 	char *db_url, *db_table;
 	char *emergency_fallback; /* "suites,rtp" */
 	char *emergency_flags;    /* added to the script's */
@@ -33,6 +37,7 @@ extern struct settings settings;
 	X(suspended, "transactions suspended")                                                 \
 	X(slots_full, "requests made synchronously because all slots were taken")              \
 	X(stray_replies, "datagrams that answer nothing under way, or nothing at all")         \
+	X(forged_replies, "replies that no key of ng_key_file signed")                         \
 	X(garbage, "replies that could not be read")                                           \
 	X(emergency_calls, "calls treated as emergency calls")                                 \
 	X(emergency_widened, "messages of emergency calls whose limits on suites were lifted") \

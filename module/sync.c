@@ -52,11 +52,13 @@ static enum step listen_for(
 			return job_unreachable(&c->job);
 		if (n <= 0)
 			continue;
-		cookie = wire_cookie(buf, (size_t)n);
+		cookie = wire_cookie(settings.keys, buf, (size_t)n);
 		if (!text_is(cookie, c->job.cookie)) {
 			counter_inc(counters.stray_replies);
 			continue;
 		}
+		if (!job_genuine(&c->job, buf, (size_t)n))
+			continue;
 		wire_read(reply, buf, (size_t)n, c->job.op == OP_QUERY, c->from_tag, c->to_tag);
 		next = job_reply(&c->job, reply);
 		if (next == STEP_DONE)

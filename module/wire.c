@@ -7,8 +7,9 @@
 #include <errno.h>
 #include <stdio.h>
 
+#include "base/keyfile.h"
 #include "base/secmem.h"
-#include "proto/ngval.h"
+#include "proto/ng_auth.h"
 
 #define POOL_LIMIT (8u << 20)
 
@@ -26,6 +27,80 @@ void wire_wipe(void *p, size_t len)
 {
 	secmem_wipe(p, len);
 }
+
+/* --- Keys --------------------------------------------------------------------------------------- */
+
+struct wire_keys {
+	struct ng_keys keys;
+};
+
+int wire_keys_read(struct wire_keys **out, const char *option, const char *path, char err[WIRE_ERR])
+{
+	struct wire_keys *k = secmem_alloc(sizeof(*k));
+	char text[4096];
+	uint32_t line;
+	int ret;
+
+	if (!k)
+		return -ENOMEM;
+	ret = keyfile_read(text, sizeof(text), option, path, err, WIRE_ERR);
+	if (ret >= 0) {
+		ret = ng_keys_parse(&k->keys, (struct str){text, (size_t)ret}, &line);
+		if (ret)
+			snprintf(err, WIRE_ERR,
+				"%s=%s, line %u: a key of 64 hexadecimal digits per line is needed, %u at most",
+				option, path, line, NG_KEYS_MAX);
+	}
+	wire_wipe(text, sizeof(text));
+	if (ret)
+		wire_keys_free(k);
+	else
+		*out = k;
+	return ret;
+}
+
+void wire_keys_free(struct wire_keys *k)
+{
+	if (k)
+		secmem_free(k, sizeof(*k));
+}
+
+/* Up to the first blank. */
+static struct text first_word(const char *p, size_t len)
+{
+	const char *end = len ? memchr(p, ' ', len) : NULL;
+
+	return end && end != p ? (struct text){p, (size_t)(end - p)} : (struct text){"", 0};
+}
+
+static struct str body_of(struct text datagram, struct text word)
+{
+	return str_trim((struct str){datagram.s + word.len + 1, datagram.len - word.len - 1});
+}
+
+struct text wire_cookie(const struct wire_keys *keys, const char *p, size_t len)
+{
+	struct text word = first_word(p, len);
+	struct ng_signed s;
+
+	if (!keys)
+		return word;
+	if (ng_signed_parse(&s, str_of(word)))
+		return (struct text){"", 0};
+	return (struct text){s.cookie.s, s.cookie.len};
+}
+
+bool wire_genuine(const struct wire_keys *keys, struct text request, const char *p, size_t len)
+{
+	struct text asked = first_word(request.s, request.len), said = first_word(p, len);
+
+	return !keys ||
+		(asked.len && said.len &&
+			ng_verify_reply(&keys->keys, str_of(asked), str_of(said),
+				body_of((struct text){p, len}, said)));
+}
+
+/* --- Requests ----------------------------------------------------------------------------------- */
 
 static void add(struct pool *p, struct ngval *d, struct str key, struct text value)
 {
@@ -63,17 +138,26 @@ static struct ngval *build(struct pool *p, const struct wire_request *r)
 	return d;
 }
 
-static int finish(char *buf, size_t size, struct pool *p, struct text cookie, const struct ngval *d)
+static int finish(char *buf, size_t size, struct wire_sign sign, struct pool *p, struct text cookie,
+	const struct ngval *d)
 {
+	size_t head = cookie.len + (sign.keys ? NG_SIGNATURE : 0) + 1;
+	char signature[NG_SIGNATURE + 1];
 	struct sbuf b;
 	int err;
 
 	sbuf_init(&b, WIRE_MAX);
-	sbuf_str(&b, str_of(cookie));
-	sbuf_str(&b, STR(" "));
+	sbuf_printf(&b, "%.*s%*s", (int)cookie.len, cookie.s, (int)(head - cookie.len), "");
 	if (d && !pool_failed(p))
 		bencode_write(&b, d);
 	err = !d || pool_failed(p) ? -ENOMEM : b.err;
+	if (!err && sign.keys) {
+		if (ng_sign_request(signature, &sign.keys->keys, str_of(cookie), sign.seconds,
+			    (struct str){b.p + head, b.len - head}))
+			memcpy(b.p + cookie.len, signature, NG_SIGNATURE);
+		else
+			err = -EMSGSIZE;
+	}
 	if (!err && b.len > size)
 		err = -EMSGSIZE;
 	if (!err) {
@@ -84,32 +168,32 @@ static int finish(char *buf, size_t size, struct pool *p, struct text cookie, co
 	return err;
 }
 
-int wire_write(char *buf, size_t size, struct text cookie, const struct wire_request *r)
+int wire_write(char *buf, size_t size, struct wire_sign sign, struct text cookie,
+	const struct wire_request *r)
 {
 	struct pool *p;
 	int n;
 
 	if (pool_create(&p, POOL_LIMIT))
 		return -ENOMEM;
-	n = finish(buf, size, p, cookie, build(p, r));
+	n = finish(buf, size, sign, p, cookie, build(p, r));
 	pool_destroy(p);
 	return n;
 }
 
 static struct ngval *reread(struct pool *p, struct text datagram)
 {
-	struct text cookie = wire_cookie(datagram.s, datagram.len);
+	struct text word = first_word(datagram.s, datagram.len);
 	struct ngval *v = NULL;
 	size_t pos;
 
-	if (bencode_parse(&v, p,
-		    (struct str){datagram.s + cookie.len + 1, datagram.len - cookie.len - 1}, &pos))
+	if (!word.len || bencode_parse(&v, p, body_of(datagram, word), &pos))
 		return NULL;
 	return v;
 }
 
-int wire_rewrite(
-	char *buf, size_t size, struct text datagram, struct text cookie, struct text flags)
+int wire_rewrite(char *buf, size_t size, struct wire_sign sign, struct text datagram,
+	struct text cookie, struct text flags)
 {
 	struct ngval *d;
 	struct pool *p;
@@ -121,7 +205,7 @@ int wire_rewrite(
 	for (struct ngval *v = d ? d->first : NULL; v; v = v->next)
 		if (str_eq(v->key, STR("rtpp-flags")))
 			v->str = str_of(flags);
-	n = finish(buf, size, p, cookie, d);
+	n = finish(buf, size, sign, p, cookie, d);
 	pool_destroy(p);
 	return n;
 }
@@ -141,13 +225,6 @@ size_t wire_flags(char *out, size_t size, struct text datagram)
 	out[s.len] = 0;
 	pool_destroy(p);
 	return s.len;
-}
-
-struct text wire_cookie(const char *p, size_t len)
-{
-	const char *end = len ? memchr(p, ' ', len) : NULL;
-
-	return end && end != p ? (struct text){p, (size_t)(end - p)} : (struct text){"", 0};
 }
 
 /* What a peer wrote, for logs, variables and reason phrases: never a control character, cut to size. */
@@ -241,7 +318,7 @@ static enum wire_result result_of(struct str result, struct str reason, struct s
 void wire_read(struct wire_reply *out, const char *p, size_t len, bool tree, struct text from_tag,
 	struct text to_tag)
 {
-	struct text cookie = wire_cookie(p, len);
+	struct text cookie = first_word(p, len);
 	struct str reason, warning, sdp;
 	struct ngval *v = NULL;
 	size_t pos;

@@ -33,12 +33,29 @@ struct wire_request {
 	unsigned code; /* of a reply */
 };
 
-/* Cookie, space, bencode into buf: the length; -EMSGSIZE, -ENOMEM. */
-int wire_write(char *buf, size_t size, struct text cookie, const struct wire_request *r);
+/* The keys that xcipherd shares with us (--ng-key-file): the first one signs, each of them verifies. In secure memory. */
+struct wire_keys;
+
+#define WIRE_ERR 512u
+
+/* 0, or -errno with one line in err; option names the file there. */
+int wire_keys_read(
+	struct wire_keys **out, const char *option, const char *path, char err[WIRE_ERR]);
+void wire_keys_free(struct wire_keys *k);
+
+/* What every request is written with. keys NULL: it is not signed. */
+struct wire_sign {
+	const struct wire_keys *keys;
+	uint64_t seconds; /* since 1970 */
+};
+
+/* Cookie, signature if there are keys, space, bencode into buf: the length; -EMSGSIZE, -ENOMEM. */
+int wire_write(char *buf, size_t size, struct wire_sign sign, struct text cookie,
+	const struct wire_request *r);
 
 /* The same request with another cookie and other flags. */
-int wire_rewrite(
-	char *buf, size_t size, struct text datagram, struct text cookie, struct text flags);
+int wire_rewrite(char *buf, size_t size, struct wire_sign sign, struct text datagram,
+	struct text cookie, struct text flags);
 /* The flags of a request, copied; their length. */
 size_t wire_flags(char *out, size_t size, struct text datagram);
 
@@ -54,8 +71,10 @@ struct wire_reply {
 	void *pool;
 };
 
-/* The cookie of a datagram, or an empty text. */
-struct text wire_cookie(const char *p, size_t len);
+/* The cookie of a reply as wire_write() had it, without the signature if there are keys; or an empty text. */
+struct text wire_cookie(const struct wire_keys *keys, const char *p, size_t len);
+/* With keys: whether the daemon signed these bytes as the reply to this request. Without: true. */
+bool wire_genuine(const struct wire_keys *keys, struct text request, const char *p, size_t len);
 /* Whatever bytes: a reply, perhaps WIRE_GARBAGE. tree: also json and suites; from_tag and to_tag say whose suites are wanted. Slices point into the datagram
  * or the pool, which wire_fini() wipes. */
 void wire_read(struct wire_reply *out, const char *p, size_t len, bool tree, struct text from_tag,

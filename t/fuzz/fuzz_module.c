@@ -42,13 +42,13 @@ static void flags(const char *p, size_t len)
 	if (w.flags_len > len)
 		abort();
 	q.flags = (struct text){out, w.flags_len};
-	n = wire_write(buf, WIRE_MAX, TEXT("1_2"), &q);
+	n = wire_write(buf, WIRE_MAX, (struct wire_sign){0}, TEXT("1_2"), &q);
 	if (n > 0) {
 		size_t flags_len = wire_flags(again, sizeof(again), (struct text){buf, (size_t)n});
 
 		flags_len = policy_loosen(again, flags_len, len & 1);
-		wire_rewrite(buf, WIRE_MAX, (struct text){buf, (size_t)n}, TEXT("1_3"),
-			(struct text){again, flags_len});
+		wire_rewrite(buf, WIRE_MAX, (struct wire_sign){0}, (struct text){buf, (size_t)n},
+			TEXT("1_3"), (struct text){again, flags_len});
 	}
 	free(buf);
 	free(out);

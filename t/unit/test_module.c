@@ -5,6 +5,8 @@
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -274,19 +276,82 @@ static void requests_can_be_read_back_and_changed(void **state)
 		.added = TEXT("C"),
 		.received_from = TEXT("192.0.2.1")};
 	char buf[512], again[64];
-	int n = wire_write(buf, sizeof(buf), TEXT("1_2"), &q);
+	const struct wire_sign no = {0};
+	int n = wire_write(buf, sizeof(buf), no, TEXT("1_2"), &q);
 
 	(void)state;
 	assert_true(n > 0);
 	assert_memory_equal(buf, "1_2 d7:command5:offer", 21);
 	assert_int_equal(wire_flags(again, sizeof(again), (struct text){buf, (size_t)n}), 5);
 	assert_string_equal(again, "A B C");
-	n = wire_rewrite(buf, sizeof(buf), (struct text){buf, (size_t)n}, TEXT("1_3"), TEXT("D"));
+	n = wire_rewrite(
+		buf, sizeof(buf), no, (struct text){buf, (size_t)n}, TEXT("1_3"), TEXT("D"));
 	assert_true(n > 0);
 	assert_memory_equal(buf, "1_3 d", 5);
 	wire_flags(again, sizeof(again), (struct text){buf, (size_t)n});
 	assert_string_equal(again, "D");
-	assert_int_equal(wire_write(buf, 20, TEXT("1_2"), &q), -EMSGSIZE);
+	assert_int_equal(wire_write(buf, 20, no, TEXT("1_2"), &q), -EMSGSIZE);
+}
+
+/* The fixed vectors are those of test_ng_auth.c. */
+static void requests_are_signed_and_replies_verified(void **state)
+{
+	static const char key[] =
+		"000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f\n";
+	static const struct {
+		const char *reply;
+		bool genuine;
+	} R[] = {
+		{"1_2_3~1700000000~fdd902c2e65ac884df8054c8ba0857d0 d6:result4:ponge", true},
+		{"1_2_3~1700000000~fdd902c2e65ac884df8054c8ba0857d0 d6:result2:oke", false},
+		{"1_2_3~1700000000~fdd902c2e65ac884df8054c8ba0857d1 d6:result4:ponge", false},
+		{"1_2_3~1700000001~fdd902c2e65ac884df8054c8ba0857d0 d6:result4:ponge", false},
+		{"1_2_4~1700000000~fdd902c2e65ac884df8054c8ba0857d0 d6:result4:ponge", false},
+		{"1_2_3~1700000000~6bf6e7dcc01b4e1ed786102ac66c3fa8 d7:command4:pinge", false},
+		{"1_2_3 d6:result4:ponge", false},
+		{"1_2_3", false},
+		{"", false},
+	};
+	const struct wire_request ping = {.command = "ping"};
+	char path[] = "/tmp/test_module.XXXXXX", err[WIRE_ERR], buf[512], again[512];
+	struct wire_sign sign = {.seconds = 1700000000};
+	int fd = mkstemp(path), n;
+	struct wire_keys *keys;
+	struct text cookie;
+
+	(void)state;
+	assert_int_equal(write(fd, key, sizeof(key) - 1), sizeof(key) - 1);
+	assert_int_equal(fchmod(fd, 0644), 0);
+	assert_int_equal(wire_keys_read(&keys, "ng_key_file", path, err), -EPERM);
+	assert_non_null(strstr(err, "ng_key_file="));
+	assert_int_equal(fchmod(fd, 0600), 0);
+	assert_int_equal(wire_keys_read(&keys, "ng_key_file", path, err), 0);
+	sign.keys = keys;
+	n = wire_write(buf, sizeof(buf), sign, TEXT("1_2_3"), &ping);
+	assert_int_equal(n, 49 + 1 + 17);
+	assert_memory_equal(
+		buf, "1_2_3~1700000000~6bf6e7dcc01b4e1ed786102ac66c3fa8 d7:command4:pinge", n);
+	cookie = wire_cookie(keys, buf, (size_t)n);
+	assert_true(text_is(cookie, "1_2_3"));
+	assert_int_equal(wire_cookie(keys, "1_2_3 de", 8).len, 0);
+	assert_int_equal(wire_cookie(NULL, "1_2_3 de", 8).len, 5);
+	for (size_t i = 0; i < sizeof(R) / sizeof(R[0]); i++) {
+		assert_int_equal(wire_genuine(keys, (struct text){buf, (size_t)n}, R[i].reply,
+					 strlen(R[i].reply)),
+			R[i].genuine);
+		assert_true(wire_genuine(
+			NULL, (struct text){buf, (size_t)n}, R[i].reply, strlen(R[i].reply)));
+	}
+	n = wire_rewrite(
+		again, sizeof(again), sign, (struct text){buf, (size_t)n}, TEXT("1_2_3"), TEXT(""));
+	assert_int_equal(n, 67);
+	assert_memory_equal(again, buf, n);
+	assert_int_equal(write(fd, "x\n", 2), 2);
+	wire_keys_free(keys);
+	assert_int_equal(wire_keys_read(&keys, "ng_key_file", path, err), -EINVAL);
+	assert_non_null(strstr(err, "line 2"));
+	close(fd);
+	unlink(path);
 }
 
 int main(void)
@@ -301,6 +366,7 @@ int main(void)
 		cmocka_unit_test(fall_backs_take_limits_out_of_flags),
 		cmocka_unit_test(emergency_services_have_names),
 		cmocka_unit_test(requests_can_be_read_back_and_changed),
+		cmocka_unit_test(requests_are_signed_and_replies_verified),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
