@@ -173,6 +173,6 @@ event_route[xhttp:request] {
                        "import urllib.request; print(urllib.request.urlopen('http://127.0.0.1:9273/metrics', timeout=60).read().decode())").stdout
         values = {line.split()[0]: line.split()[1] for line in page.splitlines() if "xcipher" in line and not line.startswith("#")}
         assert values["kamailio_xcipher_requests"] == "15" and values["kamailio_xcipher_failures"] == "0", page[-2000:]
-        assert len(values) == 17, values
+        assert len(values) == 18, values
         kam.stop()
     daemon.stop()
