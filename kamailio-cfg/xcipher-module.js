@@ -11,7 +11,14 @@ function relay() {
 	}
 }
 
+// Anybody can write headers that mark an emergency call. The module marks those that were dialled (emergency_numbers, urn:service:sos).
+function remove_marks() {
+	KSR.textops.remove_hf("Priority");
+	KSR.textops.remove_hf("Resource-Priority");
+}
+
 function ksr_request_route() {
+	remove_marks();
 	if (KSR.maxfwd.process_maxfwd(10) < 0) {
 		KSR.sl.send_reply(483, "Too Many Hops");
 		return;

@@ -171,13 +171,17 @@ int call_loosen(struct context *c, const struct wire_reply *reply, char *buf, si
 
 static void detect_emergency(struct context *c, struct sip_msg *msg, enum op op)
 {
-	bool known = nodes_is_emergency(c->call_id);
+	bool known = nodes_is_emergency(c->call_id, c->from_tag, c->to_tag);
+	bool first = op == OP_OFFER && msg->first_line.type == SIP_REQUEST && !c->to_tag.len;
 
 	if (!c->policy.emergency)
-		c->policy.emergency = known || sip_is_emergency(msg);
+		c->policy.emergency = (known && !first) || sip_is_emergency(msg);
+	/* The mark of an earlier call with the same Call-ID and tag is none of this one. */
+	if (first && known && !c->policy.emergency)
+		nodes_mark_emergency(c->call_id, c->from_tag, false);
 	if (!c->policy.emergency || known || op != OP_OFFER)
 		return;
-	nodes_mark_emergency(c->call_id);
+	nodes_mark_emergency(c->call_id, c->from_tag, true);
 	counter_inc(counters.emergency_calls);
 	LM_NOTICE("emergency call %.*s\n", (int)c->call_id.len, c->call_id.s);
 }

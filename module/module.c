@@ -16,6 +16,7 @@
 #include "reject.h"
 #include "rpc.h"
 #include "settings.h"
+#include "sip.h"
 
 /* A request is sent for so long at most: the daemon takes none that was signed more than 30 s ago, by clocks that may differ. */
 #define SIGNED_MS 25000
@@ -171,6 +172,8 @@ static param_export_t params[] = {
 	{"receivers", PARAM_INT, &settings.receivers},
 	{"slots", PARAM_INT, &settings.slots},
 	{"emergency_fallback", PARAM_STRING, &settings.emergency_fallback},
+	{"emergency_numbers", PARAM_STRING, &settings.emergency_numbers},
+	{"emergency_peers", PARAM_STRING, &settings.emergency_peers},
 	{"emergency_flags", PARAM_STRING, &settings.emergency_flags},
 	{0, 0, 0},
 };
@@ -293,7 +296,7 @@ static int load_keys(void)
 
 static int mod_init(void)
 {
-	if (settings_check() || load_keys() || load_tm_api(&tmb) < 0)
+	if (settings_check() || load_keys() || sip_emergency_init() || load_tm_api(&tmb) < 0)
 		return -1;
 	if (nodes_init() || load_nodes() || async_init() || health_init())
 		return -1;
@@ -318,6 +321,7 @@ static void mod_destroy(void)
 {
 	async_destroy();
 	nodes_destroy();
+	sip_emergency_destroy();
 	wire_keys_free(settings.keys);
 	settings.keys = NULL;
 }

@@ -28,7 +28,7 @@ struct placement {
 	uint64_t call; /* 0 = free */
 	uint64_t node; /* hash of its id; 0 = not placed yet */
 	uint64_t expires;
-	bool emergency;
+	uint64_t emergency; /* hash of the tag of who began an emergency call; 0 = it is none */
 };
 
 static struct table {
@@ -309,16 +309,18 @@ static struct placement placement_get(struct text call_id)
 	return copy;
 }
 
-void nodes_mark_emergency(struct text call_id)
+void nodes_mark_emergency(struct text call_id, struct text tag, bool on)
 {
 	lock_get(&T->row_lock);
-	placement_make(hash_text(call_id))->emergency = true;
+	placement_make(hash_text(call_id))->emergency = on ? hash_text(tag) : 0;
 	lock_release(&T->row_lock);
 }
 
-bool nodes_is_emergency(struct text call_id)
+bool nodes_is_emergency(struct text call_id, struct text tag, struct text other_tag)
 {
-	return placement_get(call_id).emergency;
+	uint64_t of = placement_get(call_id).emergency;
+
+	return of && (of == hash_text(tag) || of == hash_text(other_tag));
 }
 
 void nodes_forget(struct text call_id)

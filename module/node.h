@@ -54,9 +54,10 @@ int nodes_load_all(bool replace);
 int nodes_choose(struct target *out, int max, struct text call_id, uint32_t set, bool all);
 /* The call is on this node. */
 void nodes_placed(struct text call_id, const char *id);
-/* The script or its headers marked the call; so are its later messages then. */
-void nodes_mark_emergency(struct text call_id);
-bool nodes_is_emergency(struct text call_id);
+/* The call that this tag's owner began is an emergency call, or is none any more. Its later messages are what it is: those with this tag on
+ * either side, so that nobody else gets the mark by a Call-ID. */
+void nodes_mark_emergency(struct text call_id, struct text tag, bool on);
+bool nodes_is_emergency(struct text call_id, struct text tag, struct text other_tag);
 void nodes_forget(struct text call_id);
 
 void nodes_note(const char *id, enum node_event e);

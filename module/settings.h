@@ -21,6 +21,8 @@ struct settings {
 	struct wire_keys *keys; /* of that file; NULL: nothing is signed */
 	char *db_url, *db_table;
 	char *emergency_fallback; /* "suites,rtp" */
+	char *emergency_numbers;  /* regular expression for the user part of a request's URI */
+	char *emergency_peers;    /* addresses and networks whose headers may mark a call */
 	char *emergency_flags;    /* added to the script's */
 };
 extern struct settings settings;

@@ -3,6 +3,9 @@
  * before they went there is touched. RFC 3261, RFC 3264 (who offers), RFC 4412 (Resource-Priority), RFC 5031 (urn:service:sos). */
 #include "sip.h"
 
+#include <regex.h>
+#include <stdlib.h>
+
 #include <core/data_lump.h>
 #include <core/dprint.h>
 #include <core/ip_addr.h>
@@ -14,6 +17,8 @@
 #include <core/parser/parse_to.h>
 #include <core/route.h>
 #include <modules/tm/tm_load.h>
+
+#include "settings.h"
 
 extern struct tm_binds tmb;
 
@@ -130,13 +135,89 @@ static bool header_says(
 	return false;
 }
 
-bool sip_is_emergency(struct sip_msg *msg)
+/* The request of the transaction a reply belongs to; tm parsed it to its end before it cloned it. */
+static struct sip_msg *request_of_reply(void)
 {
-	if (is_request(msg) &&
-		(policy_sos(text_of(msg->first_line.u.request.uri)) ||
-			policy_sos(text_of(msg->new_uri))))
-		return true;
-	if (msg->to && get_to(msg) && policy_sos(text_of(get_to(msg)->uri)))
+	struct cell *t = tmb.t_gett();
+
+	return t && t != T_UNDEFINED ? t->uas.request : NULL;
+}
+
+/* --- Emergency calls ------------------------------------------------------------------------------ */
+
+#define PEERS_MAX 32
+
+static struct {
+	bool numbers_set;
+	regex_t numbers;
+	int count;
+	struct net peer[PEERS_MAX];
+} emergency; /* constant once processes are forked */
+
+int sip_emergency_init(void)
+{
+	char *copy = settings.emergency_peers ? strdup(settings.emergency_peers) : NULL,
+	     *save = NULL;
+	int err = 0;
+
+	for (char *w = copy ? strtok_r(copy, ", \t", &save) : NULL; w && !err;
+		w = strtok_r(NULL, ", \t", &save)) {
+		str net = {w, (int)strlen(w)};
+
+		err = emergency.count == PEERS_MAX ||
+			mk_net_str(&emergency.peer[emergency.count++], &net) < 0;
+		if (err)
+			LM_ERR("emergency_peers: \"%s\" is not an address or network, or one too many\n",
+				w);
+	}
+	free(copy);
+	if (!err && settings.emergency_numbers) {
+		err = regcomp(
+			&emergency.numbers, settings.emergency_numbers, REG_EXTENDED | REG_NOSUB);
+		emergency.numbers_set = !err;
+		if (err)
+			LM_ERR("emergency_numbers: \"%s\" is not a regular expression\n",
+				settings.emergency_numbers);
+	}
+	return err ? -1 : 0;
+}
+
+void sip_emergency_destroy(void)
+{
+	if (emergency.numbers_set)
+		regfree(&emergency.numbers);
+	emergency.numbers_set = false;
+}
+
+/* "sip:112@..." or "tel:112" as it was dialled. What a location service wrote instead may be a stranger's contact. */
+static bool is_number(struct text uri)
+{
+	const char *colon = uri.len ? memchr(uri.s, ':', uri.len) : NULL;
+	char user[64];
+	size_t n = 0;
+
+	if (!emergency.numbers_set || !colon)
+		return false;
+	for (const char *p = colon + 1; p < uri.s + uri.len && !strchr("@;:", *p); p++) {
+		if (n + 1 == sizeof(user))
+			return false;
+		user[n++] = *p;
+	}
+	user[n] = 0;
+	return regexec(&emergency.numbers, user, 0, NULL, 0) == 0;
+}
+
+static bool is_peer(struct sip_msg *msg)
+{
+	for (int i = 0; i < emergency.count; i++)
+		if (matchnet(&msg->rcv.src_ip, &emergency.peer[i]) == 1)
+			return true;
+	return false;
+}
+
+static bool is_marked(struct sip_msg *msg)
+{
+	if (policy_sos(text_of(get_to(msg)->uri)))
 		return true;
 	for (const struct hdr_field *h = msg->headers; h; h = h->next)
 		if (header_says(h, "Priority", "emergency", false) ||
@@ -145,13 +226,19 @@ bool sip_is_emergency(struct sip_msg *msg)
 	return false;
 }
 
-/* The request of the transaction a reply belongs to; tm parsed it to its end before it cloned it. */
-static struct sip_msg *request_of_reply(void)
+bool sip_is_emergency(struct sip_msg *msg)
 {
-	struct cell *t = tmb.t_gett();
+	struct sip_msg *req = is_request(msg) ? msg : request_of_reply();
+	struct text uri;
 
-	return t && t != T_UNDEFINED ? t->uas.request : NULL;
+	/* Within a dialog the URI is the other side's contact, which may look like anything. */
+	if (!req || !req->to || !get_to(req) || get_to(req)->tag_value.len)
+		return false;
+	uri = text_of(req->first_line.u.request.uri);
+	return policy_sos(uri) || is_number(uri) || (is_peer(req) && is_marked(req));
 }
+
+/* --- What a message is for ------------------------------------------------------------------------ */
 
 static bool manage_reply(enum op *op, struct sip_msg *msg)
 {

@@ -335,10 +335,11 @@ def test_emergency(net):
     needs()
     daemon = relay.Xcipherd(net, "--engine=serial", "--max-sessions=1", addresses=BOTH).wait_ready()
     sos = "Priority: emergency"
+    trusted = {"XC_EMERGENCY_PEERS": quoted("10.200.1.2")}
     with tempfile.TemporaryDirectory(prefix="xcipher-module-") as folder:
         # The offerer's own suite comes first in the offer.
         kam = proxy(net, folder, swap=("\t\t\trecord_route();", '\t\t\trecord_route();\n\t\t\tif ($rz == "urn") {\n\t\t\t\t$du = "sip:10.200.2.2:5060";\n\t\t\t}'),
-                    XC_OFFER_FLAGS=quoted(OFFER.replace(f"SDES-only-{S32} ", "")))
+                    XC_OFFER_FLAGS=quoted(OFFER.replace(f"SDES-only-{S32} ", "")), **trusted)
         callee = answering(net, folder, S80)
         first = start(net, folder, talk_ms=None)
         call = wait_for("the first call", callee.established)
@@ -362,13 +363,13 @@ def test_emergency(net):
             return None
 
         node = Mock(net, 22222, no_srtp)
-        kam = proxy(net, folder, XC_FALLBACK=quoted(""))
+        kam = proxy(net, folder, XC_FALLBACK=quoted(""), **trusted)
         place(net, folder, extra=sos, special="require-in=aead", expect=488)
         place(net, folder, extra=sos, expect=488)
         assert kam.counter("emergency_widened") == kam.counter("emergency_fallbacks") == 0
         kam.stop()
         node.requests.clear()
-        kam = proxy(net, folder)
+        kam = proxy(net, folder, **trusted)
         place(net, folder, expect=488)
         place(net, folder, extra=sos)
         assert all("emergency" in r["rtpp-flags"].split() for r in node.requests[1:] if r["command"] == "offer"), node.requests
