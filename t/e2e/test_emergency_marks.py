@@ -5,12 +5,13 @@ import contextlib
 import os
 import tempfile
 
+import ng
 import relay
 import sipp
 from baresip import wait_for
 from run import Skip, cases
 from test_edge import CARRIER, DOMAIN, TERMINALS, USERS, Client, edge
-from test_module import BOTH, finish, needs, quoted
+from test_module import BOTH, Mock, finish, needs, quoted
 
 S80, S32 = "AES_CM_128_HMAC_SHA1_80", "AES_CM_128_HMAC_SHA1_32"
 SUITES = {"kamailio-demo.cfg": (S80, S32), "kamailio-module.cfg": (S80, S32), "kamailio-module-kemi.cfg": (S80, S32)}
@@ -154,3 +155,55 @@ def test_kamailio_accepts_each_example(net, example, more):
     p = net.run(net.gateway, "/usr/sbin/kamailio", "-c", "-L", modules + ":" + relay.BUILD, "-f", os.path.join(relay.ROOT, "kamailio-cfg", example), *more,
                 "-A", "XC_CERTIFICATE=" + quoted("/dev/null"), "-A", "XC_KEY=" + quoted("/dev/null"), check=False)
     assert "config file ok" in p.stdout + p.stderr and "ERROR" not in p.stdout + p.stderr, p.stdout + p.stderr
+
+
+def test_a_mark_is_not_inherited_by_a_call_id(net):
+    """While an emergency call lasts, others call with its Call-ID. And who made it calls an ordinary number with the same Call-ID and tag."""
+    needs()
+    node = Mock(net, 22222)
+    body = "v=0\r\no=- 1 1 IN IP4 10.200.1.2\r\ns=-\r\nc=IN IP4 10.200.1.2\r\nt=0 0\r\nm=audio 9000 RTP/SAVP 0\r\n"
+    sock = ng.socket_in(net.terminal["caller"])
+    sock.bind(("10.200.1.2", 5060))
+    with tempfile.TemporaryDirectory(prefix="xcipher-marks-") as folder:
+        kam = sipp.Kamailio(net, folder, XC_PING_INTERVAL=0, XC_TIMEOUT=3000)
+
+        def marked(user, tag, to_tag=""):
+            """Whether the offer of this INVITE was marked."""
+            before = len(node.requests)
+            sock.sendto((f"INVITE sip:{user}@10.200.2.2:5060 SIP/2.0\r\nVia: SIP/2.0/UDP 10.200.1.2:5060;branch=z9hG4bK{os.urandom(6).hex()}\r\n"
+                         f"From: <sip:a@10.200.1.2>;tag={tag}\r\nTo: <sip:{user}@10.200.2.2>{to_tag}\r\nCall-ID: one\r\nCSeq: 1 INVITE\r\nMax-Forwards: 70\r\n"
+                         + (f"Route: <sip:10.200.1.1;lr;r2=on;ftag={tag}>\r\nRoute: <sip:10.200.2.1;lr;r2=on;ftag={tag}>\r\n" if to_tag else "") +
+                         f"Contact: <sip:a@10.200.1.2:5060>\r\nContent-Type: application/sdp\r\nContent-Length: {len(body)}\r\n\r\n{body}").encode(),
+                        ("10.200.1.1", 5060))
+            request = wait_for("the offer", lambda: node.requests[before:])[0]
+            assert request["command"] == "offer" and request["call-id"] == "one", request
+            return "emergency" in request["rtpp-flags"].split()
+
+        assert marked("112", "t1")
+        assert not marked("callee", "t2"), "somebody else with its Call-ID"
+        assert marked("callee", "t1", ";tag=x"), "a later message of the emergency call"
+        assert not marked("112", "t2", ";tag=x"), "a contact that looks like the number"
+        assert not marked("callee", "t1"), "another call of the same caller"
+        assert not marked("callee", "t1", ";tag=x")
+        assert marked("911", "t1")
+        kam.stop()
+    node.close()
+
+
+def test_a_callee_marks_nothing(net):
+    """Headers in its answer, and a contact that looks like an emergency number, which a re-INVITE is sent to. The security policy holds."""
+    needs()
+    node = Mock(net, 22222)
+    with tempfile.TemporaryDirectory(prefix="xcipher-marks-") as folder:
+        kam = sipp.Kamailio(net, folder, XC_PING_INTERVAL=0, XC_TIMEOUT=3000, XC_EMERGENCY_PEERS=quoted("192.0.2.1"))
+        body = sipp.sdp(S80)
+        text = sipp.callee_again([body, body], ["RTP/SAVP", "RTP/SAVP"]).replace("Contact: <sip:", "Priority: emergency\nContact: <sip:112@")
+        b = sipp.Sipp(net, folder, "callee", text, "-p", "5060", "-m", "1")
+        a = sipp.Sipp(net, folder, "caller", sipp.caller_again([body, body], "sip:callee@10.200.2.2:5060"), "10.200.1.1:5060", "-m", "1", "-p", "5060")
+        finish(a, 1)
+        finish(b, 1)
+        assert [r["command"] for r in node.requests].count("offer") == 2, node.requests
+        assert not any("emergency" in r.get("rtpp-flags", "") for r in node.requests), node.requests
+        assert kam.counter("emergency_calls") == 0
+        kam.stop()
+    node.close()
