@@ -15,9 +15,9 @@
 #include "base/clock.h"
 #include "base/secmem.h"
 
-static bool room(void *server)
+static bool room(void *server, const struct endpoint *from)
 {
-	return http_client_make_room(server);
+	return http_client_make_room(server, from);
 }
 
 static void open_client(void *server, int fd, const struct endpoint *from)

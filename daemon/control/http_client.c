@@ -3,7 +3,8 @@
  * BUDGET requests or messages, then others have theirs; who does not read what it is told is not read from, and what it
  * is told must be read in time. A connection ends in three steps (RFC 9112 9.6): the reply is sent, then our end is
  * shut, then what the client still says is thrown away until it hangs up or its time is over. When there are too many
- * connections, one that lingers, or else the one without a request for the longest, makes room; else the new one is closed. */
+ * connections, one that lingers makes room; else one of
+ * the address that has most, if it has more than the newcomer's; else the one without a request for the longest; else the new one is closed. */
 #include "control/http_int.h"
 
 #include <errno.h>
@@ -31,7 +32,7 @@ void http_client_state(struct http_client *c, enum http_state state)
 void http_client_close(struct http_client *c)
 {
 	http_page_end(c);
-	loop_timer_remove(c->again);
+	round_leave(&c->http->round, &c->again);
 	loop_io_remove(c->io);
 	close(c->fd);
 	*c->prev = c->next;
@@ -148,10 +149,7 @@ static bool end(struct http_client *c)
 
 static void on_again(void *arg)
 {
-	struct http_client *c = arg;
-
-	c->again = NULL;
-	http_client_turn(c);
+	http_client_turn(arg);
 }
 
 void http_client_turn(struct http_client *c)
@@ -164,7 +162,7 @@ void http_client_turn(struct http_client *c)
 	if (c->state == HTTP_ENDING && http_client_unsent(c) == 0 && !end(c))
 		return;
 	more = more && serves(c);
-	if (more && !c->again && loop_timer_add(c->http->loop, &c->again, 0, 0, on_again, c)) {
+	if (more && round_wait(&c->http->round, c->http->loop, &c->again, on_again, c)) {
 		http_client_close(c);
 		return;
 	}
@@ -240,7 +238,34 @@ void http_client_open(struct http *h, int fd, const struct endpoint *from)
 	h->connections++;
 }
 
-bool http_client_make_room(struct http *h)
+static uint32_t clients_from(const struct http *h, const struct endpoint *from)
+{
+	uint32_t n = 0;
+
+	for (const struct http_client *c = h->first; c; c = c->next)
+		n += endpoint_addr_eq(&c->from, from);
+	return n;
+}
+
+/* Of the address that has most clients, if it has at least two more than this one: that whose state is the oldest. */
+static struct http_client *one_of_most(const struct http *h, const struct endpoint *from)
+{
+	uint32_t most = clients_from(h, from) + 1, n;
+	struct http_client *found = NULL;
+
+	for (struct http_client *c = h->first; c; c = c->next) {
+		n = clients_from(h, &c->from);
+		if (n > most ||
+			(found && n == most && endpoint_addr_eq(&c->from, &found->from) &&
+				c->since_ns < found->since_ns)) {
+			found = c;
+			most = n;
+		}
+	}
+	return found;
+}
+
+bool http_client_make_room(struct http *h, const struct endpoint *from)
 {
 	uint64_t now = clock_mono_ns();
 	struct http_client *oldest = NULL;
@@ -255,6 +280,11 @@ bool http_client_make_room(struct http *h)
 		if (c->state == HTTP_IDLE && now - c->since_ns >= h->cfg.evict_ns &&
 			(!oldest || c->since_ns < oldest->since_ns))
 			oldest = c;
+	}
+	if (!oldest || oldest->state != HTTP_LINGERING) {
+		struct http_client *crowd = one_of_most(h, from);
+
+		oldest = crowd ? crowd : oldest;
 	}
 	if (oldest)
 		http_client_close(oldest);

@@ -49,7 +49,7 @@ struct http_client {
 	struct http *http;
 	struct http_client *next, **prev;
 	struct loop_io *io;
-	struct loop_timer *again; /* there is more to serve, but others first */
+	struct round_turn again; /* there is more to serve, but others first */
 	int fd;
 	uint32_t events; /* that io waits for */
 	struct endpoint from;
@@ -93,7 +93,7 @@ struct http {
 void http_client_open(struct http *h, int fd, const struct endpoint *from);
 void http_client_close(struct http_client *c);
 void http_client_sweep(struct http *h); /* closes those that take too long */
-bool http_client_make_room(struct http *h);
+bool http_client_make_room(struct http *h, const struct endpoint *from);
 void http_client_turn(struct http_client *c); /* serves, sends, waits for what comes next */
 void http_client_state(struct http_client *c, enum http_state state);
 size_t http_client_unsent(const struct http_client *c);

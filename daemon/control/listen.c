@@ -87,7 +87,7 @@ static void on_listener(void *arg, uint32_t events)
 			return;
 		if (fd < 0)
 			continue; /* it was gone before we came */
-		if (l->cfg.room(l->cfg.server)) {
+		if (l->cfg.room(l->cfg.server, &from)) {
 			l->cfg.open(l->cfg.server, fd, &from);
 			continue;
 		}

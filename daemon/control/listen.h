@@ -13,7 +13,7 @@ struct listener_config {
 	struct endpoint at; /* port 0: any */
 	const char *what;   /* for the log: "HTTP" */
 	/* False: one more connection is too many now. */
-	bool (*room)(void *server);
+	bool (*room)(void *server, const struct endpoint *from);
 	/* Owns fd, which does not block and has keep-alive probes, from here on. */
 	void (*open)(void *server, int fd, const struct endpoint *from);
 	void *server;

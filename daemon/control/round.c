@@ -1,24 +1,74 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Counts what is served until a timer of no delay comes round. */
+/* Counts what is served until a timer of no delay comes round, then lets those that wait have their turns until the budget is used up.
+ * Those whose turn did not come keep their places. */
 #include "control/round.h"
 
+#include <errno.h>
 #include <stddef.h>
 
 #define ROUND 32 /* requests and messages */
 
+static void on_round(void *arg);
+
+static bool start(struct round *r, struct loop *loop)
+{
+	r->loop = loop;
+	if (!r->timer && loop_timer_add(loop, &r->timer, 0, 0, on_round, r))
+		r->timer = NULL;
+	return r->timer;
+}
+
 static void on_round(void *arg)
 {
 	struct round *r = arg;
+	uint32_t waiting = 0;
 
 	r->timer = NULL;
 	r->served = 0;
+	for (const struct round_turn *t = r->first; t; t = t->next)
+		waiting++;
+	/* those that come back to the queue have their next turn in the next round */
+	for (; waiting && r->first && r->served < ROUND; waiting--) {
+		struct round_turn *t = r->first;
+
+		round_leave(r, t);
+		t->fn(t->arg);
+	}
+	if (r->first)
+		start(r, r->loop);
 }
 
 bool round_takes(struct round *r, struct loop *loop)
 {
-	if (!r->timer && loop_timer_add(loop, &r->timer, 0, 0, on_round, r))
-		r->timer = NULL;
-	return !r->timer || r->served++ < ROUND;
+	return !start(r, loop) || r->served++ < ROUND;
+}
+
+int round_wait(
+	struct round *r, struct loop *loop, struct round_turn *t, void (*fn)(void *arg), void *arg)
+{
+	if (t->prev)
+		return 0;
+	if (!start(r, loop))
+		return -ENOMEM;
+	if (!r->first)
+		r->last = &r->first;
+	*t = (struct round_turn){.prev = r->last, .fn = fn, .arg = arg};
+	*r->last = t;
+	r->last = &t->next;
+	return 0;
+}
+
+void round_leave(struct round *r, struct round_turn *t)
+{
+	if (!t->prev)
+		return;
+	*t->prev = t->next;
+	if (t->next)
+		t->next->prev = t->prev;
+	else
+		r->last = t->prev;
+	t->next = NULL;
+	t->prev = NULL;
 }
 
 void round_end(struct round *r)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* ng over TCP. Every connection is bounded: one unfinished message of NG_STREAM_MAX, replies up to
  * OUT_HIGH and one more; a client that does not read its replies is not read from. A turn serves
- * BUDGET messages, then others have theirs. When there are too many connections, the one that was
- * silent the longest makes room if it was so for evict_ns, else the new one is closed. What is no
+ * BUDGET messages, then others have theirs. When there are too many connections, the
+ * address that has most of them loses one, if it has more than the newcomer's address; else the one that was silent the longest makes room if
+ * it was so for evict_ns, else the new one is closed. What is no
  * ng message gets an error reply and the connection ends: where the next one begins is unknown. */
 #include "control/tcp.h"
 
@@ -19,7 +20,7 @@
 #include "control/round.h"
 #include "proto/ng_stream.h"
 
-#define BUDGET    32 /* messages per turn */
+#define BUDGET    8 /* messages per turn */
 #define CHUNK     65536u
 #define OUT_HIGH  65536u
 #define REPLY_MAX (1u << 20)
@@ -33,7 +34,7 @@ struct connection {
 	struct ng_tcp *tcp;
 	struct connection *next, **prev;
 	struct loop_io *io;
-	struct loop_timer *again; /* there is more to serve, but others first */
+	struct round_turn again; /* there is more to serve, but others first */
 	int fd;
 	uint32_t events; /* that io waits for */
 	struct endpoint from;
@@ -60,7 +61,7 @@ struct ng_tcp {
 
 static void connection_close(struct connection *c)
 {
-	loop_timer_remove(c->again);
+	round_leave(&c->tcp->round, &c->again);
 	loop_io_remove(c->io);
 	close(c->fd);
 	*c->prev = c->next;
@@ -195,10 +196,7 @@ static void turn(struct connection *c);
 
 static void on_again(void *arg)
 {
-	struct connection *c = arg;
-
-	c->again = NULL;
-	turn(c);
+	turn(arg);
 }
 
 /* Serve, send, and wait for whatever may come next. */
@@ -216,7 +214,7 @@ static void turn(struct connection *c)
 	/* replies that were in the way may have gone */
 	if (!c->closing && c->in.len && unsent(c) < OUT_HIGH && c->walk.at < c->in.len)
 		more = true;
-	if (more && !c->again && loop_timer_add(c->tcp->loop, &c->again, 0, 0, on_again, c) != 0) {
+	if (more && round_wait(&c->tcp->round, c->tcp->loop, &c->again, on_again, c)) {
 		connection_close(c);
 		return;
 	}
@@ -260,13 +258,45 @@ static void on_connection(void *arg, uint32_t events)
 
 /* --- Connections --------------------------------------------------------------------------- */
 
-static bool make_room(void *server)
+static uint32_t connections_from(const struct ng_tcp *t, const struct endpoint *from)
+{
+	uint32_t n = 0;
+
+	for (const struct connection *c = t->first; c; c = c->next)
+		n += endpoint_addr_eq(&c->from, from);
+	return n;
+}
+
+/* The longest silent connection of the address that has most of them, if it has at least two more than this one. */
+static struct connection *one_of_most(const struct ng_tcp *t, const struct endpoint *from)
+{
+	uint32_t most = connections_from(t, from) + 1, n;
+	struct connection *found = NULL;
+
+	for (struct connection *c = t->first; c; c = c->next) {
+		n = connections_from(t, &c->from);
+		if (n > most ||
+			(found && n == most && endpoint_addr_eq(&c->from, &found->from) &&
+				c->heard_ns < found->heard_ns)) {
+			found = c;
+			most = n;
+		}
+	}
+	return found;
+}
+
+static bool make_room(void *server, const struct endpoint *from)
 {
 	struct ng_tcp *t = server;
-	struct connection *oldest = t->first;
+	struct connection *oldest = t->first, *crowd;
 
 	if (t->connections < t->cfg.connections)
 		return true;
+	crowd = one_of_most(t, from);
+	if (crowd) {
+		connection_close(crowd);
+		return true;
+	}
 	for (struct connection *c = t->first; c; c = c->next)
 		if (c->heard_ns < oldest->heard_ns)
 			oldest = c;

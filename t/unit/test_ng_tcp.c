@@ -380,6 +380,58 @@ static void the_longest_silent_makes_room_or_the_new_one_goes(void **state)
 	stop(&r);
 }
 
+/* One that speaks from this address. */
+static int client_from(struct rig *r, const char *addr)
+{
+	struct endpoint e, to = ng_tcp_local(r->tcp);
+	struct sockaddr_storage sa;
+	socklen_t len;
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), on = 1;
+
+	assert_int_equal(endpoint_parse_addr(&e, str_from(addr)), 0);
+	len = endpoint_to_sockaddr(&e, &sa);
+	assert_int_equal(bind(fd, (struct sockaddr *)&sa, len), 0);
+	len = endpoint_to_sockaddr(&to, &sa);
+	assert_int_equal(connect(fd, (struct sockaddr *)&sa, len), 0);
+	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+	assert_int_equal(fcntl(fd, F_SETFL, O_NONBLOCK), 0);
+	serve_for(r, MS);
+	return fd;
+}
+
+/* All of them have just spoken, so none makes room for having been silent. */
+static void an_address_with_all_connections_gives_some_to_another(void **state)
+{
+	int crowd[4], one, two, three;
+	struct rig r;
+	bool closed;
+
+	(void)state;
+	start(&r, (struct ng_tcp_config){.connections = 4});
+	for (int i = 0; i < 4; i++) {
+		crowd[i] = client_from(&r, "127.0.0.2");
+		expect(&r, crowd[i], "1 " PING, "1 " PONG, false);
+	}
+	one = client_from(&r, "127.0.0.1");
+	expect(&r, one, "1 " PING, "1 " PONG, false);
+	assert_true(front_ends(&r.f, crowd[0]));
+	two = client_from(&r, "127.0.0.1");
+	expect(&r, two, "1 " PING, "1 " PONG, false);
+	assert_true(front_ends(&r.f, crowd[1]));
+	/* both have two: a third of either is one too many */
+	three = client_from(&r, "127.0.0.1");
+	assert_true(front_ends(&r.f, three));
+	expect(&r, one, "2 " PING, "2 " PONG, false);
+	front_hear(crowd[3], &closed);
+	assert_false(closed);
+	close(one);
+	close(two);
+	close(three);
+	for (int i = 0; i < 4; i++)
+		close(crowd[i]);
+	stop(&r);
+}
+
 /* Whatever comes: it is answered or ends, and takes nobody along. */
 static void random_bytes_do_no_harm(void **state)
 {
@@ -427,6 +479,7 @@ int main(void)
 		cmocka_unit_test(replies_go_on_when_the_client_reads_again),
 		cmocka_unit_test(silence_and_half_messages_end_connections),
 		cmocka_unit_test(the_longest_silent_makes_room_or_the_new_one_goes),
+		cmocka_unit_test(an_address_with_all_connections_gives_some_to_another),
 		cmocka_unit_test(random_bytes_do_no_harm),
 	};
 
