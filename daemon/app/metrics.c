@@ -116,8 +116,8 @@ static void write_requests(const struct handler *h, struct sbuf *b)
 	}
 	metrics_one(b, "repeated_requests_total", COUNTER,
 		"ng requests that were answered from the cache.", handler_duplicates(h));
-	metrics_family(b, "ng_dropped_total", COUNTER,
-		"ng messages dropped without a reply, by reason.");
+	metrics_family(
+		b, "ng_dropped_total", COUNTER, "ng messages dropped without a reply, by reason.");
 	for (int i = 0; i < NG_DROP_COUNT; i++)
 		metrics_u64(b, "ng_dropped_total",
 			label(text, "reason", handler_drop_name((enum ng_drop)i)),

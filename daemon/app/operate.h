@@ -19,7 +19,8 @@ struct operate {
 	struct stats_input *stats;
 	void (*stop)(void *arg); /* drained: the daemon is to end */
 	void *stop_arg;
-	int (*keys)(void *arg, char *err, size_t err_len); /* reads the key files again: 0 or -errno */
+	int (*keys)(
+		void *arg, char *err, size_t err_len); /* reads the key files again: 0 or -errno */
 	void *keys_arg;
 	struct log_limit log;
 	char err[512]; /* why the last reload was refused */

@@ -20,7 +20,7 @@
 	X("interface", INTERFACE, local, "", "[NAME/]ADDR[!ADVERTISED]",                            \
 		"local address for media; repeatable, IPv4 and IPv6")                               \
 	X("listen-ng", ENDPOINT, listen_ng, "127.0.0.1:22222", "ADDR:PORT",                         \
-		"where ng commands are received by UDP; without --ng-key-file keep it private")     \
+		"where ng commands are received by UDP; keep it private, or set --ng-key-file too") \
 	X("listen-tcp-ng", LISTEN, listen_tcp_ng, "off", "ADDR:PORT|off",                           \
 		"the same by TCP, messages back to back")                                           \
 	X("ng-key-file", STRING, ng_key_file, "", "FILE",                                           \

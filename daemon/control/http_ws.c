@@ -46,7 +46,8 @@ void http_ws_upgrade(struct http_client *c, const struct http_head *head)
 		http_refuse(c, 400, "this is no WebSocket\n");
 	} else if (!protocol) {
 		http_refuse(c, 400, "a WebSocket needs a sub-protocol that is known here\n");
-	} else if (c->kind == HTTP_PAGE ? !http_may_view(c, head) : !http_may_command(c->http, head)) {
+	} else if (c->kind == HTTP_PAGE ? !http_may_view(c, head)
+					: !http_may_command(c->http, head)) {
 		http_refuse(c, c->kind == HTTP_PAGE ? 403 : 401, "the token is needed\n");
 	} else if (c->kind == HTTP_PAGE && c->http->pages >= HTTP_PAGES) {
 		http_refuse(c, 503, "enough pages are open\n");

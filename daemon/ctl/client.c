@@ -10,10 +10,34 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/keyfile.h"
 #include "base/secmem.h"
 
 #define COOKIE_LEN 16
 #define REPLY_MAX  65536
+
+int client_keys(struct ng_keys **keys, const char *path, char *err, size_t err_len)
+{
+	struct ng_keys *k = *keys ? *keys : secmem_alloc(sizeof(*k));
+	char text[4096];
+	uint32_t line;
+	int ret;
+
+	snprintf(err, err_len, "out of memory");
+	if (!k)
+		return -ENOMEM;
+	*keys = k;
+	ret = keyfile_read(text, sizeof(text), "--ng-key-file", path, err, err_len);
+	if (ret < 0)
+		return ret;
+	ret = ng_keys_parse(k, (struct str){text, (size_t)ret}, &line);
+	if (ret)
+		snprintf(err, err_len,
+			"--ng-key-file=%s, line %u: a key of 64 hexadecimal digits per line is needed",
+			path, line);
+	secmem_wipe(text, sizeof(text));
+	return ret;
+}
 
 struct asked { /* what a reply must fit */
 	const struct ng_keys *keys;

@@ -13,6 +13,9 @@ struct client {
 	unsigned timeout_s;
 };
 
+/* Reads the keys of a file; frees those that *keys had. 0, or -errno with one line in err. secmem_free() them. */
+int client_keys(struct ng_keys **keys, const char *path, char *err, size_t err_len);
+
 /* Sends the request with a fresh cookie, again each second with the same cookie, until the reply comes or timeout_s is over.
  * The reply lives in the pool. 0; -ETIMEDOUT; -EBADMSG; another -errno of the socket calls. elapsed_ns may be NULL. */
 int client_call(struct ngval **reply, struct pool *p, const struct client *c,

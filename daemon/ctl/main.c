@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "base/keyfile.h"
 #include "base/secmem.h"
 #include "ctl/args.h"
 #include "ctl/client.h"
@@ -395,21 +394,6 @@ static unsigned watch_time(const char *text)
 									   : (unsigned)(s * 1000);
 }
 
-static int read_keys(struct args *a, const char *path)
-{
-	char text[4096], err[512] = "it holds no key, or a line that is not 64 hexadecimal digits";
-	struct ng_keys *keys = a->keys ? a->keys : secmem_alloc(sizeof(*keys));
-	uint32_t line;
-	int ret = keys ? keyfile_read(text, sizeof(text), "--ng-key-file", path, err, sizeof(err))
-		       : -ENOMEM;
-
-	a->keys = keys;
-	if (ret >= 0)
-		ret = ng_keys_parse(keys, (struct str){text, (size_t)ret}, &line);
-	secmem_wipe(text, sizeof(text));
-	return ret ? usage(err, path) : 0;
-}
-
 static int read_args(struct args *a, int argc, char **argv)
 {
 	static const struct option longs[] = {{"server", required_argument, NULL, 's'},
@@ -421,6 +405,7 @@ static int read_args(struct args *a, int argc, char **argv)
 		{"via-branch", required_argument, NULL, 'b'}, {"sdp", required_argument, NULL, 'S'},
 		{"flags", required_argument, NULL, 'F'}, {"limit", required_argument, NULL, 'l'},
 		{"version", no_argument, NULL, 'V'}, {"help", no_argument, NULL, 'h'}, {0}};
+	char err[512];
 	uint64_t n;
 
 	opterr = 0;
@@ -436,8 +421,8 @@ static int read_args(struct args *a, int argc, char **argv)
 					"--server wants ADDR:PORT, as 127.0.0.1:22222", optarg);
 			break;
 		case 'k':
-			if (read_keys(a, optarg))
-				return EXIT_USAGE;
+			if (client_keys(&a->keys, optarg, err, sizeof(err)))
+				return usage(err, NULL);
 			break;
 		case 't':
 			if (str_to_u64(&n, str_from(optarg), 3600) || n == 0)
