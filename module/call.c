@@ -200,7 +200,7 @@ static enum verdict verdict_of(const struct context *c, const struct wire_reply 
 		return V_LOAD;
 	case WIRE_NO_CALL:
 		/* The node that took the offer is gone, so this is no fault of the terminal's SDP. */
-		return c->job.op == OP_DELETE   ? V_OK
+		return c->job.op == OP_DELETE    ? V_OK
 			: c->job.op == OP_ANSWER ? V_NO_NODE
 						 : V_REFUSED;
 	default:
