@@ -28,6 +28,8 @@ struct ng_server {
 	struct ng_front *front;
 	struct backlog *backlog;
 	struct log_limit log_send;
+	bool (*is_media)(void *arg, const struct endpoint *from);
+	void *is_media_arg;
 	char datagram[DATAGRAM_MAX]; /* wiped after each: SDP holds keys */
 };
 
@@ -109,6 +111,13 @@ void ng_server_destroy(struct ng_server *s)
 	backlog_destroy(s->backlog);
 	secmem_wipe(s->datagram, sizeof(s->datagram));
 	free(s);
+}
+
+void ng_server_refuse(
+	struct ng_server *s, bool (*is_media)(void *arg, const struct endpoint *from), void *arg)
+{
+	s->is_media = is_media;
+	s->is_media_arg = arg;
 }
 
 int ng_server_fd(const struct ng_server *s)
@@ -196,6 +205,10 @@ static void send_reply(struct ng_server *s, struct ng_peer *p, struct str reply,
 static bool heard(
 	struct ng_server *s, const struct ng_peer *p, struct str datagram, uint64_t now_ns)
 {
+	if (s->is_media && s->is_media(s->is_media_arg, &p->from)) {
+		ng_front_drop(s->front, NG_DROP_OWN_MEDIA, &p->from, 1);
+		return false;
+	}
 	return ng_front_admits(s->front, &p->from, datagram, now_ns);
 }
 

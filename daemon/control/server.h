@@ -13,6 +13,11 @@ int ng_server_create(struct ng_server **out, const struct endpoint *listen, stru
 	char *err, size_t err_len);
 void ng_server_destroy(struct ng_server *s);
 
+/* Datagrams whose source this says is a media port of ours are dropped unread and counted: whatever made the relay send them, it
+ * is no client. */
+void ng_server_refuse(
+	struct ng_server *s, bool (*is_media)(void *arg, const struct endpoint *from), void *arg);
+
 /* To poll for reading. */
 int ng_server_fd(const struct ng_server *s);
 /* Where it listens: the port when it was 0. */

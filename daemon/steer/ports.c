@@ -20,6 +20,8 @@ struct held {
 	uint16_t port;
 };
 
+enum use { USE_FREE, USE_GIVEN, USE_HELD };
+
 struct share { /* one worker's pairs on one local address */
 	uint16_t min;
 	uint32_t pairs;
@@ -27,7 +29,7 @@ struct share { /* one worker's pairs on one local address */
 	uint32_t free_head, free_n;
 	struct held *held; /* ring [pairs], oldest first */
 	uint32_t held_head, held_n;
-	uint8_t *used; /* [pairs]: given out, so that nothing is put back twice */
+	uint8_t *used; /* [pairs]: enum use */
 };
 
 struct ports {
@@ -91,6 +93,7 @@ static void release(struct ports *p, struct share *s, uint64_t now_ns)
 		uint16_t *other, *last;
 
 		free_push(s, s->held[s->held_head].port);
+		s->used[(s->held[s->held_head].port - s->min) / 2] = USE_FREE;
 		s->held_head = (s->held_head + 1) % s->pairs;
 		s->held_n--;
 		last = free_at(s, s->free_n - 1);
@@ -258,7 +261,7 @@ int ports_take(
 			err = 0;
 		}
 		if (err == 0) {
-			s->used[(port - s->min) / 2] = 1;
+			s->used[(port - s->min) / 2] = USE_GIVEN;
 			p->used++;
 			return 0;
 		}
@@ -336,7 +339,7 @@ int ports_take_at(struct ports *p, struct local_port rtp, uint32_t *worker, stru
 
 	if (!s || rtp.port % 2)
 		return -ERANGE;
-	if (s->used[(rtp.port - s->min) / 2])
+	if (s->used[(rtp.port - s->min) / 2] == USE_GIVEN)
 		return -EADDRINUSE;
 	err = bind_pair(p, rtp.addr, rtp.port, out);
 	if (err == -EMFILE && p->cfg.sockets_optional) {
@@ -347,7 +350,7 @@ int ports_take_at(struct ports *p, struct local_port rtp, uint32_t *worker, stru
 	if (err)
 		return err;
 	share_remove(s, rtp.port);
-	s->used[(rtp.port - s->min) / 2] = 1;
+	s->used[(rtp.port - s->min) / 2] = USE_GIVEN;
 	p->used++;
 	return 0;
 }
@@ -361,14 +364,23 @@ void ports_put(struct ports *p, struct local_port rtp, uint64_t now_ns)
 		if (rtp.port < s->min || (uint32_t)(rtp.port - s->min) >= 2 * s->pairs)
 			continue;
 		pair = (uint32_t)(rtp.port - s->min) / 2;
-		if (!s->used[pair])
+		if (s->used[pair] != USE_GIVEN)
 			return;
-		s->used[pair] = 0;
+		s->used[pair] = USE_HELD;
 		p->used--;
 		s->held[(s->held_head + s->held_n++) % s->pairs] =
 			(struct held){now_ns + p->hold_ns, (uint16_t)(s->min + 2 * pair)};
 		return;
 	}
+}
+
+bool ports_has(struct ports *p, struct local_port port)
+{
+	struct local_port rtp = {.port = port.port & 0xfffe, .addr = port.addr};
+	uint32_t worker;
+	struct share *s = share_of(p, rtp, &worker);
+
+	return s && s->used[(rtp.port - s->min) / 2] != USE_FREE;
 }
 
 uint32_t ports_free_count(const struct ports *p)

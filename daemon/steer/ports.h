@@ -32,6 +32,8 @@ int ports_take_ordinary(
 int ports_take_at(struct ports *p, struct local_port rtp, uint32_t *worker, struct ports_pair *out);
 /* Back into the pool; the sockets are closed by whoever owns them. */
 void ports_put(struct ports *p, struct local_port rtp, uint64_t now_ns);
+/* Whether this port, RTP or RTCP, is given out, or held back since it was. */
+bool ports_has(struct ports *p, struct local_port port);
 uint32_t ports_free_count(const struct ports *p);
 uint32_t ports_used_count(const struct ports *p);
 /* Pairs given out without sockets, so far. */

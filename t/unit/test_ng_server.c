@@ -482,6 +482,37 @@ static void a_source_that_floods_does_not_delay_another(void **state)
 	stop(&f);
 }
 
+static bool is_media(void *arg, const struct endpoint *from)
+{
+	return from->port == *(const uint16_t *)arg;
+}
+
+static void what_a_media_port_sent_is_not_read(void **state)
+{
+	struct sockaddr_in sa;
+	socklen_t len = sizeof(sa);
+	struct fixture f;
+	int media, proxy;
+	uint16_t port;
+
+	(void)state;
+	assert_true(start(&f, "127.0.0.1"));
+	media = client(&f, "127.0.0.1");
+	proxy = client(&f, "127.0.0.1");
+	assert_int_equal(getsockname(media, (struct sockaddr *)&sa, &len), 0);
+	port = ntohs(sa.sin_port);
+	expect(&f, media, "1 " OFFER, "1 d6:result2:ok3:sdp7:v=0 1 ce");
+	ng_server_refuse(f.s, is_media, &port);
+	expect(&f, media, "2 " OFFER, "");
+	expect(&f, media, "1 " OFFER, ""); /* nor is it told again */
+	expect(&f, proxy, "3 " OFFER, "3 d6:result2:ok3:sdp7:v=0 2 ce");
+	assert_int_equal(handler_drops(f.h, NG_DROP_OWN_MEDIA), 2);
+	assert_int_equal(f.calls.offers, 2);
+	close(media);
+	close(proxy);
+	stop(&f);
+}
+
 static void replies_leave_from_the_address_that_was_asked(void **state)
 {
 	static const struct {
@@ -557,6 +588,7 @@ int main(void)
 		cmocka_unit_test(garbage_gets_an_error_or_silence),
 		cmocka_unit_test(a_repeated_cookie_is_answered_and_not_carried_out_again),
 		cmocka_unit_test(a_source_that_floods_does_not_delay_another),
+		cmocka_unit_test(what_a_media_port_sent_is_not_read),
 		cmocka_unit_test(replies_leave_from_the_address_that_was_asked),
 		cmocka_unit_test(large_requests_are_read_and_large_replies_refused),
 		cmocka_unit_test(an_address_in_use_is_told_in_one_line),

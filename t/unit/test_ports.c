@@ -117,6 +117,13 @@ static void a_pair_is_even_odd_bound_and_configured(void **state)
 	assert_int_equal(option(v4.rtp_fd, SOL_SOCKET, SO_TIMESTAMPNS), 1);
 	assert_int_equal(ports_used_count(p), 2);
 	assert_int_equal(ports_free_count(p), 6);
+	/* Ours until it may be somebody else's, RTP and RTCP. */
+	assert_true(ports_has(p, v4.rtp) && ports_has(p, v4.rtcp) && ports_has(p, v6.rtp));
+	assert_false(ports_has(p, (struct local_port){.port = v4.rtp.port, .addr = 1}));
+	assert_false(ports_has(p, (struct local_port){.port = BASE + 8, .addr = 0}));
+	assert_false(ports_has(p, (struct local_port){.port = v4.rtp.port, .addr = 2}));
+	ports_put(p, v4.rtp, 0);
+	assert_true(ports_has(p, v4.rtcp));
 	pair_close(&v4);
 	pair_close(&v6);
 	ports_destroy(p);
