@@ -43,6 +43,7 @@ struct daemon {
 	struct ports *ports;
 	struct app_relay *relay;
 	struct kernel_watch *kernel; /* NULL: it steers nothing */
+	struct reach reach;
 	struct relay relay_border;
 	struct calls *calls;
 	struct redis *redis; /* NULL: calls are not kept */
@@ -82,6 +83,9 @@ int daemon_workers_start(struct daemon *d);
 uint32_t daemon_ports_per_worker(const struct daemon *d);
 /* How sockets are spoken to: "io_uring" or "plain". */
 const char *daemon_socket_calls(const struct daemon *d);
+
+/* Where media may go: before the workers, who ask it too. */
+void daemon_reach_init(struct daemon *d);
 
 /* --- daemon_control.c ------------------------------------------------------------------------------------------ */
 

@@ -127,6 +127,21 @@ static int redis_start(struct daemon *d)
 	return 0;
 }
 
+/* Not by the range of ports: a client on this machine may have been given one that we do not use. */
+static bool is_media_port(void *arg, const struct endpoint *from)
+{
+	const struct daemon *d = arg;
+
+	for (int i = reach_local(&d->reach, from, -1); i >= 0;
+		i = reach_local(&d->reach, from, i)) {
+		struct local_port port = {.port = from->port, .addr = (uint8_t)i};
+
+		if (ports_has(d->ports, port))
+			return true;
+	}
+	return false;
+}
+
 static int ng_keys(void *arg, char *err, size_t err_len)
 {
 	struct daemon *d = arg;
@@ -148,7 +163,10 @@ static int ng_start(struct daemon *d)
 	d->operate.keys_arg = d;
 	preflight_ng(&d->o);
 	err = ng_server_create(&d->ng, &d->o.listen_ng, d->front, d->err, sizeof(d->err));
-	return err ? daemon_fail(d, err, "listen-ng") : 0;
+	if (err)
+		return daemon_fail(d, err, "listen-ng");
+	ng_server_refuse(d->ng, is_media_port, d);
+	return 0;
 }
 
 int daemon_control_start(struct daemon *d)
@@ -165,6 +183,7 @@ int daemon_control_start(struct daemon *d)
 	err = calls_create(&d->calls, &policy, &d->relay_border);
 	if (err)
 		return daemon_fail(d, err, "calls");
+	calls_set_reach(d->calls, &d->reach);
 	calls_on_key_life(d->calls, key_notice, d);
 	calls_on_trace(d->calls, trace_notice, NULL);
 	calls_on_handover(d->calls, handover_notice, NULL);
@@ -215,6 +234,7 @@ static void metrics(void *arg, struct sbuf *out)
 	const struct daemon *d = arg;
 	struct metrics_input in = {.stats = &d->stats,
 		.handler = d->handler,
+		.ng = d->ng,
 		.tcp = d->ng_tcp,
 		.http = d->http,
 		.homer = d->homer,

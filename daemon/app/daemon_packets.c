@@ -8,6 +8,7 @@
 #include "app/preflight.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/secmem.h"
 
 #define PORT_HOLD_NS (5 * NS_PER_SEC) /* late packets of the last call must not reach the next */
 
@@ -93,6 +94,34 @@ static int tap_create(struct daemon *d)
 	return 0;
 }
 
+static bool host_has(void *arg, const struct endpoint *e)
+{
+	return host_owns(arg, e);
+}
+
+static bool host_has_broadcast(void *arg, const struct endpoint *e)
+{
+	return host_broadcasts(arg, e);
+}
+
+void daemon_reach_init(struct daemon *d)
+{
+	d->reach = (struct reach){.allow = d->o.media_allow,
+		.deny = d->o.media_deny,
+		.local = d->o.local,
+		.locals = d->o.locals,
+		.port_min = d->o.port_min,
+		.port_max = d->o.port_max,
+		.own = host_has,
+		.broadcast = host_has_broadcast,
+		.arg = d->host};
+}
+
+static bool may_learn(void *arg, const struct endpoint *signalled, const struct endpoint *src)
+{
+	return reach_may_learn(arg, signalled, src);
+}
+
 int daemon_workers_create(struct daemon *d)
 {
 	const struct options *o = &d->o;
@@ -118,6 +147,8 @@ int daemon_workers_create(struct daemon *d)
 		.burst_max = o->batch_max,
 		.replay_window = o->replay_window,
 		.lifetime_enforce = o->enforce_lifetime,
+		.may_learn = may_learn,
+		.may_learn_arg = &d->reach,
 	};
 	struct app_relay_config relay = {
 		.worker = d->worker,
@@ -135,6 +166,9 @@ int daemon_workers_create(struct daemon *d)
 	};
 	int err;
 
+	err = secmem_random(media.again_key, sizeof(media.again_key));
+	if (err)
+		return daemon_fail(d, err, "random numbers");
 	preflight_locked((size_t)o->workers * key_slots * sizeof(struct xc_key));
 	if (o->steering->slots)
 		batch.slots = o->steering->slots(&d->steer);

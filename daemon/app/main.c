@@ -185,6 +185,7 @@ static int start(struct daemon *d)
 		err = err ? daemon_fail(d, err, "engines") : 0;
 	}
 	err = err ? err : daemon_steering_open(d);
+	daemon_reach_init(d);
 	err = err ? err : daemon_workers_create(d);
 	if (!err)
 		engines_log(&d->engines);

@@ -170,6 +170,18 @@ void offload_stats(struct offload *o, uint32_t worker, uint32_t stream, uint64_t
 	out->bytes_out += bytes_of(f) - s->out_since_bytes;
 }
 
+uint64_t offload_arrived(const struct offload *o, uint32_t worker, uint32_t stream, bool *kernel)
+{
+	const struct off_stream *s;
+
+	*kernel = false;
+	if (!o || stream >= o->cfg.max_stream)
+		return 0;
+	s = &o->site[worker].stream[stream];
+	*kernel = s->set && s->where != OURS;
+	return s->touched ? offload_packets(s) : 0;
+}
+
 uint64_t offload_heard(const struct offload *o, uint32_t worker, uint32_t stream)
 {
 	const struct off_stream *s;

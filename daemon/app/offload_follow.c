@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Commands on their way to a worker: what must come back before them, and the copy of what they told. */
 #include "app/offload_int.h"
+#include "base/clock.h"
 
 struct before {
 	struct worker_cmd *out;
@@ -22,6 +23,8 @@ static void streams_of(const struct offload *o, const struct off_site *site,
 	case MEDIA_STREAM_SET:
 	case MEDIA_STREAM_DEL:
 	case MEDIA_STREAM_RESUME:
+	case MEDIA_STREAM_CUT:
+	case MEDIA_STREAM_WATCH:
 		if (cmd->id < o->cfg.max_stream)
 			out[0] = cmd->id;
 		break;
@@ -125,6 +128,9 @@ void offload_pushed(struct offload *o, uint32_t worker, const struct media_cmd *
 		for (int k = 0; k < 2; k++)
 			if (id[k] != MEDIA_NONE)
 				returned(o, site, id[k]);
+		/* A watch needs to see the packets. */
+		if (cmd[i].type == MEDIA_STREAM_WATCH && id[0] != MEDIA_NONE)
+			site->stream[id[0]].not_before_ns = o->now_ns + OFFLOAD_WATCH_NS;
 		if (cmd[i].type == MEDIA_STREAM_SET && id[0] != MEDIA_NONE)
 			stream_set(o, site, &cmd[i]);
 		if (cmd[i].type == MEDIA_CTX_SET && cmd[i].id < o->cfg.max_ctx) {

@@ -34,6 +34,10 @@
 	X("homer", LISTEN, homer, "off", "ADDR:PORT|off",                                           \
 		"RTCP reports go to this Homer server as well (HEP by UDP)")                        \
 	X("homer-id", UINT32, homer_id, "2001", "N", "capture id in them")                          \
+	X("media-allow", NETS, media_allow, "none", "NETWORK,...|none",                             \
+		"media may also go to these loopback, multicast or own addresses")                  \
+	X("media-deny", NETS, media_deny, "none", "NETWORK,...|none",                               \
+		"media never goes to these, whatever else is allowed")                              \
 	X("port-min", PORT, port_min, "30000", "PORT", "lowest local media port")                   \
 	X("port-max", PORT, port_max, "39999", "PORT", "highest local media port")                  \
 	X("steering", STEERING, steering, "udp", "udp|nfqueue|kernel|xdp",                          \
@@ -165,7 +169,7 @@ struct options {
 	uint32_t opencl_min[OPTION_DEVICES_MAX];
 	const char *http_token_file, *ng_key_file, *http_hosts, *b2b_url, *templates;
 	struct ng_templates ng_templates; /* of that section; strings are ours */
-	struct call_nets b2b_allow;
+	struct call_nets b2b_allow, media_allow, media_deny;
 	struct endpoint listen_ng, listen_tcp_ng, listen_http, homer; /* family 0 = off */
 	uint32_t homer_id;
 	struct relay_local local[STEER_MAX_LOCAL];

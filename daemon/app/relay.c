@@ -115,6 +115,20 @@ static void op_emergency(void *arg, bool on)
 	r->emergency = on;
 }
 
+static void op_stream_cut(void *arg, uint32_t worker, uint32_t stream)
+{
+	const struct media_cmd cut = {.type = MEDIA_STREAM_CUT, .id = stream};
+	struct app_relay *r = arg;
+	struct worker_cmd all[OFFLOAD_BEFORE + 1] = {0};
+	uint32_t n = offload_before(r->offload, worker, &cut, 1, all, OFFLOAD_BEFORE);
+
+	all[n].kind = WORKER_MEDIA;
+	all[n++].media = cut;
+	for (uint32_t i = 0; i < n; i++)
+		relay_push_deletion(r, &r->site[worker], &all[i]);
+	offload_pushed(r->offload, worker, &cut, 1);
+}
+
 const struct relay_ops app_relay_ops = {
 	.locals = op_locals,
 	.worker_choose = op_worker_choose,
@@ -127,9 +141,11 @@ const struct relay_ops app_relay_ops = {
 	.key_take = relay_op_key_take,
 	.key_release = relay_op_key_release,
 	.commit = op_commit,
+	.stream_cut = op_stream_cut,
 	.stats = relay_op_stats,
 	.heard = relay_op_heard,
 	.handover = relay_op_handover,
+	.arrived = relay_op_arrived,
 	.marks_ask = relay_op_marks_ask,
 	.marks = relay_op_marks,
 	.key_usage = relay_op_key_usage,

@@ -106,6 +106,7 @@ void relay_marks_take(struct relay_site *s);
 void relay_op_stats(void *arg, uint32_t worker, uint32_t stream, struct relay_stats *out);
 uint64_t relay_op_heard(void *arg, uint32_t worker, uint32_t stream);
 struct media_handover relay_op_handover(void *arg, uint32_t worker, uint32_t stream);
+uint64_t relay_op_arrived(void *arg, uint32_t worker, uint32_t stream, bool *kernel);
 void relay_op_key_usage(void *arg, uint32_t worker, uint32_t slot, struct media_key_usage *out);
 /* For offload: what a stream is like now. */
 void relay_look(void *arg, uint32_t worker, uint32_t stream, struct offload_look *out);

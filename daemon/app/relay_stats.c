@@ -53,6 +53,16 @@ struct media_handover relay_op_handover(void *arg, uint32_t worker, uint32_t str
 	return media_stream_handover(r->site[worker].w->media, stream);
 }
 
+uint64_t relay_op_arrived(void *arg, uint32_t worker, uint32_t stream, bool *kernel)
+{
+	const struct app_relay *r = arg;
+	const struct media_stream_counters *c =
+		media_stream_counters(r->site[worker].w->media, stream);
+	uint64_t kernels = offload_arrived(r->offload, worker, stream, kernel);
+
+	return (c ? load(&c->packets) + load(&c->drops[MEDIA_DROP_AGAIN]) : 0) + kernels;
+}
+
 void relay_op_key_usage(void *arg, uint32_t worker, uint32_t slot, struct media_key_usage *out)
 {
 	const struct app_relay *r = arg;

@@ -56,6 +56,8 @@ static int media_cmd(struct worker *w, const struct media_cmd *cmd)
 	case MEDIA_CTX_RESUME:
 	case MEDIA_KEY_RESUME:
 	case MEDIA_STREAM_RESUME:
+	case MEDIA_STREAM_CUT:
+	case MEDIA_STREAM_WATCH:
 		return media_command(w->media, cmd);
 	case MEDIA_STREAM_PIERCE:
 		pierce(w, cmd->id);

@@ -15,8 +15,12 @@ int calls_create(struct calls **out, const struct call_policy *policy, const str
 		return -ENOMEM;
 	c->policy = *policy;
 	c->relay = relay;
+	c->reach_default.local = relay->ops->locals(relay->arg, &c->reach_default.locals);
+	c->reach_default.port_max = UINT16_MAX;
+	c->reach = &c->reach_default;
 	err = call_table_init(&c->table);
 	err = err ? err : saver_init(&c->saver, &c->table, relay);
+	err = err ? err : links_init(&c->links, c->reach_default.locals);
 	if (err) {
 		call_table_fini(&c->table);
 		free(c);
@@ -24,6 +28,11 @@ int calls_create(struct calls **out, const struct call_policy *policy, const str
 	}
 	*out = c;
 	return 0;
+}
+
+void calls_set_reach(struct calls *c, const struct reach *r)
+{
+	c->reach = r;
 }
 
 /* What a call holds, into the counters or out of them. */
@@ -56,6 +65,8 @@ void calls_end(struct calls *c, struct call *call)
 	view_ended(c->relay, call, &c->counters.ended);
 	save_ended(&c->saver, call);
 	call_table_remove(&c->table, call);
+	/* Before its ports are free: nobody sends there any more when they are somebody else's. */
+	links_end(c, call);
 	apply_release_all(c->relay, call);
 	call_free(&c->keys, call);
 }
@@ -67,6 +78,7 @@ void calls_destroy(struct calls *c)
 	while (c->table.first)
 		calls_end(c, c->table.first);
 	saver_fini(&c->saver);
+	links_fini(&c->links);
 	call_table_fini(&c->table);
 	keystore_fini(&c->keys);
 	free(c);
@@ -83,6 +95,15 @@ void calls_resource_error(struct call_reply *out, int err, bool is_new)
 	case -ENOMEM:
 		out->error = "Out of memory";
 		break;
+	case -EADDRNOTAVAIL:
+		out->error = REACH_ERROR;
+		out->detail = STR("it is a media port of this relay, and no other call has it");
+		break;
+	case -ELOOP:
+		out->error = REACH_ERROR;
+		out->detail = STR(
+			"media would go in a circle through this relay, or through it too often");
+		break;
 	case -EAGAIN: /* another relay may have time */
 		out->load_limit = is_new;
 		out->error = is_new ? "Load limit exceeded" : "Relay is busy";
@@ -96,12 +117,19 @@ void calls_resource_error(struct call_reply *out, int err, bool is_new)
 int calls_put_in_force(
 	struct calls *c, struct pool *p, struct call *prev, struct call *next, uint64_t now_ns)
 {
-	int err = apply_commit(c->relay, p, prev, next, now_ns, NULL, 0);
+	struct link *planned;
+	int err = links_plan(c, prev, next, &planned);
 
+	if (err)
+		apply_undo(c->relay, prev, next);
+	else
+		err = apply_commit(c->relay, p, prev, next, now_ns, NULL, 0);
 	if (err) {
+		links_drop(planned);
 		call_free(&c->keys, next);
 		return err;
 	}
+	links_replace(c, prev, next, planned);
 	if (prev)
 		account(c, prev, false);
 	account(c, next, true);
@@ -174,6 +202,7 @@ void calls_adopt(struct calls *c, struct call *call)
 	c->counters.emergencies += call->emergency;
 	c->counters.total++;
 	call_table_add(&c->table, call);
+	links_adopt(c, call);
 	save_changed(&c->saver, NULL, call);
 }
 

@@ -5,6 +5,7 @@
 #ifndef CALL_CALL_H
 #define CALL_CALL_H
 
+#include "call/reach.h"
 #include "call/record.h"
 #include "call/relay.h"
 #include "proto/ng.h"
@@ -20,13 +21,6 @@ struct sdes_policy {
 
 /* Whether somebody is told of calls that time out, and whether the address that a request names matters. */
 enum call_told { CALL_TOLD_NOBODY, CALL_TOLD_FIXED, CALL_TOLD_ADDRESS };
-
-#define CALL_NETS_MAX 16u
-struct call_nets {
-	struct endpoint net[CALL_NETS_MAX];
-	uint8_t bits[CALL_NETS_MAX];
-	uint32_t n;
-};
 
 struct call_policy { /* what the operator decided; constant after start */
 	struct sdes_policy sdes;
@@ -65,6 +59,9 @@ enum call_limit {
 struct calls; /* all calls of the daemon */
 
 int calls_create(struct calls **out, const struct call_policy *policy, const struct relay *relay);
+/* Where media may go from now on, before the first request. r must live longer. Without it the built-in rules hold, and the
+ * host has no addresses but those of its media interfaces. */
+void calls_set_reach(struct calls *c, const struct reach *r);
 /* Ends every call and gives back everything it held. */
 void calls_destroy(struct calls *c);
 

@@ -4,12 +4,16 @@
 #define XCIPHER_CALL_CALLS_H
 
 #include "call/call.h"
+#include "call/links.h"
 #include "call/model.h"
 #include "call/save.h"
 
 struct calls {
 	struct call_policy policy;
 	const struct relay *relay;
+	struct reach reach_default;
+	const struct reach *reach;
+	struct links links;
 	struct call_table table;
 	struct keystore keys;
 	enum call_limit limit; /* reached, other than sessions */
@@ -28,7 +32,7 @@ struct calls {
 };
 
 /* Next takes prev's place, or becomes a call (prev is NULL). Consumes next, whatever happens.
- * Returns 0 or what apply_commit() returned; then all is as it was. */
+ * Returns 0 or what apply_commit() or links_plan() returned; then all is as it was. */
 int calls_put_in_force(
 	struct calls *c, struct pool *p, struct call *prev, struct call *next, uint64_t now_ns);
 

@@ -37,8 +37,10 @@ static bool parse_body(struct exchange *x)
 		return false;
 	}
 	err = sdp_parse(x->sdp, x->p, body, &line);
+	if (err == SDP_OK && x->kind != LISTEN)
+		x->out->error = reach_sdp(x->c, x->p, x->r, x->sdp, &x->out->detail);
 	if (err == SDP_OK)
-		return true;
+		return !x->out->error;
 	x->out->error = err == SDP_ERR_NO_CONNECTION ? "Incomplete SDP specification"
 		: err == SDP_ERR_NOMEM               ? "Out of memory"
 						     : "Failed to parse SDP";
@@ -118,6 +120,7 @@ static bool negotiate(struct exchange *x, struct plan *plan, struct neg_in *in)
 	int err;
 
 	*in = (struct neg_in){.policy = &c->policy,
+		.reach = c->reach,
 		.r = x->r,
 		.sdp = x->sdp,
 		.random_len = NEG_RANDOM_LEN(x->sdp->media_count + 1),

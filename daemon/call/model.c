@@ -192,6 +192,7 @@ struct call *call_clone(struct keystore *k, const struct call *from)
 	*c = *from;
 	c->id = c->metadata = c->tap_path = STR_NONE;
 	c->chain = c->prev = c->next = NULL;
+	c->links = NULL;
 	c->save.prev = c->save.next = NULL;
 	c->save.listed = false;
 	memset(c->side, 0, sizeof(c->side));

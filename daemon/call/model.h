@@ -58,7 +58,10 @@ struct leg {
 	bool relearn;    /* by another terminal than before: what was learned is of that one */
 	uint32_t rx_roc; /* where the key in force stood when negotiation began */
 
-	uint32_t handovers[2];    /* that were reported, by [rtcp] */
+	uint32_t handovers[2]; /* that were reported, by [rtcp] */
+	/* circle.c: by [rtcp], packets that had come when it was looked at last, and when a watch was begun */
+	uint64_t circle_packets[2], circle_watched_ns[2];
+
 	uint8_t pierce;           /* pierce.c: this many empty packets more are to be sent to it */
 	uint64_t pierce_heard[2]; /* packets that had come when the first was sent, by [rtcp] */
 
@@ -92,6 +95,9 @@ struct leg {
 		bool pass;   /* instead: what the offerer said */
 		bool either; /* in RTP as well (twice.c) */
 	} asked;
+
+	uint64_t walked; /* links.c: in which walk it was visited last */
+	bool walking;    /* and that visit is not over */
 
 	/* as the worker has it */
 	bool committed;
@@ -163,7 +169,9 @@ struct call {
 	bool emergency;      /* once said, for good */
 	bool debug;          /* what happens to it is logged */
 	uint64_t traced_ns;
-	uint8_t gate; /* MEDIA_GATE_*: of all sides, by a command that named none */
+	uint8_t gate;       /* MEDIA_GATE_*: of all sides, by a command that named none */
+	uint64_t circle_ns; /* circle.c: when it was looked at last, 0 = never */
+	struct link *links; /* links.c: its streams that send to media ports of ours */
 	struct endpoint told, asked_from; /* told.c: xmlrpc-callback; who sent its first request */
 	uint8_t tos;
 	bool strict_source;
@@ -270,8 +278,16 @@ void pierce_start(const struct relay *relay, struct call *c, uint64_t now_ns);
 /* Once a second. */
 void pierce_again(const struct relay *relay, struct call *c, uint64_t now_ns);
 
+/* --- Media that goes in a circle (circle.c) ---------------------------------------------------------------------- */
+
+/* Once a second: has streams watched that get more than a terminal sends. */
+void circle_look(const struct relay *relay, struct call *c, uint64_t now_ns);
+
 /* --- Who is told of a timeout (told.c) -------------------------------------------------------------------------- */
 
+/* Whether a request, or what was saved of one, may name this address. */
+bool told_allowed(
+	const struct call_nets *nets, const struct reach *reach, const struct endpoint *whom);
 /* What there is to tell; strings are the call's. */
 void told_write(struct call_timeout *out, const struct call *c);
 

@@ -139,12 +139,12 @@ static int take_tag(struct side *s, struct str tag)
 
 /* --- What an SDP says about a media ----------------------------------------------------------------------------- */
 
-static struct endpoint trusted(const struct neg_in *in, const struct endpoint *signalled)
+struct endpoint neg_trusted(const struct ng_request *r, const struct endpoint *signalled)
 {
 	struct endpoint e;
 
-	if (!ng_flag(in->r, NG_FLAG_SIP_SOURCE_ADDRESS) || !in->r->received_from.len ||
-		endpoint_is_unspecified(signalled) || endpoint_parse_addr(&e, in->r->received_from))
+	if (!ng_flag(r, NG_FLAG_SIP_SOURCE_ADDRESS) || !r->received_from.len ||
+		endpoint_is_unspecified(signalled) || endpoint_parse_addr(&e, r->received_from))
 		return *signalled;
 	return e;
 }
@@ -152,7 +152,7 @@ static struct endpoint trusted(const struct neg_in *in, const struct endpoint *s
 static void remotes(const struct neg_in *in, const struct sdp_media *m, bool mux,
 	struct endpoint *rtp, struct endpoint *rtcp)
 {
-	struct endpoint addr = trusted(in, &m->conn.addr);
+	struct endpoint addr = neg_trusted(in->r, &m->conn.addr);
 
 	*rtp = addr;
 	rtp->port = m->port;
@@ -160,7 +160,7 @@ static void remotes(const struct neg_in *in, const struct sdp_media *m, bool mux
 	if (mux)
 		return;
 	if (m->has_rtcp && m->rtcp.family)
-		*rtcp = trusted(in, &m->rtcp);
+		*rtcp = neg_trusted(in->r, &m->rtcp);
 	rtcp->port = m->has_rtcp ? m->rtcp.port : (uint16_t)(m->port + 1);
 }
 

@@ -6,6 +6,8 @@
 
 #include "call/model.h"
 
+struct calls;
+
 /* Fresh key material of one of our keys. */
 #define NEG_RANDOM_PER_KEY (SUITE_MAX_KEY_LEN + SUITE_MAX_SALT_LEN)
 /* What one offer or answer can need at most. */
@@ -15,6 +17,7 @@ struct neg_in {
 	const struct call_policy *policy;
 	const struct relay_local *locals;
 	uint32_t locals_n;
+	const struct reach *reach;
 	const struct ng_request *r;
 	const struct sdp *sdp;
 	uint8_t *random; /* each byte is used once and wiped */
@@ -55,6 +58,12 @@ void plan_warn(struct plan *plan, struct pool *p, struct str text);
 /* The session description for the side plan.to, once all ports are taken. s = NULL without memory. */
 struct str edit_write(
 	struct plan *plan, struct call *next, const struct neg_in *in, bool is_answer);
+
+/* Where the request and its SDP would have media sent (reach_sdp.c): NULL, or the error-reason, with the line and why in *detail. */
+const char *reach_sdp(struct calls *c, struct pool *p, const struct ng_request *r,
+	const struct sdp *sdp, struct str *detail);
+/* The address to send to in place of a signalled one: with the flag SIP-source-address, received-from. */
+struct endpoint neg_trusted(const struct ng_request *r, const struct endpoint *signalled);
 
 /* Takes the address that the request names for the call's end (told.c), with a warning where it will not be used. */
 void told_request(struct plan *plan, struct call *c, const struct neg_in *in);

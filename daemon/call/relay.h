@@ -72,11 +72,16 @@ struct relay_ops {
 	void (*key_release)(void *arg, uint32_t worker, uint32_t slot);
 	/* Publish CTX_SET and STREAM_SET commands: all are seen by the worker together, or (-EAGAIN) none. */
 	int (*commit)(void *arg, uint32_t worker, const struct media_cmd *cmd, uint32_t n);
+	/* MEDIA_STREAM_CUT, which never fails. */
+	void (*stream_cut)(void *arg, uint32_t worker, uint32_t stream);
 	void (*stats)(void *arg, uint32_t worker, uint32_t stream, struct relay_stats *out);
 	/* Of that, when the last packet came; costs nothing, but may be told some seconds late. */
 	uint64_t (*heard)(void *arg, uint32_t worker, uint32_t stream);
 	/* How often a confirmed source was replaced, and the last time why. Costs as little. */
 	struct media_handover (*handover)(void *arg, uint32_t worker, uint32_t stream);
+	/* Packets that came to it, also those that came again. Costs nothing, but *kernel: the kernel relays the stream now, and what
+	 * came there may be told some seconds late. */
+	uint64_t (*arrived)(void *arg, uint32_t worker, uint32_t stream, bool *kernel);
 	/* Ask the worker where these contexts stand, RELAY_ASK_MAX at most; it answers within a burst or so, or, when it is
 	 * busy, not at all. */
 	void (*marks_ask)(void *arg, uint32_t worker, const uint32_t *ctx, uint32_t n);

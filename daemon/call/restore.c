@@ -47,6 +47,8 @@ static const char *why_text(int err)
 		return "a worker does not keep up";
 	case -EEXIST:
 		return "it is there already";
+	case -EACCES:
+		return "its media would go where it may not: see --media-allow";
 	case -EBADMSG:
 		return "makes no sense";
 	}
@@ -91,6 +93,7 @@ struct resume {
 	struct media_cmd *cmd;
 	uint32_t n;
 	uint64_t now_ns, elapsed_ns;
+	const struct reach *reach;
 };
 
 static struct media_cmd *resume_cmd(struct resume *r, enum media_cmd_type type, uint32_t id)
@@ -133,10 +136,10 @@ static void resume_key(struct resume *r, uint32_t slot, const struct save_key_us
 		(struct media_key_resume){.rtp = use->rtp, .rtcp = use->rtcp};
 }
 
-static void resume_stream(
-	struct resume *r, uint32_t stream, const struct endpoint *remote, bool confirmed)
+static void resume_stream(struct resume *r, uint32_t stream, const struct endpoint *signalled,
+	const struct endpoint *remote, bool confirmed)
 {
-	if (remote->family)
+	if (remote->family && reach_may_learn(r->reach, signalled, remote))
 		resume_cmd(r, MEDIA_STREAM_RESUME, stream)->stream_resume =
 			(struct media_stream_resume){.remote = *remote, .confirmed = confirmed};
 }
@@ -156,8 +159,8 @@ static void resume_leg(struct resume *r, struct leg *l, const struct leg_state *
 	for (uint32_t i = 0; i <= l->rx.more; i++)
 		resume_key(r, l->rx_slot[i], &s->rx_use[i]);
 	resume_key(r, l->tx_slot, &s->tx_use);
-	resume_stream(r, l->port.rtp_stream, &s->remote, s->confirmed);
-	resume_stream(r, l->port.rtcp_stream, &s->rtcp_remote, s->rtcp_confirmed);
+	resume_stream(r, l->port.rtp_stream, &l->remote, &s->remote, s->confirmed);
+	resume_stream(r, l->port.rtcp_stream, &l->rtcp_remote, &s->rtcp_remote, s->rtcp_confirmed);
 }
 
 #define PER_LEG (MEDIA_MARKS_MAX / MEDIA_RESUMES + 1 + SDES_MAX_KEYS + 1 + 2)
@@ -208,6 +211,29 @@ static void resume_one(void *arg, struct call *c, uint32_t side, uint32_t media,
 		resume_leg(&t->resume, l, s, is_unproved(c, side));
 }
 
+/* What was saved may be of other addresses and options, or somebody else's words. Other calls that it links to may come later. */
+static bool may_go(const struct reach *r, const struct endpoint *e)
+{
+	enum reach_verdict v = reach_check(r, e);
+
+	return v == REACH_OK || v == REACH_NOWHERE || reach_local(r, e, -1) >= 0;
+}
+
+static bool may_reach(const struct reach *r, const struct call *c)
+{
+	for (uint32_t s = 0; s < c->sides; s++)
+		for (uint32_t i = 0; i < c->side[s]->legs; i++) {
+			const struct leg *l = c->side[s]->leg[i];
+
+			if (l && l->used &&
+				(!may_go(r, &l->remote) || !may_go(r, &l->rtcp_remote) ||
+					!may_go(r, &l->said.remote) ||
+					!may_go(r, &l->said.rtcp_remote)))
+				return false;
+		}
+	return true;
+}
+
 static int bring_back(struct calls *calls, struct pool *p, struct call *c,
 	const struct call_state *state, uint64_t now_ns, const char **lacks)
 {
@@ -215,6 +241,7 @@ static int bring_back(struct calls *calls, struct pool *p, struct call *c,
 	struct taking t = {.relay = relay,
 		.state = state,
 		.resume = {.now_ns = now_ns,
+			.reach = calls->reach,
 			.elapsed_ns = now_ns > state->at_ns ? now_ns - state->at_ns : 0}};
 
 	c->worker = UINT32_MAX;
@@ -255,11 +282,15 @@ int calls_restore(struct calls *calls, struct pool *p, struct str whole, struct 
 	err = save_read_call(&c, &first, calls_keys(calls), p, whole, locals, locals_n);
 	if (!err && call_table_find(saver->table, c->id))
 		err = -EEXIST;
+	if (!err && !may_reach(calls->reach, c))
+		err = -EACCES;
 	/* Indexes of another revision are of other keys. */
 	if (!err && state.len && !save_read_state(&later, p, state) &&
 		later.created_ns == c->created_ns && later.revision == c->save.revision &&
 		later.at_ns >= first.at_ns)
 		first = later;
+	if (c && c->told.family && !told_allowed(&calls->policy.told_nets, calls->reach, &c->told))
+		c->told = (struct endpoint){0};
 	*why = NULL;
 	err = err ? err : bring_back(calls, p, c, &first, now_ns, why);
 	if (err) {

@@ -241,6 +241,7 @@ void calls_tick(struct calls *c, uint64_t now_ns)
 			continue;
 		}
 		pierce_again(c->relay, call, now_ns);
+		circle_look(c->relay, call, now_ns);
 		keys_life(c, call);
 		handovers(c, call);
 		trace_again(c, call, now_ns);

@@ -12,6 +12,23 @@ static bool allowed(const struct call_nets *nets, const struct endpoint *e)
 	return false;
 }
 
+/* The port is that of --b2b-url. */
+static bool reaches(
+	const struct call_nets *nets, const struct reach *r, const struct endpoint *whom)
+{
+	struct endpoint e = *whom;
+
+	e.port = 1;
+	return reach_is_named(nets, whom) || reach_check(r, &e) == REACH_OK;
+}
+
+bool told_allowed(
+	const struct call_nets *nets, const struct reach *reach, const struct endpoint *whom)
+{
+	return !endpoint_is_unspecified(whom) && !endpoint_is_multicast(whom) &&
+		allowed(nets, whom) && reaches(nets, reach, whom);
+}
+
 void told_request(struct plan *plan, struct call *c, const struct neg_in *in)
 {
 	const struct endpoint *whom = &in->r->callback;
@@ -29,6 +46,9 @@ void told_request(struct plan *plan, struct call *c, const struct neg_in *in)
 	else if (endpoint_is_unspecified(whom) || endpoint_is_multicast(whom) ||
 		!allowed(&in->policy->told_nets, whom))
 		plan_warn(plan, in->p, STR("xmlrpc-callback: --b2b-allow does not allow it"));
+	else if (!told_allowed(&in->policy->told_nets, in->reach, whom))
+		plan_warn(plan, in->p,
+			STR("xmlrpc-callback: it is an address of this host, or no host's: name it in --b2b-allow"));
 	else
 		c->told = *whom;
 }

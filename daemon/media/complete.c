@@ -171,6 +171,9 @@ static uint8_t receive(struct media *m, const struct arena *a, struct note *n,
 		media_ssrc_refused(m, n->tx, j->ssrc,
 			media_ssrc_may_turn(m, n, n->stream, &in->src), in->t_ns))
 		return MEDIA_DROP_SSRC_LIMIT;
+	if (m->stream[n->stream].watched &&
+		media_came_again(m, n->stream, a->in + in->in_off, in->len, in->t_ns))
+		return MEDIA_DROP_AGAIN;
 	v = rx_commit(m, n->rx, n, in, j);
 	if (v != MEDIA_SENT)
 		return v;

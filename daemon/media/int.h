@@ -136,9 +136,10 @@ struct media_stream {
 	 * all that a packet needs once a source is confirmed. */
 	struct learn learn;
 	/* Set by commands, constant in between. */
-	uint64_t changed : 62; /* number of the burst before the last command */
+	uint64_t changed : 61; /* number of the burst before the last command */
 	bool set : 1;
-	bool usual : 1; /* media_usual_stream() */
+	bool watched : 1; /* again.c */
+	bool usual : 1;   /* media_usual_stream() */
 	struct media_stream_cfg cfg;
 };
 #define MEDIA_STREAM_HOT offsetof(struct media_stream, learn.remote)
@@ -235,6 +236,12 @@ struct media {
 	_Atomic uint64_t keys_warned, keys_expired;
 	_Atomic uint64_t drops[MEDIA_VERDICTS]; /* of all streams, and of none */
 	_Atomic uint64_t handovers[LEARN_CAUSE_N];
+	uint64_t *again; /* [AGAIN_HASHES], see again.c */
+	struct again_watch {
+		uint64_t until_ns; /* 0 = no packet was seen yet */
+		uint32_t left;     /* packets to look at */
+		bool found;        /* one of them came again */
+	} * watch;                 /* [max_stream]: touched only where one is watched */
 	struct past *past; /* [max_ctx]: touched only where more SSRCs were sent than have places */
 };
 
@@ -313,6 +320,18 @@ void media_learned(struct media *m, uint32_t stream);
 /* Whether an index without authentication may be committed: it is not too far ahead, or has had followers. Writes the run that
  * this is judged by; s: the SSRC's state before the packet. */
 bool media_believable(struct jump *j, struct ssrc_state *s, uint64_t index, uint64_t now_ns);
+
+/* --- again.c ---------------------------------------------------------------------------------------------------- */
+
+#define AGAIN_HASHES  65536u        /* a power of two */
+#define AGAIN_PACKETS 4096u         /* looked at before a watch ends in which none came again */
+#define AGAIN_NS      5000000000ull /* or this long: a circle is not slower */
+
+/* Looks for packets that come again, from now on. */
+void media_watch(struct media *m, uint32_t stream);
+/* Of a watched stream: the packet, which came at t_ns, came before. Ends the watch in time. */
+bool media_came_again(
+	struct media *m, uint32_t stream, const uint8_t *p, uint32_t len, uint64_t t_ns);
 
 /* --- ahead.c ---------------------------------------------------------------------------------------------------- */
 

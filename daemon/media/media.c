@@ -203,7 +203,7 @@ static int stream_set(struct media *m, const struct media_cmd *cmd)
 	s->set = true;
 	s->changed = m->burst;
 	s->cfg = *cfg;
-	s->usual = media_usual_stream(cfg);
+	s->usual = media_usual_stream(cfg) && !s->watched;
 	*cell = cmd->id;
 	learn_signal(&s->learn, &m->trial[cmd->id].learn, &cfg->remote, cfg->relearn, cmd->now_ns);
 	media_learned(m, cmd->id);
@@ -286,6 +286,29 @@ bool media_pierce(const struct media *m, uint32_t stream, struct media_out *out)
 	return true;
 }
 
+static int stream_cut(struct media *m, uint32_t id)
+{
+	struct media_stream *s;
+
+	if (id >= m->cfg.max_stream || !m->stream[id].set)
+		return -EINVAL;
+	s = &m->stream[id];
+	s->changed = m->burst;
+	s->cfg.remote = (struct endpoint){0};
+	s->learn = (struct learn){.since_ns = s->learn.since_ns};
+	memset(&m->trial[id].learn, 0, sizeof(m->trial[id].learn));
+	media_learned(m, id);
+	return 0;
+}
+
+static int stream_watch(struct media *m, uint32_t id)
+{
+	if (id >= m->cfg.max_stream || !m->stream[id].set)
+		return -EINVAL;
+	media_watch(m, id);
+	return 0;
+}
+
 int media_command(struct media *m, const struct media_cmd *cmd)
 {
 	m->changed = m->burst;
@@ -308,6 +331,10 @@ int media_command(struct media *m, const struct media_cmd *cmd)
 		return media_key_resume(m, cmd->id, &cmd->key_resume);
 	case MEDIA_STREAM_RESUME:
 		return stream_resume(m, cmd);
+	case MEDIA_STREAM_CUT:
+		return stream_cut(m, cmd->id);
+	case MEDIA_STREAM_WATCH:
+		return stream_watch(m, cmd->id);
 	case MEDIA_STREAM_PIERCE:
 		break; /* changes nothing here */
 	}
@@ -432,10 +459,12 @@ int media_create(struct media **out, const struct media_config *cfg)
 	/* Large, but the system gives pages only where an SSRC, or a key with a kdr, lives. */
 	m->windows = bigmem_alloc(window_words(m), sizeof(*m->windows));
 	m->key = bigmem_alloc(cfg->key_slots / 2 + 1, sizeof(*m->key));
+	m->again = bigmem_alloc(AGAIN_HASHES, sizeof(*m->again));
+	m->watch = bigmem_alloc(cfg->max_stream, sizeof(*m->watch));
 	m->epochs = calloc(cfg->key_slots / 2 + 1, sizeof(*m->epochs));
 	if (!m->ctx || !m->ctx_cfg || !m->ssrc || !m->past || !m->stream || !m->trial ||
 		!m->counters || !m->by_port || !lanes_alloc(m) || !m->windows || !m->key ||
-		!m->epochs) {
+		!m->epochs || !m->again || !m->watch) {
 		media_destroy(m);
 		return -ENOMEM;
 	}
@@ -461,6 +490,8 @@ void media_destroy(struct media *m)
 	bigmem_free(m->by_port, port_cells(&m->cfg), sizeof(*m->by_port));
 	bigmem_free(m->windows, window_words(m), sizeof(*m->windows));
 	bigmem_free(m->key, m->cfg.key_slots / 2 + 1, sizeof(*m->key));
+	bigmem_free(m->again, AGAIN_HASHES, sizeof(*m->again));
+	bigmem_free(m->watch, m->cfg.max_stream, sizeof(*m->watch));
 	free(m->epochs);
 	free(m);
 }

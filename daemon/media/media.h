@@ -68,6 +68,8 @@ enum media_cmd_type {
 	MEDIA_KEY_RESUME,    /* what a master key has protected already counts for its lifetime */
 	MEDIA_STREAM_RESUME, /* a learned address is known again */
 	MEDIA_STREAM_PIERCE, /* the worker sends what media_pierce() says */
+	MEDIA_STREAM_CUT,    /* forget the destination, signalled and learned */
+	MEDIA_STREAM_WATCH,  /* look for packets that come back, see media/again.c */
 };
 
 struct media_ctx_cfg {
@@ -224,6 +226,11 @@ struct media_config {
 	 * WORKER_KEY_SET. NULL: no engine has copies. */
 	int (*key_changed)(void *arg, uint32_t slot);
 	void *key_changed_arg;
+	/* Called by complete before a source that packets come from may become the destination: whether media may go there.
+	 * signalled: the stream's, allowed already. Not called for the source that is followed already. NULL: anywhere. */
+	bool (*may_learn)(void *arg, const struct endpoint *signalled, const struct endpoint *src);
+	void *may_learn_arg;
+	uint8_t again_key[16]; /* random: of the hashes of media/again.c */
 	/* Called by complete for an authentic packet of a stream with a tap: in arena.in, under the key that the job names. NULL:
 	 * nothing is recorded. */
 	void (*tap)(void *arg, uint32_t tap, const struct arena *a, const struct media_in *in,

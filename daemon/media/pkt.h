@@ -28,6 +28,7 @@
 	X(OVERLOAD, "overload", "too old when its turn came: too much to do")          \
 	X(OVERLOAD_EMERGENCY, "overload-emergency", "the same, of an emergency call")  \
 	X(BLOCKED, "blocked", "blocked by command")                                    \
+	X(AGAIN, "came-again", "the same packet came before: media goes in a circle")  \
 	X(COPY_ROOM, "copy-room", "no room in the burst for a listener's copy")        \
 	X(STALE, "stale", "stream went away while its packet was processed")           \
 	X(SEND, "send", "the kernel did not take the packet")

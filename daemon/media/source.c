@@ -98,10 +98,13 @@ static bool is_vouched(
 }
 
 /* A source that is not the followed one sends: may it be learned? Every rule about whom never to believe belongs here. */
-static bool may_learn(const struct media_in *in)
+static bool may_learn(
+	const struct media *m, const struct media_stream *s, const struct media_in *in)
 {
-	return in->src.port && !endpoint_is_unspecified(&in->src) &&
-		!endpoint_is_multicast(&in->src);
+	if (!in->src.port || endpoint_is_unspecified(&in->src) || endpoint_is_multicast(&in->src))
+		return false;
+	return !m->cfg.may_learn ||
+		m->cfg.may_learn(m->cfg.may_learn_arg, &s->learn.signalled, &in->src);
 }
 
 bool media_learn(struct media *m, const struct arena *a, uint32_t stream, const struct media_in *in,
@@ -119,7 +122,7 @@ bool media_learn(struct media *m, const struct arena *a, uint32_t stream, const 
 	struct learn_result r;
 
 	if (!endpoint_eq(&in->src, &s->learn.source)) {
-		if (!may_learn(in))
+		if (!may_learn(m, s, in))
 			return !s->cfg.strict_source || proved;
 		seen.vouched = seen.rtcp && is_vouched(m, stream, in, j);
 	}

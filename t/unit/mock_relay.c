@@ -170,6 +170,11 @@ static void mock_command(struct mock_relay *m, const struct media_cmd *c)
 			m->resumed[m->resumes++] = *c;
 		return;
 	}
+	if (c->type == MEDIA_STREAM_WATCH) {
+		assert(m->stream_set[c->id]);
+		m->watches++;
+		return;
+	}
 	if (c->type == MEDIA_STREAM_PIERCE) {
 		assert(m->stream_set[c->id] && m->pierces < 64);
 		m->pierced[m->pierces++] = c->id;
@@ -194,6 +199,15 @@ static int mock_commit(void *arg, uint32_t worker, const struct media_cmd *cmd, 
 	for (uint32_t i = 0; i < n; i++)
 		mock_command(m, &cmd[i]);
 	return 0;
+}
+
+static void mock_stream_cut(void *arg, uint32_t worker, uint32_t stream)
+{
+	struct mock_relay *m = arg;
+
+	assert(worker == 3 && m->stream_set[stream]);
+	m->stream_cfg[stream].remote = (struct endpoint){0};
+	m->cuts++;
 }
 
 static void mock_stats(void *arg, uint32_t worker, uint32_t stream, struct relay_stats *out)
@@ -224,6 +238,15 @@ static struct media_handover mock_handover(void *arg, uint32_t worker, uint32_t 
 
 	assert(worker == 3 && m->port[stream / 2]);
 	return m->handover[stream];
+}
+
+static uint64_t mock_arrived(void *arg, uint32_t worker, uint32_t stream, bool *kernel)
+{
+	const struct mock_relay *m = arg;
+
+	assert(worker == 3 && m->port[stream / 2]);
+	*kernel = m->in_kernel;
+	return 10 + stream % 2 + m->more_packets;
 }
 
 static void mock_marks_ask(void *arg, uint32_t worker, const uint32_t *ctx, uint32_t n)
@@ -265,9 +288,11 @@ static const struct relay_ops mock_ops = {
 	.key_take = mock_key_take,
 	.key_release = mock_key_release,
 	.commit = mock_commit,
+	.stream_cut = mock_stream_cut,
 	.stats = mock_stats,
 	.heard = mock_heard,
 	.handover = mock_handover,
+	.arrived = mock_arrived,
 	.marks_ask = mock_marks_ask,
 	.marks = mock_marks,
 	.key_usage = mock_key_usage,
@@ -275,7 +300,7 @@ static const struct relay_ops mock_ops = {
 
 void mock_relay_init(struct mock_relay *m)
 {
-	static const char *const addr[] = {"192.0.2.1", "10.0.0.1", "2001:db8::1"};
+	static const char *const addr[] = {"192.0.2.250", "10.0.0.1", "2001:db8::1"};
 
 	memset(m, 0, sizeof(*m));
 	m->relay = (struct relay){.ops = &mock_ops, .arg = m};

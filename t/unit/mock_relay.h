@@ -36,6 +36,8 @@ struct mock_relay {
 	uint32_t asked;             /* contexts, so far */
 	/* What was resumed, of all commits */
 	struct media_cmd resumed[64];
+	bool in_kernel;                /* all streams */
+	uint32_t cuts, watches;        /* of MEDIA_STREAM_CUT and MEDIA_STREAM_WATCH */
 	uint32_t pierced[64], pierces; /* streams that empty packets were sent from */
 	uint64_t more_packets;         /* than stats say otherwise */
 	uint32_t resumes;

@@ -67,6 +67,33 @@ static void what_must_be_looked_at_stays(void **state)
 	}
 }
 
+static void a_watched_or_cut_stream_comes_back(void **state)
+{
+	static const enum media_cmd_type T[] = {MEDIA_STREAM_WATCH, MEDIA_STREAM_CUT};
+
+	for (size_t i = 0; i < ARRAY_LEN(T); i++) {
+		const struct media_cmd cmd = {.type = T[i], .id = A};
+		bool there;
+
+		off_teardown(state);
+		off_setup(state);
+		off_tick();
+		off_tick();
+		assert_int_equal(off_in_kernel(), 2);
+		(void)offload_arrived(rig.o, 0, A, &there);
+		assert_true(there);
+		off_commit(&cmd, 1);
+		(void)offload_arrived(rig.o, 0, A, &there);
+		assert_false(there);
+		off_tick();
+		off_tick();
+		assert_int_equal(off_in_kernel(), T[i] == MEDIA_STREAM_WATCH ? 1 : 2);
+		for (int k = 0; k < 10; k++)
+			off_tick();
+		assert_int_equal(off_in_kernel(), 2);
+	}
+}
+
 static void it_comes_back_before_it_changes(void **state)
 {
 	struct media_cmd change[] = {off_stream_cmd(A), off_ctx_cmd(1, SUITE_PLAIN, SUITE_PLAIN)};
@@ -183,6 +210,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		RIGGED(plain_media_of_two_known_terminals_goes),
 		RIGGED(what_must_be_looked_at_stays),
+		RIGGED(a_watched_or_cut_stream_comes_back),
 		RIGGED(it_comes_back_before_it_changes),
 		RIGGED(what_was_not_pushed_did_not_happen),
 		RIGGED(another_ssrc_or_address_is_followed_less_and_less_often),

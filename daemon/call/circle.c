@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Media that goes in a circle, over what call/links.h cannot see: address translation, echoing terminals, another relay. Packets
+ * then mostly come faster than any terminal sends, and for a slow circle every plain stream is looked at now and then. The worker
+ * watches the stream for some seconds (media/again.c). Only what proves nothing can go in a circle: SRTP that we authenticate is
+ * new, or is dropped as a replay. */
+#include "base/clock.h"
+#include "call/model.h"
+
+#define LOOK_NS     NS_PER_SEC
+#define CIRCLE_PPS  400u               /* G.711 with 20 ms makes 50, with 2.5 ms 400 */
+#define KERNEL_PPS  (4 * CIRCLE_PPS)   /* its counters may be read only once in 4 s */
+#define WATCH_NS    (10 * NS_PER_SEC)  /* from one watch of a fast stream to the next */
+#define NOW_THEN_NS (300 * NS_PER_SEC) /* of any other */
+
+/* Whether the stream is to be watched now. */
+static bool look(const struct relay *relay, const struct call *c, struct leg *l, bool rtcp,
+	uint64_t took_ns, uint64_t now_ns)
+{
+	uint64_t before = l->circle_packets[rtcp], since = now_ns - l->circle_watched_ns[rtcp];
+	uint64_t now, rate;
+	bool kernel, fast;
+
+	now = relay->ops->arrived(
+		relay->arg, c->worker, rtcp ? l->port.rtcp_stream : l->port.rtp_stream, &kernel);
+	l->circle_packets[rtcp] = now;
+	/* Only a difference is a rate: the first look has none. */
+	if (!before || now <= before)
+		return false;
+	rate = (now - before) * NS_PER_SEC / took_ns;
+	fast = rate >= (kernel ? KERNEL_PPS : CIRCLE_PPS);
+	if (since < (fast ? WATCH_NS : NOW_THEN_NS) || (kernel && !fast))
+		return false;
+	l->circle_watched_ns[rtcp] = now_ns;
+	return true;
+}
+
+static void look_at(const struct relay *relay, const struct call *c, struct leg *l,
+	uint64_t took_ns, uint64_t now_ns)
+{
+	const uint32_t stream[2] = {l->port.rtp_stream, l->port.rtcp_stream};
+	struct media_cmd cmd[2];
+	uint32_t n = 0;
+
+	for (int rtcp = 0; rtcp < 2; rtcp++)
+		if (look(relay, c, l, rtcp, took_ns, now_ns))
+			cmd[n++] = (struct media_cmd){
+				.type = MEDIA_STREAM_WATCH, .id = stream[rtcp], .now_ns = now_ns};
+	/* A worker that is too busy for it is asked again. */
+	if (n && relay->ops->commit(relay->arg, c->worker, cmd, n))
+		memset(l->circle_watched_ns, 0, sizeof(l->circle_watched_ns));
+}
+
+void circle_look(const struct relay *relay, struct call *c, uint64_t now_ns)
+{
+	uint64_t took_ns = now_ns - c->circle_ns;
+
+	/* The clock may have been set back. */
+	if (c->circle_ns && now_ns > c->circle_ns && took_ns < LOOK_NS)
+		return;
+	for (uint32_t s = 0; s < c->sides; s++)
+		for (uint32_t i = 0; i < c->side[s]->legs; i++) {
+			struct leg *l = c->side[s]->leg[i];
+
+			if (!l || !l->has_port || !l->committed || !l->active)
+				continue;
+			if (l->rx.master.suite == SUITE_PLAIN || l->pass_rx)
+				look_at(relay, c, l, took_ns, now_ns);
+		}
+	c->circle_ns = now_ns;
+}

@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Where media may go (call/reach.h). Pure. */
+#include "call/reach.h"
+
+const char *reach_text(enum reach_verdict v)
+{
+	static const char *const text[] = {
+#define X(id, text) [REACH_##id] = text,
+		REACH_VERDICTS(X)
+#undef X
+	};
+
+	return v < REACH_VERDICT_COUNT ? text[v] : "";
+}
+
+/* IPv6 prefixes in front of an IPv4 address, which starts behind them. */
+struct embedding {
+	uint8_t prefix[12];
+	uint8_t bytes;
+};
+
+static const struct embedding embeddings[] = {
+	{{[10] = 0xff, 0xff}, 12},      /* mapped, ::ffff:0:0/96 */
+	{{[8] = 0xff, 0xff}, 12},       /* translated, ::ffff:0:0:0/96 */
+	{{0x00, 0x64, 0xff, 0x9b}, 12}, /* NAT64, 64:ff9b::/96 */
+	{{0x20, 0x02}, 2},              /* 6to4 */
+	{{0}, 12},                      /* compatible, ::/96: last, and not for :: and ::1 */
+};
+
+static bool is_loopback6(const struct endpoint *e)
+{
+	return e->family == AF_INET6 && memcmp(e->addr, &in6addr_loopback, 16) == 0;
+}
+
+/* The IPv4 address that an IPv6 one stands for, or the address itself. */
+static struct endpoint inner(const struct endpoint *e)
+{
+	struct endpoint out = {.family = AF_INET, .port = e->port};
+
+	if (e->family != AF_INET6 || is_loopback6(e) || endpoint_is_unspecified(e))
+		return *e;
+	for (size_t i = 0; i < ARRAY_LEN(embeddings); i++)
+		if (memcmp(e->addr, embeddings[i].prefix, embeddings[i].bytes) == 0) {
+			memcpy(out.addr, e->addr + embeddings[i].bytes, 4);
+			return out;
+		}
+	return *e;
+}
+
+/* With a prefix of so many bits at least. */
+static bool is_in(const struct call_nets *nets, const struct endpoint *e, uint8_t bits)
+{
+	for (uint32_t i = 0; i < nets->n; i++)
+		if (nets->bits[i] >= bits && endpoint_in_net(e, &nets->net[i], nets->bits[i]))
+			return true;
+	return false;
+}
+
+bool reach_is_named(const struct call_nets *nets, const struct endpoint *e)
+{
+	return is_in(nets, e, 1);
+}
+
+static bool is_link_local(const struct endpoint *e)
+{
+	if (e->family == AF_INET)
+		return e->addr[0] == 169 && e->addr[1] == 254;
+	return e->addr[0] == 0xfe && (e->addr[1] & 0xc0) == 0x80;
+}
+
+static bool has_link_local(const struct reach *r, int family)
+{
+	for (uint32_t i = 0; i < r->locals; i++)
+		if (r->local[i].addr.family == family && is_link_local(&r->local[i].addr))
+			return true;
+	return false;
+}
+
+static bool is_own(const struct reach *r, const struct endpoint *e)
+{
+	for (uint32_t i = 0; i < r->locals; i++)
+		if (endpoint_addr_eq(e, &r->local[i].addr) ||
+			endpoint_addr_eq(e, &r->local[i].advertised))
+			return true;
+	return r->own && r->own(r->arg, e);
+}
+
+/* What an address is, whatever the operator and this host say. */
+static enum reach_verdict kind(const struct endpoint *e)
+{
+	if (is_loopback6(e) || (e->family == AF_INET && e->addr[0] == 127))
+		return REACH_LOOPBACK;
+	if (endpoint_is_multicast(e))
+		return REACH_MULTICAST;
+	if (e->family == AF_INET && e->addr[0] == 0)
+		return REACH_THIS_NET;
+	if (e->family == AF_INET && e->addr[0] >= 240)
+		return REACH_RESERVED;
+	return REACH_OK;
+}
+
+enum reach_verdict reach_check(const struct reach *r, const struct endpoint *e)
+{
+	struct endpoint in;
+	enum reach_verdict v;
+
+	if (endpoint_is_unspecified(e) || e->port == 0)
+		return REACH_NOWHERE;
+	in = inner(e);
+	if (is_in(&r->deny, e, 0) || is_in(&r->deny, &in, 0))
+		return REACH_DENIED;
+	if (reach_is_named(&r->allow, e) || reach_is_named(&r->allow, &in))
+		return REACH_OK;
+	v = kind(&in);
+	if (v != REACH_OK)
+		return v;
+	if (is_link_local(&in) && !has_link_local(r, in.family))
+		return REACH_LINK_LOCAL;
+	if (is_own(r, &in) || is_own(r, e))
+		return REACH_OWN;
+	return r->broadcast && r->broadcast(r->arg, &in) ? REACH_BROADCAST : REACH_OK;
+}
+
+int reach_local(const struct reach *r, const struct endpoint *e, int after)
+{
+	struct endpoint in = inner(e);
+
+	if (e->port < r->port_min || e->port > r->port_max)
+		return -1;
+	for (uint32_t i = (uint32_t)(after + 1); i < r->locals; i++)
+		if (endpoint_addr_eq(&in, &r->local[i].addr) ||
+			endpoint_addr_eq(&in, &r->local[i].advertised))
+			return (int)i;
+	return -1;
+}
+
+/* Both name one media port of ours. */
+static bool same_port(const struct reach *r, const struct endpoint *a, const struct endpoint *b)
+{
+	for (int i = reach_local(r, a, -1); a->port == b->port && i >= 0; i = reach_local(r, a, i))
+		if (reach_local(r, b, i - 1) == i)
+			return true;
+	return false;
+}
+
+bool reach_may_learn(
+	const struct reach *r, const struct endpoint *signalled, const struct endpoint *src)
+{
+	if (endpoint_eq(signalled, src))
+		return true;
+	return reach_local(r, src, -1) < 0 ? reach_check(r, src) == REACH_OK
+					   : same_port(r, signalled, src);
+}

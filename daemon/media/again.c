@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Packets that come back. Calls that send to each other are checked for circles (call/links.h), but a circle can also lead over
+ * address translation, a terminal that echoes, or a second relay. Nothing in a plain RTP packet says how far it went: it has no
+ * hop count, and each relay sends it with a new TTL. So the packet itself is recognised.
+ *
+ * This costs nothing on the usual way. call/circle.c has a stream watched when it gets more packets than a terminal sends, and any
+ * plain stream for some seconds now and then. A watched stream takes the long way. Each packet's hash is compared with those of the
+ * last 65,536 that this worker watched, and a packet that came before is dropped. A watch ends after AGAIN_PACKETS or AGAIN_NS
+ * without one.
+ *
+ * It holds for plain RTP and RTCP and for what is passed through. SRTP has its replay window, and what is sent under a key the
+ * nonce guard, so a circle with one SRTP leg ends by itself. It does not hold for circles that take longer than AGAIN_NS, and for
+ * those that change the packet on their way. Reads and writes its own tables only. */
+#include "base/hash.h"
+#include "media/int.h"
+
+void media_watch(struct media *m, uint32_t stream)
+{
+	struct media_stream *s = &m->stream[stream];
+
+	s->watched = true;
+	s->usual = false;
+	m->watch[stream] = (struct again_watch){.left = AGAIN_PACKETS};
+}
+
+static void end(struct media *m, uint32_t stream)
+{
+	struct media_stream *s = &m->stream[stream];
+
+	s->watched = false;
+	s->usual = media_usual_stream(&s->cfg);
+}
+
+bool media_came_again(
+	struct media *m, uint32_t stream, const uint8_t *p, uint32_t len, uint64_t t_ns)
+{
+	struct again_watch *w = &m->watch[stream];
+	uint8_t key[16];
+	uint64_t hash, *slot;
+	bool again;
+
+	/* The same packet may come to several streams: a circle comes to the same one. */
+	memcpy(key, m->cfg.again_key, sizeof(key));
+	for (int i = 0; i < 4; i++)
+		key[i] ^= (uint8_t)(stream >> 8 * i);
+	hash = hash_siphash(key, p, len) | 1; /* 0 = empty */
+	slot = &m->again[hash >> 1 & (AGAIN_HASHES - 1)];
+	again = *slot == hash;
+	*slot = hash;
+	w->found |= again;
+	if (!w->until_ns)
+		w->until_ns = t_ns + AGAIN_NS;
+	if (--w->left == 0 || t_ns > w->until_ns) {
+		if (w->found)
+			*w = (struct again_watch){.left = AGAIN_PACKETS};
+		else
+			end(m, stream);
+	}
+	return again;
+}
