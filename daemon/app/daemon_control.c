@@ -261,12 +261,22 @@ static int homer_start(struct daemon *d)
 	return err ? daemon_fail(d, err, "homer") : 0;
 }
 
+/* The name is the operator's, what DNS makes of it is not. */
+static bool may_connect(void *arg, const struct endpoint *e)
+{
+	const struct daemon *d = arg;
+
+	return reach_check(&d->reach, e) == REACH_OK || reach_is_named(&d->o.b2b_allow, e);
+}
+
 static int teardown_start(struct daemon *d)
 {
 	const struct teardown_config cfg = {.loop = d->loop,
 		.calls = d->calls,
 		.url = d->o.b2b_url,
-		.format = (enum teardown_format)d->o.xmlrpc_format};
+		.format = (enum teardown_format)d->o.xmlrpc_format,
+		.may_connect = may_connect,
+		.may_connect_arg = d};
 	int err = cfg.url[0] ? teardown_create(&d->teardown, &cfg) : 0;
 
 	return err ? daemon_fail(d, err, "b2b-url") : 0;

@@ -13,6 +13,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "control/resolved.h"
 #include "base/sbuf.h"
 #include "proto/xmlrpc.h"
 
@@ -34,6 +35,7 @@ struct message {
 	uint32_t tries;
 	uint64_t due_ns; /* CLOCK_MONOTONIC; 0: at once */
 	CURL *curl;      /* while it is on its way */
+	struct resolved resolved;
 };
 
 struct list {
@@ -182,6 +184,8 @@ static int start(struct teardown *t, struct message *m)
 	curl_easy_setopt(c, CURLOPT_WRITEFUNCTION, on_reply);
 	curl_easy_setopt(c, CURLOPT_WRITEDATA, m);
 	curl_easy_setopt(c, CURLOPT_PRIVATE, m);
+	m->resolved = (struct resolved){t->cfg.may_connect, t->cfg.may_connect_arg, false};
+	resolved_watch(c, m->url, &m->resolved);
 #if LIBCURL_VERSION_NUM >= 0x075700
 	/* whose name is still looked up when its time is over: the thread is left to itself, not waited for */
 	curl_easy_setopt(c, CURLOPT_QUICK_EXIT, 1L);
@@ -267,7 +271,9 @@ static void finished(struct teardown *t, struct message *m, CURLcode result)
 		return;
 	}
 	snprintf(why, sizeof(why), "HTTP status %ld", status);
-	if (result != CURLE_OK)
+	if (m->resolved.refused)
+		give_up(t, m, "its name means an address that --b2b-allow does not name");
+	else if (result != CURLE_OK)
 		again(t, m, curl_easy_strerror(result));
 	else if (status >= 500)
 		again(t, m, why);

@@ -22,6 +22,9 @@ struct teardown_config {
 	struct calls *calls;
 	const char *url; /* http or https; "%%" in it stands for an address */
 	enum teardown_format format;
+	/* Whether a name in url may mean this address; NULL: any. */
+	bool (*may_connect)(void *arg, const struct endpoint *e);
+	void *may_connect_arg;
 	uint64_t retry_ns; /* before the second try, and twice that before the third; 0: a second */
 	uint64_t timeout_ns; /* for each try; 0: 5 s */
 };

@@ -145,11 +145,14 @@ static void serve(struct rig *r)
 	assert_int_equal(loop_io_add(r->loop, &s->io, s->fd, EPOLLIN, on_listen, s), 0);
 }
 
-static void rig_start(struct rig *r, const char *host, enum teardown_format format)
+static void rig_start_asking(struct rig *r, const char *host, enum teardown_format format,
+	bool (*may_connect)(void *arg, const struct endpoint *e), void *arg)
 {
 	char url[128];
 	struct teardown_config cfg = {.calls = &r->calls,
 		.format = format,
+		.may_connect = may_connect,
+		.may_connect_arg = arg,
 		.retry_ns = 1000000,
 		.timeout_ns = NS_PER_SEC / 5};
 
@@ -162,6 +165,11 @@ static void rig_start(struct rig *r, const char *host, enum teardown_format form
 	cfg.url = url;
 	assert_int_equal(teardown_create(&r->t, &cfg), 0);
 	assert_non_null(r->calls.timeout);
+}
+
+static void rig_start(struct rig *r, const char *host, enum teardown_format format)
+{
+	rig_start_asking(r, host, format, NULL, NULL);
 }
 
 static void rig_end(struct rig *r)
@@ -272,6 +280,40 @@ static void the_address_is_put_into_the_url(void **state)
 		assert_int_equal(c.failed, i == 1);
 		if (i == 0)
 			assert_non_null(strstr(r.server.seen[0], "Host: 127.0.0.1:"));
+		rig_end(&r);
+	}
+}
+
+static bool never(void *arg, const struct endpoint *e)
+{
+	uint32_t *asked = arg;
+
+	assert_int_equal(e->addr[0], e->family == AF_INET ? 127 : 0);
+	(*asked)++;
+	return false;
+}
+
+/* Addresses and localhost are the operator's own words. */
+static void what_a_name_means_is_looked_at(void **state)
+{
+	static const struct {
+		const char *host;
+		bool asked;
+	} T[] = {{"127.0.0.1", false}, {"localhost", false}, {"proxy.localhost", true}};
+	struct call_timeout over = two_parties("192.0.2.9");
+	struct teardown_counters c;
+	struct rig r;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(T); i++) {
+		uint32_t asked = 0;
+
+		rig_start_asking(&r, T[i].host, TEARDOWN_CALL_ID, never, &asked);
+		time_out(&r, &over);
+		c = run(&r);
+		assert_int_equal(asked != 0, T[i].asked);
+		assert_int_equal(c.told, !T[i].asked);
+		assert_int_equal(c.failed, T[i].asked);
 		rig_end(&r);
 	}
 }
@@ -458,6 +500,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(each_format_calls_what_its_server_knows),
 		cmocka_unit_test(the_address_is_put_into_the_url),
+		cmocka_unit_test(what_a_name_means_is_looked_at),
 		cmocka_unit_test(what_may_pass_is_tried_again_what_is_refused_is_not),
 		cmocka_unit_test(a_redirection_is_not_followed),
 		cmocka_unit_test(a_dead_server_holds_nothing_up_and_the_queue_is_bounded),

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Addresses that DNS answered (control/resolved.h). Checked where libcurl opens the socket: what is checked is what is connected. */
+#include "control/resolved.h"
+
+#include <strings.h>
+#include <sys/socket.h>
+
+static curl_socket_t open_socket(void *arg, curlsocktype purpose, struct curl_sockaddr *a)
+{
+	struct resolved *r = arg;
+	struct sockaddr_storage sa = {0};
+	struct endpoint e;
+
+	(void)purpose;
+	if (a->addrlen > sizeof(sa))
+		return CURL_SOCKET_BAD;
+	memcpy(&sa, &a->addr, a->addrlen);
+	if (endpoint_from_sockaddr(&e, &sa) || !r->may(r->arg, &e)) {
+		r->refused = true;
+		return CURL_SOCKET_BAD;
+	}
+	return socket(a->family, a->socktype | SOCK_CLOEXEC, a->protocol);
+}
+
+/* An address, or localhost, is what the operator wrote. */
+static bool is_name(const char *url)
+{
+	CURLU *u = curl_url();
+	struct endpoint e;
+	char *host = NULL;
+	bool name = true;
+
+	if (u && !curl_url_set(u, CURLUPART_URL, url, 0) &&
+		!curl_url_get(u, CURLUPART_HOST, &host, 0))
+		name = endpoint_parse_addr(&e, str_from(host)) != 0 &&
+			strcasecmp(host, "localhost") != 0;
+	curl_free(host);
+	curl_url_cleanup(u);
+	return name;
+}
+
+void resolved_watch(CURL *c, const char *url, struct resolved *r)
+{
+	r->refused = false;
+	if (!r->may || !is_name(url))
+		return;
+	curl_easy_setopt(c, CURLOPT_OPENSOCKETFUNCTION, open_socket);
+	curl_easy_setopt(c, CURLOPT_OPENSOCKETDATA, r);
+}
