@@ -234,7 +234,6 @@ static void metrics(void *arg, struct sbuf *out)
 	const struct daemon *d = arg;
 	struct metrics_input in = {.stats = &d->stats,
 		.handler = d->handler,
-		.ng = d->ng,
 		.tcp = d->ng_tcp,
 		.http = d->http,
 		.homer = d->homer,

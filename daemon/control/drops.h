@@ -6,8 +6,8 @@
 /* X(id, name in statistics and metrics, text in the log) */
 /* clang-format off */
 #define NG_DROPS(X) \
-	X(OWN_MEDIA, "own-media", "comes from a media port of this relay, which is no client") \
 	X(COOKIE, "cookie", "does not begin with a cookie of printable ASCII") \
+	X(OWN_MEDIA, "own-media", "comes from a media port of this relay, which is no client") \
 	X(UNSIGNED, "unsigned", "is not signed, and --ng-key-file is set") \
 	X(FORGED, "forged", "is signed by none of the keys in --ng-key-file") \
 	X(CLOCK, "clock", "is signed by a clock that differs by more than 30 s from ours, or was delayed: compare both clocks") \
