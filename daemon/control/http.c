@@ -5,15 +5,14 @@
 #include "control/http_int.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/secmem.h"
+#include "base/secret_file.h"
 
 static bool room(void *server, const struct endpoint *from)
 {
@@ -37,32 +36,18 @@ static void on_second(void *arg)
 
 static int read_token(struct http *h, const char *path, char *err, size_t err_len)
 {
-	char text[HTTP_TOKEN_MAX + 16];
-	struct str rest = {text, 0};
-	struct stat st;
-	int fd = open(path, O_RDONLY | O_CLOEXEC), ret = 0;
-	ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text));
+	char text[4096];
+	struct str token;
+	int ret = secret_file_line(
+		&token, "--http-token-file", path, text, sizeof(text), err, err_len);
 
-	if (n < 0 || fstat(fd, &st)) {
-		ret = -errno;
-		snprintf(
-			err, err_len, "cannot read --http-token-file=%s: %s", path, strerror(-ret));
-	} else if (st.st_mode & (S_IROTH | S_IWOTH | S_IWGRP)) {
-		ret = -EPERM;
+	if (!ret && http_token_set(&h->token, token)) {
+		ret = -EINVAL;
 		snprintf(err, err_len,
-			"--http-token-file=%s may be read or changed by others: chmod 640 or 600",
-			path);
-	} else {
-		rest.len = (size_t)n;
-		ret = http_token_set(&h->token, str_trim(str_cut(&rest, '\n')));
-		if (ret)
-			snprintf(err, err_len,
-				"--http-token-file=%s: its first line must be a token of %d to %d letters or digits, as \"openssl rand -hex 24\" makes them",
-				path, HTTP_TOKEN_MIN, HTTP_TOKEN_MAX);
+			"--http-token-file=%s: its first line must be a token of %d to %d letters or digits, as \"openssl rand -hex 24\" makes them",
+			path, HTTP_TOKEN_MIN, HTTP_TOKEN_MAX);
 	}
 	secmem_wipe(text, sizeof(text));
-	if (fd >= 0)
-		close(fd);
 	return ret;
 }
 

@@ -7,16 +7,13 @@
 #include "control/seal.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <openssl/evp.h>
 #include <openssl/kdf.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-#include "base/log.h"
 #include "base/secmem.h"
+#include "base/secret_file.h"
 
 enum {
 	KEY = 32,
@@ -87,23 +84,12 @@ static bool read_hex(uint8_t key[KEY], const char *text, size_t len)
 static int read_key(uint8_t key[KEY], const char *path, char *err, size_t err_len)
 {
 	char text[128];
-	struct stat st;
-	int fd = open(path, O_RDONLY | O_CLOEXEC), res = 0;
-	ssize_t len;
+	int len = secret_file_read("--redis-key-file", path, text, sizeof(text), err, err_len);
+	int res = len < 0 ? len : 0;
 
-	if (fd < 0) {
-		res = -errno;
-		snprintf(err, err_len, "--redis-key-file=%s: %s", path, strerror(-res));
-		return res;
-	}
-	if (fstat(fd, &st) == 0 && st.st_mode & 077)
-		log_warn("--redis-key-file=%s can be read by others than its owner: chmod 600 it",
-			path);
-	len = read(fd, text, sizeof(text));
-	close(fd);
 	if (len == KEY) {
 		memcpy(key, text, KEY);
-	} else if (len < 0 || !read_hex(key, text, (size_t)len)) {
+	} else if (len >= 0 && !read_hex(key, text, (size_t)len)) {
 		snprintf(err, err_len,
 			"--redis-key-file=%s must hold 32 bytes or 64 hexadecimal digits, as of: openssl rand -hex 32",
 			path);

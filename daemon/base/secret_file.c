@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* See secret_file.h. Owner and mode are those of the open descriptor, so that nobody can exchange the file between the check and
+ * the read. */
+#include "base/secret_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define FORBIDDEN (S_IRWXO | S_IWGRP | S_IXGRP)
+
+static bool is_owner_trusted(const struct stat *st)
+{
+	return st->st_uid == 0 || st->st_uid == geteuid();
+}
+
+static int check(const struct stat *st, const char *option, const char *path, char *err, size_t len)
+{
+	if (!S_ISREG(st->st_mode)) {
+		snprintf(err, len, "%s=%s is not a regular file", option, path);
+		return -EINVAL;
+	}
+	if (!is_owner_trusted(st)) {
+		snprintf(err, len,
+			"%s=%s belongs to user %u, who could change it: chown it to root or to user %u",
+			option, path, (unsigned)st->st_uid, (unsigned)geteuid());
+		return -EPERM;
+	}
+	if (st->st_mode & FORBIDDEN) {
+		snprintf(err, len,
+			"%s=%s has mode %04o, so others can read or change it: chmod 600 it, or 640 for a group that may read it",
+			option, path, (unsigned)st->st_mode & 07777);
+		return -EPERM;
+	}
+	return 0;
+}
+
+static int read_all(int fd, char *out, size_t max)
+{
+	size_t len = 0;
+	ssize_t n;
+
+	while (len < max) {
+		n = read(fd, out + len, max - len);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -errno;
+		if (n == 0)
+			return (int)len;
+		len += (size_t)n;
+	}
+	n = read(fd, &(char){0}, 1);
+	return n == 0 ? (int)len : -EFBIG;
+}
+
+int secret_file_read(
+	const char *option, const char *path, char *out, size_t max, char *err, size_t err_len)
+{
+	/* A named pipe would block. */
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY), res;
+	struct stat st;
+
+	if (fd < 0 || fstat(fd, &st)) {
+		res = -errno;
+	} else {
+		res = check(&st, option, path, err, err_len);
+		if (res) {
+			close(fd);
+			return res;
+		}
+		res = read_all(fd, out, max);
+	}
+	if (res == -EFBIG)
+		snprintf(err, err_len, "%s=%s is longer than %zu bytes", option, path, max);
+	else if (res < 0)
+		snprintf(err, err_len, "%s=%s cannot be read: %s", option, path, strerror(-res));
+	if (fd >= 0)
+		close(fd);
+	return res;
+}
+
+int secret_file_line(struct str *line, const char *option, const char *path, char *out, size_t max,
+	char *err, size_t err_len)
+{
+	int len = secret_file_read(option, path, out, max, err, err_len);
+	struct str rest = {out, len < 0 ? 0 : (size_t)len};
+
+	if (len < 0)
+		return len;
+	*line = str_trim(str_cut(&rest, '\n'));
+	return 0;
+}
+
+bool secret_file_is_open(const char *path)
+{
+	struct stat st;
+
+	return stat(path, &st) == 0 && (st.st_mode & FORBIDDEN || !is_owner_trusted(&st));
+}
