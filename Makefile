@@ -14,7 +14,7 @@ VERSION := $(shell cat VERSION)
 # SAN=1: AddressSanitizer and UndefinedBehaviorSanitizer; SAN=thread: ThreadSanitizer
 SAN     ?=
 
-PKGS      := libcrypto libmnl OpenCL libxdp libbpf liburing libpcap hiredis libcurl
+PKGS      := libcrypto libmnl OpenCL libxdp libbpf liburing libpcap libssl libcurl
 PKGS_TEST := cmocka libsrtp2 jansson
 
 # Goals that install what is missing first, or need nothing, are let through; they build by a make of their own.

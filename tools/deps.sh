@@ -7,7 +7,7 @@
 set -eu
 
 build="gcc libc6-dev make pkg-config python3 libssl-dev libmnl-dev ocl-icd-opencl-dev
-opencl-c-headers libxdp-dev libbpf-dev liburing-dev libhiredis-dev libcurl4-openssl-dev libpcap-dev clang-14"
+opencl-c-headers libxdp-dev libbpf-dev liburing-dev libcurl4-openssl-dev libpcap-dev clang-14"
 run="pocl-opencl-icd iproute2 iptables nftables procps"
 # libjson-perl: rtpengine-utils needs it and does not say so
 peers="kamailio kamailio-tls-modules kamailio-sqlite-modules kamailio-xmlrpc-modules rtpengine-daemon rtpengine-utils libjson-perl baresip-core"
@@ -29,7 +29,7 @@ package_of() {
 	libbpf) echo libbpf-dev ;;
 	liburing) echo liburing-dev ;;
 	libpcap) echo libpcap-dev ;;
-	hiredis) echo libhiredis-dev ;;
+	libssl) echo libssl-dev ;;
 	libcurl) echo libcurl4-openssl-dev ;;
 	*) echo "$1" ;;
 	esac

@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "base/secmem.h"
 #include "media/learn.h"
+#include "base/secret_file.h"
 
 #define REDIS_WAIT_NS (10 * NS_PER_SEC)
 
@@ -99,15 +100,46 @@ static const char *become(void *arg, bool active)
 					     : "Internal error";
 }
 
+/* The password file is for addresses without a password. */
+static int redis_password(struct daemon *d, struct redis_config *cfg)
+{
+	struct redis_server *server[] = {&cfg->server, &cfg->write};
+	char text[1024];
+	struct str line;
+	int err = 0;
+
+	if (!d->o.redis_password_file[0])
+		return 0;
+	err = secret_file_line(&line, "--redis-password-file", d->o.redis_password_file, text,
+		sizeof(text), d->err, sizeof(d->err));
+	if (!err && (line.len == 0 || line.len >= sizeof(server[0]->password))) {
+		snprintf(d->err, sizeof(d->err),
+			"--redis-password-file=%s: its first line must be a password of 1 to %zu bytes",
+			d->o.redis_password_file, sizeof(server[0]->password) - 1);
+		err = -EINVAL;
+	}
+	for (size_t i = 0; !err && i < ARRAY_LEN(server); i++)
+		if (!server[i]->password[0]) {
+			memcpy(server[i]->password, line.s, line.len);
+			server[i]->password[line.len] = 0;
+		}
+	secmem_wipe(text, sizeof(text));
+	return err;
+}
+
 /* Calls of an earlier life come back before anybody may ask for new ones. */
 static int redis_start(struct daemon *d)
 {
-	const struct redis_config cfg = {
+	struct redis_config cfg = {
 		.loop = d->loop,
 		.calls = d->calls,
 		.server = d->o.redis,
 		.write = d->o.redis_write,
 		.key_file = d->o.redis_key_file,
+		.tls = {.ca_file = d->o.redis_tls_ca,
+			.cert_file = d->o.redis_tls_cert,
+			.key_file = d->o.redis_tls_key,
+			.name = d->o.redis_tls_name},
 		.expires_s = d->o.redis_expires,
 		.standby = d->o.standby,
 		.node = d->o.listen_ng.port,
@@ -116,9 +148,11 @@ static int redis_start(struct daemon *d)
 	};
 	int err;
 
-	if (cfg.server.addr.family == 0)
+	if (!redis_server_is_set(&cfg.server))
 		return 0;
-	err = redis_create(&d->redis, &cfg, d->err, sizeof(d->err));
+	err = redis_password(d, &cfg);
+	err = err ? err : redis_create(&d->redis, &cfg, d->err, sizeof(d->err));
+	secmem_wipe(&cfg, sizeof(cfg));
 	if (err)
 		return daemon_fail(d, err, "redis");
 	d->stats.redis = d->redis;

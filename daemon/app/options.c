@@ -199,10 +199,16 @@ static void default_interface(struct options *o)
 /* Nobody shall find out later that keys lay there to be read. */
 static int check_redis(const struct options *o)
 {
-	const char *wrong = o->redis.addr.family && !o->redis_key_file[0]
+	bool tls = o->redis.tls || o->redis_write.tls, redis = redis_server_is_set(&o->redis);
+	const char *wrong = redis && !o->redis_key_file[0]
 		? "--redis needs --redis-key-file=FILE, made by: openssl rand -hex 32; or none, to have keys lie there readable"
-		: o->standby && !o->redis.addr.family
+		: o->standby && !redis
 		? "--standby=yes needs --redis, where the calls to follow are"
+		: !o->redis_tls_cert[0] != !o->redis_tls_key[0]
+		? "--redis-tls-cert and --redis-tls-key belong together"
+		: !tls && (o->redis_tls_ca[0] || o->redis_tls_name[0] || o->redis_tls_cert[0])
+		? "--redis-tls-... needs TLS: --redis=rediss://[USER@]HOST[:PORT][/DB]"
+		: o->group[0] && !o->user[0] ? "--group needs --user"
 		: o->redis_expires == 0 ? "--redis-expires must not be 0: nothing would stay there"
 					: NULL;
 

@@ -123,10 +123,20 @@
 		"how a terminal's address is learned")                                              \
 	X("strict-source", BOOL, strict_source, "yes", "yes|no",                                    \
 		"drop packets that are not from the confirmed address")                             \
-	X("redis", REDIS, redis, "off", "[PW@]ADDR:PORT[/DB]|off",                                  \
-		"calls are kept in this Redis, and come back after a restart")                      \
-	X("redis-write", REDIS, redis_write, "off", "[PW@]ADDR:PORT[/DB]|off",                      \
-		"written here instead, where the other is a replica that is only read")             \
+	X("redis", REDIS, redis, "off", "[PW@]ADDR:PORT[/DB]|URL|off",                              \
+		"Redis that keeps calls over a restart; URL: rediss://USER@HOST:PORT/DB is TLS")    \
+	X("redis-write", REDIS, redis_write, "off", "[PW@]ADDR:PORT[/DB]|URL|off",                  \
+		"master that calls are written to, if --redis is a replica that is only read")      \
+	X("redis-password-file", STRING, redis_password_file, "", "FILE",                           \
+		"file whose first line is the password of Redis, where the address has none")       \
+	X("redis-tls-ca", STRING, redis_tls_ca, "", "FILE",                                         \
+		"PEM certificates that Redis's is verified against; default: the system's")         \
+	X("redis-tls-name", STRING, redis_tls_name, "", "NAME",                                     \
+		"name in the certificate of Redis; default: the host or address of --redis")        \
+	X("redis-tls-cert", STRING, redis_tls_cert, "", "FILE",                                     \
+		"PEM certificate that xcipherd shows to Redis; default: none")                      \
+	X("redis-tls-key", STRING, redis_tls_key, "", "FILE",                                       \
+		"PEM private key of --redis-tls-cert, mode 0640 or stricter")                       \
 	X("redis-key-file", STRING, redis_key_file, "", "FILE|none",                                \
 		"what calls are encrypted with there, their keys with them; none: they are not")    \
 	X("redis-expires", UINT32, redis_expires, "86400", "SECONDS",                               \
@@ -143,6 +153,9 @@
 		"the oldest are removed while all together are larger; 0 = none")                   \
 	X("foreground", FLAG, foreground, "no", "", "stay in the foreground")                       \
 	X("pidfile", STRING, pidfile, "", "FILE", "write the process id here")                      \
+	X("user", STRING, user, "", "NAME",                                                         \
+		"change to this user after the start, if started as root; default: stay root")      \
+	X("group", STRING, group, "", "NAME", "change to this group; default: that of --user")      \
 	X("log-level", LEVEL, log_level, "6", "0..7",                                               \
 		"3 errors, 4 warnings, 6 information, 7 debugging")                                 \
 	X("log-stderr", FLAG, log_stderr, "no", "", "log to standard error instead of syslog")
@@ -163,7 +176,9 @@ struct options {
 	const char *recording_dir;
 	enum record_format recording_format;
 	uint32_t recording_max_age, recording_max_size;
-	const char *config_file, *pidfile, *redis_key_file, *xdp_interfaces;
+	const char *config_file, *pidfile, *user, *group, *redis_key_file, *xdp_interfaces;
+	const char *redis_password_file, *redis_tls_ca, *redis_tls_name, *redis_tls_cert,
+		*redis_tls_key;
 	struct option_device device[OPTION_DEVICES_MAX];
 	uint32_t devices; /* at least 1 */
 	uint32_t opencl_min[OPTION_DEVICES_MAX];

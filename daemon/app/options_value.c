@@ -396,7 +396,7 @@ const char *option_set(struct options *o, const struct option_row *row, const ch
 			return NULL;
 		}
 		return redis_server_parse(field, str_from(value))
-			? "[PW@]ADDR:PORT[/DB], as 127.0.0.1:6379/1, or off"
+			? "[PW@]ADDR:PORT[/DB], as 127.0.0.1:6379/1, or rediss://[USER@]HOST[:PORT][/DB], or off"
 			: NULL;
 	case STEERING:
 		return set_steering(field, value);

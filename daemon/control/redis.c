@@ -20,6 +20,7 @@
 #define LAST_WORDS_NS  500000000ull
 #define LEAVE_NS       NS_PER_SEC
 #define FORCE_NS       (5 * NS_PER_SEC)
+#define ERROR_LOG_NS   (60 * NS_PER_SEC)
 
 /* "xcipher:call:ID" */
 static struct str redis_key(char out[REDIS_NAME_MAX], struct str id)
@@ -29,18 +30,24 @@ static struct str redis_key(char out[REDIS_NAME_MAX], struct str id)
 	return (struct str){out, sizeof(REDIS_PREFIX) - 1 + id.len};
 }
 
-struct str redis_name(char out[REDIS_NAME_MAX], struct str id, char field)
+/* The database is part of it, so that a value is not believed in another one. */
+struct str redis_name(const struct redis *r, char out[REDIS_NAME_MAX], struct str id, char field)
 {
-	struct str key = redis_key(out, id);
+	size_t at = strlen(r->channel);
 
-	out[key.len] = '/';
-	out[key.len + 1] = field;
-	return (struct str){out, key.len + 2};
+	memcpy(out, r->channel, at);
+	memcpy(out + at, ":call:", 6);
+	at += 6;
+	memcpy(out + at, id.s, id.len);
+	at += id.len;
+	out[at] = '/';
+	out[at + 1] = field;
+	return (struct str){out, at + 2};
 }
 
 static const struct redis_server *writing_to(const struct redis *r)
 {
-	return r->cfg.write.addr.family ? &r->cfg.write : &r->cfg.server;
+	return redis_server_is_set(&r->cfg.write) ? &r->cfg.write : &r->cfg.server;
 }
 
 /* --- Trouble ------------------------------------------------------------------------------------------------------ */
@@ -51,7 +58,7 @@ static const char *address(const struct redis *r, char out[ENDPOINT_STRLEN])
 }
 
 /* An error instead of an answer: out of memory, read-only, a disk full. */
-static void in_trouble(struct redis *r, const char *text)
+static void in_trouble(struct redis *r, struct str text)
 {
 	char addr[ENDPOINT_STRLEN];
 
@@ -62,8 +69,8 @@ static void in_trouble(struct redis *r, const char *text)
 	r->pause_ns = r->pause_ns > TROUBLE_MAX_NS ? TROUBLE_MAX_NS : r->pause_ns;
 	r->retry_ns = clock_mono_ns() + r->pause_ns;
 	if (!r->trouble)
-		log_warn("redis %s refuses what is written, calls go on unsaved: %s",
-			address(r, addr), text);
+		log_warn("redis %s refuses what is written, calls go on unsaved: " STR_FMT,
+			address(r, addr), STR_ARG(text));
 	r->trouble = true;
 }
 
@@ -100,28 +107,28 @@ static void in_the_way(struct redis *r)
 	calls_save_all(r->cfg.calls);
 }
 
-static void on_written(void *arg, void *priv, const redisReply *reply)
+static void on_written(void *arg, void *priv, const struct resp *reply)
 {
 	struct redis *r = arg;
 
 	(void)priv;
 	if (!reply)
 		return; /* the link is gone: all will be written again */
-	if (reply->type != REDIS_REPLY_ERROR)
+	if (reply->type != RESP_ERROR)
 		out_of_trouble(r);
-	else if (strncmp(reply->str, "WRONGTYPE", 9) == 0)
+	else if (str_starts(reply->text, STR("WRONGTYPE")))
 		in_the_way(r);
 	else
-		in_trouble(r, reply->str);
+		in_trouble(r, reply->text);
 }
 
 /* A field that was there, and had to be made anew: somebody emptied the database. It is told once for each call, and never again. */
-static void on_state_written(void *arg, void *priv, const redisReply *reply)
+static void on_state_written(void *arg, void *priv, const struct resp *reply)
 {
 	struct redis *r = arg;
 
 	on_written(arg, priv, reply);
-	if (reply && reply->type == REDIS_REPLY_INTEGER && reply->integer)
+	if (reply && reply->type == RESP_INTEGER && reply->integer)
 		r->lost_keys = true;
 }
 
@@ -137,23 +144,45 @@ static void restore_lost_keys(struct redis *r)
 	calls_save_all(r->cfg.calls);
 }
 
-static void on_removed(void *arg, void *priv, const redisReply *reply)
+static void on_removed(void *arg, void *priv, const struct resp *reply)
 {
 	struct redis *r = arg;
 	struct removal *m = priv;
 
-	if (reply && reply->type != REDIS_REPLY_ERROR)
+	if (reply && reply->type != RESP_ERROR)
 		out_of_trouble(r);
 	else
 		calls_save_gone(r->cfg.calls, (struct str){m->id, m->len});
-	if (reply && reply->type == REDIS_REPLY_ERROR)
-		in_trouble(r, reply->str);
+	if (reply && reply->type == RESP_ERROR)
+		in_trouble(r, reply->text);
 	free(m);
 }
 
-static void on_whatever(void *arg, void *priv, const redisReply *reply)
+void redis_told_error(struct redis *r, struct str text)
 {
-	(void)arg, (void)priv, (void)reply;
+	uint64_t held;
+
+	r->errors++;
+	if (log_limit_pass(&r->told_log, clock_mono_ns(), ERROR_LOG_NS, &held))
+		log_warn("redis answers with an error: " STR_FMT, STR_ARG(text));
+}
+
+void redis_refused(struct redis *r, const char *what)
+{
+	uint64_t held;
+
+	r->refused++;
+	if (log_limit_pass(&r->refused_log, clock_mono_ns(), ERROR_LOG_NS, &held))
+		log_warn(
+			"redis: %s is refused: not sealed with our key, or repeated by somebody who can write to Redis (%llu refused so far)",
+			what, (unsigned long long)r->refused);
+}
+
+void redis_on_published(void *arg, void *priv, const struct resp *reply)
+{
+	(void)priv;
+	if (reply && reply->type == RESP_ERROR)
+		redis_told_error(arg, reply->text);
 }
 
 /* For whoever follows: field, length of the Call-ID, Call-ID, sealed bytes. */
@@ -172,7 +201,7 @@ static void publish(struct redis *r, char field, struct str id, struct str value
 	sbuf_str(b, value);
 	word[2] = sbuf_view(b);
 	if (!b->err)
-		redis_link_send(r->link, on_whatever, NULL, 3, word);
+		redis_link_send(r->link, redis_on_published, NULL, 3, word);
 }
 
 static void write_removal(struct redis *r, struct str id)
@@ -190,7 +219,10 @@ static void write_removal(struct redis *r, struct str id)
 		free(m);
 		return;
 	}
-	publish(r, 'd', id, STR_NONE);
+	r->sealed.len = 0;
+	r->sealed.err = 0;
+	if (!seal_close(r->seal, &r->sealed, redis_name(r, name, id, 'd'), STR_NONE))
+		publish(r, 'd', id, sbuf_view(&r->sealed));
 }
 
 static void write_item(struct redis *r, const struct save_item *item)
@@ -206,7 +238,7 @@ static void write_item(struct redis *r, const struct save_item *item)
 	}
 	r->sealed.len = 0;
 	if (r->plain.err ||
-		seal_close(r->seal, &r->sealed, redis_name(name, id, whole ? 'c' : 's'),
+		seal_close(r->seal, &r->sealed, redis_name(r, name, id, whole ? 'c' : 's'),
 			sbuf_view(&r->plain))) {
 		r->errors++;
 		return;
@@ -222,10 +254,10 @@ static void write_item(struct redis *r, const struct save_item *item)
 					(unsigned)r->cfg.expires_s)}};
 
 		if (clock_mono_ns() < r->force_ns)
-			redis_link_send(
-				r->link, on_whatever, NULL, 2, (struct str[]){STR("DEL"), set[1]});
+			redis_link_send(r->link, redis_on_published, NULL, 2,
+				(struct str[]){STR("DEL"), set[1]});
 		redis_link_send(r->link, on_written, NULL, 6, set);
-		redis_link_send(r->link, on_whatever, NULL, 3, expire);
+		redis_link_send(r->link, redis_on_published, NULL, 3, expire);
 	} else {
 		const struct str set[] = {STR("HSET"), redis_key(name, id), STR("s"), value};
 
@@ -283,6 +315,7 @@ static void on_pump(void *arg)
 		become_active(r);
 	}
 	write_some(r);
+	redis_proof_step(r);
 	if (r->give_way)
 		redis_give_way(r);
 	else if (r->leave_ns)
@@ -454,9 +487,10 @@ void redis_wait(struct redis *r, uint64_t at_most_ns)
 
 static int links_create(struct redis *r)
 {
-	bool apart = r->cfg.write.addr.family != 0;
+	bool apart = redis_server_is_set(&r->cfg.write);
 	struct redis_link_config cfg = {.loop = r->cfg.loop,
 		.server = writing_to(r),
+		.tls = r->tls,
 		.timeout_ns = TIMEOUT_NS,
 		.up = apart ? on_up : on_read_up,
 		.down = apart ? on_down : on_read_down,
@@ -471,6 +505,20 @@ static int links_create(struct redis *r)
 	cfg.down = on_read_down;
 	r->read = NULL;
 	return redis_link_create(&r->read, &cfg);
+}
+
+/* Names and certificates. Without a key, and without TLS on a network, the operator is warned. */
+static int servers_prepare(struct redis *r, char *err, size_t err_len)
+{
+	int res = redis_server_resolve(&r->cfg.server, err, err_len);
+
+	res = res ? res : redis_server_resolve(&r->cfg.write, err, err_len);
+	if (!res && (r->cfg.server.tls || r->cfg.write.tls))
+		res = redis_tls_create(&r->tls, &r->cfg.tls, err, err_len);
+	if (!res && seal_is_plain(r->seal))
+		log_warn(
+			"--redis-key-file=none: whoever can write to Redis controls all calls and can read their keys");
+	return res;
 }
 
 int redis_create(struct redis **out, const struct redis_config *cfg, char *err, size_t err_len)
@@ -489,6 +537,7 @@ int redis_create(struct redis **out, const struct redis_config *cfg, char *err, 
 	sbuf_init(&r->sealed, 0);
 	redis_owner_init(r);
 	res = seal_create(&r->seal, cfg->key_file, err, err_len);
+	res = res ? res : servers_prepare(r, err, err_len);
 	res = res ? res : links_create(r);
 	res = res ? res : redis_listen(r);
 	res = res ? res : loop_timer_add(cfg->loop, &r->pump, PUMP_NS, PUMP_NS, on_pump, r);
@@ -537,7 +586,9 @@ void redis_destroy(struct redis *r)
 	redis_link_destroy(r->link);
 	redis_restore_drop(r);
 	redis_mirror_clear(r);
+	redis_tls_destroy(r->tls);
 	seal_destroy(r->seal);
+	secmem_wipe(&r->cfg, sizeof(r->cfg));
 	sbuf_fini(&r->plain);
 	sbuf_fini(&r->sealed);
 	free(r);
@@ -558,7 +609,8 @@ void redis_usage(const struct redis *r, struct redis_usage *out)
 		.restored = r->restored,
 		.skipped = r->skipped,
 		.followed = r->mirror.count,
-		.removals_lost = u.ended_lost};
+		.removals_lost = u.ended_lost,
+		.refused = r->refused};
 }
 
 static void add(struct pool *p, struct ngval *d, const char *key, uint64_t value)
@@ -586,4 +638,5 @@ void redis_stats(const struct redis *r, struct pool *p, struct ngval *dict)
 	add(p, d, "skipped", u.skipped);
 	add(p, d, "followed", u.followed);
 	add(p, d, "removals lost", u.removals_lost);
+	add(p, d, "refused", u.refused);
 }

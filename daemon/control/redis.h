@@ -13,7 +13,8 @@ struct redis_config {
 	struct loop *loop;
 	struct calls *calls;
 	struct redis_server server;  /* where calls are read from, */
-	struct redis_server write;   /* and written to; family 0: the same */
+	struct redis_server write;   /* and written to; unset: the same */
+	struct redis_tls_config tls; /* for rediss:// */
 	const char *key_file;        /* see seal_create() */
 	uint32_t expires_s;          /* of what is no longer renewed */
 	bool standby;                /* follow from the start */
@@ -39,6 +40,7 @@ struct redis_usage {
 	bool standby, up, refusing;
 	uint64_t waiting; /* calls, and removals of calls, that are not written yet */
 	uint64_t written, errors, times_away, restored, skipped, followed, removals_lost;
+	uint64_t refused; /* bytes from Redis that were not authentic, or repeated */
 };
 void redis_usage(const struct redis *r, struct redis_usage *out);
 /* Adds the dictionary "redis". */

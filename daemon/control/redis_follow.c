@@ -22,6 +22,36 @@ static struct redis_entry **place(struct redis_mirror *m, struct str id)
 	return at;
 }
 
+/* We have it, or a newer one that the same node sealed. */
+static bool is_rolled_back(const struct redis_entry *e, char field, struct str value)
+{
+	struct str have = field == 'c' ? e->whole : e->state;
+	struct seal_origin old, new;
+
+	return seal_origin(&old, have) && seal_origin(&new, value) &&
+		memcmp(old.salt, new.salt, sizeof(old.salt)) == 0 && new.counter <= old.counter;
+}
+
+bool redis_is_genuine(struct redis *r, struct str id, char field, struct str value)
+{
+	char name[REDIS_NAME_MAX];
+	struct sbuf plain;
+	bool good;
+
+	sbuf_init(&plain, 0);
+	good = !seal_open(r->seal, &plain, redis_name(r, name, id, field), value);
+	sbuf_fini(&plain);
+	return good;
+}
+
+void redis_mirror_keep(struct redis *r, struct str id)
+{
+	struct redis_entry *e = r->mirror.bucket ? *place(&r->mirror, id) : NULL;
+
+	if (e)
+		e->walk = r->scan.walk;
+}
+
 void redis_mirror_put(struct redis *r, struct str id, char field, struct str value, bool heard)
 {
 	struct redis_mirror *m = &r->mirror;
@@ -50,8 +80,10 @@ void redis_mirror_put(struct redis *r, struct str id, char field, struct str val
 		*at = e;
 		m->count++;
 	}
-	if (!heard && e->heard && e->walk == r->scan.walk)
+	if (!heard && ((e->heard && e->walk == r->scan.walk) || is_rolled_back(e, field, value))) {
+		e->walk = r->scan.walk;
 		return;
+	}
 	e->heard = heard;
 	e->walk = r->scan.walk;
 	if (field == 'c' && redis_str_set(&e->whole, value))
@@ -105,65 +137,94 @@ void redis_mirror_hand_over(struct redis *r)
 	redis_mirror_clear(r);
 }
 
+/* Opens, and is not older than all that this node sealed before. Plain bytes are believed: there is no key. */
+static bool is_believable(struct redis *r, struct str id, char field, struct str value)
+{
+	struct seal_origin from;
+
+	if (id.len > SAVE_ID_MAX || !redis_is_genuine(r, id, field, value))
+		return false;
+	return seal_is_plain(r->seal) ||
+		(seal_origin(&from, value) && redis_proof_is_next(r, &from));
+}
+
+/* field(1), length of the Call-ID(2), Call-ID, sealed value. */
 static void heard(struct redis *r, struct str m)
 {
 	size_t len = m.len < 3 ? 0 : be16((const uint8_t *)m.s + 1);
+	struct str id, value;
 
-	if (len == 0 || m.len < 3 + len)
+	if (len == 0 || m.len < 3 + len) {
+		redis_refused(r, "a message");
 		return;
-	r->messages++;
-	redis_mirror_put(r, (struct str){m.s + 3, len}, m.s[0],
-		(struct str){m.s + 3 + len, m.len - 3 - len}, true);
+	}
+	id = (struct str){m.s + 3, len};
+	value = (struct str){m.s + 3 + len, m.len - 3 - len};
+	if (is_believable(r, id, m.s[0], value))
+		redis_mirror_put(r, id, m.s[0], value, true);
+	else if (r->proof.proved || seal_is_plain(r->seal))
+		redis_refused(r, "a message");
 }
 
-/* ["message", channel, bytes]; its first answer is ["subscribe", ...]: from here on nothing is missed, so all is read. */
-static void on_message(void *arg, void *priv, const redisReply *reply)
+void redis_follow_scan(struct redis *r)
+{
+	r->scan_due = false;
+	if (redis_link_is_up(r->read))
+		redis_scan_start(r);
+}
+
+/* Without text: the channel is subscribed. Before calls are read it must be known whose messages count. */
+static void on_message(void *arg, struct str channel, struct str text)
 {
 	struct redis *r = arg;
-	const redisReply *channel, *m;
 
-	(void)priv;
-	if (!reply || reply->type != REDIS_REPLY_ARRAY || reply->elements != 3)
-		return;
-	channel = reply->element[1];
-	m = reply->element[2];
-	if (channel->type != REDIS_REPLY_STRING)
-		return;
-	if (strcmp(channel->str, r->owners) == 0) {
-		if (m->type == REDIS_REPLY_STRING)
-			redis_owner_heard(r, (struct str){m->str, m->len});
-	} else if (r->mode != REDIS_FOLLOWING) {
-		return;
-	} else if (m->type == REDIS_REPLY_STRING) {
-		heard(r, (struct str){m->str, m->len});
-	} else if (redis_link_is_up(r->read)) {
-		redis_scan_start(r);
+	if (str_eq(channel, str_from(r->owners))) {
+		if (text.s) {
+			redis_owner_heard(r, text);
+			return;
+		}
+		r->listening = true;
+		redis_owner_listening(r);
+	} else if (r->mode == REDIS_FOLLOWING && str_eq(channel, str_from(r->channel))) {
+		if (text.s) {
+			heard(r, text);
+			return;
+		}
+		r->scan_due = true;
+		redis_proof_start(r);
 	}
-}
-
-static void subscribe(struct redis *r, const char *channel)
-{
-	const struct str word[] = {STR("SUBSCRIBE"), str_from(channel)};
-
-	if (redis_link_is_up(r->sub))
-		redis_link_send(r->sub, on_message, NULL, 2, word);
 }
 
 static void on_sub_up(void *arg)
 {
 	struct redis *r = arg;
 
-	subscribe(r, r->owners);
+	redis_link_subscribe(r->sub, r->owners);
 	if (r->mode == REDIS_FOLLOWING)
-		subscribe(r, r->channel);
+		redis_link_subscribe(r->sub, r->channel);
+}
+
+static void on_sub_down(void *arg, const char *why)
+{
+	struct redis *r = arg;
+	uint64_t held;
+
+	r->listening = false;
+	/* If the other connection is down as well it tells why. */
+	if (redis_link_is_up(r->link) &&
+		log_limit_pass(&r->told_log, clock_mono_ns(), LOG_NS, &held))
+		log_warn("redis: messages of other nodes cannot be received (%s)", why);
 }
 
 int redis_listen(struct redis *r)
 {
 	struct redis_link_config cfg = {.loop = r->cfg.loop,
 		.server = &r->cfg.server,
+		.tls = r->tls,
 		.timeout_ns = 2 * NS_PER_SEC,
 		.up = on_sub_up,
+		.down = on_sub_down,
+		.message = on_message,
 		.arg = r};
 
 	return redis_link_create(&r->sub, &cfg);
@@ -179,14 +240,12 @@ int redis_follow_start(struct redis *r)
 	if (!r->mirror.bucket)
 		return -ENOMEM;
 	if (r->sub)
-		subscribe(r, r->channel);
+		redis_link_subscribe(r->sub, r->channel);
 	return 0;
 }
 
 void redis_follow_stop(struct redis *r)
 {
-	const struct str word[] = {STR("UNSUBSCRIBE"), str_from(r->channel)};
-
-	if (r->sub && redis_link_is_up(r->sub))
-		redis_link_tell(r->sub, 2, word);
+	if (r->sub)
+		redis_link_unsubscribe(r->sub, r->channel);
 }

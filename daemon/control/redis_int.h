@@ -8,7 +8,7 @@
 #include "control/seal.h"
 
 #define REDIS_PREFIX   "xcipher:call:"
-#define REDIS_NAME_MAX (sizeof(REDIS_PREFIX) + SAVE_ID_MAX + 2)
+#define REDIS_NAME_MAX (sizeof(REDIS_PREFIX) + SAVE_ID_MAX + 24)
 
 /* A call as it is in Redis. */
 struct redis_entry {
@@ -36,7 +36,29 @@ struct redis_scan { /* one walk through all that is there */
 		again; /* asked: for a page; again: from the start, when that has come */
 	uint32_t gets; /* on their way */
 	uint32_t walk; /* counts */
+	uint32_t pages;
 	char cursor[24];
+};
+
+#define REDIS_NONCE_LEN  16
+#define REDIS_SAYS_CLAIM 'c'
+#define REDIS_SAYS_ASK   'q'
+
+struct redis_claim { /* of being active, or a question for one */
+	uint8_t id[REDIS_ID_LEN];
+	uint64_t number;
+	uint8_t nonce[REDIS_NONCE_LEN]; /* of the question that a claim answers */
+};
+
+struct redis_proof {
+	bool proved; /* the active node answered: */
+	struct seal_origin
+		active; /* its salt, and the counter of its last message that was accepted */
+	bool pending;   /* a question is out */
+	uint8_t nonce[REDIS_NONCE_LEN];
+	uint64_t began_ns, again_ns, failed_ns;
+	uint64_t answers_ns; /* answers in the second that began then */
+	uint32_t answers;
 };
 
 struct redis_mirror { /* what another node has, by Call-ID */
@@ -49,6 +71,7 @@ struct redis_mirror { /* what another node has, by Call-ID */
 struct redis {
 	struct redis_config cfg;
 	struct seal *seal;
+	struct redis_tls *tls;
 	struct redis_link *link, *read,
 		*sub; /* read: the same as link, unless calls are read elsewhere; sub: following */
 	enum redis_mode mode;
@@ -61,11 +84,15 @@ struct redis {
 	bool claimed, claim_due; /* we are active; it could not be said yet */
 	bool decided;            /* nobody else is, as far as Redis knows */
 	bool unsure, give_way;   /* asked and not answered: nothing is written; another one is */
-	uint64_t leave_ns;       /* on the way to standby: at the latest then; 0 = not */
+	bool listening;          /* the channel of claims is subscribed */
+	bool scan_due;           /* read all calls as soon as it is known who is active */
+	struct redis_proof proof;
+	uint64_t leave_ns; /* on the way to standby: at the latest then; 0 = not */
 	/* Reading back. */
 	struct redis_scan scan;
 	struct redis_entry *first, *last; /* wait to be brought back */
-	bool scanned;                     /* a walk came to its end */
+	uint32_t queued;
+	bool scanned; /* a walk came to its end */
 	uint64_t began_ns;
 	uint64_t restored, skipped, restoring_skipped;
 	bool waiting; /* redis_wait() */
@@ -79,12 +106,17 @@ struct redis {
 	struct sbuf plain, sealed;
 	/* Following. */
 	struct redis_mirror mirror;
-	uint64_t messages;
-	struct log_limit log;
+	uint64_t refused; /* not authentic, or repeated */
+	struct log_limit log, refused_log, told_log;
 };
 
-/* "xcipher:call:ID/c" or "/s": what a field is sealed under. */
-struct str redis_name(char out[REDIS_NAME_MAX], struct str id, char field);
+/* "xcipher:DB:call:ID/c", "/s", or "/d" for a removal: the name that a value is sealed under. */
+struct str redis_name(const struct redis *r, char out[REDIS_NAME_MAX], struct str id, char field);
+/* Counts and logs bytes that were refused because they are not authentic. */
+void redis_refused(struct redis *r, const char *what);
+/* Logs that a command was answered with an error which does not stop the writing of calls. */
+void redis_told_error(struct redis *r, struct str text);
+void redis_on_published(void *arg, void *priv, const struct resp *reply);
 
 /* redis_restore.c */
 void redis_scan_start(struct redis *r);
@@ -100,18 +132,47 @@ void redis_owner_claim(struct redis *r);
 void redis_owner_renew(struct redis *r);
 /* We are not any more, of our own will. */
 void redis_owner_release(struct redis *r);
+/* Claims and answers are received from now on. */
+void redis_owner_listening(struct redis *r);
 void redis_owner_ask(struct redis *r);
-/* A claim was published. */
-void redis_owner_heard(struct redis *r, struct str sealed);
+/* A claim or a question was published. */
+void redis_owner_heard(struct redis *r, struct str text);
+/* Outcome of a proof. new_life: that node, or that process of it, was not the last one proved. */
+void redis_owner_proved(struct redis *r, const struct redis_claim *c, bool new_life);
+void redis_owner_unproved(struct redis *r);
+
+/* redis_proof.c */
+/* kind: REDIS_SAYS_...; appended to out. 0 or -errno. */
+int redis_claim_write(struct redis *r, struct sbuf *out, char kind, const struct redis_claim *c);
+/* Its kind, or -errno if it is not authentic. from: zero if nothing is sealed. */
+int redis_claim_read(
+	struct redis *r, struct redis_claim *out, struct seal_origin *from, struct str text);
+void redis_proof_start(struct redis *r);
+/* Now and then: repeats the question, and gives up. */
+void redis_proof_step(struct redis *r);
+/* True if this claim answers our question; its outcome is told. */
+bool redis_proof_check(
+	struct redis *r, const struct redis_claim *c, const struct seal_origin *from);
+/* Sealed by the process that proved to be the active node. */
+bool redis_proof_known(const struct redis *r, const struct seal_origin *from);
+/* The same, and newer than all that was accepted; then it counts as accepted. */
+bool redis_proof_is_next(struct redis *r, const struct seal_origin *from);
+void redis_proof_answer(struct redis *r, const struct redis_claim *question);
 /* Another node is active: on standby at once, nothing is written any more. redis.c */
 void redis_give_way(struct redis *r);
 
 /* redis_follow.c: sub hears claims always, and the calls of the active node on standby */
 int redis_follow_start(struct redis *r);
 void redis_follow_stop(struct redis *r);
+/* Reads all calls: from here on nothing is missed. */
+void redis_follow_scan(struct redis *r);
 int redis_listen(struct redis *r);
-/* Into the mirror, or out of it (field 'd'). heard: it was published, not found by a walk, and is newer than what that finds. */
+/* Into the mirror, or out of it (field 'd'); the value is authentic. heard: it was published, not found by a walk, and is newer. */
 void redis_mirror_put(struct redis *r, struct str id, char field, struct str value, bool heard);
+/* The walk found this call, but what it found is refused. */
+void redis_mirror_keep(struct redis *r, struct str id);
+/* Sealed by a node that has our key, as this field of this call. */
+bool redis_is_genuine(struct redis *r, struct str id, char field, struct str value);
 /* What this walk did not find is not there any more. */
 void redis_mirror_sweep(struct redis *r);
 void redis_mirror_clear(struct redis *r);

@@ -1,240 +1,441 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* hiredis' asynchronous connection, hooked into our loop. What it lacks in this version is here: time limits, and coming back
- * with growing pauses. A server that is stopped keeps its connections open, so an answer that is due for too long counts as a
- * lost connection. */
+/* See redis_link.h. Commands wait in a queue for their answers, which come in the same order. Each round of the loop reads
+ * READ_ROUND bytes at most, so that a flood of messages leaves time for calls. After a failure the link connects again, with
+ * growing pauses. */
 #include "control/redis_link.h"
 
 #include <errno.h>
-#include <hiredis/async.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
 
 #include "base/clock.h"
+#include "base/secmem.h"
 
 #define LOOK_NS      250000000ull /* for time limits */
 #define PAUSE_MIN_NS 250000000ull
 #define PAUSE_MAX_NS 4000000000ull
-#define WORDS_MAX    8
+#define READ_ONCE    65536u
+#define READ_ROUND   262144u
+#define IN_MAX       (8u << 20)
+#define OUT_MAX      (64u << 20)
+#define NODES_MAX    16384u
+
+struct pending { /* a command on its way */
+	struct pending *next;
+	redis_reply_fn *fn;
+	void *priv;
+	uint32_t types; /* of answers that are possible */
+};
 
 struct redis_link {
 	struct redis_link_config cfg;
-	redisAsyncContext *ac;
+	struct redis_wire *wire;
 	struct loop_io *io;
-	uint32_t events;
 	struct loop_timer *timer;
-	bool up, dropping;
+	bool shaken, up, dropping;
+	bool subscriber;    /* from now on the server sends messages */
+	bool more;          /* the last round ended at READ_ROUND */
 	uint32_t greetings; /* not answered yet */
-	uint32_t waiting;
+	uint32_t waiting;   /* commands and subscriptions without an answer */
+	struct pending *first, *last;
+	struct sbuf in, out;
+	size_t out_at; /* so much of out is sent */
+	struct resp *node;
 	uint64_t since_ns; /* of the last sign of life */
 	uint64_t pause_ns, again_ns;
-	char why[160];
+	char why[160]; /* not empty: to be dropped */
 };
 
-struct pending { /* a command on its way */
-	struct redis_link *l;
-	redis_reply_fn *fn;
-	void *priv;
-	bool stays; /* of SUBSCRIBE: for as long as the connection */
-};
-
-int redis_server_parse(struct redis_server *out, struct str text)
+/* Errors are possible everywhere. */
+static uint32_t types_of(struct str command)
 {
-	struct redis_server s = {0};
-	const char *at = memrchr(text.s, '@', text.len), *slash;
-	uint64_t db = 0;
+	static const struct {
+		const char *command;
+		uint32_t types;
+	} T[] = {{"GET", RESP_STRING | RESP_NIL}, {"SET", RESP_STATUS}, {"HSET", RESP_INTEGER},
+		{"HMGET", RESP_ARRAY}, {"DEL", RESP_INTEGER}, {"EXPIRE", RESP_INTEGER},
+		{"PUBLISH", RESP_INTEGER}, {"SCAN", RESP_ARRAY}, {"AUTH", RESP_STATUS},
+		{"SELECT", RESP_STATUS}, {"PING", RESP_STATUS}};
 
-	if (at) {
-		size_t len = (size_t)(at - text.s);
-
-		if (len == 0 || len >= sizeof(s.password))
-			return -EINVAL;
-		memcpy(s.password, text.s, len);
-		text = (struct str){at + 1, text.len - len - 1};
-	}
-	slash = memrchr(text.s, '/', text.len);
-	if (slash) {
-		struct str number = {slash + 1, (size_t)(text.s + text.len - slash - 1)};
-
-		if (str_to_u64(&db, number, 65535))
-			return -EINVAL;
-		text.len = (size_t)(slash - text.s);
-	}
-	s.db = (uint32_t)db;
-	if (endpoint_parse(&s.addr, text) || s.addr.port == 0)
-		return -EINVAL;
-	*out = s;
+	for (size_t i = 0; i < ARRAY_LEN(T); i++)
+		if (str_eq(command, str_from(T[i].command)))
+			return T[i].types | RESP_ERROR;
 	return 0;
-}
-
-/* --- The loop's side ---------------------------------------------------------------------------------------------- */
-
-static void on_io(void *arg, uint32_t events)
-{
-	struct redis_link *l = arg;
-
-	if (events & (EPOLLIN | EPOLLERR | EPOLLHUP) && l->ac)
-		redisAsyncHandleRead(l->ac);
-	/* The first may have ended it, and another may be there by now: it only costs a try. */
-	if (events & EPOLLOUT && l->ac && l->events & EPOLLOUT)
-		redisAsyncHandleWrite(l->ac);
-}
-
-static void want(struct redis_link *l, uint32_t on, uint32_t off)
-{
-	uint32_t events = (l->events | on) & ~off;
-
-	if (events != l->events && l->io)
-		loop_io_change(l->io, events);
-	l->events = events;
-}
-
-static void add_read(void *arg)
-{
-	want(arg, EPOLLIN, 0);
-}
-
-static void del_read(void *arg)
-{
-	want(arg, 0, EPOLLIN);
-}
-
-static void add_write(void *arg)
-{
-	want(arg, EPOLLOUT, 0);
-}
-
-static void del_write(void *arg)
-{
-	want(arg, 0, EPOLLOUT);
-}
-
-static void cleanup(void *arg)
-{
-	struct redis_link *l = arg;
-
-	loop_io_remove(l->io);
-	l->io = NULL;
-	l->events = 0;
 }
 
 /* --- Life of a connection ------------------------------------------------------------------------------------------- */
 
-static void gone(struct redis_link *l, const char *why)
+static void fail_pending(struct redis_link *l)
 {
-	l->ac = NULL;
-	l->up = false;
-	l->waiting = 0;
+	struct pending *p;
+
+	while ((p = l->first)) {
+		l->first = p->next;
+		if (p->fn)
+			p->fn(l->cfg.arg, p->priv, NULL);
+		free(p);
+	}
+	l->last = NULL;
+	l->waiting = l->greetings = 0;
+}
+
+static void gone(struct redis_link *l)
+{
+	char why[sizeof(l->why)];
+
+	snprintf(why, sizeof(why), "%s", l->why);
+	l->why[0] = 0;
 	l->pause_ns = l->pause_ns ? 2 * l->pause_ns : PAUSE_MIN_NS;
 	l->pause_ns = l->pause_ns > PAUSE_MAX_NS ? PAUSE_MAX_NS : l->pause_ns;
 	l->again_ns = clock_mono_ns() + l->pause_ns;
 	if (l->cfg.down)
-		l->cfg.down(l->cfg.arg, l->why[0] ? l->why : why);
-	l->why[0] = 0;
+		l->cfg.down(l->cfg.arg, why);
 }
 
-/* hiredis frees it after this. */
-static void on_disconnect(const redisAsyncContext *ac, int status)
+/* Server's text goes into the log: log.c keeps control characters out of it. */
+void redis_link_fail(struct redis_link *l, const char *why)
 {
-	struct redis_link *l = ac->data;
-
-	if (l && l->ac == ac && !l->dropping)
-		gone(l, status == REDIS_OK ? "closed" : ac->errstr);
+	if (!l->why[0])
+		snprintf(l->why, sizeof(l->why), "%s", why[0] ? why : "closed");
 }
 
-/* Something is wrong with it: it is closed, down() is told, and it is opened again later. */
-static void drop(struct redis_link *l, const char *why)
+/* Never from within a reply. */
+static void drop(struct redis_link *l)
 {
-	redisAsyncContext *ac = l->ac;
-
-	if (!ac || l->dropping)
+	if (!l->wire || l->dropping)
 		return;
-	if (why != l->why)
-		snprintf(l->why, sizeof(l->why), "%s", why);
 	l->dropping = true;
-	redisAsyncFree(ac);
+	loop_io_remove(l->io);
+	l->io = NULL;
+	redis_wire_close(l->wire);
+	l->wire = NULL;
+	l->shaken = l->up = l->subscriber = l->more = false;
+	sbuf_fini(&l->in);
+	sbuf_fini(&l->out);
+	l->out_at = 0;
+	fail_pending(l);
 	l->dropping = false;
-	gone(l, l->why);
+	gone(l);
 }
 
-/* AUTH, SELECT, and PING behind them, whose answer says that it is usable: not loading, and we are let in. */
-static void on_greeted(redisAsyncContext *ac, void *reply, void *priv)
+static void watch(struct redis_link *l)
 {
-	struct redis_link *l = priv;
-	const redisReply *r = reply;
+	uint32_t events = redis_wire_wants(l->wire);
 
-	if (!r || l->ac != ac)
-		return;
+	if (l->shaken) {
+		events |= EPOLLIN;
+		/* What TLS has decrypted already wakes no descriptor that waits for bytes; one that can be written to wakes. */
+		if (l->more || l->out_at < l->out.len)
+			events |= EPOLLOUT;
+		else if (!(redis_wire_wants(l->wire) & EPOLLOUT))
+			events &= ~(uint32_t)EPOLLOUT;
+	}
+	if (loop_io_change(l->io, events))
+		redis_link_fail(l, "epoll failed");
+}
+
+/* --- Commands ------------------------------------------------------------------------------------------------------- */
+
+static int put(struct redis_link *l, uint32_t words, const struct str *word)
+{
+	if (!l->wire || l->dropping || l->why[0])
+		return -ENOTCONN;
+	resp_write(&l->out, words, word);
+	if (l->out.err) {
+		redis_link_fail(l, "too much waits to be sent");
+		return -ENOTCONN;
+	}
+	if (l->waiting == 0)
+		l->since_ns = clock_mono_ns();
+	watch(l);
+	return 0;
+}
+
+static int ask(struct redis_link *l, redis_reply_fn *fn, void *priv, uint32_t words,
+	const struct str *word)
+{
+	struct pending *p = malloc(sizeof(*p));
+	int err;
+
+	if (!p)
+		return -ENOMEM;
+	*p = (struct pending){.fn = fn, .priv = priv, .types = types_of(word[0])};
+	err = put(l, words, word);
+	if (err) {
+		free(p);
+		return err;
+	}
+	if (l->last)
+		l->last->next = p;
+	else
+		l->first = p;
+	l->last = p;
+	l->waiting++;
+	return 0;
+}
+
+int redis_link_send(struct redis_link *l, redis_reply_fn *fn, void *priv, uint32_t words,
+	const struct str *word)
+{
+	return l->up && !l->subscriber ? ask(l, fn, priv, words, word) : -ENOTCONN;
+}
+
+static int subscription(struct redis_link *l, struct str command, const char *channel)
+{
+	const struct str word[] = {command, str_from(channel)};
+	int err = l->up ? put(l, 2, word) : -ENOTCONN;
+
+	if (err)
+		return err;
+	l->subscriber = true;
+	l->waiting++;
+	return 0;
+}
+
+int redis_link_subscribe(struct redis_link *l, const char *channel)
+{
+	return subscription(l, STR("SUBSCRIBE"), channel);
+}
+
+int redis_link_unsubscribe(struct redis_link *l, const char *channel)
+{
+	return subscription(l, STR("UNSUBSCRIBE"), channel);
+}
+
+/* --- Greeting: AUTH, SELECT, and PING, whose answer says that the server is usable --------------------------------------- */
+
+static void on_greeted(struct redis_link *l, const struct resp *r)
+{
+	char text[160];
+
 	l->since_ns = clock_mono_ns();
-	if (r->type == REDIS_REPLY_ERROR) {
-		/* It is still in the hands of hiredis: the timer drops it. */
-		if (!l->why[0])
-			snprintf(l->why, sizeof(l->why), "%s", r->str);
+	if (r->type == RESP_ERROR) {
+		snprintf(text, sizeof(text), STR_FMT, STR_ARG(r->text));
+		redis_link_fail(l, text);
 		return;
 	}
-	if (--l->greetings || l->why[0])
+	if (--l->greetings)
 		return;
 	l->up = true;
 	if (l->cfg.up)
 		l->cfg.up(l->cfg.arg);
 }
 
-static void on_connect(const redisAsyncContext *ac, int status)
+static void greet(struct redis_link *l)
 {
-	struct redis_link *l = ac->data;
-	const struct redis_server *s;
+	const struct redis_server *s = l->cfg.server;
+	char db[16];
+	const struct str user[] = {STR("AUTH"), str_from(s->user), str_from(s->password)},
+			 alone[] = {STR("AUTH"), str_from(s->password)},
+			 select[] = {STR("SELECT"),
+				 {db, (size_t)snprintf(db, sizeof(db), "%u", (unsigned)s->db)}},
+			 ping[] = {STR("PING")};
 
-	if (!l || l->ac != ac)
-		return;
-	if (status != REDIS_OK) {
-		if (!l->dropping)
-			gone(l, ac->errstr);
+	if (s->user[0])
+		l->greetings += ask(l, NULL, NULL, 3, user) == 0;
+	else if (s->password[0])
+		l->greetings += ask(l, NULL, NULL, 2, alone) == 0;
+	if (s->db)
+		l->greetings += ask(l, NULL, NULL, 2, select) == 0;
+	l->greetings += ask(l, NULL, NULL, 1, ping) == 0;
+}
+
+/* --- Answers ---------------------------------------------------------------------------------------------------------- */
+
+static bool is_message(const struct resp *r)
+{
+	return r->type == RESP_ARRAY && r->elements == 3 && r->element[0].type == RESP_STRING &&
+		(r->element[1].type == RESP_STRING || r->element[1].type == RESP_NIL);
+}
+
+/* ["message", channel, text], ["subscribe", channel, count] or ["unsubscribe", channel, count]. */
+static void take_message(struct redis_link *l, const struct resp *r)
+{
+	struct str kind = r->element[0].text;
+	bool begins = str_eq(kind, STR("subscribe")), ends = str_eq(kind, STR("unsubscribe"));
+
+	if (str_eq(kind, STR("message")) && r->element[2].type == RESP_STRING) {
+		l->cfg.message(l->cfg.arg, r->element[1].text,
+			r->element[2].text.len ? r->element[2].text : STR(""));
 		return;
 	}
-	s = l->cfg.server;
+	if ((!begins && !ends) || !l->waiting) {
+		redis_link_fail(l, "it sent a message of an unknown kind");
+		return;
+	}
+	l->waiting--;
 	l->since_ns = clock_mono_ns();
-	redisEnableKeepAlive(&l->ac->c);
-	l->greetings = 1 + (s->password[0] != 0) + (s->db != 0);
-	if (s->password[0])
-		redisAsyncCommand(l->ac, on_greeted, l, "AUTH %s", s->password);
-	if (s->db)
-		redisAsyncCommand(l->ac, on_greeted, l, "SELECT %u", (unsigned)s->db);
-	redisAsyncCommand(l->ac, on_greeted, l, "PING");
+	l->pause_ns = 0;
+	if (begins)
+		l->cfg.message(l->cfg.arg, r->element[1].text, STR_NONE);
+}
+
+static void take_answer(struct redis_link *l, const struct resp *r)
+{
+	struct pending *p = l->first;
+	char text[160];
+
+	if (!(p->types & r->type)) {
+		redis_link_fail(l, "its answer has a type that the command cannot have");
+		return;
+	}
+	l->first = p->next;
+	if (!l->first)
+		l->last = NULL;
+	l->waiting--;
+	if (l->greetings) {
+		on_greeted(l, r);
+	} else {
+		l->since_ns = clock_mono_ns();
+		l->pause_ns = 0; /* it works */
+		if (p->fn)
+			p->fn(l->cfg.arg, p->priv, r);
+		else if (r->type == RESP_ERROR && str_starts(r->text, STR("NOPERM"))) {
+			snprintf(text, sizeof(text), STR_FMT, STR_ARG(r->text));
+			redis_link_fail(l, text);
+		}
+	}
+	free(p);
+}
+
+static void take(struct redis_link *l, const struct resp *r)
+{
+	char text[160];
+
+	if (l->first)
+		take_answer(l, r);
+	else if (l->subscriber && is_message(r))
+		take_message(l, r);
+	else if (r->type == RESP_ERROR) {
+		snprintf(text, sizeof(text), STR_FMT, STR_ARG(r->text));
+		redis_link_fail(l, text);
+	} else
+		redis_link_fail(l, "it sent an answer that nobody asked for");
+}
+
+/* All complete replies that are in. */
+static void take_all(struct redis_link *l)
+{
+	size_t at = 0;
+
+	while (at < l->in.len && !l->why[0]) {
+		int n = resp_parse(l->node, NODES_MAX, l->in.p + at, l->in.len - at);
+
+		if (n == 0)
+			break;
+		if (n < 0) {
+			redis_link_fail(l,
+				n == -EMSGSIZE ? "its answer is too large"
+					       : "its answer is no RESP");
+			return;
+		}
+		take(l, l->node);
+		at += (size_t)n;
+	}
+	if (at && at < l->in.len)
+		memmove(l->in.p, l->in.p + at, l->in.len - at);
+	l->in.len -= at;
+}
+
+static void read_some(struct redis_link *l)
+{
+	size_t got = 0;
+	char *p = malloc(READ_ONCE);
+
+	l->more = false;
+	while (p && got < READ_ROUND && !l->why[0]) {
+		ssize_t n = redis_wire_read(l->wire, p, READ_ONCE);
+
+		if (n == -EAGAIN)
+			break;
+		if (n <= 0) {
+			redis_link_fail(l, n ? redis_wire_why(l->wire) : "closed");
+			break;
+		}
+		sbuf_put(&l->in, p, (size_t)n);
+		if (l->in.err)
+			redis_link_fail(l, "its answer is too large");
+		else
+			take_all(l);
+		got += (size_t)n;
+	}
+	l->more = got >= READ_ROUND;
+	if (p)
+		secmem_wipe(p, READ_ONCE);
+	free(p);
+}
+
+static void write_some(struct redis_link *l)
+{
+	while (l->out_at < l->out.len) {
+		ssize_t n = redis_wire_write(l->wire, l->out.p + l->out_at, l->out.len - l->out_at);
+
+		if (n == -EAGAIN)
+			return;
+		if (n < 0) {
+			redis_link_fail(l, redis_wire_why(l->wire));
+			return;
+		}
+		l->out_at += (size_t)n;
+	}
+	if (l->out.p)
+		secmem_wipe(l->out.p, l->out.len);
+	l->out.len = l->out_at = 0;
+}
+
+/* --- The loop's side ---------------------------------------------------------------------------------------------- */
+
+static void shake(struct redis_link *l)
+{
+	int err = redis_wire_shake(l->wire);
+
+	if (err == -EAGAIN)
+		return;
+	if (err) {
+		redis_link_fail(l, redis_wire_why(l->wire));
+		return;
+	}
+	l->shaken = true;
+	l->since_ns = clock_mono_ns();
+	greet(l);
+}
+
+static void on_io(void *arg, uint32_t events)
+{
+	struct redis_link *l = arg;
+
+	if (!l->shaken) {
+		shake(l);
+	} else {
+		bool more = l->more;
+
+		if (events & EPOLLOUT)
+			write_some(l);
+		if (!l->why[0] && (more || events & (EPOLLIN | EPOLLERR | EPOLLHUP)))
+			read_some(l);
+	}
+	if (l->why[0])
+		drop(l);
+	else
+		watch(l);
 }
 
 static void open_connection(struct redis_link *l)
 {
-	char text[ENDPOINT_STRLEN], ip[ENDPOINT_STRLEN];
-	redisAsyncContext *ac;
-	int err;
+	int err = redis_wire_open(&l->wire, l->cfg.server, l->cfg.tls);
 
-	endpoint_fmt_addr(&l->cfg.server->addr, text);
-	snprintf(ip, sizeof(ip), "%s", text);
 	l->since_ns = clock_mono_ns();
-	/* A numeric address: nothing is looked up. */
-	ac = redisAsyncConnect(ip, l->cfg.server->addr.port);
-	if (!ac || ac->err) {
-		gone(l, ac ? ac->errstr : "out of memory");
-		if (ac)
-			redisAsyncFree(ac);
+	err = err ? err
+		  : loop_io_add(l->cfg.loop, &l->io, redis_wire_fd(l->wire),
+			    redis_wire_wants(l->wire), on_io, l);
+	if (!err)
 		return;
-	}
-	ac->data = l;
-	ac->ev.data = l;
-	ac->ev.addRead = add_read;
-	ac->ev.delRead = del_read;
-	ac->ev.addWrite = add_write;
-	ac->ev.delWrite = del_write;
-	ac->ev.cleanup = cleanup;
-	l->ac = ac;
-	l->events = 0;
-	err = loop_io_add(l->cfg.loop, &l->io, ac->c.fd, 0, on_io, l);
-	if (err) {
-		drop(l, strerror(-err));
-		return;
-	}
-	redisAsyncSetConnectCallback(ac, on_connect);
-	redisAsyncSetDisconnectCallback(ac, on_disconnect);
+	redis_link_fail(l, strerror(-err));
+	if (l->wire)
+		drop(l);
+	else
+		gone(l);
 }
 
 static void on_timer(void *arg)
@@ -242,92 +443,20 @@ static void on_timer(void *arg)
 	struct redis_link *l = arg;
 	uint64_t now = clock_mono_ns();
 
-	if (!l->ac) {
+	if (!l->wire) {
 		if (now >= l->again_ns)
 			open_connection(l);
 		return;
 	}
+	if ((l->waiting || !l->up) && now - l->since_ns > l->cfg.timeout_ns)
+		redis_link_fail(l, "does not answer");
 	if (l->why[0])
-		drop(l, l->why);
-	else if ((l->waiting || !l->up) && now - l->since_ns > l->cfg.timeout_ns)
-		drop(l, "does not answer");
-}
-
-/* --- Commands ------------------------------------------------------------------------------------------------------- */
-
-/* The last that comes for a channel. */
-static bool is_unsubscribed(const redisReply *r)
-{
-	return r->type == REDIS_REPLY_ARRAY && r->elements == 3 &&
-		r->element[0]->type == REDIS_REPLY_STRING &&
-		strcmp(r->element[0]->str, "unsubscribe") == 0;
-}
-
-static void on_reply(redisAsyncContext *ac, void *reply, void *priv)
-{
-	struct pending *p = priv;
-	struct redis_link *l = p->l;
-	redis_reply_fn *fn = p->fn;
-	void *arg = p->priv;
-	bool stays = p->stays && reply && !is_unsubscribed(reply);
-
-	(void)ac;
-	if (reply) {
-		l->since_ns = clock_mono_ns();
-		l->pause_ns = 0; /* it works */
-	}
-	if (!p->stays && l->waiting)
-		l->waiting--;
-	if (!stays)
-		free(p);
-	fn(l->cfg.arg, arg, reply);
-}
-
-int redis_link_send(struct redis_link *l, redis_reply_fn *fn, void *priv, uint32_t words,
-	const struct str *word)
-{
-	const char *argv[WORDS_MAX];
-	size_t len[WORDS_MAX];
-	struct pending *p;
-
-	if (!l->up || l->dropping || words > WORDS_MAX)
-		return -ENOTCONN;
-	p = malloc(sizeof(*p));
-	if (!p)
-		return -ENOMEM;
-	*p = (struct pending){
-		.l = l, .fn = fn, .priv = priv, .stays = str_eq(word[0], STR("SUBSCRIBE"))};
-	for (uint32_t i = 0; i < words; i++) {
-		argv[i] = word[i].s ? word[i].s : "";
-		len[i] = word[i].len;
-	}
-	if (l->waiting == 0)
-		l->since_ns = clock_mono_ns();
-	if (redisAsyncCommandArgv(l->ac, on_reply, p, (int)words, argv, len) != REDIS_OK) {
-		free(p);
-		return -ENOTCONN;
-	}
-	l->waiting += !p->stays;
-	return 0;
-}
-
-void redis_link_tell(struct redis_link *l, uint32_t words, const struct str *word)
-{
-	const char *argv[WORDS_MAX];
-	size_t len[WORDS_MAX];
-
-	if (!l->up || l->dropping || words > WORDS_MAX)
-		return;
-	for (uint32_t i = 0; i < words; i++) {
-		argv[i] = word[i].s ? word[i].s : "";
-		len[i] = word[i].len;
-	}
-	redisAsyncCommandArgv(l->ac, NULL, NULL, (int)words, argv, len);
+		drop(l);
 }
 
 bool redis_link_is_up(const struct redis_link *l)
 {
-	return l->up && !l->dropping;
+	return l->up && !l->dropping && !l->why[0];
 }
 
 uint32_t redis_link_waiting(const struct redis_link *l)
@@ -343,8 +472,12 @@ int redis_link_create(struct redis_link **out, const struct redis_link_config *c
 	if (!l)
 		return -ENOMEM;
 	l->cfg = *cfg;
-	err = loop_timer_add(cfg->loop, &l->timer, 0, LOOK_NS, on_timer, l);
+	sbuf_init(&l->in, IN_MAX);
+	sbuf_init(&l->out, OUT_MAX);
+	l->node = malloc(NODES_MAX * sizeof(*l->node));
+	err = l->node ? loop_timer_add(cfg->loop, &l->timer, 0, LOOK_NS, on_timer, l) : -ENOMEM;
 	if (err) {
+		free(l->node);
 		free(l);
 		return err;
 	}
@@ -358,7 +491,7 @@ void redis_link_destroy(struct redis_link *l)
 		return;
 	loop_timer_remove(l->timer);
 	l->cfg.down = NULL;
-	if (l->ac)
-		drop(l, "");
+	drop(l);
+	free(l->node);
 	free(l);
 }

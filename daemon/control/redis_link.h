@@ -1,23 +1,25 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* One connection to Redis that comes back by itself, on the control thread's loop. Never blocks. */
+/* One connection to Redis that comes back by itself, on the control thread's loop. Never blocks. The server is not trusted: any
+ * answer that is malformed, too large, of a type that its command cannot have, or that nobody asked for ends the connection. */
 #ifndef CONTROL_REDIS_LINK_H
 #define CONTROL_REDIS_LINK_H
 
-#include <hiredis/hiredis.h>
-
-#include "base/bytes.h"
 #include "base/loop.h"
-#include "control/redis_server.h"
+#include "control/redis_wire.h"
+#include "proto/resp.h"
 
-/* reply: NULL when the connection went before it came. */
-typedef void redis_reply_fn(void *arg, void *priv, const redisReply *reply);
+/* reply: NULL when the connection ended before it arrived. */
+typedef void redis_reply_fn(void *arg, void *priv, const struct resp *reply);
 
 struct redis_link_config {
 	struct loop *loop;
 	const struct redis_server *server; /* outlives the link */
+	const struct redis_tls *tls;       /* outlives the link; NULL if the server is plain TCP */
 	uint64_t timeout_ns;               /* without an answer that is due, and for connecting */
 	void (*up)(void *arg);             /* commands may be sent from now on */
 	void (*down)(void *arg, const char *why); /* also each time that it could not be reached */
+	/* A message of a channel. text.s == NULL: the subscription of that channel has begun. */
+	void (*message)(void *arg, struct str channel, struct str text);
 	void *arg;
 };
 
@@ -29,10 +31,13 @@ void redis_link_destroy(struct redis_link *l);
 bool redis_link_is_up(const struct redis_link *l);
 /* Commands whose reply has not come. */
 uint32_t redis_link_waiting(const struct redis_link *l);
-/* fn is called once for each command that was taken (0), or, of SUBSCRIBE, for each message. -ENOTCONN, -ENOMEM: never. */
+/* fn is called once for each command that was taken (0). fn NULL: nobody wants the answer. -ENOTCONN, -ENOMEM: never. */
 int redis_link_send(struct redis_link *l, redis_reply_fn *fn, void *priv, uint32_t words,
 	const struct str *word);
-/* A command whose answer nobody wants. */
-void redis_link_tell(struct redis_link *l, uint32_t words, const struct str *word);
+/* A link that subscribes sends no other commands. */
+int redis_link_subscribe(struct redis_link *l, const char *channel);
+int redis_link_unsubscribe(struct redis_link *l, const char *channel);
+/* Ends the connection soon, as if it had failed; it is opened again later. Also from within a reply. */
+void redis_link_fail(struct redis_link *l, const char *why);
 
 #endif

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Which node is active. Two that both are would send under the same keys, SSRCs and indexes, and overwrite each other's calls. So
- * whoever is active says so, sealed, in the key "xcipher:owner", which it renews and which vanishes with it, and on the channel
- * "xcipher:DB:owner". Each claim has the number after the highest that was heard of: the higher one wins. Whoever hears of a higher
- * one goes on standby; whoever was cut off asks before it writes; whoever starts while another is active is on standby. */
+ * the active node claims it, sealed, in the key "xcipher:owner", which it renews and which vanishes with it, and on the channel
+ * "xcipher:DB:owner". Each claim has the number after the highest known: the higher one wins. A node that learns of a higher one
+ * goes on standby; a node that was cut off asks before it writes; a node that starts while another is active is on standby.
+ * Redis is not trusted: a claim may be an old one that somebody repeats. So a claim of another node counts only after that node has
+ * answered a random number (redis_proof.c). */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -15,12 +17,8 @@
 
 #define OWNER_KEY "xcipher:owner"
 #define RENEW_NS  (2 * NS_PER_SEC)
-#define GONE_S    "10" /* so long after its last renewal a claim vanishes */
-
-struct claim {
-	uint8_t id[REDIS_ID_LEN];
-	uint64_t number;
-};
+#define PAUSE_NS  NS_PER_SEC /* after a claim that nobody answered for */
+#define GONE_S    "10"       /* so long after its last renewal a claim vanishes */
 
 void redis_owner_init(struct redis *r)
 {
@@ -47,25 +45,27 @@ void redis_owner_init(struct redis *r)
 }
 
 /* > 0: this claim is above ours. */
-static int compare(const struct redis *r, const struct claim *c)
+static int compare(const struct redis *r, const struct redis_claim *c)
 {
 	if (c->number != r->number)
 		return c->number > r->number ? 1 : -1;
 	return memcmp(c->id, r->id, sizeof(c->id));
 }
 
-static void on_claimed(void *arg, void *priv, const redisReply *reply)
+static void on_claimed(void *arg, void *priv, const struct resp *reply)
 {
 	struct redis *r = arg;
 
 	(void)priv;
 	if (!reply && r->claimed)
 		r->claim_due = true;
+	else if (reply && reply->type == RESP_ERROR)
+		redis_told_error(r, reply->text);
 }
 
 static void say(struct redis *r, bool aloud)
 {
-	struct claim c = {.number = r->number};
+	struct redis_claim c = {.number = r->number};
 	struct sbuf b;
 
 	r->claim_due = !redis_link_is_up(r->link);
@@ -74,7 +74,7 @@ static void say(struct redis *r, bool aloud)
 		return;
 	memcpy(c.id, r->id, sizeof(c.id));
 	sbuf_init(&b, 0);
-	if (!seal_close(r->seal, &b, STR(OWNER_KEY), (struct str){(const char *)&c, sizeof(c)})) {
+	if (!redis_claim_write(r, &b, REDIS_SAYS_CLAIM, &c)) {
 		const struct str set[] = {
 			STR("SET"), STR(OWNER_KEY), sbuf_view(&b), STR("EX"), STR(GONE_S)};
 		const struct str tell[] = {STR("PUBLISH"), str_from(r->owners), sbuf_view(&b)};
@@ -100,65 +100,133 @@ void redis_owner_renew(struct redis *r)
 		say(r, false);
 }
 
+/* Another node may have asked, or claimed, while we were deaf. */
+void redis_owner_listening(struct redis *r)
+{
+	if (r->claimed && !r->unsure)
+		redis_owner_ask(r);
+}
+
 void redis_owner_release(struct redis *r)
 {
 	const struct str del[] = {STR("DEL"), STR(OWNER_KEY)};
 
-	redis_link_tell(r->link, 2, del);
+	redis_link_send(r->link, NULL, NULL, 2, del);
 }
 
-/* Somebody else's claim. Of our own, from an earlier life, the number is taken up. */
-static bool is_others(struct redis *r, struct str sealed, struct claim *out)
+/* A node without a claim takes up every number, also its own of an earlier life: its claim will be higher. */
+static void take_up(struct redis *r, const struct redis_claim *c)
 {
-	struct sbuf b;
-	bool good;
-
-	sbuf_init(&b, 0);
-	good = !seal_open(r->seal, &b, STR(OWNER_KEY), sealed) && b.len == sizeof(*out);
-	if (good)
-		memcpy(out, b.p, sizeof(*out));
-	sbuf_fini(&b);
-	if (!good || memcmp(out->id, r->id, sizeof(out->id)) != 0)
-		return good;
-	if (!r->claimed && out->number > r->number)
-		r->number = out->number;
-	return false;
+	if (!r->claimed && c->number > r->number)
+		r->number = c->number;
 }
 
-void redis_owner_heard(struct redis *r, struct str sealed)
+/* Against this claim of another node we must not be active. */
+static bool is_above(struct redis *r, const struct redis_claim *c)
 {
-	struct claim c;
-
-	if (!is_others(r, sealed, &c) || compare(r, &c) < 0)
-		return;
-	if (r->claimed)
-		redis_give_way(r);
-	r->number = c.number;
+	take_up(r, c);
+	return !r->claimed || compare(r, c) > 0;
 }
 
-static void on_owner(void *arg, void *priv, const redisReply *reply)
+static bool is_own(const struct redis *r, const struct redis_claim *c)
 {
-	struct redis *r = arg;
-	struct claim c;
-	bool others;
+	return memcmp(c->id, r->id, sizeof(c->id)) == 0;
+}
 
-	(void)priv;
-	if (!reply)
-		return;
-	others = reply->type == REDIS_REPLY_STRING &&
-		is_others(r, (struct str){reply->str, reply->len}, &c);
+/* It is known whether another node is active: work that waited for that goes on. */
+static void decide(struct redis *r)
+{
+	bool ask_again = r->unsure && r->claimed && !r->give_way;
+
 	r->unsure = false;
 	r->decided = true;
-	if (others && compare(r, &c) > 0) {
-		r->number = c.number;
-		/* Not from within the reply. */
-		r->give_way = r->mode != REDIS_FOLLOWING;
-	} else if (r->claimed) {
+	if (ask_again) {
 		say(r, true);
 		calls_save_all(r->cfg.calls);
 	}
 	if (!r->give_way && !r->scanned && redis_link_is_up(r->read))
 		redis_scan_start(r);
+}
+
+void redis_owner_proved(struct redis *r, const struct redis_claim *c, bool new_life)
+{
+	bool above = is_above(r, c);
+
+	if (c->number > r->number)
+		r->number = c->number;
+	if (r->mode == REDIS_FOLLOWING) {
+		if (new_life || r->scan_due)
+			redis_follow_scan(r);
+		return;
+	}
+	r->give_way |= above; /* not from within a reply */
+	decide(r);
+}
+
+void redis_owner_unproved(struct redis *r)
+{
+	if (r->mode == REDIS_FOLLOWING) {
+		if (r->scan_due)
+			redis_follow_scan(r);
+	} else if (r->unsure || !r->decided) {
+		log_warn(
+			"redis: no node answers for the claim of another active node in Redis: the claim is ignored");
+		decide(r);
+	}
+}
+
+void redis_owner_heard(struct redis *r, struct str text)
+{
+	struct seal_origin from = {0};
+	struct redis_claim c;
+	int kind = redis_claim_read(r, &c, &from, text);
+
+	if (kind < 0) {
+		redis_refused(r, "a claim of a node");
+		return;
+	}
+	if (is_own(r, &c)) {
+		if (kind == REDIS_SAYS_CLAIM)
+			take_up(r, &c);
+		return;
+	}
+	if (kind == REDIS_SAYS_ASK) {
+		if (r->claimed && !r->unsure)
+			redis_proof_answer(r, &c);
+		return;
+	}
+	if (redis_proof_check(r, &c, &from))
+		return;
+	if (clock_mono_ns() < r->proof.failed_ns + PAUSE_NS)
+		return;
+	if (is_above(r, &c) && !(r->mode == REDIS_FOLLOWING && redis_proof_known(r, &from)))
+		redis_proof_start(r);
+}
+
+static void on_owner(void *arg, void *priv, const struct resp *reply)
+{
+	struct redis *r = arg;
+	struct seal_origin from;
+	struct redis_claim c;
+	bool above = false;
+
+	(void)priv;
+	if (!reply)
+		return;
+	if (reply->type == RESP_ERROR)
+		redis_told_error(r, reply->text);
+	if (reply->type == RESP_STRING) {
+		if (redis_claim_read(r, &c, &from, reply->text) != REDIS_SAYS_CLAIM)
+			redis_refused(r, "the key " OWNER_KEY);
+		else if (is_own(r, &c))
+			take_up(r, &c);
+		else
+			above = is_above(r, &c);
+	}
+	if (above && r->mode != REDIS_FOLLOWING)
+		redis_proof_start(r);
+	else
+		decide(r);
 }
 
 void redis_owner_ask(struct redis *r)

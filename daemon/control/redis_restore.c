@@ -10,6 +10,7 @@
 
 #define WARNINGS   20u
 #define PAGE       "200"
+#define PAGES_MAX  1000000u /* with other people's keys; a server may never end */
 #define POOL_LIMIT (16u << 20)
 #define TURN_NS    20000000ull /* at once; the control thread has other things to do */
 
@@ -55,6 +56,7 @@ void redis_restore_add(struct redis *r, struct redis_entry *e)
 	else
 		r->first = e;
 	r->last = e;
+	r->queued++;
 }
 
 void redis_restore_drop(struct redis *r)
@@ -66,6 +68,7 @@ void redis_restore_drop(struct redis *r)
 		redis_entry_free(e);
 	}
 	r->first = r->last = NULL;
+	r->queued = 0;
 }
 
 /* --- One call ------------------------------------------------------------------------------------------------------- */
@@ -101,13 +104,13 @@ static void bring_back(struct redis *r, const struct redis_entry *e)
 
 	sbuf_init(&whole, 0);
 	sbuf_init(&state, 0);
-	err = seal_open(r->seal, &whole, redis_name(name, e->id, 'c'), e->whole);
+	err = seal_open(r->seal, &whole, redis_name(r, name, e->id, 'c'), e->whole);
 	if (err) {
 		skipped(r, e->id, open_why(err));
 		sbuf_fini(&whole);
 		return;
 	}
-	if (e->state.len && seal_open(r->seal, &state, redis_name(name, e->id, 's'), e->state))
+	if (e->state.len && seal_open(r->seal, &state, redis_name(r, name, e->id, 's'), e->state))
 		state.len = 0; /* then what is in the other counts */
 	err = pool_create(&p, POOL_LIMIT);
 	if (!err)
@@ -132,6 +135,7 @@ bool redis_restore_some(struct redis *r)
 		struct redis_entry *e = r->first;
 
 		r->first = e->next;
+		r->queued--;
 		if (!r->first)
 			r->last = NULL;
 		bring_back(r, e);
@@ -149,6 +153,7 @@ static void walk(struct redis *r)
 	r->scan.running = true;
 	r->scan.again = r->scan.failed = false;
 	r->scan.walk++;
+	r->scan.pages = 0;
 	snprintf(r->scan.cursor, sizeof(r->scan.cursor), "0");
 	scan_page(r);
 }
@@ -171,12 +176,41 @@ static void page_done(struct redis *r)
 		redis_mirror_sweep(r);
 }
 
-static struct str text_of(const redisReply *r)
+static struct str text_of(const struct resp *r)
 {
-	return r->type == REDIS_REPLY_STRING ? (struct str){r->str, r->len} : STR_NONE;
+	return r->type == RESP_STRING ? r->text : STR_NONE;
 }
 
-static void on_entry(void *arg, void *priv, const redisReply *reply)
+/* On standby only what is authentic is kept: rubbish must not take the place of a call that we have. */
+static void follow_entry(struct redis *r, struct str id, struct str whole, struct str state)
+{
+	if (!whole.len || !redis_is_genuine(r, id, 'c', whole) ||
+		(state.len && !redis_is_genuine(r, id, 's', state))) {
+		redis_refused(r, "a call");
+		redis_mirror_keep(r, id);
+		return;
+	}
+	redis_mirror_put(r, id, 'c', whole, false);
+	if (state.len)
+		redis_mirror_put(r, id, 's', state, false);
+}
+
+static void restore_entry(struct redis *r, struct str id, struct str whole, struct str state)
+{
+	struct redis_entry *e;
+
+	if (r->queued >= REDIS_MIRROR_MAX) {
+		skipped(r, id, "there are too many calls in Redis");
+		return;
+	}
+	e = redis_entry_new(id, whole, state);
+	if (e)
+		redis_restore_add(r, e);
+	else
+		skipped(r, id, "out of memory");
+}
+
+static void on_entry(void *arg, void *priv, const struct resp *reply)
 {
 	struct redis *r = arg;
 	struct redis_entry *e = priv;
@@ -185,22 +219,15 @@ static void on_entry(void *arg, void *priv, const redisReply *reply)
 	r->scan.gets--;
 	if (!reply || !r->scan.running) {
 		r->scan.failed = true;
-	} else if (reply->type != REDIS_REPLY_ARRAY || reply->elements != 2) {
+	} else if (reply->type != RESP_ARRAY || reply->elements != 2) {
 		skipped(r, e->id, "is no call of ours");
 	} else {
-		whole = text_of(reply->element[0]);
-		state = text_of(reply->element[1]);
-		if (r->mode == REDIS_FOLLOWING) {
-			redis_mirror_put(r, e->id, 'c', whole, false);
-			redis_mirror_put(r, e->id, 's', state, false);
-		} else if (whole.len) {
-			struct redis_entry *full = redis_entry_new(e->id, whole, state);
-
-			if (full)
-				redis_restore_add(r, full);
-			else
-				skipped(r, e->id, "out of memory");
-		}
+		whole = text_of(&reply->element[0]);
+		state = text_of(&reply->element[1]);
+		if (r->mode == REDIS_FOLLOWING)
+			follow_entry(r, e->id, whole, state);
+		else if (whole.len)
+			restore_entry(r, e->id, whole, state);
 	}
 	redis_entry_free(e);
 	page_done(r);
@@ -222,10 +249,35 @@ static void get_entry(struct redis *r, struct str key)
 		r->scan.gets++;
 }
 
-static void on_page(void *arg, void *priv, const redisReply *reply)
+/* [cursor, [key, ...]]; the cursor is a number. */
+static bool is_page(const struct resp *r)
+{
+	uint64_t cursor;
+
+	return r->type == RESP_ARRAY && r->elements == 2 && r->element[0].type == RESP_STRING &&
+		r->element[1].type == RESP_ARRAY &&
+		str_to_u64(&cursor, r->element[0].text, UINT64_MAX) == 0;
+}
+
+/* The walk ends without all calls. */
+static void page_failed(struct redis *r, const struct resp *reply)
+{
+	r->scan.running = false;
+	if (!reply)
+		return;
+	if (reply->type != RESP_ERROR) {
+		redis_link_fail(r->read, "its answer to SCAN is none");
+		return;
+	}
+	log_warn("redis: calls cannot be read: " STR_FMT, STR_ARG(reply->text));
+	/* It answers, so it will not come back by itself. */
+	r->scanned = true;
+}
+
+static void on_page(void *arg, void *priv, const struct resp *reply)
 {
 	struct redis *r = arg;
-	const redisReply *keys;
+	const struct resp *keys;
 
 	(void)priv;
 	r->scan.asked = false;
@@ -233,21 +285,17 @@ static void on_page(void *arg, void *priv, const redisReply *reply)
 		walk(r);
 		return;
 	}
-	if (!reply || reply->type != REDIS_REPLY_ARRAY || reply->elements != 2 ||
-		reply->element[0]->type != REDIS_REPLY_STRING ||
-		reply->element[1]->type != REDIS_REPLY_ARRAY) {
-		if (reply && reply->type == REDIS_REPLY_ERROR)
-			log_warn("redis: calls cannot be read: %s", reply->str);
-		r->scan.running = false;
-		/* It answers, so it will not come back by itself. */
-		r->scanned |= reply != NULL;
+	if (!reply || !is_page(reply) || ++r->scan.pages > PAGES_MAX) {
+		if (r->scan.pages > PAGES_MAX)
+			redis_link_fail(r->read, "SCAN does not end");
+		page_failed(r, reply);
 		return;
 	}
-	snprintf(r->scan.cursor, sizeof(r->scan.cursor), "%s", reply->element[0]->str);
-	keys = reply->element[1];
-	for (size_t i = 0; i < keys->elements; i++)
-		if (keys->element[i]->type == REDIS_REPLY_STRING)
-			get_entry(r, text_of(keys->element[i]));
+	snprintf(r->scan.cursor, sizeof(r->scan.cursor), STR_FMT, STR_ARG(reply->element[0].text));
+	keys = &reply->element[1];
+	for (uint32_t i = 0; i < keys->elements; i++)
+		if (keys->element[i].type == RESP_STRING)
+			get_entry(r, keys->element[i].text);
 	page_done(r);
 }
 

@@ -1,17 +1,26 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Which Redis: [PW@]ADDR:PORT[/DB]. */
+/* Which Redis, and as whom: [PW@]ADDR:PORT[/DB], or redis://[USER[:PW]@]HOST[:PORT][/DB], or rediss:// for TLS. */
 #ifndef CONTROL_REDIS_SERVER_H
 #define CONTROL_REDIS_SERVER_H
 
 #include "base/endpoint.h"
 
 struct redis_server {
-	struct endpoint addr; /* family 0: none */
-	char password[128];
+	struct endpoint addr; /* family 0: none, or not resolved yet if there is a name */
+	char name[254];       /* host name; "" if an address was given */
+	char user[64];        /* "" = the default user */
+	char password[256];
 	uint32_t db;
+	bool tls;
 };
 
-/* 0 or -EINVAL. */
+/* In the URL forms %XX is decoded in user and password. 0 or -EINVAL. */
 int redis_server_parse(struct redis_server *out, struct str text);
+/* Looks the name up, if there is one, and keeps its first address. Blocks: only for start-up. 0 or -ENOENT with err. */
+int redis_server_resolve(struct redis_server *s, char *err, size_t err_len);
+static inline bool redis_server_is_set(const struct redis_server *s)
+{
+	return s->addr.port != 0;
+}
 
 #endif

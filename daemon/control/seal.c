@@ -3,7 +3,7 @@
  * process has a key of its own: HKDF-SHA256 (RFC 5869) of the file's key with 128 random bits, which are written with every
  * record; under it the nonce is a counter. The name is authenticated, not written: a record opens only where it was put.
  *
- *   "XCS" version(1) salt(16) counter(8) ciphertext tag(16)         version 'P': "XCSP" plaintext */
+ *   "XCS" version(2) salt(16) counter(8) ciphertext tag(16)         version 'P': "XCSP" plaintext */
 #include "control/seal.h"
 
 #include <errno.h>
@@ -17,13 +17,13 @@
 
 enum {
 	KEY = 32,
-	SALT = 16,
+	SALT = SEAL_SALT_LEN,
 	COUNTER = 8,
 	TAG = 16,
 	HEAD = 4,
 	SEALED_MIN = HEAD + SALT + COUNTER + TAG
 };
-static const char head_sealed[HEAD + 1] = "XCS\x01", head_plain[HEAD + 1] = "XCSP";
+static const char head_sealed[HEAD + 1] = "XCS\x02", head_plain[HEAD + 1] = "XCSP";
 
 #define PEERS 4 /* processes whose records are read at a time: one or two */
 
@@ -222,4 +222,20 @@ int seal_open(struct seal *s, struct sbuf *out, struct str name, struct str seal
 	secmem_wipe(out->p + at, len);
 	out->len = at;
 	return -EBADMSG;
+}
+
+bool seal_origin(struct seal_origin *out, struct str sealed)
+{
+	const uint8_t *in = (const uint8_t *)sealed.s;
+
+	if (sealed.len < SEALED_MIN || memcmp(in, head_sealed, HEAD) != 0)
+		return false;
+	memcpy(out->salt, in + HEAD, SALT);
+	out->counter = (uint64_t)be32(in + HEAD + SALT) << 32 | be32(in + HEAD + SALT + 4);
+	return true;
+}
+
+bool seal_is_plain(const struct seal *s)
+{
+	return s->plain;
 }

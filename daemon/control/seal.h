@@ -16,5 +16,15 @@ void seal_destroy(struct seal *s);
 int seal_close(struct seal *s, struct sbuf *out, struct str name, struct str plain);
 /* Appended to out. -EBADMSG: not sealed by this key, under this name. -EPROTONOSUPPORT: of another version. */
 int seal_open(struct seal *s, struct sbuf *out, struct str name, struct str sealed);
+/* Who sealed it, and in what order: each process has a random salt, and its counter grows with everything it seals. Authentic only
+ * if seal_open() accepts the same bytes. False: not sealed. */
+#define SEAL_SALT_LEN 16
+struct seal_origin {
+	uint8_t salt[SEAL_SALT_LEN];
+	uint64_t counter;
+};
+bool seal_origin(struct seal_origin *out, struct str sealed);
+/* key_file was "none": nothing is authentic. */
+bool seal_is_plain(const struct seal *s);
 
 #endif

@@ -153,7 +153,7 @@ def test_no_key_file_no_start(net):
     if not have():
         raise Skip(f"no {PROGRAM}")
     for options, word in ((["--redis=127.0.0.1:6379"], "redis-key-file"), (["--redis=127.0.0.1:6379", "--redis-key-file=/nowhere"], "/nowhere"),
-                          (["--redis=127.0.0.1:6379", "--redis-key-file=/dev/null"], "openssl rand"), (["--standby=yes"], "--redis")):
+                          (["--redis=127.0.0.1:6379", "--redis-key-file=/dev/null"], "regular"), (["--standby=yes"], "--redis")):
         try:
             relay.Xcipherd(net, SERIAL, *options).wait_ready()
             raise AssertionError(f"started with {options}")
@@ -170,7 +170,7 @@ def test_what_makes_no_sense_is_skipped(net):
     whole = [redis("HGET", k, "c") for k in key]
     redis("HSET", key[0], "c", whole[0][:-1] + bytes([whole[0][-1] ^ 1]))  # tampered with
     redis("HSET", key[1], "c", whole[2])  # another's
-    redis("HSET", key[2], "c", b"XCS\x02" + whole[2][4:])  # of another version
+    redis("HSET", key[2], "c", b"XCS\x03" + whole[2][4:])  # of another version
     redis("HSET", key[3], "c", b"")
     redis("SET", "xcipher:call:text", "x")
     for i in range(30):
