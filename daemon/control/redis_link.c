@@ -20,6 +20,7 @@
 #define IN_MAX       (8u << 20)
 #define OUT_MAX      (64u << 20)
 #define NODES_MAX    16384u
+#define COMPACT      65536u
 
 struct pending { /* a command on its way */
 	struct pending *next;
@@ -44,6 +45,7 @@ struct redis_link {
 	struct resp *node;
 	uint64_t since_ns; /* of the last sign of life */
 	uint64_t pause_ns, again_ns;
+	uint32_t turn; /* of the addresses of a name */
 	char why[160]; /* not empty: to be dropped */
 };
 
@@ -366,13 +368,25 @@ static void read_some(struct redis_link *l)
 	free(p);
 }
 
+/* A slow server shall not make us keep what it has. */
+static void compact(struct sbuf *b, size_t *at)
+{
+	if (*at < COMPACT || b->len > 2 * *at)
+		return;
+	memmove(b->p, b->p + *at, b->len - *at);
+	b->len -= *at;
+	*at = 0;
+}
+
 static void write_some(struct redis_link *l)
 {
 	while (l->out_at < l->out.len) {
 		ssize_t n = redis_wire_write(l->wire, l->out.p + l->out_at, l->out.len - l->out_at);
 
-		if (n == -EAGAIN)
+		if (n == -EAGAIN) {
+			compact(&l->out, &l->out_at);
 			return;
+		}
 		if (n < 0) {
 			redis_link_fail(l, redis_wire_why(l->wire));
 			return;
@@ -423,7 +437,7 @@ static void on_io(void *arg, uint32_t events)
 
 static void open_connection(struct redis_link *l)
 {
-	int err = redis_wire_open(&l->wire, l->cfg.server, l->cfg.tls);
+	int err = redis_wire_open(&l->wire, l->cfg.server, l->cfg.tls, l->turn++);
 
 	l->since_ns = clock_mono_ns();
 	err = err ? err
@@ -449,7 +463,9 @@ static void on_timer(void *arg)
 		return;
 	}
 	if ((l->waiting || !l->up) && now - l->since_ns > l->cfg.timeout_ns)
-		redis_link_fail(l, "does not answer");
+		redis_link_fail(l,
+			l->cfg.server->tls && !l->shaken ? "does not answer in TLS"
+							 : "does not answer");
 	if (l->why[0])
 		drop(l);
 }

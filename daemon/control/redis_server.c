@@ -159,19 +159,25 @@ int redis_server_resolve(struct redis_server *s, char *err, size_t err_len)
 {
 	struct addrinfo want = {.ai_socktype = SOCK_STREAM}, *found = NULL;
 	uint16_t port = s->addr.port;
-	struct sockaddr_storage sa = {0};
 	int res;
 
 	if (!s->name[0] || s->addr.family)
 		return 0;
 	res = getaddrinfo(s->name, NULL, &want, &found);
-	if (!res && found->ai_addrlen <= sizeof(sa)) {
-		memcpy(&sa, found->ai_addr, found->ai_addrlen);
-		res = endpoint_from_sockaddr(&s->addr, &sa) ? EAI_FAMILY : 0;
-		s->addr.port = port;
+	for (struct addrinfo *a = res ? NULL : found; a && s->alls < REDIS_ADDRESSES;
+		a = a->ai_next) {
+		struct sockaddr_storage sa = {0};
+
+		memcpy(&sa, a->ai_addr, a->ai_addrlen < sizeof(sa) ? a->ai_addrlen : sizeof(sa));
+		if (endpoint_from_sockaddr(&s->all[s->alls], &sa) == 0)
+			s->all[s->alls++].port = port;
 	}
 	if (found)
 		freeaddrinfo(found);
+	if (s->alls)
+		s->addr = s->all[0];
+	else
+		res = res ? res : EAI_FAMILY;
 	if (res)
 		snprintf(err, err_len,
 			"--redis: the name %s has no address: %s. An address does without DNS, --redis-tls-name names its certificate",

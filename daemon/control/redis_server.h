@@ -5,10 +5,14 @@
 
 #include "base/endpoint.h"
 
+#define REDIS_ADDRESSES 4
+
 struct redis_server {
 	struct endpoint addr; /* family 0: none, or not resolved yet if there is a name */
-	char name[254];       /* host name; "" if an address was given */
-	char user[64];        /* "" = the default user */
+	struct endpoint all[REDIS_ADDRESSES]; /* of a name; connections take turns */
+	uint32_t alls;
+	char name[254]; /* host name; "" if an address was given */
+	char user[64];  /* "" = the default user */
 	char password[256];
 	uint32_t db;
 	bool tls;
@@ -16,7 +20,7 @@ struct redis_server {
 
 /* In the URL forms %XX is decoded in user and password. 0 or -EINVAL. */
 int redis_server_parse(struct redis_server *out, struct str text);
-/* Looks the name up, if there is one, and keeps its first address. Blocks: only for start-up. 0 or -ENOENT with err. */
+/* Looks the name up, if there is one, and keeps its first REDIS_ADDRESSES addresses. Blocks: only for start-up. 0 or -ENOENT with err. */
 int redis_server_resolve(struct redis_server *s, char *err, size_t err_len);
 static inline bool redis_server_is_set(const struct redis_server *s)
 {

@@ -166,10 +166,12 @@ static void keep_alive(int fd)
 	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
 }
 
-static int begin(struct redis_wire *w, const struct redis_server *s, const struct redis_tls *tls)
+static int begin(struct redis_wire *w, const struct redis_server *s, const struct redis_tls *tls,
+	uint32_t turn)
 {
+	const struct endpoint *to = s->alls ? &s->all[turn % s->alls] : &s->addr;
 	struct sockaddr_storage sa;
-	socklen_t len = endpoint_to_sockaddr(&s->addr, &sa);
+	socklen_t len = endpoint_to_sockaddr(to, &sa);
 
 	w->fd = socket(sa.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	if (w->fd < 0)
@@ -186,8 +188,8 @@ static int begin(struct redis_wire *w, const struct redis_server *s, const struc
 	return expect_name(w->ssl, tls, s);
 }
 
-int redis_wire_open(
-	struct redis_wire **out, const struct redis_server *s, const struct redis_tls *tls)
+int redis_wire_open(struct redis_wire **out, const struct redis_server *s,
+	const struct redis_tls *tls, uint32_t turn)
 {
 	struct redis_wire *w = calloc(1, sizeof(*w));
 	int err;
@@ -195,7 +197,7 @@ int redis_wire_open(
 	if (!w)
 		return -ENOMEM;
 	w->fd = -1;
-	err = s->tls && !tls ? -EINVAL : begin(w, s, s->tls ? tls : NULL);
+	err = s->tls && !tls ? -EINVAL : begin(w, s, s->tls ? tls : NULL, turn);
 	if (err) {
 		redis_wire_close(w);
 		return err;

@@ -23,9 +23,9 @@ void redis_tls_destroy(struct redis_tls *t);
 
 struct redis_wire;
 
-/* Starts connecting. tls: NULL = plain TCP. 0 or -errno. */
-int redis_wire_open(
-	struct redis_wire **out, const struct redis_server *s, const struct redis_tls *tls);
+/* Starts connecting. tls: NULL = plain TCP. turn: which of its addresses, counted round. 0 or -errno. */
+int redis_wire_open(struct redis_wire **out, const struct redis_server *s,
+	const struct redis_tls *tls, uint32_t turn);
 void redis_wire_close(struct redis_wire *w);
 int redis_wire_fd(const struct redis_wire *w);
 /* Goes on with connecting and with the TLS handshake. 0 when data can flow, -EAGAIN, or another error. */
