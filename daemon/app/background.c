@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 int background_start(void)
@@ -52,6 +53,8 @@ int pidfile_write(const char *path)
 
 	if (!f)
 		return -errno;
+	/* The daemon's umask is stricter, and this is no secret. */
+	(void)fchmod(fileno(f), 0644);
 	if (fprintf(f, "%d\n", getpid()) < 0)
 		err = -EIO;
 	if (fclose(f) && !err)

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "app/preflight.h"
+#include "app/privileges.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/secmem.h"
@@ -185,6 +186,7 @@ int daemon_workers_create(struct daemon *d)
 			.busy_poll = o->busy_poll,
 			.priority = o->worker_priority,
 			.ack_fd = d->ack_fd,
+			.keep_not = ~privileges_of(o->steering),
 		};
 
 		if (o->recording_dir[0]) {

@@ -9,10 +9,12 @@
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/signalfd.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "app/daemon.h"
 #include "app/preflight.h"
+#include "app/privileges.h"
 #include "base/clock.h"
 #include "base/log.h"
 
@@ -170,6 +172,19 @@ static int events_watch(struct daemon *d)
 
 /* --- Start and stop ------------------------------------------------------------------------------------------- */
 
+/* Libraries that create threads are called without capabilities. */
+static int start_engines(void *arg)
+{
+	struct daemon *d = arg;
+
+	return engines_start(&d->engines, &d->o, d->err, sizeof(d->err));
+}
+
+static int start_steering(void *arg)
+{
+	return daemon_steering_open(arg);
+}
+
 static int start(struct daemon *d)
 {
 	int err = events_create(d);
@@ -181,10 +196,15 @@ static int start(struct daemon *d)
 	preflight_process((uint64_t)(d->o.port_max - d->o.port_min + 1) * d->o.locals + 256,
 		d->o.steering == &steer_udp ? "" : " to have a socket each");
 	if (!err) {
-		err = engines_start(&d->engines, &d->o, d->err, sizeof(d->err));
+		err = privileges_prepare(privileges_of(d->o.steering), d->o.user, d->o.group,
+			d->err, sizeof(d->err));
+		err = err ? daemon_fail(d, err, "user") : 0;
+	}
+	if (!err) {
+		err = privileges_run(0, start_engines, d);
 		err = err ? daemon_fail(d, err, "engines") : 0;
 	}
-	err = err ? err : daemon_steering_open(d);
+	err = err ? err : privileges_run(privileges_of(d->o.steering), start_steering, d);
 	daemon_reach_init(d);
 	err = err ? err : daemon_workers_create(d);
 	if (!err)
@@ -273,6 +293,8 @@ int main(int argc, char **argv)
 	/* Where a service manager's journal is, lines have fields. On a terminal, and for whoever catches them, they are text. */
 	if (!(d.o.log_stderr || d.o.foreground) || log_stderr_is_journal())
 		(void)log_journal("/run/systemd/journal/socket");
+	options_warn(&d.o);
+	umask(umask(0) | 027);
 	/* Before any thread and any device is there: a fork would not take them along. */
 	if (!d.o.foreground)
 		background = background_start();
@@ -284,6 +306,11 @@ int main(int argc, char **argv)
 		if (err)
 			snprintf(d.err, sizeof(d.err), "cannot write --pidfile=%s: %s", d.o.pidfile,
 				strerror(-err));
+	}
+	if (!err) {
+		err = privileges_drop(privileges_of(d.o.steering));
+		if (err)
+			daemon_fail(&d, err, "dropping capabilities");
 	}
 	if (err) {
 		fprintf(stderr, "xcipherd: %s\n", d.err);

@@ -13,7 +13,9 @@
 
 #include "app/templates.h"
 #include "base/ini.h"
+#include "base/log.h"
 #include "base/secmem.h"
+#include "base/secret_file.h"
 #include "batch/engine.h"
 #include "control/teardown.h"
 
@@ -91,6 +93,7 @@ static int read_file(struct options *o, bool asked)
 	if (strcmp(o->config_file, "none") == 0 || (!asked && access(o->config_file, F_OK) != 0))
 		return 0;
 	line = ini_read(o->config_file, file_line, &f);
+	o->password_in_file = o->redis.password[0] || o->redis_write.password[0];
 	if (line == 0)
 		return 0;
 	if (line < 0)
@@ -162,6 +165,9 @@ static enum options_result read_args(
 				option_rows[at].name, optarg ? optarg : "", right);
 			return OPTIONS_EXIT_ERROR;
 		}
+		o->password_in_args |= !only && option_rows[at].kind == REDIS &&
+			((struct redis_server *)((uint8_t *)o + option_rows[at].offset))
+				->password[0];
 		if (only)
 			*seen = true;
 	}
@@ -308,6 +314,17 @@ enum options_result options_read(struct options *o, int argc, char **argv)
 {
 	*o = (struct options){0};
 	return read_all(o, argc, argv);
+}
+
+void options_warn(const struct options *o)
+{
+	if (o->password_in_file && secret_file_is_open(o->config_file))
+		log_warn(
+			"%s holds the password of Redis, and other users can read or change it: chmod 640 it, chown it to root and to xcipherd's group; or use --redis-password-file",
+			o->config_file);
+	if (o->password_in_args)
+		log_warn(
+			"the password of Redis is on the command line, which every user of this machine can read: use --redis-password-file");
 }
 
 enum options_result options_again(

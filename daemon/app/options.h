@@ -204,7 +204,8 @@ struct options {
 	uint32_t batch_window, timeout, silent_timeout, offer_timeout, final_timeout, delete_delay,
 		max_sessions;
 	uint8_t tos, xmlrpc_format, worker_priority, max_medias, emergency_ports;
-	bool workers_auto; /* the number was not given */
+	bool workers_auto;                       /* the number was not given */
+	bool password_in_file, password_in_args; /* of Redis */
 	bool strict_source, enforce_lifetime, busy_poll, foreground, log_stderr;
 	int log_level;
 	FILE *complaints; /* while reading; NULL: standard error */
@@ -216,6 +217,8 @@ enum options_result { OPTIONS_RUN, OPTIONS_EXIT_OK, OPTIONS_EXIT_ERROR };
  * one line that says what is wrong and what would be right. */
 enum options_result options_read(struct options *o, int argc, char **argv);
 void options_free(struct options *o);
+/* Warns of a password that other users of the machine can read. */
+void options_warn(const struct options *o);
 
 /* The same for a running daemon: a complaint goes into err. o is to be freed in any case. */
 enum options_result options_again(

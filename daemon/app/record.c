@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "app/record_keep.h"
+#include "base/caps.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/secmem.h"
@@ -504,6 +505,7 @@ static void *run(void *arg)
 	struct tap_entry *e = secmem_alloc(sizeof(*e));
 	bool end = false;
 
+	(void)caps_limit(0);
 	while (e && !end) {
 		struct pollfd p = {.fd = r->wake_fd, .events = POLLIN};
 		uint64_t count;

@@ -17,6 +17,7 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
+#include "base/caps.h"
 #include "base/clock.h"
 #include "base/lines.h"
 
@@ -333,6 +334,7 @@ static void *run(void *arg)
 	uint64_t looked = clock_mono_ns(), rounds = 0;
 	uint32_t n = 0;
 
+	(void)caps_limit(~w->cfg.keep_not);
 	/* The default slack of 50 us is as long as what we wait for. */
 	prctl(PR_SET_TIMERSLACK, 1000ul, 0, 0, 0);
 	while (!atomic_load_explicit(&w->stop, memory_order_acquire)) {

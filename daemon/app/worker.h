@@ -64,6 +64,7 @@ struct worker_ack {
 };
 
 struct worker_config {
+	uint64_t keep_not; /* capabilities that its thread drops */
 	uint32_t index;
 	const struct steer_ops *steer_ops;
 	const struct steer_config *steer;

@@ -14,6 +14,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "base/caps.h"
 #include "base/lines.h"
 #include "base/log.h"
 #include "host/rtnl.h"
@@ -171,6 +172,7 @@ static void *run(void *arg)
 		{.fd = mnl_socket_get_fd(b->news), .events = POLLIN}};
 	bool again = false;
 
+	(void)caps_limit(caps_here(CAPS_XDP));
 	for (;;) {
 		poll(p, 2, again || b->dead ? AGAIN_MS : -1);
 		if (p[0].revents)

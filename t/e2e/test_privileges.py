@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What a local user, or code that runs in the daemon by a mistake of ours, can reach: capabilities of all threads after the start, the
+user, and the modes of files."""
+import os
+import re
+import stat
+import tempfile
+
+import calls
+import relay
+from redisrig import Load
+from run import cases
+from test_redis import BAD, until
+
+NET_ADMIN, NET_RAW, IPC_LOCK, BPF = 1 << 12, 1 << 13, 1 << 14, 1 << 39
+SETS = ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb")
+NEEDED = {"udp": 0, "nfqueue": NET_ADMIN | NET_RAW, "xdp": NET_ADMIN | NET_RAW | BPF}
+
+
+def threads(daemon):
+    """(name, fields) of each thread."""
+    folder = f"/proc/{daemon.pid()}/task"
+    found = []
+    with open(f"/proc/{daemon.pid()}/limits", encoding="ascii") as f:
+        unlimited = re.search(r"^Max locked memory +unlimited", f.read(), re.M)
+    for task in os.listdir(folder):
+        with open(f"{folder}/{task}/status", encoding="utf-8") as f:
+            fields = dict(line.rstrip("\n").split(":\t", 1) for line in f if ":\t" in line)
+        found.append((fields["Name"], fields))
+    return found, 0 if unlimited else IPC_LOCK
+
+
+def has_only(daemon, needed, user=0):
+    found, lock = threads(daemon)
+    for name, fields in found:
+        for which in SETS:
+            assert int(fields[which], 16) & ~(needed | lock) == 0, f"{name}: {which} {fields[which]}"
+        assert fields["NoNewPrivs"] == "1", name
+        assert fields["Uid"].split() == [str(user)] * 4 and fields["Gid"].split() == [str(user)] * 4, (name, fields["Uid"], fields["Gid"])
+        assert user == 0 or fields["Groups"].strip() == "", (name, fields["Groups"])
+    return [name for name, _ in found]
+
+
+def media_flow(net, daemon, n=4):
+    talk = [calls.Call(daemon.client, i, "80", "32").setup() for i in range(n)]
+    result = Load(net, relay.BUILD, talk, 50, 1).result()
+    assert not any(result[k] for k in (*BAD, "lost")), result
+    for c in talk:
+        calls.ok(c.delete())
+
+
+def rules(net):
+    return net.run(net.gateway, "nft", "list", "ruleset", check=False).stdout + net.run(net.gateway, "iptables-save", check=False).stdout
+
+
+@cases(("udp", "serial", ""), ("udp", "opencl", ""), ("udp", "serial", "65534"), ("nfqueue", "serial", ""), ("nfqueue", "serial", "65534"),
+       ("xdp", "serial", ""), ("xdp", "serial", "65534"))
+def test_every_thread_keeps_only_what_its_steering_needs(net, steering, engine, user):
+    """Media flow, rules and links go at the end: what is kept suffices. Control: as root it began with all of them."""
+    with tempfile.TemporaryDirectory(prefix="xc-rec-") as folder:
+        os.chmod(folder, 0o777)
+        options = [f"--user={user}"] if user else []
+        os.environ["POCL_DEVICES"] = "pthread"  # a driver that has threads of its own
+        daemon = relay.Xcipherd(net, f"--steering={steering}", f"--engine={engine}", f"--recording-dir={folder}", *options).wait_ready()
+        assert f"steering {steering}" in daemon.text(), daemon.text()
+        names = has_only(daemon, NEEDED[steering], int(user or 0))
+        assert {"worker-0", "recording"} <= set(names), names
+        assert engine == "serial" or len(names) > len({"xcipherd", "recording", "xdp-links", "worker-0", "worker-1"} & set(names)), names
+        media_flow(net, daemon)
+        if steering == "nfqueue":
+            assert "220" in rules(net)
+        has_only(daemon, NEEDED[steering], int(user or 0))
+        assert daemon.stop() == 0, daemon.text()
+        assert "warning" not in daemon.text(), daemon.text()
+        assert "220" not in rules(net) if steering == "nfqueue" else True
+
+
+def test_recordings_and_links_after_the_drop(net):
+    """An XDP link that vanishes comes back; a recording is written; both after capabilities are dropped."""
+    with tempfile.TemporaryDirectory(prefix="xc-rec-") as folder:
+        daemon = relay.Xcipherd(net, "--steering=xdp", "--engine=serial", f"--recording-dir={folder}").wait_ready()
+        has_only(daemon, NEEDED["xdp"])
+        for _ in range(2):
+            net.run(net.gateway, "ip", "link", "set", "dev", "g1", "down")
+            net.run(net.gateway, "ip", "link", "set", "dev", "g1", "up")
+        talk = calls.Call(daemon.client, 1, "80", "32", flags={"record_call": "yes"}).setup()
+        Load(net, relay.BUILD, [talk], 50, 1).result()
+        calls.ok(talk.delete())
+        until(lambda: any(f.endswith(".pcap") for _, _, files in os.walk(folder) for f in files))
+        for where, _, files in os.walk(folder):
+            for f in files:
+                assert stat.S_IMODE(os.stat(os.path.join(where, f)).st_mode) & 0o027 == 0, f
+        assert daemon.stop() == 0
+
+
+def test_low_ports_and_another_user(net):
+    """A port below 1024 is bound before the capability goes."""
+    with tempfile.TemporaryDirectory(prefix="xc-pid-") as folder:
+        os.chmod(folder, 0o777)
+        pid = os.path.join(folder, "pid")
+        old = os.umask(0)
+        try:
+            daemon = relay.Xcipherd(net, "--engine=serial", "--user=nobody", "--group=daemon", "--listen-http=127.0.0.1:80", f"--pidfile={pid}").wait_ready()
+        finally:
+            os.umask(old)
+        fields = threads(daemon)[0][0][1]
+        assert fields["Uid"].split()[0] == "65534" and fields["Gid"].split()[0] == "1" and fields["Groups"].strip() == "", fields
+        assert stat.S_IMODE(os.stat(pid).st_mode) & 0o022 == 0
+        assert ":80 " in net.run(net.gateway, "ss", "-Hltn").stdout
+        media_flow(net, daemon, 1)
+        assert daemon.stop() == 0
+
+
+@cases(("--user=no-such-user", "no such user"), ("--group=daemon", "--group needs --user"))
+def test_a_user_that_cannot_be_is_told(net, option, word):
+    try:
+        relay.Xcipherd(net, "--engine=serial", option).wait_ready()
+        raise AssertionError("started")
+    except RuntimeError as e:
+        assert word in str(e), e
+
+
+@cases((0o644, True), (0o640, False), (0o600, False))
+def test_a_password_in_a_file_that_all_can_read_is_told(net, mode, told):
+    with tempfile.TemporaryDirectory(prefix="xc-conf-") as folder:
+        conf = os.path.join(folder, "xcipherd.conf")
+        with open(conf, "w", encoding="ascii") as f:
+            f.write("[xcipher]\nredis = secret-word@127.0.0.1:1/0\nredis-key-file = none\n")
+        os.chmod(conf, mode)
+        daemon = relay.Xcipherd(net, "--engine=serial", f"--config-file={conf}").wait_ready()
+        lines = [line for line in daemon.text().splitlines() if conf in line]
+        assert bool(lines) == told and all("chmod 640" in line for line in lines), lines
+        assert "secret-word" not in daemon.text()
+        assert daemon.stop() == 0
+        daemon = relay.Xcipherd(net, "--engine=serial", "--redis=secret-word@127.0.0.1:1/0", "--redis-key-file=none").wait_ready()
+        assert re.search("warning.*--redis-password-file", daemon.text()), daemon.text()
+        assert daemon.stop() == 0
+        daemon = relay.Xcipherd(net, "--engine=serial", "--redis=127.0.0.1:1/0", "--redis-key-file=none").wait_ready()  # control
+        assert "--redis-password-file" not in daemon.text()
+        assert "whoever can write to Redis" in daemon.text()
+        assert daemon.stop() == 0
+
