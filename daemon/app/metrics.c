@@ -593,6 +593,9 @@ static void write_redis(const struct stats_input *in, struct sbuf *b)
 		u.times_away);
 	metrics_one(b, "redis_restored_total", COUNTER, "Calls that came back.", u.restored);
 	metrics_one(b, "redis_skipped_total", COUNTER, "Entries that made no sense.", u.skipped);
+	metrics_one(b, "redis_refused_total", COUNTER,
+		"Claims, messages and calls from Redis that were not authentic, or repeated.",
+		u.refused);
 	metrics_one(b, "redis_followed", GAUGE, "Calls of the active node that are followed.",
 		u.followed);
 }

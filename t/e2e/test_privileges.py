@@ -13,6 +13,7 @@ from run import cases
 from test_redis import BAD, until
 
 NET_ADMIN, NET_RAW, IPC_LOCK, BPF = 1 << 12, 1 << 13, 1 << 14, 1 << 39
+FULL = "FULL" in os.environ
 SETS = ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb")
 NEEDED = {"udp": 0, "nfqueue": NET_ADMIN | NET_RAW, "xdp": NET_ADMIN | NET_RAW | BPF}
 
@@ -60,12 +61,13 @@ def test_every_thread_keeps_only_what_its_steering_needs(net, steering, engine, 
     with tempfile.TemporaryDirectory(prefix="xc-rec-") as folder:
         os.chmod(folder, 0o777)
         options = [f"--user={user}"] if user else []
-        os.environ["POCL_DEVICES"] = "pthread"  # a driver that has threads of its own
+        if FULL:
+            os.environ["POCL_DEVICES"] = "pthread"  # a driver that has threads of its own, and compiles for a minute
         daemon = relay.Xcipherd(net, f"--steering={steering}", f"--engine={engine}", f"--recording-dir={folder}", *options).wait_ready()
         assert f"steering {steering}" in daemon.text(), daemon.text()
         names = has_only(daemon, NEEDED[steering], int(user or 0))
         assert {"worker-0", "recording"} <= set(names), names
-        assert engine == "serial" or len(names) > len({"xcipherd", "recording", "xdp-links", "worker-0", "worker-1"} & set(names)), names
+        assert not FULL or engine == "serial" or len(names) > len({"xcipherd", "recording", "xdp-links", "worker-0", "worker-1"} & set(names)), names
         media_flow(net, daemon)
         if steering == "nfqueue":
             assert "220" in rules(net)

@@ -98,6 +98,43 @@ static void it_opens_under_its_name_and_key_only(void **state)
 	seal_destroy(plain);
 }
 
+/* The order in which one process sealed, and which process it was, can be told from the bytes. */
+static void it_tells_who_sealed_it_and_when(void **state)
+{
+	struct seal *a = seal_with(hex, sizeof(hex) - 1), *b = seal_with(hex, sizeof(hex) - 1),
+		    *plain;
+	struct seal_origin first, second, other;
+	char err[256];
+	struct sbuf x;
+
+	(void)state;
+	sbuf_init(&x, 0);
+	assert_int_equal(seal_close(a, &x, STR("n"), STR("m")), 0);
+	assert_true(seal_origin(&first, sbuf_view(&x)));
+	x.len = 0;
+	assert_int_equal(seal_close(a, &x, STR("n"), STR_NONE), 0);
+	assert_true(seal_origin(&second, sbuf_view(&x)));
+	assert_false(seal_origin(&other, (struct str){x.p, x.len - 1}));
+	assert_int_equal(opens(b, STR("n"), sbuf_view(&x), ""), 0);
+	x.len = 0;
+	assert_int_equal(seal_close(b, &x, STR("n"), STR("m")), 0);
+	assert_true(seal_origin(&other, sbuf_view(&x)));
+	assert_memory_equal(first.salt, second.salt, sizeof(first.salt));
+	assert_memory_not_equal(first.salt, other.salt, sizeof(first.salt));
+	assert_true(second.counter > first.counter);
+	assert_int_equal(seal_create(&plain, "none", err, sizeof(err)), 0);
+	assert_true(seal_is_plain(plain) && !seal_is_plain(a));
+	x.len = 0;
+	assert_int_equal(seal_close(plain, &x, STR("n"),
+				 STR("mmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmm")),
+		0);
+	assert_false(seal_origin(&other, sbuf_view(&x)));
+	sbuf_fini(&x);
+	seal_destroy(a);
+	seal_destroy(b);
+	seal_destroy(plain);
+}
+
 /* Equal bytes under equal names are never equal when sealed, in one process and in two. */
 static void a_nonce_is_never_used_twice(void **state)
 {
@@ -152,6 +189,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(it_opens_under_its_name_and_key_only),
+		cmocka_unit_test(it_tells_who_sealed_it_and_when),
 		cmocka_unit_test(a_nonce_is_never_used_twice),
 		cmocka_unit_test(a_file_that_holds_no_key_is_refused),
 	};
