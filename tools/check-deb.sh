@@ -70,6 +70,7 @@ say "install"
 apt install $(cd "$root" && ls debs/*.deb | sed 's|^|/|') linux-headers-amd64 procps iproute2 nftables iptables systemd systemd-sysv
 in_root id xcipher >/dev/null
 in_root sh -c 'xcipherd --version && xcipherctl --version && xcipher-bench --help >/dev/null'
+[ "$(in_root stat -c '%a %U:%G' /etc/xcipher/xcipherd.conf)" = "640 root:xcipher" ] || { say "others can read the configuration"; exit 1; }
 say "a call through the installed daemon"
 relays
 say "Kamailio takes the module"
@@ -89,9 +90,11 @@ say "$(in_root dkms status | tr '\n' ' ')"
 
 say "upgrade"
 sed -i 's/^#log-level = .*/log-level = 5/' "$root/etc/xcipher/xcipherd.conf"
+in_root chmod 440 /etc/xcipher/xcipherd.conf
 # shellcheck disable=SC2046,SC2012
 apt install $(cd "$root" && ls newer/*.deb | sed 's|^|/|')
 grep -q '^log-level = 5' "$root/etc/xcipher/xcipherd.conf" || { say "the upgrade lost the operator's configuration"; exit 1; }
+[ "$(in_root stat -c '%a %U:%G' /etc/xcipher/xcipherd.conf)" = "440 root:xcipher" ] || { say "the upgrade changed the operator's mode"; exit 1; }
 relays >/dev/null
 
 names=$(cd "$dir" && for deb in *.deb; do case $deb in *dbgsym*) ;; *) echo "${deb%%_*}" ;; esac; done)

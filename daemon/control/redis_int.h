@@ -118,6 +118,15 @@ void redis_refused(struct redis *r, const char *what);
 void redis_told_error(struct redis *r, struct str text);
 void redis_on_published(void *arg, void *priv, const struct resp *reply);
 
+const struct redis_server *redis_writing_to(const struct redis *r);
+
+/* redis_write.c */
+const char *redis_address(const struct redis *r, char out[ENDPOINT_STRLEN]);
+/* As much as may be on its way. */
+void redis_write_some(struct redis *r);
+/* Writes all calls again, once a second at most, if keys were gone. */
+void redis_write_lost(struct redis *r);
+
 /* redis_restore.c */
 void redis_scan_start(struct redis *r);
 /* Brings back what waits, as far as there is room; true when nothing waits and nothing more is coming. */

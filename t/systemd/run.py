@@ -118,8 +118,12 @@ def runs_as_its_own_user_with_these_capabilities_only(relay):
     s = status(relay.pid())
     uid = relay.machine.run("id", "-u", "xcipher").stdout.strip()
     assert s["Uid"].split() == [uid] * 4, s["Uid"]
-    for which in ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"):
-        assert int(s[which], 16) == CAPABILITIES, (which, s[which])
+    assert int(s["CapBnd"], 16) == CAPABILITIES, s["CapBnd"]
+    assert relay.steering() == "udp"
+    for task in os.listdir(f"/proc/{relay.pid()}/task"):
+        t = status(f"{relay.pid()}/task/{task}")
+        for which in ("CapInh", "CapPrm", "CapEff", "CapAmb"):
+            assert int(t[which], 16) == 0, (t["Name"], which, t[which])  # udp needs none
     assert s["NoNewPrivs"] == "1" and s["Seccomp"] == "2"
     assert int(s["VmLck"].split()[0]) > 1000, "keys are not locked in memory"
     for line in relay.journal():
@@ -155,7 +159,7 @@ print({"writes": [d for d in ("/", "/usr", "/etc", "/etc/xcipher", "/run", "/var
     assert seen == {"writes": ["/var/lib/xcipher", "/var/cache/xcipher", "/run/xcipher", "/tmp"], "tmp": [], "home": False,
                     "tunables": False, "others": 0}, seen
     modes = m.run("stat", "-c", "%a %U", "/var/lib/xcipher", "/var/cache/xcipher", "/etc/xcipher/xcipherd.conf").stdout.split("\n")
-    assert modes[:2] == ["700 xcipher"] * 2, modes
+    assert modes[:3] == ["700 xcipher"] * 2 + ["640 root"], modes
     return "writes only where it should, sees only itself"
 
 
