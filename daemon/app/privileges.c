@@ -9,6 +9,7 @@
 #include <linux/securebits.h>
 #include <pthread.h>
 #include <pwd.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -50,9 +51,13 @@ struct task {
 static void *run(void *arg)
 {
 	struct task *t = arg;
+	stack_t before;
 
 	(void)caps_limit(t->keep);
+	/* LLVM, in PoCL, replaces the signal stack of the thread; sanitizers unmap theirs when it ends. */
+	(void)sigaltstack(NULL, &before);
 	t->res = t->fn(t->arg);
+	(void)sigaltstack(&before, NULL);
 	return NULL;
 }
 

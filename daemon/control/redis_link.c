@@ -95,11 +95,17 @@ static void gone(struct redis_link *l)
 		l->cfg.down(l->cfg.arg, why);
 }
 
-/* Server's text goes into the log: log.c keeps control characters out of it. */
 void redis_link_fail(struct redis_link *l, const char *why)
 {
 	if (!l->why[0])
 		snprintf(l->why, sizeof(l->why), "%s", why[0] ? why : "closed");
+}
+
+/* The server's text goes into the log: log.c keeps control characters out of it. */
+static void fail_as_told(struct redis_link *l, struct str text)
+{
+	if (!l->why[0])
+		snprintf(l->why, sizeof(l->why), STR_FMT, STR_ARG(text));
 }
 
 /* Never from within a reply. */
@@ -209,12 +215,9 @@ int redis_link_unsubscribe(struct redis_link *l, const char *channel)
 
 static void on_greeted(struct redis_link *l, const struct resp *r)
 {
-	char text[160];
-
 	l->since_ns = clock_mono_ns();
 	if (r->type == RESP_ERROR) {
-		snprintf(text, sizeof(text), STR_FMT, STR_ARG(r->text));
-		redis_link_fail(l, text);
+		fail_as_told(l, r->text);
 		return;
 	}
 	if (--l->greetings)
@@ -276,7 +279,6 @@ static void take_message(struct redis_link *l, const struct resp *r)
 static void take_answer(struct redis_link *l, const struct resp *r)
 {
 	struct pending *p = l->first;
-	char text[160];
 
 	if (!(p->types & r->type)) {
 		redis_link_fail(l, "its answer has a type that the command cannot have");
@@ -293,26 +295,19 @@ static void take_answer(struct redis_link *l, const struct resp *r)
 		l->pause_ns = 0; /* it works */
 		if (p->fn)
 			p->fn(l->cfg.arg, p->priv, r);
-		else if (r->type == RESP_ERROR && str_starts(r->text, STR("NOPERM"))) {
-			snprintf(text, sizeof(text), STR_FMT, STR_ARG(r->text));
-			redis_link_fail(l, text);
-		}
 	}
 	free(p);
 }
 
 static void take(struct redis_link *l, const struct resp *r)
 {
-	char text[160];
-
 	if (l->first)
 		take_answer(l, r);
 	else if (l->subscriber && is_message(r))
 		take_message(l, r);
-	else if (r->type == RESP_ERROR) {
-		snprintf(text, sizeof(text), STR_FMT, STR_ARG(r->text));
-		redis_link_fail(l, text);
-	} else
+	else if (r->type == RESP_ERROR)
+		fail_as_told(l, r->text);
+	else
 		redis_link_fail(l, "it sent an answer that nobody asked for");
 }
 
