@@ -10,8 +10,8 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/secmem.h"
-#include "media/learn.h"
 #include "base/secret_file.h"
+#include "media/learn.h"
 
 #define REDIS_WAIT_NS (10 * NS_PER_SEC)
 
