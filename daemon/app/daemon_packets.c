@@ -49,6 +49,7 @@ static void steer_configure(struct daemon *d)
 		.xdp_interfaces = o->xdp_interfaces,
 		.xdp_mode = o->xdp_mode,
 		.workers_auto = o->workers_auto,
+		.host = d->host,
 	};
 	for (uint32_t i = 0; i < o->locals; i++)
 		d->steer.local[i] = o->local[i].addr;
@@ -187,6 +188,7 @@ int daemon_workers_create(struct daemon *d)
 			.priority = o->worker_priority,
 			.ack_fd = d->ack_fd,
 			.keep_not = ~privileges_of(o->steering),
+			.host = d->host,
 		};
 
 		if (o->recording_dir[0]) {

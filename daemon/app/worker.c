@@ -385,6 +385,37 @@ static int key_changed(void *arg, uint32_t slot)
 	return batch_runner_key_changed(w->runner, slot);
 }
 
+/* A source that media does not know yet, at an interface that the host's stack has not looked at. */
+static enum media_verdict believe(void *arg, const struct media_in *in, bool expected)
+{
+	struct worker *w = arg;
+	const struct host_claim claim = {.src = in->src,
+		.dst = w->cfg.steer->local[in->local.addr],
+		.dev = in->dev,
+		.expected = expected};
+
+	if (in->dev == MEDIA_DEV_NOWHERE)
+		return MEDIA_DROP_MARTIAN;
+	switch (host_believes(w->judge, &claim, clock_mono_ns())) {
+	case HOST_BELIEVED:
+		return MEDIA_JOB;
+	case HOST_UNCHECKED:
+		return MEDIA_DROP_UNCHECKED;
+	case HOST_MARTIAN:
+		break;
+	}
+	return MEDIA_DROP_MARTIAN;
+}
+
+/* Sending by verdict needs accept_local for results that the host forwards. That must not let the network in with our addresses. */
+static int judge_create(struct worker *w)
+{
+	bool strict = w->cfg.steer_ops != &steer_xdp &&
+		w->cfg.steer->queue_send == STEER_QUEUE_VERDICT && !w->cfg.steer->queue_mark;
+
+	return w->cfg.host ? host_judge_create(&w->judge, w->cfg.host, strict) : 0;
+}
+
 int worker_create(struct worker **out, const struct worker_config *cfg, char *err, size_t err_len)
 {
 	struct worker *w = aligned_alloc(64, (sizeof(*w) + 63) / 64 * 64);
@@ -399,6 +430,8 @@ int worker_create(struct worker **out, const struct worker_config *cfg, char *er
 	media.key_changed_arg = w;
 	media.tap = cfg->tap ? tap_packet : NULL;
 	media.tap_arg = cfg->tap;
+	media.believe = cfg->host ? believe : NULL;
+	media.believe_arg = w;
 	memset(w, 0, sizeof(*w));
 	w->cfg = *cfg;
 	w->overload.age_ns = cfg->overload_age_ns;
@@ -417,6 +450,7 @@ int worker_create(struct worker **out, const struct worker_config *cfg, char *er
 	res = res ? res : ring_init(&w->cmds, CMD_RING, sizeof(struct worker_cmd));
 	res = res ? res : ring_init(&w->acks, handles, sizeof(struct worker_ack));
 	res = res ? res : ring_init(&w->marks, MARK_RING, sizeof(struct worker_mark));
+	res = res ? res : judge_create(w);
 	res = res ? res : media_create(&w->media, &media);
 	res = res ? res : batch_runner_create(&w->runner, cfg->batch);
 	res = res ? res : cfg->steer_ops->create(&w->steer, cfg->steer, cfg->index, err, err_len);
@@ -508,6 +542,7 @@ void worker_destroy(struct worker *w)
 		batch_runner_destroy(w->runner);
 	if (w->media)
 		media_destroy(w->media);
+	host_judge_destroy(w->judge);
 	if (w->cmds.mem)
 		ring_fini(&w->cmds);
 	if (w->acks.mem)

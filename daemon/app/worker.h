@@ -12,6 +12,7 @@
 #include "base/hist.h"
 #include "base/ring.h"
 #include "batch/run.h"
+#include "host/judge.h"
 #include "media/media.h"
 #include "steer/steer.h"
 
@@ -77,6 +78,7 @@ struct worker_config {
 	int priority;             /* real-time priority of the thread (SCHED_RR), 0 = ordinary */
 	int ack_fd;               /* eventfd of the control thread */
 	struct tap *tap;          /* NULL: nothing is recorded; outlives the worker */
+	const struct host *host;  /* NULL: every source is believed (tests); outlives the worker */
 };
 
 /* Where a packet's time goes: the first per packet, the others per burst. X(id, name in statistics) */
@@ -100,6 +102,7 @@ struct worker {
 	const struct steer_ops *steer_ops;
 	struct steer *steer;
 	struct media *media;
+	struct host_judge *judge; /* NULL: none is needed */
 	struct batch_runner *runner;
 	struct ring cmds, acks, marks; /* control -> worker, worker -> control (both others) */
 	int wake_fd, poll_fd;

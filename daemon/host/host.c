@@ -40,15 +40,49 @@ struct host {
 
 /* --- Any thread ----------------------------------------------------------------------------------------------- */
 
+/* Between begin and end the table stays. */
+static const struct host_table *begin(const struct host *h)
+{
+	atomic_fetch_add_explicit(&h->shared->readers, 1, memory_order_seq_cst);
+	return atomic_load_explicit(&h->shared->table, memory_order_seq_cst);
+}
+
+static void end(const struct host *h)
+{
+	atomic_fetch_sub_explicit(&h->shared->readers, 1, memory_order_release);
+}
+
 static bool ask(const struct host *h, const struct endpoint *e, enum host_kind kind)
 {
-	struct shared *s = h->shared;
-	bool yes;
+	bool yes = host_table_has(begin(h), e, kind);
 
-	atomic_fetch_add_explicit(&s->readers, 1, memory_order_seq_cst);
-	yes = host_table_has(atomic_load_explicit(&s->table, memory_order_seq_cst), e, kind);
-	atomic_fetch_sub_explicit(&s->readers, 1, memory_order_release);
+	end(h);
 	return yes;
+}
+
+int host_dev(const struct host *h, const struct endpoint *e)
+{
+	int dev = host_table_dev(begin(h), e);
+
+	end(h);
+	return dev;
+}
+
+bool host_any_address(const struct host *h, uint8_t family, struct endpoint *out)
+{
+	const struct host_table *t = begin(h);
+	bool found = false;
+
+	for (uint32_t i = 0; i < t->singles && !found; i++) {
+		const struct host_net *n = &t->net[i];
+
+		found = n->kind == HOST_LOCAL && n->addr.family == family &&
+			(family == AF_INET ? n->addr.addr[0] != 127 : n->addr.addr[0] != 0);
+		if (found)
+			*out = n->addr;
+	}
+	end(h);
+	return found;
 }
 
 bool host_owns(const struct host *h, const struct endpoint *e)

@@ -24,6 +24,10 @@ void host_destroy(struct host *h);
 bool host_owns(const struct host *h, const struct endpoint *e);
 /* Any thread. 255.255.255.255, or the directed broadcast address of a connected network; IPv4-mapped forms too. */
 bool host_broadcasts(const struct host *h, const struct endpoint *e);
+/* Any thread. The interface that carries this address; 0: none does. */
+int host_dev(const struct host *h, const struct endpoint *e);
+/* Any thread. Some address of this host of this family that is not loopback. False: it has none. */
+bool host_any_address(const struct host *h, uint8_t family, struct endpoint *out);
 /* Any thread. Changes whenever addresses, routes, rules, links or rp_filter of this host do. */
 uint32_t host_generation(const struct host *h);
 

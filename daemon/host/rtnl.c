@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* rtnetlink, as far as we need it: which route a packet would take, who the neighbour is, what a link is, which addresses are
- * this host's, and announcements of changes. The kernel answers a question while it is asked, so nothing here blocks. */
+/* rtnetlink, as far as we need it: which route a packet would take, who the neighbour is, what a link is, and
+ * announcements of changes. The kernel answers a question while it is asked, so nothing here blocks. */
 #include "host/rtnl.h"
+
+#include "host/rtnl_int.h"
 
 #include <errno.h>
 #include <libmnl/libmnl.h>
 #include <linux/if.h>
-#include <linux/if_addr.h>
 #include <linux/if_arp.h>
 #include <linux/if_link.h>
 #include <linux/neighbour.h>
@@ -52,15 +53,9 @@ fail:
 
 /* --- Parsing -------------------------------------------------------------------------------------------------- */
 
-/* Attributes by type, up to max; a length that is too short for what is read from it makes it absent. */
-struct attrs {
-	const struct nlattr **by_type;
-	uint16_t max;
-};
-
-static int collect(const struct nlattr *a, void *arg)
+int rtnl_collect(const struct nlattr *a, void *arg)
 {
-	struct attrs *all = arg;
+	struct rtnl_attrs *all = arg;
 	uint16_t type = mnl_attr_get_type(a);
 
 	if (type <= all->max)
@@ -68,21 +63,21 @@ static int collect(const struct nlattr *a, void *arg)
 	return MNL_CB_OK;
 }
 
-static bool has(const struct nlattr *a, size_t len)
+bool rtnl_has(const struct nlattr *a, size_t len)
 {
 	return a && mnl_attr_get_payload_len(a) >= len;
 }
 
-static uint32_t u32_of(const struct nlattr *a, uint32_t otherwise)
+uint32_t rtnl_u32(const struct nlattr *a, uint32_t otherwise)
 {
-	return has(a, 4) ? mnl_attr_get_u32(a) : otherwise;
+	return rtnl_has(a, 4) ? mnl_attr_get_u32(a) : otherwise;
 }
 
-static bool address_of(const struct nlattr *a, uint8_t family, struct endpoint *out)
+bool rtnl_address(const struct nlattr *a, uint8_t family, struct endpoint *out)
 {
 	size_t len = family == AF_INET ? 4 : 16;
 
-	if (!has(a, len))
+	if (!rtnl_has(a, len))
 		return false;
 	*out = (struct endpoint){.family = family};
 	memcpy(out->addr, mnl_attr_get_payload(a), len);
@@ -92,41 +87,57 @@ static bool address_of(const struct nlattr *a, uint8_t family, struct endpoint *
 static void vlan_of(const struct nlattr *info, struct rtnl_link *out, int below)
 {
 	const struct nlattr *by[IFLA_INFO_MAX + 1] = {0}, *vlan[IFLA_VLAN_MAX + 1] = {0};
-	struct attrs all = {by, IFLA_INFO_MAX}, data = {vlan, IFLA_VLAN_MAX};
+	struct rtnl_attrs all = {by, IFLA_INFO_MAX}, data = {vlan, IFLA_VLAN_MAX};
 
-	mnl_attr_parse_nested(info, collect, &all);
-	if (!has(by[IFLA_INFO_KIND], 1) || !by[IFLA_INFO_DATA])
+	mnl_attr_parse_nested(info, rtnl_collect, &all);
+	if (!rtnl_has(by[IFLA_INFO_KIND], 1) || !by[IFLA_INFO_DATA])
 		return;
 	if (strncmp(mnl_attr_get_payload(by[IFLA_INFO_KIND]), "vlan",
 		    mnl_attr_get_payload_len(by[IFLA_INFO_KIND])) != 0)
 		return;
-	mnl_attr_parse_nested(by[IFLA_INFO_DATA], collect, &data);
-	if (!has(vlan[IFLA_VLAN_ID], 2) || !has(vlan[IFLA_VLAN_PROTOCOL], 2))
+	mnl_attr_parse_nested(by[IFLA_INFO_DATA], rtnl_collect, &data);
+	if (!rtnl_has(vlan[IFLA_VLAN_ID], 2) || !rtnl_has(vlan[IFLA_VLAN_PROTOCOL], 2))
 		return;
 	out->below = below;
 	out->vlan_id = mnl_attr_get_u16(vlan[IFLA_VLAN_ID]);
 	out->vlan_proto = be16(mnl_attr_get_payload(vlan[IFLA_VLAN_PROTOCOL]));
 }
 
+/* Packets of a slave are the master's, but for a VRF: there they stay the slave's. */
+static int master_of(const struct nlattr *info, const struct nlattr *master)
+{
+	const struct nlattr *by[IFLA_INFO_MAX + 1] = {0};
+	struct rtnl_attrs all = {by, IFLA_INFO_MAX};
+
+	if (!info || !master)
+		return 0;
+	mnl_attr_parse_nested(info, rtnl_collect, &all);
+	if (!rtnl_has(by[IFLA_INFO_SLAVE_KIND], 3) ||
+		strncmp(mnl_attr_get_payload(by[IFLA_INFO_SLAVE_KIND]), "vrf", 3) == 0)
+		return 0;
+	return (int)rtnl_u32(master, 0);
+}
+
 static bool parse_link(const struct nlmsghdr *h, struct rtnl_link *out)
 {
 	const struct ifinfomsg *m = mnl_nlmsg_get_payload(h);
 	const struct nlattr *by[IFLA_MAX + 1] = {0};
-	struct attrs all = {by, IFLA_MAX};
+	struct rtnl_attrs all = {by, IFLA_MAX};
 
 	if (mnl_nlmsg_get_payload_len(h) < sizeof(*m))
 		return false;
-	mnl_attr_parse(h, sizeof(*m), collect, &all);
+	mnl_attr_parse(h, sizeof(*m), rtnl_collect, &all);
 	*out = (struct rtnl_link){.ifindex = m->ifi_index,
-		.mtu = u32_of(by[IFLA_MTU], 0),
-		.ethernet = m->ifi_type == ARPHRD_ETHER && has(by[IFLA_ADDRESS], 6),
+		.mtu = rtnl_u32(by[IFLA_MTU], 0),
+		.ethernet = m->ifi_type == ARPHRD_ETHER && rtnl_has(by[IFLA_ADDRESS], 6),
 		.up = (m->ifi_flags & IFF_UP) != 0,
 		.gone = h->nlmsg_type == RTM_DELLINK};
 	if (out->ethernet)
 		memcpy(out->mac, mnl_attr_get_payload(by[IFLA_ADDRESS]), 6);
 	/* One whose lower interface is in another namespace is none that we can use. */
 	if (by[IFLA_LINKINFO] && by[IFLA_LINK] && !by[IFLA_LINK_NETNSID])
-		vlan_of(by[IFLA_LINKINFO], out, (int)u32_of(by[IFLA_LINK], 0));
+		vlan_of(by[IFLA_LINKINFO], out, (int)rtnl_u32(by[IFLA_LINK], 0));
+	out->master = master_of(by[IFLA_LINKINFO], by[IFLA_MASTER]);
 	return true;
 }
 
@@ -134,17 +145,17 @@ static bool parse_neigh(const struct nlmsghdr *h, struct rtnl_neigh *out)
 {
 	const struct ndmsg *m = mnl_nlmsg_get_payload(h);
 	const struct nlattr *by[NDA_MAX + 1] = {0};
-	struct attrs all = {by, NDA_MAX};
+	struct rtnl_attrs all = {by, NDA_MAX};
 
 	if (mnl_nlmsg_get_payload_len(h) < sizeof(*m))
 		return false;
-	mnl_attr_parse(h, sizeof(*m), collect, &all);
+	mnl_attr_parse(h, sizeof(*m), rtnl_collect, &all);
 	*out = (struct rtnl_neigh){.ifindex = m->ndm_ifindex};
 	if ((m->ndm_family != AF_INET && m->ndm_family != AF_INET6) ||
-		!address_of(by[NDA_DST], m->ndm_family, &out->addr))
+		!rtnl_address(by[NDA_DST], m->ndm_family, &out->addr))
 		return false;
 	out->usable = h->nlmsg_type == RTM_NEWNEIGH && (m->ndm_state & NUD_USABLE) &&
-		has(by[NDA_LLADDR], 6);
+		rtnl_has(by[NDA_LLADDR], 6);
 	if (out->usable)
 		memcpy(out->mac, mnl_attr_get_payload(by[NDA_LLADDR]), 6);
 	return true;
@@ -154,18 +165,18 @@ static int parse_route(const struct nlmsghdr *h, const struct endpoint *dst, str
 {
 	const struct rtmsg *m = mnl_nlmsg_get_payload(h);
 	const struct nlattr *by[RTA_MAX + 1] = {0}, *metric[RTAX_MAX + 1] = {0};
-	struct attrs all = {by, RTA_MAX}, metrics = {metric, RTAX_MAX};
+	struct rtnl_attrs all = {by, RTA_MAX}, metrics = {metric, RTAX_MAX};
 
 	if (mnl_nlmsg_get_payload_len(h) < sizeof(*m))
 		return -EBADMSG;
-	mnl_attr_parse(h, sizeof(*m), collect, &all);
-	if (m->rtm_type != RTN_UNICAST || by[RTA_ENCAP] || !has(by[RTA_OIF], 4))
+	mnl_attr_parse(h, sizeof(*m), rtnl_collect, &all);
+	if (m->rtm_type != RTN_UNICAST || by[RTA_ENCAP] || !rtnl_has(by[RTA_OIF], 4))
 		return -EOPNOTSUPP;
 	*out = (struct rtnl_route){.ifindex = (int)mnl_attr_get_u32(by[RTA_OIF]), .hop = *dst};
 	out->hop.port = 0;
-	if (by[RTA_GATEWAY] && !address_of(by[RTA_GATEWAY], dst->family, &out->hop))
+	if (by[RTA_GATEWAY] && !rtnl_address(by[RTA_GATEWAY], dst->family, &out->hop))
 		return -EBADMSG;
-	if (has(by[RTA_VIA], sizeof(struct rtvia) + 16)) {
+	if (rtnl_has(by[RTA_VIA], sizeof(struct rtvia) + 16)) {
 		const struct rtvia *via = mnl_attr_get_payload(by[RTA_VIA]);
 
 		if (via->rtvia_family != AF_INET6)
@@ -174,14 +185,13 @@ static int parse_route(const struct nlmsghdr *h, const struct endpoint *dst, str
 		memcpy(out->hop.addr, via->rtvia_addr, 16);
 	}
 	if (by[RTA_METRICS]) {
-		mnl_attr_parse_nested(by[RTA_METRICS], collect, &metrics);
-		out->mtu = u32_of(metric[RTAX_MTU], 0);
+		mnl_attr_parse_nested(by[RTA_METRICS], rtnl_collect, &metrics);
+		out->mtu = rtnl_u32(metric[RTAX_MTU], 0);
 	}
 	return 0;
 }
 
-/* Whether the message may change what host_owns() answers. */
-static bool about_local(const struct nlmsghdr *h)
+bool rtnl_about_local(const struct nlmsghdr *h)
 {
 	const struct rtmsg *m = mnl_nlmsg_get_payload(h);
 
@@ -191,65 +201,6 @@ static bool about_local(const struct nlmsghdr *h)
 		mnl_nlmsg_get_payload_len(h) >= sizeof(*m) &&
 		(m->rtm_type == RTN_LOCAL || m->rtm_type == RTN_BROADCAST ||
 			m->rtm_type == RTN_ANYCAST);
-}
-
-struct local_sink {
-	void (*put)(void *arg, const struct host_net *net);
-	void *arg;
-};
-
-/* A route of the local table: "local", "broadcast" or "anycast". */
-static void parse_local_route(const struct nlmsghdr *h, struct local_sink *sink)
-{
-	const struct rtmsg *m = mnl_nlmsg_get_payload(h);
-	const struct nlattr *by[RTA_MAX + 1] = {0};
-	struct attrs all = {by, RTA_MAX};
-	struct host_net net;
-
-	if (!about_local(h) || (m->rtm_family != AF_INET && m->rtm_family != AF_INET6))
-		return;
-	mnl_attr_parse(h, sizeof(*m), collect, &all);
-	if (u32_of(by[RTA_TABLE], m->rtm_table) != RT_TABLE_LOCAL)
-		return;
-	net = (struct host_net){.addr = {.family = m->rtm_family},
-		.bits = m->rtm_dst_len,
-		.kind = m->rtm_type == RTN_BROADCAST ? HOST_BROADCAST : HOST_LOCAL};
-	if (m->rtm_dst_len && !address_of(by[RTA_DST], m->rtm_family, &net.addr))
-		return;
-	sink->put(sink->arg, &net);
-}
-
-/* The last address of an IPv4 network that has a broadcast address (RFC 3021: /31 has none). */
-static void put_broadcast(const struct endpoint *addr, uint8_t bits, struct local_sink *sink)
-{
-	struct host_net net = {.addr = *addr, .bits = 32, .kind = HOST_BROADCAST};
-
-	if (addr->family != AF_INET || bits > 30)
-		return;
-	put_be32(net.addr.addr, be32(addr->addr) | 0xffffffffu >> bits);
-	sink->put(sink->arg, &net);
-}
-
-/* An address. The local table lacks it while its interface is down, and in a VRF. */
-static void parse_address(const struct nlmsghdr *h, struct local_sink *sink)
-{
-	const struct ifaddrmsg *m = mnl_nlmsg_get_payload(h);
-	const struct nlattr *by[IFA_MAX + 1] = {0};
-	struct attrs all = {by, IFA_MAX};
-	struct host_net net = {.kind = HOST_LOCAL}, cast = {.bits = 32, .kind = HOST_BROADCAST};
-
-	if (mnl_nlmsg_get_payload_len(h) < sizeof(*m) ||
-		(m->ifa_family != AF_INET && m->ifa_family != AF_INET6))
-		return;
-	mnl_attr_parse(h, sizeof(*m), collect, &all);
-	/* IFA_ADDRESS is the other end of a point-to-point link, unless there is no IFA_LOCAL. */
-	if (!address_of(by[IFA_LOCAL] ? by[IFA_LOCAL] : by[IFA_ADDRESS], m->ifa_family, &net.addr))
-		return;
-	net.bits = m->ifa_family == AF_INET ? 32 : 128;
-	sink->put(sink->arg, &net);
-	put_broadcast(&net.addr, m->ifa_prefixlen, sink);
-	if (m->ifa_family == AF_INET && address_of(by[IFA_BROADCAST], AF_INET, &cast.addr))
-		sink->put(sink->arg, &cast);
 }
 
 /* --- Questions ------------------------------------------------------------------------------------------------ */
@@ -286,15 +237,13 @@ static void put_address(struct nlmsghdr *h, uint16_t type, const struct endpoint
 	mnl_attr_put(h, type, e->family == AF_INET ? 4 : 16, e->addr);
 }
 
-int rtnl_route(struct mnl_socket *s, const struct endpoint *src, const struct endpoint *dst,
-	struct rtnl_route *out)
+/* Asks for a route; ifindex: for a packet that came by that interface, 0 = for one of ours. */
+static const struct nlmsghdr *ask_route(struct mnl_socket *s, const struct endpoint *src,
+	const struct endpoint *dst, int ifindex, struct buffer *b, int *err)
 {
-	struct buffer b;
-	struct nlmsghdr *h = mnl_nlmsg_put_header(b.b);
-	const struct nlmsghdr *answer;
+	struct nlmsghdr *h = mnl_nlmsg_put_header(b->b);
 	uint8_t bits = dst->family == AF_INET ? 32 : 128;
 	struct rtmsg *m;
-	int err = -EIO;
 
 	h->nlmsg_type = RTM_GETROUTE;
 	h->nlmsg_flags = NLM_F_REQUEST;
@@ -303,8 +252,36 @@ int rtnl_route(struct mnl_socket *s, const struct endpoint *src, const struct en
 	m->rtm_dst_len = m->rtm_src_len = bits;
 	put_address(h, RTA_DST, dst);
 	put_address(h, RTA_SRC, src);
-	answer = ask(s, h, &b, &err);
+	if (ifindex)
+		mnl_attr_put_u32(h, RTA_IIF, (uint32_t)ifindex);
+	*err = -EIO;
+	return ask(s, h, b, err);
+}
+
+int rtnl_route(struct mnl_socket *s, const struct endpoint *src, const struct endpoint *dst,
+	struct rtnl_route *out)
+{
+	struct buffer b;
+	int err;
+	const struct nlmsghdr *answer = ask_route(s, src, dst, 0, &b, &err);
+
 	return answer ? parse_route(answer, dst, out) : err;
+}
+
+int rtnl_accepts(
+	struct mnl_socket *s, const struct endpoint *src, const struct endpoint *dst, int ifindex)
+{
+	struct buffer b;
+	int err;
+	const struct nlmsghdr *answer = ask_route(s, src, dst, ifindex, &b, &err);
+	const struct rtmsg *m;
+
+	if (!answer)
+		return err;
+	m = mnl_nlmsg_get_payload(answer);
+	return mnl_nlmsg_get_payload_len(answer) >= sizeof(*m) && m->rtm_type == RTN_LOCAL
+		? 0
+		: -EINVAL;
 }
 
 int rtnl_neigh(
@@ -328,9 +305,7 @@ int rtnl_neigh(
 	return parse_neigh(answer, out) ? 0 : -ENOENT;
 }
 
-/* Sends a dump request and gives each message to put(). Reads to its end in any case, as the socket is used again. -EINTR: the
- * kernel's table changed meanwhile. */
-static int dump(struct mnl_socket *s, struct nlmsghdr *h, char *b, size_t len,
+int rtnl_dump(struct mnl_socket *s, struct nlmsghdr *h, char *b, size_t len,
 	void (*put)(const struct nlmsghdr *h, void *arg), void *arg)
 {
 	bool changed = false;
@@ -381,55 +356,8 @@ int rtnl_links(
 	h->nlmsg_type = RTM_GETLINK;
 	m = mnl_nlmsg_put_extra_header(h, sizeof(*m));
 	m->ifi_family = AF_UNSPEC;
-	err = dump(s, h, b, sizeof(b), link_message, &sink);
+	err = rtnl_dump(s, h, b, sizeof(b), link_message, &sink);
 	return err == -EINTR ? 0 : err; /* announcements bring the rest */
-}
-
-static void local_message(const struct nlmsghdr *h, void *arg)
-{
-	if (h->nlmsg_type == RTM_NEWADDR)
-		parse_address(h, arg);
-	else if (h->nlmsg_type == RTM_NEWROUTE)
-		parse_local_route(h, arg);
-}
-
-static int dump_addresses(struct mnl_socket *s, struct local_sink *sink)
-{
-	_Alignas(8) char b[32768];
-	struct nlmsghdr *h = mnl_nlmsg_put_header(b);
-	struct ifaddrmsg *m;
-
-	h->nlmsg_type = RTM_GETADDR;
-	m = mnl_nlmsg_put_extra_header(h, sizeof(*m));
-	m->ifa_family = AF_UNSPEC;
-	return dump(s, h, b, sizeof(b), local_message, sink);
-}
-
-static int dump_local_routes(struct mnl_socket *s, uint8_t family, struct local_sink *sink)
-{
-	_Alignas(8) char b[32768];
-	struct nlmsghdr *h = mnl_nlmsg_put_header(b);
-	struct rtmsg *m;
-
-	h->nlmsg_type = RTM_GETROUTE;
-	m = mnl_nlmsg_put_extra_header(h, sizeof(*m));
-	m->rtm_family = family;
-	m->rtm_table = RT_TABLE_LOCAL;
-	return dump(s, h, b, sizeof(b), local_message, sink);
-}
-
-int rtnl_locals(struct mnl_socket *s, void (*put)(void *arg, const struct host_net *net), void *arg)
-{
-	struct local_sink sink = {put, arg};
-	int err = -EINTR;
-
-	/* An address that is put twice does no harm. */
-	for (int tries = 0; tries < 8 && err == -EINTR; tries++) {
-		err = dump_addresses(s, &sink);
-		err = err ? err : dump_local_routes(s, AF_INET, &sink);
-		err = err ? err : dump_local_routes(s, AF_INET6, &sink);
-	}
-	return err;
 }
 
 /* --- News ----------------------------------------------------------------------------------------------------- */
@@ -459,7 +387,7 @@ static int event_message(const struct nlmsghdr *h, void *arg)
 		e.what = parse_neigh(h, &e.neigh) ? RTNL_NEIGH : RTNL_NOTHING;
 		break;
 	default:
-		e.what = about_local(h) ? RTNL_LOCAL : RTNL_ROUTE;
+		e.what = rtnl_about_local(h) ? RTNL_LOCAL : RTNL_ROUTE;
 		break;
 	}
 	if (e.what != RTNL_NOTHING)

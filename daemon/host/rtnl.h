@@ -10,7 +10,8 @@ struct mnl_socket;
 
 struct rtnl_link {
 	int ifindex;
-	int below; /* of a VLAN interface: the one it is on; 0: it is none */
+	int below;  /* of a VLAN interface: the one it is on; 0: it is none */
+	int master; /* bond, team or bridge that takes all of its packets; 0: none */
 	uint16_t vlan_id, vlan_proto;
 	uint32_t mtu;
 	uint8_t mac[6];
@@ -51,6 +52,10 @@ int rtnl_locals(
 /* 0; -EHOSTUNREACH and the like as the kernel says; -EOPNOTSUPP for what is not plain forwarding (local, multicast, tunnel). */
 int rtnl_route(struct mnl_socket *s, const struct endpoint *src, const struct endpoint *dst,
 	struct rtnl_route *out);
+/* Whether the kernel's IPv4 stack would take a datagram with this source, to this address of ours, that came by this interface. 0;
+ * -EINVAL, -EXDEV and the like when it would not. */
+int rtnl_accepts(
+	struct mnl_socket *s, const struct endpoint *src, const struct endpoint *dst, int ifindex);
 /* 0 or -ENOENT. */
 int rtnl_neigh(
 	struct mnl_socket *s, int ifindex, const struct endpoint *addr, struct rtnl_neigh *out);

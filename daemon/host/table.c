@@ -41,6 +41,15 @@ static int order(const void *a, const void *b)
 	return x->kind != y->kind ? x->kind - y->kind : x->bits - y->bits;
 }
 
+/* Of the same network, the entry that names an interface comes first, and stays. */
+static int order_to_keep(const void *a, const void *b)
+{
+	const struct host_net *x = a, *y = b;
+	int by_net = order(a, b);
+
+	return by_net ? by_net : (y->dev > x->dev) - (x->dev > y->dev);
+}
+
 struct host_table *host_table_make(const struct host_net *net, uint32_t n)
 {
 	struct host_table *t = malloc(sizeof(*t) + n * sizeof(t->net[0]));
@@ -58,7 +67,7 @@ struct host_table *host_table_make(const struct host_net *net, uint32_t n)
 			to->bits = net[i].bits > 96 ? (uint8_t)(net[i].bits - 96) : 0;
 	}
 	if (n)
-		qsort(t->net, n, sizeof(t->net[0]), order);
+		qsort(t->net, n, sizeof(t->net[0]), order_to_keep);
 	for (uint32_t i = 0; i < n; i++) {
 		if (t->n && order(&t->net[t->n - 1], &t->net[i]) == 0)
 			continue;
@@ -68,15 +77,34 @@ struct host_table *host_table_make(const struct host_net *net, uint32_t n)
 	return t;
 }
 
-bool host_table_has(const struct host_table *t, const struct endpoint *e, enum host_kind kind)
+static struct host_net key_of(const struct endpoint *e, enum host_kind kind)
 {
 	struct host_net key = {.addr = host_plain(e), .kind = (uint8_t)kind};
 
-	if (key.addr.family != AF_INET && key.addr.family != AF_INET6)
-		return false;
 	key.addr.port = 0;
 	key.bits = whole(key.addr.family);
-	if (t->singles && bsearch(&key, t->net, t->singles, sizeof(key), order))
+	return key;
+}
+
+static const struct host_net *single_find(const struct host_table *t, const struct host_net *key)
+{
+	return t->singles ? bsearch(key, t->net, t->singles, sizeof(*key), order) : NULL;
+}
+
+int host_table_dev(const struct host_table *t, const struct endpoint *e)
+{
+	const struct host_net key = key_of(e, HOST_LOCAL), *found = single_find(t, &key);
+
+	return found ? found->dev : 0;
+}
+
+bool host_table_has(const struct host_table *t, const struct endpoint *e, enum host_kind kind)
+{
+	const struct host_net key = key_of(e, kind);
+
+	if (key.addr.family != AF_INET && key.addr.family != AF_INET6)
+		return false;
+	if (single_find(t, &key))
 		return true;
 	for (uint32_t i = t->singles; i < t->n; i++)
 		if (t->net[i].kind == kind &&

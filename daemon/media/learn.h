@@ -45,10 +45,17 @@ struct learn {
 	uint64_t heard_ns;         /* source, as far as learn_packet() saw its packets */
 	/* The end is on the cache line that packets of a confirmed source need (media/int.h). */
 	struct endpoint remote; /* where we send */
-	bool confirmed;
-	bool proved;    /* the source was learned from an authentic packet */
-	bool tentative; /* the address in SDP has taken over, and has yet to pass its probation */
+	bool confirmed : 1;
+	bool proved : 1;    /* the source was learned from an authentic packet */
+	bool tentative : 1; /* the address in SDP has taken over, and has yet to pass its probation */
+	uint16_t dev;       /* interface of the confirmed source; 0 = the host's stack checked it */
 };
+
+/* Whether the packet's source and interface are the confirmed ones. */
+static inline bool learn_same_way(const struct learn *l, const struct media_in *in)
+{
+	return in->dev == l->dev && l->confirmed && endpoint_eq(&in->src, &l->source);
+}
 
 /* A source on probation. */
 struct learn_trial {

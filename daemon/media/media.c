@@ -239,6 +239,7 @@ static int stream_resume(struct media *m, const struct media_cmd *cmd)
 		s->learn.source = cmd->stream_resume.remote;
 		s->learn.confirmed = s->learn.proved = true;
 	}
+	s->learn.dev = 0;
 	media_learned(m, cmd->id);
 	return 0;
 }

@@ -231,6 +231,11 @@ struct media_config {
 	bool (*may_learn)(void *arg, const struct endpoint *signalled, const struct endpoint *src);
 	void *may_learn_arg;
 	uint8_t again_key[16]; /* random: of the hashes of media/again.c */
+	/* Called by prepare, before any cipher, for a packet with a dev whose source and dev are not the confirmed ones. expected:
+	 * the source's address is the signalled one, or the confirmed one. MEDIA_JOB: the source is possible there; else the
+	 * verdict to drop it with. NULL: all are. */
+	enum media_verdict (*believe)(void *arg, const struct media_in *in, bool expected);
+	void *believe_arg;
 	/* Called by complete for an authentic packet of a stream with a tap: in arena.in, under the key that the job names. NULL:
 	 * nothing is recorded. */
 	void (*tap)(void *arg, uint32_t tap, const struct arena *a, const struct media_in *in,

@@ -16,6 +16,8 @@
 	X(NO_DESTINATION, "no-destination", "other side's address is not known yet")   \
 	X(SOURCE, "wrong-source", "not from the confirmed source")                     \
 	X(PROBATION, "probation", "source sent too few consistent packets yet")        \
+	X(MARTIAN, "martian", "its source cannot be at that interface")                \
+	X(UNCHECKED, "unchecked-source", "too many new sources at once to check them") \
 	X(BAD_TAG, "bad-tag", "authentication failed")                                 \
 	X(REPLAY, "replay", "index was received before, or is older than the window")  \
 	X(NONCE, "nonce", "index was already sent under this key")                     \
@@ -58,8 +60,13 @@ struct media_in { /* written by steering, read by media */
 	uint32_t slot;   /* arena slot it lies in; its result goes to the same slot of arena.out */
 	uint32_t token;  /* steering's own (a packet id of NFQUEUE, or a socket) */
 	uint64_t t_ns;   /* CLOCK_REALTIME when the kernel saw it, or when it was read */
+	uint32_t dev;    /* interface index; 0: the host's stack has checked the source */
 	uint8_t verdict; /* enum media_verdict, written by media, read by steering */
 };
+_Static_assert(sizeof(struct media_in) == 56, "less than a cache line");
+
+/* media_in.dev: no interface of this host takes the frame. */
+#define MEDIA_DEV_NOWHERE UINT32_MAX
 
 struct media_out { /* written by media, read by steering */
 	struct endpoint dst;

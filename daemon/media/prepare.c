@@ -99,6 +99,19 @@ static uint8_t quieten(struct draft *d)
 	return receive_only(d, MEDIA_JOB);
 }
 
+/* Whether the source may be at the interface that the packet came by, if nobody has checked that yet. MEDIA_JOB, or why not. */
+static enum media_verdict believe(
+	const struct media *m, const struct media_stream *s, const struct media_in *in)
+{
+	const struct learn *l = &s->learn;
+
+	if (!in->dev || !m->cfg.believe || learn_same_way(l, in))
+		return MEDIA_JOB;
+	return m->cfg.believe(m->cfg.believe_arg, in,
+		endpoint_addr_eq(&in->src, &l->signalled) ||
+			(l->confirmed && endpoint_addr_eq(&in->src, &l->source)));
+}
+
 static uint8_t route(struct draft *d)
 {
 	struct media *m = d->m;
@@ -107,6 +120,7 @@ static uint8_t route(struct draft *d)
 	uint32_t stream = m->in_stream[d->at];
 	const struct media_stream *s;
 	enum gate gate = OPEN;
+	enum media_verdict belief;
 
 	if (stream == MEDIA_NONE) {
 		/* Not ours (yet): whoever has the ordinary socket may want it. */
@@ -132,6 +146,9 @@ static uint8_t route(struct draft *d)
 	if (!learn_accepts(&s->learn, &m->trial[stream].learn, &s->cfg, &in->src,
 		    media_proves(&d->rx->rx, d->rtcp)))
 		return drop(d, MEDIA_DROP_SOURCE);
+	belief = believe(m, s, in);
+	if (belief != MEDIA_JOB)
+		return drop(d, belief);
 	/* Plain RTP too is received, so that a call whose media is blocked is not taken for a silent one. */
 	if (s->cfg.gate && d->rx->rx.set) {
 		if (gate_of(d, &s->cfg, s->cfg.gate) == SHUT)

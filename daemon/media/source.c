@@ -107,6 +107,17 @@ static bool may_learn(
 		m->cfg.may_learn(m->cfg.may_learn_arg, &s->learn.signalled, &in->src);
 }
 
+/* prepare.c has believed the packet at its interface. An index that does not fit is asked about each time. */
+static void learn_dev(struct learn *l, const struct media_in *in, bool changed)
+{
+	if (l->dev == in->dev && !changed)
+		return;
+	if (l->confirmed && endpoint_eq(&in->src, &l->source))
+		l->dev = in->dev <= UINT16_MAX ? (uint16_t)in->dev : 0;
+	else if (changed)
+		l->dev = 0; /* it was the source's before */
+}
+
 bool media_learn(struct media *m, const struct arena *a, uint32_t stream, const struct media_in *in,
 	const struct xc_job *j, bool proved)
 {
@@ -131,5 +142,6 @@ bool media_learn(struct media *m, const struct arena *a, uint32_t stream, const 
 		handed_over(m, stream, &r);
 	if (r.changed)
 		media_learned(m, stream);
+	learn_dev(&s->learn, in, r.changed);
 	return r.heard;
 }

@@ -232,6 +232,20 @@ static bool find_local(const struct steer *s, const struct endpoint *dst, struct
 	return false;
 }
 
+/* Whose sources the host believes unseen: those of its own packets. This is the index in every namespace. */
+#define LOOPBACK 1u
+
+/* By which interface the packet came, if its source is still to be checked. The host checks IPv4 sources when it routes, which is
+ * before mangle INPUT. It never refuses its own IPv6 addresses as sources. */
+static uint32_t unchecked_dev(const struct queue_packet *p, const struct media_in *in)
+{
+	bool checked = p->routed && in->src.family == AF_INET;
+
+	if (checked || p->dev == LOOPBACK)
+		return 0;
+	return p->dev ? p->dev : MEDIA_DEV_NOWHERE;
+}
+
 enum taken { TAKE, ACCEPT, DROP };
 
 static enum taken take(const struct steer *s, const struct queue_packet *p, struct media_in *in)
@@ -280,6 +294,7 @@ static uint32_t take_all(
 		case TAKE:
 			d.in_off += (uint32_t)(p.ip - a->in);
 			d.token = p.id;
+			d.dev = unchecked_dev(&p, &d);
 			d.t_ns = p.t_ns ? p.t_ns : s->now_ns;
 			in[taken++] = d;
 			break;

@@ -129,6 +129,7 @@ static uint64_t get_time(const struct nlattr *a)
 int queue_parse(struct queue_packet *out, const void *msg, size_t len)
 {
 	const struct nlmsghdr *h = msg;
+	const struct nfqnl_msg_packet_hdr *head;
 	struct queue_packet p = {0};
 	const struct nlattr *a;
 	uint32_t info = 0;
@@ -142,8 +143,13 @@ int queue_parse(struct queue_packet *out, const void *msg, size_t len)
 	{
 		switch (mnl_attr_get_type(a)) {
 		case NFQA_PACKET_HDR:
-			found = mnl_attr_get_payload_len(a) >= sizeof(struct nfqnl_msg_packet_hdr);
+			found = mnl_attr_get_payload_len(a) >= sizeof(*head);
+			head = mnl_attr_get_payload(a);
 			p.id = found ? get_be32(a) : 0;
+			p.routed = found && head->hook != NF_INET_PRE_ROUTING;
+			break;
+		case NFQA_IFINDEX_INDEV:
+			p.dev = get_be32(a);
 			break;
 		case NFQA_PAYLOAD:
 			p.ip = mnl_attr_get_payload(a);

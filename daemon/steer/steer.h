@@ -33,6 +33,7 @@ enum steer_udp_io {
 	STEER_UDP_PLAIN, /* epoll, recvmmsg and sendmmsg */
 };
 
+struct host;
 struct steer_hub;
 struct knl;
 
@@ -63,7 +64,8 @@ struct steer_config {
 	bool relays;           /* kernel: by open(): media may stay there */
 	bool relays_copies;    /* kernel: by open(): also to several destinations */
 	bool relays_srtp; /* kernel: by open(): also what is passed through, as indexes can be followed */
-	struct steer_hub *hub; /* what all workers share; from open() to close() */
+	struct steer_hub *hub;   /* what all workers share; from open() to close() */
+	const struct host *host; /* NULL: unknown (tests) */
 };
 
 /* The ports of worker w are one contiguous part of the range, even-aligned, so that one netfilter rule hands each worker

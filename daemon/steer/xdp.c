@@ -262,8 +262,8 @@ static uint64_t stamp_of(const struct steer *s, const uint8_t *frame)
 }
 
 /* The program has looked at the same headers, but another program may have been put in its place. */
-static bool take(
-	struct steer *s, const struct arena *a, const struct umem_frame *f, struct media_in *in)
+static bool take(struct steer *s, const struct arena *a, int ifindex, const struct umem_frame *f,
+	struct media_in *in)
 {
 	const uint8_t *frame = a->in + f->off, *ip;
 	struct dgram d;
@@ -282,6 +282,9 @@ static bool take(
 	in->slot = f->slot;
 	in->token = BY_QUEUE;
 	in->t_ns = stamp_of(s, frame);
+	in->dev = routes_in(s->routes, ifindex, frame, in->local.addr);
+	if (!in->dev)
+		in->dev = MEDIA_DEV_NOWHERE;
 	return true;
 }
 
@@ -309,7 +312,7 @@ static uint32_t sock_recv(struct steer *s, const struct arena *a, struct umem_so
 		struct media_in d = {0};
 		uint32_t owner;
 
-		if (!take(s, a, &s->frame[i], &d)) {
+		if (!take(s, a, s->umem->dev[k->dev]->ifindex, &s->frame[i], &d)) {
 			umem_put(s->umem, s->frame[i].slot);
 			continue;
 		}

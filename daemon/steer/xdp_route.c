@@ -15,6 +15,7 @@
 #include "base/clock.h"
 #include "base/lines.h"
 #include "base/secmem.h"
+#include "host/host.h"
 #include "host/rtnl.h"
 
 #define WAYS_BITS   15u
@@ -40,8 +41,17 @@ struct hop {
 	bool possible;      /* by way of Ethernet, with or without VLANs */
 };
 
+#define INS 16u /* answers of routes_in() */
+
+struct in {           /* generation 0: empty */
+	uint64_t key; /* card, local address and VLANs */
+	uint32_t dev, generation;
+};
+
 struct routes {
 	struct mnl_socket *ask, *news;
+	const struct host *host;
+	struct in in[INS];
 	struct endpoint local[STEER_MAX_LOCAL];
 	uint32_t generation;
 	uint64_t since_ns; /* the generation's */
@@ -104,6 +114,82 @@ static bool write_l2(struct routes *r, struct hop *h)
 	h->out.ifindex = link->ifindex;
 	h->out.l2_len = (uint8_t)(p + 2 - h->out.l2);
 	return true;
+}
+
+/* --- The way in ------------------------------------------------------------------------------------------------ */
+
+static const struct rtnl_link *link_master(struct routes *r, const struct rtnl_link *link)
+{
+	for (int depth = 0; link && link->master && depth < 4; depth++)
+		link = link_find(r, link->master);
+	return link;
+}
+
+static const struct rtnl_link *link_of_vlan(
+	struct routes *r, const struct rtnl_link *below, const uint8_t *tag)
+{
+	uint16_t proto = be16(tag), id = be16(tag + 2) & 0xfff;
+
+	for (uint32_t i = 0; i < r->links; i++) {
+		const struct rtnl_link *l = &r->link[i];
+
+		if (l->below == below->ifindex && l->vlan_proto == proto && l->vlan_id == id)
+			return l;
+	}
+	return id ? NULL : below; /* VLAN 0 is a priority only (IEEE 802.1Q) */
+}
+
+static bool is_tag(const uint8_t *p)
+{
+	return be16(p) == ETH_P_8021Q || be16(p) == ETH_P_8021AD;
+}
+
+/* Cards may take tags off before we see the frame. Without a tag it is taken to be of the VLAN that carries the local address. */
+static const struct rtnl_link *tag_taken_off(
+	struct routes *r, const struct rtnl_link *link, uint8_t local)
+{
+	const struct rtnl_link *dev, *carrier;
+
+	if (!r->host)
+		return link;
+	dev = carrier = link_find(r, host_dev(r->host, &r->local[local]));
+	for (int depth = 0; dev && dev->below && depth < 4; depth++) {
+		dev = link_find(r, dev->below);
+		if (dev == link)
+			return carrier;
+	}
+	return link;
+}
+
+static uint32_t in_find(struct routes *r, int ifindex, const uint8_t *frame, uint8_t local)
+{
+	const struct rtnl_link *link = link_master(r, link_find(r, ifindex));
+	const uint8_t *tag = frame + 12;
+
+	if (!link && !is_tag(tag))
+		return (uint32_t)ifindex;
+	if (link && !is_tag(tag))
+		link = tag_taken_off(r, link, local);
+	for (int depth = 0; link && depth < 2 && is_tag(tag); depth++, tag += 4)
+		link = link_master(r, link_of_vlan(r, link, tag));
+	return link ? (uint32_t)link->ifindex : 0;
+}
+
+uint32_t routes_in(struct routes *r, int ifindex, const uint8_t *frame, uint8_t local)
+{
+	uint64_t key = (uint64_t)(uint32_t)ifindex << 32 | (uint64_t)local << 24;
+	struct in *in;
+
+	for (uint32_t depth = 0; depth < 2 && is_tag(frame + 12 + 4 * depth); depth++) {
+		const uint8_t *tag = frame + 12 + 4 * depth;
+
+		key |= (be16(tag + 2) & 0xfffull) << 12 * depth;
+		key |= (be16(tag) == ETH_P_8021Q ? 1ull : 2ull) << (28 + 2 * depth);
+	}
+	in = &r->in[(key ^ key >> 32 ^ key >> 12 ^ key >> 24) % INS];
+	if (in->key != key || in->generation != r->generation)
+		*in = (struct in){key, in_find(r, ifindex, frame, local), r->generation};
+	return in->dev;
 }
 
 /* --- Next hops ------------------------------------------------------------------------------------------------ */
@@ -186,6 +272,7 @@ static void generation_begin(struct routes *r, uint64_t now_ns)
 	/* 0 is what an entry without content has. */
 	if (++r->generation == 0) {
 		memset(r->way, 0, WAYS * sizeof(*r->way));
+		memset(r->in, 0, sizeof(r->in));
 		r->generation = 1;
 	}
 	r->since_ns = now_ns;
@@ -280,6 +367,7 @@ int routes_create(struct routes **out, const struct steer_config *cfg)
 		return -ENOMEM;
 	r->generation = 1;
 	memcpy(r->local, cfg->local, sizeof(r->local));
+	r->host = cfg->host;
 	r->way = calloc(WAYS, sizeof(*r->way));
 	r->hop = calloc(HOPS, sizeof(*r->hop));
 	r->link = calloc(LINKS, sizeof(*r->link));

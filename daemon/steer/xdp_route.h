@@ -24,6 +24,9 @@ void routes_destroy(struct routes *r);
 int routes_fd(const struct routes *r);
 /* Takes the news in. */
 void routes_news(struct routes *r, uint64_t now_ns);
+/* By which interface of this host's stack a frame came that the card ifindex received for this local address: the VLAN interface
+ * of its tags, the bond or bridge that the card belongs to, or the card. 0: no interface takes such frames. */
+uint32_t routes_in(struct routes *r, int ifindex, const uint8_t *frame, uint8_t local);
 /* How to reach dst from this local address, or NULL: let the kernel send this packet, because the way is none of ours (loopback,
  * a tunnel, multicast), or is not known yet, or is due: about once a second one packet for each next hop goes through the
  * kernel, so that it sees the neighbour used and keeps checking it. now_ns: monotonic, the same for a whole burst. */

@@ -23,7 +23,7 @@ static struct endpoint addr(const char *text)
 
 static struct host_net net(const char *text, uint8_t bits, enum host_kind kind)
 {
-	return (struct host_net){addr(text), bits, (uint8_t)kind};
+	return (struct host_net){.addr = addr(text), .bits = bits, .kind = (uint8_t)kind};
 }
 
 static void the_table_finds_addresses_and_networks(void **state)

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What the rtnetlink files of this room share: attributes, and dumps. */
+#ifndef HOST_RTNL_INT_H
+#define HOST_RTNL_INT_H
+
+#include <stddef.h>
+
+#include "base/endpoint.h"
+
+struct mnl_socket;
+struct nlattr;
+struct nlmsghdr;
+
+/* Attributes by type, up to max. */
+struct rtnl_attrs {
+	const struct nlattr **by_type;
+	uint16_t max;
+};
+
+/* For mnl_attr_parse(); arg: a struct rtnl_attrs. */
+int rtnl_collect(const struct nlattr *a, void *arg);
+/* Whether the attribute is there, and long enough. */
+bool rtnl_has(const struct nlattr *a, size_t len);
+uint32_t rtnl_u32(const struct nlattr *a, uint32_t otherwise);
+bool rtnl_address(const struct nlattr *a, uint8_t family, struct endpoint *out);
+/* Whether the message may change what host_owns() answers. */
+bool rtnl_about_local(const struct nlmsghdr *h);
+/* Sends a dump request, built in b, and gives each message to put(). Reads to its end in any case, as the socket is used
+ * again. 0, -EINTR when the kernel's table changed meanwhile, or another -errno. */
+int rtnl_dump(struct mnl_socket *s, struct nlmsghdr *h, char *b, size_t len,
+	void (*put)(const struct nlmsghdr *h, void *arg), void *arg);
+
+#endif
