@@ -5,6 +5,8 @@
 
 #include <linux/version.h>
 #include <net/genetlink.h>
+#include <net/ip.h>
+#include <net/route.h>
 
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 12, 0)
 #include <linux/unaligned.h>
@@ -27,6 +29,16 @@
 #else
 #define NFX_MCAST_ADMIN GENL_UNS_ADMIN_PERM
 #endif
+
+/* 0: the host would take the packet, or forward it. */
+static inline int nfx_route_input(struct sk_buff *skb, __be32 to, __be32 from)
+{
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 13, 0)
+	return ip_route_input_noref(skb, to, from, ip4h_dscp(ip_hdr(skb)), skb->dev);
+#else
+	return ip_route_input_noref(skb, to, from, ip_hdr(skb)->tos, skb->dev);
+#endif
+}
 
 static inline struct nlattr **nfx_dump_attrs(struct netlink_callback *cb)
 {

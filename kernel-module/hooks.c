@@ -259,20 +259,6 @@ static unsigned int arrive(struct nfx_net *nn, struct nfx_target *t, struct sk_b
 	return act(nn, t, p, skb, s, action, left);
 }
 
-/* The host looks at these only later, when it routes: what it would not take, no target takes. */
-static bool martian(const struct sk_buff *skb, const struct seen *s)
-{
-	__be32 from = s->from.addr.s6_addr32[0], to = s->to.addr.s6_addr32[0];
-
-	if (skb->pkt_type != PACKET_HOST)
-		return true;
-	if (s->to.family == AF_INET6) /* has looked at loopback and multicast already */
-		return ipv6_addr_any(&s->from.addr);
-	if (ipv4_is_multicast(from) || ipv4_is_lbcast(from) || ipv4_is_zeronet(from))
-		return true;
-	return (ipv4_is_loopback(from) || ipv4_is_loopback(to)) && !(skb->dev->flags & IFF_LOOPBACK);
-}
-
 static unsigned int hook_arrive(void *priv, struct sk_buff *skb, const struct nf_hook_state *state)
 {
 	struct nfx_net *nn = nfx_net(state->net);
@@ -284,8 +270,13 @@ static unsigned int hook_arrive(void *priv, struct sk_buff *skb, const struct nf
 	if (!see(&s, skb, state->pf == NFPROTO_IPV4 ? AF_INET : AF_INET6))
 		return NF_ACCEPT;
 	t = nfx_table_find(nn, &s.to);
-	if (!t || READ_ONCE(nn->closing) || martian(skb, &s))
+	if (!t || READ_ONCE(nn->closing) || skb->pkt_type != PACKET_HOST)
 		return NF_ACCEPT;
+	/* Not left to the host: of IPv6 it would believe its own addresses. */
+	if (nfx_martian(t, skb, &s.from)) {
+		nfx_count_add(t->count, NFX_S_MISMATCH, s.packets);
+		return NF_DROP;
+	}
 	/* They are off already, unless a reader of the queue answered NF_REPEAT. */
 	local_bh_disable();
 	verdict = arrive(nn, t, skb, &s, &left);

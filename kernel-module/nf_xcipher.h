@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /* What the files of nf_xcipher share. A packet meets, in this order: hooks.c (which one, is it media),
- * limit.c (may it), relay.c (send it). Control is genl.c, with owner.c for who may change what. */
+ * source.c (whom to believe), limit.c (may it), relay.c (send it). Control is genl.c, with owner.c for who may change what. */
 #ifndef NF_XCIPHER_H
 #define NF_XCIPHER_H
 
 #include <linux/in6.h>
 #include <linux/netfilter.h>
 #include <linux/rhashtable.h>
+#include <linux/seqlock.h>
 #include <linux/skbuff.h>
 #include <linux/u64_stats_sync.h>
 #include <net/dst_cache.h>
@@ -80,12 +81,21 @@ struct nfx_bucket {
 	struct nfx_tokens tokens;
 };
 
+/* A source that the host would take, at an interface. dev 0: none. */
+struct nfx_believed {
+	seqlock_t lock;
+	struct in6_addr from;
+	int dev, generation;
+	unsigned long until; /* jiffies */
+};
+
 struct nfx_target {
 	struct rhash_head node;
 	struct nfx_key key;
 	struct nfx_plan __rcu *plan;
 	struct nfx_count __percpu *count;
 	struct nfx_bucket bucket;
+	struct nfx_believed believed;
 	unsigned long since;      /* jiffies when it was made */
 	unsigned long seen;       /* jiffies of the last datagram that was taken, 0: none; written when it changes */
 	unsigned long told_flood; /* jiffies of the last event of its kind */
@@ -199,6 +209,11 @@ void nfx_bucket_init(struct nfx_bucket *b);
 bool nfx_bucket_take(struct nfx_bucket *b, u32 rate, u32 n);
 struct nfx_source_set *nfx_sources_alloc(void);
 bool nfx_source_take(struct nfx_net *nn, const struct in6_addr *addr, u32 rate, u32 n);
+
+/* --- source.c --- */
+void nfx_believed_init(struct nfx_believed *b);
+/* Whether the host would refuse this source at the interface by which the packet came. Under RCU. */
+bool nfx_martian(struct nfx_target *t, struct sk_buff *skb, const struct nfx_key *from);
 
 /* --- relay.c: all with bottom halves off, under RCU; they take the skb. off: of the UDP header. --- */
 /* To all destinations of a plan. */
