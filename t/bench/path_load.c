@@ -209,7 +209,8 @@ static int fill_batch(struct path *p, uint32_t from, uint32_t n)
 		p->d[from + i] = (struct media_in){.src = terminal(stream),
 			.local = port_of(stream),
 			.len = HDR + p->c.payload + suite_of(p, stream)->rtp_tag_len,
-			.t_ns = clock_real_ns()};
+			.t_ns = clock_real_ns(),
+			.dev = 2 /* as from xdp: source and interface count */};
 	}
 	return 0;
 }

@@ -205,6 +205,76 @@ static void one_packet_a_second_is_the_kernels(void **state)
 	assert_int_equal(kernels, 10);
 }
 
+/* The interface that a frame with these tags is of. */
+static uint32_t comes_by(struct bench *b, int card, const char *tags)
+{
+	uint8_t frame[32] = {0};
+	uint32_t at = 12;
+
+	for (; tags[0]; tags += 4, at += 4) {
+		put_be16(frame + at, tags[0] == 'q' ? 0x8100 : 0x88a8);
+		put_be16(frame + at + 2, (uint16_t)(0xe000 + atoi(tags + 1)));
+	}
+	put_be16(frame + at, ETH_P_IP);
+	return routes_in(&b->r, card, frame, 0);
+}
+
+static void frames_come_by_the_interface_of_their_tags(void **state)
+{
+	static const struct {
+		int card;
+		const char *tags;
+		uint32_t dev;
+		const char *why;
+	} T[] = {
+		{1, "", 1, "no tag"},
+		{1, "q100", 2, "a VLAN"},
+		{1, "q101", 0, "one that nobody has"},
+		{1, "q000", 1, "a priority alone"},
+		{1, "a100", 0, "the same number, the other kind"},
+		{1, "a010", 4, "a provider's"},
+		{1, "a010q200", 3, "one in it"},
+		{1, "q100q200", 0, "nobody has"},
+		{5, "", 6, "a bond's card"},
+		{5, "q100", 7, "a VLAN of the bond"},
+		{9, "", 9, "not known: the kernel is asked about the card"},
+		{9, "q100", 0, "not known"},
+	};
+	struct bench *b = *state;
+
+	link_is(b, RTM_NEWLINK, 1, true, 0, 0, 0);
+	link_is(b, RTM_NEWLINK, 2, true, 1, 0x8100, 100);
+	link_is(b, RTM_NEWLINK, 3, true, 4, 0x8100, 200);
+	link_is(b, RTM_NEWLINK, 4, true, 1, 0x88a8, 10);
+	link_is(b, RTM_NEWLINK, 5, true, 0, 0, 0);
+	link_find(&b->r, 5)->master = 6;
+	link_is(b, RTM_NEWLINK, 6, true, 0, 0, 0);
+	link_is(b, RTM_NEWLINK, 7, true, 6, 0x8100, 100);
+	for (int again = 0; again < 2; again++)
+		for (size_t i = 0; i < ARRAY_LEN(T); i++)
+			if (comes_by(b, T[i].card, T[i].tags) != T[i].dev)
+				fail_msg("%d %s: %s", T[i].card, T[i].tags, T[i].why);
+}
+
+/* Cards may take tags off. Then the local address says which VLAN it is. */
+static void a_frame_without_its_tag_is_of_the_interface_with_the_address(void **state)
+{
+	struct bench *b = *state;
+	struct host_net net = {.bits = 32, .dev = 2};
+	struct host *host;
+
+	endpoint_parse_addr(&net.addr, STR("192.0.2.1"));
+	b->r.local[0] = net.addr;
+	assert_int_equal(host_create_fixed(&host, &net, 1), 0);
+	b->r.host = host;
+	link_is(b, RTM_NEWLINK, 1, true, 0, 0, 0);
+	link_is(b, RTM_NEWLINK, 2, true, 1, 0x8100, 100);
+	link_is(b, RTM_NEWLINK, 3, true, 0, 0, 0);
+	assert_int_equal(comes_by(b, 1, ""), 2);
+	assert_int_equal(comes_by(b, 3, ""), 3);
+	host_destroy(host);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -215,6 +285,11 @@ int main(void)
 			news_of_neighbours_and_links_count_at_once, setup, teardown),
 		cmocka_unit_test_setup_teardown(
 			one_packet_a_second_is_the_kernels, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			frames_come_by_the_interface_of_their_tags, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			a_frame_without_its_tag_is_of_the_interface_with_the_address, setup,
+			teardown),
 	};
 
 	return cmocka_run_group_tests_name("xdp_route", tests, NULL, NULL);
