@@ -10,17 +10,14 @@ static const struct leg *leg_at(const struct call *c, uint32_t side, uint32_t me
 	return c && side < c->sides ? side_leg_get(c->side[side], media) : NULL;
 }
 
-static bool slot_is_ours(uint32_t slot)
-{
-	return slot != 0 && slot != SLOT_UNSET;
-}
-
 /* --- Give back -------------------------------------------------------------------------------------------------- */
 
-static bool has_rx_slot(const struct leg *leg, uint32_t slot)
+static bool has_slot(const struct leg *leg, uint32_t slot)
 {
-	for (uint32_t i = 0; i < SDES_MAX_KEYS; i++)
-		if (leg->rx_slot[i] == slot)
+	uint32_t held[LEG_SLOTS_MAX], n = leg ? leg_slots(leg, held) : 0;
+
+	for (uint32_t i = 0; i < n; i++)
+		if (held[i] == slot)
 			return true;
 	return false;
 }
@@ -29,12 +26,11 @@ static bool has_rx_slot(const struct leg *leg, uint32_t slot)
 static void release(
 	const struct relay *r, uint32_t worker, const struct leg *leg, const struct leg *other)
 {
-	for (uint32_t i = 0; i < SDES_MAX_KEYS; i++)
-		if (slot_is_ours(leg->rx_slot[i]) &&
-			!(other && has_rx_slot(other, leg->rx_slot[i])))
-			r->ops->key_release(r->arg, worker, leg->rx_slot[i]);
-	if (slot_is_ours(leg->tx_slot) && !(other && other->tx_slot == leg->tx_slot))
-		r->ops->key_release(r->arg, worker, leg->tx_slot);
+	uint32_t held[LEG_SLOTS_MAX], n = leg_slots(leg, held);
+
+	for (uint32_t i = 0; i < n; i++)
+		if (!has_slot(other, held[i]))
+			r->ops->key_release(r->arg, worker, held[i]);
 	if (leg->has_port && !(other && other->has_port))
 		r->ops->port_release(r->arg, worker, &leg->port);
 	if (leg->has_ctx && !(other && other->has_ctx))
@@ -96,12 +92,20 @@ static int take(const struct relay *r, uint32_t worker, struct leg *l, uint8_t l
 		if (err)
 			return err;
 	}
-	return take_key(r, worker, &l->tx_slot, &l->tx.master);
+	err = take_key(r, worker, &l->tx_slot, &l->tx.master);
+	if (!err)
+		past_keys_ours(l, &l->tx.master, l->tx_slot);
+	return err;
 }
 
-/* What a closed leg no longer wants is not next's any more; prev still holds it until the commit. */
-static void drop(struct leg *l)
+/* What a closed leg no longer wants is not next's any more; prev still holds it until the commit. Our keys are forgotten and so never
+ * used again; the terminal may come back with its own. */
+static void drop(struct leg *l, bool for_good)
 {
+	if (for_good)
+		explicit_bzero(l->rx_past, sizeof(l->rx_past));
+	else
+		past_keys_push_all(l);
 	l->has_port = l->has_ctx = l->committed = l->active = false;
 	l->pass_rx = l->pass_tx = false;
 	memset(l->rx_slot, 0, sizeof(l->rx_slot));
@@ -123,7 +127,7 @@ int apply_take(const struct relay *relay, const struct call *prev, struct call *
 			struct leg *l = next->side[s]->leg[i];
 
 			if (l && !l->used)
-				drop(l);
+				drop(l, next->side[s]->gone);
 			else if (l && !err)
 				err = take(relay, next->worker, l, next->side[s]->local);
 		}

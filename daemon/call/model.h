@@ -22,6 +22,13 @@ struct stream_counts {
 struct our_key { /* a key of ours towards a terminal, by which it receives */
 	struct sdes s;
 	bool used; /* was in force once: its packet indexes must go on, or it must never be used again */
+	uint32_t slot; /* where they are kept, 0 = it was never in force (past_keys.c) */
+};
+
+#define RX_PAST 3u
+struct past_key { /* a terminal's key that is no longer in force */
+	struct srtp_master master;
+	uint32_t slot; /* 0 = none */
 };
 
 /* One media (m-line) of one side. Lives in the keystore: holds keys. */
@@ -31,6 +38,7 @@ struct leg {
 	struct relay_port port;
 	uint32_t ctx;
 	uint32_t rx_slot[SDES_MAX_KEYS], tx_slot;
+	struct past_key rx_past[RX_PAST];              /* the latest first */
 	enum key_life rx_told[SDES_MAX_KEYS], tx_told; /* what was said of their lifetime */
 
 	/* in force since the last answer */
@@ -240,6 +248,21 @@ void call_table_add(struct call_table *t, struct call *c);
 void call_table_remove(struct call_table *t, struct call *c);
 /* neu takes old's place. */
 void call_table_replace(struct call_table *t, struct call *old, struct call *neu);
+
+/* --- Key slots (past_keys.c) ------------------------------------------------------------------------------------ */
+
+#define LEG_SLOTS_MAX (SDES_MAX_KEYS + RX_PAST + 1 + SUITE_COUNT)
+
+bool crypto_same_key(const struct srtp_master *a, const struct srtp_master *b);
+/* A terminal's key went out of force: its slot stays held. The oldest such key gives its place up. */
+void past_keys_push(struct leg *l, const struct srtp_master *m, uint32_t slot);
+void past_keys_push_all(struct leg *l);
+/* It is in force again. */
+void past_keys_remove(struct leg *l, uint32_t slot);
+/* The slot of our key in force, noted with the key. */
+void past_keys_ours(struct leg *l, const struct srtp_master *m, uint32_t slot);
+/* All key slots that a leg holds, each once. Returns how many. */
+uint32_t leg_slots(const struct leg *l, uint32_t out[LEG_SLOTS_MAX]);
 
 /* --- Applying (apply.c) ----------------------------------------------------------------------------------------- */
 

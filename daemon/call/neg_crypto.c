@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Which a=crypto lines we write and accept (RFC 4568 5.1, 7). Pure. Our keys are always our own: one is never copied from
- * the other side. A key stays as long as suite and tag stay; one that was in force and is no more is never used again,
- * except by a terminal that answers a second time, and then its packet indexes go on. */
+ * the other side. A key stays as long as suite and tag stay. One that was in force and no longer is, is never used again,
+ * except by a terminal that answers a second time: then its packet indexes continue (past_keys.c). */
 #include "base/secmem.h"
 #include "call/negotiate.h"
 
@@ -167,9 +167,12 @@ static bool in_force(const struct leg *leg, const struct our_key *k)
 		crypto_same_key(&leg->tx.master, &k->s.master);
 }
 
-static bool may_stay(const struct leg *leg, const struct our_key *k)
+/* A key that protected packets keeps its session parameters: with others it would get another slot, which does not know its indexes. */
+static bool may_stay(const struct leg *leg, const struct our_key *k, uint8_t kdr, bool no_rtp_auth)
 {
-	return !k->used || in_force(leg, k);
+	return !k->used ||
+		(in_force(leg, k) && k->s.master.kdr == kdr &&
+			k->s.master.no_rtp_auth == no_rtp_auth);
 }
 
 static bool draw(void *out, size_t len, struct neg_in *in)
@@ -225,7 +228,8 @@ struct our_key *crypto_answer(struct leg *leg, const struct sdes *line, struct n
 {
 	struct our_key *k = crypto_ours(leg, line->master.suite);
 
-	if (!k || k->s.tag != line->tag || !may_stay(leg, k))
+	if (!k || k->s.tag != line->tag ||
+		!may_stay(leg, k, line->master.kdr, line->master.no_rtp_auth))
 		k = fresh(leg, line->master.suite, line->tag, in);
 	if (!k)
 		return NULL;
@@ -310,22 +314,23 @@ void crypto_offer(struct leg *leg, const struct leg_said *offerer, struct neg_in
 	a->suites = 0;
 	for (uint32_t i = 0; i < w.n; i++) {
 		struct our_key *k = crypto_ours(leg, w.suite[i]);
-		uint32_t params;
+		uint32_t params = flags->flags;
+		bool no_rtp_auth;
 
-		if (!k || !may_stay(leg, k))
+		if (crypto_in_force(leg) >> w.suite[i] & 1)
+			params |= crypto_params_in_force(leg);
+		no_rtp_auth = params & NG_SDES_UNAUTHENTICATED_SRTP &&
+			srtp_suite_get(w.suite[i])->auth != XC_AUTH_GCM;
+		if (!k || !may_stay(leg, k, 0, no_rtp_auth))
 			k = fresh(leg, w.suite[i], k ? k->s.tag : free_tag(leg), in);
 		if (!k)
 			return;
 		if (k->s.tag == 0)
 			k->s.tag = free_tag(leg);
-		params = flags->flags;
-		if (crypto_in_force(leg) >> w.suite[i] & 1)
-			params |= crypto_params_in_force(leg);
 		k->s.unencrypted_srtp = params & NG_SDES_UNENCRYPTED_SRTP;
 		k->s.unencrypted_srtcp = params & NG_SDES_UNENCRYPTED_SRTCP;
 		k->s.master.kdr = 0;
-		k->s.master.no_rtp_auth = params & NG_SDES_UNAUTHENTICATED_SRTP &&
-			srtp_suite_get(w.suite[i])->auth != XC_AUTH_GCM;
+		k->s.master.no_rtp_auth = no_rtp_auth;
 		a->suite[a->suites++] = w.suite[i];
 	}
 }
@@ -339,6 +344,27 @@ static bool same_session(const struct srtp_master *a, const struct srtp_master *
 {
 	return crypto_same_key(a, b) && a->lifetime == b->lifetime && a->kdr == b->kdr &&
 		a->no_rtp_auth == b->no_rtp_auth;
+}
+
+static bool has_slot(const uint32_t slot[SDES_MAX_KEYS], uint32_t one)
+{
+	for (uint32_t i = 0; i < SDES_MAX_KEYS; i++)
+		if (slot[i] == one)
+			return true;
+	return false;
+}
+
+/* The slot of a key that was in force before, or one that is to be taken. */
+static uint32_t past_slot(struct leg *leg, const struct srtp_master *k)
+{
+	for (uint32_t i = 0; i < RX_PAST; i++)
+		if (leg->rx_past[i].slot && same_session(&leg->rx_past[i].master, k)) {
+			uint32_t slot = leg->rx_past[i].slot;
+
+			past_keys_remove(leg, slot);
+			return slot;
+		}
+	return SLOT_UNSET;
 }
 
 /* Keys that come and go beside one that stays are of the same crypto context: indexes go on (RFC 3711 3.3.1). */
@@ -355,7 +381,7 @@ void crypto_set_rx(struct leg *leg, const struct sdes *s, const struct sdes_bag 
 	for (uint32_t i = 0; i <= s->more; i++) {
 		const struct srtp_master *k = i ? &more[i - 1] : &s->master;
 
-		slot[i] = s->master.suite == SUITE_PLAIN ? 0 : SLOT_UNSET;
+		slot[i] = s->master.suite == SUITE_PLAIN ? 0 : past_slot(leg, k);
 		for (uint32_t j = 0; j <= leg->rx.more; j++) {
 			const struct srtp_master *old = j ? &leg->rx_more[j - 1] : &leg->rx.master;
 
@@ -366,6 +392,10 @@ void crypto_set_rx(struct leg *leg, const struct sdes *s, const struct sdes_bag 
 			}
 		}
 	}
+	for (uint32_t j = 0; j <= leg->rx.more; j++)
+		if (!has_slot(slot, leg->rx_slot[j]))
+			past_keys_push(
+				leg, j ? &leg->rx_more[j - 1] : &leg->rx.master, leg->rx_slot[j]);
 	leg->rx_new |= !goes_on;
 	memcpy(leg->rx_told, told, sizeof(told));
 	leg->rx = *s;
@@ -378,12 +408,13 @@ void crypto_set_tx(struct leg *leg, struct our_key *k)
 {
 	const struct sdes *s = k ? &k->s : &plain;
 
-	if (!same_session(&leg->tx.master, &s->master))
-		leg->tx_slot = s->master.suite == SUITE_PLAIN ? 0 : SLOT_UNSET;
-	if (leg->tx_slot == SLOT_UNSET)
+	if (!same_session(&leg->tx.master, &s->master)) {
+		leg->tx_slot = s->master.suite == SUITE_PLAIN ? 0
+			: k && k->slot                        ? k->slot
+							      : SLOT_UNSET;
 		leg->tx_told = LIFE_LEFT;
-	if (!crypto_same_key(&leg->tx.master, &s->master))
-		leg->tx_new = !k || !k->used;
+	}
+	leg->tx_new |= !crypto_same_key(&leg->tx.master, &s->master);
 	leg->tx = *s;
 	if (k)
 		k->used = true;

@@ -157,7 +157,6 @@ struct crypto_refused {  /* the first a=crypto line that was left out */
 	const char *why; /* constant */
 };
 
-bool crypto_same_key(const struct srtp_master *a, const struct srtp_master *b);
 /* Bit of the suite, and NG_SDES_UN*, that a leg speaks by now: what a script once allowed stays good for re-INVITEs. */
 uint32_t crypto_in_force(const struct leg *leg);
 uint32_t crypto_params_in_force(const struct leg *leg);

@@ -12,7 +12,7 @@
 #define MEDIA_SSRCS \
 	16 /* per context and direction: a terminal uses one or two; more are a conference or an attack */
 
-/* The TX_RTP SSRCs that gave their place up to others, under the key that is sent under now: see media_ssrc_turn(). */
+/* SSRCs of a table that lost their place to others, under the key in force: see media_ssrc_turn(). */
 struct past_ssrc {
 	uint64_t index; /* of the last packet that was sent, as media_mark's */
 	uint32_t ssrc;
@@ -22,7 +22,7 @@ struct past_ssrc {
 #define MEDIA_TURNS   8              /* newcomers at once that take others' places */
 #define MEDIA_TURN_NS 10000000000ull /* and one more after this long */
 struct past {
-	/* Written by complete.c only, and by commands. */
+	/* Written by complete.c only, and by commands. Turns: of TX_RTP only. */
 	uint64_t turn_ns; /* up to where turns are counted; 0 = none was taken yet */
 	uint32_t turns;   /* left then */
 	uint32_t n;
@@ -72,10 +72,19 @@ struct key_state {
 	/* Set by commands. */
 	uint8_t kdr;
 	bool no_rtp_auth;
+	bool kept;                /* struct ledger has its indexes */
 	enum srtp_suite_id suite; /* with a kdr */
 };
 
 enum { RX_RTP, RX_RTCP, TX_RTP, SSRC_TABLES };
+
+/* The indexes of a key that no context uses at present (ledger.c). Control thread commands only; lives as long as the slot pair. */
+#define LEDGER_MARKS (2 * (MEDIA_SSRCS + MEDIA_PAST)) /* a key is a receiving or a sending one */
+struct ledger {
+	uint64_t tx_rtcp_next; /* as struct media_ctx's */
+	uint32_t n;
+	struct media_mark mark[LEDGER_MARKS];
+};
 
 /* Where the pieces behind the body lie, from its end: HMAC suites [index word] MKI tag, AEAD suites tag [index word] MKI. */
 struct media_tail {
@@ -115,8 +124,8 @@ struct media_ctx {
 	uint64_t changed;               /* number of the burst before the last command */
 	struct media_ctx_cfg *cfg;
 	/* Written by complete.c only, after authentication. Where there are more SSRCs than the first they lie elsewhere, so that what
-	 * packets need of many contexts is on few pages. TX_RTP never forgets while the tx key lives (see
-	 * nonce guard): what gives its place up is in struct past. */
+	 * packets need of many contexts is on few pages. No table forgets while the key lives: what gives
+	 * its place up is in struct past, what a key protected that is not in force is in struct ledger. */
 	struct ssrc_state first_rtcp;               /* of RX_RTCP */
 	struct ssrc_state (*more)[MEDIA_SSRCS - 1]; /* [SSRC_TABLES] */
 	uint8_t used[SSRC_TABLES]; /* entries of each table: taken in order, never given back */
@@ -242,7 +251,9 @@ struct media {
 		uint32_t left;     /* packets to look at */
 		bool found;        /* one of them came again */
 	} * watch;                 /* [max_stream]: touched only where one is watched */
-	struct past *past; /* [max_ctx]: touched only where more SSRCs were sent than have places */
+	struct past (*past)
+		[SSRC_TABLES]; /* [max_ctx]: touched only where there are more SSRCs than places */
+	struct ledger *ledger; /* [key_slots / 2]: touched only where a key went out of force */
 };
 
 static inline struct xc_job *media_open(const struct media *m, const struct note *n)
@@ -377,8 +388,9 @@ static inline bool media_ssrc_new(const struct ssrc_state *s, uint64_t index)
 		replay_check(&s->seen, index) == REPLAY_NEW;
 }
 
-/* The state of an SSRC, made if there is none. evict: when all are taken the one that was silent longest goes; without it NULL is
- * returned then. For authentic packets only. */
+/* The state of an SSRC, made if there is none. evict: when all are taken, the one that was silent longest gives way, and its
+ * highest index stays known in the past. NULL: all are taken, and evict is not set or the past is full. The sender of authentic
+ * packets decides how many SSRCs there are, so receiving needs no limit per time. For authentic packets only. */
 struct ssrc_state *media_ssrc_make(
 	struct media *m, struct media_ctx *c, int table, uint32_t ssrc, bool evict);
 
@@ -413,8 +425,11 @@ void media_ssrc_reset(struct media *m, struct media_ctx *c, int table, uint32_t 
 /* A context was passed through, and no longer is: its RX_RTP indexes were followed without authentication, a burst lost or a forgery
  * ahead of the truth. They are estimates by now, behind which nothing counts as seen. */
 void media_ssrc_trust(struct media_ctx *c);
-/* Go on behind this index; what is further already stays. */
+/* Resume after this index; never moves one backwards. */
 void media_ssrc_resume(struct media *m, struct media_ctx *c, const struct media_mark *mark);
+/* All SSRCs of a table, in place or past, added to out[n]; returns the new n. */
+uint32_t media_ssrc_marks(const struct media *m, const struct media_ctx *c, int table,
+	struct media_mark *out, uint32_t n);
 /* The index of an RTP packet of this burst, in[at], whose SSRC has the state s, or none. Reads state, writes scratch. */
 uint64_t media_ssrc_index(struct media *m, const struct media_ctx *c, int table,
 	const struct ssrc_state *s, uint32_t ssrc, uint16_t seq, const struct media_in *in,
@@ -429,9 +444,24 @@ static inline bool media_ssrc_may_turn(
 		endpoint_eq(src, &m->stream[stream].learn.remote);
 }
 
+const struct past_ssrc *media_ssrc_past_find(
+	const struct media *m, const struct media_ctx *c, int table, uint32_t ssrc);
+
 /* What is known of an SSRC that gave its place up; NULL: it did not. */
-const struct past_ssrc *media_ssrc_past(
-	const struct media *m, const struct media_ctx *tx, uint32_t ssrc);
+static inline const struct past_ssrc *media_ssrc_past(
+	const struct media *m, const struct media_ctx *c, int table, uint32_t ssrc)
+{
+	return c->used[table] == MEDIA_SSRCS ? media_ssrc_past_find(m, c, table, ssrc) : NULL;
+}
+
+/* The index is at or below the highest one of an SSRC that gave its place up. */
+static inline bool media_ssrc_past_has(
+	const struct media *m, const struct media_ctx *c, int table, uint32_t ssrc, uint64_t index)
+{
+	const struct past_ssrc *p = media_ssrc_past(m, c, table, ssrc);
+
+	return p && !p->roc_only && index <= p->index;
+}
 
 bool media_ssrc_no_turn(const struct media *m, const struct media_ctx *tx, uint32_t ssrc,
 	bool may_turn, uint64_t now_ns);
@@ -466,6 +496,19 @@ static inline struct ssrc_state *media_ssrc_send(
 	s->touched = ++m->clock;
 	return s;
 }
+
+/* --- ledger.c: what keys protected that are not in force --------------------------------------------------------- */
+
+/* CTX_SET: whether the keys of cfg->tx may be put into force with indexes that start again. */
+bool media_ledger_allows(const struct media *m, const struct media_crypto *tx);
+/* CTX_SET, before the tables change: keeps the indexes of the keys that leave this direction. */
+void media_ledger_leave(
+	struct media *m, struct media_ctx *c, bool tx, const struct media_crypto *next, bool all);
+/* CTX_SET, after the tables were reset: continues the indexes of the keys that come. prev: what was in force, NULL = nothing. */
+void media_ledger_join(struct media *m, struct media_ctx *c, bool tx,
+	const struct media_crypto *prev, const struct media_crypto *now);
+/* The slot has a new key, or none. */
+void media_ledger_forget(struct media *m, uint32_t slot);
 
 /* --- keys.c: master keys' lifetimes and epochs ------------------------------------------------------------------ */
 

@@ -37,6 +37,7 @@ static void forget(struct media *m, uint32_t slot)
 	struct key_state *k = &m->key[slot / 2];
 
 	take_back(k);
+	media_ledger_forget(m, slot);
 	if (k->kdr)
 		m->epochs[slot / 2] = (struct epochs){0};
 	atomic_store_explicit(&k->lifetime, 0, memory_order_relaxed);

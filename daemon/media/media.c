@@ -93,19 +93,6 @@ static bool starts_are_sound(const struct media_ctx_cfg *cfg)
 	return true;
 }
 
-/* Of this direction's keys none has protected a packet yet. */
-static bool keys_are_fresh(const struct media *m, const struct media_crypto *c)
-{
-	for (uint32_t i = 0; i < c->keys; i++) {
-		const struct key_state *k = &m->key[c->key[i].slot / 2];
-
-		if (atomic_load_explicit(&k->rtp, memory_order_relaxed) ||
-			atomic_load_explicit(&k->rtcp, memory_order_relaxed))
-			return false;
-	}
-	return true;
-}
-
 /* The SRTCP index is not set to zero again by a new key (RFC 3711 3.4), unless it is used up: then it is counted modulo 2^31. */
 static void tx_rtcp_set(struct media *m, struct media_ctx *c, const struct media_ctx_cfg *cfg)
 {
@@ -117,6 +104,29 @@ static void tx_rtcp_set(struct media *m, struct media_ctx *c, const struct media
 		!atomic_load_explicit(
 			&m->key[tx->key[tx->use].slot / 2].rtcp, memory_order_relaxed))
 		c->tx_rtcp_next = 0;
+}
+
+/* Each direction's tables as the keys that are in force from now on need them: first what leaves is kept, then the tables start again,
+ * then what comes is continued. */
+static void tables_set(struct media *m, struct media_ctx *c, const struct media_ctx_cfg *cfg)
+{
+	const struct media_ctx_cfg old = *c->cfg;
+	bool was = c->rx.set, trust = was && old.rx.pass && !cfg->rx.pass;
+
+	media_ledger_leave(m, c, false, &cfg->rx, cfg->rx_new);
+	media_ledger_leave(m, c, true, &cfg->tx, cfg->tx_new);
+	if (!was || cfg->rx_new) {
+		media_ssrc_reset(m, c, RX_RTP, cfg->rx_roc, cfg->rx_start, cfg->rx_starts);
+		media_ssrc_reset(m, c, RX_RTCP, 0, NULL, 0);
+	} else if (trust) {
+		media_ssrc_trust(c);
+	}
+	if (!was || cfg->tx_new)
+		media_ssrc_reset(m, c, TX_RTP, cfg->tx_roc, cfg->tx_start, cfg->tx_starts);
+	tx_rtcp_set(m, c, cfg);
+	/* What was authentic before media were passed through stays seen. */
+	media_ledger_join(m, c, false, was && !cfg->rx_new && !trust ? &old.rx : NULL, &cfg->rx);
+	media_ledger_join(m, c, true, was && !cfg->tx_new ? &old.tx : NULL, &cfg->tx);
 }
 
 static int ctx_set(struct media *m, const struct media_cmd *cmd)
@@ -131,19 +141,11 @@ static int ctx_set(struct media *m, const struct media_cmd *cmd)
 	if (cfg->tx.pass && media_is_srtp(&cfg->tx))
 		return -EINVAL;
 	/* Indexes that start again under a key that was sent under would repeat its keystream. */
-	if ((!c->tx.set || cfg->tx_new) && !keys_are_fresh(m, &cfg->tx))
+	if ((!c->tx.set || cfg->tx_new) && !media_ledger_allows(m, &cfg->tx))
 		return -EINVAL;
 	c->cfg = &m->ctx_cfg[cmd->id];
 	c->more = m->ssrc[cmd->id];
-	if (!c->rx.set || cfg->rx_new) {
-		media_ssrc_reset(m, c, RX_RTP, cfg->rx_roc, cfg->rx_start, cfg->rx_starts);
-		media_ssrc_reset(m, c, RX_RTCP, 0, NULL, 0);
-	}
-	if (c->rx.set && !cfg->rx_new && c->cfg->rx.pass && !cfg->rx.pass)
-		media_ssrc_trust(c);
-	if (!c->tx.set || cfg->tx_new)
-		media_ssrc_reset(m, c, TX_RTP, cfg->tx_roc, cfg->tx_start, cfg->tx_starts);
-	tx_rtcp_set(m, c, cfg);
+	tables_set(m, c, cfg);
 	*c->cfg = *cfg;
 	way_set(m, &c->rx, &cfg->rx, false);
 	way_set(m, &c->tx, &cfg->tx, true);
@@ -248,6 +250,12 @@ static int ctx_del(struct media *m, uint32_t id)
 {
 	if (id >= m->cfg.max_ctx)
 		return -EINVAL;
+	if (m->ctx[id].rx.set) {
+		static const struct media_crypto none;
+
+		media_ledger_leave(m, &m->ctx[id], false, &none, true);
+		media_ledger_leave(m, &m->ctx[id], true, &none, true);
+	}
 	media_key_settle(m, &m->ctx[id].rx);
 	media_key_settle(m, &m->ctx[id].tx);
 	memset(&m->ctx[id], 0, sizeof(m->ctx[id]));
@@ -462,8 +470,9 @@ int media_create(struct media **out, const struct media_config *cfg)
 	m->key = bigmem_alloc(cfg->key_slots / 2 + 1, sizeof(*m->key));
 	m->again = bigmem_alloc(AGAIN_HASHES, sizeof(*m->again));
 	m->watch = bigmem_alloc(cfg->max_stream, sizeof(*m->watch));
+	m->ledger = bigmem_alloc(cfg->key_slots / 2 + 1, sizeof(*m->ledger));
 	m->epochs = calloc(cfg->key_slots / 2 + 1, sizeof(*m->epochs));
-	if (!m->ctx || !m->ctx_cfg || !m->ssrc || !m->past || !m->stream || !m->trial ||
+	if (!m->ledger || !m->ctx || !m->ctx_cfg || !m->ssrc || !m->past || !m->stream || !m->trial ||
 		!m->counters || !m->by_port || !lanes_alloc(m) || !m->windows || !m->key ||
 		!m->epochs || !m->again || !m->watch) {
 		media_destroy(m);
@@ -490,6 +499,7 @@ void media_destroy(struct media *m)
 	lanes_free(m);
 	bigmem_free(m->by_port, port_cells(&m->cfg), sizeof(*m->by_port));
 	bigmem_free(m->windows, window_words(m), sizeof(*m->windows));
+	bigmem_free(m->ledger, m->cfg.key_slots / 2 + 1, sizeof(*m->ledger));
 	bigmem_free(m->key, m->cfg.key_slots / 2 + 1, sizeof(*m->key));
 	bigmem_free(m->again, AGAIN_HASHES, sizeof(*m->again));
 	bigmem_free(m->watch, m->cfg.max_stream, sizeof(*m->watch));

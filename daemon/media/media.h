@@ -75,11 +75,16 @@ enum media_cmd_type {
 struct media_ctx_cfg {
 	struct media_crypto rx; /* packets that come from this side's terminal */
 	struct media_crypto tx; /* packets that go to it */
-	/* A new crypto context: forget the indexes and windows, the next packet of each SSRC has the start's ROC, or 0. False with
-	 * the same keys (nothing is ever reset), and when keys are added, dropped or changed within the context: told apart by
-	 * their MKI, they share the indexes ("the ROC MUST NOT be reset", RFC 3711 3.3.1), and so one window per SSRC serves all
-	 * of them: an index is received once and sent once, under whichever key. tx_new needs keys that nothing was sent under,
-	 * or the command is refused. SRTCP's index that we send goes on in any case (RFC 3711 3.4). */
+	/* A new crypto context: the next packet of each SSRC has the start's ROC, or 0. False with the same keys (nothing is ever
+	 * reset), and when keys are added, dropped or changed within the context: told apart by their MKI, they share the indexes
+	 * ("the ROC MUST NOT be reset", RFC 3711 3.3.1), and so one window per SSRC serves all of them: an index is received
+	 * once and sent once, under whichever key.
+	 *
+	 * What a key protected belongs to the key, not to the context. When a key leaves a context, or the context is deleted, its
+	 * indexes are kept with its slot until MEDIA_KEY_DEL. When the slot is named again, they continue. So the control thread
+	 * keeps a key's slot for as long as the call may use the key again. tx_new needs keys that nothing was sent under, or
+	 * whose indexes are kept; otherwise the command is refused, because another context sends under them.
+	 * SRTCP's index that we send goes on in any case (RFC 3711 3.4). */
 	bool rx_new, tx_new;
 	/* Used where indexes are new (rx_new, tx_new, or a new context); ignored otherwise. */
 	uint32_t rx_roc,
@@ -150,8 +155,8 @@ struct media_mark {
 	uint8_t table; /* enum media_table; SRTCP that we send has one index for all, see tx_rtcp_index */
 	bool roc_only; /* as media_start's: nothing was seen yet */
 };
-#define MEDIA_PAST      48 /* SSRCs that were sent, beside those that have one of the 16 places */
-#define MEDIA_MARKS_MAX (16 * MEDIA_TABLES + MEDIA_PAST)
+#define MEDIA_PAST      48 /* SSRCs that are known in addition to those that have one of the 16 places */
+#define MEDIA_MARKS_MAX ((16 + MEDIA_PAST) * MEDIA_TABLES)
 #define MEDIA_RESUMES   12
 
 struct media_ctx_resume {

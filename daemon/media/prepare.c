@@ -275,7 +275,8 @@ static uint8_t rx_index(struct draft *d)
 			media_ssrc_index(d->m, d->rx, table, s, j->ssrc, d->seq, d->in, d->at);
 	if (j->rx_index > SRTP_INDEX_MAX)
 		return drop(d, MEDIA_DROP_INDEX_END);
-	if (s && !media_ssrc_new(s, j->rx_index))
+	if (s ? !media_ssrc_new(s, j->rx_index)
+	      : media_ssrc_past_has(d->m, d->rx, table, j->ssrc, j->rx_index))
 		return drop(d, MEDIA_DROP_REPLAY);
 	return slot_for(d, &d->rx->rx, d->note->rx_key, j->rx_index, &j->rx_key);
 }
@@ -324,7 +325,6 @@ static uint8_t tx_rtp_index(struct draft *d)
 {
 	const struct ssrc_state *s = media_ssrc_find(d->tx, TX_RTP, d->job->ssrc);
 	const struct media_in *in = &d->in[d->at];
-	const struct past_ssrc *past;
 	struct media *m = d->m;
 
 	if (!s &&
@@ -335,9 +335,8 @@ static uint8_t tx_rtp_index(struct draft *d)
 		media_ssrc_index(d->m, d->tx, TX_RTP, s, d->job->ssrc, d->seq, d->in, d->at);
 	if (d->job->tx_index > SRTP_INDEX_MAX)
 		return drop(d, MEDIA_DROP_INDEX_END);
-	past = s ? NULL : media_ssrc_past(m, d->tx, d->job->ssrc);
 	if (s ? !media_ssrc_new(s, d->job->tx_index)
-	      : past && !past->roc_only && d->job->tx_index <= past->index)
+	      : media_ssrc_past_has(m, d->tx, TX_RTP, d->job->ssrc, d->job->tx_index))
 		return drop(d, MEDIA_DROP_NONCE);
 	return slot_for(d, &d->tx->tx, d->note->tx_key, d->job->tx_index, &d->job->tx_key);
 }

@@ -48,36 +48,80 @@ static uint32_t oldest(struct media_ctx *c, int table)
 	return place;
 }
 
+static struct past *past_at(const struct media *m, const struct media_ctx *c, int table)
+{
+	return &m->past[c - m->ctx][table];
+}
+
+static const struct past_ssrc *past_find(const struct past *p, uint32_t ssrc)
+{
+	for (uint32_t i = 0; i < p->n; i++)
+		if (p->of[i].ssrc == ssrc)
+			return &p->of[i];
+	return NULL;
+}
+
+const struct past_ssrc *media_ssrc_past_find(
+	const struct media *m, const struct media_ctx *c, int table, uint32_t ssrc)
+{
+	return past_find(past_at(m, c, table), ssrc);
+}
+
+static struct past_ssrc past_of(const struct ssrc_state *s)
+{
+	return (struct past_ssrc){
+		.index = s->seen.last, .ssrc = s->ssrc, .roc_only = !s->seen.started};
+}
+
+/* All places are taken: the least recently used SSRC moves to the past, and this one takes its place. NULL: the past is full. */
+static struct ssrc_state *change_places(
+	struct media *m, struct media_ctx *c, int table, uint32_t ssrc)
+{
+	struct past *p = past_at(m, c, table);
+	struct past_ssrc *seat = (struct past_ssrc *)past_find(p, ssrc);
+	struct past_ssrc before = {.index = (uint64_t)c->roc[table] << 16, .roc_only = true};
+	uint32_t place = oldest(c, table);
+	struct ssrc_state *s = at(c, table, place);
+
+	if (seat)
+		before = *seat;
+	else if (p->n == MEDIA_PAST)
+		return NULL;
+	else
+		seat = &p->of[p->n++];
+	*seat = past_of(s);
+	make(m, c, table, place, ssrc);
+	s->seen.last = before.index;
+	if (!before.roc_only)
+		replay_start_after(&s->seen, before.index);
+	return s;
+}
+
 struct ssrc_state *media_ssrc_make(
 	struct media *m, struct media_ctx *c, int table, uint32_t ssrc, bool evict)
 {
 	struct ssrc_state *s = (struct ssrc_state *)media_ssrc_find(c, table, ssrc);
-	uint32_t place = c->used[table];
 
-	if (!s && place == MEDIA_SSRCS) {
-		if (!evict)
-			return NULL;
-		place = oldest(c, table);
-	} else if (!s) {
-		c->used[table]++;
+	if (!s && c->used[table] < MEDIA_SSRCS) {
+		make(m, c, table, c->used[table], ssrc);
+		s = at(c, table, c->used[table]++);
+	} else if (!s && evict) {
+		s = change_places(m, c, table, ssrc);
 	}
-	if (!s) {
-		make(m, c, table, place, ssrc);
-		s = at(c, table, place);
-	}
-	s->touched = ++m->clock;
+	if (s)
+		s->touched = ++m->clock;
 	return s;
 }
 
 void media_ssrc_reset(struct media *m, struct media_ctx *c, int table, uint32_t roc,
 	const struct media_start *start, uint32_t starts)
 {
-	struct past *past = &m->past[c - m->ctx];
+	struct past *past = past_at(m, c, table);
 
 	for (uint32_t i = 0; i < c->used[table]; i++)
 		*at(c, table, i) = (struct ssrc_state){0};
 	c->used[table] = 0;
-	if (table == TX_RTP && (past->n || past->turn_ns))
+	if (past->n || past->turn_ns)
 		*past = (struct past){0};
 	c->roc[table] = roc;
 	for (uint32_t i = 0; i < starts; i++) {
@@ -102,20 +146,6 @@ void media_ssrc_trust(struct media_ctx *c)
 }
 
 /* --- Places that change hands ------------------------------------------------------------------------------------ */
-
-static const struct past_ssrc *past_find(const struct past *p, uint32_t ssrc)
-{
-	for (uint32_t i = 0; i < p->n; i++)
-		if (p->of[i].ssrc == ssrc)
-			return &p->of[i];
-	return NULL;
-}
-
-const struct past_ssrc *media_ssrc_past(
-	const struct media *m, const struct media_ctx *tx, uint32_t ssrc)
-{
-	return tx->used[TX_RTP] == MEDIA_SSRCS ? past_find(&m->past[tx - m->ctx], ssrc) : NULL;
-}
 
 /* A bucket, filled by time. */
 static uint32_t turns_left(const struct past *p, uint64_t now_ns)
@@ -145,48 +175,24 @@ static void take_turn(struct past *p, uint64_t now_ns)
 bool media_ssrc_no_turn(const struct media *m, const struct media_ctx *tx, uint32_t ssrc,
 	bool may_turn, uint64_t now_ns)
 {
-	const struct past *p = &m->past[tx - m->ctx];
+	const struct past *p = past_at(m, tx, TX_RTP);
 
 	return !past_find(p, ssrc) &&
 		(!may_turn || p->n == MEDIA_PAST || turns_left(p, now_ns) == 0);
 }
 
-static struct past_ssrc past_of(const struct ssrc_state *s)
-{
-	return (struct past_ssrc){
-		.index = s->seen.last, .ssrc = s->ssrc, .roc_only = !s->seen.started};
-}
-
 struct ssrc_state *media_ssrc_turn(
 	struct media *m, struct media_ctx *tx, uint32_t ssrc, bool may_turn, uint64_t now_ns)
 {
-	struct past *p = &m->past[tx - m->ctx];
-	struct past_ssrc before, *seat;
-	struct ssrc_state *s;
-	uint32_t place;
+	struct past *p = past_at(m, tx, TX_RTP);
 
 	if (tx->used[TX_RTP] < MEDIA_SSRCS || media_ssrc_find(tx, TX_RTP, ssrc))
 		return media_ssrc_make(m, tx, TX_RTP, ssrc, false);
 	if (media_ssrc_no_turn(m, tx, ssrc, may_turn, now_ns))
 		return NULL;
-	place = oldest(tx, TX_RTP);
-	s = at(tx, TX_RTP, place);
-	seat = (struct past_ssrc *)past_find(p, ssrc);
-	if (seat) { /* they change places */
-		before = *seat;
-	} else {
+	if (!past_find(p, ssrc))
 		take_turn(p, now_ns);
-		seat = &p->of[p->n++];
-		before = (struct past_ssrc){
-			.index = (uint64_t)tx->roc[TX_RTP] << 16, .roc_only = true};
-	}
-	*seat = past_of(s);
-	make(m, tx, TX_RTP, place, ssrc);
-	s->seen.last = before.index;
-	if (!before.roc_only)
-		replay_start_after(&s->seen, before.index);
-	s->touched = ++m->clock;
-	return s;
+	return media_ssrc_make(m, tx, TX_RTP, ssrc, true);
 }
 
 /* Without room nothing is lost but newcomers: a full past lets none in. */
@@ -211,13 +217,34 @@ void media_ssrc_resume(struct media *m, struct media_ctx *c, const struct media_
 {
 	struct ssrc_state *s = media_ssrc_get(m, c, mark->table, mark->ssrc, false);
 
-	if (!s && mark->table == TX_RTP)
-		past_resume(&m->past[c - m->ctx], mark);
+	if (!s)
+		past_resume(past_at(m, c, mark->table), mark);
 	if (!s || (s->seen.started && (mark->roc_only || s->seen.last >= mark->index)))
 		return;
 	s->seen.last = mark->index;
 	if (!mark->roc_only)
 		replay_start_after(&s->seen, mark->index);
+}
+
+uint32_t media_ssrc_marks(const struct media *m, const struct media_ctx *c, int table,
+	struct media_mark *out, uint32_t n)
+{
+	const struct past *p = past_at(m, c, table);
+
+	for (uint32_t i = 0; i < c->used[table]; i++) {
+		const struct ssrc_state *s = look_at(c, table, i);
+
+		out[n++] = (struct media_mark){.ssrc = s->ssrc,
+			.table = (uint8_t)table,
+			.roc_only = !s->seen.started,
+			.index = s->seen.started ? s->seen.last : s->seen.last >> 16 << 16};
+	}
+	for (uint32_t i = 0; c->used[table] == MEDIA_SSRCS && i < p->n; i++)
+		out[n++] = (struct media_mark){.ssrc = p->of[i].ssrc,
+			.table = (uint8_t)table,
+			.roc_only = p->of[i].roc_only,
+			.index = p->of[i].index};
+	return n;
 }
 
 uint32_t media_marks(const struct media *m, uint32_t ctx, struct media_mark out[MEDIA_MARKS_MAX],
@@ -231,19 +258,7 @@ uint32_t media_marks(const struct media *m, uint32_t ctx, struct media_mark out[
 		return 0;
 	*tx_rtcp_next = c->tx_rtcp_next;
 	for (int table = 0; table < SSRC_TABLES; table++)
-		for (uint32_t i = 0; i < c->used[table]; i++) {
-			const struct ssrc_state *s = look_at(c, table, i);
-
-			out[n++] = (struct media_mark){.ssrc = s->ssrc,
-				.table = (uint8_t)table,
-				.roc_only = !s->seen.started,
-				.index = s->seen.started ? s->seen.last : s->seen.last >> 16 << 16};
-		}
-	for (uint32_t i = 0; i < m->past[ctx].n; i++)
-		out[n++] = (struct media_mark){.ssrc = m->past[ctx].of[i].ssrc,
-			.table = TX_RTP,
-			.roc_only = m->past[ctx].of[i].roc_only,
-			.index = m->past[ctx].of[i].index};
+		n = media_ssrc_marks(m, c, table, out, n);
 	return n;
 }
 
@@ -322,7 +337,7 @@ uint64_t media_ssrc_index(struct media *m, const struct media_ctx *c, int table,
 
 	if (s && s->seen.started)
 		return srtp_index_estimate(s->seen.last, seq);
-	past = !s && table == TX_RTP ? media_ssrc_past(m, c, ssrc) : NULL;
+	past = !s ? media_ssrc_past(m, c, table, ssrc) : NULL;
 	if (past && !past->roc_only)
 		return srtp_index_estimate(past->index, seq);
 	roc = s ? s->seen.last >> 16 : past ? past->index >> 16 : roc;

@@ -95,6 +95,14 @@ void rig_ctx(struct rig *r, uint32_t id, uint32_t rx, uint32_t tx, enum srtp_sui
 	assert_int_equal(media_command(r->m, &cmd), 0);
 }
 
+void rig_ctx_plain(struct rig *r, uint32_t id)
+{
+	struct media_cmd cmd = {
+		.type = MEDIA_CTX_SET, .id = id, .ctx = {.rx_new = true, .tx_new = true}};
+
+	assert_int_equal(media_command(r->m, &cmd), 0);
+}
+
 struct media_cmd rig_stream_cmd(uint32_t id, uint16_t port, uint32_t c, uint32_t rtp_to,
 	uint32_t rtcp_to, const char *remote)
 {

@@ -43,6 +43,8 @@ void rig_key_new(struct rig *r, uint32_t slot, uint8_t kdr, uint64_t lifetime);
 struct media_crypto rig_crypto(const struct rig *r, uint32_t slot, enum srtp_suite_id suite);
 void rig_ctx(struct rig *r, uint32_t id, uint32_t rx, uint32_t tx, enum srtp_suite_id suite,
 	bool rx_new, bool tx_new);
+/* RTP both ways: its slots are free for other keys. */
+void rig_ctx_plain(struct rig *r, uint32_t id);
 struct media_cmd rig_stream_cmd(uint32_t id, uint16_t port, uint32_t c, uint32_t rtp_to,
 	uint32_t rtcp_to, const char *remote);
 void rig_stream(struct rig *r, uint32_t id, uint16_t port, uint32_t c, uint32_t rtp_to,

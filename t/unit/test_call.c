@@ -93,7 +93,8 @@ static void reinvite_with_a_new_key_starts_that_direction_anew(void **state)
 		mock_master(t.m, mock_ctx(t.m, p.a)->rx.key[0].slot)->key, "ABCDEFGHIJKLMNOP", 16);
 	assert_true(mock_ctx(t.m, p.a)->rx_new);
 	assert_false(mock_ctx(t.m, p.a)->tx_new);
-	assert_int_equal(t.m->keys, 4);
+	/* A's first key may come back: what was received under it stays known. */
+	assert_int_equal(t.m->keys, 5);
 	talk_end(&t);
 }
 
@@ -199,10 +200,12 @@ static void a_used_key_never_starts_anew(void **state)
 {
 	struct ports p;
 	struct talk t;
+	uint32_t slot;
 
 	(void)state;
 	talk_start(&t);
 	p = establish(&t);
+	slot = mock_ctx(t.m, p.b)->tx.key[0].slot;
 	talk_answer(&t, "a", "b2",
 		talk_body(&t, B, 5100, "RTP/SAVP", CRYPTO("2 AES_CM_128_HMAC_SHA1_32 " K80C)));
 	assert_null(t.reply.error);
@@ -211,7 +214,91 @@ static void a_used_key_never_starts_anew(void **state)
 	talk_answer(&t, "a", "b", talk_body(&t, B, 5000, "RTP/SAVP", SAVP_B));
 	assert_null(t.reply.error);
 	assert_int_equal(mock_ctx(t.m, p.b)->tx.suite, SUITE_AES_CM_128_80);
-	assert_false(mock_ctx(t.m, p.b)->tx_new);
+	/* The same slot: the worker continues what the key had sent there. */
+	assert_true(mock_ctx(t.m, p.b)->tx_new);
+	assert_int_equal(mock_ctx(t.m, p.b)->tx.key[0].slot, slot);
+	assert_int_not_equal(mock_ctx(t.m, p.b)->rx.key[0].slot, 0);
+	talk_end(&t);
+}
+
+/* Two keys by turns, of the same party or of two branches, and RTP in between: what was received stays known with the slot. */
+static void a_terminals_key_that_returns_has_its_slot(void **state)
+{
+	uint32_t first, second;
+	struct ports p;
+	struct talk t;
+
+	(void)state;
+	talk_start(&t);
+	p = establish(&t);
+	first = mock_ctx(t.m, p.b)->rx.key[0].slot;
+	talk_answer(&t, "a", "b2", talk_body(&t, B, 5100, "RTP/SAVP", SAVP_B2));
+	second = mock_ctx(t.m, p.b)->rx.key[0].slot;
+	assert_int_not_equal(first, second);
+	assert_non_null(mock_master(t.m, first));
+	talk_answer(&t, "a", "b", talk_body(&t, B, 5000, "RTP/SAVP", SAVP_B));
+	assert_int_equal(mock_ctx(t.m, p.b)->rx.key[0].slot, first);
+	assert_non_null(mock_master(t.m, second));
+	/* The offerer's too, over RTP. */
+	first = mock_ctx(t.m, p.a)->rx.key[0].slot;
+	talk_offer(&t, "a", "b", talk_body(&t, A, 4000, "RTP/AVP", ""));
+	talk_answer(&t, "a", "b", talk_body(&t, B, 5000, "RTP/SAVP", SAVP_B));
+	assert_null(t.reply.error);
+	assert_int_equal(mock_ctx(t.m, p.a)->rx.suite, SUITE_PLAIN);
+	talk_offer(&t, "a", "b", talk_body(&t, A, 4000, "RTP/SAVP", CRYPTO(C80A)));
+	talk_answer(&t, "a", "b", talk_body(&t, B, 5000, "RTP/SAVP", SAVP_B));
+	if (t.reply.error)
+		fail_msg("%s", t.reply.error);
+	assert_int_equal(mock_ctx(t.m, p.a)->rx.key[0].slot, first);
+	talk_end(&t);
+}
+
+static void a_rejected_media_comes_back_with_its_memory(void **state)
+{
+	struct sdes before, after;
+	uint32_t rx, tx;
+	struct ports p;
+	struct talk t;
+
+	(void)state;
+	talk_start(&t);
+	p = establish(&t);
+	assert_true(talk_line(&t, 0, 0, &before));
+	rx = mock_ctx(t.m, p.a)->rx.key[0].slot;
+	tx = mock_ctx(t.m, p.a)->tx.key[0].slot;
+	talk_offer(&t, "a", "b", talk_body(&t, A, 0, "RTP/SAVP", CRYPTO(C80A)));
+	talk_answer(&t, "a", "b", talk_body(&t, B, 0, "RTP/SAVP", SAVP_B));
+	assert_null(t.reply.error);
+	assert_non_null(mock_master(t.m, rx)); /* its own key may return */
+	assert_null(mock_master(t.m, tx));     /* ours never does */
+	talk_offer(&t, "a", "b", talk_body(&t, A, 4000, "RTP/SAVP", CRYPTO(C80A)));
+	talk_answer(&t, "a", "b", talk_body(&t, B, 5000, "RTP/SAVP", CRYPTO(C80A)));
+	assert_null(t.reply.error);
+	assert_true(talk_line(&t, 0, 0, &after));
+	assert_memory_not_equal(before.master.key, after.master.key, 16);
+	assert_int_equal(mock_ctx(t.m, t.sdp->media[0].port)->rx.key[0].slot, rx);
+	talk_end(&t);
+}
+
+/* A call does not hold slots without end: the latest keys only. */
+static void old_keys_give_their_slots_up(void **state)
+{
+	struct ports p;
+	struct talk t;
+
+	(void)state;
+	talk_start(&t);
+	p = establish(&t);
+	for (char key = 'A'; key < 'A' + 20; key++) {
+		char line[128];
+
+		snprintf(line, sizeof(line),
+			CRYPTO("1 " L80 " inline:%cUJDREVGR0hJSktMTU5PUFFSU1RVVldYWVoxMjM0"), key);
+		talk_answer(&t, "a", "b", talk_body(&t, B, 5000, "RTP/SAVP", line));
+		assert_null(t.reply.error);
+		assert_in_range(t.m->keys, 4, 4 + 3);
+	}
+	assert_int_equal(mock_ctx(t.m, p.b)->rx.keys, 1);
 	talk_end(&t);
 }
 
@@ -689,6 +776,9 @@ int main(void)
 		cmocka_unit_test(the_latest_answer_wins),
 		cmocka_unit_test(learning_starts_again_for_another_terminal_only),
 		cmocka_unit_test(a_used_key_never_starts_anew),
+		cmocka_unit_test(a_terminals_key_that_returns_has_its_slot),
+		cmocka_unit_test(a_rejected_media_comes_back_with_its_memory),
+		cmocka_unit_test(old_keys_give_their_slots_up),
 		cmocka_unit_test(a_branch_has_its_own_ports),
 		cmocka_unit_test(refused_media_are_closed_and_added_ones_opened),
 		cmocka_unit_test(any_step_may_fail_and_nothing_is_half_done),

@@ -355,7 +355,8 @@ static void keys_change_within_a_call(void **state)
 		}
 		if (i > 0 && fresh != T[i].fresh)
 			fail_msg("%s: %u fresh slots", T[i].why, fresh);
-		assert_int_equal(t.m->keys, T[i].n + 1); /* nothing else is kept */
+		assert_in_range(
+			t.m->keys, T[i].n + 1, T[i].n + 1 + 3); /* the latest three may return */
 		before = c->rx;
 	}
 	assert_int_equal(mock_master(t.m, before.key[0].slot)->lifetime, 0);

@@ -209,6 +209,7 @@ static void a_new_tx_key_starts_the_roll_over_but_not_the_srtcp_index(void **sta
 	rig_send(r, 7, 65536, A_TX);
 	rig_run(r);
 	rig_got(r, 0, 7, 65536, 65536);
+	rig_ctx_plain(r, 1);
 	rig_key(r, B_RX, CM80);
 	rig_key_new(r, B_RX, 0, 0);
 	r->a.key[B_RX].salt[0] ^= 1; /* another key in this place */
@@ -224,6 +225,7 @@ static void a_new_tx_key_starts_the_roll_over_but_not_the_srtcp_index(void **sta
 	rig_ctx(r, 1, B_TX, B_RX, CM80, false, false);
 	rig_send_rtcp(r, 7, 3);
 	only_drop(r, MEDIA_DROP_INDEX_END);
+	rig_ctx_plain(r, 1);
 	rig_key_new(r, B_RX, 0, 0);
 	rig_ctx(r, 1, B_TX, B_RX, CM80, false, true);
 	rig_send_rtcp(r, 7, 3);

@@ -195,6 +195,7 @@ static void a_rekeys(struct world *w)
 
 static void b_rekeys(struct world *w)
 {
+	rig_ctx_plain(w->r, 1);
 	change_key(w, B_RX);
 	w->epoch++;
 	b_begins(w);

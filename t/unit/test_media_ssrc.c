@@ -144,7 +144,7 @@ static void when_the_past_is_full_newcomers_wait_for_a_new_key(void **state)
 		assert_int_equal(one(r, 100 + i * 5 % ALL, 11 + i / ALL, now), MEDIA_SENT);
 	rig_key(r, A_TX2, CM80);
 	rig_ctx(r, 1, B_TX, A_TX2, CM80, false, true);
-	assert_int_equal(r->m->past[1].n, 0);
+	assert_int_equal(r->m->past[1][TX_RTP].n, 0);
 	assert_int_equal(one(r, 999, 10, now), MEDIA_SENT);
 	rig_free(r);
 }
@@ -239,7 +239,7 @@ static void no_index_is_sent_twice_however_places_change(void **state)
 		kept[lane] = media_prepare(r->m, &r->a, in[lane], n[lane], job[lane]);
 	}
 	assert_true(total > 1000);
-	assert_int_equal(r->m->past[1].n, MEDIA_PAST);
+	assert_int_equal(r->m->past[1][TX_RTP].n, MEDIA_PAST);
 	r->n = 0;
 	rig_free(r);
 }
