@@ -137,6 +137,9 @@ void offload_pushed(struct offload *o, uint32_t worker, const struct media_cmd *
 			if (cmd[i].ctx.rx_new)
 				forget_index(site, cmd[i].id);
 			site->ctx[cmd[i].id].rx = kind_of(&cmd[i].ctx.rx);
+			/* The kernel renames nothing. */
+			if (cmd[i].ctx.rename && site->ctx[cmd[i].id].rx == PLAIN)
+				site->ctx[cmd[i].id].rx = CIPHERED;
 			site->ctx[cmd[i].id].tx = kind_of(&cmd[i].ctx.tx);
 		}
 	}

@@ -1,30 +1,37 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* A call comes back after a restart, or on the machine that takes over: the very ports, the same keys, and indexes that neither
- * repeat nor lose step. What was saved is up to half a second old, or older if it could not be written, so:
+/* A call comes back after a restart, or on the machine that takes over: the very ports, the same keys, and no index is sent twice for
+ * two different packets. The record may be old, rolled back to an earlier one, or restored for the second time, and Redis may take
+ * no other: nothing here relies on how old it is, nor on what Redis acknowledged. An acknowledged ceiling would not be enough: it
+ * is lost with what is rolled back, and the next life would begin below it.
  *
  * - Received indexes (RFC 3711 3.3.1): the highest one saved, with its ROC, is what the next packet's index is estimated by. The
- *   estimate is right, across a wrap of the sequence number too, while the stream advanced by less than 2^15 since. Where it
- *   must have advanced further by the rate that it had (minutes of speech), the ROC follows that: the window goes to 2^14 behind
- *   where the stream should be, which leaves as much to both sides. Nothing up to the saved index counts as new: what came in
- *   between may be replayed once after a crash, and is then sent on as the same bytes, which the receiver's window refuses.
- * - Sent SRTP: index and SSRC are those of what comes in. Where that is authenticated, a repeated index is a repeated packet: the
- *   same plaintext under the same keystream, nothing is given away. Where it is not (plain RTP), a forger could have other
- *   bytes sent under a used index; so there all is refused up to where the stream must have got by now by its rate, and a bit
- *   (UNPROVED_SLACK): silence of about half a second. A forger who floods in the last half second before a crash may exceed it.
- * - Sent SRTCP: the index is ours to choose. It jumps by RTCP_JUMP, more than can have been sent since; 2^31 are enough for two
- *   thousand restarts.
+ *   estimate bears half a cycle, 2^15 packets; after longer outages the rate says how far to go on. Authentication shows if it is
+ *   right. Nothing up to the saved index counts as new: what came in between may be replayed once after a crash, and is then sent on
+ *   as the same bytes, which the receiver's window refuses.
+ * - Sent SRTP of authenticated packets: SSRC and index are those of what comes in, and the index of what is sent follows that of what
+ *   came in authenticated by the same steps. So a repeated index is a repeated packet: the same plaintext under the same keystream,
+ *   nothing is given away. This holds for keys that the record knows on both sides. A terminal's key that came later never feeds
+ *   a key of ours of before (media_crypto.old and late); negotiation makes fresh ones. An SSRC that cannot follow is closed.
+ * - Sent SRTP of plain RTP, and of silence in place of something: each life sends it under SSRCs of its own (media/rename.c).
+ * - Sent SRTP of UNAUTHENTICATED_SRTP: held back until there is a new key of ours.
+ * - Sent SRTCP: the index is ours to choose. Each life begins above what any life can have sent until then, by the clock
+ *   (media_rtcp_ceiling()), and a margin for clocks that differ. So SRTCP rests for RTCP_MARGIN after a restart.
+ * - Our keys that are known to a terminal, but not in force: those that were used are forgotten, for nobody knows their indexes.
+ *   All are when the record is older than OFFER_NS. An answer that chooses one is refused.
  * - Learned addresses stay learned; key lifetimes and what streams count go on counting.
  * - What was recorded goes on in a file more: the old one may be on another machine, and nobody knows how it ends. */
 #include <errno.h>
 #include <stdlib.h>
 
+#include "base/clock.h"
+#include "base/secmem.h"
 #include "call/calls.h"
 #include "srtp/replay.h"
 
-#define HALF_CYCLE     (1ull << 15)
-#define UNPROVED_SLACK 32u
-#define UNPROVED_NS    30000000000ull /* beyond, the stream may as well have paused */
-#define RTCP_JUMP      (1u << 20)
+#define HALF_CYCLE (1ull << 15)
+#define OFFER_NS   (300 * NS_PER_SEC)
+#define RTCP_MARGIN \
+	(2 * NS_PER_SEC) /* that clocks of nodes may differ by, and a clock be set back */
 
 static const char *why_text(int err)
 {
@@ -55,8 +62,8 @@ static const char *why_text(int err)
 	return "cannot be brought back";
 }
 
-/* Is what leaves towards this side fed by packets that prove nothing? Any other side's may reach it: listeners hear any media. */
-static bool is_unproved(const struct call *c, uint32_t side)
+/* May authenticated packets be sent on to this side? Any other side's may reach it: listeners hear any media. */
+static bool is_proved(const struct call *c, uint32_t side)
 {
 	for (uint32_t i = 0; i < c->sides; i++)
 		for (uint32_t k = 0; k < c->side[i]->legs; k++) {
@@ -65,31 +72,81 @@ static bool is_unproved(const struct call *c, uint32_t side)
 			/* What a listener sends goes nowhere. */
 			if (i == side || c->side[i]->gone || c->side[i]->listener || !l || !l->used)
 				continue;
-			if (l->rx.master.suite == SUITE_PLAIN || l->rx.master.no_rtp_auth)
+			if (l->rx.master.suite != SUITE_PLAIN)
 				return true;
 		}
 	return false;
 }
 
-/* See above. */
-static uint64_t resume_from(const struct save_mark *m, uint64_t elapsed_ns, bool unproved)
+/* How far an SSRC's index went on since the record, as far as estimates cannot find out by themselves. */
+static uint64_t cycles_since(const struct save_mark *m, uint64_t elapsed_ns)
 {
-	uint64_t max = m->table == MEDIA_RX_RTCP ? SRTCP_INDEX_MAX : SRTP_INDEX_MAX,
-		 index = m->index;
-	bool ahead = unproved && m->table == MEDIA_TX_RTP;
-	uint64_t ms = (ahead && elapsed_ns > UNPROVED_NS ? UNPROVED_NS : elapsed_ns) / 1000000;
-	uint64_t by = ms < UINT32_MAX ? ms * m->per_s / 1000 : 0;
+	uint64_t ms = elapsed_ns / 1000000, by = ms < UINT32_MAX ? ms * m->per_s / 1000 : 0;
+
+	return by >= HALF_CYCLE ? by - HALF_CYCLE / 2 : 0;
+}
+
+static const struct save_mark *mark_of(
+	const struct leg_state *l, enum media_table table, uint32_t ssrc)
+{
+	for (uint32_t i = 0; i < l->marks; i++)
+		if (l->mark[i].table == table && l->mark[i].ssrc == ssrc && !l->mark[i].roc_only)
+			return &l->mark[i];
+	return NULL;
+}
+
+/* What this SSRC was received as, on another leg. NULL: not known. */
+static const struct save_mark *source_of(
+	const struct call_state *s, const struct leg_state *to, uint32_t ssrc)
+{
+	const struct save_mark *found = NULL;
+
+	for (uint32_t i = 0; i < s->legs && !found; i++)
+		if (&s->leg[i] != to)
+			found = mark_of(&s->leg[i], MEDIA_RX_RTP, ssrc);
+	return found;
+}
+
+/* Whether it is known where this SSRC stands on all legs that it may be sent to. */
+static bool is_known_as_sent(const struct call *c, const struct call_state *s,
+	const struct leg_state *from, uint32_t ssrc)
+{
+	for (uint32_t i = 0; i < s->legs; i++) {
+		const struct leg_state *to = &s->leg[i];
+		const struct leg *l =
+			to->side < c->sides ? side_leg_get(c->side[to->side], to->media) : NULL;
+
+		if (to != from && to->media == from->media && l && l->used &&
+			l->tx.master.suite != SUITE_PLAIN && !mark_of(to, MEDIA_TX_RTP, ssrc))
+			return false;
+	}
+	return true;
+}
+
+/* See above. What is sent goes on by as much as what was received, so that they are estimated alike; one that is not known on both
+ * sides does not follow the rate, and fails to authenticate if it went that far. */
+static uint64_t resume_from(const struct call *c, const struct call_state *s,
+	const struct leg_state *l, const struct save_mark *m, uint64_t elapsed_ns)
+{
+	uint64_t max = m->table == MEDIA_RX_RTCP ? SRTCP_INDEX_MAX : SRTP_INDEX_MAX, by = 0;
+	const struct save_mark *source;
 
 	if (m->roc_only || m->table == MEDIA_RX_RTCP)
-		return index;
-	if (ahead)
-		index += by + UNPROVED_SLACK;
-	else if (by >= HALF_CYCLE)
-		index += by - HALF_CYCLE / 2;
-	return index < max ? index : max;
+		return m->index;
+	if (m->table == MEDIA_RX_RTP && is_known_as_sent(c, s, l, m->ssrc)) {
+		by = cycles_since(m, elapsed_ns);
+	} else if (m->table == MEDIA_TX_RTP) {
+		source = source_of(s, l, m->ssrc);
+		if (!source && cycles_since(m, elapsed_ns))
+			return max;
+		by = source ? cycles_since(source, elapsed_ns) : 0;
+	}
+	return m->index + by < max ? m->index + by : max;
 }
 
 struct resume {
+	const struct call *call;
+	const struct call_state *state;
 	struct media_cmd *cmd;
 	uint32_t n;
 	uint64_t now_ns, elapsed_ns;
@@ -108,7 +165,7 @@ static struct media_cmd *resume_cmd(struct resume *r, enum media_cmd_type type, 
 }
 
 static void resume_marks(
-	struct resume *r, const struct leg *l, const struct leg_state *s, bool unproved)
+	struct resume *r, const struct leg *l, const struct leg_state *s, bool proved)
 {
 	struct media_cmd *c = NULL;
 
@@ -117,14 +174,15 @@ static void resume_marks(
 		enum srtp_suite_id suite =
 			m->table == MEDIA_TX_RTP ? l->tx.master.suite : l->rx.master.suite;
 
-		if (suite == SUITE_PLAIN)
+		/* What plain RTP was sent as in an earlier life does not come again. */
+		if (suite == SUITE_PLAIN || (m->table == MEDIA_TX_RTP && !proved))
 			continue;
 		if (!c || c->ctx_resume.n == MEDIA_RESUMES)
 			c = resume_cmd(r, MEDIA_CTX_RESUME, l->ctx);
 		c->ctx_resume.mark[c->ctx_resume.n++] = (struct media_mark){.ssrc = m->ssrc,
 			.table = (uint8_t)m->table,
 			.roc_only = m->roc_only,
-			.index = resume_from(m, r->elapsed_ns, unproved)};
+			.index = resume_from(r->call, r->state, s, m, r->elapsed_ns)};
 	}
 }
 
@@ -152,9 +210,9 @@ static const struct leg_state *state_at(const struct call_state *s, uint32_t sid
 	return NULL;
 }
 
-static void resume_leg(struct resume *r, struct leg *l, const struct leg_state *s, bool unproved)
+static void resume_leg(struct resume *r, struct leg *l, const struct leg_state *s, bool proved)
 {
-	resume_marks(r, l, s, unproved);
+	resume_marks(r, l, s, proved);
 	memcpy(l->before, s->counts, sizeof(l->before));
 	for (uint32_t i = 0; i <= l->rx.more; i++)
 		resume_key(r, l->rx_slot[i], &s->rx_use[i]);
@@ -179,6 +237,7 @@ struct taking {
 	const struct relay *relay;
 	const struct call_state *state;
 	struct resume resume;
+	uint64_t rtcp_from;
 	int err;
 };
 
@@ -187,7 +246,7 @@ static void take_leg(void *arg, struct call *c, uint32_t side, uint32_t media, s
 {
 	struct taking *t = arg;
 	const struct leg_state *s = state_at(t->state, side, media);
-	uint64_t next = (s ? s->tx_rtcp_next : 0) + RTCP_JUMP;
+	uint64_t next = s && s->tx_rtcp_next > t->rtcp_from ? s->tx_rtcp_next : t->rtcp_from;
 	uint16_t port = l->port.rtp.port;
 
 	for (uint32_t i = 0; i <= l->rx.more; i++)
@@ -208,7 +267,40 @@ static void resume_one(void *arg, struct call *c, uint32_t side, uint32_t media,
 	const struct leg_state *s = state_at(t->state, side, media);
 
 	if (s)
-		resume_leg(&t->resume, l, s, is_unproved(c, side));
+		resume_leg(&t->resume, l, s, is_proved(c, side));
+}
+
+/* --- Keys of before ---------------------------------------------------------------------------------------------- */
+
+/* See above: of ours those that are in force stay, and those that only an offer names, if that is young. */
+static void keep_ours(struct leg *l, bool young)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < l->ours_n; i++)
+		if (crypto_same_key(&l->ours[i].s.master, &l->tx.master) ||
+			(young && !l->ours[i].used))
+			l->ours[n++] = l->ours[i];
+	secmem_wipe(&l->ours[n], (l->ours_n - n) * sizeof(*l->ours));
+	l->ours_n = n;
+}
+
+static void keys_are_old(struct call *c, uint64_t elapsed_ns)
+{
+	for (uint32_t s = 0; s < c->sides; s++)
+		for (uint32_t i = 0; i < c->side[s]->legs; i++) {
+			struct leg *l = c->side[s]->leg[i];
+
+			if (!l)
+				continue;
+			keep_ours(l, elapsed_ns < OFFER_NS);
+			l->rx.old = l->rx.master.suite != SUITE_PLAIN;
+			l->tx.old = l->tx.master.suite != SUITE_PLAIN;
+			for (uint32_t k = 0; k < l->ours_n; k++)
+				l->ours[k].s.old = true;
+			for (uint32_t k = 0; k < l->said.lines; k++)
+				l->said.line[k].old = true;
+		}
 }
 
 /* What was saved may be of other addresses and options, or somebody else's words. Other calls that it links to may come later. */
@@ -240,10 +332,14 @@ static int bring_back(struct calls *calls, struct pool *p, struct call *c,
 	const struct relay *relay = calls->relay;
 	struct taking t = {.relay = relay,
 		.state = state,
-		.resume = {.now_ns = now_ns,
+		.resume = {.call = c,
+			.state = state,
+			.now_ns = now_ns,
 			.reach = calls->reach,
 			.elapsed_ns = now_ns > state->at_ns ? now_ns - state->at_ns : 0}};
 
+	t.rtcp_from = media_rtcp_ceiling(
+		c->created_ns, (now_ns > state->at_ns ? now_ns : state->at_ns) + RTCP_MARGIN);
 	c->worker = UINT32_MAX;
 	for_legs(c, take_leg, &t);
 	if (!t.err && c->worker == UINT32_MAX) /* no port at all */
@@ -292,6 +388,12 @@ int calls_restore(struct calls *calls, struct pool *p, struct str whole, struct 
 	if (c && c->told.family && !told_allowed(&calls->policy.told_nets, calls->reach, &c->told))
 		c->told = (struct endpoint){0};
 	*why = NULL;
+	if (!err)
+		err = secmem_random(&c->rename, sizeof(c->rename));
+	if (!err) {
+		c->rename |= 1; /* 0 = none */
+		keys_are_old(c, now_ns > first.at_ns ? now_ns - first.at_ns : 0);
+	}
 	err = err ? err : bring_back(calls, p, c, &first, now_ns, why);
 	if (err) {
 		*why = why_text(err);

@@ -222,6 +222,9 @@ static uint8_t complete(struct media *m, const struct arena *a, struct note *n, 
 	media_key_reached(m, a, &n->tx->tx, n->tx_key, j->flags & XC_JOB_RTCP, j->tx_index);
 	if (j->flags & XC_JOB_RTCP && !is_copy && !n->passed)
 		media_rtcp_seen(m, a, n, in, j);
+	if (j->flags & XC_JOB_RTCP && n->tx->tx.rename)
+		media_rename_rtcp(
+			n->tx->cfg->rename, a->out + j->out_off, j->hdr_len + j->body_len, false);
 	*out = (struct media_out){
 		.dst = target->learn.remote,
 		.local = target->cfg.local,

@@ -112,6 +112,8 @@ struct media_way {
 	bool choose : 1;                /* receiving: the MKI says which key */
 	bool no_rtp_auth : 1, pass : 1; /* as in media_crypto */
 	bool usual : 1;                 /* media_usual_way() */
+	bool old : 1, late : 1;         /* as in media_crypto */
+	bool rename;                    /* media_ctx_cfg.rename, of plain RTP */
 	uint8_t clear; /* bit 0: RTP is, or is to be, in the clear; bit 1: RTCP is to be */
 };
 _Static_assert(sizeof(struct media_way) == 64, "one cache line");
@@ -362,6 +364,14 @@ bool media_usual_way(const struct media_crypto *c);
 /* The short way of a burst's packet in[at]: true, and note and job are written; or false, and it is for prepare.c to say. */
 bool media_usual(const struct media *m, const struct arena *a, const struct media_in *in,
 	uint32_t at, struct note *note, struct xc_job *job);
+
+/* --- rename.c: SSRCs of unauthenticated sources after a restart ---------------------------------------------------- */
+
+uint32_t media_rename(uint64_t key, uint32_t ssrc);
+uint32_t media_rename_back(uint64_t key, uint32_t name);
+/* A compound RTCP packet in the clear. from_source: it comes from such a source, whose own SSRCs are renamed. Otherwise it goes to one:
+ * SSRCs that it reports on are translated back. What is cut off or unknown stays as it is. */
+void media_rename_rtcp(uint64_t key, uint8_t *p, size_t len, bool from_source);
 
 /* --- ssrc.c: indexes and windows ------------------------------------------------------------------------------ */
 

@@ -38,9 +38,13 @@ struct media_tail media_tail(const struct media_crypto *c, bool rtcp)
 		.len = (uint8_t)(word + mki + tag)};
 }
 
-static void way_set(struct media *m, struct media_way *w, const struct media_crypto *c, bool tx)
+static void way_set(
+	struct media *m, struct media_way *w, const struct media_crypto *c, bool tx, bool rename)
 {
 	media_key_settle(m, w);
+	w->old = c->old;
+	w->late = c->late;
+	w->rename = rename && !media_is_srtp(c) && !c->pass;
 	w->tail = media_tail(c, false);
 	w->slot = c->key[tx ? c->use : 0].slot;
 	w->set = true;
@@ -48,7 +52,7 @@ static void way_set(struct media *m, struct media_way *w, const struct media_cry
 	w->choose = c->mki_len != 0;
 	w->no_rtp_auth = c->no_rtp_auth;
 	w->pass = c->pass;
-	w->usual = media_usual_way(c);
+	w->usual = media_usual_way(c) && !(w->rename && !tx);
 	w->clear = c->clear_rtp;
 	/* What comes in says it itself. A suite without a cipher says so in the E flag. */
 	if (tx && (c->clear_rtcp || srtp_suite_get(c->suite)->cipher == XC_CIPHER_NULL))
@@ -147,8 +151,8 @@ static int ctx_set(struct media *m, const struct media_cmd *cmd)
 	c->more = m->ssrc[cmd->id];
 	tables_set(m, c, cfg);
 	*c->cfg = *cfg;
-	way_set(m, &c->rx, &cfg->rx, false);
-	way_set(m, &c->tx, &cfg->tx, true);
+	way_set(m, &c->rx, &cfg->rx, false, cfg->rename);
+	way_set(m, &c->tx, &cfg->tx, true, cfg->rename);
 	c->rtcp_tail[false] = media_tail(&cfg->rx, true);
 	c->rtcp_tail[true] = media_tail(&cfg->tx, true);
 	c->changed = m->burst;

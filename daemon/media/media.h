@@ -37,6 +37,10 @@ struct media_crypto {
 	/* Passed through: rx: what comes in leaves as it came, to where tx has this too; its suite and keys are for recordings,
 	 * listeners and the indexes, which are followed as far as that goes without authentication. tx: plain; nothing of ours is sent. */
 	bool pass;
+	/* After a restart. tx: the key was known before, so what was sent under it is not known for certain. rx: what comes in is not
+	 * proved to be what came in before: the key is a later one, or there is no authentication. The one never feeds the other; plain
+	 * RTP does, under names of its own (media_ctx_cfg.rename). */
+	bool old, late;
 	struct media_key key[MEDIA_KEYS];
 };
 
@@ -91,8 +95,22 @@ struct media_ctx_cfg {
 		tx_roc; /* of the first packet of SSRCs that are not listed; ordinarily 0 */
 	struct media_start rx_start[MEDIA_STARTS], tx_start[MEDIA_STARTS];
 	uint8_t rx_starts, tx_starts;
-	uint32_t tx_rtcp_index; /* SRTCP's index that we send is not below this */
+	uint32_t tx_rtcp_index; /* SRTCP's index that we send is not below this, */
+	uint64_t
+		rtcp_from_ns; /* nor above media_rtcp_ceiling() since then (CLOCK_REALTIME); 0 = no limit */
+	uint64_t
+		rename; /* plain RTP that comes in gets other SSRCs by this secret (rename.c); 0 = keeps them */
 };
+
+/* The highest SRTCP index that may be sent at a time. It depends on nothing but the clock and on when the call began, so that a later
+ * life that knows neither what was sent nor how old its record is can begin above it: no record has to be true for that. The index
+ * is ours to choose; 2^31 of 4 ms each are 99 days, and then a new key is needed. */
+#define MEDIA_RTCP_UNIT_NS 4000000ull
+#define MEDIA_RTCP_BURST   1000u
+static inline uint64_t media_rtcp_ceiling(uint64_t from_ns, uint64_t now_ns)
+{
+	return MEDIA_RTCP_BURST + (now_ns > from_ns ? (now_ns - from_ns) / MEDIA_RTCP_UNIT_NS : 0);
+}
 
 /* RTP that is authenticated and followed, but does not leave as it came: all but telephone events; these; all; and in place of G.711
  * and G.722 silence leaves (see quiet), but nothing in place of what is neither. */

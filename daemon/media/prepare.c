@@ -170,6 +170,8 @@ static uint8_t route(struct draft *d)
 		return hold_back(d, MEDIA_DROP_INACTIVE);
 	if (d->tx->tx.srtp) {
 		d->note->tx_key = d->tx->tx.slot;
+		if (!d->rtcp && d->tx->tx.old && d->rx->rx.late)
+			return hold_back(d, MEDIA_DROP_OLD_KEY);
 		if (media_key_spent(m, &d->tx->tx, d->note->tx_key))
 			return hold_back(d, MEDIA_DROP_LIFETIME);
 	}
@@ -357,6 +359,9 @@ static uint8_t tx_rtcp_index(struct draft *d)
 	d->job->tx_index = valid ? scratch->scratch_rtcp : next;
 	if (d->job->tx_index > SRTCP_INDEX_MAX)
 		return drop(d, MEDIA_DROP_INDEX_END);
+	if (d->tx->cfg->rtcp_from_ns &&
+		d->job->tx_index > media_rtcp_ceiling(d->tx->cfg->rtcp_from_ns, d->in[d->at].t_ns))
+		return drop(d, MEDIA_DROP_RTCP_RATE);
 	v = slot_for(d, &d->tx->tx, d->note->tx_key, d->job->tx_index, &d->job->tx_key);
 	if (v == MEDIA_JOB) {
 		scratch->scratch_burst = m->burst;
@@ -384,6 +389,19 @@ static uint8_t leave(struct draft *d)
 	return d->rtcp ? tx_rtcp_index(d) : tx_rtp_index(d);
 }
 
+/* From here on the packet is one of an SSRC of this life, for all that look at it. */
+static void rename_source(struct draft *d)
+{
+	uint64_t key = d->rx->cfg->rename;
+	uint8_t *p = d->a->in + d->in[d->at].in_off;
+
+	if (d->rtcp)
+		media_rename_rtcp(key, p, d->len, true);
+	else
+		put_be32(p + 8, media_rename(key, be32(p + 8)));
+	d->job->ssrc = be32(p + (d->rtcp ? 4 : 8));
+}
+
 /* --- The burst ---------------------------------------------------------------------------------------------------- */
 
 static uint8_t prepare(struct draft *d)
@@ -403,6 +421,8 @@ static uint8_t prepare(struct draft *d)
 		open_keys(d);
 	} else {
 		v = received(d);
+		if (v == MEDIA_JOB && d->rx->rx.rename)
+			rename_source(d);
 		v = v == MEDIA_JOB ? rx_index(d) : v;
 	}
 	return v == MEDIA_JOB ? leave(d) : v;
@@ -463,6 +483,9 @@ static bool silence(struct draft *d)
 	memcpy(p, d->p, j->hdr_len);
 	p[0] &= (uint8_t)~0x20;
 	memset(p + j->hdr_len, silence_of(d, cfg), j->body_len);
+	/* Nothing proves silence, whatever it stands for. */
+	if (d->rx->rx.srtp && d->rx->cfg->rename)
+		put_be32(p + 8, media_rename(d->rx->cfg->rename, j->ssrc));
 	d->quiet_off = off;
 	return true;
 }
@@ -471,6 +494,7 @@ static bool silence(struct draft *d)
 static void take_silence(const struct draft *from, struct xc_job *job)
 {
 	job->in_off = from->quiet_off;
+	job->ssrc = be32(from->a->in + from->quiet_off + 8);
 	job->rx_key = 0;
 	job->rx_index = 0;
 	job->rx_tag_off = job->hdr_len + job->body_len;
@@ -500,6 +524,8 @@ static bool copy(struct draft *from, uint32_t to, bool quiet, struct note *note,
 	note->tx = &m->ctx[m->stream[to].cfg.ctx];
 	if (media_key_spent(m, &d.tx->tx, note->tx_key))
 		return drop(&d, MEDIA_DROP_LIFETIME), false;
+	if (!d.rtcp && !quiet && d.tx->tx.old && d.rx->rx.late)
+		return drop(&d, MEDIA_DROP_OLD_KEY), false;
 	if ((quiet && !silence(from)) || !slot_take(m, &slot))
 		return drop(&d, MEDIA_DROP_COPY_ROOM), false;
 	if (quiet)

@@ -40,22 +40,19 @@ static uint64_t index_of(const struct talk *t, uint32_t ctx, enum media_table ta
 	return 0;
 }
 
-/* elapsed since the save -> where received, and where sent packets go on. The peer of the SRTP side is plain: what is sent to it
- * proves nothing. */
+/* elapsed since the save -> where received packets go on. The peer of the SRTP side is plain: in each life it is sent on under SSRCs of
+ * its own, so where the earlier ones stood does not matter. SRTCP: beyond all that can have been sent until now. */
 static void indexes_go_on_behind_what_was_used(void **state)
 {
 	static const struct {
-		uint64_t seconds, rx, want_rx, want_tx;
+		uint64_t seconds, rx, want_rx;
 		const char *why;
 	} T[] = {
-		{0, 100, 100, 100 + 32, "at once"},
-		{2, 100, 100, 100 + 100 + 32, "sent: as far as it must have got, and a bit"},
-		{2, 0x1fff0, 0x1fff0, 0x1fff0 + 132,
-			"a wrap in between is the estimate's business"},
-		{600, 100, 100, 100 + 1500 + 32, "just within half a cycle; sent: bounded"},
-		{700, 100, 100 + 35000 - 16384, 100 + 1500 + 32,
-			"beyond, the ROC follows the rate"},
-		{0, (1ull << 48) - 2, (1ull << 48) - 2, (1ull << 48) - 1, "never beyond the end"},
+		{0, 100, 100, "at once"},
+		{2, 0x1fff0, 0x1fff0, "a wrap in between is the estimate's business"},
+		{600, 100, 100, "just within half a cycle"},
+		{700, 100, 100 + 35000 - 16384, "beyond, the ROC follows the rate"},
+		{700, (1ull << 48) - 2, (1ull << 48) - 1, "never beyond the end"},
 	};
 
 	(void)state;
@@ -80,13 +77,14 @@ static void indexes_go_on_behind_what_was_used(void **state)
 		assert_int_equal(restore(&t, sbuf_view(&s.whole), STR_NONE, &why), 0);
 		stream = mock_stream(t.m, port_of(&t, 0));
 		assert_non_null(stream);
-		if (index_of(&t, stream->ctx, MEDIA_RX_RTP) != T[i].want_rx ||
-			index_of(&t, stream->ctx, MEDIA_TX_RTP) != T[i].want_tx)
-			fail_msg("%s: rx %llu tx %llu", T[i].why,
-				(unsigned long long)index_of(&t, stream->ctx, MEDIA_RX_RTP),
-				(unsigned long long)index_of(&t, stream->ctx, MEDIA_TX_RTP));
+		if (index_of(&t, stream->ctx, MEDIA_RX_RTP) != T[i].want_rx)
+			fail_msg("%s: rx %llu", T[i].why,
+				(unsigned long long)index_of(&t, stream->ctx, MEDIA_RX_RTP));
+		assert_int_equal(index_of(&t, stream->ctx, MEDIA_TX_RTP), 0);
+		assert_int_not_equal(t.m->ctx_cfg[stream->ctx].rename, 0);
 		assert_int_equal(index_of(&t, stream->ctx, MEDIA_RX_RTCP), 9);
-		assert_int_equal(t.m->ctx_cfg[stream->ctx].tx_rtcp_index, 5 + (1 << 20));
+		assert_int_equal(
+			t.m->ctx_cfg[stream->ctx].tx_rtcp_index, 1000 + (T[i].seconds + 2) * 250);
 		assert_non_null(resumed(&t, MEDIA_STREAM_RESUME, stream->rtp_to));
 		assert_true(
 			resumed(&t, MEDIA_STREAM_RESUME, stream->rtp_to)->stream_resume.confirmed);
@@ -97,7 +95,7 @@ static void indexes_go_on_behind_what_was_used(void **state)
 	}
 }
 
-/* --- What proves nothing (restore.c: is_unproved()) --- */
+/* --- What proves something (restore.c: is_proved()) --- */
 
 static void all_media(struct call *c, uint32_t side, enum srtp_suite_id suite, bool no_auth)
 {
@@ -146,22 +144,24 @@ static void plain_but_closed(struct call *c)
 	c->side[1]->leg[1]->used = c->side[1]->leg[1]->active = false;
 }
 
-/* Index 100 was saved as sent, at 50 packets per second, 2 s ago. Where others' packets prove nothing a forger could have had other
- * bytes sent under the indexes since: they are passed over. Where they are authentic, nothing is lost for it. */
-static void only_what_proves_nothing_costs_indexes(void **state)
+/* Index 100 was saved as sent, at 50 packets per second. Where packets are authentic they go on there, for the same index is the same
+ * packet. Where none are, no SSRC of before is sent again. */
+static void only_authentic_packets_go_on_under_their_ssrc(void **state)
 {
 	static const struct {
 		void (*make)(struct call *c);
-		uint64_t want_tx;
+		uint64_t want_tx, seconds;
+		bool late;
 		const char *why;
 	} T[] = {
-		{as_it_is, 232, "plain"},
-		{proved, 100, "authenticated"},
-		{not_authenticated, 232, "UNAUTHENTICATED_SRTP"},
-		{plain_in_one_media, 232, "any media may reach a listener"},
-		{plain_but_gone, 100, "gone"},
-		{plain_but_only_listening, 100, "what a listener sends goes nowhere"},
-		{plain_but_closed, 100, "closed"},
+		{as_it_is, 0, 2, false, "plain"},
+		{proved, 100, 2, false, "authenticated"},
+		{proved, (1ull << 48) - 1, 700, false, "so far that its cycle is not known"},
+		{not_authenticated, 100, 2, true, "UNAUTHENTICATED_SRTP"},
+		{plain_in_one_media, 100, 2, false, "the other is authenticated"},
+		{plain_but_gone, 0, 2, false, "gone"},
+		{plain_but_only_listening, 0, 2, false, "what a listener sends goes nowhere"},
+		{plain_but_closed, 100, 2, false, "closed"},
 	};
 
 	(void)state;
@@ -179,13 +179,18 @@ static void only_what_proves_nothing_costs_indexes(void **state)
 		T[i].make(calls_saver(t.c)->table->first);
 		save(&t, &s);
 		reborn(&t);
-		t.now += 2 * NS_PER_SEC;
+		t.now += T[i].seconds * NS_PER_SEC;
 		if (restore(&t, sbuf_view(&s.whole), STR_NONE, &why))
 			fail_msg("%s: %s", T[i].why, why);
 		ctx = mock_stream(t.m, port_of(&t, 0))->ctx;
 		if (index_of(&t, ctx, MEDIA_TX_RTP) != T[i].want_tx)
 			fail_msg("%s: %llu", T[i].why,
 				(unsigned long long)index_of(&t, ctx, MEDIA_TX_RTP));
+		assert_true(t.m->ctx_cfg[ctx].tx.old);
+		for (uint32_t k = 0; k < MOCK_MAX; k++)
+			if (t.m->ctx_set[k] && k != ctx && t.m->ctx_cfg[k].rx.late != T[i].late &&
+				t.m->ctx_cfg[k].tx.suite == SUITE_PLAIN)
+				fail_msg("%s: late is %d", T[i].why, t.m->ctx_cfg[k].rx.late);
 		for (uint32_t k = 0; k < MOCK_MAX; k++)
 			free(t.m->marks[k]);
 		sbuf_fini(&s.whole);
@@ -273,7 +278,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(indexes_go_on_behind_what_was_used),
-		cmocka_unit_test(only_what_proves_nothing_costs_indexes),
+		cmocka_unit_test(only_authentic_packets_go_on_under_their_ssrc),
 		cmocka_unit_test(streams_go_on_counting),
 		cmocka_unit_test(a_later_state_counts_if_it_is_of_the_same_revision),
 	};

@@ -1,0 +1,321 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What a later life of the daemon sends under a key that an earlier one sent under (call/restore.c, media/rename.c). Nobody knows for
+ * certain what that was. So plain RTP and silence get SSRCs of this life's own, SRTCP begins above what the clock allowed, and a
+ * key that came later than the restart does not feed one of before. */
+#include "media_rig.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <cmocka.h>
+
+#define CM80 SUITE_AES_CM_128_80
+#define GCM  SUITE_AEAD_AES_128_GCM
+
+static void ctx(struct rig *r, uint32_t id, bool late, bool old, uint64_t rename, uint32_t rtcp)
+{
+	uint32_t rx = id ? B_TX : A_TX, tx = id ? B_RX : A_RX;
+	enum srtp_suite_id suite = id ? r->suite_b : r->suite_a;
+	struct media_cmd cmd = {.type = MEDIA_CTX_SET,
+		.id = id,
+		.ctx = {.rx = rig_crypto(r, rx, suite),
+			.tx = rig_crypto(r, tx, suite),
+			.rename = rename,
+			.rtcp_from_ns = rtcp ? 1 : 0,
+			.tx_rtcp_index = rtcp}};
+
+	cmd.ctx.rx.late = late && suite != SUITE_PLAIN;
+	cmd.ctx.tx.old = old && suite != SUITE_PLAIN;
+	assert_int_equal(media_command(r->m, &cmd), 0);
+}
+
+/* Each life of a call that an earlier one of the daemon began. */
+static struct rig *life(enum srtp_suite_id a, enum srtp_suite_id b, uint64_t rename)
+{
+	struct rig *r = rig_new(a, b, 0);
+
+	ctx(r, 0, false, true, rename, 0);
+	ctx(r, 1, false, true, rename, 0);
+	return r;
+}
+
+static uint32_t left_as(const struct rig *r, uint32_t k)
+{
+	return be32(r->a.out + r->out[k].out_off + 8);
+}
+
+static void plain_sources_have_names_of_this_life(void **state)
+{
+	static const enum srtp_suite_id suite[] = {CM80, GCM};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(suite); i++) {
+		struct rig *r = life(SUITE_PLAIN, suite[i], 0x123456789abcdef1);
+		uint32_t name = media_rename(0x123456789abcdef1, 7);
+
+		for (uint64_t index = 65530; index < 65545; index++) {
+			rig_send(r, 7, index, 0);
+			rig_run(r);
+			assert_int_equal(r->outs, 1);
+			assert_int_equal(left_as(r, 0), name);
+			/* Whoever receives it understands it: the whole header is of the new name. */
+			rig_got(r, 0, name, index, index);
+		}
+		assert_int_not_equal(name, 7);
+		assert_int_equal(media_rename_back(0x123456789abcdef1, name), 7);
+		/* Another life, another name. */
+		assert_int_not_equal(media_rename(0x123456789abcdef3, 7), name);
+		rig_free(r);
+	}
+}
+
+static void authenticated_sources_keep_theirs(void **state)
+{
+	struct rig *r = life(CM80, CM80, 77);
+
+	(void)state;
+	rig_send(r, 7, 100, A_TX);
+	rig_run(r);
+	rig_got(r, 0, 7, 100, 100);
+	rig_free(r);
+}
+
+static void names_are_a_permutation(void **state)
+{
+	uint32_t same = 0;
+
+	(void)state;
+	for (uint32_t i = 0; i < 100000; i++) {
+		uint32_t ssrc = i * 2654435761u, name = media_rename(99, ssrc);
+
+		assert_int_equal(media_rename_back(99, name), ssrc);
+		same += name == ssrc;
+	}
+	assert_true(same < 10);
+}
+
+/* --- RTCP ------------------------------------------------------------------------------------------------------------ */
+
+static void both_sides_reports_name_the_same(void **state)
+{
+	/* A sender report with one block, a description, feedback about a packet, and a goodbye. */
+	static const uint8_t report[] = {0x81, 200, 0, 12, 0, 0, 0, 7, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
+		0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 9, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
+		0, 0, 0, 0, 0, 0, 0x81, 202, 0, 3, 0, 0, 0, 7, 1, 3, 'a', '@', 'b', 0, 0, 0, 0x81,
+		205, 0, 3, 0, 0, 0, 7, 0, 0, 0, 9, 0, 1, 0, 0, 0x81, 203, 0, 1, 0, 0, 0, 7};
+	static const size_t own[] = {4, 56, 72, 88}, others[] = {28, 76};
+	uint8_t out[sizeof(report)], back[sizeof(report)];
+
+	(void)state;
+	memcpy(out, report, sizeof(out));
+	media_rename_rtcp(5, out, sizeof(out), true);
+	for (size_t i = 0; i < ARRAY_LEN(own); i++)
+		assert_int_equal(be32(out + own[i]), media_rename(5, 7));
+	for (size_t i = 0; i < ARRAY_LEN(others); i++)
+		assert_int_equal(be32(out + others[i]), 9);
+	for (size_t i = 0; i < ARRAY_LEN(own); i++)
+		put_be32(out + own[i], 7);
+	assert_memory_equal(out, report, sizeof(report));
+	/* To such a source: about its names. */
+	for (size_t i = 0; i < ARRAY_LEN(others); i++)
+		put_be32(out + others[i], media_rename(5, 9));
+	memcpy(back, out, sizeof(back));
+	media_rename_rtcp(5, back, sizeof(back), false);
+	assert_memory_equal(back, report, sizeof(report));
+	/* Cut off anywhere: nothing behind it is touched. */
+	for (size_t len = 0; len < sizeof(report); len++) {
+		memcpy(out, report, sizeof(out));
+		media_rename_rtcp(5, out, len, true);
+		media_rename_rtcp(5, out, len, false);
+		assert_memory_equal(out + len, report + len, sizeof(report) - len);
+	}
+}
+
+static void rtcp_goes_by_the_name_too(void **state)
+{
+	struct rig *r = life(SUITE_PLAIN, CM80, 5);
+	uint8_t plain[64], *p;
+
+	(void)state;
+	rig_send_rtcp(r, 7, 0);
+	rig_run(r);
+	assert_int_equal(r->outs, 1);
+	assert_int_equal(be32(r->a.out + r->out[0].out_off + 4), media_rename(5, 7));
+	assert_true(rig_open(r, 0, plain, B_RX, 0, true) > 0);
+	rig_free(r);
+	/* And back: B reports about the name, A hears of its SSRC. */
+	r = life(SUITE_PLAIN, CM80, 5);
+	p = rig_slot(r, B_RTCP, PORT_B_RTCP);
+	memset(plain, 0, sizeof(plain));
+	memcpy(plain, (const uint8_t[]){0x81, 201, 0, 7, 0, 0, 0, 9}, 8);
+	put_be32(plain + 8, media_rename(5, 7));
+	r->in[0].len = rig_protect(r, p, plain, 32, 8, B_TX, CM80, 1, true);
+	rig_run(r);
+	assert_int_equal(r->outs, 1);
+	assert_int_equal(be32(r->a.out + r->out[0].out_off + 8), 7);
+	assert_int_equal(be32(r->a.out + r->out[0].out_off + 4), 9);
+	rig_free(r);
+}
+
+static void srtcp_stays_below_what_the_clock_allows(void **state)
+{
+	struct rig *r = rig_new(SUITE_PLAIN, CM80, 0);
+	const uint64_t second = 1000000000;
+	uint32_t sent = 0;
+
+	(void)state;
+	ctx(r, 1, false, false, 0, 1);
+	for (uint32_t i = 0; i < 2 * MEDIA_RTCP_BURST; i++) {
+		rig_send_rtcp(r, 7, i);
+		r->in[0].t_ns = 10;
+		rig_run(r);
+		sent += r->outs;
+	}
+	assert_int_equal(sent, MEDIA_RTCP_BURST);
+	assert_int_equal(r->in[0].verdict, MEDIA_DROP_RTCP_RATE);
+	assert_true(r->m->ctx[1].tx_rtcp_next <= media_rtcp_ceiling(1, 10) + 1);
+	for (uint32_t i = 0; i < 1000; i++) {
+		rig_send_rtcp(r, 7, i);
+		r->in[0].t_ns = second;
+		rig_run(r);
+		sent += r->outs;
+	}
+	assert_in_range(sent, MEDIA_RTCP_BURST + 249, MEDIA_RTCP_BURST + 251);
+	assert_true(r->m->ctx[1].tx_rtcp_next <= media_rtcp_ceiling(1, second) + 1);
+	/* The next life begins above that, and sends when the clock has come there. */
+	rig_free(r);
+	r = rig_new(SUITE_PLAIN, CM80, 0);
+	ctx(r, 1, false, true, 0, (uint32_t)media_rtcp_ceiling(1, 3 * second));
+	rig_send_rtcp(r, 7, 0);
+	r->in[0].t_ns = 2 * second;
+	rig_run(r);
+	assert_int_equal(r->outs, 0);
+	rig_send_rtcp(r, 7, 0);
+	r->in[0].t_ns = 3 * second;
+	rig_run(r);
+	assert_int_equal(r->outs, 1);
+	assert_int_equal(r->in[0].verdict, MEDIA_SENT);
+	rig_free(r);
+}
+
+/* --- Keys of before and of after ------------------------------------------------------------------------------------- */
+
+static void a_later_key_does_not_feed_one_of_before(void **state)
+{
+	struct rig *r = life(CM80, CM80, 5);
+
+	(void)state;
+	ctx(r, 0, true, true, 5, 0);
+	rig_send(r, 7, 100, A_TX);
+	rig_run(r);
+	assert_int_equal(r->in[0].verdict, MEDIA_DROP_OLD_KEY);
+	/* It was received all the same. */
+	rig_send(r, 7, 100, A_TX);
+	rig_run(r);
+	assert_int_equal(r->in[0].verdict, MEDIA_DROP_REPLAY);
+	/* The control: a key of after the restart. */
+	ctx(r, 1, false, false, 5, 0);
+	rig_send(r, 7, 101, A_TX);
+	rig_run(r);
+	assert_int_equal(r->in[0].verdict, MEDIA_SENT);
+	/* And back again, by the short way too: by now both ways have credit. */
+	for (uint64_t index = 102; index < 120; index++) {
+		rig_send(r, 7, index, A_TX);
+		rig_run(r);
+		assert_int_equal(r->in[0].verdict, MEDIA_SENT);
+	}
+	ctx(r, 1, false, true, 5, 0);
+	rig_send(r, 7, 120, A_TX);
+	rig_run(r);
+	assert_int_equal(r->in[0].verdict, MEDIA_DROP_OLD_KEY);
+	rig_free(r);
+}
+
+static void silence_has_a_name_of_this_life(void **state)
+{
+	struct rig *r = life(CM80, CM80, 5);
+	struct media_cmd c = rig_stream_cmd(A, PORT_A, 0, B, B_RTCP, "192.0.2.1:4000");
+
+	(void)state;
+	rig_send(r, 7, 100, A_TX);
+	rig_run(r);
+	rig_got(r, 0, 7, 100, 100);
+	c.stream.gate = MEDIA_GATE_TO(MEDIA_GATE_QUIET);
+	c.stream.quiet = MEDIA_QUIET_ALL;
+	assert_int_equal(media_command(r->m, &c), 0);
+	rig_send(r, 7, 101, A_TX);
+	rig_run(r);
+	assert_int_equal(r->outs, 1);
+	assert_int_equal(left_as(r, 0), media_rename(5, 7));
+	rig_free(r);
+}
+
+/* --- Many lives of one record ----------------------------------------------------------------------------------------- */
+
+enum { LIVES = 60, PER_LIFE = 200, ALL = LIVES * PER_LIFE };
+
+struct use {
+	uint64_t index;
+	uint32_t ssrc, rtcp;
+};
+
+static int by_use(const void *a, const void *b)
+{
+	return memcmp(a, b, sizeof(struct use));
+}
+
+/* The same record each time, with the same source that repeats itself: nothing is sent twice under the key. */
+static void a_record_may_come_back_any_number_of_times(void **state)
+{
+	static struct use use[ALL];
+	uint64_t now = 1000000000, rename = 1;
+	uint32_t n = 0, twice = 0;
+
+	(void)state;
+	for (uint32_t k = 0; k < LIVES; k++, now += 1500000000) {
+		struct rig *r = life(SUITE_PLAIN, CM80, rename);
+		uint32_t from = (uint32_t)media_rtcp_ceiling(1, now + 2000000000);
+
+		rename = rename * 6364136223846793005ull + 1442695040888963407ull;
+		ctx(r, 1, false, true, rename, from);
+		ctx(r, 0, false, true, rename, from);
+		for (uint32_t i = 0; i < PER_LIFE; i++) {
+			const struct xc_job *j;
+
+			if (i % 2)
+				rig_send(r, 7, 1000 + i % 150, 0);
+			else
+				rig_send_rtcp(r, 7, i);
+			r->in[0].t_ns = now + i * 10000000;
+			rig_run(r);
+			j = &r->a.job[0];
+			if (r->outs)
+				use[n++] = (struct use){.index = j->tx_index,
+					.ssrc = i % 2 ? j->ssrc : 0,
+					.rtcp = !(i % 2)};
+		}
+		rig_free(r);
+	}
+	assert_true(n > ALL / 3);
+	qsort(use, n, sizeof(*use), by_use);
+	for (uint32_t i = 1; i < n; i++)
+		twice += by_use(&use[i - 1], &use[i]) == 0;
+	assert_int_equal(twice, 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(plain_sources_have_names_of_this_life),
+		cmocka_unit_test(authenticated_sources_keep_theirs),
+		cmocka_unit_test(names_are_a_permutation),
+		cmocka_unit_test(both_sides_reports_name_the_same),
+		cmocka_unit_test(rtcp_goes_by_the_name_too),
+		cmocka_unit_test(srtcp_stays_below_what_the_clock_allows),
+		cmocka_unit_test(a_later_key_does_not_feed_one_of_before),
+		cmocka_unit_test(silence_has_a_name_of_this_life),
+		cmocka_unit_test(a_record_may_come_back_any_number_of_times),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
