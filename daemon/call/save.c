@@ -7,6 +7,7 @@
 #include "call/save.h"
 
 #include <errno.h>
+#include <stddef.h>
 #include <stdlib.h>
 
 #include "base/hash.h"
@@ -249,11 +250,22 @@ static int state_of(
 	return 0;
 }
 
+/* Of the marks only those that there are: every call is looked at twice a second. */
 static uint64_t hash_of(const struct saver *s, const struct call_state *state)
 {
-	uint64_t h = hash_siphash(s->seed, state->leg, state->legs * sizeof(*state->leg));
+	const size_t head = offsetof(struct leg_state, mark),
+		     tail = offsetof(struct leg_state, remote);
+	uint64_t h[4] = {state->legs};
 
-	return h ? h : 1;
+	for (uint32_t i = 0; i < state->legs; i++) {
+		const struct leg_state *l = &state->leg[i];
+
+		h[1] = hash_siphash(s->seed, l, head);
+		h[2] = hash_siphash(s->seed, l->mark, l->marks * sizeof(l->mark[0]));
+		h[3] = hash_siphash(s->seed, (const uint8_t *)l + tail, sizeof(*l) - tail);
+		h[0] = hash_siphash(s->seed, h, sizeof(h));
+	}
+	return h[0] ? h[0] : 1;
 }
 
 /* False: as it was written last. */

@@ -199,6 +199,157 @@ static void only_authentic_packets_go_on_under_their_ssrc(void **state)
 	}
 }
 
+/* --- Keys of ours after a restart --- */
+
+#define CRYPTO(x) "a=crypto:" x "\r\n"
+#define L80       "AES_CM_128_HMAC_SHA1_80"
+#define L32       "AES_CM_128_HMAC_SHA1_32"
+#define K80C      "inline:QUJDREVGR0hJSktMTU5PUFFSU1RVVldYWVoxMjM0"
+
+static void born_again(struct talk *t, uint64_t seconds)
+{
+	struct saved s;
+	const char *why = NULL;
+
+	save(t, &s);
+	reborn(t);
+	calls_save_start(t->c);
+	t->now += seconds * NS_PER_SEC;
+	assert_int_equal(restore(t, sbuf_view(&s.whole), STR_NONE, &why), 0);
+	sbuf_fini(&s.whole);
+	sbuf_fini(&s.state);
+}
+
+static void srtp_call(struct talk *t, struct sdes *to_a, struct sdes *to_b)
+{
+	talk_offer(t, "a", "", talk_body(t, "198.51.100.1", 4000, "RTP/SAVP", CRYPTO(C80A)));
+	assert_null(t->reply.error);
+	assert_true(talk_line(t, 0, 0, to_b));
+	talk_answer(t, "a", "b",
+		talk_body(t, "198.51.100.2", 5000, "RTP/SAVP", CRYPTO("1 " L80 " " K80B)));
+	assert_null(t->reply.error);
+	assert_true(talk_line(t, 0, 0, to_a));
+}
+
+/* A terminal that comes with the key of before leaves all as it was. With another key, whoever it speaks to gets another of ours: the
+ * one of before is not fed by it. */
+static void a_later_key_brings_fresh_keys_of_ours(void **state)
+{
+	(void)state;
+	for (int later = 0; later < 2; later++) {
+		struct sdes to_a, to_b, now_a, now_b;
+		const struct media_ctx_cfg *a, *b;
+		uint16_t pa, pb;
+		struct talk t;
+
+		talk_start(&t);
+		calls_save_start(t.c);
+		srtp_call(&t, &to_a, &to_b);
+		born_again(&t, 2);
+		talk_offer(&t, "a", "b",
+			talk_body(&t, "198.51.100.1", 4000, "RTP/SAVP",
+				later ? CRYPTO("1 " L80 " " K80C) : CRYPTO(C80A)));
+		assert_null(t.reply.error);
+		pb = port_of(&t, 0);
+		assert_true(talk_line(&t, 0, 0, &now_b));
+		talk_answer(&t, "a", "b",
+			talk_body(&t, "198.51.100.2", 5000, "RTP/SAVP", CRYPTO("1 " L80 " " K80B)));
+		assert_null(t.reply.error);
+		pa = port_of(&t, 0);
+		assert_true(talk_line(&t, 0, 0, &now_a));
+		a = mock_ctx(t.m, pa);
+		b = mock_ctx(t.m, pb);
+		assert_int_equal(memcmp(to_b.master.key, now_b.master.key, 16) != 0, later);
+		assert_int_equal(memcmp(to_a.master.key, now_a.master.key, 16) != 0, 0);
+		assert_int_equal(b->tx.old, !later);
+		assert_true(a->tx.old); /* B's key is the one of before */
+		assert_int_equal(a->rx.late, later);
+		assert_false(b->rx.late);
+		talk_end(&t);
+	}
+}
+
+/* A branch that answers with another key after the restart: the caller gets a fresh key, the branch is not silenced. */
+static void another_branchs_answer_brings_a_fresh_key(void **state)
+{
+	struct sdes to_a, to_b, now_a;
+	const struct media_ctx_cfg *a;
+	struct talk t;
+
+	(void)state;
+	talk_start(&t);
+	calls_save_start(t.c);
+	srtp_call(&t, &to_a, &to_b);
+	born_again(&t, 2);
+	talk_answer(&t, "a", "b2",
+		talk_body(&t, "198.51.100.2", 5000, "RTP/SAVP", CRYPTO("1 " L80 " " K80C)));
+	assert_null(t.reply.error);
+	assert_true(talk_line(&t, 0, 0, &now_a));
+	assert_memory_not_equal(to_a.master.key, now_a.master.key, 16);
+	a = mock_ctx(t.m, port_of(&t, 0));
+	assert_false(a->tx.old || a->rx.late);
+	talk_end(&t);
+}
+
+/* Keys that were used, or may have been, and of which nobody knows the indexes. */
+static void keys_that_nobody_knows_of_are_forgotten(void **state)
+{
+	static const struct {
+		uint64_t seconds;
+		bool used, good;
+	} T[] = {{2, true, false}, {2, false, true}, {400, false, false}};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(T); i++) {
+		char line[128], back[128];
+		struct sdes ours[2];
+		struct talk t;
+
+		talk_start(&t);
+		calls_save_start(t.c);
+		talk_offer(&t, "a", "",
+			talk_body(&t, "198.51.100.1", 4000, "RTP/SAVP", CRYPTO(C80A) CRYPTO(C32A)));
+		assert_true(talk_line(&t, 0, 0, &ours[0]) && talk_line(&t, 0, 1, &ours[1]));
+		snprintf(line, sizeof(line), CRYPTO("%u " L80 " " K80B), (unsigned)ours[0].tag);
+		snprintf(back, sizeof(back), CRYPTO("%u " L32 " " K80B), (unsigned)ours[1].tag);
+		if (T[i].used)
+			talk_answer(&t, "a", "b",
+				talk_body(&t, "198.51.100.2", 5000, "RTP/SAVP", back));
+		talk_answer(&t, "a", "b", talk_body(&t, "198.51.100.2", 5000, "RTP/SAVP", line));
+		assert_null(t.reply.error);
+		born_again(&t, T[i].seconds);
+		/* The control: the one in force goes on. */
+		talk_answer(&t, "a", "b", talk_body(&t, "198.51.100.2", 5000, "RTP/SAVP", line));
+		assert_null(t.reply.error);
+		talk_answer(&t, "a", "b", talk_body(&t, "198.51.100.2", 5000, "RTP/SAVP", back));
+		assert_int_equal(!t.reply.error, T[i].good);
+		talk_end(&t);
+	}
+}
+
+/* Each life has a secret of its own, by which it names plain sources. */
+static void each_life_has_its_own_names(void **state)
+{
+	uint64_t name[4];
+	struct talk t;
+
+	(void)state;
+	talk_start(&t);
+	calls_save_start(t.c);
+	make_call(&t);
+	for (int life = 0; life < 4; life++) {
+		const struct media_stream_cfg *s = mock_stream(t.m, port_of(&t, 0));
+
+		name[life] = t.m->ctx_cfg[s->ctx].rename;
+		assert_int_equal(name[life] == 0, life == 0);
+		for (int k = 0; k < life; k++)
+			assert_int_not_equal(name[k], name[life]);
+		calls_save_all(t.c);
+		born_again(&t, 1);
+	}
+	talk_end(&t);
+}
+
 static void streams_go_on_counting(void **state)
 {
 	struct talk t;
@@ -279,6 +430,10 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(indexes_go_on_behind_what_was_used),
 		cmocka_unit_test(only_authentic_packets_go_on_under_their_ssrc),
+		cmocka_unit_test(a_later_key_brings_fresh_keys_of_ours),
+		cmocka_unit_test(another_branchs_answer_brings_a_fresh_key),
+		cmocka_unit_test(keys_that_nobody_knows_of_are_forgotten),
+		cmocka_unit_test(each_life_has_its_own_names),
 		cmocka_unit_test(streams_go_on_counting),
 		cmocka_unit_test(a_later_state_counts_if_it_is_of_the_same_revision),
 	};
