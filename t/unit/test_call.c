@@ -272,7 +272,7 @@ static void a_rejected_media_comes_back_with_its_memory(void **state)
 	assert_non_null(mock_master(t.m, rx)); /* its own key may return */
 	assert_null(mock_master(t.m, tx));     /* ours never does */
 	talk_offer(&t, "a", "b", talk_body(&t, A, 4000, "RTP/SAVP", CRYPTO(C80A)));
-	talk_answer(&t, "a", "b", talk_body(&t, B, 5000, "RTP/SAVP", CRYPTO(C80A)));
+	talk_answer(&t, "a", "b", talk_body(&t, B, 5000, "RTP/SAVP", SAVP_B));
 	assert_null(t.reply.error);
 	assert_true(talk_line(&t, 0, 0, &after));
 	assert_memory_not_equal(before.master.key, after.master.key, 16);

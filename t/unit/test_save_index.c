@@ -204,7 +204,7 @@ static void only_authentic_packets_go_on_under_their_ssrc(void **state)
 #define CRYPTO(x) "a=crypto:" x "\r\n"
 #define L80       "AES_CM_128_HMAC_SHA1_80"
 #define L32       "AES_CM_128_HMAC_SHA1_32"
-#define K80C      "inline:QUJDREVGR0hJSktMTU5PUFFSU1RVVldYWVoxMjM0"
+#define K80D      "inline:QUJDREVGR0hJSktMTU5PUFFSU1RVVldYWVoxMjM0"
 
 static void born_again(struct talk *t, uint64_t seconds)
 {
@@ -248,7 +248,7 @@ static void a_later_key_brings_fresh_keys_of_ours(void **state)
 		born_again(&t, 2);
 		talk_offer(&t, "a", "b",
 			talk_body(&t, "198.51.100.1", 4000, "RTP/SAVP",
-				later ? CRYPTO("1 " L80 " " K80C) : CRYPTO(C80A)));
+				later ? CRYPTO("1 " L80 " " K80D) : CRYPTO(C80A)));
 		assert_null(t.reply.error);
 		pb = port_of(&t, 0);
 		assert_true(talk_line(&t, 0, 0, &now_b));
@@ -282,7 +282,7 @@ static void another_branchs_answer_brings_a_fresh_key(void **state)
 	srtp_call(&t, &to_a, &to_b);
 	born_again(&t, 2);
 	talk_answer(&t, "a", "b2",
-		talk_body(&t, "198.51.100.2", 5000, "RTP/SAVP", CRYPTO("1 " L80 " " K80C)));
+		talk_body(&t, "198.51.100.2", 5000, "RTP/SAVP", CRYPTO("1 " L80 " " K80D)));
 	assert_null(t.reply.error);
 	assert_true(talk_line(&t, 0, 0, &now_a));
 	assert_memory_not_equal(to_a.master.key, now_a.master.key, 16);
@@ -310,8 +310,8 @@ static void keys_that_nobody_knows_of_are_forgotten(void **state)
 		talk_offer(&t, "a", "",
 			talk_body(&t, "198.51.100.1", 4000, "RTP/SAVP", CRYPTO(C80A) CRYPTO(C32A)));
 		assert_true(talk_line(&t, 0, 0, &ours[0]) && talk_line(&t, 0, 1, &ours[1]));
-		snprintf(line, sizeof(line), CRYPTO("%u " L80 " " K80B), (unsigned)ours[0].tag);
-		snprintf(back, sizeof(back), CRYPTO("%u " L32 " " K80B), (unsigned)ours[1].tag);
+		snprintf(line, sizeof(line), CRYPTO("%u " L80 " " K80C), (unsigned)ours[0].tag);
+		snprintf(back, sizeof(back), CRYPTO("%u " L32 " " K80C), (unsigned)ours[1].tag);
 		if (T[i].used)
 			talk_answer(&t, "a", "b",
 				talk_body(&t, "198.51.100.2", 5000, "RTP/SAVP", back));
