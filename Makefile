@@ -160,7 +160,7 @@ include kernel-module/kernel.mk
 -include $(shell find $(BUILD)/obj $(BUILD)/fuzz/obj -name '*.d' 2>/dev/null)
 
 # --- For people ------------------------------------------------------------------------------------------------
-.PHONY: help clean $(DEPS) check check-kernel check-kernel-debug check-deps check-build check-clang check-intel check-unit check-fuzz check-e2e check-threads lint demo run fuzz bench bench-cipher peer-libsrtp
+.PHONY: help clean $(DEPS) check check-kernel check-kernel-debug check-deps check-build check-clang check-intel check-unit check-fuzz check-e2e check-attack check-threads attack attack-peers lint demo run fuzz bench bench-cipher peer-libsrtp
 help:
 	@sed -n 's/^##//p' Makefile
 ##  make               build xcipherd and xcipherctl into build/
@@ -175,7 +175,9 @@ help:
 ##  make check-intel   the kernels on Intel's OpenCL runtime too (downloads 150 MB)
 ##  sudo make check-kernel-debug   the same with KASAN, lockdep and kmemleak, kernel built on the spot, 90 minutes
 ##  make lint          formatting, static analysis, shell scripts
-##  make fuzz          fuzz every parser, FUZZ_SECONDS each (600)
+##  make fuzz          fuzz every parser, FUZZ_SECONDS each (600), then attack
+##  sudo make attack   attack xcipherd at random for ATTACK_SECONDS (600), ATTACK_STEPS per sequence (120); make fuzz does it too
+##  sudo make attack-peers   the same attacks by hand on xcipherd and rtpengine, as a table
 ##  sudo make bench    the packet path beside rtpengine, in namespaces
 ##  sudo make bench-cipher   the engines beside other libraries: tables, JSON, plots in build/bench/ (FULL=1: all of it, also for bench)
 ##  sudo make deps     what a build needs; deps-test, deps-demo, deps-lint, deps-bench, deps-module, deps-kernel, deps-kernel-debug, deps-deb, deps-check-deb: what those need

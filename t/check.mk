@@ -6,7 +6,7 @@ JOBS         ?= $(shell nproc)
 
 # Each stage is a target of its own; how long each took is told at the end.
 check:
-	tools/stages.sh "$(MAKE)" check-deps lint check-build check-clang check-unit check-fuzz check-e2e check-threads check-kernel+check-ct
+	tools/stages.sh "$(MAKE)" check-deps lint check-build check-clang check-unit check-fuzz check-e2e check-attack check-threads check-kernel+check-ct
 
 check-deps:
 	tools/deps.sh install deps-test
@@ -44,6 +44,7 @@ fuzz:
 	tools/deps.sh install deps-test
 	$(MAKE) -j$(JOBS) fuzzers
 	@set -e; for f in $(FUZZERS); do echo "== $$f"; tools/fuzz.sh $$f $(FUZZ_SECONDS); done
+	@if [ "$$(id -u)" = 0 ]; then $(MAKE) attack; else echo "the attack test needs root for its namespaces: sudo make attack"; fi
 
 lint:
 	tools/lint.sh
@@ -55,6 +56,28 @@ check-e2e:
 	$(MAKE) -j$(JOBS) BUILD=$(SAN_BUILD) SAN=1 all tools
 	if dpkg-query -W kamailio >/dev/null 2>&1; then $(MAKE) module && cp $(BUILD)/xcipher.so $(SAN_BUILD)/; fi
 	BUILD=$(abspath $(SAN_BUILD)) /usr/bin/python3 t/e2e/run.py --also=$(abspath $(BUILD)):ten_thousand_calls,test_keys
+
+# Random attacks in namespaces of their own, judged at the wire (t/attack/README.md). Fixed seeds, and a random one that is printed.
+ATTACK_SEEDS   ?= 4,22,25,33
+ATTACK_STEPS   ?= 120
+ATTACK_SECONDS ?= $(FUZZ_SECONDS)
+ATTACK          = BUILD=$(abspath $(SAN_BUILD)) /usr/bin/python3 t/attack/run.py --steps=$(ATTACK_STEPS)
+check-attack:
+	$(MAKE) -j$(JOBS) BUILD=$(SAN_BUILD) SAN=1 all tools
+	$(ATTACK) --seed=$(ATTACK_SEEDS) --random=1
+	$(ATTACK) --seed=4 --steering=nfqueue
+	$(ATTACK) --seed=4 --steering=xdp
+
+# The same for ATTACK_SECONDS, each sequence with a seed of its own.
+attack:
+	$(MAKE) -j$(JOBS) BUILD=$(SAN_BUILD) SAN=1 all tools
+	$(ATTACK) --random=1 --seconds=$(ATTACK_SECONDS) $(ATTACK_OPTIONS)
+
+# The same attacks by hand on xcipherd and on Debian's rtpengine: prints a markdown table.
+attack-peers:
+	tools/deps.sh install deps-test
+	$(MAKE) -j$(JOBS) all
+	@BUILD=$(abspath $(BUILD)) /usr/bin/python3 t/attack/peers.py $(ATTACKS)
 
 # The kernel module, in a virtual machine with Debian's kernel. Where that cannot be had it says so and is no failure.
 check-kernel:

@@ -1,0 +1,241 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What must never be on the wire, whatever was asked of the daemon and whoever sent what.
+
+Input is a list of events, so that a control can be fed without a daemon:
+  told_port, told_key, told_plain   a terminal was told this in SDP: a media port of the daemon, a key that the daemon sends
+                                    under from that port, or that the port sends plain RTP
+  sends                             a terminal or an attacker is about to send a mark, and whether it may be relayed
+  settled                           from now on no stranger may hear what a port sends
+  packet                            a packet left the gateway
+The daemon's own words are used for keys and ports only, and only as the terminals were told them.
+"""
+import ipaddress
+import struct
+from collections import defaultdict
+
+import crypto
+
+MAGIC = b"\xa7ATK"
+MARK_LEN = 12
+CHECKS = {
+    "reuse": "one (key, SSRC, index) with two ciphertexts",
+    "forbidden": "media sent to an address that no terminal may have",
+    "ng": "a datagram from a media port to ng",
+    "source": "media relayed from somebody who is not the call's terminal",
+    "stranger": "media sent to somebody who is not the call's terminal",
+    "loop": "one packet relayed again and again",
+    "clear": "plaintext to a terminal that was only ever told SRTP",
+    "echo": "media relayed back to the terminal that sent it",
+    "unknown": "a packet that opens under no key that its receiver was told",
+    "fork": "a request that belongs to no branch of a call changed it",
+    "sdp": "control bytes or keys of other mechanisms in SDP for a terminal",
+    "alive": "the daemon crashed, leaked or left a request without a reply",
+}
+HOPS_MAX = 40  # fan-out to subscribers included; a loop makes thousands
+
+
+def mark(sender, serial):
+    """The payload's first bytes: who made it, and its number."""
+    return MAGIC + struct.pack("!II", sender, serial)
+
+
+def find_mark(data):
+    at = data.find(MAGIC)
+    if at < 0 or len(data) < at + MARK_LEN:
+        return None
+    return struct.unpack_from("!II", data, at + 4)
+
+
+class Port:
+    """A media port of the daemon and what its terminals were told about it."""
+
+    def __init__(self, group):
+        self.group, self.keys, self.plain = group, [], False
+        self.settled = False
+        self.peers = set()  # (address, port) that its terminals signalled or send from
+        self.owners = set()  # senders who were told to send here
+
+
+class Violation(Exception):
+    def __init__(self, check, text, packet=None):
+        super().__init__(f"{check}: {text}")
+        self.check, self.text, self.packet = check, text, packet
+
+    def __str__(self):
+        p = self.packet
+        where = f"\n    packet {p.link}: {p.src}:{p.sport} > {p.dst}:{p.dport} {p.data[:48].hex()}" if p else ""
+        return f"{self.check} ({CHECKS[self.check]}): {self.text}{where}"
+
+
+class Checker:
+    """own: the gateway's addresses; ng_port; media: the range of the daemon's media ports."""
+
+    def __init__(self, own, media, ng_port=22222, enabled=None):
+        self.own, self.ng_port, self.media = set(own), ng_port, media
+        self.enabled = set(CHECKS if enabled is None else enabled)
+        self.ports, self.keys = {}, {}
+        self.used, self.rocs = {}, defaultdict(lambda: {0})
+        self.permit, self.hops = {}, defaultdict(int)
+        self.strangers = set()
+        self.merged = {}
+        self.count = defaultdict(int)
+        self.found = []
+
+    # --- What the model says ---------------------------------------------------------------------------------------------
+
+    def event(self, name, *args):
+        getattr(self, name)(*args)
+
+    def told_port(self, address, port, group):
+        p = self.ports.get((address, port))
+        if p is None or self.root(p.group) != self.root(group):  # a port of a call that is over may come back
+            self.ports[(address, port)] = Port(group)
+
+    def told_key(self, address, port, suite, material):
+        key = self.keys.setdefault((suite, material), crypto.Key(suite, material))
+        known = self.ports[(address, port)].keys
+        if key in known:
+            known.remove(key)
+        known.insert(0, key)
+
+    def told_plain(self, address, port):
+        self.ports[(address, port)].plain = True
+
+    def peer(self, address, port, peer):
+        """A terminal of this port signalled this address, or sends from it."""
+        self.ports[(address, port)].peers.add(peer)
+
+    def owner(self, address, port, sender):
+        self.ports[(address, port)].owners.add(sender)
+
+    def settled(self, address, port, value=True):
+        if (address, port) in self.ports:
+            self.ports[(address, port)].settled = value
+
+    def stranger(self, address):
+        """No terminal of any call is at this address."""
+        self.strangers.add(address)
+
+    def sends(self, sender, serial, group, permitted, what=""):
+        """group: the call that its sender belongs to, None for a stranger; what: for the report."""
+        self.permit[(sender, serial)] = (group, permitted, what)
+
+    def merge(self, one, other):
+        """Two calls' parties may hear each other from now on."""
+        self.merged[self.root(one)] = self.root(other)
+
+    def root(self, group):
+        while group in self.merged and self.merged[group] != group:
+            group = self.merged[group]
+        return group
+
+    # --- What the wire says ----------------------------------------------------------------------------------------------
+
+    def fail(self, check, text, packet):
+        self.count[check] += 1
+        if check in self.enabled and len(self.found) < 100:
+            self.found.append(Violation(check, text, packet))
+
+    def packet(self, p):
+        if p.src not in self.own or not self.media[0] <= p.sport <= self.media[1]:
+            return
+        self.count["packets"] += 1
+        self.destination(p)
+        port = self.ports.get((p.src, p.sport))
+        if port is None:
+            if p.data:
+                self.fail("unknown", "from a port that no terminal was told", p)
+            return
+        self.receiver(port, p)
+        if len(p.data) < 12 or p.data[0] >> 6 != 2:
+            return  # STUN, or the empty packets that open a firewall
+        clear = self.open(port, p)
+        m = find_mark(clear) if clear else None
+        if m:
+            self.relayed(port, m, p)
+
+    def destination(self, p):
+        if p.dport == self.ng_port and p.dst in self.own | {"127.0.0.1", "::1"} or p.dport == self.ng_port and p.link == "lo":
+            self.fail("ng", "to ng", p)
+            return
+        a = ipaddress.ip_address(p.dst)
+        a = getattr(a, "ipv4_mapped", None) or a
+        why = ("loopback" if a.is_loopback else "unspecified" if a.is_unspecified else "multicast" if a.is_multicast
+               else "0/8" if a.version == 4 and a.packed[0] == 0 else "broadcast" if a.version == 4 and
+               (a.packed == b"\xff\xff\xff\xff" or p.dst.startswith("10.200.") and p.dst.endswith((".255", ".0"))) else None)
+        if why is None and p.dst in self.own:
+            other, mine = self.ports.get((p.dst, p.dport)), self.ports.get((p.src, p.sport))
+            if other is None:
+                why = "an address of the gateway, and no media port"
+            elif mine is other or mine and mine.group == other.group:
+                why = "a media port of the same call"
+        if why:
+            self.fail("forbidden", why, p)
+
+    def receiver(self, port, p):
+        if p.dst in self.strangers and (p.dst, p.dport) not in port.peers and (port.settled or not port.plain):
+            self.fail("stranger", "its terminal had been heard before", p)
+
+    def open(self, port, p):
+        """The packet in clear; checks the key's use."""
+        if port.plain and find_mark(p.data):
+            return p.data
+        rtcp = crypto.is_rtcp(p.data)
+        for key in port.keys:
+            if rtcp:
+                got = key.open_rtcp(p.data)
+                if got:
+                    self.use(key, "SRTCP", p, *reversed(got))
+                    return got[0]
+            else:
+                got = self.open_rtp(key, p)
+                if got:
+                    return got
+        if port.plain:
+            return p.data
+        if find_mark(p.data):
+            self.fail("clear", "plaintext", p)
+            return p.data
+        self.fail("unknown", f"opens under none of {len(port.keys)} keys", p)
+        return None
+
+    def open_rtp(self, key, p):
+        seq, ssrc = struct.unpack_from("!H4xI", p.data, 2)
+        known = self.rocs[(key, ssrc)]
+        top = max(known)
+        for roc in sorted(known | {top + 1, top + 2, top + 3}, reverse=True):
+            got = key.open(p.data, roc)
+            if got:
+                known.add(roc)
+                self.use(key, "SRTP", p, roc << 16 | seq, got)
+                return got
+        return None
+
+    def use(self, key, what, p, index, clear):
+        ssrc = struct.unpack_from("!I", p.data, 4 if what == "SRTCP" else 8)[0]
+        self.count[what] += 1
+        before = self.used.setdefault((key.suite, key.material, what, ssrc, index), p.data)
+        if before != p.data:
+            self.fail("reuse", f"{what} {key.suite} key {key.material[:4].hex()}.. SSRC {ssrc:08x} index {index}: before "
+                      f"{before[:32].hex()}.. (plaintext mark {find_mark(clear)})", p)
+
+    def relayed(self, port, m, p):
+        self.hops[m] += 1
+        group, permitted, what = self.permit.get(m, (None, False, "that nobody sent"))
+        if self.hops[m] > HOPS_MAX:
+            self.fail("loop", f"mark {m} left {self.hops[m]} times", p)
+        if group is None:
+            if not permitted:
+                self.fail("source", f"mark {m}: {what or 'a stranger'}", p)
+            return
+        self.count["relayed"] += 1
+        if m[0] in port.owners and self.root(("spiral", group)) == ("spiral", group):
+            self.fail("echo", f"mark {m}", p)
+        if not permitted:
+            self.fail("source", f"mark {m} of a terminal that nobody should hear", p)
+        elif p.dst not in self.own and self.root(group) != self.root(port.group) and not self.spirals(group, port.group):
+            self.fail("source", f"mark {m} of a terminal of another call", p)
+
+    def spirals(self, group, other):
+        """A call that names another's media port as its terminal is joined to it."""
+        return self.root(("spiral", group)) == self.root(("spiral", other)) != ("spiral", group)

@@ -1,0 +1,173 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Each check is fed what it is there to find, and once the same without the violation: none may be one that never fails."""
+import struct
+
+import checker
+import crypto
+import sdp
+import srtp
+from wire import Packet
+
+GATEWAY, EAST, WEST, STRANGER = "10.200.1.1", "10.200.1.2", "10.200.2.2", "10.200.3.2"
+A, B = 20000, 20100  # the call's media ports: to east, to west
+
+
+def rtp(sender, serial, seq=1, ssrc=7):
+    return struct.pack("!BBHII", 0x80, 0, seq, 0, ssrc) + checker.mark(sender, serial) + b"words"
+
+
+def rtcp(sender, serial, ssrc=7):
+    return struct.pack("!BBHI4s", 0x80, 204, 5, ssrc, b"MARK") + checker.mark(sender, serial)
+
+
+class Case:
+    """A checker that knows one call: east speaks plain RTP, west the suite."""
+
+    def __init__(self, suite="AES_CM_128_HMAC_SHA1_80"):
+        c = self.checker = checker.Checker({GATEWAY, "10.200.2.1"}, (20000, 21999))
+        self.key = crypto.Key(suite, bytes(range(crypto.key_len(suite))))
+        for port in (A, A + 1, B, B + 1):
+            c.event("told_port", GATEWAY, port, "call-1")
+        for port in (A, A + 1):
+            c.event("told_plain", GATEWAY, port)
+        for port in (B, B + 1):
+            c.event("told_key", GATEWAY, port, suite, self.key.material)
+        c.event("owner", GATEWAY, A, 1)
+        c.event("owner", GATEWAY, B, 2)
+        c.event("stranger", STRANGER)
+        for sender in (1, 2):
+            for serial in range(100):
+                c.event("sends", sender, serial, "call-1", True)
+
+    def leaves(self, data, sport=A, dst=EAST, dport=5000, link="g1"):
+        self.checker.event("packet", Packet(link, GATEWAY, sport, dst, dport, data))
+        return self
+
+    def found(self):
+        return {v.check for v in self.checker.found}
+
+
+def good():
+    c = Case()
+    c.leaves(rtp(2, 1)).leaves(c.key.protect(rtp(1, 1)), B, WEST).leaves(c.key.protect(rtp(1, 2, 2)), B, WEST)
+    c.leaves(c.key.protect(rtp(1, 3, 1), roc=1), B, WEST).leaves(c.key.protect_rtcp(rtcp(1, 4), 1), B + 1, WEST, 5001)
+    return c.leaves(c.key.protect(rtp(1, 1)), B, WEST)  # the same packet again is no second plaintext
+
+
+def reuse(suite):
+    c = Case(suite)
+    return c.leaves(c.key.protect(rtp(1, 1)), B, WEST).leaves(c.key.protect(rtp(1, 2)), B, WEST)
+
+
+def reuse_rtcp(suite):
+    c = Case(suite)
+    return c.leaves(c.key.protect_rtcp(rtcp(1, 1), 5), B + 1, WEST).leaves(c.key.protect_rtcp(rtcp(1, 2), 5), B + 1, WEST)
+
+
+def reuse_after_wrap():
+    c = Case()
+    for roc, seq, serial in ((0, 65535, 1), (1, 0, 2), (1, 9, 3), (2, 9, 4), (1, 9, 5)):
+        c.leaves(c.key.protect(rtp(1, serial, seq), roc), B, WEST)
+    return c
+
+
+def spiral():
+    """A port of another call is allowed, one of the same call is not."""
+    c = Case()
+    c.checker.event("told_port", "10.200.2.1", 21000, "call-2")
+    return c.leaves(rtp(2, 1), dst="10.200.2.1", dport=21000)
+
+
+def settled():
+    c = Case()
+    c.checker.event("sends", 99, 1, None, True)
+    c.leaves(rtp(2, 1), dst=STRANGER)
+    assert not c.found(), "a stranger may win a plain leg that was not heard"
+    c.checker.event("settled", GATEWAY, A)
+    return c.leaves(rtp(2, 2), dst=STRANGER)
+
+
+def stranger_relayed(permitted):
+    c = Case()
+    c.checker.event("sends", 99, 1, None, permitted)
+    return c.leaves(c.key.protect(rtp(99, 1)), B, WEST)
+
+
+def other_call():
+    c = Case()
+    c.checker.event("sends", 5, 1, "call-9", True)
+    return c.leaves(rtp(5, 1))
+
+
+def listener():
+    c = Case()
+    c.checker.event("sends", 5, 1, "call-1", False)
+    return c.leaves(rtp(5, 1))
+
+
+def loop():
+    c = Case()
+    for _ in range(checker.HOPS_MAX + 1):
+        c.leaves(rtp(2, 1))
+    return c
+
+
+def forbidden(address):
+    return Case().leaves(rtp(2, 1), dst=address, link="lo")
+
+
+SPECIAL = ("127.0.0.1", "127.3.2.1", "0.0.0.0", "0.1.2.3", "224.0.0.1", "255.255.255.255", "10.200.1.255", "::1", "::", "ff02::1",
+           "::ffff:127.0.0.1", "::ffff:224.0.0.1", GATEWAY)
+
+
+def rows():
+    """(what, the checks that must fail, the case)."""
+    yield "good traffic", set(), good()
+    for suite in crypto.SUITES:
+        yield f"SRTP, {suite}", {"reuse"}, reuse(suite)
+        yield f"SRTCP, {suite}", {"reuse"}, reuse_rtcp(suite)
+    yield "SRTP over wraps", {"reuse"}, reuse_after_wrap()
+    for address in SPECIAL:
+        yield f"to {address}", {"forbidden"}, forbidden(address)
+    yield "to its own call", {"forbidden"}, Case().leaves(rtp(2, 1), dst=GATEWAY, dport=B)
+    yield "to another call", set(), spiral()
+    yield "to ng by lo", {"ng"}, Case().leaves(rtp(2, 1), dst="127.0.0.1", dport=22222, link="lo")
+    yield "to ng by an address of the gateway", {"ng"}, Case().leaves(rtp(2, 1), dst="10.200.2.1", dport=22222, link="lo")
+    yield "a stranger, who may", set(), stranger_relayed(True)
+    yield "a stranger, who may not", {"source"}, stranger_relayed(False)
+    yield "a mark that nobody sent", {"source"}, Case().leaves(rtp(77, 1))
+    yield "another call's terminal", {"source"}, other_call()
+    yield "a listener", {"source"}, listener()
+    yield "to a stranger, once heard", {"stranger"}, settled()
+    yield "round and round", {"loop"}, loop()
+    yield "in clear", {"clear"}, Case().leaves(rtp(1, 1), B, WEST)
+    yield "back to its sender", {"echo"}, Case().leaves(rtp(1, 1))
+    c = Case()
+    yield "under a key that nobody was told", {"unknown"}, c.leaves(crypto.Key(c.key.suite, bytes(30)).protect(rtp(1, 1)), B, WEST)
+    yield "from a port that nobody was told", {"unknown"}, Case().leaves(rtp(1, 1), 20500)
+
+
+def all_found():
+    missed = [f"{what}: found {c.found() or 'nothing'}, wanted {wanted or 'nothing'}" for what, wanted, c in rows() if c.found() != wanted]
+    for text, bad in (("a=x\r\n", False), ("a=x\ry\r\n", True), ("a=\0\r\n", True), ("a=\x1b\r\n", True), ("k=clear:x\r\n", True),
+                      ("a=key-mgmt:mikey x\r\n", True)):
+        if bool(sdp.unclean(text)) != bad:
+            missed.append(f"SDP {text!r}")
+    against_libsrtp()
+    for line in missed:
+        print(f"NOT OK control: {line}")
+    if not missed:
+        print(f"ok controls: {len(list(rows())) + 6}")
+    return not missed
+
+
+def against_libsrtp():
+    """crypto.py and Debian's libsrtp2 read each other."""
+    for suite in crypto.SUITES:
+        if suite not in srtp.SET:
+            continue
+        material = bytes(range(crypto.key_len(suite)))
+        key = crypto.Key(suite, material)
+        assert srtp.Session(suite, material, srtp.INBOUND).unprotect(key.protect(rtp(1, 1))) == rtp(1, 1), suite
+        assert key.open(srtp.Session(suite, material, srtp.OUTBOUND).protect(rtp(1, 1)), 0) == rtp(1, 1), suite
+

@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What is known of the calls without asking the daemon: who was told which port and key, and who may be heard where.
+
+The rules for a leg that speaks plain RTP are those of SECURITY.md. A terminal that sends from the address in its SDP is
+believed at its first packet, or after its probation if a stranger was there before it. A terminal that sends from elsewhere is
+believed after its probation, LEARNING seconds after the last signalling, if no stranger was there before it. From then on no
+stranger is heard, and a signalling that repeats the address changes nothing. Strangers are never heard on a leg of SRTP.
+"""
+import time
+
+PROBATION = 6  # packets in a row; the daemon wants 5
+LEARNING = 3.2  # the daemon's 3 s have passed for certain
+
+
+class Leg:
+    """One m-line of a terminal and the daemon's port that serves it."""
+
+    def __init__(self, at):
+        self.at = at  # (address, port) of the daemon
+        self.signalled, self.plain = None, False
+        self.settled, self.genuine, self.contested = False, 0, False
+        self.passed, self.ever, self.since = False, False, time.monotonic()
+
+    def unsettle(self):
+        # A stranger who was there before the terminal may still be.
+        self.contested = self.contested and not self.settled
+        self.settled, self.genuine, self.passed = False, 0, False
+
+
+class Party:
+    def __init__(self, terminal, listener=False):
+        self.terminal, self.tag, self.listener = terminal, terminal.tag, listener
+        self.legs = [None] * len(terminal.lines)
+        self.keys = []  # what it was offered: crypto lines by m-line
+        self.written = None  # the lines of its last SDP
+
+
+class Call:
+    def __init__(self, number, offerer):
+        self.id = f"call-{number}"
+        self.offerer, self.parties = offerer, {offerer.tag: offerer}
+        self.pending = None  # (from, [Told], via-branch)
+        self.ready = False
+        self.held = False
+        self.branched = False  # every offer names a via-branch
+
+
+class Model:
+    """Keeps the checker informed. world gives: checker."""
+
+    def __init__(self, checker):
+        self.checker, self.calls, self.legs = checker, {}, {}
+
+    def leg(self, told, group):
+        at = (told.address, told.port)
+        self.checker.event("told_port", *at, group)
+        self.checker.event("told_port", told.address, told.rtcp, group)
+        leg = self.legs.get(at)
+        if leg is None or leg.group != group:
+            leg = self.legs[at] = Leg(at)
+            leg.group, leg.rtcp = group, told.rtcp
+        return leg
+
+    def told(self, call, lines):
+        """A terminal of this call was handed this SDP by the daemon."""
+        for t in lines:
+            if not t.port:
+                continue
+            leg = self.leg(t, call.id)
+            leg.offers_plain = "SAVP" not in t.profile
+            for port in (t.port, t.rtcp):
+                for _, suite, key in reversed(t.keys):
+                    self.checker.event("told_key", t.address, port, suite, key)
+                if leg.offers_plain:
+                    self.checker.event("told_plain", t.address, port)
+
+    def accepted(self, call, party, lines):
+        """The daemon took this party's SDP, and lines is what the party was told."""
+        for n, t in enumerate(lines[:len(party.terminal.lines)]):
+            line = party.terminal.lines[n]
+            if not t.port:
+                line.to = party.legs[n] = None
+                continue
+            leg = party.legs[n] = self.leg(t, call.id)
+            where, port, keys = party.written[n]
+            line.to = leg.at
+            self.signal(party, n, (where, port))
+            if leg.plain != (not keys):
+                leg.plain = not keys
+                self.unsettle(leg)
+            if not party.listener:
+                self.checker.event("owner", *leg.at, party.terminal.id)
+
+    def signal(self, party, n, signalled):
+        """SDP with this address for an m-line reached the daemon; also before it is answered."""
+        leg = party.legs[n]
+        if leg is None:
+            return
+        leg.since = time.monotonic()
+        if leg.signalled != signalled:
+            leg.signalled = signalled
+            self.unsettle(leg)
+        line = party.terminal.lines[n]
+        for port in (leg.at[1], leg.rtcp):
+            for peer in (signalled, (signalled[0], signalled[1] + 1), (line.address, line.source), (line.address, line.source + 1)):
+                self.checker.event("peer", leg.at[0], port, peer)
+
+    def unsettle(self, leg):
+        leg.unsettle()
+        self.checker.event("settled", *leg.at, False)
+
+    def unsettle_all(self):
+        """After a crash: what was learned since the last save is lost, and what an older save says is back."""
+        for leg in self.legs.values():
+            self.unsettle(leg)
+            leg.contested, leg.since = leg.ever, time.monotonic()
+
+    def speaks(self, party):
+        """The terminal begins a run of packets with ascending sequence numbers."""
+        for leg in filter(None, party.legs):
+            leg.genuine = 0
+
+    def heard(self, party, n):
+        """The terminal sent a packet of such a run."""
+        leg, line = party.legs[n], party.terminal.lines[n]
+        if not leg.plain or leg.signalled is None:
+            return
+        leg.genuine += 1
+        if leg.signalled == (line.address, line.source):
+            settled = not leg.contested or leg.genuine >= PROBATION
+        else:
+            settled = leg.passed and not leg.contested and time.monotonic() > leg.since + LEARNING
+            leg.passed |= leg.genuine >= PROBATION
+        if settled:
+            leg.settled = True
+            self.checker.event("settled", *leg.at)
+
+    def contest(self, at):
+        """A stranger sends to a port; whether it may honestly be relayed."""
+        leg = self.legs.get(at)
+        if leg is None:
+            return False
+        leg.ever = True
+        leg.contested |= not leg.settled
+        return leg.plain and not leg.settled
+
+    def describe(self, at):
+        leg = self.legs[at]
+        return (f"a leg of {leg.group}, {'plain' if leg.plain else 'SRTP'}, signalled {leg.signalled}, {leg.genuine} packets of its terminal, "
+                f"{'settled' if leg.settled else 'open'}")
+
+    def established(self, call):
+        return [p for p in call.parties.values() if not p.listener and any(p.legs)]
+
+    def media_ports(self):
+        return [leg.at for leg in self.legs.values()]
+
+    def spiral(self, call, address, port):
+        """A party named another call's port: media of both may pass through it."""
+        other = self.legs.get((address, port)) or self.legs.get((address, port - 1))
+        if other is not None and other.group != call.id:
+            self.checker.event("merge", ("spiral", call.id), ("spiral", other.group))
+
+

@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""SDP for the attack test: what terminals and attackers write, and what the daemon wrote."""
+import base64
+import re
+
+import crypto
+
+OUTSIDE = "198.51.100.7"  # documentation (RFC 5737): the gateway's default route leads to the stranger's link
+
+
+def inline(material):
+    return base64.b64encode(material).decode()
+
+
+def body(lines, address, more="", direction="sendrecv", session=""):
+    """lines: (address, port, [(tag, suite, key)]) for each m-line; no keys: plain RTP."""
+    def family(a):
+        return "IP6" if ":" in a else "IP4"
+    text = f"v=0\r\no=- 1 1 IN {family(address)} {address}\r\ns=-\r\nc=IN {family(address)} {address}\r\nt=0 0\r\n{session}"
+    for where, port, keys in lines:
+        text += f"m=audio {port} RTP/{'SAVP' if keys else 'AVP'} 0\r\n"
+        if where != address:
+            text += f"c=IN {family(where)} {where}\r\n"
+        text += "".join(f"a=crypto:{tag} {suite} inline:{inline(key)}\r\n" for tag, suite, key in keys)
+        text += f"{more}a={direction}\r\n"
+    return text
+
+
+class Told:
+    """One m-line of the daemon's: where its terminal sends to, and the keys that the daemon sends under."""
+
+    def __init__(self, address, port, rtcp, profile, keys):
+        self.address, self.port, self.rtcp, self.profile, self.keys = address, port, rtcp, profile, keys
+
+
+def parse(text):
+    """The m-lines. On hold the daemon may write 0.0.0.0 or :: as its address: then it is the usual one of that family."""
+    usual, out = {"0.0.0.0": "10.200.1.1", "::": "fd00:1::1"}, []
+    session = re.split(r"^m=", text, maxsplit=1, flags=re.M)[0]
+    default = re.search(r"^c=IN IP[46] (\S+)", session, re.M)
+    for part in re.split(r"^m=", text, flags=re.M)[1:]:
+        m = re.match(r"\S+ (\d+) (\S+)", part)
+        if not m:
+            continue
+        c = re.search(r"^c=IN IP[46] (\S+)", part, re.M) or default
+        r = re.search(r"^a=rtcp:(\d+)", part, re.M)
+        keys = [(int(t), s, base64.b64decode(k + "=" * (-len(k) % 4)))
+                for t, s, k in re.findall(r"^a=crypto:(\d+) (\S+) inline:([A-Za-z0-9+/]+)", part, re.M) if s in crypto.SUITES]
+        port = int(m[1])
+        address = c[1] if c else ""
+        out.append(Told(usual.get(address, address), port, int(r[1]) if r else port + 1, m[2], keys))
+    return out
+
+
+def unclean(text):
+    """What no SDP that is handed to a terminal may have, or None."""
+    if re.search(r"\r(?!\n)", text):
+        return "a bare CR"
+    bad = re.search(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]", text)
+    if bad:
+        return f"the control byte {ord(bad[0]):#04x}"
+    key = re.search(r"^(k=|a=key-mgmt:).*", text, re.M)
+    return key and f"the line {key[0].strip()!r}"
+
+
+HOSTILE_LINES = ["k=clear:secret\r\n", "a=key-mgmt:mikey AQAFgM0XflABAAAAAAAAAAAAAAsAyO\r\n", "a=x:one\rm=audio 9 RTP/AVP 0\r\n", "a=x:\0\r\n",
+                 "a=x:\x1b[2J\r\n", "a=crypto:1 AES_CM_128_HMAC_SHA1_80 inline:short\r\n", "a=rtcp:22222 IN IP4 127.0.0.1\r\n",
+                 "a=rtcp:22222\r\n", "a=x:" + 3000 * "x" + "\r\n"]
+
+
+def hostile_addresses(own, media_ports, victims, ng_port):
+    """(address, port) that a SIP user may write: special ones, the daemon's own, other calls'."""
+    special = ["127.0.0.1", "127.0.0.2", "0.0.0.0", "0.1.2.3", "224.0.0.1", "239.1.2.3", "255.255.255.255", "10.200.1.255", "10.200.1.0", OUTSIDE,
+               "::1", "::", "ff02::1", "::ffff:127.0.0.1", "::ffff:10.200.1.1", "240.0.0.1", *own]
+    return ([(a, p) for a in special for p in (ng_port, 5060, 6379)] + [(own[0], ng_port), ("127.0.0.1", ng_port)] * 6
+            + [m for m in media_ports] * 8 + list(victims) * 2)

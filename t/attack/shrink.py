@@ -1,0 +1,26 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""From a sequence of steps that violates a check to a short one: drop steps, replay, keep what still violates it.
+
+Steps carry their own seeds, so what is left behaves as before. Each replay has its own namespaces and daemon. Terminals' SSRCs and
+the daemon's ports and keys differ from run to run, so a replay that passes is no proof; one that fails is.
+"""
+
+
+def shrink(steps, violates, budget=60, say=print):
+    """violates(steps) is how many steps it took to violate the check, or None. The shortest list found with that many replays."""
+    n = max(1, len(steps) // 2)
+    while budget > 0 and len(steps) > 1:
+        at, shorter = 0, False
+        while at < len(steps) and budget > 0:
+            fewer = steps[:at] + steps[at + n:]
+            budget -= 1
+            took = violates(fewer) if fewer else None
+            if took is not None:
+                steps, shorter = fewer[:took], True
+                say(f"    {len(steps)} steps left")
+            else:
+                at += n
+        if n == 1 and not shorter:
+            break
+        n = max(1, n // 2)
+    return steps

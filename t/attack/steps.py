@@ -1,0 +1,498 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What may happen, one step at a time. A step is a name and a number: the number seeds all its choices, so that steps can be
+left out and the others still do what they did, as far as their calls are there."""
+import random
+import struct
+import time
+
+import crypto
+import model
+import sdp
+import terminals
+import world as the_world
+from model import Call, Party
+
+STEPS = {}  # name: (weight, function)
+SUITE_NAMES = list(crypto.SUITES)
+
+
+def step(weight):
+    def add(function):
+        STEPS[function.__name__] = (weight, function)
+        return function
+    return add
+
+
+def sequence(seed, count):
+    """The steps of a seed. Each seed prefers some kinds of steps and leaves out others, so that rare combinations happen."""
+    r = random.Random(seed)
+    names, weights = list(STEPS), [w * (1 if w > 5 else r.choice((0, 1, 1, 4))) for w, _ in STEPS.values()]
+    return [(name, r.getrandbits(32)) for name in r.choices(names, weights, k=count)]
+
+
+def run(world, name, number):
+    STEPS[name][1](world, random.Random(number))
+    world.flush()
+
+
+def pick(w, r):
+    """A call, the latest more often than others; None if there is none."""
+    calls = list(w.model.calls.values())
+    return (calls[-1] if r.random() < 0.6 else r.choice(calls)) if calls else None
+
+
+# --- Signalling ----------------------------------------------------------------------------------------------------------
+
+def write(w, r, party, suites, call=None, hostile=0.15, offered=None, more=""):
+    """The party's SDP, new. suites: what it offers, or for an answer offered: the daemon's crypto lines by m-line."""
+    t, lines = party.terminal, []
+    hostile = r.choice((0, hostile, 3 * hostile))
+    for n, line in enumerate(t.lines):
+        if offered is not None:
+            choice = r.choice(offered[n][:r.choice((2, 9))]) if n < len(offered) and offered[n] else None
+            keys = [(choice[0], choice[1], line.new_key(choice[1], r))] if choice else []
+            if choice and r.random() < 0.05:
+                keys = [choice]  # the daemon's own key, reflected
+        else:
+            keys = [(i, s, line.new_key(s, r)) for i, s in enumerate(suites, 1)]
+        where, port = ("192.168.7.7" if t.natted else line.address), line.port
+        if r.random() < hostile:
+            where, port = r.choice(sdp.hostile_addresses(the_world.OWN[:6], w.model.media_ports(), victims(w), 22222))
+            if call:
+                w.model.spiral(call, where, port)
+        lines.append((where, port, keys))
+        if r.random() < 0.2:
+            line.seq, line.roc, line.rtcp_index = 100, 0, 0  # as a terminal that was started again
+    party.written = lines
+    return body(w, r, party, more)
+
+
+def body(w, r, party, more="", direction="sendrecv"):
+    if not more and r.random() < 0.06:
+        more = r.choice(sdp.HOSTILE_LINES)
+    return sdp.body(party.written, party.terminal.address, more, direction)
+
+
+def victims(w):
+    """Where terminals of other calls listen."""
+    return [(line.address, line.port) for c in list(w.model.calls.values())[:3] for p in c.parties.values() for line in p.terminal.lines]
+
+
+def far_side(r):
+    """What the proxy asks for on the far side."""
+    if r.random() < 0.35:
+        return {"transport_protocol": "RTP/AVP"}
+    return {"transport_protocol": "RTP/SAVP", "SDES": ["pad"]}
+
+
+def own_suites(r):
+    return [] if r.random() < 0.4 else r.sample(SUITE_NAMES, r.choice((1, 1, 2)))
+
+
+def new_party(w, r, place, lines=1):
+    return Party(terminals.Terminal(w.net, w.sockets, place, natted=r.random() < 0.25, lines=lines))
+
+
+def take_keys(party, tags=None):
+    """Each line sends under the key of its last SDP; tags: which crypto line was chosen, by m-line."""
+    for n, (line, (_, _, keys)) in enumerate(zip(party.terminal.lines, party.written)):
+        chosen = [k for k in keys if not tags or n >= len(tags) or tags[n] is None or k[0] == tags[n]] or keys
+        line.key = crypto.Key(chosen[0][1], chosen[0][2]) if chosen else None
+
+
+@step(6)
+def offer(w, r):
+    """A new call."""
+    w.number += 1
+    party = new_party(w, r, r.choice(("east", "west")), r.choice((1, 1, 1, 2, 3)))
+    call = Call(w.number, party)
+    call.branched = r.random() < 0.4
+    send_offer(w, r, call, party, write(w, r, party, own_suites(r), call), {})
+    if call.pending:
+        w.model.calls[call.id] = call
+
+
+def send_offer(w, r, call, party, text, more, flags=None):
+    flags = flags or far_side(r)
+    if call.branched:
+        more["via_branch"] = f"branch{r.randrange(3)}"
+    reply = w.ask("offer", call_id=call.id, from_tag=party.tag, sdp=text, **the_world.PLAIN, **flags, **more)
+    if reply:
+        lines = sdp.parse(reply["sdp"])
+        w.model.told(call, lines)
+        call.pending = (party, lines, more.get("via_branch"))
+        for n in range(len(party.legs)):
+            w.model.signal(party, n, party.written[n][:2])
+    return reply
+
+
+@step(12)
+def answer(w, r):
+    """By the party that is there, by a new one, or by one that answered before: any number of times, with any of the suites."""
+    call = pick(w, r)
+    if call is None or call.pending is None:
+        return
+    offerer, lines, branch = call.pending
+    others = [p for p in call.parties.values() if p is not offerer and not p.listener]
+    party = r.choice(others) if others and r.random() < 0.8 else None
+    if party is None:
+        if offerer is not call.offerer:
+            return  # who is asked by a re-INVITE is known
+        place = "west" if offerer.terminal.place == "east" else "east"
+        party = new_party(w, r, place, len(lines))
+        call.parties[party.tag] = party
+    text = write(w, r, party, None, call, 0.1, [t.keys for t in lines])
+    send_answer(w, r, call, party, text)
+
+
+@step(3)
+def several_answers(w, r):
+    """One terminal answers an offer again and again, and all speak after each."""
+    call = pick(w, r)
+    if call is None or call.pending is None or call.pending[0] is not call.offerer:
+        return
+    others = [p for p in call.parties.values() if p is not call.offerer and not p.listener]
+    if not others:
+        return answer(w, r)
+    lines = call.pending[1]
+    for _ in range(4):
+        w.model.speaks(call.offerer)
+        w.model.speaks(others[0])
+        if not send_answer(w, r, call, others[0], write(w, r, others[0], None, call, 0, [t.keys for t in lines])):
+            return
+        for line in call.offerer.terminal.lines:
+            line.seq = 100 if line.key is None else line.seq
+        for _ in range(3):
+            speak(w, r, call)
+        w.flush()
+
+
+@step(3)
+def circle(w, r):
+    """One or two calls of plain RTP whose parties name media ports of the daemon as their own, so that each port sends to the next."""
+    ring = [(c, w.model.established(c)[:2]) for c in list(w.model.calls.values())[-4:] if c.ready and len(w.model.established(c)) > 1]
+    ring = [(c, p) for c, p in r.sample(ring, len(ring)) if p[0].legs[0] and p[1].legs[0]][:r.choice((1, 2))]
+    for i, (call, (a, b)) in enumerate(ring):
+        before, behind = ring[i - 1][1][1].legs[0].at, ring[(i + 1) % len(ring)][1][0].legs[0].at
+        for party, where in ((a, before), (b, behind)):
+            w.model.spiral(call, *where)
+            party.written = [(*where, [])] + [(line.address, line.port, []) for line in party.terminal.lines[1:]]
+        if send_offer(w, r, call, a, body(w, r, a), {"to_tag": b.tag}, {"transport_protocol": "RTP/AVP"}):
+            send_answer(w, r, call, b, body(w, r, b))
+    for call, _ in ring:
+        speak(w, r, call)
+
+
+def send_answer(w, r, call, party, text):
+    offerer, lines, branch = call.pending
+    more = {"via_branch": branch} if branch else {}
+    reply = w.ask("answer", call_id=call.id, from_tag=offerer.tag, to_tag=party.tag, sdp=text, **the_world.PLAIN, **more)
+    if reply is None:
+        if not any(party.legs):
+            call.parties.pop(party.tag, None)
+        return False
+    back = sdp.parse(reply["sdp"])
+    w.model.told(call, back)
+    take_keys(party)
+    take_keys(offerer, [t.keys[0][0] if t.keys else None for t in back])
+    w.model.accepted(call, offerer, back)
+    w.model.accepted(call, party, lines)
+    call.ready = True
+    return True
+
+
+@step(7)
+def again(w, r):
+    """A re-INVITE by either side: the same bytes, another address, other keys, SRTP instead of plain RTP or the reverse."""
+    call = pick(w, r)
+    if call is None or not call.ready:
+        return
+    known = w.model.established(call)
+    if len(known) < 2:
+        return
+    party, other = r.sample(known, 2)
+    kind = r.choice(("same", "same", "address", "keys", "keys", "hold"))
+    if kind == "address":
+        party.terminal.move()
+    direction = r.choice(("sendonly", "inactive", "recvonly")) if kind == "hold" else "sendrecv"
+    call.held = kind == "hold"
+    text = (write(w, r, party, own_suites(r), call) if kind in ("address", "keys") or party.written is None
+            else body(w, r, party, direction=direction))
+    if not send_offer(w, r, call, party, text, {"to_tag": other.tag}):
+        return
+    # Who is asked answers with what it said before, if that still fits what it is offered.
+    offered = [t.keys for t in call.pending[1]]
+    fits = other.written and all(bool(k) == bool(keys) and (not k or any(k[0][:2] == o[:2] for o in keys))
+                                 for (_, _, k), keys in zip(other.written, offered))
+    send_answer(w, r, call, other, body(w, r, other) if fits and r.random() < 0.8 else write(w, r, other, None, call, 0.05, offered))
+
+
+@step(2)
+def connect(w, r):
+    """Parties of one call, or of two, hear each other."""
+    call, other = pick(w, r), pick(w, r)
+    if call is None or not call.ready or not other.ready:
+        return
+    a, b = r.choice(w.model.established(call) or [None]), r.choice(w.model.established(other) or [None])
+    if a is None or b is None or a is b:
+        return
+    more = {} if call is other else {"to_call_id": other.id}
+    w.checker.event("merge", call.id, other.id)  # a refusal is as good: nobody is heard by more than the model allows
+    w.ask("connect", call_id=call.id, from_tag=a.tag, to_tag=b.tag, **more)
+
+
+@step(3)
+def subscribe(w, r):
+    """Somebody listens to a party; nobody ever hears a listener."""
+    call = pick(w, r)
+    if call is None:
+        return
+    reply = w.ask("subscribe request", call_id=call.id, from_tag=r.choice(list(call.parties)), **far_side(r))
+    if not reply:
+        return
+    lines = sdp.parse(reply["sdp"])
+    w.model.told(call, lines)
+    party = Party(terminals.Terminal(w.net, w.sockets, "west", lines=len(lines)), listener=True)
+    party.tag = reply["to-tag"]
+    text = write(w, r, party, None, call, 0.15, [t.keys for t in lines])
+    if w.ask("subscribe answer", call_id=call.id, to_tag=party.tag, sdp=text.replace("a=sendrecv", "a=recvonly")):
+        take_keys(party)
+        w.model.accepted(call, party, lines)
+        call.parties[party.tag] = party
+
+
+@step(1)
+def publish(w, r):
+    """A party of its own, whom others may subscribe to."""
+    w.number += 1
+    party = new_party(w, r, "east")
+    call = Call(w.number, party)
+    text = write(w, r, party, own_suites(r)[:1], call)
+    reply = w.ask("publish", call_id=call.id, from_tag=party.tag, sdp=text.replace("a=sendrecv", "a=sendonly"), **the_world.PLAIN)
+    if reply:
+        lines = sdp.parse(reply["sdp"])
+        w.model.told(call, lines)
+        take_keys(party)
+        w.model.accepted(call, party, lines)
+        w.model.calls[call.id] = call
+
+
+@step(2)
+def delete(w, r):
+    """A call, a branch of it, or a branch that it never had: the last must end nothing."""
+    call = pick(w, r)
+    if call is None:
+        return
+    kind = r.choice(("call", "tag", "unknown branch"))
+    more = {"call": {}, "tag": {"from_tag": call.offerer.tag}, "unknown branch": {"from_tag": call.offerer.tag, "via_branch": "nobody's"}}[kind]
+    there = w.ask("query", call_id=call.id)
+    w.ask("delete", call_id=call.id, delete_delay=0, **more)
+    if not w.ask("query", call_id=call.id):
+        w.model.calls.pop(call.id, None)
+        if kind == "unknown branch" and there and call.branched:
+            w.violation("fork", f"delete of {call.id} with a branch that it never had ended it")
+
+
+@step(2)
+def thief(w, r):
+    """A branch that lost a fork knows Call-ID and From tag. He sends an INVITE under both, and an accomplice answers it."""
+    call = pick(w, r)
+    if call is None or not call.ready or call.held or len(w.model.established(call)) < 2:
+        return
+    for _ in range(model.PROBATION + 1):
+        speak(w, r, call)
+    w.flush()
+    more = {"via_branch": "stolen"} if call.branched else {}
+    theirs = sdp.body([(w.attackers.address, 41000, [])], w.attackers.address)
+    reply = w.ask("offer", call_id=call.id, from_tag=call.offerer.tag, sdp=theirs, **the_world.PLAIN, transport_protocol="RTP/AVP", **more)
+    replies = [reply, reply and w.ask("answer", call_id=call.id, from_tag=call.offerer.tag, to_tag=f"thief{r.getrandbits(16)}",
+                                      sdp=theirs.replace("41000", "42000"), **the_world.PLAIN, **more)]
+    for reply in filter(None, replies):
+        w.model.told(call, [t for t in sdp.parse(reply["sdp"]) if (t.address, t.port) not in w.model.legs])
+    for _ in range(3):
+        speak(w, r, call)
+    w.flush()
+    w.ask("delete", call_id=call.id, delete_delay=0)
+    w.model.calls.pop(call.id, None)
+
+
+@step(1)
+def many_lines(w, r):
+    """An offer with 64 m-lines: the rest of the calls must not starve."""
+    w.number += 1
+    name = f"call-{w.number}"
+    lines = [("10.200.1.2", 30000 + 2 * i, []) for i in range(64)]
+    if w.ask("offer", call_id=name, from_tag="many", sdp=sdp.body(lines, "10.200.1.2"), **the_world.PLAIN, **far_side(r)) and r.random() < 0.9:
+        w.ask("delete", call_id=name, delete_delay=0)
+
+
+# --- Media ---------------------------------------------------------------------------------------------------------------
+
+def sending(w, r):
+    """(call, party, m-line number) that can send."""
+    call = pick(w, r)
+    parties = [p for p in call.parties.values() if any(p.legs)] if call else []
+    if not parties:
+        return None
+    party = r.choice(parties)
+    n = r.choice([i for i, leg in enumerate(party.legs) if leg])
+    return call, party, n
+
+
+def say(w, call, party, n, data, m, rtcp=False, permitted=True):
+    w.checker.event("sends", *m, call.id, permitted and not party.listener)
+    party.terminal.send(party.terminal.lines[n], data, rtcp)
+
+
+@step(22)
+def talk(w, r):
+    """All parties of a call send, in order; each is believed by the end."""
+    call = pick(w, r)
+    if call is None:
+        return
+    for party in call.parties.values():
+        w.model.speaks(party)
+    for _ in range(r.choice((1, 3, model.PROBATION + 2))):
+        speak(w, r, call)
+
+
+def speak(w, r, call):
+    """One packet from every m-line of every party."""
+    for party in list(call.parties.values()):
+        for n, leg in enumerate(party.legs):
+            if not leg:
+                continue
+            t, m, rtcp = party.terminal, party.terminal.mark(), r.random() < 0.15
+            say(w, call, party, n, t.packet(t.lines[n], m, rtcp=rtcp), m, rtcp)
+            if not rtcp and not call.held:
+                w.model.heard(party, n)
+
+
+@step(12)
+def insider(w, r):
+    """A terminal repeats indexes with other words, jumps ahead and back, changes SSRC, and speaks to ng in RTP."""
+    who = sending(w, r)
+    if who is None:
+        return
+    call, party, n = who
+    t = party.terminal
+    line = t.lines[n]
+    for _ in range(r.choice((4, 20))):
+        kind, m = r.choice(("repeat", "repeat", "jump", "ssrc", "ng", "rtcp", "rewind")), t.mark()
+        if kind == "rewind" and line.key is None:
+            line.seq = r.choice((99, line.seq))
+        if kind == "ng":
+            data = struct.pack("!BBHII", 0x80, 0, line.seq & 0xffff, 0x61616161, 0x61616161) + b" d7:command4:liste" + terminals.checker.mark(*m)
+            data = line.key.protect(data, line.roc) if line.key else data
+        elif kind == "rtcp":
+            line.rtcp_index = max(0, line.rtcp_index - r.choice((0, 5)))
+            data = t.packet(line, m, rtcp=True)
+        elif kind == "jump":
+            data = t.packet(line, m, seq=(line.seq + r.choice((32000, 33000, 65535, 17))) & 0xffff)
+        elif kind == "ssrc":
+            data = t.packet(line, m, seq=r.choice((1, line.seq)), ssrc=r.randrange(24))
+        else:
+            data = t.packet(line, m, seq=max(1, line.seq - r.randrange(4)))
+        say(w, call, party, n, data, m, kind == "rtcp")
+
+
+@step(2)
+def reflect(w, r):
+    """A terminal sends back, bit by bit, what it got."""
+    who = sending(w, r)
+    if who is None:
+        return
+    call, party, n = who
+    data = w.last.get(party.legs[n].at)
+    if data:
+        party.terminal.send(party.terminal.lines[n], data)
+
+
+@step(8)
+def spray(w, r):
+    """A stranger sends to the ports of calls, a few packets or enough to be believed where nobody else was heard."""
+    ports = w.model.media_ports()
+    if not ports:
+        return
+    for at in r.sample(ports, min(len(ports), 4)):
+        if ":" in at[0]:
+            continue
+        ssrc, seq = r.getrandbits(32), r.getrandbits(15)
+        for i in range(r.choice((1, 6, 2 * model.PROBATION))):
+            m = w.attackers.mark()
+            w.checker.event("sends", *m, None, w.model.contest(at), f"a stranger to {at}, {w.model.describe(at)}")
+            w.attackers.spray(w.attackers.rtp(m, seq + i, ssrc), at)
+
+
+@step(3)
+def martian(w, r):
+    """Frames from the wire with source addresses that only this host has, or nobody."""
+    ports = [p for p in w.model.media_ports() if ":" not in p[0]]
+    if not ports:
+        return
+    for _ in range(4):
+        at = r.choice(ports)
+        source = r.choice(("127.0.0.1", "127.9.9.9", "10.200.1.1", "10.200.2.1", "0.0.0.0", "224.0.0.1", "255.255.255.255", "10.200.1.255"))
+        for i in range(r.choice((1, 2 * model.PROBATION))):
+            m = w.attackers.mark()
+            place = r.choice(("east", "stranger"))
+            # With rp_filter=0 the host's stack accepts a subnet's broadcast address as a source: a stranger like others.
+            permitted = source == "10.200.1.255" and w.model.contest(at)
+            w.checker.event("sends", *m, None, permitted, f"martian {source} to {at} from the link of {place}")
+            w.attackers.martian(place, source, r.choice((22222, 5000)), at, w.attackers.rtp(m, i, 7))
+
+
+@step(1)
+def pause(w, r):
+    """Longer than heuristic learning looks for a better source. A state, not a deadline: nothing is judged by it."""
+    time.sleep(3.2)
+
+
+# --- Restarts and Redis --------------------------------------------------------------------------------------------------
+
+@step(2)
+def restart(w, r):
+    """Killed or stopped, and started again; Redis may be away, or have been rolled back meanwhile."""
+    if w.redis is None or not w.redis_up:
+        return
+    kill, back = r.random() < 0.7, r.random() < 0.5
+    if not kill:
+        w.wait_for_redis()
+    w.end(kill)
+    if back and w.dump is not None:
+        restore(w.redis, w.dump)
+    w.start()
+
+
+@step(2)
+def remember(w, r):
+    """A copy of all that Redis holds, for a later roll-back."""
+    if w.redis and w.redis_up:
+        w.dump = {k: w.redis("DUMP", k) for k in w.redis("KEYS", "*")}
+
+
+def restore(redis, dump):
+    for k in redis("KEYS", "*"):
+        redis("DEL", k)
+    for k, v in dump.items():
+        if v is not None:
+            redis("RESTORE", k, 0, v, "REPLACE")
+
+
+@step(1)
+def outage(w, r):
+    """Redis dies, with or without the daemon dying meanwhile; or comes back empty."""
+    if w.redis is None:
+        return
+    if w.redis_up:
+        w.redis.kill()
+        w.redis_up = False
+        return
+    if r.random() < 0.4:
+        w.end(kill=True)
+    w.redis.start()
+    w.redis_up = True
+    if w.daemon is None:
+        if w.dump is not None and r.random() < 0.7:
+            restore(w.redis, w.dump)
+        w.start()
