@@ -7,7 +7,7 @@ MOD_OUT   := $(BUILD)/module
 MOD_SRC   := $(sort $(wildcard module/*.c))
 # What knows nothing of Kamailio, and is fuzzed and tested as it is
 MOD_PURE  := module/wire.c module/policy.c
-MOD_CODEC := $(addprefix daemon/,base/bytes.c base/keyfile.c base/pool.c base/sbuf.c base/secmem.c proto/bencode.c proto/json.c proto/ng_auth.c proto/ngval.c proto/utf8.c)
+MOD_CODEC := $(addprefix daemon/,base/bytes.c base/pool.c base/sbuf.c base/secmem.c base/secret_file.c proto/bencode.c proto/json.c proto/ng_auth.c proto/ngval.c proto/utf8.c)
 mod_obj    = $(patsubst %.c,$(MOD_OUT)/%.o,$(1))
 MOD_OBJ   := $(call mod_obj,$(MOD_SRC) $(MOD_CODEC))
 MOD_FLAGS := -std=gnu17 -O2 -g $(WARN) -fPIC -fstack-protector-strong -D_GNU_SOURCE

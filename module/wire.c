@@ -7,7 +7,7 @@
 #include <errno.h>
 #include <stdio.h>
 
-#include "base/keyfile.h"
+#include "base/secret_file.h"
 #include "base/secmem.h"
 #include "proto/ng_auth.h"
 
@@ -43,7 +43,7 @@ int wire_keys_read(struct wire_keys **out, const char *option, const char *path,
 
 	if (!k)
 		return -ENOMEM;
-	ret = keyfile_read(text, sizeof(text), option, path, err, WIRE_ERR);
+	ret = secret_file_read(option, path, text, sizeof(text), err, WIRE_ERR);
 	if (ret >= 0) {
 		ret = ng_keys_parse(&k->keys, (struct str){text, (size_t)ret}, &line);
 		if (ret)

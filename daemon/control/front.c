@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
-#include "base/keyfile.h"
+#include "base/secret_file.h"
 #include "base/log.h"
 #include "base/secmem.h"
 #include "control/cookie.h"
@@ -93,7 +93,7 @@ int ng_front_keys(struct ng_front *f, const char *key_file, char *err, size_t er
 
 	if (!keys)
 		return -ENOMEM;
-	ret = keyfile_read(text, sizeof(text), "--ng-key-file", key_file, err, err_len);
+	ret = secret_file_read("--ng-key-file", key_file, text, sizeof(text), err, err_len);
 	if (ret >= 0)
 		ret = parse_keys(keys, (struct str){text, (size_t)ret}, key_file, err, err_len);
 	secmem_wipe(text, sizeof(text));

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/keyfile.h"
+#include "base/secret_file.h"
 #include "base/secmem.h"
 
 #define COOKIE_LEN 16
@@ -27,7 +27,7 @@ int client_keys(struct ng_keys **keys, const char *path, char *err, size_t err_l
 	if (!k)
 		return -ENOMEM;
 	*keys = k;
-	ret = keyfile_read(text, sizeof(text), "--ng-key-file", path, err, err_len);
+	ret = secret_file_read("--ng-key-file", path, text, sizeof(text), err, err_len);
 	if (ret < 0)
 		return ret;
 	ret = ng_keys_parse(k, (struct str){text, (size_t)ret}, &line);

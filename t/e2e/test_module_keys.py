@@ -148,6 +148,6 @@ def test_a_key_file_that_others_read_stops_the_proxy(net):
         try:
             signing(net, folder, path)
         except RuntimeError as e:
-            assert "can be read or written by others" in str(e) and OLD.hex() not in str(e), e
+            assert "so others can read or change it" in str(e) and OLD.hex() not in str(e), e
         else:
             raise AssertionError("it started")

@@ -247,7 +247,7 @@ def test_key_files_are_private(net, _what, mode):
             stop(d)
             return
         assert d.process.wait(60) != 0
-        assert re.search(r"--ng-key-file=\S+ can be read or written by others: run chmod", d.text()), d.text()
+        assert re.search(r"--ng-key-file=\S+ has mode 0\d{3}, so others can read or change it: chmod 600", d.text()), d.text()
 
 
 def test_tcp_must_be_signed_and_http_have_a_token(net):
