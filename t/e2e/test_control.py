@@ -191,7 +191,7 @@ def test_ten_thousand_calls_leave_nothing_behind(net):
 def test_ports_run_out_and_come_back(net):
     daemon = relay.Xcipherd(net, "--engine=serial", "--port-min=30000", "--port-max=30015", "--workers=1").wait_ready()
     up = [calls.Call(daemon.client, i, "80", "32").setup() for i in range(4)]
-    reply = daemon.client.call("offer", call_id="late", from_tag="x", sdp=calls.sdp("10.200.1.2", 4000, "80", bytes(30)))
+    reply = daemon.client.call("offer", call_id="late", from_tag="x", sdp=calls.sdp("10.200.1.2", 4000, "80", bytes(range(30))))
     assert reply == {"result": "error", "error-reason": "Ran out of ports"}, reply
     clean(calls.load(net, relay.BUILD, up, rate=50, seconds=1))
     calls.ok(up.pop().delete())
