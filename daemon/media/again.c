@@ -31,6 +31,11 @@ static void end(struct media *m, uint32_t stream)
 	s->usual = media_usual_stream(&s->cfg);
 }
 
+static bool is_rtcp(const uint8_t *p, uint32_t len)
+{
+	return len > 1 && p[1] >= 192 && p[1] <= 223; /* RFC 5761 4 */
+}
+
 bool media_came_again(
 	struct media *m, uint32_t stream, const uint8_t *p, uint32_t len, uint64_t t_ns)
 {
@@ -45,7 +50,8 @@ bool media_came_again(
 		key[i] ^= (uint8_t)(stream >> 8 * i);
 	hash = hash_siphash(key, p, len) | 1; /* 0 = empty */
 	slot = &m->again[hash >> 1 & (AGAIN_HASHES - 1)];
-	again = *slot == hash;
+	/* A terminal's empty reports are all the same, but it does not send that many (RFC 3550 6.2, RFC 4585). */
+	again = *slot == hash && (!is_rtcp(p, len) || ++w->reports > AGAIN_REPORTS);
 	*slot = hash;
 	w->found |= again;
 	if (!w->until_ns)

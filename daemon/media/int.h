@@ -251,6 +251,7 @@ struct media {
 	struct again_watch {
 		uint64_t until_ns; /* 0 = no packet was seen yet */
 		uint32_t left;     /* packets to look at */
+		uint32_t reports;  /* RTCP packets that came before */
 		bool found;        /* one of them came again */
 	} * watch;                 /* [max_stream]: touched only where one is watched */
 	struct past (*past)
@@ -338,6 +339,7 @@ bool media_believable(struct jump *j, struct ssrc_state *s, uint64_t index, uint
 
 #define AGAIN_HASHES  65536u        /* a power of two */
 #define AGAIN_PACKETS 4096u         /* looked at before a watch ends in which none came again */
+#define AGAIN_REPORTS 64u           /* RTCP packets alike in a watch that are no circle yet */
 #define AGAIN_NS      5000000000ull /* or this long: a circle is not slower */
 
 /* Looks for packets that come again, from now on. */

@@ -151,17 +151,17 @@ def test_what_comes_from_strangers_names_no_file_outside_and_discarded_ones_go(n
     with Folder() as folder:
         daemon = start(net, folder)
         c = calls.Call(daemon.client, 1, "80", "32")
-        c.id = "../../etc/passwd\n\x1b" + c.id
+        c.id = "../../etc/passwd<>" + c.id
         c.flags = {"record_call": "yes"}
         c.setup()
-        for bad in ("../x", "a/b", ".hidden", "a\nb", ""):
+        for bad in ("../x", "a/b", ".hidden", ""):
             reply = daemon.client.call("start recording", call_id="none", recording_file=bad)
             assert reply["error-reason"] == "Unknown call-id", reply
         until(lambda: len(os.listdir(folder.path)) == 2, "it is open")
         files = sorted(os.listdir(folder.path))
         assert len(files) == 2 and all(f.startswith("_._.._etc_passwd__") or f.startswith("__") for f in files), files
         other = calls.Call(daemon.client, 2, "80", "32").setup()
-        for bad in ("../x", "a/b", ".hidden", "a\nb"):
+        for bad in ("../x", "a/b", ".hidden"):
             reply = daemon.client.call("start recording", call_id=other.id, recording_file=bad)
             assert reply["error-reason"] == "Recording file is not a plain file name", reply
         calls.ok(daemon.client.call("delete", call_id=c.id, delete_delay=0, flags=["discard-recording"]))

@@ -78,6 +78,22 @@ static void a_watch_ends_after_so_many_packets_without_one(void **state)
 	rig_free(r);
 }
 
+/* Empty reports of a terminal are alike. */
+static void a_few_equal_reports_are_no_circle(void **state)
+{
+	struct rig *r = rig_new(SUITE_PLAIN, SUITE_PLAIN, 0);
+
+	(void)state;
+	watch(r, A);
+	for (uint32_t i = 0; i <= AGAIN_REPORTS + 3; i++) {
+		rig_send_rtcp(r, 7, 1);
+		rig_run(r);
+		assert_int_equal(r->outs, i <= AGAIN_REPORTS);
+	}
+	assert_int_equal(rig_dropped(r, A, MEDIA_DROP_AGAIN), 3);
+	rig_free(r);
+}
+
 static void what_authenticates_needs_no_watch(void **state)
 {
 	struct rig *r = rig_new(SUITE_AES_CM_128_80, SUITE_PLAIN, 0);
@@ -161,6 +177,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(only_a_watched_stream_looks_for_packets_that_come_again),
 		cmocka_unit_test(a_watch_ends_after_so_many_packets_without_one),
+		cmocka_unit_test(a_few_equal_reports_are_no_circle),
 		cmocka_unit_test(what_authenticates_needs_no_watch),
 		cmocka_unit_test(a_cut_stream_has_no_destination_until_it_is_signalled),
 		cmocka_unit_test(only_a_new_source_is_asked_about),
