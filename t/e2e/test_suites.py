@@ -165,7 +165,7 @@ class Chain(calls.Call):
 def test_f8_and_aes_192_with_another_relay(net, engine):
     if not relay.have_rtpengine():
         raise Skip("no rtpengine")
-    daemon = start(net, engine, "--port-max=30999")
+    daemon = start(net, engine, "--port-max=30999", "--media-allow=10.200.1.1")  # where rtpengine is, too
     peer = relay.Rtpengine(net, ng_port=22223, ports=(31000, 31999)).wait_ready()
     talk = [Chain(peer.client, daemon.client, 4 * i + k, between, callee).setup()
             for i, between in enumerate(CHAIN) for k, callee in enumerate(("80", "AEAD_AES_256_GCM", "plain"))]
