@@ -33,8 +33,9 @@ static uint8_t drop(struct draft *d, enum media_verdict why)
 
 /* --- Which way? ----------------------------------------------------------------------------------------------- */
 
-/* It cannot leave. Where it can be authenticated it goes through the engine all the same: the index must not be lost when a
- * terminal keeps sending while it is held (three minutes of G.711 are half a cycle of sequence numbers). */
+/* The packet cannot leave, but it is received all the same. The index must not be lost when a terminal keeps sending while it is
+ * held: three minutes of G.711 are half a cycle of sequence numbers. And its source is learned, so that a stranger is not the first
+ * to be heard when the other side comes. */
 static uint8_t receive_only(struct draft *d, enum media_verdict why)
 {
 	d->tx = NULL;
@@ -45,7 +46,7 @@ static uint8_t receive_only(struct draft *d, enum media_verdict why)
 
 static uint8_t hold_back(struct draft *d, enum media_verdict why)
 {
-	if (!d->rx->rx.set || (!d->rx->rx.srtp && !d->copies))
+	if (!d->rx->rx.set)
 		return drop(d, why);
 	/* It was not sent in vain if somebody listens. */
 	return receive_only(d, d->copies && why == MEDIA_DROP_INACTIVE ? MEDIA_JOB : why);

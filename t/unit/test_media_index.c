@@ -265,7 +265,7 @@ static void the_index_goes_on_while_nothing_may_leave(void **state)
 	}
 }
 
-static void a_held_plain_side_costs_no_cipher(void **state)
+static void a_held_plain_side_is_learned_and_costs_no_cipher(void **state)
 {
 	struct rig *r = rig_new(SUITE_PLAIN, CM80, 0);
 	struct media_cmd hold =
@@ -275,8 +275,13 @@ static void a_held_plain_side_costs_no_cipher(void **state)
 	hold.stream.rtp = true;
 	assert_int_equal(media_command(r->m, &hold), 0);
 	rig_send(r, 7, 1, 0);
-	assert_int_equal(rig_prepare(r), 0);
+	assert_int_equal(rig_prepare(r), 1);
+	assert_int_equal(r->a.job[0].rx_key, 0);
+	assert_int_equal(r->a.job[0].tx_key, 0);
+	rig_complete(r, 1);
+	assert_int_equal(r->outs, 0);
 	assert_int_equal(r->in[0].verdict, MEDIA_DROP_INACTIVE);
+	assert_true(r->m->stream[A].learn.confirmed);
 	rig_free(r);
 }
 
@@ -442,7 +447,7 @@ int main(void)
 		cmocka_unit_test(a_first_burst_over_the_wrap_loses_nothing),
 		cmocka_unit_test(forgeries_in_front_do_not_lead_the_first_burst_astray),
 		cmocka_unit_test(the_index_goes_on_while_nothing_may_leave),
-		cmocka_unit_test(a_held_plain_side_costs_no_cipher),
+		cmocka_unit_test(a_held_plain_side_is_learned_and_costs_no_cipher),
 		cmocka_unit_test(srtp_goes_through_without_tags_and_srtcp_with_them),
 		cmocka_unit_test(an_unproved_index_far_ahead_moves_nothing),
 		cmocka_unit_test(unauthenticated_ssrcs_push_nobody_out),
