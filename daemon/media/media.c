@@ -476,9 +476,9 @@ int media_create(struct media **out, const struct media_config *cfg)
 	m->watch = bigmem_alloc(cfg->max_stream, sizeof(*m->watch));
 	m->ledger = bigmem_alloc(cfg->key_slots / 2 + 1, sizeof(*m->ledger));
 	m->epochs = calloc(cfg->key_slots / 2 + 1, sizeof(*m->epochs));
-	if (!m->ledger || !m->ctx || !m->ctx_cfg || !m->ssrc || !m->past || !m->stream || !m->trial ||
-		!m->counters || !m->by_port || !lanes_alloc(m) || !m->windows || !m->key ||
-		!m->epochs || !m->again || !m->watch) {
+	if (!m->ledger || !m->ctx || !m->ctx_cfg || !m->ssrc || !m->past || !m->stream ||
+		!m->trial || !m->counters || !m->by_port || !lanes_alloc(m) || !m->windows ||
+		!m->key || !m->epochs || !m->again || !m->watch) {
 		media_destroy(m);
 		return -ENOMEM;
 	}

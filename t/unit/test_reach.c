@@ -464,8 +464,7 @@ static void a_long_chain_is_walked_within_bounds(void **state)
 		assert_null(call(&t, id, A, 4000, TOLD, port_of(n - 1, false)));
 	}
 	/* In the middle it is too far to its end to be sure. */
-	assert_string_equal(
-		invite(&t, "48", "b", A, 4001, TOLD, port_of(47, false)), REACH_ERROR);
+	assert_string_equal(invite(&t, "48", "b", A, 4001, TOLD, port_of(47, false)), REACH_ERROR);
 	assert_null(invite(&t, "10", "b", A, 4001, TOLD, port_of(9, false)));
 	talk_end(&t);
 }
