@@ -5,6 +5,8 @@ anything here. Not part of an ordinary run: run.py ratio."""
 import time
 
 import rig
+import itertools
+
 import calls
 import netns
 import relay
@@ -16,12 +18,15 @@ WAYS = [("plain sockets", ["--steering=udp", "--udp-io=plain"]), ("nfqueue, raw 
 COUNT, ROUNDS = 3000, 4
 
 
+ssrcs = itertools.count(1)  # a terminal never sends the same packets again
+
+
 def flow(net, call, side, *more):
     here, there = (0, 1) if side == "caller" else (1, 0)
     to = call.to_caller if side == "caller" else call.to_callee
     other = "callee" if side == "caller" else "caller"
     return rig.pktx("flow", "--from", f"{net.terminal[side]},{call.ip[here]},{call.ports[here]}", "--to", f"{to['ip']},{to['port']}", "--recv",
-                    f"{net.terminal[other]},{call.ip[there]},{call.ports[there]}", *more)[0]
+                    f"{net.terminal[other]},{call.ip[there]},{call.ports[there]}", "--ssrc", next(ssrcs), *more)[0]
 
 
 def measure(net, number, options):
