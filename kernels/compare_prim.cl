@@ -123,7 +123,7 @@ void cmp_recrypt_block(const __global struct xc_job *j, const __global struct xc
 	if (rx->cipher == XC_CIPHER_AES_CM)
 		ks ^= cmp_aes(rx, cmp_counter(rx, j->ssrc, j->rx_index, b));
 	if (tx->cipher == XC_CIPHER_AES_CM)
-		ks ^= cmp_aes(tx, cmp_counter(tx, j->ssrc, j->tx_index, b));
+		ks ^= cmp_aes(tx, cmp_counter(tx, j->ssrc ^ j->ssrc_change, j->tx_index, b));
 	vstore4(ks, 0, word);
 	for (uint i = 0; i < n; i++)
 		dst[at + i] = src[at + i] ^ (uchar)(word[i / 4] >> (24 - i % 4 * 8));
@@ -216,6 +216,8 @@ uint cmp_receive(
 	}
 	for (uint i = 0; i < j->hdr_len; i++)
 		dst[i] = src[i];
+	for (uint i = 0; i < 4; i++)
+		dst[8 + i] ^= (uchar)(j->ssrc_change >> (24 - 8 * i));
 	return diff ? XC_BAD_TAG : XC_OK;
 }
 

@@ -43,7 +43,7 @@ XC_INLINE void xc_ghash_bytes(struct xc_ghash *g, xc_in p, uint len, ulong word,
 /* RFC 7714 8.2, 9.2, 9.3: the header is additional data; of SRTCP the E||index word (as it stands on the wire) too, behind
  * it; a body that is not encrypted is additional data between the two. p: the packet as it is on this side's wire. */
 XC_INLINE ulong2 xc_gcm_tag(const __global struct xc_key *k, xc_in p, const __global struct xc_job *j,
-	ulong index, uint word, uint clear)
+	ulong index, uint ssrc, uint word, uint clear)
 {
 	uint word_len = j->flags & XC_JOB_RTCP ? 4 : 0;
 	uint open = j->hdr_len + (clear ? j->body_len : 0), crypt = clear ? 0 : j->body_len;
@@ -53,5 +53,5 @@ XC_INLINE ulong2 xc_gcm_tag(const __global struct xc_key *k, xc_in p, const __gl
 	xc_ghash_bytes(&g, p, open, word_len ? word : 0, word_len);
 	xc_ghash_bytes(&g, p + open, crypt, 0, 0);
 	xc_ghash_push(&g, (ulong2)(xc_swap8(8ul * (open + word_len)), xc_swap8(8ul * crypt)));
-	return xc_ghash_end(&g) ^ xc_aes_block(k->rk, k->rounds, xc_gcm_iv(k, index, j->ssrc, 1));
+	return xc_ghash_end(&g) ^ xc_aes_block(k->rk, k->rounds, xc_gcm_iv(k, index, ssrc, 1));
 }

@@ -75,6 +75,8 @@ XC_ASSERT_SIZE(xc_key, 576);
  *                      (offsets are from the start of the packet). An MKI is skipped by rx_tag_off.
  * Output, at out_off:  the same header, the re-encrypted body, [SRTCP: the E||index word, E unless TX_CLEAR], and
  *                      the tag at tx_tag_off. The gap that an MKI needs is left alone: complete() fills it.
+ * SSRC:                the received side has ssrc, the sent side ssrc ^ ssrc_change: in the header (RTP bytes 8 to 11,
+ *                      RTCP bytes 4 to 7), the IV and the tag. SSRCs within an RTCP body stay as they are.
  * Authenticated portion: RTP: header, body, ROC = index >> 16 (RFC 3711 4.2). RTCP: header, body, E||index word.
  * With AEAD the tag precedes the E||index word (RFC 7714 9.1); rx_tag_off and tx_tag_off say so, the word's place
  * then follows the tag.
@@ -92,7 +94,8 @@ struct xc_job {
 	xc_u32 tx_tag_off;
 	xc_u32 ssrc;  /* host byte order */
 	xc_u32 flags; /* XC_JOB_* */
-	xc_u32 reserved[2];
+	xc_u32 ssrc_change; /* 0: the packet keeps its SSRC */
+	xc_u32 reserved;
 };
 XC_ASSERT_SIZE(xc_job, 64);
 

@@ -6,7 +6,8 @@
 
 /* Words of xc_job and of xc_key, as they come out of xc_gather(). */
 enum { XC_J_RX_INDEX = 0, XC_J_TX_INDEX = 2, XC_J_IN_OFF = 4, XC_J_OUT_OFF, XC_J_RX_KEY, XC_J_TX_KEY,
-	XC_J_HDR_LEN, XC_J_BODY_LEN, XC_J_RX_TAG_OFF, XC_J_TX_TAG_OFF, XC_J_SSRC, XC_J_FLAGS };
+	XC_J_HDR_LEN, XC_J_BODY_LEN, XC_J_RX_TAG_OFF, XC_J_TX_TAG_OFF, XC_J_SSRC, XC_J_FLAGS,
+	XC_J_SSRC_CHANGE };
 enum { XC_K_INNER = 0, XC_K_OUTER = 5, XC_K_CIPHER = 10, XC_K_AUTH, XC_K_ROUNDS, XC_K_TAG_LEN,
 	XC_K_VALID };
 
@@ -24,10 +25,18 @@ XC_INLINE struct xc_cm xc_cm_of(const __global struct xc_key *k, ulong index, ui
 	return c;
 }
 
-XC_INLINE void xc_header(xc_out dst, xc_in src, uint len)
+/* The SSRC that is sent. */
+XC_INLINE uint xc_tx_ssrc(const __global struct xc_job *j)
 {
-	for (uint i = 0; i < len; i += 16)
+	return j->ssrc ^ j->ssrc_change;
+}
+
+XC_INLINE void xc_header(xc_out dst, xc_in src, const __global struct xc_job *j)
+{
+	for (uint i = 0; i < j->hdr_len; i += 16)
 		XC_STORE(16, dst + i, XC_LOAD(16, src + i));
+	if (j->ssrc_change)
+		XC_STORE(4, dst + (j->flags & XC_JOB_RTCP ? 4 : 8), xc_swap4(xc_tx_ssrc(j)));
 }
 
 #ifdef XC_CM_MANY
@@ -46,11 +55,11 @@ XC_INLINE void xc_recrypt_many(const xc_out *dst, const xc_in *src,
 		const __global struct xc_job *j = jobs + at[l];
 
 		if (i < count)
-			xc_header(dst[l], src[l], j->hdr_len);
+			xc_header(dst[l], src[l], j);
 		rx[i] = xc_cm_of(
 			keys + j->rx_key, j->rx_index, j->ssrc, j->flags & XC_JOB_RX_CLEAR);
 		tx[i] = xc_cm_of(
-			keys + j->tx_key, j->tx_index, j->ssrc, j->flags & XC_JOB_TX_CLEAR);
+			keys + j->tx_key, j->tx_index, xc_tx_ssrc(j), j->flags & XC_JOB_TX_CLEAR);
 		to[i] = dst[l] + j->hdr_len;
 		from[i] = src[l] + j->hdr_len;
 		len[i] = i < count ? j->body_len : 0;
@@ -65,9 +74,9 @@ XC_INLINE void xc_recrypt(
 	struct xc_cm rx = xc_cm_of(
 		keys + j->rx_key, j->rx_index, j->ssrc, j->flags & XC_JOB_RX_CLEAR);
 	struct xc_cm tx = xc_cm_of(
-		keys + j->tx_key, j->tx_index, j->ssrc, j->flags & XC_JOB_TX_CLEAR);
+		keys + j->tx_key, j->tx_index, xc_tx_ssrc(j), j->flags & XC_JOB_TX_CLEAR);
 
-	xc_header(dst, src, j->hdr_len);
+	xc_header(dst, src, j);
 	xc_cm_recrypt(dst + j->hdr_len, src + j->hdr_len, j->body_len, rx, tx);
 }
 #endif
@@ -111,7 +120,7 @@ static __attribute__((noinline)) void xc_rtcp_words(uint *rx, uint *tx, xc_in sr
 		XC_STORE(4, dst + len, word);
 }
 
-/* Adds the keystreams of all sides that speak F8. */
+/* Adds the keystreams of all sides that speak F8. The sent header is already there, with its SSRC. */
 static __attribute__((noinline)) void xc_f8_all(const xc_out *dst, const xc_in *src,
 	const __global struct xc_job *jobs, const __global uint *at, uint count,
 	const __global struct xc_key *keys)
@@ -131,7 +140,7 @@ static __attribute__((noinline)) void xc_f8_all(const xc_out *dst, const xc_in *
 		}
 		c.key = keys + j->tx_key;
 		if (c.key->cipher == XC_CIPHER_AES_F8 && !(j->flags & XC_JOB_TX_CLEAR)) {
-			c.iv = xc_f8_iv(src[l], rtcp, xc_tx_word(j));
+			c.iv = xc_f8_iv(dst[l], rtcp, xc_tx_word(j));
 			chain[n++] = c;
 		}
 	}
@@ -145,7 +154,7 @@ static __attribute__((noinline)) uint xc_gcm_open(
 {
 	/* RFC 7714 9.3: the word follows the tag. */
 	uint word = XC_LOAD(4, src + j->rx_tag_off + key->tag_len);
-	ulong2 tag = xc_gcm_tag(key, src, j, j->rx_index, word, j->flags & XC_JOB_RX_CLEAR);
+	ulong2 tag = xc_gcm_tag(key, src, j, j->rx_index, j->ssrc, word, j->flags & XC_JOB_RX_CLEAR);
 
 	return xc_verdict(tag, XC_LOAD(16, src + j->rx_tag_off), key->tag_len);
 }
@@ -156,7 +165,8 @@ static __attribute__((noinline)) void xc_gcm_seal(
 	uint word = xc_tx_word(j);
 
 	xc_tag_put(dst + j->tx_tag_off,
-		xc_gcm_tag(key, dst, j, j->tx_index, word, j->flags & XC_JOB_TX_CLEAR), key->tag_len);
+		xc_gcm_tag(key, dst, j, j->tx_index, xc_tx_ssrc(j), word, j->flags & XC_JOB_TX_CLEAR),
+		key->tag_len);
 	if (j->flags & XC_JOB_RTCP)
 		XC_STORE(4, dst + j->tx_tag_off + key->tag_len, word);
 }

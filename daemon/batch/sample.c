@@ -86,6 +86,7 @@ void sample_make(struct xc_job *job, const struct arena *a, uint32_t slot, const
 		.tx_tag_off = tag_off(s, &a->key[s->tx_key], s->tx_mki_len),
 		.ssrc = (uint32_t)sample_random(&rnd),
 		.flags = s->flags,
+		.ssrc_change = s->ssrc_change,
 	};
 	packet_write(plain, s, job, &rnd);
 
@@ -96,6 +97,7 @@ void sample_make(struct xc_job *job, const struct arena *a, uint32_t slot, const
 	protect.rx_key = 0;
 	protect.tx_key = job->rx_key;
 	protect.tx_index = job->rx_index;
+	protect.ssrc_change = 0;
 	protect.rx_tag_off = job->hdr_len + job->body_len;
 	protect.tx_tag_off = job->rx_tag_off;
 	protect.flags =

@@ -333,7 +333,7 @@ static bool cm(const struct side *s, uint8_t *dst, const uint8_t *src, size_t le
 	return true;
 }
 
-/* RFC 3711 4.1.2; hdr: the packet's header, equal on both sides. */
+/* RFC 3711 4.1.2; hdr: this side's header. */
 static bool f8(
 	const struct side *s, const uint8_t *hdr, uint8_t *dst, const uint8_t *src, size_t len)
 {
@@ -464,7 +464,8 @@ static bool job_run(struct engine_queue *q, const struct xc_job *job)
 	struct side tx = {
 		.x = &a->key[job->tx_key], .k = &q->key[job->tx_key], .index = job->tx_index};
 
-	rx.ssrc = tx.ssrc = job->ssrc;
+	rx.ssrc = job->ssrc;
+	tx.ssrc = job->ssrc ^ job->ssrc_change;
 	rx.clear = job->flags & XC_JOB_RX_CLEAR;
 	tx.clear = job->flags & XC_JOB_TX_CLEAR;
 	rx.rtcp = tx.rtcp = job->flags & XC_JOB_RTCP;
@@ -479,7 +480,11 @@ static bool job_run(struct engine_queue *q, const struct xc_job *job)
 			memcpy(rx.word, src + job->hdr_len + job->body_len, 4);
 		put_be32(tx.word, (tx.clear ? 0 : 1u << 31) | (uint32_t)tx.index);
 	}
-	return receive(&rx, job, dst, src) && send_out(&tx, job, dst);
+	if (!receive(&rx, job, dst, src))
+		return false;
+	if (job->ssrc_change)
+		put_be32(dst + (rx.rtcp ? 4 : 8), tx.ssrc);
+	return send_out(&tx, job, dst);
 }
 
 static int serial_run(struct engine_queue *q, struct batch *b)

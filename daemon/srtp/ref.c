@@ -255,7 +255,7 @@ static void ghash_pad(struct ghash *g)
 /* What one direction of a job is about. */
 struct side {
 	const struct xc_key *key;
-	const uint8_t *pkt; /* the packet's start: header bytes are equal on both sides */
+	const uint8_t *pkt; /* the packet's start: this side's header */
 	uint64_t index;
 	uint32_t ssrc;
 	bool rtcp;
@@ -400,9 +400,10 @@ uint32_t srtp_ref_job(
 	bool valid =
 		keys[job->rx_key].valid == XC_KEY_VALID && keys[job->tx_key].valid == XC_KEY_VALID;
 	struct side rx = {.key = keys + job->rx_key, .pkt = src, .index = job->rx_index};
-	struct side tx = {.key = keys + job->tx_key, .pkt = src, .index = job->tx_index};
+	struct side tx = {.key = keys + job->tx_key, .pkt = dst, .index = job->tx_index};
 
-	rx.ssrc = tx.ssrc = job->ssrc;
+	rx.ssrc = job->ssrc;
+	tx.ssrc = job->ssrc ^ job->ssrc_change;
 	rx.rtcp = tx.rtcp = rtcp;
 	rx.clear = job->flags & XC_JOB_RX_CLEAR;
 	tx.clear = job->flags & XC_JOB_TX_CLEAR;
@@ -421,6 +422,8 @@ uint32_t srtp_ref_job(
 		return XC_BAD_TAG;
 	memmove(dst, src, len);
 	cipher(&rx, dst + job->hdr_len, job->body_len);
+	if (job->ssrc_change)
+		put_be32(dst + (rtcp ? 4 : 8), tx.ssrc);
 	cipher(&tx, dst + job->hdr_len, job->body_len);
 	if (is_plain(tx.key))
 		return XC_OK;

@@ -96,7 +96,7 @@ static uint32_t rtp_hdr_len(const uint8_t *p)
 
 /* The job of a vector; the protected side's tag offset and flag, the plain side's too. */
 static void vector_job(
-	struct xc_job *j, const struct vector *v, uint32_t n, bool rtcp, bool to_srtp)
+	struct xc_job *j, const struct vector *v, uint32_t n, bool rtcp, bool to_srtp, bool rename)
 {
 	const struct srtp_suite *s = srtp_suite_get(v->master.suite);
 	const struct vector_bytes *plain = rtcp ? &v->rtcp : &v->rtp;
@@ -119,6 +119,9 @@ static void vector_job(
 		.flags = rtcp ? XC_JOB_RTCP : 0,
 	};
 	j->body_len = plain->len - j->hdr_len;
+	j->ssrc_change = rename ? 0x9e3779b9 * (n + 1) : 0;
+	if (rename && to_srtp) /* the vector is what is sent */
+		j->ssrc ^= j->ssrc_change;
 	if (rtcp && !v->srtcp_encrypted)
 		j->flags |= to_srtp ? XC_JOB_TX_CLEAR : XC_JOB_RX_CLEAR;
 }
@@ -131,7 +134,8 @@ static void mki_put(uint8_t *pkt, const struct vector *v, const struct xc_job *j
 	memcpy(pkt + (gcm ? len - v->mki_len : j->tx_tag_off - v->mki_len), v->mki, v->mki_len);
 }
 
-static void vectors_run(struct engine_fixture *f, bool rtcp, bool to_srtp)
+/* rename: to SRTP the vector comes in under another SSRC, to plain it leaves under another. */
+static void vectors_run(struct engine_fixture *f, bool rtcp, bool to_srtp, bool rename)
 {
 	size_t n, tried = 0;
 	struct vector *v = vectors_load(VECTORS_PATH, &n);
@@ -144,16 +148,17 @@ static void vectors_run(struct engine_fixture *f, bool rtcp, bool to_srtp)
 		struct xc_job j;
 
 		key_set(f, 2 + 2 * i, &v[i].master);
-		vector_job(&j, &v[i], i, rtcp, to_srtp);
+		vector_job(&j, &v[i], i, rtcp, to_srtp, rename);
 		f->a.job[i] = j;
 		memcpy(f->a.in + j.in_off, in->b, in->len);
+		put_be32(f->a.in + j.in_off + (rtcp ? 4 : 8), j.ssrc);
 		if (!can(f, j.rx_key, j.tx_key)) /* becomes a copy, which is not looked at */
 			f->a.job[i].rx_key = f->a.job[i].tx_key = 0;
 	}
 	run(f, (uint32_t)n);
 	for (uint32_t i = 0; i < n; i++) {
-		const struct vector_bytes *want = to_srtp ? (rtcp ? &v[i].srtcp : &v[i].srtp)
-							  : (rtcp ? &v[i].rtcp : &v[i].rtp);
+		struct vector_bytes *want = to_srtp ? (rtcp ? &v[i].srtcp : &v[i].srtp)
+						    : (rtcp ? &v[i].rtcp : &v[i].rtp);
 		const struct xc_job *j = &f->a.job[i];
 
 		if (j->rx_key == j->tx_key)
@@ -163,6 +168,8 @@ static void vectors_run(struct engine_fixture *f, bool rtcp, bool to_srtp)
 				srtp_suite_get(v[i].master.suite)->name, f->a.status[i]);
 		if (to_srtp)
 			mki_put(f->a.out + j->out_off, &v[i], j, want->len);
+		else
+			put_be32(want->b + (rtcp ? 4 : 8), j->ssrc ^ j->ssrc_change);
 		assert_memory_equal(f->a.out + j->out_off, want->b, want->len);
 		tried++;
 	}
@@ -172,14 +179,16 @@ static void vectors_run(struct engine_fixture *f, bool rtcp, bool to_srtp)
 
 void engine_case_vectors_to_srtp(void **state)
 {
-	vectors_run(*state, false, true);
-	vectors_run(*state, true, true);
+	for (int rtcp = 0; rtcp < 2; rtcp++)
+		for (int rename = 0; rename < 2; rename++)
+			vectors_run(*state, rtcp, true, rename);
 }
 
 void engine_case_vectors_to_plain(void **state)
 {
-	vectors_run(*state, false, false);
-	vectors_run(*state, true, false);
+	for (int rtcp = 0; rtcp < 2; rtcp++)
+		for (int rename = 0; rename < 2; rename++)
+			vectors_run(*state, rtcp, false, rename);
 }
 
 /* --- Against the reference --------------------------------------------------------------------------------------- */
@@ -201,6 +210,8 @@ static bool pair_job(struct engine_fixture *f, uint32_t n, int rx, int tx, uint6
 		.seed = sample_random(rnd),
 	};
 
+	if (sample_random(rnd) % 3 == 0)
+		s.ssrc_change = (uint32_t)sample_random(rnd);
 	s.rx_index = sample_random(rnd) & (rtcp ? 0x7fffffff : 0xffffffffffff);
 	s.tx_index = rtcp ? sample_random(rnd) & 0x7fffffff
 			  : (sample_random(rnd) & 0xffffffff0000) | (s.rx_index & 0xffff);

@@ -64,6 +64,7 @@ static void packet_make(struct arena *a, uint32_t i, uint32_t body_len)
 		.body_len = body_len,
 		.flags = (rtcp ? XC_JOB_RTCP : 0) | (i % 11 == 5 ? XC_JOB_RX_CLEAR : 0) |
 			(i % 13 == 6 ? XC_JOB_TX_CLEAR : 0),
+		.ssrc_change = i % 5 == 3 ? 0x9e3779b9 * i : 0,
 		.in_skew = i % 16,
 		.rx_index = i,
 		.tx_index = i,
