@@ -87,7 +87,7 @@ static uint8_t tx_commit(struct media *m, struct media_ctx *c, const struct note
 			return MEDIA_DROP_NONCE;
 		c->tx_rtcp_next = j->tx_index + 1;
 	} else {
-		s = media_ssrc_send(m, c, j->ssrc,
+		s = media_ssrc_send(m, c, media_sent_ssrc(j),
 			media_ssrc_may_turn(m, n, m->in_stream[n->in], &in->src), in->t_ns);
 		if (!s)
 			return MEDIA_DROP_SSRC_LIMIT;
@@ -168,7 +168,7 @@ static uint8_t receive(struct media *m, const struct arena *a, struct note *n,
 		return MEDIA_DROP_PROBATION;
 	/* Before rx_commit(): what cannot leave must not push another SSRC's window out. */
 	if (n->to != MEDIA_NONE && !rtcp && n->tx->tx.srtp &&
-		media_ssrc_refused(m, n->tx, j->ssrc,
+		media_ssrc_refused(m, n->tx, media_sent_ssrc(j),
 			media_ssrc_may_turn(m, n, n->stream, &in->src), in->t_ns))
 		return MEDIA_DROP_SSRC_LIMIT;
 	if (m->stream[n->stream].watched &&
@@ -222,7 +222,7 @@ static uint8_t complete(struct media *m, const struct arena *a, struct note *n, 
 	media_key_reached(m, a, &n->tx->tx, n->tx_key, j->flags & XC_JOB_RTCP, j->tx_index);
 	if (j->flags & XC_JOB_RTCP && !is_copy && !n->passed)
 		media_rtcp_seen(m, a, n, in, j);
-	if (j->flags & XC_JOB_RTCP && n->tx->tx.rename)
+	if (j->flags & XC_JOB_RTCP && n->tx->tx.rename && !n->tx->tx.srtp)
 		media_rename_rtcp(
 			n->tx->cfg->rename, a->out + j->out_off, j->hdr_len + j->body_len, false);
 	*out = (struct media_out){

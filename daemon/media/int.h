@@ -113,7 +113,7 @@ struct media_way {
 	bool no_rtp_auth : 1, pass : 1; /* as in media_crypto */
 	bool usual : 1;                 /* media_usual_way() */
 	bool old : 1, late : 1;         /* as in media_crypto */
-	bool rename;                    /* media_ctx_cfg.rename, of plain RTP */
+	bool rename;                    /* media_ctx_cfg.rename is set, and this is not passed through */
 	uint8_t clear; /* bit 0: RTP is, or is to be, in the clear; bit 1: RTCP is to be */
 };
 _Static_assert(sizeof(struct media_way) == 64, "one cache line");
@@ -273,6 +273,12 @@ static inline uint32_t *media_port_cell(const struct media *m, struct local_port
 	return &m->by_port[(size_t)p.addr * ports + (uint32_t)(p.port - m->cfg.port_min)];
 }
 
+/* The SSRC that the job's packet leaves under. */
+static inline uint32_t media_sent_ssrc(const struct xc_job *j)
+{
+	return j->ssrc ^ j->ssrc_change;
+}
+
 /* The cache lines of a stream and of its context that an RTP packet needs, once a source is confirmed: of the stream that it came in
  * on, and of the one that it leaves by. ahead.c asks for them; xcipher-bench's floor does nothing but touch them. */
 static inline void *media_line_stream(const struct media *m, uint32_t stream)
@@ -367,7 +373,7 @@ bool media_usual_way(const struct media_crypto *c);
 bool media_usual(const struct media *m, const struct arena *a, const struct media_in *in,
 	uint32_t at, struct note *note, struct xc_job *job);
 
-/* --- rename.c: SSRCs of unauthenticated sources after a restart ---------------------------------------------------- */
+/* --- rename.c: SSRCs after a restart ------------------------------------------------------------------------------- */
 
 uint32_t media_rename(uint64_t key, uint32_t ssrc);
 uint32_t media_rename_back(uint64_t key, uint32_t name);

@@ -44,7 +44,7 @@ static void way_set(
 	media_key_settle(m, w);
 	w->old = c->old;
 	w->late = c->late;
-	w->rename = rename && !media_is_srtp(c) && !c->pass;
+	w->rename = rename && !c->pass;
 	w->tail = media_tail(c, false);
 	w->slot = c->key[tx ? c->use : 0].slot;
 	w->set = true;
@@ -52,7 +52,8 @@ static void way_set(
 	w->choose = c->mki_len != 0;
 	w->no_rtp_auth = c->no_rtp_auth;
 	w->pass = c->pass;
-	w->usual = media_usual_way(c) && !(w->rename && !tx);
+	/* Plain packets are renamed as they come in, SRTP as it leaves. */
+	w->usual = media_usual_way(c) && !(w->rename && tx == w->srtp);
 	w->clear = c->clear_rtp;
 	/* What comes in says it itself. A suite without a cipher says so in the E flag. */
 	if (tx && (c->clear_rtcp || srtp_suite_get(c->suite)->cipher == XC_CIPHER_NULL))

@@ -326,20 +326,20 @@ static void open_keys(struct draft *d)
 /* The roll-over counter toward a terminal is its own: it goes on when the other side changes its key. */
 static uint8_t tx_rtp_index(struct draft *d)
 {
-	const struct ssrc_state *s = media_ssrc_find(d->tx, TX_RTP, d->job->ssrc);
+	uint32_t ssrc = media_sent_ssrc(d->job);
+	const struct ssrc_state *s = media_ssrc_find(d->tx, TX_RTP, ssrc);
 	const struct media_in *in = &d->in[d->at];
 	struct media *m = d->m;
 
 	if (!s &&
-		media_ssrc_refused(m, d->tx, d->job->ssrc,
+		media_ssrc_refused(m, d->tx, ssrc,
 			media_ssrc_may_turn(m, d->note, m->in_stream[d->at], &in->src), in->t_ns))
 		return drop(d, MEDIA_DROP_SSRC_LIMIT);
-	d->job->tx_index =
-		media_ssrc_index(d->m, d->tx, TX_RTP, s, d->job->ssrc, d->seq, d->in, d->at);
+	d->job->tx_index = media_ssrc_index(m, d->tx, TX_RTP, s, ssrc, d->seq, d->in, d->at);
 	if (d->job->tx_index > SRTP_INDEX_MAX)
 		return drop(d, MEDIA_DROP_INDEX_END);
 	if (s ? !media_ssrc_new(s, d->job->tx_index)
-	      : media_ssrc_past_has(m, d->tx, TX_RTP, d->job->ssrc, d->job->tx_index))
+	      : media_ssrc_past_has(m, d->tx, TX_RTP, ssrc, d->job->tx_index))
 		return drop(d, MEDIA_DROP_NONCE);
 	return slot_for(d, &d->tx->tx, d->note->tx_key, d->job->tx_index, &d->job->tx_key);
 }
@@ -371,6 +371,16 @@ static uint8_t tx_rtcp_index(struct draft *d)
 	return v;
 }
 
+/* After a restart SRTP leaves under SSRCs of this life only. Plain sources have theirs already: rename_source(). */
+static uint32_t ssrc_change(const struct draft *d, const struct media_ctx *tx)
+{
+	uint32_t ssrc = d->job->ssrc;
+
+	if (!tx->tx.srtp || !tx->tx.rename || !d->rx->rx.srtp || d->rtcp)
+		return 0;
+	return ssrc ^ media_rename(tx->cfg->rename, ssrc);
+}
+
 static uint8_t leave(struct draft *d)
 {
 	static const struct media_ctx plain;
@@ -383,6 +393,7 @@ static uint8_t leave(struct draft *d)
 		return drop(d, MEDIA_DROP_TOO_LONG);
 	j->tx_tag_off = end + t.tag;
 	j->tx_key = d->rtcp;
+	j->ssrc_change = ssrc_change(d, tx);
 	if (!tx->tx.srtp)
 		return MEDIA_JOB;
 	if (tx->tx.clear >> d->rtcp & 1)
@@ -390,7 +401,7 @@ static uint8_t leave(struct draft *d)
 	return d->rtcp ? tx_rtcp_index(d) : tx_rtp_index(d);
 }
 
-/* From here on the packet is one of an SSRC of this life, for all that look at it. */
+/* A plain source, after a restart: the packet itself gets an SSRC of this life, before anything looks at it. */
 static void rename_source(struct draft *d)
 {
 	uint64_t key = d->rx->cfg->rename;
@@ -422,7 +433,7 @@ static uint8_t prepare(struct draft *d)
 		open_keys(d);
 	} else {
 		v = received(d);
-		if (v == MEDIA_JOB && d->rx->rx.rename)
+		if (v == MEDIA_JOB && d->rx->rx.rename && !d->rx->rx.srtp)
 			rename_source(d);
 		v = v == MEDIA_JOB ? rx_index(d) : v;
 	}
@@ -484,9 +495,6 @@ static bool silence(struct draft *d)
 	memcpy(p, d->p, j->hdr_len);
 	p[0] &= (uint8_t)~0x20;
 	memset(p + j->hdr_len, silence_of(d, cfg), j->body_len);
-	/* Nothing proves silence, whatever it stands for. */
-	if (d->rx->rx.srtp && d->rx->cfg->rename)
-		put_be32(p + 8, media_rename(d->rx->cfg->rename, j->ssrc));
 	d->quiet_off = off;
 	return true;
 }

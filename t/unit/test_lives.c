@@ -69,14 +69,28 @@ static void plain_sources_have_names_of_this_life(void **state)
 	}
 }
 
-static void authenticated_sources_keep_theirs(void **state)
+/* The sent index begins at ROC 0, whatever is received: nobody signals another to the receiver of a new SSRC (RFC 3711 3.3.1). */
+static void authenticated_sources_have_them_too(void **state)
 {
-	struct rig *r = life(CM80, CM80, 77);
+	struct rig *r = life(CM80, GCM, 77);
+	uint32_t name = media_rename(77, 7);
+	struct media_cmd cmd = {.type = MEDIA_CTX_RESUME,
+		.ctx_resume = {.n = 1, .mark = {{.ssrc = 7, .index = 0x3fff0}}}};
 
 	(void)state;
+	assert_int_equal(media_command(r->m, &cmd), 0);
+	for (uint64_t index = 0x3fff1; index < 0x40010; index++) {
+		rig_send(r, 7, index, A_TX);
+		rig_run(r);
+		rig_got(r, 0, name, index, index - 0x30000);
+	}
+	rig_free(r);
+	/* To plain RTP they leave as they came: nothing is enciphered there. */
+	r = life(CM80, SUITE_PLAIN, 77);
 	rig_send(r, 7, 100, A_TX);
 	rig_run(r);
-	rig_got(r, 0, 7, 100, 100);
+	assert_int_equal(r->outs, 1);
+	assert_int_equal(left_as(r, 0), 7);
 	rig_free(r);
 }
 
@@ -239,7 +253,7 @@ static void silence_has_a_name_of_this_life(void **state)
 	(void)state;
 	rig_send(r, 7, 100, A_TX);
 	rig_run(r);
-	rig_got(r, 0, 7, 100, 100);
+	rig_got(r, 0, media_rename(5, 7), 100, 100);
 	c.stream.gate = MEDIA_GATE_TO(MEDIA_GATE_QUIET);
 	c.stream.quiet = MEDIA_QUIET_ALL;
 	assert_int_equal(media_command(r->m, &c), 0);
@@ -247,6 +261,37 @@ static void silence_has_a_name_of_this_life(void **state)
 	rig_run(r);
 	assert_int_equal(r->outs, 1);
 	assert_int_equal(left_as(r, 0), media_rename(5, 7));
+	rig_free(r);
+}
+
+/* Two terminals of a fork send the same SSRC and index to one of our keys, one of them silenced: each index is sent once. */
+static void a_fork_and_silence_share_the_indexes_of_a_name(void **state)
+{
+	struct rig *r = life(CM80, CM80, 5);
+	struct media_cmd c = rig_stream_cmd(3, 30004, 2, B, MEDIA_NONE, "192.0.2.2:5000");
+	uint8_t p[172], *at;
+
+	(void)state;
+	rig_ctx(r, 2, A_TX2, A_RX, CM80, true, false);
+	c.stream.gate = MEDIA_GATE_TO(MEDIA_GATE_QUIET);
+	c.stream.quiet = MEDIA_QUIET_ALL;
+	assert_int_equal(media_command(r->m, &c), 0);
+	rig_send(r, 7, 100, A_TX);
+	rig_run(r);
+	rig_got(r, 0, media_rename(5, 7), 100, 100);
+	for (uint64_t index = 100; index < 102; index++) {
+		at = rig_slot(r, 1, 30004);
+		rig_plain_rtp(p, 7, index);
+		r->in[0].len = rig_protect(r, at, p, 172, 12, A_TX2, CM80, index, false);
+		rig_run(r);
+		assert_int_equal(r->outs, index == 101);
+	}
+	assert_int_equal(left_as(r, 0), media_rename(5, 7));
+	assert_int_equal(rig_dropped(r, B, MEDIA_DROP_NONCE), 1);
+	/* The silence has used this one up. */
+	rig_send(r, 7, 101, A_TX);
+	rig_run(r);
+	assert_int_equal(r->in[0].verdict, MEDIA_DROP_NONCE);
 	rig_free(r);
 }
 
@@ -264,12 +309,76 @@ static int by_use(const void *a, const void *b)
 	return memcmp(a, b, sizeof(struct use));
 }
 
+static uint32_t used_twice(struct use *use, uint32_t n)
+{
+	uint32_t twice = 0;
+
+	qsort(use, n, sizeof(*use), by_use);
+	for (uint32_t i = 1; i < n; i++)
+		twice += by_use(&use[i - 1], &use[i]) == 0;
+	return twice;
+}
+
+/* A's terminal sends a packet of its own choice under its own key. */
+static void insider_sends(struct rig *r, uint64_t index, uint8_t word)
+{
+	uint8_t p[172], *at = rig_slot(r, A, PORT_A);
+
+	rig_plain_rtp(p, 7, index);
+	memset(p + 12, word, sizeof(p) - 12);
+	r->in[0].len = rig_protect(r, at, p, 172, 12, A_TX, r->suite_a, index, false);
+	rig_run(r);
+}
+
+enum { INSIDER_LIVES = 3, INSIDER_PACKETS = 5 };
+
+/* One life, whose record knows nothing of what was sent: the same indexes each time, with other words. */
+static uint32_t insider_life(
+	enum srtp_suite_id a, enum srtp_suite_id b, uint32_t k, struct use *use)
+{
+	uint64_t rename = k ? 0x9e3779b97f4a7c15 * k : 0;
+	struct rig *r = life(a, b, rename);
+	uint8_t plain[ARENA_SLOT_LEN];
+	uint32_t n = 0;
+
+	for (uint64_t index = 100; index < 100 + INSIDER_PACKETS; index++) {
+		insider_sends(r, index, (uint8_t)(k + 1));
+		assert_int_equal(r->outs, 1);
+		assert_int_equal(rig_open(r, 0, plain, B_RX, index, false), 172);
+		assert_int_equal(plain[171], k + 1);
+		use[n++] = (struct use){.index = r->a.job[0].tx_index, .ssrc = left_as(r, 0)};
+		/* Within a life the index is refused. */
+		insider_sends(r, index, (uint8_t)(k + 100));
+		assert_int_equal(r->outs, 0);
+	}
+	assert_int_equal(use[0].ssrc, k ? media_rename(rename, 7) : 7);
+	rig_free(r);
+	return n;
+}
+
+static void an_insider_who_repeats_indexes_repeats_no_keystream(void **state)
+{
+	struct use use[INSIDER_LIVES * INSIDER_PACKETS];
+
+	(void)state;
+	for (int a = SUITE_PLAIN + 1; a < SUITE_COUNT; a++)
+		for (int b = SUITE_PLAIN + 1; b < SUITE_COUNT; b++) {
+			uint32_t n = 0;
+
+			for (uint32_t k = 0; k < INSIDER_LIVES; k++)
+				n += insider_life(
+					(enum srtp_suite_id)a, (enum srtp_suite_id)b, k, &use[n]);
+			assert_int_equal(n, ARRAY_LEN(use));
+			assert_int_equal(used_twice(use, n), 0);
+		}
+}
+
 /* The same record each time, with the same source that repeats itself: nothing is sent twice under the key. */
 static void a_record_may_come_back_any_number_of_times(void **state)
 {
 	static struct use use[ALL];
 	uint64_t now = 1000000000, rename = 1;
-	uint32_t n = 0, twice = 0;
+	uint32_t n = 0;
 
 	(void)state;
 	for (uint32_t k = 0; k < LIVES; k++, now += 1500000000) {
@@ -297,23 +406,22 @@ static void a_record_may_come_back_any_number_of_times(void **state)
 		rig_free(r);
 	}
 	assert_true(n > ALL / 3);
-	qsort(use, n, sizeof(*use), by_use);
-	for (uint32_t i = 1; i < n; i++)
-		twice += by_use(&use[i - 1], &use[i]) == 0;
-	assert_int_equal(twice, 0);
+	assert_int_equal(used_twice(use, n), 0);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(plain_sources_have_names_of_this_life),
-		cmocka_unit_test(authenticated_sources_keep_theirs),
+		cmocka_unit_test(authenticated_sources_have_them_too),
 		cmocka_unit_test(names_are_a_permutation),
 		cmocka_unit_test(both_sides_reports_name_the_same),
 		cmocka_unit_test(rtcp_goes_by_the_name_too),
 		cmocka_unit_test(srtcp_stays_below_what_the_clock_allows),
 		cmocka_unit_test(a_later_key_does_not_feed_one_of_before),
 		cmocka_unit_test(silence_has_a_name_of_this_life),
+		cmocka_unit_test(a_fork_and_silence_share_the_indexes_of_a_name),
+		cmocka_unit_test(an_insider_who_repeats_indexes_repeats_no_keystream),
 		cmocka_unit_test(a_record_may_come_back_any_number_of_times),
 	};
 
