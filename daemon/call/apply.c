@@ -168,7 +168,7 @@ static bool same_crypto(const struct media_crypto *a, const struct media_crypto 
 	return a->suite == b->suite && a->keys == b->keys && a->use == b->use &&
 		a->mki_len == b->mki_len && a->clear_rtp == b->clear_rtp &&
 		a->clear_rtcp == b->clear_rtcp && a->no_rtp_auth == b->no_rtp_auth &&
-		a->pass == b->pass && a->old == b->old && a->late == b->late;
+		a->pass == b->pass;
 }
 
 static bool same_stream(const struct media_stream_cfg *a, const struct media_stream_cfg *b)
@@ -272,39 +272,22 @@ static struct media_cmd *command(
 	return c;
 }
 
-/* Keys of ours that the call still has from before a restart, and whether it has any. */
-struct our_keys {
-	bool any, old;
-};
-
-static struct our_keys our_keys_of(const struct call *c)
+/* SRTP is sent to any side. */
+static bool sends_srtp(const struct call *c)
 {
-	struct our_keys k = {0};
-
 	for (uint32_t s = 0; s < c->sides; s++)
 		for (uint32_t i = 0; i < c->side[s]->legs; i++) {
 			const struct leg *l = c->side[s]->leg[i];
 
-			k.any |= l && l->used && l->tx.master.suite != SUITE_PLAIN;
-			k.old |= l && l->used && l->tx.old;
+			if (l && l->used && l->tx.master.suite != SUITE_PLAIN)
+				return true;
 		}
-	return k;
-}
-
-/* What a restart makes of a context (media_crypto.old). */
-static void after_restart(
-	const struct call *c, const struct leg *l, struct our_keys ours, struct media_ctx_cfg *ctx)
-{
-	ctx->rtcp_from_ns = c->created_ns;
-	ctx->rename = ours.any ? c->rename : 0;
-	ctx->tx.old = l->tx.old;
-	ctx->rx.late = ours.old && l->rx.master.suite != SUITE_PLAIN &&
-		(!l->rx.old || l->rx.master.no_rtp_auth);
+	return false;
 }
 
 /* Commands for what differs from what the worker has. */
-static void commands(const struct call *c, const struct side *s, uint32_t media,
-	struct our_keys ours, uint64_t now_ns, struct media_cmd *cmd, uint32_t *n)
+static void commands(const struct call *c, const struct side *s, uint32_t media, bool srtp,
+	uint64_t now_ns, struct media_cmd *cmd, uint32_t *n)
 {
 	struct leg *l = s->leg[media];
 	const struct leg *peer = s->peer == SIDE_NONE ? NULL : leg_at(c, s->peer, media);
@@ -312,12 +295,14 @@ static void commands(const struct call *c, const struct side *s, uint32_t media,
 		.tx = crypto_of(&l->tx, NULL, &l->tx_slot),
 		.rx_new = l->rx_new || !l->committed,
 		.tx_new = l->tx_new || !l->committed,
-		.tx_rtcp_index = l->tx_rtcp_from};
+		.tx_rtcp_index = l->tx_rtcp_from,
+		.rtcp_from_ns = c->created_ns};
 	struct media_stream_cfg rtp, rtcp;
 
 	ctx.rx.pass = l->pass_rx;
 	ctx.tx.pass = l->pass_tx;
-	after_restart(c, l, ours, &ctx);
+	/* Plain RTP between plain sides keeps its SSRCs, so it may stay in the kernel. */
+	ctx.rename = srtp || l->tx.master.suite != SUITE_PLAIN ? c->rename : 0;
 	stream_cfgs(c, s, l, peer, &rtp, &rtcp);
 	if (!l->committed || !same_crypto(&ctx.rx, &l->ctx_cfg.rx) ||
 		!same_crypto(&ctx.tx, &l->ctx_cfg.tx) || ctx.rename != l->ctx_cfg.rename)
@@ -336,7 +321,7 @@ int apply_commit(const struct relay *relay, struct pool *p, const struct call *p
 	struct call *next, uint64_t now_ns, const struct media_cmd *more, uint32_t more_n)
 {
 	struct media_cmd *cmd;
-	struct our_keys ours = our_keys_of(next);
+	bool srtp = sends_srtp(next);
 	uint32_t legs = 0, n = 0;
 	int err = 0;
 
@@ -348,7 +333,7 @@ int apply_commit(const struct relay *relay, struct pool *p, const struct call *p
 	for (uint32_t s = 0; s < next->sides && !err; s++)
 		for (uint32_t i = 0; i < next->side[s]->legs; i++)
 			if (next->side[s]->leg[i] && next->side[s]->leg[i]->has_port)
-				commands(next, next->side[s], i, ours, now_ns, cmd, &n);
+				commands(next, next->side[s], i, srtp, now_ns, cmd, &n);
 	for (uint32_t i = 0; i < more_n && !err; i++)
 		cmd[n++] = more[i];
 	if (!err && n)

@@ -148,7 +148,7 @@ static struct leg *leg_clone(struct keystore *k, const struct leg *from)
 	if (!l)
 		return NULL;
 	*l = *from;
-	l->rx_new = l->tx_new = l->fed_late = l->relearn = l->started = false;
+	l->rx_new = l->tx_new = l->relearn = l->started = false;
 	return l;
 }
 

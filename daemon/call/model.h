@@ -65,7 +65,6 @@ struct leg {
 	bool started;    /* an offer was answered */
 	bool relearn;    /* by another terminal than before: what was learned is of that one */
 	uint32_t rx_roc; /* where the key in force stood when negotiation began */
-	bool fed_late; /* what is sent to it comes under a key that is not of before the restart */
 
 	uint32_t handovers[2]; /* that were reported, by [rtcp] */
 	/* circle.c: by [rtcp], packets that had come when it was looked at last, and when a watch was begun */
@@ -164,8 +163,7 @@ struct call {
 	struct call_save save;
 	uint64_t
 		resumed_ns; /* it came from before a restart then, or the clock was set; 0 = neither */
-	uint64_t
-		rename; /* it came from before a restart: media_ctx_cfg.rename of this life; 0 = it did not */
+	uint64_t rename; /* restored: media_ctx_cfg.rename of this life; 0 = it was not */
 	struct call *chain, *prev, *next; /* table.c */
 	uint64_t hash;
 	struct str id, metadata; /* heap */

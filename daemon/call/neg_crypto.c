@@ -80,24 +80,6 @@ uint32_t crypto_lines(struct sdes out[LEG_MAX_LINES], struct sdes_bag *bag,
 	return n;
 }
 
-static bool has_key(const struct leg *leg, const struct srtp_master *m)
-{
-	for (uint32_t i = 0; i <= leg->rx.more; i++)
-		if (crypto_same_key(i ? &leg->rx_more[i - 1] : &leg->rx.master, m))
-			return true;
-	return false;
-}
-
-void crypto_recognize(
-	const struct leg *leg, struct sdes *line, uint32_t n, const struct sdes_bag *bag)
-{
-	for (uint32_t i = 0; i < n; i++) {
-		line[i].old = leg->rx.old && has_key(leg, &line[i].master);
-		for (uint32_t k = 0; k < line[i].more; k++)
-			line[i].old &= has_key(leg, &bag->master[line[i].more_at + k]);
-	}
-}
-
 /* UNENCRYPTED and UNAUTHENTICATED are negotiated: an answer says exactly what the offer said (RFC 4568 6.3). */
 bool crypto_accepted(struct sdes *out, struct sdes_bag *bag, struct our_key **ours, struct leg *leg,
 	const struct sdp_media *m, const struct neg_in *in, struct crypto_refused *refused)
@@ -110,7 +92,6 @@ bool crypto_accepted(struct sdes *out, struct sdes_bag *bag, struct our_key **ou
 	for (uint32_t k = 0; k < leg->asked.suites; k++)
 		rules.suites |= 1u << leg->asked.suite[k];
 	n = crypto_lines(line, bag, m, &rules, refused);
-	crypto_recognize(leg, line, n, bag);
 	for (uint32_t i = 0; i < n && !found; i++) {
 		*ours = crypto_ours(leg, line[i].master.suite);
 		found = *ours && (*ours)->s.tag == line[i].tag &&
@@ -186,13 +167,9 @@ static bool in_force(const struct leg *leg, const struct our_key *k)
 		crypto_same_key(&leg->tx.master, &k->s.master);
 }
 
-/* A key that protected packets keeps its session parameters: with others it would get another slot, which does not know its indexes.
- * One of before a restart is not fed by anything later: the worker would drop it (media_crypto.old). */
-static bool may_stay(const struct leg *leg, const struct our_key *k, uint8_t kdr, bool no_rtp_auth,
-	bool fed_late)
+/* A key that protected packets keeps its session parameters: with others it would get another slot, which does not know its indexes. */
+static bool may_stay(const struct leg *leg, const struct our_key *k, uint8_t kdr, bool no_rtp_auth)
 {
-	if (k->s.old && fed_late)
-		return false;
 	return !k->used ||
 		(in_force(leg, k) && k->s.master.kdr == kdr &&
 			k->s.master.no_rtp_auth == no_rtp_auth);
@@ -252,7 +229,7 @@ struct our_key *crypto_answer(struct leg *leg, const struct sdes *line, struct n
 	struct our_key *k = crypto_ours(leg, line->master.suite);
 
 	if (!k || k->s.tag != line->tag ||
-		!may_stay(leg, k, line->master.kdr, line->master.no_rtp_auth, leg->fed_late))
+		!may_stay(leg, k, line->master.kdr, line->master.no_rtp_auth))
 		k = fresh(leg, line->master.suite, line->tag, in);
 	if (!k)
 		return NULL;
@@ -332,12 +309,9 @@ void crypto_offer(struct leg *leg, const struct leg_said *offerer, struct neg_in
 	const struct ng_sdes *flags = &in->r->sdes;
 	struct leg_asked *a = &leg->asked;
 	struct wish w = {0};
-	bool fed_late = false;
 
 	wish_for(&w, leg, offerer, in);
 	a->suites = 0;
-	for (uint32_t i = 0; i < offerer->lines; i++)
-		fed_late |= !offerer->line[i].old;
 	for (uint32_t i = 0; i < w.n; i++) {
 		struct our_key *k = crypto_ours(leg, w.suite[i]);
 		uint32_t params = flags->flags;
@@ -347,7 +321,7 @@ void crypto_offer(struct leg *leg, const struct leg_said *offerer, struct neg_in
 			params |= crypto_params_in_force(leg);
 		no_rtp_auth = params & NG_SDES_UNAUTHENTICATED_SRTP &&
 			srtp_suite_get(w.suite[i])->auth != XC_AUTH_GCM;
-		if (!k || !may_stay(leg, k, 0, no_rtp_auth, fed_late))
+		if (!k || !may_stay(leg, k, 0, no_rtp_auth))
 			k = fresh(leg, w.suite[i], k ? k->s.tag : free_tag(leg), in);
 		if (!k)
 			return;

@@ -118,7 +118,6 @@ void pass_answer(struct plan *plan, struct leg *from, struct leg *to, bool paire
 
 	alone.other = SIDE_NONE;
 	n = crypto_lines(line, &bag, m, &rules, &refused);
-	crypto_recognize(from, line, n, &bag);
 	for (const struct sdp_line *l = sdp_attr(m->lines, STR("crypto")); l && text && !offered;
 		l = sdp_attr(l->next, STR("crypto"))) {
 		offered = taken(l, &to->said);
@@ -134,7 +133,6 @@ void pass_answer(struct plan *plan, struct leg *from, struct leg *to, bool paire
 	pm->pass = text;
 	pm->passes = 1;
 	to->pass_rx = from->pass_tx = from->pass_rx = to->pass_tx = true;
-	to->fed_late = !line[at].old;
 	if (!went_on && is_in_mid_stream(from, &line[at]))
 		half_way(plan, from, to, offered, i, in);
 	else

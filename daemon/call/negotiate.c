@@ -260,7 +260,6 @@ bool neg_offered_crypto(
 	explicit_bzero(&l->said.bag, sizeof(l->said.bag));
 	if (secure || opportunistic(in->r, NG_OSRTP_ACCEPT))
 		l->said.lines = crypto_lines(l->said.line, &l->said.bag, m, &rules, &refused);
-	crypto_recognize(l, l->said.line, l->said.lines, &l->said.bag);
 	if (l->said.lines || (!secure && !in->r->sdes.require_given))
 		return true;
 	if (!secure)
@@ -510,7 +509,6 @@ static void answer_media(struct plan *plan, struct call *c, bool paired, const s
 			plan_media_name(in->p, i, "not of SDES=require"));
 	if (plan->error)
 		return;
-	lt->fed_late = lf->rx.master.suite != SUITE_PLAIN && !lf->rx.old;
 	if (!lf->asked.pass)
 		neg_offerer_crypto(plan, lt, lf->rx.master.suite, i, in);
 	remotes(in, m, from_mux, &rtp, &rtcp);

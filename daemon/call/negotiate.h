@@ -172,9 +172,6 @@ uint32_t crypto_lines(struct sdes out[LEG_MAX_LINES], struct sdes_bag *bag,
 /* neg_reflect.c: NULL, or why the terminal must not send under the keys of this line. more: the line's further keys. */
 const char *reflect_refusal(
 	const struct neg_in *in, const struct sdes *line, const struct srtp_master *more);
-/* Marks lines whose keys the terminal sent under before the restart. */
-void crypto_recognize(
-	const struct leg *leg, struct sdes *line, uint32_t n, const struct sdes_bag *bag);
 /* The line of the answer that fits an offer of ours, and our key for it; false if none does. */
 bool crypto_accepted(struct sdes *out, struct sdes_bag *bag, struct our_key **ours, struct leg *leg,
 	const struct sdp_media *m, const struct neg_in *in, struct crypto_refused *refused);

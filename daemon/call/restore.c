@@ -6,18 +6,13 @@
  *
  * - Received indexes (RFC 3711 3.3.1): the highest one saved, with its ROC, is what the next packet's index is estimated by. The
  *   estimate bears half a cycle, 2^15 packets; after longer outages the rate says how far to go on. Authentication shows if it is
- *   right. Nothing up to the saved index counts as new: what came in between may be replayed once after a crash, and is then sent on
- *   as the same bytes, which the receiver's window refuses.
- * - Sent SRTP of authenticated packets: SSRC and index are those of what comes in, and the index of what is sent follows that of what
- *   came in authenticated by the same steps. So a repeated index is a repeated packet: the same plaintext under the same keystream,
- *   nothing is given away. This holds for keys that the record knows on both sides. A terminal's key that came later never feeds
- *   a key of ours of before (media_crypto.old and late); negotiation makes fresh ones. An SSRC that cannot follow is closed.
- * - Sent SRTP of plain RTP, and of silence in place of something: each life sends it under SSRCs of its own (media/rename.c).
- * - Sent SRTP of UNAUTHENTICATED_SRTP: held back until there is a new key of ours.
+ *   right. Nothing up to the saved index counts as new. Packets received between the record and a crash can be replayed once.
+ * - Sent SRTP: each life sends every source under SSRCs of its own (media/rename.c), so nothing that was sent before matters. An
+ *   authenticated source is no exception: a terminal owns its key, and can protect other words with an index that it used before.
  * - Sent SRTCP: the index is ours to choose. Each life begins above what any life can have sent until then, by the clock
  *   (media_rtcp_ceiling()), and a margin for clocks that differ. So SRTCP rests for RTCP_MARGIN after a restart.
- * - Our keys that are known to a terminal, but not in force: those that were used are forgotten, for nobody knows their indexes.
- *   All are when the record is older than OFFER_NS. An answer that chooses one is refused.
+ * - Keys of ours that are known to a terminal, but not in force: those that were used are forgotten, because the record does not
+ *   have their lifetimes. All are when the record is older than OFFER_NS. An answer that chooses one is refused.
  * - Learned addresses stay learned; key lifetimes and what streams count go on counting.
  * - What was recorded goes on in a file more: the old one may be on another machine, and nobody knows how it ends. */
 #include <errno.h>
@@ -62,22 +57,6 @@ static const char *why_text(int err)
 	return "cannot be brought back";
 }
 
-/* May authenticated packets be sent on to this side? Any other side's may reach it: listeners hear any media. */
-static bool is_proved(const struct call *c, uint32_t side)
-{
-	for (uint32_t i = 0; i < c->sides; i++)
-		for (uint32_t k = 0; k < c->side[i]->legs; k++) {
-			const struct leg *l = c->side[i]->leg[k];
-
-			/* What a listener sends goes nowhere. */
-			if (i == side || c->side[i]->gone || c->side[i]->listener || !l || !l->used)
-				continue;
-			if (l->rx.master.suite != SUITE_PLAIN)
-				return true;
-		}
-	return false;
-}
-
 /* How far an SSRC's index went on since the record, as far as estimates cannot find out by themselves. */
 static uint64_t cycles_since(const struct save_mark *m, uint64_t elapsed_ns)
 {
@@ -86,67 +65,16 @@ static uint64_t cycles_since(const struct save_mark *m, uint64_t elapsed_ns)
 	return by >= HALF_CYCLE ? by - HALF_CYCLE / 2 : 0;
 }
 
-static const struct save_mark *mark_of(
-	const struct leg_state *l, enum media_table table, uint32_t ssrc)
+static uint64_t resume_from(const struct save_mark *m, uint64_t elapsed_ns)
 {
-	for (uint32_t i = 0; i < l->marks; i++)
-		if (l->mark[i].table == table && l->mark[i].ssrc == ssrc && !l->mark[i].roc_only)
-			return &l->mark[i];
-	return NULL;
-}
+	uint64_t to = m->index, max = SRTP_INDEX_MAX;
 
-/* What this SSRC was received as, on another leg. NULL: not known. */
-static const struct save_mark *source_of(
-	const struct call_state *s, const struct leg_state *to, uint32_t ssrc)
-{
-	const struct save_mark *found = NULL;
-
-	for (uint32_t i = 0; i < s->legs && !found; i++)
-		if (&s->leg[i] != to)
-			found = mark_of(&s->leg[i], MEDIA_RX_RTP, ssrc);
-	return found;
-}
-
-/* Whether it is known where this SSRC stands on all legs that it may be sent to. */
-static bool is_known_as_sent(const struct call *c, const struct call_state *s,
-	const struct leg_state *from, uint32_t ssrc)
-{
-	for (uint32_t i = 0; i < s->legs; i++) {
-		const struct leg_state *to = &s->leg[i];
-		const struct leg *l =
-			to->side < c->sides ? side_leg_get(c->side[to->side], to->media) : NULL;
-
-		if (to != from && to->media == from->media && l && l->used &&
-			l->tx.master.suite != SUITE_PLAIN && !mark_of(to, MEDIA_TX_RTP, ssrc))
-			return false;
-	}
-	return true;
-}
-
-/* See above. What is sent goes on by as much as what was received, so that they are estimated alike; one that is not known on both
- * sides does not follow the rate, and fails to authenticate if it went that far. */
-static uint64_t resume_from(const struct call *c, const struct call_state *s,
-	const struct leg_state *l, const struct save_mark *m, uint64_t elapsed_ns)
-{
-	uint64_t max = m->table == MEDIA_RX_RTCP ? SRTCP_INDEX_MAX : SRTP_INDEX_MAX, by = 0;
-	const struct save_mark *source;
-
-	if (m->roc_only || m->table == MEDIA_RX_RTCP)
-		return m->index;
-	if (m->table == MEDIA_RX_RTP && is_known_as_sent(c, s, l, m->ssrc)) {
-		by = cycles_since(m, elapsed_ns);
-	} else if (m->table == MEDIA_TX_RTP) {
-		source = source_of(s, l, m->ssrc);
-		if (!source && cycles_since(m, elapsed_ns))
-			return max;
-		by = source ? cycles_since(source, elapsed_ns) : 0;
-	}
-	return m->index + by < max ? m->index + by : max;
+	if (m->table == MEDIA_RX_RTP && !m->roc_only)
+		to += cycles_since(m, elapsed_ns);
+	return to < max ? to : max;
 }
 
 struct resume {
-	const struct call *call;
-	const struct call_state *state;
 	struct media_cmd *cmd;
 	uint32_t n;
 	uint64_t now_ns, elapsed_ns;
@@ -164,25 +92,22 @@ static struct media_cmd *resume_cmd(struct resume *r, enum media_cmd_type type, 
 	return c;
 }
 
-static void resume_marks(
-	struct resume *r, const struct leg *l, const struct leg_state *s, bool proved)
+/* What was received. SSRCs that were sent do not come again. */
+static void resume_marks(struct resume *r, const struct leg *l, const struct leg_state *s)
 {
 	struct media_cmd *c = NULL;
 
 	for (uint32_t i = 0; i < s->marks; i++) {
 		const struct save_mark *m = &s->mark[i];
-		enum srtp_suite_id suite =
-			m->table == MEDIA_TX_RTP ? l->tx.master.suite : l->rx.master.suite;
 
-		/* What plain RTP was sent as in an earlier life does not come again. */
-		if (suite == SUITE_PLAIN || (m->table == MEDIA_TX_RTP && !proved))
+		if (l->rx.master.suite == SUITE_PLAIN || m->table == MEDIA_TX_RTP)
 			continue;
 		if (!c || c->ctx_resume.n == MEDIA_RESUMES)
 			c = resume_cmd(r, MEDIA_CTX_RESUME, l->ctx);
 		c->ctx_resume.mark[c->ctx_resume.n++] = (struct media_mark){.ssrc = m->ssrc,
 			.table = (uint8_t)m->table,
 			.roc_only = m->roc_only,
-			.index = resume_from(r->call, r->state, s, m, r->elapsed_ns)};
+			.index = resume_from(m, r->elapsed_ns)};
 	}
 }
 
@@ -210,9 +135,9 @@ static const struct leg_state *state_at(const struct call_state *s, uint32_t sid
 	return NULL;
 }
 
-static void resume_leg(struct resume *r, struct leg *l, const struct leg_state *s, bool proved)
+static void resume_leg(struct resume *r, struct leg *l, const struct leg_state *s)
 {
-	resume_marks(r, l, s, proved);
+	resume_marks(r, l, s);
 	memcpy(l->before, s->counts, sizeof(l->before));
 	for (uint32_t i = 0; i <= l->rx.more; i++)
 		resume_key(r, l->rx_slot[i], &s->rx_use[i]);
@@ -266,13 +191,14 @@ static void resume_one(void *arg, struct call *c, uint32_t side, uint32_t media,
 	struct taking *t = arg;
 	const struct leg_state *s = state_at(t->state, side, media);
 
+	(void)c;
 	if (s)
-		resume_leg(&t->resume, l, s, is_proved(c, side));
+		resume_leg(&t->resume, l, s);
 }
 
 /* --- Keys of before ---------------------------------------------------------------------------------------------- */
 
-/* See above: of ours those that are in force stay, and those that only an offer names, if that is young. */
+/* Keys of ours that stay: those in force, and those that only an offer names, if that is young. */
 static void keep_ours(struct leg *l, bool young)
 {
 	uint32_t n = 0;
@@ -285,21 +211,14 @@ static void keep_ours(struct leg *l, bool young)
 	l->ours_n = n;
 }
 
-static void keys_are_old(struct call *c, uint64_t elapsed_ns)
+static void forget_keys(struct call *c, uint64_t elapsed_ns)
 {
 	for (uint32_t s = 0; s < c->sides; s++)
 		for (uint32_t i = 0; i < c->side[s]->legs; i++) {
 			struct leg *l = c->side[s]->leg[i];
 
-			if (!l)
-				continue;
-			keep_ours(l, elapsed_ns < OFFER_NS);
-			l->rx.old = l->rx.master.suite != SUITE_PLAIN;
-			l->tx.old = l->tx.master.suite != SUITE_PLAIN;
-			for (uint32_t k = 0; k < l->ours_n; k++)
-				l->ours[k].s.old = true;
-			for (uint32_t k = 0; k < l->said.lines; k++)
-				l->said.line[k].old = true;
+			if (l)
+				keep_ours(l, elapsed_ns < OFFER_NS);
 		}
 }
 
@@ -332,9 +251,7 @@ static int bring_back(struct calls *calls, struct pool *p, struct call *c,
 	const struct relay *relay = calls->relay;
 	struct taking t = {.relay = relay,
 		.state = state,
-		.resume = {.call = c,
-			.state = state,
-			.now_ns = now_ns,
+		.resume = {.now_ns = now_ns,
 			.reach = calls->reach,
 			.elapsed_ns = now_ns > state->at_ns ? now_ns - state->at_ns : 0}};
 
@@ -392,7 +309,7 @@ int calls_restore(struct calls *calls, struct pool *p, struct str whole, struct 
 		err = secmem_random(&c->rename, sizeof(c->rename));
 	if (!err) {
 		c->rename |= 1; /* 0 = none */
-		keys_are_old(c, now_ns > first.at_ns ? now_ns - first.at_ns : 0);
+		forget_keys(c, now_ns > first.at_ns ? now_ns - first.at_ns : 0);
 	}
 	err = err ? err : bring_back(calls, p, c, &first, now_ns, why);
 	if (err) {

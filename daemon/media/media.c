@@ -42,8 +42,6 @@ static void way_set(
 	struct media *m, struct media_way *w, const struct media_crypto *c, bool tx, bool rename)
 {
 	media_key_settle(m, w);
-	w->old = c->old;
-	w->late = c->late;
 	w->rename = rename && !c->pass;
 	w->tail = media_tail(c, false);
 	w->slot = c->key[tx ? c->use : 0].slot;

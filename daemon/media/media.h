@@ -37,10 +37,6 @@ struct media_crypto {
 	/* Passed through: rx: what comes in leaves as it came, to where tx has this too; its suite and keys are for recordings,
 	 * listeners and the indexes, which are followed as far as that goes without authentication. tx: plain; nothing of ours is sent. */
 	bool pass;
-	/* After a restart. tx: the key was known before, so what was sent under it is not known for certain. rx: what comes in is not
-	 * proved to be what came in before: the key is a later one, or there is no authentication. The one never feeds the other; plain
-	 * RTP does, under names of its own (media_ctx_cfg.rename). */
-	bool old, late;
 	struct media_key key[MEDIA_KEYS];
 };
 
@@ -98,8 +94,7 @@ struct media_ctx_cfg {
 	uint32_t tx_rtcp_index; /* SRTCP's index that we send is not below this, */
 	uint64_t
 		rtcp_from_ns; /* nor above media_rtcp_ceiling() since then (CLOCK_REALTIME); 0 = no limit */
-	uint64_t
-		rename; /* plain RTP that comes in gets other SSRCs by this secret (rename.c); 0 = keeps them */
+	uint64_t rename; /* secret that gives SRTP which is sent other SSRCs (rename.c); 0 = none */
 };
 
 /* The highest SRTCP index that may be sent at a time. It depends on nothing but the clock and on when the call began, so that a later

@@ -24,7 +24,6 @@
 	X(SSRC_LIMIT, "ssrc-limit", "more SSRCs than a stream keeps state for")        \
 	X(INDEX_END, "index-end", "packet index is used up: a new key is needed")      \
 	X(LIFETIME, "lifetime", "master key's lifetime is used up")                    \
-	X(OLD_KEY, "old-key", "sending key is of before a restart, source's is not")   \
 	X(RTCP_RATE, "rtcp-rate", "more SRTCP than indexes are set aside for")         \
 	X(KEY_EPOCH, "key-epoch", "index far from any whose session keys are derived") \
 	X(UNPROVED, "unproved", "without authentication: index too far ahead")         \

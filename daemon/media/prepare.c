@@ -171,8 +171,6 @@ static uint8_t route(struct draft *d)
 		return hold_back(d, MEDIA_DROP_INACTIVE);
 	if (d->tx->tx.srtp) {
 		d->note->tx_key = d->tx->tx.slot;
-		if (!d->rtcp && d->tx->tx.old && d->rx->rx.late)
-			return hold_back(d, MEDIA_DROP_OLD_KEY);
 		if (media_key_spent(m, &d->tx->tx, d->note->tx_key))
 			return hold_back(d, MEDIA_DROP_LIFETIME);
 	}
@@ -533,8 +531,6 @@ static bool copy(struct draft *from, uint32_t to, bool quiet, struct note *note,
 	note->tx = &m->ctx[m->stream[to].cfg.ctx];
 	if (media_key_spent(m, &d.tx->tx, note->tx_key))
 		return drop(&d, MEDIA_DROP_LIFETIME), false;
-	if (!d.rtcp && !quiet && d.tx->tx.old && d.rx->rx.late)
-		return drop(&d, MEDIA_DROP_OLD_KEY), false;
 	if ((quiet && !silence(from)) || !slot_take(m, &slot))
 		return drop(&d, MEDIA_DROP_COPY_ROOM), false;
 	if (quiet)

@@ -15,7 +15,7 @@ bool media_usual_stream(const struct media_stream_cfg *c)
 
 bool media_usual_way(const struct media_crypto *c)
 {
-	return c->mki_len == 0 && !c->clear_rtp && !c->no_rtp_auth && !c->pass && !c->late;
+	return c->mki_len == 0 && !c->clear_rtp && !c->no_rtp_auth && !c->pass;
 }
 
 /* The index, if it is the newest of this direction's first SSRC, under a key with credit; else SRTP_INDEX_MAX + 1. */

@@ -16,7 +16,6 @@ struct sdes {
 	uint8_t more_at; /* from here on in the bag that was given to sdes_parse() */
 	bool unencrypted_srtp, unencrypted_srtcp;
 	uint32_t wsh; /* window size hint, 0 = not given */
-	bool old;     /* not of the line: known since before a restart (call/restore.c) */
 };
 
 /* The keys beyond the first of some lines: few lines have any, so they share the room. */
