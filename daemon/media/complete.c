@@ -5,6 +5,7 @@
 
 #include "layout.h"
 #include "media/int.h"
+#include "srtp/ref.h"
 
 static void tell_index(struct media *m, const struct note *n, const struct ssrc_state *s)
 {
@@ -197,6 +198,30 @@ static uint8_t receive_copy(const struct media *m, const struct note *n, uint32_
 				  : MEDIA_DROP_STALE;
 }
 
+/* SRTCP after a restart: the deciphered packet in the output gets the names of this life, and is protected. Reports to a source go by
+ * the SSRCs that it sends; a listener receives the names. SRTCP's ceiling bounds how often this is done. */
+static void seal_rtcp(
+	const struct arena *a, const struct note *n, const struct xc_job *j, bool is_copy)
+{
+	uint8_t *p = a->out + j->out_off;
+	uint64_t key = n->tx->cfg->rename;
+	size_t len = (size_t)j->hdr_len + j->body_len;
+	struct xc_job seal = {.tx_index = j->tx_index,
+		.rx_key = j->tx_key, /* plain */
+		.tx_key = n->seal,
+		.hdr_len = j->hdr_len,
+		.body_len = j->body_len,
+		.rx_tag_off = (uint32_t)len,
+		.tx_tag_off = j->tx_tag_off,
+		.flags = j->flags & (XC_JOB_RTCP | XC_JOB_TX_CLEAR)};
+
+	media_rename_rtcp(key, p, len, true);
+	if (!is_copy)
+		media_rename_rtcp(key, p, len, false);
+	seal.ssrc = be32(p + 4);
+	(void)srtp_ref_job(&seal, a->key, p, p); /* from plain: it cannot fail to authenticate */
+}
+
 static uint8_t complete(struct media *m, const struct arena *a, struct note *n, struct media_in *in,
 	const struct xc_job *j, uint32_t status, struct media_out *out)
 {
@@ -219,6 +244,8 @@ static uint8_t complete(struct media *m, const struct arena *a, struct note *n, 
 	v = tx_commit(m, n->tx, n, in, j);
 	if (v != MEDIA_SENT)
 		return media_drop(m, n->stream, v);
+	if (n->seal)
+		seal_rtcp(a, n, j, is_copy);
 	media_key_reached(m, a, &n->tx->tx, n->tx_key, j->flags & XC_JOB_RTCP, j->tx_index);
 	if (j->flags & XC_JOB_RTCP && !is_copy && !n->passed)
 		media_rtcp_seen(m, a, n, in, j);

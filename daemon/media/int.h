@@ -178,6 +178,8 @@ struct note {
 	uint32_t in, stream,
 		to; /* to: MEDIA_NONE = it is only to be tracked, and then counted as why */
 	uint32_t rx_key, tx_key; /* slots of the master keys, 0 = plain */
+	/* Slot of the session keys that complete.c encrypts with, because SSRCs in the body change first. 0 = the engine does. */
+	uint32_t seal;
 	/* Of stream and of to, and good as long as those are not stale. */
 	struct media_ctx *rx, *tx;
 	uint8_t why;

@@ -8,6 +8,8 @@
 #include "media/int.h"
 #include "proto/rtp.h"
 
+enum { PLAIN_RTCP = 1 }; /* key slot */
+
 /* One packet on its way to becoming a job. */
 struct draft {
 	struct media *m;
@@ -379,6 +381,18 @@ static uint32_t ssrc_change(const struct draft *d, const struct media_ctx *tx)
 	return ssrc ^ media_rename(tx->cfg->rename, ssrc);
 }
 
+/* SRTCP of a source with a name: SSRCs in the enciphered body change too, so the engine deciphers only (complete.c). */
+static uint8_t leave_rtcp(struct draft *d)
+{
+	uint8_t v = tx_rtcp_index(d);
+
+	if (v == MEDIA_JOB && d->tx->tx.rename && d->rx->rx.srtp) {
+		d->note->seal = d->job->tx_key;
+		d->job->tx_key = PLAIN_RTCP;
+	}
+	return v;
+}
+
 static uint8_t leave(struct draft *d)
 {
 	static const struct media_ctx plain;
@@ -391,12 +405,13 @@ static uint8_t leave(struct draft *d)
 		return drop(d, MEDIA_DROP_TOO_LONG);
 	j->tx_tag_off = end + t.tag;
 	j->tx_key = d->rtcp;
+	d->note->seal = 0;
 	j->ssrc_change = ssrc_change(d, tx);
 	if (!tx->tx.srtp)
 		return MEDIA_JOB;
 	if (tx->tx.clear >> d->rtcp & 1)
 		j->flags |= XC_JOB_TX_CLEAR;
-	return d->rtcp ? tx_rtcp_index(d) : tx_rtp_index(d);
+	return d->rtcp ? leave_rtcp(d) : tx_rtp_index(d);
 }
 
 /* A plain source, after a restart: the packet itself gets an SSRC of this life, before anything looks at it. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The scalar reference: one job, in plain C beside the RFCs: FIPS-197 AES, FIPS-180 SHA-1, SP 800-38D GCM, then
  * RFC 3711 4.1 (CM, F8), 4.2 (HMAC), RFC 6188 and RFC 7714. It is the specification that engines are tested against:
- * it must stay readable and must never be on the packet path, for it is slow. Key derivation takes its primitives, so
+ * it must stay readable, and is too slow for ordinary packets. Key derivation takes its primitives, so
  * nothing here branches or looks up by secrets (t/ct), and tags are compared in constant time. Pure. */
 #include "srtp/ref.h"
 

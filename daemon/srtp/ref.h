@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The scalar reference: one job, in plain C, written to be read beside the RFCs. It is the specification that every
- * engine is tested against; nothing in the daemon calls it on the packet path. */
+ * engine is tested against. On the packet path only SRTCP after a restart uses it (media/complete.c). */
 #ifndef SRTP_REF_H
 #define SRTP_REF_H
 
 #include "layout.h"
 
-/* What an engine does for one job: reads in, keys and job; writes out and returns XC_OK or XC_BAD_TAG. All ciphers
- * of layout.h. Byte-exact with what engines must produce for XC_OK. */
+/* What an engine does for one job: reads in, keys and job; writes out and returns XC_OK or XC_BAD_TAG. in and out may be
+ * the same place, where the received side is plain. All ciphers of layout.h. Byte-exact with what engines must produce for XC_OK. */
 uint32_t srtp_ref_job(
 	const struct xc_job *job, const struct xc_key *keys, const uint8_t *in, uint8_t *out);
 

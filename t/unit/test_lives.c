@@ -168,6 +168,85 @@ static void rtcp_goes_by_the_name_too(void **state)
 	rig_free(r);
 }
 
+/* A sender report of A with a block about B's SSRC 9; and a description of A. */
+static uint32_t full_report(uint8_t p[68], uint32_t own, uint32_t about)
+{
+	memset(p, 0, 68);
+	memcpy(p, (const uint8_t[]){0x81, 200, 0, 12}, 4);
+	put_be32(p + 4, own);
+	put_be32(p + 28, about);
+	memcpy(p + 52, (const uint8_t[]){0x81, 202, 0, 3, 0, 0, 0, 0, 1, 3, 'a', '@', 'b'}, 13);
+	put_be32(p + 56, own);
+	return 68;
+}
+
+static void report_of_an_srtp_source(struct rig *r, uint32_t number, uint64_t index, bool clear)
+{
+	uint8_t plain[ARENA_SLOT_LEN], p[68], *at = rig_slot(r, A, PORT_A);
+	uint32_t len = full_report(p, 7, media_rename(5, 9));
+
+	r->in[0].len = rig_protect(r, at, p, len, 8, A_TX, r->suite_a, number, true);
+	rig_run(r);
+	assert_int_equal(r->outs, 1);
+	at = r->a.out + r->out[0].out_off;
+	/* It is enciphered, unless the suite has no cipher. */
+	full_report(p, media_rename(5, 7), 9);
+	assert_int_equal(memcmp(at, p, len) == 0, clear);
+	assert_int_equal(rig_open(r, 0, plain, B_RX, index, true), len);
+	assert_memory_equal(plain, p, len);
+}
+
+/* A listener to A, under a key of its own: its copy is enciphered, and names what it receives. */
+static void a_listeners_srtcp_goes_by_the_names(void **state)
+{
+	struct rig *r = life(CM80, GCM, 5);
+	struct media_cmd c = rig_stream_cmd(3, 30004, 2, MEDIA_NONE, MEDIA_NONE, "192.0.2.3:6000");
+	struct media_cmd from = rig_stream_cmd(A, PORT_A, 0, B, B_RTCP, "192.0.2.1:4000");
+	uint8_t plain[ARENA_SLOT_LEN], p[68], *at;
+	struct media_cmd listener = {.type = MEDIA_CTX_SET,
+		.id = 2,
+		.ctx = {.tx = rig_crypto(r, A_TX2, CM80), .rename = 5}};
+
+	(void)state;
+	assert_int_equal(media_command(r->m, &listener), 0);
+	c.stream.rtp = c.stream.rtcp = c.stream.listener = true;
+	from.stream.copy[true] = 3 + 1;
+	assert_int_equal(media_command(r->m, &c), 0);
+	assert_int_equal(media_command(r->m, &from), 0);
+	at = rig_slot(r, A, PORT_A);
+	r->in[0].len = rig_protect(
+		r, at, p, full_report(p, 7, media_rename(5, 9)), 8, A_TX, CM80, 1, true);
+	rig_run(r);
+	assert_int_equal(r->outs, 2);
+	full_report(p, media_rename(5, 7), media_rename(5, 9));
+	assert_memory_not_equal(r->a.out + r->out[1].out_off, p, 68);
+	r->suite_b = CM80;
+	assert_int_equal(rig_open(r, 1, plain, A_TX2, 0, true), 68);
+	assert_memory_equal(plain, p, 68);
+	rig_free(r);
+}
+
+static void srtcp_of_srtp_sources_goes_by_the_names(void **state)
+{
+	(void)state;
+	for (int a = SUITE_PLAIN + 1; a < SUITE_COUNT; a++)
+		for (int b = SUITE_PLAIN + 1; b < SUITE_COUNT; b++) {
+			bool clear =
+				srtp_suite_get((enum srtp_suite_id)b)->cipher == XC_CIPHER_NULL;
+			struct rig *r = life((enum srtp_suite_id)a, (enum srtp_suite_id)b, 5);
+
+			for (uint32_t i = 0; i < 3; i++)
+				report_of_an_srtp_source(r, i, i, clear);
+			rig_free(r);
+			/* With MKIs, which go between the pieces. */
+			r = rig_new((enum srtp_suite_id)a, (enum srtp_suite_id)b, 4);
+			ctx(r, 0, 5, 0);
+			ctx(r, 1, 5, 0);
+			report_of_an_srtp_source(r, 1, 0, clear);
+			rig_free(r);
+		}
+}
+
 static void srtcp_stays_below_what_the_clock_allows(void **state)
 {
 	struct rig *r = rig_new(SUITE_PLAIN, CM80, 0);
@@ -383,6 +462,8 @@ int main(void)
 		cmocka_unit_test(names_are_a_permutation),
 		cmocka_unit_test(both_sides_reports_name_the_same),
 		cmocka_unit_test(rtcp_goes_by_the_name_too),
+		cmocka_unit_test(srtcp_of_srtp_sources_goes_by_the_names),
+		cmocka_unit_test(a_listeners_srtcp_goes_by_the_names),
 		cmocka_unit_test(srtcp_stays_below_what_the_clock_allows),
 		cmocka_unit_test(silence_has_a_name_of_this_life),
 		cmocka_unit_test(a_fork_and_silence_share_the_indexes_of_a_name),
