@@ -136,7 +136,11 @@ struct media_ctx {
 	uint64_t scratch_burst;
 	uint64_t scratch_rtcp;
 	/* With four lines all contexts would compete for half of the cache. */
-	_Alignas(64) uint8_t spread[64];
+	_Alignas(64) uint8_t spread[64 - 8];
+	/* prepare.c's scratch too: what media_ctx_cfg.rename makes of the last SSRC, as xc_job's ssrc_change. 0 = nothing is kept. */
+	struct {
+		uint32_t ssrc, change;
+	} scratch_name;
 };
 _Static_assert(sizeof(struct media_ctx) / 64 % 2 == 1, "contexts spread over the cache's sets");
 

@@ -152,6 +152,7 @@ static int ctx_set(struct media *m, const struct media_cmd *cmd)
 	*c->cfg = *cfg;
 	way_set(m, &c->rx, &cfg->rx, false, cfg->rename);
 	way_set(m, &c->tx, &cfg->tx, true, cfg->rename);
+	c->scratch_name.change = 0;
 	c->rtcp_tail[false] = media_tail(&cfg->rx, true);
 	c->rtcp_tail[true] = media_tail(&cfg->tx, true);
 	c->changed = m->burst;

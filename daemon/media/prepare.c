@@ -375,10 +375,16 @@ static uint8_t tx_rtcp_index(struct draft *d)
 static uint32_t ssrc_change(const struct draft *d, const struct media_ctx *tx)
 {
 	uint32_t ssrc = d->job->ssrc;
+	struct media_ctx *c;
 
 	if (!tx->tx.srtp || !tx->tx.rename || !d->rx->rx.srtp || d->rtcp)
 		return 0;
-	return ssrc ^ media_rename(tx->cfg->rename, ssrc);
+	c = &d->m->ctx[tx - d->m->ctx];
+	if (c->scratch_name.ssrc != ssrc || !c->scratch_name.change) {
+		c->scratch_name.ssrc = ssrc;
+		c->scratch_name.change = ssrc ^ media_rename(tx->cfg->rename, ssrc);
+	}
+	return c->scratch_name.change;
 }
 
 /* SRTCP of a source with a name: SSRCs in the enciphered body change too, so the engine deciphers only (complete.c). */

@@ -377,6 +377,7 @@ void *rig_snapshot(const struct rig *r, size_t *len)
 	for (uint32_t i = 0; i < m->cfg.max_ctx; i++) {
 		((struct media_ctx *)copy)[i].scratch_burst = 0;
 		((struct media_ctx *)copy)[i].scratch_rtcp = 0;
+		memset(&((struct media_ctx *)copy)[i].scratch_name, 0, 8);
 	}
 	*len = c + s + w + k;
 	return copy;
