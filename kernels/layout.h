@@ -92,8 +92,8 @@ struct xc_job {
 	xc_u32 body_len;
 	xc_u32 rx_tag_off;
 	xc_u32 tx_tag_off;
-	xc_u32 ssrc;  /* host byte order */
-	xc_u32 flags; /* XC_JOB_* */
+	xc_u32 ssrc;        /* host byte order */
+	xc_u32 flags;       /* XC_JOB_* */
 	xc_u32 ssrc_change; /* 0: the packet keeps its SSRC */
 	xc_u32 reserved;
 };

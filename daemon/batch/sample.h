@@ -11,7 +11,7 @@ struct sample {
 	uint32_t rx_key, tx_key; /* slots of the arena's key table (odd ones for RTCP) */
 	uint32_t hdr_len;        /* at least 12 for RTP, 8 for RTCP */
 	uint32_t body_len;
-	uint32_t flags;   /* XC_JOB_* */
+	uint32_t flags; /* XC_JOB_* */
 	uint32_t ssrc_change;
 	uint32_t in_skew; /* bytes beyond ARENA_HEADROOM at which the packet starts */
 	uint8_t rx_mki_len, tx_mki_len;

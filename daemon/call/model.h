@@ -163,7 +163,7 @@ struct call {
 	struct call_save save;
 	uint64_t
 		resumed_ns; /* it came from before a restart then, or the clock was set; 0 = neither */
-	uint64_t rename; /* restored: media_ctx_cfg.rename of this life; 0 = it was not */
+	uint64_t rename;    /* restored: media_ctx_cfg.rename of this life; 0 = it was not */
 	struct call *chain, *prev, *next; /* table.c */
 	uint64_t hash;
 	struct str id, metadata; /* heap */

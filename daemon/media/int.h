@@ -112,7 +112,7 @@ struct media_way {
 	bool choose : 1;                /* receiving: the MKI says which key */
 	bool no_rtp_auth : 1, pass : 1; /* as in media_crypto */
 	bool usual : 1;                 /* media_usual_way() */
-	bool rename;                    /* media_ctx_cfg.rename is set, and this is not passed through */
+	bool rename;   /* media_ctx_cfg.rename is set, and this is not passed through */
 	uint8_t clear; /* bit 0: RTP is, or is to be, in the clear; bit 1: RTCP is to be */
 };
 _Static_assert(sizeof(struct media_way) == 64, "one cache line");
