@@ -283,7 +283,7 @@ static void keys_that_nobody_knows_of_are_forgotten(void **state)
 	}
 }
 
-/* Each life has a secret of its own, by which it names plain sources. */
+/* Each life has a secret of its own, by which it names sources. */
 static void each_life_has_its_own_names(void **state)
 {
 	uint64_t name[4];
