@@ -2,11 +2,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """How many packets the guest moves in a second by each way, the same plain call through the same xcipherd: only ratios mean
 anything here. Not part of an ordinary run: run.py ratio."""
+import itertools
 import time
 
 import rig
-import itertools
-
 import calls
 import netns
 import relay
