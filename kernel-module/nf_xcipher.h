@@ -16,7 +16,7 @@
 
 #include "uapi/nf_xcipher.h"
 
-#define NFX_RELEASE "0.1.0"
+#define NFX_RELEASE "0.2.0"
 #define NFX_MAX_TARGETS (1 << 18)
 #define NFX_MAX_DESTS 32
 #define NFX_MAX_OWNERS 64
