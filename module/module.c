@@ -192,7 +192,7 @@ static int settings_check(void)
 		return -1;
 	}
 	if (s->ng_key_file && (long long)s->timeout_ms * (1 + s->retries) * TRIES_MAX > SIGNED_MS) {
-		LM_ERR("timeout * (1 + retries) * 4 nodes must not exceed %d ms with ng_key_file: the daemon takes no request that is older than 30 s\n",
+		LM_ERR("with ng_key_file, timeout * (1 + retries) * 4 nodes must not exceed %d ms: the daemon drops requests older than 30 s\n",
 			SIGNED_MS);
 		return -1;
 	}

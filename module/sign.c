@@ -24,7 +24,7 @@ bool reply_genuine(
 	counter_inc(counters.forged_replies);
 	if (now_ms() >= silent_until) {
 		silent_until = now_ms() + LOG_EVERY_MS;
-		LM_ERR("a reply from %s is not signed by a key of ng_key_file, and is not used: does its --ng-key-file hold the same key?\n",
+		LM_ERR("dropped a reply from %s: not signed by a key of ng_key_file; does the daemon's --ng-key-file hold the same key?\n",
 			node);
 	}
 	return false;

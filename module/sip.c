@@ -167,7 +167,7 @@ int sip_emergency_init(void)
 		err = emergency.count == PEERS_MAX ||
 			mk_net_str(&emergency.peer[emergency.count++], &net) < 0;
 		if (err)
-			LM_ERR("emergency_peers: \"%s\" is not an address or network, or one too many\n",
+			LM_ERR("emergency_peers: \"%s\" is not an address or network, or the list is too long\n",
 				w);
 	}
 	free(copy);

@@ -48,7 +48,7 @@ int wire_keys_read(struct wire_keys **out, const char *option, const char *path,
 		ret = ng_keys_parse(&k->keys, (struct str){text, (size_t)ret}, &line);
 		if (ret)
 			snprintf(err, WIRE_ERR,
-				"%s=%s, line %u: a key of 64 hexadecimal digits per line is needed, %u at most",
+				"%s=%s, line %u: need one key of 64 hexadecimal digits per line, at most %u keys",
 				option, path, line, NG_KEYS_MAX);
 	}
 	wire_wipe(text, sizeof(text));

@@ -66,7 +66,7 @@ static void handover_notice(void *arg, const struct call_handover *h)
 
 	(void)arg;
 	log_call(LOG_NOTICE, &about,
-		"confirmed source replaced: %s; rank before: %s, now: %s; media now go to %s; replacements since the last report: %u",
+		"confirmed source replaced: %s; rank before: %s, now: %s; media now sent to %s; replacements since the last report: %u",
 		learn_cause_text((enum learn_cause)h->last.cause),
 		learn_rank_name((enum learn_rank)h->last.from),
 		learn_rank_name((enum learn_rank)h->last.to), endpoint_fmt(&h->remote, text),

@@ -218,7 +218,7 @@ static void write_steering(const struct stats_input *in, struct sbuf *b)
 	metrics_u64(b, "packets_total", "direction=\"out\"", out_packets);
 	metrics_one(b, "bytes_total", COUNTER, "Bytes of media received.", bytes);
 	metrics_one(b, "bytes_relayed_total", COUNTER,
-		"Of those, bytes of packets that were relayed: the rest was dropped.", relayed);
+		"Bytes of media received and relayed; the rest was dropped.", relayed);
 	metrics_family(b, "io_calls_total", COUNTER, "System calls that moved packets.");
 	metrics_u64(b, "io_calls_total", "direction=\"in\"", recv_calls);
 	metrics_u64(b, "io_calls_total", "direction=\"out\"", send_calls);
@@ -270,7 +270,7 @@ static void write_handovers(const struct stats_input *in, struct sbuf *b)
 	char text[LABEL_LEN];
 
 	metrics_family(b, "source_handovers_total", COUNTER,
-		"Confirmed sources of media that were replaced by another, by cause.");
+		"Confirmed media sources replaced by another source, by cause.");
 	for (uint8_t cause = 1; cause < LEARN_CAUSE_N; cause++) {
 		uint64_t sum = 0;
 
@@ -594,7 +594,7 @@ static void write_redis(const struct stats_input *in, struct sbuf *b)
 	metrics_one(b, "redis_restored_total", COUNTER, "Calls that came back.", u.restored);
 	metrics_one(b, "redis_skipped_total", COUNTER, "Entries that made no sense.", u.skipped);
 	metrics_one(b, "redis_refused_total", COUNTER,
-		"Claims, messages and calls from Redis that were not authentic, or repeated.",
+		"Claims, messages and calls from Redis refused as not authentic or repeated.",
 		u.refused);
 	metrics_one(b, "redis_followed", GAUGE, "Calls of the active node that are followed.",
 		u.followed);

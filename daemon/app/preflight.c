@@ -99,11 +99,11 @@ static void warn_open(const struct options *o, const char *option, const struct 
 		return;
 	if (remedy)
 		log_warn(
-			"--%s=%s: whoever reaches this address controls the daemon, and forged requests draw large replies to others: use a loopback or management address, or %s",
+			"--%s=%s: any host that reaches this address controls the daemon, and forged requests send large replies to third parties: use a loopback or management address, or %s",
 			option, endpoint_fmt(listen, text), remedy);
 	if (is_media(o, listen))
 		log_warn(
-			"--%s=%s is also a media address, which every SDP tells: use another address, or block the port from outside",
+			"--%s=%s is also a media address, which appears in every SDP: use another address, or block the port from outside",
 			option, endpoint_fmt(listen, text));
 }
 

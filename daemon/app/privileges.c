@@ -99,7 +99,7 @@ static int find(const char *user, const char *group, uid_t *uid, gid_t *gid, cha
 	} else if (number(user, &n)) {
 		*uid = *gid = (uid_t)n;
 	} else {
-		snprintf(err, len, "--user=%s: there is no such user", user);
+		snprintf(err, len, "--user=%s: unknown user", user);
 		return -ENOENT;
 	}
 	if (gr) {
@@ -107,7 +107,7 @@ static int find(const char *user, const char *group, uid_t *uid, gid_t *gid, cha
 	} else if (group[0] && number(group, &n)) {
 		*gid = (gid_t)n;
 	} else if (group[0]) {
-		snprintf(err, len, "--group=%s: there is no such group", group);
+		snprintf(err, len, "--group=%s: unknown group", group);
 		return -ENOENT;
 	}
 	return 0;
@@ -154,7 +154,7 @@ int privileges_prepare(
 
 	(void)setrlimit(RLIMIT_MEMLOCK, &unlimited);
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
-		log_warn("no_new_privs could not be set: %s", strerror(errno));
+		log_warn("cannot set no_new_privs: %s", strerror(errno));
 	return user[0] ? become(keep, user, group, err, err_len) : 0;
 }
 
@@ -202,8 +202,7 @@ static void check_threads(uint64_t keep)
 		more = count_threads(keep);
 	}
 	if (more)
-		log_warn("%u threads of libraries keep more capabilities than the steering needs",
-			more);
+		log_warn("%u library threads keep more capabilities than the steering needs", more);
 }
 
 int privileges_drop(uint64_t keep)

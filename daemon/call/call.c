@@ -97,12 +97,12 @@ void calls_resource_error(struct call_reply *out, int err, bool is_new)
 		break;
 	case -EADDRNOTAVAIL:
 		out->error = REACH_ERROR;
-		out->detail = STR("it is a media port of this relay, and no other call has it");
+		out->detail = STR("it is a media port of this relay that no other call uses");
 		break;
 	case -ELOOP:
 		out->error = REACH_ERROR;
-		out->detail = STR(
-			"media would go in a circle through this relay, or through it too often");
+		out->detail =
+			STR("media would pass through this relay in a circle, or too many times");
 		break;
 	case -EAGAIN: /* another relay may have time */
 		out->load_limit = is_new;

@@ -48,7 +48,7 @@ void told_request(struct plan *plan, struct call *c, const struct neg_in *in)
 		plan_warn(plan, in->p, STR("xmlrpc-callback: --b2b-allow does not allow it"));
 	else if (!told_allowed(&in->policy->told_nets, in->reach, whom))
 		plan_warn(plan, in->p,
-			STR("xmlrpc-callback: it is an address of this host, or no host's: name it in --b2b-allow"));
+			STR("xmlrpc-callback: address of this host, or not routable: --b2b-allow must name it"));
 	else
 		c->told = *whom;
 }

@@ -128,7 +128,7 @@ void ng_front_drop(struct ng_front *f, enum ng_drop reason, const struct endpoin
 
 	handler_count_drops(f->handler, reason, n);
 	if (log_limit_pass(&f->log_drop[reason], clock_mono_ns(), LOG_EVERY_NS, &held))
-		log_warn("ng message from %s dropped: it %s (%llu more were not logged)",
+		log_warn("ng message from %s dropped: it %s (%llu more not logged)",
 			endpoint_fmt(from, text), texts[reason], (unsigned long long)held);
 }
 

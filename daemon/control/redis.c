@@ -71,7 +71,7 @@ static void on_up(void *arg)
 
 	if (r->told_down)
 		log_info("redis %s is back%s", redis_address(r, addr),
-			r->mode == REDIS_ACTIVE ? ": all calls are saved anew" : "");
+			r->mode == REDIS_ACTIVE ? ": saving all calls again" : "");
 	r->told_down = false;
 	r->trouble = false;
 	redis_owner_ask(r);
@@ -259,10 +259,10 @@ static int servers_prepare(struct redis *r, char *err, size_t err_len)
 		res = redis_tls_create(&r->tls, &r->cfg.tls, err, err_len);
 	if (!res && seal_is_plain(r->seal))
 		log_warn(
-			"--redis-key-file=none: whoever can write to Redis controls all calls and can read their keys");
+			"--redis-key-file=none: anybody who can read Redis has the keys of all calls, and anybody who can write to it controls them");
 	if (!res && (is_exposed(&r->cfg.server) || is_exposed(&r->cfg.write)))
 		log_warn(
-			"the password of Redis goes over the network in the clear: use --redis=rediss://...");
+			"the password of Redis is sent over the network in the clear: use --redis=rediss://...");
 	return res;
 }
 

@@ -213,7 +213,7 @@ static void on_sub_down(void *arg, const char *why)
 	/* If the other connection is down as well it tells why. */
 	if (redis_link_is_up(r->link) &&
 		log_limit_pass(&r->told_log, clock_mono_ns(), LOG_NS, &held))
-		log_warn("redis: messages of other nodes cannot be received (%s)", why);
+		log_warn("redis: cannot receive messages of other nodes (%s)", why);
 }
 
 int redis_listen(struct redis *r)

@@ -151,7 +151,7 @@ static int put(struct redis_link *l, uint32_t words, const struct str *word)
 		return -ENOTCONN;
 	resp_write(&l->out, words, word);
 	if (l->out.err) {
-		redis_link_fail(l, "too much waits to be sent");
+		redis_link_fail(l, "too much data waits to be sent");
 		return -ENOTCONN;
 	}
 	if (l->waiting == 0)
@@ -281,7 +281,7 @@ static void take_answer(struct redis_link *l, const struct resp *r)
 	struct pending *p = l->first;
 
 	if (!(p->types & r->type)) {
-		redis_link_fail(l, "its answer has a type that the command cannot have");
+		redis_link_fail(l, "the type of its reply does not fit the command");
 		return;
 	}
 	l->first = p->next;
@@ -308,7 +308,7 @@ static void take(struct redis_link *l, const struct resp *r)
 	else if (r->type == RESP_ERROR)
 		fail_as_told(l, r->text);
 	else
-		redis_link_fail(l, "it sent an answer that nobody asked for");
+		redis_link_fail(l, "it sent a reply without a command");
 }
 
 /* All complete replies that are in. */
@@ -323,8 +323,8 @@ static void take_all(struct redis_link *l)
 			break;
 		if (n < 0) {
 			redis_link_fail(l,
-				n == -EMSGSIZE ? "its answer is too large"
-					       : "its answer is no RESP");
+				n == -EMSGSIZE ? "its reply is too large"
+					       : "its reply is not RESP");
 			return;
 		}
 		take(l, l->node);
@@ -352,7 +352,7 @@ static void read_some(struct redis_link *l)
 		}
 		sbuf_put(&l->in, p, (size_t)n);
 		if (l->in.err)
-			redis_link_fail(l, "its answer is too large");
+			redis_link_fail(l, "its reply is too large");
 		else
 			take_all(l);
 		got += (size_t)n;

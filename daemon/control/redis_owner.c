@@ -170,7 +170,7 @@ void redis_owner_unproved(struct redis *r)
 			redis_follow_scan(r);
 	} else if (r->unsure || !r->decided) {
 		log_warn(
-			"redis: no node answers for the claim of another active node in Redis: the claim is ignored");
+			"redis: Redis names another active node, but no node proves to be it: ignoring the claim");
 		decide(r);
 	}
 }

@@ -200,7 +200,7 @@ static void restore_entry(struct redis *r, struct str id, struct str whole, stru
 	struct redis_entry *e;
 
 	if (r->queued >= REDIS_MIRROR_MAX) {
-		skipped(r, id, "there are too many calls in Redis");
+		skipped(r, id, "too many calls in Redis");
 		return;
 	}
 	e = redis_entry_new(id, whole, state);
@@ -266,10 +266,10 @@ static void page_failed(struct redis *r, const struct resp *reply)
 	if (!reply)
 		return;
 	if (reply->type != RESP_ERROR) {
-		redis_link_fail(r->read, "its answer to SCAN is none");
+		redis_link_fail(r->read, "its reply does not fit SCAN");
 		return;
 	}
-	log_warn("redis: calls cannot be read: " STR_FMT, STR_ARG(reply->text));
+	log_warn("redis: cannot read calls: " STR_FMT, STR_ARG(reply->text));
 	/* It answers, so it will not come back by itself. */
 	r->scanned = true;
 }

@@ -180,7 +180,7 @@ int redis_server_resolve(struct redis_server *s, char *err, size_t err_len)
 		res = res ? res : EAI_FAMILY;
 	if (res)
 		snprintf(err, err_len,
-			"--redis: the name %s has no address: %s. An address does without DNS, --redis-tls-name names its certificate",
+			"--redis: cannot resolve %s: %s. Repair DNS, or use an address and --redis-tls-name",
 			s->name, gai_strerror(res));
 	return res ? -ENOENT : 0;
 }

@@ -70,7 +70,7 @@ static int use_key(SSL_CTX *ctx, const char *path, char *err, size_t err_len)
 			: -EINVAL;
 		if (res)
 			snprintf(err, err_len,
-				"--redis-tls-key=%s is not the PEM key, without passphrase, of --redis-tls-cert: %s",
+				"--redis-tls-key=%s: need the private key of --redis-tls-cert, in PEM without a passphrase: %s",
 				path, ssl_error(why, sizeof(why)));
 	}
 	EVP_PKEY_free(key);
@@ -93,14 +93,14 @@ static int configure(SSL_CTX *ctx, const struct redis_tls_config *cfg, char *err
 	ERR_clear_error();
 	if ((cfg->ca_file[0] ? SSL_CTX_load_verify_file(ctx, cfg->ca_file)
 			     : SSL_CTX_set_default_verify_paths(ctx)) != 1) {
-		snprintf(err, err_len, "--redis-tls-ca=%s holds no certificates in PEM: %s",
+		snprintf(err, err_len, "--redis-tls-ca=%s: need certificates in PEM: %s",
 			cfg->ca_file, ssl_error(why, sizeof(why)));
 		return -EINVAL;
 	}
 	if (!cfg->cert_file[0])
 		return 0;
 	if (SSL_CTX_use_certificate_chain_file(ctx, cfg->cert_file) != 1) {
-		snprintf(err, err_len, "--redis-tls-cert=%s holds no certificate in PEM: %s",
+		snprintf(err, err_len, "--redis-tls-cert=%s: need a certificate in PEM: %s",
 			cfg->cert_file, ssl_error(why, sizeof(why)));
 		return -EINVAL;
 	}
@@ -252,7 +252,7 @@ static int ssl_failed(struct redis_wire *w, int res)
 		return -EAGAIN;
 	}
 	if (!w->shaken && verified != X509_V_OK)
-		snprintf(w->why, sizeof(w->why), "its certificate is refused: %s",
+		snprintf(w->why, sizeof(w->why), "certificate refused: %s",
 			X509_verify_cert_error_string(verified));
 	else if (why == SSL_ERROR_SYSCALL)
 		snprintf(w->why, sizeof(w->why), "TLS: %s", code ? strerror(code) : "closed");

@@ -57,7 +57,7 @@ static void in_trouble(struct redis *r, struct str text)
 	r->pause_ns = r->pause_ns > TROUBLE_MAX_NS ? TROUBLE_MAX_NS : r->pause_ns;
 	r->retry_ns = clock_mono_ns() + r->pause_ns;
 	if (!r->trouble)
-		log_warn("redis %s refuses what is written, calls go on unsaved: " STR_FMT,
+		log_warn("redis %s refuses writes; calls continue but are not saved: " STR_FMT,
 			redis_address(r, addr), STR_ARG(text));
 	r->trouble = true;
 }
@@ -70,8 +70,7 @@ static void out_of_trouble(struct redis *r)
 	if (!r->trouble)
 		return;
 	r->trouble = false;
-	log_info("redis %s takes what is written again: all calls are saved anew",
-		redis_address(r, addr));
+	log_info("redis %s accepts writes again: saving all calls again", redis_address(r, addr));
 	calls_save_all(r->cfg.calls);
 }
 
@@ -90,7 +89,7 @@ static void in_the_way(struct redis *r)
 	r->errors++;
 	if (now < r->force_ns)
 		return;
-	log_warn("redis: keys that begin with " REDIS_PREFIX " are not ours: overwritten");
+	log_warn("redis: overwriting keys " REDIS_PREFIX "* of a type that xcipherd did not write");
 	r->force_ns = now + FORCE_NS;
 	calls_save_all(r->cfg.calls);
 }
@@ -152,7 +151,7 @@ void redis_told_error(struct redis *r, struct str text)
 
 	r->errors++;
 	if (log_limit_pass(&r->told_log, clock_mono_ns(), ERROR_LOG_NS, &held))
-		log_warn("redis answers with an error: " STR_FMT, STR_ARG(text));
+		log_warn("redis replied with an error: " STR_FMT, STR_ARG(text));
 }
 
 void redis_refused(struct redis *r, const char *what)
@@ -162,7 +161,7 @@ void redis_refused(struct redis *r, const char *what)
 	r->refused++;
 	if (log_limit_pass(&r->refused_log, clock_mono_ns(), ERROR_LOG_NS, &held))
 		log_warn(
-			"redis: %s is refused: not sealed with our key, or repeated by somebody who can write to Redis (%llu refused so far)",
+			"redis: refused %s: not sealed with --redis-key-file, or replayed (%llu refused so far); check the key files of all nodes and who can write to Redis",
 			what, (unsigned long long)r->refused);
 }
 

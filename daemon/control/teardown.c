@@ -272,7 +272,7 @@ static void finished(struct teardown *t, struct message *m, CURLcode result)
 	}
 	snprintf(why, sizeof(why), "HTTP status %ld", status);
 	if (m->resolved.refused)
-		give_up(t, m, "its name means an address that --b2b-allow does not name");
+		give_up(t, m, "DNS returned an address that --b2b-allow does not name");
 	else if (result != CURLE_OK)
 		again(t, m, curl_easy_strerror(result));
 	else if (status >= 500)

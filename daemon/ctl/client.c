@@ -33,7 +33,7 @@ int client_keys(struct ng_keys **keys, const char *path, char *err, size_t err_l
 	ret = ng_keys_parse(k, (struct str){text, (size_t)ret}, &line);
 	if (ret)
 		snprintf(err, err_len,
-			"--ng-key-file=%s, line %u: a key of 64 hexadecimal digits per line is needed",
+			"--ng-key-file=%s, line %u: need one key of 64 hexadecimal digits per line",
 			path, line);
 	secmem_wipe(text, sizeof(text));
 	return ret;

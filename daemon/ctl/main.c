@@ -244,7 +244,7 @@ static void help(void)
 		printf("  %-10s %-15s  %s\n", commands[i].name, commands[i].operand,
 			commands[i].help);
 	printf("\n  --server=ADDR:PORT   where the daemon listens (127.0.0.1:22222)\n"
-	       "  --ng-key-file=FILE   sign requests with the first key of this file, as xcipherd's\n"
+	       "  --ng-key-file=FILE   sign requests with the first key of xcipherd's --ng-key-file\n"
 	       "  --timeout=SECONDS    how long to wait for the answer (5)\n"
 	       "  --json               print the reply as JSON, for scripts\n"
 	       "  --watch[=SECONDS]    ask again and again (2)\n"
@@ -357,7 +357,7 @@ static int run(const struct command *c, const struct args *a)
 			fprintf(stderr,
 				"xcipherctl: no answer from %s: %s. Does xcipherd run there (--server=ADDR:PORT)?%s\n",
 				endpoint_fmt(&a->server, where), strerror(-err),
-				err == -ETIMEDOUT ? " With its key (--ng-key-file)?" : "");
+				err == -ETIMEDOUT ? " Does it need --ng-key-file?" : "");
 			status = EXIT_ANSWER;
 		} else {
 			status = show(c, a, reply, p, elapsed);

@@ -172,7 +172,7 @@ static void on_due(void *arg);
 static void read_later(struct host *h)
 {
 	if (!h->timer && loop_timer_add(h->loop, &h->timer, CALM_NS, 0, on_due, h))
-		log_err("host addresses: out of memory; a change of addresses is not noticed");
+		log_err("host addresses: out of memory; missed a change of addresses");
 }
 
 static void on_due(void *arg)
@@ -184,7 +184,7 @@ static void on_due(void *arg)
 	err = read_all(h);
 	if (!err)
 		return;
-	log_warn("host addresses: not read (%s), will be tried again", strerror(-err));
+	log_warn("host addresses: cannot read them (%s); will retry", strerror(-err));
 	read_later(h);
 }
 

@@ -247,7 +247,7 @@ def test_redis_full_and_read_only(net):
     settled(daemon)
     assert len(redis("KEYS", "xcipher:call:*")) == 4
     text = daemon.text()
-    assert text.count("refuses what is written") == 1 and text.count("takes what is written again") == 1, text
+    assert text.count("refuses writes") == 1 and text.count("accepts writes again") == 1, text
     # A key of somebody else in the place of ours.
     redis("SET", f"xcipher:call:{talk[0].id}", "x")
     talk[0].setup(again=True)
