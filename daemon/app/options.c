@@ -202,20 +202,20 @@ static void default_interface(struct options *o)
 	o->locals = 1;
 }
 
-/* Nobody shall find out later that keys lay there to be read. */
+/* Storing keys in the clear must be asked for by name. */
 static int check_redis(const struct options *o)
 {
 	bool tls = o->redis.tls || o->redis_write.tls, redis = redis_server_is_set(&o->redis);
 	const char *wrong = redis && !o->redis_key_file[0]
-		? "--redis needs --redis-key-file=FILE, made by: openssl rand -hex 32; or none, to have keys lie there readable"
+		? "--redis needs --redis-key-file=FILE, made by: openssl rand -hex 32; or =none, to store keys in the clear"
 		: o->standby && !redis
-		? "--standby=yes needs --redis, where the calls to follow are"
+		? "--standby=yes needs --redis, which stores the calls to follow"
 		: !o->redis_tls_cert[0] != !o->redis_tls_key[0]
-		? "--redis-tls-cert and --redis-tls-key belong together"
+		? "--redis-tls-cert and --redis-tls-key need each other: set both or neither"
 		: !tls && (o->redis_tls_ca[0] || o->redis_tls_name[0] || o->redis_tls_cert[0])
 		? "--redis-tls-... needs TLS: --redis=rediss://[USER@]HOST[:PORT][/DB]"
 		: o->group[0] && !o->user[0] ? "--group needs --user"
-		: o->redis_expires == 0 ? "--redis-expires must not be 0: nothing would stay there"
+		: o->redis_expires == 0 ? "--redis-expires must not be 0: calls would not be stored"
 					: NULL;
 
 	if (wrong)
@@ -320,11 +320,11 @@ void options_warn(const struct options *o)
 {
 	if (o->password_in_file && secret_file_is_open(o->config_file))
 		log_warn(
-			"%s holds the password of Redis, and other users can read or change it: chmod 640 it, chown it to root and to xcipherd's group; or use --redis-password-file",
+			"%s holds the password of Redis, and other users can read or change it: use --redis-password-file, or chmod 640 it and chown it to root and xcipherd's group",
 			o->config_file);
 	if (o->password_in_args)
 		log_warn(
-			"the password of Redis is on the command line, which every user of this machine can read: use --redis-password-file");
+			"the password of Redis is on the command line, where every user of this machine can read it: use --redis-password-file");
 }
 
 enum options_result options_again(

@@ -20,13 +20,13 @@
 	X("interface", INTERFACE, local, "", "[NAME/]ADDR[!ADVERTISED]",                            \
 		"local address for media; repeatable, IPv4 and IPv6")                               \
 	X("listen-ng", ENDPOINT, listen_ng, "127.0.0.1:22222", "ADDR:PORT",                         \
-		"where ng commands are received by UDP; keep it private, or set --ng-key-file too") \
+		"receives ng commands by UDP; keep this address private, or set --ng-key-file too") \
 	X("listen-tcp-ng", LISTEN, listen_tcp_ng, "off", "ADDR:PORT|off",                           \
-		"the same by TCP, messages back to back")                                           \
+		"receives ng commands by TCP, messages back to back")                               \
 	X("ng-key-file", STRING, ng_key_file, "", "FILE",                                           \
-		"ng by UDP and TCP must be signed by a key of this file; default: unsigned")        \
+		"keys that must sign ng commands by UDP and TCP; default: unsigned")                \
 	X("listen-http", LISTEN, listen_http, "off", "ADDR:PORT|off",                               \
-		"the same by HTTP POST and WebSocket, and metrics")                                 \
+		"receives ng commands by HTTP POST and WebSocket; also serves metrics")             \
 	X("http-token-file", STRING, http_token_file, "", "FILE",                                   \
 		"HTTP clients must know the token in its first line")                               \
 	X("http-host", STRING, http_hosts, "", "NAME,...",                                          \
@@ -35,9 +35,9 @@
 		"RTCP reports go to this Homer server as well (HEP by UDP)")                        \
 	X("homer-id", UINT32, homer_id, "2001", "N", "capture id in them")                          \
 	X("media-allow", NETS, media_allow, "none", "NETWORK,...|none",                             \
-		"media may also go to these loopback, multicast or own addresses")                  \
+		"exceptions: loopback, multicast or own addresses that media may be sent to")       \
 	X("media-deny", NETS, media_deny, "none", "NETWORK,...|none",                               \
-		"media never goes to these, whatever else is allowed")                              \
+		"networks that media are never sent to, even if --media-allow names them")          \
 	X("port-min", PORT, port_min, "30000", "PORT", "lowest local media port")                   \
 	X("port-max", PORT, port_max, "39999", "PORT", "highest local media port")                  \
 	X("steering", STEERING, steering, "udp", "udp|nfqueue|kernel|xdp",                          \
@@ -49,7 +49,7 @@
 	X("nfqueue-send", QUEUE_SEND, queue_send, "auto", "auto|raw|verdict",                       \
 		"how results leave: raw socket, or in the packet's place (host must forward)")      \
 	X("nfqueue-fail-open", BOOL, queue_fail_open, "yes", "yes|no",                              \
-		"what finds the queue full goes on to the sockets; no: it is dropped and counted")  \
+		"queue full: yes = fall back to sockets, no = drop and count")                      \
 	X("kernel-relay", BOOL, kernel_relay, "yes", "yes|no",                                      \
 		"with --steering=kernel, plain media that nobody records stays in the kernel")      \
 	X("kernel-port-rate", UINT32, kernel_port_rate, "5000", "PACKETS",                          \
@@ -99,15 +99,15 @@
 	X("max-sessions", UINT32, max_sessions, "0", "N",                                           \
 		"more calls are refused as load limit; 0 = as many as ports allow")                 \
 	X("max-medias", UINT8, max_medias, "8", "N",                                                \
-		"m-lines of a call that are relayed, 1 to 64; more are rejected with port 0")       \
+		"m-lines relayed for each party, 1 to 64; more are rejected with port 0")           \
 	X("emergency-ports", UINT8, emergency_ports, "5", "PERCENT",                                \
-		"share of local ports, and of keys, that only emergency calls may take")            \
+		"share of local ports and key slots reserved for emergency calls, 0 to 50")         \
 	X("max-cpu", DECIMAL, limits.cpu, "0", "PERCENT",                                           \
 		"while the machine's processors are busier, new calls are refused; 0 = no limit")   \
 	X("max-load", DECIMAL, limits.load, "0", "LOAD",                                            \
 		"the same for its load average of one minute")                                      \
 	X("max-bandwidth", UINT64, limits.bandwidth, "0", "BYTES",                                  \
-		"the same for bytes of relayed media received per second")                          \
+		"refuse new calls while more relayed media is received per second; 0 = no limit")   \
 	X("overload-age", UINT16, overload_age, "50", "MILLISECONDS",                               \
 		"what waited longer is dropped when a worker does not keep up; 0 = never")          \
 	X("sdes-offer", SDES_OFFER, sdes, "strong", "SUITE,...",                                    \
@@ -122,25 +122,25 @@
 	X("endpoint-learning", LEARNING, learning, "heuristic", "off|immediate|delayed|heuristic",  \
 		"how a terminal's address is learned")                                              \
 	X("strict-source", BOOL, strict_source, "yes", "yes|no",                                    \
-		"drop packets that are not from the confirmed address")                             \
+		"drop packets from other sources than the confirmed one")                           \
 	X("redis", REDIS, redis, "off", "[PW@]ADDR:PORT[/DB]|URL|off",                              \
-		"Redis that keeps calls over a restart; URL: rediss://USER@HOST:PORT/DB is TLS")    \
+		"Redis server that stores calls; URL with TLS: rediss://USER@HOST:PORT/DB")         \
 	X("redis-write", REDIS, redis_write, "off", "[PW@]ADDR:PORT[/DB]|URL|off",                  \
-		"master that calls are written to, if --redis is a replica that is only read")      \
+		"Redis master to write calls to, if --redis is a read-only replica")                \
 	X("redis-password-file", STRING, redis_password_file, "", "FILE",                           \
-		"file whose first line is the password of Redis, where the address has none")       \
+		"password of Redis in its first line, used if --redis contains none")               \
 	X("redis-tls-ca", STRING, redis_tls_ca, "", "FILE",                                         \
-		"PEM certificates that Redis's is verified against; default: the system's")         \
+		"PEM certificates of trusted authorities for Redis; default: the system's")         \
 	X("redis-tls-name", STRING, redis_tls_name, "", "NAME",                                     \
-		"name in the certificate of Redis; default: the host or address of --redis")        \
+		"name expected in the certificate of Redis; default: the host in --redis")          \
 	X("redis-tls-cert", STRING, redis_tls_cert, "", "FILE",                                     \
-		"PEM certificate that xcipherd shows to Redis; default: none")                      \
+		"PEM client certificate for Redis; default: none")                                  \
 	X("redis-tls-key", STRING, redis_tls_key, "", "FILE",                                       \
 		"PEM private key of --redis-tls-cert, mode 0640 or stricter")                       \
 	X("redis-key-file", STRING, redis_key_file, "", "FILE|none",                                \
-		"what calls are encrypted with there, their keys with them; none: they are not")    \
+		"key that encrypts stored calls and SRTP keys; none = stored in the clear")         \
 	X("redis-expires", UINT32, redis_expires, "86400", "SECONDS",                               \
-		"what nobody renews in Redis vanishes after this")                                  \
+		"lifetime of a stored call; renewed while the call exists")                         \
 	X("standby", BOOL, standby, "no", "yes|no",                                                 \
 		"start passive: follow the calls of another node until told to take over")          \
 	X("recording-dir", STRING, recording_dir, "", "FOLDER",                                     \
@@ -154,8 +154,8 @@
 	X("foreground", FLAG, foreground, "no", "", "stay in the foreground")                       \
 	X("pidfile", STRING, pidfile, "", "FILE", "write the process id here")                      \
 	X("user", STRING, user, "", "NAME",                                                         \
-		"change to this user after the start, if started as root; default: stay root")      \
-	X("group", STRING, group, "", "NAME", "change to this group; default: that of --user")      \
+		"run as this user, if started as root; default: stay root")                         \
+	X("group", STRING, group, "", "NAME", "run as this group; default: the group of --user")    \
 	X("log-level", LEVEL, log_level, "6", "0..7",                                               \
 		"3 errors, 4 warnings, 6 information, 7 debugging")                                 \
 	X("log-stderr", FLAG, log_stderr, "no", "", "log to standard error instead of syslog")
@@ -217,7 +217,7 @@ enum options_result { OPTIONS_RUN, OPTIONS_EXIT_OK, OPTIONS_EXIT_ERROR };
  * one line that says what is wrong and what would be right. */
 enum options_result options_read(struct options *o, int argc, char **argv);
 void options_free(struct options *o);
-/* Warns of a password that other users of the machine can read. */
+/* Logs a warning if other users of the machine can read the password of Redis. */
 void options_warn(const struct options *o);
 
 /* The same for a running daemon: a complaint goes into err. o is to be freed in any case. */
