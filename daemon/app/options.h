@@ -128,7 +128,7 @@
 	X("redis-write", REDIS, redis_write, "off", "[PW@]ADDR:PORT[/DB]|URL|off",                  \
 		"Redis master to write calls to, if --redis is a read-only replica")                \
 	X("redis-password-file", STRING, redis_password_file, "", "FILE",                           \
-		"password of Redis in its first line, used if --redis contains none")               \
+		"file with the password of Redis in its first line; used if --redis has none")      \
 	X("redis-tls-ca", STRING, redis_tls_ca, "", "FILE",                                         \
 		"PEM certificates of trusted authorities for Redis; default: the system's")         \
 	X("redis-tls-name", STRING, redis_tls_name, "", "NAME",                                     \
