@@ -50,7 +50,7 @@ struct daemon {
 	struct handler *handler;
 	struct ng_front *front;
 	struct ng_server *ng;
-	struct loop_timer *ng_waiting; /* NULL: no request waits */
+	struct loop_timer *ng_waiting; /* executes waiting ng requests; NULL: none waits */
 	struct ng_tcp *ng_tcp;
 	struct http *http;
 	struct homer *homer;
@@ -84,7 +84,7 @@ uint32_t daemon_ports_per_worker(const struct daemon *d);
 /* How sockets are spoken to: "io_uring" or "plain". */
 const char *daemon_socket_calls(const struct daemon *d);
 
-/* Where media may go: before the workers, who ask it too. */
+/* Sets up d->reach (call/reach.h). Before the workers start, as they read it too. */
 void daemon_reach_init(struct daemon *d);
 
 /* --- daemon_control.c ------------------------------------------------------------------------------------------ */

@@ -18,7 +18,7 @@ struct limits_config {      /* 0 = no limit */
 struct limits_sample {
 	uint64_t mono_ns;
 	uint64_t busy, all; /* processor time, of the machine, in whatever unit */
-	uint64_t bytes;     /* received and relayed: junk does not count */
+	uint64_t bytes;     /* received and relayed; dropped packets do not count */
 	double load;
 };
 

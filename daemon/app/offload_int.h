@@ -7,7 +7,8 @@
 
 #include "app/offload.h"
 
-#define OFFLOAD_WATCH_NS   (10 * NS_PER_SEC) /* a watched stream is not the kernel's for so long */
+#define OFFLOAD_WATCH_NS \
+	(10 * NS_PER_SEC) /* a watched stream (media/again.c) stays out of the kernel for so long */
 #define OFFLOAD_SILENCE_NS (STEER_SILENCE_MS * 1000000ull)
 
 enum off_where { OURS, ASKED, KERNEL };

@@ -54,7 +54,7 @@ struct app_relay {
 	uint64_t shortages[SHORTAGE_COUNT];
 	struct relay_site *site;
 	struct place *place; /* [workers] */
-	bool emergency;      /* what is taken now may come from the reserve */
+	bool emergency;      /* the current call may take ports and keys of the reserve */
 	uint64_t tick_ns;
 	struct offload *offload; /* NULL: everything comes to us */
 	uint64_t lost; /* deletions for which there was no memory: their handles stay taken */

@@ -78,7 +78,7 @@ struct worker_config {
 	int priority;             /* real-time priority of the thread (SCHED_RR), 0 = ordinary */
 	int ack_fd;               /* eventfd of the control thread */
 	struct tap *tap;          /* NULL: nothing is recorded; outlives the worker */
-	const struct host *host;  /* NULL: every source is believed (tests); outlives the worker */
+	const struct host *host;  /* NULL: every source is accepted (tests); outlives the worker */
 };
 
 /* Where a packet's time goes: the first per packet, the others per burst. X(id, name in statistics) */
@@ -102,7 +102,7 @@ struct worker {
 	const struct steer_ops *steer_ops;
 	struct steer *steer;
 	struct media *media;
-	struct host_judge *judge; /* NULL: none is needed */
+	struct host_judge *judge; /* NULL: the host's stack checks sources itself */
 	struct batch_runner *runner;
 	struct ring cmds, acks, marks; /* control -> worker, worker -> control (both others) */
 	int wake_fd, poll_fd;
@@ -127,7 +127,7 @@ struct worker {
 	_Atomic uint64_t pierced;  /* empty packets that were sent, see media_pierce() */
 	_Atomic uint64_t bytes_in; /* of datagrams, whatever became of them */
 	_Atomic uint64_t
-		bytes_relayed; /* of those that were authentic, where that can be told, and left */
+		bytes_relayed; /* of received datagrams that were relayed; authentic ones where SRTP is used */
 	_Atomic uint64_t rounds; /* of the thread's loop: it moves, so it lives */
 };
 

@@ -9,19 +9,19 @@
 #define CAPS_BIT(cap) (1ull << (cap))
 /* netfilter queues, the kernel module, and the tools that remove rules: iptables-legacy opens a raw socket. */
 #define CAPS_NETFILTER (CAPS_BIT(CAP_NET_ADMIN) | CAPS_BIT(CAP_NET_RAW))
-/* XDP programs, maps and AF_XDP sockets, also of links that come back. */
+/* XDP programs, maps and AF_XDP sockets, also for links that return. */
 #define CAPS_XDP (CAPS_NETFILTER | CAPS_BIT(CAP_BPF))
 
-/* The same for this kernel and these limits: CAP_SYS_ADMIN instead of CAP_BPF before Linux 5.8, and CAP_IPC_LOCK where locked memory
- * is limited. */
+/* Adapts a set to this kernel and these limits: CAP_SYS_ADMIN replaces CAP_BPF before Linux 5.8, and CAP_IPC_LOCK is added if
+ * locked memory is limited. */
 uint64_t caps_here(uint64_t want);
 
 /* 0 or -errno. */
 int caps_get(uint64_t *permitted, uint64_t *inheritable);
 /* effective becomes permitted. 0 or -errno. */
 int caps_set(uint64_t permitted, uint64_t inheritable);
-/* This thread, and the threads that it creates from now on, keep no others in any set. The bounding set needs CAP_SETPCAP.
- * 0 or -errno. */
+/* Removes all capabilities but keep from every set of this thread; threads that it creates later inherit this. Needs CAP_SETPCAP
+ * to reduce the bounding set. 0 or -errno. */
 int caps_limit(uint64_t keep);
 
 #endif

@@ -59,8 +59,8 @@ enum call_limit {
 struct calls; /* all calls of the daemon */
 
 int calls_create(struct calls **out, const struct call_policy *policy, const struct relay *relay);
-/* Where media may go from now on, before the first request. r must live longer. Without it the built-in rules hold, and the
- * host has no addresses but those of its media interfaces. */
+/* Sets where media may go. Call it before the first request; r must outlive the calls. Without it the built-in rules apply, and
+ * only the addresses of media interfaces count as the host's own. */
 void calls_set_reach(struct calls *c, const struct reach *r);
 /* Ends every call and gives back everything it held. */
 void calls_destroy(struct calls *c);
@@ -165,7 +165,7 @@ struct call_handover { /* a terminal's confirmed source was replaced by another 
 	bool rtcp;
 	uint32_t times; /* since the last notice */
 	struct media_handover last;
-	struct endpoint remote; /* where is sent to now */
+	struct endpoint remote; /* destination of media now */
 };
 
 /* Called by calls_tick(), once per stream and second at most. */

@@ -59,10 +59,10 @@ void plan_warn(struct plan *plan, struct pool *p, struct str text);
 struct str edit_write(
 	struct plan *plan, struct call *next, const struct neg_in *in, bool is_answer);
 
-/* Where the request and its SDP would have media sent (reach_sdp.c): NULL, or the error-reason, with the line and why in *detail. */
+/* Checks the addresses of a request and its SDP (reach_sdp.c). NULL, or the error-reason; *detail then has the line and the cause. */
 const char *reach_sdp(struct calls *c, struct pool *p, const struct ng_request *r,
 	const struct sdp *sdp, struct str *detail);
-/* The address to send to in place of a signalled one: with the flag SIP-source-address, received-from. */
+/* The address that media are sent to: the signalled one, or received-from with the flag SIP-source-address. */
 struct endpoint neg_trusted(const struct ng_request *r, const struct endpoint *signalled);
 
 /* Takes the address that the request names for the call's end (told.c), with a warning where it will not be used. */
@@ -115,7 +115,7 @@ void neg_add_events(uint64_t events[2], const struct sdp_media *m);
 #define NEG_QUIET_ONLY 4 /* it has no other codec; no MEDIA_QUIET_* */
 uint8_t neg_quiet(const struct sdp_media *m);
 void neg_close(struct leg *l, bool for_good);
-/* Whether this m-line of a party, which has its leg, would be one more than the policy allows; with a warning. */
+/* Whether this m-line would be one more than the policy allows for a party; then adds a warning. */
 bool neg_too_many(struct plan *plan, const struct side *from, uint32_t media,
 	const struct sdp_media *m, const struct neg_in *in);
 
@@ -169,7 +169,7 @@ struct crypto_rules {    /* what a line of a terminal must keep to */
 uint32_t crypto_lines(struct sdes out[LEG_MAX_LINES], struct sdes_bag *bag,
 	const struct sdp_media *m, const struct crypto_rules *rules,
 	struct crypto_refused *refused);
-/* neg_reflect.c: NULL, or why the terminal must not send under the keys of this line. more: the line's further keys. */
+/* neg_reflect.c: NULL, or the reason why the terminal must not send under the keys of this line. more: the line's further keys. */
 const char *reflect_refusal(
 	const struct neg_in *in, const struct sdes *line, const struct srtp_master *more);
 /* The line of the answer that fits an offer of ours, and our key for it; false if none does. */

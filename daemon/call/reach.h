@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Where media may go. This is the one place that decides it: for addresses in SDP, for sources that a stream is about to learn, for
- * callbacks and for restored calls. A SIP user writes his own SDP, so without this check he could make the relay send to ng, to
- * loopback, or to a whole subnet.
+/* Where media may go. All decisions are made here: on addresses in SDP, sources that a stream is about to learn, callbacks and
+ * restored calls. SIP users write their own SDP. Without this check they could make the relay send to ng, to loopback, or to a
+ * whole subnet.
  *
- * Pure: the host's addresses are asked for by callbacks, which must be lock-free. Any thread. A struct reach is constant while
- * anybody uses it. */
+ * Pure: callbacks look up the host's addresses, and must be lock-free. Any thread. A struct reach is constant while in use. */
 #ifndef CALL_REACH_H
 #define CALL_REACH_H
 
@@ -18,8 +17,8 @@ struct call_nets {
 };
 
 struct reach {
-	struct call_nets allow; /* --media-allow: the operator names these, so they are allowed */
-	struct call_nets deny;  /* --media-deny: beats all else */
+	struct call_nets allow;          /* --media-allow: exceptions from the rules below */
+	struct call_nets deny;           /* --media-deny: overrides all else */
 	const struct relay_local *local; /* media interfaces, with their advertised addresses */
 	uint32_t locals;
 	uint16_t port_min, port_max; /* media ports */
@@ -33,7 +32,7 @@ struct reach {
 #define REACH_VERDICTS(X)                                          \
 	X(OK, "is allowed")                                        \
 	X(NOWHERE, "names no destination")                         \
-	X(DENIED, "is denied by --media-deny")                     \
+	X(DENIED, "is in --media-deny")                            \
 	X(LOOPBACK, "is a loopback address (RFC 1122, RFC 4291)")  \
 	X(THIS_NET, "is in 0.0.0.0/8 (RFC 1122)")                  \
 	X(MULTICAST, "is a multicast address")                     \
@@ -42,7 +41,7 @@ struct reach {
 	X(LINK_LOCAL, "is link-local, and no media interface is")  \
 	X(OWN, "is an address of this host")                       \
 	X(OWN_CALL, "is a media port of this call")                \
-	X(OWN_FREE, "is a media port of this relay that no call has now")
+	X(OWN_FREE, "is a media port of this relay that no call uses")
 
 enum reach_verdict {
 #define X(id, text) REACH_##id,
@@ -54,21 +53,21 @@ const char *reach_text(enum reach_verdict v);
 /* The error-reason of a request that names such an address; the reply has the line and the text behind it. */
 #define REACH_ERROR "Media address is not allowed"
 
-/* Address and port. OK, NOWHERE, or why media may not go there; never OWN_CALL and those behind it, which calls find out
- * (call/links.h). OWN: also of a media port of ours. An IPv4 address inside an IPv6 one is judged as the IPv4 address: mapped,
+/* Checks address and port. OK, NOWHERE, or the reason why media may not go there. Media ports of this relay give OWN; links_check()
+ * (call/links.h) tells OWN_CALL and OWN_FREE apart. An IPv4 address inside an IPv6 one is checked as the IPv4 address: mapped,
  * compatible and translated (RFC 4291 2.5.5, RFC 2765 2.1), 64:ff9b::/96 (RFC 6052), 2002::/16 (RFC 3056). */
 enum reach_verdict reach_check(const struct reach *r, const struct endpoint *e);
 
-/* The index of the next media interface after `after` (-1: the first) whose address, or advertised one, this is, with a port
- * among ours; -1: none. Several may share one advertised address. */
+/* The index of the next media interface after `after` (-1: the first) that has this address, or advertises it, if the port is a
+ * media port; -1: none. Several interfaces may share one advertised address. */
 int reach_local(const struct reach *r, const struct endpoint *e, int after);
 
-/* Whether a stream may send to src because packets come from there. Beside what reach_check() allows: exactly where signalling
- * sent it, which was checked then, or the same media port of ours by its other address. */
+/* Whether a stream may learn src as its destination. Allowed are, in addition to reach_check(): the signalled address, which was
+ * checked before, and the same media port of this relay by its other address. */
 bool reach_may_learn(
 	const struct reach *r, const struct endpoint *signalled, const struct endpoint *src);
 
-/* Named with a prefix: "any" names nothing. */
+/* Whether a network in the list contains e. "any" (prefix length 0) does not count. */
 bool reach_is_named(const struct call_nets *nets, const struct endpoint *e);
 
 #endif

@@ -12,7 +12,7 @@ struct http_config {
 	struct endpoint listen;
 	const char *token_file; /* NULL or "" = no token is asked for */
 	const char *hosts; /* names it may be reached by, with ',' between; NULL or "" = none */
-	bool no_ng_without_token; /* UDP and TCP are protected by keys, so this way is not left open */
+	bool no_ng_without_token; /* refuse ng commands if there is no token: UDP and TCP need keys */
 	/* Appends a text in Prometheus' format. May be NULL. */
 	void (*metrics)(void *arg, struct sbuf *out);
 	void *arg;

@@ -49,7 +49,8 @@ struct http_client {
 	struct http *http;
 	struct http_client *next, **prev;
 	struct loop_io *io;
-	struct round_turn again; /* there is more to serve, but others first */
+	struct round_turn
+		again; /* more requests wait, but other connections have their turn first */
 	int fd;
 	uint32_t events; /* that io waits for */
 	struct endpoint from;
@@ -104,7 +105,7 @@ bool http_request_serve(struct http_client *c);
 void http_refuse(struct http_client *c, int status, const char *why);
 bool http_may_ask(
 	struct http *h, const struct http_head *head); /* says the token, if there is one */
-/* The same for ng commands. */
+/* Whether this request may contain ng commands. */
 bool http_may_command(struct http *h, const struct http_head *head);
 /* Whether pages are shown to this client at all: with a token to anybody, without one on this machine only. */
 bool http_may_view(struct http_client *c, const struct http_head *head);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Which signed requests were received already, so that a captured one is never executed again. An entry lives until the request's time
- * is outside the window of ng_auth.h; after that the time alone refuses it. Control thread only. */
+/* Signed requests that were already received, so that a captured request is never executed again. An entry lives until the
+ * request's time is outside the window of ng_auth.h; from then on its time alone refuses it. Control thread only. */
 #ifndef CONTROL_ONCE_H
 #define CONTROL_ONCE_H
 
@@ -9,17 +9,17 @@
 
 struct once;
 
-/* hash_key: random. entries: at most; 0 = ONCE_ENTRIES. 0 or -ENOMEM. */
+/* hash_key: random. entries: maximum; 0 = ONCE_ENTRIES. 0 or -ENOMEM. */
 #define ONCE_ENTRIES \
 	524288u /* 8,000 requests per second over the whole window, about 40 MB; 2,000 take 10 MB */
 int once_create(struct once **out, const uint8_t hash_key[16], uint32_t entries);
 void once_destroy(struct once *o); /* NULL is fine */
 
-/* A request whose MAC and time were verified at now_s. 0: it is new, and is remembered; -EALREADY: this source sent it before;
- * -EADDRINUSE: another source did; -ENOBUFS or -ENOMEM: it cannot be remembered, so it must not be executed. */
+/* Checks a request whose MAC and time were verified at now_s. 0: it is new, and is stored; -EALREADY: this source sent it before;
+ * -EADDRINUSE: another source did; -ENOBUFS or -ENOMEM: it cannot be stored, so it must not be executed. */
 int once_check(struct once *o, const struct ng_signed *request, const struct endpoint *from,
 	uint64_t now_s);
-/* Frees what is outside the window; at any interval. */
+/* Frees entries outside the window. Call at any interval. */
 void once_tick(struct once *o, uint64_t now_s);
 uint32_t once_entries(const struct once *o);
 

@@ -40,7 +40,7 @@ struct redis_usage {
 	bool standby, up, refusing;
 	uint64_t waiting; /* calls, and removals of calls, that are not written yet */
 	uint64_t written, errors, times_away, restored, skipped, followed, removals_lost;
-	uint64_t refused; /* bytes from Redis that were not authentic, or repeated */
+	uint64_t refused; /* values and messages from Redis that were not authentic, or repeated */
 };
 void redis_usage(const struct redis *r, struct redis_usage *out);
 /* Adds the dictionary "redis". */

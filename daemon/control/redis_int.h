@@ -44,20 +44,20 @@ struct redis_scan { /* one walk through all that is there */
 #define REDIS_SAYS_CLAIM 'c'
 #define REDIS_SAYS_ASK   'q'
 
-struct redis_claim { /* of being active, or a question for one */
+struct redis_claim { /* claim to be the active node, or question for such a claim */
 	uint8_t id[REDIS_ID_LEN];
 	uint64_t number;
 	uint8_t nonce[REDIS_NONCE_LEN]; /* of the question that a claim answers */
 };
 
 struct redis_proof {
-	bool proved; /* the active node answered: */
+	bool proved; /* the active node answered the question */
 	struct seal_origin
 		active; /* its salt, and the counter of its last message that was accepted */
-	bool pending;   /* a question is out */
+	bool pending;   /* a question was published and not answered yet */
 	uint8_t nonce[REDIS_NONCE_LEN];
 	uint64_t began_ns, again_ns, failed_ns;
-	uint64_t answers_ns; /* answers in the second that began then */
+	uint64_t answers_ns; /* start of the second that answers counts in */
 	uint32_t answers;
 };
 
@@ -84,15 +84,15 @@ struct redis {
 	bool claimed, claim_due; /* we are active; it could not be said yet */
 	bool decided;            /* nobody else is, as far as Redis knows */
 	bool unsure, give_way;   /* asked and not answered: nothing is written; another one is */
-	bool listening;          /* the channel of claims is subscribed */
-	bool scan_due;           /* read all calls as soon as it is known who is active */
+	bool listening;          /* subscribed to the channel of claims */
+	bool scan_due;           /* read all calls as soon as the active node is known */
 	struct redis_proof proof;
-	uint64_t leave_ns; /* on the way to standby: at the latest then; 0 = not */
+	uint64_t leave_ns; /* deadline for going to standby; 0 = not on the way */
 	/* Reading back. */
 	struct redis_scan scan;
 	struct redis_entry *first, *last; /* wait to be brought back */
 	uint32_t queued;
-	bool scanned; /* a walk came to its end */
+	bool scanned; /* a walk has ended */
 	uint64_t began_ns;
 	uint64_t restored, skipped, restoring_skipped;
 	bool waiting; /* redis_wait() */
@@ -106,15 +106,15 @@ struct redis {
 	struct sbuf plain, sealed;
 	/* Following. */
 	struct redis_mirror mirror;
-	uint64_t refused; /* not authentic, or repeated */
+	uint64_t refused; /* values and messages that were not authentic, or repeated */
 	struct log_limit log, refused_log, told_log;
 };
 
-/* "xcipher:DB:call:ID/c", "/s", or "/d" for a removal: the name that a value is sealed under. */
+/* The name that a value is sealed under: "xcipher:DB:call:ID/c", "/s", or "/d" for a removal. */
 struct str redis_name(const struct redis *r, char out[REDIS_NAME_MAX], struct str id, char field);
-/* Counts and logs bytes that were refused because they are not authentic. */
+/* Counts and logs a value that was refused because it is not authentic. */
 void redis_refused(struct redis *r, const char *what);
-/* Logs that a command was answered with an error which does not stop the writing of calls. */
+/* Logs an error reply that does not stop the writing of calls. */
 void redis_told_error(struct redis *r, struct str text);
 void redis_on_published(void *arg, void *priv, const struct resp *reply);
 
@@ -122,7 +122,7 @@ const struct redis_server *redis_writing_to(const struct redis *r);
 
 /* redis_write.c */
 const char *redis_address(const struct redis *r, char out[ENDPOINT_STRLEN]);
-/* As much as may be on its way. */
+/* Sends as many commands as may be pending. */
 void redis_write_some(struct redis *r);
 /* Writes all calls again, once a second at most, if keys were gone. */
 void redis_write_lost(struct redis *r);
@@ -141,30 +141,30 @@ void redis_owner_claim(struct redis *r);
 void redis_owner_renew(struct redis *r);
 /* We are not any more, of our own will. */
 void redis_owner_release(struct redis *r);
-/* Claims and answers are received from now on. */
+/* The subscription has begun: claims and answers are received from now on. */
 void redis_owner_listening(struct redis *r);
 void redis_owner_ask(struct redis *r);
-/* A claim or a question was published. */
+/* A claim or a question was received. */
 void redis_owner_heard(struct redis *r, struct str text);
-/* Outcome of a proof. new_life: that node, or that process of it, was not the last one proved. */
+/* Outcome of a proof. new_life: another node or process than the last one proved. */
 void redis_owner_proved(struct redis *r, const struct redis_claim *c, bool new_life);
 void redis_owner_unproved(struct redis *r);
 
 /* redis_proof.c */
-/* kind: REDIS_SAYS_...; appended to out. 0 or -errno. */
+/* Appends to out. kind: REDIS_SAYS_.... 0 or -errno. */
 int redis_claim_write(struct redis *r, struct sbuf *out, char kind, const struct redis_claim *c);
-/* Its kind, or -errno if it is not authentic. from: zero if nothing is sealed. */
+/* Returns the kind, or -errno if text is not authentic. from: zero if nothing is sealed. */
 int redis_claim_read(
 	struct redis *r, struct redis_claim *out, struct seal_origin *from, struct str text);
 void redis_proof_start(struct redis *r);
-/* Now and then: repeats the question, and gives up. */
+/* Call periodically: repeats the question, or gives up. */
 void redis_proof_step(struct redis *r);
-/* True if this claim answers our question; its outcome is told. */
+/* True if this claim answers our question; then reports the outcome by redis_owner_proved(). */
 bool redis_proof_check(
 	struct redis *r, const struct redis_claim *c, const struct seal_origin *from);
-/* Sealed by the process that proved to be the active node. */
+/* Whether it was sealed by the process that proved to be the active node. */
 bool redis_proof_known(const struct redis *r, const struct seal_origin *from);
-/* The same, and newer than all that was accepted; then it counts as accepted. */
+/* The same, and newer than all messages accepted so far; then it counts as accepted. */
 bool redis_proof_is_next(struct redis *r, const struct seal_origin *from);
 void redis_proof_answer(struct redis *r, const struct redis_claim *question);
 /* Another node is active: on standby at once, nothing is written any more. redis.c */
@@ -173,14 +173,15 @@ void redis_give_way(struct redis *r);
 /* redis_follow.c: sub hears claims always, and the calls of the active node on standby */
 int redis_follow_start(struct redis *r);
 void redis_follow_stop(struct redis *r);
-/* Reads all calls: from here on nothing is missed. */
+/* Reads all calls. The subscription has begun, so no change is missed. */
 void redis_follow_scan(struct redis *r);
 int redis_listen(struct redis *r);
-/* Into the mirror, or out of it (field 'd'); the value is authentic. heard: it was published, not found by a walk, and is newer. */
+/* Puts an authentic value into the mirror, or removes the call (field 'd'). heard: the value was published, so it is newer than
+ * one found by a walk. */
 void redis_mirror_put(struct redis *r, struct str id, char field, struct str value, bool heard);
-/* The walk found this call, but what it found is refused. */
+/* The walk found this call, but its value was refused: keep what the mirror has. */
 void redis_mirror_keep(struct redis *r, struct str id);
-/* Sealed by a node that has our key, as this field of this call. */
+/* Whether value was sealed with our key as this field of this call. */
 bool redis_is_genuine(struct redis *r, struct str id, char field, struct str value);
 /* What this walk did not find is not there any more. */
 void redis_mirror_sweep(struct redis *r);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Whether a name of the operator's may be followed to the address that DNS answered: DNS is not the operator. */
+/* Checks addresses that DNS returns for a host name in an operator's URL. The operator chose the name, not the address. */
 #ifndef CONTROL_RESOLVED_H
 #define CONTROL_RESOLVED_H
 
@@ -13,7 +13,8 @@ struct resolved {
 	bool refused; /* out: an address was not allowed */
 };
 
-/* The transfer asks before each connection, if the host of its URL is a name and not localhost. r lives as long as the transfer. */
+/* Makes the transfer check each address before it connects, if the host of url is a name other than localhost. r must live as
+ * long as the transfer. */
 void resolved_watch(CURL *c, const char *url, struct resolved *r);
 
 #endif

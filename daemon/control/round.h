@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* A budget of all connections of a server together, for each round of the event loop: ng by UDP must not wait for all that many clients ask
- * over connections. Connections with more to serve than their turn allows wait in one queue, first come, first served, so that none of
- * them waits for ever while others send without end. */
+/* One budget for all connections of a server, per round of the event loop, so that many clients do not delay ng by UDP.
+ * Connections with more requests than their turn allows wait in one queue, first come, first served. So none of them starves
+ * while others send without end. */
 #ifndef XCIPHER_CONTROL_ROUND_H
 #define XCIPHER_CONTROL_ROUND_H
 

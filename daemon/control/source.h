@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Sources of ng messages, spread over a fixed number of shares, so that memory and work per source are bounded without a table of all
- * sources. A source is an IP address. Programs on this machine share one, so there the port is part of it. Two sources may meet in one
- * share: which ones is a secret of this process. Pure. */
+/* Maps sources of ng messages to a fixed number of shares, which bounds memory and work per source without a table of all
+ * sources. A source is an IP address; programs on this machine have the same one, so for loopback it is address and port.
+ * Sources that collide share one share; a secret hash key keeps attackers from choosing a collision. Pure. */
 #ifndef CONTROL_SOURCE_H
 #define CONTROL_SOURCE_H
 

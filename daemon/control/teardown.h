@@ -22,7 +22,7 @@ struct teardown_config {
 	struct calls *calls;
 	const char *url; /* http or https; "%%" in it stands for an address */
 	enum teardown_format format;
-	/* Whether a name in url may mean this address; NULL: any. */
+	/* Whether a host name in url may resolve to this address; NULL: to any. */
 	bool (*may_connect)(void *arg, const struct endpoint *e);
 	void *may_connect_arg;
 	uint64_t retry_ns; /* before the second try, and twice that before the third; 0: a second */

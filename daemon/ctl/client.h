@@ -6,14 +6,13 @@
 #include "base/endpoint.h"
 #include "proto/ng_auth.h"
 
-/* Where to, and how. */
 struct client {
 	struct endpoint server;
 	const struct ng_keys *keys; /* sign with the first one; NULL: unsigned */
 	unsigned timeout_s;
 };
 
-/* Reads the keys of a file; frees those that *keys had. 0, or -errno with one line in err. secmem_free() them. */
+/* Reads the keys of a file, and frees the previous ones in *keys. 0, or -errno with one line in err. Free with secmem_free(). */
 int client_keys(struct ng_keys **keys, const char *path, char *err, size_t err_len);
 
 /* Sends the request with a fresh cookie, again each second with the same cookie, until the reply comes or timeout_s is over.

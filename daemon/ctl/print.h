@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include "proto/ngval.h"
 
-/* Control characters, C1 and what is no UTF-8 are written as \\xHH: they would be commands to the terminal. */
+/* Writes control characters, C1 and invalid UTF-8 as \\xHH, because a terminal could execute them. */
 void print_text(FILE *to, struct str s);
 void print_tree(FILE *to, const struct ngval *v);
 void print_json(FILE *to, const struct ngval *v);

@@ -245,10 +245,8 @@ static void an_sdp_is_refused_with_line_and_reason_or_passes(void **state)
 		{HEAD("c=IN IP4 " A "\r\n") AUDIO "a=rtcp:22222 IN IP6 ::1\r\n",
 			"line 7: [::1]:22222"},
 		{HEAD("c=IN IP4 " A "\r\n") AUDIO "a=rtcp:0 IN IP4 127.0.0.1\r\n", NULL},
-		{HEAD("c=IN IP4 " OURS "\r\n") "m=audio 30040 RTP/AVP 0\r\n",
-			"that no call has now"},
-		{HEAD("c=IN IP4 " TOLD "\r\n") "m=audio 30040 RTP/AVP 0\r\n",
-			"that no call has now"},
+		{HEAD("c=IN IP4 " OURS "\r\n") "m=audio 30040 RTP/AVP 0\r\n", "that no call uses"},
+		{HEAD("c=IN IP4 " TOLD "\r\n") "m=audio 30040 RTP/AVP 0\r\n", "that no call uses"},
 	};
 	struct talk t;
 
