@@ -30,7 +30,7 @@
 #define NFX_MCAST_ADMIN GENL_UNS_ADMIN_PERM
 #endif
 
-/* 0: the host would take the packet, or forward it. */
+/* 0: the host would accept the packet, or forward it. */
 static inline int nfx_route_input(struct sk_buff *skb, __be32 to, __be32 from)
 {
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 13, 0)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /* What the files of nf_xcipher share. A packet meets, in this order: hooks.c (which one, is it media),
- * source.c (whom to believe), limit.c (may it), relay.c (send it). Control is genl.c, with owner.c for who may change what. */
+ * source.c (is its source possible), limit.c (rates), relay.c (send it). Control is genl.c; owner.c decides who may change what. */
 #ifndef NF_XCIPHER_H
 #define NF_XCIPHER_H
 
@@ -81,7 +81,7 @@ struct nfx_bucket {
 	struct nfx_tokens tokens;
 };
 
-/* A source that the host would take, at an interface. dev 0: none. */
+/* Cache of one source that the host accepts, at one interface. dev 0: empty. */
 struct nfx_believed {
 	seqlock_t lock;
 	struct in6_addr from;
@@ -212,7 +212,7 @@ bool nfx_source_take(struct nfx_net *nn, const struct in6_addr *addr, u32 rate, 
 
 /* --- source.c --- */
 void nfx_believed_init(struct nfx_believed *b);
-/* Whether the host would refuse this source at the interface by which the packet came. Under RCU. */
+/* Whether the host would refuse this source at the receiving interface. Under RCU. */
 bool nfx_martian(struct nfx_target *t, struct sk_buff *skb, const struct nfx_key *from);
 
 /* --- relay.c: all with bottom halves off, under RCU; they take the skb. off: of the UDP header. --- */

@@ -33,11 +33,11 @@ struct job {
 	uint64_t due; /* ms */
 };
 
-/* Whether a reply with our cookie is the daemon's, by ng_key_file; else it is counted and logged, once in 10 s. */
+/* Whether a reply with our cookie is signed with ng_key_file. If not, it is counted, and logged once in 10 s. */
 bool job_genuine(const struct job *j, const char *p, size_t len);
 bool reply_genuine(
 	const char *node, const char *request, size_t request_len, const char *p, size_t len);
-/* Signs with the key of ng_key_file, if there is one, and the time of day. */
+/* The signer for requests: the keys of ng_key_file, if set, and the current time. */
 struct wire_sign sign_now(void);
 
 static inline const struct target *job_target(const struct job *j)

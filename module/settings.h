@@ -18,7 +18,7 @@ struct settings {
 	int node_lines;
 	char *nodes_file;
 	char *ng_key_file;
-	struct wire_keys *keys; /* of that file; NULL: nothing is signed */
+	struct wire_keys *keys; /* of ng_key_file; NULL: requests are not signed */
 	char *db_url, *db_table;
 	char *emergency_fallback; /* "suites,rtp" */
 	char *emergency_numbers;  /* regular expression for the user part of a request's URI */

@@ -33,7 +33,7 @@ struct wire_request {
 	unsigned code; /* of a reply */
 };
 
-/* The keys that xcipherd shares with us (--ng-key-file): the first one signs, each of them verifies. In secure memory. */
+/* The keys of xcipherd's --ng-key-file: the first key signs, all keys verify. In secure memory. */
 struct wire_keys;
 
 #define WIRE_ERR 512u
@@ -43,13 +43,13 @@ int wire_keys_read(
 	struct wire_keys **out, const char *option, const char *path, char err[WIRE_ERR]);
 void wire_keys_free(struct wire_keys *k);
 
-/* What every request is written with. keys NULL: it is not signed. */
+/* Signer of a request. keys NULL: it is not signed. */
 struct wire_sign {
 	const struct wire_keys *keys;
 	uint64_t seconds; /* since 1970 */
 };
 
-/* Cookie, signature if there are keys, space, bencode into buf: the length; -EMSGSIZE, -ENOMEM. */
+/* Writes cookie, signature (with keys), space and bencode to buf. Returns the length, -EMSGSIZE or -ENOMEM. */
 int wire_write(char *buf, size_t size, struct wire_sign sign, struct text cookie,
 	const struct wire_request *r);
 
@@ -71,9 +71,9 @@ struct wire_reply {
 	void *pool;
 };
 
-/* The cookie of a reply as wire_write() had it, without the signature if there are keys; or an empty text. */
+/* The cookie of a reply as passed to wire_write(), without the signature if there are keys; or an empty text. */
 struct text wire_cookie(const struct wire_keys *keys, const char *p, size_t len);
-/* With keys: whether the daemon signed these bytes as the reply to this request. Without: true. */
+/* Whether the daemon signed these bytes as the reply to this request; without keys always true. */
 bool wire_genuine(const struct wire_keys *keys, struct text request, const char *p, size_t len);
 /* Whatever bytes: a reply, perhaps WIRE_GARBAGE. tree: also json and suites; from_tag and to_tag say whose suites are wanted. Slices point into the datagram
  * or the pool, which wire_fini() wipes. */

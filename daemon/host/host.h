@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What this host is to the network: its own addresses and its broadcast addresses, kept current by rtnetlink. The control thread
- * creates, follows and destroys it; any thread asks it, without a lock and without waiting. */
+/* This host's own addresses and broadcast addresses, kept current by rtnetlink. The control thread creates, updates and destroys
+ * it. Any thread may query it, without a lock and without waiting. */
 #ifndef HOST_HOST_H
 #define HOST_HOST_H
 
@@ -12,11 +12,11 @@ struct host;
 
 /* Reads all addresses, then follows their changes on the loop. 0 or -errno. */
 int host_create(struct host **out, struct loop *loop);
-/* For tests: owns exactly these networks, and follows nothing. 0 or -ENOMEM. */
+/* For tests: owns exactly these networks, and follows no changes. 0 or -ENOMEM. */
 int host_create_fixed(struct host **out, const struct host_net *net, uint32_t n);
-/* Follows no more changes, but still answers. Before the loop is destroyed. NULL is fine. */
+/* Stops following changes; queries still work. Call it before the loop is destroyed. NULL is fine. */
 void host_stop(struct host *h);
-/* After host_stop(), and after the last thread has asked. NULL is fine. */
+/* After host_stop(), and after the last query of any thread. NULL is fine. */
 void host_destroy(struct host *h);
 
 /* Any thread. Whether a packet to this address is delivered to this host: an address of any interface, secondary ones and
@@ -24,11 +24,11 @@ void host_destroy(struct host *h);
 bool host_owns(const struct host *h, const struct endpoint *e);
 /* Any thread. 255.255.255.255, or the directed broadcast address of a connected network; IPv4-mapped forms too. */
 bool host_broadcasts(const struct host *h, const struct endpoint *e);
-/* Any thread. The interface that carries this address; 0: none does. */
+/* Any thread. The interface that has this address; 0: none. */
 int host_dev(const struct host *h, const struct endpoint *e);
-/* Any thread. Some address of this host of this family that is not loopback. False: it has none. */
+/* Any thread. An address of this host of this family that is not loopback. False: it has none. */
 bool host_any_address(const struct host *h, uint8_t family, struct endpoint *out);
-/* Any thread. Changes whenever addresses, routes, rules, links or rp_filter of this host do. */
+/* Any thread. A number that changes with the addresses, routes, rules, links and rp_filter settings of this host. */
 uint32_t host_generation(const struct host *h);
 
 #endif

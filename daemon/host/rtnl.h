@@ -10,7 +10,7 @@ struct mnl_socket;
 
 struct rtnl_link {
 	int ifindex;
-	int below;  /* of a VLAN interface: the one it is on; 0: it is none */
+	int below;  /* of a VLAN interface: its lower interface; 0: not a VLAN */
 	int master; /* bond, team or bridge that takes all of its packets; 0: none */
 	uint16_t vlan_id, vlan_proto;
 	uint32_t mtu;
@@ -35,31 +35,34 @@ enum rtnl_news { RTNL_NOTHING, RTNL_LINK, RTNL_NEIGH, RTNL_ROUTE, RTNL_LOCAL };
 
 struct rtnl_event {
 	enum rtnl_news
-		what; /* LOCAL: this host's addresses; ROUTE: anything else that may lead packets elsewhere */
+		what; /* LOCAL: this host's addresses; ROUTE: anything else that may change a route */
 	struct rtnl_link link;
 	struct rtnl_neigh neigh;
 };
 
-/* What a socket is for: questions, or announcements (HOST: all but neighbours). 0 or -errno. */
+/* The purpose of a socket: questions, or announcements (HOST: all but neighbours). */
 enum rtnl_use { RTNL_ASK, RTNL_HEAR_LINKS, RTNL_HEAR_HOST, RTNL_HEAR_ALL };
+/* 0 or -errno. */
 int rtnl_open(struct mnl_socket **out, enum rtnl_use use);
-/* Every link there is. 0 or -errno. */
+/* Calls put() for every link. 0 or -errno. */
 int rtnl_links(
 	struct mnl_socket *s, void (*put)(void *arg, const struct rtnl_link *link), void *arg);
-/* Every network whose packets this host takes as its own, and its broadcast addresses; some more than once. 0 or -errno. */
+/* Calls put() for every network that is delivered to this host, and every broadcast address; some come more than once.
+ * 0 or -errno. */
 int rtnl_locals(
 	struct mnl_socket *s, void (*put)(void *arg, const struct host_net *net), void *arg);
-/* 0; -EHOSTUNREACH and the like as the kernel says; -EOPNOTSUPP for what is not plain forwarding (local, multicast, tunnel). */
+/* Route from src to dst. 0; -EHOSTUNREACH and the like from the kernel; -EOPNOTSUPP: not plain forwarding (local, multicast,
+ * tunnel). */
 int rtnl_route(struct mnl_socket *s, const struct endpoint *src, const struct endpoint *dst,
 	struct rtnl_route *out);
-/* Whether the kernel's IPv4 stack would take a datagram with this source, to this address of ours, that came by this interface. 0;
- * -EINVAL, -EXDEV and the like when it would not. */
+/* Whether the kernel's IPv4 stack would accept a datagram from src to dst, an address of this host, received at this interface.
+ * 0 if it would; -EINVAL, -EXDEV and the like if not. */
 int rtnl_accepts(
 	struct mnl_socket *s, const struct endpoint *src, const struct endpoint *dst, int ifindex);
 /* 0 or -ENOENT. */
 int rtnl_neigh(
 	struct mnl_socket *s, int ifindex, const struct endpoint *addr, struct rtnl_neigh *out);
-/* Calls put() for all news. 0, or -ENOBUFS when some were lost: everything may have changed. */
+/* Calls put() for all announcements. 0, or -ENOBUFS if some were lost: everything may have changed. */
 int rtnl_read(
 	struct mnl_socket *s, void (*put)(void *arg, const struct rtnl_event *event), void *arg);
 

@@ -32,14 +32,15 @@ struct past {
 /* How far an index that was followed without authentication may be ahead of the truth (RFC 3550 A.1). */
 #define MEDIA_FAR_AHEAD 3000
 
-/* By how many packets an unauthenticated index may be ahead of those that came: less than the smallest window, so that packets
- * which are really next still fit into it (jump.c). */
+/* By how many packets an unauthenticated index may be ahead of those received. It is less than the smallest window, so the
+ * packets that are really next still fit into the window (jump.c). */
 #define MEDIA_LEAD 60
 
 struct ssrc_state {
 	uint32_t ssrc;
 	bool used;
-	/* Without authentication: packets missing up to the sequence number lead_at. Each one in a row since then makes up for one. */
+	/* Without authentication: packets missing up to the sequence number lead_at. Each packet in a row since then reduces lead by
+	 * one. */
 	uint8_t lead;
 	uint16_t lead_at;
 	uint64_t touched;   /* of the worker's clock, to find the least recently used */
@@ -78,8 +79,9 @@ struct key_state {
 
 enum { RX_RTP, RX_RTCP, TX_RTP, SSRC_TABLES };
 
-/* The indexes of a key that no context uses at present (ledger.c). Control thread commands only; lives as long as the slot pair. */
-#define LEDGER_MARKS (2 * (MEDIA_SSRCS + MEDIA_PAST)) /* a key is a receiving or a sending one */
+/* The indexes of a key that no context uses at present (ledger.c). Written by commands only; lives as long as the slot pair. */
+#define LEDGER_MARKS \
+	(2 * (MEDIA_SSRCS + MEDIA_PAST)) /* RTP and RTCP; a key only receives or only sends */
 struct ledger {
 	uint64_t tx_rtcp_next; /* as struct media_ctx's */
 	uint32_t n;
@@ -125,8 +127,8 @@ struct media_ctx {
 	uint64_t changed;               /* number of the burst before the last command */
 	struct media_ctx_cfg *cfg;
 	/* Written by complete.c only, after authentication. Where there are more SSRCs than the first they lie elsewhere, so that what
-	 * packets need of many contexts is on few pages. No table forgets while the key lives: what gives
-	 * its place up is in struct past, what a key protected that is not in force is in struct ledger. */
+	 * packets need of many contexts is on few pages. No table forgets while the key lives: indexes of
+	 * evicted SSRCs are in struct past, those of keys that are not in force in struct ledger. */
 	struct ssrc_state first_rtcp;               /* of RX_RTCP */
 	struct ssrc_state (*more)[MEDIA_SSRCS - 1]; /* [SSRC_TABLES] */
 	uint8_t used[SSRC_TABLES]; /* entries of each table: taken in order, never given back */
@@ -163,15 +165,15 @@ _Static_assert(sizeof(struct media_stream) / 64 % 2 == 1, "streams spread over t
 
 _Static_assert(offsetof(struct media_stream_counters, drops) <= 64, "one cache line");
 
-/* A run of packets too far ahead to be believed. */
+/* A run of packets whose indexes are too far ahead to be accepted. */
 struct jump {
-	uint64_t last, since_ns; /* the highest believed index, and when the run began */
+	uint64_t last, since_ns; /* the highest accepted index, and when the run began */
 	uint32_t ssrc;
 	uint16_t seq; /* of the run's last packet */
 	uint8_t count;
 };
 
-/* What only few packets of a stream need. Written by complete.c only, and by commands. */
+/* State that only few packets of a stream need. Written by complete.c only, and by commands. */
 struct media_trial {
 	struct learn_trials learn;
 	struct jump jump[2]; /* [tx]: of indexes received, and sent */
@@ -326,7 +328,7 @@ static inline uint8_t media_drop(struct media *m, uint32_t stream, enum media_ve
 /* From here on the scratch is this burst's. */
 void media_lane_use(struct media *m, uint64_t burst);
 
-/* Whether packets of this kind that come in under a context are authenticated. */
+/* Whether a context authenticates received packets of this kind. */
 static inline bool media_proves(const struct media_way *rx, bool rtcp)
 {
 	return rx->srtp && !rx->pass && (rtcp || !rx->no_rtp_auth);
@@ -334,7 +336,7 @@ static inline bool media_proves(const struct media_way *rx, bool rtcp)
 
 /* --- source.c --------------------------------------------------------------------------------------------------- */
 
-/* Whether to hear this packet, which is authentic (proved), or of which nothing but its source speaks for it. Learns its source. */
+/* Whether to relay this packet; learns its source. proved: it is authentic; otherwise only its source is known. */
 bool media_learn(struct media *m, const struct arena *a, uint32_t stream, const struct media_in *in,
 	const struct xc_job *j, bool proved);
 /* Publish the stream's learned address to whoever asks. */
@@ -342,8 +344,8 @@ void media_learned(struct media *m, uint32_t stream);
 
 /* --- jump.c ----------------------------------------------------------------------------------------------------- */
 
-/* Whether an index without authentication may be committed: it is not too far ahead, or has had followers. Writes the run that
- * this is judged by; s: the SSRC's state before the packet. */
+/* Whether an unauthenticated index may be committed: it is not too far ahead, or further packets followed it. Updates the run j;
+ * s: the SSRC's state before the packet. */
 bool media_believable(struct jump *j, struct ssrc_state *s, uint64_t index, uint64_t now_ns);
 
 /* --- again.c ---------------------------------------------------------------------------------------------------- */
@@ -353,9 +355,9 @@ bool media_believable(struct jump *j, struct ssrc_state *s, uint64_t index, uint
 #define AGAIN_REPORTS 64u           /* RTCP packets alike in a watch that are no circle yet */
 #define AGAIN_NS      5000000000ull /* or this long: a circle is not slower */
 
-/* Looks for packets that come again, from now on. */
+/* Starts to watch a stream for packets that were received before. */
 void media_watch(struct media *m, uint32_t stream);
-/* Of a watched stream: the packet, which came at t_ns, came before. Ends the watch in time. */
+/* For a watched stream: whether this packet, received at t_ns, was received before. Also ends the watch when it is over. */
 bool media_came_again(
 	struct media *m, uint32_t stream, const uint8_t *p, uint32_t len, uint64_t t_ns);
 
@@ -382,8 +384,8 @@ bool media_usual(const struct media *m, const struct arena *a, const struct medi
 
 uint32_t media_rename(uint64_t key, uint32_t ssrc);
 uint32_t media_rename_back(uint64_t key, uint32_t name);
-/* A compound RTCP packet in the clear. from_source: it comes from such a source, whose own SSRCs are renamed. Otherwise it goes to one:
- * SSRCs that it reports on are translated back. What is cut off or unknown stays as it is. */
+/* Renames SSRCs in a compound RTCP packet in the clear. from_source: it comes from such a source, and its sender's SSRCs are
+ * renamed. Otherwise it goes to one, and the SSRCs that it reports on are translated back. Truncated or unknown parts are kept. */
 void media_rename_rtcp(uint64_t key, uint8_t *p, size_t len, bool from_source);
 
 /* --- ssrc.c: indexes and windows ------------------------------------------------------------------------------ */
@@ -450,7 +452,7 @@ void media_ssrc_reset(struct media *m, struct media_ctx *c, int table, uint32_t 
 void media_ssrc_trust(struct media_ctx *c);
 /* Resume after this index; never moves one backwards. */
 void media_ssrc_resume(struct media *m, struct media_ctx *c, const struct media_mark *mark);
-/* All SSRCs of a table, in place or past, added to out[n]; returns the new n. */
+/* Appends all SSRCs of a table, present and past, to out[n]. Returns the new n. */
 uint32_t media_ssrc_marks(const struct media *m, const struct media_ctx *c, int table,
 	struct media_mark *out, uint32_t n);
 /* The index of an RTP packet of this burst, in[at], whose SSRC has the state s, or none. Reads state, writes scratch. */
@@ -520,17 +522,17 @@ static inline struct ssrc_state *media_ssrc_send(
 	return s;
 }
 
-/* --- ledger.c: what keys protected that are not in force --------------------------------------------------------- */
+/* --- ledger.c: indexes of keys that are not in force ------------------------------------------------------------- */
 
-/* CTX_SET: whether the keys of cfg->tx may be put into force with indexes that start again. */
+/* CTX_SET: whether these sending keys may come into force with indexes that start again. */
 bool media_ledger_allows(const struct media *m, const struct media_crypto *tx);
-/* CTX_SET, before the tables change: keeps the indexes of the keys that leave this direction. */
+/* CTX_SET, before the tables change: stores the indexes of the keys that leave this direction. */
 void media_ledger_leave(
 	struct media *m, struct media_ctx *c, bool tx, const struct media_crypto *next, bool all);
-/* CTX_SET, after the tables were reset: continues the indexes of the keys that come. prev: what was in force, NULL = nothing. */
+/* CTX_SET, after the tables were reset: restores the indexes of the keys in now. prev: keys that were in force, NULL = none. */
 void media_ledger_join(struct media *m, struct media_ctx *c, bool tx,
 	const struct media_crypto *prev, const struct media_crypto *now);
-/* The slot has a new key, or none. */
+/* The slot has a new key or none: forgets the indexes of the previous one. */
 void media_ledger_forget(struct media *m, uint32_t slot);
 
 /* --- keys.c: master keys' lifetimes and epochs ------------------------------------------------------------------ */

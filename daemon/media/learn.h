@@ -1,28 +1,28 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Learning where a terminal really sends from. Pure: the time is a parameter.
+/* Learns the address that a terminal really sends from. Pure: the time is a parameter.
  *
  * A source has a rank: how well it matches the address in the terminal's SDP. Where the terminal's packets are authenticated,
- * one authentic packet is enough. Elsewhere anybody can send, so a source below LEARN_EXACT is on probation: it is followed
- * after LEARN_PACKETS consistent packets, and heard only then if strict-source is set. */
+ * one authentic packet suffices. Elsewhere anybody can send, so a source below LEARN_EXACT is on probation: it is followed
+ * after LEARN_PACKETS consistent packets. With strict-source, its packets are relayed only from then on. */
 #ifndef MEDIA_LEARN_H
 #define MEDIA_LEARN_H
 
 #include "media/media.h"
 
-/* Delayed and heuristic confirm this long after signalling (as rtpengine). */
+/* "delayed" and "heuristic" confirm a source this long after signalling, as rtpengine does. */
 #define LEARN_PERIOD_NS 3000000000ull
-/* A source that was silent for this long may be replaced by another of its rank, where that is allowed at all. */
+/* A source that was silent for this long may be replaced by another of its rank, where replacement is allowed. */
 #define LEARN_QUIET_NS 1000000000ull
-/* The address in SDP was silent for this long after it had taken over: what came from there were stray packets. */
+/* If the address in SDP is silent for this long after it took over, its packets were stray ones. */
 #define LEARN_STRAY_NS 200000000ull
 #define LEARN_PACKETS  5  /* RTP packets of probation */
 #define LEARN_REPORTS  3  /* RTCP packets of probation; there is one every few seconds */
-#define LEARN_STEP     64 /* sequence numbers may advance by so much within a probation */
+#define LEARN_STEP     64 /* largest advance of sequence numbers within a probation */
 #define LEARN_TRIALS   4  /* sources on probation at a time */
 
 enum learn_rank { LEARN_ANY, LEARN_SAME_PORT, LEARN_SAME_ADDR, LEARN_EXACT };
 
-/* Why a confirmed source was replaced. */
+/* Causes for the replacement of a confirmed source. */
 #define LEARN_CAUSES(X)                                              \
 	X(EXACT, "exact", "the address in SDP sends")                \
 	X(BETTER, "better", "a source closer to the address in SDP") \
@@ -43,11 +43,11 @@ struct learn {
 	struct endpoint source;    /* followed, or confirmed; family 0 = none yet */
 	uint64_t since_ns;         /* last signalling */
 	uint64_t heard_ns;         /* source, as far as learn_packet() saw its packets */
-	/* The end is on the cache line that packets of a confirmed source need (media/int.h). */
-	struct endpoint remote; /* where we send */
+	/* From here on: on the cache line that packets of a confirmed source need (media/int.h). */
+	struct endpoint remote; /* destination of media */
 	bool confirmed : 1;
-	bool proved : 1;    /* the source was learned from an authentic packet */
-	bool tentative : 1; /* the address in SDP has taken over, and has yet to pass its probation */
+	bool proved : 1; /* the source was learned from an authentic packet */
+	bool tentative : 1; /* the address in SDP has taken over, but has not passed its probation yet */
 	uint16_t dev;       /* interface of the confirmed source; 0 = the host's stack checked it */
 };
 
@@ -67,15 +67,15 @@ struct learn_trial {
 	uint8_t count;
 };
 
-/* Needed only while a packet comes from another source than the confirmed one. */
+/* Used only while packets come from another source than the confirmed one. */
 struct learn_trials {
 	/* Tentative: the confirmed source that was replaced. Else, after a change of the signalled address: the source before it. */
 	struct endpoint old;
-	bool old_heard; /* it is still relayed from while nobody is followed */
+	bool old_heard; /* its packets are still relayed while no source is followed */
 	struct learn_trial of[LEARN_TRIALS];
 };
 
-/* A packet, as learning sees it. */
+/* The properties of a packet that learning uses. */
 struct learn_seen {
 	const struct endpoint *src;
 	uint64_t now_ns;
@@ -99,7 +99,7 @@ const char *learn_cause_name(enum learn_cause cause);
 const char *learn_cause_text(enum learn_cause cause);
 enum learn_rank learn_rank_of(const struct endpoint *signalled, const struct endpoint *src);
 
-/* Signalling came. The same address again, or none (hold), keeps what was learned. Another address starts learning again, and
+/* A new SDP was received. The same address, or none (hold), keeps the learned source. Another address starts learning again, and
  * so does restart (another terminal answered). */
 void learn_signal(struct learn *l, struct learn_trials *t, const struct endpoint *signalled,
 	bool restart, uint64_t now_ns);
@@ -108,7 +108,7 @@ void learn_signal(struct learn *l, struct learn_trials *t, const struct endpoint
 bool learn_accepts(const struct learn *l, const struct learn_trials *t,
 	const struct media_stream_cfg *cfg, const struct endpoint *src, bool proves);
 
-/* A packet that learn_accepts() let in; an authentic one where the side authenticates. */
+/* Learns from a packet that learn_accepts() accepted; where packets are authenticated, from an authentic one only. */
 struct learn_result learn_packet(struct learn *l, struct learn_trials *t,
 	const struct media_stream_cfg *cfg, const struct learn_seen *s);
 

@@ -15,23 +15,23 @@
 	X(INACTIVE, "inactive", "stream has no other side yet")                        \
 	X(NO_DESTINATION, "no-destination", "other side's address is not known yet")   \
 	X(SOURCE, "wrong-source", "not from the confirmed source")                     \
-	X(PROBATION, "probation", "source sent too few consistent packets yet")        \
-	X(MARTIAN, "martian", "its source cannot be at that interface")                \
-	X(UNCHECKED, "unchecked-source", "too many new sources at once to check them") \
+	X(PROBATION, "probation", "source has not sent enough consistent packets yet") \
+	X(MARTIAN, "martian", "source address is impossible at that interface")        \
+	X(UNCHECKED, "unchecked-source", "too many new sources at once to check all")  \
 	X(BAD_TAG, "bad-tag", "authentication failed")                                 \
 	X(REPLAY, "replay", "index was received before, or is older than the window")  \
 	X(NONCE, "nonce", "index was already sent under this key")                     \
 	X(SSRC_LIMIT, "ssrc-limit", "more SSRCs than a stream keeps state for")        \
 	X(INDEX_END, "index-end", "packet index is used up: a new key is needed")      \
 	X(LIFETIME, "lifetime", "master key's lifetime is used up")                    \
-	X(RTCP_RATE, "rtcp-rate", "more SRTCP than indexes are set aside for")         \
+	X(RTCP_RATE, "rtcp-rate", "more SRTCP than indexes are reserved for")          \
 	X(KEY_EPOCH, "key-epoch", "index far from any whose session keys are derived") \
 	X(UNPROVED, "unproved", "without authentication: index too far ahead")         \
 	X(WRONG_MKI, "wrong-mki", "MKI is of no negotiated key")                       \
 	X(OVERLOAD, "overload", "too old when its turn came: too much to do")          \
 	X(OVERLOAD_EMERGENCY, "overload-emergency", "the same, of an emergency call")  \
 	X(BLOCKED, "blocked", "blocked by command")                                    \
-	X(AGAIN, "came-again", "the same packet came before: media goes in a circle")  \
+	X(AGAIN, "came-again", "packet was received before: media go in a circle")     \
 	X(COPY_ROOM, "copy-room", "no room in the burst for a listener's copy")        \
 	X(STALE, "stale", "stream went away while its packet was processed")           \
 	X(SEND, "send", "the kernel did not take the packet")

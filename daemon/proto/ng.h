@@ -13,11 +13,11 @@
 
 enum ng_encoding { NG_BENCODE, NG_JSON };
 
-/* Bounds what every reply has to carry. Kamailio's cookies have about 30 bytes, signed ones (ng_auth.h) 44 more. */
+/* Bounds the cookie in every reply. Kamailio's cookies have about 30 bytes; signed ones (ng_auth.h) have 44 more. */
 #define NG_COOKIE_MAX 255
 
-/* One byte of a cookie: printable ASCII, no blank. A reply begins with its cookie, so no reply can begin like RTP, RTCP or
- * STUN, whoever sent the request. */
+/* Whether a cookie may contain this byte: printable ASCII, no blank. A reply begins with its cookie, so no reply can be taken for
+ * RTP, RTCP or STUN. */
 static inline bool ng_cookie_byte(char c)
 {
 	return c > 0x20 && c < 0x7f;
@@ -214,7 +214,7 @@ struct ng_request {
 	struct str command_text;
 	struct str call_id, from_tag, to_tag, via_branch;
 	struct str to_call_id; /* connect */
-	uint16_t sip_code;     /* of the reply that the SDP came in; 0 = a request, or not known */
+	uint16_t sip_code; /* status of the SIP reply with this SDP; 0 = a request, or not known */
 	struct str sdp;
 	uint64_t flags;    /* bit per enum ng_flag */
 	uint32_t replace;  /* bit per enum ng_replace */
@@ -259,8 +259,8 @@ struct ng_request {
  * in warning. */
 int ng_request_parse(struct ng_request *out, struct pool *p, const struct ngval *msg);
 
-/* Name of the first key whose text has a control character (str_has_control()), NULL if none has. Texts of a request come
- * back in replies, logs, files and SDP. The SDP is not looked at: sdp_parse() names its line. */
+/* Name of the first key whose text has a control character (str_has_control()), NULL if none. Texts of a request appear in
+ * replies, logs, files and SDP. Does not check the SDP: sdp_parse() does, and names the line. */
 const char *ng_request_control(const struct ng_request *r);
 
 /* Flags by a short name: template=NAME in a request stands for them, and those of the names "default" and of the command come before

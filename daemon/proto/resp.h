@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* RESP, the protocol of Redis, version 2 (https://redis.io/docs/latest/develop/reference/protocol-spec/). Pure. The parser takes
- * nothing for granted: a hostile server can send any bytes, and costs no more memory than the caller gives. */
+ * nothing for granted: a hostile server can send any bytes. It uses no more memory than the caller provides. */
 #ifndef PROTO_RESP_H
 #define PROTO_RESP_H
 
@@ -8,7 +8,7 @@
 
 #define RESP_LINE_MAX  4096u      /* status, error, integer, length */
 #define RESP_BULK_MAX  (2u << 20) /* one string */
-#define RESP_DEPTH_MAX 3u         /* the answer to SCAN has arrays of depth 2 */
+#define RESP_DEPTH_MAX 3u         /* the reply to SCAN has arrays of depth 2 */
 
 enum resp_type {
 	RESP_STATUS = 1 << 0,
@@ -27,10 +27,10 @@ struct resp {
 	const struct resp *element;
 };
 
-/* Parses the first reply in p. Its root is node[0]; node has room for max. Returns the bytes it takes, 0 if it is incomplete,
+/* Parses the first reply in p. Its root is node[0]; node has room for max. Returns the length of the reply, 0 if it is incomplete,
  * -EBADMSG if it is malformed, -EMSGSIZE if it exceeds a limit. */
 int resp_parse(struct resp *node, uint32_t max, const char *p, size_t len);
-/* Appends a command. An error is left in out. */
+/* Appends a command. On error out->err is set. */
 void resp_write(struct sbuf *out, uint32_t words, const struct str *word);
 
 #endif

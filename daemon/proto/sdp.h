@@ -98,16 +98,16 @@ struct sdp {
 	bool crlf; /* line ends as found; mixed ends are written as CRLF */
 };
 
-/* *line (if not NULL) is the number of the bad line, from 1. A c= line may be missing from a media with port 0.
+/* *line (if not NULL) is the number of the bad line, from 1. A media with port 0 needs no c= line.
  * Control characters are refused everywhere: the bytes below 0x20 other than TAB, and 0x7f. RFC 8866 9 forbids only NUL and
- * bare CR. The others would reach logs and terminals. NUL bytes after the last line are cut off. Bytes from 0x80 pass: the
- * text may be UTF-8 or what a=charset says, and no SDP parser takes U+0085 or U+2028 for a line end. */
+ * bare CR. The others would reach logs and terminals. NUL bytes after the last line are cut off. Bytes from 0x80 are accepted:
+ * the text may be UTF-8 or in the charset of a=charset, and SDP parsers do not treat U+0085 or U+2028 as line ends. */
 enum sdp_err sdp_parse(struct sdp *out, struct pool *p, struct str body, uint32_t *line);
 
 /* --- Writing: the original, with these edits ----------------------------------------------------------------- */
 
 struct sdp_media_edit {
-	bool keep;            /* not relayed: leave it as it is, but for keys of other mechanisms */
+	bool keep;            /* not relayed: left unchanged, except for keys of other mechanisms */
 	bool omit;            /* not even its m= line is written */
 	bool reject;          /* port 0; address and crypto lines go */
 	uint16_t port;        /* RTP port */

@@ -21,10 +21,10 @@ void ports_destroy(struct ports *p);
  * needed, or -errno of the socket call. A port that something else on the machine holds is skipped. */
 int ports_take(
 	struct ports *p, uint8_t local, uint32_t worker, uint64_t now_ns, struct ports_pair *out);
-/* A share of each worker's pairs and of the descriptors, in percent, that ports_take_ordinary() leaves. Before the first pair
- * is taken. */
+/* Reserves a share, in percent, of each worker's pairs and of the descriptors, which ports_take_ordinary() does not use. Call it
+ * before the first pair is taken. */
 void ports_reserve(struct ports *p, uint32_t percent);
-/* As ports_take(), but -ENOSPC and -EMFILE come when only the reserve is left. */
+/* Like ports_take(), but returns -ENOSPC or -EMFILE if only the reserve is left. */
 int ports_take_ordinary(
 	struct ports *p, uint8_t local, uint32_t worker, uint64_t now_ns, struct ports_pair *out);
 /* Take this very pair, which a call had before a restart; *worker: whose it is by steer_worker_ports(). 0, -ERANGE when it is not
@@ -32,7 +32,7 @@ int ports_take_ordinary(
 int ports_take_at(struct ports *p, struct local_port rtp, uint32_t *worker, struct ports_pair *out);
 /* Back into the pool; the sockets are closed by whoever owns them. */
 void ports_put(struct ports *p, struct local_port rtp, uint64_t now_ns);
-/* Whether this port, RTP or RTCP, is given out, or held back since it was. */
+/* Whether this port, RTP or RTCP, is in use, or was recently and is not free again yet. */
 bool ports_has(struct ports *p, struct local_port port);
 uint32_t ports_free_count(const struct ports *p);
 uint32_t ports_used_count(const struct ports *p);

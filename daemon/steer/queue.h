@@ -15,8 +15,8 @@ struct queue_packet {
 	const uint8_t *ip;
 	uint32_t have, whole; /* bytes captured, bytes there are */
 	uint64_t t_ns;        /* CLOCK_REALTIME; 0 = not told */
-	uint32_t dev;         /* interface by which it came; 0 = not told */
-	bool routed;          /* the host has looked at its source (a hook behind routing) */
+	uint32_t dev;         /* receiving interface; 0 = not known */
+	bool routed;          /* the host has checked its source (a hook after routing) */
 	bool gso;             /* several datagrams in one */
 	bool verify;          /* nobody has looked at the checksum yet */
 };

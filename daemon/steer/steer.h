@@ -64,7 +64,7 @@ struct steer_config {
 	bool relays;           /* kernel: by open(): media may stay there */
 	bool relays_copies;    /* kernel: by open(): also to several destinations */
 	bool relays_srtp; /* kernel: by open(): also what is passed through, as indexes can be followed */
-	struct steer_hub *hub;   /* what all workers share; from open() to close() */
+	struct steer_hub *hub;   /* shared by all workers; from open() to close() */
 	const struct host *host; /* NULL: unknown (tests) */
 };
 
