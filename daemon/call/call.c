@@ -65,7 +65,7 @@ void calls_end(struct calls *c, struct call *call)
 	view_ended(c->relay, call, &c->counters.ended);
 	save_ended(&c->saver, call);
 	call_table_remove(&c->table, call);
-	/* Before its ports are free: nobody sends there any more when they are somebody else's. */
+	/* Before its ports are free, so that no call sends to them when another call gets them. */
 	links_end(c, call);
 	apply_release_all(c->relay, call);
 	call_free(&c->keys, call);

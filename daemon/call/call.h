@@ -59,8 +59,8 @@ enum call_limit {
 struct calls; /* all calls of the daemon */
 
 int calls_create(struct calls **out, const struct call_policy *policy, const struct relay *relay);
-/* Sets where media may go. Call it before the first request; r must outlive the calls. Without it the built-in rules apply, and
- * only the addresses of media interfaces count as the host's own. */
+/* Sets where media may go. Call it before the first request; r must outlive the calls. Without it
+ * the built-in rules apply, and only the addresses of media interfaces count as the host's own. */
 void calls_set_reach(struct calls *c, const struct reach *r);
 /* Ends every call and gives back everything it held. */
 void calls_destroy(struct calls *c);

@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Media that goes in a circle, over what call/links.h cannot see: address translation, echoing terminals, another relay. Packets
- * then mostly come faster than any terminal sends, and for a slow circle every plain stream is looked at now and then. The worker
- * watches the stream for some seconds (media/again.c). Only what proves nothing can go in a circle: SRTP that we authenticate is
- * new, or is dropped as a replay. */
+/* Finds media that goes in a circle through something that call/links.h cannot see: address
+ * translation, echoing terminals, another relay. Packets in a circle mostly arrive faster than any
+ * terminal sends; such a stream is watched for some seconds (media/again.c). To find slow circles,
+ * every plain stream is watched from time to time. Authenticated SRTP needs no watch: its repeated
+ * packets are dropped as replays. */
 #include "base/clock.h"
 #include "call/model.h"
 
 #define LOOK_NS     NS_PER_SEC
-#define CIRCLE_PPS  400u               /* G.711 with 20 ms makes 50, with 2.5 ms 400 */
-#define KERNEL_PPS  (4 * CIRCLE_PPS)   /* its counters may be read only once in 4 s */
+#define CIRCLE_PPS  400u               /* G.711 has 50 with 20 ms, 400 with 2.5 ms */
+#define KERNEL_PPS  (4 * CIRCLE_PPS)   /* the kernel's counters may be read only once in 4 s */
 #define WATCH_NS    (10 * NS_PER_SEC)  /* from one watch of a fast stream to the next */
-#define NOW_THEN_NS (300 * NS_PER_SEC) /* of any other */
+#define NOW_THEN_NS (300 * NS_PER_SEC) /* from one watch of any other stream to the next */
 
-/* Whether the stream is to be watched now. */
+/* Whether to watch the stream now. */
 static bool look(const struct relay *relay, const struct call *c, struct leg *l, bool rtcp,
 	uint64_t took_ns, uint64_t now_ns)
 {
@@ -23,7 +24,7 @@ static bool look(const struct relay *relay, const struct call *c, struct leg *l,
 	now = relay->ops->arrived(
 		relay->arg, c->worker, rtcp ? l->port.rtcp_stream : l->port.rtp_stream, &kernel);
 	l->circle_packets[rtcp] = now;
-	/* Only a difference is a rate: the first look has none. */
+	/* A rate needs two readings; this is the first one. */
 	if (!before || now <= before)
 		return false;
 	rate = (now - before) * NS_PER_SEC / took_ns;
@@ -45,7 +46,7 @@ static void look_at(const struct relay *relay, const struct call *c, struct leg 
 		if (look(relay, c, l, rtcp, took_ns, now_ns))
 			cmd[n++] = (struct media_cmd){
 				.type = MEDIA_STREAM_WATCH, .id = stream[rtcp], .now_ns = now_ns};
-	/* A worker that is too busy for it is asked again. */
+	/* If the worker's ring is full, the next tick tries again. */
 	if (n && relay->ops->commit(relay->arg, c->worker, cmd, n))
 		memset(l->circle_watched_ns, 0, sizeof(l->circle_watched_ns));
 }

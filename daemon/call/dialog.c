@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Who speaks to whom (call/dialog.h). Looks at tags, Via branches and SIP sources, and of the SDP only at what shows that two
- * offers are one terminal's. */
+/* See dialog.h. Uses tags, Via branches and SIP sources, and from the SDP only the fields that show
+ * that two offers come from the same terminal. */
 #include "call/dialog.h"
 
 #include "base/secmem.h"
@@ -17,7 +17,6 @@ static bool has_tag(const struct call *c, uint8_t i)
 	return i != SIDE_NONE && c->side[i]->tag.len;
 }
 
-/* Of this side, and not the one that has its media at present. */
 static bool is_pair(const struct call *c, uint8_t a, uint8_t b)
 {
 	return c->side[a]->peer == b || c->side[b]->peer == a;
@@ -69,7 +68,7 @@ static bool same_key(const struct leg *l, const struct sdp_media *m)
 	return found;
 }
 
-/* The terminal says again what it said in its last offer. */
+/* Whether this offer describes the same media as the side's last one. */
 static bool same_media(const struct side *s, const struct neg_in *in)
 {
 	for (uint32_t i = 0; i < in->sdp->media_count; i++) {
@@ -123,7 +122,8 @@ static const char *offer_in_dialog(const struct dialog *d, const struct neg_in *
 		return unrelated;
 	if (from->peer == d->to || !was_answered(from))
 		return NULL;
-	/* It turns to another: after a final answer its source must be known to be the same. */
+	/* It switches to another side: after a final answer only from a source that is known to be
+	 * the same. */
 	if (from->settled && !(from->source.family && in->r->received_from.len))
 		return unrelated;
 	return same_source(from, in->r) ? NULL : unrelated;
@@ -157,7 +157,8 @@ const char *dialog_offer(struct dialog *d, const struct neg_in *in)
 
 /* --- Answers ---------------------------------------------------------------------------------------------------- */
 
-/* Who was asked and has not answered yet: the current peer, else the last of the others; else the peer once more. */
+/* The side that was offered to and has not answered: the current peer, else the last of the others,
+ * else the peer again. */
 static uint8_t who_was_asked(const struct call *c, uint8_t by)
 {
 	uint8_t peer = c->side[by]->peer;
@@ -207,7 +208,7 @@ const char *dialog_answer(struct dialog *d, const struct call *c, const struct n
 		return unrelated;
 	if (!c->side[d->to]->settled)
 		return NULL;
-	/* By its peer: a known tag only, since a new one would be another phone's. */
+	/* From its peer, with a known tag only: a new tag would belong to another phone. */
 	if (c->side[d->to]->peer == d->from)
 		return has_tag(c, d->from) && !side_has_tag(c->side[d->from], r->to_tag) ? unrelated
 											 : NULL;
@@ -230,9 +231,9 @@ void dialog_answered(struct call *c, const struct dialog *d, const struct ng_req
 	if (!dialog_is_final(r))
 		return;
 	from->settled = to->settled = true;
-	while (from->aliases) /* of phones that share the side and did not get the call */
+	while (from->aliases) /* tags of phones that share the side and lost the call */
 		(void)str_replace(&from->alias[--from->aliases], STR_NONE);
-	for (uint32_t i = 0; i < c->sides; i++) /* who did not get the call */
+	for (uint32_t i = 0; i < c->sides; i++) /* branches that lost the call */
 		if (i != d->from && c->side[i]->peer == d->to && !c->side[i]->connected)
 			c->side[i]->parked = true;
 }
@@ -264,7 +265,7 @@ uint8_t dialog_next(const struct call *c, uint8_t side)
 	return next;
 }
 
-/* It is somebody's branch, and another has that somebody's media. */
+/* Whether it is a branch of a side whose media another branch has. */
 static bool did_not_get_it(const struct call *c, uint8_t i)
 {
 	uint8_t peer = c->side[i]->peer;
@@ -283,7 +284,7 @@ static enum dialog_end end_of_pair(
 	*side = did_not_get_it(c, from) ? from : to;
 	if (did_not_get_it(c, *side))
 		return DIALOG_END_SIDE;
-	/* A caller that was called by several: its branch is the other side. */
+	/* If only the to side has other branches, the from side is the branch. */
 	if (!has_others(c, from, to, false) && has_others(c, to, from, false))
 		*side = from;
 	if (has_others(
@@ -307,13 +308,13 @@ enum dialog_end dialog_delete(uint8_t *side, const struct call *c, const struct 
 
 	if (!r->from_tag.len)
 		return DIALOG_END_ALL;
-	/* A branch that fails has a tag that no SDP told; a module swaps the tags of a reply. */
+	/* A failed branch has a tag that was in no SDP; a module swaps the tags of a reply. */
 	if (from == SIDE_NONE && to != SIDE_NONE && r->via_branch.len)
 		return end_of_branch(side, c, to, r->via_branch);
 	if (from == SIDE_NONE)
 		return DIALOG_END_NOTHING;
 	*side = from;
-	if (c->side[from]->listener) /* a listener that hangs up ends nobody's call */
+	if (c->side[from]->listener) /* a listener that hangs up does not end the call */
 		return DIALOG_END_SIDE;
 	if (to != SIDE_NONE && to != from)
 		return end_of_pair(side, c, from, to, r);

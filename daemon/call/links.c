@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The graph of calls that send to each other (call/links.h). Nodes are legs, RTP and RTCP together. What arrives at a leg leaves
- * by its peer's, by its listeners', and by itself when it is echoed; an edge leads from there to the leg whose port the
- * destination is. Calls never send to their own ports, so the two directions of a spiral are no cycle. */
+/* The graph of calls that send to each other (call/links.h). Nodes are legs, RTP and RTCP together.
+ * Packets that arrive at a leg leave by the leg of its peer, by those of its listeners, and by
+ * itself if it echoes. From there an edge leads to the leg that has the destination port. Calls
+ * never send to their own ports, so the two directions of a spiral do not form a cycle. */
 #include "call/links.h"
 
 #include <errno.h>
@@ -12,7 +13,7 @@
 #define CELLS 32768u /* pairs of ports of an address */
 
 struct link {
-	struct link *next, **prev; /* of the cell; prev NULL: it leads nowhere any more */
+	struct link *next, **prev; /* of the cell; prev NULL: it no longer leads to a cell */
 	struct link *more;         /* of the same call */
 	struct link_cell *cell;
 	struct call *call;
@@ -36,12 +37,12 @@ void links_fini(struct links *l)
 	free(l->cell);
 }
 
-/* NULL without memory, or when there is none and it is not to be made. */
+/* NULL: out of memory, or no such cell and `make` is false. */
 static struct link_cell *cell_at(const struct links *l, uint32_t local, uint16_t port, bool make)
 {
 	if (local >= l->locals)
 		return NULL;
-	/* The system gives pages only where ports are used. */
+	/* The kernel allocates pages only for cells in use. */
 	if (!l->cell[local] && make)
 		l->cell[local] = calloc(CELLS, sizeof(**l->cell));
 	return l->cell[local] ? &l->cell[local][port / 2] : NULL;
@@ -61,7 +62,8 @@ void links_alias(struct links *l, const struct endpoint *addr)
 		l->alias[l->aliases++ % LINKS_ALIASES] = *addr;
 }
 
-/* The next interface behind `after` by whose port the destination may be reached, -1: none. An alias may be any. */
+/* The next interface after `after` to which the destination may lead, -1: none. An alias may lead
+ * to any. */
 static int next_local(const struct calls *c, const struct endpoint *to, int after)
 {
 	int i;
@@ -97,7 +99,7 @@ enum reach_verdict links_check(const struct calls *c, struct str call_id, const 
 
 struct walk {
 	struct calls *c;
-	struct call *prev, *next; /* next stands for prev */
+	struct call *prev, *next; /* next replaces prev */
 	uint64_t number;
 	uint32_t visits;
 };
@@ -119,7 +121,7 @@ static int follow(struct walk *w, const struct endpoint *to, uint32_t depth)
 	return err;
 }
 
-/* What leaves by this leg. */
+/* Follows packets that leave by this leg. */
 static int leave(struct walk *w, const struct leg *l, uint32_t depth)
 {
 	int err;
@@ -130,7 +132,8 @@ static int leave(struct walk *w, const struct leg *l, uint32_t depth)
 	return err ? err : follow(w, &l->rtcp_remote, depth);
 }
 
-/* What arrives at this leg: where it leaves, see stream_cfgs() in apply.c. */
+/* Follows packets that arrive at this leg to the legs by which they leave, as stream_cfgs() in
+ * apply.c does. */
 static int visit(struct walk *w, struct call *c, uint32_t side, uint32_t media, uint32_t depth)
 {
 	struct leg *l = side < c->sides ? side_leg_get(c->side[side], media) : NULL;
@@ -192,7 +195,7 @@ void links_drop(struct link *l)
 	}
 }
 
-/* owned: only to ports that a call has. */
+/* owned: only links to ports that a call has. */
 static int add(struct calls *c, const struct link *like, const struct endpoint *to, bool owned,
 	struct link **out)
 {
@@ -218,7 +221,7 @@ static const struct endpoint *destination(const struct leg *l, bool rtcp)
 	return rtcp ? &l->rtcp_remote : &l->remote;
 }
 
-/* The leg had it before: then it was checked. */
+/* Whether the leg had this link before; then it was checked. */
 static bool had(const struct call *prev, uint32_t side, uint32_t media, const struct endpoint *to)
 {
 	const struct leg *l =
@@ -253,7 +256,7 @@ static int collect(
 	return err;
 }
 
-/* Somebody sends to a port of it. */
+/* Whether another call sends to one of its ports. */
 static bool is_named(const struct calls *c, const struct call *call)
 {
 	for (uint32_t s = 0; call && s < call->sides; s++)
@@ -275,7 +278,7 @@ int links_plan(struct calls *c, struct call *prev, struct call *next, struct lin
 
 	*out = NULL;
 	err = collect(c, prev, next, true, out);
-	/* A call that links to nobody, or that nobody links to, closes no circle. */
+	/* A call without outgoing or without incoming links closes no circle. */
 	if (!err && *out && is_named(c, prev))
 		err = walk(c, prev, next);
 	if (err) {
@@ -297,9 +300,9 @@ static void attach(struct call *call, struct link *planned)
 	}
 }
 
-/* --- Ports that are nobody's any more --------------------------------------------------------------------------- */
+/* --- Ports that a call no longer has ---------------------------------------------------------------------------- */
 
-/* The stream has no destination any more, here and at its worker. */
+/* Removes the destination of the stream, here and at its worker. */
 static void cut(struct calls *c, struct link *l)
 {
 	struct leg *leg = side_leg_get(l->call->side[l->side], l->media);
@@ -313,7 +316,7 @@ static void cut(struct calls *c, struct link *l)
 		leg->remote = leg->rtp_cfg.remote = (struct endpoint){0};
 	c->relay->ops->stream_cut(c->relay->arg, l->call->worker,
 		l->rtcp ? leg->port.rtcp_stream : leg->port.rtp_stream);
-	/* Else it would be a link again after a restart, to whoever has the port then. */
+	/* Otherwise it would become a link again after a restart, to the next owner of the port. */
 	save_changed(&c->saver, l->call, l->call);
 }
 
@@ -328,7 +331,7 @@ static void cut_all(struct calls *c, struct link_cell *cell)
 	}
 }
 
-/* The ports of one version of a call, but those that the other one keeps. */
+/* The ports of one version of a call, except those that the other version keeps. */
 static void disown(struct calls *c, const struct call *call, const struct call *keeps)
 {
 	for (uint32_t s = 0; s < call->sides; s++)
@@ -347,7 +350,8 @@ static void disown(struct calls *c, const struct call *call, const struct call *
 		}
 }
 
-/* restored: who names its ports may be a call that came back before it; else it means whoever had them. */
+/* restored: links to its ports are of calls that were restored before it; otherwise they meant the
+ * previous owner. */
 static void own(struct calls *c, struct call *prev, struct call *call, bool restored)
 {
 	for (uint32_t s = 0; s < call->sides; s++)

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Keys that a terminal must not send under. Under a key of ours the relay's own packets would be authentic when somebody
- * reflects them to us, and two senders under one key may repeat a keystream (RFC 3711 9.1; RFC 4568 6.1: a key is its sender's
- * alone). The same holds for the key of the other terminal, unless media pass through under the terminals' keys. The key of
- * another media or suite of the same terminal is allowed: phones do that, and only they send under it. Pure; keys are compared
- * in constant time. */
+/* Keys that a terminal must not send under. If a terminal used a key of the relay, the relay's own
+ * packets would be authentic when an attacker reflects them. And two senders under one key may
+ * repeat a keystream (RFC 3711 9.1; by RFC 4568 6.1 a key belongs to one sender). The same holds
+ * for the key of the other terminal, unless media pass through under the terminals' keys. The key
+ * of another media or suite of the same terminal is allowed: phones do that, and only they send
+ * under it. Pure; keys are compared in constant time. */
 #include "base/secmem.h"
 #include "call/negotiate.h"
 
-/* The master key decides: with the same key, another salt or suite is no excuse. Of keys of different length the common part
- * counts. */
+/* Compares master keys only, without salt and suite. Of keys of different length the common part is
+ * compared. */
 static bool same_bytes(const struct srtp_master *a, const struct srtp_master *b)
 {
 	uint32_t len =

@@ -105,7 +105,7 @@ static int offer_pair(struct plan *plan, struct call *c, const struct neg_in *in
 	if ((!from->source.family || from->peer == plan->to) &&
 		endpoint_parse_addr(&source, r->received_from) == 0)
 		from->source = source;
-	if (from->peer != plan->to) /* it turns to another: that one's answer counts (dialog.h) */
+	if (from->peer != plan->to) /* it switches to a side whose answer counts (dialog.h) */
 		from->settled = false;
 	if (!from->has_local)
 		from->local = neg_local(plan, in, r->direction[0], neg_family(in->sdp));
@@ -327,7 +327,7 @@ bool plan_init(struct plan *plan, struct neg_in *in)
 	return !plan->error;
 }
 
-/* Whether one m-line more would be relayed than the policy allows. Those that hold ports already stay. */
+/* Whether this m-line exceeds the policy's limit. m-lines that already have ports keep them. */
 bool neg_too_many(struct plan *plan, const struct side *from, uint32_t media,
 	const struct sdp_media *m, const struct neg_in *in)
 {
@@ -569,7 +569,8 @@ static void answer_all_media(struct plan *plan, struct call *c, bool paired, str
 	}
 }
 
-/* Another terminal answers in place of the one before, perhaps from an address that reads the same. */
+/* Whether another terminal answers in place of the previous one, perhaps with the same private
+ * address. */
 static void restart_learning(struct side *s)
 {
 	for (uint32_t i = 0; i < s->legs; i++)
@@ -618,7 +619,7 @@ void negotiate_answer(struct plan *plan, struct call *c, struct neg_in *in)
 	answer_all_media(plan, c, paired, in);
 	if (other)
 		restart_learning(from);
-	if (before) { /* who is told goes on as it was, with the one that answered first */
+	if (before) { /* the offerer stays with the side that answered first */
 		c->side[plan->to] = before->side[plan->to];
 		before->side[plan->to] = to;
 		call_free(in->keys, before);

@@ -59,10 +59,12 @@ void plan_warn(struct plan *plan, struct pool *p, struct str text);
 struct str edit_write(
 	struct plan *plan, struct call *next, const struct neg_in *in, bool is_answer);
 
-/* Checks the addresses of a request and its SDP (reach_sdp.c). NULL, or the error-reason; *detail then has the line and the cause. */
+/* Checks the addresses of a request and its SDP (reach_sdp.c). NULL, or the error-reason; *detail
+ * then has the line and the cause. */
 const char *reach_sdp(struct calls *c, struct pool *p, const struct ng_request *r,
 	const struct sdp *sdp, struct str *detail);
-/* The address that media are sent to: the signalled one, or received-from with the flag SIP-source-address. */
+/* The address that media are sent to: the signalled one, or received-from with the flag
+ * SIP-source-address. */
 struct endpoint neg_trusted(const struct ng_request *r, const struct endpoint *signalled);
 
 /* Takes the address that the request names for the call's end (told.c), with a warning where it will not be used. */
@@ -169,7 +171,8 @@ struct crypto_rules {    /* what a line of a terminal must keep to */
 uint32_t crypto_lines(struct sdes out[LEG_MAX_LINES], struct sdes_bag *bag,
 	const struct sdp_media *m, const struct crypto_rules *rules,
 	struct crypto_refused *refused);
-/* neg_reflect.c: NULL, or the reason why the terminal must not send under the keys of this line. more: the line's further keys. */
+/* neg_reflect.c: NULL, or the reason why the terminal must not send under the keys of this line.
+ * more: the line's further keys. */
 const char *reflect_refusal(
 	const struct neg_in *in, const struct sdes *line, const struct srtp_master *more);
 /* The line of the answer that fits an offer of ours, and our key for it; false if none does. */

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Key slots of keys that are not in force, but may return: several answers to one offer choose different keys, a terminal goes back to
- * a key it had before, a rejected m-line comes back. The worker keeps what a key protected with its slot (media/ledger.c), so the slot
- * is held for as long as the call may use the key again. Ours: all that a terminal knows (leg.ours). A terminal's own: the last few;
- * one that is older starts without a memory of what was received. Pure. */
+/* Slots of keys that are not in force, but may return: several answers to one offer choose
+ * different keys, a terminal returns to a former key, a rejected m-line is offered again. The
+ * worker stores the indexes of a key with its slot (media/ledger.c), so the slot is held while the
+ * call may use the key again. Of our keys these are all that a terminal knows (leg.ours), of a
+ * terminal's keys the last few. An older key of a terminal starts again without a record of
+ * received packets. Pure. */
 #include "base/secmem.h"
 #include "call/model.h"
 

@@ -13,7 +13,7 @@ const char *reach_text(enum reach_verdict v)
 	return v < REACH_VERDICT_COUNT ? text[v] : "";
 }
 
-/* IPv6 prefixes in front of an IPv4 address, which starts behind them. */
+/* IPv6 prefixes that are followed by an IPv4 address. */
 struct embedding {
 	uint8_t prefix[12];
 	uint8_t bytes;
@@ -32,7 +32,7 @@ static bool is_loopback6(const struct endpoint *e)
 	return e->family == AF_INET6 && memcmp(e->addr, &in6addr_loopback, 16) == 0;
 }
 
-/* The IPv4 address that an IPv6 one stands for, or the address itself. */
+/* The IPv4 address inside an IPv6 address, or the address itself. */
 static struct endpoint inner(const struct endpoint *e)
 {
 	struct endpoint out = {.family = AF_INET, .port = e->port};
@@ -47,7 +47,7 @@ static struct endpoint inner(const struct endpoint *e)
 	return *e;
 }
 
-/* With a prefix of so many bits at least. */
+/* Whether a network with at least `bits` prefix bits contains e. */
 static bool is_in(const struct call_nets *nets, const struct endpoint *e, uint8_t bits)
 {
 	for (uint32_t i = 0; i < nets->n; i++)
@@ -85,7 +85,7 @@ static bool is_own(const struct reach *r, const struct endpoint *e)
 	return r->own && r->own(r->arg, e);
 }
 
-/* What an address is, whatever the operator and this host say. */
+/* Classifies an address by itself, without the operator's lists and this host's addresses. */
 static enum reach_verdict kind(const struct endpoint *e)
 {
 	if (is_loopback6(e) || (e->family == AF_INET && e->addr[0] == 127))
@@ -134,7 +134,7 @@ int reach_local(const struct reach *r, const struct endpoint *e, int after)
 	return -1;
 }
 
-/* Both name one media port of ours. */
+/* Whether both name the same media port of this relay. */
 static bool same_port(const struct reach *r, const struct endpoint *a, const struct endpoint *b)
 {
 	for (int i = reach_local(r, a, -1); a->port == b->port && i >= 0; i = reach_local(r, a, i))

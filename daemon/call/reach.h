@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Where media may go. All decisions are made here: on addresses in SDP, sources that a stream is about to learn, callbacks and
- * restored calls. SIP users write their own SDP. Without this check they could make the relay send to ng, to loopback, or to a
- * whole subnet.
+/* Where media may go. All decisions are made here: on addresses in SDP, sources that a stream is
+ * about to learn, callbacks and restored calls. SIP users write their own SDP. Without this check
+ * they could make the relay send to ng, to loopback, or to a whole subnet.
  *
- * Pure: callbacks look up the host's addresses, and must be lock-free. Any thread. A struct reach is constant while in use. */
+ * Pure: callbacks look up the host's addresses, and must be lock-free. Any thread. A struct reach
+ * is constant while in use. */
 #ifndef CALL_REACH_H
 #define CALL_REACH_H
 
@@ -53,17 +54,20 @@ const char *reach_text(enum reach_verdict v);
 /* The error-reason of a request that names such an address; the reply has the line and the text behind it. */
 #define REACH_ERROR "Media address is not allowed"
 
-/* Checks address and port. OK, NOWHERE, or the reason why media may not go there. Media ports of this relay give OWN; links_check()
- * (call/links.h) tells OWN_CALL and OWN_FREE apart. An IPv4 address inside an IPv6 one is checked as the IPv4 address: mapped,
- * compatible and translated (RFC 4291 2.5.5, RFC 2765 2.1), 64:ff9b::/96 (RFC 6052), 2002::/16 (RFC 3056). */
+/* Checks address and port. OK, NOWHERE, or the reason why media may not go there. Media ports of
+ * this relay give OWN; links_check() (call/links.h) tells OWN_CALL and OWN_FREE apart. An IPv4
+ * address inside an IPv6 one is checked as the IPv4 address: mapped, compatible and translated (RFC
+ * 4291 2.5.5, RFC 2765 2.1), 64:ff9b::/96 (RFC 6052), 2002::/16 (RFC 3056). */
 enum reach_verdict reach_check(const struct reach *r, const struct endpoint *e);
 
-/* The index of the next media interface after `after` (-1: the first) that has this address, or advertises it, if the port is a
- * media port; -1: none. Several interfaces may share one advertised address. */
+/* The index of the next media interface after `after` (-1: the first) that has this address, or
+ * advertises it, if the port is a media port; -1: none. Several interfaces may share one advertised
+ * address. */
 int reach_local(const struct reach *r, const struct endpoint *e, int after);
 
-/* Whether a stream may learn src as its destination. Allowed are, in addition to reach_check(): the signalled address, which was
- * checked before, and the same media port of this relay by its other address. */
+/* Whether a stream may learn src as its destination. Allowed are, in addition to reach_check(): the
+ * signalled address, which was checked before, and the same media port of this relay by its other
+ * address. */
 bool reach_may_learn(
 	const struct reach *r, const struct endpoint *signalled, const struct endpoint *src);
 

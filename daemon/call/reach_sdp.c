@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The addresses of an SDP that media would be sent to, and media-address of the request: each is looked at before anything is
- * negotiated. One that is not allowed refuses the whole offer or answer, for a call without media helps nobody. What is no
- * destination passes: port 0, hold (0.0.0.0), host names, media that is not relayed. */
+/* Checks the media addresses of an SDP, and media-address of the request, before negotiation. A
+ * forbidden address refuses the whole offer or answer, because a call without media is of no use.
+ * Values that are not destinations pass: port 0, hold (0.0.0.0), host names, media that are not
+ * relayed. */
 #include "call/calls.h"
 #include "call/negotiate.h"
 
@@ -33,7 +34,7 @@ static const struct sdp_line *rtcp_line(const struct sdp_media *m)
 	return m->has_rtcp ? sdp_attr(m->lines, STR("rtcp")) : m->conn.line;
 }
 
-/* What an SDP writes into c= lines in place of our address leads to us as well. */
+/* media-address replaces our address in c= lines, so packets sent to it may reach this relay. */
 static const char *media_address(struct calls *c, const struct ng_request *r, struct str *detail)
 {
 	struct endpoint e;

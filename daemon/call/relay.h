@@ -52,7 +52,8 @@ struct relay_ops {
 	const struct relay_local *(*locals)(void *arg, uint32_t *n);
 	/* The worker a new call shall live on: all its ports and contexts are of this one. */
 	uint32_t (*worker_choose)(void *arg);
-	/* on: ports and keys taken from now on belong to an emergency call, and may come from the reserve. */
+	/* on: ports and keys taken from now on belong to an emergency call, and may come from the
+	 * reserve. */
 	void (*emergency)(void *arg, bool on);
 	/* 0, -ENOSPC ("Ran out of ports"), -errno. The ports receive from now on; packets are dropped until a stream is set. */
 	int (*port_take)(void *arg, struct relay_port *out, uint32_t worker, uint8_t local);
@@ -77,10 +78,11 @@ struct relay_ops {
 	void (*stats)(void *arg, uint32_t worker, uint32_t stream, struct relay_stats *out);
 	/* Of that, when the last packet came; costs nothing, but may be told some seconds late. */
 	uint64_t (*heard)(void *arg, uint32_t worker, uint32_t stream);
-	/* How often a confirmed source was replaced, and the cause of the last time. Costs nothing either. */
+	/* How often a confirmed source was replaced, and the cause of the last time. Costs nothing
+	 * either. */
 	struct media_handover (*handover)(void *arg, uint32_t worker, uint32_t stream);
-	/* Packets received for the stream, repeated ones included. Costs nothing. *kernel: the kernel relays the stream now, and its
-	 * count may be some seconds old. */
+	/* Packets received for the stream, repeated ones included. Costs nothing. *kernel: the
+	 * kernel relays the stream now, and its count may be some seconds old. */
 	uint64_t (*arrived)(void *arg, uint32_t worker, uint32_t stream, bool *kernel);
 	/* Ask the worker where these contexts stand, RELAY_ASK_MAX at most; it answers within a burst or so, or, when it is
 	 * busy, not at all. */

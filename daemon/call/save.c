@@ -250,7 +250,7 @@ static int state_of(
 	return 0;
 }
 
-/* Of the marks only those that there are: every call is looked at twice a second. */
+/* Hashes only the marks in use, because every call is checked twice a second. */
 static uint64_t hash_of(const struct saver *s, const struct call_state *state)
 {
 	const size_t head = offsetof(struct leg_state, mark),

@@ -12,7 +12,7 @@ static bool allowed(const struct call_nets *nets, const struct endpoint *e)
 	return false;
 }
 
-/* The port is that of --b2b-url. */
+/* The port does not matter: the callback uses the port of --b2b-url. */
 static bool reaches(
 	const struct call_nets *nets, const struct reach *r, const struct endpoint *whom)
 {
