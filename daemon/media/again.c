@@ -1,16 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Packets that come back. Calls that send to each other are checked for circles (call/links.h), but a circle can also lead over
- * address translation, a terminal that echoes, or a second relay. Nothing in a plain RTP packet says how far it went: it has no
- * hop count, and each relay sends it with a new TTL. So the packet itself is recognised.
+/* Recognises packets that were received before. call/links.h finds circles of calls, but a circle
+ * can also lead through address translation, a terminal that echoes, or a second relay. A plain RTP
+ * packet has no hop count, and each relay sends it with a new TTL. So the packet itself must be
+ * recognised.
  *
- * This costs nothing on the usual way. call/circle.c has a stream watched when it gets more packets than a terminal sends, and any
- * plain stream for some seconds now and then. A watched stream takes the long way. Each packet's hash is compared with those of the
- * last 65,536 that this worker watched, and a packet that came before is dropped. A watch ends after AGAIN_PACKETS or AGAIN_NS
- * without one.
+ * This costs nothing on the usual path. call/circle.c starts a watch of a stream that gets more
+ * packets than a terminal sends, and of every plain stream from time to time. Packets of a watched
+ * stream do not take the usual path. The hash of each is compared with those of the last 65,536
+ * watched packets of this worker, and a repeated packet is dropped. A watch ends after
+ * AGAIN_PACKETS or AGAIN_NS without a repetition.
  *
- * It holds for plain RTP and RTCP and for what is passed through. SRTP has its replay window, and what is sent under a key the
- * nonce guard, so a circle with one SRTP leg ends by itself. It does not hold for circles that take longer than AGAIN_NS, and for
- * those that change the packet on their way. Reads and writes its own tables only. */
+ * Watches cover plain RTP and RTCP, and SRTP that is passed through. Other SRTP has its replay
+ * window, and packets sent under a key have the nonce guard, so a circle with one such leg ends by
+ * itself. Not found are circles that take longer than AGAIN_NS, and circles that change the packet.
+ * Reads and writes its own tables only. */
 #include "base/hash.h"
 #include "media/int.h"
 
@@ -44,7 +47,7 @@ bool media_came_again(
 	uint64_t hash, *slot;
 	bool again;
 
-	/* The same packet may come to several streams: a circle comes to the same one. */
+	/* Several streams may get the same packet; in a circle the same stream gets it again. */
 	memcpy(key, m->cfg.again_key, sizeof(key));
 	for (int i = 0; i < 4; i++)
 		key[i] ^= (uint8_t)(stream >> 8 * i);

@@ -32,15 +32,15 @@ struct past {
 /* How far an index that was followed without authentication may be ahead of the truth (RFC 3550 A.1). */
 #define MEDIA_FAR_AHEAD 3000
 
-/* By how many packets an unauthenticated index may be ahead of those received. It is less than the smallest window, so the
- * packets that are really next still fit into the window (jump.c). */
+/* By how many packets an unauthenticated index may be ahead of those received. It is less than the
+ * smallest window, so the packets that are really next still fit into the window (jump.c). */
 #define MEDIA_LEAD 60
 
 struct ssrc_state {
 	uint32_t ssrc;
 	bool used;
-	/* Without authentication: packets missing up to the sequence number lead_at. Each packet in a row since then reduces lead by
-	 * one. */
+	/* Without authentication: packets missing up to the sequence number lead_at. Each packet in
+	 * a row since then reduces lead by one. */
 	uint8_t lead;
 	uint16_t lead_at;
 	uint64_t touched;   /* of the worker's clock, to find the least recently used */
@@ -79,7 +79,8 @@ struct key_state {
 
 enum { RX_RTP, RX_RTCP, TX_RTP, SSRC_TABLES };
 
-/* The indexes of a key that no context uses at present (ledger.c). Written by commands only; lives as long as the slot pair. */
+/* The indexes of a key that no context uses at present (ledger.c). Written by commands only; lives
+ * as long as the slot pair. */
 #define LEDGER_MARKS \
 	(2 * (MEDIA_SSRCS + MEDIA_PAST)) /* RTP and RTCP; a key only receives or only sends */
 struct ledger {
@@ -126,9 +127,10 @@ struct media_ctx {
 	uint32_t roc[SSRC_TABLES];      /* where SSRCs begin that nothing is known of */
 	uint64_t changed;               /* number of the burst before the last command */
 	struct media_ctx_cfg *cfg;
-	/* Written by complete.c only, after authentication. Where there are more SSRCs than the first they lie elsewhere, so that what
-	 * packets need of many contexts is on few pages. No table forgets while the key lives: indexes of
-	 * evicted SSRCs are in struct past, those of keys that are not in force in struct ledger. */
+	/* Written by complete.c only, after authentication. Where there are more SSRCs than the
+	 * first they lie elsewhere, so that what packets need of many contexts is on few pages. No
+	 * table forgets while the key lives: indexes of evicted SSRCs are in struct past, those of
+	 * keys that are not in force in struct ledger. */
 	struct ssrc_state first_rtcp;               /* of RX_RTCP */
 	struct ssrc_state (*more)[MEDIA_SSRCS - 1]; /* [SSRC_TABLES] */
 	uint8_t used[SSRC_TABLES]; /* entries of each table: taken in order, never given back */
@@ -336,7 +338,8 @@ static inline bool media_proves(const struct media_way *rx, bool rtcp)
 
 /* --- source.c --------------------------------------------------------------------------------------------------- */
 
-/* Whether to relay this packet; learns its source. proved: it is authentic; otherwise only its source is known. */
+/* Whether to relay this packet; learns its source. proved: it is authentic; otherwise only its
+ * source is known. */
 bool media_learn(struct media *m, const struct arena *a, uint32_t stream, const struct media_in *in,
 	const struct xc_job *j, bool proved);
 /* Publish the stream's learned address to whoever asks. */
@@ -344,8 +347,8 @@ void media_learned(struct media *m, uint32_t stream);
 
 /* --- jump.c ----------------------------------------------------------------------------------------------------- */
 
-/* Whether an unauthenticated index may be committed: it is not too far ahead, or further packets followed it. Updates the run j;
- * s: the SSRC's state before the packet. */
+/* Whether an unauthenticated index may be committed: it is not too far ahead, or further packets
+ * followed it. Updates the run j; s: the SSRC's state before the packet. */
 bool media_believable(struct jump *j, struct ssrc_state *s, uint64_t index, uint64_t now_ns);
 
 /* --- again.c ---------------------------------------------------------------------------------------------------- */
@@ -357,7 +360,8 @@ bool media_believable(struct jump *j, struct ssrc_state *s, uint64_t index, uint
 
 /* Starts to watch a stream for packets that were received before. */
 void media_watch(struct media *m, uint32_t stream);
-/* For a watched stream: whether this packet, received at t_ns, was received before. Also ends the watch when it is over. */
+/* For a watched stream: whether this packet, received at t_ns, was received before. Also ends the
+ * watch when it is over. */
 bool media_came_again(
 	struct media *m, uint32_t stream, const uint8_t *p, uint32_t len, uint64_t t_ns);
 
@@ -384,8 +388,9 @@ bool media_usual(const struct media *m, const struct arena *a, const struct medi
 
 uint32_t media_rename(uint64_t key, uint32_t ssrc);
 uint32_t media_rename_back(uint64_t key, uint32_t name);
-/* Renames SSRCs in a compound RTCP packet in the clear. from_source: it comes from such a source, and its sender's SSRCs are
- * renamed. Otherwise it goes to one, and the SSRCs that it reports on are translated back. Truncated or unknown parts are kept. */
+/* Renames SSRCs in a compound RTCP packet in the clear. from_source: it comes from such a source,
+ * and its sender's SSRCs are renamed. Otherwise it goes to one, and the SSRCs that it reports on
+ * are translated back. Truncated or unknown parts are kept. */
 void media_rename_rtcp(uint64_t key, uint8_t *p, size_t len, bool from_source);
 
 /* --- ssrc.c: indexes and windows ------------------------------------------------------------------------------ */
@@ -529,7 +534,8 @@ bool media_ledger_allows(const struct media *m, const struct media_crypto *tx);
 /* CTX_SET, before the tables change: stores the indexes of the keys that leave this direction. */
 void media_ledger_leave(
 	struct media *m, struct media_ctx *c, bool tx, const struct media_crypto *next, bool all);
-/* CTX_SET, after the tables were reset: restores the indexes of the keys in now. prev: keys that were in force, NULL = none. */
+/* CTX_SET, after the tables were reset: restores the indexes of the keys in now. prev: keys that
+ * were in force, NULL = none. */
 void media_ledger_join(struct media *m, struct media_ctx *c, bool tx,
 	const struct media_crypto *prev, const struct media_crypto *now);
 /* The slot has a new key or none: forgets the indexes of the previous one. */

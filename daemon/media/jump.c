@@ -1,18 +1,20 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* How far an index may jump that nobody authenticated: of plain RTP which leaves as SRTP, of UNAUTHENTICATED_SRTP, of what is
- * passed through. Whoever can forge such a packet could otherwise move the index so far that the terminal's own packets are
- * old, and an index once sent cannot be taken back (RFC 3711 9.1).
+/* Limits jumps of indexes without authentication: of plain RTP that leaves as SRTP, of
+ * UNAUTHENTICATED_SRTP, and of media that is passed through. Otherwise one forged packet could move
+ * the index so far that the terminal's own packets are too old. An index cannot be moved back after
+ * it was sent (RFC 3711 9.1).
  *
- * So an index may be ahead by MEDIA_LEAD packets that never came, and each packet that comes makes up for one of them. The
- * terminal's packets, which are then behind, still fit into the window. A stream that loses half of its packets goes on; a
- * forger's packet moves the index by two in the long run. Further jumps need RUN packets in a row, over RUN_NS, and none of the
- * terminal's own in between; RFC 3550 A.1 does this for plain RTP with two packets and no time. */
+ * So an index may be ahead by at most MEDIA_LEAD missing packets, and each received packet reduces
+ * this lead by one. Packets of the terminal, which are then behind, still fit into the window. A
+ * stream that loses half of its packets continues. In the long run a forged packet moves the index
+ * by two. Larger jumps need RUN packets in a row, over RUN_NS, without a packet of the terminal in
+ * between. RFC 3550 A.1 does this for plain RTP with two packets and no minimum time. */
 #include "media/int.h"
 
 enum { RUN = 8 };
 #define RUN_NS 100000000ull
 
-/* Packets missing now. */
+/* The current lead: number of missing packets. */
 static uint32_t lead(const struct ssrc_state *s)
 {
 	uint16_t since = (uint16_t)((uint16_t)s->seen.last - s->lead_at);
@@ -26,7 +28,7 @@ static bool in_reach(struct ssrc_state *s, uint64_t index)
 
 	if (missing > MEDIA_LEAD)
 		return false;
-	/* The packet itself makes up for one. Packets in a row need no mark. */
+	/* The packet itself reduces the lead by one. Packets in a row need no record. */
 	if (index > s->seen.last + 1) {
 		s->lead = (uint8_t)(missing - 1);
 		s->lead_at = (uint16_t)index;
@@ -53,7 +55,7 @@ bool media_believable(struct jump *j, struct ssrc_state *s, uint64_t index, uint
 			return false;
 		s->lead = 0;
 	}
-	/* One that fits ends a run. */
+	/* A packet with a fitting index ends a run. */
 	if (j->ssrc == s->ssrc)
 		j->count = 0;
 	return true;

@@ -4,10 +4,10 @@
  * our port. Ranks and probation decide between the two (learn.h). */
 #include "media/learn.h"
 
-/* A run ends when its source pauses for longer. */
+/* A longer pause of its source ends a run. */
 #define RTP_PAUSE_NS  2000000000ull
 #define RTCP_PAUSE_NS 30000000000ull
-#define COMFORT_NOISE 13 /* RFC 3389: may come between packets of any other payload type */
+#define COMFORT_NOISE 13 /* RFC 3389: may occur between packets of any other payload type */
 
 const char *learn_rank_name(enum learn_rank rank)
 {
@@ -66,9 +66,10 @@ static bool is_source(const struct learn *l, const struct endpoint *src)
 	return l->source.family && endpoint_eq(&l->source, src);
 }
 
-/* Start again. The source until now is not learned again at once: its last packets must not win over a terminal that has just
- * said where it is. It is heard meanwhile, unless the terminal is another: some announce a new address and go on sending from
- * the old one. */
+/* Starts learning again. The previous source is not learned again at once: its last packets must
+ * not win over the address that was just signalled. Its packets are still relayed, because some
+ * terminals announce a new address but continue to send from the old one. If another terminal
+ * answered, they are not. */
 static void restart_learning(struct learn *l, struct learn_trials *t, bool other_terminal)
 {
 	*t = (struct learn_trials){.old = l->source, .old_heard = !other_terminal && l->confirmed};
@@ -89,8 +90,9 @@ void learn_signal(struct learn *l, struct learn_trials *t, const struct endpoint
 		l->signalled = *signalled;
 		if (restart || (changed && !kept))
 			restart_learning(l, t, restart);
-		/* A source that was learned before SDP named any address stays; the exact one may still take over. */
-		/* An asymmetric side's source is not where we send. */
+		/* A source learned before SDP named any address stays; the signalled address may
+		 * still take over. */
+		/* Media of an asymmetric side are not sent to its source. */
 		if (restart || ((!known || changed) && !(kept && is_source(l, &l->remote))))
 			l->remote = *signalled;
 	} else if (l->since_ns == 0) {
@@ -101,7 +103,7 @@ void learn_signal(struct learn *l, struct learn_trials *t, const struct endpoint
 	l->since_ns = now_ns ? now_ns : 1;
 }
 
-/* Whether this source could replace the one that is followed, or be the first: by rank and state, before any probation. */
+/* Whether rank and state allow this source to be followed, before any probation. */
 static bool could_lead(const struct learn *l, const struct learn_trials *t,
 	const struct media_stream_cfg *cfg, const struct endpoint *src, bool proves)
 {
@@ -142,8 +144,8 @@ static bool is_over(const struct learn_trial *r, const struct learn_seen *s)
 	return s->now_ns > r->last_ns + (s->rtcp ? RTCP_PAUSE_NS : RTP_PAUSE_NS);
 }
 
-/* The place for a source on probation: its own, a free one, one whose source pauses, or that of the least likely one which
- * does not rank higher. */
+/* The entry for a source on probation: its own, a free one, one whose source pauses, or that of the
+ * least likely source which does not rank higher. */
 static struct learn_trial *trial_of(
 	struct learn_trials *t, const struct endpoint *signalled, const struct learn_seen *s)
 {
@@ -182,7 +184,7 @@ static bool follows(const struct learn_trial *r, const struct media_stream_cfg *
 		(step >= 1 && step <= LEARN_STEP && (s->type == r->type || is_event(cfg, s->type)));
 }
 
-/* One more packet of a source on probation: true when it has passed. */
+/* Counts a packet of a source on probation. True when it has passed. */
 static bool passes(struct learn_trials *t, const struct learn *l,
 	const struct media_stream_cfg *cfg, const struct learn_seen *s)
 {
@@ -197,7 +199,7 @@ static bool passes(struct learn_trials *t, const struct learn *l,
 	if (!r->src.family || !endpoint_eq(&r->src, s->src) || is_over(r, s) || r->ssrc != s->ssrc)
 		*r = (struct learn_trial){.src = *s->src, .count = 1, .type = s->type};
 	else if (!s->rtcp && (step == 0 || step > UINT16_MAX - LEARN_STEP))
-		return false; /* late, or doubled: says nothing */
+		return false; /* late, or a duplicate: does not count */
 	else if (follows(r, cfg, s, step))
 		r->count += r->count < UINT8_MAX;
 	else
@@ -208,7 +210,7 @@ static bool passes(struct learn_trials *t, const struct learn *l,
 	return r->count >= (s->rtcp ? LEARN_REPORTS : LEARN_PACKETS);
 }
 
-/* --- Who is followed ---------------------------------------------------------------------------------------------- */
+/* --- The followed source ------------------------------------------------------------------------------------------ */
 
 static bool at_once(const struct learn *l, const struct media_stream_cfg *cfg, uint64_t now_ns)
 {
@@ -217,7 +219,7 @@ static bool at_once(const struct learn *l, const struct media_stream_cfg *cfg, u
 		learn_rank_of(&l->signalled, &l->source) == LEARN_EXACT;
 }
 
-/* Which of the rules lets it replace a confirmed source. */
+/* The rule by which it replaces a confirmed source. */
 static enum learn_cause cause_of(const struct learn *l, const struct learn_trials *t,
 	const struct media_stream_cfg *cfg, const struct learn_seen *s)
 {
@@ -245,7 +247,8 @@ static void follow(struct learn *l, struct learn_trials *t, const struct media_s
 		r->from = learn_rank_of(&l->signalled, &l->source);
 		r->to = learn_rank_of(&l->signalled, s->src);
 	}
-	/* Anybody may forge one packet from the address in SDP. If no more come, the source before gets its place back. */
+	/* Anybody may forge one packet from the address in SDP. If no further packets follow, the
+	 * previous source is restored. */
 	*t = (struct learn_trials){0};
 	if (tentative)
 		t->old = l->source;
@@ -260,14 +263,14 @@ static void follow(struct learn *l, struct learn_trials *t, const struct media_s
 		(void)passes(t, l, cfg, s);
 }
 
-/* A packet of the source that is followed. */
+/* A packet of the followed source. */
 static void goes_on(struct learn *l, struct learn_trials *t, const struct media_stream_cfg *cfg,
 	const struct learn_seen *s, struct learn_result *r)
 {
 	bool confirm =
 		l->tentative ? s->proved || passes(t, l, cfg, s) : at_once(l, cfg, s->now_ns);
 
-	/* Of other confirmed sources not every packet comes here (usual.c), and nobody asks. */
+	/* Of other confirmed sources usual.c handles most packets, and the time is not needed. */
 	if (!l->confirmed || cfg->media_handover)
 		l->heard_ns = s->now_ns;
 	l->proved |= s->proved;
@@ -283,7 +286,7 @@ static void goes_on(struct learn *l, struct learn_trials *t, const struct media_
 	}
 }
 
-/* How long another source must have been silent until this one may lead. */
+/* How long the followed source must have been silent before this one may replace it. */
 static uint64_t quiet_ns(const struct learn *l, const struct learn_trials *t,
 	const struct media_stream_cfg *cfg, const struct learn_seen *s)
 {
@@ -311,9 +314,9 @@ struct learn_result learn_packet(struct learn *l, struct learn_trials *t,
 	struct learn_result r = {.heard = !cfg->strict_source || s->proved};
 
 	if (cfg->learning == MEDIA_LEARN_OFF) {
-		r.heard = true; /* learn_accepts() has judged it by SDP */
+		r.heard = true; /* learn_accepts() has checked it against the SDP */
 	} else if (s->rtcp && cfg->rtp) {
-		/* RTCP that shares the port says nothing about where RTP comes from. */
+		/* RTCP on the RTP port does not show the source of RTP. */
 		r.heard |=
 			is_source(l, s->src) || learn_rank_of(&l->signalled, s->src) == LEARN_EXACT;
 	} else if (is_source(l, s->src)) {

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Learns the address that a terminal really sends from. Pure: the time is a parameter.
  *
- * A source has a rank: how well it matches the address in the terminal's SDP. Where the terminal's packets are authenticated,
- * one authentic packet suffices. Elsewhere anybody can send, so a source below LEARN_EXACT is on probation: it is followed
- * after LEARN_PACKETS consistent packets. With strict-source, its packets are relayed only from then on. */
+ * A source has a rank: how well it matches the address in the terminal's SDP. Where the terminal's
+ * packets are authenticated, one authentic packet suffices. Elsewhere anybody can send, so a source
+ * below LEARN_EXACT is on probation: it is followed after LEARN_PACKETS consistent packets. With
+ * strict-source, its packets are relayed only from then on. */
 #ifndef MEDIA_LEARN_H
 #define MEDIA_LEARN_H
 
@@ -11,7 +12,8 @@
 
 /* "delayed" and "heuristic" confirm a source this long after signalling, as rtpengine does. */
 #define LEARN_PERIOD_NS 3000000000ull
-/* A source that was silent for this long may be replaced by another of its rank, where replacement is allowed. */
+/* A source that was silent for this long may be replaced by another of its rank, where replacement
+ * is allowed. */
 #define LEARN_QUIET_NS 1000000000ull
 /* If the address in SDP is silent for this long after it took over, its packets were stray ones. */
 #define LEARN_STRAY_NS 200000000ull
@@ -99,8 +101,8 @@ const char *learn_cause_name(enum learn_cause cause);
 const char *learn_cause_text(enum learn_cause cause);
 enum learn_rank learn_rank_of(const struct endpoint *signalled, const struct endpoint *src);
 
-/* A new SDP was received. The same address, or none (hold), keeps the learned source. Another address starts learning again, and
- * so does restart (another terminal answered). */
+/* A new SDP was received. The same address, or none (hold), keeps the learned source. Another
+ * address starts learning again, and so does restart (another terminal answered). */
 void learn_signal(struct learn *l, struct learn_trials *t, const struct endpoint *signalled,
 	bool restart, uint64_t now_ns);
 
@@ -108,7 +110,8 @@ void learn_signal(struct learn *l, struct learn_trials *t, const struct endpoint
 bool learn_accepts(const struct learn *l, const struct learn_trials *t,
 	const struct media_stream_cfg *cfg, const struct endpoint *src, bool proves);
 
-/* Learns from a packet that learn_accepts() accepted; where packets are authenticated, from an authentic one only. */
+/* Learns from a packet that learn_accepts() accepted; where packets are authenticated, from an
+ * authentic one only. */
 struct learn_result learn_packet(struct learn *l, struct learn_trials *t,
 	const struct media_stream_cfg *cfg, const struct learn_seen *s);
 

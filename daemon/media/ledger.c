@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What a key protected belongs to the key (RFC 3711 3.2.3, 9.1: no keystream twice). A call may leave a key and return to it: three
- * answers to one offer, SRTP and RTP by turns, a rejected m-line. When a key goes out of force, its highest indexes are kept with
- * its slot; when it comes back, they continue. Windows are not kept: whatever is at or below a kept index counts as seen, so
- * packets that were reordered around the change are lost. Commands only; the packet path never looks here. */
+/* The indexes of a key belong to the key (RFC 3711 3.2.3, 9.1: no keystream twice). A call may
+ * leave a key and return to it: several answers to one offer, SRTP and RTP in turn, a rejected
+ * m-line. When a key goes out of force, its highest indexes are stored with its slot. When the key
+ * returns, its indexes continue. Replay windows are not stored: all indexes up to the stored one
+ * count as received, so packets that are reordered around the change are lost. Used by commands
+ * only, never by the packet path. */
 #include "media/int.h"
 
 static struct key_state *state_of(const struct media *m, uint32_t slot)
@@ -29,7 +31,8 @@ bool media_ledger_allows(const struct media *m, const struct media_crypto *tx)
 	return true;
 }
 
-/* Nothing of what is passed through was authenticated, so none of it is kept: what was kept before stays. */
+/* Indexes of media that are passed through are not authenticated, so they are not stored; those
+ * stored before stay. */
 static void keep(struct media *m, const struct media_ctx *c, bool tx, uint32_t slot)
 {
 	struct ledger *l = &m->ledger[slot / 2];

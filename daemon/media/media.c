@@ -109,8 +109,8 @@ static void tx_rtcp_set(struct media *m, struct media_ctx *c, const struct media
 		c->tx_rtcp_next = 0;
 }
 
-/* Each direction's tables as the keys that are in force from now on need them: first what leaves is kept, then the tables start again,
- * then what comes is continued. */
+/* Changes the tables of each direction to the new keys: stores the indexes of keys that leave,
+ * resets the tables, and restores the indexes of keys that return. */
 static void tables_set(struct media *m, struct media_ctx *c, const struct media_ctx_cfg *cfg)
 {
 	const struct media_ctx_cfg old = *c->cfg;
@@ -127,7 +127,7 @@ static void tables_set(struct media *m, struct media_ctx *c, const struct media_
 	if (!was || cfg->tx_new)
 		media_ssrc_reset(m, c, TX_RTP, cfg->tx_roc, cfg->tx_start, cfg->tx_starts);
 	tx_rtcp_set(m, c, cfg);
-	/* What was authentic before media were passed through stays seen. */
+	/* Authentic indexes from before media were passed through still count as received. */
 	media_ledger_join(m, c, false, was && !cfg->rx_new && !trust ? &old.rx : NULL, &cfg->rx);
 	media_ledger_join(m, c, true, was && !cfg->tx_new ? &old.tx : NULL, &cfg->tx);
 }

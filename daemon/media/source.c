@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Between packets and learn.c: whose packets are heard, what is learned of their source, and what other threads see of that.
- * Called by complete.c and by commands. */
+/* Connects packets to learn.c: decides which packets are relayed, learns their source, and
+ * publishes it to other threads. Called by complete.c and by commands. */
 #include "media/int.h"
 
-/* --- What other threads see --------------------------------------------------------------------------------------- */
+/* --- Published to other threads ----------------------------------------------------------------------------------- */
 
 static void publish_remote(struct media_stream_counters *c, const struct learn *l)
 {
@@ -25,7 +25,8 @@ void media_learned(struct media *m, uint32_t stream)
 	struct media_stream_counters *c = &m->counters[stream];
 
 	publish_remote(c, &s->learn);
-	/* An asymmetric side's source is confirmed for us alone: others take it for the remote address. */
+	/* Do not publish the source of an asymmetric side: other threads take it for the remote
+	 * address. */
 	atomic_store_explicit(
 		&c->confirmed, s->learn.confirmed && !s->cfg.asymmetric, memory_order_relaxed);
 }
@@ -79,7 +80,8 @@ void media_stream_remote(const struct media *m, uint32_t stream, struct endpoint
 
 /* --- Packets ------------------------------------------------------------------------------------------------------ */
 
-/* RTCP comes from beside a confirmed source of RTP, whose SSRC it names. The RTP port is the one below (RFC 3550 11). */
+/* Whether RTCP comes from the port above a confirmed source of RTP (RFC 3550 11), and names its
+ * SSRC. */
 static bool is_vouched(
 	const struct media *m, uint32_t stream, const struct media_in *in, const struct xc_job *j)
 {
@@ -97,7 +99,8 @@ static bool is_vouched(
 		atomic_load_explicit(&m->counters[*cell].ssrc, memory_order_relaxed) == j->ssrc;
 }
 
-/* A source that is not the followed one sends: may it be learned? Every rule about whom never to believe belongs here. */
+/* Whether another source than the followed one may be learned. All rules about forbidden sources
+ * belong here. */
 static bool may_learn(
 	const struct media *m, const struct media_stream *s, const struct media_in *in)
 {
@@ -107,7 +110,8 @@ static bool may_learn(
 		m->cfg.may_learn(m->cfg.may_learn_arg, &s->learn.signalled, &in->src);
 }
 
-/* prepare.c has believed the packet at its interface. An index that does not fit is asked about each time. */
+/* prepare.c has accepted the packet at its interface. If the index does not fit, each packet is
+ * checked. */
 static void learn_dev(struct learn *l, const struct media_in *in, bool changed)
 {
 	if (l->dev == in->dev && !changed)
@@ -115,7 +119,7 @@ static void learn_dev(struct learn *l, const struct media_in *in, bool changed)
 	if (l->confirmed && endpoint_eq(&in->src, &l->source))
 		l->dev = in->dev <= UINT16_MAX ? (uint16_t)in->dev : 0;
 	else if (changed)
-		l->dev = 0; /* it was the source's before */
+		l->dev = 0; /* it belonged to the previous source */
 }
 
 bool media_learn(struct media *m, const struct arena *a, uint32_t stream, const struct media_in *in,

@@ -50,7 +50,8 @@ bool media_usual(const struct media *m, const struct arena *a, const struct medi
 	/* Version 2, padded or not, no CSRCs; not what RFC 5761 takes for RTCP. */
 	if ((p[0] & 0xdf) != RTP_VERSION << 6 || (p[1] >= 192 && p[1] <= 223))
 		return false;
-	/* Without the hint gcc takes what follows for rare, and clears job and note with "rep stos", which is slow to start. */
+	/* Without the hint gcc takes the code below for rare, and clears job and note with "rep
+	 * stos", which is slow to start. */
 	if (__builtin_expect(
 		    in->dev != s->learn.dev || !endpoint_eq(&in->src, &s->learn.remote), 0))
 		return false;
