@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Stochastic fair queueing: a queue per share of the sources, and a ring of the queues that are not empty. When the whole is full, the
- * longest queue loses its oldest datagram, unless the newcomer would join that queue: then the newcomer is refused. */
+/* Stochastic fair queueing: a queue per share of the sources, and a ring of the queues that are not
+ * empty. When all memory is used, the longest queue loses its oldest datagram. If the new datagram
+ * belongs to that queue, it is refused instead. */
 #include "control/backlog.h"
 
 #include <errno.h>
@@ -79,7 +80,8 @@ static struct waiting *unlink_first(struct backlog *b, struct queue *q)
 	return w;
 }
 
-/* False: this queue is the longest itself. A queue that is emptied here stays in the ring until its turn. */
+/* False: this queue itself is the longest. A queue that becomes empty stays in the ring until its
+ * turn. */
 static bool make_room(struct backlog *b, const struct queue *mine)
 {
 	struct queue *longest = &b->queue[0];

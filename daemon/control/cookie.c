@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* One hash table with chains, and a queue per share of the sources, oldest reply first. Replies leave at the head of a queue: because they
- * are too old, or because the cache is full and this share uses most of it. Each request frees about as many replies as it stores, so no
- * request waits for thousands to be freed. */
+/* One hash table with chains, and a queue per share of the sources, oldest reply first. Replies are
+ * freed at the head of a queue, if they are too old, or if the cache is full and this share uses
+ * most of it. Each request frees about as many replies as it stores, so no request waits until
+ * thousands are freed. */
 #include "control/cookie.h"
 
 #include <errno.h>
@@ -64,7 +65,7 @@ static void forget_oldest(struct cookie_cache *c, struct share *s)
 	free(e);
 }
 
-/* At most n; how many are left of them. */
+/* Frees at most n; returns how many of the n were not used. */
 static uint32_t forget_old(struct cookie_cache *c, struct share *s, uint32_t n)
 {
 	while (n && s->oldest && s->oldest->expires_ns <= c->now_ns) {

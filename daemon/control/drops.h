@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Reasons to drop an ng message without a reply. Its source may be forged, and a reply would then reach a third party. */
+/* Reasons to drop an ng message without a reply. Its source may be forged, and a reply would then
+ * reach a third party. */
 #ifndef CONTROL_DROPS_H
 #define CONTROL_DROPS_H
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* One message in, one reply out, whichever way they travel. What has no cookie, or no signature where keys are set, gets no reply at all:
- * its source may be forged. A cookie with nonsense behind it gets an error reply. Replies are cached, errors too, by (source, cookie). */
+/* One message in, one reply out, for all transports. A message without a cookie, or without a
+ * signature if keys are set, gets no reply, because its source may be forged. A cookie that is
+ * followed by nonsense gets an error reply. Replies, errors included, are cached by (source,
+ * cookie). */
 #include "control/front.h"
 
 #include <errno.h>
@@ -114,7 +116,7 @@ bool ng_front_has_keys(const struct ng_front *f)
 	return f->keys;
 }
 
-/* --- Who is heard ------------------------------------------------------------------------------------------------- */
+/* --- Admission ---------------------------------------------------------------------------------------------------- */
 
 void ng_front_drop(struct ng_front *f, enum ng_drop reason, const struct endpoint *from, uint32_t n)
 {
@@ -197,7 +199,7 @@ static int execute(struct ng_front *f, const struct endpoint *from, const struct
 	return reply->err;
 }
 
-/* The request's MAC at the end of the reply's cookie becomes the reply's. */
+/* Replaces the request's MAC at the end of the reply's cookie by the reply's. */
 static int sign(struct ng_front *f, uint32_t key, const struct ng_frame *frame, struct sbuf *reply,
 	size_t start)
 {

@@ -10,16 +10,17 @@ struct ng_front;
 
 /* The handler must live longer than the front. 0 or -errno. */
 int ng_front_create(struct ng_front **out, struct handler *h);
-/* Reads the keys of this file; UDP and TCP requests must then be signed by one of them (ng_auth.h). A second call replaces the keys:
- * requests signed by removed keys are dropped. 0, or -errno with one line in err; then the previous keys stay in use. */
+/* Reads the keys of this file; UDP and TCP requests must then be signed by one of them (ng_auth.h).
+ * A second call replaces the keys: requests signed by removed keys are dropped. 0, or -errno with
+ * one line in err; then the previous keys stay in use. */
 int ng_front_keys(struct ng_front *f, const char *key_file, char *err, size_t err_len);
 bool ng_front_has_keys(const struct ng_front *f);
 void ng_front_destroy(struct ng_front *f);
 /* Once a second or so: forgets old replies, which hold keys. */
 void ng_front_tick(struct ng_front *f, uint64_t now_mono_ns);
 
-/* Whether a message may wait for its turn. False: it is dropped and counted. Messages that are not ng, or not signed by a key, take
- * no room in their source's backlog. */
+/* Whether a message may wait for its turn. False: it is dropped and counted. Messages that are not
+ * ng, or not signed by a key, take no room in their source's backlog. */
 bool ng_front_admits(
 	struct ng_front *f, const struct endpoint *from, struct str message, uint64_t now_ns);
 /* Counts n messages that were dropped without a reply, and logs one of them per 10 s and reason. */
@@ -37,7 +38,8 @@ int ng_front_http(struct ng_front *f, const struct endpoint *from, struct str me
 	uint64_t now_ns, struct sbuf *reply);
 /* A dictionary without cookie. 0 or -errno as above. */
 int ng_front_plain(struct ng_front *f, struct str body, uint64_t now_ns, struct sbuf *reply);
-/* An error reply to a cookie whose dictionary the transport could not read. -EACCES: the reply cannot be signed, so none is sent. */
+/* An error reply to a cookie whose dictionary the transport could not read. -EACCES: the reply
+ * cannot be signed, so none is sent. */
 int ng_front_reject(struct ng_front *f, struct str cookie, const char *reason, struct sbuf *reply);
 
 #endif

@@ -247,7 +247,8 @@ static uint32_t clients_from(const struct http *h, const struct endpoint *from)
 	return n;
 }
 
-/* Of the address that has most clients, if it has at least two more than this one: that whose state is the oldest. */
+/* The client in its state for the longest time, of the address that has most clients, if that has
+ * at least two more than `from`. */
 static struct http_client *one_of_most(const struct http *h, const struct endpoint *from)
 {
 	uint32_t most = clients_from(h, from) + 1, n;

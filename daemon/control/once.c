@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* A hash table of MACs, and a list per second of signing. The window has 2 * NG_AUTH_WINDOW_S + 1 seconds and the ring of lists is
- * longer, so a list is needed for one second at a time; it is emptied when that second has left the window. */
+/* A hash table of MACs, and a list per second of signing. The window has 2 * NG_AUTH_WINDOW_S + 1
+ * seconds and the ring of lists is longer, so a list never serves two seconds at a time. It is
+ * emptied when its second has left the window. */
 #include "control/once.h"
 
 #include <errno.h>

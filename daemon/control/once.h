@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Signed requests that were already received, so that a captured request is never executed again. An entry lives until the
- * request's time is outside the window of ng_auth.h; from then on its time alone refuses it. Control thread only. */
+/* Signed requests that were already received, so that a captured request is never executed again.
+ * An entry lives until the request's time is outside the window of ng_auth.h; from then on its time
+ * alone refuses it. Control thread only. */
 #ifndef CONTROL_ONCE_H
 #define CONTROL_ONCE_H
 
@@ -15,8 +16,9 @@ struct once;
 int once_create(struct once **out, const uint8_t hash_key[16], uint32_t entries);
 void once_destroy(struct once *o); /* NULL is fine */
 
-/* Checks a request whose MAC and time were verified at now_s. 0: it is new, and is stored; -EALREADY: this source sent it before;
- * -EADDRINUSE: another source did; -ENOBUFS or -ENOMEM: it cannot be stored, so it must not be executed. */
+/* Checks a request whose MAC and time were verified at now_s. 0: it is new, and is stored;
+ * -EALREADY: this source sent it before; -EADDRINUSE: another source did; -ENOBUFS or -ENOMEM: it
+ * cannot be stored, so it must not be executed. */
 int once_check(struct once *o, const struct ng_signed *request, const struct endpoint *from,
 	uint64_t now_s);
 /* Frees entries outside the window. Call at any interval. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The states that we can be in with Redis. Whatever goes wrong (away, slow, full, restarted), calls go on, a warning is logged once
- * when it begins and once when it is over, and then all calls are written again (redis_write.c). */
+/* The states of the connection to Redis. If Redis fails (unreachable, slow, full, restarted), calls
+ * continue. One line is logged when this begins and one when it ends; then all calls are written
+ * again (redis_write.c). */
 #include "control/redis.h"
 
 #include <errno.h>
@@ -249,7 +250,7 @@ static bool is_exposed(const struct redis_server *s)
 		!endpoint_in_net(&s->addr, &net, bits);
 }
 
-/* Names and certificates; warnings of what the operator should know. */
+/* Resolves names, reads certificates, and logs warnings for the operator. */
 static int servers_prepare(struct redis *r, char *err, size_t err_len)
 {
 	int res = redis_server_resolve(&r->cfg.server, err, err_len);

@@ -22,7 +22,7 @@ static struct redis_entry **place(struct redis_mirror *m, struct str id)
 	return at;
 }
 
-/* We have it, or a newer one that the same node sealed. */
+/* Whether we have this value, or a newer one that the same node sealed. */
 static bool is_rolled_back(const struct redis_entry *e, char field, struct str value)
 {
 	struct str have = field == 'c' ? e->whole : e->state;
@@ -137,7 +137,8 @@ void redis_mirror_hand_over(struct redis *r)
 	redis_mirror_clear(r);
 }
 
-/* Opens, and is not older than all that this node sealed before. Plain bytes are believed: there is no key. */
+/* Whether it opens, and is not older than the last message of this node. Plain bytes are accepted
+ * if there is no key. */
 static bool is_believable(struct redis *r, struct str id, char field, struct str value)
 {
 	struct seal_origin from;
@@ -173,7 +174,8 @@ void redis_follow_scan(struct redis *r)
 		redis_scan_start(r);
 }
 
-/* Without text: the channel is subscribed. Before calls are read it must be known whose messages count. */
+/* Without text: the subscription has begun. Before calls are read, the active node must be
+ * known. */
 static void on_message(void *arg, struct str channel, struct str text)
 {
 	struct redis *r = arg;
@@ -210,7 +212,7 @@ static void on_sub_down(void *arg, const char *why)
 	uint64_t held;
 
 	r->listening = false;
-	/* If the other connection is down as well it tells why. */
+	/* If the other connection is down as well, it logs the cause. */
 	if (redis_link_is_up(r->link) &&
 		log_limit_pass(&r->told_log, clock_mono_ns(), LOG_NS, &held))
 		log_warn("redis: cannot receive messages of other nodes (%s)", why);

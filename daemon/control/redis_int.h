@@ -176,8 +176,8 @@ void redis_follow_stop(struct redis *r);
 /* Reads all calls. The subscription has begun, so no change is missed. */
 void redis_follow_scan(struct redis *r);
 int redis_listen(struct redis *r);
-/* Puts an authentic value into the mirror, or removes the call (field 'd'). heard: the value was published, so it is newer than
- * one found by a walk. */
+/* Puts an authentic value into the mirror, or removes the call (field 'd'). heard: the value was
+ * published, so it is newer than one found by a walk. */
 void redis_mirror_put(struct redis *r, struct str id, char field, struct str value, bool heard);
 /* The walk found this call, but its value was refused: keep what the mirror has. */
 void redis_mirror_keep(struct redis *r, struct str id);

@@ -26,7 +26,7 @@ struct pending { /* a command on its way */
 	struct pending *next;
 	redis_reply_fn *fn;
 	void *priv;
-	uint32_t types; /* of answers that are possible */
+	uint32_t types; /* reply types that fit the command */
 };
 
 struct redis_link {
@@ -41,7 +41,7 @@ struct redis_link {
 	uint32_t waiting;   /* commands and subscriptions without an answer */
 	struct pending *first, *last;
 	struct sbuf in, out;
-	size_t out_at; /* so much of out is sent */
+	size_t out_at; /* bytes of out that are sent */
 	struct resp *node;
 	uint64_t since_ns; /* of the last sign of life */
 	uint64_t pause_ns, again_ns;
@@ -133,7 +133,8 @@ static void watch(struct redis_link *l)
 
 	if (l->shaken) {
 		events |= EPOLLIN;
-		/* What TLS has decrypted already wakes no descriptor that waits for bytes; one that can be written to wakes. */
+		/* Data that TLS has already decrypted does not make the descriptor readable, so
+		 * wait until it is writable. */
 		if (l->more || l->out_at < l->out.len)
 			events |= EPOLLOUT;
 		else if (!(redis_wire_wants(l->wire) & EPOLLOUT))
@@ -292,7 +293,7 @@ static void take_answer(struct redis_link *l, const struct resp *r)
 		on_greeted(l, r);
 	} else {
 		l->since_ns = clock_mono_ns();
-		l->pause_ns = 0; /* it works */
+		l->pause_ns = 0; /* the connection works */
 		if (p->fn)
 			p->fn(l->cfg.arg, p->priv, r);
 	}
@@ -363,7 +364,7 @@ static void read_some(struct redis_link *l)
 	free(p);
 }
 
-/* A slow server shall not make us keep what it has. */
+/* Frees bytes that the server already has, so that a slow server does not make the buffer grow. */
 static void compact(struct sbuf *b, size_t *at)
 {
 	if (*at < COMPACT || b->len > 2 * *at)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* One connection to Redis, on the control thread's loop. It reconnects by itself and never blocks. The server is not trusted: a
- * reply that is malformed, too large, unsolicited, or of a wrong type for its command ends the connection. */
+/* One connection to Redis, on the control thread's loop. It reconnects by itself and never blocks.
+ * The server is not trusted: a reply that is malformed, too large, unsolicited, or of a wrong type
+ * for its command ends the connection. */
 #ifndef CONTROL_REDIS_LINK_H
 #define CONTROL_REDIS_LINK_H
 
@@ -31,13 +32,15 @@ void redis_link_destroy(struct redis_link *l);
 bool redis_link_is_up(const struct redis_link *l);
 /* Commands whose reply has not come. */
 uint32_t redis_link_waiting(const struct redis_link *l);
-/* Returns 0 if the command was accepted; fn is then called once. fn NULL: the reply is ignored. -ENOTCONN, -ENOMEM: fn is not called. */
+/* Returns 0 if the command was accepted; fn is then called once. fn NULL: the reply is ignored.
+ * -ENOTCONN, -ENOMEM: fn is not called. */
 int redis_link_send(struct redis_link *l, redis_reply_fn *fn, void *priv, uint32_t words,
 	const struct str *word);
 /* A link that subscribes sends no other commands. */
 int redis_link_subscribe(struct redis_link *l, const char *channel);
 int redis_link_unsubscribe(struct redis_link *l, const char *channel);
-/* Ends the connection soon, as if it had failed; it reconnects later. May be called from a reply function. */
+/* Ends the connection soon, as if it had failed; it reconnects later. May be called from a reply
+ * function. */
 void redis_link_fail(struct redis_link *l, const char *why);
 
 #endif

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Which node is active. Two that both are would send under the same keys, SSRCs and indexes, and overwrite each other's calls. So
- * the active node claims it, sealed, in the key "xcipher:owner", which it renews and which vanishes with it, and on the channel
- * "xcipher:DB:owner". Each claim has the number after the highest known: the higher one wins. A node that learns of a higher one
- * goes on standby; a node that was cut off asks before it writes; a node that starts while another is active is on standby.
- * Redis is not trusted: a claim may be an old one that somebody repeats. So a claim of another node counts only after that node has
- * answered a random number (redis_proof.c). */
+/* Which node is active. Two that both are would send under the same keys, SSRCs and indexes, and
+ * overwrite each other's calls. So the active node claims it, sealed, in the key "xcipher:owner",
+ * which it renews and which vanishes with it, and on the channel "xcipher:DB:owner". Each claim has
+ * the number after the highest known: the higher one wins. A node that learns of a higher one goes
+ * on standby; a node that was cut off asks before it writes; a node that starts while another is
+ * active is on standby. Redis is not trusted: a claim may be a replayed old one. So a claim of
+ * another node counts only after that node has answered a random challenge (redis_proof.c). */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -17,7 +18,7 @@
 
 #define OWNER_KEY "xcipher:owner"
 #define RENEW_NS  (2 * NS_PER_SEC)
-#define PAUSE_NS  NS_PER_SEC /* after a claim that nobody answered for */
+#define PAUSE_NS  NS_PER_SEC /* after a claim that no node answered for */
 #define GONE_S    "10"       /* so long after its last renewal a claim vanishes */
 
 void redis_owner_init(struct redis *r)
@@ -100,7 +101,7 @@ void redis_owner_renew(struct redis *r)
 		say(r, false);
 }
 
-/* Another node may have asked, or claimed, while we were deaf. */
+/* Another node may have asked or claimed while we were not subscribed. */
 void redis_owner_listening(struct redis *r)
 {
 	if (r->claimed && !r->unsure)
@@ -114,14 +115,15 @@ void redis_owner_release(struct redis *r)
 	redis_link_send(r->link, NULL, NULL, 2, del);
 }
 
-/* A node without a claim takes up every number, also its own of an earlier life: its claim will be higher. */
+/* A node without a claim records every number, its own of an earlier life included: its claim must
+ * be higher. */
 static void take_up(struct redis *r, const struct redis_claim *c)
 {
 	if (!r->claimed && c->number > r->number)
 		r->number = c->number;
 }
 
-/* Against this claim of another node we must not be active. */
+/* Whether this claim of another node forbids us to be active. */
 static bool is_above(struct redis *r, const struct redis_claim *c)
 {
 	take_up(r, c);
@@ -133,7 +135,7 @@ static bool is_own(const struct redis *r, const struct redis_claim *c)
 	return memcmp(c->id, r->id, sizeof(c->id)) == 0;
 }
 
-/* It is known whether another node is active: work that waited for that goes on. */
+/* It is now known whether another node is active: continue work that waited for this. */
 static void decide(struct redis *r)
 {
 	bool ask_again = r->unsure && r->claimed && !r->give_way;

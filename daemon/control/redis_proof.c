@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Proof that the claim of another node is not an old one repeated by somebody who can write to Redis: we publish a random number,
- * and the active node publishes its claim with this number in it. That also tells its present salt (control/seal.h), and from
- * then on its messages are accepted in the order of their counters, each once.
+/* Proves that the claim of another node is not an old one, replayed by an attacker who can write to
+ * Redis. We publish a random number, and the active node publishes its claim with this number in it.
+ * The claim also shows its current salt (control/seal.h). From then on its messages are accepted in
+ * the order of their counters, each once.
  *
  *   claim, question   kind(1), sealed under "xcipher:DB:owner/KIND": id(16) number(8) nonce(16) */
 #include <errno.h>
@@ -10,7 +11,7 @@
 #include "base/secmem.h"
 #include "control/redis_int.h"
 
-#define AGAIN_NS    (NS_PER_SEC / 5) /* a question is repeated: the other may not listen yet */
+#define AGAIN_NS    (NS_PER_SEC / 5) /* between questions: the other may not have subscribed yet */
 #define PROOF_NS    (3 * NS_PER_SEC)
 #define DEAF_NS     (10 * NS_PER_SEC) /* if we cannot listen */
 #define ANSWERS     50u               /* a second */
@@ -106,7 +107,7 @@ void redis_proof_step(struct redis *r)
 	if (now > p->began_ns + (r->listening ? PROOF_NS : DEAF_NS)) {
 		p->pending = false;
 		p->failed_ns = now;
-		/* Without a connection it is asked again when there is one. */
+		/* Without a connection, the question is repeated when there is one. */
 		if (r->mode == REDIS_FOLLOWING || redis_link_is_up(r->link))
 			redis_owner_unproved(r);
 		return;
@@ -150,7 +151,7 @@ bool redis_proof_is_next(struct redis *r, const struct seal_origin *from)
 
 /* --- Answering ------------------------------------------------------------------------------------------------------- */
 
-/* Somebody may repeat the questions of others: we do not answer faster than anybody needs. */
+/* An attacker may replay questions, so answers are limited. */
 void redis_proof_answer(struct redis *r, const struct redis_claim *question)
 {
 	struct redis_proof *p = &r->proof;

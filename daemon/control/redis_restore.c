@@ -10,7 +10,7 @@
 
 #define WARNINGS   20u
 #define PAGE       "200"
-#define PAGES_MAX  1000000u /* with other people's keys; a server may never end */
+#define PAGES_MAX  1000000u /* includes keys of other programs; a hostile server may never end */
 #define POOL_LIMIT (16u << 20)
 #define TURN_NS    20000000ull /* at once; the control thread has other things to do */
 
@@ -181,7 +181,8 @@ static struct str text_of(const struct resp *r)
 	return r->type == RESP_STRING ? r->text : STR_NONE;
 }
 
-/* On standby only what is authentic is kept: rubbish must not take the place of a call that we have. */
+/* On standby only authentic values are stored: invalid ones must not replace a call in the
+ * mirror. */
 static void follow_entry(struct redis *r, struct str id, struct str whole, struct str state)
 {
 	if (!whole.len || !redis_is_genuine(r, id, 'c', whole) ||
@@ -259,7 +260,7 @@ static bool is_page(const struct resp *r)
 		str_to_u64(&cursor, r->element[0].text, UINT64_MAX) == 0;
 }
 
-/* The walk ends without all calls. */
+/* The walk ends before all calls were read. */
 static void page_failed(struct redis *r, const struct resp *reply)
 {
 	r->scan.running = false;
@@ -270,7 +271,7 @@ static void page_failed(struct redis *r, const struct resp *reply)
 		return;
 	}
 	log_warn("redis: cannot read calls: " STR_FMT, STR_ARG(reply->text));
-	/* It answers, so it will not come back by itself. */
+	/* The server replies, so there will be no reconnection that reads again. */
 	r->scanned = true;
 }
 

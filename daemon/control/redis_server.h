@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Address and user of a Redis server: [PW@]ADDR:PORT[/DB], or redis://[USER[:PW]@]HOST[:PORT][/DB], or rediss:// for TLS. */
+/* Address and user of a Redis server: [PW@]ADDR:PORT[/DB], or redis://[USER[:PW]@]HOST[:PORT][/DB],
+ * or rediss:// for TLS. */
 #ifndef CONTROL_REDIS_SERVER_H
 #define CONTROL_REDIS_SERVER_H
 
@@ -20,8 +21,8 @@ struct redis_server {
 
 /* In the URL forms %XX is decoded in user and password. 0 or -EINVAL. */
 int redis_server_parse(struct redis_server *out, struct str text);
-/* Resolves the name, if there is one, and keeps its first REDIS_ADDRESSES addresses. Blocks, so use it only at start. 0 or
- * -ENOENT with err. */
+/* Resolves the name, if there is one, and keeps its first REDIS_ADDRESSES addresses. Blocks, so use
+ * it only at start. 0 or -ENOENT with err. */
 int redis_server_resolve(struct redis_server *s, char *err, size_t err_len);
 static inline bool redis_server_is_set(const struct redis_server *s)
 {

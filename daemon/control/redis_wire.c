@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* See redis_wire.h. TLS 1.2 and later, the server's certificate verified against the authorities and its name (RFC 6125, RFC
- * 9325): a connection whose handshake fails is closed. */
+/* See redis_wire.h. TLS 1.2 and later (RFC 9325). The server's certificate is verified against the
+ * authorities and its name (RFC 6125). If the handshake fails, the connection is closed. */
 #include "control/redis_wire.h"
 
 #include <errno.h>
@@ -44,7 +44,7 @@ static const char *ssl_error(char *out, size_t len)
 	return out;
 }
 
-/* The key is never decrypted by a passphrase that somebody would have to type. */
+/* Never ask for a passphrase on the terminal. */
 static int no_passphrase(char *buf, int size, int writing, void *arg)
 {
 	(void)buf, (void)size, (void)writing, (void)arg;
@@ -135,7 +135,7 @@ void redis_tls_destroy(struct redis_tls *t)
 	free(t);
 }
 
-/* The name, or the address, that the certificate must be for. */
+/* Sets the name or address that the certificate must contain. */
 static int expect_name(SSL *ssl, const struct redis_tls *tls, const struct redis_server *s)
 {
 	const char *name = tls->name[0] ? tls->name : s->name;
@@ -240,7 +240,8 @@ static int failed(struct redis_wire *w, int err)
 	return err;
 }
 
-/* What OpenSSL's last call on this connection waits for, or what went wrong. */
+/* Translates the result of OpenSSL's last call on this connection: the event that it waits for, or
+ * the error. */
 static int ssl_failed(struct redis_wire *w, int res)
 {
 	int why = SSL_get_error(w->ssl, res), code = errno;

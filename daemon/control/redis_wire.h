@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Transport to a Redis server: TCP, with TLS (OpenSSL) for rediss://. Never blocks, and never falls back from TLS to plain TCP. */
+/* Transport to a Redis server: TCP, with TLS (OpenSSL) for rediss://. Never blocks, and never falls
+ * back from TLS to plain TCP. */
 #ifndef CONTROL_REDIS_WIRE_H
 #define CONTROL_REDIS_WIRE_H
 
@@ -22,12 +23,14 @@ void redis_tls_destroy(struct redis_tls *t);
 
 struct redis_wire;
 
-/* Starts connecting. tls: NULL = plain TCP. turn: number of the address, modulo how many there are. 0 or -errno. */
+/* Starts connecting. tls: NULL = plain TCP. turn: number of the address, modulo how many there are.
+ * 0 or -errno. */
 int redis_wire_open(struct redis_wire **out, const struct redis_server *s,
 	const struct redis_tls *tls, uint32_t turn);
 void redis_wire_close(struct redis_wire *w);
 int redis_wire_fd(const struct redis_wire *w);
-/* Continues to connect, and the TLS handshake. 0 when data can be sent, -EAGAIN, or another error. */
+/* Continues to connect, and the TLS handshake. 0 when data can be sent, -EAGAIN, or another
+ * error. */
 int redis_wire_shake(struct redis_wire *w);
 /* Bytes, 0 = the server closed the connection, -EAGAIN, or another error. */
 ssize_t redis_wire_read(struct redis_wire *w, void *p, size_t len);

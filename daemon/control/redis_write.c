@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Writing calls to Redis, and publishing what is written. Nothing waits in a queue of ours but what call/save.c remembers, which is
- * bounded by the calls there are; IN_FLIGHT commands at most are on their way. */
+/* Writes calls to Redis, and publishes what it writes. call/save.c remembers the calls to write;
+ * there is no other queue, and at most IN_FLIGHT commands are pending. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,7 +23,7 @@ static struct str redis_key(char out[REDIS_NAME_MAX], struct str id)
 	return (struct str){out, sizeof(REDIS_PREFIX) - 1 + id.len};
 }
 
-/* The database is part of it, so that a value is not believed in another one. */
+/* It contains the database, so a value copied to another database is refused. */
 struct str redis_name(const struct redis *r, char out[REDIS_NAME_MAX], struct str id, char field)
 {
 	size_t at = strlen(r->channel);
@@ -76,12 +76,12 @@ static void out_of_trouble(struct redis *r)
 
 /* --- Writing ------------------------------------------------------------------------------------------------------ */
 
-struct removal { /* travels with a DEL, that it be tried again */
+struct removal { /* attached to a DEL, to retry it */
 	size_t len;
 	char id[];
 };
 
-/* Somebody else's key has our name: ours take its place. */
+/* Another program's key has one of our names: overwrite it. */
 static void in_the_way(struct redis *r)
 {
 	uint64_t now = clock_mono_ns();
@@ -100,7 +100,7 @@ static void on_written(void *arg, void *priv, const struct resp *reply)
 
 	(void)priv;
 	if (!reply)
-		return; /* the link is gone: all will be written again */
+		return; /* the link failed: all calls will be written again */
 	if (reply->type != RESP_ERROR)
 		out_of_trouble(r);
 	else if (str_starts(reply->text, STR("WRONGTYPE")))
@@ -109,7 +109,8 @@ static void on_written(void *arg, void *priv, const struct resp *reply)
 		in_trouble(r, reply->text);
 }
 
-/* A field that was there, and had to be made anew: somebody emptied the database. It is told once for each call, and never again. */
+/* A stored field was missing and was created again: the database was emptied. Reported once for
+ * each call. */
 static void on_state_written(void *arg, void *priv, const struct resp *reply)
 {
 	struct redis *r = arg;
@@ -119,7 +120,8 @@ static void on_state_written(void *arg, void *priv, const struct resp *reply)
 		r->lost_keys = true;
 }
 
-/* All at once, at most once a second, since each call of an emptied database tells it. */
+/* Writes all calls at once, at most once a second, because each call of an emptied database reports
+ * the loss. */
 void redis_write_lost(struct redis *r)
 {
 	uint64_t now = clock_mono_ns();
@@ -172,7 +174,7 @@ void redis_on_published(void *arg, void *priv, const struct resp *reply)
 		redis_told_error(arg, reply->text);
 }
 
-/* For whoever follows: field, length of the Call-ID, Call-ID, sealed bytes. */
+/* Message for standby nodes: field, length of the Call-ID, Call-ID, sealed bytes. */
 static void publish(struct redis *r, char field, struct str id, struct str value)
 {
 	uint8_t head[3] = {(uint8_t)field};
@@ -232,7 +234,7 @@ static void write_item(struct redis *r, const struct save_item *item)
 	}
 	value = sbuf_view(&r->sealed);
 	if (whole) {
-		/* The state that was there is of other indexes, perhaps of other keys. */
+		/* The stored state belongs to other indexes, perhaps to other keys. */
 		const struct str set[] = {
 			STR("HSET"), redis_key(name, id), STR("c"), value, STR("s"), STR_NONE};
 		const struct str expire[] = {STR("EXPIRE"), set[1],

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Addresses that DNS answered (control/resolved.h). Checked where libcurl opens the socket: what is checked is what is connected. */
+/* See resolved.h. The address is checked when libcurl opens the socket, so it is the one that the
+ * socket connects to. */
 #include "control/resolved.h"
 
 #include <strings.h>
@@ -22,7 +23,7 @@ static curl_socket_t open_socket(void *arg, curlsocktype purpose, struct curl_so
 	return socket(a->family, a->socktype | SOCK_CLOEXEC, a->protocol);
 }
 
-/* An address, or localhost, is what the operator wrote. */
+/* The operator wrote an address or localhost, so DNS is not involved. */
 static bool is_name(const char *url)
 {
 	CURLU *u = curl_url();

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Counts what is served until a timer of no delay comes round, then lets those that wait have their turns until the budget is used up.
- * Those whose turn did not come keep their places. */
+/* Counts served requests until a timer without delay expires. Then waiting connections have their
+ * turns until the budget is used. The others keep their places in the queue. */
 #include "control/round.h"
 
 #include <errno.h>
@@ -27,7 +27,7 @@ static void on_round(void *arg)
 	r->served = 0;
 	for (const struct round_turn *t = r->first; t; t = t->next)
 		waiting++;
-	/* those that come back to the queue have their next turn in the next round */
+	/* connections that queue again have their next turn in the next round */
 	for (; waiting && r->first && r->served < ROUND; waiting--) {
 		struct round_turn *t = r->first;
 

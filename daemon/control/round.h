@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* One budget for all connections of a server, per round of the event loop, so that many clients do not delay ng by UDP.
- * Connections with more requests than their turn allows wait in one queue, first come, first served. So none of them starves
- * while others send without end. */
+/* One budget for all connections of a server, per round of the event loop, so that many clients do
+ * not delay ng by UDP. Connections with more requests than their turn allows wait in one queue,
+ * first come, first served. So none of them starves while others send without end. */
 #ifndef XCIPHER_CONTROL_ROUND_H
 #define XCIPHER_CONTROL_ROUND_H
 

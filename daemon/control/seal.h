@@ -16,8 +16,9 @@ void seal_destroy(struct seal *s);
 int seal_close(struct seal *s, struct sbuf *out, struct str name, struct str plain);
 /* Appended to out. -EBADMSG: not sealed by this key, under this name. -EPROTONOSUPPORT: of another version. */
 int seal_open(struct seal *s, struct sbuf *out, struct str name, struct str sealed);
-/* The process that sealed it, and the order: each process has a random salt, and a counter that grows with each sealed value.
- * Authentic only if seal_open() accepts the same bytes. False: not sealed. */
+/* The process that sealed it, and the order: each process has a random salt, and a counter that
+ * grows with each sealed value. Authentic only if seal_open() accepts the same bytes. False: not
+ * sealed. */
 #define SEAL_SALT_LEN 16
 struct seal_origin {
 	uint8_t salt[SEAL_SALT_LEN];

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* ng over UDP. A call first empties the socket: what heard() refuses is dropped at once, the rest waits, apart by source. Then requests are
- * executed, a source at a time, so that a source that floods does not delay another one. Clients connect their sockets, so a reply must leave from the address that was
- * asked (IP_PKTINFO), also when we listen on all. */
+/* ng over UDP. Each call first empties the socket: datagrams that heard() refuses are dropped, the
+ * others wait, apart by source. Then requests are executed, one of each source in turn, so a flood
+ * does not delay other sources. Clients connect their sockets, so a reply must leave from the
+ * address that was asked (IP_PKTINFO), also when we listen on all. */
 #include "control/server.h"
 
 #include <errno.h>
@@ -201,7 +202,7 @@ static void send_reply(struct ng_server *s, struct ng_peer *p, struct str reply,
 			endpoint_fmt(&p->from, text), strerror(errno), (unsigned long long)held);
 }
 
-/* Whether a datagram is taken at all. False: it was counted. Decides by its source and its bytes, executes nothing. */
+/* Whether a datagram may wait for execution. False: it was counted as dropped. */
 static bool heard(
 	struct ng_server *s, const struct ng_peer *p, struct str datagram, uint64_t now_ns)
 {

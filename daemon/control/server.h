@@ -13,8 +13,8 @@ int ng_server_create(struct ng_server **out, const struct endpoint *listen, stru
 	char *err, size_t err_len);
 void ng_server_destroy(struct ng_server *s);
 
-/* Drops and counts datagrams whose source is a media port of this relay, by is_media(): the relay was made to send them, and is
- * not a client. */
+/* Drops and counts datagrams whose source is a media port of this relay, by is_media(): the relay
+ * was made to send them, and is not a client. */
 void ng_server_refuse(
 	struct ng_server *s, bool (*is_media)(void *arg, const struct endpoint *from), void *arg);
 
@@ -22,8 +22,8 @@ void ng_server_refuse(
 int ng_server_fd(const struct ng_server *s);
 /* Where it listens: the port when it was 0. */
 struct endpoint ng_server_local(const struct ng_server *s);
-/* Reads up to 512 datagrams from the socket and executes up to 64 requests; sources take turns. True: requests still wait, so call
- * it again after other events. now_ns: CLOCK_REALTIME. */
+/* Reads up to 512 datagrams from the socket and executes up to 64 requests; sources take turns.
+ * True: requests still wait, so call it again after other events. now_ns: CLOCK_REALTIME. */
 bool ng_server_readable(struct ng_server *s, uint64_t now_ns);
 
 #endif

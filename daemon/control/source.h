@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Maps sources of ng messages to a fixed number of shares, which bounds memory and work per source without a table of all
- * sources. A source is an IP address; programs on this machine have the same one, so for loopback it is address and port.
- * Sources that collide share one share; a secret hash key keeps attackers from choosing a collision. Pure. */
+/* Maps sources of ng messages to a fixed number of shares, which bounds memory and work per source
+ * without a table of all sources. A source is an IP address; programs on this machine have the same
+ * one, so for loopback it is address and port. Sources that collide share one share; a secret hash
+ * key keeps attackers from choosing a collision. Pure. */
 #ifndef CONTROL_SOURCE_H
 #define CONTROL_SOURCE_H
 

@@ -116,7 +116,7 @@ static void answer(struct connection *c, struct str message)
 	if (!err)
 		sbuf_str(&c->out, sbuf_view(&reply));
 	sbuf_fini(&reply);
-	/* not signed: nobody whom we serve */
+	/* not signed: not a client of ours */
 	if (c->out.err || err == -ENOMSG)
 		c->closing = true;
 }
@@ -267,7 +267,8 @@ static uint32_t connections_from(const struct ng_tcp *t, const struct endpoint *
 	return n;
 }
 
-/* The longest silent connection of the address that has most of them, if it has at least two more than this one. */
+/* The connection that was silent for the longest, of the address with most connections, if that has
+ * at least two more than `from`. */
 static struct connection *one_of_most(const struct ng_tcp *t, const struct endpoint *from)
 {
 	uint32_t most = connections_from(t, from) + 1, n;

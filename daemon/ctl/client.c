@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The ng client: a connected socket, so that a daemon that is not there is told from one that is slow. With keys the request is signed, and
- * a reply counts only if the daemon signed it for this request. */
+/* The ng client. Its socket is connected, to distinguish a daemon that does not run from a slow
+ * one. With keys the request is signed, and a reply is accepted only if the daemon signed it for
+ * this request. */
 #include "ctl/client.h"
 
 #include <errno.h>
@@ -44,7 +45,7 @@ struct asked { /* what a reply must fit */
 	char cookie[COOKIE_LEN + NG_SIGNATURE + 1];
 };
 
-/* The body of the reply to our request; empty: it is somebody else's, a late one, or forged. */
+/* The body of the reply to our request; empty: it belongs to another request, or is forged. */
 static struct str match(const struct asked *a, struct str datagram)
 {
 	struct ng_frame f = {0};

@@ -12,7 +12,8 @@ struct client {
 	unsigned timeout_s;
 };
 
-/* Reads the keys of a file, and frees the previous ones in *keys. 0, or -errno with one line in err. Free with secmem_free(). */
+/* Reads the keys of a file, and frees the previous ones in *keys. 0, or -errno with one line in
+ * err. Free with secmem_free(). */
 int client_keys(struct ng_keys **keys, const char *path, char *err, size_t err_len);
 
 /* Sends the request with a fresh cookie, again each second with the same cookie, until the reply comes or timeout_s is over.

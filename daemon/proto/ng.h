@@ -13,11 +13,12 @@
 
 enum ng_encoding { NG_BENCODE, NG_JSON };
 
-/* Bounds the cookie in every reply. Kamailio's cookies have about 30 bytes; signed ones (ng_auth.h) have 44 more. */
+/* Bounds the cookie in every reply. Kamailio's cookies have about 30 bytes; signed ones (ng_auth.h)
+ * have 44 more. */
 #define NG_COOKIE_MAX 255
 
-/* Whether a cookie may contain this byte: printable ASCII, no blank. A reply begins with its cookie, so no reply can be taken for
- * RTP, RTCP or STUN. */
+/* Whether a cookie may contain this byte: printable ASCII, no blank. A reply begins with its
+ * cookie, so no reply can be taken for RTP, RTCP or STUN. */
 static inline bool ng_cookie_byte(char c)
 {
 	return c > 0x20 && c < 0x7f;
@@ -259,8 +260,9 @@ struct ng_request {
  * in warning. */
 int ng_request_parse(struct ng_request *out, struct pool *p, const struct ngval *msg);
 
-/* Name of the first key whose text has a control character (str_has_control()), NULL if none. Texts of a request appear in
- * replies, logs, files and SDP. Does not check the SDP: sdp_parse() does, and names the line. */
+/* Name of the first key whose text has a control character (str_has_control()), NULL if none. Texts
+ * of a request appear in replies, logs, files and SDP. Does not check the SDP: sdp_parse() does,
+ * and names the line. */
 const char *ng_request_control(const struct ng_request *r);
 
 /* Flags by a short name: template=NAME in a request stands for them, and those of the names "default" and of the command come before

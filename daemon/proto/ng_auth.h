@@ -3,8 +3,8 @@
  *
  *	COOKIE~SECONDS~MAC
  *
- * SECONDS: time of signing since 1970, 10 digits. MAC: 32 lower-case hexadecimal digits, the first 128 bits of HMAC-SHA256.
- * For a request it is
+ * SECONDS: time of signing since 1970, 10 digits. MAC: 32 lower-case hexadecimal digits, the first
+ * 128 bits of HMAC-SHA256. For a request it is
  *
  *	HMAC(key, "xcipher ng request 1\n" COOKIE "~" SECONDS "\n" dictionary)
  *
@@ -12,8 +12,8 @@
  *
  *	HMAC(key, "xcipher ng reply 1\n" the request's whole signed cookie "\n" dictionary)
  *
- * The dictionary has no white space around it. The first line separates requests from replies. A cookie has neither blanks nor
- * line ends, so both texts are unambiguous. Pure. */
+ * The dictionary has no white space around it. The first line separates requests from replies. A
+ * cookie has neither blanks nor line ends, so both texts are unambiguous. Pure. */
 #ifndef PROTO_NG_AUTH_H
 #define PROTO_NG_AUTH_H
 
@@ -33,8 +33,9 @@ struct ng_keys { /* in secure memory; the first key signs, all keys verify */
 	uint8_t key[NG_KEYS_MAX][NG_KEY_LEN];
 };
 
-/* Parses a key file: one key of 64 hexadecimal digits per line; empty lines and lines that begin with '#' are skipped. 0;
- * -EINVAL: *line (from 1) is not a key; -E2BIG: more than NG_KEYS_MAX keys; -ENODATA: no key. */
+/* Parses a key file: one key of 64 hexadecimal digits per line; empty lines and lines that begin
+ * with '#' are skipped. 0; -EINVAL: *line (from 1) is not a key; -E2BIG: more than NG_KEYS_MAX
+ * keys; -ENODATA: no key. */
 int ng_keys_parse(struct ng_keys *out, struct str text, uint32_t *line);
 
 struct ng_signed {
@@ -46,15 +47,17 @@ struct ng_signed {
 /* 0; -ENOMSG: not of that form. */
 int ng_signed_parse(struct ng_signed *out, struct str cookie);
 
-/* Writes the signature to append to cookie: NG_SIGNATURE bytes and a zero. False: no MAC could be computed. */
+/* Writes the signature to append to cookie: NG_SIGNATURE bytes and a zero. False: no MAC could be
+ * computed. */
 bool ng_sign_request(char out[NG_SIGNATURE + 1], const struct ng_keys *keys, struct str cookie,
 	uint64_t seconds, struct str body);
-/* 0: signed by key *which; -ENOMSG: not signed; -EBADMSG: not by one of these keys; -ETIME: by one of them, but outside the time
- * window. With 0 and -ETIME signed_ is filled. */
+/* 0: signed by key *which; -ENOMSG: not signed; -EBADMSG: not by one of these keys; -ETIME: by one
+ * of them, but outside the time window. With 0 and -ETIME signed_ is filled. */
 int ng_verify_request(const struct ng_keys *keys, struct str cookie, struct str body,
 	uint64_t now_s, struct ng_signed *signed_, uint32_t *which);
 
-/* Writes the MAC of a reply, by the key that signed the request. request: its whole signed cookie. */
+/* Writes the MAC of a reply, by the key that signed the request. request: its whole signed
+ * cookie. */
 bool ng_sign_reply(char out[NG_MAC_DIGITS + 1], const uint8_t key[NG_KEY_LEN], struct str request,
 	struct str body);
 /* Whether this is the reply to that request, by one of the keys. */

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* RESP, the protocol of Redis, version 2 (https://redis.io/docs/latest/develop/reference/protocol-spec/). Pure. The parser takes
- * nothing for granted: a hostile server can send any bytes. It uses no more memory than the caller provides. */
+/* RESP, the protocol of Redis, version 2
+ * (https://redis.io/docs/latest/develop/reference/protocol-spec/). Pure. The parser takes nothing
+ * for granted: a hostile server can send any bytes. It uses no more memory than the caller
+ * provides. */
 #ifndef PROTO_RESP_H
 #define PROTO_RESP_H
 
@@ -27,8 +29,9 @@ struct resp {
 	const struct resp *element;
 };
 
-/* Parses the first reply in p. Its root is node[0]; node has room for max. Returns the length of the reply, 0 if it is incomplete,
- * -EBADMSG if it is malformed, -EMSGSIZE if it exceeds a limit. */
+/* Parses the first reply in p. Its root is node[0]; node has room for max. Returns the length of
+ * the reply, 0 if it is incomplete, -EBADMSG if it is malformed, -EMSGSIZE if it exceeds a
+ * limit. */
 int resp_parse(struct resp *node, uint32_t max, const char *p, size_t len);
 /* Appends a command. On error out->err is set. */
 void resp_write(struct sbuf *out, uint32_t words, const struct str *word);

@@ -99,9 +99,10 @@ struct sdp {
 };
 
 /* *line (if not NULL) is the number of the bad line, from 1. A media with port 0 needs no c= line.
- * Control characters are refused everywhere: the bytes below 0x20 other than TAB, and 0x7f. RFC 8866 9 forbids only NUL and
- * bare CR. The others would reach logs and terminals. NUL bytes after the last line are cut off. Bytes from 0x80 are accepted:
- * the text may be UTF-8 or in the charset of a=charset, and SDP parsers do not treat U+0085 or U+2028 as line ends. */
+ * Control characters are refused everywhere: the bytes below 0x20 other than TAB, and 0x7f. RFC
+ * 8866 9 forbids only NUL and bare CR. The others would reach logs and terminals. NUL bytes after
+ * the last line are cut off. Bytes from 0x80 are accepted: the text may be UTF-8 or in the charset
+ * of a=charset, and SDP parsers do not treat U+0085 or U+2028 as line ends. */
 enum sdp_err sdp_parse(struct sdp *out, struct pool *p, struct str body, uint32_t *line);
 
 /* --- Writing: the original, with these edits ----------------------------------------------------------------- */

@@ -115,8 +115,9 @@ static bool is_key_capability(const struct sdp_line *l)
 	return false;
 }
 
-/* Keys of mechanisms that no terminal may use through us: k= (RFC 8866 5.12: discard it), key-mgmt (RFC 4567), ZRTP (RFC 6189).
- * They go from every section, media that we do not relay included: SDES of such media is a=crypto, which is not in here. */
+/* Keys of mechanisms that are not relayed: k= (RFC 8866 5.12: discard it), key-mgmt (RFC 4567),
+ * ZRTP (RFC 6189). They are removed from every section, even from media that we do not relay.
+ * a=crypto of such media is kept. */
 static bool is_other_key(const struct sdp_line *l)
 {
 	static const struct str names[] = {{"key-mgmt", 8}, {"zrtp-hash", 9}};
@@ -191,7 +192,7 @@ static void put_kept(const struct writer *w, const struct sdp_media *m)
 	bool want_conn = w->session_conn_new && !m->own_conn && m->port && m->conn.line;
 
 	for (const struct sdp_line *l = m->lines; l; l = l->next) {
-		/* Rejected media need no key at all. */
+		/* Rejected media need no key. */
 		if (!is_other_key(l) &&
 			(m->port || !(name_is(l, STR("crypto")) || is_removed_anywhere(w, l))))
 			put_line(w, l);
