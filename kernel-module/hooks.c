@@ -272,7 +272,7 @@ static unsigned int hook_arrive(void *priv, struct sk_buff *skb, const struct nf
 	t = nfx_table_find(nn, &s.to);
 	if (!t || READ_ONCE(nn->closing) || skb->pkt_type != PACKET_HOST)
 		return NF_ACCEPT;
-	/* Not left to the host: of IPv6 it would believe its own addresses. */
+	/* Dropped here, because the host would accept its own IPv6 addresses as sources. */
 	if (nfx_martian(t, skb, &s.from)) {
 		nfx_count_add(t->count, NFX_S_MISMATCH, s.packets);
 		return NF_DROP;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* What the files of nf_xcipher share. A packet meets, in this order: hooks.c (which one, is it media),
- * source.c (is its source possible), limit.c (rates), relay.c (send it). Control is genl.c; owner.c decides who may change what. */
+/* What the files of nf_xcipher share. A packet meets, in this order: hooks.c (which one, is it
+ * media), source.c (is its source possible), limit.c (rates), relay.c (send it). Control is genl.c;
+ * owner.c decides who may change what. */
 #ifndef NF_XCIPHER_H
 #define NF_XCIPHER_H
 

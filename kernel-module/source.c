@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Whom to believe as a source. The host checks sources when it routes, which is behind our hooks. So its own check is run here,
- * with all its settings: rp_filter, accept_local, policy routing. A target keeps the last answer for a second at most, so that
- * a flow pays for it once a second. */
+/* Checks source addresses. The host checks them when it routes, after our hooks. So this runs the
+ * host's own check, with all its settings: rp_filter, accept_local, policy routing. A target keeps
+ * the last result for at most a second, so a flow is checked once a second. */
 #include <linux/jiffies.h>
 #include <net/addrconf.h>
 #include <net/ip.h>
@@ -10,7 +10,7 @@
 #include "compat.h"
 #include "nf_xcipher.h"
 
-#define KEEP HZ /* rp_filter does not change the generation */
+#define KEEP HZ /* a second: a change of rp_filter does not change the generation */
 
 static bool known(struct nfx_believed *b, const struct in6_addr *from, int dev, int generation)
 {
@@ -35,7 +35,8 @@ static void keep(struct nfx_believed *b, const struct in6_addr *from, int dev, i
 	write_sequnlock_bh(&b->lock);
 }
 
-/* The host's own way in. The route is not kept: others may still rewrite the destination. */
+/* Runs the host's input routing. The route is not kept, because other hooks may still rewrite the
+ * destination. */
 static bool host_takes(struct sk_buff *skb, __be32 from, __be32 to)
 {
 	unsigned long old = skb->_skb_refdst;
@@ -66,7 +67,7 @@ static bool martian4(struct nfx_target *t, struct sk_buff *skb, const struct nfx
 	return false;
 }
 
-/* ip6_rcv_core() has looked at loopback and multicast already. */
+/* ip6_rcv_core() has already refused loopback and multicast. */
 static bool martian6(struct nfx_target *t, struct sk_buff *skb, const struct nfx_key *key)
 {
 	struct net *net = dev_net(skb->dev);
@@ -90,7 +91,7 @@ void nfx_believed_init(struct nfx_believed *b)
 
 bool nfx_martian(struct nfx_target *t, struct sk_buff *skb, const struct nfx_key *from)
 {
-	/* What this host sends to itself. */
+	/* Packets that this host sends to itself. */
 	if (skb->dev->flags & IFF_LOOPBACK)
 		return from->family == AF_INET && ipv4_is_multicast(from->addr.s6_addr32[0]);
 	return from->family == AF_INET ? martian4(t, skb, from) : martian6(t, skb, from);

@@ -176,7 +176,7 @@ static void detect_emergency(struct context *c, struct sip_msg *msg, enum op op)
 
 	if (!c->policy.emergency)
 		c->policy.emergency = (known && !first) || sip_is_emergency(msg);
-	/* The mark of an earlier call with the same Call-ID and tag is none of this one. */
+	/* Remove the mark of an earlier call with the same Call-ID and tag. */
 	if (first && known && !c->policy.emergency)
 		nodes_mark_emergency(c->call_id, c->from_tag, false);
 	if (!c->policy.emergency || known || op != OP_OFFER)
@@ -199,7 +199,7 @@ static enum verdict verdict_of(const struct context *c, const struct wire_reply 
 	case WIRE_LOAD_LIMIT:
 		return V_LOAD;
 	case WIRE_NO_CALL:
-		/* The node that took the offer is gone, so this is no fault of the terminal's SDP. */
+		/* The node that has the call is gone; the terminal's SDP is not at fault. */
 		return c->job.op == OP_DELETE    ? V_OK
 			: c->job.op == OP_ANSWER ? V_NO_NODE
 						 : V_REFUSED;

@@ -31,7 +31,7 @@ static void ping_send(struct ping *p)
 	static const struct wire_request request = {.command = "ping"};
 	int n = p->len;
 
-	/* What is sent again is the same datagram. */
+	/* Retransmissions repeat the same datagram. */
 	if (!n)
 		n = wire_write(p->datagram, sizeof(p->datagram), sign_now(),
 			(struct text){p->cookie, strlen(p->cookie)}, &request);

@@ -33,7 +33,8 @@ struct job {
 	uint64_t due; /* ms */
 };
 
-/* Whether a reply with our cookie is signed with ng_key_file. If not, it is counted, and logged once in 10 s. */
+/* Whether a reply with our cookie is signed with ng_key_file. If not, it is counted, and logged
+ * once in 10 s. */
 bool job_genuine(const struct job *j, const char *p, size_t len);
 bool reply_genuine(
 	const char *node, const char *request, size_t request_len, const char *p, size_t len);

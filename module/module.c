@@ -18,7 +18,8 @@
 #include "settings.h"
 #include "sip.h"
 
-/* A request is sent for so long at most: the daemon takes none that was signed more than 30 s ago, by clocks that may differ. */
+/* Longest time during which a request is repeated, ms. The daemon drops requests signed more than
+ * 30 s ago, and clocks may differ. */
 #define SIGNED_MS 25000
 
 MODULE_VERSION
@@ -280,7 +281,7 @@ static int load_nodes(void)
 	return n < 0 ? -1 : 0;
 }
 
-/* Before processes are forked: each has it then. */
+/* Before processes are forked, so that each of them has it. */
 static int load_keys(void)
 {
 	char err[WIRE_ERR] = "no memory";

@@ -28,7 +28,7 @@ struct placement {
 	uint64_t call; /* 0 = free */
 	uint64_t node; /* hash of its id; 0 = not placed yet */
 	uint64_t expires;
-	uint64_t emergency; /* hash of the tag of who began an emergency call; 0 = it is none */
+	uint64_t emergency; /* hash of the tag of the caller of an emergency call; 0 = not one */
 };
 
 static struct table {

@@ -54,8 +54,8 @@ int nodes_load_all(bool replace);
 int nodes_choose(struct target *out, int max, struct text call_id, uint32_t set, bool all);
 /* The call is on this node. */
 void nodes_placed(struct text call_id, const char *id);
-/* Marks the call that the owner of this tag began as an emergency call, or removes the mark. Later messages inherit it if they
- * have this tag as From or To tag; a Call-ID alone does not suffice. */
+/* Marks the call that the owner of this tag began as an emergency call, or removes the mark. Later
+ * messages inherit it if they have this tag as From or To tag; a Call-ID alone does not suffice. */
 void nodes_mark_emergency(struct text call_id, struct text tag, bool on);
 bool nodes_is_emergency(struct text call_id, struct text tag, struct text other_tag);
 void nodes_forget(struct text call_id);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Signatures of ng: the time that requests are signed with, and what happens to replies that the daemon did not sign. */
+/* Signatures of ng: adds the time to requests, and drops replies that the daemon did not sign. */
 #include <time.h>
 
 #include <core/dprint.h>

@@ -189,7 +189,8 @@ void sip_emergency_destroy(void)
 	emergency.numbers_set = false;
 }
 
-/* "sip:112@..." or "tel:112" as it was dialled. What a location service wrote instead may be a stranger's contact. */
+/* "sip:112@..." or "tel:112" as it was dialled. A location service may have replaced it by a
+ * stranger's contact. */
 static bool is_number(struct text uri)
 {
 	const char *colon = uri.len ? memchr(uri.s, ':', uri.len) : NULL;
@@ -231,7 +232,7 @@ bool sip_is_emergency(struct sip_msg *msg)
 	struct sip_msg *req = is_request(msg) ? msg : request_of_reply();
 	struct text uri;
 
-	/* Within a dialog the URI is the other side's contact, which may look like anything. */
+	/* Within a dialog the URI is the other side's contact, which that side chooses. */
 	if (!req || !req->to || !get_to(req) || get_to(req)->tag_value.len)
 		return false;
 	uri = text_of(req->first_line.u.request.uri);

@@ -49,7 +49,8 @@ struct wire_sign {
 	uint64_t seconds; /* since 1970 */
 };
 
-/* Writes cookie, signature (with keys), space and bencode to buf. Returns the length, -EMSGSIZE or -ENOMEM. */
+/* Writes cookie, signature (with keys), space and bencode to buf. Returns the length, -EMSGSIZE or
+ * -ENOMEM. */
 int wire_write(char *buf, size_t size, struct wire_sign sign, struct text cookie,
 	const struct wire_request *r);
 
@@ -71,7 +72,8 @@ struct wire_reply {
 	void *pool;
 };
 
-/* The cookie of a reply as passed to wire_write(), without the signature if there are keys; or an empty text. */
+/* The cookie of a reply as passed to wire_write(), without the signature if there are keys; or an
+ * empty text. */
 struct text wire_cookie(const struct wire_keys *keys, const char *p, size_t len);
 /* Whether the daemon signed these bytes as the reply to this request; without keys always true. */
 bool wire_genuine(const struct wire_keys *keys, struct text request, const char *p, size_t len);
