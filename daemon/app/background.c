@@ -53,7 +53,7 @@ int pidfile_write(const char *path)
 
 	if (!f)
 		return -errno;
-	/* The daemon's umask is stricter, and this is no secret. */
+	/* Others may read the pidfile; the daemon's umask would forbid it. */
 	(void)fchmod(fileno(f), 0644);
 	if (fprintf(f, "%d\n", getpid()) < 0)
 		err = -EIO;

@@ -55,7 +55,7 @@ static void key_notice(void *arg, const struct call_key_notice *n)
 						: "used up, going on (enforce-lifetime=no)");
 }
 
-/* Of a terminal that nothing authenticates this may be an attack; of any other it moved. */
+/* Without authentication a replaced source may be an attack, otherwise the terminal has moved. */
 static void handover_notice(void *arg, const struct call_handover *h)
 {
 	struct log_about about = {.call_id = h->call_id,
@@ -100,7 +100,7 @@ static const char *become(void *arg, bool active)
 					     : "Internal error";
 }
 
-/* The password file is for addresses without a password. */
+/* Applies only to servers whose address contains no password. */
 static int redis_password(struct daemon *d, struct redis_config *cfg)
 {
 	struct redis_server *server[] = {&cfg->server, &cfg->write};
@@ -161,7 +161,8 @@ static int redis_start(struct daemon *d)
 	return 0;
 }
 
-/* Not by the range of ports: a client on this machine may have been given one that we do not use. */
+/* The port range does not suffice: a local client may use a port in it that the relay does not
+ * use. */
 static bool is_media_port(void *arg, const struct endpoint *from)
 {
 	const struct daemon *d = arg;
@@ -183,7 +184,7 @@ static int ng_keys(void *arg, char *err, size_t err_len)
 	return d->o.ng_key_file[0] ? ng_front_keys(d->front, d->o.ng_key_file, err, err_len) : 0;
 }
 
-/* Keys are there before anybody can ask. */
+/* Read the keys before the first request can arrive. */
 static int ng_start(struct daemon *d)
 {
 	int err = ng_front_create(&d->front, d->handler);
@@ -294,7 +295,7 @@ static int homer_start(struct daemon *d)
 	return err ? daemon_fail(d, err, "homer") : 0;
 }
 
-/* The name is the operator's, what DNS makes of it is not. */
+/* The operator chose the name; the address comes from DNS. */
 static bool may_connect(void *arg, const struct endpoint *e)
 {
 	const struct daemon *d = arg;

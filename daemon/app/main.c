@@ -48,7 +48,7 @@ static void on_ack(void *arg, uint32_t events)
 
 static void on_ng_waiting(void *arg);
 
-/* Requests that wait are executed in the next round of the loop. */
+/* Executes waiting requests in the next round of the loop. */
 static void serve_ng(struct daemon *d)
 {
 	if (ng_server_readable(d->ng, clock_real_ns()) && !d->ng_waiting &&
@@ -172,7 +172,7 @@ static int events_watch(struct daemon *d)
 
 /* --- Start and stop ------------------------------------------------------------------------------------------- */
 
-/* Libraries that create threads are called without capabilities. */
+/* Called without capabilities, because libraries create threads here. */
 static int start_engines(void *arg)
 {
 	struct daemon *d = arg;

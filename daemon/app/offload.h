@@ -46,7 +46,8 @@ void offload_release(struct offload *o, uint32_t worker, uint32_t stream);
 void offload_tick(struct offload *o, uint64_t now_ns);
 /* When something came to it last, by way of the kernel (CLOCK_REALTIME; 0: never). Asks nobody where the kernel tells of silence. */
 uint64_t offload_heard(const struct offload *o, uint32_t worker, uint32_t stream);
-/* Packets that the kernel relayed for this stream, by its last report. *kernel: the kernel relays it now. */
+/* Packets that the kernel relayed for this stream, by its last report. *kernel: the kernel relays
+ * it now. */
 uint64_t offload_arrived(const struct offload *o, uint32_t worker, uint32_t stream, bool *kernel);
 /* The kernel told this of a stream; true: it is to be looked at again, when the worker had its packet. */
 bool offload_event(struct offload *o, const struct steer_event *e);

@@ -128,7 +128,7 @@ void offload_pushed(struct offload *o, uint32_t worker, const struct media_cmd *
 		for (int k = 0; k < 2; k++)
 			if (id[k] != MEDIA_NONE)
 				returned(o, site, id[k]);
-		/* A watch needs to see the packets. */
+		/* A watch must see all packets. */
 		if (cmd[i].type == MEDIA_STREAM_WATCH && id[0] != MEDIA_NONE)
 			site->stream[id[0]].not_before_ns = o->now_ns + OFFLOAD_WATCH_NS;
 		if (cmd[i].type == MEDIA_STREAM_SET && id[0] != MEDIA_NONE)
@@ -137,7 +137,7 @@ void offload_pushed(struct offload *o, uint32_t worker, const struct media_cmd *
 			if (cmd[i].ctx.rx_new)
 				forget_index(site, cmd[i].id);
 			site->ctx[cmd[i].id].rx = kind_of(&cmd[i].ctx.rx);
-			/* The kernel renames nothing. */
+			/* The kernel cannot rename SSRCs. */
 			if (cmd[i].ctx.rename && site->ctx[cmd[i].id].rx == PLAIN)
 				site->ctx[cmd[i].id].rx = CIPHERED;
 			site->ctx[cmd[i].id].tx = kind_of(&cmd[i].ctx.tx);

@@ -9,13 +9,14 @@ uint32_t offload_target(const struct media_stream_cfg *c)
 	return c->rtp ? c->rtp_to : c->rtcp_to;
 }
 
-/* Another source may take over when this one is silent: the worker has to see both. */
+/* Another source may take over when this one is silent, so the worker must see both. */
 static bool may_move(const struct off_stream *s)
 {
 	return s->cfg.media_handover;
 }
 
-/* Strangers may be dropped in the kernel. Not while the signalled address could still take over. */
+/* Whether the kernel may drop other sources: not while the signalled address could still take
+ * over. */
 static bool is_strict(const struct media_stream_cfg *c, const struct endpoint *source)
 {
 	return c->strict_source && endpoint_eq(&c->remote, source);

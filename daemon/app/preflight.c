@@ -81,7 +81,7 @@ int preflight_interfaces(const struct relay_local *local, uint32_t n, char *err,
 	return 0;
 }
 
-/* A media address is in every SDP, so everybody knows where to send. */
+/* A media address appears in every SDP, so strangers know it. */
 static bool is_media(const struct options *o, const struct endpoint *listen)
 {
 	for (uint32_t i = 0; i < o->locals; i++)

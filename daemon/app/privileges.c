@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* See privileges.h. Capabilities belong to threads, and only a thread itself can drop its own. So each of ours drops them when it
- * begins, and libraries that create threads (OpenCL) are called from a thread that has none. */
+/* See privileges.h. Capabilities belong to threads, and only a thread itself can drop its own. So
+ * each of our threads drops them when it begins, and libraries that create threads (OpenCL) are
+ * called from a thread that has none. */
 #include "app/privileges.h"
 
 #include <dirent.h>
@@ -94,7 +95,7 @@ static int find(const char *user, const char *group, uid_t *uid, gid_t *gid, cha
 	if (pw) {
 		*uid = pw->pw_uid;
 		*gid = pw->pw_gid;
-		/* Caches of OpenCL. */
+		/* OpenCL keeps its caches there. */
 		setenv("HOME", pw->pw_dir, 1);
 	} else if (number(user, &n)) {
 		*uid = *gid = (uid_t)n;
@@ -113,7 +114,7 @@ static int find(const char *user, const char *group, uid_t *uid, gid_t *gid, cha
 	return 0;
 }
 
-/* Programs that we start (nft) get the capabilities by the ambient set. */
+/* Programs that we start (nft) inherit the ambient set. */
 static void hand_on(uint64_t keep)
 {
 	uint64_t permitted, inheritable;
@@ -126,7 +127,7 @@ static void hand_on(uint64_t keep)
 			(void)prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, cap, 0, 0);
 }
 
-/* The change leaves capabilities as they are: reading files and binding ports is still to come. */
+/* Keeps the capabilities: files are read and ports are bound later. */
 static int become(uint64_t keep, const char *user, const char *group, char *err, size_t len)
 {
 	uid_t uid = 0;
@@ -192,7 +193,7 @@ static uint32_t count_threads(uint64_t keep)
 	return more;
 }
 
-/* Threads of ours drop theirs as soon as they run. */
+/* Our threads drop theirs as soon as they run. */
 static void check_threads(uint64_t keep)
 {
 	uint32_t more = count_threads(keep);

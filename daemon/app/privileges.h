@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Capabilities (capabilities(7)) and user of the daemon. During the start it also has the capabilities for low ports and limits.
- * After the start every thread keeps only those that its steering needs. Sets are bit masks, 1 << CAP_NAME. */
+/* Capabilities (capabilities(7)) and user of the daemon. During the start it also has the
+ * capabilities for low ports and limits. After the start every thread keeps only those that its
+ * steering needs. Sets are bit masks, 1 << CAP_NAME. */
 #ifndef APP_PRIVILEGES_H
 #define APP_PRIVILEGES_H
 
@@ -9,17 +10,19 @@
 
 struct steer_ops;
 
-/* Capabilities that this steering needs after the start: for verdicts, maps, links that return, and removal of its rules. */
+/* Capabilities that this steering needs after the start: for verdicts, maps, links that return, and
+ * removal of its rules. */
 uint64_t privileges_of(const struct steer_ops *ops);
-/* Call before any thread exists. Sets no_new_privs, lifts the limit of locked memory if it may, and changes the user.
- * user "": no change. group "": the user's group. The process keeps its capabilities; programs that it starts get keep.
- * 0 or -errno with err. */
+/* Call before any thread exists. Sets no_new_privs, lifts the limit of locked memory if it may, and
+ * changes the user. user "": no change. group "": the user's group. The process keeps its
+ * capabilities; programs that it starts get keep. 0 or -errno with err. */
 int privileges_prepare(
 	uint64_t keep, const char *user, const char *group, char *err, size_t err_len);
-/* Runs fn in a thread that has only the capabilities keep, and waits for it. Threads that libraries create in fn inherit them.
- * Returns fn's result or -errno. */
+/* Runs fn in a thread that has only the capabilities keep, and waits for it. Threads that libraries
+ * create in fn inherit them. Returns fn's result or -errno. */
 int privileges_run(uint64_t keep, int (*fn)(void *arg), void *arg);
-/* At the end of the start. Limits this thread to keep, and warns if another thread has more. 0 or -errno. */
+/* At the end of the start. Limits this thread to keep, and warns if another thread has more. 0 or
+ * -errno. */
 int privileges_drop(uint64_t keep);
 
 #endif

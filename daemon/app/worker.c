@@ -184,7 +184,8 @@ static void count_bytes(_Atomic uint64_t *counter, uint64_t bytes)
 	atomic_store_explicit(counter, bytes, memory_order_relaxed);
 }
 
-/* Of a burst that is complete. Who floods us with junk must not be able to have calls refused by --max-bandwidth. */
+/* Bytes of a complete burst that were relayed. Junk must not count towards --max-bandwidth, or a
+ * flood could block new calls. */
 static void record_bytes(struct worker *w, const struct media_in *in, uint32_t n)
 {
 	uint64_t bytes = 0, relayed = 0;
@@ -385,7 +386,7 @@ static int key_changed(void *arg, uint32_t slot)
 	return batch_runner_key_changed(w->runner, slot);
 }
 
-/* A source that media does not know yet, at an interface that the host's stack has not looked at. */
+/* Checks a source that is new to media, for a packet that the host's stack has not checked. */
 static enum media_verdict believe(void *arg, const struct media_in *in, bool expected)
 {
 	struct worker *w = arg;
@@ -407,7 +408,8 @@ static enum media_verdict believe(void *arg, const struct media_in *in, bool exp
 	return MEDIA_DROP_MARTIAN;
 }
 
-/* Sending by verdict needs accept_local for results that the host forwards. That must not let the network in with our addresses. */
+/* Sending by verdict needs accept_local for results that the host forwards. Packets from the
+ * network with our addresses as source must still be refused. */
 static int judge_create(struct worker *w)
 {
 	bool strict = w->cfg.steer_ops != &steer_xdp &&

@@ -127,7 +127,7 @@ struct worker {
 	_Atomic uint64_t pierced;  /* empty packets that were sent, see media_pierce() */
 	_Atomic uint64_t bytes_in; /* of datagrams, whatever became of them */
 	_Atomic uint64_t
-		bytes_relayed; /* of received datagrams that were relayed; authentic ones where SRTP is used */
+		bytes_relayed;   /* of relayed datagrams; where SRTP is used, of authentic ones */
 	_Atomic uint64_t rounds; /* of the thread's loop: it moves, so it lives */
 };
 

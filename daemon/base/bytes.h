@@ -65,7 +65,8 @@ bool str_eq_nocase(struct str a, struct str b);
 bool str_starts(struct str a, struct str prefix);
 struct str str_trim(struct str a);
 
-/* Whether a contains a byte below 0x20 other than TAB, or 0x7f. In a log such a byte could start a line or a terminal sequence. */
+/* Whether a contains a byte below 0x20 other than TAB, or 0x7f. In a log such a byte could start a
+ * line or a terminal sequence. */
 bool str_has_control(struct str a);
 
 /* Takes the next word off rest; blanks and tabs before it are skipped. Empty at the end. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* See caps.h. By capset(2) and prctl(2): libcap would be one library more for four calls. */
+/* See caps.h. Uses capset(2) and prctl(2) directly: libcap would be a dependency for four calls. */
 #include "base/caps.h"
 
 #include <errno.h>
@@ -43,7 +43,8 @@ int caps_set(uint64_t permitted, uint64_t inheritable)
 	return syscall(SYS_capset, &h, d) ? -errno : 0;
 }
 
-/* Without CAP_SETPCAP it stays; no_new_privs then keeps programs from gaining what is in it. */
+/* Without CAP_SETPCAP the bounding set stays; no_new_privs then keeps programs from gaining its
+ * capabilities. */
 static void limit_bounding(uint64_t keep)
 {
 	for (int cap = 0; cap < 64 && prctl(PR_CAPBSET_READ, cap) >= 0; cap++)
@@ -57,6 +58,6 @@ int caps_limit(uint64_t keep)
 	int err = caps_get(&permitted, &inheritable);
 
 	limit_bounding(keep);
-	/* A capability that leaves these sets leaves the ambient set as well. */
+	/* The kernel removes capabilities that leave these sets from the ambient set, too. */
 	return err ? err : caps_set(permitted & keep, inheritable & keep);
 }

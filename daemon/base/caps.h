@@ -12,16 +12,16 @@
 /* XDP programs, maps and AF_XDP sockets, also for links that return. */
 #define CAPS_XDP (CAPS_NETFILTER | CAPS_BIT(CAP_BPF))
 
-/* Adapts a set to this kernel and these limits: CAP_SYS_ADMIN replaces CAP_BPF before Linux 5.8, and CAP_IPC_LOCK is added if
- * locked memory is limited. */
+/* Adapts a set to this kernel and these limits: CAP_SYS_ADMIN replaces CAP_BPF before Linux 5.8,
+ * and CAP_IPC_LOCK is added if locked memory is limited. */
 uint64_t caps_here(uint64_t want);
 
 /* 0 or -errno. */
 int caps_get(uint64_t *permitted, uint64_t *inheritable);
 /* effective becomes permitted. 0 or -errno. */
 int caps_set(uint64_t permitted, uint64_t inheritable);
-/* Removes all capabilities but keep from every set of this thread; threads that it creates later inherit this. Needs CAP_SETPCAP
- * to reduce the bounding set. 0 or -errno. */
+/* Removes all capabilities but keep from every set of this thread; threads that it creates later
+ * inherit this. Needs CAP_SETPCAP to reduce the bounding set. 0 or -errno. */
 int caps_limit(uint64_t keep);
 
 #endif

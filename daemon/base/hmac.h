@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* HMAC-SHA256 (RFC 2104, FIPS 180-4) over the concatenation of several slices. Two files implement it: base/hmac.c with OpenSSL,
- * module/hmac.c with Kamailio's own SHA-256, because in Kamailio the tls module controls OpenSSL. */
+/* HMAC-SHA256 (RFC 2104, FIPS 180-4) over the concatenation of several slices. Two files implement
+ * it: base/hmac.c with OpenSSL, module/hmac.c with Kamailio's own SHA-256, because in Kamailio the
+ * tls module controls OpenSSL. */
 #ifndef BASE_HMAC_H
 #define BASE_HMAC_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* See secret_file.h. Owner and mode are those of the open descriptor, so that nobody can exchange the file between the check and
- * the read. */
+/* See secret_file.h. Checks owner and mode of the open descriptor, so the file cannot be exchanged
+ * between check and read. */
 #include "base/secret_file.h"
 
 #include <errno.h>
@@ -59,7 +59,7 @@ static int read_all(int fd, char *out, size_t max)
 int secret_file_read(
 	const char *option, const char *path, char *out, size_t max, char *err, size_t err_len)
 {
-	/* A named pipe would block. */
+	/* O_NONBLOCK, as a named pipe would block. */
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY), res;
 	struct stat st;
 

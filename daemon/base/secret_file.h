@@ -6,15 +6,18 @@
 
 #include "base/bytes.h"
 
-/* Reads the whole file into out. option: its option, as "--redis-key-file", for the message. Returns the length, or a negative
- * errno with one line in err that says what to do: -EPERM owner or mode, -EFBIG longer than max, -EINVAL not a regular file.
- * The caller wipes out (secmem_wipe). Blocks, so use it only at start. */
+/* Reads the whole file into out. option: its option, as "--redis-key-file", for the message.
+ * Returns the length, or a negative errno with one line in err that says what to do: -EPERM owner
+ * or mode, -EFBIG longer than max, -EINVAL not a regular file. The caller wipes out (secmem_wipe).
+ * Blocks, so use it only at start. */
 int secret_file_read(
 	const char *option, const char *path, char *out, size_t max, char *err, size_t err_len);
-/* The same for a file whose first line is the secret. line points into out, surrounding blanks removed. 0 or negative errno. */
+/* The same for a file whose first line is the secret. line points into out, surrounding blanks
+ * removed. 0 or negative errno. */
 int secret_file_line(struct str *line, const char *option, const char *path, char *out, size_t max,
 	char *err, size_t err_len);
-/* Whether users other than root and the daemon's may read or change this file. False if it cannot be examined. */
+/* Whether users other than root and the daemon's may read or change this file. False if it cannot
+ * be examined. */
 bool secret_file_is_open(const char *path);
 
 #endif

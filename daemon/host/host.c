@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The kernel announces changes, and the whole table is read again: addresses change rarely, and a table that is read whole cannot
- * drift. Reading it again waits a moment after the last reading, so that a busy routing daemon cannot keep the thread busy.
+/* When the kernel announces a change, the whole table is read again. Addresses change rarely, and a
+ * table that is read as a whole cannot drift. A minimum interval between readings keeps a busy
+ * routing daemon from occupying the thread.
  *
- * Readers take no lock: the table is replaced as a whole. A reader counts itself in before it takes the pointer. The writer frees
- * replaced tables when it sees nobody counted in, as later readers can only find the new one. */
+ * Readers take no lock: the table is replaced as a whole. A reader counts itself in before it takes
+ * the pointer. The writer frees replaced tables when it sees no reader counted in, because later
+ * readers can only find the new table. */
 #include "host/host.h"
 
 #include <errno.h>
@@ -20,7 +22,7 @@
 #define RETIRED    16u /* replaced tables that a reader may still use */
 #define NETS_FIRST 64u
 
-/* What other threads touch. */
+/* Accessed by other threads. */
 struct shared {
 	_Alignas(64) _Atomic(struct host_table *) table;
 	_Atomic uint32_t generation;
@@ -40,7 +42,7 @@ struct host {
 
 /* --- Any thread ----------------------------------------------------------------------------------------------- */
 
-/* Between begin and end the table stays. */
+/* The table is not freed between begin and end. */
 static const struct host_table *begin(const struct host *h)
 {
 	atomic_fetch_add_explicit(&h->shared->readers, 1, memory_order_seq_cst);
@@ -141,7 +143,7 @@ static void publish(struct host *h, struct host_table *t)
 
 	if (old)
 		h->retired[h->retireds++] = old;
-	/* A reader is through in less than a microsecond. */
+	/* A reader needs less than a microsecond. */
 	while (h->retireds == RETIRED && !nobody_reads(h))
 		;
 	if (!nobody_reads(h))
@@ -243,7 +245,7 @@ int host_create(struct host **out, struct loop *loop)
 	if (err)
 		return err;
 	h->loop = loop;
-	/* Announcements first: nothing is missed between them and the first reading. */
+	/* Subscribe before the first reading, so that no change is missed. */
 	err = rtnl_open(&h->news, RTNL_HEAR_HOST);
 	err = err ? err : rtnl_open(&h->ask, RTNL_ASK);
 	err = err ? err : read_all(h);

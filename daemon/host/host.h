@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* This host's own addresses and broadcast addresses, kept current by rtnetlink. The control thread creates, updates and destroys
- * it. Any thread may query it, without a lock and without waiting. */
+/* This host's own addresses and broadcast addresses, kept current by rtnetlink. The control thread
+ * creates, updates and destroys it. Any thread may query it, without a lock and without waiting. */
 #ifndef HOST_HOST_H
 #define HOST_HOST_H
 
@@ -14,7 +14,8 @@ struct host;
 int host_create(struct host **out, struct loop *loop);
 /* For tests: owns exactly these networks, and follows no changes. 0 or -ENOMEM. */
 int host_create_fixed(struct host **out, const struct host_net *net, uint32_t n);
-/* Stops following changes; queries still work. Call it before the loop is destroyed. NULL is fine. */
+/* Stops following changes; queries still work. Call it before the loop is destroyed. NULL is
+ * fine. */
 void host_stop(struct host *h);
 /* After host_stop(), and after the last query of any thread. NULL is fine. */
 void host_destroy(struct host *h);
@@ -28,7 +29,8 @@ bool host_broadcasts(const struct host *h, const struct endpoint *e);
 int host_dev(const struct host *h, const struct endpoint *e);
 /* Any thread. An address of this host of this family that is not loopback. False: it has none. */
 bool host_any_address(const struct host *h, uint8_t family, struct endpoint *out);
-/* Any thread. A number that changes with the addresses, routes, rules, links and rp_filter settings of this host. */
+/* Any thread. A number that changes with the addresses, routes, rules, links and rp_filter settings
+ * of this host. */
 uint32_t host_generation(const struct host *h);
 
 #endif

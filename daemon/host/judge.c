@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What no setting can allow is refused here. All else about IPv4 is the kernel's own decision: RTM_GETROUTE with an interface and
- * a source runs the input path of its routing, source checks included (fib_validate_source: rp_filter, accept_local, policy
- * routing, VRFs). IPv6 has no such checks; ip6_rcv_core() refuses loopback and multicast sources, and we refuse our own addresses.
+/* Sources that no setting can allow are refused here. The kernel decides about all other IPv4
+ * sources: RTM_GETROUTE with an interface and a source runs the input path of its routing, with its
+ * source checks (fib_validate_source: rp_filter, accept_local, policy routing, VRFs). IPv6 has no
+ * such checks; ip6_rcv_core() refuses loopback and multicast sources, and we also refuse this
+ * host's own addresses.
  *
- * Answers are kept for two seconds, because not all settings are announced, and until anything changes that is. Strangers can
- * invent sources without end, so that questions are limited by token buckets. */
+ * Answers are cached until the kernel announces a change, and for at most two seconds, because not
+ * all settings are announced. Strangers can invent any number of sources, so token buckets limit
+ * the look-ups. */
 #include "host/judge.h"
 
 #include <errno.h>
@@ -18,9 +21,10 @@
 
 #define ANSWERS_BITS 12u
 #define ANSWERS      (1u << ANSWERS_BITS)
-#define WAYS         4u /* answers that one source may lie in */
+#define WAYS         4u /* entries of a cache set */
 #define MAX_AGE_NS   (2 * NS_PER_SEC)
-/* Of answers after a change. Busy routing daemons must not make us ask for each packet. */
+/* Minimum life of answers after a change, so that a busy routing daemon does not cause a look-up
+ * per packet. */
 #define CALM_NS  (50 * 1000000ull)
 #define PER_SEC  1000u
 #define BURST    500u
@@ -43,7 +47,7 @@ struct host_judge {
 	uint64_t since_ns;   /* since when it is */
 	uint64_t full_ns[2]; /* [expected]: a bucket is full at this time */
 	uint64_t secret[3];
-	uint32_t next; /* to be replaced, of a set */
+	uint32_t next; /* the entry of a set to replace next */
 	struct answer answer[ANSWERS];
 };
 
@@ -66,7 +70,7 @@ static bool never_v6(const uint8_t *a)
 
 /* --- Answers -------------------------------------------------------------------------------------------------- */
 
-/* Keyed, since strangers choose addresses. */
+/* Keyed, because strangers choose the addresses. */
 static uint32_t set_of(const struct host_judge *j, const struct host_claim *c)
 {
 	uint64_t half[2];
@@ -129,7 +133,7 @@ static bool ask(struct host_judge *j, const struct host_claim *c)
 		return false;
 	if (c->src.family == AF_INET6)
 		return true;
-	/* Checks of the source do not depend on the destination, but the question needs one. */
+	/* The source checks do not depend on the destination, but the request needs one. */
 	if (endpoint_is_unspecified(&dst) && !host_any_address(j->host, AF_INET, &dst))
 		return false;
 	return rtnl_accepts(j->ask, &c->src, &dst, (int)c->dev) == 0;

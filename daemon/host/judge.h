@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Whether a datagram's source address is possible at the receiving interface. These are the checks of the host's own IP stack, for
- * packets that steering takes before the stack checks them (xdp, nfqueue before routing). One judge per thread. */
+/* Whether a datagram's source address is possible at the receiving interface. These are the checks
+ * of the host's own IP stack, for packets that steering takes before the stack checks them (xdp,
+ * nfqueue before routing). One judge per thread. */
 #ifndef HOST_JUDGE_H
 #define HOST_JUDGE_H
 
@@ -21,12 +22,14 @@ struct host_claim {
 	bool expected; /* signalling named this source: it has its own budget of look-ups */
 };
 
-/* strict_local: never accept this host's addresses as sources, even if accept_local is set. host must outlive it. 0 or -errno. */
+/* strict_local: never accept this host's addresses as sources, even if accept_local is set. host
+ * must outlive it. 0 or -errno. */
 int host_judge_create(struct host_judge **out, const struct host *host, bool strict_local);
 /* NULL is fine. */
 void host_judge_destroy(struct host_judge *j);
-/* now_ns: monotonic. Asks the kernel at most once in two seconds for a source, interface and destination. Look-ups are limited to
- * a thousand per second for expected sources, and a thousand for all others. */
+/* now_ns: monotonic. Asks the kernel at most once in two seconds for a source, interface and
+ * destination. Look-ups are limited to a thousand per second for expected sources, and a thousand
+ * for all others. */
 enum host_belief host_believes(struct host_judge *j, const struct host_claim *c, uint64_t now_ns);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* rtnetlink, as far as we need it: which route a packet would take, who the neighbour is, what a link is, and
- * announcements of changes. The kernel answers a question while it is asked, so nothing here blocks. */
+/* rtnetlink requests for routes, neighbours and links, and announcements of changes. The kernel
+ * replies within the system call that sends a request, so nothing here blocks. */
 #include "host/rtnl.h"
 
 #include "host/rtnl_int.h"
@@ -18,7 +18,7 @@
 
 int rtnl_open(struct mnl_socket **out, enum rtnl_use use)
 {
-	/* Each use hears the first so many. */
+	/* Each use subscribes to the first n groups. */
 	static const int groups[] = {RTNLGRP_LINK, RTNLGRP_IPV4_ROUTE, RTNLGRP_IPV6_ROUTE,
 		RTNLGRP_IPV4_RULE, RTNLGRP_IPV6_RULE, RTNLGRP_IPV4_IFADDR, RTNLGRP_IPV6_IFADDR,
 		RTNLGRP_IPV4_NETCONF, RTNLGRP_NEIGH};
@@ -103,7 +103,7 @@ static void vlan_of(const struct nlattr *info, struct rtnl_link *out, int below)
 	out->vlan_proto = be16(mnl_attr_get_payload(vlan[IFLA_VLAN_PROTOCOL]));
 }
 
-/* Packets of a slave are the master's, but for a VRF: there they stay the slave's. */
+/* The stack receives packets of a slave at its master; in a VRF, at the slave. */
 static int master_of(const struct nlattr *info, const struct nlattr *master)
 {
 	const struct nlattr *by[IFLA_INFO_MAX + 1] = {0};
@@ -134,7 +134,7 @@ static bool parse_link(const struct nlmsghdr *h, struct rtnl_link *out)
 		.gone = h->nlmsg_type == RTM_DELLINK};
 	if (out->ethernet)
 		memcpy(out->mac, mnl_attr_get_payload(by[IFLA_ADDRESS]), 6);
-	/* One whose lower interface is in another namespace is none that we can use. */
+	/* A VLAN whose lower interface is in another namespace cannot be used. */
 	if (by[IFLA_LINKINFO] && by[IFLA_LINK] && !by[IFLA_LINK_NETNSID])
 		vlan_of(by[IFLA_LINKINFO], out, (int)rtnl_u32(by[IFLA_LINK], 0));
 	out->master = master_of(by[IFLA_LINKINFO], by[IFLA_MASTER]);
@@ -209,7 +209,7 @@ struct buffer {
 	_Alignas(8) char b[8192];
 };
 
-/* One question, one answer: the message, or the negative errno in *err. */
+/* Sends a request with one reply: returns the message, or sets *err to the negative errno. */
 static const struct nlmsghdr *ask(
 	struct mnl_socket *s, struct nlmsghdr *question, struct buffer *b, int *err)
 {
@@ -237,7 +237,7 @@ static void put_address(struct nlmsghdr *h, uint16_t type, const struct endpoint
 	mnl_attr_put(h, type, e->family == AF_INET ? 4 : 16, e->addr);
 }
 
-/* Asks for a route; ifindex: for a packet that came by that interface, 0 = for one of ours. */
+/* Requests a route. ifindex: of a packet received there; 0 = of a packet that this host sends. */
 static const struct nlmsghdr *ask_route(struct mnl_socket *s, const struct endpoint *src,
 	const struct endpoint *dst, int ifindex, struct buffer *b, int *err)
 {
@@ -375,7 +375,7 @@ static int event_message(const struct nlmsghdr *h, void *arg)
 	switch (h->nlmsg_type) {
 	case RTM_NEWLINK:
 	case RTM_DELLINK:
-		/* Bridge ports have messages of their own, without what a link's has. */
+		/* Bridge ports have messages of their own, without the attributes of a link. */
 		if (((const struct ifinfomsg *)mnl_nlmsg_get_payload(h))->ifi_family == AF_UNSPEC &&
 			parse_link(h, &e.link))
 			e.what = RTNL_LINK;
@@ -403,7 +403,7 @@ int rtnl_read(
 	bool lost = false;
 	ssize_t n;
 
-	/* Bounded: what else there is, is there the next time. */
+	/* Bounded; the next call reads the rest. */
 	for (int i = 0; i < 16; i++) {
 		n = mnl_socket_recvfrom(s, b, sizeof(b));
 		if (n < 0 && errno != ENOBUFS && errno != ENOSPC)

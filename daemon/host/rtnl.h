@@ -35,7 +35,7 @@ enum rtnl_news { RTNL_NOTHING, RTNL_LINK, RTNL_NEIGH, RTNL_ROUTE, RTNL_LOCAL };
 
 struct rtnl_event {
 	enum rtnl_news
-		what; /* LOCAL: this host's addresses; ROUTE: anything else that may change a route */
+		what; /* LOCAL: this host's addresses; ROUTE: all else that may change a route */
 	struct rtnl_link link;
 	struct rtnl_neigh neigh;
 };
@@ -47,22 +47,23 @@ int rtnl_open(struct mnl_socket **out, enum rtnl_use use);
 /* Calls put() for every link. 0 or -errno. */
 int rtnl_links(
 	struct mnl_socket *s, void (*put)(void *arg, const struct rtnl_link *link), void *arg);
-/* Calls put() for every network that is delivered to this host, and every broadcast address; some come more than once.
- * 0 or -errno. */
+/* Calls put() for every network that is delivered to this host, and every broadcast address; some
+ * come more than once. 0 or -errno. */
 int rtnl_locals(
 	struct mnl_socket *s, void (*put)(void *arg, const struct host_net *net), void *arg);
-/* Route from src to dst. 0; -EHOSTUNREACH and the like from the kernel; -EOPNOTSUPP: not plain forwarding (local, multicast,
- * tunnel). */
+/* Route from src to dst. 0; -EHOSTUNREACH and the like from the kernel; -EOPNOTSUPP: not plain
+ * forwarding (local, multicast, tunnel). */
 int rtnl_route(struct mnl_socket *s, const struct endpoint *src, const struct endpoint *dst,
 	struct rtnl_route *out);
-/* Whether the kernel's IPv4 stack would accept a datagram from src to dst, an address of this host, received at this interface.
- * 0 if it would; -EINVAL, -EXDEV and the like if not. */
+/* Whether the kernel's IPv4 stack would accept a datagram from src to dst, an address of this host,
+ * received at this interface. 0 if it would; -EINVAL, -EXDEV and the like if not. */
 int rtnl_accepts(
 	struct mnl_socket *s, const struct endpoint *src, const struct endpoint *dst, int ifindex);
 /* 0 or -ENOENT. */
 int rtnl_neigh(
 	struct mnl_socket *s, int ifindex, const struct endpoint *addr, struct rtnl_neigh *out);
-/* Calls put() for all announcements. 0, or -ENOBUFS if some were lost: everything may have changed. */
+/* Calls put() for all announcements. 0, or -ENOBUFS if some were lost: everything may have
+ * changed. */
 int rtnl_read(
 	struct mnl_socket *s, void (*put)(void *arg, const struct rtnl_event *event), void *arg);
 

@@ -25,8 +25,9 @@ uint32_t rtnl_u32(const struct nlattr *a, uint32_t otherwise);
 bool rtnl_address(const struct nlattr *a, uint8_t family, struct endpoint *out);
 /* Whether the message may change what host_owns() answers. */
 bool rtnl_about_local(const struct nlmsghdr *h);
-/* Sends a dump request, built in b, and passes each message to put(). Always reads to the end, because the socket is used
- * again. 0, -EINTR if the kernel's table changed meanwhile, or another -errno. */
+/* Sends a dump request, built in b, and passes each message to put(). Always reads to the end,
+ * because the socket is used again. 0, -EINTR if the kernel's table changed meanwhile, or another
+ * -errno. */
 int rtnl_dump(struct mnl_socket *s, struct nlmsghdr *h, char *b, size_t len,
 	void (*put)(const struct nlmsghdr *h, void *arg), void *arg);
 

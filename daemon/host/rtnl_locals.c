@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Which networks this host takes packets for: its addresses, and the local routing table, which also has "ip route add local". */
+/* Networks that are delivered to this host: its addresses, and its local routing table, which
+ * includes "ip route add local". */
 #include "host/rtnl.h"
 
 #include <errno.h>
@@ -109,7 +110,7 @@ int rtnl_locals(struct mnl_socket *s, void (*put)(void *arg, const struct host_n
 	struct local_sink sink = {put, arg};
 	int err = -EINTR;
 
-	/* An address that is put twice does no harm. */
+	/* Duplicates are removed later (table.c). */
 	for (int tries = 0; tries < 8 && err == -EINTR; tries++) {
 		err = dump_addresses(s, &sink);
 		err = err ? err : dump_local_routes(s, AF_INET, &sink);

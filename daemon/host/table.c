@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Whole addresses are found by binary search, as a host may have thousands. Wider networks are few (127.0.0.0/8, AnyIP): they
- * are looked through one by one. */
+/* Whole addresses are found by binary search, as a host may have thousands. Wider networks are few
+ * (127.0.0.0/8, AnyIP): they are searched one by one. */
 #include "host/table.h"
 
 #include <stdlib.h>

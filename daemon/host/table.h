@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The networks that are delivered to this host, sorted for look-up. Pure: filled once, then only read. */
+/* The networks that are delivered to this host, sorted for look-up. Pure: filled once, then only
+ * read. */
 #ifndef HOST_TABLE_H
 #define HOST_TABLE_H
 
@@ -29,7 +30,8 @@ struct host_table *host_table_make(const struct host_net *net, uint32_t n);
 bool host_table_has(const struct host_table *t, const struct endpoint *e, enum host_kind kind);
 /* The interface that has this address; 0: none. */
 int host_table_dev(const struct host_table *t, const struct endpoint *e);
-/* Returns e, with an IPv4-mapped IPv6 address converted to IPv4 (RFC 4291 2.5.5.2). The port is kept. */
+/* Returns e, with an IPv4-mapped IPv6 address converted to IPv4 (RFC 4291 2.5.5.2). The port is
+ * kept. */
 struct endpoint host_plain(const struct endpoint *e);
 
 #endif

@@ -232,11 +232,13 @@ static bool find_local(const struct steer *s, const struct endpoint *dst, struct
 	return false;
 }
 
-/* Whose sources the host believes unseen: those of its own packets. This is the index in every namespace. */
+/* The loopback interface, with this index in every namespace. Packets of the host itself need no
+ * source check. */
 #define LOOPBACK 1u
 
-/* By which interface the packet came, if its source is still to be checked. The host checks IPv4 sources when it routes, which is
- * before mangle INPUT. It never refuses its own IPv6 addresses as sources. */
+/* The receiving interface, if the source must still be checked; otherwise 0. The host checks IPv4
+ * sources when it routes, before mangle INPUT. It never refuses its own IPv6 addresses as
+ * sources. */
 static uint32_t unchecked_dev(const struct queue_packet *p, const struct media_in *in)
 {
 	bool checked = p->routed && in->src.family == AF_INET;

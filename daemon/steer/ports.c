@@ -36,7 +36,7 @@ struct ports {
 	struct steer_config cfg;
 	uint8_t tos;
 	uint64_t hold_ns;
-	int fd_end;       /* descriptors from here on are for others than ports */
+	int fd_end;       /* descriptors from here on are not for ports */
 	uint32_t reserve; /* percent, see ports_reserve() */
 	uint64_t without;
 	uint32_t used;

@@ -21,8 +21,8 @@ void ports_destroy(struct ports *p);
  * needed, or -errno of the socket call. A port that something else on the machine holds is skipped. */
 int ports_take(
 	struct ports *p, uint8_t local, uint32_t worker, uint64_t now_ns, struct ports_pair *out);
-/* Reserves a share, in percent, of each worker's pairs and of the descriptors, which ports_take_ordinary() does not use. Call it
- * before the first pair is taken. */
+/* Reserves a share, in percent, of each worker's pairs and of the descriptors, which
+ * ports_take_ordinary() does not use. Call it before the first pair is taken. */
 void ports_reserve(struct ports *p, uint32_t percent);
 /* Like ports_take(), but returns -ENOSPC or -EMFILE if only the reserve is left. */
 int ports_take_ordinary(

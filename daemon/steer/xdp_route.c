@@ -144,7 +144,8 @@ static bool is_tag(const uint8_t *p)
 	return be16(p) == ETH_P_8021Q || be16(p) == ETH_P_8021AD;
 }
 
-/* Cards may take tags off before we see the frame. Without a tag it is taken to be of the VLAN that carries the local address. */
+/* Cards may remove VLAN tags before XDP sees the frame. A frame without a tag is assumed to belong
+ * to the VLAN interface that has the local address. */
 static const struct rtnl_link *tag_taken_off(
 	struct routes *r, const struct rtnl_link *link, uint8_t local)
 {

@@ -24,8 +24,9 @@ void routes_destroy(struct routes *r);
 int routes_fd(const struct routes *r);
 /* Takes the news in. */
 void routes_news(struct routes *r, uint64_t now_ns);
-/* The interface that would receive this frame in the host's stack; the card ifindex received it for this local address. It is the
- * VLAN interface of its tags, the bond or bridge of the card, or the card. 0: no interface accepts such frames. */
+/* The interface that would receive this frame in the host's stack; the card ifindex received it for
+ * this local address. It is the VLAN interface of its tags, the bond or bridge of the card, or the
+ * card. 0: no interface accepts such frames. */
 uint32_t routes_in(struct routes *r, int ifindex, const uint8_t *frame, uint8_t local);
 /* How to reach dst from this local address, or NULL: let the kernel send this packet, because the way is none of ours (loopback,
  * a tunnel, multicast), or is not known yet, or is due: about once a second one packet for each next hop goes through the
