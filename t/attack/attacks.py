@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Attacks by hand, one function each: takes a rig, returns what the relay did. The docstring's first line is the table's."""
+"""Attacks by hand, one function each. It takes a rig and returns what the relay did. The docstring is the text in the table."""
 import time
 
 import crypto
@@ -41,7 +41,7 @@ def pair_more(rig):
 
 
 def ng_by_loopback(rig):
-    """1: SDP names 127.0.0.1 and the ng port, the accomplice sends `list` in RTP"""
+    """1: SDP names 127.0.0.1 and the ng port; an accomplice sends `list` in RTP"""
     return to_ng(rig, ("127.0.0.1", 22222))
 
 
@@ -66,7 +66,7 @@ def ng_by_rtcp(rig):
 
 
 def bleed(rig):
-    """3: plain call, silent callee; after 3.5 s a stranger sends one packet, then the callee speaks from his signalled address"""
+    """3: plain call, silent callee; after 3.5 s a stranger sends one packet, then the callee sends from its signalled address"""
     a, b = pair(rig)
     rig.call(a, b)
     time.sleep(3.5)
@@ -162,7 +162,7 @@ def three_answers(rig):
 
 
 def repeat(rig):
-    """6: the plain side simply repeats sequence numbers with other words"""
+    """6: the plain side repeats sequence numbers with other payloads"""
     def steps(rig, name, a, b, spoken, keys):
         spoken(b"one")
         spoken(b"two")
@@ -234,7 +234,7 @@ def many_lines(rig):
 
 
 def redirect(rig):
-    """8: who lost a fork sends an INVITE with Call-ID and From tag of the established call; an accomplice answers"""
+    """8: a losing branch sends an INVITE with Call-ID and From tag of the established call; an accomplice answers"""
     a, b = pair(rig)
     name, _, _ = rig.call(a, b, via_branch="one")
     rig.must_speak(a, b)

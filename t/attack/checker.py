@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What must never be on the wire, whatever was asked of the daemon and whoever sent what.
+"""The rules for packets on the wire, which hold for all requests and all senders.
 
 Input is a list of events, so that a control can be fed without a daemon:
   told_port, told_key, told_plain   a terminal was told this in SDP: a media port of the daemon, a key that the daemon sends
@@ -35,7 +35,7 @@ HOPS_MAX = 40  # fan-out to subscribers included; a loop makes thousands
 
 
 def mark(sender, serial):
-    """The payload's first bytes: who made it, and its number."""
+    """The payload's first bytes: its sender and number."""
     return MAGIC + struct.pack("!II", sender, serial)
 
 
@@ -47,7 +47,7 @@ def find_mark(data):
 
 
 class Port:
-    """A media port of the daemon and what its terminals were told about it."""
+    """A media port of the daemon, and the SDPs that announced it to terminals."""
 
     def __init__(self, group):
         self.group, self.keys, self.plain = group, [], False
@@ -81,7 +81,7 @@ class Checker:
         self.count = defaultdict(int)
         self.found = []
 
-    # --- What the model says ---------------------------------------------------------------------------------------------
+    # --- Reports of the model --------------------------------------------------------------------------------------------
 
     def event(self, name, *args):
         getattr(self, name)(*args)
@@ -121,7 +121,7 @@ class Checker:
         self.permit[(sender, serial)] = (group, permitted, what)
 
     def merge(self, one, other):
-        """Two calls' parties may hear each other from now on."""
+        """From now on packets may pass between the parties of two calls."""
         self.merged[self.root(one)] = self.root(other)
 
     def root(self, group):
@@ -129,7 +129,7 @@ class Checker:
             group = self.merged[group]
         return group
 
-    # --- What the wire says ----------------------------------------------------------------------------------------------
+    # --- Packets on the wire ---------------------------------------------------------------------------------------------
 
     def fail(self, check, text, packet):
         self.count[check] += 1

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Each check is fed what it is there to find, and once the same without the violation: none may be one that never fails."""
+"""Controls: each check gets a violation, which it must find, and the same case without the violation."""
 import struct
 
 import checker
@@ -162,7 +162,7 @@ def all_found():
 
 
 def against_libsrtp():
-    """crypto.py and Debian's libsrtp2 read each other."""
+    """crypto.py and Debian's libsrtp2 can read each other's packets."""
     for suite in crypto.SUITES:
         if suite not in srtp.SET:
             continue

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What is known of the calls without asking the daemon: who was told which port and key, and who may be heard where.
+"""The state of the calls, kept without asking the daemon: which party got which port and key, and whose packets may be relayed.
 
 The rules for a leg that speaks plain RTP are those of SECURITY.md. A terminal that sends from the address in its SDP is
 believed at its first packet, or after its probation if a stranger was there before it. A terminal that sends from elsewhere is
@@ -22,7 +22,7 @@ class Leg:
         self.passed, self.ever, self.since = False, False, time.monotonic()
 
     def unsettle(self):
-        # A stranger who was there before the terminal may still be.
+        # A stranger that sent before the terminal may still be relayed.
         self.contested = self.contested and not self.settled
         self.settled, self.genuine, self.passed = False, 0, False
 
@@ -46,7 +46,7 @@ class Call:
 
 
 class Model:
-    """Keeps the checker informed. world gives: checker."""
+    """Reports all changes to world.checker."""
 
     def __init__(self, checker):
         self.checker, self.calls, self.legs = checker, {}, {}
@@ -75,7 +75,7 @@ class Model:
                     self.checker.event("told_plain", t.address, port)
 
     def accepted(self, call, party, lines):
-        """The daemon took this party's SDP, and lines is what the party was told."""
+        """The daemon accepted this party's SDP; lines are those of the SDP that the party received."""
         for n, t in enumerate(lines[:len(party.terminal.lines)]):
             line = party.terminal.lines[n]
             if not t.port:
@@ -110,7 +110,7 @@ class Model:
         self.checker.event("settled", *leg.at, False)
 
     def unsettle_all(self):
-        """After a crash: what was learned since the last save is lost, and what an older save says is back."""
+        """After a crash: sources learned since the last save are lost, and those of an older save may return."""
         for leg in self.legs.values():
             self.unsettle(leg)
             leg.contested, leg.since = leg.ever, time.monotonic()
@@ -136,7 +136,7 @@ class Model:
             self.checker.event("settled", *leg.at)
 
     def contest(self, at):
-        """A stranger sends to a port; whether it may honestly be relayed."""
+        """A stranger sends to a port. Whether its packets may be relayed."""
         leg = self.legs.get(at)
         if leg is None:
             return False

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What the comparison with rtpengine needs: one relay with defaults, phones, a sniffer, and calls in one line."""
+"""Rig for the comparison with rtpengine: a relay with its defaults, phones, a sniffer, and calls."""
 import os
 import select
 import struct
@@ -49,7 +49,7 @@ class Phone:
         self.sock.sendto(self.packet(word, seq), to or self.to)
 
     def got(self, wait=QUIET):
-        """All that came, until nothing more does."""
+        """All received packets, until no more arrive."""
         out = []
         while select.select([self.sock], [], [], wait)[0]:
             out.append(self.sock.recv(2048))
@@ -92,7 +92,7 @@ class Rig:
         return self.ask("answer", call_id=call, from_tag=tag, to_tag=to_tag, sdp=text, replace=["origin"], ICE="remove", **more)["sdp"]
 
     def call(self, a, b, name=None, **more):
-        """An ordinary call; both have media unless heard is False. (name, SDP for b, SDP for a)."""
+        """An ordinary call. Both parties send and receive media unless heard is False. Returns (name, SDP for b, SDP for a)."""
         self.number += 1
         name = name or f"call-{self.number}"
         there = self.offer(name, a.sdp(), secure=bool(b.suite), **more)
@@ -109,7 +109,7 @@ class Rig:
             phone.tag, _, phone.rx = next(k for k in line.keys if k[1] == phone.suite)
 
     def speak(self, a, b, times=6):
-        """Control: each hears the other. False if not."""
+        """Control: whether each party receives the other's media."""
         for phone, other in ((a, b), (b, a)) * 2:
             for _ in range(times):
                 phone.send(b"control")

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The same attacks against xcipherd and Debian's rtpengine (userspace), as a markdown table of what each did. make attack-peers.
+"""The same attacks against xcipherd and Debian's rtpengine (userspace). Prints the results as a markdown table. make attack-peers.
 
 Each attack has its own namespaces and its own daemon, started with defaults. Nothing outside these namespaces is ever addressed.
 A cell says what was measured at the wire or in a reply. Each attack first makes an ordinary call and fails if that one has no media.

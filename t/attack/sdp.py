@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""SDP for the attack test: what terminals and attackers write, and what the daemon wrote."""
+"""SDP for the attack test: writes SDPs of terminals and attackers, reads those of the daemon."""
 import base64
 import re
 
@@ -53,7 +53,7 @@ def parse(text):
 
 
 def unclean(text):
-    """What no SDP that is handed to a terminal may have, or None."""
+    """The first forbidden element in an SDP for a terminal, or None."""
     if re.search(r"\r(?!\n)", text):
         return "a bare CR"
     bad = re.search(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]", text)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""From a sequence of steps that violates a check to a short one: drop steps, replay, keep what still violates it.
+"""Shortens a sequence of steps that violates a check: drops steps, replays, and keeps lists that still violate it.
 
 Steps carry their own seeds, so what is left behaves as before. Each replay has its own namespaces and daemon. Terminals' SSRCs and
 the daemon's ports and keys differ from run to run, so a replay that passes is no proof; one that fails is.
@@ -7,7 +7,7 @@ the daemon's ports and keys differ from run to run, so a replay that passes is n
 
 
 def shrink(steps, violates, budget=60, say=print):
-    """violates(steps) is how many steps it took to violate the check, or None. The shortest list found with that many replays."""
+    """violates(steps) returns the number of steps until the violation, or None. Returns the shortest list found within the replays."""
     n = max(1, len(steps) // 2)
     while budget > 0 and len(steps) > 1:
         at, shorter = 0, False

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What may happen, one step at a time. A step is a name and a number: the number seeds all its choices, so that steps can be
-left out and the others still do what they did, as far as their calls are there."""
+"""The steps of a random attack. A step is a name and a number, which seeds all its choices. So steps can be left out, and the
+others still do the same if their calls exist."""
 import random
 import struct
 import time
@@ -74,12 +74,12 @@ def body(w, r, party, more="", direction="sendrecv"):
 
 
 def victims(w):
-    """Where terminals of other calls listen."""
+    """Addresses at which terminals of other calls receive."""
     return [(line.address, line.port) for c in list(w.model.calls.values())[:3] for p in c.parties.values() for line in p.terminal.lines]
 
 
 def far_side(r):
-    """What the proxy asks for on the far side."""
+    """Transport and suites that the proxy requests for the far side."""
     if r.random() < 0.35:
         return {"transport_protocol": "RTP/AVP"}
     return {"transport_protocol": "RTP/SAVP", "SDES": ["pad"]}
@@ -128,7 +128,7 @@ def send_offer(w, r, call, party, text, more, flags=None):
 
 @step(12)
 def answer(w, r):
-    """By the party that is there, by a new one, or by one that answered before: any number of times, with any of the suites."""
+    """An answer by the current party, a new one, or one that answered before; any number of times, with any suite."""
     call = pick(w, r)
     if call is None or call.pending is None:
         return
@@ -147,7 +147,7 @@ def answer(w, r):
 
 @step(3)
 def several_answers(w, r):
-    """One terminal answers an offer again and again, and all speak after each."""
+    """One terminal answers an offer repeatedly; all send after each answer."""
     call = pick(w, r)
     if call is None or call.pending is None or call.pending[0] is not call.offerer:
         return
@@ -220,7 +220,7 @@ def again(w, r):
             else body(w, r, party, direction=direction))
     if not send_offer(w, r, call, party, text, {"to_tag": other.tag}):
         return
-    # Who is asked answers with what it said before, if that still fits what it is offered.
+    # The other side answers with its previous SDP, if that fits the offer.
     offered = [t.keys for t in call.pending[1]]
     fits = other.written and all(bool(k) == bool(keys) and (not k or any(k[0][:2] == o[:2] for o in keys))
                                  for (_, _, k), keys in zip(other.written, offered))
@@ -229,7 +229,7 @@ def again(w, r):
 
 @step(2)
 def connect(w, r):
-    """Parties of one call, or of two, hear each other."""
+    """`connect`: joins parties of one call, or of two."""
     call, other = pick(w, r), pick(w, r)
     if call is None or not call.ready or not other.ready:
         return
@@ -243,7 +243,7 @@ def connect(w, r):
 
 @step(3)
 def subscribe(w, r):
-    """Somebody listens to a party; nobody ever hears a listener."""
+    """A listener subscribes to a party. Packets of a listener are never relayed."""
     call = pick(w, r)
     if call is None:
         return
@@ -279,7 +279,7 @@ def publish(w, r):
 
 @step(2)
 def delete(w, r):
-    """A call, a branch of it, or a branch that it never had: the last must end nothing."""
+    """Deletes a call, a branch of it, or a branch that it never had, which must end nothing."""
     call = pick(w, r)
     if call is None:
         return
@@ -295,7 +295,7 @@ def delete(w, r):
 
 @step(2)
 def thief(w, r):
-    """A branch that lost a fork knows Call-ID and From tag. He sends an INVITE under both, and an accomplice answers it."""
+    """A losing branch of a fork sends an INVITE with the Call-ID and From tag that it knows; an accomplice answers."""
     call = pick(w, r)
     if call is None or not call.ready or call.held or len(w.model.established(call)) < 2:
         return
@@ -346,7 +346,7 @@ def say(w, call, party, n, data, m, rtcp=False, permitted=True):
 
 @step(22)
 def talk(w, r):
-    """All parties of a call send, in order; each is believed by the end."""
+    """All parties of a call send, in order; at the end each is confirmed."""
     call = pick(w, r)
     if call is None:
         return
@@ -370,7 +370,7 @@ def speak(w, r, call):
 
 @step(12)
 def insider(w, r):
-    """A terminal repeats indexes with other words, jumps ahead and back, changes SSRC, and speaks to ng in RTP."""
+    """A terminal repeats indexes with other payloads, jumps ahead and back, changes SSRC, and sends ng commands in RTP."""
     who = sending(w, r)
     if who is None:
         return
@@ -398,7 +398,7 @@ def insider(w, r):
 
 @step(2)
 def reflect(w, r):
-    """A terminal sends back, bit by bit, what it got."""
+    """A terminal reflects the packets that it received."""
     who = sending(w, r)
     if who is None:
         return
@@ -410,7 +410,7 @@ def reflect(w, r):
 
 @step(8)
 def spray(w, r):
-    """A stranger sends to the ports of calls, a few packets or enough to be believed where nobody else was heard."""
+    """A stranger sends to the ports of calls: a few packets, or enough to be confirmed if no other source was."""
     ports = w.model.media_ports()
     if not ports:
         return
@@ -426,7 +426,7 @@ def spray(w, r):
 
 @step(3)
 def martian(w, r):
-    """Frames from the wire with source addresses that only this host has, or nobody."""
+    """Frames from the wire whose source is an address of this host, or of no host."""
     ports = [p for p in w.model.media_ports() if ":" not in p[0]]
     if not ports:
         return
@@ -436,7 +436,7 @@ def martian(w, r):
         for i in range(r.choice((1, 2 * model.PROBATION))):
             m = w.attackers.mark()
             place = r.choice(("east", "stranger"))
-            # With rp_filter=0 the host's stack accepts a subnet's broadcast address as a source: a stranger like others.
+            # With rp_filter=0 the host's stack accepts a subnet's broadcast address as a source: it counts as a stranger.
             permitted = source == "10.200.1.255" and w.model.contest(at)
             w.checker.event("sends", *m, None, permitted, f"martian {source} to {at} from the link of {place}")
             w.attackers.martian(place, source, r.choice((22222, 5000)), at, w.attackers.rtp(m, i, 7))
@@ -444,7 +444,7 @@ def martian(w, r):
 
 @step(1)
 def pause(w, r):
-    """Longer than heuristic learning looks for a better source. A state, not a deadline: nothing is judged by it."""
+    """Waits until heuristic learning has ended. No rule depends on this time."""
     time.sleep(3.2)
 
 
@@ -452,7 +452,7 @@ def pause(w, r):
 
 @step(2)
 def restart(w, r):
-    """Killed or stopped, and started again; Redis may be away, or have been rolled back meanwhile."""
+    """Kills or stops the daemon and starts it again; meanwhile Redis may be down, or be rolled back."""
     if w.redis is None or not w.redis_up:
         return
     kill, back = r.random() < 0.7, r.random() < 0.5
@@ -481,7 +481,7 @@ def restore(redis, dump):
 
 @step(1)
 def outage(w, r):
-    """Redis dies, with or without the daemon dying meanwhile; or comes back empty."""
+    """Redis dies, alone or with the daemon, or returns empty."""
     if w.redis is None:
         return
     if w.redis_up:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Who sends media: terminals with an address, port, SSRC and key of their own, and attackers.
+"""Senders of media: terminals with an address, port, SSRC and key of their own, and attackers.
 
 Every payload begins with a mark that names its sender, so that the checker recognises it wherever it leaves. A terminal's
 packets are made here index by index: an insider may repeat an index, jump, or take an older key again.
@@ -34,7 +34,7 @@ class Sockets:
         return self.open[key]
 
     def drain(self):
-        """Forget what arrived: the checker read it at the wire."""
+        """Discards received packets: the checker has read them on the wire."""
         for s in self.open.values():
             try:
                 while s.recv(2048):
@@ -49,7 +49,7 @@ class Sockets:
 
 
 class Line:
-    """One m-line of a terminal: where it listens, what it sends under, where to."""
+    """One m-line of a terminal: its address, its key, and its destination."""
 
     def __init__(self, ns, address, port, natted):
         self.ns, self.address, self.port = ns, address, port
@@ -83,7 +83,7 @@ class Terminal:
             line.source = line.port + (1000 if natted else 0)
 
     def move(self):
-        """Another port, as after a hand-over."""
+        """Changes the port, as after a hand-over."""
         for line in self.lines:
             line.port = 2000 + (line.port - 2000 + 5008) % 50000
             line.source = line.port + (1000 if self.natted else 0)
@@ -118,7 +118,7 @@ class Terminal:
 
 
 class Attackers:
-    """A stranger with sockets of his own on the third link, and a sender of raw frames on the terminals' links."""
+    """A stranger with its own sockets on the third link, and a sender of raw frames on the terminals' links."""
 
     ID = 0xbad00000
 
@@ -140,7 +140,7 @@ class Attackers:
             pass
 
     def martian(self, place, source, sport, to, data):
-        """A frame with a source address that no wire may bring."""
+        """Sends a frame whose source address is impossible on a wire."""
         i = list(self.net.terminal).index(place) + 1
         gateway_mac, our_mac = self.macs(place, i)
         udp = struct.pack("!HHHH", sport, to[1], 8 + len(data), 0) + data
@@ -167,7 +167,7 @@ class Attackers:
 
 
 class Control:
-    """A plain call of its own whose packets mark points in time: what was sent before a flush is through after it."""
+    """A plain call whose packets are barriers: packets sent before a flush have been processed after it."""
 
     def __init__(self, net, client):
         self.client = client
@@ -190,7 +190,7 @@ class Control:
         return reply
 
     def flush(self, seconds=120):
-        """Twice there: the second time, whatever had been ready before the first was taken from its socket."""
+        """Sends a packet there twice. After the second one, all packets that were ready before the first one have been read."""
         for _ in range(2):
             self.serial += 1
             word = struct.pack("!BBHII", 0x80, 0, self.serial & 0xffff, self.serial, 0x99) + b"flush %d" % self.serial

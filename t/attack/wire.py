@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What leaves the gateway, as its network interfaces see it: an AF_PACKET socket on all of them, loopback included.
+"""Packets that leave the gateway, by an AF_PACKET socket on all its interfaces, loopback included.
 
 The checker reads from here and nowhere else, so it believes nothing that the daemon says about its own packets. AF_XDP
 bypasses the taps of the interface it sends by: with it the far ends of the links are read in addition.
@@ -23,7 +23,7 @@ Packet = namedtuple("Packet", "link src sport dst dport data")
 
 
 def parse(link, frame):
-    """The UDP packet in an Ethernet frame, or None. Addresses as text; IPv4 in IPv6 is told by its own form, ::ffff:a.b.c.d."""
+    """The UDP packet in an Ethernet frame, or None. Addresses as text; An IPv4-mapped address is written as ::ffff:a.b.c.d."""
     kind = int.from_bytes(frame[12:14], "big")
     if kind == ETH_P_IP and len(frame) >= 42 and frame[23] == 17:
         n = 14 + 4 * (frame[14] & 15)
@@ -40,7 +40,7 @@ def parse(link, frame):
 
 
 def packet_socket(ns):
-    """An AF_PACKET socket on all interfaces of a namespace, those that come later included."""
+    """An AF_PACKET socket on all interfaces of a namespace, later ones included."""
     made = []
 
     def make():
@@ -98,7 +98,7 @@ class Sniffer:
 
 
 def wait_until(what, seconds, message):
-    """A state that must come: the bound only ends a test that has failed."""
+    """Waits for a state. The time limit only ends a failed test."""
     end = time.monotonic() + seconds
     while not what():
         if time.monotonic() > end:

@@ -75,7 +75,7 @@ class World:
     # --- ng --------------------------------------------------------------------------------------------------------------
 
     def ask(self, command, **keys):
-        """One request; it must be answered. The reply, or None when it was refused."""
+        """Sends a request, which must get a reply. Returns the reply, or None if it is an error."""
         try:
             reply = self.daemon.client.call(command, tries=60, **keys)
         except (TimeoutError, OSError) as error:
@@ -94,7 +94,7 @@ class World:
         return reply if good else None
 
     def owner(self, port):
-        """For reports: which call the daemon says a media port belongs to."""
+        """For reports: the call that has a media port, as the daemon says."""
         try:
             for call in self.daemon.client.call("list", limit=1000)["calls"]:
                 tags = self.daemon.client.call("query", call_id=call).get("tags", {})
@@ -109,7 +109,7 @@ class World:
     # --- Barriers --------------------------------------------------------------------------------------------------------
 
     def flush(self):
-        """Everything that was sent has passed through the daemon, and the checker has seen what left."""
+        """Returns when the daemon has processed all packets sent, and the checker all packets that left."""
         if self.daemon:
             try:
                 self.control.flush()
@@ -134,7 +134,7 @@ class World:
     # --- The end ---------------------------------------------------------------------------------------------------------
 
     def finish(self):
-        """Delete all and stop: nothing is left, and the sanitizers have no complaint."""
+        """Deletes all calls and stops the daemon: no port stays in use, and sanitizers report nothing."""
         if self.daemon is None:
             self.start()
         for call in self.daemon.client.call("list", limit=1000)["calls"]:

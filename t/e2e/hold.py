@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Threads of a daemon: one that stands still for a while, as if its disk or device did, and where one waits."""
+"""Threads of a daemon: stops one for a while, as a slow disk or device would, and shows where one waits."""
 import contextlib
 import ctypes
 import os
@@ -53,8 +53,8 @@ WAITS_FOR_A_PEER = ("poll_schedule_timeout", "do_poll", "do_sys_poll", "do_selec
 
 
 class Sleeps:
-    """Looks again and again where a thread waits, as a context manager; its set of names is in seen. How busy the machine is makes no
-    difference: a thread that wants to run and may not, waits nowhere."""
+    """Context manager that samples where a thread waits; the names are in seen. The load of the machine makes no difference: a
+    thread that is ready to run does not wait."""
 
     def __init__(self, pid, tid=None):
         self.path, self.seen, self.looks, self.over = f"/proc/{pid}/task/{tid or pid}/wchan", set(), 0, threading.Event()
@@ -79,7 +79,7 @@ class Sleeps:
 
 
 def shows_waits():
-    """Whether this kernel says where a thread waits: asked of a process that waits for a pipe. Fails where such a wait would not be found."""
+    """Whether this kernel shows where a thread waits. Fails if the wait of a process on a pipe is shown but not recognised."""
     with subprocess.Popen(["cat"], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL) as p:
         with Sleeps(p.pid) as sleeps:
             end = time.monotonic() + 60
@@ -92,7 +92,7 @@ def shows_waits():
 
 @contextlib.contextmanager
 def never_waits(daemon):
-    """Meanwhile the daemon's control thread, which is its first, waits for nobody in particular: not for a client, Redis or a name server."""
+    """Checks that meanwhile the daemon's control thread, its first one, waits only for the next event, not for a client, Redis or DNS."""
     if not shows_waits():
         raise Skip("this kernel does not say where a thread waits")
     with Sleeps(daemon.pid()) as sleeps:

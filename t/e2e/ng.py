@@ -79,7 +79,7 @@ def reply_mac(key, cookie, body):
 
 
 class Client:
-    """key: 32 bytes; then requests are signed, and only signed replies count."""
+    """key: 32 bytes; with it requests are signed, and only signed replies are accepted."""
 
     def __init__(self, namespace=None, address=("127.0.0.1", 22222), key=None):
         self.key = key
@@ -92,7 +92,7 @@ class Client:
         """Send bytes as they are; the bytes of the reply to that cookie, or None."""
         cookie, _, body = datagram.partition(b" ")
         if self.key:
-            # What is sent again is the same datagram, else it would be executed again.
+            # Retransmissions repeat the same datagram, or the request would be executed again.
             if self.signed[0] != datagram:
                 self.signed = (datagram, sign(self.key, cookie, body))
             cookie = self.signed[1]

@@ -24,7 +24,7 @@ m=audio [media_port] %s 0
 
 
 def sdp(suite, tag=1, callee=False):
-    """Caller and callee have different keys: the relay refuses a terminal that has the other one's."""
+    """Caller and callee have different keys, because the relay refuses a key of the other terminal."""
     if not suite:
         return SDP % ("RTP/AVP", "")
     key = "Q2Fs" + CRYPTO[suite][4:] if callee else CRYPTO[suite]
@@ -345,7 +345,7 @@ class Kamailio:
         return int(self.rpc("cnt.get", "xcipher", name).split()[-1])
 
     def sip_workers(self):
-        """Process ids of those that receive SIP."""
+        """Process ids of the SIP workers."""
         return [int(pid) for pid in re.findall(r"PID: (\d+)\s+DSC: udp receiver", self.rpc("core.psx"))]
 
     def nodes(self):

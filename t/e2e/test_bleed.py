@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Whom a plain leg believes: a stranger who reaches a relay port neither gets a terminal's media, nor is heard in its place, nor
-silences it. Each test also shows that the stranger's packets do arrive, and what they achieve where nothing stands against them."""
+"""Sources on plain legs: a stranger who reaches a relay port neither gets a terminal's media, nor is relayed in its place, nor
+silences it. Each test also shows that the stranger's packets arrive, and their effect without protection."""
 import itertools
 import time
 
@@ -52,7 +52,7 @@ def received(daemon):
 
 
 def arrives(daemon, act):
-    """What act() sends does reach the daemon."""
+    """Checks that packets of act() reach the daemon."""
     before = received(daemon)
     packets = act()
     wait_for("the stranger's packets", lambda: received(daemon) >= before + packets)
@@ -108,7 +108,7 @@ def test_the_address_in_sdp_takes_over_from_a_stranger(net, steering, other):
     attack(daemon, thief, a.to, 20)
     while b.hears(0.3):
         pass
-    # The control: a whole stream before the terminal's first packet is what nothing stands against.
+    # The control: a whole stream before the terminal's first packet succeeds.
     assert leaves(b, thief)
     assert leaves(a, b), "the terminal is locked out"
     assert leaves(b, a)
@@ -148,7 +148,7 @@ def test_a_session_refresh_forgets_nobody(net, steering, other):
         a_stranger_has_nothing(thief)
         assert a.named.hears(0.3) is None, "media went to the address behind the translation"
         assert leaves(a, b), "the terminal is locked out"
-    # The control: without a terminal that was there first it works.
+    # The control: it succeeds if no terminal sent before.
     c, d = Translated(net), Phone(net, "callee", "10.200.2.2", other)
     invite(daemon, c, d, "d")
     time.sleep(3)
@@ -175,12 +175,12 @@ def test_a_forged_sequence_number_silences_nobody(net, steering, answers):
         assert secure.hears(0.3) is None, jump
         plain.seq = seq
         assert leaves(plain, secure), f"silenced by {jump}"
-    # The control: a forged packet that fits is heard, the terminal's own one of that number is not, and all goes on.
+    # The control: a forged packet with a fitting number is relayed, the terminal's own with that number is not, and media continue.
     seq = plain.seq
     assert leaves(plain, secure)
     plain.seq = seq
     assert leaves(plain, secure, does=False) and leaves(plain, secure)
-    # A terminal that does jump is heard after some packets.
+    # A terminal that really jumps is relayed after some packets.
     plain.seq += 5000
     heard = []
     for _ in range(40):

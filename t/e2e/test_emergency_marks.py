@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The shipped Kamailio examples: a header makes no call an emergency call, unless a peer wrote it that the operator named; a dialled emergency number does.
-A marked call gets past limits and security policies, so a stranger must not have that by a header."""
+"""The shipped Kamailio examples: a header marks an emergency call only if a peer named by the operator wrote it; a dialled emergency number always does.
+A marked call is exempt from limits and security policies, so strangers must not be able to mark calls."""
 import contextlib
 import os
 import tempfile
@@ -71,7 +71,7 @@ def gateway(net, example, **defines):
 
 @cases(*EXAMPLES)
 def test_a_header_makes_no_emergency_call(net, example):
-    """A stranger's call with such headers goes through as an ordinary call, without them."""
+    """A stranger's call with such headers is forwarded as an ordinary call, without them."""
     with gateway(net, example) as g:
         g.call("")
         for extra in MARKS.values():
@@ -158,7 +158,7 @@ def test_kamailio_accepts_each_example(net, example, more):
 
 
 def test_a_mark_is_not_inherited_by_a_call_id(net):
-    """While an emergency call lasts, others call with its Call-ID. And who made it calls an ordinary number with the same Call-ID and tag."""
+    """During an emergency call, others call with its Call-ID, and its caller calls an ordinary number with the same Call-ID and tag."""
     needs()
     node = Mock(net, 22222)
     body = "v=0\r\no=- 1 1 IN IP4 10.200.1.2\r\ns=-\r\nc=IN IP4 10.200.1.2\r\nt=0 0\r\nm=audio 9000 RTP/SAVP 0\r\n"

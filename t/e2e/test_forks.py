@@ -17,7 +17,7 @@ TRIES = 400  # of 50 ms: how long something that must come may take
 
 
 class Phone:
-    """A socket in a terminal's namespace; what it sends is words in RTP packets."""
+    """A socket in a terminal's namespace that sends words in RTP packets."""
 
     def __init__(self, net, name, port=4000):
         self.ip, self.port = f"10.200.{TERMINALS.index(name) + 1}.2", port
@@ -33,7 +33,7 @@ class Phone:
         self.socket.sendto(struct.pack("!BBHII", 0x80, 0, self.seq, 160 * self.seq, self.ssrc) + word, ("10.200.1.1", port))
 
     def heard(self, seconds=0.0):
-        """Words that came since the last time."""
+        """Words received since the last call."""
         words = []
         self.socket.settimeout(max(seconds, 0.001))
         try:
@@ -45,7 +45,7 @@ class Phone:
 
 
 def reaches(source, port, sink, word):
-    """Sends until it is heard."""
+    """Sends until its packets are relayed."""
     for _ in range(TRIES):
         source.send(port, word)
         if word in sink.heard(0.05):
@@ -82,7 +82,7 @@ class Fork:
         return self.client.call("delete", call_id=self.id, delete_delay=0, **keys)
 
     def talk(self):
-        """Both hear each other, and the third phone hears nobody."""
+        """Both parties receive each other's media; the third phone receives none."""
         word = os.urandom(8).hex().encode()
         self.c.heard()
         assert reaches(self.a, self.at_a, self.b, b"a" + word), "b does not hear a"
@@ -95,7 +95,7 @@ class Fork:
 
 
 def own_call(fork):
-    """Control: the third phone calls itself by the same relay, and hears itself."""
+    """Control: the third phone calls itself through the same relay, and receives its own media."""
     own = {"call_id": fork.id + "-own", "from_tag": "x", "replace": ["origin"]}
     other = Phone.__new__(Phone)
     other.__dict__.update(fork.c.__dict__)
@@ -107,7 +107,7 @@ def own_call(fork):
 
 
 def reinvited(fork):
-    """The dialog that won goes on by re-INVITEs of either side."""
+    """Re-INVITEs of either side work in the dialog that won."""
     calls.ok(fork.offer(fork.b, "b", to_tag="a"))
     calls.ok(fork.answer(fork.a, "a", from_tag="b"))
     fork.talk()
@@ -136,7 +136,7 @@ def test_an_initial_invite_of_a_losing_branch_takes_nobodys_audio(net, branches,
 
 @cases(("z", "a"), ("c", "a"), ("z", "b"))
 def test_an_invite_with_tags_of_its_own_takes_nobodys_audio(net, from_tag, to_tag):
-    """As if in a dialog: an unknown From tag, or that of a branch that lost, and a true To tag; the attacker answers it himself."""
+    """A request with an unknown From tag, or that of a losing branch, and a true To tag; the attacker also sends the answer."""
     daemon = relay.Xcipherd(net, "--engine=serial", "--workers=1").wait_ready()
     fork = Fork(net, daemon, True, 200)
     own_call(fork)
@@ -169,7 +169,7 @@ def test_a_delete_that_fits_no_branch_ends_nothing(net, keys):
 
 
 def test_a_losing_branch_that_hangs_up_ends_itself_only(net):
-    """It rang, gave early media and so has a tag; its BYE names that tag."""
+    """The losing branch sent early media, so it has a tag; its BYE names that tag."""
     daemon = relay.Xcipherd(net, "--engine=serial", "--workers=1").wait_ready()
     fork = Fork(net, daemon, True, 183)
     calls.ok(fork.answer(fork.c, "c", via_branch="z2", sip_code=183))
@@ -183,7 +183,7 @@ def test_a_losing_branch_that_hangs_up_ends_itself_only(net):
 
 @cases((True,), (False,))
 def test_early_media_of_two_phones_and_a_late_answer(net, branches):
-    """The latest early answer is heard; then who answered with 200, whatever else comes, until the caller turns to somebody else."""
+    """The latest early answer has the media, then the phone that answered with 200, until the caller switches to another phone."""
     daemon = relay.Xcipherd(net, "--engine=serial", "--workers=1").wait_ready()
     fork = Fork(net, daemon, branches, 183)
     calls.ok(fork.answer(fork.c, "c", **fork.branch[1], sip_code=183))

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""No (key, SSRC, index) is sent with two plaintexts, whatever is answered and whatever record is restored. The test stands at the wire: it
-knows our keys from the SDP and the indexes from the packets, and looks for two different ciphertexts under one of them."""
+"""No (key, SSRC, index) is sent with two plaintexts, in any sequence of answers and after a restart from any record. The test
+reads the wire: it has the relay's keys from the SDP and the indexes from the packets, and searches for two ciphertexts under one."""
 import os
 import signal
 import socket
@@ -20,7 +20,7 @@ TAG = {"AES_CM_128_HMAC_SHA1_80": 10, "AES_CM_128_HMAC_SHA1_32": 10, "AEAD_AES_1
 
 
 class Ledger:
-    """All that was seen under our keys. Indexes stay below 2^16 here, so RTP's is the sequence number."""
+    """All packets under the relay's keys. Indexes stay below 2^16 here, so the index of RTP is the sequence number."""
 
     def __init__(self):
         self.use = {}
@@ -108,7 +108,7 @@ class Talk:
         return n
 
     def reports(self, n, fill):
-        """Reports until so many came through."""
+        """Sends reports until so many were relayed."""
         end, got = time.monotonic() + 60, 0
         while got < n:
             assert time.monotonic() < end, "no report comes through"
@@ -121,7 +121,7 @@ class Talk:
 
 
 def media(talk, seqs, fill, pause=0.001):
-    """Each source sends these; how many came through, by call."""
+    """Each source sends these packets. Returns how many were relayed, by call."""
     for seq in seqs:
         for t in talk:
             t.a.send(rtp(seq, fill), t.to[0])
@@ -163,7 +163,7 @@ def test_one_offer_answered_three_times(net, first, second):
 
     assert media(first, range(100, 120), 1) == 20
     assert media(second, range(120, 140), 2) == 20
-    # The control: what goes on is sent on, what repeats is not.
+    # The control: new packets are relayed, repeated ones are not.
     again_ = media(first, [*range(100, 120), *range(140, 150)], 3)
     assert not ledger.repeated(), ledger.repeated()
     assert again_ == 10, again_

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Sources that the host's own stack would not believe. A neighbour on the caller's link writes whole Ethernet frames, so it chooses
+"""Sources that the host's own stack would refuse. A neighbour on the caller's link writes whole Ethernet frames, so it chooses
 the source address. Media from an impossible source must not reach the other terminal, whichever steering takes the packet. In each test a frame
 with a true source, by the same way, is the control."""
 import socket
@@ -17,7 +17,7 @@ from test_xdp import frame, need_xdp, wire
 STEERINGS = ("udp", "nfqueue raw", "nfqueue verdict", "xdp")
 BYPASS = ("nfqueue verdict", "xdp")  # take IPv4 packets before the kernel has checked their source
 
-# Sources that Linux refuses by default, and those that it believes but that nobody may have.
+# Sources that Linux refuses by default, and sources that it accepts but no host may have.
 IMPOSSIBLE = {4: ("127.0.0.1", "127.9.9.9", "0.0.0.0", "224.0.0.9", "255.255.255.255", "10.200.1.1", "10.200.2.1"), 6: ("::1", "ff02::9")}
 BYPASSED = {4: ("0.1.2.3", "10.200.1.255"), 6: ("fd00:1::1", "fd00:2::1", "::ffff:10.200.1.2", "::ffff:127.0.0.1", "::")}
 
@@ -29,13 +29,13 @@ def start(net, steering, *options, v6=False):
     more = ["--xdp-interface=g1,g2"] if way == "xdp" else [f"--nfqueue-send={send}"] if way == "nfqueue" else []
     if send == "verdict":
         net.forward()
-    # Without strict-source every believed source is relayed.
+    # Without strict-source, packets of every accepted source are relayed.
     return relay.Xcipherd(net, f"--steering={way}", "--engine=serial", "--strict-source=no", *more, *options,
                           addresses=("10.200.1.1", "fd00:1::1") if v6 else ("10.200.1.1",)).wait_ready()
 
 
 class Call:
-    """A plain call. The callee is a socket; the caller is whoever writes frames."""
+    """A plain call. The callee is a socket; frames written by the test stand for the caller."""
 
     def __init__(self, net, daemon, v6=False):
         self.net, self.v6, self.seq = net, v6, 0
@@ -62,7 +62,7 @@ class Call:
         self.wire.send(frame(self.net, self.rtp(text), port or self.port, v6=self.v6, source=sport, to=(self.near, source)))
 
     def heard(self):
-        """What the callee gets next."""
+        """The next packet that the callee receives."""
         return self.callee.recv(2048)[12:].rstrip(b".").decode()
 
 
@@ -82,7 +82,7 @@ def test_no_media_from_a_source_that_cannot_be_there(net, steering, version):
         c.send(c.me, f"control {i}")
         got = c.heard()
         assert got == f"control {i}", f"the callee heard a packet {got}"
-    # What the kernel drops by itself is not counted by us.
+    # xcipherd does not count packets that the kernel drops.
     dropped = martians(daemon)
     if steering in BYPASS and version == 4 or steering == "xdp":
         assert dropped == 3 * len(sources), dropped
@@ -91,7 +91,7 @@ def test_no_media_from_a_source_that_cannot_be_there(net, steering, version):
 
 @cases(("udp", 1), ("nfqueue raw", 1), ("xdp", 1), ("xdp", 2))
 def test_rp_filter_is_obeyed(net, steering, rp_filter):
-    """1: the way back must lead out of the interface. 2: there must be a way back. The frames have the callee's own source address."""
+    """1: the route back must use the interface. 2: a route back must exist. The frames have the callee's own source address."""
     loose = rp_filter == 2
     stranger = "203.0.113.9" if loose else "10.200.2.2"
     daemon = start(net, steering)
@@ -99,7 +99,7 @@ def test_rp_filter_is_obeyed(net, steering, rp_filter):
     c.send(stranger, "control: no rp_filter")
     assert c.heard() == "control: no rp_filter", "the way of the attack does not work"
     net.run(net.gateway, "sysctl", "-q", "-w", f"net.ipv4.conf.g1.rp_filter={rp_filter}")
-    # Netlink announces the change, and packets may be faster.
+    # Netlink announces the change, but packets may be faster.
     refused = 0
     for i in range(1000):
         c.send(stranger, f"attack {i}")
@@ -156,7 +156,7 @@ def test_accept_local_is_obeyed(net):
     c.send(c.me, "control")
     assert c.heard() == "control"
     net.run(net.gateway, "sysctl", "-q", "-w", "net.ipv4.conf.g1.accept_local=1")
-    # Linux does not announce this one: answers are asked for again after a while.
+    # Linux does not announce this change; cached answers expire after two seconds.
     c.callee.settimeout(0.2)
     for _ in range(300):
         c.send("10.200.2.1", "allowed")

@@ -27,7 +27,7 @@ KEYS = {"old": OLD, "new": NEW}
 
 @cases(("replies wait", "old", "old"), ("replies suspended", "old", "old"), ("during a change", "new old", "old"), ("during a change", "old new", "new old"))
 def test_signed_calls(net, how, theirs, ours):
-    """The daemon takes nothing unsigned: offers, answers, deletes and pings are all signed. During a change of keys the daemon has both."""
+    """The daemon accepts only signed requests: offers, answers, deletes and pings are all signed. While keys change, it has both."""
     needs()
     theirs, ours = ([KEYS[w] for w in words.split()] for words in (theirs, ours))
     with tempfile.TemporaryDirectory(prefix="xcipher-module-") as folder:
@@ -68,7 +68,7 @@ def test_a_proxy_without_the_key_is_not_served(net, _what, ours, reason):
 
 
 def skewed(datagram, seconds):
-    """The same request by a clock that differs."""
+    """A request signed by a clock that differs."""
     cookie, _, body = datagram.partition(b" ")
     plain, at, _ = cookie.rsplit(b"~", 2)
     return ng.sign(OLD, plain, body, int(at) + seconds) + b" " + body
@@ -76,7 +76,7 @@ def skewed(datagram, seconds):
 
 @cases((-300,), (300,))
 def test_a_clock_that_differs_is_told(net, seconds):
-    """The requests of the module reach the daemon by way of somebody who signs them with another time."""
+    """A proxy between module and daemon signs the requests again with another time."""
     needs()
     with tempfile.TemporaryDirectory(prefix="xcipher-module-") as folder:
         daemon = relay.Xcipherd(net, "--engine=serial", f"--ng-key-file={key_file(folder, OLD, name='daemon.key')}", addresses=BOTH,
@@ -99,7 +99,7 @@ def test_a_clock_that_differs_is_told(net, seconds):
 
 
 def test_captured_requests_and_forged_replies(net):
-    """Between proxy and daemon sits somebody who sends each request twice more from his own address, and forges a reply before the daemon's own: an
+    """An attacker between proxy and daemon repeats each request twice from another address, and forges a reply before the daemon's own: an
     unsigned one, one with a made-up MAC, and the true reply to another request. Calls go through, each is executed once, and no forgery counts."""
     needs()
     with tempfile.TemporaryDirectory(prefix="xcipher-module-") as folder:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Attacks on the control protocol: datagrams that are no ng, forged and replayed requests, floods. Each test sends the legitimate request by the
+"""Attacks on the control protocol: datagrams that are not ng, forged and replayed requests, floods. Each test sends the legitimate request by the
 same socket, so a missing reply means that the daemon refused the attack and not that the path is broken."""
 import contextlib
 import os
@@ -63,7 +63,7 @@ def test_what_is_no_cookie_gets_no_reply(net, what):
 
 
 def test_rtp_from_a_media_address_gets_no_reply(net):
-    """The shape of the attack by SDP: the gateway relays RTP to its own ng port. A terminal's socket stands for the relay here."""
+    """An attack by SDP makes the gateway relay RTP to its own ng port. Here a terminal's socket stands for the relay."""
     d = daemon(net, "--listen-ng=0.0.0.0:22222")
     for name, address in (("caller", "10.200.1.1"), ("callee", "10.200.2.1")):
         sock = ng.socket_in(net.terminal[name])
@@ -157,7 +157,7 @@ OFFER_BODY = ng.encode({"command": "offer", "call-id": "replayed", "from-tag": "
 
 @cases(("unsigned",), ("forged",), ("another body",), ("a reply",), ("past",), ("future",))
 def test_what_is_not_signed_is_dropped(net, what):
-    """In silence, and counted; the same request signed by the key is answered on the same socket."""
+    """It is dropped and counted; the same request signed by the key gets a reply on the same socket."""
     with signed_daemon(net, KEY) as (d, _):
         sock, now = udp(net), int(time.time())
         sock.send(signed(KEY, b"control", PING))
@@ -212,7 +212,7 @@ def test_a_copy_is_never_executed_again(net):
 
 
 def test_keys_change_while_calls_go_on(net):
-    """Both keys, then only the new one, by reload. A file that is wrong changes nothing."""
+    """A reload accepts both keys, then only the new one. A reload with an invalid file changes nothing."""
     with signed_daemon(net, OTHER, KEY) as (d, path):
         folder = os.path.dirname(path)
 
@@ -280,7 +280,7 @@ def test_xcipherctl_signs(net):
 
 
 def test_xcipherctl_takes_no_forged_reply(net):
-    """Something else has the port and answers first: without the key nothing it says counts."""
+    """Another program has the port and replies first; its unsigned replies are ignored."""
     with tempfile.TemporaryDirectory(prefix="xcipher-ng-") as folder:
         sock = ng.socket_in(net.gateway)
         sock.bind(("127.0.0.1", 22222))

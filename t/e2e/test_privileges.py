@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What a local user, or code that runs in the daemon by a mistake of ours, can reach: capabilities of all threads after the start, the
-user, and the modes of files."""
+"""What a local user, or injected code in the daemon, can reach: capabilities of all threads after the start, the user, and the
+modes of files."""
 import os
 import re
 import stat
@@ -57,7 +57,7 @@ def rules(net):
 @cases(("udp", "serial", ""), ("udp", "opencl", ""), ("udp", "serial", "65534"), ("nfqueue", "serial", ""), ("nfqueue", "serial", "65534"),
        ("xdp", "serial", ""), ("xdp", "serial", "65534"))
 def test_every_thread_keeps_only_what_its_steering_needs(net, steering, engine, user):
-    """Media flow, rules and links go at the end: what is kept suffices. Control: as root it began with all of them."""
+    """Media flow, and rules and links are removed at the end, so the kept capabilities suffice. Control: it started with all of root's."""
     with tempfile.TemporaryDirectory(prefix="xc-rec-") as folder:
         os.chmod(folder, 0o777)
         options = [f"--user={user}"] if user else []
@@ -78,7 +78,7 @@ def test_every_thread_keeps_only_what_its_steering_needs(net, steering, engine, 
 
 
 def test_recordings_and_links_after_the_drop(net):
-    """An XDP link that vanishes comes back; a recording is written; both after capabilities are dropped."""
+    """After capabilities are dropped, a lost XDP link returns, and a recording is written."""
     with tempfile.TemporaryDirectory(prefix="xc-rec-") as folder:
         daemon = relay.Xcipherd(net, "--steering=xdp", "--engine=serial", f"--recording-dir={folder}").wait_ready()
         has_only(daemon, NEEDED["xdp"])
@@ -96,7 +96,7 @@ def test_recordings_and_links_after_the_drop(net):
 
 
 def test_low_ports_and_another_user(net):
-    """A port below 1024 is bound before the capability goes."""
+    """A port below 1024 is bound before the capability is dropped."""
     with tempfile.TemporaryDirectory(prefix="xc-pid-") as folder:
         os.chmod(folder, 0o777)
         pid = os.path.join(folder, "pid")

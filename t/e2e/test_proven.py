@@ -250,7 +250,7 @@ def result(s, number, start, seconds=60):
 
 
 def ends_of_lost(kam):
-    """Call-IDs of answers that our module refused since their node was gone."""
+    """Call-IDs of answers that our module refused because their node was gone."""
     return set(re.findall(r"call (\S+): its answer is refused, 503 ", kam.text()))
 
 

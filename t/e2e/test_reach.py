@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Where media may go: no SDP makes the relay send to itself, to ng, or in a circle; what the operator allows by name, and calls that pass
-through the relay twice, still work."""
+"""Where media may go: no SDP makes the relay send to itself, to ng, or in a circle. Addresses that the operator allows, and calls that
+pass through the relay twice, work."""
 import select
 import socket
 import time
@@ -41,7 +41,7 @@ def rtcp(payload):
 
 
 def heard(sockets, until, seconds):
-    """Datagrams as they come, until one satisfies until() or the time is over."""
+    """Received datagrams, until one satisfies until() or the time is over."""
     got, end = [], time.monotonic() + seconds
     while time.monotonic() < end:
         for s in select.select(sockets, [], [], 0.05)[0]:
@@ -52,7 +52,7 @@ def heard(sockets, until, seconds):
 
 
 class Talk:
-    """A plain call, by words of the proxy: each step is a reply of ng."""
+    """A plain call, as the proxy signals it. Each step returns ng's reply."""
 
     def __init__(self, daemon, number):
         self.client, self.id = daemon.client, f"reach-{number}"
@@ -78,7 +78,7 @@ def friend_of(address):
 
 
 def attack(daemon, how, address, port):
-    """Signalling that names address and port in one of the ways; (talk, where the friend sends to) or (talk, None): refused."""
+    """Names address and port in one of the ways. Returns (talk, destination of the friend's media), or (talk, None) if it was refused."""
     talk = Talk(daemon, how)
     good, bad = sdp(*friend_of(address)), sdp(address, port)
     if how == "offer":
@@ -154,7 +154,7 @@ def test_what_the_operator_names_is_allowed(net):
     assert got, "media to an allowed address did not arrive"
     reply = Talk(daemon, "unnamed").offer(sdp("127.0.0.2", 4000))
     assert reply["result"] == "error", reply
-    # ng itself may be named now. Its datagrams from the relay are dropped all the same, and the friend hears nothing.
+    # Now ng itself may be named. It still drops datagrams from the relay, and the friend receives no reply.
     victim = Talk(daemon, "victim")
     calls.ok(victim.offer(sdp("10.200.1.2", 21000)))
     attacker = Talk(daemon, "attacker")
@@ -249,7 +249,7 @@ def test_a_call_may_pass_twice_and_end_in_any_order(net):
     calls.ok(b.offer(sdp("10.200.1.1", a.to_callee()["port"]), again=True))
     calls.ok(b.answer(sdp(*FRIEND)))
     assert through(a, b, phone, friend)
-    # The second ends: its port will be somebody else's. The first sends there no more.
+    # The second call ends, and another call may get its port. The first call no longer sends there.
     port = b.to_caller()["port"]
     daemon.client.call("delete", call_id=b.id, from_tag="a" + b.id, **{"delete_delay": 0})
     sent = daemon.statistics()["packets sent"]
@@ -266,8 +266,8 @@ def test_a_call_may_pass_twice_and_end_in_any_order(net):
 
 
 def test_calls_are_not_joined_in_a_ring(net):
-    """Three calls, each sends to the next one's port: the link that closes the ring is refused, and the others go on. Not strict
-    about sources: else the packet would end where it came in."""
+    """Three calls, each sends to the next one's port: the link that closes the ring is refused, and the others continue. Without
+    strict-source, because it would drop the circling packet."""
     daemon = relay.Xcipherd(net, "--engine=serial", "--workers=1", "--strict-source=no").wait_ready()
     ring = [Talk(daemon, f"ring-{i}") for i in range(3)]
     for t in ring:
@@ -290,7 +290,7 @@ def test_calls_are_not_joined_in_a_ring(net):
 
 
 def echo(sockets, seconds, until):
-    """Each socket sends back what it gets, to where it came from."""
+    """Each socket returns received packets to their source."""
     end = time.monotonic() + seconds
     while time.monotonic() < end and not until():
         for _ in range(500):
@@ -304,7 +304,7 @@ def echo(sockets, seconds, until):
 
 
 def test_a_circle_outside_ends(net):
-    """Both terminals send back all that they get: no signalling tells, and packets would go round for ever."""
+    """Both terminals return all packets that they receive. Signalling does not show this, and packets would circulate for ever."""
     daemon = relay.Xcipherd(net, "--engine=serial", "--workers=1").wait_ready()
     phone, friend = terminal(net, "caller", PHONE), terminal(net, "callee", FRIEND)
     talk = Talk(daemon, "echo")

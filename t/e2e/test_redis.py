@@ -121,7 +121,7 @@ def test_stopped_in_order_and_started_again(net):
     gap = time.monotonic() - start
     flows(daemon, talk, rate=50)
     result = load.enough()
-    # What comes from a plain side goes on at once, under an SSRC of this life's.
+    # Media of a plain side continue at once, under a new SSRC.
     mended(result, gap, "stopped and started again, one side plain")
     assert daemon.stop() == 0
     redis.stop()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Somebody who can write to Redis, or stands in its place. He costs persistence, never a live call. Each attack has a control: the
+"""Attacks by a client that writes to Redis, or by a false server. They may lose stored calls, never a live one. Each has a control: the
 same path works for a genuine node."""
 import os
 import socket
@@ -15,7 +15,7 @@ from redisrig import PROGRAM, Load, Redis, have, reply
 from run import Skip, cases
 from test_redis import BAD, SERIAL, followed, kill, pair, rig, settled, state, talk_of, until
 
-# What the man page says suffices: xcipherd(8), --redis.
+# The rights in the man page: xcipherd(8), REDIS.
 ACL = ["resetkeys", "resetchannels", "~xcipher:*", "&xcipher:*", "-@all", "+ping", "+select", "+get", "+set", "+hset", "+hmget", "+del", "+expire", "+scan", "+publish",
        "+subscribe", "+unsubscribe"]
 
@@ -26,7 +26,7 @@ def frame(field, call_id, value=b""):
 
 
 class Ear:
-    """Hears what nodes publish, as an attacker can."""
+    """Receives the messages of nodes, as an attacker can."""
 
     def __init__(self, redis, *channels):
         self.s = ng.socket_in(redis.ns, kind=socket.SOCK_STREAM)
@@ -58,7 +58,7 @@ def refused(node):
 
 
 def test_a_forged_removal_is_not_believed(net):
-    """The standby forgot calls on anybody's word, and filled its memory with anybody's bytes."""
+    """Forged messages neither remove calls from the standby nor fill its memory."""
     redis, there, first, second = pair(net)
     talk = talk_of(first, 4)
     followed(second, 4)
@@ -70,7 +70,7 @@ def test_a_forged_removal_is_not_believed(net):
     redis("PUBLISH", "xcipher:0", frame("c", talk[2].id, b"rubbish"))
     redis("PUBLISH", "xcipher:0", b"")
     redis("PUBLISH", "xcipher:0", b"d\xff\xff")
-    # Control: a genuine call and a genuine removal, by the same way and behind it.
+    # Control: after it, a genuine call and a genuine removal by the same channel.
     calls.ok(talk[3].delete())
     more = calls.Call(first.client, 9, "80", "32").setup()
     until(lambda: redis("EXISTS", f"xcipher:call:{more.id}") == 1)
@@ -88,7 +88,7 @@ def test_a_forged_removal_is_not_believed(net):
 
 
 def test_a_message_counts_once(net):
-    """A genuine message, kept by an attacker: it came from the active node, but it is old."""
+    """An attacker replays a genuine message of the active node."""
     redis, _, first, second = pair(net)
     ear = Ear(redis, "xcipher:0")
     talk = talk_of(first, 2)
@@ -114,12 +114,12 @@ def test_a_message_counts_once(net):
 
 
 def test_an_old_claim_ends_nothing(net):
-    """Claims of another node, kept while it was active, end no calls of the node that is active now; nor do they keep it from starting."""
+    """Replayed claims of a formerly active node end no calls of the active node, and do not prevent its start."""
     redis, there, first, second = pair(net)
     ear = Ear(redis, "xcipher:0:owner")
     talk_of(first, 2)
     followed(second, 2)
-    # The number of the second's claims shall be high: it takes over three times.
+    # The second node takes over three times, so that its claims have a high number.
     there.take_addresses()
     for _ in range(3):
         calls.ok(second.client.call("active"))
@@ -132,7 +132,7 @@ def test_an_old_claim_ends_nothing(net):
     there.give_addresses_back()
     kill(first)
     kill(second)
-    # All is forgotten but by the attacker.
+    # All nodes lose their state; the attacker keeps the claims.
     redis("FLUSHALL")
     redis("SET", "xcipher:owner", key)
     first = relay.Xcipherd(net, SERIAL, f"--redis-key-file={redis.key_file}", "--redis=127.0.0.1:6379").wait_ready()
@@ -158,7 +158,7 @@ def test_an_old_claim_ends_nothing(net):
 
 
 def test_a_record_belongs_to_its_call(net):
-    """Copied over another's key, or into another database, or with the fields exchanged: refused. Removed: calls go on."""
+    """Records copied to another key or database, or with exchanged fields, are refused. If they are removed, calls continue."""
     redis, daemon = rig(net)
     talk = talk_of(daemon, 5)
     load = Load(net, relay.BUILD, talk[3:], 50, 100)
@@ -195,7 +195,7 @@ def test_a_record_belongs_to_its_call(net):
 
 
 class Hostile:
-    """Answers what it is told to; genuine answers for everything before that."""
+    """A false server: sends the given reply, after genuine replies to all earlier commands."""
 
     GOOD = {b"PING": b"+PONG\r\n", b"AUTH": b"+OK\r\n", b"SELECT": b"+OK\r\n", b"GET": b"$-1\r\n", b"SET": b"+OK\r\n", b"HSET": b":2\r\n",
             b"EXPIRE": b":1\r\n", b"DEL": b":1\r\n", b"PUBLISH": b":1\r\n", b"SCAN": b"*2\r\n$1\r\n0\r\n*0\r\n", b"HMGET": b"*2\r\n$-1\r\n$-1\r\n"}
@@ -370,7 +370,7 @@ def tls_options(redis, authority, host="localhost", user="xcipher@"):
 
 
 def test_tls_with_a_user_of_the_least_rights(net):
-    """Saved, killed, restored, followed, taken over: with the rights that the man page names, and a certificate on both sides."""
+    """Calls are saved, restored, followed and taken over with only the rights in the man page, and certificates on both sides."""
     if not have():
         raise Skip(f"no {PROGRAM}")
     with tempfile.TemporaryDirectory(prefix="xc-tls-") as folder:
@@ -403,7 +403,7 @@ def test_tls_with_a_user_of_the_least_rights(net):
         calls.ok(other.client.call("active"))
         until(lambda: state(daemon)["mode"] == "standby" and state(other)["mode"] == "active")
         assert redis("ACL", "LOG") == [], redis("ACL", "LOG")
-        # Control: without any one of these rights it is told.
+        # Control: if any of these rights is missing, an error is logged.
         redis("ACL", "SETUSER", "xcipher", "-publish", "-hset")
         calls.Call(other.client, 50, "80", "32").setup()
         until(lambda: "permission" in other.text() or "NOPERM" in other.text())

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What a SIP user can do with his SDP and by sheer number of requests, each attack with a control: the same without it works."""
+"""Attacks by a SIP user through SDP and the number of requests. Each has a control: the same call without the attack works."""
 import os
 import re
 import struct
@@ -98,7 +98,7 @@ class Reflection:
 
 
 def test_our_own_key_is_not_taken_for_the_terminals(net):
-    """Echoed in the answer, it would make the relay's own packets authentic: they come back to who sent them."""
+    """If the answer could repeat the relay's key, the relay's own reflected packets would be authentic."""
     daemon = daemon_of(net)
     key = os.urandom(30)
     control = Reflection(net, daemon, key)
@@ -156,7 +156,7 @@ def many_body(count):
 
 @cases(("udp",), ("nfqueue",))
 def test_many_media_lines_leave_ports_for_emergency_calls(net, steering):
-    """1,000 ports: 4 offers with 64 m-lines once had them all."""
+    """1,000 ports: without limits, 4 offers with 64 m-lines take them all."""
     daemon = relay.Xcipherd(net, "--engine=serial", "--workers=1", f"--steering={steering}", "--port-min=30000", "--port-max=30999").wait_ready()
     number, reply = 0, {"result": "ok"}
     while reply["result"] == "ok" and number < 400:
@@ -187,7 +187,7 @@ def test_one_call_id_holds_a_bounded_number_of_ports(net):
 
 
 def test_garbage_makes_no_call_refused(net):
-    """--max-bandwidth counts what is relayed. Garbage at a call's port is counted by itself, and new calls are taken."""
+    """--max-bandwidth counts relayed packets only. Garbage at a call's port is counted separately, and new calls are accepted."""
     daemon = daemon_of(net, "--max-bandwidth=100000")
     talk = [calls.Call(daemon.client, 1, "80", "32").setup()]
     clean(calls.load(net, relay.BUILD, talk, rate=50, seconds=1))

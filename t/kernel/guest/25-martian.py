@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Sources that the host would not take at an interface: the module relays none of them. It obeys rp_filter and accept_local."""
+"""The module relays no packets whose source the host would refuse at that interface. It obeys rp_filter and accept_local."""
 import rig
 from rig import equal
 import netns
@@ -15,7 +15,7 @@ def sent(w, nfx):
 
 
 def relayed(w, nfx, source):
-    """How many of five from there leave."""
+    """How many of five packets from there are relayed."""
     before = sent(w, nfx)
     ns, gateway = w.net.terminal["caller"], w.net.gateway
     mac = rig.run(["ip", "netns", "exec", gateway, "cat", "/sys/class/net/g1/address"]).strip()

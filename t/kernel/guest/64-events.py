@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What the module tells by itself: floods are dropped, logged and counted, silence ends calls, the signalled address is followed when it
-sends at last. Without the module in mid-call, media go on by the ordinary sockets, and by the module again when it is back."""
+"""Events of the module: floods are dropped, logged and counted, silence ends calls, and the signalled address is followed when it
+begins to send. If the module is unloaded in mid-call, media continue over the ordinary sockets until it is loaded again."""
 import importlib.util
 import os
 import time
@@ -58,7 +58,7 @@ def remote_port(daemon, call):
 
 
 def moved(net, daemon):
-    """A terminal sends from another port than its SDP names, then from that one: strangers reach the daemon until it does."""
+    """A terminal sends from another port than its SDP names, then from that port. Until then strangers' packets reach the daemon."""
     call = calls.Call(daemon.client, 3, "plain", "plain", ip=IP).setup()
     named, call.ports = call.ports, (call.ports[0] + 1000, call.ports[1])
     f = relayed.Flows(net, call, 500, 60)
