@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The backlog of ng datagrams: sources take turns, and what one may have waiting is bounded. */
+/* The backlog of ng datagrams: sources take turns, and the datagrams of each source are bounded. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -134,7 +134,7 @@ static void accept_local_holds_unless_it_is_for_our_own_sake(void **state)
 	}
 }
 
-/* Of n sources that nobody has seen, so many are believed at this time. */
+/* How many of n new sources are accepted at this time. */
 static uint32_t flood(struct rig *r, uint32_t n, uint32_t from, bool expected)
 {
 	struct host_claim c = {.dev = r->dev, .src = {.family = AF_INET}, .expected = expected};
@@ -161,7 +161,7 @@ static void questions_are_bounded(void **state)
 	sh(ALL(0));
 	assert_int_equal(flood(&r, 2000, 0, false), 500);
 	assert_int_equal(flood(&r, 2000, 5000, false), 0);
-	/* Those that signalling named have a share of their own, and known ones cost none. */
+	/* Signalled sources have a budget of their own, and known ones need no look-up. */
 	assert_int_equal(flood(&r, 100, 10000, true), 100);
 	assert_in_range(flood(&r, 100, 10000, false), 90, 100); /* few may have lost their places */
 	r.now_ns += NS_PER_SEC / 10;

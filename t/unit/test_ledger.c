@@ -147,7 +147,7 @@ static void a_received_key_that_returns_goes_on(void **state)
 	}
 }
 
-/* What was authentic before media were passed through is no news afterwards. */
+/* Indexes that were authentic before media were passed through count as received afterwards. */
 static void passing_through_forgets_nothing(void **state)
 {
 	struct rig *r = rig(CM80, SUITE_PLAIN);
@@ -166,7 +166,7 @@ static void passing_through_forgets_nothing(void **state)
 	rig_free(r);
 }
 
-/* A rejected m-line that comes back has another context. */
+/* A rejected m-line that is offered again has another context. */
 static void a_key_outlives_its_context(void **state)
 {
 	const struct media_cmd del[] = {
@@ -241,11 +241,11 @@ static void a_replay_fails_however_many_ssrcs_came(void **state)
 	for (uint64_t k = 1; k < 4; k++)
 		for (uint32_t i = 0; i < all; i++)
 			assert_int_equal(one(r, 100 + i, 65537 + k, A_TX), MEDIA_SENT);
-	/* One that there is no room to remember is refused, until there is a new key. */
+	/* An SSRC that cannot be stored is refused until there is a new key. */
 	assert_int_equal(one(r, 999, 10, A_TX), MEDIA_DROP_SSRC_LIMIT);
 	a_key(r, A_TX2, false);
 	assert_int_equal(one(r, 999, 10, A_TX2), MEDIA_SENT);
-	/* And it is all kept with the key. */
+	/* And all indexes are stored with the key. */
 	a_key(r, A_TX, false);
 	for (uint32_t i = 0; i < all; i++)
 		assert_int_equal(one(r, 100 + i, 65540, A_TX), MEDIA_DROP_REPLAY);
@@ -369,7 +369,7 @@ static int by_use(const void *a, const void *b)
 	return memcmp(a, b, sizeof(struct use));
 }
 
-/* Uses of a key that came twice. */
+/* Number of (SSRC, index) that were sent twice under a key. */
 static uint32_t repeated(struct use *use, uint32_t n)
 {
 	uint32_t twice = 0;

@@ -55,12 +55,12 @@ static void plain_sources_have_names_of_this_life(void **state)
 			rig_run(r);
 			assert_int_equal(r->outs, 1);
 			assert_int_equal(left_as(r, 0), name);
-			/* Whoever receives it understands it: the whole header is of the new name. */
+			/* The receiver can decrypt it: the whole header has the new name. */
 			rig_got(r, 0, name, index, index);
 		}
 		assert_int_not_equal(name, 7);
 		assert_int_equal(media_rename_back(0x123456789abcdef1, name), 7);
-		/* Another life, another name. */
+		/* Each life has another name. */
 		assert_int_not_equal(media_rename(0x123456789abcdef3, 7), name);
 		rig_free(r);
 	}
@@ -133,7 +133,7 @@ static void both_sides_reports_name_the_same(void **state)
 	memcpy(back, out, sizeof(back));
 	media_rename_rtcp(5, back, sizeof(back), false);
 	assert_memory_equal(back, report, sizeof(report));
-	/* Cut off anywhere: nothing behind it is touched. */
+	/* Truncated at any length: nothing after the end is written. */
 	for (size_t len = 0; len < sizeof(report); len++) {
 		memcpy(out, report, sizeof(out));
 		media_rename_rtcp(5, out, len, true);

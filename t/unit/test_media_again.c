@@ -64,7 +64,7 @@ static void a_watch_ends_after_so_many_packets_without_one(void **state)
 	assert_false(r->m->stream[A].watched);
 	assert_true(r->m->stream[A].usual);
 	assert_true(sends(r, index - 1));
-	/* Or by time. */
+	/* Or after a time. */
 	watch(r, A);
 	assert_true(sends(r, index++));
 	rig_send(r, 7, index++, A_TX);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Whom a stream hears, packet by packet: the rules are learn.c's (test_learn), this is what becomes of packets by them. */
+/* Which packets a stream relays. The rules are those of learn.c (test_learn); this tests their
+ * effect on packets. */
 #include "media_rig.h"
 
 #include <setjmp.h>
@@ -70,7 +71,8 @@ static void on_probation_a_packet_does_nothing(void **state)
 	rig_free(r);
 }
 
-/* On the short way as well: without strict-source others are heard, and the signalled address is still followed. */
+/* On the usual path, too: without strict-source other sources are relayed, and the signalled
+ * address is still followed. */
 static void the_signalled_address_takes_over_in_mid_stream(void **state)
 {
 	(void)state;

@@ -399,7 +399,7 @@ static int client_from(struct rig *r, const char *addr)
 	return fd;
 }
 
-/* All of them have just spoken, so none makes room for having been silent. */
+/* All of them were active just now, so none is closed for silence. */
 static void an_address_with_all_connections_gives_some_to_another(void **state)
 {
 	int crowd[4], one, two, three;

@@ -334,7 +334,8 @@ static void without_descriptors_a_pair_is_refused_or_goes_on_without_sockets(voi
 	}
 }
 
-/* Ordinary calls leave the reserve, with descriptors too; pairs that are held back count as free. */
+/* Ordinary calls leave the reserve of pairs and of descriptors; pairs that are held back count as
+ * free. */
 static void a_reserve_is_left_to_emergency_calls(void **state)
 {
 	enum { PAIRS = 40 };

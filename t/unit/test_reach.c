@@ -138,7 +138,7 @@ static void addresses_are_judged_by_what_they_are(void **state)
 		if (reach_check(&r, &e) != REACH_OK)
 			fail_msg("%s, allowed: %s", T[i].addr, reach_text(reach_check(&r, &e)));
 	}
-	/* What is denied is so whatever is allowed; here "any" is meant. */
+	/* --media-deny overrides --media-allow, and there "any" names all addresses. */
 	setup(&r, local, "10.0.0.0/8");
 	r.deny = (struct call_nets){.n = 1, .net = {at("10.1.0.0", 0)}, .bits = {16}};
 	e = at("10.1.2.3", 4000);
@@ -375,7 +375,7 @@ static void what_would_close_a_circle_is_refused_and_changes_nothing(void **stat
 		talk_body(&t, B, 4000, "RTP/AVP", "a=rtcp:30008 IN IP4 " TOLD "\r\n"));
 	talk_send(&t, &r, true);
 	assert_string_equal(t.reply.error, REACH_ERROR);
-	/* Without its last link it is none. */
+	/* Without its last link it is not a circle. */
 	end_call(&t, "2");
 	assert_null(call(&t, "0", A, 4000, B, 4000));
 	talk_end(&t);
@@ -461,7 +461,7 @@ static void a_long_chain_is_walked_within_bounds(void **state)
 		snprintf(id, sizeof(id), "%u", n);
 		assert_null(call(&t, id, A, 4000, TOLD, port_of(n - 1, false)));
 	}
-	/* In the middle it is too far to its end to be sure. */
+	/* In the middle the path to its end is too long to search. */
 	assert_string_equal(invite(&t, "48", "b", A, 4001, TOLD, port_of(47, false)), REACH_ERROR);
 	assert_null(invite(&t, "10", "b", A, 4001, TOLD, port_of(9, false)));
 	talk_end(&t);

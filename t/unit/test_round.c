@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The budget of a server's connections: whoever wants more waits in one queue, and nobody in it waits for ever. */
+/* The budget of a server's connections: connections beyond it wait in one queue, and none of them
+ * waits for ever. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -55,7 +56,7 @@ static void end(struct server *s)
 	loop_destroy(s->loop);
 }
 
-/* Five that want more than there is: each has what every other has, give or take a turn. */
+/* Five connections that want more than the budget: their shares differ by at most one turn. */
 static void all_that_wait_have_as_many_turns(void **state)
 {
 	struct server s;

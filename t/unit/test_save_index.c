@@ -247,7 +247,7 @@ static void another_branchs_answer_keeps_our_key(void **state)
 	talk_end(&t);
 }
 
-/* Keys that were used, or may have been, and of which nobody knows the indexes. */
+/* Keys that were used, or may have been, with unknown indexes. */
 static void keys_that_nobody_knows_of_are_forgotten(void **state)
 {
 	static const struct {
@@ -274,7 +274,7 @@ static void keys_that_nobody_knows_of_are_forgotten(void **state)
 		talk_answer(&t, "a", "b", talk_body(&t, "198.51.100.2", 5000, "RTP/SAVP", line));
 		assert_null(t.reply.error);
 		born_again(&t, T[i].seconds);
-		/* The control: the one in force goes on. */
+		/* The control: the key in force continues. */
 		talk_answer(&t, "a", "b", talk_body(&t, "198.51.100.2", 5000, "RTP/SAVP", line));
 		assert_null(t.reply.error);
 		talk_answer(&t, "a", "b", talk_body(&t, "198.51.100.2", 5000, "RTP/SAVP", back));

@@ -98,7 +98,7 @@ static void it_opens_under_its_name_and_key_only(void **state)
 	seal_destroy(plain);
 }
 
-/* The order in which one process sealed, and which process it was, can be told from the bytes. */
+/* The sealed bytes show the process that sealed them, and the order. */
 static void it_tells_who_sealed_it_and_when(void **state)
 {
 	struct seal *a = seal_with(hex, sizeof(hex) - 1), *b = seal_with(hex, sizeof(hex) - 1),

@@ -51,7 +51,7 @@ static void modes_decide(void **state)
 			assert_non_null(strstr(err, "--some-file="));
 			assert_non_null(strstr(err, "chmod 600"));
 		}
-		/* A link is as good as its target. */
+		/* For a link, the rules apply to its target. */
 		assert_int_equal(read_secret(link_path, err), T[i].good ? 7 : -EPERM);
 	}
 }

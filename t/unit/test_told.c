@@ -208,7 +208,7 @@ static void any_is_no_name_for_this_host_or_many(void **state)
 		r = offer(&t, addr[i]);
 		talk_send(&t, &r, false);
 		assert_true(t.reply.warning.len);
-		/* With a name for it, it is taken. */
+		/* If --b2b-allow names it, it is accepted. */
 		t.policy.told_nets.n = 1;
 		t.policy.told_nets.net[0] = r.callback;
 		t.policy.told_nets.bits[0] = r.callback.family == AF_INET ? 32 : 128;

@@ -256,7 +256,7 @@ static void frames_come_by_the_interface_of_their_tags(void **state)
 				fail_msg("%d %s: %s", T[i].card, T[i].tags, T[i].why);
 }
 
-/* Cards may take tags off. Then the local address says which VLAN it is. */
+/* Cards may remove tags. Then the local address selects the VLAN. */
 static void a_frame_without_its_tag_is_of_the_interface_with_the_address(void **state)
 {
 	struct bench *b = *state;
