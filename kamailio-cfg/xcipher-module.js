@@ -11,7 +11,7 @@ function relay() {
 	}
 }
 
-// Anybody can write headers that mark an emergency call. The module marks those that were dialled (emergency_numbers, urn:service:sos).
+// Anybody can write headers that mark an emergency call. The module marks calls by the dialled URI (emergency_numbers, urn:service:sos).
 function remove_marks() {
 	KSR.textops.remove_hf("Priority");
 	KSR.textops.remove_hf("Resource-Priority");

@@ -57,7 +57,7 @@ check-e2e:
 	if dpkg-query -W kamailio >/dev/null 2>&1; then $(MAKE) module && cp $(BUILD)/xcipher.so $(SAN_BUILD)/; fi
 	BUILD=$(abspath $(SAN_BUILD)) /usr/bin/python3 t/e2e/run.py --also=$(abspath $(BUILD)):ten_thousand_calls,test_keys
 
-# Random attacks in namespaces of their own, judged at the wire (t/attack/README.md). Fixed seeds, and a random one that is printed.
+# Random attacks in network namespaces, checked on the wire (t/attack/README.md). Fixed seeds, and a random one that is printed.
 ATTACK_SEEDS   ?= 4,22,25,33
 ATTACK_STEPS   ?= 120
 ATTACK_SECONDS ?= $(FUZZ_SECONDS)

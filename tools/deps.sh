@@ -88,8 +88,8 @@ quiet_services() {
 	done
 }
 
-# apt_get LOG ARGUMENT...: apt-get, whose output goes to LOG. While another process holds a lock of apt or dpkg it waits, up to
-# LOCK_TRIES times 5 s: a fresh machine often updates itself. apt's own option waits for the lock of dpkg only, not for that of its lists.
+# apt_get LOG ARGUMENT...: runs apt-get with its output in LOG. If another process holds a lock of apt or dpkg, it retries up to
+# LOCK_TRIES times every 5 s, because a fresh machine often updates itself. apt's own option waits for the lock of dpkg only, not for that of its lists.
 LOCK_TRIES=${LOCK_TRIES:-120}
 
 apt_get() {
