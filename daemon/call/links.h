@@ -12,7 +12,7 @@
 #include "call/model.h"
 
 #define LINKS_DEPTH \
-	32u /* calls behind each other; SIP ends a spiral at 70 hops, two calls of ours are 4 of them */
+	32u /* calls in a chain; SIP limits a spiral to 70 hops, and two of our calls take 4 hops */
 #define LINKS_VISITS  512u /* streams looked at for one change */
 #define LINKS_ALIASES 16u  /* addresses of requests' media-address that are remembered */
 

@@ -29,7 +29,8 @@ struct reach {
 	void *arg;
 };
 
-/* X(id, text behind an address). NOWHERE is no error: 0.0.0.0 means hold (RFC 2543 B.5, RFC 3264 8.4), port 0 a refused media. */
+/* X(id, text after an address). NOWHERE is not an error: 0.0.0.0 means hold (RFC 2543 B.5, RFC 3264
+ * 8.4), port 0 a refused media. */
 #define REACH_VERDICTS(X)                                          \
 	X(OK, "is allowed")                                        \
 	X(NOWHERE, "names no destination")                         \
@@ -51,7 +52,7 @@ enum reach_verdict {
 		REACH_VERDICT_COUNT
 };
 const char *reach_text(enum reach_verdict v);
-/* The error-reason of a request that names such an address; the reply has the line and the text behind it. */
+/* The error-reason of a request that names a forbidden address; the line and the text follow it. */
 #define REACH_ERROR "Media address is not allowed"
 
 /* Checks address and port. OK, NOWHERE, or the reason why media may not go there. Media ports of

@@ -71,7 +71,7 @@ static void on_up(void *arg)
 	char addr[ENDPOINT_STRLEN];
 
 	if (r->told_down)
-		log_info("redis %s is back%s", redis_address(r, addr),
+		log_info("redis %s is reachable again%s", redis_address(r, addr),
 			r->mode == REDIS_ACTIVE ? ": saving all calls again" : "");
 	r->told_down = false;
 	r->trouble = false;
@@ -85,8 +85,8 @@ static void on_down(void *arg, const char *why)
 
 	r->disconnects += !r->told_down;
 	if (!r->told_down)
-		log_warn("redis %s is away (%s): calls go on%s", redis_address(r, addr), why,
-			r->mode == REDIS_ACTIVE ? ", unsaved until it is back" : "");
+		log_warn("redis %s is unreachable (%s): calls continue%s", redis_address(r, addr),
+			why, r->mode == REDIS_ACTIVE ? ", but are not saved until it returns" : "");
 	r->told_down = true;
 }
 

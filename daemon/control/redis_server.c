@@ -16,7 +16,7 @@ static int hex_digit(char c)
 				       : -1;
 }
 
-/* %XX decoded (RFC 3986 2.1), with a zero behind it. */
+/* Decodes %XX (RFC 3986 2.1), and appends a zero. */
 static int decode(char *out, size_t size, struct str text)
 {
 	size_t n = 0;
@@ -41,7 +41,7 @@ static int decode(char *out, size_t size, struct str text)
 	return 0;
 }
 
-/* Takes "/DB" off the end. */
+/* Removes "/DB" from the end. */
 static int cut_db(struct redis_server *s, struct str *text)
 {
 	const char *slash = memrchr(text->s, '/', text->len);
@@ -96,7 +96,7 @@ static int parse_host(struct redis_server *s, struct str text)
 	return 0;
 }
 
-/* Behind the scheme. */
+/* Parses the part after the scheme. */
 static int parse_url(struct redis_server *s, struct str text)
 {
 	const char *at = text.len ? memrchr(text.s, '@', text.len) : NULL;

@@ -16,7 +16,7 @@ struct round_turn {                      /* of a connection; zero: it does not w
 struct round {                    /* zero is a fresh one */
 	struct loop_timer *timer; /* when it comes, served is 0 again */
 	uint32_t served;
-	struct round_turn *first, **last; /* last NULL: nobody waited yet */
+	struct round_turn *first, **last; /* last NULL: no connection waited yet */
 	struct loop *loop;
 };
 

@@ -262,7 +262,7 @@ def unknown_branch(rig):
     reply = rig.client.call("delete", call_id=name, from_tag="a", via_branch="nobody's", delete_delay=0)
     there = rig.client.call("query", call_id=name)["result"] == "ok"
     media = there and rig.speak(a, b)
-    return f"{reply['result']}{': ' + reply['warning'] if 'warning' in reply else ''}; the call {'goes on' if media else 'is over'}"
+    return f"{reply['result']}{': ' + reply['warning'] if 'warning' in reply else ''}; the call {'continues' if media else 'is over'}"
 
 
 def hygiene(rig):
@@ -308,7 +308,7 @@ def reflected(rig):
         time.sleep(0.01)
     for p in b.got():
         b.sock.sendto(p, b.to)
-    return f"taken; the caller heard {count(a.got(), b'mine')} of its own 10 packets"
+    return f"accepted; the caller received {count(a.got(), b'mine')} of its own 10 packets"
 
 
 ALL = [ng_by_loopback, ng_by_own_address, ng_by_rtcp, bleed, refresh, circle, three_answers, repeat, there_and_back, jump, jumps, many_lines,

@@ -7,7 +7,7 @@ Input is a list of events, so that a control can be fed without a daemon:
   sends                             a terminal or an attacker is about to send a mark, and whether it may be relayed
   settled                           from now on no stranger may hear what a port sends
   packet                            a packet left the gateway
-The daemon's own words are used for keys and ports only, and only as the terminals were told them.
+From the daemon it uses only keys and ports, as they are in the SDPs for the terminals.
 """
 import ipaddress
 import struct
@@ -21,12 +21,12 @@ CHECKS = {
     "reuse": "one (key, SSRC, index) with two ciphertexts",
     "forbidden": "media sent to an address that no terminal may have",
     "ng": "a datagram from a media port to ng",
-    "source": "media relayed from somebody who is not the call's terminal",
-    "stranger": "media sent to somebody who is not the call's terminal",
+    "source": "media relayed from a source that is not a terminal of the call",
+    "stranger": "media sent to an address that is not a terminal of the call",
     "loop": "one packet relayed again and again",
-    "clear": "plaintext to a terminal that was only ever told SRTP",
+    "clear": "plaintext to a terminal that only got SRTP in its SDP",
     "echo": "media relayed back to the terminal that sent it",
-    "unknown": "a packet that opens under no key that its receiver was told",
+    "unknown": "a packet that opens under no key in its receiver's SDP",
     "fork": "a request that belongs to no branch of a call changed it",
     "sdp": "control bytes or keys of other mechanisms in SDP for a terminal",
     "alive": "the daemon crashed, leaked or left a request without a reply",
@@ -144,7 +144,7 @@ class Checker:
         port = self.ports.get((p.src, p.sport))
         if port is None:
             if p.data:
-                self.fail("unknown", "from a port that no terminal was told", p)
+                self.fail("unknown", "from a port that is in no terminal's SDP", p)
             return
         self.receiver(port, p)
         if len(p.data) < 12 or p.data[0] >> 6 != 2:
@@ -174,7 +174,7 @@ class Checker:
 
     def receiver(self, port, p):
         if p.dst in self.strangers and (p.dst, p.dport) not in port.peers and (port.settled or not port.plain):
-            self.fail("stranger", "its terminal had been heard before", p)
+            self.fail("stranger", "its terminal was confirmed before", p)
 
     def open(self, port, p):
         """The packet in clear; checks the key's use."""
@@ -221,7 +221,7 @@ class Checker:
 
     def relayed(self, port, m, p):
         self.hops[m] += 1
-        group, permitted, what = self.permit.get(m, (None, False, "that nobody sent"))
+        group, permitted, what = self.permit.get(m, (None, False, "without a sender"))
         if self.hops[m] > HOPS_MAX:
             self.fail("loop", f"mark {m} left {self.hops[m]} times", p)
         if group is None:
@@ -232,7 +232,7 @@ class Checker:
         if m[0] in port.owners and self.root(("spiral", group)) == ("spiral", group):
             self.fail("echo", f"mark {m}", p)
         if not permitted:
-            self.fail("source", f"mark {m} of a terminal that nobody should hear", p)
+            self.fail("source", f"mark {m} of a terminal whose packets must not be relayed", p)
         elif p.dst not in self.own and self.root(group) != self.root(port.group) and not self.spirals(group, port.group):
             self.fail("source", f"mark {m} of a terminal of another call", p)
 

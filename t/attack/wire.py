@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Packets that leave the gateway, by an AF_PACKET socket on all its interfaces, loopback included.
 
-The checker reads from here and nowhere else, so it believes nothing that the daemon says about its own packets. AF_XDP
+The checker uses no other source, so it does not rely on the daemon's own reports about packets. AF_XDP
 bypasses the taps of the interface it sends by: with it the far ends of the links are read in addition.
 """
 import ipaddress

@@ -105,7 +105,7 @@ def test_a_peer_that_was_named_is_believed(net, example):
 
 @cases(("ours",), ("stock",))
 def test_the_edge_strips_marks(net, how):
-    """From phones and from the carrier. Emergency numbers need no password and are marked; an ordinary number needs one, whatever the headers say."""
+    """From phones and from the carrier. Emergency numbers need no password and are marked; an ordinary number needs one, with any headers."""
     with edge(net, how) as e:
         count = lambda: int(e.daemon.statistics()["limits"]["emergency calls"])  # noqa: E731
         sos = sipp.Sipp(net, e.folder, "carrier", callee(None, GONE), "-p", "5060", "-m", "1")

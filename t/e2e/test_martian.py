@@ -125,7 +125,7 @@ def test_rp_filter_is_obeyed(net, steering, rp_filter):
         except TimeoutError:
             continue
     else:
-        raise AssertionError("rp_filter is off, but the source is not believed")
+        raise AssertionError("rp_filter is off, but the source is not accepted")
     finish(daemon, drops=("martian",))
 
 
@@ -166,5 +166,5 @@ def test_accept_local_is_obeyed(net):
         except TimeoutError:
             continue
     else:
-        raise AssertionError("accept_local is on, but the source is not believed")
+        raise AssertionError("accept_local is on, but the source is not accepted")
     finish(daemon, drops=("martian",))

@@ -134,7 +134,7 @@ def test_captured_requests_and_forged_replies(net):
         assert int(counts["dropped"]["replay"]) >= 60, counts
         assert kam.counter("refused") == kam.counter("failures") == 0, kam.text()
         assert kam.counter("forged_replies") + kam.counter("stray_replies") >= 90, kam.rpc("cnt.grp_get_all", "xcipher")
-        assert kam.counter("forged_replies") > 0 and "does its --ng-key-file hold the same key" in kam.text()
+        assert kam.counter("forged_replies") > 0 and "does the daemon's --ng-key-file hold the same key" in kam.text()
         hole.close()
         kam.stop()
         assert daemon.stop() == 0, daemon.text()

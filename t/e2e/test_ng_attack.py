@@ -309,7 +309,7 @@ def test_xcipherctl_takes_no_forged_reply(net):
 def test_addresses_that_many_reach_are_warned_of(net):
     d = daemon(net, "--listen-ng=0.0.0.0:22222", "--listen-tcp-ng=10.200.1.1:22223", "--listen-http=127.0.0.1:2226")
     log = d.text()
-    assert "--listen-ng=0.0.0.0:22222: whoever reaches" in log and "--listen-ng=0.0.0.0:22222 is also a media address" in log, log
-    assert "--listen-tcp-ng=10.200.1.1:22223: whoever reaches" in log and "--listen-tcp-ng=10.200.1.1:22223 is also" in log, log
+    assert "--listen-ng=0.0.0.0:22222: any host that reaches" in log and "--listen-ng=0.0.0.0:22222 is also a media address" in log, log
+    assert "--listen-tcp-ng=10.200.1.1:22223: any host that reaches" in log and "--listen-tcp-ng=10.200.1.1:22223 is also" in log, log
     assert "--listen-http" not in log, log
     stop(d)

@@ -113,7 +113,7 @@ def test_low_ports_and_another_user(net):
         assert daemon.stop() == 0
 
 
-@cases(("--user=no-such-user", "no such user"), ("--group=daemon", "--group needs --user"))
+@cases(("--user=no-such-user", "unknown user"), ("--group=daemon", "--group needs --user"))
 def test_a_user_that_cannot_be_is_told(net, option, word):
     try:
         relay.Xcipherd(net, "--engine=serial", option).wait_ready()
@@ -139,6 +139,6 @@ def test_a_password_in_a_file_that_all_can_read_is_told(net, mode, told):
         assert daemon.stop() == 0
         daemon = relay.Xcipherd(net, "--engine=serial", "--redis=127.0.0.1:1/0", "--redis-key-file=none").wait_ready()  # control
         assert "--redis-password-file" not in daemon.text()
-        assert "whoever can write to Redis" in daemon.text()
+        assert "anybody who can write to it controls them" in daemon.text()
         assert daemon.stop() == 0
 

@@ -225,7 +225,7 @@ def test_redis_away_slow_and_back(net):
     assert not any(result[k] for k in BAD), result
     assert result["received"] >= result["sent"] * 9 // 10, result
     text = daemon.text()
-    assert text.count(" is away (") == 2 and text.count(" is back: ") == 2, text
+    assert text.count(" is unreachable (") == 2 and text.count(" is reachable again: ") == 2, text
     kill(daemon)
     daemon = again(net, redis)
     until(lambda: state(daemon)["restored"] == 10)
@@ -374,7 +374,7 @@ def test_who_was_cut_off_asks_before_it_writes(net):
     talk_of(first, 3)
     followed(second, 3)
     net.run(net.gateway, "ip", "addr", "del", "127.0.0.1/8", "dev", "lo")  # the first reaches Redis no more
-    until(lambda: "is away (" in first.text())
+    until(lambda: "is unreachable (" in first.text())
     there.take_addresses()
     calls.ok(second.client.call("active"))
     until(lambda: state(second)["restored"] == 3)

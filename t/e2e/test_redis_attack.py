@@ -435,7 +435,7 @@ def test_tls_never_goes_on_unverified(net, what):
             settled(daemon)
             assert len(redis("KEYS", "xcipher:call:*")) == 2
         else:
-            until(lambda: "is away (" in daemon.text())
+            until(lambda: "is unreachable (" in daemon.text())
             why = {"wrong authority": "certificate", "wrong name": "mismatch", "expired": "expired", "plain": "TLS", "plain client": "",
                    "no certificate of ours": "", "wrong password": "WRONGPASS"}[what]
             assert why in daemon.text(), daemon.text()

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Signed cookies and key files. Before the first line end: a datagram. Its cookie is nobody's unless it was signed with the key; signed by
- * us it is verified, and stops being so with any byte changed. Behind it: a key file. */
+/* Signed cookies and key files. The input is a datagram, a line end, and a key file. A cookie that
+ * was not signed with the key is refused. One that is signed here is verified, and refused after a
+ * change of any byte. */
 #include <errno.h>
 #include <stdlib.h>
 

@@ -46,7 +46,7 @@ def settings(w, nfx):
     sysctl(w, rp_filter=2)
     equal("rp_filter 2: there must be a way back", [relayed(w, nfx, s) for s in (w.b, "203.0.113.9", w.a)], [5, 0, 5])
     sysctl(w, rp_filter=0, accept_local=1)
-    equal("accept_local: our own address is believed", relayed(w, nfx, w.h), 5)
+    equal("accept_local: our own address is accepted", relayed(w, nfx, w.h), 5)
     sysctl(w, accept_local=0)
     equal("and then no longer", relayed(w, nfx, w.h), 0)
 
