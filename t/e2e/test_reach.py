@@ -261,7 +261,7 @@ def test_a_call_may_pass_twice_and_end_in_any_order(net):
     assert drops(daemon, "no-destination") >= before + 5, daemon.statistics()["drops"]
     assert daemon.statistics()["packets sent"] == sent
     reply = a.offer(sdp("10.200.1.1", port), again=True)
-    assert reply["result"] == "error" and "no call has" in reply["error-reason"], reply
+    assert reply["result"] == "error" and "no call uses" in reply["error-reason"], reply
     assert daemon.stop() == 0, daemon.text()
 
 

@@ -76,7 +76,7 @@ def test_a_forged_removal_is_not_believed(net):
     until(lambda: redis("EXISTS", f"xcipher:call:{more.id}") == 1)
     followed(second, 4)
     assert before is not None and refused(second) >= before + 54, state(second)
-    assert "is refused" in second.text(), second.text()
+    assert "redis: refused " in second.text(), second.text()
     kill(first)
     there.take_addresses()
     calls.ok(second.client.call("active"))
