@@ -144,7 +144,7 @@ def test_an_old_claim_ends_nothing(net):
     redis("SET", "xcipher:owner", key)
     redis("CLIENT", "KILL", "TYPE", "normal")
     redis("CLIENT", "KILL", "TYPE", "pubsub")
-    until(lambda: "is back" in first.text())
+    until(lambda: "is reachable again" in first.text())
     for text in ear.of("xcipher:0:owner"):
         redis("PUBLISH", "xcipher:0:owner", text)
     settled(first)
@@ -390,7 +390,7 @@ def test_tls_with_a_user_of_the_least_rights(net):
         daemon = relay.Xcipherd(net, *options).wait_ready()
         until(lambda: state(daemon)["restored"] == 4)
         redis("CLIENT", "KILL", "TYPE", "normal")
-        until(lambda: "is back" in daemon.text())
+        until(lambda: "is reachable again" in daemon.text())
         settled(daemon)
         assert not any(load.enough()[k] for k in BAD)
         # A second node, by name: the same machine, so it has an instance of its own by its ng port.
