@@ -214,7 +214,8 @@ static int slot_fill(
 			  (struct text){s->c.job.cookie, strlen(s->c.job.cookie)}, r)
 		: -ENOMEM;
 	if (n > 0) {
-		s->block_len = (size_t)n + c->call_id.len + c->from_tag.len + c->to_tag.len;
+		s->block_len = (size_t)n + c->call_id.len + c->from_tag.len + c->to_tag.len +
+			c->via_branch.len;
 		s->block = shm_malloc(s->block_len);
 		if (s->block) {
 			memcpy(s->block, buf, (size_t)n);
@@ -222,7 +223,8 @@ static int slot_fill(
 			s->c.job.len = (size_t)n;
 			at = put(s->block + n, &s->c.call_id);
 			at = put(at, &s->c.from_tag);
-			put(at, &s->c.to_tag);
+			at = put(at, &s->c.to_tag);
+			put(at, &s->c.via_branch);
 		}
 	}
 	return s->block ? n : -ENOMEM;
@@ -417,6 +419,7 @@ static bool loosen(struct slot *s, const struct wire_reply *reply)
 		c->call_id.s = block + n;
 		c->from_tag.s = c->call_id.s + c->call_id.len;
 		c->to_tag.s = c->from_tag.s + c->from_tag.len;
+		c->via_branch.s = c->to_tag.s + c->to_tag.len;
 		wire_wipe(s->block, s->block_len);
 		shm_free(s->block);
 		s->block = block;

@@ -262,10 +262,12 @@ void call_undo(const struct context *c)
 	struct context d = {.job.op = OP_DELETE,
 		.job.set = c->job.set,
 		.call_id = c->call_id,
-		.from_tag = c->from_tag};
+		.from_tag = c->from_tag,
+		.via_branch = c->via_branch};
 	const struct wire_request r = {.command = op_name(OP_DELETE),
 		.call_id = c->call_id,
 		.from_tag = c->from_tag,
+		.via_branch = c->via_branch,
 		.flags = TEXT("delete-delay=0")};
 
 	nodes_placed(c->call_id, job_target(&c->job)->id);
@@ -347,6 +349,7 @@ static int run(struct sip_msg *msg, enum op op, struct words *w, char *flags, st
 	c.call_id = r.call_id;
 	c.from_tag = r.from_tag;
 	c.to_tag = r.to_tag;
+	c.via_branch = r.via_branch;
 	if (route.len >= sizeof(c.route) || !async_route(route)) {
 		LM_ERR("there is no route[%.*s] to continue with\n", (int)route.len, route.s);
 		return end(op, V_INTERNAL, "no such route in the script");

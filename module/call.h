@@ -30,7 +30,7 @@ struct context {
 	char fallback[32];           /* emergency: which were used */
 	bool retried;
 	/* Behind the datagram, in the same block of memory: */
-	struct text call_id, from_tag, to_tag;
+	struct text call_id, from_tag, to_tag, via_branch;
 	char route[ROUTE_LEN]; /* continue here; "" = synchronous */
 };
 

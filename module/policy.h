@@ -15,7 +15,7 @@ struct policy {
 
 struct words {
 	struct policy policy;
-	char via[8];  /* "1", "2", "auto" */
+	char via[8];  /* "1", "2", "auto", "none" */
 	uint32_t set; /* of nodes */
 	bool nowait;  /* nobody waits for the reply */
 	bool bad;     /* a word of ours with a value that means nothing */

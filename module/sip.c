@@ -45,12 +45,48 @@ bool sip_has_sdp(struct sip_msg *msg)
 	return parse_headers(msg, HDR_EOH_F, 0) == 0 && sdp_of(msg).len > 0;
 }
 
-static struct text branch_of(struct sip_msg *msg, const char *via)
+/* The request of the transaction a reply belongs to; tm parsed it to its end before it cloned it. */
+static struct sip_msg *request_of_reply(void)
 {
-	int number = *via == '1'       ? 1
-		: *via == '2'          ? 2
-		: !strcmp(via, "auto") ? 1 + !is_request(msg)
-				       : 0;
+	struct cell *t = tmb.t_gett();
+
+	return t && t != T_UNDEFINED ? t->uas.request : NULL;
+}
+
+/* It begins a dialog, and has an offer. */
+static bool is_initial_offer(struct sip_msg *req)
+{
+	return req->REQ_METHOD == METHOD_INVITE && req->to && get_to(req) &&
+		!get_to(req)->tag_value.len && sdp_of(req).len;
+}
+
+/* A proxy before us may fork a call: then only the Via branches of its INVITEs differ. The daemon keeps the branches apart if the INVITE, the
+ * answers to it, and its CANCEL or failure name that Via branch. Requests in a dialog have Via branches of their own, which say nothing. */
+static bool is_of_branch(struct sip_msg *msg, enum op op)
+{
+	struct sip_msg *req = is_request(msg) ? msg : request_of_reply();
+	struct cell *t;
+	bool is;
+
+	if (!req || (op != OP_OFFER && op != OP_ANSWER && op != OP_DELETE))
+		return false;
+	if (req->REQ_METHOD != METHOD_CANCEL)
+		return is_initial_offer(req);
+	t = tmb.t_lookup_original(req);
+	if (!t || t == T_UNDEFINED)
+		return false;
+	is = t->uas.request && is_initial_offer(t->uas.request);
+	tmb.unref_cell(t);
+	return is;
+}
+
+static struct text branch_of(struct sip_msg *msg, enum op op, const char *via)
+{
+	int number = *via == '1'                 ? 1
+		: *via == '2'                    ? 2
+		: !strcmp(via, "auto")           ? 1 + !is_request(msg)
+		: !*via && is_of_branch(msg, op) ? 1 + !is_request(msg)
+						 : 0;
 	struct via_body *v = NULL;
 
 	if (number == 1)
@@ -82,7 +118,7 @@ int sip_collect(
 		return -1;
 	r->call_id = text_of(msg->callid->body);
 	tags(r, op, text_of(get_from(msg)->tag_value), text_of(get_to(msg)->tag_value));
-	r->via_branch = branch_of(msg, via);
+	r->via_branch = branch_of(msg, op, via);
 	*why = "no Call-ID or no From tag";
 	if (!r->call_id.len || !r->from_tag.len)
 		return -1;
@@ -133,14 +169,6 @@ static bool header_says(
 			return true;
 	}
 	return false;
-}
-
-/* The request of the transaction a reply belongs to; tm parsed it to its end before it cloned it. */
-static struct sip_msg *request_of_reply(void)
-{
-	struct cell *t = tmb.t_gett();
-
-	return t && t != T_UNDEFINED ? t->uas.request : NULL;
 }
 
 /* --- Emergency calls ------------------------------------------------------------------------------ */

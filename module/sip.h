@@ -5,7 +5,8 @@
 
 #include "call.h"
 
-/* Call-ID, tags, source, and the body for operations that have one. via: "", "1", "2", "auto". 0, or -1 with *why. */
+/* Call-ID, tags, source, and the body for operations that have one. via: "1", "2", "auto", "none"; "": what
+ * tells the branches of a call apart that was forked before us. 0, or -1 with *why. */
 int sip_collect(
 	struct wire_request *r, struct sip_msg *msg, enum op op, const char *via, const char **why);
 /* New SDP in place of the old one, which may be a part of a multipart body. Shows when the message is sent. 0 or -1. */
