@@ -172,6 +172,7 @@ help:
 ##  sudo make install  into PREFIX (/usr/local), with DESTDIR before it
 ##  sudo make run      xcipherd in the foreground with its defaults
 ##  sudo make check-kernel   of these, the kernel module's: in a virtual machine, about two minutes
+##  sudo make check-attack   of these, the random attacks: fixed seeds and a new one
 ##  make check-intel   the kernels on Intel's OpenCL runtime too (downloads 150 MB)
 ##  sudo make check-kernel-debug   the same with KASAN, lockdep and kmemleak, kernel built on the spot, 90 minutes
 ##  make lint          formatting, static analysis, shell scripts
