@@ -170,3 +170,32 @@ def test_a_call_forked_by_kamailio(net, example):
         query = g.daemon.client.call("query", call_id="one")
         assert "u5060" in query["tags"] and "u5070" not in query["tags"], query["tags"]
         assert not [m for m in g.a.listen() if "tag=u5070" in m and m.startswith("SIP/2.0 2")] and not raw(g.a), g.a.heard
+
+
+@cases(*EXAMPLES)
+def test_a_delayed_offer(net, example):
+    """The callee offers in its 200, the caller answers in its ACK. Neither sees the other's SDP as it was sent. A call that is cancelled before ends."""
+    with gateway(net, example) as g:
+        to = "sip:callee@10.200.2.2:5060"
+        g.a.request("INVITE", to, "early")
+        invite = g.b.wait("INVITE")
+        g.b.reply(183, invite, g.b.sdp())
+        g.a.wait("SIP/2.0 183")
+        assert g.calls() == ["one"]
+        g.a.request("CANCEL", to, "early")
+        g.b.wait("CANCEL")
+        wait_for("the end of the first", lambda: g.calls() == [])
+        g.b.reply(487, invite)
+        g.a.wait("SIP/2.0 487")
+        g.a.request("ACK", to, "early", to_tag="u5060")
+        g.a.heard.clear()
+        g.b.heard.clear()
+        g.a.request("INVITE", to, "two", cseq=2)
+        g.b.reply(200, g.b.wait("INVITE"), g.b.sdp(), "v")
+        offer = g.a.wait("SIP/2.0 200", "CSeq: 2 INVITE")
+        assert "c=IN IP4 10.200.1.1" in offer and not raw(g.a), offer
+        routes = "".join(f"Route: {r}\r\n" for r in reversed(re.findall(r"Record-Route: ([^\r]*)", offer)))
+        g.a.request("ACK", to, "ack", "v", g.a.sdp(suite="AES_CM_128_HMAC_SHA1_80"), cseq=2, routes=routes)
+        ack = g.b.wait("ACK", "m=audio")
+        assert re.search(r"c=IN IP4 10\.200\.[12]\.1\r", ack) and "inline:WVNf" not in ack, ack
+        assert set(g.daemon.client.call("query", call_id="one")["tags"]) == {"a", "v"}

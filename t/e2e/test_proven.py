@@ -360,6 +360,7 @@ LINES = {
 modparam("rtpengine", "rtpengine_sock", "udp:127.0.0.1:22222")
 #!substdef "!XC_OFFER_FLAGS!%s!g"
 #!substdef "!XC_ANSWER_FLAGS!%s!g"
+#!define XC_OWN_REPLY_ROUTE
 include_file "xcipher-rtpengine.cfg"
 """,
     "ours": """loadmodule "xcipher.so"
@@ -375,6 +376,9 @@ route[XCIPHER_RELAY] {
 }
 """}
 
+# That configuration has a reply_route of its own, with one return.
+OWN_REPLIES = ("\t\tdrop;\n\t}\n\treturn;\n", "\t\tdrop;\n\t}\n\troute(XCIPHER_REPLY);\n\treturn;\n")
+
 
 @BOTH_MODULES
 def test_in_the_configuration_that_debian_installs(net, how):
@@ -389,6 +393,7 @@ def test_in_the_configuration_that_debian_installs(net, how):
         kam = sipp.Kamailio(net, folder, example=DEBIANS, swap=[
             ('loadmodule "ctl.so"', 'loadmodule "ctl.so"\nmodparam("ctl", "binrpc", XC_CTL)\nmhomed=1\nlisten=udp:10.200.1.1:5060\nlisten=udp:10.200.2.1:5060'),
             (relayed, ends + "\troute(XCIPHER);\n" + relayed),
+            *([OWN_REPLIES] if how == "stock" else []),
             ("\nrequest_route {", "\n" + LINES[how] % TO_32 + "\nrequest_route {")])
         kam.folder, kam.daemon = folder, daemon
         kam.rpc("ul.add", "location", "callee", "sip:callee@10.200.2.2:5060", "3600", "1.0", ".", "0", "0", "4294967295")
