@@ -121,8 +121,8 @@ int apply_take(const struct relay *relay, const struct call *prev, struct call *
 {
 	int err = 0;
 
-	relay->ops->emergency(relay->arg, next->emergency);
-	for (uint32_t s = 0; s < next->sides; s++)
+	for (uint32_t s = 0; s < next->sides; s++) {
+		relay->ops->emergency(relay->arg, next->side[s]->emergency);
 		for (uint32_t i = 0; i < next->side[s]->legs; i++) {
 			struct leg *l = next->side[s]->leg[i];
 
@@ -131,6 +131,7 @@ int apply_take(const struct relay *relay, const struct call *prev, struct call *
 			else if (l && !err)
 				err = take(relay, next->worker, l, next->side[s]->local);
 		}
+	}
 	if (err)
 		apply_undo(relay, prev, next);
 	return err;
@@ -234,7 +235,7 @@ static void stream_cfgs(const struct call *c, const struct side *s, const struct
 		.wait = s->nat_wait,
 		.listener = s->listener,
 		.tos = c->tos,
-		.emergency = c->emergency};
+		.emergency = s->emergency};
 
 	copy_to(c, s, l, common.copy);
 	if (s->listener && s->rtcp_back && l->active && l->hears)

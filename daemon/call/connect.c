@@ -36,10 +36,13 @@ static const char *join(struct call *c, const struct ng_request *r)
 		return "Not supported: media that are passed through cannot be connected";
 	for (uint32_t i = 0; i < c->sides; i++)
 		if (i == from || i == to || c->side[i]->peer == from || c->side[i]->peer == to) {
-			c->side[i]->connected = true; /* from now on its dialog is not its pair */
+			/* From now on its dialog is not its pair; who is left out has no say in it. */
+			c->side[i]->connected = i == from || i == to;
 			c->side[i]->parked = false;
 			c->side[i]->peer = both ? SIDE_NONE : c->side[i]->peer;
 		}
+	c->side[from]->emergency |= c->side[to]->emergency;
+	c->side[to]->emergency |= c->side[from]->emergency;
 	c->side[from]->peer = to;
 	if (both)
 		c->side[to]->peer = from;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The end of a call by command: the whole of it, or one branch of a fork, or one listener. */
+/* The end of a call by command: the whole of it, or one of its dialogs, one branch of a fork, one listener. */
 #include <errno.h>
 
 #include "base/clock.h"
@@ -9,29 +9,15 @@
 /* A year: far beyond any call, and far from where nanoseconds since 1970 wrap (2554). */
 #define DELAY_MAX_S (365 * 86400ll)
 
-static int end_branch(
-	struct calls *c, struct pool *p, struct call *call, uint8_t branch, uint64_t now_ns)
+static int end_sides(
+	struct calls *c, struct pool *p, struct call *call, uint32_t sides, uint64_t now_ns)
 {
 	struct call *next = call_clone(&c->keys, call);
-	struct side *s;
 	int err;
 
 	if (!next)
 		return -ENOMEM;
-	s = next->side[branch];
-	s->gone = true;
-	for (uint32_t i = 0; i < s->legs; i++)
-		if (s->leg[i])
-			s->leg[i]->used = false;
-	for (uint32_t i = 0; i < next->sides; i++) {
-		struct side *o = next->side[i];
-
-		if (o->peer != branch)
-			continue;
-		o->peer = dialog_next(next, (uint8_t)i);
-		if (o->peer != SIDE_NONE)
-			next->side[o->peer]->parked = false;
-	}
+	dialog_end_sides(next, sides);
 	err = apply_take(c->relay, call, next);
 	if (err) {
 		call_free(&c->keys, next);
@@ -50,7 +36,7 @@ void calls_delete(struct calls *c, struct pool *p, const struct ng_request *r, u
 			NS_PER_SEC;
 	enum dialog_end end;
 	struct call *call;
-	uint8_t branch;
+	uint32_t sides = 0;
 
 	*out = (struct call_reply){0};
 	if (!r->call_id.len) {
@@ -58,7 +44,7 @@ void calls_delete(struct calls *c, struct pool *p, const struct ng_request *r, u
 		return;
 	}
 	call = call_table_find(&c->table, r->call_id);
-	end = call ? dialog_delete(&branch, call, r) : DIALOG_END_NOTHING;
+	end = call ? dialog_delete(&sides, call, r) : DIALOG_END_NOTHING;
 	if (end == DIALOG_END_NOTHING) {
 		if (ng_flag(r, NG_FLAG_FATAL))
 			out->error = nothing;
@@ -70,8 +56,8 @@ void calls_delete(struct calls *c, struct pool *p, const struct ng_request *r, u
 	call->tap_discard |= ng_flag(r, NG_FLAG_DISCARD_RECORDING);
 	if (!ng_flag(r, NG_FLAG_FAST))
 		query_tree(c->relay, p, call, STR_NONE, STR_NONE, dict);
-	if (end == DIALOG_END_SIDE) {
-		int err = end_branch(c, p, call, branch, now_ns);
+	if (end == DIALOG_END_SIDES) {
+		int err = end_sides(c, p, call, sides, now_ns);
 
 		if (err)
 			calls_resource_error(out, err, false);
@@ -99,7 +85,7 @@ void calls_unlisten(struct calls *c, struct pool *p, const struct ng_request *r,
 		out->error = "Invalid dialogue association";
 		return;
 	}
-	err = end_branch(c, p, call, side, now_ns);
+	err = end_sides(c, p, call, 1u << side, now_ns);
 	if (err)
 		calls_resource_error(out, err, false);
 }

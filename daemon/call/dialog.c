@@ -39,6 +39,24 @@ static uint8_t by_branch(const struct call *c, uint8_t of, struct str via)
 	return SIDE_NONE;
 }
 
+uint32_t dialog_sides(const struct call *c, uint8_t side)
+{
+	uint32_t all = 1u << side, before = 0;
+
+	while (all != before) {
+		before = all;
+		for (uint32_t i = 0; i < c->sides; i++) {
+			const struct side *s = c->side[i];
+
+			if (s->gone || s->peer == SIDE_NONE || c->side[s->peer]->gone)
+				continue;
+			if (all >> i & 1 || all >> s->peer & 1)
+				all |= 1u << i | 1u << s->peer;
+		}
+	}
+	return all;
+}
+
 /* --- Offers ----------------------------------------------------------------------------------------------------- */
 
 static bool same_source(const struct side *s, const struct ng_request *r)
@@ -92,17 +110,17 @@ static bool same_media(const struct side *s, const struct neg_in *in)
 static const char *initial_offer(struct dialog *d, const struct neg_in *in)
 {
 	const struct call *c = in->call;
-	const struct side *s = side_at(c, d->from);
+	const struct side *s = c->side[d->from];
 
 	d->to = SIDE_NONE;
-	if (!s)
-		return NULL;
 	/* A call that is being deleted failed: its caller may try again with other media. */
 	if (s->settled ||
 		(!c->delete_ns &&
 			!(same_source(s, in->r) && (!was_answered(s) || same_media(s, in)))))
 		return unrelated;
-	if (in->r->via_branch.len)
+	if (s->connected) /* its peer is of another dialog */
+		d->to = SIDE_NONE;
+	else if (in->r->via_branch.len)
 		d->to = by_branch(c, d->from, in->r->via_branch);
 	else
 		d->to = s->peer;
@@ -114,11 +132,11 @@ static const char *offer_in_dialog(const struct dialog *d, const struct neg_in *
 {
 	const struct side *from = in->call->side[d->from], *to = in->call->side[d->to];
 
-	if (from->connected)
+	if (from->connected && (to->peer == SIDE_NONE || to->peer == d->from))
 		return NULL;
 	if (!is_pair(in->call, d->from, d->to))
 		return unrelated;
-	if (to->settled && to->peer != d->from)
+	if ((to->settled || to->connected) && to->peer != d->from)
 		return unrelated;
 	if (from->peer == d->to || !was_answered(from))
 		return NULL;
@@ -129,6 +147,34 @@ static const char *offer_in_dialog(const struct dialog *d, const struct neg_in *
 	return same_source(from, in->r) ? NULL : unrelated;
 }
 
+bool dialog_is_new(const struct call *c, const struct ng_request *r)
+{
+	return call_side_by_tag(c, r->from_tag) == SIDE_NONE &&
+		call_side_by_tag(c, r->to_tag) == SIDE_NONE;
+}
+
+/* A party that is gone. */
+static bool was_here(const struct call *c, struct str tag)
+{
+	for (uint32_t i = 0; i < c->sides; i++)
+		if (c->side[i]->gone && str_eq(c->side[i]->tag, tag))
+			return true;
+	return false;
+}
+
+/* Of a dialog that has only the Call-ID in common with the others. */
+static const char *new_dialog(const struct call *c, const struct ng_request *r)
+{
+	if (!c->sides || c->delete_ns)
+		return NULL;
+	if (!c->side[0]->gone && c->side[0]->settled)
+		return unrelated;
+	/* A caller that tries again is no stranger, although its first try is over. */
+	if (c->sides + 2 > CALL_MAX_SIDES / 2 && !was_here(c, r->from_tag))
+		return "Too many parties";
+	return NULL;
+}
+
 const char *dialog_offer(struct dialog *d, const struct neg_in *in)
 {
 	const struct call *c = in->call;
@@ -137,10 +183,10 @@ const char *dialog_offer(struct dialog *d, const struct neg_in *in)
 
 	*d = (struct dialog){
 		call_side_by_tag(c, r->from_tag), call_side_by_tag(c, r->to_tag), false};
+	if (d->from == SIDE_NONE && d->to == SIDE_NONE)
+		return new_dialog(c, r);
 	if (!r->to_tag.len)
 		return initial_offer(d, in);
-	if (d->from == SIDE_NONE && d->to == SIDE_NONE)
-		return NULL;
 	if (d->from == d->to)
 		return unrelated;
 	peer = side_at(c, d->from == SIDE_NONE ? d->to : d->from)->peer;
@@ -171,7 +217,7 @@ static uint8_t who_was_asked(const struct call *c, uint8_t by)
 		if (!s->gone && s->peer == by && !s->tag.len)
 			return (uint8_t)(i - 1);
 	}
-	return peer;
+	return c->side[by]->connected ? SIDE_NONE : peer;
 }
 
 static bool has_branches(const struct call *c, uint8_t of)
@@ -277,19 +323,22 @@ static bool did_not_get_it(const struct call *c, uint8_t i)
 static enum dialog_end end_of_pair(
 	uint8_t *side, const struct call *c, uint8_t from, uint8_t to, const struct ng_request *r)
 {
-	if (c->side[from]->connected || c->side[to]->connected)
+	*side = from;
+	if (c->side[from]->connected) /* and those it is joined to */
 		return DIALOG_END_ALL;
+	if (c->side[to]->connected && c->side[from]->peer == SIDE_NONE)
+		return DIALOG_END_SIDES; /* it was left out */
 	if (!is_pair(c, from, to))
 		return DIALOG_END_NOTHING;
 	*side = did_not_get_it(c, from) ? from : to;
 	if (did_not_get_it(c, *side))
-		return DIALOG_END_SIDE;
+		return DIALOG_END_SIDES;
 	/* If only the to side has other branches, the from side is the branch. */
 	if (!has_others(c, from, to, false) && has_others(c, to, from, false))
 		*side = from;
 	if (has_others(
 		    c, c->side[*side]->peer, *side, !(ng_flag(r, NG_FLAG_TO_TAG) && *side == to)))
-		return DIALOG_END_SIDE;
+		return DIALOG_END_SIDES;
 	return DIALOG_END_ALL;
 }
 
@@ -299,15 +348,14 @@ static enum dialog_end end_of_branch(
 	*side = by_branch(c, of, via);
 	if (*side == SIDE_NONE)
 		return DIALOG_END_NOTHING;
-	return has_others(c, of, *side, false) ? DIALOG_END_SIDE : DIALOG_END_ALL;
+	return has_others(c, of, *side, false) ? DIALOG_END_SIDES : DIALOG_END_ALL;
 }
 
-enum dialog_end dialog_delete(uint8_t *side, const struct call *c, const struct ng_request *r)
+/* SIDES: only this side. ALL: its dialog. */
+static enum dialog_end end_of(uint8_t *side, const struct call *c, const struct ng_request *r)
 {
 	uint8_t from = call_side_by_tag(c, r->from_tag), to = call_side_by_tag(c, r->to_tag);
 
-	if (!r->from_tag.len)
-		return DIALOG_END_ALL;
 	/* A failed branch has a tag that was in no SDP; a module swaps the tags of a reply. */
 	if (from == SIDE_NONE && to != SIDE_NONE && r->via_branch.len)
 		return end_of_branch(side, c, to, r->via_branch);
@@ -315,12 +363,63 @@ enum dialog_end dialog_delete(uint8_t *side, const struct call *c, const struct 
 		return DIALOG_END_NOTHING;
 	*side = from;
 	if (c->side[from]->listener) /* a listener that hangs up does not end the call */
-		return DIALOG_END_SIDE;
+		return DIALOG_END_SIDES;
 	if (to != SIDE_NONE && to != from)
 		return end_of_pair(side, c, from, to, r);
 	if (r->via_branch.len)
 		return end_of_branch(side, c, from, r->via_branch);
-	if (r->to_tag.len && (ng_flag(r, NG_FLAG_TO_TAG) || was_answered(c->side[from])))
+	/* Who was joined to others may hang up after the party that was left out. */
+	if (r->to_tag.len && !(c->side[from]->connected && was_here(c, r->to_tag)) &&
+		(ng_flag(r, NG_FLAG_TO_TAG) || was_answered(c->side[from])))
 		return DIALOG_END_NOTHING;
-	return did_not_get_it(c, from) ? DIALOG_END_SIDE : DIALOG_END_ALL;
+	if (c->side[from]->peer == SIDE_NONE && !c->side[from]->publisher)
+		return DIALOG_END_SIDES; /* "connect" left it out */
+	return did_not_get_it(c, from) ? DIALOG_END_SIDES : DIALOG_END_ALL;
+}
+
+/* Somebody outside these sides has media with somebody. */
+static bool others_live(const struct call *c, uint32_t sides)
+{
+	for (uint32_t i = 0; i < c->sides; i++)
+		if (!(sides >> i & 1) && !c->side[i]->gone &&
+			(c->side[i]->publisher || c->side[i]->peer != SIDE_NONE))
+			return true;
+	return false;
+}
+
+enum dialog_end dialog_delete(uint32_t *sides, const struct call *c, const struct ng_request *r)
+{
+	enum dialog_end end;
+	uint8_t side;
+
+	if (!r->from_tag.len)
+		return DIALOG_END_ALL;
+	end = end_of(&side, c, r);
+	if (end == DIALOG_END_NOTHING)
+		return end;
+	*sides = end == DIALOG_END_ALL ? dialog_sides(c, side) : 1u << side;
+	return end == DIALOG_END_ALL && !others_live(c, *sides) ? DIALOG_END_ALL : DIALOG_END_SIDES;
+}
+
+void dialog_end_sides(struct call *c, uint32_t sides)
+{
+	for (uint32_t i = 0; i < c->sides; i++) {
+		struct side *s = c->side[i];
+
+		if (!(sides >> i & 1))
+			continue;
+		s->gone = true;
+		for (uint32_t k = 0; k < s->legs; k++)
+			if (s->leg[k])
+				s->leg[k]->used = false;
+	}
+	for (uint32_t i = 0; i < c->sides; i++) {
+		struct side *s = c->side[i];
+
+		if (s->peer == SIDE_NONE || !(sides >> s->peer & 1))
+			continue;
+		s->peer = s->gone ? SIDE_NONE : dialog_next(c, (uint8_t)i);
+		if (s->peer != SIDE_NONE)
+			c->side[s->peer]->parked = false;
+	}
 }

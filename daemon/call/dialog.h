@@ -22,7 +22,12 @@
  * offer, one unknown   An unknown tag is accepted for a side that has no tag yet, because none of
  *                      its SDPs was received. An unknown from-tag may also be a new branch with a
  *                      delayed offer, to a side without an answer.
- * offer, both unknown  Two new sides, independent of the others.
+ * offer, both unknown  Two new sides, independent of the others: both legs of a back-to-back user
+ *                      agent that keeps the Call-ID, or parties that "connect" joins later. Every
+ *                      limit counts them as a call of their own. They are refused after the final
+ *                      answer of the dialog that began the call. If that dialog is being deleted,
+ *                      they end it at once. Half of the places for sides are left to the parties
+ *                      of existing dialogs.
  * answer               From a side of the pair, or from the branch that via-branch names. An answer
  *                      with an unknown to-tag belongs to the side that was offered to and has not
  *                      answered yet. If all have answered, it comes from a phone of a fork without
@@ -30,8 +35,9 @@
  *                      refused. After any answer, so is an unknown via-branch. A later final answer
  *                      of a known branch gets a valid SDP in reply, but no media. It gets them when
  *                      the caller ends the first dialog.
- * delete               No from-tag: all. Both tags known: that dialog; all if no other has a final
- *                      answer. A branch that lost the call ends only itself. Otherwise via-branch
+ * delete               No from-tag: all. Both tags known: that dialog, and its branches if no
+ *                      other of them has a final answer. Dialogs that share only the Call-ID
+ *                      continue. A branch that lost the call ends only itself. Otherwise via-branch
  *                      selects the branch. Neither tags nor via-branch: all. An unknown tag or
  *                      via-branch ends nothing. Exception: before any answer an unknown to-tag is
  *                      ignored, because a failed branch has a tag that was in no SDP.
@@ -59,7 +65,10 @@ static inline bool dialog_is_final(const struct ng_request *r)
 /* Records that the answer of d->from to d->to came into force. */
 void dialog_answered(struct call *c, const struct dialog *d, const struct ng_request *r);
 
-enum dialog_end { DIALOG_END_NOTHING, DIALOG_END_ALL, DIALOG_END_SIDE };
+/* Sides, a bit each: all that this side exchanges media with, directly or through others, and itself. */
+uint32_t dialog_sides(const struct call *c, uint8_t side);
+/* An offer that names no side of this call: it begins another dialog. */
+bool dialog_is_new(const struct call *c, const struct ng_request *r);
 
 /* What a delete ends; *side with DIALOG_END_SIDE. */
 enum dialog_end dialog_delete(uint8_t *side, const struct call *c, const struct ng_request *r);

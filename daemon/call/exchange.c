@@ -5,6 +5,7 @@
 
 #include "base/secmem.h"
 #include "call/calls.h"
+#include "call/dialog.h"
 #include "call/negotiate.h"
 
 struct exchange { /* an offer or an answer on its way */
@@ -83,8 +84,6 @@ static bool copy_call(struct exchange *x)
 	}
 	if (ng_flag(x->r, NG_FLAG_DEBUG))
 		x->next->debug = true;
-	if (ng_flag(x->r, NG_FLAG_EMERGENCY))
-		x->next->emergency = true;
 	x->next->signal_ns = x->now_ns;
 	return true;
 }
@@ -163,6 +162,19 @@ static void record_from_now(struct exchange *x)
 			STR_ARG(x->out->warning), x->out->warning.len ? "; " : "", said.error);
 }
 
+/* It is the dialog's, and not that of another one with the same Call-ID. */
+static void mark_emergency(const struct exchange *x, const struct plan *plan)
+{
+	uint32_t sides = dialog_sides(x->next, plan->from) | dialog_sides(x->next, plan->to);
+	bool on = ng_flag(x->r, NG_FLAG_EMERGENCY);
+
+	for (uint32_t i = 0; i < x->next->sides; i++)
+		on |= sides >> i & 1 && x->next->side[i]->emergency;
+	for (uint32_t i = 0; on && i < x->next->sides; i++)
+		x->next->side[i]->emergency |= sides >> i & 1;
+	x->next->emergency |= on;
+}
+
 static void change(struct exchange *x)
 {
 	struct plan plan;
@@ -176,7 +188,9 @@ static void change(struct exchange *x)
 		call_free(&x->c->keys, x->next);
 		return;
 	}
-	x->next->delete_ns = 0;
+	if (x->kind == OFFER || x->kind == ANSWER || x->kind == PUBLISH)
+		x->next->delete_ns = 0; /* of the dialog that is to be deleted: negotiate_offer() */
+	mark_emergency(x, &plan);
 	err = apply_take(x->c->relay, x->prev, x->next);
 	if (err) {
 		call_free(&x->c->keys, x->next);
@@ -267,7 +281,7 @@ void calls_offer(struct calls *c, struct pool *p, const struct ng_request *r, ui
 {
 	struct exchange x = {.c = c, .p = p, .r = r, .now_ns = now_ns, .out = out};
 
-	if (!begin(&x) || (!x.prev && over_limit(c, r, out)))
+	if (!begin(&x) || ((!x.prev || dialog_is_new(x.prev, r)) && over_limit(c, r, out)))
 		return;
 	c->counters.offers++;
 	change(&x);

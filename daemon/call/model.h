@@ -121,6 +121,7 @@ struct side {                               /* one party */
 	uint8_t peer; /* index of the side it talks to */
 	/* dialog.h: its final answer came, so its peer stays; its media wait, because another has the peer's; joined by "connect". */
 	bool settled, parked, connected;
+	bool emergency; /* of its dialog, once said, for good */
 	struct endpoint
 		source; /* where its offers came from by SIP, port 0; family 0 = not known */
 	bool has_local;
@@ -175,7 +176,7 @@ struct call {
 	bool tap_all, tap_paused, tap_discard;
 	uint32_t tap_parts;  /* files before this one: a restart begins another */
 	struct str tap_path; /* heap */
-	bool emergency;      /* once said, for good */
+	bool emergency;      /* of any of its dialogs */
 	bool debug;          /* what happens to it is logged */
 	uint64_t traced_ns;
 	uint8_t gate;       /* MEDIA_GATE_*: of all sides, by a command that named none */

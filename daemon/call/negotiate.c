@@ -359,6 +359,11 @@ void negotiate_offer(struct plan *plan, struct call *c, struct neg_in *in)
 		plan_fail(plan, error, STR_NONE);
 		return;
 	}
+	if (c->delete_ns &&
+		dialog_is_new(c, in->r)) { /* what was deleted does not live on with it */
+		dialog_end_sides(c, UINT32_MAX);
+		c->answered = false;
+	}
 	plan->from = d.from;
 	plan->to = d.to;
 	if (offer_pair(plan, c, in)) {

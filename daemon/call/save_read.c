@@ -280,6 +280,17 @@ int save_read_state(struct call_state *out, struct pool *p, struct str text)
 	return err ? err : read_state(ngval_get(v, STR("state")), out, p);
 }
 
+/* Earlier versions told of the whole call only. */
+static void emergency_of_old(struct call *c)
+{
+	bool told = !c->emergency;
+
+	for (uint32_t i = 0; i < c->sides; i++)
+		told |= c->side[i]->emergency;
+	for (uint32_t i = 0; i < c->sides && !told; i++)
+		c->side[i]->emergency = true;
+}
+
 int save_read_call(struct call **out, struct call_state *state, struct keystore *k, struct pool *p,
 	struct str text, const struct relay_local *locals, uint32_t locals_n)
 {
@@ -305,5 +316,7 @@ int save_read_call(struct call **out, struct call_state *state, struct keystore 
 		call_free(k, c);
 	else
 		*out = c;
+	if (!err)
+		emergency_of_old(c);
 	return err;
 }

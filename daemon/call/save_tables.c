@@ -122,6 +122,7 @@ static const struct field side_fields[] = {
 	FLAG("fin", side, settled),
 	FLAG("wt", side, parked),
 	FLAG("cn", side, connected),
+	FLAG("em", side, emergency),
 	{"src", ADDR, AT(side, source)},
 	FLAG("hl", side, has_local),
 	{"local", LOCAL, AT(side, local)},

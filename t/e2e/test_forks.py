@@ -209,5 +209,87 @@ def test_early_media_of_two_phones_and_a_late_answer(net, branches):
     daemon.stop()
 
 
+@cases(({},), ({"via_branch": "evil"},), ({"to_tag": "y"},), ({"from_tag": "y", "to_tag": "x"},))
+def test_a_stranger_in_the_same_call_id_ends_nothing_but_his_own(net, keys):
+    """He knows the Call-ID only. Without sip-code his offer is taken; his delete, or his BYE after an accomplice's answer, ends his dialog."""
+    daemon = relay.Xcipherd(net, "--engine=serial", "--workers=1").wait_ready()
+    fork = Fork(net, daemon)
+    calls.ok(fork.offer(fork.c, "x", via_branch="evil"))
+    if "to_tag" in keys:
+        calls.ok(fork.answer(fork.c, "y", from_tag="x", via_branch="evil"))
+    fork.talk()
+    reply = calls.ok(fork.delete(**{"from_tag": "x", **keys}))
+    assert "warning" not in reply and fork.exists(), reply  # control: something of his was ended
+    fork.talk()
+    again = calls.ok(fork.delete(**{"from_tag": "x", **keys}))
+    assert "warning" in again and fork.exists(), again
+    reinvited(fork)
+    calls.ok(fork.delete(from_tag="b", to_tag="a"))
+    assert not fork.exists()
+    finish(daemon)
+
+
+def test_after_a_final_answer_a_stranger_is_refused(net):
+    daemon = relay.Xcipherd(net, "--engine=serial", "--workers=1").wait_ready()
+    fork = Fork(net, daemon, True, 200)
+    own_call(fork)
+    for keys in ({}, {"to_tag": "y"}, {"via_branch": "z1"}):
+        reply = fork.offer(fork.c, "x", **keys)
+        assert reply.get("error-reason") == "Invalid dialogue association", reply
+    fork.talk()
+    reinvited(fork)
+    daemon.stop()
+
+
+def test_strangers_leave_places_to_listeners_and_count_as_calls(net):
+    daemon = relay.Xcipherd(net, "--engine=serial", "--workers=1", "--max-sessions=2").wait_ready()
+    fork = Fork(net, daemon)
+    taken = sum(fork.offer(fork.c, f"x{i}")["result"] == "ok" for i in range(20))
+    assert 0 < taken < 4, taken
+    calls.ok(fork.client.call("subscribe request", call_id=fork.id, flags=["all"]))
+    own_call(fork)  # fills the last place
+    calls.ok(fork.client.call("offer", call_id="last", from_tag="x", sdp=fork.c.sdp()))
+    reply = fork.offer(fork.c, "y", supports=["load limit"])
+    assert reply["result"] == "load limit", reply
+    fork.talk()
+    daemon.stop()
+
+
+def test_a_stranger_does_not_keep_what_was_deleted(net):
+    daemon = relay.Xcipherd(net, "--engine=serial", "--workers=1").wait_ready()
+    fork = Fork(net, daemon)
+    calls.ok(fork.client.call("delete", call_id=fork.id, from_tag="a", to_tag="b", delete_delay=600))
+    fork.talk()  # control: it is not over yet
+    calls.ok(fork.offer(fork.c, "x"))
+    fork.b.heard()
+    for _ in range(20):
+        fork.a.send(fork.at_a, b"late")
+    assert b"late" not in fork.b.heard(0.2), "the deleted call goes on"
+    reply = calls.ok(fork.delete(from_tag="a", to_tag="b"))
+    assert "warning" in reply, reply
+    calls.ok(fork.delete(from_tag="x"))
+    assert not fork.exists()
+    finish(daemon)
+
+
+def test_who_was_left_out_by_connect_does_not_rule(net):
+    daemon = relay.Xcipherd(net, "--engine=serial", "--workers=1").wait_ready()
+    fork = Fork(net, daemon)
+    calls.ok(fork.offer(fork.c, "c"))
+    far = Phone(net, "stranger", 4010)
+    at_c = relay_port(fork.answer(far, "far", from_tag="c"))
+    calls.ok(fork.client.call("connect", call_id=fork.id, from_tag="a", to_tag="c"))
+    assert reaches(fork.a, fork.at_a, fork.c, b"before"), "c does not hear a"
+    refused = fork.offer(far, "b", to_tag="a")
+    assert refused.get("error-reason") == "Invalid dialogue association", refused
+    calls.ok(fork.delete(from_tag="b", to_tag="a"))
+    assert fork.exists()
+    assert reaches(fork.a, fork.at_a, fork.c, b"to c"), "c does not hear a"
+    assert reaches(fork.c, at_c, fork.a, b"to a"), "a does not hear c"
+    calls.ok(fork.delete(from_tag="c", to_tag="far"))
+    assert not fork.exists()
+    finish(daemon)
+
+
 for test in [f for n, f in list(globals().items()) if n.startswith("test_")]:
     test.terminals = TERMINALS

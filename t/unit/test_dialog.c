@@ -15,7 +15,7 @@
 #define CRYPTO(x) "a=crypto:" x "\r\n"
 
 struct row {
-	/* o offer, a answer, d delete, w delete later, t delete with the flag to-tag; from-tag, to-tag, branch: '-' = none */
+	/* o offer, e offer of an emergency call, a answer, d delete, w delete later, t delete with the flag to-tag, j connect; from-tag, to-tag, branch: '-' = none */
 	char what, from, to, branch;
 	char who;      /* whose SDP: its address ends in this; from a to f */
 	unsigned code; /* sip-code */
@@ -93,15 +93,16 @@ static void play(const char *why, const struct row *row, size_t n)
 		snprintf(addr, sizeof(addr), "192.0.2.%d", row[i].who - 'a' + 1);
 		body = talk_body(&t, addr, 4000, "RTP/AVP", "");
 		r = request(&t, &row[i], body);
-		if (row[i].what == 'o')
+		if (row[i].what == 'o' || row[i].what == 'e')
 			calls_offer(t.c, t.p, &r, t.now, &t.reply);
 		else if (row[i].what == 'a')
 			calls_answer(t.c, t.p, &r, t.now, &t.reply);
+		else if (row[i].what == 'j')
+			calls_connect(t.c, t.p, &r, t.now, &t.reply);
 		else
 			calls_delete(t.c, t.p, &r, t.now, &t.reply, ngval_dict(t.p));
 		mock_relay_check(t.m);
-		good = !t.reply.error &&
-			!(row[i].what != 'o' && row[i].what != 'a' && t.reply.warning.len);
+		good = !t.reply.error && !(strchr("dwt", row[i].what) && t.reply.warning.len);
 		calls_counters(t.c, &c);
 		if (good != row[i].good)
 			fail_msg(
@@ -156,8 +157,8 @@ static void initial_offers(void **state)
 		{'o', 'a', '-', '3', 'a', 0, '-', true, "bb"});
 	PLAY("after the final answer", BOTH_RING, B_FINAL,
 		{'o', 'a', '-', '3', 'a', 0, 'a', false, "bb"});
-	PLAY("of nobody", BOTH_RING, B_FINAL, {'o', 'z', '-', '3', 'd', 0, 'd', true, "bb"},
-		{'a', 'z', 'y', '3', 'e', 200, '-', true, "bb"});
+	PLAY("of nobody", BOTH_RING, B_FINAL, {'o', 'z', '-', '3', 'd', 0, 'd', false, "bb"},
+		{'o', 'z', 'y', '3', 'd', 0, 'd', false, "bb"});
 	PLAY("with the callee's tag", BOTH_RING, B_FINAL,
 		{'o', 'b', '-', '3', 'd', 0, 'd', false, "bb"});
 }
@@ -174,8 +175,8 @@ static void offers_in_dialogs(void **state)
 	PLAY("unknown to-tag", BOTH_RING, B_FINAL, {'o', 'a', 'z', '-', 'd', 0, '-', false, "bb"},
 		{'a', 'a', 'z', '-', 'e', 200, '-', true, "bb"});
 	PLAY("one's own tag", BOTH_RING, B_FINAL, {'o', 'a', 'a', '-', 'd', 0, '-', false, "bb"});
-	PLAY("no pair", BOTH_RING, B_FINAL, {'o', 'z', '-', '3', 'd', 0, '-', true, "bb"},
-		{'a', 'z', 'y', '3', 'e', 200, '-', true, "bb"},
+	PLAY("no pair", BOTH_RING, {'o', 'z', '-', '3', 'd', 0, '-', true, "-"},
+		{'a', 'z', 'y', '3', 'e', 200, '-', true, "-"}, B_FINAL,
 		{'o', 'z', 'a', '-', 'd', 0, '-', false, "bb"},
 		{'a', 'z', 'a', '-', 'e', 200, '-', false, "bb"});
 	PLAY("early media of c, and b has the call", BOTH_RING,
@@ -247,6 +248,96 @@ static void deletes(void **state)
 	PLAY("the last branch", {'o', 'a', '-', '1', 'a', 0, '-', true, "-"},
 		{'d', 'a', '-', '9', 'a', 0, '-', false, "-"},
 		{'d', 'a', '-', '1', 'a', 0, '-', true, ""});
+}
+
+/* z's dialog has nothing in common with a's but the Call-ID: z and y speak at d and e. */
+#define Z_RINGS                                             \
+	{                                                   \
+		'o', 'z', '-', '3', 'd', 0, 'd', true, "bb" \
+	}
+#define B_ANSWERS                                           \
+	{                                                   \
+		'a', 'a', 'b', '1', 'b', 0, '-', true, "bb" \
+	}
+#define Z_TALKS                                             \
+	Z_RINGS,                                            \
+	{                                                   \
+		'a', 'z', 'y', '3', 'e', 0, '-', true, "bb" \
+	}
+
+static void dialogs_with_one_call_id_end_alone(void **state)
+{
+	(void)state;
+	PLAY("it rings", BOTH_RING, B_ANSWERS, Z_RINGS,
+		{'d', 'z', '-', '-', 'd', 0, '-', true, "bb"},
+		{'d', 'z', '-', '-', 'd', 0, '-', false, "bb"},
+		{'d', 'a', 'b', '-', 'd', 0, '-', true, ""});
+	PLAY("its branch fails", BOTH_RING, B_ANSWERS, Z_RINGS,
+		{'d', 'z', '-', '3', 'd', 0, '-', true, "bb"});
+	PLAY("its branch fails, by the reply", BOTH_RING, B_ANSWERS, Z_RINGS,
+		{'d', 'q', 'z', '3', 'd', 0, '-', true, "bb"});
+	PLAY("an unknown to-tag", BOTH_RING, B_ANSWERS, Z_RINGS,
+		{'d', 'z', 'q', '-', 'd', 0, '-', true, "bb"});
+	PLAY("a BYE", BOTH_RING, B_ANSWERS, Z_TALKS, {'d', 'z', 'y', '-', 'd', 0, '-', true, "bb"});
+	PLAY("a BYE of the other", BOTH_RING, B_ANSWERS, Z_TALKS,
+		{'d', 'y', 'z', '-', 'd', 0, '-', true, "bb"});
+	PLAY("a delayed BYE", BOTH_RING, B_ANSWERS, Z_TALKS,
+		{'w', 'y', 'z', '-', 'd', 0, '-', true, "bb"});
+	PLAY("a caller that is called", BOTH_RING, B_ANSWERS, Z_TALKS,
+		{'d', 'b', 'a', '-', 'd', 0, '-', true, "-"},
+		{'d', 'z', 'y', '-', 'd', 0, '-', true, ""});
+	PLAY("early", {'o', 'z', '-', '3', 'd', 0, 'd', true, "-"}, BOTH_RING,
+		{'d', 'z', '-', '-', 'd', 0, '-', true, "-"}, B_FINAL);
+}
+
+static void what_was_deleted_is_not_kept_by_a_stranger(void **state)
+{
+	(void)state;
+	PLAY("a new dialog", BOTH_RING, B_FINAL, {'w', 'a', 'b', '-', 'a', 0, '-', true, "bb"},
+		{'o', 'z', '-', '3', 'd', 0, 'd', true, "-"},
+		{'d', 'z', '-', '-', 'd', 0, '-', true, ""});
+	PLAY("another From tag after a failure", BOTH_RING,
+		{'w', 'a', '-', '-', 'a', 0, '-', true, "-"},
+		{'o', 'z', '-', '1', 'a', 0, 'a', true, "-"},
+		{'a', 'z', 'b', '1', 'b', 200, '-', true, "bb"});
+}
+
+static void new_dialogs_leave_places(void **state)
+{
+	(void)state;
+	PLAY("branches of the first", {'o', 'a', '-', '0', 'a', 0, 'a', true, "-"},
+		{'o', 'z', '-', '-', 'd', 0, 'd', true, "-"},
+		{'o', 'y', '-', '-', 'd', 0, 'd', true, "-"},
+		{'o', 'x', '-', '-', 'd', 0, 'd', true, "-"},
+		{'o', 'w', '-', '-', 'd', 0, 'd', false, "-"},
+		{'o', 'a', '-', '1', 'a', 0, 'a', true, "-"},
+		{'o', 'a', '-', '2', 'a', 0, 'a', true, "-"},
+		{'o', 'a', '-', '3', 'a', 0, 'a', true, "-"},
+		{'a', 'a', 'b', '3', 'b', 200, '-', true, "bb"});
+	PLAY("the first tries again", {'o', 'a', '-', '0', 'a', 0, 'a', true, "-"},
+		{'o', 'z', '-', '-', 'd', 0, 'd', true, "-"},
+		{'o', 'y', '-', '-', 'd', 0, 'd', true, "-"},
+		{'o', 'x', '-', '-', 'd', 0, 'd', true, "-"},
+		{'d', 'a', '-', '-', 'a', 0, '-', true, "-"},
+		{'a', 'z', 'q', '-', 'e', 200, '-', true, "-"},
+		{'o', 'a', '-', '1', 'a', 0, 'a', true, "-"},
+		{'a', 'a', 'b', '1', 'b', 200, '-', true, "bb"});
+}
+
+static void who_was_left_out_does_not_rule(void **state)
+{
+	(void)state;
+	PLAY("by connect", BOTH_RING, B_ANSWERS, Z_TALKS,
+		{'j', 'a', 'z', '-', 'a', 0, '-', true, "dd"},
+		{'o', 'b', 'a', '-', 'c', 0, '-', false, "dd"},
+		{'a', 'b', 'a', '-', 'c', 200, '-', false, "dd"},
+		{'o', 'z', '-', '3', 'd', 0, 'd', true, "dd"},
+		{'a', 'z', 'x', '3', 'c', 200, '-', true, "d"},
+		{'j', 'a', 'z', '-', 'a', 0, '-', true, "dd"},
+		{'d', 'b', 'a', '-', 'b', 0, '-', true, "dd"},
+		{'d', 'b', '-', '-', 'b', 0, '-', false, "dd"},
+		{'d', 'y', 'z', '-', 'e', 0, '-', true, "dd"},
+		{'d', 'a', 'b', '-', 'a', 0, '-', true, ""});
 }
 
 /* --- Keys ------------------------------------------------------------------------------------------------------- */
@@ -366,6 +457,50 @@ static void media_beyond_the_limit_have_port_0(void **state)
 	talk_end(&t);
 }
 
+static void dialogs_share_no_privileges(void **state)
+{
+	struct ng_request r;
+	struct talk t;
+
+	(void)state;
+	talk_start(&t);
+	t.m->ports_limit = 8;
+	t.m->ports_reserve = 4;
+	for (int i = 0; i < 4;
+		i++) { /* an ordinary dialog in an emergency call; then that call's own branch */
+		r = talk_request(i == 1 || i == 2 ? "x" : "a", "",
+			talk_body(&t, "192.0.2.1", 4000, "RTP/AVP",
+				i == 2 ? "m=video 4002 RTP/AVP 96\r\n" : ""));
+		r.flags = i == 0 ? 1ull << NG_FLAG_EMERGENCY : 0;
+		r.via_branch = i == 3 ? STR("2") : STR_NONE;
+		talk_send(&t, &r, false);
+		if (i == 2)
+			assert_string_equal(t.reply.error, "Ran out of ports");
+		else
+			assert_null(t.reply.error);
+	}
+	talk_end(&t);
+}
+
+static void a_new_dialog_counts_as_a_call(void **state)
+{
+	struct ng_request r;
+	struct talk t;
+
+	(void)state;
+	talk_start(&t);
+	t.policy.max_calls = 1;
+	calls_set_policy(t.c, &t.policy);
+	for (int i = 0; i < 4; i++) {
+		r = talk_request(i == 1 || i == 2 ? "x" : "a", i == 2 ? "y" : "",
+			talk_body(&t, "192.0.2.1", 4000, "RTP/AVP", ""));
+		talk_send(&t, &r, false);
+		assert_int_equal(t.reply.load_limit, i == 1 || i == 2);
+		assert_int_equal(!t.reply.error, i == 0 || i == 3);
+	}
+	talk_end(&t);
+}
+
 static void ordinary_calls_leave_a_reserve(void **state)
 {
 	struct ng_request r;
@@ -395,6 +530,12 @@ int main(void)
 		cmocka_unit_test(offers_in_dialogs),
 		cmocka_unit_test(answers),
 		cmocka_unit_test(deletes),
+		cmocka_unit_test(dialogs_with_one_call_id_end_alone),
+		cmocka_unit_test(what_was_deleted_is_not_kept_by_a_stranger),
+		cmocka_unit_test(new_dialogs_leave_places),
+		cmocka_unit_test(who_was_left_out_does_not_rule),
+		cmocka_unit_test(dialogs_share_no_privileges),
+		cmocka_unit_test(a_new_dialog_counts_as_a_call),
 		cmocka_unit_test(nobody_sends_under_our_key_or_the_others),
 		cmocka_unit_test(a_good_line_beside_a_reflected_one_is_taken),
 		cmocka_unit_test(media_beyond_the_limit_have_port_0),
