@@ -12,7 +12,6 @@
 const char *learn_rank_name(enum learn_rank rank)
 {
 	static const char *const name[] = {[LEARN_ANY] = "any address",
-		[LEARN_SAME_PORT] = "same port",
 		[LEARN_SAME_ADDR] = "same address",
 		[LEARN_EXACT] = "exact"};
 
@@ -49,16 +48,9 @@ static bool named(const struct endpoint *e)
 
 enum learn_rank learn_rank_of(const struct endpoint *signalled, const struct endpoint *src)
 {
-	bool addr, port;
-
-	if (!named(signalled))
+	if (!named(signalled) || !endpoint_addr_eq(signalled, src))
 		return LEARN_ANY;
-	addr = endpoint_addr_eq(signalled, src);
-	port = signalled->port == src->port;
-	return addr && port ? LEARN_EXACT
-		: addr      ? LEARN_SAME_ADDR
-		: port      ? LEARN_SAME_PORT
-			    : LEARN_ANY;
+	return signalled->port == src->port ? LEARN_EXACT : LEARN_SAME_ADDR;
 }
 
 static bool is_source(const struct learn *l, const struct endpoint *src)

@@ -22,7 +22,8 @@
 #define LEARN_STEP     64 /* largest advance of sequence numbers within a probation */
 #define LEARN_TRIALS   4  /* sources on probation at a time */
 
-enum learn_rank { LEARN_ANY, LEARN_SAME_PORT, LEARN_SAME_ADDR, LEARN_EXACT };
+/* The port alone is no rank: whoever sends chooses it, and SDP names it to all who see the signalling. */
+enum learn_rank { LEARN_ANY, LEARN_SAME_ADDR, LEARN_EXACT };
 
 /* Causes for the replacement of a confirmed source. */
 #define LEARN_CAUSES(X)                                              \

@@ -5,6 +5,7 @@ import itertools
 import time
 
 import calls
+import ng
 from run import cases
 from test_ng import MAP, Phone, finish, leaves, start, wants
 from baresip import wait_for
@@ -16,8 +17,12 @@ CASES = list(itertools.product(("udp", "nfqueue"), (None, "80")))
 class Stranger(Phone):
     """Sends to any port as a terminal would."""
 
-    def __init__(self, net):
+    def __init__(self, net, port=0):
         super().__init__(net, "thief", "10.200.3.2")
+        if port:
+            self.sock.close()
+            self.sock, self.port = ng.socket_in(net.terminal["thief"]), port
+            self.sock.bind((self.address, port))
 
     def stream(self, to, packets):
         self.to = to
@@ -128,6 +133,33 @@ def test_the_address_in_sdp_takes_over_from_a_stranger(net, steering, other):
 
 
 test_the_address_in_sdp_takes_over_from_a_stranger.terminals = THREE
+
+
+@cases(*CASES)
+def test_the_port_in_sdp_makes_no_stranger_likely(net, steering, other):
+    """The stranger's packets come from the port number that the terminal's SDP names."""
+    daemon = start(net, f"--steering={steering}")
+    a, b = Translated(net), Phone(net, "callee", "10.200.2.2", other)
+    thief = Stranger(net, a.named.port)
+    invite(daemon, a, b, "c")
+    settle(a, b)
+    for _ in range(2):  # while learning, and after it
+        arrives(daemon, lambda: [(thief.stream(a.to, 1), a.send(b"terminal")) for _ in range(8)] and 16)
+        time.sleep(3.2)
+        assert b"stranger" not in [b.hears(0)[1] for _ in range(8)], "a stranger was heard"
+        assert leaves(a, b), "the terminal is locked out"
+        assert leaves(b, a), "the terminal gets nothing"
+        a_stranger_has_nothing(thief)
+        assert leaves(thief, b, does=False), "a stranger was heard"
+    # The control: where nobody was there before, he is followed.
+    c, d = Translated(net), Phone(net, "callee", "10.200.2.2", other)
+    invite(daemon, c, d, "d")
+    attack(daemon, thief, c.to, 8)
+    assert leaves(d, thief)
+    finish(daemon)
+
+
+test_the_port_in_sdp_makes_no_stranger_likely.terminals = THREE
 
 
 @cases(*CASES)

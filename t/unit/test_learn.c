@@ -12,8 +12,9 @@
 #define T0 100000000000ull /* first signalling */
 
 #define SDP   "192.0.2.1:4000"
-#define PORT  "192.0.2.1:4001"    /* same address */
-#define NAT   "198.51.100.7:4000" /* same port */
+#define PORT  "192.0.2.1:4001" /* same address */
+#define NAT   "198.51.100.7:5555"
+#define GUESS "203.0.113.66:4000" /* a stranger's, with the port that SDP names */
 #define ELSE  "198.51.100.7:9"
 #define THIEF "203.0.113.66:666"
 #define NEW   "192.0.2.77:7000" /* a new address in SDP */
@@ -165,9 +166,7 @@ static void each_mode_follows_and_confirms_by_its_rule(void **state)
 			NAT, false, 0},
 		{"heuristic: exact at once", MODE(HEURISTIC), {{SDP, 1, 20, 0}, {NAT, 9, 20, 0}},
 			SDP, true, 0},
-		{"heuristic: same port beats any", MODE(HEURISTIC),
-			{{ELSE, 5, 20, 0}, {NAT, 5, 20, 0}}, NAT, false, 1},
-		{"heuristic: same address beats same port", MODE(HEURISTIC),
+		{"heuristic: same address beats any", MODE(HEURISTIC),
 			{{NAT, 5, 20, 0}, {PORT, 5, 20, 0}}, PORT, false, 1},
 		{"heuristic: a worse one is not heard", MODE(HEURISTIC),
 			{{PORT, 5, 20, 0}, {NAT, 9, 20, 0}}, PORT, false, 0},
@@ -213,6 +212,30 @@ static void a_stray_packet_takes_nothing_however_long_all_was_silent(void **stat
 	play(T, ARRAY_LEN(T));
 }
 
+/* A stranger chooses the port that he sends from: the port number in SDP makes nobody more likely. */
+static void the_signalled_port_at_another_address_means_nothing(void **state)
+{
+	static const struct story T[] = {
+		{"heuristic: while the terminal sends", MODE(HEURISTIC),
+			{{NAT, 60, 20, 0}, {GUESS, 3, 1, 0}, {NAT, 1, 20, 0}, {GUESS, 3, 1, 0},
+				{NAT, 1, 0, 0}},
+			NAT, false, 1},
+		{"delayed", MODE(DELAYED), {{NAT, 60, 20, 0}, {GUESS, 9, 1, 0}}, NAT, false, 0},
+		{"and the terminal is confirmed", MODE(HEURISTIC),
+			{{NAT, 150, 20, 0}, {GUESS, 9, 1, 0}, {NAT, 1, 20, 0}, {GUESS, 9, 1, 0}},
+			NAT, true, 0},
+		{"who is confirmed stays", MODE(IMMEDIATE), {{NAT, 5, 20, 0}, {GUESS, 50, 20, 0}},
+			NAT, true, 0},
+		{"a port-preserving translator's terminal stays as well", MODE(HEURISTIC),
+			{{GUESS, 60, 20, 0}, {NAT, 9, 1, 0}}, GUESS, false, 0},
+		{"the control: nobody else sends", MODE(HEURISTIC), {{GUESS, 5, 20, 0}}, GUESS,
+			false, 1},
+	};
+
+	(void)state;
+	play(T, ARRAY_LEN(T));
+}
+
 static void the_signalled_address_always_takes_over(void **state)
 {
 	static const struct story T[] = {
@@ -233,7 +256,7 @@ static void the_signalled_address_always_takes_over(void **state)
 			{{THIEF, 20, 20, 0}, {SDP, 5, 20, 0}, {THIEF, 20, 20, 0}}, SDP, true, 20},
 		{"same address, by probation", MODE(IMMEDIATE),
 			{{THIEF, 20, 20, 0}, {PORT, 5, 20, 0}}, PORT, true, 1},
-		{"same port does not", MODE(IMMEDIATE), {{THIEF, 20, 20, 0}, {NAT, 50, 20, 0}},
+		{"same port does not", MODE(IMMEDIATE), {{THIEF, 20, 20, 0}, {GUESS, 50, 20, 0}},
 			THIEF, true, 0},
 		{"nobody takes over from it", MODE(IMMEDIATE),
 			{{SDP, 1, 5000, 0}, {PORT, 50, 20, 0}}, SDP, true, 0},
@@ -457,9 +480,9 @@ static void a_spray_does_not_keep_the_better_one_out(void **state)
 			assert_false(packet(&s, &cfg, &thief, STUCK));
 		}
 		s.seq = (uint16_t)(50 + i);
-		take(&s, &cfg, &(struct step){NAT, 1, 20, 0});
+		take(&s, &cfg, &(struct step){PORT, 1, 20, 0});
 	}
-	assert_true(s.l.confirmed && s.l.remote.port == 4000);
+	assert_true(s.l.confirmed && s.l.remote.port == 4001);
 }
 
 int main(void)
@@ -467,6 +490,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(each_mode_follows_and_confirms_by_its_rule),
 		cmocka_unit_test(a_stray_packet_takes_nothing_however_long_all_was_silent),
+		cmocka_unit_test(the_signalled_port_at_another_address_means_nothing),
 		cmocka_unit_test(the_signalled_address_always_takes_over),
 		cmocka_unit_test(a_confirmed_source_stays),
 		cmocka_unit_test(asymmetric_terminals_are_answered_where_they_said),
