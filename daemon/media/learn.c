@@ -95,7 +95,16 @@ void learn_signal(struct learn *l, struct learn_trials *t, const struct endpoint
 	l->since_ns = now_ns ? now_ns : 1;
 }
 
-/* Whether rank and state allow this source to be followed, before any probation. */
+void learn_forget(struct learn *l, struct learn_trials *t)
+{
+	*t = (struct learn_trials){0};
+	l->source = (struct endpoint){0};
+	l->confirmed = l->proved = l->tentative = false;
+	l->dev = 0;
+	l->remote = named(&l->signalled) ? l->signalled : (struct endpoint){0};
+}
+
+/* Whether this source could replace the one that is followed, or be the first: by rank and state, before any probation. */
 static bool could_lead(const struct learn *l, const struct learn_trials *t,
 	const struct media_stream_cfg *cfg, const struct endpoint *src, bool proves)
 {

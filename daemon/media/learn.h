@@ -107,6 +107,9 @@ enum learn_rank learn_rank_of(const struct endpoint *signalled, const struct end
 void learn_signal(struct learn *l, struct learn_trials *t, const struct endpoint *signalled,
 	bool restart, uint64_t now_ns);
 
+/* Nobody is followed any more, and media go where SDP says. */
+void learn_forget(struct learn *l, struct learn_trials *t);
+
 /* May a packet from here be processed at all? Cheap: before any cipher. proves: packets of this kind are authenticated. */
 bool learn_accepts(const struct learn *l, const struct learn_trials *t,
 	const struct media_stream_cfg *cfg, const struct endpoint *src, bool proves);

@@ -80,31 +80,59 @@ void media_stream_remote(const struct media *m, uint32_t stream, struct endpoint
 
 /* --- Packets ------------------------------------------------------------------------------------------------------ */
 
-/* Whether RTCP comes from the port above a confirmed source of RTP (RFC 3550 11), and names its
- * SSRC. */
-static bool is_vouched(
-	const struct media *m, uint32_t stream, const struct media_in *in, const struct xc_job *j)
+/* The stream at the port this far from the stream's own, if it is of the same terminal; NULL if not. RTCP without rtcp-mux has
+ * the port above that of its RTP (RFC 3550 11). */
+static struct media_stream *neighbour(const struct media *m, const struct media_stream *s, int up)
 {
-	const struct media_stream *s = &m->stream[stream], *rtp;
-	struct local_port below = s->cfg.local;
+	struct local_port at = s->cfg.local;
 	const uint32_t *cell;
+	struct media_stream *other;
 
-	below.port--;
-	cell = media_port_cell(m, below);
-	if (s->cfg.rtp || !cell || *cell == MEDIA_NONE)
-		return false;
-	rtp = &m->stream[*cell];
-	return rtp->cfg.ctx == s->cfg.ctx && rtp->learn.confirmed &&
-		endpoint_addr_eq(&rtp->learn.source, &in->src) &&
-		atomic_load_explicit(&m->counters[*cell].ssrc, memory_order_relaxed) == j->ssrc;
+	at.port = (uint16_t)(at.port + up);
+	cell = media_port_cell(m, at);
+	if (!cell || *cell == MEDIA_NONE)
+		return NULL;
+	other = &m->stream[*cell];
+	return other->cfg.ctx == s->cfg.ctx && other->cfg.rtp != s->cfg.rtp ? other : NULL;
 }
 
-/* Whether another source than the followed one may be learned. All rules about forbidden sources
- * belong here. */
-static bool may_learn(
-	const struct media *m, const struct media_stream *s, const struct media_in *in)
+/* RTCP comes from the address of a confirmed source of RTP, whose SSRC it names. */
+static bool is_vouched(const struct media *m, const struct media_stream *rtp,
+	const struct media_in *in, const struct xc_job *j)
+{
+	return rtp && rtp->learn.confirmed && endpoint_addr_eq(&rtp->learn.source, &in->src) &&
+		atomic_load_explicit(&m->counters[rtp - m->stream].ssrc, memory_order_relaxed) ==
+		j->ssrc;
+}
+
+/* Where RTCP may come from when it proves nothing: once RTP has a source only from that address, or from the signalled one. */
+static bool fits_rtp(
+	const struct media_stream *rtcp, const struct media_stream *rtp, const struct endpoint *src)
+{
+	return !rtp || !rtp->learn.source.family ||
+		learn_rank_of(&rtcp->learn.signalled, src) > LEARN_ANY ||
+		(!rtp->learn.tentative && endpoint_addr_eq(&rtp->learn.source, src));
+}
+
+/* RTP has another source: whoever sent RTCP from elsewhere is not the terminal. */
+static void rtcp_follows(struct media *m, const struct media_stream *rtp)
+{
+	struct media_stream *rtcp = rtp->cfg.rtp ? neighbour(m, rtp, 1) : NULL;
+
+	if (!rtcp || rtp->learn.tentative || !rtcp->learn.source.family || rtcp->learn.proved ||
+		fits_rtp(rtcp, rtp, &rtcp->learn.source))
+		return;
+	learn_forget(&rtcp->learn, &m->trial[rtcp - m->stream].learn);
+	media_learned(m, (uint32_t)(rtcp - m->stream));
+}
+
+/* A source that is not the followed one sends: may it be learned? Every rule about whom never to believe belongs here. */
+static bool may_learn(const struct media *m, const struct media_stream *s,
+	const struct media_stream *rtp, const struct media_in *in, bool proved)
 {
 	if (!in->src.port || endpoint_is_unspecified(&in->src) || endpoint_is_multicast(&in->src))
+		return false;
+	if (!proved && !fits_rtp(s, rtp, &in->src))
 		return false;
 	return !m->cfg.may_learn ||
 		m->cfg.may_learn(m->cfg.may_learn_arg, &s->learn.signalled, &in->src);
@@ -137,15 +165,19 @@ bool media_learn(struct media *m, const struct arena *a, uint32_t stream, const 
 	struct learn_result r;
 
 	if (!endpoint_eq(&in->src, &s->learn.source)) {
-		if (!may_learn(m, s, in))
+		const struct media_stream *rtp = s->cfg.rtp ? NULL : neighbour(m, s, -1);
+
+		if (!may_learn(m, s, rtp, in, proved))
 			return !s->cfg.strict_source || proved;
-		seen.vouched = seen.rtcp && is_vouched(m, stream, in, j);
+		seen.vouched = seen.rtcp && is_vouched(m, rtp, in, j);
 	}
 	r = learn_packet(&s->learn, &m->trial[stream].learn, &s->cfg, &seen);
 	if (r.cause)
 		handed_over(m, stream, &r);
-	if (r.changed)
+	if (r.changed) {
 		media_learned(m, stream);
+		rtcp_follows(m, s);
+	}
 	learn_dev(&s->learn, in, r.changed);
 	return r.heard;
 }

@@ -162,6 +162,49 @@ def test_the_port_in_sdp_makes_no_stranger_likely(net, steering, other):
 test_the_port_in_sdp_makes_no_stranger_likely.terminals = THREE
 
 
+def report(net, where, address, port, to):
+    """A socket, and what sends eight RTCP packets from it to the port above."""
+    sock = ng.socket_in(net.terminal[where])
+    sock.bind((address, port))
+
+    def act():
+        for _ in range(8):
+            sock.sendto(b"\x80\xc9\0\x01rtcp", (to[0], to[1] + 1))
+            time.sleep(0.02)
+        return 8
+    return sock, act
+
+
+def rtcp_goes_to(daemon, call_id):
+    e = daemon.client.call("query", call_id=call_id)["tags"]["a"]["medias"][0]["streams"][1]["endpoint"]
+    return e["address"], e["port"]
+
+
+@cases(*CASES)
+def test_rtcp_follows_no_stranger_while_rtp_is_the_terminals(net, steering, other):
+    daemon = start(net, f"--steering={steering}")
+    for call_id, kind in (("c", Phone), ("d", Translated)):
+        a = kind(net, "caller", "10.200.1.2") if kind is Phone else kind(net)
+        b = Phone(net, "callee", "10.200.2.2", other)
+        invite(daemon, a, b, call_id)
+        signalled = rtcp_goes_to(daemon, call_id)
+        _, strange = report(net, "thief", "10.200.3.2", 0, a.to)
+        # The control: before the terminal sends RTP he is followed.
+        arrives(daemon, strange)
+        wait_for("RTCP to the stranger", lambda: rtcp_goes_to(daemon, call_id)[0] == "10.200.3.2")
+        settle(a, b)
+        assert rtcp_goes_to(daemon, call_id) == signalled, "RTCP stays with the stranger"
+        arrives(daemon, strange)
+        assert rtcp_goes_to(daemon, call_id) == signalled, "RTCP goes to the stranger"
+        sock, own = report(net, "caller", "10.200.1.2", 0, a.to)
+        arrives(daemon, own)
+        wait_for("RTCP to the terminal", lambda: rtcp_goes_to(daemon, call_id) == sock.getsockname())
+    finish(daemon)
+
+
+test_rtcp_follows_no_stranger_while_rtp_is_the_terminals.terminals = THREE
+
+
 @cases(*CASES)
 def test_a_session_refresh_forgets_nobody(net, steering, other):
     daemon = start(net, f"--steering={steering}")

@@ -167,26 +167,73 @@ static enum media_verdict rtcp_from(struct rig *r, const char *src, uint32_t ssr
 	return (enum media_verdict)r->in[0].verdict;
 }
 
-static void rtcp_comes_from_beside_rtp(void **state)
+/* B's RTP, of SSRC 9. */
+static void rtp_from(struct rig *r, const char *src, uint32_t packets)
 {
-	struct rig *r = rig_new(SUITE_PLAIN, SUITE_PLAIN, 0);
-	uint8_t *p;
+	static uint64_t seq = 0;
 
-	(void)state;
-	assert_int_equal(rtcp_from(r, "198.51.100.7:5556", 9), MEDIA_DROP_PROBATION);
-	for (uint64_t i = 0; i < LEARN_PACKETS; i++) {
-		p = rig_slot(r, B, PORT_B);
-		rig_plain_rtp(p, 9, i);
+	for (uint32_t i = 0; i < packets; i++) {
+		rig_plain_rtp(rig_slot(r, B, PORT_B), 9, seq++);
 		r->in[0].len = 172;
-		assert_int_equal(endpoint_parse(&r->in[0].src, STR(NAT)), 0);
+		assert_int_equal(endpoint_parse(&r->in[0].src, str_from(src)), 0);
 		r->in[0].t_ns = now += 20 * MS;
 		rig_run(r);
 	}
+}
+
+static void rtcp_comes_from_beside_rtp(void **state)
+{
+	struct rig *r = rig_new(SUITE_PLAIN, SUITE_PLAIN, 0);
+
+	(void)state;
+	assert_int_equal(rtcp_from(r, "198.51.100.7:5556", 9), MEDIA_DROP_PROBATION);
+	rtp_from(r, NAT, LEARN_PACKETS);
 	assert_int_equal(remote_port(r, B), 5555);
 	assert_int_equal(rtcp_from(r, "198.51.100.7:5556", 8), MEDIA_DROP_PROBATION);
 	assert_int_equal(rtcp_from(r, "203.0.113.66:5556", 9), MEDIA_DROP_PROBATION);
 	assert_int_equal(rtcp_from(r, "198.51.100.7:5556", 9), MEDIA_SENT);
 	assert_int_equal(remote_port(r, B_RTCP), 5556);
+	rig_free(r);
+}
+
+/* RTP says where the terminal is: RTCP that proves nothing is not learned from another address. */
+static void rtcp_is_not_learned_from_elsewhere_than_rtp(void **state)
+{
+	struct rig *r = rig_new(SUITE_PLAIN, SUITE_PLAIN, 0);
+	uint16_t signalled = remote_port(r, B_RTCP);
+
+	(void)state;
+	rtp_from(r, NAT, LEARN_PACKETS);
+	for (int i = 0; i < 9; i++)
+		assert_int_not_equal(rtcp_from(r, "203.0.113.66:5556", 9), MEDIA_SENT);
+	assert_int_equal(remote_port(r, B_RTCP), signalled);
+	/* The control: the same reports from the terminal's address, of another SSRC. */
+	for (int i = 0; i < LEARN_REPORTS - 1; i++)
+		assert_int_equal(rtcp_from(r, "198.51.100.7:6000", 8), MEDIA_DROP_PROBATION);
+	assert_int_equal(rtcp_from(r, "198.51.100.7:6000", 8), MEDIA_SENT);
+	assert_int_equal(remote_port(r, B_RTCP), 6000);
+	rig_free(r);
+}
+
+/* Who sent RTCP before the terminal sent RTP does not keep it. */
+static void rtcp_is_forgotten_when_rtp_comes_from_elsewhere(void **state)
+{
+	struct rig *r = rig_new(SUITE_PLAIN, SUITE_PLAIN, 0);
+	uint16_t signalled = remote_port(r, B_RTCP);
+
+	(void)state;
+	for (int i = 0; i < LEARN_REPORTS; i++)
+		(void)rtcp_from(r, "203.0.113.66:5556", 8);
+	assert_int_equal(remote_port(r, B_RTCP), 5556);
+	rtp_from(r, NAT, LEARN_PACKETS);
+	assert_int_equal(remote_port(r, B_RTCP), signalled);
+	assert_int_not_equal(rtcp_from(r, "203.0.113.66:5556", 8), MEDIA_SENT);
+	assert_int_equal(rtcp_from(r, "198.51.100.7:6000", 9), MEDIA_SENT);
+	/* RTP moves to the signalled address: one packet, that anybody may forge, takes no RTCP away. */
+	rtp_from(r, "192.0.2.2:5000", 1);
+	assert_int_equal(remote_port(r, B_RTCP), 6000);
+	rtp_from(r, "192.0.2.2:5000", LEARN_PACKETS);
+	assert_int_equal(remote_port(r, B_RTCP), signalled);
 	rig_free(r);
 }
 
@@ -213,6 +260,8 @@ int main(void)
 		cmocka_unit_test(authentic_packets_outrank_what_was_learned_without),
 		cmocka_unit_test(after_a_restart_the_terminal_is_known),
 		cmocka_unit_test(rtcp_comes_from_beside_rtp),
+		cmocka_unit_test(rtcp_is_not_learned_from_elsewhere_than_rtp),
+		cmocka_unit_test(rtcp_is_forgotten_when_rtp_comes_from_elsewhere),
 		cmocka_unit_test(sources_that_cannot_be_sent_to_are_not_learned),
 	};
 
