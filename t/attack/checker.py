@@ -76,7 +76,7 @@ class Checker:
         self.ports, self.keys = {}, {}
         self.used, self.rocs = {}, defaultdict(lambda: {0})
         self.permit, self.hops = {}, defaultdict(int)
-        self.strangers = set()
+        self.strangers, self.echoed = set(), set()
         self.merged = {}
         self.count = defaultdict(int)
         self.found = []
@@ -119,6 +119,10 @@ class Checker:
     def sends(self, sender, serial, group, permitted, what=""):
         """group: the call that its sender belongs to, None for a stranger; what: for the report."""
         self.permit[(sender, serial)] = (group, permitted, what)
+
+    def echoes(self, m):
+        """A terminal of plain RTP says again what it heard."""
+        self.echoed.add(m)
 
     def merge(self, one, other):
         """From now on packets may pass between the parties of two calls."""
@@ -229,7 +233,7 @@ class Checker:
                 self.fail("source", f"mark {m}: {what or 'a stranger'}", p)
             return
         self.count["relayed"] += 1
-        if m[0] in port.owners and self.root(("spiral", group)) == ("spiral", group):
+        if m[0] in port.owners and m not in self.echoed and self.root(("spiral", group)) == ("spiral", group):
             self.fail("echo", f"mark {m}", p)
         if not permitted:
             self.fail("source", f"mark {m} of a terminal whose packets must not be relayed", p)

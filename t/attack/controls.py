@@ -143,6 +143,10 @@ def rows():
     yield "in clear", {"clear"}, Case().leaves(rtp(1, 1), B, WEST)
     yield "back to its sender", {"echo"}, Case().leaves(rtp(1, 1))
     c = Case()
+    c.checker.event("echoes", (1, 1))
+    yield "back to its sender by an echo test", set(), c.leaves(rtp(1, 1))
+    yield "and another of its packets", {"echo"}, c.leaves(rtp(1, 2))
+    c = Case()
     yield "under a key that nobody was told", {"unknown"}, c.leaves(crypto.Key(c.key.suite, bytes(30)).protect(rtp(1, 1)), B, WEST)
     yield "from a port that nobody was told", {"unknown"}, Case().leaves(rtp(1, 1), 20500)
 

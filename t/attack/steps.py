@@ -398,13 +398,17 @@ def insider(w, r):
 
 @step(2)
 def reflect(w, r):
-    """A terminal reflects the packets that it received."""
+    """A terminal sends back, bit by bit, what it got. In SRTP that is under the daemon's own key, and must not be relayed. In plain
+    RTP it is speech like any other: an echo test does it."""
     who = sending(w, r)
     if who is None:
         return
     call, party, n = who
     data = w.last.get(party.legs[n].at)
     if data:
+        m = terminals.checker.find_mark(data) if party.legs[n].plain else None
+        if m:
+            w.checker.event("echoes", m)
         party.terminal.send(party.terminal.lines[n], data)
 
 
