@@ -72,20 +72,18 @@ static void restart_learning(struct learn *l, struct learn_trials *t, bool other
 void learn_signal(struct learn *l, struct learn_trials *t, const struct endpoint *signalled,
 	bool restart, uint64_t now_ns)
 {
-	bool known = named(&l->signalled),
-	     changed = known && !endpoint_eq(&l->signalled, signalled);
+	bool known = named(&l->signalled), changed = !endpoint_eq(&l->signalled, signalled);
 
 	if (named(signalled)) {
+		/* While SDP named no address (hold), anybody was as good as the terminal: only a source that proved it stays. */
 		bool kept = l->confirmed && !l->tentative &&
-			(is_source(l, signalled) || !known || !changed);
+			(is_source(l, signalled) || !changed || (!known && l->proved));
 
 		l->signalled = *signalled;
 		if (restart || (changed && !kept))
 			restart_learning(l, t, restart);
-		/* A source learned before SDP named any address stays; the signalled address may
-		 * still take over. */
-		/* Media of an asymmetric side are not sent to its source. */
-		if (restart || ((!known || changed) && !(kept && is_source(l, &l->remote))))
+		/* An asymmetric side's source is not where we send. */
+		if (restart || (changed && !(kept && is_source(l, &l->remote))))
 			l->remote = *signalled;
 	} else if (l->since_ns == 0) {
 		l->signalled = *signalled;

@@ -175,8 +175,9 @@ def report(net, where, address, port, to):
     return sock, act
 
 
-def rtcp_goes_to(daemon, call_id):
-    e = daemon.client.call("query", call_id=call_id)["tags"]["a"]["medias"][0]["streams"][1]["endpoint"]
+def goes_to(daemon, call_id, stream):
+    """Where the caller's RTP (0) or RTCP (1) is sent."""
+    e = daemon.client.call("query", call_id=call_id)["tags"]["a"]["medias"][0]["streams"][stream]["endpoint"]
     return e["address"], e["port"]
 
 
@@ -187,22 +188,47 @@ def test_rtcp_follows_no_stranger_while_rtp_is_the_terminals(net, steering, othe
         a = kind(net, "caller", "10.200.1.2") if kind is Phone else kind(net)
         b = Phone(net, "callee", "10.200.2.2", other)
         invite(daemon, a, b, call_id)
-        signalled = rtcp_goes_to(daemon, call_id)
+        signalled = goes_to(daemon, call_id, 1)
         _, strange = report(net, "thief", "10.200.3.2", 0, a.to)
         # The control: before the terminal sends RTP he is followed.
         arrives(daemon, strange)
-        wait_for("RTCP to the stranger", lambda: rtcp_goes_to(daemon, call_id)[0] == "10.200.3.2")
+        wait_for("RTCP to the stranger", lambda: goes_to(daemon, call_id, 1)[0] == "10.200.3.2")
         settle(a, b)
-        assert rtcp_goes_to(daemon, call_id) == signalled, "RTCP stays with the stranger"
+        assert goes_to(daemon, call_id, 1) == signalled, "RTCP stays with the stranger"
         arrives(daemon, strange)
-        assert rtcp_goes_to(daemon, call_id) == signalled, "RTCP goes to the stranger"
+        assert goes_to(daemon, call_id, 1) == signalled, "RTCP goes to the stranger"
         sock, own = report(net, "caller", "10.200.1.2", 0, a.to)
         arrives(daemon, own)
-        wait_for("RTCP to the terminal", lambda: rtcp_goes_to(daemon, call_id) == sock.getsockname())
+        wait_for("RTCP to the terminal", lambda: goes_to(daemon, call_id, 1) == sock.getsockname())
     finish(daemon)
 
 
 test_rtcp_follows_no_stranger_while_rtp_is_the_terminals.terminals = THREE
+
+
+@cases(*CASES)
+def test_who_came_during_the_first_hold_does_not_stay(net, steering, other):
+    """The first SDP names no address (0.0.0.0), the next one the terminal's."""
+    daemon = start(net, f"--steering={steering}")
+    a, b, thief = Phone(net, "caller", "10.200.1.2"), Phone(net, "callee", "10.200.2.2", other), Stranger(net)
+    invite(daemon, a, b, "c", a.sdp().replace("10.200.1.2", "0.0.0.0"))
+    time.sleep(3.2)
+    attack(daemon, thief, a.to, 8)
+    # The control: nothing stands against him.
+    wait_for("the stranger", lambda: goes_to(daemon, "c", 0) == ("10.200.3.2", thief.port))
+    while b.hears(0.3):
+        pass
+    invite(daemon, a, b, "c")
+    assert leaves(b, a), "media stay with the stranger"
+    a_stranger_has_nothing(thief)
+    settle(a, b)
+    attack(daemon, thief, a.to, 8)
+    assert b.hears(0.3) is None and leaves(b, a) and leaves(a, b)
+    a_stranger_has_nothing(thief)
+    finish(daemon)
+
+
+test_who_came_during_the_first_hold_does_not_stay.terminals = THREE
 
 
 @cases(*CASES)

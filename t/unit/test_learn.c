@@ -401,12 +401,46 @@ static void port_0_in_sdp_names_no_source(void **state)
 	learn_signal(&s.l, &s.t, &none, false, T0);
 	assert_true(learn_accepts(&s.l, &s.t, &cfg, &nat, false));
 	assert_int_equal(s.l.remote.family, 0);
-	/* What was learned meanwhile stays when SDP names an address, which may still take over. */
+	/* Whoever was there meanwhile does not stay when SDP names an address, and is heard until somebody is followed. */
 	take(&s, &immediate, &(struct step){NAT, 5, 20, 0});
-	learn_signal(&s.l, &s.t, &sdp, false, T0);
 	assert_true(s.l.confirmed && endpoint_eq(&s.l.remote, &nat));
-	take(&s, &immediate, &(struct step){SDP, 1, 20, 0});
+	learn_signal(&s.l, &s.t, &sdp, false, s.now);
+	assert_true(!s.l.confirmed && endpoint_eq(&s.l.remote, &sdp));
+	assert_int_equal(take(&s, &immediate, &(struct step){NAT, 9, 20, 0}), 9);
 	assert_true(endpoint_eq(&s.l.remote, &sdp));
+	take(&s, &immediate, &(struct step){SDP, 1, 20, 0});
+	assert_int_equal(take(&s, &immediate, &(struct step){NAT, 9, 20, 0}), 0);
+	assert_true(s.l.confirmed && endpoint_eq(&s.l.remote, &sdp));
+}
+
+/* A call that begins on hold (RFC 3264 8.4), and by port 0. */
+static void what_came_before_the_first_address_stays_only_if_authentic_or_there(void **state)
+{
+	struct endpoint first[2] = {at(HOLD), at(SDP)};
+	static const struct {
+		const char *src, *remote;
+		uint32_t how;
+	} T[] = {{THIEF, SDP, 0}, {NAT, NAT, PROVED}, {SDP, SDP, 0}};
+	struct media_stream_cfg cfg = MODE(HEURISTIC);
+	struct endpoint sdp = at(SDP);
+
+	(void)state;
+	first[1].port = 0;
+	for (size_t i = 0; i < ARRAY_LEN(first) * ARRAY_LEN(T); i++) {
+		size_t k = i % ARRAY_LEN(T);
+		struct endpoint want = at(T[k].remote);
+		struct stage s = {.now = T0};
+
+		learn_signal(&s.l, &s.t, &first[i / ARRAY_LEN(T)], false, T0);
+		s.now += 4000 * MS;
+		take(&s, &cfg, &(struct step){T[k].src, 8, 20, T[k].how});
+		assert_true(s.l.confirmed);
+		learn_signal(&s.l, &s.t, &sdp, false, s.now);
+		assert_true(endpoint_eq(&s.l.remote, &want));
+		assert_int_equal(s.l.confirmed, k > 0);
+		take(&s, &cfg, &(struct step){THIEF, 50, 20, 0});
+		assert_true(endpoint_eq(&s.l.remote, &want));
+	}
 }
 
 /* --- Details -------------------------------------------------------------------------------------------------------- */
@@ -498,6 +532,8 @@ int main(void)
 		cmocka_unit_test(one_authentic_packet_is_enough),
 		cmocka_unit_test(signalling_restarts_learning_only_when_it_is_new),
 		cmocka_unit_test(port_0_in_sdp_names_no_source),
+		cmocka_unit_test(
+			what_came_before_the_first_address_stays_only_if_authentic_or_there),
 		cmocka_unit_test(a_handover_tells_its_cause),
 		cmocka_unit_test(an_ordinary_stream_passes),
 		cmocka_unit_test(a_spray_does_not_keep_the_better_one_out),
