@@ -34,8 +34,12 @@ class Told:
 
 
 def parse(text):
-    """The m-lines. On hold the daemon may write 0.0.0.0 or :: as its address: then it is the usual one of that family."""
+    """The m-lines. On hold the daemon may write 0.0.0.0 or :: as its address, of the family that the other side wrote: then it is
+    that of the origin."""
     usual, out = {"0.0.0.0": "10.200.1.1", "::": "fd00:1::1"}, []
+    origin = re.search(r"^o=.* IN IP[46] (\S+)", text, re.M)
+    if origin and origin[1] in usual.values():
+        usual = dict.fromkeys(usual, origin[1])
     session = re.split(r"^m=", text, maxsplit=1, flags=re.M)[0]
     default = re.search(r"^c=IN IP[46] (\S+)", session, re.M)
     for part in re.split(r"^m=", text, flags=re.M)[1:]:
