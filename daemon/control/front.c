@@ -134,15 +134,19 @@ void ng_front_drop(struct ng_front *f, enum ng_drop reason, const struct endpoin
 			endpoint_fmt(from, text), texts[reason], (unsigned long long)held);
 }
 
-/* 0, or -ENOMSG after it was counted. */
+/* 0, or -ENOMSG after it was counted. key: a copy of the one that signed the request, because the request may replace all keys. The
+ * caller wipes it. */
 static int verify(struct ng_front *f, const struct endpoint *from, const struct ng_frame *frame,
-	uint64_t now_ns, struct ng_signed *signed_, uint32_t *key)
+	uint64_t now_ns, struct ng_signed *signed_, uint8_t key[NG_KEY_LEN])
 {
+	uint32_t which;
 	int err = ng_verify_request(
-		f->keys, frame->cookie, frame->body, now_ns / NS_PER_SEC, signed_, key);
+		f->keys, frame->cookie, frame->body, now_ns / NS_PER_SEC, signed_, &which);
 
-	if (!err)
+	if (!err) {
+		memcpy(key, f->keys->key[which], NG_KEY_LEN);
 		return 0;
+	}
 	ng_front_drop(f,
 		err == -ENOMSG          ? NG_DROP_UNSIGNED
 			: err == -ETIME ? NG_DROP_CLOCK
@@ -154,15 +158,18 @@ static int verify(struct ng_front *f, const struct endpoint *from, const struct 
 bool ng_front_admits(
 	struct ng_front *f, const struct endpoint *from, struct str message, uint64_t now_ns)
 {
+	uint8_t key[NG_KEY_LEN] = {0};
 	struct ng_signed signed_;
 	struct ng_frame frame;
-	uint32_t key;
+	bool admitted;
 
 	if (ng_frame_parse(&frame, message) == -ENOMSG) {
 		ng_front_drop(f, NG_DROP_COOKIE, from, 1);
 		return false;
 	}
-	return !f->keys || verify(f, from, &frame, now_ns, &signed_, &key) == 0;
+	admitted = !f->keys || verify(f, from, &frame, now_ns, &signed_, key) == 0;
+	secmem_wipe(key, sizeof(key));
+	return admitted;
 }
 
 /* --- Replies ------------------------------------------------------------------------------------------------------ */
@@ -199,15 +206,15 @@ static int execute(struct ng_front *f, const struct endpoint *from, const struct
 	return reply->err;
 }
 
-/* Replaces the request's MAC at the end of the reply's cookie by the reply's. */
-static int sign(struct ng_front *f, uint32_t key, const struct ng_frame *frame, struct sbuf *reply,
+/* The request's MAC at the end of the reply's cookie becomes the reply's. */
+static int sign(const uint8_t key[NG_KEY_LEN], const struct ng_frame *frame, struct sbuf *reply,
 	size_t start)
 {
 	size_t body = start + frame->cookie.len + 1;
 	char mac[NG_MAC_DIGITS + 1];
 
-	if (!ng_sign_reply(mac, f->keys->key[key], frame->cookie,
-		    (struct str){reply->p + body, reply->len - body}))
+	if (!ng_sign_reply(
+		    mac, key, frame->cookie, (struct str){reply->p + body, reply->len - body}))
 		return -ENOMEM;
 	memcpy(reply->p + body - 1 - NG_MAC_DIGITS, mac, NG_MAC_DIGITS);
 	return 0;
@@ -229,6 +236,23 @@ static int check_once(struct ng_front *f, const struct endpoint *from,
 	return -ENOMSG;
 }
 
+/* Behind all checks. key: the reply is signed with it; NULL: it is not signed. */
+static int answer(struct ng_front *f, const struct endpoint *from, const struct ng_frame *frame,
+	int frame_err, const uint8_t *key, uint64_t now_ns, struct sbuf *reply)
+{
+	size_t start = reply->len;
+	int err = execute(f, from, frame, frame_err, now_ns, reply);
+
+	if (!err && key)
+		err = sign(key, frame, reply, start);
+	/* Without memory for the cache a repeated request would be carried out twice, which every
+	 * command survives. A signed one gets no second reply instead. */
+	if (!err)
+		cookie_put(f->cache, from, frame->cookie,
+			(struct str){reply->p + start, reply->len - start});
+	return err;
+}
+
 static int framed(struct ng_front *f, const struct endpoint *from, struct str message, bool vouched,
 	uint64_t now_ns, struct sbuf *reply)
 {
@@ -236,36 +260,28 @@ static int framed(struct ng_front *f, const struct endpoint *from, struct str me
 	struct ng_frame frame = {0};
 	struct ng_signed signed_;
 	int frame_err = ng_frame_parse(&frame, message), err = 0;
-	size_t start = reply->len;
+	uint8_t key[NG_KEY_LEN];
 	struct str known;
-	uint32_t key = 0;
 
 	if (frame_err == -ENOMSG) {
 		ng_front_drop(f, NG_DROP_COOKIE, from, 1);
 		return frame_err;
 	}
 	if (keyed)
-		err = verify(f, from, &frame, now_ns, &signed_, &key);
+		err = verify(f, from, &frame, now_ns, &signed_, key);
 	if (err)
 		return err;
 	known = cookie_get(f->cache, from, frame.cookie);
 	if (keyed)
 		err = check_once(f, from, &signed_, now_ns, known.s);
-	if (err)
-		return err;
-	if (known.s) {
+	if (!err && known.s) {
 		handler_count_duplicate(f->handler);
 		sbuf_str(reply, known);
-		return reply->err;
+		err = reply->err;
+	} else if (!err) {
+		err = answer(f, from, &frame, frame_err, keyed ? key : NULL, now_ns, reply);
 	}
-	err = execute(f, from, &frame, frame_err, now_ns, reply);
-	if (!err && keyed)
-		err = sign(f, key, &frame, reply, start);
-	/* Without memory for the cache a repeated request would be carried out twice, which every
-	 * command survives. A signed one gets no second reply instead. */
-	if (!err)
-		cookie_put(f->cache, from, frame.cookie,
-			(struct str){reply->p + start, reply->len - start});
+	secmem_wipe(key, sizeof(key));
 	return err;
 }
 

@@ -237,6 +237,21 @@ def test_keys_change_while_calls_go_on(net):
         key_file(folder, KEY)
 
 
+@cases(("is moved",), ("is removed",))
+def test_a_reload_is_answered_by_the_key_that_asked(net, what):
+    """A reload replaces the keys before its own reply is signed."""
+    keys, key = ((NEXT, KEY), KEY) if what == "is moved" else ((KEY, OTHER), OTHER)
+    with signed_daemon(net, *keys) as (_, path):
+        key_file(os.path.dirname(path), KEY)
+        sock, body = udp(net), b"d7:command6:reloade"
+        cookie = ng.sign(key, b"r", body)
+        sock.send(cookie + b" " + body)
+        said, _, reply = first_reply(sock).partition(b" ")
+        assert reply == b"d6:result2:oke" and said == cookie[:-32] + ng.reply_mac(key, cookie, reply), (said, reply)
+        sock.send(signed(KEY, b"after", PING))
+        assert first_reply(sock).startswith(b"after~")
+
+
 @cases(("others", 0o644), ("the group writes", 0o660), ("others write", 0o602), ("fine", 0o640))
 def test_key_files_are_private(net, _what, mode):
     with tempfile.TemporaryDirectory(prefix="xcipher-ng-") as folder:
