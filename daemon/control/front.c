@@ -230,6 +230,7 @@ static int check_once(struct ng_front *f, const struct endpoint *from,
 		return 0;
 	ng_front_drop(f,
 		err == -EALREADY             ? NG_DROP_LATE
+			: err == -ETIME      ? NG_DROP_CLOCK
 			: err == -EADDRINUSE ? NG_DROP_REPLAY
 					     : NG_DROP_MEMORY,
 		from, 1);

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* A hash table of MACs, and a list per second of signing. The window has 2 * NG_AUTH_WINDOW_S + 1
- * seconds and the ring of lists is longer, so a list never serves two seconds at a time. It is
- * emptied when its second has left the window. */
+/* A hash table of MACs, and a list per second of signing. A list is emptied when its second has left the window.
+ *
+ * The clock may be set, so a second whose list was emptied could come again. Therefore the table remembers which seconds it has lived
+ * through. As long as the clock goes forward, or back by no more than the window, that is one life: the range of all seconds that were
+ * acceptable. A larger step begins another life, empties all lists, and closes the former range for good: a request that was signed
+ * in it is refused, because it may be a copy. Inside a life that holds for all that was signed a window before its latest second. */
 #include "control/once.h"
 
 #include <errno.h>
@@ -11,8 +14,10 @@
 
 #define BUCKETS 32768u /* a power of two */
 #define RING    64u
+#define WINDOW  NG_AUTH_WINDOW_S
+#define LIVES   8u /* kept apart; more of them are joined, with what lies between them */
 
-_Static_assert(RING > 2 * NG_AUTH_WINDOW_S + 1, "a list must not be needed for two seconds");
+_Static_assert(RING > 2 * WINDOW + 1, "a list must not be needed for two seconds");
 
 struct entry {
 	struct entry *next, *later; /* in its bucket; in its second */
@@ -25,9 +30,16 @@ struct second {
 	struct entry *first;
 };
 
+struct life { /* what the clock showed, in seconds, both included */
+	uint64_t first, last;
+};
+
 struct once {
 	uint8_t hash_key[16];
 	uint32_t entries, max;
+	struct life closed[LIVES];
+	uint32_t lives;
+	struct life clock; /* the present life; last = 0: there is none yet */
 	struct second ring[RING];
 	struct entry *bucket[BUCKETS];
 };
@@ -72,11 +84,48 @@ void once_destroy(struct once *o)
 	free(o);
 }
 
+static void close_life(struct once *o)
+{
+	if (o->lives == LIVES) {
+		struct life *a = &o->closed[0], *b = &o->closed[1];
+
+		a->first = a->first < b->first ? a->first : b->first;
+		a->last = a->last > b->last ? a->last : b->last;
+		o->lives--;
+		memmove(b, b + 1, (o->lives - 1) * sizeof(*b));
+	}
+	o->closed[o->lives++] = o->clock;
+	for (uint32_t i = 0; i < RING; i++)
+		forget(o, &o->ring[i]);
+}
+
+/* The clock says now_s. */
+static void live(struct once *o, uint64_t now_s)
+{
+	bool set = now_s + WINDOW < o->clock.last || now_s > o->clock.last + 2 * WINDOW;
+
+	if (o->clock.last && set)
+		close_life(o);
+	if (!o->clock.last || set)
+		o->clock = (struct life){now_s, now_s};
+	else if (now_s > o->clock.last)
+		o->clock.last = now_s;
+}
+
+/* Whether entries of that second may have been forgotten. */
+static bool is_forgotten(const struct once *o, uint64_t second)
+{
+	for (uint32_t i = 0; i < o->lives; i++)
+		if (second + WINDOW >= o->closed[i].first && second <= o->closed[i].last + WINDOW)
+			return true;
+	return second + WINDOW < o->clock.last;
+}
+
 void once_tick(struct once *o, uint64_t now_s)
 {
+	live(o, now_s);
 	for (uint32_t i = 0; i < RING; i++)
-		if (o->ring[i].is + NG_AUTH_WINDOW_S < now_s ||
-			now_s + NG_AUTH_WINDOW_S < o->ring[i].is)
+		if (o->ring[i].is + WINDOW < o->clock.last)
 			forget(o, &o->ring[i]);
 }
 
@@ -91,6 +140,9 @@ int once_check(struct once *o, const struct ng_signed *request, const struct end
 	struct entry **at = bucket_of(o, request->mac), *e;
 	struct second *s = &o->ring[request->seconds % RING];
 
+	live(o, now_s);
+	if (is_forgotten(o, request->seconds))
+		return -ETIME;
 	for (e = *at; e; e = e->next)
 		if (memcmp(e->mac, request->mac, NG_MAC_LEN) == 0)
 			return endpoint_eq(&e->from, from) ? -EALREADY : -EADDRINUSE;

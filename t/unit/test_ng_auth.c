@@ -288,6 +288,83 @@ static void a_request_is_new_once_as_long_as_its_time_is_accepted(void **state)
 	once_destroy(NULL);
 }
 
+/* Whatever the clock is set to, a copy is not executed, and new requests are as soon as they can be told from copies. */
+static void a_clock_that_is_set_executes_no_copy(void **state)
+{
+	enum { W = NG_AUTH_WINDOW_S };
+	static const struct {
+		int64_t executed_at, then, back_to; /* the clock, in seconds from T */
+		bool new_too;                       /* what is signed at back_to is executed */
+	} R[] = {
+		{0, 1, -20, true},
+		{0, 1, 0, true},
+		{30, 31, 1, true},   /* the usual error of a clock */
+		{0, 20, -20, false}, /* a step that is longer than the window */
+		{0, 100, 0, false},  /* the request was forgotten before the step */
+		{0, 100, 30, false},
+		{0, 100, 20, false},
+		{3600, 4200, 600, true}, /* an hour ahead by mistake, for ten minutes */
+		{0, 3600, 3600, true},
+		{0, 61, 61, true},
+	};
+	static const uint8_t key[16] = {7};
+	struct endpoint a = {.family = AF_INET, .addr = {192, 0, 2, 1}, .port = 5000}, b = a;
+
+	(void)state;
+	b.port = 5001;
+	for (size_t i = 0; i < ARRAY_LEN(R); i++) {
+		struct ng_signed copied = request(1, T + (uint64_t)R[i].executed_at), s;
+		struct once *o;
+
+		assert_int_equal(once_create(&o, key, 0), 0);
+		once_tick(o, T);
+		for (uint64_t now = T + (uint64_t)R[i].executed_at; now <= T + (uint64_t)R[i].then;
+			now++) {
+			once_tick(o, now);
+			if (now == copied.seconds)
+				assert_int_equal(once_check(o, &copied, &a, now), 0);
+		}
+		for (uint64_t now = T + (uint64_t)R[i].back_to; now < T + 4300; now++) {
+			once_tick(o, now);
+			s = request(2, now);
+			if (now == T + (uint64_t)R[i].back_to &&
+				once_check(o, &s, &a, now) != (R[i].new_too ? 0 : -ETIME))
+				fail_msg("row %zu: what is new", i);
+			if (now + W >= copied.seconds && now <= copied.seconds + W &&
+				once_check(o, &copied, &b, now) == 0)
+				fail_msg("row %zu: the copy was executed at T + %d", i,
+					(int)(now - T));
+		}
+		/* Control: it goes on. */
+		s = request(3, T + 4299);
+		assert_int_equal(once_check(o, &s, &a, T + 4299), 0);
+		once_destroy(o);
+	}
+}
+
+/* More lives of the clock than are kept apart: none of their requests is executed again. */
+static void a_clock_that_is_set_often_executes_no_copy(void **state)
+{
+	static const uint8_t key[16] = {7};
+	struct endpoint a = {.family = AF_INET, .addr = {192, 0, 2, 1}, .port = 5000};
+	struct ng_signed s;
+	struct once *o;
+
+	(void)state;
+	assert_int_equal(once_create(&o, key, 0), 0);
+	for (uint32_t i = 0; i < 40; i++) {
+		s = request(i, T + 1000 * i);
+		assert_int_equal(once_check(o, &s, &a, s.seconds), 0);
+	}
+	for (uint32_t i = 0; i < 40; i++) {
+		s = request(i, T + 1000 * i);
+		assert_true(once_check(o, &s, &a, s.seconds) < 0);
+	}
+	s = request(0, T + 40000);
+	assert_int_equal(once_check(o, &s, &a, s.seconds), 0);
+	once_destroy(o);
+}
+
 static void what_cannot_be_remembered_is_refused(void **state)
 {
 	static const uint8_t key[16] = {7};
@@ -321,6 +398,8 @@ int main(void)
 		cmocka_unit_test(no_bit_can_be_changed),
 		cmocka_unit_test(replies_belong_to_their_request),
 		cmocka_unit_test(a_request_is_new_once_as_long_as_its_time_is_accepted),
+		cmocka_unit_test(a_clock_that_is_set_executes_no_copy),
+		cmocka_unit_test(a_clock_that_is_set_often_executes_no_copy),
 		cmocka_unit_test(what_cannot_be_remembered_is_refused),
 	};
 
