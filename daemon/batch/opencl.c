@@ -14,6 +14,7 @@
 
 #include "base/lines.h"
 #include "base/log.h"
+#include "batch/opencl_cache.h"
 #include "batch/opencl_copy.h"
 #include "batch/order.h"
 
@@ -27,6 +28,7 @@ struct engine {
 	struct opencl_binary binary;
 	uint32_t timeout_ms, depth;
 	char name[384];
+	char cache[OPENCL_CACHE_MADE]; /* removed with this engine */
 };
 
 struct engine_queue {
@@ -117,6 +119,7 @@ static void opencl_close(struct engine *e)
 		return;
 	opencl_source_free(&e->src);
 	opencl_binary_free(&e->binary);
+	opencl_cache_remove(e->cache);
 	free(e);
 }
 
@@ -134,11 +137,13 @@ static int opencl_open(
 		free(e);
 		return -ENOMEM;
 	}
-	res = opencl_device_choose(&e->dev, cfg, err, err_len);
+	res = opencl_cache_choose(e->cache, err, err_len);
+	if (!res)
+		res = opencl_device_choose(&e->dev, cfg, err, err_len);
 	if (!res)
 		res = opencl_source_load(&e->src, cfg->kernel_dir, err, err_len);
 	if (res) {
-		free(e);
+		opencl_close(e);
 		return res;
 	}
 	e->timeout_ms = cfg->timeout_ms ? cfg->timeout_ms : TIMEOUT_MS;

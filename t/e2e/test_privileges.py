@@ -142,3 +142,43 @@ def test_a_password_in_a_file_that_all_can_read_is_told(net, mode, told):
         assert "anybody who can write to it controls them" in daemon.text()
         assert daemon.stop() == 0
 
+
+
+# --- Compiled kernels --------------------------------------------------------------------------------------------------
+
+
+def kernels_of(daemon):
+    """The folders that shared libraries with compiled kernels were loaded from."""
+    with open(f"/proc/{daemon.pid()}/maps", encoding="utf-8") as f:
+        paths = {line.split(None, 5)[5].rstrip("\n") for line in f if line.rstrip().endswith(".so") and "xc_recrypt" in line}
+    return {os.path.dirname(p) for p in paths}
+
+
+class Caching(relay.Xcipherd):
+    """With these variables, and none of those that name a folder for caches."""
+    variables = {}
+
+    def environment(self):
+        return {k: v for k, v in super().environment().items() if k not in ("HOME", "XDG_CACHE_HOME", "POCL_CACHE_DIR")} | self.variables
+
+
+@cases(("", True), ("HOME", False), ("HOME", True), ("POCL_CACHE_DIR", True))
+def test_kernels_are_loaded_only_from_folders_of_the_daemons_user(net, variable, others):
+    """A kernel that another user could have left is code of his. Without any variable PoCL itself takes a fixed folder in /tmp."""
+    with tempfile.TemporaryDirectory(prefix="xc-pocl-") as folder:
+        if others:
+            os.chown(folder, 65534, 65534)
+        Caching.variables = {variable: folder} if variable else {}
+        daemon = Caching(net, "--engine=opencl")
+        if variable == "POCL_CACHE_DIR" and others:
+            assert daemon.process.wait(60) != 0
+            assert f"POCL_CACHE_DIR={folder} is no safe place for compiled kernels" in daemon.text(), daemon.text()
+            return
+        daemon.wait_ready()
+        where = kernels_of(daemon)
+        private = {w for w in where if w.startswith("/tmp/xcipher-pocl-")}
+        assert where and where == (private if others else {w for w in where if w.startswith(folder + "/")}), where
+        media_flow(net, daemon, 1)
+        assert daemon.stop() == 0, daemon.text()
+        assert ("set POCL_CACHE_DIR" in daemon.text()) == others, daemon.text()
+        assert not any(os.path.exists(w) for w in private)
