@@ -16,7 +16,6 @@
 #include "base/log.h"
 #include "base/secmem.h"
 #include "base/secret_file.h"
-#include "batch/engine.h"
 #include "control/teardown.h"
 
 const struct option_row option_rows[OPTION_ROWS] = {
@@ -58,9 +57,43 @@ static FILE *complaints(const struct options *o)
 	return o->complaints ? o->complaints : stderr;
 }
 
+/* The file or the command line. What an earlier one said is replaced, and a list that one of them names again grows. */
+struct source {
+	char *list[OPTION_ROWS]; /* so far; NULL: not named */
+};
+
+static void source_free(struct source *s)
+{
+	for (size_t i = 0; i < OPTION_ROWS; i++)
+		free(s->list[i]);
+}
+
+/* NULL, or what would have been right instead of *value, which becomes the whole list. */
+static const char *give(
+	struct options *o, struct source *s, const struct option_row *row, const char **value)
+{
+	char **list = &s->list[row - option_rows], separator = option_separator(row), *longer;
+
+	if (option_is_text(row) && !(*value)[0])
+		return "a value; for none leave the option out";
+	if (!separator)
+		return option_set(o, row, *value);
+	if (!*list) {
+		longer = strdup(*value);
+	} else if (asprintf(&longer, "%s%c%s", *list, separator, *value) < 0) {
+		longer = NULL;
+	}
+	if (!longer)
+		return "out of memory";
+	free(*list);
+	*value = *list = longer;
+	return option_set(o, row, longer);
+}
+
 struct file_state {
 	struct options *o;
-	char complaint[256];
+	struct source source;
+	char complaint[512];
 };
 
 static bool file_line(void *arg, const char *section, const char *name, const char *value)
@@ -76,11 +109,11 @@ static bool file_line(void *arg, const char *section, const char *name, const ch
 		snprintf(f->complaint, sizeof(f->complaint), "there is no option \"%s\"", name);
 		return false;
 	}
-	right = option_set(f->o, row, value);
+	right = give(f->o, &f->source, row, &value);
 	if (!right)
 		return true;
-	snprintf(f->complaint, sizeof(f->complaint), "%s = %s is wrong, expected: %s", name, value,
-		right);
+	snprintf(f->complaint, sizeof(f->complaint), "%s = %.300s is wrong, expected: %s", name,
+		value, right);
 	return false;
 }
 
@@ -93,6 +126,7 @@ static int read_file(struct options *o, bool asked)
 	if (strcmp(o->config_file, "none") == 0 || (!asked && access(o->config_file, F_OK) != 0))
 		return 0;
 	line = ini_read(o->config_file, file_line, &f);
+	source_free(&f.source);
 	o->password_in_file = o->redis.password[0] || o->redis_write.password[0];
 	if (line == 0)
 		return 0;
@@ -118,9 +152,22 @@ static int read_templates(struct options *o)
 	return 1;
 }
 
-/* One pass over the command line; only: take nothing but this option (NULL = all but --config-file's second time). */
+/* The option of the command line that getopt_long() found. */
+static enum options_result take_arg(
+	struct options *o, struct source *s, const struct option_row *row, const char *value)
+{
+	const char *right = give(o, s, row, &value);
+
+	if (!right)
+		return OPTIONS_RUN;
+	fprintf(complaints(o), "xcipherd: --%s=%s is wrong, expected: %s\n", row->name, value,
+		right);
+	return OPTIONS_EXIT_ERROR;
+}
+
+/* One pass over the command line. file: take nothing but --config-file, and whether it was there. */
 static enum options_result read_args(
-	struct options *o, int argc, char **argv, const char *only, bool *seen)
+	struct options *o, struct source *s, int argc, char **argv, bool *file)
 {
 	struct option longs[OPTION_ROWS + 3] = {0};
 	int at;
@@ -134,7 +181,7 @@ static enum options_result read_args(
 	opterr = 0;
 	for (;;) {
 		int c = getopt_long(argc, argv, "+h", longs, &at);
-		const char *right;
+		const struct option_row *row;
 
 		if (c == -1)
 			break;
@@ -152,24 +199,15 @@ static enum options_result read_args(
 			printf("xcipherd %s\n", XCIPHER_VERSION);
 			return OPTIONS_EXIT_OK;
 		}
-		if (only && strcmp(longs[at].name, only) != 0)
+		row = &option_rows[at];
+		if (file && row->kind != CONFIG)
 			continue;
-		if (!only && option_rows[at].kind == INTERFACE && !*seen) {
-			*seen = true;
-			o->locals = 0; /* the command line's interfaces replace the file's */
-		}
-		right = option_set(
-			o, &option_rows[at], option_rows[at].kind == FLAG ? "yes" : optarg);
-		if (right) {
-			fprintf(complaints(o), "xcipherd: --%s=%s is wrong, expected: %s\n",
-				option_rows[at].name, optarg ? optarg : "", right);
+		if (take_arg(o, s, row, row->kind == FLAG ? "yes" : optarg) != OPTIONS_RUN)
 			return OPTIONS_EXIT_ERROR;
-		}
-		o->password_in_args |= !only && option_rows[at].kind == REDIS &&
-			((struct redis_server *)((uint8_t *)o + option_rows[at].offset))
-				->password[0];
-		if (only)
-			*seen = true;
+		o->password_in_args |= row->kind == REDIS &&
+			((struct redis_server *)((uint8_t *)o + row->offset))->password[0];
+		if (file)
+			*file = true;
 	}
 	if (optind < argc) {
 		fprintf(complaints(o),
@@ -215,8 +253,7 @@ static int check_redis(const struct options *o)
 		: !tls && (o->redis_tls_ca[0] || o->redis_tls_name[0] || o->redis_tls_cert[0])
 		? "--redis-tls-... needs TLS: --redis=rediss://[USER@]HOST[:PORT][/DB]"
 		: o->group[0] && !o->user[0] ? "--group needs --user"
-		: o->redis_expires == 0 ? "--redis-expires must not be 0: calls would not be stored"
-					: NULL;
+					     : NULL;
 
 	if (wrong)
 		fprintf(complaints(o), "xcipherd: %s\n", wrong);
@@ -229,11 +266,7 @@ static int check_b2b(const struct options *o)
 
 	if (right)
 		fprintf(complaints(o), "xcipherd: --b2b-url is wrong, expected: %s\n", right);
-	else if (o->xmlrpc_format >= TEARDOWN_FORMATS)
-		fprintf(complaints(o), "xcipherd: --xmlrpc-format is 0, 1 or 2\n");
-	else
-		return 0;
-	return 1;
+	return right != NULL;
 }
 
 static int check(struct options *o)
@@ -258,31 +291,6 @@ static int check(struct options *o)
 			o->port_min, o->port_max);
 		return 1;
 	}
-	if (o->batches_in_flight > ENGINE_DEPTH_MAX) {
-		fprintf(complaints(o), "xcipherd: batches-in-flight: at most %u\n",
-			ENGINE_DEPTH_MAX);
-		return 1;
-	}
-	if (o->workers > 64 || o->batch_max == 0 || o->batch_max > 16384) {
-		fprintf(complaints(o), "xcipherd: %s\n",
-			o->workers > 64 ? "workers: at most 64" : "batch-max: 1 to 16384 packets");
-		return 1;
-	}
-	if (o->max_medias == 0 || o->max_medias > SDP_MAX_MEDIA || o->emergency_ports > 50) {
-		fprintf(complaints(o), "xcipherd: %s\n",
-			o->emergency_ports > 50 ? "emergency-ports: 0 to 50 percent"
-						: "max-medias: 1 to 64 m-lines");
-		return 1;
-	}
-	if (o->worker_priority > 99) {
-		fprintf(complaints(o), "xcipherd: worker-priority: 0 to 99\n");
-		return 1;
-	}
-	if (o->replay_window < 64 || o->replay_window > 32768 || o->replay_window % 64) {
-		fprintf(complaints(o),
-			"xcipherd: replay-window: a multiple of 64 from 64 to 32768\n");
-		return 1;
-	}
 	if (o->nfqueue_num > 65535 - o->workers) {
 		fprintf(complaints(o), "xcipherd: nfqueue-num + workers must stay below 65536\n");
 		return 1;
@@ -292,19 +300,20 @@ static int check(struct options *o)
 
 static enum options_result read_all(struct options *o, int argc, char **argv)
 {
+	struct source command_line = {0};
 	enum options_result res;
-	bool asked = false, interfaces = false;
+	bool asked = false;
 
 	for (size_t i = 0; i < OPTION_ROWS; i++)
 		if (option_rows[i].kind != INTERFACE &&
 			option_set(o, &option_rows[i], option_rows[i].def))
 			return OPTIONS_EXIT_ERROR;
-	res = read_args(o, argc, argv, "config-file", &asked);
-	if (res != OPTIONS_RUN)
-		return res;
-	if (read_file(o, asked))
-		return OPTIONS_EXIT_ERROR;
-	res = read_args(o, argc, argv, NULL, &interfaces);
+	res = read_args(o, &command_line, argc, argv, &asked);
+	if (res == OPTIONS_RUN && read_file(o, asked))
+		res = OPTIONS_EXIT_ERROR;
+	if (res == OPTIONS_RUN)
+		res = read_args(o, &command_line, argc, argv, NULL);
+	source_free(&command_line);
 	if (res != OPTIONS_RUN)
 		return res;
 	return read_templates(o) || check(o) ? OPTIONS_EXIT_ERROR : OPTIONS_RUN;

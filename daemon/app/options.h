@@ -29,13 +29,13 @@
 		"receives ng commands by HTTP POST and WebSocket; also serves metrics")             \
 	X("http-token-file", STRING, http_token_file, "", "FILE",                                   \
 		"HTTP clients must know the token in its first line")                               \
-	X("http-host", STRING, http_hosts, "", "NAME,...",                                          \
+	X("http-host", NAMES, http_hosts, "", "NAME,...",                                           \
 		"names that the HTTP server may be reached by, besides addresses and our own")      \
 	X("homer", LISTEN, homer, "off", "ADDR:PORT|off",                                           \
 		"RTCP reports go to this Homer server as well (HEP by UDP)")                        \
 	X("homer-id", UINT32, homer_id, "2001", "N", "capture id in them")                          \
-	X("media-allow", NETS, media_allow, "none", "NETWORK,...|none",                             \
-		"exceptions: loopback, multicast or own addresses that media may be sent to")       \
+	X("media-allow", SOME_NETS, media_allow, "none", "NETWORK,...|none",                        \
+		"media may also go to these loopback, multicast or own addresses")                  \
 	X("media-deny", NETS, media_deny, "none", "NETWORK,...|none",                               \
 		"networks that media are never sent to, even if --media-allow names them")          \
 	X("port-min", PORT, port_min, "30000", "PORT", "lowest local media port")                   \
@@ -56,7 +56,7 @@
 		"with --steering=kernel, per second to one port, more are dropped; 0 = any")        \
 	X("kernel-source-rate", UINT32, kernel_source_rate, "0", "PACKETS",                         \
 		"with --steering=kernel, per second from one address to all ports; 0 = any")        \
-	X("xdp-interface", STRING, xdp_interfaces, "", "NAME[,NAME...]",                            \
+	X("xdp-interface", NAMES, xdp_interfaces, "", "NAME[,NAME...]",                             \
 		"network cards for xdp; default: those of the local addresses")                     \
 	X("xdp-mode", XDP_MODE, xdp_mode, "auto", "auto|zerocopy|copy|skb",                         \
 		"how xdp works on a card: auto takes the best it can")                              \
@@ -154,8 +154,8 @@
 	X("foreground", FLAG, foreground, "no", "", "stay in the foreground")                       \
 	X("pidfile", STRING, pidfile, "", "FILE", "write the process id here")                      \
 	X("user", STRING, user, "", "NAME",                                                         \
-		"run as this user, if started as root; default: stay root")                         \
-	X("group", STRING, group, "", "NAME", "run as this group; default: the group of --user")    \
+		"change to this user before anything is opened, if root; default: stay root")       \
+	X("group", STRING, group, "", "NAME", "change to this group; default: that of --user")      \
 	X("log-level", LEVEL, log_level, "6", "0..7",                                               \
 		"3 errors, 4 warnings, 6 information, 7 debugging")                                 \
 	X("log-stderr", FLAG, log_stderr, "no", "", "log to standard error instead of syslog")

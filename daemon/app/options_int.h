@@ -20,6 +20,7 @@ enum kind {
 	DEVICES,
 	MINS,
 	STRING,
+	NAMES,
 	UINT8,
 	UINT16,
 	UINT32,
@@ -30,6 +31,7 @@ enum kind {
 	SDES_OFFER,
 	SDES_ACCEPT,
 	NETS,
+	SOME_NETS,
 	BOOL,
 	FLAG,
 	LEVEL,
@@ -52,7 +54,26 @@ const char *option_set(struct options *o, const struct option_row *row, const ch
 
 static inline bool option_is_text(const struct option_row *row)
 {
-	return row->kind == STRING || row->kind == CONFIG;
+	return row->kind == STRING || row->kind == NAMES || row->kind == CONFIG;
+}
+
+/* What separates the elements of a list; 0: it is no list. */
+static inline char option_separator(const struct option_row *row)
+{
+	switch (row->kind) {
+	case INTERFACE:
+		return ';';
+	case NAMES:
+	case DEVICES:
+	case MINS:
+	case SDES_OFFER:
+	case SDES_ACCEPT:
+	case NETS:
+	case SOME_NETS:
+		return ',';
+	default:
+		return 0;
+	}
 }
 
 #endif

@@ -47,7 +47,8 @@ static void spans(const struct option_row *row, struct span out[2])
 		[LEVEL] = sizeof(int),
 		[REDIS] = sizeof(struct redis_server),
 		[RECORDING] = sizeof(int),
-		[NETS] = sizeof(struct call_nets)};
+		[NETS] = sizeof(struct call_nets),
+		[SOME_NETS] = sizeof(struct call_nets)};
 
 	out[0] = (struct span){row->offset, row->kind < ARRAY_LEN(len) ? len[row->kind] : 0};
 	out[1] = (struct span){0, 0};

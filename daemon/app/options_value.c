@@ -9,6 +9,7 @@
 
 #include "base/secmem.h"
 #include "batch/engine.h"
+#include "control/teardown.h"
 #include "layout.h"
 
 static const char *set_string(const char **field, const char *value)
@@ -58,34 +59,61 @@ static const char *set_interfaces(struct options *o, const char *value)
 {
 	struct str rest = str_from(value);
 
-	while (rest.s) { /* the file has one line for all of them, with ';' between */
+	memset(o->local, 0, sizeof(o->local));
+	o->locals = 0;
+	while (rest.s) {
 		struct str one = str_trim(str_cut(&rest, ';'));
 		const char *right = one.len ? set_interface(o, one) : NULL;
 
 		if (right)
 			return right;
 	}
-	return NULL;
+	return o->locals ? NULL : "[NAME/]ADDR[!ADVERTISED], with ';' between several";
 }
 
-static const char *set_number(void *field, const char *value, enum kind kind)
+struct range {
+	const char *name; /* NULL: of the kind */
+	uint64_t min, max, step;
+	const char *right;
+};
+
+_Static_assert(ENGINE_DEPTH_MAX == 8 && SDP_MAX_MEDIA == 64, "texts of range_of()");
+
+static const struct range *range_of(const struct option_row *row)
 {
-	static const uint64_t max[] = {[UINT8] = 255,
-		[UINT16] = 65535,
-		[UINT32] = UINT32_MAX / 1000,
-		[UINT64] = INT64_MAX,
-		[PORT] = 65535,
-		[LEVEL] = 7};
-	static const char *const right[] = {[UINT8] = "a number from 0 to 255",
-		[UINT16] = "a number from 0 to 65535",
-		[UINT32] = "a number from 0 to 4294967",
-		[UINT64] = "a number",
-		[PORT] = "a port from 1024 to 65535",
-		[LEVEL] = "a level from 0 to 7"};
+	static const struct range kinds[] = {[UINT8] = {NULL, 0, 255, 1, "a number from 0 to 255"},
+		[UINT16] = {NULL, 0, 65535, 1, "a number from 0 to 65535"},
+		[UINT32] = {NULL, 0, UINT32_MAX / 1000, 1, "a number from 0 to 4294967"},
+		[UINT64] = {NULL, 0, INT64_MAX, 1, "a number"},
+		[PORT] = {NULL, 1024, 65535, 1, "a port from 1024 to 65535"},
+		[LEVEL] = {NULL, 0, 7, 1, "a level from 0 to 7"}};
+	static const struct range named[] = {
+		{"workers", 0, 64, 1, "a number from 1 to 64, or 0: one per processor"},
+		{"batch-max", 1, 16384, 1, "1 to 16384 packets"},
+		{"batches-in-flight", 0, ENGINE_DEPTH_MAX, 1, "a number from 0 to 8"},
+		{"max-medias", 1, SDP_MAX_MEDIA, 1, "1 to 64 m-lines"},
+		{"emergency-ports", 0, 50, 1, "0 to 50 percent"},
+		{"worker-priority", 0, 99, 1, "0 to 99"},
+		{"replay-window", 64, 32768, 64, "a multiple of 64 from 64 to 32768"},
+		{"xmlrpc-format", 0, TEARDOWN_FORMATS - 1, 1, "0, 1 or 2"},
+		{"redis-expires", 1, UINT32_MAX / 1000, 1,
+			"1 to 4294967 seconds; with 0 nothing would stay there"},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(named); i++)
+		if (strcmp(named[i].name, row->name) == 0)
+			return &named[i];
+	return &kinds[row->kind];
+}
+
+static const char *set_number(void *field, const char *value, const struct option_row *row)
+{
+	const struct range *r = range_of(row);
+	enum kind kind = row->kind;
 	uint64_t v;
 
-	if (str_to_u64(&v, str_from(value), max[kind]) || (kind == PORT && v < 1024))
-		return right[kind];
+	if (str_to_u64(&v, str_from(value), r->max) || v < r->min || v % r->step)
+		return r->right;
 	if (kind == UINT8)
 		*(uint8_t *)field = (uint8_t)v;
 	else if (kind == UINT32)
@@ -243,12 +271,14 @@ static const char *set_sdes_accept(struct sdes_policy *p, const char *value)
 	return NULL;
 }
 
-static const char *set_nets(struct call_nets *out, const char *value)
+/* all: whether a list may name all addresses. */
+static const char *set_nets(struct call_nets *out, const char *value, bool all)
 {
-	static const char right[] =
-		"networks as 192.0.2.0/24 or 2001:db8::/32, up to 16, with ',' between; or any, or none";
-	struct str rest =
-		str_from(str_eq_nocase(str_from(value), STR("any")) ? "0.0.0.0/0,::/0" : value);
+	const char *right = all
+		? "networks as 192.0.2.0/24 or 2001:db8::/32, up to 16, with ',' between; or any, or none"
+		: "networks as 192.0.2.0/24 or 2001:db8::/32, not all addresses, up to 16, with ',' between; or none";
+	bool any = all && str_eq_nocase(str_from(value), STR("any"));
+	struct str rest = str_from(any ? "0.0.0.0/0,::/0" : value);
 	struct call_nets nets = {0};
 
 	if (str_eq_nocase(rest, STR("none"))) {
@@ -257,7 +287,8 @@ static const char *set_nets(struct call_nets *out, const char *value)
 	}
 	for (struct str name = next_name(&rest); name.len; name = next_name(&rest)) {
 		if (nets.n == CALL_NETS_MAX ||
-			endpoint_parse_net(&nets.net[nets.n], &nets.bits[nets.n], name))
+			endpoint_parse_net(&nets.net[nets.n], &nets.bits[nets.n], name) ||
+			(!all && nets.bits[nets.n] == 0))
 			return right;
 		nets.n++;
 	}
@@ -377,6 +408,7 @@ const char *option_set(struct options *o, const struct option_row *row, const ch
 		return set_interfaces(o, value);
 	case CONFIG:
 	case STRING:
+	case NAMES:
 		return set_string(field, value);
 	case ENDPOINT:
 		return endpoint_parse(field, str_from(value))
@@ -421,7 +453,8 @@ const char *option_set(struct options *o, const struct option_row *row, const ch
 	case SDES_ACCEPT:
 		return set_sdes_accept(field, value);
 	case NETS:
-		return set_nets(field, value);
+	case SOME_NETS:
+		return set_nets(field, value, row->kind == NETS);
 	case DECIMAL:
 		return set_decimal(field, value);
 	case BOOL:
@@ -433,7 +466,7 @@ const char *option_set(struct options *o, const struct option_row *row, const ch
 	case UINT32:
 	case UINT64:
 	case LEVEL:
-		return set_number(field, value, row->kind);
+		return set_number(field, value, row);
 	}
 	return "nothing";
 }

@@ -13,7 +13,7 @@
 static enum options_result read_with(
 	struct options *o, const char *const *args, char *said, size_t said_len)
 {
-	char *argv[8] = {(char *)"xcipherd"};
+	char *argv[12] = {(char *)"xcipherd"};
 	FILE *f = tmpfile();
 	int argc = 1, keep = dup(STDERR_FILENO);
 	enum options_result res;
@@ -82,6 +82,27 @@ static void mistakes_are_named_in_one_line(void **state)
 		{{"--log-level=8"}, "0 to 7"},
 		{{"--batch-max=0"}, "batch-max"},
 		{{"--strict-source=maybe"}, "yes or no"},
+		{{"--max-medias=x"}, "1 to 64 m-lines"},
+		{{"--max-medias=65"}, "1 to 64 m-lines"},
+		{{"--max-medias=256"}, "1 to 64 m-lines"},
+		{{"--emergency-ports=51"}, "0 to 50 percent"},
+		{{"--worker-priority=300"}, "0 to 99"},
+		{{"--replay-window=0"}, "multiple of 64"},
+		{{"--replay-window=x"}, "multiple of 64"},
+		{{"--replay-window=70000"}, "multiple of 64"},
+		{{"--batch-max=x"}, "1 to 16384"},
+		{{"--workers=65"}, "1 to 64"},
+		{{"--batches-in-flight=9"}, "0 to 8"},
+		{{"--xmlrpc-format=256"}, "0, 1 or 2"},
+		{{"--redis-expires=0"}, "--redis-expires=0 is wrong, expected: 1 to"},
+		{{"--media-allow=any"}, "not all addresses"},
+		{{"--media-allow=0.0.0.0/0"}, "not all addresses"},
+		{{"--media-allow=10.0.0.0/8,::/0"}, "not all addresses"},
+		{{"--media-deny=none", "--media-deny=10.0.0.0/8"},
+			"--media-deny=none,10.0.0.0/8 is wrong, expected: networks as"},
+		{{"--media-deny=10.0.0.0/8", "--media-deny=any"}, "networks as"},
+		{{"--interface="}, "[NAME/]ADDR"},
+		{{"--interface=;"}, "[NAME/]ADDR"},
 		{{"stray"}, "\"stray\""},
 		{{"--config-file=/nonexistent/x.conf"}, "cannot read /nonexistent/x.conf"},
 	};
@@ -128,6 +149,101 @@ static void file_and_command_line_agree_on_names(void **state)
 	assert_false(o.strict_source);
 	assert_int_equal(o.workers, 3);
 	assert_int_equal(o.port_max, 39999); /* default */
+	options_free(&o);
+}
+
+static void write_file(const char *path, const char *text);
+
+/* What would be without effect: a file whose name was lost, as in --ng-key-file=$UNSET. */
+static void an_empty_text_is_an_error(void **state)
+{
+	static const char *const T[] = {"ng-key-file", "http-token-file", "http-host",
+		"xdp-interface", "templates", "b2b-url", "redis-password-file", "redis-tls-ca",
+		"redis-tls-name", "redis-tls-cert", "redis-tls-key", "redis-key-file",
+		"recording-dir", "pidfile", "user", "group", "config-file"};
+	char path[] = "/tmp/xcipher-options-XXXXXX", file[64], text[128], said[1024];
+
+	(void)state;
+	close(mkstemp(path));
+	snprintf(file, sizeof(file), "--config-file=%s", path);
+	for (size_t i = 0; i < ARRAY_LEN(T); i++)
+		for (int in_file = 0; in_file < 2; in_file++) {
+			const char *args[] = {file, NULL, NULL};
+			struct options o;
+
+			if (in_file && strcmp(T[i], "config-file") == 0)
+				continue;
+			snprintf(text, sizeof(text), in_file ? "[xcipher]\n%s =\n" : "--%s=", T[i]);
+			write_file(path, in_file ? text : "[xcipher]\n");
+			args[1] = in_file ? NULL : text;
+			assert_int_equal(
+				read_with(&o, args, said, sizeof(said)), OPTIONS_EXIT_ERROR);
+			if (!strstr(said, T[i]) || !strstr(said, "leave the option out"))
+				fail_msg("%s: %s", T[i], said);
+			options_free(&o);
+		}
+	unlink(path);
+}
+
+static void expect_deny(const struct options *o, const char *want)
+{
+	char got[512] = "", addr[ENDPOINT_STRLEN];
+
+	for (uint32_t i = 0; i < o->media_deny.n; i++)
+		snprintf(got + strlen(got), sizeof(got) - strlen(got), "%s/%u ",
+			endpoint_fmt_addr(&o->media_deny.net[i], addr), o->media_deny.bits[i]);
+	assert_string_equal(got, want);
+}
+
+/* In the file, on the command line; and the command line's list replaces the file's. */
+static void a_repeated_list_grows(void **state)
+{
+	char path[] = "/tmp/xcipher-options-XXXXXX", file[64], said[1024];
+	const char *from_file[] = {file, NULL},
+		   *both[] = {file, "--media-deny=192.0.2.0/24", "--media-deny=10.2.0.0/16", NULL},
+		   *lists[] = {"--config-file=none", "--sdes-offer=AES_256_CM_HMAC_SHA1_80",
+			   "--sdes-offer=AES_CM_128_HMAC_SHA1_80", "--opencl-device=gpu:3",
+			   "--opencl-device=cpu", "--xdp-interface=a", "--xdp-interface=b", NULL},
+		   *more[] = {"--config-file=none", "--sdes-accept=strong",
+			   "--sdes-accept=UNENCRYPTED_SRTP", "--http-host=x", "--http-host=y",
+			   "--opencl-min=7", "--opencl-min=9", NULL},
+		   *interfaces[] = {file, "--interface=192.0.2.9", NULL};
+	struct options o;
+
+	(void)state;
+	close(mkstemp(path));
+	snprintf(file, sizeof(file), "--config-file=%s", path);
+	write_file(path,
+		"[xcipher]\nmedia-deny = 10.0.0.0/16\ntos = 1\nmedia-deny = 10.1.0.0/16\ntos = 2\n"
+		"interface = 192.0.2.1\ninterface = b/192.0.2.2;c/192.0.2.3\n");
+	assert_int_equal(read_with(&o, from_file, said, sizeof(said)), OPTIONS_RUN);
+	expect_deny(&o, "10.0.0.0/16 10.1.0.0/16 ");
+	assert_int_equal(o.locals, 3);
+	assert_int_equal(o.tos, 2); /* no list: the last one */
+	options_free(&o);
+	assert_int_equal(read_with(&o, both, said, sizeof(said)), OPTIONS_RUN);
+	expect_deny(&o, "192.0.2.0/24 10.2.0.0/16 ");
+	options_free(&o);
+	assert_int_equal(read_with(&o, interfaces, said, sizeof(said)), OPTIONS_RUN);
+	assert_int_equal(o.locals, 1);
+	assert_int_equal(o.local[0].addr.addr[3], 9);
+	options_free(&o);
+	unlink(path);
+	assert_int_equal(read_with(&o, lists, said, sizeof(said)), OPTIONS_RUN);
+	assert_int_equal(o.sdes.offer[0], SUITE_AES_256_CM_80);
+	assert_int_equal(o.sdes.offer[1], SUITE_AES_CM_128_80);
+	assert_int_equal(o.sdes.offer[2], 0);
+	assert_int_equal(o.devices, 2);
+	assert_string_equal(o.device[1].name, "cpu");
+	assert_int_equal(o.device[0].weight, 3);
+	assert_string_equal(o.xdp_interfaces, "a,b");
+	options_free(&o);
+	assert_int_equal(read_with(&o, more, said, sizeof(said)), OPTIONS_RUN);
+	assert_int_equal(o.sdes.params, NG_SDES_UNENCRYPTED_SRTP);
+	assert_true(o.sdes.accept & 1u << SUITE_AES_CM_128_80);
+	assert_string_equal(o.http_hosts, "x,y");
+	assert_int_equal(o.opencl_min[0], 7);
+	assert_int_equal(o.opencl_min[1], 9);
 	options_free(&o);
 }
 
@@ -321,6 +437,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(mistakes_are_named_in_one_line),
 		cmocka_unit_test(file_and_command_line_agree_on_names),
+		cmocka_unit_test(an_empty_text_is_an_error),
+		cmocka_unit_test(a_repeated_list_grows),
 		cmocka_unit_test(sdes_lists_name_suites_in_order),
 		cmocka_unit_test(templates_come_from_their_section_and_are_tried),
 		cmocka_unit_test(devices_have_names_weights_and_minima),
