@@ -119,7 +119,7 @@ static int redis_password(struct daemon *d, struct redis_config *cfg)
 		err = -EINVAL;
 	}
 	for (size_t i = 0; !err && i < ARRAY_LEN(server); i++)
-		if (!server[i]->password[0]) {
+		if (redis_server_is_set(server[i]) && !server[i]->password[0]) {
 			memcpy(server[i]->password, line.s, line.len);
 			server[i]->password[line.len] = 0;
 		}

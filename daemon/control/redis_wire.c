@@ -4,6 +4,7 @@
 #include "control/redis_wire.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <netinet/tcp.h>
 #include <openssl/err.h>
 #include <openssl/pem.h>
@@ -80,10 +81,28 @@ static int use_key(SSL_CTX *ctx, const char *path, char *err, size_t err_len)
 	return res;
 }
 
+/* OpenSSL does not say why it could not open a file. */
+static int check_readable(const char *option, const char *path, char *err, size_t err_len)
+{
+	int fd = path[0] ? open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY) : -1, res = 0;
+
+	if (fd >= 0)
+		close(fd);
+	else if (path[0])
+		res = -errno;
+	if (res)
+		snprintf(err, err_len, "%s=%s cannot be read: %s", option, path, strerror(-res));
+	return res;
+}
+
 static int configure(SSL_CTX *ctx, const struct redis_tls_config *cfg, char *err, size_t err_len)
 {
 	char why[100];
+	int res = check_readable("--redis-tls-ca", cfg->ca_file, err, err_len);
 
+	res = res ? res : check_readable("--redis-tls-cert", cfg->cert_file, err, err_len);
+	if (res)
+		return res;
 	if (SSL_CTX_set_min_proto_version(ctx, TLS1_2_VERSION) != 1)
 		return -EINVAL;
 	SSL_CTX_set_options(ctx, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION);

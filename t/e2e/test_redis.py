@@ -153,8 +153,12 @@ def test_no_key_file_no_start(net):
     if not have():
         raise Skip(f"no {PROGRAM}")
     for options, word in ((["--redis=127.0.0.1:6379"], "redis-key-file"), (["--redis=127.0.0.1:6379", "--redis-key-file=/nowhere"], "/nowhere"),
-                          (["--redis=127.0.0.1:6379", "--redis-key-file=/dev/null"], "regular"), (["--standby=yes"], "--redis")):
+                          (["--redis=127.0.0.1:6379", "--redis-key-file=/dev/null"], "regular"), (["--standby=yes"], "--redis"),
+                          (["--redis=rediss://127.0.0.1", "--redis-tls-ca=/nowhere"], "--redis-tls-ca=/nowhere cannot be read: No such file"),
+                          (["--redis=rediss://127.0.0.1", "--redis-tls-cert=/nowhere", "--redis-tls-key=/x"], "--redis-tls-cert=/nowhere cannot be read: No such")):
         try:
+            if "rediss" in options[0]:
+                options.append("--redis-key-file=none")
             relay.Xcipherd(net, SERIAL, *options).wait_ready()
             raise AssertionError(f"started with {options}")
         except RuntimeError as e:

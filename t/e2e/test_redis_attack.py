@@ -386,6 +386,7 @@ def test_tls_with_a_user_of_the_least_rights(net):
         with open(f"/proc/{daemon.process.pid}/cmdline", "rb") as f:
             assert b"pass word" not in f.read()
         assert "pass word" not in daemon.text()
+        assert "in the clear" not in daemon.text(), daemon.text()
         kill(daemon)
         daemon = relay.Xcipherd(net, *options).wait_ready()
         until(lambda: state(daemon)["restored"] == 4)
