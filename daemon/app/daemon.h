@@ -60,6 +60,7 @@ struct daemon {
 	struct operate operate;
 	struct loop *loop;
 	struct host *host;
+	struct loop_timer *reach_again; /* NULL: no destination is to be judged again */
 	bool stopping;
 	int ack_fd, signal_fd;
 	struct notify notify;

@@ -204,6 +204,37 @@ static int ng_start(struct daemon *d)
 	return 0;
 }
 
+static void reach_again(void *arg);
+
+static void reach_again_in(struct daemon *d, uint64_t ns)
+{
+	if (loop_timer_add(d->loop, &d->reach_again, ns, 0, reach_again, d)) {
+		d->reach_again = NULL;
+		log_err("out of memory; destinations of media are not judged again");
+	}
+}
+
+static void reach_again(void *arg)
+{
+	struct daemon *d = arg;
+	uint64_t ns;
+
+	d->reach_again = NULL;
+	ns = calls_reach_again(d->calls, clock_real_ns());
+	if (ns)
+		reach_again_in(d, ns);
+}
+
+/* Whatever waits for a later pass, this is due now. */
+static void host_changed(void *arg)
+{
+	struct daemon *d = arg;
+
+	loop_timer_remove(d->reach_again);
+	calls_host_changed(d->calls);
+	reach_again_in(d, 0);
+}
+
 int daemon_control_start(struct daemon *d)
 {
 	const struct options *o = &d->o;
@@ -219,6 +250,7 @@ int daemon_control_start(struct daemon *d)
 	if (err)
 		return daemon_fail(d, err, "calls");
 	calls_set_reach(d->calls, &d->reach);
+	host_on_change(d->host, host_changed, d);
 	calls_on_key_life(d->calls, key_notice, d);
 	calls_on_trace(d->calls, trace_notice, NULL);
 	calls_on_handover(d->calls, handover_notice, NULL);

@@ -58,6 +58,8 @@ void calls_end(struct calls *c, struct call *call)
 {
 	if (c->cursor == call)
 		c->cursor = call->next;
+	if (c->again.at == call)
+		c->again.at = call->next;
 	trace_call(&c->trace, c->relay, call);
 	if (call->tap)
 		c->rec->ops->stop(c->rec->arg, call->tap, call->tap_discard);
@@ -147,6 +149,8 @@ int calls_put_in_force(
 	save_changed(&c->saver, prev, next);
 	if (c->cursor == prev)
 		c->cursor = next;
+	if (c->again.at == prev)
+		c->again.at = next;
 	call_free(&c->keys, prev);
 	return 0;
 }

@@ -62,6 +62,11 @@ int calls_create(struct calls **out, const struct call_policy *policy, const str
 /* Sets where media may go. Call it before the first request; r must outlive the calls. Without it
  * the built-in rules apply, and only the addresses of media interfaces count as the host's own. */
 void calls_set_reach(struct calls *c, const struct reach *r);
+/* The answers of reach's callbacks changed: calls_reach_again() is to be called. */
+void calls_host_changed(struct calls *c);
+/* Judges the destinations of a bounded number of calls again, signalled and learned, and cuts those that are not allowed now.
+ * Returns after how many nanoseconds it is to be called once more; 0: all calls are judged. */
+uint64_t calls_reach_again(struct calls *c, uint64_t now_ns);
 /* Ends every call and gives back everything it held. */
 void calls_destroy(struct calls *c);
 

@@ -18,7 +18,11 @@ struct calls {
 	struct keystore keys;
 	enum call_limit limit; /* reached, other than sessions */
 	bool passive;
-	struct call *cursor; /* of the tick */
+	struct call *cursor;     /* of the tick */
+	struct {                 /* reach_again.c */
+		struct call *at; /* the next call of the pass, NULL: no pass has begun */
+		uint32_t passes; /* still to be made, with the one under way */
+	} again;
 	struct calls_counters counters;
 	struct saver saver;
 	void (*notice)(void *arg, const struct call_key_notice *n);

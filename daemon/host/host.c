@@ -34,8 +34,10 @@ struct host {
 	struct mnl_socket *ask, *news; /* NULL: a fixed one */
 	struct loop *loop;
 	struct loop_io *io;
-	struct loop_timer *timer; /* a reading is due */
-	uint64_t read_ns;         /* the last one, monotonic */
+	struct loop_timer *timer;   /* a reading is due */
+	uint64_t read_ns;           /* the last one, monotonic */
+	void (*changed)(void *arg); /* NULL: nobody is told */
+	void *changed_arg;
 	struct host_table *retired[RETIRED];
 	uint32_t retireds;
 };
@@ -166,7 +168,15 @@ static int read_all(struct host *h)
 	if (!t)
 		return err ? err : -ENOMEM;
 	publish(h, t);
+	if (h->changed)
+		h->changed(h->changed_arg);
 	return 0;
+}
+
+void host_on_change(struct host *h, void (*fn)(void *arg), void *arg)
+{
+	h->changed = fn;
+	h->changed_arg = arg;
 }
 
 static void on_due(void *arg);

@@ -12,7 +12,9 @@ struct host;
 
 /* Reads all addresses, then follows their changes on the loop. 0 or -errno. */
 int host_create(struct host **out, struct loop *loop);
-/* For tests: owns exactly these networks, and follows no changes. 0 or -ENOMEM. */
+/* fn is called on the loop after the table was replaced. Not more often than once in 20 ms. */
+void host_on_change(struct host *h, void (*fn)(void *arg), void *arg);
+/* For tests: owns exactly these networks, and follows nothing. 0 or -ENOMEM. */
 int host_create_fixed(struct host **out, const struct host_net *net, uint32_t n);
 /* Stops following changes; queries still work. Call it before the loop is destroyed. NULL is
  * fine. */

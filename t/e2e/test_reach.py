@@ -171,6 +171,39 @@ def test_what_the_operator_names_is_allowed(net):
     assert daemon.stop() == 0, daemon.text()
 
 
+@cases((None,), ("--media-allow=10.66.0.9/32",))
+def test_an_address_that_becomes_the_hosts_own(net, allow):
+    """It is nobody's when it is signalled. Then the host gets it: media must not reach the host's services. With --media-allow they do."""
+    daemon = relay.Xcipherd(net, "--engine=serial", "--workers=1", *([allow] if allow else [])).wait_ready()
+    talk = Talk(daemon, "later")
+    friend = terminal(net, "callee", FRIEND)
+    calls.ok(talk.offer(sdp("10.66.0.9", 6666)))
+    calls.ok(talk.answer(sdp(*FRIEND)))
+    near = talk.to_callee()
+    net.run(net.gateway, "ip", "addr", "add", "10.66.0.9/32", "dev", "lo")
+    service = ng.socket_in(net.gateway)
+    service.bind(("10.66.0.9", 6666))
+    end, got, seq, before = time.monotonic() + 30, [], 0, drops(daemon, "no-destination")
+    while not (got if allow else drops(daemon, "no-destination") > before + 20) and time.monotonic() < end:
+        friend.sendto(rtp(seq, b"for the host"), (near["ip"], near["port"]))
+        seq += 1
+        got += heard([service], lambda p: True, 0.02)
+    if allow:
+        assert got and got[0].endswith(b"for the host"), "the way to the service works"
+    else:
+        assert drops(daemon, "no-destination") > before + 20, daemon.statistics()["drops"]
+        # What left before the daemon heard of the address may have arrived; now nothing does.
+        assert not heard([service], lambda p: False, 0.2) or not heard([service], lambda p: False, 0.2)
+        reply = talk.offer(sdp("10.66.0.9", 6666), again=True)
+        assert reply["result"] == "error" and "not allowed" in reply["error-reason"], reply
+        calls.ok(talk.offer(sdp(*PHONE), again=True))  # the call goes on
+        calls.ok(talk.answer(sdp(*FRIEND)))
+        phone = terminal(net, "caller", PHONE)
+        friend.sendto(rtp(900, b"again"), (near["ip"], near["port"]))
+        assert heard([phone], lambda p: p.endswith(b"again"), 30)
+    assert daemon.stop() == 0, daemon.text()
+
+
 HOLD = "v=0\r\no=- 1 1 IN IP4 10.200.1.2\r\ns=-\r\nc=IN IP4 0.0.0.0\r\nt=0 0\r\nm=audio 20000 RTP/AVP 0\r\na=inactive\r\n"
 UNUSED = sdp(*PHONE) + "m=video 0 RTP/AVP 31\r\nc=IN IP4 127.0.0.1\r\n"
 

@@ -429,6 +429,118 @@ static void a_link_ends_with_the_call_that_it_leads_to(void **state)
 	talk_end(&t);
 }
 
+/* --- The host's addresses change -------------------------------------------------------------------------------- */
+
+struct changing {
+	struct reach reach;
+	const char *own;
+	uint32_t asked;
+};
+
+static bool has_now(void *arg, const struct endpoint *e)
+{
+	struct changing *h = arg;
+
+	h->asked++;
+	return h->own && is(e, h->own);
+}
+
+static void changing_start(struct talk *t, struct changing *h)
+{
+	talk_start(t);
+	*h = (struct changing){.reach = {.local = t->m->local,
+				       .locals = t->m->locals,
+				       .port_min = 30000,
+				       .port_max = 40000,
+				       .own = has_now,
+				       .arg = h}};
+	calls_set_reach(t->c, &h->reach);
+}
+
+static void all_again(struct talk *t)
+{
+	uint32_t steps = 0;
+
+	calls_host_changed(t->c);
+	while (calls_reach_again(t->c, t->now))
+		assert_true(++steps < 100);
+}
+
+static void a_destination_that_becomes_the_hosts_is_cut(void **state)
+{
+	const struct endpoint none = {0}, ours = at(B, 9);
+	struct ng_request r;
+	struct changing h;
+	struct talk t;
+
+	(void)state;
+	changing_start(&t, &h);
+	assert_null(call(&t, "0", A, 4000, B, 4000));
+	assert_null(call(&t, "1", A, 4002, A, 4004));
+	assert_null(call(&t, "2", A, 4006, TOLD, port_of(0, false)));
+	t.m->remote[4] = ours; /* learned by RTP of call 1's caller */
+	r = request("3", "a", "", talk_body(&t, B, 4008, "RTP/AVP", ""));
+	talk_send(&t, &r, false);
+	assert_null(t.reply.error);
+	all_again(&t);
+	assert_int_equal(t.m->cuts, 0); /* control: nothing changed for these */
+	h.own = B;
+	all_again(&t);
+	/* Of call 0 the side that has the address, RTP and RTCP; of call 1 what was learned, and the signalled one is back. */
+	t.m->remote[4] = none;
+	assert_int_equal(t.m->cuts, 2 + 2); /* twice: the mock goes on to say that it is learned */
+	for (uint32_t i = 0; i < 12; i++)
+		assert_true(!t.m->stream_cfg[i].remote.port == (i == 2 || i == 3));
+	/* The offer that waits is answered, and leads nowhere. */
+	r = request("3", "a", "b", talk_body(&t, A, 4010, "RTP/AVP", ""));
+	talk_send(&t, &r, true);
+	assert_null(t.reply.error);
+	for (uint32_t i = 12; i < 16; i++)
+		assert_false(is(&t.m->stream_cfg[i].remote, B));
+	/* A word of the terminal mends it. */
+	assert_null(call(&t, "0", A, 4000, A, 4012));
+	assert_true(is(&t.m->stream_cfg[2].remote, A));
+	talk_end(&t);
+}
+
+/* Calls end and change in the middle of a pass, and addresses change without end for a while. */
+static void judging_again_is_bounded_and_comes_to_its_end(void **state)
+{
+	enum { CALLS = 600, STEP_MAX = 5000 }; /* each call asks a few times */
+	uint32_t steps = 0, longest = 0, all = 0;
+	struct changing h;
+	struct talk t;
+	char id[8];
+
+	(void)state;
+	changing_start(&t, &h);
+	for (unsigned n = 0; n < CALLS; n++) {
+		snprintf(id, sizeof(id), "%u", n);
+		assert_null(call(&t, id, A, 4000, n == CALLS - 1 ? B : A, 4000));
+	}
+	h.own = B;
+	calls_host_changed(t.c);
+	for (bool more = true; more; steps++) {
+		assert_true(steps < 200);
+		if (steps < 20)
+			calls_host_changed(t.c);
+		h.asked = 0;
+		more = calls_reach_again(t.c, t.now) != 0;
+		longest = h.asked > longest ? h.asked : longest;
+		all += h.asked;
+		if (steps >= 4)
+			continue;
+		snprintf(id, sizeof(id), "%u", 128 * (steps + 1)); /* the next of the pass */
+		end_call(&t, id);
+		snprintf(id, sizeof(id), "%u", 128 * (steps + 1) + 1); /* and then the next */
+		assert_null(invite(&t, id, "b", A, 4002, A, 4000));
+	}
+	assert_in_range(all, 2 * CALLS, 100 * CALLS);
+	assert_in_range(longest, 1, STEP_MAX < all / 4 ? STEP_MAX : all / 4);
+	assert_int_equal(t.m->cuts, 2);
+	talk_end(&t);
+}
+
 static void an_offer_that_waits_is_looked_at_again_when_it_is_answered(void **state)
 {
 	struct ng_request r;
@@ -560,6 +672,8 @@ int main(void)
 		cmocka_unit_test(what_would_close_a_circle_is_refused_and_changes_nothing),
 		cmocka_unit_test(echo_listeners_and_connect_are_ways_too),
 		cmocka_unit_test(a_link_ends_with_the_call_that_it_leads_to),
+		cmocka_unit_test(a_destination_that_becomes_the_hosts_is_cut),
+		cmocka_unit_test(judging_again_is_bounded_and_comes_to_its_end),
 		cmocka_unit_test(an_offer_that_waits_is_looked_at_again_when_it_is_answered),
 		cmocka_unit_test(a_long_chain_is_walked_within_bounds),
 		cmocka_unit_test(fast_streams_are_watched),
