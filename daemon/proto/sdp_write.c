@@ -78,15 +78,23 @@ static bool name_in(const struct sdp_line *l, const struct str *names, size_t co
 	return false;
 }
 
-/* RFC 8839 5, RFC 8840; trickle ICE included. */
+static bool name_begins(const struct sdp_line *l, struct str with)
+{
+	return l->type == 'a' && l->name.len >= with.len &&
+		str_eq_nocase((struct str){l->name.s, with.len}, with);
+}
+
+/* Further addresses of a media. ICE (RFC 8839 5, RFC 8840; trickle ICE included) and what came before it (a=alt, MS-ICE), RFC 6947,
+ * RFC 4570, RFC 5760, and the realms of optimal media routing (3GPP TS 29.079), by which others would go round us. */
 static bool is_ice(const struct sdp_line *l)
 {
-	static const struct str names[] = {
-		{"candidate", 9}, {"remote-candidates", 17}, {"end-of-candidates", 17}};
+	static const struct str names[] = {{"candidate", 9}, {"remote-candidates", 17},
+		{"end-of-candidates", 17}, {"remote-candidate", 16}, {"x-candidate-ipv6", 16},
+		{"x-candidate-info", 16}, {"alt", 3}, {"altc", 4}, {"source-filter", 13},
+		{"rtcp-unicast", 12}, {"visited-realm", 13}, {"secondary-realm", 15}};
 
-	return name_in(l, names, ARRAY_LEN(names)) ||
-		(l->type == 'a' && l->name.len > 4 &&
-			str_eq_nocase((struct str){l->name.s, 4}, STR("ice-")));
+	return name_in(l, names, ARRAY_LEN(names)) || name_begins(l, STR("ice-")) ||
+		name_begins(l, STR("omr-"));
 }
 
 /* RFC 8122, RFC 4145, RFC 8842 and its drafts. */
@@ -98,31 +106,50 @@ static bool is_dtls(const struct sdp_line *l)
 	return name_in(l, names, ARRAY_LEN(names));
 }
 
-/* RFC 5939: a capability carries an attribute in its value, keys included: "a=acap:1 crypto:1 ...". */
-static bool is_key_capability(const struct sdp_line *l)
+/* Key management that no terminal may use through us: k= (RFC 8866 5.12: discard it), key-mgmt (RFC 4567), ZRTP (RFC 6189),
+ * cryptoscale (MS-SDPEXT). SDES of media that we do not relay is a=crypto, which is not in here. */
+static bool is_other_key(struct str name)
 {
-	static const struct str names[] = {{"crypto", 6}, {"key-mgmt", 8}, {"zrtp-hash", 9},
-		{"fingerprint", 11}, {"setup", 5}, {"tls-id", 6}};
-	struct str rest = l->arg, attr;
+	static const struct str names[] = {
+		{"key-mgmt", 8}, {"zrtp-hash", 9}, {"zrtp-zid", 8}, {"cryptoscale", 11}};
 
-	if (!name_is(l, STR("acap")))
-		return false;
-	(void)str_word(&rest);
-	attr = str_trim(str_cut(&rest, ':'));
 	for (size_t i = 0; i < ARRAY_LEN(names); i++)
-		if (str_eq_nocase(attr, names[i]))
+		if (str_eq_nocase(name, names[i]))
 			return true;
 	return false;
 }
 
-/* Keys of mechanisms that are not relayed: k= (RFC 8866 5.12: discard it), key-mgmt (RFC 4567),
- * ZRTP (RFC 6189). They are removed from every section, even from media that we do not relay.
- * a=crypto of such media is kept. */
-static bool is_other_key(const struct sdp_line *l)
+/* Capabilities (RFC 5939, 6871, 7006): other addresses, transports, keys and attributes, one of which the answer may choose instead
+ * of the m-line. We take no part in that, so that the answer must not either. */
+static bool is_capability(const struct sdp_line *l)
 {
-	static const struct str names[] = {{"key-mgmt", 8}, {"zrtp-hash", 9}};
+	static const struct str names[] = {{"csup", 4}, {"creq", 4}, {"acap", 4}, {"tcap", 4},
+		{"pcfg", 4}, {"acfg", 4}, {"lcfg", 4}, {"mcap", 4}, {"rmcap", 5}, {"omcap", 5},
+		{"mfcap", 5}, {"mscap", 5}, {"sescap", 6}, {"bcap", 4}, {"ccap", 4}, {"icap", 4}};
 
-	return l->type == 'k' || name_in(l, names, ARRAY_LEN(names)) || is_key_capability(l);
+	return name_in(l, names, ARRAY_LEN(names));
+}
+
+/* RFC 3407: "a=cpar:a=crypto:1 ...". Only declares what a gateway could do, but keys stay keys. */
+static bool is_key_declared(const struct sdp_line *l)
+{
+	struct str rest = str_trim(l->arg), name;
+
+	if (!(name_is(l, STR("cpar")) || name_is(l, STR("cparmin")) || name_is(l, STR("cparmax"))))
+		return false;
+	if (str_starts(rest, STR("k=")))
+		return true;
+	(void)str_cut(&rest, '=');
+	name = str_trim(str_cut(&rest, ':'));
+	return is_other_key(name) || str_eq_nocase(name, STR("crypto")) ||
+		str_eq_nocase(name, STR("fingerprint"));
+}
+
+/* What goes from every section, media that we do not relay included. */
+static bool is_never_passed(const struct sdp_line *l)
+{
+	return l->type == 'k' || (l->type == 'a' && is_other_key(l->name)) || is_capability(l) ||
+		is_key_declared(l);
 }
 
 static bool is_removed_anywhere(const struct writer *w, const struct sdp_line *l)
@@ -159,6 +186,15 @@ static void put_origin(const struct writer *w, const struct sdp_line *l)
 	put_eol(w);
 }
 
+/* These have no place at session level (RFC 4568 5.1.1, RFC 3605 2.1, RFC 5761 8, RFC 8858): a key, an address of nobody's. */
+static bool is_of_media(const struct sdp_line *l)
+{
+	static const struct str names[] = {
+		{"crypto", 6}, {"rtcp", 4}, {"rtcp-mux", 8}, {"rtcp-mux-only", 13}};
+
+	return name_in(l, names, ARRAY_LEN(names));
+}
+
 static void put_session(const struct writer *w)
 {
 	for (const struct sdp_line *l = w->s->session; l; l = l->next) {
@@ -170,9 +206,7 @@ static void put_session(const struct writer *w)
 			put_eol(w);
 		} else if (l->type == 'c' && w->session_conn_new && !conn_stays(w, l)) {
 			put_conn(w);
-		} else if (is_removed_anywhere(w, l) || is_other_key(l) ||
-			(w->any_edited && name_is(l, STR("crypto")))) {
-			/* A key has no place at session level (RFC 4568 5.1.1): never hand it on. */
+		} else if (is_removed_anywhere(w, l) || is_never_passed(l) || is_of_media(l)) {
 			continue;
 		} else {
 			put_line(w, l);
@@ -192,8 +226,8 @@ static void put_kept(const struct writer *w, const struct sdp_media *m)
 	bool want_conn = w->session_conn_new && !m->own_conn && m->port && m->conn.line;
 
 	for (const struct sdp_line *l = m->lines; l; l = l->next) {
-		/* Rejected media need no key. */
-		if (!is_other_key(l) &&
+		/* Rejected media need no key at all. */
+		if (!is_never_passed(l) &&
 			(m->port || !(name_is(l, STR("crypto")) || is_removed_anywhere(w, l))))
 			put_line(w, l);
 		if (want_conn && (!l->next || l->next->type != 'i')) { /* order: m=, i=, c= */
@@ -277,8 +311,8 @@ static bool is_direction(const struct sdp_line *l)
 static void put_attr(const struct writer *w, const struct sdp_line *l,
 	const struct sdp_media_edit *me, struct done *done)
 {
-	if (is_removed_anywhere(w, l) || is_other_key(l) || (me->direction.s && is_direction(l)) ||
-		(me->drop_mid && name_is(l, STR("mid"))))
+	if (is_removed_anywhere(w, l) || is_never_passed(l) ||
+		(me->direction.s && is_direction(l)) || (me->drop_mid && name_is(l, STR("mid"))))
 		return;
 	if (name_is(l, STR("crypto"))) {
 		put_crypto(w, me, done);
@@ -311,7 +345,7 @@ static void put_relayed(
 		} else if (l->type == 'a') {
 			put_attr(w, l, me, &done);
 		} else if (l->type != 'c' || conn_stays(w, l)) {
-			if (!is_other_key(l))
+			if (!is_never_passed(l))
 				put_line(w, l);
 		} else if (!me->reject || !w->s->conn.present) {
 			put_conn(w); /* rejected: only if there would be no c= at all without it */

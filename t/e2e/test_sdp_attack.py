@@ -52,7 +52,9 @@ def test_control_characters_in_names_are_refused(net, key):
 
 KEY_LINES = ("k=clear:topsecret", "a=key-mgmt:mikey topsecret", "a=zrtp-hash:1.10 topsecret", "a=crypto:1 AES_CM_128_HMAC_SHA1_80 inline:topsecret",
              "a=acap:1 crypto:1 AES_CM_128_HMAC_SHA1_80 inline:topsecret", "a=acap:2 key-mgmt:mikey topsecret", "a=fingerprint:sha-256 topsecret",
-             "a=setup:actpass topsecret", "a=tls-id:topsecret", "a=ice-pwd:topsecret")
+             "a=setup:actpass topsecret", "a=tls-id:topsecret", "a=ice-pwd:topsecret",
+             "a=zrtp-zid:topsecret", "a=cryptoscale:1 client inline:topsecret", "a=tcap:1 RTP/SAVP topsecret", "a=pcfg:1 t=1 topsecret",
+             "a=ccap:1 IN IP4 topsecret 9", "a=alt:1 1 : topsecret b 127.0.0.1 9", "a=altc:1 IP4 topsecret 9", "a=cpar:a=crypto:1 C inline:topsecret")
 
 
 @cases(*[(line.split(" ")[0].replace(":", "-").replace("=", "-"), n) for n, line in enumerate(KEY_LINES)])

@@ -218,6 +218,17 @@ static void errors_name_their_line(void **state)
 #define OUR_C       "c=IN IP4 203.0.113.1\r\n"
 #define M           "m=audio 1000 RTP/AVP 0\r\n"
 #define M2          "m=audio 2000 RTP/AVP 0\r\n"
+#define CAPABILITIES                                                                   \
+	"a=csup:med-v0\r\na=creq:cap-v0\r\na=tcap:1 RTP/SAVP\r\na=acap:2 ptime:20\r\n" \
+	"a=pcfg:1 t=1 a=2\r\na=acfg:1 t=1\r\na=lcfg:1 mt=1\r\na=rmcap:1 PCMA/8000\r\n" \
+	"a=omcap:1 x\r\na=mcap:1 x\r\na=mfcap:1 x\r\na=mscap:1 x\r\na=sescap:1 1\r\n"  \
+	"a=bcap:1 AS:200\r\na=CCAP:1 IN IP4 127.0.0.1 9\r\na=icap:1 x\r\n"
+#define ADDRESSES_BUT_ALTC                                                                       \
+	"a=alt:1 1 : a b 127.0.0.1 9\r\na=source-filter: incl IN IP4 * 192.0.2.9\r\n"            \
+	"a=remote-candidate:x\r\na=x-candidate-ipv6:x\r\n"                                       \
+	"a=visited-realm:1 x IN IP4 192.0.2.9 5\r\na=secondary-realm:1 x IN IP4 192.0.2.9 6\r\n" \
+	"a=omr-m-cksum:x\r\na=rtcp-unicast:x\r\n"
+#define ADDRESSES ADDRESSES_BUT_ALTC "a=altc:1 IP6 2001:db8::1 45678\r\n"
 
 static const struct str two_keys[] = {{"1 A inline:x", 12}, {"2 B inline:y", 12}};
 
@@ -312,8 +323,25 @@ static const struct {
 		{EDITED({{.port = 2000}, {.reject = true}})},
 		HEAD "k=prompt\r\n" CONN "a=key-mgmt:mikey A\r\n" M
 		     "k=clear:x\r\na=KEY-MGMT:mikey B\r\na=zrtp-hash:1.10 z\r\n"
-		     "a=acap:1 crypto:1 C inline:x\r\na=acap:2 ptime:20\r\n" M "k=clear:y\r\n",
-		HEAD CONN M2 "a=acap:2 ptime:20\r\nm=audio 0 RTP/AVP 0\r\n"},
+		     "a=zrtp-zid:1\r\na=cryptoscale:1 client C inline:x\r\n"
+		     "a=acap:1 crypto:1 C inline:x\r\na=2\r\n" M "k=clear:y\r\n",
+		HEAD CONN M2 "a=2\r\nm=audio 0 RTP/AVP 0\r\n"},
+	{"capabilities go from every section, the words of an older scheme stay unless they are keys",
+		{EDITED({{.port = 2000}, {.keep = true}})},
+		HEAD CONN CAPABILITIES M CAPABILITIES
+		"a=ptime:20\r\na=cdsc:1 audio RTP/AVP 0\r\na=cpar:a=ptime:20\r\n"
+		"a=cpar: a=crypto:1 C inline:x\r\nm=image 5 udptl t38\r\n" CAPABILITIES "a=3\r\n",
+		HEAD CONN M2 "a=ptime:20\r\na=cdsc:1 audio RTP/AVP 0\r\na=cpar:a=ptime:20\r\n"
+			     "m=image 5 udptl t38\r\na=3\r\n"},
+	{"further addresses of relayed media go, and those of others stay",
+		{.remove_ice = true, EDITED({{.port = 2000}, {.keep = true}})},
+		HEAD CONN ADDRESSES M ADDRESSES "a=1\r\nm=image 5 udptl t38\r\na=altc:1 x\r\n",
+		HEAD CONN M2 "a=1\r\nm=image 5 udptl t38\r\na=altc:1 x\r\n" ADDRESSES_BUT_ALTC},
+	{"words on RTCP have no place at session level",
+		{EDITED({{.port = 2000, .rtcp_port = 2001}, {.keep = true}})},
+		HEAD CONN "a=rtcp:22222 IN IP4 127.0.0.1\r\na=rtcp-mux\r\na=rtcp-mux-only\r\n"
+			  "a=rtcp-rsize\r\n" M "m=image 5 udptl t38\r\n",
+		HEAD CONN "a=rtcp-rsize\r\n" M2 "a=rtcp:2001\r\nm=image 5 udptl t38\r\n"},
 	{"so do they from media that are not relayed", {EDITED({{.keep = true}, {.keep = true}})},
 		HEAD CONN "m=x 5 TCP/RTP/SAVP 0\r\nk=clear:x\r\na=crypto:1 C\r\na=key-mgmt:k\r\n"
 			  "m=x 0 TCP/RTP/SAVP 0\r\na=crypto:1 C\r\na=y\r\n",
