@@ -13,37 +13,55 @@ const char *reach_text(enum reach_verdict v)
 	return v < REACH_VERDICT_COUNT ? text[v] : "";
 }
 
-/* IPv6 prefixes that are followed by an IPv4 address. */
+/* IPv6 addresses that stand for an IPv4 one: some bytes tell, and four others are the address. */
 struct embedding {
-	uint8_t prefix[12];
-	uint8_t bytes;
+	uint8_t told[12];
+	uint8_t at, len; /* of what tells */
+	uint8_t v4[4];   /* indexes of the address's bytes */
+	bool inverted;   /* its bits are turned over */
+	bool maybe;      /* nothing tells whether it is there at all */
 };
 
+/* clang-format off */
+#define LAST 12, 13, 14, 15
 static const struct embedding embeddings[] = {
-	{{[10] = 0xff, 0xff}, 12},      /* mapped, ::ffff:0:0/96 */
-	{{[8] = 0xff, 0xff}, 12},       /* translated, ::ffff:0:0:0/96 */
-	{{0x00, 0x64, 0xff, 0x9b}, 12}, /* NAT64, 64:ff9b::/96 */
-	{{0x20, 0x02}, 2},              /* 6to4 */
-	{{0}, 12},                      /* compatible, ::/96: last, and not for :: and ::1 */
+	{{0, 0x64, 0xff, 0x9b, 0, 0, 0, 0, 0, 0, 0, 0}, 0, 12, {LAST}, false, false}, /* NAT64, 64:ff9b::/96 */
+	{{0x00, 0x00, 0x5e, 0xfe}, 8, 4, {LAST}, false, false},   /* ISATAP */
+	{{0x02, 0x00, 0x5e, 0xfe}, 8, 4, {LAST}, false, false},
+	{{0x20, 0x01, 0, 0}, 0, 4, {LAST}, true, false},          /* Teredo */
+	{{0x20, 0x02}, 0, 2, {2, 3, 4, 5}, false, false},         /* 6to4 */
+	{{0, 0x64, 0xff, 0x9b, 0, 1}, 0, 6, {LAST}, false, true}, /* NAT64 of one's own, a /96 in 64:ff9b:1::/48 */
+	{{0, 0x64, 0xff, 0x9b, 0, 1}, 0, 6, {6, 7, 9, 10}, false, true}, /* or the /48 */
+	{{[10] = 0xff, 0xff}, 0, 12, {LAST}, false, false},       /* mapped, ::ffff:0:0/96 */
+	{{[8] = 0xff, 0xff}, 0, 12, {LAST}, false, false},        /* translated, ::ffff:0:0:0/96 */
+	{{0}, 0, 12, {LAST}, false, false}, /* compatible, ::/96: but not for :: and ::1 */
 };
+/* clang-format on */
 
 static bool is_loopback6(const struct endpoint *e)
 {
 	return e->family == AF_INET6 && memcmp(e->addr, &in6addr_loopback, 16) == 0;
 }
 
-/* The IPv4 address inside an IPv6 address, or the address itself. */
+static bool embeds(const struct embedding *m, const struct endpoint *e, struct endpoint *out)
+{
+	if (e->family != AF_INET6 || is_loopback6(e) || endpoint_is_unspecified(e) ||
+		memcmp(e->addr + m->at, m->told, m->len) != 0)
+		return false;
+	*out = (struct endpoint){.family = AF_INET, .port = e->port};
+	for (int i = 0; i < 4; i++)
+		out->addr[i] = e->addr[m->v4[i]] ^ (m->inverted ? 0xff : 0);
+	return true;
+}
+
+/* The IPv4 address that an IPv6 one stands for, or the address itself. */
 static struct endpoint inner(const struct endpoint *e)
 {
-	struct endpoint out = {.family = AF_INET, .port = e->port};
+	struct endpoint out;
 
-	if (e->family != AF_INET6 || is_loopback6(e) || endpoint_is_unspecified(e))
-		return *e;
 	for (size_t i = 0; i < ARRAY_LEN(embeddings); i++)
-		if (memcmp(e->addr, embeddings[i].prefix, embeddings[i].bytes) == 0) {
-			memcpy(out.addr, e->addr + embeddings[i].bytes, 4);
+		if (!embeddings[i].maybe && embeds(&embeddings[i], e, &out))
 			return out;
-		}
 	return *e;
 }
 
@@ -54,6 +72,17 @@ static bool is_in(const struct call_nets *nets, const struct endpoint *e, uint8_
 		if (nets->bits[i] >= bits && endpoint_in_net(e, &nets->net[i], nets->bits[i]))
 			return true;
 	return false;
+}
+
+/* By itself, or by any reading. */
+static bool is_denied(const struct reach *r, const struct endpoint *e)
+{
+	struct endpoint in;
+	bool denied = is_in(&r->deny, e, 0);
+
+	for (size_t i = 0; i < ARRAY_LEN(embeddings) && !denied; i++)
+		denied = embeds(&embeddings[i], e, &in) && is_in(&r->deny, &in, 0);
+	return denied;
 }
 
 bool reach_is_named(const struct call_nets *nets, const struct endpoint *e)
@@ -99,6 +128,25 @@ static enum reach_verdict kind(const struct endpoint *e)
 	return REACH_OK;
 }
 
+/* What may stand for an IPv4 address by several readings must not be this host by any of them. Other verdicts would
+ * be guesses: one reading's suffix is the other one's address. */
+static enum reach_verdict check_readings(const struct reach *r, const struct endpoint *e)
+{
+	struct endpoint in;
+
+	for (size_t i = 0; i < ARRAY_LEN(embeddings); i++) {
+		if (!embeddings[i].maybe || !embeds(&embeddings[i], e, &in))
+			continue;
+		if (in.addr[0] == 127)
+			return REACH_LOOPBACK;
+		if (is_own(r, &in))
+			return REACH_OWN;
+		if (r->broadcast && r->broadcast(r->arg, &in))
+			return REACH_BROADCAST;
+	}
+	return REACH_OK;
+}
+
 enum reach_verdict reach_check(const struct reach *r, const struct endpoint *e)
 {
 	struct endpoint in;
@@ -107,11 +155,12 @@ enum reach_verdict reach_check(const struct reach *r, const struct endpoint *e)
 	if (endpoint_is_unspecified(e) || e->port == 0)
 		return REACH_NOWHERE;
 	in = inner(e);
-	if (is_in(&r->deny, e, 0) || is_in(&r->deny, &in, 0))
+	if (is_denied(r, e))
 		return REACH_DENIED;
 	if (reach_is_named(&r->allow, e) || reach_is_named(&r->allow, &in))
 		return REACH_OK;
 	v = kind(&in);
+	v = v == REACH_OK ? check_readings(r, e) : v;
 	if (v != REACH_OK)
 		return v;
 	if (is_link_local(&in) && !has_link_local(r, in.family))

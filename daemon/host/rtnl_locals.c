@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Networks that are delivered to this host: its addresses, and its local routing table, which
- * includes "ip route add local". */
+/* Which networks this host takes packets for: its addresses, the local routing table, and local routes of all other tables, which
+ * rules (ip rule) may lead to: "ip route add local". */
 #include "host/rtnl.h"
 
 #include <errno.h>
@@ -16,7 +16,7 @@ struct local_sink {
 	void *arg;
 };
 
-/* A route of the local table: "local", "broadcast" or "anycast". */
+/* A route of any table: "local", "broadcast" or "anycast". */
 static void parse_local_route(const struct nlmsghdr *h, struct local_sink *sink)
 {
 	const struct rtmsg *m = mnl_nlmsg_get_payload(h);
@@ -27,8 +27,6 @@ static void parse_local_route(const struct nlmsghdr *h, struct local_sink *sink)
 	if (!rtnl_about_local(h) || (m->rtm_family != AF_INET && m->rtm_family != AF_INET6))
 		return;
 	mnl_attr_parse(h, sizeof(*m), rtnl_collect, &all);
-	if (rtnl_u32(by[RTA_TABLE], m->rtm_table) != RT_TABLE_LOCAL)
-		return;
 	net = (struct host_net){.addr = {.family = m->rtm_family},
 		.bits = m->rtm_dst_len,
 		.kind = m->rtm_type == RTN_BROADCAST ? HOST_BROADCAST : HOST_LOCAL};
@@ -92,7 +90,9 @@ static int dump_addresses(struct mnl_socket *s, struct local_sink *sink)
 	return rtnl_dump(s, h, b, sizeof(b), local_message, sink);
 }
 
-static int dump_local_routes(struct mnl_socket *s, uint8_t family, struct local_sink *sink)
+/* The kernel sends the routes of this table and type; 0: of any. */
+static int dump_routes(
+	struct mnl_socket *s, uint8_t family, uint8_t table, uint8_t type, struct local_sink *sink)
 {
 	_Alignas(8) char b[32768];
 	struct nlmsghdr *h = mnl_nlmsg_put_header(b);
@@ -101,7 +101,8 @@ static int dump_local_routes(struct mnl_socket *s, uint8_t family, struct local_
 	h->nlmsg_type = RTM_GETROUTE;
 	m = mnl_nlmsg_put_extra_header(h, sizeof(*m));
 	m->rtm_family = family;
-	m->rtm_table = RT_TABLE_LOCAL;
+	m->rtm_table = table;
+	m->rtm_type = type;
 	return rtnl_dump(s, h, b, sizeof(b), local_message, sink);
 }
 
@@ -113,8 +114,12 @@ int rtnl_locals(struct mnl_socket *s, void (*put)(void *arg, const struct host_n
 	/* Duplicates are removed later (table.c). */
 	for (int tries = 0; tries < 8 && err == -EINTR; tries++) {
 		err = dump_addresses(s, &sink);
-		err = err ? err : dump_local_routes(s, AF_INET, &sink);
-		err = err ? err : dump_local_routes(s, AF_INET6, &sink);
+		for (int v6 = 0; v6 < 2; v6++) {
+			uint8_t family = v6 ? AF_INET6 : AF_INET;
+
+			err = err ? err : dump_routes(s, family, RT_TABLE_LOCAL, 0, &sink);
+			err = err ? err : dump_routes(s, family, 0, RTN_LOCAL, &sink);
+		}
 	}
 	return err;
 }

@@ -131,9 +131,10 @@ static void until(struct loop *loop, struct host *h, const char *text, bool owne
 static void the_kernel_is_followed(void **state)
 {
 	static const char *const there[] = {"192.0.2.1", "192.0.2.9", "198.51.100.1", "10.1.2.3",
-		"2001:db8::1", "127.0.0.1", "::1", "203.0.113.5", "::ffff:192.0.2.9"};
+		"2001:db8::1", "127.0.0.1", "::1", "203.0.113.5", "::ffff:192.0.2.9", "10.3.0.1",
+		"2001:db8:3::1"};
 	static const char *const not_there[] = {
-		"192.0.2.2", "203.0.113.6", "2001:db8::2", "10.2.0.1"};
+		"192.0.2.2", "203.0.113.6", "2001:db8::2", "10.2.0.1", "10.4.0.1", "10.5.0.1"};
 	static const char *const casts[] = {"192.0.2.255", "198.51.100.3", "255.255.255.255"};
 	struct loop *loop;
 	struct host *h;
@@ -151,6 +152,10 @@ static void the_kernel_is_followed(void **state)
 	ip("addr add 203.0.113.5 peer 203.0.113.6 dev wire0");
 	ip("addr add 2001:db8::1/64 nodad dev wire0");
 	ip("route add local 10.1.0.0/16 dev lo");
+	/* Local routes of other tables, and routes there that are not */
+	ip("route add local 10.3.0.0/16 dev lo table 88");
+	ip("-6 route add local 2001:db8:3::/48 dev lo table 300");
+	ip("route add 10.5.0.0/16 dev wire0 table 88");
 	assert_int_equal(loop_create(&loop), 0);
 	assert_int_equal(host_create(&h, loop), 0);
 	for (size_t i = 0; i < ARRAY_LEN(there); i++)
@@ -173,6 +178,10 @@ static void the_kernel_is_followed(void **state)
 	until(loop, h, "2001:db8::77", true);
 	ip("route add local 10.2.0.0/16 dev lo");
 	until(loop, h, "10.2.0.1", true);
+	ip("route add local 10.4.0.0/16 dev lo table 89");
+	until(loop, h, "10.4.0.1", true);
+	ip("route del local 10.4.0.0/16 dev lo table 89");
+	until(loop, h, "10.4.0.1", false);
 	ip("link set wire0 down");
 	until(loop, h, "192.0.2.1", true); /* it is still ours */
 	ip("link del wire0");
