@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Checks the media addresses of an SDP, and media-address of the request, before negotiation. A
- * forbidden address refuses the whole offer or answer, because a call without media is of no use.
- * Values that are not destinations pass: port 0, hold (0.0.0.0), host names, media that are not
- * relayed. */
+/* The addresses of an SDP that media would be sent to, and media-address of the request: each is looked at before anything is
+ * negotiated. One that is not allowed refuses the whole offer or answer, for a call without media helps nobody. What is no
+ * destination passes: port 0, hold (0.0.0.0, names in .invalid), media that is not relayed. Other names, and forms such as "127.1", are
+ * refused: nothing is resolved here, and a call without a word heard is worse than a refused one. */
 #include "call/calls.h"
 #include "call/negotiate.h"
 
@@ -34,7 +34,53 @@ static const struct sdp_line *rtcp_line(const struct sdp_media *m)
 	return m->has_rtcp ? sdp_attr(m->lines, STR("rtcp")) : m->conn.line;
 }
 
-/* media-address replaces our address in c= lines, so packets sent to it may reach this relay. */
+/* RFC 2606 2: such a name is nobody's, so that it means hold where 0.0.0.0 cannot be written. */
+static bool is_invalid_name(struct str name)
+{
+	static const struct str end = {".invalid", 8};
+
+	if (name.len && name.s[name.len - 1] == '.')
+		name.len--;
+	return name.len >= end.len &&
+		str_eq_nocase((struct str){name.s + name.len - end.len, end.len}, end);
+}
+
+/* The address that stands in "IN IP4 x", if it is none that we can send to; else empty. */
+static struct str no_address(struct str text)
+{
+	struct endpoint e;
+	struct str net = str_word(&text), addr, whole;
+
+	(void)str_word(&text);
+	whole = addr = str_word(&text);
+	addr = str_cut(&addr, '/');
+	if (!whole.len || is_invalid_name(addr) ||
+		(str_eq_nocase(net, STR("IN")) && endpoint_parse_addr(&e, addr) == 0))
+		return STR_NONE;
+	return whole;
+}
+
+/* False: an address of this media is none, and detail says which. */
+static bool are_addresses(
+	struct pool *p, const struct sdp *sdp, const struct sdp_media *m, struct str *detail)
+{
+	const struct sdp_line *line = m->conn.line;
+	struct str text = line ? no_address(line->value) : STR_NONE, port;
+
+	if (!text.len && m->has_rtcp) {
+		line = sdp_attr(m->lines, STR("rtcp"));
+		text = line->arg;
+		port = str_word(&text);
+		text = port.len ? no_address(text) : STR_NONE;
+	}
+	if (text.len)
+		*detail = pool_printf(p,
+			"line %u: \"" STR_FMT "\" is not an IP address; names are not looked up",
+			(unsigned)line_number(sdp, line), STR_ARG(text));
+	return !text.len;
+}
+
+/* What an SDP writes into c= lines in place of our address leads to us as well. */
 static const char *media_address(struct calls *c, const struct ng_request *r, struct str *detail)
 {
 	struct endpoint e;
@@ -72,6 +118,9 @@ const char *reach_sdp(struct calls *c, struct pool *p, const struct ng_request *
 
 		if (!m->port || m->proto == SDP_PROTO_OTHER)
 			continue;
+		/* With the SIP source address it does not matter what stands there. */
+		if (endpoint_addr_eq(&rtp, &m->conn.addr) && !are_addresses(p, sdp, m, detail))
+			return REACH_ERROR;
 		rtp.port = m->port;
 		v = links_check(c, r->call_id, &rtp);
 		if (!allowed(v)) {

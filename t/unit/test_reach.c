@@ -97,6 +97,22 @@ static void addresses_are_judged_by_what_they_are(void **state)
 		{"2002:7f00:1::1", REACH_LOOPBACK, NULL},
 		{"2002:c633:6401::1", REACH_OK, NULL},
 		{"2002:a00:5::1", REACH_OWN, NULL},
+		/* NAT64 of one's own, of /96 and of /48 (RFC 8215, RFC 6052 2.2) */
+		{"64:ff9b:1::7f00:1", REACH_LOOPBACK, NULL},
+		{"64:ff9b:1:fffe::10.0.0.5", REACH_OWN, NULL},
+		{"64:ff9b:1:7f00:0:100::", REACH_LOOPBACK, NULL},
+		{"64:ff9b:1:a00:0:500::", REACH_OWN, NULL},
+		{"64:ff9b:1:c000:2:ff00::", REACH_BROADCAST, NULL},
+		{"64:ff9b:1::198.51.100.1", REACH_OK, NULL},
+		{"64:ff9b:1:fffe::198.51.100.1", REACH_OK, NULL},
+		{"64:ff9b:1:c633:64:100::", REACH_OK, NULL},
+		/* Teredo (RFC 4380): the client's address, bits turned over */
+		{"2001:0:4136:e378:8000:63bf:80ff:fffe", REACH_LOOPBACK, NULL},
+		{"2001:0:4136:e378:8000:63bf:39cc:9bfe", REACH_OK, NULL},
+		/* ISATAP (RFC 5214) */
+		{"2001:db8:9::5efe:127.0.0.1", REACH_LOOPBACK, NULL},
+		{"2001:db8:9::200:5efe:10.0.0.5", REACH_OWN, NULL},
+		{"2001:db8:9::5efe:198.51.100.1", REACH_OK, NULL},
 		{"0.0.0.1", REACH_THIS_NET, "0.0.0.0/8"},
 		{"0.255.0.0", REACH_THIS_NET, NULL},
 		{"::ffff:0.0.0.0", REACH_THIS_NET, NULL},
@@ -144,6 +160,8 @@ static void addresses_are_judged_by_what_they_are(void **state)
 	e = at("10.1.2.3", 4000);
 	assert_int_equal(reach_check(&r, &e), REACH_DENIED);
 	e = at("::ffff:10.1.2.3", 4000);
+	assert_int_equal(reach_check(&r, &e), REACH_DENIED);
+	e = at("64:ff9b:1::10.1.2.3", 4000);
 	assert_int_equal(reach_check(&r, &e), REACH_DENIED);
 	e = at("10.2.0.1", 4000);
 	assert_int_equal(reach_check(&r, &e), REACH_OK);
@@ -235,9 +253,17 @@ static void an_sdp_is_refused_with_line_and_reason_or_passes(void **state)
 			"line 8: 224.0.0.1:6 is a multicast"},
 		{HEAD("c=IN IP4 0.0.0.0\r\n") AUDIO, NULL},
 		{HEAD("c=IN IP6 ::\r\n") AUDIO, NULL},
-		{HEAD("c=IN IP4 a.host.example\r\n") AUDIO, NULL},
-		{HEAD("c=IN IP6 fe80::1%eth0\r\n") AUDIO,
-			NULL}, /* a zone is no address of ours to send to */
+		{HEAD("c=IN IP4 a.host.example\r\n") AUDIO,
+			"line 4: \"a.host.example\" is not an IP"},
+		{HEAD("c=IN IP4 127.1\r\n") AUDIO, "line 4: \"127.1\" is not an IP"},
+		{HEAD("c=IN IP4 0x7f000001\r\n") AUDIO, "is not an IP"},
+		{HEAD("c=IN IP6 fe80::1%eth0\r\n") AUDIO, "line 4: \"fe80::1%eth0\" is not an IP"},
+		{HEAD("c=ATM NSAP 47\r\n") AUDIO, "line 4: \"47\" is not an IP"},
+		{HEAD("c=IN IP4 x\r\n") "m=audio 0 RTP/AVP 0\r\n", NULL},
+		{HEAD("c=IN IP4 x\r\n") "m=image 5 udptl t38\r\n", NULL},
+		{HEAD("c=IN IP6 hold.invalid\r\n") AUDIO, NULL}, /* RFC 6157, RFC 2606: nowhere */
+		{HEAD("c=IN IP4 " A "\r\n") AUDIO "a=rtcp:9 IN IP4 localhost\r\n",
+			"line 7: \"localhost\" is not an IP"},
 		{HEAD("c=IN IP4 0.0.0.0\r\n") AUDIO "a=rtcp:9 IN IP4 127.0.0.1\r\n",
 			"line 7: 127.0.0.1:9"},
 		{HEAD("c=IN IP4 " A "\r\n") AUDIO "a=rtcp:22222 IN IP4 127.0.0.1\r\n",
