@@ -277,6 +277,10 @@ static int stream_del(struct media *m, uint32_t id)
 		*media_port_cell(m, m->stream[id].cfg.local) = MEDIA_NONE;
 	memset(&m->stream[id], 0, sizeof(m->stream[id]));
 	m->stream[id].changed = m->burst;
+	/* The next call has the handle before we have its command, and its query reads these. */
+	counters_reset(&m->counters[id]);
+	rtcp_stats_reset(m->rtcp, id);
+	media_learned(m, id);
 	return 0;
 }
 

@@ -302,11 +302,23 @@ static void a_deleted_stream_frees_its_port_and_counts_from_nothing(void **state
 {
 	struct rig *r = rig_new(SUITE_AES_CM_128_80, SUITE_AES_CM_128_80, 0);
 	struct media_cmd del = {.type = MEDIA_STREAM_DEL, .id = A};
+	const struct media_stream_counters *c = media_stream_counters(r->m, A);
+	struct media_quality quality;
+	struct endpoint remote;
 
 	(void)state;
 	rig_send(r, 7, 1, A_TX);
 	rig_run(r);
+	media_stream_remote(r->m, A, &remote);
+	assert_true(remote.family && atomic_load(&c->packets) && atomic_load(&c->ssrc));
 	assert_int_equal(media_command(r->m, &del), 0);
+	/* The next call may have the handle now, and be asked how it goes. */
+	media_stream_remote(r->m, A, &remote);
+	media_stream_quality(r->m, A, &quality);
+	assert_int_equal(remote.family, 0);
+	assert_int_equal(quality.samples, 0);
+	assert_false(atomic_load(&c->packets) || atomic_load(&c->bytes) || atomic_load(&c->ssrc) ||
+		atomic_load(&c->last_packet_ns) || atomic_load(&c->confirmed));
 	rig_send(r, 7, 2, A_TX);
 	rig_run(r);
 	assert_int_equal(r->in[0].verdict, MEDIA_PASS);
