@@ -70,8 +70,12 @@ uint32_t dialog_sides(const struct call *c, uint8_t side);
 /* An offer that names no side of this call: it begins another dialog. */
 bool dialog_is_new(const struct call *c, const struct ng_request *r);
 
-/* What a delete ends; *side with DIALOG_END_SIDE. */
-enum dialog_end dialog_delete(uint8_t *side, const struct call *c, const struct ng_request *r);
+enum dialog_end { DIALOG_END_NOTHING, DIALOG_END_ALL, DIALOG_END_SIDES };
+
+/* What a delete ends; *sides, a bit each, with DIALOG_END_SIDES. */
+enum dialog_end dialog_delete(uint32_t *sides, const struct call *c, const struct ng_request *r);
+/* These sides are gone. A side that exchanged media with them turns to another branch, or to none. */
+void dialog_end_sides(struct call *c, uint32_t sides);
 /* The side that gets the media of `side` after its peer is gone; SIDE_NONE: none. */
 uint8_t dialog_next(const struct call *c, uint8_t side);
 
