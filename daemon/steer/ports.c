@@ -12,6 +12,7 @@
 
 #include "base/hash.h"
 #include "base/secmem.h"
+#include "steer/own_source.h"
 
 #define FD_RESERVE 64 /* the log, /proc, netlink, a client */
 
@@ -126,15 +127,16 @@ static int bind_socket(const struct ports *p, const struct endpoint *local, uint
 	}
 	e.port = port;
 	len = endpoint_to_sockaddr(&e, &sa);
-	/* Only the bind decides; TOS and timestamps are missed by nobody but statistics and routers. */
+	/* The filter and the bind decide; TOS and timestamps are missed by nobody but statistics and routers. */
 	if (v6)
 		(void)setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof(on));
 	(void)setsockopt(
 		fd, v6 ? IPPROTO_IPV6 : IPPROTO_IP, v6 ? IPV6_TCLASS : IP_TOS, &tos, sizeof(tos));
 	(void)setsockopt(fd, SOL_SOCKET, SO_TIMESTAMPNS, &on, sizeof(on));
-	if (bind(fd, (struct sockaddr *)&sa, len) == 0)
+	err = v6 ? own_source_refuse(fd, &p->cfg) : 0;
+	if (!err && bind(fd, (struct sockaddr *)&sa, len) == 0)
 		return fd;
-	err = -errno;
+	err = err ? err : -errno;
 	close(fd);
 	return err;
 }

@@ -75,7 +75,8 @@ def test_no_media_from_a_source_that_cannot_be_there(net, steering, version):
     daemon = start(net, steering, v6=version == 6)
     c = Call(net, daemon, version == 6)
     checked = steering in BYPASS or (version == 6 and steering != "udp")
-    sources = IMPOSSIBLE[version] + (BYPASSED[version] if checked else ())
+    # On ordinary sockets Linux believes all its IPv6 addresses; those of media are refused by the sockets' filter.
+    sources = IMPOSSIBLE[version] + (BYPASSED[version] if checked else () if version == 4 else ("fd00:1::1",))
     for i, source in enumerate(sources):
         for _ in range(3):
             c.send(source, f"from {source}")
