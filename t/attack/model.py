@@ -46,10 +46,10 @@ class Call:
 
 
 class Model:
-    """Reports all changes to world.checker."""
+    """Reports all changes to the checker. After flush() the checker has seen all packets that were sent before."""
 
-    def __init__(self, checker):
-        self.checker, self.calls, self.legs = checker, {}, {}
+    def __init__(self, checker, flush):
+        self.checker, self.flush, self.calls, self.legs = checker, flush, {}, {}
 
     def leg(self, told, group):
         at = (told.address, told.port)
@@ -132,6 +132,8 @@ class Model:
             settled = leg.passed and not leg.contested and time.monotonic() > leg.since + LEARNING
             leg.passed |= leg.genuine >= PROBATION
         if settled:
+            if not leg.settled:
+                self.flush()  # what left before may have gone to a stranger
             leg.settled = True
             self.checker.event("settled", *leg.at)
 

@@ -29,7 +29,7 @@ class World:
         net.run(net.gateway, "ip", "route", "replace", "default", "via", "10.200.3.2")
         self.checker = checker.Checker(OWN, MEDIA, enabled=enabled)
         self.checker.event("stranger", "10.200.3.2")
-        self.model = model.Model(self.checker)
+        self.model = model.Model(self.checker, self.flush)
         self.sniffer = wire.Sniffer(net.gateway, [net.terminal[p] for p in PLACES] if steering == "xdp" else ())
         self.sockets = terminals.Sockets()
         self.attackers = terminals.Attackers(net, self.sockets)
