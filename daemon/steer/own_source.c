@@ -32,8 +32,8 @@ int own_source_refuse(int fd, const struct steer_config *cfg)
 			/* To the next address, over the rest of this one. */
 			uint8_t other = (uint8_t)(2 * (WORDS - 1 - k) + 1);
 
-			f[n++] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
-				(uint32_t)SKF_NET_OFF + SOURCE + 4 * k);
+			f[n++] = (struct sock_filter)BPF_STMT(
+				BPF_LD | BPF_W | BPF_ABS, (uint32_t)SKF_NET_OFF + SOURCE + 4 * k);
 			f[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K,
 				be32(cfg->local[i].addr + 4 * k), 0, other);
 		}
