@@ -44,7 +44,8 @@ def main():
                 break
         tap(there and settled(daemon), "a call is in the kernel and in Redis")
         f = relayed.Flows(net, call, 500, 60)
-        time.sleep(1)
+        time.sleep(2.5)  # its SSRCs are new, so the daemon sees them first
+        relayed.until(lambda: relayed.steering(daemon)[0] == 2, 3)
         start = time.monotonic()
         daemon.process.kill()
         daemon.process.wait()
