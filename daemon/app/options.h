@@ -35,7 +35,7 @@
 		"RTCP reports go to this Homer server as well (HEP by UDP)")                        \
 	X("homer-id", UINT32, homer_id, "2001", "N", "capture id in them")                          \
 	X("media-allow", SOME_NETS, media_allow, "none", "NETWORK,...|none",                        \
-		"media may also go to these loopback, multicast or own addresses")                  \
+		"exceptions: loopback, multicast or own addresses that media may be sent to")       \
 	X("media-deny", NETS, media_deny, "none", "NETWORK,...|none",                               \
 		"networks that media are never sent to, even if --media-allow names them")          \
 	X("port-min", PORT, port_min, "30000", "PORT", "lowest local media port")                   \
@@ -154,8 +154,8 @@
 	X("foreground", FLAG, foreground, "no", "", "stay in the foreground")                       \
 	X("pidfile", STRING, pidfile, "", "FILE", "write the process id here")                      \
 	X("user", STRING, user, "", "NAME",                                                         \
-		"change to this user before anything is opened, if root; default: stay root")       \
-	X("group", STRING, group, "", "NAME", "change to this group; default: that of --user")      \
+		"run as this user, if started as root; default: stay root")                         \
+	X("group", STRING, group, "", "NAME", "run as this group; default: the group of --user")    \
 	X("log-level", LEVEL, log_level, "6", "0..7",                                               \
 		"3 errors, 4 warnings, 6 information, 7 debugging")                                 \
 	X("log-stderr", FLAG, log_stderr, "no", "", "log to standard error instead of syslog")

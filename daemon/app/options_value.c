@@ -97,7 +97,7 @@ static const struct range *range_of(const struct option_row *row)
 		{"replay-window", 64, 32768, 64, "a multiple of 64 from 64 to 32768"},
 		{"xmlrpc-format", 0, TEARDOWN_FORMATS - 1, 1, "0, 1 or 2"},
 		{"redis-expires", 1, UINT32_MAX / 1000, 1,
-			"1 to 4294967 seconds; with 0 nothing would stay there"},
+			"1 to 4294967 seconds; with 0 calls would not be stored"},
 	};
 
 	for (size_t i = 0; i < ARRAY_LEN(named); i++)

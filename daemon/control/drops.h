@@ -8,10 +8,10 @@
 /* clang-format off */
 #define NG_DROPS(X) \
 	X(COOKIE, "cookie", "does not begin with a cookie of printable ASCII") \
-	X(OWN_MEDIA, "own-media", "comes from a media port of this relay, which is no client") \
-	X(UNSIGNED, "unsigned", "is not signed, and --ng-key-file is set") \
-	X(FORGED, "forged", "is signed by none of the keys in --ng-key-file") \
-	X(CLOCK, "clock", "is signed by a clock that differs by more than 30 s from ours, was delayed, or our clock was set back: compare both clocks") \
+	X(OWN_MEDIA, "own-media", "comes from a media port of this relay, not from a client") \
+	X(UNSIGNED, "unsigned", "is not signed, but --ng-key-file is set") \
+	X(FORGED, "forged", "is not signed by any key in --ng-key-file") \
+	X(CLOCK, "clock", "is signed more than 30 s ago or ahead, or our clock was set back: compare both clocks") \
 	X(REPLAY, "replay", "is a copy of a request that another address sent") \
 	X(LATE, "late", "is a copy of a request whose reply is no longer stored") \
 	X(BACKLOG, "backlog", "exceeds the number or size of requests that its source may have waiting") \

@@ -206,7 +206,7 @@ static int execute(struct ng_front *f, const struct endpoint *from, const struct
 	return reply->err;
 }
 
-/* The request's MAC at the end of the reply's cookie becomes the reply's. */
+/* Replaces the request's MAC at the end of the reply's cookie by the reply's. */
 static int sign(const uint8_t key[NG_KEY_LEN], const struct ng_frame *frame, struct sbuf *reply,
 	size_t start)
 {

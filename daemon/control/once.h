@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Which signed requests were received already, so that a captured one is never executed again. An entry lives until the request's time
- * is outside the window of ng_auth.h; after that the time alone refuses it. If the clock is set back further than the window, requests are
- * refused until it shows seconds that it never showed before. Control thread only. */
+/* Signed requests that were already received, so that a captured request is never executed again.
+ * An entry lives until the request's time is outside the window of ng_auth.h; from then on its time
+ * alone refuses it. If the clock is set back by more than the window, requests are refused until the
+ * clock shows seconds that it has not shown before. Control thread only. */
 #ifndef CONTROL_ONCE_H
 #define CONTROL_ONCE_H
 
@@ -16,9 +17,10 @@ struct once;
 int once_create(struct once **out, const uint8_t hash_key[16], uint32_t entries);
 void once_destroy(struct once *o); /* NULL is fine */
 
-/* A request whose MAC and time were verified at now_s. 0: it is new, and is remembered; -EALREADY: this source sent it before;
- * -EADDRINUSE: another source did; -ETIME: its second was forgotten before the clock was set, so it may be a copy; -ENOBUFS or -ENOMEM: it
- * cannot be remembered, so it must not be executed. */
+/* Checks a request whose MAC and time were verified at now_s. 0: it is new, and is stored;
+ * -EALREADY: this source sent it before; -EADDRINUSE: another source did; -ETIME: entries of its
+ * second were forgotten before the clock was set, so it may be a copy; -ENOBUFS or -ENOMEM: it
+ * cannot be stored, so it must not be executed. */
 int once_check(struct once *o, const struct ng_signed *request, const struct endpoint *from,
 	uint64_t now_s);
 /* Frees entries outside the window. Call at any interval. */
