@@ -160,7 +160,7 @@ include kernel-module/kernel.mk
 -include $(shell find $(BUILD)/obj $(BUILD)/fuzz/obj -name '*.d' 2>/dev/null)
 
 # --- For people ------------------------------------------------------------------------------------------------
-.PHONY: help clean $(DEPS) check check-kernel check-kernel-debug check-deps check-build check-clang check-intel check-unit check-fuzz check-e2e check-attack check-threads attack attack-peers lint demo run fuzz bench bench-cipher peer-libsrtp
+.PHONY: help clean $(DEPS) check check-kernel check-kernel-debug check-deps check-build check-clang check-intel check-unit check-fuzz check-compat check-e2e check-attack check-threads attack attack-peers lint demo run fuzz bench bench-cipher peer-libsrtp
 help:
 	@sed -n 's/^##//p' Makefile
 ##  make               build xcipherd and xcipherctl into build/
@@ -172,6 +172,7 @@ help:
 ##  sudo make install  into PREFIX (/usr/local), with DESTDIR before it
 ##  sudo make run      xcipherd in the foreground with its defaults
 ##  sudo make check-kernel   of these, the kernel module's: in a virtual machine, about two minutes
+##  sudo make check-compat   of these, the black-box tests of ng (t/compat/README.md)
 ##  sudo make check-attack   of these, the random attacks: fixed seeds and a new one
 ##  make check-intel   the kernels on Intel's OpenCL runtime too (downloads 150 MB)
 ##  sudo make check-kernel-debug   the same with KASAN, lockdep and kmemleak, kernel built on the spot, 90 minutes

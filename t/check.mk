@@ -6,7 +6,7 @@ JOBS         ?= $(shell nproc)
 
 # Each stage is a target of its own; how long each took is told at the end.
 check:
-	tools/stages.sh "$(MAKE)" check-deps lint check-build check-clang check-unit check-fuzz check-e2e check-attack check-threads check-kernel+check-ct
+	tools/stages.sh "$(MAKE)" check-deps lint check-build check-clang check-unit check-fuzz check-compat check-e2e check-attack check-threads check-kernel+check-ct
 
 check-deps:
 	tools/deps.sh install deps-test
@@ -56,6 +56,11 @@ check-e2e:
 	$(MAKE) -j$(JOBS) BUILD=$(SAN_BUILD) SAN=1 all tools
 	if dpkg-query -W kamailio >/dev/null 2>&1; then $(MAKE) module && cp $(BUILD)/xcipher.so $(SAN_BUILD)/; fi
 	BUILD=$(abspath $(SAN_BUILD)) /usr/bin/python3 t/e2e/run.py --also=$(abspath $(BUILD)):ten_thousand_calls,test_keys
+
+# What is said to ng, and what comes back, by category (t/compat/README.md).
+check-compat:
+	$(MAKE) -j$(JOBS) BUILD=$(SAN_BUILD) SAN=1 all
+	BUILD=$(abspath $(SAN_BUILD)) /usr/bin/python3 t/compat/run.py
 
 # Random attacks in network namespaces, checked on the wire (t/attack/README.md). The seeds are fixed; make attack draws new ones.
 ATTACK_SEEDS   ?= 4,22,25,33,335150732

@@ -1,0 +1,88 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Runs the compatibility tests: run.py [--tests=FOLDER] [NAME-PART...]. A NAME-PART is of a test or its category. Prints a table by
+category and fails unless every test passed. BUILD names the folder of the programs, default build."""
+import importlib
+import os
+import sys
+import time
+import traceback
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [HERE, os.path.join(os.path.dirname(HERE), "e2e")]
+
+import compat  # noqa: E402
+import netns  # noqa: E402
+
+LOG_END = 2000  # bytes of the daemon's log that a failure shows
+
+
+def collect(folder, wanted):
+    sys.path.insert(0, folder)
+    for name in sorted(os.listdir(folder)):
+        if name.startswith("test_") and name.endswith(".py"):
+            importlib.import_module(name[:-3])
+    return [c for c in compat.CASES if not wanted or any(w in c.label or w == c.category for w in wanted)]
+
+
+def attempt(case, relay):
+    """Whether it passed."""
+    try:
+        case.function(relay)
+        assert relay.alive(), "the daemon ended"
+        relay.clear()
+        return True
+    except Exception:  # a test may fail in any way
+        traceback.print_exc(file=sys.stdout)
+        print(f"NOT OK {case.label} ({case.source})\n{relay.log()[-LOG_END:]}", flush=True)
+        return False
+
+
+def run_group(net, options, cases):
+    """Tests that share a daemon; each with whether it passed. A daemon that does not end in order fails the last of them."""
+    outcomes, relay = [], None
+    for case in cases:
+        relay = relay or compat.Relay(net, options)
+        outcomes.append((case, attempt(case, relay)))
+        if not outcomes[-1][1]:  # what it left may be in the way of the next
+            relay.stop()
+            relay = None
+    status = relay.stop() if relay else 0
+    if status:
+        print(f"the daemon ended with {status}:\n{relay.log()[-LOG_END:]}")
+        outcomes[-1] = (outcomes[-1][0], False)
+    return outcomes
+
+
+def table(outcomes):
+    count = {}
+    for case, passed in outcomes:
+        row = count.setdefault(case.category, [0, 0])
+        row[0] += 1
+        row[1] += passed
+    width = max(map(len, ["category", *count]))
+    print(f"| {'category':{width}} | tests | pass |\n|{'-' * (width + 2)}|------:|-----:|")
+    for category, (tests, passed) in sorted(count.items()):
+        print(f"| {category:{width}} | {tests:5} | {passed:4} |")
+
+
+def main():
+    folder, wanted = HERE, []
+    for word in sys.argv[1:]:
+        if word.startswith("--tests="):
+            folder = word.removeprefix("--tests=")
+        else:
+            wanted.append(word)
+    start, groups = time.monotonic(), {}
+    for case in collect(folder, wanted):
+        groups.setdefault(case.options, []).append(case)
+    with netns.Net() as net:
+        outcomes = [o for options, cases in groups.items() for o in run_group(net, options, cases)]
+    table(outcomes)
+    failed = sum(not passed for _, passed in outcomes)
+    print(f"{len(outcomes) - failed} passed, {failed} failed ({time.monotonic() - start:.0f} s)")
+    sys.exit(1 if failed or not outcomes else 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The runner itself: what fails must fail the run."""
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+
+from compat import compat_each
+
+PASSES = '@compat("one", "this")\ndef test_passes(relay):\n    relay.request("ping")\n'
+WRONG = '@compat("two", "this")\ndef test_fails(relay):\n    assert relay.request("ping")["result"] == "other"\n'
+REFUSED = '@compat("two", "this")\ndef test_refused(relay):\n    relay.request("no such command")\n'
+DIES = (f'@compat("two", "this")\ndef test_dies(relay):\n    import os\n    os.kill(relay.daemon.pid(), {signal.SIGKILL:d})\n'
+        '    relay.daemon.process.wait()\n')
+
+
+def run(*tests):
+    with tempfile.TemporaryDirectory() as folder:
+        with open(os.path.join(folder, "test_made.py"), "w", encoding="ascii") as f:
+            f.write("from compat import compat\n\n\n" + "\n\n".join(tests))
+        runner = os.path.join(os.path.dirname(os.path.abspath(__file__)), "run.py")
+        return subprocess.run([sys.executable, runner, f"--tests={folder}"], capture_output=True, text=True, check=False)
+
+
+@compat_each("runner", "t/compat/README.md", [
+    ("passes", 0, "1 passed, 0 failed", PASSES), ("fails", 1, "1 passed, 1 failed", PASSES, WRONG), ("refused", 1, "| two      |     1 |    0 |", REFUSED),
+    ("dies", 1, "1 passed, 1 failed", DIES, PASSES), ("none", 1, "0 passed, 0 failed")])
+def test_of_the_runner(_relay, _name, status, says, *tests):
+    done = run(*tests)
+    assert done.returncode == status and says in done.stdout, (done.returncode, done.stdout, done.stderr)
