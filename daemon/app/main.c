@@ -200,6 +200,8 @@ static int start(struct daemon *d)
 			d->err, sizeof(d->err));
 		err = err ? daemon_fail(d, err, "user") : 0;
 	}
+	if (!err)
+		preflight_config(&d->o);
 	if (!err) {
 		err = privileges_run(0, start_engines, d);
 		err = err ? daemon_fail(d, err, "engines") : 0;

@@ -3,6 +3,7 @@
 #include "app/preflight.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -79,6 +80,15 @@ int preflight_interfaces(const struct relay_local *local, uint32_t n, char *err,
 		}
 	}
 	return 0;
+}
+
+void preflight_config(const struct options *o)
+{
+	if (o->user[0] && strcmp(o->config_file, "none") != 0 &&
+		faccessat(AT_FDCWD, o->config_file, R_OK, AT_EACCESS) && errno == EACCES)
+		log_warn(
+			"--config-file=%s cannot be read by --user=%s, so every reload will fail: chmod 640 it, chown it to root and to the user's group",
+			o->config_file, o->user);
 }
 
 /* A media address appears in every SDP, so strangers know it. */

@@ -17,6 +17,8 @@ void preflight_process(uint64_t descriptors, const char *purpose);
 void preflight_locked(size_t need);
 /* 0, or -errno with a line in err: an address that is not this machine's would only show with the first call. */
 int preflight_interfaces(const struct relay_local *local, uint32_t n, char *err, size_t err_len);
+/* Call after the change of the user. Warns of an ini file that a reload could not read. */
+void preflight_config(const struct options *o);
 /* Warns of ng addresses that other hosts can reach without a key or token. */
 void preflight_ng(const struct options *o);
 

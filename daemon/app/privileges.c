@@ -127,7 +127,18 @@ static void hand_on(uint64_t keep)
 			(void)prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, cap, 0, 0);
 }
 
-/* Keeps the capabilities: files are read and ports are bound later. */
+/* Drops root's right to open all files. A file that the user cannot open stops the start, not a later
+ * reload. */
+static int drop_files(void)
+{
+	const uint64_t files = CAPS_BIT(CAP_DAC_OVERRIDE) | CAPS_BIT(CAP_DAC_READ_SEARCH);
+	uint64_t permitted, inheritable;
+	int err = caps_get(&permitted, &inheritable);
+
+	return err ? err : caps_set(permitted & ~files, inheritable & ~files);
+}
+
+/* Keeps the other capabilities: ports are bound later. */
 static int become(uint64_t keep, const char *user, const char *group, char *err, size_t len)
 {
 	uid_t uid = 0;
@@ -143,9 +154,13 @@ static int become(uint64_t keep, const char *user, const char *group, char *err,
 			strerror(-res));
 		return res;
 	}
-	if (uid != 0)
-		hand_on(keep);
-	return 0;
+	if (uid == 0)
+		return 0;
+	hand_on(keep);
+	res = drop_files();
+	if (res)
+		snprintf(err, len, "--user=%s: %s", user, strerror(-res));
+	return res;
 }
 
 int privileges_prepare(
@@ -208,9 +223,14 @@ static void check_threads(uint64_t keep)
 
 int privileges_drop(uint64_t keep)
 {
+	uint64_t permitted, inheritable;
 	int err = caps_limit(keep);
 
-	if (!err)
-		check_threads(keep);
-	return err;
+	if (err)
+		return err;
+	check_threads(keep);
+	if (caps_get(&permitted, &inheritable) == 0 && permitted & CAPS_BIT(CAP_IPC_LOCK))
+		log_info(
+			"CAP_IPC_LOCK is kept, because the limit of locked memory cannot be lifted: LimitMEMLOCK=infinity (systemd) or ulimit -Hl unlimited would do without it");
+	return 0;
 }

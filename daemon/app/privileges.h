@@ -15,7 +15,8 @@ struct steer_ops;
 uint64_t privileges_of(const struct steer_ops *ops);
 /* Call before any thread exists. Sets no_new_privs, lifts the limit of locked memory if it may, and
  * changes the user. user "": no change. group "": the user's group. The process keeps its
- * capabilities; programs that it starts get keep. 0 or -errno with err. */
+ * capabilities, except those that open files of other users; programs that it starts get keep. 0 or
+ * -errno with err. */
 int privileges_prepare(
 	uint64_t keep, const char *user, const char *group, char *err, size_t err_len);
 /* Runs fn in a thread that has only the capabilities keep, and waits for it. Threads that libraries

@@ -142,6 +142,58 @@ def test_a_password_in_a_file_that_all_can_read_is_told(net, mode, told):
         assert "anybody who can write to it controls them" in daemon.text()
         assert daemon.stop() == 0
 
+SECRETS = {"ng-key-file": [], "http-token-file": ["--listen-http=127.0.0.1:2226"], "redis-key-file": ["--redis=127.0.0.1:1/0"],
+           "redis-password-file": ["--redis=127.0.0.1:1/0", "--redis-key-file=none"], "recording-dir": []}
+
+
+@cases(*((option,) for option in SECRETS))
+def test_what_the_user_cannot_open_stops_the_start(net, option):
+    """Not the first reload. Root reads everything, so it is opened as the user. Control: it is the user's."""
+    with tempfile.TemporaryDirectory(prefix="xc-user-") as folder:
+        os.chmod(folder, 0o755)
+        path = os.path.join(folder, "x")
+        if option == "recording-dir":
+            os.mkdir(path, 0o755)
+        else:
+            with open(path, "w", encoding="ascii") as f:
+                f.write(bytes(range(32)).hex() + "\n")
+            os.chmod(path, 0o600)
+        options = ["--engine=serial", "--user=65534", f"--{option}={path}", *SECRETS[option]]
+        key = bytes(range(32)) if option == "ng-key-file" else None
+        daemon = relay.Xcipherd(net, *options, ng_key=key)
+        assert daemon.process.wait(60) != 0
+        assert re.search(f"--{option}={path}.*Permission denied", daemon.text()), daemon.text()
+        os.chown(path, 65534, 65534)
+        daemon = relay.Xcipherd(net, *options, ng_key=key).wait_ready()
+        calls.ok(daemon.client.call("reload"))
+        assert daemon.stop() == 0, daemon.text()
+
+
+def test_an_ini_file_that_a_reload_cannot_read_is_told(net):
+    with tempfile.TemporaryDirectory(prefix="xc-user-") as folder:
+        os.chmod(folder, 0o755)
+        path = os.path.join(folder, "xcipherd.conf")
+        with open(path, "w", encoding="ascii") as f:
+            f.write("[xcipher]\nlog-level = 6\n")
+        os.chmod(path, 0o600)
+        for owner, result in ((0, "error"), (65534, "ok")):
+            os.chown(path, owner, owner)
+            daemon = relay.Xcipherd(net, "--engine=serial", "--user=65534", f"--config-file={path}").wait_ready()
+            assert ("every reload will fail" in daemon.text()) == (result == "error"), daemon.text()
+            assert daemon.client.call("reload")["result"] == result
+            assert daemon.stop() == 0
+
+
+@cases((True,), (False,))
+def test_locked_memory_that_stays_limited_is_told(net, limited):
+    """The one capability that udp may keep. Without CAP_SYS_RESOURCE root cannot lift the limit."""
+    wrap = ["prlimit", "--memlock=1048576:1048576", "setpriv", "--bounding-set=-sys_resource"] if limited else []
+    daemon = relay.Xcipherd(net, "--engine=serial", wrap=wrap).wait_ready()
+    found, lock = threads(daemon)
+    assert lock or not limited
+    kept = any(int(fields["CapPrm"], 16) & IPC_LOCK for _, fields in found)
+    assert ("CAP_IPC_LOCK is kept" in daemon.text()) == kept and (kept or not limited), daemon.text()
+    assert daemon.stop() == 0
 
 
 # --- Compiled kernels --------------------------------------------------------------------------------------------------
