@@ -18,6 +18,7 @@ rig_test, rig.test = rig.test, lambda f: None  # its functions, not its run
 spec.loader.exec_module(relayed)
 rig.test = rig_test
 
+COUNT = 1800  # packets, half a minute of them
 GRACE = 9.5  # seconds that targets stay without their daemon, and a bit less
 IP = ("10.200.1.2", "10.200.2.2")
 
@@ -43,9 +44,10 @@ def main():
             if there:
                 break
         tap(there and settled(daemon), "a call is in the kernel and in Redis")
-        f = relayed.Flows(net, call, 500, 60)
-        time.sleep(2.5)  # its SSRCs are new, so the daemon sees them first
-        relayed.until(lambda: relayed.steering(daemon)[0] == 2, 3)
+        # Its SSRCs are new: the daemon sees them first, and waits longer with each return.
+        before = relayed.steering(daemon)[1]
+        f = relayed.Flows(net, call, COUNT, 60)
+        tap(relayed.until(lambda: relayed.steering(daemon)[0] == 2 and relayed.steering(daemon)[1] > before + 120, 20), "the next streams are, too")
         start = time.monotonic()
         daemon.process.kill()
         daemon.process.wait()
@@ -59,7 +61,7 @@ def main():
         got = f.outcome()
         if took < GRACE:  # else this machine is too slow to see it
             tap("taken over" in text, "and the kernel's targets")
-            tap(all(r["dup"] == r["bad"] == 0 and r["got"] >= 490 for r in got), f"what the kernel relays is not lost meanwhile ({[r['got'] for r in got]} of 500)")
+            tap(all(r["dup"] == r["bad"] == 0 and r["got"] >= COUNT - 10 for r in got), f"what the kernel relays is not lost meanwhile ({[r['got'] for r in got]} of {COUNT})")
         call.setup(again=True)
         equal("its ports are what they were", (call.to_caller["port"], call.to_callee["port"]), ports)
         call.delete()
