@@ -13,7 +13,7 @@ $(BUILD)/xcipherd.conf: $(BUILD)/xcipherd tools/example-conf.sh
 .PHONY: install deb check-deb
 install: all bench-program $(BUILD)/xcipherd.conf
 	install -D -m 755 $(BUILD)/xcipherd $(DESTDIR)$(PREFIX)/sbin/xcipherd
-	install -D -m 755 -t $(DESTDIR)$(PREFIX)/bin $(BUILD)/xcipherctl $(BUILD)/xcipher-bench packaging/xcipher-demo
+	install -D -m 755 -t $(DESTDIR)$(PREFIX)/bin $(BUILD)/xcipherctl $(BUILD)/xcipher-bench packaging/xcipher-demo packaging/xcipher-migrate
 	install -D -m 644 -t $(SHARE)/man/man8 man/*.8
 	install -D -m 644 -t $(SHARE)/man/man7 man/*.7
 	install -D -m 644 -t $(SHARE)/man/man1 man/*.1

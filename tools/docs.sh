@@ -19,5 +19,11 @@ check() {
 
 check "$1/xcipherd" man/xcipherd.8
 check "$1/xcipherctl" man/xcipherctl.1
+check packaging/xcipher-migrate man/xcipher-migrate.7
+packaging/xcipher-migrate --table | cut -c7- | awk '{ print $1 }' > "$1/migrate-table"
+sed -n '/^\.Sh OPTIONS OF/,/^\.El/s/^\.It //p' man/xcipher-migrate.7 | diff - "$1/migrate-table" >&2 || {
+	echo "xcipher-migrate --table and man/xcipher-migrate.7 disagree" >&2
+	exit 1
+}
 check "$1/xcipher-bench" man/xcipher-bench.1 cipher gpu path
 echo "help and man pages agree"
