@@ -14,6 +14,7 @@
 #include "app/templates.h"
 #include "base/ini.h"
 #include "base/log.h"
+#include "base/nearest.h"
 #include "base/secmem.h"
 #include "base/secret_file.h"
 #include "control/teardown.h"
@@ -30,6 +31,55 @@ static const struct option_row *row_find(const char *name)
 		if (strcmp(option_rows[i].name, name) == 0)
 			return &option_rows[i];
 	return NULL;
+}
+
+static const char *row_name(const void *arg, size_t i)
+{
+	return ((const struct option_row *)arg)[i].name;
+}
+
+/* " Did you mean NAME?", or nothing. */
+static const char *guess(char *buf, size_t len, const char *dashes, const char *word)
+{
+	const char *name = nearest(word, row_name, option_rows, OPTION_ROWS);
+
+	snprintf(buf, len, name ? ". Did you mean %s%s?" : "", dashes, name);
+	return buf;
+}
+
+/* Why getopt_long() refused this word. */
+static void complain_word(FILE *to, const char *word)
+{
+	char name[64], more[128];
+	size_t len = strcspn(word, "="), similar = 0;
+	const struct option_row *row, *first = NULL;
+
+	if (strncmp(word, "--", 2) != 0) {
+		fprintf(to, "xcipherd: %s is no option: all are long. --help lists them\n", word);
+		return;
+	}
+	snprintf(name, sizeof(name), "%.*s", (int)(len - 2), word + 2);
+	row = row_find(name);
+	for (size_t i = 0; !row && i < OPTION_ROWS; i++) {
+		if (strncmp(option_rows[i].name, name, strlen(name)) != 0)
+			continue;
+		if (!similar++)
+			first = &option_rows[i];
+	}
+	if (similar == 1)
+		row = first;
+	if (row && row->kind == FLAG)
+		fprintf(to, "xcipherd: --%s takes no value\n", row->name);
+	else if (row)
+		fprintf(to, "xcipherd: --%s needs a value: --%s=%s\n", row->name, row->name,
+			row->arg);
+	else if (similar && name[0])
+		fprintf(to,
+			"xcipherd: --%s is ambiguous: --%s is one of %zu options that begin so\n",
+			name, first->name, similar);
+	else
+		fprintf(to, "xcipherd: there is no option --%s%s --help lists all\n", name,
+			guess(more, sizeof(more), "--", name)[0] ? more : ".");
 }
 
 static void help(void)
@@ -106,7 +156,10 @@ static bool file_line(void *arg, const char *section, const char *name, const ch
 		return true; /* other sections may belong to other programs */
 	row = row_find(name);
 	if (!row || row->kind == CONFIG) {
-		snprintf(f->complaint, sizeof(f->complaint), "there is no option \"%s\"", name);
+		char more[128];
+
+		snprintf(f->complaint, sizeof(f->complaint), "there is no option \"%.200s\"%s",
+			name, guess(more, sizeof(more), "", name));
 		return false;
 	}
 	right = give(f->o, &f->source, row, &value);
@@ -190,9 +243,7 @@ static enum options_result read_args(
 			return OPTIONS_EXIT_OK;
 		}
 		if (c != 0) {
-			fprintf(complaints(o),
-				"xcipherd: option %s is unknown, ambiguous, or its value is missing or too much. --help lists all\n",
-				argv[optind - 1]);
+			complain_word(complaints(o), argv[optind - 1]);
 			return OPTIONS_EXIT_ERROR;
 		}
 		if (strcmp(longs[at].name, "version") == 0) {

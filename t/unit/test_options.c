@@ -351,6 +351,31 @@ static void a_bad_line_of_the_file_is_named(void **state)
 	options_free(&o);
 }
 
+static void a_refused_word_has_one_cause(void **state)
+{
+	static const struct {
+		const char *word, *want;
+	} T[] = {
+		{"--interfaces=1", "there is no option --interfaces. Did you mean --interface?"},
+		{"--qqq", "there is no option --qqq. --help lists all"},
+		{"--foreground=yes", "--foreground takes no value"},
+		{"--tos", "--tos needs a value: --tos=0..255"},
+		{"--port=1", "--port is ambiguous: --port-min is one of 2 options that begin so"},
+		{"-x", "-x is no option: all are long"},
+	};
+	char said[1024];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(T) / sizeof(T[0]); i++) {
+		const char *args[] = {"--config-file=none", T[i].word, NULL};
+		struct options o;
+
+		assert_int_equal(read_with(&o, args, said, sizeof(said)), OPTIONS_EXIT_ERROR);
+		assert_non_null(strstr(said, T[i].want));
+		options_free(&o);
+	}
+}
+
 /* What is weak has to be named. */
 static void sdes_lists_name_suites_in_order(void **state)
 {
@@ -443,6 +468,7 @@ int main(void)
 		cmocka_unit_test(templates_come_from_their_section_and_are_tried),
 		cmocka_unit_test(devices_have_names_weights_and_minima),
 		cmocka_unit_test(a_bad_line_of_the_file_is_named),
+		cmocka_unit_test(a_refused_word_has_one_cause),
 		cmocka_unit_test(what_can_change_is_taken_and_the_rest_is_named),
 	};
 
