@@ -222,14 +222,18 @@ static enum options_result take_arg(
 static enum options_result read_args(
 	struct options *o, struct source *s, int argc, char **argv, bool *file)
 {
+	/* Each has a value of its own: getopt_long() takes the first of several that a short form fits
+	 * unless they differ. */
+	enum { LONG = 256 };
 	struct option longs[OPTION_ROWS + 3] = {0};
 	int at;
 
 	for (size_t i = 0; i < OPTION_ROWS; i++)
 		longs[i] = (struct option){option_rows[i].name,
-			option_rows[i].kind == FLAG ? no_argument : required_argument, NULL, 0};
-	longs[OPTION_ROWS] = (struct option){"version", no_argument, NULL, 0};
-	longs[OPTION_ROWS + 1] = (struct option){"help", no_argument, NULL, 0};
+			option_rows[i].kind == FLAG ? no_argument : required_argument, NULL,
+			LONG + (int)i};
+	longs[OPTION_ROWS] = (struct option){"version", no_argument, NULL, LONG + OPTION_ROWS};
+	longs[OPTION_ROWS + 1] = (struct option){"help", no_argument, NULL, LONG + OPTION_ROWS + 1};
 	optind = 0;
 	opterr = 0;
 	for (;;) {
@@ -238,11 +242,11 @@ static enum options_result read_args(
 
 		if (c == -1)
 			break;
-		if (c == 'h' || (c == 0 && strcmp(longs[at].name, "help") == 0)) {
+		if (c == 'h' || (c >= LONG && strcmp(longs[at].name, "help") == 0)) {
 			help();
 			return OPTIONS_EXIT_OK;
 		}
-		if (c != 0) {
+		if (c < LONG) {
 			complain_word(complaints(o), argv[optind - 1]);
 			return OPTIONS_EXIT_ERROR;
 		}

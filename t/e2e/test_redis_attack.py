@@ -434,7 +434,7 @@ def test_tls_never_goes_on_unverified(net, what):
         if what.startswith("right"):
             talk_of(daemon, 2)
             settled(daemon)
-            assert len(redis("KEYS", "xcipher:call:*")) == 2
+            until(lambda: len(redis("KEYS", "xcipher:call:*")) == 2)
         else:
             until(lambda: "is unreachable (" in daemon.text())
             why = {"wrong authority": "certificate", "wrong name": "mismatch", "expired": "expired", "plain": "TLS", "plain client": "",

@@ -360,7 +360,7 @@ static void a_refused_word_has_one_cause(void **state)
 		{"--qqq", "there is no option --qqq. --help lists all"},
 		{"--foreground=yes", "--foreground takes no value"},
 		{"--tos", "--tos needs a value: --tos=0..255"},
-		{"--port=1", "--port is ambiguous: --port-min is one of 2 options that begin so"},
+		{"--port=2000", "--port is ambiguous: --port-min is one of 2 options"},
 		{"-x", "-x is no option: all are long"},
 	};
 	char said[1024];
