@@ -17,8 +17,8 @@ install: all bench-program $(BUILD)/xcipherd.conf
 	install -D -m 644 -t $(SHARE)/man/man8 man/*.8
 	install -D -m 644 -t $(SHARE)/man/man7 man/*.7
 	install -D -m 644 -t $(SHARE)/man/man1 man/*.1
-	install -D -m 644 tools/completion/xcipher.bash $(SHARE)/bash-completion/completions/xcipherd
-	for name in xcipherctl xcipher-bench; do ln -sf xcipherd $(SHARE)/bash-completion/completions/$$name; done
+	for name in xcipherd xcipherctl xcipher-bench; do \
+		install -D -m 644 tools/completion/$$name.bash $(SHARE)/bash-completion/completions/$$name; done
 	install -D -m 644 $(BUILD)/xcipherd.conf $(SHARE)/doc/xcipherd/examples/xcipherd.conf
 	install -D -m 644 -t $(DEMO)/kamailio-cfg kamailio-cfg/*
 	install -D -m 755 demo/demo.py $(DEMO)/demo/demo.py
@@ -31,4 +31,4 @@ deb:
 check-deb:
 	tools/deps.sh install deps-check-deb
 	$(MAKE) $(BUILD)/t/rtpload
-	BUILD=$(abspath $(BUILD)) tools/check-deb.sh $(BUILD)/deb
+	BUILD=$(abspath $(BUILD)) tools/check-deb.sh $(BUILD)/deb$(RELEASE:%=-%) $(RELEASE)

@@ -24,8 +24,11 @@ fi
 echo "building packages of xcipher $version, log in $dir/build.log ..."
 as_builder=
 if [ "$(id -u)" = 0 ]; then
+	home=$(mktemp -d "$dir/home.XXXXXX")
+	trap 'rm -rf "$home"' EXIT
+	trap "exit 1" INT TERM
 	chown -R nobody:nogroup "$dir"
-	as_builder="setpriv --reuid=nobody --regid=nogroup --clear-groups env HOME=$dir"
+	as_builder="setpriv --reuid=nobody --regid=nogroup --clear-groups env HOME=$home"
 fi
 # shellcheck disable=SC2086 # words
 if ! (cd "$work" && $as_builder dpkg-buildpackage -us -uc -F "-j$(nproc)") >"$dir/build.log" 2>&1; then

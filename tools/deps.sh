@@ -17,7 +17,7 @@ look="prometheus tshark chromium"
 # the kernel's image is not among them: the tests fetch it, and unpack it without installing
 kernel="qemu-system-x86 linux-headers-amd64 busybox-static dash iproute2 nftables kmod binutils libsrtp2-dev"
 kernel_debug="flex bison bc libelf-dev libssl-dev"
-deb="debhelper dh-dkms dpkg-dev lintian fakeroot kamailio libcmocka-dev libsrtp2-dev libjansson-dev pocl-opencl-icd"
+deb="clang debhelper dh-dkms dpkg-dev lintian fakeroot kamailio libcmocka-dev libsrtp2-dev libjansson-dev pocl-opencl-icd"
 lint="clang-format-14 cppcheck shellcheck mandoc git"
 
 package_of() {

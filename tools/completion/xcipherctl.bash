@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-# bash completion for xcipherd, xcipherctl and xcipher-bench: the options come from --help, so that they are never out of date.
+# bash completion for xcipherctl: its options come from --help, so that they are never out of date.
 
 # Commands come from --help too, Call-IDs from the daemon, if it answers at once.
-_xcipherctl() {
+_xcipherctl_words() {
 	local words="" at
 	for ((at = 1; at < COMP_CWORD; at++)); do
 		[[ ${COMP_WORDS[at]} == [a-z]* && ${COMP_WORDS[at - 1]} != "=" ]] && break
@@ -27,17 +27,14 @@ _xcipherctl() {
 	[[ ${COMPREPLY[0]-} == *= ]] && compopt -o nospace
 }
 
-_xcipher() {
-	local cur=${COMP_WORDS[COMP_CWORD]} prog=${COMP_WORDS[0]} command=()
-	[[ $prog == *xcipher-bench && $COMP_CWORD -gt 1 ]] && command=("${COMP_WORDS[1]}")
-	if [[ $cur == -* ]]; then
-		mapfile -t COMPREPLY < <(compgen -W "$("$prog" "${command[@]}" --help 2>/dev/null | grep -oE -- '--[a-z][a-z-]*=?' | sort -u)" -- "$cur")
-		[[ ${COMPREPLY[0]-} == *= ]] && compopt -o nospace
-	elif [[ $prog == *xcipherctl ]]; then
-		_xcipherctl
-	elif [[ $prog == *xcipher-bench && $COMP_CWORD -eq 1 ]]; then
-		mapfile -t COMPREPLY < <(compgen -W "cipher gpu path" -- "$cur")
+_xcipherctl() {
+	local cur=${COMP_WORDS[COMP_CWORD]} prog=${COMP_WORDS[0]}
+	if [[ $cur != -* ]]; then
+		_xcipherctl_words
+		return 0
 	fi
+	mapfile -t COMPREPLY < <(compgen -W "$("$prog" --help 2>/dev/null | grep -oE -- '--[a-z][a-z-]*=?' | sort -u)" -- "$cur")
+	[[ ${COMPREPLY[0]-} == *= ]] && compopt -o nospace
 	return 0
 }
-complete -F _xcipher xcipherd xcipherctl xcipher-bench
+complete -F _xcipherctl xcipherctl

@@ -1,0 +1,10 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+# bash completion for xcipherd: its options come from --help, so that they are never out of date.
+
+_xcipherd() {
+	local cur=${COMP_WORDS[COMP_CWORD]} prog=${COMP_WORDS[0]}
+	mapfile -t COMPREPLY < <(compgen -W "$("$prog" --help 2>/dev/null | grep -oE -- '--[a-z][a-z-]*=?' | sort -u)" -- "$cur")
+	[[ ${COMPREPLY[0]-} == *= ]] && compopt -o nospace
+	return 0
+}
+complete -F _xcipherd xcipherd
