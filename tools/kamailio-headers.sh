@@ -50,11 +50,11 @@ private_apt() {
 }
 private_apt update
 cd "$work/src"
+# The signature of upstream may be missing at a mirror; apt verifies the tarball all the same.
 if [ -n "$release" ]; then
-	# Of a release that is not installed the signature of upstream may be missing at a mirror; the tarball is verified all the same.
 	(private_apt source --download-only "kamailio/$release") || ls kamailio_*.orig.tar.?z >/dev/null
 else
-	private_apt source --download-only --only-source "kamailio=$version"
+	(private_apt source --download-only --only-source "kamailio=$version") || ls kamailio_*.orig.tar.?z >/dev/null
 fi
 tar -xf kamailio_*.orig.tar.* --strip-components=1 --wildcards '*/src/Makefile*' '*/src/core' '*/src/modules/tm' '*/src/lib/Makefile*' '*/src/lib/srdb1'
 # Its configuration is all that is made: Kamailio itself need not be built.
