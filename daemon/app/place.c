@@ -5,7 +5,13 @@
 
 static bool takes_more(const struct place *w)
 {
-	return w->ports < PLACE_TOGETHER && w->ports < w->room / 2 && w->busy < PLACE_BUSY;
+	return w->ports < PLACE_TOGETHER && w->ports < w->room / 2 && w->busy < PLACE_BUSY &&
+		!w->behind;
+}
+
+static bool has_less(const struct place *w, const struct place *than)
+{
+	return w->behind != than->behind ? than->behind : w->ports < than->ports;
 }
 
 uint32_t place_call(const struct place *w, uint32_t n, bool spread)
@@ -15,7 +21,7 @@ uint32_t place_call(const struct place *w, uint32_t n, bool spread)
 	for (uint32_t i = 0; i < n; i++) {
 		if (takes_more(&w[i]) && (fullest == n || w[i].ports > w[fullest].ports))
 			fullest = i;
-		if (w[i].ports < w[emptiest].ports)
+		if (has_less(&w[i], &w[emptiest]))
 			emptiest = i;
 	}
 	return spread || fullest == n ? emptiest : fullest;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Commands between calls and workers, and handles that come back. A handle's life: free list -> taken -> its deletion is pushed to the
- * worker -> acknowledged -> free list. Deletions never fail: what does not fit into a ring waits in a backlog, and while one
- * waits nothing overtakes it. */
+ * worker -> acknowledged -> free list. What does not fit into a worker's ring waits in
+ * a backlog, and nothing overtakes it. The backlog is bounded, but takes every deletion. */
 #include "app/relay_int.h"
 
 #include <errno.h>
@@ -13,17 +13,35 @@
 
 /* --- Commands ------------------------------------------------------------------------------------------------- */
 
+/* Commands of calls that wait for a worker at most: about 1,300 calls' worth. Deletions always wait. */
+#define BACKLOG_MAX   32768u
+#define BEHIND_LOG_NS (10 * NS_PER_SEC)
+
+/* Commands until the end of the first group. */
+static uint32_t group_len(const struct relay_site *s)
+{
+	const struct worker_cmd *first = s->backlog + s->backlog_first;
+	uint32_t n = 1;
+
+	while (first[n - 1].more)
+		n++;
+	return n;
+}
+
+/* Whole groups only: the worker must not see a part of a change. */
 static bool flush(struct relay_site *s)
 {
-	size_t done = 0;
+	while (s->backlog_n) {
+		struct worker_cmd *first = s->backlog + s->backlog_first;
+		uint32_t n = group_len(s);
 
-	if (s->backlog_n == 0)
-		return true;
-	while (done < s->backlog_n && ring_push(&s->w->cmds, &s->backlog[done], 1) == 0)
-		done++;
-	s->backlog_n -= done;
-	memmove(s->backlog, s->backlog + done, s->backlog_n * sizeof(*s->backlog));
-	return s->backlog_n == 0;
+		if (ring_push(&s->w->cmds, first, n))
+			return false;
+		s->backlog_first += n;
+		s->backlog_n -= n;
+	}
+	s->backlog_first = 0;
+	return true;
 }
 
 int relay_push(struct relay_site *s, const struct worker_cmd *cmd, uint32_t n)
@@ -34,22 +52,74 @@ int relay_push(struct relay_site *s, const struct worker_cmd *cmd, uint32_t n)
 	return 0;
 }
 
+/* Room for n more commands at the end. */
+static int backlog_room(struct relay_site *s, uint32_t n)
+{
+	size_t need = s->backlog_n + n, cap = s->backlog_cap ? s->backlog_cap : 256;
+	struct worker_cmd *more;
+
+	if (s->backlog_first + need <= s->backlog_cap)
+		return 0;
+	if (s->backlog_first)
+		memmove(s->backlog, s->backlog + s->backlog_first,
+			s->backlog_n * sizeof(*s->backlog));
+	s->backlog_first = 0;
+	while (cap < 2 * need)
+		cap *= 2;
+	if (cap <= s->backlog_cap)
+		return 0;
+	more = realloc(s->backlog, cap * sizeof(*more));
+	if (!more)
+		return need <= s->backlog_cap ? 0 : -ENOMEM;
+	s->backlog = more;
+	s->backlog_cap = cap;
+	return 0;
+}
+
+static int backlog_put(struct relay_site *s, const struct worker_cmd *cmd, uint32_t n)
+{
+	struct worker_cmd *to;
+	int err = backlog_room(s, n);
+
+	if (err)
+		return err;
+	to = s->backlog + s->backlog_first + s->backlog_n;
+	memcpy(to, cmd, n * sizeof(*cmd));
+	for (uint32_t i = 0; i < n; i++)
+		to[i].more = i + 1 < n;
+	s->backlog_n += n;
+	return 0;
+}
+
+static void warn_behind(struct app_relay *r, const struct relay_site *s)
+{
+	uint64_t held;
+
+	if (log_limit_pass(&r->behind_log, clock_mono_ns(), BEHIND_LOG_NS, &held))
+		log_warn(
+			"worker %u does not keep up: commands of calls wait for it, new calls go to other workers (%llu more held back)",
+			(unsigned)(s - r->site), (unsigned long long)held);
+}
+
+int relay_queue(
+	struct app_relay *r, struct relay_site *s, const struct worker_cmd *cmd, uint32_t n)
+{
+	int err;
+
+	if (relay_push(s, cmd, n) == 0)
+		return 0;
+	err = s->backlog_n + n > BACKLOG_MAX ? -EAGAIN : backlog_put(s, cmd, n);
+	if (err == -EAGAIN)
+		return relay_short(r, SHORT_RING, err);
+	if (!err)
+		warn_behind(r, s);
+	return err;
+}
+
 void relay_push_deletion(struct app_relay *r, struct relay_site *s, const struct worker_cmd *cmd)
 {
-	if (relay_push(s, cmd, 1) == 0)
-		return;
-	if (s->backlog_n == s->backlog_cap) {
-		size_t cap = s->backlog_cap ? 2 * s->backlog_cap : 256;
-		struct worker_cmd *more = realloc(s->backlog, cap * sizeof(*more));
-
-		if (!more) {
-			r->lost++;
-			return;
-		}
-		s->backlog = more;
-		s->backlog_cap = cap;
-	}
-	s->backlog[s->backlog_n++] = *cmd;
+	if (relay_push(s, cmd, 1) && backlog_put(s, cmd, 1))
+		r->lost++;
 }
 
 /* --- relay_ops ------------------------------------------------------------------------------------------------ */
@@ -62,6 +132,12 @@ static const struct relay_local *op_locals(void *arg, uint32_t *n)
 	return r->cfg.local;
 }
 
+/* It has more to do than the calls that began lately explain. */
+static bool is_behind(const struct relay_site *s)
+{
+	return s->backlog_n || ring_room(&s->w->cmds) < (s->w->cmds.mask + 1) / 4 * 3;
+}
+
 static uint32_t op_worker_choose(void *arg)
 {
 	struct app_relay *r = arg;
@@ -69,6 +145,7 @@ static uint32_t op_worker_choose(void *arg)
 	for (uint32_t i = 0; i < r->cfg.workers; i++) {
 		r->place[i].ports = r->site[i].ports;
 		r->place[i].room = (uint32_t)r->site[i].streams.all / 2;
+		r->place[i].behind = is_behind(&r->site[i]);
 	}
 	return place_call(r->place, r->cfg.workers, r->cfg.spread);
 }
@@ -92,7 +169,7 @@ static int op_commit(void *arg, uint32_t worker, const struct media_cmd *cmd, ui
 		all[before + i].kind = WORKER_MEDIA;
 		all[before + i].media = cmd[i];
 	}
-	err = relay_push(&r->site[worker], all, before + n);
+	err = relay_queue(r, &r->site[worker], all, before + n);
 	if (!err)
 		offload_pushed(r->offload, worker, cmd, n);
 	for (uint32_t i = 0; i < n && !err; i++) {

@@ -22,8 +22,8 @@ struct relay_site { /* what the control thread keeps per worker */
 		[MEDIA_EPOCHS]; /* by pair: the pairs that a key with a kdr has beside its own */
 	struct told *told;      /* by context */
 	struct relay_marks arriving;
-	struct worker_cmd *backlog;
-	size_t backlog_n, backlog_cap;
+	struct worker_cmd *backlog; /* [backlog_cap]: n commands from first on wait for the ring */
+	size_t backlog_first, backlog_n, backlog_cap;
 	uint32_t ports;
 	uint64_t cpu_ns; /* of its thread, at the last tick */
 };
@@ -39,7 +39,9 @@ struct relay_site { /* what the control thread keeps per worker */
 		"use several keys or a key derivation rate; widen port-min to port-max")      \
 	X(FILES, "descriptors: raise LimitNOFILE (systemd) or ulimit -Hn")                    \
 	X(MEMORY, "memory for sockets: see dmesg")                                            \
-	X(RING, "room in a worker's command ring: it does not keep up")
+	X(RING,                                                                               \
+		"room for commands to a worker, which does not keep up: see whether "         \
+		"something else takes its processor (steal time, a debugger, a full device)")
 
 enum shortage {
 #define X(id, text) SHORT_##id,
@@ -50,7 +52,7 @@ enum shortage {
 
 struct app_relay {
 	struct app_relay_config cfg;
-	struct log_limit shortage_log[SHORTAGE_COUNT];
+	struct log_limit shortage_log[SHORTAGE_COUNT], behind_log;
 	uint64_t shortages[SHORTAGE_COUNT];
 	struct relay_site *site;
 	struct place *place; /* [workers] */
@@ -62,8 +64,12 @@ struct app_relay {
 
 /* --- relay.c --------------------------------------------------------------------------------------------------- */
 
-/* All or none: 0 or -EAGAIN. */
+/* Commands that may be left out: all of them into the ring now, or none. 0 or -EAGAIN. */
 int relay_push(struct relay_site *s, const struct worker_cmd *cmd, uint32_t n);
+/* Commands of a call: the worker gets all of them at once, now or when its ring has room, in order.
+ * 0; -EAGAIN when too many wait already, -ENOMEM. */
+int relay_queue(
+	struct app_relay *r, struct relay_site *s, const struct worker_cmd *cmd, uint32_t n);
 /* Never fails: it waits where the ring is full. */
 void relay_push_deletion(struct app_relay *r, struct relay_site *s, const struct worker_cmd *cmd);
 

@@ -83,7 +83,7 @@ int relay_op_key_take(void *arg, uint32_t *slot, uint32_t worker, const struct s
 	set[0].id = set[1].media.id = 2 * pair;
 	set[1].media.type = MEDIA_KEY_SET;
 	key_cfg(&set[1].media.key, m, lent);
-	err = err ? err : relay_push(s, set, 2);
+	err = err ? err : relay_queue(r, s, set, 2);
 	if (err) {
 		secmem_wipe(&key[2 * pair], 2 * sizeof(*key));
 		secmem_wipe(&key[2 * lent[0]], lent[0] ? sizeof(*key) : 0);

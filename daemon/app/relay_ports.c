@@ -32,9 +32,9 @@ static int port_publish(
 	cmd[0].fd = pair->rtp_fd;
 	cmd[1].local = pair->rtcp;
 	cmd[1].fd = pair->rtcp_fd;
-	err = relay_push(s, cmd, 2);
+	err = relay_queue(r, s, cmd, 2);
 	if (err)
-		return port_undo(r, pair, relay_short(r, SHORT_RING, err));
+		return port_undo(r, pair, err);
 	out->rtp = pair->rtp;
 	out->rtcp = pair->rtcp;
 	handles_take(&s->streams, &out->rtp_stream);

@@ -22,17 +22,23 @@
 #include "base/lines.h"
 
 #define CMD_RING  4096u
+#define CMD_MANY  (CMD_RING / 2) /* the control thread may have more that found no room */
 #define MARK_RING 16384u
 
 /* --- Commands ------------------------------------------------------------------------------------------------- */
 
-static void acknowledge(struct worker *w, struct worker_ack ack)
+static void wake_control(const struct worker *w)
 {
 	uint64_t one = 1;
 
+	(void)!write(w->cfg.ack_fd, &one, sizeof(one));
+}
+
+static void acknowledge(struct worker *w, struct worker_ack ack)
+{
 	/* Cannot be full: it has room for every handle there is. */
 	if (ring_push(&w->acks, &ack, 1) == 0)
-		(void)!write(w->cfg.ack_fd, &one, sizeof(one));
+		wake_control(w);
 }
 
 static void pierce(struct worker *w, uint32_t stream)
@@ -107,12 +113,12 @@ static void tell_marks(struct worker *w, const struct worker_ask *ask)
 static void commands(struct worker *w)
 {
 	struct worker_cmd cmd;
-	bool any = false;
+	uint32_t any = 0;
 	int err;
 
 	while (ring_pop(&w->cmds, &cmd)) {
 		err = 0;
-		any = true;
+		any++;
 		switch (cmd.kind) {
 		case WORKER_MEDIA:
 			err = media_cmd(w, &cmd.media);
@@ -149,6 +155,8 @@ static void commands(struct worker *w)
 	}
 	if (any)
 		explicit_bzero(&cmd, sizeof(cmd));
+	if (any >= CMD_MANY)
+		wake_control(w);
 }
 
 /* --- Packets -------------------------------------------------------------------------------------------------- */

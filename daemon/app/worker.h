@@ -37,6 +37,7 @@ struct worker_ask {
 
 struct worker_cmd {
 	enum worker_cmd_kind kind;
+	bool more; /* the next command belongs to the same group (relay.c's backlog) */
 	union {
 		struct media_cmd media;
 		struct steer_relay relay;

@@ -21,22 +21,28 @@ static void calls_are_together_until_a_worker_has_enough(void **state)
 		bool spread;
 		uint32_t want;
 	} C[] = {
-		{"the first call: the first worker", {{0, R, 0}, {0, R, 0}, {0, R, 0}}, false, 0},
-		{"where others are", {{0, R, 0}, {2, R, 1}, {0, R, 0}}, false, 1},
-		{"where most are", {{8, R, 1}, {9, R, 1}, {1, R, 1}}, false, 1},
-		{"one has enough: the next", {{T, R, 40}, {0, R, 0}, {0, R, 0}}, false, 1},
-		{"one place is left", {{T - 1, R, 40}, {5, R, 0}, {0, R, 0}}, false, 0},
-		{"one has more than enough, another some", {{T + 9, R, 40}, {0, R, 0}, {3, R, 0}},
+		{"the first call: the first worker", {{0, R, 0, false}, {0, R, 0, false}, {0, R, 0, false}}, false, 0},
+		{"where others are", {{0, R, 0, false}, {2, R, 1, false}, {0, R, 0, false}}, false, 1},
+		{"where most are", {{8, R, 1, false}, {9, R, 1, false}, {1, R, 1, false}}, false, 1},
+		{"one has enough: the next", {{T, R, 40, false}, {0, R, 0, false}, {0, R, 0, false}}, false, 1},
+		{"one place is left", {{T - 1, R, 40, false}, {5, R, 0, false}, {0, R, 0, false}}, false, 0},
+		{"one has more than enough, another some", {{T + 9, R, 40, false}, {0, R, 0, false}, {3, R, 0, false}},
 			false, 2},
-		{"all have enough: evenly", {{T + 2, R, 40}, {T + 1, R, 40}, {T + 2, R, 40}}, false,
+		{"all have enough: evenly", {{T + 2, R, 40, false}, {T + 1, R, 40, false}, {T + 2, R, 40, false}}, false,
 			1},
-		{"its calls are heavy: another", {{10, R, BB}, {0, R, 0}, {0, R, 0}}, false, 1},
-		{"busy, but not too much", {{10, R, BB - 1}, {0, R, 0}, {0, R, 0}}, false, 0},
-		{"all are busy: evenly", {{10, R, 90}, {7, R, 60}, {8, R, 99}}, false, 1},
-		{"half of its ports are taken", {{50, 100, 1}, {0, 100, 0}, {0, 100, 0}}, false, 1},
-		{"fewer ports than calls", {{1, 2, 1}, {1, 2, 1}, {0, 2, 0}}, false, 2},
-		{"without ports", {{0, 0, 0}, {0, 2, 0}, {0, 2, 0}}, false, 1},
-		{"asked to spread", {{3, R, 1}, {2, R, 1}, {2, R, 1}}, true, 1},
+		{"its calls are heavy: another", {{10, R, BB, false}, {0, R, 0, false}, {0, R, 0, false}}, false, 1},
+		{"busy, but not too much", {{10, R, BB - 1, false}, {0, R, 0, false}, {0, R, 0, false}}, false, 0},
+		{"all are busy: evenly", {{10, R, 90, false}, {7, R, 60, false}, {8, R, 99, false}}, false, 1},
+		{"half of its ports are taken", {{50, 100, 1, false}, {0, 100, 0, false}, {0, 100, 0, false}}, false, 1},
+		{"fewer ports than calls", {{1, 2, 1, false}, {1, 2, 1, false}, {0, 2, 0, false}}, false, 2},
+		{"without ports", {{0, 0, 0, false}, {0, 2, 0, false}, {0, 2, 0, false}}, false, 1},
+		{"asked to spread", {{3, R, 1, false}, {2, R, 1, false}, {2, R, 1, false}}, true, 1},
+		{"most are where commands wait: another", {{9, R, 1, true}, {0, R, 0, false}, {3, R, 0, false}},
+			false, 2},
+		{"spread, but not where commands wait",
+			{{9, R, 1, false}, {0, R, 0, true}, {3, R, 0, false}}, true, 2},
+		{"commands wait everywhere: evenly",
+			{{9, R, 1, true}, {2, R, 0, true}, {3, R, 0, true}}, false, 1},
 	};
 
 	(void)state;
@@ -50,7 +56,7 @@ static void calls_are_together_until_a_worker_has_enough(void **state)
 
 static void one_worker_gets_everything(void **state)
 {
-	static const struct place W[] = {{0, 2, 0}, {T + 5, T + 5, 100}};
+	static const struct place W[] = {{0, 2, 0, false}, {T + 5, T + 5, 100, false}};
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(W); i++)
