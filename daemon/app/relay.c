@@ -13,8 +13,8 @@
 
 /* --- Commands ------------------------------------------------------------------------------------------------- */
 
-/* Commands of calls that wait for a worker at most: about 1,300 calls' worth. Deletions always wait. */
-#define BACKLOG_MAX   32768u
+/* Commands of calls that wait for a worker at most: about 680 calls' worth. Deletions always wait. */
+#define BACKLOG_MAX   16384u
 #define BEHIND_LOG_NS (10 * NS_PER_SEC)
 
 /* Commands until the end of the first group. */

@@ -108,6 +108,7 @@ void calls_resource_error(struct call_reply *out, int err, bool is_new)
 		break;
 	case -EAGAIN: /* another relay may have time */
 		out->load_limit = is_new;
+		out->again = !is_new;
 		out->error = is_new ? "Load limit exceeded" : "Relay is busy";
 		break;
 	default:

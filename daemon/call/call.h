@@ -74,6 +74,7 @@ struct call_reply { /* what a handler wants to say; strings live in the request'
 	const char *error;  /* error-reason, or NULL: result ok */
 	struct str detail;  /* appended to the reason in parentheses when it helps; may be empty */
 	bool load_limit;    /* result "load limit" */
+	bool again;         /* nothing was decided: the same request may succeed soon */
 	struct str warning; /* may be empty */
 	struct str sdp;     /* offer, answer */
 };

@@ -188,7 +188,7 @@ static int execute(struct ng_front *f, const struct endpoint *from, const struct
 	int frame_err, uint64_t now_ns, struct sbuf *reply)
 {
 	struct pool *pool;
-	int err = pool_for_request(f, &pool);
+	int err = pool_for_request(f, &pool), again = 0;
 
 	if (err)
 		return err;
@@ -200,10 +200,10 @@ static int execute(struct ng_front *f, const struct endpoint *from, const struct
 					      : "Invalid NG data format",
 			reply);
 	else
-		handler_request(
+		again = handler_request(
 			f->handler, pool, from, frame->body, frame->encoding, now_ns, reply);
 	pool_destroy(pool);
-	return reply->err;
+	return reply->err ? reply->err : again;
 }
 
 /* Replaces the request's MAC at the end of the reply's cookie by the reply's. */
@@ -244,8 +244,8 @@ static int answer(struct ng_front *f, const struct endpoint *from, const struct 
 	size_t start = reply->len;
 	int err = execute(f, from, frame, frame_err, now_ns, reply);
 
-	if (!err && key)
-		err = sign(key, frame, reply, start);
+	if ((!err || err == -EAGAIN) && key && sign(key, frame, reply, start))
+		return -ENOMEM;
 	/* Without memory for the cache a repeated request would be carried out twice, which every
 	 * command survives. A signed one gets no second reply instead. */
 	if (!err)
@@ -282,6 +282,8 @@ static int framed(struct ng_front *f, const struct endpoint *from, struct str me
 	} else if (!err) {
 		err = answer(f, from, &frame, frame_err, keyed ? key : NULL, now_ns, reply);
 	}
+	if (err == -EAGAIN && keyed)
+		once_again(f->once, &signed_);
 	secmem_wipe(key, sizeof(key));
 	return err;
 }
@@ -295,7 +297,9 @@ int ng_front_framed(struct ng_front *f, const struct endpoint *from, struct str 
 int ng_front_http(struct ng_front *f, const struct endpoint *from, struct str message,
 	uint64_t now_ns, struct sbuf *reply)
 {
-	return framed(f, from, message, true, now_ns, reply);
+	int err = framed(f, from, message, true, now_ns, reply);
+
+	return err == -EAGAIN ? reply->err : err;
 }
 
 int ng_front_plain(struct ng_front *f, struct str body, uint64_t now_ns, struct sbuf *reply)
@@ -311,7 +315,7 @@ int ng_front_plain(struct ng_front *f, struct str body, uint64_t now_ns, struct 
 	else if (body.s[0] != 'd' && body.s[0] != '{')
 		handler_reject(f->handler, pool, NG_JSON, "Invalid NG data format", reply);
 	else
-		handler_request(f->handler, pool, NULL, body,
+		(void)handler_request(f->handler, pool, NULL, body,
 			body.s[0] == '{' ? NG_JSON : NG_BENCODE, now_ns, reply);
 	pool_destroy(pool);
 	return reply->err;

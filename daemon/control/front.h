@@ -29,8 +29,9 @@ void ng_front_drop(
 
 /* "cookie SP dictionary" to a reply of the same form, appended to reply, whose limit is what the
  * transport can carry. A request from this address with a cookie that was answered already gets the
- * same answer. now_ns: CLOCK_REALTIME. 0; -ENOMSG: dropped and counted, no reply is sent; other
- * -errno: no reply could be made. */
+ * same answer. now_ns: CLOCK_REALTIME. 0; -ENOMSG: dropped and counted, no reply is sent; -EAGAIN:
+ * the relay is busy, and a copy of the request will be executed: the reply, an error, is for
+ * transports whose clients do not repeat requests; other -errno: no reply could be made. */
 int ng_front_framed(struct ng_front *f, const struct endpoint *from, struct str message,
 	uint64_t now_ns, struct sbuf *reply);
 /* The same over HTTP and WebSocket, where a token stands for the signature. */

@@ -522,7 +522,7 @@ static void write_fallback(struct sbuf *reply, size_t start, enum ng_encoding en
 			too_long ? "17:Reply is too long" : "13:Out of memory");
 }
 
-void handler_request(struct handler *h, struct pool *p, const struct endpoint *from,
+int handler_request(struct handler *h, struct pool *p, const struct endpoint *from,
 	struct str body, enum ng_encoding enc, uint64_t now_ns, struct sbuf *reply)
 {
 	struct job j = {.h = h, .p = p, .now_ns = now_ns, .dict = ngval_dict(p)};
@@ -555,6 +555,7 @@ void handler_request(struct handler *h, struct pool *p, const struct endpoint *f
 	calls_counters(h->calls, &c);
 	interval_count(&h->interval, now_ns, j.r.command, took_ns, c.current);
 	write_log(&j);
+	return j.reply.again ? -EAGAIN : 0;
 }
 
 void handler_reject(struct handler *h, struct pool *p, enum ng_encoding enc, const char *reason,

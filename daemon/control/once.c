@@ -25,6 +25,7 @@ struct entry {
 	struct entry *next, *later; /* in its bucket; in its second */
 	struct endpoint from;
 	uint8_t mac[NG_MAC_LEN];
+	bool again; /* not executed: the next copy is new */
 };
 
 struct second {
@@ -61,6 +62,15 @@ int once_create(struct once **out, const uint8_t hash_key[16], uint32_t entries)
 static struct entry **bucket_of(struct once *o, const uint8_t mac[NG_MAC_LEN])
 {
 	return &o->bucket[hash_siphash(o->hash_key, mac, NG_MAC_LEN) % BUCKETS];
+}
+
+static struct entry *find(struct once *o, const uint8_t mac[NG_MAC_LEN])
+{
+	struct entry *e = *bucket_of(o, mac);
+
+	while (e && memcmp(e->mac, mac, NG_MAC_LEN) != 0)
+		e = e->next;
+	return e;
 }
 
 static void forget(struct once *o, struct second *s)
@@ -136,18 +146,30 @@ uint32_t once_entries(const struct once *o)
 	return o->entries;
 }
 
+void once_again(struct once *o, const struct ng_signed *request)
+{
+	struct entry *e = find(o, request->mac);
+
+	if (e)
+		e->again = true;
+}
+
 int once_check(struct once *o, const struct ng_signed *request, const struct endpoint *from,
 	uint64_t now_s)
 {
-	struct entry **at = bucket_of(o, request->mac), *e;
+	struct entry **at, *e;
 	struct second *s = &o->ring[request->seconds % RING];
 
 	live(o, now_s);
 	if (is_forgotten(o, request->seconds))
 		return -ETIME;
-	for (e = *at; e; e = e->next)
-		if (memcmp(e->mac, request->mac, NG_MAC_LEN) == 0)
-			return endpoint_eq(&e->from, from) ? -EALREADY : -EADDRINUSE;
+	e = find(o, request->mac);
+	if (e && endpoint_eq(&e->from, from) && e->again) {
+		e->again = false;
+		return 0;
+	}
+	if (e)
+		return endpoint_eq(&e->from, from) ? -EALREADY : -EADDRINUSE;
 	if (o->entries >= o->max)
 		once_tick(o, now_s);
 	if (o->entries >= o->max)

@@ -227,11 +227,15 @@ static void keep(struct ng_server *s, const struct ng_peer *p, struct str datagr
 static void serve(struct ng_server *s, struct waiting *w, uint64_t now_ns)
 {
 	struct sbuf reply;
+	int err;
 
 	sbuf_init(&reply, REPLY_MAX);
-	if (ng_front_framed(
-		    s->front, &w->peer.from, (struct str){w->bytes, w->len}, now_ns, &reply) == 0)
+	err = ng_front_framed(
+		s->front, &w->peer.from, (struct str){w->bytes, w->len}, now_ns, &reply);
+	if (!err)
 		send_reply(s, &w->peer, sbuf_view(&reply), now_ns);
+	else if (err == -EAGAIN)
+		ng_front_drop(s->front, NG_DROP_BUSY, &w->peer.from, 1);
 	sbuf_fini(&reply);
 }
 

@@ -113,7 +113,7 @@ static void answer(struct connection *c, struct str message)
 
 	sbuf_init(&reply, REPLY_MAX);
 	err = ng_front_framed(c->tcp->front, &c->from, message, clock_real_ns(), &reply);
-	if (!err)
+	if (!err || err == -EAGAIN)
 		sbuf_str(&c->out, sbuf_view(&reply));
 	sbuf_fini(&reply);
 	/* not signed: not a client of ours */

@@ -1,7 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A worker that does not run for a while, as on a busy or stolen processor: calls are set up meanwhile, and their media flows afterwards."""
+import os
+import tempfile
+
 import calls
 import hold
+import ng
 import relay
 from run import cases
 from test_relay import clean, finish
@@ -35,3 +39,30 @@ def test_calls_are_set_up_while_no_worker_stands_still(net):
     for call in talk:
         calls.ok(call.delete())
     finish(daemon)
+
+
+@cases((None,), (b"k" * 32,))
+def test_a_request_that_finds_no_room_is_executed_when_it_is_repeated(net, key):
+    """The commands of calls wait without a limit on time, but with one on their number. Beyond it new calls are refused, which proxies take to
+    another node, and requests in calls get no reply, and no stored one, so that their repetition succeeds."""
+    options = []
+    key_file = tempfile.NamedTemporaryFile("w", encoding="ascii")
+    if key:
+        key_file.write(key.hex() + "\n")
+        key_file.flush()
+        options = [f"--ng-key-file={key_file.name}"]
+    daemon = relay.Xcipherd(net, "--engine=serial", "--workers=1", "--log-level=4", *options, ng_key=key).wait_ready()
+    held = calls.Call(daemon.client, 1, "80", "32").setup()
+    message = b"again " + ng.encode({"command": "block media", "call-id": held.id})
+    with hold.thread(daemon.pid(), "worker-0"):
+        for i in range(5000):
+            reply = daemon.client.call("offer", call_id=f"more-{i}", from_tag="a", sdp=calls.sdp("10.200.1.2", 4000), replace=["origin"], supports=["load limit"])
+            if reply["result"] != "ok":
+                break
+        assert reply == {"result": "load limit", "message": "Load limit exceeded"}, (i, reply)
+        assert i > 800, i
+        assert daemon.client.raw(message, 0.5) is None
+        assert ng.Client(net.gateway, key=key).call("ping")["result"] == "pong"
+    assert ng.decode(daemon.client.raw(message).partition(b" ")[2])["result"] == "ok"
+    assert daemon.client.call("statistics")["statistics"]["controlstatistics"]["dropped"]["busy"] >= 1
+    daemon.stop()
