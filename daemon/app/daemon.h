@@ -15,6 +15,7 @@
 #include "app/options.h"
 #include "app/record.h"
 #include "app/relay.h"
+#include "app/rules_keep.h"
 #include "app/stats.h"
 #include "app/worker.h"
 #include "base/clock.h"
@@ -43,6 +44,7 @@ struct daemon {
 	struct ports *ports;
 	struct app_relay *relay;
 	struct kernel_watch *kernel; /* NULL: it steers nothing */
+	struct rules_keep *rules_keep; /* NULL: there are no rules */
 	struct reach reach;
 	struct relay relay_border;
 	struct calls *calls;

@@ -167,6 +167,8 @@ static int events_watch(struct daemon *d)
 	err = err ? err : loop_timer_add(d->loop, &timer, NS_PER_SEC, NS_PER_SEC, on_second, d);
 	err = err ? err : kernel_watch_create(&d->kernel, &kernel);
 	d->stats.kernel = d->kernel;
+	err = err ? err : rules_keep_create(&d->rules_keep, d->loop, d->o.steering, &d->steer);
+	d->stats.rules = d->rules_keep;
 	return err ? daemon_fail(d, err, "events") : 0;
 }
 
@@ -226,6 +228,7 @@ static void stop(struct daemon *d)
 	/* It says its last words over the loop; the calls stay there for whoever comes next. */
 	redis_destroy(d->redis);
 	host_stop(d->host);
+	rules_keep_destroy(d->rules_keep);
 	loop_destroy(d->loop);
 	if (d->ng)
 		ng_server_destroy(d->ng);

@@ -236,6 +236,18 @@ static void write_steering(const struct stats_input *in, struct sbuf *b)
 		"Packets that came by another worker's queue.", handed);
 }
 
+static void write_rules(const struct stats_input *in, struct sbuf *b)
+{
+	struct rules_keep_usage u;
+
+	rules_keep_usage(in->rules, &u);
+	metrics_one(b, "rules_missing", GAUGE,
+		"1 while netfilter rules that another program removed are not set again.",
+		u.missing);
+	metrics_one(b, "rules_set_again_total", COUNTER,
+		"Times that removed netfilter rules were set again.", u.again);
+}
+
 static void write_kernel(const struct stats_input *in, struct sbuf *b)
 {
 	static const char *const names[] = {
@@ -609,6 +621,7 @@ void metrics_write(const struct metrics_input *in, struct sbuf *out)
 	write_teardown(in->teardown, out);
 	write_limits(in->stats, out);
 	write_steering(in->stats, out);
+	write_rules(in->stats, out);
 	write_kernel(in->stats, out);
 	write_drops(in->stats, out);
 	write_handovers(in->stats, out);

@@ -111,6 +111,16 @@ static void fill_devices(const struct stats_input *in, struct pool *p, struct ng
 		fill_device(in, i, p, ngval_add_dict(p, list, STR_NONE));
 }
 
+static void fill_rules(const struct stats_input *in, struct pool *p, struct ngval *dict)
+{
+	struct rules_keep_usage u;
+	struct ngval *d = ngval_add_dict(p, dict, STR("rules"));
+
+	rules_keep_usage(in->rules, &u);
+	add(p, d, "missing", u.missing);
+	add(p, d, "set again", u.again);
+}
+
 static void fill_steering(const struct stats_input *in, struct pool *p, struct ngval *dict)
 {
 	static const char *const names[] = {
@@ -411,6 +421,7 @@ void stats_fill(const struct stats_input *in, struct pool *p, struct ngval *dict
 	fill_batches(in, p, x);
 	fill_devices(in, p, x);
 	fill_steering(in, p, x);
+	fill_rules(in, p, x);
 	fill_burst_sizes(in, p, x);
 	fill_latency(in, p, x);
 	fill_workers(in, p, x);

@@ -8,6 +8,7 @@
 #include "app/limits.h"
 #include "app/record.h"
 #include "app/relay.h"
+#include "app/rules_keep.h"
 #include "control/redis.h"
 #include "proto/ngval.h"
 
@@ -19,6 +20,7 @@ struct stats_input {
 	const struct calls *calls;
 	const struct limits *limits;
 	const struct kernel_watch *kernel; /* NULL: there is none */
+	const struct rules_keep *rules;    /* NULL: there are none */
 	const struct redis *redis;         /* NULL: there is none */
 	const struct record *record;       /* NULL: nothing is recorded */
 	uint32_t max_sessions;

@@ -23,6 +23,7 @@
 #include "steer/queue.h"
 #include "steer/raw.h"
 #include "steer/rules.h"
+#include "steer/rules_watch.h"
 #include "steer/sockets.h"
 
 #define IP_MAX_HDR 60u
@@ -160,15 +161,18 @@ static int create(struct steer **out, const struct steer_config *cfg, uint32_t w
 	*out = s;
 	return 0;
 fail:
-	if (res == -EPERM)
+	/* The kernel reports both by this error. */
+	if (res == -EPERM && rules_permitted())
+		snprintf(err, err_len,
+			"nfqueue steering: queue %u is in use by another program, perhaps another xcipherd: stop it, or choose another --nfqueue-num (workers take one queue each from there on)",
+			cfg->queue_num + worker);
+	else if (res == -EPERM)
 		snprintf(err, err_len,
 			"nfqueue steering needs CAP_NET_ADMIN and CAP_NET_RAW (root): run as root, or use "
 			"--steering=udp");
 	else
-		snprintf(err, err_len, "nfqueue steering, worker %u, queue %u: %s%s", worker,
-			cfg->queue_num + worker, strerror(-res),
-			res == -EBUSY ? ": another program has it, choose another --nfqueue-num"
-				      : "");
+		snprintf(err, err_len, "nfqueue steering, worker %u, queue %u: %s", worker,
+			cfg->queue_num + worker, strerror(-res));
 	destroy(s);
 	return res;
 }
@@ -525,6 +529,9 @@ const struct steer_ops steer_nfqueue = {
 	.open = open_queues,
 	.setup = rules_setup,
 	.teardown = rules_teardown,
+	.watch = rules_watch_open,
+	.watched = rules_watch_read,
+	.setup_again = rules_again,
 	.create = create,
 	.destroy = destroy,
 	.fd = fd,

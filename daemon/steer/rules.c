@@ -29,7 +29,7 @@ static const struct {
 	{"ip6tables", "ip6tables-restore", AF_INET6},
 };
 
-static bool may_administer(void)
+bool rules_permitted(void)
 {
 	struct __user_cap_header_struct h = {.version = _LINUX_CAPABILITY_VERSION_3};
 	struct __user_cap_data_struct d[2] = {0};
@@ -91,10 +91,13 @@ static int nft_setup(const struct steer_config *cfg, char *err, size_t err_len)
 	int res;
 
 	sbuf_init(&b, 0);
+	/* What another instance left, or another program of it, is replaced. */
 	sbuf_printf(&b,
+		"add table inet xcipher_q%u\ndelete table inet xcipher_q%u\n"
 		"table inet xcipher_q%u {\nchain input {\n"
 		"type filter hook %s priority -150; policy accept;\n",
-		cfg->queue_num, before_routing(cfg) ? "prerouting" : "input");
+		cfg->queue_num, cfg->queue_num, cfg->queue_num,
+		before_routing(cfg) ? "prerouting" : "input");
 	each_rule(&b, cfg, 0, nft_rule);
 	sbuf_printf(&b, "}\n}\n");
 	res = b.err ? b.err : tool_run(argv, b.p, err, err_len);
@@ -179,7 +182,7 @@ int rules_setup(const struct steer_config *cfg, char *err, size_t err_len)
 	char nft_said[128] = "", said[160] = "";
 	int res;
 
-	if (!may_administer()) {
+	if (!rules_permitted()) {
 		snprintf(err, err_len,
 			"nfqueue steering needs CAP_NET_ADMIN and CAP_NET_RAW (root): run as root, or use "
 			"--steering=udp");
@@ -200,9 +203,14 @@ int rules_setup(const struct steer_config *cfg, char *err, size_t err_len)
 	return res;
 }
 
+int rules_again(const struct steer_config *cfg, char *err, size_t err_len)
+{
+	return nft_setup(cfg, err, err_len) ? rules_setup(cfg, err, err_len) : 0;
+}
+
 void rules_teardown(const struct steer_config *cfg)
 {
-	if (!may_administer())
+	if (!rules_permitted())
 		return;
 	nft_teardown(cfg);
 	for (size_t i = 0; i < ARRAY_LEN(IPTABLES); i++)

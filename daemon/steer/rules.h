@@ -5,8 +5,12 @@
 
 #include "steer/steer.h"
 
+/* Whether this thread has the capabilities that rules and queues need. */
+bool rules_permitted(void);
 /* Removes what an earlier instance left, then sets the rules. 0 or -errno with one line in err. */
 int rules_setup(const struct steer_config *cfg, char *err, size_t err_len);
+/* The same while packets are handled: one transaction where nftables takes our rules. */
+int rules_again(const struct steer_config *cfg, char *err, size_t err_len);
 /* Removes everything that belongs to this queue number, by whichever tool it was set. */
 void rules_teardown(const struct steer_config *cfg);
 

@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Rules of netfilter that others remove while xcipherd runs: they are set again, and no call ends."""
+import time
+
+import calls
+import relay
+from run import cases
+from test_relay import clean, finish
+
+
+def wait_for(condition, what):
+    end = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < end, what
+        time.sleep(0.05)
+
+
+def rules(net):
+    """How many rules bring packets to queues, by nft or by iptables-nft."""
+    return net.run(net.gateway, "nft", "list", "ruleset").stdout.lower().count("queue")
+
+
+def remove(net, how):
+    """Where the kernel has no queue expression of nftables, the rules are iptables-nft's."""
+    ours = "inet xcipher_q22" in net.run(net.gateway, "nft", "list", "tables").stdout
+    table = ("inet", "xcipher_q22") if ours else ("ip", "mangle")
+    commands = {"ruleset": ("flush", "ruleset"), "rules": ("flush", "table", *table), "table": ("delete", "table", *table)}
+    net.run(net.gateway, "nft", *commands[how])
+
+
+@cases(("ruleset",), ("rules",), ("table",), ("ruleset", "--user=nobody"))
+def test_rules_that_are_flushed_are_set_again(net, how, *options):
+    daemon = relay.Xcipherd(net, "--engine=serial", "--steering=nfqueue", "--nfqueue-num=22", "--workers=2", *options).wait_ready()
+    talk = [calls.Call(daemon.client, i, "80", "32").setup() for i in range(6)]
+    clean(calls.load(net, relay.BUILD, talk[:3], rate=50, seconds=1))
+    count = rules(net)
+    assert count == 2
+    remove(net, how)
+    assert rules(net) == 0
+    wait_for(lambda: rules(net) == count, "the rules are not set again")
+    wait_for(lambda: daemon.statistics()["rules"]["missing"] == 0, daemon.statistics()["rules"])
+    assert daemon.statistics()["rules"]["set again"] == 1
+    before = daemon.statistics()["by fallback socket"]
+    clean(calls.load(net, relay.BUILD, talk[3:], rate=50, seconds=1))
+    assert daemon.statistics()["by fallback socket"] == before
+    assert "rules were removed" in daemon.text() and "rules are set again" in daemon.text(), daemon.text()
+    for call in talk:
+        calls.ok(call.delete())
+    finish(daemon)
+    assert rules(net) == 0, "nothing stays behind"
+
+
+def test_other_tables_do_not_concern_us(net):
+    """The control: a firewall that sets and flushes its own rules."""
+    daemon = relay.Xcipherd(net, "--engine=serial", "--steering=nfqueue", "--nfqueue-num=22").wait_ready()
+    for _ in range(3):
+        net.run(net.gateway, "nft", "add", "table", "inet", "other")
+        net.run(net.gateway, "nft", "add", "chain", "inet", "other", "input", "{ type filter hook input priority 0; }")
+        net.run(net.gateway, "nft", "add", "rule", "inet", "other", "input", "udp", "dport", "9", "drop")
+        net.run(net.gateway, "nft", "delete", "table", "inet", "other")
+    time.sleep(0.5)
+    s = daemon.statistics()["rules"]
+    assert s == {"missing": 0, "set again": 0}, s
+    finish(daemon)
+
+
+def test_a_firewall_that_flushes_again_and_again_makes_no_loop(net):
+    daemon = relay.Xcipherd(net, "--engine=serial", "--steering=nfqueue", "--nfqueue-num=22", "--workers=1").wait_ready()
+    talk = [calls.Call(daemon.client, i, "80", "32").setup() for i in range(3)]
+    end, flushes = time.monotonic() + 2.5, 0
+    while time.monotonic() < end:
+        if rules(net):
+            net.run(net.gateway, "nft", "flush", "ruleset")
+            flushes += 1
+        time.sleep(0.01)
+    assert 2 <= flushes <= 6, flushes
+    assert daemon.text().count("rules are set again") <= flushes + 1, daemon.text()
+    clean(calls.load(net, relay.BUILD, talk, rate=50, seconds=1))  # whether there are rules or not
+    wait_for(lambda: rules(net) == 1, "the rules are not set again")
+    for call in talk:
+        calls.ok(call.delete())
+    finish(daemon)
+
+
+def test_a_second_daemon_is_told_who_has_the_queue(net):
+    first = relay.Xcipherd(net, "--engine=serial", "--steering=nfqueue", "--nfqueue-num=22", "--workers=1").wait_ready()
+    second = relay.Xcipherd(net, "--engine=serial", "--steering=nfqueue", "--nfqueue-num=21", "--workers=2", "--listen-ng=127.0.0.1:22223")
+    assert second.process.wait(60) == 1
+    assert "queue 22 is in use by another program" in second.text() and "--nfqueue-num" in second.text(), second.text()
+    assert "run as root" not in second.text()
+    without = relay.Xcipherd(net, "--engine=serial", "--steering=nfqueue", "--listen-ng=127.0.0.1:22223", user="65534")
+    assert without.process.wait(60) == 1
+    assert "run as root" in without.text(), without.text()  # the control: here it is true
+    finish(first)
