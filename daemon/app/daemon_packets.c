@@ -39,7 +39,6 @@ static void steer_configure(struct daemon *d)
 		.queue_num = o->nfqueue_num,
 		.burst_max = o->batch_max,
 		.bursts = d->engines.depth,
-		.sockets_optional = o->steering != &steer_udp,
 		.queue_send = o->queue_send,
 		.queue_closed = !o->queue_fail_open,
 		.queue_only = !o->kernel_relay,
@@ -124,6 +123,15 @@ static bool may_learn(void *arg, const struct endpoint *signalled, const struct 
 	return reach_may_learn(arg, signalled, src);
 }
 
+/* An ordinary call has one audio stream with a pair of ports for each of its two sides. */
+static void log_capacity(const struct daemon *d)
+{
+	uint32_t pairs = ports_free_count(d->ports), files = ports_descriptors_count(d->ports);
+
+	log_info("room for %u calls of one audio stream: %u pairs of ports, descriptors for %u, two pairs for each call",
+		(pairs < files ? pairs : files) / 2, pairs, files);
+}
+
 int daemon_workers_create(struct daemon *d)
 {
 	const struct options *o = &d->o;
@@ -206,6 +214,7 @@ int daemon_workers_create(struct daemon *d)
 	if (err)
 		return daemon_fail(d, err, "ports");
 	ports_reserve(d->ports, o->emergency_ports);
+	log_capacity(d);
 	relay.ports = d->ports;
 	err = app_relay_create(&d->relay, &relay);
 	return err ? daemon_fail(d, err, "relay") : 0;

@@ -195,8 +195,7 @@ static int start(struct daemon *d)
 	if (!err && !d->o.standby)
 		err = preflight_interfaces(d->o.local, d->o.locals, d->err, sizeof(d->err));
 
-	preflight_process((uint64_t)(d->o.port_max - d->o.port_min + 1) * d->o.locals + 256,
-		d->o.steering == &steer_udp ? "" : " to have a socket each");
+	preflight_process((uint64_t)(d->o.port_max - d->o.port_min + 1) * d->o.locals + 256);
 	if (!err) {
 		err = privileges_prepare(privileges_of(d->o.steering), d->o.user, d->o.group,
 			d->err, sizeof(d->err));

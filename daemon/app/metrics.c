@@ -561,8 +561,6 @@ static void write_resources(const struct stats_input *in, struct sbuf *b)
 		u.backlog);
 	metrics_one(b, "shortages_total", COUNTER, "Refusals for want of ports, contexts or keys.",
 		u.shortages);
-	metrics_one(b, "ports_without_socket_total", COUNTER,
-		"Pairs of ports that found no descriptor.", u.without_socket);
 }
 
 static void write_process(const struct stats_input *in, struct sbuf *b)

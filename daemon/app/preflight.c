@@ -16,7 +16,7 @@
 #include "control/source.h"
 
 /* Libraries keep keys in memory we cannot mark, so no core dumps. The limit alone does not hold where they go to a program (core(5)). */
-void preflight_process(uint64_t descriptors, const char *purpose)
+void preflight_process(uint64_t descriptors)
 {
 	struct rlimit files, core = {0, 0};
 	rlim_t need = descriptors;
@@ -31,8 +31,8 @@ void preflight_process(uint64_t descriptors, const char *purpose)
 		if (setrlimit(RLIMIT_NOFILE, &raised) == 0)
 			return;
 		log_warn(
-			"only %llu descriptors are allowed, all ports need %llu%s: raise LimitNOFILE (systemd) or ulimit -Hn, or narrow port-min to port-max",
-			(unsigned long long)files.rlim_max, (unsigned long long)need, purpose);
+			"only %llu descriptors are allowed, all ports need %llu: calls beyond that are refused. Raise LimitNOFILE (systemd) or ulimit -Hn, or narrow port-min to port-max",
+			(unsigned long long)files.rlim_max, (unsigned long long)need);
 		need = files.rlim_max;
 	}
 	files.rlim_cur = need;

@@ -11,8 +11,8 @@
 #include "app/options.h"
 #include "call/relay.h"
 
-/* No core dumps, and as many descriptors as are needed, or as may be had. purpose: text behind their number in the warning. */
-void preflight_process(uint64_t descriptors, const char *purpose);
+/* No core dumps, and as many descriptors as are needed, or as may be had. */
+void preflight_process(uint64_t descriptors);
 /* Keys are to stay out of swap: so many bytes of them. */
 void preflight_locked(size_t need);
 /* 0, or -errno with a line in err: an address that is not this machine's would only show with the first call. */

@@ -348,8 +348,7 @@ static int offload_start(struct app_relay *r)
 void app_relay_usage(const struct app_relay *r, struct app_relay_usage *out)
 {
 	*out = (struct app_relay_usage){.ports = 2 * ports_used_count(r->cfg.ports),
-		.ports_free = 2 * ports_free_count(r->cfg.ports),
-		.without_socket = ports_without_count(r->cfg.ports)};
+		.ports_free = 2 * ports_free_count(r->cfg.ports)};
 	offload_usage(r->offload, clock_mono_ns(), &out->offload);
 	for (int i = 0; i < SHORTAGE_COUNT; i++)
 		out->shortages += r->shortages[i];

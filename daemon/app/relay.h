@@ -47,7 +47,6 @@ struct app_relay_usage {
 	uint32_t streams, contexts, key_slots, ports; /* in use, or on their way back */
 	uint32_t ports_free;
 	uint64_t backlog;        /* commands that wait for room in a ring */
-	uint64_t without_socket; /* pairs of ports so far that found no descriptor */
 	uint64_t shortages;      /* refusals for want of anything */
 	struct offload_usage offload;
 };

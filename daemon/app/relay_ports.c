@@ -10,10 +10,8 @@
 
 static int port_undo(struct app_relay *r, const struct ports_pair *pair, int err)
 {
-	if (pair->rtp_fd >= 0) {
-		close(pair->rtp_fd);
-		close(pair->rtcp_fd);
-	}
+	close(pair->rtp_fd);
+	close(pair->rtcp_fd);
 	ports_put(r->cfg.ports, pair->rtp, clock_mono_ns());
 	return err;
 }

@@ -416,7 +416,6 @@ void stats_fill(const struct stats_input *in, struct pool *p, struct ngval *dict
 	add(p, x, "contexts used", u.contexts);
 	add(p, x, "key slots used", u.key_slots);
 	add(p, x, "commands waiting", u.backlog);
-	add(p, x, "port pairs without socket", u.without_socket);
 	add(p, x, "shortages", u.shortages);
 	fill_batches(in, p, x);
 	fill_devices(in, p, x);

@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <sys/eventfd.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -39,7 +40,6 @@ struct ports {
 	uint64_t hold_ns;
 	int fd_end;       /* descriptors from here on are not for ports */
 	uint32_t reserve; /* percent, see ports_reserve() */
-	uint64_t without;
 	uint32_t used;
 	uint8_t key[16]; /* of the random order */
 	uint64_t draws;
@@ -161,16 +161,6 @@ static int bind_pair(const struct ports *p, uint8_t local, uint16_t port, struct
 	return 0;
 }
 
-static void out_without(struct ports_pair *out, uint8_t local, uint16_t port)
-{
-	*out = (struct ports_pair){
-		.rtp = {.port = port, .addr = local},
-		.rtcp = {.port = (uint16_t)(port + 1), .addr = local},
-		.rtp_fd = -1,
-		.rtcp_fd = -1,
-	};
-}
-
 /* --- The pool ------------------------------------------------------------------------------------------------- */
 
 static int share_init(struct ports *p, struct share *s, uint32_t worker)
@@ -257,11 +247,6 @@ int ports_take(
 		uint16_t port = free_pop(s);
 		int err = bind_pair(p, local, port, out);
 
-		if (err == -EMFILE && p->cfg.sockets_optional) {
-			out_without(out, local, port);
-			p->without++;
-			err = 0;
-		}
 		if (err == 0) {
 			s->used[(port - s->min) / 2] = USE_GIVEN;
 			p->used++;
@@ -344,11 +329,6 @@ int ports_take_at(struct ports *p, struct local_port rtp, uint32_t *worker, stru
 	if (s->used[(rtp.port - s->min) / 2] == USE_GIVEN)
 		return -EADDRINUSE;
 	err = bind_pair(p, rtp.addr, rtp.port, out);
-	if (err == -EMFILE && p->cfg.sockets_optional) {
-		out_without(out, rtp.addr, rtp.port);
-		p->without++;
-		err = 0;
-	}
 	if (err)
 		return err;
 	share_remove(s, rtp.port);
@@ -394,9 +374,13 @@ uint32_t ports_free_count(const struct ports *p)
 	return n;
 }
 
-uint64_t ports_without_count(const struct ports *p)
+uint32_t ports_descriptors_count(const struct ports *p)
 {
-	return p->without;
+	int next = eventfd(0, EFD_CLOEXEC);
+
+	if (next >= 0)
+		close(next);
+	return next < 0 || next >= p->fd_end ? 0 : (uint32_t)(p->fd_end - next) / 2;
 }
 
 uint32_t ports_used_count(const struct ports *p)

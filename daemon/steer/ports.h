@@ -11,14 +11,13 @@ struct ports;
 struct ports_pair {
 	struct local_port rtp, rtcp;
 	int rtp_fd,
-		rtcp_fd; /* bound and non-blocking, with timestamps and TOS set; the caller owns them. -1: see sockets_optional */
+		rtcp_fd; /* bound and non-blocking, with timestamps and TOS set; the caller owns them */
 };
 
 /* hold_ns: how long a freed pair is not given again while there are others. */
 int ports_create(struct ports **out, const struct steer_config *cfg, uint8_t tos, uint64_t hold_ns);
 void ports_destroy(struct ports *p);
-/* Take a pair whose both ports could be bound. 0, -ENOSPC when the pool is used up, -EMFILE when descriptors are and sockets are
- * needed, or -errno of the socket call. A port that something else on the machine holds is skipped. */
+/* Take a pair whose both ports could be bound. 0, -ENOSPC when the pool is used up, -EMFILE when descriptors are, or -errno of the socket call. A port that something else on the machine holds is skipped. */
 int ports_take(
 	struct ports *p, uint8_t local, uint32_t worker, uint64_t now_ns, struct ports_pair *out);
 /* Reserves a share, in percent, of each worker's pairs and of the descriptors, which
@@ -36,7 +35,7 @@ void ports_put(struct ports *p, struct local_port rtp, uint64_t now_ns);
 bool ports_has(struct ports *p, struct local_port port);
 uint32_t ports_free_count(const struct ports *p);
 uint32_t ports_used_count(const struct ports *p);
-/* Pairs given out without sockets, so far. */
-uint64_t ports_without_count(const struct ports *p);
+/* Pairs that the process's descriptors suffice for from now on. */
+uint32_t ports_descriptors_count(const struct ports *p);
 
 #endif

@@ -21,7 +21,6 @@
 #define NONE       UINT32_MAX
 #define TOS_UNSET  (-1)
 #define FD_NONE    (-1) /* not our port now */
-#define FD_WITHOUT (-2) /* ours, but served by the queue or the card alone */
 /* Of a socket's buffer a packet takes more than this: the kernel's own books about it alone are. */
 #define PACKET_MIN 256u
 
@@ -156,11 +155,6 @@ int sockets_add(struct sockets *s, struct local_port local, int fd)
 		return -ERANGE;
 	if (s->sock[id].fd != FD_NONE)
 		return -EEXIST;
-	if (fd < 0) {
-		s->sock[id].fd = FD_WITHOUT;
-		s->ours[id / 64] |= 1ull << id % 64;
-		return 0;
-	}
 	/* Only statistics depend on these two. */
 	(void)setsockopt(fd, SOL_SOCKET, SO_RXQ_OVFL, &on, sizeof(on));
 	(void)setsockopt(fd, SOL_SOCKET, SO_TIMESTAMPNS, &on, sizeof(on));
@@ -179,10 +173,6 @@ void sockets_del(struct sockets *s, struct local_port local)
 	if (id == NONE || s->sock[id].fd == FD_NONE)
 		return;
 	s->ours[id / 64] &= ~(1ull << id % 64);
-	if (s->sock[id].fd == FD_WITHOUT) {
-		s->sock[id].fd = FD_NONE;
-		return;
-	}
 	sockets_lost(s->sock[id].fd, &s->sock[id].drops, s->counters);
 	/* By hand: a copy of the descriptor elsewhere would keep a closed one in the epoll. */
 	epoll_ctl(s->epoll, EPOLL_CTL_DEL, s->sock[id].fd, NULL);

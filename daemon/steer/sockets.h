@@ -20,7 +20,7 @@ int sockets_create(struct sockets **out, const struct steer_config *cfg, uint32_
 /* Closes the sockets that were not taken out. NULL is fine. */
 void sockets_destroy(struct sockets *s);
 int sockets_epoll(const struct sockets *s);
-/* Owns fd from here on, unless it fails. fd -1: the port is ours, but without a socket nothing comes or goes by it here. -ERANGE: not one of this worker's ports, -EEXIST. */
+/* Owns fd from here on, unless it fails. -ERANGE: not one of this worker's ports, -EEXIST. */
 int sockets_add(struct sockets *s, struct local_port local, int fd);
 void sockets_del(struct sockets *s, struct local_port local);
 bool sockets_has(const struct sockets *s, struct local_port local);

@@ -43,7 +43,6 @@ struct steer_config {
 	uint16_t port_min, port_max; /* all workers' ports */
 	uint32_t workers;
 	bool workers_auto;     /* open() may take fewer, if more would not help */
-	bool sockets_optional; /* when descriptors run out, ports go on without a socket */
 	uint16_t queue_num;    /* nfqueue: first queue, one per worker */
 	enum steer_queue_send queue_send; /* nfqueue; no longer AUTO after open() */
 	bool queue_closed;                /* nfqueue: what finds a queue full is dropped */
@@ -173,8 +172,7 @@ struct steer_ops {
 	void (*destroy)(struct steer *s);
 	/* Readable when packets may be there (an epoll fd). */
 	int (*fd)(const struct steer *s);
-	/* Worker thread. fd: bound, non-blocking UDP socket for this local port; owned by the steering from here on. -1, with
-	 * sockets_optional: there is none. */
+	/* Worker thread. fd: bound, non-blocking UDP socket for this local port; owned by the steering from here on. */
 	int (*port_add)(struct steer *s, struct local_port local, int fd);
 	void (*port_del)(struct steer *s, struct local_port local); /* closes the socket */
 	/* Take up to max packets, without blocking, into arena.in, one per slot from first_slot on, or into slots of the

@@ -143,8 +143,6 @@ int main(int argc, char **argv)
 	}
 	files_raise();
 	prctl(PR_SET_TIMERSLACK, 1000ul, 0, 0, 0);
-	cfg.sockets_optional =
-		ops != &steer_udp; /* as the daemon: then rule or ring alone serve a port */
 	cfg.queue_num = (uint16_t)atoi(argv[2]);
 	cfg.port_min = (uint16_t)min;
 	cfg.port_max = (uint16_t)max;
