@@ -8,6 +8,7 @@
 #include "app/background.h"
 #include "app/engines.h"
 #include "app/homer.h"
+#include "app/interfaces.h"
 #include "app/kernel_watch.h"
 #include "app/limits.h"
 #include "app/notify.h"
@@ -62,6 +63,7 @@ struct daemon {
 	struct operate operate;
 	struct loop *loop;
 	struct host *host;
+	struct interfaces interfaces;
 	struct loop_timer *reach_again; /* NULL: no destination is to be judged again */
 	bool stopping;
 	int ack_fd, signal_fd;

@@ -109,6 +109,8 @@ static void on_second(void *arg)
 	clock_watch(d);
 	calls_tick(d->calls, clock_real_ns());
 	ng_front_tick(d->front, clock_mono_ns());
+	ng_server_tick(d->ng, clock_mono_ns());
+	interfaces_tick(&d->interfaces, d->host);
 	watchdog(d);
 }
 
@@ -169,6 +171,8 @@ static int events_watch(struct daemon *d)
 	d->stats.kernel = d->kernel;
 	err = err ? err : rules_keep_create(&d->rules_keep, d->loop, d->o.steering, &d->steer);
 	d->stats.rules = d->rules_keep;
+	interfaces_init(&d->interfaces, d->o.local, d->o.locals);
+	d->stats.interfaces = &d->interfaces;
 	return err ? daemon_fail(d, err, "events") : 0;
 }
 

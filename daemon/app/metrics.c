@@ -248,6 +248,21 @@ static void write_rules(const struct stats_input *in, struct sbuf *b)
 		"Times that removed netfilter rules were set again.", u.again);
 }
 
+static void write_interfaces(const struct interfaces *in, struct sbuf *b)
+{
+	char label[LABEL_LEN], addr[ENDPOINT_STRLEN];
+
+	if (!in)
+		return;
+	metrics_family(b, "interface_up", GAUGE,
+		"1 while the network interface of this local address works.");
+	for (uint32_t i = 0; i < in->n; i++) {
+		snprintf(label, sizeof(label), "interface=\"%s\",address=\"%s\"",
+			in->one[i].local->name, endpoint_fmt_addr(&in->one[i].local->addr, addr));
+		metrics_u64(b, "interface_up", label, in->one[i].state == INTERFACE_WORKS);
+	}
+}
+
 static void write_kernel(const struct stats_input *in, struct sbuf *b)
 {
 	static const char *const names[] = {
@@ -620,6 +635,7 @@ void metrics_write(const struct metrics_input *in, struct sbuf *out)
 	write_limits(in->stats, out);
 	write_steering(in->stats, out);
 	write_rules(in->stats, out);
+	write_interfaces(in->stats->interfaces, out);
 	write_kernel(in->stats, out);
 	write_drops(in->stats, out);
 	write_handovers(in->stats, out);

@@ -4,6 +4,7 @@
 #define APP_STATS_H
 
 #include "app/engines.h"
+#include "app/interfaces.h"
 #include "app/kernel_watch.h"
 #include "app/limits.h"
 #include "app/record.h"
@@ -21,6 +22,7 @@ struct stats_input {
 	const struct limits *limits;
 	const struct kernel_watch *kernel; /* NULL: there is none */
 	const struct rules_keep *rules;    /* NULL: there are none */
+	const struct interfaces *interfaces; /* NULL: none is watched */
 	const struct redis *redis;         /* NULL: there is none */
 	const struct record *record;       /* NULL: nothing is recorded */
 	uint32_t max_sessions;

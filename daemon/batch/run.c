@@ -109,7 +109,7 @@ static void device_lose(struct batch_runner *r, struct device *d, const char *wh
 		return; /* another worker was first, and has said so */
 	for (uint32_t i = 0; i < r->devices; i++)
 		left += !lost(&r->device[i]);
-	log_err("device lost: %s: %s. No packet is lost: its batches go to %s. Restart xcipherd when the device is well again",
+	log_err("device lost: %s: %s. Its batches go to %s. Packets that waited for it longer than --overload-age allows are dropped, and counted as overload. Restart xcipherd when the device works again",
 		device_name(d), why,
 		left ? "the other devices" : "the serial engine, which costs more processor time");
 }

@@ -15,6 +15,7 @@
 	X(REPLAY, "replay", "is a copy of a request that another address sent") \
 	X(LATE, "late", "is a copy of a request whose reply is no longer stored") \
 	X(BACKLOG, "backlog", "exceeds the number or size of requests that its source may have waiting") \
+	X(OVERRUN, "receive-buffer", "found the receive buffer full") \
 	X(BUSY, "busy", "needs a worker that does not keep up; the client repeats it") \
 	X(MEMORY, "memory", "cannot be stored: out of memory")
 /* clang-format on */

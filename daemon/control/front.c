@@ -134,6 +134,11 @@ void ng_front_drop(struct ng_front *f, enum ng_drop reason, const struct endpoin
 			endpoint_fmt(from, text), texts[reason], (unsigned long long)held);
 }
 
+void ng_front_count(struct ng_front *f, enum ng_drop reason, uint32_t n)
+{
+	handler_count_drops(f->handler, reason, n);
+}
+
 /* 0, or -ENOMSG after it was counted. key: a copy of the one that signed the request, because the request may replace all keys. The
  * caller wipes it. */
 static int verify(struct ng_front *f, const struct endpoint *from, const struct ng_frame *frame,

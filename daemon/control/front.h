@@ -27,6 +27,9 @@ bool ng_front_admits(
 void ng_front_drop(
 	struct ng_front *f, enum ng_drop reason, const struct endpoint *from, uint32_t n);
 
+/* Only counts them, where no source is known. */
+void ng_front_count(struct ng_front *f, enum ng_drop reason, uint32_t n);
+
 /* "cookie SP dictionary" to a reply of the same form, appended to reply, whose limit is what the
  * transport can carry. A request from this address with a cookie that was answered already gets the
  * same answer. now_ns: CLOCK_REALTIME. 0; -ENOMSG: dropped and counted, no reply is sent; -EAGAIN:

@@ -6,6 +6,7 @@
 #include "control/server.h"
 
 #include <errno.h>
+#include <linux/sock_diag.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/socket.h>
@@ -28,7 +29,8 @@ struct ng_server {
 	struct endpoint local;
 	struct ng_front *front;
 	struct backlog *backlog;
-	struct log_limit log_send;
+	struct log_limit log_send, log_lost;
+	uint32_t lost; /* by the kernel so far; wraps */
 	bool (*is_media)(void *arg, const struct endpoint *from);
 	void *is_media_arg;
 	char datagram[DATAGRAM_MAX]; /* wiped after each: SDP holds keys */
@@ -36,13 +38,35 @@ struct ng_server {
 
 /* --- Opening ------------------------------------------------------------------------------- */
 
+/* The kernel doubles what it is asked for, and says so. */
+static uint32_t buffer_len(int fd)
+{
+	int size = 0;
+	socklen_t len = sizeof(size);
+
+	return getsockopt(fd, SOL_SOCKET, SO_RCVBUF, &size, &len) || size < 0 ? 0
+									       : (uint32_t)size / 2;
+}
+
+/* Only CAP_NET_ADMIN gives more than net.core.rmem_max. */
+static void buffer_grow(int fd)
+{
+	int size = RECEIVE_MAX;
+
+	if (setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &size, sizeof(size)) == 0)
+		return;
+	(void)setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &size, sizeof(size));
+	if (buffer_len(fd) < RECEIVE_MAX)
+		log_warn(
+			"ng: the receive buffer is %u KiB, which a burst of requests may fill: raise net.core.rmem_max (sysctl) to %d",
+			buffer_len(fd) / 1024, RECEIVE_MAX);
+}
+
 static int set_options(int fd, int family)
 {
-	int on = 1, off = 0, size = RECEIVE_MAX;
+	int on = 1, off = 0;
 
-	/* only root gets more than net.core.rmem_max */
-	if (setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &size, sizeof(size)))
-		setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &size, sizeof(size));
+	buffer_grow(fd);
 	if (family == AF_INET)
 		return setsockopt(fd, IPPROTO_IP, IP_PKTINFO, &on, sizeof(on)) ? -errno : 0;
 	/* "::" serves IPv4 too, as people expect of it */
@@ -119,6 +143,26 @@ void ng_server_refuse(
 {
 	s->is_media = is_media;
 	s->is_media_arg = arg;
+}
+
+void ng_server_tick(struct ng_server *s, uint64_t now_ns)
+{
+	uint32_t mem[SK_MEMINFO_VARS] = {0}, lost;
+	socklen_t len = sizeof(mem);
+	uint64_t held;
+
+	if (getsockopt(s->fd, SOL_SOCKET, SO_MEMINFO, mem, &len) ||
+		len <= SK_MEMINFO_DROPS * sizeof(*mem))
+		return;
+	lost = mem[SK_MEMINFO_DROPS] - s->lost;
+	s->lost = mem[SK_MEMINFO_DROPS];
+	if (!lost)
+		return;
+	ng_front_count(s->front, NG_DROP_OVERRUN, lost);
+	if (log_limit_pass(&s->log_lost, now_ns, LOG_EVERY_NS, &held))
+		log_warn(
+			"ng: %u messages were lost, because the receive buffer of %u KiB was full: more arrived than could be executed (%llu more such reports held back)",
+			lost, buffer_len(s->fd) / 1024, (unsigned long long)held);
 }
 
 int ng_server_fd(const struct ng_server *s)
