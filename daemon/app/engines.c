@@ -5,42 +5,35 @@
 #include <errno.h>
 #include <stdio.h>
 
+#include "app/engine_probe.h"
 #include "base/clock.h"
 #include "base/log.h"
 
 #define DEPTH 2u /* one batch is made ready, or taken back, while the device works on the other */
 
-static int open_checked(const struct engine_ops *ops, struct engine **out,
-	const struct engine_config *cfg, char *err, size_t err_len)
+/* Whether the operator asked for this device, so that the daemon must not go on without it. */
+static bool is_wanted(const struct options *o, uint32_t i)
 {
-	int res;
+	return !o->opencl_fallback && (o->engine == ENGINE_OPENCL || o->device[i].name[0]);
+}
 
-	err[0] = 0;
-	res = ops->open(out, cfg, err, err_len);
-	if (!res) {
-		res = batch_selftest(ops, *out, err, err_len);
-		if (res) {
-			ops->close(*out);
-			*out = NULL;
-		}
-	}
-	if (res && !err[0])
-		snprintf(err, err_len, "%s: %s", ops->name, strerror(-res));
-	return res;
+static struct engine_config device_config(const struct options *o, uint32_t i)
+{
+	return (struct engine_config){.device = o->device[i].name,
+		.timeout_ms = o->opencl_timeout,
+		/* A processor has nothing to overlap, and takes one; unless told, and then as if it had memory of its own. */
+		.depth = o->batches_in_flight ? o->batches_in_flight : DEPTH,
+		.flags = o->batches_in_flight > 1 ? ENGINE_OWN_MEMORY : 0};
 }
 
 static int device_open(
 	struct engines *e, const struct options *o, uint32_t i, char *err, size_t err_len)
 {
-	struct engine_config cfg = {.device = o->device[i].name,
-		.timeout_ms = o->opencl_timeout,
-		/* A processor has nothing to overlap, and takes one; unless told, and then as if it had memory of its own. */
-		.depth = o->batches_in_flight ? o->batches_in_flight : DEPTH,
-		.flags = o->batches_in_flight > 1 ? ENGINE_OWN_MEMORY : 0};
+	struct engine_config cfg = device_config(o, i);
 	struct batch_device *d = &e->device[e->devices];
 	uint64_t start = clock_mono_ns();
 	uint64_t ms;
-	int res = open_checked(&engine_opencl, &d->engine, &cfg, err, err_len);
+	int res = engine_open_checked(&engine_opencl, &d->engine, &cfg, err, err_len);
 
 	if (res)
 		return res;
@@ -57,9 +50,41 @@ static int device_open(
 	return 0;
 }
 
+/* 0, and it is logged, if the daemon may go on without the device; else res. */
+static int left_out(const struct options *o, uint32_t i, int res, char *err, size_t err_len)
+{
+	size_t len = strlen(err);
+
+	if (!is_wanted(o, i)) {
+		log_warn("left out: %s", err);
+		return 0;
+	}
+	if (len < err_len)
+		snprintf(err + len, err_len - len,
+			". --opencl-fallback=yes goes on without it");
+	return res;
+}
+
+/* All devices before this process calls the library: drivers do not work in a child of a process that has used them. */
+static int devices_probe(const struct options *o, bool *usable, char *err, size_t err_len)
+{
+	int res = 0;
+
+	for (uint32_t i = 0; i < o->devices && !res; i++) {
+		struct engine_config cfg = device_config(o, i);
+
+		res = engine_probe(&engine_opencl, &cfg, o->opencl_start_timeout, err, err_len);
+		usable[i] = !res;
+		if (res)
+			res = left_out(o, i, res, err, err_len);
+	}
+	return res;
+}
+
 int engines_start(struct engines *e, const struct options *o, char *err, size_t err_len)
 {
-	int res = open_checked(
+	bool usable[OPTION_DEVICES_MAX] = {false};
+	int res = engine_open_checked(
 		&engine_serial, &e->serial, &(struct engine_config){.device = ""}, err, err_len);
 
 	if (res)
@@ -70,13 +95,14 @@ int engines_start(struct engines *e, const struct options *o, char *err, size_t 
 		return 0;
 	log_info(
 		"engine opencl: compiling kernels, no port is open yet (some seconds the first time, then cached)");
-	for (uint32_t i = 0; i < o->devices; i++) {
-		res = device_open(e, o, i, err, err_len);
-		if (res && o->engine == ENGINE_OPENCL)
-			return res;
+	res = devices_probe(o, usable, err, err_len);
+	for (uint32_t i = 0; i < o->devices && !res; i++) {
+		res = usable[i] ? device_open(e, o, i, err, err_len) : 0;
 		if (res)
-			log_warn("left out: %s", err);
+			res = left_out(o, i, res, err, err_len);
 	}
+	if (res)
+		return res;
 	if (e->devices == 0)
 		log_warn("no OpenCL device, ciphering packet by packet on the processor");
 	err[0] = 0;

@@ -68,6 +68,10 @@
 		"smallest batch worth a dispatch, for all devices or each; 0 = measure at start")   \
 	X("opencl-timeout", UINT16, opencl_timeout, "1000", "MILLISECONDS",                         \
 		"a GPU that takes longer for a batch is given up")                                  \
+	X("opencl-start-timeout", UINT16, opencl_start_timeout, "60", "SECONDS",                    \
+		"to find a device and try its kernels in a child process, for each device")         \
+	X("opencl-fallback", BOOL, opencl_fallback, "no", "yes|no",                                 \
+		"go on without a device that is named but missing; no = refuse to start")           \
 	X("batches-in-flight", UINT16, batches_in_flight, "0", "N",                                 \
 		"batches a worker gives to a device at once; 0 = 2 to a GPU, 1 to a processor")     \
 	X("workers", UINT16, workers, "0", "N",                                                     \
@@ -194,12 +198,12 @@ struct options {
 	enum media_learning learning;
 	enum steer_xdp_mode xdp_mode;
 	enum steer_queue_send queue_send;
-	bool kernel_relay, queue_fail_open;
+	bool kernel_relay, queue_fail_open, opencl_fallback;
 	uint32_t kernel_port_rate, kernel_source_rate;
 	enum steer_udp_io udp_io;
 	struct sdes_policy sdes;
 	uint16_t port_min, port_max, nfqueue_num, workers, batch_max, replay_window, opencl_timeout,
-		batches_in_flight, overload_age;
+		opencl_start_timeout, batches_in_flight, overload_age;
 	struct limits_config limits;
 	uint32_t batch_window, timeout, silent_timeout, offer_timeout, final_timeout, delete_delay,
 		max_sessions;

@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""OpenCL libraries that abort, crash or hang when they are used, as PoCL does without /sys: the daemon relays without them, says what
+happened and what to do, and refuses to start only where the operator named a device."""
+import os
+import subprocess
+import tempfile
+
+import calls
+import relay
+from run import cases
+from test_relay import clean, finish
+
+HARM = {"abort": 'fprintf(stderr, "no topology here\\n"); abort();',
+        "crash": "*(volatile int *)0 = 1;",
+        "exit": "_exit(0);",
+        "hang": "for (;;) pause();"}
+
+
+class Harmed(relay.Xcipherd):
+    """With an OpenCL library that does harm when the loader asks it for its platforms."""
+
+    def __init__(self, net, harm, *options):
+        self.dir = tempfile.TemporaryDirectory(prefix="xcipher-icd-")
+        source, library = (os.path.join(self.dir.name, name) for name in ("icd.c", "libicd.so"))
+        with open(source, "w", encoding="ascii") as f:
+            f.write("#include <stdio.h>\n#include <stdlib.h>\n#include <unistd.h>\n"
+                    "void *clGetExtensionFunctionAddress(const char *name) { (void)name; " + HARM[harm] + " return NULL; }\n")
+        subprocess.run(["cc", "-shared", "-fPIC", "-o", library, source], check=True)
+        with open(os.path.join(self.dir.name, "harm.icd"), "w", encoding="ascii") as f:
+            f.write(library + "\n")
+        super().__init__(net, *options)
+
+    def environment(self):
+        return dict(super().environment(), OCL_ICD_VENDORS=self.dir.name)
+
+
+SAYS = {"abort": ("the library crashed", "Aborted", "no topology here"), "crash": ("the library crashed", "Segmentation fault"),
+        "exit": ("the library crashed", "it ended by itself"), "hang": ("did not finish its start within 1 s",)}
+
+
+@cases(*[(name,) for name in HARM])
+def test_a_library_that_does_harm_does_not_end_the_relay(net, harm):
+    daemon = Harmed(net, harm, "--opencl-start-timeout=1").wait_ready()
+    assert daemon.statistics()["engine"] == "serial"
+    for text in (*SAYS[harm], "no OpenCL device, ciphering packet by packet"):
+        assert text in daemon.text(), daemon.text()
+    talk = [calls.Call(daemon.client, i, "80", "32").setup() for i in range(3)]
+    clean(calls.load(net, relay.BUILD, talk, rate=50, seconds=1))
+    for call in talk:
+        calls.ok(call.delete())
+    finish(daemon)
+
+
+def refuses(daemon, text):
+    assert daemon.process.wait(60) == 1
+    assert text in daemon.text() and "--opencl-fallback=yes" in daemon.text(), daemon.text()
+
+
+def test_a_device_that_is_named_must_be_there(net):
+    refuses(relay.Xcipherd(net, "--opencl-device=no-such-device"), 'no device matches "no-such-device"')
+    refuses(relay.Xcipherd(net, "--opencl-device=cpu,no-such-device"), 'no device matches "no-such-device"')
+    refuses(Harmed(net, "abort", "--opencl-device=cpu"), "the library crashed")
+    refuses(Harmed(net, "abort", "--engine=opencl"), "the library crashed")
+    for option in ("--opencl-device=no-such-device", "--opencl-device=cpu,no-such-device"):
+        daemon = relay.Xcipherd(net, option, "--opencl-fallback=yes").wait_ready()
+        s = daemon.statistics()
+        assert (s["engine"], len(s["devices"])) == (("opencl", 1) if "cpu" in option else ("serial", 0)), s
+        assert 'left out: opencl: no device matches "no-such-device"' in daemon.text(), daemon.text()
+        finish(daemon)
+    control = relay.Xcipherd(net, "--opencl-device=cpu").wait_ready()
+    assert control.statistics()["engine"] == "opencl" and "left out" not in control.text(), control.text()
+    finish(control)
