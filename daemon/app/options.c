@@ -346,6 +346,10 @@ static int check(struct options *o)
 			o->port_min, o->port_max);
 		return 1;
 	}
+	if (o->opencl_start_timeout == 0) {
+		fprintf(complaints(o), "xcipherd: opencl-start-timeout must be 1 to 65535 seconds\n");
+		return 1;
+	}
 	if (o->nfqueue_num > 65535 - o->workers) {
 		fprintf(complaints(o), "xcipherd: nfqueue-num + workers must stay below 65536\n");
 		return 1;

@@ -51,6 +51,13 @@ def test_a_library_that_does_harm_does_not_end_the_relay(net, harm):
     finish(daemon)
 
 
+def test_pocl_without_sys_does_not_end_the_relay(net):
+    daemon = relay.Xcipherd(net, wrap=("unshare", "-m", "sh", "-c", 'umount -l /sys && exec "$@"', "sh")).wait_ready()
+    assert daemon.statistics()["engine"] == "serial"
+    assert "whether /sys and /proc are mounted" in daemon.text(), daemon.text()
+    finish(daemon)
+
+
 def refuses(daemon, text):
     assert daemon.process.wait(60) == 1
     assert text in daemon.text() and "--opencl-fallback=yes" in daemon.text(), daemon.text()

@@ -55,6 +55,7 @@ static void mistakes_are_named_in_one_line(void **state)
 		{{"--opencl-device=gpu,,cpu"}, "DEVICE[:WEIGHT],..."},
 		{{"--opencl-device=0,1,2,3,4,5,6,7,8"}, "up to 8 devices"},
 		{{"--opencl-min=1,x"}, "0 to 65535"},
+		{{"--opencl-start-timeout=0"}, "1 to 65535 seconds"},
 		{{"--opencl-min=1,2,3,4,5,6,7,8,9"}, "at most 8"},
 		{{"--interface=0.0.0.0"}, "one address"},
 		{{"--interface=a/"}, "[NAME/]ADDR"},
