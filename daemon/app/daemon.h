@@ -44,7 +44,7 @@ struct daemon {
 	uint32_t workers;
 	struct ports *ports;
 	struct app_relay *relay;
-	struct kernel_watch *kernel; /* NULL: it steers nothing */
+	struct kernel_watch *kernel;   /* NULL: it steers nothing */
 	struct rules_keep *rules_keep; /* NULL: there are no rules */
 	struct reach reach;
 	struct relay relay_border;

@@ -128,7 +128,8 @@ static void log_capacity(const struct daemon *d)
 {
 	uint32_t pairs = ports_free_count(d->ports), files = ports_descriptors_count(d->ports);
 
-	log_info("room for %u calls of one audio stream: %u pairs of ports, descriptors for %u, two pairs for each call",
+	log_info(
+		"room for %u calls of one audio stream: %u pairs of ports, descriptors for %u, two pairs for each call",
 		(pairs < files ? pairs : files) / 2, pairs, files);
 }
 

@@ -129,8 +129,8 @@ static bool take_result(struct child *c)
 static bool follow(struct child *c, uint32_t seconds)
 {
 	uint64_t end = clock_mono_ns() + seconds * NS_PER_SEC, now;
-	struct pollfd p[] = {{.fd = c->result_fd, .events = POLLIN},
-		{.fd = c->said_fd, .events = POLLIN}};
+	struct pollfd p[] = {
+		{.fd = c->result_fd, .events = POLLIN}, {.fd = c->said_fd, .events = POLLIN}};
 
 	while (p[0].fd >= 0 && c->result_len < sizeof(c->result)) {
 		now = clock_mono_ns();

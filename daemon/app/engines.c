@@ -60,8 +60,7 @@ static int left_out(const struct options *o, uint32_t i, int res, char *err, siz
 		return 0;
 	}
 	if (len < err_len)
-		snprintf(err + len, err_len - len,
-			". --opencl-fallback=yes goes on without it");
+		snprintf(err + len, err_len - len, ". --opencl-fallback=yes goes on without it");
 	return res;
 }
 

@@ -347,7 +347,8 @@ static int check(struct options *o)
 		return 1;
 	}
 	if (o->opencl_start_timeout == 0) {
-		fprintf(complaints(o), "xcipherd: opencl-start-timeout must be 1 to 65535 seconds\n");
+		fprintf(complaints(o),
+			"xcipherd: opencl-start-timeout must be 1 to 65535 seconds\n");
 		return 1;
 	}
 	if (o->nfqueue_num > 65535 - o->workers) {

@@ -101,8 +101,7 @@ static void warn_behind(struct app_relay *r, const struct relay_site *s)
 			(unsigned)(s - r->site), (unsigned long long)held);
 }
 
-int relay_queue(
-	struct app_relay *r, struct relay_site *s, const struct worker_cmd *cmd, uint32_t n)
+int relay_queue(struct app_relay *r, struct relay_site *s, const struct worker_cmd *cmd, uint32_t n)
 {
 	int err;
 

@@ -46,8 +46,8 @@ bool app_relay_has_room(const struct app_relay *r);
 struct app_relay_usage {
 	uint32_t streams, contexts, key_slots, ports; /* in use, or on their way back */
 	uint32_t ports_free;
-	uint64_t backlog;        /* commands that wait for room in a ring */
-	uint64_t shortages;      /* refusals for want of anything */
+	uint64_t backlog;   /* commands that wait for room in a ring */
+	uint64_t shortages; /* refusals for want of anything */
 	struct offload_usage offload;
 };
 void app_relay_usage(const struct app_relay *r, struct app_relay_usage *out);

@@ -20,11 +20,11 @@ struct stats_input {
 	const struct engines *engines;
 	const struct calls *calls;
 	const struct limits *limits;
-	const struct kernel_watch *kernel; /* NULL: there is none */
-	const struct rules_keep *rules;    /* NULL: there are none */
+	const struct kernel_watch *kernel;   /* NULL: there is none */
+	const struct rules_keep *rules;      /* NULL: there are none */
 	const struct interfaces *interfaces; /* NULL: none is watched */
-	const struct redis *redis;         /* NULL: there is none */
-	const struct record *record;       /* NULL: nothing is recorded */
+	const struct redis *redis;           /* NULL: there is none */
+	const struct record *record;         /* NULL: nothing is recorded */
 	uint32_t max_sessions;
 	const char *steering;
 	const char *socket_calls; /* how ordinary sockets are served */

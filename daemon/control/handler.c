@@ -522,8 +522,8 @@ static void write_fallback(struct sbuf *reply, size_t start, enum ng_encoding en
 			too_long ? "17:Reply is too long" : "13:Out of memory");
 }
 
-int handler_request(struct handler *h, struct pool *p, const struct endpoint *from,
-	struct str body, enum ng_encoding enc, uint64_t now_ns, struct sbuf *reply)
+int handler_request(struct handler *h, struct pool *p, const struct endpoint *from, struct str body,
+	enum ng_encoding enc, uint64_t now_ns, struct sbuf *reply)
 {
 	struct job j = {.h = h, .p = p, .now_ns = now_ns, .dict = ngval_dict(p)};
 	struct ngval *result = ngval_add_str(p, j.dict, STR("result"), STR("error"));

@@ -36,8 +36,8 @@ void handler_operator(struct handler *h, handler_operate_fn *operate, void *arg)
 /* body: a dictionary in this encoding. The reply is appended in the same encoding; when it does
  * not fit reply's limit, an error reply that does is written instead. from: who asks, or NULL. now_ns: CLOCK_REALTIME.
  * 0; -EAGAIN: the reply is an error, nothing was decided, and the same request may succeed soon. */
-int handler_request(struct handler *h, struct pool *p, const struct endpoint *from,
-	struct str body, enum ng_encoding enc, uint64_t now_ns, struct sbuf *reply);
+int handler_request(struct handler *h, struct pool *p, const struct endpoint *from, struct str body,
+	enum ng_encoding enc, uint64_t now_ns, struct sbuf *reply);
 /* An error reply for what never became a request. */
 void handler_reject(struct handler *h, struct pool *p, enum ng_encoding enc, const char *reason,
 	struct sbuf *reply);

@@ -45,7 +45,7 @@ static uint32_t buffer_len(int fd)
 	socklen_t len = sizeof(size);
 
 	return getsockopt(fd, SOL_SOCKET, SO_RCVBUF, &size, &len) || size < 0 ? 0
-									       : (uint32_t)size / 2;
+									      : (uint32_t)size / 2;
 }
 
 /* Only CAP_NET_ADMIN gives more than net.core.rmem_max. */

@@ -19,8 +19,7 @@
 int rules_watch_open(void)
 {
 	struct sockaddr_nl local = {.nl_family = AF_NETLINK};
-	int fd = socket(
-		AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, NETLINK_NETFILTER);
+	int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, NETLINK_NETFILTER);
 	int group = NFNLGRP_NFTABLES, len = RECEIVE_BUFFER, err = 0;
 
 	if (fd < 0)
@@ -56,7 +55,8 @@ static bool is_ours(const struct steer_config *cfg, const struct nlmsghdr *h)
 	const struct nlattr *a, *table = NULL, *chain = NULL;
 	char name[32];
 
-	mnl_attr_for_each(a, h, sizeof(*g)) {
+	mnl_attr_for_each(a, h, sizeof(*g))
+	{
 		if (mnl_attr_get_type(a) == NFTA_TABLE_NAME)
 			table = a;
 		else if (mnl_attr_get_type(a) == chain_attr)
@@ -70,8 +70,7 @@ static bool is_ours(const struct steer_config *cfg, const struct nlmsghdr *h)
 	return type != NFT_MSG_DELTABLE && is_string(table, "mangle") && is_string(chain, name);
 }
 
-void rules_watch_message(
-	const struct steer_config *cfg, const void *msg, size_t len, bool *missing)
+void rules_watch_message(const struct steer_config *cfg, const void *msg, size_t len, bool *missing)
 {
 	const struct nlmsghdr *h = msg;
 

@@ -42,8 +42,8 @@ struct steer_config {
 	uint32_t locals;
 	uint16_t port_min, port_max; /* all workers' ports */
 	uint32_t workers;
-	bool workers_auto;     /* open() may take fewer, if more would not help */
-	uint16_t queue_num;    /* nfqueue: first queue, one per worker */
+	bool workers_auto;                /* open() may take fewer, if more would not help */
+	uint16_t queue_num;               /* nfqueue: first queue, one per worker */
 	enum steer_queue_send queue_send; /* nfqueue; no longer AUTO after open() */
 	bool queue_closed;                /* nfqueue: what finds a queue full is dropped */
 	bool queue_only;                  /* kernel: nothing is relayed without us */
