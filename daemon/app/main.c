@@ -18,6 +18,8 @@
 #include "base/clock.h"
 #include "base/log.h"
 
+#define START_SECONDS 120 /* all but devices: kernels, Redis, ports */
+
 int daemon_fail(struct daemon *d, int err, const char *what)
 {
 	if (!d->err[0])
@@ -267,6 +269,20 @@ static void stop(struct daemon *d)
 			close(fds[i]);
 }
 
+/* Devices that hang may take longer than the service manager waits by itself. */
+static void tell_start(const struct daemon *d)
+{
+	char text[128];
+	unsigned long long s = START_SECONDS +
+		(d->o.engine == ENGINE_SERIAL
+				? 0
+				: (unsigned long long)d->o.devices * d->o.opencl_start_timeout);
+
+	snprintf(text, sizeof(text),
+		"EXTEND_TIMEOUT_USEC=%llu\nSTATUS=compiling kernels, trying engines", s * 1000000);
+	notify_send(&d->notify, text);
+}
+
 static void announce(const struct daemon *d)
 {
 	char ng[ENDPOINT_STRLEN], addr[ENDPOINT_STRLEN];
@@ -307,7 +323,7 @@ int main(int argc, char **argv)
 	if (!d.o.foreground)
 		background = background_start();
 	notify_open(&d.notify);
-	notify_send(&d.notify, "STATUS=compiling kernels, trying engines");
+	tell_start(&d);
 	err = start(&d);
 	if (!err && d.o.pidfile[0]) {
 		err = pidfile_write(d.o.pidfile);

@@ -98,6 +98,7 @@ def test_devices_lost_in_mid_run(net):
     # Both had their part, then the first had all, then nobody.
     assert first["batches"] > 0 and second["batches"] > 0 and s["device jobs"] == first["jobs"] + second["jobs"] < s["jobs"], s
     lines = [line for line in daemon.text().splitlines() if "device lost" in line]
+    assert all("No packet is lost" not in line and "--overload-age" in line for line in lines), lines  # what waits too long is shed
     assert len(lines) == 2 and "the other devices" in lines[0] and "the serial engine" in lines[1], daemon.text()
     assert engine(net).count("state lost") == 2
     assert [d["state"] for d in json.loads(engine(net, "--json"))["devices"]] == ["lost", "lost"]
