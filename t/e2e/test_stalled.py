@@ -63,6 +63,8 @@ def test_a_request_that_finds_no_room_is_executed_when_it_is_repeated(net, key):
         assert i > 800, i
         assert daemon.client.raw(message, 0.5) is None
         assert ng.Client(net.gateway, key=key).call("ping")["result"] == "pong"
-    assert ng.decode(daemon.client.raw(message).partition(b" ")[2])["result"] == "ok"
+    # The same datagram, as clients repeat it: the worker may still have more to do than there is room for.
+    reply = next(filter(None, (daemon.client.raw(message, 0.5) for _ in range(50))))
+    assert ng.decode(reply.partition(b" ")[2])["result"] == "ok", reply
     assert daemon.client.call("statistics")["statistics"]["controlstatistics"]["dropped"]["busy"] >= 1
     daemon.stop()
