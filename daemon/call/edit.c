@@ -116,6 +116,7 @@ struct str edit_write(struct plan *plan, struct call *next, const struct neg_in 
 		.keep_zero_conn = !(replace >> NG_REPLACE_ZERO_ADDRESS & 1),
 		.remove_ice = true,
 		.remove_dtls = true,
+		.remove_bundle = true,
 		.media = me};
 	uint32_t emptied;
 	struct str out;

@@ -34,17 +34,6 @@ static const struct sdp_line *rtcp_line(const struct sdp_media *m)
 	return m->has_rtcp ? sdp_attr(m->lines, STR("rtcp")) : m->conn.line;
 }
 
-/* RFC 2606 2: such a name is nobody's, so that it means hold where 0.0.0.0 cannot be written. */
-static bool is_invalid_name(struct str name)
-{
-	static const struct str end = {".invalid", 8};
-
-	if (name.len && name.s[name.len - 1] == '.')
-		name.len--;
-	return name.len >= end.len &&
-		str_eq_nocase((struct str){name.s + name.len - end.len, end.len}, end);
-}
-
 /* The address that stands in "IN IP4 x", if it is none that we can send to; else empty. */
 static struct str no_address(struct str text)
 {
@@ -54,7 +43,7 @@ static struct str no_address(struct str text)
 	(void)str_word(&text);
 	whole = addr = str_word(&text);
 	addr = str_cut(&addr, '/');
-	if (!whole.len || is_invalid_name(addr) ||
+	if (!whole.len || sdp_is_invalid_name(addr) ||
 		(str_eq_nocase(net, STR("IN")) && endpoint_parse_addr(&e, addr) == 0))
 		return STR_NONE;
 	return whole;

@@ -150,23 +150,22 @@ static enum sdp_err parse_media(struct sdp_media *m, struct sdp_line *l)
 	return SDP_OK;
 }
 
-/* RFC 3605: port, and an address if it is another one. */
-static enum sdp_err parse_rtcp(struct sdp_media *m, const struct sdp_line *l)
+/* RFC 3605: port, and an address if it differs. Only the first line counts. A malformed one counts as
+ * absent: the default port applies, and sdp_write() replaces the line. */
+static void parse_rtcp(struct sdp_media *m, const struct sdp_line *l)
 {
 	struct str rest = l->arg;
 	struct str port = str_word(&rest), net = str_word(&rest);
 	struct str type = str_word(&rest), addr = str_word(&rest);
 	uint64_t v;
 
-	if (str_to_u64(&v, port, 65535) || (net.len && (type.len == 0 || addr.len == 0)))
-		return SDP_ERR_RTCP;
-	if (m->has_rtcp)
-		return SDP_OK;
+	if (l != sdp_attr(m->lines, STR("rtcp")) || str_to_u64(&v, port, 65535) ||
+		(net.len && (type.len == 0 || addr.len == 0)))
+		return;
 	if (net.len)
 		parse_addr(&m->rtcp, net, addr);
 	m->rtcp.port = (uint16_t)v;
 	m->has_rtcp = true;
-	return SDP_OK;
 }
 
 /* What the attributes of one section say; for the session the same struct holds the defaults. */
@@ -176,43 +175,43 @@ struct section {
 	bool has_dir, ice, dtls;
 };
 
+struct str sdp_dir_name(enum sdp_dir dir)
+{
+	static const struct str names[] = {[SDP_DIR_SENDRECV] = {"sendrecv", 8},
+		[SDP_DIR_SENDONLY] = {"sendonly", 8},
+		[SDP_DIR_RECVONLY] = {"recvonly", 8},
+		[SDP_DIR_INACTIVE] = {"inactive", 8}};
+
+	return names[dir];
+}
+
 static bool parse_dir(struct section *sec, struct str name)
 {
-	static const struct {
-		struct str name;
-		enum sdp_dir dir;
-	} dirs[] = {
-		{{"sendrecv", 8}, SDP_DIR_SENDRECV},
-		{{"sendonly", 8}, SDP_DIR_SENDONLY},
-		{{"recvonly", 8}, SDP_DIR_RECVONLY},
-		{{"inactive", 8}, SDP_DIR_INACTIVE},
-	};
-
-	for (size_t i = 0; i < ARRAY_LEN(dirs); i++) {
-		if (!str_eq_nocase(name, dirs[i].name))
+	for (enum sdp_dir i = SDP_DIR_SENDRECV; i <= SDP_DIR_INACTIVE; i++) {
+		if (!str_eq_nocase(name, sdp_dir_name(i)))
 			continue;
 		if (!sec->has_dir)
-			sec->dir = dirs[i].dir;
+			sec->dir = i;
 		sec->has_dir = true;
 		return true;
 	}
 	return false;
 }
 
-static enum sdp_err parse_attr(struct section *sec, const struct sdp_line *l)
+static void parse_attr(struct section *sec, const struct sdp_line *l)
 {
 	struct sdp_media *m = sec->media;
 
 	if (parse_dir(sec, l->name))
-		return SDP_OK;
+		return;
 	if (str_eq_nocase(l->name, STR("ice-ufrag")) || str_eq_nocase(l->name, STR("candidate")))
 		sec->ice = true;
 	else if (str_eq_nocase(l->name, STR("fingerprint")))
 		sec->dtls = true;
 	else if (!m)
-		return SDP_OK;
+		return;
 	else if (str_eq_nocase(l->name, STR("rtcp")))
-		return parse_rtcp(m, l);
+		parse_rtcp(m, l);
 	else if (str_eq_nocase(l->name, STR("rtcp-mux")))
 		m->rtcp_mux = true;
 	else if (str_eq_nocase(l->name, STR("rtcp-mux-only")))
@@ -221,7 +220,6 @@ static enum sdp_err parse_attr(struct section *sec, const struct sdp_line *l)
 		m->mid = str_trim(l->arg);
 	else if (str_eq_nocase(l->name, STR("label")) && m->rid_label.len == 0)
 		m->rid_label = str_trim(l->arg);
-	return SDP_OK;
 }
 
 struct parser {
@@ -231,6 +229,42 @@ struct parser {
 	uint32_t line;
 	bool has_origin, has_name;
 };
+
+bool sdp_is_invalid_name(struct str name)
+{
+	static const struct str end = {".invalid", 8};
+
+	if (name.len && name.s[name.len - 1] == '.')
+		name.len--;
+	return name.len >= end.len &&
+		str_eq_nocase((struct str){name.s + name.len - end.len, end.len}, end);
+}
+
+static bool names_nobody(const struct sdp_conn *c)
+{
+	struct str rest, addr;
+
+	if (!c->present)
+		return false;
+	if (c->addr.family)
+		return endpoint_is_unspecified(&c->addr);
+	rest = c->line->value;
+	(void)str_word(&rest);
+	(void)str_word(&rest);
+	addr = str_word(&rest);
+	return sdp_is_invalid_name(str_cut(&addr, '/'));
+}
+
+/* Hold as in RFC 2543 B.5 and RFC 3264 8.4: nothing may be sent to this party. With ICE the address
+ * says nothing (RFC 8840 4.1.1: 0.0.0.0 until there is a candidate). */
+static void apply_hold(struct sdp_media *m)
+{
+	m->hold = !m->ice && names_nobody(&m->conn);
+	if (m->hold && m->dir == SDP_DIR_SENDRECV)
+		m->dir = SDP_DIR_SENDONLY;
+	else if (m->hold && m->dir == SDP_DIR_RECVONLY)
+		m->dir = SDP_DIR_INACTIVE;
+}
 
 static void end_media(struct parser *ps)
 {
@@ -244,6 +278,7 @@ static void end_media(struct parser *ps)
 	m->own_conn = m->conn.present;
 	if (!m->own_conn)
 		m->conn = ps->out->conn;
+	apply_hold(m);
 }
 
 static enum sdp_err session_line(struct parser *ps, struct sdp_line *l)
@@ -264,7 +299,8 @@ static enum sdp_err session_line(struct parser *ps, struct sdp_line *l)
 	case 'c':
 		return parse_conn(&s->conn, l);
 	case 'a':
-		return parse_attr(&ps->session, l);
+		parse_attr(&ps->session, l);
+		return SDP_OK;
 	default:
 		return SDP_OK;
 	}
@@ -287,7 +323,7 @@ static enum sdp_err any_line(struct parser *ps, struct sdp_line *l)
 	if (l->type == 'c')
 		return parse_conn(&ps->cur.media->conn, l);
 	if (l->type == 'a')
-		return parse_attr(&ps->cur, l);
+		parse_attr(&ps->cur, l);
 	return SDP_OK;
 }
 
@@ -309,12 +345,16 @@ static enum sdp_err split_line(struct sdp_line *l, struct str text)
 	return SDP_OK;
 }
 
-static bool only_line_ends(struct str a)
+/* Length without the trailing NUL bytes, with or without line ends between and behind them. */
+static size_t without_nul(struct str body)
 {
-	for (size_t i = 0; i < a.len; i++)
-		if (a.s[i] != '\r' && a.s[i] != '\n')
-			return false;
-	return true;
+	size_t len = body.len;
+
+	while (len && (body.s[len - 1] == 0 || body.s[len - 1] == '\r' || body.s[len - 1] == '\n'))
+		len--;
+	while (len < body.len && body.s[len])
+		len++;
+	return len;
 }
 
 static enum sdp_err parse_lines(struct parser *ps, struct sdp_line *l)
@@ -329,11 +369,9 @@ static enum sdp_err parse_lines(struct parser *ps, struct sdp_line *l)
 		if (text.len && text.s[text.len - 1] == '\r') {
 			text.len--;
 			ps->out->crlf = true;
-		} else if (text.len == 0 && rest.len == 0) {
-			break;
 		}
-		if (text.len == 0 && only_line_ends(rest))
-			break;
+		if (str_trim(text).len == 0) /* some phones write them, within SDP and at its end */
+			continue;
 		err = split_line(l, text);
 		if (err)
 			break;
@@ -356,8 +394,7 @@ static enum sdp_err parse_body(struct parser *ps, struct pool *p)
 
 	if (body.len > SDP_MAX_LEN)
 		return SDP_ERR_TOO_LONG;
-	while (body.len && body.s[body.len - 1] == 0)
-		body.len--;
+	body.len = without_nul(body);
 	ps->out->body = body;
 	if (!str_starts(body, STR("v=0")) || (body.len > 3 && (uint8_t)body.s[3] > ' '))
 		return SDP_ERR_NOT_SDP;

@@ -23,8 +23,7 @@
 	X(CONNECTION, "malformed c= line") \
 	X(MEDIA, "malformed m= line") \
 	X(MEDIA_COUNT, "too many m= lines") \
-	X(NO_CONNECTION, "m= line without a c= line") \
-	X(RTCP, "malformed a=rtcp line")
+	X(NO_CONNECTION, "m= line without a c= line")
 /* clang-format on */
 
 enum sdp_err {
@@ -51,6 +50,9 @@ bool sdp_proto_is_feedback(enum sdp_proto p);              /* AVPF and SAVPF */
 enum sdp_proto sdp_proto_make(bool secure, bool feedback); /* one of the four RTP/... */
 
 enum sdp_dir { SDP_DIR_SENDRECV, SDP_DIR_SENDONLY, SDP_DIR_RECVONLY, SDP_DIR_INACTIVE };
+struct str sdp_dir_name(enum sdp_dir dir); /* "sendrecv" */
+/* A name in .invalid, which nobody has (RFC 2606 2): hold where an address cannot say it (RFC 6157 3.1). */
+bool sdp_is_invalid_name(struct str name);
 
 struct sdp_line {
 	struct str text;  /* the whole line without its line end */
@@ -79,7 +81,8 @@ struct sdp_media {
 	struct sdp_conn
 		conn; /* its own, else the session's; present = false if there is none at all (port 0 only) */
 	bool own_conn;
-	enum sdp_dir dir;                        /* its own, else the session's */
+	bool hold;        /* c= names nobody: 0.0.0.0, :: or a name in .invalid, without ICE */
+	enum sdp_dir dir; /* its own, else the session's; with hold it does not receive */
 	bool rtcp_mux, rtcp_mux_only, ice, dtls; /* dtls: a=fingerprint here or at session level */
 	bool has_rtcp;                           /* a=rtcp (RFC 3605) */
 	struct endpoint rtcp;                    /* port, and address if given (family 0 else) */
@@ -100,9 +103,10 @@ struct sdp {
 
 /* *line (if not NULL) is the number of the bad line, from 1. A media with port 0 needs no c= line.
  * Control characters are refused everywhere: the bytes below 0x20 other than TAB, and 0x7f. RFC
- * 8866 9 forbids only NUL and bare CR. The others would reach logs and terminals. NUL bytes after
- * the last line are cut off. Bytes from 0x80 are accepted: the text may be UTF-8 or in the charset
- * of a=charset, and SDP parsers do not treat U+0085 or U+2028 as line ends. */
+ * 8866 9 forbids only NUL and bare CR. The others would reach logs and terminals. Bytes from 0x80
+ * are accepted: the text may be UTF-8 or in the charset of a=charset, and SDP parsers do not treat
+ * U+0085 or U+2028 as line ends. NUL bytes after the last line are cut off. Empty lines are left
+ * out. A malformed a=rtcp counts as absent. */
 enum sdp_err sdp_parse(struct sdp *out, struct pool *p, struct str body, uint32_t *line);
 
 /* --- Writing: the original, with these edits ----------------------------------------------------------------- */
@@ -135,10 +139,11 @@ struct sdp_edit {
 	struct str origin_user;    /* with s = NULL as it was */
 	struct str origin_version; /* likewise */
 	struct str session_name;   /* likewise */
-	bool keep_zero_conn;       /* c=0.0.0.0 (old-style hold) stays as it is */
-	bool remove_ice;           /* a=candidate, ice-*, end-of-candidates, remote-candidates */
-	bool remove_dtls;          /* a=fingerprint, setup, tls-id, connection, dtls-id */
-	struct str loop_id;        /* adds a=xcipher:ID at session level, s = NULL: none */
+	bool keep_zero_conn; /* hold by address (sdp_media.hold) is written as 0.0.0.0 or :: */
+	bool remove_ice;     /* a=candidate, ice-*, end-of-candidates, remote-candidates */
+	bool remove_dtls;    /* a=fingerprint, setup, tls-id, connection, dtls-id */
+	bool remove_bundle;  /* a=group:BUNDLE, bundle-only */
+	struct str loop_id;  /* adds a=xcipher:ID at session level, s = NULL: none */
 	const struct sdp_media_edit *media; /* [sdp.media_count] */
 };
 

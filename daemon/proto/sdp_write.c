@@ -12,7 +12,8 @@ struct writer {
 	const struct sdp *s;
 	const struct sdp_edit *e;
 	bool any_edited;                             /* some media is not kept */
-	bool session_conn_new;                       /* the session's c= gets our address */
+	bool session_conn_new;                       /* the session's c= is ours to write, */
+	bool session_hold;                           /* as hold */
 	const struct sdp_line *removed[REMOVED_MAX]; /* at session level */
 	uint32_t removes;
 };
@@ -43,26 +44,40 @@ static void put_conn(const struct writer *w)
 	put_eol(w);
 }
 
+/* Nobody, in the address family of whoever reads it. */
+static void put_hold(const struct writer *w)
+{
+	sbuf_str(
+		w->b, w->e->addr.family == AF_INET6 ? STR("c=IN IP6 ::") : STR("c=IN IP4 0.0.0.0"));
+	put_eol(w);
+}
+
 static bool keeps(const struct writer *w, uint32_t i)
 {
 	return !w->e->media || w->e->media[i].keep;
 }
 
-/* Old-style hold (RFC 2543, RFC 3264 8.4) may have to stay visible. */
-static bool conn_stays(const struct writer *w, const struct sdp_line *l)
+/* Hold by address (RFC 2543 B.5, RFC 3264 8.4) stays one: the reader may know no other. */
+static bool holds(const struct writer *w, const struct sdp_media *m)
 {
-	struct str rest = l->value;
-	struct endpoint a;
-	struct str addr;
+	return w->e->keep_zero_conn && m->hold;
+}
 
-	if (w->e->addr.family == 0)
-		return true;
-	if (!w->e->keep_zero_conn)
-		return false;
-	str_word(&rest);
-	str_word(&rest);
-	addr = str_word(&rest);
-	return endpoint_parse_addr(&a, str_cut(&addr, '/')) == 0 && endpoint_is_unspecified(&a);
+/* The session's c= is of such media only. */
+static bool session_holds(const struct writer *w)
+{
+	bool any = false;
+
+	for (uint32_t i = 0; i < w->s->media_count; i++) {
+		const struct sdp_media *m = &w->s->media[i];
+
+		if (keeps(w, i) || m->own_conn)
+			continue;
+		if (!holds(w, m))
+			return false;
+		any = true;
+	}
+	return any;
 }
 
 static bool name_is(const struct sdp_line *l, struct str name)
@@ -152,6 +167,21 @@ static bool is_never_passed(const struct sdp_line *l)
 		is_key_declared(l);
 }
 
+/* RFC 8843: media that share one transport. Ours do not, and an answer must not name a group that it
+ * did not form. a=bundle-only says that the media has no transport of its own. */
+static bool is_bundle(const struct sdp_line *l)
+{
+	struct str rest = l->arg;
+
+	return name_is(l, STR("bundle-only")) ||
+		(name_is(l, STR("group")) && str_eq_nocase(str_word(&rest), STR("BUNDLE")));
+}
+
+static bool is_dropped(const struct writer *w, const struct sdp_line *l)
+{
+	return is_never_passed(l) || (w->e->remove_bundle && is_bundle(l));
+}
+
 static bool is_removed_anywhere(const struct writer *w, const struct sdp_line *l)
 {
 	return (w->e->remove_ice && is_ice(l)) || (w->e->remove_dtls && is_dtls(l));
@@ -204,9 +234,12 @@ static void put_session(const struct writer *w)
 			sbuf_str(w->b, STR("s="));
 			sbuf_str(w->b, w->e->session_name);
 			put_eol(w);
-		} else if (l->type == 'c' && w->session_conn_new && !conn_stays(w, l)) {
-			put_conn(w);
-		} else if (is_removed_anywhere(w, l) || is_never_passed(l) || is_of_media(l)) {
+		} else if (l->type == 'c' && w->session_conn_new) {
+			if (w->session_hold)
+				put_hold(w);
+			else
+				put_conn(w);
+		} else if (is_removed_anywhere(w, l) || is_dropped(w, l) || is_of_media(l)) {
 			continue;
 		} else {
 			put_line(w, l);
@@ -227,7 +260,7 @@ static void put_kept(const struct writer *w, const struct sdp_media *m)
 
 	for (const struct sdp_line *l = m->lines; l; l = l->next) {
 		/* Rejected media need no key at all. */
-		if (!is_never_passed(l) &&
+		if (!is_dropped(w, l) &&
 			(m->port || !(name_is(l, STR("crypto")) || is_removed_anywhere(w, l))))
 			put_line(w, l);
 		if (want_conn && (!l->next || l->next->type != 'i')) { /* order: m=, i=, c= */
@@ -245,7 +278,7 @@ static void put_kept(const struct writer *w, const struct sdp_media *m)
 /* --- Media that we relay -------------------------------------------------------------------------------------- */
 
 struct done {
-	bool rtcp, mux, crypto;
+	bool rtcp, mux, crypto, direction;
 };
 
 static void put_media_line(
@@ -308,13 +341,25 @@ static bool is_direction(const struct sdp_line *l)
 	return name_in(l, names, ARRAY_LEN(names));
 }
 
-static void put_attr(const struct writer *w, const struct sdp_line *l,
-	const struct sdp_media_edit *me, struct done *done)
+/* What replaces the directions that are there; s = NULL: nothing does. */
+static void put_direction(const struct writer *w, struct str direction, struct done *done)
 {
-	if (is_removed_anywhere(w, l) || is_never_passed(l) ||
-		(me->direction.s && is_direction(l)) || (me->drop_mid && name_is(l, STR("mid"))))
+	if (!direction.s || done->direction)
 		return;
-	if (name_is(l, STR("crypto"))) {
+	done->direction = true;
+	sbuf_printf(w->b, "a=" STR_FMT, STR_ARG(direction));
+	put_eol(w);
+}
+
+static void put_attr(const struct writer *w, const struct sdp_line *l,
+	const struct sdp_media_edit *me, struct str direction, struct done *done)
+{
+	if (is_removed_anywhere(w, l) || is_dropped(w, l) ||
+		(me->drop_mid && name_is(l, STR("mid"))))
+		return;
+	if (direction.s && is_direction(l)) {
+		put_direction(w, direction, done);
+	} else if (name_is(l, STR("crypto"))) {
 		put_crypto(w, me, done);
 	} else if (name_is(l, STR("rtcp"))) {
 		put_rtcp(w, me, done);
@@ -333,35 +378,53 @@ static void put_attr(const struct writer *w, const struct sdp_line *l,
 	}
 }
 
+/* A c= line of the media itself. Rejected media have one only if the session has none. */
+static void put_own_conn(const struct writer *w, const struct sdp_media *m,
+	const struct sdp_media_edit *me, const struct sdp_line *l)
+{
+	if (!w->e->addr.family)
+		put_line(w, l);
+	else if (holds(w, m))
+		put_hold(w);
+	else if (!me->reject || !w->s->conn.present)
+		put_conn(w);
+}
+
 static void put_relayed(
 	const struct writer *w, const struct sdp_media *m, const struct sdp_media_edit *me)
 {
-	bool want_conn = !m->conn.present && !me->reject && me->port && w->e->addr.family;
+	/* The session's c= cannot say for one of its media that it holds, or that it does not. */
+	bool differs = m->conn.present && !m->own_conn && w->session_conn_new &&
+		w->session_hold != holds(w, m) && !me->reject;
+	bool want_conn =
+		differs || (!m->conn.present && !me->reject && me->port && w->e->addr.family);
+	struct str direction = me->direction;
 	struct done done = {0};
 
+	/* Who does not know hold by address, or is not shown it, still learns of it. */
+	if (!direction.s && m->hold && !me->reject)
+		direction = sdp_dir_name(m->dir);
 	for (const struct sdp_line *l = m->lines; l; l = l->next) {
-		if (l->type == 'm') {
+		if (l->type == 'm')
 			put_media_line(w, m, me);
-		} else if (l->type == 'a') {
-			put_attr(w, l, me, &done);
-		} else if (l->type != 'c' || conn_stays(w, l)) {
-			if (!is_never_passed(l))
-				put_line(w, l);
-		} else if (!me->reject || !w->s->conn.present) {
-			put_conn(w); /* rejected: only if there would be no c= at all without it */
-		}
+		else if (l->type == 'a')
+			put_attr(w, l, me, direction, &done);
+		else if (l->type == 'c')
+			put_own_conn(w, m, me, l);
+		else if (!is_dropped(w, l))
+			put_line(w, l);
 		if (want_conn && (!l->next || l->next->type != 'i')) {
-			put_conn(w);
+			if (holds(w, m))
+				put_hold(w);
+			else
+				put_conn(w);
 			want_conn = false;
 		}
 	}
+	put_direction(w, direction, &done);
 	put_rtcp(w, me, &done);
 	put_mux(w, me, &done);
 	put_crypto(w, me, &done);
-	if (me->direction.s) {
-		sbuf_printf(w->b, "a=" STR_FMT, STR_ARG(me->direction));
-		put_eol(w);
-	}
 	if (me->mid && !m->mid.len) {
 		sbuf_printf(w->b, "a=mid:%u", me->mid);
 		put_eol(w);
@@ -377,8 +440,9 @@ void sdp_write(struct sbuf *b, const struct sdp *s, const struct sdp_edit *e)
 	for (const struct sdp_line *l = s->session; l && w.removes < REMOVED_MAX; l = l->next)
 		if (is_removed_anywhere(&w, l))
 			w.removed[w.removes++] = l;
-	w.session_conn_new = s->conn.present && (w.any_edited || s->media_count == 0) &&
-		!conn_stays(&w, s->conn.line);
+	w.session_conn_new =
+		s->conn.present && e->addr.family && (w.any_edited || s->media_count == 0);
+	w.session_hold = session_holds(&w);
 	put_session(&w);
 	for (uint32_t i = 0; i < s->media_count; i++) {
 		const struct sdp_media_edit *twin = e->media ? e->media[i].twin : NULL;
