@@ -236,6 +236,7 @@ struct our_key *crypto_answer(struct leg *leg, const struct sdes *line, struct n
 	forget_tag(leg, line->tag, k);
 	k->s.unencrypted_srtp = line->unencrypted_srtp;
 	k->s.unencrypted_srtcp = line->unencrypted_srtcp;
+	k->s.old_name = line->old_name;
 	k->s.master.no_rtp_auth = line->master.no_rtp_auth;
 	k->s.master.kdr = line->master.kdr; /* ours is its sender's too */
 	return k;
@@ -304,6 +305,15 @@ static void wish_for(struct wish *w, const struct leg *leg, const struct leg_sai
 	sort(w, flags->order);
 }
 
+/* The terminal wrote this suite under its old name, and may know no other. */
+static bool uses_old_name(const struct leg *leg, enum srtp_suite_id suite)
+{
+	for (uint32_t i = 0; i < leg->said.lines; i++)
+		if (leg->said.line[i].master.suite == suite)
+			return leg->said.line[i].old_name;
+	return leg->rx.master.suite == suite && leg->rx.old_name;
+}
+
 void crypto_offer(struct leg *leg, const struct leg_said *offerer, struct neg_in *in)
 {
 	const struct ng_sdes *flags = &in->r->sdes;
@@ -329,6 +339,7 @@ void crypto_offer(struct leg *leg, const struct leg_said *offerer, struct neg_in
 			k->s.tag = free_tag(leg);
 		k->s.unencrypted_srtp = params & NG_SDES_UNENCRYPTED_SRTP;
 		k->s.unencrypted_srtcp = params & NG_SDES_UNENCRYPTED_SRTCP;
+		k->s.old_name = uses_old_name(leg, w.suite[i]);
 		k->s.master.kdr = 0;
 		k->s.master.no_rtp_auth = no_rtp_auth;
 		a->suite[a->suites++] = w.suite[i];

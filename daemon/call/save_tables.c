@@ -41,6 +41,7 @@ static const struct field sdes_fields[] = {
 	NUM("o", sdes, more_at, 255),
 	FLAG("r", sdes, unencrypted_srtp),
 	FLAG("c", sdes, unencrypted_srtcp),
+	FLAG("a", sdes, old_name),
 	NUM("w", sdes, wsh, UINT32_MAX),
 };
 static const struct record sdes_record = RECORD_OF(sdes_fields);

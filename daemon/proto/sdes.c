@@ -175,6 +175,7 @@ static enum sdes_err parse_all(
 	if (!suite)
 		return SDES_ERR_SUITE;
 	s->tag = (uint32_t)v;
+	s->old_name = !str_eq_nocase(name, str_from(suite->name));
 	err = parse_keys(k, keys, suite->id, key);
 	for (struct str p = str_word(&rest); !err && p.len; p = str_word(&rest))
 		err = parse_param(s, &k[0], p);
@@ -270,7 +271,10 @@ static void write_key(struct sbuf *b, const struct srtp_master *k, bool pad, boo
 void sdes_write(
 	struct sbuf *b, const struct sdes *s, const struct sdes_bag *bag, bool pad, bool lifetime)
 {
-	sbuf_printf(b, "%u %s ", (unsigned)s->tag, srtp_suite_get(s->master.suite)->name);
+	const struct srtp_suite *suite = srtp_suite_get(s->master.suite);
+
+	sbuf_printf(b, "%u %s ", (unsigned)s->tag,
+		s->old_name && *suite->alias ? suite->alias : suite->name);
 	write_key(b, &s->master, pad, lifetime);
 	for (uint32_t i = 0; i < s->more; i++) {
 		sbuf_put(b, ";", 1);

@@ -15,7 +15,8 @@ struct sdes {
 	uint8_t more;    /* further keys of this line, SDES_MAX_KEYS - 1 at most, */
 	uint8_t more_at; /* from here on in the bag that was given to sdes_parse() */
 	bool unencrypted_srtp, unencrypted_srtcp;
-	uint32_t wsh; /* window size hint, 0 = not given */
+	bool old_name; /* the suite under srtp_suite.alias, as phones wrote it before RFC 6188 */
+	uint32_t wsh;  /* window size hint, 0 = not given */
 };
 
 /* The keys beyond the first of some lines: few lines have any, so they share the room. */
