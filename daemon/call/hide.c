@@ -73,6 +73,28 @@ static bool stand_in(struct sdp_media *out, struct pool *p, const struct sdp_med
 	return true;
 }
 
+const char *hide_fill(struct neg_in *in, const struct side *to)
+{
+	uint32_t n = in->sdp->media_count;
+	struct sdp *offer, *all;
+
+	if (n >= to->legs || !to->sdp.len)
+		return NULL;
+	offer = pool_alloc(in->p, sizeof(*offer));
+	all = pool_alloc(in->p, sizeof(*all));
+	if (!offer || !all)
+		return "Out of memory";
+	*all = *in->sdp;
+	if (sdp_parse(offer, in->p, to->sdp, NULL) != SDP_OK)
+		return NULL;
+	for (; n < offer->media_count; n++)
+		if (!stand_in(&all->media[n], in->p, &offer->media[n]))
+			return "Out of memory";
+	all->media_count = n;
+	in->sdp = all;
+	return NULL;
+}
+
 const char *hide_number(
 	struct neg_in *in, struct side *from, const struct side *other, bool is_offer)
 {

@@ -139,7 +139,8 @@ struct side {                               /* one party */
 	bool no_tap;                  /* and this is never */
 	uint8_t gate;                 /* MEDIA_GATE_*: of what comes from it, by ng command */
 	uint8_t flow[CALL_MAX_SIDES]; /* the same of what goes from it to that side only */
-	uint32_t mux_flags, osrtp;    /* of its last offer: the answer needs them */
+	uint32_t osrtp;               /* of its last offer: the answer needs it */
+	uint32_t mux_flags;           /* of the last offer to it: its answer needs them */
 	bool offer_open;              /* no answer since its last offer */
 	uint64_t
 		hidden; /* m-lines that it does not know of, a bit each: our numbers go on past them, its don't (hide.c) */

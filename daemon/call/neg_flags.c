@@ -35,6 +35,25 @@ void neg_flags(struct call *c, struct side *from, const struct neg_in *in)
 		(void)str_replace(&from->label, r->label);
 }
 
+enum sdp_proto neg_answer_proto(struct plan *plan, const struct leg *to, const struct sdp_media *m,
+	uint32_t i, const struct neg_in *in)
+{
+	enum sdp_proto is = to->said.proto, asked = sdp_proto_find(in->r->transport);
+	enum sdp_proto want = asked != SDP_PROTO_OTHER ? asked
+		: in->r->transport_accept              ? m->proto
+						       : is;
+
+	if (asked != SDP_PROTO_OTHER && sdp_proto_is_secure(asked) != sdp_proto_is_secure(is))
+		plan_warn(plan, in->p,
+			pool_printf(in->p,
+				"media %u: transport-protocol of an answer does not change "
+				"encryption: %s stays",
+				(unsigned)i + 1, sdp_proto_name(is)));
+	if (sdp_proto_is_feedback(want) == sdp_proto_is_feedback(is))
+		return is;
+	return sdp_proto_make(sdp_proto_is_secure(is), sdp_proto_is_feedback(want));
+}
+
 void neg_unsupported(struct plan *plan, const struct neg_in *in)
 {
 	const struct ng_request *r = in->r;

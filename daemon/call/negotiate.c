@@ -312,7 +312,26 @@ static void offer_media(struct plan *plan, struct leg *from, struct leg *to, boo
 		}
 		plan_lines(pm, to);
 	}
-	from->used = to->used = true;
+	from->used = to->used = plan->offers = true;
+}
+
+/* An m-line in SRTP without a usable crypto line is rejected (RFC 4568 7.1.2), and the call goes on with the others. Where SRTP is in
+ * force, or the script demands suites, the offer fails, so that nothing that is in force ends. */
+static void reject_unusable(struct plan *plan, struct leg *from, const struct sdp_media *m,
+	uint32_t i, struct neg_in *in)
+{
+	if (!plan->error || from->active || in->r->sdes.require_given || from->said.lines ||
+		!sdp_proto_is_secure(m->proto))
+		return;
+	if (!plan->unusable) {
+		plan->unusable = plan->error;
+		plan->unusable_detail = plan->detail;
+	}
+	plan_warn(plan, in->p,
+		pool_printf(
+			in->p, "rejected: %s (" STR_FMT ")", plan->error, STR_ARG(plan->detail)));
+	plan->error = NULL;
+	plan->media[i].reject = from->said.rejected = true;
 }
 
 bool plan_init(struct plan *plan, struct neg_in *in)
@@ -343,6 +362,15 @@ bool neg_too_many(struct plan *plan, const struct side *from, uint32_t media,
 		plan_warn(plan, in->p,
 			plan_media_name(in->p, media, "rejected: more m-lines than max-medias"));
 	plan->too_many = true;
+	return true;
+}
+
+static bool loses_codecs(
+	struct plan *plan, const struct sdp_media *m, uint32_t i, const struct neg_in *in)
+{
+	if (ng_flag(in->r, NG_FLAG_ALLOW_NO_CODEC_MEDIA) || !sdp_filter_empties(&in->r->filter, m))
+		return false;
+	plan_warn(plan, in->p, plan_media_name(in->p, i, "rejected: no codec would be left"));
 	return true;
 }
 
@@ -388,7 +416,7 @@ void negotiate_offer(struct plan *plan, struct call *c, struct neg_in *in)
 	told_request(plan, c, in);
 	neg_echo(plan, from, to, in, false);
 	from->offer_open = true;
-	from->mux_flags = in->r->rtcp_mux;
+	to->mux_flags = in->r->rtcp_mux;
 	from->osrtp = in->r->osrtp;
 	for (uint32_t i = 0; i < from->legs; i++) /* m-lines that are gone count as closed */
 		if (from->leg[i])
@@ -412,19 +440,22 @@ void negotiate_offer(struct plan *plan, struct call *c, struct neg_in *in)
 		plan->media[i].omit = hide_from(to, i);
 		/* What the other side knows of keeps its place, with port 0 (RFC 3264 8.2). */
 		lf->said.rejected = m->port == 0 || unwanted || hide_from(to, i) ||
-			neg_too_many(plan, from, i, m, in);
+			neg_too_many(plan, from, i, m, in) || loses_codecs(plan, m, i, in);
 		plan->media[i].keep = !lf->said.relayed;
 		plan->media[i].reject = lf->said.rejected;
 		plan->media[i].both = lf->said.relayed && !lf->said.rejected &&
 			twice_offer(plan, to, i, in->sdp->media_count, in);
-		if (lf->said.relayed && !lf->said.rejected)
+		if (lf->said.relayed && !lf->said.rejected) {
 			offer_media(plan, lf, lt, from->peer == plan->to, m, i, in);
-		else if (!lf->said.rejected)
+			reject_unusable(plan, lf, m, i, in);
+		} else if (!lf->said.rejected)
 			plan_warn(plan, in->p, plan_media_name(in->p, i, "no RTP, not relayed"));
 	}
 	error = twice_fits(to, in->sdp->media_count);
 	if (error && !plan->error)
 		plan_fail(plan, error, STR_NONE);
+	if (plan->unusable && !plan->offers && !plan->error)
+		plan_fail(plan, plan->unusable, plan->unusable_detail);
 	listen_remember(from, in->sdp);
 }
 
@@ -499,7 +530,7 @@ static void answer_media(struct plan *plan, struct call *c, bool paired, const s
 {
 	struct side *from = c->side[plan->from], *to = c->side[plan->to];
 	struct leg *lf = from->leg[i], *lt = to->leg[i];
-	uint32_t mux = to->mux_flags | in->r->rtcp_mux;
+	uint32_t mux = from->mux_flags | in->r->rtcp_mux;
 	struct plan_media *pm = &plan->media[i];
 	bool from_mux = lf->asked.mux && m->rtcp_mux, to_mux;
 	struct endpoint rtp, rtcp;
@@ -530,10 +561,10 @@ static void answer_media(struct plan *plan, struct call *c, bool paired, const s
 	memcpy(lf->events, lt->said.events, sizeof(lf->events));
 	memcpy(lt->events, lt->said.events, sizeof(lt->events));
 	neg_into_force(lf, m->proto, m->dir, m);
-	neg_into_force(lt, lt->said.proto, lt->said.dir, m);
+	pm->proto = neg_answer_proto(plan, lt, m, i, in);
+	neg_into_force(lt, pm->proto, lt->said.dir, m);
 	lf->used = lt->used = true;
 	lf->started = lt->started = to->offer_open;
-	pm->proto = lt->said.proto;
 	pm->mux = to_mux;
 }
 
@@ -566,7 +597,7 @@ static void answer_all_media(struct plan *plan, struct call *c, bool paired, str
 		if (!m)
 			continue;
 		plan->media[i].keep = m->proto == SDP_PROTO_OTHER;
-		plan->media[i].omit = hide_from(to, i);
+		plan->media[i].omit = hide_from(to, i) || i >= to->legs;
 		plan->media[i].reject = true;
 		plan->media[i].proto = lt && lt->said.relayed ? lt->said.proto : SDP_PROTO_OTHER;
 		if (i >= to->legs)
@@ -604,6 +635,8 @@ void negotiate_answer(struct plan *plan, struct call *c, struct neg_in *in)
 	to = c->side[plan->to];
 	other = from->tag.len && !str_eq(from->tag, in->r->to_tag);
 	error = hide_number(in, from, to, false);
+	if (!error)
+		error = hide_fill(in, to);
 	if (!error)
 		error = twice_fits(to, in->sdp->media_count);
 	if (!error && take_tag(from, in->r->to_tag))

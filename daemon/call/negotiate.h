@@ -32,8 +32,12 @@ struct plan {
 	const char *error; /* NULL: next is what is to be applied */
 	struct str detail;
 	struct str warning;
-	bool too_many;    /* the warning says so */
-	uint8_t from, to; /* sides: who said it, who is told */
+	bool too_many; /* the warning says so */
+	bool offers;   /* some m-line is offered on */
+	const char *
+		unusable; /* error-reason of the first m-line that was rejected for its crypto lines, */
+	struct str unusable_detail; /* unless others are offered */
+	uint8_t from, to;           /* sides: who said it, who is told */
 	/* What is told, as far as ports don't matter */
 	struct plan_media {
 		bool keep, reject, omit;
@@ -89,6 +93,10 @@ void neg_flags(struct call *c, struct side *from, const struct neg_in *in);
 /* Warns of what is asked for and not there. */
 void neg_unsupported(struct plan *plan, const struct neg_in *in);
 /* Whose media go back to them from now on: an offer decides, and an answer may. */
+/* The profile of the answer to this leg: that of its offer, with or without feedback as the request says.
+ * m: of the answerer. */
+enum sdp_proto neg_answer_proto(struct plan *plan, const struct leg *to, const struct sdp_media *m,
+	uint32_t i, const struct neg_in *in);
 void neg_echo(struct plan *plan, struct side *from, struct side *to, const struct neg_in *in,
 	bool is_answer);
 
@@ -127,6 +135,9 @@ bool neg_too_many(struct plan *plan, const struct side *from, uint32_t media,
 bool hide_wanted(const struct ng_request *r, const struct sdp_media *m);
 /* The offer has this m-line: is the party told of it, and from now on? fresh: it never heard of an m-line with this number. */
 void hide_decide(struct side *to, uint32_t media, bool wanted, bool fresh);
+/* Adds m-lines of the offer that the answer lacks, as rejected (RFC 3264 6: the numbers are the same). to: the offerer. NULL, or the
+ * error-reason. */
+const char *hide_fill(struct neg_in *in, const struct side *to);
 static inline bool hide_from(const struct side *s, uint32_t media)
 {
 	return s->hidden >> media & 1;

@@ -111,6 +111,7 @@ enum ng_command {
 	X(GENERATE_MID, "generate-mid") \
 	X(STRIP_EXTMAP, "strip-extmap") \
 	X(SINGLE_CODEC, "single-codec") \
+	X(ALLOW_NO_CODEC_MEDIA, "allow-no-codec-media") \
 	X(BLOCK_DTMF, "block-DTMF") \
 	X(EXCLUDE_RECORDING, "exclude-recording") \
 	X(DIRECTIONAL, "directional") \
@@ -227,6 +228,7 @@ struct ng_request {
 	enum ng_learning learning;
 	/* "RTP/SAVP" etc., canonical upper case; empty = as the other side has it */
 	struct str transport;
+	bool transport_accept;    /* in an answer: as the answerer wrote it */
 	struct str direction[2];  /* from-interface, to-interface; empty = default */
 	struct str received_from; /* address, if given */
 	struct str media_address; /* forced address for SDP, if given */

@@ -411,9 +411,9 @@ bool ng_set_transport(struct ng_parser *x, struct str value)
 		apply_transport(x, w->bit);
 		return true;
 	}
-	/* In an answer: what was offered, and that is what an answer has anyway (RFC 3264 6). */
 	if (ng_spelled_like(value, STR("accept"))) {
 		x->r->transport = STR_NONE;
+		x->r->transport_accept = true;
 		return true;
 	}
 	return false;
@@ -453,7 +453,6 @@ static const struct ng_known words[] = {
 	{"reuse-codecs", NULL},
 	{"no-reuse-codecs", NULL},
 	{"no-codec-renegotiation", NULL},
-	{"allow-no-codec-media", "media keep their codecs when all would be stripped"},
 	{"no-jitter-buffer", NULL},
 	{"skip-recording-db", NULL},
 	{"recording-announcement", "there is no announcement"},

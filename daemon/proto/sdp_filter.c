@@ -214,12 +214,18 @@ static void write_m(
 	sbuf_str(b, rest_of(line, m.len));
 }
 
+static bool is_rejected(struct str m)
+{
+	(void)str_cut(&m, ' ');
+	return str_eq(str_cut(&m, ' '), STR("0"));
+}
+
 static void codecs_look(struct section *s, const struct sdp_filter *f, uint32_t *emptied)
 {
 	struct str rest = s->text, m = bare(line_of(&rest)), head, formats, value;
 
 	s->rtp = formats_of(m, &head, &formats);
-	if (!s->rtp || (!f->codecs && !f->single))
+	if (!s->rtp || (!f->codecs && !f->single) || is_rejected(m))
 		return;
 	for (uint32_t i = 0; i < TYPES; i++)
 		s->name[i] = sdp_static_codec(i);
@@ -362,4 +368,15 @@ struct str sdp_filter_apply(
 		out = pool_strdup(p, sbuf_view(&b));
 	sbuf_fini(&b);
 	return out;
+}
+
+bool sdp_filter_empties(const struct sdp_filter *f, const struct sdp_media *m)
+{
+	struct section s = {.text = m->lines->text, .kind = m->kind};
+	uint32_t emptied = 0;
+
+	for (const struct sdp_line *l = m->lines; l; l = l->next)
+		s.text.len = (size_t)(l->text.s + l->text.len - s.text.s);
+	codecs_look(&s, f, &emptied);
+	return emptied;
 }

@@ -6,6 +6,8 @@
 
 #include "base/pool.h"
 
+struct sdp_media;
+
 /* strip: the codec goes, "all": every one. except: but not this one. offer: nor this one, and in this order, first. */
 enum sdp_codec_op { SDP_CODEC_STRIP, SDP_CODEC_EXCEPT, SDP_CODEC_OFFER };
 struct sdp_codec_rule {
@@ -31,8 +33,10 @@ struct sdp_filter {
 };
 
 /* The new text, in the pool; body itself when there is nothing to do; s = NULL without memory. *emptied: media whose every codec
- * would have gone, and that were therefore left as they are. */
+ * would have gone, and that were therefore left as they are. Rejected media (port 0) keep their codecs. */
 struct str sdp_filter_apply(
 	const struct sdp_filter *f, struct pool *p, struct str body, uint32_t *emptied);
+/* Whether no codec of this media would be left. m is of sdp_parse(). */
+bool sdp_filter_empties(const struct sdp_filter *f, const struct sdp_media *m);
 
 #endif
