@@ -128,7 +128,7 @@ struct media_stream_cfg {
 	struct local_port local;
 	uint32_t ctx;             /* its context */
 	uint32_t rtp_to, rtcp_to; /* streams the other side is reached by, or MEDIA_NONE */
-	bool rtp, rtcp;           /* which packets come here: both with rtcp-mux */
+	bool rtp, rtcp;           /* which packets are expected here: both with rtcp-mux */
 	bool strict_source;       /* after confirmation other sources are dropped */
 	bool media_handover;      /* or may take over at any time */
 	bool asymmetric;          /* never send to where packets come from */

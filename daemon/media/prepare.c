@@ -115,6 +115,13 @@ static enum media_verdict believe(
 			(l->confirmed && endpoint_addr_eq(&in->src, &l->source)));
 }
 
+/* Some terminals send RTCP to the RTP port without rtcp-mux. Only types 200 to 207 are RTCP there (RFC 3550 12.1, RFC 4585, RFC 3611):
+ * without rtcp-mux, payload types 64 to 95 with marker are RTP (RFC 5761 4). */
+static bool is_rtcp(const struct media_stream_cfg *cfg, const uint8_t *p, enum pkt_kind kind)
+{
+	return kind == PKT_RTCP && (cfg->rtcp || !cfg->rtp || (p[1] >= 200 && p[1] <= 207));
+}
+
 static uint8_t route(struct draft *d)
 {
 	struct media *m = d->m;
@@ -142,8 +149,8 @@ static uint8_t route(struct draft *d)
 	if (in->t_ns < m->shed_before_ns[s->cfg.emergency])
 		return drop(
 			d, s->cfg.emergency ? MEDIA_DROP_OVERLOAD_EMERGENCY : MEDIA_DROP_OVERLOAD);
-	d->rtcp = kind == PKT_RTCP;
-	if (kind == PKT_OTHER || (d->rtcp ? !s->cfg.rtcp : !s->cfg.rtp))
+	d->rtcp = is_rtcp(&s->cfg, d->p, kind);
+	if (kind == PKT_OTHER || (!d->rtcp && !s->cfg.rtp))
 		return drop(d, MEDIA_DROP_MALFORMED);
 	d->rx = d->note->rx = &m->ctx[s->cfg.ctx];
 	if (!learn_accepts(&s->learn, &m->trial[stream].learn, &s->cfg, &in->src,

@@ -54,3 +54,9 @@ class Session:
     def unprotect(self, packet):
         """None if it is not authentic, or was here before."""
         return self._through(lib().srtp_unprotect, packet)
+
+    def protect_rtcp(self, packet):
+        return self._through(lib().srtp_protect_rtcp, packet)
+
+    def unprotect_rtcp(self, packet):
+        return self._through(lib().srtp_unprotect_rtcp, packet)

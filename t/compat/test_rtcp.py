@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""RTCP: which port it comes to, and what of it the other side is told."""
+import os
+import select
+import socket
+import struct
+
+import ng
+from compat import compat, compat_each
+
+RR, APP = 201, 204
+
+
+def part(kind, ssrc, body=b"", count=0):
+    """One packet of a compound: header, sender's SSRC, body."""
+    return struct.pack("!BBHI", 0x80 | count, kind, 1 + len(body) // 4, ssrc) + body
+
+
+def rtcp_socket(relay, where, phone):
+    """The phone's RTCP port: the one above that of its RTP."""
+    sock = ng.socket_in(relay.net.terminal[where], socket.AF_INET)
+    sock.bind((phone.ip, phone.port + 1))
+    return sock
+
+
+def receive(phone, sock, timeout=30.0):
+    if not select.select([sock], [], [], timeout)[0]:
+        return None
+    packet = sock.recv(2048)
+    return phone.rx.unprotect_rtcp(packet) if phone.rx else packet
+
+
+def send(phone, packet, sock=None, port=None):
+    packet = phone.tx.protect_rtcp(packet) if phone.tx else packet
+    (sock or phone.sock).sendto(packet, (phone.to[0], phone.to[1] + (port or 0)))
+
+
+@compat_each("RTCP", "RFC 3550 section 11, accepted at the RTP port too", [(None, None), (None, "80"), ("80", None), ("80", "GCM")])
+def test_rtcp_at_the_rtp_port_without_mux(relay, x, y):
+    a, b = relay.phone("caller", x), relay.phone("callee", y)
+    call = relay.call()
+    call.talk(a, b)
+    other = rtcp_socket(relay, "callee", b)
+    word = part(RR, a.ssrc) + part(APP, a.ssrc, b"name" + os.urandom(8))
+    send(a, word)
+    assert receive(b, other) == word
+    # RTP goes on to the RTP port, from where it came.
+    b.send(b"still RTP")
+    assert a.receive() == b"still RTP"
+    other.close()
+
+
+@compat("RTCP", "RFC 5761 section 4")
+def test_payload_types_of_rtcp_are_rtp_without_mux(relay):
+    """Type 70 with the marker looks like RTCP's type 198."""
+    a, b = relay.phone("caller"), relay.phone("callee")
+    relay.call().talk(a, b)
+    a.send(b"marked", kind=0x80 | 70)
+    assert b.receive() == b"marked"
+
+
+@compat("RTCP", "xcipher-ng(7) strict-source")
+def test_rtcp_at_the_rtp_port_does_not_move_rtp(relay):
+    a, b = relay.phone("caller"), relay.phone("callee")
+    relay.call().talk(a, b, flags=["strict-source"])
+    other, stranger = rtcp_socket(relay, "callee", b), rtcp_socket(relay, "caller", a)
+    word = part(RR, 7) + part(APP, 7, b"name" + os.urandom(8))
+    send(a, word, stranger)
+    assert receive(b, other, 0.2) is None
+    send(a, word)
+    assert receive(b, other) == word
+    b.send(b"to the phone")
+    assert a.receive() == b"to the phone"
+    other.close()
+    stranger.close()
