@@ -152,7 +152,8 @@ static struct media_crypto crypto_of(
 	c.mki_len = s->master.mki_len;
 	for (uint32_t i = 0; i < c.keys; i++) {
 		c.key[i].slot = slot[i];
-		memcpy(c.key[i].mki, (i ? &more[i - 1] : &s->master)->mki, c.mki_len);
+		memcpy(c.key[i].mki, (i ? &more[i - 1] : &s->master)->mki,
+			srtp_mki_kept(c.mki_len));
 	}
 	c.clear_rtp = s->unencrypted_srtp;
 	c.clear_rtcp = s->unencrypted_srtcp;

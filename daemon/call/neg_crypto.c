@@ -13,7 +13,7 @@ bool crypto_same_key(const struct srtp_master *a, const struct srtp_master *b)
 		return false;
 	return secmem_equal(a->key, b->key, s->key_len) &&
 		secmem_equal(a->salt, b->salt, s->salt_len) &&
-		memcmp(a->mki, b->mki, a->mki_len) == 0;
+		memcmp(a->mki, b->mki, srtp_mki_kept(a->mki_len)) == 0;
 }
 
 /* --- What terminals say ----------------------------------------------------------------------------------------- */

@@ -323,15 +323,23 @@ static void reject_unusable(struct plan *plan, struct leg *from, const struct sd
 	if (!plan->error || from->active || in->r->sdes.require_given || from->said.lines ||
 		!sdp_proto_is_secure(m->proto))
 		return;
-	if (!plan->unusable) {
-		plan->unusable = plan->error;
-		plan->unusable_detail = plan->detail;
-	}
-	plan_warn(plan, in->p,
-		pool_printf(
-			in->p, "rejected: %s (" STR_FMT ")", plan->error, STR_ARG(plan->detail)));
+	plan->unusable_detail = plan->unusable
+		? pool_printf(in->p, STR_FMT "; " STR_FMT, STR_ARG(plan->unusable_detail),
+			  STR_ARG(plan->detail))
+		: plan->detail;
+	plan->unusable = plan->unusable ? plan->unusable : plan->error;
 	plan->error = NULL;
 	plan->media[i].reject = from->said.rejected = true;
+}
+
+static void tell_unusable(struct plan *plan, const struct neg_in *in)
+{
+	if (plan->offers)
+		plan_warn(plan, in->p,
+			pool_printf(in->p, "rejected: %s (" STR_FMT ")", plan->unusable,
+				STR_ARG(plan->unusable_detail)));
+	else
+		plan_fail(plan, plan->unusable, plan->unusable_detail);
 }
 
 bool plan_init(struct plan *plan, struct neg_in *in)
@@ -454,8 +462,8 @@ void negotiate_offer(struct plan *plan, struct call *c, struct neg_in *in)
 	error = twice_fits(to, in->sdp->media_count);
 	if (error && !plan->error)
 		plan_fail(plan, error, STR_NONE);
-	if (plan->unusable && !plan->offers && !plan->error)
-		plan_fail(plan, plan->unusable, plan->unusable_detail);
+	if (plan->unusable && !plan->error)
+		tell_unusable(plan, in);
 	listen_remember(from, in->sdp);
 }
 

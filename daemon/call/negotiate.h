@@ -34,10 +34,10 @@ struct plan {
 	struct str warning;
 	bool too_many; /* the warning says so */
 	bool offers;   /* some m-line is offered on */
-	const char *
-		unusable; /* error-reason of the first m-line that was rejected for its crypto lines, */
-	struct str unusable_detail; /* unless others are offered */
-	uint8_t from, to;           /* sides: who said it, who is told */
+	/* Error-reason of the first m-line that was rejected for its crypto lines; all such m-lines. */
+	const char *unusable;
+	struct str unusable_detail;
+	uint8_t from, to; /* sides: who said it, who is told */
 	/* What is told, as far as ports don't matter */
 	struct plan_media {
 		bool keep, reject, omit;

@@ -128,7 +128,7 @@ static uint32_t finish(const struct arena *a, const struct media_ctx *tx, const 
 	if (tx->tx.choose) {
 		const struct media_crypto *c = &tx->cfg->tx;
 
-		memcpy(a->out + j->out_off + end + t.mki, c->key[c->use].mki, c->mki_len);
+		srtp_mki_put(a->out + j->out_off + end + t.mki, c->key[c->use].mki, c->mki_len);
 	}
 	return end + t.len;
 }

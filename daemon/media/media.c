@@ -78,7 +78,7 @@ static bool crypto_is_sound(const struct media *m, const struct media_crypto *c)
 		if (slot < 2 || slot % 2 || slot >= m->cfg.key_slots)
 			return false;
 		for (uint32_t k = 0; k < i; k++)
-			if (memcmp(c->key[k].mki, c->key[i].mki, c->mki_len) == 0)
+			if (memcmp(c->key[k].mki, c->key[i].mki, srtp_mki_kept(c->mki_len)) == 0)
 				return false;
 	}
 	return true;

@@ -19,8 +19,8 @@
 
 /* A master key of a direction: its session keys' place, and how packets under it are marked (RFC 3711 3.1, 8.1). */
 struct media_key {
-	uint32_t slot;                  /* of SRTP, SRTCP's is the next; from key_take() */
-	uint8_t mki[SUITE_MAX_MKI_LEN]; /* mki_len bytes */
+	uint32_t slot;               /* of SRTP, SRTCP's is the next; from key_take() */
+	uint8_t mki[SUITE_MKI_KEPT]; /* srtp_mki_kept(mki_len) bytes */
 };
 
 /* One direction's crypto of a media on one side. All its keys are of one crypto line (RFC 4568 6.1): same suite, same session

@@ -198,7 +198,7 @@ static bool rx_key(struct draft *d, const uint8_t *mki)
 		return true;
 	c = &d->rx->cfg->rx; /* not before: this is one cache line more */
 	for (uint32_t i = 0; i < c->keys; i++)
-		if (memcmp(mki, c->key[i].mki, c->mki_len) == 0) {
+		if (srtp_mki_is(mki, c->key[i].mki, c->mki_len)) {
 			d->note->rx_key = c->key[i].slot;
 			return true;
 		}

@@ -8,7 +8,6 @@
 #include "proto/base64.h"
 
 #define LIFETIME_MAX_EXP 48 /* RFC 4568 6.1: at most 2^48 SRTP packets */
-#define MKI_MAX_LEN_RFC  128
 
 /* If a begins with prefix (any case), cut it off. */
 static bool strip_prefix(struct str *a, struct str prefix)
@@ -35,14 +34,13 @@ static enum sdes_err parse_lifetime(uint64_t *out, struct str text)
 	return SDES_OK;
 }
 
-/* "value:length": a decimal number, to be written big-endian into that many bytes. */
+/* "value:length": a decimal number, to be written big-endian into that many bytes (RFC 4568 6.1). */
 static enum sdes_err parse_mki(struct srtp_master *m, struct str text)
 {
 	struct str value = str_cut(&text, ':');
 	uint64_t len;
 
-	if (str_to_u64(&len, text, MKI_MAX_LEN_RFC) || len == 0 || len > SUITE_MAX_MKI_LEN ||
-		value.len == 0)
+	if (str_to_u64(&len, text, SUITE_MAX_MKI_LEN) || len == 0 || value.len == 0)
 		return SDES_ERR_MKI;
 	memset(m->mki, 0, sizeof(m->mki));
 	for (size_t i = 0; i < value.len; i++) {
@@ -50,7 +48,7 @@ static enum sdes_err parse_mki(struct srtp_master *m, struct str text)
 
 		if (carry > 9)
 			return SDES_ERR_MKI;
-		for (size_t k = len; k-- > 0;) {
+		for (size_t k = srtp_mki_kept((uint32_t)len); k-- > 0;) {
 			carry += m->mki[k] * 10u;
 			m->mki[k] = (uint8_t)carry;
 			carry >>= 8;
@@ -100,7 +98,7 @@ static enum sdes_err parse_inline(struct srtp_master *k, struct str text)
 
 static bool same_mki(const struct srtp_master *a, const struct srtp_master *b)
 {
-	return memcmp(a->mki, b->mki, a->mki_len) == 0;
+	return memcmp(a->mki, b->mki, srtp_mki_kept(a->mki_len)) == 0;
 }
 
 /* Several keys are told apart by their MKIs, which are of one length (RFC 4568 6.1). */
@@ -215,8 +213,8 @@ enum sdes_err sdes_parse(struct sdes *out, struct sdes_bag *bag, struct str valu
 
 static void write_mki(struct sbuf *b, const struct srtp_master *m)
 {
-	uint8_t n[SUITE_MAX_MKI_LEN];
-	char digits[3 * SUITE_MAX_MKI_LEN];
+	uint8_t n[SUITE_MKI_KEPT];
+	char digits[3 * SUITE_MKI_KEPT];
 	size_t at = sizeof(digits);
 	bool more = true;
 
@@ -225,7 +223,7 @@ static void write_mki(struct sbuf *b, const struct srtp_master *m)
 		unsigned rest = 0;
 
 		more = false;
-		for (size_t i = 0; i < m->mki_len; i++) {
+		for (size_t i = 0; i < srtp_mki_kept(m->mki_len); i++) {
 			rest = rest << 8 | n[i];
 			n[i] = (uint8_t)(rest / 10);
 			rest %= 10;
@@ -303,7 +301,7 @@ const char *sdes_err_text(enum sdes_err e)
 		[SDES_ERR_MANY_KEYS] = "too many inline keys",
 		[SDES_ERR_LIFETIME] = "malformed key lifetime",
 		[SDES_ERR_MKI] =
-			"MKI malformed, too long, missing, or not unique among several keys",
+			"MKI malformed, too large, missing, or not unique among several keys",
 		[SDES_ERR_FEC] = "FEC with SRTP is not supported",
 		[SDES_ERR_PARAM] = "session parameter unknown or malformed",
 	};

@@ -10,8 +10,8 @@ struct srtp_master {
 	enum srtp_suite_id suite;
 	uint8_t key[SUITE_MAX_KEY_LEN];   /* suite's key_len bytes */
 	uint8_t salt[SUITE_MAX_SALT_LEN]; /* suite's salt_len bytes */
-	uint8_t mki[SUITE_MAX_MKI_LEN];
-	uint8_t mki_len; /* 0 = no MKI */
+	uint8_t mki[SUITE_MKI_KEPT];      /* srtp_mki_kept(mki_len) bytes */
+	uint8_t mki_len;                  /* 0 = no MKI */
 	/* Session parameters of the crypto line that go with the key (RFC 4568 6.1, 6.3). A key that comes again with others of
 	 * these is the same key: it gets another slot, and no index is reset. */
 	uint8_t kdr; /* session keys are derived anew every 2^kdr packets, 1 to SRTP_KDR_MAX; 0 = only once */

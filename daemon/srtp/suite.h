@@ -8,7 +8,9 @@
 #define SUITE_MAX_KEY_LEN  32
 #define SUITE_MAX_SALT_LEN 14
 #define SUITE_MAX_TAG_LEN  16
-#define SUITE_MAX_MKI_LEN  16 /* longer ones are refused at signalling (RFC 4568 allows 128) */
+#define SUITE_MAX_MKI_LEN  128 /* bytes in a packet (RFC 4568 9.2) */
+/* An MKI is a number, so the bytes in front of the last 16 are zeroes that need no memory. Larger numbers are refused at signalling. */
+#define SUITE_MKI_KEPT 16
 
 /* In the order in which generated offers prefer them. X(id, name, alias, cipher, auth, key, salt, SRTP tag, SRTCP tag, RFC) */
 #define SRTP_SUITES(X)                                                                            \
@@ -53,6 +55,33 @@ struct srtp_suite {
 	uint8_t rtcp_tag_len; /* bytes */
 	const char *rfc;
 };
+
+/* How many bytes are kept of an MKI of this length: the last ones. */
+static inline uint32_t srtp_mki_kept(uint32_t len)
+{
+	return min_u32(len, SUITE_MKI_KEPT);
+}
+
+/* Whether the len bytes of a packet are this MKI. It is public: any comparison will do. */
+static inline bool srtp_mki_is(
+	const uint8_t *packet, const uint8_t kept[SUITE_MKI_KEPT], uint32_t len)
+{
+	while (len > SUITE_MKI_KEPT) {
+		if (*packet++)
+			return false;
+		len--;
+	}
+	return memcmp(packet, kept, len) == 0;
+}
+
+static inline void srtp_mki_put(uint8_t *packet, const uint8_t kept[SUITE_MKI_KEPT], uint32_t len)
+{
+	while (len > SUITE_MKI_KEPT) {
+		*packet++ = 0;
+		len--;
+	}
+	memcpy(packet, kept, len);
+}
 
 /* NULL only for an id out of range. */
 const struct srtp_suite *srtp_suite_get(enum srtp_suite_id id);

@@ -12,6 +12,7 @@
 
 #define K30  "WVNfX19zZW1jdGwgKCkgewkyMjA7fQp9CnVubGVz" /* RFC 4568 4, example */
 #define K30B "PS1uQCVeeCFCanVmcjkpPj1cNWhxXkB3XnAqLW1u"
+#define K46  "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8gISIjJCUmJygpKissLQ"
 #define K38  "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGw" /* 28 bytes, 00..1b */
 #define K44  "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8gISIjJCUmJygpKis"
 #define A80  "AES_CM_128_HMAC_SHA1_80 "
@@ -25,6 +26,14 @@ static void reads_and_refuses(void **state)
 	} T[] = {
 		{"1 " A80 "inline:" K30 "|2^20|1:4", SDES_OK, NULL},
 		{"2 F8_128_HMAC_SHA1_80 inline:" K30 "|2^20|1:4", SDES_OK, NULL},
+		{"1 " A80 "inline:" K30 "|1:17", SDES_OK, NULL},
+		{"1 " A80 "inline:" K30 "|340282366920938463463374607431768211455:128", SDES_OK,
+			NULL},
+		{"1 " A80 "inline:" K30 "|7:128;inline:" K30B "|8:128", SDES_OK, NULL},
+		{"1 AES_CM_256_HMAC_SHA1_80 inline:" K46, SDES_OK, NULL},
+		{"1 aes_cm_256_hmac_sha1_80 inline:" K46, SDES_OK,
+			"1 AES_CM_256_HMAC_SHA1_80 inline:" K46},
+		{"1 AES_256_CM_HMAC_SHA1_80 inline:" K46, SDES_OK, NULL},
 		{"1 " A80 "inline:" K30 "|2^20|1:4 UNENCRYPTED_SRTCP UNAUTHENTICATED_SRTP", SDES_OK,
 			NULL},
 		{"1 " A80 "inline:" K30, SDES_OK, NULL},
@@ -80,7 +89,11 @@ static void reads_and_refuses(void **state)
 		{"1 " A80 "inline:" K30 "||1:4", SDES_ERR_LIFETIME, NULL},
 		{"1 " A80 "inline:" K30 "|256:1", SDES_ERR_MKI, NULL},
 		{"1 " A80 "inline:" K30 "|1:0", SDES_ERR_MKI, NULL},
-		{"1 " A80 "inline:" K30 "|1:17", SDES_ERR_MKI, NULL},
+		{"1 " A80 "inline:" K30 "|1:129", SDES_ERR_MKI, NULL},
+		{"1 " A80 "inline:" K30 "|340282366920938463463374607431768211456:16", SDES_ERR_MKI,
+			NULL},
+		{"1 " A80 "inline:" K30 "|340282366920938463463374607431768211456:128",
+			SDES_ERR_MKI, NULL}, /* 2^128: more than is kept */
 		{"1 " A80 "inline:" K30 "|:4", SDES_ERR_MKI, NULL},
 		{"1 " A80 "inline:" K30 "|1x:4", SDES_ERR_MKI, NULL},
 		{"1 " A80 "inline:" K30 "|2^20|1:4|", SDES_ERR_SYNTAX, NULL},
