@@ -182,8 +182,8 @@ static bool same_stream(const struct media_stream_cfg *a, const struct media_str
 		a->learning == b->learning && a->strict_source == b->strict_source &&
 		a->media_handover == b->media_handover && a->asymmetric == b->asymmetric &&
 		a->tos == b->tos && a->emergency == b->emergency && a->gate == b->gate &&
-		a->quiet == b->quiet && a->tap == b->tap && a->events[0] == b->events[0] &&
-		a->events[1] == b->events[1];
+		a->quiet == b->quiet && a->no_feedback == b->no_feedback && a->tap == b->tap &&
+		a->events[0] == b->events[0] && a->events[1] == b->events[1];
 }
 
 /* Whom copies go to: of a source the first who listens, of a listener the next. */
@@ -244,6 +244,7 @@ static void stream_cfgs(const struct call *c, const struct side *s, const struct
 	if (joined)
 		common.rtcp_to = peer->mux ? peer->port.rtp_stream : peer->port.rtcp_stream;
 	echo_to(c, s, l, &common);
+	common.no_feedback = joined && leg_has_feedback(l) && !leg_has_feedback(peer);
 	*rtp = *rtcp = common;
 	rtp->local = l->port.rtp;
 	rtp->rtp = true;

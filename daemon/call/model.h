@@ -49,6 +49,7 @@ struct leg {
 	bool mux;
 	uint64_t events[2]; /* bit per payload type: telephone events, of both sides */
 	uint8_t quiet;      /* MEDIA_QUIET_* */
+	bool feedback;      /* it wrote a=rtcp-fb, under whichever profile */
 	struct sdes rx, tx; /* SUITE_PLAIN: RTP */
 	struct srtp_master rx_more[SDES_MAX_KEYS - 1];
 	/* What comes from it leaves as it came; what goes to it is such. Then tx is plain: nothing of ours goes there. */
@@ -92,6 +93,7 @@ struct leg {
 		struct sdes_bag bag; /* their further keys */
 		uint64_t events[2];
 		uint8_t quiet;
+		bool feedback;
 	} said;
 
 	/* as we last offered it to the terminal: its answer must fit */
@@ -233,6 +235,11 @@ struct leg *side_leg(struct keystore *k, struct side *s, uint32_t media);
 static inline struct leg *side_leg_get(const struct side *s, uint32_t media)
 {
 	return media < s->legs ? s->leg[media] : NULL;
+}
+/* Whether the terminal understands RTCP feedback (RFC 4585): by its profile, or it says so without. */
+static inline bool leg_has_feedback(const struct leg *l)
+{
+	return l->feedback || sdp_proto_is_feedback(l->proto);
 }
 
 /* --- Call-IDs --------------------------------------------------------------------------------------------------- */

@@ -199,6 +199,7 @@ void neg_said_at(struct leg_said *said, const struct sdp_media *m, const struct 
 	said->proto = m->proto;
 	said->dir = m->dir;
 	said->mux = m->rtcp_mux;
+	said->feedback = sdp_attr(m->lines, STR("rtcp-fb"));
 	remotes(in, m, false, &said->remote, &said->rtcp_remote);
 }
 
@@ -571,6 +572,8 @@ static void answer_media(struct plan *plan, struct call *c, bool paired, const s
 	neg_into_force(lf, m->proto, m->dir, m);
 	pm->proto = neg_answer_proto(plan, lt, m, i, in);
 	neg_into_force(lt, pm->proto, lt->said.dir, m);
+	lf->feedback = sdp_attr(m->lines, STR("rtcp-fb"));
+	lt->feedback = lt->said.feedback;
 	lf->used = lt->used = true;
 	lf->started = lt->started = to->offer_open;
 	pm->mux = to_mux;

@@ -215,11 +215,25 @@ static void seal_rtcp(
 		.tx_tag_off = j->tx_tag_off,
 		.flags = j->flags & (XC_JOB_RTCP | XC_JOB_TX_CLEAR)};
 
-	media_rename_rtcp(key, p, len, true);
-	if (!is_copy)
+	if (key && n->rx->rx.srtp)
+		media_rename_rtcp(key, p, len, true);
+	if (key && n->rx->rx.srtp && !is_copy)
 		media_rename_rtcp(key, p, len, false);
 	seal.ssrc = be32(p + 4);
 	(void)srtp_ref_job(&seal, a->key, p, p); /* from plain: it cannot fail to authenticate */
+}
+
+/* The deciphered packet in the output without feedback, and the job that fits it. False: nothing is left. */
+static bool cut_feedback(const struct arena *a, const struct note *n, struct xc_job *j)
+{
+	size_t len = (size_t)j->hdr_len + j->body_len;
+
+	len = rtcp_drop_feedback(a->out + j->out_off, len);
+	if (len < j->hdr_len)
+		return false;
+	j->body_len = (uint32_t)len - j->hdr_len;
+	j->tx_tag_off = (uint32_t)len + n->tx->rtcp_tail[true].tag;
+	return true;
 }
 
 static uint8_t complete(struct media *m, const struct arena *a, struct note *n, struct media_in *in,
@@ -227,6 +241,8 @@ static uint8_t complete(struct media *m, const struct arena *a, struct note *n, 
 {
 	const struct media_stream *target;
 	bool is_copy = n->copy_of != MEDIA_NONE;
+	const struct xc_job *came = j;
+	struct xc_job cut;
 	uint8_t v = is_copy ? receive_copy(m, n, status) : receive(m, a, n, in, j, status);
 
 	if (is_copy && !m->note[n->copy_of].received)
@@ -241,6 +257,13 @@ static uint8_t complete(struct media *m, const struct arena *a, struct note *n, 
 		return media_drop(m, n->stream, MEDIA_DROP_NO_DESTINATION);
 	if (!reachable(&target->learn.remote))
 		return media_drop(m, n->stream, MEDIA_DROP_NO_DESTINATION);
+	if (j->flags & XC_JOB_RTCP && m->stream[n->stream].cfg.no_feedback && !is_copy &&
+		!n->passed) {
+		cut = *j;
+		if (!cut_feedback(a, n, &cut))
+			return media_drop(m, n->stream, MEDIA_DROP_FEEDBACK);
+		j = &cut;
+	}
 	v = tx_commit(m, n->tx, n, in, j);
 	if (v != MEDIA_SENT)
 		return media_drop(m, n->stream, v);
@@ -248,7 +271,7 @@ static uint8_t complete(struct media *m, const struct arena *a, struct note *n, 
 		seal_rtcp(a, n, j, is_copy);
 	media_key_reached(m, a, &n->tx->tx, n->tx_key, j->flags & XC_JOB_RTCP, j->tx_index);
 	if (j->flags & XC_JOB_RTCP && !is_copy && !n->passed)
-		media_rtcp_seen(m, a, n, in, j);
+		media_rtcp_seen(m, a, n, in, came);
 	if (j->flags & XC_JOB_RTCP && n->tx->tx.rename && !n->tx->tx.srtp)
 		media_rename_rtcp(
 			n->tx->cfg->rename, a->out + j->out_off, j->hdr_len + j->body_len, false);

@@ -146,6 +146,7 @@ struct media_stream_cfg {
 	uint32_t copy[2];
 	uint64_t events[2]; /* bit per payload type: telephone events (RFC 4733), for gate */
 	uint8_t quiet;      /* MEDIA_QUIET_*, for MEDIA_GATE_QUIET */
+	bool no_feedback;   /* RTCP feedback is not passed on: the other side does not speak it */
 };
 
 /* What media keeps with a slot pair. With a kdr it derives session keys itself as the indexes grow (RFC 3711 4.3.1, 4.3.2), into

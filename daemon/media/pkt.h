@@ -31,6 +31,7 @@
 	X(OVERLOAD, "overload", "too old when its turn came: too much to do")          \
 	X(OVERLOAD_EMERGENCY, "overload-emergency", "the same, of an emergency call")  \
 	X(BLOCKED, "blocked", "blocked by command")                                    \
+	X(FEEDBACK, "feedback", "RTCP feedback that the other side does not speak")    \
 	X(AGAIN, "came-again", "packet was received before: media go in a circle")     \
 	X(COPY_ROOM, "copy-room", "no room in the burst for a listener's copy")        \
 	X(STALE, "stale", "stream went away while its packet was processed")           \

@@ -394,12 +394,14 @@ static uint32_t ssrc_change(const struct draft *d, const struct media_ctx *tx)
 	return c->scratch_name.change;
 }
 
-/* SRTCP of a source with a name: SSRCs in the enciphered body change too, so the engine deciphers only (complete.c). */
+/* SRTCP of a source with a name: SSRCs in the enciphered body change too, so the engine deciphers only (complete.c). Likewise if
+ * feedback is to be taken out. */
 static uint8_t leave_rtcp(struct draft *d)
 {
 	uint8_t v = tx_rtcp_index(d);
+	bool renames = d->tx->tx.rename && d->rx->rx.srtp;
 
-	if (v == MEDIA_JOB && d->tx->tx.rename && d->rx->rx.srtp) {
+	if (v == MEDIA_JOB && (renames || d->m->stream[d->note->stream].cfg.no_feedback)) {
 		d->note->seal = d->job->tx_key;
 		d->job->tx_key = PLAIN_RTCP;
 	}

@@ -8,6 +8,8 @@
 enum {
 	SENDER_REPORT = 200,
 	RECEIVER_REPORT = 201,
+	TRANSPORT_FEEDBACK = 205,
+	PAYLOAD_FEEDBACK = 206,
 	SENDER_LEN = 28,
 	RECEIVER_LEN = 8,
 	BLOCK_LEN = 24
@@ -66,6 +68,25 @@ int rtcp_read(struct rtcp_info *out, const uint8_t *p, size_t len)
 		at += part;
 	}
 	return any ? 0 : -EBADMSG;
+}
+
+size_t rtcp_drop_feedback(uint8_t *p, size_t len)
+{
+	size_t at = 0, out = 0;
+
+	while (at + 8 <= len) {
+		size_t part = 4 + 4 * (size_t)be16(p + at + 2);
+
+		if (p[at] >> 6 != 2 || at + part > len)
+			break;
+		if (p[at + 1] != TRANSPORT_FEEDBACK && p[at + 1] != PAYLOAD_FEEDBACK) {
+			memmove(p + out, p + at, part);
+			out += part;
+		}
+		at += part;
+	}
+	memmove(p + out, p + at, len - at);
+	return out + (len - at);
 }
 
 uint32_t rtcp_mos(uint32_t rtt_us, uint32_t jitter_us, uint32_t loss)

@@ -8,7 +8,7 @@ import struct
 import ng
 from compat import compat, compat_each
 
-RR, APP = 201, 204
+RR, APP, RTPFB, PSFB = 201, 204, 205, 206
 
 
 def part(kind, ssrc, body=b"", count=0):
@@ -73,3 +73,41 @@ def test_rtcp_at_the_rtp_port_does_not_move_rtp(relay):
     assert a.receive() == b"to the phone"
     other.close()
     stranger.close()
+
+
+def feedback_call(relay, x, y, answer_lines=()):
+    """A speaks AVPF, B is offered AVP."""
+    a, b = relay.phone("caller", x), relay.phone("callee", y)
+    call = relay.call()
+    keys = {"transport_protocol": "RTP/SAVP", "SDES": [f"only-{b.suite}"]} if y else {"transport_protocol": "RTP/AVP"}
+    lines = ("a=rtcp-mux", "a=rtcp-fb:* nack pli")
+    b.told(call.offer(a.sdp(*lines, profile="RTP/SAVPF" if x else "RTP/AVPF"), **keys).sdp.audio)
+    a.told(call.answer(b.sdp("a=rtcp-mux", *answer_lines)).sdp.audio)
+    for p, q in ((a, b), (b, a)):
+        p.send(b"first")
+        assert q.receive() == b"first"
+    return a, b
+
+
+FB = part(PSFB, 7, struct.pack("!I", 9), 1) + part(RTPFB, 7, struct.pack("!III", 9, 1, 2), 1)
+PAIRS = [(None, None), (None, "80"), ("80", None), ("80", "32"), ("GCM", "80"), ("80", "GCM256")]
+
+
+@compat_each("RTCP", "RFC 4585 section 3.1, RFC 3550 section 6.1", PAIRS)
+def test_feedback_is_taken_out_towards_avp(relay, x, y):
+    a, b = feedback_call(relay, x, y)
+    rr, app = part(RR, a.ssrc), part(APP, a.ssrc, b"name" + os.urandom(8))
+    for sent, got in ((rr + FB + app, rr + app), (rr + app + FB, rr + app), (rr + app, rr + app), (FB + rr, rr)):
+        send(a, FB)  # nothing is left of it, and it does not hold up what follows
+        send(a, sent)
+        assert receive(b, b.sock) == got
+    send(b, rr + FB)
+    assert receive(a, a.sock) == rr + FB
+
+
+@compat("RTCP", "RFC 4585 section 4.2")
+def test_feedback_stays_towards_a_terminal_that_asks_for_it(relay):
+    """Many video phones write a=rtcp-fb under RTP/AVP."""
+    a, b = feedback_call(relay, None, None, ["a=rtcp-fb:* nack pli"])
+    send(a, part(RR, 7) + FB)
+    assert receive(b, b.sock) == part(RR, 7) + FB

@@ -268,9 +268,47 @@ static void forged_and_repeated_reports_do_not_count(void **state)
 	rig_free(r);
 }
 
+#define STATIC_STR(x)            \
+	{                        \
+		x, sizeof(x) - 1 \
+	}
+#define RR   "\x80\xc9\0\1\0\0\0\7"
+#define APP  "\x80\xcc\0\2\0\0\0\7name"
+#define PSFB "\x81\xce\0\2\0\0\0\7\0\0\0\7"
+#define NACK "\x81\xcd\0\3\0\0\0\7\0\0\0\7\0\1\0\2"
+
+static void feedback_is_taken_out(void **state)
+{
+	static const struct {
+		struct str in, out;
+	} T[] = {
+		{STATIC_STR(RR APP), STATIC_STR(RR APP)},
+		{STATIC_STR(RR PSFB APP), STATIC_STR(RR APP)},
+		{STATIC_STR(RR APP NACK PSFB), STATIC_STR(RR APP)},
+		{STATIC_STR(PSFB RR), STATIC_STR(RR)},
+		{STATIC_STR(PSFB), STATIC_STR("")},
+		{STATIC_STR(NACK PSFB), STATIC_STR("")},
+		{STATIC_STR(""), STATIC_STR("")},
+		/* Malformed from there on: a length beyond the end, another version, less than a header. */
+		{STATIC_STR(PSFB "\x80\xce\0\7\0\0\0\7"), STATIC_STR("\x80\xce\0\7\0\0\0\7")},
+		{STATIC_STR(RR "\x40\xce\0\1\0\0\0\7"), STATIC_STR(RR "\x40\xce\0\1\0\0\0\7")},
+		{STATIC_STR(PSFB "\x81\xce\0"), STATIC_STR("\x81\xce\0")},
+	};
+	uint8_t p[64];
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(T); i++) {
+		if (T[i].in.len)
+			memcpy(p, T[i].in.s, T[i].in.len);
+		assert_int_equal(rtcp_drop_feedback(p, T[i].in.len), T[i].out.len);
+		assert_memory_equal(p, T[i].out.s, T[i].out.len);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(feedback_is_taken_out),
 		cmocka_unit_test(reports_are_read_as_they_were_written),
 		cmocka_unit_test(opinions_fall_with_delay_jitter_and_loss),
 		cmocka_unit_test(hep_holds_what_fits_and_no_two_families),
