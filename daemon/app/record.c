@@ -148,19 +148,32 @@ static void number_part(char out[PART_LEN], uint32_t parts)
 		snprintf(out, PART_LEN, "-part%u", parts + 1);
 }
 
+/* The name behind the folder, if it is given with it. Files are made there only, and in none of its folders. */
+static struct str in_folder(const struct record *r, struct str file)
+{
+	struct str dir = str_from(r->cfg.dir);
+
+	while (dir.len > 1 && dir.s[dir.len - 1] == '/')
+		dir.len--;
+	if (file.len <= dir.len + 1 || !str_starts(file, dir) || file.s[dir.len] != '/')
+		return file;
+	return (struct str){file.s + dir.len + 1, file.len - dir.len - 1};
+}
+
 static int make_path(
 	const struct record *r, const struct record_start *s, char path[RECORD_PATH_MAX])
 {
 	char name[200] = "", wanted[200] = "", random[17], part[PART_LEN];
+	struct str file = in_folder(r, s->file);
 	uint64_t number;
 	size_t n;
 
 	if (secmem_random(&number, sizeof(number)))
 		return -EIO;
 	snprintf(random, sizeof(random), "%016llx", (unsigned long long)number);
-	if (s->file.len && s->file.len < sizeof(wanted)) {
-		memcpy(wanted, s->file.s, s->file.len);
-	} else if (s->file.len) {
+	if (file.len && file.len < sizeof(wanted)) {
+		memcpy(wanted, file.s, file.len);
+	} else if (file.len) {
 		return -EINVAL;
 	} else if (s->pattern.len) {
 		if (!expand(wanted, sizeof(wanted), s, random))
@@ -170,7 +183,7 @@ static int make_path(
 		snprintf(wanted + n, sizeof(wanted) - n, "%s%s", n ? "-" : "", random);
 	}
 	n = clean(name, sizeof(name) - 1, str_from(wanted));
-	if (n == 0 || strcmp(name, wanted) != 0 || (s->file.len && n != s->file.len))
+	if (n == 0 || strcmp(name, wanted) != 0 || (file.len && n != file.len))
 		return -EINVAL;
 	number_part(part, s->parts);
 	if ((size_t)snprintf(path, RECORD_PATH_MAX, "%s/%s%s", r->cfg.dir, name, part) >=

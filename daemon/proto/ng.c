@@ -272,6 +272,7 @@ static const struct key keys[] = {
 	{"generate-RTCP", KEY_ITEMS, 0, ng_set_generate_rtcp},
 	{"DTMF-security", KEY_ITEMS, 0, ng_set_dtmf_security},
 	{"audio-player", KEY_ITEMS, 0, ng_set_player},
+	{"alias-key", KEY_ITEMS, 0, ng_set_alias_key},
 	TEXT("set-label", KEY_TEXT, label),
 };
 

@@ -298,7 +298,10 @@ bool ng_set_echo(struct ng_parser *x, struct str value)
 {
 	static const struct word_bit nobody[] = {WORD("blackhole", 0), WORD("sinkhole", 0)};
 	static const struct word_bit t[] = {WORD("forward", NG_ECHO_FORWARD),
-		WORD("backwards", NG_ECHO_BACKWARDS),
+		WORD("fwd", NG_ECHO_FORWARD), WORD("fw", NG_ECHO_FORWARD),
+		WORD("backwards", NG_ECHO_BACKWARDS), WORD("backward", NG_ECHO_BACKWARDS),
+		WORD("reverse", NG_ECHO_BACKWARDS), WORD("back", NG_ECHO_BACKWARDS),
+		WORD("bkw", NG_ECHO_BACKWARDS), WORD("bk", NG_ECHO_BACKWARDS),
 		WORD("both", NG_ECHO_FORWARD | NG_ECHO_BACKWARDS)};
 	const struct word_bit *w = FIND(t, value);
 
@@ -362,6 +365,14 @@ bool ng_set_player(struct ng_parser *x, struct str value)
 {
 	if (!is_off(value) && !ng_spelled_like(value, STR("default")))
 		ng_note(x, STR("audio-player"), "there are no audio codecs");
+	return true;
+}
+
+/* Which part of a message would name a party beside its tags. */
+bool ng_set_alias_key(struct ng_parser *x, struct str value)
+{
+	if (!is_off(value) && !ng_spelled_like(value, STR("none")))
+		ng_note(x, STR("alias-key"), "parties are known by their tags alone");
 	return true;
 }
 
