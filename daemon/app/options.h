@@ -18,7 +18,7 @@
 	X("config-file", CONFIG, config_file, "/etc/xcipher/xcipherd.conf", "FILE|none",            \
 		"options from an ini file, section [xcipher]")                                      \
 	X("interface", INTERFACE, local, "", "[NAME/]ADDR[!ADVERTISED]",                            \
-		"local address for media; repeatable, IPv4 and IPv6")                               \
+		"local address for media; repeatable; ALIAS=NAME: another name of one")             \
 	X("listen-ng", ENDPOINT, listen_ng, "127.0.0.1:22222", "ADDR:PORT",                         \
 		"receives ng commands by UDP; keep this address private, or set --ng-key-file too") \
 	X("listen-tcp-ng", LISTEN, listen_tcp_ng, "off", "ADDR:PORT|off",                           \

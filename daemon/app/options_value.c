@@ -23,13 +23,43 @@ static const char *set_string(const char **field, const char *value)
 	return NULL;
 }
 
-/* Each returns NULL, or what would have been right. */
+/* Each of the following returns NULL, or what would have been right. */
+
+/* ALIAS=NAME: another name of all addresses of an interface. */
+static const char *set_alias(struct options *o, struct str text)
+{
+	struct str name = text, alias = str_trim(str_cut(&name, '='));
+	bool found = false;
+
+	name = str_trim(name);
+	if (!alias.len || alias.len > 31 || memchr(alias.s, ' ', alias.len) ||
+		memchr(alias.s, '/', alias.len))
+		return "ALIAS=NAME with an alias of 1 to 31 letters";
+	for (uint32_t i = 0; i < o->locals; i++) {
+		struct relay_local *l = &o->local[i];
+		size_t len = strlen(l->alias);
+
+		if (relay_local_has_name(l, alias))
+			return "ALIAS=NAME with an alias that no interface has";
+		if (!str_eq(str_from(l->name), name))
+			continue;
+		if (len + alias.len + 2 > sizeof(l->alias))
+			return "fewer or shorter aliases: 127 letters for an interface";
+		memcpy(l->alias + len, alias.s, alias.len);
+		memcpy(l->alias + len + alias.len, " ", 2);
+		found = true;
+	}
+	return found ? NULL : "ALIAS=NAME with the name of an interface that comes before";
+}
+
 static const char *set_interface(struct options *o, struct str text)
 {
 	struct relay_local l = {.name = "default"};
 	struct str addr = text, advertised = STR_NONE;
 	const char *slash = memchr(text.s, '/', text.len);
 
+	if (memchr(text.s, '=', text.len))
+		return set_alias(o, text);
 	if (o->locals == STEER_MAX_LOCAL)
 		return "at most 16 interfaces";
 	if (slash) {

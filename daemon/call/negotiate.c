@@ -27,6 +27,18 @@ struct str plan_media_name(struct pool *p, uint32_t i, const char *what)
 
 /* --- Sides ------------------------------------------------------------------------------------------------------ */
 
+bool relay_local_has_name(const struct relay_local *l, struct str name)
+{
+	struct str rest = str_from(l->alias);
+
+	if (str_eq(str_from(l->name), name))
+		return true;
+	for (struct str one = str_word(&rest); one.len; one = str_word(&rest))
+		if (str_eq(one, name))
+			return true;
+	return false;
+}
+
 /* The local address a side is spoken to from: of the interface that was named, of the right family. */
 uint8_t neg_local(struct plan *plan, const struct neg_in *in, struct str name, int family)
 {
@@ -37,7 +49,7 @@ uint8_t neg_local(struct plan *plan, const struct neg_in *in, struct str name, i
 						   : 0;
 
 	for (uint32_t i = 0; i < in->locals_n; i++) {
-		bool same = str_eq(str_from(in->locals[i].name), want);
+		bool same = relay_local_has_name(&in->locals[i], want);
 
 		known |= same;
 		if (same && (!family || in->locals[i].addr.family == family))
@@ -52,7 +64,7 @@ uint8_t neg_local(struct plan *plan, const struct neg_in *in, struct str name, i
 		if (in->locals[i].addr.family == family)
 			return (uint8_t)i;
 	for (uint32_t i = 0; i < in->locals_n; i++)
-		if (str_eq(str_from(in->locals[i].name), want))
+		if (relay_local_has_name(&in->locals[i], want))
 			return (uint8_t)i;
 	return 0;
 }

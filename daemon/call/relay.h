@@ -27,10 +27,13 @@ struct relay_stats {
 
 struct relay_local {          /* a configured interface address */
 	char name[32];        /* "default" if none was given */
+	char alias[128];      /* further names, with a blank behind each */
 	struct endpoint addr; /* where we receive */
 	struct endpoint
 		advertised; /* what is written into SDP; the same address unless configured otherwise */
 };
+
+bool relay_local_has_name(const struct relay_local *l, struct str name);
 
 /* Where the SSRCs of a context stood when the worker was asked last. */
 struct relay_mark {

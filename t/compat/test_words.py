@@ -57,3 +57,14 @@ def test_a_recording_is_named_by_its_path(relay):
         call.request("start recording", recording_file=bad, fails="not a plain file name")
         number += 1
     assert number == 9
+
+
+ALIASES = ["--interface=inside=internal", "--interface=outside=external"]
+
+
+@compat_each("words", "xcipherd(8) --interface", [("outside", "IP4", "10.200.2.1"), ("outside", "IP6", "fd00:2::1"), ("inside", "IP4", "10.200.1.1"),
+                                                 ("external", "IP4", "10.200.2.1")], options=ALIASES)
+def test_an_alias_of_an_interface(relay, name, family, address):
+    reply = relay.call().offer(sdp(audio()), direction=["inside", name], address_family=family)
+    assert reply.sdp.audio.address == address and not reply.warning, reply
+    assert "no interface nowhere" in relay.call().offer(sdp(audio()), direction=["inside", "nowhere"]).warning
