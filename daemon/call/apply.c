@@ -293,7 +293,7 @@ static void commands(const struct call *c, const struct side *s, uint32_t media,
 	uint64_t now_ns, struct media_cmd *cmd, uint32_t *n)
 {
 	struct leg *l = s->leg[media];
-	const struct leg *peer = s->peer == SIDE_NONE ? NULL : leg_at(c, s->peer, media);
+	const struct leg *peer = leg_peer(c, s, media);
 	struct media_ctx_cfg ctx = {.rx = crypto_of(&l->rx, l->rx_more, l->rx_slot),
 		.tx = crypto_of(&l->tx, NULL, &l->tx_slot),
 		.rx_new = l->rx_new || !l->committed,

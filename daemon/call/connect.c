@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Two parties of a call are joined without an offer and an answer (ng's connect): both have ports and keys of their own here, so only
- * where their packets go changes, m-line by m-line. Whoever they spoke to before is on its own until it is connected or offered to.
+ * where their packets go changes, by the kind of the m-lines (leg_peer()). Whoever they spoke to before is on its own until it is connected or offered to.
  * Parties of two calls are not joined: a call's media are all one worker's, and the other call may be another's. */
 #include "call/calls.h"
 #include "call/negotiate.h"
@@ -49,6 +49,31 @@ static const char *join(struct call *c, const struct ng_request *r)
 	return NULL;
 }
 
+/* Names the active m-lines of this side that the other side has no counterpart for. */
+static void warn_unmatched(struct sbuf *b, const struct call *c, const struct side *s)
+{
+	for (uint32_t i = 0; i < s->legs; i++)
+		if (s->leg[i] && s->leg[i]->active && !leg_peer(c, s, i))
+			sbuf_printf(b, "%sm-line %u (%s) of " STR_FMT " has no counterpart",
+				b->len ? "; " : "", i + 1, s->leg[i]->kind, STR_ARG(s->tag));
+}
+
+static struct str unmatched(struct pool *p, const struct call *c, const struct ng_request *r)
+{
+	const struct side *from = c->side[call_side_by_tag(c, r->from_tag)];
+	struct str out = STR_NONE;
+	struct sbuf b;
+
+	sbuf_init(&b, 0);
+	warn_unmatched(&b, c, from);
+	if (!ng_flag(r, NG_FLAG_DIRECTIONAL))
+		warn_unmatched(&b, c, c->side[from->peer]);
+	if (!b.err && b.len)
+		out = pool_strdup(p, sbuf_view(&b));
+	sbuf_fini(&b);
+	return out;
+}
+
 void calls_connect(struct calls *c, struct pool *p, const struct ng_request *r, uint64_t now_ns,
 	struct call_reply *out)
 {
@@ -69,6 +94,7 @@ void calls_connect(struct calls *c, struct pool *p, const struct ng_request *r, 
 		call_free(&c->keys, next);
 		return;
 	}
+	out->warning = unmatched(p, next, r);
 	err = calls_put_in_force(c, p, call, next, now_ns);
 	if (err)
 		calls_resource_error(out, err, false);

@@ -353,7 +353,8 @@ void calls_listen(struct calls *c, struct pool *p, const struct ng_request *r, u
 	x.prev = call_table_find(&c->table, r->call_id);
 	if (!x.prev)
 		out->error = "Unknown call-id";
-	else if (!r->from_tag.len && !r->from_tags_n && !ng_flag(r, NG_FLAG_ALL))
+	else if (!r->from_tag.len && !r->from_tags_n && !r->label.len && !r->address.len &&
+		!ng_flag(r, NG_FLAG_ALL))
 		out->error = "No from-tag in message";
 	else if (!named.to_tag.len)
 		named.to_tag = invent(p, out);
@@ -364,7 +365,7 @@ void calls_listen(struct calls *c, struct pool *p, const struct ng_request *r, u
 		return;
 	change(&x);
 	if (!out->error)
-		listen_reply(p, call_table_find(&c->table, r->call_id), x.to, dict);
+		listen_reply(p, call_table_find(&c->table, r->call_id), &named, x.to, dict);
 }
 
 void calls_listen_answer(struct calls *c, struct pool *p, const struct ng_request *r,

@@ -13,23 +13,22 @@ static bool at_address(const struct side *s, const struct endpoint *addr)
 	return false;
 }
 
-static bool names_source(const struct ng_request *r)
-{
-	return r->from_tag.len || r->label.len || r->address.len;
-}
-
-/* By tag, else by label, else by address; without any of them all sides are meant, as with the flag "all". */
-static bool is_source(const struct side *s, const struct ng_request *r, const struct endpoint *addr)
+bool gate_is_source(const struct side *s, const struct ng_request *r, const struct endpoint *addr)
 {
 	if (s->gone)
 		return false;
 	if (ng_flag(r, NG_FLAG_ALL))
 		return true;
-	if (r->from_tag.len)
-		return side_has_tag(s, r->from_tag);
 	if (r->label.len)
 		return str_eq(s->label, r->label);
-	return !addr->family || at_address(s, addr);
+	if (addr->family)
+		return at_address(s, addr);
+	return !r->from_tag.len || side_has_tag(s, r->from_tag);
+}
+
+static bool names_source(const struct ng_request *r)
+{
+	return r->from_tag.len || r->label.len || r->address.len;
 }
 
 /* Only what goes to certain others is meant, not all that comes from a side. */
@@ -88,7 +87,7 @@ const char *gate_set(struct call *c, const struct ng_request *r, uint8_t bit, bo
 	for (uint32_t i = 0; i < c->sides; i++) {
 		struct side *s = c->side[i];
 
-		if (!is_source(s, r, &addr))
+		if (!gate_is_source(s, r, &addr))
 			continue;
 		if (means_flows(r)) {
 			found += set_flows(c, r, (uint8_t)i, bit, on);

@@ -138,7 +138,7 @@ static int visit(struct walk *w, struct call *c, uint32_t side, uint32_t media, 
 {
 	struct leg *l = side < c->sides ? side_leg_get(c->side[side], media) : NULL;
 	const struct side *s;
-	int err = 0;
+	int err;
 
 	if (!l)
 		return 0;
@@ -149,8 +149,7 @@ static int visit(struct walk *w, struct call *c, uint32_t side, uint32_t media, 
 	l->walked = w->number;
 	l->walking = true;
 	s = c->side[side];
-	if (s->peer != SIDE_NONE)
-		err = leave(w, side_leg_get(c->side[s->peer], media), depth);
+	err = leave(w, leg_peer(c, s, media), depth);
 	if (!err && s->echo)
 		err = leave(w, l, depth);
 	if (!err && s->listener && s->rtcp_back && l->hears)

@@ -1,54 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* One-way media (ng's publish, subscribe request, subscribe answer, unsubscribe): a publisher only sends, a listener gets a copy of
- * what others send, each under keys of its own. Pure but for the copy of the call. What a listener is offered is what its sources
- * said of their media last; nothing is transcoded. */
-#include "call/negotiate.h"
-
-#define BODY_MAX 16384u /* of what is kept of a source's SDP */
-
-/* --- What sources say ------------------------------------------------------------------------------------------- */
-
-/* What describes media, and nothing of who sends them from where, and how they are protected. */
-static bool describes(const struct sdp_line *l)
-{
-	static const char *const names[] = {"rtpmap", "fmtp", "ptime", "maxptime", "rtcp-fb",
-		"extmap", "framerate", "framesize", "imageattr", "label", "content", "lang"};
-
-	if (l->type == 'b')
-		return true;
-	for (size_t i = 0; l->type == 'a' && i < ARRAY_LEN(names); i++)
-		if (str_eq_nocase(l->name, str_from(names[i])))
-			return true;
-	return false;
-}
-
-static void put_media(struct sbuf *b, const struct sdp_media *m, bool offer)
-{
-	sbuf_printf(b, "m=" STR_FMT " %u " STR_FMT " " STR_FMT "\r\n", STR_ARG(m->kind),
-		(unsigned)m->port, STR_ARG(m->proto_text), STR_ARG(str_trim(m->formats)));
-	for (const struct sdp_line *l = m->lines; l; l = l->next)
-		if (describes(l))
-			sbuf_printf(b, STR_FMT "\r\n", STR_ARG(l->text));
-	if (offer)
-		sbuf_str(b, STR("a=sendonly\r\n"));
-}
-
-static void put_head(struct sbuf *b)
-{
-	sbuf_str(b, STR("v=0\r\no=- 1 1 IN IP4 0.0.0.0\r\ns=-\r\nc=IN IP4 0.0.0.0\r\nt=0 0\r\n"));
-}
-
-void listen_remember(struct side *s, const struct sdp *sdp)
-{
-	struct sbuf b;
-
-	sbuf_init(&b, BODY_MAX);
-	put_head(&b);
-	for (uint32_t i = 0; i < sdp->media_count; i++)
-		put_media(&b, &sdp->media[i], false);
-	(void)str_replace(&s->sdp, b.err ? STR_NONE : sbuf_view(&b));
-	sbuf_fini(&b);
-}
+ * what others send, each under keys of its own. Pure but for the copy of the call. Nothing is transcoded. */
+#include "call/sources.h"
 
 /* --- Who hears whom --------------------------------------------------------------------------------------------- */
 
@@ -73,61 +26,6 @@ uint32_t listener_stream(
 	return 0;
 }
 
-static bool wanted(const struct side *s, const struct ng_request *r)
-{
-	if (s->gone || s->listener || !s->sdp.len)
-		return false;
-	if (ng_flag(r, NG_FLAG_ALL))
-		return true;
-	for (uint32_t i = 0; i < r->from_tags_n; i++)
-		if (side_has_tag(s, r->from_tags[i]))
-			return true;
-	return side_has_tag(s, r->from_tag);
-}
-
-struct heard { /* m-lines of a listener, in order */
-	uint8_t side, media;
-};
-
-/* All that a request means; also their description. Returns how many, 0 if the body did not fit. */
-static uint32_t sources(struct heard out[SDP_MAX_MEDIA], struct sbuf *b, struct pool *p,
-	const struct call *c, const struct ng_request *r)
-{
-	struct sdp *sdp = pool_alloc(p, sizeof(*sdp));
-	uint32_t n = 0;
-
-	for (uint32_t s = 0; sdp && s < c->sides; s++) {
-		if (!wanted(c->side[s], r) || sdp_parse(sdp, p, c->side[s]->sdp, NULL) != SDP_OK)
-			continue;
-		for (uint32_t i = 0; i < sdp->media_count && n < SDP_MAX_MEDIA; i++) {
-			const struct leg *l = side_leg_get(c->side[s], i);
-
-			if (!l || !l->used || !sdp->media[i].port ||
-				sdp->media[i].proto == SDP_PROTO_OTHER)
-				continue;
-			put_media(b, &sdp->media[i], true);
-			out[n++] = (struct heard){(uint8_t)s, (uint8_t)i};
-		}
-	}
-	return b->err ? 0 : n;
-}
-
-struct str listen_body(
-	struct pool *p, const struct call *c, const struct ng_request *r, const char **error)
-{
-	struct heard heard[SDP_MAX_MEDIA];
-	struct str out = STR_NONE;
-	struct sbuf b;
-
-	sbuf_init(&b, SDP_MAX_LEN);
-	put_head(&b);
-	*error = "No matching participant in the call";
-	if (sources(heard, &b, p, c, r))
-		out = pool_strdup(p, sbuf_view(&b));
-	sbuf_fini(&b);
-	return out;
-}
-
 /* --- Subscribe -------------------------------------------------------------------------------------------------- */
 
 /* A listener that left leaves its place: a call has only so many. */
@@ -142,6 +40,9 @@ static uint8_t listener_add(struct call *c, struct str tag)
 			return SIDE_NONE;
 		s->gone = s->has_local = false;
 		s->out_version = s->out_hash = 0;
+		for (uint32_t k = 0; k < s->legs; k++) /* m-lines of the previous listener */
+			if (s->leg[k])
+				s->leg[k]->hears = false;
 		return (uint8_t)i;
 	}
 	return call_side_add(c, tag, STR_NONE);
@@ -179,67 +80,84 @@ static void listen_media(struct plan *plan, struct leg *l, const struct leg *sou
 	l->used = true;
 }
 
+/* The listener's side, made if there is none, or SIDE_NONE: then the plan has an error. */
+static uint8_t listener_get(struct plan *plan, struct call *c, const struct ng_request *r)
+{
+	uint8_t at = call_side_by_tag(c, r->to_tag);
+
+	if (at == SIDE_NONE) {
+		at = listener_add(c, r->to_tag);
+		if (at == SIDE_NONE)
+			plan_fail(plan, "Too many parties", STR_NONE);
+	} else if (!c->side[at]->listener) {
+		plan_fail(plan, "Invalid dialogue association", STR("to-tag is a party's"));
+		at = SIDE_NONE;
+	}
+	return at;
+}
+
+static void listen_slot(struct plan *plan, struct call *c, struct side *s, const struct slot *slot,
+	uint32_t i, struct neg_in *in)
+{
+	const struct leg *source;
+	struct leg *l;
+
+	if (!slot->open) {
+		plan->media[i].reject = true;
+		plan->media[i].proto = in->sdp->media[i].proto;
+		neg_close(side_leg_get(s, i), true);
+		return;
+	}
+	l = side_leg(in->keys, s, i);
+	if (!l) {
+		plan_fail(plan, "Out of memory", STR_NONE);
+		return;
+	}
+	source = c->side[slot->side]->leg[slot->media];
+	if (l->hears_side != slot->side || l->hears_media != slot->media)
+		l->active = false;
+	l->hears = true;
+	l->hears_side = slot->side;
+	l->hears_media = slot->media;
+	memcpy(l->kind, source->kind, sizeof(l->kind));
+	listen_media(plan, l, source, &in->sdp->media[i], i, in);
+}
+
 void negotiate_listen(struct plan *plan, struct call *c, struct neg_in *in)
 {
-	struct heard heard[SDP_MAX_MEDIA];
-	const struct side *first;
-	struct sbuf b;
+	const struct ng_request *r = in->r;
+	struct slots *slots = pool_alloc(in->p, sizeof(*slots));
+	uint32_t first = 0;
 	struct side *s;
-	uint32_t n;
 
 	if (!plan_init(plan, in))
 		return;
 	no_passthrough(plan, in);
-	sbuf_init(&b, SDP_MAX_LEN);
-	n = sources(heard, &b, in->p, c, in->r);
-	sbuf_fini(&b);
-	if (!n || n != in->sdp->media_count) {
+	if (!slots || !sources_find(slots, in->p, c, r) || slots->n != in->sdp->media_count) {
 		plan_fail(plan, "No matching participant in the call", STR_NONE);
 		return;
 	}
-	plan->to = call_side_by_tag(c, in->r->to_tag);
-	if (plan->to == SIDE_NONE)
-		plan->to = listener_add(c, in->r->to_tag);
-	else if (!c->side[plan->to]->listener) {
-		plan_fail(plan, "Invalid dialogue association", STR("to-tag is a party's"));
+	plan->to = listener_get(plan, c, r);
+	if (plan->error)
 		return;
-	}
-	if (plan->to == SIDE_NONE) {
-		plan_fail(plan, "Too many parties", STR_NONE);
-		return;
-	}
+	while (!slots->slot[first].open)
+		first++;
+	plan->from = slots->slot[first].side;
 	s = c->side[plan->to];
-	first = c->side[heard[0].side];
-	plan->from = heard[0].side;
 	if (!s->has_local)
-		s->local = neg_local(plan, in,
-			in->r->direction[1].len ? in->r->direction[1] : in->r->direction[0],
-			in->r->address_family ? in->r->address_family
-					      : in->locals[first->local].addr.family);
+		s->local = neg_local(plan, in, r->direction[r->direction[1].len ? 1 : 0],
+			r->address_family ? r->address_family
+					  : in->locals[c->side[plan->from]->local].addr.family);
 	s->has_local = s->listener = s->offer_open = true;
-	s->rtcp_back = ng_flag(in->r, NG_FLAG_RTCP_MIRROR);
-	s->pierce |= ng_flag(in->r, NG_FLAG_PIERCE_NAT);
+	s->rtcp_back = ng_flag(r, NG_FLAG_RTCP_MIRROR);
+	s->pierce |= ng_flag(r, NG_FLAG_PIERCE_NAT);
 	s->peer = SIDE_NONE;
-	if (in->r->label.len)
-		(void)str_replace(&s->label, in->r->label);
-	for (uint32_t i = n; i < s->legs; i++)
+	if (r->set_label.len)
+		(void)str_replace(&s->label, r->set_label);
+	for (uint32_t i = slots->n; i < s->legs; i++)
 		neg_close(s->leg[i], true);
-	for (uint32_t i = 0; i < n && !plan->error; i++) {
-		const struct leg *source = c->side[heard[i].side]->leg[heard[i].media];
-		struct leg *l = side_leg(in->keys, s, i);
-
-		if (!l) {
-			plan_fail(plan, "Out of memory", STR_NONE);
-			return;
-		}
-		if (l->hears_side != heard[i].side || l->hears_media != heard[i].media)
-			l->active = false;
-		l->hears = true;
-		l->hears_side = heard[i].side;
-		l->hears_media = heard[i].media;
-		memcpy(l->kind, source->kind, sizeof(l->kind));
-		listen_media(plan, l, source, &in->sdp->media[i], i, in);
-	}
+	for (uint32_t i = 0; i < slots->n && !plan->error; i++)
+		listen_slot(plan, c, s, &slots->slot[i], i, in);
 }
 
 void negotiate_listen_answer(struct plan *plan, struct call *c, struct neg_in *in)
@@ -303,8 +221,8 @@ void negotiate_publish(struct plan *plan, struct call *c, struct neg_in *in)
 	s->peer = SIDE_NONE;
 	s->asymmetric = ng_flag(r, NG_FLAG_ASYMMETRIC);
 	s->media_handover = ng_flag(r, NG_FLAG_MEDIA_HANDOVER);
-	if (r->label.len)
-		(void)str_replace(&s->label, r->label);
+	if (r->set_label.len || r->label.len)
+		(void)str_replace(&s->label, r->set_label.len ? r->set_label : r->label);
 	if (r->metadata.len)
 		(void)str_replace(&c->metadata, r->metadata);
 	told_request(plan, c, in);
@@ -346,52 +264,79 @@ void negotiate_publish(struct plan *plan, struct call *c, struct neg_in *in)
 
 /* --- Replies ---------------------------------------------------------------------------------------------------- */
 
-static void reply_source(struct pool *p, const struct side *l, const struct side *source,
-	uint8_t at, struct ngval *tags)
+static const char *mode_of(const struct leg *source)
 {
+	static const char *const name[] = {[SDP_DIR_SENDRECV] = "sendrecv",
+		[SDP_DIR_SENDONLY] = "sendonly",
+		[SDP_DIR_RECVONLY] = "recvonly",
+		[SDP_DIR_INACTIVE] = "inactive"};
+
+	return name[source->active ? source->dir : source->said.dir];
+}
+
+/* What is said of an m-line besides its label. */
+static void reply_media(
+	struct pool *p, const struct call *c, const struct leg *l, struct ngval *dict)
+{
+	const struct side *source = c->side[l->hears_side];
+
+	ngval_add_int(p, dict, STR("index"), l->hears_media + 1);
+	ngval_add_str(p, dict, STR("type"), pool_strdup(p, str_from(l->kind)));
+	ngval_add_str(p, dict, STR("mode"), str_from(mode_of(source->leg[l->hears_media])));
+}
+
+/* The open m-lines of one source. */
+static void reply_source(struct pool *p, const struct call *c, const struct side *s, uint8_t at,
+	struct ngval *tags, struct ngval *labels)
+{
+	const struct side *source = c->side[at];
+	struct str tag = pool_strdup(p, source->tag), name = pool_strdup(p, source->label);
 	struct ngval *d = ngval_add_dict(p, tags, STR_NONE), *list, *m;
 
-	ngval_add_str(p, d, STR("tag"), pool_strdup(p, source->tag));
-	if (source->label.len)
-		ngval_add_str(p, d, STR("label"), pool_strdup(p, source->label));
+	ngval_add_str(p, d, STR("tag"), tag);
+	if (name.len)
+		ngval_add_str(p, d, STR("label"), name);
 	list = ngval_add_list(p, d, STR("medias"));
-	for (uint32_t i = 0; i < l->legs; i++) {
-		if (!l->leg[i] || !l->leg[i]->used || l->leg[i]->hears_side != at)
+	for (uint32_t i = 0; i < s->legs; i++) {
+		const struct leg *l = s->leg[i];
+		struct str label;
+
+		if (!l || !l->used || l->hears_side != at)
 			continue;
+		label = sources_label(p, at, l->hears_media);
 		m = ngval_add_dict(p, list, STR_NONE);
-		ngval_add_int(p, m, STR("index"), i + 1);
-		ngval_add_str(p, m, STR("type"), pool_strdup(p, str_from(l->leg[i]->kind)));
-		ngval_add_str(p, m, STR("label"), pool_printf(p, "%u", (unsigned)i));
-		ngval_add_str(p, m, STR("mode"), STR("sendonly"));
+		ngval_add_str(p, m, STR("label"), label);
+		reply_media(p, c, l, m);
+		m = ngval_add_dict(p, labels, label);
+		ngval_add_str(p, m, STR("tag"), tag);
+		if (name.len)
+			ngval_add_str(p, m, STR("label"), name);
+		reply_media(p, c, l, m);
 	}
 }
 
-void listen_reply(struct pool *p, const struct call *c, uint8_t listener, struct ngval *dict)
+void listen_reply(struct pool *p, const struct call *c, const struct ng_request *r,
+	uint8_t listener, struct ngval *dict)
 {
 	struct ngval *from = ngval_add_list(p, dict, STR("from-tags")),
 		     *tags = ngval_add_list(p, dict, STR("tag-medias")),
 		     *labels = ngval_add_dict(p, dict, STR("media-labels"));
 	const struct side *s = c->side[listener];
-	uint32_t seen = 0;
+	uint8_t side[CALL_MAX_SIDES];
+	uint32_t n = sources_wanted(side, c, r), heard = 0;
 
 	ngval_add_str(p, dict, STR("to-tag"), pool_strdup(p, s->tag));
-	for (uint32_t i = 0; i < s->legs; i++) {
-		const struct leg *l = s->leg[i];
-		const struct side *source;
-		struct ngval *label;
+	for (uint32_t k = 0; k < n; k++) {
+		struct str tag = pool_strdup(p, c->side[side[k]]->tag);
+		bool open = false;
 
-		if (!l || !l->used)
+		for (uint32_t i = 0; i < s->legs && !open; i++)
+			open = s->leg[i] && s->leg[i]->used && s->leg[i]->hears_side == side[k];
+		if (!open)
 			continue;
-		source = c->side[l->hears_side];
-		label = ngval_add_dict(p, labels, pool_printf(p, "%u", (unsigned)i));
-		ngval_add_str(p, label, STR("tag"), pool_strdup(p, source->tag));
-		ngval_add_int(p, label, STR("index"), l->hears_media + 1);
-		if (seen >> l->hears_side & 1)
-			continue;
-		if (!seen)
-			ngval_add_str(p, dict, STR("from-tag"), pool_strdup(p, source->tag));
-		seen |= 1u << l->hears_side;
-		ngval_add_str(p, from, STR_NONE, pool_strdup(p, source->tag));
-		reply_source(p, s, source, l->hears_side, tags);
+		if (!heard++)
+			ngval_add_str(p, dict, STR("from-tag"), tag);
+		ngval_add_str(p, from, STR_NONE, tag);
+		reply_source(p, c, s, side[k], tags, labels);
 	}
 }

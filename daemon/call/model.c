@@ -262,6 +262,30 @@ struct leg *side_leg(struct keystore *k, struct side *s, uint32_t media)
 	return s->leg[media];
 }
 
+/* The n-th active leg of this kind, from 0. */
+static struct leg *leg_of_kind(const struct side *s, const char *kind, uint32_t n)
+{
+	for (uint32_t i = 0; i < s->legs; i++)
+		if (s->leg[i] && s->leg[i]->active && strcmp(s->leg[i]->kind, kind) == 0 && !n--)
+			return s->leg[i];
+	return NULL;
+}
+
+struct leg *leg_peer(const struct call *c, const struct side *s, uint32_t media)
+{
+	const struct side *peer = s->peer < c->sides ? c->side[s->peer] : NULL;
+	const struct leg *l = side_leg_get(s, media);
+	uint32_t n = 0;
+
+	if (!peer || !s->connected)
+		return peer ? side_leg_get(peer, media) : NULL;
+	if (!l || !l->active)
+		return NULL;
+	while (leg_of_kind(s, l->kind, n) != l)
+		n++;
+	return leg_of_kind(peer, l->kind, n);
+}
+
 void leg_stats(const struct relay *relay, const struct call *c, const struct leg *l, bool rtcp,
 	struct relay_stats *out)
 {

@@ -241,6 +241,9 @@ static inline bool leg_has_feedback(const struct leg *l)
 {
 	return l->feedback || sdp_proto_is_feedback(l->proto);
 }
+/* The leg of the side's peer that receives this m-line's packets, or NULL. Both sides of an offer and answer number their m-lines
+ * alike. Sides that "connect" joined do not: there the first active audio goes to the first active audio, and so on by kind. */
+struct leg *leg_peer(const struct call *c, const struct side *s, uint32_t media);
 
 /* --- Call-IDs --------------------------------------------------------------------------------------------------- */
 
@@ -288,6 +291,9 @@ void apply_release_all(const struct relay *relay, struct call *c);
 
 /* --- Gates (gate.c) --------------------------------------------------------------------------------------------- */
 
+/* Whether the request names this side as a source: by label, else by address (addr, if it has a family), else by from-tag.
+ * Kamailio sends a from-tag with every command, so it comes last. The flag "all", and a request that names nobody, mean all sides. */
+bool gate_is_source(const struct side *s, const struct ng_request *r, const struct endpoint *addr);
 /* Sets or clears a MEDIA_GATE_* of the call, of the sides, or of the flows between sides, that the request means. NULL, or the
  * error-reason: nobody is meant. */
 const char *gate_set(struct call *c, const struct ng_request *r, uint8_t bit, bool on);

@@ -31,8 +31,8 @@ void neg_flags(struct call *c, struct side *from, const struct neg_in *in)
 			(r->traffic == NG_TRAFFIC_DROP ? MEDIA_GATE_DROP : 0);
 	if (r->metadata.len)
 		(void)str_replace(&c->metadata, r->metadata); /* only shown */
-	if (r->label.len)
-		(void)str_replace(&from->label, r->label);
+	if (r->set_label.len || r->label.len)
+		(void)str_replace(&from->label, r->set_label.len ? r->set_label : r->label);
 }
 
 enum sdp_proto neg_answer_proto(struct plan *plan, const struct leg *to, const struct sdp_media *m,

@@ -83,7 +83,8 @@ void negotiate_publish(struct plan *out, struct call *next, struct neg_in *in);
 void negotiate_listen(struct plan *out, struct call *next, struct neg_in *in);
 void negotiate_listen_answer(struct plan *out, struct call *next, struct neg_in *in);
 /* What the reply says of whom and what it hears. */
-void listen_reply(struct pool *p, const struct call *c, uint8_t listener, struct ngval *dict);
+void listen_reply(struct pool *p, const struct call *c, const struct ng_request *r,
+	uint8_t listener, struct ngval *dict);
 /* Keeps what listeners need of it; without memory there is nothing to hear. */
 void listen_remember(struct side *s, const struct sdp *sdp);
 

@@ -31,9 +31,8 @@ static struct life life_of(const struct calls *c, const struct call *call, uint6
 				continue;
 			if (leg->active && call->side[s]->publisher && leg->dir != SDP_DIR_INACTIVE)
 				l.held = false;
-			if (leg->active && call->side[s]->peer != SIDE_NONE) {
-				const struct side *peer = call->side[call->side[s]->peer];
-				const struct leg *o = side_leg_get(peer, i);
+			if (leg->active) {
+				const struct leg *o = leg_peer(call, call->side[s], i);
 
 				if (o && o->active && leg->dir == SDP_DIR_SENDRECV &&
 					o->dir == SDP_DIR_SENDRECV)

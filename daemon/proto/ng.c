@@ -273,7 +273,7 @@ static const struct key keys[] = {
 	{"DTMF-security", KEY_ITEMS, 0, ng_set_dtmf_security},
 	{"audio-player", KEY_ITEMS, 0, ng_set_player},
 	{"alias-key", KEY_ITEMS, 0, ng_set_alias_key},
-	TEXT("set-label", KEY_TEXT, label),
+	TEXT("set-label", KEY_TEXT, set_label),
 };
 
 const char *ng_key_name(size_t i)

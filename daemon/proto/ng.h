@@ -241,7 +241,7 @@ struct ng_request {
 	struct str media_remove[NG_MEDIA_REMOVE_MAX]; /* kinds of media that are not offered on */
 	uint32_t media_removes;
 	enum ng_all all; /* block media and its like */
-	struct str label, to_label, metadata, address, recording_file, recording_pattern;
+	struct str label, to_label, set_label, metadata, address, recording_file, recording_pattern;
 	struct endpoint callback; /* xmlrpc-callback: an address; family 0 = none */
 	struct endpoint from; /* who sent it, as far as control/ knows; no word of the message */
 	/* Commands of ours (xcipherctl) */

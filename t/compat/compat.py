@@ -96,10 +96,11 @@ class Phone:
         self.rx = self.to = None
         self.tag, self.seq, self.ssrc = 1, 0, int.from_bytes(os.urandom(4), "big")
 
-    def media(self, *lines, **more):
+    def media(self, *lines, kind="audio", **more):
         keys = [text.crypto(self.suite, self.tag, self.key)] if self.suite else []
-        profile = more.pop("profile", "RTP/SAVP" if self.suite else "RTP/AVP")
-        return text.audio(*keys, *lines, port=self.port, profile=profile, **more)
+        more.setdefault("profile", "RTP/SAVP" if self.suite else "RTP/AVP")
+        more.setdefault("formats", "0 8 101" if kind == "audio" else "96")
+        return text.media(kind, self.port, more.pop("formats"), *keys, *lines, **more)
 
     def sdp(self, *lines, **more):
         return text.sdp(self.media(*lines, **more), ip=self.ip)

@@ -116,6 +116,9 @@ static void commands_mean_the_sides_that_they_name(void **state)
 		{"b", "", "", false, 0, MEDIA_GATE_MEDIA, NULL},
 		{"", "caller", "", false, MEDIA_GATE_MEDIA, 0, NULL},
 		{"", "", "192.0.2.2", false, 0, MEDIA_GATE_MEDIA, NULL},
+		{"b", "caller", "", false, MEDIA_GATE_MEDIA, 0, NULL},
+		{"a", "", "192.0.2.2", false, 0, MEDIA_GATE_MEDIA, NULL},
+		{"b", "caller", "192.0.2.2", false, MEDIA_GATE_MEDIA, 0, NULL},
 		{"", "", "", false, MEDIA_GATE_MEDIA, MEDIA_GATE_MEDIA, NULL},
 		{"a", "", "", true, MEDIA_GATE_MEDIA, MEDIA_GATE_MEDIA, NULL},
 		{"c", "", "", false, 0, 0, "No matching participant in the call"},
@@ -220,7 +223,7 @@ static void calls_sides_and_flows_are_blocked_apart(void **state)
 		talk_offer(&t, "a", "", BODY("192.0.2.1"));
 		talk_answer(&t, "a", "b", BODY("192.0.2.2"));
 		r = talk_request("a", "l", "");
-		r.label = STR("ear");
+		r.set_label = STR("ear");
 		talk_pool(&t);
 		calls_listen(t.c, t.p, &r, t.now, &t.reply, ngval_dict(t.p));
 		assert_null(t.reply.error);

@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What a listener is offered (listen.c): which sides a subscribe request means, which m-line carries which of their media, and the SDP
+ * that describes them, as the sources described them last. RFC 3264 8: m-lines keep their order for the whole subscription. */
+#include "call/sources.h"
+
+#define BODY_MAX 16384u /* of what is kept of a source's SDP */
+
+/* --- What sources say ------------------------------------------------------------------------------------------- */
+
+/* What describes media, and nothing of who sends them from where, and how they are protected. */
+static bool describes(const struct sdp_line *l)
+{
+	static const char *const names[] = {"rtpmap", "fmtp", "ptime", "maxptime", "rtcp-fb",
+		"extmap", "framerate", "framesize", "imageattr", "content", "lang"};
+
+	if (l->type == 'b')
+		return true;
+	for (size_t i = 0; l->type == 'a' && i < ARRAY_LEN(names); i++)
+		if (str_eq_nocase(l->name, str_from(names[i])))
+			return true;
+	return false;
+}
+
+static void put_media(struct sbuf *b, const struct sdp_media *m)
+{
+	sbuf_printf(b, "m=" STR_FMT " %u " STR_FMT " " STR_FMT "\r\n", STR_ARG(m->kind),
+		(unsigned)m->port, STR_ARG(m->proto_text), STR_ARG(str_trim(m->formats)));
+	for (const struct sdp_line *l = m->lines; l; l = l->next)
+		if (describes(l))
+			sbuf_printf(b, STR_FMT "\r\n", STR_ARG(l->text));
+}
+
+static void put_head(struct sbuf *b)
+{
+	sbuf_str(b, STR("v=0\r\no=- 1 1 IN IP4 0.0.0.0\r\ns=-\r\nc=IN IP4 0.0.0.0\r\nt=0 0\r\n"));
+}
+
+void listen_remember(struct side *s, const struct sdp *sdp)
+{
+	struct sbuf b;
+
+	sbuf_init(&b, BODY_MAX);
+	put_head(&b);
+	for (uint32_t i = 0; i < sdp->media_count; i++)
+		put_media(&b, &sdp->media[i]);
+	(void)str_replace(&s->sdp, b.err ? STR_NONE : sbuf_view(&b));
+	sbuf_fini(&b);
+}
+
+/* --- What a listener hears ---------------------------------------------------------------------------------------- */
+
+uint32_t sources_wanted(
+	uint8_t out[CALL_MAX_SIDES], const struct call *c, const struct ng_request *r)
+{
+	bool by_tag = !ng_flag(r, NG_FLAG_ALL) && !r->label.len && !r->address.len;
+	struct str tag[NG_FROM_TAGS_MAX + 1] = {r->from_tag};
+	struct endpoint addr = {0};
+	uint32_t n = 0, seen = 0, tags = 1;
+
+	if (r->address.len && endpoint_parse_addr(&addr, r->address))
+		return 0;
+	for (uint32_t i = 0; i < r->from_tags_n; i++) {
+		if (str_eq(r->from_tags[i], r->from_tag))
+			tag[0] = STR_NONE;
+		tag[tags++] = r->from_tags[i];
+	}
+	for (uint32_t k = 0; k < (by_tag ? tags : 1); k++)
+		for (uint32_t i = 0; i < c->sides; i++) {
+			const struct side *s = c->side[i];
+			bool named = by_tag ? tag[k].len && side_has_tag(s, tag[k])
+					    : gate_is_source(s, r, &addr);
+
+			if (!named || s->gone || s->listener || !s->sdp.len || seen >> i & 1)
+				continue;
+			seen |= 1u << i;
+			out[n++] = (uint8_t)i;
+		}
+	return n;
+}
+
+/* The m-lines that the listener was offered before, all closed. */
+static void slots_of(struct slots *out, const struct side *listener)
+{
+	out->n = 0;
+	for (uint32_t i = 0; listener && i < listener->legs; i++) {
+		const struct leg *l = listener->leg[i];
+
+		out->slot[i] = (struct slot){.side = SIDE_NONE};
+		if (!l || !l->hears)
+			continue;
+		out->slot[i].side = l->hears_side;
+		out->slot[i].media = l->hears_media;
+		out->n = i + 1;
+	}
+}
+
+/* The place that this source had, else a new one at the end, else one that is closed. NULL: there is none. */
+static struct slot *slot_for(struct slots *t, uint8_t side, uint8_t media)
+{
+	for (uint32_t i = 0; i < t->n; i++)
+		if (t->slot[i].side == side && t->slot[i].media == media)
+			return &t->slot[i];
+	if (t->n < SDP_MAX_MEDIA)
+		return &t->slot[t->n++];
+	for (uint32_t i = 0; i < t->n; i++)
+		if (!t->slot[i].open)
+			return &t->slot[i];
+	return NULL;
+}
+
+struct str sources_label(struct pool *p, uint8_t side, uint8_t media)
+{
+	return pool_printf(p, "%u", 100u * side + media + 1);
+}
+
+static const struct side *listener_of(const struct call *c, const struct ng_request *r)
+{
+	uint8_t at = call_side_by_tag(c, r->to_tag);
+
+	return at == SIDE_NONE || c->side[at]->gone || !c->side[at]->listener ? NULL : c->side[at];
+}
+
+uint32_t sources_find(
+	struct slots *out, struct pool *p, const struct call *c, const struct ng_request *r)
+{
+	uint8_t from[CALL_MAX_SIDES];
+	uint32_t sides = sources_wanted(from, c, r), open = 0;
+
+	slots_of(out, listener_of(c, r));
+	for (uint32_t s = 0; s < sides; s++) {
+		struct sdp *sdp = pool_alloc(p, sizeof(*sdp));
+
+		if (!sdp || sdp_parse(sdp, p, c->side[from[s]]->sdp, NULL) != SDP_OK)
+			continue;
+		for (uint32_t i = 0; i < sdp->media_count; i++) {
+			const struct leg *l = side_leg_get(c->side[from[s]], i);
+			struct slot *slot;
+
+			if (!l || !l->used || !sdp->media[i].port ||
+				sdp->media[i].proto == SDP_PROTO_OTHER)
+				continue;
+			slot = slot_for(out, from[s], (uint8_t)i);
+			if (!slot)
+				continue;
+			*slot = (struct slot){true, from[s], (uint8_t)i, &sdp->media[i]};
+			open++;
+		}
+	}
+	return open;
+}
+
+static void put_slot(
+	struct sbuf *b, struct pool *p, const struct slot *slot, const struct leg *before)
+{
+	if (!slot->open) {
+		sbuf_printf(b, "m=%s 0 RTP/AVP 0\r\n",
+			before && *before->kind ? before->kind : "audio");
+		return;
+	}
+	put_media(b, slot->said);
+	sbuf_printf(b, "a=label:" STR_FMT "\r\na=sendonly\r\n",
+		STR_ARG(sources_label(p, slot->side, slot->media)));
+}
+
+struct str listen_body(
+	struct pool *p, const struct call *c, const struct ng_request *r, const char **error)
+{
+	const struct side *listener = listener_of(c, r);
+	struct slots *slots = pool_alloc(p, sizeof(*slots));
+	struct str out = STR_NONE;
+	struct sbuf b;
+
+	*error = slots ? "No matching participant in the call" : "Out of memory";
+	if (!slots || !sources_find(slots, p, c, r))
+		return out;
+	sbuf_init(&b, SDP_MAX_LEN);
+	put_head(&b);
+	for (uint32_t i = 0; i < slots->n; i++)
+		put_slot(&b, p, &slots->slot[i], listener ? side_leg_get(listener, i) : NULL);
+	if (!b.err)
+		out = pool_strdup(p, sbuf_view(&b));
+	sbuf_fini(&b);
+	return out;
+}

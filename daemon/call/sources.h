@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The m-lines of a listener and their sources. Pure. */
+#ifndef CALL_SOURCES_H
+#define CALL_SOURCES_H
+
+#include "call/negotiate.h"
+
+/* An m-line of a listener. RFC 3264 8: it keeps its place for good, and its port is 0 while it is closed. */
+struct slot {
+	bool open;
+	uint8_t side, media; /* its source */
+	const struct sdp_media *said;
+};
+
+struct slots {
+	uint32_t n;
+	struct slot slot[SDP_MAX_MEDIA];
+};
+
+/* The sides that a subscribe request means, in its order: from-tags, and before them from-tag if they do not contain it; or those of a
+ * label, of an address, or all. Returns how many. */
+uint32_t sources_wanted(
+	uint8_t out[CALL_MAX_SIDES], const struct call *c, const struct ng_request *r);
+/* All m-lines of the listener (to-tag) once the request is in force. Returns how many of them are open. */
+uint32_t sources_find(
+	struct slots *out, struct pool *p, const struct call *c, const struct ng_request *r);
+/* The a=label of a source's media (RFC 4574, RFC 7866 7.1.1): a number that no other media of the call has, the same for all
+ * listeners and requests. */
+struct str sources_label(struct pool *p, uint8_t side, uint8_t media);
+
+#endif
