@@ -47,9 +47,14 @@ def compat_each(category, source, rows, options=()):
     return register
 
 
-def manual(section, page="xcipher-ng.7"):
-    """Rows of the manual: (name, what becomes of it, the text that follows)."""
-    with open(os.path.join(ROOT, "man", page), encoding="utf-8") as f:
+def page(name):
+    """Path of a manual page."""
+    return os.path.join(ROOT, "man", name)
+
+
+def manual(section):
+    """Rows of xcipher-ng(7): (name, what becomes of it, the text that follows)."""
+    with open(page("xcipher-ng.7"), encoding="utf-8") as f:
         body = f.read().split(f".Sh {section}\n", 1)[1].split("\n.Sh ", 1)[0]
     for row in body.split(".It Cm ")[1:]:
         name, status, *more = row.replace("\n.El", "").split("\n")
@@ -82,7 +87,7 @@ class Phone:
     """A terminal that sends and receives packets. suite: of SRTP. media() describes it; told() is what the relay answered or offered."""
 
     def __init__(self, net, where, suite=None, ipv6=False):
-        self.ip = WHERE[where][ipv6]
+        self.where, self.ip = where, WHERE[where][ipv6]
         while True:  # RFC 3550 11: RTP on an even port, RTCP on the next
             self.sock = ng.socket_in(net.terminal[where], socket.AF_INET6 if ipv6 else socket.AF_INET)
             self.sock.bind((self.ip, 0))
@@ -90,6 +95,7 @@ class Phone:
             if self.port % 2 == 0:
                 break
             self.sock.close()
+        self.sock.settimeout(30)
         self.suite = text.suite_name(suite) if suite else None
         self.key = os.urandom(text.KEY_LEN.get(self.suite, 30))
         self.tx = srtp.Session(self.suite, self.key, srtp.OUTBOUND) if suite else None
@@ -180,10 +186,19 @@ class Relay:
 
     def __init__(self, net, options):
         self.net, self.folder = net, tempfile.TemporaryDirectory(prefix="compat.")
-        options = [o.replace("{folder}", self.folder.name) for o in options]
+        options = [o.replace("{folder}", self.folder.name) for o in options if not self.made(o)]
         self.daemon = relays.Xcipherd(net, "--engine=serial", "--steering=udp", "--workers=1", "--log-level=6", "--log-stderr", *options,
                                       addresses=INTERFACES).wait_ready()
-        self.calls, self.phones, self.number = [], [], 0
+        self.calls, self.sockets, self.number = [], [], 0
+
+    def made(self, option):
+        """A file of the folder, by an option "file:NAME=TEXT"."""
+        name, equals, text_of_it = option.removeprefix("file:").partition("=")
+        if not option.startswith("file:"):
+            return False
+        with open(os.path.join(self.folder.name, name), "w", encoding="utf-8") as f:
+            f.write(text_of_it)
+        return bool(equals)
 
     def request(self, command, fails=None, **keys):
         """Any command; in the names of keys _ is for -."""
@@ -195,8 +210,17 @@ class Relay:
         return self.calls[-1]
 
     def phone(self, where, suite=None, ipv6=False):
-        self.phones.append(Phone(self.net, where, suite, ipv6))
-        return self.phones[-1]
+        phone = Phone(self.net, where, suite, ipv6)
+        self.sockets.append(phone.sock)
+        return phone
+
+    def phone_rtcp(self, phone):
+        """The socket of a phone's RTCP port."""
+        sock = ng.socket_in(self.net.terminal[phone.where], phone.sock.family)
+        sock.bind((phone.ip, phone.port + 1))
+        sock.settimeout(30)
+        self.sockets.append(sock)
+        return sock
 
     def statistics(self):
         return self.request("statistics")["statistics"]
@@ -206,11 +230,11 @@ class Relay:
 
     def clear(self):
         """After a test: none of its calls is left for the next."""
-        for phone in self.phones:
-            phone.sock.close()
+        for sock in self.sockets:
+            sock.close()
         for call in self.calls if self.alive() else ():
             self.daemon.client.call("delete", call_id=call.id, delete_delay=0)
-        self.calls, self.phones = [], []
+        self.calls, self.sockets = [], []
 
     def log(self):
         return self.daemon.text()

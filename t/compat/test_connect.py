@@ -61,10 +61,11 @@ def test_one_way(relay):
     assert reaches(phone["d", "audio"], phone["a", "audio"], does=False)
 
 
-@compat("connect", "xcipher-ng(7), connect")
+@compat("connect", "xcipher-ng(7), connect, to-call-id")
 def test_refusals(relay):
     call, _ = two_dialogs(relay, {})
     call.request("connect", "Invalid dialogue association", from_tag="a", to_tag="a")
     call.request("connect", "Invalid dialogue association", from_tag="a", to_tag="nobody")
+    call.request("connect", from_tag="a", to_tag="d", to_call_id=call.id)
     call.request("connect", "parties of two calls are not connected", from_tag="a", to_tag="d", to_call_id="other")
     relay.request("connect", "Unknown call-id", call_id="no such call", from_tag="a", to_tag="b")

@@ -23,6 +23,12 @@ def crypto(suite="80", tag=1, key=None, more="", lifetime=""):
     return f"a=crypto:{tag} {name} inline:{base64.b64encode(key).decode()}{lifetime}{' ' + more if more else ''}"
 
 
+def accept(offered, suite=None, key=None, **more):
+    """The a=crypto line of an answer to this m-line: of the first suite that is offered, or of another one."""
+    line = next(c for c in offered.crypto if not suite or c.suite == suite_name(suite))
+    return crypto(line.suite, line.tag, key, **more)
+
+
 def media(kind, port, formats, *lines, profile=None, suites=(), direction="sendrecv"):
     """The lines of an m-line and its attributes. suites: one a=crypto line for each, tags from 1."""
     formats = str(formats)
