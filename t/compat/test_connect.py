@@ -69,3 +69,16 @@ def test_refusals(relay):
     call.request("connect", from_tag="a", to_tag="d", to_call_id=call.id)
     call.request("connect", "parties of two calls are not connected", from_tag="a", to_tag="d", to_call_id="other")
     relay.request("connect", "Unknown call-id", call_id="no such call", from_tag="a", to_tag="b")
+
+
+@compat("connect", "RFC 3264 section 8; xcipher-ng(7), connect")
+def test_an_offer_between_joined_parties(relay):
+    call, phone = two_dialogs(relay, {"c": ("video", "audio")})
+    call.request("connect", from_tag="a", to_tag="d")
+    kinds = ("audio", "video")
+    offer = call.request("offer", from_tag="a", to_tag="d", sdp=sdp(*(phone["a", k].media(kind=k) for k in kinds)))
+    answer = call.request("answer", from_tag="a", to_tag="d", sdp=sdp(*(phone["d", k].media(kind=k) for k in kinds), ip="10.200.2.2"))
+    for kind in kinds:
+        phone["a", kind].told(answer.sdp.first(kind))
+        phone["d", kind].told(offer.sdp.first(kind))
+        assert reaches(phone["a", kind], phone["d", kind]) and reaches(phone["d", kind], phone["a", kind])

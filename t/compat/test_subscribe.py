@@ -152,3 +152,17 @@ def test_label_of_an_answer_is_the_answerers(relay):
     call.answer(sdp(audio(), ip="10.200.2.2"), label="callee")
     tags = call.query()["tags"]
     assert (tags["a"]["label"], tags["b"]["label"]) == ("caller", "callee")
+
+
+@compat("subscribe", "RFC 3264 section 8.1; RFC 4574")
+def test_closed_places_are_used_again_when_all_are_taken(relay):
+    call = relay.call()
+    for n in range(9):
+        call.request("publish", from_tag=f"p{n}", sdp=sdp(*[audio(port=4000 + 2 * k, direction="sendonly") for k in range(8)]))
+    for n in range(8):
+        told = call.request("subscribe request", from_tag=f"p{n}", to_tag="ear")
+    assert [bool(m.port) for m in told.sdp.media] == [False] * 56 + [True] * 8
+    more = call.request("subscribe request", from_tags=["p7", "p8"], to_tag="ear")
+    assert len(more.sdp.media) == 64 and labels(more)[56:] == labels(told)[56:] and more["from-tags"] == ["p7", "p8"]
+    assert [bool(m.port) for m in more.sdp.media] == [True] * 8 + [False] * 48 + [True] * 8
+    assert sorted(more["media-labels"]) == sorted(label for label in labels(more) if label)
