@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What two phones say of their media, and the flags of a script: offer, answer, the other way round, a listener. The first line is
- * the script's raw flags; then SDP, cut by a zero byte into as many bodies as there are. Whatever it is, the relay's handles are held
- * by somebody or free, what is written is SDP, and at the end nothing is left. */
+/* What two phones say of their media, and the flags of a script: offer, answer, the other way round, a listener that subscribes to
+ * others later, connect. The first line is the script's raw flags; then SDP, cut by a zero byte into as many bodies as there are.
+ * Whatever it is, the relay's handles are held by somebody or free, what is written is SDP, and at the end nothing is left. */
 #include <stdlib.h>
 
 #include "base/clock.h"
@@ -68,6 +68,8 @@ static void say(
 		calls_listen(t->c, p, &r, t->now_ns, &reply, dict);
 	else if (!strcmp(command, "subscribe answer"))
 		calls_listen_answer(t->c, p, &r, t->now_ns, &reply);
+	else if (!strcmp(command, "connect"))
+		calls_connect(t->c, p, &r, t->now_ns, &reply);
 	else
 		calls_query(t->c, p, &r, t->now_ns, &reply, dict);
 	mock_relay_check(t->m);
@@ -80,7 +82,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 {
 	static const char *const turn[][3] = {{"offer", "a", ""}, {"answer", "a", "b"},
 		{"subscribe request", "a", "l"}, {"subscribe answer", "", "l"}, {"offer", "b", "a"},
-		{"answer", "b", "a"}, {"offer", "a", "b"}, {"publish", "p", ""}};
+		{"answer", "b", "a"}, {"offer", "a", "b"}, {"publish", "p", ""},
+		{"subscribe request", "p", "l"}, {"subscribe request", "b", "l"},
+		{"connect", "a", "b"}};
 	static struct mock_relay m;
 	struct str rest = {(const char *)data, len}, sdp;
 	struct calls_counters n;
