@@ -94,12 +94,18 @@ static void slots_of(struct slots *out, const struct side *listener)
 	}
 }
 
-/* The place that this source had, else a new one at the end, else one that is closed. NULL: there is none. */
-static struct slot *slot_for(struct slots *t, uint8_t side, uint8_t media)
+/* The place that this source had. NULL: it had none. */
+static struct slot *slot_of(struct slots *t, uint8_t side, uint8_t media)
 {
 	for (uint32_t i = 0; i < t->n; i++)
 		if (t->slot[i].side == side && t->slot[i].media == media)
 			return &t->slot[i];
+	return NULL;
+}
+
+/* A place for a new source: at the end, or, if that would be too many, one that is closed. NULL: there is none. */
+static struct slot *slot_new(struct slots *t)
+{
 	if (t->n < SDP_MAX_MEDIA)
 		return &t->slot[t->n++];
 	for (uint32_t i = 0; i < t->n; i++)
@@ -110,6 +116,7 @@ static struct slot *slot_for(struct slots *t, uint8_t side, uint8_t media)
 
 struct str sources_label(struct pool *p, uint8_t side, uint8_t media)
 {
+	_Static_assert(SDP_MAX_MEDIA <= 100, "labels are unique");
 	return pool_printf(p, "%u", 100u * side + media + 1);
 }
 
@@ -120,32 +127,46 @@ static const struct side *listener_of(const struct call *c, const struct ng_requ
 	return at == SIDE_NONE || c->side[at]->gone || !c->side[at]->listener ? NULL : c->side[at];
 }
 
+/* Opens the places of this side's media: those that it had, or new ones for the rest. */
+static uint32_t open_slots(
+	struct slots *out, const struct side *s, uint8_t side, const struct sdp *sdp, bool fresh)
+{
+	uint32_t open = 0;
+
+	for (uint32_t i = 0; i < sdp->media_count; i++) {
+		const struct sdp_media *m = &sdp->media[i];
+		const struct leg *l = side_leg_get(s, i);
+		struct slot *slot = slot_of(out, side, (uint8_t)i);
+
+		if (!l || !l->used || !m->port || m->proto == SDP_PROTO_OTHER || !slot == !fresh)
+			continue;
+		slot = fresh ? slot_new(out) : slot;
+		if (!slot)
+			continue;
+		*slot = (struct slot){true, side, (uint8_t)i, m};
+		open++;
+	}
+	return open;
+}
+
 uint32_t sources_find(
 	struct slots *out, struct pool *p, const struct call *c, const struct ng_request *r)
 {
+	struct sdp *sdp[CALL_MAX_SIDES];
 	uint8_t from[CALL_MAX_SIDES];
 	uint32_t sides = sources_wanted(from, c, r), open = 0;
 
 	slots_of(out, listener_of(c, r));
 	for (uint32_t s = 0; s < sides; s++) {
-		struct sdp *sdp = pool_alloc(p, sizeof(*sdp));
-
-		if (!sdp || sdp_parse(sdp, p, c->side[from[s]]->sdp, NULL) != SDP_OK)
-			continue;
-		for (uint32_t i = 0; i < sdp->media_count; i++) {
-			const struct leg *l = side_leg_get(c->side[from[s]], i);
-			struct slot *slot;
-
-			if (!l || !l->used || !sdp->media[i].port ||
-				sdp->media[i].proto == SDP_PROTO_OTHER)
-				continue;
-			slot = slot_for(out, from[s], (uint8_t)i);
-			if (!slot)
-				continue;
-			*slot = (struct slot){true, from[s], (uint8_t)i, &sdp->media[i]};
-			open++;
-		}
+		sdp[s] = pool_alloc(p, sizeof(*sdp[s]));
+		if (sdp[s] && sdp_parse(sdp[s], p, c->side[from[s]]->sdp, NULL) != SDP_OK)
+			sdp[s] = NULL;
 	}
+	/* A new source must not take the place of one that is requested, too. */
+	for (int fresh = 0; fresh < 2; fresh++)
+		for (uint32_t s = 0; s < sides; s++)
+			if (sdp[s])
+				open += open_slots(out, c->side[from[s]], from[s], sdp[s], fresh);
 	return open;
 }
 
