@@ -48,7 +48,7 @@ def test_media_that_lose_all_codecs_are_rejected(relay, keys):
     assert call.offer(sdp(audio(), video()), to_tag="b").sdp.audio.port
 
 
-@compat("m-lines", "xcipher-ng(7) allow-no-codec-media")
+@compat("m-lines", "xcipher-ng(7), allow-no-codec-media")
 def test_media_that_lose_all_codecs_stay_by_flag(relay):
     reply = relay.call().offer(sdp(audio()), codec={"strip": ["all"]}, flags=["allow-no-codec-media"])
     assert reply.sdp.audio.port and "not stripped" in reply.warning, reply
