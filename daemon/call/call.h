@@ -76,6 +76,8 @@ struct call_reply { /* what a handler wants to say; strings live in the request'
 	bool load_limit;    /* result "load limit" */
 	bool again;         /* nothing was decided: the same request may succeed soon */
 	struct str warning; /* may be empty */
+	struct str notice;  /* for the log: part of the call became less secure; may be empty */
+	struct str kept;    /* for the log: flags that did not change an established side */
 	struct str sdp;     /* offer, answer */
 };
 
@@ -144,6 +146,8 @@ struct calls_counters {
 	uint64_t current, total, offers, answers, deletes, timeouts, refused;
 	uint64_t silent_timeouts, final_timeouts, offer_timeouts; /* of timeouts */
 	uint64_t limited[CALL_LIMIT_COUNT];                       /* refused by limits, by which */
+	/* legs that went from SRTP to RTP in mid-call: by order of the flags, by their terminal's SDP */
+	uint64_t weaker_by_order, weaker_by_terminal;
 	uint64_t emergencies;        /* calls that were marked so, in all */
 	uint64_t streams;            /* local ports in use */
 	uint64_t suite[SUITE_COUNT]; /* media of one side each, in use with this suite */

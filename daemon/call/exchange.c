@@ -213,6 +213,12 @@ static void change(struct exchange *x)
 		calls_resource_error(x->out, err, !x->prev);
 	else if (x->kind != LISTEN_ANSWER)
 		x->out->sdp = body;
+	if (!err) {
+		x->out->notice = plan.notice;
+		x->out->kept = plan.kept;
+		x->c->counters.weaker_by_order += plan.weaker_by_order;
+		x->c->counters.weaker_by_terminal += plan.weaker_by_terminal;
+	}
 	if (!err && ng_flag(x->r, NG_FLAG_RECORD_CALL))
 		record_from_now(x);
 }

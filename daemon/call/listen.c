@@ -248,6 +248,8 @@ void negotiate_publish(struct plan *plan, struct call *c, struct neg_in *in)
 		neg_said(l, m, in);
 		if (!neg_offered_crypto(plan, l, m, i, in))
 			return;
+		if (!sdp_proto_is_secure(m->proto) && !(r->osrtp & NG_OSRTP_ACCEPT))
+			l->said.lines = 0; /* opportunistic (RFC 8643), and nobody accepts it */
 		neg_offerer_crypto(plan, l, SUITE_PLAIN, i, in);
 		pm->proto = m->proto;
 		pm->mux = m->rtcp_mux && !(r->rtcp_mux & NG_RTCP_MUX_REJECT);

@@ -115,6 +115,13 @@ struct leg {
 	struct media_stream_cfg rtp_cfg, rtcp_cfg;
 };
 
+/* Flags that were last in force for the SDP written to a side (neg_stay.c). */
+struct side_wanted {
+	enum sdp_proto proto;  /* transport-protocol of an offer; SDP_PROTO_OTHER: none was given */
+	struct ng_sdes limits; /* of SDES: those about suites */
+	uint32_t osrtp, mux;   /* of an offer: NG_OSRTP_*, NG_RTCP_MUX_* */
+};
+
 struct side {                               /* one party */
 	bool gone;                          /* stays as a gap: indexes of sides never change */
 	struct str tag, via_branch, label;  /* heap; tag is empty until the answer tells it */
@@ -144,6 +151,7 @@ struct side {                               /* one party */
 	uint32_t osrtp;               /* of its last offer: the answer needs it */
 	uint32_t mux_flags;           /* of the last offer to it: its answer needs them */
 	bool offer_open;              /* no answer since its last offer */
+	struct side_wanted wanted;
 	uint64_t
 		hidden; /* m-lines that it does not know of, a bit each: our numbers go on past them, its don't (hide.c) */
 	uint64_t doubled;     /* media that it knows as two m-lines (twice.c), a bit each */

@@ -14,6 +14,14 @@ void plan_warn(struct plan *plan, struct pool *p, struct str text)
 		: text;
 }
 
+void plan_note(struct plan *plan, struct pool *p, struct str text)
+{
+	plan->notice = plan->notice.len
+		? pool_printf(p, STR_FMT "; " STR_FMT, STR_ARG(plan->notice), STR_ARG(text))
+		: text;
+	plan_warn(plan, p, text);
+}
+
 void plan_fail(struct plan *plan, const char *reason, struct str detail)
 {
 	plan->error = reason;
@@ -231,13 +239,13 @@ void neg_remotes(struct leg *l, const struct sdp_media *m, bool mux, const struc
 /* --- Offer ------------------------------------------------------------------------------------------------------ */
 
 /* The profile towards the other side. */
-static enum sdp_proto outward(
-	struct plan *plan, const struct leg *to, const struct sdp_media *m, const struct neg_in *in)
+static enum sdp_proto outward(struct plan *plan, const struct leg *model, const struct sdp_media *m,
+	const struct neg_in *in)
 {
 	enum sdp_proto p = sdp_proto_find(in->r->transport);
 
 	if (p == SDP_PROTO_OTHER)
-		p = to->active && to->proto != SDP_PROTO_OTHER ? to->proto : m->proto;
+		p = model ? model->proto : m->proto;
 	else if (p == SDP_UDP_TLS_RTP_SAVP || p == SDP_UDP_TLS_RTP_SAVPF)
 		plan_warn(plan, in->p, STR("DTLS-SRTP is not there yet: offering SDES instead"));
 	return sdp_proto_make(sdp_proto_is_secure(p), sdp_proto_is_feedback(p));
@@ -271,7 +279,7 @@ bool neg_offered_crypto(
 
 	l->said.lines = 0;
 	explicit_bzero(&l->said.bag, sizeof(l->said.bag));
-	if (secure || opportunistic(in->r, NG_OSRTP_ACCEPT))
+	if (secure || !opportunistic(in->r, NG_OSRTP_OFF))
 		l->said.lines = crypto_lines(l->said.line, &l->said.bag, m, &rules, &refused);
 	if (l->said.lines || (!secure && !in->r->sdes.require_given))
 		return true;
@@ -292,23 +300,34 @@ void plan_lines(struct plan_media *pm, struct leg *l)
 		pm->line[pm->lines++] = crypto_ours(l, l->asked.suite[i])->s;
 }
 
-/* paired: these two spoke to each other so far. */
-static void offer_media(struct plan *plan, struct leg *from, struct leg *to, bool paired,
-	const struct sdp_media *m, uint32_t i, struct neg_in *in)
+/* An opportunistic offer goes on as such (RFC 8643), unless the script says what to speak. */
+static bool handed_on(const struct leg *from, const struct sdp_media *m, const struct neg_in *in)
 {
+	return from->said.lines && !sdp_proto_is_secure(m->proto) && !in->r->transport.len;
+}
+
+/* paired: these two spoke to each other so far. */
+static void offer_media(struct plan *plan, struct call *c, bool paired, const struct sdp_media *m,
+	uint32_t i, struct neg_in *in)
+{
+	struct leg *from = c->side[plan->from]->leg[i], *to = c->side[plan->to]->leg[i];
+	const struct leg *model = stay_model(c->side[plan->from], c->side[plan->to], to, m->proto);
 	struct plan_media *pm = &plan->media[i];
 	uint32_t mux = in->r->rtcp_mux;
-	bool osrtp = opportunistic(in->r, NG_OSRTP_OFFER);
+	bool osrtp;
 
 	neg_said(from, m, in);
 	if (!neg_offered_crypto(plan, from, m, i, in))
 		return;
-	pm->proto = outward(plan, to, m, in);
+	pm->proto = outward(plan, model, m, in);
+	osrtp = opportunistic(in->r, NG_OSRTP_OFFER) || handed_on(from, m, in) ||
+		stay_opportunistic(model, pm->proto, in);
 	if (pm->both)
 		pm->proto = sdp_proto_make(true, sdp_proto_is_feedback(pm->proto));
 	to->asked.either = pm->both;
 	pm->mux = !(mux & NG_RTCP_MUX_DEMUX) &&
-		(m->rtcp_mux || mux & (NG_RTCP_MUX_OFFER | NG_RTCP_MUX_REQUIRE));
+		(m->rtcp_mux || (to->active && to->mux) ||
+			mux & (NG_RTCP_MUX_OFFER | NG_RTCP_MUX_REQUIRE));
 	to->asked.proto = pm->proto;
 	to->asked.mux = pm->mux;
 	to->asked.suites = 0;
@@ -426,7 +445,10 @@ void negotiate_offer(struct plan *plan, struct call *c, struct neg_in *in)
 		plan_fail(plan, "Invalid dialogue association", STR("it has one-way media"));
 		return;
 	}
-	error = hide_number(in, from, to, true);
+	if (!stay_request(plan, from, to, in, false))
+		error = "Out of memory";
+	else
+		error = hide_number(in, from, to, true);
 	if (error) {
 		plan_fail(plan, error, STR_NONE);
 		return;
@@ -467,7 +489,7 @@ void negotiate_offer(struct plan *plan, struct call *c, struct neg_in *in)
 		plan->media[i].both = lf->said.relayed && !lf->said.rejected &&
 			twice_offer(plan, to, i, in->sdp->media_count, in);
 		if (lf->said.relayed && !lf->said.rejected) {
-			offer_media(plan, lf, lt, from->peer == plan->to, m, i, in);
+			offer_media(plan, c, from->peer == plan->to, m, i, in);
 			reject_unusable(plan, lf, m, i, in);
 		} else if (!lf->said.rejected)
 			plan_warn(plan, in->p, plan_media_name(in->p, i, "no RTP, not relayed"));
@@ -481,6 +503,26 @@ void negotiate_offer(struct plan *plan, struct call *c, struct neg_in *in)
 }
 
 /* --- Answer ----------------------------------------------------------------------------------------------------- */
+
+static void neg_plain(struct leg *l)
+{
+	l->pass_rx = l->pass_tx = false;
+	crypto_set_rx(l, NULL, NULL);
+	crypto_set_tx(l, NULL);
+}
+
+/* RTP is an answer to SRTP if it was offered, too, or if the script permits it. */
+static bool may_answer_rtp(
+	struct plan *plan, const struct leg *l, uint32_t i, const struct neg_in *in)
+{
+	if (l->asked.either)
+		return true;
+	if (!ng_flag(in->r, NG_FLAG_ALLOW_RTP_ANSWER))
+		return false;
+	plan_note(plan, in->p,
+		plan_media_name(in->p, i, "RTP accepted as the answer to SRTP (allow-RTP-answer)"));
+	return true;
+}
 
 /* The answerer's crypto comes into force. */
 void neg_answerer_crypto(
@@ -500,16 +542,17 @@ void neg_answerer_crypto(
 		explicit_bzero(&bag, sizeof(bag));
 		return;
 	}
-	if (secure || (sdp_proto_is_secure(l->asked.proto) && !l->asked.either)) {
+	if (secure || refused.line ||
+		(sdp_proto_is_secure(l->asked.proto) && !may_answer_rtp(plan, l, i, in))) {
 		plan_fail(plan, "No usable crypto line in answer",
-			!secure ? plan_media_name(in->p, i, "RTP as the answer to SRTP")
+			refused.line      ? refused_line(in->p, i, &refused)
+				: !secure ? plan_media_name(in->p, i, "RTP as the answer to SRTP")
 				: l->asked.suites
 				? refused_line(in->p, i, &refused)
 				: plan_media_name(in->p, i, "SRTP as the answer to RTP"));
 		return;
 	}
-	crypto_set_rx(l, NULL, NULL);
-	crypto_set_tx(l, NULL);
+	neg_plain(l);
 }
 
 /* The offerer gets one line: its own tag, our key. */
@@ -520,12 +563,11 @@ void neg_offerer_crypto(
 	const struct sdes *line = crypto_choose(l, prefer, in);
 	struct our_key *ours;
 
-	l->pass_rx = l->pass_tx = false;
 	if (!line) {
-		crypto_set_rx(l, NULL, NULL);
-		crypto_set_tx(l, NULL);
+		neg_plain(l);
 		return;
 	}
+	l->pass_rx = l->pass_tx = false;
 	ours = crypto_answer(l, line, in);
 	if (!ours) {
 		plan_fail(plan, "Out of memory", plan_media_name(in->p, i, "keys"));
@@ -546,6 +588,19 @@ void neg_into_force(
 	keep_text(l->codec, sizeof(l->codec), sdp_first_codec(m));
 }
 
+/* An opportunistic offer (RFC 8643) is accepted if the answerer's leg has SRTP, if the script says
+ * so, or if it is in force. */
+static bool takes_crypto(const struct leg *l, const struct side *s, const struct leg *answerer,
+	const struct neg_in *in)
+{
+	uint32_t flags = s->osrtp | in->r->osrtp;
+
+	if (sdp_proto_is_secure(l->said.proto))
+		return true;
+	return !(flags & NG_OSRTP_OFF) &&
+		(flags & NG_OSRTP_ACCEPT || leg_is_encrypted(answerer) || leg_is_encrypted(l));
+}
+
 static void answer_media(struct plan *plan, struct call *c, bool paired, const struct sdp_media *m,
 	uint32_t i, struct neg_in *in)
 {
@@ -554,6 +609,8 @@ static void answer_media(struct plan *plan, struct call *c, bool paired, const s
 	uint32_t mux = from->mux_flags | in->r->rtcp_mux;
 	struct plan_media *pm = &plan->media[i];
 	bool from_mux = lf->asked.mux && m->rtcp_mux, to_mux;
+	bool from_was = leg_is_encrypted(lf), to_was = leg_is_encrypted(lt);
+	uint8_t from_suite = lf->rx.master.suite, to_suite = lt->rx.master.suite;
 	struct endpoint rtp, rtcp;
 
 	if (lf->asked.pass)
@@ -566,8 +623,14 @@ static void answer_media(struct plan *plan, struct call *c, bool paired, const s
 			plan_media_name(in->p, i, "not of SDES=require"));
 	if (plan->error)
 		return;
-	if (!lf->asked.pass)
+	if (!lf->asked.pass && takes_crypto(lt, to, lf, in))
 		neg_offerer_crypto(plan, lt, lf->rx.master.suite, i, in);
+	else if (!lf->asked.pass)
+		neg_plain(lt);
+	if (from_was)
+		stay_look(plan, lf, from_suite, !lf->asked.suites, i, in);
+	if (to_was)
+		stay_look(plan, lt, to_suite, false, i, in);
 	remotes(in, m, from_mux, &rtp, &rtcp);
 	set_remote(lf, &rtp, &rtcp, from_mux);
 	to_mux = lt->said.mux && !(mux & NG_RTCP_MUX_REJECT) &&
@@ -657,7 +720,10 @@ void negotiate_answer(struct plan *plan, struct call *c, struct neg_in *in)
 	from = c->side[plan->from];
 	to = c->side[plan->to];
 	other = from->tag.len && !str_eq(from->tag, in->r->to_tag);
-	error = hide_number(in, from, to, false);
+	if (!stay_request(plan, from, to, in, true))
+		error = "Out of memory";
+	else
+		error = hide_number(in, from, to, false);
 	if (!error)
 		error = hide_fill(in, to);
 	if (!error)

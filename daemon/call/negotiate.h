@@ -32,8 +32,11 @@ struct plan {
 	const char *error; /* NULL: next is what is to be applied */
 	struct str detail;
 	struct str warning;
-	bool too_many; /* the warning says so */
-	bool offers;   /* some m-line is offered on */
+	struct str notice; /* for the log, too: what became less secure */
+	struct str kept;   /* flags that were not applied to an established side */
+	uint32_t weaker_by_order, weaker_by_terminal; /* legs that went from SRTP to RTP */
+	bool too_many;                                /* the warning says so */
+	bool offers;                                  /* some m-line is offered on */
 	/* Error-reason of the first m-line that was rejected for its crypto lines; all such m-lines. */
 	const char *unusable;
 	struct str unusable_detail;
@@ -58,6 +61,9 @@ void negotiate_answer(struct plan *out, struct call *next, struct neg_in *in);
 
 /* Adds to the warning, separated by "; ". */
 void plan_warn(struct plan *plan, struct pool *p, struct str text);
+
+/* Adds to the notice, and to the warning. */
+void plan_note(struct plan *plan, struct pool *p, struct str text);
 
 /* The session description for the side plan.to, once all ports are taken. s = NULL without memory. */
 struct str edit_write(
@@ -163,6 +169,23 @@ const char *twice_fits(const struct side *to, uint32_t count);
 /* The second m-line of such a media, beside e. False without memory. */
 bool twice_edit(struct sdp_media_edit *e, const struct side *to, uint32_t media,
 	const struct plan_media *pm, const struct neg_in *in);
+
+/* --- What a leg speaks stays (neg_stay.c) ------------------------------------------------------------------------ */
+
+/* Replaces in->r by a copy without the flags that were meant for the other side: from said the SDP,
+ * to is told. Keeps the flags that are in force for to. False without memory. */
+bool stay_request(struct plan *plan, const struct side *from, struct side *to, struct neg_in *in,
+	bool is_answer);
+bool leg_is_encrypted(const struct leg *l);
+/* The leg of to that shows what l is to speak: l if it was in force before. For a new m-line
+ * another one, if its sender offers the m-line in the profile of its others. NULL: none. */
+const struct leg *stay_model(const struct side *from, const struct side *to, const struct leg *l,
+	enum sdp_proto offered);
+/* Whether an offer in this profile has crypto lines (RFC 8643), because SRTP is in force. */
+bool stay_opportunistic(const struct leg *model, enum sdp_proto proto, const struct neg_in *in);
+/* Notes it if a leg, encrypted before with this suite, no longer is. */
+void stay_look(struct plan *plan, const struct leg *l, uint8_t was, bool by_order, uint32_t i,
+	struct neg_in *in);
 
 /* --- Crypto lines (neg_crypto.c) -------------------------------------------------------------------------------- */
 

@@ -115,6 +115,15 @@ static const struct field leg_fields[] = {
 static const struct record leg_record = RECORD_OF(leg_fields);
 _Static_assert(SDES_MAX_KEYS == 4, "rm1 to rm3");
 
+static const struct field limits_fields[] = {
+	NUM("f", ng_sdes, flags, UINT32_MAX),
+	NUM("n", ng_sdes, no, UINT32_MAX),
+	NUM("y", ng_sdes, only, UINT32_MAX),
+	{"o", BYTES, AT(ng_sdes, order)},
+	{"p", BYTES, AT(ng_sdes, offerer_pref)},
+};
+static const struct record limits_record = RECORD_OF(limits_fields);
+
 static const struct field side_fields[] = {
 	FLAG("gone", side, gone),
 	{"tag", TEXT, AT(side, tag)},
@@ -145,6 +154,10 @@ static const struct field side_fields[] = {
 	NUM("mf", side, mux_flags, UINT32_MAX),
 	NUM("os", side, osrtp, UINT32_MAX),
 	FLAG("open", side, offer_open),
+	NUM("wp", side, wanted.proto, SDP_UDP_TLS_RTP_SAVPF),
+	{"wl", RECORD, AT(side, wanted.limits), .record = &limits_record},
+	NUM("wo", side, wanted.osrtp, UINT32_MAX),
+	NUM("wm", side, wanted.mux, UINT32_MAX),
 	NUM("hid", side, hidden, ANY),
 	NUM("dbl", side, doubled, ANY),
 	NUM("pf", side, plain_first, ANY),

@@ -54,6 +54,8 @@ static void fill_total(const struct statistics *s, struct pool *p, struct ngval 
 	add(p, d, "onewaystreams", e->one_way);
 	add_seconds(p, d, "avgcallduration", ended ? e->duration_ns / ended : 0);
 	add_seconds(p, d, "totalcallsduration", e->duration_ns);
+	add(p, d, "srtptortpbyflags", c->weaker_by_order);
+	add(p, d, "srtptortpbyterminal", c->weaker_by_terminal);
 	add(p, d, "offers", c->offers);
 	add(p, d, "answers", c->answers);
 	add(p, d, "deletes", c->deletes);

@@ -115,6 +115,7 @@ enum ng_command {
 	X(BLOCK_DTMF, "block-DTMF") \
 	X(EXCLUDE_RECORDING, "exclude-recording") \
 	X(DIRECTIONAL, "directional") \
+	X(ALLOW_RTP_ANSWER, "allow-RTP-answer") \
 	X(ALL, "all") \
 	X(PAUSE, "pause") \
 	X(RECORD_CALL, "record-call") \
@@ -193,6 +194,7 @@ enum ng_learning {
 /* Before RFC 8643: two m-lines for a media, of which one is taken. */
 #define NG_OSRTP_OFFER_LEGACY  0x4
 #define NG_OSRTP_ACCEPT_LEGACY 0x8
+#define NG_OSRTP_OFF           0x10 /* neither offered nor accepted */
 
 /* media-echo: who is told of the offer or answer, who said it; what comes from them goes back to them. */
 #define NG_ECHO_FORWARD   1

@@ -153,6 +153,10 @@ bool ng_set_osrtp(struct ng_parser *x, struct str value)
 		WORD("accept", NG_OSRTP_ACCEPT | NG_OSRTP_ACCEPT_LEGACY),
 		WORD("accept-RFC", NG_OSRTP_ACCEPT),
 		WORD("accept-legacy", NG_OSRTP_ACCEPT_LEGACY),
+		WORD("off", NG_OSRTP_OFF),
+		WORD("no", NG_OSRTP_OFF),
+		WORD("disable", NG_OSRTP_OFF),
+		WORD("reject", NG_OSRTP_OFF),
 	};
 	const struct word_bit *w = FIND(t, value);
 

@@ -50,12 +50,12 @@ def test_what_is_offered_opportunistically_is_spoken_if_it_is_taken(net, engine)
 
 
 def test_nobody_asked_for_it(net):
-    """Crypto lines in RTP/AVP mean nothing unless they are asked for, and are not handed on; the callee's offers count as the caller's."""
+    """Crypto lines in RTP/AVP mean nothing where the flags say OSRTP=off; the callee's offers count as the caller's."""
     daemon = relay.Xcipherd(net, "--engine=serial").wait_ready()
     key = os.urandom(30)
     body = calls.sdp("10.200.1.2", 4000, "80", key, profile=AVP)
     names = {"call_id": "o", "ICE": "remove", "replace": ["origin"]}
-    seen = calls.parse(calls.ok(daemon.client.call("offer", sdp=body, from_tag="a", **names))["sdp"])
+    seen = calls.parse(calls.ok(daemon.client.call("offer", sdp=body, from_tag="a", OSRTP=["off"], **names))["sdp"])
     assert seen["profile"] == AVP and not seen["crypto"], seen
     told = calls.parse(calls.ok(daemon.client.call("answer", sdp=calls.sdp("10.200.1.2", 4002), from_tag="a", to_tag="b", **names))["sdp"])
     assert told["profile"] == AVP and not told["crypto"], told

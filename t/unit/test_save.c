@@ -49,6 +49,13 @@ static void what_was_saved_comes_back_the_same(void **state)
 	assert_int_equal(port_of(&t, 0), port);
 	assert_true(talk_line(&t, 0, 0, &key));
 	assert_int_equal(t.m->rx_new + t.m->tx_new, 0);
+	/* The flags of the first offer are still known as the callee's: they leave the caller's leg alone. */
+	r = talk_request("b", "a",
+		talk_body(&t, "198.51.100.2", 5000, "RTP/AVP", "m=video 5002 RTP/AVP 96\r\n"));
+	r.transport = STR("RTP/AVP");
+	talk_send(&t, &r, false);
+	assert_null(t.reply.error);
+	assert_int_equal(t.sdp->media[0].proto, SDP_RTP_SAVP);
 	sbuf_fini(&before.whole);
 	sbuf_fini(&before.state);
 	sbuf_fini(&after.whole);
