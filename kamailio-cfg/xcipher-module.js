@@ -5,6 +5,13 @@
 var OFFER = "RTP/SAVP SDES-only-AES_CM_128_HMAC_SHA1_32 SDES-pad ICE=remove replace-origin direction=caller direction=callee";
 var ANSWER = "RTP/SAVP SDES-only-AES_CM_128_HMAC_SHA1_80 SDES-pad ICE=remove replace-origin";
 
+var UPSTREAM = 30; // message flag: a request from the called side, for the calling side
+
+// Flags are those of the side that the SDP is for.
+function toward(upstream) {
+	return upstream ? ANSWER : OFFER;
+}
+
 function relay() {
 	if (KSR.tm.t_relay() < 0) {
 		KSR.sl.sl_reply_error();
@@ -43,8 +50,13 @@ function ksr_request_route() {
 			KSR.rr.record_route();
 		}
 	}
+	var up = KSR.siputils.has_totag() > 0 && KSR.rr.is_direction("upstream") > 0;
+
+	if (up) {
+		KSR.setflag(UPSTREAM);
+	}
 	if (KSR.is_ACK()) {
-		KSR.xcipher.manage(OFFER);
+		KSR.xcipher.manage(toward(up));
 		relay();
 		return;
 	}
@@ -53,7 +65,7 @@ function ksr_request_route() {
 		KSR.tm.t_on_failure("xc_failure");
 	}
 	// 0: suspended, and this function must end here.
-	if (KSR.xcipher.manage_async(OFFER, "xc_answered") != 0) {
+	if (KSR.xcipher.manage_async(toward(up), "xc_answered") != 0) {
 		xc_answered();
 	}
 }
@@ -69,7 +81,7 @@ function xc_answered() {
 }
 
 function xc_reply() {
-	if (KSR.xcipher.manage(ANSWER) < 0) {
+	if (KSR.xcipher.manage(toward(!KSR.isflagset(UPSTREAM))) < 0) {
 		KSR.xcipher.reject(0, "");
 	}
 }
@@ -77,6 +89,15 @@ function xc_reply() {
 // Nobody took the call, or nobody's answer was good enough. A re-INVITE that is refused leaves the call as it is.
 function xc_failure() {
 	if (KSR.tm.t_is_canceled() > 0) {
+		return;
+	}
+	// An emergency call whose SRTP was refused is sent once more in RTP, if emergency_fallback has "rtp".
+	if (KSR.pv.is_null("$avp(xcipher_retried)") && KSR.tm.t_check_status("415|488|606") > 0
+			&& KSR.xcipher.retry_rtp(OFFER) > 0) {
+		KSR.pv.seti("$avp(xcipher_retried)", 1);
+		KSR.tm.t_on_reply("xc_reply");
+		KSR.tm.t_on_failure("xc_failure");
+		relay();
 		return;
 	}
 	KSR.xcipher.delete("nowait");

@@ -12,7 +12,9 @@
 #include "settings.h"
 #include "sip.h"
 
-#define TOO_LOW "Not Acceptable Here: security too low"
+/* A flag of ng; the daemon's warning names it when it was used */
+#define RTP_ANSWER "allow-RTP-answer"
+#define TOO_LOW    "Not Acceptable Here: security too low"
 
 struct last last;
 
@@ -140,9 +142,25 @@ static size_t policy_words(char *out, size_t size, struct context *c)
 		policy_flags(out, size, c->policy.require_out);
 	n = strlen(out);
 	if (c->policy.emergency)
-		n += (size_t)snprintf(out + n, size - n, " emergency %s",
+		n += (size_t)snprintf(out + n, size - n, " emergency%s%s %s",
+			c->rtp ? " RTP/AVP" : "",
+			c->job.op == OP_ANSWER && policy_allows(settings.emergency_fallback, "rtp")
+				? " " RTP_ANSWER
+				: "",
 			settings.emergency_flags ? settings.emergency_flags : "");
 	return n < size ? n : 0;
+}
+
+/* A failure route offers it again, in RTP: for terminals that refuse SRTP. */
+static bool retry_in_rtp(struct context *c, char *flags, size_t *len)
+{
+	if (!c->policy.emergency || !policy_allows(settings.emergency_fallback, "rtp"))
+		return false;
+	*len = policy_loosen(flags, *len, true);
+	c->policy.require_out = 0;
+	c->rtp = true;
+	use_fallback(c, "rtp");
+	return true;
 }
 
 int call_loosen(struct context *c, const struct wire_reply *reply, char *buf, size_t size,
@@ -294,6 +312,10 @@ enum verdict call_finish(struct sip_msg *msg, struct context *c, const struct wi
 		snprintf(last.node, sizeof(last.node), "%s", job_target(&c->job)->id);
 		if (reply->warning[0])
 			strcpy(last.warning, reply->warning);
+		if (c->policy.emergency && strstr(reply->warning, RTP_ANSWER)) {
+			use_fallback(c, "rtp");
+			strcpy(last.fallback, c->fallback);
+		}
 	}
 	if (v == V_OK)
 		return apply(msg, c, reply);
@@ -356,6 +378,8 @@ static int run(struct sip_msg *msg, enum op op, struct words *w, char *flags, st
 	}
 	snprintf(c.route, sizeof(c.route), "%.*s", (int)route.len, route.len ? route.s : "");
 	detect_emergency(&c, msg, op);
+	if (w->retry && !retry_in_rtp(&c, flags, &w->flags_len))
+		return end(op, V_POLICY, "no fall-back to RTP for this call");
 	wire_sdp_suites(c.in_suites, sizeof(c.in_suites), r.sdp);
 	if ((op == OP_OFFER || op == OP_ANSWER) &&
 		!policy_in(&c, &r, (struct text){flags, w->flags_len}))
@@ -378,7 +402,8 @@ static int run(struct sip_msg *msg, enum op op, struct words *w, char *flags, st
 	return run_sync(msg, &c, &r);
 }
 
-int call_run(struct sip_msg *msg, enum op op, struct text flags, struct text route)
+static int split_and_run(
+	struct sip_msg *msg, enum op op, struct text flags, struct text route, bool retry)
 {
 	char *copy = pkg_malloc(flags.len + 1);
 	struct words w;
@@ -388,6 +413,7 @@ int call_run(struct sip_msg *msg, enum op op, struct text flags, struct text rou
 	if (!copy)
 		return end(op, V_INTERNAL, "no memory");
 	words_split(&w, copy, flags);
+	w.retry = retry;
 	w.bad |= w.nowait && op != OP_DELETE && op != OP_START_RECORDING && op != OP_STOP_RECORDING;
 	if (w.bad) {
 		LM_ERR("flags \"%.*s\": a require-in=, require-out=, policy= or nowait that means nothing here\n",
@@ -398,6 +424,16 @@ int call_run(struct sip_msg *msg, enum op op, struct text flags, struct text rou
 	}
 	pkg_free(copy);
 	return v;
+}
+
+int call_run(struct sip_msg *msg, enum op op, struct text flags, struct text route)
+{
+	return split_and_run(msg, op, flags, route, false);
+}
+
+int call_retry(struct sip_msg *msg, struct text flags)
+{
+	return split_and_run(msg, OP_OFFER, flags, (struct text){"", 0}, true);
 }
 
 int call_manage(struct sip_msg *msg, struct text flags, struct text route)

@@ -29,6 +29,7 @@ struct context {
 	char in_suites[WIRE_SUITES]; /* in the body that came */
 	char fallback[32];           /* emergency: which were used */
 	bool retried;
+	bool rtp; /* emergency: ask for RTP */
 	/* Behind the datagram, in the same block of memory: */
 	struct text call_id, from_tag, to_tag, via_branch;
 	char route[ROUTE_LEN]; /* continue here; "" = synchronous */
@@ -49,6 +50,9 @@ extern struct last last;
 
 int call_run(struct sip_msg *msg, enum op op, struct text flags, struct text route);
 int call_manage(struct sip_msg *msg, struct text flags, struct text route);
+/* In a failure route: offers the INVITE once more, in RTP, if it is an emergency call and
+ * emergency_fallback has "rtp"; else V_POLICY, and nothing is sent. */
+int call_retry(struct sip_msg *msg, struct text flags);
 /* The end of every exchange; reply NULL: nobody answered. */
 enum verdict call_finish(struct sip_msg *msg, struct context *c, const struct wire_reply *reply);
 /* An emergency call that was refused: the same request with looser flags, if the operator allows it. Writes the datagram (a cookie of the

@@ -4,9 +4,11 @@
 #include <stdio.h>
 
 #include <core/dprint.h>
+#include <core/dset.h>
 #include <core/kemi.h>
 #include <core/mod_fix.h>
 #include <core/pvar.h>
+#include <core/route.h>
 #include <core/rpc_lookup.h>
 #include <core/sr_module.h>
 #include <modules/tm/tm_load.h>
@@ -114,7 +116,32 @@ static int w_reject(struct sip_msg *msg, char *a, char *b)
 	return k_reject(msg, code, &reason);
 }
 
-static cmd_export_t cmds[] = {{"xcipher_reject", (cmd_function)w_reject, 0, 0, 0, ANY_ROUTE},
+static int k_retry(struct sip_msg *msg, str *flags)
+{
+	int verdict;
+
+	if (!is_route_type(FAILURE_ROUTE)) {
+		LM_ERR("xcipher_retry_rtp is for failure routes\n");
+		return V_INTERNAL;
+	}
+	verdict = call_retry(msg, text_of(flags));
+	if (verdict == V_OK)
+		ruri_mark_new(); /* t_relay() then makes a branch of the same URI */
+	return verdict;
+}
+
+static int w_retry(struct sip_msg *msg, char *a, char *b)
+{
+	str flags;
+
+	(void)b;
+	return param(&flags, msg, a) ? V_INTERNAL : k_retry(msg, &flags);
+}
+
+static cmd_export_t cmds[] = {{"xcipher_retry_rtp", (cmd_function)w_retry, 0, 0, 0, ANY_ROUTE},
+	{"xcipher_retry_rtp", (cmd_function)w_retry, 1, fixup_spve_null, fixup_free_spve_null,
+		ANY_ROUTE},
+	{"xcipher_reject", (cmd_function)w_reject, 0, 0, 0, ANY_ROUTE},
 	{"xcipher_reject", (cmd_function)w_reject, 1, fixup_igp_null, fixup_free_igp_null,
 		ANY_ROUTE},
 	{"xcipher_reject", (cmd_function)w_reject, 2, fixup_igp_spve, fixup_free_igp_spve,
@@ -140,6 +167,8 @@ static sr_kemi_t kemi_exports[] = {
 #undef X
 	{str_init("xcipher"), str_init("reject"), SR_KEMIP_INT, k_reject,
 		{SR_KEMIP_INT, SR_KEMIP_STR, SR_KEMIP_NONE, SR_KEMIP_NONE, SR_KEMIP_NONE, SR_KEMIP_NONE}},
+	{str_init("xcipher"), str_init("retry_rtp"), SR_KEMIP_INT, k_retry,
+		{SR_KEMIP_STR, SR_KEMIP_NONE, SR_KEMIP_NONE, SR_KEMIP_NONE, SR_KEMIP_NONE, SR_KEMIP_NONE}},
 	{{0, 0}, {0, 0}, 0, NULL, {0, 0, 0, 0, 0, 0}}
 };
 /* clang-format on */

@@ -17,6 +17,7 @@ struct words {
 	struct policy policy;
 	char via[8];  /* "1", "2", "auto", "none" */
 	uint32_t set; /* of nodes */
+	bool retry;   /* in RTP; by call_retry(), not by a word */
 	bool nowait;  /* nobody waits for the reply */
 	bool bad;     /* a word of ours with a value that means nothing */
 	size_t flags_len;

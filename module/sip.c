@@ -135,6 +135,17 @@ int sip_collect(
 	return op == OP_ANSWER && !r->to_tag.len ? -1 : 0;
 }
 
+/* The text that replaced this body before: a failure route sees what the request route did. Of two
+ * replacements of one body Kamailio writes the first only. NULL: none. */
+static struct lump *replaced(const struct sip_msg *msg, struct text old)
+{
+	for (struct lump *l = msg->body_lumps; l; l = l->next)
+		if (l->op == LUMP_DEL && l->u.offset == old.s - msg->buf && l->after &&
+			l->after->op == LUMP_ADD && l->after->flags & LUMPFLAG_SHMEM)
+			return l->after;
+	return NULL;
+}
+
 int sip_replace_body(struct sip_msg *msg, struct text sdp)
 {
 	struct text old = sdp_of(msg);
@@ -143,6 +154,14 @@ int sip_replace_body(struct sip_msg *msg, struct text sdp)
 
 	if (!old.len)
 		return -1;
+	at = replaced(msg, old);
+	if (at && (size_t)at->len < sdp.len)
+		return -1; /* it is in shared memory, and as long as it is */
+	if (at) {
+		memcpy(at->u.value, sdp.s, sdp.len);
+		at->len = (int)sdp.len;
+		return 0;
+	}
 	copy = pkg_malloc(sdp.len + 1);
 	if (!copy)
 		return -1;
