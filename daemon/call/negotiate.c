@@ -630,7 +630,7 @@ static void answer_media(struct plan *plan, struct call *c, bool paired, const s
 	if (from_was)
 		stay_look(plan, lf, from_suite, !lf->asked.suites, i, in);
 	if (to_was)
-		stay_look(plan, lt, to_suite, false, i, in);
+		stay_look(plan, lt, to_suite, (to->osrtp | in->r->osrtp) & NG_OSRTP_OFF, i, in);
 	remotes(in, m, from_mux, &rtp, &rtcp);
 	set_remote(lf, &rtp, &rtcp, from_mux);
 	to_mux = lt->said.mux && !(mux & NG_RTCP_MUX_REJECT) &&
