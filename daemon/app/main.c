@@ -19,6 +19,8 @@
 #include "base/log.h"
 
 #define START_SECONDS 120 /* all but devices: kernels, Redis, ports */
+/* on_second() runs once a second: after a longer gap than this the process was not merely busy. */
+#define PAUSE_NS (2 * NS_PER_SEC)
 
 int daemon_fail(struct daemon *d, int err, const char *what)
 {
@@ -88,6 +90,19 @@ static void watchdog(struct daemon *d)
 	notify_send(&d->notify, "WATCHDOG=trigger");
 }
 
+/* The process was stopped, or its virtual machine was. Packets that arrived meanwhile are not read yet, but timers run first. */
+static void pause_watch(struct daemon *d)
+{
+	uint64_t mono = clock_mono_ns(), gap = mono - d->second_ns;
+
+	d->second_ns = mono;
+	if (gap < PAUSE_NS)
+		return;
+	log_warn("the process did not run for %llu s: calls' silence counts from now",
+		(unsigned long long)(gap / NS_PER_SEC));
+	calls_clock_set(d->calls, clock_real_ns(), 0);
+}
+
 /* Calls are timed by the clock that packets are stamped with, which somebody may set. */
 static void clock_watch(struct daemon *d)
 {
@@ -109,6 +124,7 @@ static void on_second(void *arg)
 	app_relay_tick(d->relay, clock_mono_ns());
 	operate_second(&d->operate);
 	clock_watch(d);
+	pause_watch(d);
 	calls_tick(d->calls, clock_real_ns());
 	ng_front_tick(d->front, clock_mono_ns());
 	ng_server_tick(d->ng, clock_mono_ns());
@@ -168,6 +184,7 @@ static int events_watch(struct daemon *d)
 		.loop = d->loop, .relay = d->relay, .ops = d->o.steering, .steer = &d->steer};
 	int err = loop_io_add(d->loop, &io, ng_server_fd(d->ng), EPOLLIN, on_ng, d);
 
+	d->second_ns = clock_mono_ns();
 	err = err ? err : loop_timer_add(d->loop, &timer, NS_PER_SEC, NS_PER_SEC, on_second, d);
 	err = err ? err : kernel_watch_create(&d->kernel, &kernel);
 	d->stats.kernel = d->kernel;

@@ -216,7 +216,8 @@ bool calls_debug(const struct calls *c, struct str call_id);
 
 /* Once a second: ends calls without media, carries out delayed deletes. Bounded work per run. */
 void calls_tick(struct calls *c, uint64_t now_ns);
-/* CLOCK_REALTIME was set by step_ns and is now_ns: nobody was silent, or is to be deleted, longer or shorter for that. */
+/* CLOCK_REALTIME was set by step_ns and is now_ns: nobody was silent, or is to be deleted, longer or shorter for that. 0: the process
+ * did not run for a while, so silence counts from now. */
 void calls_clock_set(struct calls *c, uint64_t now_ns, int64_t step_ns);
 
 #endif

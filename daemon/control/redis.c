@@ -16,6 +16,7 @@
 #define TIMEOUT_NS    (2 * NS_PER_SEC)
 #define LAST_WORDS_NS 500000000ull
 #define LEAVE_NS      NS_PER_SEC
+#define PAUSE_NS      (2 * NS_PER_SEC)
 
 const struct redis_server *redis_writing_to(const struct redis *r)
 {
@@ -36,10 +37,21 @@ static void become_active(struct redis *r)
 
 static void leave_if_written(struct redis *r);
 
+/* The process did not run for a while. Another node may have taken over meanwhile, so ask before anything is written. */
+static void ask_after_pause(struct redis *r)
+{
+	uint64_t now = clock_mono_ns(), gap = r->pumped_ns ? now - r->pumped_ns : 0;
+
+	r->pumped_ns = now;
+	if (gap > PAUSE_NS && r->claimed && redis_link_is_up(r->link))
+		redis_owner_ask(r);
+}
+
 static void on_pump(void *arg)
 {
 	struct redis *r = arg;
 
+	ask_after_pause(r);
 	if (r->mode == REDIS_RESTORING && redis_restore_some(r)) {
 		log_info("redis: %llu calls restored, %llu skipped, in %llu ms",
 			(unsigned long long)r->restored, (unsigned long long)r->restoring_skipped,

@@ -76,6 +76,7 @@ struct redis {
 		*sub; /* read: the same as link, unless calls are read elsewhere; sub: following */
 	enum redis_mode mode;
 	struct loop_timer *pump, *tick, *deadline;
+	uint64_t pumped_ns; /* CLOCK_MONOTONIC of the last run of on_pump() */
 	char channel[32], owners[32];
 	/* Who is active (redis_owner.c). */
 	uint8_t id[REDIS_ID_LEN];
