@@ -241,10 +241,19 @@ static uint8_t complete(struct media *m, const struct arena *a, struct note *n, 
 {
 	const struct media_stream *target;
 	bool is_copy = n->copy_of != MEDIA_NONE;
-	const struct xc_job *came = j;
-	struct xc_job cut;
-	uint8_t v = is_copy ? receive_copy(m, n, status) : receive(m, a, n, in, j, status);
+	const struct xc_job *came;
+	struct xc_job found, cut;
+	uint8_t v;
 
+	if (status != XC_OK) {
+		found = *j;
+		if (fresh(m, n->stream) && media_roc_find(m, a, n, in, &found)) {
+			j = &found;
+			status = XC_OK;
+		}
+	}
+	came = j;
+	v = is_copy ? receive_copy(m, n, status) : receive(m, a, n, in, j, status);
 	if (is_copy && !m->note[n->copy_of].received)
 		return v; /* it counts where it came in */
 	if (v == MEDIA_JOB)

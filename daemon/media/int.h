@@ -253,6 +253,9 @@ struct media {
 	/* How many derivations unauthenticated packets may still ask for: a bucket, filled by time. */
 	uint64_t derive_ns;
 	uint32_t derive_tokens;
+	/* How many lost roll-over counters may still be tried: likewise. */
+	uint64_t roc_ns;
+	uint32_t roc_tokens;
 	_Atomic uint64_t keys_warned, keys_expired;
 	_Atomic uint64_t drops[MEDIA_VERDICTS]; /* of all streams, and of none */
 	_Atomic uint64_t handovers[LEARN_CAUSE_N];
@@ -350,6 +353,15 @@ void media_learned(struct media *m, uint32_t stream);
 /* Whether an unauthenticated index may be committed: it is not too far ahead, or further packets
  * followed it. Updates the run j; s: the SSRC's state before the packet. */
 bool media_believable(struct jump *j, struct ssrc_state *s, uint64_t index, uint64_t now_ns);
+
+/* --- roc.c: lost roll-over counters ------------------------------------------------------------------------------ */
+
+#define MEDIA_ROC_TRIES 16 /* at 300 packets a second, an hour */
+
+/* For a packet that is old, or did not authenticate, with the index of *j: whether it is authentic under a later roll-over counter.
+ * Then *j has its index, and a->out the result of *j. in: the packet. */
+bool media_roc_find(struct media *m, const struct arena *a, const struct note *n,
+	const struct media_in *in, struct xc_job *j);
 
 /* --- again.c ---------------------------------------------------------------------------------------------------- */
 

@@ -268,6 +268,21 @@ static uint8_t slot_for(
 	return *slot == MEDIA_NONE ? drop(d, MEDIA_DROP_KEY_EPOCH) : MEDIA_JOB;
 }
 
+/* A packet that is too old for the window may be more than half a cycle ahead instead. */
+static bool is_a_cycle_ahead(struct draft *d, const struct ssrc_state *s)
+{
+	struct xc_job *j = d->job;
+	struct xc_job trial = *j;
+
+	if (d->rtcp || !s || replay_check(&s->seen, j->rx_index) != REPLAY_OLD)
+		return false;
+	trial.tx_key = 0; /* only its index is wanted: the engine does the rest */
+	if (!media_roc_find(d->m, d->a, d->note, &d->in[d->at], &trial))
+		return false;
+	j->rx_index = trial.rx_index;
+	return true;
+}
+
 static uint8_t rx_index(struct draft *d)
 {
 	const struct ssrc_state *s;
@@ -285,8 +300,9 @@ static uint8_t rx_index(struct draft *d)
 			media_ssrc_index(d->m, d->rx, table, s, j->ssrc, d->seq, d->in, d->at);
 	if (j->rx_index > SRTP_INDEX_MAX)
 		return drop(d, MEDIA_DROP_INDEX_END);
-	if (s ? !media_ssrc_new(s, j->rx_index)
-	      : media_ssrc_past_has(d->m, d->rx, table, j->ssrc, j->rx_index))
+	if ((s ? !media_ssrc_new(s, j->rx_index)
+	       : media_ssrc_past_has(d->m, d->rx, table, j->ssrc, j->rx_index)) &&
+		!is_a_cycle_ahead(d, s))
 		return drop(d, MEDIA_DROP_REPLAY);
 	return slot_for(d, &d->rx->rx, d->note->rx_key, j->rx_index, &j->rx_key);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The scalar reference: one job, in plain C, written to be read beside the RFCs. It is the specification that every
- * engine is tested against. On the packet path only SRTCP after a restart uses it (media/complete.c). */
+ * engine is tested against. On the packet path only SRTCP after a restart (media/complete.c) and
+ * lost roll-over counters (media/roc.c) use it. */
 #ifndef SRTP_REF_H
 #define SRTP_REF_H
 

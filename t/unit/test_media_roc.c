@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* A terminal that is further ahead than an estimate covers is found again by its authentic packets (media/roc.c). */
+#include "media_rig.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <cmocka.h>
+
+#define CM80 SUITE_AES_CM_128_80
+#define GCM  SUITE_AEAD_AES_128_GCM
+/* Plain: an SRTP receiver would have lost the counter itself. */
+#define OTHER SUITE_PLAIN
+
+enum { SSRC = 7 };
+
+static uint8_t one(struct rig *r, uint64_t index)
+{
+	rig_send(r, SSRC, index, A_TX);
+	rig_run(r);
+	return r->in[0].verdict;
+}
+
+/* A later life: all that it knows is that index was received. */
+static struct rig *resumed(enum srtp_suite_id suite, uint64_t index)
+{
+	struct rig *r = rig_new(suite, OTHER, 0);
+	struct media_cmd cmd = {.type = MEDIA_CTX_RESUME,
+		.ctx_resume = {.n = 1, .mark = {{.ssrc = SSRC, .index = index}}}};
+
+	assert_int_equal(media_command(r->m, &cmd), 0);
+	return r;
+}
+
+static void a_record_of_any_age_is_caught_up_with(void **state)
+{
+	static const enum srtp_suite_id suite[] = {CM80, GCM};
+	static const uint64_t from[] = {5, 0x8000, 0xfff0, 0x1000a, 0x3c200, 0x5ffff};
+	static const uint64_t ahead[] = {1, 100, 0x7fff, 0x8001, 45000, 0xffff, 0x10000, 0x10001,
+		270000, (MEDIA_ROC_TRIES - 1) * 0x10000 + 77};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(suite) * ARRAY_LEN(from) * ARRAY_LEN(ahead); i++) {
+		uint64_t at = from[i / 2 % ARRAY_LEN(from)];
+		uint64_t next = at + ahead[i / 2 / ARRAY_LEN(from)];
+		struct rig *r = resumed(suite[i % 2], at);
+
+		/* Nothing up to the record counts as new. */
+		assert_int_equal(one(r, at), MEDIA_DROP_REPLAY);
+		/* Sequence numbers in the window look like repetitions. */
+		for (uint32_t k = 0; k < SRTP_REPLAY_WINDOW; k++)
+			if (one(r, next) == MEDIA_DROP_REPLAY && (next - at + 128) % 65536 < 129)
+				next++;
+		next++;
+		for (uint32_t k = 0; k < 3; k++)
+			if (one(r, next + k) != MEDIA_SENT)
+				fail_msg("%llu after %llu, packet %u: verdict %u",
+					(unsigned long long)next - at, (unsigned long long)at,
+					(unsigned)k, r->in[0].verdict);
+		assert_int_equal(one(r, next), MEDIA_DROP_REPLAY);
+		assert_int_not_equal(one(r, at), MEDIA_SENT);
+		rig_free(r);
+	}
+}
+
+/* All of a burst are estimated before the first one counts. */
+static void jumps_within_one_burst_lose_nothing_for_good(void **state)
+{
+	uint64_t index = 0x10064;
+	struct rig *r = resumed(CM80, index - 1);
+
+	(void)state;
+	for (; index < 0x10080; index++)
+		(void)one(r, index);
+	for (uint32_t k = 0; k < 6; k++)
+		rig_send(r, SSRC, index += 30000, A_TX);
+	rig_run(r);
+	for (uint32_t k = 0; k < 6; k++)
+		assert_int_equal(r->in[k].verdict, k ? r->in[k].verdict : MEDIA_SENT);
+	/* Whatever became of those: its RTP is received again. */
+	assert_int_equal(one(r, index + 1), MEDIA_SENT);
+	assert_int_equal(one(r, index + 2), MEDIA_SENT);
+	rig_free(r);
+}
+
+static void a_forgery_moves_nothing(void **state)
+{
+	static uint8_t old[256];
+	struct rig *r = resumed(CM80, 0x2bfff);
+	uint64_t index = 0x2c000;
+	uint32_t len = 0;
+	uint8_t *p;
+
+	(void)state;
+	for (; index < 0x2c400; index++) {
+		(void)one(r, index);
+		if (index == 0x2c100)
+			memcpy(old, r->a.in + r->in[0].in_off, len = r->in[0].len);
+	}
+	for (uint64_t k = 0; k < 2000; k++) {
+		/* Sequence numbers that are ahead, and that are old; a packet of before. */
+		p = rig_send(r, SSRC, index + k * 33, A_TX);
+		p[40] ^= 1;
+		rig_run(r);
+		assert_int_not_equal(r->in[0].verdict, MEDIA_SENT);
+		p = rig_send(r, SSRC, index, A_TX);
+		memcpy(p, old, len);
+		rig_run(r);
+		assert_int_equal(r->in[0].verdict, MEDIA_DROP_REPLAY);
+		assert_int_equal(one(r, index++), MEDIA_SENT);
+	}
+	/* Trials are used up, and back after a second. */
+	assert_int_equal(r->m->roc_tokens, 0);
+	assert_int_not_equal(one(r, index + 0x18000), MEDIA_SENT);
+	rig_send(r, SSRC, index + 0x18000, A_TX);
+	r->in[0].t_ns = 2000000000;
+	rig_run(r);
+	assert_int_equal(r->in[0].verdict, MEDIA_SENT);
+	rig_free(r);
+}
+
+static void strangers_cause_no_trials(void **state)
+{
+	struct rig *r = resumed(CM80, 0x1c000);
+
+	(void)state;
+	for (uint32_t k = 0; k < 100; k++) {
+		rig_send(r, SSRC, 0x3c200 + k, A_TX)[50] ^= 1;
+		assert_int_equal(endpoint_parse(&r->in[0].src, STR("192.0.2.99:99")), 0);
+		rig_run(r);
+		assert_int_not_equal(r->in[0].verdict, MEDIA_SENT);
+	}
+	assert_int_equal(r->m->roc_ns, 0);
+	assert_int_equal(one(r, 0x3c200), MEDIA_SENT);
+	rig_free(r);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_record_of_any_age_is_caught_up_with),
+		cmocka_unit_test(jumps_within_one_burst_lose_nothing_for_good),
+		cmocka_unit_test(a_forgery_moves_nothing),
+		cmocka_unit_test(strangers_cause_no_trials),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
