@@ -5,8 +5,11 @@
  * is lost with what is rolled back, and the next life would begin below it.
  *
  * - Received indexes (RFC 3711 3.3.1): the highest one saved, with its ROC, is what the next packet's index is estimated by. The
- *   estimate bears half a cycle, 2^15 packets; after longer outages the rate says how far to go on. Authentication shows if it is
- *   right. Nothing up to the saved index counts as new. Packets received between the record and a crash can be replayed once.
+ *   estimate bears half a cycle, 2^15 packets. After longer outages later ROCs are tried, and an authentic packet proves one
+ *   (media/roc.c). Where nothing authenticates, the rate and the record's age say how far to go on. Nothing up to the saved index
+ *   counts as new. Packets received between the record and a crash can be replayed once.
+ * - Times: the record's age is measured by a clock that both nodes read (calls_shared_clock()). The record's times are converted to
+ *   this node's clock, so the clocks of two nodes need not agree.
  * - Sent SRTP: each life sends every source under SSRCs of its own (media/rename.c), so nothing that was sent before matters. An
  *   authenticated source is no exception: a terminal owns its key, and can protect other words with an index that it used before.
  * - Sent SRTCP: the index is ours to choose. Each life begins above what any life can have sent until then, by the clock
@@ -25,8 +28,9 @@
 
 #define HALF_CYCLE (1ull << 15)
 #define OFFER_NS   (300 * NS_PER_SEC)
-#define RTCP_MARGIN \
-	(2 * NS_PER_SEC) /* that clocks of nodes may differ by, and a clock be set back */
+#define AGE_MAX    (86400 * NS_PER_SEC) /* whatever a clock says: the default of --redis-expires */
+/* For errors of the shared clock, and a clock that is set back. */
+#define RTCP_MARGIN (2 * NS_PER_SEC)
 
 static const char *why_text(int err)
 {
@@ -57,7 +61,34 @@ static const char *why_text(int err)
 	return "cannot be brought back";
 }
 
-/* How far an SSRC's index went on since the record, as far as estimates cannot find out by themselves. */
+/* The age of a record, and all its times by this node's clock. */
+static uint64_t age_of(const struct calls *calls, const struct call_state *s, uint64_t now_ns)
+{
+	uint64_t shared_ns = now_ns + (uint64_t)calls->saver.shared_ahead_ns;
+	uint64_t age_ns = shared_ns > s->at_ns ? shared_ns - s->at_ns : 0;
+
+	return age_ns < AGE_MAX ? age_ns : AGE_MAX;
+}
+
+static void shift(uint64_t *t_ns, uint64_t by_ns)
+{
+	if (*t_ns) /* 0 is no time; a time before 1970 stands for long ago */
+		*t_ns = (int64_t)(*t_ns + by_ns) > 0 ? *t_ns + by_ns : 1;
+}
+
+static void to_our_clock(struct call *c, struct call_state *s, uint64_t now_ns, uint64_t elapsed_ns)
+{
+	uint64_t by_ns = now_ns - elapsed_ns - (s->real_ns ? s->real_ns : s->at_ns);
+
+	shift(&c->created_ns, by_ns);
+	shift(&c->signal_ns, by_ns);
+	shift(&c->delete_ns, by_ns);
+	for (uint32_t i = 0; i < s->legs; i++)
+		for (int k = 0; k < 2; k++)
+			shift(&s->leg[i].counts[k].last_packet_ns, by_ns);
+}
+
+/* How far an SSRC's index went on since the record, where no authentication can find out. */
 static uint64_t cycles_since(const struct save_mark *m, uint64_t elapsed_ns)
 {
 	uint64_t ms = elapsed_ns / 1000000, by = ms < UINT32_MAX ? ms * m->per_s / 1000 : 0;
@@ -65,11 +96,12 @@ static uint64_t cycles_since(const struct save_mark *m, uint64_t elapsed_ns)
 	return by >= HALF_CYCLE ? by - HALF_CYCLE / 2 : 0;
 }
 
-static uint64_t resume_from(const struct save_mark *m, uint64_t elapsed_ns)
+static uint64_t resume_from(const struct leg *l, const struct save_mark *m, uint64_t elapsed_ns)
 {
+	bool proves = !l->pass_rx && !l->rx.master.no_rtp_auth && !l->rx.master.kdr;
 	uint64_t to = m->index, max = SRTP_INDEX_MAX;
 
-	if (m->table == MEDIA_RX_RTP && !m->roc_only)
+	if (m->table == MEDIA_RX_RTP && !m->roc_only && !proves)
 		to += cycles_since(m, elapsed_ns);
 	return to < max ? to : max;
 }
@@ -107,7 +139,7 @@ static void resume_marks(struct resume *r, const struct leg *l, const struct leg
 		c->ctx_resume.mark[c->ctx_resume.n++] = (struct media_mark){.ssrc = m->ssrc,
 			.table = (uint8_t)m->table,
 			.roc_only = m->roc_only,
-			.index = resume_from(m, r->elapsed_ns)};
+			.index = resume_from(l, m, r->elapsed_ns)};
 	}
 }
 
@@ -246,17 +278,14 @@ static bool may_reach(const struct reach *r, const struct call *c)
 }
 
 static int bring_back(struct calls *calls, struct pool *p, struct call *c,
-	const struct call_state *state, uint64_t now_ns, const char **lacks)
+	const struct call_state *state, uint64_t now_ns, uint64_t elapsed_ns, const char **lacks)
 {
 	const struct relay *relay = calls->relay;
 	struct taking t = {.relay = relay,
 		.state = state,
-		.resume = {.now_ns = now_ns,
-			.reach = calls->reach,
-			.elapsed_ns = now_ns > state->at_ns ? now_ns - state->at_ns : 0}};
+		.resume = {.now_ns = now_ns, .reach = calls->reach, .elapsed_ns = elapsed_ns}};
 
-	t.rtcp_from = media_rtcp_ceiling(
-		c->created_ns, (now_ns > state->at_ns ? now_ns : state->at_ns) + RTCP_MARGIN);
+	t.rtcp_from = media_rtcp_ceiling(c->created_ns, now_ns + RTCP_MARGIN);
 	c->worker = UINT32_MAX;
 	for_legs(c, take_leg, &t);
 	if (!t.err && c->worker == UINT32_MAX) /* no port at all */
@@ -288,6 +317,7 @@ int calls_restore(struct calls *calls, struct pool *p, struct str whole, struct 
 	struct call_state first, later;
 	const struct relay_local *locals;
 	struct call *c = NULL;
+	uint64_t elapsed_ns = 0;
 	uint32_t locals_n;
 	int err;
 
@@ -309,9 +339,11 @@ int calls_restore(struct calls *calls, struct pool *p, struct str whole, struct 
 		err = secmem_random(&c->rename, sizeof(c->rename));
 	if (!err) {
 		c->rename |= 1; /* 0 = none */
-		forget_keys(c, now_ns > first.at_ns ? now_ns - first.at_ns : 0);
+		elapsed_ns = age_of(calls, &first, now_ns);
+		to_our_clock(c, &first, now_ns, elapsed_ns);
+		forget_keys(c, elapsed_ns);
 	}
-	err = err ? err : bring_back(calls, p, c, &first, now_ns, why);
+	err = err ? err : bring_back(calls, p, c, &first, now_ns, elapsed_ns, why);
 	if (err) {
 		*why = why_text(err);
 		if (c)

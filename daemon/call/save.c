@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <stdlib.h>
 
+#include "base/clock.h"
 #include "base/hash.h"
 #include "base/secmem.h"
 #include "call/model.h"
@@ -109,6 +110,17 @@ void calls_save_all(struct calls *c)
 	for (struct call *call = s->table->first; call && s->on; call = call->next)
 		if (call->id.len <= SAVE_ID_MAX)
 			list_add(s, call, true);
+}
+
+void calls_shared_clock(struct calls *c, int64_t ahead_ns)
+{
+	struct saver *s = calls_saver(c);
+	int64_t by = ahead_ns - s->shared_ahead_ns;
+
+	s->shared_ahead_ns = ahead_ns;
+	/* Times of a call's two records are compared. */
+	if (by > CLOCK_STEP_NS || by < -CLOCK_STEP_NS)
+		calls_save_all(c);
 }
 
 void calls_save_start(struct calls *c)
@@ -230,8 +242,10 @@ static int state_of(
 {
 	uint32_t legs = 0;
 
-	*out = (struct call_state){
-		.created_ns = c->created_ns, .revision = c->save.revision, .at_ns = now_ns};
+	*out = (struct call_state){.created_ns = c->created_ns,
+		.revision = c->save.revision,
+		.at_ns = now_ns + (uint64_t)s->shared_ahead_ns,
+		.real_ns = now_ns};
 	for (uint32_t i = 0; i < c->sides; i++)
 		legs += c->side[i]->legs;
 	out->leg = calloc(legs + 1, sizeof(*out->leg));

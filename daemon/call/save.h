@@ -21,6 +21,9 @@ struct save_item {
 
 /* From now on changes are remembered; all calls count as changed. */
 void calls_save_start(struct calls *c);
+/* A clock that all nodes can read is ahead of this node's CLOCK_REALTIME by so much. Records bear its time, so that their age does not
+ * depend on how the clocks of two nodes agree. */
+void calls_shared_clock(struct calls *c, int64_t ahead_ns);
 /* All over again: what was written is not known any more. */
 void calls_save_all(struct calls *c);
 /* Every CALLS_SAVE_TICK_NS: finds out where the next calls' indexes stand; each call is looked at once in CALLS_SAVE_ROUND_NS.

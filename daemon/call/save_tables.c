@@ -243,5 +243,6 @@ static const struct field state_fields[] = {
 	NUM("born", call_state, created_ns, ANY),
 	NUM("rev", call_state, revision, ANY),
 	NUM("at", call_state, at_ns, ANY),
+	NUM("real", call_state, real_ns, ANY),
 };
 const struct record save_state = RECORD_OF(state_fields);

@@ -72,6 +72,7 @@ static void on_tick(void *arg)
 	uint64_t renew = (uint64_t)r->cfg.expires_s * NS_PER_SEC / 2;
 
 	redis_write_lost(r);
+	redis_clock_ask(r);
 	if (r->mode == REDIS_ACTIVE && !r->leave_ns)
 		calls_save_tick(r->cfg.calls, clock_real_ns(), renew);
 	redis_owner_renew(r);
@@ -87,6 +88,8 @@ static void on_up(void *arg)
 			r->mode == REDIS_ACTIVE ? ": saving all calls again" : "");
 	r->told_down = false;
 	r->trouble = false;
+	r->clock.asked_ns = 0;
+	redis_clock_ask(r); /* before anything is restored */
 	redis_owner_ask(r);
 }
 

@@ -76,6 +76,11 @@ struct redis {
 		*sub; /* read: the same as link, unless calls are read elsewhere; sub: following */
 	enum redis_mode mode;
 	struct loop_timer *pump, *tick, *deadline;
+	struct redis_clock {
+		bool pending, refused, differs;
+		uint64_t asked_ns; /* CLOCK_MONOTONIC */
+		int64_t ahead_ns;  /* of CLOCK_REALTIME, when it was read last */
+	} clock;
 	uint64_t pumped_ns; /* CLOCK_MONOTONIC of the last run of on_pump() */
 	char channel[32], owners[32];
 	/* Who is active (redis_owner.c). */
@@ -127,6 +132,10 @@ const char *redis_address(const struct redis *r, char out[ENDPOINT_STRLEN]);
 void redis_write_some(struct redis *r);
 /* Writes all calls again, once a second at most, if keys were gone. */
 void redis_write_lost(struct redis *r);
+
+/* redis_clock.c */
+/* Reads the clock of Redis, once a second at most. */
+void redis_clock_ask(struct redis *r);
 
 /* redis_restore.c */
 void redis_scan_start(struct redis *r);

@@ -58,7 +58,7 @@ static uint32_t types_of(struct str command)
 	} T[] = {{"GET", RESP_STRING | RESP_NIL}, {"SET", RESP_STATUS}, {"HSET", RESP_INTEGER},
 		{"HMGET", RESP_ARRAY}, {"DEL", RESP_INTEGER}, {"EXPIRE", RESP_INTEGER},
 		{"PUBLISH", RESP_INTEGER}, {"SCAN", RESP_ARRAY}, {"AUTH", RESP_STATUS},
-		{"SELECT", RESP_STATUS}, {"PING", RESP_STATUS}};
+		{"SELECT", RESP_STATUS}, {"PING", RESP_STATUS}, {"TIME", RESP_ARRAY}};
 
 	for (size_t i = 0; i < ARRAY_LEN(T); i++)
 		if (str_eq(command, str_from(T[i].command)))

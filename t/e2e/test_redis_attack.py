@@ -16,7 +16,7 @@ from run import Skip, cases
 from test_redis import BAD, SERIAL, followed, kill, pair, rig, settled, state, talk_of, until
 
 # The rights in the man page: xcipherd(8), REDIS.
-ACL = ["resetkeys", "resetchannels", "~xcipher:*", "&xcipher:*", "-@all", "+ping", "+select", "+get", "+set", "+hset", "+hmget", "+del", "+expire", "+scan", "+publish",
+ACL = ["resetkeys", "resetchannels", "~xcipher:*", "&xcipher:*", "-@all", "+ping", "+select", "+get", "+set", "+hset", "+hmget", "+del", "+expire", "+scan", "+time", "+publish",
        "+subscribe", "+unsubscribe"]
 
 
@@ -198,7 +198,8 @@ class Hostile:
     """A false server: sends the given reply, after genuine replies to all earlier commands."""
 
     GOOD = {b"PING": b"+PONG\r\n", b"AUTH": b"+OK\r\n", b"SELECT": b"+OK\r\n", b"GET": b"$-1\r\n", b"SET": b"+OK\r\n", b"HSET": b":2\r\n",
-            b"EXPIRE": b":1\r\n", b"DEL": b":1\r\n", b"PUBLISH": b":1\r\n", b"SCAN": b"*2\r\n$1\r\n0\r\n*0\r\n", b"HMGET": b"*2\r\n$-1\r\n$-1\r\n"}
+            b"EXPIRE": b":1\r\n", b"DEL": b":1\r\n", b"PUBLISH": b":1\r\n", b"SCAN": b"*2\r\n$1\r\n0\r\n*0\r\n", b"HMGET": b"*2\r\n$-1\r\n$-1\r\n",
+            b"TIME": b"*2\r\n$1\r\n9\r\n$1\r\n9\r\n"}
 
     def __init__(self, net, evil=None, port=6379):
         self.evil, self.seen = dict(evil or {}), []
@@ -268,6 +269,8 @@ EVIL = {
     "silence": {b"GET": lambda s: time.sleep(1000)},
     "flood": {b"SUBSCRIBE": lambda s: (s.sendall(b"*3\r\n$9\r\nsubscribe\r\n$15\r\nxcipher:0:owner\r\n:1\r\n"), endless(FLOOD * 500)(s))},
     "status for a number": {b"HSET": b"+OK\r\n"},
+    "number for a time": {b"TIME": b":0\r\n"},
+    "time of words": {b"TIME": b"*2\r\n$3\r\nabc\r\n$1\r\n0\r\n"},
 }
 
 

@@ -41,18 +41,26 @@ static uint64_t index_of(const struct talk *t, uint32_t ctx, enum media_table ta
 }
 
 /* elapsed since the save -> where received packets go on. The peer of the SRTP side is plain: in each life it is sent on under SSRCs of
- * its own, so where the earlier ones stood does not matter. SRTCP: beyond all that can have been sent until now. */
+ * its own, so where the earlier ones stood does not matter. SRTCP: beyond all that can have been sent until now. The node that restores
+ * has a clock that is ahead of the other's by skew. */
 static void indexes_go_on_behind_what_was_used(void **state)
 {
 	static const struct {
 		uint64_t seconds, rx, want_rx;
+		bool no_auth;
+		int64_t skew;
 		const char *why;
 	} T[] = {
-		{0, 100, 100, "at once"},
-		{2, 0x1fff0, 0x1fff0, "a wrap in between is the estimate's business"},
-		{600, 100, 100, "just within half a cycle"},
-		{700, 100, 100 + 35000 - 16384, "beyond, the ROC follows the rate"},
-		{700, (1ull << 48) - 2, (1ull << 48) - 1, "never beyond the end"},
+		{0, 100, 100, false, 0, "at once"},
+		{2, 0x1fff0, 0x1fff0, false, 0, "a wrap in between is the estimate's business"},
+		{600, 100, 100, true, 0, "just within half a cycle"},
+		{700, 100, 100, false, 0, "beyond, authentic packets show the ROC"},
+		{700, 100, 100 + 35000 - 16384, true, 0, "or else it follows the rate"},
+		{700, (1ull << 48) - 2, (1ull << 48) - 1, true, 0, "never beyond the end"},
+		{1, 100, 100, true, 900, "a clock that is ahead"},
+		{1, 100, 100, true, -900, "a clock that is behind"},
+		{700, 100, 100 + 35000 - 16384, true, 3600, "an outage, and a clock ahead"},
+		{700, 100, 100 + 35000 - 16384, true, -3600, "an outage, and a clock behind"},
 	};
 
 	(void)state;
@@ -62,18 +70,24 @@ static void indexes_go_on_behind_what_was_used(void **state)
 		const char *why = NULL;
 		const struct media_stream_cfg *stream;
 		uint32_t ctx;
+		int64_t skew = T[i].skew * (int64_t)NS_PER_SEC;
 
 		talk_start(&t);
+		t.now += 86400 * NS_PER_SEC;
 		calls_save_start(t.c);
 		make_call(&t);
 		ctx = mock_stream(t.m, port_of(&t, 0))->ctx;
 		t.m->marks[ctx] = marks(t.now, T[i].rx, T[i].rx, 5);
+		if (T[i].no_auth)
+			calls_saver(t.c)->table->first->side[0]->leg[0]->rx.master.no_rtp_auth =
+				true;
 		assert_true(endpoint_parse(&t.m->remote[mock_stream(t.m, port_of(&t, 0))->rtp_to],
 				    STR("203.0.113.77:999")) == 0);
 		t.m->confirmed[mock_stream(t.m, port_of(&t, 0))->rtp_to] = true;
 		save(&t, &s);
 		reborn(&t);
-		t.now += T[i].seconds * NS_PER_SEC;
+		t.now += T[i].seconds * NS_PER_SEC + (uint64_t)skew;
+		calls_shared_clock(t.c, -skew);
 		assert_int_equal(restore(&t, sbuf_view(&s.whole), STR_NONE, &why), 0);
 		stream = mock_stream(t.m, port_of(&t, 0));
 		assert_non_null(stream);
@@ -85,6 +99,10 @@ static void indexes_go_on_behind_what_was_used(void **state)
 		assert_int_equal(index_of(&t, stream->ctx, MEDIA_RX_RTCP), 9);
 		assert_int_equal(
 			t.m->ctx_cfg[stream->ctx].tx_rtcp_index, 1000 + (T[i].seconds + 2) * 250);
+		/* It may be sent in two seconds, by this node's clock. */
+		assert_int_equal(media_rtcp_ceiling(t.m->ctx_cfg[stream->ctx].rtcp_from_ns,
+					 t.now + 2 * NS_PER_SEC),
+			1000 + (T[i].seconds + 2) * 250);
 		assert_non_null(resumed(&t, MEDIA_STREAM_RESUME, stream->rtp_to));
 		assert_true(
 			resumed(&t, MEDIA_STREAM_RESUME, stream->rtp_to)->stream_resume.confirmed);
