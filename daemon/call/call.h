@@ -81,6 +81,11 @@ struct call_reply { /* what a handler wants to say; strings live in the request'
 	struct str sdp;     /* offer, answer */
 };
 
+/* Asked before an SDP's change of a call comes into force: whether its reply can be sent. If not, the change is refused, and nothing
+ * has changed. NULL: any can. */
+typedef bool call_reply_fits(void *arg, const struct call_reply *planned);
+void calls_reply_room(struct calls *c, call_reply_fits *fits, void *arg);
+
 /* now_ns: CLOCK_REALTIME. The reply's SDP is in the pool. Never leaves a half-made or half-changed call behind. */
 void calls_offer(struct calls *c, struct pool *p, const struct ng_request *r, uint64_t now_ns,
 	struct call_reply *out);

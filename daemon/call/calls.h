@@ -33,6 +33,8 @@ struct calls {
 	void (*handover)(void *arg, const struct call_handover *h);
 	void *handover_arg;
 	const struct recorder *rec;
+	call_reply_fits *fits;
+	void *fits_arg;
 };
 
 /* Next takes prev's place, or becomes a call (prev is NULL). Consumes next, whatever happens.

@@ -16,8 +16,8 @@ struct exchange { /* an offer or an answer on its way */
 	enum exchange_kind { OFFER, ANSWER, PUBLISH, LISTEN, LISTEN_ANSWER } kind;
 	struct sdp *sdp;
 	struct call *prev, *next;
-	uint8_t to; /* side that is told, once it is in force */
 	struct call_reply *out;
+	struct ngval *dict; /* PUBLISH, LISTEN: what the reply says besides */
 };
 
 static bool parse_body(struct exchange *x)
@@ -175,6 +175,27 @@ static void mark_emergency(const struct exchange *x, const struct plan *plan)
 	x->next->emergency |= on;
 }
 
+void calls_reply_room(struct calls *c, call_reply_fits *fits, void *arg)
+{
+	c->fits = fits;
+	c->fits_arg = arg;
+}
+
+/* All that the reply says of the change, while it can still be refused. */
+static bool can_be_sent(struct exchange *x, const struct plan *plan, struct str body)
+{
+	struct call_reply planned = *x->out;
+
+	planned.sdp = body;
+	if (x->kind == LISTEN)
+		listen_reply(x->p, x->next, x->r, plan->to, x->dict);
+	if (x->kind == PUBLISH) {
+		ngval_add_str(x->p, x->dict, STR("call-id"), x->r->call_id);
+		ngval_add_str(x->p, x->dict, STR("from-tag"), x->r->from_tag);
+	}
+	return !x->c->fits || x->c->fits(x->c->fits_arg, &planned);
+}
+
 static void change(struct exchange *x)
 {
 	struct plan plan;
@@ -201,14 +222,13 @@ static void change(struct exchange *x)
 		? STR("")
 		: edit_write(&plan, x->next, &in, x->kind == ANSWER || x->kind == PUBLISH);
 	x->out->warning = plan.warning;
-	if (!body.s) {
+	if (!body.s || !can_be_sent(x, &plan, body)) {
 		apply_undo(x->c->relay, x->prev, x->next);
 		call_free(&x->c->keys, x->next);
-		x->out->error = "Error rewriting SDP";
+		x->out->error = body.s ? "Reply is too long" : "Error rewriting SDP";
 		return;
 	}
 	err = calls_put_in_force(x->c, x->p, x->prev, x->next, x->now_ns);
-	x->to = plan.to;
 	if (err)
 		calls_resource_error(x->out, err, !x->prev);
 	else if (x->kind != LISTEN_ANSWER)
@@ -326,8 +346,13 @@ void calls_publish(struct calls *c, struct pool *p, const struct ng_request *r, 
 	struct call_reply *out, struct ngval *dict)
 {
 	struct ng_request named = *r;
-	struct exchange x = {
-		.c = c, .p = p, .r = &named, .now_ns = now_ns, .kind = PUBLISH, .out = out};
+	struct exchange x = {.c = c,
+		.p = p,
+		.r = &named,
+		.now_ns = now_ns,
+		.kind = PUBLISH,
+		.out = out,
+		.dict = dict};
 
 	*out = (struct call_reply){.error = r->sdp.len ? NULL : "No SDP body in message"};
 	if (!named.call_id.len)
@@ -340,20 +365,20 @@ void calls_publish(struct calls *c, struct pool *p, const struct ng_request *r, 
 	if (!x.prev && over_limit(c, &named, out))
 		return;
 	change(&x);
-	if (out->error) {
-		c->counters.refused += !x.prev;
-		return;
-	}
-	ngval_add_str(p, dict, STR("call-id"), named.call_id);
-	ngval_add_str(p, dict, STR("from-tag"), named.from_tag);
+	c->counters.refused += out->error && !x.prev;
 }
 
 void calls_listen(struct calls *c, struct pool *p, const struct ng_request *r, uint64_t now_ns,
 	struct call_reply *out, struct ngval *dict)
 {
 	struct ng_request named = *r;
-	struct exchange x = {
-		.c = c, .p = p, .r = &named, .now_ns = now_ns, .kind = LISTEN, .out = out};
+	struct exchange x = {.c = c,
+		.p = p,
+		.r = &named,
+		.now_ns = now_ns,
+		.kind = LISTEN,
+		.out = out,
+		.dict = dict};
 
 	*out = (struct call_reply){0};
 	x.prev = call_table_find(&c->table, r->call_id);
@@ -370,8 +395,6 @@ void calls_listen(struct calls *c, struct pool *p, const struct ng_request *r, u
 	if (out->error || !parse_body(&x))
 		return;
 	change(&x);
-	if (!out->error)
-		listen_reply(p, call_table_find(&c->table, r->call_id), &named, x.to, dict);
 }
 
 void calls_listen_answer(struct calls *c, struct pool *p, const struct ng_request *r,

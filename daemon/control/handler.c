@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "control/reply.h"
 #include "control/statistics.h"
 
 #define LIST_DEFAULT 32u
@@ -37,6 +38,8 @@ struct handler {
 struct job {
 	struct handler *h;
 	struct pool *p;
+	struct sbuf *to;
+	enum ng_encoding enc;
 	struct ng_request r;
 	uint64_t now_ns;
 	struct call_reply reply;
@@ -298,6 +301,7 @@ static void do_role(struct job *j)
 #define NEED_CALL_ID  0x2u
 #define NEED_FROM_TAG 0x4u
 #define NEED_TO_TAG   0x8u
+#define CHANGES       0x10u /* more than its reply */
 
 static const struct command {
 	void (*run)(struct job *j);
@@ -306,32 +310,33 @@ static const struct command {
 	[NG_PING] = {do_ping, 0},
 	[NG_OFFER] = {do_offer, NEED_SDP | NEED_CALL_ID | NEED_FROM_TAG},
 	[NG_ANSWER] = {do_answer, NEED_SDP | NEED_CALL_ID | NEED_FROM_TAG | NEED_TO_TAG},
-	[NG_DELETE] = {do_delete, NEED_CALL_ID},
+	[NG_DELETE] = {do_delete, NEED_CALL_ID | CHANGES},
 	[NG_QUERY] = {do_query, NEED_CALL_ID},
 	[NG_LIST] = {do_list, 0},
 	[NG_STATISTICS] = {do_statistics, 0},
-	[NG_ACTIVE] = {do_role, 0},
-	[NG_STANDBY] = {do_role, 0},
+	[NG_ACTIVE] = {do_role, CHANGES},
+	[NG_STANDBY] = {do_role, CHANGES},
 	[NG_CALLS] = {do_calls, 0},
-	[NG_DEBUG] = {do_debug, NEED_CALL_ID},
-	[NG_LIMITS_COMMAND] = {do_operate, 0},
-	[NG_DRAIN] = {do_operate, 0},
-	[NG_LOG_LEVEL] = {do_operate, 0},
-	[NG_RELOAD] = {do_operate, 0},
+	[NG_DEBUG] = {do_debug, NEED_CALL_ID | CHANGES},
+	[NG_LIMITS_COMMAND] = {do_operate, CHANGES},
+	[NG_DRAIN] = {do_operate, CHANGES},
+	[NG_LOG_LEVEL] = {do_operate, CHANGES},
+	[NG_RELOAD] = {do_operate, CHANGES},
 	[NG_PUBLISH] = {do_publish, NEED_SDP},
 	[NG_SUBSCRIBE_REQUEST] = {do_subscribe_request, NEED_CALL_ID},
-	[NG_SUBSCRIBE_ANSWER] = {do_subscribe_answer, NEED_SDP | NEED_CALL_ID | NEED_TO_TAG},
-	[NG_UNSUBSCRIBE] = {do_unsubscribe, NEED_CALL_ID | NEED_TO_TAG},
-	[NG_SILENCE_MEDIA] = {do_silence_media, NEED_CALL_ID},
-	[NG_UNSILENCE_MEDIA] = {do_unsilence_media, NEED_CALL_ID},
-	[NG_BLOCK_MEDIA] = {do_block_media, NEED_CALL_ID},
-	[NG_UNBLOCK_MEDIA] = {do_unblock_media, NEED_CALL_ID},
-	[NG_BLOCK_DTMF] = {do_block_dtmf, NEED_CALL_ID},
-	[NG_CONNECT] = {do_connect, NEED_CALL_ID | NEED_FROM_TAG | NEED_TO_TAG},
-	[NG_UNBLOCK_DTMF] = {do_unblock_dtmf, NEED_CALL_ID},
-	[NG_START_RECORDING] = {do_start_recording, NEED_CALL_ID},
-	[NG_PAUSE_RECORDING] = {do_pause_recording, NEED_CALL_ID},
-	[NG_STOP_RECORDING] = {do_stop_recording, NEED_CALL_ID},
+	[NG_SUBSCRIBE_ANSWER] = {do_subscribe_answer,
+		NEED_SDP | NEED_CALL_ID | NEED_TO_TAG | CHANGES},
+	[NG_UNSUBSCRIBE] = {do_unsubscribe, NEED_CALL_ID | NEED_TO_TAG | CHANGES},
+	[NG_SILENCE_MEDIA] = {do_silence_media, NEED_CALL_ID | CHANGES},
+	[NG_UNSILENCE_MEDIA] = {do_unsilence_media, NEED_CALL_ID | CHANGES},
+	[NG_BLOCK_MEDIA] = {do_block_media, NEED_CALL_ID | CHANGES},
+	[NG_UNBLOCK_MEDIA] = {do_unblock_media, NEED_CALL_ID | CHANGES},
+	[NG_BLOCK_DTMF] = {do_block_dtmf, NEED_CALL_ID | CHANGES},
+	[NG_CONNECT] = {do_connect, NEED_CALL_ID | NEED_FROM_TAG | NEED_TO_TAG | CHANGES},
+	[NG_UNBLOCK_DTMF] = {do_unblock_dtmf, NEED_CALL_ID | CHANGES},
+	[NG_START_RECORDING] = {do_start_recording, NEED_CALL_ID | CHANGES},
+	[NG_PAUSE_RECORDING] = {do_pause_recording, NEED_CALL_ID | CHANGES},
+	[NG_STOP_RECORDING] = {do_stop_recording, NEED_CALL_ID | CHANGES},
 };
 
 /* --- Requests ------------------------------------------------------------------------------ */
@@ -506,33 +511,47 @@ static void write_log(struct job *j)
 			STR_ARG(j->r.warning), (unsigned long long)held);
 }
 
-static void write_tree(struct sbuf *b, const struct ngval *d, enum ng_encoding enc)
+/* Whether the reply of a change that is not in force yet can be sent. */
+static bool planned_fits(void *arg, const struct call_reply *planned)
 {
-	if (enc == NG_JSON)
-		json_write(b, d, false);
-	else
-		bencode_write(b, d);
+	struct job *j = arg;
+	struct ngval *last = j->dict->last; /* there is the result */
+	struct str warning = join(j->p, j->r.warning, planned->warning);
+	bool fits;
+
+	ngval_add_str(j->p, j->dict, STR("sdp"), planned->sdp);
+	if (warning.len)
+		ngval_add_str(j->p, j->dict, STR("warning"), warning);
+	fits = !pool_failed(j->p) && reply_fits(j->to, j->dict, j->enc);
+	last->next = NULL;
+	j->dict->last = last;
+	return fits;
 }
 
-/* What needs no memory and always fits. */
-static void write_fallback(struct sbuf *reply, size_t start, enum ng_encoding enc)
+/* A command without SDP in its reply was carried out, or failed: which of the two must reach the client. */
+static void write_reply(struct job *j, struct ngval *tree, size_t start)
 {
-	bool too_long = reply->err == -EMSGSIZE;
+	bool done = tree && !j->reply.error && !j->reply.load_limit && !j->reply.sdp.s &&
+		commands[j->r.command].need & CHANGES;
 
-	reply->err = 0;
-	reply->len = start;
-	if (enc == NG_JSON)
-		sbuf_printf(reply, "{\"result\":\"error\",\"error-reason\":\"%s\"}",
-			too_long ? "Reply is too long" : "Out of memory");
-	else
-		sbuf_printf(reply, "d6:result5:error12:error-reason%se",
-			too_long ? "17:Reply is too long" : "13:Out of memory");
+	reply_write(j->to, pool_failed(j->p) ? NULL : tree, j->enc);
+	if (!j->to->err)
+		return;
+	log_warn("%s: reply %s", ng_command_name(j->r.command),
+		j->to->err == -EMSGSIZE ? "is too long" : "needs too much memory");
+	if (done) {
+		reply_write_done(j->to, start, j->enc);
+		return;
+	}
+	reply_write_error(j->to, start, j->enc);
+	j->reply.error = "no reply";
 }
 
 int handler_request(struct handler *h, struct pool *p, const struct endpoint *from, struct str body,
 	enum ng_encoding enc, uint64_t now_ns, struct sbuf *reply)
 {
-	struct job j = {.h = h, .p = p, .now_ns = now_ns, .dict = ngval_dict(p)};
+	struct job j = {
+		.h = h, .p = p, .to = reply, .enc = enc, .now_ns = now_ns, .dict = ngval_dict(p)};
 	struct ngval *result = ngval_add_str(p, j.dict, STR("result"), STR("error"));
 	size_t start = reply->len;
 	struct ngval *tree = NULL;
@@ -542,19 +561,13 @@ int handler_request(struct handler *h, struct pool *p, const struct endpoint *fr
 	calls_counters(h->calls, &c);
 	interval_advance(&h->interval, now_ns, c.current, c.ended.duration_ns);
 	if (result) {
+		calls_reply_room(h->calls, planned_fits, &j);
 		run(&j, from, body, enc);
+		calls_reply_room(h->calls, NULL, NULL);
 		tree = reply_tree(&j, result);
 	}
 	h->count[j.r.command].requests++;
-	if (pool_failed(p))
-		tree = NULL;
-	write_tree(reply, tree, enc);
-	if (reply->err) {
-		log_warn("%s: reply %s", ng_command_name(j.r.command),
-			reply->err == -EMSGSIZE ? "is too long" : "needs too much memory");
-		write_fallback(reply, start, enc);
-		j.reply.error = "no reply";
-	}
+	write_reply(&j, tree, start);
 	if (j.reply.error || j.reply.load_limit)
 		h->count[j.r.command].errors++;
 	took_ns = clock_mono_ns() - begun_ns;
@@ -572,7 +585,7 @@ void handler_reject(struct handler *h, struct pool *p, enum ng_encoding enc, con
 
 	h->count[NG_NONE].requests++;
 	h->count[NG_NONE].errors++;
-	write_tree(reply, error_tree(p, reason, STR_NONE), enc);
+	reply_write(reply, error_tree(p, reason, STR_NONE), enc);
 	if (reply->err)
-		write_fallback(reply, start, enc);
+		reply_write_error(reply, start, enc);
 }

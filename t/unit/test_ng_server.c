@@ -141,6 +141,13 @@ void calls_view(
 	(void)c, (void)p, (void)part, (void)limit, (void)dict;
 }
 
+void calls_reply_room(struct calls *c, call_reply_fits *fits, void *arg)
+{
+	(void)c;
+	(void)fits;
+	(void)arg;
+}
+
 void calls_list(struct calls *c, struct pool *p, uint32_t limit, struct ngval *dict)
 {
 	c->list_limit = limit;

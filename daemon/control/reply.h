@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Replies as bytes, and what is said in place of one that does not fit. A client that is told "error" takes it that nothing changed,
+ * so a command whose effect cannot be taken back never gets an error for the length of its reply. */
+#ifndef CONTROL_REPLY_H
+#define CONTROL_REPLY_H
+
+#include "base/sbuf.h"
+#include "proto/ng.h"
+#include "proto/ngval.h"
+
+#define REPLY_TOO_LONG  "Reply is too long"
+#define REPLY_UNLIMITED (1u << 20) /* of a buffer without a limit, see sbuf.h */
+
+/* Appends to b. An error is left in b. */
+void reply_write(struct sbuf *b, const struct ngval *tree, enum ng_encoding enc);
+/* Whether b has room for it. NULL does not fit. */
+bool reply_fits(const struct sbuf *b, const struct ngval *tree, enum ng_encoding enc);
+/* Both need no memory and always fit; b's error decides between the reasons. start: what to keep of b. */
+void reply_write_error(struct sbuf *b, size_t start, enum ng_encoding enc);
+void reply_write_done(struct sbuf *b, size_t start, enum ng_encoding enc);
+
+#endif
