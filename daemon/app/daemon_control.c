@@ -90,6 +90,11 @@ static bool has_room(void *arg)
 	return app_relay_has_room(arg);
 }
 
+static void changed(void *arg)
+{
+	redis_flush(arg);
+}
+
 static const char *become(void *arg, bool active)
 {
 	int err = active ? redis_active(arg) : redis_standby(arg);
@@ -157,6 +162,7 @@ static int redis_start(struct daemon *d)
 		return daemon_fail(d, err, "redis");
 	d->stats.redis = d->redis;
 	handler_on_role(d->handler, become, d->redis);
+	handler_on_change(d->handler, changed, d->redis);
 	redis_wait(d->redis, REDIS_WAIT_NS);
 	return 0;
 }
@@ -269,11 +275,11 @@ int daemon_control_start(struct daemon *d)
 		.max_sessions = o->max_sessions,
 		.steering = o->steering->name,
 		.socket_calls = daemon_socket_calls(d),
-		.started_ns = clock_real_ns(),
 		.started_mono_ns = clock_mono_ns(),
 	};
 	err = handler_create(&d->handler, d->calls,
-		(struct stats_source){.fill = statistics, .arg = &d->stats}, d->stats.started_ns);
+		(struct stats_source){.fill = statistics, .arg = &d->stats},
+		d->stats.started_mono_ns);
 	if (err)
 		return daemon_fail(d, err, "handler");
 	d->operate.o = &d->o;

@@ -28,7 +28,6 @@ struct stats_input {
 	uint32_t max_sessions;
 	const char *steering;
 	const char *socket_calls; /* how ordinary sockets are served */
-	uint64_t started_ns;      /* CLOCK_REALTIME */
 	uint64_t started_mono_ns; /* CLOCK_MONOTONIC */
 };
 

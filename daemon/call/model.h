@@ -352,7 +352,7 @@ struct saver {
 	uint32_t ended_at, ended_n;
 	struct call *cursor, *asked; /* of save_tick() */
 	uint32_t asked_n;
-	uint64_t ended_lost;
+	uint64_t ended_lost, too_long;
 	uint8_t seed[16]; /* of hashes of states */
 	int64_t shared_ahead_ns;
 };

@@ -62,6 +62,7 @@ void save_changed(struct saver *s, struct call *prev, struct call *next)
 		s->cursor = s->cursor == prev ? next : s->cursor;
 		s->asked = s->asked == prev ? next : s->asked;
 	}
+	s->too_long += !prev && next->id.len > SAVE_ID_MAX;
 	if (!s->on || next->id.len > SAVE_ID_MAX)
 		return;
 	next->save.revision++;
@@ -133,7 +134,8 @@ void calls_save_usage(struct calls *c, struct calls_save_usage *out)
 {
 	const struct saver *s = calls_saver(c);
 
-	*out = (struct calls_save_usage){.ended = s->ended_n, .ended_lost = s->ended_lost};
+	*out = (struct calls_save_usage){
+		.ended = s->ended_n, .ended_lost = s->ended_lost, .too_long = s->too_long};
 	for (const struct call *call = s->first; call; call = call->save.next)
 		out->waiting++;
 }

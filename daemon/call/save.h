@@ -12,7 +12,7 @@ enum save_what {
 	SAVE_ENDED, /* there is no such call any more */
 };
 
-#define SAVE_ID_MAX 512
+#define SAVE_ID_MAX 4096
 struct save_item {
 	enum save_what what;
 	char call_id[SAVE_ID_MAX]; /* calls with longer ones are not saved */
@@ -41,6 +41,8 @@ struct calls_save_usage {
 	uint64_t waiting; /* calls */
 	uint64_t ended;   /* waiting to be removed */
 	uint64_t ended_lost;
+	uint64_t
+		too_long; /* calls that are not saved for the length of their Call-ID, since the start */
 };
 void calls_save_usage(struct calls *c, struct calls_save_usage *out);
 

@@ -24,10 +24,12 @@ struct handler {
 	struct stats_source stats;
 	const char *(*become)(void *arg, bool active);
 	void *become_arg;
+	void (*changed)(void *arg);
+	void *changed_arg;
 	handler_operate_fn *operate;
 	void *operate_arg;
 	const struct ng_templates *templates;
-	uint64_t start_ns;
+	uint64_t start_ns;                            /* CLOCK_MONOTONIC */
 	struct handler_count count[NG_COMMAND_COUNT]; /* [NG_NONE]: never became a command */
 	struct interval interval;
 	uint64_t duplicates, drops[NG_DROP_COUNT];
@@ -48,7 +50,7 @@ struct job {
 };
 
 int handler_create(
-	struct handler **out, struct calls *calls, struct stats_source stats, uint64_t now_ns)
+	struct handler **out, struct calls *calls, struct stats_source stats, uint64_t mono_ns)
 {
 	struct handler *h = calloc(1, sizeof(*h));
 
@@ -56,7 +58,7 @@ int handler_create(
 		return -ENOMEM;
 	h->calls = calls;
 	h->stats = stats;
-	h->start_ns = now_ns;
+	h->start_ns = mono_ns;
 	*out = h;
 	return 0;
 }
@@ -65,6 +67,12 @@ void handler_on_role(struct handler *h, const char *(*become)(void *arg, bool ac
 {
 	h->become = become;
 	h->become_arg = arg;
+}
+
+void handler_on_change(struct handler *h, void (*changed)(void *arg), void *arg)
+{
+	h->changed = changed;
+	h->changed_arg = arg;
 }
 
 void handler_templates(struct handler *h, const struct ng_templates *templates)
@@ -281,7 +289,7 @@ static void do_statistics(struct job *j)
 		.interval = &h->interval,
 		.duplicates = h->duplicates,
 		.drops = h->drops,
-		.uptime_ns = j->now_ns > h->start_ns ? j->now_ns - h->start_ns : 0};
+		.uptime_ns = clock_mono_ns() - h->start_ns};
 
 	calls_counters(h->calls, &c);
 	statistics_fill(&s, j->p, dict);
@@ -547,6 +555,12 @@ static void write_reply(struct job *j, struct ngval *tree, size_t start)
 	j->reply.error = "no reply";
 }
 
+/* Those with SDP in their reply do, too. */
+static bool changes_calls(enum ng_command c)
+{
+	return commands[c].need & (CHANGES | NEED_SDP) || c == NG_SUBSCRIBE_REQUEST;
+}
+
 int handler_request(struct handler *h, struct pool *p, const struct endpoint *from, struct str body,
 	enum ng_encoding enc, uint64_t now_ns, struct sbuf *reply)
 {
@@ -568,6 +582,8 @@ int handler_request(struct handler *h, struct pool *p, const struct endpoint *fr
 	}
 	h->count[j.r.command].requests++;
 	write_reply(&j, tree, start);
+	if (h->changed && changes_calls(j.r.command))
+		h->changed(h->changed_arg);
 	if (j.reply.error || j.reply.load_limit)
 		h->count[j.r.command].errors++;
 	took_ns = clock_mono_ns() - begun_ns;

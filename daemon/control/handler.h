@@ -17,12 +17,15 @@ struct stats_source { /* what app/ knows for "statistics": adds dictionaries bes
 	void *arg;
 };
 
-/* stats.fill may be NULL. 0 or -ENOMEM. */
+/* stats.fill may be NULL. mono_ns: CLOCK_MONOTONIC, which the uptime counts from. 0 or -ENOMEM. */
 int handler_create(
-	struct handler **out, struct calls *calls, struct stats_source stats, uint64_t now_ns);
+	struct handler **out, struct calls *calls, struct stats_source stats, uint64_t mono_ns);
 void handler_destroy(struct handler *h);
 /* Who carries out "active" and "standby": NULL when done, or the error-reason. Without, they are refused. */
 void handler_on_role(struct handler *h, const char *(*become)(void *arg, bool active), void *arg);
+
+/* Called after each command that may have changed a call, before its reply is sent. */
+void handler_on_change(struct handler *h, void (*changed)(void *arg), void *arg);
 
 /* Flags by name, looked at with each request; they outlive the handler. NULL: none. */
 void handler_templates(struct handler *h, const struct ng_templates *templates);

@@ -72,6 +72,7 @@ static void on_tick(void *arg)
 	uint64_t renew = (uint64_t)r->cfg.expires_s * NS_PER_SEC / 2;
 
 	redis_write_lost(r);
+	redis_write_too_long(r);
 	redis_clock_ask(r);
 	if (r->mode == REDIS_ACTIVE && !r->leave_ns)
 		calls_save_tick(r->cfg.calls, clock_real_ns(), renew);

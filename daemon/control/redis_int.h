@@ -112,8 +112,9 @@ struct redis {
 	struct sbuf plain, sealed;
 	/* Following. */
 	struct redis_mirror mirror;
-	uint64_t refused; /* values and messages that were not authentic, or repeated */
-	struct log_limit log, refused_log, told_log;
+	uint64_t refused;  /* values and messages that were not authentic, or repeated */
+	uint64_t too_long; /* calls with too long a Call-ID that were logged */
+	struct log_limit log, refused_log, told_log, lost_log, too_long_log;
 };
 
 /* The name that a value is sealed under: "xcipher:DB:call:ID/c", "/s", or "/d" for a removal. */
@@ -132,6 +133,8 @@ const char *redis_address(const struct redis *r, char out[ENDPOINT_STRLEN]);
 void redis_write_some(struct redis *r);
 /* Writes all calls again, once a second at most, if keys were gone. */
 void redis_write_lost(struct redis *r);
+/* Logs calls that cannot be written. */
+void redis_write_too_long(struct redis *r);
 
 /* redis_clock.c */
 /* Reads the clock of Redis, once a second at most. */

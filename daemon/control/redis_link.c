@@ -411,6 +411,16 @@ static void shake(struct redis_link *l)
 	greet(l);
 }
 
+/* A failure is left to the timer: this may be called from anywhere. */
+void redis_link_flush(struct redis_link *l)
+{
+	if (!l->up || l->dropping || l->why[0] || l->out_at == l->out.len)
+		return;
+	write_some(l);
+	if (!l->why[0])
+		watch(l);
+}
+
 static void on_io(void *arg, uint32_t events)
 {
 	struct redis_link *l = arg;

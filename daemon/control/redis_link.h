@@ -37,6 +37,8 @@ uint32_t redis_link_waiting(const struct redis_link *l);
 int redis_link_send(struct redis_link *l, redis_reply_fn *fn, void *priv, uint32_t words,
 	const struct str *word);
 /* A link that subscribes sends no other commands. */
+/* Sends what waits, as far as the socket takes it. */
+void redis_link_flush(struct redis_link *l);
 int redis_link_subscribe(struct redis_link *l, const char *channel);
 int redis_link_unsubscribe(struct redis_link *l, const char *channel);
 /* Ends the connection soon, as if it had failed; it reconnects later. May be called from a reply

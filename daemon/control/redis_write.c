@@ -124,10 +124,13 @@ static void on_state_written(void *arg, void *priv, const struct resp *reply)
  * the loss. */
 void redis_write_lost(struct redis *r)
 {
-	uint64_t now = clock_mono_ns();
+	uint64_t now = clock_mono_ns(), held;
 
 	if (!r->lost_keys || now < r->lost_key_ns + NS_PER_SEC)
 		return;
+	if (log_limit_pass(&r->lost_log, now, ERROR_LOG_NS, &held))
+		log_warn(
+			"redis: stored calls were gone (evicted, removed or expired): saving all calls again; check maxmemory-policy, which should be noeviction");
 	r->lost_keys = false;
 	r->lost_key_ns = now;
 	calls_save_all(r->cfg.calls);
@@ -254,6 +257,28 @@ static void write_item(struct redis *r, const struct save_item *item)
 	}
 	r->written++;
 	publish(r, whole ? 'c' : 's', id, value);
+}
+
+/* A Call-ID can be as long as a datagram. */
+void redis_write_too_long(struct redis *r)
+{
+	struct calls_save_usage u;
+	uint64_t held;
+
+	calls_save_usage(r->cfg.calls, &u);
+	if (u.too_long > r->too_long &&
+		log_limit_pass(&r->too_long_log, clock_mono_ns(), ERROR_LOG_NS, &held)) {
+		log_warn(
+			"redis: %llu calls are not saved because their Call-ID is longer than %u bytes",
+			(unsigned long long)(u.too_long - r->too_long), (unsigned)SAVE_ID_MAX);
+		r->too_long = u.too_long;
+	}
+}
+
+void redis_flush(struct redis *r)
+{
+	redis_write_some(r);
+	redis_link_flush(r->link);
 }
 
 void redis_write_some(struct redis *r)

@@ -3,6 +3,8 @@
  * clients expect them. */
 #include <errno.h>
 #include <poll.h>
+#include "base/clock.h"
+
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -297,7 +299,9 @@ static void statistics_count_requests_and_errors(void **state)
 	char buf[16384];
 
 	(void)state;
-	assert_int_equal(handler_create(&h, &c, (struct stats_source){fill, &extra}, 0), 0);
+	assert_int_equal(handler_create(&h, &c, (struct stats_source){fill, &extra},
+				 clock_mono_ns() - 10000 * NS_PER_SEC),
+		0);
 	ask(h, "{'command':'ping'}", buf, sizeof(buf));
 	ask(h, "{'command':'offer'}", buf, sizeof(buf));
 	ask(h, "nonsense", buf, sizeof(buf));
@@ -313,6 +317,8 @@ static void statistics_count_requests_and_errors(void **state)
 	assert_non_null(strstr(buf, "'totalduplicatecount':1,'dropped':{'cookie':2,"));
 	assert_non_null(strstr(buf, "'intervalstatistics':{'totalcallsduration':'0.000000',"));
 	assert_non_null(strstr(buf, "'extra':42}"));
+	/* Whatever the time of the request is. */
+	assert_non_null(strstr(buf, "'uptime':1000"));
 	handler_destroy(h);
 }
 
