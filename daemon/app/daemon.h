@@ -70,7 +70,7 @@ struct daemon {
 	struct notify notify;
 	struct alive alive;
 	struct clock_pair clock;
-	uint64_t second_ns; /* CLOCK_MONOTONIC of the last run of on_second() */
+	uint64_t second_ns;       /* CLOCK_MONOTONIC of the last run of on_second() */
 	char err[DAEMON_ERR_LEN]; /* one line, for whoever started us */
 };
 
