@@ -26,6 +26,8 @@ void relay_op_stats(void *arg, uint32_t worker, uint32_t stream, struct relay_st
 	out->last_packet_ns = load(&c->last_packet_ns);
 	for (size_t i = 0; i < MEDIA_VERDICTS; i++)
 		out->drops[i] = load(&c->drops[i]);
+	for (size_t i = 0; i < MEDIA_OTHERS_N; i++)
+		out->others[i] = load(&c->others[i]);
 	out->ssrc = atomic_load_explicit(&c->ssrc, memory_order_relaxed);
 	out->roc = (uint32_t)(load(&c->index) >> 16);
 	out->confirmed = atomic_load_explicit(&c->confirmed, memory_order_relaxed) != 0;

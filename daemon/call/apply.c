@@ -4,6 +4,7 @@
 #include <errno.h>
 
 #include "call/model.h"
+#include "proto/raw.h"
 
 static const struct leg *leg_at(const struct call *c, uint32_t side, uint32_t media)
 {
@@ -107,6 +108,7 @@ static void drop(struct leg *l, bool for_good)
 	else
 		past_keys_push_all(l);
 	l->has_port = l->has_ctx = l->committed = l->active = false;
+	l->rtp_proto = SDP_PROTO_OTHER;
 	l->pass_rx = l->pass_tx = false;
 	memset(l->rx_slot, 0, sizeof(l->rx_slot));
 	l->tx_slot = 0;
@@ -183,7 +185,7 @@ static bool same_stream(const struct media_stream_cfg *a, const struct media_str
 		a->media_handover == b->media_handover && a->asymmetric == b->asymmetric &&
 		a->tos == b->tos && a->emergency == b->emergency && a->gate == b->gate &&
 		a->quiet == b->quiet && a->no_feedback == b->no_feedback && a->tap == b->tap &&
-		a->events[0] == b->events[0] && a->events[1] == b->events[1];
+		a->events[0] == b->events[0] && a->events[1] == b->events[1] && a->raw == b->raw;
 }
 
 /* Whom copies go to: of a source the first who listens, of a listener the next. */
@@ -221,10 +223,37 @@ static void echo_to(const struct call *c, const struct side *s, const struct leg
 	cfg->rtcp_to = MEDIA_NONE;
 }
 
+static uint8_t raw_of(const struct leg *l)
+{
+	return l->proto == SDP_UDPTL       ? RAW_UDPTL
+		: l->proto == SDP_UDP_BFCP ? RAW_BFCP
+		: l->proto == SDP_UDP_TLS_UDPTL || l->proto == SDP_UDP_TLS_BFCP ||
+			l->proto == SDP_UDP_DTLS_SCTP
+		? RAW_DTLS
+		: sdp_proto_is_raw(l->proto) ? RAW_ANY
+					     : RAW_NONE;
+}
+
+/* Datagrams have one port and one way, and are neither recorded nor copied. */
+static void raw_cfgs(const struct side *s, const struct leg *l, const struct leg *peer,
+	struct media_stream_cfg *rtp, struct media_stream_cfg *rtcp)
+{
+	rtp->raw = raw_of(l);
+	rtp->rtp = rtp->rtcp = rtcp->rtcp = false;
+	if (!peer || raw_of(peer) != rtp->raw || s->echo)
+		rtp->rtp_to = MEDIA_NONE;
+	rtp->rtcp_to = rtcp->rtp_to = rtcp->rtcp_to = MEDIA_NONE;
+	rtp->tap = rtcp->tap = 0;
+	memset(rtp->copy, 0, sizeof(rtp->copy));
+	memset(rtcp->copy, 0, sizeof(rtcp->copy));
+	rtcp->remote = (struct endpoint){0};
+}
+
 static void stream_cfgs(const struct call *c, const struct side *s, const struct leg *l,
 	const struct leg *peer, struct media_stream_cfg *rtp, struct media_stream_cfg *rtcp)
 {
-	bool joined = l->active && peer && peer->active && peer->has_port && !s->parked;
+	bool joined = l->active && peer && peer->active && peer->has_port && !s->parked &&
+		raw_of(l) == raw_of(peer);
 	struct media_stream_cfg common = {.ctx = l->ctx,
 		.rtp_to = joined ? peer->port.rtp_stream : MEDIA_NONE,
 		.rtcp_to = MEDIA_NONE,
@@ -261,6 +290,8 @@ static void stream_cfgs(const struct call *c, const struct side *s, const struct
 	rtcp->local = l->port.rtcp;
 	rtcp->rtcp = true;
 	rtcp->remote = l->rtcp_remote;
+	if (raw_of(l) != RAW_NONE)
+		raw_cfgs(s, l, peer, rtp, rtcp);
 }
 
 static struct media_cmd *command(

@@ -94,7 +94,7 @@ static bool same_media(const struct side *s, const struct neg_in *in)
 		const struct leg *l = side_leg_get(s, i);
 		struct leg_said now = {0};
 
-		if (m->proto == SDP_PROTO_OTHER || !m->port)
+		if (!sdp_proto_is_relayed(m->proto) || !m->port)
 			continue;
 		if (!l || !l->said.relayed || l->said.rejected)
 			return false;

@@ -59,6 +59,10 @@ static bool edit_media(struct sdp_media_edit *e, const struct plan_media *pm, co
 		return true;
 	e->direction = pm->direction;
 	e->port = l->port.rtp.port;
+	if (!sdp_proto_is_rtp(m->proto)) {
+		e->keep_dtls = e->keep_feedback = e->drop_rtcp_mux = true;
+		return true;
+	}
 	e->rtcp_mux = pm->mux;
 	/* rtcp-mux-only is a demand that must be ours to be written */
 	e->drop_rtcp_mux = !(pm->mux && mux & NG_RTCP_MUX_REQUIRE && !is_answer);

@@ -177,7 +177,7 @@ void negotiate_listen_answer(struct plan *plan, struct call *c, struct neg_in *i
 		const struct sdp_media *m = i < in->sdp->media_count ? &in->sdp->media[i] : NULL;
 		struct leg *l = s->leg[i];
 
-		if (!m || !l || !l->used || !m->port || m->proto == SDP_PROTO_OTHER) {
+		if (!m || !l || !l->used || !m->port || !sdp_proto_is_rtp(m->proto)) {
 			neg_close(l, true);
 			continue;
 		}
@@ -238,8 +238,8 @@ void negotiate_publish(struct plan *plan, struct call *c, struct neg_in *in)
 			return;
 		}
 		pm->reject =
-			!m->port || m->proto == SDP_PROTO_OTHER || neg_too_many(plan, s, i, m, in);
-		l->said.relayed = m->proto != SDP_PROTO_OTHER;
+			!m->port || !sdp_proto_is_rtp(m->proto) || neg_too_many(plan, s, i, m, in);
+		l->said.relayed = sdp_proto_is_rtp(m->proto);
 		l->said.rejected = pm->reject;
 		if (pm->reject) {
 			neg_close(l, true);

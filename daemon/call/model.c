@@ -298,6 +298,33 @@ void leg_stats(const struct relay *relay, const struct call *c, const struct leg
 	out->errors += b->errors;
 	out->packets_out += b->packets_out;
 	out->bytes_out += b->bytes_out;
+	for (size_t i = 0; i < MEDIA_OTHERS_N; i++)
+		out->others[i] += b->others[i];
 	if (b->last_packet_ns > out->last_packet_ns)
 		out->last_packet_ns = b->last_packet_ns;
+}
+
+const char *leg_keying(const struct leg *l, const uint64_t others[MEDIA_OTHERS_N],
+	const uint64_t theirs[MEDIA_OTHERS_N])
+{
+	if (l->rx.master.suite != SUITE_PLAIN)
+		return l->pass_rx ? "SDES end-to-end" : "SDES";
+	/* The last message of the agreement (RFC 6189 4.6): one of the two sends it. */
+	if (others[MEDIA_OTHER_ZRTP_DONE] || theirs[MEDIA_OTHER_ZRTP_DONE])
+		return "ZRTP end-to-end";
+	if (others[MEDIA_OTHER_DTLS] && theirs[MEDIA_OTHER_DTLS])
+		return "DTLS end-to-end";
+	return "";
+}
+
+const char *leg_keying_now(const struct relay *relay, const struct call *c, const struct side *s,
+	const struct leg *l, const uint64_t others[MEDIA_OTHERS_N])
+{
+	const struct side *peer = s->peer == SIDE_NONE ? NULL : c->side[s->peer];
+	struct relay_stats st = {0};
+
+	for (uint32_t i = 0; peer && i < s->legs && i < peer->legs; i++)
+		if (s->leg[i] == l && peer->leg[i] && peer->leg[i]->has_port)
+			leg_stats(relay, c, peer->leg[i], false, &st);
+	return leg_keying(l, others, st.others);
 }

@@ -17,6 +17,7 @@ enum key_life { LIFE_LEFT, LIFE_NEARLY_OVER, LIFE_OVER };
 
 struct stream_counts {
 	uint64_t packets, bytes, errors, packets_out, bytes_out, last_packet_ns;
+	uint64_t others[MEDIA_OTHERS_N];
 };
 
 struct our_key { /* a key of ours towards a terminal, by which it receives */
@@ -44,6 +45,7 @@ struct leg {
 	/* in force since the last answer */
 	bool active; /* answered, rejected by nobody */
 	enum sdp_proto proto;
+	enum sdp_proto rtp_proto; /* of RTP, in force last: it comes back after a fax */
 	enum sdp_dir dir;
 	struct endpoint remote, rtcp_remote;
 	bool mux;
@@ -238,6 +240,18 @@ uint8_t call_side_add(struct call *c, struct str tag, struct str via_branch);
 /* What its stream counted, before a restart too. */
 void leg_stats(const struct relay *relay, const struct call *c, const struct leg *l, bool rtcp,
 	struct relay_stats *out);
+/* The profile that RTP to and from it has, or had before something else took its m-line; SDP_PROTO_OTHER: none yet. */
+static inline enum sdp_proto leg_profile(const struct leg *l)
+{
+	return sdp_proto_is_rtp(l->proto) ? l->proto : l->rtp_proto;
+}
+/* What keys its media have, if any: "SDES", "SDES end-to-end", "ZRTP end-to-end", "DTLS end-to-end"; "" if none is known of. others:
+ * of its RTP stream; theirs: of the other side's. */
+const char *leg_keying(const struct leg *l, const uint64_t others[MEDIA_OTHERS_N],
+	const uint64_t theirs[MEDIA_OTHERS_N]);
+/* The same, with the counters of the leg in the call and of its peer's. */
+const char *leg_keying_now(const struct relay *relay, const struct call *c, const struct side *s,
+	const struct leg *l, const uint64_t others[MEDIA_OTHERS_N]);
 /* A leg for this m-line, made if there is none. NULL without memory. */
 struct leg *side_leg(struct keystore *k, struct side *s, uint32_t media);
 static inline struct leg *side_leg_get(const struct side *s, uint32_t media)

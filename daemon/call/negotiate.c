@@ -245,7 +245,7 @@ static enum sdp_proto outward(struct plan *plan, const struct leg *model, const 
 	enum sdp_proto p = sdp_proto_find(in->r->transport);
 
 	if (p == SDP_PROTO_OTHER)
-		p = model ? model->proto : m->proto;
+		p = model && leg_profile(model) != SDP_PROTO_OTHER ? leg_profile(model) : m->proto;
 	else if (p == SDP_UDP_TLS_RTP_SAVP || p == SDP_UDP_TLS_RTP_SAVPF)
 		plan_warn(plan, in->p, STR("DTLS-SRTP is not there yet: offering SDES instead"));
 	return sdp_proto_make(sdp_proto_is_secure(p), sdp_proto_is_feedback(p));
@@ -392,7 +392,7 @@ bool neg_too_many(struct plan *plan, const struct side *from, uint32_t media,
 {
 	uint32_t most = in->policy->max_medias ? in->policy->max_medias : SDP_MAX_MEDIA, used = 0;
 
-	if (m->proto == SDP_PROTO_OTHER || !m->port || from->leg[media]->used)
+	if (!sdp_proto_is_relayed(m->proto) || !m->port || from->leg[media]->used)
 		return false;
 	for (uint32_t i = 0; i < from->legs; i++)
 		used += from->leg[i] && from->leg[i]->used;
@@ -478,21 +478,26 @@ void negotiate_offer(struct plan *plan, struct call *c, struct neg_in *in)
 		memset(lf->said.events, 0, sizeof(lf->said.events));
 		neg_add_events(lf->said.events, m);
 		lf->said.quiet = neg_quiet(m);
-		lf->said.relayed = m->proto != SDP_PROTO_OTHER;
+		lf->said.relayed = sdp_proto_is_relayed(m->proto);
+		lf->said.proto = m->proto;
 		hide_decide(to, i, unwanted, fresh);
 		plan->media[i].omit = hide_from(to, i);
 		/* What the other side knows of keeps its place, with port 0 (RFC 3264 8.2). */
 		lf->said.rejected = m->port == 0 || unwanted || hide_from(to, i) ||
-			neg_too_many(plan, from, i, m, in) || loses_codecs(plan, m, i, in);
-		plan->media[i].keep = !lf->said.relayed;
+			raw_rejects(plan, m, i, in) || neg_too_many(plan, from, i, m, in) ||
+			(sdp_proto_is_rtp(m->proto) && loses_codecs(plan, m, i, in));
+		plan->media[i].keep = raw_passes(m);
 		plan->media[i].reject = lf->said.rejected;
-		plan->media[i].both = lf->said.relayed && !lf->said.rejected &&
+		plan->media[i].both = sdp_proto_is_rtp(m->proto) && !lf->said.rejected &&
 			twice_offer(plan, to, i, in->sdp->media_count, in);
-		if (lf->said.relayed && !lf->said.rejected) {
+		if (lf->said.rejected)
+			continue;
+		if (sdp_proto_is_rtp(m->proto)) {
 			offer_media(plan, c, from->peer == plan->to, m, i, in);
 			reject_unusable(plan, lf, m, i, in);
-		} else if (!lf->said.rejected)
-			plan_warn(plan, in->p, plan_media_name(in->p, i, "no RTP, not relayed"));
+		} else if (lf->said.relayed) {
+			raw_offer(lf, lt, m, in);
+		}
 	}
 	error = twice_fits(to, in->sdp->media_count);
 	if (error && !plan->error)
@@ -583,6 +588,8 @@ void neg_into_force(
 {
 	l->active = true;
 	l->proto = proto;
+	if (sdp_proto_is_rtp(proto))
+		l->rtp_proto = proto;
 	l->dir = dir;
 	set_kind(l, m);
 	keep_text(l->codec, sizeof(l->codec), sdp_first_codec(m));
@@ -671,10 +678,16 @@ static void answer_all_media(struct plan *plan, struct call *c, bool paired, str
 	for (uint32_t i = 0; (i < to->legs || i < s->media_count) && !plan->error; i++) {
 		const struct sdp_media *m = i < s->media_count ? &s->media[i] : NULL;
 		struct leg *lf = side_leg_get(from, i), *lt = side_leg_get(to, i);
-		bool offered = lt && lf && lt->said.relayed && !lt->said.rejected;
+		bool open = m && m->port && lt && lf && !lt->said.rejected &&
+			lt->said.proto != SDP_PROTO_OTHER;
 
-		if (m && m->proto != SDP_PROTO_OTHER && m->port && offered) {
-			answer_media(plan, c, paired, m, i, in);
+		if (open && !raw_fits(plan, lt, m, i, in))
+			return;
+		if (open && lt->said.relayed) {
+			if (sdp_proto_is_rtp(m->proto))
+				answer_media(plan, c, paired, m, i, in);
+			else
+				raw_answer(plan, from, to, m, i, in);
 			continue;
 		}
 		/* The answerer's refusal may be one branch's: ports stay for the next. The offerer's is final. */
@@ -682,9 +695,9 @@ static void answer_all_media(struct plan *plan, struct call *c, bool paired, str
 		neg_close(lt, lt && (lt->said.rejected || !lt->said.relayed));
 		if (!m)
 			continue;
-		plan->media[i].keep = m->proto == SDP_PROTO_OTHER;
+		plan->media[i].keep = raw_passes(m);
 		plan->media[i].omit = hide_from(to, i) || i >= to->legs;
-		plan->media[i].reject = true;
+		plan->media[i].reject = !open;
 		plan->media[i].proto = lt && lt->said.relayed ? lt->said.proto : SDP_PROTO_OTHER;
 		if (i >= to->legs)
 			plan_warn(plan, in->p, plan_media_name(in->p, i, "was not offered"));

@@ -152,6 +152,20 @@ static void add_drops(struct query *q, struct ngval *stream, const struct relay_
 	}
 }
 
+/* What the terminal and its peer said to each other besides RTP, and we passed on. */
+static void add_others(struct query *q, struct ngval *stream, const struct relay_stats *st)
+{
+	struct ngval *d = NULL;
+
+	for (int i = 0; i < MEDIA_OTHERS_N; i++) {
+		if (!st->others[i])
+			continue;
+		if (!d)
+			d = ngval_add_dict(q->p, stream, STR("end-to-end"));
+		add_int(q, d, media_other_name((enum media_other)i), st->others[i]);
+	}
+}
+
 static void add_stream(struct query *q, struct ngval *list, const struct side *s,
 	const struct leg *l, bool rtcp, struct relay_stats *st)
 {
@@ -183,6 +197,7 @@ static void add_stream(struct query *q, struct ngval *list, const struct side *s
 	x = ngval_add_list(q->p, d, STR("flags"));
 	add_word(q, x, cfg->rtp, "RTP");
 	add_word(q, x, cfg->rtcp, "RTCP");
+	add_word(q, x, cfg->raw, "datagrams");
 	add_word(q, x, cfg->remote.family && cfg->remote.port, "filled");
 	add_word(q, x, st->confirmed, "confirmed");
 	add_word(q, x, cfg->strict_source, "strict source address");
@@ -192,6 +207,7 @@ static void add_stream(struct query *q, struct ngval *list, const struct side *s
 	x = ngval_add_dict(q->p, d, STR("stats_out"));
 	add_counts(q, x, st->packets_out, st->bytes_out, 0);
 	add_drops(q, d, st);
+	add_others(q, d, st);
 	t->packets += st->packets;
 	t->bytes += st->bytes;
 	t->errors += st->errors;
@@ -204,7 +220,8 @@ static void add_media(
 	enum sdp_proto proto = l->active ? l->proto
 		: l->said.relayed        ? l->said.proto
 					 : l->asked.proto;
-	struct relay_stats rtp, rtcp;
+	struct relay_stats rtp, rtcp = {0};
+	const char *keying;
 
 	add_int(q, d, "index", i + 1);
 	ngval_add_str(q->p, d, STR("type"), pool_strdup(q->p, str_from(l->kind)));
@@ -218,7 +235,11 @@ static void add_media(
 		add_crypto_params(q, d, l);
 	x = ngval_add_list(q->p, d, STR("streams"));
 	add_stream(q, x, s, l, false, &rtp);
-	add_stream(q, x, s, l, true, &rtcp);
+	if (!l->rtp_cfg.raw)
+		add_stream(q, x, s, l, true, &rtcp);
+	keying = leg_keying_now(q->relay, q->c, s, l, rtp.others);
+	if (*keying)
+		add_text(q, d, "keying", keying);
 	x = ngval_add_list(q->p, d, STR("flags"));
 	add_word(q, x, l->active, "initialized");
 	add_word(q, x, s->asymmetric, "asymmetric");

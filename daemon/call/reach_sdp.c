@@ -105,7 +105,7 @@ const char *reach_sdp(struct calls *c, struct pool *p, const struct ng_request *
 		struct endpoint rtp = neg_trusted(r, &m->conn.addr), rtcp = rtp;
 		enum reach_verdict v;
 
-		if (!m->port || m->proto == SDP_PROTO_OTHER)
+		if (!m->port || !sdp_proto_is_relayed(m->proto))
 			continue;
 		/* With the SIP source address it does not matter what stands there. */
 		if (endpoint_addr_eq(&rtp, &m->conn.addr) && !are_addresses(p, sdp, m, detail))
@@ -116,6 +116,8 @@ const char *reach_sdp(struct calls *c, struct pool *p, const struct ng_request *
 			*detail = why(p, sdp, m->conn.line, &rtp, v);
 			return REACH_ERROR;
 		}
+		if (sdp_proto_is_raw(m->proto))
+			continue;
 		if (m->has_rtcp && m->rtcp.family)
 			rtcp = neg_trusted(r, &m->rtcp);
 		rtcp.port = m->has_rtcp ? m->rtcp.port : (uint16_t)(m->port + 1);

@@ -18,7 +18,8 @@ struct relay_stats {
 	uint64_t packets_out, bytes_out; /* sent to it */
 	uint64_t last_packet_ns;         /* CLOCK_REALTIME, 0 = none */
 	uint64_t drops[MEDIA_VERDICTS];
-	uint32_t ssrc, roc; /* where its SRTP stands */
+	uint64_t others[MEDIA_OTHERS_N]; /* ZRTP and the like, relayed */
+	uint32_t ssrc, roc;              /* where its SRTP stands */
 	bool confirmed;
 	uint32_t handovers;           /* replacements of a confirmed source */
 	struct endpoint remote;       /* learned, or as signalled */

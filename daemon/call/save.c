@@ -204,12 +204,16 @@ static struct save_key_use use_of(const struct saver *s, uint32_t worker, uint32
 
 static struct stream_counts counts_of(const struct relay_stats *st)
 {
-	return (struct stream_counts){.packets = st->packets,
+	struct stream_counts c = {.packets = st->packets,
 		.bytes = st->bytes,
 		.errors = st->errors,
 		.packets_out = st->packets_out,
 		.bytes_out = st->bytes_out,
 		.last_packet_ns = st->last_packet_ns};
+
+	_Static_assert(sizeof(c.others) == sizeof(st->others), "the same");
+	memcpy(c.others, st->others, sizeof(c.others));
+	return c;
 }
 
 static void leg_state(

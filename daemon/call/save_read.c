@@ -211,8 +211,13 @@ static bool leg_is_sound(const struct leg *l)
 	for (uint32_t i = 0; i < l->asked.suites && sound; i++)
 		sound = l->asked.suite[i] < SUITE_COUNT;
 	sound = sound && !(l->pass_tx && l->tx.master.suite != SUITE_PLAIN);
-	return sound && l->proto <= SDP_UDP_TLS_RTP_SAVPF &&
-		l->said.proto <= SDP_UDP_TLS_RTP_SAVPF && l->asked.proto <= SDP_UDP_TLS_RTP_SAVPF;
+	/* Nothing but RTP has keys of SRTP. */
+	if (sdp_proto_is_raw(l->proto))
+		sound = sound && l->rx.master.suite == SUITE_PLAIN &&
+			l->tx.master.suite == SUITE_PLAIN && !l->pass_rx && !l->pass_tx;
+	return sound && l->proto < SDP_TCP && l->said.proto <= SDP_TCP &&
+		l->asked.proto < SDP_TCP &&
+		(l->rtp_proto == SDP_PROTO_OTHER || sdp_proto_is_rtp(l->rtp_proto));
 }
 
 static bool call_is_sound(const struct call *c)

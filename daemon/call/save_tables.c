@@ -88,6 +88,7 @@ static const struct field leg_fields[] = {
 	NUM("port", leg, port.rtp.port, 65534),
 	FLAG("a", leg, active),
 	NUM("p", leg, proto, 255),
+	NUM("rp", leg, rtp_proto, 255),
 	NUM("d", leg, dir, SDP_DIR_INACTIVE),
 	{"r", ADDR, AT(leg, remote)},
 	{"c", ADDR, AT(leg, rtcp_remote)},
@@ -215,6 +216,10 @@ static const struct field counts_fields[] = {
 	NUM("q", stream_counts, packets_out, ANY),
 	NUM("c", stream_counts, bytes_out, ANY),
 	NUM("l", stream_counts, last_packet_ns, ANY),
+	NUM("z", stream_counts, others[MEDIA_OTHER_ZRTP], ANY),
+	NUM("zd", stream_counts, others[MEDIA_OTHER_ZRTP_DONE], ANY),
+	NUM("dt", stream_counts, others[MEDIA_OTHER_DTLS], ANY),
+	NUM("st", stream_counts, others[MEDIA_OTHER_STUN], ANY),
 };
 static const struct record counts_record = RECORD_OF(counts_fields);
 

@@ -138,7 +138,7 @@ static uint32_t open_slots(
 		const struct leg *l = side_leg_get(s, i);
 		struct slot *slot = slot_of(out, side, (uint8_t)i);
 
-		if (!l || !l->used || !m->port || m->proto == SDP_PROTO_OTHER || !slot == !fresh)
+		if (!l || !l->used || !m->port || !sdp_proto_is_rtp(m->proto) || !slot == !fresh)
 			continue;
 		slot = fresh ? slot_new(out) : slot;
 		if (!slot)

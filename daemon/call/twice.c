@@ -23,8 +23,8 @@ static bool is_usable(const struct neg_in *in, const struct leg *l, const struct
 
 static bool same_kind(const struct sdp_media *a, const struct sdp_media *b)
 {
-	return str_eq_nocase(a->kind, b->kind) && a->proto != SDP_PROTO_OTHER &&
-		b->proto != SDP_PROTO_OTHER;
+	return str_eq_nocase(a->kind, b->kind) && sdp_proto_is_rtp(a->proto) &&
+		sdp_proto_is_rtp(b->proto);
 }
 
 /* What they mean together. */
@@ -103,7 +103,7 @@ bool twice_offer(
 bool twice_edit(struct sdp_media_edit *e, const struct side *to, uint32_t media,
 	const struct plan_media *pm, const struct neg_in *in)
 {
-	enum sdp_proto is = pm->proto != SDP_PROTO_OTHER ? pm->proto : in->sdp->media[media].proto;
+	enum sdp_proto is = sdp_proto_is_rtp(pm->proto) ? pm->proto : in->sdp->media[media].proto;
 	bool plain_first = to->plain_first >> media & 1;
 	struct sdp_media_edit *twin;
 
@@ -116,13 +116,13 @@ bool twice_edit(struct sdp_media_edit *e, const struct side *to, uint32_t media,
 	twin->keep = false;
 	twin->reject = e->reject || !pm->both;
 	/* What is not RTP any more has the place of the first. */
-	twin->proto = sdp_proto_make(is == SDP_PROTO_OTHER ? plain_first : !sdp_proto_is_secure(is),
+	twin->proto = sdp_proto_make(sdp_proto_is_rtp(is) ? !sdp_proto_is_secure(is) : plain_first,
 		sdp_proto_is_feedback(is));
 	twin->crypto = NULL;
 	twin->crypto_count = 0;
 	twin->mid = 0;
 	twin->drop_mid = true;
 	e->twin = twin;
-	e->twin_first = is != SDP_PROTO_OTHER && sdp_proto_is_secure(is) == plain_first;
+	e->twin_first = sdp_proto_is_rtp(is) && sdp_proto_is_secure(is) == plain_first;
 	return true;
 }

@@ -29,6 +29,7 @@ static void add_leg(const struct relay *relay, struct pool *p, const struct call
 	struct relay_stats st = {0}, rtcp = {0};
 	const struct media_quality *quality = &st.quality;
 	char text[ENDPOINT_STRLEN];
+	const char *keying;
 
 	leg_stats(relay, c, l, false, &st);
 	if (!quality->samples) { /* not on one port */
@@ -39,6 +40,9 @@ static void add_leg(const struct relay *relay, struct pool *p, const struct call
 	ngval_add_str(p, d, STR("kind"), str_from(l->kind));
 	ngval_add_str(p, d, STR("suite"),
 		l->rx.master.suite == SUITE_PLAIN ? STR("plain") : str_from(suite->name));
+	keying = leg_keying_now(relay, c, s, l, st.others);
+	if (*keying)
+		ngval_add_str(p, d, STR("keying"), str_from(keying));
 	ngval_add_int(p, d, STR("active"), l->active);
 	ngval_add_int(p, d, STR("port"), l->port.rtp.port);
 	if (st.remote.family)

@@ -236,6 +236,19 @@ static bool cut_feedback(const struct arena *a, const struct note *n, struct xc_
 	return true;
 }
 
+/* Of a packet that is not RTP. */
+static uint8_t complete_other(struct media *m, const struct arena *a, struct note *n,
+	const struct media_in *in, const struct xc_job *j, uint32_t status, struct media_out *out)
+{
+	uint8_t v = MEDIA_DROP_STALE;
+
+	if (status != XC_OK)
+		v = MEDIA_DROP_BAD_TAG;
+	else if (fresh(m, n->stream) && (n->to == MEDIA_NONE || fresh(m, n->to)))
+		v = media_other_done(m, a, n, in, j, out);
+	return v == MEDIA_SENT ? v : media_drop(m, n->stream, v);
+}
+
 static uint8_t complete(struct media *m, const struct arena *a, struct note *n, struct media_in *in,
 	const struct xc_job *j, uint32_t status, struct media_out *out)
 {
@@ -244,6 +257,9 @@ static uint8_t complete(struct media *m, const struct arena *a, struct note *n, 
 	const struct xc_job *came;
 	struct xc_job found, cut;
 	uint8_t v;
+
+	if (n->other)
+		return complete_other(m, a, n, in, j, status, out);
 
 	if (status != XC_OK) {
 		found = *j;
@@ -279,7 +295,7 @@ static uint8_t complete(struct media *m, const struct arena *a, struct note *n, 
 	if (n->seal)
 		seal_rtcp(a, n, j, is_copy);
 	media_key_reached(m, a, &n->tx->tx, n->tx_key, j->flags & XC_JOB_RTCP, j->tx_index);
-	if (j->flags & XC_JOB_RTCP && !is_copy && !n->passed)
+	if (j->flags & XC_JOB_RTCP && !is_copy && !n->passed && !media_end_to_end(m, n->stream))
 		media_rtcp_seen(m, a, n, in, came);
 	if (j->flags & XC_JOB_RTCP && n->tx->tx.rename && !n->tx->tx.srtp)
 		media_rename_rtcp(

@@ -6,6 +6,7 @@
 #include "media/learn.h"
 #include "media/media.h"
 #include "media/rtcp_stats.h"
+#include "proto/rtp.h"
 #include <stddef.h>
 #include "srtp/replay.h"
 
@@ -179,6 +180,9 @@ struct jump {
 struct media_trial {
 	struct learn_trials learn;
 	struct jump jump[2]; /* [tx]: of indexes received, and sent */
+	/* other.c: where something came from that is no RTP; datagrams that were sent where nothing came from */
+	struct endpoint answered;
+	uint32_t blind;
 };
 
 /* What prepare knows of a job and complete needs. */
@@ -195,6 +199,8 @@ struct note {
 	bool passed;   /* it leaves as it came; media.open has it as it would be deciphered, if */
 	bool opened;   /* that much could be made out */
 	bool usual;    /* prepared by media_usual() */
+	bool other;    /* prepared by media_other(): not RTP */
+	uint8_t kind;  /* then: enum pkt_kind */
 	uint32_t copy_of; /* the job of the packet itself, MEDIA_NONE: this is it */
 };
 
@@ -345,8 +351,27 @@ static inline bool media_proves(const struct media_way *rx, bool rtcp)
  * source is known. */
 bool media_learn(struct media *m, const struct arena *a, uint32_t stream, const struct media_in *in,
 	const struct xc_job *j, bool proved);
+/* The same for a packet that is not RTP (other.c). */
+bool media_learn_other(struct media *m, uint32_t stream, const struct media_in *in);
 /* Publish the stream's learned address to whoever asks. */
 void media_learned(struct media *m, uint32_t stream);
+
+/* --- other.c ---------------------------------------------------------------------------------------------------- */
+
+#define MEDIA_BLIND_MAX 500u /* datagrams to a destination that never sent: 10 s of T.38 */
+
+/* A packet that is neither RTP nor RTCP, or came to a stream of neither: its verdict. With MEDIA_JOB note and job are written. */
+uint8_t media_other(struct media *m, const struct media_in *in, uint32_t stream, enum pkt_kind kind,
+	struct note *note, struct xc_job *job);
+/* Of such a job, whose stream and target are still there. MEDIA_SENT: *out is written; else why not. */
+uint8_t media_other_done(struct media *m, const struct arena *a, struct note *n,
+	const struct media_in *in, const struct xc_job *j, struct media_out *out);
+/* The terminals agreed on keys through us, or try to: what they send may be enciphered though its leg is plain. */
+bool media_end_to_end(const struct media *m, uint32_t stream);
+/* Whether the source may be at the interface that the packet came by, if nobody has checked that yet (prepare.c). MEDIA_JOB, or why
+ * not. */
+enum media_verdict media_believe(
+	const struct media *m, const struct media_stream *s, const struct media_in *in);
 
 /* --- jump.c ----------------------------------------------------------------------------------------------------- */
 

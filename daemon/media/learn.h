@@ -85,7 +85,7 @@ struct learn_seen {
 	uint32_t ssrc;
 	uint16_t seq; /* RTP */
 	uint8_t type; /* RTP: payload type */
-	bool rtcp;
+	bool rtcp;    /* or a datagram of media that is not RTP: without a sequence number */
 	bool proved;  /* it is authentic */
 	bool vouched; /* RTCP: address and SSRC are those of the RTP stream's confirmed source */
 };

@@ -147,6 +147,9 @@ struct media_stream_cfg {
 	uint64_t events[2]; /* bit per payload type: telephone events (RFC 4733), for gate */
 	uint8_t quiet;      /* MEDIA_QUIET_*, for MEDIA_GATE_QUIET */
 	bool no_feedback;   /* RTCP feedback is not passed on: the other side does not speak it */
+	/* enum raw_kind: what comes here is not RTP, and goes byte by byte to rtp_to, a stream of the same kind. Then neither rtp nor rtcp
+	 * is set. */
+	uint8_t raw;
 };
 
 /* What media keeps with a slot pair. With a kdr it derives session keys itself as the indexes grow (RFC 3711 4.3.1, 4.3.2), into
@@ -205,6 +208,17 @@ struct media_cmd {
 
 /* --- What may be read from outside while the worker runs ------------------------------------------------------ */
 
+/* What two terminals say to each other besides RTP on a plain or passed-through leg, and on ports of datagrams: X(id, name). */
+#define MEDIA_OTHERS(X) \
+	X(ZRTP, "ZRTP") X(ZRTP_DONE, "ZRTP Conf2ACK") X(DTLS, "DTLS") X(STUN, "STUN")
+enum media_other {
+#define X(id, name) MEDIA_OTHER_##id,
+	MEDIA_OTHERS(X)
+#undef X
+		MEDIA_OTHERS_N
+};
+const char *media_other_name(enum media_other o);
+
 struct media_stream_counters {                   /* relaxed atomics; single writer: the worker */
 	_Alignas(64) _Atomic uint64_t packets;   /* received and authentic */
 	_Atomic uint64_t bytes;                  /* of them */
@@ -216,6 +230,7 @@ struct media_stream_counters {                   /* relaxed atomics; single writ
 	_Atomic uint32_t confirmed;      /* source address is confirmed */
 	/* Until here one cache line: what every packet writes. */
 	_Atomic uint64_t drops[MEDIA_VERDICTS];
+	_Atomic uint64_t others[MEDIA_OTHERS_N]; /* received and relayed, by enum media_other */
 	_Atomic uint64_t handover;   /* of confirmed sources; use media_stream_handover() */
 	_Atomic uint64_t remote[3];  /* learned endpoint, packed; use media_stream_remote() */
 	_Atomic uint32_t remote_seq; /* odd while being written */

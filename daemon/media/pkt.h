@@ -14,6 +14,7 @@
 	X(NOT_MEDIA, "not-media", "STUN or DTLS while nobody listens for it")          \
 	X(INACTIVE, "inactive", "stream has no other side yet")                        \
 	X(NO_DESTINATION, "no-destination", "other side's address is not known yet")   \
+	X(UNANSWERED, "unanswered", "not RTP, and its destination has sent nothing")   \
 	X(SOURCE, "wrong-source", "not from the confirmed source")                     \
 	X(PROBATION, "probation", "source has not sent enough consistent packets yet") \
 	X(MARTIAN, "martian", "source address is impossible at that interface")        \

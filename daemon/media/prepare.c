@@ -6,7 +6,6 @@
 
 #include "layout.h"
 #include "media/int.h"
-#include "proto/rtp.h"
 
 enum { PLAIN_RTCP = 1 }; /* key slot */
 
@@ -102,8 +101,7 @@ static uint8_t quieten(struct draft *d)
 	return receive_only(d, MEDIA_JOB);
 }
 
-/* Whether the source may be at the interface that the packet came by, if nobody has checked that yet. MEDIA_JOB, or why not. */
-static enum media_verdict believe(
+enum media_verdict media_believe(
 	const struct media *m, const struct media_stream *s, const struct media_in *in)
 {
 	const struct learn *l = &s->learn;
@@ -141,22 +139,18 @@ static uint8_t route(struct draft *d)
 	s = &m->stream[stream];
 	if (d->len > ARENA_MAX_PACKET)
 		return drop(d, MEDIA_DROP_TOO_LONG);
-	if (kind == PKT_STUN || kind == PKT_DTLS) {
-		media_count(&m->drops[MEDIA_DROP_NOT_MEDIA], 1);
-		return MEDIA_PASS;
-	}
+	d->rtcp = is_rtcp(&s->cfg, d->p, kind);
+	if (kind > PKT_RTCP || s->cfg.raw || (!d->rtcp && !s->cfg.rtp))
+		return media_other(m, in, stream, kind, d->note, d->job);
 	/* Its listener has played on, and every other packet would wait for it. */
 	if (in->t_ns < m->shed_before_ns[s->cfg.emergency])
 		return drop(
 			d, s->cfg.emergency ? MEDIA_DROP_OVERLOAD_EMERGENCY : MEDIA_DROP_OVERLOAD);
-	d->rtcp = is_rtcp(&s->cfg, d->p, kind);
-	if (kind == PKT_OTHER || (!d->rtcp && !s->cfg.rtp))
-		return drop(d, MEDIA_DROP_MALFORMED);
 	d->rx = d->note->rx = &m->ctx[s->cfg.ctx];
 	if (!learn_accepts(&s->learn, &m->trial[stream].learn, &s->cfg, &in->src,
 		    media_proves(&d->rx->rx, d->rtcp)))
 		return drop(d, MEDIA_DROP_SOURCE);
-	belief = believe(m, s, in);
+	belief = media_believe(m, s, in);
 	if (belief != MEDIA_JOB)
 		return drop(d, belief);
 	/* Plain RTP too is received, so that a call whose media is blocked is not taken for a silent one. */
@@ -465,7 +459,7 @@ static uint8_t prepare(struct draft *d)
 	const struct media_in *in = &d->in[d->at];
 	uint8_t v = route(d);
 
-	if (v != MEDIA_JOB)
+	if (v != MEDIA_JOB || d->note->other)
 		return v;
 	*d->job = (struct xc_job){
 		.in_off = in->in_off,

@@ -181,3 +181,24 @@ bool media_learn(struct media *m, const struct arena *a, uint32_t stream, const 
 	learn_dev(&s->learn, in, r.changed);
 	return r.heard;
 }
+
+bool media_learn_other(struct media *m, uint32_t stream, const struct media_in *in)
+{
+	struct media_stream *s = &m->stream[stream];
+	struct learn_seen seen = {.src = &in->src, .now_ns = in->t_ns, .rtcp = true};
+	bool followed = endpoint_eq(&in->src, &s->learn.source);
+	struct learn_result r;
+
+	if (!s->cfg.raw)
+		return followed || !s->cfg.strict_source || s->cfg.learning == MEDIA_LEARN_OFF ||
+			learn_rank_of(&s->learn.signalled, &in->src) == LEARN_EXACT;
+	if (!followed && !may_learn(m, s, NULL, in, false))
+		return !s->cfg.strict_source;
+	r = learn_packet(&s->learn, &m->trial[stream].learn, &s->cfg, &seen);
+	if (r.cause)
+		handed_over(m, stream, &r);
+	if (r.changed)
+		media_learned(m, stream);
+	learn_dev(&s->learn, in, r.changed);
+	return r.heard;
+}

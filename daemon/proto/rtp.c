@@ -4,6 +4,11 @@
 
 #include <errno.h>
 
+/* RFC 6189 5: header, the shortest message, CRC. */
+#define ZRTP_FIRST   0x10
+#define ZRTP_COOKIE  0x5a525450u
+#define ZRTP_MIN_LEN 28u
+
 int rtp_parse(struct rtp_hdr *out, const uint8_t *p, size_t len)
 {
 	size_t need = RTP_FIXED_LEN;
@@ -43,6 +48,8 @@ enum pkt_kind pkt_classify(const uint8_t *p, size_t len)
 	if (p[0] >= 20 && p[0] <= 63)
 		return PKT_DTLS;
 	if (p[0] < 128 || p[0] > 191)
-		return PKT_OTHER;
+		return p[0] == ZRTP_FIRST && len >= ZRTP_MIN_LEN && be32(p + 4) == ZRTP_COOKIE
+			? PKT_ZRTP
+			: PKT_OTHER;
 	return p[1] >= 192 && p[1] <= 223 ? PKT_RTCP : PKT_RTP;
 }

@@ -29,9 +29,10 @@ struct rtcp_hdr {
 /* The first header of a compound packet. Of SRTCP nothing behind it can be read. Returns RTCP_FIXED_LEN or -EBADMSG. */
 int rtcp_parse(struct rtcp_hdr *out, const uint8_t *p, size_t len);
 
-enum pkt_kind { PKT_RTP, PKT_RTCP, PKT_STUN, PKT_DTLS, PKT_OTHER };
+enum pkt_kind { PKT_RTP, PKT_RTCP, PKT_STUN, PKT_DTLS, PKT_ZRTP, PKT_OTHER };
 
-/* By first byte (RFC 7983 7) and, between RTP and RTCP, payload type 192..223 (RFC 5761 4). */
+/* By first byte (RFC 7983 7), between RTP and RTCP by payload type 192..223 (RFC 5761 4), and ZRTP by its magic cookie too
+ * (RFC 6189 5). */
 enum pkt_kind pkt_classify(const uint8_t *p, size_t len);
 
 #endif

@@ -17,12 +17,54 @@ static const struct {
 	{SDP_UDP_TLS_RTP_SAVPF, {"UDP/TLS/RTP/SAVPF", 17}, true, true},
 };
 
+/* What is not RTP. Other names that begin with "UDP/" or "TCP/" count as UDP and TCP. */
+static const struct {
+	enum sdp_proto id;
+	struct str name;
+} others[] = {
+	{SDP_UDPTL, {"udptl", 5}},
+	{SDP_UDP_TLS_UDPTL, {"UDP/TLS/UDPTL", 13}},
+	{SDP_UDP_BFCP, {"UDP/BFCP", 8}},
+	{SDP_UDP_TLS_BFCP, {"UDP/TLS/BFCP", 12}},
+	{SDP_UDP_DTLS_SCTP, {"UDP/DTLS/SCTP", 13}},
+	{SDP_UDP_OTHER, {"UDP", 3}},
+	{SDP_TCP, {"TCP", 3}},
+};
+
 const char *sdp_proto_name(enum sdp_proto p)
 {
 	for (size_t i = 0; i < ARRAY_LEN(protos); i++)
 		if (protos[i].id == p)
 			return protos[i].name.s;
+	for (size_t i = 0; i < ARRAY_LEN(others); i++)
+		if (others[i].id == p)
+			return others[i].name.s;
 	return "";
+}
+
+enum sdp_proto sdp_proto_of(struct str name)
+{
+	enum sdp_proto p = sdp_proto_find(name);
+	struct str rest = name, first = str_cut(&rest, '/');
+
+	for (size_t i = 0; i < ARRAY_LEN(others) && p == SDP_PROTO_OTHER; i++)
+		if (str_eq_nocase(others[i].name, name))
+			p = others[i].id;
+	if (p == SDP_PROTO_OTHER && str_eq_nocase(first, STR("UDP")))
+		p = SDP_UDP_OTHER;
+	if (p == SDP_PROTO_OTHER && str_eq_nocase(first, STR("TCP")))
+		p = SDP_TCP;
+	return p;
+}
+
+bool sdp_proto_is_rtp(enum sdp_proto p)
+{
+	return p >= SDP_RTP_AVP && p <= SDP_UDP_TLS_RTP_SAVPF;
+}
+
+bool sdp_proto_is_raw(enum sdp_proto p)
+{
+	return p >= SDP_UDPTL && p <= SDP_UDP_OTHER;
 }
 
 enum sdp_proto sdp_proto_find(struct str name)
@@ -146,7 +188,7 @@ static enum sdp_err parse_media(struct sdp_media *m, struct sdp_line *l)
 		return SDP_ERR_MEDIA;
 	m->port = (uint16_t)v;
 	m->port_count = (uint16_t)n;
-	m->proto = sdp_proto_find(m->proto_text);
+	m->proto = sdp_proto_of(m->proto_text);
 	return SDP_OK;
 }
 

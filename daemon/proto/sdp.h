@@ -34,17 +34,33 @@ enum sdp_err {
 };
 const char *sdp_err_text(enum sdp_err e);
 
-enum sdp_proto { /* of an m= line; RFC 3551, 3711, 4585, 5124, 5764 */
-	SDP_PROTO_OTHER,
+enum sdp_proto {         /* of an m= line; RFC 3551, 3711, 4585, 5124, 5764 */
+	SDP_PROTO_OTHER, /* none of these: cannot be relayed, and does not pass either */
 	SDP_RTP_AVP,
 	SDP_RTP_SAVP,
 	SDP_RTP_AVPF,
 	SDP_RTP_SAVPF,
 	SDP_UDP_TLS_RTP_SAVP,
 	SDP_UDP_TLS_RTP_SAVPF,
+	/* Datagrams that are not RTP. Saved in records, like those above: new ones go to the end. */
+	SDP_UDPTL,         /* T.38 (RFC 7345 4 names it) */
+	SDP_UDP_TLS_UDPTL, /* RFC 7345 */
+	SDP_UDP_BFCP,      /* RFC 8856 */
+	SDP_UDP_TLS_BFCP,
+	SDP_UDP_DTLS_SCTP, /* RFC 8841 */
+	SDP_UDP_OTHER,     /* "udp" (RFC 8866 5.14), and what begins with "UDP/" */
+	SDP_TCP,           /* "TCP" (RFC 4145), and what begins with "TCP/": RFC 4975, 8856 */
 };
-const char *sdp_proto_name(enum sdp_proto p);              /* "" for SDP_PROTO_OTHER */
-enum sdp_proto sdp_proto_find(struct str name);            /* case-insensitive */
+const char *sdp_proto_name(enum sdp_proto p);   /* "" for SDP_PROTO_OTHER */
+enum sdp_proto sdp_proto_find(struct str name); /* of RTP only; case-insensitive */
+enum sdp_proto sdp_proto_of(struct str name);   /* of any m= line; case-insensitive */
+bool sdp_proto_is_rtp(enum sdp_proto p);
+bool sdp_proto_is_raw(enum sdp_proto p); /* datagrams that are not RTP */
+/* We relay it through ports of ours: RTP, or datagrams that are not RTP. */
+static inline bool sdp_proto_is_relayed(enum sdp_proto p)
+{
+	return sdp_proto_is_rtp(p) || sdp_proto_is_raw(p);
+}
 bool sdp_proto_is_secure(enum sdp_proto p);                /* SAVP and SAVPF with or without TLS */
 bool sdp_proto_is_feedback(enum sdp_proto p);              /* AVPF and SAVPF */
 enum sdp_proto sdp_proto_make(bool secure, bool feedback); /* one of the four RTP/... */
@@ -118,7 +134,8 @@ struct sdp_media_edit {
 	uint16_t port;        /* RTP port */
 	uint16_t rtcp_port;   /* a=rtcp; 0 = none */
 	bool rtcp_full;       /* a=rtcp with address */
-	enum sdp_proto proto; /* SDP_PROTO_OTHER = as it was */
+	enum sdp_proto proto; /* if it is not RTP: as it was */
+	bool keep_dtls;       /* DTLS attributes stay: the terminals' own handshake passes */
 	bool rtcp_mux;        /* write a=rtcp-mux */
 	bool drop_rtcp_mux;   /* remove any a=rtcp-mux, a=rtcp-mux-only */
 	const struct str

@@ -291,7 +291,7 @@ static void put_media_line(
 
 	sbuf_put(w->b, l->text.s, (size_t)(kind_end - l->text.s));
 	sbuf_printf(w->b, " %u ", me->reject ? 0u : (unsigned)me->port);
-	if (me->proto == SDP_PROTO_OTHER)
+	if (!sdp_proto_is_rtp(me->proto))
 		sbuf_str(w->b, m->proto_text);
 	else
 		sbuf_str(w->b, str_from(sdp_proto_name(me->proto)));
@@ -354,7 +354,7 @@ static void put_direction(const struct writer *w, struct str direction, struct d
 static void put_attr(const struct writer *w, const struct sdp_line *l,
 	const struct sdp_media_edit *me, struct str direction, struct done *done)
 {
-	if (is_removed_anywhere(w, l) || is_dropped(w, l) ||
+	if ((is_removed_anywhere(w, l) && !(me->keep_dtls && is_dtls(l))) || is_dropped(w, l) ||
 		(me->drop_mid && name_is(l, STR("mid"))))
 		return;
 	if (direction.s && is_direction(l)) {
@@ -422,6 +422,9 @@ static void put_relayed(
 		}
 	}
 	put_direction(w, direction, &done);
+	for (uint32_t i = 0; me->keep_dtls && !me->reject && i < w->removes; i++)
+		if (is_dtls(w->removed[i]) && !sdp_attr(m->lines, w->removed[i]->name))
+			put_line(w, w->removed[i]);
 	put_rtcp(w, me, &done);
 	put_mux(w, me, &done);
 	put_crypto(w, me, &done);

@@ -2,6 +2,7 @@
 /* Whatever arrives on a media port: parsers read inside the packet, and what they say agrees with each other. */
 #include <stdlib.h>
 
+#include "proto/raw.h"
 #include "proto/rtp.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -26,6 +27,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		abort();
 	hdr = rtcp_parse(&rtcp, p, size);
 	if (hdr >= 0 && ((size_t)hdr > size || (kind != PKT_RTP && kind != PKT_RTCP)))
+		abort();
+	/* No protocol takes another's first datagram for its own, and RTP is nobody's. */
+	if (raw_opens(RAW_UDPTL, p, size) + raw_opens(RAW_DTLS, p, size) +
+			raw_opens(RAW_BFCP, p, size) >
+		(kind == PKT_RTP || kind == PKT_RTCP ? 0 : 1))
+		abort();
+	if (raw_opens(RAW_ANY, p, size) || raw_opens(RAW_NONE, p, size))
 		abort();
 	free(p);
 	return 0;

@@ -478,16 +478,18 @@ static void ice_and_dtls_go_and_other_media_stay(void **state)
 		talk_body(&t, A, 4000, "RTP/AVP",
 			"a=ice-ufrag:x\r\na=candidate:1 1 UDP 1 10.1.1.1 4000 typ host\r\n"
 			"a=x-unknown:stays\r\n"
-			"m=image 6000 udptl t38\r\na=T38FaxVersion:0\r\n"));
+			"m=image 6000 udptl t38\r\na=T38FaxVersion:0\r\n"
+			"m=message 7000 TCP/MSRP *\r\n"));
 	r.ice = NG_ICE_FORCE;
 	talk_send(&t, &r, false);
 	assert_null(t.reply.error);
 	assert_null(strstr(t.reply.sdp.s, "candidate"));
 	assert_non_null(strstr(t.reply.sdp.s, "a=x-unknown:stays"));
-	assert_non_null(strstr(t.reply.sdp.s, "m=image 6000 udptl t38"));
+	assert_non_null(strstr(t.reply.sdp.s, "m=message 7000 TCP/MSRP *"));
+	assert_null(strstr(t.reply.sdp.s, "m=image 6000"));
+	assert_non_null(strstr(t.reply.sdp.s, "udptl t38\r\na=T38FaxVersion:0\r\n"));
 	assert_non_null(strstr(t.reply.warning.s, "ICE"));
-	assert_non_null(strstr(t.reply.warning.s, "media 2"));
-	assert_int_equal(t.m->ports, 2);
+	assert_int_equal(t.m->ports, 4);
 	talk_end(&t);
 }
 

@@ -248,6 +248,9 @@ static void an_sdp_is_refused_with_line_and_reason_or_passes(void **state)
 		{HEAD("c=IN IP4 " A "\r\n") AUDIO "m=video 0 RTP/AVP 31\r\nc=IN IP4 127.0.0.1\r\n",
 			NULL},
 		{HEAD("c=IN IP4 " A "\r\n") AUDIO "m=image 5 udptl t38\r\nc=IN IP4 127.0.0.1\r\n",
+			"line 8: 127.0.0.1:5"},
+		{HEAD("c=IN IP4 " A "\r\n") AUDIO
+			"m=message 5 TCP/MSRP *\r\nc=IN IP4 127.0.0.1\r\n",
 			NULL},
 		{HEAD("c=IN IP4 " A "\r\n") AUDIO "m=video 6 RTP/AVP 31\r\nc=IN IP4 224.0.0.1\r\n",
 			"line 8: 224.0.0.1:6 is a multicast"},
@@ -260,7 +263,7 @@ static void an_sdp_is_refused_with_line_and_reason_or_passes(void **state)
 		{HEAD("c=IN IP6 fe80::1%eth0\r\n") AUDIO, "line 4: \"fe80::1%eth0\" is not an IP"},
 		{HEAD("c=ATM NSAP 47\r\n") AUDIO, "line 4: \"47\" is not an IP"},
 		{HEAD("c=IN IP4 x\r\n") "m=audio 0 RTP/AVP 0\r\n", NULL},
-		{HEAD("c=IN IP4 x\r\n") "m=image 5 udptl t38\r\n", NULL},
+		{HEAD("c=IN IP4 x\r\n") "m=audio 0 RTP/AVP 0\r\nm=message 5 TCP *\r\n", NULL},
 		{HEAD("c=IN IP6 hold.invalid\r\n") AUDIO, NULL}, /* RFC 6157, RFC 2606: nowhere */
 		{HEAD("c=IN IP4 " A "\r\n") AUDIO "a=rtcp:9 IN IP4 localhost\r\n",
 			"line 7: \"localhost\" is not an IP"},

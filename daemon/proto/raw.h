@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Datagrams of media that is not RTP: whether one is what its m-line says. Pure. */
+#ifndef PROTO_RAW_H
+#define PROTO_RAW_H
+
+#include "base/bytes.h"
+
+enum raw_kind {
+	RAW_NONE,
+	RAW_UDPTL, /* ITU-T T.38 9.1 */
+	RAW_DTLS,  /* RFC 6347, RFC 9147 */
+	RAW_BFCP,  /* RFC 8855 5.1 */
+	RAW_ANY,   /* of a transport that is not known here */
+};
+
+/* Whether a datagram of this kind may be the first that a party sends: a UDPTL packet with a low sequence number, a DTLS
+ * handshake record, a BFCP message. Text, such as SIP, and STUN never are. Reads len bytes at p only. */
+bool raw_opens(enum raw_kind kind, const uint8_t *p, size_t len);
+
+#endif

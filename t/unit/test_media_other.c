@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Packets that are not RTP: datagrams of a stream that has no RTP leave byte by byte, whatever their length and content, but not to a
+ * destination that takes no part; ZRTP, DTLS and STUN pass where neither side's keys are ours. */
+#include "media_rig.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <cmocka.h>
+
+#include "proto/raw.h"
+
+#define FIRST     "\0\0\1\6\0\0" /* UDPTL */
+#define FIRST_LEN 6
+
+static void stream(struct rig *r, uint32_t id, enum raw_kind kind, const char *remote)
+{
+	struct media_cmd cmd = rig_stream_cmd(
+		id, id == A ? PORT_A : PORT_B, id, id == A ? B : A, MEDIA_NONE, remote);
+
+	cmd.stream.rtp = cmd.stream.rtcp = false;
+	cmd.stream.raw = (uint8_t)kind;
+	assert_int_equal(media_command(r->m, &cmd), 0);
+}
+
+static struct rig *fax(enum raw_kind kind)
+{
+	struct rig *r = rig_new(SUITE_PLAIN, SUITE_PLAIN, 0);
+
+	stream(r, A, kind, "192.0.2.1:4000");
+	stream(r, B, kind, "192.0.2.2:5000");
+	return r;
+}
+
+/* A datagram from the terminal of this side; whether it left, byte by byte. */
+static bool passes(struct rig *r, uint32_t from, const void *p, uint32_t len)
+{
+	memcpy(rig_slot(r, from, from == A ? PORT_A : PORT_B), p, len);
+	r->in[r->n - 1].len = len;
+	rig_run(r);
+	if (r->outs == 0)
+		return false;
+	assert_int_equal(r->outs, 1);
+	assert_int_equal(r->out[0].len, len);
+	assert_memory_equal(r->a.out + r->out[0].out_off, p, len);
+	return true;
+}
+
+static void datagrams_of_every_length_and_first_byte_leave_as_they_came(void **state)
+{
+	(void)state;
+	for (int serial = 0; serial < 2; serial++) {
+		struct rig *r = fax(RAW_ANY);
+		uint8_t p[1500];
+
+		if (serial)
+			rig_engine(r);
+		assert_false(passes(r, A, "x", 1)); /* B has sent nothing */
+		assert_int_equal(rig_dropped(r, A, MEDIA_DROP_UNANSWERED), 1);
+		assert_true(passes(r, B, "y", 1));
+		for (uint32_t first = 0; first < 256; first++)
+			for (uint32_t len = 1; len < 64; len++) {
+				memset(p, (int)(first * 7 + len), len);
+				p[0] = (uint8_t)first;
+				assert_true(passes(r, A, p, len));
+			}
+		assert_true(passes(r, A, p, 1400));
+		assert_false(passes(r, A, p, 0));
+		assert_int_equal(rig_dropped(r, A, MEDIA_DROP_MALFORMED), 1);
+		assert_int_equal(
+			atomic_load(&media_stream_counters(r->m, A)->packets), 1 + 256 * 63 + 1);
+		assert_int_equal(atomic_load(&media_stream_counters(r->m, A)->ssrc), 0);
+		rig_free(r);
+	}
+}
+
+static void who_takes_no_part_gets_first_datagrams_only_and_few(void **state)
+{
+	struct rig *r = fax(RAW_UDPTL);
+
+	(void)state;
+	assert_false(passes(r, A, "INVITE sip:a SIP/2.0", 20));
+	for (uint32_t i = 0; i < MEDIA_BLIND_MAX; i++)
+		assert_true(passes(r, A, FIRST, FIRST_LEN));
+	assert_false(passes(r, A, FIRST, FIRST_LEN));
+	assert_int_equal(rig_dropped(r, A, MEDIA_DROP_UNANSWERED), 2);
+	assert_true(passes(r, B, "any", 3));
+	assert_true(passes(r, A, "any", 3));
+	/* Another address takes no part yet, though B has sent. */
+	stream(r, B, RAW_UDPTL, "192.0.2.7:5000");
+	assert_false(passes(r, A, "any", 3));
+	stream(r, B, RAW_UDPTL, "192.0.2.2:53");
+	assert_false(passes(r, A, FIRST, FIRST_LEN));
+	rig_free(r);
+}
+
+static void other_sources_need_a_probation(void **state)
+{
+	struct rig *r = fax(RAW_UDPTL);
+
+	(void)state;
+	stream(r, A, RAW_UDPTL, "192.0.2.77:4000"); /* behind address translation */
+	for (int i = 0; i < LEARN_REPORTS - 1; i++)
+		assert_false(passes(r, A, FIRST, FIRST_LEN));
+	assert_int_equal(rig_dropped(r, A, MEDIA_DROP_PROBATION), LEARN_REPORTS - 1);
+	assert_true(passes(r, A, FIRST, FIRST_LEN));
+	assert_true(r->m->stream[A].learn.confirmed);
+	r->m->stream[A].learn.source.port++; /* now it is somebody else's */
+	assert_false(passes(r, A, FIRST, FIRST_LEN));
+	assert_int_equal(rig_dropped(r, A, MEDIA_DROP_SOURCE), 1);
+	rig_free(r);
+}
+
+static void nothing_passes_between_rtp_and_datagrams(void **state)
+{
+	struct rig *r = rig_new(SUITE_PLAIN, SUITE_PLAIN, 0);
+
+	(void)state;
+	stream(r, A, RAW_ANY, "192.0.2.1:4000");
+	assert_false(passes(r, A, FIRST, FIRST_LEN));
+	assert_int_equal(rig_dropped(r, A, MEDIA_DROP_INACTIVE), 1);
+	rig_free(r);
+}
+
+static void a_command_makes_datagrams_stale(void **state)
+{
+	struct rig *r = fax(RAW_UDPTL);
+	struct media_cmd del = {.type = MEDIA_STREAM_DEL, .id = B};
+	uint32_t jobs;
+
+	(void)state;
+	memcpy(rig_slot(r, A, PORT_A), FIRST, FIRST_LEN);
+	r->in[0].len = FIRST_LEN;
+	jobs = rig_prepare(r);
+	assert_int_equal(jobs, 1);
+	assert_int_equal(media_command(r->m, &del), 0);
+	rig_complete(r, jobs);
+	assert_int_equal(r->in[0].verdict, MEDIA_DROP_STALE);
+	rig_free(r);
+}
+
+/* --- Between terminals -------------------------------------------------------------------------------------------- */
+
+static const uint8_t zrtp[28] = {0x10, 0, 0, 1, 'Z', 'R', 'T', 'P', 0, 0, 0, 7, 0x50, 0x5a, 0, 3,
+	'C', 'o', 'n', 'f', '2', 'A', 'C', 'K'};
+static const uint8_t dtls[13] = {22, 0xfe, 0xfd};
+static const uint8_t stun[20] = {0, 1, 0, 0, 0x21, 0x12, 0xa4, 0x42};
+
+static uint64_t others(const struct rig *r, enum media_other o)
+{
+	return atomic_load(&media_stream_counters(r->m, A)->others[o]);
+}
+
+static void zrtp_dtls_and_stun_pass_where_no_keys_are_ours(void **state)
+{
+	static const enum srtp_suite_id T[][2] = {{SUITE_PLAIN, SUITE_PLAIN},
+		{SUITE_PLAIN, SUITE_AES_CM_128_80}, {SUITE_AES_CM_128_80, SUITE_PLAIN},
+		{SUITE_AES_CM_128_80, SUITE_AES_CM_128_80}};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(T); i++) {
+		struct rig *r = rig_new(T[i][0], T[i][1], 0);
+		bool want = i == 0;
+
+		if (want) { /* B has to be there */
+			assert_false(passes(r, A, zrtp, sizeof(zrtp)));
+			assert_int_equal(rig_dropped(r, A, MEDIA_DROP_UNANSWERED), 1);
+			assert_true(passes(r, B, zrtp, sizeof(zrtp)));
+		}
+		assert_int_equal(passes(r, A, zrtp, sizeof(zrtp)), want);
+		assert_int_equal(passes(r, A, dtls, sizeof(dtls)), want);
+		assert_int_equal(passes(r, A, stun, sizeof(stun)), want);
+		assert_false(passes(r, A, zrtp, 27));
+		assert_int_equal(others(r, MEDIA_OTHER_ZRTP), want ? 2 : 0);
+		assert_int_equal(others(r, MEDIA_OTHER_ZRTP_DONE), want ? 2 : 0);
+		assert_int_equal(others(r, MEDIA_OTHER_DTLS), want);
+		assert_int_equal(others(r, MEDIA_OTHER_STUN), want);
+		/* Not media: no packet counts, and no source is learned. */
+		assert_int_equal(atomic_load(&media_stream_counters(r->m, A)->packets), 0);
+		assert_false(r->m->stream[A].learn.confirmed);
+		assert_int_equal(r->m->stream[A].learn.source.family, 0);
+		rig_free(r);
+	}
+}
+
+static void they_pass_from_nobody_else_and_teach_nothing(void **state)
+{
+	struct rig *r = rig_new(SUITE_PLAIN, SUITE_PLAIN, 0);
+
+	(void)state;
+	for (int i = 0; i < 20; i++) {
+		memcpy(rig_slot(r, A, PORT_A), zrtp, sizeof(zrtp));
+		r->in[0].len = sizeof(zrtp);
+		r->in[0].src.addr[3] = 99;
+		rig_run(r);
+		assert_int_equal(r->outs, 0);
+	}
+	assert_int_equal(rig_dropped(r, A, MEDIA_DROP_PROBATION), 20);
+	assert_int_equal(r->m->stream[A].learn.source.family, 0);
+	rig_free(r);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(datagrams_of_every_length_and_first_byte_leave_as_they_came),
+		cmocka_unit_test(who_takes_no_part_gets_first_datagrams_only_and_few),
+		cmocka_unit_test(other_sources_need_a_probation),
+		cmocka_unit_test(nothing_passes_between_rtp_and_datagrams),
+		cmocka_unit_test(a_command_makes_datagrams_stale),
+		cmocka_unit_test(zrtp_dtls_and_stun_pass_where_no_keys_are_ours),
+		cmocka_unit_test(they_pass_from_nobody_else_and_teach_nothing),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
