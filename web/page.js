@@ -179,7 +179,10 @@ function worst(c, key, pick, scale, digits) {
 
 function suites(c) {
 	const box = element("span");
-	for (const l of c.legs) box.append(element("span", l.suite, l.suite === "plain" ? "tag plain" : "tag"));
+	for (const l of c.legs) {
+		const name = l.suite === "plain" && l.keying ? l.keying : l.suite;
+		box.append(element("span", name, name === "plain" ? "tag plain" : "tag"));
+	}
 	return box;
 }
 
@@ -206,6 +209,13 @@ function address(e) {
 	return e ? (e.family === "IPv6" ? `[${e.address}]:${e.port}` : `${e.address}:${e.port}`) : "not known yet";
 }
 
+// What protects a media, as far as the relay knows.
+function security(m) {
+	if (m.keying === "SDES end-to-end") return `${m["crypto suite"]}, keys end-to-end`;
+	if (m["crypto suite"] || m.keying) return m["crypto suite"] || m.keying;
+	return m.streams.some((s) => s.flags.includes("datagrams")) ? "not RTP" : "plain RTP";
+}
+
 const STREAM = [["Stream"], ["Local"], ["Remote"], ["Packets in", 1], ["Out", 1], ["Refused", 1], ["Last", 1]];
 
 function showDetail(s) {
@@ -221,12 +231,12 @@ function showDetail(s) {
 	for (const side of Object.values(d.tags || {})) {
 		parts.push(element("h3", side.tag ? `Side ${side.tag}` : "Side without a tag yet"));
 		for (const m of side.medias) {
-			parts.push(element("p", `${m.type}, ${m.protocol}, ${m["crypto suite"] || "plain RTP"}; ${m.flags.join(", ")}`));
+			parts.push(element("p", `${m.type}, ${m.protocol}, ${security(m)}; ${m.flags.join(", ")}`));
 			const t = element("table", undefined, "stack"), head = element("thead"), tr = element("tr"), rows = element("tbody");
 			for (const c of STREAM) tr.append(element("th", c[0], c[1] ? "num" : ""));
 			head.append(tr);
 			for (const x of m.streams) {
-				const kind = x.flags.includes("RTP") ? x.flags.includes("RTCP") ? "RTP + RTCP" : "RTP" : "RTCP";
+				const kind = x.flags.includes("datagrams") ? "Datagrams" : x.flags.includes("RTP") ? x.flags.includes("RTCP") ? "RTP + RTCP" : "RTP" : "RTCP";
 				rows.append(row(STREAM, [kind, `${x["local address"] || ""}:${x["local port"]}`, address(x.endpoint), number(x.stats.packets), number(x.stats_out.packets),
 					x.drops ? Object.entries(x.drops).map((e) => `${e[0]} ${e[1]}`).join(", ") : number(x.stats.errors),
 					x["last packet"] ? duration(s.now / 1000 - x["last packet"]) + " ago" : "never"]));
