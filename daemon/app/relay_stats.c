@@ -62,6 +62,8 @@ uint64_t relay_op_arrived(void *arg, uint32_t worker, uint32_t stream, bool *ker
 		media_stream_counters(r->site[worker].w->media, stream);
 	uint64_t kernels = offload_arrived(r->offload, worker, stream, kernel);
 
+	for (size_t i = 0; c && i < MEDIA_OTHERS_N; i++)
+		kernels += load(&c->others[i]);
 	return (c ? load(&c->packets) + load(&c->drops[MEDIA_DROP_AGAIN]) : 0) + kernels;
 }
 

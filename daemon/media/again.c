@@ -34,9 +34,10 @@ static void end(struct media *m, uint32_t stream)
 	s->usual = media_usual_stream(&s->cfg);
 }
 
-static bool is_rtcp(const uint8_t *p, uint32_t len)
+/* RTCP (RFC 5761 4), and what is not RTP: STUN and BFCP retransmit the same bytes. */
+static bool may_repeat(const uint8_t *p, uint32_t len)
 {
-	return len > 1 && p[1] >= 192 && p[1] <= 223; /* RFC 5761 4 */
+	return len < 2 || p[0] >> 6 != 2 || (p[1] >= 192 && p[1] <= 223);
 }
 
 bool media_came_again(
@@ -54,7 +55,7 @@ bool media_came_again(
 	hash = hash_siphash(key, p, len) | 1; /* 0 = empty */
 	slot = &m->again[hash >> 1 & (AGAIN_HASHES - 1)];
 	/* A terminal's empty reports are all the same, but it does not send that many (RFC 3550 6.2, RFC 4585). */
-	again = *slot == hash && (!is_rtcp(p, len) || ++w->reports > AGAIN_REPORTS);
+	again = *slot == hash && (!may_repeat(p, len) || ++w->reports > AGAIN_REPORTS);
 	*slot = hash;
 	w->found |= again;
 	if (!w->until_ns)
