@@ -252,18 +252,6 @@ void calls_list(struct calls *c, struct pool *p, uint32_t limit, struct ngval *d
 		ngval_add_str(p, list, STR_NONE, call->id);
 }
 
-void calls_view(
-	struct calls *c, struct pool *p, struct str part, uint32_t limit, struct ngval *dict)
-{
-	struct ngval *list = ngval_add_list(p, dict, STR("calls"));
-	uint32_t matched = 0;
-
-	for (const struct call *call = c->table.last; call; call = call->prev)
-		if (view_matches(call, part) && matched++ < limit)
-			view_call(c->relay, p, call, list);
-	ngval_add_int(p, dict, STR("matched"), matched);
-}
-
 void calls_each_port(const struct calls *c,
 	void (*fn)(void *arg, struct str call_id, uint32_t worker, const struct relay_port *port),
 	void *arg)

@@ -116,10 +116,21 @@ void calls_gate(struct calls *c, struct pool *p, const struct ng_request *r, uin
 /* Adds "calls": up to limit Call-IDs. */
 void calls_list(struct calls *c, struct pool *p, uint32_t limit, struct ngval *dict);
 
-/* Adds "calls": up to limit calls whose Call-ID or a tag contains part, the newest first, each in a few lines; and "matched": how
- * many there are. Strings are the calls': to be used before anything changes them. */
-void calls_view(
-	struct calls *c, struct pool *p, struct str part, uint32_t limit, struct ngval *dict);
+/* What "calls" is asked for; texts are slices of the request. */
+struct calls_look {
+	struct str part;   /* of a Call-ID or tag; empty = any */
+	struct str filter; /* words of call/find.h; empty = all calls */
+	struct str sort;   /* an order of call/find.h; empty = the newest first */
+	struct str after;  /* "next" of the page before; empty = the first page */
+	uint32_t limit;    /* calls per page, at most */
+	uint32_t bytes;    /* per page, about, so that a reply fits a datagram; 0 = any */
+};
+
+/* Adds "calls": a page of the calls that match, each in a few lines; "next" if there are more pages;
+ * on the first page "matched": how many there are. Strings are the calls': use them before anything changes. Returns NULL, or
+ * what is wrong with the request, a constant. now_ns: CLOCK_REALTIME. */
+const char *calls_view(struct calls *c, struct pool *p, const struct calls_look *look,
+	uint64_t now_ns, struct ngval *dict);
 
 /* Who records; NULL: nobody, and the commands say so. */
 void calls_recorder(struct calls *c, const struct recorder *rec);

@@ -180,6 +180,7 @@ struct call {
 	uint64_t rename;    /* restored: media_ctx_cfg.rename of this life; 0 = it was not */
 	struct call *chain, *prev, *next; /* table.c */
 	uint64_t hash;
+	uint64_t serial;         /* table.c: counts calls; later ones have higher numbers */
 	struct str id, metadata; /* heap */
 	uint32_t worker;
 	uint64_t created_ns, signal_ns, delete_ns; /* delete_ns: 0 = not to be deleted */
@@ -273,6 +274,7 @@ struct call_table {
 	uint8_t seed[16];
 	struct call **bucket;
 	uint32_t mask, count;
+	uint64_t serial;
 	struct call *first, *last; /* in order of creation */
 };
 
@@ -459,9 +461,10 @@ void query_tree(const struct relay *relay, struct pool *p, const struct call *c,
 
 /* --- A call in a few lines (view.c) ------------------------------------------------------------------------------ */
 
-bool view_matches(const struct call *c, struct str part);
 /* What is to be said of a call that ends, added to what was said of others. */
 void view_ended(const struct relay *relay, const struct call *c, struct calls_ended *e);
-void view_call(const struct relay *relay, struct pool *p, const struct call *c, struct ngval *list);
+/* Appends the call to list. Returns about how many bytes it takes in a reply. */
+size_t view_call(const struct relay *relay, struct pool *p, const struct call *c, uint64_t now_ns,
+	struct ngval *list);
 
 #endif

@@ -62,6 +62,7 @@ void call_table_add(struct call_table *t, struct call *c)
 	c->hash = hash_siphash(t->seed, c->id.s, c->id.len);
 	c->chain = t->bucket[c->hash & t->mask];
 	t->bucket[c->hash & t->mask] = c;
+	c->serial = ++t->serial;
 	c->next = NULL;
 	c->prev = t->last;
 	if (t->last)
@@ -92,6 +93,7 @@ void call_table_remove(struct call_table *t, struct call *c)
 void call_table_replace(struct call_table *t, struct call *old, struct call *neu)
 {
 	neu->hash = old->hash;
+	neu->serial = old->serial;
 	neu->chain = old->chain;
 	neu->prev = old->prev;
 	neu->next = old->next;

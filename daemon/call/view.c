@@ -1,45 +1,56 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* A call in a few lines, for people who look at many: what each side speaks, what came from it. Never a key. */
 #include "base/clock.h"
-#include "call/model.h"
+#include "call/sight.h"
 #include "srtp/suite.h"
 
-#define VIEW_LEGS 8u /* of a call; the rest is only counted */
+#define VIEW_LEGS  8u   /* of a call; the rest is only counted */
+#define TAG_SHOWN  128u /* bytes of a tag */
+#define CALL_BYTES 400u /* of a call in a reply, without its legs and Call-ID, at most */
+#define LEG_BYTES  400u /* of a leg, without its tag */
 
-static bool contains(struct str text, struct str part)
+/* Tags are for people here, who need no more to tell parties apart. */
+static struct str short_tag(struct str tag)
 {
-	return part.len == 0 || (text.len && memmem(text.s, text.len, part.s, part.len));
+	return (struct str){tag.s, tag.len < TAG_SHOWN ? tag.len : TAG_SHOWN};
 }
 
-bool view_matches(const struct call *c, struct str part)
+static const char *suite_text(const struct sdes *s)
 {
-	if (contains(c->id, part))
-		return true;
-	for (uint32_t i = 0; i < c->sides; i++)
-		if (!c->side[i]->gone && contains(c->side[i]->tag, part))
-			return true;
-	return false;
+	return s->master.suite == SUITE_PLAIN ? "plain" : srtp_suite_get(s->master.suite)->name;
 }
 
-static void add_leg(const struct relay *relay, struct pool *p, const struct call *c,
-	const struct side *s, const struct leg *l, struct ngval *list, uint64_t *last_ns)
+static void add_quality(struct pool *p, struct ngval *d, const struct media_quality *q)
 {
+	if (!q->samples)
+		return;
+	ngval_add_int(p, d, STR("MOS"), q->mean[QUALITY_MOS]);
+	ngval_add_int(p, d, STR("lost"), q->lost);
+	ngval_add_int(p, d, STR("loss"), q->mean[QUALITY_LOSS]);
+	ngval_add_int(p, d, STR("jitter"), q->mean[QUALITY_JITTER]);
+	ngval_add_int(p, d, STR("RTT"), q->mean[QUALITY_RTT]);
+}
+
+static void add_leg(const struct relay *relay, struct pool *p, const struct call *c, uint32_t side,
+	const struct leg *l, struct ngval *list)
+{
+	const struct side *s = c->side[side];
 	struct ngval *d = ngval_add_dict(p, list, STR_NONE);
-	const struct srtp_suite *suite = srtp_suite_get(l->rx.master.suite);
 	struct relay_stats st = {0}, rtcp = {0};
-	const struct media_quality *quality = &st.quality;
 	char text[ENDPOINT_STRLEN];
 	const char *keying;
 
 	leg_stats(relay, c, l, false, &st);
-	if (!quality->samples) { /* not on one port */
-		leg_stats(relay, c, l, true, &rtcp);
-		quality = &rtcp.quality;
-	}
-	ngval_add_str(p, d, STR("tag"), s->tag);
+	leg_stats(relay, c, l, true, &rtcp);
+	ngval_add_str(p, d, STR("tag"), short_tag(s->tag));
+	ngval_add_int(p, d, STR("side"), side);
+	if (s->peer != SIDE_NONE)
+		ngval_add_int(p, d, STR("peer"), s->peer);
 	ngval_add_str(p, d, STR("kind"), str_from(l->kind));
+	if (l->codec[0])
+		ngval_add_str(p, d, STR("codec"), str_from(l->codec));
 	ngval_add_str(p, d, STR("suite"),
-		l->rx.master.suite == SUITE_PLAIN ? STR("plain") : str_from(suite->name));
+		str_from(l->active && l->pass_rx ? "end-to-end" : suite_text(&l->rx)));
 	keying = leg_keying_now(relay, c, s, l, st.others);
 	if (*keying)
 		ngval_add_str(p, d, STR("keying"), str_from(keying));
@@ -50,39 +61,56 @@ static void add_leg(const struct relay *relay, struct pool *p, const struct call
 			pool_strdup(p, str_from(endpoint_fmt(&st.remote, text))));
 	ngval_add_int(p, d, STR("packets"), (int64_t)st.packets);
 	ngval_add_int(p, d, STR("packets out"), (int64_t)st.packets_out);
-	ngval_add_int(p, d, STR("errors"), (int64_t)st.errors);
-	if (quality->samples) {
-		ngval_add_int(p, d, STR("MOS"), quality->mean[QUALITY_MOS]);
-		ngval_add_int(p, d, STR("lost"), quality->lost);
-		ngval_add_int(p, d, STR("loss"), quality->mean[QUALITY_LOSS]);
-		ngval_add_int(p, d, STR("jitter"), quality->mean[QUALITY_JITTER]);
-		ngval_add_int(p, d, STR("RTT"), quality->mean[QUALITY_RTT]);
-	}
-	if (st.last_packet_ns > *last_ns)
-		*last_ns = st.last_packet_ns;
+	ngval_add_int(p, d, STR("errors"), (int64_t)(st.errors + rtcp.errors));
+	add_quality(p, d, sight_quality(&st, &rtcp));
 }
 
-void view_call(const struct relay *relay, struct pool *p, const struct call *c, struct ngval *list)
+static void add_sight(struct pool *p, struct ngval *d, const struct sight *s)
+{
+	struct ngval *list;
+
+	ngval_add_str(p, d, STR("state"), str_from(sight_state_name(s->state)));
+	ngval_add_int(p, d, STR("plain"), s->plain);
+	ngval_add_int(p, d, STR("packets"), (int64_t)s->packets);
+	ngval_add_int(p, d, STR("errors"), (int64_t)s->errors);
+	if (s->measured) {
+		ngval_add_int(p, d, STR("MOS"), s->mos);
+		ngval_add_int(p, d, STR("loss"), s->loss);
+		ngval_add_int(p, d, STR("RTT"), s->rtt);
+		ngval_add_int(p, d, STR("jitter"), s->jitter);
+	}
+	list = ngval_add_list(p, d, STR("trouble"));
+	for (uint32_t t = 0; t < SIGHT_TROUBLE_COUNT; t++)
+		if (s->troubles >> t & 1)
+			ngval_add_str(p, list, STR_NONE,
+				str_from(sight_trouble_name((enum sight_trouble)t)));
+	ngval_add_int(p, d, STR("last packet"), (int64_t)(s->last_ns / NS_PER_SEC));
+}
+
+size_t view_call(const struct relay *relay, struct pool *p, const struct call *c, uint64_t now_ns,
+	struct ngval *list)
 {
 	struct ngval *d = ngval_add_dict(p, list, STR_NONE), *legs;
-	uint64_t last_ns = 0;
+	struct sight sight;
 	uint32_t n = 0;
 
+	sight_take(&sight, relay, c, now_ns);
 	ngval_add_str(p, d, STR("id"), c->id);
 	ngval_add_int(p, d, STR("created"), (int64_t)(c->created_ns / NS_PER_SEC));
 	ngval_add_int(p, d, STR("answered"), c->answered);
 	ngval_add_int(p, d, STR("emergency"), c->emergency);
 	ngval_add_int(p, d, STR("ending"), c->delete_ns != 0);
 	ngval_add_int(p, d, STR("worker"), c->worker);
+	add_sight(p, d, &sight);
 	legs = ngval_add_list(p, d, STR("legs"));
 	for (uint32_t i = 0; i < c->sides; i++) {
 		const struct side *s = c->side[i];
 
 		for (uint32_t m = 0; m < s->legs && !s->gone; m++)
 			if (s->leg[m] && s->leg[m]->has_port && n++ < VIEW_LEGS)
-				add_leg(relay, p, c, s, s->leg[m], legs, &last_ns);
+				add_leg(relay, p, c, i, s->leg[m], legs);
 	}
-	ngval_add_int(p, d, STR("last packet"), (int64_t)(last_ns / NS_PER_SEC));
+	return CALL_BYTES + c->id.len + min_u32(n, VIEW_LEGS) * (LEG_BYTES + TAG_SHOWN);
 }
 
 static void add_traffic(struct calls_ended *e, const struct relay_stats *st)

@@ -14,6 +14,7 @@
 
 #define LIST_DEFAULT 32u
 #define LIST_MAX     4096u
+#define CALLS_BYTES  49152u /* of 65507 in a datagram; the rest of the reply needs some */
 #define LOG_EVERY_NS NS_PER_SEC
 
 #define REASON_LIMIT "Parallel session limit reached"
@@ -257,8 +258,14 @@ static void do_calls(struct job *j)
 {
 	int64_t limit = j->r.limit < 0 ? LIST_DEFAULT : j->r.limit;
 
-	calls_view(j->h->calls, j->p, j->r.part, (uint32_t)(limit > LIST_MAX ? LIST_MAX : limit),
-		j->dict);
+	const struct calls_look look = {.part = j->r.part,
+		.filter = j->r.find,
+		.sort = j->r.sort,
+		.after = j->r.after,
+		.limit = (uint32_t)(limit > LIST_MAX ? LIST_MAX : limit),
+		.bytes = CALLS_BYTES};
+
+	j->reply.error = calls_view(j->h->calls, j->p, &look, j->now_ns, j->dict);
 }
 
 static void do_debug(struct job *j)

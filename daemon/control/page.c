@@ -30,7 +30,11 @@ int page_snapshot(const struct page_source *s, struct str look, uint64_t now_ns,
 	ngval_add_int(p, d, STR("now"), (int64_t)(now_ns / 1000000));
 	if (s->fill)
 		s->fill(s->arg, p, d);
-	calls_view(s->calls, p, filter, PAGE_CALLS, d);
+	/* words that are no filter are a part of a Call-ID, blanks included */
+	if (calls_view(s->calls, p, &(struct calls_look){.filter = filter, .limit = PAGE_CALLS},
+		    now_ns, d))
+		calls_view(s->calls, p, &(struct calls_look){.part = filter, .limit = PAGE_CALLS},
+			now_ns, d);
 	if (call_id.len) {
 		struct ng_request r = {.command = NG_QUERY, .call_id = call_id};
 		struct ngval *detail = ngval_add_dict(p, d, STR("detail"));

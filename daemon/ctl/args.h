@@ -15,6 +15,9 @@ struct args {
 	bool json;
 	unsigned watch_ms; /* 0: once */
 	const char *call_id, *from_tag, *to_tag, *via_branch, *sdp, *flags, *limit;
+	char filter[512]; /* words of the daemon's filter (call/find.h) */
+	const char *sort;
+	bool all, yes;
 	/* Words behind the command, but for the Call-ID. */
 	char *const *word;
 	int words;
@@ -22,5 +25,15 @@ struct args {
 
 /* Complains, and returns EXIT_USAGE. arg may be NULL. */
 int usage(const char *what, const char *arg);
+
+/* Complains that the server gave no answer, err as of client_call(). Returns EXIT_ANSWER. */
+int no_answer(const struct args *a, int err);
+
+/* Reads the options. 0, or the exit status after a complaint; --help and --version exit. */
+int args_read(struct args *a, int argc, char **argv);
+/* Prints the options. */
+void args_help(void);
+/* Prints commands and options (main.c). */
+void help(void);
 
 #endif

@@ -9,19 +9,13 @@
 
 #include "base/secmem.h"
 #include "ctl/args.h"
+#include "ctl/calls.h"
 #include "ctl/client.h"
 #include "ctl/engine.h"
 #include "ctl/print.h"
 #include "ctl/table.h"
 #include "ctl/top.h"
 #include "ctl/view.h"
-
-int usage(const char *what, const char *arg)
-{
-	fprintf(stderr, "xcipherctl: %s%s%s. --help tells more\n", what, arg ? ": " : "",
-		arg ? arg : "");
-	return EXIT_USAGE;
-}
 
 static void add(struct pool *p, struct ngval *req, const char *key, const char *value)
 {
@@ -30,14 +24,6 @@ static void add(struct pool *p, struct ngval *req, const char *key, const char *
 }
 
 /* --- What is sent: 0, or the exit status after a complaint ------------------------------------------------------ */
-
-static int fill_calls(struct pool *p, struct ngval *req, const struct args *a)
-{
-	add(p, req, "part", a->words ? a->word[0] : NULL);
-	if (!a->limit)
-		add(p, req, "limit", "100");
-	return 0;
-}
 
 static int fill_limits(struct pool *p, struct ngval *req, const struct args *a)
 {
@@ -192,7 +178,7 @@ static void show_nothing(const struct view *v, const struct ngval *reply)
 struct command {
 	const char *name, *operand, *help;
 	const char *
-		needs; /* letters: c call-id, f from-tag, t to-tag, s SDP; w: a word more, W: any number */
+		needs; /* letters: c call-id, C perhaps, f from-tag, t to-tag, s SDP; w: a word more, W: any number */
 	const char *ng; /* what it is called there */
 	int (*fill)(struct pool *p, struct ngval *req, const struct args *a); /* or NULL */
 	void (*show)(const struct view *v, const struct ngval *reply); /* ping, engine: NULL */
@@ -201,7 +187,7 @@ struct command {
 static const struct command commands[] = {
 	{"top", "[PART]", "live view of the daemon and its calls", "w", "statistics", NULL, NULL},
 	{"calls", "[PART]", "the calls there are, or those whose Call-ID or tag has PART in it",
-		"w", "calls", fill_calls, view_calls},
+		"w", "calls", NULL, NULL},
 	{"call", "CALL-ID", "one call: its streams, addresses, suites, counters", "cW", "query",
 		fill_call, view_call},
 	{"call", "ID debug on|off", "log all that happens to this call", "cW", "query", fill_call,
@@ -223,6 +209,8 @@ static const struct command commands[] = {
 		show_nothing},
 	{"record", "CALL-ID [WHAT]", "start, pause, stop or discard its recording", "cw",
 		"start recording", fill_record, show_tree},
+	{"terminate", "[CALL-ID]", "end a call at once, or all that the filter options name", "C",
+		"delete", fill_end, show_nothing},
 	{"kill", "CALL-ID", "end a call at once", "c", "delete", fill_end, show_nothing},
 	{"ping", "", "ask whether the daemon answers", "", "ping", NULL, NULL},
 	{"list", "", "Call-IDs of the calls there are", "", "list", NULL, show_list},
@@ -236,27 +224,14 @@ static const struct command commands[] = {
 		show_tree},
 };
 
-static void help(void)
+void help(void)
 {
 	printf("xcipherctl " XCIPHER_VERSION
 	       ": asks and commands xcipherd\n\nUsage: xcipherctl [OPTION]... COMMAND [OPERAND]...\n\n");
 	for (size_t i = 0; i < ARRAY_LEN(commands); i++)
 		printf("  %-10s %-15s  %s\n", commands[i].name, commands[i].operand,
 			commands[i].help);
-	printf("\n  --server=ADDR:PORT   where the daemon listens (127.0.0.1:22222)\n"
-	       "  --ng-key-file=FILE   sign requests with the first key of xcipherd's --ng-key-file\n"
-	       "  --timeout=SECONDS    how long to wait for the answer (5)\n"
-	       "  --json               print the reply as JSON, for scripts\n"
-	       "  --watch[=SECONDS]    ask again and again (2)\n"
-	       "  --call-id=TEXT       for offer, answer, delete, query\n"
-	       "  --from-tag=TEXT      for offer, answer, delete, query, record\n"
-	       "  --to-tag=TEXT        for answer, delete, query\n"
-	       "  --via-branch=TEXT    for offer, answer, delete, query\n"
-	       "  --sdp=FILE           body for offer and answer, - for standard input\n"
-	       "  --flags=TEXT         flags as in a Kamailio script, sent as rtpp-flags\n"
-	       "  --limit=N            for list (32) and calls (100)\n"
-	       "  --version, --help\n\n"
-	       "Exit status: 0 ok, 1 the daemon reported an error, 2 wrong usage, 3 no answer. See xcipherctl(1).\n");
+	args_help();
 }
 
 /* 0, or the exit status after a complaint. */
@@ -316,11 +291,7 @@ static int show(const struct command *c, const struct args *a, struct ngval *rep
 		return ok ? 0 : EXIT_DAEMON;
 	}
 	if (!ok) {
-		fprintf(stderr, "xcipherctl: %s: ", c->name);
-		print_text(stderr, result);
-		fputs(reason.len ? ": " : "", stderr);
-		print_text(stderr, reason);
-		fputc('\n', stderr);
+		print_refusal(c->name, result, reason);
 		advise(c, reason);
 		return EXIT_DAEMON;
 	}
@@ -340,7 +311,6 @@ static int show(const struct command *c, const struct args *a, struct ngval *rep
 static int run(const struct command *c, const struct args *a)
 {
 	struct ngval *request = NULL, *reply = NULL;
-	char where[ENDPOINT_STRLEN];
 	struct pool *p;
 	uint64_t elapsed;
 	int status, err;
@@ -353,18 +323,19 @@ static int run(const struct command *c, const struct args *a)
 			.server = a->server, .keys = a->keys, .timeout_s = a->timeout};
 
 		err = client_call(&reply, p, &client, request, &elapsed);
-		if (err) {
-			fprintf(stderr,
-				"xcipherctl: no answer from %s: %s. Does xcipherd run there (--server=ADDR:PORT)?%s\n",
-				endpoint_fmt(&a->server, where), strerror(-err),
-				err == -ETIMEDOUT ? " Does it need --ng-key-file?" : "");
-			status = EXIT_ANSWER;
-		} else {
-			status = show(c, a, reply, p, elapsed);
-		}
+		status = err ? no_answer(a, err) : show(c, a, reply, p, elapsed);
 	}
 	pool_destroy(p);
 	return status;
+}
+
+static int once(const struct command *c, const struct args *a)
+{
+	if (strcmp(c->name, "calls") == 0)
+		return calls_run(a);
+	if (strcmp(c->name, "terminate") == 0 && !a->call_id)
+		return calls_terminate(a);
+	return run(c, a);
 }
 
 /* Until it fails, or somebody interrupts. */
@@ -376,7 +347,7 @@ static int watch(const struct command *c, const struct args *a)
 	for (;;) {
 		if (terminal)
 			fputs("\033[H\033[2J", stdout);
-		status = run(c, a);
+		status = once(c, a);
 		if (!terminal && !a->json)
 			putchar('\n');
 		if (status || fflush(stdout))
@@ -385,100 +356,12 @@ static int watch(const struct command *c, const struct args *a)
 	}
 }
 
-static unsigned watch_time(const char *text)
-{
-	char *end;
-	double s = text ? strtod(text, &end) : 2;
-
-	return (text && (*end || end == text)) || !(s >= 0.1 && s <= 3600) ? 0
-									   : (unsigned)(s * 1000);
-}
-
-static int read_args(struct args *a, int argc, char **argv)
-{
-	static const struct option longs[] = {{"server", required_argument, NULL, 's'},
-		{"ng-key-file", required_argument, NULL, 'k'},
-		{"timeout", required_argument, NULL, 't'}, {"json", no_argument, NULL, 'j'},
-		{"watch", optional_argument, NULL, 'w'}, {"call-id", required_argument, NULL, 'c'},
-		{"from-tag", required_argument, NULL, 'f'},
-		{"to-tag", required_argument, NULL, 'T'},
-		{"via-branch", required_argument, NULL, 'b'}, {"sdp", required_argument, NULL, 'S'},
-		{"flags", required_argument, NULL, 'F'}, {"limit", required_argument, NULL, 'l'},
-		{"version", no_argument, NULL, 'V'}, {"help", no_argument, NULL, 'h'}, {0}};
-	char err[512];
-	uint64_t n;
-
-	opterr = 0;
-	for (;;) {
-		int c = getopt_long(argc, argv, "hj", longs, NULL);
-
-		switch (c) {
-		case -1:
-			return 0;
-		case 's':
-			if (endpoint_parse(&a->server, str_from(optarg)))
-				return usage(
-					"--server wants ADDR:PORT, as 127.0.0.1:22222", optarg);
-			break;
-		case 'k':
-			if (client_keys(&a->keys, optarg, err, sizeof(err)))
-				return usage(err, NULL);
-			break;
-		case 't':
-			if (str_to_u64(&n, str_from(optarg), 3600) || n == 0)
-				return usage("--timeout wants seconds, 1 to 3600", optarg);
-			a->timeout = (unsigned)n;
-			break;
-		case 'w':
-			a->watch_ms = watch_time(optarg);
-			if (!a->watch_ms)
-				return usage("--watch wants seconds, 0.1 to 3600", optarg);
-			break;
-		case 'j':
-			a->json = true;
-			break;
-		case 'c':
-			a->call_id = optarg;
-			break;
-		case 'f':
-			a->from_tag = optarg;
-			break;
-		case 'T':
-			a->to_tag = optarg;
-			break;
-		case 'b':
-			a->via_branch = optarg;
-			break;
-		case 'S':
-			a->sdp = optarg;
-			break;
-		case 'F':
-			a->flags = optarg;
-			break;
-		case 'l':
-			if (str_to_u64(&n, str_from(optarg), UINT32_MAX) || n == 0)
-				return usage("--limit wants a number from 1", optarg);
-			a->limit = optarg;
-			break;
-		case 'V':
-			printf("xcipherctl %s\n", XCIPHER_VERSION);
-			exit(0);
-		case 'h':
-			help();
-			exit(0);
-		default:
-			return usage("there is no such option, or its value is missing or too much",
-				argv[optind - 1]);
-		}
-	}
-}
-
 static const struct command *find(const char *name)
 {
 	for (size_t i = 0; i < ARRAY_LEN(commands); i++)
 		if (strcmp(name, commands[i].name) == 0)
 			return &commands[i];
-	return strcmp(name, "terminate") == 0 ? find("kill") : NULL;
+	return NULL;
 }
 
 int main(int argc, char **argv)
@@ -488,7 +371,7 @@ int main(int argc, char **argv)
 	int status;
 
 	endpoint_parse(&a.server, STR("127.0.0.1:22222"));
-	status = read_args(&a, argc, argv);
+	status = args_read(&a, argc, argv);
 	if (status)
 		return status;
 	if (optind == argc)
@@ -496,13 +379,15 @@ int main(int argc, char **argv)
 	c = find(argv[optind]);
 	if (!c)
 		return usage("there is no such command", argv[optind]);
-	if (++optind < argc && strchr(c->needs, 'c') && !a.call_id)
+	if (++optind < argc && strpbrk(c->needs, "cC") && !a.call_id)
 		a.call_id = argv[optind++];
 	a.word = argv + optind;
 	a.words = argc - optind;
 	if (a.words > (strchr(c->needs, 'W') ? argc : strchr(c->needs, 'w') ? 1 : 0))
 		return usage("one word too many", argv[argc - 1]);
-	status = strcmp(c->name, "top") == 0 ? top_run(&a) : a.watch_ms ? watch(c, &a) : run(c, &a);
+	status = strcmp(c->name, "top") == 0 ? top_run(&a)
+		: a.watch_ms                 ? watch(c, &a)
+					     : once(c, &a);
 	if (a.keys)
 		secmem_free(a.keys, sizeof(*a.keys));
 	return status;

@@ -95,3 +95,12 @@ void print_json(FILE *to, const struct ngval *v)
 		fprintf(to, "%s\n", b.p);
 	sbuf_fini(&b);
 }
+
+void print_refusal(const char *command, struct str result, struct str reason)
+{
+	fprintf(stderr, "xcipherctl: %s: ", command);
+	print_text(stderr, result);
+	fputs(reason.len ? ": " : "", stderr);
+	print_text(stderr, reason);
+	fputc('\n', stderr);
+}

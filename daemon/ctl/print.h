@@ -12,4 +12,7 @@ void print_text(FILE *to, struct str s);
 void print_tree(FILE *to, const struct ngval *v);
 void print_json(FILE *to, const struct ngval *v);
 
+/* Complains on stderr that the daemon refused a command. */
+void print_refusal(const char *command, struct str result, struct str reason);
+
 #endif

@@ -2,6 +2,7 @@
 /* Replies for people (ctl/view.h). What a reply does not have is shown as "-": it may come from an older daemon. */
 #include "ctl/view.h"
 
+#include <strings.h>
 #include <time.h>
 
 #include "base/clock.h"
@@ -49,28 +50,49 @@ static struct str since(struct pool *p, int64_t unix_s)
 	return pool_printf(p, "%llds", (long long)s);
 }
 
-/* What everybody calls it: without what all names have. */
+/* Suites as people say them: without what all names have. */
+static const struct {
+	const char *name, *brief;
+} suite_words[] = {{"AES_CM_128_HMAC_SHA1_", "CM128_"}, {"AES_192_CM_HMAC_SHA1_", "CM192_"},
+	{"AES_256_CM_HMAC_SHA1_", "CM256_"}, {"AEAD_AES_128_GCM", "GCM128"},
+	{"AEAD_AES_256_GCM", "GCM256"}, {"F8_128_HMAC_SHA1_", "F8_"}, {"NULL_HMAC_SHA1_", "NULL_"}};
+
 static struct str suite_short(struct pool *p, struct str name)
 {
-	static const struct {
-		const char *from, *to;
-	} words[] = {{"AES_CM_128_HMAC_SHA1_", "CM128_"}, {"AES_192_CM_HMAC_SHA1_", "CM192_"},
-		{"AES_256_CM_HMAC_SHA1_", "CM256_"}, {"AEAD_AES_128_GCM", "GCM128"},
-		{"AEAD_AES_256_GCM", "GCM256"}, {"F8_128_HMAC_SHA1_", "F8_"},
-		{"NULL_HMAC_SHA1_", "NULL_"}};
+	for (size_t i = 0; i < ARRAY_LEN(suite_words); i++)
+		if (str_starts(name, str_from(suite_words[i].name))) {
+			size_t n = strlen(suite_words[i].name);
 
-	for (size_t i = 0; i < ARRAY_LEN(words); i++)
-		if (str_starts(name, str_from(words[i].from))) {
-			size_t n = strlen(words[i].from);
-
-			return pool_printf(
-				p, "%s" STR_FMT, words[i].to, (int)(name.len - n), name.s + n);
+			return pool_printf(p, "%s" STR_FMT, suite_words[i].brief,
+				(int)(name.len - n), name.s + n);
 		}
 	return name;
 }
 
-static struct str state(const struct ngval *call)
+const char *suite_long(const char *name, char *buf, size_t len)
 {
+	for (size_t i = 0; i < ARRAY_LEN(suite_words); i++) {
+		size_t n = strlen(suite_words[i].brief);
+
+		if (strncasecmp(name, suite_words[i].brief, n) != 0)
+			continue;
+		snprintf(buf, len, "%s%s", suite_words[i].name, name + n);
+		return buf;
+	}
+	return name;
+}
+
+/* The first trouble, which matters more than the state. */
+static struct str state(struct pool *p, const struct ngval *call)
+{
+	const struct ngval *trouble = get(call, "trouble");
+
+	if (trouble && trouble->first)
+		return ngval_str(p, trouble->first);
+	if (number(call, "emergency"))
+		return STR("emerg");
+	if (get(call, "state"))
+		return text(p, call, "state");
 	return number(call, "ending")      ? STR("ending")
 		: number(call, "answered") ? STR("up")
 					   : STR("offered");
@@ -81,29 +103,59 @@ static struct str mos(struct pool *p, int64_t hundredths)
 	return hundredths ? pool_printf(p, "%.2f", (double)hundredths / 100) : STR("-");
 }
 
+/* Adds a word to those of a cell, unless it is the last one there already. */
+static void add_word(struct pool *p, struct str *cell, struct str *last, struct str word)
+{
+	if (last->len && str_eq(*last, word))
+		return;
+	*cell = last->len ? pool_printf(p, STR_FMT "+" STR_FMT, STR_ARG(*cell), STR_ARG(word))
+			  : word;
+	*last = word;
+}
+
+/* The suites of all m-lines of the caller and of whom it talks to, as "GCM256+plain". */
+static void suites(struct pool *p, struct str cell[2], struct str *codec, const struct ngval *legs)
+{
+	int64_t caller = legs && legs->first ? number(legs->first, "side") : 0, callee = -1;
+	struct str last[2] = {STR_NONE, STR_NONE}, last_codec = STR_NONE;
+
+	for (const struct ngval *l = legs ? legs->first : NULL; l; l = l->next) {
+		int64_t side = number(l, "side");
+
+		if (side == caller && callee < 0)
+			callee = ngval_int(get(l, "peer"), -1);
+	}
+	for (const struct ngval *l = legs ? legs->first : NULL; l; l = l->next) {
+		int64_t side = number(l, "side");
+
+		if (side != caller && callee < 0)
+			callee = side;
+		if (side != caller && side != callee)
+			continue;
+		add_word(p, &cell[side == callee], &last[side == callee],
+			suite_short(p, text(p, l, "suite")));
+		if (side == caller && get(l, "codec"))
+			add_word(p, codec, &last_codec, text(p, l, "codec"));
+	}
+}
+
+static struct str milliseconds(struct pool *p, const struct ngval *us)
+{
+	return us ? pool_printf(p, "%.0f ms", (double)ngval_int(us, 0) / 1000) : STR("-");
+}
+
 static void calls_row(struct pool *p, struct str *cell, const struct ngval *call)
 {
-	const struct ngval *legs = get(call, "legs");
-	int64_t packets = 0, errors = 0, worst = 0;
-	uint32_t side = 0;
-
 	cell[0] = text(p, call, "id");
-	cell[1] = number(call, "emergency") ? STR("emerg") : state(call);
+	cell[1] = state(p, call);
 	cell[2] = since(p, number(call, "created"));
-	cell[3] = cell[4] = STR("-");
-	for (const struct ngval *l = legs ? legs->first : NULL; l; l = l->next) {
-		int64_t m = number(l, "MOS");
-
-		packets += number(l, "packets");
-		errors += number(l, "errors");
-		worst = m && (!worst || m < worst) ? m : worst;
-		if (side < 2)
-			cell[3 + side++] = suite_short(p, text(p, l, "suite"));
-	}
-	cell[5] = count(p, packets);
-	cell[6] = count(p, errors);
-	cell[7] = mos(p, worst);
-	cell[8] = since(p, number(call, "last packet"));
+	cell[3] = cell[4] = cell[10] = STR("-");
+	suites(p, &cell[3], &cell[10], get(call, "legs"));
+	cell[5] = text(p, call, "packets");
+	cell[6] = text(p, call, "errors");
+	cell[7] = mos(p, number(call, "MOS"));
+	cell[8] = milliseconds(p, get(call, "RTT"));
+	cell[9] = since(p, number(call, "last packet"));
 }
 
 void view_calls(const struct view *v, const struct ngval *reply)
@@ -112,8 +164,8 @@ void view_calls(const struct view *v, const struct ngval *reply)
 	int64_t matched = number(reply, "matched"), shown = 0;
 	struct table t;
 
-	table_init(
-		&t, v->p, "~CALL-ID|STATE|>AGE|CALLER|CALLEE|>PACKETS|>ERRORS|>MOS|>LAST PACKET");
+	table_init(&t, v->p,
+		"~CALL-ID|STATE|>AGE|~CALLER|~CALLEE|>PACKETS|>ERRORS|>MOS|>RTT|>LAST PACKET|~CODEC");
 	for (const struct ngval *c = list ? list->first : NULL; c; c = c->next) {
 		struct str *cell = table_row(&t);
 
@@ -130,8 +182,8 @@ void view_calls(const struct view *v, const struct ngval *reply)
 	if (v->rows && shown > v->rows)
 		shown = v->rows;
 	if (matched > shown)
-		fprintf(v->to, "the newest %lld of %lld calls%s\n", (long long)shown,
-			(long long)matched, v->rows ? "" : "; --limit=N shows more");
+		fprintf(v->to, "%lld of %lld calls%s\n", (long long)shown, (long long)matched,
+			v->rows ? "" : "; --limit=N shows more, --all all");
 }
 
 /* --- One call --------------------------------------------------------------------------------------------------- */

@@ -19,6 +19,9 @@ void view_call(const struct view *v, const struct ngval *reply);
 void view_stats(const struct view *v, const struct ngval *reply);
 void view_limits(const struct view *v, const struct ngval *reply);
 
+/* The full name of a suite that a table shows as "GCM256", written to buf, or the same name. */
+const char *suite_long(const char *name, char *buf, size_t len);
+
 /* For rates: what was counted a moment ago. */
 struct view_before {
 	uint64_t mono_ns;

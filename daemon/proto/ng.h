@@ -247,9 +247,10 @@ struct ng_request {
 	struct endpoint callback; /* xmlrpc-callback: an address; family 0 = none */
 	struct endpoint from; /* who sent it, as far as control/ knows; no word of the message */
 	/* Commands of ours (xcipherctl) */
-	struct str max[NG_LIMITS]; /* limits: as the options are written; empty = as it is */
-	struct str state, level;   /* drain, debug: on, off; log level: a number */
-	struct str part;           /* calls: of a Call-ID or tag */
+	struct str max[NG_LIMITS];    /* limits: as the options are written; empty = as it is */
+	struct str state, level;      /* drain, debug: on, off; log level: a number */
+	struct str part;              /* calls: of a Call-ID or tag */
+	struct str find, sort, after; /* calls: see call/find.h and struct calls_look */
 	struct str from_tags[NG_FROM_TAGS_MAX]; /* subscribe request: of whom; beside from_tag */
 	uint32_t from_tags_n;
 	bool supports_load_limit;

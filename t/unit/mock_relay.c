@@ -222,6 +222,8 @@ static void mock_stats(void *arg, uint32_t worker, uint32_t stream, struct relay
 		.remote = m->remote[stream],
 		.confirmed = m->confirmed[stream],
 		.roc = m->roc[stream]};
+	if (m->stats[stream])
+		*out = *m->stats[stream];
 }
 
 static uint64_t mock_heard(void *arg, uint32_t worker, uint32_t stream)
@@ -229,7 +231,7 @@ static uint64_t mock_heard(void *arg, uint32_t worker, uint32_t stream)
 	const struct mock_relay *m = arg;
 
 	assert(worker == 3 && m->port[stream / 2]);
-	return m->last_packet_ns;
+	return m->stats[stream] ? m->stats[stream]->last_packet_ns : m->last_packet_ns;
 }
 
 static struct media_handover mock_handover(void *arg, uint32_t worker, uint32_t stream)

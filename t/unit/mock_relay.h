@@ -40,6 +40,7 @@ struct mock_relay {
 	uint32_t cuts, watches;        /* of MEDIA_STREAM_CUT and MEDIA_STREAM_WATCH */
 	uint32_t pierced[64], pierces; /* streams that empty packets were sent from */
 	uint64_t more_packets;         /* than stats say otherwise */
+	const struct relay_stats *stats[2 * MOCK_MAX]; /* per stream: instead; the test's */
 	uint32_t resumes;
 };
 

@@ -137,10 +137,11 @@ bool calls_set_debug(struct calls *c, struct str call_id, bool on)
 	return false;
 }
 
-void calls_view(
-	struct calls *c, struct pool *p, struct str part, uint32_t limit, struct ngval *dict)
+const char *calls_view(struct calls *c, struct pool *p, const struct calls_look *look,
+	uint64_t now_ns, struct ngval *dict)
 {
-	(void)c, (void)p, (void)part, (void)limit, (void)dict;
+	(void)c, (void)p, (void)look, (void)now_ns, (void)dict;
+	return NULL;
 }
 
 void calls_reply_room(struct calls *c, call_reply_fits *fits, void *arg)

@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* See sight.h. */
+#include "call/sight.h"
+
+#include "base/clock.h"
+
+const char *sight_state_name(enum sight_state s)
+{
+	static const char *const names[SIGHT_STATE_COUNT] = {
+#define X(id, name) name,
+		SIGHT_STATES(X)
+#undef X
+	};
+
+	return names[s];
+}
+
+const char *sight_trouble_name(enum sight_trouble t)
+{
+	static const char *const names[SIGHT_TROUBLE_COUNT] = {
+#define X(id, name, text) name,
+		SIGHT_TROUBLES(X)
+#undef X
+	};
+
+	return names[t];
+}
+
+static bool sends(const struct leg *l)
+{
+	return l->active && (l->dir == SDP_DIR_SENDRECV || l->dir == SDP_DIR_SENDONLY);
+}
+
+static bool receives(const struct leg *l)
+{
+	return l->active && (l->dir == SDP_DIR_SENDRECV || l->dir == SDP_DIR_RECVONLY);
+}
+
+/* The other end of this media, NULL if there is none in force. */
+static const struct leg *peer_leg(const struct call *c, const struct side *s, uint32_t media)
+{
+	const struct leg *l = s->peer < c->sides && !c->side[s->peer]->gone
+		? side_leg_get(c->side[s->peer], media)
+		: NULL;
+
+	return l && l->has_port && l->active ? l : NULL;
+}
+
+/* When the terminal was received last, or the call was changed: silence counts from then. */
+static uint64_t heard_ns(const struct relay *relay, const struct call *c, const struct leg *l)
+{
+	return relay->ops->heard(relay->arg, c->worker, l->port.rtp_stream);
+}
+
+static bool silent(const struct relay *relay, const struct call *c, const struct side *s,
+	const struct leg *l, uint32_t media, uint64_t last_ns, uint64_t now_ns)
+{
+	const struct leg *o = peer_leg(c, s, media);
+	uint64_t since_ns = c->signal_ns > c->resumed_ns ? c->signal_ns : c->resumed_ns, other_ns;
+
+	if (!c->answered || s->listener || s->publisher || !o || !sends(l) || !receives(o))
+		return false;
+	if (since_ns + SIGHT_SILENT_NS > now_ns || last_ns + SIGHT_SILENT_NS > now_ns)
+		return false;
+	other_ns = heard_ns(relay, c, o);
+	return other_ns >= since_ns && other_ns + SIGHT_SILENT_NS > now_ns;
+}
+
+/* Both send and receive on some media, or one is a publisher: not on hold. */
+static bool talks(const struct call *c, const struct side *s, const struct leg *l, uint32_t media)
+{
+	const struct leg *o = peer_leg(c, s, media);
+
+	if (s->publisher)
+		return l->active && l->dir != SDP_DIR_INACTIVE;
+	return o && l->active && l->dir == SDP_DIR_SENDRECV && o->dir == SDP_DIR_SENDRECV;
+}
+
+static void add_quality(struct sight *out, const struct media_quality *q)
+{
+	const uint32_t *m = q->mean;
+
+	if (!q->samples)
+		return;
+	out->mos = out->measured && out->mos < m[QUALITY_MOS] ? out->mos : m[QUALITY_MOS];
+	out->loss = m[QUALITY_LOSS] > out->loss ? m[QUALITY_LOSS] : out->loss;
+	out->rtt = m[QUALITY_RTT] > out->rtt ? m[QUALITY_RTT] : out->rtt;
+	out->jitter = m[QUALITY_JITTER] > out->jitter ? m[QUALITY_JITTER] : out->jitter;
+	out->measured = true;
+}
+
+static bool is_many(uint64_t bad, uint64_t packets)
+{
+	return bad >= SIGHT_BAD_TAGS && bad * 10 >= packets;
+}
+
+static void add_leg(struct sight *out, const struct relay *relay, const struct call *c,
+	uint32_t side, uint32_t media, uint64_t now_ns)
+{
+	const struct side *s = c->side[side];
+	const struct leg *l = s->leg[media];
+	struct relay_stats rtp = {0}, rtcp = {0};
+	uint64_t tags;
+
+	leg_stats(relay, c, l, false, &rtp);
+	leg_stats(relay, c, l, true, &rtcp);
+	add_quality(out, sight_quality(&rtp, &rtcp));
+	tags = rtp.drops[MEDIA_DROP_BAD_TAG] + rtcp.drops[MEDIA_DROP_BAD_TAG];
+	out->packets += rtp.packets;
+	out->errors += rtp.errors + rtcp.errors;
+	out->bad_tags += tags;
+	out->last_ns = rtp.last_packet_ns > out->last_ns ? rtp.last_packet_ns : out->last_ns;
+	out->plain |= l->active && !l->pass_rx && l->rx.master.suite == SUITE_PLAIN;
+	if (silent(relay, c, s, l, media, rtp.last_packet_ns, now_ns)) {
+		out->troubles |= 1u << SIGHT_TROUBLE_ONE_WAY;
+		out->silent_side = (uint8_t)side;
+		out->silent_media = (uint8_t)media;
+	}
+	if (is_many(tags, rtp.packets + rtcp.packets))
+		out->troubles |= 1u << SIGHT_TROUBLE_BAD_TAGS;
+	else if (is_many(rtp.drops[MEDIA_DROP_SOURCE], rtp.packets))
+		out->troubles |= 1u << SIGHT_TROUBLE_WRONG_SOURCE;
+	else
+		return;
+	out->bad_side = (uint8_t)side;
+	out->bad_media = (uint8_t)media;
+}
+
+void sight_take(struct sight *out, const struct relay *relay, const struct call *c, uint64_t now_ns)
+{
+	bool talking = false;
+
+	*out = (struct sight){0};
+	for (uint32_t i = 0; i < c->sides; i++)
+		for (uint32_t m = 0; m < c->side[i]->legs && !c->side[i]->gone; m++) {
+			const struct leg *l = c->side[i]->leg[m];
+
+			if (!l || !l->has_port)
+				continue;
+			add_leg(out, relay, c, i, m, now_ns);
+			talking |= talks(c, c->side[i], l, m);
+		}
+	if (out->measured && out->mos < SIGHT_LOW_MOS)
+		out->troubles |= 1u << SIGHT_TROUBLE_LOW_MOS;
+	out->state = c->delete_ns ? SIGHT_ENDING
+		: !c->answered    ? SIGHT_EARLY
+		: talking         ? SIGHT_UP
+				  : SIGHT_HOLD;
+}
+
+/* --- Causes ----------------------------------------------------------------------------------------------------- */
+
+static struct str count_of(struct pool *p, uint64_t n, const char *what)
+{
+	return pool_printf(p, "%llu packets: %s", (unsigned long long)n, what);
+}
+
+struct str sight_cause(struct pool *p, const struct leg *l, const struct relay_stats *st)
+{
+	const uint64_t *d = st->drops;
+	uint64_t arrived = st->packets + st->errors;
+
+	if (is_many(d[MEDIA_DROP_BAD_TAG], st->packets) || (d[MEDIA_DROP_BAD_TAG] && !st->packets))
+		return count_of(p, d[MEDIA_DROP_BAD_TAG],
+			st->packets
+				? "key mismatch since a re-keying, or a second sender"
+				: "key mismatch: the terminal uses another key or suite, or sends plain RTP");
+	if (d[MEDIA_DROP_WRONG_MKI])
+		return count_of(
+			p, d[MEDIA_DROP_WRONG_MKI], "key mismatch: MKI of no signalled key");
+	if (d[MEDIA_DROP_SOURCE])
+		return count_of(p, d[MEDIA_DROP_SOURCE],
+			"source changed: not from the confirmed address (strict-source)");
+	if (d[MEDIA_DROP_MARTIAN])
+		return count_of(
+			p, d[MEDIA_DROP_MARTIAN], "source address is impossible at that interface");
+	if (d[MEDIA_DROP_MALFORMED])
+		return count_of(p, d[MEDIA_DROP_MALFORMED],
+			l->rx.master.suite == SUITE_PLAIN
+				? "neither RTP nor RTCP"
+				: "too short for SRTP: the terminal may send plain RTP");
+	if (d[MEDIA_DROP_REPLAY])
+		return count_of(p, d[MEDIA_DROP_REPLAY],
+			"replayed: the terminal started its packet index again");
+	if (!arrived)
+		return STR("no packet arrived at all: NAT, a firewall, or a muted terminal");
+	if (!st->packets)
+		return count_of(p, st->errors, "all were dropped");
+	return STR("the terminal stopped sending: muted, moved, or its path broke");
+}
