@@ -6,6 +6,7 @@
 #define APP_DAEMON_H
 
 #include "app/background.h"
+#include "app/cdr.h"
 #include "app/engines.h"
 #include "app/homer.h"
 #include "app/interfaces.h"
@@ -40,6 +41,11 @@ struct daemon {
 	struct tap *tap[64]; /* one per worker, if anything may be recorded */
 	uint32_t taps;
 	struct record *record;
+	struct cdr *cdr; /* NULL: no records of ended calls */
+	struct {
+		uint64_t second;
+		uint32_t lines, held;
+	} troubles; /* logged */
 	struct recorder recorder;
 	uint32_t workers;
 	struct ports *ports;

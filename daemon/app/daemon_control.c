@@ -13,7 +13,8 @@
 #include "base/secret_file.h"
 #include "media/learn.h"
 
-#define REDIS_WAIT_NS (10 * NS_PER_SEC)
+#define TROUBLES_PER_SECOND 20u
+#define REDIS_WAIT_NS       (10 * NS_PER_SEC)
 
 static int record_start(struct daemon *d)
 {
@@ -83,6 +84,39 @@ static void trace_notice(void *arg, const struct call_trace *t)
 
 	(void)arg;
 	log_call(LOG_DEBUG, &about, STR_FMT, STR_ARG(t->text));
+}
+
+/* The closing line has a level of its own: it survives where single commands are not logged. */
+static void end_notice(void *arg, const struct call_closing *e)
+{
+	const struct daemon *d = arg;
+	struct log_about about = {.call_id = e->call_id};
+
+	log_call(LOG_NOTICE, &about, STR_FMT, STR_ARG(e->text));
+	cdr_write(d->cdr, e->record);
+}
+
+/* Strangers can provoke these lines, in all calls at once. */
+static void trouble_notice(void *arg, const struct call_trouble *t)
+{
+	struct daemon *d = arg;
+	struct log_about about = {.call_id = t->call_id, .side = t->tag, .media = t->media};
+	uint64_t second = clock_mono_ns() / NS_PER_SEC;
+
+	if (second != d->troubles.second) {
+		if (d->troubles.held)
+			log_write(LOG_NOTICE,
+				"%u more calls in trouble were not logged: see xcipherctl --trouble calls",
+				d->troubles.held);
+		d->troubles.second = second;
+		d->troubles.lines = d->troubles.held = 0;
+	}
+	if (d->troubles.lines >= TROUBLES_PER_SECOND) {
+		d->troubles.held++;
+		return;
+	}
+	d->troubles.lines++;
+	log_call(LOG_NOTICE, &about, "%s: " STR_FMT, t->name, STR_ARG(t->text));
 }
 
 static bool has_room(void *arg)
@@ -260,6 +294,11 @@ int daemon_control_start(struct daemon *d)
 	calls_on_key_life(d->calls, key_notice, d);
 	calls_on_trace(d->calls, trace_notice, NULL);
 	calls_on_handover(d->calls, handover_notice, NULL);
+	calls_on_end(d->calls, end_notice, d);
+	calls_on_trouble(d->calls, trouble_notice, d);
+	err = o->cdr_file[0] ? cdr_create(&d->cdr, o->cdr_file, d->err, sizeof(d->err)) : 0;
+	if (err)
+		return daemon_fail(d, err, "cdr-file");
 	err = o->recording_dir[0] ? record_start(d) : 0;
 	if (err)
 		return err;
@@ -288,6 +327,7 @@ int daemon_control_start(struct daemon *d)
 	d->operate.stats = &d->stats;
 	d->operate.stop = daemon_end;
 	d->operate.stop_arg = d;
+	d->operate.cdr = d->cdr;
 	operate_second(&d->operate);
 	handler_operator(d->handler, operate_request, &d->operate);
 	handler_templates(d->handler, &d->o.ng_templates);

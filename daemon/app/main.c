@@ -259,6 +259,7 @@ static void stop(struct daemon *d)
 		handler_destroy(d->handler);
 	if (d->calls)
 		calls_destroy(d->calls);
+	cdr_destroy(d->cdr);
 	/* New packets stop coming before those who would take them are gone. */
 	if (d->rules)
 		d->o.steering->teardown(&d->steer);

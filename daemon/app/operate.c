@@ -167,6 +167,7 @@ const char *operate_reload(struct operate *op)
 		options_again(&next, op->argc, op->argv, op->err, sizeof(op->err));
 	uint32_t changed;
 
+	cdr_reopen(op->cdr);
 	/* the same file may contain other keys now */
 	if (res == OPTIONS_RUN && op->keys && op->keys(op->keys_arg, op->err, sizeof(op->err)))
 		res = OPTIONS_EXIT_ERROR;

@@ -3,6 +3,7 @@
 #ifndef APP_OPERATE_H
 #define APP_OPERATE_H
 
+#include "app/cdr.h"
 #include "app/limits.h"
 #include "app/options.h"
 #include "app/stats.h"
@@ -12,6 +13,7 @@
 struct operate {
 	/* Set by main, constant afterwards. */
 	struct options *o; /* live ones change */
+	struct cdr *cdr;   /* NULL: none */
 	int argc;
 	char **argv;
 	struct calls *calls;

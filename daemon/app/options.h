@@ -155,6 +155,8 @@
 		"older recordings are removed; 0 = none")                                           \
 	X("recording-max-size", UINT32, recording_max_size, "0", "MEGABYTES",                       \
 		"the oldest are removed while all together are larger; 0 = none")                   \
+	X("cdr-file", STRING, cdr_file, "", "FILE",                                                 \
+		"a record of each ended call is appended here, as JSON; default: none")             \
 	X("foreground", FLAG, foreground, "no", "", "stay in the foreground")                       \
 	X("pidfile", STRING, pidfile, "", "FILE", "write the process id here")                      \
 	X("user", STRING, user, "", "NAME",                                                         \
@@ -177,7 +179,7 @@ struct options {
 	struct redis_server redis, redis_write;
 	uint32_t redis_expires;
 	bool standby;
-	const char *recording_dir;
+	const char *recording_dir, *cdr_file;
 	enum record_format recording_format;
 	uint32_t recording_max_age, recording_max_size;
 	const char *config_file, *pidfile, *user, *group, *redis_key_file, *xdp_interfaces;

@@ -6,6 +6,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "base/clock.h"
+
 int calls_create(struct calls **out, const struct call_policy *policy, const struct relay *relay)
 {
 	struct calls *c = calloc(1, sizeof(*c));
@@ -54,13 +56,15 @@ static void account(struct calls *c, const struct call *call, bool in)
 		}
 }
 
-void calls_end(struct calls *c, struct call *call)
+void calls_end(struct calls *c, struct call *call, enum call_end why, uint64_t now_ns)
 {
 	if (c->cursor == call)
 		c->cursor = call->next;
 	if (c->again.at == call)
 		c->again.at = call->next;
 	trace_call(&c->trace, c->relay, call);
+	if (c->ended && !c->leaving)
+		closing_report(c, call, why, now_ns ? now_ns : clock_real_ns());
 	if (call->tap)
 		c->rec->ops->stop(c->rec->arg, call->tap, call->tap_discard);
 	account(c, call, false);
@@ -77,8 +81,9 @@ void calls_destroy(struct calls *c)
 {
 	if (!c)
 		return;
+	c->leaving |= c->saver.on; /* they live on in Redis */
 	while (c->table.first)
-		calls_end(c, c->table.first);
+		calls_end(c, c->table.first, CALL_END_STOPPED, 0);
 	saver_fini(&c->saver);
 	links_fini(&c->links);
 	call_table_fini(&c->table);
@@ -138,6 +143,8 @@ int calls_put_in_force(
 	account(c, next, true);
 	pierce_start(c->relay, next, now_ns);
 	next->traced_ns = now_ns;
+	if (next->answered && !next->answered_ns)
+		next->answered_ns = now_ns;
 	trace_call(&c->trace, c->relay, next);
 	c->counters.emergencies += next->emergency && !(prev && prev->emergency);
 	if (!prev) {
@@ -146,6 +153,8 @@ int calls_put_in_force(
 		save_changed(&c->saver, NULL, next);
 		return 0;
 	}
+	next->history = prev->history;
+	prev->history = NULL;
 	call_table_replace(&c->table, prev, next);
 	save_changed(&c->saver, prev, next);
 	if (c->cursor == prev)
@@ -207,6 +216,8 @@ void calls_adopt(struct calls *c, struct call *call)
 	c->counters.emergencies += call->emergency;
 	c->counters.total++;
 	call_table_add(&c->table, call);
+	history_add(&call->history, clock_real_ns(), HISTORY_RESTORED, STR_NONE,
+		"this node took the call over from Redis; events before are not known here");
 	links_adopt(c, call);
 	save_changed(&c->saver, NULL, call);
 }
@@ -219,8 +230,10 @@ void calls_passive(struct calls *c, bool passive)
 void calls_leave(struct calls *c)
 {
 	c->saver.on = false;
+	c->leaving = true;
 	while (c->table.first)
-		calls_end(c, c->table.first);
+		calls_end(c, c->table.first, CALL_END_STOPPED, 0);
+	c->leaving = false;
 }
 
 /* --- Looking at calls ------------------------------------------------------------------------------------------- */

@@ -198,6 +198,51 @@ struct call_handover { /* a terminal's confirmed source was replaced by another 
 void calls_on_handover(
 	struct calls *c, void (*handover)(void *arg, const struct call_handover *h), void *arg);
 
+/* Why a call ended. X(id, name, text) */
+#define CALL_ENDS(X)                                                                 \
+	X(DELETED, "deleted", "deleted by command")                                  \
+	X(TIMEOUT, "timeout", "no media for --timeout")                              \
+	X(SILENT_TIMEOUT, "silent-timeout", "no media on hold for --silent-timeout") \
+	X(OFFER_TIMEOUT, "offer-timeout", "not answered for --offer-timeout")        \
+	X(FINAL_TIMEOUT, "final-timeout", "lasted for --final-timeout")              \
+	X(STOPPED, "stopped", "the daemon stopped")
+
+enum call_end {
+#define X(id, name, text) CALL_END_##id,
+	CALL_ENDS(X)
+#undef X
+		CALL_END_COUNT
+};
+
+struct call_closing { /* an ended call */
+	struct str call_id;
+	struct str text; /* one line: reason, duration, suites, packets, loss, MOS, drops */
+	const struct ngval *record; /* the same, and more, as a dictionary (call/closing.c) */
+};
+
+/* Called for every call that ends, but for those that live on in Redis. What it is given is gone
+ * afterwards. */
+void calls_on_end(
+	struct calls *c, void (*ended)(void *arg, const struct call_closing *e), void *arg);
+
+struct call_trouble {            /* began, or is over */
+	struct str call_id, tag; /* of the party whose media it is about */
+	uint32_t media;          /* from 1, 0 = of the call */
+	const char *name;        /* of enum sight_trouble (call/sight.h) */
+	struct str text;         /* what is wrong, and its likely cause */
+};
+
+/* Called by calls_tick(), a few times per call at most. */
+void calls_on_trouble(
+	struct calls *c, void (*trouble)(void *arg, const struct call_trouble *t), void *arg);
+
+/* Notes in the history of a call, if it exists, that a command was executed or refused. */
+void calls_note(struct calls *c, const struct ng_request *r, uint64_t now_ns, const char *error);
+/* Fills dict with what the parties of a call offered, what was chosen and why, and what happened
+ * since, in plain words. NULL, or the error-reason. */
+const char *calls_explain(
+	struct calls *c, struct pool *p, struct str call_id, uint64_t now_ns, struct ngval *dict);
+
 #define CALL_TOLD_MAX 16u /* parties, as many as a call has */
 
 struct call_timeout { /* a call that ends because nothing came any more, or because it lasted too long */

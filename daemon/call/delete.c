@@ -62,9 +62,10 @@ void calls_delete(struct calls *c, struct pool *p, const struct ng_request *r, u
 		if (err)
 			calls_resource_error(out, err, false);
 	} else if (delay == 0) {
-		calls_end(c, call);
+		calls_end(c, call, CALL_END_DELETED, now_ns);
 	} else {
 		call->delete_ns = now_ns + delay;
+		call->deleted_ns = now_ns;
 		save_changed(&c->saver, call, call);
 	}
 }

@@ -210,7 +210,8 @@ static void change(struct exchange *x)
 		return;
 	}
 	if (x->kind == OFFER || x->kind == ANSWER || x->kind == PUBLISH)
-		x->next->delete_ns = 0; /* of the dialog that is to be deleted: negotiate_offer() */
+		x->next->delete_ns = x->next->deleted_ns =
+			0; /* of the dialog that is to be deleted: negotiate_offer() */
 	mark_emergency(x, &plan);
 	err = apply_take(x->c->relay, x->prev, x->next);
 	if (err) {
@@ -229,6 +230,9 @@ static void change(struct exchange *x)
 		return;
 	}
 	err = calls_put_in_force(x->c, x->p, x->prev, x->next, x->now_ns);
+	if (!err)
+		explain_exchange(x->next, x->prev != NULL, x->sdp, plan.from, plan.to,
+			x->kind == ANSWER || x->kind == LISTEN_ANSWER, x->now_ns);
 	if (err)
 		calls_resource_error(x->out, err, !x->prev);
 	else if (x->kind != LISTEN_ANSWER)

@@ -135,6 +135,7 @@ void call_free(struct keystore *k, struct call *c)
 		return;
 	for (uint32_t i = 0; i < c->sides; i++)
 		side_free(k, c->side[i]);
+	history_free(c->history);
 	str_free(&c->id);
 	str_free(&c->metadata);
 	str_free(&c->tap_path);
@@ -193,6 +194,7 @@ struct call *call_clone(struct keystore *k, const struct call *from)
 	c->id = c->metadata = c->tap_path = STR_NONE;
 	c->chain = c->prev = c->next = NULL;
 	c->links = NULL;
+	c->history = NULL;
 	c->save.prev = c->save.next = NULL;
 	c->save.listed = false;
 	memset(c->side, 0, sizeof(c->side));

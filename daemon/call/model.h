@@ -5,6 +5,7 @@
 #define CALL_MODEL_H
 
 #include "call/call.h"
+#include "call/history.h"
 #include "proto/sdes.h"
 
 #define CALL_MAX_SIDES   16u
@@ -72,6 +73,9 @@ struct leg {
 	uint32_t handovers[2]; /* that were reported, by [rtcp] */
 	/* circle.c: by [rtcp], packets that had come when it was looked at last, and when a watch was begun */
 	uint64_t circle_packets[2], circle_watched_ns[2];
+
+	struct endpoint noted; /* watch.c: where its media goes, as the history says */
+	uint8_t why;           /* explain.c: enum leg_why */
 
 	uint8_t pierce;           /* pierce.c: this many empty packets more are to be sent to it */
 	uint64_t pierce_heard[2]; /* packets that had come when the first was sent, by [rtcp] */
@@ -185,6 +189,12 @@ struct call {
 	uint32_t worker;
 	uint64_t created_ns, signal_ns, delete_ns; /* delete_ns: 0 = not to be deleted */
 	bool answered;
+	uint64_t answered_ns;    /* first, 0 = never */
+	uint64_t deleted_ns;     /* when it was deleted by command, 0 = it was not */
+	struct history *history; /* this call's only: a copy that is not in force has none */
+	uint64_t watched_ns;     /* watch.c */
+	uint32_t troubles;       /* that are known, bit per enum sight_trouble */
+	uint32_t troubles_told;  /* lines so far */
 	/* A recording: 0 = none. All sides, or those that are marked; paused: open, but nothing is recorded. */
 	uint32_t tap;
 	bool tap_all, tap_paused, tap_discard;

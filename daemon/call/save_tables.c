@@ -176,6 +176,7 @@ static const struct field call_fields[] = {
 	NUM("sig", call, signal_ns, ANY),
 	NUM("del", call, delete_ns, ANY),
 	FLAG("ans", call, answered),
+	NUM("anst", call, answered_ns, ANY),
 	FLAG("em", call, emergency),
 	{"told", ADDR, AT(call, told)},
 	{"from", ADDR, AT(call, asked_from)},

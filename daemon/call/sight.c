@@ -26,6 +26,17 @@ const char *sight_trouble_name(enum sight_trouble t)
 	return names[t];
 }
 
+const char *sight_trouble_text(enum sight_trouble t)
+{
+	static const char *const texts[SIGHT_TROUBLE_COUNT] = {
+#define X(id, name, text) text,
+		SIGHT_TROUBLES(X)
+#undef X
+	};
+
+	return texts[t];
+}
+
 static bool sends(const struct leg *l)
 {
 	return l->active && (l->dir == SDP_DIR_SENDRECV || l->dir == SDP_DIR_SENDONLY);

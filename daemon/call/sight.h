@@ -43,6 +43,7 @@ enum sight_trouble {
 
 const char *sight_state_name(enum sight_state s);
 const char *sight_trouble_name(enum sight_trouble t);
+const char *sight_trouble_text(enum sight_trouble t);
 
 struct sight {
 	enum sight_state state;

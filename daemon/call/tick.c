@@ -50,10 +50,12 @@ static struct life life_of(const struct calls *c, const struct call *call, uint6
 	return l;
 }
 
-static bool timed_out(struct calls *c, const struct call *call)
+static bool timed_out(
+	struct calls *c, const struct call *call, enum call_end *why, enum call_end is)
 {
 	struct call_timeout t;
 
+	*why = is;
 	c->counters.timeouts++;
 	if (c->timeout) {
 		told_write(&t, call);
@@ -62,17 +64,18 @@ static bool timed_out(struct calls *c, const struct call *call)
 	return true;
 }
 
-static bool is_over(struct calls *c, const struct call *call, uint64_t now_ns)
+static bool is_over(struct calls *c, const struct call *call, uint64_t now_ns, enum call_end *why)
 {
 	uint64_t limit;
 	struct life l;
 
+	*why = CALL_END_DELETED;
 	if (call->delete_ns)
 		return now_ns >= call->delete_ns;
 	if (c->policy.final_timeout_ns && now_ns >= call->created_ns &&
 		now_ns - call->created_ns >= c->policy.final_timeout_ns) {
 		c->counters.final_timeouts++;
-		return timed_out(c, call);
+		return timed_out(c, call, why, CALL_END_FINAL_TIMEOUT);
 	}
 	l = life_of(c, call, now_ns);
 	limit = !call->answered ? c->policy.offer_timeout_ns
@@ -82,7 +85,10 @@ static bool is_over(struct calls *c, const struct call *call, uint64_t now_ns)
 		return false;
 	c->counters.offer_timeouts += !call->answered;
 	c->counters.silent_timeouts += call->answered && l.held;
-	return timed_out(c, call);
+	return timed_out(c, call, why,
+		!call->answered  ? CALL_END_OFFER_TIMEOUT
+			: l.held ? CALL_END_SILENT_TIMEOUT
+				 : CALL_END_TIMEOUT);
 }
 
 void calls_on_timeout(
@@ -234,11 +240,14 @@ void calls_tick(struct calls *c, uint64_t now_ns)
 	while (n-- && c->table.first) {
 		struct call *call = c->cursor ? c->cursor : c->table.first;
 
+		enum call_end why;
+
 		c->cursor = call->next;
-		if (is_over(c, call, now_ns)) {
-			calls_end(c, call);
+		if (is_over(c, call, now_ns, &why)) {
+			calls_end(c, call, why, now_ns);
 			continue;
 		}
+		watch_call(c, call, now_ns);
 		pierce_again(c->relay, call, now_ns);
 		circle_look(c->relay, call, now_ns);
 		keys_life(c, call);

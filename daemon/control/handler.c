@@ -268,6 +268,11 @@ static void do_calls(struct job *j)
 	j->reply.error = calls_view(j->h->calls, j->p, &look, j->now_ns, j->dict);
 }
 
+static void do_explain(struct job *j)
+{
+	j->reply.error = calls_explain(j->h->calls, j->p, j->r.call_id, j->now_ns, j->dict);
+}
+
 static void do_debug(struct job *j)
 {
 	bool off = str_eq_nocase(j->r.state, STR("off"));
@@ -332,6 +337,7 @@ static const struct command {
 	[NG_ACTIVE] = {do_role, CHANGES},
 	[NG_STANDBY] = {do_role, CHANGES},
 	[NG_CALLS] = {do_calls, 0},
+	[NG_EXPLAIN] = {do_explain, NEED_CALL_ID},
 	[NG_DEBUG] = {do_debug, NEED_CALL_ID | CHANGES},
 	[NG_LIMITS_COMMAND] = {do_operate, CHANGES},
 	[NG_DRAIN] = {do_operate, CHANGES},
@@ -400,6 +406,13 @@ static const char *unknown_reason(struct str command)
 	return "Unrecognized command";
 }
 
+/* Polled by programs and people: neither logged nor part of a call's history. */
+static bool only_looks(enum ng_command c)
+{
+	return c == NG_PING || c == NG_QUERY || c == NG_LIST || c == NG_STATISTICS ||
+		c == NG_CALLS || c == NG_EXPLAIN;
+}
+
 /* Decode and carry out; what there is to say ends up in j->reply and j->dict. */
 static void run(struct job *j, const struct endpoint *from, struct str body, enum ng_encoding enc)
 {
@@ -439,6 +452,8 @@ static void run(struct job *j, const struct endpoint *from, struct str body, enu
 	j->debug = calls_debug(j->h->calls, j->r.call_id); /* it may be gone afterwards */
 	if (!j->reply.error)
 		c->run(j);
+	if (!only_looks(j->r.command))
+		calls_note(j->h->calls, &j->r, j->now_ns, j->reply.error);
 	j->debug |= calls_debug(j->h->calls, j->r.call_id);
 }
 
@@ -498,6 +513,7 @@ static void write_log(struct job *j)
 	struct log_about about = {
 		.call_id = j->r.call_id, .side = j->r.from_tag, .always = j->debug};
 	const char *name = ng_command_name(j->r.command);
+	char from[ENDPOINT_STRLEN];
 	uint64_t held;
 
 	/* what never became a request is only counted, or junk would fill the log */
@@ -513,7 +529,9 @@ static void write_log(struct job *j)
 		log_call(LOG_INFO, &about, "%s: %s%s" STR_FMT, name, j->reply.error,
 			j->reply.detail.len ? ", " : "", STR_ARG(j->reply.detail));
 	else
-		log_call(LOG_DEBUG, &about, "%s: ok", name);
+		log_call(only_looks(j->r.command) ? LOG_DEBUG : LOG_INFO, &about, "%s: ok%s%s",
+			name, j->r.from.family ? ", from " : "",
+			j->r.from.family ? endpoint_fmt(&j->r.from, from) : "");
 	if (j->reply.notice.len)
 		log_call(LOG_NOTICE, &about, "%s: " STR_FMT, name, STR_ARG(j->reply.notice));
 	if (j->reply.kept.len)

@@ -192,6 +192,8 @@ static const struct command commands[] = {
 		fill_call, view_call},
 	{"call", "ID debug on|off", "log all that happens to this call", "cW", "query", fill_call,
 		view_call},
+	{"explain", "CALL-ID", "what was offered and chosen, why, and what happened since", "c",
+		"explain", NULL, view_explain},
 	{"stats", "", "what the daemon does, on one screen", "", "statistics", NULL, view_stats},
 	{"engine", "", "devices that cipher, their state, and what was measured", "", "statistics",
 		NULL, NULL},

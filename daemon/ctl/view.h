@@ -16,6 +16,7 @@ struct view {
 /* Each shows a reply of its command. */
 void view_calls(const struct view *v, const struct ngval *reply);
 void view_call(const struct view *v, const struct ngval *reply);
+void view_explain(const struct view *v, const struct ngval *reply);
 void view_stats(const struct view *v, const struct ngval *reply);
 void view_limits(const struct view *v, const struct ngval *reply);
 

@@ -64,6 +64,7 @@ int ng_frame_parse(struct ng_frame *out, struct str datagram);
 	X(ACTIVE, "active") \
 	X(STANDBY, "standby") \
 	X(CALLS, "calls") \
+	X(EXPLAIN, "explain") \
 	X(DEBUG, "debug") \
 	X(LIMITS_COMMAND, "limits") \
 	X(DRAIN, "drain") \

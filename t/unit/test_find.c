@@ -132,7 +132,7 @@ static void a_page_goes_on_where_the_last_one_ended(void **state)
 	d = ngval_dict(t.p);
 	assert_null(calls_view(t.c, t.p, &look, t.now, d));
 	look.after = ngval_str(t.p, ngval_get(d, STR("next")));
-	calls_end(t.c, call_table_find(&t.c->table, STR("three")));
+	calls_end(t.c, call_table_find(&t.c->table, STR("three")), CALL_END_DELETED, 0);
 	d = ngval_dict(t.p);
 	assert_null(calls_view(t.c, t.p, &look, t.now, d));
 	assert_true(str_eq(ngval_str(t.p, ngval_get(ngval_get(d, STR("calls"))->first, STR("id"))),

@@ -151,6 +151,18 @@ void calls_reply_room(struct calls *c, call_reply_fits *fits, void *arg)
 	(void)arg;
 }
 
+void calls_note(struct calls *c, const struct ng_request *r, uint64_t now_ns, const char *error)
+{
+	(void)c, (void)r, (void)now_ns, (void)error;
+}
+
+const char *calls_explain(
+	struct calls *c, struct pool *p, struct str call_id, uint64_t now_ns, struct ngval *dict)
+{
+	(void)c, (void)p, (void)call_id, (void)now_ns, (void)dict;
+	return "Unknown call-id";
+}
+
 void calls_list(struct calls *c, struct pool *p, uint32_t limit, struct ngval *dict)
 {
 	c->list_limit = limit;

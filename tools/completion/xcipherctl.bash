@@ -11,7 +11,7 @@ _xcipherctl_words() {
 		words=$("$prog" --help 2>/dev/null | sed -n 's/^  \([a-z][a-z]*\) .*/\1/p')
 	elif ((at + 1 == COMP_CWORD)); then
 		case ${COMP_WORDS[at]} in
-		call | query | kill | terminate | delete | record) words=$("$prog" --timeout=1 list 2>/dev/null) ;;
+		call | explain | query | kill | terminate | delete | record) words=$("$prog" --timeout=1 list 2>/dev/null) ;;
 		limits) words="sessions= cpu= load= bandwidth=" ;;
 		drain) words="on off" ;;
 		loglevel) words="error warning notice info debug" ;;

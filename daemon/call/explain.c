@@ -1,0 +1,372 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* A call in plain words: what each party offered, what was chosen and why, what happened since.
+ * From SDP only names of known suites are taken: never a key, and nothing that could be one. */
+#include <stdio.h>
+
+#include "base/clock.h"
+#include "call/calls.h"
+#include "call/sight.h"
+#include "srtp/suite.h"
+
+#define MEDIA_TOLD 6u /* m-lines of an offer or answer that are described */
+
+/* X(id, text): why a leg speaks what it does */
+#define LEG_WHYS(X)                                                                                \
+	X(UNKNOWN, "it was chosen before this node took the call over, or is not yet")             \
+	X(FIRST, "the first suite in the terminal's offer that --sdes-accept and the flags allow") \
+	X(CHOSEN, "the terminal chose this suite among those it was offered")                      \
+	X(PASSED, "the terminals use the same keys end to end; this relay does not decrypt")       \
+	X(NO_CRYPTO, "the terminal's offer had no a=crypto line that could be used")               \
+	X(ANSWERED_PLAIN, "the terminal was offered SRTP, and answered RTP")                       \
+	X(OFFERED_PLAIN,                                                                           \
+		"the terminal was offered only RTP, by transport-protocol or other flags")         \
+	X(TOLD_PLAIN, "the terminal offered SRTP, and was answered RTP (OSRTP)")                   \
+	X(REJECTED, "this media was rejected")
+
+enum leg_why {
+#define X(id, text) WHY_##id,
+	LEG_WHYS(X)
+#undef X
+};
+
+static const char *why_text(uint8_t why)
+{
+	static const char *const texts[] = {
+#define X(id, text) text,
+		LEG_WHYS(X)
+#undef X
+	};
+
+	return texts[why < ARRAY_LEN(texts) ? why : 0];
+}
+
+static const char *suite_name(enum srtp_suite_id id)
+{
+	return id == SUITE_PLAIN ? "plain" : srtp_suite_get(id)->name;
+}
+
+static const char *dir_name(enum sdp_dir dir)
+{
+	return dir == SDP_DIR_SENDRECV    ? "sendrecv"
+		: dir == SDP_DIR_SENDONLY ? "sendonly"
+		: dir == SDP_DIR_RECVONLY ? "recvonly"
+					  : "inactive";
+}
+
+/* --- Offers and answers ----------------------------------------------------------------------------------------- */
+
+/* The second word of each a=crypto line, if it is a suite that we know. */
+static void add_suites(struct sbuf *b, const struct sdp_media *m)
+{
+	const struct sdp_line *l = sdp_attr(m->lines, STR("crypto"));
+	uint32_t n = 0, unknown = 0;
+
+	for (; l; l = sdp_attr(l->next, STR("crypto"))) {
+		struct str rest = l->arg;
+		const struct srtp_suite *s;
+
+		(void)str_word(&rest);
+		s = srtp_suite_find(str_word(&rest));
+		if (s)
+			sbuf_printf(b, "%s%s", n++ ? ", " : " with ", s->name);
+		else
+			unknown++;
+	}
+	if (unknown)
+		sbuf_printf(b, "%s%u unknown suite%s", n ? ", " : " with ", unknown,
+			unknown == 1 ? "" : "s");
+}
+
+/* Control characters are the history's business. */
+static void add_cut(struct sbuf *b, struct str text, size_t max)
+{
+	sbuf_str(b, (struct str){text.s, text.len < max ? text.len : max});
+}
+
+static void describe_said(struct sbuf *b, const struct sdp *said)
+{
+	char addr[ENDPOINT_STRLEN];
+
+	for (uint32_t i = 0; i < said->media_count && i < MEDIA_TOLD; i++) {
+		const struct sdp_media *m = &said->media[i];
+		struct str codec = sdp_first_codec(m);
+
+		sbuf_printf(b, "%s", i ? "; " : "");
+		add_cut(b, m->kind, 16);
+		if (!m->port) {
+			sbuf_printf(b, " rejected");
+			continue;
+		}
+		sbuf_printf(b, " ");
+		add_cut(b, m->proto_text, 24);
+		add_suites(b, m);
+		if (m->conn.present)
+			sbuf_printf(b, ", at %s port %u", endpoint_fmt_addr(&m->conn.addr, addr),
+				m->port);
+		sbuf_printf(b, ", %s", dir_name(m->dir));
+		if (codec.len) {
+			sbuf_printf(b, ", ");
+			add_cut(b, codec, 32);
+		}
+	}
+	if (said->media_count > MEDIA_TOLD)
+		sbuf_printf(b, "; %u more media", said->media_count - MEDIA_TOLD);
+}
+
+/* What a party is offered of its peer's offer. */
+static void describe_asked(struct sbuf *b, const struct side *s)
+{
+	for (uint32_t i = 0; i < s->legs && i < MEDIA_TOLD; i++) {
+		const struct leg *l = s->leg[i];
+
+		if (!l || !l->has_port)
+			continue;
+		sbuf_printf(
+			b, "%s%s %s", b->len ? "; " : "", l->kind, sdp_proto_name(l->asked.proto));
+		for (uint32_t k = 0; k < l->asked.suites; k++)
+			sbuf_printf(b, "%s%s", k ? ", " : " with ",
+				suite_name((enum srtp_suite_id)l->asked.suite[k]));
+		if (l->asked.pass)
+			sbuf_printf(b, " with the offerer's own keys");
+		if (l->asked.either)
+			sbuf_printf(b, ", or RTP");
+	}
+}
+
+static enum leg_why why_of(const struct leg *l, bool answered)
+{
+	bool plain = l->rx.master.suite == SUITE_PLAIN;
+
+	if (!l->active)
+		return WHY_REJECTED;
+	if (l->pass_rx || l->pass_tx)
+		return WHY_PASSED;
+	if (answered)
+		return !plain             ? WHY_CHOSEN
+			: l->asked.suites ? WHY_ANSWERED_PLAIN
+					  : WHY_OFFERED_PLAIN;
+	return !plain ? WHY_FIRST : l->said.lines ? WHY_TOLD_PLAIN : WHY_NO_CRYPTO;
+}
+
+static void note_chosen(struct call *call, struct side *s, bool answered, uint64_t now_ns)
+{
+	for (uint32_t i = 0; i < s->legs; i++) {
+		struct leg *l = s->leg[i];
+		bool again;
+
+		if (!l || !l->has_port)
+			continue;
+		again = l->why != WHY_UNKNOWN && l->why != WHY_REJECTED;
+		l->why = (uint8_t)why_of(l, answered);
+		if (i >= MEDIA_TOLD || !l->active)
+			continue;
+		history_add(&call->history, now_ns, HISTORY_KEYS, s->tag,
+			"%s %u: from the terminal %s, to it %s: %s%s", l->kind, i + 1,
+			suite_name(l->rx.master.suite), suite_name(l->tx.master.suite),
+			why_text(l->why),
+			again && (l->rx_new || l->tx_new) && l->rx.master.suite != SUITE_PLAIN
+				? "; new keys"
+				: "");
+	}
+}
+
+void explain_exchange(struct call *call, bool again, const struct sdp *said, uint8_t from,
+	uint8_t to, bool is_answer, uint64_t now_ns)
+{
+	struct side *a = from < call->sides ? call->side[from] : NULL;
+	struct side *b = to < call->sides ? call->side[to] : NULL;
+	struct sbuf text;
+
+	sbuf_init(&text, 1u << 16);
+	describe_said(&text, said);
+	if (a)
+		history_add(&call->history, now_ns, is_answer ? HISTORY_ANSWER : HISTORY_OFFER,
+			a->tag, "%s%.*s", again && !is_answer ? "again: " : "",
+			STR_ARG(sbuf_view(&text)));
+	sbuf_fini(&text);
+	sbuf_init(&text, 1u << 16);
+	if (b && !is_answer) {
+		describe_asked(&text, b);
+		if (text.len)
+			history_add(&call->history, now_ns, HISTORY_OFFER, b->tag,
+				"was offered: %.*s", STR_ARG(sbuf_view(&text)));
+	}
+	sbuf_fini(&text);
+	if (!is_answer)
+		return;
+	if (b)
+		note_chosen(call, b, false, now_ns);
+	if (a)
+		note_chosen(call, a, true, now_ns);
+}
+
+/* --- Commands --------------------------------------------------------------------------------------------------- */
+
+void calls_note(struct calls *c, const struct ng_request *r, uint64_t now_ns, const char *error)
+{
+	struct call *call = r->call_id.len ? call_table_find(&c->table, r->call_id) : NULL;
+	char from[ENDPOINT_STRLEN] = "this machine";
+
+	if (!call)
+		return;
+	if (r->from.family)
+		endpoint_fmt(&r->from, from);
+	if (error)
+		history_add(&call->history, now_ns, HISTORY_REFUSED, r->from_tag, "%s by %s: %s",
+			ng_command_name(r->command), from, error);
+	else if (r->command != NG_OFFER && r->command != NG_ANSWER)
+		history_add(&call->history, now_ns, HISTORY_COMMAND, r->from_tag, "%s by %s",
+			ng_command_name(r->command), from);
+}
+
+/* --- Explaining ------------------------------------------------------------------------------------------------- */
+
+struct explain {
+	const struct calls *c;
+	const struct call *call;
+	struct pool *p;
+	uint64_t now_ns;
+	struct sight sight;
+};
+
+static void add(struct explain *x, struct ngval *d, const char *key, const char *text)
+{
+	ngval_add_str(x->p, d, str_from(key), str_from(text));
+}
+
+static double ago(uint64_t then_ns, uint64_t now_ns)
+{
+	return now_ns > then_ns ? (double)(now_ns - then_ns) / 1e9 : 0;
+}
+
+/* Where media comes from and how much. */
+static void add_media(
+	struct explain *x, struct ngval *d, const struct leg *l, const struct relay_stats *st)
+{
+	char sdp[ENDPOINT_STRLEN], now[ENDPOINT_STRLEN];
+	const struct endpoint *signalled = &l->rtp_cfg.remote;
+	struct str text;
+
+	text = !signalled->family  ? STR("no address signalled")
+		: !signalled->port ? STR("no port signalled")
+		: !st->confirmed   ? pool_printf(x->p, "%s by SDP; no source confirmed yet",
+					     endpoint_fmt(signalled, sdp))
+		: endpoint_eq(signalled, &st->remote)
+		? pool_printf(x->p, "%s, as signalled", endpoint_fmt(signalled, sdp))
+		: pool_printf(x->p, "%s, learned; SDP has %s", endpoint_fmt(&st->remote, now),
+			  endpoint_fmt(signalled, sdp));
+	ngval_add_str(x->p, d, STR("source"), text);
+	text = st->packets
+		? pool_printf(x->p, "%llu packets received, the last %.1f s ago",
+			  (unsigned long long)st->packets, ago(st->last_packet_ns, x->now_ns))
+		: STR("no packet received");
+	ngval_add_str(x->p, d, STR("received"), text);
+	ngval_add_str(x->p, d, STR("sent"),
+		pool_printf(x->p, "%llu packets sent to it", (unsigned long long)st->packets_out));
+}
+
+static void add_drops(struct explain *x, struct ngval *d, const struct relay_stats *st)
+{
+	struct str text = STR("");
+
+	for (int v = 0; v < MEDIA_VERDICTS; v++)
+		if (st->drops[v])
+			text = pool_printf(x->p, STR_FMT "%s%llu %s", STR_ARG(text),
+				text.len ? ", " : "", (unsigned long long)st->drops[v],
+				media_drop_name((enum media_verdict)v));
+	if (text.len)
+		ngval_add_str(x->p, d, STR("dropped"), text);
+}
+
+static const char *role_of(const struct call *c, uint32_t side)
+{
+	return c->side[side]->listener     ? "listener"
+		: c->side[side]->publisher ? "publisher"
+		: side == 0                ? "caller"
+					   : "callee";
+}
+
+static void add_leg(struct explain *x, struct ngval *list, uint32_t side, uint32_t media)
+{
+	const struct side *s = x->call->side[side];
+	const struct leg *l = s->leg[media];
+	struct ngval *d = ngval_add_dict(x->p, list, STR_NONE);
+	struct relay_stats st = {0};
+	uint32_t bad = 1u << SIGHT_TROUBLE_BAD_TAGS | 1u << SIGHT_TROUBLE_WRONG_SOURCE;
+	bool silent, wrong;
+
+	leg_stats(x->c->relay, x->call, l, false, &st);
+	ngval_add_str(x->p, d, STR("tag"), s->tag);
+	add(x, d, "role", role_of(x->call, side));
+	ngval_add_int(x->p, d, STR("media"), media + 1);
+	add(x, d, "kind", l->kind);
+	if (l->codec[0])
+		add(x, d, "codec", l->codec);
+	add(x, d, "protocol",
+		sdp_proto_name(l->active          ? l->proto
+				: l->said.relayed ? l->said.proto
+						  : l->asked.proto));
+	add(x, d, "direction", dir_name(l->dir));
+	add(x, d, "suite in", l->active ? suite_name(l->rx.master.suite) : "none yet");
+	add(x, d, "suite out", l->active ? suite_name(l->tx.master.suite) : "none yet");
+	add(x, d, "why", why_text(l->why));
+	add_media(x, d, l, &st);
+	add_drops(x, d, &st);
+	silent = x->sight.troubles >> SIGHT_TROUBLE_ONE_WAY & 1 && x->sight.silent_side == side &&
+		x->sight.silent_media == media;
+	wrong = x->sight.troubles & bad && x->sight.bad_side == side && x->sight.bad_media == media;
+	if (silent || wrong)
+		ngval_add_str(x->p, d, STR("trouble"),
+			pool_printf(x->p, "%s" STR_FMT, silent ? "silent: " : "",
+				STR_ARG(sight_cause(x->p, l, &st))));
+}
+
+/* The call in a line or two. */
+static void add_summary(struct explain *x, struct ngval *dict)
+{
+	const struct call *c = x->call;
+	struct ngval *list = ngval_add_list(x->p, dict, STR("summary"));
+	const struct sight *s = &x->sight;
+
+	ngval_add_str(x->p, list, STR_NONE,
+		pool_printf(x->p, "%s; began %.0f s ago, %s", sight_state_name(s->state),
+			ago(c->created_ns, x->now_ns), c->answered ? "answered" : "not answered"));
+	if (s->measured)
+		ngval_add_str(x->p, list, STR_NONE,
+			pool_printf(x->p,
+				"worst leg by RTCP: MOS %u.%02u, %u.%02u %% lost, round trip %u ms, jitter %u ms",
+				s->mos / 100, s->mos % 100, s->loss / 100, s->loss % 100,
+				s->rtt / 1000, s->jitter / 1000));
+	for (uint32_t t = 0; t < SIGHT_TROUBLE_COUNT; t++)
+		if (s->troubles >> t & 1)
+			ngval_add_str(x->p, list, STR_NONE,
+				pool_printf(x->p, "trouble: %s",
+					sight_trouble_text((enum sight_trouble)t)));
+	if (s->plain)
+		ngval_add_str(x->p, list, STR_NONE,
+			STR("some media is RTP in clear: see \"why\" of its leg"));
+}
+
+const char *calls_explain(
+	struct calls *c, struct pool *p, struct str call_id, uint64_t now_ns, struct ngval *dict)
+{
+	struct explain x = {
+		.c = c, .call = call_table_find(&c->table, call_id), .p = p, .now_ns = now_ns};
+	struct ngval *legs;
+
+	if (!x.call)
+		return "Unknown call-id";
+	sight_take(&x.sight, c->relay, x.call, now_ns);
+	ngval_add_str(p, dict, STR("call-id"), x.call->id);
+	ngval_add_str(p, dict, STR("state"), str_from(sight_state_name(x.sight.state)));
+	ngval_add_int(p, dict, STR("created"), (int64_t)(x.call->created_ns / 1000000));
+	ngval_add_int(p, dict, STR("answered"), (int64_t)(x.call->answered_ns / 1000000));
+	add_summary(&x, dict);
+	legs = ngval_add_list(p, dict, STR("legs"));
+	for (uint32_t i = 0; i < x.call->sides; i++)
+		for (uint32_t m = 0; m < x.call->side[i]->legs && !x.call->side[i]->gone; m++)
+			if (x.call->side[i]->leg[m] && x.call->side[i]->leg[m]->has_port)
+				add_leg(&x, legs, i, m);
+	history_tree(x.call->history, p, dict);
+	return NULL;
+}

@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The history of a call (call/history.h), its explanation and its closing report. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <cmocka.h>
+
+#include "call_talk.h"
+#include "call/calls.h"
+
+#define CRYPTO(x) "a=crypto:" x "\r\n"
+
+static struct pool *p;
+
+static const struct ngval *events_of(struct history *h, const struct ngval **dict)
+{
+	struct ngval *d = ngval_dict(p);
+
+	history_tree(h, p, d);
+	*dict = d;
+	return ngval_get(d, STR("events"))->first;
+}
+
+static void a_history_is_bounded_and_keeps_its_beginning(void **state)
+{
+	const struct ngval *e, *d;
+	struct history *h = NULL;
+	uint32_t n = 0;
+
+	(void)state;
+	assert_int_equal(pool_create(&p, 1 << 20), 0);
+	for (uint32_t i = 0; i < 1000; i++)
+		history_add(&h, i * 1000000ull, HISTORY_COMMAND, STR("tag"), "event %u", i);
+	for (e = events_of(h, &d); e; e = e->next) {
+		int64_t time = ngval_int(ngval_get(e, STR("time")), -1);
+		struct str want = pool_printf(p, "event %lld", (long long)time);
+
+		assert_int_equal(
+			time, n < HISTORY_FIRST ? n : 1000 - HISTORY_LATEST + n - HISTORY_FIRST);
+		assert_true(str_eq(ngval_str(p, ngval_get(e, STR("text"))), want));
+		assert_true(str_eq(ngval_str(p, ngval_get(e, STR("tag"))), STR("tag")));
+		n++;
+	}
+	assert_int_equal(n, HISTORY_FIRST + HISTORY_LATEST);
+	assert_int_equal(ngval_int(ngval_get(d, STR("events left out")), 0), 1000 - n);
+	history_free(h);
+	pool_destroy(p);
+}
+
+static void long_and_hostile_texts_are_cut(void **state)
+{
+	static char longest[3000];
+	const struct ngval *e, *d;
+	struct history *h = NULL;
+
+	(void)state;
+	assert_int_equal(pool_create(&p, 1 << 20), 0);
+	memset(longest, 'x', sizeof(longest) - 1);
+	history_add(&h, 1, HISTORY_OFFER, (struct str){longest, 2000}, "%s", longest);
+	history_add(&h, 2, HISTORY_OFFER, STR("a\nb"), "one\r\ntwo\033[2J\x7f");
+	e = events_of(h, &d);
+	assert_int_equal(ngval_str(p, ngval_get(e, STR("text"))).len, HISTORY_TEXT);
+	assert_int_equal(ngval_str(p, ngval_get(e, STR("tag"))).len, UINT8_MAX);
+	e = e->next;
+	assert_true(str_eq(ngval_str(p, ngval_get(e, STR("text"))), STR("one??two?[2J?")));
+	assert_true(str_eq(ngval_str(p, ngval_get(e, STR("tag"))), STR("a?b")));
+	history_free(h);
+	pool_destroy(p);
+}
+
+struct heard {
+	uint32_t times;
+	char text[1024];
+	char json[16384];
+};
+
+static void on_end(void *arg, const struct call_closing *e)
+{
+	struct heard *h = arg;
+	struct sbuf b;
+
+	h->times++;
+	snprintf(h->text, sizeof(h->text), STR_FMT, STR_ARG(e->text));
+	sbuf_init(&b, sizeof(h->json) - 1);
+	json_write(&b, e->record, false);
+	assert_int_equal(b.err, 0);
+	snprintf(h->json, sizeof(h->json), STR_FMT, STR_ARG(sbuf_view(&b)));
+	sbuf_fini(&b);
+}
+
+static void establish(struct talk *t)
+{
+	struct ng_request r =
+		talk_request("a", "", talk_body(t, "198.51.100.1", 4000, "RTP/SAVP", CRYPTO(C80A)));
+
+	r.transport = STR("RTP/AVP");
+	talk_send(t, &r, false);
+	t->now += 4 * NS_PER_SEC;
+	talk_answer(t, "a", "b", talk_body(t, "198.51.100.2", 5000, "RTP/AVP", ""));
+	assert_null(t->reply.error);
+}
+
+/* Each way a call ends is named, once. */
+static void every_end_has_its_reason(void **state)
+{
+	static const struct {
+		enum call_end want;
+		const char *name;
+		uint64_t wait_s;
+		bool answer;
+	} ends[] = {{CALL_END_TIMEOUT, "\"timeout\"", 61, true},
+		{CALL_END_OFFER_TIMEOUT, "\"offer-timeout\"", 301, false},
+		{CALL_END_STOPPED, "\"stopped\"", 0, true}};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(ends); i++) {
+		struct heard h = {0};
+		struct talk t;
+
+		talk_start(&t);
+		calls_on_end(t.c, on_end, &h);
+		if (ends[i].answer)
+			establish(&t);
+		else
+			talk_offer(&t, "a", "",
+				talk_body(&t, "198.51.100.1", 4000, "RTP/SAVP", CRYPTO(C80A)));
+		t.now += ends[i].wait_s * NS_PER_SEC;
+		if (ends[i].wait_s)
+			calls_tick(t.c, t.now);
+		else
+			calls_destroy(t.c);
+		assert_int_equal(h.times, 1);
+		assert_non_null(strstr(h.json, ends[i].name));
+		if (!ends[i].wait_s)
+			assert_int_equal(calls_create(&t.c, &t.policy, &t.m->relay), 0);
+		talk_end(&t);
+		assert_int_equal(h.times, 1);
+	}
+}
+
+static void the_line_says_what_was_and_no_key(void **state)
+{
+	struct ng_request r = talk_request("a", "", "");
+	struct heard h = {0};
+	struct ngval *d;
+	struct talk t;
+
+	(void)state;
+	talk_start(&t);
+	calls_on_end(t.c, on_end, &h);
+	establish(&t);
+	t.now += 60 * NS_PER_SEC;
+	talk_pool(&t);
+	d = ngval_dict(t.p);
+	assert_null(calls_explain(t.c, t.p, STR("call"), t.now, d));
+	r.command = NG_DELETE;
+	calls_delete(t.c, t.p, &r, t.now, &t.reply, ngval_dict(t.p)); /* with the default delay */
+	assert_int_equal(h.times, 0);
+	t.now += 31 * NS_PER_SEC;
+	calls_tick(t.c, t.now);
+	assert_int_equal(h.times, 1);
+	/* the delay does not count */
+	assert_non_null(
+		strstr(h.text, "call ended: deleted by command; 64.0 s, 60.0 s since its answer"));
+	assert_non_null(strstr(h.text, "; audio PCMU/8000 AES_CM_128_HMAC_SHA1_80 in "));
+	assert_non_null(strstr(h.text, "; audio PCMU/8000 plain in "));
+	assert_non_null(strstr(h.json, "\"answered_ms\":1004000"));
+	assert_non_null(strstr(h.json, "\"ended_ms\":1064000"));
+	assert_null(strstr(h.json, "inline"));
+	assert_null(strstr(h.json, "d0RmdmcmVCspeEc3"));
+	talk_end(&t);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_history_is_bounded_and_keeps_its_beginning),
+		cmocka_unit_test(long_and_hostile_texts_are_cut),
+		cmocka_unit_test(every_end_has_its_reason),
+		cmocka_unit_test(the_line_says_what_was_and_no_key),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
