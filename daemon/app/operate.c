@@ -127,6 +127,7 @@ void operate_second(struct operate *op)
 {
 	struct calls_counters c;
 
+	stats_second(op->stats);
 	look(op);
 	if (!op->limits->draining)
 		return;

@@ -204,6 +204,29 @@ static void add_times(struct pool *p, struct ngval *dict, const char *key,
 	add_us(p, d, "max_us", s.max);
 }
 
+/* The same of the last seconds: what was long ago hides what is bad now. */
+static void add_recent(struct pool *p, struct ngval *dict, const struct stats_input *in,
+	const struct hist *const *h)
+{
+	struct ngval *d = ngval_add_dict(p, dict, STR("latency now"));
+	struct hist_summary s;
+
+	add(p, d, "seconds", recent_summarise(&s, &in->recent, h, in->workers));
+	add(p, d, "count", s.count);
+	add_us(p, d, "p50_us", s.p50);
+	add_us(p, d, "p99_us", s.p99);
+	add_us(p, d, "max_us", s.max);
+}
+
+void stats_second(struct stats_input *in)
+{
+	const struct hist *h[WORKERS_MAX];
+
+	for (uint32_t i = 0; i < in->workers; i++)
+		h[i] = &in->worker[i]->delay;
+	recent_look(&in->recent, h, in->workers);
+}
+
 /* latency: from the moment the kernel received a packet until the send call for its result came back. stages: where that
  * time goes; "queue" is per packet, the others are per burst. */
 static void fill_latency(const struct stats_input *in, struct pool *p, struct ngval *dict)
@@ -219,6 +242,7 @@ static void fill_latency(const struct stats_input *in, struct pool *p, struct ng
 	for (uint32_t i = 0; i < in->workers; i++)
 		h[i] = &in->worker[i]->delay;
 	add_times(p, dict, "latency", h, in->workers);
+	add_recent(p, dict, in, h);
 	stages = ngval_add_dict(p, dict, STR("stages"));
 	for (uint32_t s = 0; s < WORKER_STAGES; s++) {
 		for (uint32_t i = 0; i < in->workers; i++)

@@ -3,6 +3,7 @@
 #ifndef APP_STATS_H
 #define APP_STATS_H
 
+#include "app/recent.h"
 #include "app/engines.h"
 #include "app/interfaces.h"
 #include "app/kernel_watch.h"
@@ -29,6 +30,7 @@ struct stats_input {
 	const char *steering;
 	const char *socket_calls; /* how ordinary sockets are served */
 	uint64_t started_mono_ns; /* CLOCK_MONOTONIC */
+	struct recent recent;     /* of the packets' delay */
 };
 
 /* Adds the dictionary "xcipher" to dict. */
@@ -39,5 +41,8 @@ void stats_fill_limits(const struct stats_input *in, struct pool *p, struct ngva
 
 /* The same and more, for the web page. */
 void stats_fill_page(const struct stats_input *in, struct pool *p, struct ngval *dict);
+
+/* Once a second, for what is told of the last ten. */
+void stats_second(struct stats_input *in);
 
 #endif

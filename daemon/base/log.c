@@ -28,7 +28,7 @@ struct meter { /* of lines in a second */
 	_Atomic uint64_t second;
 	_Atomic uint32_t lines, held;
 };
-static struct meter meter[2]; /* warnings and worse; the others */
+static struct meter meter[3]; /* warnings and worse; notices; the others */
 
 void log_open(const char *name, int level, int to_stderr)
 {
@@ -161,7 +161,7 @@ static void put(int level, const struct log_about *about, const char *line)
 /* Counts a line; true if there is still room for it in this second. Says what was held back before. */
 static bool metered(int level)
 {
-	struct meter *m = &meter[level > LOG_WARNING];
+	struct meter *m = &meter[(level > LOG_WARNING) + (level > LOG_NOTICE)];
 	struct timespec ts;
 	uint64_t second;
 	uint32_t held;

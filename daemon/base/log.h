@@ -35,7 +35,7 @@ void log_call(int level, const struct log_about *about, const char *fmt, ...)
 #define log_info(...)  log_write(LOG_INFO, __VA_ARGS__)
 #define log_debug(...) log_write(LOG_DEBUG, __VA_ARGS__)
 
-/* However much happens, no more lines than this are written in a second: warnings and worse, and the others, each. Then a line
+/* However much happens, no more lines than this are written in a second: warnings and worse, notices, and the others, each. Then a line
  * says how many were held back. */
 #define LOG_LINES_PER_SECOND 500u
 

@@ -2,6 +2,7 @@
 /* Replies for people (ctl/view.h). What a reply does not have is shown as "-": it may come from an older daemon. */
 #include "ctl/view.h"
 
+#include <stdlib.h>
 #include <strings.h>
 #include <time.h>
 
@@ -173,6 +174,9 @@ void view_calls(const struct view *v, const struct ngval *reply)
 			break;
 		calls_row(v->p, cell, c);
 		shown++;
+		if (v->selected)
+			cell[0] = pool_printf(v->p, "%c " STR_FMT, shown == v->selected ? '>' : ' ',
+				STR_ARG(cell[0]));
 	}
 	if (shown == 0) {
 		fprintf(v->to, "no calls\n");
@@ -282,11 +286,21 @@ void view_call(const struct view *v, const struct ngval *reply)
 
 /* --- The daemon ------------------------------------------------------------------------------------------------- */
 
+/* In milliseconds; "-" if there was no packet. */
+static struct str delay(struct pool *p, const struct ngval *late, const char *key)
+{
+	struct str us = ngval_str(p, get(late, key));
+
+	if (!us.len || !number(late, "count"))
+		return STR("-");
+	return pool_printf(p, "%.3f ms", strtod(pool_strdup(p, us).s, NULL) / 1000);
+}
+
 uint32_t view_head(const struct view *v, const struct ngval *reply, struct view_before *before)
 {
 	const struct ngval *s = get(reply, "statistics"), *x = get(s, "xcipher");
 	const struct ngval *now = get(s, "currentstatistics"), *all = get(s, "totalstatistics");
-	const struct ngval *late = get(x, "latency"), *burst = get(x, "burst size");
+	const struct ngval *late = get(x, "latency now"), *burst = get(x, "burst size");
 	const struct ngval *dropped = get(x, "drops");
 	struct view_before b = {.mono_ns = clock_mono_ns(),
 		.in = number(x, "packets received"),
@@ -320,11 +334,12 @@ uint32_t view_head(const struct view *v, const struct ngval *reply, struct view_
 		fprintf(v->to, "packets %lld in, %lld out, %lld dropped\n", (long long)b.in,
 			(long long)b.out, (long long)b.drops);
 	fprintf(v->to,
-		"delay   " STR_FMT " us median, " STR_FMT " us p99; bursts of " STR_FMT
+		"delay   " STR_FMT " median, " STR_FMT " p99 in the last %lld s; bursts of " STR_FMT
 		" (p99 " STR_FMT "); ports %lld used, %lld free\n",
-		STR_ARG(text(p, late, "p50_us")), STR_ARG(text(p, late, "p99_us")),
-		STR_ARG(text(p, burst, "p50")), STR_ARG(text(p, burst, "p99")),
-		(long long)number(x, "ports used"), (long long)number(x, "ports free"));
+		STR_ARG(delay(p, late, "p50_us")), STR_ARG(delay(p, late, "p99_us")),
+		(long long)number(late, "seconds"), STR_ARG(text(p, burst, "p50")),
+		STR_ARG(text(p, burst, "p99")), (long long)number(x, "ports used"),
+		(long long)number(x, "ports free"));
 	*before = b;
 	return 4;
 }

@@ -11,6 +11,7 @@ struct view {
 	FILE *to;
 	struct pool *p;
 	uint32_t width, rows; /* of the terminal, 0 = no end */
+	uint32_t selected;    /* row of calls that is marked, from 1; 0 = none is */
 };
 
 /* Each shows a reply of its command. */

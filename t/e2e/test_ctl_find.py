@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """xcipherctl finds calls: pages without an upper limit, filters, orders, suites of all m-lines, and an end for those that match."""
 import contextlib
+import fcntl
 import json
 import os
 import pty
 import re
+import select
 import struct
+import termios
 import threading
 
 import calls
@@ -146,4 +149,46 @@ def test_terminate_asks(net):
     assert status == 0 and "1 call terminated" in text and len(ids(net)) == 3, text
     assert "2 calls terminated" in said(net, "--plain", "--yes", "terminate") and ids(net) == [other.id]
     assert said(net, "terminate", other.id) == "" and ids(net) == []
+    finish(daemon)
+
+
+def test_keys_in_top(net):
+    daemon = relay.Xcipherd(net, "--engine=serial").wait_ready()
+    plain = calls.Call(daemon.client, 0, "plain", "plain").setup()
+    others = [calls.Call(daemon.client, n, "80", "32").setup() for n in range(1, 4)]
+    pid, fd = pty.fork()
+    if pid == 0:
+        os.execvp("ip", ["ip", "netns", "exec", net.gateway, CTL, "--watch=0.2", "top"])
+    fcntl.ioctl(fd, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 120, 0, 0))
+    seen = b""
+
+    def shows(what):
+        nonlocal seen
+        while select.select([fd], [], [], 0.1)[0]:
+            seen += os.read(fd, 65536)
+        screens = seen.decode(errors="replace").split("\x1b[J")
+        last = re.sub(r"\x1b\[[?0-9]*[A-Za-z]", "", screens[-2] if len(screens) > 1 else "")
+        return last if re.search(what, last) else None
+
+    def until(what, keys=""):
+        os.write(fd, keys.encode())
+        return wait_for(what, lambda: shows(what))
+
+    text = until(f"> {others[2].id}")
+    assert re.search(r"delay +- median, - p99 in the last \d+ s", text) and "new first" in text, text
+    until(f"age first[^>]*> {plain.id}", "s")
+    until(f"> {others[0].id}", "\x1b[B")
+    until("filter: plain_", "/plain")
+    text = until(f"filter: plain\\.[^>]*> {plain.id}", "\r")
+    assert not any(o.id in text for o in others), text
+    text = until("What happened", "\r")
+    assert "the terminal's offer had no a=crypto line" in text and plain.id in text, text
+    until(f"> {plain.id}", "\x1b")
+    until("a filter is one of", "/ colour=red\r")
+    os.write(fd, b"q")
+    with contextlib.suppress(OSError):  # EIO: it has ended
+        while os.read(fd, 65536):
+            pass
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+    os.close(fd)
     finish(daemon)

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* A histogram of the last ten seconds, from histograms that count since the start: one snapshot of
+ * their sum per second. Control thread only. */
+#ifndef APP_RECENT_H
+#define APP_RECENT_H
+
+#include "base/hist.h"
+
+#define RECENT_SECONDS 10u
+
+struct recent { /* zero is a fresh one */
+	struct recent_snapshot {
+		uint64_t bucket[HIST_BUCKETS], sum;
+	} snapshot[RECENT_SECONDS];
+	uint64_t taken; /* snapshots so far */
+};
+
+/* Once a second: takes a snapshot of all n histograms together. */
+void recent_look(struct recent *r, const struct hist *const *h, uint32_t n);
+/* The values since the oldest snapshot, as hist_summarise() has them; max is the upper end of the
+ * highest bucket. Returns over how many seconds, 0 = there is no snapshot yet. */
+uint32_t recent_summarise(
+	struct hist_summary *out, const struct recent *r, const struct hist *const *h, uint32_t n);
+
+#endif
