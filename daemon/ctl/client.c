@@ -14,8 +14,9 @@
 #include "base/secret_file.h"
 #include "base/secmem.h"
 
-#define COOKIE_LEN 16
-#define REPLY_MAX  65536
+#define COOKIE_LEN    16
+#define REPLY_MAX     65536
+#define TCP_REPLY_MAX (2u << 20) /* more than the daemon sends */
 
 int client_keys(struct ng_keys **keys, const char *path, char *err, size_t err_len)
 {
@@ -109,6 +110,88 @@ static int write_request(struct sbuf *b, struct asked *a, const struct ngval *re
 	return err;
 }
 
+/* --- Replies that no datagram takes ----------------------------------------------------------------------------- */
+
+static bool is_too_long(struct pool *p, const struct ngval *reply)
+{
+	return str_starts(
+		ngval_str(p, ngval_get(reply, STR("error-reason"))), STR("Reply is too long"));
+}
+
+/* A command that changes something was executed, although its reply did not fit. */
+static bool only_looks(struct pool *p, const struct ngval *request)
+{
+	static const char *const names[] = {"query", "list", "calls", "explain", "statistics"};
+	struct str command = ngval_str(p, ngval_get(request, STR("command")));
+
+	for (size_t i = 0; i < ARRAY_LEN(names); i++)
+		if (str_eq(command, str_from(names[i])))
+			return true;
+	return false;
+}
+
+/* All until the end of the connection, which the daemon closes after its reply as we send no more.
+ * The length, or -errno. */
+static ssize_t read_all(int fd, char *buf, size_t room)
+{
+	size_t len = 0;
+	ssize_t n;
+
+	while ((n = recv(fd, buf + len, room - len, 0)) > 0) {
+		len += (size_t)n;
+		if (len == room)
+			return -EMSGSIZE;
+	}
+	return n < 0 ? -errno : (ssize_t)len;
+}
+
+static int exchange_tcp(int fd, struct ngval **reply, struct pool *p, const struct client *c,
+	const struct ngval *request)
+{
+	struct timeval limit = {.tv_sec = (time_t)c->timeout_s};
+	char *buf = pool_alloc(p, TCP_REPLY_MAX);
+	struct asked asked = {.keys = c->keys};
+	struct sockaddr_storage sa;
+	socklen_t sa_len = endpoint_to_sockaddr(&c->server, &sa);
+	struct str body;
+	struct sbuf b;
+	ssize_t len;
+	size_t pos;
+	int err;
+
+	if (!buf)
+		return -ENOMEM;
+	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
+	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit));
+	sbuf_init(&b, REPLY_MAX);
+	err = write_request(&b, &asked, request);
+	if (!err &&
+		(connect(fd, (struct sockaddr *)&sa, sa_len) ||
+			send(fd, b.p, b.len, MSG_NOSIGNAL) != (ssize_t)b.len ||
+			shutdown(fd, SHUT_WR)))
+		err = -errno;
+	sbuf_fini(&b);
+	len = err ? err : read_all(fd, buf, TCP_REPLY_MAX);
+	if (len < 0)
+		return (int)len;
+	body = match(&asked, (struct str){buf, (size_t)len});
+	return body.len ? bencode_parse(reply, p, body, &pos) : -EBADMSG;
+}
+
+/* Leaves the reply as it is where the daemon has no TCP at this address. */
+static void ask_by_tcp(
+	struct ngval **reply, struct pool *p, const struct client *c, const struct ngval *request)
+{
+	int fd = socket(c->server.family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	struct ngval *longer = NULL;
+
+	if (fd < 0)
+		return;
+	if (!exchange_tcp(fd, &longer, p, c, request))
+		*reply = longer;
+	close(fd);
+}
+
 int client_call(struct ngval **reply, struct pool *p, const struct client *c,
 	const struct ngval *request, uint64_t *elapsed_ns)
 {
@@ -138,5 +221,7 @@ int client_call(struct ngval **reply, struct pool *p, const struct client *c,
 		*elapsed_ns = clock_mono_ns() - start;
 	sbuf_fini(&b);
 	close(fd);
+	if (!err && is_too_long(p, *reply) && only_looks(p, request))
+		ask_by_tcp(reply, p, c, request);
 	return err;
 }

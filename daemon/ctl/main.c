@@ -273,7 +273,8 @@ static void advise(const struct command *c, struct str reason)
 	else if (str_starts(reason, STR("There is no Redis")))
 		fprintf(stderr, "xcipherd has to be started with --redis and --redis-key-file\n");
 	else if (str_starts(reason, STR("Reply is too long")))
-		fprintf(stderr, "--limit=N asks for fewer\n");
+		fprintf(stderr,
+			"no datagram takes it; with --listen-tcp-ng at the address of --listen-ng it comes over TCP\n");
 }
 
 static int show(const struct command *c, const struct args *a, struct ngval *reply, struct pool *p,

@@ -192,3 +192,18 @@ def test_keys_in_top(net):
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
     os.close(fd)
     finish(daemon)
+
+
+def test_a_reply_that_no_datagram_takes(net):
+    daemon = relay.Xcipherd(net, "--engine=serial", "--listen-tcp-ng=127.0.0.1:22222").wait_ready()
+    names = [f"{n:04}-" + "x" * 400 for n in range(200)]
+    for name in names:
+        calls.ok(daemon.client.call("offer", call_id=name, from_tag="a", sdp=body(("audio", 4000, CM80))))
+    assert json.loads(said(net, "--json", "--limit=200", "list"))["calls"] == names
+    daemon.stop()
+    daemon = relay.Xcipherd(net, "--engine=serial").wait_ready()
+    for name in names:
+        calls.ok(daemon.client.call("offer", call_id=name, from_tag="a", sdp=body(("audio", 4000, CM80))))
+    p = ctl(net, "--limit=200", "list")
+    assert p.returncode == 1 and "Reply is too long" in p.stderr and "--listen-tcp-ng" in p.stderr, p
+    assert daemon.stop() == 0
