@@ -11,6 +11,7 @@ import relay
 from baresip import wait_for
 from test_ctl import ctl, said
 from test_ctl_find import talking
+from test_redis import SERIAL, again, kill, rig, settled
 from test_relay import finish
 
 CM80, CM32 = calls.SHORT["80"], calls.SHORT["32"]
@@ -143,3 +144,23 @@ def test_explaining_a_call(net):
     assert len(reply["events"]) == 32 and reply["events left out"] > 25 and reply["events"][0]["event"] == "offer", reply
     assert ctl(net, "explain", "nobody").returncode == 1
     assert daemon.stop() == 0, daemon.text()
+
+
+def test_a_call_that_outlives_the_daemon(net):
+    with tempfile.TemporaryDirectory() as folder:
+        path = folder + "/cdr.json"
+        redis, daemon = rig(net, SERIAL, "--cdr-file=" + path)
+        talk = calls.Call(daemon.client, 0, "80", "32").setup()
+        before = daemon.client.call("explain", call_id=talk.id)
+        settled(daemon)
+        kill(daemon)
+        daemon = again(net, redis, SERIAL, "--cdr-file=" + path)
+        after = daemon.client.call("explain", call_id=talk.id)
+        assert after["answered"] == before["answered"] > 0 and [e["event"] for e in after["events"]] == ["restored"], after
+        assert daemon.stop() == 0
+        assert records(path) == [], "it lives on in Redis"
+        daemon = again(net, redis, SERIAL, "--cdr-file=" + path)
+        calls.ok(daemon.client.call("delete", call_id=talk.id, from_tag="a" + talk.id, delete_delay=0))
+        wait_for("its record", lambda: [(r["call_id"], r["answered_ms"]) for r in records(path)] == [(talk.id, before["answered"])])
+        assert daemon.stop() == 0
+        redis.stop()
