@@ -277,8 +277,7 @@ static uint8_t complete(struct media *m, const struct arena *a, struct note *n, 
 	if (v != MEDIA_SENT)
 		return media_drop(m, n->stream, v);
 	target = &m->stream[n->to];
-	if (target->cfg.wait &&
-		!atomic_load_explicit(&m->counters[n->to].packets, memory_order_relaxed))
+	if (target->look && !media_may_leave(m, n->to, in->t_ns))
 		return media_drop(m, n->stream, MEDIA_DROP_NO_DESTINATION);
 	if (!reachable(&target->learn.remote))
 		return media_drop(m, n->stream, MEDIA_DROP_NO_DESTINATION);
@@ -349,8 +348,8 @@ static inline bool usual(struct media *m, const struct arena *a, const struct no
 
 	/* What nobody authenticates is the very next packet here; jump.c judges any other. */
 	if (!newest(rx, j->ssrc, j->rx_index, SRTP_INDEX_MAX) ||
-		!newest(tx, j->ssrc, j->tx_index, rx->srtp ? SRTP_INDEX_MAX : 1) ||
-		target->cfg.wait || !named(&target->learn.remote))
+		!newest(tx, j->ssrc, j->tx_index, rx->srtp ? SRTP_INDEX_MAX : 1) || target->look ||
+		!named(&target->learn.remote))
 		return false;
 	commit_newest(m, rx, j->rx_index);
 	if (rx->srtp)

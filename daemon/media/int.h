@@ -155,10 +155,12 @@ struct media_stream {
 	 * all that a packet needs once a source is confirmed. */
 	struct learn learn;
 	/* Set by commands, constant in between. */
-	uint64_t changed : 61; /* number of the burst before the last command */
+	uint64_t changed : 60; /* number of the burst before the last command */
 	bool set : 1;
 	bool watched : 1; /* again.c */
 	bool usual : 1;   /* media_usual_stream() */
+	/* What goes to its terminal needs media_may_leave(): cfg.wait, or learn_is_old(), which complete.c changes, too. */
+	bool look : 1;
 	struct media_stream_cfg cfg;
 };
 #define MEDIA_STREAM_HOT offsetof(struct media_stream, learn.remote)
@@ -353,8 +355,10 @@ bool media_learn(struct media *m, const struct arena *a, uint32_t stream, const 
 	const struct xc_job *j, bool proved);
 /* The same for a packet that is not RTP (other.c). */
 bool media_learn_other(struct media *m, uint32_t stream, const struct media_in *in);
-/* Publish the stream's learned address to whoever asks. */
+/* The learned address changed: what follows from it, and publish it to whoever asks. */
 void media_learned(struct media *m, uint32_t stream);
+/* Whether a packet may leave by a stream with "look" now. May change where it is sent to. */
+bool media_may_leave(struct media *m, uint32_t stream, uint64_t now_ns);
 
 /* --- other.c ---------------------------------------------------------------------------------------------------- */
 

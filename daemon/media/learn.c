@@ -58,13 +58,17 @@ static bool is_source(const struct learn *l, const struct endpoint *src)
 	return l->source.family && endpoint_eq(&l->source, src);
 }
 
-/* Starts learning again. The previous source is not learned again at once: its last packets must
- * not win over the address that was just signalled. Its packets are still relayed, because some
- * terminals announce a new address but continue to send from the old one. If another terminal
- * answered, they are not. */
-static void restart_learning(struct learn *l, struct learn_trials *t, bool other_terminal)
+/* Starts learning again. The previous source remains a candidate, see struct learn_trials: behind
+ * address translation the terminal often keeps it while its SDP names another address. Its packets
+ * are still relayed, unless another terminal answered, or SDP named no address so far (known is false)
+ * and it was not confirmed. With another address in SDP that terminal has
+ * another source, too. */
+static void restart_learning(struct learn *l, struct learn_trials *t, bool other_terminal,
+	bool other_address, bool known)
 {
-	*t = (struct learn_trials){.old = l->source, .old_heard = !other_terminal && l->confirmed};
+	*t = (struct learn_trials){.old = l->source,
+		.old_heard = !other_terminal && (known || l->confirmed),
+		.old_barred = other_terminal && other_address};
 	l->source = (struct endpoint){0};
 	l->confirmed = l->proved = l->tentative = false;
 }
@@ -81,14 +85,14 @@ void learn_signal(struct learn *l, struct learn_trials *t, const struct endpoint
 
 		l->signalled = *signalled;
 		if (restart || (changed && !kept))
-			restart_learning(l, t, restart);
+			restart_learning(l, t, restart, changed, known);
 		/* An asymmetric side's source is not where we send. */
 		if (restart || (changed && !(kept && is_source(l, &l->remote))))
 			l->remote = *signalled;
 	} else if (l->since_ns == 0) {
 		l->signalled = *signalled;
 	} else if (restart) {
-		restart_learning(l, t, true);
+		restart_learning(l, t, true, true, known);
 	}
 	l->since_ns = now_ns ? now_ns : 1;
 }
@@ -102,13 +106,30 @@ void learn_forget(struct learn *l, struct learn_trials *t)
 	l->remote = named(&l->signalled) ? l->signalled : (struct endpoint){0};
 }
 
+bool learn_is_old(const struct learn *l, const struct learn_trials *t)
+{
+	return l->source.family && !l->confirmed && !l->tentative &&
+		endpoint_eq(&l->source, &t->old);
+}
+
+bool learn_moved(struct learn *l, const struct learn_trials *t, uint64_t now_ns)
+{
+	if (!learn_is_old(l, t) || now_ns < l->heard_ns + LEARN_MOVED_NS)
+		return false;
+	l->source = (struct endpoint){0};
+	l->proved = false;
+	l->dev = 0;
+	l->remote = l->signalled;
+	return true;
+}
+
 /* Whether this source could replace the one that is followed, or be the first: by rank and state, before any probation. */
 static bool could_lead(const struct learn *l, const struct learn_trials *t,
 	const struct media_stream_cfg *cfg, const struct endpoint *src, bool proves)
 {
 	enum learn_rank rank = learn_rank_of(&l->signalled, src), now;
 
-	if (!l->source.family || rank == LEARN_EXACT)
+	if (!l->source.family || rank == LEARN_EXACT || learn_is_old(l, t))
 		return true;
 	if (l->tentative && endpoint_eq(&t->old, src))
 		return true;
@@ -233,10 +254,19 @@ static enum learn_cause cause_of(const struct learn *l, const struct learn_trial
 							       : LEARN_KEPT;
 }
 
+/* A source from before signalling, in the time in which all others take precedence. */
+static bool is_from_before(
+	const struct learn *l, const struct learn_trials *t, const struct learn_seen *s)
+{
+	return !l->tentative && t->old.family && endpoint_eq(&t->old, s->src) &&
+		s->now_ns < l->since_ns + LEARN_PERIOD_NS &&
+		learn_rank_of(&l->signalled, s->src) < LEARN_EXACT;
+}
+
 static void follow(struct learn *l, struct learn_trials *t, const struct media_stream_cfg *cfg,
 	const struct learn_seen *s, struct learn_result *r)
 {
-	bool replaced = l->confirmed || l->tentative;
+	bool replaced = l->confirmed || l->tentative, before = is_from_before(l, t, s);
 	bool tentative =
 		l->confirmed && !s->proved && learn_rank_of(&l->signalled, s->src) == LEARN_EXACT;
 
@@ -248,14 +278,17 @@ static void follow(struct learn *l, struct learn_trials *t, const struct media_s
 	}
 	/* Anybody may forge one packet from the address in SDP. If no further packets follow, the
 	 * previous source is restored. */
-	*t = (struct learn_trials){0};
+	if (replaced)
+		*t = (struct learn_trials){0};
+	else
+		memset(t->of, 0, sizeof(t->of));
 	if (tentative)
 		t->old = l->source;
 	l->source = *s->src;
 	l->heard_ns = s->now_ns;
 	l->proved = s->proved;
 	l->tentative = tentative;
-	l->confirmed = !tentative && (replaced || at_once(l, cfg, s->now_ns));
+	l->confirmed = !tentative && !before && (replaced || at_once(l, cfg, s->now_ns));
 	if (!cfg->asymmetric)
 		l->remote = *s->src;
 	if (tentative)
@@ -266,8 +299,8 @@ static void follow(struct learn *l, struct learn_trials *t, const struct media_s
 static void goes_on(struct learn *l, struct learn_trials *t, const struct media_stream_cfg *cfg,
 	const struct learn_seen *s, struct learn_result *r)
 {
-	bool confirm =
-		l->tentative ? s->proved || passes(t, l, cfg, s) : at_once(l, cfg, s->now_ns);
+	bool confirm = l->tentative ? s->proved || passes(t, l, cfg, s)
+				    : at_once(l, cfg, s->now_ns) && !is_from_before(l, t, s);
 
 	/* Of other confirmed sources usual.c handles most packets, and the time is not needed. */
 	if (!l->confirmed || cfg->media_handover)
@@ -292,25 +325,22 @@ static uint64_t quiet_ns(const struct learn *l, const struct learn_trials *t,
 	enum learn_rank rank = learn_rank_of(&l->signalled, s->src),
 			now = learn_rank_of(&l->signalled, &l->source);
 
-	if (!l->source.family || rank == LEARN_EXACT || (s->proved && !l->proved))
+	if (!l->source.family || rank == LEARN_EXACT || (s->proved && !l->proved) ||
+		learn_is_old(l, t))
 		return 0;
+	/* "delayed" follows the latest source of a rank. */
+	if (!l->confirmed && !l->tentative && rank == now && cfg->learning == MEDIA_LEARN_DELAYED)
+		return LEARN_STRAY_NS;
 	if (l->tentative && endpoint_eq(&t->old, s->src))
 		return LEARN_STRAY_NS;
 	return rank > now || (cfg->media_handover && s->proved) ? 0 : LEARN_QUIET_NS;
-}
-
-static bool is_barred(
-	const struct learn *l, const struct learn_trials *t, const struct learn_seen *s)
-{
-	return !l->source.family && t->old.family && endpoint_eq(&t->old, s->src) &&
-		s->now_ns < l->since_ns + LEARN_PERIOD_NS &&
-		learn_rank_of(&l->signalled, s->src) < LEARN_EXACT;
 }
 
 struct learn_result learn_packet(struct learn *l, struct learn_trials *t,
 	const struct media_stream_cfg *cfg, const struct learn_seen *s)
 {
 	struct learn_result r = {.heard = !cfg->strict_source || s->proved};
+	bool before = is_from_before(l, t, s);
 
 	if (cfg->learning == MEDIA_LEARN_OFF) {
 		r.heard = true; /* learn_accepts() has checked it against the SDP */
@@ -321,13 +351,15 @@ struct learn_result learn_packet(struct learn *l, struct learn_trials *t,
 	} else if (is_source(l, s->src)) {
 		r.heard = true;
 		goes_on(l, t, cfg, s, &r);
-	} else if (is_barred(l, t, s)) {
-		r.heard |= t->old_heard;
+	} else if (before && (t->old_barred || l->source.family)) {
+		r.heard |= t->old_heard && !l->source.family;
 	} else if (could_lead(l, t, cfg, s->src, s->proved)) {
 		bool quiet = s->now_ns >= l->heard_ns + quiet_ns(l, t, cfg, s);
-		bool passed = s->proved || learn_rank_of(&l->signalled, s->src) == LEARN_EXACT ||
-			passes(t, l, cfg, s);
+		/* Of a terminal that has moved, authentic packets may still be on their way. */
+		bool passed = (s->proved && !before) ||
+			learn_rank_of(&l->signalled, s->src) == LEARN_EXACT || passes(t, l, cfg, s);
 
+		r.heard |= before && t->old_heard;
 		if (passed && quiet)
 			follow(l, t, cfg, s, &r);
 	}

@@ -17,6 +17,8 @@
 #define LEARN_QUIET_NS 1000000000ull
 /* If the address in SDP is silent for this long after it took over, its packets were stray ones. */
 #define LEARN_STRAY_NS 200000000ull
+/* A source from before signalling that is followed, and silent for this long, has moved after all. */
+#define LEARN_MOVED_NS 1000000000ull
 #define LEARN_PACKETS  5  /* RTP packets of probation */
 #define LEARN_REPORTS  3  /* RTCP packets of probation; there is one every few seconds */
 #define LEARN_STEP     64 /* largest advance of sequence numbers within a probation */
@@ -72,9 +74,11 @@ struct learn_trial {
 
 /* Used only while packets come from another source than the confirmed one. */
 struct learn_trials {
-	/* Tentative: the confirmed source that was replaced. Else, after a change of the signalled address: the source before it. */
+	/* Tentative: the confirmed source that was replaced. Otherwise the source from before signalling, for
+	 * LEARN_PERIOD_NS after it: every other source takes precedence over it. */
 	struct endpoint old;
-	bool old_heard; /* its packets are still relayed while no source is followed */
+	bool old_heard;  /* its packets are still relayed while no source is followed */
+	bool old_barred; /* it is another terminal's: it is not followed in this time */
 	struct learn_trial of[LEARN_TRIALS];
 };
 
@@ -103,9 +107,16 @@ const char *learn_cause_text(enum learn_cause cause);
 enum learn_rank learn_rank_of(const struct endpoint *signalled, const struct endpoint *src);
 
 /* A new SDP was received. The same address, or none (hold), keeps the learned source. Another
- * address starts learning again, and so does restart (another terminal answered). */
+ * address starts learning again, and so does restart (another terminal answered). The previous
+ * source may then be learned again, but only while no other source is followed: the terminal may
+ * have changed its address in SDP without moving. */
 void learn_signal(struct learn *l, struct learn_trials *t, const struct endpoint *signalled,
 	bool restart, uint64_t now_ns);
+
+/* The followed source is one from before signalling, and not confirmed: learn_moved() has to be asked before media are sent. */
+bool learn_is_old(const struct learn *l, const struct learn_trials *t);
+/* If such a source is silent, the terminal has moved: media go where SDP says. True: remote has changed. */
+bool learn_moved(struct learn *l, const struct learn_trials *t, uint64_t now_ns);
 
 /* Nobody is followed any more, and media go where SDP says. */
 void learn_forget(struct learn *l, struct learn_trials *t);

@@ -21,14 +21,25 @@ static void publish_remote(struct media_stream_counters *c, const struct learn *
 
 void media_learned(struct media *m, uint32_t stream)
 {
-	const struct media_stream *s = &m->stream[stream];
+	struct media_stream *s = &m->stream[stream];
 	struct media_stream_counters *c = &m->counters[stream];
 
+	s->look = s->cfg.wait || learn_is_old(&s->learn, &m->trial[stream].learn);
 	publish_remote(c, &s->learn);
 	/* Do not publish the source of an asymmetric side: other threads take it for the remote
 	 * address. */
 	atomic_store_explicit(
 		&c->confirmed, s->learn.confirmed && !s->cfg.asymmetric, memory_order_relaxed);
+}
+
+bool media_may_leave(struct media *m, uint32_t stream, uint64_t now_ns)
+{
+	struct media_stream *s = &m->stream[stream];
+
+	if (learn_moved(&s->learn, &m->trial[stream].learn, now_ns))
+		media_learned(m, stream);
+	return !s->cfg.wait ||
+		atomic_load_explicit(&m->counters[stream].packets, memory_order_relaxed);
 }
 
 static void handed_over(struct media *m, uint32_t stream, const struct learn_result *r)

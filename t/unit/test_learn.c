@@ -160,6 +160,14 @@ static void each_mode_follows_and_confirms_by_its_rule(void **state)
 		{"delayed: the latest of a rank", MODE(DELAYED),
 			{{NAT, 5, 20, 0}, {NAT, 1, 1000, 0}, {"198.51.100.9:4000", 5, 20, 0}},
 			"198.51.100.9:4000", false, 1},
+		{"delayed: as soon as the first is silent", MODE(DELAYED),
+			{{NAT, 5, 20, 0}, {NAT, 1, 200, 0}, {"198.51.100.9:4000", 5, 20, 0}},
+			"198.51.100.9:4000", false, 1},
+		{"heuristic: not so soon", MODE(HEURISTIC),
+			{{NAT, 5, 20, 0}, {NAT, 1, 200, 0}, {"198.51.100.9:4000", 5, 20, 0}}, NAT,
+			false, 0},
+		{"delayed: the address in SDP stays", MODE(DELAYED),
+			{{SDP, 1, 200, 0}, {NAT, 50, 20, 0}}, SDP, true, 0},
 		{"delayed: no newcomer while it sends", MODE(DELAYED),
 			{{NAT, 5, 20, 0}, {"198.51.100.9:4000", 3, 20, 0}, {NAT, 1, 20, 0},
 				{"198.51.100.9:4000", 3, 20, 0}},
@@ -370,9 +378,25 @@ static void signalling_restarts_learning_only_when_it_is_new(void **state)
 			0},
 		{"that sends", MODE(IMMEDIATE), {{NAT, 9, 20, 0}, {NEW, 0, 0, 0}, {NEW, 1, 0, 0}},
 			NEW, true, 1},
-		{"the source before is heard, not sent to", MODE(IMMEDIATE),
-			{{NAT, 9, 20, 0}, {NEW, 0, 0, 0}, {NAT, 100, 20, 0}}, NEW, false, 100},
-		{"nor is it in the way", MODE(IMMEDIATE),
+		{"the source before is heard", MODE(IMMEDIATE),
+			{{NAT, 9, 20, 0}, {NEW, 0, 0, 0}, {NAT, 4, 20, 0}}, NEW, false, 4},
+		{"and followed after its probation", MODE(IMMEDIATE),
+			{{NAT, 9, 20, 0}, {NEW, 0, 0, 0}, {NAT, 100, 20, 0}}, NAT, false, 100},
+		{"also when it is authentic, for it may have moved", MODE(IMMEDIATE),
+			{{NAT, 1, 20, PROVED}, {NEW, 0, 0, 0}, {NAT, 4, 20, PROVED}}, NEW, false,
+			4},
+		{"and confirmed after 3 s", MODE(IMMEDIATE),
+			{{NAT, 9, 20, 0}, {NEW, 0, 0, 0}, {NAT, 5, 20, 0}, {NAT, 1, 3000, 0},
+				{NAT, 1, 0, 0}},
+			NAT, true, 1},
+		{"the new address takes over at once", MODE(IMMEDIATE),
+			{{NAT, 9, 20, 0}, {NEW, 0, 0, 0}, {NAT, 9, 20, 0}, {NEW, 1, 20, 0}}, NEW,
+			true, 1},
+		{"so does any other source, after its probation", MODE(HEURISTIC),
+			{{NAT, 9, 20, 0}, {NEW, 0, 0, 0}, {NAT, 9, 1, 0}, {ELSE, 5, 1, 0},
+				{NAT, 100, 20, 0}},
+			ELSE, false, 0},
+		{"it is not in the way", MODE(IMMEDIATE),
 			{{NAT, 9, 20, 0}, {NEW, 0, 0, 0}, {NAT, 50, 20, 0}, {ELSE, 5, 20, 0},
 				{NAT, 50, 20, 0}},
 			ELSE, true, 0},
@@ -383,7 +407,13 @@ static void signalling_restarts_learning_only_when_it_is_new(void **state)
 		{"another terminal", MODE(IMMEDIATE), {{NAT, 9, 20, 0}, {SDP, 0, 0, RESTART}}, SDP,
 			false, 0},
 		{"the terminal before is not heard", MODE(IMMEDIATE),
-			{{NAT, 9, 20, 0}, {SDP, 0, 0, RESTART}, {NAT, 50, 20, 0}}, SDP, false, 0},
+			{{NAT, 9, 20, 0}, {NEW, 0, 0, RESTART}, {NAT, 50, 20, 0}}, NEW, false, 0},
+		{"at the same address it begins anew: a gateway answers again", MODE(IMMEDIATE),
+			{{NAT, 9, 20, 0}, {SDP, 0, 0, RESTART}, {NAT, 50, 20, 0}}, NAT, false, 46},
+		{"but gives way to any other", MODE(IMMEDIATE),
+			{{NAT, 9, 20, 0}, {SDP, 0, 0, RESTART}, {NAT, 9, 1, 0}, {ELSE, 5, 1, 0},
+				{NAT, 100, 20, 0}},
+			ELSE, true, 0},
 	};
 
 	(void)state;
@@ -406,8 +436,10 @@ static void port_0_in_sdp_names_no_source(void **state)
 	assert_true(s.l.confirmed && endpoint_eq(&s.l.remote, &nat));
 	learn_signal(&s.l, &s.t, &sdp, false, s.now);
 	assert_true(!s.l.confirmed && endpoint_eq(&s.l.remote, &sdp));
-	assert_int_equal(take(&s, &immediate, &(struct step){NAT, 9, 20, 0}), 9);
+	assert_int_equal(take(&s, &immediate, &(struct step){NAT, 4, 20, 0}), 4);
 	assert_true(endpoint_eq(&s.l.remote, &sdp));
+	assert_int_equal(take(&s, &immediate, &(struct step){NAT, 5, 20, 0}), 5);
+	assert_true(!s.l.confirmed && endpoint_eq(&s.l.remote, &nat));
 	take(&s, &immediate, &(struct step){SDP, 1, 20, 0});
 	assert_int_equal(take(&s, &immediate, &(struct step){NAT, 9, 20, 0}), 0);
 	assert_true(s.l.confirmed && endpoint_eq(&s.l.remote, &sdp));
@@ -438,9 +470,40 @@ static void what_came_before_the_first_address_stays_only_if_authentic_or_there(
 		learn_signal(&s.l, &s.t, &sdp, false, s.now);
 		assert_true(endpoint_eq(&s.l.remote, &want));
 		assert_int_equal(s.l.confirmed, k > 0);
-		take(&s, &cfg, &(struct step){THIEF, 50, 20, 0});
+		take(&s, &cfg, &(struct step){THIEF, 4, 20, 0});
+		assert_true(endpoint_eq(&s.l.remote, &want));
+		/* Who goes on is followed as any other would be, and any other takes precedence. */
+		take(&s, &cfg, &(struct step){THIEF, 50, 1, 0});
+		assert_int_equal(endpoint_eq(&s.l.remote, &want), k > 0);
+		take(&s, &cfg, &(struct step){ELSE, 5, 1, 0});
+		take(&s, &cfg, &(struct step){THIEF, 200, 10, 0});
+		want = k ? want : at(ELSE);
 		assert_true(endpoint_eq(&s.l.remote, &want));
 	}
+}
+
+/* The terminal moved, and its last packets led its own new address on. */
+static void a_source_from_before_that_falls_silent_is_left(void **state)
+{
+	struct endpoint sdp = at(SDP), neu = at(NEW), nat = at(NAT);
+	struct media_stream_cfg cfg = MODE(HEURISTIC);
+	struct stage s = {.now = T0};
+
+	(void)state;
+	learn_signal(&s.l, &s.t, &sdp, false, T0);
+	take(&s, &cfg, &(struct step){NAT, 5, 20, 0});
+	assert_false(learn_is_old(&s.l, &s.t));
+	learn_signal(&s.l, &s.t, &neu, false, s.now);
+	take(&s, &cfg, &(struct step){NAT, 5, 20, 0});
+	assert_true(learn_is_old(&s.l, &s.t) && endpoint_eq(&s.l.remote, &nat));
+	assert_false(learn_moved(&s.l, &s.t, s.now + LEARN_MOVED_NS / 2));
+	assert_true(learn_moved(&s.l, &s.t, s.now + LEARN_MOVED_NS));
+	assert_true(endpoint_eq(&s.l.remote, &neu) && !learn_is_old(&s.l, &s.t));
+	assert_false(learn_moved(&s.l, &s.t, s.now + 2 * LEARN_MOVED_NS));
+	/* It was only a pause. */
+	s.now += LEARN_MOVED_NS;
+	take(&s, &cfg, &(struct step){NAT, 5, 20, 0});
+	assert_true(endpoint_eq(&s.l.remote, &nat));
 }
 
 /* --- Details -------------------------------------------------------------------------------------------------------- */
@@ -534,6 +597,7 @@ int main(void)
 		cmocka_unit_test(port_0_in_sdp_names_no_source),
 		cmocka_unit_test(
 			what_came_before_the_first_address_stays_only_if_authentic_or_there),
+		cmocka_unit_test(a_source_from_before_that_falls_silent_is_left),
 		cmocka_unit_test(a_handover_tells_its_cause),
 		cmocka_unit_test(an_ordinary_stream_passes),
 		cmocka_unit_test(a_spray_does_not_keep_the_better_one_out),
