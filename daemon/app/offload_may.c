@@ -9,10 +9,10 @@ uint32_t offload_target(const struct media_stream_cfg *c)
 	return c->rtp ? c->rtp_to : c->rtcp_to;
 }
 
-/* Another source may take over when this one is silent, so the worker must see both. */
+/* Another source may take over when this one is silent, or another branch of a fork before the answer: the worker must see both. */
 static bool may_move(const struct off_stream *s)
 {
-	return s->cfg.media_handover;
+	return s->cfg.media_handover || s->cfg.early;
 }
 
 /* Whether the kernel may drop other sources: not while the signalled address could still take

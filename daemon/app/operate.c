@@ -17,6 +17,7 @@ struct call_policy operate_policy(const struct options *o)
 		.sdes = o->sdes,
 		.learning = o->learning,
 		.strict_source = o->strict_source,
+		.early_media = o->early_media,
 		.tos = o->tos,
 		.timeout_ns = o->timeout * NS_PER_SEC,
 		.silent_timeout_ns = o->silent_timeout * NS_PER_SEC,

@@ -127,6 +127,8 @@
 		"how a terminal's address is learned")                                              \
 	X("strict-source", BOOL, strict_source, "yes", "yes|no",                                    \
 		"drop packets from other sources than the confirmed one")                           \
+	X("early-media", BOOL, early_media, "yes", "yes|no",                                        \
+		"relay the callee's plain RTP to a plain caller before the answer")                 \
 	X("redis", REDIS, redis, "off", "[PW@]ADDR:PORT[/DB]|URL|off",                              \
 		"Redis server that stores calls; URL with TLS: rediss://USER@HOST:PORT/DB")         \
 	X("redis-write", REDIS, redis_write, "off", "[PW@]ADDR:PORT[/DB]|URL|off",                  \
@@ -212,7 +214,7 @@ struct options {
 	uint8_t tos, xmlrpc_format, worker_priority, max_medias, emergency_ports;
 	bool workers_auto;                       /* the number was not given */
 	bool password_in_file, password_in_args; /* of Redis */
-	bool strict_source, enforce_lifetime, busy_poll, foreground, log_stderr;
+	bool strict_source, early_media, enforce_lifetime, busy_poll, foreground, log_stderr;
 	int log_level;
 	FILE *complaints; /* while reading; NULL: standard error */
 };

@@ -185,7 +185,8 @@ static bool same_stream(const struct media_stream_cfg *a, const struct media_str
 		a->media_handover == b->media_handover && a->asymmetric == b->asymmetric &&
 		a->tos == b->tos && a->emergency == b->emergency && a->gate == b->gate &&
 		a->quiet == b->quiet && a->no_feedback == b->no_feedback && a->tap == b->tap &&
-		a->events[0] == b->events[0] && a->events[1] == b->events[1] && a->raw == b->raw;
+		a->early == b->early && a->events[0] == b->events[0] &&
+		a->events[1] == b->events[1] && a->raw == b->raw;
 }
 
 /* Whom copies go to: of a source the first who listens, of a listener the next. */
@@ -249,13 +250,25 @@ static void raw_cfgs(const struct side *s, const struct leg *l, const struct leg
 	rtcp->remote = (struct endpoint){0};
 }
 
+/* Between offer and answer: what was offered is plain, so what comes from the answerer's side is RTP. */
+static bool is_early(
+	const struct call *c, const struct side *s, const struct leg *l, const struct leg *offerer)
+{
+	return offerer && offerer->early && !offerer->active && offerer->has_port && l->used &&
+		!l->active && !s->parked && !s->connected && !s->listener &&
+		c->side[s->peer]->offer_open && c->learning != MEDIA_LEARN_OFF &&
+		!sdp_proto_is_secure(l->asked.proto) && !l->asked.suites && !l->asked.pass &&
+		!l->asked.either;
+}
+
 static void stream_cfgs(const struct call *c, const struct side *s, const struct leg *l,
 	const struct leg *peer, struct media_stream_cfg *rtp, struct media_stream_cfg *rtcp)
 {
 	bool joined = l->active && peer && peer->active && peer->has_port && !s->parked &&
 		raw_of(l) == raw_of(peer);
+	bool early = is_early(c, s, l, peer);
 	struct media_stream_cfg common = {.ctx = l->ctx,
-		.rtp_to = joined ? peer->port.rtp_stream : MEDIA_NONE,
+		.rtp_to = joined || early ? peer->port.rtp_stream : MEDIA_NONE,
 		.rtcp_to = MEDIA_NONE,
 		.relearn = l->relearn,
 		.learning = c->learning,
@@ -278,6 +291,7 @@ static void stream_cfgs(const struct call *c, const struct side *s, const struct
 	rtp->local = l->port.rtp;
 	rtp->rtp = true;
 	rtp->rtcp = l->mux;
+	rtp->early = early;
 	rtp->remote = l->remote;
 	rtp->gate = gate_of_side(c, s) |
 		(s->listener ? gate_of_flow(c, l->hears_side, call_side_index(c, s))

@@ -26,6 +26,7 @@ struct call_policy { /* what the operator decided; constant after start */
 	struct sdes_policy sdes;
 	enum media_learning learning;
 	bool strict_source;
+	bool early_media; /* RTP of a callee is relayed before its answer, where both are plain */
 	uint8_t tos;
 	uint64_t timeout_ns;        /* without media */
 	uint64_t silent_timeout_ns; /* on hold */

@@ -121,12 +121,17 @@ static int follow(struct walk *w, const struct endpoint *to, uint32_t depth)
 	return err;
 }
 
+static bool sends(const struct leg *l)
+{
+	return l && (l->active || l->early) && l->has_port;
+}
+
 /* Follows packets that leave by this leg. */
 static int leave(struct walk *w, const struct leg *l, uint32_t depth)
 {
 	int err;
 
-	if (!l || !l->active || !l->has_port)
+	if (!sends(l))
 		return 0;
 	err = follow(w, &l->remote, depth);
 	return err ? err : follow(w, &l->rtcp_remote, depth);
@@ -226,7 +231,8 @@ static bool had(const struct call *prev, uint32_t side, uint32_t media, const st
 	const struct leg *l =
 		prev && side < prev->sides ? side_leg_get(prev->side[side], media) : NULL;
 
-	return l && l->active && (endpoint_eq(&l->remote, to) || endpoint_eq(&l->rtcp_remote, to));
+	return l && (l->active || l->early) &&
+		(endpoint_eq(&l->remote, to) || endpoint_eq(&l->rtcp_remote, to));
 }
 
 /* All links of a call. prev: see had(); checked: new ones must lead to other calls that are there. */
@@ -242,7 +248,7 @@ static int collect(
 				const struct leg *l = next->side[s]->leg[i];
 				const struct endpoint *to = l ? destination(l, rtcp) : NULL;
 
-				if (!l || !l->active || !l->has_port || next_local(c, to, -1) < 0)
+				if (!sends(l) || next_local(c, to, -1) < 0)
 					continue;
 				if (checked && !had(prev, s, i, to) &&
 					links_check(c, next->id, to) != REACH_OK)

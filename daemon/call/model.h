@@ -64,6 +64,8 @@ struct leg {
 	bool hears;
 	uint8_t hears_side, hears_media;
 
+	bool early; /* of an offerer: RTP is sent to remote before the leg is active (apply.c) */
+
 	/* for the next commit only */
 	bool rx_new, tx_new;
 	bool started;    /* an offer was answered */

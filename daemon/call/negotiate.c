@@ -300,6 +300,19 @@ void plan_lines(struct plan_media *pm, struct leg *l)
 		pm->line[pm->lines++] = crypto_ours(l, l->asked.suite[i])->s;
 }
 
+/* Whether RTP may go to the offerer before there is an answer. Its address is in force from now on then. With SRTP on a side nobody
+ * could read it: the offerer's keys come into force, and the answerer's are told, with the answer. */
+static void offer_early(struct leg *from, const struct sdp_media *m, const struct neg_in *in)
+{
+	bool hears = m->dir == SDP_DIR_SENDRECV || m->dir == SDP_DIR_RECVONLY;
+
+	from->early = !from->active && hears && in->policy->early_media &&
+		!ng_flag(in->r, NG_FLAG_NO_EARLY_MEDIA) && !from->said.lines &&
+		!sdp_proto_is_secure(m->proto);
+	if (from->early)
+		neg_remotes(from, m, false, in);
+}
+
 /* An opportunistic offer goes on as such (RFC 8643), unless the script says what to speak. */
 static bool handed_on(const struct leg *from, const struct sdp_media *m, const struct neg_in *in)
 {
@@ -344,6 +357,7 @@ static void offer_media(struct plan *plan, struct call *c, bool paired, const st
 		}
 		plan_lines(pm, to);
 	}
+	offer_early(from, m, in);
 	from->used = to->used = plan->offers = true;
 }
 
@@ -490,6 +504,7 @@ void negotiate_offer(struct plan *plan, struct call *c, struct neg_in *in)
 		plan->media[i].reject = lf->said.rejected;
 		plan->media[i].both = sdp_proto_is_rtp(m->proto) && !lf->said.rejected &&
 			twice_offer(plan, to, i, in->sdp->media_count, in);
+		lf->early = false;
 		if (lf->said.rejected)
 			continue;
 		if (sdp_proto_is_rtp(m->proto)) {
@@ -681,6 +696,8 @@ static void answer_all_media(struct plan *plan, struct call *c, bool paired, str
 		bool open = m && m->port && lt && lf && !lt->said.rejected &&
 			lt->said.proto != SDP_PROTO_OTHER;
 
+		if (lt)
+			lt->early = false;
 		if (open && !raw_fits(plan, lt, m, i, in))
 			return;
 		if (open && lt->said.relayed) {

@@ -106,6 +106,7 @@ static const struct field leg_fields[] = {
 	NUM("e0", leg, events[0], ANY),
 	NUM("e1", leg, events[1], ANY),
 	NUM("q", leg, quiet, 255),
+	FLAG("ea", leg, early),
 	FLAG("h", leg, hears),
 	NUM("hs", leg, hears_side, CALL_MAX_SIDES - 1),
 	NUM("hm", leg, hears_media, SDP_MAX_MEDIA - 1),

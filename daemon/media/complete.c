@@ -277,6 +277,9 @@ static uint8_t complete(struct media *m, const struct arena *a, struct note *n, 
 	if (v != MEDIA_SENT)
 		return media_drop(m, n->stream, v);
 	target = &m->stream[n->to];
+	if (!is_copy && m->stream[n->stream].cfg.early &&
+		!media_early_turn(m, n->stream, n->to, in->t_ns))
+		return media_drop(m, n->stream, MEDIA_DROP_INACTIVE);
 	if (target->look && !media_may_leave(m, n->to, in->t_ns))
 		return media_drop(m, n->stream, MEDIA_DROP_NO_DESTINATION);
 	if (!reachable(&target->learn.remote))

@@ -185,6 +185,9 @@ struct media_trial {
 	/* other.c: where something came from that is no RTP; datagrams that were sent where nothing came from */
 	struct endpoint answered;
 	uint32_t blind;
+	/* Of a terminal that hears early media: the stream + 1 that has them, and when it had the last packet. */
+	uint32_t early_from;
+	uint64_t early_ns;
 };
 
 /* What prepare knows of a job and complete needs. */
@@ -359,6 +362,11 @@ bool media_learn_other(struct media *m, uint32_t stream, const struct media_in *
 void media_learned(struct media *m, uint32_t stream);
 /* Whether a packet may leave by a stream with "look" now. May change where it is sent to. */
 bool media_may_leave(struct media *m, uint32_t stream, uint64_t now_ns);
+
+/* Before the answer several branches of a fork may send to the same caller. The first one has it, until it pauses for EARLY_PAUSE_NS:
+ * whether this stream's packet may go to the stream "to". */
+#define EARLY_PAUSE_NS 2000000000ull
+bool media_early_turn(struct media *m, uint32_t stream, uint32_t to, uint64_t now_ns);
 
 /* --- other.c ---------------------------------------------------------------------------------------------------- */
 

@@ -42,6 +42,17 @@ bool media_may_leave(struct media *m, uint32_t stream, uint64_t now_ns)
 		atomic_load_explicit(&m->counters[stream].packets, memory_order_relaxed);
 }
 
+bool media_early_turn(struct media *m, uint32_t stream, uint32_t to, uint64_t now_ns)
+{
+	struct media_trial *t = &m->trial[to];
+
+	if (t->early_from != stream + 1 && t->early_from && now_ns < t->early_ns + EARLY_PAUSE_NS)
+		return false;
+	t->early_from = stream + 1;
+	t->early_ns = now_ns;
+	return true;
+}
+
 static void handed_over(struct media *m, uint32_t stream, const struct learn_result *r)
 {
 	_Atomic uint64_t *h = &m->counters[stream].handover;

@@ -10,7 +10,7 @@
 bool media_usual_stream(const struct media_stream_cfg *c)
 {
 	return c->rtp && c->rtp_to != MEDIA_NONE && !c->gate && !c->copy[false] && !c->listener &&
-		!c->media_handover && !c->asymmetric && c->learning != MEDIA_LEARN_OFF;
+		!c->early && !c->media_handover && !c->asymmetric && c->learning != MEDIA_LEARN_OFF;
 }
 
 bool media_usual_way(const struct media_crypto *c)

@@ -120,7 +120,8 @@ enum ng_command {
 	X(ALL, "all") \
 	X(PAUSE, "pause") \
 	X(RECORD_CALL, "record-call") \
-	X(DISCARD_RECORDING, "discard-recording")
+	X(DISCARD_RECORDING, "discard-recording") \
+	X(NO_EARLY_MEDIA, "no-early-media")
 /* clang-format on */
 
 enum ng_flag {
