@@ -66,6 +66,13 @@ static void handover_notice(void *arg, const struct call_handover *h)
 	char text[ENDPOINT_STRLEN];
 
 	(void)arg;
+	if (h->short_tag) {
+		log_call(LOG_NOTICE, &about,
+			"32-bit SRTCP tag: the terminal's SRTCP has tags of 32 bits, RFC 4568 has 80 for its suite; %s",
+			h->accepted ? "accepted and answered in kind"
+				    : "dropped (srtcp-tag-32=yes accepts them)");
+		return;
+	}
 	log_call(LOG_NOTICE, &about,
 		"confirmed source replaced: %s; rank before: %s, now: %s; media now sent to %s; replacements since the last report: %u",
 		learn_cause_text((enum learn_cause)h->last.cause),

@@ -18,6 +18,7 @@ struct call_policy operate_policy(const struct options *o)
 		.learning = o->learning,
 		.strict_source = o->strict_source,
 		.early_media = o->early_media,
+		.short_tags = o->short_tags,
 		.tos = o->tos,
 		.timeout_ns = o->timeout * NS_PER_SEC,
 		.silent_timeout_ns = o->silent_timeout * NS_PER_SEC,

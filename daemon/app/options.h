@@ -122,6 +122,8 @@
 		"how late a packet may come and still be accepted; 64 to 32768")                    \
 	X("enforce-lifetime", BOOL, enforce_lifetime, "no", "yes|no",                               \
 		"drop packets when a key's signalled lifetime is used up, or only log it")          \
+	X("srtcp-tag-32", BOOL, short_tags, "no", "yes|no",                                         \
+		"accept SRTCP tags of 32 bits under suites with _32, and answer in kind")           \
 	X("tos", UINT8, tos, "0", "0..255", "TOS or traffic class of packets we send")              \
 	X("endpoint-learning", LEARNING, learning, "heuristic", "off|immediate|delayed|heuristic",  \
 		"how a terminal's address is learned")                                              \
@@ -214,7 +216,8 @@ struct options {
 	uint8_t tos, xmlrpc_format, worker_priority, max_medias, emergency_ports;
 	bool workers_auto;                       /* the number was not given */
 	bool password_in_file, password_in_args; /* of Redis */
-	bool strict_source, early_media, enforce_lifetime, busy_poll, foreground, log_stderr;
+	bool strict_source, early_media, short_tags, enforce_lifetime, busy_poll, foreground,
+		log_stderr;
 	int log_level;
 	FILE *complaints; /* while reading; NULL: standard error */
 };

@@ -11,7 +11,7 @@ static bool is_live(const struct option_row *row)
 	static const char *const names[] = {"timeout", "silent-timeout", "offer-timeout",
 		"final-timeout", "b2b-allow", "delete-delay", "max-sessions", "max-medias",
 		"max-cpu", "max-load", "max-bandwidth", "sdes-offer", "sdes-accept",
-		"endpoint-learning", "strict-source", "early-media", "log-level"};
+		"endpoint-learning", "strict-source", "early-media", "srtcp-tag-32", "log-level"};
 
 	for (size_t i = 0; i < ARRAY_LEN(names); i++)
 		if (strcmp(row->name, names[i]) == 0)

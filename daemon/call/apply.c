@@ -344,7 +344,8 @@ static void commands(const struct call *c, const struct side *s, uint32_t media,
 		.rx_new = l->rx_new || !l->committed,
 		.tx_new = l->tx_new || !l->committed,
 		.tx_rtcp_index = l->tx_rtcp_from,
-		.rtcp_from_ns = c->created_ns};
+		.rtcp_from_ns = c->created_ns,
+		.short_tags = c->short_tags};
 	struct media_stream_cfg rtp, rtcp;
 
 	ctx.rx.pass = l->pass_rx;
@@ -353,7 +354,8 @@ static void commands(const struct call *c, const struct side *s, uint32_t media,
 	ctx.rename = srtp || l->tx.master.suite != SUITE_PLAIN ? c->rename : 0;
 	stream_cfgs(c, s, l, peer, &rtp, &rtcp);
 	if (!l->committed || !same_crypto(&ctx.rx, &l->ctx_cfg.rx) ||
-		!same_crypto(&ctx.tx, &l->ctx_cfg.tx) || ctx.rename != l->ctx_cfg.rename)
+		!same_crypto(&ctx.tx, &l->ctx_cfg.tx) || ctx.rename != l->ctx_cfg.rename ||
+		ctx.short_tags != l->ctx_cfg.short_tags)
 		command(cmd, n, MEDIA_CTX_SET, l->ctx, now_ns)->ctx = ctx;
 	if (!l->committed || l->relearn || !same_stream(&rtp, &l->rtp_cfg))
 		command(cmd, n, MEDIA_STREAM_SET, l->port.rtp_stream, now_ns)->stream = rtp;

@@ -26,6 +26,7 @@ struct call_policy { /* what the operator decided; constant after start */
 	struct sdes_policy sdes;
 	enum media_learning learning;
 	bool strict_source;
+	bool short_tags;  /* SRTCP tags of 32 bits are accepted under suites with _32 */
 	bool early_media; /* RTP of a callee is relayed before its answer, where both are plain */
 	uint8_t tos;
 	uint64_t timeout_ns;        /* without media */
@@ -190,7 +191,8 @@ struct call_handover { /* a terminal's confirmed source was replaced by another 
 	struct str call_id, tag;
 	uint32_t media; /* from 1 */
 	bool rtcp;
-	uint32_t times; /* since the last notice */
+	uint32_t times;           /* since the last notice; 0 = none was: short_tag is told */
+	bool short_tag, accepted; /* its SRTCP has tags of 32 bits; they are accepted */
 	struct media_handover last;
 	struct endpoint remote; /* destination of media now */
 };

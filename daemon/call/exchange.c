@@ -75,6 +75,7 @@ static bool copy_call(struct exchange *x)
 			x->next->worker = c->relay->ops->worker_choose(c->relay->arg);
 			x->next->learning = c->policy.learning;
 			x->next->strict_source = c->policy.strict_source;
+			x->next->short_tags = c->policy.short_tags;
 			x->next->tos = c->policy.tos;
 		}
 	}

@@ -73,6 +73,7 @@ struct leg {
 	uint32_t rx_roc; /* where the key in force stood when negotiation began */
 
 	uint32_t handovers[2]; /* that were reported, by [rtcp] */
+	bool short_tag_told;   /* SRTCP tags of 32 bits were reported */
 	/* circle.c: by [rtcp], packets that had come when it was looked at last, and when a watch was begun */
 	uint64_t circle_packets[2], circle_watched_ns[2];
 
@@ -211,6 +212,7 @@ struct call {
 	struct endpoint told, asked_from; /* told.c: xmlrpc-callback; who sent its first request */
 	uint8_t tos;
 	bool strict_source;
+	bool short_tags; /* media_ctx_cfg.short_tags */
 	enum media_learning learning;
 	uint32_t sides;
 	struct side *side[CALL_MAX_SIDES];

@@ -14,6 +14,8 @@ void neg_flags(struct call *c, struct side *from, const struct neg_in *in)
 		c->learning = mode[r->learning];
 	if (ng_flag(r, NG_FLAG_STRICT_SOURCE))
 		c->strict_source = true;
+	if (ng_flag(r, NG_FLAG_SRTCP_TAG_32))
+		c->short_tags = true;
 	if (r->tos >= 0)
 		c->tos = (uint8_t)r->tos;
 	from->asymmetric = ng_flag(r, NG_FLAG_ASYMMETRIC);

@@ -184,6 +184,7 @@ static const struct field call_fields[] = {
 	NUM("gate", call, gate, 255),
 	NUM("tos", call, tos, 255),
 	FLAG("ss", call, strict_source),
+	FLAG("t32", call, short_tags),
 	NUM("learn", call, learning, MEDIA_LEARN_HEURISTIC),
 	NUM("tap", call, tap, UINT32_MAX),
 	FLAG("tapa", call, tap_all),

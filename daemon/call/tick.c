@@ -188,6 +188,16 @@ static void handover(
 	struct media_handover now = c->relay->ops->handover(c->relay->arg, call->worker, stream);
 	struct relay_stats st;
 
+	if (now.short_tags && !l->short_tag_told) {
+		l->short_tag_told = true;
+		c->handover(c->handover_arg,
+			&(struct call_handover){.call_id = call->id,
+				.tag = s->tag,
+				.media = media + 1,
+				.rtcp = true,
+				.short_tag = true,
+				.accepted = call->short_tags});
+	}
 	if (now.count == l->handovers[rtcp])
 		return;
 	c->relay->ops->stats(c->relay->arg, call->worker, stream, &st);

@@ -161,7 +161,9 @@ static uint8_t receive(struct media *m, const struct arena *a, struct note *n,
 	uint8_t v;
 
 	if (status != XC_OK)
-		return MEDIA_DROP_BAD_TAG;
+		return rtcp && fresh(m, n->stream) && media_tag_is_short(m, a, n, in, j)
+			? MEDIA_DROP_SHORT_TAG
+			: MEDIA_DROP_BAD_TAG;
 	if (!fresh(m, n->stream) || (n->to != MEDIA_NONE && !fresh(m, n->to)))
 		return MEDIA_DROP_STALE;
 	/* Before anything of it counts: nothing but its source speaks for it. */
@@ -185,6 +187,8 @@ static uint8_t receive(struct media *m, const struct arena *a, struct note *n,
 	record(m, a, n, in, n->passed ? media_open(m, n) : j);
 	if (proved)
 		(void)media_learn(m, a, n->stream, in, j, true);
+	if (rtcp && proved)
+		media_answer_short(m, a, n);
 	return n->why;
 }
 

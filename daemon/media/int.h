@@ -74,6 +74,7 @@ struct key_state {
 	/* Set by commands. */
 	uint8_t kdr;
 	bool no_rtp_auth;
+	bool short_tag;           /* short_tag.c: SRTCP's tags have 32 bits; complete.c sets it */
 	bool kept;                /* struct ledger has its indexes */
 	enum srtp_suite_id suite; /* with a kdr */
 };
@@ -188,6 +189,7 @@ struct media_trial {
 	/* Of a terminal that hears early media: the stream + 1 that has them, and when it had the last packet. */
 	uint32_t early_from;
 	uint64_t early_ns;
+	uint64_t short_ns; /* short_tag.c: tests of tags are paid for until then */
 };
 
 /* What prepare knows of a job and complete needs. */
@@ -384,6 +386,16 @@ bool media_end_to_end(const struct media *m, uint32_t stream);
  * not. */
 enum media_verdict media_believe(
 	const struct media *m, const struct media_stream *s, const struct media_in *in);
+
+/* --- short_tag.c ------------------------------------------------------------------------------------------------- */
+
+/* Where the pieces behind the body of SRTCP lie, as tags are now. */
+struct media_tail media_rtcp_tail(const struct media *m, const struct media_crypto *c);
+/* An SRTCP packet did not authenticate: whether it does with a tag of 32 bits. If the context takes those, the next one is accepted. */
+bool media_tag_is_short(struct media *m, const struct arena *a, const struct note *n,
+	const struct media_in *in, const struct xc_job *j);
+/* An SRTCP packet was accepted: what is sent to this terminal has tags of the same length. */
+void media_answer_short(struct media *m, const struct arena *a, const struct note *n);
 
 /* --- jump.c ----------------------------------------------------------------------------------------------------- */
 

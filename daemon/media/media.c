@@ -153,8 +153,8 @@ static int ctx_set(struct media *m, const struct media_cmd *cmd)
 	way_set(m, &c->rx, &cfg->rx, false, cfg->rename);
 	way_set(m, &c->tx, &cfg->tx, true, cfg->rename);
 	c->scratch_name.change = 0;
-	c->rtcp_tail[false] = media_tail(&cfg->rx, true);
-	c->rtcp_tail[true] = media_tail(&cfg->tx, true);
+	c->rtcp_tail[false] = media_rtcp_tail(m, &cfg->rx);
+	c->rtcp_tail[true] = media_rtcp_tail(m, &cfg->tx);
 	c->changed = m->burst;
 	return 0;
 }

@@ -94,6 +94,7 @@ struct media_ctx_cfg {
 	uint32_t tx_rtcp_index; /* SRTCP's index that we send is not below this, */
 	uint64_t
 		rtcp_from_ns; /* nor above media_rtcp_ceiling() since then (CLOCK_REALTIME); 0 = no limit */
+	bool short_tags; /* SRTCP tags of 32 bits are taken, and answered in kind (short_tag.c) */
 	uint64_t rename; /* secret that gives SRTP which is sent other SSRCs (rename.c); 0 = none */
 };
 
@@ -334,6 +335,7 @@ const struct media_stream_counters *media_stream_counters(const struct media *m,
 struct media_handover {
 	uint32_t count;
 	uint8_t cause, from, to;
+	uint64_t short_tags; /* SRTCP packets whose tag was found to have 32 bits */
 };
 struct media_handover media_stream_handover(const struct media *m, uint32_t stream);
 /* Any thread: the same of all streams, by cause. */

@@ -71,7 +71,10 @@ struct media_handover media_stream_handover(const struct media *m, uint32_t stre
 	return (struct media_handover){.count = (uint32_t)(h >> 32),
 		.cause = (uint8_t)(h >> 16),
 		.from = (uint8_t)(h >> 8),
-		.to = (uint8_t)h};
+		.to = (uint8_t)h,
+		.short_tags = stream < m->cfg.max_stream
+			? media_key_load(&m->counters[stream].drops[MEDIA_DROP_SHORT_TAG])
+			: 0};
 }
 
 uint64_t media_handovers(const struct media *m, uint8_t cause)

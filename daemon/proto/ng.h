@@ -121,7 +121,8 @@ enum ng_command {
 	X(PAUSE, "pause") \
 	X(RECORD_CALL, "record-call") \
 	X(DISCARD_RECORDING, "discard-recording") \
-	X(NO_EARLY_MEDIA, "no-early-media")
+	X(NO_EARLY_MEDIA, "no-early-media") \
+	X(SRTCP_TAG_32, "SRTCP-tag-32")
 /* clang-format on */
 
 enum ng_flag {

@@ -433,3 +433,20 @@ uint32_t srtp_ref_job(
 		memcpy(dst + word_off(tx.key, len, job->tx_tag_off), tx.word, 4);
 	return XC_OK;
 }
+
+bool srtp_ref_tag_fits(
+	const struct xc_job *job, const struct xc_key *key, uint32_t tag_len, const uint8_t *in)
+{
+	const uint8_t *src = in + job->in_off;
+	struct side rx = {.key = key};
+	uint8_t tag[20];
+
+	if (key->valid != XC_KEY_VALID || key->auth != XC_AUTH_HMAC_SHA1 || tag_len > sizeof(tag))
+		return false;
+	if (job->flags & XC_JOB_RTCP)
+		memcpy(rx.word, src + job->hdr_len + job->body_len, 4);
+	else
+		put_be32(rx.word, (uint32_t)(job->rx_index >> 16));
+	auth_tag(tag, &rx, src, job->hdr_len, job->body_len);
+	return secmem_equal(tag, src + job->rx_tag_off, tag_len);
+}

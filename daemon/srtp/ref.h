@@ -5,12 +5,19 @@
 #ifndef SRTP_REF_H
 #define SRTP_REF_H
 
+#include <stdbool.h>
+
 #include "layout.h"
 
 /* What an engine does for one job: reads in, keys and job; writes out and returns XC_OK or XC_BAD_TAG. in and out may be
  * the same place, where the received side is plain. All ciphers of layout.h. Byte-exact with what engines must produce for XC_OK. */
 uint32_t srtp_ref_job(
 	const struct xc_job *job, const struct xc_key *keys, const uint8_t *in, uint8_t *out);
+
+/* Whether the received packet of an HMAC-SHA1 key authenticates with a tag of tag_len bytes, up to 20, at rx_tag_off, whatever
+ * length the key has for it. Deciphers nothing. */
+bool srtp_ref_tag_fits(
+	const struct xc_job *job, const struct xc_key *key, uint32_t tag_len, const uint8_t *in);
 
 /* Primitives, for the tests and for key derivation. */
 void srtp_ref_aes_expand(uint8_t rk[240], const uint8_t *key, unsigned key_len);

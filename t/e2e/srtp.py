@@ -31,14 +31,15 @@ def lib():
 
 
 class Session:
-    """One direction under one key (with its salt)."""
+    """One direction under one key (with its salt). rtcp_tag: bytes of SRTCP's tag, if not the suite's."""
 
-    def __init__(self, suite, key, direction):
+    def __init__(self, suite, key, direction, rtcp_tag=0):
         setter, tag_len = SET[suite]
         policy = Policy(ssrc_type=direction, key=key, window=1024)
         for part in (policy.rtp, policy.rtcp):
             getattr(lib(), "srtp_crypto_policy_set_" + setter)(ctypes.byref(part))
         policy.rtp.tag_len = tag_len
+        policy.rtcp.tag_len = rtcp_tag or policy.rtcp.tag_len
         self.session = ctypes.c_void_p()
         status = lib().srtp_create(ctypes.byref(self.session), ctypes.byref(policy))
         assert status == 0, f"srtp_create: {status}"

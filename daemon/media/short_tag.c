@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* SRTCP tags of 32 bits under the suites whose names end in _32. RFC 4568 6.2 wants 80 bits for SRTCP there, but some terminals use
+ * the tag length of SRTP for both. Recognises such packets, at a bounded rate, and accepts them and sends such tags where the
+ * context allows it. Called by complete.c. Keys with an MKI or a key derivation rate are left alone. */
+#include "media/int.h"
+#include "srtp/ref.h"
+
+#define SHORT_TAG_LEN 4u
+#define TESTS_AT_ONCE 8u
+#define TESTS_EVERY_NS \
+	1000000000ull /* then one each second and stream: a second HMAC for what fails */
+
+static bool may_be_short(const struct media *m, const struct media_crypto *c, uint32_t key)
+{
+	const struct srtp_suite *s = srtp_suite_get(c->suite);
+
+	return s->rtp_tag_len == SHORT_TAG_LEN && s->rtcp_tag_len > SHORT_TAG_LEN && !c->mki_len &&
+		!c->pass && !m->key[key / 2].kdr;
+}
+
+struct media_tail media_rtcp_tail(const struct media *m, const struct media_crypto *c)
+{
+	struct media_tail t = media_tail(c, true);
+
+	if (c->keys && c->use < c->keys && m->key[c->key[c->use].slot / 2].short_tag &&
+		may_be_short(m, c, c->key[c->use].slot))
+		t.len = (uint8_t)(t.tag + SHORT_TAG_LEN);
+	return t;
+}
+
+/* At most TESTS_AT_ONCE together, and one each TESTS_EVERY_NS. */
+static bool may_test(struct media_trial *t, uint64_t now_ns)
+{
+	uint64_t from = TESTS_AT_ONCE * TESTS_EVERY_NS;
+
+	if (t->short_ns > now_ns) /* the clock was set */
+		t->short_ns = 0;
+	if (now_ns > from && t->short_ns < now_ns - from)
+		t->short_ns = now_ns - from;
+	if (now_ns - t->short_ns < TESTS_EVERY_NS)
+		return false;
+	t->short_ns += TESTS_EVERY_NS;
+	return true;
+}
+
+static bool authenticates(const struct arena *a, const struct media_in *in, const struct xc_job *j)
+{
+	struct xc_job s = *j;
+
+	if (in->len < j->hdr_len + 4 + SHORT_TAG_LEN)
+		return false;
+	s.body_len = in->len - j->hdr_len - 4 - SHORT_TAG_LEN;
+	s.rx_tag_off = in->len - SHORT_TAG_LEN;
+	return srtp_ref_tag_fits(&s, &a->key[j->rx_key], SHORT_TAG_LEN, a->in);
+}
+
+/* From now on tags under this key have 32 bits. What is in flight is dropped, or leaves with a tag that is cut off. */
+static void shorten(struct media *m, const struct arena *a, uint32_t key)
+{
+	if (m->key[key / 2].short_tag)
+		return;
+	a->key[key + 1].tag_len = SHORT_TAG_LEN;
+	if (m->cfg.key_changed && m->cfg.key_changed(m->cfg.key_changed_arg, key))
+		return; /* tests go on, and with them the next try */
+	m->key[key / 2].short_tag = true;
+}
+
+bool media_tag_is_short(struct media *m, const struct arena *a, const struct note *n,
+	const struct media_in *in, const struct xc_job *j)
+{
+	const struct media_crypto *rx = &n->rx->cfg->rx;
+	uint32_t key = n->rx_key;
+
+	if (!n->rx->rx.srtp || n->passed || !may_be_short(m, rx, key) ||
+		m->key[key / 2].short_tag || !may_test(&m->trial[n->stream], in->t_ns) ||
+		!authenticates(a, in, j))
+		return false;
+	if (n->rx->cfg->short_tags) {
+		shorten(m, a, key);
+		n->rx->rtcp_tail[false] = media_rtcp_tail(m, rx);
+	}
+	return true;
+}
+
+void media_answer_short(struct media *m, const struct arena *a, const struct note *n)
+{
+	const struct media_crypto *tx = &n->rx->cfg->tx;
+	uint32_t key = tx->key[tx->use].slot;
+
+	if (!m->key[n->rx_key / 2].short_tag || !media_is_srtp(tx) || !may_be_short(m, tx, key))
+		return;
+	shorten(m, a, key);
+	n->rx->rtcp_tail[true] = media_rtcp_tail(m, tx);
+}
