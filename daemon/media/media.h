@@ -151,7 +151,7 @@ struct media_stream_cfg {
 	/* enum raw_kind: what comes here is not RTP, and goes byte by byte to rtp_to, a stream of the same kind. Then neither rtp nor rtcp
 	 * is set. */
 	uint8_t raw;
-	bool early;         /* there is no answer yet, see media_early_turn() */
+	bool early; /* there is no answer yet, see media_early_turn() */
 };
 
 /* What media keeps with a slot pair. With a kdr it derives session keys itself as the indexes grow (RFC 3711 4.3.1, 4.3.2), into

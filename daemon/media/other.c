@@ -174,7 +174,7 @@ uint8_t media_other_done(struct media *m, const struct arena *a, struct note *n,
 	if (n->to == MEDIA_NONE)
 		return n->why;
 	t = &m->stream[n->to];
-	if (t->cfg.wait && !takes_part(m, n->to))
+	if (t->look && !media_may_leave(m, n->to, in->t_ns) && !takes_part(m, n->to))
 		return MEDIA_DROP_NO_DESTINATION;
 	if (!t->learn.remote.family || !t->learn.remote.port ||
 		endpoint_is_unspecified(&t->learn.remote))
