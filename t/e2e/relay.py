@@ -22,15 +22,22 @@ def text_of(log):
     return os.pread(log.fileno(), 1 << 26, 0).decode("utf-8", "replace")
 
 
+def logs(length=3000):
+    """The end of what each relay of this test logged, for a test that failed."""
+    return "".join(f"--- {r.name} {r.pid()}{'' if r.process.poll() is None else ', which ended'}:\n{r.text()[-length:]}" for r in Relay.started)
+
+
 class Relay:
     name = "relay"
     ng_port = 22222
+    started = []
 
     def __init__(self, net, args, ng_key=None):
         self.net, self.ng_key = net, ng_key
         self.log = tempfile.TemporaryFile("w+")
         self.process = net.spawn(net.gateway, args, stdout=self.log, stderr=self.log, env=self.environment())
         self.client = None
+        Relay.started.append(self)
 
     def environment(self):
         return dict(os.environ)

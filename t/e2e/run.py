@@ -47,6 +47,7 @@ class Test:
             return "skipped", f"skip ({why})"
         except Exception:  # a test may fail in any way
             traceback.print_exc()
+            print(relay.logs(), file=sys.stderr)
             return "failed", "NOT OK"
 
 

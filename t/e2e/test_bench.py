@@ -32,15 +32,6 @@ def test_bench_runs(_net):
     assert len(result["targets"]) > 20 and "not measured" in run.stdout
 
 
-def test_the_floor_needs_no_descriptor_for_each_port(net):
-    """As the daemon: with few descriptors, rule or ring alone serve what is left, so that many calls have a floor as well."""
-    spawn = net.spawn
-    net.spawn = lambda ns, args, **kw: spawn(ns, ["prlimit", "--nofile=300:300", *args] if "steer_floor" in args[0] else args, **kw)
-    for steering in ("nfqueue", "xdp"):
-        r = bench_measure.floor_in(net, steering, 0, 100, 1000, 0.2)  # 200 legs have 400 ports
-        assert r["received"] > 150 and not r["wrong"] + r["duplicates"], (steering, r)
-
-
 def invented(load=0.0):
     """A measurement that nobody made: delay and CPU grow with the load."""
     return {"sent": 1000, "received": 1000, "lost": 0, "wrong": 0, "bad_auth": 0, "duplicates": 0, "reordered": 0, "late": 0, "p50_us": 40 + load,

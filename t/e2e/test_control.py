@@ -9,6 +9,7 @@ import time
 
 import calls
 import ng
+import redisrig
 import relay
 from baresip import wait_for
 from run import Skip, cases
@@ -72,13 +73,17 @@ def test_an_address_of_the_loopback_interface_is_judged_by_those_its_packets_com
 
 
 def test_rules_that_vanish_lose_no_call(net):
-    """Somebody flushes the firewall: packets come by the ordinary sockets and the call goes on."""
+    """Somebody flushes the firewall under media: packets come by the ordinary sockets until the rules are set again."""
     daemon = relay.Xcipherd(net, "--steering=nfqueue").wait_ready()
     talk = [calls.Call(daemon.client, 1, "80", "32").setup()]
+    load = redisrig.Load(net, relay.BUILD, talk, 50, 60)
+    wait_for("media", lambda: daemon.statistics()["packets sent"] > 20)
     for tool in (["iptables", "-t", "mangle", "-F"], ["nft", "flush", "ruleset"]):
         net.run(net.gateway, *tool, check=False)
-    clean(calls.load(net, relay.BUILD, talk, rate=50, seconds=1))
-    assert daemon.statistics()["by fallback socket"] > 0
+    wait_for("the rules", lambda: daemon.statistics()["rules"]["set again"] and not daemon.statistics()["rules"]["missing"])
+    sent = daemon.statistics()["packets sent"]
+    wait_for("more media", lambda: daemon.statistics()["packets sent"] > sent + 20)
+    clean(load.enough())
     finish(daemon)
 
 
