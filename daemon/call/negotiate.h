@@ -7,6 +7,7 @@
 #include "call/model.h"
 
 struct calls;
+struct crypto_refused;
 
 /* Fresh key material of one of our keys. */
 #define NEG_RANDOM_PER_KEY (SUITE_MAX_KEY_LEN + SUITE_MAX_SALT_LEN)
@@ -107,7 +108,7 @@ enum sdp_proto neg_answer_proto(struct plan *plan, const struct leg *to, const s
 void neg_echo(struct plan *plan, struct side *from, struct side *to, const struct neg_in *in,
 	bool is_answer);
 
-/* --- Steps of an exchange that all kinds share (negotiate.c) ---------------------------------------------------- */
+/* --- Steps of an exchange that all kinds share (negotiate.c, neg_offer.c, neg_answer.c) ------------------------- */
 
 bool plan_init(struct plan *plan, struct neg_in *in);
 void plan_fail(struct plan *plan, const char *reason, struct str detail);
@@ -124,6 +125,14 @@ void neg_answerer_crypto(
 void neg_offerer_crypto(
 	struct plan *plan, struct leg *l, enum srtp_suite_id prefer, uint32_t i, struct neg_in *in);
 void neg_remotes(struct leg *l, const struct sdp_media *m, bool mux, const struct neg_in *in);
+/* Old-style hold names no address: what was known stays. */
+void neg_set_remote(
+	struct leg *l, const struct endpoint *rtp, const struct endpoint *rtcp, bool mux);
+void neg_set_kind(struct leg *l, const struct sdp_media *m);
+/* Where the line stands that was refused, and why. i: the media. */
+struct str neg_refused_line(struct pool *p, uint32_t i, const struct crypto_refused *r);
+/* The suites that whoever said this may speak, by the script's minimum: bit per suite. */
+uint32_t neg_required(const struct ng_request *r);
 void neg_into_force(
 	struct leg *l, enum sdp_proto proto, enum sdp_dir dir, const struct sdp_media *m);
 /* Payload types of telephone events (RFC 4733), to those that are there. */
