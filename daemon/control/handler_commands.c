@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The commands of the ng protocol: one table says what each must have, whether it changes something, and who does it. And the
+ * commands of other relays that are refused. */
+#include "control/handler_int.h"
+
+#include "base/clock.h"
+#include "control/statistics.h"
+
+#define LIST_DEFAULT 32u
+#define LIST_MAX     4096u
+#define CALLS_BYTES  49152u /* of 65507 in a datagram; the rest of the reply needs some */
+
+static void do_ping(struct job *j)
+{
+	(void)j;
+}
+
+/* Trickle ICE (RFC 8840): it has nothing for us, and must not fail. */
+static bool is_fragment(struct job *j)
+{
+	if (ng_flag(&j->r, NG_FLAG_FRAGMENT))
+		j->reply.warning = STR("ICE is not there yet: the fragment was ignored");
+	return ng_flag(&j->r, NG_FLAG_FRAGMENT);
+}
+
+static void do_offer(struct job *j)
+{
+	if (is_fragment(j))
+		return;
+	calls_offer(j->h->calls, j->p, &j->r, j->now_ns, &j->reply);
+}
+
+static void do_answer(struct job *j)
+{
+	if (is_fragment(j))
+		return;
+	calls_answer(j->h->calls, j->p, &j->r, j->now_ns, &j->reply);
+}
+
+static void do_delete(struct job *j)
+{
+	calls_delete(j->h->calls, j->p, &j->r, j->now_ns, &j->reply, j->dict);
+}
+
+static void do_query(struct job *j)
+{
+	calls_query(j->h->calls, j->p, &j->r, j->now_ns, &j->reply, j->dict);
+}
+
+static void gate(struct job *j, uint8_t which, bool on)
+{
+	calls_gate(j->h->calls, j->p, &j->r, which, on, j->now_ns, &j->reply);
+}
+
+static void do_block_media(struct job *j)
+{
+	gate(j, MEDIA_GATE_MEDIA, true);
+}
+
+static void do_unblock_media(struct job *j)
+{
+	gate(j, MEDIA_GATE_MEDIA, false);
+}
+
+static void do_block_dtmf(struct job *j)
+{
+	gate(j, MEDIA_GATE_DTMF, true);
+}
+
+static void do_unblock_dtmf(struct job *j)
+{
+	gate(j, MEDIA_GATE_DTMF, false);
+}
+
+static void do_silence_media(struct job *j)
+{
+	gate(j, MEDIA_GATE_QUIET, true);
+}
+
+static void do_unsilence_media(struct job *j)
+{
+	gate(j, MEDIA_GATE_QUIET, false);
+}
+
+static void do_connect(struct job *j)
+{
+	calls_connect(j->h->calls, j->p, &j->r, j->now_ns, &j->reply);
+}
+
+static void do_publish(struct job *j)
+{
+	calls_publish(j->h->calls, j->p, &j->r, j->now_ns, &j->reply, j->dict);
+}
+
+static void do_subscribe_request(struct job *j)
+{
+	calls_listen(j->h->calls, j->p, &j->r, j->now_ns, &j->reply, j->dict);
+}
+
+static void do_subscribe_answer(struct job *j)
+{
+	calls_listen_answer(j->h->calls, j->p, &j->r, j->now_ns, &j->reply);
+}
+
+static void do_unsubscribe(struct job *j)
+{
+	calls_unlisten(j->h->calls, j->p, &j->r, j->now_ns, &j->reply);
+}
+
+static void record(struct job *j, enum call_record what)
+{
+	calls_record(j->h->calls, j->p, &j->r, what, j->now_ns, &j->reply, j->dict);
+}
+
+static void do_start_recording(struct job *j)
+{
+	record(j, CALL_RECORD_START);
+}
+
+static void do_pause_recording(struct job *j)
+{
+	record(j, CALL_RECORD_PAUSE);
+}
+
+static void do_stop_recording(struct job *j)
+{
+	record(j, ng_flag(&j->r, NG_FLAG_PAUSE) ? CALL_RECORD_PAUSE : CALL_RECORD_STOP);
+}
+
+static void do_list(struct job *j)
+{
+	int64_t limit = j->r.limit < 0 ? LIST_DEFAULT : j->r.limit;
+
+	calls_list(j->h->calls, j->p, (uint32_t)(limit > LIST_MAX ? LIST_MAX : limit), j->dict);
+}
+
+static void do_calls(struct job *j)
+{
+	int64_t limit = j->r.limit < 0 ? LIST_DEFAULT : j->r.limit;
+
+	const struct calls_look look = {.part = j->r.part,
+		.filter = j->r.find,
+		.sort = j->r.sort,
+		.after = j->r.after,
+		.limit = (uint32_t)(limit > LIST_MAX ? LIST_MAX : limit),
+		.bytes = CALLS_BYTES};
+
+	j->reply.error = calls_view(j->h->calls, j->p, &look, j->now_ns, j->dict);
+}
+
+static void do_explain(struct job *j)
+{
+	j->reply.error = calls_explain(j->h->calls, j->p, j->r.call_id, j->now_ns, j->dict);
+}
+
+static void do_debug(struct job *j)
+{
+	bool off = str_eq_nocase(j->r.state, STR("off"));
+
+	if (j->r.state.len && !off && !str_eq_nocase(j->r.state, STR("on")))
+		j->reply.error = "debug is on or off";
+	else if (!calls_set_debug(j->h->calls, j->r.call_id, !off))
+		j->reply.error = "Unknown call-id";
+}
+
+static void do_operate(struct job *j)
+{
+	const struct handler *h = j->h;
+
+	j->reply.error = h->operate ? h->operate(h->operate_arg, &j->r, j->p, j->dict)
+				    : "Not supported here";
+}
+
+static void do_statistics(struct job *j)
+{
+	struct ngval *dict = ngval_add_dict(j->p, j->dict, STR("statistics"));
+	const struct handler *h = j->h;
+	struct calls_counters c = {0};
+	const struct statistics s = {.calls = &c,
+		.count = h->count,
+		.interval = &h->interval,
+		.duplicates = h->duplicates,
+		.drops = h->drops,
+		.uptime_ns = clock_mono_ns() - h->start_ns};
+
+	calls_counters(h->calls, &c);
+	statistics_fill(&s, j->p, dict);
+	if (h->stats.fill && dict)
+		h->stats.fill(h->stats.arg, j->p, dict);
+}
+
+static void do_role(struct job *j)
+{
+	const struct handler *h = j->h;
+
+	j->reply.error = h->become ? h->become(h->become_arg, j->r.command == NG_ACTIVE)
+				   : "There is no Redis to share calls by";
+}
+
+static const struct command commands[NG_COMMAND_COUNT] = {
+	[NG_PING] = {do_ping, 0},
+	[NG_OFFER] = {do_offer, NEED_SDP | NEED_CALL_ID | NEED_FROM_TAG},
+	[NG_ANSWER] = {do_answer, NEED_SDP | NEED_CALL_ID | NEED_FROM_TAG | NEED_TO_TAG},
+	[NG_DELETE] = {do_delete, NEED_CALL_ID | CHANGES},
+	[NG_QUERY] = {do_query, NEED_CALL_ID},
+	[NG_LIST] = {do_list, 0},
+	[NG_STATISTICS] = {do_statistics, 0},
+	[NG_ACTIVE] = {do_role, CHANGES},
+	[NG_STANDBY] = {do_role, CHANGES},
+	[NG_CALLS] = {do_calls, 0},
+	[NG_EXPLAIN] = {do_explain, NEED_CALL_ID},
+	[NG_DEBUG] = {do_debug, NEED_CALL_ID | CHANGES},
+	[NG_LIMITS_COMMAND] = {do_operate, CHANGES},
+	[NG_DRAIN] = {do_operate, CHANGES},
+	[NG_LOG_LEVEL] = {do_operate, CHANGES},
+	[NG_RELOAD] = {do_operate, CHANGES},
+	[NG_PUBLISH] = {do_publish, NEED_SDP},
+	[NG_SUBSCRIBE_REQUEST] = {do_subscribe_request, NEED_CALL_ID},
+	[NG_SUBSCRIBE_ANSWER] = {do_subscribe_answer,
+		NEED_SDP | NEED_CALL_ID | NEED_TO_TAG | CHANGES},
+	[NG_UNSUBSCRIBE] = {do_unsubscribe, NEED_CALL_ID | NEED_TO_TAG | CHANGES},
+	[NG_SILENCE_MEDIA] = {do_silence_media, NEED_CALL_ID | CHANGES},
+	[NG_UNSILENCE_MEDIA] = {do_unsilence_media, NEED_CALL_ID | CHANGES},
+	[NG_BLOCK_MEDIA] = {do_block_media, NEED_CALL_ID | CHANGES},
+	[NG_UNBLOCK_MEDIA] = {do_unblock_media, NEED_CALL_ID | CHANGES},
+	[NG_BLOCK_DTMF] = {do_block_dtmf, NEED_CALL_ID | CHANGES},
+	[NG_CONNECT] = {do_connect, NEED_CALL_ID | NEED_FROM_TAG | NEED_TO_TAG | CHANGES},
+	[NG_UNBLOCK_DTMF] = {do_unblock_dtmf, NEED_CALL_ID | CHANGES},
+	[NG_START_RECORDING] = {do_start_recording, NEED_CALL_ID | CHANGES},
+	[NG_PAUSE_RECORDING] = {do_pause_recording, NEED_CALL_ID | CHANGES},
+	[NG_STOP_RECORDING] = {do_stop_recording, NEED_CALL_ID | CHANGES},
+};
+
+const struct command *handler_command(enum ng_command c)
+{
+	return &commands[c];
+}
+
+const char *handler_missing(const struct ng_request *r, uint32_t need)
+{
+	if (need & NEED_SDP && !r->sdp.len)
+		return "No SDP body in message";
+	if (need & NEED_CALL_ID && !r->call_id.len)
+		return "No call-id in message";
+	if (need & NEED_FROM_TAG && !r->from_tag.len)
+		return "No from-tag in message";
+	if (need & NEED_TO_TAG && !r->to_tag.len)
+		return "No to-tag in message";
+	return NULL;
+}
+
+/* Commands other relays know. Who operates the proxy must see at once whether the command was
+ * misspelled, or this relay cannot do it. */
+static const struct handler_refusal refusals[] = {
+	{"play media", "Not supported: needs an audio codec, and this relay has none"},
+	{"stop media", "Not supported: needs an audio codec, and this relay has none"},
+	{"play DTMF", "Not supported: needs an audio codec, and this relay has none"},
+	{"transform", "Not supported: needs an audio codec, and this relay has none"},
+	{"inject start", "Not supported: needs an audio codec to mix, and this relay has none"},
+	{"inject stop", "Not supported: needs an audio codec to mix, and this relay has none"},
+	{"start forwarding", "Not supported: use start recording"},
+	{"stop forwarding", "Not supported: use stop recording"},
+	{"mesh", "Not supported: this relay does not join calls"},
+	{"create", "Not supported: this relay does not make media of its own"},
+	{"create answer", "Not supported: this relay does not make media of its own"},
+	{"cli", "Not supported: use xcipherctl"},
+};
+
+const struct handler_refusal *handler_refusals(size_t *n)
+{
+	*n = sizeof(refusals) / sizeof(refusals[0]);
+	return refusals;
+}
+
+const char *handler_unknown(struct str command)
+{
+	for (size_t i = 0; i < sizeof(refusals) / sizeof(refusals[0]); i++)
+		if (ng_spelled_like(command, str_from(refusals[i].command)))
+			return refusals[i].reason;
+	return "Unrecognized command";
+}

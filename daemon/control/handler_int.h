@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What handler.c, the life of a request, and handler_commands.c, what the commands do, share. */
+#ifndef CONTROL_HANDLER_INT_H
+#define CONTROL_HANDLER_INT_H
+
+#include "base/log.h"
+#include "control/handler.h"
+#include "control/interval.h"
+
+struct handler {
+	struct calls *calls;
+	struct stats_source stats;
+	const char *(*become)(void *arg, bool active);
+	void *become_arg;
+	void (*changed)(void *arg);
+	void *changed_arg;
+	handler_operate_fn *operate;
+	void *operate_arg;
+	const struct ng_templates *templates;
+	uint64_t start_ns;                            /* CLOCK_MONOTONIC */
+	struct handler_count count[NG_COMMAND_COUNT]; /* [NG_NONE]: never became a command */
+	struct interval interval;
+	uint64_t duplicates, drops[NG_DROP_COUNT];
+	struct log_limit log_warning, log_load;
+};
+
+/* One request on its way through. */
+struct job {
+	struct handler *h;
+	struct pool *p;
+	struct sbuf *to;
+	enum ng_encoding enc;
+	struct ng_request r;
+	uint64_t now_ns;
+	struct call_reply reply;
+	struct ngval *dict; /* what the handler adds to the reply */
+	bool debug;         /* its call is debugged */
+};
+
+#define NEED_SDP      0x1u
+#define NEED_CALL_ID  0x2u
+#define NEED_FROM_TAG 0x4u
+#define NEED_TO_TAG   0x8u
+#define CHANGES       0x10u /* more than its reply */
+
+struct command {
+	void (*run)(struct job *j);
+	uint32_t need;
+};
+
+const struct command *handler_command(enum ng_command c);
+/* The error-reason if the request lacks what need demands; NULL: it lacks nothing. */
+const char *handler_missing(const struct ng_request *r, uint32_t need);
+/* The error-reason for a command that is not in the table. */
+const char *handler_unknown(struct str command);
+
+#endif
