@@ -4,33 +4,9 @@
  * What it may write is scratch of the burst, and session keys into places that no authentic packet needs (keys.c). */
 #include <assert.h>
 
-#include "layout.h"
-#include "media/int.h"
+#include "media/draft.h"
 
 enum { PLAIN_RTCP = 1 }; /* key slot */
-
-/* One packet on its way to becoming a job. */
-struct draft {
-	struct media *m;
-	const struct arena *a;
-	const struct media_in *in; /* the burst */
-	uint32_t at;               /* which of it */
-	const uint8_t *p;          /* the packet */
-	uint32_t len;
-	const struct media_ctx *rx, *tx; /* tx: NULL = it does not leave */
-	bool rtcp;
-	uint32_t copies;    /* see media_stream_cfg.copy */
-	uint32_t quiet_to;  /* stream that silence goes to in place of the packet, or MEDIA_NONE */
-	uint32_t quiet_off; /* where that silence lies in arena.in; 0 = nowhere yet */
-	uint16_t seq;
-	struct note *note;
-	struct xc_job *job;
-};
-
-static uint8_t drop(struct draft *d, enum media_verdict why)
-{
-	return media_drop(d->m, d->note->stream, why);
-}
 
 /* --- Which way? ----------------------------------------------------------------------------------------------- */
 
@@ -48,47 +24,9 @@ static uint8_t receive_only(struct draft *d, enum media_verdict why)
 static uint8_t hold_back(struct draft *d, enum media_verdict why)
 {
 	if (!d->rx->rx.set)
-		return drop(d, why);
+		return draft_drop(d, why);
 	/* It was not sent in vain if somebody listens. */
 	return receive_only(d, d->copies && why == MEDIA_DROP_INACTIVE ? MEDIA_JOB : why);
-}
-
-enum gate { OPEN, QUIET, SHUT };
-
-/* A byte of silence in the packet's codec, 0 = it has none that is bytes of a kind. G.722's means a difference of nothing in both of its
- * bands: whatever was heard before, the decoder's predictors run down. */
-static uint8_t silence_of(const struct draft *d, const struct media_stream_cfg *cfg)
-{
-	uint8_t type = d->p[1] & 0x7f;
-
-	return type == 0 && cfg->quiet & MEDIA_QUIET_PCMU    ? 0xff
-		: type == 8 && cfg->quiet & MEDIA_QUIET_PCMA ? 0xd5
-		: type == 9 && cfg->quiet & MEDIA_QUIET_G722 ? 0xfd
-							     : 0;
-}
-
-/* What these MEDIA_GATE_* mean for the packet, that came to a stream with cfg. */
-static enum gate gate_of(const struct draft *d, const struct media_stream_cfg *cfg, uint8_t gate)
-{
-	uint8_t type = d->p[1] & 0x7f; /* classified as RTP: there are two bytes */
-
-	if (d->rtcp || !(gate & MEDIA_GATE_ALL))
-		return OPEN;
-	if (gate & MEDIA_GATE_DROP)
-		return SHUT;
-	if (cfg->events[type / 64] >> type % 64 & 1)
-		return gate & MEDIA_GATE_DTMF ? SHUT : OPEN;
-	if (gate & MEDIA_GATE_MEDIA)
-		return SHUT;
-	if (gate & MEDIA_GATE_QUIET)
-		return silence_of(d, cfg) ? QUIET : SHUT;
-	return OPEN;
-}
-
-/* Both of a stream's gates: of all that comes to it, and of what goes to one place. */
-static enum gate gate_to(const struct draft *d, const struct media_stream_cfg *cfg, uint8_t to)
-{
-	return gate_of(d, cfg, cfg->gate | to >> 4);
 }
 
 /* The packet itself goes no further, silence does in its place. */
@@ -138,26 +76,26 @@ static uint8_t route(struct draft *d)
 	d->note->stream = stream;
 	s = &m->stream[stream];
 	if (d->len > ARENA_MAX_PACKET)
-		return drop(d, MEDIA_DROP_TOO_LONG);
+		return draft_drop(d, MEDIA_DROP_TOO_LONG);
 	d->rtcp = is_rtcp(&s->cfg, d->p, kind);
 	if (kind > PKT_RTCP || s->cfg.raw || (!d->rtcp && !s->cfg.rtp))
 		return media_other(m, in, stream, kind, d->note, d->job);
 	/* Its listener has played on, and every other packet would wait for it. */
 	if (in->t_ns < m->shed_before_ns[s->cfg.emergency])
-		return drop(
+		return draft_drop(
 			d, s->cfg.emergency ? MEDIA_DROP_OVERLOAD_EMERGENCY : MEDIA_DROP_OVERLOAD);
 	d->rx = d->note->rx = &m->ctx[s->cfg.ctx];
 	if (!learn_accepts(&s->learn, &m->trial[stream].learn, &s->cfg, &in->src,
 		    media_proves(&d->rx->rx, d->rtcp)))
-		return drop(d, MEDIA_DROP_SOURCE);
+		return draft_drop(d, MEDIA_DROP_SOURCE);
 	belief = media_believe(m, s, in);
 	if (belief != MEDIA_JOB)
-		return drop(d, belief);
+		return draft_drop(d, belief);
 	/* Plain RTP too is received, so that a call whose media is blocked is not taken for a silent one. */
 	if (s->cfg.gate && d->rx->rx.set) {
-		if (gate_of(d, &s->cfg, s->cfg.gate) == SHUT)
+		if (media_gate_of(d, &s->cfg, s->cfg.gate) == SHUT)
 			return receive_only(d, MEDIA_DROP_BLOCKED);
-		gate = gate_to(d, &s->cfg, s->cfg.gate);
+		gate = media_gate_to(d, &s->cfg, s->cfg.gate);
 	}
 	d->copies = m->doublers && d->rx->rx.set && !s->cfg.listener ? s->cfg.copy[d->rtcp] : 0;
 	if (gate == SHUT)
@@ -251,7 +189,7 @@ static uint8_t received(struct draft *d)
 	uint8_t v = measure(d, rx_tail(d));
 
 	v = v == MEDIA_JOB && d->rx->rx.srtp ? measure_srtp(d) : v;
-	return v == MEDIA_JOB ? v : drop(d, (enum media_verdict)v);
+	return v == MEDIA_JOB ? v : draft_drop(d, (enum media_verdict)v);
 }
 
 /* Session keys for this index: with a key derivation rate they are not always there. */
@@ -259,7 +197,7 @@ static uint8_t slot_for(
 	struct draft *d, const struct media_way *w, uint32_t key, uint64_t index, uint32_t *slot)
 {
 	*slot = media_key_slot(d->m, d->a, w, key, d->rtcp, index, d->in[d->at].t_ns);
-	return *slot == MEDIA_NONE ? drop(d, MEDIA_DROP_KEY_EPOCH) : MEDIA_JOB;
+	return *slot == MEDIA_NONE ? draft_drop(d, MEDIA_DROP_KEY_EPOCH) : MEDIA_JOB;
 }
 
 /* A packet that is too old for the window may be more than half a cycle ahead instead. */
@@ -293,11 +231,11 @@ static uint8_t rx_index(struct draft *d)
 		j->rx_index =
 			media_ssrc_index(d->m, d->rx, table, s, j->ssrc, d->seq, d->in, d->at);
 	if (j->rx_index > SRTP_INDEX_MAX)
-		return drop(d, MEDIA_DROP_INDEX_END);
+		return draft_drop(d, MEDIA_DROP_INDEX_END);
 	if ((s ? !media_ssrc_new(s, j->rx_index)
 	       : media_ssrc_past_has(d->m, d->rx, table, j->ssrc, j->rx_index)) &&
 		!is_a_cycle_ahead(d, s))
-		return drop(d, MEDIA_DROP_REPLAY);
+		return draft_drop(d, MEDIA_DROP_REPLAY);
 	return slot_for(d, &d->rx->rx, d->note->rx_key, j->rx_index, &j->rx_key);
 }
 
@@ -325,7 +263,7 @@ static uint8_t pass_through(struct draft *d)
 	}
 	v = measure(d, none);
 	j->rx_key = d->rtcp;
-	return v == MEDIA_JOB ? v : drop(d, (enum media_verdict)v);
+	return v == MEDIA_JOB ? v : draft_drop(d, (enum media_verdict)v);
 }
 
 /* With its session keys, where somebody is to have it deciphered and there are any for this index. */
@@ -351,13 +289,13 @@ static uint8_t tx_rtp_index(struct draft *d)
 	if (!s &&
 		media_ssrc_refused(m, d->tx, ssrc,
 			media_ssrc_may_turn(m, d->note, m->in_stream[d->at], &in->src), in->t_ns))
-		return drop(d, MEDIA_DROP_SSRC_LIMIT);
+		return draft_drop(d, MEDIA_DROP_SSRC_LIMIT);
 	d->job->tx_index = media_ssrc_index(m, d->tx, TX_RTP, s, ssrc, d->seq, d->in, d->at);
 	if (d->job->tx_index > SRTP_INDEX_MAX)
-		return drop(d, MEDIA_DROP_INDEX_END);
+		return draft_drop(d, MEDIA_DROP_INDEX_END);
 	if (s ? !media_ssrc_new(s, d->job->tx_index)
 	      : media_ssrc_past_has(m, d->tx, TX_RTP, ssrc, d->job->tx_index))
-		return drop(d, MEDIA_DROP_NONCE);
+		return draft_drop(d, MEDIA_DROP_NONCE);
 	return slot_for(d, &d->tx->tx, d->note->tx_key, d->job->tx_index, &d->job->tx_key);
 }
 
@@ -376,10 +314,10 @@ static uint8_t tx_rtcp_index(struct draft *d)
 
 	d->job->tx_index = valid ? scratch->scratch_rtcp : next;
 	if (d->job->tx_index > SRTCP_INDEX_MAX)
-		return drop(d, MEDIA_DROP_INDEX_END);
+		return draft_drop(d, MEDIA_DROP_INDEX_END);
 	if (d->tx->cfg->rtcp_from_ns &&
 		d->job->tx_index > media_rtcp_ceiling(d->tx->cfg->rtcp_from_ns, d->in[d->at].t_ns))
-		return drop(d, MEDIA_DROP_RTCP_RATE);
+		return draft_drop(d, MEDIA_DROP_RTCP_RATE);
 	v = slot_for(d, &d->tx->tx, d->note->tx_key, d->job->tx_index, &d->job->tx_key);
 	if (v == MEDIA_JOB) {
 		scratch->scratch_burst = m->burst;
@@ -418,7 +356,7 @@ static uint8_t leave_rtcp(struct draft *d)
 	return v;
 }
 
-static uint8_t leave(struct draft *d)
+uint8_t media_leave(struct draft *d)
 {
 	static const struct media_ctx plain;
 	const struct media_ctx *tx = d->tx ? d->tx : &plain;
@@ -427,7 +365,7 @@ static uint8_t leave(struct draft *d)
 	uint32_t end = j->hdr_len + j->body_len;
 
 	if (end + t.len > ARENA_MAX_PACKET)
-		return drop(d, MEDIA_DROP_TOO_LONG);
+		return draft_drop(d, MEDIA_DROP_TOO_LONG);
 	j->tx_tag_off = end + t.tag;
 	j->tx_key = d->rtcp;
 	d->note->seal = 0;
@@ -475,136 +413,7 @@ static uint8_t prepare(struct draft *d)
 			rename_source(d);
 		v = v == MEDIA_JOB ? rx_index(d) : v;
 	}
-	return v == MEDIA_JOB ? leave(d) : v;
-}
-
-/* --- Silence and listeners ---------------------------------------------------------------------------------------------------- */
-
-uint32_t media_burst_max(const struct media *m)
-{
-	return m->doublers && m->cfg.burst_max > 1 ? m->cfg.burst_max / 2 : m->cfg.burst_max;
-}
-
-uint32_t media_first_slot(const struct media *m)
-{
-	return (uint32_t)((m->burst + 1) % m->bursts) * m->cfg.burst_max;
-}
-
-static uint32_t first_slot(const struct media *m)
-{
-	return (uint32_t)(m->burst % m->bursts) * m->cfg.burst_max;
-}
-
-static void slots_begin(struct media *m, const struct media_in *in, uint32_t n)
-{
-	uint32_t first = first_slot(m);
-
-	m->slot_next = 0;
-	if (!m->doublers)
-		return;
-	memset(m->slot_used, 0, m->cfg.burst_max);
-	for (uint32_t i = 0; i < n; i++)
-		if (in[i].slot >= first && in[i].slot - first < m->cfg.burst_max)
-			m->slot_used[in[i].slot - first] = 1;
-}
-
-static bool slot_take(struct media *m, uint32_t *slot)
-{
-	while (m->slot_next < m->cfg.burst_max && m->slot_used[m->slot_next])
-		m->slot_next++;
-	*slot = first_slot(m) + m->slot_next;
-	return m->slot_next++ < m->cfg.burst_max;
-}
-
-/* A plain packet like this one, but silent, behind it in the same slot, which is ours until the burst is done. Its header stays:
- * sequence number, time and SSRC go on for who hears it; padding becomes silence too. False: there is no room. */
-static bool silence(struct draft *d)
-{
-	const struct media_stream_cfg *cfg = &d->m->stream[d->m->in_stream[d->at]].cfg;
-	const struct media_in *in = &d->in[d->at];
-	const struct xc_job *j = d->job;
-	uint32_t off = in->in_off + in->len, len = j->hdr_len + j->body_len;
-	uint8_t *p = d->a->in + off;
-
-	if (d->quiet_off)
-		return true;
-	if (off % ARENA_SLOT_LEN + len + XC_SLACK > ARENA_SLOT_LEN)
-		return false;
-	memcpy(p, d->p, j->hdr_len);
-	p[0] &= (uint8_t)~0x20;
-	memset(p + j->hdr_len, silence_of(d, cfg), j->body_len);
-	d->quiet_off = off;
-	return true;
-}
-
-/* What goes in: no longer what came, but silence that nobody protected. */
-static void take_silence(const struct draft *from, struct xc_job *job)
-{
-	job->in_off = from->quiet_off;
-	job->ssrc = be32(from->a->in + from->quiet_off + 8);
-	job->rx_key = 0;
-	job->rx_index = 0;
-	job->rx_tag_off = job->hdr_len + job->body_len;
-	job->flags &= ~(uint32_t)XC_JOB_RX_CLEAR;
-}
-
-/* The same packet once more, or silence in its place, for the stream to: what arrived is the same, what leaves is not. */
-static bool copy(struct draft *from, uint32_t to, bool quiet, struct note *note, struct xc_job *job)
-{
-	struct media *m = from->m;
-	const struct xc_job *what = from->note->passed ? media_open(m, from->note) : from->job;
-	struct draft d = *from;
-	uint32_t slot;
-
-	d.tx = &m->ctx[m->stream[to].cfg.ctx];
-	if (!d.tx->tx.set || what->rx_key == MEDIA_NONE)
-		return false;
-	d.note = note;
-	d.job = job;
-	*note = *from->note;
-	*job = *what;
-	note->passed = false;
-	note->to = to;
-	note->why = MEDIA_SENT;
-	note->stream = to; /* what goes wrong from here on is counted there */
-	note->tx_key = d.tx->tx.srtp ? d.tx->tx.slot : 0;
-	note->tx = &m->ctx[m->stream[to].cfg.ctx];
-	if (media_key_spent(m, &d.tx->tx, note->tx_key))
-		return drop(&d, MEDIA_DROP_LIFETIME), false;
-	if ((quiet && !silence(from)) || !slot_take(m, &slot))
-		return drop(&d, MEDIA_DROP_COPY_ROOM), false;
-	if (quiet)
-		take_silence(from, job);
-	job->out_off = slot * ARENA_SLOT_LEN + ARENA_HEADROOM;
-	job->flags &= ~(uint32_t)XC_JOB_TX_CLEAR;
-	return leave(&d) == MEDIA_JOB;
-}
-
-/* Jobs for silence, and for all that listen, behind that of the packet itself. Returns how many. */
-static uint32_t copies(struct draft *d, struct xc_job *job, uint32_t at, uint32_t end)
-{
-	struct media *m = d->m;
-	const struct media_stream_cfg *cfg = &m->stream[m->in_stream[d->at]].cfg;
-	uint32_t next = d->copies, n = 0;
-
-	if (d->quiet_to != MEDIA_NONE && at < end &&
-		copy(d, d->quiet_to, true, &m->note[at], &job[at]))
-		m->note[at + n++].copy_of = at - 1;
-	for (uint32_t i = 0; next && i < MEDIA_COPIES_MAX && at + n < end; i++) {
-		uint32_t to = next - 1;
-		enum gate gate;
-
-		if (to >= m->cfg.max_stream || !m->stream[to].set || !m->stream[to].cfg.listener)
-			break;
-		next = m->stream[to].cfg.copy[d->rtcp];
-		gate = cfg->gate || m->stream[to].cfg.gate ? gate_to(d, cfg, m->stream[to].cfg.gate)
-							   : OPEN;
-		if (gate == SHUT || !copy(d, to, gate == QUIET, &m->note[at + n], &job[at + n]))
-			continue;
-		m->note[at + n].copy_of = at - 1;
-		n++;
-	}
-	return n;
+	return v == MEDIA_JOB ? media_leave(d) : v;
 }
 
 void media_shed(struct media *m, uint64_t ordinary_before_ns, uint64_t emergency_before_ns)
@@ -633,7 +442,7 @@ static uint32_t prepare_one(struct media *m, const struct arena *a, struct media
 	jobs += in[i].verdict == MEDIA_JOB;
 	/* The burst's packets themselves come first: jobs are kept for them. */
 	if (in[i].verdict == MEDIA_JOB && (d.copies || d.quiet_to != MEDIA_NONE))
-		jobs += copies(&d, job, jobs, m->cfg.burst_max - (n - i - 1));
+		jobs += media_copies(&d, job, jobs, m->cfg.burst_max - (n - i - 1));
 	return jobs;
 }
 
@@ -645,7 +454,7 @@ uint32_t media_prepare(
 	assert(n <= m->cfg.burst_max);
 	assert(m->burst - m->done < m->bursts);
 	media_lane_use(m, ++m->burst);
-	slots_begin(m, in, n);
+	media_slots_begin(m, in, n);
 	media_ahead_begin(m, in, n);
 	for (uint32_t i = 0; i < n; i++) {
 		media_ahead(m, in, n, i);

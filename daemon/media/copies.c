@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Part of the first half of the packet's way (prepare.c): which gates shut it or silence it, and the jobs for silence in its place
+ * and for all that listen, with their output slots. */
+#include "media/draft.h"
+
+/* --- Gates ------------------------------------------------------------------------------------------------------ */
+
+/* A byte of silence in the packet's codec, 0 = it has none that is bytes of a kind. G.722's means a difference of nothing in both of its
+ * bands: whatever was heard before, the decoder's predictors run down. */
+static uint8_t silence_of(const struct draft *d, const struct media_stream_cfg *cfg)
+{
+	uint8_t type = d->p[1] & 0x7f;
+
+	return type == 0 && cfg->quiet & MEDIA_QUIET_PCMU    ? 0xff
+		: type == 8 && cfg->quiet & MEDIA_QUIET_PCMA ? 0xd5
+		: type == 9 && cfg->quiet & MEDIA_QUIET_G722 ? 0xfd
+							     : 0;
+}
+
+enum gate media_gate_of(const struct draft *d, const struct media_stream_cfg *cfg, uint8_t gate)
+{
+	uint8_t type = d->p[1] & 0x7f; /* classified as RTP: there are two bytes */
+
+	if (d->rtcp || !(gate & MEDIA_GATE_ALL))
+		return OPEN;
+	if (gate & MEDIA_GATE_DROP)
+		return SHUT;
+	if (cfg->events[type / 64] >> type % 64 & 1)
+		return gate & MEDIA_GATE_DTMF ? SHUT : OPEN;
+	if (gate & MEDIA_GATE_MEDIA)
+		return SHUT;
+	if (gate & MEDIA_GATE_QUIET)
+		return silence_of(d, cfg) ? QUIET : SHUT;
+	return OPEN;
+}
+
+enum gate media_gate_to(const struct draft *d, const struct media_stream_cfg *cfg, uint8_t to)
+{
+	return media_gate_of(d, cfg, cfg->gate | to >> 4);
+}
+
+/* --- Silence and listeners -------------------------------------------------------------------------------------- */
+
+uint32_t media_burst_max(const struct media *m)
+{
+	return m->doublers && m->cfg.burst_max > 1 ? m->cfg.burst_max / 2 : m->cfg.burst_max;
+}
+
+uint32_t media_first_slot(const struct media *m)
+{
+	return (uint32_t)((m->burst + 1) % m->bursts) * m->cfg.burst_max;
+}
+
+static uint32_t first_slot(const struct media *m)
+{
+	return (uint32_t)(m->burst % m->bursts) * m->cfg.burst_max;
+}
+
+void media_slots_begin(struct media *m, const struct media_in *in, uint32_t n)
+{
+	uint32_t first = first_slot(m);
+
+	m->slot_next = 0;
+	if (!m->doublers)
+		return;
+	memset(m->slot_used, 0, m->cfg.burst_max);
+	for (uint32_t i = 0; i < n; i++)
+		if (in[i].slot >= first && in[i].slot - first < m->cfg.burst_max)
+			m->slot_used[in[i].slot - first] = 1;
+}
+
+static bool slot_take(struct media *m, uint32_t *slot)
+{
+	while (m->slot_next < m->cfg.burst_max && m->slot_used[m->slot_next])
+		m->slot_next++;
+	*slot = first_slot(m) + m->slot_next;
+	return m->slot_next++ < m->cfg.burst_max;
+}
+
+/* A plain packet like this one, but silent, behind it in the same slot, which is ours until the burst is done. Its header stays:
+ * sequence number, time and SSRC go on for who hears it; padding becomes silence too. False: there is no room. */
+static bool silence(struct draft *d)
+{
+	const struct media_stream_cfg *cfg = &d->m->stream[d->m->in_stream[d->at]].cfg;
+	const struct media_in *in = &d->in[d->at];
+	const struct xc_job *j = d->job;
+	uint32_t off = in->in_off + in->len, len = j->hdr_len + j->body_len;
+	uint8_t *p = d->a->in + off;
+
+	if (d->quiet_off)
+		return true;
+	if (off % ARENA_SLOT_LEN + len + XC_SLACK > ARENA_SLOT_LEN)
+		return false;
+	memcpy(p, d->p, j->hdr_len);
+	p[0] &= (uint8_t)~0x20;
+	memset(p + j->hdr_len, silence_of(d, cfg), j->body_len);
+	d->quiet_off = off;
+	return true;
+}
+
+/* What goes in: no longer what came, but silence that nobody protected. */
+static void take_silence(const struct draft *from, struct xc_job *job)
+{
+	job->in_off = from->quiet_off;
+	job->ssrc = be32(from->a->in + from->quiet_off + 8);
+	job->rx_key = 0;
+	job->rx_index = 0;
+	job->rx_tag_off = job->hdr_len + job->body_len;
+	job->flags &= ~(uint32_t)XC_JOB_RX_CLEAR;
+}
+
+/* The same packet once more, or silence in its place, for the stream to: what arrived is the same, what leaves is not. */
+static bool copy(struct draft *from, uint32_t to, bool quiet, struct note *note, struct xc_job *job)
+{
+	struct media *m = from->m;
+	const struct xc_job *what = from->note->passed ? media_open(m, from->note) : from->job;
+	struct draft d = *from;
+	uint32_t slot;
+
+	d.tx = &m->ctx[m->stream[to].cfg.ctx];
+	if (!d.tx->tx.set || what->rx_key == MEDIA_NONE)
+		return false;
+	d.note = note;
+	d.job = job;
+	*note = *from->note;
+	*job = *what;
+	note->passed = false;
+	note->to = to;
+	note->why = MEDIA_SENT;
+	note->stream = to; /* what goes wrong from here on is counted there */
+	note->tx_key = d.tx->tx.srtp ? d.tx->tx.slot : 0;
+	note->tx = &m->ctx[m->stream[to].cfg.ctx];
+	if (media_key_spent(m, &d.tx->tx, note->tx_key))
+		return draft_drop(&d, MEDIA_DROP_LIFETIME), false;
+	if ((quiet && !silence(from)) || !slot_take(m, &slot))
+		return draft_drop(&d, MEDIA_DROP_COPY_ROOM), false;
+	if (quiet)
+		take_silence(from, job);
+	job->out_off = slot * ARENA_SLOT_LEN + ARENA_HEADROOM;
+	job->flags &= ~(uint32_t)XC_JOB_TX_CLEAR;
+	return media_leave(&d) == MEDIA_JOB;
+}
+
+uint32_t media_copies(struct draft *d, struct xc_job *job, uint32_t at, uint32_t end)
+{
+	struct media *m = d->m;
+	const struct media_stream_cfg *cfg = &m->stream[m->in_stream[d->at]].cfg;
+	uint32_t next = d->copies, n = 0;
+
+	if (d->quiet_to != MEDIA_NONE && at < end &&
+		copy(d, d->quiet_to, true, &m->note[at], &job[at]))
+		m->note[at + n++].copy_of = at - 1;
+	for (uint32_t i = 0; next && i < MEDIA_COPIES_MAX && at + n < end; i++) {
+		uint32_t to = next - 1;
+		enum gate gate;
+
+		if (to >= m->cfg.max_stream || !m->stream[to].set || !m->stream[to].cfg.listener)
+			break;
+		next = m->stream[to].cfg.copy[d->rtcp];
+		gate = cfg->gate || m->stream[to].cfg.gate
+			? media_gate_to(d, cfg, m->stream[to].cfg.gate)
+			: OPEN;
+		if (gate == SHUT || !copy(d, to, gate == QUIET, &m->note[at + n], &job[at + n]))
+			continue;
+		m->note[at + n].copy_of = at - 1;
+		n++;
+	}
+	return n;
+}
