@@ -81,7 +81,7 @@ enum ng_command {
 };
 
 /* Flags that change what we do. X(id, name); the many that are accepted and mean nothing to a
- * relay are a table in ng.c. */
+ * relay are a table in ng_words.c. */
 /* clang-format off */
 #define NG_FLAGS(X) \
 	X(TRUST_ADDRESS, "trust-address") \

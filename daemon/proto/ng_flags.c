@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The raw flag string that a script wrote ("rtpp-flags"): words, k=v, lists [a b], dictionaries
  * [k=v k=v]. It comes from people, so nothing in it is an error: a missing bracket closes at the
- * end, one too many is skipped. Only cuts; meanings are ng.c's. */
+ * end, one too many is skipped. Only cuts; meanings are ng_keys.c's. */
 #include "proto/ng_int.h"
 
 static bool is_space(char c)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Inside proto/ only: what ng.c, ng_words.c and ng_flags.c share while one request is read. */
+/* Inside proto/ only: what ng.c, ng_keys.c, ng_words.c, ng_filter.c and ng_flags.c share while one request is read. */
 #ifndef PROTO_NG_INT_H
 #define PROTO_NG_INT_H
 
@@ -44,9 +44,11 @@ void ng_set_attr_tree(struct ng_parser *x, const struct ngval *v);
 bool ng_set_filter_word(struct ng_parser *x, struct str word);
 /* The attribute goes, wherever it stands. */
 void ng_strip_attr(struct ng_parser *x, struct str attr);
-/* ng.c: goes into the reply's warning. */
+/* ng_keys.c: all keys of the message, a dictionary, into the request. False without memory. */
+bool ng_set_message(struct ng_parser *x, const struct ngval *msg);
+/* ng_keys.c: goes into the reply's warning. */
 void ng_unknown(struct ng_parser *x, struct str word);
-/* ng.c: to be asked before a word is looked up: there were enough of them. */
+/* ng_keys.c: to be asked before a word is looked up: there were enough of them. */
 bool ng_too_many(struct ng_parser *x);
 /* ng_words.c: "word: why", likewise, of what is known and not done; the first few. */
 void ng_note(struct ng_parser *x, struct str word, const char *why);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* What the words of an ng request mean: flags, the values of keys that have several, transport
- * words. Each meaning is known here once, whichever of the ways it was written in (ng.c finds
+ * words. Each meaning is known here once, whichever of the ways it was written in (ng_keys.c finds
  * out which). Pure. */
 #include "proto/ng_int.h"
 
