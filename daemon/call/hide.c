@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Media that a script does not want the other side to know of (ng's sdp-media-remove). They are left out of what it is offered, not only
  * rejected; so its m-lines have other numbers than the offerer's (RFC 3264 8: an m-line never changes its place), and here the two are
- * brought together: inside the call there is one numbering, that of who knows of most. Pure. */
+ * brought together: inside the call there is one numbering, that of who knows of most. An answer gets the m-lines of the offer here too,
+ * where it lacks them or has another kind in their place. Pure. */
 #include "call/negotiate.h"
 
 static bool is_known(struct str kind)
@@ -73,20 +74,44 @@ static bool stand_in(struct sdp_media *out, struct pool *p, const struct sdp_med
 	return true;
 }
 
-const char *hide_fill(struct neg_in *in, const struct side *to)
+static bool is_other_kind(const struct sdp *answer, const struct side *to, uint32_t i)
 {
-	uint32_t n = in->sdp->media_count;
+	const struct leg *l = side_leg_get(to, i);
+
+	return l && answer->media[i].port && neg_other_kind(l, &answer->media[i]);
+}
+
+static bool has_other_kinds(const struct sdp *answer, const struct side *to)
+{
+	for (uint32_t i = 0; i < answer->media_count; i++)
+		if (is_other_kind(answer, to, i))
+			return true;
+	return false;
+}
+
+const char *hide_fill(struct plan *plan, struct neg_in *in, const struct side *to)
+{
+	const struct sdp *said = in->sdp;
+	uint32_t n = said->media_count;
 	struct sdp *offer, *all;
 
-	if (n >= to->legs || !to->sdp.len)
+	if ((n >= to->legs || !to->sdp.len) && !has_other_kinds(said, to))
 		return NULL;
 	offer = pool_alloc(in->p, sizeof(*offer));
 	all = pool_alloc(in->p, sizeof(*all));
 	if (!offer || !all)
 		return "Out of memory";
-	*all = *in->sdp;
-	if (sdp_parse(offer, in->p, to->sdp, NULL) != SDP_OK)
-		return NULL;
+	*all = *said;
+	if (!to->sdp.len || sdp_parse(offer, in->p, to->sdp, NULL) != SDP_OK)
+		offer->media_count = 0;
+	for (uint32_t i = 0; i < n; i++) {
+		if (!is_other_kind(said, to, i))
+			continue;
+		neg_warn_kind(plan, in->p, side_leg_get(to, i), &said->media[i], i);
+		if (!stand_in(&all->media[i], in->p,
+			    i < offer->media_count ? &offer->media[i] : &said->media[i]))
+			return "Out of memory";
+	}
 	for (; n < offer->media_count; n++)
 		if (!stand_in(&all->media[n], in->p, &offer->media[n]))
 			return "Out of memory";

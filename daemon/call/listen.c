@@ -177,7 +177,11 @@ void negotiate_listen_answer(struct plan *plan, struct call *c, struct neg_in *i
 		const struct sdp_media *m = i < in->sdp->media_count ? &in->sdp->media[i] : NULL;
 		struct leg *l = s->leg[i];
 
-		if (!m || !l || !l->used || !m->port || !sdp_proto_is_rtp(m->proto)) {
+		bool other = m && l && l->used && m->port && neg_other_kind(l, m);
+
+		if (other)
+			neg_warn_kind(plan, in->p, l, m, i);
+		if (!m || !l || !l->used || !m->port || !sdp_proto_is_rtp(m->proto) || other) {
 			neg_close(l, true);
 			continue;
 		}

@@ -231,7 +231,7 @@ void negotiate_answer(struct plan *plan, struct call *c, struct neg_in *in)
 	else
 		error = hide_number(in, from, to, false);
 	if (!error)
-		error = hide_fill(in, to);
+		error = hide_fill(plan, in, to);
 	if (!error)
 		error = twice_fits(to, in->sdp->media_count);
 	if (!error && take_tag(from, in->r->to_tag))

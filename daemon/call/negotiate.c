@@ -161,6 +161,22 @@ void neg_set_kind(struct leg *l, const struct sdp_media *m)
 	keep_text(l->kind, sizeof(l->kind), m->kind);
 }
 
+bool neg_other_kind(const struct leg *l, const struct sdp_media *m)
+{
+	char kind[sizeof(l->kind)];
+
+	keep_text(kind, sizeof(kind), m->kind);
+	return *l->kind && !str_eq_nocase(str_from(l->kind), str_from(kind));
+}
+
+void neg_warn_kind(struct plan *plan, struct pool *p, const struct leg *l,
+	const struct sdp_media *m, uint32_t i)
+{
+	plan_warn(plan, p,
+		pool_printf(p, "media %u: refused, " STR_FMT " as the answer to %s",
+			(unsigned)i + 1, STR_ARG(m->kind), l->kind));
+}
+
 /* Old-style hold names no address: what was known stays. */
 void neg_set_remote(
 	struct leg *l, const struct endpoint *rtp, const struct endpoint *rtcp, bool mux)

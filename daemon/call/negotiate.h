@@ -129,6 +129,11 @@ void neg_remotes(struct leg *l, const struct sdp_media *m, bool mux, const struc
 void neg_set_remote(
 	struct leg *l, const struct endpoint *rtp, const struct endpoint *rtcp, bool mux);
 void neg_set_kind(struct leg *l, const struct sdp_media *m);
+/* Whether the m-line is not of the leg's kind, "audio" for instance. A leg without a kind takes any. */
+bool neg_other_kind(const struct leg *l, const struct sdp_media *m);
+/* Warns that m-line i is refused for that. */
+void neg_warn_kind(struct plan *plan, struct pool *p, const struct leg *l,
+	const struct sdp_media *m, uint32_t i);
 /* Where the line stands that was refused, and why. i: the media. */
 struct str neg_refused_line(struct pool *p, uint32_t i, const struct crypto_refused *r);
 /* The suites that whoever said this may speak, by the script's minimum: bit per suite. */
@@ -151,9 +156,10 @@ bool neg_too_many(struct plan *plan, const struct side *from, uint32_t media,
 bool hide_wanted(const struct ng_request *r, const struct sdp_media *m);
 /* The offer has this m-line: is the party told of it, and from now on? fresh: it never heard of an m-line with this number. */
 void hide_decide(struct side *to, uint32_t media, bool wanted, bool fresh);
-/* Adds m-lines of the offer that the answer lacks, as rejected (RFC 3264 6: the numbers are the same). to: the offerer. NULL, or the
+/* Adds m-lines of the offer that the answer lacks, as rejected (RFC 3264 6: the numbers are the same). An m-line of another kind
+ * than the offer's becomes a rejected one of the offer's kind, with a warning (RFC 3264 6.1). to: the offerer. NULL, or the
  * error-reason. */
-const char *hide_fill(struct neg_in *in, const struct side *to);
+const char *hide_fill(struct plan *plan, struct neg_in *in, const struct side *to);
 static inline bool hide_from(const struct side *s, uint32_t media)
 {
 	return s->hidden >> media & 1;

@@ -116,3 +116,23 @@ def test_feedback_goes_towards_avp_and_stays_towards_avpf(relay):
 def test_media_that_are_not_known_keep_their_place(relay):
     reply = relay.call().offer(sdp(audio(), media("application", 0, "x", profile="UDP/FOO"), video()))
     assert [m.kind for m in reply.sdp.media] == ["audio", "application", "video"], reply
+
+
+@compat_each("m-lines", "RFC 3264 section 6.1", [
+    # the answer's kinds, the kinds and ports that the offerer gets, media that the warning names
+    (["video", "audio"], [("audio", False), ("video", False)], ["media 1", "media 2"]),
+    (["audio", "audio"], [("audio", True), ("video", False)], ["media 2"]),
+    (["AUDIO", "video"], [("audio", True), ("video", True)], []),
+])
+def test_an_m_line_of_another_kind_is_refused(relay, kinds, told, warned):
+    call = relay.call()
+    write = {"audio": audio, "AUDIO": lambda port: media("AUDIO", port, "0"), "video": video}
+    for to_tag in ("", "b"):
+        call.offer(sdp(audio(), video()), to_tag=to_tag)
+        reply = call.answer(sdp(*(write[k](port=4100 + 2 * i) for i, k in enumerate(kinds)), **B))
+        assert [(m.kind.lower(), bool(m.port)) for m in reply.sdp.media] == told, reply
+        assert [w for w in ("media 1", "media 2") if w in reply.warning] == warned, reply
+    # The next answer may accept them again.
+    call.offer(sdp(audio(), video()), to_tag="b")
+    reply = call.answer(sdp(audio(), video(), **B))
+    assert all(m.port for m in reply.sdp.media) and not reply.warning, reply

@@ -166,3 +166,11 @@ def test_closed_places_are_used_again_when_all_are_taken(relay):
     assert len(more.sdp.media) == 64 and more["from-tags"] == ["p8", "p0"]
     assert [bool(m.port) for m in more.sdp.media] == [True] * 16 + [False] * 48
     assert [more["media-labels"][label]["tag"] for label in labels(more)[:16]] == ["p0"] * 8 + ["p8"] * 8
+
+
+@compat_each("subscribe", "RFC 3264 section 6.1", [(audio, ""), (video, "video as the answer to audio")])
+def test_a_listener_of_another_kind_is_refused(relay, kind, warning):
+    call = answered(relay)
+    offer = call.request("subscribe request", from_tag="a")
+    reply = call.request("subscribe answer", to_tag=offer["to-tag"], sdp=sdp(kind(direction="recvonly"), ip="10.200.2.2"))
+    assert warning in reply.warning and bool(warning) == bool(reply.warning), reply
