@@ -95,11 +95,10 @@ const char *handler_drop_name(enum ng_drop reason)
 
 /* --- Requests ------------------------------------------------------------------------------ */
 
-/* Polled by programs and people: neither logged nor part of a call's history. */
-static bool only_looks(enum ng_command c)
+/* Commands that change nothing are polled by programs and people: they are neither logged nor part of a call's history. */
+static bool changes(enum ng_command c)
 {
-	return c == NG_PING || c == NG_QUERY || c == NG_LIST || c == NG_STATISTICS ||
-		c == NG_CALLS || c == NG_EXPLAIN;
+	return handler_command(c)->need & CHANGES;
 }
 
 /* Decode and carry out; what there is to say ends up in j->reply and j->dict. */
@@ -141,7 +140,7 @@ static void run(struct job *j, const struct endpoint *from, struct str body, enu
 	j->debug = calls_debug(j->h->calls, j->r.call_id); /* it may be gone afterwards */
 	if (!j->reply.error)
 		c->run(j);
-	if (!only_looks(j->r.command))
+	if (changes(j->r.command))
 		calls_note(j->h->calls, &j->r, j->now_ns, j->reply.error);
 	j->debug |= calls_debug(j->h->calls, j->r.call_id);
 }
@@ -218,8 +217,8 @@ static void write_log(struct job *j)
 		log_call(LOG_INFO, &about, "%s: %s%s" STR_FMT, name, j->reply.error,
 			j->reply.detail.len ? ", " : "", STR_ARG(j->reply.detail));
 	else
-		log_call(only_looks(j->r.command) ? LOG_DEBUG : LOG_INFO, &about, "%s: ok%s%s",
-			name, j->r.from.family ? ", from " : "",
+		log_call(changes(j->r.command) ? LOG_INFO : LOG_DEBUG, &about, "%s: ok%s%s", name,
+			j->r.from.family ? ", from " : "",
 			j->r.from.family ? endpoint_fmt(&j->r.from, from) : "");
 	if (j->reply.notice.len)
 		log_call(LOG_NOTICE, &about, "%s: " STR_FMT, name, STR_ARG(j->reply.notice));
@@ -254,7 +253,7 @@ static bool planned_fits(void *arg, const struct call_reply *planned)
 static void write_reply(struct job *j, struct ngval *tree, size_t start)
 {
 	bool done = tree && !j->reply.error && !j->reply.load_limit && !j->reply.sdp.s &&
-		handler_command(j->r.command)->need & CHANGES;
+		changes(j->r.command);
 
 	reply_write(j->to, pool_failed(j->p) ? NULL : tree, j->enc);
 	if (!j->to->err)
@@ -267,12 +266,6 @@ static void write_reply(struct job *j, struct ngval *tree, size_t start)
 	}
 	reply_write_error(j->to, start, j->enc);
 	j->reply.error = "no reply";
-}
-
-/* Those with SDP in their reply do, too. */
-static bool changes_calls(enum ng_command c)
-{
-	return handler_command(c)->need & (CHANGES | NEED_SDP) || c == NG_SUBSCRIBE_REQUEST;
 }
 
 int handler_request(struct handler *h, struct pool *p, const struct endpoint *from, struct str body,
@@ -296,7 +289,7 @@ int handler_request(struct handler *h, struct pool *p, const struct endpoint *fr
 	}
 	h->count[j.r.command].requests++;
 	write_reply(&j, tree, start);
-	if (h->changed && changes_calls(j.r.command))
+	if (h->changed && changes(j.r.command))
 		h->changed(h->changed_arg);
 	if (j.reply.error || j.reply.load_limit)
 		h->count[j.r.command].errors++;

@@ -199,8 +199,8 @@ static void do_role(struct job *j)
 
 static const struct command commands[NG_COMMAND_COUNT] = {
 	[NG_PING] = {do_ping, 0},
-	[NG_OFFER] = {do_offer, NEED_SDP | NEED_CALL_ID | NEED_FROM_TAG},
-	[NG_ANSWER] = {do_answer, NEED_SDP | NEED_CALL_ID | NEED_FROM_TAG | NEED_TO_TAG},
+	[NG_OFFER] = {do_offer, NEED_SDP | NEED_CALL_ID | NEED_FROM_TAG | CHANGES},
+	[NG_ANSWER] = {do_answer, NEED_SDP | NEED_CALL_ID | NEED_FROM_TAG | NEED_TO_TAG | CHANGES},
 	[NG_DELETE] = {do_delete, NEED_CALL_ID | CHANGES},
 	[NG_QUERY] = {do_query, NEED_CALL_ID},
 	[NG_LIST] = {do_list, 0},
@@ -214,8 +214,8 @@ static const struct command commands[NG_COMMAND_COUNT] = {
 	[NG_DRAIN] = {do_operate, CHANGES},
 	[NG_LOG_LEVEL] = {do_operate, CHANGES},
 	[NG_RELOAD] = {do_operate, CHANGES},
-	[NG_PUBLISH] = {do_publish, NEED_SDP},
-	[NG_SUBSCRIBE_REQUEST] = {do_subscribe_request, NEED_CALL_ID},
+	[NG_PUBLISH] = {do_publish, NEED_SDP | CHANGES},
+	[NG_SUBSCRIBE_REQUEST] = {do_subscribe_request, NEED_CALL_ID | CHANGES},
 	[NG_SUBSCRIBE_ANSWER] = {do_subscribe_answer,
 		NEED_SDP | NEED_CALL_ID | NEED_TO_TAG | CHANGES},
 	[NG_UNSUBSCRIBE] = {do_unsubscribe, NEED_CALL_ID | NEED_TO_TAG | CHANGES},

@@ -41,7 +41,7 @@ struct job {
 #define NEED_CALL_ID  0x2u
 #define NEED_FROM_TAG 0x4u
 #define NEED_TO_TAG   0x8u
-#define CHANGES       0x10u /* more than its reply */
+#define CHANGES       0x10u /* a call, or the daemon */
 
 struct command {
 	void (*run)(struct job *j);
