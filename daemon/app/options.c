@@ -15,6 +15,7 @@
 #include "base/ini.h"
 #include "base/log.h"
 #include "base/nearest.h"
+#include "base/refused.h"
 #include "base/secmem.h"
 #include "base/secret_file.h"
 #include "control/teardown.h"
@@ -47,39 +48,9 @@ static const char *guess(char *buf, size_t len, const char *dashes, const char *
 	return buf;
 }
 
-/* Why getopt_long() refused this word. */
-static void complain_word(FILE *to, const char *word)
+static const char *row_form(size_t i)
 {
-	char name[64], more[128];
-	size_t len = strcspn(word, "="), similar = 0;
-	const struct option_row *row, *first = NULL;
-
-	if (strncmp(word, "--", 2) != 0) {
-		fprintf(to, "xcipherd: %s is no option: all are long. --help lists them\n", word);
-		return;
-	}
-	snprintf(name, sizeof(name), "%.*s", (int)(len - 2), word + 2);
-	row = row_find(name);
-	for (size_t i = 0; !row && i < OPTION_ROWS; i++) {
-		if (strncmp(option_rows[i].name, name, strlen(name)) != 0)
-			continue;
-		if (!similar++)
-			first = &option_rows[i];
-	}
-	if (similar == 1)
-		row = first;
-	if (row && row->kind == FLAG)
-		fprintf(to, "xcipherd: --%s takes no value\n", row->name);
-	else if (row)
-		fprintf(to, "xcipherd: --%s needs a value: --%s=%s\n", row->name, row->name,
-			row->arg);
-	else if (similar && name[0])
-		fprintf(to,
-			"xcipherd: --%s is ambiguous: --%s is one of %zu options that begin so\n",
-			name, first->name, similar);
-	else
-		fprintf(to, "xcipherd: there is no option --%s%s --help lists all\n", name,
-			guess(more, sizeof(more), "--", name)[0] ? more : ".");
+	return i < OPTION_ROWS ? option_rows[i].arg : "";
 }
 
 static void help(void)
@@ -226,6 +197,7 @@ static enum options_result read_args(
 	 * unless they differ. */
 	enum { LONG = 256 };
 	struct option longs[OPTION_ROWS + 3] = {0};
+	char why[256];
 	int at;
 
 	for (size_t i = 0; i < OPTION_ROWS; i++)
@@ -247,7 +219,9 @@ static enum options_result read_args(
 			return OPTIONS_EXIT_OK;
 		}
 		if (c < LONG) {
-			complain_word(complaints(o), argv[optind - 1]);
+			option_refused(why, sizeof(why), argv[optind - 1], longs, OPTION_ROWS + 2,
+				row_form);
+			fprintf(complaints(o), "xcipherd: %s\n", why);
 			return OPTIONS_EXIT_ERROR;
 		}
 		if (strcmp(longs[at].name, "version") == 0) {

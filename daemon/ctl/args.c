@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/refused.h"
 #include "ctl/client.h"
 #include "ctl/view.h"
 
@@ -178,6 +179,21 @@ static int take(struct args *a, int code, const char *value)
 	}
 }
 
+static const char *no_form(size_t i)
+{
+	(void)i;
+	return "";
+}
+
+static int refused(const char *word, const struct option *all, size_t n)
+{
+	char why[256];
+
+	option_refused(why, sizeof(why), word, all, n, no_form);
+	fprintf(stderr, "xcipherctl: %s\n", why);
+	return EXIT_USAGE;
+}
+
 int args_read(struct args *a, int argc, char **argv)
 {
 	struct option all[ARRAY_LEN(longs) + ARRAY_LEN(filters) + 1] = {0};
@@ -195,10 +211,8 @@ int args_read(struct args *a, int argc, char **argv)
 			return 0;
 		status = c == 'h'  ? take(a, CODE(HELP, 0), NULL)
 			: c == 'j' ? take(a, AT(BOOL, json), NULL)
-			: c == '?'
-			? usage("there is no such option, or its value is missing or too much",
-				  argv[optind - 1])
-			: take(a, c, optarg);
+			: c == '?' ? refused(argv[optind - 1], all, ARRAY_LEN(all) - 1)
+				   : take(a, c, optarg);
 	}
 	return status;
 }

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "base/nearest.h"
 #include "base/secmem.h"
 #include "ctl/args.h"
 #include "ctl/calls.h"
@@ -233,6 +234,7 @@ void help(void)
 	for (size_t i = 0; i < ARRAY_LEN(commands); i++)
 		printf("  %-10s %-15s  %s\n", commands[i].name, commands[i].operand,
 			commands[i].help);
+	printf("  %-10s %-15s  print this, or what a command does\n", "help", "[COMMAND]");
 	args_help();
 }
 
@@ -367,6 +369,37 @@ static const struct command *find(const char *name)
 	return NULL;
 }
 
+static const char *command_name(const void *arg, size_t i)
+{
+	return ((const struct command *)arg)[i].name;
+}
+
+static int unknown(const char *name)
+{
+	const char *near = nearest(name, command_name, commands, ARRAY_LEN(commands));
+
+	fprintf(stderr, "xcipherctl: there is no command %s. %s%s%s\"xcipherctl help\" lists all\n",
+		name, near ? "Did you mean " : "", near ? near : "", near ? "? " : "");
+	return EXIT_USAGE;
+}
+
+/* "help", or "help COMMAND". */
+static int help_on(int words, char **word)
+{
+	const struct command *c = words ? find(word[0]) : NULL;
+
+	if (words > 1)
+		return usage("one word too many", word[1]);
+	if (words && !c)
+		return unknown(word[0]);
+	if (c)
+		printf("xcipherctl [OPTION]... %s %s\n  %s. More: man xcipherctl\n", c->name,
+			c->operand, c->help);
+	else
+		help();
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
 	struct args a = {.timeout = 5};
@@ -379,9 +412,11 @@ int main(int argc, char **argv)
 		return status;
 	if (optind == argc)
 		return usage("no command given", NULL);
+	if (strcmp(argv[optind], "help") == 0)
+		return help_on(argc - optind - 1, argv + optind + 1);
 	c = find(argv[optind]);
 	if (!c)
-		return usage("there is no such command", argv[optind]);
+		return unknown(argv[optind]);
 	if (++optind < argc && strpbrk(c->needs, "cC") && !a.call_id)
 		a.call_id = argv[optind++];
 	a.word = argv + optind;

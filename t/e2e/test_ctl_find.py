@@ -8,6 +8,7 @@ import pty
 import re
 import select
 import struct
+import subprocess
 import termios
 import threading
 
@@ -207,3 +208,17 @@ def test_a_reply_that_no_datagram_takes(net):
     p = ctl(net, "--limit=200", "list")
     assert p.returncode == 1 and "Reply is too long" in p.stderr and "--listen-tcp-ng" in p.stderr, p
     assert daemon.stop() == 0
+
+
+def test_wrong_words_have_one_cause(_net):
+    def says(*words):
+        done = subprocess.run([os.path.join(relay.BUILD, "xcipherctl"), *words], capture_output=True, text=True, check=False)
+        assert done.returncode == 2 and not done.stdout and done.stderr.count("\n") == 1, done
+        return done.stderr
+
+    for words, want in ((["cals"], "no command cals. Did you mean calls?"), (["qqq"], 'no command qqq. "xcipherctl help"'), (["help", "cals"], "Did you mean calls?"),
+                        (["--limt=3", "calls"], "Did you mean --limit?"), (["--limit"], "--limit needs a value"), (["--yes=1"], "--yes takes no value"),
+                        (["--s=1"], "--s is ambiguous"), (["calls", "a", "b"], "one word too many")):
+        assert want in says(*words), (words, says(*words))
+    done = subprocess.run([os.path.join(relay.BUILD, "xcipherctl"), "help", "calls"], capture_output=True, text=True, check=True)
+    assert "calls" in done.stdout and done.stdout.count("\n") == 2, done
