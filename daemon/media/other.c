@@ -95,6 +95,9 @@ uint8_t media_other(struct media *m, const struct media_in *in, uint32_t stream,
 	note->kind = (uint8_t)kind;
 	note->rx = &m->ctx[s->cfg.ctx];
 	direct(m, s, note);
+	/* media_ahead_again() asks for it, as for any other job's. */
+	if (note->to != MEDIA_NONE)
+		note->tx = &m->ctx[m->stream[note->to].cfg.ctx];
 	*job = (struct xc_job){
 		.in_off = in->in_off,
 		.out_off = in->slot * ARENA_SLOT_LEN + ARENA_HEADROOM,
