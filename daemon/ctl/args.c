@@ -14,7 +14,7 @@
 
 int usage(const char *what, const char *arg)
 {
-	fprintf(stderr, "xcipherctl: %s%s%s. --help tells more\n", what, arg ? ": " : "",
+	fprintf(stderr, "xcipherctl: %s%s%s. See --help\n", what, arg ? ": " : "",
 		arg ? arg : "");
 	return EXIT_USAGE;
 }
@@ -34,19 +34,19 @@ int no_answer(const struct args *a, int err)
 
 /* X(name, argument or "", help) */
 #define FILTERS(X)                                                                    \
-	X("one-way", "", "calls of which one terminal is received, the other is not") \
+	X("one-way", "", "calls in which one terminal sends and the other is silent") \
 	X("bad-tags", "", "calls with many packets that fail authentication")         \
-	X("trouble", "", "calls with anything wrong: the two above, low quality")     \
-	X("plain", "", "calls with media in clear")                                   \
+	X("trouble", "", "calls with any trouble, such as the two above or low quality")     \
+	X("plain", "", "calls with media in the clear")                                   \
 	X("early", "", "calls that are not answered yet")                             \
 	X("hold", "", "calls on hold")                                                \
 	X("emergency", "", "emergency calls")                                         \
-	X("mos-below", "SCORE", "calls with a lower mean opinion score, as 3.5")      \
-	X("loss-above", "PERCENT", "calls that lose more packets")                    \
-	X("suite", "NAME", "calls with this suite, or a part of its name, or plain")  \
-	X("codec", "NAME", "calls with this codec, or a part of its name")            \
+	X("mos-below", "SCORE", "calls with a lower mean opinion score, e.g. 3.5")      \
+	X("loss-above", "PERCENT", "calls that lose more of their packets, e.g. 1.5")                    \
+	X("suite", "NAME", "calls with this suite (or part of its name), or plain")  \
+	X("codec", "NAME", "calls with this codec (or part of its name)")            \
 	X("ip", "ADDR", "calls with a terminal at this address")                      \
-	X("since", "TIME", "calls that began at most so long ago: 90s, 10m, 2h, 1d")
+	X("since", "TIME", "calls that began within this time: 90s, 10m, 2h, 1d")
 
 static const struct filter {
 	const char *name, *arg, *help;
@@ -82,7 +82,7 @@ void args_help(void)
 	       "  --ng-key-file=FILE   sign requests with the first key of xcipherd's --ng-key-file\n"
 	       "  --timeout=SECONDS    how long to wait for the answer (5)\n"
 	       "  --json               print the reply as JSON, for scripts\n"
-	       "  --watch[=SECONDS]    ask again and again (2)\n"
+	       "  --watch[=SECONDS]    repeat the command (every 2)\n"
 	       "  --call-id=TEXT       for offer, answer, delete, query\n"
 	       "  --from-tag=TEXT      for offer, answer, delete, query, record\n"
 	       "  --to-tag=TEXT        for answer, delete, query\n"
@@ -90,11 +90,11 @@ void args_help(void)
 	       "  --sdp=FILE           body for offer and answer, - for standard input\n"
 	       "  --flags=TEXT         flags as in a Kamailio script, sent as rtpp-flags\n"
 	       "  --limit=N            for list (32) and calls (100)\n"
-	       "  --all                all calls, however many there are\n"
+	       "  --all                for calls and terminate: all calls\n"
 	       "  --sort=ORDER         for calls and top: new, age, mos, loss, rtt, jitter, errors, packets, silence\n"
-	       "  --yes                terminate without asking\n"
+	       "  --yes                for terminate: do not ask\n"
 	       "  --version, --help\n\n"
-	       "For calls, top and terminate, all of which must hold:\n");
+	       "Filters for calls, top and terminate; a call must meet all that are given:\n");
 	for (size_t i = 0; i < ARRAY_LEN(filters); i++) {
 		snprintf(left, sizeof(left), "--%s%s%s", filters[i].name,
 			filters[i].arg[0] ? "=" : "", filters[i].arg);

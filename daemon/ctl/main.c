@@ -72,7 +72,7 @@ static int fill_level(struct pool *p, struct ngval *req, const struct args *a)
 			ngval_add_str(p, req, STR("level"), pool_printf(p, "%zu", i));
 			return 0;
 		}
-	return usage("a level is 0 to 7, or error, warning, info, debug", a->word[0]);
+	return usage("a level is 0 to 7, or error, warning, notice, info, debug", a->word[0]);
 }
 
 static int fill_record(struct pool *p, struct ngval *req, const struct args *a)
@@ -187,13 +187,13 @@ struct command {
 
 static const struct command commands[] = {
 	{"top", "[PART]", "live view of the daemon and its calls", "w", "statistics", NULL, NULL},
-	{"calls", "[PART]", "the calls there are, or those whose Call-ID or tag has PART in it",
+	{"calls", "[PART]", "table of calls, or of those with PART in their Call-ID or a tag",
 		"w", "calls", NULL, NULL},
 	{"call", "CALL-ID", "one call: its streams, addresses, suites, counters", "cW", "query",
 		fill_call, view_call},
 	{"call", "ID debug on|off", "log all that happens to this call", "cW", "query", fill_call,
 		view_call},
-	{"explain", "CALL-ID", "what was offered and chosen, why, and what happened since", "c",
+	{"explain", "CALL-ID", "suites of a call and the reason for each, likely faults, and events", "c",
 		"explain", NULL, view_explain},
 	{"stats", "", "what the daemon does, on one screen", "", "statistics", NULL, view_stats},
 	{"engine", "", "devices that cipher, their state, and what was measured", "", "statistics",
@@ -206,13 +206,13 @@ static const struct command commands[] = {
 		show_tree},
 	{"standby", "", "leave all calls to another node, and follow them", "", "standby", NULL,
 		show_tree},
-	{"loglevel", "[N]", "how much is logged: 3 errors, 4 warnings, 6 information, 7 debugging",
+	{"loglevel", "[N]", "log level: 3 errors, 4 warnings, 5 notices, 6 information, 7 debugging",
 		"w", "log level", fill_level, show_level},
 	{"reload", "", "read the options again; what needs a restart is logged", "", "reload", NULL,
 		show_nothing},
 	{"record", "CALL-ID [WHAT]", "start, pause, stop or discard its recording", "cw",
 		"start recording", fill_record, show_tree},
-	{"terminate", "[CALL-ID]", "end a call at once, or all that the filter options name", "C",
+	{"terminate", "[CALL-ID]", "end a call at once, or all calls that the filters select", "C",
 		"delete", fill_end, show_nothing},
 	{"kill", "CALL-ID", "end a call at once", "c", "delete", fill_end, show_nothing},
 	{"ping", "", "ask whether the daemon answers", "", "ping", NULL, NULL},
@@ -276,7 +276,7 @@ static void advise(const struct command *c, struct str reason)
 		fprintf(stderr, "xcipherd has to be started with --redis and --redis-key-file\n");
 	else if (str_starts(reason, STR("Reply is too long")))
 		fprintf(stderr,
-			"no datagram takes it; with --listen-tcp-ng at the address of --listen-ng it comes over TCP\n");
+			"it is too long for a datagram; set --listen-tcp-ng to the address of --listen-ng to get it over TCP\n");
 }
 
 static int show(const struct command *c, const struct args *a, struct ngval *reply, struct pool *p,
