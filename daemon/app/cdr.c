@@ -55,7 +55,7 @@ static void again(struct cdr *c)
 	int fd = open_file(c->path);
 
 	if (fd < 0) {
-		log_err("cannot open --cdr-file=%s again: %s. Records go on to the file that was open",
+		log_err("cannot reopen --cdr-file=%s: %s. Records continue in the old file",
 			c->path, strerror(-fd));
 		return;
 	}

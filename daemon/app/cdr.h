@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Records of ended calls (CDR): one JSON object per line, appended to a file by a thread of its own,
- * so that a slow disk holds up no call. Control thread only. */
+/* Records of ended calls (CDR): one JSON object per line. A separate thread appends them to a file, so
+ * that a slow disk delays no call. Control thread only. */
 #ifndef APP_CDR_H
 #define APP_CDR_H
 
@@ -9,13 +9,13 @@
 struct cdr;
 
 /* Opens the file, which is created with mode 0640 if it is not there. 0 or -errno, with one line in
- * err. path must live as long. */
+ * err. path must outlive it. */
 int cdr_create(struct cdr **out, const char *path, char *err, size_t err_len);
-/* Queues a record. It is lost, and that is logged, if too many wait. NULL is fine. */
+/* Queues a record. If too many wait, it is dropped, and this is logged. NULL is fine. */
 void cdr_write(struct cdr *c, const struct ngval *record);
 /* Opens the path again before the next record: for log rotation. NULL is fine. */
 void cdr_reopen(struct cdr *c);
-/* Writes what waits, and ends. NULL is fine. */
+/* Writes all queued records and ends the thread. NULL is fine. */
 void cdr_destroy(struct cdr *c);
 
 #endif

@@ -68,9 +68,9 @@ static void handover_notice(void *arg, const struct call_handover *h)
 	(void)arg;
 	if (h->short_tag) {
 		log_call(LOG_NOTICE, &about,
-			"32-bit SRTCP tag: the terminal's SRTCP has tags of 32 bits, RFC 4568 has 80 for its suite; %s",
+			"32-bit SRTCP tag: the terminal sends SRTCP tags of 32 bits; RFC 4568 requires 80 for its suite; %s",
 			h->accepted ? "accepted and answered in kind"
-				    : "dropped (srtcp-tag-32=yes accepts them)");
+				    : "dropped (set srtcp-tag-32=yes to accept them)");
 		return;
 	}
 	log_call(LOG_NOTICE, &about,
@@ -93,7 +93,7 @@ static void trace_notice(void *arg, const struct call_trace *t)
 	log_call(LOG_DEBUG, &about, STR_FMT, STR_ARG(t->text));
 }
 
-/* The closing line has a level of its own: it survives where single commands are not logged. */
+/* Notice, above the level of single commands, so that the closing line can be logged without them. */
 static void end_notice(void *arg, const struct call_closing *e)
 {
 	const struct daemon *d = arg;
@@ -103,7 +103,7 @@ static void end_notice(void *arg, const struct call_closing *e)
 	cdr_write(d->cdr, e->record);
 }
 
-/* Strangers can provoke these lines, in all calls at once. */
+/* Attackers can provoke these lines in all calls at once, so their number per second is limited. */
 static void trouble_notice(void *arg, const struct call_trouble *t)
 {
 	struct daemon *d = arg;
@@ -113,7 +113,7 @@ static void trouble_notice(void *arg, const struct call_trouble *t)
 	if (second != d->troubles.second) {
 		if (d->troubles.held)
 			log_write(LOG_NOTICE,
-				"%u more calls in trouble were not logged: see xcipherctl --trouble calls",
+				"%u more reports of calls in trouble were suppressed: see xcipherctl --trouble calls",
 				d->troubles.held);
 		d->troubles.second = second;
 		d->troubles.lines = d->troubles.held = 0;

@@ -129,7 +129,7 @@ static void log_capacity(const struct daemon *d)
 	uint32_t pairs = ports_free_count(d->ports), files = ports_descriptors_count(d->ports);
 
 	log_info(
-		"room for %u calls of one audio stream: %u pairs of ports, descriptors for %u, two pairs for each call",
+		"room for %u calls with one audio stream each: %u port pairs, descriptors for %u pairs, 2 pairs per call",
 		(pairs < files ? pairs : files) / 2, pairs, files);
 }
 

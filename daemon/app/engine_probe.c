@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* See engine_probe.h. The child sends its result by one pipe, and what the library prints by another. It leads
- * a process group, because it starts children of its own (opencl_probe.c). */
+/* See engine_probe.h. The child sends its result through one pipe and the library's output through another. It
+ * leads a process group, because it starts children of its own (opencl_probe.c). */
 #include "app/engine_probe.h"
 
 #include <errno.h>
@@ -98,7 +98,7 @@ static int start(struct child *c, const struct engine_ops *ops, const struct eng
 	return c->pid < 0 ? -errno : 0;
 }
 
-/* Keeps the end of what is printed. False: there is no more. */
+/* Keeps the end of the output. False: end of file. */
 static bool hear(struct child *c)
 {
 	size_t half = sizeof(c->said) / 2;
@@ -114,7 +114,7 @@ static bool hear(struct child *c)
 	return n > 0 || (n < 0 && errno == EINTR);
 }
 
-/* False: there is no more. */
+/* False: end of file. */
 static bool take_result(struct child *c)
 {
 	ssize_t n = read(c->result_fd, (char *)&c->result + c->result_len,
@@ -125,7 +125,7 @@ static bool take_result(struct child *c)
 	return n > 0 || (n < 0 && errno == EINTR);
 }
 
-/* Until the child has ended, or its time is over: false. */
+/* Reads until the child ends. False: its time is over. */
 static bool follow(struct child *c, uint32_t seconds)
 {
 	uint64_t end = clock_mono_ns() + seconds * NS_PER_SEC, now;
@@ -173,12 +173,12 @@ static int judge(struct child *c, const struct engine_ops *ops, bool in_time, ui
 	}
 	if (!in_time) {
 		snprintf(err, err_len,
-			"%s: the library did not finish its start within %u s (--opencl-start-timeout), tried in a child process. Check its driver with clinfo%s%.200s",
+			"%s: the library did not finish its start within %u s (--opencl-start-timeout) in a child process. Check its driver with clinfo%s%.200s",
 			ops->name, seconds, said[0] ? "; it printed: " : "", said);
 		return -ETIMEDOUT;
 	}
 	snprintf(err, err_len,
-		"%s: the library crashed, tried in a child process (signal %d, %s). Check it with clinfo, whether /sys and /proc are mounted, and its driver; or set --engine=serial%s%.200s",
+		"%s: the library crashed in a child process at start (signal %d, %s). Check clinfo, the driver, and that /sys and /proc are mounted; or set --engine=serial%s%.200s",
 		ops->name, WIFSIGNALED(status) ? WTERMSIG(status) : 0,
 		WIFSIGNALED(status) ? strsignal(WTERMSIG(status)) : "it ended by itself",
 		said[0] ? "; it printed: " : "", said);
@@ -193,12 +193,12 @@ int engine_probe(const struct engine_ops *ops, const struct engine_config *cfg, 
 	bool in_time;
 
 	if (res) {
-		snprintf(err, err_len, "%s: no child process to try it in: %s", ops->name,
+		snprintf(err, err_len, "%s: cannot start a child process to test it: %s", ops->name,
 			strerror(-res));
 		return res;
 	}
 	in_time = follow(&c, seconds);
-	/* Its own children, and what hangs. One that has sent its result has nothing left to do. */
+	/* Kills its own children and a child that hangs. A child that has sent its result has finished. */
 	if (!in_time || c.result_len == sizeof(c.result)) {
 		kill(-c.pid, SIGKILL);
 		kill(c.pid, SIGKILL);

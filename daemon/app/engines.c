@@ -11,7 +11,7 @@
 
 #define DEPTH 2u /* one batch is made ready, or taken back, while the device works on the other */
 
-/* Whether the operator asked for this device, so that the daemon must not go on without it. */
+/* Whether the operator named this device, so that the daemon must not start without it. */
 static bool is_wanted(const struct options *o, uint32_t i)
 {
 	return !o->opencl_fallback && (o->engine == ENGINE_OPENCL || o->device[i].name[0]);
@@ -50,21 +50,22 @@ static int device_open(
 	return 0;
 }
 
-/* 0, and it is logged, if the daemon may go on without the device; else res. */
+/* Logs the failure and returns 0 if the daemon may start without the device; else returns res. */
 static int left_out(const struct options *o, uint32_t i, int res, char *err, size_t err_len)
 {
 	size_t len = strlen(err);
 
 	if (!is_wanted(o, i)) {
-		log_warn("left out: %s", err);
+		log_warn("not used: %s", err);
 		return 0;
 	}
 	if (len < err_len)
-		snprintf(err + len, err_len - len, ". --opencl-fallback=yes goes on without it");
+		snprintf(err + len, err_len - len,
+			". Set --opencl-fallback=yes to start without it");
 	return res;
 }
 
-/* All devices before this process calls the library: drivers do not work in a child of a process that has used them. */
+/* Tests all devices before this process calls the library: drivers fail in children of a process that has used them. */
 static int devices_probe(const struct options *o, bool *usable, char *err, size_t err_len)
 {
 	int res = 0;

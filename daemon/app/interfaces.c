@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* See interfaces.h. Flags are asked for each second, which costs a system call for each local address. */
+/* See interfaces.h. Reads the flags once a second: one system call for each local address. */
 #include "app/interfaces.h"
 
 #include <errno.h>

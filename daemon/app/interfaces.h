@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Whether the network interfaces of the local addresses work: a log line when one goes down, loses its
- * carrier or its address, and when it is back. Control thread only. */
+/* Watches the network interfaces of the local addresses. Logs when one goes down or loses its carrier or
+ * its address, and when it works again. Control thread only. */
 #ifndef APP_INTERFACES_H
 #define APP_INTERFACES_H
 
@@ -11,11 +11,11 @@
 #include "steer/steer.h"
 
 /* X(id, text in the log) */
-#define INTERFACE_STATES(X)                                      \
-	X(WORKS, "works again")                                  \
-	X(DOWN, "is down (ip link set up)")                      \
-	X(CARRIER, "has no carrier: cable, switch port or peer") \
-	X(GONE, "does not exist any more")                       \
+#define INTERFACE_STATES(X)                                             \
+	X(WORKS, "works again")                                         \
+	X(DOWN, "is down (ip link set up)")                             \
+	X(CARRIER, "has no carrier: check cable, switch port and peer") \
+	X(GONE, "no longer exists")                                     \
 	X(ADDRESS, "has lost this address")
 
 enum interface_state {
@@ -28,14 +28,14 @@ struct interfaces {
 	uint32_t n;
 	struct {
 		const struct relay_local *local;
-		char dev[IF_NAMESIZE]; /* "": not known yet, or the wildcard address */
+		char dev[IF_NAMESIZE]; /* "": unknown yet, or the wildcard address */
 		enum interface_state state;
 	} one[STEER_MAX_LOCAL];
 };
 
-/* local outlives it. */
+/* local must outlive it. */
 void interfaces_init(struct interfaces *f, const struct relay_local *local, uint32_t n);
-/* Each second. */
+/* Call it once a second. */
 void interfaces_tick(struct interfaces *f, const struct host *host);
 
 #endif

@@ -90,7 +90,7 @@ static void watchdog(struct daemon *d)
 	notify_send(&d->notify, "WATCHDOG=trigger");
 }
 
-/* The process was stopped, or its virtual machine was. Packets that arrived meanwhile are not read yet, but timers run first. */
+/* The process or its virtual machine was stopped. Timers run before the packets that arrived meanwhile are read. */
 static void pause_watch(struct daemon *d)
 {
 	uint64_t mono = clock_mono_ns(), gap = mono - d->second_ns;
@@ -98,7 +98,7 @@ static void pause_watch(struct daemon *d)
 	d->second_ns = mono;
 	if (gap < PAUSE_NS)
 		return;
-	log_warn("the process did not run for %llu s: calls' silence counts from now",
+	log_warn("the process did not run for %llu s: timeouts for calls without media start again",
 		(unsigned long long)(gap / NS_PER_SEC));
 	calls_clock_set(d->calls, clock_real_ns(), 0);
 }
@@ -287,7 +287,7 @@ static void stop(struct daemon *d)
 			close(fds[i]);
 }
 
-/* Devices that hang may take longer than the service manager waits by itself. */
+/* Devices that hang may take longer than the service manager's start timeout. */
 static void tell_start(const struct daemon *d)
 {
 	char text[128];

@@ -79,7 +79,7 @@ static void write_calls(const struct stats_input *in, struct sbuf *b)
 	metrics_u64(b, "rejected_sessions_total", "limit=\"other\"",
 		c.refused > limited ? c.refused - limited : 0);
 	metrics_family(b, "srtp_to_rtp_total", COUNTER,
-		"Media of one side that went from SRTP to RTP in mid-call, by whose wish.");
+		"Media of one side that went from SRTP to RTP in mid-call, by cause.");
 	metrics_u64(b, "srtp_to_rtp_total", "by=\"flags\"", c.weaker_by_order);
 	metrics_u64(b, "srtp_to_rtp_total", "by=\"terminal\"", c.weaker_by_terminal);
 	metrics_one(b, "emergency_sessions_total", COUNTER, "Calls marked as emergencies.",

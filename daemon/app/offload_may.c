@@ -9,7 +9,7 @@ uint32_t offload_target(const struct media_stream_cfg *c)
 	return c->rtp ? c->rtp_to : c->rtcp_to;
 }
 
-/* Another source may take over when this one is silent, or another branch of a fork before the answer: the worker must see both. */
+/* Another source may take over when this one is silent, and before the answer another branch of a fork may: the worker must see both. */
 static bool may_move(const struct off_stream *s)
 {
 	return s->cfg.media_handover || s->cfg.early;

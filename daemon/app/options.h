@@ -18,7 +18,7 @@
 	X("config-file", CONFIG, config_file, "/etc/xcipher/xcipherd.conf", "FILE|none",            \
 		"options from an ini file, section [xcipher]")                                      \
 	X("interface", INTERFACE, local, "", "[NAME/]ADDR[!ADVERTISED]",                            \
-		"local address for media; repeatable; ALIAS=NAME: another name of one")             \
+		"local address for media; repeatable; ALIAS=NAME gives NAME another name")          \
 	X("listen-ng", ENDPOINT, listen_ng, "127.0.0.1:22222", "ADDR:PORT",                         \
 		"receives ng commands by UDP; keep this address private, or set --ng-key-file too") \
 	X("listen-tcp-ng", LISTEN, listen_tcp_ng, "off", "ADDR:PORT|off",                           \
@@ -69,9 +69,9 @@
 	X("opencl-timeout", UINT16, opencl_timeout, "1000", "MILLISECONDS",                         \
 		"a GPU that takes longer for a batch is given up")                                  \
 	X("opencl-start-timeout", UINT16, opencl_start_timeout, "60", "SECONDS",                    \
-		"to find a device and try its kernels in a child process, for each device")         \
+		"time limit for the start of each device, tested in a child process")               \
 	X("opencl-fallback", BOOL, opencl_fallback, "no", "yes|no",                                 \
-		"go on without a device that is named but missing; no = refuse to start")           \
+		"start without a named device that is missing; no = refuse to start")               \
 	X("batches-in-flight", UINT16, batches_in_flight, "0", "N",                                 \
 		"batches a worker gives to a device at once; 0 = 2 to a GPU, 1 to a processor")     \
 	X("workers", UINT16, workers, "0", "N",                                                     \
@@ -123,7 +123,7 @@
 	X("enforce-lifetime", BOOL, enforce_lifetime, "no", "yes|no",                               \
 		"drop packets when a key's signalled lifetime is used up, or only log it")          \
 	X("srtcp-tag-32", BOOL, short_tags, "no", "yes|no",                                         \
-		"accept SRTCP tags of 32 bits under suites with _32, and answer in kind")           \
+		"accept SRTCP tags of 32 bits under suites with _32, and send them, too")           \
 	X("tos", UINT8, tos, "0", "0..255", "TOS or traffic class of packets we send")              \
 	X("endpoint-learning", LEARNING, learning, "heuristic", "off|immediate|delayed|heuristic",  \
 		"how a terminal's address is learned")                                              \
@@ -160,7 +160,7 @@
 	X("recording-max-size", UINT32, recording_max_size, "0", "MEGABYTES",                       \
 		"the oldest are removed while all together are larger; 0 = none")                   \
 	X("cdr-file", STRING, cdr_file, "", "FILE",                                                 \
-		"a record of each ended call is appended here, as JSON; default: none")             \
+		"file to append a JSON record of each ended call to; default: none")                \
 	X("foreground", FLAG, foreground, "no", "", "stay in the foreground")                       \
 	X("pidfile", STRING, pidfile, "", "FILE", "write the process id here")                      \
 	X("user", STRING, user, "", "NAME",                                                         \

@@ -20,11 +20,11 @@ struct place {          /* a worker */
 	uint32_t ports; /* pairs in use */
 	uint32_t room;  /* pairs that it can have */
 	uint32_t busy;  /* percent of a processor, of late */
-	bool behind;    /* commands wait for it: it may not run at present */
+	bool behind;    /* commands are queued for it: it may not be running */
 };
 
-/* A worker that is behind gets no call while another is not. spread: always evenly, for workers that
- * never sleep and so gain nothing from each other's packets. n > 0. */
+/* A worker that is behind gets no call while another worker is not behind. spread: distribute evenly, for
+ * workers that never sleep and so gain nothing from larger bursts. n > 0. */
 uint32_t place_call(const struct place *w, uint32_t n, bool spread);
 
 #endif

@@ -11,7 +11,7 @@
 #include "app/options.h"
 #include "call/relay.h"
 
-/* No core dumps, and as many descriptors as are needed, or as may be had. */
+/* Disables core dumps and raises the limit of descriptors to the number needed, or as far as allowed. */
 void preflight_process(uint64_t descriptors);
 /* Keys are to stay out of swap: so many bytes of them. */
 void preflight_locked(size_t need);

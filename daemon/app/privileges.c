@@ -231,6 +231,6 @@ int privileges_drop(uint64_t keep)
 	check_threads(keep);
 	if (caps_get(&permitted, &inheritable) == 0 && permitted & CAPS_BIT(CAP_IPC_LOCK))
 		log_info(
-			"CAP_IPC_LOCK is kept, because the limit of locked memory cannot be lifted: LimitMEMLOCK=infinity (systemd) or ulimit -Hl unlimited would do without it");
+			"CAP_IPC_LOCK is kept, because the limit of locked memory cannot be lifted. To drop it, set LimitMEMLOCK=infinity (systemd) or ulimit -Hl unlimited");
 	return 0;
 }

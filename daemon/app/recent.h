@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* A histogram of the last ten seconds, from histograms that count since the start: one snapshot of
- * their sum per second. Control thread only. */
+/* A histogram of the last ten seconds. It takes one snapshot per second of the sum of histograms that
+ * count since the start. Control thread only. */
 #ifndef APP_RECENT_H
 #define APP_RECENT_H
 
@@ -17,8 +17,8 @@ struct recent { /* zero is a fresh one */
 
 /* Once a second: takes a snapshot of all n histograms together. */
 void recent_look(struct recent *r, const struct hist *const *h, uint32_t n);
-/* The values since the oldest snapshot, as hist_summarise() has them; max is the upper end of the
- * highest bucket. Returns over how many seconds, 0 = there is no snapshot yet. */
+/* Summarises the values since the oldest snapshot like hist_summarise(); max is the upper end of the
+ * highest bucket. Returns the number of seconds covered, 0 = no snapshot yet. */
 uint32_t recent_summarise(
 	struct hist_summary *out, const struct recent *r, const struct hist *const *h, uint32_t n);
 

@@ -148,7 +148,7 @@ static void number_part(char out[PART_LEN], uint32_t parts)
 		snprintf(out, PART_LEN, "-part%u", parts + 1);
 }
 
-/* The name behind the folder, if it is given with it. Files are made there only, and in none of its folders. */
+/* Strips the folder from the name, if it is given. Files are made directly in that folder only. */
 static struct str in_folder(const struct record *r, struct str file)
 {
 	struct str dir = str_from(r->cfg.dir);

@@ -13,11 +13,11 @@
 
 /* --- Commands ------------------------------------------------------------------------------------------------- */
 
-/* Commands of calls that wait for a worker at most: about 680 calls' worth. Deletions always wait. */
+/* Most commands of calls queued for a worker: those of about 680 calls. Deletions are always queued. */
 #define BACKLOG_MAX   16384u
 #define BEHIND_LOG_NS (10 * NS_PER_SEC)
 
-/* Commands until the end of the first group. */
+/* The number of commands in the first group. */
 static uint32_t group_len(const struct relay_site *s)
 {
 	const struct worker_cmd *first = s->backlog + s->backlog_first;
@@ -28,7 +28,7 @@ static uint32_t group_len(const struct relay_site *s)
 	return n;
 }
 
-/* Whole groups only: the worker must not see a part of a change. */
+/* Moves whole groups only: the worker must not see part of a change. */
 static bool flush(struct relay_site *s)
 {
 	while (s->backlog_n) {
@@ -97,7 +97,7 @@ static void warn_behind(struct app_relay *r, const struct relay_site *s)
 
 	if (log_limit_pass(&r->behind_log, clock_mono_ns(), BEHIND_LOG_NS, &held))
 		log_warn(
-			"worker %u does not keep up: commands of calls wait for it, new calls go to other workers (%llu more held back)",
+			"worker %u does not keep up: call commands are queued for it, new calls go to other workers (%llu more reports suppressed)",
 			(unsigned)(s - r->site), (unsigned long long)held);
 }
 
@@ -131,7 +131,7 @@ static const struct relay_local *op_locals(void *arg, uint32_t *n)
 	return r->cfg.local;
 }
 
-/* It has more to do than the calls that began lately explain. */
+/* Its backlog is larger than the calls that began lately explain. */
 static bool is_behind(const struct relay_site *s)
 {
 	return s->backlog_n || ring_room(&s->w->cmds) < (s->w->cmds.mask + 1) / 4 * 3;

@@ -64,10 +64,10 @@ struct app_relay {
 
 /* --- relay.c --------------------------------------------------------------------------------------------------- */
 
-/* Commands that may be left out: all of them into the ring now, or none. 0 or -EAGAIN. */
+/* Sends optional commands: all of them to the ring now, or none. 0 or -EAGAIN. */
 int relay_push(struct relay_site *s, const struct worker_cmd *cmd, uint32_t n);
-/* Commands of a call: the worker gets all of them at once, now or when its ring has room, in order.
- * 0; -EAGAIN when too many wait already, -ENOMEM. */
+/* Sends commands of a call: the worker receives all of them at once, now or when its ring has room, in order.
+ * 0; -EAGAIN if too many are queued already, -ENOMEM. */
 int relay_queue(
 	struct app_relay *r, struct relay_site *s, const struct worker_cmd *cmd, uint32_t n);
 /* Never fails: it waits where the ring is full. */

@@ -32,7 +32,8 @@ static void set_soon(struct rules_keep *k)
 {
 	if (loop_timer_add(k->loop, &k->timer, k->delay_ns, 0, on_timer, k)) {
 		k->timer = NULL;
-		log_err("%s steering: out of memory, its rules are not set again", k->ops->name);
+		log_err("%s steering: out of memory: its rules are not set again. Restart xcipherd",
+			k->ops->name);
 	}
 	k->delay_ns = 2 * k->delay_ns < DELAY_MAX_NS ? 2 * k->delay_ns : DELAY_MAX_NS;
 }
@@ -64,7 +65,7 @@ static void on_readable(void *arg, uint32_t events)
 
 	(void)events;
 	if (err) {
-		log_err("%s steering: its rules are not watched any more: %s", k->ops->name,
+		log_err("%s steering: its rules are no longer watched: %s", k->ops->name,
 			strerror(-err));
 		loop_io_remove(k->io);
 		k->io = NULL;
@@ -75,7 +76,7 @@ static void on_readable(void *arg, uint32_t events)
 	if (clock_mono_ns() - k->set_ns > DELAY_MAX_NS)
 		k->delay_ns = DELAY_MIN_NS;
 	log_warn(
-		"%s steering: netfilter rules were removed by another program (a firewall service, nft flush ruleset). Media comes by ordinary sockets, at more cost, until they are restored in %.1f s",
+		"%s steering: netfilter rules were removed by another program (a firewall service, nft flush ruleset). Media uses ordinary sockets, at higher cost, until the rules are set again in %.1f s",
 		k->ops->name, (double)k->delay_ns / (double)NS_PER_SEC);
 	set_soon(k);
 }

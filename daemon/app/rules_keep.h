@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Keeps the netfilter rules of the steering: when another program removes them, they are logged as missing and set
- * again. Each time within a minute the delay doubles, from 100 ms up to a minute, so a firewall that flushes again
- * and again makes no loop. Packets come by the ordinary sockets meanwhile. Control thread only. */
+/* Watches the netfilter rules of the steering. When another program removes them, logs that and sets them again.
+ * The delay starts at 100 ms and doubles for each removal within a minute, up to a minute, so that a firewall which
+ * flushes repeatedly causes no loop. Meanwhile packets use the ordinary sockets. Control thread only. */
 #ifndef APP_RULES_KEEP_H
 #define APP_RULES_KEEP_H
 

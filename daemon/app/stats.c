@@ -204,7 +204,7 @@ static void add_times(struct pool *p, struct ngval *dict, const char *key,
 	add_us(p, d, "max_us", s.max);
 }
 
-/* The same of the last seconds: what was long ago hides what is bad now. */
+/* The same for the last ten seconds, because values since the start hide a present problem. */
 static void add_recent(struct pool *p, struct ngval *dict, const struct stats_input *in,
 	const struct hist *const *h)
 {

@@ -42,7 +42,7 @@ void stats_fill_limits(const struct stats_input *in, struct pool *p, struct ngva
 /* The same and more, for the web page. */
 void stats_fill_page(const struct stats_input *in, struct pool *p, struct ngval *dict);
 
-/* Once a second, for what is told of the last ten. */
+/* Call it once a second, for the figures of the last ten seconds. */
 void stats_second(struct stats_input *in);
 
 #endif

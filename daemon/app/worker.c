@@ -22,7 +22,7 @@
 #include "base/lines.h"
 
 #define CMD_RING  4096u
-#define CMD_MANY  (CMD_RING / 2) /* the control thread may have more that found no room */
+#define CMD_MANY  (CMD_RING / 2) /* the control thread may have more that did not fit */
 #define MARK_RING 16384u
 
 /* --- Commands ------------------------------------------------------------------------------------------------- */

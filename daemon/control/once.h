@@ -23,7 +23,7 @@ void once_destroy(struct once *o); /* NULL is fine */
  * cannot be stored, so it must not be executed. */
 int once_check(struct once *o, const struct ng_signed *request, const struct endpoint *from,
 	uint64_t now_s);
-/* The request was not executed after all: one more copy from the same source is new. */
+/* The request was not executed: the next copy from the same source counts as new. */
 void once_again(struct once *o, const struct ng_signed *request);
 /* Frees entries outside the window. Call at any interval. */
 void once_tick(struct once *o, uint64_t now_s);

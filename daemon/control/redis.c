@@ -37,7 +37,7 @@ static void become_active(struct redis *r)
 
 static void leave_if_written(struct redis *r);
 
-/* The process did not run for a while. Another node may have taken over meanwhile, so ask before anything is written. */
+/* The process did not run for a while. Another node may have taken over, so read the role before writing anything. */
 static void ask_after_pause(struct redis *r)
 {
 	uint64_t now = clock_mono_ns(), gap = r->pumped_ns ? now - r->pumped_ns : 0;

@@ -32,7 +32,7 @@ void redis_wait(struct redis *r, uint64_t at_most_ns);
 /* Writes what is still to be written, for half a second at most. Calls stay in Redis. */
 void redis_destroy(struct redis *r);
 
-/* Hands what changed to the kernel, before the command's reply is sent. So a change that was acknowledged survives the process. */
+/* Passes changes to the kernel before the command's reply is sent, so that an acknowledged change survives a crash. */
 void redis_flush(struct redis *r);
 
 /* Take over the calls that were followed, or leave ours to another node. -EALREADY. */

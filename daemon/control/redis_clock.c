@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The clock that nodes share is that of the Redis server that they write to. Each node reads it once a second (TIME) and remembers
- * how far it is ahead of its own, also while Redis is away. So the clocks of nodes need not agree. */
+/* The clock that nodes share is that of the Redis server that they write to. Each node reads it once a second (TIME) and keeps
+ * the difference to its own clock, also while Redis is unreachable. The clocks of nodes therefore need not agree. */
 #include <stdlib.h>
 
 #include "base/clock.h"
 #include "control/redis_int.h"
 
 #define ASK_NS  NS_PER_SEC
-#define YEARS_S (300ull * 366 * 86400) /* a later time is none: nanoseconds end in 2554 */
+#define YEARS_S (300ull * 366 * 86400) /* later times are invalid: 64-bit nanoseconds end in 2554 */
 #define DIFFER_LOG \
 	"redis: the clock of this machine is %lld s %s that of Redis: times of calls are converted; check NTP on both"
 

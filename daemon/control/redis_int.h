@@ -113,7 +113,7 @@ struct redis {
 	/* Following. */
 	struct redis_mirror mirror;
 	uint64_t refused;  /* values and messages that were not authentic, or repeated */
-	uint64_t too_long; /* calls with too long a Call-ID that were logged */
+	uint64_t too_long; /* logged calls with a too long Call-ID */
 	struct log_limit log, refused_log, told_log, lost_log, too_long_log;
 };
 

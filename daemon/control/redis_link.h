@@ -37,7 +37,7 @@ uint32_t redis_link_waiting(const struct redis_link *l);
 int redis_link_send(struct redis_link *l, redis_reply_fn *fn, void *priv, uint32_t words,
 	const struct str *word);
 /* A link that subscribes sends no other commands. */
-/* Sends what waits, as far as the socket takes it. */
+/* Sends queued bytes until the socket is full. */
 void redis_link_flush(struct redis_link *l);
 int redis_link_subscribe(struct redis_link *l, const char *channel);
 int redis_link_unsubscribe(struct redis_link *l, const char *channel);

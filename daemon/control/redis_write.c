@@ -130,7 +130,7 @@ void redis_write_lost(struct redis *r)
 		return;
 	if (log_limit_pass(&r->lost_log, now, ERROR_LOG_NS, &held))
 		log_warn(
-			"redis: stored calls were gone (evicted, removed or expired): saving all calls again; check maxmemory-policy, which should be noeviction");
+			"redis: stored calls are missing (evicted, removed or expired): saving all calls again; set maxmemory-policy to noeviction");
 	r->lost_keys = false;
 	r->lost_key_ns = now;
 	calls_save_all(r->cfg.calls);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Replies as bytes, and what is said in place of one that does not fit. A client that is told "error" takes it that nothing changed,
- * so a command whose effect cannot be taken back never gets an error for the length of its reply. */
+/* Encodes replies, and replaces those that are too long. A client that receives an error assumes that nothing changed, so a
+ * command whose effect cannot be undone never gets an error for the length of its reply. */
 #ifndef CONTROL_REPLY_H
 #define CONTROL_REPLY_H
 

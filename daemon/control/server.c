@@ -38,7 +38,7 @@ struct ng_server {
 
 /* --- Opening ------------------------------------------------------------------------------- */
 
-/* The kernel doubles what it is asked for, and says so. */
+/* The kernel doubles the requested size and reports the doubled one. */
 static uint32_t buffer_len(int fd)
 {
 	int size = 0;
@@ -58,7 +58,7 @@ static void buffer_grow(int fd)
 	(void)setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &size, sizeof(size));
 	if (buffer_len(fd) < RECEIVE_MAX)
 		log_warn(
-			"ng: the receive buffer is %u KiB, which a burst of requests may fill: raise net.core.rmem_max (sysctl) to %d",
+			"ng: the receive buffer is only %u KiB, and a burst of requests may fill it: raise net.core.rmem_max (sysctl) to %d",
 			buffer_len(fd) / 1024, RECEIVE_MAX);
 }
 
@@ -161,7 +161,7 @@ void ng_server_tick(struct ng_server *s, uint64_t now_ns)
 	ng_front_count(s->front, NG_DROP_OVERRUN, lost);
 	if (log_limit_pass(&s->log_lost, now_ns, LOG_EVERY_NS, &held))
 		log_warn(
-			"ng: %u messages were lost, because the receive buffer of %u KiB was full: more arrived than could be executed (%llu more such reports held back)",
+			"ng: %u messages were lost, because the receive buffer of %u KiB was full: more arrived than could be executed (%llu more reports suppressed)",
 			lost, buffer_len(s->fd) / 1024, (unsigned long long)held);
 }
 

@@ -71,5 +71,5 @@ def test_with_fallback_a_named_device_may_be_missing(net, option, devices):
     daemon = relay.Xcipherd(net, option, "--opencl-fallback=yes").wait_ready()
     s = daemon.statistics()
     assert (s["engine"], len(s["devices"])) == ("opencl" if devices else "serial", devices), s
-    assert ("left out: opencl: no device matches" in daemon.text()) == ("no-such" in option), daemon.text()
+    assert ("not used: opencl: no device matches" in daemon.text()) == ("no-such" in option), daemon.text()
     finish(daemon)

@@ -58,6 +58,6 @@ def test_an_interface_that_stops_working_is_named(net):
     ip("addr", "del", "10.200.9.1/24", "dev", "xc-a")
     says("has lost this address")
     ip("link", "del", "xc-a")
-    says("does not exist any more")
+    says("no longer exists")
     assert "interface one (" not in daemon.text(), daemon.text()  # the control
     finish(daemon)

@@ -55,7 +55,7 @@ def test_a_redis_that_evicts_is_logged(net):
     assert "evicted" not in daemon.text()  # control
     redis("DEL", f"xcipher:call:{talk[0].id}")
     calls.load(net, relay.BUILD, talk, 50, 1)
-    until(lambda: "stored calls were gone (evicted" in daemon.text())
+    until(lambda: "stored calls are missing (evicted" in daemon.text())
     until(lambda: len(redis("KEYS", "xcipher:call:*")) == 3)
     assert daemon.stop() == 0, daemon.text()
     redis.stop()
