@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Pages of the calls that match a filter (call/find.h). Without an order a page continues at the
- * serial number of the last call, so calls that come and go move nothing. With an order it continues
- * at a place in the list, which is sorted again for each page. */
+ * serial number of the last call, so calls that begin or end meanwhile move no other. With an order it continues
+ * at a position in the list, which is sorted again for each page. */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -118,7 +118,7 @@ const char *calls_view(struct calls *c, struct pool *p, const struct calls_look 
 	if (!find_order(&b.find.order, look->sort))
 		return "sort is one of new, age, mos, loss, rtt, jitter, errors, packets, silence";
 	if (!b.first && str_to_u64(&b.after, look->after, UINT64_MAX))
-		return "after is the value of \"next\" in the page before";
+		return "after is the value of \"next\" in the previous page";
 	b.list = ngval_add_list(p, dict, STR("calls"));
 	if (b.find.order != FIND_BY_NEW)
 		return in_order(&b);

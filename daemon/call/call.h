@@ -76,15 +76,15 @@ struct call_reply { /* what a handler wants to say; strings live in the request'
 	const char *error;  /* error-reason, or NULL: result ok */
 	struct str detail;  /* appended to the reason in parentheses when it helps; may be empty */
 	bool load_limit;    /* result "load limit" */
-	bool again;         /* nothing was decided: the same request may succeed soon */
+	bool again;         /* not decided: the same request may succeed soon */
 	struct str warning; /* may be empty */
 	struct str notice;  /* for the log: part of the call became less secure; may be empty */
 	struct str kept;    /* for the log: flags that did not change an established side */
 	struct str sdp;     /* offer, answer */
 };
 
-/* Asked before an SDP's change of a call comes into force: whether its reply can be sent. If not, the change is refused, and nothing
- * has changed. NULL: any can. */
+/* Called before a change by SDP takes effect: whether its reply can be sent. If not, the change is refused and
+ * the call stays as it was. NULL: any reply can. */
 typedef bool call_reply_fits(void *arg, const struct call_reply *planned);
 void calls_reply_room(struct calls *c, call_reply_fits *fits, void *arg);
 
@@ -118,12 +118,12 @@ void calls_gate(struct calls *c, struct pool *p, const struct ng_request *r, uin
 /* Adds "calls": up to limit Call-IDs. */
 void calls_list(struct calls *c, struct pool *p, uint32_t limit, struct ngval *dict);
 
-/* What "calls" is asked for; texts are slices of the request. */
+/* Parameters of "calls"; texts are slices of the request. */
 struct calls_look {
 	struct str part;   /* of a Call-ID or tag; empty = any */
 	struct str filter; /* words of call/find.h; empty = all calls */
 	struct str sort;   /* an order of call/find.h; empty = the newest first */
-	struct str after;  /* "next" of the page before; empty = the first page */
+	struct str after;  /* "next" of the previous page; empty = the first page */
 	uint32_t limit;    /* calls per page, at most */
 	uint32_t bytes;    /* per page, about, so that a reply fits a datagram; 0 = any */
 };
@@ -223,7 +223,7 @@ struct call_closing { /* an ended call */
 	const struct ngval *record; /* the same, and more, as a dictionary (call/closing.c) */
 };
 
-/* Called for every call that ends, but for those that live on in Redis. What it is given is gone
+/* Called for every call that ends, except calls that continue from Redis. The arguments are invalid
  * afterwards. */
 void calls_on_end(
 	struct calls *c, void (*ended)(void *arg, const struct call_closing *e), void *arg);
@@ -280,8 +280,8 @@ bool calls_debug(const struct calls *c, struct str call_id);
 
 /* Once a second: ends calls without media, carries out delayed deletes. Bounded work per run. */
 void calls_tick(struct calls *c, uint64_t now_ns);
-/* CLOCK_REALTIME was set by step_ns and is now_ns: nobody was silent, or is to be deleted, longer or shorter for that. 0: the process
- * did not run for a while, so silence counts from now. */
+/* CLOCK_REALTIME was stepped by step_ns and is now now_ns: moves all times of calls by the same amount, so that no timeout changes.
+ * step_ns 0: the process did not run for a while, so timeouts without media start again. */
 void calls_clock_set(struct calls *c, uint64_t now_ns, int64_t step_ns);
 
 #endif

@@ -18,7 +18,7 @@ struct calls {
 	struct keystore keys;
 	enum call_limit limit; /* reached, other than sessions */
 	bool passive;
-	bool leaving;            /* calls that end here live on elsewhere */
+	bool leaving;            /* calls that end here continue on another node */
 	struct call *cursor;     /* of the tick */
 	struct {                 /* reach_again.c */
 		struct call *at; /* the next call of the pass, NULL: no pass has begun */
@@ -47,15 +47,15 @@ struct calls {
 int calls_put_in_force(
 	struct calls *c, struct pool *p, struct call *prev, struct call *next, uint64_t now_ns);
 
-/* The end of a call: its ports, streams, keys and recording go, and it is freed. now_ns: 0 = now. */
+/* Ends a call: releases its ports, streams, keys and recording, and frees it. now_ns: 0 = now. */
 void calls_end(struct calls *c, struct call *call, enum call_end why, uint64_t now_ns);
 
 /* Reports the end of a call (closing.c), while its counters can still be read. */
 void closing_report(struct calls *c, const struct call *call, enum call_end why, uint64_t now_ns);
 /* Once a second: notes learned addresses and reports troubles (watch.c). */
 void watch_call(struct calls *c, struct call *call, uint64_t now_ns);
-/* An offer or answer of side from to side to is in force (explain.c): notes what was said, and why
- * each leg speaks what it does. again: the call existed before. */
+/* Called when an offer or answer between two sides takes effect (explain.c): records its content, and
+ * why each leg has its profile and suite. again: the call existed before. */
 void explain_exchange(struct call *call, bool again, const struct sdp *said, uint8_t from,
 	uint8_t to, bool is_answer, uint64_t now_ns);
 

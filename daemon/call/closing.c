@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The closing report of a call: a dictionary for records of calls (CDR), and the same in one line
- * for people. Never a key. */
+/* The closing report of a call: a dictionary for call records (CDR), and a line with the same for the
+ * log. It never contains a key. */
 #include "base/clock.h"
 #include "call/calls.h"
 #include "call/sight.h"
@@ -8,7 +8,7 @@
 
 #define SCRATCH    (4u << 20)
 #define LINE_LEGS  6u   /* legs in the line; the record has all */
-#define LINE_BYTES 800u /* of the line, as the log cuts longer ones */
+#define LINE_BYTES 800u /* of the line; the log truncates longer ones */
 
 static const char *const end_names[CALL_END_COUNT] = {
 #define X(id, name, text) name,

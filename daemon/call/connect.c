@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Two parties of a call are joined without an offer and an answer (ng's connect): both have ports and keys of their own here, so only
- * where their packets go changes, by the kind of the m-lines (leg_peer()). Whoever they spoke to before is on its own until it is connected or offered to.
+ * where their packets go changes, by the kind of the m-lines (leg_peer()). A former peer has none until the next connect or offer.
  * Parties of two calls are not joined: a call's media are all one worker's, and the other call may be another's. */
 #include "call/calls.h"
 #include "call/negotiate.h"

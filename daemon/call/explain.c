@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* A call in plain words: what each party offered, what was chosen and why, what happened since.
- * From SDP only names of known suites are taken: never a key, and nothing that could be one. */
+/* Explains a call in plain words: the offers, the choices and their reasons, and the events since.
+ * Copies only names of known suites from SDP, never a key or anything that could be one. */
 #include <stdio.h>
 
 #include "base/clock.h"
@@ -12,7 +12,7 @@
 
 /* X(id, text): why a leg speaks what it does */
 #define LEG_WHYS(X)                                                                                \
-	X(UNKNOWN, "it was chosen before this node took the call over, or is not yet")             \
+	X(UNKNOWN, "not chosen yet, or chosen before this node took the call over")                \
 	X(FIRST, "the first suite in the terminal's offer that --sdes-accept and the flags allow") \
 	X(CHOSEN, "the terminal chose this suite among those it was offered")                      \
 	X(PASSED, "the terminals use the same keys end to end; this relay does not decrypt")       \
@@ -77,7 +77,7 @@ static void add_suites(struct sbuf *b, const struct sdp_media *m)
 			unknown == 1 ? "" : "s");
 }
 
-/* Control characters are the history's business. */
+/* history_add() replaces control characters. */
 static void add_cut(struct sbuf *b, struct str text, size_t max)
 {
 	sbuf_str(b, (struct str){text.s, text.len < max ? text.len : max});
@@ -113,7 +113,7 @@ static void describe_said(struct sbuf *b, const struct sdp *said)
 		sbuf_printf(b, "; %u more media", said->media_count - MEDIA_TOLD);
 }
 
-/* What a party is offered of its peer's offer. */
+/* Describes the offer as written to the other party. */
 static void describe_asked(struct sbuf *b, const struct side *s)
 {
 	for (uint32_t i = 0; i < s->legs && i < MEDIA_TOLD; i++) {
@@ -239,7 +239,7 @@ static double ago(uint64_t then_ns, uint64_t now_ns)
 	return now_ns > then_ns ? (double)(now_ns - then_ns) / 1e9 : 0;
 }
 
-/* Where media comes from and how much. */
+/* The source of media, and the packets received and sent. */
 static void add_media(
 	struct explain *x, struct ngval *d, const struct leg *l, const struct relay_stats *st)
 {
@@ -344,7 +344,7 @@ static void add_summary(struct explain *x, struct ngval *dict)
 					sight_trouble_text((enum sight_trouble)t)));
 	if (s->plain)
 		ngval_add_str(x->p, list, STR_NONE,
-			STR("some media is RTP in clear: see \"why\" of its leg"));
+			STR("some media is RTP in the clear: see \"why\" of its leg"));
 }
 
 const char *calls_explain(

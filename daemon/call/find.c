@@ -137,7 +137,7 @@ static bool contains(struct str text, struct str part)
 	return part.len == 0 || (text.len && memmem(text.s, text.len, part.s, part.len));
 }
 
-/* Suites and codecs are written in any case. */
+/* Upper and lower case are equal in suites and codecs. */
 static bool contains_nocase(const char *text, struct str part)
 {
 	size_t len = strlen(text);
@@ -240,7 +240,7 @@ bool find_matches(const struct find *f, const struct relay *relay, const struct 
 	return words_match(f->words, c, s);
 }
 
-/* Calls that nobody measured are neither good nor bad: they come last. */
+/* Calls without measurements come last. */
 double find_rank(enum find_order order, const struct call *c, const struct sight *s)
 {
 	switch (order) {

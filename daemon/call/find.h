@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Which calls an operator wants to see: words of a filter, an order, a page. Parsing is pure. */
+/* Selects calls for an operator: the words of a filter, and an order. Parsing is pure. */
 #ifndef CALL_FIND_H
 #define CALL_FIND_H
 
 #include "call/sight.h"
 
-/* X(id, name, help): all words must hold of a call */
+/* X(id, name, help): a call must meet all words */
 #define FIND_WORDS(X)                                                              \
-	X(ONE_WAY, "one-way", "one terminal is received, the other is not")        \
+	X(ONE_WAY, "one-way", "one terminal sends, the other is silent")           \
 	X(BAD_TAGS, "bad-tags", "many packets fail authentication")                \
 	X(TROUBLE, "trouble", "anything is wrong: one-way, bad tags, low quality") \
 	X(PLAIN, "plain", "some of its media is RTP in clear")                     \
@@ -52,20 +52,20 @@ struct find {
 	uint32_t mos_below;  /* hundredths; 0 = any */
 	uint32_t loss_above; /* hundredths of a percent */
 	bool by_loss;        /* loss_above is given */
-	uint64_t since_ns;   /* began at most so long ago; 0 = any */
+	uint64_t since_ns;   /* began within this time; 0 = any */
 	enum find_order order;
 };
 
 /* Reads words like "one-way mos-below=3.5 ip=192.0.2.1 since=10m"; a word that is none of them is a
  * part of a Call-ID or tag. Strings are slices of text. NULL, or what is wrong: a constant. */
 const char *find_parse(struct find *out, struct str text);
-/* The name of an order; empty = the newest first. False: there is none of this name. */
+/* Finds an order by name; empty = the newest first. False: unknown name. */
 bool find_order(enum find_order *out, struct str name);
 
-/* Whether the call fits. *s is filled if it does, or if only the figures in it said no. */
+/* Whether the call matches. *s is filled if it does, or if only a condition on its figures failed. */
 bool find_matches(const struct find *f, const struct relay *relay, const struct call *c,
 	uint64_t now_ns, struct sight *s);
-/* The place of a call in this order: the lowest comes first. */
+/* Sort key of a call in this order: the lowest comes first. */
 double find_rank(enum find_order order, const struct call *c, const struct sight *s);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What happened to a call: a bounded list of events in plain words, for explanations. The first
- * events stay, as they show how the call began; of the others the latest. Never a key. */
+/* Events of a call in plain words, for explanations. The list is bounded: it keeps the first events,
+ * which show how the call began, and the latest ones. It never contains a key. */
 #ifndef CALL_HISTORY_H
 #define CALL_HISTORY_H
 
@@ -33,8 +33,8 @@ enum history_kind {
 
 struct history;
 
-/* Appends an event; *h is made with the first. Control characters become '?', and a longer text is
- * cut. Without memory the event is lost. tag: of the party it is about, or empty. */
+/* Appends an event; the first call allocates *h. Replaces control characters by '?' and truncates longer
+ * texts. Without memory the event is lost. tag: of the party concerned, or empty. */
 void history_add(struct history **h, uint64_t now_ns, enum history_kind kind, struct str tag,
 	const char *fmt, ...) __attribute__((format(printf, 5, 6)));
 void history_free(struct history *h);

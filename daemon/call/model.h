@@ -46,7 +46,7 @@ struct leg {
 	/* in force since the last answer */
 	bool active; /* answered, rejected by nobody */
 	enum sdp_proto proto;
-	enum sdp_proto rtp_proto; /* of RTP, in force last: it comes back after a fax */
+	enum sdp_proto rtp_proto; /* last profile of RTP, restored after a fax */
 	enum sdp_dir dir;
 	struct endpoint remote, rtcp_remote;
 	bool mux;
@@ -124,7 +124,7 @@ struct leg {
 	struct media_stream_cfg rtp_cfg, rtcp_cfg;
 };
 
-/* Flags that were last in force for the SDP written to a side (neg_stay.c). */
+/* Flags last applied to the SDP written to a side (neg_stay.c). */
 struct side_wanted {
 	enum sdp_proto proto;  /* transport-protocol of an offer; SDP_PROTO_OTHER: none was given */
 	struct ng_sdes limits; /* of SDES: those about suites */
@@ -196,8 +196,8 @@ struct call {
 	uint64_t deleted_ns;     /* when it was deleted by command, 0 = it was not */
 	struct history *history; /* this call's only: a copy that is not in force has none */
 	uint64_t watched_ns;     /* watch.c */
-	uint32_t troubles;       /* that are known, bit per enum sight_trouble */
-	uint32_t troubles_told;  /* lines so far */
+	uint32_t troubles;       /* at the last check, bit per enum sight_trouble */
+	uint32_t troubles_told;  /* lines logged so far */
 	/* A recording: 0 = none. All sides, or those that are marked; paused: open, but nothing is recorded. */
 	uint32_t tap;
 	bool tap_all, tap_paused, tap_discard;
@@ -255,13 +255,13 @@ uint8_t call_side_add(struct call *c, struct str tag, struct str via_branch);
 /* What its stream counted, before a restart too. */
 void leg_stats(const struct relay *relay, const struct call *c, const struct leg *l, bool rtcp,
 	struct relay_stats *out);
-/* The profile that RTP to and from it has, or had before something else took its m-line; SDP_PROTO_OTHER: none yet. */
+/* The profile of its RTP, or the last one before its m-line changed to other media; SDP_PROTO_OTHER: none yet. */
 static inline enum sdp_proto leg_profile(const struct leg *l)
 {
 	return sdp_proto_is_rtp(l->proto) ? l->proto : l->rtp_proto;
 }
-/* What keys its media have, if any: "SDES", "SDES end-to-end", "ZRTP end-to-end", "DTLS end-to-end"; "" if none is known of. others:
- * of its RTP stream; theirs: of the other side's. */
+/* The keying of its media: "SDES", "SDES end-to-end", "ZRTP end-to-end", "DTLS end-to-end"; "" if none is known. others: of its
+ * RTP stream; theirs: of the other side's. */
 const char *leg_keying(const struct leg *l, const uint64_t others[MEDIA_OTHERS_N],
 	const uint64_t theirs[MEDIA_OTHERS_N]);
 /* The same, with the counters of the leg in the call and of its peer's. */
@@ -273,7 +273,7 @@ static inline struct leg *side_leg_get(const struct side *s, uint32_t media)
 {
 	return media < s->legs ? s->leg[media] : NULL;
 }
-/* Whether the terminal understands RTCP feedback (RFC 4585): by its profile, or it says so without. */
+/* Whether the terminal supports RTCP feedback (RFC 4585): by its profile, or by a=rtcp-fb without it. */
 static inline bool leg_has_feedback(const struct leg *l)
 {
 	return l->feedback || sdp_proto_is_feedback(l->proto);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Media that is not RTP (RFC 3264). Datagrams are relayed through ports of ours: T.38 over UDPTL, BFCP, DTLS. TCP passes: each
- * terminal's address and port reach the other unchanged, in the offer and in the answer. Other transports are rejected in the
- * offer already, so that both sides have the same m-line. Pure. */
+/* Media that is not RTP (RFC 3264). Datagrams are relayed through ports of ours: T.38 over UDPTL, BFCP, DTLS. TCP is not relayed: each
+ * terminal receives the other's address and port unchanged, in the offer and in the answer. Other transports are rejected in the
+ * offer, so that both sides have the same m-line. Pure. */
 #include "call/negotiate.h"
 
 bool raw_passes(const struct sdp_media *m)
@@ -20,7 +20,7 @@ bool raw_rejects(struct plan *plan, const struct sdp_media *m, uint32_t i, const
 	return true;
 }
 
-/* The terminal's only address: nothing goes with it, as RTCP does with RTP. */
+/* The terminal's only address: there is no second port as for RTCP. */
 static void said_at(struct leg *l, const struct sdp_media *m, const struct neg_in *in)
 {
 	neg_said(l, m, in);

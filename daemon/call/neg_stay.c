@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What a leg speaks stays. Many route files send the same flags in both directions, so the flags
- * that were right for the first offer come again with the callee's re-INVITE, where they would
- * change the caller's leg. So each side keeps the flags that were last in force for it. A later
- * request changes an established side only where it differs from the flags of both sides, or with
- * the flag "reset". And SRTP ends in the middle of a call only by such an order, or because the
- * terminal itself described RTP (RFC 3264 8.3 permits that, and it concerns its own leg alone). */
+/* Keeps the profile and suites of an established leg. Many route files send the same flags in both
+ * directions. The flags of the first offer then arrive again with the callee's re-INVITE, where they
+ * would change the caller's leg. So each side stores the flags last applied to it. A later request
+ * changes an established side only by a flag that differs from those of both sides, or with the flag
+ * "reset". SRTP ends in mid-call only by such a flag, or because the terminal itself described RTP
+ * for its own leg (RFC 3264 8.3). */
 #include "call/negotiate.h"
 
 #define LIMITS                                                                                \
@@ -13,7 +13,7 @@
 #define OSRTP_OUT (NG_OSRTP_OFFER | NG_OSRTP_OFFER_LEGACY | NG_OSRTP_OFF)
 #define MUX_OUT   (NG_RTCP_MUX_OFFER | NG_RTCP_MUX_REQUIRE | NG_RTCP_MUX_DEMUX)
 
-/* The limits on suites. The sender's SDP is subject to require, the form of lines to the rest. */
+/* The limits on suites. require applies to the sender's SDP; the other words to the lines written. */
 static struct ng_sdes limits_of(const struct ng_sdes *given)
 {
 	struct ng_sdes s = *given;
@@ -57,7 +57,7 @@ static bool is_established(const struct side *s)
 	return false;
 }
 
-/* A flag that the other side was given, and this one was not. */
+/* Whether this flag is the other side's, and not this side's. */
 static bool is_others(uint32_t now, uint32_t others, uint32_t own)
 {
 	return now && now == others && now != own;
@@ -118,7 +118,7 @@ static void keep_rest(struct plan *plan, struct ng_request *r, const struct side
 	}
 }
 
-/* What a request does not mention stays. */
+/* Flags that a request does not contain keep their values. */
 static void remember(struct side_wanted *w, const struct ng_request *r, bool is_answer)
 {
 	enum sdp_proto proto = sdp_proto_find(r->transport);

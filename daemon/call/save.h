@@ -21,8 +21,8 @@ struct save_item {
 
 /* From now on changes are remembered; all calls count as changed. */
 void calls_save_start(struct calls *c);
-/* A clock that all nodes can read is ahead of this node's CLOCK_REALTIME by so much. Records bear its time, so that their age does not
- * depend on how the clocks of two nodes agree. */
+/* How far the clock that all nodes can read is ahead of this node's CLOCK_REALTIME. Records carry the shared time, so that their age
+ * does not depend on the clocks of two nodes. */
 void calls_shared_clock(struct calls *c, int64_t ahead_ns);
 /* All over again: what was written is not known any more. */
 void calls_save_all(struct calls *c);
@@ -41,8 +41,7 @@ struct calls_save_usage {
 	uint64_t waiting; /* calls */
 	uint64_t ended;   /* waiting to be removed */
 	uint64_t ended_lost;
-	uint64_t
-		too_long; /* calls that are not saved for the length of their Call-ID, since the start */
+	uint64_t too_long; /* calls not saved because of a too long Call-ID, since the start */
 };
 void calls_save_usage(struct calls *c, struct calls_save_usage *out);
 

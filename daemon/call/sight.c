@@ -47,7 +47,7 @@ static bool receives(const struct leg *l)
 	return l->active && (l->dir == SDP_DIR_SENDRECV || l->dir == SDP_DIR_RECVONLY);
 }
 
-/* The other end of this media, NULL if there is none in force. */
+/* The peer's leg of this media, NULL if none is active. */
 static const struct leg *peer_leg(const struct call *c, const struct side *s, uint32_t media)
 {
 	const struct leg *l = s->peer < c->sides && !c->side[s->peer]->gone
@@ -57,7 +57,7 @@ static const struct leg *peer_leg(const struct call *c, const struct side *s, ui
 	return l && l->has_port && l->active ? l : NULL;
 }
 
-/* When the terminal was received last, or the call was changed: silence counts from then. */
+/* Start of silence: the terminal's last packet, or the last change of the call. */
 static uint64_t heard_ns(const struct relay *relay, const struct call *c, const struct leg *l)
 {
 	return relay->ops->heard(relay->arg, c->worker, l->port.rtp_stream);
@@ -192,10 +192,10 @@ struct str sight_cause(struct pool *p, const struct leg *l, const struct relay_s
 				: "too short for SRTP: the terminal may send plain RTP");
 	if (d[MEDIA_DROP_REPLAY])
 		return count_of(p, d[MEDIA_DROP_REPLAY],
-			"replayed: the terminal started its packet index again");
+			"replayed: the terminal restarted its packet index");
 	if (!arrived)
 		return STR("no packet arrived at all: NAT, a firewall, or a muted terminal");
 	if (!st->packets)
 		return count_of(p, st->errors, "all were dropped");
-	return STR("the terminal stopped sending: muted, moved, or its path broke");
+	return STR("the terminal stopped sending: muted, moved, or its network failed");
 }

@@ -6,7 +6,7 @@
 
 #include "call/model.h"
 
-/* A terminal that should send and was not received for this long is silent. */
+/* A terminal that should send is silent if none of its packets arrived for this long. */
 #define SIGHT_SILENT_NS (5 * NS_PER_SEC)
 /* Packets with a bad tag that are trouble, if they are also a tenth of all. */
 #define SIGHT_BAD_TAGS 50u
@@ -28,10 +28,10 @@ enum sight_state {
 };
 
 /* X(id, name, text) */
-#define SIGHT_TROUBLES(X)                                                   \
-	X(ONE_WAY, "one-way", "one terminal is received, the other is not") \
-	X(BAD_TAGS, "bad-tags", "many packets fail authentication")         \
-	X(LOW_MOS, "low-mos", "mean opinion score below 3.1")               \
+#define SIGHT_TROUBLES(X)                                                \
+	X(ONE_WAY, "one-way", "one terminal sends, the other is silent") \
+	X(BAD_TAGS, "bad-tags", "many packets fail authentication")      \
+	X(LOW_MOS, "low-mos", "mean opinion score below 3.1")            \
 	X(WRONG_SOURCE, "wrong-source", "media arrives from an unexpected address")
 
 enum sight_trouble {

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What a listener is offered (listen.c): which sides a subscribe request means, which m-line carries which of their media, and the SDP
- * that describes them, as the sources described them last. RFC 3264 8: m-lines keep their order for the whole subscription. */
+/* The offer to a listener (listen.c): the sides that a subscribe request selects, the m-line for each of their media, and an SDP from
+ * the sources' latest descriptions. RFC 3264 8: m-lines keep their order for the whole subscription. */
 #include "call/sources.h"
 
-#define BODY_MAX 16384u /* of what is kept of a source's SDP */
+#define BODY_MAX 16384u /* most bytes kept of a source's SDP */
 
 /* --- What sources say ------------------------------------------------------------------------------------------- */
 
-/* What describes media, and nothing of who sends them from where, and how they are protected. */
+/* Copies the description of media, without addresses, identities and keys. */
 static bool describes(const struct sdp_line *l)
 {
 	static const char *const names[] = {"rtpmap", "fmtp", "ptime", "maxptime", "rtcp-fb",
@@ -94,7 +94,7 @@ static void slots_of(struct slots *out, const struct side *listener)
 	}
 }
 
-/* The place that this source had. NULL: it had none. */
+/* The m-line that this source had. NULL: none. */
 static struct slot *slot_of(struct slots *t, uint8_t side, uint8_t media)
 {
 	for (uint32_t i = 0; i < t->n; i++)
@@ -103,7 +103,7 @@ static struct slot *slot_of(struct slots *t, uint8_t side, uint8_t media)
 	return NULL;
 }
 
-/* A place for a new source: at the end, or, if that would be too many, one that is closed. NULL: there is none. */
+/* An m-line for a new source: a new one, or a closed one if there would be too many. NULL: none is free. */
 static struct slot *slot_new(struct slots *t)
 {
 	if (t->n < SDP_MAX_MEDIA)
@@ -127,7 +127,7 @@ static const struct side *listener_of(const struct call *c, const struct ng_requ
 	return at == SIDE_NONE || c->side[at]->gone || !c->side[at]->listener ? NULL : c->side[at];
 }
 
-/* Opens the places of this side's media: those that it had, or new ones for the rest. */
+/* Opens the m-lines of this side's media: its former ones, and new ones for other media. */
 static uint32_t open_slots(
 	struct slots *out, const struct side *s, uint8_t side, const struct sdp *sdp, bool fresh)
 {
@@ -162,7 +162,7 @@ uint32_t sources_find(
 		if (sdp[s] && sdp_parse(sdp[s], p, c->side[from[s]]->sdp, NULL) != SDP_OK)
 			sdp[s] = NULL;
 	}
-	/* A new source must not take the place of one that is requested, too. */
+	/* A new source must not take the m-line of another requested source. */
 	for (int fresh = 0; fresh < 2; fresh++)
 		for (uint32_t s = 0; s < sides; s++)
 			if (sdp[s])

@@ -5,7 +5,7 @@
 
 #include "call/negotiate.h"
 
-/* An m-line of a listener. RFC 3264 8: it keeps its place for good, and its port is 0 while it is closed. */
+/* An m-line of a listener. RFC 3264 8: it keeps its place, and its port is 0 while it is closed. */
 struct slot {
 	bool open;
 	uint8_t side, media; /* its source */
@@ -17,8 +17,8 @@ struct slots {
 	struct slot slot[SDP_MAX_MEDIA];
 };
 
-/* The sides that a subscribe request means, in its order: from-tags, and before them from-tag if they do not contain it; or those of a
- * label, of an address, or all. Returns how many. */
+/* The sides that a subscribe request selects, in its order: from-tags, preceded by from-tag if they do not contain it; or those of a
+ * label, of an address, or all. Returns their number. */
 uint32_t sources_wanted(
 	uint8_t out[CALL_MAX_SIDES], const struct call *c, const struct ng_request *r);
 /* All m-lines of the listener (to-tag) once the request is in force. Returns how many of them are open. */

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Looks at calls from time to time: notes in their history where media goes, and reports media that
- * flows one way only and packets that fail authentication, with a likely cause. A stranger can
- * provoke some of these reports, so a call has only a few. */
+/* Checks calls periodically: records in their history where media are sent, and reports media that flow
+ * one way only and packets that fail authentication, with a likely cause. Attackers can provoke some of
+ * these reports, so their number per call is limited. */
 #include "base/clock.h"
 #include "call/calls.h"
 #include "call/sight.h"
 #include "media/learn.h"
 
-#define WATCH_NS (2 * NS_PER_SEC) /* from one look at a call's counters to the next */
+#define WATCH_NS (2 * NS_PER_SEC) /* between two checks of a call's counters */
 #define TOLD_MAX 6u               /* reports of a call */
 #define SCRATCH  (1u << 16)
 
@@ -70,7 +70,7 @@ static void report(struct calls *c, struct call *call, const struct sight *s,
 	pool_destroy(p);
 }
 
-/* Low quality is in the closing line and in lists: it comes and goes with each RTCP report. */
+/* Low quality is only in the closing line and in lists, because it changes with each RTCP report. */
 #define REPORTED                                                      \
 	(1u << SIGHT_TROUBLE_ONE_WAY | 1u << SIGHT_TROUBLE_BAD_TAGS | \
 		1u << SIGHT_TROUBLE_WRONG_SOURCE)

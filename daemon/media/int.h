@@ -160,7 +160,7 @@ struct media_stream {
 	bool set : 1;
 	bool watched : 1; /* again.c */
 	bool usual : 1;   /* media_usual_stream() */
-	/* What goes to its terminal needs media_may_leave(): cfg.wait, or learn_is_old(), which complete.c changes, too. */
+	/* Packets to its terminal need media_may_leave(): cfg.wait, or learn_is_old(), which complete.c changes, too. */
 	bool look : 1;
 	struct media_stream_cfg cfg;
 };
@@ -183,13 +183,13 @@ struct jump {
 struct media_trial {
 	struct learn_trials learn;
 	struct jump jump[2]; /* [tx]: of indexes received, and sent */
-	/* other.c: where something came from that is no RTP; datagrams that were sent where nothing came from */
+	/* other.c: the source of packets other than RTP; datagrams sent to a destination that has sent none */
 	struct endpoint answered;
 	uint32_t blind;
-	/* Of a terminal that hears early media: the stream + 1 that has them, and when it had the last packet. */
+	/* Of a terminal that receives early media: the source stream + 1, and the time of its last packet. */
 	uint32_t early_from;
 	uint64_t early_ns;
-	uint64_t short_ns; /* short_tag.c: tests of tags are paid for until then */
+	uint64_t short_ns; /* short_tag.c: rate limit of tests of tags */
 };
 
 /* What prepare knows of a job and complete needs. */
@@ -266,7 +266,7 @@ struct media {
 	/* How many derivations unauthenticated packets may still ask for: a bucket, filled by time. */
 	uint64_t derive_ns;
 	uint32_t derive_tokens;
-	/* How many lost roll-over counters may still be tried: likewise. */
+	/* Rate limit of tests of lost roll-over counters: likewise. */
 	uint64_t roc_ns;
 	uint32_t roc_tokens;
 	_Atomic uint64_t keys_warned, keys_expired;
@@ -360,13 +360,13 @@ bool media_learn(struct media *m, const struct arena *a, uint32_t stream, const 
 	const struct xc_job *j, bool proved);
 /* The same for a packet that is not RTP (other.c). */
 bool media_learn_other(struct media *m, uint32_t stream, const struct media_in *in);
-/* The learned address changed: what follows from it, and publish it to whoever asks. */
+/* The learned address changed: updates dependent state and publishes the address. */
 void media_learned(struct media *m, uint32_t stream);
-/* Whether a packet may leave by a stream with "look" now. May change where it is sent to. */
+/* Whether a stream with "look" may send a packet now. May change the destination. */
 bool media_may_leave(struct media *m, uint32_t stream, uint64_t now_ns);
 
-/* Before the answer several branches of a fork may send to the same caller. The first one has it, until it pauses for EARLY_PAUSE_NS:
- * whether this stream's packet may go to the stream "to". */
+/* Before the answer several branches of a fork may send to the same caller. Only the first one is relayed, until it pauses for
+ * EARLY_PAUSE_NS. Returns whether this stream's packet may be sent to the stream "to". */
 #define EARLY_PAUSE_NS 2000000000ull
 bool media_early_turn(struct media *m, uint32_t stream, uint32_t to, uint64_t now_ns);
 
@@ -374,13 +374,13 @@ bool media_early_turn(struct media *m, uint32_t stream, uint32_t to, uint64_t no
 
 #define MEDIA_BLIND_MAX 500u /* datagrams to a destination that never sent: 10 s of T.38 */
 
-/* A packet that is neither RTP nor RTCP, or came to a stream of neither: its verdict. With MEDIA_JOB note and job are written. */
+/* The verdict for a packet other than RTP and RTCP, or of a raw stream. With MEDIA_JOB, note and job are written. */
 uint8_t media_other(struct media *m, const struct media_in *in, uint32_t stream, enum pkt_kind kind,
 	struct note *note, struct xc_job *job);
 /* Of such a job, whose stream and target are still there. MEDIA_SENT: *out is written; else why not. */
 uint8_t media_other_done(struct media *m, const struct arena *a, struct note *n,
 	const struct media_in *in, const struct xc_job *j, struct media_out *out);
-/* The terminals agreed on keys through us, or try to: what they send may be enciphered though its leg is plain. */
+/* Whether the terminals agree on keys of their own through the relay: their media may be encrypted on plain legs. */
 bool media_end_to_end(const struct media *m, uint32_t stream);
 /* Whether the source may be at the interface that the packet came by, if nobody has checked that yet (prepare.c). MEDIA_JOB, or why
  * not. */
@@ -389,12 +389,12 @@ enum media_verdict media_believe(
 
 /* --- short_tag.c ------------------------------------------------------------------------------------------------- */
 
-/* Where the pieces behind the body of SRTCP lie, as tags are now. */
+/* The offsets of the fields after the body of SRTCP, for the present tag length. */
 struct media_tail media_rtcp_tail(const struct media *m, const struct media_crypto *c);
-/* An SRTCP packet did not authenticate: whether it does with a tag of 32 bits. If the context takes those, the next one is accepted. */
+/* Tests an SRTCP packet that failed authentication with a tag of 32 bits. If the context accepts those, the next one is accepted. */
 bool media_tag_is_short(struct media *m, const struct arena *a, const struct note *n,
 	const struct media_in *in, const struct xc_job *j);
-/* An SRTCP packet was accepted: what is sent to this terminal has tags of the same length. */
+/* An SRTCP packet was accepted: SRTCP to this terminal gets tags of the same length. */
 void media_answer_short(struct media *m, const struct arena *a, const struct note *n);
 
 /* --- jump.c ----------------------------------------------------------------------------------------------------- */
@@ -407,8 +407,8 @@ bool media_believable(struct jump *j, struct ssrc_state *s, uint64_t index, uint
 
 #define MEDIA_ROC_TRIES 16 /* at 300 packets a second, an hour */
 
-/* For a packet that is old, or did not authenticate, with the index of *j: whether it is authentic under a later roll-over counter.
- * Then *j has its index, and a->out the result of *j. in: the packet. */
+/* Tests a packet that is old, or failed authentication with the index of *j, under later roll-over counters. If it is authentic,
+ * *j has its index, and a->out the result of *j. in: the packet. */
 bool media_roc_find(struct media *m, const struct arena *a, const struct note *n,
 	const struct media_in *in, struct xc_job *j);
 

@@ -58,11 +58,10 @@ static bool is_source(const struct learn *l, const struct endpoint *src)
 	return l->source.family && endpoint_eq(&l->source, src);
 }
 
-/* Starts learning again. The previous source remains a candidate, see struct learn_trials: behind
- * address translation the terminal often keeps it while its SDP names another address. Its packets
- * are still relayed, unless another terminal answered, or SDP named no address so far (known is false)
- * and it was not confirmed. With another address in SDP that terminal has
- * another source, too. */
+/* Starts learning again. The previous source remains a candidate (struct learn_trials), because a
+ * terminal behind address translation often keeps it while its SDP names another address. Its packets
+ * are still relayed, with two exceptions: another terminal answered from another address, or SDP named
+ * no address so far (known is false) and the source was not confirmed. */
 static void restart_learning(struct learn *l, struct learn_trials *t, bool other_terminal,
 	bool other_address, bool known)
 {
@@ -254,7 +253,7 @@ static enum learn_cause cause_of(const struct learn *l, const struct learn_trial
 							       : LEARN_KEPT;
 }
 
-/* A source from before signalling, in the time in which all others take precedence. */
+/* Whether this is a source from before signalling, while all others take precedence. */
 static bool is_from_before(
 	const struct learn *l, const struct learn_trials *t, const struct learn_seen *s)
 {
@@ -355,7 +354,7 @@ struct learn_result learn_packet(struct learn *l, struct learn_trials *t,
 		r.heard |= t->old_heard && !l->source.family;
 	} else if (could_lead(l, t, cfg, s->src, s->proved)) {
 		bool quiet = s->now_ns >= l->heard_ns + quiet_ns(l, t, cfg, s);
-		/* Of a terminal that has moved, authentic packets may still be on their way. */
+		/* Authentic packets from the old address of a terminal that has moved may still arrive. */
 		bool passed = (s->proved && !before) ||
 			learn_rank_of(&l->signalled, s->src) == LEARN_EXACT || passes(t, l, cfg, s);
 

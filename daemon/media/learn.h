@@ -17,7 +17,7 @@
 #define LEARN_QUIET_NS 1000000000ull
 /* If the address in SDP is silent for this long after it took over, its packets were stray ones. */
 #define LEARN_STRAY_NS 200000000ull
-/* A source from before signalling that is followed, and silent for this long, has moved after all. */
+/* A followed source from before signalling that is silent for this long has moved. */
 #define LEARN_MOVED_NS 1000000000ull
 #define LEARN_PACKETS  5  /* RTP packets of probation */
 #define LEARN_REPORTS  3  /* RTCP packets of probation; there is one every few seconds */
@@ -78,7 +78,7 @@ struct learn_trials {
 	 * LEARN_PERIOD_NS after it: every other source takes precedence over it. */
 	struct endpoint old;
 	bool old_heard;  /* its packets are still relayed while no source is followed */
-	bool old_barred; /* it is another terminal's: it is not followed in this time */
+	bool old_barred; /* another terminal's: not followed during this time */
 	struct learn_trial of[LEARN_TRIALS];
 };
 
@@ -115,7 +115,7 @@ void learn_signal(struct learn *l, struct learn_trials *t, const struct endpoint
 
 /* The followed source is one from before signalling, and not confirmed: learn_moved() has to be asked before media are sent. */
 bool learn_is_old(const struct learn *l, const struct learn_trials *t);
-/* If such a source is silent, the terminal has moved: media go where SDP says. True: remote has changed. */
+/* If such a source is silent, the terminal has moved: media are sent to the address in SDP. True: remote has changed. */
 bool learn_moved(struct learn *l, const struct learn_trials *t, uint64_t now_ns);
 
 /* Nobody is followed any more, and media go where SDP says. */

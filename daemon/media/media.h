@@ -94,7 +94,7 @@ struct media_ctx_cfg {
 	uint32_t tx_rtcp_index; /* SRTCP's index that we send is not below this, */
 	uint64_t
 		rtcp_from_ns; /* nor above media_rtcp_ceiling() since then (CLOCK_REALTIME); 0 = no limit */
-	bool short_tags; /* SRTCP tags of 32 bits are taken, and answered in kind (short_tag.c) */
+	bool short_tags; /* SRTCP tags of 32 bits are accepted, and sent to the same terminal (short_tag.c) */
 	uint64_t rename; /* secret that gives SRTP which is sent other SSRCs (rename.c); 0 = none */
 };
 
@@ -147,9 +147,8 @@ struct media_stream_cfg {
 	uint32_t copy[2];
 	uint64_t events[2]; /* bit per payload type: telephone events (RFC 4733), for gate */
 	uint8_t quiet;      /* MEDIA_QUIET_*, for MEDIA_GATE_QUIET */
-	bool no_feedback;   /* RTCP feedback is not passed on: the other side does not speak it */
-	/* enum raw_kind: what comes here is not RTP, and goes byte by byte to rtp_to, a stream of the same kind. Then neither rtp nor rtcp
-	 * is set. */
+	bool no_feedback;   /* RTCP feedback is dropped: the other side does not support it */
+	/* enum raw_kind: packets other than RTP, relayed unchanged to rtp_to, a stream of the same kind. Then neither rtp nor rtcp is set. */
 	uint8_t raw;
 	bool early; /* there is no answer yet, see media_early_turn() */
 };
@@ -210,7 +209,7 @@ struct media_cmd {
 
 /* --- What may be read from outside while the worker runs ------------------------------------------------------ */
 
-/* What two terminals say to each other besides RTP on a plain or passed-through leg, and on ports of datagrams: X(id, name). */
+/* Other protocols between two terminals, on plain and passed-through legs and on ports for datagrams: X(id, name). */
 #define MEDIA_OTHERS(X) \
 	X(ZRTP, "ZRTP") X(ZRTP_DONE, "ZRTP Conf2ACK") X(DTLS, "DTLS") X(STUN, "STUN")
 enum media_other {

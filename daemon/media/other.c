@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Packets that are not RTP, relayed byte by byte. Two kinds:
+/* Relays packets other than RTP, unchanged. Two kinds:
  *
- * - Datagrams of media that is not RTP (T.38, BFCP, DTLS): all that comes to a stream with cfg.raw. They have neither SSRC nor
- *   sequence number, so a source below LEARN_EXACT passes its probation as one of RTCP does, by a number of packets.
- * - ZRTP (RFC 6189), DTLS and STUN between two terminals whose media we only pass on, both plain or both passed through. The
- *   terminals may so agree on keys that we never see. Such a packet teaches nothing about its source: it passes from the
+ * - Datagrams of media other than RTP (T.38, BFCP, DTLS): all packets of a stream with cfg.raw. They have neither SSRC nor
+ *   sequence number, so a source below LEARN_EXACT is followed after a number of packets, as for RTCP.
+ * - ZRTP (RFC 6189), DTLS and STUN between two terminals whose media we do not re-encrypt: both plain or both passed through.
+ *   The terminals may thus agree on keys of their own. Such a packet confirms no source. It is relayed only from the
  *   followed source and from the signalled address.
  *
- * The payload is whatever a party likes, so the destination must be one that takes part: it has sent something from there.
- * Until then datagrams pass only if their protocol begins like that (proto/raw.h), only to a port above 1023, and only
- * MEDIA_BLIND_MAX of them. So a call makes us neither talk SIP or DNS to a server, nor flood a host that never asked.
+ * A party chooses the payload, so the destination must have sent something first. Until then datagrams are relayed only if
+ * they can begin their protocol (proto/raw.h), only to a port above 1023, and only MEDIA_BLIND_MAX of them. A call can
+ * therefore not make the relay send SIP or DNS to a server, or flood a host that takes no part.
  *
- * prepare.c and complete.c call this where packets were dropped as malformed before: it costs RTP nothing. */
+ * prepare.c and complete.c call this only for packets that are neither RTP nor RTCP, so it costs RTP nothing. */
 #include "layout.h"
 #include "media/int.h"
 #include "proto/raw.h"
 
-#define JOB_HEADER_LEN 12u /* engines want so much, and copy it like the rest */
+#define JOB_HEADER_LEN 12u /* shortest header for engines, copied like the payload */
 #define LOWEST_PORT    1024u
 #define ZRTP_TYPE      16u /* offset of the message type (RFC 6189 5) */
 #define ZRTP_TYPE_LEN  8u
@@ -39,7 +39,7 @@ static uint32_t target_of(const struct media_stream *s)
 	return s->cfg.raw || s->cfg.rtp ? s->cfg.rtp_to : s->cfg.rtcp_to;
 }
 
-/* Neither side's keys are ours: what one sends leaves to the other as it came. */
+/* Neither side uses our keys: packets are relayed unchanged. */
 static bool is_between(const struct media *m, uint32_t stream)
 {
 	const struct media_stream *s = &m->stream[stream];
@@ -60,7 +60,7 @@ static uint8_t not_relayed(struct media *m, uint32_t stream, enum pkt_kind kind)
 	return MEDIA_PASS;
 }
 
-/* Where it goes: note->to and note->why. */
+/* Chooses the destination: note->to and note->why. */
 static void direct(const struct media *m, const struct media_stream *s, struct note *note)
 {
 	uint32_t to = target_of(s);
@@ -138,7 +138,7 @@ static bool same(const struct media_stream *s, const struct endpoint *a, const s
 	return a->family && (s->cfg.asymmetric ? endpoint_addr_eq(a, b) : endpoint_eq(a, b));
 }
 
-/* Something came from where we send to. */
+/* The destination has sent a packet. */
 static bool takes_part(const struct media *m, uint32_t stream)
 {
 	const struct media_stream *s = &m->stream[stream];

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Finds a lost roll-over counter. An estimate covers half a cycle of sequence numbers (RFC 3711 3.3.1). A terminal may be further
- * ahead: after a restart or take-over, after an outage of its network, after jumps within one burst. Its packets then do not
- * authenticate, or look old, for the rest of the call. So such a packet is tried under the next MEDIA_ROC_TRIES counters. An
- * authentic one proves its index, whatever any clock says. Never goes back: what was received stays received.
+ * ahead: after a restart or take-over, after an outage of its network, after jumps within one burst. Its packets then fail
+ * authentication, or look old, for the rest of the call. So such a packet is tested under the next MEDIA_ROC_TRIES counters. An
+ * authentic one proves its index without any clock. The index never moves back, so no packet is accepted twice.
  *
- * A trial costs one authentication. Only the address that media is sent to may cause it, and all of a worker together only
- * PER_SECOND times. Keys with a derivation rate are left out, because each epoch would have to be derived first. */
+ * A test costs one authentication. Only packets from the address that media are sent to are tested, at most PER_SECOND per
+ * worker. Keys with a derivation rate are not tested, because each epoch would have to be derived first. */
 #include "media/int.h"
 #include "srtp/ref.h"
 
@@ -30,7 +30,7 @@ static bool may_try(struct media *m, uint64_t now_ns)
 	return true;
 }
 
-/* RTP of an SSRC whose index is known, under a key that authenticates it. */
+/* Whether this is RTP of an SSRC with a known index, under a key that authenticates it. */
 static bool is_candidate(const struct media *m, const struct note *n, const struct media_in *in,
 	const struct xc_job *j)
 {

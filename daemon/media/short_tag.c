@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* SRTCP tags of 32 bits under the suites whose names end in _32. RFC 4568 6.2 wants 80 bits for SRTCP there, but some terminals use
- * the tag length of SRTP for both. Recognises such packets, at a bounded rate, and accepts them and sends such tags where the
- * context allows it. Called by complete.c. Keys with an MKI or a key derivation rate are left alone. */
+/* SRTCP tags of 32 bits under the suites whose names end in _32. RFC 4568 6.2 requires 80 bits for SRTCP, but some terminals use
+ * the tag length of SRTP for both. Recognises such packets, at a limited rate. If the context allows it, accepts them and sends
+ * such tags. Called by complete.c. Ignores keys with an MKI or a key derivation rate. */
 #include "media/int.h"
 #include "srtp/ref.h"
 
 #define SHORT_TAG_LEN 4u
 #define TESTS_AT_ONCE 8u
 #define TESTS_EVERY_NS \
-	1000000000ull /* then one each second and stream: a second HMAC for what fails */
+	1000000000ull /* then one per second and stream, because each test is a second HMAC */
 
 static bool may_be_short(const struct media *m, const struct media_crypto *c, uint32_t key)
 {
@@ -28,7 +28,7 @@ struct media_tail media_rtcp_tail(const struct media *m, const struct media_cryp
 	return t;
 }
 
-/* At most TESTS_AT_ONCE together, and one each TESTS_EVERY_NS. */
+/* At most TESTS_AT_ONCE in a burst, and one per TESTS_EVERY_NS. */
 static bool may_test(struct media_trial *t, uint64_t now_ns)
 {
 	uint64_t from = TESTS_AT_ONCE * TESTS_EVERY_NS;
@@ -54,7 +54,7 @@ static bool authenticates(const struct arena *a, const struct media_in *in, cons
 	return srtp_ref_tag_fits(&s, &a->key[j->rx_key], SHORT_TAG_LEN, a->in);
 }
 
-/* From now on tags under this key have 32 bits. What is in flight is dropped, or leaves with a tag that is cut off. */
+/* From now on tags under this key have 32 bits. Packets in flight are dropped, or sent with a truncated tag. */
 static void shorten(struct media *m, const struct arena *a, uint32_t key)
 {
 	if (m->key[key / 2].short_tag)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Datagrams of media that is not RTP: whether one is what its m-line says. Pure. */
+/* Datagrams of media other than RTP: whether one fits the protocol of its m-line. Pure. */
 #ifndef PROTO_RAW_H
 #define PROTO_RAW_H
 
@@ -10,7 +10,7 @@ enum raw_kind {
 	RAW_UDPTL, /* ITU-T T.38 9.1 */
 	RAW_DTLS,  /* RFC 6347, RFC 9147 */
 	RAW_BFCP,  /* RFC 8855 5.1 */
-	RAW_ANY,   /* of a transport that is not known here */
+	RAW_ANY,   /* of an unknown transport */
 };
 
 /* Whether a datagram of this kind may be the first that a party sends: a UDPTL packet with a low sequence number, a DTLS

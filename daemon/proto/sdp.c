@@ -17,7 +17,7 @@ static const struct {
 	{SDP_UDP_TLS_RTP_SAVPF, {"UDP/TLS/RTP/SAVPF", 17}, true, true},
 };
 
-/* What is not RTP. Other names that begin with "UDP/" or "TCP/" count as UDP and TCP. */
+/* Transports other than RTP. Other names that begin with "UDP/" or "TCP/" count as UDP and TCP. */
 static const struct {
 	enum sdp_proto id;
 	struct str name;
@@ -298,7 +298,7 @@ static bool names_nobody(const struct sdp_conn *c)
 }
 
 /* Hold as in RFC 2543 B.5 and RFC 3264 8.4: nothing may be sent to this party. With ICE the address
- * says nothing (RFC 8840 4.1.1: 0.0.0.0 until there is a candidate). */
+ * has no meaning (RFC 8840 4.1.1: 0.0.0.0 until there is a candidate). */
 static void apply_hold(struct sdp_media *m)
 {
 	m->hold = !m->ice && names_nobody(&m->conn);
@@ -387,7 +387,7 @@ static enum sdp_err split_line(struct sdp_line *l, struct str text)
 	return SDP_OK;
 }
 
-/* Length without the trailing NUL bytes, with or without line ends between and behind them. */
+/* Length without trailing NUL bytes and the line ends between and after them. */
 static size_t without_nul(struct str body)
 {
 	size_t len = body.len;

@@ -35,28 +35,28 @@ enum sdp_err {
 const char *sdp_err_text(enum sdp_err e);
 
 enum sdp_proto {         /* of an m= line; RFC 3551, 3711, 4585, 5124, 5764 */
-	SDP_PROTO_OTHER, /* none of these: cannot be relayed, and does not pass either */
+	SDP_PROTO_OTHER, /* unknown: the m-line is rejected */
 	SDP_RTP_AVP,
 	SDP_RTP_SAVP,
 	SDP_RTP_AVPF,
 	SDP_RTP_SAVPF,
 	SDP_UDP_TLS_RTP_SAVP,
 	SDP_UDP_TLS_RTP_SAVPF,
-	/* Datagrams that are not RTP. Saved in records, like those above: new ones go to the end. */
+	/* Datagrams other than RTP. Records store these numbers: append new ones at the end. */
 	SDP_UDPTL,         /* T.38 (RFC 7345 4 names it) */
 	SDP_UDP_TLS_UDPTL, /* RFC 7345 */
 	SDP_UDP_BFCP,      /* RFC 8856 */
 	SDP_UDP_TLS_BFCP,
 	SDP_UDP_DTLS_SCTP, /* RFC 8841 */
-	SDP_UDP_OTHER,     /* "udp" (RFC 8866 5.14), and what begins with "UDP/" */
-	SDP_TCP,           /* "TCP" (RFC 4145), and what begins with "TCP/": RFC 4975, 8856 */
+	SDP_UDP_OTHER,     /* "udp" (RFC 8866 5.14), and names with "UDP/" at the beginning */
+	SDP_TCP, /* "TCP" (RFC 4145), and names with "TCP/" at the beginning: RFC 4975, 8856 */
 };
 const char *sdp_proto_name(enum sdp_proto p);   /* "" for SDP_PROTO_OTHER */
 enum sdp_proto sdp_proto_find(struct str name); /* of RTP only; case-insensitive */
 enum sdp_proto sdp_proto_of(struct str name);   /* of any m= line; case-insensitive */
 bool sdp_proto_is_rtp(enum sdp_proto p);
 bool sdp_proto_is_raw(enum sdp_proto p); /* datagrams that are not RTP */
-/* We relay it through ports of ours: RTP, or datagrams that are not RTP. */
+/* Whether it is relayed through our ports: RTP, or other datagrams. */
 static inline bool sdp_proto_is_relayed(enum sdp_proto p)
 {
 	return sdp_proto_is_rtp(p) || sdp_proto_is_raw(p);
@@ -67,7 +67,7 @@ enum sdp_proto sdp_proto_make(bool secure, bool feedback); /* one of the four RT
 
 enum sdp_dir { SDP_DIR_SENDRECV, SDP_DIR_SENDONLY, SDP_DIR_RECVONLY, SDP_DIR_INACTIVE };
 struct str sdp_dir_name(enum sdp_dir dir); /* "sendrecv" */
-/* A name in .invalid, which nobody has (RFC 2606 2): hold where an address cannot say it (RFC 6157 3.1). */
+/* Whether this is a name in .invalid, which never exists (RFC 2606 2): a form of hold (RFC 6157 3.1). */
 bool sdp_is_invalid_name(struct str name);
 
 struct sdp_line {
@@ -135,9 +135,9 @@ struct sdp_media_edit {
 	uint16_t rtcp_port;   /* a=rtcp; 0 = none */
 	bool rtcp_full;       /* a=rtcp with address */
 	enum sdp_proto proto; /* if it is not RTP: as it was */
-	bool keep_dtls;       /* DTLS attributes stay: the terminals' own handshake passes */
-	bool rtcp_mux;        /* write a=rtcp-mux */
-	bool drop_rtcp_mux;   /* remove any a=rtcp-mux, a=rtcp-mux-only */
+	bool keep_dtls; /* keep DTLS attributes: the terminals do the handshake with each other */
+	bool rtcp_mux;  /* write a=rtcp-mux */
+	bool drop_rtcp_mux; /* remove any a=rtcp-mux, a=rtcp-mux-only */
 	const struct str
 		*crypto; /* a=crypto values to write, behind "a=crypto:"; all that were there go */
 	uint32_t crypto_count;
