@@ -151,7 +151,7 @@ static size_t policy_words(char *out, size_t size, struct context *c)
 	return n < size ? n : 0;
 }
 
-/* A failure route offers it again, in RTP: for terminals that refuse SRTP. */
+/* A failure route offers the call again, with RTP, for terminals that refuse SRTP. */
 static bool retry_in_rtp(struct context *c, char *flags, size_t *len)
 {
 	if (!c->policy.emergency || !policy_allows(settings.emergency_fallback, "rtp"))

@@ -50,8 +50,8 @@ extern struct last last;
 
 int call_run(struct sip_msg *msg, enum op op, struct text flags, struct text route);
 int call_manage(struct sip_msg *msg, struct text flags, struct text route);
-/* In a failure route: offers the INVITE once more, in RTP, if it is an emergency call and
- * emergency_fallback has "rtp"; else V_POLICY, and nothing is sent. */
+/* In a failure route: offers the INVITE again, with RTP, if it is an emergency call and
+ * emergency_fallback contains "rtp"; otherwise returns V_POLICY and sends nothing. */
 int call_retry(struct sip_msg *msg, struct text flags);
 /* The end of every exchange; reply NULL: nobody answered. */
 enum verdict call_finish(struct sip_msg *msg, struct context *c, const struct wire_reply *reply);

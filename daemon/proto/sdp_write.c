@@ -44,7 +44,7 @@ static void put_conn(const struct writer *w)
 	put_eol(w);
 }
 
-/* Nobody, in the address family of whoever reads it. */
+/* The zero address, in the receiver's address family. */
 static void put_hold(const struct writer *w)
 {
 	sbuf_str(
@@ -57,13 +57,13 @@ static bool keeps(const struct writer *w, uint32_t i)
 	return !w->e->media || w->e->media[i].keep;
 }
 
-/* Hold by address (RFC 2543 B.5, RFC 3264 8.4) stays one: the reader may know no other. */
+/* Hold by address (RFC 2543 B.5, RFC 3264 8.4) is kept: the receiver may know no other form. */
 static bool holds(const struct writer *w, const struct sdp_media *m)
 {
 	return w->e->keep_zero_conn && m->hold;
 }
 
-/* The session's c= is of such media only. */
+/* Whether all media under the session's c= are such. */
 static bool session_holds(const struct writer *w)
 {
 	bool any = false;
@@ -341,7 +341,7 @@ static bool is_direction(const struct sdp_line *l)
 	return name_in(l, names, ARRAY_LEN(names));
 }
 
-/* What replaces the directions that are there; s = NULL: nothing does. */
+/* The direction to write in place of the present ones; s = NULL: none. */
 static void put_direction(const struct writer *w, struct str direction, struct done *done)
 {
 	if (!direction.s || done->direction)
@@ -393,7 +393,7 @@ static void put_own_conn(const struct writer *w, const struct sdp_media *m,
 static void put_relayed(
 	const struct writer *w, const struct sdp_media *m, const struct sdp_media_edit *me)
 {
-	/* The session's c= cannot say for one of its media that it holds, or that it does not. */
+	/* The session's c= cannot express hold for only some of its media. */
 	bool differs = m->conn.present && !m->own_conn && w->session_conn_new &&
 		w->session_hold != holds(w, m) && !me->reject;
 	bool want_conn =
@@ -401,7 +401,7 @@ static void put_relayed(
 	struct str direction = me->direction;
 	struct done done = {0};
 
-	/* Who does not know hold by address, or is not shown it, still learns of it. */
+	/* For receivers that do not know hold by address, or do not get it. */
 	if (!direction.s && m->hold && !me->reject)
 		direction = sdp_dir_name(m->dir);
 	for (const struct sdp_line *l = m->lines; l; l = l->next) {

@@ -9,7 +9,7 @@
 #define SUITE_MAX_SALT_LEN 14
 #define SUITE_MAX_TAG_LEN  16
 #define SUITE_MAX_MKI_LEN  128 /* bytes in a packet (RFC 4568 9.2) */
-/* An MKI is a number, so the bytes in front of the last 16 are zeroes that need no memory. Larger numbers are refused at signalling. */
+/* An MKI is a number. Signalling refuses numbers above 16 bytes, so any bytes before the last 16 are zeroes and are not stored. */
 #define SUITE_MKI_KEPT 16
 
 /* In the order in which generated offers prefer them. X(id, name, alias, cipher, auth, key, salt, SRTP tag, SRTCP tag, RFC) */
@@ -56,13 +56,13 @@ struct srtp_suite {
 	const char *rfc;
 };
 
-/* How many bytes are kept of an MKI of this length: the last ones. */
+/* Number of bytes stored of an MKI of this length: the last ones. */
 static inline uint32_t srtp_mki_kept(uint32_t len)
 {
 	return min_u32(len, SUITE_MKI_KEPT);
 }
 
-/* Whether the len bytes of a packet are this MKI. It is public: any comparison will do. */
+/* Whether the len bytes of a packet are this MKI. It is public, so the comparison need not be constant-time. */
 static inline bool srtp_mki_is(
 	const uint8_t *packet, const uint8_t kept[SUITE_MKI_KEPT], uint32_t len)
 {

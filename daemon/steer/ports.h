@@ -35,7 +35,7 @@ void ports_put(struct ports *p, struct local_port rtp, uint64_t now_ns);
 bool ports_has(struct ports *p, struct local_port port);
 uint32_t ports_free_count(const struct ports *p);
 uint32_t ports_used_count(const struct ports *p);
-/* Pairs that the process's descriptors suffice for from now on. */
+/* Number of further pairs for which the process has descriptors. */
 uint32_t ports_descriptors_count(const struct ports *p);
 
 #endif

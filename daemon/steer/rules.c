@@ -91,7 +91,7 @@ static int nft_setup(const struct steer_config *cfg, char *err, size_t err_len)
 	int res;
 
 	sbuf_init(&b, 0);
-	/* What another instance left, or another program of it, is replaced. */
+	/* Replaces rules left by another instance or damaged by another program. */
 	sbuf_printf(&b,
 		"add table inet xcipher_q%u\ndelete table inet xcipher_q%u\n"
 		"table inet xcipher_q%u {\nchain input {\n"

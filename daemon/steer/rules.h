@@ -9,7 +9,7 @@
 bool rules_permitted(void);
 /* Removes what an earlier instance left, then sets the rules. 0 or -errno with one line in err. */
 int rules_setup(const struct steer_config *cfg, char *err, size_t err_len);
-/* The same while packets are handled: one transaction where nftables takes our rules. */
+/* The same while packets are handled: one transaction if nftables accepts our rules. */
 int rules_again(const struct steer_config *cfg, char *err, size_t err_len);
 /* Removes everything that belongs to this queue number, by whichever tool it was set. */
 void rules_teardown(const struct steer_config *cfg);

@@ -160,12 +160,12 @@ struct steer_ops {
 	int (*setup)(const struct steer_config *cfg, char *err, size_t err_len);
 	/* Undo setup(). Safe to call twice, and before setup() to clear what a killed instance left. */
 	void (*teardown)(const struct steer_config *cfg);
-	/* Optional, these three, and all or none. Control thread, after setup(): other programs may undo it.
-	 * A descriptor to be watched for reading, which the caller closes, or -errno. */
+	/* These three are optional: all or none. Control thread, after setup(), whose effect other programs may undo.
+	 * Returns a descriptor to watch for reading, which the caller closes, or -errno. */
 	int (*watch)(void);
-	/* What it tells: *missing becomes true when a part of it was undone, false when it was set. 0 or -errno. */
+	/* Reads it: *missing becomes true when part of the set-up was undone, false when it was restored. 0 or -errno. */
 	int (*watched)(const struct steer_config *cfg, int fd, bool *missing);
-	/* Does what setup() did once more, also if a part of it is there. */
+	/* Repeats setup(), also if part of it is still in place. */
 	int (*setup_again)(const struct steer_config *cfg, char *err, size_t err_len);
 	int (*create)(struct steer **out, const struct steer_config *cfg, uint32_t worker,
 		char *err, size_t err_len);

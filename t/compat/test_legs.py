@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What a leg speaks: it stays in later offers, and is never less secure without an order."""
+"""A leg keeps its profile in later offers, and never becomes less secure without an order."""
 from compat import compat, compat_each
 from text import audio, crypto, sdp, video
 
@@ -184,7 +184,7 @@ def test_either_side_may_re_invite_an_opportunistic_call(relay):
 
 @compat("legs", "xcipher-ng(7), allow-RTP-answer")
 def test_rtp_as_the_answer_to_srtp(relay):
-    """Refused, for the callee would talk in clear where the script wants SRTP; taken where the script permits it."""
+    """Refused, because the callee would send RTP where the script wants SRTP; accepted where the script permits it."""
     call = relay.call()
     call.offer(sdp(audio()), transport_protocol="RTP/SAVP")
     call.answer(sdp(audio(), ip=CALLEE), fails="No usable crypto line in answer")

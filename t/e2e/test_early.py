@@ -127,7 +127,7 @@ def test_branches_of_a_fork_are_not_mixed(net):
         time.sleep(0.02)
     assert hears(a, 22) == [*WORDS[4:6], *(b"b%d" % i for i in range(20))]
     assert heard(a) == []
-    # The first branch is silent: another has its place.
+    # The first branch is silent: another one is relayed.
     def comes():
         other.send(b"other")
         return a.hears(0.05)
@@ -135,7 +135,7 @@ def test_branches_of_a_fork_are_not_mixed(net):
     heard(a)
     b.send(b"back")
     assert heard(a) == []
-    # And when one answers, only that one is heard.
+    # After one answers, only that one is relayed.
     answer(daemon, a, b, via_branch="z1")
     assert leaves(b, a)
     speaks(other, [b"other"] * 8)
@@ -158,7 +158,7 @@ def test_no_ring_of_calls_without_an_answer(net):
         return a.sdp().replace("10.200.1.2", "10.200.1.1").replace(f"m=audio {a.port}", f"m=audio {port}")
     first = calls.parse(calls.ok(invite("one", a.sdp()))["sdp"])["port"]
     second = calls.parse(calls.ok(invite("two", at(first)))["sdp"])["port"]
-    # The control: a call may name a port of another one where no ring comes of it.
+    # The control: a call may name a port of another one if that forms no loop.
     calls.ok(invite("three", at(second)))
     ring = invite("one", at(second))
     assert ring["result"] == "error" and ring["error-reason"].startswith("Media address is not allowed"), ring

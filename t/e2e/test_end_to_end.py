@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""ZRTP, DTLS and STUN between two terminals whose media the relay only passes on: they pass, from the terminals alone, and the relay
-says so. Packets are made by the RFCs' bytes; libbzrtp, where it is installed, agrees on real keys through the relay."""
+"""ZRTP, DTLS and STUN between two terminals whose media the relay does not re-encrypt: they are relayed, only from the terminals, and
+reported. Packets are built from the RFCs; libbzrtp, where it is installed, agrees on real keys through the relay."""
 import os
 import struct
 import time

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What the daemon tells of a call: the closing line and its record, troubles with their cause, and the explanation."""
+"""Reports about a call: the closing line and its record, troubles with their cause, and the explanation."""
 import json
 import os
 import re
@@ -66,7 +66,7 @@ def test_the_closing_line_and_record(net):
 
 
 def test_a_record_that_cannot_be_written(net):
-    """/dev/full stands for a disk that is; calls go on, and the log says what is lost."""
+    """/dev/full stands for a full disk: calls continue, and the log reports lost records."""
     daemon = relay.Xcipherd(net, "--engine=serial", "--cdr-file=/dev/full").wait_ready()
     calls.Call(daemon.client, 0, "80", "32").setup().delete()
     wait_for("a word", lambda: "--cdr-file=/dev/full: No space left on device: the record of a call is lost" in daemon.text())

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Rules of netfilter that others remove while xcipherd runs: they are set again, and no call ends."""
+"""Netfilter rules that another program removes while xcipherd runs: they are set again, and no call ends."""
 import time
 
 import calls

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""OpenCL libraries that abort, crash or hang when they are used, as PoCL does without /sys: the daemon relays without them, says what
-happened and what to do, and refuses to start only where the operator named a device."""
+"""OpenCL libraries that abort, crash or hang when they are used, as PoCL does without /sys: the daemon relays without them, reports
+the cause and what to do, and refuses to start only if the operator named a device."""
 import os
 import subprocess
 import tempfile
