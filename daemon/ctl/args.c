@@ -14,8 +14,7 @@
 
 int usage(const char *what, const char *arg)
 {
-	fprintf(stderr, "xcipherctl: %s%s%s. See --help\n", what, arg ? ": " : "",
-		arg ? arg : "");
+	fprintf(stderr, "xcipherctl: %s%s%s. See --help\n", what, arg ? ": " : "", arg ? arg : "");
 	return EXIT_USAGE;
 }
 
@@ -33,19 +32,19 @@ int no_answer(const struct args *a, int err)
 /* --- Filters ---------------------------------------------------------------------------------------------------- */
 
 /* X(name, argument or "", help) */
-#define FILTERS(X)                                                                    \
-	X("one-way", "", "calls in which one terminal sends and the other is silent") \
-	X("bad-tags", "", "calls with many packets that fail authentication")         \
-	X("trouble", "", "calls with any trouble, such as the two above or low quality")     \
-	X("plain", "", "calls with media in the clear")                                   \
-	X("early", "", "calls that are not answered yet")                             \
-	X("hold", "", "calls on hold")                                                \
-	X("emergency", "", "emergency calls")                                         \
-	X("mos-below", "SCORE", "calls with a lower mean opinion score, e.g. 3.5")      \
-	X("loss-above", "PERCENT", "calls that lose more of their packets, e.g. 1.5")                    \
-	X("suite", "NAME", "calls with this suite (or part of its name), or plain")  \
-	X("codec", "NAME", "calls with this codec (or part of its name)")            \
-	X("ip", "ADDR", "calls with a terminal at this address")                      \
+#define FILTERS(X)                                                                       \
+	X("one-way", "", "calls in which one terminal sends and the other is silent")    \
+	X("bad-tags", "", "calls with many packets that fail authentication")            \
+	X("trouble", "", "calls with any trouble, such as the two above or low quality") \
+	X("plain", "", "calls with media in the clear")                                  \
+	X("early", "", "calls that are not answered yet")                                \
+	X("hold", "", "calls on hold")                                                   \
+	X("emergency", "", "emergency calls")                                            \
+	X("mos-below", "SCORE", "calls with a lower mean opinion score, e.g. 3.5")       \
+	X("loss-above", "PERCENT", "calls that lose more of their packets, e.g. 1.5")    \
+	X("suite", "NAME", "calls with this suite (or part of its name), or plain")      \
+	X("codec", "NAME", "calls with this codec (or part of its name)")                \
+	X("ip", "ADDR", "calls with a terminal at this address")                         \
 	X("since", "TIME", "calls that began within this time: 90s, 10m, 2h, 1d")
 
 static const struct filter {
