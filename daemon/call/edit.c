@@ -66,8 +66,10 @@ static bool edit_media(struct sdp_media_edit *e, const struct plan_media *pm, co
 	e->rtcp_mux = pm->mux;
 	/* rtcp-mux-only is a demand that must be ours to be written */
 	e->drop_rtcp_mux = !(pm->mux && mux & NG_RTCP_MUX_REQUIRE && !is_answer);
-	/* An offer names the port to fall back to when mux is refused (RFC 5761 5.1.1). */
-	e->rtcp_port = pm->mux && is_answer ? l->port.rtp.port : l->port.rtcp.port;
+	/* An offer names the port to fall back to when mux is refused (RFC 5761 5.1.1), unless the script demands mux. Then
+	 * a=rtcp must have the port of RTP (RFC 8858 4.2). */
+	e->rtcp_port = pm->mux && (is_answer || mux & NG_RTCP_MUX_REQUIRE) ? l->port.rtp.port
+									   : l->port.rtcp.port;
 	if (ng_flag(in->r, NG_FLAG_NO_RTCP_ATTRIBUTE))
 		e->rtcp_port = 0;
 	e->rtcp_full = ng_flag(in->r, NG_FLAG_FULL_RTCP_ATTRIBUTE);

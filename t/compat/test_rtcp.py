@@ -7,6 +7,7 @@ import struct
 
 import ng
 from compat import compat, compat_each
+from text import audio, sdp
 
 RR, APP, RTPFB, PSFB = 201, 204, 205, 206
 
@@ -111,3 +112,17 @@ def test_feedback_stays_towards_a_terminal_that_asks_for_it(relay):
     a, b = feedback_call(relay, None, None, ["a=rtcp-fb:* nack pli"])
     send(a, part(RR, 7) + FB)
     assert receive(b, b.sock) == part(RR, 7) + FB
+
+
+# --- One port only ------------------------------------------------------------------------------------------------
+
+
+@compat("RTCP", "xcipher-ng(7), rtcp-mux: require; RFC 8858 section 4.2")
+def test_an_offer_that_demands_mux_names_one_port(relay):
+    told = relay.call().offer(sdp(audio()), rtcp_mux=["offer", "require"]).sdp.audio
+    assert told.has("rtcp-mux") and told.attr("rtcp") == str(told.port), told.lines
+    told = relay.call().offer(sdp(audio("a=rtcp-mux", "a=rtcp-mux-only")), rtcp_mux=["require"], flags=["full-rtcp-attribute"]).sdp.audio
+    assert told.has("rtcp-mux-only") and told.attr("rtcp").split()[0] == str(told.port), told.lines
+    # Control: otherwise the offer names the port for an answerer without mux (RFC 5761 section 5.1.1).
+    told = relay.call().offer(sdp(audio()), rtcp_mux=["offer"]).sdp.audio
+    assert told.has("rtcp-mux") and told.attr("rtcp") == str(told.port + 1), told.lines
