@@ -99,7 +99,7 @@ class Phone:
         self.suite = text.suite_name(suite) if suite else None
         self.key = os.urandom(text.KEY_LEN.get(self.suite, 30))
         self.tx = srtp.Session(self.suite, self.key, srtp.OUTBOUND) if suite else None
-        self.rx = self.to = None
+        self.rx = self.to = self.theirs = None
         self.tag, self.seq, self.ssrc = 1, 0, int.from_bytes(os.urandom(4), "big")
 
     def media(self, *lines, kind="audio", **more):
@@ -115,7 +115,8 @@ class Phone:
         self.to = (media.address, media.port)
         if self.suite:
             line = next(c for c in media.crypto if c.suite == self.suite)
-            self.tag, self.rx = line.tag, srtp.Session(self.suite, line.key, srtp.INBOUND)
+            self.tag, self.theirs = line.tag, line.key
+            self.rx = srtp.Session(self.suite, line.key, srtp.INBOUND)
         return self
 
     def send(self, payload, kind=0):

@@ -12,7 +12,7 @@ def echoes(a, b, word):
     return a.receive() == word
 
 
-@compat_each("words", "xcipher-ng(7) media-echo", ["backwards", "backward", "reverse", "back", "bkw", "bk", "both"])
+@compat_each("words", "xcipher-ng(7), media-echo", ["backwards", "backward", "reverse", "back", "bkw", "bk", "both"])
 def test_media_echo_to_the_offerer(relay, word):
     a, b = relay.phone("caller"), relay.phone("callee")
     call = relay.call()
@@ -22,7 +22,7 @@ def test_media_echo_to_the_offerer(relay, word):
     assert not reply.warning and echoes(a, b, b"echo")
 
 
-@compat_each("words", "xcipher-ng(7) media-echo", ["forward", "fwd", "fw", "both"])
+@compat_each("words", "xcipher-ng(7), media-echo", ["forward", "fwd", "fw", "both"])
 def test_media_echo_to_the_answerer(relay, word):
     a, b = relay.phone("caller"), relay.phone("callee")
     call = relay.call()
@@ -32,7 +32,7 @@ def test_media_echo_to_the_answerer(relay, word):
     assert not reply.warning and echoes(b, a, b"echo")
 
 
-@compat_each("words", "xcipher-ng(7) alias-key", [("none", ""), ("off", ""), ("sdp", "alias-key")])
+@compat_each("words", "xcipher-ng(7), alias-key", [("none", ""), ("off", ""), ("sdp", "alias-key")])
 def test_alias_key(relay, word, warning):
     reply = relay.call().offer(sdp(audio()), alias_key=word)
     assert warning in reply.warning if warning else not reply.warning, reply

@@ -124,6 +124,60 @@ static void what_a_party_knows_as_two_stays_two(void **state)
 	sbuf_fini(&s.state);
 	talk_end(&t);
 }
+static struct call *first_call(struct talk *t)
+{
+	return calls_saver(t->c)->table->first;
+}
+
+/* What later offers, early media and SRTCP need to know. Each value differs from its default. */
+static void flags_in_force_come_back(void **state)
+{
+	struct talk t;
+	struct saved s;
+	const char *why = NULL;
+	struct side_wanted *w;
+	struct leg *l;
+
+	(void)state;
+	talk_start(&t);
+	t.policy.early_media = true;
+	calls_destroy(t.c);
+	assert_int_equal(calls_create(&t.c, &t.policy, &t.m->relay), 0);
+	calls_save_start(t.c);
+	struct ng_request r =
+		talk_request("a", "", talk_body(&t, "198.51.100.1", 4000, "RTP/AVP", ""));
+
+	r.transport = STR("RTP/AVPF");
+	r.osrtp = NG_OSRTP_OFFER;
+	r.rtcp_mux = NG_RTCP_MUX_OFFER | NG_RTCP_MUX_REQUIRE;
+	r.sdes.only = 1u << SUITE_AES_CM_128_32;
+	r.flags |= 1ull << NG_FLAG_SRTCP_TAG_32;
+	talk_send(&t, &r, false);
+	assert_null(t.reply.error);
+	assert_true(first_call(&t)->side[0]->leg[0]->early);
+	first_call(&t)->side[0]->leg[0]->rtp_proto = SDP_RTP_SAVPF;
+	save(&t, &s);
+	reborn(&t);
+	calls_save_start(t.c);
+	assert_int_equal(restore(&t, sbuf_view(&s.whole), STR_NONE, &why), 0);
+	assert_true(first_call(&t)->short_tags);
+	l = first_call(&t)->side[0]->leg[0];
+	assert_true(l->early);
+	assert_int_equal(l->rtp_proto, SDP_RTP_SAVPF);
+	w = &first_call(&t)->side[1]->wanted;
+	assert_int_equal(w->proto, SDP_RTP_AVPF);
+	assert_int_equal(w->osrtp, NG_OSRTP_OFFER);
+	assert_int_equal(w->mux, NG_RTCP_MUX_OFFER | NG_RTCP_MUX_REQUIRE);
+	assert_int_equal(w->limits.only, 1u << SUITE_AES_CM_128_32);
+	/* Control: the other side was given no such flags. */
+	w = &first_call(&t)->side[0]->wanted;
+	assert_int_equal(w->proto | w->osrtp | w->mux | w->limits.only, 0);
+	assert_false(first_call(&t)->side[1]->leg[0]->early);
+	sbuf_fini(&s.whole);
+	sbuf_fini(&s.state);
+	talk_end(&t);
+}
+
 /* --- Recordings --- */
 
 struct fake_recorder {
@@ -386,6 +440,7 @@ int main(void)
 		cmocka_unit_test(what_was_saved_comes_back_the_same),
 		cmocka_unit_test(what_a_party_was_not_told_of_stays_so),
 		cmocka_unit_test(what_a_party_knows_as_two_stays_two),
+		cmocka_unit_test(flags_in_force_come_back),
 		cmocka_unit_test(a_recording_goes_on_in_another_file),
 		cmocka_unit_test(each_call_waits_once_and_what_ended_goes_first),
 		cmocka_unit_test(what_cannot_come_back_changes_nothing),
