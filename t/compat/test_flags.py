@@ -50,6 +50,8 @@ def test_srtcp_tags_of_32_bits(relay, flags, accepted):
             assert sockets[1].recv(2048)[8:] == sent[8:]
         else:
             wait_for("the drop", lambda i=i: stream().get("drops", {}).get("srtcp-tag-32") == i + 1)
+    wait_for("the event", lambda: [e for e in call.request("explain")["events"] if e.get("tag") == "a" and "SRTCP tags have 32 bits" in e["text"]])
+    wait_for("the log line", lambda: [line for line in relay.log().splitlines() if call.id in line and "SRTCP" in line])
     # What the terminal gets has the tag that it understands.
     sent, packet = report()
     sockets[1].sendto(packet, (b.to[0], b.to[1] + 1))
