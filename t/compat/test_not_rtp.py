@@ -60,7 +60,7 @@ def test_what_cannot_be_relayed_is_refused_to_both_sides(relay, transport):
 def test_an_answer_of_another_transport_is_refused(relay):
     call = relay.call()
     call.offer(sdp(other(*RELAYED[0])))
-    call.answer(sdp(audio(), ip=B), fails="udptl")
+    call.answer(sdp(other("image", "TCP", "t38", []), ip=B), fails="udptl")
     assert call.answer(sdp(other(*RELAYED[0]), ip=B)).sdp.media[0].port
 
 
