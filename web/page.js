@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-// The page: hears a snapshot each second over a WebSocket and shows it. Whatever comes from outside is shown as text
-// (textContent), never as markup. Rates are differences between snapshots.
+// The page: receives the last ten minutes at first, then a snapshot each second over a WebSocket, and shows them. Strings
+// from outside are shown as text (textContent), never as markup. Rates are differences between snapshots.
+// The fragment of the address says what is looked at: #call=CALL-ID, show=, sort=, filter=.
 "use strict";
 
 const $ = (id) => document.getElementById(id);
-const SPAN = 120; // seconds that the chart shows
-let socket, mayEnd = false, last = null, opened = "", rates = [], history = [], retry = 1000, timer = 0, endSent = "";
+const SPAN_MS = 600000; // that charts of time show
+const STALE_MS = 5000; // without a snapshot: the daemon or the way to it has stopped
+let socket, mayEnd = false, last = null, opened = "", samples = [], sampleMs = 2000, retry = 1000, timer = 0, endSent = "";
+let heard = 0; // performance.now() of the last snapshot, 0 = none on this connection
+let cursors = [""], nextCursor = "", endedSkip = 0, endedMore = false;
+let followed = false; // the fragment, which waits for the token
 
 // --- Small helpers ------------------------------------------------------------------------------------------------
 
@@ -40,6 +45,10 @@ function time(ns) {
 	return ns >= 1e9 ? (ns / 1e9).toFixed(1) + " s" : ns >= 1e6 ? (ns / 1e6).toFixed(1) + " ms" : ns >= 1e3 ? Math.round(ns / 1e3) + " µs" : Math.round(ns) + " ns";
 }
 
+function bytes(n) {
+	return (n >= 1e9 ? (n / 1e9).toFixed(1) + " GB" : n >= 1e6 ? (n / 1e6).toFixed(1) + " MB" : n >= 1e3 ? (n / 1e3).toFixed(1) + " kB" : Math.round(n) + " B");
+}
+
 // A row whose cells carry the names of their columns, for narrow screens.
 function row(names, cells) {
 	const tr = element("tr");
@@ -65,34 +74,66 @@ function sum(list, key) {
 
 // --- Charts -------------------------------------------------------------------------------------------------------
 
-function drawRate() {
-	const chart = $("rate"), w = 400, h = 120, top = Math.max(10, ...rates.map((r) => r.in));
-	const points = (key) => rates.map((r, i) => `${w - (rates.length - 1 - i) * w / SPAN},${h - 4 - r[key] / top * (h - 14)}`).join(" ");
-	const first = w - (rates.length - 1) * w / SPAN;
-	chart.replaceChildren(
-		svg("line", {x1: 0, x2: w, y1: 10, y2: 10, class: "grid-line"}), svg("line", {x1: 0, x2: w, y1: h - 4, y2: h - 4, class: "grid-line"}),
-		svg("polygon", {points: `${first},${h - 4} ${points("in")} ${w},${h - 4}`, class: "area"}),
-		svg("polyline", {points: points("in"), class: "in"}));
-	if (rates.some((r) => r.drops > 0)) chart.append(svg("polyline", {points: points("drops"), class: "bad"}));
-	$("rate-span").textContent = `two minutes, up to ${number(top)}`;
+// The first of 1, 2, 5, 10, 20, ... that is not below n.
+function nice(n) {
+	const ten = 10 ** Math.floor(Math.log10(Math.max(n, 1)));
+	return [1, 2, 5, 10].map((f) => f * ten).find((x) => x >= n);
 }
 
-function drawBars(name, now, before, label) {
-	const counts = now.counts.map((n, i) => before && n >= before.counts[i] ? n - before.counts[i] : n);
-	const top = Math.max(1, ...counts), w = 400 / counts.length;
+function axis(name, marks) {
+	const a = $(name);
+	if (a.textContent !== marks.join("")) a.replaceChildren(...marks.map((m) => element("span", m)));
+}
+
+// Lines over the last ten minutes; a pause of the daemon is a gap. lines: [what a sample says (null: nothing), class].
+function drawLines(name, lines, now, least, label) {
+	const w = 400, h = 120, chart = $(name);
+	const shown = lines.map(([value, className]) => [samples.map((s) => [s[0], value(s)]).filter((p) => p[1] !== null), className]);
+	const top = nice(Math.max(least, ...shown.flatMap((l) => l[0].map((p) => p[1]))));
+	const parts = [svg("line", {x1: 0, x2: w, y1: 1, y2: 1, class: "grid-line"}), svg("line", {x1: 0, x2: w, y1: h / 2, y2: h / 2, class: "grid-line"}),
+		svg("line", {x1: 0, x2: w, y1: h - 1, y2: h - 1, class: "grid-line"})];
+	for (const [points, className] of shown) {
+		let run = [];
+		const draw = () => {
+			if (run.length) parts.push(svg("polyline", {points: run.join(" "), class: className}));
+			run = [];
+		};
+		points.forEach(([t, v], i) => {
+			if (i && t - points[i - 1][0] > 2.5 * sampleMs) draw();
+			run.push(`${(w - (now - t) / SPAN_MS * w).toFixed(1)},${(h - 1 - v / top * (h - 2)).toFixed(1)}`);
+		});
+		draw();
+	}
+	chart.replaceChildren(...parts);
+	axis(name + "-y", [label(top), label(top / 2), label(0)]);
+	axis(name + "-axis", ["10 min ago", "5 min ago", "now"]);
+}
+
+function drawCharts(s) {
+	const lates = (at) => (x) => x[6] ? x[at] : null;
+	drawLines("rate", [[(x) => x[2], "in"], [(x) => x[4] || null, "bad"]], s.now, 10, (n) => number(n) + "/s");
+	drawLines("count", [[(x) => x[1], "in"]], s.now, 10, number);
+	drawLines("late", [[lates(6), "in"], [lates(5), "soft"]], s.now, 100, (n) => time(n * 1000));
+	drawBars("delay", s.delay, delayLabel(s.delay.first));
+	drawBars("batch", s.batch, batchLabel(s.batch.first));
+}
+
+function drawBars(name, now, label) {
+	const counts = now.counts, all = counts.reduce((a, n) => a + n, 0);
+	const top = nice(100 * Math.max(0, ...counts) / Math.max(1, all)), w = 400 / counts.length;
 	const chart = $(name);
 	if (chart.children.length !== counts.length) {
 		chart.replaceChildren(...counts.map((_, i) => svg("rect", {x: i * w + 1, width: w - 2, y: 120, height: 0})));
 		chart.querySelectorAll("rect").forEach((r) => r.append(svg("title", {})));
 	}
 	counts.forEach((n, i) => {
-		const bar = chart.children[i], height = n ? Math.max(2, n / top * 112) : 0;
+		const bar = chart.children[i], height = n ? Math.max(2, 100 * n / all / top * 119) : 0;
 		bar.setAttribute("y", 120 - height);
 		bar.setAttribute("height", height);
 		bar.firstChild.textContent = `${label(i, counts.length)}: ${n}`;
 	});
-	const axis = $(name + "-axis"), marks = [0, Math.floor(counts.length / 2), counts.length - 1].map((i) => label(i, counts.length));
-	if (axis.textContent !== marks.join("")) axis.replaceChildren(...marks.map((m) => element("span", m)));
+	axis(name + "-y", [top + " %", top / 2 + " %", "0 %"]);
+	axis(name + "-axis", [0, Math.floor(counts.length / 2), counts.length - 1].map((i) => label(i, counts.length)));
 }
 
 const delayLabel = (first) => (i, n) => i === n - 1 ? "over " + time(2 ** (first + i - 1)) : "below " + time(2 ** (first + i));
@@ -115,14 +156,12 @@ function showNow(s, before, seconds) {
 	const packets = rate(sum(w, "packets in"), wb.length ? sum(wb, "packets in") : undefined, seconds);
 	const out = rate(sum(w, "packets out"), wb.length ? sum(wb, "packets out") : undefined, seconds);
 	const drops = rate(sum(w, "drops"), wb.length ? sum(wb, "drops") : undefined, seconds);
-	const jobs = sum(w, "jobs") - (wb.length ? sum(wb, "jobs") : 0), batches = sum(w, "batches") - (wb.length ? sum(wb, "batches") : 0);
-	if (before) rates.push({in: packets, drops});
-	rates = rates.slice(-SPAN - 1);
+	const late = x["latency now"], newest = samples.length ? samples[samples.length - 1] : null, unrelayed = newest ? newest[7] : 0;
 	$("tiles").replaceChildren(
 		tile("calls", number(s.sessions.current)), tile("packets/s in", number(packets)), tile("packets/s out", number(out)),
-		tile("refused/s", number(drops), drops > packets / 100 && drops > 0),
-		tile("delay, median", x.latency.count ? time(x.latency.p50_us * 1000) : "–"), tile("delay, 99 %", x.latency.count ? time(x.latency.p99_us * 1000) : "–"),
-		tile("mean batch", batches > 0 ? number(jobs / batches) : "–"), tile("ports free", number(x["ports free"])));
+		tile("dropped/s", number(drops), drops > packets / 100 && drops > 0), tile("not relayed/s", bytes(unrelayed)),
+		tile("delay, median", late.count ? time(late.p50_us * 1000) : "–"), tile("delay, 99 %", late.count ? time(late.p99_us * 1000) : "–"),
+		tile("ports free", number(x["ports free"])));
 	$("about").textContent = `${x.version}, ${x.engine} on ${x.device}, ${x.steering}, up ${duration(x.uptime)}`;
 	const notices = [];
 	if (x.limits && x.limits.reached !== "none") notices.push(["bad", `New calls are refused: limit on ${x.limits.reached}.`]);
@@ -135,7 +174,7 @@ function showNow(s, before, seconds) {
 	}
 }
 
-const WORKER = [["Worker"], ["In/s", 1], ["Out/s", 1], ["Mean batch", 1], ["Per packet", 1], ["Refused", 1]];
+const WORKER = [["Worker"], ["In/s", 1], ["Out/s", 1], ["Mean batch", 1], ["Per packet", 1], ["Dropped", 1]];
 const DEVICE = [["Device"], ["State"], ["Packets/s", 1], ["Per packet", 1], ["Failed", 1]];
 
 function showMore(s, before, seconds) {
@@ -156,25 +195,20 @@ function showMore(s, before, seconds) {
 	};
 	pairs("suites", s.suites, "no media");
 	pairs("drops", s.xcipher.drops, "none since start");
+	$("drops").append(row([[""], ["", 1]], ["bytes not relayed", bytes(s.xcipher["bytes not relayed"])]));
 }
 
-const CALL = [["Call-ID"], ["Age", 1], ["State"], ["Suites"], ["Packets/s", 1], ["MOS", 1], ["Loss", 1], ["Refused", 1]];
+const CALL = [["Call-ID"], ["Caller and callee"], ["Age", 1], ["State"], ["Suites"], ["Packets/s", 1], ["MOS", 1], ["Loss", 1], ["Dropped", 1]];
+const ENDED = [["Call-ID"], ["Caller and callee"], ["Reason"], ["Lasted", 1], ["Ended", 1]];
 
 function state(c, now) {
 	const box = element("span");
-	const word = c.ending ? "ending" : !c.answered ? "ringing" : "talking";
-	box.append(element("span", word, "tag"));
+	box.append(element("span", c.state, "tag"));
 	if (c.emergency) box.append(element("span", "emergency", "tag bad"));
+	for (const t of c.trouble) box.append(element("span", t, "tag bad"));
 	const silent = c["last packet"] ? now / 1000 - c["last packet"] : 0;
-	if (c.answered && silent > 5) box.append(element("span", `silent ${duration(silent)}`, "tag bad"));
-	else if (c.answered && c.legs.some((l) => l.packets > 0) && c.legs.some((l) => l.active && !l.packets)) box.append(element("span", "one way", "tag bad"));
+	if (c.state === "up" && silent > 5) box.append(element("span", `silent ${duration(silent)}`, "tag bad"));
 	return box;
-}
-
-// The worse of the two directions, as the terminals report by RTCP.
-function worst(c, key, pick, scale, digits) {
-	const list = c.legs.filter((l) => l.MOS !== undefined).map((l) => l[key]);
-	return list.length ? (pick(...list) / scale).toFixed(digits) : "–";
 }
 
 function suites(c) {
@@ -186,23 +220,90 @@ function suites(c) {
 	return box;
 }
 
-function showCalls(s, before, seconds) {
-	const old = new Map((before ? before.calls : []).map((c) => [c.id, c])), body = $("calls-rows");
-	const focused = document.activeElement && document.activeElement.dataset ? document.activeElement.dataset.call : undefined;
-	body.replaceChildren(...s.calls.map((c) => {
-		const b = old.get(c.id), button = element("button", c.id, "call");
-		button.type = "button";
-		button.dataset.call = c.id;
-		const packets = rate(sum(c.legs, "packets"), b ? sum(b.legs, "packets") : undefined, seconds);
-		return row(CALL, [button, duration(s.now / 1000 - c.created), state(c, s.now), suites(c), number(packets),
-			worst(c, "MOS", Math.min, 100, 1), worst(c, "loss", Math.max, 100, 1).replace(/^(\d.*)/, "$1 %"), number(sum(c.legs, "errors"))]);
-	}));
+function parties(c) {
+	return `${c.from || "?"} → ${c.to || "?"}`;
+}
+
+function callButton(id) {
+	const b = element("button", id, "call");
+	b.type = "button";
+	b.dataset.call = id;
+	return b;
+}
+
+// Replaces the rows of a table; the focus stays on its call.
+function fill(body, rows) {
+	const at = document.activeElement, focused = at && at.dataset && body.contains(at) ? at.dataset.call : undefined;
+	body.replaceChildren(...rows);
 	if (focused !== undefined)
 		for (const b of body.querySelectorAll("button.call")) if (b.dataset.call === focused) b.focus({preventScroll: true});
-	const more = s.matched > s.calls.length ? `, the newest ${s.calls.length} shown` : "";
-	$("calls-count").textContent = $("filter").value ? `${s.matched} of ${s.sessions.current} match${more}` : `${s.sessions.current}${more}`;
-	$("calls-none").hidden = s.calls.length > 0;
-	$("calls-none").textContent = $("filter").value ? "No call matches." : "No calls.";
+}
+
+function showCalls(s, before, seconds) {
+	const old = new Map((before ? before.calls : []).map((c) => [c.id, c])), n = s.calls.length, filtered = $("filter").value || $("show").value;
+	if (!n && s.matched && cursors.length > 1) { // the calls of this page have ended
+		cursors.pop();
+		look();
+	}
+	fill($("calls-rows"), s.calls.map((c) => {
+		const b = old.get(c.id), packets = rate(sum(c.legs, "packets"), b ? sum(b.legs, "packets") : undefined, seconds);
+		return row(CALL, [callButton(c.id), parties(c), duration(s.now / 1000 - c.created), state(c, s.now), suites(c), number(packets),
+			c.MOS === undefined ? "–" : (c.MOS / 100).toFixed(1), c.loss === undefined ? "–" : (c.loss / 100).toFixed(1) + " %", number(c.errors)]);
+	}));
+	nextCursor = s.next || "";
+	$("calls-pages").hidden = cursors.length < 2 && !nextCursor;
+	$("calls-back").disabled = cursors.length < 2;
+	$("calls-next").disabled = !nextCursor;
+	$("calls-count").textContent = (filtered ? `${s.matched} of ${s.sessions.current} match` : `${s.matched}`) + (n < s.matched ? `, page ${cursors.length} with ${n}` : "");
+	$("calls-none").hidden = n > 0;
+	$("calls-none").textContent = filtered ? "No call matches." : "No calls.";
+	$("filter-note").hidden = !s["by text"] || !$("filter").value;
+}
+
+function showEnded(s) {
+	const list = s["ended calls"] || [], all = s["ended matched"] || 0, lost = s["ended not kept"];
+	if (!list.length && endedSkip) {
+		endedSkip = 0;
+		look();
+	}
+	fill($("ended-rows"), list.map((c) => {
+		const why = element("span", c.reason);
+		if (c["one-way"]) why.append(" ", element("span", "one-way", "tag bad"));
+		if (!c.answered) why.append(" ", element("span", "never answered", "tag"));
+		return row(ENDED, [callButton(c.id), parties(c), why, duration((c.ended - (c.answered || c.created)) / 1000), duration((s.now - c.ended) / 1000) + " ago"]);
+	}));
+	endedMore = endedSkip + list.length < all;
+	$("ended-count").textContent = `${all}${list.length < all ? `, ${endedSkip + 1} to ${endedSkip + list.length}` : ""}${lost ? `; ${lost} more are not kept` : ""}`;
+	$("ended-pages").hidden = !endedSkip && !endedMore;
+	$("ended-back").disabled = !endedSkip;
+	$("ended-next").disabled = !endedMore;
+}
+
+// What "xcipherctl explain" says.
+function explained(e) {
+	const parts = [element("h3", "Explanation")], summary = element("ul");
+	for (const t of e.summary) summary.append(element("li", t));
+	parts.push(summary);
+	for (const l of e.legs) {
+		parts.push(element("h4", `${l.role} ${l.tag || ""}, media ${l.media}: ${[l.kind + (l.codec ? " " + l.codec : ""), l.protocol, l.direction].join(", ")}`));
+		const list = element("dl");
+		const suite = l["suite in"] === l["suite out"] ? l["suite in"] : `${l["suite in"]} from the terminal, to it ${l["suite out"]}`;
+		for (const [name, text] of [["trouble", l.trouble], ["suite", suite], ["because", l.why], ["address", l.source], ["in", l.received], ["out", l.sent], ["dropped", l.dropped]])
+			if (text) list.append(element("dt", name), element("dd", text, name === "trouble" ? "bad" : ""));
+		parts.push(list);
+	}
+	const table = element("table"), body = element("tbody");
+	for (const v of e.events || [])
+		body.append(row([["Time"], ["Event"], ["Text"]], [new Date(v.time).toLocaleTimeString(), v.tag ? `${v.event} ${v.tag}` : v.event, v.text]));
+	table.append(body);
+	parts.push(element("h3", "What happened"), table);
+	if (e["events left out"]) parts.push(element("p", `${e["events left out"]} events in between are not kept.`, "dim"));
+	return parts;
+}
+
+function showGone(c) {
+	if (!c) return [element("p", "This call has ended, or never was here.", "dim")];
+	return [element("p", parties(c)), element("p", `Ended at ${new Date(c.ended).toLocaleString()}.`, "dim"), element("p", c.text)];
 }
 
 function address(e) {
@@ -216,20 +317,23 @@ function security(m) {
 	return m.streams.some((s) => s.flags.includes("datagrams")) ? "not RTP" : "plain RTP";
 }
 
-const STREAM = [["Stream"], ["Local"], ["Remote"], ["Packets in", 1], ["Out", 1], ["Refused", 1], ["Last", 1]];
+const STREAM = [["Stream"], ["Local"], ["Remote"], ["In", 1], ["Out", 1], ["Dropped", 1], ["Last packet", 1]];
 
 function showDetail(s) {
 	const d = s.detail, body = $("detail-body");
 	if (!opened || !d || d.id !== opened) return;
 	$("detail-title").textContent = d.id;
 	if (d.gone) {
-		body.replaceChildren(element("p", "This call has ended.", "dim"));
+		body.replaceChildren(...showGone(d.closing));
 		$("detail-actions").hidden = true;
 		return;
 	}
 	const parts = [element("p", `Since ${new Date(d.created * 1000).toLocaleString()}, last signalled ${duration(s.now / 1000 - d["last signal"])} ago.`, "dim")];
+	const explain = d.explain || {legs: []}, roles = new Map(explain.legs.map((l) => [l.tag || "", l.role]));
+	if (explain.summary) parts.push(...explained(explain));
+	parts.push(element("h3", "Streams"));
 	for (const side of Object.values(d.tags || {})) {
-		parts.push(element("h3", side.tag ? `Side ${side.tag}` : "Side without a tag yet"));
+		parts.push(element("h4", [roles.get(side.tag || "") || "party", side.tag || "without a tag yet"].join(" ")));
 		for (const m of side.medias) {
 			parts.push(element("p", `${m.type}, ${m.protocol}, ${security(m)}; ${m.flags.join(", ")}`));
 			const t = element("table", undefined, "stack"), head = element("thead"), tr = element("tr"), rows = element("tbody");
@@ -256,16 +360,16 @@ function showDetail(s) {
 
 function show(s) {
 	const seconds = last ? (s.now - last.now) / 1000 : 0;
-	for (const id of ["tiles", "charts", "calls", "more"]) $(id).hidden = false;
+	for (const id of ["tiles", "charts", "calls", "ended", "more"]) $(id).hidden = false;
+	for (const one of s.samples || []) if (!samples.length || one[0] > samples[samples.length - 1][0]) samples.push(one);
+	samples = samples.filter((one) => s.now - one[0] <= SPAN_MS);
+	sampleMs = s["sample ms"] || sampleMs;
 	showNow(s, last, seconds);
 	showMore(s, last, seconds);
 	showCalls(s, last, seconds);
+	showEnded(s);
 	showDetail(s);
-	drawRate();
-	drawBars("delay", s.delay, history.length ? history[0].delay : null, delayLabel(s.delay.first));
-	drawBars("batch", s.batch, history.length ? history[0].batch : null, batchLabel(s.batch.first));
-	history.push({delay: s.delay, batch: s.batch});
-	history = history.slice(-10);
+	drawCharts(s);
 	last = s;
 }
 
@@ -282,7 +386,42 @@ function say(o) {
 }
 
 function look() {
-	say({filter: $("filter").value, call: opened});
+	say({show: $("show").value, filter: $("filter").value, sort: $("sort").value, after: cursors[cursors.length - 1], ended: String(endedSkip), call: opened});
+	const p = new URLSearchParams(Object.entries({call: opened, show: $("show").value, sort: $("sort").value, filter: $("filter").value}).filter((e) => e[1]));
+	window.history.replaceState(null, "", "#" + p);
+	for (const b of document.querySelectorAll("button[data-sort]")) {
+		const on = $("sort").value === b.dataset.sort;
+		b.parentNode.setAttribute("aria-sort", on ? "other" : "none");
+		b.setAttribute("aria-pressed", on);
+	}
+}
+
+// Another list begins at its first page.
+function search() {
+	cursors = [""];
+	endedSkip = 0;
+	look();
+}
+
+function openCall(id) {
+	opened = id;
+	$("detail-title").textContent = id;
+	$("detail-link").href = "#" + new URLSearchParams({call: id});
+	$("detail-body").replaceChildren(element("p", "…", "dim"));
+	$("detail-actions").hidden = false;
+	sure(false);
+	if (!$("detail").open) $("detail").showModal();
+	look();
+}
+
+// What the fragment says; other fragments are places on the page.
+function follow() {
+	const p = new URLSearchParams(location.hash.slice(1));
+	if (!["call", "show", "sort", "filter"].some((k) => p.has(k))) return;
+	for (const k of ["show", "sort", "filter"]) $(k).value = p.get(k) || "";
+	for (const k of ["show", "sort"]) if ($(k).selectedIndex < 0) $(k).selectedIndex = 0;
+	if (p.get("call") && p.get("call") !== opened) openCall(p.get("call"));
+	else search();
 }
 
 function hear(m) {
@@ -300,13 +439,20 @@ function hear(m) {
 		$("end").hidden = !mayEnd;
 		$("end-why").hidden = mayEnd;
 		retry = 1000;
+		heard = performance.now();
 		connected("live", "live");
+		if (!followed) follow();
+		followed = true;
 		look();
+	} else if (m.history) {
+		samples = m.history.samples || [];
 	} else if (m.ended !== undefined) {
 		endSent = m.ok ? `Ended: ${m.ended}` : `Not ended: ${m.ended} (it may be gone already)`;
 		setTimeout(() => { endSent = ""; }, 8000);
 		if (m.ok && m.ended === opened) $("detail").close();
 	} else if (m.now) {
+		heard = performance.now();
+		connected("live", "live");
 		show(m);
 	}
 }
@@ -315,6 +461,7 @@ function connect() {
 	socket = new WebSocket(`${location.protocol === "https:" ? "wss" : "ws"}://${location.host}/`, "page.xcipher");
 	socket.onmessage = (e) => hear(JSON.parse(e.data));
 	socket.onclose = (e) => {
+		heard = 0;
 		if (e.code === 1008) {
 			sessionStorage.removeItem("token");
 			connected("wrong token", "gone");
@@ -336,6 +483,12 @@ function connect() {
 	};
 }
 
+// A daemon that has stopped keeps its connections.
+setInterval(() => {
+	const silent = performance.now() - heard;
+	if (heard && silent > STALE_MS) connected(`no data for ${Math.floor(silent / 1000)} s`, "gone");
+}, 1000);
+
 // --- Hands --------------------------------------------------------------------------------------------------------
 
 $("login").addEventListener("submit", (e) => {
@@ -346,17 +499,34 @@ $("login").addEventListener("submit", (e) => {
 	else connect();
 	connected("connecting", "");
 });
-$("filter").addEventListener("input", look);
-$("calls-rows").addEventListener("click", (e) => {
-	const b = e.target.closest("button.call");
-	if (!b) return;
-	opened = b.dataset.call;
-	$("detail-title").textContent = opened;
-	$("detail-body").replaceChildren(element("p", "…", "dim"));
-	sure(false);
-	$("detail").showModal();
+for (const id of ["filter", "show", "sort"]) $(id).addEventListener("input", search);
+for (const b of document.querySelectorAll("button[data-sort]"))
+	b.addEventListener("click", () => {
+		$("sort").value = $("sort").value === b.dataset.sort ? "" : b.dataset.sort;
+		search();
+	});
+$("calls-next").addEventListener("click", () => {
+	if (nextCursor) cursors.push(nextCursor);
 	look();
 });
+$("calls-back").addEventListener("click", () => {
+	if (cursors.length > 1) cursors.pop();
+	look();
+});
+$("ended-next").addEventListener("click", () => {
+	if (endedMore) endedSkip += $("ended-rows").children.length;
+	look();
+});
+$("ended-back").addEventListener("click", () => {
+	endedSkip = Math.max(0, endedSkip - 20);
+	look();
+});
+for (const id of ["calls-rows", "ended-rows"])
+	$(id).addEventListener("click", (e) => {
+		const b = e.target.closest("button.call");
+		if (b) openCall(b.dataset.call);
+	});
+window.addEventListener("hashchange", follow);
 $("detail").addEventListener("close", () => {
 	const was = opened;
 	opened = "";

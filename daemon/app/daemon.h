@@ -42,6 +42,7 @@ struct daemon {
 	uint32_t taps;
 	struct record *record;
 	struct cdr *cdr; /* NULL: no records of ended calls */
+	struct ended *ended;
 	struct {
 		uint64_t second;
 		uint32_t lines, held;

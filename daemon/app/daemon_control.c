@@ -101,6 +101,7 @@ static void end_notice(void *arg, const struct call_closing *e)
 
 	log_call(LOG_NOTICE, &about, STR_FMT, STR_ARG(e->text));
 	cdr_write(d->cdr, e->record);
+	ended_add(d->ended, e, clock_real_ns() / 1000000);
 }
 
 /* Attackers can provoke these lines in all calls at once, so their number per second is limited. */
@@ -303,6 +304,9 @@ int daemon_control_start(struct daemon *d)
 	calls_on_handover(d->calls, handover_notice, NULL);
 	calls_on_end(d->calls, end_notice, d);
 	calls_on_trouble(d->calls, trouble_notice, d);
+	err = o->listen_http.family ? ended_create(&d->ended) : 0;
+	if (err)
+		return daemon_fail(d, err, "listen-http");
 	err = o->cdr_file[0] ? cdr_create(&d->cdr, o->cdr_file, d->err, sizeof(d->err)) : 0;
 	if (err)
 		return daemon_fail(d, err, "cdr-file");
@@ -347,6 +351,13 @@ static void page_statistics(void *arg, struct pool *p, struct ngval *dict)
 	const struct daemon *d = arg;
 
 	stats_fill_page(&d->stats, p, dict);
+}
+
+static void page_trend(void *arg, struct pool *p, struct ngval *dict)
+{
+	const struct daemon *d = arg;
+
+	stats_fill_history(&d->stats, p, dict);
 }
 
 static void metrics(void *arg, struct sbuf *out)
@@ -411,7 +422,11 @@ int daemon_transports_start(struct daemon *d)
 		.no_ng_without_token = ng_front_has_keys(d->front),
 		.metrics = metrics,
 		.arg = d,
-		.page = {.calls = d->calls, .fill = page_statistics, .arg = d},
+		.page = {.calls = d->calls,
+			.fill = page_statistics,
+			.history = page_trend,
+			.ended = d->ended,
+			.arg = d},
 	};
 	int err = 0;
 

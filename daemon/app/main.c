@@ -260,6 +260,7 @@ static void stop(struct daemon *d)
 	if (d->calls)
 		calls_destroy(d->calls);
 	cdr_destroy(d->cdr);
+	ended_destroy(d->ended);
 	/* New packets stop coming before those who would take them are gone. */
 	if (d->rules)
 		d->o.steering->teardown(&d->steer);

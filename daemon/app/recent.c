@@ -28,28 +28,36 @@ static uint64_t bucket_end(uint32_t at)
 	return (uint64_t)(HIST_SUB + ((at + 1) & (HIST_SUB - 1))) << (octave - 1);
 }
 
-uint32_t recent_summarise(
-	struct hist_summary *out, const struct recent *r, const struct hist *const *h, uint32_t n)
+uint32_t recent_values(
+	struct hist *out, const struct recent *r, const struct hist *const *h, uint32_t n)
 {
 	const struct recent_snapshot *old =
 		&r->snapshot[r->taken < RECENT_SECONDS ? 0 : r->taken % RECENT_SECONDS];
-	struct hist diff = {0};
-	const struct hist *const list[] = {&diff};
 	struct recent_snapshot now;
 
-	*out = (struct hist_summary){0};
+	*out = (struct hist){0};
 	if (!r->taken)
 		return 0;
 	add_up(&now, h, n);
 	for (uint32_t b = 0; b < HIST_BUCKETS; b++) {
 		uint64_t more = now.bucket[b] > old->bucket[b] ? now.bucket[b] - old->bucket[b] : 0;
 
-		atomic_store_explicit(&diff.bucket[b], more, memory_order_relaxed);
+		atomic_store_explicit(&out->bucket[b], more, memory_order_relaxed);
 		if (more)
-			atomic_store_explicit(&diff.max, bucket_end(b) - 1, memory_order_relaxed);
+			atomic_store_explicit(&out->max, bucket_end(b) - 1, memory_order_relaxed);
 	}
 	atomic_store_explicit(
-		&diff.sum, now.sum > old->sum ? now.sum - old->sum : 0, memory_order_relaxed);
-	hist_summarise(out, list, 1);
+		&out->sum, now.sum > old->sum ? now.sum - old->sum : 0, memory_order_relaxed);
 	return (uint32_t)(r->taken < RECENT_SECONDS ? r->taken : RECENT_SECONDS);
+}
+
+uint32_t recent_summarise(
+	struct hist_summary *out, const struct recent *r, const struct hist *const *h, uint32_t n)
+{
+	struct hist diff;
+	const struct hist *const list[] = {&diff};
+	uint32_t seconds = recent_values(&diff, r, h, n);
+
+	hist_summarise(out, list, 1);
+	return seconds;
 }

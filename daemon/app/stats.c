@@ -218,15 +218,6 @@ static void add_recent(struct pool *p, struct ngval *dict, const struct stats_in
 	add_us(p, d, "max_us", s.max);
 }
 
-void stats_second(struct stats_input *in)
-{
-	const struct hist *h[WORKERS_MAX];
-
-	for (uint32_t i = 0; i < in->workers; i++)
-		h[i] = &in->worker[i]->delay;
-	recent_look(&in->recent, h, in->workers);
-}
-
 /* latency: from the moment the kernel received a packet until the send call for its result came back. stages: where that
  * time goes; "queue" is per packet, the others are per burst. */
 static void fill_latency(const struct stats_input *in, struct pool *p, struct ngval *dict)

@@ -11,6 +11,7 @@
 #include "app/record.h"
 #include "app/relay.h"
 #include "app/rules_keep.h"
+#include "app/trend.h"
 #include "control/redis.h"
 #include "proto/ngval.h"
 
@@ -31,6 +32,8 @@ struct stats_input {
 	const char *socket_calls; /* how ordinary sockets are served */
 	uint64_t started_mono_ns; /* CLOCK_MONOTONIC */
 	struct recent recent;     /* of the packets' delay */
+	struct recent recent_batch; /* of batch sizes */
+	struct trend trend;
 };
 
 /* Adds the dictionary "xcipher" to dict. */
@@ -41,6 +44,9 @@ void stats_fill_limits(const struct stats_input *in, struct pool *p, struct ngva
 
 /* The same and more, for the web page. */
 void stats_fill_page(const struct stats_input *in, struct pool *p, struct ngval *dict);
+
+/* The last ten minutes, for its charts. */
+void stats_fill_history(const struct stats_input *in, struct pool *p, struct ngval *dict);
 
 /* Call it once a second, for the figures of the last ten seconds. */
 void stats_second(struct stats_input *in);

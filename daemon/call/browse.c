@@ -15,6 +15,7 @@ struct browse {
 	uint64_t now_ns, after;
 	uint32_t limit, bytes_max;
 	bool first; /* the first page */
+	bool count;
 	struct ngval *list, *dict;
 	size_t bytes;
 	uint32_t shown;
@@ -49,18 +50,22 @@ static void newest_first(struct browse *b)
 	struct sight s;
 
 	for (; call; call = call->prev) {
-		if ((!b->first && call->serial >= b->after) ||
+		bool before = !b->first && call->serial >= b->after;
+
+		if ((before && !b->count) ||
 			!find_matches(&b->find, b->c->relay, call, b->now_ns, &s))
 			continue;
 		matched++;
+		if (before)
+			continue;
 		if (!more && show(b, call))
 			last = call;
 		else
 			more = true;
-		if (more && !b->first)
+		if (more && !b->count)
 			break;
 	}
-	if (b->first)
+	if (b->count)
 		ngval_add_int(b->p, b->dict, STR("matched"), matched);
 	if (more)
 		add_next(b, last ? last->serial : 0);
@@ -92,7 +97,7 @@ static const char *in_order(struct browse *b)
 	while (at < n && show(b, r[at].call))
 		at++;
 	free(r);
-	if (b->first)
+	if (b->count)
 		ngval_add_int(b->p, b->dict, STR("matched"), n);
 	if (at < n)
 		add_next(b, at);
@@ -108,6 +113,7 @@ const char *calls_view(struct calls *c, struct pool *p, const struct calls_look 
 		.limit = look->limit,
 		.bytes_max = look->bytes ? look->bytes : UINT32_MAX,
 		.first = !look->after.len,
+		.count = look->count || !look->after.len,
 		.dict = dict};
 	const char *wrong = find_parse(&b.find, look->filter);
 

@@ -3,6 +3,7 @@
  * log. It never contains a key. */
 #include "base/clock.h"
 #include "call/calls.h"
+#include "call/names.h"
 #include "call/sight.h"
 #include "srtp/suite.h"
 
@@ -202,12 +203,21 @@ void closing_report(struct calls *c, const struct call *call, enum call_end why,
 {
 	struct closing x = {.c = c, .call = call, .legs = STR("")};
 	uint64_t end_ns = call->deleted_ns ? call->deleted_ns : now_ns;
-	struct call_closing out = {.call_id = call->id};
+	struct call_closing out = {.call_id = call->id,
+		.reason = end_texts[why],
+		.created_ns = call->created_ns,
+		.answered_ns = call->answered_ns,
+		.ended_ns = end_ns};
+	struct names names;
 
 	if (pool_create(&x.p, SCRATCH))
 		return;
 	out.record = record(&x, why, end_ns);
 	out.text = line(&x, why, end_ns);
+	names_of(&names, call);
+	out.from = names.from;
+	out.to = names.to;
+	out.one_way = x.sums.one_way != 0;
 	if (!pool_failed(x.p))
 		c->ended(c->ended_arg, &out);
 	pool_destroy(x.p);

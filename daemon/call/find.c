@@ -3,6 +3,7 @@
 #include "call/find.h"
 
 #include "base/clock.h"
+#include "call/names.h"
 #include "srtp/suite.h"
 
 /* --- Words ------------------------------------------------------------------------------------------------------ */
@@ -123,7 +124,7 @@ const char *find_parse(struct find *out, struct str text)
 				return wrong;
 		} else if (!find_word(&out->words, word)) {
 			if (out->part.len)
-				return "a filter takes one part of a Call-ID or tag";
+				return "a filter takes one part of a Call-ID, tag or name";
 			out->part = word;
 		}
 	}
@@ -173,7 +174,10 @@ static bool leg_has_ip(const struct relay *relay, const struct call *c, const st
 
 static bool contains_id(const struct call *c, struct str part)
 {
-	if (contains(c->id, part))
+	struct names names;
+
+	names_of(&names, c);
+	if (contains(c->id, part) || contains(names.from, part) || contains(names.to, part))
 		return true;
 	for (uint32_t i = 0; i < c->sides; i++)
 		if (!c->side[i]->gone && contains(c->side[i]->tag, part))

@@ -44,7 +44,7 @@ enum find_order {
 };
 
 struct find {
-	struct str part;     /* of a Call-ID or tag; empty = any */
+	struct str part;     /* of a Call-ID, tag or name; empty = any */
 	struct str suite;    /* a part of a suite's name, or "plain"; empty = any */
 	struct str codec;    /* a part of it; empty = any */
 	struct endpoint ip;  /* of a terminal; family 0 = any */
@@ -57,7 +57,7 @@ struct find {
 };
 
 /* Reads words like "one-way mos-below=3.5 ip=192.0.2.1 since=10m"; a word that is none of them is a
- * part of a Call-ID or tag. Strings are slices of text. NULL, or what is wrong: a constant. */
+ * part of a Call-ID, tag or name. Strings are slices of text. NULL, or what is wrong: a constant. */
 const char *find_parse(struct find *out, struct str text);
 /* Finds an order by name; empty = the newest first. False: unknown name. */
 bool find_order(enum find_order *out, struct str name);

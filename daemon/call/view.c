@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* A call in a few lines, for people who look at many: what each side speaks, what came from it. Never a key. */
 #include "base/clock.h"
+#include "call/names.h"
 #include "call/sight.h"
 #include "srtp/suite.h"
 
@@ -92,10 +93,14 @@ size_t view_call(const struct relay *relay, struct pool *p, const struct call *c
 {
 	struct ngval *d = ngval_add_dict(p, list, STR_NONE), *legs;
 	struct sight sight;
+	struct names names;
 	uint32_t n = 0;
 
 	sight_take(&sight, relay, c, now_ns);
 	ngval_add_str(p, d, STR("id"), c->id);
+	names_of(&names, c);
+	ngval_add_str(p, d, STR("from"), short_tag(names.from));
+	ngval_add_str(p, d, STR("to"), short_tag(names.to));
 	ngval_add_int(p, d, STR("created"), (int64_t)(c->created_ns / NS_PER_SEC));
 	ngval_add_int(p, d, STR("answered"), c->answered);
 	ngval_add_int(p, d, STR("emergency"), c->emergency);
@@ -110,7 +115,7 @@ size_t view_call(const struct relay *relay, struct pool *p, const struct call *c
 			if (s->leg[m] && s->leg[m]->has_port && n++ < VIEW_LEGS)
 				add_leg(relay, p, c, i, s->leg[m], legs);
 	}
-	return CALL_BYTES + c->id.len + min_u32(n, VIEW_LEGS) * (LEG_BYTES + TAG_SHOWN);
+	return CALL_BYTES + c->id.len + 2 * TAG_SHOWN + min_u32(n, VIEW_LEGS) * (LEG_BYTES + TAG_SHOWN);
 }
 
 static void add_traffic(struct calls_ended *e, const struct relay_stats *st)

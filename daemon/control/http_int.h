@@ -19,7 +19,7 @@
 #define HTTP_REPLY_MAX   (1u << 20)
 #define HTTP_OUT_HIGH    65536u /* a client that has so much to read is not read from */
 #define HTTP_CHUNK       65536u
-#define HTTP_LOOK_MAX    512u /* filter, line end and Call-ID of a page */
+#define HTTP_LOOK_MAX    1536u /* struct page_look of a page, as text */
 
 enum http_state {
 	HTTP_IDLE, /* between requests */

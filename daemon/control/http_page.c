@@ -31,14 +31,15 @@ static void say(struct http_client *c, const char *what)
 static void show(struct http_client *c)
 {
 	struct http_viewer *v = &c->view;
+	struct page_look look;
 	struct sbuf out;
 
 	if (http_client_unsent(c))
 		return;
 	v->shown_ns = clock_mono_ns();
 	sbuf_init(&out, HTTP_REPLY_MAX);
-	if (page_snapshot(&c->http->cfg.page, (struct str){v->look, v->look_len}, clock_real_ns(),
-		    &out) == 0)
+	page_look_read(&look, (struct str){v->look, v->look_len});
+	if (page_snapshot(&c->http->cfg.page, &look, clock_real_ns(), &out) == 0)
 		http_ws_send(c, WS_TEXT, sbuf_view(&out));
 	sbuf_fini(&out);
 }
@@ -66,14 +67,32 @@ static int show_after(struct http_client *c, uint64_t ns)
 	return loop_timer_add(c->http->loop, &v->timer, ns, NS_PER_SEC, each_second, c);
 }
 
+/* Who may see it gets the last ten minutes first, so that charts are full at once. */
+static void welcome(struct http_client *c)
+{
+	struct sbuf out;
+
+	say(c,
+		c->http->token.set ? "{\"hello\":\"xcipher\",\"may end\":1}"
+				   : "{\"hello\":\"xcipher\",\"may end\":0}");
+	sbuf_init(&out, HTTP_REPLY_MAX);
+	if (page_history(&c->http->cfg.page, &out) == 0)
+		http_ws_send(c, WS_TEXT, sbuf_view(&out));
+	sbuf_fini(&out);
+}
+
 int http_page_begin(struct http_client *c)
 {
+	struct http_viewer *v = &c->view;
 	bool token = c->http->token.set;
 
-	c->view =
-		(struct http_viewer){.counted = true, .known = !token, .look = "\n", .look_len = 1};
+	*v = (struct http_viewer){.counted = true, .known = !token};
+	v->look_len = page_look_write(v->look, sizeof(v->look), &(struct page_look){0});
 	c->http->pages++;
-	say(c, token ? "{\"need\":\"token\"}" : "{\"hello\":\"xcipher\",\"may end\":0}");
+	if (token)
+		say(c, "{\"need\":\"token\"}");
+	else
+		welcome(c);
 	return show_after(c, NS_PER_SEC);
 }
 
@@ -96,24 +115,33 @@ static void hear_token(struct http_client *c, struct str token)
 		http_ws_close(c, WS_CODE_POLICY, "wrong token");
 		return;
 	}
+	if (!c->view.known)
+		welcome(c);
 	c->view.known = true;
-	say(c, "{\"hello\":\"xcipher\",\"may end\":1}");
 }
 
-static void hear_look(struct http_client *c, struct str filter, struct str call)
+static struct str field(struct pool *p, const struct ngval *d, const char *key)
+{
+	return ngval_str(p, ngval_get(d, str_from(key)));
+}
+
+static void hear_look(struct http_client *c, struct pool *p, const struct ngval *d)
 {
 	struct http_viewer *v = &c->view;
 	uint64_t now = clock_mono_ns(), next = v->shown_ns + SHOW_AGAIN_NS;
+	struct page_look look = {.show = field(p, d, "show"),
+		.filter = field(p, d, "filter"),
+		.sort = field(p, d, "sort"),
+		.after = field(p, d, "after"),
+		.ended = field(p, d, "ended"),
+		.call = field(p, d, "call")};
+	char text[HTTP_LOOK_MAX];
+	size_t len = page_look_write(text, sizeof(text), &look);
 
-	if (filter.len + call.len + 1 > sizeof(v->look) ||
-		(filter.len && memchr(filter.s, '\n', filter.len)))
+	if (!len)
 		return;
-	if (filter.len)
-		memcpy(v->look, filter.s, filter.len);
-	v->look[filter.len] = '\n';
-	if (call.len)
-		memcpy(v->look + filter.len + 1, call.s, call.len);
-	v->look_len = filter.len + 1 + call.len;
+	memcpy(v->look, text, len);
+	v->look_len = len;
 	if (show_after(c, next > now ? next - now : 0))
 		http_ws_close(c, WS_CODE_INTERNAL, "");
 }
@@ -155,7 +183,6 @@ void http_page_hear(struct http_client *c, struct str message)
 	else if (ngval_get(d, STR("end")))
 		hear_end(c, ngval_str(p, ngval_get(d, STR("end"))));
 	else
-		hear_look(c, ngval_str(p, ngval_get(d, STR("filter"))),
-			ngval_str(p, ngval_get(d, STR("call"))));
+		hear_look(c, p, d);
 	pool_destroy(p);
 }

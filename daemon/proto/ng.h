@@ -252,7 +252,7 @@ struct ng_request {
 	/* Commands of ours (xcipherctl) */
 	struct str max[NG_LIMITS];    /* limits: as the options are written; empty = as it is */
 	struct str state, level;      /* drain, debug: on, off; log level: a number */
-	struct str part;              /* calls: of a Call-ID or tag */
+	struct str part;              /* calls: of a Call-ID, tag or name */
 	struct str find, sort, after; /* calls: see call/find.h and struct calls_look */
 	struct str from_tags[NG_FROM_TAGS_MAX]; /* subscribe request: of whom; beside from_tag */
 	uint32_t from_tags_n;
