@@ -72,7 +72,7 @@ static void add_calls(const struct page_source *s, const struct page_look *look,
 	ngval_add_int(p, d, STR("by text"), 1);
 	if (!calls_view(s->calls, p, &list, now_ns, d))
 		return;
-	list = (struct calls_look){.part = look->filter, .count = true, .limit = PAGE_CALLS};
+	list.filter = list.sort = STR_NONE;
 	(void)calls_view(s->calls, p, &list, now_ns, d);
 }
 
