@@ -29,9 +29,9 @@ struct stats_input {
 	const struct record *record;         /* NULL: nothing is recorded */
 	uint32_t max_sessions;
 	const char *steering;
-	const char *socket_calls; /* how ordinary sockets are served */
-	uint64_t started_mono_ns; /* CLOCK_MONOTONIC */
-	struct recent recent;     /* of the packets' delay */
+	const char *socket_calls;   /* how ordinary sockets are served */
+	uint64_t started_mono_ns;   /* CLOCK_MONOTONIC */
+	struct recent recent;       /* of the packets' delay */
 	struct recent recent_batch; /* of batch sizes */
 	struct trend trend;
 };

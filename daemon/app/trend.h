@@ -29,7 +29,8 @@ struct trend { /* zero is a fresh one */
 
 /* Takes a sample if TREND_EVERY_NS are over. After a pause of three times that (a stopped daemon) the
  * next sample is left out: its rates would hide the pause. */
-void trend_take(struct trend *t, const struct trend_totals *now, uint64_t mono_ns, uint64_t unix_ms);
+void trend_take(
+	struct trend *t, const struct trend_totals *now, uint64_t mono_ns, uint64_t unix_ms);
 
 /* Adds "samples", the oldest first: lists of unix_ms, calls, packets in, packets out and dropped
  * packets per second, p50 and p99 of the delay in us, and bytes not relayed per second. newest: only

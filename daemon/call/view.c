@@ -115,7 +115,8 @@ size_t view_call(const struct relay *relay, struct pool *p, const struct call *c
 			if (s->leg[m] && s->leg[m]->has_port && n++ < VIEW_LEGS)
 				add_leg(relay, p, c, i, s->leg[m], legs);
 	}
-	return CALL_BYTES + c->id.len + 2 * TAG_SHOWN + min_u32(n, VIEW_LEGS) * (LEG_BYTES + TAG_SHOWN);
+	return CALL_BYTES + c->id.len + 2 * TAG_SHOWN +
+		min_u32(n, VIEW_LEGS) * (LEG_BYTES + TAG_SHOWN);
 }
 
 static void add_traffic(struct calls_ended *e, const struct relay_stats *st)

@@ -58,8 +58,8 @@ size_t page_look_write(char *buf, size_t size, const struct page_look *look)
 static void add_calls(const struct page_source *s, const struct page_look *look, struct pool *p,
 	uint64_t now_ns, struct ngval *d)
 {
-	struct calls_look list = {.filter = pool_printf(p, STR_FMT " " STR_FMT,
-					  STR_ARG(look->show), STR_ARG(look->filter)),
+	struct calls_look list = {.filter = pool_printf(p, STR_FMT " " STR_FMT, STR_ARG(look->show),
+					  STR_ARG(look->filter)),
 		.sort = look->sort,
 		.after = look->after,
 		.count = true,

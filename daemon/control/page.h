@@ -21,12 +21,14 @@ struct page_source {
 
 /* What a viewer looks at; each may be empty. */
 struct page_look {
-	struct str show;   /* words of call/find.h that the page offers for choice, such as "one-way" */
-	struct str filter; /* typed: words of call/find.h, or else a part of a Call-ID, tag or name */
-	struct str sort;   /* an order of call/find.h */
-	struct str after;  /* "next" of the page before */
-	struct str ended;  /* how many of the ended calls that match to skip, a number */
-	struct str call;   /* the Call-ID to show in detail */
+	struct str
+		show; /* words of call/find.h that the page offers for choice, such as "one-way" */
+	struct str
+		filter;  /* typed: words of call/find.h, or else a part of a Call-ID, tag or name */
+	struct str sort; /* an order of call/find.h */
+	struct str after; /* "next" of the page before */
+	struct str ended; /* how many of the ended calls that match to skip, a number */
+	struct str call;  /* the Call-ID to show in detail */
 };
 
 /* From and to one text, in which line ends separate the fields; only call may contain some.

@@ -119,8 +119,8 @@ static void ended_calls_leave_after_ten_minutes(void **state)
 	assert_int_equal(shown, ENDED_CALLS);
 	assert_false(ended_detail(e, p, STR("9"), 1003000, ngval_dict(p)));
 	assert_true(ended_detail(e, p, STR("10"), 1003000, ngval_dict(p)));
-	assert_int_equal(figure(e, p, 1000100 + ENDED_MS, "ended matched", &shown),
-		ENDED_CALLS + 10 - 101);
+	assert_int_equal(
+		figure(e, p, 1000100 + ENDED_MS, "ended matched", &shown), ENDED_CALLS + 10 - 101);
 	assert_int_equal(figure(e, p, 2000000 + ENDED_MS, "ended not kept", &shown), 0);
 	assert_int_equal(shown, 0);
 	pool_destroy(p);
