@@ -78,7 +78,10 @@ static bool is_other_kind(const struct sdp *answer, const struct side *to, uint3
 {
 	const struct leg *l = side_leg_get(to, i);
 
-	return l && answer->media[i].port && neg_other_kind(l, &answer->media[i]);
+	/* RTP in place of datagrams, or the reverse, fails as a whole (neg_raw.c). */
+	return l && answer->media[i].port &&
+		sdp_proto_is_rtp(l->said.proto) == sdp_proto_is_rtp(answer->media[i].proto) &&
+		neg_other_kind(l, &answer->media[i]);
 }
 
 static bool has_other_kinds(const struct sdp *answer, const struct side *to)
