@@ -38,7 +38,7 @@ tos = 184
 port-min = 30000
 port-max = 30999
 max-sessions = -1
-max-load = 5
+max-load = 5000
 num-threads = 16
 recording-method = proc
 sip-source = true
@@ -57,7 +57,7 @@ def test_the_daemon_starts_with_it(net):
     assert status == 0, report
     got = options(conf)
     want = {"steering": "udp", "interface": "internal/10.200.1.1; external/10.200.2.1!198.51.100.7", "listen-ng": "127.0.0.1:2223", "timeout": "61",
-            "silent-timeout": "1800", "tos": "184", "port-min": "30000", "port-max": "30999", "max-load": "5", "log-level": "5",
+            "silent-timeout": "1800", "tos": "184", "port-min": "30000", "port-max": "30999", "max-load": "5000", "log-level": "5",
             "templates": "templates", "default": "SIP-source-address"}
     assert got == want, got
     for name in ("listen-cli", "recording-method", "dtls-passive", "mqtt-host", "future-option", "num-threads"):
