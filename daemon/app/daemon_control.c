@@ -287,12 +287,10 @@ int daemon_control_start(struct daemon *d)
 {
 	const struct options *o = &d->o;
 	struct call_policy policy = operate_policy(o);
-	uint64_t id;
-	int err = secmem_random(&id, sizeof(id));
+	int err = secmem_random(policy.loop_key, sizeof(policy.loop_key));
 
 	if (err)
 		return daemon_fail(d, err, "random numbers");
-	snprintf(policy.loop_id, sizeof(policy.loop_id), "%016llx", (unsigned long long)id);
 	d->relay_border = (struct relay){.ops = &app_relay_ops, .arg = d->relay};
 	err = calls_create(&d->calls, &policy, &d->relay_border);
 	if (err)

@@ -28,7 +28,7 @@ struct operate {
 	char err[512]; /* why the last reload was refused */
 };
 
-/* What the options say of calls; loop_id is left empty. */
+/* What the options say of calls; loop_key is left empty. */
 struct call_policy operate_policy(const struct options *o);
 /* The commands limits, drain, log level and reload (handler_operator()). NULL, or the error-reason. */
 const char *operate_request(

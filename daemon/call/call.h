@@ -38,7 +38,7 @@ struct call_policy { /* what the operator decided; constant after start */
 	uint32_t max_medias; /* m-lines of a side that are relayed; 0 = SDP_MAX_MEDIA */
 	enum call_told told;
 	struct call_nets told_nets; /* where the addresses may be that requests name for it */
-	char loop_id[17];           /* this instance, random hex */
+	uint8_t loop_key[32];       /* random, of this process: loop.c */
 };
 
 /* Why new calls are refused: ng's "load limit", with these messages (NG.md 1.3). X(id, name in statistics, message) */
@@ -149,7 +149,7 @@ void calls_each_port(const struct calls *c,
 /* From now on offers of new calls are refused for this reason, but for emergency calls. NONE: no longer. The limit on sessions is
  * looked at by itself. */
 void calls_limit(struct calls *c, enum call_limit reached);
-/* From now on this is decided; loop_id stays. Calls that are there keep what their signalling made of it, but for timeouts. */
+/* From now on this is decided; loop_key stays. Calls that are there keep what their signalling made of it, but for timeouts. */
 void calls_set_policy(struct calls *c, const struct call_policy *policy);
 
 struct calls_ended { /* of calls that are no more */

@@ -141,7 +141,7 @@ struct str edit_write(struct plan *plan, struct call *next, const struct neg_in 
 	if (replace >> NG_REPLACE_SESSION_NAME & 1)
 		e.session_name = STR("-");
 	if (ng_flag(in->r, NG_FLAG_LOOP_PROTECT))
-		e.loop_id = str_from(in->policy->loop_id);
+		e.loop_id = STR(LOOP_NO_MARK);
 	if (replace >> NG_REPLACE_SDP_VERSION & 1 || replace >> NG_REPLACE_FORCE_INCREMENT & 1)
 		e.origin_version =
 			STR("0"); /* what the terminal counts is not part of the comparison */
@@ -150,5 +150,7 @@ struct str edit_write(struct plan *plan, struct call *next, const struct neg_in 
 		plan_warn(plan, in->p, STR("no codec would be left: codecs not stripped"));
 	if (out.s && e.origin_version.s)
 		out = with_version(to, &e, out, in);
+	if (out.s && e.loop_id.s)
+		out = loop_mark(in->p, in->policy, out);
 	return out;
 }

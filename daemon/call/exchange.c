@@ -38,10 +38,8 @@ static bool parse_body(struct exchange *x)
 		return false;
 	}
 	err = sdp_parse(x->sdp, x->p, body, &line);
-	if (err == SDP_OK && x->kind != LISTEN)
-		x->out->error = reach_sdp(x->c, x->p, x->r, x->sdp, &x->out->detail);
 	if (err == SDP_OK)
-		return !x->out->error;
+		return true;
 	x->out->error = err == SDP_ERR_NO_CONNECTION ? "Incomplete SDP specification"
 		: err == SDP_ERR_NOMEM               ? "Out of memory"
 						     : "Failed to parse SDP";
@@ -49,18 +47,17 @@ static bool parse_body(struct exchange *x)
 	return false;
 }
 
-/* It went through us before: whoever did that has what it needs. */
+/* Whether media may go where the SDP says. */
+static bool is_allowed(struct exchange *x)
+{
+	x->out->error = reach_sdp(x->c, x->p, x->r, x->sdp, &x->out->detail);
+	return !x->out->error;
+}
+
+/* A spiral: xcipher wrote this very SDP, so there is nothing to do. */
 static bool is_loop(const struct exchange *x)
 {
-	const struct sdp_line *l;
-
-	if (!ng_flag(x->r, NG_FLAG_LOOP_PROTECT))
-		return false;
-	for (l = sdp_attr(x->sdp->session, STR("xcipher")); l;
-		l = sdp_attr(l->next, STR("xcipher")))
-		if (str_eq(l->arg, str_from(x->c->policy.loop_id)))
-			return true;
-	return false;
+	return ng_flag(x->r, NG_FLAG_LOOP_PROTECT) && loop_is_ours(&x->c->policy, x->sdp);
 }
 
 static bool copy_call(struct exchange *x)
@@ -261,7 +258,7 @@ void calls_set_policy(struct calls *c, const struct call_policy *policy)
 {
 	struct call_policy next = *policy;
 
-	memcpy(next.loop_id, c->policy.loop_id, sizeof(next.loop_id));
+	memcpy(next.loop_key, c->policy.loop_key, sizeof(next.loop_key));
 	c->policy = next;
 }
 
@@ -299,10 +296,12 @@ static bool begin(struct exchange *x)
 	*x->out = (struct call_reply){.error = missing(x->r, x->kind == ANSWER)};
 	if (x->out->error || !parse_body(x))
 		return false;
-	if (is_loop(x)) {
+	if (is_loop(x)) { /* before the addresses, which are media ports of this call */
 		x->out->sdp = x->r->sdp;
 		return false;
 	}
+	if (!is_allowed(x))
+		return false;
 	x->prev = call_table_find(&x->c->table, x->r->call_id);
 	return true;
 }
@@ -364,7 +363,7 @@ void calls_publish(struct calls *c, struct pool *p, const struct ng_request *r, 
 		named.call_id = invent(p, out);
 	if (!named.from_tag.len)
 		named.from_tag = invent(p, out);
-	if (out->error || !parse_body(&x))
+	if (out->error || !parse_body(&x) || !is_allowed(&x))
 		return;
 	x.prev = call_table_find(&c->table, named.call_id);
 	if (!x.prev && over_limit(c, &named, out))
@@ -412,6 +411,6 @@ void calls_listen_answer(struct calls *c, struct pool *p, const struct ng_reques
 	x.prev = call_table_find(&c->table, r->call_id);
 	if (!x.prev)
 		out->error = "Unknown call-id";
-	else if (parse_body(&x))
+	else if (parse_body(&x) && is_allowed(&x))
 		change(&x);
 }

@@ -70,6 +70,13 @@ void plan_note(struct plan *plan, struct pool *p, struct str text);
 struct str edit_write(
 	struct plan *plan, struct call *next, const struct neg_in *in, bool is_answer);
 
+/* The mark of loop-protect (loop.c): a place for it in a=xcipher, of as many digits. */
+#define LOOP_NO_MARK "00000000000000000000000000000000"
+/* A copy of an SDP of ours, with its mark in that place. s = NULL without memory. */
+struct str loop_mark(struct pool *p, const struct call_policy *policy, struct str body);
+/* Whether the SDP has our mark and is the one that it was made for. */
+bool loop_is_ours(const struct call_policy *policy, const struct sdp *sdp);
+
 /* Checks the addresses of a request and its SDP (reach_sdp.c). NULL, or the error-reason; *detail
  * then has the line and the cause. */
 const char *reach_sdp(struct calls *c, struct pool *p, const struct ng_request *r,

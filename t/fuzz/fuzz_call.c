@@ -20,7 +20,7 @@ static const struct call_policy policy = {
 	.sdes = {.offer = {SUITE_AES_CM_128_80, SUITE_AES_CM_128_32},
 		.accept = 1u << SUITE_AES_CM_128_80 | 1u << SUITE_AES_CM_128_32},
 	.learning = MEDIA_LEARN_HEURISTIC,
-	.loop_id = "0123456789abcdef"};
+	.loop_key = "0123456789abcdef"};
 
 struct talk {
 	struct mock_relay *m;

@@ -41,7 +41,7 @@ static inline void talk_start(struct talk *t)
 		.silent_timeout_ns = 3600 * NS_PER_SEC,
 		.offer_timeout_ns = 300 * NS_PER_SEC,
 		.delete_delay_ns = 30 * NS_PER_SEC,
-		.loop_id = "0123456789abcdef"};
+		.loop_key = "0123456789abcdef"};
 	assert_int_equal(calls_create(&t->c, &t->policy, &t->m->relay), 0);
 }
 
