@@ -161,6 +161,16 @@ static void answer_media(struct plan *plan, struct call *c, bool paired, const s
 	pm->mux = to_mux;
 }
 
+/* A rejected m-line says all the same what both legs speak. Later offers without flags keep that. */
+static void agree_on_rejected(struct leg *lf, struct leg *lt)
+{
+	if (!lf || !lt || lt->said.rejected || !sdp_proto_is_rtp(lt->said.proto) ||
+		!sdp_proto_is_rtp(lf->asked.proto))
+		return;
+	lf->proto = lf->rtp_proto = lf->asked.proto;
+	lt->proto = lt->rtp_proto = lt->said.proto;
+}
+
 static void answer_all_media(struct plan *plan, struct call *c, bool paired, struct neg_in *in)
 {
 	struct side *from = c->side[plan->from], *to = c->side[plan->to];
@@ -186,6 +196,8 @@ static void answer_all_media(struct plan *plan, struct call *c, bool paired, str
 		/* The answerer's refusal may be one branch's: ports stay for the next. The offerer's is final. */
 		neg_close(lf, lt && (lt->said.rejected || !lt->said.relayed));
 		neg_close(lt, lt && (lt->said.rejected || !lt->said.relayed));
+		if (m && !m->port)
+			agree_on_rejected(lf, lt);
 		if (!m)
 			continue;
 		plan->media[i].keep = raw_passes(m);

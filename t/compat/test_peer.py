@@ -4,7 +4,9 @@ from compat import compat, compat_each
 from text import audio, sdp
 
 B = "10.200.2.2"
+S80 = "AES_CM_128_HMAC_SHA1_80"
 LOOP = "xcipher-ng(7), loop-protect"
+STAY = "xcipher-ng(7), WHAT A LEG SPEAKS"
 MARKED = {"flags": ["loop-protect"]}
 
 
@@ -62,3 +64,53 @@ def test_without_the_flag_or_the_mark_it_is_refused(relay):
     call.offer(told, fails="Media address is not allowed")
     bare = "".join(line + "\r\n" for line in told.splitlines() if "xcipher" not in line)
     call.offer(bare, fails="Media address is not allowed", **MARKED)
+
+
+# --- Rejected m-lines ---------------------------------------------------------------------------------------------
+
+
+def rejected(profile):
+    return sdp(audio(port=0, formats="0", profile=profile), ip=B)
+
+
+@compat("legs", STAY)
+def test_a_callee_that_rejected_all_is_offered_srtp_again(relay):
+    call = relay.call()
+    call.offer(sdp(audio()), transport_protocol="RTP/SAVP")
+    assert call.answer(rejected("RTP/SAVP")).sdp.audio.port == 0
+    seen = call.offer(sdp(audio())).sdp.audio
+    assert seen.profile == "RTP/SAVP" and S80 in seen.suites
+
+
+@compat("legs", STAY)
+def test_an_srtp_caller_that_was_rejected_is_offered_srtp(relay):
+    call = relay.call()
+    call.offer(sdp(audio(suites=["80"])), transport_protocol="RTP/AVP")
+    call.answer(rejected("RTP/AVP"))
+    seen = call.offer(sdp(audio(), ip=B), by=1).sdp.audio
+    assert seen.profile == "RTP/SAVP" and S80 in seen.suites
+
+
+@compat("legs", STAY)
+def test_an_rtp_callee_that_rejected_all_is_offered_rtp(relay):
+    call = relay.call()
+    call.offer(sdp(audio(suites=["80"])), transport_protocol="RTP/AVP")
+    call.answer(rejected("RTP/AVP"))
+    seen = call.offer(sdp(audio(suites=["80"]))).sdp.audio
+    assert seen.profile == "RTP/AVP" and not seen.crypto
+
+
+@compat("legs", STAY)
+def test_an_offer_that_nobody_answered_decides_nothing(relay):
+    """A script may try SRTP first, and then RTP."""
+    call = relay.call()
+    call.offer(sdp(audio()), transport_protocol="RTP/SAVP")
+    assert call.offer(sdp(audio())).sdp.audio.profile == "RTP/AVP"
+
+
+@compat("legs", STAY)
+def test_an_order_counts_after_a_rejection(relay):
+    call = relay.call()
+    call.offer(sdp(audio()), transport_protocol="RTP/SAVP")
+    call.answer(rejected("RTP/SAVP"))
+    assert call.offer(sdp(audio()), transport_protocol="RTP/AVP").sdp.audio.profile == "RTP/AVP"
