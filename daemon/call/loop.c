@@ -36,8 +36,7 @@ static bool mark_of(char out[DIGITS], const struct call_policy *policy, const st
 	for (uint32_t i = 0; i < sdp->media_count; i++)
 		add_lines(&b, sdp->media[i].lines);
 	part = sbuf_view(&b);
-	done = !b.err &&
-		hmac_sha256(mac, policy->loop_key, sizeof(policy->loop_key), &part, 1);
+	done = !b.err && hmac_sha256(mac, policy->loop_key, sizeof(policy->loop_key), &part, 1);
 	sbuf_fini(&b);
 	for (size_t i = 0; done && i < DIGITS; i++)
 		out[i] = "0123456789abcdef"[mac[i / 2] >> (i % 2 ? 0 : 4) & 15];

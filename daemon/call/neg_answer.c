@@ -96,17 +96,19 @@ void neg_offerer_crypto(
 	crypto_set_tx(l, ours);
 }
 
-/* An opportunistic offer (RFC 8643) is accepted if the answerer's leg has SRTP, if the script says
- * so, or if it is in force. */
-static bool takes_crypto(const struct leg *l, const struct side *s, const struct leg *answerer,
-	const struct neg_in *in)
+/* An opportunistic offer (RFC 8643) is accepted, unless the script says otherwise. SDES=off, in the offer or the answer, does not
+ * count where the script accepts such offers, or where either leg has SRTP. answerer: its leg on the side s. */
+static bool takes_crypto(const struct leg *l, const struct side *offerer,
+	const struct leg *answerer, const struct side *s, const struct neg_in *in)
 {
-	uint32_t flags = s->osrtp | in->r->osrtp;
+	uint32_t flags = offerer->osrtp | in->r->osrtp;
+	uint32_t sdes = s->wanted.limits.flags | in->r->sdes.flags;
 
 	if (sdp_proto_is_secure(l->said.proto))
 		return true;
 	return !(flags & NG_OSRTP_OFF) &&
-		(flags & NG_OSRTP_ACCEPT || leg_is_encrypted(answerer) || leg_is_encrypted(l));
+		(!(sdes & NG_SDES_OFF) || flags & NG_OSRTP_ACCEPT || leg_is_encrypted(answerer) ||
+			leg_is_encrypted(l));
 }
 
 static void answer_media(struct plan *plan, struct call *c, bool paired, const struct sdp_media *m,
@@ -131,7 +133,7 @@ static void answer_media(struct plan *plan, struct call *c, bool paired, const s
 			plan_media_name(in->p, i, "not of SDES=require"));
 	if (plan->error)
 		return;
-	if (!lf->asked.pass && takes_crypto(lt, to, lf, in))
+	if (!lf->asked.pass && takes_crypto(lt, to, lf, from, in))
 		neg_offerer_crypto(plan, lt, lf->rx.master.suite, i, in);
 	else if (!lf->asked.pass)
 		neg_plain(lt);

@@ -7,6 +7,7 @@ B = "10.200.2.2"
 S80 = "AES_CM_128_HMAC_SHA1_80"
 LOOP = "xcipher-ng(7), loop-protect"
 STAY = "xcipher-ng(7), WHAT A LEG SPEAKS"
+OSRTP = "xcipher-ng(7), OSRTP; RFC 8643 section 3.2"
 MARKED = {"flags": ["loop-protect"]}
 
 
@@ -114,3 +115,31 @@ def test_an_order_counts_after_a_rejection(relay):
     call.offer(sdp(audio()), transport_protocol="RTP/SAVP")
     call.answer(rejected("RTP/SAVP"))
     assert call.offer(sdp(audio()), transport_protocol="RTP/AVP").sdp.audio.profile == "RTP/AVP"
+
+
+# --- Opportunistic SRTP -------------------------------------------------------------------------------------------
+
+
+def opportunistic(relay, offer, answer):
+    call = relay.call()
+    seen = call.offer(sdp(audio(suites=["80"], profile="RTP/AVP")), **offer).sdp.audio
+    return seen, call.answer(sdp(audio(profile=seen.profile), ip=B), **answer).sdp.audio
+
+
+@compat_each("OSRTP", OSRTP, ["RTP/AVP", "RTP/AVPF"])
+def test_srtp_where_possible(relay, profile):
+    seen, told = opportunistic(relay, {"transport_protocol": profile}, {})
+    assert seen.profile == profile and not seen.crypto
+    assert told.profile == "RTP/AVP" and told.suites == [S80]
+
+
+@compat_each("OSRTP", OSRTP, [({"OSRTP": ["off"]}, {}), ({}, {"OSRTP": ["off"]}), ({"SDES": ["off"]}, {}), ({}, {"SDES": ["off"]})])
+def test_flags_refuse_srtp(relay, offer, answer):
+    seen, told = opportunistic(relay, {"transport_protocol": "RTP/AVP", **offer}, answer)
+    assert not seen.crypto and not told.crypto
+
+
+@compat_each("differences", "xcipher-ng(7) DIFFERENCES FROM RTPENGINE: Opportunistic offers", [({}, [S80]), ({"SDES": ["off"]}, [])])
+def test_opportunistic_offers(relay, answer, suites):
+    seen, told = opportunistic(relay, {}, answer)
+    assert S80 in seen.suites and told.suites == suites
