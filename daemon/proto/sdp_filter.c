@@ -71,10 +71,23 @@ static int type_line(struct str line, struct str *rest)
 	return -1;
 }
 
+/* One channel is what is meant where none are given (RFC 8866 6.6): "PCMA/8000/1" is "PCMA/8000". */
+static struct str without_one_channel(struct str name)
+{
+	struct str channels = name;
+
+	(void)str_cut(&channels, '/');
+	(void)str_cut(&channels, '/');
+	if (str_eq(channels, STR("1")))
+		name.len -= 2;
+	return name;
+}
+
 /* "PCMA" is any PCMA, "PCMA/8000" that one. */
 static bool same_codec(struct str rule, struct str name)
 {
-	if (str_eq_nocase(rule, name))
+	rule = without_one_channel(rule);
+	if (str_eq_nocase(rule, without_one_channel(name)))
 		return true;
 	return !memchr(rule.s, '/', rule.len) && str_eq_nocase(rule, str_cut(&name, '/'));
 }
@@ -146,6 +159,37 @@ static void judge(struct section *s, const struct sdp_filter *f)
 	}
 }
 
+static struct str rate_of(struct str name)
+{
+	(void)str_cut(&name, '/');
+	return str_cut(&name, '/');
+}
+
+static bool has_rate(const struct section *s, const bool types[TYPES], struct str rate)
+{
+	for (int type = 0; type < TYPES; type++)
+		if (types[type] && s->voice[type] && str_eq(rate_of(s->name[type]), rate))
+			return true;
+	return false;
+}
+
+/* Telephone events have the clock rate of an audio codec (RFC 4733 2.1). They go with the last codec of their rate, if an audio
+ * codec of another rate stays. */
+static void drop_orphans(struct section *s, const bool stays[TYPES])
+{
+	bool voice = false;
+
+	for (int type = 0; type < TYPES; type++)
+		voice |= stays[type] && s->voice[type];
+	for (int type = 0; voice && type < TYPES; type++) {
+		struct str rate = rate_of(s->name[type]);
+
+		if (stays[type] && same_codec(STR("telephone-event"), s->name[type]) &&
+			has_rate(s, s->gone, rate) && !has_rate(s, stays, rate))
+			s->gone[type] = true;
+	}
+}
+
 /* Marks what goes. False: then nothing would be left, or nothing goes. */
 static bool mark(
 	struct section *s, const struct sdp_filter *f, struct str formats, uint32_t *emptied)
@@ -168,8 +212,10 @@ static bool mark(
 			left++;
 		}
 	}
-	if (left)
+	if (left) {
+		drop_orphans(s, stays);
 		return true;
+	}
 	memset(s->gone, 0, sizeof(s->gone));
 	*emptied += gone > 0;
 	return false;

@@ -8,6 +8,7 @@ S80 = "AES_CM_128_HMAC_SHA1_80"
 LOOP = "xcipher-ng(7), loop-protect"
 STAY = "xcipher-ng(7), WHAT A LEG SPEAKS"
 OSRTP = "xcipher-ng(7), OSRTP; RFC 8643 section 3.2"
+CODEC = "xcipher-ng(7), codec"
 MARKED = {"flags": ["loop-protect"]}
 
 
@@ -137,6 +138,48 @@ def test_srtp_where_possible(relay, profile):
 def test_flags_refuse_srtp(relay, offer, answer):
     seen, told = opportunistic(relay, {"transport_protocol": "RTP/AVP", **offer}, answer)
     assert not seen.crypto and not told.crypto
+
+
+# --- Codecs -------------------------------------------------------------------------------------------------------
+
+
+def formats(relay, *lines, codec, types, flags=()):
+    return relay.call().offer(sdp(audio(*lines, formats=types)), codec=codec, flags=list(flags)).sdp.audio.formats
+
+
+@compat_each("codecs", CODEC + "; RFC 8866 section 6.6", [("strip", "8"), ("mask", "8"), ("except", "0")])
+def test_one_channel(relay, op, left):
+    codec = {op: ["PCMU/8000/1"], **({"strip": ["all"]} if op == "except" else {})}
+    assert formats(relay, types="0 8", codec=codec) == [left]
+
+
+@compat("codecs", CODEC + "; RFC 8866 section 6.6")
+def test_one_channel_is_offered_first(relay):
+    assert formats(relay, types="0 8", codec={"offer": ["PCMA/8000/1"]})[0] == "8"
+
+
+@compat_each("codecs", CODEC + "; RFC 8866 section 6.6", ["L16/44100", "L16/44100/1", "L16/44100/2"])
+def test_channels_count(relay, rule):
+    lines = ("a=rtpmap:97 L16/44100/1", "a=rtpmap:98 L16/44100/2")
+    assert formats(relay, *lines, types="0 97 98", codec={"strip": [rule]}) == ["0", "97" if rule.endswith("2") else "98"]
+
+
+@compat_each("codecs", CODEC + "; RFC 4733 section 2.1", [{"strip": ["AMR-WB"]}, {"strip": ["all"], "except": ["PCMU", "telephone-event"]}])
+def test_events_without_a_codec_of_their_rate(relay, codec):
+    lines = ("a=rtpmap:98 AMR-WB/16000", "a=rtpmap:102 telephone-event/16000", "a=fmtp:102 0-15")
+    told = relay.call().offer(sdp(audio(*lines, formats="0 98 101 102")), codec=codec).sdp.audio
+    assert told.formats == ["0", "101"] and not any("102" in line for line in told.lines[1:] if "rtcp" not in line), told.lines
+
+
+@compat("codecs", CODEC + "; RFC 4733 section 2.1")
+def test_events_of_a_codec_that_stays(relay):
+    lines = ("a=rtpmap:98 AMR-WB/16000", "a=rtpmap:99 AMR-WB/16000", "a=rtpmap:97 speex/16000", "a=rtpmap:102 telephone-event/16000")
+    assert formats(relay, *lines, types="0 97 98 101 102", codec={"strip": ["AMR-WB"]}) == ["0", "97", "101", "102"]
+    assert formats(relay, *lines, types="0 101 102", codec={"strip": ["G729"]}) == ["0", "101", "102"]
+    assert formats(relay, *lines, types="98 102", codec={"strip": ["AMR-WB"]}) == ["102"]
+
+
+# --- Differences --------------------------------------------------------------------------------------------------
 
 
 @compat_each("differences", "xcipher-ng(7) DIFFERENCES FROM RTPENGINE: Opportunistic offers", [({}, [S80]), ({"SDES": ["off"]}, [])])
