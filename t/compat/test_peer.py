@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Where route files written for rtpengine count on its behaviour: loops, rejected m-lines, opportunistic SRTP, codecs."""
 from compat import compat, compat_each
-from text import audio, sdp
+from text import audio, crypto, sdp
 
 B = "10.200.2.2"
 S80 = "AES_CM_128_HMAC_SHA1_80"
@@ -186,3 +186,31 @@ def test_events_of_a_codec_that_stays(relay):
 def test_opportunistic_offers(relay, answer, suites):
     seen, told = opportunistic(relay, {}, answer)
     assert S80 in seen.suites and told.suites == suites
+
+
+@compat("differences", "xcipher-ng(7) DIFFERENCES FROM RTPENGINE: Spirals")
+def test_spirals(relay):
+    call = relay.call()
+    told = call.offer(sdp(audio()))["sdp"]
+    call.offer(told, fails="Media address is not allowed")
+    assert call.offer(call.offer(sdp(audio()), **MARKED)["sdp"], **MARKED)["sdp"]
+
+
+@compat_each("differences", "xcipher-ng(7) DIFFERENCES FROM RTPENGINE: Answers of another profile", [True, False])
+def test_answers_of_another_profile(relay, secure):
+    call = relay.call()
+    told = call.offer(sdp(audio()), transport_protocol="RTP/SAVP" if secure else "RTP/AVP").sdp.audio
+    other = audio() if secure else audio(crypto("80"), profile="RTP/SAVP")
+    call.answer(sdp(other, ip=B), fails="No usable crypto line in answer")
+    if secure:
+        assert "allow-RTP-answer" in call.answer(sdp(other, ip=B), flags=["allow-RTP-answer"]).warning
+    else:
+        call.answer(sdp(other, ip=B), fails="No usable crypto line in answer", flags=["allow-RTP-answer"])
+    assert bool(told.crypto) == secure
+
+
+@compat_each("differences", "xcipher-ng(7) DIFFERENCES FROM RTPENGINE: No codec left", [False, True])
+def test_no_codec_left(relay, keep):
+    flags = ["allow-no-codec-media"] if keep else []
+    told = relay.call().offer(sdp(audio()), codec={"strip": ["all"]}, flags=flags).sdp.audio
+    assert bool(told.port) == keep and (told.formats == ["0", "8", "101"] if keep else True)
