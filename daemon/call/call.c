@@ -143,7 +143,7 @@ int calls_put_in_force(
 	account(c, next, true);
 	pierce_start(c->relay, next, now_ns);
 	next->traced_ns = now_ns;
-	if (next->answered && !next->answered_ns)
+	if (call_is_answered(next) && !next->answered_ns)
 		next->answered_ns = now_ns;
 	trace_call(&c->trace, c->relay, next);
 	c->counters.emergencies += next->emergency && !(prev && prev->emergency);

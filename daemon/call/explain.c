@@ -330,7 +330,8 @@ static void add_summary(struct explain *x, struct ngval *dict)
 
 	ngval_add_str(x->p, list, STR_NONE,
 		pool_printf(x->p, "%s; began %.0f s ago, %s", sight_state_name(s->state),
-			ago(c->created_ns, x->now_ns), c->answered ? "answered" : "not answered"));
+			ago(c->created_ns, x->now_ns),
+			call_is_answered(c) ? "answered" : "not answered"));
 	if (s->measured)
 		ngval_add_str(x->p, list, STR_NONE,
 			pool_printf(x->p,

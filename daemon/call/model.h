@@ -191,8 +191,9 @@ struct call {
 	struct str id, metadata; /* heap */
 	uint32_t worker;
 	uint64_t created_ns, signal_ns, delete_ns; /* delete_ns: 0 = not to be deleted */
-	bool answered;
-	uint64_t answered_ns;    /* first, 0 = never */
+	bool answered;           /* its media is agreed on, by a provisional answer at least */
+	bool early;              /* every answer so far is of a 1xx, by ng's sip-code */
+	uint64_t answered_ns;    /* the first answer that may be final, 0 = none */
 	uint64_t deleted_ns;     /* when it was deleted by command, 0 = it was not */
 	struct history *history; /* this call's only: a copy that is not in force has none */
 	uint64_t watched_ns;     /* watch.c */
@@ -217,6 +218,12 @@ struct call {
 	uint32_t sides;
 	struct side *side[CALL_MAX_SIDES];
 };
+
+/* An answer came that is final, or without sip-code, which may be final. */
+static inline bool call_is_answered(const struct call *c)
+{
+	return c->answered && !c->early;
+}
 
 /* --- Memory of legs: pages that are locked and left out of core dumps ----------------------------------------- */
 

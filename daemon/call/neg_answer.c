@@ -273,6 +273,7 @@ void negotiate_answer(struct plan *plan, struct call *c, struct neg_in *in)
 		return;
 	}
 	to->offer_open = false;
+	c->early = (c->early || !c->answered) && in->r->sip_code >= 100 && in->r->sip_code < 200;
 	c->answered = true;
 	listen_remember(from, in->sdp);
 }

@@ -177,6 +177,7 @@ static const struct field call_fields[] = {
 	NUM("sig", call, signal_ns, ANY),
 	NUM("del", call, delete_ns, ANY),
 	FLAG("ans", call, answered),
+	FLAG("early", call, early),
 	NUM("anst", call, answered_ns, ANY),
 	FLAG("em", call, emergency),
 	{"told", ADDR, AT(call, told)},

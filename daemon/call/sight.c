@@ -69,7 +69,7 @@ static bool silent(const struct relay *relay, const struct call *c, const struct
 	const struct leg *o = peer_leg(c, s, media);
 	uint64_t since_ns = c->signal_ns > c->resumed_ns ? c->signal_ns : c->resumed_ns, other_ns;
 
-	if (!c->answered || s->listener || s->publisher || !o || !sends(l) || !receives(o))
+	if (!call_is_answered(c) || s->listener || s->publisher || !o || !sends(l) || !receives(o))
 		return false;
 	if (since_ns + SIGHT_SILENT_NS > now_ns || last_ns + SIGHT_SILENT_NS > now_ns)
 		return false;
@@ -153,10 +153,10 @@ void sight_take(struct sight *out, const struct relay *relay, const struct call 
 		}
 	if (out->measured && out->mos < SIGHT_LOW_MOS)
 		out->troubles |= 1u << SIGHT_TROUBLE_LOW_MOS;
-	out->state = c->delete_ns ? SIGHT_ENDING
-		: !c->answered    ? SIGHT_EARLY
-		: talking         ? SIGHT_UP
-				  : SIGHT_HOLD;
+	out->state = c->delete_ns      ? SIGHT_ENDING
+		: !call_is_answered(c) ? SIGHT_EARLY
+		: talking              ? SIGHT_UP
+				       : SIGHT_HOLD;
 }
 
 /* --- Causes ----------------------------------------------------------------------------------------------------- */

@@ -102,7 +102,7 @@ size_t view_call(const struct relay *relay, struct pool *p, const struct call *c
 	ngval_add_str(p, d, STR("from"), short_tag(names.from));
 	ngval_add_str(p, d, STR("to"), short_tag(names.to));
 	ngval_add_int(p, d, STR("created"), (int64_t)(c->created_ns / NS_PER_SEC));
-	ngval_add_int(p, d, STR("answered"), c->answered);
+	ngval_add_int(p, d, STR("answered"), call_is_answered(c));
 	ngval_add_int(p, d, STR("emergency"), c->emergency);
 	ngval_add_int(p, d, STR("ending"), c->delete_ns != 0);
 	ngval_add_int(p, d, STR("worker"), c->worker);
@@ -144,7 +144,7 @@ void view_ended(const struct relay *relay, const struct call *c, struct calls_en
 			add_traffic(e, &st);
 			leg_stats(relay, c, l, false, &st);
 			add_traffic(e, &st);
-			if (!c->answered || !l->active)
+			if (!call_is_answered(c) || !l->active)
 				continue;
 			heard += st.packets > 0;
 			silent += !st.packets &&
@@ -155,7 +155,7 @@ void view_ended(const struct relay *relay, const struct call *c, struct calls_en
 	}
 	e->silent_streams += silent;
 	e->one_way += heard && silent;
-	e->answered += c->answered;
+	e->answered += call_is_answered(c);
 	if (last_ns > c->created_ns)
 		e->duration_ns += last_ns - c->created_ns;
 }
