@@ -214,7 +214,7 @@ function state(c, now) {
 function suites(c) {
 	const box = element("span");
 	for (const l of c.legs) {
-		const name = l.suite === "plain" && l.keying ? l.keying : l.suite;
+		const name = l.suite || "–";
 		box.append(element("span", name, name === "plain" ? "tag plain" : "tag"));
 	}
 	return box;

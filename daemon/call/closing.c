@@ -5,7 +5,6 @@
 #include "call/calls.h"
 #include "call/names.h"
 #include "call/sight.h"
-#include "srtp/suite.h"
 
 #define SCRATCH    (4u << 20)
 #define LINE_LEGS  6u   /* legs in the line; the record has all */
@@ -45,13 +44,6 @@ static void add_text(struct closing *x, struct ngval *d, const char *key, struct
 		ngval_add_str(x->p, d, str_from(key), v);
 }
 
-static const char *suite_of(const struct leg *l, const struct sdes *s)
-{
-	return l->active && (l->pass_rx || l->pass_tx) ? "end-to-end"
-		: s->master.suite == SUITE_PLAIN       ? "plain"
-						       : srtp_suite_get(s->master.suite)->name;
-}
-
 static void add_endpoint(
 	struct closing *x, struct ngval *d, const char *key, const struct endpoint *e)
 {
@@ -88,8 +80,8 @@ static void add_quality(struct closing *x, struct ngval *d, const struct media_q
 }
 
 /* "audio PCMA/8000 AES_CM_128_HMAC_SHA1_80 in 3120 out 3110 lost 2 (0.06 %) MOS 4.32" */
-static void add_to_line(struct closing *x, const struct leg *l, const struct relay_stats *st,
-	const struct media_quality *q)
+static void add_to_line(struct closing *x, const struct leg *l, const char *suite,
+	const struct relay_stats *st, const struct media_quality *q)
 {
 	struct str quality = STR("");
 
@@ -100,26 +92,31 @@ static void add_to_line(struct closing *x, const struct leg *l, const struct rel
 			q->mean[QUALITY_LOSS] / 100, q->mean[QUALITY_LOSS] % 100,
 			q->mean[QUALITY_MOS] / 100, q->mean[QUALITY_MOS] % 100);
 	x->legs = pool_printf(x->p, STR_FMT "; %s%s%s %s in %llu out %llu" STR_FMT,
-		STR_ARG(x->legs), l->kind, l->codec[0] ? " " : "", l->codec, suite_of(l, &l->rx),
+		STR_ARG(x->legs), l->kind, l->codec[0] ? " " : "", l->codec, suite ? suite : "-",
 		(unsigned long long)st->packets, (unsigned long long)st->packets_out,
 		STR_ARG(quality));
 }
 
-static void add_leg(struct closing *x, struct ngval *list, const struct leg *l, uint32_t media)
+static void add_leg(struct closing *x, struct ngval *list, const struct side *s, uint32_t media)
 {
+	const struct leg *l = s->leg[media];
 	struct ngval *d = ngval_add_dict(x->p, list, STR_NONE);
 	struct relay_stats rtp = {0}, rtcp = {0};
 	const struct media_quality *q;
+	const char *keying, *in, *out;
 
 	leg_stats(x->c->relay, x->call, l, false, &rtp);
 	leg_stats(x->c->relay, x->call, l, true, &rtcp);
 	q = sight_quality(&rtp, &rtcp);
+	keying = leg_keying_now(x->c->relay, x->call, s, l, rtp.others);
+	in = leg_suite(l, &l->rx, keying);
+	out = leg_suite(l, &l->tx, keying);
 	add_int(x, d, "index", media + 1);
 	add_text(x, d, "kind", str_from(l->kind));
 	add_text(x, d, "codec", str_from(l->codec));
 	add_int(x, d, "active", l->active);
-	add_text(x, d, "suite_in", str_from(suite_of(l, &l->rx)));
-	add_text(x, d, "suite_out", str_from(suite_of(l, &l->tx)));
+	add_text(x, d, "suite_in", in ? str_from(in) : STR_NONE);
+	add_text(x, d, "suite_out", out ? str_from(out) : STR_NONE);
 	add_int(x, d, "local_port", l->port.rtp.port);
 	add_endpoint(x, d, "remote", &rtp.remote);
 	add_int(x, d, "packets_in", rtp.packets);
@@ -131,7 +128,7 @@ static void add_leg(struct closing *x, struct ngval *list, const struct leg *l, 
 	add_int(x, d, "handovers", rtp.handovers);
 	add_quality(x, d, q);
 	add_drops(x, d, &rtp, &rtcp);
-	add_to_line(x, l, &rtp, q);
+	add_to_line(x, l, in, &rtp, q);
 }
 
 static void add_side(struct closing *x, uint32_t i)
@@ -144,7 +141,7 @@ static void add_side(struct closing *x, uint32_t i)
 	list = ngval_add_list(x->p, d, STR("media"));
 	for (uint32_t m = 0; m < s->legs; m++)
 		if (s->leg[m] && s->leg[m]->has_port)
-			add_leg(x, list, s->leg[m], m);
+			add_leg(x, list, s, m);
 }
 
 static struct ngval *record(struct closing *x, enum call_end why, uint64_t end_ns)
@@ -210,6 +207,9 @@ void closing_report(struct calls *c, const struct call *call, enum call_end why,
 		.ended_ns = end_ns};
 	struct names names;
 
+	/* The first end counts: a deleted call is relayed for delete-delay. */
+	if (call->deleted_ns)
+		why = CALL_END_DELETED;
 	if (pool_create(&x.p, SCRATCH))
 		return;
 	out.record = record(&x, why, end_ns);

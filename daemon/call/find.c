@@ -149,12 +149,19 @@ static bool contains_nocase(const char *text, struct str part)
 	return false;
 }
 
-static bool has_suite(const struct leg *l, struct str part)
+static bool has_suite(const struct relay *relay, const struct call *c, const struct side *s,
+	const struct leg *l, struct str part)
 {
 	enum srtp_suite_id id[] = {l->rx.master.suite, l->tx.master.suite};
+	struct relay_stats st;
+	const char *shown;
 
 	if (str_eq_nocase(part, STR("plain")))
-		return l->active && id[0] == SUITE_PLAIN && !l->pass_rx;
+		return leg_is_plain(relay, c, s, l);
+	leg_stats(relay, c, l, false, &st);
+	shown = leg_suite(l, &l->rx, leg_keying_now(relay, c, s, l, st.others));
+	if (shown && contains_nocase(shown, part))
+		return true;
 	for (size_t i = 0; i < ARRAY_LEN(id); i++)
 		if (contains_nocase(srtp_suite_get(id[i])->name, part))
 			return true;
@@ -197,7 +204,7 @@ static bool legs_match(const struct find *f, const struct relay *relay, const st
 
 			if (!l || !l->has_port)
 				continue;
-			suite = suite || has_suite(l, f->suite);
+			suite = suite || has_suite(relay, c, c->side[i], l, f->suite);
 			codec = codec || contains_nocase(l->codec, f->codec);
 			ip = ip || leg_has_ip(relay, c, l, &f->ip);
 		}

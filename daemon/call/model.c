@@ -330,3 +330,28 @@ const char *leg_keying_now(const struct relay *relay, const struct call *c, cons
 			leg_stats(relay, c, peer->leg[i], false, &st);
 	return leg_keying(l, others, st.others);
 }
+
+const char *leg_suite(const struct leg *l, const struct sdes *s, const char *keying)
+{
+	if (!l->active)
+		return NULL;
+	if (!sdp_proto_is_rtp(l->proto))
+		return sdp_proto_name(l->proto)[0] ? sdp_proto_name(l->proto) : "not RTP";
+	if (l->pass_rx || l->pass_tx)
+		return "end-to-end";
+	if (s->master.suite != SUITE_PLAIN)
+		return srtp_suite_get(s->master.suite)->name;
+	return l->rx.master.suite == SUITE_PLAIN && keying[0] ? keying : "plain";
+}
+
+bool leg_is_plain(
+	const struct relay *relay, const struct call *c, const struct side *s, const struct leg *l)
+{
+	struct relay_stats st;
+
+	if (!l->active || !sdp_proto_is_rtp(l->proto) || l->pass_rx ||
+		l->rx.master.suite != SUITE_PLAIN)
+		return false;
+	leg_stats(relay, c, l, false, &st);
+	return !leg_keying_now(relay, c, s, l, st.others)[0];
+}

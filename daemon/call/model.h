@@ -274,6 +274,13 @@ const char *leg_keying(const struct leg *l, const uint64_t others[MEDIA_OTHERS_N
 /* The same, with the counters of the leg in the call and of its peer's. */
 const char *leg_keying_now(const struct relay *relay, const struct call *c, const struct side *s,
 	const struct leg *l, const uint64_t others[MEDIA_OTHERS_N]);
+/* What protects a leg's media in the direction of s (rx or tx of the leg): a suite's name, "plain" for RTP in clear, "end-to-end" or
+ * keying for keys that are the terminals' own, the transport of media that is not RTP. NULL: nothing is agreed on yet, or the media
+ * was rejected. keying: leg_keying_now(). */
+const char *leg_suite(const struct leg *l, const struct sdes *s, const char *keying);
+/* A listener on the path can understand the media: RTP under nobody's keys. */
+bool leg_is_plain(
+	const struct relay *relay, const struct call *c, const struct side *s, const struct leg *l);
 /* A leg for this m-line, made if there is none. NULL without memory. */
 struct leg *side_leg(struct keystore *k, struct side *s, uint32_t media);
 static inline struct leg *side_leg_get(const struct side *s, uint32_t media)

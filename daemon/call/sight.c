@@ -121,7 +121,7 @@ static void add_leg(struct sight *out, const struct relay *relay, const struct c
 	out->errors += rtp.errors + rtcp.errors;
 	out->bad_tags += tags;
 	out->last_ns = rtp.last_packet_ns > out->last_ns ? rtp.last_packet_ns : out->last_ns;
-	out->plain |= l->active && !l->pass_rx && l->rx.master.suite == SUITE_PLAIN;
+	out->plain |= leg_is_plain(relay, c, s, l);
 	if (silent(relay, c, s, l, media, rtp.last_packet_ns, now_ns)) {
 		out->troubles |= 1u << SIGHT_TROUBLE_ONE_WAY;
 		out->silent_side = (uint8_t)side;

@@ -16,11 +16,6 @@ static struct str short_tag(struct str tag)
 	return (struct str){tag.s, tag.len < TAG_SHOWN ? tag.len : TAG_SHOWN};
 }
 
-static const char *suite_text(const struct sdes *s)
-{
-	return s->master.suite == SUITE_PLAIN ? "plain" : srtp_suite_get(s->master.suite)->name;
-}
-
 static void add_quality(struct pool *p, struct ngval *d, const struct media_quality *q)
 {
 	if (!q->samples)
@@ -39,7 +34,7 @@ static void add_leg(const struct relay *relay, struct pool *p, const struct call
 	struct ngval *d = ngval_add_dict(p, list, STR_NONE);
 	struct relay_stats st = {0}, rtcp = {0};
 	char text[ENDPOINT_STRLEN];
-	const char *keying;
+	const char *keying, *suite;
 
 	leg_stats(relay, c, l, false, &st);
 	leg_stats(relay, c, l, true, &rtcp);
@@ -50,9 +45,10 @@ static void add_leg(const struct relay *relay, struct pool *p, const struct call
 	ngval_add_str(p, d, STR("kind"), str_from(l->kind));
 	if (l->codec[0])
 		ngval_add_str(p, d, STR("codec"), str_from(l->codec));
-	ngval_add_str(p, d, STR("suite"),
-		str_from(l->active && l->pass_rx ? "end-to-end" : suite_text(&l->rx)));
 	keying = leg_keying_now(relay, c, s, l, st.others);
+	suite = leg_suite(l, &l->rx, keying);
+	if (suite)
+		ngval_add_str(p, d, STR("suite"), str_from(suite));
 	if (*keying)
 		ngval_add_str(p, d, STR("keying"), str_from(keying));
 	ngval_add_int(p, d, STR("active"), l->active);

@@ -173,6 +173,77 @@ static void the_line_says_what_was_and_no_key(void **state)
 	talk_end(&t);
 }
 
+/* ng's sip-code names a 183: media flows, but nobody has answered. */
+static void a_provisional_answer_is_no_answer(void **state)
+{
+	struct ng_request r = talk_request("a", "b", "");
+	struct heard h = {0};
+	struct ngval *d;
+	struct talk t;
+
+	(void)state;
+	talk_start(&t);
+	calls_on_end(t.c, on_end, &h);
+	talk_offer(&t, "a", "", talk_body(&t, "198.51.100.1", 4000, "RTP/AVP", ""));
+	t.now += 2 * NS_PER_SEC;
+	r.sdp = str_from(talk_body(&t, "198.51.100.2", 5000, "RTP/AVP", ""));
+	r.sip_code = 183;
+	talk_send(&t, &r, true);
+	assert_null(t.reply.error);
+	d = ngval_dict(t.p);
+	assert_null(calls_explain(t.c, t.p, STR("call"), t.now, d));
+	assert_true(str_eq(ngval_str(t.p, ngval_get(d, STR("state"))), STR("early")));
+	assert_int_equal(ngval_int(ngval_get(d, STR("answered")), -1), 0);
+	t.now += 5 * NS_PER_SEC;
+	r.sip_code = 200;
+	talk_send(&t, &r, true);
+	t.now += NS_PER_SEC;
+	r.sip_code = 183; /* of a re-INVITE */
+	talk_send(&t, &r, true);
+	d = ngval_dict(t.p);
+	assert_null(calls_explain(t.c, t.p, STR("call"), t.now, d));
+	assert_true(str_eq(ngval_str(t.p, ngval_get(d, STR("state"))), STR("up")));
+	assert_int_equal(ngval_int(ngval_get(d, STR("answered")), -1), 1007000);
+	talk_end(&t);
+	assert_non_null(strstr(h.json, "\"answered_ms\":1007000"));
+}
+
+/* Only the first end counts: the daemon stops while a deleted call is still relayed. */
+static void a_deleted_call_stays_deleted_when_the_daemon_stops(void **state)
+{
+	struct ng_request r = talk_request("a", "", "");
+	struct heard h = {0};
+	struct talk t;
+
+	(void)state;
+	talk_start(&t);
+	calls_on_end(t.c, on_end, &h);
+	establish(&t);
+	talk_pool(&t);
+	r.command = NG_DELETE;
+	calls_delete(t.c, t.p, &r, t.now, &t.reply, ngval_dict(t.p));
+	assert_int_equal(h.times, 0);
+	talk_end(&t);
+	assert_int_equal(h.times, 1);
+	assert_non_null(strstr(h.json, "\"reason\":\"deleted\""));
+	assert_non_null(strstr(h.text, "deleted by command"));
+}
+
+/* Before the answer no suite is in force, neither SRTP nor plain. */
+static void an_unanswered_call_has_no_suite(void **state)
+{
+	struct heard h = {0};
+	struct talk t;
+
+	(void)state;
+	talk_start(&t);
+	calls_on_end(t.c, on_end, &h);
+	talk_offer(&t, "a", "", talk_body(&t, "198.51.100.1", 4000, "RTP/SAVP", CRYPTO(C80A)));
+	talk_end(&t);
+	assert_null(strstr(h.text, "plain"));
+	assert_null(strstr(h.json, "\"suite_in\""));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -180,6 +251,9 @@ int main(void)
 		cmocka_unit_test(long_and_hostile_texts_are_cut),
 		cmocka_unit_test(every_end_has_its_reason),
 		cmocka_unit_test(the_line_says_what_was_and_no_key),
+		cmocka_unit_test(a_provisional_answer_is_no_answer),
+		cmocka_unit_test(a_deleted_call_stays_deleted_when_the_daemon_stops),
+		cmocka_unit_test(an_unanswered_call_has_no_suite),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

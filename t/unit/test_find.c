@@ -181,6 +181,49 @@ static void silence_counts_when_the_other_is_received(void **state)
 	talk_end(&t);
 }
 
+/* A listener on the path understands neither keys of the terminals nor a fax. */
+static void only_rtp_in_clear_is_plain(void **state)
+{
+	static const char fax[] = "v=0\r\no=- 1 2 IN IP4 %s\r\ns=-\r\nc=IN IP4 %s\r\nt=0 0\r\n"
+				  "m=image %u udptl t38\r\n";
+	struct relay_stats zrtp = {.others[MEDIA_OTHER_ZRTP_DONE] = 1};
+	struct calls_look plain = {.limit = 9, .filter = STR("plain")};
+	struct ng_request r = talk_request("a", "", "");
+	char offer[400], answer[400];
+	const struct leg *l;
+	struct talk t;
+	uint32_t pages;
+
+	(void)state;
+	talk_start(&t);
+	establish(&t, "clear", "");
+	establish(&t, "zrtp", "");
+	assert_string_equal(list(&t, plain, &pages), "zrtp clear");
+	l = call_table_find(&t.c->table, STR("zrtp"))->side[0]->leg[0];
+	t.m->stats[l->port.rtp_stream] = &zrtp;
+	snprintf(offer, sizeof(offer), fax, "198.51.100.1", "198.51.100.1", 4000);
+	snprintf(answer, sizeof(answer), fax, "198.51.100.2", "198.51.100.2", 5000);
+	r.call_id = STR("fax");
+	r.sdp = str_from(offer);
+	talk_send(&t, &r, false);
+	assert_null(t.reply.error);
+	r.to_tag = STR("b");
+	r.sdp = str_from(answer);
+	talk_send(&t, &r, true);
+	assert_null(t.reply.error);
+	r = talk_request("a", "", talk_body(&t, "198.51.100.1", 4000, "RTP/SAVP", CRYPTO(C80A)));
+	r.call_id = STR("ringing");
+	talk_send(&t, &r, false);
+	assert_string_equal(list(&t, plain, &pages), "clear");
+	plain.filter = STR("suite=plain");
+	assert_string_equal(list(&t, plain, &pages), "clear");
+	plain.filter = STR("suite=udptl");
+	assert_string_equal(list(&t, plain, &pages), "fax");
+	plain.filter = STR("suite=zrtp");
+	assert_string_equal(list(&t, plain, &pages), "zrtp");
+	talk_end(&t);
+}
+
 static void causes_are_named(void **state)
 {
 	struct relay_stats st = {0};
@@ -206,6 +249,7 @@ int main(void)
 		cmocka_unit_test(pages_have_every_call_once),
 		cmocka_unit_test(a_page_goes_on_where_the_last_one_ended),
 		cmocka_unit_test(silence_counts_when_the_other_is_received),
+		cmocka_unit_test(only_rtp_in_clear_is_plain),
 		cmocka_unit_test(causes_are_named),
 	};
 
