@@ -12,7 +12,7 @@
 
 /* X(id, text): why a leg speaks what it does */
 #define LEG_WHYS(X)                                                                                \
-	X(UNKNOWN, "not chosen yet, or chosen before this node took the call over")                \
+	X(UNKNOWN, "it was chosen before this node took the call over")                            \
 	X(FIRST, "the first suite in the terminal's offer that --sdes-accept and the flags allow") \
 	X(CHOSEN, "the terminal chose this suite among those it was offered")                      \
 	X(PASSED, "the terminals use the same keys end to end; this relay does not decrypt")       \
@@ -21,7 +21,8 @@
 	X(OFFERED_PLAIN,                                                                           \
 		"the terminal was offered only RTP, by transport-protocol or other flags")         \
 	X(TOLD_PLAIN, "the terminal offered SRTP, and was answered RTP (OSRTP)")                   \
-	X(REJECTED, "this media was rejected")
+	X(REJECTED, "this media was rejected")                                                     \
+	X(RAW, "this media is not RTP; its packets are relayed unchanged")
 
 enum leg_why {
 #define X(id, text) WHY_##id,
@@ -139,6 +140,8 @@ static enum leg_why why_of(const struct leg *l, bool answered)
 
 	if (!l->active)
 		return WHY_REJECTED;
+	if (!sdp_proto_is_rtp(l->proto))
+		return WHY_RAW;
 	if (l->pass_rx || l->pass_tx)
 		return WHY_PASSED;
 	if (answered)
@@ -146,6 +149,17 @@ static enum leg_why why_of(const struct leg *l, bool answered)
 			: l->asked.suites ? WHY_ANSWERED_PLAIN
 					  : WHY_OFFERED_PLAIN;
 	return !plain ? WHY_FIRST : l->said.lines ? WHY_TOLD_PLAIN : WHY_NO_CRYPTO;
+}
+
+/* A later offer of RTP does not change why the leg became plain. */
+static enum leg_why why_now(const struct leg *l, bool answered)
+{
+	enum leg_why now = why_of(l, answered);
+	bool new_reason = now != WHY_NO_CRYPTO && now != WHY_OFFERED_PLAIN;
+
+	if (!new_reason && (l->why == WHY_ANSWERED_PLAIN || l->why == WHY_TOLD_PLAIN))
+		return (enum leg_why)l->why;
+	return now;
 }
 
 static void note_chosen(struct call *call, struct side *s, bool answered, uint64_t now_ns)
@@ -157,13 +171,12 @@ static void note_chosen(struct call *call, struct side *s, bool answered, uint64
 		if (!l || !l->has_port)
 			continue;
 		again = l->why != WHY_UNKNOWN && l->why != WHY_REJECTED;
-		l->why = (uint8_t)why_of(l, answered);
+		l->why = (uint8_t)why_now(l, answered);
 		if (i >= MEDIA_TOLD || !l->active)
 			continue;
 		history_add(&call->history, now_ns, HISTORY_KEYS, s->tag,
 			"%s %u: from the terminal %s, to it %s: %s%s", l->kind, i + 1,
-			suite_name(l->rx.master.suite), suite_name(l->tx.master.suite),
-			why_text(l->why),
+			leg_suite(l, &l->rx, ""), leg_suite(l, &l->tx, ""), why_text(l->why),
 			again && (l->rx_new || l->tx_new) && l->rx.master.suite != SUITE_PLAIN
 				? "; new keys"
 				: "");
@@ -189,7 +202,8 @@ void explain_exchange(struct call *call, bool again, const struct sdp *said, uin
 		describe_asked(&text, b);
 		if (text.len)
 			history_add(&call->history, now_ns, HISTORY_OFFER, b->tag,
-				"was offered: %.*s", STR_ARG(sbuf_view(&text)));
+				"%swas offered: %.*s", b->tag.len ? "" : "the callee ",
+				STR_ARG(sbuf_view(&text)));
 	}
 	sbuf_fini(&text);
 	if (!is_answer)
@@ -265,7 +279,8 @@ static void add_media(
 		pool_printf(x->p, "%llu packets sent to it", (unsigned long long)st->packets_out));
 }
 
-static void add_drops(struct explain *x, struct ngval *d, const struct relay_stats *st)
+static void add_drops(
+	struct explain *x, struct ngval *d, const char *key, const struct relay_stats *st)
 {
 	struct str text = STR("");
 
@@ -275,7 +290,40 @@ static void add_drops(struct explain *x, struct ngval *d, const struct relay_sta
 				text.len ? ", " : "", (unsigned long long)st->drops[v],
 				media_drop_name((enum media_verdict)v));
 	if (text.len)
-		ngval_add_str(x->p, d, STR("dropped"), text);
+		ngval_add_str(x->p, d, str_from(key), text);
+}
+
+/* What is wrong with this leg, if anything is. */
+static void add_trouble(struct explain *x, struct ngval *d, const struct leg *l, bool silent,
+	bool wrong, const struct relay_stats *rtp, const struct relay_stats *rtcp)
+{
+	struct str tag = x->call->short_tags ? STR_NONE : sight_short_tag(x->p, rtcp);
+	struct str text = STR("");
+
+	if (silent || wrong)
+		text = pool_printf(x->p, "%s" STR_FMT, silent ? "silent; " : "",
+			STR_ARG(sight_cause(x->p, l, rtp)));
+	if (tag.len)
+		text = pool_printf(x->p, STR_FMT "%s" STR_FMT, STR_ARG(text), text.len ? "; " : "",
+			STR_ARG(tag));
+	if (text.len)
+		ngval_add_str(x->p, d, STR("trouble"), text);
+}
+
+/* Its suites in both directions and the reason. */
+static void add_suites_now(struct explain *x, struct ngval *d, const struct side *s,
+	const struct leg *l, const struct relay_stats *st)
+{
+	const char *keying = leg_keying_now(x->c->relay, x->call, s, l, st->others);
+	const char *in = leg_suite(l, &l->rx, keying), *out = leg_suite(l, &l->tx, keying);
+	bool ours = !in || in != keying; /* the relay's choice, and not that of the terminals */
+
+	add(x, d, "suite in", in ? in : "none yet");
+	add(x, d, "suite out", out ? out : "none yet");
+	add(x, d, "why",
+		!ours                                   ? why_text(WHY_PASSED)
+			: !in && l->why != WHY_REJECTED ? "the call is not answered yet"
+							: why_text(l->why));
 }
 
 static const char *role_of(const struct call *c, uint32_t side)
@@ -291,11 +339,12 @@ static void add_leg(struct explain *x, struct ngval *list, uint32_t side, uint32
 	const struct side *s = x->call->side[side];
 	const struct leg *l = s->leg[media];
 	struct ngval *d = ngval_add_dict(x->p, list, STR_NONE);
-	struct relay_stats st = {0};
+	struct relay_stats st = {0}, rtcp = {0};
 	uint32_t bad = 1u << SIGHT_TROUBLE_BAD_TAGS | 1u << SIGHT_TROUBLE_WRONG_SOURCE;
 	bool silent, wrong;
 
 	leg_stats(x->c->relay, x->call, l, false, &st);
+	leg_stats(x->c->relay, x->call, l, true, &rtcp);
 	ngval_add_str(x->p, d, STR("tag"), s->tag);
 	add(x, d, "role", role_of(x->call, side));
 	ngval_add_int(x->p, d, STR("media"), media + 1);
@@ -307,18 +356,14 @@ static void add_leg(struct explain *x, struct ngval *list, uint32_t side, uint32
 				: l->said.relayed ? l->said.proto
 						  : l->asked.proto));
 	add(x, d, "direction", dir_name(l->dir));
-	add(x, d, "suite in", l->active ? suite_name(l->rx.master.suite) : "none yet");
-	add(x, d, "suite out", l->active ? suite_name(l->tx.master.suite) : "none yet");
-	add(x, d, "why", why_text(l->why));
+	add_suites_now(x, d, s, l, &st);
 	add_media(x, d, l, &st);
-	add_drops(x, d, &st);
+	add_drops(x, d, "dropped", &st);
+	add_drops(x, d, "RTCP dropped", &rtcp);
 	silent = x->sight.troubles >> SIGHT_TROUBLE_ONE_WAY & 1 && x->sight.silent_side == side &&
 		x->sight.silent_media == media;
 	wrong = x->sight.troubles & bad && x->sight.bad_side == side && x->sight.bad_media == media;
-	if (silent || wrong)
-		ngval_add_str(x->p, d, STR("trouble"),
-			pool_printf(x->p, "%s" STR_FMT, silent ? "silent: " : "",
-				STR_ARG(sight_cause(x->p, l, &st))));
+	add_trouble(x, d, l, silent, wrong, &st, &rtcp);
 }
 
 /* The call in a line or two. */

@@ -161,9 +161,20 @@ void sight_take(struct sight *out, const struct relay *relay, const struct call 
 
 /* --- Causes ----------------------------------------------------------------------------------------------------- */
 
-static struct str count_of(struct pool *p, uint64_t n, const char *what)
+/* "key mismatch in 480 packets (the terminal uses another key or suite)". */
+static struct str count_of(struct pool *p, const char *what, uint64_t n, const char *detail)
 {
-	return pool_printf(p, "%llu packets: %s", (unsigned long long)n, what);
+	return pool_printf(p, "%s in %llu packet%s%s%s%s", what, (unsigned long long)n,
+		n == 1 ? "" : "s", detail[0] ? " (" : "", detail, detail[0] ? ")" : "");
+}
+
+struct str sight_short_tag(struct pool *p, const struct relay_stats *rtcp)
+{
+	uint64_t n = rtcp->drops[MEDIA_DROP_SHORT_TAG];
+
+	return n ? count_of(p, "32-bit SRTCP tag", n,
+			   "RFC 4568 has 80 bits; --srtcp-tag-32=yes accepts them")
+		 : STR_NONE;
 }
 
 struct str sight_cause(struct pool *p, const struct leg *l, const struct relay_stats *st)
@@ -172,30 +183,30 @@ struct str sight_cause(struct pool *p, const struct leg *l, const struct relay_s
 	uint64_t arrived = st->packets + st->errors;
 
 	if (is_many(d[MEDIA_DROP_BAD_TAG], st->packets) || (d[MEDIA_DROP_BAD_TAG] && !st->packets))
-		return count_of(p, d[MEDIA_DROP_BAD_TAG],
-			st->packets
-				? "key mismatch since a re-keying, or a second sender"
-				: "key mismatch: the terminal uses another key or suite, or sends plain RTP");
+		return count_of(p, "key mismatch", d[MEDIA_DROP_BAD_TAG],
+			st->packets ? "since a re-keying, or from a second sender"
+				    : "the terminal uses another key or suite, or sends plain RTP");
 	if (d[MEDIA_DROP_WRONG_MKI])
 		return count_of(
-			p, d[MEDIA_DROP_WRONG_MKI], "key mismatch: MKI of no signalled key");
+			p, "key mismatch", d[MEDIA_DROP_WRONG_MKI], "MKI of no signalled key");
 	if (d[MEDIA_DROP_SOURCE])
-		return count_of(p, d[MEDIA_DROP_SOURCE],
-			"source changed: not from the confirmed address (strict-source)");
+		return count_of(p, "source changed", d[MEDIA_DROP_SOURCE],
+			"not from the confirmed address, see strict-source");
 	if (d[MEDIA_DROP_MARTIAN])
-		return count_of(
-			p, d[MEDIA_DROP_MARTIAN], "source address is impossible at that interface");
+		return count_of(p, "source address impossible at that interface",
+			d[MEDIA_DROP_MARTIAN], "");
 	if (d[MEDIA_DROP_MALFORMED])
-		return count_of(p, d[MEDIA_DROP_MALFORMED],
-			l->rx.master.suite == SUITE_PLAIN
-				? "neither RTP nor RTCP"
-				: "too short for SRTP: the terminal may send plain RTP");
+		return l->rx.master.suite == SUITE_PLAIN
+			? count_of(p, "neither RTP nor RTCP", d[MEDIA_DROP_MALFORMED], "")
+			: count_of(p, "too short for SRTP", d[MEDIA_DROP_MALFORMED],
+				  "the terminal may send plain RTP");
 	if (d[MEDIA_DROP_REPLAY])
-		return count_of(p, d[MEDIA_DROP_REPLAY],
-			"replayed: the terminal restarted its packet index");
+		return count_of(p, "replay", d[MEDIA_DROP_REPLAY],
+			"the terminal started its packet index again");
 	if (!arrived)
-		return STR("no packet arrived at all: NAT, a firewall, or a muted terminal");
+		return STR("no packet arrived at all (NAT, a firewall, or a muted terminal)");
 	if (!st->packets)
-		return count_of(p, st->errors, "all were dropped");
-	return STR("the terminal stopped sending: muted, moved, or its network failed");
+		return pool_printf(
+			p, "all %llu packets were dropped", (unsigned long long)st->errors);
+	return STR("the terminal stopped sending (muted, moved, or its path broke)");
 }

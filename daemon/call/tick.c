@@ -180,8 +180,8 @@ void calls_on_handover(
 	c->handover_arg = arg;
 }
 
-static void handover(
-	struct calls *c, const struct call *call, const struct side *s, uint32_t media, bool rtcp)
+static void handover(struct calls *c, struct call *call, const struct side *s, uint32_t media,
+	bool rtcp, uint64_t now_ns)
 {
 	struct leg *l = s->leg[media];
 	uint32_t stream = rtcp ? l->port.rtcp_stream : l->port.rtp_stream;
@@ -190,6 +190,11 @@ static void handover(
 
 	if (now.short_tags && !l->short_tag_told) {
 		l->short_tag_told = true;
+		history_add(&call->history, now_ns, HISTORY_TROUBLE, s->tag,
+			"%s %u: SRTCP with tags of 32 bits recognised, RFC 4568 has 80; %s",
+			l->kind, media + 1,
+			call->short_tags ? "accepted and answered in kind"
+					 : "dropped, --srtcp-tag-32=yes accepts them");
 		c->handover(c->handover_arg,
 			&(struct call_handover){.call_id = call->id,
 				.tag = s->tag,
@@ -212,7 +217,7 @@ static void handover(
 	l->handovers[rtcp] = now.count;
 }
 
-static void handovers(struct calls *c, struct call *call)
+static void handovers(struct calls *c, struct call *call, uint64_t now_ns)
 {
 	for (uint32_t s = 0; s < call->sides && c->handover; s++)
 		for (uint32_t i = 0; i < call->side[s]->legs; i++) {
@@ -220,8 +225,8 @@ static void handovers(struct calls *c, struct call *call)
 
 			if (!l || !l->committed)
 				continue;
-			handover(c, call, call->side[s], i, false);
-			handover(c, call, call->side[s], i, true);
+			handover(c, call, call->side[s], i, false, now_ns);
+			handover(c, call, call->side[s], i, true, now_ns);
 		}
 }
 
@@ -261,7 +266,7 @@ void calls_tick(struct calls *c, uint64_t now_ns)
 		pierce_again(c->relay, call, now_ns);
 		circle_look(c->relay, call, now_ns);
 		keys_life(c, call);
-		handovers(c, call);
+		handovers(c, call, now_ns);
 		trace_again(c, call, now_ns);
 	}
 }

@@ -51,6 +51,7 @@ static void put_leg(const struct view *v, const struct ngval *l)
 	put_line(v, "", l, "received");
 	put_line(v, "", l, "sent");
 	put_line(v, "dropped: ", l, "dropped");
+	put_line(v, "RTCP dropped: ", l, "RTCP dropped");
 	put_line(v, "TROUBLE: ", l, "trouble");
 }
 

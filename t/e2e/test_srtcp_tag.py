@@ -85,6 +85,11 @@ def test_short_tags_are_named_and_not_accepted(net):
     assert b.told_of() is None, "accepted"
     wait_for("a line of the log", lambda: lines(daemon))
     assert "srtcp-tag-32=yes" in lines(daemon)[0] and 'tag "a"' in lines(daemon)[0]
+    explained = calls.ok(daemon.client.call("explain", call_id="c"))
+    leg = explained["legs"][0]
+    assert leg["RTCP dropped"] == "3 srtcp-tag-32" and "dropped" not in leg, leg
+    assert leg["trouble"].startswith("32-bit SRTCP tag in 3 packets") and "--srtcp-tag-32=yes" in leg["trouble"], leg
+    assert [e["tag"] for e in explained["events"] if "SRTCP with tags of 32 bits" in e["text"]] == ["a"], explained["events"]
     # Each failure costs a second HMAC, so only some are looked at.
     for _ in range(40):
         a.report()
