@@ -264,8 +264,8 @@ static void disk_trouble(struct record *r, const char *path, int err)
 	add(&r->errors, 1);
 	if (log_limit_pass(&r->log_disk, clock_mono_ns(), 10 * NS_PER_SEC, &held))
 		log_warn(
-			"recording %s.pcap has a gap: %s. Free space below --recording-dir, or lower --recording-max-age and --recording-max-size (%llu more held back)",
-			path, strerror(-err), (unsigned long long)held);
+			"recording %s.pcap has a gap: %s. Free space below --recording-dir, or lower --recording-max-age and --recording-max-size%s",
+			path, strerror(-err), log_held((char[LOG_HELD]){0}, held));
 }
 
 /* Writes what is buffered; what became of it is in the sums then. */

@@ -97,8 +97,8 @@ static void warn_behind(struct app_relay *r, const struct relay_site *s)
 
 	if (log_limit_pass(&r->behind_log, clock_mono_ns(), BEHIND_LOG_NS, &held))
 		log_warn(
-			"worker %u does not keep up: call commands are queued for it, new calls go to other workers (%llu more reports suppressed)",
-			(unsigned)(s - r->site), (unsigned long long)held);
+			"worker %u does not keep up: call commands are queued for it, new calls go to other workers%s",
+			(unsigned)(s - r->site), log_held((char[LOG_HELD]){0}, held));
 }
 
 int relay_queue(struct app_relay *r, struct relay_site *s, const struct worker_cmd *cmd, uint32_t n)

@@ -19,6 +19,6 @@ int relay_short(struct app_relay *r, enum shortage what, int err)
 
 	r->shortages[what]++;
 	if (log_limit_pass(&r->shortage_log[what], clock_mono_ns(), SHORTAGE_LOG_NS, &held))
-		log_warn("out of %s (%llu more held back)", text[what], (unsigned long long)held);
+		log_warn("out of %s%s", text[what], log_held((char[LOG_HELD]){0}, held));
 	return err;
 }

@@ -234,3 +234,11 @@ int log_limit_pass(struct log_limit *l, uint64_t now_ns, uint64_t interval_ns, u
 	l->next_ns = now_ns + interval_ns;
 	return 1;
 }
+
+const char *log_held(char room[LOG_HELD], uint64_t held)
+{
+	room[0] = 0;
+	if (held)
+		snprintf(room, LOG_HELD, " (%llu more held back)", (unsigned long long)held);
+	return room;
+}

@@ -47,4 +47,8 @@ struct log_limit {
 };
 int log_limit_pass(struct log_limit *l, uint64_t now_ns, uint64_t interval_ns, uint64_t *held);
 
+#define LOG_HELD 48u /* bytes */
+/* " (3 more held back)" in room, or "" if nothing was held back. Returns room. */
+const char *log_held(char room[LOG_HELD], uint64_t held);
+
 #endif

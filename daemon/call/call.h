@@ -244,8 +244,10 @@ struct call_trouble {            /* began, or is over */
 void calls_on_trouble(
 	struct calls *c, void (*trouble)(void *arg, const struct call_trouble *t), void *arg);
 
-/* Notes in the history of a call, if it exists, that a command was executed or refused. */
-void calls_note(struct calls *c, const struct ng_request *r, uint64_t now_ns, const char *error);
+/* Notes in the history of a call, if it exists, that a command was executed, or refused for this error
+ * and detail. */
+void calls_note(struct calls *c, const struct ng_request *r, uint64_t now_ns, const char *error,
+	struct str detail);
 /* Fills dict with what the parties of a call offered, what was chosen and why, and what happened
  * since, in plain words. NULL, or the error-reason. */
 const char *calls_explain(

@@ -151,6 +151,7 @@ static struct ngval *record(struct closing *x, enum call_end why, uint64_t end_n
 
 	add_text(x, d, "call_id", call->id);
 	add_text(x, d, "reason", str_from(end_names[why]));
+	add_text(x, d, "refused", str_from(call->refused));
 	add_int(x, d, "created_ms", call->created_ns / 1000000);
 	add_int(x, d, "answered_ms", call->answered_ns / 1000000);
 	add_int(x, d, "ended_ms", end_ns / 1000000);
@@ -182,6 +183,8 @@ static struct str line(struct closing *x, enum call_end why, uint64_t end_ns)
 			  seconds(call->answered_ns, end_ns), x->sums.one_way ? "; one-way" : "")
 		: pool_printf(x->p, "call ended: %s; %.1f s, never answered", end_texts[why],
 			  seconds(call->created_ns, end_ns));
+	if (call->refused[0])
+		text = pool_printf(x->p, STR_FMT "; last %s", STR_ARG(text), call->refused);
 	for (int v = 0; v < MEDIA_VERDICTS; v++)
 		if (x->drops[v])
 			drops = pool_printf(x->p, STR_FMT "%s%llu %s", STR_ARG(drops),

@@ -216,19 +216,28 @@ void explain_exchange(struct call *call, bool again, const struct sdp *said, uin
 
 /* --- Commands --------------------------------------------------------------------------------------------------- */
 
-void calls_note(struct calls *c, const struct ng_request *r, uint64_t now_ns, const char *error)
+void calls_note(struct calls *c, const struct ng_request *r, uint64_t now_ns, const char *error,
+	struct str detail)
 {
 	struct call *call = r->call_id.len ? call_table_find(&c->table, r->call_id) : NULL;
+	bool exchange = r->command == NG_OFFER || r->command == NG_ANSWER;
 	char from[ENDPOINT_STRLEN] = "this machine";
 
 	if (!call)
 		return;
+	if (exchange && error)
+		snprintf(call->refused, sizeof(call->refused), "%s refused: %s%s" STR_FMT,
+			ng_command_name(r->command), error, detail.len ? ", " : "",
+			STR_ARG(detail));
+	else if (exchange)
+		call->refused[0] = 0;
 	if (r->from.family)
 		endpoint_fmt(&r->from, from);
 	if (error)
-		history_add(&call->history, now_ns, HISTORY_REFUSED, r->from_tag, "%s by %s: %s",
-			ng_command_name(r->command), from, error);
-	else if (r->command != NG_OFFER && r->command != NG_ANSWER)
+		history_add(&call->history, now_ns, HISTORY_REFUSED, r->from_tag,
+			"%s by %s: %s%s" STR_FMT, ng_command_name(r->command), from, error,
+			detail.len ? ", " : "", STR_ARG(detail));
+	else if (!exchange)
 		history_add(&call->history, now_ns, HISTORY_COMMAND, r->from_tag, "%s by %s",
 			ng_command_name(r->command), from);
 }

@@ -195,6 +195,7 @@ struct call {
 	bool early;              /* every answer so far is of a 1xx, by ng's sip-code */
 	uint64_t answered_ns;    /* the first answer that may be final, 0 = none */
 	uint64_t deleted_ns;     /* when it was deleted by command, 0 = it was not */
+	char refused[200];       /* why its last offer or answer was refused, "" = it was not */
 	struct history *history; /* this call's only: a copy that is not in force has none */
 	uint64_t watched_ns;     /* watch.c */
 	uint32_t troubles;       /* at the last check, bit per enum sight_trouble */

@@ -141,7 +141,7 @@ static void run(struct job *j, const struct endpoint *from, struct str body, enu
 	if (!j->reply.error)
 		c->run(j);
 	if (changes(j->r.command))
-		calls_note(j->h->calls, &j->r, j->now_ns, j->reply.error);
+		calls_note(j->h->calls, &j->r, j->now_ns, j->reply.error, j->reply.detail);
 	j->debug |= calls_debug(j->h->calls, j->r.call_id);
 }
 
@@ -196,6 +196,12 @@ static struct ngval *reply_tree(struct job *j, struct ngval *result)
 	return d;
 }
 
+/* A call may fail for want of it, so the cause is in the log by default. */
+static bool is_exchange(enum ng_command c)
+{
+	return c == NG_OFFER || c == NG_ANSWER;
+}
+
 static void write_log(struct job *j)
 {
 	struct log_about about = {
@@ -211,10 +217,12 @@ static void write_log(struct job *j)
 		!log_limit_pass(&j->h->log_load, j->now_ns, LOG_EVERY_NS, &held))
 		return; /* they come by the thousand when they come */
 	else if (j->reply.load_limit)
-		log_call(LOG_WARNING, &about, "%s: load limit: %s (%llu more held back)", name,
-			j->reply.error ? j->reply.error : REASON_LIMIT, (unsigned long long)held);
+		log_call(LOG_WARNING, &about, "%s: load limit: %s%s", name,
+			j->reply.error ? j->reply.error : REASON_LIMIT,
+			log_held((char[LOG_HELD]){0}, held));
 	else if (j->reply.error)
-		log_call(LOG_INFO, &about, "%s: %s%s" STR_FMT, name, j->reply.error,
+		log_call(is_exchange(j->r.command) ? LOG_NOTICE : LOG_INFO, &about,
+			"%s refused: %s%s" STR_FMT, name, j->reply.error,
 			j->reply.detail.len ? ", " : "", STR_ARG(j->reply.detail));
 	else
 		log_call(changes(j->r.command) ? LOG_INFO : LOG_DEBUG, &about, "%s: ok%s%s", name,
@@ -228,8 +236,8 @@ static void write_log(struct job *j)
 			"set up with are not applied to it: " STR_FMT " (\"reset\" applies them)",
 			name, STR_ARG(j->reply.kept));
 	if (j->r.warning.len && log_limit_pass(&j->h->log_warning, j->now_ns, LOG_EVERY_NS, &held))
-		log_call(LOG_WARNING, &about, "%s: " STR_FMT " (%llu more held back)", name,
-			STR_ARG(j->r.warning), (unsigned long long)held);
+		log_call(LOG_WARNING, &about, "%s: " STR_FMT "%s", name, STR_ARG(j->r.warning),
+			log_held((char[LOG_HELD]){0}, held));
 }
 
 /* Whether the reply of a change that is not in force yet can be sent. */

@@ -93,10 +93,9 @@ static void on_listener(void *arg, uint32_t events)
 		}
 		close(fd);
 		if (log_limit_pass(&l->log_full, now, LOG_EVERY_NS, &held))
-			log_warn(
-				"%s: connection from %s refused, %u are open (%llu more held back)",
-				l->cfg.what, endpoint_fmt(&from, text), *l->cfg.connections,
-				(unsigned long long)held);
+			log_warn("%s: connection from %s refused, %u are open%s", l->cfg.what,
+				endpoint_fmt(&from, text), *l->cfg.connections,
+				log_held((char[LOG_HELD]){0}, held));
 	}
 }
 

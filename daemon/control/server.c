@@ -242,8 +242,8 @@ static void send_reply(struct ng_server *s, struct ng_peer *p, struct str reply,
 	 * the cache answers. */
 	if (sendmsg(s->fd, &m, MSG_NOSIGNAL) < 0 &&
 		log_limit_pass(&s->log_send, now_ns, LOG_EVERY_NS, &held))
-		log_warn("ng reply to %s not sent: %s (%llu more held back)",
-			endpoint_fmt(&p->from, text), strerror(errno), (unsigned long long)held);
+		log_warn("ng reply to %s not sent: %s%s", endpoint_fmt(&p->from, text),
+			strerror(errno), log_held((char[LOG_HELD]){0}, held));
 }
 
 /* Whether a datagram may wait for execution. False: it was counted as dropped. */

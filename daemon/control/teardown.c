@@ -215,9 +215,8 @@ static void give_up(struct teardown *t, struct message *m, const char *why)
 	t->counters.failed++;
 	if (log_limit_pass(&t->log_failed, clock_mono_ns(), LOG_EVERY_NS, &held)) {
 		url_public(m->url, url, sizeof(url));
-		log_call(LOG_WARNING, &about,
-			"its end by timeout could not be told to %s: %s (%llu more held back)", url,
-			why, (unsigned long long)held);
+		log_call(LOG_WARNING, &about, "its end by timeout could not be told to %s: %s%s",
+			url, why, log_held((char[LOG_HELD]){0}, held));
 	}
 	message_free(m);
 }
@@ -424,9 +423,8 @@ static void enqueue(struct teardown *t, const struct call_timeout *over, const c
 	message_free(m);
 	t->counters.dropped++;
 	if (log_limit_pass(&t->log_full, clock_mono_ns(), LOG_EVERY_NS, &held))
-		log_warn(
-			"too many timeouts wait to be told to the SIP side: one is lost (%llu more held back)",
-			(unsigned long long)held);
+		log_warn("too many timeouts wait to be told to the SIP side: one is lost%s",
+			log_held((char[LOG_HELD]){0}, held));
 }
 
 static void on_timeout(void *arg, const struct call_timeout *over)

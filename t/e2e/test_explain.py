@@ -120,7 +120,7 @@ def test_explaining_a_call(net):
     wait_for("a learned source", lambda: "as signalled" in said(net, "explain", talk.id).split("What happened")[1])
     text = said(net, "explain", talk.id)
     order = [rf"offer a{talk.id}: audio RTP/SAVP with {CM80}, at 10.200.1.2 port 20000, sendrecv, PCMU/8000",
-             rf"offer: was offered: audio RTP/SAVP with {CM32}",
+             rf"offer: the callee was offered: audio RTP/SAVP with {CM32}",
              rf"answer b{talk.id}: audio RTP/SAVP with {CM32}",
              rf"keys a{talk.id}: audio 1: from the terminal {CM80}, to it {CM80}: the first suite in the terminal's offer",
              rf"keys b{talk.id}: audio 1: from the terminal {CM32}, to it {CM32}: the terminal chose this suite",
@@ -144,6 +144,24 @@ def test_explaining_a_call(net):
     assert len(reply["events"]) == 32 and reply["events left out"] > 25 and reply["events"][0]["event"] == "offer", reply
     assert ctl(net, "explain", "nobody").returncode == 1
     assert daemon.stop() == 0, daemon.text()
+
+
+def test_a_refused_answer_is_named_by_default(net):
+    """--log-level=5: the cause of a call that fails is in the log, and with the call's end."""
+    with tempfile.TemporaryDirectory() as folder:
+        daemon = relay.Xcipherd(net, "--engine=serial", "--log-level=5", "--cdr-file=" + folder + "/cdr.json").wait_ready()
+        talk = calls.Call(daemon.client, 0, "80", "plain")
+        calls.ok(daemon.client.call("offer", call_id=talk.id, from_tag="a", sdp=talk.body(0)))
+        assert daemon.client.call("answer", call_id=talk.id, from_tag="a", to_tag="b", sdp="v=0\r\nnonsense")["result"] == "error"
+        wait_for("the cause", lambda: re.search(rf'notice: call-id "{talk.id}".*answer refused: Failed to parse SDP, line 2', daemon.text()))
+        calls.ok(daemon.client.call("delete", call_id=talk.id, from_tag="a", delete_delay=0))
+        wait_for("the closing line", lambda: re.search(r"call ended: deleted by command; .*never answered; last answer refused: Failed to parse SDP, line 2", daemon.text()))
+        wait_for("the record", lambda: records(folder + "/cdr.json"))
+        assert records(folder + "/cdr.json")[0]["refused"].startswith("answer refused: Failed to parse SDP"), records(folder + "/cdr.json")
+        # A warning that stands alone held nothing back.
+        daemon.client.call("ping", flags=["no-such-flag"])
+        assert "(0 more" not in daemon.text(), daemon.text()
+        finish(daemon)
 
 
 def test_a_call_that_outlives_the_daemon(net):

@@ -151,8 +151,10 @@ void calls_reply_room(struct calls *c, call_reply_fits *fits, void *arg)
 	(void)arg;
 }
 
-void calls_note(struct calls *c, const struct ng_request *r, uint64_t now_ns, const char *error)
+void calls_note(struct calls *c, const struct ng_request *r, uint64_t now_ns, const char *error,
+	struct str detail)
 {
+	(void)detail;
 	(void)c, (void)r, (void)now_ns, (void)error;
 }
 
