@@ -87,6 +87,17 @@ def test_a_command_line_beats_the_file(_net):
     assert status == 0 and options(conf) == {"interface": "192.0.2.99"}, conf
 
 
+def test_what_is_taken_over_is_in_the_file(_net):
+    status, conf, report = migrate("[rtpengine]\ninterface = lo\nrecording-method = pcap\nforeground = true\ntos = 184\n")
+    assert status == 0 and options(conf)["interface"].startswith("127.0.0.1") and options(conf)["tos"] == "184", (conf, report)
+    same = report.split("Taken over as they are:")[1].split("\n\n")[0]
+    for name in re.findall(r"^  ([a-z-]+)", same, re.M):
+        assert name in options(conf), (name, report)
+    assert "foreground: on the command line" in report and "recording-method = pcap: it is the only method" in report, report
+    status, _, report = migrate("[rtpengine]\ninterface = nosuchdev0\n")
+    assert status == 1 and "no such host" in report, report
+
+
 def test_a_mistake_is_one_clear_line(_net):
     for text, word in (("table = many", "whole number"), ("what", "line 2"), ("listen-ng = 127.0.0.1:99999", "PORT"),
                        ("sip-source = maybe", "true or false"), ("log-level = 9", "0 to 7"), ("", "nothing")):
