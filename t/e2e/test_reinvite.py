@@ -143,9 +143,6 @@ def test_the_callee_holds_and_resumes(net, example, how):
         wait_for("the call's end", lambda: g.calls() == [])
 
 
-STOCK = [("!XC_OFFER_FLAGS!RTP", '!XC_UNUSED!!g"\n#!define XC_EMERGENCY_OFFER "RTP/AVP OSRTP-offer"\n#!substdef "!XC_OFFER_FLAGS!RTP')]
-
-
 def answered(g, a, invite, b, cseq):
     """The callee answers in RTP; both hear each other."""
     m = re.search(r"m=audio (\d+)", invite)
@@ -161,8 +158,8 @@ def answered(g, a, invite, b, cseq):
 @cases(*[(e, code) for (e,) in EXAMPLES for code in (200, 488) if "demo" not in e or code == 200])
 def test_an_emergency_call_to_who_only_speaks_rtp(net, example, code):
     """By the emergency number: RTP is accepted as the answer to SRTP, and after 488 the call is sent again in RTP. The stock module's file
-    offers opportunistically. The control: by another number the call fails."""
-    with gateway(net, example, *(STOCK if "demo" in example else [])) as g:
+    offers opportunistically, as it is shipped. The control: by another number the call fails."""
+    with gateway(net, example) as g:
         a, b = Terminal(net, g.a, S80), Terminal(net, g.b, None)
         for cseq, user in enumerate(("1120", "112"), 1):
             a.agent.request("INVITE", f"sip:{user}@10.200.2.2:5060", f"i{cseq}", body=a.sdp(), cseq=cseq)
