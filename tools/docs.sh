@@ -8,8 +8,8 @@ check() {
 	program=$1
 	page=$2
 	shift 2
-	in_help=$(for command in "${@:-}"; do "$program" ${command:+"$command"} --help; done | grep -oE -- '--[a-z][a-z-]*' | sort -u)
-	in_page=$(sed 's/\\&//g' "$page" | grep -oE '(Fl|,) -[a-z][a-z-]*' | sed -E 's/^(Fl|,) -/--/' | grep -v -- '--option$' | sort -u)
+	in_help=$(for command in "${@:-}"; do "$program" ${command:+"$command"} --help; done | grep -oE -- '--[a-z][a-z0-9-]*' | sort -u)
+	in_page=$(sed 's/\\&//g' "$page" | grep -oE '(Fl|,) -[a-z][a-z0-9-]*' | sed -E 's/^(Fl|,) -/--/' | grep -v -- '--option$' | sort -u)
 	if [ "$in_help" != "$in_page" ]; then
 		echo "$program --help and $page disagree:" >&2
 		printf '%s\n%s\n' "$in_help" "$in_page" | sort | uniq -u >&2

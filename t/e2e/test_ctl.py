@@ -7,6 +7,7 @@ import os
 import pty
 import re
 import select
+import shlex
 import signal
 import socket
 import struct
@@ -255,3 +256,21 @@ def read_all(sock, got):
         if not message:
             return
         got.append(message.decode())
+
+
+def completed(program, *words):
+    """What bash completes: the reply of the program's completion with the cursor at the end."""
+    root = os.path.join(os.path.dirname(__file__), "..", "..")
+    line = " ".join(shlex.quote(w) for w in (os.path.join(relay.BUILD, program), *words))
+    script = (f"compopt() {{ :; }}; . {shlex.quote(os.path.join(root, 'tools/completion', program + '.bash'))}; COMP_WORDS=({line}); "
+              f"COMP_CWORD={len(words)}; _{program.replace('-', '_')}; printf '%s\\n' \"${{COMPREPLY[@]}}\"")
+    return subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=True).stdout.split()
+
+
+def test_names_are_completed_once_and_whole(net):
+    for program in ("xcipherd", "xcipherctl"):
+        got = completed(program, "--")
+        assert len({x.rstrip("=") for x in got}) == len(got) > 10, (program, got)
+    assert completed("xcipherd", "--b2b-u") == ["--b2b-url="] and completed("xcipherd", "--srtcp-tag") == ["--srtcp-tag-32="]
+    assert completed("xcipherctl", "--watc") == ["--watch"] and completed("xcipherctl", "--ser") == ["--server="]
+    assert completed("xcipherctl", "cal") == ["call", "calls"]

@@ -8,7 +8,7 @@ _xcipher_bench() {
 		return 0
 	fi
 	((COMP_CWORD > 1)) && command=("${COMP_WORDS[1]}")
-	mapfile -t COMPREPLY < <(compgen -W "$("$prog" "${command[@]}" --help 2>/dev/null | grep -oE -- '--[a-z][a-z-]*=?' | sort -u)" -- "$cur")
+	mapfile -t COMPREPLY < <(compgen -W "$("$prog" "${command[@]}" --help 2>/dev/null | grep -oE -- '--[a-z][a-z0-9-]*=?' | sort -r | awk -F= '!seen[$1]++' | sort)" -- "$cur")
 	[[ ${COMPREPLY[0]-} == *= ]] && compopt -o nospace
 	return 0
 }

@@ -8,7 +8,7 @@ _xcipherctl_words() {
 		[[ ${COMP_WORDS[at]} == [a-z]* && ${COMP_WORDS[at - 1]} != "=" ]] && break
 	done
 	if ((at == COMP_CWORD)); then
-		words=$("$prog" --help 2>/dev/null | sed -n 's/^  \([a-z][a-z]*\) .*/\1/p')
+		words=$("$prog" --help 2>/dev/null | sed -n 's/^  \([a-z][a-z]*\) .*/\1/p' | sort -u)
 	elif ((at + 1 == COMP_CWORD)); then
 		case ${COMP_WORDS[at]} in
 		call | explain | query | kill | terminate | delete | record) words=$("$prog" --timeout=1 list 2>/dev/null) ;;
@@ -33,7 +33,7 @@ _xcipherctl() {
 		_xcipherctl_words
 		return 0
 	fi
-	mapfile -t COMPREPLY < <(compgen -W "$("$prog" --help 2>/dev/null | grep -oE -- '--[a-z][a-z-]*=?' | sort -u)" -- "$cur")
+	mapfile -t COMPREPLY < <(compgen -W "$("$prog" --help 2>/dev/null | grep -oE -- '--[a-z][a-z0-9-]*=?' | sort -r | awk -F= '!seen[$1]++' | sort)" -- "$cur")
 	[[ ${COMPREPLY[0]-} == *= ]] && compopt -o nospace
 	return 0
 }

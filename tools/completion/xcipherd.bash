@@ -3,7 +3,7 @@
 
 _xcipherd() {
 	local cur=${COMP_WORDS[COMP_CWORD]} prog=${COMP_WORDS[0]}
-	mapfile -t COMPREPLY < <(compgen -W "$("$prog" --help 2>/dev/null | grep -oE -- '--[a-z][a-z-]*=?' | sort -u)" -- "$cur")
+	mapfile -t COMPREPLY < <(compgen -W "$("$prog" --help 2>/dev/null | grep -oE -- '--[a-z][a-z0-9-]*=?' | sort -r | awk -F= '!seen[$1]++' | sort)" -- "$cur")
 	[[ ${COMPREPLY[0]-} == *= ]] && compopt -o nospace
 	return 0
 }
