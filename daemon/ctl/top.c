@@ -134,9 +134,11 @@ static int list_screen(struct top *t, struct view *v, uint32_t height)
 	used = view_head(v, stats, &t->before);
 	prompt(t, v->to);
 	reason = ngval_str(v->p, ngval_get(calls, STR("error-reason")));
-	if (reason.len) {
+	if (reason.len) { /* as a filter that cannot be read: that is no empty list */
+		fputs("error: ", v->to);
 		print_text(v->to, reason);
 		fputc('\n', v->to);
+		return 0;
 	}
 	v->rows = height > used + 6 ? height - used - 6 : 1;
 	keep_ids(t, v->p, calls);
@@ -306,7 +308,7 @@ static bool press(struct top *t, int key)
 		break;
 	case '/':
 		t->typing = !t->open;
-		memcpy(t->typed, t->a.filter, sizeof(t->typed));
+		t->typed[0] = 0; /* a new filter; Esc keeps the old one */
 		break;
 	}
 	return true;

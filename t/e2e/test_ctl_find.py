@@ -185,7 +185,10 @@ def test_keys_in_top(net):
     text = until("What happened", "\r")
     assert "the terminal's offer had no a=crypto line" in text and plain.id in text, text
     until(f"> {plain.id}", "\x1b")
-    until("a filter is one of", "/ colour=red\r")
+    text = until("error: a filter is one of", "/colour=red\r")
+    assert "no calls" not in text and "filter: colour=red" in text, text
+    text = until(f"filter: hold\\.[^>]*no calls", "/hold\r")
+    until(f"filter: plain\\.[^>]*> {plain.id}", "/plain\r")
     os.write(fd, b"q")
     with contextlib.suppress(OSError):  # EIO: it has ended
         while os.read(fd, 65536):
