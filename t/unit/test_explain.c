@@ -244,6 +244,41 @@ static void an_unanswered_call_has_no_suite(void **state)
 	assert_null(strstr(h.json, "\"suite_in\""));
 }
 
+static bool explains(struct talk *t, uint32_t leg, const char *why)
+{
+	struct ngval *d = ngval_dict(t->p);
+	const struct ngval *l;
+
+	assert_null(calls_explain(t->c, t->p, STR("call"), t->now, d));
+	for (l = ngval_get(d, STR("legs"))->first; leg; leg--)
+		l = l->next;
+	return str_eq(ngval_str(t->p, ngval_get(l, STR("why"))), str_from(why));
+}
+
+/* A session refresh does not change why a leg is plain. */
+static void the_reason_outlives_a_reinvite(void **state)
+{
+	static const char answered[] = "the terminal was offered SRTP, and answered RTP";
+	struct ng_request r;
+	struct talk t;
+
+	(void)state;
+	talk_start(&t);
+	r = talk_request("a", "", talk_body(&t, "198.51.100.1", 4000, "RTP/AVP", CRYPTO(C80A)));
+	r.osrtp = NG_OSRTP_OFFER | NG_OSRTP_ACCEPT;
+	talk_send(&t, &r, false);
+	assert_true(explains(&t, 0, "the call is not answered yet"));
+	assert_true(explains(&t, 1, "the call is not answered yet"));
+	talk_answer(&t, "a", "b", talk_body(&t, "198.51.100.2", 5000, "RTP/AVP", ""));
+	assert_true(explains(&t, 1, answered));
+	talk_offer(&t, "b", "a", talk_body(&t, "198.51.100.2", 5000, "RTP/AVP", ""));
+	assert_null(t.reply.error);
+	talk_answer(&t, "b", "a", talk_body(&t, "198.51.100.1", 4000, "RTP/AVP", CRYPTO(C80A)));
+	assert_null(t.reply.error);
+	assert_true(explains(&t, 1, answered));
+	talk_end(&t);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -254,6 +289,7 @@ int main(void)
 		cmocka_unit_test(a_provisional_answer_is_no_answer),
 		cmocka_unit_test(a_deleted_call_stays_deleted_when_the_daemon_stops),
 		cmocka_unit_test(an_unanswered_call_has_no_suite),
+		cmocka_unit_test(the_reason_outlives_a_reinvite),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
