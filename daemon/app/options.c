@@ -44,7 +44,8 @@ static const char *guess(char *buf, size_t len, const char *dashes, const char *
 {
 	const char *name = nearest(word, row_name, option_rows, OPTION_ROWS);
 
-	snprintf(buf, len, name ? ". Did you mean %s%s?" : "", dashes, name);
+	snprintf(buf, len, "%s%s%s%s", name ? ". Did you mean " : "", name ? dashes : "",
+		name ? name : "", name ? "?" : "");
 	return buf;
 }
 
