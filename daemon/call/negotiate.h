@@ -262,7 +262,7 @@ void pass_answer(struct plan *plan, struct leg *from, struct leg *to, bool paire
 
 /* Each side sees the other's m-line as it is. */
 bool raw_passes(const struct sdp_media *m);
-/* Nobody can relay it, so both sides get port 0; with a warning. */
+/* Both sides get port 0, with a warning: an unknown transport, or voice, video or text that is neither RTP nor SRTP. */
 bool raw_rejects(struct plan *plan, const struct sdp_media *m, uint32_t i, const struct neg_in *in);
 /* Offer and answer of datagrams. */
 void raw_offer(

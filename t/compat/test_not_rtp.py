@@ -87,3 +87,47 @@ def test_zrtp_does_not_pass_where_the_keys_are_the_relays(relay):
         x.sock.sendto(hello, x.to)
         assert y.receive(0.2) is None
     assert "end-to-end" not in call.query()["tags"]["a"]["medias"][0]["streams"][0]
+
+
+CONVERSATION = [("audio", "udp"), ("audio", "UDP/RTP/AVP"), ("audio", "udptl"), ("audio", "UDP/BFCP"), ("audio", "TCP/RTP/AVP"), ("audio", "TCP/TLS/RTP/SAVP"),
+                ("AUDIO", "UDPTL"), ("video", "UDP/RTP/AVPF"), ("text", "udp"), ("application", "TCP/RTP/AVP"), ("application", "UDP/RTP/AVP")]
+REQUIRED = {"transport_protocol": "RTP/SAVP", "SDES": ["require:AES_CM_128_HMAC_SHA1_80"]}
+
+
+@compat_each("not RTP", TEXT + ": voice, video and text are relayed as RTP or SRTP only", CONVERSATION)
+def test_a_conversation_is_never_relayed_raw(relay, kind, transport):
+    """In a first offer and in a re-INVITE of an SRTP call, with and without an order of SRTP."""
+    line = other(kind, transport, "0", [])
+    for flags in ({}, REQUIRED):
+        for established in (False, True):
+            call = relay.call()
+            if established:
+                call.offer(sdp(audio(suites=["80"])), **flags)
+                offered = call.answer(sdp(audio(suites=["80"]), ip=B)).sdp.audio
+                assert offered.suites, offered.lines
+            there = call.offer(sdp(line), **flags)
+            assert there.sdp.media[0].port == 0 and transport in there.warning, (transport, flags, there)
+            back = call.answer(sdp(line, ip=B))
+            assert back.sdp.media[0].port == 0, (transport, flags, back)
+    control = relay.call()
+    assert control.offer(sdp(audio(suites=["80"])), **REQUIRED).sdp.audio.suites
+
+
+@compat("not RTP", TEXT + ": an answer of another kind is refused; RFC 3264 section 6")
+def test_a_conversation_is_no_answer_to_a_fax(relay):
+    call = relay.call()
+    assert call.offer(sdp(audio(), other(*RELAYED[0]))).sdp.media[1].port
+    back = call.answer(sdp(audio(), other("audio", "udptl", "t38", []), ip=B))
+    assert back.sdp.media[1].port == 0 and back.sdp.audio.port and "media 2" in back.warning, back
+
+
+@compat("not RTP", TEXT + ": a fax is not encrypted; the end of SRTP is reported and counted")
+def test_srtp_that_becomes_a_fax_is_reported(relay):
+    call = relay.call()
+    call.offer(sdp(audio(suites=["80"])), **REQUIRED)
+    call.answer(sdp(audio(suites=["80"]), ip=B))
+    before = relay.request("statistics")["statistics"]["totalstatistics"]["srtptortpbyterminal"]
+    assert call.offer(sdp(other(*RELAYED[0])), **REQUIRED).sdp.media[0].port
+    back = call.answer(sdp(other(*RELAYED[0]), ip=B))
+    assert back.sdp.media[0].port and "SRTP ended" in back.warning, back
+    assert relay.request("statistics")["statistics"]["totalstatistics"]["srtptortpbyterminal"] == before + 2
