@@ -179,7 +179,13 @@ struct jump {
 	uint8_t count;
 };
 
-/* State that only few packets of a stream need. Written by complete.c only, and by commands. */
+/* Filled by time. */
+struct roc_bucket {
+	uint64_t ns;
+	uint32_t tokens;
+};
+
+/* State that only few packets of a stream need. Written by complete.c, roc.c and commands. */
 struct media_trial {
 	struct learn_trials learn;
 	struct jump jump[2]; /* [tx]: of indexes received, and sent */
@@ -190,6 +196,9 @@ struct media_trial {
 	uint32_t early_from;
 	uint64_t early_ns;
 	uint64_t short_ns; /* short_tag.c: rate limit of tests of tags */
+	/* roc.c: rate limit of tests; how far ahead the last counter tried was, 0 = none */
+	struct roc_bucket roc;
+	uint8_t roc_at;
 };
 
 /* What prepare knows of a job and complete needs. */
@@ -266,9 +275,8 @@ struct media {
 	/* How many derivations unauthenticated packets may still ask for: a bucket, filled by time. */
 	uint64_t derive_ns;
 	uint32_t derive_tokens;
-	/* Rate limit of tests of lost roll-over counters: likewise. */
-	uint64_t roc_ns;
-	uint32_t roc_tokens;
+	/* Rate limit of tests of lost roll-over counters: likewise, and in trial per stream. */
+	struct roc_bucket roc;
 	_Atomic uint64_t keys_warned, keys_expired;
 	_Atomic uint64_t drops[MEDIA_VERDICTS]; /* of all streams, and of none */
 	_Atomic uint64_t handovers[LEARN_CAUSE_N];

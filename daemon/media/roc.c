@@ -4,29 +4,42 @@
  * authentication, or look old, for the rest of the call. So such a packet is tested under the next MEDIA_ROC_TRIES counters. An
  * authentic one proves its index without any clock. The index never moves back, so no packet is accepted twice.
  *
- * A test costs one authentication. Only packets from the address that media are sent to are tested, at most PER_SECOND per
- * worker. Keys with a derivation rate are not tested, because each epoch would have to be derived first. */
+ * A test costs one authentication. Only packets from the address that media are sent to are tested, at most STREAM_PER_SECOND
+ * per stream and WORKER_PER_SECOND per worker: junk of one call leaves the other calls their tests. A search that runs out of
+ * tests goes on with the next counter, so that junk between the packets delays it, but does not end it. Keys with a derivation
+ * rate are not tested, because each epoch would have to be derived first. */
 #include "media/int.h"
 #include "srtp/ref.h"
 
-#define PER_SECOND 256u
-#define AT_ONCE    256u
+#define STREAM_PER_SECOND 16u
+#define STREAM_AT_ONCE    (2 * MEDIA_ROC_TRIES)
+#define WORKER_PER_SECOND 1024u
+#define WORKER_AT_ONCE    256u
 
-static bool may_try(struct media *m, uint64_t now_ns)
+static void fill(struct roc_bucket *b, uint32_t per_second, uint32_t at_once, uint64_t now_ns)
 {
-	const uint64_t per_ns = 1000000000u / PER_SECOND;
+	const uint64_t per_ns = 1000000000u / per_second;
 	uint64_t add;
 
-	if (m->roc_ns == 0)
-		m->roc_tokens = AT_ONCE;
-	if (now_ns < m->roc_ns || m->roc_ns == 0) /* the first one, or the clock was set */
-		m->roc_ns = now_ns;
-	add = (now_ns - m->roc_ns) / per_ns;
-	m->roc_ns += add * per_ns;
-	m->roc_tokens = add > AT_ONCE - m->roc_tokens ? AT_ONCE : m->roc_tokens + (uint32_t)add;
-	if (m->roc_tokens == 0)
+	if (b->ns == 0)
+		b->tokens = at_once;
+	if (now_ns < b->ns || b->ns == 0) /* the first one, or the clock was set */
+		b->ns = now_ns;
+	add = (now_ns - b->ns) / per_ns;
+	b->ns += add * per_ns;
+	b->tokens = add > at_once - b->tokens ? at_once : b->tokens + (uint32_t)add;
+}
+
+static bool may_try(struct media *m, struct media_trial *t, uint64_t now_ns)
+{
+	fill(&t->roc, STREAM_PER_SECOND, STREAM_AT_ONCE, now_ns);
+	if (t->roc.tokens == 0)
 		return false;
-	m->roc_tokens--;
+	fill(&m->roc, WORKER_PER_SECOND, WORKER_AT_ONCE, now_ns);
+	if (m->roc.tokens == 0)
+		return false;
+	t->roc.tokens--;
+	m->roc.tokens--;
 	return true;
 }
 
@@ -48,20 +61,26 @@ static bool is_candidate(const struct media *m, const struct note *n, const stru
 bool media_roc_find(struct media *m, const struct arena *a, const struct note *n,
 	const struct media_in *in, struct xc_job *j)
 {
+	struct media_trial *t = &m->trial[n->stream];
 	struct xc_job trial = *j;
 
 	if (!is_candidate(m, n, in, j))
 		return false;
 	trial.rx_key = n->rx_key;
-	for (uint32_t i = 0; i < MEDIA_ROC_TRIES && trial.rx_index + (1u << 16) <= SRTP_INDEX_MAX;
-		i++) {
-		if (!may_try(m, in->t_ns))
-			return false;
-		trial.rx_index += 1u << 16;
-		if (srtp_ref_job(&trial, a->key, a->in, a->out) != XC_OK)
-			continue;
-		*j = trial;
-		return true;
+	for (uint32_t i = 0; i < MEDIA_ROC_TRIES; i++) {
+		uint32_t ahead = t->roc_at % MEDIA_ROC_TRIES + 1;
+
+		trial.rx_index = j->rx_index + ((uint64_t)ahead << 16);
+		if (trial.rx_index <= SRTP_INDEX_MAX) {
+			if (!may_try(m, t, in->t_ns))
+				return false;
+			if (srtp_ref_job(&trial, a->key, a->in, a->out) == XC_OK) {
+				t->roc_at = 0;
+				*j = trial;
+				return true;
+			}
+		}
+		t->roc_at = (uint8_t)ahead;
 	}
 	return false;
 }

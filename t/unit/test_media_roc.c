@@ -110,7 +110,7 @@ static void a_forgery_moves_nothing(void **state)
 		assert_int_equal(one(r, index++), MEDIA_SENT);
 	}
 	/* Trials are used up, and back after a second. */
-	assert_int_equal(r->m->roc_tokens, 0);
+	assert_int_equal(r->m->trial[A].roc.tokens, 0);
 	assert_int_not_equal(one(r, index + 0x18000), MEDIA_SENT);
 	rig_send(r, SSRC, index + 0x18000, A_TX);
 	r->in[0].t_ns = 2000000000;
@@ -130,8 +130,51 @@ static void strangers_cause_no_trials(void **state)
 		rig_run(r);
 		assert_int_not_equal(r->in[0].verdict, MEDIA_SENT);
 	}
-	assert_int_equal(r->m->roc_ns, 0);
+	assert_int_equal(r->m->roc.ns, 0);
 	assert_int_equal(one(r, 0x3c200), MEDIA_SENT);
+	rig_free(r);
+}
+
+/* Junk from the terminal's own address. */
+static void use_up(struct rig *r, uint64_t index)
+{
+	for (uint32_t k = 0; k < 400; k++) {
+		rig_send(r, SSRC, index + k, A_TX)[50] ^= 1;
+		rig_run(r);
+		assert_int_not_equal(r->in[0].verdict, MEDIA_SENT);
+	}
+}
+
+static void junk_of_one_stream_leaves_others_their_tests(void **state)
+{
+	struct rig *r = resumed(CM80, 0x1c000);
+
+	(void)state;
+	use_up(r, 0x3c200);
+	assert_int_not_equal(one(r, 0x3c200), MEDIA_SENT);
+	/* As another stream of this worker would be. */
+	r->m->trial[A] = (struct media_trial){0};
+	assert_int_equal(one(r, 0x3c200), MEDIA_SENT);
+	rig_free(r);
+}
+
+/* One test per packet reaches every counter. */
+static void a_search_goes_on_with_the_next_counter(void **state)
+{
+	struct rig *r = resumed(CM80, 0x1c000);
+	uint64_t index = 0x1c000 + 9 * 0x10000 + 200, now = 1000;
+	uint32_t k = 0;
+
+	(void)state;
+	use_up(r, 0x3c200);
+	do {
+		now += 1000000000 / 16;
+		rig_send(r, SSRC, index + k, A_TX);
+		r->in[0].t_ns = now;
+		rig_run(r);
+	} while (r->in[0].verdict != MEDIA_SENT && ++k < 2 * MEDIA_ROC_TRIES);
+	assert_int_equal(r->in[0].verdict, MEDIA_SENT);
+	assert_true(k > 0 && k <= MEDIA_ROC_TRIES);
 	rig_free(r);
 }
 
@@ -142,6 +185,8 @@ int main(void)
 		cmocka_unit_test(jumps_within_one_burst_lose_nothing_for_good),
 		cmocka_unit_test(a_forgery_moves_nothing),
 		cmocka_unit_test(strangers_cause_no_trials),
+		cmocka_unit_test(junk_of_one_stream_leaves_others_their_tests),
+		cmocka_unit_test(a_search_goes_on_with_the_next_counter),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
