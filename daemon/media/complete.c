@@ -188,7 +188,7 @@ static uint8_t receive(struct media *m, const struct arena *a, struct note *n,
 	if (proved)
 		(void)media_learn(m, a, n->stream, in, j, true);
 	if (rtcp && proved)
-		media_answer_short(m, a, n);
+		media_tag_fits(m, a, n);
 	return n->why;
 }
 

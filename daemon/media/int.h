@@ -75,6 +75,7 @@ struct key_state {
 	uint8_t kdr;
 	bool no_rtp_auth;
 	bool short_tag;           /* short_tag.c: SRTCP's tags have 32 bits; complete.c sets it */
+	bool long_tag;            /* short_tag.c: one of 80 bits was authentic; likewise */
 	bool kept;                /* struct ledger has its indexes */
 	enum srtp_suite_id suite; /* with a kdr */
 };
@@ -399,11 +400,12 @@ enum media_verdict media_believe(
 
 /* The offsets of the fields after the body of SRTCP, for the present tag length. */
 struct media_tail media_rtcp_tail(const struct media *m, const struct media_crypto *c);
-/* Tests an SRTCP packet that failed authentication with a tag of 32 bits. If the context accepts those, the next one is accepted. */
+/* Tests an SRTCP packet that failed authentication with a tag of 32 bits. If the context accepts those, the next one is accepted.
+ * While tags are short, tests for one of 80 bits, which ends that; then false. */
 bool media_tag_is_short(struct media *m, const struct arena *a, const struct note *n,
 	const struct media_in *in, const struct xc_job *j);
 /* An SRTCP packet was accepted: SRTCP to this terminal gets tags of the same length. */
-void media_answer_short(struct media *m, const struct arena *a, const struct note *n);
+void media_tag_fits(struct media *m, const struct arena *a, const struct note *n);
 
 /* --- jump.c ----------------------------------------------------------------------------------------------------- */
 

@@ -42,7 +42,7 @@ static void forget(struct media *m, uint32_t slot)
 		m->epochs[slot / 2] = (struct epochs){0};
 	atomic_store_explicit(&k->lifetime, 0, memory_order_relaxed);
 	k->kdr = 0;
-	k->short_tag = false;
+	k->short_tag = k->long_tag = false;
 	atomic_store_explicit(&k->rtp, 0, memory_order_relaxed);
 	atomic_store_explicit(&k->rtcp, 0, memory_order_relaxed);
 	atomic_store_explicit(&k->warned, 0, memory_order_relaxed);

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* SRTCP tags of 32 bits under the suites whose names end in _32. RFC 4568 6.2 requires 80 bits for SRTCP, but some terminals use
  * the tag length of SRTP for both. Recognises such packets, at a limited rate. If the context allows it, accepts them and sends
- * such tags. Called by complete.c. Ignores keys with an MKI or a key derivation rate. */
+ * such tags. Called by complete.c. Ignores keys with an MKI or a key derivation rate.
+ *
+ * An observer can truncate a packet with 80 bits, and the rest is an authentic tag of 32. So a short tag counts only while no tag
+ * of 80 bits was authentic under the key, and the first such tag ends short ones for good, in both directions. */
 #include "media/int.h"
 #include "srtp/ref.h"
 
@@ -43,26 +46,44 @@ static bool may_test(struct media_trial *t, uint64_t now_ns)
 	return true;
 }
 
-static bool authenticates(const struct arena *a, const struct media_in *in, const struct xc_job *j)
+static bool authenticates(
+	const struct arena *a, const struct media_in *in, const struct xc_job *j, uint32_t tag_len)
 {
 	struct xc_job s = *j;
 
-	if (in->len < j->hdr_len + 4 + SHORT_TAG_LEN)
+	if (in->len < j->hdr_len + 4 + tag_len)
 		return false;
-	s.body_len = in->len - j->hdr_len - 4 - SHORT_TAG_LEN;
-	s.rx_tag_off = in->len - SHORT_TAG_LEN;
-	return srtp_ref_tag_fits(&s, &a->key[j->rx_key], SHORT_TAG_LEN, a->in);
+	s.body_len = in->len - j->hdr_len - 4 - tag_len;
+	s.rx_tag_off = in->len - tag_len;
+	return srtp_ref_tag_fits(&s, &a->key[j->rx_key], tag_len, a->in);
 }
 
-/* From now on tags under this key have 32 bits. Packets in flight are dropped, or sent with a truncated tag. */
-static void shorten(struct media *m, const struct arena *a, uint32_t key)
+/* From now on tags under this key have len bytes. Packets in flight are dropped, or sent with a tag of the other length. */
+static void set_tag_len(struct media *m, const struct arena *a, uint32_t key, uint32_t len)
 {
-	if (m->key[key / 2].short_tag)
+	bool is_short = len == SHORT_TAG_LEN;
+
+	if (m->key[key / 2].short_tag == is_short)
 		return;
-	a->key[key + 1].tag_len = SHORT_TAG_LEN;
+	a->key[key + 1].tag_len = len;
 	if (m->cfg.key_changed && m->cfg.key_changed(m->cfg.key_changed_arg, key))
 		return; /* tests go on, and with them the next try */
-	m->key[key / 2].short_tag = true;
+	m->key[key / 2].short_tag = is_short;
+}
+
+/* The terminal uses tags of 80 bits after all: somebody truncated one before. */
+static void lengthen(struct media *m, const struct arena *a, const struct note *n)
+{
+	const struct media_crypto *rx = &n->rx->cfg->rx, *tx = &n->rx->cfg->tx;
+	uint32_t key = media_is_srtp(tx) ? tx->key[tx->use].slot : 0;
+
+	m->key[n->rx_key / 2].long_tag = true;
+	set_tag_len(m, a, n->rx_key, srtp_suite_get(rx->suite)->rtcp_tag_len);
+	n->rx->rtcp_tail[false] = media_rtcp_tail(m, rx);
+	if (!media_is_srtp(tx) || !may_be_short(m, tx, key))
+		return;
+	set_tag_len(m, a, key, srtp_suite_get(tx->suite)->rtcp_tag_len);
+	n->rx->rtcp_tail[true] = media_rtcp_tail(m, tx);
 }
 
 bool media_tag_is_short(struct media *m, const struct arena *a, const struct note *n,
@@ -72,23 +93,34 @@ bool media_tag_is_short(struct media *m, const struct arena *a, const struct not
 	uint32_t key = n->rx_key;
 
 	if (!n->rx->rx.srtp || n->passed || !may_be_short(m, rx, key) ||
-		m->key[key / 2].short_tag || !may_test(&m->trial[n->stream], in->t_ns) ||
-		!authenticates(a, in, j))
+		(m->key[key / 2].long_tag && !m->key[key / 2].short_tag) ||
+		!may_test(&m->trial[n->stream], in->t_ns))
+		return false;
+	if (m->key[key / 2].short_tag) {
+		if (authenticates(a, in, j, srtp_suite_get(rx->suite)->rtcp_tag_len))
+			lengthen(m, a, n);
+		return false;
+	}
+	if (!authenticates(a, in, j, SHORT_TAG_LEN))
 		return false;
 	if (n->rx->cfg->short_tags) {
-		shorten(m, a, key);
+		set_tag_len(m, a, key, SHORT_TAG_LEN);
 		n->rx->rtcp_tail[false] = media_rtcp_tail(m, rx);
 	}
 	return true;
 }
 
-void media_answer_short(struct media *m, const struct arena *a, const struct note *n)
+void media_tag_fits(struct media *m, const struct arena *a, const struct note *n)
 {
-	const struct media_crypto *tx = &n->rx->cfg->tx;
+	const struct media_crypto *rx = &n->rx->cfg->rx, *tx = &n->rx->cfg->tx;
 	uint32_t key = tx->key[tx->use].slot;
 
-	if (!m->key[n->rx_key / 2].short_tag || !media_is_srtp(tx) || !may_be_short(m, tx, key))
+	if (!m->key[n->rx_key / 2].short_tag) {
+		m->key[n->rx_key / 2].long_tag = may_be_short(m, rx, n->rx_key);
 		return;
-	shorten(m, a, key);
+	}
+	if (!media_is_srtp(tx) || !may_be_short(m, tx, key))
+		return;
+	set_tag_len(m, a, key, SHORT_TAG_LEN);
 	n->rx->rtcp_tail[true] = media_rtcp_tail(m, tx);
 }

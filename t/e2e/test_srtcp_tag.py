@@ -119,6 +119,45 @@ def test_short_tags_are_accepted_and_answered_in_kind(net, how, engine):
     finish(daemon)
 
 
+def cut(a, b, before):
+    """Somebody cuts an authentic packet's tag to 32 bits, as often as it takes to be tested; before: the terminal's own arrives first."""
+    for n in range(4):
+        packet = a.rtcp_tx.protect_rtcp(struct.pack("!BBHI", 0x80, 200, 6, a.ssrc) + os.urandom(8) + bytes(12))
+        if before:
+            a.rtcp.sendto(packet, (a.to[0], a.to[1] + 1))
+            assert b.told_of(30)
+        a.rtcp.sendto(packet[:-6], (a.to[0], a.to[1] + 1))
+
+
+@cases(("no",), ("yes",))
+def test_a_truncated_tag_of_80_bits_is_no_short_one(net, option):
+    daemon, a, b = begin(net, 0, f"--srtcp-tag-32={option}")
+    cut(a, b, before=True)
+    wait_for("all of them", lambda: sum(drops(daemon).values()) == 4)
+    assert reports(a, b) and reports(b, a), drops(daemon)
+    assert "srtcp-tag-32" not in drops(daemon) and not lines(daemon), lines(daemon)
+    finish(daemon)
+
+
+def test_the_first_tag_of_80_bits_ends_short_ones(net):
+    """Truncated before the relay saw any of 80 bits."""
+    daemon, a, b = begin(net, 0, "--srtcp-tag-32=yes")
+    cut(a, b, before=False)
+    wait_for("the first", lambda: drops(daemon).get("srtcp-tag-32") == 1)
+    while b.told_of():
+        pass
+
+    def back():
+        a.report()
+        return b.told_of() is not None
+
+    wait_for("tags of 80 bits", back)
+    assert reports(a, b) and reports(b, a), drops(daemon)
+    cut(a, b, before=True)
+    assert reports(a, b) and reports(b, a), drops(daemon)
+    finish(daemon)
+
+
 @cases(("no",), ("yes",))
 def test_tags_of_80_bits_stay(net, option):
     """Also while somebody forges short ones."""
