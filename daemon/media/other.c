@@ -7,9 +7,11 @@
  *   The terminals may thus agree on keys of their own. Such a packet confirms no source. It is relayed only from the
  *   followed source and from the signalled address.
  *
- * A party chooses the payload, so the destination must have sent something first. Until then datagrams are relayed only if
- * they can begin their protocol (proto/raw.h), only to a port above 1023, and only MEDIA_BLIND_MAX of them. A call can
- * therefore not make the relay send SIP or DNS to a server, or flood a host that takes no part.
+ * A party chooses the payload, so the destination must first have sent a datagram that fits the protocol of the m-line. Until
+ * then datagrams are relayed only if they can begin that protocol (proto/raw.h), only to a port above 1023, and only
+ * MEDIA_BLIND_MAX of them. A call can therefore not make the relay send SIP, DNS or CoAP to a server, or flood a host that takes no
+ * part. What remains: such first datagrams reach a service of any other protocol, and their later fields are the party's choice.
+ * A service whose replies fit UDPTL, DTLS or BFCP takes part. Of an unknown transport (udp) every reply fits.
  *
  * prepare.c and complete.c call this only for packets that are neither RTP nor RTCP, so it costs RTP nothing. */
 #include "layout.h"
@@ -138,7 +140,7 @@ static bool same(const struct media_stream *s, const struct endpoint *a, const s
 	return a->family && (s->cfg.asymmetric ? endpoint_addr_eq(a, b) : endpoint_eq(a, b));
 }
 
-/* The destination has sent a packet. */
+/* The destination has sent a packet that fits the protocol. */
 static bool takes_part(const struct media *m, uint32_t stream)
 {
 	const struct media_stream *s = &m->stream[stream];
@@ -165,14 +167,17 @@ uint8_t media_other_done(struct media *m, const struct arena *a, struct note *n,
 {
 	const uint8_t *p = a->in + in->in_off;
 	const struct media_stream *s = &m->stream[n->stream], *t;
+	bool fits = raw_is_of(s->cfg.raw, p, in->len);
 
-	if (!media_learn_other(m, n->stream, in))
+	/* What does not fit the protocol confirms no source. */
+	if (fits || s->learn.confirmed ? !media_learn_other(m, n->stream, in)
+				       : !same(s, &s->learn.remote, &in->src))
 		return MEDIA_DROP_PROBATION;
 	if (s->watched && media_came_again(m, n->stream, p, in->len, in->t_ns))
 		return MEDIA_DROP_AGAIN;
 	n->received = true;
 	count(m, n, in, p);
-	if (same(s, &s->learn.remote, &in->src))
+	if (fits && same(s, &s->learn.remote, &in->src))
 		m->trial[n->stream].answered = in->src;
 	if (n->to == MEDIA_NONE)
 		return n->why;

@@ -14,7 +14,9 @@ enum raw_kind {
 };
 
 /* Whether a datagram of this kind may be the first that a party sends: a UDPTL packet with a low sequence number, a DTLS
- * handshake record, a BFCP message. Text, such as SIP, and STUN never are. Reads len bytes at p only. */
+ * handshake record, a BFCP request. Text, such as SIP, and STUN never are. Reads len bytes at p only. */
 bool raw_opens(enum raw_kind kind, const uint8_t *p, size_t len);
+/* Whether a datagram fits this protocol at any time of the call; true where nothing is known of the protocol. */
+bool raw_is_of(enum raw_kind kind, const uint8_t *p, size_t len);
 
 #endif
