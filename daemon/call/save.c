@@ -116,11 +116,12 @@ void calls_save_all(struct calls *c)
 void calls_shared_clock(struct calls *c, int64_t ahead_ns)
 {
 	struct saver *s = calls_saver(c);
-	int64_t by = ahead_ns - s->shared_ahead_ns;
+	int64_t by;
+	bool far = __builtin_sub_overflow(ahead_ns, s->shared_ahead_ns, &by);
 
 	s->shared_ahead_ns = ahead_ns;
 	/* Times of a call's two records are compared. */
-	if (by > CLOCK_STEP_NS || by < -CLOCK_STEP_NS)
+	if (far || by > CLOCK_STEP_NS || by < -CLOCK_STEP_NS)
 		calls_save_all(c);
 }
 

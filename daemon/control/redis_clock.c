@@ -7,7 +7,7 @@
 #include "control/redis_int.h"
 
 #define ASK_NS  NS_PER_SEC
-#define YEARS_S (300ull * 366 * 86400) /* later times are invalid: 64-bit nanoseconds end in 2554 */
+#define YEARS_S 4102444800ull /* the year 2100; later times are invalid, so that differences fit int64_t */
 #define DIFFER_LOG \
 	"redis: the clock of this machine is %lld s %s that of Redis: times of calls are converted; check NTP on both"
 
