@@ -136,8 +136,8 @@ static void add_side(struct closing *x, uint32_t i)
 	const struct side *s = x->call->side[i];
 	struct ngval *d = ngval_add_dict(x->p, x->sides, STR_NONE), *list;
 
-	add_text(x, d, "tag", s->tag);
-	add_text(x, d, "label", s->label);
+	add_text(x, d, "tag", history_name(x->p, s->tag));
+	add_text(x, d, "label", history_name(x->p, s->label));
 	list = ngval_add_list(x->p, d, STR("media"));
 	for (uint32_t m = 0; m < s->legs; m++)
 		if (s->leg[m] && s->leg[m]->has_port)
@@ -149,7 +149,7 @@ static struct ngval *record(struct closing *x, enum call_end why, uint64_t end_n
 	const struct call *call = x->call;
 	struct ngval *d = ngval_dict(x->p);
 
-	add_text(x, d, "call_id", call->id);
+	add_text(x, d, "call_id", history_name(x->p, call->id));
 	add_text(x, d, "reason", str_from(end_names[why]));
 	add_text(x, d, "refused", str_from(call->refused));
 	add_int(x, d, "created_ms", call->created_ns / 1000000);

@@ -354,7 +354,7 @@ static void add_leg(struct explain *x, struct ngval *list, uint32_t side, uint32
 
 	leg_stats(x->c->relay, x->call, l, false, &st);
 	leg_stats(x->c->relay, x->call, l, true, &rtcp);
-	ngval_add_str(x->p, d, STR("tag"), s->tag);
+	ngval_add_str(x->p, d, STR("tag"), history_name(x->p, s->tag));
 	add(x, d, "role", role_of(x->call, side));
 	ngval_add_int(x->p, d, STR("media"), media + 1);
 	add(x, d, "kind", l->kind);
@@ -412,7 +412,7 @@ const char *calls_explain(
 	if (!x.call)
 		return "Unknown call-id";
 	sight_take(&x.sight, c->relay, x.call, now_ns);
-	ngval_add_str(p, dict, STR("call-id"), x.call->id);
+	ngval_add_str(p, dict, STR("call-id"), history_name(p, x.call->id));
 	ngval_add_str(p, dict, STR("state"), str_from(sight_state_name(x.sight.state)));
 	ngval_add_int(p, dict, STR("created"), (int64_t)(x.call->created_ns / 1000000));
 	ngval_add_int(p, dict, STR("answered"), (int64_t)(x.call->answered_ns / 1000000));

@@ -70,6 +70,17 @@ void history_free(struct history *h)
 	free(h);
 }
 
+struct str history_name(struct pool *p, struct str name)
+{
+	struct str head = {name.s, HISTORY_NAME_MAX - 32};
+
+	if (name.len <= HISTORY_NAME_MAX)
+		return name;
+	while (head.len && ((unsigned char)name.s[head.len] & 0xc0) == 0x80) /* UTF-8 */
+		head.len--;
+	return pool_printf(p, STR_FMT "... (%zu bytes)", STR_ARG(head), name.len);
+}
+
 static void add_event(struct pool *p, struct ngval *list, const struct event *e)
 {
 	static const char *const names[HISTORY_KIND_COUNT] = {
@@ -82,7 +93,8 @@ static void add_event(struct pool *p, struct ngval *list, const struct event *e)
 	ngval_add_int(p, d, STR("time"), (int64_t)(e->ns / 1000000));
 	ngval_add_str(p, d, STR("event"), str_from(names[e->kind]));
 	if (e->tag_len)
-		ngval_add_str(p, d, STR("tag"), pool_strdup(p, (struct str){e->text, e->tag_len}));
+		ngval_add_str(p, d, STR("tag"),
+			pool_strdup(p, history_name(p, (struct str){e->text, e->tag_len})));
 	ngval_add_str(p, d, STR("text"),
 		pool_strdup(p, (struct str){e->text + e->tag_len, (size_t)e->len - e->tag_len}));
 }

@@ -39,6 +39,11 @@ void history_add(struct history **h, uint64_t now_ns, enum history_kind kind, st
 	const char *fmt, ...) __attribute__((format(printf, 5, 6)));
 void history_free(struct history *h);
 
+#define HISTORY_NAME_MAX 256
+/* A Call-ID or tag for people and records: longer than HISTORY_NAME_MAX bytes it is cut, with its length behind. The parties choose
+ * them, up to tens of kilobytes, and a record of all of them would be too long. In the pool if cut. */
+struct str history_name(struct pool *p, struct str name);
+
 /* Adds "events", a list of dictionaries with "time" (milliseconds since 1970), "event", "tag" and
  * "text", and "events left out". Copies texts to the pool. */
 void history_tree(const struct history *h, struct pool *p, struct ngval *dict);

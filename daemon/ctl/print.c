@@ -10,13 +10,28 @@ static bool is_c1(struct str s, size_t len)
 	return len == 2 && (unsigned char)s.s[0] == 0xc2 && (unsigned char)s.s[1] < 0xa0;
 }
 
+/* Marks, embeddings, overrides and isolates of the direction of text: they make a tag look like another one. U+061C, U+200E, U+200F,
+ * U+202A to U+202E, U+2066 to U+2069. */
+static bool is_bidi(struct str s, size_t len)
+{
+	const unsigned char *p = (const unsigned char *)s.s;
+
+	if (len == 2)
+		return p[0] == 0xd8 && p[1] == 0x9c;
+	if (len != 3 || p[0] != 0xe2)
+		return false;
+	if (p[1] == 0x80)
+		return p[2] == 0x8e || p[2] == 0x8f || (p[2] >= 0xaa && p[2] <= 0xae);
+	return p[1] == 0x81 && p[2] >= 0xa6 && p[2] <= 0xa9;
+}
+
 void print_text(FILE *to, struct str s)
 {
 	while (s.len) {
 		unsigned char c = (unsigned char)s.s[0];
 		size_t len = utf8_len(s);
 
-		if (c < 0x20 || c == 0x7f || len == 0 || is_c1(s, len)) {
+		if (c < 0x20 || c == 0x7f || len == 0 || is_c1(s, len) || is_bidi(s, len)) {
 			fprintf(to, "\\x%02x", c);
 			len = 1;
 		} else {

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include "proto/ngval.h"
 
-/* Writes control characters, C1 and invalid UTF-8 as \\xHH, because a terminal could execute
+/* Writes control characters, C1, bidirectional controls and invalid UTF-8 as \\xHH, because a terminal could execute
  * them. */
 void print_text(FILE *to, struct str s);
 void print_tree(FILE *to, const struct ngval *v);

@@ -11,6 +11,7 @@ import relay
 from baresip import wait_for
 from test_ctl import ctl, said
 from test_ctl_find import talking
+from test_ng import Phone, start
 from test_redis import SERIAL, again, kill, rig, settled
 from test_relay import finish
 
@@ -182,3 +183,22 @@ def test_a_call_that_outlives_the_daemon(net):
         wait_for("its record", lambda: [(r["call_id"], r["answered_ms"]) for r in records(path)] == [(talk.id, before["answered"])])
         assert daemon.stop() == 0
         redis.stop()
+
+
+def test_long_tags_do_not_lose_the_record(net):
+    """Callees choose their tags. All of them together would be longer than a record and a reply may be."""
+    with tempfile.TemporaryDirectory() as folder:
+        daemon = start(net, f"--cdr-file={folder}/cdr")
+        a, b = Phone(net, "caller", "10.200.1.2"), Phone(net, "callee", "10.200.2.2")
+        for n in range(14):
+            calls.ok(daemon.client.call("offer", call_id="long", from_tag="a", via_branch=f"v{n}", sdp=a.sdp()))
+            calls.ok(daemon.client.call("answer", call_id="long", from_tag="a", to_tag=f"{n}b" + "\u202e\"" * 5000, via_branch=f"v{n}", sdp=b.sdp()))
+        tags = [leg["tag"] for leg in calls.ok(daemon.client.call("explain", call_id="long"))["legs"]]
+        assert len(tags) == 15 and max(len(t.encode() if isinstance(t, str) else t) for t in tags) <= 256, tags
+        text = said(net, "explain", "long")
+        assert " bytes)" in text and "\u202e" not in text and "\\xe2\\x80\\xae" in text, text
+        calls.ok(daemon.client.call("delete", call_id="long", from_tag="a", delete_delay=0))
+        wait_for("the record", lambda: "\n" in open(f"{folder}/cdr", encoding="utf-8").read())
+        record = json.loads(open(f"{folder}/cdr", encoding="utf-8").read())
+        assert record["call_id"] == "long" and len(record["sides"]) == 15, record
+        finish(daemon)
