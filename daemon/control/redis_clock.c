@@ -6,8 +6,9 @@
 #include "base/clock.h"
 #include "control/redis_int.h"
 
-#define ASK_NS  NS_PER_SEC
-#define YEARS_S 4102444800ull /* the year 2100; later times are invalid, so that differences fit int64_t */
+#define ASK_NS NS_PER_SEC
+#define YEARS_S \
+	4102444800ull /* the year 2100; later times are invalid, so that differences fit int64_t */
 #define DIFFER_LOG \
 	"redis: the clock of this machine is %lld s %s that of Redis: times of calls are converted; check NTP on both"
 
