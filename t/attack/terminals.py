@@ -192,14 +192,16 @@ class Control:
     def flush(self, seconds=120):
         """Sends a packet there twice. After the second one, all packets that were ready before the first one have been read."""
         for _ in range(2):
-            self.serial += 1
-            word = struct.pack("!BBHII", 0x80, 0, self.serial & 0xffff, self.serial, 0x99) + b"flush %d" % self.serial
             for _ in range(seconds):
+                # A new packet each time, as a terminal's: one that comes again may be taken for one of a circle.
+                self.serial += 1
+                word = struct.pack("!BBHII", 0x80, 0, self.serial & 0xffff, self.serial, 0x99) + b"flush %d" % self.serial
                 self.socks[0][0].sendto(word, self.to[0])
                 if self.arrives(word):
                     break
             else:
-                raise TimeoutError("the control call's packet does not arrive")
+                drops = {k: v for k, v in self.client.call("statistics")["statistics"]["xcipher"]["drops"].items() if v}
+                raise TimeoutError(f"the control call's packets do not arrive: dropped {drops}")
 
     def arrives(self, word):
         s = self.socks[1][0]
