@@ -22,11 +22,10 @@ module-so: $(BUILD)/xcipher.so
 module-objects: $(MOD_OBJ)
 
 # make module-for RELEASE=trixie: it compiles against that Debian release's Kamailio, too (nothing here could load it)
-RELEASE ?= trixie
 module-for:
 	tools/deps.sh install deps-module
-	tools/kamailio-headers.sh $(BUILD)/kamailio-$(RELEASE) $(RELEASE)
-	$(MAKE) KAM=$(BUILD)/kamailio-$(RELEASE) MOD_OUT=$(BUILD)/module-$(RELEASE) module-objects
+	tools/kamailio-headers.sh $(BUILD)/kamailio-$(or $(RELEASE),trixie) $(or $(RELEASE),trixie)
+	$(MAKE) KAM=$(BUILD)/kamailio-$(or $(RELEASE),trixie) MOD_OUT=$(BUILD)/module-$(or $(RELEASE),trixie) module-objects
 
 $(call mod_obj,$(MOD_PURE) $(MOD_CODEC)): $(MOD_OUT)/%.o: %.c Makefile module/module.mk
 	@mkdir -p $(@D)
