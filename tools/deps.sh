@@ -10,7 +10,7 @@ build="gcc libc6-dev make pkg-config python3 libssl-dev libmnl-dev ocl-icd-openc
 opencl-c-headers libxdp-dev libbpf-dev liburing-dev libcurl4-openssl-dev libpcap-dev clang-14"
 run="pocl-opencl-icd iproute2 iptables nftables procps"
 # libjson-perl: rtpengine-utils needs it and does not say so
-peers="kamailio kamailio-tls-modules kamailio-sqlite-modules kamailio-xmlrpc-modules rtpengine-daemon rtpengine-utils libjson-perl baresip-core"
+peers="kamailio kamailio-tls-modules kamailio-sqlite-modules kamailio-xmlrpc-modules rtpengine-daemon rtpengine-utils libjson-perl baresip-core libbzrtp0"
 module="kamailio dpkg-dev binutils"
 # what others make of what we write and serve: promtool, RTP statistics of recordings, the page in a browser (200 MB to fetch)
 look="prometheus tshark chromium"

@@ -241,7 +241,7 @@ static enum options_result read_args(
 	}
 	if (optind < argc) {
 		fprintf(complaints(o),
-			"xcipherd: \"%s\" is no option: options are written --name=value. --help lists all\n",
+			"xcipherd: \"%s\" is not an option: options are written --name=value. --help lists all\n",
 			argv[optind]);
 		return OPTIONS_EXIT_ERROR;
 	}

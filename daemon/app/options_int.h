@@ -57,7 +57,7 @@ static inline bool option_is_text(const struct option_row *row)
 	return row->kind == STRING || row->kind == NAMES || row->kind == CONFIG;
 }
 
-/* What separates the elements of a list; 0: it is no list. */
+/* The separator of a list option; 0: the option is not a list. */
 static inline char option_separator(const struct option_row *row)
 {
 	switch (row->kind) {

@@ -18,10 +18,10 @@ struct recent { /* zero is a fresh one */
 /* Once a second: takes a snapshot of all n histograms together. */
 void recent_look(struct recent *r, const struct hist *const *h, uint32_t n);
 /* The values since the oldest snapshot, as a histogram; max is the upper end of the highest bucket.
- * Returns over how many seconds, 0 = there is no snapshot yet, and *out is empty. */
+ * Returns the number of seconds covered; 0 = no snapshot yet, *out is empty. */
 uint32_t recent_values(
 	struct hist *out, const struct recent *r, const struct hist *const *h, uint32_t n);
-/* The same, as hist_summarise() has them. */
+/* The same as a summary, see hist_summarise(). */
 uint32_t recent_summarise(
 	struct hist_summary *out, const struct recent *r, const struct hist *const *h, uint32_t n);
 

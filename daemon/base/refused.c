@@ -38,7 +38,7 @@ void option_refused(char *out, size_t len, const char *word, const struct option
 	size_t similar;
 
 	if (strncmp(word, "--", 2) != 0) {
-		snprintf(out, len, "%s is no option. --help lists them", word);
+		snprintf(out, len, "%s is not an option. --help lists them", word);
 		return;
 	}
 	snprintf(name, sizeof(name), "%.*s", (int)strcspn(word + 2, "="), word + 2);

@@ -75,7 +75,7 @@ static int use(const char *path, const char *name, char *err, size_t err_len)
 		res = check_folders(real, part);
 	if (res == -EPERM) {
 		snprintf(err, err_len,
-			"opencl: %s=%s is no safe place for compiled kernels: other users own or can write %.200s",
+			"opencl: %s=%s is not a safe folder for compiled kernels: other users own or can write %.200s",
 			name, path, part);
 		return res;
 	}

@@ -169,7 +169,7 @@ static const char *new_dialog(const struct call *c, const struct ng_request *r)
 		return NULL;
 	if (!c->side[0]->gone && c->side[0]->settled)
 		return unrelated;
-	/* A caller that tries again is no stranger, although its first try is over. */
+	/* A caller that tries again keeps its rights after its first attempt ended. */
 	if (c->sides + 2 > CALL_MAX_SIDES / 2 && !was_here(c, r->from_tag))
 		return "Too many parties";
 	return NULL;

@@ -45,7 +45,7 @@ bool raw_rejects(struct plan *plan, const struct sdp_media *m, uint32_t i, const
 	return true;
 }
 
-/* The terminal's only address: there is no second port as for RTCP. */
+/* The terminal's address. Datagrams have one port; RTP has a second one for RTCP. */
 static void said_at(struct leg *l, const struct sdp_media *m, const struct neg_in *in)
 {
 	neg_said(l, m, in);

@@ -191,10 +191,11 @@ static void handover(struct calls *c, struct call *call, const struct side *s, u
 	if (now.short_tags && !l->short_tag_told) {
 		l->short_tag_told = true;
 		history_add(&call->history, now_ns, HISTORY_TROUBLE, s->tag,
-			"%s %u: SRTCP with tags of 32 bits recognised, RFC 4568 has 80; %s",
+			"%s %u: SRTCP tags have 32 bits, 80 are required (RFC 4568 6.2); %s",
 			l->kind, media + 1,
-			call->short_tags ? "accepted and answered in kind"
-					 : "dropped, --srtcp-tag-32=yes accepts them");
+			call->short_tags
+				? "accepted and answered in kind"
+				: "dropped, --srtcp-tag-32=yes or the flag SRTCP-tag-32 accepts them");
 		c->handover(c->handover_arg,
 			&(struct call_handover){.call_id = call->id,
 				.tag = s->tag,

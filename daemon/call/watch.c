@@ -21,10 +21,6 @@ static void note_handover(const struct relay *relay, struct call *call, const st
 		history_add(&call->history, clock_real_ns(), HISTORY_HANDOVER, s->tag,
 			"%s: confirmed source replaced: %s", rtcp ? "RTCP" : "RTP",
 			learn_cause_text((enum learn_cause)now.cause));
-	if (now.short_tags && !l->short_tag_told)
-		history_add(&call->history, clock_real_ns(), HISTORY_TROUBLE, s->tag,
-			"SRTCP tags have 32 bits, 80 are required (RFC 4568 6.2): %s",
-			call->short_tags ? "accepted" : "dropped; flag SRTCP-tag-32 accepts them");
 }
 
 static void note_source(const struct relay *relay, struct call *call, const struct side *s,

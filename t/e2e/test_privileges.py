@@ -224,7 +224,7 @@ def test_kernels_are_loaded_only_from_folders_of_the_daemons_user(net, variable,
         daemon = Caching(net, "--engine=opencl")
         if variable == "POCL_CACHE_DIR" and others:
             assert daemon.process.wait(60) != 0
-            assert f"POCL_CACHE_DIR={folder} is no safe place for compiled kernels" in daemon.text(), daemon.text()
+            assert f"POCL_CACHE_DIR={folder} is not a safe folder for compiled kernels" in daemon.text(), daemon.text()
             return
         daemon.wait_ready()
         where = kernels_of(daemon)

@@ -89,7 +89,7 @@ def test_short_tags_are_named_and_not_accepted(net):
     leg = explained["legs"][0]
     assert leg["RTCP dropped"] == "3 srtcp-tag-32" and "dropped" not in leg, leg
     assert leg["trouble"].startswith("32-bit SRTCP tag in 3 packets") and "--srtcp-tag-32=yes" in leg["trouble"], leg
-    assert [e["tag"] for e in explained["events"] if "SRTCP with tags of 32 bits" in e["text"]] == ["a"], explained["events"]
+    assert [e["tag"] for e in explained["events"] if "SRTCP tags have 32 bits" in e["text"]] == ["a"], explained["events"]
     # Each failure costs a second HMAC, so only some are looked at.
     for _ in range(40):
         a.report()

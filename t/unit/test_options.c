@@ -362,7 +362,7 @@ static void a_refused_word_has_one_cause(void **state)
 		{"--foreground=yes", "--foreground takes no value"},
 		{"--tos", "--tos needs a value: --tos=0..255"},
 		{"--port=2000", "--port is ambiguous: --port-min is one of 2 options"},
-		{"-x", "-x is no option"},
+		{"-x", "-x is not an option"},
 	};
 	char said[1024];
 
