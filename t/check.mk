@@ -62,6 +62,21 @@ check-compat:
 	$(MAKE) -j$(JOBS) BUILD=$(SAN_BUILD) SAN=1 all
 	BUILD=$(abspath $(SAN_BUILD)) /usr/bin/python3 t/compat/run.py
 
+# Both again, with threads that are late now and then (t/late/README.md): finds tests that judge by the clock. Not part of check.
+LATE_SEED ?= $(shell shuf -i 1-9999 -n 1)
+.PHONY: check-late
+check-late: $(BUILD)/t/late.so
+	tools/deps.sh install deps-test
+	$(MAKE) -j$(JOBS) all tools module
+	$(eval LATE := $(LATE_SEED))
+	@echo "LATE_SEED=$(LATE)"
+	LATE_SEED=$(LATE) LATE_LIBRARY=$(abspath $<) BUILD=$(abspath $(BUILD)) /usr/bin/python3 t/compat/run.py $(LATE_TESTS)
+	LATE_SEED=$(LATE) LATE_LIBRARY=$(abspath $<) BUILD=$(abspath $(BUILD)) /usr/bin/python3 t/e2e/run.py $(LATE_TESTS)
+$(BUILD)/t/late.so: t/late/late.c
+	@mkdir -p $(@D)
+	$(call say,LINK  $@)
+	$(Q)$(CC) $(CFLAGS) -fPIC -shared -o $@ $<
+
 # Random attacks in network namespaces, checked on the wire (t/attack/README.md). The seeds are fixed; make attack draws new ones.
 ATTACK_SEEDS   ?= 4,22,25,33,335150732
 ATTACK_STEPS   ?= 120

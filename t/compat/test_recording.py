@@ -33,6 +33,14 @@ def recorded(relay, words, absent=()):
     raise AssertionError(f"not recorded: {words}")
 
 
+def named(relay, start):
+    """Waits for a recording whose name starts so: the daemon makes its file behind the reply."""
+    end = time.monotonic() + 60
+    while not any(f.startswith(start) for f in files(relay)):
+        assert time.monotonic() < end, files(relay)
+        time.sleep(0.02)
+
+
 def say(a, b):
     word = os.urandom(20)
     a.send(word)
@@ -82,7 +90,7 @@ def test_recording_file(relay):
     call.request("start recording", recording_file="chosen")
     say(a, b)
     call.delete()
-    assert any(f.startswith("chosen") for f in files(relay)), files(relay)
+    named(relay, "chosen")
     call, _, _ = talking(relay)
     call.request("start recording", True, recording_file="../outside")
 
@@ -92,7 +100,7 @@ def test_recording_pattern(relay):
     call, a, b = talking(relay)
     call.request("start recording", recording_pattern="p-%c")
     say(a, b)
-    assert any(f.startswith(f"p-{call.id}") for f in files(relay)), files(relay)
+    named(relay, f"p-{call.id}")
 
 
 @compat("recording", "xcipher-ng(7), metadata", options=OPTIONS)
@@ -115,6 +123,7 @@ def test_discard_recording(relay):
     call, a, b = talking(relay)
     call.request("start recording", recording_file="unwanted")
     say(a, b)
+    named(relay, "unwanted")
     call.request("stop recording", flags=["discard-recording"])
     end = time.monotonic() + 60
     while any(f.startswith("unwanted") for f in os.listdir(relay.folder.name)):

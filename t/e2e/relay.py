@@ -97,6 +97,8 @@ class Xcipherd(Relay):
 
     def environment(self):
         env = super().environment()
+        if "LATE_LIBRARY" in env:  # t/late/README.md
+            env["LD_PRELOAD"] = env["LATE_LIBRARY"]
         # PoCL and the OpenCL loader keep memory until the process ends; that is not ours to free.
         env.setdefault("LSAN_OPTIONS", "suppressions=" + os.path.join(ROOT, "t", "e2e", "lsan.supp") + ":print_suppressions=0")
         env.setdefault("UBSAN_OPTIONS", "print_stacktrace=1")
