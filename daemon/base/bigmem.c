@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Anonymous mappings, with a wish for huge pages (base/bigmem.h). */
+/* Large zeroed tables in anonymous mappings, with transparent huge pages requested (base/bigmem.h).
+ */
 #include "base/bigmem.h"
 
 #include <sys/mman.h>
 
 #define HUGE_PAGE (2ul << 20)
-/* A table from this size on gets huge pages, the last one not quite filled. */
+/* Smallest table that gets huge pages. Its last huge page need not be full. */
 #define WORTH (HUGE_PAGE / 2)
 
 static size_t mapped(size_t len)
@@ -21,7 +22,7 @@ static void *map(size_t len)
 	return p == MAP_FAILED ? NULL : p;
 }
 
-/* From a huge page's border on; what is before and behind goes back. */
+/* Align to a huge page, and return the parts before and after. */
 static void *map_huge(size_t len)
 {
 	uint8_t *p = map(len + HUGE_PAGE);
@@ -34,7 +35,7 @@ static void *map_huge(size_t len)
 		munmap(p, before);
 	if (before < HUGE_PAGE)
 		munmap(p + before + len, HUGE_PAGE - before);
-	/* A wish. */
+	/* A request only: the kernel may ignore it. */
 	(void)madvise(p + before, len, MADV_HUGEPAGE);
 	return p + before;
 }

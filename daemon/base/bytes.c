@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Slices of text. ASCII only, whatever the locale says: protocols are not in anybody's language. */
+/* Slices of text. ASCII only and independent of the locale, because protocols are. */
 #include "base/bytes.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Bytes, big-endian loads and stores, and slices of text. The leaf: includes nothing of ours. */
+/* Big-endian loads and stores, and slices of text. Includes no other header of ours. */
 #ifndef BASE_BYTES_H
 #define BASE_BYTES_H
 
@@ -39,7 +39,7 @@ static inline uint32_t min_u32(uint32_t a, uint32_t b)
 	return a < b ? a : b;
 }
 
-/* A slice of somebody else's bytes: not terminated, not owned. s may be NULL only when len is 0. */
+/* A slice of memory that someone else owns, not terminated. s may be NULL only if len is 0. */
 struct str {
 	const char *s;
 	size_t len;
@@ -69,14 +69,16 @@ struct str str_trim(struct str a);
  * line or a terminal sequence. */
 bool str_has_control(struct str a);
 
-/* Takes the next word off rest; blanks and tabs before it are skipped. Empty at the end. */
+/* Removes the next word from rest and returns it. Skips blanks and tabs before it. Empty at the
+ * end. */
 struct str str_word(struct str *rest);
 
-/* Cut *rest at the first separator: returns what is before it and leaves what is behind it in *rest. Without a
- * separator returns all and leaves *rest empty with s = NULL. */
+/* Cuts *rest at the first separator: returns the text before it, and leaves the text after it in
+ * *rest. Without a separator it returns all, and *rest becomes empty with s = NULL. */
 struct str str_cut(struct str *rest, char sep);
 
-/* Decimal, the whole slice, no sign: 0, -EINVAL, or -ERANGE when above max. */
+/* Parses a decimal number without sign; the whole slice must be digits. 0, -EINVAL, or -ERANGE if
+ * above max. */
 int str_to_u64(uint64_t *out, struct str a, uint64_t max);
 
 #endif

@@ -9,7 +9,8 @@
 #define CAPS_BIT(cap) (1ull << (cap))
 /* netfilter queues, the kernel module, and the tools that remove rules: iptables-legacy opens a raw socket. */
 #define CAPS_NETFILTER (CAPS_BIT(CAP_NET_ADMIN) | CAPS_BIT(CAP_NET_RAW))
-/* XDP programs, maps and AF_XDP sockets, also for links that return. */
+/* netfilter queues, the kernel module, and programs that remove rules: iptables-legacy opens a raw
+ * socket. */
 #define CAPS_XDP (CAPS_NETFILTER | CAPS_BIT(CAP_BPF))
 
 /* Adapts a set to this kernel and these limits: CAP_SYS_ADMIN replaces CAP_BPF before Linux 5.8,

@@ -25,17 +25,17 @@ static inline uint64_t clock_real_ns(void)
 	return (uint64_t)ts.tv_sec * NS_PER_SEC + (uint64_t)ts.tv_nsec;
 }
 
-/* Where CLOCK_REALTIME stands beside CLOCK_MONOTONIC; all zeroes: nothing is known yet. */
+/* Offset of CLOCK_REALTIME from CLOCK_MONOTONIC. All zeroes: unknown. */
 struct clock_pair {
 	bool known;
 	int64_t offset_ns;
 };
 
 #define CLOCK_STEP_NS \
-	(2 * (int64_t)NS_PER_SEC) /* less is slewed, or was us who came late between two readings */
+	(2 * (int64_t)NS_PER_SEC) /* less is slewing, or a delay between two readings */
 
-/* To be asked now and then: by how much CLOCK_REALTIME was set, or stood still with the whole machine, since it was asked last. 0: it
- * went as it should. */
+/* Detects steps of CLOCK_REALTIME. Call it regularly. Returns the change since the last call: the
+ * clock was set, or the whole machine was suspended. 0 = no step. */
 static inline int64_t clock_step(struct clock_pair *c, uint64_t real_ns, uint64_t mono_ns)
 {
 	int64_t offset = (int64_t)(real_ns - mono_ns), step = c->known ? offset - c->offset_ns : 0;

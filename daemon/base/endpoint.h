@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* An IP address with a port, small enough to sit in a packet descriptor. */
+/* An IP address with a port, small enough for a packet descriptor. */
 #ifndef BASE_ENDPOINT_H
 #define BASE_ENDPOINT_H
 
@@ -31,11 +31,11 @@ int endpoint_parse_addr(struct endpoint *out, struct str text);
 int endpoint_parse(struct endpoint *out, struct str text);
 bool endpoint_is_unspecified(const struct endpoint *e); /* 0.0.0.0, ::, or unset */
 bool endpoint_is_multicast(const struct endpoint *e);
-/* Whether it is in the network of this address and prefix length. */
+/* Whether the address is in the network of this address and prefix length. */
 bool endpoint_in_net(const struct endpoint *e, const struct endpoint *net, uint8_t bits);
 /* "192.0.2.0/24", "2001:db8::/32", or an address alone. 0 or -EINVAL. */
 int endpoint_parse_net(struct endpoint *net, uint8_t *bits, struct str text);
-/* Return buf. */
+/* Write into buf and return it. */
 const char *endpoint_fmt(const struct endpoint *e, char buf[ENDPOINT_STRLEN]);
 const char *endpoint_fmt_addr(const struct endpoint *e, char buf[ENDPOINT_STRLEN]);
 socklen_t endpoint_to_sockaddr(const struct endpoint *e, struct sockaddr_storage *out);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* SipHash-2-4, for tables whose keys a stranger chooses. */
+/* SipHash-2-4, for tables whose keys an attacker can choose. */
 #ifndef BASE_HASH_H
 #define BASE_HASH_H
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Log-linear histogram: the bucket is the position of the highest bit and the three bits behind it. */
+/* Log-linear histogram. The bucket is the position of the highest bit and the next three bits. */
 #include "base/hist.h"
 
-/* The middle of a bucket. */
+/* The middle of a bucket. Used as the value of all its entries. */
 static uint64_t value_of(uint32_t at)
 {
 	uint32_t octave = at >> HIST_SUB_BITS;
@@ -49,7 +49,7 @@ void hist_summarise(struct hist_summary *out, const struct hist *const *h, uint3
 	out->p99 = quantile(bucket, out->count, out->max, 99);
 }
 
-/* The first bucket of 2^k. */
+/* The first bucket with values of 2^k or more. */
 static uint32_t bucket_of_power(uint32_t k)
 {
 	return k < HIST_SUB_BITS ? 1u << k : (k - HIST_SUB_BITS + 1) << HIST_SUB_BITS;

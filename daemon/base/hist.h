@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* A histogram that is cheap enough to be always on: eight buckets per octave (12.5 % resolution), one writer, read by anybody
- * without stopping it. */
+/* A histogram cheap enough to be always on: eight buckets per octave (12.5 % resolution). One
+ * thread writes; any thread may read at any time. */
 #ifndef BASE_HIST_H
 #define BASE_HIST_H
 
@@ -18,7 +18,7 @@ struct hist {
 
 #define HIST_SUB (1u << HIST_SUB_BITS)
 
-/* The position of the highest bit, and the three bits behind it. */
+/* Position of the highest bit, and the next three bits. */
 static inline uint32_t hist_bucket(uint64_t v)
 {
 	uint32_t top, at;
@@ -31,7 +31,7 @@ static inline uint32_t hist_bucket(uint64_t v)
 	return min_u32(at, HIST_BUCKETS - 1);
 }
 
-/* Many values at once: what they have in common is published at the end. */
+/* Adds many values. Sum and maximum are published at the end. */
 struct hist_run {
 	struct hist *h;
 	uint64_t sum, max;
@@ -70,7 +70,8 @@ struct hist_summary {
 	uint64_t mean, p50, p90, p99;
 };
 
-/* Over all n histograms together, taken as the middle of the bucket that holds the quantile, but never above max. */
+/* Summarises all n histograms together. A quantile is the middle of its bucket, but never above
+ * max. */
 void hist_summarise(struct hist_summary *out, const struct hist *const *h, uint32_t n);
 
 #define HIST_POWERS 42
@@ -80,7 +81,7 @@ struct hist_total {
 	uint64_t below[HIST_POWERS]; /* [k]: values below 2^k */
 };
 
-/* Over all n histograms together. count is that of the buckets, so that below never exceeds it. */
+/* Sums all n histograms. count is the sum of the buckets, so that no entry of below exceeds it. */
 void hist_total(struct hist_total *out, const struct hist *const *h, uint32_t n);
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Configuration files (base/ini.h), with lines of any length: a list of suites is longer than libraries for this take. Comments begin
- * with ; or #, in a line of their own, or with a blank and ; behind a value. */
+/* Configuration files (base/ini.h). Lines may have any length: a list of suites is longer than the
+ * limit of common libraries. A comment begins with ; or # on a line of its own, or with a blank and
+ * ; after a value. */
 #include "base/ini.h"
 
 #include <ctype.h>
@@ -12,8 +13,8 @@
 struct reading {
 	ini_entry *entry;
 	void *arg;
-	char *section, *name, *value; /* heap; name: of the entry that may go on */
-	int line, begun;              /* the line that is read, and that of the entry */
+	char *section, *name, *value; /* heap; of the entry that the next line may continue */
+	int line, begun; /* numbers of the current line, and of the entry's first line */
 };
 
 static char *trimmed(char *s)
@@ -38,7 +39,7 @@ static void cut_comment(char *value)
 		}
 }
 
-/* Those that follow are no part of it. 0 or its line. */
+/* Ends the entry: later lines do not continue it. Returns 0, or its line number if it is wrong. */
 static int entry_end(struct reading *r)
 {
 	bool good = !r->name || r->entry(r->arg, r->section, r->name, r->value);

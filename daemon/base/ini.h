@@ -5,10 +5,11 @@
 
 #include <stdbool.h>
 
-/* One line, with those that go on with it: they begin with a blank, and a blank stands between. False: it is wrong. */
+/* One entry. Lines that begin with a blank continue it, and are joined to it by a blank. Returns
+ * false if it is wrong. */
 typedef bool ini_entry(void *arg, const char *section, const char *name, const char *value);
 
-/* 0, the number of the first line that is wrong (or that entry refused), or -errno. */
+/* 0, the number of the first wrong line (by syntax, or because entry() refused it), or -errno. */
 int ini_read(const char *path, ini_entry *entry, void *arg);
 
 #endif

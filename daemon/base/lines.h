@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Zeroed memory that shares no cache line with anything else: for what a worker writes with every burst. What another thread writes beside
- * it would cost both of them the line each time, and where malloc puts things nobody knows. For free(). */
+/* Zeroed memory that shares no cache line with other memory, for data that a worker writes with
+ * every burst. With malloc(), another thread might write to the same line, and both would lose time
+ * on each access. Free with free(). */
 #ifndef BASE_LINES_H
 #define BASE_LINES_H
 

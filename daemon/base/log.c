@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The log. The one place outside app/ with a writable global: a log that had to be passed everywhere would be left out where
- * it is needed most. Set up once before threads start; only the level may change later. To the journal by its native protocol
- * (systemd.io, JOURNAL_NATIVE_PROTOCOL): KEY=value lines in a datagram, sent without waiting. */
+/* The log. It has the only writable globals outside app/: passing a log to every function would
+ * keep functions from logging. log_open() is called before threads start. Only the level may change
+ * later. Lines go to the journal by its native protocol (systemd.io, JOURNAL_NATIVE_PROTOCOL):
+ * KEY=value lines in a datagram, sent without waiting. */
 #include "base/log.h"
 
 #include <errno.h>
@@ -16,7 +17,7 @@
 #include <unistd.h>
 
 #define LINE_MAX_LEN 1024
-#define NAME_MAX_LEN 128 /* of a Call-ID or a tag that is shown */
+#define NAME_MAX_LEN 128 /* Longest part of a Call-ID or tag that a line shows, in bytes. */
 
 static _Atomic int level_max = LOG_INFO;
 static int to_stderr_only = 1;
@@ -24,11 +25,11 @@ static const char *ident = "xcipher";
 static int journal_fd = -1;
 static struct sockaddr_un journal;
 
-struct meter { /* of lines in a second */
+struct meter { /* number of lines in the current second */
 	_Atomic uint64_t second;
 	_Atomic uint32_t lines, held;
 };
-static struct meter meter[3]; /* warnings and worse; notices; the others */
+static struct meter meter[3]; /* warnings and above; notices; info and debug */
 
 void log_open(const char *name, int level, int to_stderr)
 {
@@ -92,7 +93,7 @@ static const char *printable(char out[NAME_MAX_LEN], struct str s)
 	return out;
 }
 
-/* Before the text, or into the journal's fields. */
+/* Writes the call, side and stream before the text, or as fields of the journal. */
 static size_t describe(char *out, size_t room, const struct log_about *a, bool fields)
 {
 	char call_id[NAME_MAX_LEN], side[NAME_MAX_LEN];
@@ -158,7 +159,8 @@ static void put(int level, const struct log_about *about, const char *line)
 
 /* --- Lines ------------------------------------------------------------------------------------------------------ */
 
-/* Counts a line; true if there is still room for it in this second. Says what was held back before. */
+/* Counts a line. True if this second has room for it. Reports first how many lines were suppressed.
+ */
 static bool metered(int level)
 {
 	struct meter *m = &meter[(level > LOG_WARNING) + (level > LOG_NOTICE)];
@@ -194,7 +196,8 @@ static void write_line(int level, const struct log_about *about, const char *fmt
 		return;
 	at = describe(line, sizeof(line), about, false);
 	vsnprintf(line + at, sizeof(line) - at, fmt, ap);
-	/* One event, one line: and no field of the journal begins in it. */
+	/* Removes line breaks: one event is one line, and no text can add a field to the journal.
+	 */
 	for (char *c = line; *c; c++)
 		if ((unsigned char)*c < 0x20 || *c == 0x7f)
 			*c = '?';

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The control thread's event loop (base/loop.h). What is removed while events are being served is
- * only marked, and freed when they all are, so that no event of the same round meets freed memory. */
+/* The control thread's event loop (base/loop.h). Removal only marks an entry while events are
+ * served. It is freed after the last event, so no event of the same round finds freed memory. */
 #include "base/loop.h"
 
 #include <errno.h>
@@ -28,7 +28,7 @@ struct loop_timer {
 	uint64_t due_ns, period_ns;
 };
 
-/* A daemon has a handful of timers, so a list that is walked is enough. */
+/* A daemon has few timers, so a list is fast enough. */
 struct loop {
 	struct loop_io *io, *dead_io;
 	struct loop_timer *timer, *dead_timer;
@@ -107,7 +107,7 @@ void loop_io_remove(struct loop_io *io)
 
 /* --- Timers ------------------------------------------------------------------------------------------------- */
 
-/* What is so far away never comes; it does not come at once. */
+/* Saturates: a timer beyond the clock's range never fires, rather than at once. */
 static uint64_t behind(uint64_t now, uint64_t after_ns)
 {
 	return after_ns < UINT64_MAX - now ? now + after_ns : UINT64_MAX;
@@ -153,7 +153,7 @@ void loop_timer_remove(struct loop_timer *t)
 	}
 }
 
-/* Milliseconds to the next timer, rounded up; -1 without any. */
+/* Milliseconds to the next timer, rounded up. -1 if there is none. */
 static int wait_ms(const struct loop *l)
 {
 	uint64_t now = clock_mono_ns(), next = UINT64_MAX, ms;
@@ -169,7 +169,8 @@ static int wait_ms(const struct loop *l)
 	return ms > 60000 ? 60000 : (int)ms;
 }
 
-/* The first timer that is due. A callback may add and remove any, so the list is walked anew for each. */
+/* The first timer that is due. A callback may add and remove timers, so each search starts at the
+ * head. */
 static struct loop_timer *due(const struct loop *l, uint64_t now)
 {
 	for (struct loop_timer *t = l->timer; t; t = t->next)

@@ -11,7 +11,8 @@ static const char *name_of(const void *arg, size_t i)
 	return ((const struct option *)arg)[i].name;
 }
 
-/* The option that the name or a short form of it means; *similar: how many begin so. */
+/* Finds the option that name or an abbreviation of it means. *similar: how many options begin with
+ * it. */
 static const struct option *meant(
 	const char *name, const struct option *longs, size_t n, size_t *similar)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Bounded queue of fixed-size entries, one producer thread and one consumer thread, no lock. Several entries are
- * published at once or not at all, so that a consumer never sees half of a change. */
+/* Bounded queue of fixed-size entries for one producer thread and one consumer thread, without
+ * locks. A group of entries is published as a whole, so a consumer never sees part of a change. */
 #ifndef BASE_RING_H
 #define BASE_RING_H
 
@@ -10,7 +10,7 @@
 struct ring {
 	uint32_t mask;
 	uint32_t entry_len;
-	uint8_t *mem; /* entries may hold keys: wiped by the consumer's ring_pop() */
+	uint8_t *mem;                       /* entries may hold keys: ring_pop() wipes them */
 	_Alignas(64) _Atomic uint32_t head; /* written by the producer */
 	_Alignas(64) _Atomic uint32_t tail; /* written by the consumer */
 };
@@ -20,15 +20,15 @@ int ring_init(struct ring *r, uint32_t entries, uint32_t entry_len);
 void ring_fini(struct ring *r);
 /* All n entries or none: 0 or -ENOSPC. */
 int ring_push(struct ring *r, const void *entries, uint32_t n);
-/* How many more ring_push() would take now; the producer asks. */
+/* Number of free entries. Producer only. */
 uint32_t ring_room(const struct ring *r);
-/* Whether ring_pop() would find none now; the consumer asks. */
+/* Whether the ring is empty. Consumer only. */
 static inline bool ring_empty(const struct ring *r)
 {
 	return atomic_load_explicit(&r->head, memory_order_acquire) ==
 		atomic_load_explicit(&r->tail, memory_order_relaxed);
 }
-/* One entry is copied out and wiped in the ring: true, or false when empty. */
+/* Copies one entry out and wipes it in the ring. False if the ring is empty. */
 bool ring_pop(struct ring *r, void *entry);
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* A growing buffer with a sticky error. Growing copies and wipes, because realloc() would leave old keys behind. */
+/* A growing buffer with a sticky error. It grows by copying and wiping, because realloc() would
+ * leave keys in freed memory. */
 #include "base/sbuf.h"
 
 #include <errno.h>

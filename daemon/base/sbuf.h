@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* A growing text or byte buffer with a sticky error: write freely, check once. */
+/* A growing buffer for text or bytes with a sticky error: write without checks, check once at the
+ * end. */
 #ifndef BASE_SBUF_H
 #define BASE_SBUF_H
 
@@ -9,8 +10,8 @@ struct sbuf {
 	char *p; /* zero-terminated whenever err is 0 and something was written */
 	size_t len;
 	size_t cap;
-	size_t limit; /* never grows beyond; 0 = 1 MiB */
-	int err;      /* 0, -ENOMEM, -EMSGSIZE; further writes do nothing */
+	size_t limit; /* maximum size in bytes; 0 = 1 MiB */
+	int err;      /* 0, -ENOMEM, -EMSGSIZE; later writes do nothing */
 };
 
 void sbuf_init(struct sbuf *b, size_t limit);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Memory for keys: its own pages, so that locking and leaving it out of core dumps touch nothing else. */
+/* Memory for keys has pages of its own, so that locking and MADV_DONTDUMP affect nothing else. */
 #include "base/secmem.h"
 
 #include <errno.h>
@@ -23,17 +23,20 @@ void *secmem_alloc(size_t len)
 	p = mmap(NULL, pages(len), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (p == MAP_FAILED)
 		return NULL;
-	/* Neither is worth failing for: RLIMIT_MEMLOCK is often small, and the wipe is what counts. */
+	/* Failures are ignored: RLIMIT_MEMLOCK is often small, and wiping protects the keys, too.
+	 */
 	(void)madvise(p, pages(len), MADV_DONTDUMP);
-	/* A table of many keys is looked up at random: one entry for 2 MB instead of one for 4 KB spares walking page tables. */
+	/* Key tables are read at random. Huge pages spare page table walks: one entry maps 2 MB,
+	 * not 4 KB. */
 	(void)madvise(p, pages(len), MADV_HUGEPAGE);
-	/* What was never touched holds no key and need not be there: tables are sized for all calls there can be. */
+	/* Untouched pages hold no keys and use no memory. Tables are sized for the maximum number
+	 * of calls. */
 	if (mlock2(p, pages(len), MLOCK_ONFAULT) && errno == ENOSYS)
 		(void)mlock(p, pages(len));
 	return p;
 }
 
-/* Wiping what was never touched would only bring it into being. */
+/* Wipes only resident pages: others were never touched, and wiping would allocate them. */
 static void wipe_touched(uint8_t *p, size_t len)
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE), piece;

@@ -13,7 +13,7 @@ static unsigned in_range(unsigned c, unsigned lo, unsigned hi)
 	return 0u - (((lo - 1 - c) & (c - hi - 1)) >> 31);
 }
 
-/* 0..63; bit 8 is set for what is no base64 character. */
+/* 0..63; bit 8 is set for characters outside base64. */
 static unsigned value_of(unsigned char ch)
 {
 	unsigned c = ch;

@@ -7,9 +7,10 @@
 
 #define BASE64_LEN(bytes) (((bytes) + 2) / 3 * 4) /* with padding */
 
-/* Padding may be there or not. The number of bytes, or -EINVAL (also when they don't fit into cap; out is wiped then). */
+/* Padding is optional. Returns the number of bytes, or -EINVAL (also if they exceed cap; out is
+ * then wiped). */
 int base64_decode(uint8_t *out, size_t cap, struct str text);
-/* Writes at most BASE64_LEN(len) characters, no zero behind them; returns how many. */
+/* Writes at most BASE64_LEN(len) characters without a final zero. Returns their number. */
 size_t base64_encode(char *out, const uint8_t *p, size_t len, bool pad);
 
 #endif

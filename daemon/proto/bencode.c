@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Bencode (BEP 3). Liberal only in the order of a dictionary's keys. Leading zeros and "-0" are
- * refused as BEP 3 says: no client writes them, and with one way to write a value, what was
- * parsed is written back byte for byte. Lengths are compared with what is left of the message
- * before they are believed. */
+/* Bencode (BEP 3). Accepts any order of a dictionary's keys. Refuses leading zeros and "-0" as BEP
+ * 3 says: no client writes them. With one form for each value, a parsed message is written back
+ * byte for byte. Each length is compared with the rest of the message before use. */
 #include "proto/ngval.h"
 
 #include <errno.h>
@@ -137,7 +136,7 @@ static void write_string(struct sbuf *b, struct str s)
 	sbuf_str(b, s);
 }
 
-/* Depth is bounded by whoever made the tree: our own replies are shallow, parsed ones have
+/* The caller bounds the depth: our own replies are shallow, parsed trees have at most
  * NGVAL_MAX_DEPTH. */
 void bencode_write(struct sbuf *b, const struct ngval *v)
 {

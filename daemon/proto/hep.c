@@ -72,7 +72,7 @@ int hep_write(uint8_t *out, size_t cap, const struct hep *h)
 		return -EINVAL;
 	if (cap < HEAD_LEN)
 		return -EMSGSIZE;
-	chunk8(&w, FAMILY, v6 ? 10 : 2); /* as on Linux, wherever we run */
+	chunk8(&w, FAMILY, v6 ? 10 : 2); /* Linux's value on every platform */
 	chunk8(&w, PROTOCOL, IPPROTO_UDP);
 	chunk(&w, v6 ? SRC_V6 : SRC_V4, h->src.addr, v6 ? 16 : 4);
 	chunk(&w, v6 ? DST_V6 : DST_V4, h->dst.addr, v6 ? 16 : 4);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* HEP version 3, in which Homer takes reports (the "HEP3 Network Protocol Specification" of sipcapture.org). Pure. */
+/* HEP version 3, the format of reports to Homer (the "HEP3 Network Protocol Specification" of
+ * sipcapture.org). Pure. */
 #ifndef PROTO_HEP_H
 #define PROTO_HEP_H
 
@@ -7,10 +8,10 @@
 #include "base/sbuf.h"
 #include "proto/rtcp.h"
 
-#define HEP_RTCP_JSON 5 /* the payload's kind */
+#define HEP_RTCP_JSON 5 /* kind of payload */
 
 struct hep {
-	struct endpoint src, dst; /* of one family */
+	struct endpoint src, dst; /* both of the same family */
 	uint64_t t_ns;            /* CLOCK_REALTIME */
 	uint8_t kind;
 	uint32_t capture_id;
@@ -18,9 +19,9 @@ struct hep {
 	struct str payload;
 };
 
-/* Length, or -EMSGSIZE, or -EINVAL for addresses of two families. */
+/* Returns the length, -EMSGSIZE, or -EINVAL for addresses of different families. */
 int hep_write(uint8_t *out, size_t cap, const struct hep *h);
-/* A report as Homer's dissectors write it. */
+/* Writes a report in the JSON format of Homer's dissectors. */
 void hep_rtcp_json(struct sbuf *b, const struct rtcp_info *i);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The ng protocol's messages: framing (cookie, space, dictionary) and requests as one typed
- * struct, whichever of the two ways of giving flags and whichever spelling was used. Pure. */
+/* Messages of the ng protocol: framing (cookie, space, dictionary), and requests as one typed
+ * struct. Both forms of flags and all spellings lead to the same struct. Pure. */
 #ifndef PROTO_NG_H
 #define PROTO_NG_H
 
@@ -30,9 +30,10 @@ struct ng_frame {
 	enum ng_encoding encoding;
 };
 
-/* 0; -ENOMSG: no cookie of 1 to NG_COOKIE_MAX ng_cookie_byte()s, drop it without a reply; -EPROTO: cookie is there but the body is
- * neither bencode nor JSON ("Invalid NG data format", cookie is set). -ENODATA: cookie but
- * nothing behind it ("Invalid data (no payload)"). */
+/* 0. -ENOMSG: no cookie of 1 to NG_COOKIE_MAX ng_cookie_byte()s; drop the message without a reply.
+ * -EPROTO: a cookie, but the body is neither bencode nor JSON ("Invalid NG data format"). -ENODATA:
+ * a cookie without a body ("Invalid data (no payload)"). cookie is set with -EPROTO and -ENODATA.
+ */
 int ng_frame_parse(struct ng_frame *out, struct str datagram);
 
 /* --- Requests ---------------------------------------------------------------------------- */
@@ -80,8 +81,8 @@ enum ng_command {
 		NG_COMMAND_COUNT
 };
 
-/* Flags that change what we do. X(id, name); the many that are accepted and mean nothing to a
- * relay are a table in ng_words.c. */
+/* Flags that change our behaviour. X(id, name). A table in ng_words.c has those that are accepted
+ * without effect. */
 /* clang-format off */
 #define NG_FLAGS(X) \
 	X(TRUST_ADDRESS, "trust-address") \
@@ -150,7 +151,7 @@ enum ng_replace {
 		NG_REPLACE_COUNT
 };
 
-/* Which flows of a party: all that it sends, or each by itself. */
+/* Scope of blocking: all flows from a party together, or single flows. */
 enum ng_all {
 	NG_ALL_DEFAULT,
 	NG_ALL_NONE,
@@ -170,7 +171,7 @@ enum ng_learning {
 	NG_LEARN_HEURISTIC
 };
 
-/* RTP profile of an m-line, as asked for or as found. */
+/* RTP profile of an m-line, requested or found. */
 #define NG_RTCP_MUX_OFFER   0x01
 #define NG_RTCP_MUX_REQUIRE 0x02
 #define NG_RTCP_MUX_DEMUX   0x04
@@ -187,29 +188,29 @@ enum ng_learning {
 #define NG_SDES_UNENCRYPTED_SRTCP    0x080
 #define NG_SDES_UNAUTHENTICATED_SRTP 0x100
 
-#define NG_TOS_DEFAULT (-1) /* also when nothing is said */
+#define NG_TOS_DEFAULT (-1) /* the default */
 #define NG_TOS_KEEP    (-2)
 
 #define NG_LIMITS 4 /* of ng_request.max: sessions, cpu, load, bandwidth */
 
 #define NG_OSRTP_OFFER  0x1
 #define NG_OSRTP_ACCEPT 0x2
-/* Before RFC 8643: two m-lines for a media, of which one is taken. */
+/* The form before RFC 8643: two m-lines for one media, of which the answer takes one. */
 #define NG_OSRTP_OFFER_LEGACY  0x4
 #define NG_OSRTP_ACCEPT_LEGACY 0x8
 #define NG_OSRTP_OFF           0x10 /* neither offered nor accepted */
 
-/* media-echo: who is told of the offer or answer, who said it; what comes from them goes back to them. */
+/* media-echo: the receiver of the SDP, its sender, or both get their own media back. */
 #define NG_ECHO_FORWARD   1
 #define NG_ECHO_BACKWARDS 2
 
 struct ng_sdes {
 	uint32_t flags; /* NG_SDES_* */
 	uint32_t no;    /* bit per enum srtp_suite_id: no-SUITE */
-	uint32_t only;  /* only-SUITE; beats no when not 0 */
+	uint32_t only;  /* only-SUITE; takes precedence over no, unless 0 */
 	bool require_given;
-	uint32_t require;           /* require:A;B;: whoever says the SDP must speak one of these */
-	uint8_t order[SUITE_COUNT]; /* order:A;B; as suite ids, SUITE_PLAIN ends the list */
+	uint32_t require; /* require:A;B;: the sender of the SDP must support one of these */
+	uint8_t order[SUITE_COUNT];        /* order:A;B; as suite ids, SUITE_PLAIN ends the list */
 	uint8_t offerer_pref[SUITE_COUNT]; /* offerer_pref:A;B; likewise */
 };
 
@@ -221,7 +222,8 @@ struct ng_request {
 	struct str command_text;
 	struct str call_id, from_tag, to_tag, via_branch;
 	struct str to_call_id; /* connect */
-	uint16_t sip_code; /* status of the SIP reply with this SDP; 0 = a request, or not known */
+	uint16_t
+		sip_code; /* status of the SIP reply that carried this SDP; 0 = a request, or unknown */
 	struct str sdp;
 	uint64_t flags;    /* bit per enum ng_flag */
 	uint32_t replace;  /* bit per enum ng_replace */
@@ -231,41 +233,43 @@ struct ng_request {
 	enum ng_ice ice;
 	enum ng_dtls dtls;
 	enum ng_learning learning;
-	/* "RTP/SAVP" etc., canonical upper case; empty = as the other side has it */
+	/* "RTP/SAVP" etc., canonical upper case; empty = as received */
 	struct str transport;
-	bool transport_accept;    /* in an answer: as the answerer wrote it */
+	bool transport_accept;    /* answer: keep the profile of the answer */
 	struct str direction[2];  /* from-interface, to-interface; empty = default */
 	struct str received_from; /* address, if given */
 	struct str media_address; /* forced address for SDP, if given */
-	int address_family;       /* AF_INET, AF_INET6, 0 = as is */
+	int address_family;       /* AF_INET, AF_INET6, 0 = unchanged */
 	int tos;                  /* 0 to 255, or NG_TOS_* */
 	int64_t delete_delay;     /* seconds; -1 = default */
 	int64_t limit;            /* list: -1 = default */
 	enum ng_traffic traffic;  /* of the whole call */
 	uint8_t echo;             /* NG_ECHO_* */
-	struct str media_remove[NG_MEDIA_REMOVE_MAX]; /* kinds of media that are not offered on */
+	struct str media_remove
+		[NG_MEDIA_REMOVE_MAX]; /* kinds of media that are removed from the offer */
 	uint32_t media_removes;
-	enum ng_all all; /* block media and its like */
+	enum ng_all all; /* block media and similar */
 	struct str label, to_label, set_label, metadata, address, recording_file, recording_pattern;
 	struct endpoint callback; /* xmlrpc-callback: an address; family 0 = none */
-	struct endpoint from; /* who sent it, as far as control/ knows; no word of the message */
-	/* Commands of ours (xcipherctl) */
-	struct str max[NG_LIMITS];    /* limits: as the options are written; empty = as it is */
+	struct endpoint from;     /* the sender as known to control/; not from the message */
+	/* Our own commands (xcipherctl) */
+	struct str max[NG_LIMITS];    /* limits: in the format of the options; empty = unchanged */
 	struct str state, level;      /* drain, debug: on, off; log level: a number */
-	struct str part;              /* calls: of a Call-ID, tag or name */
+	struct str part;              /* calls: part of a Call-ID, tag or name */
 	struct str find, sort, after; /* calls: see call/find.h and struct calls_look */
-	struct str from_tags[NG_FROM_TAGS_MAX]; /* subscribe request: of whom; beside from_tag */
+	struct str from_tags
+		[NG_FROM_TAGS_MAX]; /* subscribe request: the sources, in addition to from_tag */
 	uint32_t from_tags_n;
 	bool supports_load_limit;
 	struct sdp_filter filter; /* keys "codec" and "sdp-attr" */
-	/* Flags and values that nobody knows, comma-separated, in the pool: goes into the reply
-	 * as a warning. */
+	/* Unknown flags and values, comma-separated, in the pool. The reply repeats them as a
+	 * warning. */
 	struct str warning;
 };
 
-/* Everything about a request but the SDP itself. 0; -ENOKEY: no command; -EOPNOTSUPP: unknown
- * command (command_text is set); -ENOMEM. Unknown keys are ignored; unknown flags are collected
- * in warning. */
+/* Reads a request except for its SDP. 0; -ENOKEY: no command; -EOPNOTSUPP: unknown command
+ * (command_text is set); -ENOMEM. Unknown keys are ignored. Unknown flags are collected in warning.
+ */
 int ng_request_parse(struct ng_request *out, struct pool *p, const struct ngval *msg);
 
 /* Name of the first key whose text has a control character (str_has_control()), NULL if none. Texts
@@ -273,8 +277,8 @@ int ng_request_parse(struct ng_request *out, struct pool *p, const struct ngval 
  * and names the line. */
 const char *ng_request_control(const struct ng_request *r);
 
-/* Flags by a short name: template=NAME in a request stands for them, and those of the names "default" and of the command come before
- * anything that the request says itself. */
+/* Named sets of flags. template=NAME in a request includes them. The templates "default" and that
+ * of the command apply before the request's own flags. */
 struct ng_template {
 	struct str name, flags;
 };
@@ -282,20 +286,20 @@ struct ng_templates {
 	const struct ng_template *one;
 	size_t n;
 };
-/* The same with templates, which may be NULL. */
+/* The same with templates. NULL = none. */
 int ng_request_parse_with(struct ng_request *out, struct pool *p, const struct ngval *msg,
 	const struct ng_templates *templates);
 
-/* Words that are known and change nothing; with why, the reply's warning says so. What is documented must be here and the
- * reverse. */
+/* Known words without effect. If why is set, the reply's warning repeats it. The manual lists the
+ * same words. */
 struct ng_known {
 	const char *name;
 	const char *why;
 };
 const struct ng_known *ng_known_words(size_t *n);
 const struct ng_known *ng_known_keys(size_t *n);
-const struct ng_known *ng_known_prefixes(size_t *n); /* "codec-set-" and whatever follows */
-const char *ng_key_name(size_t i);                   /* NULL behind the last */
+const struct ng_known *ng_known_prefixes(size_t *n); /* a prefix, such as "codec-set-" */
+const char *ng_key_name(size_t i);                   /* NULL after the last */
 
 /* One line each, for logs, help and tests. */
 const char *ng_command_name(enum ng_command c);

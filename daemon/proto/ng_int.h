@@ -1,32 +1,33 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Inside proto/ only: what ng.c, ng_keys.c, ng_words.c, ng_filter.c and ng_flags.c share while one request is read. */
+/* Private to proto/: shared by ng.c, ng_keys.c, ng_words.c, ng_filter.c and ng_flags.c while a
+ * request is read. */
 #ifndef PROTO_NG_INT_H
 #define PROTO_NG_INT_H
 
 #include "proto/ng.h"
 
 #define NG_NOTES_MAX   8u
-#define NG_UNKNOWN_MAX 16u /* unknown words named in one warning; the rest is only counted */
+#define NG_UNKNOWN_MAX 16u /* unknown words that a warning names; further ones are only counted */
 #define NG_WORDS_MAX \
-	1024u /* keys, flags and values of one message that are looked up; beyond, they are unknown */
+	1024u /* keys, flags and values looked up per message; further ones count as unknown */
 
 struct ng_parser {
 	struct ng_request *r;
 	struct pool *p;
-	bool secure, feedback, tls;           /* bits that transport words add up to */
-	uint32_t directions;                  /* how many of r->direction are set */
+	bool secure, feedback, tls;           /* sum of the bits of transport words */
+	uint32_t directions;                  /* number of entries set in r->direction */
 	const struct ng_templates *templates; /* or NULL */
-	bool in_template;                     /* one does not refer to another */
-	bool raw; /* what is read comes from a raw string, where a value cannot have blanks */
+	bool in_template;                     /* templates do not refer to templates */
+	bool raw; /* the source is a raw string, where values have no blanks */
 	struct str unknown[NG_UNKNOWN_MAX];
 	uint32_t unknown_count;
-	uint32_t words;  /* looked up so far */
-	bool overfull;   /* there were more */
-	struct str note; /* what is known and not done as the script may think */
+	uint32_t words;  /* number of look-ups */
+	bool overfull;   /* the limit was exceeded */
+	struct str note; /* known words whose effect may differ from what the script expects */
 	uint32_t notes;
 };
 
-/* One value of a key with several values, "off" of SDES=off. False if nobody knows it. */
+/* One value of a key with several values: "off" of SDES=off. False if it is unknown. */
 typedef bool ng_value_fn(struct ng_parser *x, struct str value);
 
 /* ng_words.c */
@@ -35,29 +36,32 @@ ng_value_fn ng_set_learning, ng_set_transport, ng_set_family, ng_set_direction;
 ng_value_fn ng_set_all, ng_set_traffic, ng_set_echo, ng_set_media_remove, ng_set_ice_lite;
 ng_value_fn ng_set_dtls_fingerprint, ng_set_generate_rtcp, ng_set_dtmf_security, ng_set_player,
 	ng_set_alias_key;
-/* A word that stands for itself: flags, transport words, what a relay may ignore. */
+/* A word without a value: flags, transport words, words without effect. */
 bool ng_set_word(struct ng_parser *x, struct str word);
 
-/* ng_filter.c: keys that are trees, and flags that say the same; false if it is no such flag, or a wrong one. */
+/* ng_filter.c: keys with subtrees, and flags with the same meaning. False if it is not such a flag,
+ * or malformed. */
 void ng_set_codec_tree(struct ng_parser *x, const struct ngval *v);
 void ng_set_attr_tree(struct ng_parser *x, const struct ngval *v);
 bool ng_set_filter_word(struct ng_parser *x, struct str word);
-/* The attribute goes, wherever it stands. */
+/* Removes the attribute at every level. */
 void ng_strip_attr(struct ng_parser *x, struct str attr);
-/* ng_keys.c: all keys of the message, a dictionary, into the request. False without memory. */
+/* ng_keys.c: reads all keys of the message, a dictionary, into the request. False: out of memory.
+ */
 bool ng_set_message(struct ng_parser *x, const struct ngval *msg);
-/* ng_keys.c: goes into the reply's warning. */
+/* ng_keys.c: adds a word to the reply's warning. */
 void ng_unknown(struct ng_parser *x, struct str word);
-/* ng_keys.c: to be asked before a word is looked up: there were enough of them. */
+/* ng_keys.c: counts a look-up. Call it before each one; true if the limit is exceeded. */
 bool ng_too_many(struct ng_parser *x);
-/* ng_words.c: "word: why", likewise, of what is known and not done; the first few. */
+/* ng_words.c: adds "word: why" to the warning, for known words without effect. Only the first few
+ * are named. */
 void ng_note(struct ng_parser *x, struct str word, const char *why);
 
-/* A key that is known and changes nothing. */
+/* Handles a known key without effect. */
 bool ng_set_ignored_key(struct ng_parser *x, struct str key);
 
-/* ng_flags.c: the raw string of "rtpp-flags" as a list: a word is a string without key, k=v one
- * with key, [a b] a list; within a list too, k=v has a key. NULL without memory. */
+/* ng_flags.c: parses the raw string of "rtpp-flags" into a list: a word is a string without key,
+ * k=v one with key, [a b] a list. k=v has a key in a nested list, too. NULL: out of memory. */
 struct ngval *ng_flags_split(struct pool *p, struct str text);
 
 #endif

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Where ng messages end when they come as a stream of bytes: cookie, space, dictionary, the next
- * cookie. The dictionary is walked, not decoded: what is inside is bencode_parse()'s and
- * json_parse()'s business. Pure. */
+/* Finds the ends of ng messages in a byte stream: cookie, space, dictionary, next cookie. Walks the
+ * dictionary without decoding it; bencode_parse() and json_parse() do that. Pure. */
 #ifndef PROTO_NG_STREAM_H
 #define PROTO_NG_STREAM_H
 
 #include "base/bytes.h"
 
-/* What one message may take, cookie included: four times what a datagram holds. */
+/* Maximum length of a message with its cookie: four times that of a datagram. */
 #define NG_STREAM_MAX (256u << 10)
 
 enum ng_stream_state {
@@ -27,7 +26,7 @@ enum ng_stream_state {
 struct ng_stream {
 	enum ng_stream_state state;
 	size_t start;   /* of the cookie */
-	size_t at;      /* walked so far */
+	size_t at;      /* bytes walked so far */
 	uint32_t depth; /* of dictionaries and lists */
 	size_t left;    /* of a bencoded string: its length, then its bytes */
 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Datagrams of media other than RTP: whether one fits the protocol of its m-line. Pure. */
+/* Datagrams of media other than RTP: checks whether one fits the protocol of its m-line. Pure. */
 #ifndef PROTO_RAW_H
 #define PROTO_RAW_H
 
@@ -13,10 +13,11 @@ enum raw_kind {
 	RAW_ANY,   /* of an unknown transport */
 };
 
-/* Whether a datagram of this kind may be the first that a party sends: a UDPTL packet with a low sequence number, a DTLS
- * handshake record, a BFCP request. Text, such as SIP, and STUN never are. Reads len bytes at p only. */
+/* Whether a datagram of this kind may be a party's first: a UDPTL packet with a low sequence
+ * number, a DTLS handshake record, a BFCP request. Text, such as SIP, and STUN never are. Reads len
+ * bytes at p only. */
 bool raw_opens(enum raw_kind kind, const uint8_t *p, size_t len);
-/* Whether a datagram fits this protocol at any time of the call; true where nothing is known of the protocol. */
+/* Whether a datagram fits this protocol at any time of the call. True for unknown protocols. */
 bool raw_is_of(enum raw_kind kind, const uint8_t *p, size_t len);
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* RTP and RTCP headers (RFC 3550), and what else arrives on a media port (RFC 7983, RFC 5761). Pure. */
+/* RTP and RTCP headers (RFC 3550), and the other protocols on a media port (RFC 7983, RFC 5761).
+ * Pure. */
 #ifndef PROTO_RTP_H
 #define PROTO_RTP_H
 
@@ -8,7 +9,7 @@
 #define RTP_FIXED_LEN  12
 #define RTP_VERSION    2
 #define RTP_X_BIT      0x10
-#define RTCP_FIXED_LEN 8 /* first header word and the sender's SSRC: what SRTCP leaves in clear */
+#define RTCP_FIXED_LEN 8 /* first header word and the sender's SSRC, which SRTCP does not encrypt */
 
 struct rtp_hdr {
 	uint32_t ts, ssrc;
@@ -26,13 +27,14 @@ struct rtcp_hdr {
 	uint8_t pt;
 };
 
-/* The first header of a compound packet. Of SRTCP nothing behind it can be read. Returns RTCP_FIXED_LEN or -EBADMSG. */
+/* Parses the first header of a compound packet. In SRTCP, all that follows it is encrypted. Returns
+ * RTCP_FIXED_LEN or -EBADMSG. */
 int rtcp_parse(struct rtcp_hdr *out, const uint8_t *p, size_t len);
 
 enum pkt_kind { PKT_RTP, PKT_RTCP, PKT_STUN, PKT_DTLS, PKT_ZRTP, PKT_OTHER };
 
-/* By first byte (RFC 7983 7), between RTP and RTCP by payload type 192..223 (RFC 5761 4), and ZRTP by its magic cookie too
- * (RFC 6189 5). */
+/* Classifies by the first byte (RFC 7983 7), RTP and RTCP by payload type 192..223 (RFC 5761 4),
+ * ZRTP by its magic cookie, too (RFC 6189 5). */
 enum pkt_kind pkt_classify(const uint8_t *p, size_t len);
 
 #endif

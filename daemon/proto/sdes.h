@@ -11,15 +11,15 @@
 struct sdes {
 	uint32_t tag; /* 1 to 9 digits */
 	struct srtp_master
-		master; /* suite, key, salt, MKI; its lifetime, and the line's KDR and UNAUTHENTICATED_SRTP */
-	uint8_t more;    /* further keys of this line, SDES_MAX_KEYS - 1 at most, */
-	uint8_t more_at; /* from here on in the bag that was given to sdes_parse() */
+		master; /* suite, key, salt, MKI, lifetime, and the line's KDR and UNAUTHENTICATED_SRTP */
+	uint8_t more;    /* number of further keys of this line, at most SDES_MAX_KEYS - 1, */
+	uint8_t more_at; /* and the index of the first in the bag passed to sdes_parse() */
 	bool unencrypted_srtp, unencrypted_srtcp;
-	bool old_name; /* the suite under srtp_suite.alias, as phones wrote it before RFC 6188 */
+	bool old_name; /* suite was written as srtp_suite.alias, as phones did before RFC 6188 */
 	uint32_t wsh;  /* window size hint, 0 = not given */
 };
 
-/* The keys beyond the first of some lines: few lines have any, so they share the room. */
+/* Storage for the second and later keys of lines. Few lines have any, so all lines share it. */
 struct sdes_bag {
 	struct srtp_master master[8];
 	uint32_t n;
@@ -27,19 +27,20 @@ struct sdes_bag {
 
 enum sdes_err {
 	SDES_OK,
-	SDES_ERR_SYNTAX,     /* not a crypto attribute at all */
+	SDES_ERR_SYNTAX,     /* not a crypto attribute */
 	SDES_ERR_SUITE,      /* well-formed, suite unknown to us: skip the line */
 	SDES_ERR_KEY,        /* bad base64, or key and salt of the wrong length */
 	SDES_ERR_KEY_METHOD, /* not inline: */
 	SDES_ERR_MANY_KEYS,  /* more inline keys than there is room for */
 	SDES_ERR_LIFETIME,
 	SDES_ERR_MKI, /* also: several keys without MKIs, or with equal ones, or of different lengths */
-	SDES_ERR_FEC, /* FEC_ORDER, FEC_KEY: nothing here separates FEC streams */
-	SDES_ERR_PARAM, /* an unknown session parameter that is mandatory (RFC 4568 6.3.7), or one we cannot do */
+	SDES_ERR_FEC, /* FEC_ORDER, FEC_KEY: FEC streams are not supported */
+	SDES_ERR_PARAM, /* an unknown mandatory session parameter (RFC 4568 6.3.7), or an unsupported one */
 };
 
-/* Base64 with or without padding; lifetime "2^n" or decimal; MKI "value:length". Further keys are appended to the bag; NULL:
- * there must be none. *out and the bag are written only with SDES_OK. */
+/* Accepts base64 with or without padding, lifetime "2^n" or decimal, MKI "value:length". Appends
+ * further keys to the bag; bag NULL: there must be none. Writes *out and the bag only with SDES_OK.
+ */
 enum sdes_err sdes_parse(struct sdes *out, struct sdes_bag *bag, struct str value);
 /* pad: base64 with "=" (some phones need it). lifetime: append "|2^31" to keys without one. bag: as for sdes_parse(). */
 void sdes_write(

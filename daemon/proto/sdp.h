@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Session descriptions (RFC 4566, RFC 8866): parsed into slices of the original text, and written back with edits, so that
- * not a byte is lost of what we do not understand. Pure; everything lives in the caller's pool. */
+/* Session descriptions (RFC 4566, RFC 8866): parsed into slices of the original text, and written
+ * back with edits. Lines that we do not understand stay unchanged. Pure; everything lives in the
+ * caller's pool. */
 #ifndef PROTO_SDP_H
 #define PROTO_SDP_H
 
@@ -55,8 +56,8 @@ const char *sdp_proto_name(enum sdp_proto p);   /* "" for SDP_PROTO_OTHER */
 enum sdp_proto sdp_proto_find(struct str name); /* of RTP only; case-insensitive */
 enum sdp_proto sdp_proto_of(struct str name);   /* of any m= line; case-insensitive */
 bool sdp_proto_is_rtp(enum sdp_proto p);
-bool sdp_proto_is_raw(enum sdp_proto p); /* datagrams that are not RTP */
-/* Whether it is relayed through our ports: RTP, or other datagrams. */
+bool sdp_proto_is_raw(enum sdp_proto p); /* datagrams other than RTP */
+/* Whether our ports relay it: RTP, or other datagrams. */
 static inline bool sdp_proto_is_relayed(enum sdp_proto p)
 {
 	return sdp_proto_is_rtp(p) || sdp_proto_is_raw(p);
@@ -73,9 +74,9 @@ bool sdp_is_invalid_name(struct str name);
 struct sdp_line {
 	struct str text;  /* the whole line without its line end */
 	char type;        /* 'v', 'o', 'a', ... */
-	struct str value; /* behind "x=" */
+	struct str value; /* after "x=" */
 	struct str name;  /* a= lines: attribute name */
-	struct str arg;   /* a= lines: behind the colon, empty if none */
+	struct str arg;   /* a= lines: after the colon, empty if none */
 	struct sdp_line *next;
 };
 
@@ -95,13 +96,13 @@ struct sdp_media {
 	enum sdp_proto proto;
 	struct str formats; /* the rest of the m= line */
 	struct sdp_conn
-		conn; /* its own, else the session's; present = false if there is none at all (port 0 only) */
+		conn; /* its own, else the session's; present = false if both are missing (port 0 only) */
 	bool own_conn;
-	bool hold;        /* c= names nobody: 0.0.0.0, :: or a name in .invalid, without ICE */
+	bool hold; /* c= has no usable address: 0.0.0.0, :: or a name in .invalid, without ICE */
 	enum sdp_dir dir; /* its own, else the session's; with hold it does not receive */
 	bool rtcp_mux, rtcp_mux_only, ice, dtls; /* dtls: a=fingerprint here or at session level */
 	bool has_rtcp;                           /* a=rtcp (RFC 3605) */
-	struct endpoint rtcp;                    /* port, and address if given (family 0 else) */
+	struct endpoint rtcp; /* port, and address if given (otherwise family 0) */
 	struct str mid, rid_label;
 };
 
@@ -117,59 +118,62 @@ struct sdp {
 	bool crlf; /* line ends as found; mixed ends are written as CRLF */
 };
 
-/* *line (if not NULL) is the number of the bad line, from 1. A media with port 0 needs no c= line.
- * Control characters are refused everywhere: the bytes below 0x20 other than TAB, and 0x7f. RFC
- * 8866 9 forbids only NUL and bare CR. The others would reach logs and terminals. Bytes from 0x80
- * are accepted: the text may be UTF-8 or in the charset of a=charset, and SDP parsers do not treat
- * U+0085 or U+2028 as line ends. NUL bytes after the last line are cut off. Empty lines are left
- * out. A malformed a=rtcp counts as absent. */
+/* *line (if not NULL) is the number of the bad line, from 1. An m-line with port 0 needs no c=
+ * line. Control characters are refused everywhere: the bytes below 0x20 other than TAB, and 0x7f.
+ * RFC 8866 9 forbids only NUL and bare CR. The others would reach logs and terminals. Bytes from
+ * 0x80 are accepted: the text may be UTF-8 or in the charset of a=charset, and SDP parsers do not
+ * treat U+0085 or U+2028 as line ends. NUL bytes after the last line are cut off. Empty lines are
+ * removed. A malformed a=rtcp counts as absent. */
 enum sdp_err sdp_parse(struct sdp *out, struct pool *p, struct str body, uint32_t *line);
 
 /* --- Writing: the original, with these edits ----------------------------------------------------------------- */
 
 struct sdp_media_edit {
 	bool keep;            /* not relayed: left unchanged, except for keys of other mechanisms */
-	bool omit;            /* not even its m= line is written */
-	bool reject;          /* port 0; address and crypto lines go */
+	bool omit;            /* removed, including its m= line */
+	bool reject;          /* port 0; address and crypto lines are removed */
 	uint16_t port;        /* RTP port */
 	uint16_t rtcp_port;   /* a=rtcp; 0 = none */
 	bool rtcp_full;       /* a=rtcp with address */
-	enum sdp_proto proto; /* if it is not RTP: as it was */
+	enum sdp_proto proto; /* an m-line other than RTP: unchanged */
 	bool keep_dtls; /* keep DTLS attributes: the terminals do the handshake with each other */
 	bool rtcp_mux;  /* write a=rtcp-mux */
 	bool drop_rtcp_mux; /* remove any a=rtcp-mux, a=rtcp-mux-only */
-	const struct str
-		*crypto; /* a=crypto values to write, behind "a=crypto:"; all that were there go */
+	const struct str *
+		crypto; /* a=crypto values to write, after "a=crypto:"; they replace all present ones */
 	uint32_t crypto_count;
-	bool keep_feedback;   /* a=rtcp-fb stays; else removed (towards AVP) */
-	uint32_t mid;         /* a=mid to write where there is none; 0 = none */
-	bool drop_mid;        /* remove a=mid: the media is there with that name already */
-	struct str direction; /* "sendonly" instead of what was there; s = NULL as it was */
+	bool keep_feedback; /* keep a=rtcp-fb; otherwise remove it (towards AVP) */
+	uint32_t mid;       /* a=mid to write if there is none; 0 = none */
+	bool drop_mid;      /* remove a=mid: another m-line already has that name */
+	struct str
+		direction; /* direction that replaces the present one, such as "sendonly"; s = NULL: unchanged */
 	const struct sdp_media_edit
-		*twin;   /* the same media once more, so edited; NULL: only once */
-	bool twin_first; /* before it, not behind */
+		*twin;   /* a second m-line for the same media, with these edits; NULL: none */
+	bool twin_first; /* write the second one before this one */
 };
 
 struct sdp_edit {
-	struct endpoint addr;      /* written into every c= line of media that is not kept */
+	struct endpoint addr;      /* for every c= line, except for m-lines that are kept */
 	bool replace_origin;       /* o= address */
-	struct str origin_user;    /* with s = NULL as it was */
+	struct str origin_user;    /* s = NULL: unchanged */
 	struct str origin_version; /* likewise */
 	struct str session_name;   /* likewise */
-	bool keep_zero_conn; /* hold by address (sdp_media.hold) is written as 0.0.0.0 or :: */
-	bool remove_ice;     /* a=candidate, ice-*, end-of-candidates, remote-candidates */
-	bool remove_dtls;    /* a=fingerprint, setup, tls-id, connection, dtls-id */
-	bool remove_bundle;  /* a=group:BUNDLE, bundle-only */
-	struct str loop_id;  /* adds a=xcipher:ID at session level, s = NULL: none */
+	bool keep_zero_conn;       /* write hold by address (sdp_media.hold) as 0.0.0.0 or :: */
+	bool remove_ice;           /* a=candidate, ice-*, end-of-candidates, remote-candidates */
+	bool remove_dtls;          /* a=fingerprint, setup, tls-id, connection, dtls-id */
+	bool remove_bundle;        /* a=group:BUNDLE, bundle-only */
+	struct str loop_id;        /* adds a=xcipher:ID at session level, s = NULL: none */
 	const struct sdp_media_edit *media; /* [sdp.media_count] */
 };
 
-/* Unknown lines, their order and their spelling stay. sbuf's sticky error tells about memory. */
+/* Writes the original with these edits. Unknown lines, their order and their spelling stay. Sets
+ * sbuf's sticky error if out of memory. */
 void sdp_write(struct sbuf *b, const struct sdp *s, const struct sdp_edit *e);
 
-/* Name of a payload type that needs no rtpmap (RFC 3551 6), as it would be there; empty: it does. */
+/* Name of a static payload type (RFC 3551 6) in the format of rtpmap. Empty for others. */
 struct str sdp_static_codec(uint32_t type);
-/* The first that is no telephone event and no comfort noise, as in a=rtpmap; empty if it is not among the first few. */
+/* The first codec other than telephone events and comfort noise, in the format of a=rtpmap. Empty
+ * if it is not among the first few. */
 struct str sdp_first_codec(const struct sdp_media *m);
 
 /* First attribute of this name at media or session level; NULL if none. Iterate with from = previous->next. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Which bytes are UTF-8: no surrogates, nothing longer than need be, nothing above U+10FFFF. Pure. */
+/* Checks UTF-8: no surrogates, no overlong forms, nothing above U+10FFFF. Pure. */
 #include "proto/utf8.h"
 
 size_t utf8_len(struct str s)

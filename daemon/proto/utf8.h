@@ -5,7 +5,7 @@
 
 #include "base/bytes.h"
 
-/* Length of the well-formed sequence at s, which is not empty; 0 if there is none. */
+/* Length of the well-formed sequence at s, which must not be empty. 0 if it is malformed. */
 size_t utf8_len(struct str s);
 bool utf8_valid(struct str s);
 

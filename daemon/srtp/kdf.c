@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Session keys from a master key and salt: RFC 3711 4.3 with the AES-CM PRF, RFC 6188 3 for longer keys, RFC 7714 11
- * for the 12-byte salts. Then the key slots that engines read: round keys, HMAC states. Constant time but for the public
- * lengths, allocates nothing and calls no library: with a key derivation rate the packet path comes here. Keeps nothing. */
+/* Derives session keys from a master key and salt: RFC 3711 4.3 with the AES-CM PRF, RFC 6188 3 for
+ * longer keys, RFC 7714 11 for 12-byte salts. Then fills the key slots that engines read: round
+ * keys and HMAC states. Run time depends only on public lengths. Allocates nothing and calls no
+ * library, because with a key derivation rate the packet path calls it. Keeps no state. */
 #include "srtp/kdf.h"
 
 #include <errno.h>
@@ -9,19 +10,21 @@
 #include "base/secmem.h"
 #include "srtp/ref.h"
 
-/* RFC 3711 4.3.1 and 4.3.2: SRTP's labels; SRTCP's follow 3 later. */
+/* RFC 3711 4.3.1 and 4.3.2: labels of SRTP. Those of SRTCP are 3 higher. */
 enum { LABEL_ENC = 0, LABEL_AUTH = 1, LABEL_SALT = 2, LABEL_RTCP = 3 };
 
-/* What the PRF needs of a master key, expanded. */
+/* Input of the PRF: an expanded master key. */
 struct prf {
 	const uint8_t *rk, *salt;
 	unsigned rounds, salt_len;
 	uint64_t r; /* index DIV key_derivation_rate, 48 bits */
 };
 
-/* x = label || r XOR master_salt, both seen as 112-bit numbers; keystream from x * 2^16 on (RFC 3711 4.3.1, 4.3.3). A
- * 12-byte salt counts as followed by two zero bytes (RFC 7714 11). For SRTCP (4.3.2) the label stays at its place, so r is
- * as wide as with SRTP: with r = 0 everybody's SRTCP keys are made like this. */
+/* x = label || r XOR master_salt, both as 112-bit numbers; the keystream starts at x
+ *
+ * 2^16 (RFC 3711 4.3.1, 4.3.3). A 12-byte salt is extended by two zero bytes (RFC 7714 11). SRTCP
+ * (4.3.2) keeps the position of the label, so r is as wide as for SRTP. All implementations derive
+ * SRTCP keys so with r = 0. */
 static void prf(const struct prf *p, unsigned label, uint8_t *out, unsigned len)
 {
 	uint8_t iv[16] = {0}, ks[16];
@@ -75,7 +78,8 @@ int srtp_kdf(struct srtp_session_keys *out, const struct srtp_master *m, bool rt
 	return 0;
 }
 
-/* The states behind HMAC's two key blocks (RFC 2104), so that no packet hashes them again. */
+/* The states after HMAC's two key blocks (RFC 2104), computed once per key instead of per packet.
+ */
 static void hmac_states(struct xc_key *slot, const uint8_t auth[20])
 {
 	uint8_t block[64];
@@ -91,12 +95,12 @@ static void hmac_states(struct xc_key *slot, const uint8_t auth[20])
 	secmem_wipe(block, sizeof(block));
 }
 
-/* A polynomial of GHASH's field, bits in the reverse of the processor's order: SP 800-38D 6.3. */
+/* An element of GHASH's field, with the bits in reverse processor order: SP 800-38D 6.3. */
 struct gf {
 	uint64_t low, high;
 };
 
-/* Multiplied by x, modulo x^128 + x^7 + x^2 + x + 1: one shift to the right of the reflected number. */
+/* Multiplies by x modulo x^128 + x^7 + x^2 + x + 1: a right shift of the reflected number. */
 static struct gf gf_times_x(struct gf v)
 {
 	uint64_t carry = 0 - (v.low & 1);
@@ -119,7 +123,7 @@ static struct gf gf_mul(struct gf x, struct gf y)
 	return z;
 }
 
-/* aux: H, and behind it room for its powers, in the form that layout.h tells. */
+/* aux: receives H, followed by its powers in the format of kernels/layout.h. */
 static void ghash_powers(uint8_t aux[16 + 16 * XC_GHASH_POWERS])
 {
 	struct gf h = {(uint64_t)be32(aux + 8) << 32 | be32(aux + 12),
@@ -191,7 +195,7 @@ int srtp_key_fill(struct xc_key pair[2], const struct srtp_master *m)
 		return 0;
 	}
 	for (int rtcp = 0; rtcp < 2; rtcp++) {
-		(void)srtp_kdf(&k, m, rtcp, 0); /* the suite is known */
+		(void)srtp_kdf(&k, m, rtcp, 0); /* the caller has checked the suite */
 		srtp_slot_fill(&pair[rtcp], s, &k, rtcp);
 		if (!rtcp && m->no_rtp_auth)
 			slot_no_auth(&pair[0]);

@@ -12,12 +12,12 @@ struct srtp_master {
 	uint8_t salt[SUITE_MAX_SALT_LEN]; /* suite's salt_len bytes */
 	uint8_t mki[SUITE_MKI_KEPT];      /* srtp_mki_kept(mki_len) bytes */
 	uint8_t mki_len;                  /* 0 = no MKI */
-	/* Session parameters of the crypto line that go with the key (RFC 4568 6.1, 6.3). A key that comes again with others of
-	 * these is the same key: it gets another slot, and no index is reset. */
-	uint8_t kdr; /* session keys are derived anew every 2^kdr packets, 1 to SRTP_KDR_MAX; 0 = only once */
+	/* Session parameters of the crypto line (RFC 4568 6.1, 6.3). The same key with other
+	 * parameters remains the same key: it gets another slot, and no index is reset. */
+	uint8_t kdr; /* session keys change every 2^kdr packets, 1 to SRTP_KDR_MAX; 0 = never */
 	bool no_rtp_auth; /* UNAUTHENTICATED_SRTP; not with AEAD suites */
 	uint64_t
-		lifetime; /* packets that SRTP, and that SRTCP may protect; 0 = what RFC 3711 9.2 allows */
+		lifetime; /* packets that SRTP and SRTCP may protect; 0 = the limit of RFC 3711 9.2 */
 };
 #define SRTP_KDR_MAX 24 /* RFC 3711 4.3.1, RFC 4568 6.3.1 */
 
@@ -31,17 +31,19 @@ struct srtp_session_keys {
  * one. 0, or -EINVAL for an unknown suite. */
 int srtp_kdf(struct srtp_session_keys *out, const struct srtp_master *m, bool rtcp, uint64_t r);
 
-/* Fill the two key slots of a context, pair[0] for SRTP and pair[1] for SRTCP, ready for any engine: round keys,
- * HMAC states, salt, tag length; with a kdr they are the first ones (r = 0). For SUITE_PLAIN both become "plain". 0, -EINVAL
- * for what cannot be (kdr above SRTP_KDR_MAX, AEAD without authentication); on error the pair is wiped. */
+/* Fills the two key slots of a context, pair[0] for SRTP and pair[1] for SRTCP, for any engine:
+ * round keys, HMAC states, salt, tag length. With a kdr they are those of r = 0. For SUITE_PLAIN
+ * both become "plain". 0, or -EINVAL for an impossible combination (kdr above SRTP_KDR_MAX, AEAD
+ * without authentication). On error the pair is wiped. */
 int srtp_key_fill(struct xc_key pair[2], const struct srtp_master *m);
 
-/* One of the two from session keys that are known already. slot is all zeroes before. */
+/* Fills one slot from known session keys. slot must be zeroed before. */
 void srtp_slot_fill(struct xc_key *slot, const struct srtp_suite *s,
 	const struct srtp_session_keys *k, bool rtcp);
 
-/* For keys with a kdr: the master key's round keys and salt, kept in a slot of the key table, which is never valid for jobs and is
- * wiped like any other. Then the slot of one epoch r from it: some 10 microseconds, no allocation. */
+/* For keys with a kdr. The first function stores the master key's round keys and salt in a slot of
+ * the key table. This slot is never valid for jobs, and is wiped like any other. The second derives
+ * the slot of epoch r from it: about 10 microseconds, no allocation. */
 void srtp_vault_fill(struct xc_key *vault, const struct srtp_master *m);
 void srtp_slot_derive(struct xc_key *slot, const struct xc_key *vault, enum srtp_suite_id suite,
 	bool no_rtp_auth, bool rtcp, uint64_t r);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The scalar reference: one job, in plain C beside the RFCs: FIPS-197 AES, FIPS-180 SHA-1, SP 800-38D GCM, then
- * RFC 3711 4.1 (CM, F8), 4.2 (HMAC), RFC 6188 and RFC 7714. It is the specification that engines are tested against:
- * it must stay readable, and is too slow for ordinary packets. Key derivation takes its primitives, so
- * nothing here branches or looks up by secrets (t/ct), and tags are compared in constant time. Pure. */
+/* The scalar reference: one job, in plain C that follows the standards: FIPS-197 AES, FIPS-180
+ * SHA-1, SP 800-38D GCM, RFC 3711 4.1 (CM, F8) and 4.2 (HMAC), RFC 6188, RFC 7714. Engines are
+ * tested against it, so it must stay readable. It is too slow for ordinary packets. Key derivation
+ * uses its primitives, so no branch and no look-up depends on a secret (t/ct), and tags are
+ * compared in constant time. Pure. */
 #include "srtp/ref.h"
 
 #include "base/bytes.h"
@@ -10,8 +11,8 @@
 
 /* --- AES, encryption only: no SRTP mode needs the inverse ------------------------------------------------------- */
 
-/* The S-box as FIPS-197 5.1.1 defines it, sixteen bytes at a time and without a table: key derivation uses it on keys,
- * and where a look-up goes can be seen in the cache. */
+/* The S-box by its definition in FIPS-197 5.1.1, sixteen bytes at a time. Key derivation uses it on
+ * keys, and a table look-up would show in the cache. */
 typedef uint8_t sixteen __attribute__((vector_size(16)));
 
 static sixteen gf8_mul(sixteen a, sixteen b)
@@ -26,7 +27,7 @@ static sixteen gf8_mul(sixteen a, sixteen b)
 	return p;
 }
 
-/* a^254, which is 1/a, and 0 for 0. */
+/* a^254 equals 1/a, and 0 for 0. */
 static sixteen gf8_invert(sixteen a)
 {
 	sixteen a2 = gf8_mul(a, a), a3 = gf8_mul(a2, a), a6 = gf8_mul(a3, a3),
@@ -155,7 +156,7 @@ void srtp_ref_sha1_block(uint32_t state[5], const uint8_t block[64])
 	state[2] += c;
 	state[3] += d;
 	state[4] += e;
-	secmem_wipe(w, sizeof(w)); /* may be an HMAC key */
+	secmem_wipe(w, sizeof(w)); /* wiped, as it may be an HMAC key */
 }
 
 struct sha1 {
@@ -242,7 +243,7 @@ static void ghash_update(struct ghash *g, const uint8_t *p, size_t len)
 	}
 }
 
-/* Zeroes up to the block's end. */
+/* Pads with zeroes to the end of the block. */
 static void ghash_pad(struct ghash *g)
 {
 	if (g->fill)
@@ -252,10 +253,10 @@ static void ghash_pad(struct ghash *g)
 
 /* --- SRTP -------------------------------------------------------------------------------------------------------- */
 
-/* What one direction of a job is about. */
+/* One direction of a job. */
 struct side {
 	const struct xc_key *key;
-	const uint8_t *pkt; /* the packet's start: this side's header */
+	const uint8_t *pkt; /* start of the packet, with this side's header */
 	uint64_t index;
 	uint32_t ssrc;
 	bool rtcp;
@@ -315,7 +316,7 @@ static void f8_xor(const struct side *s, uint8_t *body, size_t len)
 	secmem_wipe(ks, sizeof(ks));
 }
 
-/* Encrypting and decrypting are the same. */
+/* Encryption and decryption are the same operation. */
 static void cipher(const struct side *s, uint8_t *body, size_t len)
 {
 	uint8_t iv[16];
@@ -340,8 +341,8 @@ static void cipher(const struct side *s, uint8_t *body, size_t len)
 	}
 }
 
-/* RFC 7714 8.2, 9.2, 9.3: the header is additional data; of SRTCP the E||index word too, behind it; a clear body is
- * additional data between the two. */
+/* RFC 7714 8.2, 9.2, 9.3: additional data are the header, for SRTCP followed by the E||index word.
+ * A clear body comes between the two. */
 static void gcm_tag(
 	uint8_t tag[16], const struct side *s, const uint8_t *pkt, size_t hdr_len, size_t body_len)
 {
@@ -368,7 +369,7 @@ static void gcm_tag(
 		tag[i] ^= g.y[i];
 }
 
-/* The tag over the packet as it is on the wire; at least tag_len bytes of tag are written. */
+/* Computes the tag over the packet as sent. Writes at least tag_len bytes of tag. */
 static void auth_tag(
 	uint8_t tag[20], const struct side *s, const uint8_t *pkt, size_t hdr_len, size_t body_len)
 {
@@ -384,7 +385,7 @@ static bool is_plain(const struct xc_key *k)
 	return k->cipher == XC_CIPHER_NULL && k->auth == XC_AUTH_NULL;
 }
 
-/* Where SRTCP's E||index word is: behind the body, with AEAD behind the tag. */
+/* Offset of SRTCP's E||index word: after the body, with AEAD after the tag. */
 static size_t word_off(const struct xc_key *k, size_t clear_len, uint32_t tag_off)
 {
 	return k->auth == XC_AUTH_GCM ? tag_off + k->tag_len : clear_len;
@@ -407,7 +408,7 @@ uint32_t srtp_ref_job(
 	rx.rtcp = tx.rtcp = rtcp;
 	rx.clear = job->flags & XC_JOB_RX_CLEAR;
 	tx.clear = job->flags & XC_JOB_TX_CLEAR;
-	/* What came in is what is authenticated: the received word, not one made from rx_index. */
+	/* Authenticates the received word, not one made from rx_index. */
 	if (!rtcp)
 		put_be32(rx.word, (uint32_t)(rx.index >> 16));
 	else if (!is_plain(rx.key))
@@ -416,7 +417,7 @@ uint32_t srtp_ref_job(
 		rtcp ? (tx.clear ? 0 : 1u << 31) | (uint32_t)tx.index : (uint32_t)(tx.index >> 16));
 
 	if (!valid)
-		return XC_BAD_TAG; /* a wiped slot is no plain one */
+		return XC_BAD_TAG; /* A wiped slot is not a plain one. */
 	auth_tag(tag, &rx, src, job->hdr_len, job->body_len);
 	if (!secmem_equal(tag, src + job->rx_tag_off, rx.key->auth ? rx.key->tag_len : 0))
 		return XC_BAD_TAG;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The scalar reference: one job, in plain C, written to be read beside the RFCs. It is the specification that every
- * engine is tested against. On the packet path only SRTCP after a restart (media/complete.c) and
- * lost roll-over counters (media/roc.c) use it. */
+/* The scalar reference: one job in plain C, written to be read with the RFCs. Every engine is
+ * tested against it. On the packet path, only SRTCP after a restart (media/complete.c) and lost
+ * roll-over counters (media/roc.c) use it. */
 #ifndef SRTP_REF_H
 #define SRTP_REF_H
 
@@ -9,8 +9,9 @@
 
 #include "layout.h"
 
-/* What an engine does for one job: reads in, keys and job; writes out and returns XC_OK or XC_BAD_TAG. in and out may be
- * the same place, where the received side is plain. All ciphers of layout.h. Byte-exact with what engines must produce for XC_OK. */
+/* Does an engine's work for one job: reads in, keys and job, writes out, returns XC_OK or
+ * XC_BAD_TAG. in and out may be the same memory if the received side is plain. Supports all ciphers
+ * of layout.h. For XC_OK, engines must produce the same bytes. */
 uint32_t srtp_ref_job(
 	const struct xc_job *job, const struct xc_key *keys, const uint8_t *in, uint8_t *out);
 

@@ -10,7 +10,7 @@ static uint64_t window_of(const struct replay *r)
 
 static uint32_t bit_of(const struct replay *r, uint64_t index)
 {
-	/* Usually a power of two, and a division is dear. */
+	/* The window is usually a power of two, and a division is slow. */
 	if ((r->words & (r->words - 1)) == 0)
 		return (uint32_t)(index & (window_of(r) - 1));
 	return (uint32_t)(index % window_of(r));
@@ -37,7 +37,7 @@ static void fill(struct replay *r, uint64_t with)
 		bits[i] = with;
 }
 
-/* The places of last + 1 to index are taken over from indexes that fall out of the window. */
+/* Clears the bits of last + 1 to index, which held indexes that leave the window. */
 static void advance(struct replay *r, uint64_t index)
 {
 	uint64_t by = index - r->last, *bits = replay_bits(r);

@@ -1,21 +1,23 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Packet index (RFC 3711 3.3.1, appendix A) and replay window (3.3.2): a few small functions that never surprise.
- * Estimating and checking read; only adding writes, and only complete() adds. */
+/* Packet index (RFC 3711 3.3.1, appendix A) and replay window (3.3.2). Estimates and checks only
+ * read. Only adding writes, and only complete() adds. */
 #ifndef SRTP_REPLAY_H
 #define SRTP_REPLAY_H
 
 #include "base/bytes.h"
 
-#define SRTP_INDEX_MAX         ((1ull << 48) - 1)
-#define SRTCP_INDEX_MAX        ((1ull << 31) - 1)
-#define SRTP_REPLAY_WINDOW     128u   /* packets, by default; RFC 3711 asks for at least 64 */
-#define SRTP_REPLAY_WINDOW_MAX 32768u /* more is behind the half cycle that estimates go by */
+#define SRTP_INDEX_MAX     ((1ull << 48) - 1)
+#define SRTCP_INDEX_MAX    ((1ull << 31) - 1)
+#define SRTP_REPLAY_WINDOW 128u /* packets, by default; RFC 3711 asks for at least 64 */
+#define SRTP_REPLAY_WINDOW_MAX \
+	32768u /* a longer window exceeds the half cycle that estimates rely on */
 
 #define SRTP_REPLAY_NEAR (SRTP_REPLAY_WINDOW / 64)
 
 struct replay {
-	uint64_t last; /* highest index added; the owner's while !started */
-	/* Bit index % window of the window: up to the default it is here, a longer one is in the owner's memory. */
+	uint64_t last; /* highest index added; free for the owner's use while !started */
+	/* Bit index % window. Windows up to the default length are stored here, longer ones in
+	 * memory of the owner. */
 	union {
 		uint64_t near[SRTP_REPLAY_NEAR];
 		uint64_t *far;
@@ -26,8 +28,9 @@ struct replay {
 
 enum replay_verdict { REPLAY_NEW, REPLAY_SEEN, REPLAY_OLD };
 
-/* The 48-bit index that seq most likely belongs to, given the highest index so far. Never negative: near index 0 a
- * sequence number "from before the start" is taken as ahead (RFC 3711 appendix A with ROC - 1 unavailable at ROC 0). */
+/* The 48-bit index that seq most likely has, given the highest index so far. Never negative: near
+ * index 0, ROC - 1 does not exist, so an older sequence number counts as a later one (RFC 3711
+ * appendix A). */
 static inline uint64_t srtp_index_estimate(uint64_t last, uint16_t seq)
 {
 	uint64_t roc = last >> 16;
@@ -37,13 +40,17 @@ static inline uint64_t srtp_index_estimate(uint64_t last, uint16_t seq)
 		if (seq > s_l + 0x8000 && roc > 0)
 			roc--;
 	} else if (seq < s_l - 0x8000 && last >> 16 != SRTP_INDEX_MAX >> 16) {
-		/* At the last ROC the keys are used up (RFC 3711 9.2): the index stays, and is found to be old. */
+		/* After the last ROC the keys are used up (RFC 3711 9.2): the index does not wrap,
+		 * and counts as old. */
 		roc++;
 	}
 	return roc << 16 | seq;
 }
 
-/* A window of 64 * words packets, not started. far: memory for it, which need not be clear; unused up to the default window. */
+/* Initialises a window of 64
+ *
+ * words packets, not started. far: memory for it, need not be zeroed; unused up to the default
+ * length. */
 static inline void replay_init(struct replay *r, uint64_t *far, uint32_t words)
 {
 	*r = (struct replay){.words = (uint16_t)words};
@@ -56,12 +63,13 @@ static inline uint64_t *replay_bits(struct replay *r)
 	return r->words > SRTP_REPLAY_NEAR ? r->far : r->near;
 }
 
-/* Start with everything up to this index as seen: what happened before is not known. */
+/* Starts with all indexes up to this one marked as seen, because earlier traffic is unknown. */
 void replay_start_after(struct replay *r, uint64_t index);
-/* Start, or go on, with nothing seen yet: the index is only what estimates go by, and what is further behind than a window is old. */
+/* Starts, or continues, with no index marked as seen. index is the base of estimates. Indexes more
+ * than a window older count as old. */
 void replay_expect(struct replay *r, uint64_t index);
 enum replay_verdict replay_check(const struct replay *r, uint64_t index);
-/* Call only with an index that replay_check() found REPLAY_NEW, from a packet that authenticated. */
+/* Only for an index that replay_check() reported as REPLAY_NEW, of an authenticated packet. */
 void replay_add(struct replay *r, uint64_t index);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The suite table, generated from the one list in suite.h (RFC 3711, 4568 6.2, 6188, 7714), and the two ways to look
- * a row up. Pure. */
+/* The suite table, generated from the list in suite.h (RFC 3711, 4568 6.2, 6188, 7714), and its
+ * look-up by id and by name. Pure. */
 #include "srtp/suite.h"
 
 #include "layout.h"

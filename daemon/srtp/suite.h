@@ -36,7 +36,7 @@
 	X(NULL_32, "NULL_HMAC_SHA1_32", "", NULL, HMAC_SHA1, 16, 14, 4, 10, "RFC 3711")
 
 enum srtp_suite_id {
-	SUITE_PLAIN, /* RTP and RTCP as they are */
+	SUITE_PLAIN, /* plain RTP and RTCP */
 #define X(id, ...) SUITE_##id,
 	SRTP_SUITES(X)
 #undef X
