@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What host and device share: a key slot, a job, a status. Compiled by the C compiler and by the OpenCL compiler,
- * with the sizes asserted on both sides. Little-endian hosts and devices only (checked at start). */
+/* Shared by host and device: a key slot, a job, a status. The C compiler and the OpenCL compiler
+ * read this file, and both assert the sizes. Little-endian hosts and devices only (checked at
+ * start). */
 #ifndef XCIPHER_LAYOUT_H
 #define XCIPHER_LAYOUT_H
 
@@ -29,45 +30,49 @@ typedef uint64_t xc_u64;
 #define XC_AUTH_HMAC_SHA1 1 /* RFC 3711 4.2.1 */
 #define XC_AUTH_GCM       2
 
-/* xc_key.valid: no slot becomes usable, least of all "plain", by being wiped. */
+/* xc_key.valid. A wiped slot is not usable, not even as "plain". */
 #define XC_KEY_VALID 0x79656b78
 
-/* Behind H, at aux + 16 * i for i = 1 to XC_GHASH_POWERS: H to the power of i as a 128-bit little-endian number, bytes
- * reversed and multiplied by x, which is the form that carry-less multiplication of reflected numbers wants. */
+/* After H, at aux + 16
+ *
+ * i for i = 1 to XC_GHASH_POWERS: H to the power of i as a 128-bit little-endian number, bytes
+ * reversed and multiplied by x. Carry-less multiplication of reflected numbers needs this form. */
 #define XC_GHASH_POWERS 8
 
-/* One direction's session keys for SRTP or for SRTCP. A context takes two neighbouring slots: the even one for
- * SRTP, the odd one for SRTCP. Slots 0 and 1 are always "plain": valid, no cipher, no authentication.
- * What a packet needs lies together, in the order of need: with AES-128 and HMAC-SHA1 it is the first 256 bytes,
- * four cache lines, which is what counts when there are more keys than a cache holds. */
+/* Session keys of one direction, for SRTP or SRTCP. A context has two adjacent slots: the even one
+ * for SRTP, the odd one for SRTCP. Slots 0 and 1 are always "plain": valid, no cipher, no
+ * authentication. Fields are in the order of use. With AES-128 and HMAC-SHA1, a packet needs the
+ * first 256 bytes: four cache lines, which decide the speed when keys exceed a cache. */
 struct xc_key {
 	xc_u32 inner[5]; /* SHA-1 state after the HMAC inner block, host byte order */
-	xc_u32 outer[5]; /* likewise the outer block */
+	xc_u32 outer[5]; /* the same for the outer block */
 	xc_u32 cipher;   /* XC_CIPHER_* */
 	xc_u32 auth;     /* XC_AUTH_* */
 	xc_u32 rounds;   /* 10, 12 or 14 */
 	xc_u32 tag_len;  /* bytes of the authentication tag on the wire, 0 to 16 */
-	xc_u32 valid; /* XC_KEY_VALID; else, as in a wiped slot, every job with it is XC_BAD_TAG */
+	xc_u32 valid;    /* XC_KEY_VALID; any other value: every job is XC_BAD_TAG */
 	xc_u32 reserved;
 	xc_u8 salt[16]; /* 14 bytes (CM, F8) or 12 (GCM), then zeroes */
 	xc_u8 rk[240]; /* AES encryption round keys, FIPS-197 byte order, (rounds + 1) * 16 bytes */
 	/* F8: round keys of k_e XOR m. GCM: the hash key H, then its powers (XC_GHASH_POWERS). */
 	xc_u8 aux[176];
-	/* Nine cache lines: with a power of two the hot parts of all keys would compete for a few cache sets. */
+	/* Nine cache lines: with a power of two, the hot parts of all keys would compete for a few
+	 * cache sets. */
 	xc_u8 reserved2[80];
 };
-#define XC_KEY_RK 80 /* where rk is */
+#define XC_KEY_RK 80 /* offset of rk */
 XC_ASSERT_SIZE(xc_key, 576);
 
-/* Keys come from far when there are many. A work-item asks for the first XC_KEY_LINES lines of those that come
- * XC_AHEAD_PACKETS later in a batch, and the host for those of the first ones. */
+/* With many keys, key slots come from distant memory. A work-item prefetches the first XC_KEY_LINES
+ * lines of keys used XC_AHEAD_PACKETS later in the batch. The host prefetches those of the first
+ * packets. */
 #define XC_KEY_LINES     4
 #define XC_AHEAD_PACKETS 96
 
 /* xc_job.flags */
 #define XC_JOB_RTCP     0x1 /* an RTCP packet: 31-bit index, E flag, index word in the trailer */
-#define XC_JOB_RX_CLEAR 0x2 /* the body came in unencrypted (SRTCP with E = 0, UNENCRYPTED_SRTP) */
-#define XC_JOB_TX_CLEAR 0x4 /* the body leaves unencrypted (authenticated all the same) */
+#define XC_JOB_RX_CLEAR 0x2 /* the body arrives unencrypted (SRTCP with E = 0, UNENCRYPTED_SRTP) */
+#define XC_JOB_TX_CLEAR 0x4 /* the body is sent unencrypted, but authenticated */
 
 /* One packet: authenticate and decrypt under rx_key, encrypt and authenticate under tx_key.
  *
@@ -94,13 +99,13 @@ struct xc_job {
 	xc_u32 tx_tag_off;
 	xc_u32 ssrc;        /* host byte order */
 	xc_u32 flags;       /* XC_JOB_* */
-	xc_u32 ssrc_change; /* 0: the packet keeps its SSRC */
+	xc_u32 ssrc_change; /* XORed to the SSRC that is sent; 0: unchanged */
 	xc_u32 reserved;
 };
 XC_ASSERT_SIZE(xc_job, 64);
 
-/* Where a batch is, for a device that works on the host's memory by the host's addresses (a CPU): a kernel's only argument is
- * the address of one of these, since each buffer in a dispatch costs as much as packets do. */
+/* Location of a batch, for a device that shares the host's addresses (a CPU). Its address is a
+ * kernel's only argument, because each buffer of a dispatch costs as much as several packets. */
 struct xc_place {
 	xc_u64 job, key, in, out, status;
 	xc_u64 order; /* n words */
@@ -111,11 +116,11 @@ XC_ASSERT_SIZE(xc_place, 64);
 
 /* Status, one word per job. */
 #define XC_OK       0
-#define XC_BAD_TAG  1    /* did not authenticate: the output bytes mean nothing */
-#define XC_NOT_DONE 0xff /* what the host writes before a dispatch */
+#define XC_BAD_TAG  1    /* did not authenticate: the output is undefined */
+#define XC_NOT_DONE 0xff /* written by the host before a dispatch */
 
-/* A device may read this many bytes beyond a packet's end and write this many beyond a result's end: every packet
- * slot of both buffers is followed by at least that much memory that belongs to nobody else. */
+/* A device may read this many bytes after a packet's end and write this many after a result's end.
+ * Every packet slot of both buffers has that much unused memory after it. */
 #define XC_SLACK 128
 
 #endif

@@ -7,7 +7,8 @@
 #include <stdint.h>
 
 #define CAPS_BIT(cap) (1ull << (cap))
-/* netfilter queues, the kernel module, and the tools that remove rules: iptables-legacy opens a raw socket. */
+/* netfilter queues, the kernel module, and the tools that remove rules: iptables-legacy opens a raw
+ * socket. */
 #define CAPS_NETFILTER (CAPS_BIT(CAP_NET_ADMIN) | CAPS_BIT(CAP_NET_RAW))
 /* netfilter queues, the kernel module, and programs that remove rules: iptables-legacy opens a raw
  * socket. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Addresses as text and as the socket calls want them. Names are never looked up: that would block. */
+/* Addresses as text and as the socket calls want them. Names are never looked up: that would block.
+ */
 #include "base/endpoint.h"
 
 #include <arpa/inet.h>
@@ -39,7 +40,8 @@ int endpoint_parse(struct endpoint *out, struct str text)
 			continue;
 		addr.len = i;
 		port = (struct str){text.s + i + 1, text.len - i - 1};
-		/* An IPv6 address needs its brackets here, or its last group would be taken for the port. */
+		/* An IPv6 address needs its brackets here, or its last group would be taken for the
+		 * port. */
 		if (memchr(addr.s, ':', addr.len) && addr.s[0] != '[')
 			return -EINVAL;
 		if (str_to_u64(&number, port, 65535) || number == 0 ||

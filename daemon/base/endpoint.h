@@ -25,7 +25,8 @@ static inline bool endpoint_eq(const struct endpoint *a, const struct endpoint *
 	return a->port == b->port && endpoint_addr_eq(a, b);
 }
 
-/* "192.0.2.1", "2001:db8::1" or "[2001:db8::1]", without port. 0 or -EINVAL. Host names are not looked up. */
+/* "192.0.2.1", "2001:db8::1" or "[2001:db8::1]", without port. 0 or -EINVAL. Host names are not
+ * looked up. */
 int endpoint_parse_addr(struct endpoint *out, struct str text);
 /* "ADDR:PORT", "[V6]:PORT". 0 or -EINVAL. */
 int endpoint_parse(struct endpoint *out, struct str text);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* HMAC-SHA256 on OpenSSL's SHA-256. The construction is RFC 2104's: H(key ^ opad, H(key ^ ipad, text)). */
+/* HMAC-SHA256 on OpenSSL's SHA-256. The construction is RFC 2104's: H(key ^ opad, H(key ^ ipad,
+ * text)). */
 #include "base/hmac.h"
 
 #include <openssl/evp.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Single producer, single consumer. The producer publishes a whole group by one release store of head. */
+/* Single producer, single consumer. The producer publishes a whole group by one release store of
+ * head. */
 #include "base/ring.h"
 
 #include <errno.h>

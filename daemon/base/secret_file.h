@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Files that hold a secret: keys, passwords, tokens. A file is refused unless it is a regular file, it belongs to root or to the
- * daemon's user, and its mode is 0640, 0600 or stricter. A symbolic link is followed; the rules apply to its target. */
+/* Files that hold a secret: keys, passwords, tokens. A file is refused unless it is a regular file,
+ * it belongs to root or to the daemon's user, and its mode is 0640, 0600 or stricter. A symbolic
+ * link is followed; the rules apply to its target. */
 #ifndef BASE_SECRET_FILE_H
 #define BASE_SECRET_FILE_H
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* One worker's memory: packet slots in and out, jobs, statuses, key slots. Page-aligned and whole pages, so that an
- * OpenCL device on the CPU can use it in place. Packets in and out are one piece of memory, so that a network card can be
- * given both at once (AF_XDP), and on huge pages where the kernel has them. Allocated once, at start. */
+/* The memory of one worker: packet slots for input and output, jobs, statuses, key slots.
+ * Page-aligned whole pages, so that an OpenCL device on the CPU can use it in place. Input and
+ * output share one mapping, so that AF_XDP can register both at once, on huge pages where the
+ * kernel has them. Allocated once, at start. */
 #include "batch/engine.h"
 
 #include <errno.h>
@@ -31,7 +32,8 @@ static void *pages_alloc(size_t len)
 	return p;
 }
 
-/* One of the two packet areas, with a page behind it that nobody may touch: AddressSanitizer knows. */
+/* One of the two packet areas, followed by a page without access. AddressSanitizer knows the page,
+ * too. */
 static size_t area_len(const struct arena *a)
 {
 	return round_up((size_t)a->slots * ARENA_SLOT_LEN, PAGE) + PAGE;
@@ -63,7 +65,7 @@ static int packets_alloc(struct arena *a)
 
 	if (p == MAP_FAILED)
 		return -ENOMEM;
-	/* From a huge page's border on; what is before and behind goes back. */
+	/* Align to a huge page, and return the parts before and after. */
 	slack = (HUGE_PAGE - (uintptr_t)p % HUGE_PAGE) % HUGE_PAGE;
 	if (slack)
 		munmap(p, slack);
@@ -71,7 +73,7 @@ static int packets_alloc(struct arena *a)
 		munmap(p + slack + len, HUGE_PAGE - slack);
 	a->in = p + slack;
 	a->out = a->in + area_len(a);
-	/* Both are wishes. */
+	/* Requests only: the kernel may ignore them. */
 	(void)madvise(a->in, len, MADV_HUGEPAGE);
 	(void)madvise(a->in, len, MADV_DONTDUMP);
 	memset(a->in, 0, 2 * area_len(a));
@@ -84,7 +86,7 @@ static void packets_free(struct arena *a)
 	if (!a->in)
 		return;
 	guard(a, false);
-	secmem_wipe(a->in, 2 * area_len(a)); /* other people's conversations */
+	secmem_wipe(a->in, 2 * area_len(a)); /* packets are private conversations: wiped */
 	munmap(a->in, round_up(2 * area_len(a), HUGE_PAGE));
 }
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Calibration (batch/calibrate.h): G.711 packets of 20 ms under every class's keys, batches of 1 to 1,024. Small ones on
- * cold caches, as the kernel's network stack leaves them between a worker's batches. Machines are noisy, so both
- * engines take turns, the median of the rounds' ratios decides, a win must be clear, and a loss above a win is looked
- * at again. A device is used from the size on above which it never lost. Control thread only. */
+/* Calibration (batch/calibrate.h): G.711 packets of 20 ms under the keys of every class, in batches
+ * of 1 to 1,024. Small batches run with cold caches, as the kernel's network stack leaves them
+ * between a worker's batches. Machines are noisy: both engines alternate, the median of the rounds'
+ * ratios decides, a win must be clear, and a loss above a win is measured again. A device is used
+ * from the smallest size above which it never lost. Control thread only. */
 #include "batch/calibrate.h"
 
 #include <stdio.h>
@@ -13,15 +14,15 @@
 #include "batch/sample.h"
 
 enum { LINE = 64, BODY = 160, ROUNDS = 9, ROUNDS_LARGE = 5, LARGE = 256, AGAIN = 2 };
-#define CLEAR_WIN    0.95       /* of the serial engine's time */
-#define COLD_LEN     (4u << 20) /* more than a core's own caches hold */
-#define COLD_BATCH   16u        /* packets: larger batches warm up by themselves */
-#define ROUND_MAX_NS 50000000u  /* a device so slow needs no second look */
+#define CLEAR_WIN    0.95       /* fraction of the serial engine's time */
+#define COLD_LEN     (4u << 20) /* exceeds the caches of one core */
+#define COLD_BATCH   16u        /* packets: larger batches warm the caches themselves */
+#define ROUND_MAX_NS 50000000u  /* a device this slow is not measured again */
 
 const char *const batch_class_name[BATCH_CLASSES] = {
 	[BATCH_CM] = "AES-CM", [BATCH_GCM] = "GCM", [BATCH_F8] = "F8", [BATCH_MIXED] = "mixed"};
 
-/* The first three classes' suites; mixed takes them in turn. */
+/* Suites of the first three classes. The class mixed uses all of them in turn. */
 static const enum srtp_suite_id suites[] = {
 	SUITE_AES_CM_128_80, SUITE_AEAD_AES_128_GCM, SUITE_F8_128_80};
 enum { PURE = ARRAY_LEN(suites), STREAMS_MAX = 64 };
@@ -32,7 +33,7 @@ static uint32_t rx_slot(const struct calibration *c, uint32_t suite, uint32_t st
 	return 2 + 4 * (suite * c->streams + stream % c->streams);
 }
 
-/* Real keys, only while calibrating. */
+/* Random keys, used only while calibrating. */
 static int keys(const struct calibration *c, bool make)
 {
 	uint32_t end = rx_slot(c, PURE, 0);
@@ -61,7 +62,7 @@ static bool device_can(const struct calibration *c, uint32_t suite)
 	return c->device->ops->can(c->device_queue, k, k + 2);
 }
 
-/* The suites that a class's packets take in turn; how many. */
+/* The suites that packets of this class use in turn. Returns their number. */
 static uint32_t class_suites(const struct calibration *c, enum batch_class kind, uint32_t *out)
 {
 	uint32_t n = 0;
@@ -83,8 +84,9 @@ static void packet(const struct calibration *c, uint32_t i, uint32_t suite)
 	sample_make(&c->job[i], c->arena, i, &s);
 }
 
-/* The next n packets, each stream's turn coming late, and other memory in the caches than an engine's code, keys and tables;
- * but jobs and packets there as prepare and steering leave them. */
+/* Prepares the next n packets with cold keys: each stream recurs late, and the caches hold other
+ * memory than an engine's code, keys and tables. Jobs and packets are cached, as prepare and
+ * steering leave them. */
 static void next_take(struct calibration *c, const struct batch *b)
 {
 	const volatile uint8_t *packets = c->arena->in;
@@ -100,7 +102,7 @@ static void next_take(struct calibration *c, const struct batch *b)
 	c->next += b->n;
 }
 
-/* One batch; UINT64_MAX if it failed. */
+/* Time of one batch; UINT64_MAX if it failed. */
 static uint64_t took_ns(struct calibration *c, const struct engine_ops *ops, struct engine_queue *q,
 	struct batch *b)
 {
@@ -126,14 +128,15 @@ static int by_value(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* Whether the device is clearly quicker at this size: 1, 0, or -1 if it failed. Notes the best times. */
+/* 1 if the device is clearly faster at this size, 0 if not, -1 if it failed. Records the best
+ * times. */
 static int wins(struct calibration *c, struct batch *b, enum batch_class kind, uint32_t size)
 {
 	uint64_t best_device = UINT64_MAX, best_serial = UINT64_MAX;
 	int rounds = b->n >= LARGE ? ROUNDS_LARGE : ROUNDS;
 	double ratio[ROUNDS] = {0};
 
-	/* The first warms caches. */
+	/* The first run warms caches. */
 	for (int i = -1; i < rounds; i++) {
 		uint64_t dev = took_ns(c, c->device->ops, c->device_queue, b);
 		uint64_t ser =
@@ -157,12 +160,12 @@ static int wins(struct calibration *c, struct batch *b, enum batch_class kind, u
 	return ratio[rounds / 2] < CLEAR_WIN && best_device < best_serial;
 }
 
-/* The smallest of the sizes above which the device never lost. */
+/* The smallest size above which the device never lost. */
 static uint32_t class_measure(struct calibration *c, enum batch_class kind)
 {
 	struct batch b = {.job = c->arena->job, .status = c->arena->status};
 	uint32_t suite[PURE], n = class_suites(c, kind, suite), found = BATCH_NEVER;
-	/* More the queue refuses, and that would look as if the device failed. */
+	/* The queue rejects larger batches, which would look like device failure. */
 	uint32_t most = c->arena->batch_max ? c->arena->batch_max : c->arena->slots;
 
 	if (n == 0)

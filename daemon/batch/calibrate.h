@@ -1,19 +1,21 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Where a dispatch to a device is quicker than the serial engine: measured, class by class. */
+/* Measures, for each class of keys, from which batch size a device is faster than the serial
+ * engine. */
 #ifndef BATCH_CALIBRATE_H
 #define BATCH_CALIBRATE_H
 
 #include "batch/run.h"
 
 struct calibration {
-	struct batch_device *device; /* gets min and cost */
+	struct batch_device *device; /* receives min and cost */
 	struct engine_queue *device_queue, *serial_queue;
 	const struct engine_ops *serial_ops;
-	struct arena *arena; /* of a worker that has no traffic yet; is as new afterwards */
-	/* From here on batch_calibrate()'s own. */
-	uint32_t streams;    /* of each suite */
-	struct xc_job *job;  /* [made]: packets in the arena's slots of the same numbers */
-	uint32_t made, next; /* which come next */
+	struct arena *arena; /* of a worker without traffic; returned as it was */
+	/* From here on private to batch_calibrate(). */
+	uint32_t streams; /* one for each suite */
+	/* [made]: describes the packets in the arena's slots of the same numbers */
+	struct xc_job *job;
+	uint32_t made, next; /* the next ones to use */
 	volatile uint8_t *cold;
 };
 

@@ -11,7 +11,8 @@ enum mock_mode {
 	MOCK_UNDONE,    /* run() returns 0 and leaves every second status at XC_NOT_DONE */
 	MOCK_LIE_TAG,   /* says XC_OK for packets that do not authenticate */
 	MOCK_LIE_BYTES, /* turns over one bit of each result's tag or last byte */
-	MOCK_HANG, /* run() returns -ETIMEDOUT after a while, as from a device that does not answer */
+	/* run() returns -ETIMEDOUT after a while, as from a device that does not answer */
+	MOCK_HANG,
 	MOCK_IDLE, /* says XC_OK at once and does nothing: as fast as a device can be */
 };
 
@@ -21,8 +22,8 @@ struct mock_control { /* one thread at a time */
 	bool no_gcm;         /* can() refuses GCM on either side */
 	bool no_queue;       /* queue_create() fails */
 	uint32_t delay_us;   /* each run takes this much longer */
-	uint32_t
-		depth; /* batches at once; before queue_create(); 0 = 1. Each is run when it is collected */
+	/* batches at once; before queue_create(); 0 = 1. Each is run when it is collected */
+	uint32_t depth;
 	uint32_t looks; /* collect() without waiting says so often that it is not yet done */
 	/* written by the engine */
 	uint64_t runs, jobs, keys_changed;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The OpenCL engine: one dispatch for a batch. On a CPU the arena is the device's memory, known to it by address or as
- * buffers; elsewhere packets are packed and copied (opencl_copy.c). Everything but run() and key_changed() belongs to
- * the control thread, because PoCL cannot be set up by two threads at once; every queue has a context of its own, so
- * that workers share nothing. All ciphers of layout.h. */
+/* The OpenCL engine: one dispatch for a batch. On a CPU the arena is the device's memory, known to
+ * it by address or as buffers; elsewhere packets are packed and copied (opencl_copy.c). Everything
+ * but run() and key_changed() belongs to the control thread, because PoCL cannot be set up by two
+ * threads at once; every queue has a context of its own, so that workers share nothing. All ciphers
+ * of layout.h. */
 #include "batch/opencl.h"
 
 #if defined(__x86_64__)
@@ -41,15 +42,15 @@ struct engine_queue {
 		[ENGINE_DEPTH_MAX]; /* more than one only where there is a copy: one per set */
 	struct opencl_mems mem;     /* zero-copy, unless by address */
 	struct xc_place place;      /* by address: the kernel's only argument is where this is */
-	uint32_t *
-		job_order; /* zero-copy: [slots], page-aligned: the order in which lanes take jobs */
-	uint8_t *
-		key_kind; /* [key_slots]: enum order_key; announced by key_changed(), or the plain pair */
+	/* zero-copy: [slots], page-aligned: the order in which lanes take jobs */
+	uint32_t *job_order;
+	/* [key_slots]: enum order_key; announced by key_changed(), or the plain pair */
+	uint8_t *key_kind;
 	bool in_order;            /* job_order is 0, 1, 2 ... */
 	struct opencl_copy *copy; /* NULL: zero-copy */
 };
 
-/* --- The engine -------------------------------------------------------------------------------------------------- */
+/* --- The engine -------------------------------------------------------------------------------- */
 
 /* Four AES blocks per instruction. */
 static bool vaes_usable(const struct opencl_device *dev)
@@ -90,7 +91,8 @@ static int try_build(struct engine *e, char *err, size_t err_len)
 }
 
 /* Lanes, and the processor's AES instructions where they are to be had. What is compiled in the
- * child process is in PoCL's cache then. Scalar lanes are for devices that take buffers, so they always do. */
+ * child process is in PoCL's cache then. Scalar lanes are for devices that take buffers, so they
+ * always do. */
 static void shape_choose(struct engine *e, uint32_t flags)
 {
 	bool scalar = e->dev.scalar;
@@ -131,8 +133,9 @@ static int opencl_open(
 
 	if (!e)
 		return -ENOMEM;
-	/* PoCL: run kernels in the thread that waits for them, which is our worker. Its default device hands each dispatch
-	 * to other threads, which costs several times a small batch. Read when the ICD loader is first used. */
+	/* PoCL: run kernels in the thread that waits for them, which is our worker. Its default
+	 * device hands each dispatch to other threads, which costs several times a small batch.
+	 * Read when the ICD loader is first used. */
 	if (setenv("POCL_DEVICES", "basic", 0)) {
 		free(e);
 		return -ENOMEM;
@@ -167,7 +170,7 @@ static const char *opencl_device(const struct engine *e)
 	return e->name;
 }
 
-/* --- Queues ------------------------------------------------------------------------------------------------------ */
+/* --- Queues ------------------------------------------------------------------------------------ */
 
 static void opencl_queue_destroy(struct engine_queue *q)
 {
@@ -381,7 +384,7 @@ static int opencl_queue_create(
 	return 0;
 }
 
-/* --- Work -------------------------------------------------------------------------------------------------------- */
+/* --- Work -------------------------------------------------------------------------------------- */
 
 static bool key_can(const struct xc_key *k)
 {
@@ -415,7 +418,8 @@ static int opencl_key_changed(struct engine_queue *q, uint32_t slot)
 		if (err)
 			return err;
 	}
-	/* What the kernels cannot do, or must not (rounds they would read beyond the slot for), stays unannounced. */
+	/* What the kernels cannot do, or must not (rounds they would read beyond the slot for),
+	 * stays unannounced. */
 	for (uint32_t i = slot; i < slot + 2; i++)
 		if (key_can(&a->key[i]))
 			q->key_kind[i] = (uint8_t)order_key_of(&a->key[i]);
@@ -439,7 +443,8 @@ static inline bool fits_slot(uint32_t off, uint32_t body_end, uint32_t tag_off, 
 		off % ARENA_SLOT_LEN + end + XC_SLACK <= ARENA_SLOT_LEN;
 }
 
-/* Whether a job stays within its packets' slots, with keys that were announced: a device does not look. */
+/* Whether a job stays within its packets' slots, with keys that were announced: a device does not
+ * look. */
 static inline bool job_fits(const struct engine_queue *q, const struct xc_job *j)
 {
 	const struct arena *a = q->arena;
@@ -454,7 +459,8 @@ static inline bool job_fits(const struct engine_queue *q, const struct xc_job *j
 		fits_slot(j->out_off, body_end, j->tx_tag_off, a->slots);
 }
 
-/* Jobs that do not fit do not authenticate: nothing is done for them. How many are left; alike: whether all of those are. */
+/* Jobs that do not fit do not authenticate: nothing is done for them. How many are left; alike:
+ * whether all of those are. */
 static uint32_t jobs_check(const struct engine_queue *q, const struct batch *b, bool *alike)
 {
 	uint32_t n = 0, class = 0, differ = 0;
@@ -475,8 +481,8 @@ static uint32_t jobs_check(const struct engine_queue *q, const struct batch *b, 
 	return n;
 }
 
-/* All jobs, equal ones side by side; or those that fit, where some do not: that is rare, and their order matters little. False:
- * order was left alone, for it may be 0, 1, 2 ... */
+/* All jobs, equal ones side by side; or those that fit, where some do not: that is rare, and their
+ * order matters little. False: order was left alone, for it may be 0, 1, 2 ... */
 static bool jobs_order(
 	const struct engine_queue *q, uint32_t *order, const struct batch *b, bool all, bool alike)
 {
@@ -498,7 +504,8 @@ static inline void key_ahead(const struct xc_key *key)
 	__builtin_prefetch(k + 192, 0, 2);
 }
 
-/* The first packets' keys, which no work-item asks for (layout.h): they arrive while the dispatch is set up. */
+/* The first packets' keys, which no work-item asks for (layout.h): they arrive while the dispatch
+ * is set up. */
 static void keys_ahead(const struct engine_queue *q, const struct xc_job *job, uint32_t n)
 {
 	const struct arena *a = q->arena;
@@ -511,8 +518,8 @@ static void keys_ahead(const struct engine_queue *q, const struct xc_job *job, u
 	}
 }
 
-/* In the arena itself. A kernel that has buffers knows it by its beginning, so what the order says is moved to where the
- * batch begins; by address it is told that. */
+/* In the arena itself. A kernel that has buffers knows it by its beginning, so what the order says
+ * is moved to where the batch begins; by address it is told that. */
 static int run_in_place(struct engine_queue *q, const struct batch *b, uint32_t n, bool alike)
 {
 	const struct xc_job *job = q->e->shape.by_address ? b->job : q->arena->job;
@@ -534,7 +541,8 @@ static int run_in_place(struct engine_queue *q, const struct batch *b, uint32_t 
 	return err ? -EIO : 0;
 }
 
-/* How many of the batch's jobs fit; the others have their status. -EINVAL if it is not in the arena. */
+/* How many of the batch's jobs fit; the others have their status. -EINVAL if it is not in the
+ * arena. */
 static int batch_check(const struct engine_queue *q, const struct batch *b, bool *alike)
 {
 	const struct arena *a = q->arena;

@@ -12,11 +12,11 @@ struct opencl_device {
 	cl_device_id id;
 	bool zero_copy; /* a CPU: the arena is the device's memory */
 	bool scalar;    /* one packet per work-item */
-	uint32_t words; /* 32-bit words in a vector of its own size: 4, 8 or 16 */
-	char name[320]; /* for people */
+	uint32_t words; /* native vector width in 32-bit words: 4, 8 or 16 */
+	char name[320]; /* a description for logs */
 };
 
-/* Takes the device that the configuration names (engine.h). 0 or -errno with a line in err. */
+/* Selects the device that the configuration names (engine.h). 0 or -errno with a line in err. */
 int opencl_device_choose(
 	struct opencl_device *out, const struct engine_config *cfg, char *err, size_t err_len);
 
@@ -33,30 +33,33 @@ void opencl_source_free(struct opencl_source *s);
 struct opencl_shape {
 	uint32_t lanes, groups, words;
 	uint32_t flags;  /* ENGINE_* */
-	bool vaes;       /* this processor has it, and the device is this processor */
+	bool vaes;       /* the device is this processor, and the processor has VAES */
 	bool by_address; /* xc_recrypt_place(), not xc_recrypt_batch() (layout.h) */
 };
-/* A program as the implementation compiled it. */
+/* A compiled program as a binary. */
 struct opencl_binary {
 	unsigned char *p;
 	size_t len;
 };
 void opencl_binary_free(struct opencl_binary *b);
 
-/* From the binary if there is one, else from source, and then the binary is kept: not every implementation has a cache
- * of its own, and every queue has a context of its own. 0 or -errno with the first lines of the compiler's log in err. */
+/* Builds from the binary if there is one. Otherwise builds from source and keeps the binary: some
+ * implementations have no cache, and every queue has its own context. 0 or -errno with the first
+ * lines of the compiler's log in err. */
 int opencl_build(cl_program *out, cl_context ctx, cl_device_id dev, const struct opencl_source *src,
 	const struct opencl_shape *shape, struct opencl_binary *binary, char *err, size_t err_len);
 
-/* Whether the device's compiler gives kernels the processor's AES instructions (aes_ni.cl asks in the same way). */
+/* Whether the device's compiler offers the processor's AES instructions to kernels (aes_ni.cl tests
+ * the same way). */
 bool opencl_has_aes(const struct opencl_device *dev);
 
-/* Whether a kernel's addresses are this process's, by what the device says and by trial: a buffer made of our memory is for the
- * kernel where it is for us, and a kernel writes to memory that it was told by nothing but its address. */
+/* Whether kernels share this process's addresses, by the device's properties and by trial: a buffer
+ * made of our memory has our address in a kernel, and a kernel can write to memory given only as an
+ * address. */
 bool opencl_by_address(const struct opencl_device *dev);
 
-/* Whether these kernels compile without taking the process along: tried in a child process each, all at once, which
- * fills the implementation's cache. */
+/* Whether these kernels compile without crashing: tried in child processes, one for each, in
+ * parallel. This also fills the implementation's cache. */
 bool opencl_probe(const struct opencl_device *dev, const struct opencl_source *src,
 	const struct opencl_shape *shape, unsigned n);
 

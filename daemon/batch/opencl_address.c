@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Whether a device's addresses are the process's own, so that a dispatch needs no buffers. OpenCL 2.0 has a name for it, fine-grain
- * system sharing, but PoCL 3.1 does not claim it, although its CPU devices run kernels in the process; and a 1.2 platform has
- * no word for it. So it is tried, in two steps, of which the second alone would be a leap. Called by the control thread only. */
+/* Whether a device's addresses are the process's own, so that a dispatch needs no buffers. OpenCL
+ * 2.0 has a name for it, fine-grain system sharing, but PoCL 3.1 does not claim it, although its
+ * CPU devices run kernels in the process; and a 1.2 platform has no word for it. So it is tried, in
+ * two steps, of which the second alone would be a leap. Called by the control thread only. */
 #include "batch/opencl.h"
 
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* From kernel sources to a program: the order in which they are put together, the options, and the compiler's words
- * when it refuses. Called by the control thread only. */
+/* From kernel sources to a program: the order in which they are put together, the options, and the
+ * compiler's words when it refuses. Called by the control thread only. */
 #include "batch/opencl.h"
 
 #include <errno.h>

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The folder in which PoCL keeps compiled kernels. They are shared libraries that it loads into this process, so whoever can write there
- * runs code in it. PoCL takes POCL_CACHE_DIR, XDG_CACHE_HOME or HOME unseen, and without them a fixed folder in /tmp that anybody may
- * have made. Here each of them is checked first, and POCL_CACHE_DIR is set to the one that is taken. */
+/* The folder in which PoCL keeps compiled kernels. They are shared libraries that it loads into
+ * this process, so whoever can write there runs code in it. PoCL takes POCL_CACHE_DIR,
+ * XDG_CACHE_HOME or HOME unseen, and without them a fixed folder in /tmp that anybody may have
+ * made. Here each of them is checked first, and POCL_CACHE_DIR is set to the one that is taken. */
 #include "batch/opencl_cache.h"
 
 #include <errno.h>
@@ -46,7 +47,8 @@ static bool is_private(const struct stat *st, bool last)
 		(sticky || !(st->st_mode & (S_IWGRP | S_IWOTH)));
 }
 
-/* The path has no symbolic links. 0, or -EPERM: another user could change part, the beginning of path. */
+/* The path has no symbolic links. 0, or -EPERM: another user could change part, the beginning of
+ * path. */
 static int check_folders(const char *path, char part[PATH_MAX])
 {
 	struct stat st;

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Batches to and from a device with its own memory (opencl_copy.h). Arena slots are mostly empty, so packets are packed
- * one behind the other, in the order in which lanes take them: only what is used crosses the bus. The device and its
- * driver only ever know memory of ours (pinned) and never the arena: a device that hangs may write there later and hurts
- * nobody. A large batch is cut; uploads and downloads have a queue each, kernels one for each part, ordered by events. So one
- * batch goes up while another is computed and a third comes down; each in flight has memory of its own. */
+/* Batches to and from a device with its own memory (opencl_copy.h). Arena slots are mostly empty,
+ * so packets are packed one behind the other, in the order in which lanes take them: only what is
+ * used crosses the bus. The device and its driver only ever know memory of ours (pinned) and never
+ * the arena: a device that hangs may write there later and hurts nobody. A large batch is cut;
+ * uploads and downloads have a queue each, kernels one for each part, ordered by events. So one
+ * batch goes up while another is computed and a third comes down; each in flight has memory of its
+ * own. */
 #include "batch/opencl_copy.h"
 
 #include <errno.h>
@@ -47,17 +49,18 @@ struct opencl_copy {
 		down;                     /* kernels of different chunks may run side by side */
 	struct set set[ENGINE_DEPTH_MAX]; /* [cfg.depth], a ring */
 	uint32_t oldest, flying;
-	struct pinned
-		key;  /* the device's key table; ours is a ring of KEY_RING pairs on their way */
+	/* the device's key table; ours is a ring of KEY_RING pairs on their way */
+	struct pinned key;
 	cl_mem order; /* 0, 1, 2 ...: jobs are packed in order */
 	cl_event key_sent[KEY_RING];
 	uint32_t key_next;
 	bool hangs;
 };
 
-/* --- Waiting ------------------------------------------------------------------------------------------------------ */
+/* --- Waiting ----------------------------------------------------------------------------------- */
 
-/* Not clWaitForEvents(): that has no limit. 0, -EIO, -EAGAIN (not by until_ns) or -ETIMEDOUT (not by hang_ns either). */
+/* Not clWaitForEvents(): that has no limit. 0, -EIO, -EAGAIN (not by until_ns) or -ETIMEDOUT (not
+ * by hang_ns either). */
 static int event_wait(struct opencl_copy *c, cl_event e, uint64_t until_ns, uint64_t hang_ns)
 {
 	const struct timespec nap = {.tv_nsec = NAP_NS};
@@ -92,7 +95,7 @@ static int event_wait_for(struct opencl_copy *c, cl_event e)
 	return event_wait(c, e, UINT64_MAX, clock_mono_ns() + c->cfg.timeout_ns);
 }
 
-/* --- Life --------------------------------------------------------------------------------------------------------- */
+/* --- Life -------------------------------------------------------------------------------------- */
 
 static cl_int pinned_create(
 	struct opencl_copy *c, struct pinned *m, cl_mem_flags flags, size_t device_len, size_t len)
@@ -296,7 +299,7 @@ uint32_t opencl_copy_flying(const struct opencl_copy *c)
 	return c->flying;
 }
 
-/* --- Keys --------------------------------------------------------------------------------------------------------- */
+/* --- Keys -------------------------------------------------------------------------------------- */
 
 static struct xc_key *ring_pair(const struct opencl_copy *c, uint32_t at)
 {
@@ -358,14 +361,15 @@ int opencl_copy_key(struct opencl_copy *c, uint32_t slot)
 	return clFlush(c->up) ? -EIO : 0;
 }
 
-/* --- Batches ------------------------------------------------------------------------------------------------------ */
+/* --- Batches ----------------------------------------------------------------------------------- */
 
 static uint32_t max_u32_of(uint32_t a, uint32_t b)
 {
 	return a > b ? a : b;
 }
 
-/* Body and word, or the tag behind an MKI and (AEAD) the word behind the tag: what the device looks at, or writes. */
+/* Body and word, or the tag behind an MKI and (AEAD) the word behind the tag: what the device looks
+ * at, or writes. */
 static uint32_t extent(const struct xc_job *j, uint32_t tag_off)
 {
 	return max_u32_of(j->hdr_len + j->body_len + 4, tag_off + 20);
@@ -376,7 +380,8 @@ static uint32_t next_off(uint32_t off, uint32_t len)
 	return (off + len + XC_SLACK + 63) / 64 * 64;
 }
 
-/* A job's extent is at most ARENA_SLOT_LEN with its slack (the engine has checked), so that all fit. */
+/* A job's extent is at most ARENA_SLOT_LEN with its slack (the engine has checked), so that all
+ * fit. */
 static void chunk_pack(const struct opencl_copy *c, struct set *s, struct chunk *ch)
 {
 	uint32_t in = ch->in, out = ch->out;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Private to the OpenCL engine: batches to and from a device that has its own memory. Pinned host memory, queues so
- * that one part of a batch goes up while another is computed and a third comes down, and a limit to waiting. */
+/* Private to the OpenCL engine: batches to and from a device with its own memory. Pinned host
+ * memory; queues that upload one part of a batch while another is computed and a third is
+ * downloaded; and time limits for waiting. */
 #ifndef BATCH_OPENCL_COPY_H
 #define BATCH_OPENCL_COPY_H
 
@@ -8,10 +9,10 @@
 
 #include "batch/engine.h"
 
-#define OPENCL_SCALAR_GROUP 64u /* work-items per work-group there */
-#define OPENCL_CHUNK_MIN    1024u /* packets: a batch is worth cutting where each part has that many */
+#define OPENCL_SCALAR_GROUP 64u   /* work-items per work-group there */
+#define OPENCL_CHUNK_MIN    1024u /* packets: smallest part that is worth a split */
 
-/* What a kernel works on, wherever it is. */
+/* The buffers of a kernel, on either side. */
 struct opencl_mems {
 	cl_mem job, key, in, out, status, order;
 };
@@ -21,39 +22,40 @@ struct opencl_copy_config {
 	cl_device_id dev;
 	const struct arena *arena;
 	uint32_t chunk_min;
-	uint64_t timeout_ns; /* for a batch, or for keys */
+	uint64_t timeout_ns; /* time limit of a batch, or of a key upload */
 	uint32_t depth;      /* batches in flight */
 };
 
 /* How a part of a batch is dispatched. */
 struct opencl_dispatch {
-	cl_kernel
-		kernel; /* argument 1 is the number of jobs; global offset and size choose the part */
+	/* argument 1 is the number of jobs; global offset and size choose the part */
+	cl_kernel kernel;
 	uint32_t width; /* packets per work-item */
 	uint32_t local; /* work-items per work-group */
-	uint32_t jobs;  /* how many of the batch: the first ones of the order */
+	uint32_t jobs;  /* number of jobs: the first ones of the order */
 };
 
 struct opencl_copy;
 
 int opencl_copy_create(struct opencl_copy **out, const struct opencl_copy_config *cfg);
-/* Zeroes the device's keys. A device that hangs keeps what it may still use: nothing of it is freed then (a leak, on
- * purpose); true if so: context, kernels and programs must stay, too. */
+/* Zeroes the device's keys. A hung device may still use its memory, so nothing of it is freed then
+ * (a deliberate leak). Returns true in this case: context, kernels and programs must stay, too. */
 bool opencl_copy_destroy(struct opencl_copy *c);
-/* The queue that kernels are made ready by; the copy's own. */
+/* The queue for preparing kernels; the copy owns it. */
 cl_command_queue opencl_copy_queue(const struct opencl_copy *c);
-/* Each batch in flight has memory of its own, a set of [depth]; the kernel is set up for each. Which set, and the array for the order
- * of its jobs, the next batch will have; its order is to stay until it was collected. */
+/* Each batch in flight has its own memory, one of [depth] sets, with the kernel prepared for each.
+ * Returns the set of the next batch, and the array for its job order. The order must not change
+ * until the batch was collected. */
 const struct opencl_mems *opencl_copy_mems(const struct opencl_copy *c, uint32_t set);
 uint32_t opencl_copy_next(const struct opencl_copy *c);
 uint32_t *opencl_copy_order(struct opencl_copy *c);
-/* How many are in flight: less than depth, or nothing may be submitted. */
+/* Number of batches in flight. Submit only if it is less than depth. */
 uint32_t opencl_copy_flying(const struct opencl_copy *c);
-/* As engine_ops' submit() and collect(). -ETIMEDOUT: from then on nothing is done any more. */
+/* As submit() and collect() of engine_ops. After -ETIMEDOUT they do nothing. */
 int opencl_copy_submit(
 	struct opencl_copy *c, const struct opencl_dispatch *d, const struct batch *b);
 int opencl_copy_collect(struct opencl_copy *c, uint64_t until_ns);
-/* Sends a pair of key slots on its way without waiting; ahead of every later batch, behind those in flight. */
+/* Uploads a pair of key slots without waiting: before every later batch, after those in flight. */
 int opencl_copy_key(struct opencl_copy *c, uint32_t slot);
 
 #endif

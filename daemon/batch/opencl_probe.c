@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Tries kernels in a child process first. An LLVM that cannot select an instruction calls abort(): that must not be the
- * daemon. Called by the control thread at start, before there are other threads. What the child compiled is in the
- * OpenCL implementation's cache, so the trial costs little the next time. */
+/* Tries kernels in a child process first. An LLVM that cannot select an instruction calls abort():
+ * that must not be the daemon. Called by the control thread at start, before there are other
+ * threads. What the child compiled is in the OpenCL implementation's cache, so the trial costs
+ * little the next time. */
 #include "batch/opencl.h"
 
 #include <errno.h>

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* In which order lanes take the jobs of a batch. */
+/* The order in which lanes take the jobs of a batch. */
 #ifndef BATCH_ORDER_H
 #define BATCH_ORDER_H
 
 #include "batch/engine.h"
 
-/* What an engine remembers of a key slot, so that ordering need not fetch the slot. */
+/* Summary of a key slot, so that ordering does not read the slot. */
 enum order_key {
 	ORDER_KEY_NONE,  /* not announced */
 	ORDER_KEY_PLAIN, /* no HMAC: plain, AEAD */
@@ -15,8 +15,8 @@ enum order_key {
 
 enum order_key order_key_of(const struct xc_key *k);
 
-/* Jobs of one class are alike: of the same kind, and of as many blocks of SHA-1. At least 0, less than ORDER_CLASSES. A job that
- * fits a slot has fewer blocks than ORDER_BLOCKS. */
+/* Jobs of one class have the same kind and the same number of SHA-1 blocks. At least 0, less than
+ * ORDER_CLASSES. A job that fits into a slot has fewer blocks than ORDER_BLOCKS. */
 enum { ORDER_BLOCKS = ARENA_SLOT_LEN / 64 + 2, ORDER_CLASSES = 3 * ORDER_BLOCKS };
 
 static inline uint32_t order_class(const struct xc_job *j, const uint8_t *key)
@@ -27,10 +27,10 @@ static inline uint32_t order_class(const struct xc_job *j, const uint8_t *key)
 	return kind * ORDER_BLOCKS + (j->hdr_len + j->body_len + 4 + 9 + 63) / 64;
 }
 
-/* order[0..n): the jobs by kind, and by blocks of SHA-1 within a kind, the longest first, so that work-items of as many
- * lanes as there may be end together and have equal work in all lanes: no lane without a hash beside those with one, F8
- * beside F8. Jobs that are alike stay in their order. key[slot] for all slots that jobs name; a job is shorter than
- * ARENA_SLOT_LEN. False, and order is left alone, if the jobs are all alike. */
+/* Sorts the jobs into order[0..n): by kind, then by SHA-1 blocks, longest first. So the lanes of a
+ * work-item end together and do equal work: none without a hash next to one with a hash, F8 next to
+ * F8. Equal jobs keep their order. key[slot] must cover all slots that jobs name; a job must be
+ * shorter than ARENA_SLOT_LEN. Returns false, with order unchanged, if all jobs are equal. */
 bool order_jobs(uint32_t *order, const struct xc_job *job, uint32_t n, const uint8_t *key);
 
 #endif

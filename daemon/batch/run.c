@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The choice of engine for a batch (batch/run.h). One runner belongs to one worker; it allocates only when created.
- * A device that fails, or leaves a job without a verdict, costs time and never a packet: the batch is run again
- * serially from the untouched input. After DEVICE_ERRORS_MAX failures in a row, or at once when it hangs, the device is
- * lost: for all workers, and said once. */
+/* The choice of engine for a batch (batch/run.h). Each worker owns one runner, which allocates only
+ * at creation. A device that fails, or leaves a job without a verdict, costs time but no packet:
+ * the serial engine runs the batch again from the unchanged input. After DEVICE_ERRORS_MAX failures
+ * in a row, or at once if it hangs, the device is lost for all workers, and one log line says so.
+ */
 #include "batch/run.h"
 
 #include <assert.h>
@@ -17,35 +18,37 @@
 #include "batch/calibrate.h"
 
 #define DEVICE_ERRORS_MAX 3u
-/* Reading the clock twice costs a tenth of a packet: of small batches that go serially one in so many is timed, for all of them. */
+/* Reading the clock twice costs a tenth of a packet. So only one in so many small serial batches is
+ * timed, and represents the others. */
 #define TIMED_FROM  16u
 #define TIMED_EVERY 16u
 
-/* What a key slot asks of an engine, noted when it changes, so that a batch's choice needs no look into the slots. */
+/* Engine requirements of a key slot, recorded when it changes, so that choosing an engine reads no
+ * slots. */
 struct slot_note {
 	uint8_t can;  /* a bit for each device */
-	uint8_t kind; /* a bit for each enum batch_class; none: CM, NULL or plain */
-	bool odd;     /* a key that is not for every device, or has a kind */
+	uint8_t kind; /* a bit for each enum batch_class; none = CM, NULL or plain */
+	bool odd;     /* a key that some device does not support, or that has a kind */
 };
 
 struct device {
 	struct batch_device *shared;
 	struct engine_queue *q;
-	uint32_t depth; /* batches that it takes at once */
+	uint32_t depth; /* batches it accepts at once */
 	int64_t turn;   /* smooth weighted round robin */
 	uint32_t errors_in_row;
 	struct batch_device_counters counters;
 };
 
-/* A batch on its way. */
+/* A batch in flight. */
 struct flight {
 	struct batch b;
-	struct device *d;  /* NULL: serially */
-	uint32_t device_n; /* jobs of it that are the device's; less than b.n: the batch is split */
+	struct device *d;  /* NULL: serial */
+	uint32_t device_n; /* number of jobs for the device; if less than b.n, the batch is split */
 	bool flying;       /* submitted, and not collected */
-	bool whole;        /* the device did them */
+	bool whole;        /* the device processed them */
 	bool clock;
-	uint64_t ns, device_ns; /* time that was spent on it */
+	uint64_t ns, device_ns; /* time spent on it */
 };
 
 struct batch_runner {
@@ -54,17 +57,19 @@ struct batch_runner {
 	const struct engine_ops *serial_ops;
 	struct engine_queue *serial;
 	struct arena arena;
-	struct slot_note *note;                 /* [key_slots] */
-	uint32_t odd;                           /* of them; 0: batches need no survey */
-	uint32_t least;                         /* no device is worth a smaller batch */
-	uint32_t untimed, untimed_jobs;         /* batches, and their jobs, since one was timed */
+	struct slot_note *note; /* [key_slots] */
+	/* number of such slots; 0: batches need no survey */
+	uint32_t odd;
+	uint32_t least;                         /* smallest batch for which any device pays */
+	uint32_t untimed, untimed_jobs;         /* batches and jobs since the last timed one */
 	struct flight flight[ENGINE_DEPTH_MAX]; /* [depth], a ring */
 	uint32_t depth, oldest, flying;
-	/* For batches that are split; [slots] each, and each batch has the part that it has of the arena's jobs. */
+	/* For split batches. [slots] each; a batch uses the part that corresponds to its place in
+	 * the arena's jobs. */
 	struct xc_job *saved;      /* all the batch's jobs */
-	struct xc_job *serial_job; /* those that the device cannot do */
+	struct xc_job *serial_job; /* those the device does not support */
 	uint32_t *serial_status;
-	uint32_t *device_at, *serial_at; /* where each came from */
+	uint32_t *device_at, *serial_at; /* original position of each job */
 	struct batch_counters counters;
 };
 
@@ -85,7 +90,8 @@ static const char *device_name(const struct device *d)
 
 static void run_serial(struct batch_runner *r, struct batch *b)
 {
-	/* The serial engine gives every job a verdict; what it could not do did not authenticate. */
+	/* The serial engine gives every job a verdict. A job it could not process did not
+	 * authenticate. */
 	if (r->serial_ops->run(r->serial, b) == 0)
 		return;
 	for (uint32_t i = 0; i < b->n; i++)
@@ -106,7 +112,7 @@ static void device_lose(struct batch_runner *r, struct device *d, const char *wh
 	uint32_t left = 0;
 
 	if (atomic_exchange(&d->shared->lost, true))
-		return; /* another worker was first, and has said so */
+		return; /* another worker was first and has logged it */
 	for (uint32_t i = 0; i < r->devices; i++)
 		left += !lost(&r->device[i]);
 	log_err("device lost: %s: %s. Its batches go to %s. Packets that waited for it longer than --overload-age allows are dropped, and counted as overload. Restart xcipherd when the device works again",
@@ -136,7 +142,7 @@ static struct batch share_of(const struct flight *f)
 	return (struct batch){.job = f->b.job, .status = f->b.status, .n = f->device_n};
 }
 
-/* What the device's share came to, which goes serially if that is nothing. */
+/* The result of the device's share. If it failed, the share is run serially. */
 static void device_ended(struct batch_runner *r, struct flight *f, int err)
 {
 	struct batch dev = share_of(f);
@@ -158,7 +164,7 @@ static void device_ended(struct batch_runner *r, struct flight *f, int err)
 	count(&d->counters.jobs, dev.n);
 }
 
-/* Sets the device's share going. A device that takes one batch at a time has done it then. */
+/* Starts the device's share. A device that takes one batch at a time has finished it on return. */
 static void device_start(struct batch_runner *r, struct flight *f)
 {
 	const struct engine_ops *ops = f->d->shared->ops;
@@ -185,8 +191,9 @@ static uint32_t place(const struct batch_runner *r, const struct flight *f)
 	return (uint32_t)(f->b.job - r->arena.job);
 }
 
-/* Some jobs for the device, the rest serial. The device may only know jobs and statuses in the arena, so its share
- * moves to the front there, and everything is put back when it is done. */
+/* Some jobs go to the device, the others run serially. The device may only access jobs and statuses
+ * in the arena. So its share moves to the front there, and everything moves back when it is done.
+ */
 static void split_start(struct batch_runner *r, struct flight *f)
 {
 	uint32_t at = place(r, f), serial_n = f->b.n - f->device_n;
@@ -210,7 +217,7 @@ static void split_end(struct batch_runner *r, struct flight *f)
 	const uint32_t at = place(r, f), *device_at = r->device_at + at;
 	uint32_t *status = f->b.status;
 
-	/* device_at[i] >= i, so going backwards overwrites no status that is still to be moved. */
+	/* device_at[i] >= i: going backwards overwrites no status that still has to move. */
 	for (uint32_t i = f->device_n; i-- > 0;)
 		status[device_at[i]] = status[i];
 	for (uint32_t i = 0; i < f->b.n - f->device_n; i++)
@@ -218,13 +225,13 @@ static void split_end(struct batch_runner *r, struct flight *f)
 	memcpy(f->b.job, r->saved + at, f->b.n * sizeof(*f->b.job));
 }
 
-/* --- Choice ------------------------------------------------------------------------------------------------------ */
+/* --- Choice ------------------------------------------------------------------------------------ */
 
 static struct slot_note job_note(const struct batch_runner *r, const struct xc_job *j)
 {
 	const struct slot_note *rx, *tx;
 
-	/* An unknown slot is for the serial engine, which refuses it. */
+	/* The serial engine refuses unknown slots. */
 	if (j->rx_key >= r->arena.key_slots || j->tx_key >= r->arena.key_slots)
 		return (struct slot_note){0};
 	rx = &r->note[j->rx_key];
@@ -232,7 +239,8 @@ static struct slot_note job_note(const struct batch_runner *r, const struct xc_j
 	return (struct slot_note){.can = rx->can & tx->can, .kind = rx->kind | tx->kind};
 }
 
-/* What the batch's jobs that device d can do have in common (all jobs for d < 0); their number. */
+/* The common properties of the jobs that device d supports (all jobs for d < 0). Returns their
+ * number. */
 static uint32_t survey(
 	const struct batch_runner *r, const struct batch *b, int d, struct slot_note *sum)
 {
@@ -259,12 +267,13 @@ static enum batch_class class_of(uint8_t classes)
 	return BATCH_MIXED;
 }
 
-/* The device whose turn it is among those where this batch is quicker than serially, and how many of the jobs it can do; -1:
- * none. Smooth weighted round robin: each candidate gains its weight, the one that has most pays for all. */
+/* Chooses among the devices that are faster than the serial engine for this batch. Returns -1 if
+ * there is none; *n: number of jobs it supports. Smooth weighted round robin: each candidate gains
+ * its weight, and the one with the most pays for all. */
 static int choose(struct batch_runner *r, const struct batch *b, uint32_t *jobs)
 {
 	uint32_t n[BATCH_DEVICES_MAX];
-	/* As it is mostly. Slots without a key are no matter: any engine refuses them. */
+	/* The usual case. Slots without a key do not matter: any engine refuses them. */
 	struct slot_note all = {.can = 0xff, .kind = 1u << BATCH_CM}, own;
 	int64_t sum = 0;
 	int best = -1;
@@ -294,7 +303,7 @@ static int choose(struct batch_runner *r, const struct batch *b, uint32_t *jobs)
 	return best;
 }
 
-/* Notes which jobs the device can do and which not. */
+/* Lists which jobs the device supports, and which not. */
 static void share(struct batch_runner *r, const struct flight *f, int d)
 {
 	uint32_t at = place(r, f), device_n = at, serial_n = at;
@@ -317,7 +326,7 @@ static void untimed(struct batch_runner *r, uint32_t n)
 	r->untimed_jobs += n;
 }
 
-/* A small serial batch stands for those before it that were not timed. */
+/* A timed small batch represents those before it that were not timed. */
 static void took(struct batch_runner *r, const struct flight *f)
 {
 	uint64_t ns = f->ns;
@@ -356,7 +365,7 @@ static void flight_start(struct batch_runner *r, struct flight *f, const struct 
 		f->ns = clock_mono_ns() - start;
 }
 
-/* The device's share was collected, with this result, and this much time was spent. */
+/* Called when the device's share was collected, with its result and the time spent. */
 static void flight_landed(struct batch_runner *r, struct flight *f, int err, uint64_t start)
 {
 	uint64_t took;
@@ -430,7 +439,7 @@ void batch_run(struct batch_runner *r, struct batch *b)
 	batch_finish(r);
 }
 
-/* --- Keys -------------------------------------------------------------------------------------------------------- */
+/* --- Keys -------------------------------------------------------------------------------------- */
 
 static uint8_t key_class(const struct xc_key *k)
 {
@@ -445,7 +454,7 @@ static void note_keys(struct batch_runner *r, uint32_t slot)
 		const struct xc_key *k = &r->arena.key[s], *plain = &r->arena.key[s & 1];
 		struct slot_note note = {.kind = key_class(k)};
 
-		/* An engine can do a pair of keys if it can do each of them. */
+		/* An engine supports a pair of keys if it supports each of them. */
 		for (uint32_t i = 0; i < r->devices; i++)
 			if (r->device[i].shared->ops->can(r->device[i].q, k, plain) &&
 				r->device[i].shared->ops->can(r->device[i].q, plain, k))
@@ -467,7 +476,7 @@ int batch_runner_key_changed(struct batch_runner *r, uint32_t slot)
 		struct device *d = &r->device[i];
 		int dev = lost(d) ? 0 : d->shared->ops->key_changed(d->q, slot);
 
-		/* A device that did not take a key would make nonsense of its packets. */
+		/* A device that rejected a key would corrupt its packets. */
 		if (dev) {
 			count(&r->counters.device_errors, 1);
 			count(&d->counters.errors, 1);
@@ -484,13 +493,13 @@ void batch_runner_key_wipe(struct batch_runner *r, uint32_t slot)
 		return;
 	secmem_wipe(&r->arena.key[slot], 2 * sizeof(*r->arena.key));
 	(void)r->serial_ops->key_changed(r->serial, slot);
-	/* Also a device that failed still holds its copy. */
+	/* A failed device still holds its copy. */
 	for (uint32_t i = 0; i < r->devices; i++)
 		(void)r->device[i].shared->ops->key_changed(r->device[i].q, slot);
 	note_keys(r, slot);
 }
 
-/* --- Life -------------------------------------------------------------------------------------------------------- */
+/* --- Life -------------------------------------------------------------------------------------- */
 
 static int scratch_create(struct batch_runner *r)
 {
@@ -508,7 +517,7 @@ static int scratch_create(struct batch_runner *r)
 		: -ENOMEM;
 }
 
-/* Measures a device, or takes what is fixed; only the first runner does. */
+/* Measures a device, or takes fixed sizes. Only the first runner does. */
 static void device_measure(struct batch_runner *r, struct device *d)
 {
 	struct calibration c = {.device = d->shared,
@@ -539,7 +548,7 @@ static int devices_create(struct batch_runner *r, const struct batch_runner_conf
 			break;
 		r->devices++;
 		d->depth = d->shared->ops->depth ? d->shared->ops->depth(d->shared->engine) : 1;
-		/* One that takes fewer than may be in flight is waited for each time. */
+		/* A device with fewer batches in flight than configured is waited for each time. */
 		if (d->depth < r->depth)
 			d->depth = 1;
 	}

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Made-up packets (batch/sample.h): random bytes behind an RTP or RTCP header, protected by srtp/ref under the
- * receiving key, and the job that goes with them. Same seed, same packet. */
+/* Generated packets (batch/sample.h): random bytes after an RTP or RTCP header, protected by
+ * srtp/ref under the receiving key, and the matching job. The same seed gives the same packet. */
 #include "batch/sample.h"
 
 #include "srtp/ref.h"
 
-/* Sebastiano Vigna's splitmix64: public domain, good enough for test data, used for nothing else. */
+/* Sebastiano Vigna's splitmix64: public domain, for test data only. */
 uint64_t sample_random(uint64_t *state)
 {
 	uint64_t z = *state += 0x9e3779b97f4a7c15;
@@ -90,7 +90,7 @@ void sample_make(struct xc_job *job, const struct arena *a, uint32_t slot, const
 	};
 	packet_write(plain, s, job, &rnd);
 
-	/* The same job the other way round: from plain to the receiving key. */
+	/* The reverse job: from plain to the receiving key. */
 	protect = *job;
 	protect.in_off = 0;
 	protect.out_off = job->in_off;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Made-up packets for trying engines: the self-test, the calibration, tests and benchmarks. Packets are protected by
- * srtp/ref, so they authenticate. Not for the packet path. */
+/* Generated packets for engines: self-test, calibration, tests and benchmarks. srtp/ref protects
+ * them, so they authenticate. Not for the packet path. */
 #ifndef BATCH_SAMPLE_H
 #define BATCH_SAMPLE_H
 
@@ -16,14 +16,14 @@ struct sample {
 	uint32_t in_skew; /* bytes beyond ARENA_HEADROOM at which the packet starts */
 	uint8_t rx_mki_len, tx_mki_len;
 	uint64_t rx_index, tx_index;
-	uint64_t seed; /* everything else */
+	uint64_t seed; /* determines everything else */
 };
 
-/* Keys that only samples use: another seed, other keys. */
+/* Keys for samples only, generated from the seed. */
 void sample_master(struct srtp_master *m, enum srtp_suite_id suite, uint64_t seed);
 /* Writes the job for packet slot `slot`, and its packet into the arena's input. */
 void sample_make(struct xc_job *job, const struct arena *a, uint32_t slot, const struct sample *s);
-/* Whether two results of a job are equal where the layout says what they are: the MKI's gap is not looked at. */
+/* Whether two results of a job are equal where the layout defines them: ignores the MKI's gap. */
 bool sample_equal(
 	const struct xc_job *job, const struct arena *a, const uint8_t *x, const uint8_t *y);
 /* Bytes of the packet on the wire on one side of the job. */

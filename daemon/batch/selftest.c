@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The self-test: every pair of suites that an engine says it can, RTP and RTCP, clear and encrypted bodies, good and
- * damaged packets, odd lengths, against srtp/ref. Runs once when an engine is opened, on an arena of its own. An
- * engine that fails it is not used: it may be wrong, the relay may not. */
+/* The self-test: every pair of suites that an engine supports, RTP and RTCP, clear and encrypted
+ * bodies, good and damaged packets, odd lengths, compared with srtp/ref. Runs once when an engine
+ * is opened, on its own arena. An engine that fails it is not used. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,15 +18,15 @@ struct selftest {
 	const struct engine_ops *ops;
 	struct engine_queue *q;
 	struct arena a;
-	uint8_t *want; /* results of the reference, laid out as the arena's */
+	uint8_t *want; /* results of the reference, in the arena's layout */
 	uint32_t want_status[SLOTS];
 	char *err;
 	size_t err_len;
 	uint64_t rnd;
 };
 
-/* Each suite has two pairs, one to receive with and one to send with. Suite 0 is plain: its pairs are filled with
- * zeroes, as every plain pair is. */
+/* Each suite has two pairs, for receiving and for sending. Suite 0 is plain: its pairs are zeroes,
+ * as every plain pair is. */
 static uint32_t rx_slot(int suite)
 {
 	return 4 * (uint32_t)suite;
@@ -55,7 +55,7 @@ static int keys_make(struct selftest *t)
 	return err ? -EIO : 0;
 }
 
-/* A bit of the packet, anywhere: header, body, word, MKI gap excepted, tag. */
+/* Flips a bit anywhere in the packet except the MKI gap: header, body, word, tag. */
 static void damage(struct selftest *t, const struct xc_job *j)
 {
 	const struct xc_key *k = &t->a.key[j->rx_key];
@@ -111,7 +111,7 @@ static int job_check(const struct selftest *t, uint32_t n)
 	return -EIO;
 }
 
-/* One batch: everything that is received under one suite. */
+/* One batch: all packets received under one suite. */
 static int from_suite(struct selftest *t, int rx)
 {
 	struct batch b = {.job = t->a.job, .status = t->a.status};

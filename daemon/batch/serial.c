@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The serial engine: OpenSSL's libcrypto, packet by packet, every suite. For batches too small for a dispatch, and for
- * what a device failed at. It allocates only when keys change. A job that does not fit into its packet slots or names
- * keys it was not told of does not authenticate: nothing is written for it. RFC 3711 4, 6188, 7714 8 and 9. */
+/* The serial engine: OpenSSL's libcrypto, one packet at a time, every suite. For batches too small
+ * for a dispatch, and for batches that a device failed at. Allocates only when keys change. A job
+ * that exceeds its packet slots, or names unannounced keys, does not authenticate, and nothing is
+ * written for it. RFC 3711 4, 6188, 7714 8 and 9. */
 
-/* The packet path starts HMAC from stored SHA-1 states; only the low-level calls can. Duplicating an EVP_MAC context
- * for every packet costs more than hashing the packet does. */
+/* The packet path starts HMAC from stored SHA-1 states, which only the low-level calls allow.
+ * Duplicating an EVP_MAC context per packet costs more than hashing the packet. */
 #define OPENSSL_SUPPRESS_DEPRECATED
 #include "batch/engine.h"
 
@@ -139,8 +140,8 @@ static bool slot_valid(const struct xc_key *k)
 		(k->cipher != XC_CIPHER_AES_F8 && (k->rounds == 12 || k->rounds == 14));
 }
 
-/* The context anew, or the one there is if it is of the same cipher: setting another key into it allocates nothing, and with a
- * key derivation rate keys change on the packet path. */
+/* Creates the context, or reuses one of the same cipher: setting another key allocates nothing, and
+ * with a key derivation rate, keys change on the packet path. */
 static bool ctx_load(EVP_CIPHER_CTX **ctx, const EVP_CIPHER *cipher, const uint8_t *key)
 {
 	if (*ctx && EVP_CIPHER_CTX_get0_cipher(*ctx) == cipher)
@@ -162,15 +163,15 @@ static int key_load(struct engine_queue *q, uint32_t slot)
 	const EVP_CIPHER *cipher;
 
 	k->ready = false;
-	/* No key, nothing to keep of the last one. */
+	/* No key: remove everything of the previous one. */
 	if (!slot_valid(x) || x->cipher == XC_CIPHER_NULL)
 		key_drop(k);
 	if (x->valid == 0)
-		return 0; /* wiped: nothing is wrong with that */
+		return 0; /* wiped: not an error */
 	if (!slot_valid(x))
 		return -EINVAL;
 	if (x->cipher != XC_CIPHER_NULL) {
-		/* The raw key is the first of the round keys (FIPS-197 5.2). */
+		/* The first round key is the raw key (FIPS-197 5.2). */
 		cipher = q->e->cipher[mode_of[x->cipher]][(x->rounds - 10) / 2];
 		if (!ctx_load(&k->ctx, cipher, x->rk))
 			return -ENOMEM;
@@ -198,7 +199,7 @@ static bool serial_can(
 	return slot_valid(rx) && slot_valid(tx);
 }
 
-/* --- One job ----------------------------------------------------------------------------------------------------- */
+/* --- One job ----------------------------------------------------------------------------------- */
 
 /* One direction of a job. */
 struct side {
@@ -220,7 +221,7 @@ static uint32_t max_u32(uint32_t a, uint32_t b)
 	return a > b ? a : b;
 }
 
-/* Bytes from the packet's start to the end of all that is read or written of it. */
+/* Offset of the end of all bytes read or written, from the packet's start. */
 static uint64_t side_end(const struct xc_job *j, const struct xc_key *k, uint32_t tag_off)
 {
 	uint64_t body_end = (uint64_t)j->hdr_len + j->body_len + 4; /* with SRTCP's word */
@@ -245,7 +246,7 @@ static bool job_fits(const struct engine_queue *q, const struct xc_job *j)
 		fits_slot(j->out_off, side_end(j, &a->key[j->tx_key], j->tx_tag_off), a->slots);
 }
 
-/* RFC 2104 from the two stored states; the outer message is one block, so it is padded here. */
+/* RFC 2104 from the two stored states. The outer message is one block, so it is padded here. */
 static void hmac(uint8_t mac[20], const struct xc_key *k, const uint8_t *msg, size_t len,
 	const uint8_t word[4])
 {
@@ -310,8 +311,8 @@ static bool ecb_block(EVP_CIPHER_CTX *ctx, uint8_t out[16], const uint8_t in[16]
 	return EVP_EncryptUpdate(ctx, out, &n, in, 16) == 1 && n == 16;
 }
 
-/* RFC 3711 4.1.1: E(k, IV), E(k, IV + 1) ... The counter blocks are made here and enciphered in one call, for setting
- * an IV through EVP's CTR mode costs more than enciphering a packet does. */
+/* RFC 3711 4.1.1: E(k, IV), E(k, IV + 1) ... The counter blocks are built here and encrypted in one
+ * call: setting an IV through EVP's CTR mode costs more than encrypting a packet. */
 static bool cm(const struct side *s, uint8_t *dst, const uint8_t *src, size_t len)
 {
 	enum { CHUNK = 512 };
@@ -364,7 +365,7 @@ static bool f8(
 	return true;
 }
 
-/* CM, F8, NULL: both ways the same. dst and src may be equal. */
+/* CM, F8, NULL: encryption equals decryption. dst and src may be equal. */
 static bool cipher(
 	const struct side *s, const uint8_t *hdr, uint8_t *dst, const uint8_t *src, size_t len)
 {
@@ -378,8 +379,8 @@ static bool cipher(
 	return cm(s, dst, src, len);
 }
 
-/* RFC 7714 8.2, 9.2, 9.3: header, a clear body and SRTCP's word are additional data, in this order. enc: the tag is
- * written; else it is compared. hdr_len bytes of header are only authenticated. */
+/* RFC 7714 8.2, 9.2, 9.3: header, a clear body and SRTCP's word are additional data, in this order.
+ * enc: writes the tag; otherwise compares it. hdr_len bytes of header are only authenticated. */
 static bool gcm(const struct side *s, bool enc, const uint8_t *pkt, uint8_t *dst,
 	const uint8_t *src, const struct xc_job *job, uint8_t *tag)
 {
@@ -428,7 +429,7 @@ static bool receive(
 	return cipher(s, src, dst + job->hdr_len, src + job->hdr_len, job->body_len);
 }
 
-/* Encrypts dst where it is, and writes tag and word. */
+/* Encrypts dst in place, and writes tag and word. */
 static bool send_out(const struct side *s, const struct xc_job *job, uint8_t *dst)
 {
 	size_t len = (size_t)job->hdr_len + job->body_len;
@@ -473,7 +474,8 @@ static bool job_run(struct engine_queue *q, const struct xc_job *job)
 		put_be32(rx.word, (uint32_t)(rx.index >> 16));
 		put_be32(tx.word, (uint32_t)(tx.index >> 16));
 	} else {
-		/* The received word is what the peer authenticated: behind the body, with AEAD behind the tag. */
+		/* The received word is the authenticated one: after the body, with AEAD after the
+		 * tag. */
 		if (rx.x->auth == XC_AUTH_GCM)
 			memcpy(rx.word, src + job->rx_tag_off + rx.x->tag_len, 4);
 		else if (!is_plain(rx.x))

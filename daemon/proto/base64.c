@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Base64 (RFC 4648 4) of key material. Only lengths and the verdict "valid or not" may be seen in the time it takes, so
- * characters are mapped by arithmetic. Bits left over in the last character are ignored: phones differ there. */
+/* Base64 (RFC 4648 4) of key material. Only lengths and the verdict "valid or not" may be seen in
+ * the time it takes, so characters are mapped by arithmetic. Bits left over in the last character
+ * are ignored: phones differ there. */
 #include "proto/base64.h"
 
 #include <errno.h>

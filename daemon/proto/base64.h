@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Base64 (RFC 4648 4) for keys: the value of a character decides neither a branch nor a table index. Pure. */
+/* Base64 (RFC 4648 4) for keys: the value of a character decides neither a branch nor a table
+ * index. Pure. */
 #ifndef PROTO_BASE64_H
 #define PROTO_BASE64_H
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* HEP version 3: "HEP3", the length of all, then chunks of vendor (0), type, length and value. Pure. */
+/* HEP version 3: "HEP3", the length of all, then chunks of vendor (0), type, length and value.
+ * Pure. */
 #include "proto/hep.h"
 
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* HTTP/1.1 requests (RFC 9112). Refused are, other than many servers do: bare line feeds, folded lines, blanks before a
- * colon, a length together with chunks or twice, transfer codings other than chunked. Chunk extensions and trailers are
- * checked for their form and forgotten. Pure. */
+/* HTTP/1.1 requests (RFC 9112). Refused are, other than many servers do: bare line feeds, folded
+ * lines, blanks before a colon, a length together with chunks or twice, transfer codings other than
+ * chunked. Chunk extensions and trailers are checked for their form and forgotten. Pure. */
 #include "proto/http.h"
 
 #include <errno.h>
@@ -10,7 +10,7 @@
 #define CHUNK_LINE_MAX 256u /* size and extensions */
 #define TRAILER_MAX    4096u
 
-/* --- Characters ------------------------------------------------------------------------------------------------ */
+/* --- Characters -------------------------------------------------------------------------------- */
 
 static bool is_token_char(char c)
 {
@@ -35,7 +35,8 @@ static bool is_text(struct str s)
 	return true;
 }
 
-/* The line at buf's start without its end: what it takes with it; 0: it has no end; -EBADMSG: not CR LF. */
+/* The line at buf's start without its end: what it takes with it; 0: it has no end; -EBADMSG: not
+ * CR LF. */
 static int cut_line(struct str *line, struct str buf)
 {
 	const char *lf = buf.len ? memchr(buf.s, '\n', buf.len) : NULL;
@@ -48,7 +49,7 @@ static int cut_line(struct str *line, struct str buf)
 	return (int)(lf - buf.s) + 1;
 }
 
-/* --- Heads ----------------------------------------------------------------------------------------------------- */
+/* --- Heads ------------------------------------------------------------------------------------- */
 
 int http_head_end(struct str buf, size_t *line)
 {
@@ -69,7 +70,8 @@ int http_head_end(struct str buf, size_t *line)
 	return 0;
 }
 
-/* What a target says: a path, or a whole URI, whose host counts instead of the field (RFC 9112 3.2.2). "*" is a path here. */
+/* What a target says: a path, or a whole URI, whose host counts instead of the field (RFC 9112
+ * 3.2.2). "*" is a path here. */
 static int parse_target(struct http_head *out, struct str target)
 {
 	static const char *const schemes[] = {"http://", "https://"};
@@ -259,7 +261,7 @@ int http_head_parse(struct http_head *out, struct str head)
 	return at == head.len ? judge(out) : 400;
 }
 
-/* --- Bodies ---------------------------------------------------------------------------------------------------- */
+/* --- Bodies ------------------------------------------------------------------------------------ */
 
 void http_body_init(struct http_body *b, const struct http_head *h, size_t max)
 {
@@ -366,7 +368,7 @@ int http_body_read(struct http_body *b, char *buf, size_t *len)
 	return 0;
 }
 
-/* --- Replies --------------------------------------------------------------------------------------------------- */
+/* --- Replies ----------------------------------------------------------------------------------- */
 
 const char *http_reason(int status)
 {

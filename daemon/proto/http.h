@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* HTTP/1.1 requests (RFC 9110, RFC 9112): heads and bodies. Strict: what two parsers could read in two ways is refused, since
- * that is how requests are smuggled past proxies. Pure. */
+/* HTTP/1.1 requests (RFC 9110, RFC 9112): heads and bodies. Strict: what two parsers could read in
+ * two ways is refused, since that is how requests are smuggled past proxies. Pure. */
 #ifndef PROTO_HTTP_H
 #define PROTO_HTTP_H
 
@@ -35,14 +35,15 @@ struct http_head {               /* slices of what was parsed */
 	struct http_field field[HTTP_FIELDS_MAX];
 };
 
-/* Where the head in buf ends; each call may bring more bytes than the last. *line: where the last line begins, 0 at first.
- * Length with the empty line; 0: it does not end yet; -EBADMSG: a line that does not end in CR LF; -EMSGSIZE: longer than
- * HTTP_HEAD_MAX. */
+/* Where the head in buf ends; each call may bring more bytes than the last. *line: where the last
+ * line begins, 0 at first. Length with the empty line; 0: it does not end yet; -EBADMSG: a line
+ * that does not end in CR LF; -EMSGSIZE: longer than HTTP_HEAD_MAX. */
 int http_head_end(struct str buf, size_t *line);
 /* A whole head. 0, or the status it is to be refused with. */
 int http_head_parse(struct http_head *out, struct str head);
-/* The value of the only field of that name, s NULL if there is none. For those that must be there at most once, which
- * http_head_parse() sees to: Authorization, Host, Origin, Sec-WebSocket-Key and the like. */
+/* The value of the only field of that name, s NULL if there is none. For those that must be there
+ * at most once, which http_head_parse() sees to: Authorization, Host, Origin, Sec-WebSocket-Key and
+ * the like. */
 struct str http_head_field(const struct http_head *h, const char *name);
 /* One by one the members of all lists in fields of that name (RFC 9110 5.6.1). False: no more. */
 struct http_list {
@@ -72,8 +73,9 @@ struct http_body {
 };
 
 void http_body_init(struct http_body *b, const struct http_head *h, size_t max);
-/* buf: *len bytes from the first one behind the head. 1: the body is buf[0, b->len), and behind it is what begins at b->at;
- * 0: more bytes are needed, behind those that are left, *len; -EBADMSG; -EMSGSIZE: longer than max. */
+/* buf: *len bytes from the first one behind the head. 1: the body is buf[0, b->len), and behind it
+ * is what begins at b->at; 0: more bytes are needed, behind those that are left, *len; -EBADMSG;
+ * -EMSGSIZE: longer than max. */
 int http_body_read(struct http_body *b, char *buf, size_t *len);
 
 /* "Not Found" */

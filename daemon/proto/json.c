@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* JSON (RFC 8259). Read in one pass into the pool, strings without escapes as slices of the message; by hand, because the library
- * for it writes beyond its buffers when memory runs out, and a message may come from anybody who reaches the HTTP server. Written
- * by hand, because replies may hold bytes that are no UTF-8 (tags, Call-IDs) and must become valid JSON all the same. A
- * repeated key: the last one wins. Pure. */
+/* JSON (RFC 8259). Read in one pass into the pool, strings without escapes as slices of the
+ * message; by hand, because the library for it writes beyond its buffers when memory runs out, and
+ * a message may come from anybody who reaches the HTTP server. Written by hand, because replies may
+ * hold bytes that are no UTF-8 (tags, Call-IDs) and must become valid JSON all the same. A repeated
+ * key: the last one wins. Pure. */
 #include "proto/ngval.h"
 
 #include <errno.h>
@@ -76,7 +77,8 @@ static size_t put_utf8(char *out, uint32_t c)
 	return len;
 }
 
-/* What stands behind a backslash at p: what it takes there, 0 if it is wrong. It never takes less than it gives. */
+/* What stands behind a backslash at p: what it takes there, 0 if it is wrong. It never takes less
+ * than it gives. */
 static size_t unescape(const char *p, size_t len, char *out, size_t *n)
 {
 	static const char from[] = "\"\\/bfnrt", to[] = "\"\\/\b\f\n\r\t";
@@ -190,7 +192,8 @@ static int read_real(struct reader *r, bool minus, double v, int64_t *out)
 	if (v != 0)
 		v = exponent < 0 ? v / pow(10, -exponent) : v * pow(10, exponent);
 	v = minus ? -v : v;
-	/* 2^63 is exact as a double; what is below it and not below -2^63 fits. No number is neither. */
+	/* 2^63 is exact as a double; what is below it and not below -2^63 fits. No number is
+	 * neither. */
 	if (!(v >= -9223372036854775808.0 && v < 9223372036854775808.0))
 		return -EBADMSG;
 	*out = (int64_t)v;

@@ -222,8 +222,8 @@ struct ng_request {
 	struct str command_text;
 	struct str call_id, from_tag, to_tag, via_branch;
 	struct str to_call_id; /* connect */
-	uint16_t
-		sip_code; /* status of the SIP reply that carried this SDP; 0 = a request, or unknown */
+	/* status of the SIP reply that carried this SDP; 0 = a request, or unknown */
+	uint16_t sip_code;
 	struct str sdp;
 	uint64_t flags;    /* bit per enum ng_flag */
 	uint32_t replace;  /* bit per enum ng_replace */

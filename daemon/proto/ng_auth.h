@@ -25,7 +25,8 @@
 #define NG_MAC_DIGITS (2 * NG_MAC_LEN)
 #define NG_SIGNATURE  (1u + 10u + 1u + NG_MAC_DIGITS) /* bytes a cookie grows by */
 
-/* How far a request's time may be from the daemon's clock, either way. Covers the error of both clocks and all retransmissions. */
+/* How far a request's time may be from the daemon's clock, either way. Covers the error of both
+ * clocks and all retransmissions. */
 #define NG_AUTH_WINDOW_S 30u
 
 struct ng_keys { /* in secure memory; the first key signs, all keys verify */

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The keys "codec" and "sdp-attr" of an ng request, and the flags that say the same in one word ("codec-strip-PCMA",
- * "sdp-attr-remove-audio-ptime"). Pure. */
+/* The keys "codec" and "sdp-attr" of an ng request, and the flags that say the same in one word
+ * ("codec-strip-PCMA", "sdp-attr-remove-audio-ptime"). Pure. */
 #include "proto/ng_int.h"
 
-/* These mean something only where media is transcoded: the second kind is missed, and the reply says so. */
+/* These mean something only where media is transcoded: the second kind is missed, and the reply
+ * says so. */
 enum { CODEC_NOTHING = -1, CODEC_MISSED = -2 };
 
 static bool codec_op(int *op, struct str name)
@@ -99,7 +100,7 @@ void ng_set_codec_tree(struct ng_parser *x, const struct ngval *v)
 	}
 }
 
-/* --- Attributes ---------------------------------------------------------------------------------------------------- */
+/* --- Attributes -------------------------------------------------------------------------------- */
 
 struct attr_place {
 	enum sdp_attr_op op;
@@ -209,7 +210,7 @@ void ng_set_attr_tree(struct ng_parser *x, const struct ngval *v)
 	}
 }
 
-/* --- Flags --------------------------------------------------------------------------------------------------------- */
+/* --- Flags ------------------------------------------------------------------------------------- */
 
 /* "strip-PCMA": the first word, and what follows. */
 static struct str word_of(struct str *rest)

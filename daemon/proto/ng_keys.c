@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What an ng message says, key by key. There are two ways to give flags, as keys and as one raw string ("rtpp-flags"), and in both
- * most values can be given under a key or as one flat word. All of them end in the same setters of ng_words.c through the one table
- * of keys below. The raw string is read last: the script's own words win. Pure. */
+/* What an ng message says, key by key. There are two ways to give flags, as keys and as one raw
+ * string ("rtpp-flags"), and in both most values can be given under a key or as one flat word. All
+ * of them end in the same setters of ng_words.c through the one table of keys below. The raw string
+ * is read last: the script's own words win. Pure. */
 #include "proto/ng_int.h"
 
 #include <stddef.h>
@@ -260,7 +261,8 @@ void ng_unknown(struct ng_parser *x, struct str word)
 	x->unknown_count++;
 }
 
-/* Each word is compared with some hundred, and nobody who means well says thousands: they would hold all others up. */
+/* Each word is compared with some hundred, and nobody who means well says thousands: they would
+ * hold all others up. */
 bool ng_too_many(struct ng_parser *x)
 {
 	if (x->words < NG_WORDS_MAX) {

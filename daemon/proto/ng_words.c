@@ -83,7 +83,8 @@ static bool set_suite_order(uint8_t order[SUITE_COUNT], struct str names)
 	return known;
 }
 
-/* Given but of unknown suites only it still stands: then nothing will do, and the warning says why. */
+/* Given but of unknown suites only it still stands: then nothing will do, and the warning says why.
+ */
 static bool set_require(struct ng_sdes *s, struct str names)
 {
 	uint8_t order[SUITE_COUNT];
@@ -436,8 +437,9 @@ bool ng_set_transport(struct ng_parser *x, struct str value)
 
 /* --- Words that stand for themselves ------------------------------------------------------- */
 
-/* Known to ng, and nothing to do for us (why == NULL): it is what we do anyway, or concerns what we do not have and nobody misses.
- * With why the script's author must know: it goes into the reply's warning. man/xcipher-ng.7 has a row for each; a test compares. */
+/* Known to ng, and nothing to do for us (why == NULL): it is what we do anyway, or concerns what we
+ * do not have and nobody misses. With why the script's author must know: it goes into the reply's
+ * warning. man/xcipher-ng.7 has a row for each; a test compares. */
 static const struct ng_known words[] = {
 	{"no-passthrough", NULL},
 	{"unidirectional", NULL},

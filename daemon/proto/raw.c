@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Recognises datagrams of a protocol, and first ones of a party (RFC 6347 4.1, RFC 8855 5.1, ITU-T T.38 7 and 9.1). */
+/* Recognises datagrams of a protocol, and first ones of a party (RFC 6347 4.1, RFC 8855 5.1, ITU-T
+ * T.38 7 and 9.1). */
 #include "proto/raw.h"
 
 #define UDPTL_FIRST_MAX 256u /* sequence numbers begin at 0; some packets may have been lost */
@@ -9,9 +10,11 @@
 #define DTLS_RECORD_LEN 13
 #define BFCP_HEADER_LEN 12
 #define BFCP_PRIMITIVES 18 /* 1 to 18: RFC 8855 5.1 */
-#define BFCP_FIRST      8 /* those below are codes of CoAP requests, which have the same first byte */
+/* those below are codes of CoAP requests, which have the same first byte */
+#define BFCP_FIRST 8
 
-/* An open type in aligned PER: its length in one or two octets, up to 16K, and the octets. The place behind it, 0 = malformed. */
+/* An open type in aligned PER: its length in one or two octets, up to 16K, and the octets. The
+ * place behind it, 0 = malformed. */
 static size_t field(const uint8_t *p, size_t at, size_t len, size_t *start, size_t *size)
 {
 	if (at >= len)
@@ -37,7 +40,8 @@ static bool is_ifp(const uint8_t *p, size_t len)
 	return data ? len >= 3 && (p[0] & 0x20 || p[1] > 0) : len <= 3;
 }
 
-/* UDPTLPacket in aligned PER: sequence number, the primary IFP packet, then previous IFP packets or FEC. Up to the last byte. */
+/* UDPTLPacket in aligned PER: sequence number, the primary IFP packet, then previous IFP packets or
+ * FEC. Up to the last byte. */
 static bool opens_udptl(const uint8_t *p, size_t len)
 {
 	size_t start = 0, size = 0, at = len < 5 ? 0 : field(p, 2, len, &start, &size);
@@ -83,8 +87,8 @@ static bool is_dtls(const uint8_t *p, size_t len)
 		p[1] == 0xfe && len >= DTLS_RECORD_LEN + (size_t)be16(p + 11);
 }
 
-/* Version 2 is BFCP over UDP; 1 was its first drafts. The payload is counted in words. The low bits of the first byte are flags of
- * responses and fragments, and reserved ones. */
+/* Version 2 is BFCP over UDP; 1 was its first drafts. The payload is counted in words. The low bits
+ * of the first byte are flags of responses and fragments, and reserved ones. */
 static bool is_bfcp(const uint8_t *p, size_t len)
 {
 	return len >= BFCP_HEADER_LEN && (p[0] >> 5 == 2 || p[0] >> 5 == 1) && !(p[0] & 7) &&

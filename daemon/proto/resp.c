@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* See resp.h. The elements of an array are neighbours in node[]: they are reserved when the array's length is read, and parsed
- * after that. A length that the input or node[] cannot hold ends the parsing before anything is reserved. */
+/* See resp.h. The elements of an array are neighbours in node[]: they are reserved when the array's
+ * length is read, and parsed after that. A length that the input or node[] cannot hold ends the
+ * parsing before anything is reserved. */
 #include "proto/resp.h"
 
 #include <errno.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* RTCP reports (RFC 3550 6.4.1, 6.4.2) and what they mean for ears (ITU-T G.107, much simplified). Lengths are compared with
- * what is left before they are believed. Pure. */
+/* RTCP reports (RFC 3550 6.4.1, 6.4.2) and what they mean for ears (ITU-T G.107, much simplified).
+ * Lengths are compared with what is left before they are believed. Pure. */
 #include "proto/rtcp.h"
 
 #include <errno.h>

@@ -30,8 +30,8 @@ struct rtcp_info {
  * truncated packet ends it. 0, or -EBADMSG if it has no report. */
 int rtcp_read(struct rtcp_info *out, const uint8_t *p, size_t len);
 
-/* Removes feedback (RFC 4585: types 205 and 206) from a compound packet, in place. Returns the new length, 0 if nothing is left.
- * Keeps a malformed packet and everything after it. */
+/* Removes feedback (RFC 4585: types 205 and 206) from a compound packet, in place. Returns the new
+ * length, 0 if nothing is left. Keeps a malformed packet and everything after it. */
 size_t rtcp_drop_feedback(uint8_t *p, size_t len);
 
 /* Estimated opinion score, 100 to 500 for MOS 1 to 5: the E-model's rating (ITU-T G.107) for G.711,

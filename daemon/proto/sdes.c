@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* a=crypto lines (RFC 4568 9.1): tag, suite, inline keys, session parameters. What we cannot do (FEC, unknown parameters that
- * are mandatory) is refused with its own reason, so that the next line of the offer is taken instead. Every copy of key
- * material made here is wiped. */
+/* a=crypto lines (RFC 4568 9.1): tag, suite, inline keys, session parameters. What we cannot do
+ * (FEC, unknown parameters that are mandatory) is refused with its own reason, so that the next
+ * line of the offer is taken instead. Every copy of key material made here is wiped. */
 #include "proto/sdes.h"
 
 #include "base/secmem.h"
@@ -34,7 +34,8 @@ static enum sdes_err parse_lifetime(uint64_t *out, struct str text)
 	return SDES_OK;
 }
 
-/* "value:length": a decimal number, to be written big-endian into that many bytes (RFC 4568 6.1). */
+/* "value:length": a decimal number, to be written big-endian into that many bytes (RFC 4568 6.1).
+ */
 static enum sdes_err parse_mki(struct srtp_master *m, struct str text)
 {
 	struct str value = str_cut(&text, ':');

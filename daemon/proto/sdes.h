@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* a=crypto lines (RFC 4568), without the "a=crypto:". Pure. Results hold key material: wipe them. */
+/* a=crypto lines (RFC 4568), without the "a=crypto:". Pure. Results hold key material: wipe them.
+ */
 #ifndef PROTO_SDES_H
 #define PROTO_SDES_H
 
@@ -10,8 +11,8 @@
 
 struct sdes {
 	uint32_t tag; /* 1 to 9 digits */
-	struct srtp_master
-		master; /* suite, key, salt, MKI, lifetime, and the line's KDR and UNAUTHENTICATED_SRTP */
+	/* suite, key, salt, MKI, lifetime, and the line's KDR and UNAUTHENTICATED_SRTP */
+	struct srtp_master master;
 	uint8_t more;    /* number of further keys of this line, at most SDES_MAX_KEYS - 1, */
 	uint8_t more_at; /* and the index of the first in the bag passed to sdes_parse() */
 	bool unencrypted_srtp, unencrypted_srtcp;
@@ -33,16 +34,19 @@ enum sdes_err {
 	SDES_ERR_KEY_METHOD, /* not inline: */
 	SDES_ERR_MANY_KEYS,  /* more inline keys than there is room for */
 	SDES_ERR_LIFETIME,
-	SDES_ERR_MKI, /* also: several keys without MKIs, or with equal ones, or of different lengths */
+	/* also: several keys without MKIs, or with equal ones, or of different lengths */
+	SDES_ERR_MKI,
 	SDES_ERR_FEC, /* FEC_ORDER, FEC_KEY: FEC streams are not supported */
-	SDES_ERR_PARAM, /* an unknown mandatory session parameter (RFC 4568 6.3.7), or an unsupported one */
+	/* an unknown mandatory session parameter (RFC 4568 6.3.7), or an unsupported one */
+	SDES_ERR_PARAM,
 };
 
 /* Accepts base64 with or without padding, lifetime "2^n" or decimal, MKI "value:length". Appends
  * further keys to the bag; bag NULL: there must be none. Writes *out and the bag only with SDES_OK.
  */
 enum sdes_err sdes_parse(struct sdes *out, struct sdes_bag *bag, struct str value);
-/* pad: base64 with "=" (some phones need it). lifetime: append "|2^31" to keys without one. bag: as for sdes_parse(). */
+/* pad: base64 with "=" (some phones need it). lifetime: append "|2^31" to keys without one. bag: as
+ * for sdes_parse(). */
 void sdes_write(
 	struct sbuf *b, const struct sdes *s, const struct sdes_bag *bag, bool pad, bool lifetime);
 const char *sdes_err_text(enum sdes_err e);

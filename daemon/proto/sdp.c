@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Session descriptions (RFC 4566, RFC 8866) to slices of their text, in one pass. Liberal in what phones get wrong without
- * harm (line ends, blanks, unknown lines, order), and one error with its line for what cannot be right. Keeps every line
- * for sdp_write(); copies no text. */
+/* Session descriptions (RFC 4566, RFC 8866) to slices of their text, in one pass. Liberal in what
+ * phones get wrong without harm (line ends, blanks, unknown lines, order), and one error with its
+ * line for what cannot be right. Keeps every line for sdp_write(); copies no text. */
 #include "proto/sdp.h"
 
 static const struct {
@@ -117,7 +117,8 @@ const struct sdp_line *sdp_attr(const struct sdp_line *from, struct str name)
 	return NULL;
 }
 
-/* From the right, so that a user name with blanks in it does no harm. Empty when nothing is left. */
+/* From the right, so that a user name with blanks in it does no harm. Empty when nothing is left.
+ */
 static struct str last_word(struct str *rest)
 {
 	size_t end;
@@ -129,7 +130,8 @@ static struct str last_word(struct str *rest)
 	return (struct str){rest->s + rest->len, end - rest->len};
 }
 
-/* Network type, address type, address with TTL and count. A name or an unknown network leaves family 0. */
+/* Network type, address type, address with TTL and count. A name or an unknown network leaves
+ * family 0. */
 static void parse_addr(struct endpoint *out, struct str net, struct str addr)
 {
 	struct str bare = str_cut(&addr, '/');
@@ -148,7 +150,8 @@ static enum sdp_err parse_origin(struct sdp *s, const struct sdp_line *l)
 	s->origin_version = last_word(&rest);
 	s->origin_id = last_word(&rest);
 	s->origin_user = str_trim(rest);
-	/* An empty user name is seen in the wild, but then its blank is there: else a word is missing. */
+	/* An empty user name is seen in the wild, but then its blank is there: else a word is
+	 * missing. */
 	if (s->origin_id.len == 0 || (s->origin_user.len == 0 && l->value.s[0] != ' '))
 		return SDP_ERR_ORIGIN;
 	parse_addr(&s->origin_addr, net, addr);
@@ -192,8 +195,8 @@ static enum sdp_err parse_media(struct sdp_media *m, struct sdp_line *l)
 	return SDP_OK;
 }
 
-/* RFC 3605: port, and an address if it differs. Only the first line counts. A malformed one counts as
- * absent: the default port applies, and sdp_write() replaces the line. */
+/* RFC 3605: port, and an address if it differs. Only the first line counts. A malformed one counts
+ * as absent: the default port applies, and sdp_write() replaces the line. */
 static void parse_rtcp(struct sdp_media *m, const struct sdp_line *l)
 {
 	struct str rest = l->arg;
@@ -472,7 +475,7 @@ enum sdp_err sdp_parse(struct sdp *out, struct pool *p, struct str body, uint32_
 	return err;
 }
 
-/* --- Codecs --------------------------------------------------------------------------------------------------- */
+/* --- Codecs ------------------------------------------------------------------------------------ */
 
 struct str sdp_static_codec(uint32_t type)
 {

@@ -68,7 +68,8 @@ enum sdp_proto sdp_proto_make(bool secure, bool feedback); /* one of the four RT
 
 enum sdp_dir { SDP_DIR_SENDRECV, SDP_DIR_SENDONLY, SDP_DIR_RECVONLY, SDP_DIR_INACTIVE };
 struct str sdp_dir_name(enum sdp_dir dir); /* "sendrecv" */
-/* Whether this is a name in .invalid, which never exists (RFC 2606 2): a form of hold (RFC 6157 3.1). */
+/* Whether this is a name in .invalid, which never exists (RFC 2606 2): a form of hold (RFC 6157
+ * 3.1). */
 bool sdp_is_invalid_name(struct str name);
 
 struct sdp_line {
@@ -82,8 +83,8 @@ struct sdp_line {
 
 struct sdp_conn {
 	bool present;
-	struct endpoint
-		addr; /* port 0; family 0 if it is a host name or of an unknown network type */
+	/* port 0; family 0 if it is a host name or of an unknown network type */
+	struct endpoint addr;
 	struct sdp_line *line;
 };
 
@@ -95,8 +96,8 @@ struct sdp_media {
 	struct str proto_text;
 	enum sdp_proto proto;
 	struct str formats; /* the rest of the m= line */
-	struct sdp_conn
-		conn; /* its own, else the session's; present = false if both are missing (port 0 only) */
+	/* its own, else the session's; present = false if both are missing (port 0 only) */
+	struct sdp_conn conn;
 	bool own_conn;
 	bool hold; /* c= has no usable address: 0.0.0.0, :: or a name in .invalid, without ICE */
 	enum sdp_dir dir; /* its own, else the session's; with hold it does not receive */
@@ -126,7 +127,7 @@ struct sdp {
  * removed. A malformed a=rtcp counts as absent. */
 enum sdp_err sdp_parse(struct sdp *out, struct pool *p, struct str body, uint32_t *line);
 
-/* --- Writing: the original, with these edits ----------------------------------------------------------------- */
+/* --- Writing: the original, with these edits --------------------------------------------------- */
 
 struct sdp_media_edit {
 	bool keep;            /* not relayed: left unchanged, except for keys of other mechanisms */
@@ -139,16 +140,16 @@ struct sdp_media_edit {
 	bool keep_dtls; /* keep DTLS attributes: the terminals do the handshake with each other */
 	bool rtcp_mux;  /* write a=rtcp-mux */
 	bool drop_rtcp_mux; /* remove any a=rtcp-mux, a=rtcp-mux-only */
-	const struct str *
-		crypto; /* a=crypto values to write, after "a=crypto:"; they replace all present ones */
+	/* a=crypto values to write, after "a=crypto:"; they replace all present ones */
+	const struct str *crypto;
 	uint32_t crypto_count;
 	bool keep_feedback; /* keep a=rtcp-fb; otherwise remove it (towards AVP) */
 	uint32_t mid;       /* a=mid to write if there is none; 0 = none */
 	bool drop_mid;      /* remove a=mid: another m-line already has that name */
-	struct str
-		direction; /* direction that replaces the present one, such as "sendonly"; s = NULL: unchanged */
-	const struct sdp_media_edit
-		*twin;   /* a second m-line for the same media, with these edits; NULL: none */
+	/* direction that replaces the present one, such as "sendonly"; s = NULL: unchanged */
+	struct str direction;
+	/* a second m-line for the same media, with these edits; NULL: none */
+	const struct sdp_media_edit *twin;
 	bool twin_first; /* write the second one before this one */
 };
 
@@ -176,7 +177,8 @@ struct str sdp_static_codec(uint32_t type);
  * if it is not among the first few. */
 struct str sdp_first_codec(const struct sdp_media *m);
 
-/* First attribute of this name at media or session level; NULL if none. Iterate with from = previous->next. */
+/* First attribute of this name at media or session level; NULL if none. Iterate with from =
+ * previous->next. */
 const struct sdp_line *sdp_attr(const struct sdp_line *from, struct str name);
 
 #endif

@@ -14,7 +14,8 @@ struct section {
 	bool rtp;
 	struct str name[TYPES]; /* of each payload type, as in its rtpmap */
 	bool strip[TYPES],
-		voice[TYPES]; /* what the rules say of that, looked up once: an m= line may be long */
+		/* what the rules say of that, looked up once: an m= line may be long */
+		voice[TYPES];
 	uint8_t rank[TYPES];
 	bool gone[TYPES];
 };
@@ -48,7 +49,7 @@ static struct str rest_of(struct str s, size_t from)
 	return (struct str){s.s + from, s.len - from};
 }
 
-/* --- Codecs ------------------------------------------------------------------------------------------------------- */
+/* --- Codecs ------------------------------------------------------------------------------------ */
 
 /* "8 ..." behind rtpmap:, fmtp: or rtcp-fb:. -1: none of these. */
 static int type_of(struct str value, struct str *rest)
@@ -71,7 +72,8 @@ static int type_line(struct str line, struct str *rest)
 	return -1;
 }
 
-/* One channel is what is meant where none are given (RFC 8866 6.6): "PCMA/8000/1" is "PCMA/8000". */
+/* One channel is what is meant where none are given (RFC 8866 6.6): "PCMA/8000/1" is "PCMA/8000".
+ */
 static struct str without_one_channel(struct str name)
 {
 	struct str channels = name;
@@ -173,8 +175,8 @@ static bool has_rate(const struct section *s, const bool types[TYPES], struct st
 	return false;
 }
 
-/* Telephone events have the clock rate of an audio codec (RFC 4733 2.1). They go with the last codec of their rate, if an audio
- * codec of another rate stays. */
+/* Telephone events have the clock rate of an audio codec (RFC 4733 2.1). They go with the last
+ * codec of their rate, if an audio codec of another rate stays. */
 static void drop_orphans(struct section *s, const bool stays[TYPES])
 {
 	bool voice = false;
@@ -286,7 +288,7 @@ static void codecs_look(struct section *s, const struct sdp_filter *f, uint32_t 
 	(void)mark(s, f, formats, emptied);
 }
 
-/* --- Attributes --------------------------------------------------------------------------------------------------- */
+/* --- Attributes -------------------------------------------------------------------------------- */
 
 static bool in_section(const struct sdp_attr_rule *r, const struct section *s)
 {
@@ -297,7 +299,8 @@ static bool in_section(const struct sdp_attr_rule *r, const struct section *s)
 	return str_eq_nocase(r->section, s->kind);
 }
 
-/* Named whole ("fmtp:101 0-15"), up to its first value ("fmtp:101"), or by its name ("fmtp", "fmtp:"). */
+/* Named whole ("fmtp:101 0-15"), up to its first value ("fmtp:101"), or by its name ("fmtp",
+ * "fmtp:"). */
 static bool is_attr(const struct sdp_attr_rule *r, struct str line)
 {
 	struct str whole, head, name, attr = r->attr;
@@ -358,7 +361,7 @@ static void write_added(
 	}
 }
 
-/* --- Sections ------------------------------------------------------------------------------------------------------ */
+/* --- Sections ---------------------------------------------------------------------------------- */
 
 static void write_section(struct sbuf *b, const struct section *s, const struct sdp_filter *f)
 {

@@ -20,10 +20,10 @@ struct sdp_codec_rule {
 enum sdp_attr_op { SDP_ATTR_ADD, SDP_ATTR_REMOVE, SDP_ATTR_SUBSTITUTE };
 struct sdp_attr_rule {
 	enum sdp_attr_op op;
-	struct str
-		section; /* "session" (or "global", "none"), or a media type such as "audio"; empty: any */
-	struct str
-		attr; /* text after "a=": the whole line; remove and substitute also accept the name */
+	/* "session" (or "global", "none"), or a media type such as "audio"; empty: any */
+	struct str section;
+	/* text after "a=": the whole line; remove and substitute also accept the name */
+	struct str attr;
 	struct str with; /* substitute: the replacement */
 };
 
@@ -32,7 +32,8 @@ struct sdp_filter {
 	struct sdp_codec_rule codec[SDP_RULES_MAX];
 	struct sdp_attr_rule attr[SDP_RULES_MAX];
 	uint32_t codecs, attrs;
-	bool single; /* keep only the first codec of each m-line, telephone events and comfort noise */
+	/* keep only the first codec of each m-line, telephone events and comfort noise */
+	bool single;
 };
 
 /* Returns the new text, in the pool; body itself if nothing changes; s = NULL if out of memory.

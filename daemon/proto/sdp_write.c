@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* A parsed session description, written back line by line with edits (RFC 4566, 3605, 4568, 5761, 8839, 8842). A line that
- * no edit names is copied byte for byte and keeps its place. Media that are kept must not lose what they had from session
- * level, so they get their own copy of what changes there. */
+/* A parsed session description, written back line by line with edits (RFC 4566, 3605, 4568, 5761,
+ * 8839, 8842). A line that no edit names is copied byte for byte and keeps its place. Media that
+ * are kept must not lose what they had from session level, so they get their own copy of what
+ * changes there. */
 #include "proto/sdp.h"
 
-/* Of what goes at session level, so many lines are copied to media that stay: ICE and DTLS have a dozen (RFC 8839, RFC 8842). */
+/* Of what goes at session level, so many lines are copied to media that stay: ICE and DTLS have a
+ * dozen (RFC 8839, RFC 8842). */
 #define REMOVED_MAX 32u
 
 struct writer {
@@ -99,8 +101,9 @@ static bool name_begins(const struct sdp_line *l, struct str with)
 		str_eq_nocase((struct str){l->name.s, with.len}, with);
 }
 
-/* Further addresses of a media. ICE (RFC 8839 5, RFC 8840; trickle ICE included) and what came before it (a=alt, MS-ICE), RFC 6947,
- * RFC 4570, RFC 5760, and the realms of optimal media routing (3GPP TS 29.079), by which others would go round us. */
+/* Further addresses of a media. ICE (RFC 8839 5, RFC 8840; trickle ICE included) and what came
+ * before it (a=alt, MS-ICE), RFC 6947, RFC 4570, RFC 5760, and the realms of optimal media routing
+ * (3GPP TS 29.079), by which others would go round us. */
 static bool is_ice(const struct sdp_line *l)
 {
 	static const struct str names[] = {{"candidate", 9}, {"remote-candidates", 17},
@@ -121,8 +124,9 @@ static bool is_dtls(const struct sdp_line *l)
 	return name_in(l, names, ARRAY_LEN(names));
 }
 
-/* Key management that no terminal may use through us: k= (RFC 8866 5.12: discard it), key-mgmt (RFC 4567), ZRTP (RFC 6189),
- * cryptoscale (MS-SDPEXT). SDES of media that we do not relay is a=crypto, which is not in here. */
+/* Key management that no terminal may use through us: k= (RFC 8866 5.12: discard it), key-mgmt (RFC
+ * 4567), ZRTP (RFC 6189), cryptoscale (MS-SDPEXT). SDES of media that we do not relay is a=crypto,
+ * which is not in here. */
 static bool is_other_key(struct str name)
 {
 	static const struct str names[] = {
@@ -134,8 +138,9 @@ static bool is_other_key(struct str name)
 	return false;
 }
 
-/* Capabilities (RFC 5939, 6871, 7006): other addresses, transports, keys and attributes, one of which the answer may choose instead
- * of the m-line. We take no part in that, so that the answer must not either. */
+/* Capabilities (RFC 5939, 6871, 7006): other addresses, transports, keys and attributes, one of
+ * which the answer may choose instead of the m-line. We take no part in that, so that the answer
+ * must not either. */
 static bool is_capability(const struct sdp_line *l)
 {
 	static const struct str names[] = {{"csup", 4}, {"creq", 4}, {"acap", 4}, {"tcap", 4},
@@ -167,8 +172,8 @@ static bool is_never_passed(const struct sdp_line *l)
 		is_key_declared(l);
 }
 
-/* RFC 8843: media that share one transport. Ours do not, and an answer must not name a group that it
- * did not form. a=bundle-only says that the media has no transport of its own. */
+/* RFC 8843: media that share one transport. Ours do not, and an answer must not name a group that
+ * it did not form. a=bundle-only says that the media has no transport of its own. */
 static bool is_bundle(const struct sdp_line *l)
 {
 	struct str rest = l->arg;
@@ -187,7 +192,7 @@ static bool is_removed_anywhere(const struct writer *w, const struct sdp_line *l
 	return (w->e->remove_ice && is_ice(l)) || (w->e->remove_dtls && is_dtls(l));
 }
 
-/* --- Session level ------------------------------------------------------------------------------------------- */
+/* --- Session level ----------------------------------------------------------------------------- */
 
 static void put_origin(const struct writer *w, const struct sdp_line *l)
 {
@@ -216,7 +221,8 @@ static void put_origin(const struct writer *w, const struct sdp_line *l)
 	put_eol(w);
 }
 
-/* These have no place at session level (RFC 4568 5.1.1, RFC 3605 2.1, RFC 5761 8, RFC 8858): a key, an address of nobody's. */
+/* These have no place at session level (RFC 4568 5.1.1, RFC 3605 2.1, RFC 5761 8, RFC 8858): a key,
+ * an address of nobody's. */
 static bool is_of_media(const struct sdp_line *l)
 {
 	static const struct str names[] = {
@@ -252,7 +258,7 @@ static void put_session(const struct writer *w)
 	}
 }
 
-/* --- Media that stay ------------------------------------------------------------------------------------------ */
+/* --- Media that stay --------------------------------------------------------------------------- */
 
 static void put_kept(const struct writer *w, const struct sdp_media *m)
 {
@@ -275,7 +281,7 @@ static void put_kept(const struct writer *w, const struct sdp_media *m)
 			put_line(w, w->removed[i]);
 }
 
-/* --- Media that we relay -------------------------------------------------------------------------------------- */
+/* --- Media that we relay ----------------------------------------------------------------------- */
 
 struct done {
 	bool rtcp, mux, crypto, direction;

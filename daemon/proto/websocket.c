@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* WebSocket frames and messages (RFC 6455 5). A client that sends unmasked frames, reserved bits or opcodes, lengths that are
- * longer than they need be, control frames in pieces, or text that is no UTF-8, is told so by a code. No extensions. A message
- * is put together in the buffer that its frames came in, so it costs no more memory than its longest length. Pure. */
+/* WebSocket frames and messages (RFC 6455 5). A client that sends unmasked frames, reserved bits or
+ * opcodes, lengths that are longer than they need be, control frames in pieces, or text that is no
+ * UTF-8, is told so by a code. No extensions. A message is put together in the buffer that its
+ * frames came in, so it costs no more memory than its longest length. Pure. */
 #include "proto/websocket.h"
 
 #include <errno.h>
@@ -53,7 +54,8 @@ static void unmask(struct ws_reader *r, uint8_t *p, size_t len)
 	r->masked = (r->masked + (uint32_t)(len & 3)) & 3;
 }
 
-/* A frame's head and, of control frames, all of it: its opcode, 0 if it is not whole, or negative. */
+/* A frame's head and, of control frames, all of it: its opcode, 0 if it is not whole, or negative.
+ */
 static int begin_frame(struct ws_reader *r, const uint8_t *buf, size_t len, uint8_t *opcode)
 {
 	const uint8_t *p = buf + r->at;

@@ -43,13 +43,15 @@ struct ws_reader {
 	size_t control_len;
 };
 
-/* buf: *len bytes. WS_TEXT (well-formed UTF-8) or WS_BINARY: a message is buf[0, r->len), call ws_reader_next() when
- * done with it; WS_PING, WS_PONG, WS_CLOSE: its payload is r->control; 0: more bytes are needed, behind those that are
- * left, *len; negative: enum ws_code, negated, to close with. */
+/* buf: *len bytes. WS_TEXT (well-formed UTF-8) or WS_BINARY: a message is buf[0, r->len), call
+ * ws_reader_next() when done with it; WS_PING, WS_PONG, WS_CLOSE: its payload is r->control; 0:
+ * more bytes are needed, behind those that are left, *len; negative: enum ws_code, negated, to
+ * close with. */
 int ws_read(struct ws_reader *r, uint8_t *buf, size_t *len);
 void ws_reader_next(struct ws_reader *r);
 
-/* What a Close frame's payload says: a code that may be sent back, WS_CODE_NO_STATUS, or what is wrong, negated. */
+/* What a Close frame's payload says: a code that may be sent back, WS_CODE_NO_STATUS, or what is
+ * wrong, negated. */
 int ws_close_code(const uint8_t *payload, size_t len);
 
 /* The head of a whole message from a server, or of a control frame: returns its length. */

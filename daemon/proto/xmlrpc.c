@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* XML-RPC as far as telling somebody needs it: strings go out, escaped; of the reply only success or fault matters, so it is
- * looked through, not parsed: nothing of it is ever acted upon. Pure. */
+/* XML-RPC as far as telling somebody needs it: strings go out, escaped; of the reply only success
+ * or fault matters, so it is looked through, not parsed: nothing of it is ever acted upon. Pure. */
 #include "proto/xmlrpc.h"
 
 #include <errno.h>
@@ -47,7 +47,8 @@ static struct str behind(struct str text, struct str word)
 	return (struct str){at, (size_t)(text.s + text.len - at)};
 }
 
-/* The text of the value that comes next: between the end of a tag and the beginning of another, the first that is not empty. */
+/* The text of the value that comes next: between the end of a tag and the beginning of another, the
+ * first that is not empty. */
 static struct str next_text(struct str rest)
 {
 	while (rest.len) {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* XML-RPC (xmlrpc.com/spec): a call with strings for parameters, and what a reply says of its success. Pure. */
+/* XML-RPC (xmlrpc.com/spec): a call with strings for parameters, and what a reply says of its
+ * success. Pure. */
 #ifndef PROTO_XMLRPC_H
 #define PROTO_XMLRPC_H
 

@@ -16,8 +16,8 @@ struct srtp_master {
 	 * parameters remains the same key: it gets another slot, and no index is reset. */
 	uint8_t kdr; /* session keys change every 2^kdr packets, 1 to SRTP_KDR_MAX; 0 = never */
 	bool no_rtp_auth; /* UNAUTHENTICATED_SRTP; not with AEAD suites */
-	uint64_t
-		lifetime; /* packets that SRTP and SRTCP may protect; 0 = the limit of RFC 3711 9.2 */
+	/* packets that SRTP and SRTCP may protect; 0 = the limit of RFC 3711 9.2 */
+	uint64_t lifetime;
 };
 #define SRTP_KDR_MAX 24 /* RFC 3711 4.3.1, RFC 4568 6.3.1 */
 
@@ -27,8 +27,8 @@ struct srtp_session_keys {
 	uint8_t salt[SUITE_MAX_SALT_LEN];
 };
 
-/* The session keys of SRTP (rtcp = false) or SRTCP; r: the packet index DIV the key derivation rate (RFC 3711 4.3.1), 0 without
- * one. 0, or -EINVAL for an unknown suite. */
+/* The session keys of SRTP (rtcp = false) or SRTCP; r: the packet index DIV the key derivation rate
+ * (RFC 3711 4.3.1), 0 without one. 0, or -EINVAL for an unknown suite. */
 int srtp_kdf(struct srtp_session_keys *out, const struct srtp_master *m, bool rtcp, uint64_t r);
 
 /* Fills the two key slots of a context, pair[0] for SRTP and pair[1] for SRTCP, for any engine:

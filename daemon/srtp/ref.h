@@ -15,8 +15,8 @@
 uint32_t srtp_ref_job(
 	const struct xc_job *job, const struct xc_key *keys, const uint8_t *in, uint8_t *out);
 
-/* Whether the received packet of an HMAC-SHA1 key authenticates with a tag of tag_len bytes, up to 20, at rx_tag_off, regardless of
- * the key's tag length. Does not decrypt. */
+/* Whether the received packet of an HMAC-SHA1 key authenticates with a tag of tag_len bytes, up to
+ * 20, at rx_tag_off, regardless of the key's tag length. Does not decrypt. */
 bool srtp_ref_tag_fits(
 	const struct xc_job *job, const struct xc_key *key, uint32_t tag_len, const uint8_t *in);
 

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The replay window (RFC 3711 3.3.2). Pure; checking only reads, so that nothing changes before a packet has authenticated. */
+/* The replay window (RFC 3711 3.3.2). Pure; checking only reads, so that nothing changes before a
+ * packet has authenticated. */
 #include "srtp/replay.h"
 
-/* The window is a ring of bits: bit index % window says whether that index was added, for the last window indexes. */
+/* The window is a ring of bits: bit index % window says whether that index was added, for the last
+ * window indexes. */
 static uint64_t window_of(const struct replay *r)
 {
 	return 64 * (uint64_t)r->words;

@@ -9,10 +9,12 @@
 #define SUITE_MAX_SALT_LEN 14
 #define SUITE_MAX_TAG_LEN  16
 #define SUITE_MAX_MKI_LEN  128 /* bytes in a packet (RFC 4568 9.2) */
-/* An MKI is a number. Signalling refuses numbers above 16 bytes, so any bytes before the last 16 are zeroes and are not stored. */
+/* An MKI is a number. Signalling refuses numbers above 16 bytes, so any bytes before the last 16
+ * are zeroes and are not stored. */
 #define SUITE_MKI_KEPT 16
 
-/* In the order in which generated offers prefer them. X(id, name, alias, cipher, auth, key, salt, SRTP tag, SRTCP tag, RFC) */
+/* In the order in which generated offers prefer them. X(id, name, alias, cipher, auth, key, salt,
+ * SRTP tag, SRTCP tag, RFC) */
 #define SRTP_SUITES(X)                                                                            \
 	X(AEAD_AES_256_GCM, "AEAD_AES_256_GCM", "", GCM, GCM, 32, 12, 16, 16, "RFC 7714")         \
 	X(AEAD_AES_128_GCM, "AEAD_AES_128_GCM", "", GCM, GCM, 16, 12, 16, 16, "RFC 7714")         \
@@ -62,7 +64,8 @@ static inline uint32_t srtp_mki_kept(uint32_t len)
 	return min_u32(len, SUITE_MKI_KEPT);
 }
 
-/* Whether the len bytes of a packet are this MKI. It is public, so the comparison need not be constant-time. */
+/* Whether the len bytes of a packet are this MKI. It is public, so the comparison need not be
+ * constant-time. */
 static inline bool srtp_mki_is(
 	const uint8_t *packet, const uint8_t kept[SUITE_MKI_KEPT], uint32_t len)
 {
