@@ -81,7 +81,7 @@ int log_level(void)
 	return atomic_load(&level_max);
 }
 
-/* --- Where lines go ---------------------------------------------------------------------------- */
+/* --- Where lines go --------------------------------------------------------------------------- */
 
 static const char *printable(char out[NAME_MAX_LEN], struct str s)
 {
@@ -157,7 +157,7 @@ static void put(int level, const struct log_about *about, const char *line)
 		line);
 }
 
-/* --- Lines ------------------------------------------------------------------------------------- */
+/* --- Lines ------------------------------------------------------------------------------------ */
 
 /* Counts a line. True if this second has room for it. Reports first how many lines were suppressed.
  */

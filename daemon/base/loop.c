@@ -53,7 +53,7 @@ int loop_create(struct loop **out)
 	return 0;
 }
 
-/* --- Descriptors ------------------------------------------------------------------------------- */
+/* --- Descriptors ------------------------------------------------------------------------------ */
 
 int loop_io_add(
 	struct loop *l, struct loop_io **out, int fd, uint32_t events, loop_io_fn *fn, void *arg)
@@ -105,7 +105,7 @@ void loop_io_remove(struct loop_io *io)
 	}
 }
 
-/* --- Timers ------------------------------------------------------------------------------------ */
+/* --- Timers ----------------------------------------------------------------------------------- */
 
 /* Saturates: a timer beyond the clock's range never fires, rather than at once. */
 static uint64_t behind(uint64_t now, uint64_t after_ns)
@@ -199,7 +199,7 @@ static void timers_serve(struct loop *l)
 	}
 }
 
-/* --- Running ----------------------------------------------------------------------------------- */
+/* --- Running ---------------------------------------------------------------------------------- */
 
 static void bury(struct loop *l)
 {

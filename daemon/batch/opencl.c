@@ -50,7 +50,7 @@ struct engine_queue {
 	struct opencl_copy *copy; /* NULL: zero-copy */
 };
 
-/* --- The engine -------------------------------------------------------------------------------- */
+/* --- The engine ------------------------------------------------------------------------------- */
 
 /* Four AES blocks per instruction. */
 static bool vaes_usable(const struct opencl_device *dev)
@@ -170,7 +170,7 @@ static const char *opencl_device(const struct engine *e)
 	return e->name;
 }
 
-/* --- Queues ------------------------------------------------------------------------------------ */
+/* --- Queues ----------------------------------------------------------------------------------- */
 
 static void opencl_queue_destroy(struct engine_queue *q)
 {
@@ -384,7 +384,7 @@ static int opencl_queue_create(
 	return 0;
 }
 
-/* --- Work -------------------------------------------------------------------------------------- */
+/* --- Work ------------------------------------------------------------------------------------- */
 
 static bool key_can(const struct xc_key *k)
 {

@@ -57,7 +57,7 @@ struct opencl_copy {
 	bool hangs;
 };
 
-/* --- Waiting ----------------------------------------------------------------------------------- */
+/* --- Waiting ---------------------------------------------------------------------------------- */
 
 /* Not clWaitForEvents(): that has no limit. 0, -EIO, -EAGAIN (not by until_ns) or -ETIMEDOUT (not
  * by hang_ns either). */
@@ -95,7 +95,7 @@ static int event_wait_for(struct opencl_copy *c, cl_event e)
 	return event_wait(c, e, UINT64_MAX, clock_mono_ns() + c->cfg.timeout_ns);
 }
 
-/* --- Life -------------------------------------------------------------------------------------- */
+/* --- Life ------------------------------------------------------------------------------------- */
 
 static cl_int pinned_create(
 	struct opencl_copy *c, struct pinned *m, cl_mem_flags flags, size_t device_len, size_t len)
@@ -299,7 +299,7 @@ uint32_t opencl_copy_flying(const struct opencl_copy *c)
 	return c->flying;
 }
 
-/* --- Keys -------------------------------------------------------------------------------------- */
+/* --- Keys ------------------------------------------------------------------------------------- */
 
 static struct xc_key *ring_pair(const struct opencl_copy *c, uint32_t at)
 {
@@ -361,7 +361,7 @@ int opencl_copy_key(struct opencl_copy *c, uint32_t slot)
 	return clFlush(c->up) ? -EIO : 0;
 }
 
-/* --- Batches ----------------------------------------------------------------------------------- */
+/* --- Batches ---------------------------------------------------------------------------------- */
 
 static uint32_t max_u32_of(uint32_t a, uint32_t b)
 {

@@ -225,7 +225,7 @@ static void split_end(struct batch_runner *r, struct flight *f)
 	memcpy(f->b.job, r->saved + at, f->b.n * sizeof(*f->b.job));
 }
 
-/* --- Choice ------------------------------------------------------------------------------------ */
+/* --- Choice ----------------------------------------------------------------------------------- */
 
 static struct slot_note job_note(const struct batch_runner *r, const struct xc_job *j)
 {
@@ -439,7 +439,7 @@ void batch_run(struct batch_runner *r, struct batch *b)
 	batch_finish(r);
 }
 
-/* --- Keys -------------------------------------------------------------------------------------- */
+/* --- Keys ------------------------------------------------------------------------------------- */
 
 static uint8_t key_class(const struct xc_key *k)
 {
@@ -499,7 +499,7 @@ void batch_runner_key_wipe(struct batch_runner *r, uint32_t slot)
 	note_keys(r, slot);
 }
 
-/* --- Life -------------------------------------------------------------------------------------- */
+/* --- Life ------------------------------------------------------------------------------------- */
 
 static int scratch_create(struct batch_runner *r)
 {

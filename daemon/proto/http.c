@@ -10,7 +10,7 @@
 #define CHUNK_LINE_MAX 256u /* size and extensions */
 #define TRAILER_MAX    4096u
 
-/* --- Characters -------------------------------------------------------------------------------- */
+/* --- Characters ------------------------------------------------------------------------------- */
 
 static bool is_token_char(char c)
 {
@@ -49,7 +49,7 @@ static int cut_line(struct str *line, struct str buf)
 	return (int)(lf - buf.s) + 1;
 }
 
-/* --- Heads ------------------------------------------------------------------------------------- */
+/* --- Heads ------------------------------------------------------------------------------------ */
 
 int http_head_end(struct str buf, size_t *line)
 {
@@ -261,7 +261,7 @@ int http_head_parse(struct http_head *out, struct str head)
 	return at == head.len ? judge(out) : 400;
 }
 
-/* --- Bodies ------------------------------------------------------------------------------------ */
+/* --- Bodies ----------------------------------------------------------------------------------- */
 
 void http_body_init(struct http_body *b, const struct http_head *h, size_t max)
 {
@@ -368,7 +368,7 @@ int http_body_read(struct http_body *b, char *buf, size_t *len)
 	return 0;
 }
 
-/* --- Replies ----------------------------------------------------------------------------------- */
+/* --- Replies ---------------------------------------------------------------------------------- */
 
 const char *http_reason(int status)
 {

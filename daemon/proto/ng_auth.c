@@ -12,7 +12,7 @@
 #define REPLY   STR("xcipher ng reply 1\n")
 #define SECONDS 10u
 
-/* --- Keys -------------------------------------------------------------------------------------- */
+/* --- Keys ------------------------------------------------------------------------------------- */
 
 static int hex_digit(char c)
 {
@@ -55,7 +55,7 @@ int ng_keys_parse(struct ng_keys *out, struct str text, uint32_t *line)
 	return out->n ? 0 : -ENODATA;
 }
 
-/* --- Cookies ----------------------------------------------------------------------------------- */
+/* --- Cookies ---------------------------------------------------------------------------------- */
 
 static void write_hex(char out[NG_MAC_DIGITS + 1], const uint8_t mac[NG_MAC_LEN])
 {
@@ -92,7 +92,7 @@ static bool mac_of(uint8_t out[NG_MAC_LEN], const uint8_t key[NG_KEY_LEN], struc
 	return ok;
 }
 
-/* --- Requests ---------------------------------------------------------------------------------- */
+/* --- Requests --------------------------------------------------------------------------------- */
 
 bool ng_sign_request(char out[NG_SIGNATURE + 1], const struct ng_keys *keys, struct str cookie,
 	uint64_t seconds, struct str body)
@@ -133,7 +133,7 @@ int ng_verify_request(const struct ng_keys *keys, struct str cookie, struct str 
 		: 0;
 }
 
-/* --- Replies ----------------------------------------------------------------------------------- */
+/* --- Replies ---------------------------------------------------------------------------------- */
 
 bool ng_sign_reply(char out[NG_MAC_DIGITS + 1], const uint8_t key[NG_KEY_LEN], struct str request,
 	struct str body)

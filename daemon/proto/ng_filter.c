@@ -100,7 +100,7 @@ void ng_set_codec_tree(struct ng_parser *x, const struct ngval *v)
 	}
 }
 
-/* --- Attributes -------------------------------------------------------------------------------- */
+/* --- Attributes ------------------------------------------------------------------------------- */
 
 struct attr_place {
 	enum sdp_attr_op op;
@@ -210,7 +210,7 @@ void ng_set_attr_tree(struct ng_parser *x, const struct ngval *v)
 	}
 }
 
-/* --- Flags ------------------------------------------------------------------------------------- */
+/* --- Flags ------------------------------------------------------------------------------------ */
 
 /* "strip-PCMA": the first word, and what follows. */
 static struct str word_of(struct str *rest)

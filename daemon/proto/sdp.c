@@ -475,7 +475,7 @@ enum sdp_err sdp_parse(struct sdp *out, struct pool *p, struct str body, uint32_
 	return err;
 }
 
-/* --- Codecs ------------------------------------------------------------------------------------ */
+/* --- Codecs ----------------------------------------------------------------------------------- */
 
 struct str sdp_static_codec(uint32_t type)
 {

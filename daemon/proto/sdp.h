@@ -127,7 +127,7 @@ struct sdp {
  * removed. A malformed a=rtcp counts as absent. */
 enum sdp_err sdp_parse(struct sdp *out, struct pool *p, struct str body, uint32_t *line);
 
-/* --- Writing: the original, with these edits --------------------------------------------------- */
+/* --- Writing: the original, with these edits -------------------------------------------------- */
 
 struct sdp_media_edit {
 	bool keep;            /* not relayed: left unchanged, except for keys of other mechanisms */

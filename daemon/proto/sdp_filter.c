@@ -49,7 +49,7 @@ static struct str rest_of(struct str s, size_t from)
 	return (struct str){s.s + from, s.len - from};
 }
 
-/* --- Codecs ------------------------------------------------------------------------------------ */
+/* --- Codecs ----------------------------------------------------------------------------------- */
 
 /* "8 ..." behind rtpmap:, fmtp: or rtcp-fb:. -1: none of these. */
 static int type_of(struct str value, struct str *rest)
@@ -288,7 +288,7 @@ static void codecs_look(struct section *s, const struct sdp_filter *f, uint32_t 
 	(void)mark(s, f, formats, emptied);
 }
 
-/* --- Attributes -------------------------------------------------------------------------------- */
+/* --- Attributes ------------------------------------------------------------------------------- */
 
 static bool in_section(const struct sdp_attr_rule *r, const struct section *s)
 {
@@ -361,7 +361,7 @@ static void write_added(
 	}
 }
 
-/* --- Sections ---------------------------------------------------------------------------------- */
+/* --- Sections --------------------------------------------------------------------------------- */
 
 static void write_section(struct sbuf *b, const struct section *s, const struct sdp_filter *f)
 {

@@ -192,7 +192,7 @@ static bool is_removed_anywhere(const struct writer *w, const struct sdp_line *l
 	return (w->e->remove_ice && is_ice(l)) || (w->e->remove_dtls && is_dtls(l));
 }
 
-/* --- Session level ----------------------------------------------------------------------------- */
+/* --- Session level ---------------------------------------------------------------------------- */
 
 static void put_origin(const struct writer *w, const struct sdp_line *l)
 {
@@ -258,7 +258,7 @@ static void put_session(const struct writer *w)
 	}
 }
 
-/* --- Media that stay --------------------------------------------------------------------------- */
+/* --- Media that stay -------------------------------------------------------------------------- */
 
 static void put_kept(const struct writer *w, const struct sdp_media *m)
 {
@@ -281,7 +281,7 @@ static void put_kept(const struct writer *w, const struct sdp_media *m)
 			put_line(w, w->removed[i]);
 }
 
-/* --- Media that we relay ----------------------------------------------------------------------- */
+/* --- Media that we relay ---------------------------------------------------------------------- */
 
 struct done {
 	bool rtcp, mux, crypto, direction;

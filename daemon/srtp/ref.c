@@ -9,7 +9,7 @@
 #include "base/bytes.h"
 #include "base/secmem.h"
 
-/* --- AES, encryption only: no SRTP mode needs the inverse -------------------------------------- */
+/* --- AES, encryption only: no SRTP mode needs the inverse ------------------------------------- */
 
 /* The S-box by its definition in FIPS-197 5.1.1, sixteen bytes at a time. Key derivation uses it on
  * keys, and a table look-up would show in the cache. */
@@ -111,7 +111,7 @@ void srtp_ref_aes_block(uint8_t out[16], const uint8_t in[16], const uint8_t *rk
 	secmem_wipe(t, sizeof(t));
 }
 
-/* --- SHA-1 and HMAC from its two stored states ------------------------------------------------- */
+/* --- SHA-1 and HMAC from its two stored states ------------------------------------------------ */
 
 const uint32_t srtp_ref_sha1_init[5] = {0x67452301, 0xefcdab89, 0x98badcfe, 0x10325476, 0xc3d2e1f0};
 
@@ -206,7 +206,7 @@ static void hmac(uint8_t mac[20], const struct xc_key *k, const uint8_t *a, size
 	sha1_final(&h, mac);
 }
 
-/* --- GHASH, bit by bit (SP 800-38D 6.3, 6.4) --------------------------------------------------- */
+/* --- GHASH, bit by bit (SP 800-38D 6.3, 6.4) -------------------------------------------------- */
 
 static void gf_mul(uint8_t x[16], const uint8_t h[16])
 {
@@ -251,7 +251,7 @@ static void ghash_pad(struct ghash *g)
 	g->fill = 0;
 }
 
-/* --- SRTP -------------------------------------------------------------------------------------- */
+/* --- SRTP ------------------------------------------------------------------------------------- */
 
 /* One direction of a job. */
 struct side {
