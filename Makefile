@@ -77,13 +77,19 @@ $(BUILD)/obj/%.o: %.c Makefile VERSION
 	$(call say,CC    $<)
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP -c -o $@ $<
 
-# The kernels travel inside the program: one C string per file of kernels/.
-KERNEL_FILES := kernels/layout.h $(sort $(wildcard kernels/*.cl))
+# OpenCL sources are built into the programs, one string per file: those of the engine into all, those it is compared with
+# into xcipher-bench.
+KERNEL_FILES  := kernels/layout.h $(sort $(wildcard kernels/*.cl))
+COMPARE_FILES := $(sort $(wildcard t/bench/*.cl))
 $(BUILD)/gen/kernels.c: $(KERNEL_FILES) tools/embed.py
 	@mkdir -p $(@D)
 	$(call say,GEN   $@)
-	$(Q)python3 tools/embed.py $(KERNEL_FILES) > $@.tmp && mv $@.tmp $@
-$(BUILD)/obj/gen/kernels.o: $(BUILD)/gen/kernels.c
+	$(Q)python3 tools/embed.py kernel_sources $(KERNEL_FILES) > $@.tmp && mv $@.tmp $@
+$(BUILD)/gen/compare.c: $(COMPARE_FILES) tools/embed.py
+	@mkdir -p $(@D)
+	$(call say,GEN   $@)
+	$(Q)python3 tools/embed.py compare_sources $(COMPARE_FILES) > $@.tmp && mv $@.tmp $@
+$(BUILD)/obj/gen/kernels.o $(BUILD)/obj/gen/compare.o: $(BUILD)/obj/gen/%.o: $(BUILD)/gen/%.c
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -Wno-overlength-strings -c -o $@ $<
 
@@ -118,7 +124,7 @@ $(BUILD)/xcipherd: $(call obj,$(APP_SRC)) $(LIB)
 $(BUILD)/xcipherctl: $(call obj,$(CTL_SRC)) $(LIB)
 	$(call say,LINK  $@)
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS)
-$(BUILD)/xcipher-bench: $(call obj,$(BENCH_SRC)) $(LIB)
+$(BUILD)/xcipher-bench: $(call obj,$(BENCH_SRC)) $(BUILD)/obj/gen/compare.o $(LIB)
 	$(call say,LINK  $@)
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS) $(BENCH_LIBS)
 BENCH_LIBS = -ldl

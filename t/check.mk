@@ -30,7 +30,7 @@ CT_OBJ := $(call obj,$(sort $(wildcard t/ct/*.c)))
 .PHONY: check-ct
 check-ct: $(BUILD)/ct/ct_check
 	t/ct/run.sh $<
-$(BUILD)/ct/ct_check: $(CT_OBJ) $(LIB)
+$(BUILD)/ct/ct_check: $(CT_OBJ) $(UNIT_LIB) $(LIB)
 	@mkdir -p $(@D)
 	$(call say,LINK  $@)
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -rdynamic -o $@ $^ $(LDLIBS)

@@ -107,7 +107,6 @@ struct engine_ops {
 
 extern const struct engine_ops engine_serial; /* OpenSSL's libcrypto, one packet at a time */
 extern const struct engine_ops engine_opencl; /* one dispatch per batch */
-extern const struct engine_ops engine_mock;   /* tests: refuses, fails or lies as told */
 
 /* Allocates the memory of one worker, shared by all engines that may run its batches. 0 or -ENOMEM.
  */

@@ -8,6 +8,8 @@ struct kernel_source {
 	const char *text;
 };
 
-extern const struct kernel_source kernel_sources[]; /* ends with name = NULL */
+/* Both end with name = NULL. */
+extern const struct kernel_source kernel_sources[];
+extern const struct kernel_source compare_sources[]; /* t/bench/, only in xcipher-bench */
 
 #endif

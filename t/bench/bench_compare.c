@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The two parallel designs of the literature on the same device, packets and keys as our engine (kernels/compare_*.cl), with
+/* The two parallel designs of the literature on the same device, packets and keys as our engine (compare_*.cl), with
  * a small host of their own: nothing of this is in the daemon's way. On a CPU the arena is the device's memory, as it
  * is for the engine; elsewhere the used part of it is copied. AES-CM, NULL and plain with HMAC-SHA1. */
 #include <errno.h>
@@ -48,9 +48,9 @@ static void cmp_close(void *ptr)
 	free(c);
 }
 
-static const char *source(const char *name)
+static const char *source(const struct kernel_source *k, const char *name)
 {
-	for (const struct kernel_source *k = kernel_sources; k->name; k++)
+	for (; k->name; k++)
 		if (strcmp(k->name, name) == 0)
 			return k->text;
 	return "#error missing";
@@ -61,8 +61,10 @@ static cl_int build(struct cmp *c)
 	static const char *const names[2][STEPS] = {
 		{"cmp_massive_verify", "cmp_massive_cipher", "cmp_massive_tag"},
 		{"cmp_persistent"}};
-	const char *text[] = {source("layout.h"), source("compare_prim.cl"),
-		source(c->design == MASSIVE ? "compare_massive.cl" : "compare_persistent.cl")};
+	const char *text[] = {source(kernel_sources, "layout.h"),
+		source(compare_sources, "compare_prim.cl"),
+		source(compare_sources,
+			c->design == MASSIVE ? "compare_massive.cl" : "compare_persistent.cl")};
 	cl_int err;
 
 	c->ctx = clCreateContext(NULL, 1, &c->dev.id, NULL, NULL, &err);

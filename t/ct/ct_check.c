@@ -12,7 +12,7 @@
 #include <valgrind/valgrind.h>
 
 #include "batch/engine.h"
-#include "batch/mock.h"
+#include "../unit/engine_mock.h"
 #include "batch/sample.h"
 #include "base/secmem.h"
 #include "srtp/kdf.h"

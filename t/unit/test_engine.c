@@ -5,7 +5,7 @@
 #include <stdio.h>
 
 #include "engine_cases.h"
-#include "batch/mock.h"
+#include "engine_mock.h"
 #include "batch/run.h"
 #include "batch/sample.h"
 #include "base/log.h"

@@ -10,7 +10,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "batch/mock.h"
+#include "engine_mock.h"
 #include "batch/run.h"
 #include "batch/sample.h"
 

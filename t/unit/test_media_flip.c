@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <cmocka.h>
 
-#include "batch/mock.h"
+#include "engine_mock.h"
 
 /* What PoCL keeps until the process ends is not ours to free (asked by LeakSanitizer). */
 const char *__lsan_default_suppressions(void);

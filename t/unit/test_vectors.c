@@ -11,7 +11,7 @@
 #include <stdio.h>
 
 #include "engine_cases.h"
-#include "batch/mock.h"
+#include "engine_mock.h"
 #include "batch/sample.h"
 #include "published.h"
 #include "srtp/kdf.h"

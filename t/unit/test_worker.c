@@ -11,7 +11,7 @@
 #include "app/worker.h"
 #include "base/clock.h"
 #include "base/secmem.h"
-#include "batch/mock.h"
+#include "engine_mock.h"
 #include "srtp/kdf.h"
 
 enum { BURST = 64, PORT_A = 30000, PORT_B = 30002, CALLS = 400 };

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The mock engine (batch/mock.h): srtp/ref behind the engine interface, with failures on demand. It
- * is no engine for traffic: the daemon never opens it. */
-#include "batch/mock.h"
+/* See engine_mock.h. The daemon never opens this engine. */
+#include "engine_mock.h"
 
 #include <errno.h>
 #include <stdlib.h>
