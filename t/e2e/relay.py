@@ -81,9 +81,9 @@ class Relay:
         return self.net.stop(self.process, 60)
 
 
-# Tests count packets, and a sanitized daemon on a busy machine falls behind: nothing is shed, nor taken away from a device that was not let run,
-# unless a test asks for it.
-NO_SHEDDING = ("--overload-age=0", "--opencl-timeout=20000")
+# Tests count packets, and a sanitized daemon on a busy machine falls behind. So it drops no old packets, gives up on no device, and waits
+# for its kernels to compile, unless a test asks for it.
+NO_SHEDDING = ("--overload-age=0", "--opencl-timeout=20000", "--opencl-start-timeout=600")
 
 
 class Xcipherd(Relay):
