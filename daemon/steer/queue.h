@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* One NFQUEUE: netlink messages in bursts, verdicts in bursts. */
+/* One NFQUEUE: receives netlink messages and sends verdicts in bursts. */
 #ifndef STEER_QUEUE_H
 #define STEER_QUEUE_H
 
@@ -7,27 +7,27 @@
 
 #include "base/bytes.h"
 
-#define QUEUE_RECV_MAX \
-	64u /* packets of one recvmmsg: FACTS of the measurements, more gains nothing */
+#define QUEUE_RECV_MAX 64u /* packets per recvmmsg; measurements showed no gain from more */
 
 struct queue_packet {
 	uint32_t id;
 	const uint8_t *ip;
-	uint32_t have, whole; /* bytes captured, bytes there are */
-	uint64_t t_ns;        /* CLOCK_REALTIME; 0 = not told */
-	uint32_t dev;         /* receiving interface; 0 = not known */
+	uint32_t have, whole; /* bytes captured, bytes in total */
+	uint64_t t_ns;        /* CLOCK_REALTIME; 0 = unknown */
+	uint32_t dev;         /* receiving interface; 0 = unknown */
 	bool routed;          /* the host has checked its source (a hook after routing) */
-	bool gso;             /* several datagrams in one */
-	bool verify;          /* nobody has looked at the checksum yet */
+	bool gso;             /* several datagrams in one (GRO) */
+	bool verify;          /* the checksum was not verified yet */
 };
 
-/* Binds netlink socket and queue. copy: bytes of each packet that are wanted. closed: what finds it full is dropped, and the socket
- * counts it, else it goes on as if there were no queue. Returns the descriptor, or -errno. */
+/* Binds netlink socket and queue. copy: bytes to capture of each packet. closed: yes = if the queue
+ * is full, packets are dropped and the socket counts them; no = they bypass the queue. Returns the
+ * descriptor, or -errno. */
 int queue_open(uint16_t num, uint32_t copy, bool closed);
-/* One netlink message. 0, or -EBADMSG when it is no packet. */
+/* Parses one netlink message. 0, or -EBADMSG if it is not a packet. */
 int queue_parse(struct queue_packet *out, const void *msg, size_t len);
 
-/* Verdict messages are gathered here and sent at once. */
+/* Collects verdict messages, to send them at once. */
 struct queue_verdicts {
 	uint16_t num;
 	uint32_t n, max;
@@ -35,21 +35,22 @@ struct queue_verdicts {
 };
 #define QUEUE_VERDICT_LEN 32u
 
-/* The message that accepts packet id with other contents: an IP packet of ip_len bytes, in front of which there is room
- * for QUEUE_REPLACE_LEN bytes. The last of them are filled in, as many as are needed: QUEUE_MARK_LEN fewer when mark is 0, else the
- * packet gets that mark. Returns the message's whole length, behind which it must be padded to a multiple of 4 when another
- * message follows. Such messages are sent by the caller, before whatever drops up to a later id. */
+/* Builds the message that accepts packet id with new contents: an IP packet of ip_len bytes, with
+ * room for QUEUE_REPLACE_LEN bytes before it. Fills in the last of these bytes, as many as needed:
+ * QUEUE_MARK_LEN fewer if mark is 0, else the packet gets that mark. Returns the length of the
+ * whole message. If another message follows, pad it to a multiple of 4. The caller sends such
+ * messages before any verdict that drops up to a later id. */
 #define QUEUE_MARK_LEN    8u
 #define QUEUE_REPLACE_LEN (36u + QUEUE_MARK_LEN)
 uint32_t queue_replace(uint8_t *ip, uint32_t ip_len, uint16_t num, uint32_t id, uint32_t mark);
 
 void queue_accept(struct queue_verdicts *v, uint32_t id);
-/* All that is still undecided up to this id. */
+/* Gives a verdict on all undecided packets up to this id. */
 void queue_drop_up_to(struct queue_verdicts *v, uint32_t id);
-/* Messages of queue_replace(), together where the kernel takes them together. Returns the number of system calls; what was not
- * taken has an iov_len of 0 then. */
+/* Sends messages of queue_replace(), several per system call where the kernel allows it. Returns
+ * the number of system calls. A message that the kernel refused gets an iov_len of 0. */
 uint32_t queue_send(int fd, struct iovec *message, uint32_t n);
-/* 0 or -errno; empty afterwards. */
+/* Sends the verdicts and empties the collection. 0 or -errno. */
 int queue_flush(struct queue_verdicts *v, int fd);
 
 #endif

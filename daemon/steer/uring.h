@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The ordinary UDP sockets of one worker, served by io_uring: what sockets.h does, without a system call for each packet. It
- * receives into arena slots of its own choice. One thread, except create() and destroy(). */
+/* The ordinary UDP sockets of one worker, served by io_uring: as sockets.h, without a system call
+ * per packet. Receives into arena slots of its own choice. One thread, except create() and
+ * destroy(). */
 #ifndef STEER_URING_H
 #define STEER_URING_H
 
@@ -8,23 +9,23 @@
 
 struct uring;
 
-/* Whether the kernel has all that is needed, and lets us. 0 or -errno. */
+/* Whether the kernel has all needed features and permits them. 0 or -errno. */
 int uring_probe(void);
 int uring_create(struct uring **out, const struct steer_config *cfg, uint32_t worker,
 	struct steer_counters *counters);
-/* When it returns nothing is written into the arena any more. NULL is fine. */
+/* After it returns, nothing writes to the arena any more. NULL is fine. */
 void uring_destroy(struct uring *u);
-/* Arena slots for one worker. */
+/* Number of arena slots for one worker. */
 uint32_t uring_slots(const struct steer_config *cfg);
-/* Before the first port. -EINVAL: the arena is smaller than uring_slots(). */
+/* Call it before the first port is added. -EINVAL: the arena is smaller than uring_slots(). */
 int uring_memory(struct uring *u, const struct arena *a);
 int uring_fd(const struct uring *u);
-/* Owns fd from here on, unless it fails. -ERANGE: not one of this worker's ports, -EEXIST. */
+/* Owns fd on success. -ERANGE: not a port of this worker, -EEXIST. */
 int uring_add(struct uring *u, struct local_port local, int fd);
 void uring_del(struct uring *u, struct local_port local);
 uint32_t uring_recv(struct uring *u, const struct arena *a, struct media_in *in, uint32_t max);
 void uring_send(struct uring *u, const struct arena *a, struct media_out *out, uint32_t n);
-/* The oldest burst's slots may be written again. */
+/* The slots of the oldest burst may be overwritten. */
 void uring_done(struct uring *u, const struct media_in *in, uint32_t n);
 
 #endif

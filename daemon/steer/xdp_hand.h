@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Packets that arrived on one worker's queue but belong to another worker: handed over by bounded rings, one for each pair of
- * workers that needs it, so that every ring has one producer and one consumer. */
+/* Passes packets from the worker whose queue received them to the worker that owns them: a bounded
+ * ring for each pair of workers that needs it, so that every ring has one producer and one
+ * consumer. */
 #ifndef STEER_XDP_HAND_H
 #define STEER_XDP_HAND_H
 
@@ -11,23 +12,24 @@ struct hand;
 /* Control thread, before workers run. workers: at most 64. */
 int hand_create(struct hand **out, uint32_t workers);
 void hand_destroy(struct hand *h);
-/* Control thread: this worker has queues, so it may have something for others, lying in its arena. */
+/* Control thread: this worker has queues, so it may pass packets from its arena. */
 int hand_producer(struct hand *h, uint32_t worker, const struct arena *a);
-/* Readable when something waits for the worker. */
+/* Readable if a packet waits for the worker. */
 int hand_fd(const struct hand *h, uint32_t worker);
 
-/* Producer: d->slot stays lent until it comes back. False: full, nothing happened. */
+/* Producer: lends d->slot until it is returned. False: the ring is full, nothing changed. */
 bool hand_push(struct hand *h, uint32_t from, uint32_t to, const struct media_in *d);
-/* Producer: a slot that came back. */
+/* Producer: a returned slot. */
 bool hand_returned(struct hand *h, uint32_t from, uint32_t *slot);
 
-/* Consumer: the next packet, and where its payload lies; hand_return() when it has been copied. */
+/* Consumer: the next packet, and the location of its payload. Call hand_return() after copying it.
+ */
 bool hand_pop(
 	struct hand *h, uint32_t me, struct media_in *d, const uint8_t **payload, uint32_t *from);
 void hand_return(struct hand *h, uint32_t me, uint32_t from, uint32_t slot);
-/* Any thread: the worker looks again. */
+/* Any thread: wakes the worker. */
 void hand_wake(struct hand *h, uint32_t worker);
-/* Consumer, when there was nothing: forget that the descriptor was readable. */
+/* Consumer, if there was no packet: makes the descriptor unreadable. */
 void hand_clear(struct hand *h, uint32_t me);
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What all workers of "xdp" share: the interfaces, the XDP program on each of them, its maps, the hand-over. Control thread,
- * but for hub_port(); while xdp_back.c's thread runs, the interfaces are its own but for their name, xsks and life. */
+/* State of "xdp" shared by all workers: the interfaces, the XDP program on each, its maps, and the
+ * rings between workers. Control thread, except for hub_port(). While the thread of xdp_back.c
+ * runs, it owns the interfaces, except for their name, xsks and life. */
 #ifndef STEER_XDP_HUB_H
 #define STEER_XDP_HUB_H
 
@@ -18,14 +19,15 @@ struct back;
 struct hub_dev {
 	char name[IF_NAMESIZE];
 	int ifindex;
-	_Atomic uint32_t life; /* more each time that it is gone: sockets from before are dead */
-	uint32_t queues;       /* receive queues: each has a socket of one worker */
-	uint32_t queues_max;   /* at first: for so many there is memory */
-	uint32_t tx_queues;    /* the first that many can send */
+	/* incremented each time the interface disappears: older sockets are dead */
+	_Atomic uint32_t life;
+	uint32_t queues;     /* receive queues; each has a socket of one worker */
+	uint32_t queues_max; /* queues at start, which memory was allocated for */
+	uint32_t tx_queues;  /* number of queues, from the first, that can send */
 	struct bpf_object *obj;
 	int xsks; /* map: queue -> socket */
-	int link; /* the program's being attached; -1: not */
-	bool skb; /* behind the driver, not in it */
+	int link; /* of the attached program; -1: not attached */
+	bool skb; /* generic mode, not in the driver */
 };
 
 struct steer_hub {
@@ -34,33 +36,35 @@ struct steer_hub {
 	uint32_t workers;
 	enum steer_xdp_mode mode;
 	int ports, locals; /* maps that all programs share */
-	/* An address may be configured more than once (advertised differently): the program knows the first only, since no two
-	 * sockets can have one port of it anyway. */
+	/* An address may be configured more than once (with different advertised addresses). The
+	 * program knows only the first, because two sockets cannot share a port of it. */
 	uint8_t first[STEER_MAX_LOCAL];
 	bool doubled;
 	struct hand *hand;
 	struct back *back;
 };
 
-/* Which worker a queue belongs to. */
+/* The worker that owns a queue. */
 static inline uint32_t hub_owner(const struct steer_hub *h, uint32_t queue)
 {
 	return queue % h->workers;
 }
 
-/* Finds the interfaces and loads the programs; nothing is attached yet. Lowers cfg->workers where it may and should. 0 or -errno with a line in err. */
+/* Finds the interfaces and loads the programs without attaching them. Reduces cfg->workers if that
+ * is allowed and useful. 0 or -errno with a line in err. */
 int hub_open(struct steer_hub **out, struct steer_config *cfg, char *err, size_t err_len);
 /* NULL is fine. */
 void hub_close(struct steer_hub *h);
-/* From here on packets go to the sockets that are in the maps. */
+/* Attaches the programs: packets go to the sockets in the maps from now on. */
 int hub_attach(struct steer_hub *h, char *err, size_t err_len);
 void hub_detach(struct steer_hub *h);
-/* It is not there any more; it may be again: then its program is attached, once, to as many queues as there were. -ENODEV: there is none
- * of this name that is up. Whether it still has the program. */
+/* hub_dev_gone(): the interface disappeared. hub_dev_back(): looks for it, and attaches its program
+ * again, to as many queues as before; -ENODEV: no interface of this name is up. hub_dev_attached():
+ * whether it still has the program. */
 void hub_dev_gone(struct hub_dev *d);
 int hub_dev_back(struct steer_hub *h, struct hub_dev *d, char *err, size_t err_len);
 bool hub_dev_attached(const struct hub_dev *d);
-/* Any worker, for its own ports only: this port is in use from now on, or no longer. 0 or -errno. */
+/* Any worker, for its own ports only: marks this port as used or unused. 0 or -errno. */
 int hub_port(struct steer_hub *h, struct local_port local, bool in_use);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The compiled XDP program (bpf/xdp_prog.c), an ELF file: the Makefile puts it into the program. */
+/* The compiled XDP program (bpf/xdp_prog.c), an ELF file that the Makefile embeds. */
 #ifndef STEER_XDP_OBJECT_H
 #define STEER_XDP_OBJECT_H
 
