@@ -6,6 +6,7 @@ import socket
 import struct
 import tempfile
 
+import idle
 import ng
 import relay as relays
 import srtp
@@ -126,6 +127,8 @@ class Phone:
 
     def receive(self, timeout=30.0):
         """The payload of the next packet, or None: give less time where none is to come."""
+        if timeout < 30:
+            idle.wait_idle()
         if not select.select([self.sock], [], [], timeout)[0]:
             return None
         packet = self.sock.recv(2048)

@@ -5,6 +5,7 @@ import select
 import socket
 import struct
 
+import idle
 import ng
 from compat import compat, compat_each
 from text import audio, sdp
@@ -25,6 +26,8 @@ def rtcp_socket(relay, where, phone):
 
 
 def receive(phone, sock, timeout=30.0):
+    if timeout < 30:
+        idle.wait_idle()
     if not select.select([sock], [], [], timeout)[0]:
         return None
     packet = sock.recv(2048)

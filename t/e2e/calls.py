@@ -7,6 +7,8 @@ import re
 import subprocess
 import tempfile
 
+import idle
+
 SHORT = {"80": "AES_CM_128_HMAC_SHA1_80", "32": "AES_CM_128_HMAC_SHA1_32"}
 MKI_LEN = 4
 
@@ -128,7 +130,8 @@ class Call:
 
 
 def load(net, build, calls, rate, seconds, payload=160, terminal="caller"):
-    """Run rtpload for these calls in a terminal's namespace; its result."""
+    """Run rtpload for these calls in a terminal's namespace; its result. The workers know all ports and keys by then."""
+    idle.wait_idle()
     with tempfile.NamedTemporaryFile("w", suffix=".spec") as f:
         f.write("".join(c.spec() for c in calls))
         f.flush()

@@ -75,7 +75,8 @@ class Sleeps:
         self.thread.join()
 
     def for_a_peer(self):
-        return {s for s in self.seen if any(w in s for w in WAITS_FOR_A_PEER)}
+        words = [w for w in WAITS_FOR_A_PEER if w != "nanosleep" or "LATE_LIBRARY" not in os.environ]  # t/late lets threads sleep
+        return {s for s in self.seen if any(w in s for w in words)}
 
 
 def shows_waits():

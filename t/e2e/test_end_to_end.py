@@ -9,6 +9,7 @@ import zlib
 import bzrtp
 import calls
 import hold
+import idle
 import redisrig
 from baresip import wait_for
 from run import Skip, cases
@@ -37,6 +38,8 @@ OTHERS = [*(zrtp(kind) for kind in ZRTP), dtls(0), dtls(1, 20, b"\1"), stun(), s
 
 def passes(a, b, packet, does=True):
     a.sock.sendto(packet, a.to)
+    if not does:
+        idle.wait_idle()
     b.sock.settimeout(30 if does else 0.2)
     try:
         got = b.sock.recv(2048)

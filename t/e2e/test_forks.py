@@ -7,6 +7,7 @@ import struct
 import time
 
 import calls
+import idle
 import ng
 import relay
 from run import cases
@@ -35,6 +36,7 @@ class Phone:
     def heard(self, seconds=0.0):
         """Words received since the last call."""
         words = []
+        idle.wait_idle()
         self.socket.settimeout(max(seconds, 0.001))
         try:
             while True:

@@ -8,6 +8,7 @@ import struct
 import time
 
 import calls
+import idle
 import ng
 import relay
 import srtp
@@ -62,6 +63,7 @@ class Terminal:
 
     def received(self, is_rtcp=False):
         got = []
+        idle.wait_idle()
         while True:
             try:
                 got.append(self.sockets[is_rtcp].recv(2048))

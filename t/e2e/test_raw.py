@@ -6,6 +6,7 @@ import struct
 import time
 
 import calls
+import idle
 import redisrig
 from baresip import wait_for
 from run import Skip, cases
@@ -48,6 +49,7 @@ class Terminal(Phone):
         assert got == datagram, (got, datagram)
 
     def nothing(self, seconds=0.3):
+        idle.wait_idle()
         self.sock.settimeout(seconds)
         try:
             got = self.sock.recv(4096)
@@ -74,6 +76,7 @@ def exchange(client, a, b, offer, answer, call_id="c", again=False, **flags):
     to_a = calls.ok(client.call("answer", call_id=call_id, from_tag="a", to_tag="b", sdp=answer))["sdp"]
     for phone, sdp in ((a, to_a), (b, to_b)):
         phone.to = (connection(sdp), m_line(sdp)[1])
+    idle.wait_idle()  # the workers know the ports: nothing comes by the ordinary sockets
     return to_b, to_a
 
 

@@ -2,7 +2,6 @@
 """SRTCP tags of 32 bits under ..._32 suites, where RFC 4568 6.2 has 80: recognised and named, accepted and answered in kind only where that
 is wanted. The terminal's SRTCP is libsrtp2's."""
 import os
-import select
 import socket
 import struct
 
@@ -10,7 +9,7 @@ import calls
 import ng
 import srtp
 from run import cases
-from test_ng import Phone, finish, leaves, start, wants
+from test_ng import Phone, finish, leaves, readable, start, wants
 from baresip import wait_for
 
 
@@ -44,7 +43,7 @@ class Reporter(Phone):
 
     def told_of(self, timeout=0.3):
         """The time of the next report, None: there is none. Fails if it is not authentic."""
-        if not select.select([self.rtcp], [], [], timeout)[0]:
+        if not readable(self.rtcp, timeout):
             return None
         packet = self.rtcp.recv(2048)
         packet = self.rtcp_rx.unprotect_rtcp(packet) if self.rtcp_rx else packet
