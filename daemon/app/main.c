@@ -175,6 +175,13 @@ static int events_create(struct daemon *d)
 	return err ? daemon_fail(d, err, "addresses of this host (rtnetlink)") : 0;
 }
 
+static void on_rules_again(void *arg)
+{
+	struct daemon *d = arg;
+
+	app_relay_steer_again(d->relay);
+}
+
 /* Nothing is served before everything is there. */
 static int events_watch(struct daemon *d)
 {
@@ -188,7 +195,9 @@ static int events_watch(struct daemon *d)
 	err = err ? err : loop_timer_add(d->loop, &timer, NS_PER_SEC, NS_PER_SEC, on_second, d);
 	err = err ? err : kernel_watch_create(&d->kernel, &kernel);
 	d->stats.kernel = d->kernel;
-	err = err ? err : rules_keep_create(&d->rules_keep, d->loop, d->o.steering, &d->steer);
+	err = err ? err
+		  : rules_keep_create(
+			    &d->rules_keep, d->loop, d->o.steering, &d->steer, on_rules_again, d);
 	d->stats.rules = d->rules_keep;
 	interfaces_init(&d->interfaces, d->o.local, d->o.locals);
 	d->stats.interfaces = &d->interfaces;

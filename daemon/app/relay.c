@@ -310,13 +310,18 @@ void app_relay_kernel_gone(struct app_relay *r)
 	offload_gone(r->offload);
 }
 
-void app_relay_kernel_back(struct app_relay *r)
+void app_relay_steer_again(struct app_relay *r)
 {
 	const struct worker_cmd cmd = {.kind = WORKER_STEER_AGAIN};
 
 	/* As what may not be lost, like a deletion. */
 	for (uint32_t i = 0; i < r->cfg.workers; i++)
 		relay_push_deletion(r, &r->site[i], &cmd);
+}
+
+void app_relay_kernel_back(struct app_relay *r)
+{
+	app_relay_steer_again(r);
 	offload_back(r->offload);
 }
 

@@ -37,6 +37,8 @@ bool app_relay_event(struct app_relay *r, const struct steer_event *e);
 void app_relay_look_again(struct app_relay *r, uint64_t now_ns);
 void app_relay_kernel_gone(struct app_relay *r);
 void app_relay_kernel_back(struct app_relay *r);
+/* Tells all workers that packets come by the steering again: steer_ops.again(). */
+void app_relay_steer_again(struct app_relay *r);
 /* Take back what workers acknowledged, and push what did not fit into a ring. On the workers' eventfd, and each second. */
 void app_relay_poll(struct app_relay *r, uint64_t now_ns);
 

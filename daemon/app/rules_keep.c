@@ -24,6 +24,8 @@ struct rules_keep {
 	uint64_t delay_ns;        /* of the next time */
 	uint64_t set_ns;          /* when rules were set again last */
 	struct rules_keep_usage usage;
+	void (*before_again)(void *arg);
+	void *arg;
 };
 
 static void on_timer(void *arg);
@@ -46,6 +48,7 @@ static void on_timer(void *arg)
 	k->timer = NULL;
 	if (!k->usage.missing)
 		return;
+	k->before_again(k->arg);
 	if (k->ops->setup_again(k->cfg, err, sizeof(err))) {
 		log_err("the rules could not be set again: %s. Next attempt in %.1f s", err,
 			(double)k->delay_ns / (double)NS_PER_SEC);
@@ -82,7 +85,7 @@ static void on_readable(void *arg, uint32_t events)
 }
 
 int rules_keep_create(struct rules_keep **out, struct loop *loop, const struct steer_ops *ops,
-	const struct steer_config *cfg)
+	const struct steer_config *cfg, void (*before_again)(void *arg), void *arg)
 {
 	struct rules_keep *k;
 	int fd, err;
@@ -102,8 +105,13 @@ int rules_keep_create(struct rules_keep **out, struct loop *loop, const struct s
 		close(fd);
 		return -ENOMEM;
 	}
-	*k = (struct rules_keep){
-		.loop = loop, .ops = ops, .cfg = cfg, .fd = fd, .delay_ns = DELAY_MIN_NS};
+	*k = (struct rules_keep){.loop = loop,
+		.ops = ops,
+		.cfg = cfg,
+		.fd = fd,
+		.delay_ns = DELAY_MIN_NS,
+		.before_again = before_again,
+		.arg = arg};
 	err = loop_io_add(loop, &k->io, fd, EPOLLIN, on_readable, k);
 	if (err) {
 		rules_keep_destroy(k);

@@ -16,9 +16,9 @@ struct rules_keep_usage {
 };
 
 /* *out is NULL if this steering has no rules to keep, or they cannot be watched, which is logged. After
- * setup(). ops and cfg outlive it. 0 or -errno. */
+ * setup(). ops and cfg outlive it. before_again: called each time before the rules are set again. 0 or -errno. */
 int rules_keep_create(struct rules_keep **out, struct loop *loop, const struct steer_ops *ops,
-	const struct steer_config *cfg);
+	const struct steer_config *cfg, void (*before_again)(void *arg), void *arg);
 void rules_keep_destroy(struct rules_keep *k); /* NULL is fine */
 /* k: NULL gives zeroes. */
 void rules_keep_usage(const struct rules_keep *k, struct rules_keep_usage *out);

@@ -33,6 +33,8 @@
 #define SOCKETS_EVERY 8u
 /* As many bursts at most are of the sockets alone when the queue takes over from them, besides those of what they had before. */
 #define TAKE_OVER_TURNS 8u
+/* So long after again() each burst is of both the queue and the sockets. */
+#define BOTH_NS (2 * NS_PER_SEC)
 /* A drop verdict is in no hurry: the kernel may hold this many packets for this long, and hears of them all at once. */
 #define DROP_TOGETHER 32u
 #define DROP_AFTER_NS 50000000ull
@@ -69,6 +71,7 @@ struct steer {
 	uint32_t lost;               /* so far */
 	uint32_t bursts_seen;        /* counted, to give the sockets their turn */
 	uint32_t turns;              /* that the sockets come first */
+	uint64_t both_ns; /* monotonic; until then each burst is of both; 0: nothing to do */
 	uint32_t burst;
 	uint32_t *left; /* [burst]: what the raw socket did not send */
 	/* Results that leave by verdict. */
@@ -368,23 +371,66 @@ static void decided(struct steer *s, struct waiting *w)
 	w->undecided = 0;
 }
 
+static void sort_by_time(struct media_in *in, uint32_t n)
+{
+	for (uint32_t i = 1; i < n; i++) {
+		struct media_in one = in[i];
+		uint32_t at = i;
+
+		for (; at && in[at - 1].t_ns > one.t_ns; at--)
+			in[at] = in[at - 1];
+		in[at] = one;
+	}
+}
+
+/* One burst of what the sockets have, at most so much, and of what the queue has, in the order in which packets came. While rules vanish
+ * and come back a call's packets take first the one way, then the other. Sets *both if neither was empty. */
+static uint32_t receive_both(struct steer *s, const struct arena *a, uint32_t slot,
+	struct media_in *in, uint32_t most, uint32_t max, bool *both)
+{
+	uint32_t n = sockets_recv(s->sockets, a, slot, in, most), q = 0;
+
+	if (n)
+		q = queue_recv(s, a, slot + n, in + n, max - n);
+	*both = q > 0;
+	if (q)
+		sort_by_time(in, n + q);
+	return n + q;
+}
+
+/* The rules are about to be set again: the sockets may hold what is older than the queue's next packets. */
+static void again(struct steer *s)
+{
+	s->both_ns = clock_mono_ns() + BOTH_NS;
+}
+
+static bool both_now(struct steer *s)
+{
+	if (s->both_ns && clock_mono_ns() > s->both_ns)
+		s->both_ns = 0;
+	return s->both_ns;
+}
+
 static uint32_t receive(struct steer *s, const struct arena *a, uint32_t first_slot,
 	struct media_in *in, uint32_t max)
 {
 	struct waiting *w = &s->waiting[(s->oldest + s->waitings) % s->bursts];
 	uint32_t n = 0;
+	bool both = false;
 
 	if (s->waitings == s->bursts)
 		return 0;
 	max = min_u32(max, s->burst);
 	/* The sockets have nothing as long as the rules are there, and asking costs a system call: they are served when the
-	 * queue is silent, and now and then while it is not, with a share that cannot crowd it out. Theirs is a burst of its own: of
-	 * one that leaves by verdicts they would be the last. */
+	 * queue is silent, and now and then while it is not, with a share that cannot crowd it out. A burst of both leaves by the raw
+	 * socket: verdicts would leave first. */
 	if (s->turns || sockets_before(s->sockets)) {
 		n = sockets_recv(s->sockets, a, first_slot, in, max);
 		s->turns = n && s->turns ? s->turns - 1 : 0;
-	} else if (++s->bursts_seen % SOCKETS_EVERY == 0)
-		n = sockets_recv(s->sockets, a, first_slot, in, max > 4 ? max / 4 : 1);
+	} else if (both_now(s))
+		n = receive_both(s, a, first_slot, in, max - max / 4, max, &both);
+	else if (++s->bursts_seen % SOCKETS_EVERY == 0)
+		n = receive_both(s, a, first_slot, in, max > 4 ? max / 4 : 1, max, &both);
 	if (n == 0)
 		n = queue_recv(s, a, first_slot, in, max);
 	/* Nothing twice: what woke us up is at a socket, or nothing. */
@@ -397,7 +443,8 @@ static uint32_t receive(struct steer *s, const struct arena *a, uint32_t first_s
 	}
 	for (uint32_t i = 0; i < n; i++) {
 		w->family[i] = in[i].src.family;
-		w->token[i] = w->family[i] == AF_INET || s->cfg.queue_mark ? in[i].token : 0;
+		w->token[i] =
+			!both && (w->family[i] == AF_INET || s->cfg.queue_mark) ? in[i].token : 0;
 	}
 	s->waitings += n > 0;
 	/* Many that are none for media must not wait for the device. */
@@ -532,6 +579,7 @@ const struct steer_ops steer_nfqueue = {
 	.watch = rules_watch_open,
 	.watched = rules_watch_read,
 	.setup_again = rules_again,
+	.again = again,
 	.create = create,
 	.destroy = destroy,
 	.fd = fd,

@@ -207,7 +207,8 @@ struct steer_ops {
 	int (*alive)(const struct steer_config *cfg);
 	/* When it was: 0: it is there again, for again() of all workers; -ENOENT: it is not; else what came will not do, and err says why. */
 	int (*back)(const struct steer_config *cfg, char *err, size_t err_len);
-	/* Worker thread. All ports' packets come by it again, from some more ports with each recv(). Safe to call twice. */
+	/* Worker thread; also optional beside watch(). All ports' packets come by it again, now or in a moment. From some more ports with
+	 * each recv(), where ports are told one by one. Safe to call twice. */
 	void (*again)(struct steer *s);
 };
 

@@ -8,9 +8,11 @@ import subprocess
 import time
 
 import calls
+import hold
 import ng
 import redisrig
 import relay
+import test_ng
 from baresip import wait_for
 from run import Skip, cases
 from test_relay import clean, finish
@@ -84,6 +86,33 @@ def test_rules_that_vanish_lose_no_call(net):
     sent = daemon.statistics()["packets sent"]
     wait_for("more media", lambda: daemon.statistics()["packets sent"] > sent + 20)
     clean(load.enough())
+    finish(daemon)
+
+
+@cases(("raw",), ("verdict",))
+def test_rules_that_vanish_reorder_nothing(net, send):
+    """The worker is not let run meanwhile: then it finds older packets in the queue, newer ones at the socket, and the newest in the queue."""
+    net.forward()
+    daemon = test_ng.start(net, "--steering=nfqueue", f"--nfqueue-send={send}", "--workers=1")
+    a, b = test_ng.Phone(net, "caller", "10.200.1.2", "80"), test_ng.Phone(net, "callee", "10.200.2.2", "32")
+    test_ng.talk(daemon.client, a, b, "c")
+    said = 0
+
+    def says():
+        nonlocal said
+        for _ in range(5):
+            a.send(b"%d" % said)
+            said += 1
+
+    for again in (1, 2):
+        with hold.thread(daemon.pid(), "worker"):
+            says()
+            net.run(net.gateway, "iptables", "-t", "mangle", "-F")
+            says()
+            wait_for("the rules", lambda: daemon.statistics()["rules"] == {"missing": 0, "set again": again})
+            says()
+        heard = [int(b.hears()[1]) for _ in range(15)]
+        assert heard == list(range(said - 15, said)), heard
     finish(daemon)
 
 
