@@ -30,6 +30,20 @@ for f in "${py_files[@]}"; do
 done
 mandoc -Tlint -W warning man/*.[1-8] | grep -vE "new sentence|conventional order" && complain "man pages"
 
+python3 tools/references.py || complain "references to files or tests that are not in the tree"
+
+# Commit subjects are "area: imperative", up to 72 characters. Commits up to this one are older than the rule.
+before_rule=17cc193c26fe
+if git merge-base --is-ancestor $before_rule HEAD 2>/dev/null; then
+	area='[A-Za-z0-9_./-]+'
+	while read -r commit subject; do
+		[ ${#subject} -le 72 ] || complain "$commit: subject has ${#subject} characters, at most 72: $subject"
+		[[ $subject =~ ^$area(,\ $area)*:\ [^\ ] ]] || complain "$commit: subject is not 'area: imperative': $subject"
+		[[ $subject =~ :\ (the|a|an|what|who|which|where|when|if|no|this|that|it|its|there)\  ]] &&
+			complain "$commit: subject does not begin with a verb: $subject"
+	done < <(git log --no-merges --format='%h %s' $before_rule..HEAD)
+fi
+
 for f in $(files '*.c' '*.h' '*.cl' '*.py' '*.sh' '*.mk' '*.cfg' '*.bash' Makefile .ci/run 'man/*'); do
 	want='GPL-2.0-or-later'
 	[[ $f == kernel-module/*.[ch] ]] && want='GPL-2.0' # as the kernel
