@@ -4,8 +4,8 @@
 set -eu
 
 cat <<'TEXT'
-# xcipherd: options of the media relay. Each is also a long option of the command line, which wins over this file; xcipherd(8) tells more.
-# A line that begins with # is off: what it shows is the default, or the form of the value.
+# xcipherd: options of the media relay. Each is also a long option of the command line, which takes precedence; see xcipherd(8).
+# Lines that begin with # are comments. They show the default, or the form of the value.
 
 [xcipher]
 TEXT

@@ -16,7 +16,7 @@
 /* X(name, kind, field, default, argument, help) */
 #define OPTIONS(X)                                                                                  \
 	X("config-file", CONFIG, config_file, "/etc/xcipher/xcipherd.conf", "FILE|none",            \
-		"options from an ini file, section [xcipher]")                                      \
+		"ini file with options, section [xcipher]")                                         \
 	X("interface", INTERFACE, local, "", "[NAME/]ADDR[!ADVERTISED]",                            \
 		"local address for media; repeatable; ALIAS=NAME gives NAME another name")          \
 	X("listen-ng", ENDPOINT, listen_ng, "127.0.0.1:22222", "ADDR:PORT",                         \
@@ -32,99 +32,99 @@
 	X("http-host", NAMES, http_hosts, "", "NAME,...",                                           \
 		"names that the HTTP server may be reached by, besides addresses and our own")      \
 	X("homer", LISTEN, homer, "off", "ADDR:PORT|off",                                           \
-		"RTCP reports go to this Homer server as well (HEP by UDP)")                        \
-	X("homer-id", UINT32, homer_id, "2001", "N", "capture id in them")                          \
+		"send RTCP reports to this Homer server, too (HEP by UDP)")                         \
+	X("homer-id", UINT32, homer_id, "2001", "N", "capture id of these reports")                 \
 	X("media-allow", SOME_NETS, media_allow, "none", "NETWORK,...|none",                        \
-		"exceptions: loopback, multicast or own addresses that media may be sent to")       \
+		"loopback, multicast or own addresses that media may be sent to nevertheless")      \
 	X("media-deny", NETS, media_deny, "none", "NETWORK,...|none",                               \
 		"networks that media are never sent to, even if --media-allow names them")          \
 	X("port-min", PORT, port_min, "30000", "PORT", "lowest local media port")                   \
 	X("port-max", PORT, port_max, "39999", "PORT", "highest local media port")                  \
 	X("steering", STEERING, steering, "udp", "udp|nfqueue|kernel|xdp",                          \
-		"how packets come in: sockets, netfilter (two ways), AF_XDP (these need root)")     \
+		"receive packets by sockets, netfilter, nf_xcipher or AF_XDP; all but udp as root") \
 	X("udp-io", UDP_IO, udp_io, "auto", "auto|uring|plain",                                     \
-		"how udp serves its sockets; auto: by io_uring if the kernel allows it")            \
+		"system calls for udp; auto = io_uring if the kernel allows it, else plain")        \
 	X("nfqueue-num", UINT16, nfqueue_num, "220", "N",                                           \
-		"first netfilter queue; worker w takes N + w")                                      \
+		"first netfilter queue; worker w uses queue N + w")                                 \
 	X("nfqueue-send", QUEUE_SEND, queue_send, "auto", "auto|raw|verdict",                       \
-		"how results leave: raw socket, or in the packet's place (host must forward)")      \
+		"how results are sent: by raw socket, or as verdict (the host must forward)")       \
 	X("nfqueue-fail-open", BOOL, queue_fail_open, "yes", "yes|no",                              \
 		"queue full: yes = fall back to sockets, no = drop and count")                      \
 	X("kernel-relay", BOOL, kernel_relay, "yes", "yes|no",                                      \
-		"with --steering=kernel, plain media that nobody records stays in the kernel")      \
+		"with --steering=kernel, relay plain media in the kernel unless recorded")          \
 	X("kernel-port-rate", UINT32, kernel_port_rate, "5000", "PACKETS",                          \
-		"with --steering=kernel, per second to one port, more are dropped; 0 = any")        \
+		"with --steering=kernel, most packets per second to one port; 0 = no limit")        \
 	X("kernel-source-rate", UINT32, kernel_source_rate, "0", "PACKETS",                         \
-		"with --steering=kernel, per second from one address to all ports; 0 = any")        \
+		"with --steering=kernel, most packets per second from one address; 0 = no limit")   \
 	X("xdp-interface", NAMES, xdp_interfaces, "", "NAME[,NAME...]",                             \
 		"network cards for xdp; default: those of the local addresses")                     \
 	X("xdp-mode", XDP_MODE, xdp_mode, "auto", "auto|zerocopy|copy|skb",                         \
-		"how xdp works on a card: auto takes the best it can")                              \
+		"how xdp uses a card; auto = the fastest mode that works")                          \
 	X("engine", ENGINE, engine, "auto", "auto|opencl|serial",                                   \
-		"what ciphers: auto takes opencl if there is a device")                             \
+		"encryption engine; auto = opencl if a device works, else serial")                  \
 	X("opencl-device", DEVICES, device, "", "DEVICE[:WEIGHT],...",                              \
-		"devices by platform or device name, cpu or gpu, or index; shares of the batches")  \
+		"devices by name, cpu, gpu or index; WEIGHT = share of the batches")                \
 	X("opencl-min", MINS, opencl_min, "0", "PACKETS,...",                                       \
-		"smallest batch worth a dispatch, for all devices or each; 0 = measure at start")   \
+		"smallest batch for a device, for all or each; 0 = measure at start")               \
 	X("opencl-timeout", UINT16, opencl_timeout, "1000", "MILLISECONDS",                         \
-		"a GPU that takes longer for a batch is given up")                                  \
+		"time limit of a batch on a GPU; a slower GPU is no longer used")                   \
 	X("opencl-start-timeout", UINT16, opencl_start_timeout, "60", "SECONDS",                    \
 		"time limit for the start of each device, tested in a child process")               \
 	X("opencl-fallback", BOOL, opencl_fallback, "no", "yes|no",                                 \
 		"start without a named device that is missing; no = refuse to start")               \
 	X("batches-in-flight", UINT16, batches_in_flight, "0", "N",                                 \
-		"batches a worker gives to a device at once; 0 = 2 to a GPU, 1 to a processor")     \
+		"batches per worker on a device at once; 0 = 2 for a GPU, 1 for a CPU")             \
 	X("workers", UINT16, workers, "0", "N",                                                     \
-		"packet threads; 0 = one per processor, for xdp no more than queues")               \
-	X("batch-max", UINT16, batch_max, "256", "PACKETS", "most packets in a batch")              \
+		"packet threads; 0 = one per processor, with xdp at most one per queue")            \
+	X("batch-max", UINT16, batch_max, "256", "PACKETS", "largest batch")                        \
 	X("batch-window", UINT32, batch_window, "250", "MICROSECONDS",                              \
 		"longest wait for a batch to gather under load; 0 = never wait")                    \
 	X("busy-poll", BOOL, busy_poll, "no", "yes|no",                                             \
-		"workers never sleep: least delay, for processors of their own")                    \
+		"workers never sleep: least delay, needs a dedicated processor for each")           \
 	X("worker-priority", UINT8, worker_priority, "0", "0..99",                                  \
-		"real-time priority of the workers (SCHED_RR); 0 = as any other thread")            \
-	X("timeout", UINT32, timeout, "60", "SECONDS", "a call without media ends after this")      \
+		"real-time priority of the workers (SCHED_RR); 0 = none")                           \
+	X("timeout", UINT32, timeout, "60", "SECONDS", "end a call after this time without media")  \
 	X("silent-timeout", UINT32, silent_timeout, "3600", "SECONDS",                              \
-		"the same for a call on hold")                                                      \
+		"end a call on hold after this time without media")                                 \
 	X("offer-timeout", UINT32, offer_timeout, "3600", "SECONDS",                                \
-		"an offer without answer ends after this")                                          \
+		"end a call that is not answered after this time")                                  \
 	X("final-timeout", UINT32, final_timeout, "0", "SECONDS",                                   \
-		"any call ends this long after its first offer; 0 = never")                         \
+		"end any call this long after its first offer; 0 = never")                          \
 	X("templates", STRING, templates, "", "SECTION",                                            \
-		"section of the file whose lines are flags by name, for template=NAME")             \
+		"section of the ini file with named flags, for template=NAME")                      \
 	X("b2b-url", STRING, b2b_url, "", "URL",                                                    \
-		"calls that time out are told here, by XML-RPC; %% in it: the proxy's address")     \
+		"report calls that time out here, by XML-RPC; %% = the proxy's address")            \
 	X("xmlrpc-format", UINT8, xmlrpc_format, "0", "0|1|2",                                      \
-		"what is called there: 0 SEMS, 1 teardown with the Call-ID, 2 Kamailio")            \
+		"method for --b2b-url: 0 = SEMS, 1 = teardown with the Call-ID, 2 = Kamailio")      \
 	X("b2b-allow", NETS, b2b_allow, "any", "NETWORK,...|any|none",                              \
-		"where the addresses may be that a request names for %%")                           \
+		"networks from which a request may choose the address for %%")                      \
 	X("delete-delay", UINT32, delete_delay, "30", "SECONDS",                                    \
-		"a deleted call keeps relaying for this long")                                      \
+		"continue to relay a deleted call for this time")                                   \
 	X("max-sessions", UINT32, max_sessions, "0", "N",                                           \
-		"more calls are refused as load limit; 0 = as many as ports allow")                 \
+		"refuse new calls above this number; 0 = as many as ports allow")                   \
 	X("max-medias", UINT8, max_medias, "8", "N",                                                \
-		"m-lines relayed for each party, 1 to 64; more are rejected with port 0")           \
+		"m-lines relayed for each party, 1 to 64; reject more with port 0")                 \
 	X("emergency-ports", UINT8, emergency_ports, "5", "PERCENT",                                \
 		"share of local ports and key slots reserved for emergency calls, 0 to 50")         \
 	X("max-cpu", DECIMAL, limits.cpu, "0", "PERCENT",                                           \
-		"while the machine's processors are busier, new calls are refused; 0 = no limit")   \
+		"refuse new calls while the processors are busier; 0 = no limit")                   \
 	X("max-load", DECIMAL, limits.load, "0", "LOAD",                                            \
-		"the same for its load average of one minute")                                      \
+		"refuse new calls while the load average of a minute is higher; 0 = no limit")      \
 	X("max-bandwidth", UINT64, limits.bandwidth, "0", "BYTES",                                  \
 		"refuse new calls while more relayed media is received per second; 0 = no limit")   \
 	X("overload-age", UINT16, overload_age, "50", "MILLISECONDS",                               \
-		"what waited longer is dropped when a worker does not keep up; 0 = never")          \
+		"an overloaded worker drops packets that waited longer; 0 = never")                 \
 	X("sdes-offer", SDES_OFFER, sdes, "strong", "SUITE,...",                                    \
-		"suites that are offered to terminals, best first; strong: all that encrypt")       \
+		"suites offered to terminals, best first; strong = all that encrypt")               \
 	X("sdes-accept", SDES_ACCEPT, sdes, "strong", "SUITE,...",                                  \
-		"suites and session parameters that terminals may ask for")                         \
+		"suites and session parameters accepted from terminals")                            \
 	X("replay-window", UINT16, replay_window, "128", "PACKETS",                                 \
-		"how late a packet may come and still be accepted; 64 to 32768")                    \
+		"how far a packet may be behind the newest and be accepted; 64 to 32768")           \
 	X("enforce-lifetime", BOOL, enforce_lifetime, "no", "yes|no",                               \
-		"drop packets when a key's signalled lifetime is used up, or only log it")          \
+		"drop packets after a key's signalled lifetime; no = only log it")                  \
 	X("srtcp-tag-32", BOOL, short_tags, "no", "yes|no",                                         \
-		"accept SRTCP tags of 32 bits under suites with _32, and send them, too")           \
-	X("tos", UINT8, tos, "0", "0..255", "TOS or traffic class of packets we send")              \
+		"accept SRTCP tags of 32 bits with suites _32, and send them then")                 \
+	X("tos", UINT8, tos, "0", "0..255", "TOS or traffic class of sent packets")                 \
 	X("endpoint-learning", LEARNING, learning, "heuristic", "off|immediate|delayed|heuristic",  \
 		"how a terminal's address is learned")                                              \
 	X("strict-source", BOOL, strict_source, "yes", "yes|no",                                    \
@@ -150,24 +150,24 @@
 	X("redis-expires", UINT32, redis_expires, "86400", "SECONDS",                               \
 		"lifetime of a stored call; renewed while the call exists")                         \
 	X("standby", BOOL, standby, "no", "yes|no",                                                 \
-		"start passive: follow the calls of another node until told to take over")          \
+		"start as standby: follow another node's calls until \"xcipherctl active\"")        \
 	X("recording-dir", STRING, recording_dir, "", "FOLDER",                                     \
-		"where recordings are written; without it none are made")                           \
+		"folder for recordings; default: no recordings")                                    \
 	X("recording-format", RECORDING, recording_format, "raw", "raw|eth",                        \
-		"packets in recordings begin with their IP header, or an Ethernet one")             \
+		"first header of recorded packets: IP (raw) or Ethernet (eth)")                     \
 	X("recording-max-age", UINT32, recording_max_age, "0", "HOURS",                             \
-		"older recordings are removed; 0 = none")                                           \
+		"remove older recordings; 0 = never")                                               \
 	X("recording-max-size", UINT32, recording_max_size, "0", "MEGABYTES",                       \
-		"the oldest are removed while all together are larger; 0 = none")                   \
+		"remove the oldest recordings above this total size; 0 = never")                    \
 	X("cdr-file", STRING, cdr_file, "", "FILE",                                                 \
 		"file to append a JSON record of each ended call to; default: none")                \
 	X("foreground", FLAG, foreground, "no", "", "stay in the foreground")                       \
-	X("pidfile", STRING, pidfile, "", "FILE", "write the process id here")                      \
+	X("pidfile", STRING, pidfile, "", "FILE", "file to write the process id to")                \
 	X("user", STRING, user, "", "NAME",                                                         \
 		"run as this user, if started as root; default: stay root")                         \
 	X("group", STRING, group, "", "NAME", "run as this group; default: the group of --user")    \
 	X("log-level", LEVEL, log_level, "6", "0..7",                                               \
-		"3 errors, 4 warnings, 6 information, 7 debugging")                                 \
+		"3 = errors, 4 = warnings, 5 = notices, 6 = information, 7 = debugging")            \
 	X("log-stderr", FLAG, log_stderr, "no", "", "log to standard error instead of syslog")
 
 #define OPTION_DEVICES_MAX 8
