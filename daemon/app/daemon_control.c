@@ -45,15 +45,16 @@ static void key_notice(void *arg, const struct call_key_notice *n)
 {
 	const struct daemon *d = arg;
 	struct log_about about = {.call_id = n->call_id, .side = n->tag, .media = n->media};
-	char limit[48] = "what RFC 3711 allows";
+	char limit[48] = "the limit of RFC 3711";
 
 	if (n->lifetime)
 		snprintf(limit, sizeof(limit), "%llu packets", (unsigned long long)n->lifetime);
 	log_call(LOG_WARNING, &about, "lifetime of %s (%s) is %s",
 		n->ours ? "our key" : "the terminal's key", limit,
-		!n->expired                     ? "used up to 90 %"
-			: d->o.enforce_lifetime ? "used up: its packets are dropped"
-						: "used up, going on (enforce-lifetime=no)");
+		!n->expired ? "used up to 90 %"
+			: d->o.enforce_lifetime
+			? "used up: its packets are dropped"
+			: "used up: its packets are still relayed (enforce-lifetime=no)");
 }
 
 /* Without authentication a replaced source may be an attack, otherwise the terminal has moved. */

@@ -60,7 +60,7 @@ static int steer_open(struct daemon *d)
 	int err = ops->open ? ops->open(&d->steer, d->err, sizeof(d->err)) : 0;
 
 	if (err && ops->instead) {
-		log_warn("%s. Going on with --steering=%s", d->err, ops->instead->name);
+		log_warn("%s. Falling back to --steering=%s", d->err, ops->instead->name);
 		d->err[0] = 0;
 		d->o.steering = ops->instead;
 		return steer_open(d);

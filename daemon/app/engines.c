@@ -45,7 +45,7 @@ static int device_open(
 	d->weight = o->device[i].weight;
 	d->fixed_min = o->opencl_min[i];
 	e->devices++;
-	log_info("engine opencl: %s: compiled and tried on known answers in %.1f s",
+	log_info("engine opencl: %s: compiled, and self-test passed, in %.1f s",
 		engine_opencl.device(d->engine), (double)ms / 1000);
 	return 0;
 }
@@ -90,7 +90,7 @@ int engines_start(struct engines *e, const struct options *o, char *err, size_t 
 	if (res)
 		return res;
 	e->depth = 1;
-	log_info("engine serial: %s, known answers are right", engine_serial.device(e->serial));
+	log_info("engine serial: %s, self-test passed", engine_serial.device(e->serial));
 	if (o->engine == ENGINE_SERIAL)
 		return 0;
 	log_info(
@@ -104,7 +104,7 @@ int engines_start(struct engines *e, const struct options *o, char *err, size_t 
 	if (res)
 		return res;
 	if (e->devices == 0)
-		log_warn("no OpenCL device, ciphering packet by packet on the processor");
+		log_warn("no OpenCL device: falling back to the serial engine");
 	err[0] = 0;
 	return 0;
 }
@@ -124,8 +124,7 @@ void engines_log(const struct engines *e)
 		char line[512];
 
 		batch_device_describe(line, sizeof(line), d);
-		log_info(
-			"engine opencl: %s, weight %u: packets in a batch from which on it is used%s: %s",
+		log_info("engine opencl: %s, weight %u: smallest batch it is used for%s: %s",
 			d->ops->device(d->engine), d->weight,
 			d->fixed_min ? " (as configured)"
 				     : " (measured: ns per packet, device/serial)",

@@ -79,7 +79,7 @@ static void send_report(struct homer *h, const struct owner *o, const struct med
 	}
 	h->counters.failed++;
 	if (len > 0 && log_limit_pass(&h->log, clock_mono_ns(), LOG_EVERY_NS, &held))
-		log_warn("homer: reports are not sent: %s%s", strerror(errno),
+		log_warn("homer: cannot send reports: %s%s", strerror(errno),
 			log_held((char[LOG_HELD]){0}, held));
 }
 

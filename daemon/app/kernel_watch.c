@@ -39,7 +39,7 @@ static void flood(struct kernel_watch *w, const struct steer_event *e)
 	if (!log_limit_pass(&w->flood_log, clock_mono_ns(), FLOOD_LOG_NS, &held))
 		return;
 	log_warn(
-		"flood: the kernel drops packets to %s, at present from %s, that are over --kernel-port-rate or --kernel-source-rate (%llu more such reports held back)",
+		"flood: packets to %s exceed --kernel-port-rate or --kernel-source-rate, the latest from %s: nf_xcipher drops the excess (%llu more reports suppressed)",
 		endpoint_fmt(&e->local, to),
 		e->source.family ? endpoint_fmt(&e->source, from) : "?", (unsigned long long)held);
 }
@@ -76,7 +76,7 @@ static void gone(struct kernel_watch *w)
 	app_relay_usage(w->cfg.relay, &usage);
 	w->usage.gone = true;
 	w->refused = false;
-	log_err("kernel steering: the module nf_xcipher was unloaded. Media come by the ordinary sockets from now on (%u streams that it relayed, too), at more cost, until it is loaded again (modprobe nf_xcipher)",
+	log_err("kernel steering: the module nf_xcipher was unloaded: all media take the ordinary sockets, at higher cost (%u streams were relayed in the kernel). Load it again: modprobe nf_xcipher",
 		usage.offload.streams);
 	app_relay_kernel_gone(w->cfg.relay);
 }
@@ -94,7 +94,8 @@ static void come_back(struct kernel_watch *w)
 	int res = w->cfg.ops->back(w->cfg.steer, err, sizeof(err));
 
 	if (res && res != -ENOENT && !w->refused)
-		log_err("the module nf_xcipher was loaded again, but: %s", err);
+		log_err("kernel steering: the module nf_xcipher was loaded again, but cannot be used: %s",
+			err);
 	w->refused = res && res != -ENOENT;
 	if (res || listen_again(w))
 		return;
@@ -102,7 +103,7 @@ static void come_back(struct kernel_watch *w)
 	w->usage.gone = false;
 	w->usage.returns++;
 	log_info(
-		"kernel steering: the module nf_xcipher is back: media come by it again, and what needs nothing of us returns to the kernel");
+		"kernel steering: the module nf_xcipher is back: it steers media again, and relays plain streams in the kernel");
 }
 
 static void on_alive(void *arg)

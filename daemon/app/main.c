@@ -85,7 +85,7 @@ static void watchdog(struct daemon *d)
 		notify_send(&d->notify, "WATCHDOG=1");
 		return;
 	}
-	log_err("worker %u has stood still for more than %d s: the service manager is asked to start xcipherd anew",
+	log_err("worker %u is stuck for more than %d s; asking the service manager to restart xcipherd",
 		which, ALIVE_SECONDS);
 	notify_send(&d->notify, "WATCHDOG=trigger");
 }
@@ -111,7 +111,7 @@ static void clock_watch(struct daemon *d)
 
 	if (!step)
 		return;
-	log_warn("the clock was set by %+lld s: calls' silence counts from now",
+	log_warn("the clock was set by %+lld s: timeouts for calls without media start again",
 		(long long)(step / (int64_t)NS_PER_SEC));
 	calls_clock_set(d->calls, now, step);
 }

@@ -63,7 +63,7 @@ static void write_calls(const struct stats_input *in, struct sbuf *b)
 	metrics_one(b, "one_way_sessions_total", COUNTER,
 		"Calls that ended with media from one side only.", c.ended.one_way);
 	metrics_one(b, "zero_packet_streams_total", COUNTER,
-		"Media of one side in calls that ended, of which no packet ever came.",
+		"Streams of ended calls, by side, from which no packet was received.",
 		c.ended.silent_streams);
 	metrics_one(b, "answered_sessions_total", COUNTER, "Calls that ended and were answered.",
 		c.ended.answered);
@@ -99,7 +99,8 @@ static void write_requests(const struct handler *h, struct sbuf *b)
 	static const struct {
 		const char *name, *help;
 	} families[] = {
-		{"requests_total", "ng requests, by command; none: what was no request."},
+		{"requests_total",
+			"ng requests, by command; none: messages that are no valid request."},
 		{"errors_total", "ng requests answered with an error or a load limit."},
 		{"request_seconds_total", "Time spent on ng requests."},
 	};
@@ -285,7 +286,7 @@ static void write_kernel(const struct stats_input *in, struct sbuf *b)
 	metrics_one(
 		b, "kernel_packets_total", COUNTER, "Packets that it relayed.", u.offload.packets);
 	metrics_family(b, "kernel_events_total", COUNTER,
-		"What the kernel module told by itself; flood: at most one a second for a port.");
+		"Events that nf_xcipher reported; flood: at most one per second and port.");
 	for (int i = 0; i < STEER_EVENT_KINDS; i++)
 		metrics_u64(b, "kernel_events_total", label(text, "event", names[i]), k.events[i]);
 	metrics_one(b, "kernel_events_lost_total", COUNTER,
@@ -552,7 +553,7 @@ static void write_recording(const struct record *r, struct sbuf *b)
 	if (!r)
 		return;
 	record_stats(r, &s);
-	metrics_one(b, "recordings", GAUGE, "Recordings that go on now.", s.active);
+	metrics_one(b, "recordings", GAUGE, "Active recordings.", s.active);
 	metrics_one(b, "recordings_total", COUNTER, "Recordings that were begun.", s.recordings);
 	metrics_one(
 		b, "recording_packets_total", COUNTER, "Packets that were recorded.", s.packets);
@@ -587,7 +588,7 @@ static void write_process(const struct stats_input *in, struct sbuf *b)
 	char text[LABEL_LEN];
 	struct rusage r;
 
-	metrics_family(b, "build_info", GAUGE, "Always 1: what runs.");
+	metrics_family(b, "build_info", GAUGE, "Always 1; the labels describe the program.");
 	snprintf(text, sizeof(text), "version=\"%s\",engine=\"%s\",steering=\"%s\"",
 		XCIPHER_VERSION, in->engines->devices ? "opencl" : "serial", in->steering);
 	metrics_u64(b, "build_info", text, 1);
@@ -611,7 +612,7 @@ static void write_redis(const struct stats_input *in, struct sbuf *b)
 		return;
 	redis_usage(in->redis, &u);
 	metrics_one(b, "standby", GAUGE, "1 while another node is active.", u.standby);
-	metrics_one(b, "redis_up", GAUGE, "1 while Redis answers and takes what is written.",
+	metrics_one(b, "redis_up", GAUGE, "1 while Redis replies and accepts writes.",
 		u.up && !u.refusing);
 	metrics_one(
 		b, "redis_waiting", GAUGE, "Changed calls that are not written yet.", u.waiting);

@@ -66,7 +66,7 @@ static void look(struct operate *op)
 		log_warn("load limit: %s: new calls are refused",
 			limits_text(op->limits, now, text));
 	else
-		log_info("load limit: new calls are taken again");
+		log_info("load limit: new calls are accepted again");
 }
 
 static const char *set_limits(struct operate *op, const struct ng_request *r)
@@ -82,7 +82,7 @@ static const char *set_limits(struct operate *op, const struct ng_request *r)
 			continue;
 		snprintf(text, sizeof(text), STR_FMT, STR_ARG(r->max[i]));
 		if (r->max[i].len >= sizeof(text) || options_set(&next, name[i], text))
-			return "Limits are numbers, and 0 is no limit: max-sessions, max-cpu in percent, max-load, max-bandwidth in bytes per second";
+			return "Limits are numbers, 0 = no limit: max-sessions, max-cpu in percent, max-load, max-bandwidth in bytes per second";
 	}
 	op->o->max_sessions = next.max_sessions;
 	op->o->limits = next.limits;
@@ -175,14 +175,14 @@ const char *operate_reload(struct operate *op)
 	if (res == OPTIONS_RUN && op->keys && op->keys(op->keys_arg, op->err, sizeof(op->err)))
 		res = OPTIONS_EXIT_ERROR;
 	if (res != OPTIONS_RUN) {
-		log_err("reload: %s. Nothing is changed", op->err);
+		log_err("reload: %s. Nothing was changed", op->err);
 		options_free(&next);
 		return op->err;
 	}
 	changed = options_take_live(op->o, &next, needs_restart, NULL);
 	options_free(&next);
 	take_effect(op);
-	log_info("reload: %u option%s changed, calls go on", changed, changed == 1 ? "" : "s");
+	log_info("reload: %u option%s changed, calls continue", changed, changed == 1 ? "" : "s");
 	return NULL;
 }
 

@@ -317,7 +317,7 @@ static int check(struct options *o)
 	pairs = o->port_max > o->port_min ? (uint32_t)(o->port_max - o->port_min + 1) / 2 : 0;
 	if (pairs < o->workers) {
 		fprintf(complaints(o),
-			"xcipherd: port-min=%u to port-max=%u is too small: every worker needs a pair of ports at least\n",
+			"xcipherd: port-min=%u to port-max=%u is too small: every worker needs at least a pair of ports\n",
 			o->port_min, o->port_max);
 		return 1;
 	}

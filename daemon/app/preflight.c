@@ -126,5 +126,5 @@ void preflight_ng(const struct options *o)
 	warn_open(o, "listen-http", &o->listen_http, token ? NULL : "set --http-token-file");
 	if (keys && !token && o->listen_http.family)
 		log_warn(
-			"--listen-http takes no ng commands: with --ng-key-file it needs --http-token-file");
+			"--listen-http refuses ng commands: with --ng-key-file it needs --http-token-file");
 }

@@ -414,7 +414,7 @@ static void fell_behind(struct record *r, uint32_t worker, struct active *a, uin
 		add(&r->lost, n);
 	if (log_limit_pass(&r->log_slow, clock_mono_ns(), 10 * NS_PER_SEC, &held))
 		log_warn(
-			"recordings have a gap of %u packets: what is below --recording-dir is too slow for them. Record fewer calls, or on a faster disk (%llu more such gaps held back)",
+			"recordings have a gap of %u packets: the disk of --recording-dir is too slow. Record fewer calls, or use a faster disk (%llu more reports suppressed)",
 			n, (unsigned long long)held);
 }
 

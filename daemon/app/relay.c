@@ -97,7 +97,7 @@ static void warn_behind(struct app_relay *r, const struct relay_site *s)
 
 	if (log_limit_pass(&r->behind_log, clock_mono_ns(), BEHIND_LOG_NS, &held))
 		log_warn(
-			"worker %u does not keep up: call commands are queued for it, new calls go to other workers%s",
+			"worker %u is overloaded: its commands wait in a queue, and new calls use other workers%s",
 			(unsigned)(s - r->site), log_held((char[LOG_HELD]){0}, held));
 }
 
@@ -410,7 +410,7 @@ void app_relay_destroy(struct app_relay *r)
 	if (!r)
 		return;
 	if (r->lost)
-		log_warn("relay: %llu handles were lost for want of memory",
+		log_warn("relay: %llu handles were lost: out of memory",
 			(unsigned long long)r->lost);
 	for (uint32_t i = 0; i < r->cfg.workers; i++) {
 		handles_fini(&r->site[i].streams);

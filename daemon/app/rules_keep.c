@@ -50,7 +50,7 @@ static void on_timer(void *arg)
 		return;
 	k->before_again(k->arg);
 	if (k->ops->setup_again(k->cfg, err, sizeof(err))) {
-		log_err("the rules could not be set again: %s. Next attempt in %.1f s", err,
+		log_err("cannot set the rules again: %s. Next attempt in %.1f s", err,
 			(double)k->delay_ns / (double)NS_PER_SEC);
 		set_soon(k);
 		return;

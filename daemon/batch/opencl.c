@@ -194,7 +194,7 @@ static void opencl_queue_destroy(struct engine_queue *q)
 	if (q->ctx && !hangs)
 		clReleaseContext(q->ctx);
 	if (hangs)
-		log_warn("engine opencl: %s hangs: its buffers, %u packets long, are left to it",
+		log_warn("engine opencl: %s hangs: its buffers of %u packets are not freed",
 			q->e->dev.name, q->arena->slots);
 	free(q->job_order);
 	free(q->key_kind);

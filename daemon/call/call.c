@@ -195,7 +195,7 @@ void calls_gate(struct calls *c, struct pool *p, const struct ng_request *r, uin
 		calls_resource_error(out, err, false);
 	else if (held_back)
 		out->warning = STR(
-			"only PCMU, PCMA and G722 become silence: what is in other codecs is held back");
+			"only PCMU, PCMA and G722 can be silenced: packets of other codecs are dropped");
 }
 
 /* --- Calls that outlive us -------------------------------------------------------------------------------------- */

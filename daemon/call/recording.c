@@ -90,8 +90,9 @@ const char *calls_record_resume(struct calls *c, struct pool *p, struct call *ca
 	if (!err)
 		return NULL;
 	call->tap = 0;
-	return err == -ENOENT ? "its recording does not go on: started without --recording-dir"
-			      : "its recording does not go on: no file can be opened for it";
+	return err == -ENOENT
+		? "its recording does not continue: xcipherd runs without --recording-dir"
+		: "its recording does not continue: cannot open a file";
 }
 
 static void record_reply(struct pool *p, const struct call *call, struct ngval *dict)

@@ -38,8 +38,7 @@ void told_request(struct plan *plan, struct call *c, const struct neg_in *in)
 	if (!whom->family)
 		return;
 	if (in->policy->told == CALL_TOLD_NOBODY)
-		plan_warn(plan, in->p,
-			STR("xmlrpc-callback: nobody is told, xcipherd has no --b2b-url"));
+		plan_warn(plan, in->p, STR("xmlrpc-callback has no effect without --b2b-url"));
 	else if (in->policy->told == CALL_TOLD_FIXED)
 		plan_warn(plan, in->p,
 			STR("xmlrpc-callback: --b2b-url has no %% to put an address in"));

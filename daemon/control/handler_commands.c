@@ -194,7 +194,7 @@ static void do_role(struct job *j)
 	const struct handler *h = j->h;
 
 	j->reply.error = h->become ? h->become(h->become_arg, j->r.command == NG_ACTIVE)
-				   : "There is no Redis to share calls by";
+				   : "There is no Redis: set --redis";
 }
 
 static const struct command commands[NG_COMMAND_COUNT] = {

@@ -80,7 +80,8 @@ static void on_listener(void *arg, uint32_t events)
 		if (fd == -EMFILE || fd == -ENFILE || fd == -ENOMEM || fd == -ENOBUFS) {
 			l->paused = loop_io_change(l->io, 0) == 0;
 			if (log_limit_pass(&l->log_accept, now, LOG_EVERY_NS, &held))
-				log_warn("%s: no connection taken: %s", l->cfg.what, strerror(-fd));
+				log_warn("%s: cannot accept a connection: %s", l->cfg.what,
+					strerror(-fd));
 			return;
 		}
 		if (fd == -EAGAIN)

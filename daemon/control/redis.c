@@ -166,7 +166,7 @@ static void leave(struct redis *r)
 	r->scan.running = false;
 	if (redis_follow_start(r))
 		log_err("redis: out of memory: the other node's calls cannot be followed");
-	log_info("redis: on standby: calls are another node's");
+	log_info("redis: on standby: another node relays the calls");
 }
 
 static void leave_if_written(struct redis *r)
@@ -184,10 +184,10 @@ static void leave_if_written(struct redis *r)
 void redis_give_way(struct redis *r)
 {
 	if (r->claimed)
-		log_warn("redis: another node has become active: giving way to it");
+		log_warn("redis: another node has become active: stopping to relay");
 	else
 		log_warn(
-			"redis: another node is active: on standby. xcipherctl active takes over from it");
+			"redis: another node is active: starting as standby. Take over with: xcipherctl active");
 	leave(r);
 	if (r->waiting)
 		loop_stop(r->cfg.loop);
@@ -228,7 +228,7 @@ void redis_wait(struct redis *r, uint64_t at_most_ns)
 	if (r->mode == REDIS_RESTORING)
 		serve(r, at_most_ns);
 	if (r->mode == REDIS_RESTORING)
-		log_warn("redis: calls that may be there come back when it does");
+		log_warn("redis: unreachable; stored calls will be restored when it returns");
 }
 
 /* --- Set-up --------------------------------------------------------------------------------------------------------- */
@@ -276,7 +276,7 @@ static int servers_prepare(struct redis *r, char *err, size_t err_len)
 		res = redis_tls_create(&r->tls, &r->cfg.tls, err, err_len);
 	if (!res && seal_is_plain(r->seal))
 		log_warn(
-			"--redis-key-file=none: anybody who can read Redis has the keys of all calls, and anybody who can write to it controls them");
+			"--redis-key-file=none: every client that can read Redis has the keys of all calls, and every client that can write to it controls them");
 	if (!res && (is_exposed(&r->cfg.server) || is_exposed(&r->cfg.write)))
 		log_warn(
 			"the password of Redis is sent over the network in the clear: use --redis=rediss://...");

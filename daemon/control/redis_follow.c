@@ -74,7 +74,8 @@ void redis_mirror_put(struct redis *r, struct str id, char field, struct str val
 		e = m->count < REDIS_MIRROR_MAX ? redis_entry_new(id, STR_NONE, STR_NONE) : NULL;
 		if (!e) {
 			if (log_limit_pass(&r->log, clock_mono_ns(), LOG_NS, &held))
-				log_warn("redis: more calls are followed than there is room for");
+				log_warn(
+					"redis: the active node has more calls than a standby can follow: further ones would be lost in a take-over");
 			return;
 		}
 		*at = e;

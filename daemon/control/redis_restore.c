@@ -221,7 +221,7 @@ static void on_entry(void *arg, void *priv, const struct resp *reply)
 	if (!reply || !r->scan.running) {
 		r->scan.failed = true;
 	} else if (reply->type != RESP_ARRAY || reply->elements != 2) {
-		skipped(r, e->id, "is no call of ours");
+		skipped(r, e->id, "is not a call of xcipherd");
 	} else {
 		whole = text_of(&reply->element[0]);
 		state = text_of(&reply->element[1]);

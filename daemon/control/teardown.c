@@ -215,8 +215,8 @@ static void give_up(struct teardown *t, struct message *m, const char *why)
 	t->counters.failed++;
 	if (log_limit_pass(&t->log_failed, clock_mono_ns(), LOG_EVERY_NS, &held)) {
 		url_public(m->url, url, sizeof(url));
-		log_call(LOG_WARNING, &about, "its end by timeout could not be told to %s: %s%s",
-			url, why, log_held((char[LOG_HELD]){0}, held));
+		log_call(LOG_WARNING, &about, "cannot report its end by timeout to %s: %s%s", url,
+			why, log_held((char[LOG_HELD]){0}, held));
 	}
 	message_free(m);
 }
@@ -423,7 +423,7 @@ static void enqueue(struct teardown *t, const struct call_timeout *over, const c
 	message_free(m);
 	t->counters.dropped++;
 	if (log_limit_pass(&t->log_full, clock_mono_ns(), LOG_EVERY_NS, &held))
-		log_warn("too many timeouts wait to be told to the SIP side: one is lost%s",
+		log_warn("too many reports of timeouts wait for --b2b-url: one is lost%s",
 			log_held((char[LOG_HELD]){0}, held));
 }
 
@@ -491,7 +491,7 @@ void teardown_destroy(struct teardown *t)
 	if (t->cfg.calls)
 		calls_on_timeout(t->cfg.calls, NULL, NULL);
 	if (t->waiting.n + t->sending.n)
-		log_warn("%u timeouts are not told to the SIP side any more",
+		log_warn("stopping: %u reports of timeouts were not sent to --b2b-url",
 			(unsigned)(t->waiting.n + t->sending.n));
 	while ((m = t->sending.first)) {
 		off_its_way(t, m);

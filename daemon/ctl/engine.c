@@ -68,7 +68,7 @@ bool engine_show(struct pool *p, const struct ngval *reply, bool json)
 
 	if (!list) {
 		fprintf(stderr,
-			"xcipherctl: engine: the answer says nothing about engines; is it an xcipherd?\n");
+			"xcipherctl: engine: the reply does not mention engines; is this an xcipherd?\n");
 		return false;
 	}
 	for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
@@ -91,6 +91,6 @@ bool engine_show(struct pool *p, const struct ngval *reply, bool json)
 	for (const struct ngval *d = list->first; d; d = d->next)
 		device_show(p, d, index++);
 	if (index == 0)
-		printf("no device: every packet is ciphered by the serial engine\n");
+		printf("no device: the serial engine processes all packets\n");
 	return true;
 }

@@ -297,7 +297,7 @@ const char *sdes_err_text(enum sdes_err e)
 		[SDES_OK] = "no error",
 		[SDES_ERR_SYNTAX] = "malformed crypto attribute",
 		[SDES_ERR_SUITE] = "unknown crypto suite",
-		[SDES_ERR_KEY] = "key is no base64 or has the wrong length",
+		[SDES_ERR_KEY] = "key is not base64 or has the wrong length",
 		[SDES_ERR_KEY_METHOD] = "key method is not inline",
 		[SDES_ERR_MANY_KEYS] = "too many inline keys",
 		[SDES_ERR_LIFETIME] = "malformed key lifetime",

@@ -87,7 +87,7 @@ static bool address_ready(
 
 	/* What comes for 127.0.0.0/8 is never forwarded. */
 	if (!i || endpoint_is_unspecified(local) || local->addr[0] == 127) {
-		snprintf(why, why_len, "%s is no address of an interface",
+		snprintf(why, why_len, "%s is not an address of an interface",
 			endpoint_fmt_addr(local, text));
 		return false;
 	}

@@ -107,12 +107,13 @@ int kernel_open(struct steer_config *cfg, char *err, size_t err_len)
 	cfg->queue_send = sends ? STEER_QUEUE_VERDICT : STEER_QUEUE_RAW;
 	cfg->queue_mark = sends ? peer.mark : 0;
 	log_info(
-		"kernel steering: nf_xcipher %s, interface %u, features %#x of our %#x, results leave by %s, plain media %s",
+		"kernel steering: nf_xcipher %s, interface %u, features %#x of %#x, results are sent by %s, plain media %s",
 		peer.release, peer.version, peer.features, FEATURES,
 		sends ? "verdict" : "raw socket",
-		cfg->relays ? cfg->relays_srtp ? "and what is passed through stay in the kernel"
-					       : "stays in the kernel"
-			    : "comes to us");
+		cfg->relays ? cfg->relays_srtp
+				? "and passed-through media are relayed in the kernel"
+				: "are relayed in the kernel"
+			    : "are relayed by xcipherd");
 	return 0;
 }
 

@@ -172,7 +172,7 @@ static void iptables_teardown(const struct steer_config *cfg, size_t which)
 	unhook(tool, "INPUT", chain);
 	unhook(tool, "PREROUTING", chain);
 	if (tool_run(drop, NULL, err, sizeof(err)))
-		log_warn("nfqueue: chain %s stays: %s", chain, err);
+		log_warn("nfqueue: cannot remove chain %s: %s", chain, err);
 }
 
 /* --- Both ----------------------------------------------------------------------------------------------------- */

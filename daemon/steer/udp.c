@@ -30,7 +30,8 @@ static int open_udp(struct steer_config *cfg, char *err, size_t err_len)
 		return res;
 	}
 	if (res)
-		log_info("udp steering: without io_uring, which the kernel refuses: %s",
+		log_info(
+			"udp steering: the kernel refuses io_uring: %s. Falling back to plain socket calls",
 			strerror(-res));
 	if (cfg->udp_io == STEER_UDP_AUTO)
 		cfg->udp_io = res ? STEER_UDP_PLAIN : STEER_UDP_URING;

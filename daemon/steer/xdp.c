@@ -80,7 +80,8 @@ static int setup(const struct steer_config *cfg, char *err, size_t err_len)
 	int res = hub_attach(cfg->hub, err, err_len);
 
 	if (!res && back_start(cfg->hub->back))
-		log_warn("xdp: no thread: an interface that vanishes is not used again");
+		log_warn(
+			"xdp: cannot start a thread: an interface that is removed and returns will not be used again");
 	return res;
 }
 

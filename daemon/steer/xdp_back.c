@@ -116,8 +116,9 @@ static void on_news(void *arg, const struct rtnl_event *e)
 		if (h->dev[i].ifindex != e->link.ifindex)
 			continue;
 		hub_dev_gone(&h->dev[i]);
-		log_warn("xdp: %s is gone. Should it come back, ordinary sockets serve it until "
-			 "it is used again",
+		log_warn(
+			"xdp: %s was removed. If it returns, ordinary sockets serve it until xdp can use it "
+			"again",
 			h->dev[i].name);
 		b->lost[i] = (struct lost){.gone = true};
 	}
@@ -154,7 +155,7 @@ static bool bring_back(struct back *b, uint32_t dev)
 		res = serve(b, dev, w, err, sizeof(err));
 	if (res) {
 		if (!l->told)
-			log_err("xdp: %s is back, but: %s", d->name, err);
+			log_err("xdp: %s is back, but cannot be used: %s", d->name, err);
 		l->told = true;
 		return true;
 	}

@@ -98,7 +98,7 @@ static int add_dev(struct steer_hub *h, int fd, const char *name, char *err, siz
 	}
 	if (req.ifr_hwaddr.sa_family != ARPHRD_ETHER) {
 		snprintf(err, err_len,
-			"xdp steering: %s is no Ethernet interface, use --steering=nfqueue or udp",
+			"xdp steering: %s is not an Ethernet interface, use --steering=nfqueue or udp",
 			base);
 		return -EOPNOTSUPP;
 	}
@@ -342,14 +342,15 @@ static int attach(struct steer_hub *h, struct hub_dev *d, char *err, size_t err_
 	if (res == -EBUSY || res == -EEXIST)
 		snprintf(err, err_len,
 			"xdp steering: %s has an XDP program already (another xcipherd, a firewall): remove "
-			"it (\"ip link set %s xdp off\" if it is no link's), or use --steering=nfqueue",
+			"it (\"ip link set %s xdp off\"), or use --steering=nfqueue",
 			d->name, d->name);
 	else if (res)
 		snprintf(err, err_len,
 			"xdp steering: no program on %s: %s; try --xdp-mode=auto, or --steering=nfqueue",
 			d->name, strerror(-res));
 	else if (d->skb && driver)
-		log_warn("xdp: %s's driver takes no XDP program (%s): behind the driver, slower",
+		log_warn(
+			"xdp: the driver of %s refuses the XDP program (%s): falling back to the generic mode, which is slower",
 			d->name, strerror(-driver));
 	return res;
 }
@@ -369,8 +370,8 @@ int hub_attach(struct steer_hub *h, char *err, size_t err_len)
 			d->queues == 1 ? "" : "s", h->workers, h->workers == 1 ? "" : "s");
 		if (d->queues < h->workers)
 			log_warn(
-				"xdp: %s has fewer queues than there are workers: some will be handed all "
-				"their packets. Better: --workers=%u, or more queues (ethtool -L)",
+				"xdp: %s has fewer queues than there are workers: some receive all "
+				"packets from other workers. Set --workers=%u, or add queues (ethtool -L)",
 				d->name, d->queues);
 	}
 	if (res)

@@ -417,7 +417,8 @@ struct umem_dev *umem_replace(struct umem *u, struct umem_dev *fresh)
 	/* Behind the slots: a socket without any would lose what comes. */
 	res = dev_begin(fresh);
 	if (res)
-		log_err("xdp: map of sockets: %s: ordinary sockets go on", strerror(-res));
+		log_err("xdp: map of sockets: %s: falling back to ordinary sockets",
+			strerror(-res));
 	return old;
 }
 

@@ -42,7 +42,7 @@ SAYS = {"abort": ("the library crashed", "Aborted", "no topology here"), "crash"
 def test_a_library_that_does_harm_does_not_end_the_relay(net, harm):
     daemon = Harmed(net, harm, "--opencl-start-timeout=1").wait_ready()
     assert daemon.statistics()["engine"] == "serial"
-    for text in (*SAYS[harm], "no OpenCL device, ciphering packet by packet"):
+    for text in (*SAYS[harm], "no OpenCL device: falling back to the serial engine"):
         assert text in daemon.text(), daemon.text()
     talk = [calls.Call(daemon.client, i, "80", "32").setup() for i in range(3)]
     clean(calls.load(net, relay.BUILD, talk, rate=50, seconds=1))

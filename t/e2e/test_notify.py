@@ -34,7 +34,7 @@ def test_a_worker_that_hangs_is_told_at_once(net):
         with hold.thread(daemon.pid(), "worker"):
             said = heard(manager, "WATCHDOG=trigger", 60)
             assert said.count("WATCHDOG=1") <= 12, said
-            assert daemon.client.call("ping")["result"] == "pong" and "has stood still for more than 10 s" in daemon.text()
+            assert daemon.client.call("ping")["result"] == "pong" and "is stuck for more than 10 s" in daemon.text()
         heard(manager, "WATCHDOG=1", 60)
         assert daemon.stop() == 0
         manager.close()

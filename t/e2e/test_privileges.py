@@ -139,7 +139,7 @@ def test_a_password_in_a_file_that_all_can_read_is_told(net, mode, told):
         assert daemon.stop() == 0
         daemon = relay.Xcipherd(net, "--engine=serial", "--redis=127.0.0.1:1/0", "--redis-key-file=none").wait_ready()  # control
         assert "--redis-password-file" not in daemon.text()
-        assert "anybody who can write to it controls them" in daemon.text()
+        assert "every client that can write to it controls them" in daemon.text()
         assert daemon.stop() == 0
 
 SECRETS = {"ng-key-file": [], "http-token-file": ["--listen-http=127.0.0.1:2226"], "redis-key-file": ["--redis=127.0.0.1:1/0"],

@@ -266,7 +266,7 @@ def a_single_worker_that_hangs_is_enough(relay):
         except ChildProcessError:
             pass
     bites(relay, inner, "a worker that hangs", bury)
-    assert any("stood still" in str(line["MESSAGE"]) for line in relay.journal()), relay.journal_text()
+    assert any("is stuck for" in str(line["MESSAGE"]) for line in relay.journal()), relay.journal_text()
     return f"{time.monotonic() - start:.1f} s"
 
 
