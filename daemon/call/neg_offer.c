@@ -73,7 +73,7 @@ static enum sdp_proto outward(struct plan *plan, const struct leg *model, const 
 	if (p == SDP_PROTO_OTHER)
 		p = model && leg_profile(model) != SDP_PROTO_OTHER ? leg_profile(model) : m->proto;
 	else if (p == SDP_UDP_TLS_RTP_SAVP || p == SDP_UDP_TLS_RTP_SAVPF)
-		plan_warn(plan, in->p, STR("DTLS-SRTP is not there yet: offering SDES instead"));
+		plan_warn(plan, in->p, STR("DTLS-SRTP is not supported: offering SDES instead"));
 	return sdp_proto_make(sdp_proto_is_secure(p), sdp_proto_is_feedback(p));
 }
 

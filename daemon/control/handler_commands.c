@@ -19,7 +19,7 @@ static void do_ping(struct job *j)
 static bool is_fragment(struct job *j)
 {
 	if (ng_flag(&j->r, NG_FLAG_FRAGMENT))
-		j->reply.warning = STR("ICE is not there yet: the fragment was ignored");
+		j->reply.warning = STR("ICE is not supported: the fragment was ignored");
 	return ng_flag(&j->r, NG_FLAG_FRAGMENT);
 }
 
@@ -261,8 +261,8 @@ static const struct handler_refusal refusals[] = {
 	{"start forwarding", "Not supported: use start recording"},
 	{"stop forwarding", "Not supported: use stop recording"},
 	{"mesh", "Not supported: this relay does not join calls"},
-	{"create", "Not supported: this relay does not make media of its own"},
-	{"create answer", "Not supported: this relay does not make media of its own"},
+	{"create", "Not supported: this relay does not generate media"},
+	{"create answer", "Not supported: this relay does not generate media"},
 	{"cli", "Not supported: use xcipherctl"},
 };
 

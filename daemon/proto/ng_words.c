@@ -195,8 +195,8 @@ bool ng_set_replace(struct ng_parser *x, struct str value)
 	return w != NULL;
 }
 
-#define NO_ICE  "ICE is not there yet"
-#define NO_DTLS "DTLS is not there yet"
+#define NO_ICE  "ICE is not supported"
+#define NO_DTLS "DTLS is not supported"
 
 bool ng_set_ice(struct ng_parser *x, struct str value)
 {
@@ -446,7 +446,7 @@ static const struct ng_known words[] = {
 	{"original-sendrecv", NULL},
 	{"bidirectional", NULL},
 	{"no-tls-id", NULL},
-	{"generate-RTCP", "RTCP is relayed, not made"},
+	{"generate-RTCP", "RTCP is relayed, not generated"},
 	{"trickle-ICE", NO_ICE},
 	{"reject-ICE", NULL},
 	{"new-branch", NULL},
@@ -458,7 +458,7 @@ static const struct ng_known words[] = {
 	{"block-short-packets", "short packets are relayed"},
 	{"force", NULL},
 	{"force-answer", NULL},
-	{"block-egress", "what a party sends is blocked, not what it gets"},
+	{"block-egress", "only media that a party sends can be blocked"},
 	{"always-transcode", "there are no audio codecs"},
 	{"always-transcoding", "there are no audio codecs"},
 	{"force-transcoding", "there are no audio codecs"},
@@ -472,9 +472,9 @@ static const struct ng_known words[] = {
 	{"no-codec-renegotiation", NULL},
 	{"no-jitter-buffer", NULL},
 	{"skip-recording-db", NULL},
-	{"recording-announcement", "there is no announcement"},
-	{"inject-DTMF", "there is no DTMF to inject"},
-	{"detect-DTMF", "DTMF is not looked for"},
+	{"recording-announcement", "announcements are not supported"},
+	{"inject-DTMF", "DTMF is not injected"},
+	{"detect-DTMF", "DTMF is not detected"},
 	{"early-media", NULL},
 };
 
@@ -482,8 +482,8 @@ static const struct ng_known words[] = {
 static const struct ng_known ignored_keys[] = {
 	{"sip-message-type", NULL},
 	{"rtpp-flags", NULL}, /* read on its own */
-	{"ptime", "packets stay as long as they are"},
-	{"ptime-reverse", "packets stay as long as they are"},
+	{"ptime", "packets are not resized"},
+	{"ptime-reverse", "packets are not resized"},
 	{"T.38", "there is no fax gateway"},
 	{"bundle", "media are not bundled, and a=group:BUNDLE is removed"},
 	{"extmap", "header extensions are relayed"},
@@ -497,11 +497,11 @@ static const struct ng_known ignored_keys[] = {
 	{"recording-path", "the directory is the daemon's option"},
 	{"output-destination", NULL},
 	{"DTLS-reverse", NO_DTLS},
-	{"DTMF-delay", "DTMF is relayed as it is"},
-	{"DTMF-security-trigger", "DTMF is relayed as it is"},
-	{"DTMF-security-trigger-end", "DTMF is relayed as it is"},
-	{"DTMF-log-dest", "DTMF is not looked for"},
-	{"delay-buffer", "media are never held back"},
+	{"DTMF-delay", "DTMF is relayed unchanged"},
+	{"DTMF-security-trigger", "DTMF is relayed unchanged"},
+	{"DTMF-security-trigger-end", "DTMF is relayed unchanged"},
+	{"DTMF-log-dest", "DTMF is not detected"},
+	{"delay-buffer", "media are never delayed"},
 	{"frequency", NULL},
 	{"frequencies", NULL},
 	{"digit", NULL},
@@ -524,8 +524,8 @@ static const struct ng_known prefixes[] = {
 	{"T38-", "there is no fax gateway"},
 	{"bundle-", "media are not bundled, and a=group:BUNDLE is removed"},
 	{"extmap-", "header extensions are relayed"},
-	{"ptime-", "packets stay as long as they are"},
-	{"DTMF-", "DTMF is relayed as it is"},
+	{"ptime-", "packets are not resized"},
+	{"DTMF-", "DTMF is relayed unchanged"},
 	{"moh-", "there is no music on hold"},
 	{"recording-", NULL},
 };

@@ -228,7 +228,7 @@ static void replies_say_what_clients_expect(void **state)
 		{"{'command':'Silence-Media','call-id':'c'}", {0}, "{'result':'ok'}"},
 		{"{'command':'offer','call-id':'c','from-tag':'f','sdp':'a=candidate','flags':['fragment']}",
 			{0},
-			"{'result':'ok','warning':'ICE is not there yet: the fragment was ignored'}"},
+			"{'result':'ok','warning':'ICE is not supported: the fragment was ignored'}"},
 		{"{'command':'connect','call-id':'c','from-tag':'f'}", {0},
 			ERR("No to-tag in message")},
 		{"{'command':'mesh','call-id':'c'}", {0},
