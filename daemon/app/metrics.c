@@ -68,9 +68,9 @@ static void write_calls(const struct stats_input *in, struct sbuf *b)
 	metrics_one(b, "answered_sessions_total", COUNTER, "Calls that ended and were answered.",
 		c.ended.answered);
 	metrics_one_real(b, "call_duration_seconds_total", COUNTER,
-		"From the offer to the last packet or request, of all calls that ended.",
+		"Duration of ended calls, from the offer to the last packet or request.",
 		(double)c.ended.duration_ns / 1e9);
-	metrics_family(b, "rejected_sessions_total", COUNTER, "New calls refused, by what.");
+	metrics_family(b, "rejected_sessions_total", COUNTER, "New calls refused, by limit.");
 	for (int i = CALL_LIMIT_NONE + 1; i < CALL_LIMIT_COUNT; i++) {
 		limited += c.limited[i];
 		metrics_u64(b, "rejected_sessions_total", label(text, "limit", limit_names[i]),
@@ -79,19 +79,19 @@ static void write_calls(const struct stats_input *in, struct sbuf *b)
 	metrics_u64(b, "rejected_sessions_total", "limit=\"other\"",
 		c.refused > limited ? c.refused - limited : 0);
 	metrics_family(b, "srtp_to_rtp_total", COUNTER,
-		"Media of one side that went from SRTP to RTP in mid-call, by cause.");
+		"Streams that changed from SRTP to RTP during a call, by cause.");
 	metrics_u64(b, "srtp_to_rtp_total", "by=\"flags\"", c.weaker_by_order);
 	metrics_u64(b, "srtp_to_rtp_total", "by=\"terminal\"", c.weaker_by_terminal);
 	metrics_one(b, "emergency_sessions_total", COUNTER, "Calls marked as emergencies.",
 		c.emergencies);
-	metrics_family(b, "media", GAUGE, "Media of one side of a call, by its crypto suite.");
+	metrics_family(b, "media", GAUGE, "Streams of calls, by side and crypto suite.");
 	for (uint32_t i = 0; i < SUITE_COUNT; i++)
 		metrics_u64(b, "media", label(text, "suite", i ? srtp_suite_get(i)->name : "plain"),
 			c.suite[i]);
 	metrics_one(b, "media_passed_through", GAUGE,
-		"Media of one side of a call that leave as they came, under the terminals' own keys.",
+		"Passed-through streams, relayed unchanged under the terminals' own keys.",
 		c.passed);
-	metrics_one(b, "streams", GAUGE, "Local ports that belong to calls.", c.streams);
+	metrics_one(b, "streams", GAUGE, "Local ports used by calls.", c.streams);
 }
 
 static void write_requests(const struct handler *h, struct sbuf *b)
@@ -164,7 +164,7 @@ static void write_teardown(const struct teardown *t, struct sbuf *b)
 	metrics_u64(b, "teardown_messages_total", "result=\"told\"", c.told);
 	metrics_u64(b, "teardown_messages_total", "result=\"failed\"", c.failed);
 	metrics_u64(b, "teardown_messages_total", "result=\"dropped\"", c.dropped);
-	metrics_one(b, "teardown_messages_waiting", GAUGE, "Those that are not answered yet.",
+	metrics_one(b, "teardown_messages_waiting", GAUGE, "Messages that are not answered yet.",
 		c.waiting);
 }
 
@@ -181,7 +181,7 @@ static void write_limits(const struct stats_input *in, struct sbuf *b)
 		metrics_u64(b, "load_limit_reached", label(text, "limit", limit_names[i]),
 			i == CALL_LIMIT_SESSIONS ? in->max_sessions && c.current >= in->max_sessions
 						 : l->reached == (enum call_limit)i);
-	metrics_family(b, "load_limit", GAUGE, "The limits as configured; 0: none.");
+	metrics_family(b, "load_limit", GAUGE, "Configured limits; 0: no limit.");
 	metrics_u64(b, "load_limit", "limit=\"sessions\"", in->max_sessions);
 	metrics_real(b, "load_limit", "limit=\"cpu\"", l->cfg.cpu / 100);
 	metrics_real(b, "load_limit", "limit=\"load\"", l->cfg.load);
@@ -224,21 +224,20 @@ static void write_steering(const struct stats_input *in, struct sbuf *b)
 	metrics_one(b, "bytes_total", COUNTER, "Bytes of media received.", bytes);
 	metrics_one(b, "bytes_relayed_total", COUNTER,
 		"Bytes of media received and relayed; the rest was dropped.", relayed);
-	metrics_family(b, "io_calls_total", COUNTER, "System calls that moved packets.");
+	metrics_family(b, "io_calls_total", COUNTER, "System calls that received or sent packets.");
 	metrics_u64(b, "io_calls_total", "direction=\"in\"", recv_calls);
 	metrics_u64(b, "io_calls_total", "direction=\"out\"", send_calls);
 	metrics_one(
 		b, "send_errors_total", COUNTER, "Packets that could not be sent.", send_errors);
 	metrics_one(b, "overruns_total", COUNTER,
-		"Packets lost before they were seen: a socket or ring was full.", overruns);
+		"Packets lost before xcipherd received them: a socket or ring was full.", overruns);
 	metrics_one(b, "checksum_errors_total", COUNTER,
 		"Packets dropped for a wrong IP or UDP checksum (nfqueue, kernel, xdp).",
 		checksum_errors);
 	metrics_one(b, "fallback_packets_total", COUNTER,
-		"Packets of media that came by an ordinary socket instead of the steering.",
-		fallback);
+		"Media packets received by an ordinary socket instead of the steering.", fallback);
 	metrics_one(b, "handed_packets_total", COUNTER,
-		"Packets that came by another worker's queue.", handed);
+		"Packets received by another worker's queue.", handed);
 }
 
 static void write_rules(const struct stats_input *in, struct sbuf *b)
@@ -247,10 +246,10 @@ static void write_rules(const struct stats_input *in, struct sbuf *b)
 
 	rules_keep_usage(in->rules, &u);
 	metrics_one(b, "rules_missing", GAUGE,
-		"1 while netfilter rules that another program removed are not set again.",
+		"1 while netfilter rules are missing because another program removed them.",
 		u.missing);
 	metrics_one(b, "rules_set_again_total", COUNTER,
-		"Times that removed netfilter rules were set again.", u.again);
+		"Number of times that removed netfilter rules were set again.", u.again);
 }
 
 static void write_interfaces(const struct interfaces *in, struct sbuf *b)
@@ -281,20 +280,21 @@ static void write_kernel(const struct stats_input *in, struct sbuf *b)
 
 	kernel_watch_usage(in->kernel, &k);
 	app_relay_usage(in->relay, &u);
-	metrics_one(b, "kernel_streams", GAUGE, "Streams that the kernel relays by itself.",
+	metrics_one(b, "kernel_streams", GAUGE, "Streams that nf_xcipher relays in the kernel.",
 		u.offload.streams);
-	metrics_one(
-		b, "kernel_packets_total", COUNTER, "Packets that it relayed.", u.offload.packets);
+	metrics_one(b, "kernel_packets_total", COUNTER, "Packets that nf_xcipher relayed.",
+		u.offload.packets);
 	metrics_family(b, "kernel_events_total", COUNTER,
 		"Events that nf_xcipher reported; flood: at most one per second and port.");
 	for (int i = 0; i < STEER_EVENT_KINDS; i++)
 		metrics_u64(b, "kernel_events_total", label(text, "event", names[i]), k.events[i]);
 	metrics_one(b, "kernel_events_lost_total", COUNTER,
-		"Times that such events came faster than they were read.", k.lost);
+		"Number of times that such events were lost: they arrived faster than they were read.",
+		k.lost);
 	metrics_one(b, "kernel_module_gone", GAUGE,
-		"1: the kernel module was unloaded while it was in use, and is not back.", k.gone);
+		"1 while the kernel module is missing after it was unloaded in use.", k.gone);
 	metrics_one(b, "kernel_module_returns_total", COUNTER,
-		"Times that it was loaded again and is in use since.", k.returns);
+		"Number of times that the module was loaded again and used.", k.returns);
 }
 
 static void write_handovers(const struct stats_input *in, struct sbuf *b)
@@ -335,7 +335,7 @@ static void write_drops(const struct stats_input *in, struct sbuf *b)
 		expired += e;
 	}
 	metrics_family(b, "key_lifetimes_total", COUNTER,
-		"Master keys whose lifetime is nearly or wholly used up.");
+		"Master keys whose lifetime is used up to 90 % or fully.");
 	metrics_u64(b, "key_lifetimes_total", "used=\"nearly\"", warned);
 	metrics_u64(b, "key_lifetimes_total", "used=\"wholly\"", expired);
 }
@@ -359,7 +359,7 @@ static void write_quality(const struct stats_input *in, struct sbuf *b)
 			mos[k] += t.mos[k];
 	}
 	metrics_family(b, "rtcp_mos", METRICS_HISTOGRAM,
-		"Opinions (1 to 5) estimated from RTCP reports, a value per report.");
+		"Mean opinion scores (1 to 5) estimated from RTCP, a value per report.");
 	for (int k = 0; k < RTCP_MOS_BUCKETS; k++) {
 		n += mos[k];
 		snprintf(text, sizeof(text), "%.1f", 1.5 + k / 2.0);
@@ -371,7 +371,7 @@ static void write_quality(const struct stats_input *in, struct sbuf *b)
 	metrics_family(b, "rtcp_jitter_seconds", METRICS_HISTOGRAM, "Jitter in RTCP reports.");
 	metrics_hist(b, "rtcp_jitter_seconds", NULL, jitter, in->workers, 8, 20, 1e-6);
 	metrics_family(b, "rtcp_round_trip_seconds", METRICS_HISTOGRAM,
-		"Round trips from terminal to terminal, out of RTCP reports.");
+		"Round trips from terminal to terminal, from RTCP reports.");
 	metrics_hist(b, "rtcp_round_trip_seconds", NULL, rtt, in->workers, 10, 22, 1e-6);
 	metrics_family(
 		b, "rtcp_loss_ratio", METRICS_HISTOGRAM, "Lost packets in RTCP reports, 0 to 1.");
@@ -393,7 +393,7 @@ static void write_batches(const struct stats_input *in, struct sbuf *b)
 		sum.device_jobs += load_plain(&c->device_jobs);
 		sum.engine_ns += load_plain(&c->engine_ns);
 	}
-	metrics_family(b, "batches_total", COUNTER, "Batches, by the engine that was chosen.");
+	metrics_family(b, "batches_total", COUNTER, "Batches, by engine.");
 	metrics_u64(b, "batches_total", "engine=\"opencl\"", sum.device_batches);
 	metrics_u64(b, "batches_total", "engine=\"serial\"", sum.batches - sum.device_batches);
 	metrics_family(b, "batch_packets_total", COUNTER, "Packets in these batches.");
@@ -458,8 +458,9 @@ static void write_device_counters(const struct stats_input *in, struct sbuf *b)
 	} families[] = {
 		{"device_batches_total", "Batches dispatched to the device."},
 		{"device_packets_total", "Packets in them."},
-		{"device_errors_total", "Batches that the device failed at, redone serially."},
-		{"device_seconds_total", "Time that the device took for them."},
+		{"device_errors_total",
+			"Batches that failed on the device and were repeated by the serial engine."},
+		{"device_seconds_total", "Time that the device took for its batches."},
 	};
 	struct batch_device_counters sum;
 	char text[LABEL_LEN];
@@ -487,7 +488,7 @@ static void write_calibration(const struct stats_input *in, struct sbuf *b)
 	char text[LABEL_LEN];
 
 	metrics_family(b, "device_minimum_batch_packets", GAUGE,
-		"Smallest batch that is worth a dispatch; +Inf: none is.");
+		"Smallest batch that the device is used for; +Inf: it is not used.");
 	for (uint32_t i = 0; i < in->engines->devices; i++)
 		for (int k = 0; k < BATCH_CLASSES; k++) {
 			uint32_t min = in->engines->device[i].min[k];
@@ -528,7 +529,8 @@ static void write_devices(const struct stats_input *in, struct sbuf *b)
 
 	if (!in->engines->devices)
 		return;
-	metrics_family(b, "device_info", GAUGE, "Always 1: which device a number stands for.");
+	metrics_family(b, "device_info", GAUGE,
+		"Always 1; the labels describe the device of this number.");
 	for (uint32_t i = 0; i < in->engines->devices; i++) {
 		const struct batch_device *d = &in->engines->device[i];
 
@@ -554,14 +556,14 @@ static void write_recording(const struct record *r, struct sbuf *b)
 		return;
 	record_stats(r, &s);
 	metrics_one(b, "recordings", GAUGE, "Active recordings.", s.active);
-	metrics_one(b, "recordings_total", COUNTER, "Recordings that were begun.", s.recordings);
+	metrics_one(b, "recordings_total", COUNTER, "Recordings started.", s.recordings);
 	metrics_one(
 		b, "recording_packets_total", COUNTER, "Packets that were recorded.", s.packets);
-	metrics_one(b, "recording_bytes_total", COUNTER, "Bytes of media in them.", s.bytes);
+	metrics_one(b, "recording_bytes_total", COUNTER, "Bytes of recorded media.", s.bytes);
 	metrics_one(b, "recording_lost_packets_total", COUNTER,
 		"Packets that are missing in recordings: the disk was full or slow.", s.lost);
 	metrics_one(b, "recording_errors_total", COUNTER,
-		"Times that a recording could not be begun or written.", s.errors);
+		"Recordings that could not be started or written.", s.errors);
 	metrics_one(b, "recording_removed_total", COUNTER,
 		"Files of recordings that were removed for their age or size.", s.removed);
 }
@@ -573,14 +575,14 @@ static void write_resources(const struct stats_input *in, struct sbuf *b)
 	struct app_relay_usage u;
 
 	app_relay_usage(in->relay, &u);
-	metrics_one(b, "ports_used", GAUGE, "Local ports in use, or not yet free again.", u.ports);
+	metrics_one(b, "ports_used", GAUGE, "Local ports in use or not yet released.", u.ports);
 	metrics_one(b, "ports_free", GAUGE, "Local ports that are free.", u.ports_free);
 	metrics_one(b, "contexts_used", GAUGE, "SRTP contexts in use.", u.contexts);
 	metrics_one(b, "key_slots_used", GAUGE, "Key slots in use.", u.key_slots);
 	metrics_one(b, "commands_waiting", GAUGE, "Commands that wait for room in a worker's ring.",
 		u.backlog);
-	metrics_one(b, "shortages_total", COUNTER, "Refusals for want of ports, contexts or keys.",
-		u.shortages);
+	metrics_one(b, "shortages_total", COUNTER,
+		"Requests refused because ports, contexts or keys ran out.", u.shortages);
 }
 
 static void write_process(const struct stats_input *in, struct sbuf *b)
@@ -600,8 +602,8 @@ static void write_process(const struct stats_input *in, struct sbuf *b)
 	metrics_one_real(b, "cpu_seconds_total", COUNTER, "Processor time of the daemon.",
 		(double)(r.ru_utime.tv_sec + r.ru_stime.tv_sec) +
 			(double)(r.ru_utime.tv_usec + r.ru_stime.tv_usec) / 1e6);
-	metrics_one(b, "resident_memory_max_bytes", GAUGE, "The most memory the daemon had so far.",
-		(uint64_t)r.ru_maxrss * 1024);
+	metrics_one(b, "resident_memory_max_bytes", GAUGE,
+		"Highest memory use of the daemon so far.", (uint64_t)r.ru_maxrss * 1024);
 }
 
 static void write_redis(const struct stats_input *in, struct sbuf *b)
@@ -619,15 +621,16 @@ static void write_redis(const struct stats_input *in, struct sbuf *b)
 	metrics_one(b, "redis_written_total", COUNTER, "Writes of calls and of their indexes.",
 		u.written);
 	metrics_one(b, "redis_errors_total", COUNTER, "Writes that Redis refused.", u.errors);
-	metrics_one(b, "redis_away_total", COUNTER, "Times that Redis could not be reached.",
-		u.times_away);
-	metrics_one(b, "redis_restored_total", COUNTER, "Calls that came back.", u.restored);
-	metrics_one(b, "redis_skipped_total", COUNTER, "Entries that made no sense.", u.skipped);
+	metrics_one(b, "redis_away_total", COUNTER,
+		"Number of times that Redis became unreachable.", u.times_away);
+	metrics_one(b, "redis_restored_total", COUNTER, "Calls restored from Redis.", u.restored);
+	metrics_one(b, "redis_skipped_total", COUNTER, "Stored calls that could not be restored.",
+		u.skipped);
 	metrics_one(b, "redis_refused_total", COUNTER,
 		"Claims, messages and calls from Redis refused as not authentic or repeated.",
 		u.refused);
-	metrics_one(b, "redis_followed", GAUGE, "Calls of the active node that are followed.",
-		u.followed);
+	metrics_one(b, "redis_followed", GAUGE,
+		"Calls of the active node that this standby follows.", u.followed);
 }
 
 void metrics_write(const struct metrics_input *in, struct sbuf *out)

@@ -115,8 +115,9 @@ static const char *drain(
 	if (r->state.len && !off && !str_eq_nocase(r->state, STR("on")))
 		return "drain is on or off";
 	if (op->limits->draining == off)
-		log_info(off ? "draining ended by command: new calls are taken"
-			     : "draining by command: no new calls, ending with the last one");
+		log_info(
+			off ? "draining ended by command: new calls are accepted"
+			    : "draining by command: new calls are refused; xcipherd ends with the last call");
 	op->limits->draining = !off;
 	look(op);
 	calls_counters(op->calls, &c);

@@ -29,18 +29,18 @@ struct relay_site { /* what the control thread keeps per worker */
 };
 
 /* What can run out, and what there would be to do. X(id, text) */
-#define SHORTAGES(X)                                                                          \
-	X(PORTS, "local ports: widen port-min to port-max, or add an interface")              \
-	X(CONTEXTS,                                                                           \
-		"contexts, of which there is one for each pair of ports: widen port-min "     \
-		"to port-max")                                                                \
-	X(KEYS,                                                                               \
-		"key slots, of which there are four pairs for each pair of ports: terminals " \
-		"use several keys or a key derivation rate; widen port-min to port-max")      \
-	X(FILES, "descriptors: raise LimitNOFILE (systemd) or ulimit -Hn")                    \
-	X(MEMORY, "memory for sockets: see dmesg")                                            \
-	X(RING,                                                                               \
-		"room for commands to a worker, which does not keep up: see whether "         \
+#define SHORTAGES(X)                                                                     \
+	X(PORTS, "local ports: widen port-min to port-max, or add an interface")         \
+	X(CONTEXTS,                                                                      \
+		"contexts (one for each pair of ports): widen port-min "                 \
+		"to port-max")                                                           \
+	X(KEYS,                                                                          \
+		"key slots (four pairs for each pair of ports): terminals "              \
+		"use several keys or a key derivation rate; widen port-min to port-max") \
+	X(FILES, "descriptors: raise LimitNOFILE (systemd) or ulimit -Hn")               \
+	X(MEMORY, "memory for sockets: see dmesg")                                       \
+	X(RING,                                                                          \
+		"room for commands to an overloaded worker: check whether "              \
 		"something else takes its processor (steal time, a debugger, a full device)")
 
 enum shortage {

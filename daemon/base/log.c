@@ -176,8 +176,8 @@ static bool metered(int level)
 		held = atomic_exchange(&m->held, 0);
 		if (held) {
 			snprintf(line, sizeof(line),
-				"%u lines were held back: more than %u in a second", (unsigned)held,
-				LOG_LINES_PER_SECOND);
+				"%u lines were suppressed: more than %u in a second",
+				(unsigned)held, LOG_LINES_PER_SECOND);
 			put(level > LOG_WARNING ? LOG_NOTICE : LOG_WARNING, NULL, line);
 		}
 	}
@@ -242,6 +242,6 @@ const char *log_held(char room[LOG_HELD], uint64_t held)
 {
 	room[0] = 0;
 	if (held)
-		snprintf(room, LOG_HELD, " (%llu more held back)", (unsigned long long)held);
+		snprintf(room, LOG_HELD, " (%llu more suppressed)", (unsigned long long)held);
 	return room;
 }

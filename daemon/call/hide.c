@@ -149,7 +149,7 @@ const char *hide_number(
 		n++;
 	}
 	if (at < in->sdp->media_count)
-		return "Too many m= lines, with those hidden from its sender";
+		return "Too many m= lines, including those hidden from the sender";
 	all->media_count = n;
 	in->sdp = all;
 	return NULL;

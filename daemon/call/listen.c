@@ -52,7 +52,8 @@ static uint8_t listener_add(struct call *c, struct str tag)
 static void no_passthrough(struct plan *plan, const struct neg_in *in)
 {
 	if (ng_flag(in->r, NG_FLAG_PASSTHROUGH))
-		plan_warn(plan, in->p, STR("passthrough is for offers: media are re-encrypted"));
+		plan_warn(plan, in->p,
+			STR("'passthrough' applies only to offers: media are re-encrypted"));
 }
 
 static void listen_media(struct plan *plan, struct leg *l, const struct leg *source,

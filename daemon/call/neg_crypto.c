@@ -101,7 +101,7 @@ bool crypto_accepted(struct sdes *out, struct sdes_bag *bag, struct our_key **ou
 	secmem_wipe(line, sizeof(line));
 	if (!found && n)
 		*refused = (struct crypto_refused){
-			.line = 1, .why = "tag, suite and parameters must be of the offer"};
+			.line = 1, .why = "tag, suite and parameters must be those of the offer"};
 	return found;
 }
 

@@ -48,8 +48,8 @@ enum sdp_proto neg_answer_proto(struct plan *plan, const struct leg *to, const s
 	if (asked != SDP_PROTO_OTHER && sdp_proto_is_secure(asked) != sdp_proto_is_secure(is))
 		plan_warn(plan, in->p,
 			pool_printf(in->p,
-				"media %u: transport-protocol of an answer does not change "
-				"encryption: %s stays",
+				"media %u: transport-protocol in an answer cannot change "
+				"encryption: %s kept",
 				(unsigned)i + 1, sdp_proto_name(is)));
 	if (sdp_proto_is_feedback(want) == sdp_proto_is_feedback(is))
 		return is;
@@ -66,7 +66,7 @@ void neg_unsupported(struct plan *plan, const struct neg_in *in)
 		plan_warn(plan, in->p, STR("DTLS is not supported: its attributes were removed"));
 	if (ng_flag(r, NG_FLAG_INACTIVE) && r->command != NG_SUBSCRIBE_REQUEST)
 		plan_warn(plan, in->p,
-			STR("inactive is of subscribe request: directions are those of the SDP"));
+			STR("'inactive' applies only to subscribe request; SDP directions kept"));
 }
 
 void neg_echo(struct plan *plan, struct side *from, struct side *to, const struct neg_in *in,

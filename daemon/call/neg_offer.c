@@ -97,7 +97,7 @@ bool neg_offered_crypto(
 		return true;
 	if (!secure)
 		plan_fail(plan, "No common crypto suite",
-			plan_media_name(in->p, i, "RTP, and SDES=require wants SRTP"));
+			plan_media_name(in->p, i, "RTP, but SDES=require demands SRTP"));
 	else if (!sdp_attr(m->lines, STR("crypto")) && m->dtls)
 		plan_fail(plan, "DTLS-SRTP is not supported",
 			plan_media_name(in->p, i, "no crypto line"));

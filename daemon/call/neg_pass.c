@@ -50,7 +50,7 @@ static const char *hand_on(struct plan_media *pm, const struct leg *from, bool p
 		if (!s || !(allowed >> s->master.suite & 1))
 			continue;
 		if (!(from->pass_rx && paired) && is_in_mid_stream(from, s))
-			return "the key is in use, and its packets' index is known to us alone";
+			return "the key is in use, and only xcipherd knows its packet index";
 		text[n++] = l->arg;
 	}
 	pm->pass = text;
@@ -127,7 +127,7 @@ void pass_answer(struct plan *plan, struct leg *from, struct leg *to, bool paire
 		at++;
 	if (!offered || at == n) {
 		plan_fail(plan, text ? "No usable crypto line in answer" : "Out of memory",
-			plan_media_name(in->p, i, "it was to be passed through"));
+			plan_media_name(in->p, i, "it was offered to be passed through"));
 		goto out;
 	}
 	pm->pass = text;

@@ -64,7 +64,8 @@ static bool are_addresses(
 	}
 	if (text.len)
 		*detail = pool_printf(p,
-			"line %u: \"" STR_FMT "\" is not an IP address; names are not looked up",
+			"line %u: \"" STR_FMT
+			"\" is not an IP address; host names are not resolved",
 			(unsigned)line_number(sdp, line), STR_ARG(text));
 	return !text.len;
 }

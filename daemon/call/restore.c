@@ -50,15 +50,15 @@ static const char *why_text(int err)
 	case -ENOSPC:
 		return "ran out of ports, contexts or keys";
 	case -EAGAIN:
-		return "a worker does not keep up";
+		return "a worker is overloaded";
 	case -EEXIST:
-		return "it is there already";
+		return "a call with this Call-ID exists already";
 	case -EACCES:
-		return "its media would go where it may not: see --media-allow";
+		return "media must not be sent to its address: see --media-allow";
 	case -EBADMSG:
 		return "makes no sense";
 	}
-	return "cannot be brought back";
+	return "it cannot be restored";
 }
 
 /* The age of a record, and all its times by this node's clock. */

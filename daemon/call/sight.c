@@ -173,7 +173,7 @@ struct str sight_short_tag(struct pool *p, const struct relay_stats *rtcp)
 	uint64_t n = rtcp->drops[MEDIA_DROP_SHORT_TAG];
 
 	return n ? count_of(p, "32-bit SRTCP tag", n,
-			   "RFC 4568 has 80 bits; --srtcp-tag-32=yes accepts them")
+			   "RFC 4568 requires 80 bits; --srtcp-tag-32=yes accepts 32")
 		 : STR_NONE;
 }
 
@@ -187,8 +187,8 @@ struct str sight_cause(struct pool *p, const struct leg *l, const struct relay_s
 			st->packets ? "since a re-keying, or from a second sender"
 				    : "the terminal uses another key or suite, or sends plain RTP");
 	if (d[MEDIA_DROP_WRONG_MKI])
-		return count_of(
-			p, "key mismatch", d[MEDIA_DROP_WRONG_MKI], "MKI of no signalled key");
+		return count_of(p, "key mismatch", d[MEDIA_DROP_WRONG_MKI],
+			"MKI does not belong to a signalled key");
 	if (d[MEDIA_DROP_SOURCE])
 		return count_of(p, "source changed", d[MEDIA_DROP_SOURCE],
 			"not from the confirmed address, see strict-source");
@@ -202,7 +202,7 @@ struct str sight_cause(struct pool *p, const struct leg *l, const struct relay_s
 				  "the terminal may send plain RTP");
 	if (d[MEDIA_DROP_REPLAY])
 		return count_of(p, "replay", d[MEDIA_DROP_REPLAY],
-			"the terminal started its packet index again");
+			"the terminal restarted its packet index");
 	if (!arrived)
 		return STR("no packet arrived at all (NAT, a firewall, or a muted terminal)");
 	if (!st->packets)

@@ -41,7 +41,7 @@ void told_request(struct plan *plan, struct call *c, const struct neg_in *in)
 		plan_warn(plan, in->p, STR("xmlrpc-callback has no effect without --b2b-url"));
 	else if (in->policy->told == CALL_TOLD_FIXED)
 		plan_warn(plan, in->p,
-			STR("xmlrpc-callback: --b2b-url has no %% to put an address in"));
+			STR("xmlrpc-callback has no effect: --b2b-url contains no %%"));
 	else if (endpoint_is_unspecified(whom) || endpoint_is_multicast(whom) ||
 		!allowed(&in->policy->told_nets, whom))
 		plan_warn(plan, in->p, STR("xmlrpc-callback: --b2b-allow does not allow it"));

@@ -11,12 +11,12 @@
 	X(OWN_MEDIA, "own-media", "comes from a media port of this relay, not from a client") \
 	X(UNSIGNED, "unsigned", "is not signed, but --ng-key-file is set") \
 	X(FORGED, "forged", "is not signed by any key in --ng-key-file") \
-	X(CLOCK, "clock", "is signed more than 30 s ago or ahead, or our clock was set back: compare both clocks") \
+	X(CLOCK, "clock", "is signed more than 30 s ago or ahead, or this clock was set back: compare both clocks") \
 	X(REPLAY, "replay", "is a copy of a request that another address sent") \
 	X(LATE, "late", "is a copy of a request whose reply is no longer stored") \
-	X(BACKLOG, "backlog", "exceeds the number or size of requests that its source may have waiting") \
-	X(OVERRUN, "receive-buffer", "found the receive buffer full") \
-	X(BUSY, "busy", "needs a worker that does not keep up; the client repeats it") \
+	X(BACKLOG, "backlog", "exceeds the number or size of waiting requests per source") \
+	X(OVERRUN, "receive-buffer", "arrived when the receive buffer was full") \
+	X(BUSY, "busy", "needs a worker that is overloaded; the client repeats it") \
 	X(MEMORY, "memory", "cannot be stored: out of memory")
 /* clang-format on */
 

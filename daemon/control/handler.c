@@ -232,7 +232,7 @@ static void write_log(struct job *j)
 		log_call(LOG_NOTICE, &about, "%s: " STR_FMT, name, STR_ARG(j->reply.notice));
 	if (j->reply.kept.len)
 		log_call(LOG_INFO, &about,
-			"%s: this side keeps what it speaks; flags that the other side was "
+			"%s: this side keeps its profile; flags that the other side was "
 			"set up with are not applied to it: " STR_FMT " (\"reset\" applies them)",
 			name, STR_ARG(j->reply.kept));
 	if (j->r.warning.len && log_limit_pass(&j->h->log_warning, j->now_ns, LOG_EVERY_NS, &held))

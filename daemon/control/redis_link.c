@@ -470,7 +470,7 @@ static void on_timer(void *arg)
 	}
 	if ((l->waiting || !l->up) && now - l->since_ns > l->cfg.timeout_ns)
 		redis_link_fail(l,
-			l->cfg.server->tls && !l->shaken ? "does not answer in TLS"
+			l->cfg.server->tls && !l->shaken ? "does not speak TLS"
 							 : "does not answer");
 	if (l->why[0])
 		drop(l);

@@ -40,15 +40,15 @@ void reply_write_error(struct sbuf *b, size_t start, enum ng_encoding enc)
 			too_long ? "17:" REPLY_TOO_LONG : "13:Out of memory");
 }
 
-#define DONE "done, but the rest of the reply is left out: it would be too long"
+#define DONE "done, but the reply is too long: the rest is omitted"
 
 void reply_write_done(struct sbuf *b, size_t start, enum ng_encoding enc)
 {
-	_Static_assert(sizeof(DONE) - 1 == 65, "as below");
+	_Static_assert(sizeof(DONE) - 1 == 52, "as below");
 	b->err = 0;
 	b->len = start;
 	if (enc == NG_JSON)
 		sbuf_printf(b, "{\"result\":\"ok\",\"warning\":\"%s\"}", DONE);
 	else
-		sbuf_printf(b, "d6:result2:ok7:warning65:%se", DONE);
+		sbuf_printf(b, "d6:result2:ok7:warning52:%se", DONE);
 }

@@ -118,7 +118,7 @@ static char *fill_in(const char *url, const char *address)
 const char *teardown_url_wrong(const char *url)
 {
 	static const char right[] =
-		"http://HOST[:PORT]/PATH or https://..., where %% may stand for the host's address";
+		"http://HOST[:PORT]/PATH or https://..., where %% stands for the address of the proxy";
 	char *full = fill_in(url, ADDRESS_SAMPLE), *scheme = NULL, *host = NULL;
 	CURLU *u = curl_url();
 	bool ok = full && u && !curl_url_set(u, CURLUPART_URL, full, 0) &&
@@ -231,7 +231,7 @@ static bool knows_no_dialog(const char *why)
 static void answered(struct teardown *t, struct message *m)
 {
 	struct str fault;
-	char why[160] = "it answered something else than XML-RPC";
+	char why[160] = "the reply is not XML-RPC";
 	int err = xmlrpc_read_reply(sbuf_view(&m->reply), &fault);
 
 	if (err == -EREMOTEIO)

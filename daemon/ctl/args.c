@@ -41,7 +41,7 @@ int no_answer(const struct args *a, int err)
 	X("hold", "", "calls on hold")                                                   \
 	X("emergency", "", "emergency calls")                                            \
 	X("mos-below", "SCORE", "calls with a lower mean opinion score, e.g. 3.5")       \
-	X("loss-above", "PERCENT", "calls that lose more of their packets, e.g. 1.5")    \
+	X("loss-above", "PERCENT", "calls with a higher loss in percent, e.g. 1.5")      \
 	X("suite", "NAME", "calls with this suite (or part of its name), or plain")      \
 	X("codec", "NAME", "calls with this codec (or part of its name)")                \
 	X("ip", "ADDR", "calls with a terminal at this address")                         \
@@ -77,9 +77,9 @@ void args_help(void)
 {
 	char left[32];
 
-	printf("\n  --server=ADDR:PORT   where the daemon listens (127.0.0.1:22222)\n"
+	printf("\n  --server=ADDR:PORT   ng address of the daemon (127.0.0.1:22222)\n"
 	       "  --ng-key-file=FILE   sign requests with the first key of xcipherd's --ng-key-file\n"
-	       "  --timeout=SECONDS    how long to wait for the answer (5)\n"
+	       "  --timeout=SECONDS    how long to wait for the reply (5)\n"
 	       "  --json               print the reply as JSON, for scripts\n"
 	       "  --watch[=SECONDS]    repeat the command (every 2)\n"
 	       "  --call-id=TEXT       for offer, answer, delete, query\n"
@@ -152,21 +152,21 @@ static int take(struct args *a, int code, const char *value)
 		return add_filter(a, &filters[at], value);
 	case SERVER:
 		return endpoint_parse(&a->server, str_from(value))
-			? usage("--server wants ADDR:PORT, as 127.0.0.1:22222", value)
+			? usage("--server needs ADDR:PORT, as 127.0.0.1:22222", value)
 			: 0;
 	case KEYS:
 		return client_keys(&a->keys, value, err, sizeof(err)) ? usage(err, NULL) : 0;
 	case TIMEOUT:
 		if (str_to_u64(&n, str_from(value), 3600) || n == 0)
-			return usage("--timeout wants seconds, 1 to 3600", value);
+			return usage("--timeout needs seconds, 1 to 3600", value);
 		a->timeout = (unsigned)n;
 		return 0;
 	case WATCH:
 		a->watch_ms = watch_time(value);
-		return a->watch_ms ? 0 : usage("--watch wants seconds, 0.1 to 3600", value);
+		return a->watch_ms ? 0 : usage("--watch needs seconds, 0.1 to 3600", value);
 	case LIMIT:
 		if (str_to_u64(&n, str_from(value), UINT32_MAX) || n == 0)
-			return usage("--limit wants a number from 1", value);
+			return usage("--limit needs a number from 1", value);
 		a->limit = value;
 		return 0;
 	case VERSION:

@@ -45,7 +45,7 @@ static int fill_limits(struct pool *p, struct ngval *req, const struct args *a)
 			}
 		if (!known)
 			return usage(
-				"limits are sessions=N, cpu=PERCENT, load=LOAD, bandwidth=BYTES, and 0 is none",
+				"limits are sessions=N, cpu=PERCENT, load=LOAD, bandwidth=BYTES; 0 = no limit",
 				a->word[i]);
 	}
 	return 0;
@@ -100,7 +100,7 @@ static int fill_call(struct pool *p, struct ngval *req, const struct args *a)
 	if (!a->words)
 		return 0;
 	if (strcmp(a->word[0], "debug") != 0)
-		return usage("call takes debug on or debug off behind the Call-ID", a->word[0]);
+		return usage("after the Call-ID, call takes debug on or debug off", a->word[0]);
 	if ((strcmp(state, "on") != 0 && strcmp(state, "off") != 0) || a->words > 2)
 		return usage("debug takes on or off", state);
 	req->first->str = STR("debug");
@@ -157,10 +157,12 @@ static void show_drain(const struct view *v, const struct ngval *reply)
 
 	if (str_eq(ngval_str(v->p, ngval_get(reply, STR("draining"))), STR("on")))
 		fprintf(v->to,
-			"draining: no new calls; it ends with the last of %lld. \"drain off\" takes it back\n",
+			"draining: no new calls; it ends with the last of %lld. \"drain off\" ends this\n",
 			n);
 	else
-		fprintf(v->to, "not draining: new calls are taken beside the %lld there are\n", n);
+		fprintf(v->to,
+			"not draining: new calls are accepted in addition to the present %lld\n",
+			n);
 }
 
 static void show_level(const struct view *v, const struct ngval *reply)
@@ -191,52 +193,52 @@ static const struct command commands[] = {
 		"calls", NULL, NULL},
 	{"call", "CALL-ID", "one call: its streams, addresses, suites, counters", "cW", "query",
 		fill_call, view_call},
-	{"call", "ID debug on|off", "log all that happens to this call", "cW", "query", fill_call,
+	{"call", "ID debug on|off", "log all events of this call", "cW", "query", fill_call,
 		view_call},
 	{"explain", "CALL-ID",
 		"suites of a call and the reason for each, likely faults, and events", "c",
 		"explain", NULL, view_explain},
-	{"stats", "", "what the daemon does, on one screen", "", "statistics", NULL, view_stats},
-	{"engine", "", "devices that cipher, their state, and what was measured", "", "statistics",
+	{"stats", "", "statistics of the daemon on one screen", "", "statistics", NULL, view_stats},
+	{"engine", "", "engines and devices, their state, and measured times", "", "statistics",
 		NULL, NULL},
 	{"limits", "[NAME=N]...", "limits for new calls: sessions, cpu, load, bandwidth", "W",
 		"limits", fill_limits, view_limits},
 	{"drain", "[off]", "refuse new calls, end with the last one", "w", "drain", fill_drain,
 		show_drain},
-	{"active", "", "take over the calls that this node follows on standby", "", "active", NULL,
+	{"active", "", "take over the calls that this standby node follows", "", "active", NULL,
 		show_tree},
 	{"standby", "", "leave all calls to another node, and follow them", "", "standby", NULL,
 		show_tree},
 	{"loglevel", "[N]",
 		"log level: 3 errors, 4 warnings, 5 notices, 6 information, 7 debugging", "w",
 		"log level", fill_level, show_level},
-	{"reload", "", "read the options again; what needs a restart is logged", "", "reload", NULL,
-		show_nothing},
+	{"reload", "", "read the options again; the log names those that need a restart", "",
+		"reload", NULL, show_nothing},
 	{"record", "CALL-ID [WHAT]", "start, pause, stop or discard its recording", "cw",
 		"start recording", fill_record, show_tree},
 	{"terminate", "[CALL-ID]", "end a call at once, or all calls that the filters select", "C",
 		"delete", fill_end, show_nothing},
 	{"kill", "CALL-ID", "end a call at once", "c", "delete", fill_end, show_nothing},
-	{"ping", "", "ask whether the daemon answers", "", "ping", NULL, NULL},
-	{"list", "", "Call-IDs of the calls there are", "", "list", NULL, show_list},
-	{"query", "CALL-ID", "everything about a call but its keys", "c", "query", NULL, show_tree},
-	{"statistics", "", "every counter there is", "", "statistics", NULL, show_tree},
+	{"ping", "", "check that the daemon replies", "", "ping", NULL, NULL},
+	{"list", "", "Call-IDs of all calls", "", "list", NULL, show_list},
+	{"query", "CALL-ID", "all data of a call except its keys", "c", "query", NULL, show_tree},
+	{"statistics", "", "all counters", "", "statistics", NULL, show_tree},
 	{"offer", "", "send an offer: prints the rewritten SDP", "cfs", "offer", fill_sdp,
 		show_sdp},
 	{"answer", "", "send an answer: prints the rewritten SDP", "cfts", "answer", fill_sdp,
 		show_sdp},
-	{"delete", "CALL-ID", "end a call at once, and print what it was", "c", "delete", fill_end,
+	{"delete", "CALL-ID", "end a call at once, and print its data", "c", "delete", fill_end,
 		show_tree},
 };
 
 void help(void)
 {
 	printf("xcipherctl " XCIPHER_VERSION
-	       ": asks and commands xcipherd\n\nUsage: xcipherctl [OPTION]... COMMAND [OPERAND]...\n\n");
+	       ": watches and controls xcipherd\n\nUsage: xcipherctl [OPTION]... COMMAND [OPERAND]...\n\n");
 	for (size_t i = 0; i < ARRAY_LEN(commands); i++)
 		printf("  %-10s %-15s  %s\n", commands[i].name, commands[i].operand,
 			commands[i].help);
-	printf("  %-10s %-15s  print this, or what a command does\n", "help", "[COMMAND]");
+	printf("  %-10s %-15s  print this text, or the usage of a command\n", "help", "[COMMAND]");
 	args_help();
 }
 
@@ -272,10 +274,10 @@ static void advise(const struct command *c, struct str reason)
 			"\"xcipherctl calls PART\" finds a call by a part of its Call-ID\n");
 	else if (str_starts(reason, STR("Unrecognized command")))
 		fprintf(stderr,
-			"this daemon does not know %s: is it an xcipherd of this version?\n",
+			"this daemon does not know %s: does xcipherd have the same version?\n",
 			c->name);
 	else if (str_starts(reason, STR("There is no Redis")))
-		fprintf(stderr, "xcipherd has to be started with --redis and --redis-key-file\n");
+		fprintf(stderr, "start xcipherd with --redis and --redis-key-file\n");
 	else if (str_starts(reason, STR("Reply is too long")))
 		fprintf(stderr,
 			"it is too long for a datagram; set --listen-tcp-ng to the address of --listen-ng to get it over TCP\n");

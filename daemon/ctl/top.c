@@ -204,7 +204,7 @@ static int screen(struct top *t)
 	height = height > 1 ? height : 24;
 	err = t->open ? call_screen(t, &v) : list_screen(t, &v, height);
 	if (err)
-		fprintf(v.to, "no answer from %s: %s. Going on trying; q ends\n",
+		fprintf(v.to, "no reply from %s: %s. Retrying; q ends\n",
 			endpoint_fmt(&t->a.server, where), strerror(-err));
 	fclose(v.to);
 	show(t->open ? window(t, text, height - 1) : text, v.width);
@@ -334,8 +334,7 @@ int top_run(const struct args *a)
 
 	if (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO) || tcgetattr(STDIN_FILENO, &was))
 		return usage(
-			"top needs a terminal; \"xcipherctl --watch calls\" writes to anything",
-			NULL);
+			"top needs a terminal; elsewhere use \"xcipherctl --watch calls\"", NULL);
 	sigaction(SIGINT, &end, NULL);
 	sigaction(SIGTERM, &end, NULL);
 	sigaction(SIGHUP, &end, NULL);

@@ -270,7 +270,7 @@ bool ng_too_many(struct ng_parser *x)
 		return false;
 	}
 	if (!x->overfull)
-		ng_unknown(x, STR("too many words, the last are not looked at"));
+		ng_unknown(x, STR("too many words: the last ones are ignored"));
 	x->overfull = true;
 	return true;
 }

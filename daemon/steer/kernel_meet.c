@@ -35,8 +35,8 @@ static void complain(char *err, size_t err_len, int res, const char *said)
 		break;
 	case -EPROTONOSUPPORT:
 		snprintf(err, err_len,
-			"kernel steering: nf_xcipher and this daemon (interface %u) do not understand each other: %s",
-			NFX_VERSION, said[0] ? said : "bring both to one release");
+			"kernel steering: nf_xcipher and this daemon (interface %u) are not compatible: %s",
+			NFX_VERSION, said[0] ? said : "install the same release of both");
 		break;
 	case -EPERM:
 		snprintf(err, err_len,
@@ -147,7 +147,7 @@ int kernel_back(const struct steer_config *cfg, char *err, size_t err_len)
 	if ((peer.features & cfg->knl_features) != cfg->knl_features ||
 		(cfg->relays_copies && peer.max_dests < KNL_DESTS)) {
 		snprintf(err, err_len,
-			"kernel steering: nf_xcipher %s can do less (features %#x) than the one before (%#x): restart xcipherd to work with it",
+			"kernel steering: nf_xcipher %s has fewer features (%#x) than the one before (%#x): restart xcipherd to use it",
 			peer.release, peer.features, cfg->knl_features);
 		return -EPROTO;
 	}

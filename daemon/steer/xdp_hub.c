@@ -288,7 +288,7 @@ int hub_open(struct steer_hub **out, struct steer_config *cfg, char *err, size_t
 		res = load(h, &h->dev[i]);
 		if (res)
 			snprintf(err, err_len,
-				"xdp steering: the kernel does not take the XDP program (%s): "
+				"xdp steering: the kernel refuses the XDP program (%s): "
 				"use --steering=nfqueue or udp",
 				strerror(-res));
 	}

@@ -64,7 +64,7 @@ def test_calls_fit_any_terminal(net):
     assert p.returncode == 1 and "Unknown call-id" in p.stderr and "xcipherctl calls" in p.stderr, p
     p = ctl(net, "kill", talk[0].id)
     assert p.returncode == 0
-    for words, code, advice in ((["kill", talk[0].id], 1, "xcipherctl calls"), (["active"], 1, "--redis-key-file"), (["--limit=x", "list"], 2, "--limit wants"),
+    for words, code, advice in ((["kill", talk[0].id], 1, "xcipherctl calls"), (["active"], 1, "--redis-key-file"), (["--limit=x", "list"], 2, "--limit needs"),
                                 (["--bogus"], 2, "--bogus. --help"), (["--timeout"], 2, "--timeout needs a value"), (["--json=1", "list"], 2, "--json takes no value"),
                                 (["--server=127.0.0.1:1", "--timeout=1", "ping"], 3, "Does xcipherd run there")):
         p = ctl(net, *words)

@@ -252,7 +252,7 @@ static void an_answer_cannot_drop_or_add_parameters(void **state)
 		talk_answer(&t, "a", "b", talk_body(&t, B, 5000, "RTP/SAVP", attrs));
 		assert_int_equal(t.reply.error == NULL, T[i].good);
 		if (!T[i].good)
-			assert_non_null(strstr(t.reply.detail.s, "must be of the offer"));
+			assert_non_null(strstr(t.reply.detail.s, "must be those of the offer"));
 		talk_end(&t);
 	}
 }

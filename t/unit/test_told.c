@@ -162,7 +162,7 @@ static void an_address_is_taken_where_it_is_allowed(void **state)
 		{CALL_TOLD_ADDRESS, "192.0.2.16", "does not allow it", PROXY},
 		{CALL_TOLD_ADDRESS, "127.0.0.1", "does not allow it", PROXY},
 		{CALL_TOLD_ADDRESS, "2001:db8::1", "does not allow it", PROXY},
-		{CALL_TOLD_FIXED, "192.0.2.14", "has no %%", PROXY},
+		{CALL_TOLD_FIXED, "192.0.2.14", "contains no %%", PROXY},
 		{CALL_TOLD_NOBODY, "192.0.2.14", "no effect without --b2b-url", PROXY},
 	};
 

@@ -151,7 +151,8 @@ static void what_is_hidden_counts_among_m_lines(void **state)
 	for (int i = 1; i < SDP_MAX_MEDIA; i++)
 		strcat(more, "m=audio 5000 RTP/AVP 0\r\n");
 	talk_offer(&t, "b", "a", talk_body(&t, B, 5000, "RTP/AVP", more));
-	assert_string_equal(t.reply.error, "Too many m= lines, with those hidden from its sender");
+	assert_string_equal(
+		t.reply.error, "Too many m= lines, including those hidden from the sender");
 	talk_end(&t);
 }
 
@@ -180,7 +181,7 @@ static void a_subscription_may_begin_inactive(void **state)
 	(void)state;
 	talk_start(&t);
 	say(&t, "offer", "", "inactive", talk_body(&t, A, 4000, "RTP/AVP", ""));
-	assert_non_null(strstr(t.reply.warning.s, "inactive is of subscribe request"));
+	assert_non_null(strstr(t.reply.warning.s, "applies only to subscribe request"));
 	assert_false(has(&t, "a=inactive"));
 	say(&t, "answer", "b", "", talk_body(&t, B, 5000, "RTP/AVP", ""));
 	say(&t, "subscribe request", "l", "inactive", "");
