@@ -184,10 +184,10 @@ static void leave_if_written(struct redis *r)
 void redis_give_way(struct redis *r)
 {
 	if (r->claimed)
-		log_warn("redis: another node has become active: stopping to relay");
+		log_warn("redis: another node has become active: releasing all calls to it");
 	else
 		log_warn(
-			"redis: another node is active: starting as standby. Take over with: xcipherctl active");
+			"redis: another node is active: this node is on standby. Take over with: xcipherctl active");
 	leave(r);
 	if (r->waiting)
 		loop_stop(r->cfg.loop);

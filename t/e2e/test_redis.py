@@ -368,7 +368,7 @@ def test_there_and_back(net):
     until(lambda: state(first)["mode"] == "active" and state(first)["restored"] == 9)
     result = Load(net, relay.BUILD, talk[:9], 50, 1).result()
     assert result["received"] == 0, result  # the load begins anew with indexes that were used
-    assert "stopping to relay" in second.text() and second.statistics()["ports used"] == 0
+    assert "releasing all calls" in second.text() and second.statistics()["ports used"] == 0
     assert first.stop() == 0 and second.stop() == 0
     redis.stop()
 
@@ -384,7 +384,7 @@ def test_who_was_cut_off_asks_before_it_writes(net):
     until(lambda: state(second)["restored"] == 3)
     net.run(net.gateway, "ip", "addr", "add", "127.0.0.1/8", "dev", "lo")
     until(lambda: state(first)["mode"] == "standby")
-    assert state(second)["mode"] == "active" and "stopping to relay" in first.text()
+    assert state(second)["mode"] == "active" and "releasing all calls" in first.text()
     assert first.stop() == 0 and second.stop() == 0
     redis.stop()
 

@@ -152,7 +152,7 @@ def test_an_old_claim_ends_nothing(net):
     assert state(first)["mode"] == "active" and len(redis("KEYS", "xcipher:call:*")) == 3, first.text()
     result = load.enough()
     assert not any(result[k] for k in (*BAD, "lost")), result
-    assert "stopping to relay" not in first.text(), first.text()
+    assert "releasing all calls" not in first.text(), first.text()
     assert first.stop() == 0
     redis.stop()
 
