@@ -74,7 +74,9 @@ function xc_answered() {
 	var result = KSR.pv.get("$xcipher(result)");
 
 	if (result < 0 && !KSR.is_BYE()) {
-		KSR.sl.send_reply(KSR.pv.get("$xcipher(code)"), KSR.pv.get("$xcipher(reason)"));
+		// The reason tells of this network, so it is only logged.
+		KSR.err("xcipher: offer refused, call " + KSR.pv.get("$ci") + ": " + KSR.pv.get("$xcipher(reason)") + "\n");
+		KSR.sl.send_reply(KSR.pv.get("$xcipher(code)"), KSR.pv.get("$xcipher(phrase)"));
 		return;
 	}
 	relay();
@@ -84,6 +86,25 @@ function xc_reply() {
 	if (KSR.xcipher.manage(toward(!KSR.isflagset(UPSTREAM))) < 0) {
 		KSR.xcipher.reject(0, "");
 	}
+}
+
+// A callee repeats its 200 until it receives the ACK, also after tm has forgotten the transaction. tm's reply route is not called then.
+// Without Record-Route it replies to a request within the dialog, whose direction is not known: it goes on without its body.
+function ksr_reply_route() {
+	var status = KSR.pv.get("$rs");
+
+	if (!/^(INVITE|UPDATE)$/.test(KSR.pv.get("$rm")) || status >= 300 || KSR.textops.has_body() < 0 || KSR.tm.t_check_trans() > 0) {
+		return 1;
+	}
+	if (KSR.is_INVITE() && status >= 200 && KSR.hdr.is_present("Record-Route") > 0) {
+		if (KSR.xcipher.manage(ANSWER) < 0) {
+			KSR.err("xcipher: repeated answer refused, call " + KSR.pv.get("$ci") + ": " + KSR.pv.get("$xcipher(reason)") + "\n");
+			KSR.set_drop();
+		}
+		return 1;
+	}
+	KSR.xcipher.reject(0, "");
+	return 1;
 }
 
 // Nobody took the call, or nobody's answer was good enough. A re-INVITE that is refused leaves the call as it is.

@@ -14,7 +14,7 @@
 
 /* A flag of ng; the daemon's warning names it when it was used */
 #define RTP_ANSWER "allow-RTP-answer"
-#define TOO_LOW    "Not Acceptable Here: security too low"
+#define TOO_LOW    "security too low"
 
 struct last last;
 
@@ -42,6 +42,22 @@ static int code_of(enum verdict v, enum op op)
 		return op == OP_OFFER || op == OP_ANSWER ? 488 : 500;
 	default:
 		return 500;
+	}
+}
+
+const char *call_phrase(int code)
+{
+	switch (code) {
+	case 200:
+		return "OK";
+	case 400:
+		return "Bad Request";
+	case 488:
+		return "Not Acceptable Here";
+	case 503:
+		return "Service Unavailable";
+	default:
+		return code >= 500 ? "Server Internal Error" : "Refused";
 	}
 }
 

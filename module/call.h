@@ -48,6 +48,9 @@ struct last {
 };
 extern struct last last;
 
+/* The usual reason phrase of a SIP code; it tells a stranger nothing of this network. */
+const char *call_phrase(int code);
+
 int call_run(struct sip_msg *msg, enum op op, struct text flags, struct text route);
 int call_manage(struct sip_msg *msg, struct text flags, struct text route);
 /* In a failure route: offers the INVITE again, with RTP, if it is an emergency call and

@@ -38,6 +38,7 @@ struct settings settings = {
 	.receivers = 2,
 	.slots = 1024,
 	.db_table = "rtpengine",
+	.names = 1,
 };
 
 /* --- Functions -------------------------------------------------------------------------------- */
@@ -92,17 +93,17 @@ static int script(struct sip_msg *msg, enum op op, char *a, char *b)
 FUNCTIONS(X)
 #undef X
 
-/* Without a code, and without a reason: those of the last function. */
+/* Without a code: that of the last function. Without a reason: the code's usual one. The daemon's
+ * own reason names addresses and limits, so it is for the log only. */
 static int k_reject(struct sip_msg *msg, int code, str *reason)
 {
 	char text[WIRE_REASON];
 
-	snprintf(text, sizeof(text), "%.*s", reason->len, reason->len ? reason->s : "");
-	if (!text[0])
-		snprintf(text, sizeof(text), "%s",
-			last.reason[0] ? last.reason : "Not Acceptable Here");
 	if (code <= 0)
 		code = last.code >= 300 ? last.code : 488;
+	snprintf(text, sizeof(text), "%.*s", reason->len, reason->len ? reason->s : "");
+	if (!text[0])
+		snprintf(text, sizeof(text), "%s", call_phrase(code));
 	return reject_reply(msg, code, text);
 }
 
@@ -201,6 +202,7 @@ static param_export_t params[] = {
 	{"affinity_timeout", PARAM_INT, &settings.affinity_timeout},
 	{"receivers", PARAM_INT, &settings.receivers},
 	{"slots", PARAM_INT, &settings.slots},
+	{"names", PARAM_INT, &settings.names},
 	{"emergency_fallback", PARAM_STRING, &settings.emergency_fallback},
 	{"emergency_numbers", PARAM_STRING, &settings.emergency_numbers},
 	{"emergency_peers", PARAM_STRING, &settings.emergency_peers},
@@ -236,6 +238,7 @@ enum pv {
 	PV_RESULT,
 	PV_CODE,
 	PV_REASON,
+	PV_PHRASE,
 	PV_WARNING,
 	PV_NODE,
 	PV_SUITE_FROM,
@@ -245,8 +248,8 @@ enum pv {
 	PV_REPLY,
 	PV_COUNT
 };
-static const char *const PV_NAMES[PV_COUNT] = {"result", "code", "reason", "warning", "node",
-	"suite_from", "suite_to", "emergency", "fallback", "reply"};
+static const char *const PV_NAMES[PV_COUNT] = {"result", "code", "reason", "phrase", "warning",
+	"node", "suite_from", "suite_to", "emergency", "fallback", "reply"};
 
 static int pv_name(pv_spec_t *sp, str *in)
 {
@@ -264,6 +267,7 @@ static int pv_name(pv_spec_t *sp, str *in)
 static int pv_get(struct sip_msg *msg, pv_param_t *p, pv_value_t *res)
 {
 	const char *const texts[PV_COUNT] = {[PV_REASON] = last.reason,
+		[PV_PHRASE] = call_phrase(last.code),
 		[PV_WARNING] = last.warning,
 		[PV_NODE] = last.node,
 		[PV_SUITE_FROM] = last.suite_from,

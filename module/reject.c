@@ -22,6 +22,7 @@
 #include <core/parser/parse_uri.h>
 #include <modules/tm/tm_load.h>
 
+#include "call.h"
 #include "settings.h"
 
 extern struct tm_binds tmb;
@@ -227,22 +228,22 @@ int reject_reply(struct sip_msg *msg, int code, const char *reason)
 	char why[256];
 	bool invite;
 
-	if (msg->first_line.type != SIP_REPLY || !t || t == T_UNDEFINED || code < 300 ||
-		code > 699 || parse_headers(msg, HDR_EOH_F, 0) < 0 || !get_cseq(msg) ||
+	if (msg->first_line.type != SIP_REPLY || code < 300 || code > 699 ||
+		parse_headers(msg, HDR_EOH_F, 0) < 0 || !get_cseq(msg) ||
 		parse_from_header(msg) < 0 || !get_to(msg))
 		return -1;
 	status = (int)msg->first_line.u.reply.statuscode;
 	if (status >= 300)
 		return -1;
 	remove_body(msg);
-	if (status < 200)
-		return 1;
+	if (status < 200 || !t || t == T_UNDEFINED)
+		return 1; /* without a transaction: it was sent again, for its ACK */
 	invite = get_cseq(msg)->method_id == METHOD_INVITE;
 	if (branch < 0 || branch >= t->nr_of_outgoings ||
 		(!invite && get_cseq(msg)->method_id != METHOD_UPDATE))
 		return -1;
-	LM_NOTICE("call %.*s: its answer is refused, %d %s\n", msg->callid->body.len,
-		msg->callid->body.s, code, reason);
+	LM_NOTICE("call %.*s: its answer is refused, %d %s: %s\n", msg->callid->body.len,
+		msg->callid->body.s, code, reason, last.reason);
 	counter_inc(counters.calls_ended);
 	snprintf(why, sizeof(why), "Reason: SIP;cause=%d;text=\"%.*s\"\r\n", code,
 		(int)strcspn(reason, "\"\\\r\n"), reason);

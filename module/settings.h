@@ -20,6 +20,7 @@ struct settings {
 	char *ng_key_file;
 	struct wire_keys *keys; /* of ng_key_file; NULL: requests are not signed */
 	char *db_url, *db_table;
+	int names;                /* send the user parts of From and To */
 	char *emergency_fallback; /* "suites,rtp" */
 	char *emergency_numbers;  /* regular expression for the user part of a request's URI */
 	char *emergency_peers;    /* addresses and networks whose headers may mark a call */

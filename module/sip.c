@@ -15,6 +15,7 @@
 #include <core/parser/parse_cseq.h>
 #include <core/parser/parse_from.h>
 #include <core/parser/parse_to.h>
+#include <core/parser/parse_uri.h>
 #include <core/route.h>
 #include <modules/tm/tm_load.h>
 
@@ -40,9 +41,43 @@ static struct text sdp_of(struct sip_msg *msg)
 	return s && len > 0 ? (struct text){s, (size_t)len} : (struct text){NULL, 0};
 }
 
+/* The body up to that part, or what follows it. */
+static struct text around(struct sip_msg *msg, struct text part, bool behind)
+{
+	char *body = get_body(msg), *end = msg->buf + msg->len;
+
+	if (!body || body >= end)
+		return (struct text){NULL, 0};
+	if (!part.len)
+		return behind ? (struct text){NULL, 0} : (struct text){body, (size_t)(end - body)};
+	return behind ? (struct text){part.s + part.len, (size_t)(end - part.s) - part.len}
+		      : (struct text){body, (size_t)(part.s - body)};
+}
+
+/* Also SDP that Kamailio's parser does not find. */
 bool sip_has_sdp(struct sip_msg *msg)
 {
-	return parse_headers(msg, HDR_EOH_F, 0) == 0 && sdp_of(msg).len > 0;
+	struct text sdp;
+
+	if (parse_headers(msg, HDR_EOH_F, 0))
+		return false;
+	sdp = sdp_of(msg);
+	return sdp.len || wire_has_sdp(around(msg, sdp, false));
+}
+
+/* Only the first SDP of a body is processed: is there one more? The headers of the first part, which
+ * name its type, are before it. */
+static bool has_more_sdp(struct sip_msg *msg, struct text sdp)
+{
+	return wire_has_media(around(msg, sdp, false)) || wire_has_sdp(around(msg, sdp, true));
+}
+
+static struct text user_of(struct to_body *b)
+{
+	struct sip_uri u;
+
+	return b && b->uri.len && parse_uri(b->uri.s, b->uri.len, &u) == 0 ? text_of(u.user)
+									   : (struct text){NULL, 0};
 }
 
 /* The request of the transaction a reply belongs to; tm parsed it to its end before it cloned it. */
@@ -68,8 +103,10 @@ static bool is_of_branch(struct sip_msg *msg, enum op op)
 	struct cell *t;
 	bool is;
 
-	if (!req || (op != OP_OFFER && op != OP_ANSWER && op != OP_DELETE))
+	if (op != OP_OFFER && op != OP_ANSWER && op != OP_DELETE)
 		return false;
+	if (!req) /* tm has forgotten it; requests within a dialog are not record-routed */
+		return op == OP_ANSWER && msg->record_route;
 	if (req->REQ_METHOD != METHOD_CANCEL)
 		return is_initial_offer(req);
 	t = tmb.t_lookup_original(req);
@@ -94,6 +131,18 @@ static struct text branch_of(struct sip_msg *msg, enum op op, const char *via)
 	else if (number == 2 && parse_headers(msg, HDR_VIA2_F, 0) == 0)
 		v = msg->via2;
 	return v && v->branch ? text_of(v->branch->value) : (struct text){NULL, 0};
+}
+
+/* Names of the parties, once per call: with the offer of an INVITE that begins a dialog, or of its reply. */
+static void names(struct wire_request *r, struct sip_msg *msg, enum op op)
+{
+	struct sip_msg *req = is_request(msg) ? msg : request_of_reply();
+
+	if (!settings.names || op != OP_OFFER || !req || req->REQ_METHOD != METHOD_INVITE ||
+		!req->to || !get_to(req) || get_to(req)->tag_value.len)
+		return;
+	r->from_name = user_of(get_from(msg));
+	r->to_name = user_of(get_to(msg));
 }
 
 /* The daemon wants to know who offered: the From of a request, but the To when the offer came in a reply or this is the answer in a
@@ -128,9 +177,13 @@ int sip_collect(
 	if (op != OP_OFFER && op != OP_ANSWER)
 		return 0;
 	r->sdp = sdp_of(msg);
-	*why = "no SDP body";
+	*why = "no SDP, or in a part of the body that cannot be replaced";
 	if (!r->sdp.len)
 		return -1;
+	*why = "more than one SDP in the body";
+	if (has_more_sdp(msg, r->sdp))
+		return -1;
+	names(r, msg, op);
 	*why = "no To tag";
 	return op == OP_ANSWER && !r->to_tag.len ? -1 : 0;
 }

@@ -12,6 +12,7 @@
 #include "proto/ng_auth.h"
 
 #define POOL_LIMIT (8u << 20)
+#define NAME_MAX   64u /* bytes of a name that are sent */
 
 static struct str str_of(struct text t)
 {
@@ -100,12 +101,44 @@ bool wire_genuine(const struct wire_keys *keys, struct text request, const char 
 				body_of((struct text){p, len}, said)));
 }
 
+static bool says(struct str s, const char *what)
+{
+	return s.len && memmem(s.s, s.len, what, strlen(what));
+}
+
 /* --- Requests ----------------------------------------------------------------------------------- */
 
 static void add(struct pool *p, struct ngval *d, struct str key, struct text value)
 {
 	if (value.len)
 		ngval_add_str(p, d, key, str_of(value));
+}
+
+/* Names come from strangers. What could end the name, the list or the flag becomes "_". */
+static struct str name(struct pool *p, struct text t)
+{
+	struct str s = {t.s, t.len < NAME_MAX ? t.len : NAME_MAX};
+	char *copy = s.len ? pool_alloc(p, s.len) : NULL;
+
+	if (!copy)
+		return STR_NONE;
+	for (size_t i = 0; i < s.len; i++) {
+		char c = s.s[i];
+		bool is =
+			(c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+
+		copy[i] = is || (c && strchr("-+._~%*", c)) ? c : '_';
+	}
+	return (struct str){copy, s.len};
+}
+
+/* For lists of calls (xcipher-ng(7), metadata), unless the script says something else there. */
+static void add_names(struct pool *p, struct ngval *d, const struct wire_request *r)
+{
+	if ((r->from_name.len || r->to_name.len) && !says(str_of(r->flags), "metadata="))
+		ngval_add_str(p, d, STR("metadata"),
+			pool_printf(p, "from:" STR_FMT "|to:" STR_FMT,
+				STR_ARG(name(p, r->from_name)), STR_ARG(name(p, r->to_name))));
 }
 
 static struct ngval *build(struct pool *p, const struct wire_request *r)
@@ -118,6 +151,7 @@ static struct ngval *build(struct pool *p, const struct wire_request *r)
 	add(p, d, STR("from-tag"), r->from_tag);
 	add(p, d, STR("to-tag"), r->to_tag);
 	add(p, d, STR("via-branch"), r->via_branch);
+	add_names(p, d, r);
 	if (r->received_from.len) {
 		l = ngval_add_list(p, d, STR("received-from"));
 		ngval_add_str(p, l, STR_NONE, r->ipv6 ? STR("IP6") : STR("IP4"));
@@ -351,9 +385,24 @@ void wire_fini(struct wire_reply *r)
 	*r = (struct wire_reply){.result = WIRE_GARBAGE};
 }
 
-static bool says(struct str s, const char *what)
+bool wire_has_media(struct text body)
 {
-	return s.len && memmem(s.s, s.len, what, strlen(what));
+	for (size_t i = 0; i + 2 <= body.len; i++)
+		if (body.s[i] == 'm' && body.s[i + 1] == '=' &&
+			(!i || body.s[i - 1] == '\n' || body.s[i - 1] == '\r'))
+			return true;
+	return false;
+}
+
+bool wire_has_sdp(struct text body)
+{
+	static const char type[] = "application/sdp";
+	const size_t n = sizeof(type) - 1;
+
+	for (size_t i = 0; i + n <= body.len; i++)
+		if (text_is((struct text){body.s + i, n}, type))
+			return true;
+	return wire_has_media(body);
 }
 
 bool wire_sdp_media(char *out, size_t size, struct text *rest, bool opportunistic)

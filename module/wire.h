@@ -27,6 +27,7 @@ struct wire_request {
 	struct text call_id, from_tag, to_tag, via_branch, sdp;
 	struct text flags; /* as the script wrote them: the daemon reads them */
 	struct text added; /* words the module's policies add to them */
+	struct text from_name, to_name; /* user parts of From and To; both empty: not sent */
 	struct text received_from;
 	bool ipv6;     /* of received_from */
 	bool reply;    /* the SIP message is one */
@@ -90,6 +91,11 @@ int wire_sdp_suites(char *out, size_t size, struct text sdp);
 /* The suites of the next media that carries RTP and is not rejected, and what follows it; "none" without any, or in a profile that is not
  * SAVP, unless what is opportunistic (RFC 8643) counts. False: there is none left. */
 bool wire_sdp_media(char *out, size_t size, struct text *rest, bool opportunistic);
+
+/* A line begins with "m=". Reads past NULs of binary parts. */
+bool wire_has_media(struct text body);
+/* The same, or the body names application/sdp. */
+bool wire_has_sdp(struct text body);
 
 /* Wipe: bodies hold keys. */
 void wire_wipe(void *p, size_t len);

@@ -19,7 +19,9 @@ EXAMPLES = (("kamailio-demo.cfg",), ("kamailio-module.cfg",), ("kamailio-module-
 
 
 class Agent:
-    """A SIP terminal with one port."""
+    """A SIP terminal with one port. kind: Content-Type of its bodies; user: in its From as a caller."""
+
+    kind, user, called = "application/sdp", "a", "callee"
 
     def __init__(self, net, name, address, port=5060):
         self.name, self.address, self.port = name, address, port
@@ -44,12 +46,12 @@ class Agent:
         return text.replace("[local_ip]", self.address).replace("[media_ip]", address or self.address).replace("[media_port]", "9000").replace("\n", "\r\n") + "\r\n"
 
     def send(self, text, body, to):
-        kind = "Content-Type: application/sdp\r\n" if body else ""
+        kind = f"Content-Type: {self.kind}\r\n" if body and self.kind else ""
         self.socket.sendto(f"{text}{kind}Content-Length: {len(body)}\r\n\r\n{body}".encode(), to)
 
     def request(self, method, uri, branch, to_tag="", body="", cseq=1, routes=""):
-        self.send(f"{method} {uri} SIP/2.0\r\nVia: SIP/2.0/UDP {self.address}:{self.port};branch=z9hG4bK{branch}\r\nFrom: <sip:a@{self.address}>;tag=a\r\n"
-                  f"To: <sip:callee@10.200.2.2>{to_tag and ';tag=' + to_tag}\r\nCall-ID: one\r\nCSeq: {cseq} {method}\r\nMax-Forwards: 70\r\n{routes}"
+        self.send(f"{method} {uri} SIP/2.0\r\nVia: SIP/2.0/UDP {self.address}:{self.port};branch=z9hG4bK{branch}\r\nFrom: <sip:{self.user}@{self.address}>;tag=a\r\n"
+                  f"To: <sip:{self.called}@10.200.2.2>{to_tag and ';tag=' + to_tag}\r\nCall-ID: one\r\nCSeq: {cseq} {method}\r\nMax-Forwards: 70\r\n{routes}"
                   f"Contact: <sip:a@{self.address}:{self.port}>\r\n", body, ("10.200.1.1", 5060))
 
     def reply(self, code, to, body="", tag=None):
@@ -61,10 +63,10 @@ class Agent:
 
 
 class Gateway:
-    def __init__(self, net, folder, example, *swap):
+    def __init__(self, net, folder, example, *swap, options=()):
         needs()
         self.example = example
-        self.daemon = relay.Xcipherd(net, "--engine=serial", "--delete-delay=0", f"--media-deny={DENIED}", addresses=BOTH).wait_ready()
+        self.daemon = relay.Xcipherd(net, "--engine=serial", "--delete-delay=0", f"--media-deny={DENIED}", *options, addresses=BOTH).wait_ready()
         more = [('loadmodule "textops.so"', COREX)]
         if example == "kamailio-demo.cfg":
             more.append(('loadmodule "tm.so"', CONTROL))
@@ -88,9 +90,9 @@ class Gateway:
 
 
 @contextlib.contextmanager
-def gateway(net, example, *swap):
+def gateway(net, example, *swap, options=()):
     with tempfile.TemporaryDirectory(prefix="xcipher-answers-") as folder:
-        g = Gateway(net, folder, example, *swap)
+        g = Gateway(net, folder, example, *swap, options=options)
         yield g
         g.stop()
 

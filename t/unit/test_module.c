@@ -293,6 +293,66 @@ static void requests_can_be_read_back_and_changed(void **state)
 	assert_int_equal(wire_write(buf, 20, no, TEXT("1_2"), &q), -EMSGSIZE);
 }
 
+static void names_cannot_leave_their_place(void **state)
+{
+	static const struct {
+		const char *from, *to, *flags, *want;
+	} T[] = {
+		{"alice", "+49%30*1", "ICE=remove", "8:metadata22:from:alice|to:+49%30*1"},
+		{"a|to:x=y z\x1b\xff", "", "", "8:metadata21:from:a_to_x_y_z__|to:"},
+		{"", "bob", "", "8:metadata12:from:|to:bob"},
+		{"", "", "", NULL},
+		{"alice", "bob", "RTP/AVP metadata=mine", NULL},
+	};
+	char buf[512], line[101];
+	struct wire_sign no = {NULL, 0};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(T); i++) {
+		const struct wire_request r = {.command = "offer",
+			.flags = {T[i].flags, strlen(T[i].flags)},
+			.from_name = {T[i].from, strlen(T[i].from)},
+			.to_name = {T[i].to, strlen(T[i].to)}};
+		int n = wire_write(buf, sizeof(buf), no, TEXT("1_2"), &r);
+
+		assert_true(n > 0);
+		if (T[i].want)
+			assert_non_null(memmem(buf, (size_t)n, T[i].want, strlen(T[i].want)));
+		else
+			assert_null(memmem(buf, (size_t)n, "8:metadata", 10));
+	}
+	memset(line, 'x', sizeof(line));
+	assert_int_equal(wire_write(buf, sizeof(buf), no, TEXT("1_2"),
+				 &(struct wire_request){
+					 .command = "offer", .to_name = {line, sizeof(line)}}),
+		(int)strlen("1_2 d7:command5:offer8:metadata73:from:|to:e") + 64);
+}
+
+static void sdp_is_found_in_any_body(void **state)
+{
+	static const struct {
+		struct text body;
+		bool media, sdp;
+	} T[] = {
+		{TEXT("v=0\r\nm=audio"), true, true},
+		{TEXT("m=audio"), true, true},
+		{TEXT("\0\1\nm=audio"), true, true},
+		{TEXT("v=0\rm=audio"), true, true},
+		{TEXT("a m=audio"), false, false},
+		{TEXT("Content-Type: APPLICATION/Sdp;x"), false, true},
+		{TEXT("\0application/sdp"), false, true},
+		{TEXT("application/sd"), false, false},
+		{TEXT("m"), false, false},
+		{TEXT(""), false, false},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(T); i++) {
+		assert_int_equal(wire_has_media(T[i].body), T[i].media);
+		assert_int_equal(wire_has_sdp(T[i].body), T[i].sdp);
+	}
+}
+
 /* The fixed vectors are those of test_ng_auth.c. */
 static void requests_are_signed_and_replies_verified(void **state)
 {
@@ -366,6 +426,8 @@ int main(void)
 		cmocka_unit_test(fall_backs_take_limits_out_of_flags),
 		cmocka_unit_test(emergency_services_have_names),
 		cmocka_unit_test(requests_can_be_read_back_and_changed),
+		cmocka_unit_test(names_cannot_leave_their_place),
+		cmocka_unit_test(sdp_is_found_in_any_body),
 		cmocka_unit_test(requests_are_signed_and_replies_verified),
 	};
 

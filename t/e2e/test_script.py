@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The shipped examples with stock and own module: names of the parties, SDP in multipart bodies, a 200 that is repeated when Kamailio has forgotten
+the call, and what a refused caller is told."""
+import json
+import os
+import re
+import tempfile
+
+from baresip import wait_for
+from run import cases
+from test_kamailio_answers import DENIED, EXAMPLES, gateway, raw
+
+TO = "sip:callee@10.200.2.2:5060"
+S80 = "AES_CM_128_HMAC_SHA1_80"
+WT_TIMER = ('loadmodule "tm.so"', 'loadmodule "tm.so"\nmodparam("tm", "wt_timer", 500)')
+ISUP = "\0\1m=not media\2"
+
+
+def part(kind, body, more=""):
+    return f"--part\r\nContent-Type: {kind}\r\n{more}\r\n{body}\r\n"
+
+
+def multipart(*parts):
+    return "".join(parts) + "--part--\r\n"
+
+
+def kind(sub):
+    return f"multipart/{sub};boundary=part"
+
+
+def end(g, cseq, to_tag, answer):
+    """BYE by the caller."""
+    routes = "".join(f"Route: {r}\r\n" for r in reversed(re.findall(r"Record-Route: ([^\r]*)", answer)))
+    g.a.request("BYE", TO, f"bye{cseq}", to_tag, cseq=cseq, routes=routes)
+    g.b.wait("BYE", f"CSeq: {cseq} BYE")
+    wait_for("the call's end", lambda: g.calls() == [])
+
+
+def ended(path):
+    """Records of ended calls."""
+    if not os.path.exists(path):
+        return []
+    with open(path, encoding="utf-8") as f:
+        return [json.loads(line) for line in f if line.endswith("\n")]
+
+
+@cases(*EXAMPLES)
+def test_names_of_the_parties(net, example):
+    """User parts of From and To are in the record of the ended call. What could end the list or add a flag is replaced. A re-INVITE by the callee
+    does not exchange them."""
+    names = (("alice", "+4930123", "alice", "+4930123"), ("eve|to=x;SDES-off", "100%23*", "eve_to_x_SDES-off", "100%23*"),
+             ("a\x1b'&,", "x" * 99, "a____", "x" * 64), ("", "bob", "", "bob"))
+    with tempfile.TemporaryDirectory(prefix="xcipher-names-") as folder:
+        cdr = os.path.join(folder, "calls")
+        with gateway(net, example, options=[f"--cdr-file={cdr}"]) as g:
+            for n, (user, called, caller, callee) in enumerate(names):
+                g.a.user, g.a.called, cseq = user, called, 10 * n + 1
+                text = g.a.sdp(suite=S80)
+                g.a.request("INVITE", TO, f"i{n}", body=text, cseq=cseq)
+                invite = g.b.wait("INVITE", f"CSeq: {cseq} INVITE")
+                assert "SDES-off" not in invite.partition("\r\n\r\n")[2] and "RTP/SAVP" in invite, invite
+                g.b.reply(200, invite, g.b.sdp(), f"t{n}")
+                end(g, cseq + 1, f"t{n}", g.a.wait("SIP/2.0 200", f"CSeq: {cseq} INVITE"))
+                found = wait_for("its record", lambda n=n: ended(cdr)[n:])[0]
+                assert found["metadata"] == f"from:{caller}|to:{callee}", found
+
+
+def offered(g, n, content, body):
+    """The caller's INVITE with this body: what the callee receives, or the caller's refusal; nobody may see the caller's own SDP."""
+    g.a.kind = content
+    g.a.request("INVITE", TO, f"m{n}", body=body, cseq=n)
+    also = f"CSeq: {n} INVITE"
+    seen = wait_for("INVITE or refusal", lambda: [m for m in g.b.listen() if m.startswith("INVITE") and also in m]
+                    + [m for m in g.a.listen() if re.match(r"SIP/2.0 [45]", m) and also in m])[0]
+    assert "10.200.1.2" not in seen.partition("\r\n\r\n")[2] or "m=audio" not in seen, seen
+    assert "inline:WVNf" not in seen, seen
+    return seen
+
+
+@cases(*EXAMPLES)
+def test_sdp_in_multipart_bodies(net, example):
+    """In an offer and an answer: SDP in multipart/mixed is processed, also behind a binary part, and the other parts stay. SDP that cannot be
+    replaced, and a second one, is refused. Control: a body without SDP passes."""
+    with gateway(net, example) as g:
+        mine = g.a.sdp(suite=S80)
+        sdp, isup = part("application/sdp", mine), part("application/isup", ISUP)
+        inner = multipart(sdp).replace("--part", "--inner")
+        nested = f"--part\r\nContent-Type: multipart/alternative;boundary=inner\r\n\r\n{inner}\r\n"
+        n = 0
+        for content, body, processed in (
+                ("application/sdp", mine, True), (kind("mixed"), multipart(sdp, isup), True), (kind("mixed"), multipart(isup, sdp), True),
+                (kind("mixed"), multipart(part("APPLICATION/SDP; x=y", mine)), True), (kind("mixed"), multipart(sdp, sdp), False),
+                (kind("related"), multipart(sdp), None), (kind("alternative"), multipart(sdp), None), (kind("mixed"), multipart(nested), None),
+                (kind("mixed"), multipart(part("text/plain", mine)), None), ("text/plain", mine, False),
+                ("text/plain\r\nContent-Type: application/sdp", mine, False), ("multipart/mixed;boundary=wrong", multipart(sdp), False),
+                (kind("mixed"), multipart(part("application/sdp", "dj0wDQptPWF1ZGlv", "Content-Transfer-Encoding: base64\r\n")), False),
+                (kind("mixed"), multipart(isup), "passes"), (kind("mixed"), multipart(part("application/pidf+xml", "<a/>")), "passes")):
+            n += 1
+            seen = offered(g, n, content, body)
+            if seen.startswith("INVITE"):
+                assert processed in (True, None, "passes"), (content, body, seen)
+                assert ("c=IN IP4 10.200.2.1" in seen) == (processed != "passes"), (content, seen)
+                assert (ISUP in body) == (ISUP in seen), seen
+                g.b.reply(486, seen, tag=f"t{n}")
+                g.a.wait("SIP/2.0 486", f"CSeq: {n} INVITE")
+            else:
+                assert processed in (False, None), (content, body, seen)
+            g.a.request("ACK", TO, f"m{n}", to_tag=f"t{n}", cseq=n)
+        wait_for("the calls' end", lambda: g.calls() == [])
+        theirs = part("application/sdp", g.b.sdp())
+        for content, body, processed in ((kind("mixed"), multipart(isup, theirs), True), (kind("related"), multipart(theirs), None),
+                                         (kind("mixed"), multipart(theirs, theirs), False)):
+            n += 1
+            g.b.kind = content
+            g.b.reply(200, offered(g, n, "application/sdp", mine), body, f"t{n}")
+            also = f"CSeq: {n} INVITE"
+            answer = wait_for("an answer", lambda also=also: [m for m in g.a.listen() if re.match(r"SIP/2.0 [245]", m) and also in m])[0]
+            assert not raw(g.a), g.a.heard
+            assert answer.startswith("SIP/2.0 200") == ("c=IN IP4 10.200.1.1" in answer), answer
+            assert processed is None or answer.startswith("SIP/2.0 200") == processed, answer
+            if answer.startswith("SIP/2.0 200"):
+                end(g, n + 100, f"t{n}", answer)
+            else:
+                g.a.request("ACK", TO, f"m{n}", to_tag=f"t{n}", cseq=n)
+            wait_for("the call's end", lambda: g.calls() == [])
+
+
+@cases(*EXAMPLES)
+def test_a_200_that_is_repeated_when_the_transaction_is_gone(net, example):
+    """The callee's ACK was lost. Its 200 reaches the caller again with the relay's SDP, or without any (re-INVITE)."""
+    with gateway(net, example, WT_TIMER) as g:
+        g.invite("one")
+        invite = g.b.wait("INVITE")
+        g.b.reply(200, invite, g.b.sdp())
+        first = g.a.wait("SIP/2.0 200")
+        for cseq in (1, 2):
+            wait_for("tm's end of the transaction", lambda: re.search(r"current: 0", g.kam.rpc("tm.stats")))
+            g.a.heard.clear()
+            g.b.reply(200, invite, g.b.sdp())
+            again = g.a.wait("SIP/2.0 200", f"CSeq: {cseq} INVITE")
+            assert not raw(g.a), again
+            assert ("c=IN IP4 10.200.1.1" in again) if cseq == 1 else again.endswith("Content-Length: 0\r\n\r\n"), again
+            if cseq == 2:
+                break
+            assert again.partition("\r\n\r\n")[2].replace("o=", "") and re.findall("a=crypto.*", again) == re.findall("a=crypto.*", first), (first, again)
+            routes = "".join(f"Route: {r}\r\n" for r in reversed(re.findall(r"Record-Route: ([^\r]*)", first)))
+            g.a.request("ACK", TO, "ack", "u5060", cseq=1, routes=routes)
+            g.a.request("INVITE", TO, "two", "u5060", g.a.sdp(suite=S80), 2, routes)
+            invite = g.b.wait("INVITE", "CSeq: 2 INVITE")
+            g.b.reply(200, invite, g.b.sdp())
+            g.a.wait("SIP/2.0 200", "CSeq: 2 INVITE")
+
+
+@cases(*EXAMPLES)
+def test_a_refusal_tells_a_stranger_nothing(net, example):
+    """Offer and answer with an address that is denied. The reason is in the log. It is not in the reply, nor in the callee's BYE."""
+    with gateway(net, example) as g:
+        g.a.request("INVITE", TO, "one", body=g.a.sdp(DENIED, S80))
+        refusal = g.a.wait("SIP/2.0 4" if example != "kamailio-demo.cfg" else "SIP/2.0 503")
+        g.a.request("ACK", TO, "one", to_tag="x")
+        g.invite("two", cseq=2)
+        g.b.reply(200, g.b.wait("INVITE"), g.b.sdp(DENIED))
+        refusals = [refusal, g.a.wait("SIP/2.0 488", "CSeq: 2 INVITE")]
+        if example != "kamailio-demo.cfg":
+            refusals.append(g.b.wait("BYE"))
+        for text in refusals:
+            assert DENIED not in text and "media" not in text.lower().replace("media gateway unavailable", ""), text
+            assert "Not Acceptable Here" in text or "Media gateway unavailable" in text, text
+        assert DENIED in g.kam.text()
