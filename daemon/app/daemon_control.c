@@ -138,10 +138,42 @@ static void changed(void *arg)
 	redis_flush(arg);
 }
 
-static const char *become(void *arg, bool active)
+/* Media addresses that this host does not have. Reads them again, because the last change of d->host
+ * may be 20 ms ago. */
+static struct str missing_addresses(struct daemon *d, struct pool *p)
 {
-	int err = active ? redis_active(arg) : redis_standby(arg);
+	char addr[ENDPOINT_STRLEN];
+	struct str out = STR_NONE;
+	struct host *now;
 
+	if (host_create(&now, d->loop))
+		return out;
+	for (uint32_t i = 0; i < d->o.locals; i++) {
+		const struct relay_local *l = &d->o.local[i];
+
+		if (endpoint_is_unspecified(&l->addr) || host_owns(now, &l->addr))
+			continue;
+		endpoint_fmt_addr(&l->addr, addr);
+		out = pool_printf(p, STR_FMT "%s%s", STR_ARG(out), out.len ? ", " : "", addr);
+	}
+	host_stop(now);
+	host_destroy(now);
+	return out;
+}
+
+static const char *become(void *arg, bool active, struct pool *p, struct str *warning)
+{
+	struct daemon *d = arg;
+	int err = active ? redis_active(d->redis) : redis_standby(d->redis);
+	struct str missing = active && !err ? missing_addresses(d, p) : STR_NONE;
+
+	if (missing.len) {
+		*warning = pool_printf(p,
+			"this host does not have the media address " STR_FMT
+			" yet: media is lost until it has moved here",
+			STR_ARG(missing));
+		log_warn("active: " STR_FMT, STR_ARG(*warning));
+	}
 	return err == 0                      ? NULL
 		: err == -EALREADY && active ? "This node is active already"
 		: err == -EALREADY           ? "This node is on standby already"
@@ -204,7 +236,7 @@ static int redis_start(struct daemon *d)
 	if (err)
 		return daemon_fail(d, err, "redis");
 	d->stats.redis = d->redis;
-	handler_on_role(d->handler, become, d->redis);
+	handler_on_role(d->handler, become, d);
 	handler_on_change(d->handler, changed, d->redis);
 	redis_wait(d->redis, REDIS_WAIT_NS);
 	return 0;

@@ -141,7 +141,7 @@ static void on_signal(void *arg, uint32_t events)
 	while (read(d->signal_fd, &info, sizeof(info)) == sizeof(info)) {
 		if (info.ssi_signo == SIGHUP) {
 			notify_send(&d->notify, "RELOADING=1");
-			operate_reload(&d->operate);
+			operate_reload(&d->operate, NULL, NULL);
 			notify_send(&d->notify, "READY=1");
 			continue;
 		}

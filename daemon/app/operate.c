@@ -158,14 +158,23 @@ static const char *level(
 	return NULL;
 }
 
+struct stays { /* options that need a restart */
+	struct pool *p;
+	struct ngval *names; /* NULL: only logged */
+};
+
 static void needs_restart(void *arg, const char *name)
 {
-	(void)arg;
+	struct stays *s = arg;
+
 	log_warn("reload: %s has changed, which needs a restart; it stays as it is", name);
+	if (s->names)
+		ngval_add_str(s->p, s->names, STR_NONE, str_from(name));
 }
 
-const char *operate_reload(struct operate *op)
+const char *operate_reload(struct operate *op, struct pool *p, struct ngval *dict)
 {
+	struct stays stays = {.p = p};
 	struct options next;
 	enum options_result res =
 		options_again(&next, op->argc, op->argv, op->err, sizeof(op->err));
@@ -180,10 +189,14 @@ const char *operate_reload(struct operate *op)
 		options_free(&next);
 		return op->err;
 	}
-	changed = options_take_live(op->o, &next, needs_restart, NULL);
+	if (dict)
+		stays.names = ngval_add_list(p, dict, STR("needs restart"));
+	changed = options_take_live(op->o, &next, needs_restart, &stays);
 	options_free(&next);
 	take_effect(op);
 	log_info("reload: %u option%s changed, calls continue", changed, changed == 1 ? "" : "s");
+	if (dict)
+		ngval_add_int(p, dict, STR("changed"), changed);
 	return NULL;
 }
 
@@ -204,7 +217,7 @@ const char *operate_request(
 	case NG_LOG_LEVEL:
 		return level(op, r, p, dict);
 	case NG_RELOAD:
-		return operate_reload(op);
+		return operate_reload(op, p, dict);
 	default:
 		return "Unrecognized command";
 	}

@@ -35,7 +35,7 @@ const char *operate_request(
 	void *arg, const struct ng_request *r, struct pool *p, struct ngval *dict);
 /* Reads the options again, as at start, and takes those that can change. NULL, or what is wrong, with nothing changed; the string
  * is good until the next call. */
-const char *operate_reload(struct operate *op);
+const char *operate_reload(struct operate *op, struct pool *p, struct ngval *dict);
 /* Each second: is there room for more calls, are all gone that were to go? */
 void operate_second(struct operate *op);
 

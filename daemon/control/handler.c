@@ -29,7 +29,7 @@ int handler_create(
 	return 0;
 }
 
-void handler_on_role(struct handler *h, const char *(*become)(void *arg, bool active), void *arg)
+void handler_on_role(struct handler *h, handler_role_fn *become, void *arg)
 {
 	h->become = become;
 	h->become_arg = arg;

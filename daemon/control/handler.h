@@ -21,8 +21,10 @@ struct stats_source { /* what app/ knows for "statistics": adds dictionaries bes
 int handler_create(
 	struct handler **out, struct calls *calls, struct stats_source stats, uint64_t mono_ns);
 void handler_destroy(struct handler *h);
-/* Who carries out "active" and "standby": NULL when done, or the error-reason. Without, they are refused. */
-void handler_on_role(struct handler *h, const char *(*become)(void *arg, bool active), void *arg);
+/* Carries out "active" and "standby": NULL when done, or the error-reason. *warning: for the reply, in p. */
+typedef const char *handler_role_fn(void *arg, bool active, struct pool *p, struct str *warning);
+/* Without it, these commands are refused. */
+void handler_on_role(struct handler *h, handler_role_fn *become, void *arg);
 
 /* Called after each command that may have changed a call, before its reply is sent. */
 void handler_on_change(struct handler *h, void (*changed)(void *arg), void *arg);

@@ -161,6 +161,8 @@ static void do_debug(struct job *j)
 		j->reply.error = "debug is on or off";
 	else if (!calls_set_debug(j->h->calls, j->r.call_id, !off))
 		j->reply.error = "Unknown call-id";
+	else
+		ngval_add_str(j->p, j->dict, STR("debug"), off ? STR("off") : STR("on"));
 }
 
 static void do_operate(struct job *j)
@@ -193,8 +195,9 @@ static void do_role(struct job *j)
 {
 	const struct handler *h = j->h;
 
-	j->reply.error = h->become ? h->become(h->become_arg, j->r.command == NG_ACTIVE)
-				   : "There is no Redis: set --redis";
+	j->reply.error = h->become
+		? h->become(h->become_arg, j->r.command == NG_ACTIVE, j->p, &j->reply.warning)
+		: "There is no Redis: set --redis";
 }
 
 static const struct command commands[NG_COMMAND_COUNT] = {

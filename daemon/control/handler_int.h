@@ -10,7 +10,7 @@
 struct handler {
 	struct calls *calls;
 	struct stats_source stats;
-	const char *(*become)(void *arg, bool active);
+	handler_role_fn *become;
 	void *become_arg;
 	void (*changed)(void *arg);
 	void *changed_arg;

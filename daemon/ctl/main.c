@@ -170,10 +170,34 @@ static void show_level(const struct view *v, const struct ngval *reply)
 	fprintf(v->to, "log level %lld\n", (long long)ngval_int(ngval_get(reply, STR("level")), 0));
 }
 
-static void show_nothing(const struct view *v, const struct ngval *reply)
+static void show_reload(const struct view *v, const struct ngval *reply)
 {
-	(void)v;
+	const struct ngval *stay = ngval_get(reply, STR("needs restart"));
+	long long n = ngval_int(ngval_get(reply, STR("changed")), 0);
+
+	fprintf(v->to, "%lld option%s changed\n", n, n == 1 ? "" : "s");
+	for (const struct ngval *s = stay ? stay->first : NULL; s; s = s->next) {
+		print_text(v->to, ngval_str(v->p, s));
+		fputs(" has changed, but needs a restart\n", v->to);
+	}
+}
+
+static void show_end(const struct view *v, const struct ngval *reply)
+{
 	(void)reply;
+	fputs("call ended\n", v->to);
+}
+
+static void show_active(const struct view *v, const struct ngval *reply)
+{
+	(void)reply;
+	fputs("active: this node takes over the calls that it followed\n", v->to);
+}
+
+static void show_standby(const struct view *v, const struct ngval *reply)
+{
+	(void)reply;
+	fputs("standby: this node leaves its calls to another one and follows them\n", v->to);
 }
 
 /* --- Commands --------------------------------------------------------------------------------------------------- */
@@ -206,19 +230,19 @@ static const struct command commands[] = {
 	{"drain", "[off]", "refuse new calls, end with the last one", "w", "drain", fill_drain,
 		show_drain},
 	{"active", "", "take over the calls that this standby node follows", "", "active", NULL,
-		show_tree},
+		show_active},
 	{"standby", "", "leave all calls to another node, and follow them", "", "standby", NULL,
-		show_tree},
+		show_standby},
 	{"loglevel", "[N]",
 		"log level: 3 errors, 4 warnings, 5 notices, 6 information, 7 debugging", "w",
 		"log level", fill_level, show_level},
 	{"reload", "", "read the options again; the log names those that need a restart", "",
-		"reload", NULL, show_nothing},
+		"reload", NULL, show_reload},
 	{"record", "CALL-ID [WHAT]", "start, pause, stop or discard its recording", "cw",
 		"start recording", fill_record, show_tree},
 	{"terminate", "[CALL-ID]", "end a call at once, or all calls that the filters select", "C",
-		"delete", fill_end, show_nothing},
-	{"kill", "CALL-ID", "end a call at once", "c", "delete", fill_end, show_nothing},
+		"delete", fill_end, show_end},
+	{"kill", "CALL-ID", "end a call at once", "c", "delete", fill_end, show_end},
 	{"ping", "", "check that the daemon replies", "", "ping", NULL, NULL},
 	{"list", "", "Call-IDs of all calls", "", "list", NULL, show_list},
 	{"query", "CALL-ID", "all data of a call except its keys", "c", "query", NULL, show_tree},

@@ -245,8 +245,12 @@ void view_call(const struct view *v, const struct ngval *reply)
 	const struct ngval *rec = get(reply, "recording");
 	struct table t;
 
-	if (!tags)
-		return; /* only "debug" was set */
+	if (!tags) {
+		fputs("debug log of this call: ", v->to);
+		print_text(v->to, ngval_str(v->p, get(reply, "debug")));
+		fputc('\n', v->to);
+		return;
+	}
 	table_init(
 		&t, v->p, "~TAG|MEDIA|SUITE|~LOCAL|~REMOTE|>IN|>OUT|>ERRORS|>LAST PACKET|~FLAGS");
 	for (const struct ngval *s = tags ? tags->first : NULL; s; s = s->next) {

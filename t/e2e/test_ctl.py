@@ -62,8 +62,7 @@ def test_calls_fit_any_terminal(net):
     # An error says what to do.
     p = ctl(net, "call", "nobody")
     assert p.returncode == 1 and "Unknown call-id" in p.stderr and "xcipherctl calls" in p.stderr, p
-    p = ctl(net, "kill", talk[0].id)
-    assert p.returncode == 0
+    assert said(net, "kill", talk[0].id) == "call ended\n"
     for words, code, advice in ((["kill", talk[0].id], 1, "xcipherctl calls"), (["active"], 1, "--redis-key-file"), (["--limit=x", "list"], 2, "--limit needs"),
                                 (["--bogus"], 2, "--bogus. --help"), (["--timeout"], 2, "--timeout needs a value"), (["--json=1", "list"], 2, "--json takes no value"),
                                 (["--server=127.0.0.1:1", "--timeout=1", "ping"], 3, "Does xcipherd run there")):
@@ -143,8 +142,9 @@ def test_level_and_reload(net):
         p = ctl(net, "reload")
         assert p.returncode == 1 and 'no option "fish"' in p.stderr, p
         assert refused(daemon, 2)
-        write("sdes-accept = AES_CM_128_HMAC_SHA1_80\nmax-sessions = 9\n")
-        said(net, "reload")
+        write("sdes-accept = AES_CM_128_HMAC_SHA1_80\nmax-sessions = 9\nworkers = 2\n")
+        assert said(net, "reload") == "2 options changed\nworkers has changed, but needs a restart\n"
+        assert said(net, "reload") == "0 options changed\nworkers has changed, but needs a restart\n"
         result = calls.load(net, relay.BUILD, [call], rate=50, seconds=1)
         assert result["received"] == result["sent"] if "received" in result else result, result
         finish(daemon)
@@ -193,7 +193,7 @@ def test_one_call_is_debugged_and_not_the_others(net):
     quiet = calls.Call(daemon.client, 0, "80", "32").setup()
     talk = calls.Call(daemon.client, 1, "80", "32").setup()
     assert "debug:" not in daemon.text()
-    said(net, "call", talk.id, "debug", "on")
+    assert said(net, "call", talk.id, "debug", "on") == "debug log of this call: on\n"
     assert f'debug: call-id "{talk.id}", tag "a{talk.id}", media 1 RTP: active, port' in daemon.text(), daemon.text()
     calls.load(net, relay.BUILD, [quiet, talk], rate=50, seconds=1)
     for call in (quiet, talk):
@@ -204,7 +204,7 @@ def test_one_call_is_debugged_and_not_the_others(net):
     last = [line for line in daemon.text().splitlines() if f'tag "b{talk.id}", media 1 RTP:' in line][-1]
     assert re.search(r"from it AES_CM_128_HMAC_SHA1_32.*: [1-9]\d* packets in, [1-9]\d* out, 0 dropped$", last), last
     said(net, "call", quiet.id, "debug")
-    said(net, "call", quiet.id, "debug", "off")
+    assert said(net, "call", quiet.id, "debug", "off") == "debug log of this call: off\n"
     before = daemon.text()
     said(net, "call", quiet.id)
     assert daemon.text() == before

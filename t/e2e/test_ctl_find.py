@@ -149,7 +149,7 @@ def test_terminate_asks(net):
     text, status = in_a_terminal(net, b"y\n", "--plain", "--limit=1", "terminate")
     assert status == 0 and "1 call terminated" in text and len(ids(net)) == 3, text
     assert "2 calls terminated" in said(net, "--plain", "--yes", "terminate") and ids(net) == [other.id]
-    assert said(net, "terminate", other.id) == "" and ids(net) == []
+    assert said(net, "terminate", other.id) == "call ended\n" and ids(net) == []
     finish(daemon)
 
 

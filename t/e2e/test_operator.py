@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What xcipherctl and the log say when an operator does things in the wrong order."""
+import relay
+from redisrig import Redis, have
+from run import Skip
+from test_ctl import ctl
+from test_firewall import wait_for
+from test_module import BOTH
+from test_relay import finish
+
+
+def mode(daemon):
+    return daemon.statistics()["redis"]["mode"]
+
+
+def test_active_before_the_media_address_has_moved(net):
+    """A warning, from xcipherctl and in the log, names the address. The node is active. Control: when it has the address there is none."""
+    if not have():
+        raise Skip("no redis-server")
+    redis = Redis(net)
+    daemon = relay.Xcipherd(net, "--engine=serial", "--standby=yes", *redis.daemon_options(), addresses=BOTH).wait_ready()
+    wait_for(lambda: mode(daemon) == "standby", "not on standby")
+    for change in ("del", "add"):
+        net.run(net.gateway, "ip", "addr", change, "10.200.2.1/24", "dev", "g2")
+        p = ctl(net, "active")
+        warned = "media address 10.200.2.1 yet"
+        assert p.returncode == 0 and "takes over the calls" in p.stdout, p
+        assert (warned in p.stderr) == (change == "del") and "10.200.1.1" not in p.stderr and bool(p.stderr) == (change == "del"), p
+        assert daemon.text().count(warned) == 1, daemon.text()
+        wait_for(lambda: mode(daemon) == "active", "not active")
+        p = ctl(net, "standby")
+        assert p.returncode == 0 and "follows them" in p.stdout, p
+        wait_for(lambda: mode(daemon) == "standby", "not on standby again")
+    finish(daemon)
+    redis.stop()
