@@ -75,7 +75,7 @@ function xc_answered() {
 
 	if (result < 0 && !KSR.is_BYE()) {
 		// The reason tells of this network, so it is only logged.
-		KSR.err("xcipher: offer refused, call " + KSR.pv.get("$ci") + ": " + KSR.pv.get("$xcipher(reason)") + "\n");
+		KSR.warn("xcipher: offer refused, call " + KSR.pv.get("$ci") + ": " + KSR.pv.get("$xcipher(reason)") + "\n");
 		KSR.sl.send_reply(KSR.pv.get("$xcipher(code)"), KSR.pv.get("$xcipher(phrase)"));
 		return;
 	}
@@ -98,7 +98,7 @@ function ksr_reply_route() {
 	}
 	if (KSR.is_INVITE() && status >= 200 && KSR.hdr.is_present("Record-Route") > 0) {
 		if (KSR.xcipher.manage(ANSWER) < 0) {
-			KSR.err("xcipher: repeated answer refused, call " + KSR.pv.get("$ci") + ": " + KSR.pv.get("$xcipher(reason)") + "\n");
+			KSR.warn("xcipher: repeated answer refused, call " + KSR.pv.get("$ci") + ": " + KSR.pv.get("$xcipher(reason)") + "\n");
 			KSR.set_drop();
 		}
 		return 1;

@@ -391,6 +391,8 @@ static void conclude(struct slot *s, const struct wire_reply *reply)
 			s->c.call_id.s);
 	/* The call was cancelled while its offer was under way: nobody will delete it, and a delete that came with the CANCEL may have
 	 * been earlier than the offer. */
+	if (!s->detached && !current.ran)
+		call_recall(&s->c);
 	if (!s->detached && !current.ran && s->c.job.op == OP_OFFER && reply &&
 		reply->result == WIRE_OK && !s->c.to_tag.len)
 		call_undo(&s->c);

@@ -291,7 +291,8 @@ static enum verdict apply(struct sip_msg *msg, struct context *c, const struct w
 	return end(op, V_OK, NULL);
 }
 
-void call_undo(const struct context *c)
+/* node NULL: the one that has the call. */
+static void send_delete(const struct context *c, const struct target *node)
 {
 	struct context d = {.job.op = OP_DELETE,
 		.job.set = c->job.set,
@@ -304,8 +305,25 @@ void call_undo(const struct context *c)
 		.via_branch = c->via_branch,
 		.flags = TEXT("delete-delay=0")};
 
-	nodes_placed(c->call_id, job_target(&c->job)->id);
+	if (node) {
+		d.job.pinned = true;
+		d.job.targets = 1;
+		d.job.target[0] = *node;
+	}
 	async_start(NULL, &d, &r);
+}
+
+void call_undo(const struct context *c)
+{
+	nodes_placed(c->call_id, job_target(&c->job)->id);
+	send_delete(c, NULL);
+}
+
+void call_recall(const struct context *c)
+{
+	for (int i = 0; c->job.op == OP_OFFER && !c->to_tag.len && i < c->job.targets; i++)
+		if (c->job.silent >> i & 1)
+			send_delete(c, &c->job.target[i]);
 }
 
 enum verdict call_finish(struct sip_msg *msg, struct context *c, const struct wire_reply *reply)
@@ -318,7 +336,8 @@ enum verdict call_finish(struct sip_msg *msg, struct context *c, const struct wi
 	strcpy(last.warning, warning);
 	last.emergency = c->policy.emergency;
 	strcpy(last.fallback, c->fallback);
-	if (c->job.op == OP_DELETE)
+	call_recall(c);
+	if (c->job.op == OP_DELETE && !c->job.pinned)
 		nodes_forget(
 			c->call_id); /* one of several forks: the others find their node by the hash */
 	counter_inc(!reply               ? counters.failures
@@ -335,6 +354,8 @@ enum verdict call_finish(struct sip_msg *msg, struct context *c, const struct wi
 	}
 	if (v == V_OK)
 		return apply(msg, c, reply);
+	if (c->job.pinned)
+		return v; /* the node still hangs, or is gone */
 	end(c->job.op, v,
 		reply                    ? reply->reason
 			: c->job.targets ? "no node answers"

@@ -63,6 +63,9 @@ enum verdict call_finish(struct sip_msg *msg, struct context *c, const struct wi
 int call_loosen(struct context *c, const struct wire_reply *reply, char *buf, size_t size,
 	const char *cookie);
 
+/* Ends a first offer at the nodes that did not reply to it: one that hung has the offer in its socket, makes a call of
+ * it when it runs again, and would keep it until its offer-timeout. Nobody waits for the replies. */
+void call_recall(const struct context *c);
 /* The daemon made a call that is not to be: it is told so, and nobody waits for its reply. */
 void call_undo(const struct context *c);
 

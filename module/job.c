@@ -20,8 +20,9 @@ enum step job_start(struct job *j, struct text call_id, bool emergency)
 {
 	int most = settings.max_nodes < TRIES_MAX ? settings.max_nodes : TRIES_MAX;
 
-	j->targets =
-		nodes_choose(j->target, emergency ? TRIES_MAX : most, call_id, j->set, emergency);
+	if (!j->pinned)
+		j->targets = nodes_choose(
+			j->target, emergency ? TRIES_MAX : most, call_id, j->set, emergency);
 	j->at = j->sent = 0;
 	counter_inc(counters.requests);
 	return j->targets ? STEP_SEND : STEP_DONE;
@@ -53,6 +54,7 @@ enum step job_tick(struct job *j, uint64_t now)
 	if (j->sent <= settings.retries)
 		return STEP_SEND;
 	nodes_note(job_target(j)->id, NODE_TIMEOUT);
+	j->silent |= 1u << j->at;
 	return next_node(j);
 }
 

@@ -29,8 +29,10 @@ struct job {
 	size_t len;
 	struct target target[TRIES_MAX];
 	int targets, at;
-	int sent;     /* datagrams to the current one */
-	uint64_t due; /* ms */
+	unsigned silent; /* bit n: target n was asked and did not reply in time */
+	bool pinned;     /* target[0] and no other is asked */
+	int sent;        /* datagrams to the current one */
+	uint64_t due;    /* ms */
 };
 
 /* Whether a reply with our cookie is signed with ng_key_file. If not, it is counted, and logged

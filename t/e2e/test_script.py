@@ -1,14 +1,18 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The shipped examples with stock and own module: names of the parties, SDP in multipart bodies, a 200 that is repeated when Kamailio has forgotten
-the call, and what a refused caller is told."""
+the call, a node that hangs, and what a refused caller is told."""
 import json
 import os
 import re
+import signal
 import tempfile
 
+import relay
+import sipp
 from baresip import wait_for
 from run import cases
-from test_kamailio_answers import DENIED, EXAMPLES, gateway, raw
+from test_kamailio_answers import DENIED, EXAMPLES, Agent, gateway, raw
+from test_module import BOTH, quoted
 
 TO = "sip:callee@10.200.2.2:5060"
 S80 = "AES_CM_128_HMAC_SHA1_80"
@@ -167,3 +171,43 @@ def test_a_refusal_tells_a_stranger_nothing(net, example):
             assert DENIED not in text and "media" not in text.lower().replace("media gateway unavailable", ""), text
             assert "Not Acceptable Here" in text or "Media gateway unavailable" in text, text
         assert DENIED in g.kam.text()
+
+
+def test_a_node_that_hangs_keeps_no_call(net):
+    """It is stopped, and the other node takes the call. When it runs again it finds the offer in its socket, and the module's delete."""
+    ports = {22222: ("30000", "30999"), 22223: ("31000", "31999")}
+    nodes = {}
+    for port, (low, high) in ports.items():
+        nodes[port] = relay.Xcipherd(net, "--engine=serial", "--delete-delay=0", f"--listen-ng=127.0.0.1:{port}", f"--port-min={low}", f"--port-max={high}", addresses=BOTH)
+        nodes[port].ng_port = port
+        nodes[port].wait_ready()
+
+    def has(port):
+        return nodes[port].client.call("list")["calls"] != []
+
+    with tempfile.TemporaryDirectory(prefix="xcipher-hang-") as folder:
+        kam = sipp.Kamailio(net, folder, XC_NODES=quoted(" ".join(f"udp:127.0.0.1:{p}" for p in ports)), XC_TIMEOUT=1000, XC_PING_INTERVAL=0)
+        a, b = Agent(net, "caller", "10.200.1.2"), Agent(net, "callee", "10.200.2.2")
+        a.request("INVITE", TO, "one", body=a.sdp(suite=S80))
+        b.wait("INVITE")
+        first = [p for p in ports if has(p)]
+        assert len(first) == 1
+        b.reply(486, b.heard[0])
+        a.wait("SIP/2.0 486")
+        a.request("ACK", TO, "one", to_tag="u5060")
+        wait_for("the end of the first", lambda: not has(first[0]))
+        other = sum(ports) - first[0]
+        os.kill(nodes[first[0]].pid(), signal.SIGSTOP)
+        try:
+            a.request("INVITE", TO, "two", body=a.sdp(suite=S80), cseq=2)
+            b.wait("INVITE", "CSeq: 2 INVITE")
+        finally:
+            os.kill(nodes[first[0]].pid(), signal.SIGCONT)
+        wait_for("its delete", lambda: nodes[first[0]].text().count("delete: ok") == 2)
+        assert nodes[first[0]].text().count("offer: ok") == 2 and not has(first[0]) and has(other)
+        # A request in this call still goes to the other node.
+        b.reply(200, [m for m in b.heard if "CSeq: 2 INVITE" in m][0], b.sdp())
+        assert "c=IN IP4 10.200.1.1" in a.wait("SIP/2.0 200", "CSeq: 2 INVITE")
+        assert kam.stop() == 0, kam.text()
+    for daemon in nodes.values():
+        assert daemon.stop() == 0, daemon.text()
