@@ -46,6 +46,29 @@ def test_weak_suites_that_are_wanted(relay, suite):
     assert suite in relay.call().offer(sdp(audio(suites=[suite])), transport_protocol="RTP/SAVP").sdp.audio.suites
 
 
+@compat_each("differences", "xcipher-ng(7) DIFFERENCES FROM RTPENGINE: Transport of an answer; RFC 3264 section 6.1", [
+    ("RTP/AVP", "RTP/SAVP"), ("RTP/AVP", "UDP/TLS/RTP/SAVP"), ("RTP/SAVP", "RTP/AVP")])
+def test_transport_of_an_answer(relay, offered, word):
+    call = relay.call()
+    call.offer(sdp(audio(profile=offered, **({"suites": ["80"]} if "SAVP" in offered else {}))), transport_protocol="RTP/AVP")
+    reply = call.answer(sdp(audio(), ip=B), transport_protocol=word)
+    assert reply.sdp.audio.profile == offered and "transport-protocol" in reply.warning, reply
+
+
+@compat_each("differences", "xcipher-ng(7) DIFFERENCES FROM RTPENGINE: SRTP without keys; RFC 4568 section 5.1", ["RTP/AVP", "RTP/SAVP"])
+def test_srtp_without_keys(relay, transport):
+    bare = audio(profile="RTP/SAVP")
+    relay.call().offer(sdp(bare), fails="No common crypto suite", transport_protocol=transport)
+    call = relay.call()
+    call.offer(sdp(audio()), transport_protocol="RTP/SAVP")
+    call.answer(sdp(bare, ip=B), fails="No usable crypto line")
+
+
+@compat("differences", "xcipher-ng(7) DIFFERENCES FROM RTPENGINE: Aliases of parties")
+def test_aliases(relay):
+    assert "alias-key" in relay.call().offer(sdp(audio()), alias_key="via-branch").warning
+
+
 @compat_each("differences", "xcipher-ng(7) DIFFERENCES FROM RTPENGINE: Media addresses", ["127.0.0.1", "224.0.0.1", "::1"])
 def test_media_addresses(relay, address):
     relay.call().offer(sdp(audio(), ip=address), fails=True)
