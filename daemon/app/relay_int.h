@@ -52,7 +52,8 @@ enum shortage {
 
 struct app_relay {
 	struct app_relay_config cfg;
-	struct log_limit shortage_log[SHORTAGE_COUNT], behind_log;
+	struct log_limit shortage_log[SHORTAGE_COUNT], behind_log, foreign_log;
+	uint64_t foreign; /* ports_foreign_count() at the last look */
 	uint64_t shortages[SHORTAGE_COUNT];
 	struct relay_site *site;
 	struct place *place; /* [workers] */

@@ -7,6 +7,9 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/log.h"
+
+#define FOREIGN_LOG_NS (3600 * NS_PER_SEC)
 
 static int port_undo(struct app_relay *r, const struct ports_pair *pair, int err)
 {
@@ -41,6 +44,20 @@ static int port_publish(
 	return 0;
 }
 
+/* Usually a second daemon with the same port range: they take each other's ports unnoticed until
+ * one of them finds none. */
+static void warn_foreign(struct app_relay *r)
+{
+	uint64_t n = ports_foreign_count(r->cfg.ports), held;
+
+	if (n == r->foreign)
+		return;
+	r->foreign = n;
+	if (log_limit_pass(&r->foreign_log, clock_mono_ns(), FOREIGN_LOG_NS, &held))
+		log_warn(
+			"another program uses ports between port-min and port-max, perhaps another xcipherd: they are skipped. Give each program a range of its own");
+}
+
 int relay_op_port_take(void *arg, struct relay_port *out, uint32_t worker, uint8_t local)
 {
 	struct app_relay *r = arg;
@@ -53,6 +70,7 @@ int relay_op_port_take(void *arg, struct relay_port *out, uint32_t worker, uint8
 		err = ports_take(r->cfg.ports, local, worker, clock_mono_ns(), &pair);
 	else
 		err = ports_take_ordinary(r->cfg.ports, local, worker, clock_mono_ns(), &pair);
+	warn_foreign(r);
 	if (err == -ENOSPC)
 		return relay_short(r, SHORT_PORTS, -ENOSPC);
 	if (err == -EMFILE)

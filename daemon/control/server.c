@@ -118,8 +118,9 @@ int ng_server_create(struct ng_server **out, const struct endpoint *listen, stru
 	ret = ret ? ret : backlog_create(&s->backlog, key);
 	ret = ret ? ret : open_socket(s, listen);
 	if (ret) {
-		snprintf(err, err_len, "cannot listen for ng on %s: %s", endpoint_fmt(listen, text),
-			strerror(-ret));
+		snprintf(err, err_len, "cannot listen for ng on %s: %s%s",
+			endpoint_fmt(listen, text), strerror(-ret),
+			ret == -EADDRINUSE ? ", perhaps by another xcipherd or rtpengine" : "");
 		ng_server_destroy(s);
 		return ret;
 	}

@@ -41,7 +41,8 @@ struct ports {
 	int fd_end;       /* descriptors from here on are not for ports */
 	uint32_t reserve; /* percent, see ports_reserve() */
 	uint32_t used;
-	uint8_t key[16]; /* of the random order */
+	uint64_t foreign; /* pairs that another program had */
+	uint8_t key[16];  /* of the random order */
 	uint64_t draws;
 	struct share *share; /* [locals * workers] */
 };
@@ -256,8 +257,14 @@ int ports_take(
 		/* A descriptor is not a port's fault. */
 		if (err != -EADDRINUSE && err != -EACCES)
 			return err;
+		p->foreign += err == -EADDRINUSE;
 	}
 	return -ENOSPC;
+}
+
+uint64_t ports_foreign_count(const struct ports *p)
+{
+	return p->foreign;
 }
 
 void ports_reserve(struct ports *p, uint32_t percent)

@@ -38,6 +38,8 @@ void ports_put(struct ports *p, struct local_port rtp, uint64_t now_ns);
 /* Whether this port, RTP or RTCP, is in use, or was recently and is not yet free again. */
 bool ports_has(struct ports *p, struct local_port port);
 uint32_t ports_free_count(const struct ports *p);
+/* How often ports_take() skipped a pair because another program has one of its ports. */
+uint64_t ports_foreign_count(const struct ports *p);
 uint32_t ports_used_count(const struct ports *p);
 /* Number of further pairs for which the process has descriptors. */
 uint32_t ports_descriptors_count(const struct ports *p);

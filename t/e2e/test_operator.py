@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What xcipherctl and the log say when an operator does things in the wrong order."""
+import contextlib
+
+import calls
 import relay
 from redisrig import Redis, have
 from run import Skip
@@ -33,3 +36,25 @@ def test_active_before_the_media_address_has_moved(net):
         wait_for(lambda: mode(daemon) == "standby", "not on standby again")
     finish(daemon)
     redis.stop()
+
+
+def test_a_second_daemon_on_the_same_host(net):
+    """With the same ng port it does not start; with the same media ports it skips those in use and says so, once. Control: the first one says nothing."""
+    ports = ("--port-min=40000", "--port-max=40099")
+    first = relay.Xcipherd(net, "--engine=serial", *ports).wait_ready()
+    second = relay.Xcipherd(net, "--engine=serial", *ports)
+    assert second.process.wait(60) == 1
+    assert "127.0.0.1:22222: Address already in use, perhaps by another xcipherd" in second.text(), second.text()
+    with contextlib.suppress(calls.Failed):  # until it has no ports but its reserve
+        for n in range(50):
+            calls.Call(first.client, n, "80", "32").setup()
+    third = relay.Xcipherd(net, "--engine=serial", "--listen-ng=127.0.0.1:22223", *ports)
+    third.ng_port = 22223
+    third.wait_ready()
+    with contextlib.suppress(calls.Failed):
+        for n in range(50):
+            calls.Call(third.client, n, "80", "32").setup()
+    assert third.text().count("another program uses ports between port-min and port-max") == 1, third.text()
+    assert "another program" not in first.text(), first.text()
+    finish(third)
+    finish(first)
