@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-// The routes of kamailio-module.cfg for KEMI: requests with SDP and BYE wait for the daemon with their transaction suspended, and go on
-// in xc_answered().
+// The routes of kamailio-module.cfg for KEMI. Transactions of requests with SDP, and of BYE, are suspended until the daemon answers. Then
+// xc_answered() runs.
 
 var OFFER = "RTP/SAVP SDES-only-AES_CM_128_HMAC_SHA1_32 SDES-pad ICE=remove replace-origin direction=caller direction=callee";
 var ANSWER = "RTP/SAVP SDES-only-AES_CM_128_HMAC_SHA1_80 SDES-pad ICE=remove replace-origin";
 
 var UPSTREAM = 30; // message flag: a request from the called side, for the calling side
 
-// Flags are those of the side that the SDP is for.
+// The flags of the side that receives the SDP
 function toward(upstream) {
 	return upstream ? ANSWER : OFFER;
 }
@@ -64,7 +64,7 @@ function ksr_request_route() {
 	if (KSR.siputils.has_totag() < 0) {
 		KSR.tm.t_on_failure("xc_failure");
 	}
-	// 0: suspended, and this function must end here.
+	// 0: suspended. This function must end.
 	if (KSR.xcipher.manage_async(toward(up), "xc_answered") != 0) {
 		xc_answered();
 	}
@@ -74,7 +74,7 @@ function xc_answered() {
 	var result = KSR.pv.get("$xcipher(result)");
 
 	if (result < 0 && !KSR.is_BYE()) {
-		// The reason tells of this network, so it is only logged.
+		// The reason may reveal addresses, so it is only logged.
 		KSR.warn("xcipher: offer refused, call " + KSR.pv.get("$ci") + ": " + KSR.pv.get("$xcipher(reason)") + "\n");
 		KSR.sl.send_reply(KSR.pv.get("$xcipher(code)"), KSR.pv.get("$xcipher(phrase)"));
 		return;
@@ -107,12 +107,12 @@ function ksr_reply_route() {
 	return 1;
 }
 
-// Nobody took the call, or nobody's answer was good enough. A re-INVITE that is refused leaves the call as it is.
+// No phone accepted the call, or each answer was refused. A refused re-INVITE does not change the call.
 function xc_failure() {
 	if (KSR.tm.t_is_canceled() > 0) {
 		return;
 	}
-	// An emergency call whose SRTP was refused is sent once more in RTP, if emergency_fallback has "rtp".
+	// An emergency call whose SRTP was refused is sent again with RTP, if emergency_fallback contains "rtp".
 	if (KSR.pv.is_null("$avp(xcipher_retried)") && KSR.tm.t_check_status("415|488|606") > 0
 			&& KSR.xcipher.retry_rtp(OFFER) > 0) {
 		KSR.pv.seti("$avp(xcipher_retried)", 1);

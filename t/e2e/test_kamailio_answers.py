@@ -157,7 +157,7 @@ def test_a_call_forked_before_kamailio(net, example):
 @cases(*EXAMPLES[:2])
 def test_a_call_forked_by_kamailio(net, example):
     """Both phones of one user answer at the same time. They share one offer, so the late answer is refused; the first phone keeps the call."""
-    relayed = "\troute(XCIPHER);\n\tif (!t_relay" if example == "kamailio-demo.cfg" else "\t# What comes here relays"
+    relayed = "\troute(XCIPHER);\n\tif (!t_relay" if example == "kamailio-demo.cfg" else "\t# Relays the request"
     fork = '\tif (is_method("INVITE") && !has_totag()) {\n\t\tappend_branch("sip:callee@10.200.2.2:5070");\n\t}\n'
     with gateway(net, example, (relayed, fork + relayed)) as g:
         g.invite("one")

@@ -5,12 +5,16 @@ import json
 import os
 import re
 import signal
+import socket
+import ssl
 import tempfile
 
+import ng
 import relay
 import sipp
 from baresip import wait_for
 from run import cases
+from test_edge import DOMAIN, EDGE, TERMINALS, edge
 from test_kamailio_answers import DENIED, EXAMPLES, Agent, gateway, raw
 from test_module import BOTH, quoted
 
@@ -211,3 +215,32 @@ def test_a_node_that_hangs_keeps_no_call(net):
         assert kam.stop() == 0, kam.text()
     for daemon in nodes.values():
         assert daemon.stop() == 0, daemon.text()
+
+
+def test_the_edge_refuses_plain_media_by_tls_in_multipart(net):
+    """An emergency call, which needs no password. Controls: the same SDP as the whole body, a body without SDP, and SRTP."""
+    plain = ("v=0\r\no=- 1 1 IN IP4 10.200.1.2\r\ns=-\r\nc=IN IP4 10.200.1.2\r\nt=0 0\r\nm=audio 9000 RTP/AVP 0\r\n")
+    crypto = f"a=crypto:1 {S80} inline:{sipp.CRYPTO[S80]}\r\n"
+    with edge(net) as e:
+        tls = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        tls.check_hostname, tls.verify_mode = False, ssl.CERT_NONE
+        raw_socket = ng.socket_in(net.terminal["alice"], kind=socket.SOCK_STREAM)
+        raw_socket.settimeout(30)
+        raw_socket.connect((EDGE, 5061))
+        with tls.wrap_socket(raw_socket) as s, s.makefile("rb") as lines:
+            for n, (content, body, refused) in enumerate((
+                    ("application/sdp", plain, True), (kind("mixed"), multipart(part("application/sdp", plain)), True),
+                    (kind("mixed"), multipart(part("application/pidf+xml", "<a/>")), False),
+                    (kind("mixed"), multipart(part("application/sdp", plain.replace("AVP", "SAVP") + crypto)), False))):
+                s.sendall((f"INVITE sip:112@{DOMAIN} SIP/2.0\r\nVia: SIP/2.0/TLS 10.200.1.2:5061;branch=z9hG4bKt{n}\r\nFrom: <sip:alice@{DOMAIN}>;tag=t{n}\r\n"
+                           f"To: <sip:112@{DOMAIN}>\r\nCall-ID: tls{n}\r\nCSeq: 1 INVITE\r\nMax-Forwards: 70\r\nContact: <sip:alice@10.200.1.2;transport=tls>\r\n"
+                           f"Content-Type: {content}\r\nContent-Length: {len(body)}\r\n\r\n{body}").encode())
+                status, also = "", ""
+                while not (status.startswith("SIP/2.0") and f"Call-ID: tls{n}\r\n" in also):
+                    status, also = lines.readline().decode(), ""
+                    while not also.endswith("\r\n\r\n"):
+                        also += lines.readline().decode()
+                assert status.startswith("SIP/2.0 488 Secure media only" if refused else "SIP/2.0 100"), (content, body, status)
+
+
+test_the_edge_refuses_plain_media_by_tls_in_multipart.terminals = TERMINALS
