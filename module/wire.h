@@ -25,8 +25,8 @@ bool text_is(struct text a, const char *z); /* ASCII, case ignored */
 struct wire_request {
 	const char *command;
 	struct text call_id, from_tag, to_tag, via_branch, sdp;
-	struct text flags; /* as the script wrote them: the daemon reads them */
-	struct text added; /* words the module's policies add to them */
+	struct text flags;              /* as the script wrote them: the daemon reads them */
+	struct text added;              /* words the module's policies add to them */
 	struct text from_name, to_name; /* user parts of From and To; both empty: not sent */
 	struct text received_from;
 	bool ipv6;     /* of received_from */
