@@ -131,6 +131,15 @@ def test_sdp_in_multipart_bodies(net, example):
             else:
                 g.a.request("ACK", TO, f"m{n}", to_tag=f"t{n}", cseq=n)
             wait_for("the call's end", lambda: g.calls() == [])
+        # A delayed offer: the caller's body has no SDP, and its answer is a part of the ACK's.
+        n, g.b.kind = n + 1, "application/sdp"
+        g.b.reply(200, offered(g, n, kind("mixed"), multipart(isup)), g.b.sdp(), f"t{n}")
+        offer = g.a.wait("SIP/2.0 200", f"CSeq: {n} INVITE")
+        assert "c=IN IP4 10.200.1.1" in offer and not raw(g.a), offer
+        routes = "".join(f"Route: {r}\r\n" for r in reversed(re.findall(r"Record-Route: ([^\r]*)", offer)))
+        g.a.request("ACK", TO, f"ack{n}", f"t{n}", multipart(isup, sdp), n, routes)
+        ack = g.b.wait("ACK", f"CSeq: {n} ACK")
+        assert "m=audio" in ack and ISUP in ack and "10.200.1.2" not in ack.partition("\r\n\r\n")[2] and "inline:WVNf" not in ack, ack
 
 
 @cases(*EXAMPLES)
