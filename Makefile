@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # make            builds everything without root
-# sudo make demo  installs what is missing and shows a real call
-# sudo make check installs what the tests need and runs all of them
+# sudo make demo  installs missing packages and shows a real call
+# sudo make check installs packages for the tests and runs all of them
 # make help       tells the rest
 
 BUILD   ?= build
@@ -17,12 +17,12 @@ SAN     ?=
 PKGS      := libcrypto libmnl OpenCL libxdp libbpf liburing libpcap libssl libcurl
 PKGS_TEST := cmocka libsrtp2 jansson
 
-# Goals that install what is missing first, or need nothing, are let through; they build by a make of their own.
+# Goals that first install missing packages, or need none, may run; they build with a separate make.
 DEPS := deps deps-test deps-demo deps-lint deps-bench deps-module deps-kernel deps-kernel-debug deps-deb deps-check-deb
 ifeq ($(filter help clean $(DEPS) demo check check-deps check-kernel check-kernel-debug run bench bench-cipher peer-libsrtp fuzz lint module kernel-module module-install deb check-deb,$(MAKECMDGOALS)),)
 MISSING := $(shell tools/deps.sh missing $(PKGS) program:$(CLANG))
 ifneq ($(MISSING),)
-$(error cannot build: missing $(MISSING). "sudo make deps" installs what a build needs)
+$(error cannot build: missing $(MISSING). "sudo make deps" installs the packages for a build)
 endif
 endif
 
@@ -43,7 +43,7 @@ LDFLAGS  += -fsanitize=thread
 endif
 
 LIB_ROOMS := base host proto srtp batch media steer call control
-# All of app but main() and what it is made of (daemon.h) is in the library too, so that tests and benchmarks can drive the worker loop.
+# The library contains all of app except main() and its parts (daemon.h), so that tests and benchmarks can drive the worker loop.
 APP_SRC   := $(wildcard daemon/app/main.c daemon/app/daemon_*.c)
 LIB_SRC   := $(foreach d,$(LIB_ROOMS),$(sort $(wildcard daemon/$(d)/*.c))) \
              $(filter-out $(APP_SRC),$(sort $(wildcard daemon/app/*.c)))
@@ -129,7 +129,7 @@ $(BUILD)/xcipher-bench: $(call obj,$(BENCH_SRC)) $(BUILD)/obj/gen/compare.o $(LI
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS) $(BENCH_LIBS)
 BENCH_LIBS = -ldl
 
-# What several unit tests share: a library, so that each links only what it calls.
+# Code that several unit tests share is a library, so that each test links only the parts it calls.
 UNIT_LIB := $(BUILD)/obj/libunit.a
 $(UNIT_LIB): $(call obj,$(UNIT_HELP))
 	@rm -f $@
@@ -170,25 +170,25 @@ include kernel-module/kernel.mk
 help:
 	@sed -n 's/^##//p' Makefile
 ##  make               build xcipherd and xcipherctl into build/
-##  sudo make module   xcipher.so for the Kamailio that is installed
-##  sudo make demo     install what is missing, build, show a real call between two phones
-##  sudo make check    install what the tests need, run them all
+##  sudo make module   xcipher.so for the installed Kamailio
+##  sudo make demo     install missing packages, build, show a real call between two phones
+##  sudo make check    install packages for the tests, run all tests
 ##  make kernel-module   nf_xcipher.ko; sudo make module-install puts it where modprobe finds it
 ##  make deb           Debian packages into build/deb/; sudo make check-deb installs, upgrades and purges them in a chroot
 ##  sudo make install  into PREFIX (/usr/local), with DESTDIR before it
 ##  sudo make run      xcipherd in the foreground with its defaults
-##  sudo make check-kernel   of these, the kernel module's: in a virtual machine, about two minutes
-##  sudo make check-compat   of these, the black-box tests of ng (t/compat/README.md)
-##  sudo make check-attack   of these, the random attacks: fixed seeds and a new one
-##  make check-intel   the kernels on Intel's OpenCL runtime too (downloads 150 MB)
-##  sudo make check-kernel-debug   the same with KASAN, lockdep and kmemleak, kernel built on the spot, 90 minutes
+##  sudo make check-kernel   only the tests of the kernel module, in a virtual machine, about two minutes
+##  sudo make check-compat   only the black-box tests of ng (t/compat/README.md)
+##  sudo make check-attack   only the random attacks, with fixed seeds
+##  make check-intel   test the kernels on Intel's OpenCL runtime (downloads 150 MB)
+##  sudo make check-kernel-debug   check-kernel with KASAN, lockdep and kmemleak, kernel built on the spot, 90 minutes
 ##  make lint          formatting, static analysis, shell scripts
 ##  make fuzz          fuzz every parser, FUZZ_SECONDS each (600), then attack
 ##  sudo make attack   attack xcipherd at random for ATTACK_SECONDS (600), ATTACK_STEPS per sequence (120); make fuzz does it too
 ##  sudo make attack-peers   the same attacks by hand on xcipherd and rtpengine, as a table
-##  sudo make bench    the packet path beside rtpengine, in namespaces
-##  sudo make bench-cipher   the engines beside other libraries: tables, JSON, plots in build/bench/ (FULL=1: all of it, also for bench)
-##  sudo make deps     what a build needs; deps-test, deps-demo, deps-lint, deps-bench, deps-module, deps-kernel, deps-kernel-debug, deps-deb, deps-check-deb: what those need
+##  sudo make bench    compare the packet path with rtpengine, in namespaces
+##  sudo make bench-cipher   compare the engines with other libraries: tables, JSON, plots in build/bench/ (FULL=1: all cases, also for bench)
+##  sudo make deps     install packages for a build; deps-test, deps-demo, deps-lint, deps-bench, deps-module, deps-kernel, deps-kernel-debug, deps-deb, deps-check-deb: for those targets
 
 $(DEPS):
 	tools/deps.sh install $@

@@ -4,7 +4,7 @@
 FUZZ_SECONDS ?= 600
 JOBS         ?= $(shell nproc)
 
-# Each stage is a target of its own; how long each took is told at the end.
+# Each stage is a target. The end of the run prints how long each took.
 check:
 	tools/stages.sh "$(MAKE)" check-deps lint check-build check-clang check-unit check-fuzz check-compat check-e2e check-attack check-threads check-kernel+check-ct
 
@@ -25,7 +25,7 @@ check-unit: units bench-program
 	tools/globals.sh $(LIB)
 	/usr/bin/python3 tools/bench_cipher.py $(BUILD) --smoke
 
-# Nothing branches on secrets or looks anything up by them: valgrind's memcheck, with secrets marked undefined.
+# No branch and no look-up depends on a secret: valgrind's memcheck, with secrets marked undefined.
 CT_OBJ := $(call obj,$(sort $(wildcard t/ct/*.c)))
 .PHONY: check-ct
 check-ct: $(BUILD)/ct/ct_check
@@ -35,7 +35,7 @@ $(BUILD)/ct/ct_check: $(CT_OBJ) $(UNIT_LIB) $(LIB)
 	$(call say,LINK  $@)
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -rdynamic -o $@ $^ $(LDLIBS)
 
-# A short run of every fuzz target over its corpus: a regression found earlier stays found.
+# A short run of every fuzz target over its corpus, which keeps inputs that once failed.
 check-fuzz:
 	$(MAKE) -j$(JOBS) fuzzers
 	@printf '%s\n' $(FUZZERS) | xargs -P $(JOBS) -I{} tools/fuzz.sh {} 8
@@ -57,7 +57,7 @@ check-e2e:
 	if dpkg-query -W kamailio >/dev/null 2>&1; then $(MAKE) module && cp $(BUILD)/xcipher.so $(SAN_BUILD)/; fi
 	BUILD=$(abspath $(SAN_BUILD)) /usr/bin/python3 t/e2e/run.py --also=$(abspath $(BUILD)):ten_thousand_calls,test_keys
 
-# What is said to ng, and what comes back, by category (t/compat/README.md).
+# Black-box tests of ng by category (t/compat/README.md).
 check-compat:
 	$(MAKE) -j$(JOBS) BUILD=$(SAN_BUILD) SAN=1 all
 	BUILD=$(abspath $(SAN_BUILD)) /usr/bin/python3 t/compat/run.py
@@ -88,7 +88,7 @@ check-attack:
 	$(ATTACK) --seed=4 --steering=nfqueue
 	$(ATTACK) --seed=4 --steering=xdp
 
-# The same for ATTACK_SECONDS, each sequence with a seed of its own.
+# The same for ATTACK_SECONDS, with a new seed for each sequence.
 attack:
 	$(MAKE) -j$(JOBS) BUILD=$(SAN_BUILD) SAN=1 all tools
 	$(ATTACK) --random=1 --seconds=$(ATTACK_SECONDS) $(ATTACK_OPTIONS)
@@ -99,7 +99,7 @@ attack-peers:
 	$(MAKE) -j$(JOBS) all
 	@BUILD=$(abspath $(BUILD)) /usr/bin/python3 t/attack/peers.py $(ATTACKS)
 
-# The kernel module, in a virtual machine with Debian's kernel. Where that cannot be had it says so and is no failure.
+# The kernel module, in a virtual machine with Debian's kernel. Where that is not available it prints "skipped" and does not fail.
 check-kernel:
 	tools/deps.sh install deps-kernel || echo "check-kernel: not all it needs could be installed"
 	$(MAKE) -j$(JOBS) all tools $(KERNEL_TOOLS)

@@ -5,7 +5,7 @@
 # started under a systemd of its own (t/systemd/run.py). With RELEASE (trixie, ...) the packages are built in such a Debian too; without
 # it they are built on this machine, for bookworm. Needs root and the network; changes nothing of this machine.
 set -eu
-# What make was told is not meant for packages that build something.
+# The variables of make do not apply to packages that build something.
 unset MAKEFLAGS MFLAGS MAKEOVERRIDES MAKELEVEL CC
 
 dir=${1:?usage: check-deb.sh DIR [RELEASE]}
@@ -72,7 +72,7 @@ mkdir -p /run/netns
 mount -t tmpfs none /run/netns
 mkdir "$root/debs" "$root/newer"
 cp "$dir"/*.deb "$root/debs/"
-# The same packages with a later version: what an upgrade does is in the maintainer scripts.
+# The same packages with a later version, because maintainer scripts run at an upgrade.
 for deb in "$root"/debs/*.deb; do
 	case $deb in *dbgsym*) rm "$deb"; continue ;; esac
 	dpkg-deb -R "$deb" "$dir/repack"

@@ -3,7 +3,7 @@
 # deb.sh DIR: the Debian packages, source package included, from the committed tree into DIR. Needs no root; what it needs besides the
 # packages of "deps-deb" are the archives this machine's apt uses, for Kamailio's headers. As root it builds as nobody.
 set -eu
-# What make was told is not meant for the packages' own.
+# The variables of make do not apply to the builds of the packages.
 unset MAKEFLAGS MFLAGS MAKEOVERRIDES MAKELEVEL CC
 
 dir=${1:?usage: deb.sh DIR}
@@ -16,7 +16,7 @@ rm -rf "$work" "$dir"/*.deb "$dir"/*.changes "$dir"/*.buildinfo "$dir"/*.dsc "$d
 mkdir "$work"
 if git rev-parse --git-dir >/dev/null 2>&1; then
 	git archive HEAD | tar -C "$work" -xf -
-	git diff --quiet HEAD || echo "deb.sh: what is not committed is not packaged" >&2
+	git diff --quiet HEAD || echo "deb.sh: uncommitted changes are not packaged" >&2
 else
 	tar --exclude=./build -cf - . | tar -C "$work" -xf -
 fi

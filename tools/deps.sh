@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Which Debian packages the tree needs, and how they get onto the machine.
 #   deps.sh missing PKGCONFIG-NAME|program:NAME...          prints the Debian packages that are missing for these
-#   deps.sh install PURPOSE     installs what is missing for that purpose, as root
+#   deps.sh install PURPOSE     installs the missing packages for that purpose, as root
 # Installing starts no service and leaves none enabled that was not there before. When nothing is missing it does nothing.
 set -eu
 
@@ -12,7 +12,7 @@ run="pocl-opencl-icd iproute2 iptables nftables procps"
 # libjson-perl: rtpengine-utils needs it and does not say so
 peers="kamailio kamailio-tls-modules kamailio-sqlite-modules kamailio-xmlrpc-modules rtpengine-daemon rtpengine-utils libjson-perl baresip-core libbzrtp0"
 module="kamailio dpkg-dev binutils"
-# what others make of what we write and serve: promtool, RTP statistics of recordings, the page in a browser (200 MB to fetch)
+# programs that read our output: promtool, tshark for recordings, a browser for the page (200 MB to fetch)
 look="prometheus tshark chromium"
 # the kernel's image is not among them: the tests fetch it, and unpack it without installing
 kernel="qemu-system-x86 linux-headers-amd64 busybox-static dash iproute2 nftables kmod binutils libsrtp2-dev"

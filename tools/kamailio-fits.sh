@@ -22,6 +22,6 @@ trap 'rm -f "$symbols"' EXIT
 nm -D --defined-only "$kamailio" | awk '{ print $3 }' | sort >"$symbols"
 missing=$(nm -D --undefined-only "$1" | awk '$1 == "U" && $2 !~ /@/ { print $2 }' | sort | comm -23 - "$symbols" | tr '\n' ' ')
 if [ -n "$missing" ]; then
-	echo "$1: in $kamailio there is no $missing" >&2
+	echo "$1: $kamailio lacks $missing" >&2
 	exit 1
 fi
