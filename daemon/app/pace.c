@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Batching by load (DESIGN.md, "The way of a packet"): when packets are sparse, waiting would cost delay and save nothing; when many
+/* Batching by load: when packets are sparse, waiting would cost delay and save nothing; when many
  * are expected within the window, one wake-up serves them all. When more are expected than half a batch, the wait is that much
  * shorter. Called for each burst by the worker's loop. */
 #include "app/pace.h"

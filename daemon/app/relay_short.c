@@ -6,7 +6,7 @@
 
 #define SHORTAGE_LOG_NS (10 * NS_PER_SEC)
 
-/* Clients go to their next relay on "Ran out of ports", whatever it was (NG.md 1.3): so -ENOSPC for all of them, but the operator is
+/* Clients go to their next relay on "Ran out of ports", whatever it was: so -ENOSPC for all of them, but the operator is
  * told which. Returns what the call gets. */
 int relay_short(struct app_relay *r, enum shortage what, int err)
 {

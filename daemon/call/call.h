@@ -41,7 +41,7 @@ struct call_policy { /* what the operator decided; constant after start */
 	uint8_t loop_key[32];       /* random, of this process: loop.c */
 };
 
-/* Why new calls are refused: ng's "load limit", with these messages (NG.md 1.3). X(id, name in statistics, message) */
+/* Why new calls are refused: ng's "load limit", with these messages of rtpengine. X(id, name in statistics, message) */
 #define CALL_LIMITS(X)                                            \
 	X(SESSIONS, "sessions", "Parallel session limit reached") \
 	X(CPU, "cpu", "CPU usage limit exceeded")                 \
@@ -102,7 +102,7 @@ void calls_listen_answer(struct calls *c, struct pool *p, const struct ng_reques
 	uint64_t now_ns, struct call_reply *out);
 void calls_unlisten(struct calls *c, struct pool *p, const struct ng_request *r, uint64_t now_ns,
 	struct call_reply *out);
-/* delete and query fill dict with the tree of NG.md 1.6 (no keys, ever). */
+/* delete and query fill dict with the tree of rtpengine's query (no keys, ever). */
 void calls_delete(struct calls *c, struct pool *p, const struct ng_request *r, uint64_t now_ns,
 	struct call_reply *out, struct ngval *dict);
 void calls_query(struct calls *c, struct pool *p, const struct ng_request *r, uint64_t now_ns,
