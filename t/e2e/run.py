@@ -21,7 +21,9 @@ import netns  # noqa: E402
 import relay  # noqa: E402
 
 
-UNSTEADY_MAX = 3  # more is no accident
+LATE = "LATE_LIBRARY" in os.environ  # t/late/README.md
+UNSTEADY_MAX = 0 if LATE else 3  # more is no accident
+TEST_SECONDS = 600  # after this a test that hangs fails
 OUTCOMES = ("passed", "failed", "skipped")
 WORDS = {"passed": "ok", "failed": "NOT OK"}
 
@@ -34,6 +36,7 @@ class Test:
     def __init__(self, label, function, case, build=None):
         self.label, self.function, self.case, self.build = label, function, case, build
         self.alone = getattr(function, "alone", False)
+        self.punctual = getattr(function, "punctual", False)
 
     def run(self):
         """(outcome, word), here."""
@@ -67,6 +70,8 @@ class Running:
         try:
             os.setpgid(0, 0)  # an interrupt at the terminal is for run.py, which ends us in order
             netns.die_with_us(signal.SIGTERM)()
+            signal.signal(signal.SIGALRM, too_long)
+            signal.alarm(TEST_SECONDS)
             os.dup2(self.output.fileno(), 1)
             os.dup2(self.output.fileno(), 2)
             outcome, self.word = self.test.run()
@@ -106,6 +111,16 @@ def alone(function):
     return function
 
 
+def punctual(function):
+    """Decorator: the test is about a time limit that a late daemon exceeds, and so is left out under t/late."""
+    function.punctual = True
+    return function
+
+
+def too_long(_number, _frame):
+    raise TimeoutError(f"the test has run for {TEST_SECONDS} s")
+
+
 def collect(wanted, build=None):
     for name in sorted(os.listdir(HERE)):
         if not (name.startswith("test_") and name.endswith(".py")):
@@ -132,13 +147,12 @@ def arguments(words):
         else:
             wanted.append(w)
     # Those first, of which some wait for a minute.
-    return jobs, also + list(collect(wanted))
+    return jobs, [t for t in also + list(collect(wanted)) if not (LATE and (t.alone or t.punctual))]
 
 
 def in_turn(tests, jobs):
     """Runs them, several at a time; yields each with its outcome and what it took."""
-    measuring = [] if "LATE_LIBRARY" in os.environ else [t for t in tests if t.alone]  # t/late/README.md
-    running, waiting = {}, [t for t in tests if not t.alone] + measuring
+    running, waiting = {}, [t for t in tests if not t.alone] + [t for t in tests if t.alone]
     try:
         while waiting or running:
             while waiting and len(running) < (1 if waiting[0].alone else jobs) and not any(r.test.alone for r in running.values()):

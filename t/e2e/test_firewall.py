@@ -4,6 +4,7 @@ import re
 import time
 
 import calls
+import idle
 import relay
 from run import cases
 from test_relay import clean, finish
@@ -59,7 +60,7 @@ def test_other_tables_do_not_concern_us(net):
         net.run(net.gateway, "nft", "add", "chain", "inet", "other", "input", "{ type filter hook input priority 0; }")
         net.run(net.gateway, "nft", "add", "rule", "inet", "other", "input", "udp", "dport", "9", "drop")
         net.run(net.gateway, "nft", "delete", "table", "inet", "other")
-    time.sleep(0.5)
+    idle.wait_idle()
     s = daemon.statistics()["rules"]
     assert s == {"missing": 0, "set again": 0}, s
     finish(daemon)

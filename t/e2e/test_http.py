@@ -252,8 +252,9 @@ def test_mad_clients_harm_nobody(net):
 
 def test_too_many_clients_are_refused_and_then_not(net):
     daemon = start(net)
+    before = daemon.descriptors()
     many = [web.connect(net.gateway, HTTP) for _ in range(64)]
-    time.sleep(.2)
+    wait_for("all connections", lambda: daemon.descriptors() >= before + 64)
     late = web.connect(net.gateway, HTTP)
     try:
         late.sendall(b"GET /ping HTTP/1.1\r\nHost: localhost\r\n\r\n")

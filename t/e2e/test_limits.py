@@ -97,7 +97,7 @@ def test_without_descriptors_calls_are_refused_and_the_limit_is_named(net, steer
     assert daemon.statistics()["shortages"] >= 1
     if steering == "nfqueue":
         net.run(net.gateway, "nft", "flush", "ruleset")
-    result = calls.load(net, relay.BUILD, held, rate=50, seconds=1)
+    result = calls.load(net, relay.BUILD, held, rate=10, seconds=1)  # what waits for a late worker fits into the rings
     clean(result)
     for call in held:
         calls.ok(call.delete())

@@ -12,7 +12,7 @@ import hold
 import relay
 import sipp
 from baresip import Phone, wait_for
-from run import Skip, cases
+from run import Skip, cases, punctual
 from test_module import BOTH, CALLEE, S32, S80, finish, needs, quoted
 
 FULL = os.environ.get("FULL", "")
@@ -160,7 +160,9 @@ def test_a_refused_or_cancelled_reinvite_leaves_the_call(net, how):
         b = answered(net, kam, sipp.callee_refuses_again(S32))
         finish(call(net, kam, sipp.caller_refused_again(S80, CALLEE)), 1)
         finish(b, 1)
-        assert (asked(kam, "offer"), asked(kam, "answer"), asked(kam, "delete")) == (2, 1, 1)
+        # A stock worker waits for the daemon before it makes the transaction: an INVITE that comes again meanwhile is offered, too.
+        assert asked(kam, "offer") == 2 or (how == "stock" and asked(kam, "offer") > 2), asked(kam, "offer")
+        assert (asked(kam, "answer"), asked(kam, "delete")) == (1, 1)
         b = answered(net, kam, sipp.callee_cancelled_again(S32))
         finish(call(net, kam, sipp.caller_cancels_again(S80, CALLEE)), 1)
         finish(b, 1)
@@ -281,6 +283,7 @@ def test_a_call_whose_node_dies_before_its_answer(net):
         second.client.close()
 
 
+@punctual  # a node is dead by 0.1 s without a reply
 @BOTH_MODULES
 def test_a_node_killed_in_mid_load(net, how):
     """Two daemons share the load, one is killed: new calls go to the other. A call cannot be saved whose offer the dead node had answered
@@ -307,6 +310,7 @@ def test_a_node_killed_in_mid_load(net, how):
         second.client.close()
 
 
+@punctual  # a node is silent by 0.2 s without a reply
 @BOTH_MODULES
 def test_a_node_that_never_answers_call_rate(net, how):
     """One of two nodes is silent for a while, and is asked for half of the calls: the rate of answered calls before, during and after. With our module

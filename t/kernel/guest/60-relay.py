@@ -54,7 +54,7 @@ def find(tree, key):
     return None
 
 
-def until(what, seconds=20):
+def until(what, seconds=60):
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         if what():
@@ -123,11 +123,12 @@ def recorded(net, daemon, call):
     tap(both(daemon), "in the kernel before it is recorded")
     daemon.client.call("start recording", call_id=call.id)
     gone = until(lambda: steering(daemon)[0] == 0)
-    time.sleep(2)
-    files = [os.path.join(d, x) for d, _, names in os.walk("/tmp/rec") for x in names]
-    size = sum(os.path.getsize(x) for x in files)
+
+    def size():
+        return sum(os.path.getsize(os.path.join(d, x)) for d, _, names in os.walk("/tmp/rec") for x in names)
+    grown = until(lambda: size() > 20000)
     daemon.client.call("stop recording", call_id=call.id)
-    tap(gone and size > 20000, f"it comes back to be recorded ({size} bytes)")
+    tap(gone and grown, f"it comes back to be recorded ({size()} bytes)")
     tap(both(daemon), "and returns afterwards")
     stable("all that loses nothing", f.outcome(), 800)
 
