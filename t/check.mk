@@ -62,7 +62,9 @@ check-compat:
 	$(MAKE) -j$(JOBS) BUILD=$(SAN_BUILD) SAN=1 all
 	BUILD=$(abspath $(SAN_BUILD)) /usr/bin/python3 t/compat/run.py
 
-# Both again, with threads that are late now and then (t/late/README.md): finds tests that judge by the clock. Not part of check.
+# Both again, and the attacks, with threads that are late now and then (t/late/README.md): finds tests that judge by the clock. Not part of
+# check.
+LATE_ENV = LATE_SEED=$(LATE) LATE_LIBRARY=$(abspath $<) BUILD=$(abspath $(BUILD)) /usr/bin/python3
 LATE_SEED ?= $(shell shuf -i 1-9999 -n 1)
 .PHONY: check-late
 check-late: $(BUILD)/t/late.so
@@ -70,8 +72,9 @@ check-late: $(BUILD)/t/late.so
 	$(MAKE) -j$(JOBS) all tools module
 	$(eval LATE := $(LATE_SEED))
 	@echo "LATE_SEED=$(LATE)"
-	LATE_SEED=$(LATE) LATE_LIBRARY=$(abspath $<) BUILD=$(abspath $(BUILD)) /usr/bin/python3 t/compat/run.py $(LATE_TESTS)
-	LATE_SEED=$(LATE) LATE_LIBRARY=$(abspath $<) BUILD=$(abspath $(BUILD)) /usr/bin/python3 t/e2e/run.py $(LATE_TESTS)
+	$(LATE_ENV) t/compat/run.py $(LATE_TESTS)
+	$(LATE_ENV) t/e2e/run.py $(LATE_TESTS)
+	$(if $(LATE_TESTS),,$(LATE_ENV) t/attack/run.py --steps=120 --seed=4,22,25)
 $(BUILD)/t/late.so: t/late/late.c
 	@mkdir -p $(@D)
 	$(call say,LINK  $@)
