@@ -9,7 +9,7 @@ import calls
 import relay
 from redisrig import Elsewhere, Load, Redis, have
 from run import Skip, cases
-from test_redis import BAD, PROGRAM, SERIAL, flows, followed, kill, settled, state, until
+from test_redis import BAD, PROGRAM, SERIAL, flows, followed, kill, saved, state, until
 
 PAIRS = (("80", "32"), ("AEAD_AES_128_GCM", "80"), ("plain", "80"))
 OPTIONS = (SERIAL, "--udp-io=plain", "--timeout=60")
@@ -70,7 +70,7 @@ def test_a_take_over_between_clocks_that_differ(net, seconds):
     followed(second, len(talk))
     load = Load(net, relay.BUILD, talk, 50, 100)
     flows(first, talk, rate=50)
-    settled(first)
+    saved(first, talk)
     kill(first)
     there.take_addresses()
     take_over(second, talk)
@@ -78,6 +78,7 @@ def test_a_take_over_between_clocks_that_differ(net, seconds):
     # And back, with a difference that has the other sign.
     first = relay.Xcipherd(net, *OPTIONS, *redis.daemon_options(), "--standby=yes").wait_ready()
     followed(first, len(talk))
+    saved(second, talk)
     kill(second)
     there.give_addresses_back()
     take_over(first, talk)

@@ -13,6 +13,7 @@ import hold
 import redisrig
 import relay
 import test_ng
+import test_redis
 from run import Skip, cases
 from test_relay import clean, finish
 
@@ -234,7 +235,7 @@ def test_it_goes_on_in_another_file_after_a_restart(net):
         clean(calls.load(net, relay.BUILD, [quiet], rate=50, seconds=1))
         load = redisrig.Load(net, relay.BUILD, [c], 50, 100)
         until(lambda: os.path.exists(first) and os.path.getsize(first) > 20000, "it is recorded")
-        time.sleep(1.2)  # what is counted is saved once a second
+        test_redis.saved(daemon, [quiet, c])
         until(lambda: daemon.statistics()["redis"]["waiting"] == 0, "it is saved")
         counted = daemon.client.call("query", call_id=quiet.id)["totals"]
         daemon.process.kill()

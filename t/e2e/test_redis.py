@@ -60,6 +60,13 @@ def flows(daemon, talk, seconds=1.0, rate=RATE):
     until(lambda: daemon.statistics()["packets sent"] >= 2 * len(talk) * rate * seconds)
 
 
+def saved(daemon, talk):
+    """What these calls' media had counted so far is in Redis: each call was written several times since. Without its index a stream whose
+    sequence numbers have rolled over cannot be deciphered by the next daemon, and rtpload's roll over after some packets."""
+    before = state(daemon)["written"]
+    until(lambda: state(daemon)["written"] >= before + 4 * len(talk), 60)
+
+
 def talk_of(daemon, n=CALLS, pairs=(("80", "32"), ("AEAD_AES_128_GCM", "80"))):
     return [calls.Call(daemon.client, i, *pairs[i % len(pairs)]).setup() for i in range(n)]
 
@@ -86,6 +93,7 @@ def test_killed_and_started_again(net, steering):
     talk = talk_of(daemon)
     load = Load(net, relay.BUILD, talk, RATE, LONG)
     flows(daemon, talk)
+    saved(daemon, talk)
     start = time.monotonic()
     kill(daemon)
     daemon = again(net, redis, *options)
@@ -315,6 +323,7 @@ def test_another_node_takes_over(net):
     assert refused["result"] == "load limit", refused
     load = Load(net, relay.BUILD, talk, RATE, LONG)
     flows(first, talk)
+    saved(first, talk)
     start = time.monotonic()
     kill(first)
     redis.kill()  # it stood on the same machine
