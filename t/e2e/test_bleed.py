@@ -5,6 +5,7 @@ import itertools
 import time
 
 import calls
+import idle
 import ng
 from run import cases
 from test_ng import MAP, Phone, finish, leaves, start, wants
@@ -46,10 +47,11 @@ class Translated(Phone):
 
 
 def invite(daemon, a, b, call_id, sdp=None):
-    """Offer and answer, the first ones or again. Nothing is sent."""
+    """Offer and answer, the first ones or again. Nothing is sent. The workers know of it."""
     again = {"to_tag": "b"} if a.to else {}
     b.told(calls.ok(daemon.client.call("offer", call_id=call_id, from_tag="a", sdp=sdp or a.sdp(), **again, **wants(b)))["sdp"])
     a.told(calls.ok(daemon.client.call("answer", call_id=call_id, from_tag="a", to_tag="b", sdp=b.sdp()))["sdp"])
+    idle.wait_idle()
 
 
 def received(daemon):

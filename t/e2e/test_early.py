@@ -4,6 +4,7 @@ another address."""
 import time
 
 import calls
+import idle
 from run import cases
 from test_bleed import THREE, Stranger, Translated, a_stranger_has_nothing, attack
 from test_learning import settle_quickly
@@ -15,11 +16,13 @@ ROOM = ("caller", "callee", "thief")
 
 def offer(daemon, a, b, **keys):
     reply = calls.ok(daemon.client.call("offer", call_id="c", from_tag="a", sdp=a.sdp(), **{**wants(b), **keys}))
+    idle.wait_idle()  # the worker counts the first packet, too
     return b.told(reply["sdp"])
 
 
 def answer(daemon, a, b, tag="b", **keys):
     a.told(calls.ok(daemon.client.call("answer", call_id="c", from_tag="a", to_tag=tag, sdp=b.sdp(), **keys))["sdp"])
+    idle.wait_idle()
 
 
 def heard(phone):

@@ -38,7 +38,7 @@ def again(net, redis, *options):
     return relay.Xcipherd(net, *redis.daemon_options(), *(options or [SERIAL])).wait_ready()
 
 
-def until(what, seconds=30):
+def until(what, seconds=60):
     end = time.monotonic() + seconds
     while not what():
         if time.monotonic() > end:
@@ -64,7 +64,7 @@ def saved(daemon, talk):
     """What these calls' media had counted so far is in Redis: each call was written several times since. Without its index a stream whose
     sequence numbers have rolled over cannot be deciphered by the next daemon, and rtpload's roll over after some packets."""
     before = state(daemon)["written"]
-    until(lambda: state(daemon)["written"] >= before + 4 * len(talk), 60)
+    until(lambda: state(daemon)["written"] >= before + 4 * len(talk))
 
 
 def talk_of(daemon, n=CALLS, pairs=(("80", "32"), ("AEAD_AES_128_GCM", "80"))):
