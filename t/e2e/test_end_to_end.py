@@ -2,9 +2,7 @@
 """ZRTP, DTLS and STUN between two terminals whose media the relay does not re-encrypt: they are relayed, only from the terminals, and
 reported. Packets are built from the RFCs; libbzrtp, where it is installed, agrees on real keys through the relay."""
 import os
-import struct
 import time
-import zlib
 
 import bzrtp
 import calls
@@ -12,28 +10,12 @@ import hold
 import idle
 import redisrig
 from baresip import wait_for
+from not_rtp import OTHERS, ZRTP, dtls, zrtp
 from run import Skip, cases
 from test_bleed import received
 from test_ng import Phone, finish, leaves, start, talk
-from test_raw import dtls
 
 STEERINGS = cases(("udp",), ("nfqueue",), ("xdp",))
-ZRTP = ("Hello   ", "HelloACK", "Commit  ", "DHPart1 ", "DHPart2 ", "Confirm1", "Confirm2", "Conf2ACK")
-
-
-def zrtp(kind, seq=1, ssrc=7, body=b"\0" * 8):
-    """RFC 6189 5: header, message, CRC (here any 32 bits; the relay does not look at it)."""
-    message = struct.pack("!HH8s", 0x505a, 3 + len(body) // 4, kind.encode()) + body
-    packet = struct.pack("!BBHII", 0x10, 0, seq, 0x5a525450, ssrc) + message
-    return packet + struct.pack("!I", zlib.crc32(packet))
-
-
-def stun(kind=1):
-    """A binding request (RFC 8489 5), with nothing in it."""
-    return struct.pack("!HHI", kind, 0, 0x2112a442) + b"transaction!"
-
-
-OTHERS = [*(zrtp(kind) for kind in ZRTP), dtls(0), dtls(1, 20, b"\1"), stun(), stun(0x101)]
 
 
 def passes(a, b, packet, does=True):

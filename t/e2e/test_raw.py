@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Media that is not RTP: datagrams pass byte by byte through ports of ours (T.38 over UDPTL, BFCP, DTLS), and TCP m-lines stay as
 the terminals wrote them, in the offer and in the answer."""
-import re
-import struct
 import time
 
 import calls
@@ -10,83 +8,11 @@ import idle
 import redisrig
 from baresip import wait_for
 from run import Skip, cases
+from not_rtp import DATA, FAX, FLOOR, Terminal, bfcp, connection, dtls, exchange, m_line, pair, udptl
 from test_bleed import Translated, received
-from test_ng import Phone, finish, leaves, start, talk, wants
+from test_ng import finish, leaves, start, talk, wants
 
 THREE = ("caller", "callee", "thief")
-
-
-def udptl(seq, data=b"\x06"):
-    """T.38 over UDPTL: sequence number, one IFP packet, no redundancy (T.38 9.1)."""
-    return struct.pack("!HB", seq & 0xffff, len(data)) + data + b"\x00\x00"
-
-
-def bfcp(transaction, primitive=11):
-    """RFC 8855 5.1, version 2: over UDP."""
-    return struct.pack("!BBHIHH", 0x40, primitive, 0, 7, transaction, 1)
-
-
-def dtls(epoch_seq, kind=22, body=b"\x01" + b"h" * 40):
-    """A DTLS record (RFC 6347 4.1)."""
-    return struct.pack("!BHHIHH", kind, 0xfefd, 0, 0, epoch_seq, len(body)) + body
-
-
-class Terminal(Phone):
-    """Its m-line is what the test says; datagrams are what the test makes."""
-
-    def m(self, line, *attributes, port=None):
-        body = "".join(f"a={a}\r\n" for a in attributes)
-        return (f"v=0\r\no=- 1 2 IN IP4 {self.address}\r\ns=-\r\nc=IN IP4 {self.address}\r\nt=0 0\r\n"
-                f"m={line.format(self.port if port is None else port)}\r\n{body}")
-
-    def raw(self, datagram):
-        self.sock.sendto(datagram, self.to)
-
-    def gets(self, datagram, timeout=30.0):
-        """The datagram comes next, byte by byte."""
-        self.sock.settimeout(timeout)
-        got = self.sock.recv(4096)
-        assert got == datagram, (got, datagram)
-
-    def nothing(self, seconds=0.3):
-        idle.wait_idle()
-        self.sock.settimeout(seconds)
-        try:
-            got = self.sock.recv(4096)
-        except TimeoutError:
-            return
-        raise AssertionError(got)
-
-
-def m_line(sdp, number=0):
-    """(kind, port, rest) of an m-line."""
-    kind, port, rest = [x for x in sdp.split("\r\n") if x.startswith("m=")][number][2:].split(" ", 2)
-    return kind, int(port), rest
-
-
-def connection(sdp):
-    """The first c= line's address."""
-    return re.search(r"^c=IN IP[46] (\S+)", sdp, re.M).group(1)
-
-
-def exchange(client, a, b, offer, answer, call_id="c", again=False, **flags):
-    """Offer and answer; each learns where to send to. Returns what each was told."""
-    more = {"to_tag": "b"} if again else {}
-    to_b = calls.ok(client.call("offer", call_id=call_id, from_tag="a", sdp=offer, **more, **flags))["sdp"]
-    to_a = calls.ok(client.call("answer", call_id=call_id, from_tag="a", to_tag="b", sdp=answer))["sdp"]
-    for phone, sdp in ((a, to_a), (b, to_b)):
-        phone.to = (connection(sdp), m_line(sdp)[1])
-    idle.wait_idle()  # the workers know the ports: nothing comes by the ordinary sockets
-    return to_b, to_a
-
-
-def pair(net):
-    return Terminal(net, "caller", "10.200.1.2"), Terminal(net, "callee", "10.200.2.2")
-
-
-FAX = ("image {} udptl t38", "T38FaxVersion:0", "T38MaxBitRate:14400", "T38FaxUdpEC:t38UDPRedundancy")
-FLOOR = ("application {} UDP/BFCP *", "floorctrl:c-s", "setup:actpass")
-DATA = ("application {} UDP/DTLS/SCTP webrtc-datachannel", "setup:actpass", "fingerprint:sha-256 AA:BB", "sctp-port:5000", "tls-id:abc")
 
 
 @cases(("udp", "serial"), ("udp", "opencl"), ("nfqueue", "serial"), ("xdp", "opencl"))
