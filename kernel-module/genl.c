@@ -144,11 +144,14 @@ static int plan_check(const struct nfx_plan *p, u32 features, struct netlink_ext
 		return REFUSE(extack, EINVAL, "action queue needs a queue");
 	if (does(p, NFX_ACTION_RELAY) && !p->dests)
 		return REFUSE(extack, EINVAL, "action relay needs a destination");
+	if (p->flags & NFX_FLAG_UNREAD && (p->with_ssrc || p->rtp != p->rtcp))
+		return REFUSE(extack, EINVAL, "flag unread excludes an SSRC and an action of its own for RTCP");
 	need |= does(p, NFX_ACTION_QUEUE) ? NFX_FEATURE_QUEUE : 0;
 	need |= does(p, NFX_ACTION_RELAY) ? NFX_FEATURE_RELAY : 0;
 	need |= p->dests > 1 ? NFX_FEATURE_MULTI : 0;
 	need |= p->rate || p->source_rate ? NFX_FEATURE_RATE : 0;
 	need |= p->with_ssrc ? NFX_FEATURE_SSRC : 0;
+	need |= p->flags & NFX_FLAG_UNREAD ? NFX_FEATURE_UNREAD : 0;
 	if (need & ~features)
 		return REFUSE(extack, EOPNOTSUPP, "uses a feature that was not agreed on at HELLO");
 	return 0;

@@ -87,13 +87,15 @@ static bool same(const struct nfx_key *a, const struct nfx_key *b)
 	return a->port == b->port && ipv6_addr_equal(&a->addr, &b->addr);
 }
 
-enum kind { KIND_RTP, KIND_RTCP, KIND_OTHER, KIND_JUNK };
+enum kind { KIND_RTP, KIND_RTCP, KIND_UNREAD, KIND_OTHER, KIND_JUNK };
 
-/* By the first two bytes and the length, as the daemon does it. */
+/* By the first two bytes and the length, as in the daemon. */
 static enum kind kind_of(const u8 *data, u32 len, u32 flags)
 {
 	u8 first = len ? data[0] : 0;
 
+	if (flags & NFX_FLAG_UNREAD)
+		return KIND_UNREAD;
 	if (len && (first < 4 || (first >= 20 && first < 64)))
 		return KIND_OTHER; /* STUN, DTLS */
 	if (len < 2 || first >> 6 != 2)

@@ -25,7 +25,7 @@
 #define NFX_KNOWN_FEATURES                                                                        \
 	(NFX_FEATURE_QUEUE | NFX_FEATURE_RELAY | NFX_FEATURE_MULTI | NFX_FEATURE_RATE |           \
 	 NFX_FEATURE_EVENTS | NFX_FEATURE_VERDICT | NFX_FEATURE_SSRC | NFX_FEATURE_RELAYED |     \
-	 NFX_FEATURE_SEQ)
+	 NFX_FEATURE_SEQ | NFX_FEATURE_UNREAD)
 
 /* IPv4 in the first word, the others zero. No padding: it is hashed. */
 struct nfx_key {

@@ -57,8 +57,11 @@ static int media_cmd(struct worker *w, const struct media_cmd *cmd)
 	int err = 0;
 
 	switch (cmd->type) {
-	case MEDIA_CTX_SET:
 	case MEDIA_STREAM_SET:
+		if (w->steer_ops->unread)
+			w->steer_ops->unread(w->steer, cmd->stream.local, cmd->stream.raw != 0);
+		return media_command(w->media, cmd);
+	case MEDIA_CTX_SET:
 	case MEDIA_KEY_SET:
 	case MEDIA_CTX_RESUME:
 	case MEDIA_KEY_RESUME:

@@ -26,6 +26,8 @@
 #define AGAIN_STEP    32u /* targets made in one burst, when the module came back */
 #define AGAIN_NS      NS_PER_SEC
 
+enum port { NOT_OURS, RTP, UNREAD };
+
 struct steer {
 	struct steer *queue; /* nfqueue's, which alone looks into it */
 	struct knl *knl;
@@ -47,11 +49,11 @@ struct steer {
 	uint64_t purge_ns; /* monotonic; 0: nothing to do */
 	struct endpoint *stale;
 	uint32_t stales, stale_cap;
+	uint8_t *port; /* [addresses x ports]: enum port. UNREAD: datagrams other than RTP */
 	/* When the module came back: ports whose targets are to be made again. */
-	bool *has;         /* [addresses x ports]: it is ours */
 	uint64_t again_ns; /* monotonic; 0: nothing to do */
 	bool met;
-	uint32_t next; /* of has */
+	uint32_t next; /* of port */
 };
 
 /* --- A worker's ----------------------------------------------------------------------------------------------- */
@@ -77,7 +79,7 @@ static void destroy(struct steer *s)
 	knl_close(s->knl);
 	steer_nfqueue.destroy(s->queue);
 	free(s->stale);
-	free(s->has);
+	free(s->port);
 	free(s);
 }
 
@@ -97,8 +99,8 @@ static int create(struct steer **out, const struct steer_config *cfg, uint32_t w
 		return -ENOMEM;
 	s->cfg = *cfg;
 	s->worker = worker;
-	s->has = calloc((size_t)ports_of(cfg) * cfg->locals, sizeof(*s->has));
-	if (!s->has) {
+	s->port = calloc((size_t)ports_of(cfg) * cfg->locals, sizeof(*s->port));
+	if (!s->port) {
 		free(s);
 		return -ENOMEM;
 	}
@@ -151,6 +153,33 @@ static void limits(const struct steer *s, struct knl_target *t)
 	t->source_rate = s->cfg.source_rate;
 }
 
+/* NULL: outside the port range. */
+static uint8_t *port_at(struct steer *s, struct local_port local)
+{
+	uint32_t at = (uint32_t)(local.port - s->cfg.port_min);
+
+	return local.addr < s->cfg.locals && at < ports_of(&s->cfg)
+		? &s->port[local.addr * ports_of(&s->cfg) + at]
+		: NULL;
+}
+
+static void port_set(struct steer *s, struct local_port local, enum port kind)
+{
+	uint8_t *at = port_at(s, local);
+
+	if (at)
+		*at = (uint8_t)kind;
+}
+
+/* Modules without the feature drop short datagrams. steer/kernel_meet.c logs a warning about them. */
+static uint32_t queue_flags(struct steer *s, struct local_port local)
+{
+	const uint8_t *at = port_at(s, local);
+	bool unread = at && *at == UNREAD && s->features & NFX_FEATURE_UNREAD;
+
+	return NFX_FLAG_BYPASS | (unread ? NFX_FLAG_UNREAD : 0);
+}
+
 /* Should the module refuse, the packets come by the ordinary socket. */
 static int queue_target(struct steer *s, struct local_port local)
 {
@@ -159,20 +188,12 @@ static int queue_target(struct steer *s, struct local_port local)
 		.action = NFX_ACTION_QUEUE,
 		.rtcp_action = NFX_ACTION_QUEUE,
 		.queue = (uint16_t)(s->cfg.queue_num + s->worker),
-		.flags = NFX_FLAG_BYPASS,
+		.flags = queue_flags(s, local),
 		.cookie = (uint64_t)s->instance << 32 | NO_ID,
 	};
 
 	limits(s, &t);
 	return knl_target_set(s->knl, &t);
-}
-
-static void has_set(struct steer *s, struct local_port local, bool has)
-{
-	uint32_t at = (uint32_t)(local.port - s->cfg.port_min);
-
-	if (local.addr < s->cfg.locals && at < ports_of(&s->cfg))
-		s->has[local.addr * ports_of(&s->cfg) + at] = has;
 }
 
 static int port_add(struct steer *s, struct local_port local, int sock)
@@ -181,7 +202,7 @@ static int port_add(struct steer *s, struct local_port local, int sock)
 
 	if (res)
 		return res;
-	has_set(s, local, true);
+	port_set(s, local, RTP);
 	(void)queue_target(s, local);
 	return 0;
 }
@@ -200,9 +221,21 @@ static void port_del(struct steer *s, struct local_port local)
 	struct endpoint e = endpoint_of(s, local);
 
 	pending_drop(s, local);
-	has_set(s, local, false);
+	port_set(s, local, NOT_OURS);
 	(void)knl_target_del(s->knl, &e);
 	steer_nfqueue.port_del(s->queue, local);
+}
+
+static void unread(struct steer *s, struct local_port local, bool on)
+{
+	enum port kind = on ? UNREAD : RTP;
+	const uint8_t *at = port_at(s, local);
+
+	if (!at || *at == NOT_OURS || *at == kind)
+		return;
+	port_set(s, local, kind);
+	pending_drop(s, local);
+	(void)queue_target(s, local);
 }
 
 /* --- What an earlier instance left ---------------------------------------------------------------------------- */
@@ -441,7 +474,7 @@ static void make_again(struct steer *s)
 	if (!s->met)
 		return;
 	for (; s->next < ports * s->cfg.locals && made < AGAIN_STEP; s->next++)
-		if (s->has[s->next]) {
+		if (s->port[s->next] != NOT_OURS) {
 			(void)queue_target(s,
 				(struct local_port){
 					.port = (uint16_t)(s->cfg.port_min + s->next % ports),
@@ -501,6 +534,7 @@ const struct steer_ops steer_kernel = {
 	.fd = fd,
 	.port_add = port_add,
 	.port_del = port_del,
+	.unread = unread,
 	.recv = receive,
 	.send = transmit,
 	.verdict = verdict,

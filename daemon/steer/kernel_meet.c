@@ -13,7 +13,7 @@
 #define RELAY_FEATURES (NFX_FEATURE_RELAY | NFX_FEATURE_SSRC | NFX_FEATURE_RELAYED)
 #define FEATURES                                                                      \
 	(RELAY_FEATURES | NFX_FEATURE_QUEUE | NFX_FEATURE_VERDICT | NFX_FEATURE_SEQ | \
-		NFX_FEATURE_RATE | NFX_FEATURE_EVENTS | NFX_FEATURE_MULTI)
+		NFX_FEATURE_RATE | NFX_FEATURE_EVENTS | NFX_FEATURE_MULTI | NFX_FEATURE_UNREAD)
 
 uint32_t kernel_owner(const struct steer_config *cfg, uint32_t worker)
 {
@@ -114,6 +114,10 @@ int kernel_open(struct steer_config *cfg, char *err, size_t err_len)
 				? "and passed-through media are relayed in the kernel"
 				: "are relayed in the kernel"
 			    : "are relayed by xcipherd");
+	if (!(peer.features & NFX_FEATURE_UNREAD))
+		log_warn(
+			"kernel steering: nf_xcipher %s drops short T.38 datagrams, so faxes may fail: install the module of this release, then modprobe -r nf_xcipher; modprobe nf_xcipher",
+			peer.release);
 	return 0;
 }
 

@@ -170,6 +170,9 @@ struct steer_ops {
 	int (*create)(struct steer **out, const struct steer_config *cfg, uint32_t worker,
 		char *err, size_t err_len);
 	void (*destroy)(struct steer *s);
+	/* Optional. Worker thread. on: the port carries datagrams other than RTP, so recv() must receive each of them, whatever its
+	 * first bytes and length. Otherwise the port carries RTP, as after port_add(). */
+	void (*unread)(struct steer *s, struct local_port local, bool on);
 	/* Readable when packets may be there (an epoll fd). */
 	int (*fd)(const struct steer *s);
 	/* Worker thread. fd: bound, non-blocking UDP socket for this local port; owned by the steering from here on. */

@@ -24,6 +24,7 @@ enum nfx_feature {
 	NFX_FEATURE_SSRC = 1 << 6,    /* NFX_A_SSRC */
 	NFX_FEATURE_RELAYED = 1 << 7, /* counters RELAYED, NFX_A_IF_QUEUED */
 	NFX_FEATURE_SEQ = 1 << 8,     /* NFX_A_SEQ */
+	NFX_FEATURE_UNREAD = 1 << 9,  /* NFX_FLAG_UNREAD */
 };
 
 enum nfx_cmd {
@@ -120,7 +121,11 @@ enum nfx_mismatch {
 enum nfx_flag {
 	NFX_FLAG_BYPASS = 1 << 0, /* when nobody reads the queue: on to the socket, not dropped */
 	NFX_FLAG_STRICT = 1 << 1, /* what is neither RTP, RTCP, STUN nor DTLS is dropped, not passed on */
-	NFX_FLAGS_ALL = NFX_FLAG_BYPASS | NFX_FLAG_STRICT
+	/* The payload is not RTP (T.38, BFCP), and is not read. NFX_A_ACTION applies to each datagram of any length,
+	 * STUN and DTLS included. Counters count it as RTP. Refused with NFX_A_SSRC, and with a different
+	 * NFX_A_RTCP_ACTION. */
+	NFX_FLAG_UNREAD = 1 << 2,
+	NFX_FLAGS_ALL = NFX_FLAG_BYPASS | NFX_FLAG_STRICT | NFX_FLAG_UNREAD
 };
 
 enum nfx_event {

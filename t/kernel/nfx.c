@@ -69,7 +69,8 @@ static const struct {
 	unsigned value;
 } WORDS[] = {{"pass", NFX_ACTION_PASS}, {"queue", NFX_ACTION_QUEUE}, {"relay", NFX_ACTION_RELAY},
 	{"drop", NFX_ACTION_DROP}, {"mdrop", NFX_MISMATCH_DROP}, {"mpass", NFX_MISMATCH_PASS},
-	{"mcount", NFX_MISMATCH_COUNT}, {"bypass", NFX_FLAG_BYPASS}, {"strict", NFX_FLAG_STRICT}};
+	{"mcount", NFX_MISMATCH_COUNT}, {"bypass", NFX_FLAG_BYPASS}, {"strict", NFX_FLAG_STRICT},
+	{"unread", NFX_FLAG_UNREAD}};
 
 static uint64_t number(const char *text)
 {

@@ -136,6 +136,8 @@ static void sound(struct nlmsghdr *h)
 	mnl_attr_put_u16(h, NFX_A_QUEUE, (uint16_t)some(3));
 	if (some(2))
 		mnl_attr_put_u32(h, NFX_A_SILENCE_MS, some(50));
+	if (some(2)) /* sometimes an unknown flag */
+		mnl_attr_put_u32(h, NFX_A_FLAGS, some(NFX_FLAGS_ALL + 2));
 	nest = mnl_attr_nest_start(h, NFX_A_DESTS);
 	for (uint32_t n = some(40) ? some(4) : 200; n; n--) {
 		dest = mnl_attr_nest_start(h, NFX_A_DEST);

@@ -1,9 +1,12 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Every action of the module, for both families, and what its netlink interface says to right and wrong requests."""
+import socket
+
 import rig
 from rig import equal, tap
 import netns
+import ng
 
 
 def brief(r):
@@ -64,6 +67,45 @@ def others(w, nfx):
     before = counters(nfx, w)["MALFORMED"]
     equal(f"{w.name}: strict drops what is nothing",
           (w.flow("--count", 5, "--kind", "junk", recv=["g"])[0]["got"], counters(nfx, w)["MALFORMED"] - before), (0, 5))
+
+
+def short(w):
+    """Sends datagrams of 0 to 13 bytes with RTP's version. How many are relayed unchanged from the right port, arrive at all, were sent."""
+    family = socket.AF_INET6 if w.v6 else socket.AF_INET
+    with ng.socket_in(w.net.terminal["caller"], family) as a, ng.socket_in(w.net.terminal["callee"], family) as b:
+        a.bind((w.a, 4000))
+        b.bind((w.b, 5000))
+        sent = [(head + bytes(14))[:n] for head in (b"\x80\x01", b"\x80\xc8") for n in range(14)]
+        for data in sent:
+            a.sendto(data, (w.g, 30000))
+        rig.settled()
+        b.settimeout(0)
+        got = []
+        while True:
+            try:
+                got.append(b.recvfrom(100))
+            except BlockingIOError:
+                break
+    return sum((data, w.h, 30002) in [(d, *s[:2]) for d, s in got] for data in sent), len(got), len(sent)
+
+
+def unread(w, nfx):
+    nfx.ok(w.target())
+    before = counters(nfx, w)["MALFORMED"]
+    equal(f"{w.name}: a target of RTP drops packets shorter than a header", (short(w)[1], counters(nfx, w)["MALFORMED"] - before), (8, 16))
+    nfx.ok(w.target(more="flags=unread"))
+    for kind in ("rtp", "rtcp", "stun", "dtls", "junk"):
+        equal(f"{w.name}: flag unread: {kind} is relayed", brief(w.flow("--count", 5, "--kind", kind)[0]), (5, 0, 0, 0))
+    was = counters(nfx, w)
+    equal(f"{w.name}: flag unread: datagrams of any length are relayed", short(w), (28, 28, 28))
+    now = counters(nfx, w)
+    equal(f"{w.name}: flag unread: all are counted as RTP", [now[k] - was[k] for k in ("RTP_PACKETS", "RTCP_PACKETS", "OTHER", "MALFORMED", "RELAYED", "SENT")],
+          [28, 0, 0, 0, 28, 28])
+    nfx.ok(w.target(more=f"flags=unread source={w.a} source_port=4000"))
+    equal(f"{w.name}: flag unread: only from the confirmed source", [w.flow("--count", 5, "--kind", "junk", port=p)[0]["got"] for p in (4000, 4002)], [5, 0])
+    nfx.ok(w.target("pass", "flags=unread"))
+    equal(f"{w.name}: flag unread: action pass goes to the socket", brief(w.flow("--count", 5, "--kind", "rtcp", recv=["g"])[0]), (5, 0, 0, 0))
+    nfx.ok(f"del addr={w.g} port=30000")  # its counters end here
 
 
 def sources(w, nfx):
@@ -132,6 +174,8 @@ def wrong(w, nfx):
                        ("no address", "set +create port=30000 action=drop"), ("relay to nowhere", f"set +create {name} action=relay"),
                        ("an unknown action", f"set +create {name} action=9"), ("an unknown flag", f"set +create {name} action=drop flags=0x8000"),
                        ("queue without a number", f"set +create {name} action=queue"),
+                       ("an SSRC with flag unread", f"set +create {name} action=pass flags=unread ssrc=1"),
+                       ("an action for RTCP with flag unread", f"set +create {name} action=pass rtcp=drop flags=unread"),
                        ("a destination of the other family",
                         f"set +create {name} action=relay dest={'10.0.0.1' if w.v6 else 'fd00::1'},5,{w.h},6"),
                        ("too many destinations", f"set +create {name} action=relay" + f" dest={w.b},5,{w.h},6" * 40)):
@@ -149,6 +193,8 @@ def owners(net, w, nfx):
     tap(code and text, f"another version is refused in words ({code} {text})")
     said = other.ok("hello version=1 features=0xffff0001 owner=3 grace=1000")[0]
     equal("features are what both know", said["features"], 1)
+    code, text, _ = other("set +create addr=10.9.9.9 port=9 action=pass flags=unread")
+    tap(code == -95 and text, f"a feature not agreed on is refused ({code} {text})")
     nfx.ok(w.target())
     tap(other(f"del addr={w.g} port=30000")[0] in (-1, -13, -16, -2), "targets of another owner cannot be removed")
     code, text, _ = other(w.target("drop"))
@@ -167,7 +213,7 @@ def main():
         rig.note(said)
         for v6 in (False, True):
             w = rig.Way(net, v6)
-            for part in (relay, several, others, sources, rates, interface, wrong):
+            for part in (relay, several, others, unread, sources, rates, interface, wrong):
                 part(w, nfx)
         owners(net, rig.Way(net, False), nfx)
         nfx.close()

@@ -34,7 +34,7 @@ def raw(w, kind, *more):
                     "--kind", kind, *more]).strip()
 
 
-def kinds(w, nfx):
+def kinds(w, nfx, of=""):
     wrong, told = [], []
     for kind, what in KINDS[w.v6].items():
         before = sent(w, nfx)
@@ -44,17 +44,17 @@ def kinds(w, nfx):
         told.append(f"{kind} {got}")
         if what != "any" and got != {"relayed": 5, "socket": 0, "dropped": 0}[what]:
             wrong.append((kind, what, got))
-    equal(f"{w.name}: {len(KINDS[w.v6])} kinds of malformed packets", wrong, [])
+    equal(f"{w.name}: {len(KINDS[w.v6])} kinds of malformed packets{of}", wrong, [])
     rig.note(f"{w.name}, of 5 each left: " + ", ".join(told))
     damaged = rig.run(["ip", "netns", "exec", w.net.terminal["callee"], "cat", "/proc/net/snmp6" if w.v6 else "/proc/net/snmp"])
     rig.note(" ".join(x for x in damaged.splitlines() if x.startswith("Udp: ") or x.startswith("Udp6InCsumErrors")))
 
 
-def fuzz(w, nfx):
-    raw(w, "fuzz", "--ms", 2000, "--seed", 7)
+def fuzz(w, nfx, ms=2000):
+    raw(w, "fuzz", "--ms", ms, "--seed", 7)
     rig.settled()
     r = w.flow("--count", 50)[0]
-    equal(f"{w.name}: after 2 s of random packets good ones pass", (r["got"], r["bad"]), (50, 0))
+    equal(f"{w.name}: after {ms // 1000} s of random packets good ones pass", (r["got"], r["bad"]), (50, 0))
     rig.note(nfx.ok("stats")[0])
 
 
@@ -85,6 +85,9 @@ def main():
             rig.one_processor()
             kinds(w, nfx)
             fuzz(w, nfx)
+            nfx.ok(w.target(more="flags=unread"))
+            kinds(w, nfx, ", target with flag unread")
+            fuzz(w, nfx, 1000)
             os.sched_setaffinity(0, processors)
         messages(net, nfx)
         nfx.close()

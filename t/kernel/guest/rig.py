@@ -128,7 +128,7 @@ class Nfx:
         return rows
 
     def hello(self, owner=1, grace=1000):
-        return self.ok(f"hello version=1 features=0x7f owner={owner} grace={grace}")[0]
+        return self.ok(f"hello version=1 features=0x3ff owner={owner} grace={grace}")[0]
 
     def close(self, kill=False):
         if kill:
