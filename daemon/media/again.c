@@ -34,10 +34,10 @@ static void end(struct media *m, uint32_t stream)
 	s->usual = media_usual_stream(&s->cfg);
 }
 
-/* RTCP (RFC 5761 4), and what is not RTP: STUN and BFCP retransmit the same bytes. */
-static bool may_repeat(const uint8_t *p, uint32_t len)
+/* RTCP (RFC 5761 4), and packets other than RTP: STUN, BFCP and T.38 retransmit the same bytes. */
+static bool may_repeat(const struct media_stream *s, const uint8_t *p, uint32_t len)
 {
-	return len < 2 || p[0] >> 6 != 2 || (p[1] >= 192 && p[1] <= 223);
+	return s->cfg.raw || len < 2 || p[0] >> 6 != 2 || (p[1] >= 192 && p[1] <= 223);
 }
 
 bool media_came_again(
@@ -55,7 +55,8 @@ bool media_came_again(
 	hash = hash_siphash(key, p, len) | 1; /* 0 = empty */
 	slot = &m->again[hash >> 1 & (AGAIN_HASHES - 1)];
 	/* A terminal's empty reports are all the same, but it does not send that many (RFC 3550 6.2, RFC 4585). */
-	again = *slot == hash && (!may_repeat(p, len) || ++w->reports > AGAIN_REPORTS);
+	again = *slot == hash &&
+		(!may_repeat(&m->stream[stream], p, len) || ++w->reports > AGAIN_REPORTS);
 	*slot = hash;
 	w->found |= again;
 	if (!w->until_ns)

@@ -98,6 +98,27 @@ static void who_takes_no_part_gets_first_datagrams_only_and_few(void **state)
 	rig_free(r);
 }
 
+/* T.38 repeats the same bytes, whatever its sequence number. A circle repeats them without end. */
+static void a_watch_for_circles_lets_datagrams_be_repeated(void **state)
+{
+	static const uint8_t first[] = {0, 0x40, 0x80, 0xbf, 0xff};
+	struct rig *r = fax(RAW_UDPTL);
+	const struct media_cmd watch = {.type = MEDIA_STREAM_WATCH, .id = A};
+	uint8_t p[20] = {0, 1, 1, 6};
+
+	(void)state;
+	assert_true(passes(r, B, FIRST, FIRST_LEN));
+	for (uint32_t i = 0; i < sizeof(first); i++) {
+		assert_int_equal(media_command(r->m, &watch), 0);
+		p[0] = first[i];
+		for (uint32_t n = 0; n <= AGAIN_REPORTS; n++)
+			assert_true(passes(r, A, p, sizeof(p)));
+		assert_false(passes(r, A, p, sizeof(p)));
+		assert_int_equal(rig_dropped(r, A, MEDIA_DROP_AGAIN), i + 1);
+	}
+	rig_free(r);
+}
+
 static void other_sources_need_a_probation(void **state)
 {
 	struct rig *r = fax(RAW_UDPTL);
@@ -209,6 +230,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(datagrams_of_every_length_and_first_byte_leave_as_they_came),
 		cmocka_unit_test(who_takes_no_part_gets_first_datagrams_only_and_few),
+		cmocka_unit_test(a_watch_for_circles_lets_datagrams_be_repeated),
 		cmocka_unit_test(other_sources_need_a_probation),
 		cmocka_unit_test(nothing_passes_between_rtp_and_datagrams),
 		cmocka_unit_test(a_command_makes_datagrams_stale),
