@@ -30,13 +30,13 @@ def pair(net, kind, *more):
 
 
 def comes(a, b, datagram, seconds=1):
-    """Whether the datagram reaches b. Skips late ones sent before it."""
+    """Whether the datagram reaches b, from the port that b sends to. Skips late ones sent before it."""
     a.sock.sendto(datagram, a.to)
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         b.sock.settimeout(max(end - time.monotonic(), 0.001))
         try:
-            if b.sock.recv(4096) == datagram:
+            if b.sock.recvfrom(4096) == (datagram, b.to):
                 return True
         except TimeoutError:
             break
@@ -93,7 +93,8 @@ def others(net, daemon):
 
 
 class Talk:
-    """Two phones that keep sending RTP to each other. Other packets are sent in parallel, from the same sockets."""
+    """Two phones that keep sending RTP to each other. Other packets are sent in parallel, from the same sockets. A phone receives only
+    from the port that it sends to."""
 
     def __init__(self, a, b):
         self.phones, self.on = (a, b), True
@@ -112,11 +113,13 @@ class Talk:
         self.phones[n].sock.settimeout(0.5)
         while True:
             try:
-                packet = self.phones[n].sock.recv(2048)
+                packet, source = self.phones[n].sock.recvfrom(2048)
             except TimeoutError:
                 if self.on:
                     continue
                 return
+            if source != self.phones[n].to:
+                continue
             if packet[0] >> 6 == 2:
                 self.got[n] += 1
             else:
