@@ -62,6 +62,8 @@ for room in "${!may[@]}"; do
 	done < <(grep -oE '^#include "[a-z]+/' "daemon/$room"/*.[ch] 2>/dev/null | sed -E 's/#include "([a-z]+)\//\1/')
 done
 
+tools/fields.sh || complain "media/fields.h: a row without a column compiles"
+
 # Time, randomness and sockets come in as parameters in pure rooms.
 grep -nE '\b(clock_gettime|time|getrandom|secmem_random|socket|sendmsg|recvmsg|printf|log_write|log_(err|warn|info|debug))\(' \
 	daemon/proto/*.c daemon/srtp/*.c | grep -v '/\*' && complain "proto/ and srtp/ are pure"

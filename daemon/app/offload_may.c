@@ -9,12 +9,6 @@ uint32_t offload_target(const struct media_stream_cfg *c)
 	return c->rtp ? c->rtp_to : c->rtcp_to;
 }
 
-/* Another source may take over when this one is silent, and before the answer another branch of a fork may: the worker must see both. */
-static bool may_move(const struct off_stream *s)
-{
-	return s->cfg.media_handover || s->cfg.early;
-}
-
 /* Whether the kernel may drop other sources: not while the signalled address could still take
  * over. */
 static bool is_strict(const struct media_stream_cfg *c, const struct endpoint *source)
@@ -27,25 +21,26 @@ static bool known(const struct endpoint *e)
 	return e->family && e->port && !endpoint_is_unspecified(e);
 }
 
-/* RTCP that can be read is the daemon's: statistics are made of it. With a port of its own it goes to such a one. */
+/* RTCP that can be read is the daemon's: statistics are made of it. With a port of its own it goes to such a one. The fields that
+ * keep a stream out of the kernel say so themselves (media/fields.h). */
 static bool may_relay(
 	const struct offload *o, const struct off_site *site, const struct off_stream *s)
 {
-	uint8_t kind = site->ctx[s->cfg.ctx].rx;
+	uint8_t kind = site->ctx[s->cfg.ctx].rx, roles = media_stream_kernel(&s->cfg);
 	const struct off_stream *t;
 
-	if (!s->set || s->cfg.gate || s->cfg.tap || may_move(s) || kind == CIPHERED ||
+	if (!s->set || roles & KERNEL_NOT_FROM || kind == CIPHERED ||
 		(kind == PLAIN && !s->cfg.rtp) || (kind == PASSED && !o->cfg.steer->relays_srtp))
 		return false;
 	/* What is passed through is deciphered for them. */
-	if ((s->cfg.copy[0] || s->cfg.copy[1]) && (kind == PASSED || !o->cfg.steer->relays_copies))
+	if (roles & KERNEL_COPIES && (kind == PASSED || !o->cfg.steer->relays_copies))
 		return false;
 	if (offload_target(&s->cfg) >= o->cfg.max_stream)
 		return s->cfg.copy[0] != 0;
 	t = &site->stream[offload_target(&s->cfg)];
 	/* Echoed: it ends with the next offer, and is nothing to be quick for. */
-	return t != s && t->set && !may_move(t) && site->ctx[t->cfg.ctx].tx == kind &&
-		t->cfg.rtp == s->cfg.rtp;
+	return t != s && t->set && !(media_stream_kernel(&t->cfg) & KERNEL_NOT_TO) &&
+		site->ctx[t->cfg.ctx].tx == kind && t->cfg.rtp == s->cfg.rtp;
 }
 
 static bool dest_add(const struct offload *o, const struct off_stream *t,
@@ -70,8 +65,9 @@ static bool listeners_add(const struct offload *o, uint32_t worker, const struct
 		uint32_t id = next - 1;
 		const struct off_stream *l = &site->stream[id < o->cfg.max_stream ? id : 0];
 
-		if (id >= o->cfg.max_stream || !l->set || !l->cfg.listener || l->cfg.wait ||
-			l->cfg.gate || site->ctx[l->cfg.ctx].tx != PLAIN)
+		if (id >= o->cfg.max_stream || !l->set || !l->cfg.listener ||
+			media_stream_kernel(&l->cfg) & KERNEL_NOT_HEARER ||
+			site->ctx[l->cfg.ctx].tx != PLAIN)
 			return false;
 		o->cfg.look(o->cfg.arg, worker, id, &there);
 		if (!dest_add(o, l, &there.remote, family, to))

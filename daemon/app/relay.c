@@ -151,9 +151,10 @@ static uint32_t op_worker_choose(void *arg)
 
 #define COMMIT_MAX 512
 
-static int op_commit(void *arg, uint32_t worker, const struct media_cmd *cmd, uint32_t n)
+/* Sends commands to a worker, all of them or none. */
+static int send_all(struct app_relay *r, uint32_t worker, const struct media_cmd *cmd, uint32_t n)
 {
-	struct app_relay *r = arg;
+	struct relay_site *s = &r->site[worker];
 	uint32_t room = n * OFFLOAD_BEFORE, before;
 	struct worker_cmd *all;
 	int err;
@@ -168,19 +169,36 @@ static int op_commit(void *arg, uint32_t worker, const struct media_cmd *cmd, ui
 		all[before + i].kind = WORKER_MEDIA;
 		all[before + i].media = cmd[i];
 	}
-	err = relay_queue(r, &r->site[worker], all, before + n);
+	err = relay_queue(r, s, all, before + n);
 	if (!err)
 		offload_pushed(r->offload, worker, cmd, n);
 	for (uint32_t i = 0; i < n && !err; i++) {
 		bool set = cmd[i].type == MEDIA_CTX_SET;
 
+		relay_sent_note(&s->sent, &cmd[i]);
 		if (set && (cmd[i].ctx.rx_new || cmd[i].ctx.tx_new))
-			relay_marks_forget(
-				&r->site[worker], cmd[i].id, cmd[i].ctx.rx_new, cmd[i].ctx.tx_new);
+			relay_marks_forget(s, cmd[i].id, cmd[i].ctx.rx_new, cmd[i].ctx.tx_new);
 		if ((set && cmd[i].ctx.tx_rtcp_index) || cmd[i].type == MEDIA_CTX_RESUME)
-			relay_marks_seed(&r->site[worker], &cmd[i]);
+			relay_marks_seed(s, &cmd[i]);
 	}
 	free(all);
+	return err;
+}
+
+static int op_commit(void *arg, uint32_t worker, const struct media_cmd *cmd, uint32_t n)
+{
+	struct app_relay *r = arg;
+	struct media_cmd *differs = malloc((n + 1) * sizeof(*differs));
+	uint32_t kept = 0;
+	int err;
+
+	if (!differs)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < n; i++)
+		if (!relay_sent_same(&r->site[worker].sent, &cmd[i]))
+			differs[kept++] = cmd[i];
+	err = kept ? send_all(r, worker, differs, kept) : 0;
+	free(differs);
 	return err;
 }
 
@@ -203,6 +221,19 @@ static void op_stream_cut(void *arg, uint32_t worker, uint32_t stream)
 	for (uint32_t i = 0; i < n; i++)
 		relay_push_deletion(r, &r->site[worker], &all[i]);
 	offload_pushed(r->offload, worker, &cut, 1);
+	relay_sent_note(&r->site[worker].sent, &cut);
+}
+
+static int op_stream_restart(void *arg, uint32_t worker, uint32_t stream, uint64_t now_ns)
+{
+	struct app_relay *r = arg;
+	struct media_cmd set = {.type = MEDIA_STREAM_SET,
+		.id = stream,
+		.now_ns = now_ns,
+		.stream = r->site[worker].sent.stream[stream]};
+
+	op_stream_cut(arg, worker, stream);
+	return send_all(r, worker, &set, 1);
 }
 
 const struct relay_ops app_relay_ops = {
@@ -218,6 +249,7 @@ const struct relay_ops app_relay_ops = {
 	.key_release = relay_op_key_release,
 	.commit = op_commit,
 	.stream_cut = op_stream_cut,
+	.stream_restart = op_stream_restart,
 	.stats = relay_op_stats,
 	.heard = relay_op_heard,
 	.handover = relay_op_handover,
@@ -395,6 +427,7 @@ int app_relay_create(struct app_relay **out, const struct app_relay_config *cfg)
 		s->lent = calloc(cfg->key_slots / 2 + 1, sizeof(*s->lent));
 		s->told = calloc(cfg->max_ctx + 1, sizeof(*s->told));
 		err = err ? err : s->lent && s->told ? 0 : -ENOMEM;
+		err = err ? err : relay_sent_init(&s->sent, cfg->max_stream, cfg->max_ctx);
 	}
 	err = err ? err : offload_start(r);
 	if (err) {
@@ -421,6 +454,7 @@ void app_relay_destroy(struct app_relay *r)
 			free(r->site[i].told[k].marks);
 		free(r->site[i].told);
 		free(r->site[i].backlog);
+		relay_sent_fini(&r->site[i].sent);
 	}
 	offload_destroy(r->offload);
 	free(r->place);

@@ -15,12 +15,20 @@ struct told {
 	uint8_t generation;
 };
 
+/* What the worker was sent last, by handle (relay_sent.c). */
+struct relay_sent {
+	struct media_stream_cfg *stream;
+	struct media_ctx_cfg *ctx;
+	bool *has_stream, *has_ctx; /* since the handle was taken */
+};
+
 struct relay_site { /* what the control thread keeps per worker */
 	struct worker *w;
 	struct handles streams, ctxs, keys; /* keys: pairs, slot = 2 * handle */
 	uint32_t (*lent)
 		[MEDIA_EPOCHS]; /* by pair: the pairs that a key with a kdr has beside its own */
 	struct told *told;      /* by context */
+	struct relay_sent sent;
 	struct relay_marks arriving;
 	struct worker_cmd *backlog; /* [backlog_cap]: n commands from first on wait for the ring */
 	size_t backlog_first, backlog_n, backlog_cap;
@@ -73,6 +81,16 @@ int relay_queue(
 	struct app_relay *r, struct relay_site *s, const struct worker_cmd *cmd, uint32_t n);
 /* Never fails: it waits where the ring is full. */
 void relay_push_deletion(struct app_relay *r, struct relay_site *s, const struct worker_cmd *cmd);
+
+/* --- relay_sent.c ---------------------------------------------------------------------------------------------- */
+
+/* 0 or -ENOMEM; relay_sent_fini() in both cases. */
+int relay_sent_init(struct relay_sent *s, uint32_t max_stream, uint32_t max_ctx);
+void relay_sent_fini(struct relay_sent *s);
+/* The worker has no need of the command: it sets what the worker has already. */
+bool relay_sent_same(const struct relay_sent *s, const struct media_cmd *cmd);
+/* The command was sent. */
+void relay_sent_note(struct relay_sent *s, const struct media_cmd *cmd);
 
 /* --- relay_short.c --------------------------------------------------------------------------------------------- */
 

@@ -21,6 +21,7 @@ void relay_op_ctx_release(void *arg, uint32_t worker, uint32_t ctx)
 
 	del.media.type = MEDIA_CTX_DEL;
 	del.media.id = ctx;
+	r->site[worker].sent.has_ctx[ctx] = false;
 	relay_marks_forget(&r->site[worker], ctx, true, true);
 	relay_push_deletion(r, &r->site[worker], &del);
 }

@@ -121,6 +121,7 @@ void relay_op_port_release(void *arg, uint32_t worker, const struct relay_port *
 
 		del.media.type = MEDIA_STREAM_DEL;
 		del.media.id = stream[i];
+		s->sent.has_stream[stream[i]] = false;
 		relay_push_deletion(r, s, &del);
 	}
 	for (int i = 0; i < 2; i++) {

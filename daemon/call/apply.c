@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* From a negotiated copy of a call to the packet side: take what is missing, publish all that differs in one piece, give
+/* From a negotiated copy of a call to the packet side: take what is missing, publish all of it in one piece, give
  * back what is no longer held. Until the commit succeeds the original call is what the workers know. */
 #include <errno.h>
 
@@ -163,32 +163,6 @@ static struct media_crypto crypto_of(
 	return c;
 }
 
-static bool same_crypto(const struct media_crypto *a, const struct media_crypto *b)
-{
-	for (uint32_t i = 0; i < MEDIA_KEYS; i++)
-		if (a->key[i].slot != b->key[i].slot ||
-			memcmp(a->key[i].mki, b->key[i].mki, sizeof(a->key[i].mki)) != 0)
-			return false;
-	return a->suite == b->suite && a->keys == b->keys && a->use == b->use &&
-		a->mki_len == b->mki_len && a->clear_rtp == b->clear_rtp &&
-		a->clear_rtcp == b->clear_rtcp && a->no_rtp_auth == b->no_rtp_auth &&
-		a->pass == b->pass;
-}
-
-static bool same_stream(const struct media_stream_cfg *a, const struct media_stream_cfg *b)
-{
-	return a->rtp == b->rtp && a->rtcp == b->rtcp && a->ctx == b->ctx &&
-		a->rtp_to == b->rtp_to && a->rtcp_to == b->rtcp_to && a->wait == b->wait &&
-		a->listener == b->listener && a->copy[0] == b->copy[0] &&
-		a->copy[1] == b->copy[1] && endpoint_eq(&a->remote, &b->remote) &&
-		a->learning == b->learning && a->strict_source == b->strict_source &&
-		a->media_handover == b->media_handover && a->asymmetric == b->asymmetric &&
-		a->tos == b->tos && a->emergency == b->emergency && a->gate == b->gate &&
-		a->quiet == b->quiet && a->no_feedback == b->no_feedback && a->tap == b->tap &&
-		a->early == b->early && a->events[0] == b->events[0] &&
-		a->events[1] == b->events[1] && a->raw == b->raw;
-}
-
 /* Whom copies go to: of a source the first who listens, of a listener the next. */
 static void copy_to(
 	const struct call *c, const struct side *s, const struct leg *l, uint32_t copy[2])
@@ -224,7 +198,7 @@ static void echo_to(const struct call *c, const struct side *s, const struct leg
 	cfg->rtcp_to = MEDIA_NONE;
 }
 
-static uint8_t raw_of(const struct leg *l)
+uint8_t leg_raw(const struct leg *l)
 {
 	return l->proto == SDP_UDPTL       ? RAW_UDPTL
 		: l->proto == SDP_UDP_BFCP ? RAW_BFCP
@@ -239,9 +213,9 @@ static uint8_t raw_of(const struct leg *l)
 static void raw_cfgs(const struct side *s, const struct leg *l, const struct leg *peer,
 	struct media_stream_cfg *rtp, struct media_stream_cfg *rtcp)
 {
-	rtp->raw = raw_of(l);
+	rtp->raw = leg_raw(l);
 	rtp->rtp = rtp->rtcp = rtcp->rtcp = false;
-	if (!peer || raw_of(peer) != rtp->raw || s->echo)
+	if (!peer || leg_raw(peer) != rtp->raw || s->echo)
 		rtp->rtp_to = MEDIA_NONE;
 	rtp->rtcp_to = rtcp->rtp_to = rtcp->rtcp_to = MEDIA_NONE;
 	rtp->tap = rtcp->tap = 0;
@@ -265,7 +239,7 @@ static void stream_cfgs(const struct call *c, const struct side *s, const struct
 	const struct leg *peer, struct media_stream_cfg *rtp, struct media_stream_cfg *rtcp)
 {
 	bool joined = l->active && peer && peer->active && peer->has_port && !s->parked &&
-		raw_of(l) == raw_of(peer);
+		leg_raw(l) == leg_raw(peer);
 	bool early = is_early(c, s, l, peer);
 	struct media_stream_cfg common = {.ctx = l->ctx,
 		.rtp_to = joined || early ? peer->port.rtp_stream : MEDIA_NONE,
@@ -304,7 +278,7 @@ static void stream_cfgs(const struct call *c, const struct side *s, const struct
 	rtcp->local = l->port.rtcp;
 	rtcp->rtcp = true;
 	rtcp->remote = l->rtcp_remote;
-	if (raw_of(l) != RAW_NONE)
+	if (leg_raw(l) != RAW_NONE)
 		raw_cfgs(s, l, peer, rtp, rtcp);
 }
 
@@ -333,7 +307,7 @@ static bool sends_srtp(const struct call *c)
 	return false;
 }
 
-/* Commands for what differs from what the worker has. */
+/* Commands for all that a leg has at the worker. */
 static void commands(const struct call *c, const struct side *s, uint32_t media, bool srtp,
 	uint64_t now_ns, struct media_cmd *cmd, uint32_t *n)
 {
@@ -353,18 +327,10 @@ static void commands(const struct call *c, const struct side *s, uint32_t media,
 	/* Plain RTP between plain sides keeps its SSRCs, so it may stay in the kernel. */
 	ctx.rename = srtp || l->tx.master.suite != SUITE_PLAIN ? c->rename : 0;
 	stream_cfgs(c, s, l, peer, &rtp, &rtcp);
-	if (!l->committed || !same_crypto(&ctx.rx, &l->ctx_cfg.rx) ||
-		!same_crypto(&ctx.tx, &l->ctx_cfg.tx) || ctx.rename != l->ctx_cfg.rename ||
-		ctx.short_tags != l->ctx_cfg.short_tags)
-		command(cmd, n, MEDIA_CTX_SET, l->ctx, now_ns)->ctx = ctx;
-	if (!l->committed || l->relearn || !same_stream(&rtp, &l->rtp_cfg))
-		command(cmd, n, MEDIA_STREAM_SET, l->port.rtp_stream, now_ns)->stream = rtp;
-	if (!l->committed || l->relearn || !same_stream(&rtcp, &l->rtcp_cfg))
-		command(cmd, n, MEDIA_STREAM_SET, l->port.rtcp_stream, now_ns)->stream = rtcp;
+	command(cmd, n, MEDIA_CTX_SET, l->ctx, now_ns)->ctx = ctx;
+	command(cmd, n, MEDIA_STREAM_SET, l->port.rtp_stream, now_ns)->stream = rtp;
+	command(cmd, n, MEDIA_STREAM_SET, l->port.rtcp_stream, now_ns)->stream = rtcp;
 	l->committed = true;
-	l->ctx_cfg = ctx;
-	l->rtp_cfg = rtp;
-	l->rtcp_cfg = rtcp;
 }
 
 int apply_commit(const struct relay *relay, struct pool *p, const struct call *prev,

@@ -267,7 +267,7 @@ static void add_media(
 	struct explain *x, struct ngval *d, const struct leg *l, const struct relay_stats *st)
 {
 	char sdp[ENDPOINT_STRLEN], now[ENDPOINT_STRLEN];
-	const struct endpoint *signalled = &l->rtp_cfg.remote;
+	const struct endpoint *signalled = &l->remote;
 	struct str text;
 
 	text = !signalled->family  ? STR("no address signalled")

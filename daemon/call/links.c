@@ -316,9 +316,9 @@ static void cut(struct calls *c, struct link *l)
 	if (!leg)
 		return;
 	if (l->rtcp)
-		leg->rtcp_remote = leg->rtcp_cfg.remote = (struct endpoint){0};
+		leg->rtcp_remote = (struct endpoint){0};
 	else
-		leg->remote = leg->rtp_cfg.remote = (struct endpoint){0};
+		leg->remote = (struct endpoint){0};
 	c->relay->ops->stream_cut(c->relay->arg, l->call->worker,
 		l->rtcp ? leg->port.rtcp_stream : leg->port.rtp_stream);
 	/* Otherwise it would become a link again after a restart, to the next owner of the port. */

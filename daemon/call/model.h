@@ -118,10 +118,7 @@ struct leg {
 	uint64_t walked; /* links.c: in which walk it was visited last */
 	bool walking;    /* and that visit is not over */
 
-	/* as the worker has it */
-	bool committed;
-	struct media_ctx_cfg ctx_cfg;
-	struct media_stream_cfg rtp_cfg, rtcp_cfg;
+	bool committed; /* the worker has it */
 };
 
 /* Flags last applied to the SDP written to a side (neg_stay.c). */
@@ -293,6 +290,8 @@ static inline bool leg_has_feedback(const struct leg *l)
 {
 	return l->feedback || sdp_proto_is_feedback(l->proto);
 }
+/* enum raw_kind of its media. */
+uint8_t leg_raw(const struct leg *l);
 /* The leg of the side's peer that receives this m-line's packets, or NULL. Both sides of an offer and answer number their m-lines
  * alike. Sides that "connect" joined do not: there the first active audio goes to the first active audio, and so on by kind. */
 struct leg *leg_peer(const struct call *c, const struct side *s, uint32_t media);

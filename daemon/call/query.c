@@ -2,6 +2,7 @@
 /* The reply tree of query and delete, spelled as clients of the protocol know it. Never a key, never key material. */
 #include "base/clock.h"
 #include "call/model.h"
+#include "proto/raw.h"
 #include "srtp/suite.h"
 
 struct totals {
@@ -170,7 +171,8 @@ static void add_stream(struct query *q, struct ngval *list, const struct side *s
 	const struct leg *l, bool rtcp, struct relay_stats *st)
 {
 	struct ngval *d = ngval_add_dict(q->p, list, STR_NONE), *x;
-	const struct media_stream_cfg *cfg = rtcp ? &l->rtcp_cfg : &l->rtp_cfg;
+	const struct endpoint *remote = rtcp ? &l->rtcp_remote : &l->remote;
+	bool raw = leg_raw(l) != RAW_NONE;
 	struct totals *t = rtcp ? &q->rtcp : &q->rtp;
 	const struct relay_local *locals;
 	char text[ENDPOINT_STRLEN];
@@ -185,8 +187,8 @@ static void add_stream(struct query *q, struct ngval *list, const struct side *s
 				q->p, str_from(endpoint_fmt_addr(&locals[s->local].addr, text))));
 		add_text(q, d, "family", family(&locals[s->local].addr));
 	}
-	add_endpoint(q, d, "endpoint", st->remote.family ? &st->remote : &cfg->remote);
-	add_endpoint(q, d, "advertised endpoint", &cfg->remote);
+	add_endpoint(q, d, "endpoint", st->remote.family ? &st->remote : remote);
+	add_endpoint(q, d, "advertised endpoint", remote);
 	if (l->rx.master.suite != SUITE_PLAIN)
 		add_text(q, d, "crypto suite", suite_name(&l->rx));
 	add_int(q, d, "last packet", st->last_packet_ns / NS_PER_SEC);
@@ -195,13 +197,13 @@ static void add_stream(struct query *q, struct ngval *list, const struct side *s
 	if (st->handovers)
 		add_int(q, d, "handovers", st->handovers);
 	x = ngval_add_list(q->p, d, STR("flags"));
-	add_word(q, x, cfg->rtp, "RTP");
-	add_word(q, x, cfg->rtcp, "RTCP");
-	add_word(q, x, cfg->raw, "datagrams");
-	add_word(q, x, cfg->remote.family && cfg->remote.port, "filled");
+	add_word(q, x, !rtcp && !raw, "RTP");
+	add_word(q, x, rtcp || (l->mux && !raw), "RTCP");
+	add_word(q, x, raw, "datagrams");
+	add_word(q, x, remote->family && remote->port, "filled");
 	add_word(q, x, st->confirmed, "confirmed");
-	add_word(q, x, cfg->strict_source, "strict source address");
-	add_word(q, x, cfg->media_handover, "media handover");
+	add_word(q, x, q->c->strict_source, "strict source address");
+	add_word(q, x, s->media_handover, "media handover");
 	x = ngval_add_dict(q->p, d, STR("stats"));
 	add_counts(q, x, st->packets, st->bytes, st->errors);
 	x = ngval_add_dict(q->p, d, STR("stats_out"));
@@ -235,7 +237,7 @@ static void add_media(
 		add_crypto_params(q, d, l);
 	x = ngval_add_list(q->p, d, STR("streams"));
 	add_stream(q, x, s, l, false, &rtp);
-	if (!l->rtp_cfg.raw)
+	if (leg_raw(l) == RAW_NONE)
 		add_stream(q, x, s, l, true, &rtcp);
 	keying = leg_keying_now(q->relay, q->c, s, l, rtp.others);
 	if (*keying)

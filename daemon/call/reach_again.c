@@ -22,37 +22,25 @@ static bool may_go(const struct calls *c, const struct endpoint *to)
 	return v == REACH_OK || v == REACH_NOWHERE;
 }
 
-/* The stream has learned an address of ours, but was signalled another: it begins again with that one. */
-static void forget(struct calls *c, struct call *call, uint32_t stream,
-	struct media_stream_cfg *cfg, uint64_t now_ns)
-{
-	struct media_cmd set = {
-		.type = MEDIA_STREAM_SET, .id = stream, .now_ns = now_ns, .stream = *cfg};
-
-	c->relay->ops->stream_cut(c->relay->arg, call->worker, stream);
-	/* A worker that is too busy is told by the next offer or answer. */
-	if (c->relay->ops->commit(c->relay->arg, call->worker, &set, 1))
-		cfg->remote = (struct endpoint){0};
-}
-
 /* True: the call is another now. */
 static bool judge_stream(
 	struct calls *c, struct call *call, struct leg *l, bool rtcp, uint64_t now_ns)
 {
 	uint32_t stream = rtcp ? l->port.rtcp_stream : l->port.rtp_stream;
 	struct endpoint *to = rtcp ? &l->rtcp_remote : &l->remote;
-	struct media_stream_cfg *cfg = rtcp ? &l->rtcp_cfg : &l->rtp_cfg;
 	struct relay_stats st;
 
 	if (!may_go(c, to)) {
-		*to = cfg->remote = (struct endpoint){0};
+		*to = (struct endpoint){0};
 		c->relay->ops->stream_cut(c->relay->arg, call->worker, stream);
 		return true;
 	}
 	c->relay->ops->stats(c->relay->arg, call->worker, stream, &st);
 	if (may_go(c, &st.remote))
 		return false;
-	forget(c, call, stream, cfg, now_ns);
+	/* It has learned an address of ours, but was signalled another: it begins again with that
+	 * one. A worker that is too busy is told by the next offer or answer. */
+	(void)c->relay->ops->stream_restart(c->relay->arg, call->worker, stream, now_ns);
 	return true;
 }
 

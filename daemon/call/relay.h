@@ -75,10 +75,14 @@ struct relay_ops {
 	int (*key_take)(void *arg, uint32_t *slot, uint32_t worker, const struct srtp_master *m);
 	/* The pair is wiped and reused only after the worker has finished every batch that may use it. 0 is ignored. */
 	void (*key_release)(void *arg, uint32_t worker, uint32_t slot);
-	/* Publish CTX_SET and STREAM_SET commands: all are seen by the worker together, or (-EAGAIN) none. */
+	/* Publish commands: the worker receives all of them together, or (-EAGAIN) none. CTX_SET and
+	 * STREAM_SET go to it only if they differ from what it was sent last (media/fields.h). */
 	int (*commit)(void *arg, uint32_t worker, const struct media_cmd *cmd, uint32_t n);
 	/* MEDIA_STREAM_CUT, which never fails. */
 	void (*stream_cut)(void *arg, uint32_t worker, uint32_t stream);
+	/* Cuts the stream, and sets it again as it was: learning starts again. As commit; on an
+	 * error the stream stays cut. */
+	int (*stream_restart)(void *arg, uint32_t worker, uint32_t stream, uint64_t now_ns);
 	void (*stats)(void *arg, uint32_t worker, uint32_t stream, struct relay_stats *out);
 	/* Of that, when the last packet came; costs nothing, but may be told some seconds late. */
 	uint64_t (*heard)(void *arg, uint32_t worker, uint32_t stream);

@@ -21,6 +21,27 @@
 	{                                               \
 		key, NUMBER, AT(type, member), .max = 1 \
 	}
+#define ADDR_ROW(key, type, member)          \
+	{                                    \
+		key, ADDR, AT(type, member), \
+	}
+#define BYTES_ROW(key, type, member)          \
+	{                                     \
+		key, BYTES, AT(type, member), \
+	}
+#define LOCAL_ROW(key, type, member)          \
+	{                                     \
+		key, LOCAL, AT(type, member), \
+	}
+#define RECORD_ROW(key, type, member, table)                    \
+	{                                                       \
+		key, RECORD, AT(type, member), .record = &table \
+	}
+
+/* Rows of the column "saved" of media/fields.h. Each table below defines which of SAVED_CALL,
+ * SAVED_SIDE and SAVED_LEG are its own. */
+#define SAVED_ROW(type, name, suffix, compared, fast, kernel, saved) saved
+#define NOT_SAVED
 
 static const struct field master_fields[] = {
 	NUM("s", srtp_master, suite, SUITE_COUNT - 1),
@@ -83,37 +104,19 @@ static const struct field asked_fields[] = {
 };
 static const struct record asked_record = RECORD_OF(asked_fields);
 
-static const struct field leg_fields[] = {
-	FLAG("u", leg, used),
-	NUM("port", leg, port.rtp.port, 65534),
-	FLAG("a", leg, active),
-	NUM("p", leg, proto, 255),
-	NUM("rp", leg, rtp_proto, 255),
-	NUM("d", leg, dir, SDP_DIR_INACTIVE),
-	{"r", ADDR, AT(leg, remote)},
-	{"c", ADDR, AT(leg, rtcp_remote)},
-	FLAG("m", leg, mux),
-	{"rx", RECORD, AT(leg, rx), .record = &sdes_record},
-	{"tx", RECORD, AT(leg, tx), .record = &sdes_record},
-	{"rm1", RECORD, AT(leg, rx_more[0]), .record = &master_record},
-	{"rm2", RECORD, AT(leg, rx_more[1]), .record = &master_record},
-	{"rm3", RECORD, AT(leg, rx_more[2]), .record = &master_record},
-	FLAG("fb", leg, feedback),
-	FLAG("pi", leg, pass_rx),
-	FLAG("po", leg, pass_tx),
-	{"k", BYTES, AT(leg, kind)},
-	{"cd", BYTES, AT(leg, codec)},
-	NUM("e0", leg, events[0], ANY),
-	NUM("e1", leg, events[1], ANY),
-	NUM("q", leg, quiet, 255),
-	FLAG("ea", leg, early),
-	FLAG("h", leg, hears),
-	NUM("hs", leg, hears_side, CALL_MAX_SIDES - 1),
-	NUM("hm", leg, hears_media, SDP_MAX_MEDIA - 1),
+#define SAVED_CALL(...)
+#define SAVED_SIDE(...)
+#define SAVED_LEG(...) __VA_ARGS__,
+static const struct field leg_fields[] = {FLAG("u", leg, used), FLAG("a", leg, active),
+	NUM("rp", leg, rtp_proto, 255), NUM("d", leg, dir, SDP_DIR_INACTIVE),
+	{"k", BYTES, AT(leg, kind)}, {"cd", BYTES, AT(leg, codec)},
 	{"o", LIST, ONE(leg, ours), .max = SUITE_COUNT, .record = &our_record, N(leg, ours_n)},
 	{"said", RECORD, AT(leg, said), .record = &said_record},
 	{"ask", RECORD, AT(leg, asked), .record = &asked_record},
-};
+	CTX_FIELDS(SAVED_ROW) STREAM_FIELDS(SAVED_ROW)};
+#undef SAVED_CALL
+#undef SAVED_SIDE
+#undef SAVED_LEG
 static const struct record leg_record = RECORD_OF(leg_fields);
 _Static_assert(SDES_MAX_KEYS == 4, "rm1 to rm3");
 
@@ -126,76 +129,45 @@ static const struct field limits_fields[] = {
 };
 static const struct record limits_record = RECORD_OF(limits_fields);
 
-static const struct field side_fields[] = {
-	FLAG("gone", side, gone),
-	{"tag", TEXT, AT(side, tag)},
-	{"branch", TEXT, AT(side, via_branch)},
-	{"label", TEXT, AT(side, label)},
+#define SAVED_CALL(...)
+#define SAVED_SIDE(...) __VA_ARGS__,
+#define SAVED_LEG(...)
+static const struct field side_fields[] = {FLAG("gone", side, gone), {"tag", TEXT, AT(side, tag)},
+	{"branch", TEXT, AT(side, via_branch)}, {"label", TEXT, AT(side, label)},
 	{"alias", TEXTS, ONE(side, alias), .max = CALL_MAX_ALIASES, N(side, aliases)},
-	NUM("peer", side, peer, SIDE_NONE),
-	FLAG("fin", side, settled),
-	FLAG("wt", side, parked),
-	FLAG("cn", side, connected),
-	FLAG("em", side, emergency),
-	{"src", ADDR, AT(side, source)},
-	FLAG("hl", side, has_local),
-	{"local", LOCAL, AT(side, local)},
-	NUM("gate", side, gate, 255),
-	{"flow", BYTES, AT(side, flow)},
-	FLAG("as", side, asymmetric),
-	FLAG("ho", side, media_handover),
-	FLAG("nw", side, nat_wait),
-	FLAG("pi", side, pierce),
-	FLAG("ec", side, echo),
-	FLAG("nt", side, no_tap),
-	FLAG("rb", side, rtcp_back),
-	FLAG("li", side, listener),
-	FLAG("pu", side, publisher),
-	FLAG("tap", side, tap),
-	{"sdp", TEXT, AT(side, sdp)},
-	NUM("mf", side, mux_flags, UINT32_MAX),
-	NUM("os", side, osrtp, UINT32_MAX),
-	FLAG("open", side, offer_open),
+	NUM("peer", side, peer, SIDE_NONE), FLAG("fin", side, settled), FLAG("wt", side, parked),
+	FLAG("cn", side, connected), {"src", ADDR, AT(side, source)}, FLAG("pi", side, pierce),
+	FLAG("ec", side, echo), FLAG("rb", side, rtcp_back), FLAG("pu", side, publisher),
+	{"sdp", TEXT, AT(side, sdp)}, NUM("mf", side, mux_flags, UINT32_MAX),
+	NUM("os", side, osrtp, UINT32_MAX), FLAG("open", side, offer_open),
 	NUM("wp", side, wanted.proto, SDP_UDP_TLS_RTP_SAVPF),
 	{"wl", RECORD, AT(side, wanted.limits), .record = &limits_record},
-	NUM("wo", side, wanted.osrtp, UINT32_MAX),
-	NUM("wm", side, wanted.mux, UINT32_MAX),
-	NUM("hid", side, hidden, ANY),
-	NUM("dbl", side, doubled, ANY),
-	NUM("pf", side, plain_first, ANY),
-	NUM("ov", side, out_version, ANY),
-	NUM("oh", side, out_hash, ANY),
-	{"legs", LEGS, AT(side, leg), .record = &leg_record},
-};
+	NUM("wo", side, wanted.osrtp, UINT32_MAX), NUM("wm", side, wanted.mux, UINT32_MAX),
+	NUM("hid", side, hidden, ANY), NUM("dbl", side, doubled, ANY),
+	NUM("pf", side, plain_first, ANY), NUM("ov", side, out_version, ANY),
+	NUM("oh", side, out_hash, ANY), {"legs", LEGS, AT(side, leg), .record = &leg_record},
+	CTX_FIELDS(SAVED_ROW) STREAM_FIELDS(SAVED_ROW)};
+#undef SAVED_CALL
+#undef SAVED_SIDE
+#undef SAVED_LEG
 static const struct record side_record = RECORD_OF(side_fields);
 
-static const struct field call_fields[] = {
-	{"id", TEXT, AT(call, id)},
-	{"meta", TEXT, AT(call, metadata)},
-	FLAG("debug", call, debug),
-	NUM("born", call, created_ns, ANY),
-	NUM("sig", call, signal_ns, ANY),
-	NUM("del", call, delete_ns, ANY),
-	FLAG("ans", call, answered),
-	FLAG("early", call, early),
-	NUM("anst", call, answered_ns, ANY),
-	FLAG("em", call, emergency),
-	{"told", ADDR, AT(call, told)},
-	{"from", ADDR, AT(call, asked_from)},
-	NUM("gate", call, gate, 255),
-	NUM("tos", call, tos, 255),
-	FLAG("ss", call, strict_source),
-	FLAG("t32", call, short_tags),
-	NUM("learn", call, learning, MEDIA_LEARN_HEURISTIC),
-	NUM("tap", call, tap, UINT32_MAX),
-	FLAG("tapa", call, tap_all),
-	FLAG("tapp", call, tap_paused),
-	FLAG("tapd", call, tap_discard),
-	NUM("tapn", call, tap_parts, RECORD_PARTS_MAX),
-	{"tapf", TEXT, AT(call, tap_path)},
-	NUM("rev", call, save.revision, ANY),
+#define SAVED_CALL(...) __VA_ARGS__,
+#define SAVED_SIDE(...)
+#define SAVED_LEG(...)
+static const struct field call_fields[] = {{"id", TEXT, AT(call, id)},
+	{"meta", TEXT, AT(call, metadata)}, FLAG("debug", call, debug),
+	NUM("sig", call, signal_ns, ANY), NUM("del", call, delete_ns, ANY),
+	FLAG("ans", call, answered), FLAG("early", call, early),
+	NUM("anst", call, answered_ns, ANY), FLAG("em", call, emergency),
+	{"told", ADDR, AT(call, told)}, {"from", ADDR, AT(call, asked_from)},
+	FLAG("tapd", call, tap_discard), NUM("tapn", call, tap_parts, RECORD_PARTS_MAX),
+	{"tapf", TEXT, AT(call, tap_path)}, NUM("rev", call, save.revision, ANY),
 	{"sides", SIDES, AT(call, side), .record = &side_record},
-};
+	CTX_FIELDS(SAVED_ROW) STREAM_FIELDS(SAVED_ROW)};
+#undef SAVED_CALL
+#undef SAVED_SIDE
+#undef SAVED_LEG
 const struct record save_call = RECORD_OF(call_fields);
 
 static const struct field use_fields[] = {

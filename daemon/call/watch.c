@@ -34,12 +34,12 @@ static void note_source(const struct relay *relay, struct call *call, const stru
 	if (!st.confirmed || endpoint_eq(&st.remote, &l->noted))
 		return;
 	l->noted = st.remote;
-	signalled = endpoint_eq(&st.remote, &l->rtp_cfg.remote);
+	signalled = endpoint_eq(&st.remote, &l->remote);
 	history_add(&call->history, now_ns, HISTORY_SOURCE, s->tag,
 		signalled ? "%s received from %s, as signalled%s"
 			  : "%s received from %s; SDP has %s: NAT, or another terminal",
 		l->kind, endpoint_fmt(&st.remote, to),
-		signalled ? "" : endpoint_fmt(&l->rtp_cfg.remote, sdp));
+		signalled ? "" : endpoint_fmt(&l->remote, sdp));
 }
 
 static void report(struct calls *c, struct call *call, const struct sight *s,

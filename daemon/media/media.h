@@ -10,6 +10,7 @@
 
 #include <stdatomic.h>
 #include "batch/engine.h"
+#include "media/fields.h"
 #include "media/pkt.h"
 #include "srtp/kdf.h"
 
@@ -23,22 +24,7 @@ struct media_key {
 	uint8_t mki[SUITE_MKI_KEPT]; /* srtp_mki_kept(mki_len) bytes */
 };
 
-/* One direction's crypto of a media on one side. All its keys are of one crypto line (RFC 4568 6.1): same suite, same session
- * parameters, MKIs of the same length and all different. Plain: all zeroes. */
 #define MEDIA_KEYS 4
-struct media_crypto {
-	enum srtp_suite_id suite;
-	uint8_t keys; /* how many; SUITE_PLAIN: 0. More than one only with an MKI */
-	uint8_t use; /* tx: which of them we send under from now on; rx: unused, the packet says it */
-	uint8_t mki_len; /* 0 = no MKI */
-	bool clear_rtp;  /* UNENCRYPTED_SRTP */
-	bool clear_rtcp; /* UNENCRYPTED_SRTCP: what we send; what comes in says so itself (E flag) */
-	bool no_rtp_auth; /* UNAUTHENTICATED_SRTP, as the slots were filled; not with AEAD suites */
-	/* Passed through: rx: what comes in leaves as it came, to where tx has this too; its suite and keys are for recordings,
-	 * listeners and the indexes, which are followed as far as that goes without authentication. tx: plain; nothing of ours is sent. */
-	bool pass;
-	struct media_key key[MEDIA_KEYS];
-};
 
 /* Where the indexes of an SSRC stand, when we come in late: RFC 3711 3.3.1 has key management tell the ROC (MIKEY, RFC 3830; a
  * restart or fail-over of ours). Nothing at or below index counts as new on the receiving side, and is sent on the other. */
@@ -72,31 +58,30 @@ enum media_cmd_type {
 	MEDIA_STREAM_WATCH,  /* look for packets that come back, see media/again.c */
 };
 
-struct media_ctx_cfg {
-	struct media_crypto rx; /* packets that come from this side's terminal */
-	struct media_crypto tx; /* packets that go to it */
-	/* A new crypto context: the next packet of each SSRC has the start's ROC, or 0. False with the same keys (nothing is ever
-	 * reset), and when keys are added, dropped or changed within the context: told apart by their MKI, they share the indexes
-	 * ("the ROC MUST NOT be reset", RFC 3711 3.3.1), and so one window per SSRC serves all of them: an index is received
-	 * once and sent once, under whichever key.
-	 *
-	 * What a key protected belongs to the key, not to the context. When a key leaves a context, or the context is deleted, its
-	 * indexes are kept with its slot until MEDIA_KEY_DEL. When the slot is named again, they continue. So the control thread
-	 * keeps a key's slot for as long as the call may use the key again. tx_new needs keys that nothing was sent under, or
-	 * whose indexes are kept; otherwise the command is refused, because another context sends under them.
-	 * SRTCP's index that we send goes on in any case (RFC 3711 3.4). */
-	bool rx_new, tx_new;
-	/* Used where indexes are new (rx_new, tx_new, or a new context); ignored otherwise. */
-	uint32_t rx_roc,
-		tx_roc; /* of the first packet of SSRCs that are not listed; ordinarily 0 */
-	struct media_start rx_start[MEDIA_STARTS], tx_start[MEDIA_STARTS];
-	uint8_t rx_starts, tx_starts;
-	uint32_t tx_rtcp_index; /* SRTCP's index that we send is not below this, */
-	uint64_t
-		rtcp_from_ns; /* nor above media_rtcp_ceiling() since then (CLOCK_REALTIME); 0 = no limit */
-	bool short_tags; /* SRTCP tags of 32 bits are accepted, and sent to the same terminal (short_tag.c) */
-	uint64_t rename; /* secret that gives SRTP which is sent other SSRCs (rename.c); 0 = none */
+/* The rows of media/fields.h say what each field is and who must know it. */
+#define X(type, name, suffix, compared, fast, kernel, saved) type name suffix;
+struct media_crypto {
+	CRYPTO_FIELDS(X)
 };
+struct media_ctx_cfg {
+	CTX_FIELDS(X)
+};
+struct media_stream_cfg {
+	STREAM_FIELDS(X)
+};
+#undef X
+
+/* Whether a worker that was sent *sent has no need of *now. */
+bool media_ctx_same(const struct media_ctx_cfg *sent, const struct media_ctx_cfg *now);
+bool media_stream_same(const struct media_stream_cfg *sent, const struct media_stream_cfg *now);
+/* The roles that keep the stream out of the kernel: KERNEL_NOT_* */
+enum {
+	KERNEL_NOT_FROM = 1,
+	KERNEL_NOT_TO = 2,
+	KERNEL_NOT_HEARER = 4,
+	KERNEL_COPIES = 8, /* its packets are copied */
+};
+uint8_t media_stream_kernel(const struct media_stream_cfg *c);
 
 /* The highest SRTCP index that may be sent at a time. It depends on nothing but the clock and on when the call began, so that a later
  * life that knows neither what was sent nor how old its record is can begin above it: no record has to be true for that. The index
@@ -123,35 +108,6 @@ static inline uint64_t media_rtcp_ceiling(uint64_t from_ns, uint64_t now_ns)
 #define MEDIA_QUIET_G722    8 /* payload type 9 is G.722 */
 #define MEDIA_QUIET_ALL     11
 #define MEDIA_COPIES_MAX    32 /* listeners of a stream that get anything */
-
-struct media_stream_cfg {
-	/* Until "tap" what every packet needs (media/int.h). */
-	struct local_port local;
-	uint32_t ctx;             /* its context */
-	uint32_t rtp_to, rtcp_to; /* streams the other side is reached by, or MEDIA_NONE */
-	bool rtp, rtcp;           /* which packets are expected here: both with rtcp-mux */
-	bool strict_source;       /* after confirmation other sources are dropped */
-	bool media_handover;      /* or may take over at any time */
-	bool asymmetric;          /* never send to where packets come from */
-	bool emergency;           /* shed last, see media_shed() */
-	uint8_t tos;
-	uint8_t gate; /* MEDIA_GATE_* */
-	enum media_learning learning : 8;
-	bool relearn;           /* another terminal answered: start learning again */
-	bool wait;              /* nothing is sent to this terminal before it sent something */
-	bool listener;          /* see copy */
-	uint32_t tap;           /* recording that gets what comes in here, 0 = none */
-	struct endpoint remote; /* signalled address; family 0 or port 0 = none yet */
-	/* Listeners: terminals that get a copy of what comes in here, under their own keys. Handle + 1 of the first one's stream, by
-	 * [rtcp]; of a listener's stream that of the next. 0 = none. */
-	uint32_t copy[2];
-	uint64_t events[2]; /* bit per payload type: telephone events (RFC 4733), for gate */
-	uint8_t quiet;      /* MEDIA_QUIET_*, for MEDIA_GATE_QUIET */
-	bool no_feedback;   /* RTCP feedback is dropped: the other side does not support it */
-	/* enum raw_kind: packets other than RTP, relayed unchanged to rtp_to, a stream of the same kind. Then neither rtp nor rtcp is set. */
-	uint8_t raw;
-	bool early; /* there is no answer yet, see media_early_turn() */
-};
 
 /* What media keeps with a slot pair. With a kdr it derives session keys itself as the indexes grow (RFC 3711 4.3.1, 4.3.2), into
  * pairs lent for this; the first of them holds the master key, filled by srtp_vault_fill(). They are wiped and taken back by

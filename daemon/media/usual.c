@@ -7,16 +7,25 @@
 #include "media/int.h"
 #include "proto/rtp.h"
 
+/* The column "fast" of media/fields.h. */
+#define FAST_ANY(v)                                          true
+#define FAST_WAY(v)                                          true
+#define FAST_ZERO(v)                                         !(v)
+#define FAST_SET(v)                                          (v)
+#define FAST_NAMED(v)                                        ((v) != MEDIA_NONE)
+#define FAST_RTP_ZERO(v)                                     !(v)[false]
+#define X(type, name, suffix, compared, fast, kernel, saved) &&FAST_##fast(c->name)
+
 bool media_usual_stream(const struct media_stream_cfg *c)
 {
-	return c->rtp && c->rtp_to != MEDIA_NONE && !c->gate && !c->copy[false] && !c->listener &&
-		!c->early && !c->media_handover && !c->asymmetric && c->learning != MEDIA_LEARN_OFF;
+	return true STREAM_FIELDS(X);
 }
 
 bool media_usual_way(const struct media_crypto *c)
 {
-	return c->mki_len == 0 && !c->clear_rtp && !c->no_rtp_auth && !c->pass;
+	return true CRYPTO_FIELDS(X);
 }
+#undef X
 
 /* The index, if it is the newest of this direction's first SSRC, under a key with credit; else SRTP_INDEX_MAX + 1. */
 static inline uint64_t newest(const struct media_way *w, uint32_t ssrc, uint16_t seq)

@@ -213,6 +213,7 @@ static void marks_are_of_the_indexes_that_are_in_force(void **state)
 	/* Received indexes begin anew behind the worker's answer: sent ones stay, and the answer is too old for the others. */
 	app_relay_ops.marks_ask(r->relay, 0, &ctx, 1);
 	cmd[0].ctx.tx_new = false;
+	cmd[0].ctx.short_tags = true; /* another context: what did not change is not sent */
 	assert_int_equal(app_relay_ops.commit(r->relay, 0, cmd, 1), 0);
 	settle(r, 6);
 	assert_int_equal(marked(r, ctx, MEDIA_RX_RTP), 0);
@@ -224,6 +225,26 @@ static void marks_are_of_the_indexes_that_are_in_force(void **state)
 	assert_int_equal(app_relay_ops.ctx_take(r->relay, &ctx, 0), 0);
 	assert_int_equal(ctx, cmd[0].id);
 	assert_null(app_relay_ops.marks(r->relay, 0, ctx));
+}
+
+static void what_did_not_change_is_not_sent_again(void **state)
+{
+	struct rig *r = *state;
+	struct media_cmd cmd = {.type = MEDIA_CTX_SET};
+
+	assert_int_equal(app_relay_ops.ctx_take(r->relay, &cmd.id, 0), 0);
+	assert_int_equal(app_relay_ops.commit(r->relay, 0, &cmd, 1), 0);
+	assert_int_equal(app_relay_ops.commit(r->relay, 0, &cmd, 1), 0);
+	settle(r, 1);
+	cmd.ctx.short_tags = true;
+	assert_int_equal(app_relay_ops.commit(r->relay, 0, &cmd, 1), 0);
+	settle(r, 2);
+	/* The next call that has the handle sends it all. */
+	app_relay_ops.ctx_release(r->relay, 0, cmd.id);
+	settle(r, 3);
+	assert_int_equal(app_relay_ops.ctx_take(r->relay, &cmd.id, 0), 0);
+	assert_int_equal(app_relay_ops.commit(r->relay, 0, &cmd, 1), 0);
+	settle(r, 4);
 }
 
 #define MS(n)   ((n)*1000000ull)
@@ -320,6 +341,8 @@ int main(void)
 			a_key_that_cannot_be_leaves_nothing, setup, teardown),
 		cmocka_unit_test_setup_teardown(
 			marks_are_of_the_indexes_that_are_in_force, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			what_did_not_change_is_not_sent_again, setup, teardown),
 		cmocka_unit_test_setup_teardown(what_runs_out_is_named, setup, teardown),
 		cmocka_unit_test(a_rate_is_of_the_stream_and_not_of_a_burst),
 	};

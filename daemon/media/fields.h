@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What a stream can do: one row per field, and one column per place that must know the field. The
+ * rows make the structs in media.h, so no field exists without its columns, and a row without a
+ * column does not compile (tools/fields.sh).
+ *
+ * X(type, name, suffix, compared, fast, kernel, saved)
+ *
+ * compared: what makes the bridge send the field to the worker again (fields.c)
+ *   BY_VALUE, BY_ENDPOINT, BY_CRYPTO   a value other than the one that was sent
+ *   BY_EVENT   set: always
+ *   FIXED      never: constant as long as the stream exists
+ *   CARRIED    never by itself: sent with a change of another field
+ *
+ * fast: which values the fast path allows (usual.c); the result is one flag of the stream
+ *   ANY, ZERO, SET (not zero), NAMED (not MEDIA_NONE), RTP_ZERO (of [rtcp] the first is zero)
+ *   WAY         zero in one direction: way_set() in media.c
+ *
+ * kernel: where a nonzero value keeps a stream out of the kernel (app/offload_may.c)
+ *   ANY         nowhere
+ *   FLOW        part of the flow itself: offload_may.c looks at both ends of the flow
+ *   NOT_FROM, NOT_FROM_TO, NOT_FROM_HEARER, NOT_HEARER
+ *               in these roles: FROM, the stream that receives; TO, the stream that its packets
+ *               leave by; HEARER, a listener's stream
+ *   COPIES      only where the kernel makes copies, and not of SRTP that is passed through
+ *
+ * saved: the rows of call/save_tables.c that bring the value back after a restart
+ *   SAVED_CALL(row) SAVED_SIDE(row) SAVED_LEG(row), several of them without a comma
+ *   NOT_SAVED   it is made again: a handle, a moment, or the same for all streams
+ *
+ * Tests read the columns: t/unit/test_fields.c. */
+#ifndef MEDIA_FIELDS_H
+#define MEDIA_FIELDS_H
+
+/* clang-format off */
+/* One direction's crypto of a media on one side. All its keys are of one crypto line (RFC 4568
+ * 6.1): the same suite and session parameters, MKIs of the same length and all different. Plain:
+ * all zeroes. Saved as part of the context's rows. */
+#define CRYPTO_FIELDS(X) \
+	X(enum srtp_suite_id, suite, , BY_VALUE, ANY, FLOW, NOT_SAVED) \
+	/* how many; SUITE_PLAIN: 0. More than one only with an MKI */ \
+	X(uint8_t, keys, , BY_VALUE, ANY, ANY, NOT_SAVED) \
+	/* tx: the key that we send under; rx: unused, the packet says it */ \
+	X(uint8_t, use, , BY_VALUE, ANY, ANY, NOT_SAVED) \
+	/* 0 = no MKI */ \
+	X(uint8_t, mki_len, , BY_VALUE, ZERO, ANY, NOT_SAVED) \
+	/* UNENCRYPTED_SRTP */ \
+	X(bool, clear_rtp, , BY_VALUE, ZERO, ANY, NOT_SAVED) \
+	/* UNENCRYPTED_SRTCP: what we send; a received packet says so itself (E flag) */ \
+	X(bool, clear_rtcp, , BY_VALUE, ANY, ANY, NOT_SAVED) \
+	/* UNAUTHENTICATED_SRTP, as the slots were filled; not with AEAD suites */ \
+	X(bool, no_rtp_auth, , BY_VALUE, ZERO, ANY, NOT_SAVED) \
+	/* Passed through. rx: packets leave unchanged, to where tx has this too. Suite and keys \
+	 * then serve recordings, listeners and the indexes, which are followed as far as possible \
+	 * without authentication. tx: plain; nothing of ours is sent. */ \
+	X(bool, pass, , BY_VALUE, ZERO, FLOW, NOT_SAVED) \
+	X(struct media_key, key, [MEDIA_KEYS], BY_VALUE, ANY, ANY, NOT_SAVED)
+
+/* A context: a media of one side. */
+#define CTX_FIELDS(X) \
+	/* packets that come from this side's terminal */ \
+	X(struct media_crypto, rx, , BY_CRYPTO, ANY, FLOW, \
+		SAVED_LEG(RECORD_ROW("rx", leg, rx, sdes_record)) \
+		SAVED_LEG(RECORD_ROW("rm1", leg, rx_more[0], master_record)) \
+		SAVED_LEG(RECORD_ROW("rm2", leg, rx_more[1], master_record)) \
+		SAVED_LEG(RECORD_ROW("rm3", leg, rx_more[2], master_record)) \
+		SAVED_LEG(FLAG("pi", leg, pass_rx))) \
+	/* packets that go to it */ \
+	X(struct media_crypto, tx, , BY_CRYPTO, ANY, FLOW, \
+		SAVED_LEG(RECORD_ROW("tx", leg, tx, sdes_record)) \
+		SAVED_LEG(FLAG("po", leg, pass_tx))) \
+	/* A new crypto context: the next packet of each SSRC has the start's ROC, or 0. False with \
+	 * the same keys (nothing is ever reset), and when keys are added, dropped or changed within \
+	 * the context: told apart by their MKI, they share the indexes ("the ROC MUST NOT be \
+	 * reset", RFC 3711 3.3.1), and so one window per SSRC serves all of them: an index is \
+	 * received once and sent once, under whichever key. \
+	 * \
+	 * What a key protected belongs to the key, not to the context. When a key leaves a context, \
+	 * or the context is deleted, its indexes are kept with its slot until MEDIA_KEY_DEL. When \
+	 * the slot is named again, they continue. So the control thread keeps a key's slot for as \
+	 * long as the call may use the key again. tx_new needs keys that nothing was sent under, or \
+	 * whose indexes are kept; otherwise the command is refused, because another context sends \
+	 * under them. SRTCP's index that we send goes on in any case (RFC 3711 3.4). */ \
+	X(bool, rx_new, , CARRIED, ANY, ANY, NOT_SAVED) \
+	X(bool, tx_new, , CARRIED, ANY, ANY, NOT_SAVED) \
+	/* Used where indexes are new (rx_new, tx_new, or a new context); ignored otherwise. */ \
+	/* Of the first packet of SSRCs that are not listed; ordinarily 0. */ \
+	X(uint32_t, rx_roc, , CARRIED, ANY, ANY, NOT_SAVED) \
+	X(uint32_t, tx_roc, , CARRIED, ANY, ANY, NOT_SAVED) \
+	X(struct media_start, rx_start, [MEDIA_STARTS], CARRIED, ANY, ANY, NOT_SAVED) \
+	X(struct media_start, tx_start, [MEDIA_STARTS], CARRIED, ANY, ANY, NOT_SAVED) \
+	X(uint8_t, rx_starts, , CARRIED, ANY, ANY, NOT_SAVED) \
+	X(uint8_t, tx_starts, , CARRIED, ANY, ANY, NOT_SAVED) \
+	/* SRTCP's index that we send is not below this, */ \
+	X(uint32_t, tx_rtcp_index, , CARRIED, ANY, ANY, NOT_SAVED) \
+	/* nor above media_rtcp_ceiling() since then (CLOCK_REALTIME); 0 = no limit */ \
+	X(uint64_t, rtcp_from_ns, , CARRIED, ANY, ANY, \
+		SAVED_CALL(NUM("born", call, created_ns, UINT64_MAX))) \
+	/* SRTCP tags of 32 bits are accepted, and sent to the same terminal (short_tag.c) */ \
+	X(bool, short_tags, , BY_VALUE, ANY, ANY, SAVED_CALL(FLAG("t32", call, short_tags))) \
+	/* secret that gives SRTP which is sent other SSRCs (rename.c); 0 = none. Each life makes a \
+	 * new one. */ \
+	X(uint64_t, rename, , BY_VALUE, WAY, FLOW, NOT_SAVED)
+
+/* A stream: a local port of a context. Until "tap" what every packet needs (media/int.h). */
+#define STREAM_FIELDS(X) \
+	X(struct local_port, local, , FIXED, ANY, FLOW, \
+		SAVED_LEG(NUM("port", leg, port.rtp.port, 65534)) \
+		SAVED_SIDE(FLAG("hl", side, has_local)) \
+		SAVED_SIDE(LOCAL_ROW("local", side, local))) \
+	/* its context */ \
+	X(uint32_t, ctx, , BY_VALUE, ANY, FLOW, NOT_SAVED) \
+	/* streams the other side is reached by, or MEDIA_NONE */ \
+	X(uint32_t, rtp_to, , BY_VALUE, NAMED, FLOW, NOT_SAVED) \
+	X(uint32_t, rtcp_to, , BY_VALUE, ANY, FLOW, NOT_SAVED) \
+	/* which packets are expected here: both with rtcp-mux */ \
+	X(bool, rtp, , BY_VALUE, SET, FLOW, NOT_SAVED) \
+	X(bool, rtcp, , BY_VALUE, ANY, FLOW, SAVED_LEG(FLAG("m", leg, mux))) \
+	/* after confirmation other sources are dropped */ \
+	X(bool, strict_source, , BY_VALUE, ANY, ANY, \
+		SAVED_CALL(FLAG("ss", call, strict_source))) \
+	/* or may take over at any time */ \
+	X(bool, media_handover, , BY_VALUE, ZERO, NOT_FROM_TO, \
+		SAVED_SIDE(FLAG("ho", side, media_handover))) \
+	/* never send to where packets come from */ \
+	X(bool, asymmetric, , BY_VALUE, ZERO, ANY, SAVED_SIDE(FLAG("as", side, asymmetric))) \
+	/* shed last, see media_shed() */ \
+	X(bool, emergency, , BY_VALUE, ANY, ANY, SAVED_SIDE(FLAG("em", side, emergency))) \
+	X(uint8_t, tos, , BY_VALUE, ANY, ANY, SAVED_CALL(NUM("tos", call, tos, 255))) \
+	/* MEDIA_GATE_* */ \
+	X(uint8_t, gate, , BY_VALUE, ZERO, NOT_FROM_HEARER, \
+		SAVED_CALL(NUM("gate", call, gate, 255)) \
+		SAVED_SIDE(NUM("gate", side, gate, 255)) \
+		SAVED_SIDE(BYTES_ROW("flow", side, flow))) \
+	/* enum media_learning */ \
+	X(uint8_t, learning, , BY_VALUE, SET, ANY, \
+		SAVED_CALL(NUM("learn", call, learning, MEDIA_LEARN_HEURISTIC))) \
+	/* another terminal answered: start learning again */ \
+	X(bool, relearn, , BY_EVENT, ANY, ANY, NOT_SAVED) \
+	/* nothing is sent to this terminal before it sent something: media_stream.look */ \
+	X(bool, wait, , BY_VALUE, ANY, NOT_HEARER, SAVED_SIDE(FLAG("nw", side, nat_wait))) \
+	/* see copy */ \
+	X(bool, listener, , BY_VALUE, ZERO, FLOW, SAVED_SIDE(FLAG("li", side, listener))) \
+	/* recording that gets the packets received here, 0 = none */ \
+	X(uint32_t, tap, , BY_VALUE, ANY, NOT_FROM, \
+		SAVED_CALL(NUM("tap", call, tap, UINT32_MAX)) \
+		SAVED_CALL(FLAG("tapa", call, tap_all)) \
+		SAVED_CALL(FLAG("tapp", call, tap_paused)) \
+		SAVED_SIDE(FLAG("nt", side, no_tap)) \
+		SAVED_SIDE(FLAG("tap", side, tap))) \
+	/* signalled address; family 0 or port 0 = none yet */ \
+	X(struct endpoint, remote, , BY_ENDPOINT, ANY, ANY, \
+		SAVED_LEG(ADDR_ROW("r", leg, remote)) \
+		SAVED_LEG(ADDR_ROW("c", leg, rtcp_remote))) \
+	/* Listeners: terminals that get a copy of what is received here, under their own keys. \
+	 * Handle + 1 of the first one's stream, by [rtcp]; of a listener's stream that of the next. \
+	 * 0 = none. */ \
+	X(uint32_t, copy, [2], BY_VALUE, RTP_ZERO, COPIES, \
+		SAVED_LEG(FLAG("h", leg, hears)) \
+		SAVED_LEG(NUM("hs", leg, hears_side, CALL_MAX_SIDES - 1)) \
+		SAVED_LEG(NUM("hm", leg, hears_media, SDP_MAX_MEDIA - 1))) \
+	/* bit per payload type: telephone events (RFC 4733), for gate */ \
+	X(uint64_t, events, [2], BY_VALUE, ANY, ANY, \
+		SAVED_LEG(NUM("e0", leg, events[0], UINT64_MAX)) \
+		SAVED_LEG(NUM("e1", leg, events[1], UINT64_MAX))) \
+	/* MEDIA_QUIET_*, for MEDIA_GATE_QUIET */ \
+	X(uint8_t, quiet, , BY_VALUE, ANY, ANY, SAVED_LEG(NUM("q", leg, quiet, 255))) \
+	/* RTCP feedback is dropped: the other side does not support it */ \
+	X(bool, no_feedback, , BY_VALUE, ANY, ANY, SAVED_LEG(FLAG("fb", leg, feedback))) \
+	/* enum raw_kind: packets other than RTP, relayed unchanged to rtp_to, a stream of the same \
+	 * kind. Then neither rtp nor rtcp is set. */ \
+	X(uint8_t, raw, , BY_VALUE, ZERO, NOT_FROM_TO, SAVED_LEG(NUM("p", leg, proto, 255))) \
+	/* there is no answer yet, see media_early_turn() */ \
+	X(bool, early, , BY_VALUE, ZERO, NOT_FROM_TO, SAVED_LEG(FLAG("ea", leg, early)))
+/* clang-format on */
+
+#endif
