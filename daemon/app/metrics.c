@@ -196,48 +196,39 @@ static void write_limits(const struct stats_input *in, struct sbuf *b)
 
 /* --- Packets --------------------------------------------------------------------------------------------------- */
 
+static void write_counters(const uint64_t steered[STEER_COUNTER_N], struct sbuf *b)
+{
+	const char *family = "";
+
+	for (int k = 0; k < STEER_COUNTER_N; k++) {
+		const struct steer_counter_row *r = &steer_counter_row[k];
+
+		if (!*r->metric)
+			continue;
+		if (strcmp(r->metric, family) != 0)
+			metrics_family(b, r->metric, COUNTER, r->help);
+		metrics_u64(b, r->metric, *r->label ? r->label : NULL, steered[k]);
+		family = r->metric;
+	}
+}
+
 static void write_steering(const struct stats_input *in, struct sbuf *b)
 {
-	uint64_t in_packets = 0, out_packets = 0, bytes = 0, relayed = 0, send_errors = 0,
-		 overruns = 0, checksum_errors = 0, recv_calls = 0, send_calls = 0, fallback = 0,
-		 handed = 0;
+	uint64_t steered[STEER_COUNTER_N] = {0}, bytes = 0, relayed = 0;
 
 	for (uint32_t i = 0; i < in->workers; i++) {
 		const struct worker *w = in->worker[i];
 		const struct steer_counters *c = w->steer_ops->counters(w->steer);
 
-		in_packets += load(&c->recv_packets);
-		out_packets += load(&c->send_packets);
+		for (int k = 0; k < STEER_COUNTER_N; k++)
+			steered[k] += steer_counter_load(c, (enum steer_counter)k);
 		bytes += load(&w->bytes_in);
 		relayed += load(&w->bytes_relayed);
-		send_errors += load(&c->send_errors);
-		overruns += load(&c->overruns);
-		checksum_errors += load(&c->checksum_errors);
-		recv_calls += load(&c->recv_calls);
-		send_calls += load(&c->send_calls);
-		fallback += load(&c->fallback);
-		handed += load(&c->handed);
 	}
-	metrics_family(b, "packets_total", COUNTER, "Packets of media.");
-	metrics_u64(b, "packets_total", "direction=\"in\"", in_packets);
-	metrics_u64(b, "packets_total", "direction=\"out\"", out_packets);
+	write_counters(steered, b);
 	metrics_one(b, "bytes_total", COUNTER, "Bytes of media received.", bytes);
 	metrics_one(b, "bytes_relayed_total", COUNTER,
 		"Bytes of media received and relayed; the rest was dropped.", relayed);
-	metrics_family(b, "io_calls_total", COUNTER, "System calls that received or sent packets.");
-	metrics_u64(b, "io_calls_total", "direction=\"in\"", recv_calls);
-	metrics_u64(b, "io_calls_total", "direction=\"out\"", send_calls);
-	metrics_one(
-		b, "send_errors_total", COUNTER, "Packets that could not be sent.", send_errors);
-	metrics_one(b, "overruns_total", COUNTER,
-		"Packets lost before xcipherd received them: a socket or ring was full.", overruns);
-	metrics_one(b, "checksum_errors_total", COUNTER,
-		"Packets dropped for a wrong IP or UDP checksum (nfqueue, kernel, xdp).",
-		checksum_errors);
-	metrics_one(b, "fallback_packets_total", COUNTER,
-		"Media packets received by an ordinary socket instead of the steering.", fallback);
-	metrics_one(b, "handed_packets_total", COUNTER,
-		"Packets received by another worker's queue.", handed);
 }
 
 static void write_rules(const struct stats_input *in, struct sbuf *b)

@@ -131,25 +131,16 @@ static void fill_steering(const struct stats_input *in, struct pool *p, struct n
 	struct kernel_watch_usage kernel;
 	struct ngval *events;
 	struct app_relay_usage usage;
-	uint64_t recv_calls = 0, recv_packets = 0, send_calls = 0, send_packets = 0,
-		 send_errors = 0, overruns = 0, checksum_errors = 0, fallback = 0, handed = 0,
-		 rewritten = 0, bursts = 0, command_errors = 0, pierced = 0, bytes = 0, relayed = 0;
+	uint64_t steered[STEER_COUNTER_N] = {0}, bursts = 0, command_errors = 0, pierced = 0,
+		 bytes = 0, relayed = 0;
 
 	app_relay_usage(in->relay, &usage);
 	for (uint32_t i = 0; i < in->workers; i++) {
 		const struct worker *w = in->worker[i];
 		const struct steer_counters *c = w->steer_ops->counters(w->steer);
 
-		recv_calls += load(&c->recv_calls);
-		recv_packets += load(&c->recv_packets);
-		send_calls += load(&c->send_calls);
-		send_packets += load(&c->send_packets);
-		send_errors += load(&c->send_errors);
-		overruns += load(&c->overruns);
-		checksum_errors += load(&c->checksum_errors);
-		fallback += load(&c->fallback);
-		handed += load(&c->handed);
-		rewritten += load(&c->rewritten);
+		for (int k = 0; k < STEER_COUNTER_N; k++)
+			steered[k] += steer_counter_load(c, (enum steer_counter)k);
 		bursts += load(&w->bursts);
 		command_errors += load(&w->command_errors);
 		pierced += load(&w->pierced);
@@ -157,18 +148,10 @@ static void fill_steering(const struct stats_input *in, struct pool *p, struct n
 		relayed += load(&w->bytes_relayed);
 	}
 	add(p, dict, "bursts", bursts);
-	add(p, dict, "packets received", recv_packets);
-	add(p, dict, "packets sent", send_packets);
 	add(p, dict, "bytes received", bytes);
 	add(p, dict, "bytes not relayed", bytes > relayed ? bytes - relayed : 0);
-	add(p, dict, "receive calls", recv_calls);
-	add(p, dict, "send calls", send_calls);
-	add(p, dict, "send errors", send_errors);
-	add(p, dict, "overruns", overruns);
-	add(p, dict, "checksum errors", checksum_errors);
-	add(p, dict, "by fallback socket", fallback);
-	add(p, dict, "handed over between workers", handed);
-	add(p, dict, "sent by verdict", rewritten);
+	for (int k = 0; k < STEER_COUNTER_N; k++)
+		add(p, dict, steer_counter_row[k].key, steered[k]);
 	add(p, dict, "command errors", command_errors);
 	add(p, dict, "pierce packets", pierced);
 	add(p, dict, "streams relayed by the kernel", usage.offload.streams);
@@ -283,10 +266,10 @@ static void fill_workers(const struct stats_input *in, struct pool *p, struct ng
 		const struct steer_counters *c = w->steer_ops->counters(w->steer);
 		struct ngval *d = ngval_add_dict(p, list, STR_NONE);
 
-		add(p, d, "packets received", load(&c->recv_packets));
-		add(p, d, "packets sent", load(&c->send_packets));
-		add(p, d, "overruns", load(&c->overruns));
-		add(p, d, "checksum errors", load(&c->checksum_errors));
+		for (int k = 0; k < STEER_COUNTER_N; k++)
+			if (steer_counter_row[k].each)
+				add(p, d, steer_counter_row[k].key,
+					steer_counter_load(c, (enum steer_counter)k));
 		add_quantiles(p, d, "burst size", &w->batch);
 		for (uint32_t s = 0; s < WORKER_STAGES; s++)
 			add_quantiles(p, d, names[s], &w->stage[s]);

@@ -9,6 +9,7 @@
 
 #include "batch/engine.h"
 #include "media/pkt.h"
+#include "steer/counters.h"
 
 #define STEER_MAX_LOCAL 16 /* local addresses */
 
@@ -79,19 +80,6 @@ static inline uint32_t steer_first_slots(const struct steer_config *cfg)
 }
 
 struct steer; /* one worker's steering source */
-
-struct steer_counters { /* relaxed atomics, single writer */
-	_Atomic uint64_t recv_calls, recv_packets;
-	_Atomic uint64_t send_calls, send_packets, send_errors;
-	_Atomic uint64_t
-		overruns; /* packets lost before we saw them: a socket's or a ring's queue was full */
-	_Atomic uint64_t
-		checksum_errors; /* nfqueue, xdp: dropped; those of ordinary sockets the kernel counts itself */
-	_Atomic uint64_t rewritten; /* nfqueue: results that left in the packet's verdict */
-	_Atomic uint64_t fallback;  /* nfqueue, xdp: media that came by an ordinary socket */
-	_Atomic uint64_t
-		handed; /* xdp: packets that came by another worker's queue, copied from it */
-};
 
 /* RTP of one SSRC from one source to one port, and RTCP where asked, which may go on to one destination as it is. */
 #define STEER_COPIES 7

@@ -95,8 +95,9 @@ class Probe:
         last = list(self._lines(lambda line: line.startswith("counters")))
         assert self.process.wait(60) == 0
         f = last[-1].split()
-        return {"recv": int(f[3]), "send": int(f[6]), "calls": int(f[5]), "errors": int(f[8]), "overruns": int(f[10]),
-                "fallback": int(f[12]), "checksum": int(f[14])}
+        c = {name: int(value) for name, value in zip(f[1::2], f[2::2])}
+        return dict(c, recv=c["recv_packets"], send=c["send_packets"], calls=c["send_calls"], errors=c["send_errors"],
+                    checksum=c["checksum_errors"])
 
 
 def terminal(net, v6):

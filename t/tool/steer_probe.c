@@ -107,12 +107,11 @@ static void counters(const struct steer *s)
 {
 	const struct steer_counters *c = ops->counters(s);
 
-	printf("counters recv %llu %llu send %llu %llu errors %llu overruns %llu fallback %llu "
-	       "checksum %llu\n",
-		(unsigned long long)c->recv_calls, (unsigned long long)c->recv_packets,
-		(unsigned long long)c->send_calls, (unsigned long long)c->send_packets,
-		(unsigned long long)c->send_errors, (unsigned long long)c->overruns,
-		(unsigned long long)c->fallback, (unsigned long long)c->checksum_errors);
+	printf("counters");
+	for (int k = 0; k < STEER_COUNTER_N; k++)
+		printf(" %s %llu", steer_counter_row[k].id,
+			(unsigned long long)steer_counter_load(c, (enum steer_counter)k));
+	printf("\n");
 }
 
 static int run(void)

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What a steering counts: one row per counter. The rows make the struct, the keys of ng's
+ * "statistics", the metrics and the output of t/tool/steer_probe. */
+#ifndef STEER_COUNTERS_H
+#define STEER_COUNTERS_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+/* X(id, key, each, metric, label, help)
+ * key: in "statistics", summed over the workers. each: also for each worker by itself.
+ * metric: without the prefix, "" = none; rows of one metric lie together and have a label each.
+ * help: of the metric. */
+/* clang-format off */
+#define STEER_COUNTERS(X) \
+	X(recv_packets, "packets received", true, \
+		"packets_total", "direction=\"in\"", "Packets of media.") \
+	X(send_packets, "packets sent", true, \
+		"packets_total", "direction=\"out\"", "Packets of media.") \
+	X(recv_calls, "receive calls", false, \
+		"io_calls_total", "direction=\"in\"", "System calls that received or sent packets.") \
+	X(send_calls, "send calls", false, \
+		"io_calls_total", "direction=\"out\"", "System calls that received or sent packets.") \
+	X(send_errors, "send errors", false, \
+		"send_errors_total", "", "Packets that could not be sent.") \
+	/* packets lost before we received them: the queue of a socket or a ring was full */ \
+	X(overruns, "overruns", true, \
+		"overruns_total", "", \
+		"Packets lost before xcipherd received them: a socket or ring was full.") \
+	/* nfqueue, xdp: dropped; those of ordinary sockets the kernel counts itself */ \
+	X(checksum_errors, "checksum errors", true, \
+		"checksum_errors_total", "", \
+		"Packets dropped for a wrong IP or UDP checksum (nfqueue, kernel, xdp).") \
+	/* nfqueue, xdp: media received by an ordinary socket */ \
+	X(fallback, "by fallback socket", false, \
+		"fallback_packets_total", "", \
+		"Media packets received by an ordinary socket instead of the steering.") \
+	/* xdp: packets received on another worker's queue, copied from it */ \
+	X(handed, "handed over between workers", false, \
+		"handed_packets_total", "", "Packets received by another worker's queue.") \
+	/* nfqueue: results that left in the packet's verdict */ \
+	X(rewritten, "sent by verdict", false, "", "", "")
+/* clang-format on */
+
+struct steer_counters { /* relaxed atomics, single writer */
+#define X(id, key, each, metric, label, help) _Atomic uint64_t id;
+	STEER_COUNTERS(X)
+#undef X
+};
+
+enum steer_counter {
+#define X(id, key, each, metric, label, help) STEER_COUNTER_##id,
+	STEER_COUNTERS(X)
+#undef X
+		STEER_COUNTER_N
+};
+
+struct steer_counter_row {
+	const char *id, *key;
+	bool each;
+	const char *metric, *label, *help;
+};
+extern const struct steer_counter_row steer_counter_row[STEER_COUNTER_N];
+
+/* Its value now, from any thread. */
+uint64_t steer_counter_load(const struct steer_counters *c, enum steer_counter which);
+
+#endif
