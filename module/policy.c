@@ -8,24 +8,28 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "srtp/suite.h"
+
 enum { STRONG = 1, AEAD = 2, AUTH80 = 4, ENCRYPTED = 8 };
+/* What the daemon's table (srtp/suite.h) says of a suite, as classes. */
+enum {
+	CIPHER_NULL = 0,
+	CIPHER_AES_CM = ENCRYPTED,
+	CIPHER_AES_F8 = ENCRYPTED,
+	CIPHER_GCM = ENCRYPTED
+};
+enum { AUTH_HMAC_SHA1 = 0, AUTH_GCM = AEAD };
 
 static const struct {
 	const char *name;
 	unsigned classes;
 } SUITES[] = {
-	{"AEAD_AES_256_GCM", STRONG | AEAD | AUTH80 | ENCRYPTED},
-	{"AEAD_AES_128_GCM", AEAD | AUTH80 | ENCRYPTED},
-	{"AES_256_CM_HMAC_SHA1_80", STRONG | AUTH80 | ENCRYPTED},
-	{"AES_256_CM_HMAC_SHA1_32", STRONG | ENCRYPTED},
-	{"AES_192_CM_HMAC_SHA1_80", AUTH80 | ENCRYPTED},
-	{"AES_192_CM_HMAC_SHA1_32", ENCRYPTED},
-	{"AES_CM_128_HMAC_SHA1_80", AUTH80 | ENCRYPTED},
-	{"AES_CM_128_HMAC_SHA1_32", ENCRYPTED},
-	{"F8_128_HMAC_SHA1_80", AUTH80 | ENCRYPTED},
-	{"F8_128_HMAC_SHA1_32", ENCRYPTED},
-	{"NULL_HMAC_SHA1_80", AUTH80},
-	{"NULL_HMAC_SHA1_32", 0},
+#define X(id, name, alias, brief, cipher, auth, key, salt, tag, rtcp_tag, rfc) \
+	{name,                                                                 \
+		CIPHER_##cipher | AUTH_##auth | ((tag) >= 10 ? AUTH80 : 0) |   \
+			((key) >= 32 ? STRONG : 0)},
+	SRTP_SUITES(X)
+#undef X
 };
 #define N_SUITES (sizeof(SUITES) / sizeof(SUITES[0]))
 

@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "ctl/print.h"
 #include "ctl/table.h"
+#include "srtp/suite.h"
 
 static const struct ngval *get(const struct ngval *d, const char *key)
 {
@@ -51,33 +52,39 @@ static struct str since(struct pool *p, int64_t unix_s)
 	return pool_printf(p, "%llds", (long long)s);
 }
 
-/* Suites as people say them: without what all names have. */
-static const struct {
-	const char *name, *brief;
-} suite_words[] = {{"AES_CM_128_HMAC_SHA1_", "CM128_"}, {"AES_192_CM_HMAC_SHA1_", "CM192_"},
-	{"AES_256_CM_HMAC_SHA1_", "CM256_"}, {"AEAD_AES_128_GCM", "GCM128"},
-	{"AEAD_AES_256_GCM", "GCM256"}, {"F8_128_HMAC_SHA1_", "F8_"}, {"NULL_HMAC_SHA1_", "NULL_"}};
+/* The part of a suite's brief name that stands for the rest of its name: without the tag's length,
+ * which both have. *name_len: of the part of the name. */
+static size_t brief_part(const struct srtp_suite *s, size_t *name_len)
+{
+	const char *tag = strrchr(s->brief, '_');
+	size_t cut = tag ? strlen(tag + 1) : 0;
+
+	*name_len = strlen(s->name) - cut;
+	return strlen(s->brief) - cut;
+}
 
 static struct str suite_short(struct pool *p, struct str name)
 {
-	for (size_t i = 0; i < ARRAY_LEN(suite_words); i++)
-		if (str_starts(name, str_from(suite_words[i].name))) {
-			size_t n = strlen(suite_words[i].name);
+	for (uint32_t i = SUITE_PLAIN + 1; i < SUITE_COUNT; i++) {
+		const struct srtp_suite *s = srtp_suite_get(i);
+		size_t n, brief = brief_part(s, &n);
 
-			return pool_printf(p, "%s" STR_FMT, suite_words[i].brief,
+		if (str_starts(name, (struct str){s->name, n}))
+			return pool_printf(p, "%.*s" STR_FMT, (int)brief, s->brief,
 				(int)(name.len - n), name.s + n);
-		}
+	}
 	return name;
 }
 
 const char *suite_long(const char *name, char *buf, size_t len)
 {
-	for (size_t i = 0; i < ARRAY_LEN(suite_words); i++) {
-		size_t n = strlen(suite_words[i].brief);
+	for (uint32_t i = SUITE_PLAIN + 1; i < SUITE_COUNT; i++) {
+		const struct srtp_suite *s = srtp_suite_get(i);
+		size_t n, brief = brief_part(s, &n);
 
-		if (strncasecmp(name, suite_words[i].brief, n) != 0)
+		if (strncasecmp(name, s->brief, brief) != 0)
 			continue;
-		snprintf(buf, len, "%s%s", suite_words[i].name, name + n);
+		snprintf(buf, len, "%.*s%s", (int)n, s->name, name + brief);
 		return buf;
 	}
 	return name;

@@ -8,19 +8,21 @@
 static const struct srtp_suite suites[SUITE_COUNT] = {[SUITE_PLAIN] = {.id = SUITE_PLAIN,
 							      .name = "",
 							      .alias = "",
+							      .brief = "",
 							      .cipher = XC_CIPHER_NULL,
 							      .auth = XC_AUTH_NULL,
 							      .rfc = "RFC 3550"},
-#define X(sid, sname, salias, scipher, sauth, key, salt, rtp_tag, rtcp_tag, srfc) \
-	[SUITE_##sid] = {.id = SUITE_##sid,                                       \
-		.name = sname,                                                    \
-		.alias = salias,                                                  \
-		.cipher = XC_CIPHER_##scipher,                                    \
-		.auth = XC_AUTH_##sauth,                                          \
-		.key_len = key,                                                   \
-		.salt_len = salt,                                                 \
-		.rtp_tag_len = rtp_tag,                                           \
-		.rtcp_tag_len = rtcp_tag,                                         \
+#define X(sid, sname, salias, sbrief, scipher, sauth, key, salt, rtp_tag, rtcp_tag, srfc) \
+	[SUITE_##sid] = {.id = SUITE_##sid,                                               \
+		.name = sname,                                                            \
+		.alias = salias,                                                          \
+		.brief = sbrief,                                                          \
+		.cipher = XC_CIPHER_##scipher,                                            \
+		.auth = XC_AUTH_##sauth,                                                  \
+		.key_len = key,                                                           \
+		.salt_len = salt,                                                         \
+		.rtp_tag_len = rtp_tag,                                                   \
+		.rtcp_tag_len = rtcp_tag,                                                 \
 		.rfc = srfc},
 	SRTP_SUITES(X)
 #undef X
