@@ -18,6 +18,16 @@ check() {
 }
 
 check "$1/xcipherd" man/xcipherd.8
+
+# What a running daemon takes over.
+live=$(grep -oE 'X\("[a-z0-9-]+", LIVE' daemon/app/options.h | cut -d'"' -f2 | sort)
+listed=$(sed -n '/without touching a call: /,/change at once\./p' man/xcipherd.8 | sed -E 's/.*without touching a call: //; s/change at once\..*//' |
+	tr ',' '\n' | sed 's/ and /\n/' | tr -d ' ' | grep . | sort)
+[ "$live" = "$listed" ] || {
+	echo "LIVE rows of options.h and the list in man/xcipherd.8 disagree:" >&2
+	printf '%s\n%s\n' "$live" "$listed" | sort | uniq -u >&2
+	exit 1
+}
 check "$1/xcipherctl" man/xcipherctl.1
 check packaging/xcipher-migrate man/xcipher-migrate.7
 packaging/xcipher-migrate --table | cut -c7- | awk '{ print $1 }' > "$1/migrate-table"

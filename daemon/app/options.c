@@ -21,10 +21,14 @@
 #include "control/teardown.h"
 
 const struct option_row option_rows[OPTION_ROWS] = {
-#define X(name, kind, field, def, arg, help) \
-	{name, kind, offsetof(struct options, field), def, arg, help},
+#define LIVE  true
+#define START false
+#define X(name, when, kind, field, def, arg, help) \
+	{name, when, kind, offsetof(struct options, field), def, arg, help},
 	OPTIONS(X)
 #undef X
+#undef LIVE
+#undef START
 };
 static const struct option_row *row_find(const char *name)
 {

@@ -13,162 +13,166 @@
 #include "control/redis_server.h"
 #include "steer/steer.h"
 
-/* X(name, kind, field, default, argument, help) */
+/* X(name, when, kind, field, default, argument, help)
+ * when: LIVE, a running daemon takes a change over (options_live.c); START, it has to start again. */
 #define OPTIONS(X)                                                                                  \
-	X("config-file", CONFIG, config_file, "/etc/xcipher/xcipherd.conf", "FILE|none",            \
+	X("config-file", START, CONFIG, config_file, "/etc/xcipher/xcipherd.conf", "FILE|none",     \
 		"ini file with options, section [xcipher]")                                         \
-	X("interface", INTERFACE, local, "", "[NAME/]ADDR[!ADVERTISED]",                            \
+	X("interface", START, INTERFACE, local, "", "[NAME/]ADDR[!ADVERTISED]",                     \
 		"local address for media; repeatable; ALIAS=NAME gives NAME another name")          \
-	X("listen-ng", ENDPOINT, listen_ng, "127.0.0.1:22222", "ADDR:PORT",                         \
+	X("listen-ng", START, ENDPOINT, listen_ng, "127.0.0.1:22222", "ADDR:PORT",                  \
 		"receives ng commands by UDP; keep this address private, or set --ng-key-file too") \
-	X("listen-tcp-ng", LISTEN, listen_tcp_ng, "off", "ADDR:PORT|off",                           \
+	X("listen-tcp-ng", START, LISTEN, listen_tcp_ng, "off", "ADDR:PORT|off",                    \
 		"receives ng commands by TCP, messages back to back")                               \
-	X("ng-key-file", STRING, ng_key_file, "", "FILE",                                           \
+	X("ng-key-file", START, STRING, ng_key_file, "", "FILE",                                    \
 		"keys that must sign ng commands by UDP and TCP; default: unsigned")                \
-	X("listen-http", LISTEN, listen_http, "off", "ADDR:PORT|off",                               \
+	X("listen-http", START, LISTEN, listen_http, "off", "ADDR:PORT|off",                        \
 		"receives ng commands by HTTP POST and WebSocket; also serves metrics")             \
-	X("http-token-file", STRING, http_token_file, "", "FILE",                                   \
+	X("http-token-file", START, STRING, http_token_file, "", "FILE",                            \
 		"HTTP clients must know the token in its first line")                               \
-	X("http-host", NAMES, http_hosts, "", "NAME,...",                                           \
+	X("http-host", START, NAMES, http_hosts, "", "NAME,...",                                    \
 		"names that the HTTP server may be reached by, besides addresses and our own")      \
-	X("homer", LISTEN, homer, "off", "ADDR:PORT|off",                                           \
+	X("homer", START, LISTEN, homer, "off", "ADDR:PORT|off",                                    \
 		"send RTCP reports to this Homer server, too (HEP by UDP)")                         \
-	X("homer-id", UINT32, homer_id, "2001", "N", "capture id of these reports")                 \
-	X("media-allow", SOME_NETS, media_allow, "none", "NETWORK,...|none",                        \
+	X("homer-id", START, UINT32, homer_id, "2001", "N", "capture id of these reports")          \
+	X("media-allow", START, SOME_NETS, media_allow, "none", "NETWORK,...|none",                 \
 		"loopback, multicast or own addresses that media may be sent to nevertheless")      \
-	X("media-deny", NETS, media_deny, "none", "NETWORK,...|none",                               \
+	X("media-deny", START, NETS, media_deny, "none", "NETWORK,...|none",                        \
 		"networks that media are never sent to, even if --media-allow names them")          \
-	X("port-min", PORT, port_min, "30000", "PORT", "lowest local media port")                   \
-	X("port-max", PORT, port_max, "39999", "PORT", "highest local media port")                  \
-	X("steering", STEERING, steering, "udp", "udp|nfqueue|kernel|xdp",                          \
+	X("port-min", START, PORT, port_min, "30000", "PORT", "lowest local media port")            \
+	X("port-max", START, PORT, port_max, "39999", "PORT", "highest local media port")           \
+	X("steering", START, STEERING, steering, "udp", "udp|nfqueue|kernel|xdp",                   \
 		"receive packets by sockets, netfilter, nf_xcipher or AF_XDP; all but udp as root") \
-	X("udp-io", UDP_IO, udp_io, "auto", "auto|uring|plain",                                     \
+	X("udp-io", START, UDP_IO, udp_io, "auto", "auto|uring|plain",                              \
 		"system calls for udp; auto = io_uring if the kernel allows it, else plain")        \
-	X("nfqueue-num", UINT16, nfqueue_num, "220", "N",                                           \
+	X("nfqueue-num", START, UINT16, nfqueue_num, "220", "N",                                    \
 		"first netfilter queue; worker w uses queue N + w")                                 \
-	X("nfqueue-send", QUEUE_SEND, queue_send, "auto", "auto|raw|verdict",                       \
+	X("nfqueue-send", START, QUEUE_SEND, queue_send, "auto", "auto|raw|verdict",                \
 		"how results are sent: by raw socket, or as verdict (the host must forward)")       \
-	X("nfqueue-fail-open", BOOL, queue_fail_open, "yes", "yes|no",                              \
+	X("nfqueue-fail-open", START, BOOL, queue_fail_open, "yes", "yes|no",                       \
 		"queue full: yes = fall back to sockets, no = drop and count")                      \
-	X("kernel-relay", BOOL, kernel_relay, "yes", "yes|no",                                      \
+	X("kernel-relay", START, BOOL, kernel_relay, "yes", "yes|no",                               \
 		"with --steering=kernel, relay plain media in the kernel unless recorded")          \
-	X("kernel-port-rate", UINT32, kernel_port_rate, "5000", "PACKETS",                          \
+	X("kernel-port-rate", START, UINT32, kernel_port_rate, "5000", "PACKETS",                   \
 		"with --steering=kernel, most packets per second to one port; 0 = no limit")        \
-	X("kernel-source-rate", UINT32, kernel_source_rate, "0", "PACKETS",                         \
+	X("kernel-source-rate", START, UINT32, kernel_source_rate, "0", "PACKETS",                  \
 		"with --steering=kernel, most packets per second from one address; 0 = no limit")   \
-	X("xdp-interface", NAMES, xdp_interfaces, "", "NAME[,NAME...]",                             \
+	X("xdp-interface", START, NAMES, xdp_interfaces, "", "NAME[,NAME...]",                      \
 		"network cards for xdp; default: those of the local addresses")                     \
-	X("xdp-mode", XDP_MODE, xdp_mode, "auto", "auto|zerocopy|copy|skb",                         \
+	X("xdp-mode", START, XDP_MODE, xdp_mode, "auto", "auto|zerocopy|copy|skb",                  \
 		"how xdp uses a card; auto = the fastest mode that works")                          \
-	X("engine", ENGINE, engine, "auto", "auto|opencl|serial",                                   \
+	X("engine", START, ENGINE, engine, "auto", "auto|opencl|serial",                            \
 		"encryption engine; auto = opencl if a device works, else serial")                  \
-	X("opencl-device", DEVICES, device, "", "DEVICE[:WEIGHT],...",                              \
+	X("opencl-device", START, DEVICES, device, "", "DEVICE[:WEIGHT],...",                       \
 		"devices by name, cpu, gpu or index; WEIGHT = share of the batches")                \
-	X("opencl-min", MINS, opencl_min, "0", "PACKETS,...",                                       \
+	X("opencl-min", START, MINS, opencl_min, "0", "PACKETS,...",                                \
 		"smallest batch for a device, for all or each; 0 = measure at start")               \
-	X("opencl-timeout", UINT16, opencl_timeout, "1000", "MILLISECONDS",                         \
+	X("opencl-timeout", START, UINT16, opencl_timeout, "1000", "MILLISECONDS",                  \
 		"time limit of a batch on a GPU; a slower GPU is no longer used")                   \
-	X("opencl-start-timeout", UINT16, opencl_start_timeout, "60", "SECONDS",                    \
+	X("opencl-start-timeout", START, UINT16, opencl_start_timeout, "60", "SECONDS",             \
 		"time limit for the start of each device, tested in a child process")               \
-	X("opencl-fallback", BOOL, opencl_fallback, "no", "yes|no",                                 \
+	X("opencl-fallback", START, BOOL, opencl_fallback, "no", "yes|no",                          \
 		"start without a named device that is missing; no = refuse to start")               \
-	X("batches-in-flight", UINT16, batches_in_flight, "0", "N",                                 \
+	X("batches-in-flight", START, UINT16, batches_in_flight, "0", "N",                          \
 		"batches per worker on a device at once; 0 = 2 for a GPU, 1 for a CPU")             \
-	X("workers", UINT16, workers, "0", "N",                                                     \
+	X("workers", START, UINT16, workers, "0", "N",                                              \
 		"packet threads; 0 = one per processor, with xdp at most one per queue")            \
-	X("batch-max", UINT16, batch_max, "256", "PACKETS", "largest batch")                        \
-	X("batch-window", UINT32, batch_window, "250", "MICROSECONDS",                              \
+	X("batch-max", START, UINT16, batch_max, "256", "PACKETS", "largest batch")                 \
+	X("batch-window", START, UINT32, batch_window, "250", "MICROSECONDS",                       \
 		"longest wait for a batch to gather under load; 0 = never wait")                    \
-	X("busy-poll", BOOL, busy_poll, "no", "yes|no",                                             \
+	X("busy-poll", START, BOOL, busy_poll, "no", "yes|no",                                      \
 		"workers never sleep: least delay, needs a dedicated processor for each")           \
-	X("worker-priority", UINT8, worker_priority, "0", "0..99",                                  \
+	X("worker-priority", START, UINT8, worker_priority, "0", "0..99",                           \
 		"real-time priority of the workers (SCHED_RR); 0 = none")                           \
-	X("timeout", UINT32, timeout, "60", "SECONDS", "end a call after this time without media")  \
-	X("silent-timeout", UINT32, silent_timeout, "3600", "SECONDS",                              \
+	X("timeout", LIVE, UINT32, timeout, "60", "SECONDS",                                        \
+		"end a call after this time without media")                                         \
+	X("silent-timeout", LIVE, UINT32, silent_timeout, "3600", "SECONDS",                        \
 		"end a call on hold after this time without media")                                 \
-	X("offer-timeout", UINT32, offer_timeout, "3600", "SECONDS",                                \
+	X("offer-timeout", LIVE, UINT32, offer_timeout, "3600", "SECONDS",                          \
 		"end a call that is not answered after this time")                                  \
-	X("final-timeout", UINT32, final_timeout, "0", "SECONDS",                                   \
+	X("final-timeout", LIVE, UINT32, final_timeout, "0", "SECONDS",                             \
 		"end any call this long after its first offer; 0 = never")                          \
-	X("templates", STRING, templates, "", "SECTION",                                            \
+	X("templates", START, STRING, templates, "", "SECTION",                                     \
 		"section of the ini file with named flags, for template=NAME")                      \
-	X("b2b-url", STRING, b2b_url, "", "URL",                                                    \
+	X("b2b-url", START, STRING, b2b_url, "", "URL",                                             \
 		"report calls that time out here, by XML-RPC; %% = the proxy's address")            \
-	X("xmlrpc-format", UINT8, xmlrpc_format, "0", "0|1|2",                                      \
+	X("xmlrpc-format", START, UINT8, xmlrpc_format, "0", "0|1|2",                               \
 		"method for --b2b-url: 0 = SEMS, 1 = teardown with the Call-ID, 2 = Kamailio")      \
-	X("b2b-allow", NETS, b2b_allow, "any", "NETWORK,...|any|none",                              \
+	X("b2b-allow", LIVE, NETS, b2b_allow, "any", "NETWORK,...|any|none",                        \
 		"networks from which a request may choose the address for %%")                      \
-	X("delete-delay", UINT32, delete_delay, "30", "SECONDS",                                    \
+	X("delete-delay", LIVE, UINT32, delete_delay, "30", "SECONDS",                              \
 		"continue to relay a deleted call for this time")                                   \
-	X("max-sessions", UINT32, max_sessions, "0", "N",                                           \
+	X("max-sessions", LIVE, UINT32, max_sessions, "0", "N",                                     \
 		"refuse new calls above this number; 0 = as many as ports allow")                   \
-	X("max-medias", UINT8, max_medias, "8", "N",                                                \
+	X("max-medias", LIVE, UINT8, max_medias, "8", "N",                                          \
 		"m-lines relayed for each party, 1 to 64; reject more with port 0")                 \
-	X("emergency-ports", UINT8, emergency_ports, "5", "PERCENT",                                \
+	X("emergency-ports", START, UINT8, emergency_ports, "5", "PERCENT",                         \
 		"share of local ports and key slots reserved for emergency calls, 0 to 50")         \
-	X("max-cpu", DECIMAL, limits.cpu, "0", "PERCENT",                                           \
+	X("max-cpu", LIVE, DECIMAL, limits.cpu, "0", "PERCENT",                                     \
 		"refuse new calls while the processors are busier; 0 = no limit")                   \
-	X("max-load", DECIMAL, limits.load, "0", "LOAD",                                            \
+	X("max-load", LIVE, DECIMAL, limits.load, "0", "LOAD",                                      \
 		"refuse new calls while the load average of a minute is higher; 0 = no limit")      \
-	X("max-bandwidth", UINT64, limits.bandwidth, "0", "BYTES",                                  \
+	X("max-bandwidth", LIVE, UINT64, limits.bandwidth, "0", "BYTES",                            \
 		"refuse new calls while more relayed media is received per second; 0 = no limit")   \
-	X("overload-age", UINT16, overload_age, "50", "MILLISECONDS",                               \
+	X("overload-age", START, UINT16, overload_age, "50", "MILLISECONDS",                        \
 		"an overloaded worker drops packets that waited longer; 0 = never")                 \
-	X("sdes-offer", SDES_OFFER, sdes, "strong", "SUITE,...",                                    \
+	X("sdes-offer", LIVE, SDES_OFFER, sdes, "strong", "SUITE,...",                              \
 		"suites offered to terminals, best first; strong = all that encrypt")               \
-	X("sdes-accept", SDES_ACCEPT, sdes, "strong", "SUITE,...",                                  \
+	X("sdes-accept", LIVE, SDES_ACCEPT, sdes, "strong", "SUITE,...",                            \
 		"suites and session parameters accepted from terminals")                            \
-	X("replay-window", UINT16, replay_window, "128", "PACKETS",                                 \
+	X("replay-window", START, UINT16, replay_window, "128", "PACKETS",                          \
 		"how far a packet may be behind the newest and be accepted; 64 to 32768")           \
-	X("enforce-lifetime", BOOL, enforce_lifetime, "no", "yes|no",                               \
+	X("enforce-lifetime", START, BOOL, enforce_lifetime, "no", "yes|no",                        \
 		"drop packets after a key's signalled lifetime; no = only log it")                  \
-	X("srtcp-tag-32", BOOL, short_tags, "no", "yes|no",                                         \
+	X("srtcp-tag-32", LIVE, BOOL, short_tags, "no", "yes|no",                                   \
 		"accept SRTCP tags of 32 bits with suites _32, and send them then")                 \
-	X("tos", UINT8, tos, "0", "0..255", "TOS or traffic class of sent packets")                 \
-	X("endpoint-learning", LEARNING, learning, "heuristic", "off|immediate|delayed|heuristic",  \
-		"how a terminal's address is learned")                                              \
-	X("strict-source", BOOL, strict_source, "yes", "yes|no",                                    \
+	X("tos", START, UINT8, tos, "0", "0..255", "TOS or traffic class of sent packets")          \
+	X("endpoint-learning", LIVE, LEARNING, learning, "heuristic",                               \
+		"off|immediate|delayed|heuristic", "how a terminal's address is learned")           \
+	X("strict-source", LIVE, BOOL, strict_source, "yes", "yes|no",                              \
 		"drop packets from other sources than the confirmed one")                           \
-	X("early-media", BOOL, early_media, "yes", "yes|no",                                        \
+	X("early-media", LIVE, BOOL, early_media, "yes", "yes|no",                                  \
 		"relay the callee's plain RTP to a plain caller before the answer")                 \
-	X("redis", REDIS, redis, "off", "[PW@]ADDR:PORT[/DB]|URL|off",                              \
+	X("redis", START, REDIS, redis, "off", "[PW@]ADDR:PORT[/DB]|URL|off",                       \
 		"Redis server that stores calls; URL with TLS: rediss://USER@HOST:PORT/DB")         \
-	X("redis-write", REDIS, redis_write, "off", "[PW@]ADDR:PORT[/DB]|URL|off",                  \
+	X("redis-write", START, REDIS, redis_write, "off", "[PW@]ADDR:PORT[/DB]|URL|off",           \
 		"Redis master to write calls to, if --redis is a read-only replica")                \
-	X("redis-password-file", STRING, redis_password_file, "", "FILE",                           \
+	X("redis-password-file", START, STRING, redis_password_file, "", "FILE",                    \
 		"file with the password of Redis in its first line; used if --redis has none")      \
-	X("redis-tls-ca", STRING, redis_tls_ca, "", "FILE",                                         \
+	X("redis-tls-ca", START, STRING, redis_tls_ca, "", "FILE",                                  \
 		"PEM certificates of trusted authorities for Redis; default: the system's")         \
-	X("redis-tls-name", STRING, redis_tls_name, "", "NAME",                                     \
+	X("redis-tls-name", START, STRING, redis_tls_name, "", "NAME",                              \
 		"name expected in the certificate of Redis; default: the host in --redis")          \
-	X("redis-tls-cert", STRING, redis_tls_cert, "", "FILE",                                     \
+	X("redis-tls-cert", START, STRING, redis_tls_cert, "", "FILE",                              \
 		"PEM client certificate for Redis; default: none")                                  \
-	X("redis-tls-key", STRING, redis_tls_key, "", "FILE",                                       \
+	X("redis-tls-key", START, STRING, redis_tls_key, "", "FILE",                                \
 		"PEM private key of --redis-tls-cert, mode 0640 or stricter")                       \
-	X("redis-key-file", STRING, redis_key_file, "", "FILE|none",                                \
+	X("redis-key-file", START, STRING, redis_key_file, "", "FILE|none",                         \
 		"key that encrypts stored calls and SRTP keys; none = stored in the clear")         \
-	X("redis-expires", UINT32, redis_expires, "86400", "SECONDS",                               \
+	X("redis-expires", START, UINT32, redis_expires, "86400", "SECONDS",                        \
 		"lifetime of a stored call; renewed while the call exists")                         \
-	X("standby", BOOL, standby, "no", "yes|no",                                                 \
+	X("standby", START, BOOL, standby, "no", "yes|no",                                          \
 		"start as standby: follow another node's calls until \"xcipherctl active\"")        \
-	X("recording-dir", STRING, recording_dir, "", "FOLDER",                                     \
+	X("recording-dir", START, STRING, recording_dir, "", "FOLDER",                              \
 		"folder for recordings; default: no recordings")                                    \
-	X("recording-format", RECORDING, recording_format, "raw", "raw|eth",                        \
+	X("recording-format", START, RECORDING, recording_format, "raw", "raw|eth",                 \
 		"first header of recorded packets: IP (raw) or Ethernet (eth)")                     \
-	X("recording-max-age", UINT32, recording_max_age, "0", "HOURS",                             \
+	X("recording-max-age", START, UINT32, recording_max_age, "0", "HOURS",                      \
 		"remove older recordings; 0 = never")                                               \
-	X("recording-max-size", UINT32, recording_max_size, "0", "MEGABYTES",                       \
+	X("recording-max-size", START, UINT32, recording_max_size, "0", "MEGABYTES",                \
 		"remove the oldest recordings above this total size; 0 = never")                    \
-	X("cdr-file", STRING, cdr_file, "", "FILE",                                                 \
+	X("cdr-file", START, STRING, cdr_file, "", "FILE",                                          \
 		"file to append a JSON record of each ended call to; default: none")                \
-	X("foreground", FLAG, foreground, "no", "", "stay in the foreground")                       \
-	X("pidfile", STRING, pidfile, "", "FILE", "file to write the process id to")                \
-	X("user", STRING, user, "", "NAME",                                                         \
+	X("foreground", START, FLAG, foreground, "no", "", "stay in the foreground")                \
+	X("pidfile", START, STRING, pidfile, "", "FILE", "file to write the process id to")         \
+	X("user", START, STRING, user, "", "NAME",                                                  \
 		"run as this user, if started as root; default: stay root")                         \
-	X("group", STRING, group, "", "NAME", "run as this group; default: the group of --user")    \
-	X("log-level", LEVEL, log_level, "6", "0..7",                                               \
+	X("group", START, STRING, group, "", "NAME",                                                \
+		"run as this group; default: the group of --user")                                  \
+	X("log-level", LIVE, LEVEL, log_level, "6", "0..7",                                         \
 		"3 = errors, 4 = warnings, 5 = notices, 6 = information, 7 = debugging")            \
-	X("log-stderr", FLAG, log_stderr, "no", "", "log to standard error instead of syslog")
+	X("log-stderr", START, FLAG, log_stderr, "no", "",                                          \
+		"log to standard error instead of syslog")
 
 #define OPTION_DEVICES_MAX 8
 

@@ -39,12 +39,13 @@ enum kind {
 
 struct option_row {
 	const char *name;
+	bool live; /* the column when */
 	enum kind kind;
 	size_t offset;
 	const char *def, *arg, *help;
 };
 
-#define X(name, kind, field, def, arg, help) +1
+#define X(name, when, kind, field, def, arg, help) +1
 enum { OPTION_ROWS = OPTIONS(X) };
 #undef X
 extern const struct option_row option_rows[OPTION_ROWS];

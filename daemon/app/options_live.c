@@ -1,23 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Which options a running daemon takes over, and what differs between two sets of them. */
+/* What differs between two sets of options, and what of it a running daemon takes over: the rows that are LIVE, whose
+ * values are read again for each call, or each second. */
 #include "app/options_int.h"
 
 #include "app/templates.h"
 #include "control/teardown.h"
-
-/* What can change at any time: it is looked at again for each call, or each second. */
-static bool is_live(const struct option_row *row)
-{
-	static const char *const names[] = {"timeout", "silent-timeout", "offer-timeout",
-		"final-timeout", "b2b-allow", "delete-delay", "max-sessions", "max-medias",
-		"max-cpu", "max-load", "max-bandwidth", "sdes-offer", "sdes-accept",
-		"endpoint-learning", "strict-source", "early-media", "srtcp-tag-32", "log-level"};
-
-	for (size_t i = 0; i < ARRAY_LEN(names); i++)
-		if (strcmp(row->name, names[i]) == 0)
-			return true;
-	return false;
-}
 
 struct span { /* bytes of struct options */
 	size_t off, len;
@@ -102,7 +89,7 @@ uint32_t options_take_live(struct options *now, struct options *next,
 		if (!differs(&option_rows[i], now, next) ||
 			(next->workers_auto && strcmp(option_rows[i].name, "workers") == 0))
 			continue;
-		if (!is_live(&option_rows[i])) {
+		if (!option_rows[i].live) {
 			other(arg, option_rows[i].name);
 			continue;
 		}

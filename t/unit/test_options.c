@@ -7,7 +7,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "app/options.h"
+#include "app/options_int.h"
 
 /* options_read() with what it says on standard error. */
 static enum options_result read_with(
@@ -458,9 +458,40 @@ static void what_can_change_is_taken_and_the_rest_is_named(void **state)
 	options_free(&now);
 }
 
+static void each_option_is_taken_or_named_as_its_row_says(void **state)
+{
+	char *args[] = {(char *)"xcipherd", (char *)"--config-file=none"};
+	struct options now;
+
+	(void)state;
+	assert_int_equal(options_read(&now, ARRAY_LEN(args), args), OPTIONS_RUN);
+	for (size_t i = 0; i < OPTION_ROWS; i++) {
+		const struct option_row *row = &option_rows[i];
+		struct options mine = now, next = now;
+		uint8_t *changed = (uint8_t *)&next + row->offset;
+		size_t len = option_is_text(row) ? sizeof(const char *) : 1;
+		char said[200] = "";
+
+		next.workers_auto = false;
+		if (option_is_text(row)) {
+			assert_false(row->live); /* its memory belongs to one set of options */
+			memcpy(changed, &(const char *){"other"}, sizeof(const char *));
+		} else {
+			*changed = !*changed;
+		}
+		assert_int_equal(options_take_live(&mine, &next, note, said), row->live);
+		if (row->live != (memcmp((uint8_t *)&mine + row->offset, changed, len) == 0))
+			fail_msg("%s", row->name);
+		if (!row->live)
+			assert_non_null(strstr(said, row->name));
+	}
+	options_free(&now);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(each_option_is_taken_or_named_as_its_row_says),
 		cmocka_unit_test(mistakes_are_named_in_one_line),
 		cmocka_unit_test(file_and_command_line_agree_on_names),
 		cmocka_unit_test(an_empty_text_is_an_error),
