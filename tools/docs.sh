@@ -28,6 +28,13 @@ listed=$(sed -n '/without touching a call: /,/change at once\./p' man/xcipherd.8
 	printf '%s\n%s\n' "$live" "$listed" | sort | uniq -u >&2
 	exit 1
 }
+# The reasons of ng errors, with what to do.
+sed -n 's/^\tX([A-Z_]*, "\(.*\)", \\$/.It Sy "\1"/p; s/^\t\t"\(.*\)").*/\1/p' daemon/proto/ng_errors.h |
+	sed "s/\\\\\"/\\\\(dq/g; s/'/\\\\(aq/g; s/--/\\\\-\\\\-/g" > "$1/ng-errors"
+[ -s "$1/ng-errors" ] && sed -n '/^These are the texts of error-reason/,/^\.El/p' man/xcipher-ng.7 | sed '1,/^\.Bl/d; $d' | diff - "$1/ng-errors" >&2 || {
+	echo "daemon/proto/ng_errors.h and man/xcipher-ng.7 disagree" >&2
+	exit 1
+}
 check "$1/xcipherctl" man/xcipherctl.1
 check packaging/xcipher-migrate man/xcipher-migrate.7
 packaging/xcipher-migrate --table | cut -c7- | awk '{ print $1 }' > "$1/migrate-table"

@@ -62,6 +62,8 @@ for room in "${!may[@]}"; do
 	done < <(grep -oE '^#include "[a-z]+/' "daemon/$room"/*.[ch] 2>/dev/null | sed -E 's/#include "([a-z]+)\//\1/')
 done
 
+# Reasons of ng errors are rows of proto/ng_errors.h.
+grep -nE '(->|\.|\*)error = (.* )?"[^n]|plan_fail\([^"]*, *"[A-Z]' daemon/call/*.c daemon/control/*.c daemon/app/*.c && complain "a reason that is not in proto/ng_errors.h"
 tools/fields.sh || complain "media/fields.h: a row without a column compiles"
 
 # Time, randomness and sockets come in as parameters in pure rooms.

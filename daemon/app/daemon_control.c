@@ -175,9 +175,9 @@ static const char *become(void *arg, bool active, struct pool *p, struct str *wa
 		log_warn("active: " STR_FMT, STR_ARG(*warning));
 	}
 	return err == 0                      ? NULL
-		: err == -EALREADY && active ? "This node is active already"
-		: err == -EALREADY           ? "This node is on standby already"
-					     : "Internal error";
+		: err == -EALREADY && active ? NGE_ACTIVE
+		: err == -EALREADY           ? NGE_STANDBY_ALREADY
+					     : NGE_INTERNAL;
 }
 
 /* Applies only to servers whose address contains no password. */

@@ -82,7 +82,7 @@ static const char *set_limits(struct operate *op, const struct ng_request *r)
 			continue;
 		snprintf(text, sizeof(text), STR_FMT, STR_ARG(r->max[i]));
 		if (r->max[i].len >= sizeof(text) || options_set(&next, name[i], text))
-			return "Limits are numbers, 0 = no limit: max-sessions, max-cpu in percent, max-load, max-bandwidth in bytes per second";
+			return NGE_LIMITS;
 	}
 	op->o->max_sessions = next.max_sessions;
 	op->o->limits = next.limits;
@@ -113,7 +113,7 @@ static const char *drain(
 	struct calls_counters c;
 
 	if (r->state.len && !off && !str_eq_nocase(r->state, STR("on")))
-		return "drain is on or off";
+		return NGE_DRAIN_VALUE;
 	if (op->limits->draining == off)
 		log_info(
 			off ? "draining ended by command: new calls are accepted"
@@ -151,7 +151,7 @@ static const char *level(
 	if (r->level.len) {
 		snprintf(text, sizeof(text), STR_FMT, STR_ARG(r->level));
 		if (r->level.len >= sizeof(text) || options_set(op->o, "log-level", text))
-			return "level is a number from 0 to 7: 3 errors, 4 warnings, 6 information, 7 debugging";
+			return NGE_LEVEL;
 		log_set_level(op->o->log_level);
 	}
 	ngval_add_int(p, dict, STR("level"), log_level());
@@ -219,6 +219,6 @@ const char *operate_request(
 	case NG_RELOAD:
 		return operate_reload(op, p, dict);
 	default:
-		return "Unrecognized command";
+		return NGE_BAD_COMMAND;
 	}
 }

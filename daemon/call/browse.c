@@ -88,7 +88,7 @@ static const char *in_order(struct browse *b)
 	struct sight s;
 
 	if (!r)
-		return "Out of memory";
+		return NGE_NOMEM;
 	for (; call; call = call->next)
 		if (find_matches(&b->find, b->c->relay, call, b->now_ns, &s))
 			r[n++] = (struct ranked){find_rank(b->find.order, call, &s), call};

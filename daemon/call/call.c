@@ -97,10 +97,10 @@ void calls_resource_error(struct call_reply *out, int err, bool is_new)
 {
 	switch (err) {
 	case -ENOSPC:
-		out->error = "Ran out of ports";
+		out->error = NGE_PORTS;
 		break;
 	case -ENOMEM:
-		out->error = "Out of memory";
+		out->error = NGE_NOMEM;
 		break;
 	case -EADDRNOTAVAIL:
 		out->error = REACH_ERROR;
@@ -114,10 +114,10 @@ void calls_resource_error(struct call_reply *out, int err, bool is_new)
 	case -EAGAIN: /* another relay may have time */
 		out->load_limit = is_new;
 		out->again = !is_new;
-		out->error = is_new ? "Load limit exceeded" : "Relay is busy";
+		out->error = is_new ? NGE_LOAD : NGE_BUSY;
 		break;
 	default:
-		out->error = "Internal error";
+		out->error = NGE_INTERNAL;
 		out->detail = str_from(strerrordesc_np(-err));
 	}
 }
@@ -176,12 +176,12 @@ void calls_gate(struct calls *c, struct pool *p, const struct ng_request *r, uin
 
 	*out = (struct call_reply){0};
 	if (!call) {
-		out->error = "Unknown call-id";
+		out->error = NGE_UNKNOWN_CALL;
 		return;
 	}
 	next = call_clone(&c->keys, call);
 	if (!next) {
-		out->error = "Out of memory";
+		out->error = NGE_NOMEM;
 		return;
 	}
 	out->error = gate_set(next, r, gate, on);
@@ -246,12 +246,12 @@ void calls_query(struct calls *c, struct pool *p, const struct ng_request *r, ui
 	(void)now_ns;
 	*out = (struct call_reply){0};
 	if (!r->call_id.len) {
-		out->error = "No call-id in message";
+		out->error = NGE_NO_CALL_ID;
 		return;
 	}
 	call = call_table_find(&c->table, r->call_id);
 	if (!call)
-		out->error = "Unknown call-id";
+		out->error = NGE_UNKNOWN_CALL;
 	else
 		query_tree(c->relay, p, call, r->from_tag, r->to_tag, dict);
 }

@@ -42,13 +42,13 @@ struct call_policy { /* what the operator decided; constant after start */
 };
 
 /* Why new calls are refused: ng's "load limit", with these messages of rtpengine. X(id, name in statistics, message) */
-#define CALL_LIMITS(X)                                            \
-	X(SESSIONS, "sessions", "Parallel session limit reached") \
-	X(CPU, "cpu", "CPU usage limit exceeded")                 \
-	X(LOAD, "load", "Load limit exceeded")                    \
-	X(BANDWIDTH, "bandwidth", "Bandwidth limit exceeded")     \
-	X(DRAIN, "drain", "Relay is being drained")               \
-	X(STANDBY, "standby", "This node is on standby")
+#define CALL_LIMITS(X)                           \
+	X(SESSIONS, "sessions", NGE_SESSIONS)    \
+	X(CPU, "cpu", NGE_CPU)                   \
+	X(LOAD, "load", NGE_LOAD)                \
+	X(BANDWIDTH, "bandwidth", NGE_BANDWIDTH) \
+	X(DRAIN, "drain", NGE_DRAIN)             \
+	X(STANDBY, "standby", NGE_STANDBY)
 
 enum call_limit {
 	CALL_LIMIT_NONE,

@@ -28,12 +28,12 @@ static const char *join(struct call *c, const struct ng_request *r)
 	bool both = !ng_flag(r, NG_FLAG_DIRECTIONAL);
 
 	if (r->to_call_id.len && !str_eq(r->to_call_id, r->call_id))
-		return "Not supported: parties of two calls are not connected";
+		return NGE_TWO_CALLS;
 	if (from == SIDE_NONE || to == SIDE_NONE || from == to || !can_speak(c->side[from]) ||
 		!can_speak(c->side[to]))
-		return "Invalid dialogue association";
+		return NGE_DIALOG;
 	if (is_passed(c->side[from]) || is_passed(c->side[to]))
-		return "Not supported: media that are passed through cannot be connected";
+		return NGE_CONNECT_PASSED;
 	for (uint32_t i = 0; i < c->sides; i++)
 		if (i == from || i == to || c->side[i]->peer == from || c->side[i]->peer == to) {
 			/* From now on its dialog is not its pair; who is left out has no say in it. */
@@ -80,12 +80,12 @@ void calls_connect(struct calls *c, struct pool *p, const struct ng_request *r, 
 	struct call *call = call_table_find(&c->table, r->call_id), *next;
 	int err;
 
-	*out = (struct call_reply){.error = call ? NULL : "Unknown call-id"};
+	*out = (struct call_reply){.error = call ? NULL : NGE_UNKNOWN_CALL};
 	if (!call)
 		return;
 	next = call_clone(&c->keys, call);
 	if (!next) {
-		out->error = "Out of memory";
+		out->error = NGE_NOMEM;
 		return;
 	}
 	next->signal_ns = now_ns;

@@ -29,7 +29,7 @@ static int end_sides(
 void calls_delete(struct calls *c, struct pool *p, const struct ng_request *r, uint64_t now_ns,
 	struct call_reply *out, struct ngval *dict)
 {
-	static const char nothing[] = "Call-ID not found or tags didn't match";
+	static const char *const nothing = NGE_NOTHING_DELETED;
 	uint64_t delay = r->delete_delay < 0
 		? c->policy.delete_delay_ns
 		: (uint64_t)(r->delete_delay < DELAY_MAX_S ? r->delete_delay : DELAY_MAX_S) *
@@ -40,7 +40,7 @@ void calls_delete(struct calls *c, struct pool *p, const struct ng_request *r, u
 
 	*out = (struct call_reply){0};
 	if (!r->call_id.len) {
-		out->error = "No call-id in message";
+		out->error = NGE_NO_CALL_ID;
 		return;
 	}
 	call = call_table_find(&c->table, r->call_id);
@@ -79,11 +79,11 @@ void calls_unlisten(struct calls *c, struct pool *p, const struct ng_request *r,
 
 	*out = (struct call_reply){0};
 	if (!call) {
-		out->error = "Unknown call-id";
+		out->error = NGE_UNKNOWN_CALL;
 		return;
 	}
 	if (side == SIDE_NONE || !call->side[side]->listener) {
-		out->error = "Invalid dialogue association";
+		out->error = NGE_DIALOG;
 		return;
 	}
 	err = end_sides(c, p, call, 1u << side, now_ns);

@@ -5,7 +5,7 @@
 
 #include "base/secmem.h"
 
-static const char unrelated[] = "Invalid dialogue association";
+static const char *const unrelated = NGE_DIALOG;
 
 static const struct side *side_at(const struct call *c, uint8_t i)
 {
@@ -171,7 +171,7 @@ static const char *new_dialog(const struct call *c, const struct ng_request *r)
 		return unrelated;
 	/* A caller that tries again keeps its rights after its first attempt ended. */
 	if (c->sides + 2 > CALL_MAX_SIDES / 2 && !was_here(c, r->from_tag))
-		return "Too many parties";
+		return NGE_PARTIES;
 	return NULL;
 }
 

@@ -34,15 +34,15 @@ static bool parse_body(struct exchange *x)
 	}
 	x->sdp = pool_alloc(x->p, sizeof(*x->sdp));
 	if (!x->sdp) {
-		x->out->error = "Out of memory";
+		x->out->error = NGE_NOMEM;
 		return false;
 	}
 	err = sdp_parse(x->sdp, x->p, body, &line);
 	if (err == SDP_OK)
 		return true;
-	x->out->error = err == SDP_ERR_NO_CONNECTION ? "Incomplete SDP specification"
-		: err == SDP_ERR_NOMEM               ? "Out of memory"
-						     : "Failed to parse SDP";
+	x->out->error = err == SDP_ERR_NO_CONNECTION ? NGE_SDP_CONNECTION
+		: err == SDP_ERR_NOMEM               ? NGE_NOMEM
+						     : NGE_SDP;
 	x->out->detail = pool_printf(x->p, "line %u: %s", (unsigned)line, sdp_err_text(err));
 	return false;
 }
@@ -77,7 +77,7 @@ static bool copy_call(struct exchange *x)
 		}
 	}
 	if (!x->next) {
-		x->out->error = "Out of memory";
+		x->out->error = NGE_NOMEM;
 		return false;
 	}
 	if (ng_flag(x->r, NG_FLAG_DEBUG))
@@ -128,7 +128,7 @@ static bool negotiate(struct exchange *x, struct plan *plan, struct neg_in *in)
 	in->locals = c->relay->ops->locals(c->relay->arg, &in->locals_n);
 	in->random = pool_alloc(x->p, in->random_len);
 	if (!in->random) {
-		x->out->error = "Out of memory";
+		x->out->error = NGE_NOMEM;
 		return false;
 	}
 	err = secmem_random(in->random, in->random_len);
@@ -224,7 +224,7 @@ static void change(struct exchange *x)
 	if (!body.s || !can_be_sent(x, &plan, body)) {
 		apply_undo(x->c->relay, x->prev, x->next);
 		call_free(&x->c->keys, x->next);
-		x->out->error = body.s ? "Reply is too long" : "Error rewriting SDP";
+		x->out->error = body.s ? NGE_TOO_LONG : NGE_SDP_WRITE;
 		return;
 	}
 	err = calls_put_in_force(x->c, x->p, x->prev, x->next, x->now_ns);
@@ -247,10 +247,10 @@ static void change(struct exchange *x)
 
 static const char *missing(const struct ng_request *r, bool is_answer)
 {
-	return !r->sdp.len                    ? "No SDP body in message"
-		: !r->call_id.len             ? "No call-id in message"
-		: !r->from_tag.len            ? "No from-tag in message"
-		: is_answer && !r->to_tag.len ? "No to-tag in message"
+	return !r->sdp.len                    ? NGE_NO_SDP
+		: !r->call_id.len             ? NGE_NO_CALL_ID
+		: !r->from_tag.len            ? NGE_NO_FROM_TAG
+		: is_answer && !r->to_tag.len ? NGE_NO_TO_TAG
 					      : NULL;
 }
 
@@ -327,7 +327,7 @@ void calls_answer(struct calls *c, struct pool *p, const struct ng_request *r, u
 	if (!begin(&x))
 		return;
 	if (!x.prev) {
-		out->error = "Unknown call-id";
+		out->error = NGE_UNKNOWN_CALL;
 		return;
 	}
 	c->counters.answers++;
@@ -342,7 +342,7 @@ static struct str invent(struct pool *p, struct call_reply *out)
 	uint64_t v[2];
 
 	if (secmem_random(v, sizeof(v)))
-		out->error = "Internal error";
+		out->error = NGE_INTERNAL;
 	return pool_printf(p, "%016llx%016llx", (unsigned long long)v[0], (unsigned long long)v[1]);
 }
 
@@ -358,7 +358,7 @@ void calls_publish(struct calls *c, struct pool *p, const struct ng_request *r, 
 		.out = out,
 		.dict = dict};
 
-	*out = (struct call_reply){.error = r->sdp.len ? NULL : "No SDP body in message"};
+	*out = (struct call_reply){.error = r->sdp.len ? NULL : NGE_NO_SDP};
 	if (!named.call_id.len)
 		named.call_id = invent(p, out);
 	if (!named.from_tag.len)
@@ -387,10 +387,10 @@ void calls_listen(struct calls *c, struct pool *p, const struct ng_request *r, u
 	*out = (struct call_reply){0};
 	x.prev = call_table_find(&c->table, r->call_id);
 	if (!x.prev)
-		out->error = "Unknown call-id";
+		out->error = NGE_UNKNOWN_CALL;
 	else if (!r->from_tag.len && !r->from_tags_n && !r->label.len && !r->address.len &&
 		!ng_flag(r, NG_FLAG_ALL))
-		out->error = "No from-tag in message";
+		out->error = NGE_NO_FROM_TAG;
 	else if (!named.to_tag.len)
 		named.to_tag = invent(p, out);
 	/* Our own words: o= is ours, and its version goes up with what changes. */
@@ -410,7 +410,7 @@ void calls_listen_answer(struct calls *c, struct pool *p, const struct ng_reques
 	*out = (struct call_reply){0};
 	x.prev = call_table_find(&c->table, r->call_id);
 	if (!x.prev)
-		out->error = "Unknown call-id";
+		out->error = NGE_UNKNOWN_CALL;
 	else if (parse_body(&x) && is_allowed(&x))
 		change(&x);
 }

@@ -410,7 +410,7 @@ const char *calls_explain(
 	struct ngval *legs;
 
 	if (!x.call)
-		return "Unknown call-id";
+		return NGE_UNKNOWN_CALL;
 	sight_take(&x.sight, c->relay, x.call, now_ns);
 	ngval_add_str(p, dict, STR("call-id"), history_name(p, x.call->id));
 	ngval_add_str(p, dict, STR("state"), str_from(sight_state_name(x.sight.state)));

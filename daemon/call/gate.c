@@ -77,7 +77,7 @@ const char *gate_set(struct call *c, const struct ng_request *r, uint8_t bit, bo
 	uint32_t found = 0;
 
 	if (r->address.len && endpoint_parse_addr(&addr, r->address))
-		return "Malformed address in message";
+		return NGE_ADDRESS;
 	if (!names_source(r) && !means_flows(r) && !all) {
 		set(&c->gate, bit, on);
 		return NULL;
@@ -98,7 +98,7 @@ const char *gate_set(struct call *c, const struct ng_request *r, uint8_t bit, bo
 			set(&s->flow[to], bit, false);
 		found++;
 	}
-	return found ? NULL : "No matching participant in the call";
+	return found ? NULL : NGE_PARTICIPANT;
 }
 
 /* --- Payload types ------------------------------------------------------------------------------------------------ */

@@ -103,7 +103,7 @@ const char *hide_fill(struct plan *plan, struct neg_in *in, const struct side *t
 	offer = pool_alloc(in->p, sizeof(*offer));
 	all = pool_alloc(in->p, sizeof(*all));
 	if (!offer || !all)
-		return "Out of memory";
+		return NGE_NOMEM;
 	*all = *said;
 	if (!to->sdp.len || sdp_parse(offer, in->p, to->sdp, NULL) != SDP_OK)
 		offer->media_count = 0;
@@ -113,11 +113,11 @@ const char *hide_fill(struct plan *plan, struct neg_in *in, const struct side *t
 		neg_warn_kind(plan, in->p, side_leg_get(to, i), &said->media[i], i);
 		if (!stand_in(&all->media[i], in->p,
 			    i < offer->media_count ? &offer->media[i] : &said->media[i]))
-			return "Out of memory";
+			return NGE_NOMEM;
 	}
 	for (; n < offer->media_count; n++)
 		if (!stand_in(&all->media[n], in->p, &offer->media[n]))
-			return "Out of memory";
+			return NGE_NOMEM;
 	all->media_count = n;
 	in->sdp = all;
 	return NULL;
@@ -135,7 +135,7 @@ const char *hide_number(
 	all = pool_alloc(in->p, sizeof(*all));
 	said = pool_alloc(in->p, sizeof(*said));
 	if (!all || !said)
-		return "Out of memory";
+		return NGE_NOMEM;
 	if (!other->sdp.len || sdp_parse(said, in->p, other->sdp, NULL) != SDP_OK)
 		said->media_count = 0;
 	*all = *in->sdp;
@@ -145,11 +145,11 @@ const char *hide_number(
 				in->sdp->media_count - at, is_offer);
 		else if (!stand_in(&all->media[n], in->p,
 				 n < said->media_count ? &said->media[n] : NULL))
-			return "Out of memory";
+			return NGE_NOMEM;
 		n++;
 	}
 	if (at < in->sdp->media_count)
-		return "Too many m= lines, including those hidden from the sender";
+		return NGE_HIDDEN;
 	all->media_count = n;
 	in->sdp = all;
 	return NULL;

@@ -71,8 +71,7 @@ static void listen_media(struct plan *plan, struct leg *l, const struct leg *sou
 	if ((secure || in->r->osrtp & NG_OSRTP_OFFER) && !off)
 		crypto_offer(l, &source->said, in);
 	if (secure && !l->asked.suites) {
-		plan_fail(plan, "No common crypto suite",
-			plan_media_name(in->p, i, off ? "SDES is off" : ""));
+		plan_fail(plan, NGE_SUITE, plan_media_name(in->p, i, off ? "SDES is off" : ""));
 		return;
 	}
 	plan_lines(pm, l);
@@ -89,9 +88,9 @@ static uint8_t listener_get(struct plan *plan, struct call *c, const struct ng_r
 	if (at == SIDE_NONE) {
 		at = listener_add(c, r->to_tag);
 		if (at == SIDE_NONE)
-			plan_fail(plan, "Too many parties", STR_NONE);
+			plan_fail(plan, NGE_PARTIES, STR_NONE);
 	} else if (!c->side[at]->listener) {
-		plan_fail(plan, "Invalid dialogue association", STR("to-tag is a party's"));
+		plan_fail(plan, NGE_DIALOG, STR("to-tag is a party's"));
 		at = SIDE_NONE;
 	}
 	return at;
@@ -111,7 +110,7 @@ static void listen_slot(struct plan *plan, struct call *c, struct side *s, const
 	}
 	l = side_leg(in->keys, s, i);
 	if (!l) {
-		plan_fail(plan, "Out of memory", STR_NONE);
+		plan_fail(plan, NGE_NOMEM, STR_NONE);
 		return;
 	}
 	source = c->side[slot->side]->leg[slot->media];
@@ -135,7 +134,7 @@ void negotiate_listen(struct plan *plan, struct call *c, struct neg_in *in)
 		return;
 	no_passthrough(plan, in);
 	if (!slots || !sources_find(slots, in->p, c, r) || slots->n != in->sdp->media_count) {
-		plan_fail(plan, "No matching participant in the call", STR_NONE);
+		plan_fail(plan, NGE_PARTICIPANT, STR_NONE);
 		return;
 	}
 	plan->to = listener_get(plan, c, r);
@@ -169,8 +168,7 @@ void negotiate_listen_answer(struct plan *plan, struct call *c, struct neg_in *i
 		return;
 	plan->from = plan->to = call_side_by_tag(c, in->r->to_tag);
 	if (plan->from == SIDE_NONE || !c->side[plan->from]->listener) {
-		plan_fail(
-			plan, "Invalid dialogue association", STR("to-tag is of no subscription"));
+		plan_fail(plan, NGE_DIALOG, STR("to-tag is of no subscription"));
 		return;
 	}
 	s = c->side[plan->from];
@@ -209,11 +207,11 @@ void negotiate_publish(struct plan *plan, struct call *c, struct neg_in *in)
 	if (plan->from == SIDE_NONE)
 		plan->from = call_side_add(c, r->from_tag, STR_NONE);
 	else if (!c->side[plan->from]->publisher) {
-		plan_fail(plan, "Invalid dialogue association", STR("from-tag is a party's"));
+		plan_fail(plan, NGE_DIALOG, STR("from-tag is a party's"));
 		return;
 	}
 	if (plan->from == SIDE_NONE) {
-		plan_fail(plan, "Too many parties", STR_NONE);
+		plan_fail(plan, NGE_PARTIES, STR_NONE);
 		return;
 	}
 	plan->to = plan->from;
@@ -239,7 +237,7 @@ void negotiate_publish(struct plan *plan, struct call *c, struct neg_in *in)
 		struct leg *l = side_leg(in->keys, s, i);
 
 		if (!l) {
-			plan_fail(plan, "Out of memory", STR_NONE);
+			plan_fail(plan, NGE_NOMEM, STR_NONE);
 			return;
 		}
 		pm->reject =

@@ -62,7 +62,7 @@ void neg_answerer_crypto(
 	}
 	if (secure || refused.line ||
 		(sdp_proto_is_secure(l->asked.proto) && !may_answer_rtp(plan, l, i, in))) {
-		plan_fail(plan, "No usable crypto line in answer",
+		plan_fail(plan, NGE_CRYPTO_LINE,
 			refused.line      ? neg_refused_line(in->p, i, &refused)
 				: !secure ? plan_media_name(in->p, i, "RTP as the answer to SRTP")
 				: l->asked.suites
@@ -88,7 +88,7 @@ void neg_offerer_crypto(
 	l->pass_rx = l->pass_tx = false;
 	ours = crypto_answer(l, line, in);
 	if (!ours) {
-		plan_fail(plan, "Out of memory", plan_media_name(in->p, i, "keys"));
+		plan_fail(plan, NGE_NOMEM, plan_media_name(in->p, i, "keys"));
 		return;
 	}
 	pm->line[pm->lines++] = ours->s;
@@ -129,8 +129,7 @@ static void answer_media(struct plan *plan, struct call *c, bool paired, const s
 		neg_answerer_crypto(plan, lf, m, i, in);
 	if (!plan->error && in->r->sdes.require_given && !lf->pass_rx &&
 		!(neg_required(in->r) >> lf->rx.master.suite & 1))
-		plan_fail(plan, "No usable crypto line in answer",
-			plan_media_name(in->p, i, "not of SDES=require"));
+		plan_fail(plan, NGE_CRYPTO_LINE, plan_media_name(in->p, i, "not of SDES=require"));
 	if (plan->error)
 		return;
 	if (!lf->asked.pass && takes_crypto(lt, to, lf, from, in))
@@ -241,7 +240,7 @@ void negotiate_answer(struct plan *plan, struct call *c, struct neg_in *in)
 	to = c->side[plan->to];
 	other = from->tag.len && !str_eq(from->tag, in->r->to_tag);
 	if (!stay_request(plan, from, to, in, true))
-		error = "Out of memory";
+		error = NGE_NOMEM;
 	else
 		error = hide_number(in, from, to, false);
 	if (!error)
@@ -249,7 +248,7 @@ void negotiate_answer(struct plan *plan, struct call *c, struct neg_in *in)
 	if (!error)
 		error = twice_fits(to, in->sdp->media_count);
 	if (!error && take_tag(from, in->r->to_tag))
-		error = "Out of memory";
+		error = NGE_NOMEM;
 	if (error) {
 		plan_fail(plan, error, STR_NONE);
 		return;
@@ -259,7 +258,7 @@ void negotiate_answer(struct plan *plan, struct call *c, struct neg_in *in)
 	neg_echo(plan, from, to, in, true);
 	paired = to->peer == plan->from && from->peer == plan->to;
 	if (d.waits && !(before = call_clone(in->keys, c))) {
-		plan_fail(plan, "Out of memory", STR_NONE);
+		plan_fail(plan, NGE_NOMEM, STR_NONE);
 		return;
 	}
 	dialog_answered(c, &d, in->r);

@@ -96,13 +96,12 @@ bool neg_offered_crypto(
 	if (l->said.lines || (!secure && !in->r->sdes.require_given))
 		return true;
 	if (!secure)
-		plan_fail(plan, "No common crypto suite",
+		plan_fail(plan, NGE_SUITE,
 			plan_media_name(in->p, i, "RTP, but SDES=require demands SRTP"));
 	else if (!sdp_attr(m->lines, STR("crypto")) && m->dtls)
-		plan_fail(plan, "DTLS-SRTP is not supported",
-			plan_media_name(in->p, i, "no crypto line"));
+		plan_fail(plan, NGE_DTLS, plan_media_name(in->p, i, "no crypto line"));
 	else
-		plan_fail(plan, "No common crypto suite", neg_refused_line(in->p, i, &refused));
+		plan_fail(plan, NGE_SUITE, neg_refused_line(in->p, i, &refused));
 	return false;
 }
 
@@ -157,7 +156,7 @@ static void offer_media(struct plan *plan, struct call *c, bool paired, const st
 		if (!off)
 			crypto_offer(to, &from->said, in);
 		if (sdp_proto_is_secure(pm->proto) && !to->asked.suites) {
-			plan_fail(plan, "No common crypto suite",
+			plan_fail(plan, NGE_SUITE,
 				plan_media_name(in->p, i, off ? "SDES is off" : ""));
 			return;
 		}
@@ -224,18 +223,18 @@ void negotiate_offer(struct plan *plan, struct call *c, struct neg_in *in)
 	plan->from = d.from;
 	plan->to = d.to;
 	if (offer_pair(plan, c, in)) {
-		plan_fail(plan, "Too many parties", STR_NONE);
+		plan_fail(plan, NGE_PARTIES, STR_NONE);
 		return;
 	}
 	in->other = plan->to;
 	from = c->side[plan->from];
 	to = c->side[plan->to];
 	if (from->listener || to->listener || from->publisher) {
-		plan_fail(plan, "Invalid dialogue association", STR("it has one-way media"));
+		plan_fail(plan, NGE_DIALOG, STR("it has one-way media"));
 		return;
 	}
 	if (!stay_request(plan, from, to, in, false))
-		error = "Out of memory";
+		error = NGE_NOMEM;
 	else
 		error = hide_number(in, from, to, true);
 	if (error) {
@@ -259,7 +258,7 @@ void negotiate_offer(struct plan *plan, struct call *c, struct neg_in *in)
 		struct leg *lf = side_leg(in->keys, from, i), *lt = side_leg(in->keys, to, i);
 
 		if (!lf || !lt) {
-			plan_fail(plan, "Out of memory", STR_NONE);
+			plan_fail(plan, NGE_NOMEM, STR_NONE);
 			return;
 		}
 		neg_set_kind(lf, m);

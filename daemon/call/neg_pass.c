@@ -92,7 +92,7 @@ static void half_way(struct plan *plan, struct leg *from, struct leg *to, const 
 	struct our_key *ours = crypto_answer(to, line, in);
 
 	if (!ours) {
-		plan_fail(plan, "Out of memory", plan_media_name(in->p, i, "keys"));
+		plan_fail(plan, NGE_NOMEM, plan_media_name(in->p, i, "keys"));
 		return;
 	}
 	refuse(plan, in, i, "the answerer's key is in use (this way only)");
@@ -126,7 +126,7 @@ void pass_answer(struct plan *plan, struct leg *from, struct leg *to, bool paire
 	while (offered && at < n && line[at].tag != offered->tag)
 		at++;
 	if (!offered || at == n) {
-		plan_fail(plan, text ? "No usable crypto line in answer" : "Out of memory",
+		plan_fail(plan, text ? NGE_CRYPTO_LINE : NGE_NOMEM,
 			plan_media_name(in->p, i, "it was offered to be passed through"));
 		goto out;
 	}

@@ -75,7 +75,7 @@ bool raw_fits(struct plan *plan, const struct leg *offerer, const struct sdp_med
 
 	if (sdp_proto_is_rtp(offered) ? sdp_proto_is_rtp(m->proto) : offered == m->proto)
 		return true;
-	plan_fail(plan, "Answer does not fit the offer",
+	plan_fail(plan, NGE_MISFIT,
 		pool_printf(in->p, "media %u: " STR_FMT " as the answer to %s", (unsigned)i + 1,
 			STR_ARG(m->proto_text), text_of(offered)));
 	return false;

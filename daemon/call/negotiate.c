@@ -45,9 +45,9 @@ bool plan_init(struct plan *plan, struct neg_in *in)
 	plan->media = pool_alloc(in->p, SDP_MAX_MEDIA * sizeof(*plan->media)); /* see hide.c */
 	neg_unsupported(plan, in);
 	if (!plan->media)
-		plan_fail(plan, "Out of memory", STR_NONE);
+		plan_fail(plan, NGE_NOMEM, STR_NONE);
 	else if (!in->locals_n)
-		plan_fail(plan, "No interface", STR_NONE);
+		plan_fail(plan, NGE_INTERFACE, STR_NONE);
 	return !plan->error;
 }
 

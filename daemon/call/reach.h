@@ -53,7 +53,7 @@ enum reach_verdict {
 };
 const char *reach_text(enum reach_verdict v);
 /* The error-reason of a request that names a forbidden address; the line and the text follow it. */
-#define REACH_ERROR "Media address is not allowed"
+#define REACH_ERROR NGE_MEDIA_ADDRESS
 
 /* Address and port. OK, NOWHERE, or why media may not go there; never OWN_CALL and those behind it, which calls find out
  * (call/links.h). OWN: also of a media port of ours. An IPv4 address inside an IPv6 one is judged as the IPv4 address: mapped,

@@ -14,13 +14,13 @@ static const char *record_error(int err)
 {
 	switch (err) {
 	case -EINVAL:
-		return "Recording file is not a plain file name";
+		return NGE_RECORDING_NAME;
 	case -ENOSPC:
-		return "Too many recordings";
+		return NGE_RECORDINGS;
 	case -EAGAIN:
-		return "Recorder is busy";
+		return NGE_RECORDER;
 	default:
-		return "Recording cannot be started";
+		return NGE_RECORDING;
 	}
 }
 
@@ -38,14 +38,14 @@ static const char *record_open(struct calls *c, struct pool *p, struct call *nex
 	int err;
 
 	if (r->metadata.len && str_replace(&next->metadata, r->metadata))
-		return "Out of memory";
+		return NGE_NOMEM;
 	err = c->rec->ops->start(c->rec->arg, &start, &next->tap, path);
 	if (err)
 		return record_error(err);
 	next->tap_parts = 0;
 	if (str_replace(&next->tap_path, str_from(path))) {
 		c->rec->ops->stop(c->rec->arg, next->tap, true);
-		return "Out of memory";
+		return NGE_NOMEM;
 	}
 	return NULL;
 }
@@ -114,13 +114,12 @@ void calls_record(struct calls *c, struct pool *p, const struct ng_request *r,
 
 	*out = (struct call_reply){0};
 	if (!call || !c->rec) {
-		out->error = call ? "Recording is off: xcipherd was started without --recording-dir"
-				  : "Unknown call-id";
+		out->error = call ? NGE_RECORDING_OFF : NGE_UNKNOWN_CALL;
 		return;
 	}
 	next = call_clone(&c->keys, call);
 	if (!next) {
-		out->error = "Out of memory";
+		out->error = NGE_NOMEM;
 		return;
 	}
 	out->error = record_mark(next, r, &what);

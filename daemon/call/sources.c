@@ -191,7 +191,7 @@ struct str listen_body(
 	struct str out = STR_NONE;
 	struct sbuf b;
 
-	*error = slots ? "No matching participant in the call" : "Out of memory";
+	*error = slots ? NGE_PARTICIPANT : NGE_NOMEM;
 	if (!slots || !sources_find(slots, p, c, r))
 		return out;
 	sbuf_init(&b, SDP_MAX_LEN);

@@ -46,9 +46,9 @@ const char *record_mark(struct call *c, const struct ng_request *r, enum call_re
 	uint8_t side = by_tag ? call_side_by_tag(c, r->from_tag) : side_by_label(c, r->label);
 
 	if (*what != CALL_RECORD_START && !c->tap)
-		return "The call is not being recorded";
+		return NGE_NOT_RECORDED;
 	if (!all && side == SIDE_NONE)
-		return "No matching participant in the call";
+		return NGE_PARTICIPANT;
 	if (*what == CALL_RECORD_START) {
 		c->tap_paused = false;
 		if (all)

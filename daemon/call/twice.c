@@ -77,7 +77,7 @@ const char *twice_fits(const struct side *to, uint32_t count)
 {
 	if (!to->doubled || m_lines(to, count) <= SDP_MAX_MEDIA)
 		return NULL;
-	return "Too many m= lines: OSRTP=offer-legacy writes each twice";
+	return NGE_TWICE;
 }
 
 bool twice_offer(

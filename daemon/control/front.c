@@ -201,9 +201,7 @@ static int execute(struct ng_front *f, const struct endpoint *from, const struct
 	sbuf_str(reply, STR(" "));
 	if (frame_err)
 		handler_reject(f->handler, pool, frame->encoding,
-			frame_err == -ENODATA ? "Invalid data (no payload)"
-					      : "Invalid NG data format",
-			reply);
+			frame_err == -ENODATA ? NGE_NO_PAYLOAD : NGE_BAD_FRAME, reply);
 	else
 		again = handler_request(
 			f->handler, pool, from, frame->body, frame->encoding, now_ns, reply);
@@ -316,9 +314,9 @@ int ng_front_plain(struct ng_front *f, struct str body, uint64_t now_ns, struct 
 		return err;
 	body = str_trim(body);
 	if (body.len == 0)
-		handler_reject(f->handler, pool, NG_JSON, "Invalid data (no payload)", reply);
+		handler_reject(f->handler, pool, NG_JSON, NGE_NO_PAYLOAD, reply);
 	else if (body.s[0] != 'd' && body.s[0] != '{')
-		handler_reject(f->handler, pool, NG_JSON, "Invalid NG data format", reply);
+		handler_reject(f->handler, pool, NG_JSON, NGE_BAD_FRAME, reply);
 	else
 		(void)handler_request(f->handler, pool, NULL, body,
 			body.s[0] == '{' ? NG_JSON : NG_BENCODE, now_ns, reply);

@@ -12,8 +12,8 @@
 
 #define LOG_EVERY_NS NS_PER_SEC
 
-#define REASON_LIMIT "Parallel session limit reached"
-#define REASON_PORTS "Ran out of ports"
+#define REASON_LIMIT NGE_SESSIONS
+#define REASON_PORTS NGE_PORTS
 
 int handler_create(
 	struct handler **out, struct calls *calls, struct stats_source stats, uint64_t mono_ns)
@@ -113,25 +113,25 @@ static void run(struct job *j, const struct endpoint *from, struct str body, enu
 	err = enc == NG_JSON ? json_parse(&msg, j->p, body, &pos)
 			     : bencode_parse(&msg, j->p, body, &pos);
 	if (err) {
-		j->reply.error = err == -ENOMEM ? "Out of memory"
-			: enc == NG_JSON        ? "Could not decode JSON dictionary"
-						: "Could not decode bencode dictionary";
+		j->reply.error = err == -ENOMEM ? NGE_NOMEM
+			: enc == NG_JSON        ? NGE_BAD_JSON
+						: NGE_BAD_BENCODE;
 		if (err == -EBADMSG)
 			j->reply.detail = pool_printf(j->p, "at byte %zu", pos);
 		return;
 	}
 	err = ng_request_parse_with(&j->r, j->p, msg, j->h->templates);
 	if (err) {
-		j->reply.error = err == -ENOKEY ? "Dictionary contains no key \"command\""
+		j->reply.error = err == -ENOKEY ? NGE_NO_COMMAND
 			: err == -EOPNOTSUPP    ? handler_unknown(j->r.command_text)
-						: "Out of memory";
+						: NGE_NOMEM;
 		return;
 	}
 	if (from)
 		j->r.from = *from;
 	control = ng_request_control(&j->r);
 	if (control) {
-		j->reply.error = "Invalid value";
+		j->reply.error = NGE_BAD_VALUE;
 		j->reply.detail = pool_printf(j->p, "control character in %s", control);
 		return;
 	}

@@ -158,9 +158,9 @@ static void do_debug(struct job *j)
 	bool off = str_eq_nocase(j->r.state, STR("off"));
 
 	if (j->r.state.len && !off && !str_eq_nocase(j->r.state, STR("on")))
-		j->reply.error = "debug is on or off";
+		j->reply.error = NGE_DEBUG;
 	else if (!calls_set_debug(j->h->calls, j->r.call_id, !off))
-		j->reply.error = "Unknown call-id";
+		j->reply.error = NGE_UNKNOWN_CALL;
 	else
 		ngval_add_str(j->p, j->dict, STR("debug"), off ? STR("off") : STR("on"));
 }
@@ -169,8 +169,8 @@ static void do_operate(struct job *j)
 {
 	const struct handler *h = j->h;
 
-	j->reply.error = h->operate ? h->operate(h->operate_arg, &j->r, j->p, j->dict)
-				    : "Not supported here";
+	j->reply.error =
+		h->operate ? h->operate(h->operate_arg, &j->r, j->p, j->dict) : NGE_NOT_HERE;
 }
 
 static void do_statistics(struct job *j)
@@ -197,7 +197,7 @@ static void do_role(struct job *j)
 
 	j->reply.error = h->become
 		? h->become(h->become_arg, j->r.command == NG_ACTIVE, j->p, &j->reply.warning)
-		: "There is no Redis: set --redis";
+		: NGE_NO_REDIS;
 }
 
 static const struct command commands[NG_COMMAND_COUNT] = {
@@ -242,31 +242,31 @@ const struct command *handler_command(enum ng_command c)
 const char *handler_missing(const struct ng_request *r, uint32_t need)
 {
 	if (need & NEED_SDP && !r->sdp.len)
-		return "No SDP body in message";
+		return NGE_NO_SDP;
 	if (need & NEED_CALL_ID && !r->call_id.len)
-		return "No call-id in message";
+		return NGE_NO_CALL_ID;
 	if (need & NEED_FROM_TAG && !r->from_tag.len)
-		return "No from-tag in message";
+		return NGE_NO_FROM_TAG;
 	if (need & NEED_TO_TAG && !r->to_tag.len)
-		return "No to-tag in message";
+		return NGE_NO_TO_TAG;
 	return NULL;
 }
 
 /* Commands other relays know. Who operates the proxy must see at once whether the command was
  * misspelled, or this relay cannot do it. */
 static const struct handler_refusal refusals[] = {
-	{"play media", "Not supported: needs an audio codec, and this relay has none"},
-	{"stop media", "Not supported: needs an audio codec, and this relay has none"},
-	{"play DTMF", "Not supported: needs an audio codec, and this relay has none"},
-	{"transform", "Not supported: needs an audio codec, and this relay has none"},
-	{"inject start", "Not supported: needs an audio codec to mix, and this relay has none"},
-	{"inject stop", "Not supported: needs an audio codec to mix, and this relay has none"},
-	{"start forwarding", "Not supported: use start recording"},
-	{"stop forwarding", "Not supported: use stop recording"},
-	{"mesh", "Not supported: this relay does not join calls"},
-	{"create", "Not supported: this relay does not generate media"},
-	{"create answer", "Not supported: this relay does not generate media"},
-	{"cli", "Not supported: use xcipherctl"},
+	{"play media", NGE_CODEC},
+	{"stop media", NGE_CODEC},
+	{"play DTMF", NGE_CODEC},
+	{"transform", NGE_CODEC},
+	{"inject start", NGE_MIX},
+	{"inject stop", NGE_MIX},
+	{"start forwarding", NGE_START_FORWARDING},
+	{"stop forwarding", NGE_STOP_FORWARDING},
+	{"mesh", NGE_JOIN},
+	{"create", NGE_OWN_MEDIA},
+	{"create answer", NGE_OWN_MEDIA},
+	{"cli", NGE_CLI},
 };
 
 const struct handler_refusal *handler_refusals(size_t *n)
@@ -280,5 +280,5 @@ const char *handler_unknown(struct str command)
 	for (size_t i = 0; i < sizeof(refusals) / sizeof(refusals[0]); i++)
 		if (ng_spelled_like(command, str_from(refusals[i].command)))
 			return refusals[i].reason;
-	return "Unrecognized command";
+	return NGE_BAD_COMMAND;
 }

@@ -28,16 +28,14 @@ bool reply_fits(const struct sbuf *b, const struct ngval *tree, enum ng_encoding
 
 void reply_write_error(struct sbuf *b, size_t start, enum ng_encoding enc)
 {
-	bool too_long = b->err == -EMSGSIZE;
+	const char *why = b->err == -EMSGSIZE ? NGE_TOO_LONG : NGE_NOMEM;
 
 	b->err = 0;
 	b->len = start;
 	if (enc == NG_JSON)
-		sbuf_printf(b, "{\"result\":\"error\",\"error-reason\":\"%s\"}",
-			too_long ? REPLY_TOO_LONG : "Out of memory");
+		sbuf_printf(b, "{\"result\":\"error\",\"error-reason\":\"%s\"}", why);
 	else
-		sbuf_printf(b, "d6:result5:error12:error-reason%se",
-			too_long ? "17:" REPLY_TOO_LONG : "13:Out of memory");
+		sbuf_printf(b, "d6:result5:error12:error-reason%zu:%se", strlen(why), why);
 }
 
 #define DONE "done, but the reply is too long: the rest is omitted"

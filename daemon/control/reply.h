@@ -8,7 +8,6 @@
 #include "proto/ng.h"
 #include "proto/ngval.h"
 
-#define REPLY_TOO_LONG  "Reply is too long"
 #define REPLY_UNLIMITED (1u << 20) /* of a buffer without a limit, see sbuf.h */
 
 /* Appends to b. An error is left in b. */

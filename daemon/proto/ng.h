@@ -5,6 +5,7 @@
 #define PROTO_NG_H
 
 #include "base/endpoint.h"
+#include "proto/ng_errors.h"
 #include "proto/ngval.h"
 #include "proto/sdp_filter.h"
 #include "srtp/suite.h"
