@@ -257,6 +257,7 @@ const char *calls_explain(
 
 struct call_timeout { /* a call that ends because nothing came any more, or because it lasted too long */
 	struct str call_id;
+	bool others_live; /* a dialog ends, others with the same Call-ID continue */
 	struct endpoint
 		whom; /* of xmlrpc-callback, or else where its first request came from; may be unset */
 	struct str tag[CALL_TOLD_MAX]; /* of its parties; the first one's is the caller's */

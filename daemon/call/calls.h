@@ -50,6 +50,10 @@ int calls_put_in_force(
 /* Ends a call: releases its ports, streams, keys and recording, and frees it. now_ns: 0 = now. */
 void calls_end(struct calls *c, struct call *call, enum call_end why, uint64_t now_ns);
 
+/* Ends these sides of a call, a bit each (delete.c). The call is replaced. 0 or a negative errno; then all is as it was. */
+int calls_end_sides(
+	struct calls *c, struct pool *p, struct call *call, uint32_t sides, uint64_t now_ns);
+
 /* Reports the end of a call (closing.c), while its counters can still be read. */
 void closing_report(struct calls *c, const struct call *call, enum call_end why, uint64_t now_ns);
 /* Once a second: notes learned addresses and reports troubles (watch.c). */

@@ -3,6 +3,7 @@
  * where their packets go changes, by the kind of the m-lines (leg_peer()). A former peer has none until the next connect or offer.
  * Parties of two calls are not joined: a call's media are all one worker's, and the other call may be another's. */
 #include "call/calls.h"
+#include "call/lifetime.h"
 #include "call/negotiate.h"
 
 static bool can_speak(const struct side *s)
@@ -94,6 +95,8 @@ void calls_connect(struct calls *c, struct pool *p, const struct ng_request *r, 
 		call_free(&c->keys, next);
 		return;
 	}
+	lifetime_signalled(next->side[call_side_by_tag(next, r->from_tag)], now_ns);
+	lifetime_signalled(next->side[call_side_by_tag(next, r->to_tag)], now_ns);
 	out->warning = unmatched(p, next, r);
 	err = calls_put_in_force(c, p, call, next, now_ns);
 	if (err)

@@ -9,7 +9,7 @@
 /* A year: far beyond any call, and far from where nanoseconds since 1970 wrap (2554). */
 #define DELAY_MAX_S (365 * 86400ll)
 
-static int end_sides(
+int calls_end_sides(
 	struct calls *c, struct pool *p, struct call *call, uint32_t sides, uint64_t now_ns)
 {
 	struct call *next = call_clone(&c->keys, call);
@@ -57,7 +57,7 @@ void calls_delete(struct calls *c, struct pool *p, const struct ng_request *r, u
 	if (!ng_flag(r, NG_FLAG_FAST))
 		query_tree(c->relay, p, call, STR_NONE, STR_NONE, dict);
 	if (end == DIALOG_END_SIDES) {
-		int err = end_sides(c, p, call, sides, now_ns);
+		int err = calls_end_sides(c, p, call, sides, now_ns);
 
 		if (err)
 			calls_resource_error(out, err, false);
@@ -86,7 +86,7 @@ void calls_unlisten(struct calls *c, struct pool *p, const struct ng_request *r,
 		out->error = NGE_DIALOG;
 		return;
 	}
-	err = end_sides(c, p, call, 1u << side, now_ns);
+	err = calls_end_sides(c, p, call, 1u << side, now_ns);
 	if (err)
 		calls_resource_error(out, err, false);
 }

@@ -377,8 +377,7 @@ static enum dialog_end end_of(uint8_t *side, const struct call *c, const struct 
 	return did_not_get_it(c, from) ? DIALOG_END_SIDES : DIALOG_END_ALL;
 }
 
-/* Somebody outside these sides has media with somebody. */
-static bool others_live(const struct call *c, uint32_t sides)
+bool dialog_others_live(const struct call *c, uint32_t sides)
 {
 	for (uint32_t i = 0; i < c->sides; i++)
 		if (!(sides >> i & 1) && !c->side[i]->gone &&
@@ -398,7 +397,7 @@ enum dialog_end dialog_delete(uint32_t *sides, const struct call *c, const struc
 	if (end == DIALOG_END_NOTHING)
 		return end;
 	*sides = end == DIALOG_END_ALL ? dialog_sides(c, side) : 1u << side;
-	return end == DIALOG_END_ALL && !others_live(c, *sides) ? DIALOG_END_ALL : DIALOG_END_SIDES;
+	return end == DIALOG_END_ALL && !dialog_others_live(c, *sides) ? DIALOG_END_ALL : DIALOG_END_SIDES;
 }
 
 void dialog_end_sides(struct call *c, uint32_t sides)

@@ -67,6 +67,8 @@ void dialog_answered(struct call *c, const struct dialog *d, const struct ng_req
 
 /* Sides, a bit each: all that this side exchanges media with, directly or through others, and itself. */
 uint32_t dialog_sides(const struct call *c, uint8_t side);
+/* Somebody outside these sides has media with somebody. */
+bool dialog_others_live(const struct call *c, uint32_t sides);
 /* An offer that names no side of this call: it begins another dialog. */
 bool dialog_is_new(const struct call *c, const struct ng_request *r);
 

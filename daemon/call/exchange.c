@@ -6,6 +6,7 @@
 #include "base/secmem.h"
 #include "call/calls.h"
 #include "call/dialog.h"
+#include "call/lifetime.h"
 #include "call/negotiate.h"
 
 struct exchange { /* an offer or an answer on its way */
@@ -173,6 +174,24 @@ static void mark_emergency(const struct exchange *x, const struct plan *plan)
 	x->next->emergency |= on;
 }
 
+/* Of the two sides, or of the one that publishes or listens. A branch that waits with its answer tells
+ * nothing of the caller. */
+static void mark_signalled(const struct exchange *x, const struct plan *plan)
+{
+	struct side *from = x->next->side[plan->from], *to = x->next->side[plan->to];
+	bool early = x->r->sip_code >= 100 && x->r->sip_code < 200;
+	bool answer = x->kind == ANSWER || x->kind == PUBLISH;
+	bool both = (x->kind == OFFER || x->kind == ANSWER) && !from->parked;
+
+	lifetime_signalled(x->kind == LISTEN ? to : from, x->now_ns);
+	if (both)
+		lifetime_signalled(to, x->now_ns);
+	if (answer)
+		lifetime_answered(from, early);
+	if (answer && both)
+		lifetime_answered(to, early);
+}
+
 void calls_reply_room(struct calls *c, call_reply_fits *fits, void *arg)
 {
 	c->fits = fits;
@@ -211,6 +230,7 @@ static void change(struct exchange *x)
 		x->next->delete_ns = x->next->deleted_ns =
 			0; /* of the dialog that is to be deleted: negotiate_offer() */
 	mark_emergency(x, &plan);
+	mark_signalled(x, &plan);
 	err = apply_take(x->c->relay, x->prev, x->next);
 	if (err) {
 		call_free(&x->c->keys, x->next);

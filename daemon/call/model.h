@@ -137,6 +137,10 @@ struct side {                               /* one party */
 	/* dialog.h: its final answer came, so its peer stays; its media wait, because another has the peer's; joined by "connect". */
 	bool settled, parked, connected;
 	bool emergency; /* of its dialog, once said, for good */
+	/* lifetime.h: the first and the last request that took effect for it; its dialog was answered, so
+	 * far by provisional answers only */
+	uint64_t created_ns, signal_ns;
+	bool answered, early;
 	struct endpoint
 		source; /* where its offers came from by SIP, port 0; family 0 = not known */
 	bool has_local;
@@ -379,8 +383,8 @@ void circle_look(const struct relay *relay, struct call *c, uint64_t now_ns);
 /* Whether a request, or what was saved of one, may name this address. */
 bool told_allowed(
 	const struct call_nets *nets, const struct reach *reach, const struct endpoint *whom);
-/* What there is to tell; strings are the call's. */
-void told_write(struct call_timeout *out, const struct call *c);
+/* What there is to tell of the end of these sides, a bit each; strings are the call's. */
+void told_write(struct call_timeout *out, const struct call *c, uint32_t sides);
 
 /* --- What outlives us (save.c) ------------------------------------------------------------------------------------ */
 

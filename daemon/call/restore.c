@@ -83,6 +83,10 @@ static void to_our_clock(struct call *c, struct call_state *s, uint64_t now_ns, 
 	shift(&c->created_ns, by_ns);
 	shift(&c->signal_ns, by_ns);
 	shift(&c->delete_ns, by_ns);
+	for (uint32_t i = 0; i < c->sides; i++) {
+		shift(&c->side[i]->created_ns, by_ns);
+		shift(&c->side[i]->signal_ns, by_ns);
+	}
 	for (uint32_t i = 0; i < s->legs; i++)
 		for (int k = 0; k < 2; k++)
 			shift(&s->leg[i].counts[k].last_packet_ns, by_ns);

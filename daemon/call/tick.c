@@ -1,94 +1,116 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* What time does to calls: silence and unanswered offers end them, keys run out, a call under --debug tells how it goes. A run
  * looks at a bounded number of calls. */
+#include <stdio.h>
+
 #include "base/clock.h"
 #include "call/calls.h"
+#include "call/dialog.h"
+#include "call/lifetime.h"
 
 #define TRACE_NS (10 * NS_PER_SEC)
 #define TICK_MAX 4096u /* calls looked at per run */
+#define SCRATCH  (8u << 20)
 
-struct life {
-	uint64_t last_ns; /* anything authentic, or signalling */
-	bool held;        /* nobody both sends and receives */
+static const char *const texts[CALL_END_COUNT] = {
+#define X(id, name, text) text,
+	CALL_ENDS(X)
+#undef X
 };
 
-/* A packet that is stamped later than now came before the clock was set back, and calls_clock_set() has taken account of it. */
-#define AHEAD_NS (uint64_t) CLOCK_STEP_NS
-
-static struct life life_of(const struct calls *c, const struct call *call, uint64_t now_ns)
+static void count(struct calls *c, enum call_end why)
 {
-	struct life l = {.last_ns = call->signal_ns, .held = true};
-
-	/* Nobody can have sent to us while we were not there. */
-	if (call->resumed_ns > l.last_ns)
-		l.last_ns = call->resumed_ns;
-
-	for (uint32_t s = 0; s < call->sides; s++)
-		for (uint32_t i = 0; i < call->side[s]->legs; i++) {
-			const struct leg *leg = call->side[s]->leg[i];
-
-			if (!leg || !leg->has_port)
-				continue;
-			if (leg->active && call->side[s]->publisher && leg->dir != SDP_DIR_INACTIVE)
-				l.held = false;
-			if (leg->active) {
-				const struct leg *o = leg_peer(call, call->side[s], i);
-
-				if (o && o->active && leg->dir == SDP_DIR_SENDRECV &&
-					o->dir == SDP_DIR_SENDRECV)
-					l.held = false;
-			}
-			for (int k = 0; k < 2; k++) {
-				uint64_t heard_ns =
-					c->relay->ops->heard(c->relay->arg, call->worker,
-						k ? leg->port.rtcp_stream : leg->port.rtp_stream);
-
-				if (heard_ns > l.last_ns && heard_ns <= now_ns + AHEAD_NS)
-					l.last_ns = heard_ns;
-			}
-		}
-	return l;
+	c->counters.timeouts++;
+	c->counters.final_timeouts += why == CALL_END_FINAL_TIMEOUT;
+	c->counters.offer_timeouts += why == CALL_END_OFFER_TIMEOUT;
+	c->counters.silent_timeouts += why == CALL_END_SILENT_TIMEOUT;
 }
 
-static bool timed_out(
-	struct calls *c, const struct call *call, enum call_end *why, enum call_end is)
+static void end_all(struct calls *c, struct call *call, enum call_end why, uint64_t now_ns)
 {
 	struct call_timeout t;
 
-	*why = is;
-	c->counters.timeouts++;
+	count(c, why);
 	if (c->timeout) {
-		told_write(&t, call);
+		told_write(&t, call, UINT32_MAX);
 		c->timeout(c->timeout_arg, &t);
 	}
-	return true;
+	calls_end(c, call, why, now_ns);
 }
 
-static bool is_over(struct calls *c, const struct call *call, uint64_t now_ns, enum call_end *why)
+/* What is to be told of dialogs that end alone. Their strings are copied: the call is replaced before. */
+static struct call_timeout *told_before(
+	struct pool *p, const struct call *call, const struct lifetime_end *over, uint32_t n)
 {
-	uint64_t limit;
-	struct life l;
+	struct call_timeout *t = pool_alloc(p, n * sizeof(*t));
 
-	*why = CALL_END_DELETED;
-	if (call->delete_ns)
-		return now_ns >= call->delete_ns;
-	if (c->policy.final_timeout_ns && now_ns >= call->created_ns &&
-		now_ns - call->created_ns >= c->policy.final_timeout_ns) {
-		c->counters.final_timeouts++;
-		return timed_out(c, call, why, CALL_END_FINAL_TIMEOUT);
+	for (uint32_t i = 0; t && i < n; i++) {
+		told_write(&t[i], call, over[i].sides);
+		t[i].call_id = pool_strdup(p, t[i].call_id);
+		for (uint32_t k = 0; k < t[i].tags; k++)
+			t[i].tag[k] = pool_strdup(p, t[i].tag[k]);
 	}
-	l = life_of(c, call, now_ns);
-	limit = !call->answered ? c->policy.offer_timeout_ns
-		: l.held        ? c->policy.silent_timeout_ns
-				: c->policy.timeout_ns;
-	if (limit == 0 || now_ns < l.last_ns || now_ns - l.last_ns < limit)
-		return false;
-	c->counters.offer_timeouts += !call->answered;
-	c->counters.silent_timeouts += call->answered && l.held;
-	return timed_out(c, call, why,
-		!call->answered  ? CALL_END_OFFER_TIMEOUT
-			: l.held ? CALL_END_SILENT_TIMEOUT
-				 : CALL_END_TIMEOUT);
+	return pool_failed(p) ? NULL : t;
+}
+
+static void report_end(struct calls *c, struct str call_id, const struct lifetime_end *over,
+	const struct call_timeout *t, uint64_t now_ns)
+{
+	static const char rest[] = "other dialogs of the Call-ID continue";
+	struct call *call = call_table_find(&c->table, call_id);
+	struct str tag = t->tags ? t->tag[0] : STR_NONE;
+	char text[128];
+
+	snprintf(text, sizeof(text), "a dialog ended: %s; %s", texts[over->why], rest);
+	count(c, over->why);
+	if (call)
+		history_add(&call->history, now_ns, HISTORY_END, tag, "%s", text);
+	if (c->trouble)
+		c->trouble(c->trouble_arg,
+			&(struct call_trouble){.call_id = call_id,
+				.tag = tag,
+				.name = "dialog-ended",
+				.text = str_from(text)});
+	if (c->timeout && t->tags)
+		c->timeout(c->timeout_arg, t);
+}
+
+/* If the worker is busy, the next tick tries again. */
+static void end_some(struct calls *c, struct call *call, const struct lifetime_end *over,
+	uint32_t n, uint32_t sides, uint64_t now_ns)
+{
+	struct call_timeout *t;
+	struct pool *p;
+
+	if (pool_create(&p, SCRATCH))
+		return;
+	t = told_before(p, call, over, n);
+	if (t && calls_end_sides(c, p, call, sides, now_ns) == 0)
+		for (uint32_t i = 0; i < n; i++)
+			report_end(c, t[i].call_id, &over[i], &t[i], now_ns);
+	pool_destroy(p);
+}
+
+/* True: the call is not the same any more. */
+static bool end_over(struct calls *c, struct call *call, uint64_t now_ns)
+{
+	struct lifetime_end over[CALL_MAX_SIDES];
+	uint32_t n, sides = 0;
+
+	if (call->delete_ns) {
+		if (now_ns < call->delete_ns)
+			return false;
+		calls_end(c, call, CALL_END_DELETED, now_ns);
+		return true;
+	}
+	n = lifetime_over(over, &c->policy, c->relay, call, now_ns);
+	for (uint32_t i = 0; i < n; i++)
+		sides |= over[i].sides;
+	if (n && dialog_others_live(call, sides))
+		end_some(c, call, over, n, sides, now_ns);
+	else if (n)
+		end_all(c, call, over[0].why, now_ns);
+	return n != 0;
 }
 
 void calls_on_timeout(
@@ -241,6 +263,10 @@ void calls_clock_set(struct calls *c, uint64_t now_ns, int64_t step_ns)
 {
 	for (struct call *call = c->table.first; call; call = call->next) {
 		move(&call->signal_ns, step_ns);
+		for (uint32_t i = 0; i < call->sides; i++) {
+			move(&call->side[i]->signal_ns, step_ns);
+			move(&call->side[i]->created_ns, step_ns);
+		}
 		move(&call->delete_ns, step_ns);
 		move(&call->traced_ns, step_ns);
 		move(&call->save.written_ns, step_ns);
@@ -256,13 +282,9 @@ void calls_tick(struct calls *c, uint64_t now_ns)
 	while (n-- && c->table.first) {
 		struct call *call = c->cursor ? c->cursor : c->table.first;
 
-		enum call_end why;
-
 		c->cursor = call->next;
-		if (is_over(c, call, now_ns, &why)) {
-			calls_end(c, call, why, now_ns);
+		if (end_over(c, call, now_ns))
 			continue;
-		}
 		watch_call(c, call, now_ns);
 		pierce_again(c->relay, call, now_ns);
 		circle_look(c->relay, call, now_ns);

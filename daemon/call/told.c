@@ -58,7 +58,7 @@ static bool in_dialog(const struct side *s)
 	return !s->gone && !s->listener && !s->publisher && s->tag.len;
 }
 
-void told_write(struct call_timeout *out, const struct call *c)
+void told_write(struct call_timeout *out, const struct call *c, uint32_t sides)
 {
 	uint8_t at[CALL_MAX_SIDES];
 
@@ -66,6 +66,9 @@ void told_write(struct call_timeout *out, const struct call *c)
 		.call_id = c->id, .whom = c->told.family ? c->told : c->asked_from};
 	for (uint32_t i = 0; i < c->sides; i++) {
 		if (!in_dialog(c->side[i]))
+			continue;
+		out->others_live |= !(sides >> i & 1);
+		if (!(sides >> i & 1))
 			continue;
 		at[i] = (uint8_t)out->tags;
 		out->tag[out->tags++] = c->side[i]->tag;
@@ -76,6 +79,8 @@ void told_write(struct call_timeout *out, const struct call *c)
 		uint32_t first, last;
 
 		if (!in_dialog(c->side[i]) || o == SIDE_NONE || !in_dialog(c->side[o]))
+			continue;
+		if (!(sides >> i & 1) || !(sides >> o & 1))
 			continue;
 		first = i < o ? i : o;
 		last = i < o ? o : i;

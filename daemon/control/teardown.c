@@ -448,8 +448,9 @@ static void on_timeout(void *arg, const struct call_timeout *over)
 			enqueue(t, over, "dlg.terminate_dlg", param, ARRAY_LEN(param));
 		}
 		break;
-	default:
-		enqueue(t, over, "teardown", &over->call_id, 1);
+	default: /* it would end the other dialogs, too */
+		if (!over->others_live)
+			enqueue(t, over, "teardown", &over->call_id, 1);
 	}
 	pump(t);
 }

@@ -291,5 +291,33 @@ def test_who_was_left_out_by_connect_does_not_rule(net):
     finish(daemon)
 
 
+def silent_call_ends(net, daemon):
+    """A call is silent while a stranger's dialog with the same Call-ID has media. Tags of the Call-ID when the call
+    is over; None if this process or the daemon was too slow to keep the stranger's dialog alive."""
+    fork = Fork(net, daemon)
+    at_x = relay_port(fork.offer(fork.c, "x"))
+    at_y = relay_port(fork.answer(fork.c, "y", from_tag="x"))
+    end = last = time.monotonic()
+    tags = {"a"}
+    while "a" in tags and last < end + 60:
+        fork.c.send(at_x, b"mine")
+        fork.c.send(at_y, b"mine")
+        tags = set(fork.client.call("query", call_id=fork.id).get("tags", {}))
+        now = time.monotonic()
+        if now - last > 1:
+            return None
+        last = now
+        time.sleep(0.02)
+    return tags
+
+
+def test_media_of_a_stranger_keep_no_silent_call_alive(net):
+    daemon = relay.Xcipherd(net, "--engine=serial", "--workers=1", "--timeout=3").wait_ready()
+    tags = next((t for t in (silent_call_ends(net, daemon) for _ in range(10)) if t is not None), None)
+    assert tags == {"x", "y"}, (tags, daemon.text())
+    assert any(not daemon.client.call("list")["calls"] or time.sleep(0.02) for _ in range(3000))  # control
+    finish(daemon)
+
+
 for test in [f for n, f in list(globals().items()) if n.startswith("test_")]:
     test.terminals = TERMINALS
