@@ -311,16 +311,19 @@ const char *leg_keying(const struct leg *l, const uint64_t others[MEDIA_OTHERS_N
 {
 	if (l->rx.master.suite != SUITE_PLAIN)
 		return l->pass_rx ? "SDES end-to-end" : "SDES";
-	/* The last message of the agreement (RFC 6189 4.6): one of the two sends it. */
-	if (others[MEDIA_OTHER_ZRTP_DONE] || theirs[MEDIA_OTHER_ZRTP_DONE])
+	/* One of the two sends the last message of the agreement (RFC 6189 4.6). A party, or a stranger
+	 * with its address, can send it alone. */
+	if (others[MEDIA_OTHER_ZRTP] && theirs[MEDIA_OTHER_ZRTP] &&
+		(others[MEDIA_OTHER_ZRTP_DONE] || theirs[MEDIA_OTHER_ZRTP_DONE]))
 		return "ZRTP end-to-end";
 	if (others[MEDIA_OTHER_DTLS] && theirs[MEDIA_OTHER_DTLS])
 		return "DTLS end-to-end";
 	return "";
 }
 
-const char *leg_keying_now(const struct relay *relay, const struct call *c, const struct side *s,
-	const struct leg *l, const uint64_t others[MEDIA_OTHERS_N])
+/* Of the RTP stream of the leg's peer; none without a peer. */
+static void peer_others(uint64_t out[MEDIA_OTHERS_N], const struct relay *relay,
+	const struct call *c, const struct side *s, const struct leg *l)
 {
 	const struct side *peer = s->peer == SIDE_NONE ? NULL : c->side[s->peer];
 	struct relay_stats st = {0};
@@ -328,7 +331,28 @@ const char *leg_keying_now(const struct relay *relay, const struct call *c, cons
 	for (uint32_t i = 0; peer && i < s->legs && i < peer->legs; i++)
 		if (s->leg[i] == l && peer->leg[i] && peer->leg[i]->has_port)
 			leg_stats(relay, c, peer->leg[i], false, &st);
-	return leg_keying(l, others, st.others);
+	memcpy(out, st.others, sizeof(st.others));
+}
+
+const char *leg_keying_now(const struct relay *relay, const struct call *c, const struct side *s,
+	const struct leg *l, const uint64_t others[MEDIA_OTHERS_N])
+{
+	uint64_t theirs[MEDIA_OTHERS_N];
+
+	peer_others(theirs, relay, c, s, l);
+	return leg_keying(l, others, theirs);
+}
+
+bool leg_is_end_to_end(const struct relay *relay, const struct call *c, const struct side *s,
+	const struct leg *l, const uint64_t others[MEDIA_OTHERS_N])
+{
+	uint64_t theirs[MEDIA_OTHERS_N];
+	bool both = false;
+
+	peer_others(theirs, relay, c, s, l);
+	for (int i = 0; i < MEDIA_OTHERS_N; i++)
+		both |= others[i] && theirs[i];
+	return both;
 }
 
 const char *leg_suite(const struct leg *l, const struct sdes *s, const char *keying)

@@ -276,6 +276,9 @@ const char *leg_keying(const struct leg *l, const uint64_t others[MEDIA_OTHERS_N
 /* The same, with the counters of the leg in the call and of its peer's. */
 const char *leg_keying_now(const struct relay *relay, const struct call *c, const struct side *s,
 	const struct leg *l, const uint64_t others[MEDIA_OTHERS_N]);
+/* The terminals of a leg and of its peer have both sent packets of the same other protocol. */
+bool leg_is_end_to_end(const struct relay *relay, const struct call *c, const struct side *s,
+	const struct leg *l, const uint64_t others[MEDIA_OTHERS_N]);
 /* What protects a leg's media in the direction of s (rx or tx of the leg): a suite's name, "plain" for RTP in clear, "end-to-end" or
  * keying for keys that are the terminals' own, the transport of media that is not RTP. NULL: nothing is agreed on yet, or the media
  * was rejected. keying: leg_keying_now(). */

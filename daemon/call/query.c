@@ -153,16 +153,21 @@ static void add_drops(struct query *q, struct ngval *stream, const struct relay_
 	}
 }
 
-/* What the terminal and its peer said to each other besides RTP, and we passed on. */
-static void add_others(struct query *q, struct ngval *stream, const struct relay_stats *st)
+/* Packets of the terminal that are not RTP and that were relayed. One party alone cannot make a call
+ * look protected. */
+static void add_others(struct query *q, struct ngval *stream, const struct side *s,
+	const struct leg *l, const struct relay_stats *st)
 {
+	struct str name = leg_is_end_to_end(q->relay, q->c, s, l, st->others)
+		? STR("end-to-end")
+		: STR("offered by one side");
 	struct ngval *d = NULL;
 
 	for (int i = 0; i < MEDIA_OTHERS_N; i++) {
 		if (!st->others[i])
 			continue;
 		if (!d)
-			d = ngval_add_dict(q->p, stream, STR("end-to-end"));
+			d = ngval_add_dict(q->p, stream, name);
 		add_int(q, d, media_other_name((enum media_other)i), st->others[i]);
 	}
 }
@@ -209,7 +214,7 @@ static void add_stream(struct query *q, struct ngval *list, const struct side *s
 	x = ngval_add_dict(q->p, d, STR("stats_out"));
 	add_counts(q, x, st->packets_out, st->bytes_out, 0);
 	add_drops(q, d, st);
-	add_others(q, d, st);
+	add_others(q, d, s, l, st);
 	t->packets += st->packets;
 	t->bytes += st->bytes;
 	t->errors += st->errors;

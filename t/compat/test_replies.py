@@ -103,6 +103,10 @@ def test_query_counts_what_passes_end_to_end(relay, _name, packet, counts, keyin
     for x, y in ((a, b), (b, a)):
         x.sock.sendto(packet, x.to)
         assert y.sock.recv(2048) == packet
+        if x is a:
+            stream = media(call, "a")["streams"][0]
+            assert "end-to-end" not in stream and stream["offered by one side"] == counts, stream
+            assert "keying" not in media(call, "a"), media(call, "a")
     for tag in "ab":
         assert media(call, tag)["streams"][0]["end-to-end"] == counts, media(call, tag)
         assert media(call, tag).get("keying") == keying, media(call, tag)

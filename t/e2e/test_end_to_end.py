@@ -122,7 +122,7 @@ def test_keying_is_known_after_a_restart(net):
     daemon = start(net, *redis.daemon_options())
     a, b = Phone(net, "caller", "10.200.1.2"), Phone(net, "callee", "10.200.2.2")
     talk(daemon.client, a, b, "c")
-    assert passes(a, b, zrtp("Conf2ACK"))
+    assert passes(a, b, zrtp("Conf2ACK")) and passes(b, a, zrtp("Confirm2"))
     assert daemon.stop() == 0
     daemon = start(net, *redis.daemon_options())
     wait_for("the call", lambda: daemon.client.call("query", call_id="c")["result"] == "ok")
