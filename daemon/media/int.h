@@ -200,6 +200,8 @@ struct media_trial {
 	/* roc.c: rate limit of tests; how far ahead the last counter tried was, 0 = none */
 	struct roc_bucket roc;
 	uint8_t roc_at;
+	uint16_t roc_used;  /* tests in the second roc_second */
+	uint64_t roc_second;
 };
 
 /* What prepare knows of a job and complete needs. */
@@ -276,8 +278,10 @@ struct media {
 	/* How many derivations unauthenticated packets may still ask for: a bucket, filled by time. */
 	uint64_t derive_ns;
 	uint32_t derive_tokens;
-	/* Rate limit of tests of lost roll-over counters: likewise, and in trial per stream. */
-	struct roc_bucket roc;
+	/* Rate limit of tests of lost roll-over counters, shared by the streams that test: this second, and how
+	 * many streams test in it and did in the one before. */
+	uint64_t roc_second;
+	uint32_t roc_streams[2];
 	_Atomic uint64_t keys_warned, keys_expired;
 	_Atomic uint64_t drops[MEDIA_VERDICTS]; /* of all streams, and of none */
 	_Atomic uint64_t handovers[LEARN_CAUSE_N];

@@ -5,7 +5,8 @@
  * authentic one proves its index without any clock. The index never moves back, so no packet is accepted twice.
  *
  * A test costs one authentication. Only packets from the address that media are sent to are tested, at most STREAM_PER_SECOND
- * per stream and WORKER_PER_SECOND per worker: junk of one call leaves the other calls their tests. A search that runs out of
+ * per stream. When many streams test, each has an equal share of WORKER_PER_SECOND, and at least one test a second: junk in any
+ * number of streams leaves every other stream its tests. A search that runs out of
  * tests goes on with the next counter, so that junk between the packets delays it, but does not end it. Keys with a derivation
  * rate are not tested, because each epoch would have to be derived first. */
 #include "media/int.h"
@@ -14,7 +15,6 @@
 #define STREAM_PER_SECOND 16u
 #define STREAM_AT_ONCE    (2 * MEDIA_ROC_TRIES)
 #define WORKER_PER_SECOND 1024u
-#define WORKER_AT_ONCE    256u
 
 static void fill(struct roc_bucket *b, uint32_t per_second, uint32_t at_once, uint64_t now_ns)
 {
@@ -30,16 +30,33 @@ static void fill(struct roc_bucket *b, uint32_t per_second, uint32_t at_once, ui
 	b->tokens = add > at_once - b->tokens ? at_once : b->tokens + (uint32_t)add;
 }
 
+/* Tests that each stream may make in this second. */
+static uint32_t share_of(struct media *m, struct media_trial *t, uint64_t now_ns)
+{
+	uint64_t second = now_ns / 1000000000u + 1;
+	uint32_t streams;
+
+	if (m->roc_second != second) {
+		m->roc_streams[1] = m->roc_second + 1 == second ? m->roc_streams[0] : 0;
+		m->roc_streams[0] = 0;
+		m->roc_second = second;
+	}
+	if (t->roc_second != second) {
+		t->roc_second = second;
+		t->roc_used = 0;
+		m->roc_streams[0]++;
+	}
+	streams = m->roc_streams[m->roc_streams[1] > m->roc_streams[0]];
+	return streams < WORKER_PER_SECOND ? WORKER_PER_SECOND / streams : 1;
+}
+
 static bool may_try(struct media *m, struct media_trial *t, uint64_t now_ns)
 {
 	fill(&t->roc, STREAM_PER_SECOND, STREAM_AT_ONCE, now_ns);
-	if (t->roc.tokens == 0)
-		return false;
-	fill(&m->roc, WORKER_PER_SECOND, WORKER_AT_ONCE, now_ns);
-	if (m->roc.tokens == 0)
+	if (t->roc.tokens == 0 || t->roc_used >= share_of(m, t, now_ns))
 		return false;
 	t->roc.tokens--;
-	m->roc.tokens--;
+	t->roc_used++;
 	return true;
 }
 
