@@ -66,6 +66,7 @@ static void restart_learning(struct learn *l, struct learn_trials *t, bool other
 	bool other_address, bool known)
 {
 	*t = (struct learn_trials){.old = l->source,
+		.old_confirmed = l->confirmed,
 		.old_heard = !other_terminal && (known || l->confirmed),
 		.old_barred = other_terminal && other_address};
 	l->source = (struct endpoint){0};
@@ -78,9 +79,14 @@ void learn_signal(struct learn *l, struct learn_trials *t, const struct endpoint
 	bool known = named(&l->signalled), changed = !endpoint_eq(&l->signalled, signalled);
 
 	if (named(signalled)) {
+		/* Media before the answer came from the answer's address, possibly from another port. */
+		bool early = !known && l->source.family && endpoint_addr_eq(signalled, &l->source);
 		/* While SDP named no address (hold), anybody was as good as the terminal: only a source that proved it stays. */
-		bool kept = l->confirmed && !l->tentative &&
-			(is_source(l, signalled) || !changed || (!known && l->proved));
+		bool kept = !l->tentative &&
+			(early ||
+				(l->confirmed &&
+					(is_source(l, signalled) || !changed ||
+						(!known && l->proved))));
 
 		l->signalled = *signalled;
 		if (restart || (changed && !kept))
@@ -262,6 +268,14 @@ static bool is_from_before(
 		learn_rank_of(&l->signalled, s->src) < LEARN_EXACT;
 }
 
+/* A source that SDP does not name takes the place of the one that was confirmed before signalling. */
+static bool displaces_old(
+	const struct learn *l, const struct learn_trials *t, const struct learn_seen *s)
+{
+	return t->old_confirmed && !endpoint_eq(&t->old, s->src) &&
+		learn_rank_of(&l->signalled, s->src) < LEARN_EXACT;
+}
+
 static void follow(struct learn *l, struct learn_trials *t, const struct media_stream_cfg *cfg,
 	const struct learn_seen *s, struct learn_result *r)
 {
@@ -274,6 +288,11 @@ static void follow(struct learn *l, struct learn_trials *t, const struct media_s
 		r->cause = cause_of(l, t, cfg, s);
 		r->from = learn_rank_of(&l->signalled, &l->source);
 		r->to = learn_rank_of(&l->signalled, s->src);
+	} else if (displaces_old(l, t, s)) {
+		r->cause = LEARN_BY_SIGNALLED;
+		r->from = learn_rank_of(&l->signalled, &t->old);
+		r->to = learn_rank_of(&l->signalled, s->src);
+		t->old_confirmed = false; /* told once */
 	}
 	/* Anybody may forge one packet from the address in SDP. If no further packets follow, the
 	 * previous source is restored. */

@@ -33,7 +33,8 @@ enum learn_rank { LEARN_ANY, LEARN_SAME_ADDR, LEARN_EXACT };
 	X(BETTER, "better", "a source closer to the address in SDP") \
 	X(AUTHENTIC, "authentic", "the first authentic source")      \
 	X(HANDOVER, "handover", "media-handover allows it")          \
-	X(RESTORED, "restored", "the address in SDP sent stray packets")
+	X(RESTORED, "restored", "the address in SDP sent stray packets") \
+	X(SIGNALLED, "signalled", "after a change of SDP another source sent first")
 
 enum learn_cause {
 	LEARN_KEPT,
@@ -79,6 +80,7 @@ struct learn_trials {
 	struct endpoint old;
 	bool old_heard;  /* its packets are still relayed while no source is followed */
 	bool old_barred; /* another terminal's: not followed during this time */
+	bool old_confirmed; /* it was confirmed, and no other source was reported in its place */
 	struct learn_trial of[LEARN_TRIALS];
 };
 
@@ -106,8 +108,8 @@ const char *learn_cause_name(enum learn_cause cause);
 const char *learn_cause_text(enum learn_cause cause);
 enum learn_rank learn_rank_of(const struct endpoint *signalled, const struct endpoint *src);
 
-/* A new SDP was received. The same address, or none (hold), keeps the learned source. Another
- * address starts learning again, and so does restart (another terminal answered). The previous
+/* A new SDP was received. The same address, or none (hold), keeps the learned source. The first
+ * address keeps it if it has the same IP address: media before the answer. Another address starts learning again, and so does restart (another terminal answered). The previous
  * source may then be learned again, but only while no other source is followed: the terminal may
  * have changed its address in SDP without moving. */
 void learn_signal(struct learn *l, struct learn_trials *t, const struct endpoint *signalled,

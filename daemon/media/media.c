@@ -234,7 +234,8 @@ static int ctx_resume(struct media *m, const struct media_cmd *cmd)
 	return 0;
 }
 
-/* Who sent before is believed again, as if it had been learned by this stream. */
+/* Who sent before is believed again, as if it had been learned by this stream; before the answer also while it is not
+ * confirmed. Only authentication proves a source. */
 static int stream_resume(struct media *m, const struct media_cmd *cmd)
 {
 	struct media_stream *s;
@@ -243,9 +244,11 @@ static int stream_resume(struct media *m, const struct media_cmd *cmd)
 		return -EINVAL;
 	s = &m->stream[cmd->id];
 	s->learn.remote = cmd->stream_resume.remote;
-	if (cmd->stream_resume.confirmed) {
+	if (cmd->stream_resume.confirmed || s->cfg.early) {
 		s->learn.source = cmd->stream_resume.remote;
-		s->learn.confirmed = s->learn.proved = true;
+		s->learn.heard_ns = s->learn.since_ns;
+		s->learn.confirmed = cmd->stream_resume.confirmed;
+		s->learn.proved = media_proves(&m->ctx[s->cfg.ctx].rx, !s->cfg.rtp);
 	}
 	s->learn.dev = 0;
 	media_learned(m, cmd->id);

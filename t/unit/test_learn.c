@@ -482,6 +482,46 @@ static void what_came_before_the_first_address_stays_only_if_authentic_or_there(
 	}
 }
 
+/* Early media: the answer names the address for the first time. */
+static void early_media_from_the_answers_address_go_on(void **state)
+{
+	static const struct {
+		struct media_stream_cfg cfg;
+		const char *src, *remote;
+		uint32_t early, how, heard; /* packets before; signalling; of 5 afterwards */
+		bool confirmed;             /* right after the answer */
+	} T[] = {
+		{MODE(DELAYED), SDP, SDP, 9, 0, 5, false},
+		{MODE(DELAYED), PORT, PORT, 9, 0, 5, false},
+		{MODE(HEURISTIC), PORT, PORT, 9, 0, 5, false},
+		{MODE(IMMEDIATE), PORT, PORT, 9, 0, 5, true},
+		{MODE(DELAYED), PORT, PORT, 200, 0, 5, true},
+		{MODE(DELAYED), PORT, SDP, 4, 0, 1, false},
+		{MODE(DELAYED), PORT, SDP, 9, RESTART, 0, false},
+		{MODE(DELAYED), NAT, SDP, 9, 0, 1, false},
+		{ASYM(DELAYED), PORT, SDP, 9, 0, 5, false},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(T); i++) {
+		struct stage s = {.now = T0};
+		struct endpoint none = {0}, want = at(T[i].remote);
+		uint32_t heard;
+
+		learn_signal(&s.l, &s.t, &none, false, s.now);
+		take(&s, &T[i].cfg, &(struct step){T[i].src, T[i].early, 20, 0});
+		take(&s, &T[i].cfg, &(struct step){SDP, 0, 0, T[i].how});
+		if (!endpoint_eq(&s.l.remote, &want) || s.l.confirmed != T[i].confirmed)
+			fail_msg("%zu: port %u, confirmed %d", i, s.l.remote.port, s.l.confirmed);
+		heard = take(&s, &T[i].cfg, &(struct step){T[i].src, 5, 20, 0});
+		if (heard != T[i].heard)
+			fail_msg("%zu: heard %u", i, heard);
+		/* The exact address takes over at once. */
+		assert_int_equal(take(&s, &T[i].cfg, &(struct step){SDP, 1, 20, 0}), 1);
+		assert_true(learn_rank_of(&s.l.signalled, &s.l.source) == LEARN_EXACT);
+	}
+}
+
 /* The terminal moved, and its last packets led its own new address on. */
 static void a_source_from_before_that_falls_silent_is_left(void **state)
 {
@@ -522,6 +562,15 @@ static void a_handover_tells_its_cause(void **state)
 		{MODE(IMMEDIATE), {{NAT, 5, 20, 0}, {SDP, 1, 20, 0}, {NAT, 20, 20, 0}},
 			LEARN_BY_RESTORED},
 		{MODE(DELAYED), {{NAT, 5, 20, 0}, {SDP, 1, 20, 0}}, LEARN_KEPT},
+		/* After a re-INVITE with another address */
+		{MODE(IMMEDIATE), {{NAT, 5, 20, 0}, {NEW, 0, 0, 0}, {ELSE, 5, 20, 0}},
+			LEARN_BY_SIGNALLED},
+		{MODE(DELAYED), {{NAT, 400, 10, 0}, {NEW, 0, 0, 0}, {ELSE, 400, 20, 0}},
+			LEARN_BY_SIGNALLED},
+		{MODE(IMMEDIATE), {{NAT, 5, 20, 0}, {NEW, 0, 0, 0}, {NEW, 5, 20, 0}}, LEARN_KEPT},
+		{MODE(IMMEDIATE), {{NAT, 5, 20, 0}, {NEW, 0, 0, 0}, {NAT, 400, 20, 0}},
+			LEARN_KEPT},
+		{MODE(DELAYED), {{NAT, 5, 20, 0}, {NEW, 0, 0, 0}, {ELSE, 5, 20, 0}}, LEARN_KEPT},
 	};
 
 	(void)state;
@@ -597,6 +646,7 @@ int main(void)
 		cmocka_unit_test(port_0_in_sdp_names_no_source),
 		cmocka_unit_test(
 			what_came_before_the_first_address_stays_only_if_authentic_or_there),
+		cmocka_unit_test(early_media_from_the_answers_address_go_on),
 		cmocka_unit_test(a_source_from_before_that_falls_silent_is_left),
 		cmocka_unit_test(a_handover_tells_its_cause),
 		cmocka_unit_test(an_ordinary_stream_passes),

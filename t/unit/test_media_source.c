@@ -155,6 +155,42 @@ static void after_a_restart_the_terminal_is_known(void **state)
 	rig_free(r);
 }
 
+/* A callee that sent before its answer, and the answer from the same address or from another one. */
+static void after_a_restart_early_media_go_on(void **state)
+{
+	static const struct {
+		const char *src;
+		bool confirmed;
+		uint16_t remote; /* after the answer */
+	} T[] = {{"192.0.2.1:4001", false, 4001}, {"192.0.2.1:4001", true, 4001},
+		{THIEF, false, 4000}, {THIEF, true, 4000}};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(T); i++) {
+		struct rig *r = rig_new(SUITE_PLAIN, SUITE_PLAIN, 0);
+		struct media_cmd gone = {.type = MEDIA_STREAM_DEL, .id = A};
+		struct media_cmd set = rig_stream_cmd(A, PORT_A, 0, B, B_RTCP, "192.0.2.1:4000");
+		struct media_cmd back = {.type = MEDIA_STREAM_RESUME,
+			.id = A,
+			.stream_resume = {.confirmed = T[i].confirmed}};
+		struct media_cmd answer = set;
+
+		set.stream.early = set.stream.rtp = answer.stream.rtp = true;
+		set.stream.strict_source = answer.stream.strict_source = true;
+		set.stream.learning = answer.stream.learning = MEDIA_LEARN_DELAYED;
+		set.stream.remote = (struct endpoint){0};
+		set.now_ns = answer.now_ns = 1;
+		assert_int_equal(endpoint_parse(&back.stream_resume.remote, str_from(T[i].src)), 0);
+		assert_int_equal(media_command(r->m, &gone), 0);
+		assert_int_equal(media_command(r->m, &set), 0);
+		assert_int_equal(media_command(r->m, &back), 0);
+		assert_int_equal(from(r, T[i].src, 1), MEDIA_SENT);
+		assert_int_equal(media_command(r->m, &answer), 0);
+		assert_int_equal(remote_port(r, A), T[i].remote);
+		rig_free(r);
+	}
+}
+
 static enum media_verdict rtcp_from(struct rig *r, const char *src, uint32_t ssrc)
 {
 	uint8_t *p = rig_slot(r, B_RTCP, PORT_B_RTCP);
@@ -259,6 +295,7 @@ int main(void)
 		cmocka_unit_test(forged_srtp_takes_nothing_over),
 		cmocka_unit_test(authentic_packets_outrank_what_was_learned_without),
 		cmocka_unit_test(after_a_restart_the_terminal_is_known),
+		cmocka_unit_test(after_a_restart_early_media_go_on),
 		cmocka_unit_test(rtcp_comes_from_beside_rtp),
 		cmocka_unit_test(rtcp_is_not_learned_from_elsewhere_than_rtp),
 		cmocka_unit_test(rtcp_is_forgotten_when_rtp_comes_from_elsewhere),
