@@ -338,7 +338,7 @@ uint32_t leg_slots(const struct leg *l, uint32_t out[LEG_SLOTS_MAX]);
 
 /* --- Applying (apply.c) ----------------------------------------------------------------------------------------- */
 
-/* Takes what next wants and does not have. On error nothing of it is left. */
+/* Takes what next wants and does not have. On error nothing of it is left. -EDQUOT: the call would hold too many keys. */
 int apply_take(const struct relay *relay, const struct call *prev, struct call *next);
 /* Gives back what apply_take() took: what next holds and prev does not. */
 void apply_undo(const struct relay *relay, const struct call *prev, struct call *next);

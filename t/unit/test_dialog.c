@@ -523,6 +523,67 @@ static void ordinary_calls_leave_a_reserve(void **state)
 	talk_end(&t);
 }
 
+/* A crypto line with a key of its own. */
+static const char *crypto_line(
+	char *out, size_t len, unsigned tag, enum srtp_suite_id suite, int turn)
+{
+	const struct srtp_suite *s = srtp_suite_get(suite);
+	uint32_t n = s->key_len + s->salt_len, chars = (n * 4 + 2) / 3;
+	char key[128] = "";
+
+	memset(key, 'a' + turn % 26, chars);
+	key[0] = (char)('A' + turn / 26);
+	key[chars - 1] = 'w'; /* its unused bits are 0 */
+	for (uint32_t i = chars; i % 4; i++)
+		strcat(key, "=");
+	snprintf(out, len, "a=crypto:%u %s inline:%s\r\n", tag, s->name, key);
+	return out;
+}
+
+/* A terminal that answers with another key and suite each time. What the call holds stays within its bound; the
+ * answer that exceeds it changes nothing, and what was in force can be answered again. */
+static void a_call_holds_a_bounded_number_of_keys(void **state)
+{
+	unsigned tag[SUITE_COUNT], taken = 0, held = 0;
+	enum srtp_suite_id suite[SUITE_COUNT];
+	uint32_t n = 0;
+	struct ng_request r;
+	struct sdes line;
+	char text[256];
+	struct talk t;
+
+	(void)state;
+	talk_start(&t);
+	for (uint32_t s = SUITE_PLAIN + 1; s < SUITE_COUNT; s++) {
+		t.policy.sdes.offer[s - 1] = (uint8_t)s;
+		t.policy.sdes.accept |= 1u << s;
+	}
+	calls_set_policy(t.c, &t.policy);
+	crypto_line(text, sizeof(text), 1, SUITE_AES_CM_128_80, 300);
+	r = talk_request("a", "", talk_body(&t, "192.0.2.1", 4000, "RTP/SAVP", text));
+	talk_send(&t, &r, false);
+	assert_null(t.reply.error);
+	for (; talk_line(&t, 0, n, &line); n++) {
+		tag[n] = line.tag;
+		suite[n] = line.master.suite;
+	}
+	assert_true(n > 4);
+	for (int k = 0; k < 200; k++) {
+		crypto_line(text, sizeof(text), tag[k % n], suite[k % n], k);
+		talk_answer(&t, "a", "b", talk_body(&t, "192.0.2.2", 5000, "RTP/SAVP", text));
+		if (t.reply.error) {
+			assert_string_equal(t.reply.error, "Too many keys in call");
+			assert_int_equal(t.m->keys, held);
+		} else {
+			taken++;
+			held = t.m->keys;
+		}
+		assert_true(t.m->keys <= 2 * 4 + 8);
+	}
+	assert_true(taken > 8 && taken < 200);
+	talk_end(&t);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -540,6 +601,7 @@ int main(void)
 		cmocka_unit_test(a_good_line_beside_a_reflected_one_is_taken),
 		cmocka_unit_test(media_beyond_the_limit_have_port_0),
 		cmocka_unit_test(ordinary_calls_leave_a_reserve),
+		cmocka_unit_test(a_call_holds_a_bounded_number_of_keys),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

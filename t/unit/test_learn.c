@@ -568,8 +568,7 @@ static void a_handover_tells_its_cause(void **state)
 		{MODE(DELAYED), {{NAT, 400, 10, 0}, {NEW, 0, 0, 0}, {ELSE, 400, 20, 0}},
 			LEARN_BY_SIGNALLED},
 		{MODE(IMMEDIATE), {{NAT, 5, 20, 0}, {NEW, 0, 0, 0}, {NEW, 5, 20, 0}}, LEARN_KEPT},
-		{MODE(IMMEDIATE), {{NAT, 5, 20, 0}, {NEW, 0, 0, 0}, {NAT, 400, 20, 0}},
-			LEARN_KEPT},
+		{MODE(IMMEDIATE), {{NAT, 5, 20, 0}, {NEW, 0, 0, 0}, {NAT, 400, 20, 0}}, LEARN_KEPT},
 		{MODE(DELAYED), {{NAT, 5, 20, 0}, {NEW, 0, 0, 0}, {ELSE, 5, 20, 0}}, LEARN_KEPT},
 	};
 
