@@ -12,8 +12,7 @@
 #define DIFFER_LOG \
 	"redis: the clock of this machine is %lld s %s that of Redis: times of calls are converted; check NTP on both"
 
-/* [seconds, microseconds] since 1970. */
-static bool read_time(uint64_t *ns, const struct resp *reply)
+bool redis_read_time(uint64_t *ns, const struct resp *reply)
 {
 	uint64_t s, us;
 
@@ -53,7 +52,7 @@ static void on_time(void *arg, void *priv, const struct resp *reply)
 		r->clock.refused = true;
 		return;
 	}
-	if (!read_time(&ns, reply)) {
+	if (!redis_read_time(&ns, reply)) {
 		redis_link_fail(r->link, "its reply does not fit TIME");
 		return;
 	}

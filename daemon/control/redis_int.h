@@ -139,6 +139,8 @@ void redis_write_too_long(struct redis *r);
 /* redis_clock.c */
 /* Reads the clock of Redis, once a second at most. */
 void redis_clock_ask(struct redis *r);
+/* The reply to TIME, [seconds, microseconds] since 1970, in nanoseconds. False: it is not one, or later than the year 2100. */
+bool redis_read_time(uint64_t *ns, const struct resp *reply);
 
 /* redis_restore.c */
 void redis_scan_start(struct redis *r);
