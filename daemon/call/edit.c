@@ -151,6 +151,6 @@ struct str edit_write(struct plan *plan, struct call *next, const struct neg_in 
 	if (out.s && e.origin_version.s)
 		out = with_version(to, &e, out, in);
 	if (out.s && e.loop_id.s)
-		out = loop_mark(in->p, in->policy, out);
+		out = loop_mark(in->p, in->policy, in->r->call_id, out);
 	return out;
 }

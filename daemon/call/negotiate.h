@@ -73,9 +73,10 @@ struct str edit_write(
 /* The mark of loop-protect (loop.c): a place for it in a=xcipher, of as many digits. */
 #define LOOP_NO_MARK "00000000000000000000000000000000"
 /* A copy of an SDP of ours, with its mark in that place. s = NULL without memory. */
-struct str loop_mark(struct pool *p, const struct call_policy *policy, struct str body);
-/* Whether the SDP has our mark and is the one that it was made for. */
-bool loop_is_ours(const struct call_policy *policy, const struct sdp *sdp);
+struct str loop_mark(
+	struct pool *p, const struct call_policy *policy, struct str call_id, struct str body);
+/* Whether the SDP has our mark, and SDP and Call-ID are those that it was made for. */
+bool loop_is_ours(const struct call_policy *policy, struct str call_id, const struct sdp *sdp);
 
 /* Checks the addresses of a request and its SDP (reach_sdp.c). NULL, or the error-reason; *detail
  * then has the line and the cause. */

@@ -49,6 +49,14 @@ def test_a_mark_is_of_its_sdp_only(relay):
         assert told.profile == "RTP/SAVP" and told.address != "10.200.1.2"
 
 
+@compat("loops", LOOP)
+def test_a_mark_is_of_its_call_only(relay):
+    """A party of another call that copies a marked SDP is relayed like any other."""
+    told = relay.call().offer(sdp(audio()), **MARKED)
+    again = relay.call().offer(told["sdp"], **MARKED)
+    assert again["sdp"] != told["sdp"] and again.sdp.audio.port != told.sdp.audio.port
+
+
 @compat_each("loops", LOOP, [("m=audio ", "a=candidate:1 1 udp 1 10.200.1.2 4000 typ host\r\nm=audio "), ("a=sendrecv", "a=fingerprint:sha-1 AB"),
                              ("c=IN IP4 10.200.1.1", "c=IN IP4 10.200.1.2"), ("RTP/AVP 0 8", "RTP/AVP 8 0")])
 def test_a_changed_sdp_is_not_passed(relay, old, new):
