@@ -121,69 +121,104 @@ def circle(rig):
     return f"taken; the packet left {n} times" if n else "taken, but nothing was relayed"
 
 
-def reuse(rig, steps):
-    """Runs steps(rig, name, a, b, spoken, keys), where spoken(word) sends three packets with the same sequence numbers each time.
-    Counts indexes with two ciphertexts."""
-    a, b = pair(rig, far=SUITE)
-    name, there, _ = rig.call(a, b)
-    keys = {s: crypto.Key(s, k) for _, s, k in sdp.parse(there)[0].keys if s in (SUITE, OTHER)}
-    rig.tags = {s: t for t, s, _ in sdp.parse(there)[0].keys}
-    used, again = {}, 0
+def in_avp(text):
+    """Opportunistic SRTP: crypto lines in RTP/AVP (RFC 8643)."""
+    return text.replace("RTP/SAVP", "RTP/AVP")
 
-    def spoken(word, seqs=(501, 502, 503)):
-        for seq in seqs:
+
+def reuse(rig, steps, osrtp=False):
+    """Runs steps(rig, name, a, b, spoken, learn): spoken(word, first) sends three packets with sequence numbers from first, learn(SDP)
+    notes the relay's keys. Counts indexes with two ciphertexts under one key. Each packet is opened with the key, so the count is right
+    wherever the relay has the key from. Sequence numbers have no gap, because a gap may be a reason to drop packets."""
+    a, b = pair(rig, far=SUITE)
+    if osrtp:
+        name, there = "osrtp", rig.offer("osrtp", a.sdp(), OSRTP=["offer"], SDES=["pad"])
+        rig.told(b, there)
+        rig.told(a, rig.answer(name, in_avp(b.sdp())))
+    else:
+        name, there, _ = rig.call(a, b)
+    rig.tags = {s: t for t, s, _ in sdp.parse(there)[0].keys}
+    keys, used, again, opened = {}, {}, set(), {}
+
+    def learn(text):
+        for _, suite, material in sdp.parse(text)[0].keys:
+            if suite in (SUITE, OTHER):
+                keys.setdefault((suite, material), crypto.Key(suite, material))
+
+    def spoken(word, first=501):
+        for seq in range(first, first + 3):
             a.send(word * 10, seq=seq)
             time.sleep(0.005)
-    steps(rig, name, a, b, spoken, keys)
+        time.sleep(0.2)  # before the next change
+    learn(there)
+    rig.left()
+    steps(rig, name, a, b, spoken, learn)
     time.sleep(0.2)
-    opened = 0
     for p in rig.left():
-        for suite, key in keys.items():
-            if p.dst != b.ip or not key.open(p.data, 0):
+        for material, key in keys.items():
+            clear = p.dst == b.ip and key.open(p.data, 0)
+            if not clear:
                 continue
-            opened += 1
-            index = (suite, p.data[:12])
-            again += used.setdefault(index, p.data) != p.data
-    return f"{again} of 3 indexes were sent with a second plaintext ({opened} packets left)"
+            opened[material] = opened.get(material, 0) + 1
+            index = (material, p.data[:12])
+            if used.setdefault(index, p.data) != p.data:
+                again.add(index)
+    return (f"{len(again)} of 3 indexes were sent with a second plaintext "
+            f"({sum(opened.values())} packets left under {len(opened)} key{'s' * (len(opened) != 1)})")
 
 
 def three_answers(rig):
-    """6: one offer, three answers (key 1, key 2, key 1); the plain side repeats its sequence numbers after the third"""
-    def steps(rig, name, a, b, spoken, keys):
+    """6: one offer, three answers (phone 1 with key 1, phone 2 with key 2, phone 1 with key 1); after the third the plain side repeats three sequence numbers, then sends three new ones"""
+    def steps(rig, name, a, b, spoken, learn):
         spoken(b"one")
         first = (b.tag, b.suite, b.key)
         b.tag, b.suite, b.key = rig.tags[OTHER], OTHER, b"2" * 30
-        rig.answer(name, b.sdp())
-        spoken(b"two", (401, 402, 403))
+        rig.told(a, rig.answer(name, b.sdp(), to_tag="c"))
+        spoken(b"two", 504)
         b.tag, b.suite, b.key = first
-        rig.answer(name, b.sdp())
+        rig.told(a, rig.answer(name, b.sdp()))
         spoken(b"six")
+        spoken(b"new", 507)
     return reuse(rig, steps)
 
 
 def repeat(rig):
-    """6: the plain side repeats sequence numbers with other payloads"""
-    def steps(rig, name, a, b, spoken, keys):
+    """6: the plain side repeats three sequence numbers with other payloads"""
+    def steps(rig, name, a, b, spoken, learn):
         spoken(b"one")
         spoken(b"two")
     return reuse(rig, steps)
 
 
 def there_and_back(rig):
-    """6: SRTP to plain RTP to SRTP by re-INVITE, the same key again"""
-    def steps(rig, name, a, b, spoken, keys):
+    """6: one OSRTP offer, answered in SRTP by phone 1, in RTP by phone 2, in SRTP by phone 1; then the plain side repeats three sequence numbers, then sends three new ones"""
+    def steps(rig, name, a, b, spoken, learn):
+        spoken(b"one")
+        secure, b.suite = b.suite, None
+        rig.told(a, rig.answer(name, b.sdp(), to_tag="c"))
+        spoken(b"two", 504)
+        b.suite = secure
+        rig.told(a, rig.answer(name, in_avp(b.sdp())))
+        spoken(b"six")
+        spoken(b"new", 507)
+    return reuse(rig, steps, osrtp=True)
+
+
+def reinvited(rig):
+    """6: SRTP to plain RTP to SRTP by re-INVITE; then the plain side repeats three sequence numbers, then sends three new ones"""
+    def steps(rig, name, a, b, spoken, learn):
         spoken(b"one")
         secure, b.suite = b.suite, None
         rig.offer(name, a.sdp(), to_tag="b")
-        rig.answer(name, b.sdp())
-        a.send(b"clear", seq=499)
+        rig.told(a, rig.answer(name, b.sdp()))
+        spoken(b"clear", 504)
         b.suite = secure
         there = rig.offer(name, a.sdp(), to_tag="b", secure=True)
         rig.told(b, there)
-        new = next(k for _, s, k in sdp.parse(there)[0].keys if s == SUITE)
-        keys.setdefault(SUITE + " again", crypto.Key(SUITE, new)) if new != keys[SUITE].material else None
-        rig.answer(name, b.sdp())
+        learn(there)
+        rig.told(a, rig.answer(name, b.sdp()))
         spoken(b"two")
+        spoken(b"new", 507)
     return reuse(rig, steps)
 
 
@@ -311,5 +346,5 @@ def reflected(rig):
     return f"accepted; the caller received {count(a.got(), b'mine')} of its own 10 packets"
 
 
-ALL = [ng_by_loopback, ng_by_own_address, ng_by_rtcp, bleed, refresh, circle, three_answers, repeat, there_and_back, jump, jumps, many_lines,
+ALL = [ng_by_loopback, ng_by_own_address, ng_by_rtcp, bleed, refresh, circle, three_answers, repeat, there_and_back, reinvited, jump, jumps, many_lines,
        redirect, unknown_branch, hygiene, key_lines, reflected]
