@@ -397,7 +397,8 @@ enum dialog_end dialog_delete(uint32_t *sides, const struct call *c, const struc
 	if (end == DIALOG_END_NOTHING)
 		return end;
 	*sides = end == DIALOG_END_ALL ? dialog_sides(c, side) : 1u << side;
-	return end == DIALOG_END_ALL && !dialog_others_live(c, *sides) ? DIALOG_END_ALL : DIALOG_END_SIDES;
+	return end == DIALOG_END_ALL && !dialog_others_live(c, *sides) ? DIALOG_END_ALL
+								       : DIALOG_END_SIDES;
 }
 
 void dialog_end_sides(struct call *c, uint32_t sides)

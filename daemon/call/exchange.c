@@ -58,7 +58,8 @@ static bool is_allowed(struct exchange *x)
 /* A spiral: xcipher wrote this very SDP, so there is nothing to do. */
 static bool is_loop(const struct exchange *x)
 {
-	return ng_flag(x->r, NG_FLAG_LOOP_PROTECT) && loop_is_ours(&x->c->policy, x->r->call_id, x->sdp);
+	return ng_flag(x->r, NG_FLAG_LOOP_PROTECT) &&
+		loop_is_ours(&x->c->policy, x->r->call_id, x->sdp);
 }
 
 static bool copy_call(struct exchange *x)

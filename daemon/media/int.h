@@ -200,7 +200,7 @@ struct media_trial {
 	/* roc.c: rate limit of tests; how far ahead the last counter tried was, 0 = none */
 	struct roc_bucket roc;
 	uint8_t roc_at;
-	uint16_t roc_used;  /* tests in the second roc_second */
+	uint16_t roc_used; /* tests in the second roc_second */
 	uint64_t roc_second;
 };
 

@@ -28,11 +28,11 @@
 enum learn_rank { LEARN_ANY, LEARN_SAME_ADDR, LEARN_EXACT };
 
 /* Causes for the replacement of a confirmed source. */
-#define LEARN_CAUSES(X)                                              \
-	X(EXACT, "exact", "the address in SDP sends")                \
-	X(BETTER, "better", "a source closer to the address in SDP") \
-	X(AUTHENTIC, "authentic", "the first authentic source")      \
-	X(HANDOVER, "handover", "media-handover allows it")          \
+#define LEARN_CAUSES(X)                                                  \
+	X(EXACT, "exact", "the address in SDP sends")                    \
+	X(BETTER, "better", "a source closer to the address in SDP")     \
+	X(AUTHENTIC, "authentic", "the first authentic source")          \
+	X(HANDOVER, "handover", "media-handover allows it")              \
 	X(RESTORED, "restored", "the address in SDP sent stray packets") \
 	X(SIGNALLED, "signalled", "after a change of SDP another source sent first")
 
@@ -78,8 +78,8 @@ struct learn_trials {
 	/* Tentative: the confirmed source that was replaced. Otherwise the source from before signalling, for
 	 * LEARN_PERIOD_NS after it: every other source takes precedence over it. */
 	struct endpoint old;
-	bool old_heard;  /* its packets are still relayed while no source is followed */
-	bool old_barred; /* another terminal's: not followed during this time */
+	bool old_heard;     /* its packets are still relayed while no source is followed */
+	bool old_barred;    /* another terminal's: not followed during this time */
 	bool old_confirmed; /* it was confirmed, and no other source was reported in its place */
 	struct learn_trial of[LEARN_TRIALS];
 };
