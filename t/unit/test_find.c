@@ -186,7 +186,8 @@ static void only_rtp_in_clear_is_plain(void **state)
 {
 	static const char fax[] = "v=0\r\no=- 1 2 IN IP4 %s\r\ns=-\r\nc=IN IP4 %s\r\nt=0 0\r\n"
 				  "m=image %u udptl t38\r\n";
-	struct relay_stats zrtp = {.others[MEDIA_OTHER_ZRTP_DONE] = 1};
+	struct relay_stats zrtp = {
+		.others = {[MEDIA_OTHER_ZRTP] = 1, [MEDIA_OTHER_ZRTP_DONE] = 1}};
 	struct calls_look plain = {.limit = 9, .filter = STR("plain")};
 	struct ng_request r = talk_request("a", "", "");
 	char offer[400], answer[400];
@@ -200,6 +201,8 @@ static void only_rtp_in_clear_is_plain(void **state)
 	establish(&t, "zrtp", "");
 	assert_string_equal(list(&t, plain, &pages), "zrtp clear");
 	l = call_table_find(&t.c->table, STR("zrtp"))->side[0]->leg[0];
+	t.m->stats[l->port.rtp_stream] = &zrtp;
+	l = call_table_find(&t.c->table, STR("zrtp"))->side[1]->leg[0];
 	t.m->stats[l->port.rtp_stream] = &zrtp;
 	snprintf(offer, sizeof(offer), fax, "198.51.100.1", "198.51.100.1", 4000);
 	snprintf(answer, sizeof(answer), fax, "198.51.100.2", "198.51.100.2", 5000);
