@@ -186,8 +186,7 @@ static void only_rtp_in_clear_is_plain(void **state)
 {
 	static const char fax[] = "v=0\r\no=- 1 2 IN IP4 %s\r\ns=-\r\nc=IN IP4 %s\r\nt=0 0\r\n"
 				  "m=image %u udptl t38\r\n";
-	struct relay_stats zrtp = {
-		.others = {[MEDIA_OTHER_ZRTP] = 1, [MEDIA_OTHER_ZRTP_DONE] = 1}};
+	struct relay_stats zrtp = {.others = {[MEDIA_OTHER_ZRTP] = 1, [MEDIA_OTHER_ZRTP_DONE] = 1}};
 	struct calls_look plain = {.limit = 9, .filter = STR("plain")};
 	struct ng_request r = talk_request("a", "", "");
 	char offer[400], answer[400];
