@@ -31,7 +31,8 @@ listed=$(sed -n '/without touching a call: /,/change at once\./p' man/xcipherd.8
 # The reasons of ng errors, with what to do.
 sed -n 's/^\tX([A-Z_]*, "\(.*\)", \\$/.It Sy "\1"/p; s/^\t\t"\(.*\)").*/\1/p' daemon/proto/ng_errors.h |
 	sed "s/\\\\\"/\\\\(dq/g; s/'/\\\\(aq/g; s/--/\\\\-\\\\-/g" > "$1/ng-errors"
-[ -s "$1/ng-errors" ] && sed -n '/^These are the texts of error-reason/,/^\.El/p' man/xcipher-ng.7 | sed '1,/^\.Bl/d; $d' | diff - "$1/ng-errors" >&2 || {
+[ -s "$1/ng-errors" ] || exit 1
+sed -n '/^These are the texts of error-reason/,/^\.El/p' man/xcipher-ng.7 | sed '1,/^\.Bl/d; $d' | diff - "$1/ng-errors" >&2 || {
 	echo "daemon/proto/ng_errors.h and man/xcipher-ng.7 disagree" >&2
 	exit 1
 }

@@ -103,7 +103,7 @@ void calls_resource_error(struct call_reply *out, int err, bool is_new)
 		out->error = NGE_NOMEM;
 		break;
 	case -EDQUOT:
-		out->error = "Too many keys in call";
+		out->error = NGE_KEYS;
 		out->detail = STR("its former keys are kept, so that none is used twice");
 		break;
 	case -EADDRNOTAVAIL:
