@@ -60,8 +60,9 @@ struct daemon {
 	struct handler *handler;
 	struct ng_front *front;
 	struct ng_server *ng;
-	struct loop_timer *ng_waiting; /* executes waiting ng requests; NULL: none waits */
-	struct ng_tcp *ng_tcp;
+	struct loop_timer *ng_waiting;   /* executes waiting ng requests; NULL: none waits */
+	struct ng_tcp *ng_tcp, *ng_unix; /* NULL: not listened to */
+	struct handler_web web;
 	struct http *http;
 	struct homer *homer;
 	struct teardown *teardown;

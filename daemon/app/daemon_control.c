@@ -7,10 +7,12 @@
 
 #include "app/metrics.h"
 #include "app/preflight.h"
+#include "app/privileges.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/secmem.h"
 #include "base/secret_file.h"
+#include "control/listen.h"
 #include "media/learn.h"
 
 #define TROUBLES_PER_SECOND 20u
@@ -335,7 +337,7 @@ int daemon_control_start(struct daemon *d)
 	calls_on_handover(d->calls, handover_notice, NULL);
 	calls_on_end(d->calls, end_notice, d);
 	calls_on_trouble(d->calls, trouble_notice, d);
-	err = o->listen_http.family ? ended_create(&d->ended) : 0;
+	err = o->listen_http.family || o->listen_ng_unix[0] ? ended_create(&d->ended) : 0;
 	if (err)
 		return daemon_fail(d, err, "listen-http");
 	err = o->cdr_file[0] ? cdr_create(&d->cdr, o->cdr_file, d->err, sizeof(d->err)) : 0;
@@ -397,6 +399,7 @@ static void metrics(void *arg, struct sbuf *out)
 	struct metrics_input in = {.stats = &d->stats,
 		.handler = d->handler,
 		.tcp = d->ng_tcp,
+		.proxies = d->ng_unix,
 		.http = d->http,
 		.homer = d->homer,
 		.teardown = d->teardown};
@@ -443,6 +446,32 @@ static int teardown_start(struct daemon *d)
 	return err ? daemon_fail(d, err, "b2b-url") : 0;
 }
 
+/* The commands for xcipher-web are there for all who may speak ng. */
+static int ng_unix_start(struct daemon *d)
+{
+	struct ng_tcp_config cfg = {.path = d->o.listen_ng_unix, .group = LISTEN_NO_GROUP};
+	int err = 0;
+
+	if (!cfg.path[0])
+		return 0;
+	d->web = (struct handler_web){
+		.page = {.calls = d->calls,
+			.fill = page_statistics,
+			.history = page_trend,
+			.ended = d->ended,
+			.arg = d},
+		.metrics = metrics,
+		.arg = d,
+	};
+	handler_show(d->handler, &d->web);
+	if (d->o.ng_unix_group[0])
+		err = privileges_group(
+			"ng-unix-group", d->o.ng_unix_group, &cfg.group, d->err, sizeof(d->err));
+	if (!err)
+		err = ng_tcp_create(&d->ng_unix, d->loop, d->front, &cfg, d->err, sizeof(d->err));
+	return err ? daemon_fail(d, err, "listen-ng-unix") : 0;
+}
+
 int daemon_transports_start(struct daemon *d)
 {
 	struct ng_tcp_config tcp = {.listen = d->o.listen_tcp_ng};
@@ -465,6 +494,9 @@ int daemon_transports_start(struct daemon *d)
 		err = ng_tcp_create(&d->ng_tcp, d->loop, d->front, &tcp, d->err, sizeof(d->err));
 	if (err)
 		return daemon_fail(d, err, "listen-tcp-ng");
+	err = ng_unix_start(d);
+	if (err)
+		return err;
 	if (http.listen.family)
 		err = http_create(&d->http, d->loop, d->front, &http, d->err, sizeof(d->err));
 	if (err)

@@ -256,6 +256,7 @@ static void stop(struct daemon *d)
 	homer_stop(d->homer);
 	teardown_destroy(d->teardown);
 	ng_tcp_destroy(d->ng_tcp);
+	ng_tcp_destroy(d->ng_unix);
 	/* It says its last words over the loop; the calls stay there for whoever comes next. */
 	redis_destroy(d->redis);
 	host_stop(d->host);

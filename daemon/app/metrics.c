@@ -131,11 +131,14 @@ static void write_requests(const struct handler *h, struct sbuf *b)
 
 static void write_connections(const struct metrics_input *in, struct sbuf *b)
 {
-	if (!in->tcp && !in->http)
+	if (!in->tcp && !in->proxies && !in->http)
 		return;
 	metrics_family(b, "connections", GAUGE, "Open connections of clients.");
 	if (in->tcp)
 		metrics_u64(b, "connections", "transport=\"tcp\"", ng_tcp_connections(in->tcp));
+	if (in->proxies)
+		metrics_u64(
+			b, "connections", "transport=\"unix\"", ng_tcp_connections(in->proxies));
 	if (in->http)
 		metrics_u64(b, "connections", "transport=\"http\"", http_connections(in->http));
 }

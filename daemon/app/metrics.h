@@ -10,7 +10,7 @@ struct metrics_input {
 	const struct stats_input *stats;
 	const struct handler *handler;
 	/* Open connections; NULL: there is none of the kind. */
-	const struct ng_tcp *tcp;
+	const struct ng_tcp *tcp, *proxies;
 	const struct http *http;
 	const struct homer *homer;
 	const struct teardown *teardown;

@@ -30,6 +30,10 @@
 		"receives ng commands by HTTP POST and WebSocket; also serves metrics")             \
 	X("http-token-file", START, STRING, http_token_file, "", "FILE",                            \
 		"HTTP clients must know the token in its first line")                               \
+	X("listen-ng-unix", START, STRING, listen_ng_unix, "", "PATH",                              \
+		"Unix socket on which xcipher-web forwards ng commands; default: none")             \
+	X("ng-unix-group", START, STRING, ng_unix_group, "", "GROUP",                               \
+		"members of this group may connect to --listen-ng-unix; default: root only")        \
 	X("http-host", START, NAMES, http_hosts, "", "NAME,...",                                    \
 		"names that the HTTP server may be reached by, besides addresses and our own")      \
 	X("homer", START, LISTEN, homer, "off", "ADDR:PORT|off",                                    \
@@ -196,6 +200,7 @@ struct options {
 	struct option_device device[OPTION_DEVICES_MAX];
 	uint32_t devices; /* at least 1 */
 	uint32_t opencl_min[OPTION_DEVICES_MAX];
+	const char *listen_ng_unix, *ng_unix_group;
 	const char *http_token_file, *ng_key_file, *http_hosts, *b2b_url, *templates;
 	struct ng_templates ng_templates; /* of that section; strings are ours */
 	struct call_nets b2b_allow, media_allow, media_deny;

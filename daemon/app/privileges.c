@@ -84,10 +84,22 @@ static bool number(const char *text, unsigned long *out)
 	return text[0] >= '0' && text[0] <= '9' && !*end && *out < UINT32_MAX;
 }
 
+int privileges_group(const char *option, const char *group, gid_t *out, char *err, size_t err_len)
+{
+	const struct group *gr = getgrnam(group);
+	unsigned long n = 0;
+
+	if (!gr && !number(group, &n)) {
+		snprintf(err, err_len, "--%s=%s: unknown group", option, group);
+		return -ENOENT;
+	}
+	*out = gr ? gr->gr_gid : (gid_t)n;
+	return 0;
+}
+
 static int find(const char *user, const char *group, uid_t *uid, gid_t *gid, char *err, size_t len)
 {
 	const struct passwd *pw = getpwnam(user);
-	const struct group *gr = group[0] ? getgrnam(group) : NULL;
 	unsigned long n;
 
 	if (!pw && number(user, &n))
@@ -103,15 +115,7 @@ static int find(const char *user, const char *group, uid_t *uid, gid_t *gid, cha
 		snprintf(err, len, "--user=%s: unknown user", user);
 		return -ENOENT;
 	}
-	if (gr) {
-		*gid = gr->gr_gid;
-	} else if (group[0] && number(group, &n)) {
-		*gid = (gid_t)n;
-	} else if (group[0]) {
-		snprintf(err, len, "--group=%s: unknown group", group);
-		return -ENOENT;
-	}
-	return 0;
+	return group[0] ? privileges_group("group", group, gid, err, len) : 0;
 }
 
 /* Programs that we start (nft) inherit the ambient set. */

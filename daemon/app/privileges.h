@@ -7,6 +7,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 struct steer_ops;
 
@@ -19,6 +20,8 @@ uint64_t privileges_of(const struct steer_ops *ops);
  * -errno with err. */
 int privileges_prepare(
 	uint64_t keep, const char *user, const char *group, char *err, size_t err_len);
+/* The group of this name or number: 0, or -ENOENT with err, which names the option. */
+int privileges_group(const char *option, const char *group, gid_t *out, char *err, size_t err_len);
 /* Runs fn in a thread that has only the capabilities keep, and waits for it. Threads that libraries
  * create in fn inherit them. Returns fn's result or -errno. */
 int privileges_run(uint64_t keep, int (*fn)(void *arg), void *arg);

@@ -52,6 +52,11 @@ void handler_operator(struct handler *h, handler_operate_fn *operate, void *arg)
 	h->operate_arg = arg;
 }
 
+void handler_show(struct handler *h, const struct handler_web *web)
+{
+	h->web = web;
+}
+
 void handler_destroy(struct handler *h)
 {
 	free(h);

@@ -6,6 +6,7 @@
 
 #include "call/call.h"
 #include "control/drops.h"
+#include "control/page.h"
 
 #define HANDLER_POOL_LIMIT \
 	(16u << 20) /* memory for one request: a datagram of empty lists takes 3 MiB */
@@ -37,6 +38,16 @@ void handler_templates(struct handler *h, const struct ng_templates *templates);
 typedef const char *handler_operate_fn(
 	void *arg, const struct ng_request *r, struct pool *p, struct ngval *dict);
 void handler_operator(struct handler *h, handler_operate_fn *operate, void *arg);
+
+/* What "metrics", "page" and "page history" answer with. */
+struct handler_web {
+	struct page_source page;
+	/* Appends a text in Prometheus' format. */
+	void (*metrics)(void *arg, struct sbuf *out);
+	void *arg;
+};
+/* Outlives the handler. NULL: the three commands are refused. */
+void handler_show(struct handler *h, const struct handler_web *web);
 
 /* body: a dictionary in this encoding. The reply is appended in the same encoding; when it does
  * not fit reply's limit, an error reply that does is written instead. from: who asks, or NULL. now_ns: CLOCK_REALTIME.

@@ -173,6 +173,47 @@ static void do_operate(struct job *j)
 		h->operate ? h->operate(h->operate_arg, &j->r, j->p, j->dict) : NGE_NOT_HERE;
 }
 
+static bool is_shown(struct job *j)
+{
+	if (!j->h->web)
+		j->reply.error = "Not supported here: set --listen-ng-unix";
+	return j->h->web;
+}
+
+static void do_metrics(struct job *j)
+{
+	struct sbuf text;
+
+	if (!is_shown(j))
+		return;
+	sbuf_init(&text, 0);
+	j->h->web->metrics(j->h->web->arg, &text);
+	if (text.err)
+		j->reply.error = "Out of memory";
+	else
+		ngval_add_str(j->p, j->dict, STR("metrics"), pool_strdup(j->p, sbuf_view(&text)));
+	sbuf_fini(&text);
+}
+
+static void do_page(struct job *j)
+{
+	const struct page_look look = {.show = j->r.show,
+		.filter = j->r.find,
+		.sort = j->r.sort,
+		.after = j->r.after,
+		.ended = j->r.ended,
+		.call = j->r.call_id};
+
+	if (is_shown(j))
+		page_snapshot(&j->h->web->page, &look, j->p, j->now_ns, j->dict);
+}
+
+static void do_page_history(struct job *j)
+{
+	if (is_shown(j))
+		page_history(&j->h->web->page, j->p, j->dict);
+}
+
 static void do_statistics(struct job *j)
 {
 	struct ngval *dict = ngval_add_dict(j->p, j->dict, STR("statistics"));
@@ -217,6 +258,9 @@ static const struct command commands[NG_COMMAND_COUNT] = {
 	[NG_DRAIN] = {do_operate, CHANGES},
 	[NG_LOG_LEVEL] = {do_operate, CHANGES},
 	[NG_RELOAD] = {do_operate, CHANGES},
+	[NG_METRICS] = {do_metrics, 0},
+	[NG_PAGE] = {do_page, 0},
+	[NG_PAGE_HISTORY] = {do_page_history, 0},
 	[NG_PUBLISH] = {do_publish, NEED_SDP | CHANGES},
 	[NG_SUBSCRIBE_REQUEST] = {do_subscribe_request, NEED_CALL_ID | CHANGES},
 	[NG_SUBSCRIBE_ANSWER] = {do_subscribe_answer,

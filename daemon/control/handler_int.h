@@ -16,6 +16,7 @@ struct handler {
 	void *changed_arg;
 	handler_operate_fn *operate;
 	void *operate_arg;
+	const struct handler_web *web;
 	const struct ng_templates *templates;
 	uint64_t start_ns;                            /* CLOCK_MONOTONIC */
 	struct handler_count count[NG_COMMAND_COUNT]; /* [NG_NONE]: never became a command */

@@ -4,6 +4,7 @@
 #define CONTROL_HTTP_H
 
 #include "base/loop.h"
+#include "control/front.h"
 #include "control/page.h"
 
 struct http;

@@ -20,6 +20,97 @@ const struct web_file *http_page_file(struct str path)
 	return NULL;
 }
 
+static int write_and_free(struct pool *p, const struct ngval *tree, struct sbuf *out)
+{
+	int err = pool_failed(p) ? -ENOMEM : 0;
+
+	if (!err)
+		json_write(out, tree, false);
+	pool_destroy(p);
+	return err ? err : out->err;
+}
+
+/* --- What is looked at ------------------------------------------------------------------------------------------ */
+
+static void page_look_read(struct page_look *out, struct str text)
+{
+	out->show = str_cut(&text, '\n');
+	out->filter = str_cut(&text, '\n');
+	out->sort = str_cut(&text, '\n');
+	out->after = str_cut(&text, '\n');
+	out->ended = str_cut(&text, '\n');
+	out->call = text;
+}
+
+static size_t page_look_write(char *buf, size_t size, const struct page_look *look)
+{
+	const struct str field[] = {
+		look->show, look->filter, look->sort, look->after, look->ended, look->call};
+	size_t len = 0;
+
+	for (size_t i = 0; i < ARRAY_LEN(field); i++) {
+		bool last = i + 1 == ARRAY_LEN(field);
+
+		if (len + field[i].len + !last > size)
+			return 0;
+		if (!last && field[i].len && memchr(field[i].s, '\n', field[i].len))
+			return 0;
+		if (field[i].len)
+			memcpy(buf + len, field[i].s, field[i].len);
+		len += field[i].len;
+		if (!last)
+			buf[len++] = '\n';
+	}
+	return len;
+}
+
+/* --- Ending a call ---------------------------------------------------------------------------------------------- */
+
+static int page_end_call(struct ng_front *f, struct str call_id, uint64_t now_ns, struct sbuf *out)
+{
+	struct sbuf request, reply;
+	struct ngval *d;
+	struct pool *p;
+	int err = pool_create(&p, HANDLER_POOL_LIMIT);
+
+	if (err)
+		return err;
+	sbuf_init(&request, 0);
+	sbuf_init(&reply, 0);
+	d = ngval_dict(p);
+	ngval_add_str(p, d, STR("command"), STR("delete"));
+	ngval_add_str(p, d, STR("call-id"), call_id);
+	ngval_add_int(p, d, STR("delete delay"), 0);
+	ngval_add_str(p, d, STR("flags"), STR("fast"));
+	/* bencode: Call-IDs need not be UTF-8 */
+	bencode_write(&request, d);
+	err = request.err ? request.err : ng_front_plain(f, sbuf_view(&request), now_ns, &reply);
+	d = ngval_dict(p);
+	ngval_add_str(p, d, STR("ended"), call_id);
+	ngval_add_int(p, d, STR("ok"),
+		!err && reply.len && memmem(reply.p, reply.len, "6:result2:ok", 12) &&
+			!memmem(reply.p, reply.len, "7:warning", 9));
+	sbuf_fini(&request);
+	sbuf_fini(&reply);
+	return write_and_free(p, d, out);
+}
+
+static int snapshot(struct http_client *c, const struct page_look *look, struct sbuf *out)
+{
+	struct ngval *d;
+	struct pool *p;
+	int err = pool_create(&p, HANDLER_POOL_LIMIT);
+
+	if (err)
+		return err;
+	d = ngval_dict(p);
+	if (look)
+		page_snapshot(&c->http->cfg.page, look, p, clock_real_ns(), d);
+	else
+		page_history(&c->http->cfg.page, p, d);
+	return write_and_free(p, d, out);
+}
+
 static void say(struct http_client *c, const char *what)
 {
 	http_ws_send(c, WS_TEXT, str_from(what));
@@ -39,7 +130,7 @@ static void show(struct http_client *c)
 	v->shown_ns = clock_mono_ns();
 	sbuf_init(&out, HTTP_REPLY_MAX);
 	page_look_read(&look, (struct str){v->look, v->look_len});
-	if (page_snapshot(&c->http->cfg.page, &look, clock_real_ns(), &out) == 0)
+	if (snapshot(c, &look, &out) == 0)
 		http_ws_send(c, WS_TEXT, sbuf_view(&out));
 	sbuf_fini(&out);
 }
@@ -76,7 +167,7 @@ static void welcome(struct http_client *c)
 		c->http->token.set ? "{\"hello\":\"xcipher\",\"may end\":1}"
 				   : "{\"hello\":\"xcipher\",\"may end\":0}");
 	sbuf_init(&out, HTTP_REPLY_MAX);
-	if (page_history(&c->http->cfg.page, &out) == 0)
+	if (snapshot(c, NULL, &out) == 0)
 		http_ws_send(c, WS_TEXT, sbuf_view(&out));
 	sbuf_fini(&out);
 }

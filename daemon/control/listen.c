@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "control/listen_unix.h"
 
 #define BACKLOG      64
 #define ACCEPTS      16 /* per turn */
@@ -45,15 +46,22 @@ fail:
 	return err;
 }
 
-static int accept_one(int fd, struct endpoint *from)
+static int accept_one(const struct listener *l, struct endpoint *from)
 {
 	struct sockaddr_storage sa;
 	socklen_t len = sizeof(sa);
 	int on = 1, idle = 60, every = 15, count = 4;
-	int c = accept4(fd, (struct sockaddr *)&sa, &len, SOCK_NONBLOCK | SOCK_CLOEXEC);
+	int c = accept4(l->fd, (struct sockaddr *)&sa, &len, SOCK_NONBLOCK | SOCK_CLOEXEC);
 
 	if (c < 0)
 		return -errno;
+	if (l->cfg.path) {
+		*from = (struct endpoint){0};
+		if (listen_unix_admits(c, l->cfg.group))
+			return c;
+		close(c);
+		return -EPERM;
+	}
 	if (endpoint_from_sockaddr(from, &sa)) {
 		close(c);
 		return -EAFNOSUPPORT;
@@ -75,7 +83,7 @@ static void on_listener(void *arg, uint32_t events)
 
 	(void)events;
 	for (int i = 0; i < ACCEPTS; i++) {
-		int fd = accept_one(l->fd, &from);
+		int fd = accept_one(l, &from);
 
 		if (fd == -EMFILE || fd == -ENFILE || fd == -ENOMEM || fd == -ENOBUFS) {
 			l->paused = loop_io_change(l->io, 0) == 0;
@@ -86,6 +94,9 @@ static void on_listener(void *arg, uint32_t events)
 		}
 		if (fd == -EAGAIN)
 			return;
+		if (fd == -EPERM && log_limit_pass(&l->log_accept, now, LOG_EVERY_NS, &held))
+			log_warn("%s: connection refused: its user is not in the socket's group",
+				l->cfg.what);
 		if (fd < 0)
 			continue; /* it was gone before we came */
 		if (l->cfg.room(l->cfg.server, &from)) {
@@ -95,8 +106,8 @@ static void on_listener(void *arg, uint32_t events)
 		close(fd);
 		if (log_limit_pass(&l->log_full, now, LOG_EVERY_NS, &held))
 			log_warn("%s: connection from %s refused, %u are open%s", l->cfg.what,
-				endpoint_fmt(&from, text), *l->cfg.connections,
-				log_held((char[LOG_HELD]){0}, held));
+				l->cfg.path ? "a local program" : endpoint_fmt(&from, text),
+				*l->cfg.connections, log_held((char[LOG_HELD]){0}, held));
 	}
 }
 
@@ -106,7 +117,8 @@ int listener_start(struct listener *l, const struct listener_config *cfg, char *
 	int fd, ret;
 
 	*l = (struct listener){.cfg = *cfg};
-	fd = ret = open_listener(&l->local, &cfg->at);
+	fd = ret = cfg->path ? listen_unix_open(cfg->path, cfg->group)
+			     : open_listener(&l->local, &cfg->at);
 	if (fd >= 0) {
 		l->fd = fd;
 		ret = loop_io_add(cfg->loop, &l->io, fd, EPOLLIN, on_listener, l);
@@ -114,7 +126,7 @@ int listener_start(struct listener *l, const struct listener_config *cfg, char *
 	if (ret == 0)
 		return 0;
 	snprintf(err, err_len, "cannot listen for %s on %s: %s", cfg->what,
-		endpoint_fmt(&cfg->at, text), strerror(-ret));
+		cfg->path ? cfg->path : endpoint_fmt(&cfg->at, text), strerror(-ret));
 	if (fd >= 0)
 		close(fd);
 	*l = (struct listener){0};
@@ -133,5 +145,7 @@ void listener_stop(struct listener *l)
 		return;
 	loop_io_remove(l->io);
 	close(l->fd);
+	if (l->cfg.path)
+		unlink(l->cfg.path);
 	*l = (struct listener){0};
 }

@@ -1,16 +1,22 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The listening side of a TCP server, which ng over TCP and HTTP have in common: connections are taken a few at a time, refused where
- * the server has no room, and left waiting for a second when descriptors have run out. */
+/* The listening side of a server of streams, over TCP or a Unix socket: connections are taken a few at a time, refused where the
+ * server has no room, and left waiting for a second when descriptors have run out. */
 #ifndef CONTROL_LISTEN_H
 #define CONTROL_LISTEN_H
+
+#include <sys/types.h>
 
 #include "base/endpoint.h"
 #include "base/log.h"
 #include "base/loop.h"
 
+#define LISTEN_NO_GROUP ((gid_t)-1)
+
 struct listener_config {
 	struct loop *loop;
 	struct endpoint at; /* port 0: any */
+	const char *path;   /* of a Unix socket, instead of at; NULL: TCP */
+	gid_t group;        /* may connect to path; LISTEN_NO_GROUP: only root and our own user */
 	const char *what;   /* for the log: "HTTP" */
 	/* False: one more connection is too many now. */
 	bool (*room)(void *server, const struct endpoint *from);
@@ -22,7 +28,7 @@ struct listener_config {
 
 struct listener { /* zero: listens nowhere */
 	struct listener_config cfg;
-	struct endpoint local; /* where it listens, the port when it was 0 */
+	struct endpoint local; /* where it listens, the port when it was 0; family 0: on a path */
 	struct loop_io *io;
 	int fd;
 	bool paused; /* no descriptors left: accept nothing for a second */

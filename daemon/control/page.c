@@ -3,56 +3,6 @@
  * come by the same trees as ng's query. */
 #include "control/page.h"
 
-#include <errno.h>
-
-#include "base/clock.h"
-
-static int write_and_free(struct pool *p, const struct ngval *tree, struct sbuf *out)
-{
-	int err = pool_failed(p) ? -ENOMEM : 0;
-
-	if (!err)
-		json_write(out, tree, false);
-	pool_destroy(p);
-	return err ? err : out->err;
-}
-
-/* --- What is looked at ------------------------------------------------------------------------------------------ */
-
-void page_look_read(struct page_look *out, struct str text)
-{
-	out->show = str_cut(&text, '\n');
-	out->filter = str_cut(&text, '\n');
-	out->sort = str_cut(&text, '\n');
-	out->after = str_cut(&text, '\n');
-	out->ended = str_cut(&text, '\n');
-	out->call = text;
-}
-
-size_t page_look_write(char *buf, size_t size, const struct page_look *look)
-{
-	const struct str field[] = {
-		look->show, look->filter, look->sort, look->after, look->ended, look->call};
-	size_t len = 0;
-
-	for (size_t i = 0; i < ARRAY_LEN(field); i++) {
-		bool last = i + 1 == ARRAY_LEN(field);
-
-		if (len + field[i].len + !last > size)
-			return 0;
-		if (!last && field[i].len && memchr(field[i].s, '\n', field[i].len))
-			return 0;
-		if (field[i].len)
-			memcpy(buf + len, field[i].s, field[i].len);
-		len += field[i].len;
-		if (!last)
-			buf[len++] = '\n';
-	}
-	return len;
-}
-
-/* --- Snapshots -------------------------------------------------------------------------------------------------- */
-
 /* Words that are no filter are a part of a Call-ID, tag or name, blanks included. An order that does
  * not exist is the newest first. */
 static void add_calls(const struct page_source *s, const struct page_look *look, struct pool *p,
@@ -93,17 +43,11 @@ static void add_detail(const struct page_source *s, struct str call_id, struct p
 		(void)ended_detail(s->ended, p, call_id, now_ns / 1000000, detail);
 }
 
-int page_snapshot(const struct page_source *s, const struct page_look *look, uint64_t now_ns,
-	struct sbuf *out)
+void page_snapshot(const struct page_source *s, const struct page_look *look, struct pool *p,
+	uint64_t now_ns, struct ngval *d)
 {
 	uint64_t skip = 0;
-	struct ngval *d;
-	struct pool *p;
-	int err = pool_create(&p, HANDLER_POOL_LIMIT);
 
-	if (err)
-		return err;
-	d = ngval_dict(p);
 	ngval_add_int(p, d, STR("now"), (int64_t)(now_ns / 1000000));
 	if (s->fill)
 		s->fill(s->arg, p, d);
@@ -113,50 +57,10 @@ int page_snapshot(const struct page_source *s, const struct page_look *look, uin
 	ended_view(s->ended, p, look->filter, (uint32_t)skip, PAGE_ENDED, now_ns / 1000000, d);
 	if (look->call.len)
 		add_detail(s, look->call, p, now_ns, d);
-	return write_and_free(p, d, out);
 }
 
-int page_history(const struct page_source *s, struct sbuf *out)
+void page_history(const struct page_source *s, struct pool *p, struct ngval *d)
 {
-	struct ngval *d;
-	struct pool *p;
-	int err = pool_create(&p, HANDLER_POOL_LIMIT);
-
-	if (err)
-		return err;
-	d = ngval_dict(p);
 	if (s->history)
 		s->history(s->arg, p, ngval_add_dict(p, d, STR("history")));
-	return write_and_free(p, d, out);
-}
-
-/* --- Ending a call ---------------------------------------------------------------------------------------------- */
-
-int page_end_call(struct ng_front *f, struct str call_id, uint64_t now_ns, struct sbuf *out)
-{
-	struct sbuf request, reply;
-	struct ngval *d;
-	struct pool *p;
-	int err = pool_create(&p, HANDLER_POOL_LIMIT);
-
-	if (err)
-		return err;
-	sbuf_init(&request, 0);
-	sbuf_init(&reply, 0);
-	d = ngval_dict(p);
-	ngval_add_str(p, d, STR("command"), STR("delete"));
-	ngval_add_str(p, d, STR("call-id"), call_id);
-	ngval_add_int(p, d, STR("delete delay"), 0);
-	ngval_add_str(p, d, STR("flags"), STR("fast"));
-	/* bencode: Call-IDs need not be UTF-8 */
-	bencode_write(&request, d);
-	err = request.err ? request.err : ng_front_plain(f, sbuf_view(&request), now_ns, &reply);
-	d = ngval_dict(p);
-	ngval_add_str(p, d, STR("ended"), call_id);
-	ngval_add_int(p, d, STR("ok"),
-		!err && reply.len && memmem(reply.p, reply.len, "6:result2:ok", 12) &&
-			!memmem(reply.p, reply.len, "7:warning", 9));
-	sbuf_fini(&request);
-	sbuf_fini(&reply);
-	return write_and_free(p, d, out);
 }

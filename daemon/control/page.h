@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What the web page is told, once a second: a JSON text about calls, packets, workers and devices. Control thread. */
+/* What ng's "page" answers, of which xcipher-web makes its page: calls, packets, workers and devices. Control thread. */
 #ifndef CONTROL_PAGE_H
 #define CONTROL_PAGE_H
 
+#include "call/call.h"
 #include "control/ended.h"
-#include "control/front.h"
 
 struct page_source {
 	struct calls *calls;
@@ -31,16 +31,9 @@ struct page_look {
 	struct str call;  /* the Call-ID to show in detail */
 };
 
-/* From and to one text, in which line ends separate the fields; only call may contain some.
- * page_look_write() returns the length, or 0 if it does not fit or another field has a line end. */
-void page_look_read(struct page_look *out, struct str text);
-size_t page_look_write(char *buf, size_t size, const struct page_look *look);
-
-int page_snapshot(const struct page_source *s, const struct page_look *look, uint64_t now_ns,
-	struct sbuf *out);
-/* What a page gets once, before its first snapshot. */
-int page_history(const struct page_source *s, struct sbuf *out);
-/* Ends a call as ng's delete does, at once. */
-int page_end_call(struct ng_front *f, struct str call_id, uint64_t now_ns, struct sbuf *out);
+/* Add to dict what the page shows, and what it gets once, before its first snapshot. now_ns: CLOCK_REALTIME. */
+void page_snapshot(const struct page_source *s, const struct page_look *look, struct pool *p,
+	uint64_t now_ns, struct ngval *dict);
+void page_history(const struct page_source *s, struct pool *p, struct ngval *dict);
 
 #endif

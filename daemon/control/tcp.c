@@ -18,6 +18,7 @@
 #include "base/secmem.h"
 #include "control/listen.h"
 #include "control/round.h"
+#include "proto/ng_proxy.h"
 #include "proto/ng_stream.h"
 
 #define BUDGET    8 /* messages per turn */
@@ -41,10 +42,11 @@ struct connection {
 	struct sbuf in, out;
 	size_t out_sent;
 	struct ng_stream walk;
-	uint64_t heard_ns;   /* when something last went either way */
-	uint64_t message_ns; /* since when a message is unfinished; 0 = none is */
-	bool eof;            /* the client says no more */
-	bool closing;        /* when the replies are sent */
+	struct ng_proxy_request proxied; /* the message at walk.start, on a Unix socket */
+	uint64_t heard_ns;               /* when something last went either way */
+	uint64_t message_ns;             /* since when a message is unfinished; 0 = none is */
+	bool eof;                        /* the client says no more */
+	bool closing;                    /* when the replies are sent */
 };
 
 struct ng_tcp {
@@ -106,11 +108,44 @@ static bool flush(struct connection *c)
 
 /* --- Requests ------------------------------------------------------------------------------ */
 
+/* The daemon decides again: xcipher-web is not to be trusted with the keys' work. */
+static enum ng_proxy_status execute_proxied(
+	struct connection *c, struct str message, struct sbuf *reply)
+{
+	struct ng_front *front = c->tcp->front;
+	const struct ng_proxy_request *r = &c->proxied;
+	int err;
+
+	if (r->client.family && !r->token && ng_front_has_keys(front))
+		return NG_PROXY_DENIED;
+	err = r->plain ? ng_front_plain(front, message, clock_real_ns(), reply)
+		       : ng_front_http(front, &r->client, message, clock_real_ns(), reply);
+	return !err ? NG_PROXY_OK : err == -ENOMSG ? NG_PROXY_DROPPED : NG_PROXY_FAILED;
+}
+
+static void answer_proxied(struct connection *c, struct str message)
+{
+	struct ng_proxy_reply line = {0};
+	struct sbuf reply;
+
+	sbuf_init(&reply, NG_PROXY_REPLY_MAX);
+	line.status = execute_proxied(c, message, &reply);
+	line.len = line.status == NG_PROXY_OK ? reply.len : 0;
+	ng_proxy_write_reply(&c->out, &line);
+	sbuf_put(&c->out, reply.p, line.len);
+	sbuf_fini(&reply);
+	c->closing |= c->out.err != 0;
+}
+
 static void answer(struct connection *c, struct str message)
 {
 	struct sbuf reply;
 	int err;
 
+	if (c->tcp->cfg.path) {
+		answer_proxied(c, message);
+		return;
+	}
 	sbuf_init(&reply, REPLY_MAX);
 	err = ng_front_framed(c->tcp->front, &c->from, message, clock_real_ns(), &reply);
 	if (!err || err == -EAGAIN)
@@ -130,7 +165,10 @@ static void refuse(struct connection *c, struct str rest, int err)
 	struct sbuf reply;
 
 	sbuf_init(&reply, REPLY_MAX);
-	if (err == -ENOMSG)
+	if (c->tcp->cfg.path)
+		log_warn("%s: a request that does not follow the protocol: connection closed",
+			c->tcp->cfg.path);
+	else if (err == -ENOMSG)
 		ng_front_drop(c->tcp->front, NG_DROP_COOKIE, &c->from, 1);
 	else if (ng_front_reject(c->tcp->front, cookie, reason, &reply) == 0)
 		sbuf_str(&c->out, sbuf_view(&reply));
@@ -156,6 +194,23 @@ static void consume(struct connection *c, size_t len)
 	}
 }
 
+static int walk_proxied(struct connection *c, struct str rest)
+{
+	int n = ng_proxy_read_request(&c->proxied, rest, NG_STREAM_MAX);
+	bool whole = n > 0 && rest.len - (size_t)n >= c->proxied.len;
+
+	c->walk.state = rest.len ? NG_STREAM_COOKIE : NG_STREAM_BETWEEN;
+	c->walk.start = n > 0 ? (size_t)n : 0;
+	c->walk.at = whole ? c->walk.start + c->proxied.len : rest.len;
+	return n < 0 ? n : whole;
+}
+
+/* As ng_stream_walk() returns it. */
+static int walk(struct connection *c, struct str rest)
+{
+	return c->tcp->cfg.path ? walk_proxied(c, rest) : ng_stream_walk(&c->walk, rest);
+}
+
 /* Serves whole messages; true: there may be more of them, but others first. */
 static bool serve(struct connection *c)
 {
@@ -169,7 +224,7 @@ static bool serve(struct connection *c)
 			got = 1;
 			break;
 		}
-		got = ng_stream_walk(&c->walk, rest);
+		got = walk(c, rest);
 		if (got == 0)
 			break;
 		rest = (struct str){rest.s + c->walk.start, c->walk.at - c->walk.start};
@@ -330,6 +385,11 @@ static void add_connection(void *server, int fd, const struct endpoint *from)
 		c->next->prev = &c->next;
 	t->first = c;
 	t->connections++;
+	if (!t->cfg.path)
+		return;
+	ng_proxy_write_hello(
+		&c->out, &(struct ng_proxy_hello){.keys = ng_front_has_keys(t->front)});
+	turn(c);
 }
 
 static void on_second(void *arg)
@@ -355,7 +415,9 @@ int ng_tcp_create(struct ng_tcp **out, struct loop *loop, struct ng_front *front
 	struct ng_tcp *t = calloc(1, sizeof(*t));
 	const struct listener_config listener = {.loop = loop,
 		.at = cfg->listen,
-		.what = "ng over TCP",
+		.path = cfg->path,
+		.group = cfg->group,
+		.what = cfg->path ? "ng over a Unix socket" : "ng over TCP",
 		.room = make_room,
 		.open = add_connection,
 		.server = t,
@@ -367,6 +429,8 @@ int ng_tcp_create(struct ng_tcp **out, struct loop *loop, struct ng_front *front
 		return -ENOMEM;
 	t->cfg = (struct ng_tcp_config){
 		.listen = cfg->listen,
+		.path = cfg->path,
+		.group = cfg->group,
 		.connections = cfg->connections ? cfg->connections : CONNECTIONS,
 		.idle_ns = cfg->idle_ns ? cfg->idle_ns : IDLE_NS,
 		.evict_ns = cfg->evict_ns ? cfg->evict_ns : EVICT_NS,

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* ng over TCP: messages back to back on connections that stay. Hooks itself into the event loop.
- * Control thread only. */
+/* ng over TCP: messages back to back on connections that stay. And ng over a Unix socket, for xcipher-web, which forwards what its
+ * clients send (proto/ng_proxy.h). Hooks itself into the event loop. Control thread only. */
 #ifndef CONTROL_TCP_H
 #define CONTROL_TCP_H
+
+#include <sys/types.h>
 
 #include "base/loop.h"
 #include "control/front.h"
@@ -11,6 +13,8 @@ struct ng_tcp;
 
 struct ng_tcp_config { /* what is 0 has a default */
 	struct endpoint listen;
+	const char *path;     /* of a Unix socket, instead of listen; NULL: TCP */
+	gid_t group;          /* may connect to path, see control/listen.h */
 	uint32_t connections; /* at most; when there are more, see tcp.c */
 	uint64_t idle_ns;     /* a connection on which nothing is said for that long is closed */
 	uint64_t evict_ns;    /* one that was silent for that long makes room for a new one */

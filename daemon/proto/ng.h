@@ -71,7 +71,10 @@ int ng_frame_parse(struct ng_frame *out, struct str datagram);
 	X(LIMITS_COMMAND, "limits") \
 	X(DRAIN, "drain") \
 	X(LOG_LEVEL, "log level") \
-	X(RELOAD, "reload")
+	X(RELOAD, "reload") \
+	X(METRICS, "metrics") \
+	X(PAGE, "page") \
+	X(PAGE_HISTORY, "page history")
 /* clang-format on */
 
 enum ng_command {
@@ -257,7 +260,8 @@ struct ng_request {
 	struct str max[NG_LIMITS];    /* limits: in the format of the options; empty = unchanged */
 	struct str state, level;      /* drain, debug: on, off; log level: a number */
 	struct str part;              /* calls: part of a Call-ID, tag or name */
-	struct str find, sort, after; /* calls: see call/find.h and struct calls_look */
+	struct str find, sort, after; /* calls, page: see call/find.h and struct calls_look */
+	struct str show, ended;       /* page: see control/page.h */
 	struct str from_tags
 		[NG_FROM_TAGS_MAX]; /* subscribe request: the sources, in addition to from_tag */
 	uint32_t from_tags_n;

@@ -187,6 +187,8 @@ static const struct key keys[] = {
 	TEXT("filter", KEY_BODY, find),
 	TEXT("sort", KEY_BODY, sort),
 	TEXT("after", KEY_BODY, after),
+	TEXT("show", KEY_BODY, show),
+	TEXT("ended", KEY_BODY, ended),
 	{"TOS", KEY_NUMBER, 0, set_tos},
 	{"sip-code", KEY_NUMBER, 0, set_sip_code},
 	{"delete-delay", KEY_NUMBER, 0, set_delete_delay},
