@@ -15,12 +15,13 @@ VERSION := $(shell cat VERSION)
 SAN     ?=
 
 PKGS      := libcrypto libmnl OpenCL libxdp libbpf liburing libpcap libssl libcurl
+PKGS_WEB  := libwebsockets # of xcipher-web alone
 PKGS_TEST := cmocka libsrtp2 jansson
 
 # Goals that first install missing packages, or need none, may run; they build with a separate make.
 DEPS := deps deps-test deps-demo deps-lint deps-bench deps-module deps-kernel deps-kernel-debug deps-deb deps-check-deb
 ifeq ($(filter help clean $(DEPS) demo check check-deps check-kernel check-kernel-debug run bench bench-cipher peer-libsrtp fuzz lint module kernel-module module-install deb check-deb,$(MAKECMDGOALS)),)
-MISSING := $(shell tools/deps.sh missing $(PKGS) program:$(CLANG))
+MISSING := $(shell tools/deps.sh missing $(PKGS) $(PKGS_WEB) program:$(CLANG))
 ifneq ($(MISSING),)
 $(error cannot build: missing $(MISSING). "sudo make deps" installs the packages for a build)
 endif
@@ -48,6 +49,7 @@ APP_SRC   := $(wildcard daemon/app/main.c daemon/app/daemon_*.c)
 LIB_SRC   := $(foreach d,$(LIB_ROOMS),$(sort $(wildcard daemon/$(d)/*.c))) \
              $(filter-out $(APP_SRC),$(sort $(wildcard daemon/app/*.c)))
 CTL_SRC   := $(sort $(wildcard daemon/ctl/*.c))
+WEB_SRC   := $(sort $(wildcard daemon/web/*.c))
 BENCH_SRC := $(sort $(wildcard t/bench/*.c))
 UNIT_SRC  := $(sort $(wildcard t/unit/test_*.c))
 UNIT_HELP := $(filter-out $(UNIT_SRC),$(sort $(wildcard t/unit/*.c)))
@@ -55,12 +57,12 @@ TOOL_SRC  := $(sort $(wildcard t/tool/*.c))
 FUZZ_SRC  := $(sort $(wildcard t/fuzz/fuzz_*.c))
 
 obj = $(patsubst %.c,$(BUILD)/obj/%.o,$(1))
-LIB_OBJ  := $(call obj,$(LIB_SRC)) $(BUILD)/obj/gen/kernels.o $(BUILD)/obj/gen/xdp_object.o $(BUILD)/obj/gen/web.o
+LIB_OBJ  := $(call obj,$(LIB_SRC)) $(BUILD)/obj/gen/kernels.o $(BUILD)/obj/gen/xdp_object.o
 LIB      := $(BUILD)/obj/libxcipherd.a
 UNITS    := $(patsubst t/unit/%.c,$(BUILD)/t/%,$(UNIT_SRC))
 TOOLS    := $(patsubst t/tool/%.c,$(BUILD)/t/%,$(TOOL_SRC))
 FUZZERS  := $(patsubst t/fuzz/%.c,$(BUILD)/fuzz/%,$(FUZZ_SRC))
-PROGRAMS := $(if $(APP_SRC),$(BUILD)/xcipherd) $(if $(CTL_SRC),$(BUILD)/xcipherctl)
+PROGRAMS := $(if $(APP_SRC),$(BUILD)/xcipherd) $(if $(CTL_SRC),$(BUILD)/xcipherctl) $(if $(WEB_SRC),$(BUILD)/xcipher-web)
 
 # Objects of tests are kept: make would take them for intermediate files.
 .SECONDARY:
@@ -105,7 +107,7 @@ $(BUILD)/obj/gen/xdp_object.o: $(BUILD)/gen/xdp_object.c
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -c -o $@ $<
 
-# And the web page.
+# The web page travels inside xcipher-web.
 WEB_FILES := $(sort $(wildcard web/*.html web/*.css web/*.js web/*.svg))
 $(BUILD)/gen/web.c: $(WEB_FILES) tools/embed_web.py
 	@mkdir -p $(@D)
@@ -124,6 +126,11 @@ $(BUILD)/xcipherd: $(call obj,$(APP_SRC)) $(LIB)
 $(BUILD)/xcipherctl: $(call obj,$(CTL_SRC)) $(LIB)
 	$(call say,LINK  $@)
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS)
+# It links none of the daemon's libraries but that for hashes.
+WEB_LIBS = $(shell pkg-config --libs $(PKGS_WEB) libcrypto 2>/dev/null)
+$(BUILD)/xcipher-web: $(call obj,$(WEB_SRC)) $(BUILD)/obj/gen/web.o $(LIB)
+	$(call say,LINK  $@)
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -Wl,--as-needed -o $@ $^ $(WEB_LIBS) -lm
 $(BUILD)/xcipher-bench: $(call obj,$(BENCH_SRC)) $(BUILD)/obj/gen/compare.o $(LIB)
 	$(call say,LINK  $@)
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS) $(BENCH_LIBS)
@@ -137,7 +144,12 @@ $(UNIT_LIB): $(call obj,$(UNIT_HELP))
 
 # Its allocations fail where it wants them to.
 $(BUILD)/t/test_nomem: LDFLAGS += -Wl,--wrap=malloc,--wrap=calloc,--wrap=free,--wrap=secmem_alloc
-$(BUILD)/t/test_%: $(BUILD)/obj/t/unit/test_%.o $(UNIT_LIB) $(LIB)
+# The pure parts of xcipher-web.
+WEB_PURE := $(BUILD)/obj/libweb.a
+$(WEB_PURE): $(call obj,daemon/web/guard.c daemon/web/chunks.c)
+	@rm -f $@
+	$(Q)ar rcs $@ $^
+$(BUILD)/t/test_%: $(BUILD)/obj/t/unit/test_%.o $(UNIT_LIB) $(WEB_PURE) $(LIB)
 	@mkdir -p $(@D)
 	$(call say,LINK  $@)
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS) -lcmocka -lsrtp2 -ljansson
@@ -147,7 +159,7 @@ $(BUILD)/t/%: $(BUILD)/obj/t/tool/%.o $(LIB)
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS) -lsrtp2
 
 # Fuzzers are built by clang, library and all, with coverage and sanitizers.
-FUZZ_LIB_SRC := $(foreach d,base proto srtp call media,$(sort $(wildcard daemon/$(d)/*.c))) daemon/batch/arena.c daemon/steer/dgram.c daemon/control/seal.c
+FUZZ_LIB_SRC := $(foreach d,base proto srtp call media,$(sort $(wildcard daemon/$(d)/*.c))) daemon/batch/arena.c daemon/steer/dgram.c daemon/control/seal.c daemon/web/chunks.c
 FUZZ_FLAGS   := $(CPPFLAGS) -std=gnu17 -O1 -g -fno-sanitize-recover=undefined $(shell pkg-config --cflags libcrypto)
 $(BUILD)/fuzz/obj/%.o: %.c Makefile
 	@mkdir -p $(@D)
@@ -169,7 +181,7 @@ include kernel-module/kernel.mk
 .PHONY: help clean $(DEPS) check check-kernel check-kernel-debug check-deps check-build check-clang check-intel check-unit check-fuzz check-compat check-e2e check-attack check-threads attack attack-peers lint demo run fuzz bench bench-cipher peer-libsrtp
 help:
 	@sed -n 's/^##//p' Makefile
-##  make               build xcipherd and xcipherctl into build/
+##  make               build xcipherd, xcipherctl and xcipher-web into build/
 ##  sudo make module   xcipher.so for the installed Kamailio
 ##  sudo make demo     install missing packages, build, show a real call between two phones
 ##  sudo make check    install packages for the tests, run all tests

@@ -7,7 +7,7 @@
 set -eu
 
 build="gcc libc6-dev make pkg-config python3 libssl-dev libmnl-dev ocl-icd-opencl-dev
-opencl-c-headers libxdp-dev libbpf-dev liburing-dev libcurl4-openssl-dev libpcap-dev clang-14"
+opencl-c-headers libxdp-dev libbpf-dev liburing-dev libcurl4-openssl-dev libpcap-dev libwebsockets-dev clang-14"
 run="pocl-opencl-icd iproute2 iptables nftables procps"
 # libjson-perl: rtpengine-utils needs it and does not say so
 peers="kamailio kamailio-tls-modules kamailio-sqlite-modules kamailio-xmlrpc-modules rtpengine-daemon rtpengine-utils libjson-perl baresip-core libbzrtp0"
@@ -31,6 +31,7 @@ package_of() {
 	libpcap) echo libpcap-dev ;;
 	libssl) echo libssl-dev ;;
 	libcurl) echo libcurl4-openssl-dev ;;
+	libwebsockets) echo libwebsockets-dev ;;
 	*) echo "$1" ;;
 	esac
 }

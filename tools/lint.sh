@@ -53,7 +53,7 @@ done
 # Who may know whom (README). base is known to all; a room may include itself.
 declare -A may=(
 	[base]="" [host]="" [proto]="srtp" [srtp]="" [batch]="srtp" [media]="proto srtp batch" [steer]="host batch media"
-	[call]="host proto srtp batch media" [control]="host proto srtp call" [app]="host proto srtp batch media steer call control" [ctl]="proto srtp"
+	[call]="host proto srtp batch media" [control]="host proto srtp call" [app]="host proto srtp batch media steer call control" [ctl]="proto srtp" [web]="proto"
 )
 for room in "${!may[@]}"; do
 	while IFS=: read -r file included; do

@@ -444,6 +444,10 @@ function hear(m) {
 		if (!followed) follow();
 		followed = true;
 		look();
+	} else if (m.daemon !== undefined) { // xcipher-web is there, xcipherd is not; the next data says that it is back
+		heard = 0;
+		last = null;
+		connected("xcipherd does not answer", "gone");
 	} else if (m.history) {
 		samples = m.history.samples || [];
 	} else if (m.ended !== undefined) {

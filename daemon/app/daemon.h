@@ -23,7 +23,6 @@
 #include "base/clock.h"
 #include "base/loop.h"
 #include "call/call.h"
-#include "control/http.h"
 #include "control/redis.h"
 #include "control/server.h"
 #include "control/tcp.h"
@@ -63,7 +62,6 @@ struct daemon {
 	struct loop_timer *ng_waiting;   /* executes waiting ng requests; NULL: none waits */
 	struct ng_tcp *ng_tcp, *ng_unix; /* NULL: not listened to */
 	struct handler_web web;
-	struct http *http;
 	struct homer *homer;
 	struct teardown *teardown;
 	struct stats_input stats;

@@ -337,9 +337,9 @@ int daemon_control_start(struct daemon *d)
 	calls_on_handover(d->calls, handover_notice, NULL);
 	calls_on_end(d->calls, end_notice, d);
 	calls_on_trouble(d->calls, trouble_notice, d);
-	err = o->listen_http.family || o->listen_ng_unix[0] ? ended_create(&d->ended) : 0;
+	err = o->listen_ng_unix[0] ? ended_create(&d->ended) : 0;
 	if (err)
-		return daemon_fail(d, err, "listen-http");
+		return daemon_fail(d, err, "listen-ng-unix");
 	err = o->cdr_file[0] ? cdr_create(&d->cdr, o->cdr_file, d->err, sizeof(d->err)) : 0;
 	if (err)
 		return daemon_fail(d, err, "cdr-file");
@@ -400,7 +400,6 @@ static void metrics(void *arg, struct sbuf *out)
 		.handler = d->handler,
 		.tcp = d->ng_tcp,
 		.proxies = d->ng_unix,
-		.http = d->http,
 		.homer = d->homer,
 		.teardown = d->teardown};
 
@@ -475,19 +474,6 @@ static int ng_unix_start(struct daemon *d)
 int daemon_transports_start(struct daemon *d)
 {
 	struct ng_tcp_config tcp = {.listen = d->o.listen_tcp_ng};
-	struct http_config http = {
-		.listen = d->o.listen_http,
-		.token_file = d->o.http_token_file,
-		.hosts = d->o.http_hosts,
-		.no_ng_without_token = ng_front_has_keys(d->front),
-		.metrics = metrics,
-		.arg = d,
-		.page = {.calls = d->calls,
-			.fill = page_statistics,
-			.history = page_trend,
-			.ended = d->ended,
-			.arg = d},
-	};
 	int err = 0;
 
 	if (tcp.listen.family)
@@ -497,10 +483,6 @@ int daemon_transports_start(struct daemon *d)
 	err = ng_unix_start(d);
 	if (err)
 		return err;
-	if (http.listen.family)
-		err = http_create(&d->http, d->loop, d->front, &http, d->err, sizeof(d->err));
-	if (err)
-		return daemon_fail(d, err, "listen-http");
 	err = homer_start(d);
 	return err ? err : teardown_start(d);
 }

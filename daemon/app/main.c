@@ -252,7 +252,6 @@ static int start(struct daemon *d)
 
 static void stop(struct daemon *d)
 {
-	http_destroy(d->http);
 	homer_stop(d->homer);
 	teardown_destroy(d->teardown);
 	ng_tcp_destroy(d->ng_tcp);

@@ -10,7 +10,6 @@
 
 #include "app/homer.h"
 #include "base/clock.h"
-#include "control/http.h"
 #include "control/metrics.h"
 #include "control/tcp.h"
 #include "control/teardown.h"
@@ -131,7 +130,7 @@ static void write_requests(const struct handler *h, struct sbuf *b)
 
 static void write_connections(const struct metrics_input *in, struct sbuf *b)
 {
-	if (!in->tcp && !in->proxies && !in->http)
+	if (!in->tcp && !in->proxies)
 		return;
 	metrics_family(b, "connections", GAUGE, "Open connections of clients.");
 	if (in->tcp)
@@ -139,8 +138,6 @@ static void write_connections(const struct metrics_input *in, struct sbuf *b)
 	if (in->proxies)
 		metrics_u64(
 			b, "connections", "transport=\"unix\"", ng_tcp_connections(in->proxies));
-	if (in->http)
-		metrics_u64(b, "connections", "transport=\"http\"", http_connections(in->http));
 }
 
 static void write_homer(const struct homer *h, struct sbuf *b)

@@ -11,7 +11,6 @@ struct metrics_input {
 	const struct handler *handler;
 	/* Open connections; NULL: there is none of the kind. */
 	const struct ng_tcp *tcp, *proxies;
-	const struct http *http;
 	const struct homer *homer;
 	const struct teardown *teardown;
 };

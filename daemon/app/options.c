@@ -53,6 +53,18 @@ static const char *guess(char *buf, size_t len, const char *dashes, const char *
 	return buf;
 }
 
+/* NULL, or where an option of earlier versions is now. name: up to its end or a '='. */
+static const char *moved(const char *name)
+{
+	static const char *const web[] = {"listen-http", "http-token-file", "http-host"};
+	size_t len = strcspn(name, "=");
+
+	for (size_t i = 0; i < ARRAY_LEN(web); i++)
+		if (strlen(web[i]) == len && memcmp(name, web[i], len) == 0)
+			return "is an option of xcipher-web now, which serves HTTP for the daemon: give xcipherd --listen-ng-unix=/run/xcipher/ng, and see xcipher-web(8)";
+	return NULL;
+}
+
 static const char *row_form(size_t i)
 {
 	return i < OPTION_ROWS ? option_rows[i].arg : "";
@@ -134,8 +146,13 @@ static bool file_line(void *arg, const char *section, const char *name, const ch
 	if (!row || row->kind == CONFIG) {
 		char more[128];
 
-		snprintf(f->complaint, sizeof(f->complaint), "there is no option \"%.200s\"%s",
-			name, guess(more, sizeof(more), "", name));
+		if (moved(name))
+			snprintf(f->complaint, sizeof(f->complaint), "\"%.20s\" %s", name,
+				moved(name));
+		else
+			snprintf(f->complaint, sizeof(f->complaint),
+				"there is no option \"%.200s\"%s", name,
+				guess(more, sizeof(more), "", name));
 		return false;
 	}
 	right = give(f->o, &f->source, row, &value);
@@ -194,6 +211,19 @@ static enum options_result take_arg(
 	return OPTIONS_EXIT_ERROR;
 }
 
+static void refused(const struct options *o, const char *word, const struct option *longs)
+{
+	const char *where = strncmp(word, "--", 2) == 0 ? moved(word + 2) : NULL;
+	char why[256];
+
+	if (where) {
+		fprintf(complaints(o), "xcipherd: %.*s %s\n", (int)strcspn(word, "="), word, where);
+		return;
+	}
+	option_refused(why, sizeof(why), word, longs, OPTION_ROWS + 2, row_form);
+	fprintf(complaints(o), "xcipherd: %s\n", why);
+}
+
 /* One pass over the command line. file: take nothing but --config-file, and whether it was there. */
 static enum options_result read_args(
 	struct options *o, struct source *s, int argc, char **argv, bool *file)
@@ -202,7 +232,6 @@ static enum options_result read_args(
 	 * unless they differ. */
 	enum { LONG = 256 };
 	struct option longs[OPTION_ROWS + 3] = {0};
-	char why[256];
 	int at;
 
 	for (size_t i = 0; i < OPTION_ROWS; i++)
@@ -224,9 +253,7 @@ static enum options_result read_args(
 			return OPTIONS_EXIT_OK;
 		}
 		if (c < LONG) {
-			option_refused(why, sizeof(why), argv[optind - 1], longs, OPTION_ROWS + 2,
-				row_form);
-			fprintf(complaints(o), "xcipherd: %s\n", why);
+			refused(o, argv[optind - 1], longs);
 			return OPTIONS_EXIT_ERROR;
 		}
 		if (strcmp(longs[at].name, "version") == 0) {

@@ -26,16 +26,10 @@
 		"receives ng commands by TCP, messages back to back")                               \
 	X("ng-key-file", START, STRING, ng_key_file, "", "FILE",                                    \
 		"keys that must sign ng commands by UDP and TCP; default: unsigned")                \
-	X("listen-http", START, LISTEN, listen_http, "off", "ADDR:PORT|off",                        \
-		"receives ng commands by HTTP POST and WebSocket; also serves metrics")             \
-	X("http-token-file", START, STRING, http_token_file, "", "FILE",                            \
-		"HTTP clients must know the token in its first line")                               \
 	X("listen-ng-unix", START, STRING, listen_ng_unix, "", "PATH",                              \
 		"Unix socket on which xcipher-web forwards ng commands; default: none")             \
 	X("ng-unix-group", START, STRING, ng_unix_group, "", "GROUP",                               \
 		"members of this group may connect to --listen-ng-unix; default: root only")        \
-	X("http-host", START, NAMES, http_hosts, "", "NAME,...",                                    \
-		"names that the HTTP server may be reached by, besides addresses and our own")      \
 	X("homer", START, LISTEN, homer, "off", "ADDR:PORT|off",                                    \
 		"send RTCP reports to this Homer server, too (HEP by UDP)")                         \
 	X("homer-id", START, UINT32, homer_id, "2001", "N", "capture id of these reports")          \
@@ -201,10 +195,10 @@ struct options {
 	uint32_t devices; /* at least 1 */
 	uint32_t opencl_min[OPTION_DEVICES_MAX];
 	const char *listen_ng_unix, *ng_unix_group;
-	const char *http_token_file, *ng_key_file, *http_hosts, *b2b_url, *templates;
+	const char *ng_key_file, *b2b_url, *templates;
 	struct ng_templates ng_templates; /* of that section; strings are ours */
 	struct call_nets b2b_allow, media_allow, media_deny;
-	struct endpoint listen_ng, listen_tcp_ng, listen_http, homer; /* family 0 = off */
+	struct endpoint listen_ng, listen_tcp_ng, homer; /* family 0 = off */
 	uint32_t homer_id;
 	struct relay_local local[STEER_MAX_LOCAL];
 	uint32_t locals;

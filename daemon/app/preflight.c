@@ -119,12 +119,8 @@ static void warn_open(const struct options *o, const char *option, const struct 
 
 void preflight_ng(const struct options *o)
 {
-	bool keys = o->ng_key_file[0], token = o->http_token_file[0];
+	const char *remedy = o->ng_key_file[0] ? NULL : "set --ng-key-file";
 
-	warn_open(o, "listen-ng", &o->listen_ng, keys ? NULL : "set --ng-key-file");
-	warn_open(o, "listen-tcp-ng", &o->listen_tcp_ng, keys ? NULL : "set --ng-key-file");
-	warn_open(o, "listen-http", &o->listen_http, token ? NULL : "set --http-token-file");
-	if (keys && !token && o->listen_http.family)
-		log_warn(
-			"--listen-http refuses ng commands: with --ng-key-file it needs --http-token-file");
+	warn_open(o, "listen-ng", &o->listen_ng, remedy);
+	warn_open(o, "listen-tcp-ng", &o->listen_tcp_ng, remedy);
 }

@@ -86,10 +86,37 @@ class Relay:
 NO_SHEDDING = ("--overload-age=0", "--opencl-timeout=20000", "--opencl-start-timeout=600")
 
 
+WEB_OPTIONS = ("--listen-http=", "--http-token-file=", "--http-host=")
+
+
+class XcipherWeb(Relay):
+    """Serves HTTP for a daemon, whose Unix socket is at path."""
+    name = "xcipher-web"
+
+    def __init__(self, net, *options, path="/nowhere", wrap=()):
+        super().__init__(net, [*wrap, os.path.join(BUILD, "xcipher-web"), "--config-file=none", "--log-stderr=yes", f"--daemon={path}", *options])
+
+    def wait_ready(self, timeout=120):
+        end = time.monotonic() + timeout
+        while "xcipherd answers at" not in self.text():
+            if self.process.poll() is not None or time.monotonic() > end:
+                raise RuntimeError(f"{self.name} is not ready:\n{self.text()}")
+            time.sleep(0.01)
+        return self
+
+
 class Xcipherd(Relay):
+    """With options of xcipher-web among its own, that is started, too: its log and descriptors count as the daemon's."""
     name = "xcipherd"
+    sockets = 0
 
     def __init__(self, net, *options, addresses=("10.200.1.1",), build=None, user=None, wrap=(), ng_key=None):
+        self.web, self.web_options = None, [o for o in options if o.startswith(WEB_OPTIONS)]
+        options = [o for o in options if not o.startswith(WEB_OPTIONS)]
+        Xcipherd.sockets += 1
+        self.socket = f"/tmp/{net.id}-{Xcipherd.sockets}.ng"
+        if self.web_options:
+            options.append(f"--listen-ng-unix={self.socket}")
         interfaces = [f"--interface={a}" for a in addresses]
         become = ["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups"] if user else []
         super().__init__(net, [*wrap, *become, os.path.join(build or BUILD, "xcipherd"), "--config-file=none", "--foreground",
@@ -103,6 +130,22 @@ class Xcipherd(Relay):
         env.setdefault("LSAN_OPTIONS", "suppressions=" + os.path.join(ROOT, "t", "e2e", "lsan.supp") + ":print_suppressions=0")
         env.setdefault("UBSAN_OPTIONS", "print_stacktrace=1")
         return env
+
+    def wait_ready(self, timeout=120):
+        super().wait_ready(timeout)
+        if self.web_options and not self.web:
+            self.web = XcipherWeb(self.net, *self.web_options, path=self.socket).wait_ready()
+        return self
+
+    def text(self):
+        return super().text() + (self.web.text() if self.web else "")
+
+    def descriptors(self):
+        return super().descriptors() + (self.web.descriptors() if self.web else 0)
+
+    def stop(self):
+        code = self.web.stop() if self.web else 0
+        return super().stop() or code
 
     def statistics(self):
         return self.client.call("statistics")["statistics"]["xcipher"]

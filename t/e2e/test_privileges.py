@@ -102,7 +102,7 @@ def test_low_ports_and_another_user(net):
         pid = os.path.join(folder, "pid")
         old = os.umask(0)
         try:
-            daemon = relay.Xcipherd(net, "--engine=serial", "--user=nobody", "--group=daemon", "--listen-http=127.0.0.1:80", f"--pidfile={pid}").wait_ready()
+            daemon = relay.Xcipherd(net, "--engine=serial", "--user=nobody", "--group=daemon", "--listen-tcp-ng=127.0.0.1:80", f"--pidfile={pid}").wait_ready()
         finally:
             os.umask(old)
         fields = threads(daemon)[0][0][1]
@@ -142,7 +142,7 @@ def test_a_password_in_a_file_that_all_can_read_is_told(net, mode, told):
         assert "every client that can write to it controls them" in daemon.text()
         assert daemon.stop() == 0
 
-SECRETS = {"ng-key-file": [], "http-token-file": ["--listen-http=127.0.0.1:2226"], "redis-key-file": ["--redis=127.0.0.1:1/0"],
+SECRETS = {"ng-key-file": [], "redis-key-file": ["--redis=127.0.0.1:1/0"],
            "redis-password-file": ["--redis=127.0.0.1:1/0", "--redis-key-file=none"], "recording-dir": []}
 
 

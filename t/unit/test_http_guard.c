@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <cmocka.h>
 
-#include "control/http_guard.h"
+#include "web/guard.h"
 
 static void names_that_others_could_have_are_refused(void **state)
 {

@@ -158,7 +158,7 @@ static void write_file(const char *path, const char *text);
 /* What would be without effect: a file whose name was lost, as in --ng-key-file=$UNSET. */
 static void an_empty_text_is_an_error(void **state)
 {
-	static const char *const T[] = {"ng-key-file", "http-token-file", "http-host",
+	static const char *const T[] = {"ng-key-file", "listen-ng-unix", "ng-unix-group",
 		"xdp-interface", "templates", "b2b-url", "redis-password-file", "redis-tls-ca",
 		"redis-tls-name", "redis-tls-cert", "redis-tls-key", "redis-key-file",
 		"recording-dir", "pidfile", "user", "group", "config-file"};
@@ -186,6 +186,33 @@ static void an_empty_text_is_an_error(void **state)
 	unlink(path);
 }
 
+/* Configurations of earlier versions have them: one error that says where they are now. */
+static void options_of_xcipher_web_name_it(void **state)
+{
+	static const char *const T[] = {"listen-http", "http-token-file", "http-host"};
+	char path[] = "/tmp/xcipher-options-XXXXXX", file[64], text[128], said[1024];
+
+	(void)state;
+	close(mkstemp(path));
+	snprintf(file, sizeof(file), "--config-file=%s", path);
+	for (size_t i = 0; i < ARRAY_LEN(T); i++)
+		for (int in_file = 0; in_file < 2; in_file++) {
+			const char *args[] = {file, NULL, NULL};
+			struct options o;
+
+			snprintf(text, sizeof(text), in_file ? "[xcipher]\n%s = x\n" : "--%s=x",
+				T[i]);
+			write_file(path, in_file ? text : "[xcipher]\n");
+			args[1] = in_file ? NULL : text;
+			assert_int_equal(
+				read_with(&o, args, said, sizeof(said)), OPTIONS_EXIT_ERROR);
+			if (!strstr(said, T[i]) || !strstr(said, "xcipher-web(8)"))
+				fail_msg("%s: %s", T[i], said);
+			options_free(&o);
+		}
+	unlink(path);
+}
+
 static void expect_deny(const struct options *o, const char *want)
 {
 	char got[512] = "", addr[ENDPOINT_STRLEN];
@@ -206,8 +233,8 @@ static void a_repeated_list_grows(void **state)
 			   "--sdes-offer=AES_CM_128_HMAC_SHA1_80", "--opencl-device=gpu:3",
 			   "--opencl-device=cpu", "--xdp-interface=a", "--xdp-interface=b", NULL},
 		   *more[] = {"--config-file=none", "--sdes-accept=strong",
-			   "--sdes-accept=UNENCRYPTED_SRTP", "--http-host=x", "--http-host=y",
-			   "--opencl-min=7", "--opencl-min=9", NULL},
+			   "--sdes-accept=UNENCRYPTED_SRTP", "--opencl-min=7", "--opencl-min=9",
+			   NULL},
 		   *interfaces[] = {file, "--interface=192.0.2.9", NULL};
 	struct options o;
 
@@ -242,7 +269,6 @@ static void a_repeated_list_grows(void **state)
 	assert_int_equal(read_with(&o, more, said, sizeof(said)), OPTIONS_RUN);
 	assert_int_equal(o.sdes.params, NG_SDES_UNENCRYPTED_SRTP);
 	assert_true(o.sdes.accept & 1u << SUITE_AES_CM_128_80);
-	assert_string_equal(o.http_hosts, "x,y");
 	assert_int_equal(o.opencl_min[0], 7);
 	assert_int_equal(o.opencl_min[1], 9);
 	options_free(&o);
@@ -495,6 +521,7 @@ int main(void)
 		cmocka_unit_test(mistakes_are_named_in_one_line),
 		cmocka_unit_test(file_and_command_line_agree_on_names),
 		cmocka_unit_test(an_empty_text_is_an_error),
+		cmocka_unit_test(options_of_xcipher_web_name_it),
 		cmocka_unit_test(a_repeated_list_grows),
 		cmocka_unit_test(sdes_lists_name_suites_in_order),
 		cmocka_unit_test(templates_come_from_their_section_and_are_tried),

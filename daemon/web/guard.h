@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Who may speak to the HTTP server: decided by what the request says of itself. Pure. */
-#ifndef CONTROL_HTTP_GUARD_H
-#define CONTROL_HTTP_GUARD_H
+/* Who may speak to xcipher-web: decided by what the request says of itself. Pure. */
+#ifndef WEB_GUARD_H
+#define WEB_GUARD_H
 
 #include "base/endpoint.h"
 

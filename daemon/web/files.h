@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The web page's files, which travel inside the program: generated from web/ by tools/embed_web.py. */
-#ifndef CONTROL_WEB_H
-#define CONTROL_WEB_H
+#ifndef WEB_FILES_H
+#define WEB_FILES_H
 
 #include <stddef.h>
 

@@ -2,7 +2,7 @@
 /* What stands between a browser that visits other people's pages and this machine's HTTP server: the
  * name it was reached by (DNS rebinding), where a request comes from (cross-site requests and
  * WebSockets), and a token. Pure. */
-#include "control/http_guard.h"
+#include "web/guard.h"
 
 #include <errno.h>
 

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The connection to xcipherd: a Unix socket on which requests wait for their replies in order (proto/ng_proxy.h). If it breaks, or the
+ * daemon does not answer for LINK_LATE_NS, all that wait are told so, and it is opened again, every half second until that works. */
+#ifndef WEB_LINK_H
+#define WEB_LINK_H
+
+#include <libwebsockets.h>
+
+#include "base/clock.h"
+#include "proto/ng_proxy.h"
+
+#define LINK_PROTOCOL "xcipher-link"
+#define LINK_LATE_NS  (10 * NS_PER_SEC)
+
+enum link_result {
+	LINK_OK,
+	LINK_DROPPED, /* as in enum ng_proxy_status */
+	LINK_DENIED,
+	LINK_FAILED,
+	LINK_GONE, /* the daemon does not answer */
+};
+
+/* reply is valid during the call; empty unless LINK_OK. */
+typedef void link_done(void *arg, enum link_result result, struct str reply);
+
+struct link_config {
+	struct lws_vhost
+		*vhost; /* has a protocol LINK_PROTOCOL, whose callbacks go to link_event() */
+	const char *path;
+	void (*changed)(void *arg); /* the daemon is there, or is not any more; may be NULL */
+	void *arg;
+};
+
+struct link;
+
+int link_create(struct link **out, const struct link_config *cfg);
+void link_destroy(struct link *l); /* nobody is told any more; NULL is fine */
+/* Once a second. now_ns: CLOCK_MONOTONIC. */
+void link_tick(struct link *l, uint64_t now_ns);
+/* For callbacks LWS_CALLBACK_RAW_*. What libwebsockets wants to have returned. */
+int link_event(struct link *l, enum lws_callback_reasons reason, void *in, size_t len);
+
+bool link_is_up(const struct link *l);
+/* The daemon has keys: clients need the token. */
+bool link_needs_token(const struct link *l);
+/* Sends message; request->len is set here. done is called once, later, unless link_forget() comes first. 0 or -errno: done is not
+ * called. */
+int link_ask(struct link *l, const struct ng_proxy_request *request, struct str message,
+	link_done *done, void *arg);
+/* Nobody waits any more for replies to arg. */
+void link_forget(struct link *l, const void *arg);
+
+#endif

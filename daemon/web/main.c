@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* xcipher-web: serves browsers, Prometheus and ng by HTTP for xcipherd, in a process that has no keys and no privileges. After the
+ * start it has no capabilities, whoever started it. */
+#include <signal.h>
+#include <stdio.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+
+#include "base/caps.h"
+#include "base/log.h"
+#include "web/options.h"
+#include "web/web.h"
+
+static struct lws_context *running; /* for the signal handler */
+static volatile sig_atomic_t stopping;
+
+static void on_signal(int number)
+{
+	stopping = number;
+	lws_cancel_service(running);
+}
+
+/* The token, and SDP with keys on its way, stay out of core dumps. */
+static void drop_privileges(void)
+{
+	struct rlimit core = {0, 0};
+
+	setrlimit(RLIMIT_CORE, &core);
+	prctl(PR_SET_DUMPABLE, 0);
+	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+	if (caps_limit(0))
+		log_warn("capabilities cannot be dropped");
+}
+
+static void serve(struct web *w, const struct web_options *o)
+{
+	struct sigaction action = {.sa_handler = on_signal};
+	char text[ENDPOINT_STRLEN];
+
+	running = w->context;
+	sigaction(SIGTERM, &action, NULL);
+	sigaction(SIGINT, &action, NULL);
+	signal(SIGPIPE, SIG_IGN);
+	log_info("xcipher-web " XCIPHER_VERSION " is ready: HTTP on %s, xcipherd at %s",
+		endpoint_fmt(&o->listen, text), o->daemon);
+	while (!stopping && lws_service(w->context, 0) >= 0)
+		;
+	log_info("signal %d: stopping", (int)stopping);
+}
+
+static int run(const struct web_options *o)
+{
+	const struct web_config cfg = {.listen = o->listen,
+		.token_file = o->http_token_file,
+		.hosts = o->http_hosts,
+		.daemon = o->daemon};
+	char err[512] = "out of memory";
+	struct web *w = NULL;
+	int ret;
+
+	log_open("xcipher-web", o->level, o->to_stderr);
+	if (!o->to_stderr || log_stderr_is_journal())
+		(void)log_journal("/run/systemd/journal/socket");
+	ret = web_create(&w, &cfg, err, sizeof(err));
+	if (ret) {
+		fprintf(stderr, "xcipher-web: %s\n", err);
+		return 1;
+	}
+	drop_privileges();
+	serve(w, o);
+	web_destroy(w);
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	struct web_options o;
+	int ret;
+
+	switch (web_options_read(&o, argc, argv)) {
+	case WEB_OPTIONS_RUN:
+		ret = run(&o);
+		break;
+	case WEB_OPTIONS_EXIT_OK:
+		ret = 0;
+		break;
+	default:
+		ret = 1;
+		break;
+	}
+	web_options_free(&o);
+	return ret;
+}

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What the files of xcipher-web share: the server and its clients. One thread. libwebsockets reads requests and frames; who may ask, what
+ * is answered, and what a client may cost is decided here. */
+#ifndef WEB_WEB_H
+#define WEB_WEB_H
+
+#include "base/log.h"
+#include "web/chunks.h"
+#include "web/files.h"
+#include "web/guard.h"
+#include "web/link.h"
+
+#define WEB_CLIENTS    64u
+#define WEB_PAGES      8u           /* of the clients: each costs the daemon a snapshot a second */
+#define WEB_BODY_MAX   (256u << 10) /* and of a WebSocket message: what ng over TCP takes */
+#define WEB_OUT_HIGH   65536u       /* a WebSocket with so much to read is not read from */
+#define WEB_ASKED_HIGH 8u           /* requests of a WebSocket that wait for their replies */
+#define WEB_LOOK_MAX   2048u        /* the request for a page's snapshot */
+
+#define WEB_HEAD_SEC    15 /* until the request's head is there */
+#define WEB_LINGER_SEC  2
+#define WEB_EVICT_NS    (10 * NS_PER_SEC) /* idle for so long makes room for a new client */
+#define WEB_REQUEST_NS  (60 * NS_PER_SEC) /* for a body, a message, and reading what is sent */
+#define WEB_PING_SEC    30
+#define WEB_HANG_UP_SEC 45
+
+enum web_kind { WEB_HTTP, WEB_NG, WEB_NG_PLAIN, WEB_PAGE };
+
+struct web_message { /* to be sent over a WebSocket */
+	struct web_message *next;
+	enum lws_write_protocol type;
+	size_t len;
+	uint8_t bytes[]; /* LWS_PRE before the text */
+};
+
+struct web_viewer {          /* a client with the page */
+	bool counted, known; /* it said the token, or needs none */
+	bool asked, ended;   /* a snapshot is awaited; so is the reply to "end" */
+	bool wants_history, told_gone;
+	uint32_t seconds;  /* since it came */
+	uint64_t shown_ns; /* the last snapshot */
+	char *look;        /* the request for the next one */
+	size_t look_len;
+	char *ending; /* the Call-ID of the call that it ends */
+};
+
+struct web_client {
+	struct web *web;
+	struct web_client *next, **prev;
+	struct lws *wsi;
+	struct endpoint from;
+	enum web_kind kind;
+	bool idle, closing; /* between requests; being closed */
+	uint64_t since_ns;  /* idle, or the request began */
+	uint64_t stuck_ns;  /* since when it does not read; 0: it does */
+	/* HTTP */
+	bool bodiless, plain, chunked, metrics, waits;
+	size_t length; /* of the body */
+	struct chunks chunks;
+	struct sbuf body;
+	uint8_t *reply; /* LWS_PRE before it; NULL: none is ready */
+	size_t reply_len;
+	/* WebSocket */
+	struct sbuf message;
+	bool binary;
+	uint64_t message_ns; /* since when a message is unfinished; 0: none is */
+	uint32_t asked;
+	struct web_message *out, **out_last;
+	size_t out_len;
+	struct web_viewer view;
+};
+
+struct web_config {
+	struct endpoint listen;
+	const char *token_file, *hosts, *daemon; /* "" = none */
+};
+
+struct web {
+	struct web_config cfg;
+	struct http_token token;
+	char machine[64];
+	struct lws_context *context;
+	struct lws_vhost *vhost;
+	struct link *link;
+	lws_sorted_usec_list_t second;
+	struct web_client *first;
+	uint32_t clients, pages;
+	struct log_limit log_full, log_lws;
+};
+
+/* web.c. 0, or -errno with one line in err. */
+int web_create(struct web **out, const struct web_config *cfg, char *err, size_t err_len);
+void web_destroy(struct web *w);
+
+/* client.c: who is connected. */
+bool web_client_admit(struct web *w, int fd); /* makes room, or says no */
+struct web_client *web_client_open(struct web *w, struct lws *wsi);
+void web_client_close(struct web_client *c); /* its wsi is gone */
+void web_client_kill(struct web_client *c);  /* soon; nothing is served to it any more */
+void web_client_sweep(struct web *w);        /* closes those that take too long */
+
+/* http.c. They return what libwebsockets wants: -1 closes the connection. */
+int web_http_begin(struct web_client *c, struct str path);
+int web_http_body(struct web_client *c, struct str bytes);
+int web_http_complete(struct web_client *c);
+/* Sends a refusal at once. */
+int web_http_refuse(struct web_client *c, int status, const char *why);
+/* "Host", "Origin": NULL, or why the request is not for us or not from our pages. */
+const char *web_http_stranger(struct web_client *c);
+bool web_may_ask(struct web_client *c);
+bool web_may_command(struct web_client *c);
+bool web_may_view(struct web_client *c);
+
+/* ws.c */
+int web_ws_confirm(struct web_client *c, const char *upgrade); /* 0: go on; 1: refused; -1: close */
+int web_ws_open(struct web_client *c, const char *protocol);
+int web_ws_receive(struct web_client *c, struct str bytes);
+int web_ws_write(struct web_client *c);
+void web_ws_send(struct web_client *c, enum lws_write_protocol type, struct str text);
+/* Asks for its close; returns -1. */
+int web_ws_close(struct web_client *c, enum lws_close_status code, const char *reason);
+extern const struct lws_protocols web_protocols[];
+
+/* page.c */
+void web_page_begin(struct web_client *c);
+void web_page_end(struct web_client *c);
+int web_page_second(struct web_client *c); /* -1: close */
+int web_page_hear(struct web_client *c, struct str message);
+void web_page_gone(struct web_client *c); /* the daemon */
+
+#endif
