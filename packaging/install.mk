@@ -10,16 +10,20 @@ DEMO    := $(SHARE)/xcipher
 $(BUILD)/xcipherd.conf: $(BUILD)/xcipherd tools/example-conf.sh
 	$(Q)tools/example-conf.sh $(BUILD)/xcipherd > $@.tmp && mv $@.tmp $@
 
+$(BUILD)/xcipher-web.conf: $(BUILD)/xcipher-web tools/example-conf.sh
+	$(Q)tools/example-conf.sh $(BUILD)/xcipher-web > $@.tmp && mv $@.tmp $@
+
 .PHONY: install deb check-deb
-install: all bench-program $(BUILD)/xcipherd.conf
-	install -D -m 755 $(BUILD)/xcipherd $(DESTDIR)$(PREFIX)/sbin/xcipherd
+install: all bench-program $(BUILD)/xcipherd.conf $(BUILD)/xcipher-web.conf
+	install -D -m 755 -t $(DESTDIR)$(PREFIX)/sbin $(BUILD)/xcipherd $(BUILD)/xcipher-web
 	install -D -m 755 -t $(DESTDIR)$(PREFIX)/bin $(BUILD)/xcipherctl $(BUILD)/xcipher-bench packaging/xcipher-demo packaging/xcipher-migrate
 	install -D -m 644 -t $(SHARE)/man/man8 man/*.8
 	install -D -m 644 -t $(SHARE)/man/man7 man/*.7
 	install -D -m 644 -t $(SHARE)/man/man1 man/*.1
-	for name in xcipherd xcipherctl xcipher-bench; do \
+	for name in xcipherd xcipherctl xcipher-web xcipher-bench; do \
 		install -D -m 644 tools/completion/$$name.bash $(SHARE)/bash-completion/completions/$$name; done
 	install -D -m 644 $(BUILD)/xcipherd.conf $(SHARE)/doc/xcipherd/examples/xcipherd.conf
+	install -D -m 644 $(BUILD)/xcipher-web.conf $(SHARE)/doc/xcipher-web/examples/xcipher-web.conf
 	install -D -m 644 -t $(DEMO)/kamailio-cfg kamailio-cfg/*
 	install -D -m 755 demo/demo.py $(DEMO)/demo/demo.py
 	install -D -m 644 demo/phone.py $(DEMO)/demo/phone.py

@@ -37,6 +37,7 @@ sed -n '/^These are the texts of error-reason/,/^\.El/p' man/xcipher-ng.7 | sed 
 	exit 1
 }
 check "$1/xcipherctl" man/xcipherctl.1
+check "$1/xcipher-web" man/xcipher-web.8
 check packaging/xcipher-migrate man/xcipher-migrate.7
 packaging/xcipher-migrate --table | cut -c7- | awk '{ print $1 }' > "$1/migrate-table"
 sed -n '/^\.Sh OPTIONS OF/,/^\.El/s/^\.It //p' man/xcipher-migrate.7 | diff - "$1/migrate-table" >&2 || {

@@ -1,15 +1,21 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
-# example-conf.sh XCIPHERD: a configuration file with every option commented, from the program's own --help.
+# example-conf.sh PROGRAM: a configuration file of xcipherd or xcipher-web with every option commented, from the program's own --help.
 set -eu
 
-cat <<'TEXT'
-# xcipherd: options of the media relay. Each is also a long option of the command line, which takes precedence; see xcipherd(8).
+program=${1:?usage: example-conf.sh PROGRAM}
+name=$(basename "$program")
+case $name in
+xcipherd) section=xcipher ;;
+*) section=$name ;;
+esac
+cat <<TEXT
+# Options of $name. Each is also a long option of the command line, which takes precedence; see $name(8).
 # Lines that begin with # are comments. They show the default, or the form of the value.
 
-[xcipher]
+[$section]
 TEXT
-"${1:?usage: example-conf.sh XCIPHERD}" --help | awk '
+"$program" --help | awk '
 	/^  --(help|version|config-file|foreground|pidfile)([ =]|$)/ { next }
 	/^  --/ {
 		spec = substr($1, 3)
