@@ -12,7 +12,7 @@
 	X("config-file", config_file, "/etc/xcipher/xcipher-web.conf", "FILE|none", \
 		"options from an ini file, section [xcipher-web]") \
 	X("daemon", daemon, "/run/xcipher/ng", "PATH", \
-		"Unix socket of xcipherd, its --listen-ng-unix") \
+		"Unix socket on which xcipherd listens (its listen-ng-unix)") \
 	X("listen-http", listen_http, "127.0.0.1:2226", "ADDR:PORT", \
 		"serves the page, metrics, and ng commands by HTTP POST and WebSocket") \
 	X("http-token-file", http_token_file, "", "FILE", \
