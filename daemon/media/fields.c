@@ -51,7 +51,7 @@ uint8_t media_stream_kernel(const struct media_stream_cfg *c)
 
 #define X(type, name, suffix, compared, fast, kernel, saved)                          \
 	_Static_assert(sizeof(#saved) > 1, "the column saved of " #name " is empty"); \
-	if (KERNEL_##kernel && !is_zero(&c->name, sizeof(c->name)))                   \
+	if (KERNEL_##kernel != 0 && !is_zero(&c->name, sizeof(c->name)))              \
 		roles |= KERNEL_##kernel;
 	STREAM_FIELDS(X)
 #undef X
