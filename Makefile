@@ -43,9 +43,10 @@ CFLAGS   := $(filter-out -D_FORTIFY_SOURCE=2,$(CFLAGS)) -fsanitize=thread -Wno-t
 LDFLAGS  += -fsanitize=thread
 endif
 
-LIB_ROOMS := base host proto srtp batch media steer call control
+LIB_ROOMS := base host proto srtp packet batch media steer steer/udp steer/nfqueue steer/kernel steer/xdp worker call keying offer persist
+LIB_ROOMS += bridge control record observe
 # The library contains all of app except main() and its parts (daemon.h), so that tests and benchmarks can drive the worker loop.
-APP_SRC   := $(wildcard daemon/app/main.c daemon/app/daemon_*.c)
+APP_SRC   := $(wildcard daemon/app/main.c daemon/app/daemon*.c)
 LIB_SRC   := $(foreach d,$(LIB_ROOMS),$(sort $(wildcard daemon/$(d)/*.c))) \
              $(filter-out $(APP_SRC),$(sort $(wildcard daemon/app/*.c)))
 CTL_SRC   := $(sort $(wildcard daemon/ctl/*.c))
@@ -97,7 +98,7 @@ $(BUILD)/obj/gen/kernels.o $(BUILD)/obj/gen/compare.o: $(BUILD)/obj/gen/%.o: $(B
 
 # So does the XDP program, compiled for the kernel's virtual machine: only clang can.
 BPF_FLAGS := -target bpf -O2 -g -Wall -Wextra -Werror $(addprefix -idirafter ,$(wildcard /usr/include/*-linux-gnu))
-$(BUILD)/gen/xdp_prog.o: daemon/steer/bpf/xdp_prog.c daemon/steer/bpf/xdp_abi.h Makefile
+$(BUILD)/gen/xdp_prog.o: daemon/steer/xdp/bpf/xdp_prog.c daemon/steer/xdp/bpf/xdp_abi.h Makefile
 	@mkdir -p $(@D)
 	$(call say,BPF   $<)
 	$(Q)$(CLANG) $(BPF_FLAGS) -c -o $@ $<
@@ -159,7 +160,7 @@ $(BUILD)/t/%: $(BUILD)/obj/t/tool/%.o $(LIB)
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS) -lsrtp2
 
 # Fuzzers are built by clang, library and all, with coverage and sanitizers.
-FUZZ_LIB_SRC := $(foreach d,base proto srtp call media,$(sort $(wildcard daemon/$(d)/*.c))) daemon/batch/arena.c daemon/steer/dgram.c daemon/control/seal.c daemon/web/chunks.c
+FUZZ_LIB_SRC := $(foreach d,base proto srtp packet media call keying offer,$(sort $(wildcard daemon/$(d)/*.c))) daemon/steer/dgram.c $(wildcard daemon/persist/save*.c) daemon/persist/restore.c daemon/persist/redis_crypt.c daemon/web/chunks.c
 FUZZ_FLAGS   := $(CPPFLAGS) -std=gnu17 -O1 -g -fno-sanitize-recover=undefined $(shell pkg-config --cflags libcrypto)
 $(BUILD)/fuzz/obj/%.o: %.c Makefile
 	@mkdir -p $(@D)

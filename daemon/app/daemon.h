@@ -6,24 +6,25 @@
 #define APP_DAEMON_H
 
 #include "app/background.h"
-#include "app/cdr.h"
+#include "batch/engines.h"
+#include "observe/cdr.h"
 #include "app/engines.h"
-#include "app/homer.h"
-#include "app/interfaces.h"
-#include "app/kernel_watch.h"
-#include "app/limits.h"
+#include "observe/homer.h"
+#include "bridge/interfaces.h"
+#include "bridge/kernel_watch.h"
+#include "observe/limits.h"
 #include "app/notify.h"
 #include "app/operate.h"
 #include "app/options.h"
-#include "app/record.h"
-#include "app/relay.h"
-#include "app/rules_keep.h"
-#include "app/stats.h"
-#include "app/worker.h"
+#include "record/record.h"
+#include "bridge/bridge.h"
+#include "bridge/rules_keep.h"
+#include "observe/stats.h"
+#include "worker/worker.h"
 #include "base/clock.h"
 #include "base/loop.h"
 #include "call/call.h"
-#include "control/redis.h"
+#include "persist/redis.h"
 #include "control/server.h"
 #include "control/tcp.h"
 #include "control/teardown.h"
@@ -49,7 +50,7 @@ struct daemon {
 	struct recorder recorder;
 	uint32_t workers;
 	struct ports *ports;
-	struct app_relay *relay;
+	struct bridge *relay;
 	struct kernel_watch *kernel;   /* NULL: it steers nothing */
 	struct rules_keep *rules_keep; /* NULL: there are no rules */
 	struct reach reach;
@@ -57,7 +58,7 @@ struct daemon {
 	struct calls *calls;
 	struct redis *redis; /* NULL: calls are not kept */
 	struct handler *handler;
-	struct ng_front *front;
+	struct ng_dispatch *front;
 	struct ng_server *ng;
 	struct loop_timer *ng_waiting;   /* executes waiting ng requests; NULL: none waits */
 	struct ng_tcp *ng_tcp, *ng_unix; /* NULL: not listened to */

@@ -5,7 +5,14 @@
 #include <errno.h>
 #include <stdio.h>
 
-#include "app/metrics.h"
+#include "call/call.h"
+#include "call/closing.h"
+#include "call/reach_again.h"
+#include "call/recording.h"
+#include "call/tick.h"
+#include "call/trace.h"
+#include "call/watch.h"
+#include "observe/metrics.h"
 #include "app/preflight.h"
 #include "app/privileges.h"
 #include "base/clock.h"
@@ -132,7 +139,7 @@ static void trouble_notice(void *arg, const struct call_trouble *t)
 
 static bool has_room(void *arg)
 {
-	return app_relay_has_room(arg);
+	return bridge_has_room(arg);
 }
 
 static void changed(void *arg)
@@ -264,13 +271,13 @@ static int ng_keys(void *arg, char *err, size_t err_len)
 {
 	struct daemon *d = arg;
 
-	return d->o.ng_key_file[0] ? ng_front_keys(d->front, d->o.ng_key_file, err, err_len) : 0;
+	return d->o.ng_key_file[0] ? ng_dispatch_keys(d->front, d->o.ng_key_file, err, err_len) : 0;
 }
 
 /* Read the keys before the first request can arrive. */
 static int ng_start(struct daemon *d)
 {
-	int err = ng_front_create(&d->front, d->handler);
+	int err = ng_dispatch_create(&d->front, d->handler);
 
 	if (err)
 		return daemon_fail(d, err, "ng");
@@ -326,7 +333,7 @@ int daemon_control_start(struct daemon *d)
 
 	if (err)
 		return daemon_fail(d, err, "random numbers");
-	d->relay_border = (struct relay){.ops = &app_relay_ops, .arg = d->relay};
+	d->relay_border = (struct relay){.ops = &bridge_ops, .arg = d->relay};
 	err = calls_create(&d->calls, &policy, &d->relay_border);
 	if (err)
 		return daemon_fail(d, err, "calls");

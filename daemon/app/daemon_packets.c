@@ -161,7 +161,7 @@ int daemon_workers_create(struct daemon *d)
 		.may_learn = may_learn,
 		.may_learn_arg = &d->reach,
 	};
-	struct app_relay_config relay = {
+	struct bridge_config relay = {
 		.worker = d->worker,
 		.workers = o->workers,
 		.local = o->local,
@@ -217,7 +217,7 @@ int daemon_workers_create(struct daemon *d)
 	ports_reserve(d->ports, o->emergency_ports);
 	log_capacity(d);
 	relay.ports = d->ports;
-	err = app_relay_create(&d->relay, &relay);
+	err = bridge_create(&d->relay, &relay);
 	return err ? daemon_fail(d, err, "relay") : 0;
 }
 

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "batch/engine.h"
 #include "batch/run.h"
 
 struct result {

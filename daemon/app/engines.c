@@ -8,6 +8,8 @@
 #include "app/engine_probe.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "batch/engine.h"
+#include "batch/engines.h"
 
 #define DEPTH 2u /* one batch is made ready, or taken back, while the device works on the other */
 

@@ -6,13 +6,7 @@
 #include "app/options.h"
 #include "batch/run.h"
 
-struct engines {
-	struct engine *serial;
-	struct batch_device device[BATCH_DEVICES_MAX];
-	uint32_t devices; /* 0: none asked for, or none there */
-	uint32_t compile_ms;
-	uint32_t depth; /* batches that a worker may have in flight */
-};
+struct engines;
 
 /* Opens them and tries each on known answers. Before any thread and any port. err: one line. 0 or -errno. */
 int engines_start(struct engines *e, const struct options *o, char *err, size_t err_len);

@@ -17,25 +17,12 @@
 #include "app/privileges.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "call/call.h"
+#include "call/tick.h"
 
 #define START_SECONDS 120 /* all but devices: kernels, Redis, ports */
 /* on_second() runs once a second: after a longer gap than this the process was not merely busy. */
 #define PAUSE_NS (2 * NS_PER_SEC)
-
-int daemon_fail(struct daemon *d, int err, const char *what)
-{
-	if (!d->err[0])
-		snprintf(d->err, sizeof(d->err), "%s: %s", what, strerror(-err));
-	return err;
-}
-
-void daemon_end(void *arg)
-{
-	struct daemon *d = arg;
-
-	d->stopping = true;
-	loop_stop(d->loop);
-}
 
 /* --- Events --------------------------------------------------------------------------------------------------- */
 
@@ -47,7 +34,7 @@ static void on_ack(void *arg, uint32_t events)
 
 	(void)events;
 	(void)!read(d->ack_fd, &count, sizeof(count));
-	app_relay_poll(d->relay, clock_mono_ns());
+	bridge_poll(d->relay, clock_mono_ns());
 }
 
 static void on_ng_waiting(void *arg);
@@ -120,13 +107,13 @@ static void on_second(void *arg)
 {
 	struct daemon *d = arg;
 
-	app_relay_poll(d->relay, clock_mono_ns());
-	app_relay_tick(d->relay, clock_mono_ns());
+	bridge_poll(d->relay, clock_mono_ns());
+	bridge_tick(d->relay, clock_mono_ns());
 	operate_second(&d->operate);
 	clock_watch(d);
 	pause_watch(d);
 	calls_tick(d->calls, clock_real_ns());
-	ng_front_tick(d->front, clock_mono_ns());
+	ng_dispatch_tick(d->front, clock_mono_ns());
 	ng_server_tick(d->ng, clock_mono_ns());
 	interfaces_tick(&d->interfaces, d->host);
 	watchdog(d);
@@ -263,7 +250,7 @@ static void stop(struct daemon *d)
 	loop_destroy(d->loop);
 	if (d->ng)
 		ng_server_destroy(d->ng);
-	ng_front_destroy(d->front);
+	ng_dispatch_destroy(d->front);
 	if (d->handler)
 		handler_destroy(d->handler);
 	if (d->calls)
@@ -287,7 +274,7 @@ static void stop(struct daemon *d)
 	if (d->o.steering && d->o.steering->close)
 		d->o.steering->close(&d->steer);
 	kernel_watch_destroy(d->kernel);
-	app_relay_destroy(d->relay);
+	bridge_destroy(d->relay);
 	if (d->ports)
 		ports_destroy(d->ports);
 	engines_stop(&d->engines);

@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "app/worker.h"
+#include "worker/worker.h"
 
 struct notify {
 	int fd;        /* -1: nobody wants to know */

@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "call/call.h"
 
 #define LIMITS_LOG_NS (10 * NS_PER_SEC)
 

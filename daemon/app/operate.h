@@ -3,10 +3,11 @@
 #ifndef APP_OPERATE_H
 #define APP_OPERATE_H
 
-#include "app/cdr.h"
-#include "app/limits.h"
+#include "observe/cdr.h"
+#include "call/call.h"
+#include "observe/limits.h"
 #include "app/options.h"
-#include "app/stats.h"
+#include "observe/stats.h"
 #include "base/log.h"
 #include "proto/ng.h"
 

@@ -6,11 +6,11 @@
 
 #include <stdio.h>
 
-#include "app/limits.h"
-#include "app/record_file.h"
+#include "observe/limits.h"
+#include "record/record_file.h"
 #include "base/endpoint.h"
 #include "call/call.h"
-#include "control/redis_server.h"
+#include "persist/redis_server.h"
 #include "steer/steer.h"
 
 /* X(name, when, kind, field, default, argument, help)

@@ -9,6 +9,7 @@
 
 #include "base/secmem.h"
 #include "batch/engine.h"
+#include "call/call.h"
 #include "control/teardown.h"
 #include "layout.h"
 

@@ -11,7 +11,9 @@
 
 #include "base/clock.h"
 #include "base/secmem.h"
+#include "batch/engine.h"
 #include "batch/sample.h"
+#include "packet/arena.h"
 
 enum { LINE = 64, BODY = 160, ROUNDS = 9, ROUNDS_LARGE = 5, LARGE = 256, AGAIN = 2 };
 #define CLEAR_WIN    0.95       /* fraction of the serial engine's time */

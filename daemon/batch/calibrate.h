@@ -4,7 +4,9 @@
 #ifndef BATCH_CALIBRATE_H
 #define BATCH_CALIBRATE_H
 
+#include "batch/engine.h"
 #include "batch/run.h"
+#include "packet/arena.h"
 
 struct calibration {
 	struct batch_device *device; /* receives min and cost */

@@ -15,9 +15,11 @@
 
 #include "base/lines.h"
 #include "base/log.h"
+#include "batch/engine.h"
 #include "batch/opencl_cache.h"
 #include "batch/opencl_copy.h"
 #include "batch/order.h"
+#include "packet/arena.h"
 
 #define PAGE       4096u
 #define TIMEOUT_MS 1000u

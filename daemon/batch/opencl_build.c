@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "batch/engine.h"
 #include "batch/kernels.h"
 
 /* Each uses what is above it. */

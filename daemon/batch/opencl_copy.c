@@ -14,6 +14,8 @@
 
 #include "base/clock.h"
 #include "base/secmem.h"
+#include "batch/engine.h"
+#include "packet/arena.h"
 
 enum { CHUNKS = 4, KEY_RING = 64, SPIN_NS = 20000, NAP_NS = 10000 };
 

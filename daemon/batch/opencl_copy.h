@@ -8,6 +8,7 @@
 #include <CL/cl.h>
 
 #include "batch/engine.h"
+#include "packet/arena.h"
 
 #define OPENCL_SCALAR_GROUP 64u   /* work-items per work-group there */
 #define OPENCL_CHUNK_MIN    1024u /* packets: smallest part that is worth a split */

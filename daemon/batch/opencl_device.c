@@ -2,6 +2,7 @@
 /* Which OpenCL device: by index, type, or part of its platform's or its own name; a CPU if nothing
  * is said, because small batches are this program's daily bread. Called by the control thread only:
  * PoCL's set-up is not thread-safe. */
+#include "batch/engine.h"
 #include "batch/opencl.h"
 
 #include <ctype.h>

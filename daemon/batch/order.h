@@ -4,6 +4,7 @@
 #define BATCH_ORDER_H
 
 #include "batch/engine.h"
+#include "packet/arena.h"
 
 /* Summary of a key slot, so that ordering does not read the slot. */
 enum order_key {

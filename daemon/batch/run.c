@@ -16,6 +16,8 @@
 #include "base/log.h"
 #include "base/secmem.h"
 #include "batch/calibrate.h"
+#include "batch/engine.h"
+#include "packet/arena.h"
 
 #define DEVICE_ERRORS_MAX 3u
 /* Reading the clock twice costs a tenth of a packet. So only one in so many small serial batches is

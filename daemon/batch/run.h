@@ -9,6 +9,7 @@
 #include <stdatomic.h>
 
 #include "batch/engine.h"
+#include "packet/arena.h"
 
 #define BATCH_DEVICES_MAX 8u
 

@@ -3,6 +3,7 @@
  * srtp/ref under the receiving key, and the matching job. The same seed gives the same packet. */
 #include "batch/sample.h"
 
+#include "packet/arena.h"
 #include "srtp/ref.h"
 
 /* Sebastiano Vigna's splitmix64: public domain, for test data only. */

@@ -5,6 +5,7 @@
 #define BATCH_SAMPLE_H
 
 #include "batch/engine.h"
+#include "packet/arena.h"
 #include "srtp/kdf.h"
 
 struct sample {

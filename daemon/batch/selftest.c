@@ -6,9 +6,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "batch/engine.h"
 #include "batch/run.h"
 #include "batch/sample.h"
 #include "base/secmem.h"
+#include "packet/arena.h"
 #include "srtp/ref.h"
 
 /* For each pair of suites: RTP and RTCP, each good, damaged, received clear and sent clear. */

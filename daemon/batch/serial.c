@@ -18,6 +18,7 @@
 
 #include "base/lines.h"
 #include "base/secmem.h"
+#include "packet/arena.h"
 
 enum { MODE_ECB, MODE_GCM, MODES };
 

@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* From a negotiated copy of a call to the packet side: take what is missing, publish all of it in one piece, give
  * back what is no longer held. Until the commit succeeds the original call is what the workers know. */
+#include "call/apply.h"
+
 #include <errno.h>
 
+#include "call/gate.h"
 #include "call/model.h"
+#include "call/past_keys.h"
 #include "proto/raw.h"
 
 static const struct leg *leg_at(const struct call *c, uint32_t side, uint32_t media)

@@ -2,11 +2,14 @@
 /* Pages of the calls that match a filter (call/find.h). Without an order a page continues at the
  * serial number of the last call, so calls that begin or end meanwhile move no other. With an order it continues
  * at a position in the list, which is sorted again for each page. */
+#include "call/browse.h"
+
 #include <errno.h>
 #include <stdlib.h>
 
 #include "call/calls.h"
 #include "call/find.h"
+#include "call/summary.h"
 
 struct browse {
 	const struct calls *c;
@@ -31,7 +34,7 @@ static bool show(struct browse *b, const struct call *call)
 {
 	if (b->shown >= b->limit || b->bytes >= b->bytes_max)
 		return false;
-	b->bytes += view_call(b->c->relay, b->p, call, b->now_ns, b->list);
+	b->bytes += summary_call(b->c->relay, b->p, call, b->now_ns, b->list);
 	b->shown++;
 	return true;
 }

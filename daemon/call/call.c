@@ -1,12 +1,22 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* All calls: the table, what is counted, gates, looking at them. Each change goes copy, negotiate, take, write, commit, replace
  * (exchange.c, delete.c, recording.c, gates here). Control thread only; logs nothing. */
+#include "call/call.h"
 #include "call/calls.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "call/apply.h"
+#include "call/closing.h"
+#include "call/gate.h"
+#include "call/pierce.h"
+#include "call/query.h"
+#include "call/summary.h"
+#include "call/table.h"
+#include "call/trace.h"
+#include "call/unsaved.h"
 
 int calls_create(struct calls **out, const struct call_policy *policy, const struct relay *relay)
 {
@@ -68,7 +78,7 @@ void calls_end(struct calls *c, struct call *call, enum call_end why, uint64_t n
 	if (call->tap)
 		c->rec->ops->stop(c->rec->arg, call->tap, call->tap_discard);
 	account(c, call, false);
-	view_ended(c->relay, call, &c->counters.ended);
+	summary_ended(c->relay, call, &c->counters.ended);
 	save_ended(&c->saver, call);
 	call_table_remove(&c->table, call);
 	/* Before its ports are free, so that no call sends to them when another call gets them. */
@@ -204,11 +214,6 @@ void calls_gate(struct calls *c, struct pool *p, const struct ng_request *r, uin
 
 /* --- Calls that outlive us -------------------------------------------------------------------------------------- */
 
-struct saver *calls_saver(struct calls *c)
-{
-	return &c->saver;
-}
-
 struct keystore *calls_keys(struct calls *c)
 {
 	return &c->keys;
@@ -287,4 +292,23 @@ void calls_counters(const struct calls *c, struct calls_counters *out)
 {
 	*out = c->counters;
 	out->current = c->table.count;
+}
+
+void calls_reply_room(struct calls *c, call_reply_fits *fits, void *arg)
+{
+	c->fits = fits;
+	c->fits_arg = arg;
+}
+
+void calls_set_policy(struct calls *c, const struct call_policy *policy)
+{
+	struct call_policy next = *policy;
+
+	memcpy(next.loop_key, c->policy.loop_key, sizeof(next.loop_key));
+	c->policy = next;
+}
+
+void calls_limit(struct calls *c, enum call_limit reached)
+{
+	c->limit = reached;
 }

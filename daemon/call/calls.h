@@ -6,7 +6,15 @@
 #include "call/call.h"
 #include "call/links.h"
 #include "call/model.h"
-#include "call/save.h"
+#include "call/table.h"
+#include "call/trace.h"
+#include "call/unsaved.h"
+
+struct call_closing;
+struct call_handover;
+struct call_key_notice;
+struct call_timeout;
+struct call_trouble;
 
 struct calls {
 	struct call_policy policy;
@@ -50,24 +58,14 @@ int calls_put_in_force(
 /* Ends a call: releases its ports, streams, keys and recording, and frees it. now_ns: 0 = now. */
 void calls_end(struct calls *c, struct call *call, enum call_end why, uint64_t now_ns);
 
-/* Ends these sides of a call, a bit each (delete.c). The call is replaced. 0 or a negative errno; then all is as it was. */
-int calls_end_sides(
-	struct calls *c, struct pool *p, struct call *call, uint32_t sides, uint64_t now_ns);
-
-/* Reports the end of a call (closing.c), while its counters can still be read. */
-void closing_report(struct calls *c, const struct call *call, enum call_end why, uint64_t now_ns);
-/* Once a second: notes learned addresses and reports troubles (watch.c). */
-void watch_call(struct calls *c, struct call *call, uint64_t now_ns);
-/* Called when an offer or answer between two sides takes effect (explain.c): records its content, and
- * why each leg has its profile and suite. again: the call existed before. */
-void explain_exchange(struct call *call, bool again, const struct sdp *said, uint8_t from,
-	uint8_t to, bool is_answer, uint64_t now_ns);
-
-/* A call that comes back was recorded: it goes on in a file more. NULL, or why it is not recorded any more. */
-const char *calls_record_resume(
-	struct calls *c, struct pool *p, struct call *call, uint64_t now_ns);
-
 /* What the reply says of a negative errno; of a new call -EAGAIN is a load limit. */
 void calls_resource_error(struct call_reply *out, int err, bool is_new);
+
+/* What save and restore need of calls. */
+struct saver *calls_saver(struct calls *c);
+struct keystore *calls_keys(struct calls *c);
+
+/* A restored call, committed already, is one of ours from now on. */
+void calls_adopt(struct calls *c, struct call *call);
 
 #endif

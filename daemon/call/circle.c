@@ -4,6 +4,7 @@
  * terminal sends; such a stream is watched for some seconds (media/again.c). To find slow circles,
  * every plain stream is watched from time to time. Authenticated SRTP needs no watch: its repeated
  * packets are dropped as replays. */
+#include "call/circle.h"
 #include "base/clock.h"
 #include "call/model.h"
 

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The closing report of a call: a dictionary for call records (CDR), and a line with the same for the
  * log. It never contains a key. */
+#include "call/closing.h"
 #include "base/clock.h"
+#include "call/call.h"
 #include "call/calls.h"
 #include "call/names.h"
 #include "call/sight.h"
+#include "call/summary.h"
 
 #define SCRATCH    (4u << 20)
 #define LINE_LEGS  6u   /* legs in the line; the record has all */
@@ -29,7 +32,7 @@ struct closing {
 	struct ngval *sides;
 	struct str legs; /* of the line */
 	uint32_t legs_n;
-	uint64_t drops[MEDIA_VERDICTS];
+	uint64_t drops[PACKET_VERDICTS];
 	struct calls_ended sums; /* of this call */
 };
 
@@ -58,12 +61,12 @@ static void add_drops(struct closing *x, struct ngval *d, const struct relay_sta
 {
 	struct ngval *list = ngval_add_dict(x->p, d, STR("drops"));
 
-	for (int v = 0; v < MEDIA_VERDICTS; v++) {
+	for (int v = 0; v < PACKET_VERDICTS; v++) {
 		uint64_t n = rtp->drops[v] + rtcp->drops[v];
 
 		x->drops[v] += n;
 		if (n)
-			add_int(x, list, media_drop_name((enum media_verdict)v), n);
+			add_int(x, list, packet_drop_name((enum packet_verdict)v), n);
 	}
 }
 
@@ -162,7 +165,7 @@ static struct ngval *record(struct closing *x, enum call_end why, uint64_t end_n
 	for (uint32_t i = 0; i < call->sides; i++)
 		if (!call->side[i]->gone)
 			add_side(x, i);
-	view_ended(x->c->relay, call, &x->sums);
+	summary_ended(x->c->relay, call, &x->sums);
 	add_int(x, d, "one_way", x->sums.one_way);
 	return d;
 }
@@ -185,11 +188,11 @@ static struct str line(struct closing *x, enum call_end why, uint64_t end_ns)
 			  seconds(call->created_ns, end_ns));
 	if (call->refused[0])
 		text = pool_printf(x->p, STR_FMT "; last %s", STR_ARG(text), call->refused);
-	for (int v = 0; v < MEDIA_VERDICTS; v++)
+	for (int v = 0; v < PACKET_VERDICTS; v++)
 		if (x->drops[v])
 			drops = pool_printf(x->p, STR_FMT "%s%llu %s", STR_ARG(drops),
 				drops.len ? ", " : "; dropped ", (unsigned long long)x->drops[v],
-				media_drop_name((enum media_verdict)v));
+				packet_drop_name((enum packet_verdict)v));
 	text = pool_printf(
 		x->p, STR_FMT STR_FMT STR_FMT, STR_ARG(text), STR_ARG(x->legs), STR_ARG(drops));
 	if (x->legs_n > LINE_LEGS)

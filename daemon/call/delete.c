@@ -1,10 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The end of a call by command: the whole of it, or one of its dialogs, one branch of a fork, one listener. */
+#include "call/delete.h"
+
 #include <errno.h>
 
 #include "base/clock.h"
+#include "call/apply.h"
+#include "call/call.h"
 #include "call/calls.h"
 #include "call/dialog.h"
+#include "call/query.h"
+#include "call/table.h"
+#include "call/unsaved.h"
 
 /* A year: far beyond any call, and far from where nanoseconds since 1970 wrap (2554). */
 #define DELAY_MAX_S (365 * 86400ll)
@@ -70,7 +77,7 @@ void calls_delete(struct calls *c, struct pool *p, const struct ng_request *r, u
 	}
 }
 
-void calls_unlisten(struct calls *c, struct pool *p, const struct ng_request *r, uint64_t now_ns,
+void calls_unsubscribe(struct calls *c, struct pool *p, const struct ng_request *r, uint64_t now_ns,
 	struct call_reply *out)
 {
 	struct call *call = call_table_find(&c->table, r->call_id);

@@ -4,6 +4,9 @@
 #include "call/dialog.h"
 
 #include "base/secmem.h"
+#include "call/past_keys.h"
+#include "call/plan.h"
+#include "call/said.h"
 
 static const char *const unrelated = NGE_DIALOG;
 

@@ -45,10 +45,10 @@
  * An answer is final by ng's sip-code, 200 to 299. If a proxy sends none, the latest answer has
  * the media, as forks with early media need it. Sides that "connect" joined are exempt from the
  * rule of pairs: their dialogs are not their pairs. */
+
+#include "call/plan.h"
 #ifndef CALL_DIALOG_H
 #define CALL_DIALOG_H
-
-#include "call/negotiate.h"
 
 struct dialog {
 	uint8_t from, to; /* sender and receiver of this SDP; SIDE_NONE in an offer: a new side */

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Explains a call in plain words: the offers, the choices and their reasons, and the events since.
  * Copies only names of known suites from SDP, never a key or anything that could be one. */
+#include "call/explain.h"
+
 #include <stdio.h>
 
 #include "base/clock.h"
 #include "call/calls.h"
 #include "call/sight.h"
+#include "call/table.h"
 #include "srtp/suite.h"
 
 #define MEDIA_TOLD 6u /* m-lines of an offer or answer that are described */
@@ -293,11 +296,11 @@ static void add_drops(
 {
 	struct str text = STR("");
 
-	for (int v = 0; v < MEDIA_VERDICTS; v++)
+	for (int v = 0; v < PACKET_VERDICTS; v++)
 		if (st->drops[v])
 			text = pool_printf(x->p, STR_FMT "%s%llu %s", STR_ARG(text),
 				text.len ? ", " : "", (unsigned long long)st->drops[v],
-				media_drop_name((enum media_verdict)v));
+				packet_drop_name((enum packet_verdict)v));
 	if (text.len)
 		ngval_add_str(x->p, d, str_from(key), text);
 }

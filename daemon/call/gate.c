@@ -3,7 +3,7 @@
  * is then true of it: of the whole call when it names nobody, of all that comes from a party, or of what goes from one party to
  * another. The three are kept apart: undoing one leaves the others, but for "all". Works on the copy of a call that is to come
  * into force. What is said of payload types here is RFC 3551's and RFC 4733's. */
-#include "call/negotiate.h"
+#include "call/gate.h"
 
 static bool at_address(const struct side *s, const struct endpoint *addr)
 {

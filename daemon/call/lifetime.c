@@ -3,6 +3,7 @@
 #include "call/lifetime.h"
 
 #include "base/clock.h"
+#include "call/call.h"
 #include "call/dialog.h"
 
 /* A packet that is stamped later than now was received before the clock was set back, and

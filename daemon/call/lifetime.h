@@ -18,6 +18,7 @@
 #ifndef CALL_LIFETIME_H
 #define CALL_LIFETIME_H
 
+#include "call/call.h"
 #include "call/model.h"
 
 struct lifetime_end {

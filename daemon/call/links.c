@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #include "call/calls.h"
+#include "call/unsaved.h"
 
 #define CELLS 32768u /* pairs of ports of an address */
 

@@ -379,3 +379,24 @@ bool leg_is_plain(
 	leg_stats(relay, c, l, false, &st);
 	return !leg_keying_now(relay, c, s, l, st.others)[0];
 }
+
+uint32_t listener_stream(
+	const struct call *c, uint32_t source, uint32_t media, const struct leg *after, bool rtcp)
+{
+	bool behind = !after;
+
+	for (uint32_t s = 0; s < c->sides; s++)
+		for (uint32_t i = 0; c->side[s]->listener && i < c->side[s]->legs; i++) {
+			const struct leg *l = c->side[s]->leg[i];
+
+			if (l && l == after)
+				behind = true;
+			else if (behind && l && l->hears && l->active && l->has_port &&
+				l->hears_side == source && l->hears_media == media &&
+				(l->dir == SDP_DIR_RECVONLY || l->dir == SDP_DIR_SENDRECV))
+				return 1 +
+					(rtcp && !l->mux ? l->port.rtcp_stream
+							 : l->port.rtp_stream);
+		}
+	return 0;
+}

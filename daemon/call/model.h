@@ -8,6 +8,8 @@
 #include "call/history.h"
 #include "proto/sdes.h"
 
+struct call;
+
 #define CALL_MAX_SIDES   16u
 #define CALL_MAX_ALIASES 4u
 #define LEG_MAX_LINES    16u /* a=crypto lines of a terminal that are looked at */
@@ -112,7 +114,7 @@ struct leg {
 		uint8_t suite[SUITE_COUNT]; /* a=crypto lines, in order */
 		uint32_t suites;
 		bool pass;   /* instead: what the offerer said */
-		bool either; /* in RTP as well (twice.c) */
+		bool either; /* in RTP as well (osrtp_legacy.c) */
 	} asked;
 
 	uint64_t walked; /* links.c: in which walk it was visited last */
@@ -163,8 +165,8 @@ struct side {                               /* one party */
 	bool offer_open;              /* no answer since its last offer */
 	struct side_wanted wanted;
 	uint64_t
-		hidden; /* m-lines that it does not know of, a bit each: our numbers go on past them, its don't (hide.c) */
-	uint64_t doubled;     /* media that it knows as two m-lines (twice.c), a bit each */
+		hidden; /* m-lines that it does not know of, a bit each: our numbers go on past them, its don't (mline_map.c) */
+	uint64_t doubled;     /* media that it knows as two m-lines (osrtp_legacy.c), a bit each */
 	uint64_t plain_first; /* of those: the first of the two is RTP */
 	uint64_t out_version, out_hash; /* of the last SDP written to it */
 	uint32_t legs;
@@ -212,7 +214,8 @@ struct call {
 	uint8_t gate;       /* MEDIA_GATE_*: of all sides, by a command that named none */
 	uint64_t circle_ns; /* circle.c: when it was looked at last, 0 = never */
 	struct link *links; /* links.c: its streams that send to media ports of ours */
-	struct endpoint told, asked_from; /* told.c: xmlrpc-callback; who sent its first request */
+	struct endpoint told,
+		asked_from; /* timeout_report.c: xmlrpc-callback; who sent its first request */
 	uint8_t tos;
 	bool strict_source;
 	bool short_tags; /* media_ctx_cfg.short_tags */
@@ -297,209 +300,15 @@ static inline bool leg_has_feedback(const struct leg *l)
 {
 	return l->feedback || sdp_proto_is_feedback(l->proto);
 }
-/* enum raw_kind of its media. */
-uint8_t leg_raw(const struct leg *l);
 /* The leg of the side's peer that receives this m-line's packets, or NULL. Both sides of an offer and answer number their m-lines
  * alike. Sides that "connect" joined do not: there the first active audio goes to the first active audio, and so on by kind. */
 struct leg *leg_peer(const struct call *c, const struct side *s, uint32_t media);
 
-/* --- Call-IDs --------------------------------------------------------------------------------------------------- */
-
-struct call_table {
-	uint8_t seed[16];
-	struct call **bucket;
-	uint32_t mask, count;
-	uint64_t serial;
-	struct call *first, *last; /* in order of creation */
-};
-
-int call_table_init(struct call_table *t);
-void call_table_fini(struct call_table *t);
-struct call *call_table_find(const struct call_table *t, struct str id);
-void call_table_add(struct call_table *t, struct call *c);
-void call_table_remove(struct call_table *t, struct call *c);
-/* neu takes old's place. */
-void call_table_replace(struct call_table *t, struct call *old, struct call *neu);
-
-/* --- Key slots (past_keys.c) ------------------------------------------------------------------------------------ */
-
-#define LEG_SLOTS_MAX (SDES_MAX_KEYS + RX_PAST + 1 + SUITE_COUNT)
-
-bool crypto_same_key(const struct srtp_master *a, const struct srtp_master *b);
-/* A terminal's key went out of force: its slot stays held. The oldest such key gives its place up. */
-void past_keys_push(struct leg *l, const struct srtp_master *m, uint32_t slot);
-void past_keys_push_all(struct leg *l);
-/* It is in force again. */
-void past_keys_remove(struct leg *l, uint32_t slot);
-/* The slot of our key in force, noted with the key. */
-void past_keys_ours(struct leg *l, const struct srtp_master *m, uint32_t slot);
-/* All key slots that a leg holds, each once. Returns how many. */
-uint32_t leg_slots(const struct leg *l, uint32_t out[LEG_SLOTS_MAX]);
-
-/* --- Applying (apply.c) ----------------------------------------------------------------------------------------- */
-
-/* Takes what next wants and does not have. On error nothing of it is left. -EDQUOT: the call would hold too many keys. */
-int apply_take(const struct relay *relay, const struct call *prev, struct call *next);
-/* Gives back what apply_take() took: what next holds and prev does not. */
-void apply_undo(const struct relay *relay, const struct call *prev, struct call *next);
-/* Tells the worker all that differs, and behind it the commands in more, at once or not at all. After success what prev holds and next does not is given back. */
-int apply_commit(const struct relay *relay, struct pool *p, const struct call *prev,
-	struct call *next, uint64_t now_ns, const struct media_cmd *more, uint32_t more_n);
-/* Gives back everything. */
-void apply_release_all(const struct relay *relay, struct call *c);
-
-/* --- Gates (gate.c) --------------------------------------------------------------------------------------------- */
-
-/* Whether the request names this side as a source: by label, else by address (addr, if it has a family), else by from-tag.
- * Kamailio sends a from-tag with every command, so it comes last. The flag "all", and a request that names nobody, mean all sides. */
-bool gate_is_source(const struct side *s, const struct ng_request *r, const struct endpoint *addr);
-/* Sets or clears a MEDIA_GATE_* of the call, of the sides, or of the flows between sides, that the request means. NULL, or the
- * error-reason: nobody is meant. */
-const char *gate_set(struct call *c, const struct ng_request *r, uint8_t bit, bool on);
-/* Of all that comes from this side. */
-static inline uint8_t gate_of_side(const struct call *c, const struct side *s)
-{
-	return c->gate | s->gate;
-}
-/* Of what goes from one side to another, beyond that: for media_stream_cfg.gate. */
-static inline uint8_t gate_of_flow(const struct call *c, uint8_t from, uint8_t to)
-{
-	return from < c->sides && to < c->sides ? MEDIA_GATE_TO(c->side[from]->flow[to]) : 0;
-}
-/* Media of sides that MEDIA_GATE_QUIET stands for, and that may be something else than G.711 and G.722. */
-bool gate_holds_back(const struct call *c);
-
-/* --- Empty packets that open the way (pierce.c) ----------------------------------------------------------------- */
-
-/* Of a call that just came into force: what started anew is pierced, at once and then by the ticks. */
-void pierce_start(const struct relay *relay, struct call *c, uint64_t now_ns);
-/* Once a second. */
-void pierce_again(const struct relay *relay, struct call *c, uint64_t now_ns);
-
-/* --- Media that goes in a circle (circle.c) ---------------------------------------------------------------------- */
-
-/* Once a second: has streams watched that get more than a terminal sends. */
-void circle_look(const struct relay *relay, struct call *c, uint64_t now_ns);
-
-/* --- Who is told of a timeout (told.c) -------------------------------------------------------------------------- */
-
-/* Whether a request, or what was saved of one, may name this address. */
-bool told_allowed(
-	const struct call_nets *nets, const struct reach *reach, const struct endpoint *whom);
-/* What there is to tell of the end of these sides, a bit each; strings are the call's. */
-void told_write(struct call_timeout *out, const struct call *c, uint32_t sides);
-
-/* --- What outlives us (save.c) ------------------------------------------------------------------------------------ */
-
-#define SAVE_ENDED_MAX \
-	16384u /* Call-IDs that wait to be removed; beyond, they are left to expire */
-
-struct saver {
-	bool on;
-	struct call_table *table;
-	const struct relay *relay;
-	struct call *first, *last; /* wait to be written */
-	struct str *ended;         /* ring: ended, to be removed */
-	uint32_t ended_at, ended_n;
-	struct call *cursor, *asked; /* of save_tick() */
-	uint32_t asked_n;
-	uint64_t ended_lost, too_long;
-	uint8_t seed[16]; /* of hashes of states */
-	int64_t shared_ahead_ns;
-};
-
-int saver_init(struct saver *s, struct call_table *table, const struct relay *relay);
-void saver_fini(struct saver *s);
-/* next takes prev's place; prev NULL: it is new. */
-void save_changed(struct saver *s, struct call *prev, struct call *next);
-void save_ended(struct saver *s, struct call *call);
-
-/* What save and restore need of calls. */
-struct saver *calls_saver(struct calls *c);
-struct keystore *calls_keys(struct calls *c);
-/* A restored call, committed already, is one of ours from now on. */
-void calls_adopt(struct calls *c, struct call *call);
-
-/* --- The format of what is saved (save_tables.c): pure ------------------------------------------------------------ */
-
-#define SAVE_VERSION 2 /* of a call that an older reader would get wrong: media is passed through */
-#define SAVE_OLDEST  1 /* of all others; and still read */
-
-struct save_key_use {
-	uint64_t rtp, rtcp;
-};
-
-/* What packets changed of a leg. */
-struct leg_state {
-	uint32_t side, media;
-	uint64_t tx_rtcp_next;
-	uint32_t marks;
-	struct save_mark {
-		uint32_t ssrc, table, per_s;
-		bool roc_only;
-		uint64_t index;
-	} mark[MEDIA_MARKS_MAX];
-	struct endpoint remote, rtcp_remote;
-	bool confirmed, rtcp_confirmed;
-	struct stream_counts counts[2]; /* RTP, RTCP */
-	struct save_key_use rx_use[SDES_MAX_KEYS], tx_use;
-};
-
-struct call_state {
-	uint64_t created_ns, revision; /* of the call that it belongs to */
-	uint64_t at_ns;                /* by the clock that nodes share, see calls_shared_clock() */
-	/* The same by CLOCK_REALTIME of the node that wrote it, as all other times in the record. 0 = at_ns (written before 0.3). */
-	uint64_t real_ns;
-	uint32_t legs;
-	struct leg_state *leg;
-};
-
-/* Bencode is appended; an error is left in b. */
-void save_write_call(struct sbuf *b, const struct call *c, const struct relay_local *locals,
-	uint32_t locals_n, const struct call_state *state);
-void save_write_state(struct sbuf *b, const struct call_state *state);
-/* 0, -ENOMEM, -EPROTONOSUPPORT (another version), -EADDRNOTAVAIL (a local address that we don't have), -EBADMSG. The call is complete
- * but for what apply takes; free it with call_free(). The state is in the pool. */
-int save_read_call(struct call **out, struct call_state *state, struct keystore *k, struct pool *p,
-	struct str text, const struct relay_local *locals, uint32_t locals_n);
-int save_read_state(struct call_state *out, struct pool *p, struct str text);
-
-/* --- Listeners (listen.c) ----------------------------------------------------------------------------------------- */
+/* --- Listeners (subscribe.c) ----------------------------------------------------------------------------------------- */
 
 /* Handle + 1 of the stream behind this leg in the list of those who hear (source, media), or of the list's first with after = NULL.
  * 0 = none. */
 uint32_t listener_stream(
 	const struct call *c, uint32_t source, uint32_t media, const struct leg *after, bool rtcp);
-
-/* --- Recordings (tap.c) ------------------------------------------------------------------------------------------- */
-
-/* Marks what shall be recorded from now on; opening and closing is the caller's. NULL, or the error-reason. STOP becomes PAUSE while
- * another side is still recorded. */
-const char *record_mark(struct call *c, const struct ng_request *r, enum call_record *what);
-/* Lines about sides and media, for the recording's text file. In the pool. */
-struct str record_about(struct pool *p, const struct call *c);
-
-/* --- Debugging (trace.c) ---------------------------------------------------------------------------------------- */
-
-struct trace {
-	void (*fn)(void *arg, const struct call_trace *line);
-	void *arg;
-};
-
-/* Nothing unless it is debugged. */
-void trace_call(const struct trace *t, const struct relay *relay, const struct call *c);
-
-/* --- Reply trees (query.c) -------------------------------------------------------------------------------------- */
-
-void query_tree(const struct relay *relay, struct pool *p, const struct call *c,
-	struct str from_tag, struct str to_tag, struct ngval *dict);
-
-/* --- A call in a few lines (view.c) ------------------------------------------------------------------------------ */
-
-/* What is to be said of a call that ends, added to what was said of others. */
-void view_ended(const struct relay *relay, const struct call *c, struct calls_ended *e);
-/* Appends the call to list. Returns about how many bytes it takes in a reply. */
-size_t view_call(const struct relay *relay, struct pool *p, const struct call *c, uint64_t now_ns,
-	struct ngval *list);
 
 #endif

@@ -5,6 +5,7 @@
  * call may use the key again. Of our keys these are all that a terminal knows (leg.ours), of a
  * terminal's keys the last few. An older key of a terminal starts again without a record of
  * received packets. Pure. */
+#include "call/past_keys.h"
 #include "base/secmem.h"
 #include "call/model.h"
 
@@ -67,4 +68,15 @@ uint32_t leg_slots(const struct leg *l, uint32_t out[LEG_SLOTS_MAX])
 	for (uint32_t i = 0; i < l->ours_n; i++)
 		add(out, &n, l->ours[i].slot);
 	return n;
+}
+
+bool crypto_same_key(const struct srtp_master *a, const struct srtp_master *b)
+{
+	const struct srtp_suite *s = srtp_suite_get(a->suite);
+
+	if (a->suite != b->suite || a->mki_len != b->mki_len)
+		return false;
+	return secmem_equal(a->key, b->key, s->key_len) &&
+		secmem_equal(a->salt, b->salt, s->salt_len) &&
+		memcmp(a->mki, b->mki, srtp_mki_kept(a->mki_len)) == 0;
 }

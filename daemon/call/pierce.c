@@ -2,6 +2,7 @@
 /* pierce-NAT: a few empty packets to the address that a terminal's SDP names, so that its firewall lets ours in and what it sends can
  * come. Once for each start of a stream: its first answer, and each later offer that is answered. Only to the signalled
  * address, never to a terminal that is to send first (NAT-wait); no more as soon as it sends. Workers do the sending. */
+#include "call/pierce.h"
 #include "call/model.h"
 
 #define PACKETS 3u /* the first may be lost, or come before the terminal listens */

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The reply tree of query and delete, spelled as clients of the protocol know it. Never a key, never key material. */
+#include "call/query.h"
 #include "base/clock.h"
+#include "call/apply.h"
+#include "call/gate.h"
 #include "call/model.h"
 #include "proto/raw.h"
 #include "srtp/suite.h"
@@ -144,12 +147,12 @@ static void add_drops(struct query *q, struct ngval *stream, const struct relay_
 {
 	struct ngval *d = NULL;
 
-	for (int v = 0; v < MEDIA_VERDICTS; v++) {
+	for (int v = 0; v < PACKET_VERDICTS; v++) {
 		if (!st->drops[v])
 			continue;
 		if (!d)
 			d = ngval_add_dict(q->p, stream, STR("drops"));
-		add_int(q, d, media_drop_name((enum media_verdict)v), st->drops[v]);
+		add_int(q, d, packet_drop_name((enum packet_verdict)v), st->drops[v]);
 	}
 }
 

@@ -4,8 +4,10 @@
  *
  * One pass goes over all calls, in steps of a bounded number. A second pass follows, because a worker that was learning a source
  * during the first one may have judged it by the old addresses. */
+#include "call/reach_again.h"
 #include "base/clock.h"
 #include "call/calls.h"
+#include "call/unsaved.h"
 
 #define STEP_CALLS 128u             /* looked at per step */
 #define STEP_NS    (2 * 1000000ull) /* from one step to the next */

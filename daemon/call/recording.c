@@ -1,9 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Recording by command: opens and closes what a call is recorded into. The marks on sides and legs are tap.c's. */
+/* Recording by command: opens and closes what a call is recorded into. The marks on sides and legs are record_marks.c's. */
+#include "call/recording.h"
+
 #include <errno.h>
 #include <stdio.h>
 
+#include "call/call.h"
 #include "call/calls.h"
+#include "call/record_marks.h"
+#include "call/table.h"
 
 void calls_recorder(struct calls *c, const struct recorder *rec)
 {

@@ -17,7 +17,7 @@ struct relay_stats {
 	uint64_t packets, bytes, errors; /* received from the terminal */
 	uint64_t packets_out, bytes_out; /* sent to it */
 	uint64_t last_packet_ns;         /* CLOCK_REALTIME, 0 = none */
-	uint64_t drops[MEDIA_VERDICTS];
+	uint64_t drops[PACKET_VERDICTS];
 	uint64_t others[MEDIA_OTHERS_N]; /* ZRTP and the like, relayed */
 	uint32_t ssrc, roc;              /* where its SRTP stands */
 	bool confirmed;

@@ -116,7 +116,7 @@ static void add_leg(struct sight *out, const struct relay *relay, const struct c
 	leg_stats(relay, c, l, false, &rtp);
 	leg_stats(relay, c, l, true, &rtcp);
 	add_quality(out, sight_quality(&rtp, &rtcp));
-	tags = rtp.drops[MEDIA_DROP_BAD_TAG] + rtcp.drops[MEDIA_DROP_BAD_TAG];
+	tags = rtp.drops[PACKET_DROP_BAD_TAG] + rtcp.drops[PACKET_DROP_BAD_TAG];
 	out->packets += rtp.packets;
 	out->errors += rtp.errors + rtcp.errors;
 	out->bad_tags += tags;
@@ -129,7 +129,7 @@ static void add_leg(struct sight *out, const struct relay *relay, const struct c
 	}
 	if (is_many(tags, rtp.packets + rtcp.packets))
 		out->troubles |= 1u << SIGHT_TROUBLE_BAD_TAGS;
-	else if (is_many(rtp.drops[MEDIA_DROP_SOURCE], rtp.packets))
+	else if (is_many(rtp.drops[PACKET_DROP_SOURCE], rtp.packets))
 		out->troubles |= 1u << SIGHT_TROUBLE_WRONG_SOURCE;
 	else
 		return;
@@ -170,7 +170,7 @@ static struct str count_of(struct pool *p, const char *what, uint64_t n, const c
 
 struct str sight_short_tag(struct pool *p, const struct relay_stats *rtcp)
 {
-	uint64_t n = rtcp->drops[MEDIA_DROP_SHORT_TAG];
+	uint64_t n = rtcp->drops[PACKET_DROP_SHORT_TAG];
 
 	return n ? count_of(p, "32-bit SRTCP tag", n,
 			   "RFC 4568 requires 80 bits; --srtcp-tag-32=yes accepts 32")
@@ -182,26 +182,27 @@ struct str sight_cause(struct pool *p, const struct leg *l, const struct relay_s
 	const uint64_t *d = st->drops;
 	uint64_t arrived = st->packets + st->errors;
 
-	if (is_many(d[MEDIA_DROP_BAD_TAG], st->packets) || (d[MEDIA_DROP_BAD_TAG] && !st->packets))
-		return count_of(p, "key mismatch", d[MEDIA_DROP_BAD_TAG],
+	if (is_many(d[PACKET_DROP_BAD_TAG], st->packets) ||
+		(d[PACKET_DROP_BAD_TAG] && !st->packets))
+		return count_of(p, "key mismatch", d[PACKET_DROP_BAD_TAG],
 			st->packets ? "since a re-keying, or from a second sender"
 				    : "the terminal uses another key or suite, or sends plain RTP");
-	if (d[MEDIA_DROP_WRONG_MKI])
-		return count_of(p, "key mismatch", d[MEDIA_DROP_WRONG_MKI],
+	if (d[PACKET_DROP_WRONG_MKI])
+		return count_of(p, "key mismatch", d[PACKET_DROP_WRONG_MKI],
 			"MKI does not belong to a signalled key");
-	if (d[MEDIA_DROP_SOURCE])
-		return count_of(p, "source changed", d[MEDIA_DROP_SOURCE],
+	if (d[PACKET_DROP_SOURCE])
+		return count_of(p, "source changed", d[PACKET_DROP_SOURCE],
 			"not from the confirmed address, see strict-source");
-	if (d[MEDIA_DROP_MARTIAN])
+	if (d[PACKET_DROP_MARTIAN])
 		return count_of(p, "source address impossible at that interface",
-			d[MEDIA_DROP_MARTIAN], "");
-	if (d[MEDIA_DROP_MALFORMED])
+			d[PACKET_DROP_MARTIAN], "");
+	if (d[PACKET_DROP_MALFORMED])
 		return l->rx.master.suite == SUITE_PLAIN
-			? count_of(p, "neither RTP nor RTCP", d[MEDIA_DROP_MALFORMED], "")
-			: count_of(p, "too short for SRTP", d[MEDIA_DROP_MALFORMED],
+			? count_of(p, "neither RTP nor RTCP", d[PACKET_DROP_MALFORMED], "")
+			: count_of(p, "too short for SRTP", d[PACKET_DROP_MALFORMED],
 				  "the terminal may send plain RTP");
-	if (d[MEDIA_DROP_REPLAY])
-		return count_of(p, "replay", d[MEDIA_DROP_REPLAY],
+	if (d[PACKET_DROP_REPLAY])
+		return count_of(p, "replay", d[PACKET_DROP_REPLAY],
 			"the terminal restarted its packet index");
 	if (!arrived)
 		return STR("no packet arrived at all (NAT, a firewall, or a muted terminal)");

@@ -1,12 +1,22 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* What time does to calls: silence and unanswered offers end them, keys run out, a call under --debug tells how it goes. A run
  * looks at a bounded number of calls. */
+#include "call/tick.h"
+
 #include <stdio.h>
 
 #include "base/clock.h"
+#include "call/call.h"
 #include "call/calls.h"
+#include "call/circle.h"
+#include "call/delete.h"
 #include "call/dialog.h"
 #include "call/lifetime.h"
+#include "call/pierce.h"
+#include "call/table.h"
+#include "call/timeout_report.h"
+#include "call/trace.h"
+#include "call/watch.h"
 
 #define TRACE_NS (10 * NS_PER_SEC)
 #define TICK_MAX 4096u /* calls looked at per run */
@@ -32,7 +42,7 @@ static void end_all(struct calls *c, struct call *call, enum call_end why, uint6
 
 	count(c, why);
 	if (c->timeout) {
-		told_write(&t, call, UINT32_MAX);
+		timeout_report_write(&t, call, UINT32_MAX);
 		c->timeout(c->timeout_arg, &t);
 	}
 	calls_end(c, call, why, now_ns);
@@ -45,7 +55,7 @@ static struct call_timeout *told_before(
 	struct call_timeout *t = pool_alloc(p, n * sizeof(*t));
 
 	for (uint32_t i = 0; t && i < n; i++) {
-		told_write(&t[i], call, over[i].sides);
+		timeout_report_write(&t[i], call, over[i].sides);
 		t[i].call_id = pool_strdup(p, t[i].call_id);
 		for (uint32_t k = 0; k < t[i].tags; k++)
 			t[i].tag[k] = pool_strdup(p, t[i].tag[k]);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* What there is to say of a call that somebody debugs: a line for each stream, handed to whoever logs. Never a key. */
+#include "call/trace.h"
 #include "base/clock.h"
 #include "call/model.h"
 #include "srtp/suite.h"
@@ -19,11 +20,11 @@ static void stream(const struct trace *t, const struct relay *relay, struct pool
 	leg_stats(relay, c, l, rtcp, &st);
 	if (st.remote.family)
 		remote = pool_strdup(p, str_from(endpoint_fmt(&st.remote, text)));
-	for (int v = 0; v < MEDIA_VERDICTS; v++)
+	for (int v = 0; v < PACKET_VERDICTS; v++)
 		if (st.drops[v])
 			drops = pool_printf(p, STR_FMT ", %llu %s", STR_ARG(drops),
 				(unsigned long long)st.drops[v],
-				media_drop_name((enum media_verdict)v));
+				packet_drop_name((enum packet_verdict)v));
 	line.text = pool_printf(p,
 		"%s, port %u, remote " STR_FMT
 		"%s, from it %s, to it %s: %llu packets in, %llu out, %llu dropped" STR_FMT,

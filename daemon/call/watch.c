@@ -2,6 +2,7 @@
 /* Checks calls periodically: records in their history where media are sent, and reports media that flow
  * one way only and packets that fail authentication, with a likely cause. Attackers can provoke some of
  * these reports, so their number per call is limited. */
+#include "call/watch.h"
 #include "base/clock.h"
 #include "call/calls.h"
 #include "call/sight.h"

@@ -27,4 +27,6 @@ enum ng_drop {
 		NG_DROP_COUNT
 };
 
+const char *handler_drop_name(enum ng_drop reason);
+
 #endif

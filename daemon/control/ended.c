@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* See ended.h. Each entry has one block of memory for its texts. */
+#include "call/closing.h"
 #include "control/ended.h"
 
 #include <errno.h>

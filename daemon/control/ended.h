@@ -5,6 +5,7 @@
 #define CONTROL_ENDED_H
 
 #include "call/call.h"
+#include "call/closing.h"
 
 #define ENDED_CALLS 2048u
 #define ENDED_MS    (600u * 1000u)

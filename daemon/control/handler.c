@@ -8,6 +8,9 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "call/call.h"
+#include "call/explain.h"
+#include "call/tick.h"
 #include "control/reply.h"
 
 #define LOG_EVERY_NS NS_PER_SEC
@@ -85,17 +88,6 @@ uint64_t handler_drops(const struct handler *h, enum ng_drop reason)
 void handler_count_drops(struct handler *h, enum ng_drop reason, uint32_t n)
 {
 	h->drops[reason] += n;
-}
-
-const char *handler_drop_name(enum ng_drop reason)
-{
-	static const char *const names[NG_DROP_COUNT] = {
-#define X(id, name, text) name,
-		NG_DROPS(X)
-#undef X
-	};
-
-	return names[reason];
 }
 
 /* --- Requests ------------------------------------------------------------------------------ */

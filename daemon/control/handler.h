@@ -75,6 +75,5 @@ void handler_count_duplicate(struct handler *h);
 /* Messages dropped without a reply, by reason. */
 uint64_t handler_drops(const struct handler *h, enum ng_drop reason);
 void handler_count_drops(struct handler *h, enum ng_drop reason, uint32_t n);
-const char *handler_drop_name(enum ng_drop reason);
 
 #endif

@@ -4,7 +4,15 @@
 #include "control/handler_int.h"
 
 #include "base/clock.h"
+#include "call/browse.h"
+#include "call/call.h"
+#include "call/delete.h"
+#include "call/explain.h"
+#include "call/recording.h"
+#include "call/tick.h"
 #include "control/statistics.h"
+#include "offer/connect.h"
+#include "offer/exchange.h"
 
 #define LIST_DEFAULT 32u
 #define LIST_MAX     4096u
@@ -94,17 +102,17 @@ static void do_publish(struct job *j)
 
 static void do_subscribe_request(struct job *j)
 {
-	calls_listen(j->h->calls, j->p, &j->r, j->now_ns, &j->reply, j->dict);
+	calls_subscribe(j->h->calls, j->p, &j->r, j->now_ns, &j->reply, j->dict);
 }
 
 static void do_subscribe_answer(struct job *j)
 {
-	calls_listen_answer(j->h->calls, j->p, &j->r, j->now_ns, &j->reply);
+	calls_subscribe_answer(j->h->calls, j->p, &j->r, j->now_ns, &j->reply);
 }
 
 static void do_unsubscribe(struct job *j)
 {
-	calls_unlisten(j->h->calls, j->p, &j->r, j->now_ns, &j->reply);
+	calls_unsubscribe(j->h->calls, j->p, &j->r, j->now_ns, &j->reply);
 }
 
 static void record(struct job *j, enum call_record what)

@@ -4,6 +4,7 @@
 #define CONTROL_HANDLER_INT_H
 
 #include "base/log.h"
+#include "call/call.h"
 #include "control/handler.h"
 #include "control/interval.h"
 

@@ -3,6 +3,7 @@
 #include "control/statistics.h"
 
 #include "base/clock.h"
+#include "call/call.h"
 
 static void add(struct pool *p, struct ngval *d, const char *key, uint64_t value)
 {

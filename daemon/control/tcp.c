@@ -17,7 +17,7 @@
 #include "base/log.h"
 #include "base/secmem.h"
 #include "control/listen.h"
-#include "control/round.h"
+#include "control/budget.h"
 #include "proto/ng_proxy.h"
 #include "proto/ng_stream.h"
 
@@ -35,7 +35,7 @@ struct connection {
 	struct ng_tcp *tcp;
 	struct connection *next, **prev;
 	struct loop_io *io;
-	struct round_turn again; /* there is more to serve, but others first */
+	struct budget_turn again; /* there is more to serve, but others first */
 	int fd;
 	uint32_t events; /* that io waits for */
 	struct endpoint from;
@@ -52,10 +52,10 @@ struct connection {
 struct ng_tcp {
 	struct ng_tcp_config cfg;
 	struct loop *loop;
-	struct ng_front *front;
+	struct ng_dispatch *front;
 	struct listener listener;
 	struct loop_timer *timer;
-	struct round round;
+	struct budget round;
 	struct connection *first;
 	uint32_t connections;
 	char chunk[CHUNK]; /* wiped after use: SDP holds keys */
@@ -63,7 +63,7 @@ struct ng_tcp {
 
 static void connection_close(struct connection *c)
 {
-	round_leave(&c->tcp->round, &c->again);
+	budget_leave(&c->tcp->round, &c->again);
 	loop_io_remove(c->io);
 	close(c->fd);
 	*c->prev = c->next;
@@ -112,14 +112,14 @@ static bool flush(struct connection *c)
 static enum ng_proxy_status execute_proxied(
 	struct connection *c, struct str message, struct sbuf *reply)
 {
-	struct ng_front *front = c->tcp->front;
+	struct ng_dispatch *front = c->tcp->front;
 	const struct ng_proxy_request *r = &c->proxied;
 	int err;
 
-	if (r->client.family && !r->token && ng_front_has_keys(front))
+	if (r->client.family && !r->token && ng_dispatch_has_keys(front))
 		return NG_PROXY_DENIED;
-	err = r->plain ? ng_front_plain(front, message, clock_real_ns(), reply)
-		       : ng_front_http(front, &r->client, message, clock_real_ns(), reply);
+	err = r->plain ? ng_dispatch_plain(front, message, clock_real_ns(), reply)
+		       : ng_dispatch_http(front, &r->client, message, clock_real_ns(), reply);
 	return !err ? NG_PROXY_OK : err == -ENOMSG ? NG_PROXY_DROPPED : NG_PROXY_FAILED;
 }
 
@@ -147,7 +147,7 @@ static void answer(struct connection *c, struct str message)
 		return;
 	}
 	sbuf_init(&reply, REPLY_MAX);
-	err = ng_front_framed(c->tcp->front, &c->from, message, clock_real_ns(), &reply);
+	err = ng_dispatch_framed(c->tcp->front, &c->from, message, clock_real_ns(), &reply);
 	if (!err || err == -EAGAIN)
 		sbuf_str(&c->out, sbuf_view(&reply));
 	sbuf_fini(&reply);
@@ -169,11 +169,11 @@ static void refuse(struct connection *c, struct str rest, int err)
 		log_warn("%s: a request that does not follow the protocol: connection closed",
 			c->tcp->cfg.path);
 	else if (err == -ENOMSG)
-		ng_front_drop(c->tcp->front, NG_DROP_COOKIE, &c->from, 1);
-	else if (ng_front_reject(c->tcp->front, cookie, reason, &reply) == 0)
+		ng_dispatch_drop(c->tcp->front, NG_DROP_COOKIE, &c->from, 1);
+	else if (ng_dispatch_reject(c->tcp->front, cookie, reason, &reply) == 0)
 		sbuf_str(&c->out, sbuf_view(&reply));
 	else
-		ng_front_drop(c->tcp->front, NG_DROP_UNSIGNED, &c->from, 1);
+		ng_dispatch_drop(c->tcp->front, NG_DROP_UNSIGNED, &c->from, 1);
 	sbuf_fini(&reply);
 	c->closing = true;
 }
@@ -220,7 +220,7 @@ static bool serve(struct connection *c)
 	for (int i = 0; i < BUDGET && !c->closing && unsent(c) < OUT_HIGH; i++) {
 		struct str rest = {c->in.p + done, c->in.len - done};
 
-		if (!round_takes(&c->tcp->round, c->tcp->loop)) {
+		if (!budget_takes(&c->tcp->round, c->tcp->loop)) {
 			got = 1;
 			break;
 		}
@@ -269,7 +269,7 @@ static void turn(struct connection *c)
 	/* replies that were in the way may have gone */
 	if (!c->closing && c->in.len && unsent(c) < OUT_HIGH && c->walk.at < c->in.len)
 		more = true;
-	if (more && round_wait(&c->tcp->round, c->tcp->loop, &c->again, on_again, c)) {
+	if (more && budget_wait(&c->tcp->round, c->tcp->loop, &c->again, on_again, c)) {
 		connection_close(c);
 		return;
 	}
@@ -388,7 +388,7 @@ static void add_connection(void *server, int fd, const struct endpoint *from)
 	if (!t->cfg.path)
 		return;
 	ng_proxy_write_hello(
-		&c->out, &(struct ng_proxy_hello){.keys = ng_front_has_keys(t->front)});
+		&c->out, &(struct ng_proxy_hello){.keys = ng_dispatch_has_keys(t->front)});
 	turn(c);
 }
 
@@ -409,7 +409,7 @@ static void on_second(void *arg)
 	}
 }
 
-int ng_tcp_create(struct ng_tcp **out, struct loop *loop, struct ng_front *front,
+int ng_tcp_create(struct ng_tcp **out, struct loop *loop, struct ng_dispatch *front,
 	const struct ng_tcp_config *cfg, char *err, size_t err_len)
 {
 	struct ng_tcp *t = calloc(1, sizeof(*t));
@@ -456,7 +456,7 @@ void ng_tcp_destroy(struct ng_tcp *t)
 		return;
 	while (t->first)
 		connection_close(t->first);
-	round_end(&t->round);
+	budget_end(&t->round);
 	loop_timer_remove(t->timer);
 	listener_stop(&t->listener);
 	free(t);

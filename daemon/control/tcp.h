@@ -7,7 +7,7 @@
 #include <sys/types.h>
 
 #include "base/loop.h"
-#include "control/front.h"
+#include "control/ng_dispatch.h"
 
 struct ng_tcp;
 
@@ -23,7 +23,7 @@ struct ng_tcp_config { /* what is 0 has a default */
 
 /* On error *err says in one line what is wrong, and -errno is returned. Loop and front must live
  * longer. */
-int ng_tcp_create(struct ng_tcp **out, struct loop *loop, struct ng_front *front,
+int ng_tcp_create(struct ng_tcp **out, struct loop *loop, struct ng_dispatch *front,
 	const struct ng_tcp_config *cfg, char *err, size_t err_len);
 /* Before the loop is destroyed. NULL is fine. */
 void ng_tcp_destroy(struct ng_tcp *t);

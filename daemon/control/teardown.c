@@ -2,7 +2,7 @@
 /* Messages wait in a bounded queue; a few at a time are on their way, by libcurl on our loop (names are looked up by its own
  * thread). Who does not answer is tried three times; then, and when the queue is full, the loss is counted and logged. Where a
  * message goes is the operator's URL; no redirection is followed, no proxy of the environment taken, only http and https
- * spoken: what comes over ng can choose nothing but an address, and only where the operator allows it (call/told.c). */
+ * spoken: what comes over ng can choose nothing but an address, and only where the operator allows it (call/timeout_report.c). */
 #include "control/teardown.h"
 
 #include <curl/curl.h>
@@ -13,6 +13,8 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "call/tick.h"
+#include "call/timeout_report.h"
 #include "control/resolved.h"
 #include "base/sbuf.h"
 #include "proto/xmlrpc.h"

@@ -8,7 +8,7 @@
 
 #include "ctl/client.h"
 #include "ctl/print.h"
-#include "ctl/table.h"
+#include "ctl/columns.h"
 #include "ctl/view.h"
 
 #define LIMIT      100u

@@ -14,7 +14,7 @@
 #include "ctl/client.h"
 #include "ctl/engine.h"
 #include "ctl/print.h"
-#include "ctl/table.h"
+#include "ctl/columns.h"
 #include "ctl/top.h"
 #include "ctl/view.h"
 

@@ -15,7 +15,7 @@
 #include "ctl/calls.h"
 #include "ctl/client.h"
 #include "ctl/print.h"
-#include "ctl/table.h"
+#include "ctl/columns.h"
 #include "ctl/view.h"
 
 #define SCREEN_ON  "\033[?1049h\033[?25l"

@@ -8,7 +8,7 @@
 
 #include "base/clock.h"
 #include "ctl/print.h"
-#include "ctl/table.h"
+#include "ctl/columns.h"
 #include "srtp/suite.h"
 
 static const struct ngval *get(const struct ngval *d, const char *key)

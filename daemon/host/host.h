@@ -6,7 +6,7 @@
 
 #include "base/endpoint.h"
 #include "base/loop.h"
-#include "host/table.h"
+#include "host/addresses.h"
 
 struct host;
 

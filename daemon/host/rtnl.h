@@ -4,7 +4,7 @@
 #define HOST_RTNL_H
 
 #include "base/endpoint.h"
-#include "host/table.h"
+#include "host/addresses.h"
 
 struct mnl_socket;
 

@@ -111,7 +111,7 @@ int rtnl_locals(struct mnl_socket *s, void (*put)(void *arg, const struct host_n
 	struct local_sink sink = {put, arg};
 	int err = -EINTR;
 
-	/* Duplicates are removed later (table.c). */
+	/* Duplicates are removed later (addresses.c). */
 	for (int tries = 0; tries < 8 && err == -EINTR; tries++) {
 		err = dump_addresses(s, &sink);
 		for (int v6 = 0; v6 < 2; v6++) {

@@ -14,15 +14,17 @@
  * window, and packets sent under a key have the nonce guard, so a circle with one such leg ends by
  * itself. Not found are circles that take longer than AGAIN_NS, and circles that change the packet.
  * Reads and writes its own tables only. */
+#include "media/again.h"
 #include "base/hash.h"
-#include "media/int.h"
+#include "media/fast_path.h"
+#include "media/state.h"
 
 void media_watch(struct media *m, uint32_t stream)
 {
 	struct media_stream *s = &m->stream[stream];
 
 	s->watched = true;
-	s->usual = false;
+	s->fast = false;
 	m->watch[stream] = (struct again_watch){.left = AGAIN_PACKETS};
 }
 
@@ -31,7 +33,7 @@ static void end(struct media *m, uint32_t stream)
 	struct media_stream *s = &m->stream[stream];
 
 	s->watched = false;
-	s->usual = media_usual_stream(&s->cfg);
+	s->fast = media_fast_stream(&s->cfg);
 }
 
 /* RTCP (RFC 5761 4), and packets other than RTP: STUN, BFCP and T.38 retransmit the same bytes. */

@@ -4,7 +4,18 @@
 #include <assert.h>
 
 #include "layout.h"
-#include "media/int.h"
+#include "media/again.h"
+#include "media/jump.h"
+#include "media/keys.h"
+#include "media/other.h"
+#include "media/prefetch.h"
+#include "media/rename.h"
+#include "media/roc.h"
+#include "media/short_tag.h"
+#include "media/source.h"
+#include "media/ssrc.h"
+#include "media/state.h"
+#include "packet/arena.h"
 #include "srtp/ref.h"
 
 static void tell_index(struct media *m, const struct note *n, const struct ssrc_state *s)
@@ -14,7 +25,7 @@ static void tell_index(struct media *m, const struct note *n, const struct ssrc_
 
 /* Passed through: nothing is known to be genuine, so nothing is refused either, and the index is only what estimates go by. */
 static void follow(
-	struct media *m, struct media_ctx *c, const struct note *n, const struct media_in *in)
+	struct media *m, struct media_ctx *c, const struct note *n, const struct packet_in *in)
 {
 	const struct xc_job *j = media_open(m, n);
 	struct ssrc_state *s;
@@ -36,7 +47,7 @@ static void follow(
 }
 
 static uint8_t rx_commit(struct media *m, struct media_ctx *c, const struct note *n,
-	const struct media_in *in, const struct xc_job *j)
+	const struct packet_in *in, const struct xc_job *j)
 {
 	bool rtcp = j->flags & XC_JOB_RTCP, unproved = c->rx.no_rtp_auth && !rtcp;
 	struct ssrc_state *s;
@@ -44,25 +55,25 @@ static uint8_t rx_commit(struct media *m, struct media_ctx *c, const struct note
 	if (n->passed)
 		follow(m, c, n, in);
 	if (!c->rx.srtp || n->passed)
-		return MEDIA_SENT;
+		return PACKET_SENT;
 	/* What proves nothing pushes nobody's index out. */
 	s = media_ssrc_get(m, c, rtcp ? RX_RTCP : RX_RTP, j->ssrc, !unproved);
 	if (!s)
-		return MEDIA_DROP_SSRC_LIMIT;
+		return PACKET_DROP_SSRC_LIMIT;
 	if (!media_ssrc_new(s, j->rx_index))
-		return MEDIA_DROP_REPLAY;
+		return PACKET_DROP_REPLAY;
 	if (unproved &&
 		!media_believable(&m->trial[n->stream].jump[false], s, j->rx_index, in->t_ns))
-		return MEDIA_DROP_UNPROVED;
+		return PACKET_DROP_UNPROVED;
 	media_ssrc_add(s, j->rx_index);
 	if (!rtcp)
 		tell_index(m, n, s);
 	/* Under a spent key the index is followed all the same, for the next key goes on with it. Here and not only in prepare:
 	 * the burst itself may have used the key up. */
 	if (media_key_spent(m, &c->rx, n->rx_key))
-		return MEDIA_DROP_LIFETIME;
+		return PACKET_DROP_LIFETIME;
 	media_key_count(m, &c->rx, n->rx_key, rtcp);
-	return MEDIA_SENT;
+	return PACKET_SENT;
 }
 
 /* Nothing has judged the sequence number yet: without authentication of SRTP rx_commit() has. */
@@ -74,37 +85,37 @@ static inline bool tx_unproved(const struct note *n)
 /* An (outbound key, SSRC, index) is sent at most once: two packets under one keystream would give both away. A side that speaks
  * plain RTP could otherwise make us do that by repeating a sequence number. */
 static uint8_t tx_commit(struct media *m, struct media_ctx *c, const struct note *n,
-	const struct media_in *in, const struct xc_job *j)
+	const struct packet_in *in, const struct xc_job *j)
 {
 	bool rtcp = j->flags & XC_JOB_RTCP;
 	struct ssrc_state *s;
 
 	if (!c->tx.srtp)
-		return MEDIA_SENT;
+		return PACKET_SENT;
 	if (media_key_spent(m, &c->tx, n->tx_key))
-		return MEDIA_DROP_LIFETIME;
+		return PACKET_DROP_LIFETIME;
 	if (rtcp) {
 		if (j->tx_index < c->tx_rtcp_next)
-			return MEDIA_DROP_NONCE;
+			return PACKET_DROP_NONCE;
 		c->tx_rtcp_next = j->tx_index + 1;
 	} else {
 		s = media_ssrc_send(m, c, media_sent_ssrc(j),
 			media_ssrc_may_turn(m, n, m->in_stream[n->in], &in->src), in->t_ns);
 		if (!s)
-			return MEDIA_DROP_SSRC_LIMIT;
+			return PACKET_DROP_SSRC_LIMIT;
 		if (!media_ssrc_new(s, j->tx_index))
-			return MEDIA_DROP_NONCE;
+			return PACKET_DROP_NONCE;
 		if (tx_unproved(n) &&
 			!media_believable(&m->trial[n->to].jump[true], s, j->tx_index, in->t_ns))
-			return MEDIA_DROP_UNPROVED;
+			return PACKET_DROP_UNPROVED;
 		media_ssrc_add(s, j->tx_index);
 	}
 	media_key_count(m, &c->tx, n->tx_key, rtcp);
-	return MEDIA_SENT;
+	return PACKET_SENT;
 }
 
 static void count_received(
-	struct media *m, uint32_t stream, const struct media_in *in, const struct xc_job *j)
+	struct media *m, uint32_t stream, const struct packet_in *in, const struct xc_job *j)
 {
 	struct media_stream_counters *c = &m->counters[stream];
 
@@ -145,7 +156,7 @@ static inline bool fresh(const struct media *m, uint32_t stream)
 }
 
 static void record(struct media *m, const struct arena *a, const struct note *n,
-	const struct media_in *in, const struct xc_job *j)
+	const struct packet_in *in, const struct xc_job *j)
 {
 	uint32_t tap = m->stream[n->stream].cfg.tap;
 
@@ -153,32 +164,32 @@ static void record(struct media *m, const struct arena *a, const struct note *n,
 		m->cfg.tap(m->cfg.tap_arg, tap, a, in, j);
 }
 
-/* What arrived, authentic and for the first time; MEDIA_SENT to go on. */
+/* What arrived, authentic and for the first time; PACKET_SENT to go on. */
 static uint8_t receive(struct media *m, const struct arena *a, struct note *n,
-	const struct media_in *in, const struct xc_job *j, uint32_t status)
+	const struct packet_in *in, const struct xc_job *j, uint32_t status)
 {
 	bool rtcp = j->flags & XC_JOB_RTCP, proved = media_proves(&n->rx->rx, rtcp);
 	uint8_t v;
 
 	if (status != XC_OK)
 		return rtcp && fresh(m, n->stream) && media_tag_is_short(m, a, n, in, j)
-			? MEDIA_DROP_SHORT_TAG
-			: MEDIA_DROP_BAD_TAG;
+			? PACKET_DROP_SHORT_TAG
+			: PACKET_DROP_BAD_TAG;
 	if (!fresh(m, n->stream) || (n->to != MEDIA_NONE && !fresh(m, n->to)))
-		return MEDIA_DROP_STALE;
+		return PACKET_DROP_STALE;
 	/* Before anything of it counts: nothing but its source speaks for it. */
 	if (!proved && !media_learn(m, a, n->stream, in, j, false))
-		return MEDIA_DROP_PROBATION;
+		return PACKET_DROP_PROBATION;
 	/* Before rx_commit(): what cannot leave must not push another SSRC's window out. */
 	if (n->to != MEDIA_NONE && !rtcp && n->tx->tx.srtp &&
 		media_ssrc_refused(m, n->tx, media_sent_ssrc(j),
 			media_ssrc_may_turn(m, n, n->stream, &in->src), in->t_ns))
-		return MEDIA_DROP_SSRC_LIMIT;
+		return PACKET_DROP_SSRC_LIMIT;
 	if (m->stream[n->stream].watched &&
 		media_came_again(m, n->stream, a->in + in->in_off, in->len, in->t_ns))
-		return MEDIA_DROP_AGAIN;
+		return PACKET_DROP_AGAIN;
 	v = rx_commit(m, n->rx, n, in, j);
-	if (v != MEDIA_SENT)
+	if (v != PACKET_SENT)
 		return v;
 	n->received = true;
 	if (!n->passed)
@@ -196,10 +207,10 @@ static uint8_t receive(struct media *m, const struct arena *a, struct note *n,
 static uint8_t receive_copy(const struct media *m, const struct note *n, uint32_t status)
 {
 	if (!m->note[n->copy_of].received)
-		return MEDIA_DROP_STALE;
-	return status != XC_OK    ? MEDIA_DROP_BAD_TAG
-		: fresh(m, n->to) ? MEDIA_SENT
-				  : MEDIA_DROP_STALE;
+		return PACKET_DROP_STALE;
+	return status != XC_OK    ? PACKET_DROP_BAD_TAG
+		: fresh(m, n->to) ? PACKET_SENT
+				  : PACKET_DROP_STALE;
 }
 
 /* SRTCP after a restart: the deciphered packet in the output gets the names of this life, and is protected. Reports to a source go by
@@ -242,19 +253,19 @@ static bool cut_feedback(const struct arena *a, const struct note *n, struct xc_
 
 /* Of a packet that is not RTP. */
 static uint8_t complete_other(struct media *m, const struct arena *a, struct note *n,
-	const struct media_in *in, const struct xc_job *j, uint32_t status, struct media_out *out)
+	const struct packet_in *in, const struct xc_job *j, uint32_t status, struct packet_out *out)
 {
-	uint8_t v = MEDIA_DROP_STALE;
+	uint8_t v = PACKET_DROP_STALE;
 
 	if (status != XC_OK)
-		v = MEDIA_DROP_BAD_TAG;
+		v = PACKET_DROP_BAD_TAG;
 	else if (fresh(m, n->stream) && (n->to == MEDIA_NONE || fresh(m, n->to)))
 		v = media_other_done(m, a, n, in, j, out);
-	return v == MEDIA_SENT ? v : media_drop(m, n->stream, v);
+	return v == PACKET_SENT ? v : media_drop(m, n->stream, v);
 }
 
-static uint8_t complete(struct media *m, const struct arena *a, struct note *n, struct media_in *in,
-	const struct xc_job *j, uint32_t status, struct media_out *out)
+static uint8_t complete(struct media *m, const struct arena *a, struct note *n,
+	struct packet_in *in, const struct xc_job *j, uint32_t status, struct packet_out *out)
 {
 	const struct media_stream *target;
 	bool is_copy = n->copy_of != MEDIA_NONE;
@@ -276,27 +287,27 @@ static uint8_t complete(struct media *m, const struct arena *a, struct note *n, 
 	v = is_copy ? receive_copy(m, n, status) : receive(m, a, n, in, j, status);
 	if (is_copy && !m->note[n->copy_of].received)
 		return v; /* it counts where it came in */
-	if (v == MEDIA_JOB)
+	if (v == PACKET_JOB)
 		return v; /* listeners alone get it */
-	if (v != MEDIA_SENT)
+	if (v != PACKET_SENT)
 		return media_drop(m, n->stream, v);
 	target = &m->stream[n->to];
 	if (!is_copy && m->stream[n->stream].cfg.early &&
 		!media_early_turn(m, n->stream, n->to, in->t_ns))
-		return media_drop(m, n->stream, MEDIA_DROP_INACTIVE);
+		return media_drop(m, n->stream, PACKET_DROP_INACTIVE);
 	if (target->look && !media_may_leave(m, n->to, in->t_ns))
-		return media_drop(m, n->stream, MEDIA_DROP_NO_DESTINATION);
+		return media_drop(m, n->stream, PACKET_DROP_NO_DESTINATION);
 	if (!reachable(&target->learn.remote))
-		return media_drop(m, n->stream, MEDIA_DROP_NO_DESTINATION);
+		return media_drop(m, n->stream, PACKET_DROP_NO_DESTINATION);
 	if (j->flags & XC_JOB_RTCP && m->stream[n->stream].cfg.no_feedback && !is_copy &&
 		!n->passed) {
 		cut = *j;
 		if (!cut_feedback(a, n, &cut))
-			return media_drop(m, n->stream, MEDIA_DROP_FEEDBACK);
+			return media_drop(m, n->stream, PACKET_DROP_FEEDBACK);
 		j = &cut;
 	}
 	v = tx_commit(m, n->tx, n, in, j);
-	if (v != MEDIA_SENT)
+	if (v != PACKET_SENT)
 		return media_drop(m, n->stream, v);
 	if (n->seal)
 		seal_rtcp(a, n, j, is_copy);
@@ -306,7 +317,7 @@ static uint8_t complete(struct media *m, const struct arena *a, struct note *n, 
 	if (j->flags & XC_JOB_RTCP && n->tx->tx.rename && !n->tx->tx.srtp)
 		media_rename_rtcp(
 			n->tx->cfg->rename, a->out + j->out_off, j->hdr_len + j->body_len, false);
-	*out = (struct media_out){
+	*out = (struct packet_out){
 		.dst = target->learn.remote,
 		.local = target->cfg.local,
 		.out_off = j->out_off,
@@ -314,7 +325,7 @@ static uint8_t complete(struct media *m, const struct arena *a, struct note *n, 
 		.tos = target->cfg.tos,
 		.in = n->in,
 	};
-	return MEDIA_SENT;
+	return PACKET_SENT;
 }
 
 /* As reachable(), but without a call. */
@@ -347,8 +358,8 @@ static inline void commit_newest(struct media *m, struct media_way *w, uint64_t 
 
 /* The short way of what took the short way in prepare: says, and commits, what complete() would; or false, and nothing was done. Since
  * then there may have been packets of the same burst: what they change is looked at again. A command would be a long way. */
-static inline bool usual(struct media *m, const struct arena *a, const struct note *n,
-	const struct media_in *in, const struct xc_job *j, struct media_out *out)
+static inline bool fast_path(struct media *m, const struct arena *a, const struct note *n,
+	const struct packet_in *in, const struct xc_job *j, struct packet_out *out)
 {
 	const struct media_stream *s = &m->stream[n->stream], *target = &m->stream[n->to];
 	struct media_way *rx = &n->rx->rx, *tx = &n->tx->tx;
@@ -365,7 +376,7 @@ static inline bool usual(struct media *m, const struct arena *a, const struct no
 	if (s->cfg.tap)
 		record(m, a, n, in, j);
 	commit_newest(m, tx, j->tx_index);
-	*out = (struct media_out){
+	*out = (struct packet_out){
 		.dst = target->learn.remote,
 		.local = target->cfg.local,
 		.out_off = j->out_off,
@@ -376,8 +387,8 @@ static inline bool usual(struct media *m, const struct arena *a, const struct no
 	return true;
 }
 
-uint32_t media_complete(struct media *m, const struct arena *a, struct media_in *in, uint32_t n,
-	const struct xc_job *job, const uint32_t *status, uint32_t jobs, struct media_out *out)
+uint32_t media_complete(struct media *m, const struct arena *a, struct packet_in *in, uint32_t n,
+	const struct xc_job *job, const uint32_t *status, uint32_t jobs, struct packet_out *out)
 {
 	uint32_t outs = 0;
 	bool unchanged; /* by commands, since the burst was prepared */
@@ -388,25 +399,25 @@ uint32_t media_complete(struct media *m, const struct arena *a, struct media_in 
 	unchanged = m->changed < m->done;
 	for (uint32_t k = 0; k < jobs; k++) {
 		struct note *note = &m->note[k];
-		struct media_in *p = &in[note->in];
+		struct packet_in *p = &in[note->in];
 		uint8_t v;
 
-		if (k + MEDIA_AGAIN < jobs)
-			media_ahead_again(m, &m->note[k + MEDIA_AGAIN]);
-		if (note->usual && status[k] == XC_OK && unchanged &&
-			usual(m, a, note, p, &job[k], &out[outs]))
-			v = MEDIA_SENT;
+		if (k + MEDIA_PREFETCH_JOBS < jobs)
+			media_prefetch_jobs(m, &m->note[k + MEDIA_PREFETCH_JOBS]);
+		if (note->fast && status[k] == XC_OK && unchanged &&
+			fast_path(m, a, note, p, &job[k], &out[outs]))
+			v = PACKET_SENT;
 		else
 			v = complete(m, a, note, p, &job[k], status[k], &out[outs]);
 		m->out_stream[outs] = note->to;
-		outs += v == MEDIA_SENT;
+		outs += v == PACKET_SENT;
 		if (note->copy_of == MEDIA_NONE)
 			p->verdict = v;
 	}
 	return outs;
 }
 
-void media_sent(struct media *m, struct media_in *in, const struct media_out *out, uint32_t n)
+void media_sent(struct media *m, struct packet_in *in, const struct packet_out *out, uint32_t n)
 {
 	media_lane_use(m, m->done);
 	for (uint32_t i = 0; i < n; i++) {
@@ -414,7 +425,7 @@ void media_sent(struct media *m, struct media_in *in, const struct media_out *ou
 
 		if (out[i].failed) {
 			in[out[i].in].verdict =
-				media_drop(m, m->in_stream[out[i].in], MEDIA_DROP_SEND);
+				media_drop(m, m->in_stream[out[i].in], PACKET_DROP_SEND);
 		} else {
 			media_count(&to->packets_out, 1);
 			media_count(&to->bytes_out, out[i].len);

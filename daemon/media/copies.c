@@ -2,6 +2,8 @@
 /* Part of the first half of the packet's way (prepare.c): which gates shut it or silence it, and the jobs for silence in its place
  * and for all that listen, with their output slots. */
 #include "media/draft.h"
+#include "media/keys.h"
+#include "packet/arena.h"
 
 /* --- Gates ------------------------------------------------------------------------------------------------------ */
 
@@ -56,7 +58,7 @@ static uint32_t first_slot(const struct media *m)
 	return (uint32_t)(m->burst % m->bursts) * m->cfg.burst_max;
 }
 
-void media_slots_begin(struct media *m, const struct media_in *in, uint32_t n)
+void media_slots_begin(struct media *m, const struct packet_in *in, uint32_t n)
 {
 	uint32_t first = first_slot(m);
 
@@ -82,7 +84,7 @@ static bool slot_take(struct media *m, uint32_t *slot)
 static bool silence(struct draft *d)
 {
 	const struct media_stream_cfg *cfg = &d->m->stream[d->m->in_stream[d->at]].cfg;
-	const struct media_in *in = &d->in[d->at];
+	const struct packet_in *in = &d->in[d->at];
 	const struct xc_job *j = d->job;
 	uint32_t off = in->in_off + in->len, len = j->hdr_len + j->body_len;
 	uint8_t *p = d->a->in + off;
@@ -126,19 +128,19 @@ static bool copy(struct draft *from, uint32_t to, bool quiet, struct note *note,
 	*job = *what;
 	note->passed = false;
 	note->to = to;
-	note->why = MEDIA_SENT;
+	note->why = PACKET_SENT;
 	note->stream = to; /* what goes wrong from here on is counted there */
 	note->tx_key = d.tx->tx.srtp ? d.tx->tx.slot : 0;
 	note->tx = &m->ctx[m->stream[to].cfg.ctx];
 	if (media_key_spent(m, &d.tx->tx, note->tx_key))
-		return draft_drop(&d, MEDIA_DROP_LIFETIME), false;
+		return draft_drop(&d, PACKET_DROP_LIFETIME), false;
 	if ((quiet && !silence(from)) || !slot_take(m, &slot))
-		return draft_drop(&d, MEDIA_DROP_COPY_ROOM), false;
+		return draft_drop(&d, PACKET_DROP_COPY_ROOM), false;
 	if (quiet)
 		take_silence(from, job);
 	job->out_off = slot * ARENA_SLOT_LEN + ARENA_HEADROOM;
 	job->flags &= ~(uint32_t)XC_JOB_TX_CLEAR;
-	return media_leave(&d) == MEDIA_JOB;
+	return media_leave(&d) == PACKET_JOB;
 }
 
 uint32_t media_copies(struct draft *d, struct xc_job *job, uint32_t at, uint32_t end)

@@ -4,15 +4,16 @@
 #define MEDIA_DRAFT_H
 
 #include "layout.h"
-#include "media/int.h"
+#include "media/state.h"
+#include "packet/arena.h"
 
 /* One packet on its way to becoming a job. */
 struct draft {
 	struct media *m;
 	const struct arena *a;
-	const struct media_in *in; /* the burst */
-	uint32_t at;               /* which of it */
-	const uint8_t *p;          /* the packet */
+	const struct packet_in *in; /* the burst */
+	uint32_t at;                /* which of it */
+	const uint8_t *p;           /* the packet */
 	uint32_t len;
 	const struct media_ctx *rx, *tx; /* tx: NULL = it does not leave */
 	bool rtcp;
@@ -24,7 +25,7 @@ struct draft {
 	struct xc_job *job;
 };
 
-static inline uint8_t draft_drop(struct draft *d, enum media_verdict why)
+static inline uint8_t draft_drop(struct draft *d, enum packet_verdict why)
 {
 	return media_drop(d->m, d->note->stream, why);
 }
@@ -38,13 +39,13 @@ enum gate media_gate_of(const struct draft *d, const struct media_stream_cfg *cf
 /* Both of a stream's gates: of all that comes to it, and of what goes to one place. */
 enum gate media_gate_to(const struct draft *d, const struct media_stream_cfg *cfg, uint8_t to);
 /* Before the first packet of a burst: which output slots are free for copies. */
-void media_slots_begin(struct media *m, const struct media_in *in, uint32_t n);
+void media_slots_begin(struct media *m, const struct packet_in *in, uint32_t n);
 /* Jobs for silence, and for all that listen, behind that of the packet itself: at job[at], before end. Returns how many. */
 uint32_t media_copies(struct draft *d, struct xc_job *job, uint32_t at, uint32_t end);
 
 /* --- prepare.c --------------------------------------------------------------------------------------------------- */
 
-/* What leaves: index, key and place of the tag, for d.tx. MEDIA_JOB, or why not. */
+/* What leaves: index, key and place of the tag, for d.tx. PACKET_JOB, or why not. */
 uint8_t media_leave(struct draft *d);
 
 #endif

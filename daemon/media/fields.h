@@ -11,19 +11,19 @@
  *   FIXED      never: constant as long as the stream exists
  *   CARRIED    never by itself: sent with a change of another field
  *
- * fast: which values the fast path allows (usual.c); the result is one flag of the stream
+ * fast: which values the fast path allows (fast_path.c); the result is one flag of the stream
  *   ANY, ZERO, SET (not zero), NAMED (not MEDIA_NONE), RTP_ZERO (of [rtcp] the first is zero)
  *   WAY         zero in one direction: way_set() in media.c
  *
- * kernel: where a nonzero value keeps a stream out of the kernel (app/offload_may.c)
+ * kernel: where a nonzero value keeps a stream out of the kernel (bridge/offload_eligible.c)
  *   ANY         nowhere
- *   FLOW        part of the flow itself: offload_may.c looks at both ends of the flow
+ *   FLOW        part of the flow itself: offload_eligible.c looks at both ends of the flow
  *   NOT_FROM, NOT_FROM_TO, NOT_FROM_HEARER, NOT_HEARER
  *               in these roles: FROM, the stream that receives; TO, the stream that its packets
  *               leave by; HEARER, a listener's stream
  *   COPIES      only where the kernel makes copies, and not of SRTP that is passed through
  *
- * saved: the rows of call/save_tables.c that bring the value back after a restart
+ * saved: the rows of persist/save_tables.c that bring the value back after a restart
  *   SAVED_CALL(row) SAVED_SIDE(row) SAVED_LEG(row), several of them without a comma
  *   NOT_SAVED   it is made again: a handle, a moment, or the same for all streams
  *
@@ -101,7 +101,7 @@
 	 * new one. */ \
 	X(uint64_t, rename, , BY_VALUE, WAY, FLOW, NOT_SAVED)
 
-/* A stream: a local port of a context. Until "tap" what every packet needs (media/int.h). */
+/* A stream: a local port of a context. Until "tap" what every packet needs (media/state.h). */
 #define STREAM_FIELDS(X) \
 	X(struct local_port, local, , FIXED, ANY, FLOW, \
 		SAVED_LEG(NUM("port", leg, port.rtp.port, 65534)) \

@@ -9,7 +9,8 @@
  * stream that loses half of its packets continues. In the long run a forged packet moves the index
  * by two. Larger jumps need RUN packets in a row, over RUN_NS, without a packet of the terminal in
  * between. RFC 3550 A.1 does this for plain RTP with two packets and no minimum time. */
-#include "media/int.h"
+#include "media/jump.h"
+#include "media/state.h"
 
 enum { RUN = 8 };
 #define RUN_NS 100000000ull

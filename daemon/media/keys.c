@@ -4,9 +4,13 @@
  * key. The next ones are derived when an authentic packet nears them. A packet of any other epoch must have keys before it can
  * be authenticated, so those are derived on asking; what is forged can ask too, therefore only so often, and it takes no place
  * of the KEPT epochs that authentic packets used last. Slots change only here, between two runs of the engine. */
+#include "media/keys.h"
+
 #include <errno.h>
 
-#include "media/int.h"
+#include "media/ledger.h"
+#include "media/state.h"
+#include "packet/arena.h"
 
 #define CREDIT            256u  /* packets */
 #define KEPT              4u    /* of MEDIA_EPOCHS - 1 */

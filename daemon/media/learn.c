@@ -320,7 +320,7 @@ static void goes_on(struct learn *l, struct learn_trials *t, const struct media_
 	bool confirm = l->tentative ? s->proved || passes(t, l, cfg, s)
 				    : at_once(l, cfg, s->now_ns) && !is_from_before(l, t, s);
 
-	/* Of other confirmed sources usual.c handles most packets, and the time is not needed. */
+	/* Of other confirmed sources fast_path.c handles most packets, and the time is not needed. */
 	if (!l->confirmed || cfg->media_handover)
 		l->heard_ns = s->now_ns;
 	l->proved |= s->proved;

@@ -49,7 +49,7 @@ struct learn {
 	struct endpoint source;    /* followed, or confirmed; family 0 = none yet */
 	uint64_t since_ns;         /* last signalling */
 	uint64_t heard_ns;         /* source, as far as learn_packet() saw its packets */
-	/* From here on: on the cache line that packets of a confirmed source need (media/int.h). */
+	/* From here on: on the cache line that packets of a confirmed source need (media/state.h). */
 	struct endpoint remote; /* destination of media */
 	bool confirmed : 1;
 	bool proved : 1; /* the source was learned from an authentic packet */
@@ -58,7 +58,7 @@ struct learn {
 };
 
 /* Whether the packet's source and interface are the confirmed ones. */
-static inline bool learn_same_way(const struct learn *l, const struct media_in *in)
+static inline bool learn_same_way(const struct learn *l, const struct packet_in *in)
 {
 	return in->dev == l->dev && l->confirmed && endpoint_eq(&in->src, &l->source);
 }

@@ -5,7 +5,10 @@
  * returns, its indexes continue. Replay windows are not stored: all indexes up to the stored one
  * count as received, so packets that are reordered around the change are lost. Used by commands
  * only, never by the packet path. */
-#include "media/int.h"
+#include "media/ledger.h"
+#include "media/keys.h"
+#include "media/ssrc.h"
+#include "media/state.h"
 
 static struct key_state *state_of(const struct media *m, uint32_t slot)
 {

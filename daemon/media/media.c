@@ -8,35 +8,15 @@
 
 #include "base/bigmem.h"
 #include "base/lines.h"
-#include "media/int.h"
-
-const char *media_drop_name(enum media_verdict v)
-{
-	static const char *const names[] = {
-#define X(id, name, text) [MEDIA_DROP_##id] = name,
-		MEDIA_DROPS(X)
-#undef X
-	};
-
-	return v < MEDIA_VERDICTS && names[v] ? names[v] : "";
-}
-
-struct media_tail media_tail(const struct media_crypto *c, bool rtcp)
-{
-	const struct srtp_suite *s = srtp_suite_get(c->suite);
-	uint32_t tag = rtcp ? s->rtcp_tag_len : c->no_rtp_auth ? 0 : s->rtp_tag_len;
-	uint32_t word = rtcp && media_is_srtp(c) ? 4 : 0, mki = c->mki_len;
-
-	if (s->auth == XC_AUTH_GCM)
-		return (struct media_tail){.tag = 0,
-			.word = (uint8_t)tag,
-			.mki = (uint8_t)(tag + word),
-			.len = (uint8_t)(tag + word + mki)};
-	return (struct media_tail){.word = 0,
-		.mki = (uint8_t)word,
-		.tag = (uint8_t)(word + mki),
-		.len = (uint8_t)(word + mki + tag)};
-}
+#include "media/again.h"
+#include "media/fast_path.h"
+#include "media/keys.h"
+#include "media/ledger.h"
+#include "media/short_tag.h"
+#include "media/source.h"
+#include "media/ssrc.h"
+#include "media/state.h"
+#include "packet/arena.h"
 
 static void way_set(
 	struct media *m, struct media_way *w, const struct media_crypto *c, bool tx, bool rename)
@@ -51,7 +31,7 @@ static void way_set(
 	w->no_rtp_auth = c->no_rtp_auth;
 	w->pass = c->pass;
 	/* Plain packets are renamed as they come in, SRTP as it leaves. */
-	w->usual = media_usual_way(c) && !(w->rename && tx == w->srtp);
+	w->fast = media_fast_way(c) && !(w->rename && tx == w->srtp);
 	w->clear = c->clear_rtp;
 	/* What comes in says it itself. A suite without a cipher says so in the E flag. */
 	if (tx && (c->clear_rtcp || srtp_suite_get(c->suite)->cipher == XC_CIPHER_NULL))
@@ -167,7 +147,7 @@ static void counters_reset(struct media_stream_counters *c)
 
 	for (size_t i = 0; i < ARRAY_LEN(all); i++)
 		atomic_store_explicit(all[i], 0, memory_order_relaxed);
-	for (size_t i = 0; i < MEDIA_VERDICTS; i++)
+	for (size_t i = 0; i < PACKET_VERDICTS; i++)
 		atomic_store_explicit(&c->drops[i], 0, memory_order_relaxed);
 	for (size_t i = 0; i < MEDIA_OTHERS_N; i++)
 		atomic_store_explicit(&c->others[i], 0, memory_order_relaxed);
@@ -211,7 +191,7 @@ static int stream_set(struct media *m, const struct media_cmd *cmd)
 	s->set = true;
 	s->changed = m->burst;
 	s->cfg = *cfg;
-	s->usual = media_usual_stream(cfg) && !s->watched;
+	s->fast = media_fast_stream(cfg) && !s->watched;
 	*cell = cmd->id;
 	learn_signal(&s->learn, &m->trial[cmd->id].learn, &cfg->remote, cfg->relearn, cmd->now_ns);
 	media_learned(m, cmd->id);
@@ -289,7 +269,7 @@ static int stream_del(struct media *m, uint32_t id)
 	return 0;
 }
 
-bool media_pierce(const struct media *m, uint32_t stream, struct media_out *out)
+bool media_pierce(const struct media *m, uint32_t stream, struct packet_out *out)
 {
 	const struct media_stream *s;
 	const struct endpoint *to;
@@ -300,7 +280,7 @@ bool media_pierce(const struct media *m, uint32_t stream, struct media_out *out)
 	to = &s->cfg.remote; /* never what was learned: that may be anybody's */
 	if (!to->family || !to->port || endpoint_is_unspecified(to) || endpoint_is_multicast(to))
 		return false;
-	*out = (struct media_out){.dst = *to,
+	*out = (struct packet_out){.dst = *to,
 		.local = s->cfg.local,
 		.out_off = ARENA_HEADROOM, /* of the first slot: it is nobody's between bursts */
 		.tos = s->cfg.tos,
@@ -365,14 +345,9 @@ int media_command(struct media *m, const struct media_cmd *cmd)
 
 /* --- What others may read --------------------------------------------------------------------------------------- */
 
-const struct media_stream_counters *media_stream_counters(const struct media *m, uint32_t stream)
+uint64_t media_drop_count(const struct media *m, enum packet_verdict v)
 {
-	return stream < m->cfg.max_stream ? &m->counters[stream] : NULL;
-}
-
-uint64_t media_drop_count(const struct media *m, enum media_verdict v)
-{
-	return v < MEDIA_VERDICTS ? atomic_load_explicit(&m->drops[v], memory_order_relaxed) : 0;
+	return v < PACKET_VERDICTS ? atomic_load_explicit(&m->drops[v], memory_order_relaxed) : 0;
 }
 
 /* --- Life --------------------------------------------------------------------------------------------------------- */

@@ -11,7 +11,8 @@
 #include <stdatomic.h>
 #include "batch/engine.h"
 #include "media/fields.h"
-#include "media/pkt.h"
+#include "packet/arena.h"
+#include "packet/packet.h"
 #include "srtp/kdf.h"
 
 #define MEDIA_NONE UINT32_MAX
@@ -186,7 +187,7 @@ struct media_stream_counters {                   /* relaxed atomics; single writ
 	_Atomic uint32_t ssrc;           /* of the last authentic packet */
 	_Atomic uint32_t confirmed;      /* source address is confirmed */
 	/* Until here one cache line: what every packet writes. */
-	_Atomic uint64_t drops[MEDIA_VERDICTS];
+	_Atomic uint64_t drops[PACKET_VERDICTS];
 	_Atomic uint64_t others[MEDIA_OTHERS_N]; /* received and relayed, by enum media_other */
 	_Atomic uint64_t handover;   /* of confirmed sources; use media_stream_handover() */
 	_Atomic uint64_t remote[3];  /* learned endpoint, packed; use media_stream_remote() */
@@ -223,13 +224,13 @@ struct media_config {
 	void *may_learn_arg;
 	uint8_t again_key[16]; /* random: of the hashes of media/again.c */
 	/* Called by prepare, before any cipher, for a packet with a dev whose source and dev are not the confirmed ones. expected:
-	 * the source's address is the signalled one, or the confirmed one. MEDIA_JOB: the source is possible there; else the
+	 * the source's address is the signalled one, or the confirmed one. PACKET_JOB: the source is possible there; else the
 	 * verdict to drop it with. NULL: all are. */
-	enum media_verdict (*believe)(void *arg, const struct media_in *in, bool expected);
+	enum packet_verdict (*believe)(void *arg, const struct packet_in *in, bool expected);
 	void *believe_arg;
 	/* Called by complete for an authentic packet of a stream with a tap: in arena.in, under the key that the job names. NULL:
 	 * nothing is recorded. */
-	void (*tap)(void *arg, uint32_t tap, const struct arena *a, const struct media_in *in,
+	void (*tap)(void *arg, uint32_t tap, const struct arena *a, const struct packet_in *in,
 		const struct xc_job *j);
 	void *tap_arg;
 };
@@ -263,21 +264,21 @@ uint32_t media_first_slot(const struct media *m);
 /* Worker thread. Classify the burst, estimate indexes, check windows, write jobs for what is to be processed into job[]
  * (room for n) and a verdict into every in[i].verdict. Reads stream state, does not change it. Returns the number of
  * jobs. in_base: arena.in. */
-uint32_t media_prepare(struct media *m, const struct arena *a, struct media_in *in, uint32_t n,
+uint32_t media_prepare(struct media *m, const struct arena *a, struct packet_in *in, uint32_t n,
 	struct xc_job *job);
 
 /* Worker thread, once per media_prepare() and in the same order; with several bursts, later ones may be prepared before. Until then
  * no command but by accident: what it changes is STALE. Commit what authenticated, in arrival order, and write what is to be sent to
  * out[] (room for n). Returns the number of outs. Final verdicts are in in[i].verdict. */
-uint32_t media_complete(struct media *m, const struct arena *a, struct media_in *in, uint32_t n,
-	const struct xc_job *job, const uint32_t *status, uint32_t jobs, struct media_out *out);
+uint32_t media_complete(struct media *m, const struct arena *a, struct packet_in *in, uint32_t n,
+	const struct xc_job *job, const uint32_t *status, uint32_t jobs, struct packet_out *out);
 
 /* Worker thread, between bursts: an empty packet to where signalling said this stream's terminal is, which opens the way back through
  * its firewall or address translation (RFC 6263 4.1). False: there is no such place. Nothing of it is ciphered or counted as media. */
-bool media_pierce(const struct media *m, uint32_t stream, struct media_out *out);
+bool media_pierce(const struct media *m, uint32_t stream, struct packet_out *out);
 
 /* Worker thread, after steering out: account for what the kernel did not take. */
-void media_sent(struct media *m, struct media_in *in, const struct media_out *out, uint32_t n);
+void media_sent(struct media *m, struct packet_in *in, const struct packet_out *out, uint32_t n);
 
 /* Worker thread. Where all SSRCs of a context stand, and the SRTCP index that would be sent next. Returns how many. */
 uint32_t media_marks(const struct media *m, uint32_t ctx, struct media_mark out[MEDIA_MARKS_MAX],
@@ -302,6 +303,6 @@ void media_key_usage(const struct media *m, uint32_t slot, struct media_key_usag
 /* Any thread: keys that came to 90 %, and that came to the end of their lifetime, since the start. */
 void media_lifetime_events(const struct media *m, uint64_t *warned, uint64_t *expired);
 /* Any thread: packets of unknown ports and the like, which no stream can count. */
-uint64_t media_drop_count(const struct media *m, enum media_verdict v);
+uint64_t media_drop_count(const struct media *m, enum packet_verdict v);
 
 #endif

@@ -14,8 +14,13 @@
  * A service whose replies fit UDPTL, DTLS or BFCP takes part. Of an unknown transport (udp) every reply fits.
  *
  * prepare.c and complete.c call this only for packets that are neither RTP nor RTCP, so it costs RTP nothing. */
+#include "media/other.h"
 #include "layout.h"
-#include "media/int.h"
+#include "media/again.h"
+#include "media/keys.h"
+#include "media/source.h"
+#include "media/state.h"
+#include "packet/arena.h"
 #include "proto/raw.h"
 
 #define JOB_HEADER_LEN 12u /* shortest header for engines, copied like the payload */
@@ -57,9 +62,9 @@ static bool is_between(const struct media *m, uint32_t stream)
 static uint8_t not_relayed(struct media *m, uint32_t stream, enum pkt_kind kind)
 {
 	if (kind != PKT_STUN && kind != PKT_DTLS)
-		return media_drop(m, stream, MEDIA_DROP_MALFORMED);
-	media_count(&m->drops[MEDIA_DROP_NOT_MEDIA], 1);
-	return MEDIA_PASS;
+		return media_drop(m, stream, PACKET_DROP_MALFORMED);
+	media_count(&m->drops[PACKET_DROP_NOT_MEDIA], 1);
+	return PACKET_PASS;
 }
 
 /* Chooses the destination: note->to and note->why. */
@@ -68,36 +73,36 @@ static void direct(const struct media *m, const struct media_stream *s, struct n
 	uint32_t to = target_of(s);
 
 	note->to = MEDIA_NONE;
-	note->why = MEDIA_DROP_INACTIVE;
+	note->why = PACKET_DROP_INACTIVE;
 	if ((s->cfg.gate | s->cfg.gate >> 4) &
 		(MEDIA_GATE_MEDIA | MEDIA_GATE_QUIET | MEDIA_GATE_DROP))
-		note->why = MEDIA_DROP_BLOCKED;
+		note->why = PACKET_DROP_BLOCKED;
 	else if (to != MEDIA_NONE && m->stream[to].set && m->stream[to].cfg.raw == s->cfg.raw)
 		note->to = to;
 }
 
-uint8_t media_other(struct media *m, const struct media_in *in, uint32_t stream, enum pkt_kind kind,
-	struct note *note, struct xc_job *job)
+uint8_t media_other(struct media *m, const struct packet_in *in, uint32_t stream,
+	enum pkt_kind kind, struct note *note, struct xc_job *job)
 {
 	const struct media_stream *s = &m->stream[stream];
 	bool known = kind == PKT_ZRTP || kind == PKT_DTLS || kind == PKT_STUN;
-	enum media_verdict belief;
+	enum packet_verdict belief;
 
 	if (!in->len || !(s->cfg.raw || (known && is_between(m, stream))))
 		return not_relayed(m, stream, kind);
 	if (in->t_ns < m->shed_before_ns[s->cfg.emergency])
 		return media_drop(m, stream,
-			s->cfg.emergency ? MEDIA_DROP_OVERLOAD_EMERGENCY : MEDIA_DROP_OVERLOAD);
+			s->cfg.emergency ? PACKET_DROP_OVERLOAD_EMERGENCY : PACKET_DROP_OVERLOAD);
 	if (!learn_accepts(&s->learn, &m->trial[stream].learn, &s->cfg, &in->src, false))
-		return media_drop(m, stream, MEDIA_DROP_SOURCE);
+		return media_drop(m, stream, PACKET_DROP_SOURCE);
 	belief = media_believe(m, s, in);
-	if (belief != MEDIA_JOB)
+	if (belief != PACKET_JOB)
 		return media_drop(m, stream, belief);
 	note->other = true;
 	note->kind = (uint8_t)kind;
 	note->rx = &m->ctx[s->cfg.ctx];
 	direct(m, s, note);
-	/* media_ahead_again() asks for it, as for any other job's. */
+	/* media_prefetch_jobs() asks for it, as for any other job's. */
 	if (note->to != MEDIA_NONE)
 		note->tx = &m->ctx[m->stream[note->to].cfg.ctx];
 	*job = (struct xc_job){
@@ -107,13 +112,13 @@ uint8_t media_other(struct media *m, const struct media_in *in, uint32_t stream,
 		.body_len = in->len > JOB_HEADER_LEN ? in->len - JOB_HEADER_LEN : 0,
 	};
 	job->rx_tag_off = job->tx_tag_off = job->hdr_len + job->body_len;
-	return MEDIA_JOB;
+	return PACKET_JOB;
 }
 
 /* --- Second half ------------------------------------------------------------------------------------------------ */
 
 static void count(
-	struct media *m, const struct note *n, const struct media_in *in, const uint8_t *p)
+	struct media *m, const struct note *n, const struct packet_in *in, const uint8_t *p)
 {
 	struct media_stream_counters *c = &m->counters[n->stream];
 	bool raw = m->stream[n->stream].cfg.raw;
@@ -149,7 +154,7 @@ static bool takes_part(const struct media *m, uint32_t stream)
 		(s->learn.confirmed && same(s, &s->learn.source, &s->learn.remote));
 }
 
-static bool may_go(struct media *m, uint32_t to, const struct media_in *in, const uint8_t *p)
+static bool may_go(struct media *m, uint32_t to, const struct packet_in *in, const uint8_t *p)
 {
 	const struct media_stream *t = &m->stream[to];
 
@@ -163,7 +168,7 @@ static bool may_go(struct media *m, uint32_t to, const struct media_in *in, cons
 }
 
 uint8_t media_other_done(struct media *m, const struct arena *a, struct note *n,
-	const struct media_in *in, const struct xc_job *j, struct media_out *out)
+	const struct packet_in *in, const struct xc_job *j, struct packet_out *out)
 {
 	const uint8_t *p = a->in + in->in_off;
 	const struct media_stream *s = &m->stream[n->stream], *t;
@@ -172,9 +177,9 @@ uint8_t media_other_done(struct media *m, const struct arena *a, struct note *n,
 	/* What does not fit the protocol confirms no source. */
 	if (fits || s->learn.confirmed ? !media_learn_other(m, n->stream, in)
 				       : !same(s, &s->learn.remote, &in->src))
-		return MEDIA_DROP_PROBATION;
+		return PACKET_DROP_PROBATION;
 	if (s->watched && media_came_again(m, n->stream, p, in->len, in->t_ns))
-		return MEDIA_DROP_AGAIN;
+		return PACKET_DROP_AGAIN;
 	n->received = true;
 	count(m, n, in, p);
 	if (fits && same(s, &s->learn.remote, &in->src))
@@ -183,13 +188,13 @@ uint8_t media_other_done(struct media *m, const struct arena *a, struct note *n,
 		return n->why;
 	t = &m->stream[n->to];
 	if (t->look && !media_may_leave(m, n->to, in->t_ns) && !takes_part(m, n->to))
-		return MEDIA_DROP_NO_DESTINATION;
+		return PACKET_DROP_NO_DESTINATION;
 	if (!t->learn.remote.family || !t->learn.remote.port ||
 		endpoint_is_unspecified(&t->learn.remote))
-		return MEDIA_DROP_NO_DESTINATION;
+		return PACKET_DROP_NO_DESTINATION;
 	if (!may_go(m, n->to, in, p))
-		return MEDIA_DROP_UNANSWERED;
-	*out = (struct media_out){
+		return PACKET_DROP_UNANSWERED;
+	*out = (struct packet_out){
 		.dst = t->learn.remote,
 		.local = t->cfg.local,
 		.out_off = j->out_off,
@@ -197,7 +202,7 @@ uint8_t media_other_done(struct media *m, const struct arena *a, struct note *n,
 		.tos = t->cfg.tos,
 		.in = n->in,
 	};
-	return MEDIA_SENT;
+	return PACKET_SENT;
 }
 
 bool media_end_to_end(const struct media *m, uint32_t stream)

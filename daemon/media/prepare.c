@@ -5,6 +5,14 @@
 #include <assert.h>
 
 #include "media/draft.h"
+#include "media/fast_path.h"
+#include "media/keys.h"
+#include "media/other.h"
+#include "media/prefetch.h"
+#include "media/rename.h"
+#include "media/roc.h"
+#include "media/ssrc.h"
+#include "packet/arena.h"
 
 enum { PLAIN_RTCP = 1 }; /* key slot */
 
@@ -13,20 +21,20 @@ enum { PLAIN_RTCP = 1 }; /* key slot */
 /* The packet cannot leave, but it is received all the same. The index must not be lost when a terminal keeps sending while it is
  * held: three minutes of G.711 are half a cycle of sequence numbers. And its source is learned, so that a stranger is not the first
  * to be heard when the other side comes. */
-static uint8_t receive_only(struct draft *d, enum media_verdict why)
+static uint8_t receive_only(struct draft *d, enum packet_verdict why)
 {
 	d->tx = NULL;
 	d->note->to = MEDIA_NONE;
 	d->note->why = (uint8_t)why;
-	return MEDIA_JOB;
+	return PACKET_JOB;
 }
 
-static uint8_t hold_back(struct draft *d, enum media_verdict why)
+static uint8_t hold_back(struct draft *d, enum packet_verdict why)
 {
 	if (!d->rx->rx.set)
 		return draft_drop(d, why);
 	/* It was not sent in vain if somebody listens. */
-	return receive_only(d, d->copies && why == MEDIA_DROP_INACTIVE ? MEDIA_JOB : why);
+	return receive_only(d, d->copies && why == PACKET_DROP_INACTIVE ? PACKET_JOB : why);
 }
 
 /* The packet itself goes no further, silence does in its place. */
@@ -34,18 +42,18 @@ static uint8_t quieten(struct draft *d)
 {
 	/* Nobody could protect it in place of what is passed through. */
 	if (d->rx->rx.pass)
-		return receive_only(d, d->copies ? MEDIA_JOB : MEDIA_DROP_BLOCKED);
+		return receive_only(d, d->copies ? PACKET_JOB : PACKET_DROP_BLOCKED);
 	d->quiet_to = d->note->to;
-	return receive_only(d, MEDIA_JOB);
+	return receive_only(d, PACKET_JOB);
 }
 
-enum media_verdict media_believe(
-	const struct media *m, const struct media_stream *s, const struct media_in *in)
+enum packet_verdict media_believe(
+	const struct media *m, const struct media_stream *s, const struct packet_in *in)
 {
 	const struct learn *l = &s->learn;
 
 	if (!in->dev || !m->cfg.believe || learn_same_way(l, in))
-		return MEDIA_JOB;
+		return PACKET_JOB;
 	return m->cfg.believe(m->cfg.believe_arg, in,
 		endpoint_addr_eq(&in->src, &l->signalled) ||
 			(l->confirmed && endpoint_addr_eq(&in->src, &l->source)));
@@ -61,61 +69,61 @@ static bool is_rtcp(const struct media_stream_cfg *cfg, const uint8_t *p, enum p
 static uint8_t route(struct draft *d)
 {
 	struct media *m = d->m;
-	const struct media_in *in = &d->in[d->at];
+	const struct packet_in *in = &d->in[d->at];
 	enum pkt_kind kind = pkt_classify(d->p, d->len);
 	uint32_t stream = m->in_stream[d->at];
 	const struct media_stream *s;
 	enum gate gate = OPEN;
-	enum media_verdict belief;
+	enum packet_verdict belief;
 
 	if (stream == MEDIA_NONE) {
 		/* Not ours (yet): whoever has the ordinary socket may want it. */
-		media_count(&m->drops[MEDIA_DROP_UNKNOWN_PORT], 1);
-		return MEDIA_PASS;
+		media_count(&m->drops[PACKET_DROP_UNKNOWN_PORT], 1);
+		return PACKET_PASS;
 	}
 	d->note->stream = stream;
 	s = &m->stream[stream];
 	if (d->len > ARENA_MAX_PACKET)
-		return draft_drop(d, MEDIA_DROP_TOO_LONG);
+		return draft_drop(d, PACKET_DROP_TOO_LONG);
 	d->rtcp = is_rtcp(&s->cfg, d->p, kind);
 	if (kind > PKT_RTCP || s->cfg.raw || (!d->rtcp && !s->cfg.rtp))
 		return media_other(m, in, stream, kind, d->note, d->job);
 	/* Its listener has played on, and every other packet would wait for it. */
 	if (in->t_ns < m->shed_before_ns[s->cfg.emergency])
-		return draft_drop(
-			d, s->cfg.emergency ? MEDIA_DROP_OVERLOAD_EMERGENCY : MEDIA_DROP_OVERLOAD);
+		return draft_drop(d,
+			s->cfg.emergency ? PACKET_DROP_OVERLOAD_EMERGENCY : PACKET_DROP_OVERLOAD);
 	d->rx = d->note->rx = &m->ctx[s->cfg.ctx];
 	if (!learn_accepts(&s->learn, &m->trial[stream].learn, &s->cfg, &in->src,
 		    media_proves(&d->rx->rx, d->rtcp)))
-		return draft_drop(d, MEDIA_DROP_SOURCE);
+		return draft_drop(d, PACKET_DROP_SOURCE);
 	belief = media_believe(m, s, in);
-	if (belief != MEDIA_JOB)
+	if (belief != PACKET_JOB)
 		return draft_drop(d, belief);
 	/* Plain RTP too is received, so that a call whose media is blocked is not taken for a silent one. */
 	if (s->cfg.gate && d->rx->rx.set) {
 		if (media_gate_of(d, &s->cfg, s->cfg.gate) == SHUT)
-			return receive_only(d, MEDIA_DROP_BLOCKED);
+			return receive_only(d, PACKET_DROP_BLOCKED);
 		gate = media_gate_to(d, &s->cfg, s->cfg.gate);
 	}
 	d->copies = m->doublers && d->rx->rx.set && !s->cfg.listener ? s->cfg.copy[d->rtcp] : 0;
 	if (gate == SHUT)
-		return receive_only(d, d->copies ? MEDIA_JOB : MEDIA_DROP_BLOCKED);
+		return receive_only(d, d->copies ? PACKET_JOB : PACKET_DROP_BLOCKED);
 	d->note->to = d->rtcp ? s->cfg.rtcp_to : s->cfg.rtp_to;
 	if (d->note->to == MEDIA_NONE || !m->stream[d->note->to].set || !d->rx->rx.set)
-		return hold_back(d, MEDIA_DROP_INACTIVE);
+		return hold_back(d, PACKET_DROP_INACTIVE);
 	d->tx = d->note->tx = &m->ctx[m->stream[d->note->to].cfg.ctx];
 	if (!d->tx->tx.set)
-		return hold_back(d, MEDIA_DROP_INACTIVE);
+		return hold_back(d, PACKET_DROP_INACTIVE);
 	/* What is passed through is for whoever has the sender's keys, and to them nothing else goes: with forks the others' may still
 	 * come in. */
 	if (d->rx->rx.pass != d->tx->tx.pass)
-		return hold_back(d, MEDIA_DROP_INACTIVE);
+		return hold_back(d, PACKET_DROP_INACTIVE);
 	if (d->tx->tx.srtp) {
 		d->note->tx_key = d->tx->tx.slot;
 		if (media_key_spent(m, &d->tx->tx, d->note->tx_key))
-			return hold_back(d, MEDIA_DROP_LIFETIME);
+			return hold_back(d, PACKET_DROP_LIFETIME);
 	}
-	return gate == QUIET ? quieten(d) : MEDIA_JOB;
+	return gate == QUIET ? quieten(d) : PACKET_JOB;
 }
 
 /* --- What came in --------------------------------------------------------------------------------------------- */
@@ -152,14 +160,14 @@ static uint8_t measure(struct draft *d, struct media_tail t)
 	int hdr = d->rtcp ? rtcp_parse(&rtcp, d->p, d->len) : rtp_parse(&rtp, d->p, d->len);
 
 	if (hdr < 0 || (uint32_t)hdr + t.len > d->len)
-		return MEDIA_DROP_MALFORMED;
+		return PACKET_DROP_MALFORMED;
 	end = d->len - t.len; /* of the body; no underflow: checked above */
 	j->hdr_len = (uint32_t)hdr;
 	j->body_len = end - (uint32_t)hdr;
 	j->rx_tag_off = end + t.tag;
 	j->ssrc = d->rtcp ? rtcp.ssrc : rtp.ssrc;
 	d->seq = d->rtcp ? 0 : rtp.seq;
-	return MEDIA_JOB;
+	return PACKET_JOB;
 }
 
 /* What SRTP says beside that: which key, whether it is enciphered, the index of SRTCP. */
@@ -171,7 +179,7 @@ static uint8_t measure_srtp(struct draft *d)
 	uint32_t end = j->hdr_len + j->body_len;
 
 	if (!rx_key(d, d->p + end + t.mki))
-		return MEDIA_DROP_WRONG_MKI;
+		return PACKET_DROP_WRONG_MKI;
 	if (!d->rtcp && c->clear)
 		j->flags |= XC_JOB_RX_CLEAR;
 	if (d->rtcp) {
@@ -181,15 +189,15 @@ static uint8_t measure_srtp(struct draft *d)
 		if (!(word >> 31))
 			j->flags |= XC_JOB_RX_CLEAR;
 	}
-	return MEDIA_JOB;
+	return PACKET_JOB;
 }
 
 static uint8_t received(struct draft *d)
 {
 	uint8_t v = measure(d, rx_tail(d));
 
-	v = v == MEDIA_JOB && d->rx->rx.srtp ? measure_srtp(d) : v;
-	return v == MEDIA_JOB ? v : draft_drop(d, (enum media_verdict)v);
+	v = v == PACKET_JOB && d->rx->rx.srtp ? measure_srtp(d) : v;
+	return v == PACKET_JOB ? v : draft_drop(d, (enum packet_verdict)v);
 }
 
 /* Session keys for this index: with a key derivation rate they are not always there. */
@@ -197,7 +205,7 @@ static uint8_t slot_for(
 	struct draft *d, const struct media_way *w, uint32_t key, uint64_t index, uint32_t *slot)
 {
 	*slot = media_key_slot(d->m, d->a, w, key, d->rtcp, index, d->in[d->at].t_ns);
-	return *slot == MEDIA_NONE ? draft_drop(d, MEDIA_DROP_KEY_EPOCH) : MEDIA_JOB;
+	return *slot == MEDIA_NONE ? draft_drop(d, PACKET_DROP_KEY_EPOCH) : PACKET_JOB;
 }
 
 /* A packet that is too old for the window may be more than half a cycle ahead instead. */
@@ -223,19 +231,19 @@ static uint8_t rx_index(struct draft *d)
 
 	j->rx_key = d->rtcp;
 	if (!d->rx->rx.srtp)
-		return MEDIA_JOB; /* plain RTP has nothing to be authentic by */
+		return PACKET_JOB; /* plain RTP has nothing to be authentic by */
 	if (media_key_spent(d->m, &d->rx->rx, d->note->rx_key))
-		(void)hold_back(d, MEDIA_DROP_LIFETIME);
+		(void)hold_back(d, PACKET_DROP_LIFETIME);
 	s = media_ssrc_find(d->rx, table, j->ssrc);
 	if (!d->rtcp)
 		j->rx_index =
 			media_ssrc_index(d->m, d->rx, table, s, j->ssrc, d->seq, d->in, d->at);
 	if (j->rx_index > SRTP_INDEX_MAX)
-		return draft_drop(d, MEDIA_DROP_INDEX_END);
+		return draft_drop(d, PACKET_DROP_INDEX_END);
 	if ((s ? !media_ssrc_new(s, j->rx_index)
 	       : media_ssrc_past_has(d->m, d->rx, table, j->ssrc, j->rx_index)) &&
 		!is_a_cycle_ahead(d, s))
-		return draft_drop(d, MEDIA_DROP_REPLAY);
+		return draft_drop(d, PACKET_DROP_REPLAY);
 	return slot_for(d, &d->rx->rx, d->note->rx_key, j->rx_index, &j->rx_key);
 }
 
@@ -253,8 +261,8 @@ static uint8_t pass_through(struct draft *d)
 	open->rx_key = MEDIA_NONE;
 	o.job = open;
 	d->note->passed = true;
-	if (d->rx->rx.srtp && measure(&o, rx_tail(d)) == MEDIA_JOB &&
-		measure_srtp(&o) == MEDIA_JOB) {
+	if (d->rx->rx.srtp && measure(&o, rx_tail(d)) == PACKET_JOB &&
+		measure_srtp(&o) == PACKET_JOB) {
 		s = media_ssrc_find(d->rx, RX_RTP, open->ssrc);
 		if (!d->rtcp)
 			open->rx_index = media_ssrc_index(
@@ -263,7 +271,7 @@ static uint8_t pass_through(struct draft *d)
 	}
 	v = measure(d, none);
 	j->rx_key = d->rtcp;
-	return v == MEDIA_JOB ? v : draft_drop(d, (enum media_verdict)v);
+	return v == PACKET_JOB ? v : draft_drop(d, (enum packet_verdict)v);
 }
 
 /* With its session keys, where somebody is to have it deciphered and there are any for this index. */
@@ -283,19 +291,19 @@ static uint8_t tx_rtp_index(struct draft *d)
 {
 	uint32_t ssrc = media_sent_ssrc(d->job);
 	const struct ssrc_state *s = media_ssrc_find(d->tx, TX_RTP, ssrc);
-	const struct media_in *in = &d->in[d->at];
+	const struct packet_in *in = &d->in[d->at];
 	struct media *m = d->m;
 
 	if (!s &&
 		media_ssrc_refused(m, d->tx, ssrc,
 			media_ssrc_may_turn(m, d->note, m->in_stream[d->at], &in->src), in->t_ns))
-		return draft_drop(d, MEDIA_DROP_SSRC_LIMIT);
+		return draft_drop(d, PACKET_DROP_SSRC_LIMIT);
 	d->job->tx_index = media_ssrc_index(m, d->tx, TX_RTP, s, ssrc, d->seq, d->in, d->at);
 	if (d->job->tx_index > SRTP_INDEX_MAX)
-		return draft_drop(d, MEDIA_DROP_INDEX_END);
+		return draft_drop(d, PACKET_DROP_INDEX_END);
 	if (s ? !media_ssrc_new(s, d->job->tx_index)
 	      : media_ssrc_past_has(m, d->tx, TX_RTP, ssrc, d->job->tx_index))
-		return draft_drop(d, MEDIA_DROP_NONCE);
+		return draft_drop(d, PACKET_DROP_NONCE);
 	return slot_for(d, &d->tx->tx, d->note->tx_key, d->job->tx_index, &d->job->tx_key);
 }
 
@@ -314,12 +322,12 @@ static uint8_t tx_rtcp_index(struct draft *d)
 
 	d->job->tx_index = valid ? scratch->scratch_rtcp : next;
 	if (d->job->tx_index > SRTCP_INDEX_MAX)
-		return draft_drop(d, MEDIA_DROP_INDEX_END);
+		return draft_drop(d, PACKET_DROP_INDEX_END);
 	if (d->tx->cfg->rtcp_from_ns &&
 		d->job->tx_index > media_rtcp_ceiling(d->tx->cfg->rtcp_from_ns, d->in[d->at].t_ns))
-		return draft_drop(d, MEDIA_DROP_RTCP_RATE);
+		return draft_drop(d, PACKET_DROP_RTCP_RATE);
 	v = slot_for(d, &d->tx->tx, d->note->tx_key, d->job->tx_index, &d->job->tx_key);
-	if (v == MEDIA_JOB) {
+	if (v == PACKET_JOB) {
 		scratch->scratch_burst = m->burst;
 		scratch->scratch_rtcp = d->job->tx_index + 1;
 	}
@@ -349,7 +357,7 @@ static uint8_t leave_rtcp(struct draft *d)
 	uint8_t v = tx_rtcp_index(d);
 	bool renames = d->tx->tx.rename && d->rx->rx.srtp;
 
-	if (v == MEDIA_JOB && (renames || d->m->stream[d->note->stream].cfg.no_feedback)) {
+	if (v == PACKET_JOB && (renames || d->m->stream[d->note->stream].cfg.no_feedback)) {
 		d->note->seal = d->job->tx_key;
 		d->job->tx_key = PLAIN_RTCP;
 	}
@@ -365,13 +373,13 @@ uint8_t media_leave(struct draft *d)
 	uint32_t end = j->hdr_len + j->body_len;
 
 	if (end + t.len > ARENA_MAX_PACKET)
-		return draft_drop(d, MEDIA_DROP_TOO_LONG);
+		return draft_drop(d, PACKET_DROP_TOO_LONG);
 	j->tx_tag_off = end + t.tag;
 	j->tx_key = d->rtcp;
 	d->note->seal = 0;
 	j->ssrc_change = ssrc_change(d, tx);
 	if (!tx->tx.srtp)
-		return MEDIA_JOB;
+		return PACKET_JOB;
 	if (tx->tx.clear >> d->rtcp & 1)
 		j->flags |= XC_JOB_TX_CLEAR;
 	return d->rtcp ? leave_rtcp(d) : tx_rtp_index(d);
@@ -394,10 +402,10 @@ static void rename_source(struct draft *d)
 
 static uint8_t prepare(struct draft *d)
 {
-	const struct media_in *in = &d->in[d->at];
+	const struct packet_in *in = &d->in[d->at];
 	uint8_t v = route(d);
 
-	if (v != MEDIA_JOB || d->note->other)
+	if (v != PACKET_JOB || d->note->other)
 		return v;
 	*d->job = (struct xc_job){
 		.in_off = in->in_off,
@@ -409,11 +417,11 @@ static uint8_t prepare(struct draft *d)
 		open_keys(d);
 	} else {
 		v = received(d);
-		if (v == MEDIA_JOB && d->rx->rx.rename && !d->rx->rx.srtp)
+		if (v == PACKET_JOB && d->rx->rx.rename && !d->rx->rx.srtp)
 			rename_source(d);
-		v = v == MEDIA_JOB ? rx_index(d) : v;
+		v = v == PACKET_JOB ? rx_index(d) : v;
 	}
-	return v == MEDIA_JOB ? media_leave(d) : v;
+	return v == PACKET_JOB ? media_leave(d) : v;
 }
 
 void media_shed(struct media *m, uint64_t ordinary_before_ns, uint64_t emergency_before_ns)
@@ -423,8 +431,8 @@ void media_shed(struct media *m, uint64_t ordinary_before_ns, uint64_t emergency
 }
 
 /* Packet i of the burst, the long way. Returns the number of jobs. */
-static uint32_t prepare_one(struct media *m, const struct arena *a, struct media_in *in, uint32_t n,
-	uint32_t i, struct xc_job *job, uint32_t jobs)
+static uint32_t prepare_one(struct media *m, const struct arena *a, struct packet_in *in,
+	uint32_t n, uint32_t i, struct xc_job *job, uint32_t jobs)
 {
 	struct draft d = {.m = m,
 		.a = a,
@@ -437,17 +445,17 @@ static uint32_t prepare_one(struct media *m, const struct arena *a, struct media
 		.job = &job[jobs]};
 
 	*d.note = (struct note){
-		.in = i, .stream = MEDIA_NONE, .why = MEDIA_SENT, .copy_of = MEDIA_NONE};
+		.in = i, .stream = MEDIA_NONE, .why = PACKET_SENT, .copy_of = MEDIA_NONE};
 	in[i].verdict = prepare(&d);
-	jobs += in[i].verdict == MEDIA_JOB;
+	jobs += in[i].verdict == PACKET_JOB;
 	/* The burst's packets themselves come first: jobs are kept for them. */
-	if (in[i].verdict == MEDIA_JOB && (d.copies || d.quiet_to != MEDIA_NONE))
+	if (in[i].verdict == PACKET_JOB && (d.copies || d.quiet_to != MEDIA_NONE))
 		jobs += media_copies(&d, job, jobs, m->cfg.burst_max - (n - i - 1));
 	return jobs;
 }
 
-uint32_t media_prepare(
-	struct media *m, const struct arena *a, struct media_in *in, uint32_t n, struct xc_job *job)
+uint32_t media_prepare(struct media *m, const struct arena *a, struct packet_in *in, uint32_t n,
+	struct xc_job *job)
 {
 	uint32_t jobs = 0;
 
@@ -455,11 +463,11 @@ uint32_t media_prepare(
 	assert(m->burst - m->done < m->bursts);
 	media_lane_use(m, ++m->burst);
 	media_slots_begin(m, in, n);
-	media_ahead_begin(m, in, n);
+	media_prefetch_begin(m, in, n);
 	for (uint32_t i = 0; i < n; i++) {
-		media_ahead(m, in, n, i);
-		if (media_usual(m, a, in, i, &m->note[jobs], &job[jobs])) {
-			in[i].verdict = MEDIA_JOB;
+		media_prefetch(m, in, n, i);
+		if (media_fast(m, a, in, i, &m->note[jobs], &job[jobs])) {
+			in[i].verdict = PACKET_JOB;
 			jobs++;
 		} else {
 			jobs = prepare_one(m, a, in, n, i, job, jobs);

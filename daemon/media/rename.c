@@ -10,8 +10,9 @@
  *
  * A name is a keyed permutation of the SSRC, a Feistel network of four rounds (Luby and Rackoff 1988) with SipHash: a source that may
  * choose its SSRC cannot choose the name, and reports about the name are translated back. The key is random in each life. Pure. */
+#include "media/rename.h"
 #include "base/hash.h"
-#include "media/int.h"
+#include "media/state.h"
 
 enum { ROUNDS = 4 };
 

@@ -9,7 +9,10 @@
  * number of streams leaves every other stream its tests. A search that runs out of
  * tests goes on with the next counter, so that junk between the packets delays it, but does not end it. Keys with a derivation
  * rate are not tested, because each epoch would have to be derived first. */
-#include "media/int.h"
+#include "media/roc.h"
+#include "media/ssrc.h"
+#include "media/state.h"
+#include "packet/arena.h"
 #include "srtp/ref.h"
 
 #define STREAM_PER_SECOND 16u
@@ -61,7 +64,7 @@ static bool may_try(struct media *m, struct media_trial *t, uint64_t now_ns)
 }
 
 /* Whether this is RTP of an SSRC with a known index, under a key that authenticates it. */
-static bool is_candidate(const struct media *m, const struct note *n, const struct media_in *in,
+static bool is_candidate(const struct media *m, const struct note *n, const struct packet_in *in,
 	const struct xc_job *j)
 {
 	const struct media_way *rx = &n->rx->rx;
@@ -76,7 +79,7 @@ static bool is_candidate(const struct media *m, const struct note *n, const stru
 }
 
 bool media_roc_find(struct media *m, const struct arena *a, const struct note *n,
-	const struct media_in *in, struct xc_job *j)
+	const struct packet_in *in, struct xc_job *j)
 {
 	struct media_trial *t = &m->trial[n->stream];
 	struct xc_job trial = *j;

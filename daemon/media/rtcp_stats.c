@@ -10,7 +10,8 @@
 
 #include "base/bigmem.h"
 #include "base/secmem.h"
-#include "media/int.h"
+#include "media/state.h"
+#include "packet/arena.h"
 
 #define READ_MAX   512u /* bytes of a compound packet that are looked at: reports come first */
 #define CLOCK_SURE 500000000ull
@@ -175,7 +176,7 @@ static void take_block(struct rtcp_stats *r, struct seen *from, struct seen *of,
 }
 
 void media_rtcp_seen(struct media *m, const struct arena *a, const struct note *n,
-	const struct media_in *in, const struct xc_job *j)
+	const struct packet_in *in, const struct xc_job *j)
 {
 	struct rtcp_stats *r = m->rtcp;
 	struct seen *from = &r->seen[n->stream], *of = &r->seen[n->to];

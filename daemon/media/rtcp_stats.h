@@ -7,10 +7,11 @@
 #include "base/endpoint.h"
 #include "base/hist.h"
 #include "base/ring.h"
+#include "packet/arena.h"
 #include "proto/rtcp.h"
 
 struct media;
-struct media_in;
+struct packet_in;
 struct note;
 struct arena;
 struct xc_job;
@@ -56,7 +57,7 @@ void media_rtcp_tap(struct media *m, struct ring *tap);
 
 /* For complete.c: an RTCP packet that was committed. */
 void media_rtcp_seen(struct media *m, const struct arena *a, const struct note *n,
-	const struct media_in *in, const struct xc_job *j);
+	const struct packet_in *in, const struct xc_job *j);
 /* For media.c. */
 int rtcp_stats_create(struct rtcp_stats **out, uint32_t streams);
 void rtcp_stats_destroy(struct rtcp_stats *r);

@@ -5,7 +5,9 @@
  *
  * An observer can truncate a packet with 80 bits, and the rest is an authentic tag of 32. So a short tag counts only while no tag
  * of 80 bits was authentic under the key, and the first such tag ends short ones for good, in both directions. */
-#include "media/int.h"
+#include "media/short_tag.h"
+#include "media/state.h"
+#include "packet/arena.h"
 #include "srtp/ref.h"
 
 #define SHORT_TAG_LEN 4u
@@ -47,7 +49,7 @@ static bool may_test(struct media_trial *t, uint64_t now_ns)
 }
 
 static bool authenticates(
-	const struct arena *a, const struct media_in *in, const struct xc_job *j, uint32_t tag_len)
+	const struct arena *a, const struct packet_in *in, const struct xc_job *j, uint32_t tag_len)
 {
 	struct xc_job s = *j;
 
@@ -87,7 +89,7 @@ static void lengthen(struct media *m, const struct arena *a, const struct note *
 }
 
 bool media_tag_is_short(struct media *m, const struct arena *a, const struct note *n,
-	const struct media_in *in, const struct xc_job *j)
+	const struct packet_in *in, const struct xc_job *j)
 {
 	const struct media_crypto *rx = &n->rx->cfg->rx;
 	uint32_t key = n->rx_key;
@@ -123,4 +125,21 @@ void media_tag_fits(struct media *m, const struct arena *a, const struct note *n
 		return;
 	set_tag_len(m, a, key, SHORT_TAG_LEN);
 	n->rx->rtcp_tail[true] = media_rtcp_tail(m, tx);
+}
+
+struct media_tail media_tail(const struct media_crypto *c, bool rtcp)
+{
+	const struct srtp_suite *s = srtp_suite_get(c->suite);
+	uint32_t tag = rtcp ? s->rtcp_tag_len : c->no_rtp_auth ? 0 : s->rtp_tag_len;
+	uint32_t word = rtcp && media_is_srtp(c) ? 4 : 0, mki = c->mki_len;
+
+	if (s->auth == XC_AUTH_GCM)
+		return (struct media_tail){.tag = 0,
+			.word = (uint8_t)tag,
+			.mki = (uint8_t)(tag + word),
+			.len = (uint8_t)(tag + word + mki)};
+	return (struct media_tail){.word = 0,
+		.mki = (uint8_t)word,
+		.tag = (uint8_t)(word + mki),
+		.len = (uint8_t)(word + mki + tag)};
 }

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Connects packets to learn.c: decides which packets are relayed, learns their source, and
  * publishes it to other threads. Called by complete.c and by commands. */
-#include "media/int.h"
+#include "media/source.h"
+#include "media/keys.h"
+#include "media/state.h"
+#include "packet/arena.h"
 
 /* --- Published to other threads ----------------------------------------------------------------------------------- */
 
@@ -73,7 +76,7 @@ struct media_handover media_stream_handover(const struct media *m, uint32_t stre
 		.from = (uint8_t)(h >> 8),
 		.to = (uint8_t)h,
 		.short_tags = stream < m->cfg.max_stream
-			? media_key_load(&m->counters[stream].drops[MEDIA_DROP_SHORT_TAG])
+			? media_key_load(&m->counters[stream].drops[PACKET_DROP_SHORT_TAG])
 			: 0};
 }
 
@@ -123,7 +126,7 @@ static struct media_stream *neighbour(const struct media *m, const struct media_
 
 /* RTCP comes from the address of a confirmed source of RTP, whose SSRC it names. */
 static bool is_vouched(const struct media *m, const struct media_stream *rtp,
-	const struct media_in *in, const struct xc_job *j)
+	const struct packet_in *in, const struct xc_job *j)
 {
 	return rtp && rtp->learn.confirmed && endpoint_addr_eq(&rtp->learn.source, &in->src) &&
 		atomic_load_explicit(&m->counters[rtp - m->stream].ssrc, memory_order_relaxed) ==
@@ -153,7 +156,7 @@ static void rtcp_follows(struct media *m, const struct media_stream *rtp)
 
 /* A source that is not the followed one sends: may it be learned? Every rule about whom never to believe belongs here. */
 static bool may_learn(const struct media *m, const struct media_stream *s,
-	const struct media_stream *rtp, const struct media_in *in, bool proved)
+	const struct media_stream *rtp, const struct packet_in *in, bool proved)
 {
 	if (!in->src.port || endpoint_is_unspecified(&in->src) || endpoint_is_multicast(&in->src))
 		return false;
@@ -165,7 +168,7 @@ static bool may_learn(const struct media *m, const struct media_stream *s,
 
 /* prepare.c has accepted the packet at its interface. If the index does not fit, each packet is
  * checked. */
-static void learn_dev(struct learn *l, const struct media_in *in, bool changed)
+static void learn_dev(struct learn *l, const struct packet_in *in, bool changed)
 {
 	if (l->dev == in->dev && !changed)
 		return;
@@ -175,8 +178,8 @@ static void learn_dev(struct learn *l, const struct media_in *in, bool changed)
 		l->dev = 0; /* it belonged to the previous source */
 }
 
-bool media_learn(struct media *m, const struct arena *a, uint32_t stream, const struct media_in *in,
-	const struct xc_job *j, bool proved)
+bool media_learn(struct media *m, const struct arena *a, uint32_t stream,
+	const struct packet_in *in, const struct xc_job *j, bool proved)
 {
 	const uint8_t *p = a->in + in->in_off;
 	struct media_stream *s = &m->stream[stream];
@@ -207,7 +210,7 @@ bool media_learn(struct media *m, const struct arena *a, uint32_t stream, const 
 	return r.heard;
 }
 
-bool media_learn_other(struct media *m, uint32_t stream, const struct media_in *in)
+bool media_learn_other(struct media *m, uint32_t stream, const struct packet_in *in)
 {
 	struct media_stream *s = &m->stream[stream];
 	struct learn_seen seen = {.src = &in->src, .now_ns = in->t_ns, .rtcp = true};
@@ -226,4 +229,9 @@ bool media_learn_other(struct media *m, uint32_t stream, const struct media_in *
 		media_learned(m, stream);
 	learn_dev(&s->learn, in, r.changed);
 	return r.heard;
+}
+
+const struct media_stream_counters *media_stream_counters(const struct media *m, uint32_t stream)
+{
+	return stream < m->cfg.max_stream ? &m->counters[stream] : NULL;
 }

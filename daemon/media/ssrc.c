@@ -2,7 +2,8 @@
 /* Per context and direction: the SSRCs, each with its index and window (RFC 3711 3.2.1, 3.3.1, 3.3.2). One window serves all
  * master keys of a context: the ROC goes on when the key changes (3.3.1), so an index that was seen under one key is old under
  * any other. Finding and estimating read; what makes entries is complete.c's and the commands'. */
-#include "media/int.h"
+#include "media/ssrc.h"
+#include "media/state.h"
 
 static struct ssrc_state *at(struct media_ctx *c, int table, uint32_t i)
 {
@@ -308,7 +309,7 @@ static struct first_seen *first_seen(
  * nothing to be estimated by but its forerunners, which may be forged. They are therefore heeded only where they are near (no
  * further than a burst is long) and came from the same place: a forger gains no more than he did by racing the first packet. */
 static uint64_t first_index(struct media *m, const struct media_ctx *c, int table, uint32_t ssrc,
-	uint64_t plain, const struct media_in *in, uint32_t at)
+	uint64_t plain, const struct packet_in *in, uint32_t at)
 {
 	struct first_seen *f = first_seen(m, c, table, ssrc);
 	uint64_t index = plain, far;
@@ -329,7 +330,7 @@ static uint64_t first_index(struct media *m, const struct media_ctx *c, int tabl
 }
 
 uint64_t media_ssrc_index(struct media *m, const struct media_ctx *c, int table,
-	const struct ssrc_state *s, uint32_t ssrc, uint16_t seq, const struct media_in *in,
+	const struct ssrc_state *s, uint32_t ssrc, uint16_t seq, const struct packet_in *in,
 	uint32_t at)
 {
 	const struct past_ssrc *past;

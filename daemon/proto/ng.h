@@ -85,7 +85,7 @@ enum ng_command {
 		NG_COMMAND_COUNT
 };
 
-/* Flags that change our behaviour. X(id, name). A table in ng_words.c has those that are accepted
+/* Flags that change our behaviour. X(id, name). A table in ng_values.c has those that are accepted
  * without effect. */
 /* clang-format off */
 #define NG_FLAGS(X) \

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Private to proto/: shared by ng.c, ng_keys.c, ng_words.c, ng_filter.c and ng_flags.c while a
+/* Private to proto/: shared by ng.c, ng_keys.c, ng_values.c, ng_filter.c and ng_flags.c while a
  * request is read. */
 #ifndef PROTO_NG_INT_H
 #define PROTO_NG_INT_H
@@ -30,7 +30,7 @@ struct ng_parser {
 /* One value of a key with several values: "off" of SDES=off. False if it is unknown. */
 typedef bool ng_value_fn(struct ng_parser *x, struct str value);
 
-/* ng_words.c */
+/* ng_values.c */
 ng_value_fn ng_set_sdes, ng_set_osrtp, ng_set_rtcp_mux, ng_set_replace, ng_set_ice, ng_set_dtls;
 ng_value_fn ng_set_learning, ng_set_transport, ng_set_family, ng_set_direction;
 ng_value_fn ng_set_all, ng_set_traffic, ng_set_echo, ng_set_media_remove, ng_set_ice_lite;
@@ -53,7 +53,7 @@ bool ng_set_message(struct ng_parser *x, const struct ngval *msg);
 void ng_unknown(struct ng_parser *x, struct str word);
 /* ng_keys.c: counts a look-up. Call it before each one; true if the limit is exceeded. */
 bool ng_too_many(struct ng_parser *x);
-/* ng_words.c: adds "word: why" to the warning, for known words without effect. Only the first few
+/* ng_values.c: adds "word: why" to the warning, for known words without effect. Only the first few
  * are named. */
 void ng_note(struct ng_parser *x, struct str word, const char *why);
 

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/lines.h"
+#include "packet/arena.h"
 #include "steer/dgram.h"
 #include "steer/sockets.h"
 
@@ -32,7 +33,7 @@ struct burst { /* of one family */
 	struct iovec *iov;
 	struct sockaddr_storage *name;
 	union control *control;
-	uint32_t *index; /* of the media_out */
+	uint32_t *index; /* of the packet_out */
 };
 
 struct raw {
@@ -133,7 +134,7 @@ static void source_v6(struct msghdr *h, const struct endpoint *src)
 }
 
 static bool burst_put(
-	struct raw *r, const struct arena *a, const struct media_out *o, uint32_t index)
+	struct raw *r, const struct arena *a, const struct packet_out *o, uint32_t index)
 {
 	bool v6 = o->dst.family == AF_INET6;
 	struct burst *b = v6 ? &r->v6 : &r->v4;
@@ -169,7 +170,7 @@ static bool burst_put(
 	return true;
 }
 
-static uint32_t burst_send(struct raw *r, struct burst *b, struct media_out *out, uint32_t *left)
+static uint32_t burst_send(struct raw *r, struct burst *b, struct packet_out *out, uint32_t *left)
 {
 	uint32_t done = 0, over = 0;
 
@@ -189,7 +190,7 @@ static uint32_t burst_send(struct raw *r, struct burst *b, struct media_out *out
 	return over;
 }
 
-uint32_t raw_send(struct raw *r, const struct arena *a, struct media_out *out,
+uint32_t raw_send(struct raw *r, const struct arena *a, struct packet_out *out,
 	const uint32_t *which, uint32_t n, uint32_t *left)
 {
 	uint32_t over = 0;

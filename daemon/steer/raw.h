@@ -4,6 +4,7 @@
 #ifndef STEER_RAW_H
 #define STEER_RAW_H
 
+#include "packet/arena.h"
 #include "steer/steer.h"
 
 struct raw;
@@ -14,7 +15,7 @@ void raw_destroy(struct raw *r);
 /* Sends out[which[0 .. n)], or out[0 .. n) if which is NULL; n is at most burst_max. Writes the
  * indices of unsent datagrams to left[n] (the caller's array) and returns their number: longer than
  * the MTU, an invalid local address, or refused by the kernel. */
-uint32_t raw_send(struct raw *r, const struct arena *a, struct media_out *out,
+uint32_t raw_send(struct raw *r, const struct arena *a, struct packet_out *out,
 	const uint32_t *which, uint32_t n, uint32_t *left);
 
 #endif

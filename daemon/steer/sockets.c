@@ -15,6 +15,7 @@
 
 #include "base/clock.h"
 #include "base/lines.h"
+#include "packet/arena.h"
 
 #define EVENTS     128u /* sockets asked about in one epoll_wait() */
 #define PER_SOCKET 16u  /* packets taken from one socket before the next has its turn */
@@ -249,7 +250,7 @@ void sockets_lost(int fd, uint32_t *drops, struct steer_counters *counters)
 
 /* One recvmmsg on one socket. prepared: how many of the burst's headers are ready. */
 static uint32_t recv_socket(struct sockets *s, const struct arena *a, uint32_t first_slot,
-	struct media_in *in, uint32_t n, uint32_t want, uint32_t *prepared, uint32_t id)
+	struct packet_in *in, uint32_t n, uint32_t want, uint32_t *prepared, uint32_t id)
 {
 	struct sock *k = &s->sock[id];
 	int got = -1;
@@ -265,9 +266,9 @@ static uint32_t recv_socket(struct sockets *s, const struct arena *a, uint32_t f
 			return 0;
 	}
 	for (uint32_t i = 0; got > 0 && i < (uint32_t)got; i++) {
-		struct media_in *d = &in[n + i];
+		struct packet_in *d = &in[n + i];
 
-		*d = (struct media_in){
+		*d = (struct packet_in){
 			.local = {.port = (uint16_t)(s->min + id % s->range),
 				.addr = (uint8_t)(id / s->range)},
 			.in_off = (first_slot + n + i) * ARENA_SLOT_LEN + ARENA_HEADROOM,
@@ -284,7 +285,7 @@ static uint32_t recv_socket(struct sockets *s, const struct arena *a, uint32_t f
 }
 
 uint32_t sockets_recv(struct sockets *s, const struct arena *a, uint32_t first_slot,
-	struct media_in *in, uint32_t max)
+	struct packet_in *in, uint32_t max)
 {
 	uint32_t n = 0, prepared = 0;
 	bool more = true;
@@ -335,8 +336,8 @@ static void set_tos(struct sockets *s, uint32_t id, int tos)
 }
 
 /* n messages in s->msg, message j carrying out[order[j]]. */
-static void send_messages(
-	struct sockets *s, struct sock *k, struct media_out *out, const uint32_t *order, uint32_t n)
+static void send_messages(struct sockets *s, struct sock *k, struct packet_out *out,
+	const uint32_t *order, uint32_t n)
 {
 	uint32_t done = 0;
 	bool again = false;
@@ -363,7 +364,7 @@ static void send_messages(
 }
 
 /* One socket's packets, from the first of its chain on. The chain is cut where the TOS changes. */
-static void send_socket(struct sockets *s, const struct arena *a, struct media_out *out,
+static void send_socket(struct sockets *s, const struct arena *a, struct packet_out *out,
 	const uint32_t *which, uint32_t base, uint32_t id)
 {
 	struct sock *k = &s->sock[id];
@@ -371,7 +372,7 @@ static void send_socket(struct sockets *s, const struct arena *a, struct media_o
 
 	for (uint32_t j = k->head; j != NONE;) {
 		uint32_t i = which ? which[base + j] : base + j;
-		struct media_out *o = &out[i];
+		struct packet_out *o = &out[i];
 
 		set_tos(s, id, o->tos);
 		s->iov[n] = (struct iovec){a->out + o->out_off, o->len};
@@ -390,14 +391,14 @@ static void send_socket(struct sockets *s, const struct arena *a, struct media_o
 	k->head = NONE;
 }
 
-void sockets_send(struct sockets *s, const struct arena *a, struct media_out *out,
+void sockets_send(struct sockets *s, const struct arena *a, struct packet_out *out,
 	const uint32_t *which, uint32_t n)
 {
 	for (uint32_t base = 0; base < n; base += s->burst) {
 		uint32_t part = min_u32(n - base, s->burst), touched = 0;
 
 		for (uint32_t j = 0; j < part; j++) {
-			struct media_out *o = &out[which ? which[base + j] : base + j];
+			struct packet_out *o = &out[which ? which[base + j] : base + j];
 			uint32_t id = sock_id(s, o->local);
 			struct sock *k;
 

@@ -7,6 +7,7 @@
 #include <stdatomic.h>
 #include <sys/socket.h>
 
+#include "packet/arena.h"
 #include "steer/steer.h"
 
 #define SOCKETS_FOREIGN UINT32_MAX /* epoll data of a descriptor that the owner added */
@@ -30,14 +31,14 @@ uint32_t sockets_before(const struct sockets *s);
  * ARENA_MAX_PACKET keeps its true len but is truncated: media drops and counts it by len. token is
  * 0. */
 uint32_t sockets_recv(struct sockets *s, const struct arena *a, uint32_t first_slot,
-	struct media_in *in, uint32_t max);
+	struct packet_in *in, uint32_t max);
 /* Reads a packet's ancillary data: its arrival time (CLOCK_REALTIME), and the socket's loss
  * counter. Adds the increase since *drops to overruns, and updates *drops. */
 uint64_t sockets_beside(struct msghdr *h, uint32_t *drops, struct steer_counters *counters);
 /* Adds drops since the last packet received. Costs one system call. */
 void sockets_lost(int fd, uint32_t *drops, struct steer_counters *counters);
 /* Sends out[which[0 .. n)], or out[0 .. n) if which is NULL, and sets failed of each. */
-void sockets_send(struct sockets *s, const struct arena *a, struct media_out *out,
+void sockets_send(struct sockets *s, const struct arena *a, struct packet_out *out,
 	const uint32_t *which, uint32_t n);
 
 /* For the single writer of a counter: needs no locked instruction. */

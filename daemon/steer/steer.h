@@ -7,8 +7,8 @@
 #ifndef STEER_STEER_H
 #define STEER_STEER_H
 
-#include "batch/engine.h"
-#include "media/pkt.h"
+#include "packet/arena.h"
+#include "packet/packet.h"
 #include "steer/counters.h"
 
 #define STEER_MAX_LOCAL 16 /* local addresses */
@@ -170,11 +170,11 @@ struct steer_ops {
 	 * steering's own choice beyond steer_first_slots(). Returns their number; if there are any they are a burst, of which
 	 * as many as configured may wait for their verdict. Packets stay until then. */
 	uint32_t (*recv)(struct steer *s, const struct arena *a, uint32_t first_slot,
-		struct media_in *in, uint32_t max);
+		struct packet_in *in, uint32_t max);
 	/* Send n results of the oldest such burst out of arena.out in as few system calls as the path allows. Sets out[i].failed. */
-	void (*send)(struct steer *s, const struct arena *a, struct media_out *out, uint32_t n);
-	/* Tell the kernel what became of the oldest such burst's packets (MEDIA_PASS: go on to the socket; all else is consumed). */
-	void (*verdict)(struct steer *s, const struct media_in *in, uint32_t n);
+	void (*send)(struct steer *s, const struct arena *a, struct packet_out *out, uint32_t n);
+	/* Tell the kernel what became of the oldest such burst's packets (PACKET_PASS: go on to the socket; all else is consumed). */
+	void (*verdict)(struct steer *s, const struct packet_in *in, uint32_t n);
 	const struct steer_counters *(*counters)(const struct steer *s);
 	/* Optional, the rest, and all or none: media that needs nothing of us does not come to us. relays() says whether this host's
 	 * kernel can.

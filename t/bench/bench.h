@@ -4,6 +4,7 @@
 #define BENCH_H
 
 #include "batch/run.h"
+#include "packet/arena.h"
 #include "srtp/kdf.h"
 
 /* Exit status of the program. */

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "batch/engine.h"
 #include "bench.h"
 
 enum { LIST_MAX = 16, IMPLS = 11, LOADS_MAX = 16, PAYLOAD_MAX = 1400, STREAMS_MAX = 100000 };

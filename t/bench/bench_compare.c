@@ -6,9 +6,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "batch/engine.h"
 #include "batch/kernels.h"
 #include "batch/opencl.h"
 #include "bench.h"
+#include "packet/arena.h"
 
 enum { MASSIVE, PERSISTENT, STEPS = 3, GROUP = 64, GROUPS_PER_UNIT = 8 };
 

@@ -5,7 +5,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "batch/engine.h"
 #include "bench.h"
+#include "packet/arena.h"
 
 enum { CALIBRATED_SLOTS = 1024 }; /* the largest batch that a calibration looks at */
 

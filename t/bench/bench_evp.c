@@ -11,6 +11,7 @@
 
 #include "bench.h"
 #include "base/secmem.h"
+#include "packet/arena.h"
 
 struct key {
 	EVP_CIPHER_CTX *cipher;

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "batch/engine.h"
 #include "batch/sample.h"
 #include "bench.h"
 #include "gpu_run.h"

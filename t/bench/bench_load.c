@@ -4,8 +4,10 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "batch/engine.h"
 #include "bench.h"
 #include "batch/sample.h"
+#include "packet/arena.h"
 #include "srtp/ref.h"
 
 #define SCATTER 7919u /* a prime: neighbours in a batch are no neighbours in the key table */

@@ -8,7 +8,9 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "batch/engine.h"
 #include "batch/opencl_copy.h"
+#include "packet/arena.h"
 
 /* Extensions that say how wide a unit is (cl_nv_device_attribute_query, cl_amd_device_attribute_query). */
 #define NV_COMPUTE_CAPABILITY_MAJOR 0x4000

@@ -8,7 +8,9 @@
 #include <stdio.h>
 
 #include "base/clock.h"
-#include "media/int.h"
+#include "batch/engine.h"
+#include "media/state.h"
+#include "packet/arena.h"
 
 #define HDR 12u
 
@@ -47,7 +49,7 @@ int path_floor_check(struct path *p)
 	return 0;
 }
 
-static inline void ask(const struct media *m, const struct media_in *in)
+static inline void ask(const struct media *m, const struct packet_in *in)
 {
 	void *line[LINES];
 
@@ -60,7 +62,7 @@ static inline void ask(const struct media *m, const struct media_in *in)
 }
 
 static inline uint64_t touch(
-	const struct media *m, const struct arena *a, const struct media_in *in)
+	const struct media *m, const struct arena *a, const struct packet_in *in)
 {
 	uint64_t sum = 0;
 	void *line[LINES];
@@ -80,7 +82,7 @@ static inline uint64_t touch(
 
 static uint64_t burst(const struct path *p, const struct arena *a, uint32_t n, uint32_t ahead)
 {
-	const struct media_in *in = p->w->burst[0].in;
+	const struct packet_in *in = p->w->burst[0].in;
 	const struct media *m = p->w->media;
 	uint64_t sum = 0;
 

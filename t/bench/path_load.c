@@ -11,7 +11,9 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "batch/engine.h"
 #include "batch/sample.h"
+#include "packet/arena.h"
 #include "srtp/kdf.h"
 #include "srtp/ref.h"
 
@@ -64,7 +66,7 @@ static void mem_port_del(struct steer *s, struct local_port local)
 	(void)s, (void)local;
 }
 
-static void feed(struct path *p, const struct arena *a, uint32_t slot, struct media_in *in)
+static void feed(struct path *p, const struct arena *a, uint32_t slot, struct packet_in *in)
 {
 	*in = p->d[p->at];
 	in->slot = slot;
@@ -74,7 +76,7 @@ static void feed(struct path *p, const struct arena *a, uint32_t slot, struct me
 }
 
 static uint32_t mem_recv(
-	struct steer *s, const struct arena *a, uint32_t first, struct media_in *in, uint32_t max)
+	struct steer *s, const struct arena *a, uint32_t first, struct packet_in *in, uint32_t max)
 {
 	uint32_t n = min_u32(max, s->p->fill - s->p->at);
 
@@ -83,9 +85,9 @@ static uint32_t mem_recv(
 	return n;
 }
 
-static void check_out(struct path *p, const struct arena *a, const struct media_out *out);
+static void check_out(struct path *p, const struct arena *a, const struct packet_out *out);
 
-static void mem_send(struct steer *s, const struct arena *a, struct media_out *out, uint32_t n)
+static void mem_send(struct steer *s, const struct arena *a, struct packet_out *out, uint32_t n)
 {
 	struct path *p = s->p;
 
@@ -100,7 +102,7 @@ static void mem_send(struct steer *s, const struct arena *a, struct media_out *o
 	p->sent += n;
 }
 
-static void mem_verdict(struct steer *s, const struct media_in *in, uint32_t n)
+static void mem_verdict(struct steer *s, const struct packet_in *in, uint32_t n)
 {
 	(void)s, (void)in, (void)n;
 }
@@ -206,7 +208,7 @@ static int fill_batch(struct path *p, uint32_t from, uint32_t n)
 			return -EIO;
 		memcpy(p->bytes + (size_t)(from + i) * p->stride, a->out + a->job[i].out_off,
 			p->stride);
-		p->d[from + i] = (struct media_in){.src = terminal(stream),
+		p->d[from + i] = (struct packet_in){.src = terminal(stream),
 			.local = port_of(stream),
 			.len = HDR + p->c.payload + suite_of(p, stream)->rtp_tag_len,
 			.t_ns = clock_real_ns(),
@@ -248,7 +250,7 @@ void path_feed_only(struct path *p)
 }
 
 /* What leaves toward a terminal is what the other one sent: under that terminal's key, to its address. */
-static void check_out(struct path *p, const struct arena *a, const struct media_out *out)
+static void check_out(struct path *p, const struct arena *a, const struct packet_out *out)
 {
 	uint32_t to = (out->local.port - 1024u) / 2 * SIDES + out->local.addr, from = to ^ 1;
 	struct endpoint want = terminal(to);

@@ -4,7 +4,7 @@
 #ifndef BENCH_PATH_LOAD_H
 #define BENCH_PATH_LOAD_H
 
-#include "app/worker.h"
+#include "worker/worker.h"
 #include "srtp/suite.h"
 
 struct path_case {
@@ -20,8 +20,8 @@ struct path {
 	struct engine *serial;
 	struct batch_device device;
 	struct worker *w;
-	uint8_t *bytes;     /* [fill * stride], each as a terminal sent it */
-	struct media_in *d; /* [fill], but for slot and offset */
+	uint8_t *bytes;      /* [fill * stride], each as a terminal sent it */
+	struct packet_in *d; /* [fill], but for slot and offset */
 	uint32_t fill, stride;
 	uint32_t at, sent; /* taken by the worker; sent by it */
 	uint32_t index;    /* of each stream's next packet */

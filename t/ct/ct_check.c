@@ -15,6 +15,7 @@
 #include "../unit/engine_mock.h"
 #include "batch/sample.h"
 #include "base/secmem.h"
+#include "packet/arena.h"
 #include "srtp/kdf.h"
 #include "srtp/ref.h"
 

@@ -7,6 +7,9 @@
 #include "base/clock.h"
 #include "call/call.h"
 #include "../unit/mock_relay.c"
+#include "call/tick.h"
+#include "offer/connect.h"
+#include "offer/exchange.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 
@@ -65,9 +68,9 @@ static void say(
 	else if (!strcmp(command, "publish"))
 		calls_publish(t->c, p, &r, t->now_ns, &reply, dict);
 	else if (!strcmp(command, "subscribe request"))
-		calls_listen(t->c, p, &r, t->now_ns, &reply, dict);
+		calls_subscribe(t->c, p, &r, t->now_ns, &reply, dict);
 	else if (!strcmp(command, "subscribe answer"))
-		calls_listen_answer(t->c, p, &r, t->now_ns, &reply);
+		calls_subscribe_answer(t->c, p, &r, t->now_ns, &reply);
 	else if (!strcmp(command, "connect"))
 		calls_connect(t->c, p, &r, t->now_ns, &reply);
 	else

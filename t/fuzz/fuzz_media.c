@@ -5,7 +5,8 @@
  * index is sent twice under a key. */
 #include <stdlib.h>
 
-#include "media/int.h"
+#include "media/state.h"
+#include "packet/arena.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 
@@ -14,8 +15,8 @@ enum { BURST = 8, KEYS = 64, SENT = 4096, PORTS = 4 };
 static struct {
 	struct media *m;
 	struct arena a;
-	struct media_in in[BURST];
-	struct media_out out[BURST];
+	struct packet_in in[BURST];
+	struct packet_out out[BURST];
 	uint32_t status[BURST], n;
 	struct sent {
 		uint64_t index;
@@ -152,9 +153,9 @@ static void run(void)
 static void packet(uint8_t what, const uint8_t *p, uint32_t len)
 {
 	uint32_t slot = media_first_slot(f.m) + f.n;
-	struct media_in *in = &f.in[f.n];
+	struct packet_in *in = &f.in[f.n];
 
-	*in = (struct media_in){.local = {.port = (uint16_t)(30000 + (what & 7))},
+	*in = (struct packet_in){.local = {.port = (uint16_t)(30000 + (what & 7))},
 		.src = {.family = AF_INET,
 			.addr = {192, 0, 2, what & 3},
 			.port = 4000 + (what >> 5 & 1)},

@@ -3,6 +3,9 @@
 #include <stdlib.h>
 
 #include "call/model.h"
+#include "persist/save_format.h"
+#include "persist/save_read.h"
+#include "persist/save_write.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 

@@ -15,14 +15,15 @@
 #include <time.h>
 
 #include "base/clock.h"
+#include "packet/arena.h"
 #include "steer/ports.h"
 
 enum { BURST = 256 };
 
 static uint32_t leg_of_port[65536]; /* leg + 1 */
 static struct local_port *port;     /* [legs] */
-static struct media_in in[BURST];
-static struct media_out out[BURST];
+static struct packet_in in[BURST];
+static struct packet_out out[BURST];
 
 static int complain(const char *what, int res)
 {
@@ -60,10 +61,10 @@ static uint32_t forward(const struct steer_ops *ops, struct steer *s, struct are
 	for (uint32_t i = 0; i < n; i++) {
 		uint32_t leg = leg_of_port[in[i].local.port];
 
-		in[i].verdict = MEDIA_SENT;
+		in[i].verdict = PACKET_SENT;
 		if (leg-- == 0 || in[i].len > ARENA_MAX_PACKET)
 			continue;
-		out[outs] = (struct media_out){.dst = *terminal,
+		out[outs] = (struct packet_out){.dst = *terminal,
 			.local = port[leg ^ 1],
 			.out_off = in[i].slot * ARENA_SLOT_LEN + ARENA_HEADROOM,
 			.len = in[i].len,

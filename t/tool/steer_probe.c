@@ -14,6 +14,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "packet/arena.h"
 #include "steer/ports.h"
 
 #define BURST 64u
@@ -58,7 +59,7 @@ static void add_late(struct steer *s)
 	printf("added %d %s\n", res, poll(&p, 1, 0) == 1 ? "before" : "nothing");
 }
 
-static void tell(const struct arena *a, const struct media_in *d)
+static void tell(const struct arena *a, const struct packet_in *d)
 {
 	const uint8_t *p = a->in + d->in_off;
 	char src[ENDPOINT_STRLEN];
@@ -72,8 +73,8 @@ static void tell(const struct arena *a, const struct media_in *d)
 		d->t_ns <= now && now - d->t_ns < NS_PER_SEC ? "now" : "then");
 }
 
-static uint32_t decide(struct steer *s, const struct arena *a, struct media_in *in, uint32_t n,
-	struct media_out *out)
+static uint32_t decide(struct steer *s, const struct arena *a, struct packet_in *in, uint32_t n,
+	struct packet_out *out)
 {
 	uint32_t outs = 0;
 
@@ -82,18 +83,18 @@ static uint32_t decide(struct steer *s, const struct arena *a, struct media_in *
 		uint32_t off = in[i].slot * ARENA_SLOT_LEN + ARENA_HEADROOM;
 
 		tell(a, &in[i]);
-		in[i].verdict = MEDIA_DROP_MALFORMED;
+		in[i].verdict = PACKET_DROP_MALFORMED;
 		if (in[i].len == 0 || in[i].len > ARENA_MAX_PACKET)
 			continue;
 		if (*p == 'A')
 			add_late(s);
 		if (*p == 'P')
-			in[i].verdict = MEDIA_PASS;
+			in[i].verdict = PACKET_PASS;
 		if (*p != 'E')
 			continue;
-		in[i].verdict = MEDIA_SENT;
+		in[i].verdict = PACKET_SENT;
 		memcpy(a->out + off, p, in[i].len);
-		out[outs++] = (struct media_out){.dst = in[i].src,
+		out[outs++] = (struct packet_out){.dst = in[i].src,
 			.local = in[i].local,
 			.out_off = off,
 			.len = in[i].len,
@@ -116,8 +117,8 @@ static void counters(const struct steer *s)
 
 static int run(void)
 {
-	static struct media_in in[BURST];
-	static struct media_out out[BURST];
+	static struct packet_in in[BURST];
+	static struct packet_out out[BURST];
 	struct arena a;
 	struct steer *s;
 	char err[256];

@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "call/call.h"
+#include "offer/exchange.h"
 #include "proto/sdes.h"
 #include "mock_relay.c"
 

@@ -5,8 +5,10 @@
 
 #include <stdio.h>
 
+#include "batch/engine.h"
 #include "batch/run.h"
 #include "batch/sample.h"
+#include "packet/arena.h"
 #include "srtp/ref.h"
 #include "vectors.h"
 

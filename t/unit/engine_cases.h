@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "batch/engine.h"
+#include "packet/arena.h"
 
 #define ENGINE_CASES_SLOTS     512u
 #define ENGINE_CASES_KEY_SLOTS 1024u

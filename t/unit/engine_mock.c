@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "batch/engine.h"
+#include "packet/arena.h"
 #include "srtp/ref.h"
 
 struct engine {

@@ -7,6 +7,9 @@
 #include <stdlib.h>
 #include <cmocka.h>
 
+#include "batch/engine.h"
+#include "media/short_tag.h"
+#include "packet/arena.h"
 #include "srtp/kdf.h"
 #include "srtp/ref.h"
 
@@ -239,9 +242,9 @@ static const char *const source[] = {"192.0.2.1:4000", "192.0.2.2:5000", "192.0.
 
 uint8_t *rig_slot(struct rig *r, uint32_t from, uint16_t port)
 {
-	struct media_in *in = &r->in[r->n];
+	struct packet_in *in = &r->in[r->n];
 
-	*in = (struct media_in){.local = {.port = port},
+	*in = (struct packet_in){.local = {.port = port},
 		.slot = r->first + r->n,
 		.in_off = (r->first + r->n) * ARENA_SLOT_LEN + ARENA_HEADROOM,
 		.t_ns = 1000,
@@ -352,7 +355,7 @@ uint32_t rig_open(
 	return hdr + j.body_len;
 }
 
-uint64_t rig_dropped(const struct rig *r, uint32_t s, enum media_verdict why)
+uint64_t rig_dropped(const struct rig *r, uint32_t s, enum packet_verdict why)
 {
 	return atomic_load(&media_stream_counters(r->m, s)->drops[why]);
 }

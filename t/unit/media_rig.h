@@ -4,7 +4,8 @@
 #ifndef T_MEDIA_RIG_H
 #define T_MEDIA_RIG_H
 
-#include "media/int.h"
+#include "media/state.h"
+#include "packet/arena.h"
 
 enum { SLOTS = 32, PORT_A = 30000, PORT_B = 30002, PORT_B_RTCP = 30003, A = 0, B = 1, B_RTCP = 2 };
 
@@ -22,8 +23,8 @@ enum {
 struct rig {
 	struct media *m;
 	struct arena a;
-	struct media_in in[SLOTS];
-	struct media_out out[SLOTS];
+	struct packet_in in[SLOTS];
+	struct packet_out out[SLOTS];
 	uint32_t n, outs;
 	uint32_t first; /* arena slot, and job, of the burst that is made */
 	enum srtp_suite_id suite_a, suite_b;
@@ -75,7 +76,7 @@ void rig_complete(struct rig *r, uint32_t jobs);
 void rig_run(struct rig *r);
 /* What left is, byte for byte, what B's terminal expects under its key with this index. */
 void rig_got(const struct rig *r, uint32_t k, uint32_t ssrc, uint64_t index, uint64_t tx_index);
-uint64_t rig_dropped(const struct rig *r, uint32_t s, enum media_verdict why);
+uint64_t rig_dropped(const struct rig *r, uint32_t s, enum packet_verdict why);
 /* What left at this place, as B's terminal reads it under this key slot: the plain RTP or RTCP packet. Its length. */
 uint32_t rig_open(
 	const struct rig *r, uint32_t k, uint8_t *plain, uint32_t slot, uint64_t index, bool rtcp);

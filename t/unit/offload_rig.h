@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* A plain call between two terminals, a kernel of a few lines that relays, and a worker that obeys at once: what the tests of
- * app/offload.h share. One rig, since the steering's functions get no argument of ours; off_setup() makes it anew for each test. */
+ * bridge/offload.h share. One rig, since the steering's functions get no argument of ours; off_setup() makes it anew for each test. */
 #ifndef T_OFFLOAD_RIG_H
 #define T_OFFLOAD_RIG_H
 
-#include "app/offload.h"
+#include "bridge/offload.h"
 
 /* Streams: two of a call, their RTCP, two listeners. A stream's port is 30000 + its number. */
 enum { A = 2, A_RTCP, B, B_RTCP, EAR, EAR2, STREAMS = 8, CTXS = 4, CMDS = 32 };

@@ -4,7 +4,10 @@
 #define SAVE_TALK_H
 
 #include "call/calls.h"
+#include "call/call.h"
 #include "call_talk.h"
+#include "persist/restore.h"
+#include "persist/save.h"
 
 #define FULL                                                                                   \
 	"a=crypto:" C80A "\r\na=crypto:" C32A "\r\na=sendrecv\r\nm=video 4002 RTP/SAVP 96\r\n" \

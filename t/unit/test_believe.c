@@ -16,13 +16,13 @@ struct asked {
 	bool expected;
 };
 
-static enum media_verdict believe(void *arg, const struct media_in *in, bool expected)
+static enum packet_verdict believe(void *arg, const struct packet_in *in, bool expected)
 {
 	struct asked *a = arg;
 
 	a->n++;
 	a->expected = expected;
-	return in->dev == a->refuse ? MEDIA_DROP_MARTIAN : MEDIA_JOB;
+	return in->dev == a->refuse ? PACKET_DROP_MARTIAN : PACKET_JOB;
 }
 
 static void start(struct rig **r, struct asked *a, bool strict)
@@ -65,7 +65,7 @@ static void the_confirmed_source_and_interface_are_not_asked_about(void **state)
 		assert_int_equal(a.n, 1);
 		/* The same source elsewhere. */
 		assert_false(passes(r, index, 4000, 9));
-		assert_int_equal(rig_dropped(r, A, MEDIA_DROP_MARTIAN), 1);
+		assert_int_equal(rig_dropped(r, A, PACKET_DROP_MARTIAN), 1);
 		assert_int_equal(a.n, 2);
 		assert_true(passes(r, index++, 4000, 2));
 		assert_int_equal(a.n, 2);
@@ -116,7 +116,7 @@ static void strangers_are_dropped_before_anybody_is_asked(void **state)
 	start(&r, &a, true);
 	assert_true(passes(r, 100, 4000, 2));
 	assert_false(passes(r, 101, 4001, 2));
-	assert_int_equal(rig_dropped(r, A, MEDIA_DROP_SOURCE), 1);
+	assert_int_equal(rig_dropped(r, A, PACKET_DROP_SOURCE), 1);
 	assert_int_equal(a.n, 1);
 	rig_free(r);
 }

@@ -7,7 +7,11 @@
 #include <stdio.h>
 #include <cmocka.h>
 
+#include "call/call.h"
+#include "call/delete.h"
+#include "call/tick.h"
 #include "call_talk.h"
+#include "offer/exchange.h"
 
 #define A         "198.51.100.1"
 #define B         "198.51.100.2"

@@ -6,6 +6,9 @@
 #include <stdio.h>
 #include <cmocka.h>
 
+#include "call/call.h"
+#include "call/delete.h"
+#include "call/tick.h"
 #include "call_talk.h"
 #include "proto/ngval.h"
 
@@ -428,14 +431,14 @@ static void what_is_in_force_stays_good(void **state)
 	talk_end(&t);
 }
 
-struct told {
+struct marks_known {
 	char text[16][64];
 	unsigned n;
 };
 
 static void hear(void *arg, const struct call_key_notice *n)
 {
-	struct told *told = arg;
+	struct marks_known *told = arg;
 
 	assert_true(told->n < ARRAY_LEN(told->text));
 	snprintf(told->text[told->n++], sizeof(told->text[0]), STR_FMT " " STR_FMT " %u %s %s %llu",
@@ -452,7 +455,7 @@ static struct media_key_usage *usage(struct talk *t, uint32_t slot)
 static void a_key_that_nears_its_end_is_told_once(void **state)
 {
 	const struct media_ctx_cfg *c;
-	struct told told = {0};
+	struct marks_known told = {0};
 	struct talk t;
 
 	(void)state;

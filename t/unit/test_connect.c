@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include "call_talk.h"
+#include "offer/connect.h"
 
 static const char *const addr[] = {"192.0.2.1", "192.0.2.2", "192.0.2.3", "192.0.2.4"};
 static const char *const tag[] = {"a", "b", "c", "d"};

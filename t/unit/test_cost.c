@@ -13,7 +13,7 @@
 #include <cmocka.h>
 
 #include "base/log.h"
-#include "front_rig.h"
+#include "dispatch_rig.h"
 
 #define HEAD         "v=0\r\no=- 42 7 IN IP4 192.0.2.1\r\ns=-\r\nc=IN IP4 192.0.2.1\r\nt=0 0\r\n"
 #define AUDIO        "m=audio 4000 RTP/AVP 0\r\n"
@@ -43,14 +43,14 @@ static uint64_t own_ns(void)
 	return (uint64_t)t.tv_sec * NS_PER_SEC + (uint64_t)t.tv_nsec;
 }
 
-static uint64_t ask(struct front_rig *r, struct str message, bool must_work)
+static uint64_t ask(struct dispatch_rig *r, struct str message, bool must_work)
 {
 	struct sbuf reply;
 	uint64_t begun;
 
 	sbuf_init(&reply, 0);
 	begun = own_ns();
-	assert_int_equal(ng_front_plain(r->front, message, clock_real_ns(), &reply), 0);
+	assert_int_equal(ng_dispatch_plain(r->front, message, clock_real_ns(), &reply), 0);
 	begun = own_ns() - begun;
 	if (must_work && !memmem(reply.p, reply.len, "ok", 2))
 		fail_msg("%.200s", reply.p);
@@ -59,7 +59,7 @@ static uint64_t ask(struct front_rig *r, struct str message, bool must_work)
 }
 
 /* An offer, its answer and the end of the call. */
-static uint64_t call_once(struct front_rig *r, struct str sdp, const char *flags)
+static uint64_t call_once(struct dispatch_rig *r, struct str sdp, const char *flags)
 {
 	static const char *const head[] = {
 		"7:command5:offer8:from-tag1:a", "7:command6:answer8:from-tag1:a6:to-tag1:b"};
@@ -80,7 +80,7 @@ static uint64_t call_once(struct front_rig *r, struct str sdp, const char *flags
 	return ns + ask(r, STR("d7:command6:delete7:call-id4:cost12:delete-delayi0ee"), true);
 }
 
-static uint64_t best_call(struct front_rig *r, struct str sdp, const char *flags)
+static uint64_t best_call(struct dispatch_rig *r, struct str sdp, const char *flags)
 {
 	uint64_t best = UINT64_MAX;
 
@@ -168,7 +168,7 @@ static void what_a_phone_says_costs_by_its_length(void **state)
 		{"an MKI", a_long_mki, "passthrough"},
 		{"short lines", empty_lines, ""},
 	};
-	struct front_rig r;
+	struct dispatch_rig r;
 	struct sbuf b;
 	uint64_t norm;
 
@@ -205,7 +205,7 @@ static void what_a_script_says_costs_by_its_length(void **state)
 		{"d7:command4:ping10:rtpp-flags200000:", "a=b ", "e"},
 		{"{\"command\":\"ping\",\"flags\":[", "{},", "0]}"},
 	};
-	struct front_rig r;
+	struct dispatch_rig r;
 	struct sbuf b;
 	uint64_t norm = UINT64_MAX;
 

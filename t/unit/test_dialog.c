@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Who may change whose media (call/dialog.h), whose keys are not a terminal's own (neg_reflect.c), and how many media a call has. Rows are
+/* Who may change whose media (call/dialog.h), whose keys are not a terminal's own (reflect.c), and how many media a call has. Rows are
  * requests to one call; after each the parties that hear each other are compared. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -9,7 +9,11 @@
 
 #include <cmocka.h>
 
+#include "call/call.h"
+#include "call/delete.h"
 #include "call_talk.h"
+#include "offer/connect.h"
+#include "offer/exchange.h"
 
 #define L80       "AES_CM_128_HMAC_SHA1_80"
 #define CRYPTO(x) "a=crypto:" x "\r\n"

@@ -4,11 +4,13 @@
 #include <errno.h>
 #include <stdio.h>
 
+#include "batch/engine.h"
 #include "engine_cases.h"
 #include "engine_mock.h"
 #include "batch/run.h"
 #include "batch/sample.h"
 #include "base/log.h"
+#include "packet/arena.h"
 
 static int serial_setup(void **state)
 {

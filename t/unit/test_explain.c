@@ -7,6 +7,11 @@
 #include <stdio.h>
 #include <cmocka.h>
 
+#include "call/call.h"
+#include "call/closing.h"
+#include "call/delete.h"
+#include "call/explain.h"
+#include "call/tick.h"
 #include "call_talk.h"
 #include "call/calls.h"
 

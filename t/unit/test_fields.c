@@ -8,9 +8,13 @@
 
 #include <cmocka.h>
 
-#include "call/save_tables.h"
+#include "media/fast_path.h"
+#include "persist/save_format.h"
+#include "persist/save_read.h"
+#include "persist/save_tables.h"
 #include "field_rows.h"
 #include "media_rig.h"
+#include "persist/save_write.h"
 
 static bool is_compared(const struct field_row *f)
 {
@@ -61,20 +65,20 @@ static void the_fast_path_takes_what_its_column_allows(void **state)
 	const struct media_stream_cfg base = r->m->stream[A].cfg;
 
 	(void)state;
-	assert_true(r->m->stream[A].usual);
+	assert_true(r->m->stream[A].fast);
 	for (size_t i = 0; i < ARRAY_LEN(STREAM_ROW); i++) {
 		const struct field_row *f = &STREAM_ROW[i];
 
 		set.stream = base;
 		row_change(f, &set.stream);
 		assert_int_equal(media_command(r->m, &set), 0);
-		if (r->m->stream[A].usual != row_is(f->fast, "ANY"))
+		if (r->m->stream[A].fast != row_is(f->fast, "ANY"))
 			fail_msg("%s: %s", f->name, f->fast);
 		set.stream = base;
 		if (row_is(f->fast, "RTP_ZERO"))
 			((uint8_t *)&set.stream)[f->offset + f->len / 2] = 1;
 		assert_int_equal(media_command(r->m, &set), 0);
-		if (!r->m->stream[A].usual)
+		if (!r->m->stream[A].fast)
 			fail_msg("%s: back, or of RTCP", f->name);
 	}
 	rig_free(r);
@@ -88,11 +92,11 @@ static void the_fast_path_takes_what_contexts_allow(void **state)
 	struct media_crypto c;
 
 	(void)state;
-	assert_true(r->m->ctx[0].rx.usual && r->m->ctx[0].tx.usual);
+	assert_true(r->m->ctx[0].rx.fast && r->m->ctx[0].tx.fast);
 	for (size_t i = 0; i < ARRAY_LEN(CRYPTO_ROW); i++) {
 		c = base.rx;
 		row_change(&CRYPTO_ROW[i], &c);
-		if (media_usual_way(&c) != row_is(CRYPTO_ROW[i].fast, "ANY"))
+		if (media_fast_way(&c) != row_is(CRYPTO_ROW[i].fast, "ANY"))
 			fail_msg("%s: %s", CRYPTO_ROW[i].name, CRYPTO_ROW[i].fast);
 	}
 	for (size_t i = 0; i < ARRAY_LEN(CTX_ROW); i++) {
@@ -101,7 +105,7 @@ static void the_fast_path_takes_what_contexts_allow(void **state)
 		set.ctx = base;
 		row_change(&CTX_ROW[i], &set.ctx);
 		assert_int_equal(media_command(r->m, &set), 0);
-		if (r->m->ctx[0].rx.usual + r->m->ctx[0].tx.usual !=
+		if (r->m->ctx[0].rx.fast + r->m->ctx[0].tx.fast !=
 			(row_is(CTX_ROW[i].fast, "WAY") ? 1 : 2))
 			fail_msg("%s: %s", CTX_ROW[i].name, CTX_ROW[i].fast);
 	}

@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <cmocka.h>
 
+#include "call/browse.h"
+#include "call/table.h"
 #include "call_talk.h"
 #include "call/calls.h"
 #include "call/find.h"
@@ -235,10 +237,10 @@ static void causes_are_named(void **state)
 	(void)state;
 	assert_int_equal(pool_create(&p, 1 << 16), 0);
 	assert_non_null(strstr(sight_cause(p, &l, &st).s, "no packet arrived"));
-	st.drops[MEDIA_DROP_BAD_TAG] = st.errors = 100;
+	st.drops[PACKET_DROP_BAD_TAG] = st.errors = 100;
 	assert_non_null(strstr(sight_cause(p, &l, &st).s, "key mismatch in 100 packets"));
 	st.packets = 10000;
-	st.drops[MEDIA_DROP_SOURCE] = 3;
+	st.drops[PACKET_DROP_SOURCE] = 3;
 	assert_non_null(strstr(sight_cause(p, &l, &st).s, "source changed in 3 packets"));
 	pool_destroy(p);
 }

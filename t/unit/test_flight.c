@@ -10,9 +10,11 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "batch/engine.h"
 #include "engine_mock.h"
 #include "batch/run.h"
 #include "batch/sample.h"
+#include "packet/arena.h"
 
 enum { LANE = 48, DEPTH_MAX = 4, SLOTS = LANE * DEPTH_MAX, KEY_SLOTS = 64, DEVICES = 2, PAIRS = 6 };
 

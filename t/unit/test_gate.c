@@ -8,7 +8,9 @@
 #include <stdlib.h>
 #include <cmocka.h>
 
+#include "call/call.h"
 #include "call_talk.h"
+#include "offer/exchange.h"
 
 enum { VOICE = 8, EVENT = 101 };
 
@@ -35,7 +37,7 @@ static bool leaves(struct rig *r, uint8_t type, uint64_t index)
 		r, p, plain, sizeof(plain), 12, r->suite_a ? A_TX : 0, r->suite_a, index, false);
 	rig_run(r);
 	if (r->outs == 0)
-		assert_int_equal(r->in[0].verdict, MEDIA_DROP_BLOCKED);
+		assert_int_equal(r->in[0].verdict, PACKET_DROP_BLOCKED);
 	return r->outs == 1;
 }
 
@@ -225,10 +227,10 @@ static void calls_sides_and_flows_are_blocked_apart(void **state)
 		r = talk_request("a", "l", "");
 		r.set_label = STR("ear");
 		talk_pool(&t);
-		calls_listen(t.c, t.p, &r, t.now, &t.reply, ngval_dict(t.p));
+		calls_subscribe(t.c, t.p, &r, t.now, &t.reply, ngval_dict(t.p));
 		assert_null(t.reply.error);
 		r = talk_request("", "l", BODY("192.0.2.3"));
-		calls_listen_answer(t.c, t.p, &r, t.now, &t.reply);
+		calls_subscribe_answer(t.c, t.p, &r, t.now, &t.reply);
 		assert_null(t.reply.error);
 		for (int k = 0; k < 3 && T[i].word[k].from; k++) {
 			say(&t, &T[i].word[k], MEDIA_GATE_MEDIA);

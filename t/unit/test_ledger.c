@@ -25,11 +25,11 @@ static struct rig *rig(enum srtp_suite_id a, enum srtp_suite_id b)
 	return r;
 }
 
-static enum media_verdict one(struct rig *r, uint32_t ssrc, uint64_t index, uint32_t slot)
+static enum packet_verdict one(struct rig *r, uint32_t ssrc, uint64_t index, uint32_t slot)
 {
 	rig_send(r, ssrc, index, slot);
 	rig_run(r);
-	return (enum media_verdict)r->in[0].verdict;
+	return (enum packet_verdict)r->in[0].verdict;
 }
 
 static void b_key(struct rig *r, uint32_t slot)
@@ -78,14 +78,14 @@ static void a_sending_key_that_returns_goes_on(void **state)
 			struct rig *r = rig(SUITE_PLAIN, suite[s]);
 
 			for (uint64_t index = 65530; index < 65541; index++)
-				assert_int_equal(one(r, 7, index, 0), MEDIA_SENT);
+				assert_int_equal(one(r, 7, index, 0), PACKET_SENT);
 			b_key(r, between[i]);
-			assert_int_equal(one(r, 7, 65535, 0), MEDIA_SENT);
+			assert_int_equal(one(r, 7, 65535, 0), PACKET_SENT);
 			b_key(r, B_RX);
 			for (uint64_t index = 65530; index < 65541; index++)
-				assert_int_equal(one(r, 7, index, 0), MEDIA_DROP_NONCE);
+				assert_int_equal(one(r, 7, index, 0), PACKET_DROP_NONCE);
 			/* The control: its roll-over counter goes on, and so do packets. */
-			assert_int_equal(one(r, 7, 65541, 0), MEDIA_SENT);
+			assert_int_equal(one(r, 7, 65541, 0), PACKET_SENT);
 			rig_got(r, 0, 7, 65541, 65541);
 			rig_free(r);
 		}
@@ -128,18 +128,18 @@ static void a_received_key_that_returns_goes_on(void **state)
 		struct rig *r = rig(CM80, SUITE_PLAIN);
 
 		for (uint64_t index = 65530; index < 65541; index++)
-			assert_int_equal(one(r, 7, index, A_TX), MEDIA_SENT);
+			assert_int_equal(one(r, 7, index, A_TX), PACKET_SENT);
 		rig_send_rtcp(r, 7, 5);
 		rig_run(r);
 		assert_int_equal(r->outs, 1);
 		a_key(r, between[i], false);
 		a_key(r, A_TX, false);
 		for (uint64_t index = 65530; index < 65541; index++)
-			assert_int_equal(one(r, 7, index, A_TX), MEDIA_DROP_REPLAY);
+			assert_int_equal(one(r, 7, index, A_TX), PACKET_DROP_REPLAY);
 		rig_send_rtcp(r, 7, 5);
 		rig_run(r);
 		assert_int_equal(r->outs, 0);
-		assert_int_equal(one(r, 7, 65541, A_TX), MEDIA_SENT);
+		assert_int_equal(one(r, 7, 65541, A_TX), PACKET_SENT);
 		rig_send_rtcp(r, 7, 6);
 		rig_run(r);
 		assert_int_equal(r->outs, 1);
@@ -154,15 +154,15 @@ static void passing_through_forgets_nothing(void **state)
 
 	(void)state;
 	for (uint64_t index = 1; index < 100; index++)
-		assert_int_equal(one(r, 7, index, A_TX), MEDIA_SENT);
+		assert_int_equal(one(r, 7, index, A_TX), PACKET_SENT);
 	a_key(r, A_TX, true);
 	b_pass(r);
-	assert_int_equal(one(r, 7, 120, A_TX), MEDIA_SENT);
+	assert_int_equal(one(r, 7, 120, A_TX), PACKET_SENT);
 	a_key(r, A_TX, false);
 	b_key(r, 0);
 	for (uint64_t index = 1; index < 100; index++)
-		assert_int_equal(one(r, 7, index, A_TX), MEDIA_DROP_REPLAY);
-	assert_int_equal(one(r, 7, 121, A_TX), MEDIA_SENT);
+		assert_int_equal(one(r, 7, index, A_TX), PACKET_DROP_REPLAY);
+	assert_int_equal(one(r, 7, 121, A_TX), PACKET_SENT);
 	rig_free(r);
 }
 
@@ -174,15 +174,15 @@ static void a_key_outlives_its_context(void **state)
 	struct rig *r = rig(CM80, CM80);
 
 	(void)state;
-	assert_int_equal(one(r, 7, 10, A_TX), MEDIA_SENT);
+	assert_int_equal(one(r, 7, 10, A_TX), PACKET_SENT);
 	for (size_t i = 0; i < ARRAY_LEN(del); i++)
 		assert_int_equal(media_command(r->m, &del[i]), 0);
 	rig_ctx(r, 0, A_TX, A_RX, CM80, true, true);
 	rig_ctx(r, 1, B_TX, B_RX, CM80, true, true);
-	assert_int_equal(one(r, 7, 10, A_TX), MEDIA_DROP_REPLAY);
+	assert_int_equal(one(r, 7, 10, A_TX), PACKET_DROP_REPLAY);
 	a_key(r, A_TX2, false);
-	assert_int_equal(one(r, 7, 10, A_TX2), MEDIA_DROP_NONCE);
-	assert_int_equal(one(r, 7, 11, A_TX2), MEDIA_SENT);
+	assert_int_equal(one(r, 7, 10, A_TX2), PACKET_DROP_NONCE);
+	assert_int_equal(one(r, 7, 11, A_TX2), PACKET_SENT);
 	rig_free(r);
 }
 
@@ -191,11 +191,11 @@ static void a_slot_with_a_new_key_knows_nothing(void **state)
 	struct rig *r = rig(SUITE_PLAIN, CM80);
 
 	(void)state;
-	assert_int_equal(one(r, 7, 10, 0), MEDIA_SENT);
+	assert_int_equal(one(r, 7, 10, 0), PACKET_SENT);
 	b_key(r, B_RX2);
 	rig_key_new(r, B_RX, 0, 0);
 	b_key(r, B_RX);
-	assert_int_equal(one(r, 7, 10, 0), MEDIA_SENT);
+	assert_int_equal(one(r, 7, 10, 0), PACKET_SENT);
 	rig_free(r);
 }
 
@@ -208,7 +208,7 @@ static void a_key_in_force_elsewhere_is_refused(void **state)
 		.ctx = {.tx = rig_crypto(r, B_RX, CM80), .rx_new = true, .tx_new = true}};
 
 	(void)state;
-	assert_int_equal(one(r, 7, 10, 0), MEDIA_SENT);
+	assert_int_equal(one(r, 7, 10, 0), PACKET_SENT);
 	assert_int_equal(media_command(r->m, &cmd), -EINVAL);
 	b_key(r, B_RX2);
 	assert_int_equal(media_command(r->m, &cmd), 0);
@@ -224,32 +224,32 @@ static void a_replay_fails_however_many_ssrcs_came(void **state)
 
 	(void)state;
 	for (uint32_t i = 0; i < all; i++) {
-		assert_int_equal(one(r, 100 + i, 65534, A_TX), MEDIA_SENT);
-		assert_int_equal(one(r, 100 + i, 65537, A_TX), MEDIA_SENT);
+		assert_int_equal(one(r, 100 + i, 65534, A_TX), PACKET_SENT);
+		assert_int_equal(one(r, 100 + i, 65537, A_TX), PACKET_SENT);
 		rig_send_rtcp(r, 100 + i, 9);
 		rig_run(r);
 		assert_int_equal(r->outs, 1);
 	}
 	for (uint32_t i = 0; i < all; i++) {
-		assert_int_equal(one(r, 100 + i, 65534, A_TX), MEDIA_DROP_REPLAY);
-		assert_int_equal(one(r, 100 + i, 65537, A_TX), MEDIA_DROP_REPLAY);
+		assert_int_equal(one(r, 100 + i, 65534, A_TX), PACKET_DROP_REPLAY);
+		assert_int_equal(one(r, 100 + i, 65537, A_TX), PACKET_DROP_REPLAY);
 		rig_send_rtcp(r, 100 + i, 9);
 		rig_run(r);
-		assert_int_equal(r->in[0].verdict, MEDIA_DROP_REPLAY);
+		assert_int_equal(r->in[0].verdict, PACKET_DROP_REPLAY);
 	}
 	/* The control: all of them go on, more than there are places by turns, and without a limit per time. */
 	for (uint64_t k = 1; k < 4; k++)
 		for (uint32_t i = 0; i < all; i++)
-			assert_int_equal(one(r, 100 + i, 65537 + k, A_TX), MEDIA_SENT);
+			assert_int_equal(one(r, 100 + i, 65537 + k, A_TX), PACKET_SENT);
 	/* An SSRC that cannot be stored is refused until there is a new key. */
-	assert_int_equal(one(r, 999, 10, A_TX), MEDIA_DROP_SSRC_LIMIT);
+	assert_int_equal(one(r, 999, 10, A_TX), PACKET_DROP_SSRC_LIMIT);
 	a_key(r, A_TX2, false);
-	assert_int_equal(one(r, 999, 10, A_TX2), MEDIA_SENT);
+	assert_int_equal(one(r, 999, 10, A_TX2), PACKET_SENT);
 	/* And all indexes are stored with the key. */
 	a_key(r, A_TX, false);
 	for (uint32_t i = 0; i < all; i++)
-		assert_int_equal(one(r, 100 + i, 65540, A_TX), MEDIA_DROP_REPLAY);
-	assert_int_equal(one(r, 999, 11, A_TX), MEDIA_DROP_SSRC_LIMIT);
+		assert_int_equal(one(r, 100 + i, 65540, A_TX), PACKET_DROP_REPLAY);
+	assert_int_equal(one(r, 999, 11, A_TX), PACKET_DROP_SSRC_LIMIT);
 	rig_free(r);
 }
 

@@ -9,7 +9,12 @@
 
 #include <cmocka.h>
 
+#include "call/call.h"
+#include "call/tick.h"
+#include "call/timeout_report.h"
 #include "call_talk.h"
+#include "offer/connect.h"
+#include "offer/exchange.h"
 
 struct row {
 	/* o offer, a answer, j connect, t seconds pass with a tick each, p the daemon was paused;
@@ -21,14 +26,14 @@ struct row {
 	unsigned timeouts; /* so far */
 };
 
-struct told {
+struct marks_known {
 	unsigned n;
 	char last[64];
 };
 
 static void on_timeout(void *arg, const struct call_timeout *t)
 {
-	struct told *h = arg;
+	struct marks_known *h = arg;
 	int len = snprintf(h->last, sizeof(h->last), "%s", t->others_live ? "+" : "");
 
 	h->n++;
@@ -84,7 +89,7 @@ static void play(
 	const char *why, const struct row *row, size_t n, uint64_t final_s, const char *last)
 {
 	static struct relay_stats stats[256];
-	struct told h = {0};
+	struct marks_known h = {0};
 	struct talk t;
 
 	memset(stats, 0, sizeof(stats));

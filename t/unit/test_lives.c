@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What a later life of the daemon sends under a key that an earlier one sent under (call/restore.c, media/rename.c). Nobody knows for
+/* What a later life of the daemon sends under a key that an earlier one sent under (persist/restore.c, media/rename.c). Nobody knows for
  * certain what that was. So all RTP that leaves as SRTP has SSRCs of this life's own, and SRTCP begins above what the clock allowed. */
+#include "media/rename.h"
 #include "media_rig.h"
+#include "packet/arena.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -262,7 +264,7 @@ static void srtcp_stays_below_what_the_clock_allows(void **state)
 		sent += r->outs;
 	}
 	assert_int_equal(sent, MEDIA_RTCP_BURST);
-	assert_int_equal(r->in[0].verdict, MEDIA_DROP_RTCP_RATE);
+	assert_int_equal(r->in[0].verdict, PACKET_DROP_RTCP_RATE);
 	assert_true(r->m->ctx[1].tx_rtcp_next <= media_rtcp_ceiling(1, 10) + 1);
 	for (uint32_t i = 0; i < 1000; i++) {
 		rig_send_rtcp(r, 7, i);
@@ -284,7 +286,7 @@ static void srtcp_stays_below_what_the_clock_allows(void **state)
 	r->in[0].t_ns = 3 * second;
 	rig_run(r);
 	assert_int_equal(r->outs, 1);
-	assert_int_equal(r->in[0].verdict, MEDIA_SENT);
+	assert_int_equal(r->in[0].verdict, PACKET_SENT);
 	rig_free(r);
 }
 
@@ -332,11 +334,11 @@ static void a_fork_and_silence_share_the_indexes_of_a_name(void **state)
 		assert_int_equal(r->outs, index == 101);
 	}
 	assert_int_equal(left_as(r, 0), media_rename(5, 7));
-	assert_int_equal(rig_dropped(r, B, MEDIA_DROP_NONCE), 1);
+	assert_int_equal(rig_dropped(r, B, PACKET_DROP_NONCE), 1);
 	/* The silence has used this one up. */
 	rig_send(r, 7, 101, A_TX);
 	rig_run(r);
-	assert_int_equal(r->in[0].verdict, MEDIA_DROP_NONCE);
+	assert_int_equal(r->in[0].verdict, PACKET_DROP_NONCE);
 	rig_free(r);
 }
 

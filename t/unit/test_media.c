@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The way of a packet without the kernel and without an engine: prepare, the scalar reference, complete. Looks into the room's own
  * tables to prove that nothing is committed from a packet that did not authenticate. */
+#include "media/ssrc.h"
 #include "media_rig.h"
+#include "packet/arena.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -72,13 +74,13 @@ static void a_replay_is_refused_across_bursts_and_within_one(void **state)
 	rig_send(r, 7, 500, A_TX); /* both authenticate: found out in complete */
 	rig_run(r);
 	assert_int_equal(r->outs, 1);
-	assert_int_equal(r->in[1].verdict, MEDIA_DROP_REPLAY);
+	assert_int_equal(r->in[1].verdict, PACKET_DROP_REPLAY);
 	rig_send(r, 7, 500, A_TX);
 	rig_send(r, 7, 500 - SRTP_REPLAY_WINDOW, A_TX);
 	rig_send(r, 7, 501 - SRTP_REPLAY_WINDOW, A_TX);
 	rig_run(r);
 	assert_int_equal(r->outs, 1); /* the last one is inside the window */
-	assert_int_equal(rig_dropped(r, A, MEDIA_DROP_REPLAY), 3);
+	assert_int_equal(rig_dropped(r, A, PACKET_DROP_REPLAY), 3);
 	rig_send_rtcp(r, 7, 9);
 	rig_send_rtcp(r, 7, 9);
 	rig_run(r);
@@ -108,8 +110,8 @@ static void a_forged_packet_changes_nothing(void **state)
 	assert_int_equal(r->outs, 0);
 	after = rig_snapshot(r, &len);
 	assert_memory_equal(before, after, len);
-	assert_int_equal(rig_dropped(r, A, MEDIA_DROP_BAD_TAG), 5);
-	assert_int_equal(rig_dropped(r, A, MEDIA_DROP_SOURCE), 1);
+	assert_int_equal(rig_dropped(r, A, PACKET_DROP_BAD_TAG), 5);
+	assert_int_equal(rig_dropped(r, A, PACKET_DROP_SOURCE), 1);
 	assert_int_equal(atomic_load(&media_stream_counters(r->m, A)->errors), 6);
 	free(before);
 	free(after);
@@ -137,7 +139,7 @@ static void srtcp_indexes_are_unique_and_not_burnt(void **state)
 	r->m->ctx[1].tx_rtcp_next = SRTCP_INDEX_MAX + 1;
 	rig_send_rtcp(r, 7, 101);
 	rig_run(r);
-	assert_int_equal(r->in[0].verdict, MEDIA_DROP_INDEX_END);
+	assert_int_equal(r->in[0].verdict, PACKET_DROP_INDEX_END);
 	rig_free(r);
 }
 
@@ -151,7 +153,7 @@ static void a_plain_side_cannot_make_us_repeat_a_nonce(void **state)
 			rig_send(r, 7, i, 0);
 	rig_run(r);
 	assert_int_equal(r->outs, 10);
-	assert_int_equal(rig_dropped(r, A, MEDIA_DROP_NONCE), 10);
+	assert_int_equal(rig_dropped(r, A, PACKET_DROP_NONCE), 10);
 	rig_send(r, 7, 1005, 0);
 	rig_send(r, 7, 1000 - SRTP_REPLAY_WINDOW, 0);
 	rig_run(r);
@@ -164,7 +166,7 @@ static void a_plain_side_cannot_make_us_repeat_a_nonce(void **state)
 	assert_null(media_ssrc_find(&r->m->ctx[1], TX_RTP, 7)); /* it gave its place up */
 	rig_send(r, 7, 1005, 0);
 	rig_run(r);
-	assert_int_equal(r->in[0].verdict, MEDIA_DROP_NONCE);
+	assert_int_equal(r->in[0].verdict, PACKET_DROP_NONCE);
 	rig_free(r);
 }
 
@@ -182,7 +184,7 @@ static void a_new_key_from_one_side_leaves_the_others_index_alone(void **state)
 	rig_ctx(r, 0, A_TX, A_RX, r->suite_a, false, false);
 	rig_send(r, 7, 65536, A_TX);
 	rig_run(r);
-	assert_int_equal(r->in[0].verdict, MEDIA_DROP_REPLAY);
+	assert_int_equal(r->in[0].verdict, PACKET_DROP_REPLAY);
 	/* A re-keys: its roll-over counter starts at 0 again (RFC 4568 6.4), ours toward B goes on. */
 	rig_ctx(r, 0, A_TX2, A_RX, r->suite_a, true, false);
 	rig_send(r, 7, 1, A_TX2);
@@ -205,7 +207,7 @@ static void hold_keeps_the_index_moving(void **state)
 		rig_run(r);
 		assert_int_equal(r->outs, 0);
 	}
-	assert_int_equal(rig_dropped(r, A, MEDIA_DROP_NO_DESTINATION), 5);
+	assert_int_equal(rig_dropped(r, A, PACKET_DROP_NO_DESTINATION), 5);
 	assert_true(r->m->ctx[0].rx.first.seen.last == 120000);
 	rig_stream(r, B, PORT_B, 1, A, MEDIA_NONE, "192.0.2.2:5000");
 	rig_send(r, 7, 140000, A_TX);
@@ -220,22 +222,22 @@ static void what_is_no_media_goes_its_way(void **state)
 		uint16_t port;
 		const char *bytes;
 		uint32_t len;
-		enum media_verdict want;
+		enum packet_verdict want;
 	} T[] = {
-		{PORT_A, "\x00\x01\x00\x00", 4, MEDIA_PASS},           /* STUN */
-		{PORT_A, "\x16\xfe\xff\x00", 4, MEDIA_PASS},           /* DTLS */
-		{PORT_A, "\x80\x00", 2, MEDIA_DROP_MALFORMED},         /* cut off */
-		{PORT_A, "\xc0\x00\x00\x00", 4, MEDIA_DROP_MALFORMED}, /* version 3 */
-		{PORT_A, "", 0, MEDIA_DROP_MALFORMED},                 /* empty */
+		{PORT_A, "\x00\x01\x00\x00", 4, PACKET_PASS},           /* STUN */
+		{PORT_A, "\x16\xfe\xff\x00", 4, PACKET_PASS},           /* DTLS */
+		{PORT_A, "\x80\x00", 2, PACKET_DROP_MALFORMED},         /* cut off */
+		{PORT_A, "\xc0\x00\x00\x00", 4, PACKET_DROP_MALFORMED}, /* version 3 */
+		{PORT_A, "", 0, PACKET_DROP_MALFORMED},                 /* empty */
 		{PORT_A, "\x80\x00\x00\x01\x00\x00\x00\x00\x00\x00\x00\x07ninebytes", 21,
-			MEDIA_DROP_MALFORMED}, /* no room for a tag */
-		{PORT_A, "", ARENA_MAX_PACKET + 1, MEDIA_DROP_TOO_LONG},
+			PACKET_DROP_MALFORMED}, /* no room for a tag */
+		{PORT_A, "", ARENA_MAX_PACKET + 1, PACKET_DROP_TOO_LONG},
 		{PORT_B_RTCP, "\x80\x00\x00\x01\x00\x00\x00\x00\x00\x00\x00\x07", 12,
-			MEDIA_DROP_MALFORMED}, /* RTP on an RTCP port */
+			PACKET_DROP_MALFORMED}, /* RTP on an RTCP port */
 		{30006, "\x80\x00\x00\x01\x00\x00\x00\x00\x00\x00\x00\x07", 12,
-			MEDIA_PASS}, /* nobody's port */
-		{29999, "\x80\x00", 2, MEDIA_PASS},
-		{40000, "\x80\x00", 2, MEDIA_PASS},
+			PACKET_PASS}, /* nobody's port */
+		{29999, "\x80\x00", 2, PACKET_PASS},
+		{40000, "\x80\x00", 2, PACKET_PASS},
 	};
 	struct rig *r = rig_new(SUITE_AES_CM_128_80, SUITE_AES_CM_128_32, 0);
 
@@ -250,8 +252,8 @@ static void what_is_no_media_goes_its_way(void **state)
 		assert_int_equal(r->outs, 0);
 		assert_int_equal(r->in[0].verdict, T[i].want);
 	}
-	assert_int_equal(media_drop_count(r->m, MEDIA_DROP_UNKNOWN_PORT), 3);
-	assert_int_equal(media_drop_count(r->m, MEDIA_DROP_NOT_MEDIA), 2);
+	assert_int_equal(media_drop_count(r->m, PACKET_DROP_UNKNOWN_PORT), 3);
+	assert_int_equal(media_drop_count(r->m, PACKET_DROP_NOT_MEDIA), 2);
 	rig_free(r);
 }
 
@@ -262,7 +264,7 @@ static void wrong_mki_is_told_from_a_bad_tag(void **state)
 	(void)state;
 	rig_send(r, 7, 1, A_TX)[172] ^= 1;
 	rig_run(r);
-	assert_int_equal(r->in[0].verdict, MEDIA_DROP_WRONG_MKI);
+	assert_int_equal(r->in[0].verdict, PACKET_DROP_WRONG_MKI);
 	rig_free(r);
 }
 
@@ -321,7 +323,7 @@ static void a_deleted_stream_frees_its_port_and_counts_from_nothing(void **state
 		atomic_load(&c->last_packet_ns) || atomic_load(&c->confirmed));
 	rig_send(r, 7, 2, A_TX);
 	rig_run(r);
-	assert_int_equal(r->in[0].verdict, MEDIA_PASS);
+	assert_int_equal(r->in[0].verdict, PACKET_PASS);
 	rig_stream(r, 3, PORT_A, 0, B, B_RTCP, "192.0.2.1:4000");
 	rig_send(r, 7, 3, A_TX);
 	rig_run(r);

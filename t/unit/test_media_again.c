@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Packets that come again: a watched stream drops them, any other takes the usual way; a watch ends by itself. Beside it: a stream
  * that is cut has no destination, and a source that media may not go to is not learned. */
+#include "media/again.h"
 #include "media_rig.h"
 
 #include <errno.h>
@@ -31,18 +32,18 @@ static void only_a_watched_stream_looks_for_packets_that_come_again(void **state
 	(void)state;
 	for (int i = 0; i < 3; i++)
 		assert_true(sends(r, 100));
-	assert_true(r->m->stream[A].usual);
+	assert_true(r->m->stream[A].fast);
 	watch(r, A);
-	assert_false(r->m->stream[A].usual);
+	assert_false(r->m->stream[A].fast);
 	assert_true(sends(r, 100)); /* the first that the watch sees */
 	for (int i = 0; i < 3; i++)
 		assert_false(sends(r, 100));
-	assert_int_equal(rig_dropped(r, A, MEDIA_DROP_AGAIN), 3);
+	assert_int_equal(rig_dropped(r, A, PACKET_DROP_AGAIN), 3);
 	for (uint64_t i = 101; i < 200; i++)
 		assert_true(sends(r, i));
 	for (uint64_t i = 100; i < 200; i++)
 		assert_false(sends(r, i));
-	assert_int_equal(rig_dropped(r, A, MEDIA_DROP_AGAIN), 103);
+	assert_int_equal(rig_dropped(r, A, PACKET_DROP_AGAIN), 103);
 	rig_free(r);
 }
 
@@ -62,7 +63,7 @@ static void a_watch_ends_after_so_many_packets_without_one(void **state)
 		assert_true(sends(r, index++));
 	}
 	assert_false(r->m->stream[A].watched);
-	assert_true(r->m->stream[A].usual);
+	assert_true(r->m->stream[A].fast);
 	assert_true(sends(r, index - 1));
 	/* Or after a time. */
 	watch(r, A);
@@ -74,7 +75,7 @@ static void a_watch_ends_after_so_many_packets_without_one(void **state)
 	/* Signalling in between does not end it. */
 	watch(r, A);
 	rig_stream(r, A, PORT_A, 0, B, B_RTCP, "192.0.2.1:4000");
-	assert_false(r->m->stream[A].usual);
+	assert_false(r->m->stream[A].fast);
 	rig_free(r);
 }
 
@@ -90,7 +91,7 @@ static void a_few_equal_reports_are_no_circle(void **state)
 		rig_run(r);
 		assert_int_equal(r->outs, i <= AGAIN_REPORTS);
 	}
-	assert_int_equal(rig_dropped(r, A, MEDIA_DROP_AGAIN), 3);
+	assert_int_equal(rig_dropped(r, A, PACKET_DROP_AGAIN), 3);
 	rig_free(r);
 }
 
@@ -102,7 +103,7 @@ static void what_authenticates_needs_no_watch(void **state)
 	watch(r, A);
 	assert_true(sends(r, 100));
 	assert_false(sends(r, 100));
-	assert_int_equal(rig_dropped(r, A, MEDIA_DROP_REPLAY), 1);
+	assert_int_equal(rig_dropped(r, A, PACKET_DROP_REPLAY), 1);
 	rig_free(r);
 }
 
@@ -115,7 +116,7 @@ static void a_cut_stream_has_no_destination_until_it_is_signalled(void **state)
 	assert_true(sends(r, 100));
 	assert_int_equal(media_command(r->m, &cut), 0);
 	assert_false(sends(r, 101));
-	assert_int_equal(rig_dropped(r, A, MEDIA_DROP_NO_DESTINATION), 1);
+	assert_int_equal(rig_dropped(r, A, PACKET_DROP_NO_DESTINATION), 1);
 	rig_stream(r, B, PORT_B, 1, A, MEDIA_NONE, "192.0.2.2:5000");
 	assert_true(sends(r, 102));
 	cut.id = 5;

@@ -9,13 +9,15 @@
 #include <stdlib.h>
 #include <cmocka.h>
 
+#include "media/ssrc.h"
+#include "packet/arena.h"
 #include "srtp/ref.h"
 
 #define CM80 SUITE_AES_CM_128_80
 #define CM32 SUITE_AES_CM_128_32
 
 /* The burst's only packet got this verdict, stream A counted it, and no other stream counted anything. */
-static void only_drop(struct rig *r, enum media_verdict want)
+static void only_drop(struct rig *r, enum packet_verdict want)
 {
 	uint64_t before = rig_dropped(r, A, want), all = media_drop_count(r->m, want);
 
@@ -39,37 +41,37 @@ static void each_reason_is_counted_where_the_packet_came_in(void **state)
 	rig_run(r);
 	assert_int_equal(r->outs, 1);
 	rig_send(r, 7, 101, A_TX)[0] = 0x40;
-	only_drop(r, MEDIA_DROP_MALFORMED);
+	only_drop(r, PACKET_DROP_MALFORMED);
 	rig_send(r, 7, 101, A_TX)[0] |=
 		0x0f; /* CSRCs where the tag lies are not found out, but do not authenticate */
-	only_drop(r, MEDIA_DROP_BAD_TAG);
+	only_drop(r, PACKET_DROP_BAD_TAG);
 	rig_send(r, 7, 101, A_TX);
 	r->in[0].len = ARENA_MAX_PACKET + 1;
-	only_drop(r, MEDIA_DROP_TOO_LONG);
+	only_drop(r, PACKET_DROP_TOO_LONG);
 	rig_send(r, 7, 101, A_TX);
 	r->in[0].src.addr[3]++;
-	only_drop(r, MEDIA_DROP_SOURCE);
+	only_drop(r, PACKET_DROP_SOURCE);
 	rig_send(r, 7, 101, A_TX)[172] ^= 1;
-	only_drop(r, MEDIA_DROP_WRONG_MKI);
+	only_drop(r, PACKET_DROP_WRONG_MKI);
 	rig_send(r, 7, 101, A_TX)[100] ^= 1;
-	only_drop(r, MEDIA_DROP_BAD_TAG);
+	only_drop(r, PACKET_DROP_BAD_TAG);
 	rig_send(r, 7, 100, A_TX);
-	only_drop(r, MEDIA_DROP_REPLAY);
+	only_drop(r, PACKET_DROP_REPLAY);
 	/* A's new key: the index toward B was sent before. */
 	rig_ctx(r, 0, A_TX2, A_RX, CM80, true, false);
 	rig_send(r, 7, 100, A_TX2);
-	only_drop(r, MEDIA_DROP_NONCE);
+	only_drop(r, PACKET_DROP_NONCE);
 	/* No other side. */
 	cmd = rig_stream_cmd(A, PORT_A, 0, MEDIA_NONE, B_RTCP, "192.0.2.1:4000");
 	cmd.stream.rtp = true;
 	assert_int_equal(media_command(r->m, &cmd), 0);
 	rig_send(r, 7, 101, A_TX2);
-	only_drop(r, MEDIA_DROP_INACTIVE);
+	only_drop(r, PACKET_DROP_INACTIVE);
 	rig_stream(r, A, PORT_A, 0, B, B_RTCP, "192.0.2.1:4000");
 	cmd = (struct media_cmd){.type = MEDIA_CTX_DEL, .id = 1};
 	assert_int_equal(media_command(r->m, &cmd), 0);
 	rig_send(r, 7, 102, A_TX2);
-	only_drop(r, MEDIA_DROP_INACTIVE);
+	only_drop(r, PACKET_DROP_INACTIVE);
 	rig_free(r);
 }
 
@@ -80,7 +82,7 @@ static void a_result_that_would_be_too_long_does_not_leave(void **state)
 	(void)state;
 	rig_send(r, 7, 1, 0);
 	r->in[0].len = ARENA_MAX_PACKET - 10 - 4 + 1;
-	only_drop(r, MEDIA_DROP_TOO_LONG);
+	only_drop(r, PACKET_DROP_TOO_LONG);
 	rig_send(r, 7, 1, 0);
 	r->in[0].len = ARENA_MAX_PACKET - 10 - 4;
 	rig_run(r);
@@ -102,8 +104,8 @@ static void what_the_kernel_did_not_take_is_counted_where_it_came_in(void **stat
 	assert_int_equal(r->outs, 1);
 	r->out[0].failed = 1;
 	media_sent(r->m, r->in, r->out, r->outs);
-	assert_int_equal(r->in[0].verdict, MEDIA_DROP_SEND);
-	assert_int_equal(rig_dropped(r, A, MEDIA_DROP_SEND), 1);
+	assert_int_equal(r->in[0].verdict, PACKET_DROP_SEND);
+	assert_int_equal(rig_dropped(r, A, PACKET_DROP_SEND), 1);
 	assert_int_equal(atomic_load(&media_stream_counters(r->m, B)->packets_out), 0);
 	rig_free(r);
 }
@@ -143,7 +145,7 @@ static void a_command_between_the_halves_makes_jobs_stale(void **state)
 			break;
 		}
 		rig_complete(r, jobs);
-		assert_int_equal(r->in[0].verdict, what == 5 ? MEDIA_SENT : MEDIA_DROP_STALE);
+		assert_int_equal(r->in[0].verdict, what == 5 ? PACKET_SENT : PACKET_DROP_STALE);
 		rig_free(r);
 	}
 }
@@ -163,7 +165,7 @@ static void an_ssrc_that_cannot_leave_pushes_no_window_out(void **state)
 	rig_complete(r, 0);
 	rig_send(r, MEDIA_TURNS + 1, 60000, A_TX);
 	rig_run(r);
-	assert_int_equal(r->in[0].verdict, MEDIA_DROP_REPLAY);
+	assert_int_equal(r->in[0].verdict, PACKET_DROP_REPLAY);
 	rig_free(r);
 	/* Likewise when the last place is taken within the same burst: found out in complete. */
 	r = rig_new(CM80, CM80, 0);
@@ -171,7 +173,7 @@ static void an_ssrc_that_cannot_leave_pushes_no_window_out(void **state)
 		rig_send(r, ssrc, 60000, A_TX);
 	rig_run(r);
 	assert_int_equal(r->outs, all);
-	assert_int_equal(r->in[all].verdict, MEDIA_DROP_SSRC_LIMIT);
+	assert_int_equal(r->in[all].verdict, PACKET_DROP_SSRC_LIMIT);
 	assert_non_null(media_ssrc_find(&r->m->ctx[0], RX_RTP, MEDIA_TURNS + 1));
 	assert_null(media_ssrc_find(&r->m->ctx[0], RX_RTP, all + 1));
 	rig_free(r);
@@ -224,7 +226,7 @@ static void a_new_tx_key_starts_the_roll_over_but_not_the_srtcp_index(void **sta
 	r->m->ctx[1].tx_rtcp_next = SRTCP_INDEX_MAX + 1;
 	rig_ctx(r, 1, B_TX, B_RX, CM80, false, false);
 	rig_send_rtcp(r, 7, 3);
-	only_drop(r, MEDIA_DROP_INDEX_END);
+	only_drop(r, PACKET_DROP_INDEX_END);
 	rig_ctx_plain(r, 1);
 	rig_key_new(r, B_RX, 0, 0);
 	rig_ctx(r, 1, B_TX, B_RX, CM80, false, true);
@@ -308,7 +310,7 @@ static void srtcp_in_the_clear_is_authenticated_all_the_same(void **state)
 			r->in[0].len = 28 + 4 + s->rtcp_tag_len;
 			p[27] ^= (uint8_t)damage;
 			if (damage) {
-				only_drop(r, MEDIA_DROP_BAD_TAG);
+				only_drop(r, PACKET_DROP_BAD_TAG);
 			} else {
 				rig_run(r);
 				assert_int_equal(r->outs, 1);

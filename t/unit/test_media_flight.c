@@ -13,7 +13,7 @@
 enum { SSRC = 0xcafe, DEPTH_MAX = 4 };
 
 struct flight {
-	struct media_in in[SLOTS];
+	struct packet_in in[SLOTS];
 	uint32_t n, first, jobs;
 };
 
@@ -51,8 +51,8 @@ static void a_packet_in_two_bursts_is_received_once_and_sent_once(void **state)
 {
 	static const struct {
 		enum srtp_suite_id from;
-		enum media_verdict why;
-	} T[] = {{SUITE_AES_CM_128_80, MEDIA_DROP_REPLAY}, {SUITE_PLAIN, MEDIA_DROP_NONCE}};
+		enum packet_verdict why;
+	} T[] = {{SUITE_AES_CM_128_80, PACKET_DROP_REPLAY}, {SUITE_PLAIN, PACKET_DROP_NONCE}};
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(T); i++) {
@@ -201,7 +201,7 @@ static void a_command_makes_all_in_flight_stale(void **state)
 	end(r, &one);
 	end(r, &two);
 	assert_int_equal(r->outs, 0);
-	assert_int_equal(rig_dropped(r, A, MEDIA_DROP_STALE), 2);
+	assert_int_equal(rig_dropped(r, A, PACKET_DROP_STALE), 2);
 	rig_send(r, SSRC, 3, A_TX);
 	begin(r, &one);
 	end(r, &one);
@@ -247,7 +247,7 @@ static void some_packets(struct play *p)
 static void heard(struct play *p)
 {
 	for (uint32_t i = 0; i < p->r->outs; i++) {
-		const struct media_out *o = &p->r->out[i];
+		const struct packet_out *o = &p->r->out[i];
 
 		for (uint32_t k = 0; k < o->len; k++) /* FNV-1a */
 			p->hash = (p->hash ^ p->r->a.out[o->out_off + k]) * 0x100000001b3ull;

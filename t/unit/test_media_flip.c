@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <cmocka.h>
 
+#include "batch/engine.h"
 #include "engine_mock.h"
 
 /* What PoCL keeps until the process ends is not ours to free (asked by LeakSanitizer). */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The 48-bit index (RFC 3711 3.3.1): it begins where signalling says, is found within the first burst, goes on while nothing may
  * leave, and is not led astray where nothing authenticates (UNAUTHENTICATED_SRTP); the replay window's size. */
+#include "media/ssrc.h"
 #include "media_rig.h"
 
 #include <errno.h>
@@ -53,9 +54,9 @@ static void a_late_join_begins_with_the_roc_of_signalling(void **state)
 	rig_got(r, 1, 8, 5ull << 16 | 3, 2ull << 16 | 3);
 	rig_got(r, 2, 9, 4ull << 16 | 1, 2ull << 16 | 1);
 	assert_int_equal(be32(r->a.out + r->out[3].out_off + 28), 0x80000000u | 500);
-	assert_int_equal(r->in[3].verdict, MEDIA_DROP_REPLAY);
-	assert_int_equal(r->in[4].verdict, MEDIA_DROP_REPLAY);
-	assert_int_equal(r->in[5].verdict, MEDIA_DROP_BAD_TAG);
+	assert_int_equal(r->in[3].verdict, PACKET_DROP_REPLAY);
+	assert_int_equal(r->in[4].verdict, PACKET_DROP_REPLAY);
+	assert_int_equal(r->in[5].verdict, PACKET_DROP_BAD_TAG);
 	/* Where indexes are in force already, starts are not heeded. */
 	a.ctx.rx_new = a.ctx.tx_new = b.ctx.rx_new = b.ctx.tx_new = false;
 	a.ctx.rx_roc = b.ctx.tx_roc = 100;
@@ -135,8 +136,8 @@ static void marks_of_one_life_are_resumed_in_the_next(void **state)
 	rig_send_rtcp(r, 7, 40);     /* again */
 	rig_send(r, 7, 65537, A_TX); /* behind the wrap */
 	rig_run(r);
-	assert_int_equal(r->in[0].verdict, MEDIA_DROP_REPLAY);
-	assert_int_equal(r->in[1].verdict, MEDIA_DROP_REPLAY);
+	assert_int_equal(r->in[0].verdict, PACKET_DROP_REPLAY);
+	assert_int_equal(r->in[1].verdict, PACKET_DROP_REPLAY);
 	assert_int_equal(r->outs, 1);
 	rig_got(r, 0, 7, 65537, 65537);
 	struct media_key_usage u;
@@ -249,9 +250,9 @@ static void the_index_goes_on_while_nothing_may_leave(void **state)
 			assert_int_equal(jobs, 3);
 			rig_complete(r, jobs);
 			assert_int_equal(r->outs, 0);
-			assert_int_equal(r->in[0].verdict, MEDIA_DROP_INACTIVE);
-			assert_int_equal(r->in[1].verdict, MEDIA_DROP_REPLAY);
-			assert_int_equal(r->in[2].verdict, MEDIA_DROP_BAD_TAG);
+			assert_int_equal(r->in[0].verdict, PACKET_DROP_INACTIVE);
+			assert_int_equal(r->in[1].verdict, PACKET_DROP_REPLAY);
+			assert_int_equal(r->in[2].verdict, PACKET_DROP_BAD_TAG);
 		}
 		r->m->ctx[1].rx.set = r->m->ctx[1].tx.set = true;
 		rig_stream(r, A, PORT_A, 0, B, B_RTCP, "192.0.2.1:4000");
@@ -280,7 +281,7 @@ static void a_held_plain_side_is_learned_and_costs_no_cipher(void **state)
 	assert_int_equal(r->a.job[0].tx_key, 0);
 	rig_complete(r, 1);
 	assert_int_equal(r->outs, 0);
-	assert_int_equal(r->in[0].verdict, MEDIA_DROP_INACTIVE);
+	assert_int_equal(r->in[0].verdict, PACKET_DROP_INACTIVE);
 	assert_true(r->m->stream[A].learn.confirmed);
 	rig_free(r);
 }
@@ -331,7 +332,7 @@ static void srtp_goes_through_without_tags_and_srtcp_with_them(void **state)
 		rig_send_rtcp(r, 7, 2)[20] ^= 1;
 		rig_run(r);
 		assert_int_equal(r->outs, 3);
-		assert_int_equal(r->in[3].verdict, MEDIA_DROP_BAD_TAG);
+		assert_int_equal(r->in[3].verdict, PACKET_DROP_BAD_TAG);
 		rig_plain_rtp(p, 7, 65536);
 		rig_protect(r, want, p, 172, 12, B_RX, suites[s], 65536, false);
 		assert_int_equal(r->out[1].len, 172);
@@ -356,7 +357,7 @@ static void an_unproved_index_far_ahead_moves_nothing(void **state)
 		send_untagged(r, 7, 60000 + i);
 		rig_run(r);
 		assert_int_equal(r->outs, 1);
-		assert_int_equal(r->in[0].verdict, MEDIA_DROP_UNPROVED);
+		assert_int_equal(r->in[0].verdict, PACKET_DROP_UNPROVED);
 		assert_int_equal(seen->last, 60000 + i);
 	}
 	rig_free(r);
@@ -376,7 +377,7 @@ static void unauthenticated_ssrcs_push_nobody_out(void **state)
 		send_untagged(r, ssrc, 1);
 	rig_run(r);
 	assert_int_equal(r->outs, MEDIA_SSRCS - 1);
-	assert_int_equal(rig_dropped(r, A, MEDIA_DROP_SSRC_LIMIT), 1);
+	assert_int_equal(rig_dropped(r, A, PACKET_DROP_SSRC_LIMIT), 1);
 	assert_non_null(media_ssrc_find(&r->m->ctx[0], RX_RTP, 7));
 	rig_free(r);
 }
@@ -419,7 +420,7 @@ static void the_windows_size_is_configured(void **state)
 		rig_send(r, 7, 60001 - sizes[i], A_TX);
 		rig_run(r);
 		assert_int_equal(r->outs, 0);
-		assert_int_equal(rig_dropped(r, A, MEDIA_DROP_REPLAY), 2);
+		assert_int_equal(rig_dropped(r, A, PACKET_DROP_REPLAY), 2);
 		rig_free(r);
 	}
 }

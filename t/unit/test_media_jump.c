@@ -13,12 +13,12 @@
 
 enum { SSRC = 7, FIRST = 1000 };
 
-static enum media_verdict one(struct rig *r, uint64_t index, uint64_t at_ms)
+static enum packet_verdict one(struct rig *r, uint64_t index, uint64_t at_ms)
 {
 	rig_send(r, SSRC, index, 0);
 	r->in[0].t_ns = at_ms * MS;
 	rig_run(r);
-	return (enum media_verdict)r->in[0].verdict;
+	return (enum packet_verdict)r->in[0].verdict;
 }
 
 static struct rig *in_call(uint64_t *next)
@@ -26,7 +26,7 @@ static struct rig *in_call(uint64_t *next)
 	struct rig *r = rig_new(SUITE_PLAIN, CM80, 0);
 
 	for (*next = FIRST; *next < FIRST + 20; (*next)++)
-		assert_int_equal(one(r, *next, *next * 20), MEDIA_SENT);
+		assert_int_equal(one(r, *next, *next * 20), PACKET_SENT);
 	return r;
 }
 
@@ -38,9 +38,9 @@ static void one_far_packet_moves_nothing(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < 50 * ARRAY_LEN(jumps); i++, next++) {
-		assert_int_equal(
-			one(r, next + jumps[i % ARRAY_LEN(jumps)], next * 20), MEDIA_DROP_UNPROVED);
-		assert_int_equal(one(r, next, next * 20), MEDIA_SENT);
+		assert_int_equal(one(r, next + jumps[i % ARRAY_LEN(jumps)], next * 20),
+			PACKET_DROP_UNPROVED);
+		assert_int_equal(one(r, next, next * 20), PACKET_SENT);
 		rig_got(r, 0, SSRC, next, next);
 	}
 	rig_free(r);
@@ -60,7 +60,7 @@ static void near_packets_take_their_own_place_only(void **state)
 		uint64_t step = next % 9 % 2 ? MEDIA_LEAD + 1 : 0; /* 4 of 9 */
 
 		ahead = ahead > next ? ahead : next;
-		while (step && one(r, ahead + step, next * 20) != MEDIA_SENT)
+		while (step && one(r, ahead + step, next * 20) != PACKET_SENT)
 			step--;
 		if (step) {
 			taken[ahead += step] = true;
@@ -68,7 +68,7 @@ static void near_packets_take_their_own_place_only(void **state)
 		}
 		lost += taken[next];
 		assert_int_equal(
-			one(r, next, next * 20), taken[next] ? MEDIA_DROP_NONCE : MEDIA_SENT);
+			one(r, next, next * 20), taken[next] ? PACKET_DROP_NONCE : PACKET_SENT);
 		assert_true(ahead <= next + MEDIA_LEAD + 10);
 	}
 	assert_true(lost > 100 && lost <= forged);
@@ -93,15 +93,15 @@ static void a_run_is_believed_unless_the_terminal_sends(void **state)
 	for (size_t i = 0; i < ARRAY_LEN(T); i++) {
 		uint64_t next, at;
 		struct rig *r = in_call(&next);
-		enum media_verdict v = MEDIA_DROP_STALE;
+		enum packet_verdict v = PACKET_DROP_STALE;
 
 		at = next * 20;
 		for (uint32_t k = 0; k < T[i].packets; k++, at += T[i].ms) {
 			v = one(r, next + 20000 + k, at);
 			if (T[i].terminal)
-				assert_int_equal(one(r, next++, at), MEDIA_SENT);
+				assert_int_equal(one(r, next++, at), PACKET_SENT);
 		}
-		if ((v == MEDIA_SENT) != T[i].believed)
+		if ((v == PACKET_SENT) != T[i].believed)
 			fail_msg("%s", T[i].why);
 		rig_free(r);
 	}
@@ -115,8 +115,9 @@ static void a_terminal_that_jumps_is_heard_after_some_packets(void **state)
 	(void)state;
 	next += 5000;
 	for (uint32_t i = 0; i < 20; i++, next++)
-		assert_int_equal(one(r, next, next * 20), i < 7 ? MEDIA_DROP_UNPROVED : MEDIA_SENT);
-	assert_int_equal(rig_dropped(r, A, MEDIA_DROP_UNPROVED), 7);
+		assert_int_equal(
+			one(r, next, next * 20), i < 7 ? PACKET_DROP_UNPROVED : PACKET_SENT);
+	assert_int_equal(rig_dropped(r, A, PACKET_DROP_UNPROVED), 7);
 	rig_free(r);
 }
 
@@ -135,13 +136,13 @@ static void six_jumps_in_a_burst_cost_half_a_cycle_at_most(void **state)
 		uint16_t ahead;
 
 		for (next = 65530; next < 65560; next++)
-			assert_int_equal(one(r, next, next * 20), MEDIA_SENT);
+			assert_int_equal(one(r, next, next * 20), PACKET_SENT);
 		last = next - 1;
 		for (uint32_t k = 0; k < jumps[i]; k++)
 			rig_send(r, SSRC, next += 30000, 0);
 		rig_run(r);
 		ahead = (uint16_t)(next + 1 - last);
-		for (next++; lost < 40000 && one(r, next, next * 20) != MEDIA_SENT; next++)
+		for (next++; lost < 40000 && one(r, next, next * 20) != PACKET_SENT; next++)
 			lost++;
 		assert_int_equal(
 			lost, ahead < 0x8000 ? 6 : 0x10000 - ahead - (SRTP_REPLAY_WINDOW - 1));
@@ -156,11 +157,11 @@ static void a_stream_that_loses_half_goes_on(void **state)
 
 	(void)state;
 	for (uint32_t i = 0; i < 1000; i++, next += 2)
-		assert_int_equal(one(r, next, next * 20), MEDIA_SENT);
+		assert_int_equal(one(r, next, next * 20), PACKET_SENT);
 	for (uint32_t i = 0; i < 20; i++) { /* a second of it in one piece */
 		next += 50;
 		for (uint32_t k = 0; k < 50; k++, next++)
-			assert_int_equal(one(r, next, next * 20), MEDIA_SENT);
+			assert_int_equal(one(r, next, next * 20), PACKET_SENT);
 	}
 	rig_free(r);
 }
@@ -179,7 +180,7 @@ static void the_short_way_jumps_no_further(void **state)
 	rig_send(r, SSRC, next + 2, 0);
 	rig_run(r);
 	assert_int_equal(r->outs, 4);
-	assert_int_equal(rig_dropped(r, A, MEDIA_DROP_UNPROVED), 1);
+	assert_int_equal(rig_dropped(r, A, PACKET_DROP_UNPROVED), 1);
 	rig_free(r);
 }
 
@@ -199,13 +200,13 @@ static void listeners_are_guarded_likewise(void **state)
 	assert_int_equal(media_command(r->m, &listener), 0);
 	assert_int_equal(media_command(r->m, &source), 0);
 	for (uint64_t i = FIRST; i < FIRST + 50; i++) {
-		assert_int_equal(one(r, i, i * 20), MEDIA_SENT);
+		assert_int_equal(one(r, i, i * 20), PACKET_SENT);
 		assert_int_equal(r->outs, 2);
 		/* To a plain side it is for the terminal to judge. */
-		assert_int_equal(one(r, i + 30000, i * 20), MEDIA_SENT);
+		assert_int_equal(one(r, i + 30000, i * 20), PACKET_SENT);
 		assert_int_equal(r->outs, 1);
 	}
-	assert_int_equal(rig_dropped(r, 3, MEDIA_DROP_UNPROVED), 50);
+	assert_int_equal(rig_dropped(r, 3, PACKET_DROP_UNPROVED), 50);
 	rig_free(r);
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Master keys: told apart by their MKI (RFC 3711 8.1), changed in mid-stream, used up (9.2), and session keys that are derived
  * anew every 2^n packets (4.3.1, 4.3.2): here the terminals derive theirs by srtp_kdf() for every packet. */
+#include "media/ssrc.h"
 #include "media_rig.h"
 
 #include <errno.h>
@@ -67,7 +68,7 @@ static void packets_under_two_keys_may_interleave(void **state)
 		rig_send(r, 7, index, A_TX);
 		rig_send(r, 7, index, A_TX2);
 		rig_run(r);
-		assert_int_equal(r->in[0].verdict, MEDIA_DROP_WRONG_MKI);
+		assert_int_equal(r->in[0].verdict, PACKET_DROP_WRONG_MKI);
 		assert_int_equal(r->outs, 1);
 		rig_got(r, 0, 7, index, index);
 		rig_free(r);
@@ -85,7 +86,7 @@ static void an_index_seen_under_one_key_is_a_replay_under_the_other(void **state
 	rig_send(r, 7, 100, A_TX2);
 	rig_run(r);
 	assert_int_equal(r->outs, 1);
-	assert_int_equal(r->in[1].verdict, MEDIA_DROP_REPLAY);
+	assert_int_equal(r->in[1].verdict, PACKET_DROP_REPLAY);
 	rig_free(r);
 }
 
@@ -98,7 +99,7 @@ static void a_packet_marked_with_the_other_keys_mki_is_forged(void **state)
 	/* body 160, header 12, MKI 2, tag 10 */
 	memset(rig_send(r, 7, 100, A_TX) + 172, 0xa0 + A_TX2, 2);
 	rig_run(r);
-	assert_int_equal(r->in[0].verdict, MEDIA_DROP_BAD_TAG);
+	assert_int_equal(r->in[0].verdict, PACKET_DROP_BAD_TAG);
 	rig_free(r);
 }
 
@@ -181,7 +182,7 @@ static void a_used_up_srtcp_index_starts_again_with_another_key(void **state)
 	rig_send_rtcp(r, 7, 2);
 	rig_run(r);
 	assert_int_equal(r->outs, 1);
-	assert_int_equal(r->in[1].verdict, MEDIA_DROP_INDEX_END);
+	assert_int_equal(r->in[1].verdict, PACKET_DROP_INDEX_END);
 	cmd.ctx.tx.use = 1;
 	assert_int_equal(media_command(r->m, &cmd), 0);
 	rig_send_rtcp(r, 7, 3);
@@ -227,7 +228,7 @@ static void a_signalled_lifetime_warns_and_ends_only_if_told_to(void **state)
 			rig_send_rtcp(r, 7, 1); /* whichever ends first ends both */
 			rig_run(r);
 			assert_int_equal(r->outs, !enforce);
-			assert_int_equal(rig_dropped(r, A, MEDIA_DROP_LIFETIME), enforce ? 10 : 0);
+			assert_int_equal(rig_dropped(r, A, PACKET_DROP_LIFETIME), enforce ? 10 : 0);
 			media_lifetime_events(r->m, &warned, &expired);
 			assert_int_equal(warned, 1);
 			assert_int_equal(expired, 1);
@@ -254,7 +255,7 @@ static void rfc_3711s_own_limits_always_end_a_key(void **state)
 		rig_send(r, 8, 6, A_TX);
 		rig_run(r);
 		assert_int_equal(r->outs, 1);
-		assert_int_equal(r->in[1].verdict, MEDIA_DROP_LIFETIME);
+		assert_int_equal(r->in[1].verdict, PACKET_DROP_LIFETIME);
 		media_key_usage(r->m, A_TX, &u);
 		assert_true(u.warned && u.expired);
 		rig_free(r);
@@ -437,7 +438,7 @@ static void play_rtp(struct world *w, bool lossy)
 	rig_send(w->r, 50 + s, index, A_TX);
 	/* Two of an SSRC change places. */
 	if (w->r->n >= 2 && dice(4) == 0) {
-		struct media_in last = w->r->in[w->r->n - 1];
+		struct packet_in last = w->r->in[w->r->n - 1];
 
 		w->r->in[w->r->n - 1] = w->r->in[w->r->n - 2];
 		w->r->in[w->r->n - 2] = last;
@@ -567,7 +568,7 @@ static void forgeries_cannot_make_us_derive_without_bound(void **state)
 	}
 	print_message("%u derivations\n", r->derivations - before);
 	assert_true(r->derivations - before < 1100); /* 2,000 per second, and a start */
-	assert_true(rig_dropped(r, A, MEDIA_DROP_KEY_EPOCH) > 10000);
+	assert_true(rig_dropped(r, A, PACKET_DROP_KEY_EPOCH) > 10000);
 	rig_free(r);
 }
 

@@ -153,7 +153,7 @@ static void play(enum srtp_suite_id suite_a, enum srtp_suite_id suite_b)
 			if (!rtcp && random() % 30 == 0)
 				seq = (uint16_t)(seq + random() % 60); /* lost */
 			if (r->n > 1 && random() % 4 == 0) {           /* reordered */
-				struct media_in last = r->in[r->n - 1];
+				struct packet_in last = r->in[r->n - 1];
 
 				r->in[r->n - 1] = r->in[r->n - 2];
 				r->in[r->n - 2] = last;

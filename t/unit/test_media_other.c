@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <cmocka.h>
 
+#include "media/again.h"
+#include "media/other.h"
 #include "proto/raw.h"
 
 #define FIRST     "\0\0\1\6\0\0" /* UDPTL */
@@ -56,7 +58,7 @@ static void datagrams_of_every_length_and_first_byte_leave_as_they_came(void **s
 		if (serial)
 			rig_engine(r);
 		assert_false(passes(r, A, "x", 1)); /* B has sent nothing */
-		assert_int_equal(rig_dropped(r, A, MEDIA_DROP_UNANSWERED), 1);
+		assert_int_equal(rig_dropped(r, A, PACKET_DROP_UNANSWERED), 1);
 		assert_true(passes(r, B, "y", 1));
 		for (uint32_t first = 0; first < 256; first++)
 			for (uint32_t len = 1; len < 64; len++) {
@@ -66,7 +68,7 @@ static void datagrams_of_every_length_and_first_byte_leave_as_they_came(void **s
 			}
 		assert_true(passes(r, A, p, 1400));
 		assert_false(passes(r, A, p, 0));
-		assert_int_equal(rig_dropped(r, A, MEDIA_DROP_MALFORMED), 1);
+		assert_int_equal(rig_dropped(r, A, PACKET_DROP_MALFORMED), 1);
 		assert_int_equal(
 			atomic_load(&media_stream_counters(r->m, A)->packets), 1 + 256 * 63 + 1);
 		assert_int_equal(atomic_load(&media_stream_counters(r->m, A)->ssrc), 0);
@@ -83,7 +85,7 @@ static void who_takes_no_part_gets_first_datagrams_only_and_few(void **state)
 	for (uint32_t i = 0; i < MEDIA_BLIND_MAX; i++)
 		assert_true(passes(r, A, FIRST, FIRST_LEN));
 	assert_false(passes(r, A, FIRST, FIRST_LEN));
-	assert_int_equal(rig_dropped(r, A, MEDIA_DROP_UNANSWERED), 2);
+	assert_int_equal(rig_dropped(r, A, PACKET_DROP_UNANSWERED), 2);
 	/* A reply that is not UDPTL, of a service that is no terminal, lets nothing pass, however often it comes. */
 	for (uint32_t i = 0; i < 10; i++)
 		(void)passes(r, B, "REPLY secret", 12);
@@ -114,7 +116,7 @@ static void a_watch_for_circles_lets_datagrams_be_repeated(void **state)
 		for (uint32_t n = 0; n <= AGAIN_REPORTS; n++)
 			assert_true(passes(r, A, p, sizeof(p)));
 		assert_false(passes(r, A, p, sizeof(p)));
-		assert_int_equal(rig_dropped(r, A, MEDIA_DROP_AGAIN), i + 1);
+		assert_int_equal(rig_dropped(r, A, PACKET_DROP_AGAIN), i + 1);
 	}
 	rig_free(r);
 }
@@ -127,12 +129,12 @@ static void other_sources_need_a_probation(void **state)
 	stream(r, A, RAW_UDPTL, "192.0.2.77:4000"); /* behind address translation */
 	for (int i = 0; i < LEARN_REPORTS - 1; i++)
 		assert_false(passes(r, A, FIRST, FIRST_LEN));
-	assert_int_equal(rig_dropped(r, A, MEDIA_DROP_PROBATION), LEARN_REPORTS - 1);
+	assert_int_equal(rig_dropped(r, A, PACKET_DROP_PROBATION), LEARN_REPORTS - 1);
 	assert_true(passes(r, A, FIRST, FIRST_LEN));
 	assert_true(r->m->stream[A].learn.confirmed);
 	r->m->stream[A].learn.source.port++; /* now it is somebody else's */
 	assert_false(passes(r, A, FIRST, FIRST_LEN));
-	assert_int_equal(rig_dropped(r, A, MEDIA_DROP_SOURCE), 1);
+	assert_int_equal(rig_dropped(r, A, PACKET_DROP_SOURCE), 1);
 	rig_free(r);
 }
 
@@ -143,7 +145,7 @@ static void nothing_passes_between_rtp_and_datagrams(void **state)
 	(void)state;
 	stream(r, A, RAW_ANY, "192.0.2.1:4000");
 	assert_false(passes(r, A, FIRST, FIRST_LEN));
-	assert_int_equal(rig_dropped(r, A, MEDIA_DROP_INACTIVE), 1);
+	assert_int_equal(rig_dropped(r, A, PACKET_DROP_INACTIVE), 1);
 	rig_free(r);
 }
 
@@ -160,7 +162,7 @@ static void a_command_makes_datagrams_stale(void **state)
 	assert_int_equal(jobs, 1);
 	assert_int_equal(media_command(r->m, &del), 0);
 	rig_complete(r, jobs);
-	assert_int_equal(r->in[0].verdict, MEDIA_DROP_STALE);
+	assert_int_equal(r->in[0].verdict, PACKET_DROP_STALE);
 	rig_free(r);
 }
 
@@ -189,7 +191,7 @@ static void zrtp_dtls_and_stun_pass_where_no_keys_are_ours(void **state)
 
 		if (want) { /* B has to be there */
 			assert_false(passes(r, A, zrtp, sizeof(zrtp)));
-			assert_int_equal(rig_dropped(r, A, MEDIA_DROP_UNANSWERED), 1);
+			assert_int_equal(rig_dropped(r, A, PACKET_DROP_UNANSWERED), 1);
 			assert_true(passes(r, B, zrtp, sizeof(zrtp)));
 		}
 		assert_int_equal(passes(r, A, zrtp, sizeof(zrtp)), want);
@@ -220,7 +222,7 @@ static void they_pass_from_nobody_else_and_teach_nothing(void **state)
 		rig_run(r);
 		assert_int_equal(r->outs, 0);
 	}
-	assert_int_equal(rig_dropped(r, A, MEDIA_DROP_PROBATION), 20);
+	assert_int_equal(rig_dropped(r, A, PACKET_DROP_PROBATION), 20);
 	assert_int_equal(r->m->stream[A].learn.source.family, 0);
 	rig_free(r);
 }

@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "layout.h"
+#include "packet/arena.h"
 #include "srtp/ref.h"
 
 enum { SSRC = 7 };
@@ -82,7 +83,7 @@ static void what_is_no_rtp_does_not_pass(void **state)
 	r->in[0].len = 14;
 	rig_run(r);
 	assert_int_equal(r->outs, 0);
-	assert_int_equal(rig_dropped(r, A, MEDIA_DROP_MALFORMED), 1);
+	assert_int_equal(rig_dropped(r, A, PACKET_DROP_MALFORMED), 1);
 	/* A stranger, once somebody is known. */
 	rig_send(r, SSRC, 1, A_TX);
 	rig_run(r);
@@ -91,7 +92,7 @@ static void what_is_no_rtp_does_not_pass(void **state)
 	r->in[0].src.port++;
 	rig_run(r);
 	assert_int_equal(r->outs, 0);
-	assert_int_equal(rig_dropped(r, A, MEDIA_DROP_SOURCE), 1);
+	assert_int_equal(rig_dropped(r, A, PACKET_DROP_SOURCE), 1);
 	rig_free(r);
 }
 
@@ -110,7 +111,7 @@ static void what_is_deciphered_and_what_is_not_do_not_mix(void **state)
 	rig_send(r, SSRC, 1, A_TX2); /* would leave in clear */
 	rig_run(r);
 	assert_int_equal(r->outs, 0);
-	assert_int_equal(rig_dropped(r, A, MEDIA_DROP_INACTIVE), 2);
+	assert_int_equal(rig_dropped(r, A, PACKET_DROP_INACTIVE), 2);
 	rig_free(r);
 }
 
@@ -150,7 +151,7 @@ static void the_index_goes_on_to_re_encryption_and_back(void **state)
 	rig_send(r, SSRC, first + 20, A_TX);
 	rig_run(r);
 	assert_int_equal(r->outs, 1);
-	assert_int_equal(rig_dropped(r, A, MEDIA_DROP_REPLAY), 1);
+	assert_int_equal(rig_dropped(r, A, PACKET_DROP_REPLAY), 1);
 	rig_free(r);
 }
 
@@ -181,7 +182,7 @@ struct taped {
 	struct rig *r;
 };
 
-static void tape(void *arg, uint32_t tap, const struct arena *a, const struct media_in *in,
+static void tape(void *arg, uint32_t tap, const struct arena *a, const struct packet_in *in,
 	const struct xc_job *j)
 {
 	static uint8_t out[ARENA_SLOT_LEN];
@@ -251,7 +252,7 @@ static void listeners_get_it_deciphered(void **state)
 		1; /* this is for the peer to judge, and for us towards the listener */
 	rig_run(r);
 	assert_int_equal(r->outs, 1);
-	assert_int_equal(rig_dropped(r, 3, MEDIA_DROP_BAD_TAG), 1);
+	assert_int_equal(rig_dropped(r, 3, PACKET_DROP_BAD_TAG), 1);
 	rig_free(r);
 }
 
@@ -268,7 +269,7 @@ static void silence_is_nothing_at_all(void **state)
 	rig_send(r, SSRC, 1, A_TX);
 	rig_run(r);
 	assert_int_equal(r->outs, 0);
-	assert_int_equal(rig_dropped(r, A, MEDIA_DROP_BLOCKED), 1);
+	assert_int_equal(rig_dropped(r, A, PACKET_DROP_BLOCKED), 1);
 	rig_free(r);
 }
 

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <cmocka.h>
 
+#include "packet/arena.h"
 #include "srtp/ref.h"
 
 enum { BURSTS = 400, SSRCS = 5, PAST = 64, MAX_SENT = BURSTS * SLOTS };
@@ -117,7 +118,7 @@ static void b_begins(struct world *w)
 }
 
 /* B's terminal gets it: its own estimate finds the index, the tag is right, and it never heard it before. */
-static void b_hears(struct world *w, const struct media_out *out, const struct xc_job *j)
+static void b_hears(struct world *w, const struct packet_out *out, const struct xc_job *j)
 {
 	static uint8_t bytes[ARENA_SLOT_LEN];
 	const uint8_t *p = w->r->a.out + out->out_off;

@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include "base/clock.h"
+#include "media/roc.h"
 
 #define CM80 SUITE_AES_CM_128_80
 #define GCM  SUITE_AEAD_AES_128_GCM
@@ -48,19 +49,19 @@ static void a_record_of_any_age_is_caught_up_with(void **state)
 		struct rig *r = resumed(suite[i % 2], at);
 
 		/* Nothing up to the record counts as new. */
-		assert_int_equal(one(r, at), MEDIA_DROP_REPLAY);
+		assert_int_equal(one(r, at), PACKET_DROP_REPLAY);
 		/* Sequence numbers in the window look like repetitions. */
 		for (uint32_t k = 0; k < SRTP_REPLAY_WINDOW; k++)
-			if (one(r, next) == MEDIA_DROP_REPLAY && (next - at + 128) % 65536 < 129)
+			if (one(r, next) == PACKET_DROP_REPLAY && (next - at + 128) % 65536 < 129)
 				next++;
 		next++;
 		for (uint32_t k = 0; k < 3; k++)
-			if (one(r, next + k) != MEDIA_SENT)
+			if (one(r, next + k) != PACKET_SENT)
 				fail_msg("%llu after %llu, packet %u: verdict %u",
 					(unsigned long long)next - at, (unsigned long long)at,
 					(unsigned)k, r->in[0].verdict);
-		assert_int_equal(one(r, next), MEDIA_DROP_REPLAY);
-		assert_int_not_equal(one(r, at), MEDIA_SENT);
+		assert_int_equal(one(r, next), PACKET_DROP_REPLAY);
+		assert_int_not_equal(one(r, at), PACKET_SENT);
 		rig_free(r);
 	}
 }
@@ -78,10 +79,10 @@ static void jumps_within_one_burst_lose_nothing_for_good(void **state)
 		rig_send(r, SSRC, index += 30000, A_TX);
 	rig_run(r);
 	for (uint32_t k = 0; k < 6; k++)
-		assert_int_equal(r->in[k].verdict, k ? r->in[k].verdict : MEDIA_SENT);
+		assert_int_equal(r->in[k].verdict, k ? r->in[k].verdict : PACKET_SENT);
 	/* Whatever became of those: its RTP is received again. */
-	assert_int_equal(one(r, index + 1), MEDIA_SENT);
-	assert_int_equal(one(r, index + 2), MEDIA_SENT);
+	assert_int_equal(one(r, index + 1), PACKET_SENT);
+	assert_int_equal(one(r, index + 2), PACKET_SENT);
 	rig_free(r);
 }
 
@@ -104,20 +105,20 @@ static void a_forgery_moves_nothing(void **state)
 		p = rig_send(r, SSRC, index + k * 33, A_TX);
 		p[40] ^= 1;
 		rig_run(r);
-		assert_int_not_equal(r->in[0].verdict, MEDIA_SENT);
+		assert_int_not_equal(r->in[0].verdict, PACKET_SENT);
 		p = rig_send(r, SSRC, index, A_TX);
 		memcpy(p, old, len);
 		rig_run(r);
-		assert_int_equal(r->in[0].verdict, MEDIA_DROP_REPLAY);
-		assert_int_equal(one(r, index++), MEDIA_SENT);
+		assert_int_equal(r->in[0].verdict, PACKET_DROP_REPLAY);
+		assert_int_equal(one(r, index++), PACKET_SENT);
 	}
 	/* Trials are used up, and back after a second. */
 	assert_int_equal(r->m->trial[A].roc.tokens, 0);
-	assert_int_not_equal(one(r, index + 0x18000), MEDIA_SENT);
+	assert_int_not_equal(one(r, index + 0x18000), PACKET_SENT);
 	rig_send(r, SSRC, index + 0x18000, A_TX);
 	r->in[0].t_ns = 2000000000;
 	rig_run(r);
-	assert_int_equal(r->in[0].verdict, MEDIA_SENT);
+	assert_int_equal(r->in[0].verdict, PACKET_SENT);
 	rig_free(r);
 }
 
@@ -130,10 +131,10 @@ static void strangers_cause_no_trials(void **state)
 		rig_send(r, SSRC, 0x3c200 + k, A_TX)[50] ^= 1;
 		assert_int_equal(endpoint_parse(&r->in[0].src, STR("192.0.2.99:99")), 0);
 		rig_run(r);
-		assert_int_not_equal(r->in[0].verdict, MEDIA_SENT);
+		assert_int_not_equal(r->in[0].verdict, PACKET_SENT);
 	}
 	assert_int_equal(r->m->roc_second, 0);
-	assert_int_equal(one(r, 0x3c200), MEDIA_SENT);
+	assert_int_equal(one(r, 0x3c200), PACKET_SENT);
 	rig_free(r);
 }
 
@@ -143,7 +144,7 @@ static void use_up(struct rig *r, uint64_t index)
 	for (uint32_t k = 0; k < 400; k++) {
 		rig_send(r, SSRC, index + k, A_TX)[50] ^= 1;
 		rig_run(r);
-		assert_int_not_equal(r->in[0].verdict, MEDIA_SENT);
+		assert_int_not_equal(r->in[0].verdict, PACKET_SENT);
 	}
 }
 
@@ -153,10 +154,10 @@ static void junk_of_one_stream_leaves_others_their_tests(void **state)
 
 	(void)state;
 	use_up(r, 0x3c200);
-	assert_int_not_equal(one(r, 0x3c200), MEDIA_SENT);
+	assert_int_not_equal(one(r, 0x3c200), PACKET_SENT);
 	/* As another stream of this worker would be. */
 	r->m->trial[A] = (struct media_trial){0};
-	assert_int_equal(one(r, 0x3c200), MEDIA_SENT);
+	assert_int_equal(one(r, 0x3c200), PACKET_SENT);
 	rig_free(r);
 }
 
@@ -187,7 +188,7 @@ static void junk_of_many_streams_leaves_others_their_tests(void **state)
 		r->in[0].t_ns = now + (JUNK * 2 - 1) * (NS_PER_SEC / (JUNK * 2));
 		rig_run(r);
 		own = r->m->trial[A];
-		if (r->in[0].verdict == MEDIA_SENT)
+		if (r->in[0].verdict == PACKET_SENT)
 			break;
 	}
 	assert_true(k <= MEDIA_ROC_TRIES);
@@ -209,8 +210,8 @@ static void a_search_goes_on_with_the_next_counter(void **state)
 		rig_send(r, SSRC, index + k, A_TX);
 		r->in[0].t_ns = now;
 		rig_run(r);
-	} while (r->in[0].verdict != MEDIA_SENT && ++k < 2 * MEDIA_ROC_TRIES);
-	assert_int_equal(r->in[0].verdict, MEDIA_SENT);
+	} while (r->in[0].verdict != PACKET_SENT && ++k < 2 * MEDIA_ROC_TRIES);
+	assert_int_equal(r->in[0].verdict, PACKET_SENT);
 	assert_true(k > 0 && k <= MEDIA_ROC_TRIES);
 	rig_free(r);
 }

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Which packets a stream relays. The rules are those of learn.c (test_learn); this tests their
  * effect on packets. */
+#include "media/ssrc.h"
 #include "media_rig.h"
+#include "packet/arena.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -17,7 +19,7 @@ struct tape {
 	uint32_t packets;
 };
 
-static void tape(void *arg, uint32_t tap, const struct arena *a, const struct media_in *in,
+static void tape(void *arg, uint32_t tap, const struct arena *a, const struct packet_in *in,
 	const struct xc_job *j)
 {
 	(void)tap, (void)a, (void)in, (void)j;
@@ -27,14 +29,14 @@ static void tape(void *arg, uint32_t tap, const struct arena *a, const struct me
 static uint64_t now = 100000 * MS;
 
 /* From here to A's port, 20 ms after the one before. */
-static enum media_verdict from(struct rig *r, const char *src, uint64_t index)
+static enum packet_verdict from(struct rig *r, const char *src, uint64_t index)
 {
 	rig_send(r, 7, index, r->suite_a == SUITE_PLAIN ? 0 : A_TX);
 	if (src)
 		assert_int_equal(endpoint_parse(&r->in[0].src, str_from(src)), 0);
 	r->in[0].t_ns = now += 20 * MS;
 	rig_run(r);
-	return (enum media_verdict)r->in[0].verdict;
+	return (enum packet_verdict)r->in[0].verdict;
 }
 
 static uint16_t remote_port(const struct rig *r, uint32_t stream)
@@ -58,16 +60,16 @@ static void on_probation_a_packet_does_nothing(void **state)
 	a.stream.tap = 1;
 	assert_int_equal(media_command(r->m, &a), 0);
 	for (uint64_t i = 0; i < LEARN_PACKETS - 1; i++)
-		assert_int_equal(from(r, THIEF, 30000 + i), MEDIA_DROP_PROBATION);
+		assert_int_equal(from(r, THIEF, 30000 + i), PACKET_DROP_PROBATION);
 	assert_int_equal(t.packets, 0);
 	assert_int_equal(atomic_load(&c->packets), 0);
 	assert_int_equal(atomic_load(&c->last_packet_ns), 0);
 	assert_int_equal(atomic_load(&c->errors), LEARN_PACKETS - 1);
 	assert_null(media_ssrc_find(&r->m->ctx[1], TX_RTP, 7));
 	assert_int_equal(remote_port(r, A), 4000);
-	assert_int_equal(from(r, NULL, 100), MEDIA_SENT);
+	assert_int_equal(from(r, NULL, 100), PACKET_SENT);
 	rig_got(r, 0, 7, 100, 100);
-	assert_int_equal(from(r, THIEF, 30100), MEDIA_DROP_SOURCE);
+	assert_int_equal(from(r, THIEF, 30100), PACKET_DROP_SOURCE);
 	rig_free(r);
 }
 
@@ -86,11 +88,11 @@ static void the_signalled_address_takes_over_in_mid_stream(void **state)
 		for (uint64_t i = 0; i < 50; i++)
 			(void)from(r, THIEF, i);
 		assert_int_equal(remote_port(r, A), 666);
-		assert_true(r->m->stream[A].usual && r->m->stream[A].learn.confirmed);
+		assert_true(r->m->stream[A].fast && r->m->stream[A].learn.confirmed);
 		for (uint64_t i = 0; i < 10; i++) {
-			assert_int_equal(from(r, NULL, 1000 + i), MEDIA_SENT);
+			assert_int_equal(from(r, NULL, 1000 + i), PACKET_SENT);
 			assert_int_equal(remote_port(r, A), 4000);
-			assert_int_equal(from(r, THIEF, 50 + i) == MEDIA_SENT, !strict);
+			assert_int_equal(from(r, THIEF, 50 + i) == PACKET_SENT, !strict);
 		}
 		assert_int_equal(atomic_load(&media_stream_counters(r->m, A)->confirmed), 1);
 		h = media_stream_handover(r->m, A);
@@ -108,16 +110,16 @@ static void forged_srtp_takes_nothing_over(void **state)
 	struct rig *r = rig_new(CM80, CM80, 0);
 
 	(void)state;
-	assert_int_equal(from(r, NAT, 1), MEDIA_SENT);
+	assert_int_equal(from(r, NAT, 1), PACKET_SENT);
 	assert_int_equal(remote_port(r, A), 5555);
 	rig_send(r, 7, 2, A_TX)[40] ^= 1; /* from the signalled address */
 	rig_run(r);
-	assert_int_equal(r->in[0].verdict, MEDIA_DROP_BAD_TAG);
+	assert_int_equal(r->in[0].verdict, PACKET_DROP_BAD_TAG);
 	assert_int_equal(remote_port(r, A), 5555);
-	assert_int_equal(from(r, THIEF, 3), MEDIA_DROP_SOURCE);
-	assert_int_equal(from(r, NULL, 4), MEDIA_SENT);
+	assert_int_equal(from(r, THIEF, 3), PACKET_DROP_SOURCE);
+	assert_int_equal(from(r, NULL, 4), PACKET_SENT);
 	assert_int_equal(remote_port(r, A), 4000);
-	assert_int_equal(from(r, NAT, 5), MEDIA_DROP_SOURCE);
+	assert_int_equal(from(r, NAT, 5), PACKET_DROP_SOURCE);
 	rig_free(r);
 }
 
@@ -134,7 +136,7 @@ static void authentic_packets_outrank_what_was_learned_without(void **state)
 	rig_key(r, A_TX, CM80);
 	rig_key(r, A_RX, CM80);
 	rig_ctx(r, 0, A_TX, A_RX, CM80, true, true);
-	assert_int_equal(from(r, NAT, 100), MEDIA_SENT);
+	assert_int_equal(from(r, NAT, 100), PACKET_SENT);
 	assert_int_equal(remote_port(r, A), 5555);
 	assert_int_equal(media_stream_handover(r->m, A).cause, LEARN_BY_AUTHENTIC);
 	rig_free(r);
@@ -149,8 +151,8 @@ static void after_a_restart_the_terminal_is_known(void **state)
 	(void)state;
 	assert_int_equal(endpoint_parse(&back.stream_resume.remote, STR(NAT)), 0);
 	assert_int_equal(media_command(r->m, &back), 0);
-	assert_int_equal(from(r, THIEF, 1), MEDIA_DROP_SOURCE);
-	assert_int_equal(from(r, NAT, 1), MEDIA_SENT);
+	assert_int_equal(from(r, THIEF, 1), PACKET_DROP_SOURCE);
+	assert_int_equal(from(r, NAT, 1), PACKET_SENT);
 	assert_int_equal(remote_port(r, A), 5555);
 	rig_free(r);
 }
@@ -184,14 +186,14 @@ static void after_a_restart_early_media_go_on(void **state)
 		assert_int_equal(media_command(r->m, &gone), 0);
 		assert_int_equal(media_command(r->m, &set), 0);
 		assert_int_equal(media_command(r->m, &back), 0);
-		assert_int_equal(from(r, T[i].src, 1), MEDIA_SENT);
+		assert_int_equal(from(r, T[i].src, 1), PACKET_SENT);
 		assert_int_equal(media_command(r->m, &answer), 0);
 		assert_int_equal(remote_port(r, A), T[i].remote);
 		rig_free(r);
 	}
 }
 
-static enum media_verdict rtcp_from(struct rig *r, const char *src, uint32_t ssrc)
+static enum packet_verdict rtcp_from(struct rig *r, const char *src, uint32_t ssrc)
 {
 	uint8_t *p = rig_slot(r, B_RTCP, PORT_B_RTCP);
 
@@ -200,7 +202,7 @@ static enum media_verdict rtcp_from(struct rig *r, const char *src, uint32_t ssr
 	assert_int_equal(endpoint_parse(&r->in[0].src, str_from(src)), 0);
 	r->in[0].t_ns = now += 20 * MS;
 	rig_run(r);
-	return (enum media_verdict)r->in[0].verdict;
+	return (enum packet_verdict)r->in[0].verdict;
 }
 
 /* B's RTP, of SSRC 9. */
@@ -222,12 +224,12 @@ static void rtcp_comes_from_beside_rtp(void **state)
 	struct rig *r = rig_new(SUITE_PLAIN, SUITE_PLAIN, 0);
 
 	(void)state;
-	assert_int_equal(rtcp_from(r, "198.51.100.7:5556", 9), MEDIA_DROP_PROBATION);
+	assert_int_equal(rtcp_from(r, "198.51.100.7:5556", 9), PACKET_DROP_PROBATION);
 	rtp_from(r, NAT, LEARN_PACKETS);
 	assert_int_equal(remote_port(r, B), 5555);
-	assert_int_equal(rtcp_from(r, "198.51.100.7:5556", 8), MEDIA_DROP_PROBATION);
-	assert_int_equal(rtcp_from(r, "203.0.113.66:5556", 9), MEDIA_DROP_PROBATION);
-	assert_int_equal(rtcp_from(r, "198.51.100.7:5556", 9), MEDIA_SENT);
+	assert_int_equal(rtcp_from(r, "198.51.100.7:5556", 8), PACKET_DROP_PROBATION);
+	assert_int_equal(rtcp_from(r, "203.0.113.66:5556", 9), PACKET_DROP_PROBATION);
+	assert_int_equal(rtcp_from(r, "198.51.100.7:5556", 9), PACKET_SENT);
 	assert_int_equal(remote_port(r, B_RTCP), 5556);
 	rig_free(r);
 }
@@ -241,12 +243,12 @@ static void rtcp_is_not_learned_from_elsewhere_than_rtp(void **state)
 	(void)state;
 	rtp_from(r, NAT, LEARN_PACKETS);
 	for (int i = 0; i < 9; i++)
-		assert_int_not_equal(rtcp_from(r, "203.0.113.66:5556", 9), MEDIA_SENT);
+		assert_int_not_equal(rtcp_from(r, "203.0.113.66:5556", 9), PACKET_SENT);
 	assert_int_equal(remote_port(r, B_RTCP), signalled);
 	/* The control: the same reports from the terminal's address, of another SSRC. */
 	for (int i = 0; i < LEARN_REPORTS - 1; i++)
-		assert_int_equal(rtcp_from(r, "198.51.100.7:6000", 8), MEDIA_DROP_PROBATION);
-	assert_int_equal(rtcp_from(r, "198.51.100.7:6000", 8), MEDIA_SENT);
+		assert_int_equal(rtcp_from(r, "198.51.100.7:6000", 8), PACKET_DROP_PROBATION);
+	assert_int_equal(rtcp_from(r, "198.51.100.7:6000", 8), PACKET_SENT);
 	assert_int_equal(remote_port(r, B_RTCP), 6000);
 	rig_free(r);
 }
@@ -263,8 +265,8 @@ static void rtcp_is_forgotten_when_rtp_comes_from_elsewhere(void **state)
 	assert_int_equal(remote_port(r, B_RTCP), 5556);
 	rtp_from(r, NAT, LEARN_PACKETS);
 	assert_int_equal(remote_port(r, B_RTCP), signalled);
-	assert_int_not_equal(rtcp_from(r, "203.0.113.66:5556", 8), MEDIA_SENT);
-	assert_int_equal(rtcp_from(r, "198.51.100.7:6000", 9), MEDIA_SENT);
+	assert_int_not_equal(rtcp_from(r, "203.0.113.66:5556", 8), PACKET_SENT);
+	assert_int_equal(rtcp_from(r, "198.51.100.7:6000", 9), PACKET_SENT);
 	/* RTP moves to the signalled address: one packet, that anybody may forge, takes no RTCP away. */
 	rtp_from(r, "192.0.2.2:5000", 1);
 	assert_int_equal(remote_port(r, B_RTCP), 6000);
@@ -280,7 +282,7 @@ static void sources_that_cannot_be_sent_to_are_not_learned(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(src); i++) {
-		assert_int_equal(from(r, src[i], 1 + i), MEDIA_SENT); /* authentic */
+		assert_int_equal(from(r, src[i], 1 + i), PACKET_SENT); /* authentic */
 		assert_int_equal(remote_port(r, A), 4000);
 	}
 	assert_int_equal(atomic_load(&media_stream_counters(r->m, A)->confirmed), 0);

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <cmocka.h>
 
+#include "media/ssrc.h"
 #include "srtp/ref.h"
 
 #define CM80 SUITE_AES_CM_128_80
@@ -25,20 +26,20 @@ static struct rig *plain_side(uint32_t bursts)
 	return r;
 }
 
-static enum media_verdict one(struct rig *r, uint32_t ssrc, uint64_t index, uint64_t at_ns)
+static enum packet_verdict one(struct rig *r, uint32_t ssrc, uint64_t index, uint64_t at_ns)
 {
 	rig_send(r, ssrc, index, A_TX);
 	r->in[0].t_ns = at_ns;
 	rig_run(r);
-	return (enum media_verdict)r->in[0].verdict;
+	return (enum packet_verdict)r->in[0].verdict;
 }
 
-static enum media_verdict from_elsewhere(struct rig *r, uint32_t ssrc, uint64_t index)
+static enum packet_verdict from_elsewhere(struct rig *r, uint32_t ssrc, uint64_t index)
 {
 	rig_send(r, ssrc, index, A_TX);
 	r->in[0].src.port++;
 	rig_run(r);
-	return (enum media_verdict)r->in[0].verdict;
+	return (enum packet_verdict)r->in[0].verdict;
 }
 
 static void only_the_terminal_takes_places_that_are_taken(void **state)
@@ -46,13 +47,13 @@ static void only_the_terminal_takes_places_that_are_taken(void **state)
 	struct rig *r = plain_side(1);
 
 	(void)state;
-	assert_int_equal(one(r, 7, 10, 1000), MEDIA_SENT);
+	assert_int_equal(one(r, 7, 10, 1000), PACKET_SENT);
 	for (uint32_t ssrc = 100; ssrc < 100 + MEDIA_SSRCS - 1; ssrc++)
-		assert_int_equal(from_elsewhere(r, ssrc, 10), MEDIA_SENT);
-	assert_int_equal(from_elsewhere(r, 999, 10), MEDIA_DROP_SSRC_LIMIT);
+		assert_int_equal(from_elsewhere(r, ssrc, 10), PACKET_SENT);
+	assert_int_equal(from_elsewhere(r, 999, 10), PACKET_DROP_SSRC_LIMIT);
 	/* All are taken by a forger: the terminal's next one finds a place all the same, and what it had goes on. */
-	assert_int_equal(one(r, 8, 10, 1000), MEDIA_SENT);
-	assert_int_equal(one(r, 7, 11, 1000), MEDIA_SENT);
+	assert_int_equal(one(r, 8, 10, 1000), PACKET_SENT);
+	assert_int_equal(one(r, 7, 11, 1000), PACKET_SENT);
 	rig_got(r, 0, 7, 11, 11);
 	rig_free(r);
 }
@@ -67,8 +68,8 @@ static void authentic_packets_take_places(void **state)
 	c.stream.strict_source = false;
 	assert_int_equal(media_command(r->m, &c), 0);
 	for (uint32_t ssrc = 100; ssrc < 100 + MEDIA_SSRCS + MEDIA_TURNS; ssrc++)
-		assert_int_equal(from_elsewhere(r, ssrc, 10), MEDIA_SENT);
-	assert_int_equal(from_elsewhere(r, 999, 10), MEDIA_DROP_SSRC_LIMIT);
+		assert_int_equal(from_elsewhere(r, ssrc, 10), PACKET_SENT);
+	assert_int_equal(from_elsewhere(r, 999, 10), PACKET_DROP_SSRC_LIMIT);
 	rig_free(r);
 }
 
@@ -77,23 +78,23 @@ static void who_comes_back_goes_on_behind_what_was_sent(void **state)
 	struct rig *r = plain_side(1);
 
 	(void)state;
-	assert_int_equal(one(r, 7, 65500, 1000), MEDIA_SENT);
-	assert_int_equal(one(r, 7, 65537, 1000), MEDIA_SENT); /* its roll-over counter is 1 */
+	assert_int_equal(one(r, 7, 65500, 1000), PACKET_SENT);
+	assert_int_equal(one(r, 7, 65537, 1000), PACKET_SENT); /* its roll-over counter is 1 */
 	for (uint32_t ssrc = 100; ssrc < 100 + MEDIA_SSRCS; ssrc++)
-		assert_int_equal(one(r, ssrc, 10, 1000), MEDIA_SENT);
+		assert_int_equal(one(r, ssrc, 10, 1000), PACKET_SENT);
 	assert_null(media_ssrc_find(&r->m->ctx[1], TX_RTP, 7));
 	for (uint64_t old = 65534; old <= 65537; old++)
-		assert_int_equal(one(r, 7, old, 1000), MEDIA_DROP_NONCE);
-	assert_int_equal(one(r, 7, 65538, 1000), MEDIA_SENT);
+		assert_int_equal(one(r, 7, old, 1000), PACKET_DROP_NONCE);
+	assert_int_equal(one(r, 7, 65538, 1000), PACKET_SENT);
 	rig_got(r, 0, 7, 65538, 65538);
 	/* It has its place again, and with it a window. */
-	assert_int_equal(one(r, 7, 65540, 1000), MEDIA_SENT);
-	assert_int_equal(one(r, 7, 65539, 1000), MEDIA_SENT);
+	assert_int_equal(one(r, 7, 65540, 1000), PACKET_SENT);
+	assert_int_equal(one(r, 7, 65539, 1000), PACKET_SENT);
 	rig_got(r, 0, 7, 65539, 65539);
 	/* The newest never goes: 115 was it then, 100 went for 7. */
 	assert_non_null(media_ssrc_find(&r->m->ctx[1], TX_RTP, 115));
-	assert_int_equal(one(r, 100, 10, 1000), MEDIA_DROP_NONCE);
-	assert_int_equal(one(r, 100, 11, 1000), MEDIA_SENT);
+	assert_int_equal(one(r, 100, 10, 1000), PACKET_DROP_NONCE);
+	assert_int_equal(one(r, 100, 11, 1000), PACKET_SENT);
 	rig_free(r);
 }
 
@@ -105,19 +106,19 @@ static void places_change_hands_slowly(void **state)
 
 	(void)state;
 	for (; ssrc < 100 + MEDIA_SSRCS + MEDIA_TURNS; ssrc++)
-		assert_int_equal(one(r, ssrc, 10, start), MEDIA_SENT);
-	assert_int_equal(one(r, ssrc, 10, start), MEDIA_DROP_SSRC_LIMIT);
-	assert_int_equal(one(r, ssrc, 10, later - 1), MEDIA_DROP_SSRC_LIMIT);
-	assert_int_equal(one(r, ssrc, 10, 1), MEDIA_DROP_SSRC_LIMIT); /* the clock was set */
-	assert_int_equal(one(r, ssrc++, 10, later), MEDIA_SENT);
-	assert_int_equal(one(r, ssrc, 10, later), MEDIA_DROP_SSRC_LIMIT);
+		assert_int_equal(one(r, ssrc, 10, start), PACKET_SENT);
+	assert_int_equal(one(r, ssrc, 10, start), PACKET_DROP_SSRC_LIMIT);
+	assert_int_equal(one(r, ssrc, 10, later - 1), PACKET_DROP_SSRC_LIMIT);
+	assert_int_equal(one(r, ssrc, 10, 1), PACKET_DROP_SSRC_LIMIT); /* the clock was set */
+	assert_int_equal(one(r, ssrc++, 10, later), PACKET_SENT);
+	assert_int_equal(one(r, ssrc, 10, later), PACKET_DROP_SSRC_LIMIT);
 	/* Whoever was heard once is heard meanwhile, in any order. */
 	for (uint32_t i = 0; i < 200; i++)
-		assert_int_equal(one(r, 100 + i * 7 % 25, 11 + i, later), MEDIA_SENT);
+		assert_int_equal(one(r, 100 + i * 7 % 25, 11 + i, later), PACKET_SENT);
 	/* A long silence saves no more than so many. */
 	for (uint32_t i = 0; i < MEDIA_TURNS; i++)
-		assert_int_equal(one(r, ssrc++, 10, 1ull << 62), MEDIA_SENT);
-	assert_int_equal(one(r, ssrc, 10, 1ull << 62), MEDIA_DROP_SSRC_LIMIT);
+		assert_int_equal(one(r, ssrc++, 10, 1ull << 62), PACKET_SENT);
+	assert_int_equal(one(r, ssrc, 10, 1ull << 62), PACKET_DROP_SSRC_LIMIT);
 	rig_free(r);
 }
 
@@ -128,7 +129,7 @@ static uint64_t fill(struct rig *r)
 
 	for (uint32_t ssrc = 100; ssrc < 100 + ALL; ssrc++) {
 		now += MEDIA_TURN_NS;
-		assert_int_equal(one(r, ssrc, 10, now), MEDIA_SENT);
+		assert_int_equal(one(r, ssrc, 10, now), PACKET_SENT);
 	}
 	return now + MEDIA_TURN_NS;
 }
@@ -139,13 +140,13 @@ static void when_the_past_is_full_newcomers_wait_for_a_new_key(void **state)
 	uint64_t now = fill(r);
 
 	(void)state;
-	assert_int_equal(one(r, 999, 10, now), MEDIA_DROP_SSRC_LIMIT);
+	assert_int_equal(one(r, 999, 10, now), PACKET_DROP_SSRC_LIMIT);
 	for (uint32_t i = 0; i < 3 * ALL; i++)
-		assert_int_equal(one(r, 100 + i * 5 % ALL, 11 + i / ALL, now), MEDIA_SENT);
+		assert_int_equal(one(r, 100 + i * 5 % ALL, 11 + i / ALL, now), PACKET_SENT);
 	rig_key(r, A_TX2, CM80);
 	rig_ctx(r, 1, B_TX, A_TX2, CM80, false, true);
 	assert_int_equal(r->m->past[1][TX_RTP].n, 0);
-	assert_int_equal(one(r, 999, 10, now), MEDIA_SENT);
+	assert_int_equal(one(r, 999, 10, now), PACKET_SENT);
 	rig_free(r);
 }
 
@@ -171,10 +172,10 @@ static void marks_know_who_gave_its_place_up(void **state)
 		}
 	assert_int_equal(media_marks(r->m, 1, mark, &next), ALL);
 	for (uint32_t ssrc = 100; ssrc < 100 + ALL; ssrc++) {
-		assert_int_equal(one(r, ssrc, 10, now), MEDIA_DROP_NONCE);
-		assert_int_equal(one(r, ssrc, 11, now), MEDIA_SENT);
+		assert_int_equal(one(r, ssrc, 10, now), PACKET_DROP_NONCE);
+		assert_int_equal(one(r, ssrc, 11, now), PACKET_SENT);
 	}
-	assert_int_equal(one(r, 999, 10, now), MEDIA_DROP_SSRC_LIMIT);
+	assert_int_equal(one(r, 999, 10, now), PACKET_DROP_SSRC_LIMIT);
 	rig_free(r);
 }
 
@@ -190,7 +191,7 @@ static void no_index_is_sent_twice_however_places_change(void **state)
 	const uint32_t bursts = 4;
 	struct rig *r = plain_side(bursts);
 	uint32_t seed = 1, kept[4] = {0}, total = 0;
-	static struct media_in in[4][SLOTS];
+	static struct packet_in in[4][SLOTS];
 	static struct xc_job job[4][SLOTS];
 	uint32_t n[4], top[SSRCS] = {0};
 

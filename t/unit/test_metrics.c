@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <cmocka.h>
 
-#include "control/metrics.h"
+#include "observe/prometheus.h"
 
 static void a_bucket_holds_all_that_is_not_larger(void **state)
 {

@@ -13,7 +13,7 @@
 #include "base/log.h"
 #include "control/listen.h"
 #include "control/tcp.h"
-#include "front_rig.h"
+#include "dispatch_rig.h"
 #include "proto/ng_proxy.h"
 #include "proto/ng_stream.h"
 
@@ -108,7 +108,7 @@ static void what_is_written_is_read(void **state)
 /* --- With sockets --------------------------------------------------------------------------------------------------- */
 
 struct rig {
-	struct front_rig f;
+	struct dispatch_rig f;
 	struct ng_tcp *server;
 	char folder[32], path[64];
 };

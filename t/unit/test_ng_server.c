@@ -14,8 +14,16 @@
 #include <cmocka.h>
 
 #include "base/log.h"
+#include "call/browse.h"
+#include "call/call.h"
+#include "call/delete.h"
+#include "call/explain.h"
+#include "call/recording.h"
+#include "call/tick.h"
 #include "control/cookie.h"
 #include "control/server.h"
+#include "offer/connect.h"
+#include "offer/exchange.h"
 
 /* --- Calls that say what the test wants ---------------------------------------------------- */
 
@@ -100,19 +108,19 @@ void calls_publish(struct calls *c, struct pool *p, const struct ng_request *r, 
 	*out = (struct call_reply){0};
 }
 
-void calls_listen(struct calls *c, struct pool *p, const struct ng_request *r, uint64_t now_ns,
+void calls_subscribe(struct calls *c, struct pool *p, const struct ng_request *r, uint64_t now_ns,
 	struct call_reply *out, struct ngval *dict)
 {
 	calls_publish(c, p, r, now_ns, out, dict);
 }
 
-void calls_listen_answer(struct calls *c, struct pool *p, const struct ng_request *r,
+void calls_subscribe_answer(struct calls *c, struct pool *p, const struct ng_request *r,
 	uint64_t now_ns, struct call_reply *out)
 {
 	calls_publish(c, p, r, now_ns, out, NULL);
 }
 
-void calls_unlisten(struct calls *c, struct pool *p, const struct ng_request *r, uint64_t now_ns,
+void calls_unsubscribe(struct calls *c, struct pool *p, const struct ng_request *r, uint64_t now_ns,
 	struct call_reply *out)
 {
 	calls_publish(c, p, r, now_ns, out, NULL);
@@ -342,7 +350,7 @@ static void statistics_count_requests_and_errors(void **state)
 struct fixture {
 	struct calls calls;
 	struct handler *h;
-	struct ng_front *front;
+	struct ng_dispatch *front;
 	struct ng_server *s;
 };
 
@@ -355,22 +363,22 @@ static bool start(struct fixture *f, const char *addr)
 	memset(f, 0, sizeof(*f));
 	assert_int_equal(endpoint_parse_addr(&listen, str_from(addr)), 0);
 	assert_int_equal(handler_create(&f->h, &f->calls, (struct stats_source){0}, 0), 0);
-	assert_int_equal(ng_front_create(&f->front, f->h), 0);
+	assert_int_equal(ng_dispatch_create(&f->front, f->h), 0);
 	ret = ng_server_create(&f->s, &listen, f->front, err, sizeof(err));
 	if (ret == -EAFNOSUPPORT || ret == -EADDRNOTAVAIL) {
-		ng_front_destroy(f->front);
+		ng_dispatch_destroy(f->front);
 		handler_destroy(f->h);
 		return false; /* a machine without IPv6 */
 	}
 	assert_int_equal(ret, 0);
-	ng_front_tick(f->front, 1);
+	ng_dispatch_tick(f->front, 1);
 	return true;
 }
 
 static void stop(struct fixture *f)
 {
 	ng_server_destroy(f->s);
-	ng_front_destroy(f->front);
+	ng_dispatch_destroy(f->front);
 	handler_destroy(f->h);
 }
 
@@ -462,8 +470,8 @@ static void a_repeated_cookie_is_answered_and_not_carried_out_again(void **state
 	expect(&f, two, "1 " OFFER, "1 d6:result2:ok3:sdp7:v=0 2 ce");
 	expect(&f, one, "2 " OFFER, "2 d6:result2:ok3:sdp7:v=0 3 ce");
 	assert_int_equal(f.calls.offers, 3);
-	ng_front_tick(f.front, 1 + 2 * COOKIE_LIFE_NS);
-	ng_front_tick(f.front, 1 + 3 * COOKIE_LIFE_NS);
+	ng_dispatch_tick(f.front, 1 + 2 * COOKIE_LIFE_NS);
+	ng_dispatch_tick(f.front, 1 + 3 * COOKIE_LIFE_NS);
 	expect(&f, one, "1 " OFFER, "1 d6:result2:ok3:sdp7:v=0 4 ce");
 	close(one);
 	close(two);

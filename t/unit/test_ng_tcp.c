@@ -12,7 +12,7 @@
 #include <cmocka.h>
 
 #include "base/log.h"
-#include "front_rig.h"
+#include "dispatch_rig.h"
 #include "control/tcp.h"
 #include "proto/ng_stream.h"
 
@@ -95,7 +95,7 @@ static void a_message_has_a_longest_length(void **state)
 /* --- With sockets -------------------------------------------------------------------------- */
 
 struct rig {
-	struct front_rig f;
+	struct dispatch_rig f;
 	struct ng_tcp *tcp;
 };
 

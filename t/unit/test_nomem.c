@@ -12,8 +12,9 @@
 
 #include "base/log.h"
 #include "base/secmem.h"
+#include "call/call.h"
 #include "call/calls.h"
-#include "front_rig.h"
+#include "dispatch_rig.h"
 
 /* --- Allocations (the linker leads them here: see the Makefile) --------------------------------------------------------------- */
 
@@ -128,7 +129,7 @@ struct held {
 	uint32_t ports, ctxs, keys, legs;
 };
 
-static struct held held(const struct front_rig *r)
+static struct held held(const struct dispatch_rig *r)
 {
 	struct calls_counters n;
 
@@ -141,7 +142,7 @@ static struct held held(const struct front_rig *r)
 }
 
 /* False: no reply, or one of an error. */
-static bool say(struct front_rig *r, const struct step *s, uint32_t fail_at)
+static bool say(struct dispatch_rig *r, const struct step *s, uint32_t fail_at)
 {
 	struct sbuf message, reply;
 	bool ok;
@@ -160,7 +161,7 @@ static bool say(struct front_rig *r, const struct step *s, uint32_t fail_at)
 	heap.fail_at = fail_at;
 	heap.fired = false;
 	heap.watch = true;
-	(void)ng_front_plain(r->front, sbuf_view(&message), 1, &reply);
+	(void)ng_dispatch_plain(r->front, sbuf_view(&message), 1, &reply);
 	heap.watch = false;
 	ok = reply.p && strstr(reply.p, "\"result\":\"ok\"");
 	if (!ok && !fail_at)
@@ -180,7 +181,7 @@ static bool same(struct held a, struct held b)
 /* What the call holds after each step when nothing fails. */
 static void learn(struct held after[])
 {
-	struct front_rig r;
+	struct dispatch_rig r;
 
 	front_start(&r);
 	for (size_t i = 0; i < ARRAY_LEN(steps); i++) {
@@ -196,7 +197,7 @@ static bool try_one(size_t k, uint32_t fail_at, const struct held after[])
 	static const struct step end = {"\"command\":\"delete\",\"delete-delay\":0", NULL, false};
 	uint32_t before_all = heap.n;
 	struct held before, now;
-	struct front_rig r;
+	struct dispatch_rig r;
 	bool fired, ok;
 
 	front_start(&r);

@@ -6,8 +6,10 @@
 #include <stddef.h>
 #include <stdio.h>
 
+#include "batch/engine.h"
 #include "engine_cases.h"
 #include "batch/sample.h"
+#include "packet/arena.h"
 #include "srtp/ref.h"
 
 /* What PoCL keeps until the process ends is not ours to free (asked by LeakSanitizer). */

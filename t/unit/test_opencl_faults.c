@@ -6,11 +6,13 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "batch/engine.h"
 #include "engine_cases.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "batch/run.h"
 #include "batch/sample.h"
+#include "packet/arena.h"
 #include "srtp/ref.h"
 
 #include <CL/cl.h>

@@ -5,9 +5,11 @@
 #include <pthread.h>
 #include <time.h>
 
+#include "batch/engine.h"
 #include "engine_cases.h"
 #include "base/clock.h"
 #include "batch/sample.h"
+#include "packet/arena.h"
 #include "srtp/ref.h"
 
 enum {

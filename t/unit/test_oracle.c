@@ -13,9 +13,11 @@
 #undef SRTP_MAX_KEY_LEN
 #undef SRTP_MAX_MKI_LEN
 
+#include "batch/engine.h"
 #include "engine_cases.h"
 #include "base/secmem.h"
 #include "batch/sample.h"
+#include "packet/arena.h"
 #include "srtp/ref.h"
 
 enum { ROUNDS = 24, PAIRS = SUITE_COUNT * SUITE_COUNT, MKI_LEN = 4 };
@@ -379,7 +381,7 @@ static bool out_right(struct run *r, uint32_t n)
 	return memcmp(out, p->plain, p->len) == 0;
 }
 
-static void round_run(struct run *r)
+static void budget_run(struct run *r)
 {
 	struct batch b = {.job = r->f->a.job, .status = r->f->a.status, .n = PAIRS};
 
@@ -422,7 +424,7 @@ static void libsrtp_accepts_what_was_recrypted(void **state)
 		for (int k = 0; k < 4; k++)
 			r->stream[n][k] = (struct stream){.index = 65533, .srtcp_index = 1};
 	for (int round = 0; round < ROUNDS; round++)
-		round_run(r);
+		budget_run(r);
 	for (int n = 0; n < PAIRS; n++)
 		pairs += r->can[n];
 	print_message("%s, %u of %d pairs, %d packets each, seed %llu\n", r->o->name, pairs, PAIRS,

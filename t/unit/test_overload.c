@@ -7,8 +7,9 @@
 #include <stdlib.h>
 #include <cmocka.h>
 
-#include "app/limits.h"
-#include "app/overload.h"
+#include "call/call.h"
+#include "observe/limits.h"
+#include "worker/overload.h"
 #include "base/clock.h"
 
 #define MS   1000000ull
@@ -138,12 +139,12 @@ static void the_oldest_of_ordinary_calls_go_first_and_are_counted(void **state)
 		uint64_t t_ns;
 		uint8_t want;
 	} T[] = {
-		{false, 99, MEDIA_DROP_OVERLOAD},
-		{false, 100, MEDIA_SENT},
-		{false, 101, MEDIA_SENT},
-		{true, 99, MEDIA_SENT},
-		{true, 40, MEDIA_SENT},
-		{true, 39, MEDIA_DROP_OVERLOAD_EMERGENCY},
+		{false, 99, PACKET_DROP_OVERLOAD},
+		{false, 100, PACKET_SENT},
+		{false, 101, PACKET_SENT},
+		{true, 99, PACKET_SENT},
+		{true, 40, PACKET_SENT},
+		{true, 39, PACKET_DROP_OVERLOAD_EMERGENCY},
 	};
 	struct rig *r = rig_new(CM80, CM80, 0);
 
@@ -155,14 +156,14 @@ static void the_oldest_of_ordinary_calls_go_first_and_are_counted(void **state)
 		media_shed(r->m, 100, 40);
 		send_at(r, 100 + i, T[i].t_ns);
 		jobs = rig_prepare(r);
-		assert_int_equal(jobs, T[i].want == MEDIA_SENT); /* no cipher for the others */
+		assert_int_equal(jobs, T[i].want == PACKET_SENT); /* no cipher for the others */
 		rig_complete(r, jobs);
 		assert_int_equal(r->in[0].verdict, T[i].want);
 	}
-	assert_int_equal(media_drop_count(r->m, MEDIA_DROP_OVERLOAD), 1);
-	assert_int_equal(media_drop_count(r->m, MEDIA_DROP_OVERLOAD_EMERGENCY), 1);
-	assert_int_equal(rig_dropped(r, A, MEDIA_DROP_OVERLOAD), 1);
-	assert_int_equal(rig_dropped(r, A, MEDIA_DROP_OVERLOAD_EMERGENCY), 1);
+	assert_int_equal(media_drop_count(r->m, PACKET_DROP_OVERLOAD), 1);
+	assert_int_equal(media_drop_count(r->m, PACKET_DROP_OVERLOAD_EMERGENCY), 1);
+	assert_int_equal(rig_dropped(r, A, PACKET_DROP_OVERLOAD), 1);
+	assert_int_equal(rig_dropped(r, A, PACKET_DROP_OVERLOAD_EMERGENCY), 1);
 	/* A packet that was shed is as one that was lost: its index was never seen. */
 	media_shed(r->m, 0, 0);
 	mark_emergency(r, false);
@@ -184,7 +185,7 @@ static void what_is_no_media_is_not_shed(void **state)
 	r->in[r->n - 1].len = sizeof(binding);
 	r->in[r->n - 1].t_ns = 1;
 	rig_run(r);
-	assert_int_equal(r->in[0].verdict, MEDIA_PASS);
+	assert_int_equal(r->in[0].verdict, PACKET_PASS);
 	rig_free(r);
 }
 

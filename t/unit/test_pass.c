@@ -6,7 +6,10 @@
 #include <stdio.h>
 #include <cmocka.h>
 
-#include "call/save.h"
+#include "call/call.h"
+#include "call/unsaved.h"
+#include "persist/restore.h"
+#include "persist/save.h"
 #include "call_talk.h"
 
 #define A       "198.51.100.1"

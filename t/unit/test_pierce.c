@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <cmocka.h>
 
+#include "call/tick.h"
 #include "call_talk.h"
 
 #define A "198.51.100.1"
@@ -145,7 +146,7 @@ static void packets_go_to_the_signalled_address_only(void **state)
 		.key_slots = 8};
 	struct media_cmd cmd = {.type = MEDIA_STREAM_SET, .id = 1};
 	struct media_cmd ctx = {.type = MEDIA_CTX_SET};
-	struct media_out out;
+	struct packet_out out;
 	struct media *m;
 
 	(void)state;

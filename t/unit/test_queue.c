@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Messages of netfilter's queue, read and written by hand (steer/queue.h). */
+/* Messages of netfilter's queue, read and written by hand (steer/nfqueue/queue.h). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "base/bytes.h"
-#include "steer/queue.h"
+#include "steer/nfqueue/queue.h"
 
 static void a_message_that_is_no_packet_is_refused(void **state)
 {

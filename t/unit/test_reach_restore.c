@@ -8,6 +8,9 @@
 #include <stdlib.h>
 #include <cmocka.h>
 
+#include "call/delete.h"
+#include "call/unsaved.h"
+#include "persist/save.h"
 #include "save_talk.h"
 
 #define A    "198.51.100.1"

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Quantiles of the last ten seconds (app/recent.h). */
+/* Quantiles of the last ten seconds (observe/recent.h). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "app/recent.h"
+#include "observe/recent.h"
 
 static void what_is_older_than_ten_seconds_is_forgotten(void **state)
 {

@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "app/record_keep.h"
+#include "record/record_keep.h"
 
 #define NOW 1000000u
 

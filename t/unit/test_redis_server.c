@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Addresses of Redis: the short form of rtpengine, and URLs. */
-#include "control/redis_server.h"
+#include "persist/redis_server.h"
 
 #include <errno.h>
 #include <setjmp.h>

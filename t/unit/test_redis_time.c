@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "base/clock.h"
-#include "control/redis_int.h"
+#include "persist/redis_int.h"
 
 #define NODES 8
 

@@ -13,7 +13,7 @@
 #include <linux/netfilter/nf_tables.h>
 #include <linux/netfilter/nfnetlink.h>
 
-#include "steer/rules_watch.h"
+#include "steer/nfqueue/rules_watch.h"
 
 static const struct steer_config CFG = {.queue_num = 22};
 

@@ -8,6 +8,13 @@
 #include <cmocka.h>
 #include <errno.h>
 
+#include "call/call.h"
+#include "call/calls.h"
+#include "call/delete.h"
+#include "call/recording.h"
+#include "call/unsaved.h"
+#include "persist/save.h"
+#include "persist/save_format.h"
 #include "save_talk.h"
 
 static void what_was_saved_comes_back_the_same(void **state)

@@ -6,6 +6,9 @@
 #include <stdlib.h>
 #include <cmocka.h>
 
+#include "call/calls.h"
+#include "call/unsaved.h"
+#include "persist/save.h"
 #include "save_talk.h"
 
 static struct relay_marks *marks(uint64_t at_ns, uint64_t rx, uint64_t tx, uint64_t rtcp)

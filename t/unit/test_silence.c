@@ -54,7 +54,7 @@ static void talk(struct rig *r, uint8_t type, uint64_t index)
 	talk_long(r, 0x80, type, 12, index);
 }
 
-static const struct media_out *left_from(const struct rig *r, uint16_t port)
+static const struct packet_out *left_from(const struct rig *r, uint16_t port)
 {
 	for (uint32_t i = 0; i < r->outs; i++)
 		if (r->out[i].local.port == port)
@@ -65,7 +65,7 @@ static const struct media_out *left_from(const struct rig *r, uint16_t port)
 /* As B's terminal reads what left for it. */
 static void hears(const struct rig *r, uint8_t type, int silence, uint64_t index)
 {
-	const struct media_out *out = left_from(r, PORT_B);
+	const struct packet_out *out = left_from(r, PORT_B);
 	uint8_t plain[2048];
 
 	assert_non_null(out);
@@ -168,7 +168,7 @@ static void what_has_no_silence_does_not_leave_and_events_do(void **state)
 		if (r->outs != T[i].outs)
 			fail_msg("row %zu: %u left", i, r->outs);
 		if (!r->outs)
-			assert_int_equal(rig_dropped(r, A, MEDIA_DROP_BLOCKED), 1);
+			assert_int_equal(rig_dropped(r, A, PACKET_DROP_BLOCKED), 1);
 		assert_int_equal(atomic_load(&media_stream_counters(r->m, A)->packets), 1);
 		rig_free(r);
 	}
@@ -183,12 +183,12 @@ static void forged_and_repeated_packets_make_no_silence(void **state)
 	talk_long(r, 0x80, PCMU, 12, 1)[20] ^= 1;
 	rig_run(r);
 	assert_int_equal(r->outs, 0);
-	assert_int_equal(rig_dropped(r, A, MEDIA_DROP_BAD_TAG), 1);
+	assert_int_equal(rig_dropped(r, A, PACKET_DROP_BAD_TAG), 1);
 	talk(r, PCMU, 2);
 	talk(r, PCMU, 2);
 	rig_run(r);
 	assert_int_equal(r->outs, 1);
-	assert_int_equal(rig_dropped(r, A, MEDIA_DROP_REPLAY), 1);
+	assert_int_equal(rig_dropped(r, A, PACKET_DROP_REPLAY), 1);
 	rig_free(r);
 }
 
@@ -261,7 +261,7 @@ static void gates_of_flows_are_apart(void **state)
 		talk(r, PCMU, 9);
 		rig_run(r);
 		for (int k = 0; k < 2; k++) {
-			const struct media_out *out = left_from(r, port[k]);
+			const struct packet_out *out = left_from(r, port[k]);
 			int is = !out ? 0 : r->a.out[out->out_off + 50] == 9 ? 1 : 2;
 
 			if (is != want[k])
@@ -284,7 +284,7 @@ static void a_packet_too_long_for_its_slot_is_counted(void **state)
 	r->in[r->n - 1].len = 1500;
 	rig_run(r);
 	assert_int_equal(r->outs, 0);
-	assert_int_equal(rig_dropped(r, B, MEDIA_DROP_COPY_ROOM), 1);
+	assert_int_equal(rig_dropped(r, B, PACKET_DROP_COPY_ROOM), 1);
 	rig_free(r);
 }
 

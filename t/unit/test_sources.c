@@ -7,6 +7,10 @@
 #include <stdio.h>
 #include <cmocka.h>
 
+#include "call/delete.h"
+#include "call/unsaved.h"
+#include "offer/connect.h"
+#include "offer/exchange.h"
 #include "save_talk.h"
 
 /* "kind:label" of each m-line of the offer to the listener, "-" for a port of 0. */
@@ -18,7 +22,7 @@ static const char *subscribe(struct talk *t, const char *from, bool all)
 
 	r.flags = all ? 1ull << NG_FLAG_ALL : 0;
 	talk_pool(t);
-	calls_listen(t->c, t->p, &r, t->now, &t->reply, ngval_dict(t->p));
+	calls_subscribe(t->c, t->p, &r, t->now, &t->reply, ngval_dict(t->p));
 	mock_relay_check(t->m);
 	assert_null(t->reply.error);
 	t->sdp = pool_alloc(t->p, sizeof(*t->sdp));
@@ -71,7 +75,7 @@ static void one_who_unsubscribed_begins_again(void **state)
 	make_call(&t);
 	assert_string_equal(subscribe(&t, "", true), "audio:1 video:2 audio:101 video:102");
 	talk_pool(&t);
-	calls_unlisten(t.c, t.p, &r, t.now, &t.reply);
+	calls_unsubscribe(t.c, t.p, &r, t.now, &t.reply);
 	assert_null(t.reply.error);
 	assert_string_equal(subscribe(&t, "b", false), "audio:101 video:102");
 	talk_end(&t);

@@ -5,6 +5,9 @@
 #include <stdio.h>
 #include <cmocka.h>
 
+#include "call/call.h"
+#include "call/delete.h"
+#include "call/tick.h"
 #include "control/statistics.h"
 #include "call_talk.h"
 

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "packet/arena.h"
 #include "steer/ports.h"
 #include "steer/steer.h"
 
@@ -29,8 +30,8 @@ struct bench {
 	struct ports *ports;
 	struct steer *s;
 	struct ports_pair pair[2][PAIRS]; /* v4, v6; bound and given to the steering */
-	struct media_in in[BURST];
-	struct media_out out[BURST];
+	struct packet_in in[BURST];
+	struct packet_out out[BURST];
 	int peer[2]; /* a terminal: v4, v6 */
 };
 
@@ -114,7 +115,7 @@ static struct bench *bench_of(void **state)
 
 /* Where the steering may put packet i of a burst: from first on, or beyond the first BURST. */
 static void assert_slot(
-	const struct bench *b, const struct media_in *in, uint32_t i, uint32_t first)
+	const struct bench *b, const struct packet_in *in, uint32_t i, uint32_t first)
 {
 	if (b->cfg.udp_io == STEER_UDP_PLAIN) {
 		assert_int_equal(in[i].slot, first + i);
@@ -169,7 +170,7 @@ static void packets_come_with_all_that_is_known_of_them(void **state)
 	for (int f = 0; f < 2; f++) {
 		struct endpoint me = peer_address(b, f);
 		struct local_port to = b->pair[f][3].rtcp;
-		struct media_in *d = b->in;
+		struct packet_in *d = b->in;
 
 		peer_send(b, f, to, "hello", 5);
 		assert_true(readable(steer_udp.fd(b->s)));
@@ -258,7 +259,7 @@ static void put_out(struct bench *b, uint32_t i, const struct endpoint *dst, str
 	uint32_t off = i * ARENA_SLOT_LEN + ARENA_HEADROOM;
 
 	b->a.out[off] = (uint8_t)i;
-	b->out[i] = (struct media_out){
+	b->out[i] = (struct packet_out){
 		.dst = *dst, .local = from, .out_off = off, .len = 1, .tos = tos, .failed = 7};
 }
 

@@ -17,7 +17,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "steer/kernel_nl.h"
+#include "steer/kernel/kernel_nl.h"
 #include "steer/steer.h"
 
 #define FAMILY 77

@@ -16,6 +16,8 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "call/tick.h"
+#include "call/timeout_report.h"
 #include "control/teardown.h"
 #include "proto/xmlrpc.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The last ten minutes in samples (app/trend.h), and the last ended calls (control/ended.h). */
+/* The last ten minutes in samples (observe/trend.h), and the last ended calls (control/ended.h). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -7,7 +7,8 @@
 #include <stdio.h>
 #include <cmocka.h>
 
-#include "app/trend.h"
+#include "call/closing.h"
+#include "observe/trend.h"
 #include "base/clock.h"
 #include "call/names.h"
 #include "control/ended.h"

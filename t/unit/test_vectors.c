@@ -10,9 +10,11 @@
 #include <openssl/sha.h>
 #include <stdio.h>
 
+#include "batch/engine.h"
 #include "engine_cases.h"
 #include "engine_mock.h"
 #include "batch/sample.h"
+#include "packet/arena.h"
 #include "published.h"
 #include "srtp/kdf.h"
 #include "srtp/ref.h"

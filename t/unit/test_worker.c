@@ -8,7 +8,9 @@
 #include <cmocka.h>
 #include <srtp2/srtp.h>
 
-#include "app/worker.h"
+#include "batch/engine.h"
+#include "packet/arena.h"
+#include "worker/worker.h"
 #include "base/clock.h"
 #include "base/secmem.h"
 #include "engine_mock.h"
@@ -66,7 +68,7 @@ static void mem_port_del(struct steer *s, struct local_port local)
 }
 
 static uint32_t mem_recv(
-	struct steer *s, const struct arena *a, uint32_t first, struct media_in *in, uint32_t max)
+	struct steer *s, const struct arena *a, uint32_t first, struct packet_in *in, uint32_t max)
 {
 	struct wire w;
 	uint64_t count;
@@ -76,7 +78,7 @@ static uint32_t mem_recv(
 	while (n < max && ring_pop(&s->in, &w)) {
 		uint32_t slot = first + n;
 
-		in[n] = (struct media_in){.src = w.far,
+		in[n] = (struct packet_in){.src = w.far,
 			.local = w.local,
 			.in_off = slot * ARENA_SLOT_LEN + ARENA_HEADROOM,
 			.len = w.len,
@@ -88,7 +90,7 @@ static uint32_t mem_recv(
 	return n;
 }
 
-static void mem_send(struct steer *s, const struct arena *a, struct media_out *out, uint32_t n)
+static void mem_send(struct steer *s, const struct arena *a, struct packet_out *out, uint32_t n)
 {
 	for (uint32_t i = 0; i < n; i++) {
 		struct wire w = {.local = out[i].local, .far = out[i].dst, .len = out[i].len};
@@ -98,10 +100,10 @@ static void mem_send(struct steer *s, const struct arena *a, struct media_out *o
 	}
 }
 
-static void mem_verdict(struct steer *s, const struct media_in *in, uint32_t n)
+static void mem_verdict(struct steer *s, const struct packet_in *in, uint32_t n)
 {
 	for (uint32_t i = 0; i < n; i++)
-		s->passed += in[i].verdict == MEDIA_PASS;
+		s->passed += in[i].verdict == PACKET_PASS;
 }
 
 static const struct steer_counters *mem_counters(const struct steer *s)
@@ -380,8 +382,9 @@ static void a_forged_packet_is_counted_and_goes_nowhere(void **state)
 	rtp(&w, 1);
 	w.len = 182;
 	put(&w);
-	while (media_drop_count(r->w->media, MEDIA_DROP_BAD_TAG) == 0 &&
-		atomic_load(&media_stream_counters(r->w->media, 0)->drops[MEDIA_DROP_BAD_TAG]) == 0)
+	while (media_drop_count(r->w->media, PACKET_DROP_BAD_TAG) == 0 &&
+		atomic_load(&media_stream_counters(r->w->media, 0)->drops[PACKET_DROP_BAD_TAG]) ==
+			0)
 		usleep(50);
 	assert_false(ring_pop(&mem.out, &w));
 	assert_int_equal(atomic_load(&media_stream_counters(r->w->media, 0)->packets), 0);

@@ -9,7 +9,8 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include "steer/xdp_hand.h"
+#include "packet/arena.h"
+#include "steer/xdp/xdp_hand.h"
 
 #define WORKERS 3u
 #define SLOTS   64u
@@ -52,9 +53,9 @@ static bool readable(const struct bench *b, uint32_t w, int ms)
 	return poll(&p, 1, ms) == 1;
 }
 
-static struct media_in packet(struct bench *b, uint32_t from, uint32_t slot, uint32_t number)
+static struct packet_in packet(struct bench *b, uint32_t from, uint32_t slot, uint32_t number)
 {
-	struct media_in d = {.slot = slot, .in_off = slot * ARENA_SLOT_LEN + 300, .len = 4};
+	struct packet_in d = {.slot = slot, .in_off = slot * ARENA_SLOT_LEN + 300, .len = 4};
 
 	memcpy(b->a[from].in + d.in_off, &number, 4);
 	return d;
@@ -63,7 +64,7 @@ static struct media_in packet(struct bench *b, uint32_t from, uint32_t slot, uin
 static void a_packet_and_its_slot_come_and_go(void **state)
 {
 	struct bench *b = *state;
-	struct media_in d = packet(b, 1, 7, 4711), got;
+	struct packet_in d = packet(b, 1, 7, 4711), got;
 	const uint8_t *payload;
 	uint32_t from, slot;
 
@@ -88,7 +89,7 @@ static void a_packet_and_its_slot_come_and_go(void **state)
 static void no_more_is_lent_than_fits(void **state)
 {
 	struct bench *b = *state;
-	struct media_in d = {.slot = 1};
+	struct packet_in d = {.slot = 1};
 	const uint8_t *payload;
 	uint32_t n = 0, back = 0, from, slot;
 
@@ -108,7 +109,7 @@ static void no_more_is_lent_than_fits(void **state)
 static void clearing_forgets_no_packet(void **state)
 {
 	struct bench *b = *state;
-	struct media_in d = packet(b, 2, 3, 1);
+	struct packet_in d = packet(b, 2, 3, 1);
 
 	assert_true(hand_push(b->h, 2, 0, &d));
 	hand_clear(b->h, 0);
@@ -132,7 +133,7 @@ static void *produce(void *arg)
 		while (hand_returned(p->b->h, p->me, &slot))
 			free[frees++] = slot;
 		if (frees) {
-			struct media_in d = packet(p->b, p->me, free[--frees], i++);
+			struct packet_in d = packet(p->b, p->me, free[--frees], i++);
 
 			assert_true(hand_push(p->b->h, p->me, 0, &d));
 		} else {
@@ -155,7 +156,7 @@ static void no_wake_up_is_lost_between_threads(void **state)
 	while (all < 2 * PACKETS) {
 		const uint8_t *payload;
 		uint32_t from, number;
-		struct media_in d;
+		struct packet_in d;
 
 		if (got < 8)
 			assert_true(readable(b, 0, 5000));

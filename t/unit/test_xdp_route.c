@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <cmocka.h>
 
-#include "../../daemon/steer/xdp_route.c"
+#include "../../daemon/steer/xdp/xdp_route.c"
 #include "../../daemon/host/rtnl.c"
 
 static const uint8_t MAC[6] = {2, 0, 0, 0, 0, 1}, PEER[6] = {2, 0, 0, 0, 0, 2};

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What a worker was sent last: the only copy of streams' and contexts' configuration outside the
+ * worker. Calls send the whole of a call; only what differs goes on to the worker. */
+#include "bridge/bridge_int.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+int relay_sent_init(struct relay_sent *s, uint32_t max_stream, uint32_t max_ctx)
+{
+	s->stream = calloc(max_stream + 1, sizeof(*s->stream));
+	s->ctx = calloc(max_ctx + 1, sizeof(*s->ctx));
+	s->has_stream = calloc(max_stream + 1, sizeof(*s->has_stream));
+	s->has_ctx = calloc(max_ctx + 1, sizeof(*s->has_ctx));
+	return s->stream && s->ctx && s->has_stream && s->has_ctx ? 0 : -ENOMEM;
+}
+
+void relay_sent_fini(struct relay_sent *s)
+{
+	free(s->stream);
+	free(s->ctx);
+	free(s->has_stream);
+	free(s->has_ctx);
+}
+
+bool relay_sent_same(const struct relay_sent *s, const struct media_cmd *cmd)
+{
+	if (cmd->type == MEDIA_STREAM_SET)
+		return s->has_stream[cmd->id] &&
+			media_stream_same(&s->stream[cmd->id], &cmd->stream);
+	return cmd->type == MEDIA_CTX_SET && s->has_ctx[cmd->id] &&
+		media_ctx_same(&s->ctx[cmd->id], &cmd->ctx);
+}
+
+void relay_sent_note(struct relay_sent *s, const struct media_cmd *cmd)
+{
+	if (cmd->type == MEDIA_STREAM_SET) {
+		s->stream[cmd->id] = cmd->stream;
+		s->has_stream[cmd->id] = true;
+	} else if (cmd->type == MEDIA_STREAM_CUT) {
+		s->stream[cmd->id].remote = (struct endpoint){0};
+	} else if (cmd->type == MEDIA_CTX_SET) {
+		s->ctx[cmd->id] = cmd->ctx;
+		s->has_ctx[cmd->id] = true;
+	}
+}

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Whether what comes in by a stream may stay in the kernel, and where it would go. Pure, but that it asks what streams are like now. */
+#include "bridge/offload_int.h"
+
+#define ENOUGH_PACKETS 5u /* of a stream, until it is thought to go on as it began */
+
+uint32_t offload_target(const struct media_stream_cfg *c)
+{
+	return c->rtp ? c->rtp_to : c->rtcp_to;
+}
+
+/* Whether the kernel may drop other sources: not while the signalled address could still take
+ * over. */
+static bool is_strict(const struct media_stream_cfg *c, const struct endpoint *source)
+{
+	return c->strict_source && endpoint_eq(&c->remote, source);
+}
+
+static bool known(const struct endpoint *e)
+{
+	return e->family && e->port && !endpoint_is_unspecified(e);
+}
+
+/* RTCP that can be read is the daemon's: statistics are made of it. With a port of its own it goes to such a one. The fields that
+ * keep a stream out of the kernel say so themselves (media/fields.h). */
+static bool may_relay(
+	const struct offload *o, const struct off_site *site, const struct off_stream *s)
+{
+	uint8_t kind = site->ctx[s->cfg.ctx].rx, roles = media_stream_kernel(&s->cfg);
+	const struct off_stream *t;
+
+	if (!s->set || roles & KERNEL_NOT_FROM || kind == CIPHERED ||
+		(kind == PLAIN && !s->cfg.rtp) || (kind == PASSED && !o->cfg.steer->relays_srtp))
+		return false;
+	/* What is passed through is deciphered for them. */
+	if (roles & KERNEL_COPIES && (kind == PASSED || !o->cfg.steer->relays_copies))
+		return false;
+	if (offload_target(&s->cfg) >= o->cfg.max_stream)
+		return s->cfg.copy[0] != 0;
+	t = &site->stream[offload_target(&s->cfg)];
+	/* Echoed: it ends with the next offer, and is nothing to be quick for. */
+	return t != s && t->set && !(media_stream_kernel(&t->cfg) & KERNEL_NOT_TO) &&
+		site->ctx[t->cfg.ctx].tx == kind && t->cfg.rtp == s->cfg.rtp;
+}
+
+static bool dest_add(const struct offload *o, const struct off_stream *t,
+	const struct endpoint *remote, uint8_t family, struct offload_dests *to)
+{
+	if (to->n > STEER_COPIES || !known(remote) || remote->family != family ||
+		o->cfg.steer->local[t->cfg.local.addr].family != family)
+		return false;
+	to->d[to->n++] = (struct steer_copy){*remote, t->cfg.local, t->cfg.tos};
+	return true;
+}
+
+/* Who listens only receives: its address need not be confirmed. One that does not get copies now would be forgotten by the kernel, so it is
+ * all or none. */
+static bool listeners_add(const struct offload *o, uint32_t worker, const struct off_stream *s,
+	uint8_t family, struct offload_dests *to)
+{
+	const struct off_site *site = &o->site[worker];
+	struct offload_look there;
+
+	for (uint32_t next = s->cfg.copy[0]; next;) {
+		uint32_t id = next - 1;
+		const struct off_stream *l = &site->stream[id < o->cfg.max_stream ? id : 0];
+
+		if (id >= o->cfg.max_stream || !l->set || !l->cfg.listener ||
+			media_stream_kernel(&l->cfg) & KERNEL_NOT_HEARER ||
+			site->ctx[l->cfg.ctx].tx != PLAIN)
+			return false;
+		o->cfg.look(o->cfg.arg, worker, id, &there);
+		if (!dest_add(o, l, &there.remote, family, to))
+			return false;
+		to->hearer[to->hearers++] = id;
+		next = l->cfg.copy[0];
+	}
+	return true;
+}
+
+static bool peer_add(const struct offload *o, uint32_t worker, const struct off_stream *s,
+	uint8_t family, struct offload_dests *to)
+{
+	const struct off_stream *t;
+	struct offload_look there;
+
+	if (offload_target(&s->cfg) >= o->cfg.max_stream)
+		return true; /* published: for listeners only */
+	t = &o->site[worker].stream[offload_target(&s->cfg)];
+	o->cfg.look(o->cfg.arg, worker, offload_target(&s->cfg), &there);
+	return (there.confirmed || t->cfg.asymmetric || t->cfg.learning == MEDIA_LEARN_OFF) &&
+		dest_add(o, t, &there.remote, family, to);
+}
+
+bool offload_eligible(const struct offload *o, uint32_t worker, uint32_t id,
+	struct steer_relay *out, struct offload_look *look, struct offload_dests *to)
+{
+	const struct off_site *site = &o->site[worker];
+	const struct off_stream *s = &site->stream[id];
+	struct offload_look here;
+
+	to->n = to->hearers = 0;
+	if (!may_relay(o, site, s))
+		return false;
+	o->cfg.look(o->cfg.arg, worker, id, &here);
+	*look = here;
+	if (!here.confirmed || here.packets < (s->cfg.rtp ? ENOUGH_PACKETS : 1) ||
+		!known(&here.remote))
+		return false;
+	if (!peer_add(o, worker, s, here.remote.family, to) ||
+		!listeners_add(o, worker, s, here.remote.family, to) || !to->n)
+		return false;
+	*out = (struct steer_relay){.source = here.remote,
+		.to = to->d[0].to,
+		.local = s->cfg.local,
+		.from = to->d[0].from,
+		.ssrc = s->cfg.rtp ? here.ssrc : 0,
+		.id = id,
+		.tos = to->d[0].tos,
+		.copies = (uint8_t)(to->n - 1),
+		.strict = is_strict(&s->cfg, &here.remote),
+		.rtcp = site->ctx[s->cfg.ctx].rx == PASSED &&
+			(!s->cfg.rtp || (s->cfg.rtcp && s->cfg.rtcp_to == s->cfg.rtp_to))};
+	memcpy(out->copy, &to->d[1], out->copies * sizeof(out->copy[0]));
+	return true;
+}
+
+bool offload_same(const struct steer_relay *a, const struct steer_relay *b)
+{
+	for (uint32_t i = 0; i < a->copies && i < b->copies; i++)
+		if (!endpoint_eq(&a->copy[i].to, &b->copy[i].to) ||
+			a->copy[i].from.port != b->copy[i].from.port ||
+			a->copy[i].from.addr != b->copy[i].from.addr ||
+			a->copy[i].tos != b->copy[i].tos)
+			return false;
+	return endpoint_eq(&a->source, &b->source) && endpoint_eq(&a->to, &b->to) &&
+		a->ssrc == b->ssrc && a->tos == b->tos && a->rtcp == b->rtcp &&
+		a->strict == b->strict && a->copies == b->copies && a->from.port == b->from.port &&
+		a->from.addr == b->from.addr;
+}

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What past_keys.c has for others. */
+#ifndef CALL_PAST_KEYS_H
+#define CALL_PAST_KEYS_H
+
+#include "call/model.h"
+
+#define LEG_SLOTS_MAX (SDES_MAX_KEYS + RX_PAST + 1 + SUITE_COUNT)
+bool crypto_same_key(const struct srtp_master *a, const struct srtp_master *b);
+
+/* A terminal's key went out of force: its slot stays held. The oldest such key gives its place up. */
+void past_keys_push(struct leg *l, const struct srtp_master *m, uint32_t slot);
+void past_keys_push_all(struct leg *l);
+
+/* It is in force again. */
+void past_keys_remove(struct leg *l, uint32_t slot);
+
+/* The slot of our key in force, noted with the key. */
+void past_keys_ours(struct leg *l, const struct srtp_master *m, uint32_t slot);
+
+/* All key slots that a leg holds, each once. Returns how many. */
+uint32_t leg_slots(const struct leg *l, uint32_t out[LEG_SLOTS_MAX]);
+
+#endif

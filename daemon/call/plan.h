@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* A plan: what an offer or answer makes of a call, before anything is taken or changed. */
+#ifndef CALL_PLAN_H
+#define CALL_PLAN_H
+
+#include "call/call.h"
+#include "call/model.h"
+
+/* Fresh key material of one of our keys. */
+#define NEG_RANDOM_PER_KEY (SUITE_MAX_KEY_LEN + SUITE_MAX_SALT_LEN)
+
+/* What one offer or answer can need at most. */
+#define NEG_RANDOM_LEN(media) ((size_t)(media)*SUITE_COUNT * NEG_RANDOM_PER_KEY)
+
+struct neg_in {
+	const struct call_policy *policy;
+	const struct relay_local *locals;
+	uint32_t locals_n;
+	const struct reach *reach;
+	const struct ng_request *r;
+	const struct sdp *sdp;
+	uint8_t *random; /* each byte is used once and wiped */
+	size_t random_len;
+	struct keystore *keys; /* memory for new legs */
+	struct pool *p;
+	const struct call *call; /* the copy that is negotiated on */
+	uint8_t other; /* side: the other party of this exchange; SIDE_NONE: none, or not known yet */
+};
+
+struct plan {
+	const char *error; /* NULL: next is what is to be applied */
+	struct str detail;
+	struct str warning;
+	struct str notice; /* for the log, too: what became less secure */
+	struct str kept;   /* flags that were not applied to an established side */
+	uint32_t weaker_by_order, weaker_by_terminal; /* legs that went from SRTP to RTP */
+	bool too_many;                                /* the warning says so */
+	bool offers;                                  /* some m-line is offered on */
+	/* Error-reason of the first m-line that was rejected for its crypto lines; all such m-lines. */
+	const char *unusable;
+	struct str unusable_detail;
+	uint8_t from, to; /* sides: who said it, who is told */
+	/* What is told, as far as ports don't matter */
+	struct plan_media {
+		bool keep, reject, omit;
+		bool both; /* osrtp_legacy.c: its m-line in the other profile is offered too */
+		struct str direction; /* s = NULL: as it was */
+		enum sdp_proto proto;
+		bool mux;
+		struct sdes line[SUITE_COUNT]; /* a=crypto lines to write */
+		uint32_t lines;
+		const struct str *pass; /* instead of them, if any: the other side's, as they are */
+		uint32_t passes;
+	} * media; /* [sdp.media_count], in the pool */
+};
+
+/* Adds to the warning, separated by "; ". */
+void plan_warn(struct plan *plan, struct pool *p, struct str text);
+
+/* Adds to the notice, and to the warning. */
+void plan_note(struct plan *plan, struct pool *p, struct str text);
+void plan_fail(struct plan *plan, const char *reason, struct str detail);
+struct str plan_media_name(struct pool *p, uint32_t i, const char *what);
+
+#endif

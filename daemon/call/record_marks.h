@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What record_marks.c has for others. */
+#ifndef CALL_RECORD_MARKS_H
+#define CALL_RECORD_MARKS_H
+
+#include "call/model.h"
+#include "call/recording.h"
+
+/* Marks what shall be recorded from now on; opening and closing is the caller's. NULL, or the error-reason. STOP becomes PAUSE while
+ * another side is still recorded. */
+const char *record_mark(struct call *c, const struct ng_request *r, enum call_record *what);
+
+/* Lines about sides and media, for the recording's text file. In the pool. */
+struct str record_about(struct pool *p, const struct call *c);
+
+#endif

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What said.c has for others. */
+#ifndef CALL_SAID_H
+#define CALL_SAID_H
+
+#include "call/plan.h"
+
+/* The address that media are sent to: the signalled one, or received-from with the flag
+ * SIP-source-address. */
+struct endpoint neg_trusted(const struct ng_request *r, const struct endpoint *signalled);
+void neg_said_at(struct leg_said *said, const struct sdp_media *m, const struct neg_in *in);
+void neg_remotes(struct leg *l, const struct sdp_media *m, bool mux, const struct neg_in *in);
+
+/* Old-style hold names no address: what was known stays. */
+void neg_set_remote(
+	struct leg *l, const struct endpoint *rtp, const struct endpoint *rtcp, bool mux);
+
+#endif

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What summary.c has for others. */
+#ifndef CALL_SUMMARY_H
+#define CALL_SUMMARY_H
+
+#include "call/call.h"
+#include "call/model.h"
+
+/* What is to be said of a call that ends, added to what was said of others. */
+void summary_ended(const struct relay *relay, const struct call *c, struct calls_ended *e);
+
+/* Appends the call to list. Returns about how many bytes it takes in a reply. */
+size_t summary_call(const struct relay *relay, struct pool *p, const struct call *c,
+	uint64_t now_ns, struct ngval *list);
+
+#endif

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Calls that changed or ended since they were last saved. persist/ writes them. */
+#ifndef CALL_UNSAVED_H
+#define CALL_UNSAVED_H
+
+#include "call/call.h"
+#include "call/table.h"
+
+#define SAVE_ID_MAX 4096
+
+struct calls_save_usage {
+	uint64_t waiting; /* calls */
+	uint64_t ended;   /* waiting to be removed */
+	uint64_t ended_lost;
+	uint64_t too_long; /* calls not saved because of a too long Call-ID, since the start */
+};
+
+#define SAVE_ENDED_MAX \
+	16384u /* Call-IDs that wait to be removed; beyond, they are left to expire */
+
+struct saver {
+	bool on;
+	struct call_table *table;
+	const struct relay *relay;
+	struct call *first, *last; /* wait to be written */
+	struct str *ended;         /* ring: ended, to be removed */
+	uint32_t ended_at, ended_n;
+	struct call *cursor, *asked; /* of save_tick() */
+	uint32_t asked_n;
+	uint64_t ended_lost, too_long;
+	uint8_t seed[16]; /* of hashes of states */
+	int64_t shared_ahead_ns;
+};
+int saver_init(struct saver *s, struct call_table *table, const struct relay *relay);
+void saver_fini(struct saver *s);
+
+/* next takes prev's place; prev NULL: it is new. */
+void save_changed(struct saver *s, struct call *prev, struct call *next);
+void save_ended(struct saver *s, struct call *call);
+
+/* From now on changes are remembered; all calls count as changed. */
+void calls_save_start(struct calls *c);
+
+/* How far the clock that all nodes can read is ahead of this node's CLOCK_REALTIME. Records carry the shared time, so that their age
+ * does not depend on the clocks of two nodes. */
+void calls_shared_clock(struct calls *c, int64_t ahead_ns);
+
+/* All over again: what was written is not known any more. */
+void calls_save_all(struct calls *c);
+
+/* It could not be removed where it is written: to be tried again, unless there is such a call again. */
+void calls_save_gone(struct calls *c, struct str call_id);
+void calls_save_usage(struct calls *c, struct calls_save_usage *out);
+
+/* The call waits to be written from now on; whole: all of it. */
+void unsaved_add(struct saver *s, struct call *c, bool whole);
+/* It waits no longer. */
+void unsaved_remove(struct saver *s, struct call *c);
+
+#endif

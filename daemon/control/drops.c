@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Names of why requests are dropped. Pure. */
+#include "control/handler.h"
+
+const char *handler_drop_name(enum ng_drop reason)
+{
+	static const char *const names[NG_DROP_COUNT] = {
+#define X(id, name, text) name,
+		NG_DROPS(X)
+#undef X
+	};
+
+	return names[reason];
+}

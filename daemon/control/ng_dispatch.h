@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What all transports of ng have in common: from a message to its reply, with the cache for repeated
+ * requests. Knows no sockets. Control thread only. */
+#ifndef CONTROL_NG_DISPATCH_H
+#define CONTROL_NG_DISPATCH_H
+
+#include "control/handler.h"
+
+struct ng_dispatch;
+
+/* The handler must live longer than the front. 0 or -errno. */
+int ng_dispatch_create(struct ng_dispatch **out, struct handler *h);
+/* Reads the keys of this file; UDP and TCP requests must then be signed by one of them (ng_auth.h).
+ * A second call replaces the keys: requests signed by removed keys are dropped. 0, or -errno with
+ * one line in err; then the previous keys stay in use. */
+int ng_dispatch_keys(struct ng_dispatch *f, const char *key_file, char *err, size_t err_len);
+bool ng_dispatch_has_keys(const struct ng_dispatch *f);
+void ng_dispatch_destroy(struct ng_dispatch *f);
+/* Once a second or so: forgets old replies, which hold keys. */
+void ng_dispatch_tick(struct ng_dispatch *f, uint64_t now_mono_ns);
+
+/* Whether a message may wait for its turn. False: it is dropped and counted. Messages that are not
+ * ng, or not signed by a key, take no room in their source's backlog. */
+bool ng_dispatch_admits(
+	struct ng_dispatch *f, const struct endpoint *from, struct str message, uint64_t now_ns);
+/* Counts n messages that were dropped without a reply, and logs one of them per 10 s and reason. */
+void ng_dispatch_drop(
+	struct ng_dispatch *f, enum ng_drop reason, const struct endpoint *from, uint32_t n);
+
+/* Only counts them, where no source is known. */
+void ng_dispatch_count(struct ng_dispatch *f, enum ng_drop reason, uint32_t n);
+
+/* "cookie SP dictionary" to a reply of the same form, appended to reply, whose limit is what the
+ * transport can carry. A request from this address with a cookie that was answered already gets the
+ * same answer. now_ns: CLOCK_REALTIME. 0; -ENOMSG: dropped and counted, no reply is sent; -EAGAIN:
+ * the relay is busy, and a copy of the request will be executed: the reply, an error, is for
+ * transports whose clients do not repeat requests; other -errno: no reply could be made. */
+int ng_dispatch_framed(struct ng_dispatch *f, const struct endpoint *from, struct str message,
+	uint64_t now_ns, struct sbuf *reply);
+/* The same over HTTP and WebSocket, where a token stands for the signature. */
+int ng_dispatch_http(struct ng_dispatch *f, const struct endpoint *from, struct str message,
+	uint64_t now_ns, struct sbuf *reply);
+/* A dictionary without cookie. 0 or -errno as above. */
+int ng_dispatch_plain(struct ng_dispatch *f, struct str body, uint64_t now_ns, struct sbuf *reply);
+/* An error reply to a cookie whose dictionary the transport could not read. -EACCES: the reply
+ * cannot be signed, so none is sent. */
+int ng_dispatch_reject(
+	struct ng_dispatch *f, struct str cookie, const char *reason, struct sbuf *reply);
+
+#endif

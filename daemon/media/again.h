@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What again.c has for others. */
+#ifndef MEDIA_AGAIN_H
+#define MEDIA_AGAIN_H
+
+#include "media/state.h"
+
+#define AGAIN_HASHES 65536u /* a power of two */
+
+#define AGAIN_PACKETS 4096u /* looked at before a watch ends in which none came again */
+
+#define AGAIN_REPORTS 64u /* RTCP packets alike in a watch that are no circle yet */
+
+#define AGAIN_NS 5000000000ull /* or this long: a circle is not slower */
+
+/* Starts to watch a stream for packets that were received before. */
+void media_watch(struct media *m, uint32_t stream);
+
+/* For a watched stream: whether this packet, received at t_ns, was received before. Also ends the
+ * watch when it is over. */
+bool media_came_again(
+	struct media *m, uint32_t stream, const uint8_t *p, uint32_t len, uint64_t t_ns);
+
+#endif

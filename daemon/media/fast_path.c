@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The short way through prepare for nearly all packets: RTP without extension, from a stream's confirmed source, with nothing to be
+ * held back, copied or passed through, of the first SSRC and newer than all before it on both sides, under keys that have credit.
+ * What it says of such a packet is what prepare.c says (test_media_fast_path compares them); of any other packet it says nothing.
+ * Reads state only. */
+#include "media/fast_path.h"
+#include "layout.h"
+#include "media/state.h"
+#include "packet/arena.h"
+#include "proto/rtp.h"
+
+/* The column "fast" of media/fields.h. */
+#define FAST_ANY(v)                                          true
+#define FAST_WAY(v)                                          true
+#define FAST_ZERO(v)                                         !(v)
+#define FAST_SET(v)                                          (v)
+#define FAST_NAMED(v)                                        ((v) != MEDIA_NONE)
+#define FAST_RTP_ZERO(v)                                     !(v)[false]
+#define X(type, name, suffix, compared, fast, kernel, saved) &&FAST_##fast(c->name)
+
+bool media_fast_stream(const struct media_stream_cfg *c)
+{
+	return true STREAM_FIELDS(X);
+}
+
+bool media_fast_way(const struct media_crypto *c)
+{
+	return true CRYPTO_FIELDS(X);
+}
+#undef X
+
+/* The index, if it is the newest of this direction's first SSRC, under a key with credit; else SRTP_INDEX_MAX + 1. */
+static inline uint64_t newest(const struct media_way *w, uint32_t ssrc, uint16_t seq)
+{
+	const struct ssrc_state *s = &w->first;
+	uint64_t index = srtp_index_estimate(s->seen.last, seq);
+
+	return s->ssrc == ssrc && s->used && s->seen.started && index > s->seen.last &&
+			atomic_load_explicit(&w->credit, memory_order_relaxed)
+		? index
+		: SRTP_INDEX_MAX + 1;
+}
+
+bool media_fast(const struct media *m, const struct arena *a, const struct packet_in *in,
+	uint32_t at, struct note *note, struct xc_job *job)
+{
+	uint32_t stream = m->in_stream[at], len, ssrc, body_end, out_end, to;
+	const struct media_stream *s, *target;
+	const uint8_t *p;
+	uint64_t rx_index = 0, tx_index = 0;
+	const struct media_ctx *rx, *tx;
+
+	if (stream == MEDIA_NONE)
+		return false;
+	in += at;
+	s = &m->stream[stream];
+	p = a->in + in->in_off;
+	len = in->len;
+	if (!s->fast || !s->learn.confirmed || len < RTP_FIXED_LEN || len > ARENA_MAX_PACKET)
+		return false;
+	/* Version 2, padded or not, no CSRCs; not what RFC 5761 takes for RTCP. */
+	if ((p[0] & 0xdf) != RTP_VERSION << 6 || (p[1] >= 192 && p[1] <= 223))
+		return false;
+	/* Without the hint gcc takes the code below for rare, and clears job and note with "rep
+	 * stos", which is slow to start. */
+	if (__builtin_expect(
+		    in->dev != s->learn.dev || !endpoint_eq(&in->src, &s->learn.remote), 0))
+		return false;
+	if (in->t_ns < m->shed_before_ns[s->cfg.emergency])
+		return false;
+	to = s->cfg.rtp_to;
+	target = &m->stream[to];
+	rx = &m->ctx[s->cfg.ctx];
+	tx = &m->ctx[target->cfg.ctx];
+	if (!target->set || !rx->rx.set || !rx->rx.fast || !tx->tx.set || !tx->tx.fast)
+		return false;
+	body_end = len - rx->rx.tail.len;
+	out_end = body_end + tx->tx.tail.len;
+	if (len - RTP_FIXED_LEN < rx->rx.tail.len || out_end > ARENA_MAX_PACKET)
+		return false;
+	ssrc = be32(p + 8);
+	if (rx->rx.srtp)
+		rx_index = newest(&rx->rx, ssrc, be16(p + 2));
+	if (tx->tx.srtp)
+		tx_index = newest(&tx->tx, ssrc, be16(p + 2));
+	if ((rx_index | tx_index) > SRTP_INDEX_MAX)
+		return false;
+	*job = (struct xc_job){
+		.rx_index = rx_index,
+		.tx_index = tx_index,
+		.in_off = in->in_off,
+		.out_off = in->slot * ARENA_SLOT_LEN + ARENA_HEADROOM,
+		.rx_key = rx->rx.slot,
+		.tx_key = tx->tx.slot,
+		.hdr_len = RTP_FIXED_LEN,
+		.body_len = body_end - RTP_FIXED_LEN,
+		.rx_tag_off = body_end + rx->rx.tail.tag,
+		.tx_tag_off = body_end + tx->tx.tail.tag,
+		.ssrc = ssrc,
+	};
+	*note = (struct note){.in = at,
+		.stream = stream,
+		.to = to,
+		.rx_key = rx->rx.slot,
+		.tx_key = tx->tx.slot,
+		.rx = (struct media_ctx *)rx,
+		.tx = (struct media_ctx *)tx,
+		.why = PACKET_SENT,
+		.fast = true,
+		.copy_of = MEDIA_NONE};
+	return true;
+}

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What keys.c has for others. */
+#ifndef MEDIA_KEYS_H
+#define MEDIA_KEYS_H
+
+#include "media/state.h"
+#include "packet/arena.h"
+
+int media_key_set(struct media *m, const struct media_cmd *cmd);
+int media_key_del(struct media *m, uint32_t slot);
+
+/* Packets of an earlier life count too. */
+int media_key_resume(struct media *m, uint32_t slot, const struct media_key_resume *r);
+
+static inline uint64_t media_key_load(const _Atomic uint64_t *v)
+{
+	return atomic_load_explicit(v, memory_order_relaxed);
+}
+
+/* It has credit for a packet of RTP under this key: that is not spent, and has no epochs. */
+static inline uint32_t media_key_credit(const struct media_way *w, uint32_t key)
+{
+	return key == w->slot ? atomic_load_explicit(&w->credit, memory_order_relaxed) : 0;
+}
+bool media_key_used_up(const struct media *m, uint32_t key);
+
+/* The lifetime is used up: nothing under this key (0 = plain: never). Whichever comes first ends both. */
+static inline bool media_key_spent(const struct media *m, const struct media_way *w, uint32_t key)
+{
+	return !media_key_credit(w, key) && media_key_used_up(m, key);
+}
+void media_key_count_one(struct media *m, struct media_way *w, uint32_t key, bool rtcp);
+
+/* One packet more under this key. */
+static inline void media_key_count(struct media *m, struct media_way *w, uint32_t key, bool rtcp)
+{
+	uint32_t credit = media_key_credit(w, key);
+
+	if (credit && !rtcp)
+		atomic_store_explicit(&w->credit, credit - 1, memory_order_relaxed);
+	else
+		media_key_count_one(m, w, key, rtcp);
+}
+
+/* Before a way changes: what it did not use of its credit goes back to its key. */
+void media_key_settle(struct media *m, struct media_way *w);
+
+uint32_t media_key_epoch(struct media *m, const struct arena *a, uint32_t key, bool rtcp,
+	uint64_t index, uint64_t now_ns);
+
+/* The slot with the session keys for this index; prepare.c. MEDIA_NONE: those keys would have to be derived, and too much was asked
+ * for already. now_ns: the packet's time. */
+static inline uint32_t media_key_slot(struct media *m, const struct arena *a,
+	const struct media_way *w, uint32_t key, bool rtcp, uint64_t index, uint64_t now_ns)
+{
+	return !key || media_key_credit(w, key) || !m->key[key / 2].kdr
+		? key + rtcp
+		: media_key_epoch(m, a, key, rtcp, index, now_ns);
+}
+
+void media_key_advance(
+	struct media *m, const struct arena *a, uint32_t key, bool rtcp, uint64_t index);
+
+/* A packet with this index was authentic, or was sent: keep its epoch's keys, and have the next ones ready in time. complete.c */
+static inline void media_key_reached(struct media *m, const struct arena *a,
+	const struct media_way *w, uint32_t key, bool rtcp, uint64_t index)
+{
+	if (key && !media_key_credit(w, key) && m->key[key / 2].kdr)
+		media_key_advance(m, a, key, rtcp, index);
+}
+
+#endif

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What a burst will look up is asked of memory beforehand: with thousands of calls nothing of a packet's stream, contexts and
+ * counters is in the cache, and each look-up needs the one before it. So every packet is on its way for several packets' time:
+ * while one is prepared, one behind it is asked for the other side's context, one further behind for its own, and so on; nothing
+ * waits. Packet by packet, for memory takes only so many questions at once. Reads only, decides nothing: what a packet turns out
+ * to be does not matter here. Session keys are asked for by the engine. */
+#include "media/prefetch.h"
+#include "media/state.h"
+
+enum { PORTS, STREAMS, CONTEXTS, TARGETS };
+
+/* gcc 12 takes a function that does nothing but prefetch for one without any effect, and leaves its calls out. */
+#define ASK static inline __attribute__((always_inline)) void
+
+ASK ask(const void *p)
+{
+	__builtin_prefetch(p);
+}
+
+/* Will be written, too. */
+ASK ask_write(const void *p)
+{
+	__builtin_prefetch(p, 1);
+}
+
+/* The one line that packets use, and their counters. */
+ASK ask_stream(const struct media *m, uint32_t stream)
+{
+	ask_write(media_line_stream(m, stream));
+	ask_write(media_line_counters(m, stream));
+}
+
+static const struct media_ctx *ctx_of(const struct media *m, uint32_t stream)
+{
+	return &m->ctx[m->stream[stream].cfg.ctx];
+}
+
+void media_prefetch_jobs(const struct media *m, const struct note *n)
+{
+	ask_stream(m, n->stream);
+	ask_write(media_line_rx(n->rx));
+	if (n->to == MEDIA_NONE)
+		return;
+	ask_stream(m, n->to);
+	ask_write(media_line_tx(n->tx));
+}
+
+/* Each step needs what the one before it asked for. */
+ASK take_step(struct media *m, const struct packet_in *in, uint32_t n, uint32_t i, const int step)
+{
+	uint32_t stream, to;
+
+	if (i >= n)
+		return;
+	if (step <= STREAMS) {
+		const uint32_t *cell = media_port_cell(m, in[i].local);
+
+		if (step == PORTS) {
+			if (cell)
+				ask(cell);
+			return;
+		}
+		m->in_stream[i] = stream = cell ? *cell : MEDIA_NONE;
+		if (stream != MEDIA_NONE)
+			ask_stream(m, stream);
+		return;
+	}
+	stream = m->in_stream[i];
+	if (stream == MEDIA_NONE)
+		return;
+	to = m->stream[stream].cfg.rtp_to;
+	if (step == CONTEXTS)
+		ask_write(media_line_rx(ctx_of(m, stream)));
+	if (to == MEDIA_NONE)
+		return;
+	if (step == CONTEXTS)
+		ask_stream(m, to);
+	else
+		ask_write(media_line_tx(ctx_of(m, to)));
+}
+
+void media_prefetch_begin(struct media *m, const struct packet_in *in, uint32_t n)
+{
+	const uint32_t d = MEDIA_PREFETCH;
+
+	/* A packet or two would only pay for the rest. */
+	for (uint32_t i = 0; i < min_u32(n, 4 * d) && n > 2; i++)
+		take_step(m, in, n, i, PORTS);
+	for (uint32_t i = 0; i < min_u32(n, 3 * d); i++)
+		take_step(m, in, n, i, STREAMS);
+	for (uint32_t i = 0; i < min_u32(n, 2 * d) && n > 2; i++)
+		take_step(m, in, n, i, CONTEXTS);
+	for (uint32_t i = 0; i < min_u32(n, d) && n > 2; i++)
+		take_step(m, in, n, i, TARGETS);
+}
+
+void media_prefetch(struct media *m, const struct packet_in *in, uint32_t n, uint32_t at)
+{
+	const uint32_t d = MEDIA_PREFETCH;
+
+	/* What is needed first is asked for first. */
+	take_step(m, in, n, at + d, TARGETS);
+	take_step(m, in, n, at + 2 * d, CONTEXTS);
+	take_step(m, in, n, at + 3 * d, STREAMS);
+	take_step(m, in, n, at + 4 * d, PORTS);
+}

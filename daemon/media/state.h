@@ -1,0 +1,368 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The tables of one worker, shared by the files of this room only; and by tests, and the floor of xcipher-bench path. */
+#ifndef MEDIA_STATE_H
+#define MEDIA_STATE_H
+
+#include "media/learn.h"
+#include "media/media.h"
+#include "media/rtcp_stats.h"
+#include "proto/rtp.h"
+#include <stddef.h>
+#include "srtp/replay.h"
+
+struct media_way;
+
+#define MEDIA_SSRCS \
+	16 /* per context and direction: a terminal uses one or two; more are a conference or an attack */
+
+/* SSRCs of a table that lost their place to others, under the key in force: see media_ssrc_turn(). */
+struct past_ssrc {
+	uint64_t index; /* of the last packet that was sent, as media_mark's */
+	uint32_t ssrc;
+	bool roc_only;
+};
+
+#define MEDIA_TURNS   8              /* newcomers at once that take others' places */
+#define MEDIA_TURN_NS 10000000000ull /* and one more after this long */
+struct past {
+	/* Written by complete.c only, and by commands. Turns: of TX_RTP only. */
+	uint64_t turn_ns; /* up to where turns are counted; 0 = none was taken yet */
+	uint32_t turns;   /* left then */
+	uint32_t n;
+	struct past_ssrc of[MEDIA_PAST];
+};
+
+/* How far an index that was followed without authentication may be ahead of the truth (RFC 3550 A.1). */
+#define MEDIA_FAR_AHEAD 3000
+
+/* By how many packets an unauthenticated index may be ahead of those received. It is less than the
+ * smallest window, so the packets that are really next still fit into the window (jump.c). */
+#define MEDIA_LEAD 60
+
+struct ssrc_state {
+	uint32_t ssrc;
+	bool used;
+	/* Without authentication: packets missing up to the sequence number lead_at. Each packet in
+	 * a row since then reduces lead by one. */
+	uint8_t lead;
+	uint16_t lead_at;
+	uint64_t touched;   /* of the worker's clock, to find the least recently used */
+	struct replay seen; /* while not started, seen.last >> 16 is the first packet's ROC */
+};
+
+/* Session keys of one epoch (index DIV key derivation rate), in one slot of a pair lent to the master key. */
+struct epoch {
+	uint64_t number; /* 0 = empty: those of epoch 0 are in the key's own slot */
+	uint64_t burst;  /* the last one with a job that uses it */
+	uint64_t
+		touched; /* by an authentic packet, or derived ahead of one; 0 = only ever asked for */
+};
+
+/* The first lent pair holds the master key (srtp_vault_fill()), the others epochs. */
+#define EPOCH_VAULT 0
+struct epochs {
+	uint32_t pair[MEDIA_EPOCHS];
+	struct epoch of[2][MEDIA_EPOCHS]; /* [rtcp] */
+};
+
+/* Of a slot pair: a master key's life. */
+struct key_state {
+	/* Set by commands. */
+	_Atomic uint64_t lifetime; /* read by any thread */
+	/* Written by complete.c only, read by any thread. */
+	_Atomic uint64_t rtp, rtcp;     /* packets; rtp with the credit that lent has left */
+	struct media_way *_Atomic lent; /* its key in use is this one; NULL = none has credit */
+	_Atomic bool warned, expired;
+	/* Set by commands. */
+	uint8_t kdr;
+	bool no_rtp_auth;
+	bool short_tag;           /* short_tag.c: SRTCP's tags have 32 bits; complete.c sets it */
+	bool long_tag;            /* short_tag.c: one of 80 bits was authentic; likewise */
+	bool kept;                /* struct ledger has its indexes */
+	enum srtp_suite_id suite; /* with a kdr */
+};
+
+enum { RX_RTP, RX_RTCP, TX_RTP, SSRC_TABLES };
+
+/* The indexes of a key that no context uses at present (ledger.c). Written by commands only; lives
+ * as long as the slot pair. */
+#define LEDGER_MARKS \
+	(2 * (MEDIA_SSRCS + MEDIA_PAST)) /* RTP and RTCP; a key only receives or only sends */
+struct ledger {
+	uint64_t tx_rtcp_next; /* as struct media_ctx's */
+	uint32_t n;
+	struct media_mark mark[LEDGER_MARKS];
+};
+
+/* Where the pieces behind the body lie, from its end: HMAC suites [index word] MKI tag, AEAD suites tag [index word] MKI. */
+struct media_tail {
+	uint8_t word, mki, tag, len;
+};
+
+static inline bool media_is_srtp(const struct media_crypto *c)
+{
+	return c->suite != SUITE_PLAIN;
+}
+
+/* One direction of a context: all that an RTP packet needs of it is in one cache line. All zeroes but set: plain. */
+struct media_way {
+	/* Written by complete.c only, after authentication: of RX_RTP or TX_RTP the first entry, mostly the only one. */
+	_Alignas(64) struct ssrc_state first;
+	/* Likewise, read by any thread: packets that may still leave, or come, under the key in slot without a look at its struct
+	 * key_state, which has counted them already. Only while that key has no kdr and is not near its end (keys.c). */
+	_Atomic uint32_t credit;
+	/* Set by commands, constant in between: what packets need of a struct media_crypto, worked out once. */
+	uint32_t slot;          /* of the key in use; on the receiving side of the first key */
+	struct media_tail tail; /* of RTP */
+	bool set : 1, srtp : 1;
+	bool choose : 1;                /* receiving: the MKI says which key */
+	bool no_rtp_auth : 1, pass : 1; /* as in media_crypto */
+	bool fast : 1;                  /* media_fast_way() */
+	bool rename;   /* media_ctx_cfg.rename is set, and this is not passed through */
+	uint8_t clear; /* bit 0: RTP is, or is to be, in the clear; bit 1: RTCP is to be */
+};
+_Static_assert(sizeof(struct media_way) == 64, "one cache line");
+
+struct media_ctx {
+	struct media_way rx, tx; /* both are set, or none */
+	/* Few packets need the rest. Set by commands: */
+	struct media_tail rtcp_tail[2]; /* [tx] */
+	uint32_t roc[SSRC_TABLES];      /* where SSRCs begin that nothing is known of */
+	uint64_t changed;               /* number of the burst before the last command */
+	struct media_ctx_cfg *cfg;
+	/* Written by complete.c only, after authentication. Where there are more SSRCs than the
+	 * first they lie elsewhere, so that what packets need of many contexts is on few pages. No
+	 * table forgets while the key lives: indexes of evicted SSRCs are in struct past, those of
+	 * keys that are not in force in struct ledger. */
+	struct ssrc_state first_rtcp;               /* of RX_RTCP */
+	struct ssrc_state (*more)[MEDIA_SSRCS - 1]; /* [SSRC_TABLES] */
+	uint8_t used[SSRC_TABLES]; /* entries of each table: taken in order, never given back */
+	uint64_t tx_rtcp_next;     /* first SRTCP index never sent */
+	/* prepare.c's scratch, good while that burst is not completed: the last one with RTCP for this context, and the index behind
+	 * those that were given to it. */
+	uint64_t scratch_burst;
+	uint64_t scratch_rtcp;
+	/* With four lines all contexts would compete for half of the cache. */
+	_Alignas(64) uint8_t spread[64 - 8];
+	/* prepare.c's scratch too: what media_ctx_cfg.rename makes of the last SSRC, as xc_job's ssrc_change. 0 = nothing is kept. */
+	struct {
+		uint32_t ssrc, change;
+	} scratch_name;
+};
+_Static_assert(sizeof(struct media_ctx) / 64 % 2 == 1, "contexts spread over the cache's sets");
+
+struct media_stream {
+	_Alignas(64) uint8_t before[8];
+	/* Written by complete.c only, after authentication, and by commands. Its end and the rest's beginning are one cache line, with
+	 * all that a packet needs once a source is confirmed. */
+	struct learn learn;
+	/* Set by commands, constant in between. */
+	uint64_t changed : 60; /* number of the burst before the last command */
+	bool set : 1;
+	bool watched : 1; /* again.c */
+	bool fast : 1;    /* media_fast_stream() */
+	/* Packets to its terminal need media_may_leave(): cfg.wait, or learn_is_old(), which complete.c changes, too. */
+	bool look : 1;
+	struct media_stream_cfg cfg;
+};
+#define MEDIA_STREAM_HOT offsetof(struct media_stream, learn.remote)
+_Static_assert(MEDIA_STREAM_HOT == 64 && offsetof(struct media_stream, cfg.remote) == 128,
+	"one cache line");
+_Static_assert(sizeof(struct media_stream) / 64 % 2 == 1, "streams spread over the cache's sets");
+
+_Static_assert(offsetof(struct media_stream_counters, drops) <= 64, "one cache line");
+
+/* A run of packets whose indexes are too far ahead to be accepted. */
+struct jump {
+	uint64_t last, since_ns; /* the highest accepted index, and when the run began */
+	uint32_t ssrc;
+	uint16_t seq; /* of the run's last packet */
+	uint8_t count;
+};
+
+/* Filled by time. */
+struct roc_bucket {
+	uint64_t ns;
+	uint32_t tokens;
+};
+
+/* State that only few packets of a stream need. Written by complete.c, roc.c and commands. */
+struct media_trial {
+	struct learn_trials learn;
+	struct jump jump[2]; /* [tx]: of indexes received, and sent */
+	/* other.c: the source of packets other than RTP; datagrams sent to a destination that has sent none */
+	struct endpoint answered;
+	uint32_t blind;
+	/* Of a terminal that receives early media: the source stream + 1, and the time of its last packet. */
+	uint32_t early_from;
+	uint64_t early_ns;
+	uint64_t short_ns; /* short_tag.c: rate limit of tests of tags */
+	/* roc.c: rate limit of tests; how far ahead the last counter tried was, 0 = none */
+	struct roc_bucket roc;
+	uint8_t roc_at;
+	uint16_t roc_used; /* tests in the second roc_second */
+	uint64_t roc_second;
+};
+
+/* What prepare knows of a job and complete needs. */
+struct note {
+	uint32_t in, stream,
+		to; /* to: MEDIA_NONE = it is only to be tracked, and then counted as why */
+	uint32_t rx_key, tx_key; /* slots of the master keys, 0 = plain */
+	/* Slot of the session keys that complete.c encrypts with, because SSRCs in the body change first. 0 = the engine does. */
+	uint32_t seal;
+	/* Of stream and of to, and good as long as those are not stale. */
+	struct media_ctx *rx, *tx;
+	uint8_t why;
+	bool received; /* complete.c: it was authentic and new, so copies may go */
+	bool passed;   /* it leaves as it came; media.open has it as it would be deciphered, if */
+	bool opened;   /* that much could be made out */
+	bool fast;     /* prepared by media_fast() */
+	bool other;    /* prepared by media_other(): not RTP */
+	uint8_t kind;  /* then: enum pkt_kind */
+	uint32_t copy_of; /* the job of the packet itself, MEDIA_NONE: this is it */
+};
+
+/* An SSRC without state: where its packets of this burst, and of those not yet completed, put the index. Scratch: nothing of it
+ * outlives them. */
+struct first_seen {
+	uint64_t burst, index;
+	uint32_t ctx, ssrc;
+	struct endpoint src;
+	uint8_t table;
+};
+
+struct media {
+	struct media_config cfg;
+	struct media_ctx *ctx;
+	struct media_ctx_cfg *ctx_cfg; /* [max_ctx] */
+	struct ssrc_state (*ssrc)[SSRC_TABLES][MEDIA_SSRCS -
+		1]; /* [max_ctx]: touched where there is a second SSRC */
+	struct media_stream *stream;
+	struct media_trial *trial; /* [max_stream] */
+	struct media_stream_counters *counters;
+	struct rtcp_stats *rtcp;
+	uint32_t *by_port; /* [local_addrs][ports]: stream, or MEDIA_NONE */
+	/* Numbers of bursts: the last one prepared; the last one completed, or being completed. Those behind it are in flight. The
+	 * last one prepared before the last command. */
+	uint64_t burst, done, changed;
+	uint64_t clock;             /* of ssrc_state.touched */
+	uint32_t bursts;            /* in flight at most */
+	uint64_t shed_before_ns[2]; /* [emergency]: what came in before is too old */
+	uint32_t
+		doublers; /* streams of listeners, and with silence to make: a packet may make more jobs than one */
+	/* Of the burst between prepare and complete: media_lane_use() says of which one, [bursts] as long. */
+	uint8_t *
+		slot_used; /* [burst_max]: of the arena's first slots, which the burst has; only looked at for copies */
+	uint32_t slot_next;
+	struct note *note;   /* [burst_max], one per job */
+	struct xc_job *open; /* likewise, of packets that are passed through */
+	uint32_t *in_stream; /* [burst_max], one per packet: whose port it came to, or MEDIA_NONE */
+	uint32_t *
+		out_stream; /* [burst_max], one per packet that leaves: whose port it leaves from */
+	struct first_seen *first; /* [first_mask + 1], a hash table */
+	uint32_t first_mask;
+	struct lane {
+		uint8_t *slot_used;
+		struct note *note;
+		struct xc_job *open;
+		uint32_t *in_stream, *out_stream;
+		struct first_seen *first;
+	} lane[MEDIA_BURSTS_MAX];
+	uint64_t *
+		windows; /* [max_ctx][SSRC_TABLES][MEDIA_SSRCS][window_words], if longer than the default */
+	uint32_t window_words;
+	struct key_state *key; /* [key_slots / 2] */
+	struct epochs *epochs; /* [key_slots / 2], used of keys with a kdr only */
+	uint64_t epoch_clock;
+	/* How many derivations unauthenticated packets may still ask for: a bucket, filled by time. */
+	uint64_t derive_ns;
+	uint32_t derive_tokens;
+	/* Rate limit of tests of lost roll-over counters, shared by the streams that test: this second, and how
+	 * many streams test in it and did in the one before. */
+	uint64_t roc_second;
+	uint32_t roc_streams[2];
+	_Atomic uint64_t keys_warned, keys_expired;
+	_Atomic uint64_t drops[PACKET_VERDICTS]; /* of all streams, and of none */
+	_Atomic uint64_t handovers[LEARN_CAUSE_N];
+	uint64_t *again; /* [AGAIN_HASHES], see again.c */
+	struct again_watch {
+		uint64_t until_ns; /* 0 = no packet was seen yet */
+		uint32_t left;     /* packets to look at */
+		uint32_t reports;  /* RTCP packets that came before */
+		bool found;        /* one of them came again */
+	} * watch;                 /* [max_stream]: touched only where one is watched */
+	struct past (*past)
+		[SSRC_TABLES]; /* [max_ctx]: touched only where there are more SSRCs than places */
+	struct ledger *ledger; /* [key_slots / 2]: touched only where a key went out of force */
+};
+
+static inline struct xc_job *media_open(const struct media *m, const struct note *n)
+{
+	return &m->open[n - m->note];
+}
+
+static inline uint32_t *media_port_cell(const struct media *m, struct local_port p)
+{
+	uint32_t ports = (uint32_t)(m->cfg.port_max - m->cfg.port_min) + 1;
+
+	if (p.addr >= m->cfg.local_addrs || p.port < m->cfg.port_min || p.port > m->cfg.port_max)
+		return NULL;
+	return &m->by_port[(size_t)p.addr * ports + (uint32_t)(p.port - m->cfg.port_min)];
+}
+
+/* The SSRC that the job's packet leaves under. */
+static inline uint32_t media_sent_ssrc(const struct xc_job *j)
+{
+	return j->ssrc ^ j->ssrc_change;
+}
+
+/* The cache lines of a stream and of its context that an RTP packet needs, once a source is confirmed: of the stream that it came in
+ * on, and of the one that it leaves by. prefetch.c asks for them; xcipher-bench's floor does nothing but touch them. */
+static inline void *media_line_stream(const struct media *m, uint32_t stream)
+{
+	return (uint8_t *)&m->stream[stream] + MEDIA_STREAM_HOT;
+}
+
+static inline void *media_line_counters(const struct media *m, uint32_t stream)
+{
+	return &m->counters[stream];
+}
+
+static inline void *media_line_rx(const struct media_ctx *c)
+{
+	return (void *)&c->rx;
+}
+
+static inline void *media_line_tx(const struct media_ctx *c)
+{
+	return (void *)&c->tx;
+}
+
+/* Counters have one writer, so a relaxed load and store will do. */
+static inline void media_count(_Atomic uint64_t *c, uint64_t add)
+{
+	atomic_store_explicit(
+		c, atomic_load_explicit(c, memory_order_relaxed) + add, memory_order_relaxed);
+}
+
+static inline uint8_t media_drop(struct media *m, uint32_t stream, enum packet_verdict why)
+{
+	media_count(&m->drops[why], 1);
+	if (stream != MEDIA_NONE) {
+		media_count(&m->counters[stream].errors, 1);
+		media_count(&m->counters[stream].drops[why], 1);
+	}
+	return (uint8_t)why;
+}
+
+/* From here on the scratch is this burst's. */
+void media_lane_use(struct media *m, uint64_t burst);
+
+/* Whether a context authenticates received packets of this kind. */
+static inline bool media_proves(const struct media_way *rx, bool rtcp)
+{
+	return rx->srtp && !rx->pass && (rtcp || !rx->no_rtp_auth);
+}
+
+#endif

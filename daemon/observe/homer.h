@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Every RTCP report that passes goes to a Homer server as well (HEP version 3 by UDP), with the Call-ID. */
+#ifndef OBSERVE_HOMER_H
+#define OBSERVE_HOMER_H
+
+#include "worker/worker.h"
+#include "base/loop.h"
+#include "call/call.h"
+
+struct homer;
+
+struct homer_config {
+	struct endpoint server;
+	uint32_t capture_id;
+	struct worker *const *worker;
+	uint32_t workers;
+	uint32_t max_stream; /* per worker */
+	struct calls *calls;
+	const struct relay_local *local;
+	uint32_t locals;
+};
+
+/* 0 or -errno, with one line in err. */
+int homer_create(struct homer **out, struct loop *loop, const struct homer_config *cfg, char *err,
+	size_t err_len);
+/* No longer looks at reports: before calls and loop are gone. NULL is fine. */
+void homer_stop(struct homer *h);
+/* After homer_stop() and the end of the workers. NULL is fine. */
+void homer_destroy(struct homer *h);
+
+struct homer_counters {
+	uint64_t sent,
+		failed; /* failed: the system did not take them, or they belonged to no call any more */
+};
+struct homer_counters homer_counters(const struct homer *h);
+
+#endif

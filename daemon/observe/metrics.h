@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What Prometheus gets to see: the same counters as ng's "statistics", and histograms. */
+#ifndef OBSERVE_METRICS_H
+#define OBSERVE_METRICS_H
+
+#include "observe/stats.h"
+#include "control/handler.h"
+
+struct metrics_input {
+	const struct stats_input *stats;
+	const struct handler *handler;
+	/* Open connections; NULL: there is none of the kind. */
+	const struct ng_tcp *tcp, *proxies;
+	const struct homer *homer;
+	const struct teardown *teardown;
+};
+
+/* Control thread. Appends the whole text. */
+void metrics_write(const struct metrics_input *in, struct sbuf *out);
+
+#endif

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Two parties of a call are joined without an offer and an answer (ng's connect): both have ports and keys of their own here, so only
+ * where their packets go changes, by the kind of the m-lines (leg_peer()). A former peer has none until the next connect or offer.
+ * Parties of two calls are not joined: a call's media are all one worker's, and the other call may be another's. */
+#include "offer/connect.h"
+#include "call/call.h"
+#include "call/calls.h"
+#include "call/lifetime.h"
+#include "call/table.h"
+
+static bool can_speak(const struct side *s)
+{
+	for (uint32_t i = 0; i < s->legs; i++)
+		if (s->leg[i] && s->leg[i]->active)
+			return !s->gone && !s->listener && !s->publisher;
+	return false;
+}
+
+/* Under its terminal's own keys, which the other one does not have. */
+static bool is_passed(const struct side *s)
+{
+	for (uint32_t i = 0; i < s->legs; i++)
+		if (s->leg[i] && (s->leg[i]->pass_rx || s->leg[i]->pass_tx))
+			return true;
+	return false;
+}
+
+static const char *join(struct call *c, const struct ng_request *r)
+{
+	uint8_t from = call_side_by_tag(c, r->from_tag), to = call_side_by_tag(c, r->to_tag);
+	bool both = !ng_flag(r, NG_FLAG_DIRECTIONAL);
+
+	if (r->to_call_id.len && !str_eq(r->to_call_id, r->call_id))
+		return NGE_TWO_CALLS;
+	if (from == SIDE_NONE || to == SIDE_NONE || from == to || !can_speak(c->side[from]) ||
+		!can_speak(c->side[to]))
+		return NGE_DIALOG;
+	if (is_passed(c->side[from]) || is_passed(c->side[to]))
+		return NGE_CONNECT_PASSED;
+	for (uint32_t i = 0; i < c->sides; i++)
+		if (i == from || i == to || c->side[i]->peer == from || c->side[i]->peer == to) {
+			/* From now on its dialog is not its pair; who is left out has no say in it. */
+			c->side[i]->connected = i == from || i == to;
+			c->side[i]->parked = false;
+			c->side[i]->peer = both ? SIDE_NONE : c->side[i]->peer;
+		}
+	c->side[from]->emergency |= c->side[to]->emergency;
+	c->side[to]->emergency |= c->side[from]->emergency;
+	c->side[from]->peer = to;
+	if (both)
+		c->side[to]->peer = from;
+	return NULL;
+}
+
+/* Names the active m-lines of this side that the other side has no counterpart for. */
+static void warn_unmatched(struct sbuf *b, const struct call *c, const struct side *s)
+{
+	for (uint32_t i = 0; i < s->legs; i++)
+		if (s->leg[i] && s->leg[i]->active && !leg_peer(c, s, i))
+			sbuf_printf(b, "%sm-line %u (%s) of " STR_FMT " has no counterpart",
+				b->len ? "; " : "", i + 1, s->leg[i]->kind, STR_ARG(s->tag));
+}
+
+static struct str unmatched(struct pool *p, const struct call *c, const struct ng_request *r)
+{
+	const struct side *from = c->side[call_side_by_tag(c, r->from_tag)];
+	struct str out = STR_NONE;
+	struct sbuf b;
+
+	sbuf_init(&b, 0);
+	warn_unmatched(&b, c, from);
+	if (!ng_flag(r, NG_FLAG_DIRECTIONAL))
+		warn_unmatched(&b, c, c->side[from->peer]);
+	if (!b.err && b.len)
+		out = pool_strdup(p, sbuf_view(&b));
+	sbuf_fini(&b);
+	return out;
+}
+
+void calls_connect(struct calls *c, struct pool *p, const struct ng_request *r, uint64_t now_ns,
+	struct call_reply *out)
+{
+	struct call *call = call_table_find(&c->table, r->call_id), *next;
+	int err;
+
+	*out = (struct call_reply){.error = call ? NULL : NGE_UNKNOWN_CALL};
+	if (!call)
+		return;
+	next = call_clone(&c->keys, call);
+	if (!next) {
+		out->error = NGE_NOMEM;
+		return;
+	}
+	next->signal_ns = now_ns;
+	out->error = join(next, r);
+	if (out->error) {
+		call_free(&c->keys, next);
+		return;
+	}
+	lifetime_signalled(next->side[call_side_by_tag(next, r->from_tag)], now_ns);
+	lifetime_signalled(next->side[call_side_by_tag(next, r->to_tag)], now_ns);
+	out->warning = unmatched(p, next, r);
+	err = calls_put_in_force(c, p, call, next, now_ns);
+	if (err)
+		calls_resource_error(out, err, false);
+}

@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What we write into the SDP that goes to the other side: our address and ports, our crypto lines, rtcp-mux, a=rtcp, o=.
+ * Pure but for the version of o=, which the side keeps. Everything that holds keys lives in the request's pool. */
+#include "offer/edit.h"
+#include "base/hash.h"
+#include "call/plan.h"
+#include "offer/loop_protect.h"
+#include "offer/osrtp_legacy.h"
+
+static struct endpoint our_address(const struct neg_in *in, const struct side *to)
+{
+	struct endpoint e;
+
+	if (in->r->media_address.len && endpoint_parse_addr(&e, in->r->media_address) == 0)
+		return e;
+	return in->locals[to->local].advertised;
+}
+
+static bool write_lines(
+	struct sdp_media_edit *e, const struct plan_media *pm, const struct neg_in *in)
+{
+	struct str *text = pool_alloc(in->p, (pm->lines + 1) * sizeof(*text));
+	bool lifetime = in->r->sdes.flags & NG_SDES_LIFETIME;
+
+	if (!text)
+		return false;
+	e->crypto = pm->pass;
+	e->crypto_count = pm->passes;
+	if (pm->passes)
+		return true;
+	for (uint32_t i = 0; i < pm->lines; i++) {
+		struct sbuf b;
+
+		sbuf_init(&b, 0);
+		sdes_write(
+			&b, &pm->line[i], NULL, true, lifetime); /* unpadded base64 breaks phones */
+		text[i] = b.err ? STR_NONE : pool_strdup(in->p, sbuf_view(&b));
+		sbuf_fini(&b);
+		if (!text[i].s)
+			return false;
+	}
+	e->crypto = text;
+	e->crypto_count = pm->lines;
+	return true;
+}
+
+static bool edit_media(struct sdp_media_edit *e, const struct plan_media *pm, const struct leg *l,
+	const struct sdp_media *m, const struct neg_in *in, bool is_answer)
+{
+	uint32_t mux = in->r->rtcp_mux;
+
+	e->omit = pm->omit;
+	if (pm->omit)
+		return true;
+	e->keep = pm->keep;
+	e->reject = pm->reject;
+	e->proto = pm->proto;
+	if (pm->keep && (!pm->reject || !m->port))
+		return true;
+	e->keep = false;
+	if (pm->reject || !l)
+		return true;
+	e->direction = pm->direction;
+	e->port = l->port.rtp.port;
+	if (!sdp_proto_is_rtp(m->proto)) {
+		e->keep_dtls = e->keep_feedback = e->drop_rtcp_mux = true;
+		return true;
+	}
+	e->rtcp_mux = pm->mux;
+	/* rtcp-mux-only is a demand that must be ours to be written */
+	e->drop_rtcp_mux = !(pm->mux && mux & NG_RTCP_MUX_REQUIRE && !is_answer);
+	/* An offer names the port to fall back to when mux is refused (RFC 5761 5.1.1), unless the script demands mux. Then
+	 * a=rtcp must have the port of RTP (RFC 8858 4.2). */
+	e->rtcp_port = pm->mux && (is_answer || mux & NG_RTCP_MUX_REQUIRE) ? l->port.rtp.port
+									   : l->port.rtcp.port;
+	if (ng_flag(in->r, NG_FLAG_NO_RTCP_ATTRIBUTE))
+		e->rtcp_port = 0;
+	e->rtcp_full = ng_flag(in->r, NG_FLAG_FULL_RTCP_ATTRIBUTE);
+	e->keep_feedback = sdp_proto_is_feedback(pm->proto) || !sdp_proto_is_feedback(m->proto);
+	return write_lines(e, pm, in);
+}
+
+/* emptied: see sdp_filter_apply(). */
+static struct str write_once(const struct sdp_edit *e, const struct neg_in *in, uint32_t *emptied)
+{
+	struct str out = STR_NONE;
+	struct sbuf b;
+
+	sbuf_init(&b, 0);
+	sdp_write(&b, in->sdp, e);
+	if (!b.err)
+		out = pool_strdup(in->p, sbuf_view(&b));
+	sbuf_fini(&b);
+	return out.s ? sdp_filter_apply(&in->r->filter, in->p, out, emptied) : out;
+}
+
+/* The version of o= goes up by one whenever what is written differs (RFC 3264 8), seen from the side it is written to. */
+static struct str with_version(
+	struct side *to, struct sdp_edit *e, struct str body, const struct neg_in *in)
+{
+	static const uint8_t no_secret[16];
+	uint64_t hash = hash_siphash(no_secret, body.s, body.len), version;
+	bool force = in->r->replace >> NG_REPLACE_FORCE_INCREMENT & 1;
+	uint32_t emptied;
+
+	if (to->out_version == 0 && str_to_u64(&version, in->sdp->origin_version, INT64_MAX) == 0)
+		to->out_version = version + (force ? 1 : 0);
+	else if (to->out_version == 0)
+		to->out_version = 1;
+	else if (force || hash != to->out_hash)
+		to->out_version++;
+	to->out_hash = hash;
+	e->origin_version = pool_printf(in->p, "%llu", (unsigned long long)to->out_version);
+	return write_once(e, in, &emptied);
+}
+
+struct str edit_write(struct plan *plan, struct call *next, const struct neg_in *in, bool is_answer)
+{
+	struct side *to = next->side[plan->to];
+	uint32_t replace = in->r->replace;
+	struct sdp_media_edit *me = pool_alloc(in->p, (in->sdp->media_count + 1) * sizeof(*me));
+	struct sdp_edit e = {.addr = our_address(in, to),
+		.replace_origin =
+			replace >> NG_REPLACE_ORIGIN & 1 || replace >> NG_REPLACE_ORIGIN_FULL & 1,
+		.keep_zero_conn = !(replace >> NG_REPLACE_ZERO_ADDRESS & 1),
+		.remove_ice = true,
+		.remove_dtls = true,
+		.remove_bundle = true,
+		.media = me};
+	uint32_t emptied;
+	struct str out;
+
+	for (uint32_t i = 0; me && i < in->sdp->media_count; i++)
+		me[i].mid = ng_flag(in->r, NG_FLAG_GENERATE_MID) ? i + 1 : 0;
+	for (uint32_t i = 0; me && i < in->sdp->media_count; i++)
+		if (!edit_media(&me[i], &plan->media[i], side_leg_get(to, i), &in->sdp->media[i],
+			    in, is_answer) ||
+			!osrtp_legacy_edit(&me[i], to, i, &plan->media[i], in))
+			me = NULL;
+	if (!me)
+		return STR_NONE;
+	if (replace >> NG_REPLACE_USERNAME & 1 || replace >> NG_REPLACE_ORIGIN_FULL & 1)
+		e.origin_user = STR("-");
+	if (replace >> NG_REPLACE_SESSION_NAME & 1)
+		e.session_name = STR("-");
+	if (ng_flag(in->r, NG_FLAG_LOOP_PROTECT))
+		e.loop_id = STR(LOOP_NO_MARK);
+	if (replace >> NG_REPLACE_SDP_VERSION & 1 || replace >> NG_REPLACE_FORCE_INCREMENT & 1)
+		e.origin_version =
+			STR("0"); /* what the terminal counts is not part of the comparison */
+	out = write_once(&e, in, &emptied);
+	if (out.s && emptied)
+		plan_warn(plan, in->p, STR("no codec would be left: codecs not stripped"));
+	if (out.s && e.origin_version.s)
+		out = with_version(to, &e, out, in);
+	if (out.s && e.loop_id.s)
+		out = loop_mark(in->p, in->policy, in->r->call_id, out);
+	return out;
+}

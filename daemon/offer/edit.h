@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What edit.c has for others. */
+#ifndef OFFER_EDIT_H
+#define OFFER_EDIT_H
+
+#include "call/plan.h"
+
+/* The session description for the side plan.to, once all ports are taken. s = NULL without memory. */
+struct str edit_write(
+	struct plan *plan, struct call *next, const struct neg_in *in, bool is_answer);
+
+#endif

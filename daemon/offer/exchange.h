@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What exchange.c has for others. */
+#ifndef OFFER_EXCHANGE_H
+#define OFFER_EXCHANGE_H
+
+#include "call/call.h"
+
+/* now_ns: CLOCK_REALTIME. The reply's SDP is in the pool. Never leaves a half-made or half-changed call behind. */
+void calls_offer(struct calls *c, struct pool *p, const struct ng_request *r, uint64_t now_ns,
+	struct call_reply *out);
+
+void calls_answer(struct calls *c, struct pool *p, const struct ng_request *r, uint64_t now_ns,
+	struct call_reply *out);
+
+/* One-way media: publish and subscribe request also fill dict with who is who; the answer to a subscription has no SDP. */
+void calls_publish(struct calls *c, struct pool *p, const struct ng_request *r, uint64_t now_ns,
+	struct call_reply *out, struct ngval *dict);
+
+void calls_subscribe(struct calls *c, struct pool *p, const struct ng_request *r, uint64_t now_ns,
+	struct call_reply *out, struct ngval *dict);
+
+void calls_subscribe_answer(struct calls *c, struct pool *p, const struct ng_request *r,
+	uint64_t now_ns, struct call_reply *out);
+
+#endif

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What neg_answer.c has for others. */
+#ifndef OFFER_NEG_ANSWER_H
+#define OFFER_NEG_ANSWER_H
+
+#include "call/plan.h"
+
+void negotiate_answer(struct plan *out, struct call *next, struct neg_in *in);
+
+void neg_answerer_crypto(
+	struct plan *plan, struct leg *l, const struct sdp_media *m, uint32_t i, struct neg_in *in);
+
+void neg_offerer_crypto(
+	struct plan *plan, struct leg *l, enum srtp_suite_id prefer, uint32_t i, struct neg_in *in);
+
+#endif

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Words of an offer or answer that are about the call or a side as a whole, and that no m-line decides on. Pure. */
+#include "call/plan.h"
+#include "offer/neg_flags.h"
+
+void neg_flags(struct call *c, struct side *from, const struct neg_in *in)
+{
+	const struct ng_request *r = in->r;
+	static const enum media_learning mode[] = {[NG_LEARN_OFF] = MEDIA_LEARN_OFF,
+		[NG_LEARN_IMMEDIATE] = MEDIA_LEARN_IMMEDIATE,
+		[NG_LEARN_DELAYED] = MEDIA_LEARN_DELAYED,
+		[NG_LEARN_HEURISTIC] = MEDIA_LEARN_HEURISTIC};
+
+	if (r->learning != NG_LEARN_DEFAULT)
+		c->learning = mode[r->learning];
+	if (ng_flag(r, NG_FLAG_STRICT_SOURCE))
+		c->strict_source = true;
+	if (ng_flag(r, NG_FLAG_SRTCP_TAG_32))
+		c->short_tags = true;
+	if (r->tos >= 0)
+		c->tos = (uint8_t)r->tos;
+	from->asymmetric = ng_flag(r, NG_FLAG_ASYMMETRIC);
+	from->media_handover = ng_flag(r, NG_FLAG_MEDIA_HANDOVER);
+	for (uint32_t i = 0; ng_flag(r, NG_FLAG_NAT_WAIT) && i < c->sides; i++)
+		c->side[i]->nat_wait = true;
+	for (uint32_t i = 0; ng_flag(r, NG_FLAG_PIERCE_NAT) && i < c->sides; i++)
+		c->side[i]->pierce = true;
+	for (uint32_t i = 0; ng_flag(r, NG_FLAG_EXCLUDE_RECORDING) && i < c->sides; i++)
+		c->side[i]->no_tap = true;
+	if (ng_flag(r, NG_FLAG_BLOCK_DTMF))
+		from->gate |= MEDIA_GATE_DTMF;
+	if (r->traffic != NG_TRAFFIC_AS_IT_IS)
+		c->gate = (c->gate & (uint8_t)~MEDIA_GATE_DROP) |
+			(r->traffic == NG_TRAFFIC_DROP ? MEDIA_GATE_DROP : 0);
+	if (r->metadata.len)
+		(void)str_replace(&c->metadata, r->metadata); /* only shown */
+	if (r->set_label.len || r->label.len)
+		(void)str_replace(&from->label, r->set_label.len ? r->set_label : r->label);
+}
+
+enum sdp_proto neg_answer_proto(struct plan *plan, const struct leg *to, const struct sdp_media *m,
+	uint32_t i, const struct neg_in *in)
+{
+	enum sdp_proto is = to->said.proto, asked = sdp_proto_find(in->r->transport);
+	enum sdp_proto want = asked != SDP_PROTO_OTHER ? asked
+		: in->r->transport_accept              ? m->proto
+						       : is;
+
+	if (asked != SDP_PROTO_OTHER && sdp_proto_is_secure(asked) != sdp_proto_is_secure(is))
+		plan_warn(plan, in->p,
+			pool_printf(in->p,
+				"media %u: transport-protocol in an answer cannot change "
+				"encryption: %s kept",
+				(unsigned)i + 1, sdp_proto_name(is)));
+	if (sdp_proto_is_feedback(want) == sdp_proto_is_feedback(is))
+		return is;
+	return sdp_proto_make(sdp_proto_is_secure(is), sdp_proto_is_feedback(want));
+}
+
+void neg_unsupported(struct plan *plan, const struct neg_in *in)
+{
+	const struct ng_request *r = in->r;
+
+	if (r->ice == NG_ICE_FORCE || r->ice == NG_ICE_FORCE_RELAY || r->ice == NG_ICE_OPTIONAL)
+		plan_warn(plan, in->p, STR("ICE is not supported: its attributes were removed"));
+	if (r->dtls == NG_DTLS_PASSIVE || r->dtls == NG_DTLS_ACTIVE)
+		plan_warn(plan, in->p, STR("DTLS is not supported: its attributes were removed"));
+	if (ng_flag(r, NG_FLAG_INACTIVE) && r->command != NG_SUBSCRIBE_REQUEST)
+		plan_warn(plan, in->p,
+			STR("'inactive' applies only to subscribe request; SDP directions kept"));
+}
+
+void neg_echo(struct plan *plan, struct side *from, struct side *to, const struct neg_in *in,
+	bool is_answer)
+{
+	if (is_answer && !in->r->echo)
+		return;
+	for (uint32_t i = 0; is_answer && i < from->legs; i++)
+		if (from->leg[i] && from->leg[i]->asked.pass) {
+			plan_warn(plan, in->p, STR("media-echo: media are passed through"));
+			return;
+		}
+	from->echo = in->r->echo & NG_ECHO_BACKWARDS;
+	to->echo = in->r->echo & NG_ECHO_FORWARD;
+}

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What neg_flags.c has for others. */
+#ifndef OFFER_NEG_FLAGS_H
+#define OFFER_NEG_FLAGS_H
+
+#include "call/plan.h"
+
+void neg_flags(struct call *c, struct side *from, const struct neg_in *in);
+
+/* Warns of what is asked for and not there. */
+void neg_unsupported(struct plan *plan, const struct neg_in *in);
+
+/* The profile of the answer to this leg: that of its offer, with or without feedback as the request says.
+ * m: of the answerer. */
+enum sdp_proto neg_answer_proto(struct plan *plan, const struct leg *to, const struct sdp_media *m,
+	uint32_t i, const struct neg_in *in);
+
+/* Whose media go back to them from now on: an offer decides, and an answer may. */
+void neg_echo(struct plan *plan, struct side *from, struct side *to, const struct neg_in *in,
+	bool is_answer);
+
+#endif

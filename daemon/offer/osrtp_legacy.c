@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Media that a party knows as two m-lines, one in SRTP and one in RTP, of which it takes one: SRTP "as far as possible" as it was
+ * done before RFC 8643, and is by phones and by ng's OSRTP=offer-legacy. Inside the call they are one media. The party's numbers of
+ * m-lines go on past both for good (RFC 3264 8), so whichever of them is not meant is written as rejected. Pure. */
+#include "call/plan.h"
+#include "keying/crypto.h"
+#include "offer/mline_map.h"
+#include "offer/osrtp_legacy.h"
+
+/* One of the two that lets us speak SRTP. */
+static bool is_usable(const struct neg_in *in, const struct leg *l, const struct sdp_media *m)
+{
+	struct crypto_rules rules = {
+		.suites = in->policy->sdes.accept | (l ? crypto_in_force(l) : 0),
+		.params = in->policy->sdes.params | (l ? crypto_params_in_force(l) : 0),
+		.in = in};
+	struct sdes line[LEG_MAX_LINES];
+	struct crypto_refused refused = {0};
+	struct sdes_bag bag = {0};
+	uint32_t n = crypto_lines(line, &bag, m, &rules, &refused);
+
+	explicit_bzero(line, sizeof(line));
+	explicit_bzero(&bag, sizeof(bag));
+	return n;
+}
+
+static bool same_kind(const struct sdp_media *a, const struct sdp_media *b)
+{
+	return str_eq_nocase(a->kind, b->kind) && sdp_proto_is_rtp(a->proto) &&
+		sdp_proto_is_rtp(b->proto);
+}
+
+/* What they mean together. */
+static const struct sdp_media *meant(const struct neg_in *in, const struct leg *l,
+	const struct sdp_media *a, const struct sdp_media *b)
+{
+	const struct sdp_media *secure = sdp_proto_is_secure(a->proto) ? a : b;
+
+	if (!a->port != !b->port)
+		return a->port ? a : b;
+	if (a->port && !is_usable(in, l, secure))
+		return secure == a ? b : a;
+	return secure;
+}
+
+uint32_t osrtp_legacy_fold(struct sdp_media *out, struct neg_in *in, struct side *from,
+	uint32_t media, const struct sdp_media *said, uint32_t left, bool is_offer)
+{
+	const struct sdp_media *next = said + 1;
+	uint64_t bit = 1ull << media;
+	bool fresh;
+
+	*out = *said;
+	if (left < 2 || !same_kind(said, next))
+		return 1;
+	/* The second has a number that the party did not use yet. */
+	fresh = in->r->osrtp & NG_OSRTP_ACCEPT_LEGACY && is_offer &&
+		!side_leg_get(from, media + 1) && said->port && next->port &&
+		sdp_proto_is_secure(said->proto) != sdp_proto_is_secure(next->proto);
+	if (!(from->doubled & bit) && !fresh)
+		return 1;
+	if (!(from->doubled & bit) && !sdp_proto_is_secure(said->proto))
+		from->plain_first |= bit;
+	from->doubled |= bit;
+	*out = *meant(in, side_leg_get(from, media), said, next);
+	return 2;
+}
+
+/* How many m-lines it knows, of a call with that many media. */
+static uint32_t m_lines(const struct side *s, uint32_t media)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < media; i++)
+		n += !mline_from(s, i) + (s->doubled >> i & 1);
+	return n;
+}
+
+const char *osrtp_legacy_fits(const struct side *to, uint32_t count)
+{
+	if (!to->doubled || m_lines(to, count) <= SDP_MAX_MEDIA)
+		return NULL;
+	return NGE_TWICE;
+}
+
+bool osrtp_legacy_offer(
+	struct plan *plan, struct side *to, uint32_t media, uint32_t count, const struct neg_in *in)
+{
+	uint64_t bit = 1ull << media;
+
+	if (!(in->r->osrtp & NG_OSRTP_OFFER_LEGACY) || in->r->sdes.flags & NG_SDES_OFF)
+		return false;
+	if (to->doubled & bit)
+		return true;
+	if (mline_told_behind(to, media) ||
+		m_lines(to, count > to->legs ? count : to->legs) >= SDP_MAX_MEDIA) {
+		plan_warn(plan, in->p,
+			plan_media_name(in->p, media, "no m-line left for OSRTP=offer-legacy"));
+		return false;
+	}
+	to->doubled |= bit;
+	to->plain_first &= ~bit;
+	return true;
+}
+
+bool osrtp_legacy_edit(struct sdp_media_edit *e, const struct side *to, uint32_t media,
+	const struct plan_media *pm, const struct neg_in *in)
+{
+	enum sdp_proto is = sdp_proto_is_rtp(pm->proto) ? pm->proto : in->sdp->media[media].proto;
+	bool plain_first = to->plain_first >> media & 1;
+	struct sdp_media_edit *twin;
+
+	if (pm->omit || !(to->doubled >> media & 1))
+		return true;
+	twin = pool_alloc(in->p, sizeof(*twin));
+	if (!twin)
+		return false;
+	*twin = *e;
+	twin->keep = false;
+	twin->reject = e->reject || !pm->both;
+	/* What is not RTP any more has the place of the first. */
+	twin->proto = sdp_proto_make(sdp_proto_is_rtp(is) ? !sdp_proto_is_secure(is) : plain_first,
+		sdp_proto_is_feedback(is));
+	twin->crypto = NULL;
+	twin->crypto_count = 0;
+	twin->mid = 0;
+	twin->drop_mid = true;
+	e->twin = twin;
+	e->twin_first = sdp_proto_is_rtp(is) && sdp_proto_is_secure(is) == plain_first;
+	return true;
+}

@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What the files of Redis share. */
+#ifndef PERSIST_REDIS_INT_H
+#define PERSIST_REDIS_INT_H
+
+#include "base/log.h"
+#include "call/unsaved.h"
+#include "persist/redis.h"
+#include "persist/redis_crypt.h"
+
+#define REDIS_PREFIX   "xcipher:call:"
+#define REDIS_NAME_MAX (sizeof(REDIS_PREFIX) + SAVE_ID_MAX + 24)
+
+/* A call as it is in Redis. */
+struct redis_entry {
+	struct redis_entry *next, *chain;
+	uint32_t walk; /* the last one that found it, or during which it was heard of */
+	bool heard;
+	struct str id, whole, state; /* heap; sealed */
+};
+
+/* A heap copy instead of what was there; false without memory. */
+bool redis_str_set(struct str *to, struct str from);
+void redis_entry_free(struct redis_entry *e);
+struct redis_entry *redis_entry_new(struct str id, struct str whole, struct str state);
+
+#define REDIS_ID_LEN 16
+
+enum redis_mode {
+	REDIS_RESTORING, /* calls are brought back before anything is written */
+	REDIS_ACTIVE,    /* every change is written */
+	REDIS_FOLLOWING, /* another node is active */
+};
+
+struct redis_scan { /* one walk through all that is there */
+	bool running, failed, asked,
+		again; /* asked: for a page; again: from the start, when that has come */
+	uint32_t gets; /* on their way */
+	uint32_t walk; /* counts */
+	uint32_t pages;
+	char cursor[24];
+};
+
+#define REDIS_NONCE_LEN  16
+#define REDIS_SAYS_CLAIM 'c'
+#define REDIS_SAYS_ASK   'q'
+
+struct redis_claim { /* claim to be the active node, or question for such a claim */
+	uint8_t id[REDIS_ID_LEN];
+	uint64_t number;
+	uint8_t nonce[REDIS_NONCE_LEN]; /* of the question that a claim answers */
+};
+
+struct redis_proof {
+	bool proved; /* the active node answered the question */
+	struct redis_crypt_origin
+		active; /* its salt, and the counter of its last message that was accepted */
+	bool pending;   /* a question was published and not answered yet */
+	uint8_t nonce[REDIS_NONCE_LEN];
+	uint64_t began_ns, again_ns, failed_ns;
+	uint64_t answers_ns; /* start of the second that answers counts in */
+	uint32_t answers;
+};
+
+struct redis_mirror { /* what another node has, by Call-ID */
+	struct redis_entry **bucket;
+	uint32_t count, lost;
+	uint8_t seed[16];
+};
+#define REDIS_MIRROR_MAX 131072u
+
+struct redis {
+	struct redis_config cfg;
+	struct redis_crypt *seal;
+	struct redis_tls *tls;
+	struct redis_link *link, *read,
+		*sub; /* read: the same as link, unless calls are read elsewhere; sub: following */
+	enum redis_mode mode;
+	struct loop_timer *pump, *tick, *deadline;
+	struct redis_clock {
+		bool pending, refused, differs;
+		uint64_t asked_ns; /* CLOCK_MONOTONIC */
+		int64_t ahead_ns;  /* of CLOCK_REALTIME, when it was read last */
+	} clock;
+	uint64_t pumped_ns; /* CLOCK_MONOTONIC of the last run of on_pump() */
+	char channel[32], owners[32];
+	/* Who is active (redis_owner.c). */
+	uint8_t id[REDIS_ID_LEN];
+	uint64_t number; /* of our claim, or the highest heard of */
+	uint64_t renew_ns;
+	bool claimed, claim_due; /* we are active; it could not be said yet */
+	bool decided;            /* nobody else is, as far as Redis knows */
+	bool unsure, give_way;   /* asked and not answered: nothing is written; another one is */
+	bool listening;          /* subscribed to the channel of claims */
+	bool scan_due;           /* read all calls as soon as the active node is known */
+	struct redis_proof proof;
+	uint64_t leave_ns; /* deadline for going to standby; 0 = not on the way */
+	/* Reading back. */
+	struct redis_scan scan;
+	struct redis_entry *first, *last; /* wait to be brought back */
+	uint32_t queued;
+	bool scanned; /* a walk has ended */
+	uint64_t began_ns;
+	uint64_t restored, skipped, restoring_skipped;
+	bool waiting; /* redis_wait() */
+	/* Writing. */
+	bool trouble; /* Redis answers with errors: tried with one write at a time */
+	uint64_t pause_ns, retry_ns;
+	uint64_t written, errors, disconnects;
+	bool told_down, lost_keys; /* keys were gone, and not all is written again */
+	uint64_t lost_key_ns,
+		force_ns; /* when a key was gone; until when keys are removed before they are written */
+	struct sbuf plain, sealed;
+	/* Following. */
+	struct redis_mirror mirror;
+	uint64_t refused;  /* values and messages that were not authentic, or repeated */
+	uint64_t too_long; /* logged calls with a too long Call-ID */
+	struct log_limit log, refused_log, told_log, lost_log, too_long_log;
+};
+
+/* The name that a value is sealed under: "xcipher:DB:call:ID/c", "/s", or "/d" for a removal. */
+struct str redis_name(const struct redis *r, char out[REDIS_NAME_MAX], struct str id, char field);
+/* Counts and logs a value that was refused because it is not authentic. */
+void redis_refused(struct redis *r, const char *what);
+/* Logs an error reply that does not stop the writing of calls. */
+void redis_told_error(struct redis *r, struct str text);
+void redis_on_published(void *arg, void *priv, const struct resp *reply);
+
+const struct redis_server *redis_writing_to(const struct redis *r);
+
+/* redis_write.c */
+const char *redis_address(const struct redis *r, char out[ENDPOINT_STRLEN]);
+/* Sends as many commands as may be pending. */
+void redis_write_some(struct redis *r);
+/* Writes all calls again, once a second at most, if keys were gone. */
+void redis_write_lost(struct redis *r);
+/* Logs calls that cannot be written. */
+void redis_write_too_long(struct redis *r);
+
+/* redis_clock.c */
+/* Reads the clock of Redis, once a second at most. */
+void redis_clock_ask(struct redis *r);
+/* The reply to TIME, [seconds, microseconds] since 1970, in nanoseconds. False: it is not one, or later than the year 2100. */
+bool redis_read_time(uint64_t *ns, const struct resp *reply);
+
+/* redis_restore.c */
+void redis_scan_start(struct redis *r);
+/* Brings back what waits, as far as there is room; true when nothing waits and nothing more is coming. */
+bool redis_restore_some(struct redis *r);
+void redis_restore_add(struct redis *r, struct redis_entry *e);
+void redis_restore_drop(struct redis *r);
+
+/* redis_owner.c */
+void redis_owner_init(struct redis *r);
+/* We are active from now on. */
+void redis_owner_claim(struct redis *r);
+void redis_owner_renew(struct redis *r);
+/* We are not any more, of our own will. */
+void redis_owner_release(struct redis *r);
+/* The subscription has begun: claims and answers are received from now on. */
+void redis_owner_listening(struct redis *r);
+void redis_owner_ask(struct redis *r);
+/* A claim or a question was received. */
+void redis_owner_heard(struct redis *r, struct str text);
+/* Outcome of a proof. new_life: another node or process than the last one proved. */
+void redis_owner_proved(struct redis *r, const struct redis_claim *c, bool new_life);
+void redis_owner_unproved(struct redis *r);
+
+/* redis_proof.c */
+/* Appends to out. kind: REDIS_SAYS_.... 0 or -errno. */
+int redis_claim_write(struct redis *r, struct sbuf *out, char kind, const struct redis_claim *c);
+/* Returns the kind, or -errno if text is not authentic. from: zero if nothing is sealed. */
+int redis_claim_read(
+	struct redis *r, struct redis_claim *out, struct redis_crypt_origin *from, struct str text);
+void redis_proof_start(struct redis *r);
+/* Call periodically: repeats the question, or gives up. */
+void redis_proof_step(struct redis *r);
+/* True if this claim answers our question; then reports the outcome by redis_owner_proved(). */
+bool redis_proof_check(
+	struct redis *r, const struct redis_claim *c, const struct redis_crypt_origin *from);
+/* Whether it was sealed by the process that proved to be the active node. */
+bool redis_proof_known(const struct redis *r, const struct redis_crypt_origin *from);
+/* The same, and newer than all messages accepted so far; then it counts as accepted. */
+bool redis_proof_is_next(struct redis *r, const struct redis_crypt_origin *from);
+void redis_proof_answer(struct redis *r, const struct redis_claim *question);
+/* Another node is active: on standby at once, nothing is written any more. redis.c */
+void redis_give_way(struct redis *r);
+
+/* redis_follow.c: sub hears claims always, and the calls of the active node on standby */
+int redis_follow_start(struct redis *r);
+void redis_follow_stop(struct redis *r);
+/* Reads all calls. The subscription has begun, so no change is missed. */
+void redis_follow_scan(struct redis *r);
+int redis_listen(struct redis *r);
+/* Puts an authentic value into the mirror, or removes the call (field 'd'). heard: the value was
+ * published, so it is newer than one found by a walk. */
+void redis_mirror_put(struct redis *r, struct str id, char field, struct str value, bool heard);
+/* The walk found this call, but its value was refused: keep what the mirror has. */
+void redis_mirror_keep(struct redis *r, struct str id);
+/* Whether value was sealed with our key as this field of this call. */
+bool redis_is_genuine(struct redis *r, struct str id, char field, struct str value);
+/* What this walk did not find is not there any more. */
+void redis_mirror_sweep(struct redis *r);
+void redis_mirror_clear(struct redis *r);
+/* All of it waits to be brought back from now on. */
+void redis_mirror_hand_over(struct redis *r);
+
+#endif

@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* A call as bytes and back: bencode, dictionaries by the tables here. A field that is zero is not written, one that is unknown is
+ * skipped, so that tables may grow without a new version; SAVE_VERSION changes when an old reader would go wrong. Keys are short:
+ * they are written for every call. Handles of workers are not written: restore.c takes new ones. */
+#include "persist/save_format.h"
+#include "persist/save_tables.h"
+
+#define SIZE(type, member) sizeof(((struct type *)0)->member)
+#define AT(type, member)   .offset = offsetof(struct type, member), .size = SIZE(type, member)
+#define N(type, member)    .count = offsetof(struct type, member), .count_size = SIZE(type, member)
+#define ONE(type, member)  .offset = offsetof(struct type, member), .size = SIZE(type, member[0])
+#define ANY                UINT64_MAX
+#define RECORD_OF(table)                \
+	{                               \
+		table, ARRAY_LEN(table) \
+	}
+#define NUM(key, type, member, most)                       \
+	{                                                  \
+		key, NUMBER, AT(type, member), .max = most \
+	}
+#define FLAG(key, type, member)                         \
+	{                                               \
+		key, NUMBER, AT(type, member), .max = 1 \
+	}
+#define ADDR_ROW(key, type, member)          \
+	{                                    \
+		key, ADDR, AT(type, member), \
+	}
+#define BYTES_ROW(key, type, member)          \
+	{                                     \
+		key, BYTES, AT(type, member), \
+	}
+#define LOCAL_ROW(key, type, member)          \
+	{                                     \
+		key, LOCAL, AT(type, member), \
+	}
+#define RECORD_ROW(key, type, member, table)                    \
+	{                                                       \
+		key, RECORD, AT(type, member), .record = &table \
+	}
+
+/* Rows of the column "saved" of media/fields.h. Each table below defines which of SAVED_CALL,
+ * SAVED_SIDE and SAVED_LEG are its own. */
+#define SAVED_ROW(type, name, suffix, compared, fast, kernel, saved) saved
+#define NOT_SAVED
+
+static const struct field master_fields[] = {
+	NUM("s", srtp_master, suite, SUITE_COUNT - 1),
+	{"k", BYTES, AT(srtp_master, key)},
+	{"a", BYTES, AT(srtp_master, salt)},
+	{"m", BYTES, AT(srtp_master, mki)},
+	NUM("n", srtp_master, mki_len, SUITE_MAX_MKI_LEN),
+	NUM("r", srtp_master, kdr, SRTP_KDR_MAX),
+	FLAG("u", srtp_master, no_rtp_auth),
+	NUM("l", srtp_master, lifetime, ANY),
+};
+static const struct record master_record = RECORD_OF(master_fields);
+
+static const struct field sdes_fields[] = {
+	NUM("t", sdes, tag, 999999999),
+	{"k", RECORD, AT(sdes, master), .record = &master_record},
+	NUM("m", sdes, more, SDES_MAX_KEYS - 1),
+	NUM("o", sdes, more_at, 255),
+	FLAG("r", sdes, unencrypted_srtp),
+	FLAG("c", sdes, unencrypted_srtcp),
+	FLAG("a", sdes, old_name),
+	NUM("w", sdes, wsh, UINT32_MAX),
+};
+static const struct record sdes_record = RECORD_OF(sdes_fields);
+
+static const struct field bag_fields[] = {
+	{"k", LIST, ONE(sdes_bag, master), .max = ARRAY_LEN(((struct sdes_bag *)0)->master),
+		.record = &master_record, N(sdes_bag, n)},
+};
+static const struct record bag_record = RECORD_OF(bag_fields);
+
+static const struct field our_fields[] = {
+	{"s", RECORD, AT(our_key, s), .record = &sdes_record},
+	FLAG("u", our_key, used),
+};
+static const struct record our_record = RECORD_OF(our_fields);
+
+static const struct field said_fields[] = {
+	FLAG("y", leg_said, relayed),
+	FLAG("x", leg_said, rejected),
+	FLAG("m", leg_said, mux),
+	FLAG("f", leg_said, feedback),
+	NUM("p", leg_said, proto, 255),
+	NUM("d", leg_said, dir, SDP_DIR_INACTIVE),
+	{"r", ADDR, AT(leg_said, remote)},
+	{"c", ADDR, AT(leg_said, rtcp_remote)},
+	{"l", LIST, ONE(leg_said, line), .max = LEG_MAX_LINES, .record = &sdes_record,
+		N(leg_said, lines)},
+	{"b", RECORD, AT(leg_said, bag), .record = &bag_record},
+};
+static const struct record said_record = RECORD_OF(said_fields);
+
+static const struct field asked_fields[] = {
+	FLAG("m", leg_asked, mux),
+	NUM("p", leg_asked, proto, 255),
+	{"s", BYTES, AT(leg_asked, suite)},
+	NUM("n", leg_asked, suites, SUITE_COUNT),
+	FLAG("t", leg_asked, pass),
+	FLAG("e", leg_asked, either),
+};
+static const struct record asked_record = RECORD_OF(asked_fields);
+
+#define SAVED_CALL(...)
+#define SAVED_SIDE(...)
+#define SAVED_LEG(...) __VA_ARGS__,
+static const struct field leg_fields[] = {FLAG("u", leg, used), FLAG("a", leg, active),
+	NUM("rp", leg, rtp_proto, 255), NUM("d", leg, dir, SDP_DIR_INACTIVE),
+	{"k", BYTES, AT(leg, kind)}, {"cd", BYTES, AT(leg, codec)},
+	{"o", LIST, ONE(leg, ours), .max = SUITE_COUNT, .record = &our_record, N(leg, ours_n)},
+	{"said", RECORD, AT(leg, said), .record = &said_record},
+	{"ask", RECORD, AT(leg, asked), .record = &asked_record},
+	CTX_FIELDS(SAVED_ROW) STREAM_FIELDS(SAVED_ROW)};
+#undef SAVED_CALL
+#undef SAVED_SIDE
+#undef SAVED_LEG
+static const struct record leg_record = RECORD_OF(leg_fields);
+_Static_assert(SDES_MAX_KEYS == 4, "rm1 to rm3");
+
+static const struct field limits_fields[] = {
+	NUM("f", ng_sdes, flags, UINT32_MAX),
+	NUM("n", ng_sdes, no, UINT32_MAX),
+	NUM("y", ng_sdes, only, UINT32_MAX),
+	{"o", BYTES, AT(ng_sdes, order)},
+	{"p", BYTES, AT(ng_sdes, offerer_pref)},
+};
+static const struct record limits_record = RECORD_OF(limits_fields);
+
+#define SAVED_CALL(...)
+#define SAVED_SIDE(...) __VA_ARGS__,
+#define SAVED_LEG(...)
+static const struct field side_fields[] = {FLAG("gone", side, gone), {"tag", TEXT, AT(side, tag)},
+	{"branch", TEXT, AT(side, via_branch)}, {"label", TEXT, AT(side, label)},
+	{"alias", TEXTS, ONE(side, alias), .max = CALL_MAX_ALIASES, N(side, aliases)},
+	NUM("peer", side, peer, SIDE_NONE), FLAG("fin", side, settled), FLAG("wt", side, parked),
+	FLAG("cn", side, connected), NUM("born", side, created_ns, ANY),
+	NUM("sig", side, signal_ns, ANY), FLAG("ans", side, answered), FLAG("early", side, early),
+	{"src", ADDR, AT(side, source)}, FLAG("pi", side, pierce), FLAG("ec", side, echo),
+	FLAG("rb", side, rtcp_back), FLAG("pu", side, publisher), {"sdp", TEXT, AT(side, sdp)},
+	NUM("mf", side, mux_flags, UINT32_MAX), NUM("os", side, osrtp, UINT32_MAX),
+	FLAG("open", side, offer_open), NUM("wp", side, wanted.proto, SDP_UDP_TLS_RTP_SAVPF),
+	{"wl", RECORD, AT(side, wanted.limits), .record = &limits_record},
+	NUM("wo", side, wanted.osrtp, UINT32_MAX), NUM("wm", side, wanted.mux, UINT32_MAX),
+	NUM("hid", side, hidden, ANY), NUM("dbl", side, doubled, ANY),
+	NUM("pf", side, plain_first, ANY), NUM("ov", side, out_version, ANY),
+	NUM("oh", side, out_hash, ANY), {"legs", LEGS, AT(side, leg), .record = &leg_record},
+	CTX_FIELDS(SAVED_ROW) STREAM_FIELDS(SAVED_ROW)};
+#undef SAVED_CALL
+#undef SAVED_SIDE
+#undef SAVED_LEG
+static const struct record side_record = RECORD_OF(side_fields);
+
+#define SAVED_CALL(...) __VA_ARGS__,
+#define SAVED_SIDE(...)
+#define SAVED_LEG(...)
+static const struct field call_fields[] = {{"id", TEXT, AT(call, id)},
+	{"meta", TEXT, AT(call, metadata)}, FLAG("debug", call, debug),
+	NUM("sig", call, signal_ns, ANY), NUM("del", call, delete_ns, ANY),
+	FLAG("ans", call, answered), FLAG("early", call, early),
+	NUM("anst", call, answered_ns, ANY), FLAG("em", call, emergency),
+	{"told", ADDR, AT(call, told)}, {"from", ADDR, AT(call, asked_from)},
+	FLAG("tapd", call, tap_discard), NUM("tapn", call, tap_parts, RECORD_PARTS_MAX),
+	{"tapf", TEXT, AT(call, tap_path)}, NUM("rev", call, save.revision, ANY),
+	{"sides", SIDES, AT(call, side), .record = &side_record},
+	CTX_FIELDS(SAVED_ROW) STREAM_FIELDS(SAVED_ROW)};
+#undef SAVED_CALL
+#undef SAVED_SIDE
+#undef SAVED_LEG
+const struct record save_call = RECORD_OF(call_fields);
+
+static const struct field use_fields[] = {
+	NUM("r", save_key_use, rtp, ANY),
+	NUM("c", save_key_use, rtcp, ANY),
+};
+static const struct record use_record = RECORD_OF(use_fields);
+
+static const struct field mark_fields[] = {
+	NUM("s", save_mark, ssrc, UINT32_MAX),
+	NUM("t", save_mark, table, MEDIA_TABLES - 1),
+	NUM("i", save_mark, index, (1ull << 48) - 1),
+	FLAG("o", save_mark, roc_only),
+	NUM("p", save_mark, per_s, UINT32_MAX),
+};
+static const struct record mark_record = RECORD_OF(mark_fields);
+
+static const struct field counts_fields[] = {
+	NUM("p", stream_counts, packets, ANY),
+	NUM("b", stream_counts, bytes, ANY),
+	NUM("e", stream_counts, errors, ANY),
+	NUM("q", stream_counts, packets_out, ANY),
+	NUM("c", stream_counts, bytes_out, ANY),
+	NUM("l", stream_counts, last_packet_ns, ANY),
+	NUM("z", stream_counts, others[MEDIA_OTHER_ZRTP], ANY),
+	NUM("zd", stream_counts, others[MEDIA_OTHER_ZRTP_DONE], ANY),
+	NUM("dt", stream_counts, others[MEDIA_OTHER_DTLS], ANY),
+	NUM("st", stream_counts, others[MEDIA_OTHER_STUN], ANY),
+};
+static const struct record counts_record = RECORD_OF(counts_fields);
+
+static const struct field leg_state_fields[] = {
+	NUM("s", leg_state, side, CALL_MAX_SIDES - 1),
+	NUM("m", leg_state, media, SDP_MAX_MEDIA - 1),
+	NUM("x", leg_state, tx_rtcp_next, 1ull << 31),
+	{"k", LIST, ONE(leg_state, mark), .max = MEDIA_MARKS_MAX, .record = &mark_record,
+		N(leg_state, marks)},
+	{"r", ADDR, AT(leg_state, remote)},
+	{"c", ADDR, AT(leg_state, rtcp_remote)},
+	FLAG("f", leg_state, confirmed),
+	FLAG("g", leg_state, rtcp_confirmed),
+	{"n0", RECORD, AT(leg_state, counts[0]), .record = &counts_record},
+	{"n1", RECORD, AT(leg_state, counts[1]), .record = &counts_record},
+	{"u0", RECORD, AT(leg_state, rx_use[0]), .record = &use_record},
+	{"u1", RECORD, AT(leg_state, rx_use[1]), .record = &use_record},
+	{"u2", RECORD, AT(leg_state, rx_use[2]), .record = &use_record},
+	{"u3", RECORD, AT(leg_state, rx_use[3]), .record = &use_record},
+	{"ut", RECORD, AT(leg_state, tx_use), .record = &use_record},
+};
+const struct record save_leg_state = RECORD_OF(leg_state_fields);
+
+/* legs and leg are read and written by hand: they are in the pool. */
+static const struct field state_fields[] = {
+	NUM("born", call_state, created_ns, ANY),
+	NUM("rev", call_state, revision, ANY),
+	NUM("at", call_state, at_ns, ANY),
+	NUM("real", call_state, real_ns, ANY),
+};
+const struct record save_state = RECORD_OF(state_fields);

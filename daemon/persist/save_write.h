@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What save_write.c has for others. */
+#ifndef PERSIST_SAVE_WRITE_H
+#define PERSIST_SAVE_WRITE_H
+
+#include "call/model.h"
+#include "persist/save_format.h"
+
+/* Bencode is appended; an error is left in b. */
+void save_write_call(struct sbuf *b, const struct call *c, const struct relay_local *locals,
+	uint32_t locals_n, const struct call_state *state);
+void save_write_state(struct sbuf *b, const struct call_state *state);
+
+#endif
