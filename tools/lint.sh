@@ -50,20 +50,39 @@ for f in $(files '*.c' '*.h' '*.cl' '*.py' '*.sh' '*.mk' '*.cfg' '*.bash' Makefi
 	head -3 "$f" | grep -q "SPDX-License-Identifier: $want" || complain "$f: no SPDX line"
 done
 
-# Who may know whom (README). base is known to all; a room may include itself.
+# Which room includes headers of which (daemon/README.md has the same table). base is for all; a room may include itself.
 declare -A may=(
-	[base]="" [host]="" [proto]="srtp" [srtp]="" [batch]="srtp" [media]="proto srtp batch" [steer]="host batch media"
-	[call]="host proto srtp batch media" [control]="host proto srtp call" [app]="host proto srtp batch media steer call control" [ctl]="proto srtp" [web]="proto"
+	[base]="" [host]="" [srtp]="" [packet]=""
+	[proto]="srtp"
+	[batch]="srtp packet"
+	[media]="proto srtp packet batch"
+	[steer]="host packet"
+	[worker]="host packet batch media steer"
+	[call]="proto srtp packet media"
+	[keying]="proto srtp call"
+	[offer]="proto srtp call keying"
+	[persist]="proto srtp call"
+	[bridge]="host srtp packet batch media steer worker call"
+	[record]="packet batch worker call"
+	[control]="host proto srtp call offer"
+	[observe]="proto srtp packet batch media worker call persist bridge record control"
+	[app]="host proto srtp packet batch media steer worker call keying offer persist bridge record control observe"
+	[ctl]="proto srtp"
+	[web]="proto"
 )
-for room in "${!may[@]}"; do
+for folder in daemon/*/; do
+	room=$(basename "$folder")
+	[ -n "${may[$room]+known}" ] || complain "daemon/$room: not in the table of rooms"
+	grep -qF "| \`$room\` | ${may[$room]:-nothing} |" daemon/README.md || complain "daemon/README.md: what $room may include is not \"${may[$room]:-nothing}\""
 	while IFS=: read -r file included; do
 		[ "$included" = base ] || [ "$included" = "$room" ] && continue
-		[[ " ${may[$room]} " == *" $included "* ]] || complain "$file includes $included/: not allowed from $room/"
-	done < <(grep -oE '^#include "[a-z]+/' "daemon/$room"/*.[ch] 2>/dev/null | sed -E 's/#include "([a-z]+)\//\1/')
+		[[ " ${may[$room]:-} " == *" $included "* ]] || complain "$file includes $included/: not allowed from $room/"
+	done < <(grep -roE --include='*.[ch]' '^#include "[a-z]+/' "$folder" | sed -E 's/#include "([a-z]+)\//\1/')
 done
+python3 tools/circles.py || complain "circles between files of daemon/"
 
 # Reasons of ng errors are rows of proto/ng_errors.h.
-grep -nE '(->|\.|\*)error = (.* )?"[^n]|plan_fail\([^"]*, *"[A-Z]' daemon/call/*.c daemon/control/*.c daemon/app/*.c && complain "a reason that is not in proto/ng_errors.h"
+grep -nE '(->|\.|\*)error = (.* )?"[^n]|plan_fail\([^"]*, *"[A-Z]' daemon/call/*.c daemon/offer/*.c daemon/keying/*.c daemon/control/*.c daemon/app/*.c && complain "a reason that is not in proto/ng_errors.h"
 tools/fields.sh || complain "media/fields.h: a row without a column compiles"
 
 # Time, randomness and sockets come in as parameters in pure rooms.
