@@ -13,7 +13,7 @@ mkdir "$dir/media"
 compiles() { # row
 	sed 's/define STREAM_FIELDS(X)/define OTHER_FIELDS(X)/' daemon/media/fields.h >"$dir/media/fields.h"
 	echo "#define STREAM_FIELDS(X) OTHER_FIELDS(X) $1" >>"$dir/media/fields.h"
-	cat daemon/media/{fields,usual}.c daemon/persist/save_tables.c >"$dir/all.c"
+	cat daemon/media/{fields,fast_path}.c daemon/persist/save_tables.c >"$dir/all.c"
 	${CC:-gcc} -std=gnu17 -Werror=implicit-function-declaration -fsyntax-only \
 		-I"$dir" -Idaemon -Ikernels -Imodule "$dir/all.c" 2>/dev/null
 }

@@ -184,7 +184,7 @@ static void do_operate(struct job *j)
 static bool is_shown(struct job *j)
 {
 	if (!j->h->web)
-		j->reply.error = "Not supported here: set --listen-ng-unix";
+		j->reply.error = NGE_NO_WEB;
 	return j->h->web;
 }
 
@@ -197,7 +197,7 @@ static void do_metrics(struct job *j)
 	sbuf_init(&text, 0);
 	j->h->web->metrics(j->h->web->arg, &text);
 	if (text.err)
-		j->reply.error = "Out of memory";
+		j->reply.error = NGE_NOMEM;
 	else
 		ngval_add_str(j->p, j->dict, STR("metrics"), pool_strdup(j->p, sbuf_view(&text)));
 	sbuf_fini(&text);

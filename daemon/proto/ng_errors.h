@@ -108,6 +108,8 @@
 		"Set redis.") \
 	X(NOT_HERE, "Not supported here", \
 		"This daemon has no such function.") \
+	X(NO_WEB, "Not supported here: set --listen-ng-unix", \
+		"The request is one of xcipher-web, and the daemon has no socket for it.") \
 	X(CODEC, "Not supported: needs an audio codec, and this relay has none", \
 		"Use another relay for it.") \
 	X(MIX, "Not supported: needs an audio codec to mix, and this relay has none", \
