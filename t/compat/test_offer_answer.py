@@ -183,9 +183,10 @@ def test_strip_extmap(relay):
 
 @compat("attributes", "xcipher-ng(7), loop-protect")
 def test_loop_protect(relay):
-    first = relay.call().offer(sdp(audio()), flags=["loop-protect"])
+    call = relay.call()
+    first = call.offer(sdp(audio()), flags=["loop-protect"])
     assert first.sdp.session.has("xcipher")
-    assert relay.call().offer(first["sdp"], flags=["loop-protect"])["sdp"] == first["sdp"]
+    assert call.offer(first["sdp"], flags=["loop-protect"])["sdp"] == first["sdp"]
 
 
 @compat("attributes", "xcipher-ng(7), sdp-attr")
