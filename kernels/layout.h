@@ -76,15 +76,15 @@ XC_ASSERT_SIZE(xc_key, 576);
 
 /* One packet: authenticate and decrypt under rx_key, encrypt and authenticate under tx_key.
  *
- * Input, at in_off:    hdr_len clear bytes, body_len body bytes, [RTCP: the E||index word], and the tag at rx_tag_off
- *                      (offsets are from the start of the packet). An MKI is skipped by rx_tag_off.
- * Output, at out_off:  the same header, the re-encrypted body, [SRTCP: the E||index word, E unless TX_CLEAR], and
- *                      the tag at tx_tag_off. The gap that an MKI needs is left alone: complete() fills it.
- * SSRC:                the received side has ssrc, the sent side ssrc ^ ssrc_change: in the header (RTP bytes 8 to 11,
- *                      RTCP bytes 4 to 7), the IV and the tag. SSRCs within an RTCP body stay as they are.
- * Authenticated portion: RTP: header, body, ROC = index >> 16 (RFC 3711 4.2). RTCP: header, body, E||index word.
- * With AEAD the tag precedes the E||index word (RFC 7714 9.1); rx_tag_off and tx_tag_off say so, the word's place
- * then follows the tag.
+ * Input at in_off: hdr_len clear bytes, body_len body bytes, for RTCP the E||index word, and the
+ * tag at rx_tag_off. Offsets are from the start of the packet. rx_tag_off skips an MKI.
+ * Output at out_off: the same header, the re-encrypted body, for SRTCP the E||index word (E unless
+ * TX_CLEAR), and the tag at tx_tag_off. A gap for an MKI is not written: complete() fills it.
+ * SSRC: the received side has ssrc, the sent side ssrc ^ ssrc_change. It is used in the header (RTP
+ * bytes 8 to 11, RTCP bytes 4 to 7), the IV and the tag. SSRCs in an RTCP body do not change.
+ * Authenticated portion of RTP: header, body, ROC = index >> 16 (RFC 3711 4.2); of RTCP: header,
+ * body, E||index word. With AEAD the tag precedes the E||index word (RFC 7714 9.1): rx_tag_off and
+ * tx_tag_off point there, and the word follows the tag.
  * A plain side (XC_AUTH_NULL and XC_CIPHER_NULL) has no tag and no index word. */
 struct xc_job {
 	xc_u64 rx_index; /* RTP: 48-bit packet index; RTCP: 31-bit SRTCP index */

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The asynchronous exchange. A SIP worker suspends the transaction, puts the request into a slot of shared memory, sends it and is free.
- * The slots are dealt out to receiver processes; each owns two sockets (IPv4, IPv6, opened before the fork so that workers send from them)
- * and is the only one that reads them, sends again, fails over, and in the end continues the transaction in the route the script named.
- * A slot is written by the worker that took it until it is BUSY, from then on by its receiver alone. */
+/* The asynchronous exchange. A SIP worker suspends the transaction, puts the request into a slot of
+ * shared memory, sends it and is free. The slots are dealt out to receiver processes; each owns two
+ * sockets (IPv4, IPv6, opened before the fork so that workers send from them) and is the only one
+ * that reads them, sends again, fails over, and in the end continues the transaction in the route
+ * the script named. A slot is written by the worker that took it until it is BUSY, from then on by
+ * its receiver alone. */
 #include <errno.h>
 #include <netinet/in.h>
 #include <poll.h>
@@ -55,7 +57,8 @@ struct receiver {
 
 static struct shared {
 	char start
-		[12]; /* differs from run to run: no reply of an earlier run is taken for one of this */
+		/* differs from run to run: no reply of an earlier run is taken for one of this */
+		[12];
 	struct receiver receiver[RECEIVERS_MAX];
 	struct slot slot[];
 } * A;
@@ -132,7 +135,8 @@ int async_sockets(void)
 		fd[1] = socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 		if (fd[0] < 0)
 			return -1;
-		/* A node that is not there is known from its host's ICMP message, not from silence. */
+		/* A node that is not there is known from its host's ICMP message, not from silence.
+		 */
 		setsockopt(fd[0], SOL_IP, IP_RECVERR, &on, sizeof(on));
 		if (fd[1] >= 0)
 			setsockopt(fd[1], SOL_IPV6, IPV6_RECVERR, &on, sizeof(on));
@@ -200,7 +204,8 @@ static char *put(char *at, struct text *t)
 	return at + t->len;
 }
 
-/* The datagram stays in buf, too: the slot's own copy is the receiver's as soon as the slot is BUSY. */
+/* The datagram stays in buf, too: the slot's own copy is the receiver's as soon as the slot is
+ * BUSY. */
 static int slot_fill(
 	struct slot *s, const struct context *c, const struct wire_request *r, char *buf)
 {
@@ -230,7 +235,7 @@ static int slot_fill(
 	return s->block ? n : -ENOMEM;
 }
 
-/* --- The worker's part ------------------------------------------------------------------------- */
+/* --- The worker's part ------------------------------------------------------------------------ */
 
 static bool transmit(const struct receiver *r, const struct target *t, const char *p, size_t len)
 {
@@ -259,7 +264,8 @@ static enum step send_on(struct slot *s)
 	return step;
 }
 
-/* tm keeps one suspension per transaction, and while a reply is suspended it drops all others of the transaction. */
+/* tm keeps one suspension per transaction, and while a reply is suspended it drops all others of
+ * the transaction. */
 bool async_possible(struct sip_msg *msg)
 {
 	struct cell *t = tmb.t_gett();
@@ -295,8 +301,9 @@ static int have_transaction(struct sip_msg *msg)
 	return t && t != T_UNDEFINED ? 1 : tmb.t_newtran(msg);
 }
 
-/* The reply may come before this function ends: the slot is handed over first, and sent from what is here. Should that fail, the
- * receiver sends again when it is time, or hears of the ICMP error. */
+/* The reply may come before this function ends: the slot is handed over first, and sent from what
+ * is here. Should that fail, the receiver sends again when it is time, or hears of the ICMP error.
+ */
 static enum verdict hand_over(struct sip_msg *msg, struct slot *s, const char *buf, size_t len)
 {
 	const struct receiver *r = owner(s);
@@ -350,9 +357,10 @@ enum verdict async_start(struct sip_msg *msg, struct context *c, const struct wi
 	return v;
 }
 
-/* --- The receiver's part ------------------------------------------------------------------------ */
+/* --- The receiver's part ---------------------------------------------------------------------- */
 
-/* Runs in place of the script's route: first what a synchronous function would have done to the message, then that route. */
+/* Runs in place of the script's route: first what a synchronous function would have done to the
+ * message, then that route. */
 static int resume(struct sip_msg *msg, char *a, char *b)
 {
 	sr_kemi_eng_t *keng = sr_kemi_eng_get();
@@ -389,8 +397,8 @@ static void conclude(struct slot *s, const struct wire_reply *reply)
 	else if (tmb.t_continue(s->tm_index, s->tm_label, &resume_action) < 0)
 		LM_DBG("call %.*s: its transaction is gone\n", (int)s->c.call_id.len,
 			s->c.call_id.s);
-	/* The call was cancelled while its offer was under way: nobody will delete it, and a delete that came with the CANCEL may have
-	 * been earlier than the offer. */
+	/* The call was cancelled while its offer was under way: nobody will delete it, and a delete
+	 * that came with the CANCEL may have been earlier than the offer. */
 	if (!s->detached && !current.ran)
 		call_recall(&s->c);
 	if (!s->detached && !current.ran && s->c.job.op == OP_OFFER && reply &&

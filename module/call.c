@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* A script function from the message to the verdict. The exchange in between is sync.c's or async.c's; call_finish() may therefore run in
- * another process than call_run(), with nothing but the context. Never logs a body. */
+/* A script function from the message to the verdict. The exchange in between is sync.c's or
+ * async.c's; call_finish() may therefore run in another process than call_run(), with nothing but
+ * the context. Never logs a body. */
 #include "call.h"
 
 #include <stdio.h>
@@ -108,7 +109,8 @@ static bool has(struct text t, const char *what)
 	return t.len && memmem(t.s, t.len, what, strlen(what));
 }
 
-/* The leg the body came from: has each media a suite that will do? What is only opportunistic is no security, unless the daemon takes it. */
+/* The leg the body came from: has each media a suite that will do? What is only opportunistic is no
+ * security, unless the daemon takes it. */
 static bool policy_in(struct context *c, const struct wire_request *r, struct text flags)
 {
 	bool answer = c->job.op == OP_ANSWER;
@@ -120,7 +122,8 @@ static bool policy_in(struct context *c, const struct wire_request *r, struct te
 		lets_pass(c, suites);
 }
 
-/* The leg the daemon wrote it for. The flags asked for it, but could not if they, or the other side, also say RTP. */
+/* The leg the daemon wrote it for. The flags asked for it, but could not if they, or the other
+ * side, also say RTP. */
 static bool policy_out(struct context *c, const struct wire_reply *reply)
 {
 	char suites[POLICY_LIST];
@@ -131,7 +134,8 @@ static bool policy_out(struct context *c, const struct wire_reply *reply)
 		lets_pass(c, suites);
 }
 
-/* An emergency call may use any suite, if the operator says so: which one the other side takes is not known before it answers. */
+/* An emergency call may use any suite, if the operator says so: which one the other side takes is
+ * not known before it answers. */
 static void widen(struct context *c, char *flags, size_t *len)
 {
 	size_t n;
@@ -339,7 +343,8 @@ enum verdict call_finish(struct sip_msg *msg, struct context *c, const struct wi
 	call_recall(c);
 	if (c->job.op == OP_DELETE && !c->job.pinned)
 		nodes_forget(
-			c->call_id); /* one of several forks: the others find their node by the hash */
+			/* one of several forks: the others find their node by the hash */
+			c->call_id);
 	counter_inc(!reply               ? counters.failures
 			: v == V_REFUSED ? counters.refused
 					 : counters.replies);

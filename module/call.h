@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What a script function does from beginning to end: message to request, policy, exchange, reply to message. */
+/* What a script function does from beginning to end: message to request, policy, exchange, reply to
+ * message. */
 #ifndef MODULE_CALL_H
 #define MODULE_CALL_H
 
@@ -10,7 +11,8 @@
 
 #define ROUTE_LEN 64
 
-/* What a function returns: true is 1, everything negative is false. 0 stops the script: the transaction is suspended. */
+/* What a function returns: true is 1, everything negative is false. 0 stops the script: the
+ * transaction is suspended. */
 enum verdict {
 	V_OK = 1,
 	V_SUSPENDED = 0,
@@ -58,18 +60,20 @@ int call_manage(struct sip_msg *msg, struct text flags, struct text route);
 int call_retry(struct sip_msg *msg, struct text flags);
 /* The end of every exchange; reply NULL: nobody answered. */
 enum verdict call_finish(struct sip_msg *msg, struct context *c, const struct wire_reply *reply);
-/* An emergency call that was refused: the same request with looser flags, if the operator allows it. Writes the datagram (a cookie of the
- * same length) and returns its length; 0: no. */
+/* An emergency call that was refused: the same request with looser flags, if the operator allows
+ * it. Writes the datagram (a cookie of the same length) and returns its length; 0: no. */
 int call_loosen(struct context *c, const struct wire_reply *reply, char *buf, size_t size,
 	const char *cookie);
 
-/* Ends a first offer at the nodes that did not reply to it: one that hung has the offer in its socket, makes a call of
- * it when it runs again, and would keep it until its offer-timeout. Nobody waits for the replies. */
+/* Ends a first offer at the nodes that did not reply to it: one that hung has the offer in its
+ * socket, makes a call of it when it runs again, and would keep it until its offer-timeout. Nobody
+ * waits for the replies. */
 void call_recall(const struct context *c);
 /* The daemon made a call that is not to be: it is told so, and nobody waits for its reply. */
 void call_undo(const struct context *c);
 
-/* sync.c: STEP by STEP in this process; reply->pool must be wiped by wire_fini(). True if there is a reply. */
+/* sync.c: STEP by STEP in this process; reply->pool must be wiped by wire_fini(). True if there is
+ * a reply. */
 bool sync_exchange(struct context *c, struct wire_reply *reply, char *buf, size_t size);
 /* A cookie for a synchronous request. */
 void sync_cookie(char *out);
@@ -79,7 +83,8 @@ int async_init(void);    /* mod_init */
 int async_sockets(void); /* before the fork */
 int async_fork(void);    /* main process */
 void async_destroy(void);
-/* Suspend and send, or with msg NULL only send: nobody waits for the reply. V_OK: could not be done, do it synchronously; V_SUSPENDED; V_INTERNAL. */
+/* Suspend and send, or with msg NULL only send: nobody waits for the reply. V_OK: could not be
+ * done, do it synchronously; V_SUSPENDED; V_INTERNAL. */
 enum verdict async_start(struct sip_msg *msg, struct context *c, const struct wire_request *r);
 bool async_possible(struct sip_msg *msg);
 bool async_route(

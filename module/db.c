@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Reads the table that the stock module rtpengine has (setid, url, weight, disabled), so that one table can serve both. A connection is
- * made for each reading and closed behind it: at the start by the main process, then by the process that runs the RPC command; SIP
- * workers never wait for a database. Only the module's API is used, its library need not be linked. */
+/* Reads the table that the stock module rtpengine has (setid, url, weight, disabled), so that one
+ * table can serve both. A connection is made for each reading and closed behind it: at the start by
+ * the main process, then by the process that runs the RPC command; SIP workers never wait for a
+ * database. Only the module's API is used, its library need not be linked. */
 #include "db.h"
 
 #include <stdio.h>

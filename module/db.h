@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The node list from a database, by Kamailio's DB API (srdb1): any db_* module that the script has loaded. */
+/* The node list from a database, by Kamailio's DB API (srdb1): any db_* module that the script has
+ * loaded. */
 #ifndef MODULE_DB_H
 #define MODULE_DB_H
 

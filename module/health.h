@@ -5,7 +5,8 @@
 
 int health_init(void); /* mod_init */
 int health_fork(void); /* main process */
-/* Pings all nodes once and waits for the answers; returns how many answered. asked: how many there are. */
+/* Pings all nodes once and waits for the answers; returns how many answered. asked: how many there
+ * are. */
 int health_round(int *asked);
 
 #endif

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* When a request is sent again, when the next node is asked, when to give up. A node is sent the same cookie 1 + retries times, timeout
- * apart: daemons answer a repeated cookie from their cache. The next node is asked after silence, an ICMP error or "load limit", and, for
- * calls that must be somewhere already, after "unknown call". */
+/* When a request is sent again, when the next node is asked, when to give up. A node is sent the
+ * same cookie 1 + retries times, timeout apart: daemons answer a repeated cookie from their cache.
+ * The next node is asked after silence, an ICMP error or "load limit", and, for calls that must be
+ * somewhere already, after "unknown call". */
 #include "job.h"
 
 #include <stddef.h>

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* One request on its way to a node, then perhaps to the next: a state machine without sockets and clock, driven by sync.c in a SIP
- * worker and by async.c in a receiver process. Plain data: it lives on a stack or in shared memory. */
+/* One request on its way to a node, then perhaps to the next: a state machine without sockets and
+ * clock, driven by sync.c in a SIP worker and by async.c in a receiver process. Plain data: it
+ * lives on a stack or in shared memory. */
 #ifndef MODULE_JOB_H
 #define MODULE_JOB_H
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* xcipher.so: what Kamailio sees. Functions, KEMI, parameters, variables, start and stop. Kamailio's return values (1, 0, -1, ...) exist
- * here and in call.c only. See README of this folder for the order to read the files in. */
+/* xcipher.so: what Kamailio sees. Functions, KEMI, parameters, variables, start and stop.
+ * Kamailio's return values (1, 0, -1, ...) exist here and in call.c only. See README of this folder
+ * for the order to read the files in. */
 #include <stdio.h>
 
 #include <core/dprint.h>
@@ -174,7 +175,7 @@ static sr_kemi_t kemi_exports[] = {
 };
 /* clang-format on */
 
-/* --- Parameters -------------------------------------------------------------------------------- */
+/* --- Parameters ------------------------------------------------------------------------------- */
 
 static int param_node(modparam_t type, void *val)
 {
@@ -232,7 +233,7 @@ static int settings_check(void)
 	return 0;
 }
 
-/* --- Variables ---------------------------------------------------------------------------------- */
+/* --- Variables -------------------------------------------------------------------------------- */
 
 enum pv {
 	PV_RESULT,
@@ -297,7 +298,7 @@ static pv_export_t pvs[] = {
 	{{0, 0}, 0, 0, 0, 0, 0, 0, 0},
 };
 
-/* --- Start and stop ------------------------------------------------------------------------------ */
+/* --- Start and stop --------------------------------------------------------------------------- */
 
 static counter_def_t counter_defs[] = {
 #define X(id, text) {&counters.id, #id, 0, 0, 0, text},

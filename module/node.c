@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The choice is a weighted rendezvous hash over Call-ID and the nodes' ids: every proxy with the same list, and this one after a restart,
- * chooses alike, and a node that comes or goes moves only its own calls. So that even those stay where they are while they last, and
- * calls that failed over, and calls of a node that was disabled, their places are kept in a table: 4 entries per row, the oldest makes
- * room. What it forgot, or a restart, the hash finds again, with "unknown call" as a reason to ask the next node. */
+/* The choice is a weighted rendezvous hash over Call-ID and the nodes' ids: every proxy with the
+ * same list, and this one after a restart, chooses alike, and a node that comes or goes moves only
+ * its own calls. So that even those stay where they are while they last, and calls that failed
+ * over, and calls of a node that was disabled, their places are kept in a table: 4 entries per row,
+ * the oldest makes room. What it forgot, or a restart, the hash finds again, with "unknown call" as
+ * a reason to ask the next node. */
 #include "node.h"
 
 #include <arpa/inet.h>
@@ -47,7 +49,8 @@ uint64_t now_ms(void)
 	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
 }
 
-/* FNV-1a, then mixed (the finalizer of SplitMix64): the bits of a rendezvous hash must be even, they need not be secret. */
+/* FNV-1a, then mixed (the finalizer of SplitMix64): the bits of a rendezvous hash must be even,
+ * they need not be secret. */
 static uint64_t hash_add(uint64_t h, const char *p, size_t len)
 {
 	for (size_t i = 0; i < len; i++)
@@ -397,7 +400,7 @@ void nodes_placed(struct text call_id, const char *id)
 	lock_release(&T->row_lock);
 }
 
-/* --- What happens to them ---------------------------------------------------------------------- */
+/* --- What happens to them --------------------------------------------------------------------- */
 
 static void note(struct node *n, enum node_event e, bool *went, bool *came)
 {

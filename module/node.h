@@ -14,7 +14,8 @@
 #define TRIES_MAX   4 /* nodes that one request may be sent to */
 
 struct node {
-	char id[NODE_ID_LEN]; /* "udp:host:port" as it was configured: what the choice hashes, so it survives restarts */
+	/* "udp:host:port" as it was configured: what the choice hashes, so it survives restarts */
+	char id[NODE_ID_LEN];
 	struct sockaddr_storage addr;
 	socklen_t addr_len;
 	uint32_t weight, set;
@@ -43,14 +44,16 @@ uint64_t now_ms(void);
 int nodes_init(void); /* before processes fork; -1 */
 void nodes_destroy(void);
 
-/* "udp:host:port[=weight] [disabled]", several separated by blanks or lines; "set N ==" before one says which set it and those behind it
- * belong to; '#' comments out a line. replace: those not named go. Returns how many, or -1 with nothing changed. */
+/* "udp:host:port[=weight] [disabled]", several separated by blanks or lines; "set N ==" before one
+ * says which set it and those behind it belong to; '#' comments out a line. replace: those not
+ * named go. Returns how many, or -1 with nothing changed. */
 int nodes_load(const char *text, uint32_t set, bool replace);
 /* The file, the database and the parameters: all of it, or nothing is changed. */
 int nodes_load_all(bool replace);
 
-/* The nodes to ask about this call, best first. all: also those that are down (an emergency call does not give up before it has asked).
- * A disabled node, or one of another set, is asked only about calls that are on it. Returns how many. */
+/* The nodes to ask about this call, best first. all: also those that are down (an emergency call
+ * does not give up before it has asked). A disabled node, or one of another set, is asked only
+ * about calls that are on it. Returns how many. */
 int nodes_choose(struct target *out, int max, struct text call_id, uint32_t set, bool all);
 /* The call is on this node. */
 void nodes_placed(struct text call_id, const char *id);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Security and emergency policy. Pure. A class of suites is a name for a set of rows, so that a script says what it wants and not how
- * that is spelled today. The daemon enforces it on the leg it writes (SDES-only-...); on the leg that a message came from, only the
- * proxy can refuse in time, so the module looks at the a=crypto lines itself. */
+/* Security and emergency policy. Pure. A class of suites is a name for a set of rows, so that a
+ * script says what it wants and not how that is spelled today. The daemon enforces it on the leg it
+ * writes (SDES-only-...); on the leg that a message came from, only the proxy can refuse in time,
+ * so the module looks at the a=crypto lines itself. */
 #include "policy.h"
 
 #include <stdio.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The module's own words in a flag string, the security policy they ask for, and what is different for emergency calls. */
+/* The module's own words in a flag string, the security policy they ask for, and what is different
+ * for emergency calls. */
 #ifndef MODULE_POLICY_H
 #define MODULE_POLICY_H
 
@@ -30,13 +31,14 @@ void words_split(struct words *w, char *out, struct text flags);
 bool policy_has(uint32_t set, const char *list);
 /* True if none of the list is outside of the set, and there is one. */
 bool policy_only(uint32_t set, const char *list);
-/* True if each media of a body that carries RTP can meet the demand: names a suite of the set, or all: no other one. Else failing has the
- * suites of the first that cannot. */
+/* True if each media of a body that carries RTP can meet the demand: names a suite of the set, or
+ * all: no other one. Else failing has the suites of the first that cannot. */
 bool policy_body(
 	uint32_t set, struct text sdp, bool all, bool opportunistic, char failing[POLICY_LIST]);
 /* " SDES-only-..." for each suite of the set. */
 void policy_flags(char *out, size_t size, uint32_t set);
-/* Takes what limits suites (of SDES: only-, no-, require:, nonew) out of flags, in place; and what names a transport, if transport is set. */
+/* Takes what limits suites (of SDES: only-, no-, require:, nonew) out of flags, in place; and what
+ * names a transport, if transport is set. */
 size_t policy_loosen(char *flags, size_t len, bool transport);
 /* Is this fall-back among the allowed ones, "suites,rtp"? */
 bool policy_allows(const char *list, const char *what);

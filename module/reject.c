@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* An answer that the daemon or the policy refused must not reach the caller, nor must the call go on without the gateway: the callee who
- * accepted gets ACK and BYE from here, in the caller's name (RFC 3261 13.2.2.4, 15), and the caller the refusal as if the callee had
- * sent it, so failure routes work, too. tm reads the status again behind the reply route. Where the INVITE went, or came from, is where
- * the BYE goes: that is right behind NAT and for TLS, too; other proxies beyond are named by Route. */
+/* An answer that the daemon or the policy refused must not reach the caller, nor must the call go
+ * on without the gateway: the callee who accepted gets ACK and BYE from here, in the caller's name
+ * (RFC 3261 13.2.2.4, 15), and the caller the refusal as if the callee had sent it, so failure
+ * routes work, too. tm reads the status again behind the reply route. Where the INVITE went, or
+ * came from, is where the BYE goes: that is right behind NAT and for TLS, too; other proxies beyond
+ * are named by Route. */
 #include "reject.h"
 
 #include <stdbool.h>
@@ -39,7 +41,8 @@ struct leg {
 	char headers[2048];
 };
 
-/* Parsed aside: the message may be in shared memory, where nothing of this process's must be left. */
+/* Parsed aside: the message may be in shared memory, where nothing of this process's must be left.
+ */
 static bool contact_of(str *out, struct sip_msg *msg)
 {
 	struct hdr_field copy;
@@ -79,7 +82,8 @@ static bool is_us(const str *uri)
 	return parse_uri(uri->s, uri->len, &u) == 0 && check_self(&u.host, u.port_no, 0) == 1;
 }
 
-/* The proxies between us and the callee: what stands above our own Record-Route, the nearest last. */
+/* The proxies between us and the callee: what stands above our own Record-Route, the nearest last.
+ */
 static void write_routes(struct leg *leg, struct sip_msg *msg)
 {
 	str found[16];

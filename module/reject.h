@@ -5,8 +5,10 @@
 
 #include <core/parser/msg_parser.h>
 
-/* In a reply route of tm. A provisional reply, and one without a transaction, goes on without its body. A positive one to INVITE or UPDATE becomes a refusal with this code,
- * the callee's side is ended by ACK and BYE, and within a dialog so is the caller's. 1; -1: the reply is none of these. */
+/* In a reply route of tm. A provisional reply, and one without a transaction, goes on without its
+ * body. A positive one to INVITE or UPDATE becomes a refusal with this code, the callee's side is
+ * ended by ACK and BYE, and within a dialog so is the caller's. 1; -1: the reply is none of these.
+ */
 int reject_reply(struct sip_msg *msg, int code, const char *reason);
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Reading SIP messages with Kamailio's parser. Messages of a suspended transaction are in shared memory: only what has been parsed
- * before they went there is touched. RFC 3261, RFC 3264 (who offers), RFC 4412 (Resource-Priority), RFC 5031 (urn:service:sos). */
+/* Reading SIP messages with Kamailio's parser. Messages of a suspended transaction are in shared
+ * memory: only what has been parsed before they went there is touched. RFC 3261, RFC 3264 (who
+ * offers), RFC 4412 (Resource-Priority), RFC 5031 (urn:service:sos). */
 #include "sip.h"
 
 #include <regex.h>
@@ -65,8 +66,8 @@ bool sip_has_sdp(struct sip_msg *msg)
 	return sdp.len || wire_has_sdp(around(msg, sdp, false));
 }
 
-/* Only the first SDP of a body is processed: is there one more? The headers of the first part, which
- * name its type, are before it. */
+/* Only the first SDP of a body is processed: is there one more? The headers of the first part,
+ * which name its type, are before it. */
 static bool has_more_sdp(struct sip_msg *msg, struct text sdp)
 {
 	return wire_has_media(around(msg, sdp, false)) || wire_has_sdp(around(msg, sdp, true));
@@ -80,7 +81,8 @@ static struct text user_of(struct to_body *b)
 									   : (struct text){NULL, 0};
 }
 
-/* The request of the transaction a reply belongs to; tm parsed it to its end before it cloned it. */
+/* The request of the transaction a reply belongs to; tm parsed it to its end before it cloned it.
+ */
 static struct sip_msg *request_of_reply(void)
 {
 	struct cell *t = tmb.t_gett();
@@ -95,8 +97,9 @@ static bool is_initial_offer(struct sip_msg *req)
 		!get_to(req)->tag_value.len && sdp_of(req).len;
 }
 
-/* A proxy before us may fork a call: then only the Via branches of its INVITEs differ. The daemon keeps the branches apart if the INVITE, the
- * answers to it, and its CANCEL or failure name that Via branch. Requests in a dialog have Via branches of their own, which say nothing. */
+/* A proxy before us may fork a call: then only the Via branches of its INVITEs differ. The daemon
+ * keeps the branches apart if the INVITE, the answers to it, and its CANCEL or failure name that
+ * Via branch. Requests in a dialog have Via branches of their own, which say nothing. */
 static bool is_of_branch(struct sip_msg *msg, enum op op)
 {
 	struct sip_msg *req = is_request(msg) ? msg : request_of_reply();
@@ -133,7 +136,8 @@ static struct text branch_of(struct sip_msg *msg, enum op op, const char *via)
 	return v && v->branch ? text_of(v->branch->value) : (struct text){NULL, 0};
 }
 
-/* Names of the parties, once per call: with the offer of an INVITE that begins a dialog, or of its reply. */
+/* Names of the parties, once per call: with the offer of an INVITE that begins a dialog, or of its
+ * reply. */
 static void names(struct wire_request *r, struct sip_msg *msg, enum op op)
 {
 	struct sip_msg *req = is_request(msg) ? msg : request_of_reply();
@@ -145,8 +149,8 @@ static void names(struct wire_request *r, struct sip_msg *msg, enum op op)
 	r->to_name = user_of(get_to(msg));
 }
 
-/* The daemon wants to know who offered: the From of a request, but the To when the offer came in a reply or this is the answer in a
- * request (ACK, PRACK). */
+/* The daemon wants to know who offered: the From of a request, but the To when the offer came in a
+ * reply or this is the answer in a request (ACK, PRACK). */
 static void tags(struct wire_request *r, enum op op, struct text from, struct text to)
 {
 	bool swap = op == OP_ANSWER ? !r->reply : r->reply;
@@ -243,7 +247,7 @@ static bool header_says(
 	return false;
 }
 
-/* --- Emergency calls ------------------------------------------------------------------------------ */
+/* --- Emergency calls -------------------------------------------------------------------------- */
 
 #define PEERS_MAX 32
 
@@ -339,7 +343,7 @@ bool sip_is_emergency(struct sip_msg *msg)
 	return policy_sos(uri) || is_number(uri) || (is_peer(req) && is_marked(req));
 }
 
-/* --- What a message is for ------------------------------------------------------------------------ */
+/* --- What a message is for -------------------------------------------------------------------- */
 
 static bool manage_reply(enum op *op, struct sip_msg *msg)
 {
@@ -352,7 +356,8 @@ static bool manage_reply(enum op *op, struct sip_msg *msg)
 		*op = req && !sdp_of(req).len ? OP_OFFER : OP_ANSWER;
 		return true;
 	}
-	/* A refused re-INVITE leaves the call as it is, and of forked branches others may still answer. */
+	/* A refused re-INVITE leaves the call as it is, and of forked branches others may still
+	 * answer. */
 	*op = OP_DELETE;
 	return req && req->REQ_METHOD == METHOD_INVITE && req->to && !get_to(req)->tag_value.len &&
 		tmb.t_gett()->nr_of_outgoings == 1;

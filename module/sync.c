@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The synchronous exchange: a connected socket of its own, so that replies of earlier requests never arrive on it and a node that is
- * not there says so at once (ICMP). Blocks this process, at most max_nodes * (1 + retries) * timeout. */
+/* The synchronous exchange: a connected socket of its own, so that replies of earlier requests
+ * never arrive on it and a node that is not there says so at once (ICMP). Blocks this process, at
+ * most max_nodes * (1 + retries) * timeout. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>

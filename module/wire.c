@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* ng messages as the module writes and reads them, by daemon/proto's codec. Requests carry the script's flag string unread, as
- * "rtpp-flags": so every flag that the daemon knows works here, and means the same. Replies are anybody's bytes: nothing in them is
- * trusted, text that reaches logs or SIP is made printable. Keys are in SDP only, which is never logged. */
+/* ng messages as the module writes and reads them, by daemon/proto's codec. Requests carry the
+ * script's flag string unread, as "rtpp-flags": so every flag that the daemon knows works here, and
+ * means the same. Replies are anybody's bytes: nothing in them is trusted, text that reaches logs
+ * or SIP is made printable. Keys are in SDP only, which is never logged. */
 #include "wire.h"
 
 #include <errno.h>
@@ -29,7 +30,7 @@ void wire_wipe(void *p, size_t len)
 	secmem_wipe(p, len);
 }
 
-/* --- Keys --------------------------------------------------------------------------------------- */
+/* --- Keys ------------------------------------------------------------------------------------- */
 
 struct wire_keys {
 	struct ng_keys keys;
@@ -106,7 +107,7 @@ static bool says(struct str s, const char *what)
 	return s.len && memmem(s.s, s.len, what, strlen(what));
 }
 
-/* --- Requests ----------------------------------------------------------------------------------- */
+/* --- Requests --------------------------------------------------------------------------------- */
 
 static void add(struct pool *p, struct ngval *d, struct str key, struct text value)
 {
@@ -261,7 +262,8 @@ size_t wire_flags(char *out, size_t size, struct text datagram)
 	return s.len;
 }
 
-/* What a peer wrote, for logs, variables and reason phrases: never a control character, cut to size. */
+/* What a peer wrote, for logs, variables and reason phrases: never a control character, cut to
+ * size. */
 static void printable(char *out, size_t size, struct str s)
 {
 	size_t n = s.len < size - 1 ? s.len : size - 1;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The module's side of the ng protocol: requests to bytes, replies to a struct. Pure, knows nothing of Kamailio: it is the
- * only user of daemon/proto here, because both have macros of the same names. */
+/* The module's side of the ng protocol: requests to bytes, replies to a struct. Pure, knows nothing
+ * of Kamailio: it is the only user of daemon/proto here, because both have macros of the same
+ * names. */
 #ifndef MODULE_WIRE_H
 #define MODULE_WIRE_H
 
@@ -78,18 +79,21 @@ struct wire_reply {
 struct text wire_cookie(const struct wire_keys *keys, const char *p, size_t len);
 /* Whether the daemon signed these bytes as the reply to this request; without keys always true. */
 bool wire_genuine(const struct wire_keys *keys, struct text request, const char *p, size_t len);
-/* Whatever bytes: a reply, perhaps WIRE_GARBAGE. tree: also json and suites; from_tag and to_tag say whose suites are wanted. Slices point into the datagram
- * or the pool, which wire_fini() wipes. */
+/* Whatever bytes: a reply, perhaps WIRE_GARBAGE. tree: also json and suites; from_tag and to_tag
+ * say whose suites are wanted. Slices point into the datagram or the pool, which wire_fini() wipes.
+ */
 void wire_read(struct wire_reply *out, const char *p, size_t len, bool tree, struct text from_tag,
 	struct text to_tag);
 void wire_fini(struct wire_reply *r);
 
-/* The suites of a body's a=crypto lines, each once, comma-separated; "DTLS" with a fingerprint and none of them; "none" if there
- * is media without any. Empty without media. Returns how many suites were named. */
+/* The suites of a body's a=crypto lines, each once, comma-separated; "DTLS" with a fingerprint and
+ * none of them; "none" if there is media without any. Empty without media. Returns how many suites
+ * were named. */
 int wire_sdp_suites(char *out, size_t size, struct text sdp);
 
-/* The suites of the next media that carries RTP and is not rejected, and what follows it; "none" without any, or in a profile that is not
- * SAVP, unless what is opportunistic (RFC 8643) counts. False: there is none left. */
+/* The suites of the next media that carries RTP and is not rejected, and what follows it; "none"
+ * without any, or in a profile that is not SAVP, unless what is opportunistic (RFC 8643) counts.
+ * False: there is none left. */
 bool wire_sdp_media(char *out, size_t size, struct text *rest, bool opportunistic);
 
 /* A line begins with "m=". Reads past NULs of binary parts. */

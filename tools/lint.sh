@@ -50,6 +50,12 @@ for f in $(files '*.c' '*.h' '*.cl' '*.py' '*.sh' '*.mk' '*.cfg' '*.bash' Makefi
 	head -3 "$f" | grep -q "SPDX-License-Identifier: $want" || complain "$f: no SPDX line"
 done
 
+# Comments and code have at most 100 columns, except long strings and rows of macros and arrays.
+for f in "${c_files[@]}"; do
+	expand -t8 "$f" | awk -v f="$f" 'length > 100 && !/"/ && !/\\$/ && !/^ +[{]/ { print f ":" NR ": " length " columns"; bad = 1 } END { exit bad }' ||
+		complain "$f: lines over 100 columns"
+done
+
 # Which room includes headers of which (daemon/README.md has the same table). base is for all; a room may include itself.
 declare -A may=(
 	[base]="" [host]="" [srtp]="" [packet]=""

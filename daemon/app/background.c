@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Daemonising with a pipe: the parent exits only when the child is ready, so that scripts can rely on its exit status. */
+/* Daemonising with a pipe: the parent exits only when the child is ready, so that scripts can rely
+ * on its exit status. */
 #include "app/background.h"
 
 #include <errno.h>

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Going into the background, so that whoever started us learns whether it worked; and the file with the process id. */
+/* Going into the background, so that whoever started us learns whether it worked; and the file with
+ * the process id. */
 #ifndef APP_BACKGROUND_H
 #define APP_BACKGROUND_H
 
-/* Forks. The parent waits until background_ready() (exit status 0) or until the child dies (1); the child returns with a
- * handle to say so, or -errno. */
+/* Forks. The parent waits until background_ready() (exit status 0) or until the child dies (1); the
+ * child returns with a handle to say so, or -errno. */
 int background_start(void);
 void background_ready(int handle);
 

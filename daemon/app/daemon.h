@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The whole daemon, as main.c starts and stops it: daemon_packets.c makes what packets need (steering, workers, ports, relay),
- * daemon_control.c what calls need (their table, ng and the other ways in, Redis, Homer). Functions return 0, or -errno with one line in
- * err; what they made until then is undone by main.c's stop(). Control thread only. */
+/* The whole daemon, as main.c starts and stops it: daemon_packets.c makes what packets need
+ * (steering, workers, ports, relay), daemon_control.c what calls need (their table, ng and the
+ * other ways in, Redis, Homer). Functions return 0, or -errno with one line in err; what they made
+ * until then is undone by main.c's stop(). Control thread only. */
 #ifndef APP_DAEMON_H
 #define APP_DAEMON_H
 
@@ -86,9 +87,10 @@ int daemon_fail(struct daemon *d, int err, const char *what);
 /* Leaves the loop. */
 void daemon_end(void *daemon);
 
-/* --- daemon_packets.c ------------------------------------------------------------------------------------------ */
+/* --- daemon_packets.c ------------------------------------------------------------------------- */
 
-/* After the engines, which say how many bursts are in flight; before the workers. Turns to another steering where this one cannot be. */
+/* After the engines, which say how many bursts are in flight; before the workers. Turns to another
+ * steering where this one cannot be. */
 int daemon_steering_open(struct daemon *d);
 int daemon_workers_create(struct daemon *d);
 int daemon_workers_start(struct daemon *d);
@@ -100,9 +102,10 @@ const char *daemon_socket_calls(const struct daemon *d);
 /* Sets up d->reach (call/reach.h). Before the workers start, as they read it too. */
 void daemon_reach_init(struct daemon *d);
 
-/* --- daemon_control.c ------------------------------------------------------------------------------------------ */
+/* --- daemon_control.c ------------------------------------------------------------------------- */
 
-/* Calls, those of an earlier life included, and ng over UDP. Nobody is answered before the loop watches it. */
+/* Calls, those of an earlier life included, and ng over UDP. Nobody is answered before the loop
+ * watches it. */
 int daemon_control_start(struct daemon *d);
 /* The other ways to speak ng, and who else is told of calls: they hook themselves into the loop. */
 int daemon_transports_start(struct daemon *d);

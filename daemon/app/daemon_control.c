@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What calls need, from the options: their table, those who are told of them, and the ways in: ng by UDP first, then the others. */
+/* What calls need, from the options: their table, those who are told of them, and the ways in: ng
+ * by UDP first, then the others. */
 #include "app/daemon.h"
 
 #include <errno.h>
@@ -49,7 +50,8 @@ static void statistics(void *arg, struct pool *p, struct ngval *dict)
 	stats_fill(arg, p, dict);
 }
 
-/* A key that nears the end of its lifetime: the terminal that gave it should give another by re-INVITE. */
+/* A key that nears the end of its lifetime: the terminal that gave it should give another by
+ * re-INVITE. */
 static void key_notice(void *arg, const struct call_key_notice *n)
 {
 	const struct daemon *d = arg;
@@ -103,7 +105,8 @@ static void trace_notice(void *arg, const struct call_trace *t)
 	log_call(LOG_DEBUG, &about, STR_FMT, STR_ARG(t->text));
 }
 
-/* Notice, above the level of single commands, so that the closing line can be logged without them. */
+/* Notice, above the level of single commands, so that the closing line can be logged without them.
+ */
 static void end_notice(void *arg, const struct call_closing *e)
 {
 	const struct daemon *d = arg;
@@ -147,8 +150,8 @@ static void changed(void *arg)
 	redis_flush(arg);
 }
 
-/* Media addresses that this host does not have. Reads them again, because the last change of d->host
- * may be 20 ms ago. */
+/* Media addresses that this host does not have. Reads them again, because the last change of
+ * d->host may be 20 ms ago. */
 static struct str missing_addresses(struct daemon *d, struct pool *p)
 {
 	char addr[ENDPOINT_STRLEN];

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What packets need, from the options: steering, workers with their tables, ports, and the relay that joins them with calls. */
+/* What packets need, from the options: steering, workers with their tables, ports, and the relay
+ * that joins them with calls. */
 #include "app/daemon.h"
 
 #include <errno.h>
@@ -137,8 +138,9 @@ int daemon_workers_create(struct daemon *d)
 {
 	const struct options *o = &d->o;
 	uint32_t streams = daemon_ports_per_worker(d), contexts = streams / 2;
-	/* Two directions, one pair more for keys that are on their way out, and one for what few terminals ask for: several keys
-	 * by MKI, or a key derivation rate, which takes MEDIA_EPOCHS more. Pair 0 is "plain". */
+	/* Two directions, one pair more for keys that are on their way out, and one for what few
+	 * terminals ask for: several keys by MKI, or a key derivation rate, which takes
+	 * MEDIA_EPOCHS more. Pair 0 is "plain". */
 	uint32_t key_slots = 2 * (4 * contexts + 128);
 	struct batch_runner_config batch = {
 		.device = d->engines.device,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* See engine_probe.h. The child sends its result through one pipe and the library's output through another. It
- * leads a process group, because it starts children of its own (opencl_probe.c). */
+/* See engine_probe.h. The child sends its result through one pipe and the library's output through
+ * another. It leads a process group, because it starts children of its own (opencl_probe.c). */
 #include "app/engine_probe.h"
 
 #include <errno.h>
@@ -50,7 +50,7 @@ int engine_open_checked(const struct engine_ops *ops, struct engine **out,
 	return res;
 }
 
-/* --- The child ------------------------------------------------------------------------------------------------- */
+/* --- The child -------------------------------------------------------------------------------- */
 
 static _Noreturn void try_engine(const struct engine_ops *ops, const struct engine_config *cfg,
 	int result_fd, int said_fd, pid_t parent)
@@ -75,7 +75,7 @@ static _Noreturn void try_engine(const struct engine_ops *ops, const struct engi
 	_exit(write(result_fd, &r, sizeof(r)) == sizeof(r) ? 0 : 1);
 }
 
-/* --- The parent ------------------------------------------------------------------------------------------------ */
+/* --- The parent ------------------------------------------------------------------------------- */
 
 static int start(struct child *c, const struct engine_ops *ops, const struct engine_config *cfg)
 {
@@ -199,7 +199,8 @@ int engine_probe(const struct engine_ops *ops, const struct engine_config *cfg, 
 		return res;
 	}
 	in_time = follow(&c, seconds);
-	/* Kills its own children and a child that hangs. A child that has sent its result has finished. */
+	/* Kills its own children and a child that hangs. A child that has sent its result has
+	 * finished. */
 	if (!in_time || c.result_len == sizeof(c.result)) {
 		kill(-c.pid, SIGKILL);
 		kill(c.pid, SIGKILL);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Opening engines (app/engines.h): kernels are compiled and tried on known answers here, before any port is open. */
+/* Opening engines (app/engines.h): kernels are compiled and tried on known answers here, before any
+ * port is open. */
 #include "app/engines.h"
 
 #include <errno.h>
@@ -23,7 +24,8 @@ static struct engine_config device_config(const struct options *o, uint32_t i)
 {
 	return (struct engine_config){.device = o->device[i].name,
 		.timeout_ms = o->opencl_timeout,
-		/* A processor has nothing to overlap, and takes one; unless told, and then as if it had memory of its own. */
+		/* A processor has nothing to overlap, and takes one; unless told, and then as if it
+		 * had memory of its own. */
 		.depth = o->batches_in_flight ? o->batches_in_flight : DEPTH,
 		.flags = o->batches_in_flight > 1 ? ENGINE_OWN_MEMORY : 0};
 }
@@ -67,7 +69,8 @@ static int left_out(const struct options *o, uint32_t i, int res, char *err, siz
 	return res;
 }
 
-/* Tests all devices before this process calls the library: drivers fail in children of a process that has used them. */
+/* Tests all devices before this process calls the library: drivers fail in children of a process
+ * that has used them. */
 static int devices_probe(const struct options *o, bool *usable, char *err, size_t err_len)
 {
 	int res = 0;

@@ -8,7 +8,8 @@
 
 struct engines;
 
-/* Opens them and tries each on known answers. Before any thread and any port. err: one line. 0 or -errno. */
+/* Opens them and tries each on known answers. Before any thread and any port. err: one line. 0 or
+ * -errno. */
 int engines_start(struct engines *e, const struct options *o, char *err, size_t err_len);
 void engines_stop(struct engines *e);
 /* What was measured, a line for each device: after the first worker was created. */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* xcipherd: start and stop. What can fail fails before anything is taken from the machine: options, then engines (kernels are
- * compiled and tried on known answers), then workers, then netfilter rules, and the ng port last. Stopping is the way back.
- * The control thread, which is this one, owns calls; workers own packets. */
+/* xcipherd: start and stop. What can fail fails before anything is taken from the machine: options,
+ * then engines (kernels are compiled and tried on known answers), then workers, then netfilter
+ * rules, and the ng port last. Stopping is the way back. The control thread, which is this one,
+ * owns calls; workers own packets. */
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -24,7 +25,7 @@
 /* on_second() runs once a second: after a longer gap than this the process was not merely busy. */
 #define PAUSE_NS (2 * NS_PER_SEC)
 
-/* --- Events --------------------------------------------------------------------------------------------------- */
+/* --- Events ----------------------------------------------------------------------------------- */
 
 /* Workers took commands, or gave something back. */
 static void on_ack(void *arg, uint32_t events)
@@ -61,7 +62,8 @@ static void on_ng(void *arg, uint32_t events)
 	serve_ng(arg);
 }
 
-/* The service manager's watchdog is fed only while packets would be served, too; and it need not wait for what is known. */
+/* The service manager's watchdog is fed only while packets would be served, too; and it need not
+ * wait for what is known. */
 static void watchdog(struct daemon *d)
 {
 	uint32_t which;
@@ -77,7 +79,8 @@ static void watchdog(struct daemon *d)
 	notify_send(&d->notify, "WATCHDOG=trigger");
 }
 
-/* The process or its virtual machine was stopped. Timers run before the packets that arrived meanwhile are read. */
+/* The process or its virtual machine was stopped. Timers run before the packets that arrived
+ * meanwhile are read. */
 static void pause_watch(struct daemon *d)
 {
 	uint64_t mono = clock_mono_ns(), gap = mono - d->second_ns;
@@ -191,7 +194,7 @@ static int events_watch(struct daemon *d)
 	return err ? daemon_fail(d, err, "events") : 0;
 }
 
-/* --- Start and stop ------------------------------------------------------------------------------------------- */
+/* --- Start and stop --------------------------------------------------------------------------- */
 
 /* Called without capabilities, because libraries create threads here. */
 static int start_engines(void *arg)
@@ -329,7 +332,8 @@ int main(int argc, char **argv)
 	d.operate.argc = argc;
 	d.operate.argv = argv;
 	log_open("xcipherd", d.o.log_level, d.o.log_stderr || d.o.foreground);
-	/* Where a service manager's journal is, lines have fields. On a terminal, and for whoever catches them, they are text. */
+	/* Where a service manager's journal is, lines have fields. On a terminal, and for whoever
+	 * catches them, they are text. */
 	if (!(d.o.log_stderr || d.o.foreground) || log_stderr_is_journal())
 		(void)log_journal("/run/systemd/journal/socket");
 	options_warn(&d.o);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Live changes. Whatever comes from outside is checked completely before anything of it is taken; calls that are up are never
- * touched. What the command line or the file said comes back with a reload. */
+/* Live changes. Whatever comes from outside is checked completely before anything of it is taken;
+ * calls that are up are never touched. What the command line or the file said comes back with a
+ * reload. */
 #include "app/operate.h"
 
 #include <stdio.h>
@@ -46,7 +47,7 @@ static void take_effect(struct operate *op)
 	log_set_level(op->o->log_level);
 }
 
-/* --- Limits ----------------------------------------------------------------------------------------------------- */
+/* --- Limits ----------------------------------------------------------------------------------- */
 
 static void look(struct operate *op)
 {
@@ -105,7 +106,7 @@ static void show_limits(const struct operate *op, struct pool *p, struct ngval *
 	}
 }
 
-/* --- Draining --------------------------------------------------------------------------------------------------- */
+/* --- Draining --------------------------------------------------------------------------------- */
 
 static const char *drain(
 	struct operate *op, const struct ng_request *r, struct pool *p, struct ngval *dict)
@@ -142,7 +143,7 @@ void operate_second(struct operate *op)
 	op->stop(op->stop_arg);
 }
 
-/* --- The log and the options ------------------------------------------------------------------------------------ */
+/* --- The log and the options ------------------------------------------------------------------ */
 
 static const char *level(
 	struct operate *op, const struct ng_request *r, struct pool *p, struct ngval *dict)

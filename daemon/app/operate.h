@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What an operator changes while calls go on: limits, the log's level, draining, options that are read again. Control thread. */
+/* What an operator changes while calls go on: limits, the log's level, draining, options that are
+ * read again. Control thread. */
 #ifndef APP_OPERATE_H
 #define APP_OPERATE_H
 
@@ -31,11 +32,12 @@ struct operate {
 
 /* What the options say of calls; loop_key is left empty. */
 struct call_policy operate_policy(const struct options *o);
-/* The commands limits, drain, log level and reload (handler_operator()). NULL, or the error-reason. */
+/* The commands limits, drain, log level and reload (handler_operator()). NULL, or the error-reason.
+ */
 const char *operate_request(
 	void *arg, const struct ng_request *r, struct pool *p, struct ngval *dict);
-/* Reads the options again, as at start, and takes those that can change. NULL, or what is wrong, with nothing changed; the string
- * is good until the next call. */
+/* Reads the options again, as at start, and takes those that can change. NULL, or what is wrong,
+ * with nothing changed; the string is good until the next call. */
 const char *operate_reload(struct operate *op, struct pool *p, struct ngval *dict);
 /* Each second: is there room for more calls, are all gone that were to go? */
 void operate_second(struct operate *op);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Reading options: from the built-in defaults, the file and the command line, in this order. Every complaint names where the value came
- * from. */
+/* Reading options: from the built-in defaults, the file and the command line, in this order. Every
+ * complaint names where the value came from. */
 #include "app/options_int.h"
 
 #include <arpa/inet.h>
@@ -95,7 +95,8 @@ static FILE *complaints(const struct options *o)
 	return o->complaints ? o->complaints : stderr;
 }
 
-/* The file or the command line. What an earlier one said is replaced, and a list that one of them names again grows. */
+/* The file or the command line. What an earlier one said is replaced, and a list that one of them
+ * names again grows. */
 struct source {
 	char *list[OPTION_ROWS]; /* so far; NULL: not named */
 };
@@ -224,12 +225,13 @@ static void refused(const struct options *o, const char *word, const struct opti
 	fprintf(complaints(o), "xcipherd: %s\n", why);
 }
 
-/* One pass over the command line. file: take nothing but --config-file, and whether it was there. */
+/* One pass over the command line. file: take nothing but --config-file, and whether it was there.
+ */
 static enum options_result read_args(
 	struct options *o, struct source *s, int argc, char **argv, bool *file)
 {
-	/* Each has a value of its own: getopt_long() takes the first of several that a short form fits
-	 * unless they differ. */
+	/* Each has a value of its own: getopt_long() takes the first of several that a short form
+	 * fits unless they differ. */
 	enum { LONG = 256 };
 	struct option longs[OPTION_ROWS + 3] = {0};
 	int at;
@@ -279,7 +281,8 @@ static enum options_result read_args(
 	return OPTIONS_RUN;
 }
 
-/* Without --interface: the address this machine would speak from, else loopback. Nothing is sent. */
+/* Without --interface: the address this machine would speak from, else loopback. Nothing is sent.
+ */
 static void default_interface(struct options *o)
 {
 	struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons(9)};
@@ -422,7 +425,7 @@ enum options_result options_again(
 	return res;
 }
 
-/* --- Changes while calls go on ---------------------------------------------------------------------------------- */
+/* --- Changes while calls go on ---------------------------------------------------------------- */
 
 const char *options_set(struct options *o, const char *name, const char *value)
 {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Options: long options on the command line, which are also the keys of an ini file, section [xcipher]. One table, from which
- * the parser, --help and the check of the man page derive. Named as rtpengine names them where they mean the same. */
+/* Options: long options on the command line, which are also the keys of an ini file, section
+ * [xcipher]. One table, from which the parser, --help and the check of the man page derive. Named
+ * as rtpengine names them where they mean the same. */
 #ifndef APP_OPTIONS_H
 #define APP_OPTIONS_H
 
@@ -13,8 +14,8 @@
 #include "persist/redis_server.h"
 #include "steer/steer.h"
 
-/* X(name, when, kind, field, default, argument, help)
- * when: LIVE, a running daemon takes a change over (options_live.c); START, it has to start again. */
+/* X(name, when, kind, field, default, argument, help) when: LIVE, a running daemon takes a change
+ * over (options_live.c); START, it has to start again. */
 #define OPTIONS(X)                                                                                  \
 	X("config-file", START, CONFIG, config_file, "/etc/xcipher/xcipherd.conf", "FILE|none",     \
 		"ini file with options, section [xcipher]")                                         \
@@ -227,8 +228,8 @@ struct options {
 
 enum options_result { OPTIONS_RUN, OPTIONS_EXIT_OK, OPTIONS_EXIT_ERROR };
 
-/* Defaults, then the file, then the command line. --help and --version print and return OPTIONS_EXIT_OK. A mistake prints
- * one line that says what is wrong and what would be right. */
+/* Defaults, then the file, then the command line. --help and --version print and return
+ * OPTIONS_EXIT_OK. A mistake prints one line that says what is wrong and what would be right. */
 enum options_result options_read(struct options *o, int argc, char **argv);
 void options_free(struct options *o);
 /* Logs a warning if other users of the machine can read the password of Redis. */
@@ -239,7 +240,8 @@ enum options_result options_again(
 	struct options *o, int argc, char **argv, char *err, size_t err_len);
 /* NULL, or what would have been right. */
 const char *options_set(struct options *o, const char *name, const char *value);
-/* Takes from next what may change while calls go on; other() is told what else differs. How many were taken. */
+/* Takes from next what may change while calls go on; other() is told what else differs. How many
+ * were taken. */
 uint32_t options_take_live(struct options *now, struct options *next,
 	void (*other)(void *arg, const char *name), void *arg);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What differs between two sets of options, and what of it a running daemon takes over: the rows that are LIVE, whose
- * values are read again for each call, or each second. */
+/* What differs between two sets of options, and what of it a running daemon takes over: the rows
+ * that are LIVE, whose values are read again for each call, or each second. */
 #include "app/options_int.h"
 
 #include "app/templates.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Values of options: each kind has a function that reads it, whether it comes from the built-in default, the file, the command line
- * or a script, and says what a right one looks like. */
+/* Values of options: each kind has a function that reads it, whether it comes from the built-in
+ * default, the file, the command line or a script, and says what a right one looks like. */
 #include "app/options_int.h"
 
 #include <errno.h>
@@ -370,7 +370,8 @@ static const char *set_devices(struct options *o, const char *value)
 	return NULL;
 }
 
-/* One for all devices, or one for each in their order; the last one is also for those that follow. */
+/* One for all devices, or one for each in their order; the last one is also for those that follow.
+ */
 static const char *set_mins(struct options *o, const char *value)
 {
 	struct str rest = str_from(value);

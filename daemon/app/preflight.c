@@ -15,7 +15,8 @@
 #include "base/log.h"
 #include "control/source.h"
 
-/* Libraries keep keys in memory we cannot mark, so no core dumps. The limit alone does not hold where they go to a program (core(5)). */
+/* Libraries keep keys in memory we cannot mark, so no core dumps. The limit alone does not hold
+ * where they go to a program (core(5)). */
 void preflight_process(uint64_t descriptors)
 {
 	struct rlimit files, core = {0, 0};

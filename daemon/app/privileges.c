@@ -55,7 +55,8 @@ static void *run(void *arg)
 	stack_t before;
 
 	(void)caps_limit(t->keep);
-	/* LLVM, in PoCL, replaces the signal stack of the thread; sanitizers unmap theirs when it ends. */
+	/* LLVM, in PoCL, replaces the signal stack of the thread; sanitizers unmap theirs when it
+	 * ends. */
 	(void)sigaltstack(NULL, &before);
 	t->res = t->fn(t->arg);
 	(void)sigaltstack(&before, NULL);
@@ -74,7 +75,7 @@ int privileges_run(uint64_t keep, int (*fn)(void *arg), void *arg)
 	return t.res;
 }
 
-/* --- Another user ------------------------------------------------------------------------------------------------------ */
+/* --- Another user ----------------------------------------------------------------------------- */
 
 static bool number(const char *text, unsigned long *out)
 {
@@ -131,8 +132,8 @@ static void hand_on(uint64_t keep)
 			(void)prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, cap, 0, 0);
 }
 
-/* Drops root's right to open all files. A file that the user cannot open stops the start, not a later
- * reload. */
+/* Drops root's right to open all files. A file that the user cannot open stops the start, not a
+ * later reload. */
 static int drop_files(void)
 {
 	const uint64_t files = CAPS_BIT(CAP_DAC_OVERRIDE) | CAPS_BIT(CAP_DAC_READ_SEARCH);
@@ -178,7 +179,7 @@ int privileges_prepare(
 	return user[0] ? become(keep, user, group, err, err_len) : 0;
 }
 
-/* --- The other threads -------------------------------------------------------------------------------------------------- */
+/* --- The other threads ------------------------------------------------------------------------ */
 
 static bool permitted_of(const char *thread, uint64_t *caps)
 {

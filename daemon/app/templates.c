@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Reads ng templates (app/templates.h), and tries each: a typo in one must stop the start, not wait for the first call. What is
- * known and not done is fine here: it warns in the replies, as it does when a script says it. */
+/* Reads ng templates (app/templates.h), and tries each: a typo in one must stop the start, not wait
+ * for the first call. What is known and not done is fine here: it warns in the replies, as it does
+ * when a script says it. */
 #include "app/templates.h"
 
 #include <errno.h>

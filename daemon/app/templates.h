@@ -5,7 +5,8 @@
 
 #include "proto/ng.h"
 
-/* All lines of the section. 0, or -errno with one line in err: the file, the section or a flag is wrong. */
+/* All lines of the section. 0, or -errno with one line in err: the file, the section or a flag is
+ * wrong. */
 int templates_read(
 	struct ng_templates *out, const char *file, const char *section, char *err, size_t err_len);
 void templates_free(struct ng_templates *t);

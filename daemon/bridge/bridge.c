@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Commands between calls and workers, and handles that come back. A handle's life: free list -> taken -> its deletion is pushed to the
- * worker -> acknowledged -> free list. What does not fit into a worker's ring waits in
- * a backlog, and nothing overtakes it. The backlog is bounded, but takes every deletion. */
+/* Commands between calls and workers, and handles that come back. A handle's life: free list ->
+ * taken -> its deletion is pushed to the worker -> acknowledged -> free list. What does not fit
+ * into a worker's ring waits in a backlog, and nothing overtakes it. The backlog is bounded, but
+ * takes every deletion. */
 #include "bridge/bridge_int.h"
 
 #include <errno.h>
@@ -11,9 +12,10 @@
 #include "bridge/balance.h"
 #include "base/clock.h"
 
-/* --- Commands ------------------------------------------------------------------------------------------------- */
+/* --- Commands --------------------------------------------------------------------------------- */
 
-/* Most commands of calls queued for a worker: those of about 680 calls. Deletions are always queued. */
+/* Most commands of calls queued for a worker: those of about 680 calls. Deletions are always
+ * queued. */
 #define BACKLOG_MAX   16384u
 #define BEHIND_LOG_NS (10 * NS_PER_SEC)
 
@@ -121,7 +123,7 @@ void bridge_push_deletion(struct bridge *r, struct bridge_site *s, const struct 
 		r->lost++;
 }
 
-/* --- relay_ops ------------------------------------------------------------------------------------------------ */
+/* --- relay_ops -------------------------------------------------------------------------------- */
 
 static const struct relay_local *op_locals(void *arg, uint32_t *n)
 {
@@ -259,7 +261,7 @@ const struct relay_ops bridge_ops = {
 	.key_usage = bridge_op_key_usage,
 };
 
-/* --- Acknowledgements ------------------------------------------------------------------------------------------ */
+/* --- Acknowledgements ------------------------------------------------------------------------- */
 
 static void acknowledged(
 	struct bridge *r, struct bridge_site *s, struct worker_ack ack, uint64_t now_ns)
@@ -398,7 +400,7 @@ void bridge_usage(const struct bridge *r, struct bridge_usage *out)
 	}
 }
 
-/* --- Set-up --------------------------------------------------------------------------------------------------- */
+/* --- Set-up ----------------------------------------------------------------------------------- */
 
 int bridge_create(struct bridge **out, const struct bridge_config *cfg)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What the files of the relay share; nobody else but a test includes it. relay.c pushes commands and takes acknowledgements; bridge_ports.c,
- * bridge_keys.c, bridge_marks.c and bridge_stats.c are the operations that calls have (call/relay.h says what they mean, and what they
- * return); bridge_shortage.c tells what ran out. Control thread only. */
+/* What the files of the relay share; nobody else but a test includes it. relay.c pushes commands
+ * and takes acknowledgements; bridge_ports.c, bridge_keys.c, bridge_marks.c and bridge_stats.c are
+ * the operations that calls have (call/relay.h says what they mean, and what they return);
+ * bridge_shortage.c tells what ran out. Control thread only. */
 #ifndef BRIDGE_BRIDGE_INT_H
 #define BRIDGE_BRIDGE_INT_H
 
@@ -71,17 +72,17 @@ struct bridge {
 	uint64_t lost; /* deletions for which there was no memory: their handles stay taken */
 };
 
-/* --- relay.c --------------------------------------------------------------------------------------------------- */
+/* --- relay.c ---------------------------------------------------------------------------------- */
 
 /* Sends optional commands: all of them to the ring now, or none. 0 or -EAGAIN. */
 int bridge_push(struct bridge_site *s, const struct worker_cmd *cmd, uint32_t n);
-/* Sends commands of a call: the worker receives all of them at once, now or when its ring has room, in order.
- * 0; -EAGAIN if too many are queued already, -ENOMEM. */
+/* Sends commands of a call: the worker receives all of them at once, now or when its ring has room,
+ * in order. 0; -EAGAIN if too many are queued already, -ENOMEM. */
 int bridge_queue(struct bridge *r, struct bridge_site *s, const struct worker_cmd *cmd, uint32_t n);
 /* Never fails: it waits where the ring is full. */
 void bridge_push_deletion(struct bridge *r, struct bridge_site *s, const struct worker_cmd *cmd);
 
-/* --- bridge_sent.c ---------------------------------------------------------------------------------------------- */
+/* --- bridge_sent.c ---------------------------------------------------------------------------- */
 
 /* 0 or -ENOMEM; relay_sent_fini() in both cases. */
 int relay_sent_init(struct relay_sent *s, uint32_t max_stream, uint32_t max_ctx);
@@ -91,12 +92,12 @@ bool relay_sent_same(const struct relay_sent *s, const struct media_cmd *cmd);
 /* The command was sent. */
 void relay_sent_note(struct relay_sent *s, const struct media_cmd *cmd);
 
-/* --- bridge_shortage.c --------------------------------------------------------------------------------------------- */
+/* --- bridge_shortage.c ------------------------------------------------------------------------ */
 
 /* Counts and logs it; returns err, which is what the call gets. */
 int bridge_shortage(struct bridge *r, enum shortage what, int err);
 
-/* --- bridge_ports.c --------------------------------------------------------------------------------------------- */
+/* --- bridge_ports.c --------------------------------------------------------------------------- */
 
 int bridge_op_port_take(void *arg, struct relay_port *out, uint32_t worker, uint8_t local);
 int bridge_op_port_take_at(
@@ -105,27 +106,30 @@ void bridge_op_port_release(void *arg, uint32_t worker, const struct relay_port 
 /* The worker has closed a socket: id as WORKER_PORT_DEL had it. */
 void bridge_port_closed(struct bridge *r, struct bridge_site *s, uint32_t id, uint64_t now_ns);
 
-/* --- bridge_keys.c ---------------------------------------------------------------------------------------------- */
+/* --- bridge_keys.c ---------------------------------------------------------------------------- */
 
 int bridge_op_ctx_take(void *arg, uint32_t *ctx, uint32_t worker);
 void bridge_op_ctx_release(void *arg, uint32_t worker, uint32_t ctx);
 int bridge_op_key_take(void *arg, uint32_t *slot, uint32_t worker, const struct srtp_master *m);
 void bridge_op_key_release(void *arg, uint32_t worker, uint32_t slot);
 
-/* --- bridge_marks.c --------------------------------------------------------------------------------------------- */
+/* --- bridge_marks.c --------------------------------------------------------------------------- */
 
 void bridge_op_marks_ask(void *arg, uint32_t worker, const uint32_t *ctx, uint32_t n);
 const struct relay_marks *bridge_op_marks(void *arg, uint32_t worker, uint32_t ctx);
-/* The part of what is known that begins anew is forgotten, and so is what the worker says of the time before. */
+/* The part of what is known that begins anew is forgotten, and so is what the worker says of the
+ * time before. */
 void bridge_marks_forget(struct bridge_site *s, uint32_t ctx, bool rx, bool tx);
 /* What a context is made to go on from counts as told, until the worker tells more. */
 void bridge_marks_seed(struct bridge_site *s, const struct media_cmd *cmd);
-/* How fast the index goes, and what that is measured from; before: the same SSRC's the last time, or NULL. */
+/* How fast the index goes, and what that is measured from; before: the same SSRC's the last time,
+ * or NULL. */
 void bridge_marks_rate(struct relay_mark *now, const struct relay_mark *before, uint64_t now_ns);
-/* Before any acknowledgement is acted upon: a handle that is given back may be another call's next. */
+/* Before any acknowledgement is acted upon: a handle that is given back may be another call's next.
+ */
 void bridge_marks_take(struct bridge_site *s);
 
-/* --- bridge_stats.c --------------------------------------------------------------------------------------------- */
+/* --- bridge_stats.c --------------------------------------------------------------------------- */
 
 void bridge_op_stats(void *arg, uint32_t worker, uint32_t stream, struct relay_stats *out);
 uint64_t bridge_op_heard(void *arg, uint32_t worker, uint32_t stream);

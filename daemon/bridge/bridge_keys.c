@@ -75,7 +75,8 @@ int bridge_op_key_take(void *arg, uint32_t *slot, uint32_t worker, const struct 
 		!handles_take(&s->keys, &pair))
 		return bridge_shortage(r, SHORT_KEYS, -ENOSPC);
 	lent = s->lent[pair];
-	/* The worker does not look at a slot that it was not told of: no lock is needed to fill it. */
+	/* The worker does not look at a slot that it was not told of: no lock is needed to fill it.
+	 */
 	err = srtp_key_fill(&key[2 * pair], m);
 	if (!err && m->kdr) {
 		err = lent_take(s, lent);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* A stack of free numbers: what is given out for use elsewhere, and comes back. Nothing is checked: who takes a number puts it back once. */
+/* A stack of free numbers: what is given out for use elsewhere, and comes back. Nothing is checked:
+ * who takes a number puts it back once. */
 #ifndef BRIDGE_HANDLES_H
 #define BRIDGE_HANDLES_H
 

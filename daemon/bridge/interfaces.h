@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Watches the network interfaces of the local addresses. Logs when one goes down or loses its carrier or
- * its address, and when it works again. Control thread only. */
+/* Watches the network interfaces of the local addresses. Logs when one goes down or loses its
+ * carrier or its address, and when it works again. Control thread only. */
 #ifndef BRIDGE_INTERFACES_H
 #define BRIDGE_INTERFACES_H
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Events of the kernel (bridge/kernel_watch.h). It judges nothing: a stream of which something was told is looked at again a moment later,
- * when the packet itself has been through the worker, which alone authenticates, learns and confirms. */
+/* Events of the kernel (bridge/kernel_watch.h). It judges nothing: a stream of which something was
+ * told is looked at again a moment later, when the packet itself has been through the worker, which
+ * alone authenticates, learns and confirms. */
 #include "bridge/kernel_watch.h"
 
 #include <errno.h>

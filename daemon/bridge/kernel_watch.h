@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What the kernel tells by itself: that a packet of another source or SSRC came, that a stream went silent, that it drops a flood; and
- * whether what steers is still there. Hooks itself into the loop; control thread only. */
+/* What the kernel tells by itself: that a packet of another source or SSRC came, that a stream went
+ * silent, that it drops a flood; and whether what steers is still there. Hooks itself into the
+ * loop; control thread only. */
 #ifndef BRIDGE_KERNEL_WATCH_H
 #define BRIDGE_KERNEL_WATCH_H
 

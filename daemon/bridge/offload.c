@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Streams to the kernel and back (bridge/offload.h): each second, when the kernel tells something, when it has gone, and when it is back. */
+/* Streams to the kernel and back (bridge/offload.h): each second, when the kernel tells something,
+ * when it has gone, and when it is back. */
 #include "bridge/offload_int.h"
 
 #include <errno.h>
@@ -11,12 +12,13 @@
 #define BACK_OFF_NS \
 	(1 * NS_PER_SEC) /* doubled each time a stream has to come back on its own account */
 #define BACK_OFF_MAX 6u
-/* Where the kernel tells of silence its counters are read only so often: for numbers, and lest an event was lost. Sequence numbers are not to
- * go round by half meanwhile: good for 8,000 packets a second. */
+/* Where the kernel tells of silence its counters are read only so often: for numbers, and lest an
+ * event was lost. Sequence numbers are not to go round by half meanwhile: good for 8,000 packets a
+ * second. */
 #define DUMP_NS      (4 * NS_PER_SEC)
 #define TELL_PACKETS 128u /* a worker learns where an index stands each time that it went so far */
 
-/* --- There and back ------------------------------------------------------------------------------------------- */
+/* --- There and back --------------------------------------------------------------------------- */
 
 void offload_come_back(struct offload *o, struct off_stream *s)
 {
@@ -134,7 +136,7 @@ void offload_tick(struct offload *o, uint64_t now_ns)
 	}
 }
 
-/* --- What the kernel tells by itself -------------------------------------------------------------------------- */
+/* --- What the kernel tells by itself ---------------------------------------------------------- */
 
 bool offload_event(struct offload *o, const struct steer_event *e)
 {
@@ -202,7 +204,7 @@ void offload_back(struct offload *o)
 	o->gone = false;
 }
 
-/* --- Set-up --------------------------------------------------------------------------------------------------- */
+/* --- Set-up ----------------------------------------------------------------------------------- */
 
 int offload_create(struct offload **out, const struct offload_config *cfg)
 {

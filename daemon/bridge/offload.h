@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Which media stays in the kernel: RTP that leaves as it came, plain or passed through (then its RTCP too), from a confirmed source to a confirmed destination, with nobody
- * recording or blocking it. Follows the commands that go to workers, and adds to them. A stream comes back to us before
- * anything about it changes, in the same ring, so that no packet falls between. Control thread only; knows neither workers nor
- * media, but what it is told of them. */
+/* Which media stays in the kernel: RTP that leaves as it came, plain or passed through (then its
+ * RTCP too), from a confirmed source to a confirmed destination, with nobody recording or blocking
+ * it. Follows the commands that go to workers, and adds to them. A stream comes back to us before
+ * anything about it changes, in the same ring, so that no packet falls between. Control thread
+ * only; knows neither workers nor media, but what it is told of them. */
 #ifndef BRIDGE_OFFLOAD_H
 #define BRIDGE_OFFLOAD_H
 
@@ -29,12 +30,13 @@ struct offload_config {
 	void *arg;
 };
 
-/* -EOPNOTSUPP: this steering or this host's kernel does not relay. All functions but this one do nothing with NULL. */
+/* -EOPNOTSUPP: this steering or this host's kernel does not relay. All functions but this one do
+ * nothing with NULL. */
 int offload_create(struct offload **out, const struct offload_config *cfg);
 void offload_destroy(struct offload *o);
 
-/* These commands are about to be pushed: writes those that must go before them to out[max]; their number. OFFLOAD_BEFORE per
- * command is always enough. */
+/* These commands are about to be pushed: writes those that must go before them to out[max]; their
+ * number. OFFLOAD_BEFORE per command is always enough. */
 #define OFFLOAD_BEFORE 8u
 uint32_t offload_before(struct offload *o, uint32_t worker, const struct media_cmd *cmd, uint32_t n,
 	struct worker_cmd *out, uint32_t max);
@@ -44,12 +46,14 @@ void offload_pushed(struct offload *o, uint32_t worker, const struct media_cmd *
 void offload_release(struct offload *o, uint32_t worker, uint32_t stream);
 /* Each second (monotonic): who may go, who must come back; reads what the kernel counted. */
 void offload_tick(struct offload *o, uint64_t now_ns);
-/* When something came to it last, by way of the kernel (CLOCK_REALTIME; 0: never). Asks nobody where the kernel tells of silence. */
+/* When something came to it last, by way of the kernel (CLOCK_REALTIME; 0: never). Asks nobody
+ * where the kernel tells of silence. */
 uint64_t offload_heard(const struct offload *o, uint32_t worker, uint32_t stream);
 /* Packets that the kernel relayed for this stream, by its last report. *kernel: the kernel relays
  * it now. */
 uint64_t offload_arrived(const struct offload *o, uint32_t worker, uint32_t stream, bool *kernel);
-/* The kernel told this of a stream; true: it is to be looked at again, when the worker had its packet. */
+/* The kernel told this of a stream; true: it is to be looked at again, when the worker had its
+ * packet. */
 bool offload_event(struct offload *o, const struct steer_event *e);
 void offload_look_again(struct offload *o, uint64_t now_ns);
 /* It relays no more: all that comes, comes to us. */

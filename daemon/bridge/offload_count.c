@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What the kernel counted, and whose it is: of a stream, of those that only listen to it, of all. Its counters of a port begin when the port
- * becomes ours, except where an earlier instance's was taken over: hence the base. */
+/* What the kernel counted, and whose it is: of a stream, of those that only listen to it, of all.
+ * Its counters of a port begin when the port becomes ours, except where an earlier instance's was
+ * taken over: hence the base. */
 #include "bridge/offload_int.h"
 
 #include "base/clock.h"
@@ -71,7 +72,8 @@ static void dumped(void *arg, const struct steer_relayed *r)
 	struct offload *o = arg;
 	struct off_stream *s;
 
-	/* What an earlier instance left has another's number: only those that we asked for count. */
+	/* What an earlier instance left has another's number: only those that we asked for count.
+	 */
 	if (r->id >= o->cfg.max_stream)
 		return;
 	s = &o->site[o->worker].stream[r->id];

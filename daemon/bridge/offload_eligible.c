@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Whether what comes in by a stream may stay in the kernel, and where it would go. Pure, but that it asks what streams are like now. */
+/* Whether what comes in by a stream may stay in the kernel, and where it would go. Pure, but that
+ * it asks what streams are like now. */
 #include "bridge/offload_int.h"
 
 #define ENOUGH_PACKETS 5u /* of a stream, until it is thought to go on as it began */
@@ -21,8 +22,9 @@ static bool known(const struct endpoint *e)
 	return e->family && e->port && !endpoint_is_unspecified(e);
 }
 
-/* RTCP that can be read is the daemon's: statistics are made of it. With a port of its own it goes to such a one. The fields that
- * keep a stream out of the kernel say so themselves (media/fields.h). */
+/* RTCP that can be read is the daemon's: statistics are made of it. With a port of its own it goes
+ * to such a one. The fields that keep a stream out of the kernel say so themselves
+ * (media/fields.h). */
 static bool may_relay(
 	const struct offload *o, const struct off_site *site, const struct off_stream *s)
 {
@@ -53,8 +55,8 @@ static bool dest_add(const struct offload *o, const struct off_stream *t,
 	return true;
 }
 
-/* Who listens only receives: its address need not be confirmed. One that does not get copies now would be forgotten by the kernel, so it is
- * all or none. */
+/* Who listens only receives: its address need not be confirmed. One that does not get copies now
+ * would be forgotten by the kernel, so it is all or none. */
 static bool listeners_add(const struct offload *o, uint32_t worker, const struct off_stream *s,
 	uint8_t family, struct offload_dests *to)
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Commands on their way to a worker: what must come back before them, and the copy of what they told. */
+/* Commands on their way to a worker: what must come back before them, and the copy of what they
+ * told. */
 #include "bridge/offload_int.h"
 #include "base/clock.h"
 

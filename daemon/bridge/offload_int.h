@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What the files of offload share; nobody else includes it. offload.c moves streams there and back, offload_eligible.c judges which may,
- * offload_count.c reads the kernel's counters, offload_follow.c follows the commands that workers get. Times are monotonic unless they
- * say otherwise. */
+/* What the files of offload share; nobody else includes it. offload.c moves streams there and back,
+ * offload_eligible.c judges which may, offload_count.c reads the kernel's counters,
+ * offload_follow.c follows the commands that workers get. Times are monotonic unless they say
+ * otherwise. */
 #ifndef BRIDGE_OFFLOAD_INT_H
 #define BRIDGE_OFFLOAD_INT_H
 
@@ -21,7 +22,8 @@ struct off_stream {
 	bool touched, based; /* the kernel may have counted something; base is known */
 	bool late;           /* counters to be read again: it came back since */
 	uint32_t from;       /* stream whose RTP goes out by this one, or MEDIA_NONE */
-	/* Listeners that are among its destinations; of a listener's from counts what came since then, and before. */
+	/* Listeners that are among its destinations; of a listener's from counts what came since
+	 * then, and before. */
 	uint32_t hearer[STEER_COPIES + 1], hearers;
 	uint64_t out_since, out_since_bytes, out_before, out_before_bytes;
 	struct steer_relay what;
@@ -63,14 +65,14 @@ struct offload {
 	uint64_t gone_packets, moves; /* of streams that are released */
 };
 
-/* --- offload.c ------------------------------------------------------------------------------------------------- */
+/* --- offload.c -------------------------------------------------------------------------------- */
 
 /* It is ours from now on. Tells nobody. */
 void offload_come_back(struct offload *o, struct off_stream *s);
 /* Commands that bring it back, two at most: their number. */
 uint32_t offload_way_back(struct offload *o, struct off_stream *s, struct worker_cmd out[2]);
 
-/* --- offload_eligible.c --------------------------------------------------------------------------------------------- */
+/* --- offload_eligible.c ----------------------------------------------------------------------- */
 
 /* Where a stream's packets go: to its peer, if it has one, then to who listens. */
 struct offload_dests {
@@ -81,13 +83,14 @@ struct offload_dests {
 
 /* The stream that what comes in by this one leaves by, or MEDIA_NONE. */
 uint32_t offload_target(const struct media_stream_cfg *c);
-/* Whether what comes in by the stream may stay in the kernel, and how; look: what it is like now. *out only where it may. */
+/* Whether what comes in by the stream may stay in the kernel, and how; look: what it is like now.
+ * *out only where it may. */
 bool offload_eligible(const struct offload *o, uint32_t worker, uint32_t id,
 	struct steer_relay *out, struct offload_look *look, struct offload_dests *to);
 /* The kernel would do the same by both. */
 bool offload_same(const struct steer_relay *a, const struct steer_relay *b);
 
-/* --- offload_count.c ------------------------------------------------------------------------------------------- */
+/* --- offload_count.c -------------------------------------------------------------------------- */
 
 /* The counters of one stream, or of all that are in the kernel. */
 int offload_read(struct offload *o, struct off_stream *s, uint64_t now_ns);
@@ -96,7 +99,8 @@ void offload_dump(struct offload *o, uint64_t now_ns);
 uint64_t offload_packets(const struct off_stream *s);
 /* Its counters are over; others begin. */
 void offload_count_anew(struct off_stream *s);
-/* From now on these listen to the stream, or nobody: what it counted until now is theirs who listened until now. */
+/* From now on these listen to the stream, or nobody: what it counted until now is theirs who
+ * listened until now. */
 void offload_hearers_note(struct off_site *site, uint32_t id, const struct offload_dests *to);
 void offload_hearers_forget(struct off_site *site, struct off_stream *s);
 

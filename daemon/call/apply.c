@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* From a negotiated copy of a call to the packet side: take what is missing, publish all of it in one piece, give
- * back what is no longer held. Until the commit succeeds the original call is what the workers know. */
+/* From a negotiated copy of a call to the packet side: take what is missing, publish all of it in
+ * one piece, give back what is no longer held. Until the commit succeeds the original call is what
+ * the workers know. */
 #include "call/apply.h"
 
 #include <errno.h>
@@ -15,7 +16,7 @@ static const struct leg *leg_at(const struct call *c, uint32_t side, uint32_t me
 	return c && side < c->sides ? side_leg_get(c->side[side], media) : NULL;
 }
 
-/* --- Give back -------------------------------------------------------------------------------------------------- */
+/* --- Give back -------------------------------------------------------------------------------- */
 
 static bool has_slot(const struct leg *leg, uint32_t slot)
 {
@@ -60,7 +61,7 @@ void apply_release_all(const struct relay *relay, struct call *c)
 	release_all_but(relay, c, NULL);
 }
 
-/* --- Take ------------------------------------------------------------------------------------------------------- */
+/* --- Take ------------------------------------------------------------------------------------- */
 
 static int take_key(
 	const struct relay *r, uint32_t worker, uint32_t *slot, const struct srtp_master *m)
@@ -103,8 +104,8 @@ static int take(const struct relay *r, uint32_t worker, struct leg *l, uint8_t l
 	return err;
 }
 
-/* What a closed leg no longer wants is not next's any more; prev still holds it until the commit. Our keys are forgotten and so never
- * used again; the terminal may come back with its own. */
+/* What a closed leg no longer wants is not next's any more; prev still holds it until the commit.
+ * Our keys are forgotten and so never used again; the terminal may come back with its own. */
 static void drop(struct leg *l, bool for_good)
 {
 	if (for_good)
@@ -123,9 +124,9 @@ static void drop(struct leg *l, bool for_good)
 	l->ours_n = 0;
 }
 
-/* A worker has four key slots per leg on average (daemon_packets.c). A leg has two keys in force, and its
- * terminals may change them in every offer: then past_keys.c holds the former ones, because they may return. Two
- * terminals that change four keys each (MKI) need all of 4 * 2 + 8. */
+/* A worker has four key slots per leg on average (daemon_packets.c). A leg has two keys in force,
+ * and its terminals may change them in every offer: then past_keys.c holds the former ones, because
+ * they may return. Two terminals that change four keys each (MKI) need all of 4 * 2 + 8. */
 #define KEYS_PER_LEG 4u
 #define KEYS_MORE    8u
 
@@ -175,7 +176,7 @@ int apply_take(const struct relay *relay, const struct call *prev, struct call *
 	return err;
 }
 
-/* --- Publish ---------------------------------------------------------------------------------------------------- */
+/* --- Publish ---------------------------------------------------------------------------------- */
 
 /* more: the line's further keys. We send under the first of ours. */
 static struct media_crypto crypto_of(
@@ -260,7 +261,8 @@ static void raw_cfgs(const struct side *s, const struct leg *l, const struct leg
 	rtcp->remote = (struct endpoint){0};
 }
 
-/* Between offer and answer: what was offered is plain, so what comes from the answerer's side is RTP. */
+/* Between offer and answer: what was offered is plain, so what comes from the answerer's side is
+ * RTP. */
 static bool is_early(
 	const struct call *c, const struct side *s, const struct leg *l, const struct leg *offerer)
 {

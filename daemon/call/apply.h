@@ -8,13 +8,15 @@
 /* enum raw_kind of its media. */
 uint8_t leg_raw(const struct leg *l);
 
-/* Takes what next wants and does not have. On error nothing of it is left. -EDQUOT: the call would hold too many keys. */
+/* Takes what next wants and does not have. On error nothing of it is left. -EDQUOT: the call would
+ * hold too many keys. */
 int apply_take(const struct relay *relay, const struct call *prev, struct call *next);
 
 /* Gives back what apply_take() took: what next holds and prev does not. */
 void apply_undo(const struct relay *relay, const struct call *prev, struct call *next);
 
-/* Tells the worker all that differs, and behind it the commands in more, at once or not at all. After success what prev holds and next does not is given back. */
+/* Tells the worker all that differs, and behind it the commands in more, at once or not at all.
+ * After success what prev holds and next does not is given back. */
 int apply_commit(const struct relay *relay, struct pool *p, const struct call *prev,
 	struct call *next, uint64_t now_ns, const struct media_cmd *more, uint32_t more_n);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Pages of the calls that match a filter (call/find.h). Without an order a page continues at the
- * serial number of the last call, so calls that begin or end meanwhile move no other. With an order it continues
- * at a position in the list, which is sorted again for each page. */
+ * serial number of the last call, so calls that begin or end meanwhile move no other. With an order
+ * it continues at a position in the list, which is sorted again for each page. */
 #include "call/browse.h"
 
 #include <errno.h>

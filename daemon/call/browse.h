@@ -16,9 +16,10 @@ struct calls_look {
 	uint32_t bytes;    /* per page, about, so that a reply fits a datagram; 0 = any */
 };
 
-/* Adds "calls": a page of the calls that match, each in a few lines; "next" if there are more pages;
- * on the first page "matched": how many there are (count: on each). Strings are the calls': use them before anything changes. Returns NULL, or
- * what is wrong with the request, a constant. now_ns: CLOCK_REALTIME. */
+/* Adds "calls": a page of the calls that match, each in a few lines; "next" if there are more
+ * pages; on the first page "matched": how many there are (count: on each). Strings are the calls':
+ * use them before anything changes. Returns NULL, or what is wrong with the request, a constant.
+ * now_ns: CLOCK_REALTIME. */
 const char *calls_view(struct calls *c, struct pool *p, const struct calls_look *look,
 	uint64_t now_ns, struct ngval *dict);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* All calls: the table, what is counted, gates, looking at them. Each change goes copy, negotiate, take, write, commit, replace
- * (exchange.c, delete.c, recording.c, gates here). Control thread only; logs nothing. */
+/* All calls: the table, what is counted, gates, looking at them. Each change goes copy, negotiate,
+ * take, write, commit, replace (exchange.c, delete.c, recording.c, gates here). Control thread
+ * only; logs nothing. */
 #include "call/call.h"
 #include "call/calls.h"
 
@@ -101,7 +102,7 @@ void calls_destroy(struct calls *c)
 	free(c);
 }
 
-/* --- Changing a call -------------------------------------------------------------------------------------------- */
+/* --- Changing a call -------------------------------------------------------------------------- */
 
 void calls_resource_error(struct call_reply *out, int err, bool is_new)
 {
@@ -179,7 +180,7 @@ int calls_put_in_force(
 	return 0;
 }
 
-/* --- Gates ------------------------------------------------------------------------------------------------------ */
+/* --- Gates ------------------------------------------------------------------------------------ */
 
 void calls_gate(struct calls *c, struct pool *p, const struct ng_request *r, uint8_t gate, bool on,
 	uint64_t now_ns, struct call_reply *out)
@@ -212,7 +213,7 @@ void calls_gate(struct calls *c, struct pool *p, const struct ng_request *r, uin
 			"only PCMU, PCMA and G722 can be silenced: packets of other codecs are dropped");
 }
 
-/* --- Calls that outlive us -------------------------------------------------------------------------------------- */
+/* --- Calls that outlive us -------------------------------------------------------------------- */
 
 struct keystore *calls_keys(struct calls *c)
 {
@@ -245,7 +246,7 @@ void calls_leave(struct calls *c)
 	c->leaving = false;
 }
 
-/* --- Looking at calls ------------------------------------------------------------------------------------------- */
+/* --- Looking at calls ------------------------------------------------------------------------- */
 
 void calls_query(struct calls *c, struct pool *p, const struct ng_request *r, uint64_t now_ns,
 	struct call_reply *out, struct ngval *dict)

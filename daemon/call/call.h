@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Calls: what signalling made of them. Only the control thread creates and changes them. An offer or answer is negotiated
- * by a pure function into a plan (offer/negotiate.h), then applied: everything is taken, published, or undone, leaving the old
- * call untouched. */
+/* Calls: what signalling made of them. Only the control thread creates and changes them. An offer
+ * or answer is negotiated by a pure function into a plan (offer/negotiate.h), then applied:
+ * everything is taken, published, or undone, leaving the old call untouched. */
 #ifndef CALL_CALL_H
 #define CALL_CALL_H
 
@@ -11,15 +11,16 @@
 #include "proto/ng.h"
 #include "proto/sdp.h"
 
-/* Which suites and session parameters. A script that asks for one by name in its flags gets it nevertheless: it is the
- * operator's as well. */
+/* Which suites and session parameters. A script that asks for one by name in its flags gets it
+ * nevertheless: it is the operator's as well. */
 struct sdes_policy {
 	uint8_t offer[SUITE_COUNT]; /* suites that we offer, in order; SUITE_PLAIN ends the list */
 	uint32_t accept;            /* bit per enum srtp_suite_id: what a terminal may offer us */
 	uint32_t params;            /* NG_SDES_UN*: session parameters that it may ask for */
 };
 
-/* Whether somebody is told of calls that time out, and whether the address that a request names matters. */
+/* Whether somebody is told of calls that time out, and whether the address that a request names
+ * matters. */
 enum call_told { CALL_TOLD_NOBODY, CALL_TOLD_FIXED, CALL_TOLD_ADDRESS };
 
 struct call_policy { /* what the operator decided; constant after start */
@@ -41,7 +42,8 @@ struct call_policy { /* what the operator decided; constant after start */
 	uint8_t loop_key[32];       /* random, of this process: loop_protect.c */
 };
 
-/* Why new calls are refused: ng's "load limit", with these messages of rtpengine. X(id, name in statistics, message) */
+/* Why new calls are refused: ng's "load limit", with these messages of rtpengine. X(id, name in
+ * statistics, message) */
 #define CALL_LIMITS(X)                           \
 	X(SESSIONS, "sessions", NGE_SESSIONS)    \
 	X(CPU, "cpu", NGE_CPU)                   \
@@ -67,7 +69,8 @@ void calls_set_reach(struct calls *c, const struct reach *r);
 /* Ends every call and gives back everything it held. */
 void calls_destroy(struct calls *c);
 
-struct call_reply { /* what a handler wants to say; strings live in the request's pool or are constants */
+/* what a handler wants to say; strings live in the request's pool or are constants */
+struct call_reply {
 	const char *error;  /* error-reason, or NULL: result ok */
 	struct str detail;  /* appended to the reason in parentheses when it helps; may be empty */
 	bool load_limit;    /* result "load limit" */
@@ -78,29 +81,32 @@ struct call_reply { /* what a handler wants to say; strings live in the request'
 	struct str sdp;     /* offer, answer */
 };
 
-/* Called before a change by SDP takes effect: whether its reply can be sent. If not, the change is refused and
- * the call stays as it was. NULL: any reply can. */
+/* Called before a change by SDP takes effect: whether its reply can be sent. If not, the change is
+ * refused and the call stays as it was. NULL: any reply can. */
 typedef bool call_reply_fits(void *arg, const struct call_reply *planned);
 void calls_reply_room(struct calls *c, call_reply_fits *fits, void *arg);
 
 void calls_query(struct calls *c, struct pool *p, const struct ng_request *r, uint64_t now_ns,
 	struct call_reply *out, struct ngval *dict);
-/* What comes from the sides that the request means (all, or by from-tag, label, address) does not leave any more, or does again;
- * it is received, authenticated and followed all the same. gate: MEDIA_GATE_*. */
+/* What comes from the sides that the request means (all, or by from-tag, label, address) does not
+ * leave any more, or does again; it is received, authenticated and followed all the same. gate:
+ * MEDIA_GATE_*. */
 void calls_gate(struct calls *c, struct pool *p, const struct ng_request *r, uint8_t gate, bool on,
 	uint64_t now_ns, struct call_reply *out);
 /* Adds "calls": up to limit Call-IDs. */
 void calls_list(struct calls *c, struct pool *p, uint32_t limit, struct ngval *dict);
 
-/* fn for every pair of ports that a call holds; it changes nothing, and keeps call_id no longer than calls stay as they are. */
+/* fn for every pair of ports that a call holds; it changes nothing, and keeps call_id no longer
+ * than calls stay as they are. */
 void calls_each_port(const struct calls *c,
 	void (*fn)(void *arg, struct str call_id, uint32_t worker, const struct relay_port *port),
 	void *arg);
 
-/* From now on offers of new calls are refused for this reason, but for emergency calls. NONE: no longer. The limit on sessions is
- * looked at by itself. */
+/* From now on offers of new calls are refused for this reason, but for emergency calls. NONE: no
+ * longer. The limit on sessions is looked at by itself. */
 void calls_limit(struct calls *c, enum call_limit reached);
-/* From now on this is decided; loop_key stays. Calls that are there keep what their signalling made of it, but for timeouts. */
+/* From now on this is decided; loop_key stays. Calls that are there keep what their signalling made
+ * of it, but for timeouts. */
 void calls_set_policy(struct calls *c, const struct call_policy *policy);
 
 struct calls_ended { /* of calls that are no more */
@@ -108,21 +114,22 @@ struct calls_ended { /* of calls that are no more */
 	uint64_t one_way;                /* some of its media came, some never did that should */
 	uint64_t silent_streams;         /* media that should have come and never did */
 	uint64_t packets, bytes, errors; /* received from all of their terminals */
-	uint64_t
-		duration_ns; /* from the offer to the last packet or request, of all of them together */
+	/* from the offer to the last packet or request, of all of them together */
+	uint64_t duration_ns;
 };
 
 struct calls_counters {
 	uint64_t current, total, offers, answers, deletes, timeouts, refused;
 	uint64_t silent_timeouts, final_timeouts, offer_timeouts; /* of timeouts */
 	uint64_t limited[CALL_LIMIT_COUNT];                       /* refused by limits, by which */
-	/* legs that went from SRTP to RTP in mid-call: by order of the flags, by their terminal's SDP */
+	/* legs that went from SRTP to RTP in mid-call: by order of the flags, by their terminal's
+	 * SDP */
 	uint64_t weaker_by_order, weaker_by_terminal;
 	uint64_t emergencies;        /* calls that were marked so, in all */
 	uint64_t streams;            /* local ports in use */
 	uint64_t suite[SUITE_COUNT]; /* media of one side each, in use with this suite */
-	uint64_t
-		passed; /* likewise, whose packets leave as they come, under the terminals' own keys */
+	/* likewise, whose packets leave as they come, under the terminals' own keys */
+	uint64_t passed;
 	struct calls_ended ended;
 };
 void calls_counters(const struct calls *c, struct calls_counters *out);
@@ -146,7 +153,8 @@ enum call_end {
 /* Another node is active: new calls are refused, emergency calls too. */
 void calls_passive(struct calls *c, bool passive);
 
-/* All calls end here and stay written there: another node has them from now on. Saving is off until calls_save_start(). */
+/* All calls end here and stay written there: another node has them from now on. Saving is off until
+ * calls_save_start(). */
 void calls_leave(struct calls *c);
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* All calls, as the files of this room that change them see them. Nobody outside call/ includes this. */
+/* All calls, as the files of this room that change them see them. Nobody outside call/ includes
+ * this. */
 #ifndef XCIPHER_CALL_CALLS_H
 #define XCIPHER_CALL_CALLS_H
 

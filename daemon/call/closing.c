@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The closing report of a call: a dictionary for call records (CDR), and a line with the same for the
- * log. It never contains a key. */
+/* The closing report of a call: a dictionary for call records (CDR), and a line with the same for
+ * the log. It never contains a key. */
 #include "call/closing.h"
 #include "base/clock.h"
 #include "call/call.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The end of a call by command: the whole of it, or one of its dialogs, one branch of a fork, one listener. */
+/* The end of a call by command: the whole of it, or one of its dialogs, one branch of a fork, one
+ * listener. */
 #include "call/delete.h"
 
 #include <errno.h>

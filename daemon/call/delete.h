@@ -14,7 +14,8 @@ void calls_unsubscribe(struct calls *c, struct pool *p, const struct ng_request 
 void calls_delete(struct calls *c, struct pool *p, const struct ng_request *r, uint64_t now_ns,
 	struct call_reply *out, struct ngval *dict);
 
-/* Ends these sides of a call, a bit each (delete.c). The call is replaced. 0 or a negative errno; then all is as it was. */
+/* Ends these sides of a call, a bit each (delete.c). The call is replaced. 0 or a negative errno;
+ * then all is as it was. */
 int calls_end_sides(
 	struct calls *c, struct pool *p, struct call *call, uint32_t sides, uint64_t now_ns);
 

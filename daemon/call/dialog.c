@@ -60,7 +60,7 @@ uint32_t dialog_sides(const struct call *c, uint8_t side)
 	return all;
 }
 
-/* --- Offers ----------------------------------------------------------------------------------------------------- */
+/* --- Offers ----------------------------------------------------------------------------------- */
 
 static bool same_source(const struct side *s, const struct ng_request *r)
 {
@@ -204,7 +204,7 @@ const char *dialog_offer(struct dialog *d, const struct neg_in *in)
 	return offer_in_dialog(d, in);
 }
 
-/* --- Answers ---------------------------------------------------------------------------------------------------- */
+/* --- Answers ---------------------------------------------------------------------------------- */
 
 /* The side that was offered to and has not answered: the current peer, else the last of the others,
  * else the peer again. */
@@ -287,7 +287,7 @@ void dialog_answered(struct call *c, const struct dialog *d, const struct ng_req
 			c->side[i]->parked = true;
 }
 
-/* --- The end ---------------------------------------------------------------------------------------------------- */
+/* --- The end ---------------------------------------------------------------------------------- */
 
 static bool is_branch(const struct call *c, uint32_t i, uint8_t of)
 {

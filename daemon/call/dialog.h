@@ -65,7 +65,8 @@ static inline bool dialog_is_final(const struct ng_request *r)
 /* Records that the answer of d->from to d->to came into force. */
 void dialog_answered(struct call *c, const struct dialog *d, const struct ng_request *r);
 
-/* Sides, a bit each: all that this side exchanges media with, directly or through others, and itself. */
+/* Sides, a bit each: all that this side exchanges media with, directly or through others, and
+ * itself. */
 uint32_t dialog_sides(const struct call *c, uint8_t side);
 /* Somebody outside these sides has media with somebody. */
 bool dialog_others_live(const struct call *c, uint32_t sides);
@@ -76,7 +77,8 @@ enum dialog_end { DIALOG_END_NOTHING, DIALOG_END_ALL, DIALOG_END_SIDES };
 
 /* What a delete ends; *sides, a bit each, with DIALOG_END_SIDES. */
 enum dialog_end dialog_delete(uint32_t *sides, const struct call *c, const struct ng_request *r);
-/* These sides are gone. A side that exchanged media with them turns to another branch, or to none. */
+/* These sides are gone. A side that exchanged media with them turns to another branch, or to none.
+ */
 void dialog_end_sides(struct call *c, uint32_t sides);
 /* The side that gets the media of `side` after its peer is gone; SIDE_NONE: none. */
 uint8_t dialog_next(const struct call *c, uint8_t side);

@@ -57,7 +57,7 @@ static const char *dir_name(enum sdp_dir dir)
 					  : "inactive";
 }
 
-/* --- Offers and answers ----------------------------------------------------------------------------------------- */
+/* --- Offers and answers ----------------------------------------------------------------------- */
 
 /* The second word of each a=crypto line, if it is a suite that we know. */
 static void add_suites(struct sbuf *b, const struct sdp_media *m)
@@ -217,7 +217,7 @@ void explain_exchange(struct call *call, bool again, const struct sdp *said, uin
 		note_chosen(call, a, true, now_ns);
 }
 
-/* --- Commands --------------------------------------------------------------------------------------------------- */
+/* --- Commands --------------------------------------------------------------------------------- */
 
 void calls_note(struct calls *c, const struct ng_request *r, uint64_t now_ns, const char *error,
 	struct str detail)
@@ -245,7 +245,7 @@ void calls_note(struct calls *c, const struct ng_request *r, uint64_t now_ns, co
 			ng_command_name(r->command), from);
 }
 
-/* --- Explaining ------------------------------------------------------------------------------------------------- */
+/* --- Explaining ------------------------------------------------------------------------------- */
 
 struct explain {
 	const struct calls *c;

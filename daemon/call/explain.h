@@ -7,8 +7,8 @@
 
 struct call;
 
-/* Notes in the history of a call, if it exists, that a command was executed, or refused for this error
- * and detail. */
+/* Notes in the history of a call, if it exists, that a command was executed, or refused for this
+ * error and detail. */
 void calls_note(struct calls *c, const struct ng_request *r, uint64_t now_ns, const char *error,
 	struct str detail);
 
@@ -17,8 +17,8 @@ void calls_note(struct calls *c, const struct ng_request *r, uint64_t now_ns, co
 const char *calls_explain(
 	struct calls *c, struct pool *p, struct str call_id, uint64_t now_ns, struct ngval *dict);
 
-/* Called when an offer or answer between two sides takes effect (explain.c): records its content, and
- * why each leg has its profile and suite. again: the call existed before. */
+/* Called when an offer or answer between two sides takes effect (explain.c): records its content,
+ * and why each leg has its profile and suite. again: the call existed before. */
 void explain_exchange(struct call *call, bool again, const struct sdp *said, uint8_t from,
 	uint8_t to, bool is_answer, uint64_t now_ns);
 

@@ -6,7 +6,7 @@
 #include "call/names.h"
 #include "srtp/suite.h"
 
-/* --- Words ------------------------------------------------------------------------------------------------------ */
+/* --- Words ------------------------------------------------------------------------------------ */
 
 static bool find_word(uint32_t *words, struct str word)
 {
@@ -131,7 +131,7 @@ const char *find_parse(struct find *out, struct str text)
 	return NULL;
 }
 
-/* --- Matching --------------------------------------------------------------------------------------------------- */
+/* --- Matching --------------------------------------------------------------------------------- */
 
 static bool contains(struct str text, struct str part)
 {

@@ -57,12 +57,14 @@ struct find {
 };
 
 /* Reads words like "one-way mos-below=3.5 ip=192.0.2.1 since=10m"; a word that is none of them is a
- * part of a Call-ID, tag or name. Strings are slices of text. NULL, or what is wrong: a constant. */
+ * part of a Call-ID, tag or name. Strings are slices of text. NULL, or what is wrong: a constant.
+ */
 const char *find_parse(struct find *out, struct str text);
 /* Finds an order by name; empty = the newest first. False: unknown name. */
 bool find_order(enum find_order *out, struct str name);
 
-/* Whether the call matches. *s is filled if it does, or if only a condition on its figures failed. */
+/* Whether the call matches. *s is filled if it does, or if only a condition on its figures failed.
+ */
 bool find_matches(const struct find *f, const struct relay *relay, const struct call *c,
 	uint64_t now_ns, struct sight *s);
 /* Sort key of a call in this order: the lowest comes first. */

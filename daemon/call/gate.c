@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Which media a command means that blocks or silences (ng's "block media", "block DTMF", "silence media" and the ways back), and what
- * is then true of it: of the whole call when it names nobody, of all that comes from a party, or of what goes from one party to
- * another. The three are kept apart: undoing one leaves the others, but for "all". Works on the copy of a call that is to come
+/* Which media a command means that blocks or silences (ng's "block media", "block DTMF", "silence
+ * media" and the ways back), and what is then true of it: of the whole call when it names nobody,
+ * of all that comes from a party, or of what goes from one party to another. The three are kept
+ * apart: undoing one leaves the others, but for "all". Works on the copy of a call that is to come
  * into force. What is said of payload types here is RFC 3551's and RFC 4733's. */
 #include "call/gate.h"
 
@@ -101,12 +102,12 @@ const char *gate_set(struct call *c, const struct ng_request *r, uint8_t bit, bo
 	return found ? NULL : NGE_PARTICIPANT;
 }
 
-/* --- Payload types ------------------------------------------------------------------------------------------------ */
+/* --- Payload types ---------------------------------------------------------------------------- */
 
 enum { TYPES = 128 };
 
-/* What a=rtpmap calls each payload type; empty if it does not. One walk through the lines, for there may be thousands, and as many
- * types in the m= line. */
+/* What a=rtpmap calls each payload type; empty if it does not. One walk through the lines, for
+ * there may be thousands, and as many types in the m= line. */
 static void type_names(struct str out[TYPES], const struct sdp_media *m)
 {
 	memset(out, 0, TYPES * sizeof(*out));

@@ -12,12 +12,13 @@
 void neg_add_events(uint64_t events[2], const struct sdp_media *m);
 uint8_t neg_quiet(const struct sdp_media *m);
 
-/* Whether the request names this side as a source: by label, else by address (addr, if it has a family), else by from-tag.
- * Kamailio sends a from-tag with every command, so it comes last. The flag "all", and a request that names nobody, mean all sides. */
+/* Whether the request names this side as a source: by label, else by address (addr, if it has a
+ * family), else by from-tag. Kamailio sends a from-tag with every command, so it comes last. The
+ * flag "all", and a request that names nobody, mean all sides. */
 bool gate_is_source(const struct side *s, const struct ng_request *r, const struct endpoint *addr);
 
-/* Sets or clears a MEDIA_GATE_* of the call, of the sides, or of the flows between sides, that the request means. NULL, or the
- * error-reason: nobody is meant. */
+/* Sets or clears a MEDIA_GATE_* of the call, of the sides, or of the flows between sides, that the
+ * request means. NULL, or the error-reason: nobody is meant. */
 const char *gate_set(struct call *c, const struct ng_request *r, uint8_t bit, bool on);
 
 /* Of all that comes from this side. */
@@ -32,7 +33,8 @@ static inline uint8_t gate_of_flow(const struct call *c, uint8_t from, uint8_t t
 	return from < c->sides && to < c->sides ? MEDIA_GATE_TO(c->side[from]->flow[to]) : 0;
 }
 
-/* Media of sides that MEDIA_GATE_QUIET stands for, and that may be something else than G.711 and G.722. */
+/* Media of sides that MEDIA_GATE_QUIET stands for, and that may be something else than G.711 and
+ * G.722. */
 bool gate_holds_back(const struct call *c);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Events of a call in plain words, for explanations. The list is bounded: it keeps the first events,
- * which show how the call began, and the latest ones. It never contains a key. */
+/* Events of a call in plain words, for explanations. The list is bounded: it keeps the first
+ * events, which show how the call began, and the latest ones. It never contains a key. */
 #ifndef CALL_HISTORY_H
 #define CALL_HISTORY_H
 
@@ -33,15 +33,16 @@ enum history_kind {
 
 struct history;
 
-/* Appends an event; the first call allocates *h. Replaces control characters by '?' and truncates longer
- * texts. Without memory the event is lost. tag: of the party concerned, or empty. */
+/* Appends an event; the first call allocates *h. Replaces control characters by '?' and truncates
+ * longer texts. Without memory the event is lost. tag: of the party concerned, or empty. */
 void history_add(struct history **h, uint64_t now_ns, enum history_kind kind, struct str tag,
 	const char *fmt, ...) __attribute__((format(printf, 5, 6)));
 void history_free(struct history *h);
 
 #define HISTORY_NAME_MAX 256
-/* A Call-ID or tag for people and records: longer than HISTORY_NAME_MAX bytes it is cut, with its length behind. The parties choose
- * them, up to tens of kilobytes, and a record of all of them would be too long. In the pool if cut. */
+/* A Call-ID or tag for people and records: longer than HISTORY_NAME_MAX bytes it is cut, with its
+ * length behind. The parties choose them, up to tens of kilobytes, and a record of all of them
+ * would be too long. In the pool if cut. */
 struct str history_name(struct pool *p, struct str name);
 
 /* Adds "events", a list of dictionaries with "time" (milliseconds since 1970), "event", "tag" and

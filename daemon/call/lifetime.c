@@ -53,7 +53,7 @@ static bool was_answered(const struct side *s)
 	return s->answered || active;
 }
 
-/* --- Silence ------------------------------------------------------------------------------------------------------ */
+/* --- Silence ---------------------------------------------------------------------------------- */
 
 static uint64_t leg_heard(const struct judge *j, const struct leg *l)
 {
@@ -68,7 +68,8 @@ static uint64_t leg_heard(const struct judge *j, const struct leg *l)
 	return last;
 }
 
-/* The last authentic packet or request of these sides. Nobody can send to a daemon that does not run. */
+/* The last authentic packet or request of these sides. Nobody can send to a daemon that does not
+ * run. */
 static uint64_t last_of(const struct judge *j, uint32_t sides)
 {
 	uint64_t last = j->c->resumed_ns;
@@ -120,7 +121,7 @@ static void add(struct judge *j, uint32_t sides, enum call_end why)
 	j->done |= sides;
 }
 
-/* --- Dialogs ------------------------------------------------------------------------------------------------------ */
+/* --- Dialogs ---------------------------------------------------------------------------------- */
 
 /* The other branches of this side. */
 static uint32_t others_of(const struct call *c, uint8_t head, uint8_t branch)

@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Which dialogs of a call are over by a timeout. Whoever knows a Call-ID can add a dialog to the call,
- * and each branch of a fork can send media. So the media and the signalling of one dialog, or of one
- * branch, keep no other alive. Reads the model and the counters only.
+/* Finds the dialogs of a call that a timeout ends. Anyone who knows a Call-ID can add a dialog to
+ * the call, and each branch of a fork can send media. So the media and the signalling of one dialog or
+ * branch keep no other one alive. Reads only the model and the counters.
  *
- * Two sides that exchange media    They end together, by --timeout, or by --silent-timeout on hold,
- *                                  or by --offer-timeout before an answer. Other branches of the same
- *                                  caller end with them, except: while no answer is final, those that
- *                                  still ring; later, those that have a final answer, too. The caller
- *                                  then turns to one of these.
- * A branch without the media       It ends alone: by --timeout once its caller has a final answer,
- *                                  before that by --offer-timeout.
- * Sides joined by "connect"        They are one dialog.
- * A side without a peer            "connect" left it out, or it publishes: it ends alone.
- * A listener                       It keeps nothing alive, and ends with the last side that it hears.
+ * - Two sides that exchange media end together: by --timeout, by --silent-timeout on hold, or by
+ *   --offer-timeout before an answer. Other branches of the same caller end with them. Exceptions:
+ *   branches that still ring while no answer is final, and later those that have a final answer,
+ *   too. The caller then uses one of these.
+ * - A branch without the media ends alone: by --timeout once its caller has a final answer, before
+ *   that by --offer-timeout.
+ * - Sides joined by "connect" are one dialog.
+ * - A side without a peer, because "connect" left it or because it publishes, ends alone.
+ * - A subscriber keeps nothing alive, and ends with the last side that it receives media of.
  *
  * --final-timeout counts from the first offer of a dialog, and ends all of its branches. */
 #ifndef CALL_LIFETIME_H
@@ -26,8 +25,8 @@ struct lifetime_end {
 	enum call_end why;
 };
 
-/* Writes what is over to out, one entry per dialog or branch, no side twice. Returns how many; 0: nothing.
- * now_ns: CLOCK_REALTIME. */
+/* Writes what is over to out, one entry per dialog or branch, no side twice. Returns how many; 0:
+ * nothing. now_ns: CLOCK_REALTIME. */
 uint32_t lifetime_over(struct lifetime_end out[CALL_MAX_SIDES], const struct call_policy *policy,
 	const struct relay *relay, const struct call *c, uint64_t now_ns);
 

@@ -22,7 +22,7 @@ struct link {
 	bool rtcp;
 };
 
-/* --- Cells ------------------------------------------------------------------------------------------------------ */
+/* --- Cells ------------------------------------------------------------------------------------ */
 
 int links_init(struct links *l, uint32_t locals)
 {
@@ -96,7 +96,7 @@ enum reach_verdict links_check(const struct calls *c, struct str call_id, const 
 	return ours && !owned ? REACH_OWN_FREE : REACH_OK;
 }
 
-/* --- Walks ------------------------------------------------------------------------------------------------------ */
+/* --- Walks ------------------------------------------------------------------------------------ */
 
 struct walk {
 	struct calls *c;
@@ -183,7 +183,7 @@ static int walk(struct calls *c, struct call *prev, struct call *next)
 	return err;
 }
 
-/* --- Links of a call -------------------------------------------------------------------------------------------- */
+/* --- Links of a call -------------------------------------------------------------------------- */
 
 void links_drop(struct link *l)
 {
@@ -236,7 +236,8 @@ static bool had(const struct call *prev, uint32_t side, uint32_t media, const st
 		(endpoint_eq(&l->remote, to) || endpoint_eq(&l->rtcp_remote, to));
 }
 
-/* All links of a call. prev: see had(); checked: new ones must lead to other calls that are there. */
+/* All links of a call. prev: see had(); checked: new ones must lead to other calls that are there.
+ */
 static int collect(
 	struct calls *c, struct call *prev, struct call *next, bool checked, struct link **out)
 {
@@ -306,7 +307,7 @@ static void attach(struct call *call, struct link *planned)
 	}
 }
 
-/* --- Ports that a call no longer has ---------------------------------------------------------------------------- */
+/* --- Ports that a call no longer has ---------------------------------------------------------- */
 
 /* Removes the destination of the stream, here and at its worker. */
 static void cut(struct calls *c, struct link *l)

@@ -29,7 +29,8 @@ struct links {
 	struct link_cell **cell; /* [locals][LINK_CELLS], each made when it is needed */
 	uint32_t locals;
 	struct endpoint alias
-		[LINKS_ALIASES]; /* ring of media-address values: they may lead back to this relay */
+		/* ring of media-address values: they may lead back to this relay */
+		[LINKS_ALIASES];
 	uint32_t aliases;
 	uint64_t walk;
 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Calls, sides and legs as memory: made, copied, found and freed. Knows nothing of resources nor of SDP. Legs hold keys:
- * they live in pages of their own and are wiped when they die. */
+/* Calls, sides and legs as memory: made, copied, found and freed. Knows nothing of resources nor of
+ * SDP. Legs hold keys: they live in pages of their own and are wiped when they die. */
 #include "call/model.h"
 
 #include <errno.h>
@@ -8,7 +8,7 @@
 
 #include "base/secmem.h"
 
-/* --- Legs ------------------------------------------------------------------------------------------------------- */
+/* --- Legs ------------------------------------------------------------------------------------- */
 
 #define LEGS_PER_CHUNK 32u
 
@@ -76,7 +76,7 @@ void keystore_fini(struct keystore *k)
 	*k = (struct keystore){0};
 }
 
-/* --- Calls ------------------------------------------------------------------------------------------------------ */
+/* --- Calls ------------------------------------------------------------------------------------ */
 
 int str_replace(struct str *to, struct str from)
 {
@@ -311,8 +311,8 @@ const char *leg_keying(const struct leg *l, const uint64_t others[MEDIA_OTHERS_N
 {
 	if (l->rx.master.suite != SUITE_PLAIN)
 		return l->pass_rx ? "SDES end-to-end" : "SDES";
-	/* One of the two sends the last message of the agreement (RFC 6189 4.6). A party, or a stranger
-	 * with its address, can send it alone. */
+	/* One of the two sends the last message of the agreement (RFC 6189 4.6). A party, or a
+	 * stranger with its address, can send it alone. */
 	if (others[MEDIA_OTHER_ZRTP] && theirs[MEDIA_OTHER_ZRTP] &&
 		(others[MEDIA_OTHER_ZRTP_DONE] || theirs[MEDIA_OTHER_ZRTP_DONE]))
 		return "ZRTP end-to-end";

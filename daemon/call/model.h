@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What a call is made of, for the files of this room only. A change is made on a copy (call_clone()): negotiate edits the
- * copy, apply takes what it needs, and only then it replaces the original. So an error needs no undoing of state. */
+/* What a call is made of, for the files of this room only. A change is made on a copy
+ * (call_clone()): negotiate edits the copy, apply takes what it needs, and only then it replaces
+ * the original. So an error needs no undoing of state. */
 #ifndef CALL_MODEL_H
 #define CALL_MODEL_H
 
@@ -25,7 +26,8 @@ struct stream_counts {
 
 struct our_key { /* a key of ours towards a terminal, by which it receives */
 	struct sdes s;
-	bool used; /* was in force once: its packet indexes must go on, or it must never be used again */
+	/* was in force once: its packet indexes must go on, or it must never be used again */
+	bool used;
 	uint32_t slot; /* where they are kept, 0 = it was never in force (past_keys.c) */
 };
 
@@ -57,7 +59,8 @@ struct leg {
 	bool feedback;      /* it wrote a=rtcp-fb, under whichever profile */
 	struct sdes rx, tx; /* SUITE_PLAIN: RTP */
 	struct srtp_master rx_more[SDES_MAX_KEYS - 1];
-	/* What comes from it leaves as it came; what goes to it is such. Then tx is plain: nothing of ours goes there. */
+	/* What comes from it leaves as it came; what goes to it is such. Then tx is plain: nothing
+	 * of ours goes there. */
 	bool pass_rx, pass_tx;
 	char kind[16];  /* "audio" */
 	char codec[32]; /* that was agreed on first: "PCMA/8000"; cut if it is longer */
@@ -76,7 +79,8 @@ struct leg {
 
 	uint32_t handovers[2]; /* that were reported, by [rtcp] */
 	bool short_tag_told;   /* SRTCP tags of 32 bits were reported */
-	/* circle.c: by [rtcp], packets that had come when it was looked at last, and when a watch was begun */
+	/* circle.c: by [rtcp], packets that had come when it was looked at last, and when a watch
+	 * was begun */
 	uint64_t circle_packets[2], circle_watched_ns[2];
 
 	struct endpoint noted; /* watch.c: where its media goes, as the history says */
@@ -136,15 +140,16 @@ struct side {                               /* one party */
 	struct str alias[CALL_MAX_ALIASES]; /* tags of earlier answers */
 	uint32_t aliases;
 	uint8_t peer; /* index of the side it talks to */
-	/* dialog.h: its final answer came, so its peer stays; its media wait, because another has the peer's; joined by "connect". */
+	/* dialog.h: its final answer came, so its peer stays; its media wait, because another has
+	 * the peer's; joined by "connect". */
 	bool settled, parked, connected;
 	bool emergency; /* of its dialog, once said, for good */
-	/* lifetime.h: the first and the last request that took effect for it; its dialog was answered, so
-	 * far by provisional answers only */
+	/* lifetime.h: the first and the last request that took effect for it; its dialog was
+	 * answered, so far by provisional answers only */
 	uint64_t created_ns, signal_ns;
 	bool answered, early;
-	struct endpoint
-		source; /* where its offers came from by SIP, port 0; family 0 = not known */
+	/* where its offers came from by SIP, port 0; family 0 = not known */
+	struct endpoint source;
 	bool has_local;
 	uint8_t local; /* index of the local address */
 	bool asymmetric, media_handover;
@@ -154,8 +159,8 @@ struct side {                               /* one party */
 	bool pierce;    /* what is between it and us is opened by empty packets */
 	bool listener;  /* it subscribed: it gets copies, and what it sends goes nowhere */
 	bool publisher; /* it only sends, to listeners */
-	struct str
-		sdp; /* heap: what it said of its media last, without addresses, keys and ICE: for listeners */
+	/* heap: what it said of its media last, without addresses, keys and ICE: for listeners */
+	struct str sdp;
 	bool tap;                     /* what comes from it is recorded */
 	bool no_tap;                  /* and this is never */
 	uint8_t gate;                 /* MEDIA_GATE_*: of what comes from it, by ng command */
@@ -164,8 +169,9 @@ struct side {                               /* one party */
 	uint32_t mux_flags;           /* of the last offer to it: its answer needs them */
 	bool offer_open;              /* no answer since its last offer */
 	struct side_wanted wanted;
-	uint64_t
-		hidden; /* m-lines that it does not know of, a bit each: our numbers go on past them, its don't (mline_map.c) */
+	/* m-lines that it does not know of, a bit each: our numbers go on past them, its don't
+	 * (mline_map.c) */
+	uint64_t hidden;
 	uint64_t doubled;     /* media that it knows as two m-lines (osrtp_legacy.c), a bit each */
 	uint64_t plain_first; /* of those: the first of the two is RTP */
 	uint64_t out_version, out_hash; /* of the last SDP written to it */
@@ -173,8 +179,8 @@ struct side {                               /* one party */
 	struct leg *leg[SDP_MAX_MEDIA];
 };
 
-/* save.c: what of a call is to be written where it outlives us. A field of the model that must survive a restart has its line in
- * the tables there. */
+/* save.c: what of a call is to be written where it outlives us. A field of the model that must
+ * survive a restart has its line in the tables there. */
 struct call_save {
 	struct call *prev, *next; /* of the calls that wait to be written */
 	bool listed, whole;       /* whole: more than where the indexes stand */
@@ -185,9 +191,9 @@ struct call_save {
 
 struct call {
 	struct call_save save;
-	uint64_t
-		resumed_ns; /* it came from before a restart then, or the clock was set; 0 = neither */
-	uint64_t rename;    /* restored: media_ctx_cfg.rename of this life; 0 = it was not */
+	/* it came from before a restart then, or the clock was set; 0 = neither */
+	uint64_t resumed_ns;
+	uint64_t rename; /* restored: media_ctx_cfg.rename of this life; 0 = it was not */
 	struct call *chain, *prev, *next; /* table.c */
 	uint64_t hash;
 	uint64_t serial;         /* table.c: counts calls; later ones have higher numbers */
@@ -203,7 +209,8 @@ struct call {
 	uint64_t watched_ns;     /* watch.c */
 	uint32_t troubles;       /* at the last check, bit per enum sight_trouble */
 	uint32_t troubles_told;  /* lines logged so far */
-	/* A recording: 0 = none. All sides, or those that are marked; paused: open, but nothing is recorded. */
+	/* A recording: 0 = none. All sides, or those that are marked; paused: open, but nothing is
+	 * recorded. */
 	uint32_t tap;
 	bool tap_all, tap_paused, tap_discard;
 	uint32_t tap_parts;  /* files before this one: a restart begins another */
@@ -230,7 +237,7 @@ static inline bool call_is_answered(const struct call *c)
 	return c->answered && !c->early;
 }
 
-/* --- Memory of legs: pages that are locked and left out of core dumps ----------------------------------------- */
+/* --- Memory of legs: pages that are locked and left out of core dumps ------------------------- */
 
 struct keystore {
 	void *chunk; /* list */
@@ -240,7 +247,7 @@ struct keystore {
 
 void keystore_fini(struct keystore *k);
 
-/* --- Model ------------------------------------------------------------------------------------------------------ */
+/* --- Model ------------------------------------------------------------------------------------ */
 
 struct call *call_new(struct str id, uint64_t now_ns);
 /* A deep copy; NULL without memory. Flags for the next commit are cleared. */
@@ -267,13 +274,14 @@ uint8_t call_side_add(struct call *c, struct str tag, struct str via_branch);
 /* What its stream counted, before a restart too. */
 void leg_stats(const struct relay *relay, const struct call *c, const struct leg *l, bool rtcp,
 	struct relay_stats *out);
-/* The profile of its RTP, or the last one before its m-line changed to other media; SDP_PROTO_OTHER: none yet. */
+/* The profile of its RTP, or the last one before its m-line changed to other media;
+ * SDP_PROTO_OTHER: none yet. */
 static inline enum sdp_proto leg_profile(const struct leg *l)
 {
 	return sdp_proto_is_rtp(l->proto) ? l->proto : l->rtp_proto;
 }
-/* The keying of its media: "SDES", "SDES end-to-end", "ZRTP end-to-end", "DTLS end-to-end"; "" if none is known. others: of its
- * RTP stream; theirs: of the other side's. */
+/* The keying of its media: "SDES", "SDES end-to-end", "ZRTP end-to-end", "DTLS end-to-end"; "" if
+ * none is known. others: of its RTP stream; theirs: of the other side's. */
 const char *leg_keying(const struct leg *l, const uint64_t others[MEDIA_OTHERS_N],
 	const uint64_t theirs[MEDIA_OTHERS_N]);
 /* The same, with the counters of the leg in the call and of its peer's. */
@@ -282,9 +290,10 @@ const char *leg_keying_now(const struct relay *relay, const struct call *c, cons
 /* The terminals of a leg and of its peer have both sent packets of the same other protocol. */
 bool leg_is_end_to_end(const struct relay *relay, const struct call *c, const struct side *s,
 	const struct leg *l, const uint64_t others[MEDIA_OTHERS_N]);
-/* What protects a leg's media in the direction of s (rx or tx of the leg): a suite's name, "plain" for RTP in clear, "end-to-end" or
- * keying for keys that are the terminals' own, the transport of media that is not RTP. NULL: nothing is agreed on yet, or the media
- * was rejected. keying: leg_keying_now(). */
+/* What protects a leg's media in the direction of s (rx or tx of the leg): a suite's name, "plain"
+ * for RTP in clear, "end-to-end" or keying for keys that are the terminals' own, the transport of
+ * media that is not RTP. NULL: nothing is agreed on yet, or the media was rejected. keying:
+ * leg_keying_now(). */
 const char *leg_suite(const struct leg *l, const struct sdes *s, const char *keying);
 /* A listener on the path can understand the media: RTP under nobody's keys. */
 bool leg_is_plain(
@@ -295,19 +304,21 @@ static inline struct leg *side_leg_get(const struct side *s, uint32_t media)
 {
 	return media < s->legs ? s->leg[media] : NULL;
 }
-/* Whether the terminal supports RTCP feedback (RFC 4585): by its profile, or by a=rtcp-fb without it. */
+/* Whether the terminal supports RTCP feedback (RFC 4585): by its profile, or by a=rtcp-fb without
+ * it. */
 static inline bool leg_has_feedback(const struct leg *l)
 {
 	return l->feedback || sdp_proto_is_feedback(l->proto);
 }
-/* The leg of the side's peer that receives this m-line's packets, or NULL. Both sides of an offer and answer number their m-lines
- * alike. Sides that "connect" joined do not: there the first active audio goes to the first active audio, and so on by kind. */
+/* The leg of the side's peer that receives this m-line's packets, or NULL. Both sides of an offer
+ * and answer number their m-lines alike. Sides that "connect" joined do not: there the first active
+ * audio goes to the first active audio, and so on by kind. */
 struct leg *leg_peer(const struct call *c, const struct side *s, uint32_t media);
 
-/* --- Listeners (subscribe.c) ----------------------------------------------------------------------------------------- */
+/* --- Listeners (subscribe.c) ------------------------------------------------------------------ */
 
-/* Handle + 1 of the stream behind this leg in the list of those who hear (source, media), or of the list's first with after = NULL.
- * 0 = none. */
+/* Handle + 1 of the stream behind this leg in the list of those who hear (source, media), or of the
+ * list's first with after = NULL. 0 = none. */
 uint32_t listener_stream(
 	const struct call *c, uint32_t source, uint32_t media, const struct leg *after, bool rtcp);
 

@@ -8,7 +8,8 @@
 #define LEG_SLOTS_MAX (SDES_MAX_KEYS + RX_PAST + 1 + SUITE_COUNT)
 bool crypto_same_key(const struct srtp_master *a, const struct srtp_master *b);
 
-/* A terminal's key went out of force: its slot stays held. The oldest such key gives its place up. */
+/* A terminal's key went out of force: its slot stays held. The oldest such key gives its place up.
+ */
 void past_keys_push(struct leg *l, const struct srtp_master *m, uint32_t slot);
 void past_keys_push_all(struct leg *l);
 

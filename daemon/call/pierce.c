@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* pierce-NAT: a few empty packets to the address that a terminal's SDP names, so that its firewall lets ours in and what it sends can
- * come. Once for each start of a stream: its first answer, and each later offer that is answered. Only to the signalled
- * address, never to a terminal that is to send first (NAT-wait); no more as soon as it sends. Workers do the sending. */
+/* pierce-NAT: a few empty packets to the address that a terminal's SDP names, so that its firewall
+ * lets ours in and what it sends can come. Once for each start of a stream: its first answer, and
+ * each later offer that is answered. Only to the signalled address, never to a terminal that is to
+ * send first (NAT-wait); no more as soon as it sends. Workers do the sending. */
 #include "call/pierce.h"
 #include "call/model.h"
 
@@ -32,7 +33,8 @@ static void pierce(const struct relay *relay, const struct call *c, struct leg *
 	for (int rtcp = 0; rtcp < (l->mux ? 1 : 2); rtcp++)
 		if (heard(relay, c, stream[rtcp]) == l->pierce_heard[rtcp])
 			command(cmd, &n, stream[rtcp], now_ns);
-	/* A worker that is too busy for it has others who must not wait: the next second will do. */
+	/* A worker that is too busy for it has others who must not wait: the next second will do.
+	 */
 	if (n)
 		(void)relay->ops->commit(relay->arg, c->worker, cmd, n);
 	else

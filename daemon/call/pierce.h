@@ -5,7 +5,8 @@
 
 #include "call/model.h"
 
-/* Of a call that just came into force: what started anew is pierced, at once and then by the ticks. */
+/* Of a call that just came into force: what started anew is pierced, at once and then by the ticks.
+ */
 void pierce_start(const struct relay *relay, struct call *c, uint64_t now_ns);
 
 /* Once a second. */

@@ -24,7 +24,8 @@ struct neg_in {
 	struct keystore *keys; /* memory for new legs */
 	struct pool *p;
 	const struct call *call; /* the copy that is negotiated on */
-	uint8_t other; /* side: the other party of this exchange; SIDE_NONE: none, or not known yet */
+	/* side: the other party of this exchange; SIDE_NONE: none, or not known yet */
+	uint8_t other;
 };
 
 struct plan {
@@ -36,7 +37,8 @@ struct plan {
 	uint32_t weaker_by_order, weaker_by_terminal; /* legs that went from SRTP to RTP */
 	bool too_many;                                /* the warning says so */
 	bool offers;                                  /* some m-line is offered on */
-	/* Error-reason of the first m-line that was rejected for its crypto lines; all such m-lines. */
+	/* Error-reason of the first m-line that was rejected for its crypto lines; all such
+	 * m-lines. */
 	const char *unusable;
 	struct str unusable_detail;
 	uint8_t from, to; /* sides: who said it, who is told */

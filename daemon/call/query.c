@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The reply tree of query and delete, spelled as clients of the protocol know it. Never a key, never key material. */
+/* The reply tree of query and delete, spelled as clients of the protocol know it. Never a key,
+ * never key material. */
 #include "call/query.h"
 #include "base/clock.h"
 #include "call/apply.h"
@@ -77,8 +78,8 @@ static const char *suite_name(const struct sdes *s)
 	return row ? row->name : "";
 }
 
-/* Of the terminal's crypto line beside suite and keys (RFC 4568 6.1, 6.3). How far the keys are used up, where it set them an
- * end. */
+/* Of the terminal's crypto line beside suite and keys (RFC 4568 6.1, 6.3). How far the keys are
+ * used up, where it set them an end. */
 static void add_crypto_params(struct query *q, struct ngval *d, const struct leg *l)
 {
 	const struct sdes *s = &l->rx;
@@ -156,8 +157,8 @@ static void add_drops(struct query *q, struct ngval *stream, const struct relay_
 	}
 }
 
-/* Packets of the terminal that are not RTP and that were relayed. One party alone cannot make a call
- * look protected. */
+/* Packets of the terminal that are not RTP and that were relayed. One party alone cannot make a
+ * call look protected. */
 static void add_others(struct query *q, struct ngval *stream, const struct side *s,
 	const struct leg *l, const struct relay_stats *st)
 {
@@ -238,7 +239,8 @@ static void add_media(
 	add_text(q, d, "protocol", sdp_proto_name(proto));
 	if (l->codec[0])
 		ngval_add_str(q->p, d, STR("codec"), pool_strdup(q->p, str_from(l->codec)));
-	/* The other way may have another suite only after a re-keying; what the terminal sends comes first. */
+	/* The other way may have another suite only after a re-keying; what the terminal sends
+	 * comes first. */
 	if (l->rx.master.suite != SUITE_PLAIN)
 		add_text(q, d, "crypto suite", suite_name(&l->rx));
 	if (l->rx.master.suite != SUITE_PLAIN)

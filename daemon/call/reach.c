@@ -25,12 +25,14 @@ struct embedding {
 /* clang-format off */
 #define LAST 12, 13, 14, 15
 static const struct embedding embeddings[] = {
-	{{0, 0x64, 0xff, 0x9b, 0, 0, 0, 0, 0, 0, 0, 0}, 0, 12, {LAST}, false, false}, /* NAT64, 64:ff9b::/96 */
+	/* NAT64, 64:ff9b::/96 */
+	{{0, 0x64, 0xff, 0x9b, 0, 0, 0, 0, 0, 0, 0, 0}, 0, 12, {LAST}, false, false},
 	{{0x00, 0x00, 0x5e, 0xfe}, 8, 4, {LAST}, false, false},   /* ISATAP */
 	{{0x02, 0x00, 0x5e, 0xfe}, 8, 4, {LAST}, false, false},
 	{{0x20, 0x01, 0, 0}, 0, 4, {LAST}, true, false},          /* Teredo */
 	{{0x20, 0x02}, 0, 2, {2, 3, 4, 5}, false, false},         /* 6to4 */
-	{{0, 0x64, 0xff, 0x9b, 0, 1}, 0, 6, {LAST}, false, true}, /* NAT64 of one's own, a /96 in 64:ff9b:1::/48 */
+	/* NAT64 of one's own, a /96 in 64:ff9b:1::/48 */
+	{{0, 0x64, 0xff, 0x9b, 0, 1}, 0, 6, {LAST}, false, true},
 	{{0, 0x64, 0xff, 0x9b, 0, 1}, 0, 6, {6, 7, 9, 10}, false, true}, /* or the /48 */
 	{{[10] = 0xff, 0xff}, 0, 12, {LAST}, false, false},       /* mapped, ::ffff:0:0/96 */
 	{{[8] = 0xff, 0xff}, 0, 12, {LAST}, false, false},        /* translated, ::ffff:0:0:0/96 */
@@ -128,8 +130,8 @@ static enum reach_verdict kind(const struct endpoint *e)
 	return REACH_OK;
 }
 
-/* What may stand for an IPv4 address by several readings must not be this host by any of them. Other verdicts would
- * be guesses: one reading's suffix is the other one's address. */
+/* What may stand for an IPv4 address by several readings must not be this host by any of them.
+ * Other verdicts would be guesses: one reading's suffix is the other one's address. */
 static enum reach_verdict check_readings(const struct reach *r, const struct endpoint *e)
 {
 	struct endpoint in;

@@ -23,7 +23,8 @@ struct reach {
 	const struct relay_local *local; /* media interfaces, with their advertised addresses */
 	uint32_t locals;
 	uint16_t port_min, port_max; /* media ports */
-	/* Whether the host has this address, or it is the broadcast address of a local subnet. Ports are ignored. NULL: unknown. */
+	/* Whether the host has this address, or it is the broadcast address of a local subnet.
+	 * Ports are ignored. NULL: unknown. */
 	bool (*own)(void *arg, const struct endpoint *e);
 	bool (*broadcast)(void *arg, const struct endpoint *e);
 	void *arg;
@@ -55,10 +56,11 @@ const char *reach_text(enum reach_verdict v);
 /* The error-reason of a request that names a forbidden address; the line and the text follow it. */
 #define REACH_ERROR NGE_MEDIA_ADDRESS
 
-/* Address and port. OK, NOWHERE, or why media may not go there; never OWN_CALL and those behind it, which calls find out
- * (call/links.h). OWN: also of a media port of ours. An IPv4 address inside an IPv6 one is judged as the IPv4 address: mapped,
- * compatible and translated (RFC 4291 2.5.5, RFC 2765 2.1), 64:ff9b::/96 (RFC 6052), 64:ff9b:1::/48 (RFC 8215), 2002::/16
- * (RFC 3056), Teredo (RFC 4380) and ISATAP (RFC 5214). */
+/* Address and port. OK, NOWHERE, or why media may not go there; never OWN_CALL and those behind it,
+ * which calls find out (call/links.h). OWN: also of a media port of ours. An IPv4 address inside an
+ * IPv6 one is judged as the IPv4 address: mapped, compatible and translated (RFC 4291 2.5.5, RFC
+ * 2765 2.1), 64:ff9b::/96 (RFC 6052), 64:ff9b:1::/48 (RFC 8215), 2002::/16 (RFC 3056), Teredo (RFC
+ * 4380) and ISATAP (RFC 5214). */
 enum reach_verdict reach_check(const struct reach *r, const struct endpoint *e);
 
 /* The index of the next media interface after `after` (-1: the first) that has this address, or

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The host's addresses changed. A destination that was allowed may be the host's own now, so all destinations are judged again:
- * those in force, those of offers without an answer, and those that streams learned. Media ports of ours are left to call/links.h.
+/* The host's addresses changed. A destination that was allowed may be the host's own now, so all
+ * destinations are judged again: those in force, those of offers without an answer, and those that
+ * streams learned. Media ports of ours are left to call/links.h.
  *
- * One pass goes over all calls, in steps of a bounded number. A second pass follows, because a worker that was learning a source
- * during the first one may have judged it by the old addresses. */
+ * One pass goes over all calls, in steps of a bounded number. A second pass follows, because a
+ * worker that was learning a source during the first one may have judged it by the old addresses.
+ */
 #include "call/reach_again.h"
 #include "base/clock.h"
 #include "call/calls.h"

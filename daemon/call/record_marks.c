@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What of a call is recorded, and what the recording's text file says of it. Works on the copy that is to come into force. */
+/* What of a call is recorded, and what the recording's text file says of it. Works on the copy that
+ * is to come into force. */
 #include "call/record_marks.h"
 #include "call/model.h"
 #include "call/recording.h"
@@ -39,8 +40,8 @@ static uint8_t side_by_label(const struct call *c, struct str label)
 	return SIDE_NONE;
 }
 
-/* Clients send a from-tag with every command and mean the whole call nevertheless: one side is meant by its label, or by the tag with
- * the flag "directional". */
+/* Clients send a from-tag with every command and mean the whole call nevertheless: one side is
+ * meant by its label, or by the tag with the flag "directional". */
 const char *record_mark(struct call *c, const struct ng_request *r, enum call_record *what)
 {
 	bool by_tag = r->from_tag.len && ng_flag(r, NG_FLAG_DIRECTIONAL);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What calls need of whoever records, as an interface: app/ implements it by a thread that writes files. Control thread only;
- * never blocks. */
+/* What calls need of whoever records, as an interface: app/ implements it by a thread that writes
+ * files. Control thread only; never blocks. */
 #ifndef CALL_RECORDER_H
 #define CALL_RECORDER_H
 
@@ -19,9 +19,10 @@ struct record_start {
 };
 
 struct recorder_ops {
-	/* Opens a recording: *tap marks the packets that belong to it (never 0), path gets the name of the file that will be
-	 * written. The strings are the caller's. 0; -EINVAL: not a usable file name; -EEXIST, -ENOSPC: too many recordings;
-	 * -EAGAIN: the thread does not keep up; -ENOMEM. */
+	/* Opens a recording: *tap marks the packets that belong to it (never 0), path gets the name
+	 * of the file that will be written. The strings are the caller's. 0; -EINVAL: not a usable
+	 * file name; -EEXIST, -ENOSPC: too many recordings; -EAGAIN: the thread does not keep up;
+	 * -ENOMEM. */
 	int (*start)(
 		void *arg, const struct record_start *s, uint32_t *tap, char path[RECORD_PATH_MAX]);
 	/* A line more for the metadata file. */

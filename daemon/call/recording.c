@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Recording by command: opens and closes what a call is recorded into. The marks on sides and legs are record_marks.c's. */
+/* Recording by command: opens and closes what a call is recorded into. The marks on sides and legs
+ * are record_marks.c's. */
 #include "call/recording.h"
 
 #include <errno.h>
@@ -29,7 +30,8 @@ static const char *record_error(int err)
 	}
 }
 
-/* Opens a recording for the copy of a call that has none. Its metadata is the call's, so that whoever goes on with it has it. */
+/* Opens a recording for the copy of a call that has none. Its metadata is the call's, so that
+ * whoever goes on with it has it. */
 static const char *record_open(struct calls *c, struct pool *p, struct call *next,
 	const struct ng_request *r, uint64_t now_ns)
 {

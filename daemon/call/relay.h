@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What calls need of the packet side, as an interface: app/ implements it over ports, key tables and command rings, tests
- * implement it in memory. Control thread only; never blocks. Everything a call takes it gives back by handle. */
+/* What calls need of the packet side, as an interface: app/ implements it over ports, key tables
+ * and command rings, tests implement it in memory. Control thread only; never blocks. Everything a
+ * call takes it gives back by handle. */
 #ifndef CALL_RELAY_H
 #define CALL_RELAY_H
 
@@ -30,8 +31,8 @@ struct relay_local {          /* a configured interface address */
 	char name[32];        /* "default" if none was given */
 	char alias[128];      /* further names, with a blank behind each */
 	struct endpoint addr; /* where we receive */
-	struct endpoint
-		advertised; /* what is written into SDP; the same address unless configured otherwise */
+	/* what is written into SDP; the same address unless configured otherwise */
+	struct endpoint advertised;
 };
 
 bool relay_local_has_name(const struct relay_local *l, struct str name);
@@ -59,10 +60,12 @@ struct relay_ops {
 	/* on: ports and keys taken from now on belong to an emergency call, and may come from the
 	 * reserve. */
 	void (*emergency)(void *arg, bool on);
-	/* 0, -ENOSPC ("Ran out of ports"), -errno. The ports receive from now on; packets are dropped until a stream is set. */
+	/* 0, -ENOSPC ("Ran out of ports"), -errno. The ports receive from now on; packets are
+	 * dropped until a stream is set. */
 	int (*port_take)(void *arg, struct relay_port *out, uint32_t worker, uint8_t local);
-	/* The very pair that a call had before a restart. worker: UINT32_MAX, then it becomes the one that the port belongs to; given, it
-	 * must fit (-EXDEV). -ERANGE: no port of ours, -EADDRINUSE: taken, else as port_take. */
+	/* The very pair that a call had before a restart. worker: UINT32_MAX, then it becomes the
+	 * one that the port belongs to; given, it must fit (-EXDEV). -ERANGE: no port of ours,
+	 * -EADDRINUSE: taken, else as port_take. */
 	int (*port_take_at)(void *arg, struct relay_port *out, uint32_t *worker, uint8_t local,
 		uint16_t rtp_port);
 	/* Also removes the streams. */
@@ -70,13 +73,16 @@ struct relay_ops {
 	/* A context handle; -ENOSPC when all are used. */
 	int (*ctx_take)(void *arg, uint32_t *ctx, uint32_t worker);
 	void (*ctx_release)(void *arg, uint32_t worker, uint32_t ctx);
-	/* Derive session keys into a free pair of key slots; with a kdr it takes MEDIA_EPOCHS pairs more. SUITE_PLAIN gives slot 0.
-	 * Once for each master key of a crypto line, then media_crypto.key[] names the slots. -ENOSPC, -EIO, -EINVAL. */
+	/* Derive session keys into a free pair of key slots; with a kdr it takes MEDIA_EPOCHS pairs
+	 * more. SUITE_PLAIN gives slot 0. Once for each master key of a crypto line, then
+	 * media_crypto.key[] names the slots. -ENOSPC, -EIO, -EINVAL. */
 	int (*key_take)(void *arg, uint32_t *slot, uint32_t worker, const struct srtp_master *m);
-	/* The pair is wiped and reused only after the worker has finished every batch that may use it. 0 is ignored. */
+	/* The pair is wiped and reused only after the worker has finished every batch that may use
+	 * it. 0 is ignored. */
 	void (*key_release)(void *arg, uint32_t worker, uint32_t slot);
-	/* Publish commands: the worker receives all of them together, or (-EAGAIN) none. CTX_SET and
-	 * STREAM_SET go to it only if they differ from what it was sent last (media/fields.h). */
+	/* Publish commands: the worker receives all of them together, or (-EAGAIN) none. CTX_SET
+	 * and STREAM_SET go to it only if they differ from what it was sent last (media/fields.h).
+	 */
 	int (*commit)(void *arg, uint32_t worker, const struct media_cmd *cmd, uint32_t n);
 	/* MEDIA_STREAM_CUT, which never fails. */
 	void (*stream_cut)(void *arg, uint32_t worker, uint32_t stream);
@@ -92,11 +98,11 @@ struct relay_ops {
 	/* Packets received for the stream, repeated ones included. Costs nothing. *kernel: the
 	 * kernel relays the stream now, and its count may be some seconds old. */
 	uint64_t (*arrived)(void *arg, uint32_t worker, uint32_t stream, bool *kernel);
-	/* Ask the worker where these contexts stand, RELAY_ASK_MAX at most; it answers within a burst or so, or, when it is
-	 * busy, not at all. */
+	/* Ask the worker where these contexts stand, RELAY_ASK_MAX at most; it answers within a
+	 * burst or so, or, when it is busy, not at all. */
 	void (*marks_ask)(void *arg, uint32_t worker, const uint32_t *ctx, uint32_t n);
-	/* The latest answer; NULL: there is none since the context was taken. rx_new and tx_new make what they concern vanish
-	 * from it. Good until the next call of anything here. */
+	/* The latest answer; NULL: there is none since the context was taken. rx_new and tx_new
+	 * make what they concern vanish from it. Good until the next call of anything here. */
 	const struct relay_marks *(*marks)(void *arg, uint32_t worker, uint32_t ctx);
 	/* How far a master key is used up; slot 0: all zeroes. */
 	void (*key_usage)(void *arg, uint32_t worker, uint32_t slot, struct media_key_usage *out);

@@ -159,7 +159,7 @@ void sight_take(struct sight *out, const struct relay *relay, const struct call 
 				       : SIGHT_HOLD;
 }
 
-/* --- Causes ----------------------------------------------------------------------------------------------------- */
+/* --- Causes ----------------------------------------------------------------------------------- */
 
 /* "key mismatch in 480 packets (the terminal uses another key or suite)". */
 static struct str count_of(struct pool *p, const char *what, uint64_t n, const char *detail)

@@ -71,8 +71,8 @@ static inline const struct media_quality *sight_quality(
 /* The likely cause of silence, bad tags or wrong sources on this leg, in plain words; a constant,
  * or in the pool. stats: of its RTP stream. */
 struct str sight_cause(struct pool *p, const struct leg *l, const struct relay_stats *st);
-/* Names SRTCP with tags of 32 bits that was dropped, and the remedy; empty: there was none. rtcp: of the
- * leg's RTCP stream. */
+/* Names SRTCP with tags of 32 bits that was dropped, and the remedy; empty: there was none. rtcp:
+ * of the leg's RTCP stream. */
 struct str sight_short_tag(struct pool *p, const struct relay_stats *rtcp);
 
 #endif

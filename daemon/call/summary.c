@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* A call in a few lines, for people who look at many: what each side speaks, what came from it. Never a key. */
+/* A call in a few lines, for people who look at many: what each side speaks, what came from it.
+ * Never a key. */
 #include "call/summary.h"
 #include "base/clock.h"
 #include "call/call.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What time does to calls: silence and unanswered offers end them, keys run out, a call under --debug tells how it goes. A run
- * looks at a bounded number of calls. */
+/* What time does to calls: silence and unanswered offers end them, keys run out, a call under
+ * --debug tells how it goes. A run looks at a bounded number of calls. */
 #include "call/tick.h"
 
 #include <stdio.h>
@@ -48,7 +48,8 @@ static void end_all(struct calls *c, struct call *call, enum call_end why, uint6
 	calls_end(c, call, why, now_ns);
 }
 
-/* What is to be told of dialogs that end alone. Their strings are copied: the call is replaced before. */
+/* What is to be told of dialogs that end alone. Their strings are copied: the call is replaced
+ * before. */
 static struct call_timeout *told_before(
 	struct pool *p, const struct call *call, const struct lifetime_end *over, uint32_t n)
 {

@@ -37,19 +37,22 @@ void calls_on_handover(
 void calls_on_timeout(
 	struct calls *c, void (*timeout)(void *arg, const struct call_timeout *t), void *arg);
 
-/* Called for every stream of a call that is debugged: after each change, every 10 seconds, and at its end. */
+/* Called for every stream of a call that is debugged: after each change, every 10 seconds, and at
+ * its end. */
 void calls_on_trace(
 	struct calls *c, void (*trace)(void *arg, const struct call_trace *line), void *arg);
 
-/* A call is debugged by the flag "debug" in its signalling, or by this. False: there is no such call. */
+/* A call is debugged by the flag "debug" in its signalling, or by this. False: there is no such
+ * call. */
 bool calls_set_debug(struct calls *c, struct str call_id, bool on);
 bool calls_debug(const struct calls *c, struct str call_id);
 
 /* Once a second: ends calls without media, carries out delayed deletes. Bounded work per run. */
 void calls_tick(struct calls *c, uint64_t now_ns);
 
-/* CLOCK_REALTIME was stepped by step_ns and is now now_ns: moves all times of calls by the same amount, so that no timeout changes.
- * step_ns 0: the process did not run for a while, so timeouts without media start again. */
+/* CLOCK_REALTIME was stepped by step_ns and is now now_ns: moves all times of calls by the same
+ * amount, so that no timeout changes. step_ns 0: the process did not run for a while, so timeouts
+ * without media start again. */
 void calls_clock_set(struct calls *c, uint64_t now_ns, int64_t step_ns);
 
 #endif

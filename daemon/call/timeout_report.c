@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Who is told when a call ends by a timeout, and what: the proxy may still hold its dialog. A request can name an address (ng's
- * xmlrpc-callback); where it may lie is the operator's decision, for whoever can send ng could else make this machine talk to
- * any other. What is sent, and how, is control/'s. Pure. */
+/* Who is told when a call ends by a timeout, and what: the proxy may still hold its dialog. A
+ * request can name an address (ng's xmlrpc-callback); where it may lie is the operator's decision,
+ * for whoever can send ng could else make this machine talk to any other. What is sent, and how, is
+ * control/'s. Pure. */
 #include "call/call.h"
 #include "call/plan.h"
 #include "call/timeout_report.h"

@@ -9,11 +9,12 @@
 
 #define CALL_TOLD_MAX 16u /* parties, as many as a call has */
 
-struct call_timeout { /* a call that ends because nothing came any more, or because it lasted too long */
+/* a call that ends because nothing came any more, or because it lasted too long */
+struct call_timeout {
 	struct str call_id;
 	bool others_live; /* a dialog ends, others with the same Call-ID continue */
-	struct endpoint
-		whom; /* of xmlrpc-callback, or else where its first request came from; may be unset */
+	/* of xmlrpc-callback, or else where its first request came from; may be unset */
+	struct endpoint whom;
 	struct str tag[CALL_TOLD_MAX]; /* of its parties; the first one's is the caller's */
 	uint32_t tags;
 	struct call_pair { /* who talks to whom, the earlier one first; indexes of tag[] */
@@ -22,7 +23,8 @@ struct call_timeout { /* a call that ends because nothing came any more, or beca
 	uint32_t pairs;
 };
 
-/* Takes the address that the request names for the call's end (timeout_report.c), with a warning where it will not be used. */
+/* Takes the address that the request names for the call's end (timeout_report.c), with a warning
+ * where it will not be used. */
 void timeout_report_request(struct plan *plan, struct call *c, const struct neg_in *in);
 
 /* Whether a request, or what was saved of one, may name this address. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What there is to say of a call that somebody debugs: a line for each stream, handed to whoever logs. Never a key. */
+/* What there is to say of a call that somebody debugs: a line for each stream, handed to whoever
+ * logs. Never a key. */
 #include "call/trace.h"
 #include "base/clock.h"
 #include "call/model.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The calls that changed or ended since they were saved: a list and a ring. persist/ writes them. Pure. */
+/* The calls that changed or ended since they were saved: a list and a ring. persist/ writes them.
+ * Pure. */
 #include "call/unsaved.h"
 #include <errno.h>
 #include <stdlib.h>

@@ -41,14 +41,15 @@ void save_ended(struct saver *s, struct call *call);
 /* From now on changes are remembered; all calls count as changed. */
 void calls_save_start(struct calls *c);
 
-/* How far the clock that all nodes can read is ahead of this node's CLOCK_REALTIME. Records carry the shared time, so that their age
- * does not depend on the clocks of two nodes. */
+/* How far the clock that all nodes can read is ahead of this node's CLOCK_REALTIME. Records carry
+ * the shared time, so that their age does not depend on the clocks of two nodes. */
 void calls_shared_clock(struct calls *c, int64_t ahead_ns);
 
 /* All over again: what was written is not known any more. */
 void calls_save_all(struct calls *c);
 
-/* It could not be removed where it is written: to be tried again, unless there is such a call again. */
+/* It could not be removed where it is written: to be tried again, unless there is such a call
+ * again. */
 void calls_save_gone(struct calls *c, struct str call_id);
 void calls_save_usage(struct calls *c, struct calls_save_usage *out);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Checks calls periodically: records in their history where media are sent, and reports media that flow
- * one way only and packets that fail authentication, with a likely cause. Attackers can provoke some of
- * these reports, so their number per call is limited. */
+/* Checks calls periodically: records in their history where media are sent, and reports media that
+ * flow one way only and packets that fail authentication, with a likely cause. Attackers can
+ * provoke some of these reports, so their number per call is limited. */
 #include "call/watch.h"
 #include "base/clock.h"
 #include "call/calls.h"
@@ -71,7 +71,8 @@ static void report(struct calls *c, struct call *call, const struct sight *s,
 	pool_destroy(p);
 }
 
-/* Low quality is only in the closing line and in lists, because it changes with each RTCP report. */
+/* Low quality is only in the closing line and in lists, because it changes with each RTCP report.
+ */
 #define REPORTED                                                      \
 	(1u << SIGHT_TROUBLE_ONE_WAY | 1u << SIGHT_TROUBLE_BAD_TAGS | \
 		1u << SIGHT_TROUBLE_WRONG_SOURCE)

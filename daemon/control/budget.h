@@ -20,9 +20,11 @@ struct budget {                   /* zero is a fresh one */
 	struct loop *loop;
 };
 
-/* Whether one more request may be served before the event loop looks after others. Without memory it may. */
+/* Whether one more request may be served before the event loop looks after others. Without memory
+ * it may. */
 bool budget_takes(struct budget *r, struct loop *loop);
-/* fn is called in one of the next rounds, once. Does nothing while it waits already. 0 or -ENOMEM. */
+/* fn is called in one of the next rounds, once. Does nothing while it waits already. 0 or -ENOMEM.
+ */
 int budget_wait(struct budget *r, struct loop *loop, struct budget_turn *t, void (*fn)(void *arg),
 	void *arg);
 void budget_leave(struct budget *r, struct budget_turn *t); /* also when it does not wait */

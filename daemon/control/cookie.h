@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Replies already given, so that a repeated request gets the same reply and is not executed again. A proxy repeats a request with the
- * same cookie from the same socket, so the key is (source, cookie): no client receives the reply to another one. Sources share the
- * memory fairly (source.h): a source that fills it loses its own oldest replies, never those of a source that uses less. */
+/* Replies already given, so that a repeated request gets the same reply and is not executed again.
+ * A proxy repeats a request with the same cookie from the same socket, so the key is (source,
+ * cookie): no client receives the reply to another one. Sources share the memory fairly (source.h):
+ * a source that fills it loses its own oldest replies, never those of a source that uses less. */
 #ifndef CONTROL_COOKIE_H
 #define CONTROL_COOKIE_H
 
@@ -23,12 +24,13 @@ int cookie_create(
 /* Wipes: replies hold keys. NULL is fine. */
 void cookie_destroy(struct cookie_cache *c);
 
-/* Forgets replies older than COOKIE_LIFE_NS, a bounded number per call. Call at any interval; time does not pass otherwise. */
+/* Forgets replies older than COOKIE_LIFE_NS, a bounded number per call. Call at any interval; time
+ * does not pass otherwise. */
 void cookie_tick(struct cookie_cache *c, uint64_t now_ns);
 /* The stored reply, valid until the next call of anything but this; s = NULL if there is none. */
 struct str cookie_get(const struct cookie_cache *c, const struct endpoint *from, struct str cookie);
-/* When full, the oldest replies of the source that uses most make room. 0; -EMSGSIZE: larger than half the cache, not
- * kept; -ENOMEM. */
+/* When full, the oldest replies of the source that uses most make room. 0; -EMSGSIZE: larger than
+ * half the cache, not kept; -ENOMEM. */
 int cookie_put(
 	struct cookie_cache *c, const struct endpoint *from, struct str cookie, struct str reply);
 

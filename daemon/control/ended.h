@@ -15,12 +15,14 @@ struct ended;
 
 int ended_create(struct ended **out);
 void ended_destroy(struct ended *e); /* NULL is fine */
-/* Keeps a copy. Without memory the call is counted, but not shown. NULL is fine. now_ms: since 1970. */
+/* Keeps a copy. Without memory the call is counted, but not shown. NULL is fine. now_ms: since
+ * 1970. */
 void ended_add(struct ended *e, const struct call_closing *closing, uint64_t now_ms);
 
-/* Adds "ended calls": the newest first, without the first skip of those that match, limit at most; part is
- * of a Call-ID or name. Adds "ended matched", and "ended not kept": calls that made room before
- * their ten minutes were over. Strings are the ring's: use them before anything changes. NULL: adds nothing. */
+/* Adds "ended calls": the newest first, without the first skip of those that match, limit at most;
+ * part is of a Call-ID or name. Adds "ended matched", and "ended not kept": calls that made room
+ * before their ten minutes were over. Strings are the ring's: use them before anything changes.
+ * NULL: adds nothing. */
 void ended_view(const struct ended *e, struct pool *p, struct str part, uint32_t skip,
 	uint32_t limit, uint64_t now_ms, struct ngval *dict);
 /* Adds what is kept of this call, with its closing line, as "closing". False: it is not there. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The life of an ng request: a dictionary is decoded, its command (handler_commands.c) is carried out, and the reply is written,
- * counted and logged. Reasons are those that clients of the protocol know; two of them they compare exactly. Never logs SDP
- * bodies. */
+/* The life of an ng request: a dictionary is decoded, its command (handler_commands.c) is carried
+ * out, and the reply is written, counted and logged. Reasons are those that clients of the protocol
+ * know; two of them they compare exactly. Never logs SDP bodies. */
 #include "control/handler_int.h"
 
 #include <errno.h>
@@ -92,7 +92,8 @@ void handler_count_drops(struct handler *h, enum ng_drop reason, uint32_t n)
 
 /* --- Requests ------------------------------------------------------------------------------ */
 
-/* Commands that change nothing are polled by programs and people: they are neither logged nor part of a call's history. */
+/* Commands that change nothing are polled by programs and people: they are neither logged nor part
+ * of a call's history. */
 static bool changes(enum ng_command c)
 {
 	return handler_command(c)->need & CHANGES;
@@ -254,7 +255,8 @@ static bool planned_fits(void *arg, const struct call_reply *planned)
 	return fits;
 }
 
-/* A command without SDP in its reply was carried out, or failed: which of the two must reach the client. */
+/* A command without SDP in its reply was carried out, or failed: which of the two must reach the
+ * client. */
 static void write_reply(struct job *j, struct ngval *tree, size_t start)
 {
 	bool done = tree && !j->reply.error && !j->reply.load_limit && !j->reply.sdp.s &&

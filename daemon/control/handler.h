@@ -22,7 +22,8 @@ struct stats_source { /* what app/ knows for "statistics": adds dictionaries bes
 int handler_create(
 	struct handler **out, struct calls *calls, struct stats_source stats, uint64_t mono_ns);
 void handler_destroy(struct handler *h);
-/* Carries out "active" and "standby": NULL when done, or the error-reason. *warning: for the reply, in p. */
+/* Carries out "active" and "standby": NULL when done, or the error-reason. *warning: for the reply,
+ * in p. */
 typedef const char *handler_role_fn(void *arg, bool active, struct pool *p, struct str *warning);
 /* Without it, these commands are refused. */
 void handler_on_role(struct handler *h, handler_role_fn *become, void *arg);
@@ -33,8 +34,8 @@ void handler_on_change(struct handler *h, void (*changed)(void *arg), void *arg)
 /* Flags by name, looked at with each request; they outlive the handler. NULL: none. */
 void handler_templates(struct handler *h, const struct ng_templates *templates);
 
-/* Commands that change the daemon as a whole: app/ carries them out. NULL, or the error-reason; what there is to say goes into
- * dict. */
+/* Commands that change the daemon as a whole: app/ carries them out. NULL, or the error-reason;
+ * what there is to say goes into dict. */
 typedef const char *handler_operate_fn(
 	void *arg, const struct ng_request *r, struct pool *p, struct ngval *dict);
 void handler_operator(struct handler *h, handler_operate_fn *operate, void *arg);
@@ -49,9 +50,10 @@ struct handler_web {
 /* Outlives the handler. NULL: the three commands are refused. */
 void handler_show(struct handler *h, const struct handler_web *web);
 
-/* body: a dictionary in this encoding. The reply is appended in the same encoding; when it does
- * not fit reply's limit, an error reply that does is written instead. from: who asks, or NULL. now_ns: CLOCK_REALTIME.
- * 0; -EAGAIN: the reply is an error, nothing was decided, and the same request may succeed soon. */
+/* body: a dictionary in this encoding. The reply is appended in the same encoding; when it does not
+ * fit reply's limit, an error reply that does is written instead. from: who asks, or NULL. now_ns:
+ * CLOCK_REALTIME. 0; -EAGAIN: the reply is an error, nothing was decided, and the same request may
+ * succeed soon. */
 int handler_request(struct handler *h, struct pool *p, const struct endpoint *from, struct str body,
 	enum ng_encoding enc, uint64_t now_ns, struct sbuf *reply);
 /* An error reply for what never became a request. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The commands of the ng protocol: one table says what each must have, whether it changes something, and who does it. And the
- * commands of other relays that are refused. */
+/* The commands of the ng protocol: one table says what each must have, whether it changes
+ * something, and who does it. And the commands of other relays that are refused. */
 #include "control/handler_int.h"
 
 #include "base/clock.h"

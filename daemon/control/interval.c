@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The last whole minute (control/interval.h), for "intervalstatistics" of ng's statistics. There is no timer: a minute ends when
- * the next request finds it over. */
+/* The last whole minute (control/interval.h), for "intervalstatistics" of ng's statistics. There is
+ * no timer: a minute ends when the next request finds it over. */
 #include "control/interval.h"
 
 #include <string.h>

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What happened within the last whole minute: of each ng command how often and how long, and between which numbers the calls were.
- * Pure: a minute begins and ends by what it is told of time. */
+/* What happened within the last whole minute: of each ng command how often and how long, and
+ * between which numbers the calls were. Pure: a minute begins and ends by what it is told of time.
+ */
 #ifndef XCIPHER_CONTROL_INTERVAL_H
 #define XCIPHER_CONTROL_INTERVAL_H
 
@@ -26,8 +27,9 @@ struct interval {             /* zero is a fresh one */
 	struct interval_minute now, last;
 };
 
-/* Before a request is carried out, and before anything is read here. now_ns: CLOCK_REALTIME; a clock that is set begins a minute.
- * sessions, duration_ns: calls now, and how long those lasted that ended so far, all together. */
+/* Before a request is carried out, and before anything is read here. now_ns: CLOCK_REALTIME; a
+ * clock that is set begins a minute. sessions, duration_ns: calls now, and how long those lasted
+ * that ended so far, all together. */
 void interval_advance(struct interval *x, uint64_t now_ns, uint64_t sessions, uint64_t duration_ns);
 /* A request was carried out, it took so long, and now there are so many calls. */
 void interval_count(struct interval *x, uint64_t now_ns, enum ng_command c, uint64_t took_ns,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The listening side of a server of streams, over TCP or a Unix socket: connections are taken a few at a time, refused where the
- * server has no room, and left waiting for a second when descriptors have run out. */
+/* The listening side of a server of streams, over TCP or a Unix socket: connections are taken a few
+ * at a time, refused where the server has no room, and left waiting for a second when descriptors
+ * have run out. */
 #ifndef CONTROL_LISTEN_H
 #define CONTROL_LISTEN_H
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* See listen_unix.h. The mode of the socket keeps strangers out; credentials of the peer are checked too, because a socket may have
- * been opened to all by its administrator, or lie in a folder where somebody can exchange it. */
+/* See listen_unix.h. The mode of the socket keeps strangers out; credentials of the peer are
+ * checked too, because a socket may have been opened to all by its administrator, or lie in a
+ * folder where somebody can exchange it. */
 #include "control/listen_unix.h"
 
 #include <errno.h>

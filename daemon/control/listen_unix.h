@@ -6,8 +6,9 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-/* A listening stream socket at path, which only our own user and group may connect to. A socket that a program left behind is
- * removed. Its descriptor; -EADDRINUSE: another program listens there; -EEXIST: it is not a socket; other -errno. */
+/* A listening stream socket at path, which only our own user and group may connect to. A socket
+ * that a program left behind is removed. Its descriptor; -EADDRINUSE: another program listens
+ * there; -EEXIST: it is not a socket; other -errno. */
 int listen_unix_open(const char *path, gid_t group);
 /* Whether the peer runs as root, as our own user, or in group. */
 bool listen_unix_admits(int fd, gid_t group);

@@ -69,7 +69,7 @@ void ng_dispatch_tick(struct ng_dispatch *f, uint64_t now_mono_ns)
 	once_tick(f->once, clock_real_ns() / NS_PER_SEC);
 }
 
-/* --- Keys --------------------------------------------------------------------------------------------------------- */
+/* --- Keys ------------------------------------------------------------------------------------- */
 
 static int parse_keys(
 	struct ng_keys *keys, struct str text, const char *path, char *err, size_t err_len)
@@ -116,7 +116,7 @@ bool ng_dispatch_has_keys(const struct ng_dispatch *f)
 	return f->keys;
 }
 
-/* --- Admission ---------------------------------------------------------------------------------------------------- */
+/* --- Admission -------------------------------------------------------------------------------- */
 
 void ng_dispatch_drop(
 	struct ng_dispatch *f, enum ng_drop reason, const struct endpoint *from, uint32_t n)
@@ -140,8 +140,8 @@ void ng_dispatch_count(struct ng_dispatch *f, enum ng_drop reason, uint32_t n)
 	handler_count_drops(f->handler, reason, n);
 }
 
-/* 0, or -ENOMSG after it was counted. key: a copy of the one that signed the request, because the request may replace all keys. The
- * caller wipes it. */
+/* 0, or -ENOMSG after it was counted. key: a copy of the one that signed the request, because the
+ * request may replace all keys. The caller wipes it. */
 static int verify(struct ng_dispatch *f, const struct endpoint *from, const struct ng_frame *frame,
 	uint64_t now_ns, struct ng_signed *signed_, uint8_t key[NG_KEY_LEN])
 {
@@ -178,7 +178,7 @@ bool ng_dispatch_admits(
 	return admitted;
 }
 
-/* --- Replies ------------------------------------------------------------------------------------------------------ */
+/* --- Replies ---------------------------------------------------------------------------------- */
 
 static int pool_for_request(struct ng_dispatch *f, struct pool **pool)
 {
@@ -224,7 +224,8 @@ static int sign(const uint8_t key[NG_KEY_LEN], const struct ng_frame *frame, str
 	return 0;
 }
 
-/* A signed request is executed once: its copies get the stored reply, or none. 0: it is new; -ENOMSG: dropped. */
+/* A signed request is executed once: its copies get the stored reply, or none. 0: it is new;
+ * -ENOMSG: dropped. */
 static int check_once(struct ng_dispatch *f, const struct endpoint *from,
 	const struct ng_signed *signed_, uint64_t now_ns, bool answered)
 {

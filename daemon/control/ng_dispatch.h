@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What all transports of ng have in common: from a message to its reply, with the cache for repeated
- * requests. Knows no sockets. Control thread only. */
+/* What all transports of ng have in common: from a message to its reply, with the cache for
+ * repeated requests. Knows no sockets. Control thread only. */
 #ifndef CONTROL_NG_DISPATCH_H
 #define CONTROL_NG_DISPATCH_H
 

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* A hash table of MACs, and a list per second of signing. A list is emptied when its second has left
- * the window.
+/* A hash table of MACs, and a list per second of signing. A list is emptied when its second has
+ * left the window.
  *
  * The clock may be set back, so a second whose list was emptied can come again. Therefore the table
  * stores which seconds the clock has shown. While the clock goes forward, or back by at most the
  * window, these seconds are one range, called a life. A larger step begins another life and empties
  * all lists. Requests that were signed in an earlier life are refused, because they may be copies.
- * Inside a life, requests are refused that were signed more than a window before its latest second. */
+ * Inside a life, requests are refused that were signed more than a window before its latest second.
+ */
 #include "control/once.h"
 
 #include <errno.h>

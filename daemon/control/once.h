@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Signed requests that were already received, so that a captured request is never executed again.
  * An entry lives until the request's time is outside the window of ng_auth.h; from then on its time
- * alone refuses it. If the clock is set back by more than the window, requests are refused until the
- * clock shows seconds that it has not shown before. Control thread only. */
+ * alone refuses it. If the clock is set back by more than the window, requests are refused until
+ * the clock shows seconds that it has not shown before. Control thread only. */
 #ifndef CONTROL_ONCE_H
 #define CONTROL_ONCE_H
 

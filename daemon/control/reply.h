@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Encodes replies, and replaces those that are too long. A client that receives an error assumes that nothing changed, so a
- * command whose effect cannot be undone never gets an error for the length of its reply. */
+/* Encodes replies, and replaces those that are too long. A client that receives an error assumes
+ * that nothing changed, so a command whose effect cannot be undone never gets an error for the
+ * length of its reply. */
 #ifndef CONTROL_REPLY_H
 #define CONTROL_REPLY_H
 
@@ -14,7 +15,8 @@
 void reply_write(struct sbuf *b, const struct ngval *tree, enum ng_encoding enc);
 /* Whether b has room for it. NULL does not fit. */
 bool reply_fits(const struct sbuf *b, const struct ngval *tree, enum ng_encoding enc);
-/* Both need no memory and always fit; b's error decides between the reasons. start: what to keep of b. */
+/* Both need no memory and always fit; b's error decides between the reasons. start: what to keep of
+ * b. */
 void reply_write_error(struct sbuf *b, size_t start, enum ng_encoding enc);
 void reply_write_done(struct sbuf *b, size_t start, enum ng_encoding enc);
 

@@ -18,8 +18,8 @@ void ng_server_destroy(struct ng_server *s);
 void ng_server_refuse(
 	struct ng_server *s, bool (*is_media)(void *arg, const struct endpoint *from), void *arg);
 
-/* Counts and logs datagrams that the kernel dropped because the receive buffer was full. Call it each
- * second. now_ns: CLOCK_MONOTONIC. */
+/* Counts and logs datagrams that the kernel dropped because the receive buffer was full. Call it
+ * each second. now_ns: CLOCK_MONOTONIC. */
 void ng_server_tick(struct ng_server *s, uint64_t now_ns);
 /* To poll for reading. */
 int ng_server_fd(const struct ng_server *s);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The reply to ng's "statistics", spelled as clients of the protocol know it; what only app/ knows comes beside it. Pure. */
+/* The reply to ng's "statistics", spelled as clients of the protocol know it; what only app/ knows
+ * comes beside it. Pure. */
 #include "control/statistics.h"
 
 #include "base/clock.h"

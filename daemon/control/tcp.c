@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* ng over TCP. Every connection is bounded: one unfinished message of NG_STREAM_MAX, replies up to
  * OUT_HIGH and one more; a client that does not read its replies is not read from. A turn serves
- * BUDGET messages, then others have theirs. When there are too many connections, the
- * address that has most of them loses one, if it has more than the newcomer's address; else the one that was silent the longest makes room if
- * it was so for evict_ns, else the new one is closed. What is no
+ * BUDGET messages, then others have theirs. When there are too many connections, the address that
+ * has most of them loses one, if it has more than the newcomer's address; else the one that was
+ * silent the longest makes room if it was so for evict_ns, else the new one is closed. What is no
  * ng message gets an error reply and the connection ends: where the next one begins is unknown. */
 #include "control/tcp.h"
 

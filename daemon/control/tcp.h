@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* ng over TCP: messages back to back on connections that stay. And ng over a Unix socket, for xcipher-web, which forwards what its
- * clients send (proto/ng_proxy.h). Hooks itself into the event loop. Control thread only. */
+/* ng over TCP: messages back to back on connections that stay. And ng over a Unix socket, for
+ * xcipher-web, which forwards what its clients send (proto/ng_proxy.h). Hooks itself into the event
+ * loop. Control thread only. */
 #ifndef CONTROL_TCP_H
 #define CONTROL_TCP_H
 

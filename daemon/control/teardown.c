@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Messages wait in a bounded queue; a few at a time are on their way, by libcurl on our loop (names are looked up by its own
- * thread). Who does not answer is tried three times; then, and when the queue is full, the loss is counted and logged. Where a
- * message goes is the operator's URL; no redirection is followed, no proxy of the environment taken, only http and https
- * spoken: what comes over ng can choose nothing but an address, and only where the operator allows it (call/timeout_report.c). */
+/* Messages wait in a bounded queue; a few at a time are on their way, by libcurl on our loop (names
+ * are looked up by its own thread). Who does not answer is tried three times; then, and when the
+ * queue is full, the loss is counted and logged. Where a message goes is the operator's URL; no
+ * redirection is followed, no proxy of the environment taken, only http and https spoken: what
+ * comes over ng can choose nothing but an address, and only where the operator allows it
+ * (call/timeout_report.c). */
 #include "control/teardown.h"
 
 #include <curl/curl.h>
@@ -63,7 +65,7 @@ struct teardown {
 	struct log_limit log_full, log_failed;
 };
 
-/* --- Lists -------------------------------------------------------------------------------------------------------- */
+/* --- Lists ------------------------------------------------------------------------------------ */
 
 static void list_add(struct list *l, struct message *m)
 {
@@ -101,7 +103,7 @@ static void message_free(struct message *m)
 	free(m);
 }
 
-/* --- URLs --------------------------------------------------------------------------------------------------------- */
+/* --- URLs ------------------------------------------------------------------------------------- */
 
 /* With the address in the place of the mark. NULL without memory. */
 static char *fill_in(const char *url, const char *address)
@@ -152,7 +154,7 @@ static void url_public(const char *url, char *out, size_t len)
 	curl_url_cleanup(u);
 }
 
-/* --- One message's way -------------------------------------------------------------------------------------------- */
+/* --- One message's way ------------------------------------------------------------------------ */
 
 static void pump(struct teardown *t);
 
@@ -189,7 +191,8 @@ static int start(struct teardown *t, struct message *m)
 	m->resolved = (struct resolved){t->cfg.may_connect, t->cfg.may_connect_arg, false};
 	resolved_watch(c, m->url, &m->resolved);
 #if LIBCURL_VERSION_NUM >= 0x075700
-	/* whose name is still looked up when its time is over: the thread is left to itself, not waited for */
+	/* whose name is still looked up when its time is over: the thread is left to itself, not
+	 * waited for */
 	curl_easy_setopt(c, CURLOPT_QUICK_EXIT, 1L);
 #endif
 	if (curl_multi_add_handle(t->multi, c)) {
@@ -282,7 +285,7 @@ static void finished(struct teardown *t, struct message *m, CURLcode result)
 		give_up(t, m, why);
 }
 
-/* --- libcurl on our loop ------------------------------------------------------------------------------------------ */
+/* --- libcurl on our loop ---------------------------------------------------------------------- */
 
 static void collect(struct teardown *t)
 {
@@ -369,7 +372,7 @@ static int on_time(CURLM *multi, long ms, void *arg)
 		: 0;
 }
 
-/* --- The queue ---------------------------------------------------------------------------------------------------- */
+/* --- The queue -------------------------------------------------------------------------------- */
 
 static void on_retry(void *arg)
 {
@@ -457,7 +460,7 @@ static void on_timeout(void *arg, const struct call_timeout *over)
 	pump(t);
 }
 
-/* --- Life --------------------------------------------------------------------------------------------------------- */
+/* --- Life ------------------------------------------------------------------------------------- */
 
 int teardown_create(struct teardown **out, const struct teardown_config *cfg)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Tells the SIP side of calls that time out, so that it can end its dialog: XML-RPC by HTTP POST, as rtpengine's b2b-url does it.
- * Works on the control thread's loop and never blocks it. */
+/* Tells the SIP side of calls that time out, so that it can end its dialog: XML-RPC by HTTP POST,
+ * as rtpengine's b2b-url does it. Works on the control thread's loop and never blocks it. */
 #ifndef CONTROL_TEARDOWN_H
 #define CONTROL_TEARDOWN_H
 
@@ -34,12 +34,13 @@ const char *teardown_url_wrong(const char *url);
 
 /* 0 or -errno. */
 int teardown_create(struct teardown **out, const struct teardown_config *cfg);
-/* What has not been told by then is not told any more. Before loop and calls are gone. NULL is fine. */
+/* What has not been told by then is not told any more. Before loop and calls are gone. NULL is
+ * fine. */
 void teardown_destroy(struct teardown *t);
 
 struct teardown_counters {
-	uint64_t
-		told; /* the other side says it did it, or that there was no such dialog any more */
+	/* the other side says it did it, or that there was no such dialog any more */
+	uint64_t told;
 	uint64_t failed;  /* it refused, or could not be reached, after all tries */
 	uint64_t dropped; /* too many were waiting */
 	uint64_t waiting;

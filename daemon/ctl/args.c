@@ -29,7 +29,7 @@ int no_answer(const struct args *a, int err)
 	return EXIT_ANSWER;
 }
 
-/* --- Filters ---------------------------------------------------------------------------------------------------- */
+/* --- Filters ---------------------------------------------------------------------------------- */
 
 /* X(name, argument or "", help) */
 #define FILTERS(X)                                                                       \
@@ -71,7 +71,7 @@ static int add_filter(struct args *a, const struct filter *f, const char *value)
 	return n < 0 || (size_t)n >= room ? usage("the filter is too long", f->name) : 0;
 }
 
-/* --- Options ---------------------------------------------------------------------------------------------------- */
+/* --- Options ---------------------------------------------------------------------------------- */
 
 void args_help(void)
 {

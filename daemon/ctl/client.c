@@ -110,7 +110,7 @@ static int write_request(struct sbuf *b, struct asked *a, const struct ngval *re
 	return err;
 }
 
-/* --- Replies that no datagram takes ----------------------------------------------------------------------------- */
+/* --- Replies that no datagram takes ----------------------------------------------------------- */
 
 static bool is_too_long(struct pool *p, const struct ngval *reply)
 {

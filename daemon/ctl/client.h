@@ -16,9 +16,10 @@ struct client {
  * err. Free with secmem_free(). */
 int client_keys(struct ng_keys **keys, const char *path, char *err, size_t err_len);
 
-/* Sends the request with a fresh cookie, again each second with the same cookie, until the reply comes or timeout_s is over.
- * The reply lives in the pool. 0; -ETIMEDOUT; -EBADMSG; another -errno of the socket calls. elapsed_ns may be NULL. If the daemon says that the reply is too long
- * for a datagram, asks again over TCP at the same address. Not so for commands that change something. */
+/* Sends the request with a fresh cookie, again each second with the same cookie, until the reply
+ * comes or timeout_s is over. The reply lives in the pool. 0; -ETIMEDOUT; -EBADMSG; another -errno
+ * of the socket calls. elapsed_ns may be NULL. If the daemon says that the reply is too long for a
+ * datagram, asks again over TCP at the same address. Not so for commands that change something. */
 int client_call(struct ngval **reply, struct pool *p, const struct client *c,
 	const struct ngval *request, uint64_t *elapsed_ns);
 

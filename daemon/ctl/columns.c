@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Tables (ctl/columns.h). Counts a character for a column, which is right for what Call-IDs and numbers are made of. */
+/* Tables (ctl/columns.h). Counts a character for a column, which is right for what Call-IDs and
+ * numbers are made of. */
 #include "ctl/columns.h"
 
 #include <stdlib.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Tables that fit the terminal: the widest texts are cut, and what then still does not fit is left out from the right. */
+/* Tables that fit the terminal: the widest texts are cut, and what then still does not fit is left
+ * out from the right. */
 #ifndef CTL_COLUMNS_H
 #define CTL_COLUMNS_H
 

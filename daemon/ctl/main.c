@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* xcipherctl: speaks ng to a running xcipherd (or to anything else that speaks it). Exit status: 0 the daemon said ok, 1 it said
- * error, 2 wrong usage, 3 no usable answer. One table says what each command needs, sends and shows. */
+/* xcipherctl: speaks ng to a running xcipherd (or to anything else that speaks it). Exit status: 0
+ * the daemon said ok, 1 it said error, 2 wrong usage, 3 no usable answer. One table says what each
+ * command needs, sends and shows. */
 #include <errno.h>
 #include <getopt.h>
 #include <stdio.h>
@@ -24,7 +25,7 @@ static void add(struct pool *p, struct ngval *req, const char *key, const char *
 		ngval_add_str(p, req, str_from(key), str_from(value));
 }
 
-/* --- What is sent: 0, or the exit status after a complaint ------------------------------------------------------ */
+/* --- What is sent: 0, or the exit status after a complaint ------------------------------------ */
 
 static int fill_limits(struct pool *p, struct ngval *req, const struct args *a)
 {
@@ -131,7 +132,7 @@ static int fill_sdp(struct pool *p, struct ngval *req, const struct args *a)
 	return 0;
 }
 
-/* --- What is shown ---------------------------------------------------------------------------------------------- */
+/* --- What is shown ---------------------------------------------------------------------------- */
 
 static void show_tree(const struct view *v, const struct ngval *reply)
 {
@@ -200,12 +201,13 @@ static void show_standby(const struct view *v, const struct ngval *reply)
 	fputs("standby: this node leaves its calls to another one and follows them\n", v->to);
 }
 
-/* --- Commands --------------------------------------------------------------------------------------------------- */
+/* --- Commands --------------------------------------------------------------------------------- */
 
 struct command {
 	const char *name, *operand, *help;
-	const char *
-		needs; /* letters: c call-id, C perhaps, f from-tag, t to-tag, s SDP; w: a word more, W: any number */
+	/* letters: c call-id, C perhaps, f from-tag, t to-tag, s SDP; w: a word more, W: any number
+	 */
+	const char *needs;
 	const char *ng; /* what it is called there */
 	int (*fill)(struct pool *p, struct ngval *req, const struct args *a); /* or NULL */
 	void (*show)(const struct view *v, const struct ngval *reply); /* ping, engine: NULL */

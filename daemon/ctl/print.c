@@ -10,8 +10,8 @@ static bool is_c1(struct str s, size_t len)
 	return len == 2 && (unsigned char)s.s[0] == 0xc2 && (unsigned char)s.s[1] < 0xa0;
 }
 
-/* Marks, embeddings, overrides and isolates of the direction of text: they make a tag look like another one. U+061C, U+200E, U+200F,
- * U+202A to U+202E, U+2066 to U+2069. */
+/* Marks, embeddings, overrides and isolates of the direction of text: they make a tag look like
+ * another one. U+061C, U+200E, U+200F, U+202A to U+202E, U+2066 to U+2069. */
 static bool is_bidi(struct str s, size_t len)
 {
 	const unsigned char *p = (const unsigned char *)s.s;

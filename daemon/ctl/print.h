@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include "proto/ngval.h"
 
-/* Writes control characters, C1, bidirectional controls and invalid UTF-8 as \\xHH, because a terminal could execute
- * them. */
+/* Writes control characters, C1, bidirectional controls and invalid UTF-8 as \\xHH, because a
+ * terminal could execute them. */
 void print_text(FILE *to, struct str s);
 void print_tree(FILE *to, const struct ngval *v);
 void print_json(FILE *to, const struct ngval *v);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Replies for people (ctl/view.h). What a reply does not have is shown as "-": it may come from an older daemon. */
+/* Replies for people (ctl/view.h). What a reply does not have is shown as "-": it may come from an
+ * older daemon. */
 #include "ctl/view.h"
 
 #include <stdlib.h>
@@ -197,7 +198,7 @@ void view_calls(const struct view *v, const struct ngval *reply)
 			v->rows ? "" : "; --limit=N shows more, --all all");
 }
 
-/* --- One call --------------------------------------------------------------------------------------------------- */
+/* --- One call --------------------------------------------------------------------------------- */
 
 static struct str words(struct pool *p, const struct ngval *list)
 {
@@ -295,7 +296,7 @@ void view_call(const struct view *v, const struct ngval *reply)
 	}
 }
 
-/* --- The daemon ------------------------------------------------------------------------------------------------- */
+/* --- The daemon ------------------------------------------------------------------------------- */
 
 /* In milliseconds; "-" if there was no packet. */
 static struct str delay(struct pool *p, const struct ngval *late, const char *key)

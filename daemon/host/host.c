@@ -42,7 +42,7 @@ struct host {
 	uint32_t retireds;
 };
 
-/* --- Any thread ----------------------------------------------------------------------------------------------- */
+/* --- Any thread ------------------------------------------------------------------------------- */
 
 /* The table is not freed between begin and end. */
 static const struct host_table *begin(const struct host *h)
@@ -107,7 +107,7 @@ uint32_t host_generation(const struct host *h)
 	return atomic_load_explicit(&h->shared->generation, memory_order_acquire);
 }
 
-/* --- Control thread ------------------------------------------------------------------------------------------- */
+/* --- Control thread --------------------------------------------------------------------------- */
 
 struct gathered {
 	struct host_net *net;

@@ -22,10 +22,12 @@ void host_stop(struct host *h);
 /* After host_stop(), and after the last query of any thread. NULL is fine. */
 void host_destroy(struct host *h);
 
-/* Any thread. Whether a packet to this address is delivered to this host: an address of any interface, secondary ones and
- * IPv4-mapped forms too, all of 127.0.0.0/8, and networks of "ip route add local". The port is ignored. */
+/* Any thread. Whether a packet to this address is delivered to this host: an address of any
+ * interface, secondary ones and IPv4-mapped forms too, all of 127.0.0.0/8, and networks of "ip
+ * route add local". The port is ignored. */
 bool host_owns(const struct host *h, const struct endpoint *e);
-/* Any thread. 255.255.255.255, or the directed broadcast address of a connected network; IPv4-mapped forms too. */
+/* Any thread. 255.255.255.255, or the directed broadcast address of a connected network;
+ * IPv4-mapped forms too. */
 bool host_broadcasts(const struct host *h, const struct endpoint *e);
 /* Any thread. The interface that has this address; 0: none. */
 int host_dev(const struct host *h, const struct endpoint *e);

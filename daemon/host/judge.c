@@ -51,7 +51,7 @@ struct host_judge {
 	struct answer answer[ANSWERS];
 };
 
-/* --- Without asking ------------------------------------------------------------------------------------------- */
+/* --- Without asking --------------------------------------------------------------------------- */
 
 static bool never_v4(const uint8_t *a)
 {
@@ -68,7 +68,7 @@ static bool never_v6(const uint8_t *a)
 			(be16(a + 10) == 0 || be16(a + 10) == 0xffff));
 }
 
-/* --- Answers -------------------------------------------------------------------------------------------------- */
+/* --- Answers ---------------------------------------------------------------------------------- */
 
 /* Keyed, because strangers choose the addresses. */
 static uint32_t set_of(const struct host_judge *j, const struct host_claim *c)
@@ -163,7 +163,7 @@ enum host_belief host_believes(struct host_judge *j, const struct host_claim *c,
 	return a->martian ? HOST_MARTIAN : HOST_BELIEVED;
 }
 
-/* --- Set-up --------------------------------------------------------------------------------------------------- */
+/* --- Set-up ----------------------------------------------------------------------------------- */
 
 int host_judge_create(struct host_judge **out, const struct host *host, bool strict_local)
 {

@@ -34,8 +34,8 @@ struct rtnl_neigh {
 enum rtnl_news { RTNL_NOTHING, RTNL_LINK, RTNL_NEIGH, RTNL_ROUTE, RTNL_LOCAL };
 
 struct rtnl_event {
-	enum rtnl_news
-		what; /* LOCAL: this host's addresses; ROUTE: all else that may change a route */
+	/* LOCAL: this host's addresses; ROUTE: all else that may change a route */
+	enum rtnl_news what;
 	struct rtnl_link link;
 	struct rtnl_neigh neigh;
 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Which networks this host takes packets for: its addresses, the local routing table, and local routes of all other tables, which
- * rules (ip rule) may lead to: "ip route add local". */
+/* Which networks this host takes packets for: its addresses, the local routing table, and local
+ * routes of all other tables, which rules (ip rule) may lead to: "ip route add local". */
 #include "host/rtnl.h"
 
 #include <errno.h>

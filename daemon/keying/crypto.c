@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Which a=crypto lines we write and accept (RFC 4568 5.1, 7). Pure. Our keys are always our own: one is never copied from
- * the other side. A key stays as long as suite and tag stay. One that was in force and no longer is, is never used again,
- * except by a terminal that answers a second time: then its packet indexes continue (past_keys.c). */
+/* Which a=crypto lines we write and accept (RFC 4568 5.1, 7). Pure. Our keys are always our own:
+ * one is never copied from the other side. A key stays as long as suite and tag stay. One that was
+ * in force and no longer is, is never used again, except by a terminal that answers a second time:
+ * then its packet indexes continue (past_keys.c). */
 #include "keying/crypto.h"
 #include "base/secmem.h"
 #include "call/call.h"
@@ -9,7 +10,7 @@
 #include "call/plan.h"
 #include "keying/reflect.h"
 
-/* --- What terminals say ----------------------------------------------------------------------------------------- */
+/* --- What terminals say ----------------------------------------------------------------------- */
 
 static uint32_t params_of(const struct sdes *s)
 {
@@ -73,7 +74,8 @@ uint32_t crypto_lines(struct sdes out[LEG_MAX_LINES], struct sdes_bag *bag,
 	return n;
 }
 
-/* UNENCRYPTED and UNAUTHENTICATED are negotiated: an answer says exactly what the offer said (RFC 4568 6.3). */
+/* UNENCRYPTED and UNAUTHENTICATED are negotiated: an answer says exactly what the offer said (RFC
+ * 4568 6.3). */
 bool crypto_accepted(struct sdes *out, struct sdes_bag *bag, struct our_key **ours, struct leg *leg,
 	const struct sdp_media *m, const struct neg_in *in, struct crypto_refused *refused)
 {
@@ -105,7 +107,8 @@ static uint32_t rank(const struct sdes_policy *policy, enum srtp_suite_id suite)
 
 	while (i < SUITE_COUNT && policy->offer[i] != SUITE_PLAIN && policy->offer[i] != suite)
 		i++;
-	/* What is not in its list comes behind that, in the order of the table, which is by strength. */
+	/* What is not in its list comes behind that, in the order of the table, which is by
+	 * strength. */
 	return i < SUITE_COUNT && policy->offer[i] == suite ? i : SUITE_COUNT + suite;
 }
 
@@ -144,7 +147,7 @@ const struct sdes *crypto_choose(
 	return s ? s : choose(leg, prefer, UINT32_MAX, policy);
 }
 
-/* --- Our keys --------------------------------------------------------------------------------------------------- */
+/* --- Our keys --------------------------------------------------------------------------------- */
 
 struct our_key *crypto_ours(struct leg *leg, enum srtp_suite_id suite)
 {
@@ -160,7 +163,8 @@ static bool in_force(const struct leg *leg, const struct our_key *k)
 		crypto_same_key(&leg->tx.master, &k->s.master);
 }
 
-/* A key that protected packets keeps its session parameters: with others it would get another slot, which does not know its indexes. */
+/* A key that protected packets keeps its session parameters: with others it would get another slot,
+ * which does not know its indexes. */
 static bool may_stay(const struct leg *leg, const struct our_key *k, uint8_t kdr, bool no_rtp_auth)
 {
 	return !k->used ||
@@ -235,7 +239,7 @@ struct our_key *crypto_answer(struct leg *leg, const struct sdes *line, struct n
 	return k;
 }
 
-/* --- Offers of ours --------------------------------------------------------------------------------------------- */
+/* --- Offers of ours --------------------------------------------------------------------------- */
 
 struct wish { /* suites in the order in which they are to be written */
 	uint8_t suite[SUITE_COUNT];
@@ -339,7 +343,7 @@ void crypto_offer(struct leg *leg, const struct leg_said *offerer, struct neg_in
 	}
 }
 
-/* --- Into force ------------------------------------------------------------------------------------------------- */
+/* --- Into force ------------------------------------------------------------------------------- */
 
 static const struct sdes plain;
 
@@ -371,7 +375,8 @@ static uint32_t past_slot(struct leg *leg, const struct srtp_master *k)
 	return SLOT_UNSET;
 }
 
-/* Keys that come and go beside one that stays are of the same crypto context: indexes go on (RFC 3711 3.3.1). */
+/* Keys that come and go beside one that stays are of the same crypto context: indexes go on (RFC
+ * 3711 3.3.1). */
 void crypto_set_rx(struct leg *leg, const struct sdes *s, const struct sdes_bag *bag)
 {
 	struct srtp_master more[SDES_MAX_KEYS - 1] = {0};

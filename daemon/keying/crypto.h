@@ -10,7 +10,8 @@ struct crypto_refused {  /* the first a=crypto line that was left out */
 	const char *why; /* constant */
 };
 
-/* Bit of the suite, and NG_SDES_UN*, that a leg speaks by now: what a script once allowed stays good for re-INVITEs. */
+/* Bit of the suite, and NG_SDES_UN*, that a leg speaks by now: what a script once allowed stays
+ * good for re-INVITEs. */
 uint32_t crypto_in_force(const struct leg *leg);
 uint32_t crypto_params_in_force(const struct leg *leg);
 
@@ -29,15 +30,18 @@ uint32_t crypto_lines(struct sdes out[LEG_MAX_LINES], struct sdes_bag *bag,
 bool crypto_accepted(struct sdes *out, struct sdes_bag *bag, struct our_key **ours, struct leg *leg,
 	const struct sdp_media *m, const struct neg_in *in, struct crypto_refused *refused);
 
-/* Decide on the lines for an offer to leg; asked.suite[] tells which. Suites of the offerer go first. */
+/* Decide on the lines for an offer to leg; asked.suite[] tells which. Suites of the offerer go
+ * first. */
 void crypto_offer(struct leg *leg, const struct leg_said *offerer, struct neg_in *in);
 
-/* Our key for this line of the terminal's offer: the one we had, or a fresh one. NULL if random bytes ran out. */
+/* Our key for this line of the terminal's offer: the one we had, or a fresh one. NULL if random
+ * bytes ran out. */
 struct our_key *crypto_answer(struct leg *leg, const struct sdes *line, struct neg_in *in);
 
-/* Which line of the offer to answer: what is in force; else prefer, the suite that the other side accepted; else the first in the
- * policy's order, which is the strongest. Flags of the answer, only- and no-, choose among the lines (as long as they leave
- * any: flags meant for the other side must not end the call). NULL if there is none. */
+/* Which line of the offer to answer: what is in force; else prefer, the suite that the other side
+ * accepted; else the first in the policy's order, which is the strongest. Flags of the answer,
+ * only- and no-, choose among the lines (as long as they leave any: flags meant for the other side
+ * must not end the call). NULL if there is none. */
 const struct sdes *crypto_choose(
 	const struct leg *leg, enum srtp_suite_id prefer, const struct neg_in *in);
 struct our_key *crypto_ours(struct leg *leg, enum srtp_suite_id suite);

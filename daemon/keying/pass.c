@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* SRTP that is passed through (ng's passthrough): each side's crypto lines reach the other as they are, and media leave as they came.
- * Only lines that we could take ourselves are handed on: so the keys are known, and recordings, listeners and a later re-encryption have
- * what they need. Where it cannot be done media are re-encrypted and the reply says why. Pure. RFC 4568, RFC 3711 3.3.1. */
+/* SRTP that is passed through (ng's passthrough): each side's crypto lines reach the other as they
+ * are, and media leave as they came. Only lines that we could take ourselves are handed on: so the
+ * keys are known, and recordings, listeners and a later re-encryption have what they need. Where it
+ * cannot be done media are re-encrypted and the reply says why. Pure. RFC 4568, RFC 3711 3.3.1. */
 #include "call/past_keys.h"
 #include "call/plan.h"
 #include "keying/crypto.h"
@@ -87,7 +88,8 @@ bool pass_offer(struct plan *plan, const struct leg *from, struct leg *to, bool 
 	return true;
 }
 
-/* The answerer's key is one that the offerer cannot join: that way is re-encrypted, the other is passed through. */
+/* The answerer's key is one that the offerer cannot join: that way is re-encrypted, the other is
+ * passed through. */
 static void half_way(struct plan *plan, struct leg *from, struct leg *to, const struct sdes *line,
 	uint32_t i, struct neg_in *in)
 {

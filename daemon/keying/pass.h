@@ -5,7 +5,8 @@
 
 #include "call/plan.h"
 
-/* Whether the offer is handed on as it is; then the lines are in the plan. paired: these two spoke to each other so far. */
+/* Whether the offer is handed on as it is; then the lines are in the plan. paired: these two spoke
+ * to each other so far. */
 bool pass_offer(struct plan *plan, const struct leg *from, struct leg *to, bool paired,
 	const struct sdp_media *m, uint32_t i, const struct neg_in *in);
 

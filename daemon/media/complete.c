@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Second half of the packet's way, and the only writer of stream state: what authenticated is committed, in arrival order, and
- * only what is new on both sides leaves. Two equal packets of one burst both authenticate; the second one is found out here. */
+/* Second half of the packet's way, and the only writer of stream state: what authenticated is
+ * committed, in arrival order, and only what is new on both sides leaves. Two equal packets of one
+ * burst both authenticate; the second one is found out here. */
 #include <assert.h>
 
 #include "layout.h"
@@ -23,7 +24,8 @@ static void tell_index(struct media *m, const struct note *n, const struct ssrc_
 	atomic_store_explicit(&m->counters[n->stream].index, s->seen.last, memory_order_relaxed);
 }
 
-/* Passed through: nothing is known to be genuine, so nothing is refused either, and the index is only what estimates go by. */
+/* Passed through: nothing is known to be genuine, so nothing is refused either, and the index is
+ * only what estimates go by. */
 static void follow(
 	struct media *m, struct media_ctx *c, const struct note *n, const struct packet_in *in)
 {
@@ -68,8 +70,8 @@ static uint8_t rx_commit(struct media *m, struct media_ctx *c, const struct note
 	media_ssrc_add(s, j->rx_index);
 	if (!rtcp)
 		tell_index(m, n, s);
-	/* Under a spent key the index is followed all the same, for the next key goes on with it. Here and not only in prepare:
-	 * the burst itself may have used the key up. */
+	/* Under a spent key the index is followed all the same, for the next key goes on with it.
+	 * Here and not only in prepare: the burst itself may have used the key up. */
 	if (media_key_spent(m, &c->rx, n->rx_key))
 		return PACKET_DROP_LIFETIME;
 	media_key_count(m, &c->rx, n->rx_key, rtcp);
@@ -82,8 +84,9 @@ static inline bool tx_unproved(const struct note *n)
 	return !n->rx->rx.srtp || n->rx->rx.pass;
 }
 
-/* An (outbound key, SSRC, index) is sent at most once: two packets under one keystream would give both away. A side that speaks
- * plain RTP could otherwise make us do that by repeating a sequence number. */
+/* An (outbound key, SSRC, index) is sent at most once: two packets under one keystream would give
+ * both away. A side that speaks plain RTP could otherwise make us do that by repeating a sequence
+ * number. */
 static uint8_t tx_commit(struct media *m, struct media_ctx *c, const struct note *n,
 	const struct packet_in *in, const struct xc_job *j)
 {
@@ -213,8 +216,9 @@ static uint8_t receive_copy(const struct media *m, const struct note *n, uint32_
 				  : PACKET_DROP_STALE;
 }
 
-/* SRTCP after a restart: the deciphered packet in the output gets the names of this life, and is protected. Reports to a source go by
- * the SSRCs that it sends; a listener receives the names. SRTCP's ceiling bounds how often this is done. */
+/* SRTCP after a restart: the deciphered packet in the output gets the names of this life, and is
+ * protected. Reports to a source go by the SSRCs that it sends; a listener receives the names.
+ * SRTCP's ceiling bounds how often this is done. */
 static void seal_rtcp(
 	const struct arena *a, const struct note *n, const struct xc_job *j, bool is_copy)
 {
@@ -238,7 +242,8 @@ static void seal_rtcp(
 	(void)srtp_ref_job(&seal, a->key, p, p); /* from plain: it cannot fail to authenticate */
 }
 
-/* The deciphered packet in the output without feedback, and the job that fits it. False: nothing is left. */
+/* The deciphered packet in the output without feedback, and the job that fits it. False: nothing is
+ * left. */
 static bool cut_feedback(const struct arena *a, const struct note *n, struct xc_job *j)
 {
 	size_t len = (size_t)j->hdr_len + j->body_len;
@@ -356,8 +361,9 @@ static inline void commit_newest(struct media *m, struct media_way *w, uint64_t 
 		atomic_load_explicit(&w->credit, memory_order_relaxed) - 1, memory_order_relaxed);
 }
 
-/* The short way of what took the short way in prepare: says, and commits, what complete() would; or false, and nothing was done. Since
- * then there may have been packets of the same burst: what they change is looked at again. A command would be a long way. */
+/* The short way of what took the short way in prepare: says, and commits, what complete() would; or
+ * false, and nothing was done. Since then there may have been packets of the same burst: what they
+ * change is looked at again. A command would be a long way. */
 static inline bool fast_path(struct media *m, const struct arena *a, const struct note *n,
 	const struct packet_in *in, const struct xc_job *j, struct packet_out *out)
 {

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Part of the first half of the packet's way (prepare.c): which gates shut it or silence it, and the jobs for silence in its place
- * and for all that listen, with their output slots. */
+/* Part of the first half of the packet's way (prepare.c): which gates shut it or silence it, and
+ * the jobs for silence in its place and for all that listen, with their output slots. */
 #include "media/draft.h"
 #include "media/keys.h"
 #include "packet/arena.h"
 
-/* --- Gates ------------------------------------------------------------------------------------------------------ */
+/* --- Gates ------------------------------------------------------------------------------------ */
 
-/* A byte of silence in the packet's codec, 0 = it has none that is bytes of a kind. G.722's means a difference of nothing in both of its
- * bands: whatever was heard before, the decoder's predictors run down. */
+/* A byte of silence in the packet's codec, 0 = it has none that is bytes of a kind. G.722's means a
+ * difference of nothing in both of its bands: whatever was heard before, the decoder's predictors
+ * run down. */
 static uint8_t silence_of(const struct draft *d, const struct media_stream_cfg *cfg)
 {
 	uint8_t type = d->p[1] & 0x7f;
@@ -41,7 +42,7 @@ enum gate media_gate_to(const struct draft *d, const struct media_stream_cfg *cf
 	return media_gate_of(d, cfg, cfg->gate | to >> 4);
 }
 
-/* --- Silence and listeners -------------------------------------------------------------------------------------- */
+/* --- Silence and listeners -------------------------------------------------------------------- */
 
 uint32_t media_burst_max(const struct media *m)
 {
@@ -79,8 +80,9 @@ static bool slot_take(struct media *m, uint32_t *slot)
 	return m->slot_next++ < m->cfg.burst_max;
 }
 
-/* A plain packet like this one, but silent, behind it in the same slot, which is ours until the burst is done. Its header stays:
- * sequence number, time and SSRC go on for who hears it; padding becomes silence too. False: there is no room. */
+/* A plain packet like this one, but silent, behind it in the same slot, which is ours until the
+ * burst is done. Its header stays: sequence number, time and SSRC go on for who hears it; padding
+ * becomes silence too. False: there is no room. */
 static bool silence(struct draft *d)
 {
 	const struct media_stream_cfg *cfg = &d->m->stream[d->m->in_stream[d->at]].cfg;
@@ -111,7 +113,8 @@ static void take_silence(const struct draft *from, struct xc_job *job)
 	job->flags &= ~(uint32_t)XC_JOB_RX_CLEAR;
 }
 
-/* The same packet once more, or silence in its place, for the stream to: what arrived is the same, what leaves is not. */
+/* The same packet once more, or silence in its place, for the stream to: what arrived is the same,
+ * what leaves is not. */
 static bool copy(struct draft *from, uint32_t to, bool quiet, struct note *note, struct xc_job *job)
 {
 	struct media *m = from->m;

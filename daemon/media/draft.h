@@ -32,7 +32,7 @@ static inline uint8_t draft_drop(struct draft *d, enum packet_verdict why)
 
 enum gate { OPEN, QUIET, SHUT };
 
-/* --- copies.c ---------------------------------------------------------------------------------------------------- */
+/* --- copies.c --------------------------------------------------------------------------------- */
 
 /* What these MEDIA_GATE_* mean for the packet, that came to a stream with cfg. */
 enum gate media_gate_of(const struct draft *d, const struct media_stream_cfg *cfg, uint8_t gate);
@@ -40,10 +40,11 @@ enum gate media_gate_of(const struct draft *d, const struct media_stream_cfg *cf
 enum gate media_gate_to(const struct draft *d, const struct media_stream_cfg *cfg, uint8_t to);
 /* Before the first packet of a burst: which output slots are free for copies. */
 void media_slots_begin(struct media *m, const struct packet_in *in, uint32_t n);
-/* Jobs for silence, and for all that listen, behind that of the packet itself: at job[at], before end. Returns how many. */
+/* Jobs for silence, and for all that listen, behind that of the packet itself: at job[at], before
+ * end. Returns how many. */
 uint32_t media_copies(struct draft *d, struct xc_job *job, uint32_t at, uint32_t end);
 
-/* --- prepare.c --------------------------------------------------------------------------------------------------- */
+/* --- prepare.c -------------------------------------------------------------------------------- */
 
 /* What leaves: index, key and place of the tag, for d.tx. PACKET_JOB, or why not. */
 uint8_t media_leave(struct draft *d);

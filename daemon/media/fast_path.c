@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The short way through prepare for nearly all packets: RTP without extension, from a stream's confirmed source, with nothing to be
- * held back, copied or passed through, of the first SSRC and newer than all before it on both sides, under keys that have credit.
- * What it says of such a packet is what prepare.c says (test_media_fast_path compares them); of any other packet it says nothing.
- * Reads state only. */
+/* The short way through prepare for nearly all packets: RTP without extension, from a stream's
+ * confirmed source, with nothing to be held back, copied or passed through, of the first SSRC and
+ * newer than all before it on both sides, under keys that have credit. What it says of such a
+ * packet is what prepare.c says (test_media_fast_path compares them); of any other packet it says
+ * nothing. Reads state only. */
 #include "media/fast_path.h"
 #include "layout.h"
 #include "media/state.h"
@@ -29,7 +30,8 @@ bool media_fast_way(const struct media_crypto *c)
 }
 #undef X
 
-/* The index, if it is the newest of this direction's first SSRC, under a key with credit; else SRTP_INDEX_MAX + 1. */
+/* The index, if it is the newest of this direction's first SSRC, under a key with credit; else
+ * SRTP_INDEX_MAX + 1. */
 static inline uint64_t newest(const struct media_way *w, uint32_t ssrc, uint16_t seq)
 {
 	const struct ssrc_state *s = &w->first;

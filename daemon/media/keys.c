@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What there is to a master key beside its slots: its lifetime (RFC 3711 9.2), and with a key derivation rate its epochs (4.3.1,
- * 4.3.2). Every SSRC is in an epoch of its own, SRTCP in another, so a few epochs' session keys are kept in pairs lent to the
- * key. The next ones are derived when an authentic packet nears them. A packet of any other epoch must have keys before it can
- * be authenticated, so those are derived on asking; what is forged can ask too, therefore only so often, and it takes no place
- * of the KEPT epochs that authentic packets used last. Slots change only here, between two runs of the engine. */
+/* What there is to a master key beside its slots: its lifetime (RFC 3711 9.2), and with a key
+ * derivation rate its epochs (4.3.1, 4.3.2). Every SSRC is in an epoch of its own, SRTCP in
+ * another, so a few epochs' session keys are kept in pairs lent to the key. The next ones are
+ * derived when an authentic packet nears them. A packet of any other epoch must have keys before it
+ * can be authenticated, so those are derived on asking; what is forged can ask too, therefore only
+ * so often, and it takes no place of the KEPT epochs that authentic packets used last. Slots change
+ * only here, between two runs of the engine. */
 #include "media/keys.h"
 
 #include <errno.h>
@@ -93,7 +95,7 @@ int media_key_resume(struct media *m, uint32_t slot, const struct media_key_resu
 	return 0;
 }
 
-/* --- Lifetime ----------------------------------------------------------------------------------------------------- */
+/* --- Lifetime --------------------------------------------------------------------------------- */
 
 /* RFC 3711's limits (9.2), or what was signalled if that is less. */
 static uint64_t limit_of(bool rtcp, uint64_t signalled)
@@ -134,8 +136,9 @@ static void nears(struct media *m, struct key_state *k, bool end)
 	}
 }
 
-/* The next packets of this way are counted all at once: a key's life is a cache line, and is looked at once for CREDIT packets, not
- * for each. One way at a time has credit of a key; and none has where one by one matters: near the end, and with a kdr. */
+/* The next packets of this way are counted all at once: a key's life is a cache line, and is looked
+ * at once for CREDIT packets, not for each. One way at a time has credit of a key; and none has
+ * where one by one matters: near the end, and with a kdr. */
 static void lend(struct key_state *k, struct media_way *w, uint32_t key)
 {
 	struct media_way *has = atomic_load_explicit(&k->lent, memory_order_relaxed);
@@ -183,7 +186,8 @@ void media_key_usage(const struct media *m, uint32_t slot, struct media_key_usag
 	*out = (struct media_key_usage){0};
 	if (!k)
 		return;
-	/* Not both at one moment: for that long it may be wrong by CREDIT, but never below nothing, which would be a key used up. */
+	/* Not both at one moment: for that long it may be wrong by CREDIT, but never below nothing,
+	 * which would be a key used up. */
 	w = atomic_load_explicit(&k->lent, memory_order_relaxed);
 	out->rtp = media_key_load(&k->rtp);
 	left = w ? atomic_load_explicit(&w->credit, memory_order_relaxed) : 0;
@@ -200,7 +204,7 @@ void media_lifetime_events(const struct media *m, uint64_t *warned, uint64_t *ex
 	*expired = atomic_load_explicit(&m->keys_expired, memory_order_relaxed);
 }
 
-/* --- Epochs ------------------------------------------------------------------------------------------------------- */
+/* --- Epochs ----------------------------------------------------------------------------------- */
 
 static struct epoch *find(struct epochs *e, bool rtcp, uint64_t number)
 {
@@ -215,8 +219,9 @@ static uint32_t slot_of(const struct epochs *e, bool rtcp, const struct epoch *p
 	return e->pair[p - e->of[rtcp]] + rtcp;
 }
 
-/* The place that is missed least: one that was only asked for, then the least recently used. A place that a burst in flight uses must
- * stay (NULL: all are such); on asking (a packet that nobody has authenticated) so must the KEPT best. */
+/* The place that is missed least: one that was only asked for, then the least recently used. A
+ * place that a burst in flight uses must stay (NULL: all are such); on asking (a packet that nobody
+ * has authenticated) so must the KEPT best. */
 static struct epoch *victim(const struct media *m, struct epochs *e, bool rtcp, bool asking)
 {
 	struct epoch *best = NULL;

@@ -24,7 +24,8 @@ static inline uint32_t media_key_credit(const struct media_way *w, uint32_t key)
 }
 bool media_key_used_up(const struct media *m, uint32_t key);
 
-/* The lifetime is used up: nothing under this key (0 = plain: never). Whichever comes first ends both. */
+/* The lifetime is used up: nothing under this key (0 = plain: never). Whichever comes first ends
+ * both. */
 static inline bool media_key_spent(const struct media *m, const struct media_way *w, uint32_t key)
 {
 	return !media_key_credit(w, key) && media_key_used_up(m, key);
@@ -48,8 +49,8 @@ void media_key_settle(struct media *m, struct media_way *w);
 uint32_t media_key_epoch(struct media *m, const struct arena *a, uint32_t key, bool rtcp,
 	uint64_t index, uint64_t now_ns);
 
-/* The slot with the session keys for this index; prepare.c. MEDIA_NONE: those keys would have to be derived, and too much was asked
- * for already. now_ns: the packet's time. */
+/* The slot with the session keys for this index; prepare.c. MEDIA_NONE: those keys would have to be
+ * derived, and too much was asked for already. now_ns: the packet's time. */
 static inline uint32_t media_key_slot(struct media *m, const struct arena *a,
 	const struct media_way *w, uint32_t key, bool rtcp, uint64_t index, uint64_t now_ns)
 {
@@ -61,7 +62,8 @@ static inline uint32_t media_key_slot(struct media *m, const struct arena *a,
 void media_key_advance(
 	struct media *m, const struct arena *a, uint32_t key, bool rtcp, uint64_t index);
 
-/* A packet with this index was authentic, or was sent: keep its epoch's keys, and have the next ones ready in time. complete.c */
+/* A packet with this index was authentic, or was sent: keep its epoch's keys, and have the next
+ * ones ready in time. complete.c */
 static inline void media_key_reached(struct media *m, const struct arena *a,
 	const struct media_way *w, uint32_t key, bool rtcp, uint64_t index)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Address learning with the modes that rtpengine's users know: off, immediate, delayed, heuristic; strict source; handover.
- * Behind address translation a terminal's real address is not the one in its SDP; on the open Internet anybody can send to
- * our port. Ranks and probation decide between the two (learn.h). */
+/* Address learning with the modes that rtpengine's users know: off, immediate, delayed, heuristic;
+ * strict source; handover. Behind address translation a terminal's real address is not the one in
+ * its SDP; on the open Internet anybody can send to our port. Ranks and probation decide between
+ * the two (learn.h). */
 #include "media/learn.h"
 
 /* A longer pause of its source ends a run. */
@@ -59,9 +60,9 @@ static bool is_source(const struct learn *l, const struct endpoint *src)
 }
 
 /* Starts learning again. The previous source remains a candidate (struct learn_trials), because a
- * terminal behind address translation often keeps it while its SDP names another address. Its packets
- * are still relayed, with two exceptions: another terminal answered from another address, or SDP named
- * no address so far (known is false) and the source was not confirmed. */
+ * terminal behind address translation often keeps it while its SDP names another address. Its
+ * packets are still relayed, with two exceptions: another terminal answered from another address,
+ * or SDP named no address so far (known is false) and the source was not confirmed. */
 static void restart_learning(struct learn *l, struct learn_trials *t, bool other_terminal,
 	bool other_address, bool known)
 {
@@ -79,9 +80,11 @@ void learn_signal(struct learn *l, struct learn_trials *t, const struct endpoint
 	bool known = named(&l->signalled), changed = !endpoint_eq(&l->signalled, signalled);
 
 	if (named(signalled)) {
-		/* Media before the answer came from the answer's address, possibly from another port. */
+		/* Media before the answer came from the answer's address, possibly from another
+		 * port. */
 		bool early = !known && l->source.family && endpoint_addr_eq(signalled, &l->source);
-		/* While SDP named no address (hold), anybody was as good as the terminal: only a source that proved it stays. */
+		/* While SDP named no address (hold), anybody was as good as the terminal: only a
+		 * source that proved it stays. */
 		bool kept = !l->tentative &&
 			(early ||
 				(l->confirmed &&
@@ -128,7 +131,8 @@ bool learn_moved(struct learn *l, const struct learn_trials *t, uint64_t now_ns)
 	return true;
 }
 
-/* Whether this source could replace the one that is followed, or be the first: by rank and state, before any probation. */
+/* Whether this source could replace the one that is followed, or be the first: by rank and state,
+ * before any probation. */
 static bool could_lead(const struct learn *l, const struct learn_trials *t,
 	const struct media_stream_cfg *cfg, const struct endpoint *src, bool proves)
 {
@@ -162,7 +166,7 @@ bool learn_accepts(const struct learn *l, const struct learn_trials *t,
 	return is_source(l, src) || could_lead(l, t, cfg, src, proves);
 }
 
-/* --- Probation ---------------------------------------------------------------------------------------------------- */
+/* --- Probation -------------------------------------------------------------------------------- */
 
 static bool is_over(const struct learn_trial *r, const struct learn_seen *s)
 {
@@ -235,7 +239,7 @@ static bool passes(struct learn_trials *t, const struct learn *l,
 	return r->count >= (s->rtcp ? LEARN_REPORTS : LEARN_PACKETS);
 }
 
-/* --- The followed source ------------------------------------------------------------------------------------------ */
+/* --- The followed source ---------------------------------------------------------------------- */
 
 static bool at_once(const struct learn *l, const struct media_stream_cfg *cfg, uint64_t now_ns)
 {
@@ -268,7 +272,8 @@ static bool is_from_before(
 		learn_rank_of(&l->signalled, s->src) < LEARN_EXACT;
 }
 
-/* A source that SDP does not name takes the place of the one that was confirmed before signalling. */
+/* A source that SDP does not name takes the place of the one that was confirmed before signalling.
+ */
 static bool displaces_old(
 	const struct learn *l, const struct learn_trials *t, const struct learn_seen *s)
 {
@@ -320,7 +325,8 @@ static void goes_on(struct learn *l, struct learn_trials *t, const struct media_
 	bool confirm = l->tentative ? s->proved || passes(t, l, cfg, s)
 				    : at_once(l, cfg, s->now_ns) && !is_from_before(l, t, s);
 
-	/* Of other confirmed sources fast_path.c handles most packets, and the time is not needed. */
+	/* Of other confirmed sources fast_path.c handles most packets, and the time is not needed.
+	 */
 	if (!l->confirmed || cfg->media_handover)
 		l->heard_ns = s->now_ns;
 	l->proved |= s->proved;
@@ -373,7 +379,8 @@ struct learn_result learn_packet(struct learn *l, struct learn_trials *t,
 		r.heard |= t->old_heard && !l->source.family;
 	} else if (could_lead(l, t, cfg, s->src, s->proved)) {
 		bool quiet = s->now_ns >= l->heard_ns + quiet_ns(l, t, cfg, s);
-		/* Authentic packets from the old address of a terminal that has moved may still arrive. */
+		/* Authentic packets from the old address of a terminal that has moved may still
+		 * arrive. */
 		bool passed = (s->proved && !before) ||
 			learn_rank_of(&l->signalled, s->src) == LEARN_EXACT || passes(t, l, cfg, s);
 

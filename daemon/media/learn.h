@@ -24,7 +24,8 @@
 #define LEARN_STEP     64 /* largest advance of sequence numbers within a probation */
 #define LEARN_TRIALS   4  /* sources on probation at a time */
 
-/* The port alone is no rank: whoever sends chooses it, and SDP names it to all who see the signalling. */
+/* The port alone is no rank: whoever sends chooses it, and SDP names it to all who see the
+ * signalling. */
 enum learn_rank { LEARN_ANY, LEARN_SAME_ADDR, LEARN_EXACT };
 
 /* Causes for the replacement of a confirmed source. */
@@ -49,12 +50,14 @@ struct learn {
 	struct endpoint source;    /* followed, or confirmed; family 0 = none yet */
 	uint64_t since_ns;         /* last signalling */
 	uint64_t heard_ns;         /* source, as far as learn_packet() saw its packets */
-	/* From here on: on the cache line that packets of a confirmed source need (media/state.h). */
+	/* From here on: on the cache line that packets of a confirmed source need (media/state.h).
+	 */
 	struct endpoint remote; /* destination of media */
 	bool confirmed : 1;
 	bool proved : 1; /* the source was learned from an authentic packet */
-	bool tentative : 1; /* the address in SDP has taken over, but has not passed its probation yet */
-	uint16_t dev;       /* interface of the confirmed source; 0 = the host's stack checked it */
+	/* the address in SDP has taken over, but has not passed its probation yet */
+	bool tentative : 1;
+	uint16_t dev; /* interface of the confirmed source; 0 = the host's stack checked it */
 };
 
 /* Whether the packet's source and interface are the confirmed ones. */
@@ -75,8 +78,8 @@ struct learn_trial {
 
 /* Used only while packets come from another source than the confirmed one. */
 struct learn_trials {
-	/* Tentative: the confirmed source that was replaced. Otherwise the source from before signalling, for
-	 * LEARN_PERIOD_NS after it: every other source takes precedence over it. */
+	/* Tentative: the confirmed source that was replaced. Otherwise the source from before
+	 * signalling, for LEARN_PERIOD_NS after it: every other source takes precedence over it. */
 	struct endpoint old;
 	bool old_heard;     /* its packets are still relayed while no source is followed */
 	bool old_barred;    /* another terminal's: not followed during this time */
@@ -109,21 +112,25 @@ const char *learn_cause_text(enum learn_cause cause);
 enum learn_rank learn_rank_of(const struct endpoint *signalled, const struct endpoint *src);
 
 /* A new SDP was received. The same address, or none (hold), keeps the learned source. The first
- * address keeps it if it has the same IP address: media before the answer. Another address starts learning again, and so does restart (another terminal answered). The previous
- * source may then be learned again, but only while no other source is followed: the terminal may
- * have changed its address in SDP without moving. */
+ * address keeps it if it has the same IP address: media before the answer. Another address starts
+ * learning again, and so does restart (another terminal answered). The previous source may then be
+ * learned again, but only while no other source is followed: the terminal may have changed its
+ * address in SDP without moving. */
 void learn_signal(struct learn *l, struct learn_trials *t, const struct endpoint *signalled,
 	bool restart, uint64_t now_ns);
 
-/* The followed source is one from before signalling, and not confirmed: learn_moved() has to be asked before media are sent. */
+/* The followed source is one from before signalling, and not confirmed: learn_moved() has to be
+ * asked before media are sent. */
 bool learn_is_old(const struct learn *l, const struct learn_trials *t);
-/* If such a source is silent, the terminal has moved: media are sent to the address in SDP. True: remote has changed. */
+/* If such a source is silent, the terminal has moved: media are sent to the address in SDP. True:
+ * remote has changed. */
 bool learn_moved(struct learn *l, const struct learn_trials *t, uint64_t now_ns);
 
 /* Nobody is followed any more, and media go where SDP says. */
 void learn_forget(struct learn *l, struct learn_trials *t);
 
-/* May a packet from here be processed at all? Cheap: before any cipher. proves: packets of this kind are authenticated. */
+/* May a packet from here be processed at all? Cheap: before any cipher. proves: packets of this
+ * kind are authenticated. */
 bool learn_accepts(const struct learn *l, const struct learn_trials *t,
 	const struct media_stream_cfg *cfg, const struct endpoint *src, bool proves);
 

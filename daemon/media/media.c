@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Tables and commands of one worker (media/media.h). Commands run between bursts, in the worker's thread. What a command does not
- * declare new keeps its state: indexes and windows survive re-INVITE, hold and changes of address. */
+/* Tables and commands of one worker (media/media.h). Commands run between bursts, in the worker's
+ * thread. What a command does not declare new keeps its state: indexes and windows survive
+ * re-INVITE, hold and changes of address. */
 #include "media/media.h"
 
 #include <errno.h>
@@ -38,7 +39,7 @@ static void way_set(
 		w->clear |= 2;
 }
 
-/* --- Commands ------------------------------------------------------------------------------------------------- */
+/* --- Commands --------------------------------------------------------------------------------- */
 
 static bool crypto_is_sound(const struct media *m, const struct media_crypto *c)
 {
@@ -54,7 +55,8 @@ static bool crypto_is_sound(const struct media *m, const struct media_crypto *c)
 	for (uint32_t i = 0; i < c->keys; i++) {
 		uint32_t slot = c->key[i].slot;
 
-		/* Slots 0 and 1 are plain: a suite with them would send in the clear what must be enciphered. */
+		/* Slots 0 and 1 are plain: a suite with them would send in the clear what must be
+		 * enciphered. */
 		if (slot < 2 || slot % 2 || slot >= m->cfg.key_slots)
 			return false;
 		for (uint32_t k = 0; k < i; k++)
@@ -76,7 +78,8 @@ static bool starts_are_sound(const struct media_ctx_cfg *cfg)
 	return true;
 }
 
-/* The SRTCP index is not set to zero again by a new key (RFC 3711 3.4), unless it is used up: then it is counted modulo 2^31. */
+/* The SRTCP index is not set to zero again by a new key (RFC 3711 3.4), unless it is used up: then
+ * it is counted modulo 2^31. */
 static void tx_rtcp_set(struct media *m, struct media_ctx *c, const struct media_ctx_cfg *cfg)
 {
 	const struct media_crypto *tx = &cfg->tx;
@@ -214,8 +217,8 @@ static int ctx_resume(struct media *m, const struct media_cmd *cmd)
 	return 0;
 }
 
-/* Who sent before is believed again, as if it had been learned by this stream; before the answer also while it is not
- * confirmed. Only authentication proves a source. */
+/* Who sent before is believed again, as if it had been learned by this stream; before the answer
+ * also while it is not confirmed. Only authentication proves a source. */
 static int stream_resume(struct media *m, const struct media_cmd *cmd)
 {
 	struct media_stream *s;
@@ -343,14 +346,14 @@ int media_command(struct media *m, const struct media_cmd *cmd)
 	return -EINVAL;
 }
 
-/* --- What others may read --------------------------------------------------------------------------------------- */
+/* --- What others may read --------------------------------------------------------------------- */
 
 uint64_t media_drop_count(const struct media *m, enum packet_verdict v)
 {
 	return v < PACKET_VERDICTS ? atomic_load_explicit(&m->drops[v], memory_order_relaxed) : 0;
 }
 
-/* --- Life --------------------------------------------------------------------------------------------------------- */
+/* --- Life ------------------------------------------------------------------------------------- */
 
 static uint32_t pow2_from(uint32_t n)
 {

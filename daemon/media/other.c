@@ -1,19 +1,23 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Relays packets other than RTP, unchanged. Two kinds:
  *
- * - Datagrams of media other than RTP (T.38, BFCP, DTLS): all packets of a stream with cfg.raw. They have neither SSRC nor
- *   sequence number, so a source below LEARN_EXACT is followed after a number of packets, as for RTCP.
- * - ZRTP (RFC 6189), DTLS and STUN between two terminals whose media we do not re-encrypt: both plain or both passed through.
- *   The terminals may thus agree on keys of their own. Such a packet confirms no source. It is relayed only from the
- *   followed source and from the signalled address.
+ * - Datagrams of media other than RTP (T.38, BFCP, DTLS): all packets of a stream with cfg.raw.
+ *   They have neither SSRC nor sequence number, so a source below LEARN_EXACT is followed after a
+ *   number of packets, as for RTCP.
+ * - ZRTP (RFC 6189), DTLS and STUN between two terminals whose media we do not re-encrypt: both
+ *   plain or both passed through. The terminals may thus agree on keys of their own. Such a packet
+ *   confirms no source. It is relayed only from the followed source and from the signalled address.
  *
- * A party chooses the payload, so the destination must first have sent a datagram that fits the protocol of the m-line. Until
- * then datagrams are relayed only if they can begin that protocol (proto/raw.h), only to a port above 1023, and only
- * MEDIA_BLIND_MAX of them. A call can therefore not make the relay send SIP, DNS or CoAP to a server, or flood a host that takes no
- * part. What remains: such first datagrams reach a service of any other protocol, and their later fields are the party's choice.
- * A service whose replies fit UDPTL, DTLS or BFCP takes part. Of an unknown transport (udp) every reply fits.
+ * A party chooses the payload, so the destination must first have sent a datagram that fits the
+ * protocol of the m-line. Until then datagrams are relayed only if they can begin that protocol
+ * (proto/raw.h), only to a port above 1023, and only MEDIA_BLIND_MAX of them. A call can therefore
+ * not make the relay send SIP, DNS or CoAP to a server, or flood a host that takes no part. What
+ * remains: such first datagrams reach a service of any other protocol, and their later fields are
+ * the party's choice. A service whose replies fit UDPTL, DTLS or BFCP takes part. Of an unknown
+ * transport (udp) every reply fits.
  *
- * prepare.c and complete.c call this only for packets that are neither RTP nor RTCP, so it costs RTP nothing. */
+ * prepare.c and complete.c call this only for packets that are neither RTP nor RTCP, so it costs
+ * RTP nothing. */
 #include "media/other.h"
 #include "layout.h"
 #include "media/again.h"
@@ -39,7 +43,7 @@ const char *media_other_name(enum media_other o)
 	return name[o];
 }
 
-/* --- First half ------------------------------------------------------------------------------------------------- */
+/* --- First half ------------------------------------------------------------------------------- */
 
 static uint32_t target_of(const struct media_stream *s)
 {
@@ -115,7 +119,7 @@ uint8_t media_other(struct media *m, const struct packet_in *in, uint32_t stream
 	return PACKET_JOB;
 }
 
-/* --- Second half ------------------------------------------------------------------------------------------------ */
+/* --- Second half ------------------------------------------------------------------------------ */
 
 static void count(
 	struct media *m, const struct note *n, const struct packet_in *in, const uint8_t *p)

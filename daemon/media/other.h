@@ -8,19 +8,22 @@
 
 #define MEDIA_BLIND_MAX 500u /* datagrams to a destination that never sent: 10 s of T.38 */
 
-/* The verdict for a packet other than RTP and RTCP, or of a raw stream. With PACKET_JOB, note and job are written. */
+/* The verdict for a packet other than RTP and RTCP, or of a raw stream. With PACKET_JOB, note and
+ * job are written. */
 uint8_t media_other(struct media *m, const struct packet_in *in, uint32_t stream,
 	enum pkt_kind kind, struct note *note, struct xc_job *job);
 
-/* Of such a job, whose stream and target are still there. PACKET_SENT: *out is written; else why not. */
+/* Of such a job, whose stream and target are still there. PACKET_SENT: *out is written; else why
+ * not. */
 uint8_t media_other_done(struct media *m, const struct arena *a, struct note *n,
 	const struct packet_in *in, const struct xc_job *j, struct packet_out *out);
 
-/* Whether the terminals agree on keys of their own through the relay: their media may be encrypted on plain legs. */
+/* Whether the terminals agree on keys of their own through the relay: their media may be encrypted
+ * on plain legs. */
 bool media_end_to_end(const struct media *m, uint32_t stream);
 
-/* Whether the source may be at the interface that the packet came by, if nobody has checked that yet (prepare.c). PACKET_JOB, or why
- * not. */
+/* Whether the source may be at the interface that the packet came by, if nobody has checked that
+ * yet (prepare.c). PACKET_JOB, or why not. */
 enum packet_verdict media_believe(
 	const struct media *m, const struct media_stream *s, const struct packet_in *in);
 

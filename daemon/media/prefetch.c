@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What a burst will look up is asked of memory beforehand: with thousands of calls nothing of a packet's stream, contexts and
- * counters is in the cache, and each look-up needs the one before it. So every packet is on its way for several packets' time:
- * while one is prepared, one behind it is asked for the other side's context, one further behind for its own, and so on; nothing
- * waits. Packet by packet, for memory takes only so many questions at once. Reads only, decides nothing: what a packet turns out
- * to be does not matter here. Session keys are asked for by the engine. */
+/* What a burst will look up is asked of memory beforehand: with thousands of calls nothing of a
+ * packet's stream, contexts and counters is in the cache, and each look-up needs the one before it.
+ * So every packet is on its way for several packets' time: while one is prepared, one behind it is
+ * asked for the other side's context, one further behind for its own, and so on; nothing waits.
+ * Packet by packet, for memory takes only so many questions at once. Reads only, decides nothing:
+ * what a packet turns out to be does not matter here. Session keys are asked for by the engine. */
 #include "media/prefetch.h"
 #include "media/state.h"
 
 enum { PORTS, STREAMS, CONTEXTS, TARGETS };
 
-/* gcc 12 takes a function that does nothing but prefetch for one without any effect, and leaves its calls out. */
+/* gcc 12 takes a function that does nothing but prefetch for one without any effect, and leaves its
+ * calls out. */
 #define ASK static inline __attribute__((always_inline)) void
 
 ASK ask(const void *p)

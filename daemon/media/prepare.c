@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* First half of the packet's way: classify, look up, estimate, write the job. Reads stream state, never changes it: at this point
- * nothing has authenticated. What can be refused cheaply is refused here, before any cipher. RFC 3711 3.3, RFC 7714 8 and 9.
- * What it may write is scratch of the burst, and session keys into places that no authentic packet needs (keys.c). */
+/* First half of the packet's way: classify, look up, estimate, write the job. Reads stream state,
+ * never changes it: at this point nothing has authenticated. What can be refused cheaply is refused
+ * here, before any cipher. RFC 3711 3.3, RFC 7714 8 and 9. What it may write is scratch of the
+ * burst, and session keys into places that no authentic packet needs (keys.c). */
 #include <assert.h>
 
 #include "media/draft.h"
@@ -16,11 +17,12 @@
 
 enum { PLAIN_RTCP = 1 }; /* key slot */
 
-/* --- Which way? ----------------------------------------------------------------------------------------------- */
+/* --- Which way? ------------------------------------------------------------------------------- */
 
-/* The packet cannot leave, but it is received all the same. The index must not be lost when a terminal keeps sending while it is
- * held: three minutes of G.711 are half a cycle of sequence numbers. And its source is learned, so that a stranger is not the first
- * to be heard when the other side comes. */
+/* The packet cannot leave, but it is received all the same. The index must not be lost when a
+ * terminal keeps sending while it is held: three minutes of G.711 are half a cycle of sequence
+ * numbers. And its source is learned, so that a stranger is not the first to be heard when the
+ * other side comes. */
 static uint8_t receive_only(struct draft *d, enum packet_verdict why)
 {
 	d->tx = NULL;
@@ -59,8 +61,9 @@ enum packet_verdict media_believe(
 			(l->confirmed && endpoint_addr_eq(&in->src, &l->source)));
 }
 
-/* Some terminals send RTCP to the RTP port without rtcp-mux. Only types 200 to 207 are RTCP there (RFC 3550 12.1, RFC 4585, RFC 3611):
- * without rtcp-mux, payload types 64 to 95 with marker are RTP (RFC 5761 4). */
+/* Some terminals send RTCP to the RTP port without rtcp-mux. Only types 200 to 207 are RTCP there
+ * (RFC 3550 12.1, RFC 4585, RFC 3611): without rtcp-mux, payload types 64 to 95 with marker are RTP
+ * (RFC 5761 4). */
 static bool is_rtcp(const struct media_stream_cfg *cfg, const uint8_t *p, enum pkt_kind kind)
 {
 	return kind == PKT_RTCP && (cfg->rtcp || !cfg->rtp || (p[1] >= 200 && p[1] <= 207));
@@ -99,7 +102,8 @@ static uint8_t route(struct draft *d)
 	belief = media_believe(m, s, in);
 	if (belief != PACKET_JOB)
 		return draft_drop(d, belief);
-	/* Plain RTP too is received, so that a call whose media is blocked is not taken for a silent one. */
+	/* Plain RTP too is received, so that a call whose media is blocked is not taken for a
+	 * silent one. */
 	if (s->cfg.gate && d->rx->rx.set) {
 		if (media_gate_of(d, &s->cfg, s->cfg.gate) == SHUT)
 			return receive_only(d, PACKET_DROP_BLOCKED);
@@ -114,8 +118,8 @@ static uint8_t route(struct draft *d)
 	d->tx = d->note->tx = &m->ctx[m->stream[d->note->to].cfg.ctx];
 	if (!d->tx->tx.set)
 		return hold_back(d, PACKET_DROP_INACTIVE);
-	/* What is passed through is for whoever has the sender's keys, and to them nothing else goes: with forks the others' may still
-	 * come in. */
+	/* What is passed through is for whoever has the sender's keys, and to them nothing else
+	 * goes: with forks the others' may still come in. */
 	if (d->rx->rx.pass != d->tx->tx.pass)
 		return hold_back(d, PACKET_DROP_INACTIVE);
 	if (d->tx->tx.srtp) {
@@ -126,9 +130,10 @@ static uint8_t route(struct draft *d)
 	return gate == QUIET ? quieten(d) : PACKET_JOB;
 }
 
-/* --- What came in --------------------------------------------------------------------------------------------- */
+/* --- What came in ----------------------------------------------------------------------------- */
 
-/* Which of the master keys: the MKI says it (RFC 3711 8.1). It is public: an ordinary comparison will do. */
+/* Which of the master keys: the MKI says it (RFC 3711 8.1). It is public: an ordinary comparison
+ * will do. */
 static bool rx_key(struct draft *d, const uint8_t *mki)
 {
 	const struct media_crypto *c;
@@ -247,8 +252,8 @@ static uint8_t rx_index(struct draft *d)
 	return slot_for(d, &d->rx->rx, d->note->rx_key, j->rx_index, &j->rx_key);
 }
 
-/* It leaves as it came, whatever it is. How it would be deciphered is made out beside that: for the index, so that re-encryption can
- * begin with any packet, and for recordings and listeners. */
+/* It leaves as it came, whatever it is. How it would be deciphered is made out beside that: for the
+ * index, so that re-encryption can begin with any packet, and for recordings and listeners. */
 static uint8_t pass_through(struct draft *d)
 {
 	static const struct media_tail none;
@@ -274,7 +279,8 @@ static uint8_t pass_through(struct draft *d)
 	return v == PACKET_JOB ? v : draft_drop(d, (enum packet_verdict)v);
 }
 
-/* With its session keys, where somebody is to have it deciphered and there are any for this index. */
+/* With its session keys, where somebody is to have it deciphered and there are any for this index.
+ */
 static void open_keys(struct draft *d)
 {
 	struct xc_job *open = media_open(d->m, d->note);
@@ -284,9 +290,10 @@ static void open_keys(struct draft *d)
 			open->rx_index, d->in[d->at].t_ns);
 }
 
-/* --- What leaves ------------------------------------------------------------------------------------------------ */
+/* --- What leaves ------------------------------------------------------------------------------ */
 
-/* The roll-over counter toward a terminal is its own: it goes on when the other side changes its key. */
+/* The roll-over counter toward a terminal is its own: it goes on when the other side changes its
+ * key. */
 static uint8_t tx_rtp_index(struct draft *d)
 {
 	uint32_t ssrc = media_sent_ssrc(d->job);
@@ -307,9 +314,10 @@ static uint8_t tx_rtp_index(struct draft *d)
 	return slot_for(d, &d->tx->tx, d->note->tx_key, d->job->tx_index, &d->job->tx_key);
 }
 
-/* Numbers the RTCP jobs of one context apart from each other, in this burst and in those in flight. Only scratch is written: an index
- * that did not leave is free again when nothing of the context is in flight any more, or so many are taken that most were for
- * nothing (forgeries): then at worst complete finds that one was taken since. */
+/* Numbers the RTCP jobs of one context apart from each other, in this burst and in those in flight.
+ * Only scratch is written: an index that did not leave is free again when nothing of the context is
+ * in flight any more, or so many are taken that most were for nothing (forgeries): then at worst
+ * complete finds that one was taken since. */
 static uint8_t tx_rtcp_index(struct draft *d)
 {
 	const struct media *m = d->m;
@@ -334,7 +342,8 @@ static uint8_t tx_rtcp_index(struct draft *d)
 	return v;
 }
 
-/* After a restart SRTP leaves under SSRCs of this life only. Plain sources have theirs already: rename_source(). */
+/* After a restart SRTP leaves under SSRCs of this life only. Plain sources have theirs already:
+ * rename_source(). */
 static uint32_t ssrc_change(const struct draft *d, const struct media_ctx *tx)
 {
 	uint32_t ssrc = d->job->ssrc;
@@ -350,8 +359,8 @@ static uint32_t ssrc_change(const struct draft *d, const struct media_ctx *tx)
 	return c->scratch_name.change;
 }
 
-/* SRTCP of a source with a name: SSRCs in the enciphered body change too, so the engine deciphers only (complete.c). Likewise if
- * feedback is to be taken out. */
+/* SRTCP of a source with a name: SSRCs in the enciphered body change too, so the engine deciphers
+ * only (complete.c). Likewise if feedback is to be taken out. */
 static uint8_t leave_rtcp(struct draft *d)
 {
 	uint8_t v = tx_rtcp_index(d);
@@ -385,7 +394,8 @@ uint8_t media_leave(struct draft *d)
 	return d->rtcp ? leave_rtcp(d) : tx_rtp_index(d);
 }
 
-/* A plain source, after a restart: the packet itself gets an SSRC of this life, before anything looks at it. */
+/* A plain source, after a restart: the packet itself gets an SSRC of this life, before anything
+ * looks at it. */
 static void rename_source(struct draft *d)
 {
 	uint64_t key = d->rx->cfg->rename;
@@ -398,7 +408,7 @@ static void rename_source(struct draft *d)
 	d->job->ssrc = be32(p + (d->rtcp ? 4 : 8));
 }
 
-/* --- The burst ---------------------------------------------------------------------------------------------------- */
+/* --- The burst -------------------------------------------------------------------------------- */
 
 static uint8_t prepare(struct draft *d)
 {

@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* SSRCs ("names") that sources get toward SRTP after a restart. What an earlier life sent under a key is never known for certain: its
- * record may be late, rolled back, or restored for the second time. Plain RTP proves nothing, and an SRTP terminal owns its key: both
- * can send other words with an SSRC and index of before, which would be enciphered with a keystream that was used (RFC 3711 9.1). So
- * each life sends under SSRCs of its own, and no (key, SSRC, index) of an earlier life comes again, whatever the record says. No
- * clock and no answer of Redis is needed for that.
+/* SSRCs ("names") that sources get toward SRTP after a restart. What an earlier life sent under a
+ * key is never known for certain: its record may be late, rolled back, or restored for the second
+ * time. Plain RTP proves nothing, and an SRTP terminal owns its key: both can send other words with
+ * an SSRC and index of before, which would be enciphered with a keystream that was used (RFC 3711
+ * 9.1). So each life sends under SSRCs of its own, and no (key, SSRC, index) of an earlier life
+ * comes again, whatever the record says. No clock and no answer of Redis is needed for that.
  *
- * SRTP in, SRTP out: the engine renames, because the header may not change before it is verified (xc_job.ssrc_change). Plain RTP is
- * renamed as it comes in. A name has its own index, which begins with ROC 0, as its receiver expects.
+ * SRTP in, SRTP out: the engine renames, because the header may not change before it is verified
+ * (xc_job.ssrc_change). Plain RTP is renamed as it comes in. A name has its own index, which begins
+ * with ROC 0, as its receiver expects.
  *
- * A name is a keyed permutation of the SSRC, a Feistel network of four rounds (Luby and Rackoff 1988) with SipHash: a source that may
- * choose its SSRC cannot choose the name, and reports about the name are translated back. The key is random in each life. Pure. */
+ * A name is a keyed permutation of the SSRC, a Feistel network of four rounds (Luby and Rackoff
+ * 1988) with SipHash: a source that may choose its SSRC cannot choose the name, and reports about
+ * the name are translated back. The key is random in each life. Pure. */
 #include "media/rename.h"
 #include "base/hash.h"
 #include "media/state.h"
@@ -65,7 +68,8 @@ static void some(
 		one(key, p + at, back);
 }
 
-/* Chunks of source descriptions (RFC 3550 6.5): each begins with its SSRC and ends with a zero, filled up to 32 bits. */
+/* Chunks of source descriptions (RFC 3550 6.5): each begins with its SSRC and ends with a zero,
+ * filled up to 32 bits. */
 static void chunks(uint64_t key, uint8_t *p, size_t len, uint32_t n)
 {
 	size_t at = 4;

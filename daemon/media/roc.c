@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Finds a lost roll-over counter. An estimate covers half a cycle of sequence numbers (RFC 3711 3.3.1). A terminal may be further
- * ahead: after a restart or take-over, after an outage of its network, after jumps within one burst. Its packets then fail
- * authentication, or look old, for the rest of the call. So such a packet is tested under the next MEDIA_ROC_TRIES counters. An
- * authentic one proves its index without any clock. The index never moves back, so no packet is accepted twice.
+/* Finds a lost roll-over counter. An estimate covers half a cycle of sequence numbers (RFC 3711
+ * 3.3.1). A terminal may be further ahead: after a restart or take-over, after an outage of its
+ * network, after jumps within one burst. Its packets then fail authentication, or look old, for the
+ * rest of the call. So such a packet is tested under the next MEDIA_ROC_TRIES counters. An
+ * authentic one proves its index without any clock. The index never moves back, so no packet is
+ * accepted twice.
  *
- * A test costs one authentication. Only packets from the address that media are sent to are tested, at most STREAM_PER_SECOND
- * per stream. When many streams test, each has an equal share of WORKER_PER_SECOND, and at least one test a second: junk in any
- * number of streams leaves every other stream its tests. A search that runs out of
- * tests goes on with the next counter, so that junk between the packets delays it, but does not end it. Keys with a derivation
- * rate are not tested, because each epoch would have to be derived first. */
+ * A test costs one authentication. Only packets from the address that media are sent to are tested,
+ * at most STREAM_PER_SECOND per stream. When many streams test, each has an equal share of
+ * WORKER_PER_SECOND, and at least one test a second: junk in any number of streams leaves every
+ * other stream its tests. A search that runs out of tests goes on with the next counter, so that
+ * junk between the packets delays it, but does not end it. Keys with a derivation rate are not
+ * tested, because each epoch would have to be derived first. */
 #include "media/roc.h"
 #include "media/ssrc.h"
 #include "media/state.h"

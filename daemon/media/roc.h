@@ -8,8 +8,8 @@
 
 #define MEDIA_ROC_TRIES 16 /* at 300 packets a second, an hour */
 
-/* Tests a packet that is old, or failed authentication with the index of *j, under later roll-over counters. If it is authentic,
- * *j has its index, and a->out the result of *j. in: the packet. */
+/* Tests a packet that is old, or failed authentication with the index of *j, under later roll-over
+ * counters. If it is authentic, *j has its index, and a->out the result of *j. in: the packet. */
 bool media_roc_find(struct media *m, const struct arena *a, const struct note *n,
 	const struct packet_in *in, struct xc_job *j);
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* RTCP on its way through: delay, jitter and loss out of sender and receiver reports (RFC 3550 6.4, A.8). Between two SRTP sides a
- * report is never there in the clear, so it is decrypted once more for us, by OpenSSL's counter mode: it has authenticated, and is
- * one packet in hundreds. AES-CM and GCM; F8 gives no figures. Writes nothing that packets need, and allocates nothing. */
+/* RTCP on its way through: delay, jitter and loss out of sender and receiver reports (RFC 3550 6.4,
+ * A.8). Between two SRTP sides a report is never there in the clear, so it is decrypted once more
+ * for us, by OpenSSL's counter mode: it has authenticated, and is one packet in hundreds. AES-CM
+ * and GCM; F8 gives no figures. Writes nothing that packets need, and allocates nothing. */
 #include "media/rtcp_stats.h"
 
 #include <errno.h>
@@ -56,7 +57,7 @@ static void put64(_Atomic uint64_t *v, uint64_t to)
 	atomic_store_explicit(v, to, memory_order_relaxed);
 }
 
-/* --- In the clear ------------------------------------------------------------------------------------------------- */
+/* --- In the clear ----------------------------------------------------------------------------- */
 
 /* RFC 3711 4.1.1 with SRTCP's index (3.4); RFC 7714 9.1, whose counter mode begins at 2. */
 static bool decrypt(struct rtcp_stats *r, const struct xc_key *k, const struct xc_job *j,
@@ -97,9 +98,10 @@ static uint32_t clear_text(
 	return decrypt(r, k, j, in + j->hdr_len, out + j->hdr_len, len - j->hdr_len) ? len : 0;
 }
 
-/* --- What it says ------------------------------------------------------------------------------------------------- */
+/* --- What it says ----------------------------------------------------------------------------- */
 
-/* The rate of a terminal's timestamps: two sender reports tell it. The known rate that is nearest, if it is near. */
+/* The rate of a terminal's timestamps: two sender reports tell it. The known rate that is nearest,
+ * if it is near. */
 static void learn_clock(struct seen *s, const struct rtcp_info *i)
 {
 	static const uint32_t known[] = {
@@ -199,7 +201,7 @@ void media_rtcp_seen(struct media *m, const struct arena *a, const struct note *
 		ring_push(tap, &report, 1);
 }
 
-/* --- What others may read ----------------------------------------------------------------------------------------- */
+/* --- What others may read --------------------------------------------------------------------- */
 
 void media_stream_quality(const struct media *m, uint32_t stream, struct media_quality *out)
 {
@@ -242,7 +244,7 @@ void media_rtcp_tap(struct media *m, struct ring *tap)
 	atomic_store_explicit(&m->rtcp->tap, tap, memory_order_release);
 }
 
-/* --- Life --------------------------------------------------------------------------------------------------------- */
+/* --- Life ------------------------------------------------------------------------------------- */
 
 static bool ciphers_create(struct rtcp_stats *r)
 {

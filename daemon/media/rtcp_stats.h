@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* How well a terminal's packets arrive at the other one, as that one reports by RTCP. Kept by the worker, one writer; read by
- * anybody without stopping it. */
+/* How well a terminal's packets arrive at the other one, as that one reports by RTCP. Kept by the
+ * worker, one writer; read by anybody without stopping it. */
 #ifndef MEDIA_RTCP_STATS_H
 #define MEDIA_RTCP_STATS_H
 
@@ -17,7 +17,8 @@ struct arena;
 struct xc_job;
 struct rtcp_stats;
 
-/* X(id): MOS * 100; round trip from terminal to terminal, and of the reporting terminal's leg, us; jitter, us; lost, percent * 100 */
+/* X(id): MOS * 100; round trip from terminal to terminal, and of the reporting terminal's leg, us;
+ * jitter, us; lost, percent * 100 */
 #define MEDIA_QUALITY_FIELDS(X) X(MOS) X(RTT) X(RTT_LEG) X(JITTER) X(LOSS)
 enum media_quality_field {
 #define X(id) QUALITY_##id,
@@ -51,8 +52,8 @@ struct media_rtcp_report {
 /* Any thread. */
 void media_stream_quality(const struct media *m, uint32_t stream, struct media_quality *out);
 void media_quality_totals(const struct media *m, struct media_quality_totals *out);
-/* Control thread: reports also go into this ring of struct media_rtcp_report, as long as there is room. It stays until the worker
- * has ended. */
+/* Control thread: reports also go into this ring of struct media_rtcp_report, as long as there is
+ * room. It stays until the worker has ended. */
 void media_rtcp_tap(struct media *m, struct ring *tap);
 
 /* For complete.c: an RTCP packet that was committed. */

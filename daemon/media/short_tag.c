@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* SRTCP tags of 32 bits under the suites whose names end in _32. RFC 4568 6.2 requires 80 bits for SRTCP, but some terminals use
- * the tag length of SRTP for both. Recognises such packets, at a limited rate. If the context allows it, accepts them and sends
- * such tags. Called by complete.c. Ignores keys with an MKI or a key derivation rate.
+/* SRTCP tags of 32 bits under the suites whose names end in _32. RFC 4568 6.2 requires 80 bits for
+ * SRTCP, but some terminals use the tag length of SRTP for both. Recognises such packets, at a
+ * limited rate. If the context allows it, accepts them and sends such tags. Called by complete.c.
+ * Ignores keys with an MKI or a key derivation rate.
  *
- * An observer can truncate a packet with 80 bits, and the rest is an authentic tag of 32. So a short tag counts only while no tag
- * of 80 bits was authentic under the key, and the first such tag ends short ones for good, in both directions. */
+ * An observer can truncate a packet with 80 bits, and the rest is an authentic tag of 32. So a
+ * short tag counts only while no tag of 80 bits was authentic under the key, and the first such tag
+ * ends short ones for good, in both directions. */
 #include "media/short_tag.h"
 #include "media/state.h"
 #include "packet/arena.h"
@@ -60,7 +62,8 @@ static bool authenticates(
 	return srtp_ref_tag_fits(&s, &a->key[j->rx_key], tag_len, a->in);
 }
 
-/* From now on tags under this key have len bytes. Packets in flight are dropped, or sent with a tag of the other length. */
+/* From now on tags under this key have len bytes. Packets in flight are dropped, or sent with a tag
+ * of the other length. */
 static void set_tag_len(struct media *m, const struct arena *a, uint32_t key, uint32_t len)
 {
 	bool is_short = len == SHORT_TAG_LEN;

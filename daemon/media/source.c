@@ -6,7 +6,7 @@
 #include "media/state.h"
 #include "packet/arena.h"
 
-/* --- Published to other threads ----------------------------------------------------------------------------------- */
+/* --- Published to other threads --------------------------------------------------------------- */
 
 static void publish_remote(struct media_stream_counters *c, const struct learn *l)
 {
@@ -106,10 +106,10 @@ void media_stream_remote(const struct media *m, uint32_t stream, struct endpoint
 	out->port = (uint16_t)packed[2];
 }
 
-/* --- Packets ------------------------------------------------------------------------------------------------------ */
+/* --- Packets ---------------------------------------------------------------------------------- */
 
-/* The stream at the port this far from the stream's own, if it is of the same terminal; NULL if not. RTCP without rtcp-mux has
- * the port above that of its RTP (RFC 3550 11). */
+/* The stream at the port this far from the stream's own, if it is of the same terminal; NULL if
+ * not. RTCP without rtcp-mux has the port above that of its RTP (RFC 3550 11). */
 static struct media_stream *neighbour(const struct media *m, const struct media_stream *s, int up)
 {
 	struct local_port at = s->cfg.local;
@@ -133,7 +133,8 @@ static bool is_vouched(const struct media *m, const struct media_stream *rtp,
 		j->ssrc;
 }
 
-/* Where RTCP may come from when it proves nothing: once RTP has a source only from that address, or from the signalled one. */
+/* Where RTCP may come from when it proves nothing: once RTP has a source only from that address, or
+ * from the signalled one. */
 static bool fits_rtp(
 	const struct media_stream *rtcp, const struct media_stream *rtp, const struct endpoint *src)
 {
@@ -154,7 +155,8 @@ static void rtcp_follows(struct media *m, const struct media_stream *rtp)
 	media_learned(m, (uint32_t)(rtcp - m->stream));
 }
 
-/* A source that is not the followed one sends: may it be learned? Every rule about whom never to believe belongs here. */
+/* A source that is not the followed one sends: may it be learned? Every rule about whom never to
+ * believe belongs here. */
 static bool may_learn(const struct media *m, const struct media_stream *s,
 	const struct media_stream *rtp, const struct packet_in *in, bool proved)
 {

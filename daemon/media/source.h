@@ -20,8 +20,9 @@ void media_learned(struct media *m, uint32_t stream);
 /* Whether a stream with "look" may send a packet now. May change the destination. */
 bool media_may_leave(struct media *m, uint32_t stream, uint64_t now_ns);
 
-/* Before the answer several branches of a fork may send to the same caller. Only the first one is relayed, until it pauses for
- * EARLY_PAUSE_NS. Returns whether this stream's packet may be sent to the stream "to". */
+/* Before the answer several branches of a fork may send to the same caller. Only the first one is
+ * relayed, until it pauses for EARLY_PAUSE_NS. Returns whether this stream's packet may be sent to
+ * the stream "to". */
 #define EARLY_PAUSE_NS 2000000000ull
 bool media_early_turn(struct media *m, uint32_t stream, uint32_t to, uint64_t now_ns);
 

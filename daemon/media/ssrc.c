@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Per context and direction: the SSRCs, each with its index and window (RFC 3711 3.2.1, 3.3.1, 3.3.2). One window serves all
- * master keys of a context: the ROC goes on when the key changes (3.3.1), so an index that was seen under one key is old under
- * any other. Finding and estimating read; what makes entries is complete.c's and the commands'. */
+/* Per context and direction: the SSRCs, each with its index and window (RFC 3711 3.2.1, 3.3.1,
+ * 3.3.2). One window serves all master keys of a context: the ROC goes on when the key changes
+ * (3.3.1), so an index that was seen under one key is old under any other. Finding and estimating
+ * read; what makes entries is complete.c's and the commands'. */
 #include "media/ssrc.h"
 #include "media/state.h"
 
@@ -74,7 +75,8 @@ static struct past_ssrc past_of(const struct ssrc_state *s)
 		.index = s->seen.last, .ssrc = s->ssrc, .roc_only = !s->seen.started};
 }
 
-/* All places are taken: the least recently used SSRC moves to the past, and this one takes its place. NULL: the past is full. */
+/* All places are taken: the least recently used SSRC moves to the past, and this one takes its
+ * place. NULL: the past is full. */
 static struct ssrc_state *change_places(
 	struct media *m, struct media_ctx *c, int table, uint32_t ssrc)
 {
@@ -146,7 +148,7 @@ void media_ssrc_trust(struct media_ctx *c)
 	}
 }
 
-/* --- Places that change hands ------------------------------------------------------------------------------------ */
+/* --- Places that change hands ----------------------------------------------------------------- */
 
 /* A bucket, filled by time. */
 static uint32_t turns_left(const struct past *p, uint64_t now_ns)
@@ -212,7 +214,7 @@ static void past_resume(struct past *p, const struct media_mark *mark)
 	e->roc_only = mark->roc_only;
 }
 
-/* --- What outlives us -------------------------------------------------------------------------------------------- */
+/* --- What outlives us ------------------------------------------------------------------------- */
 
 void media_ssrc_resume(struct media *m, struct media_ctx *c, const struct media_mark *mark)
 {
@@ -263,7 +265,7 @@ uint32_t media_marks(const struct media *m, uint32_t ctx, struct media_mark out[
 	return n;
 }
 
-/* --- Packets of an SSRC that has no state yet -------------------------------------------------------------------- */
+/* --- Packets of an SSRC that has no state yet ------------------------------------------------- */
 
 /* Where this burst, of those in flight, has it or would have it; its burst tells which. */
 static struct first_seen *first_find(struct media *m, struct first_seen *lane, uint64_t burst,
@@ -282,7 +284,8 @@ static struct first_seen *first_find(struct media *m, struct first_seen *lane, u
 	}
 }
 
-/* This burst's entry: made of what the newest one in flight knows, if there is none. Without that its burst is another. */
+/* This burst's entry: made of what the newest one in flight knows, if there is none. Without that
+ * its burst is another. */
 static struct first_seen *first_seen(
 	struct media *m, const struct media_ctx *c, int table, uint32_t ssrc)
 {
@@ -305,9 +308,10 @@ static struct first_seen *first_seen(
 	return f;
 }
 
-/* All packets of a burst are estimated before the first one is committed, so one that wraps in an SSRC's very first burst has
- * nothing to be estimated by but its forerunners, which may be forged. They are therefore heeded only where they are near (no
- * further than a burst is long) and came from the same place: a forger gains no more than he did by racing the first packet. */
+/* All packets of a burst are estimated before the first one is committed, so one that wraps in an
+ * SSRC's very first burst has nothing to be estimated by but its forerunners, which may be forged.
+ * They are therefore heeded only where they are near (no further than a burst is long) and came
+ * from the same place: a forger gains no more than he did by racing the first packet. */
 static uint64_t first_index(struct media *m, const struct media_ctx *c, int table, uint32_t ssrc,
 	uint64_t plain, const struct packet_in *in, uint32_t at)
 {

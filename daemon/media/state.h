@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The tables of one worker, shared by the files of this room only; and by tests, and the floor of xcipher-bench path. */
+/* The tables of one worker, shared by the files of this room only; and by tests, and the floor of
+ * xcipher-bench path. */
 #ifndef MEDIA_STATE_H
 #define MEDIA_STATE_H
 
@@ -12,10 +13,11 @@
 
 struct media_way;
 
-#define MEDIA_SSRCS \
-	16 /* per context and direction: a terminal uses one or two; more are a conference or an attack */
+/* Per context and direction. A terminal uses one or two; more are a conference or an attack. */
+#define MEDIA_SSRCS 16
 
-/* SSRCs of a table that lost their place to others, under the key in force: see media_ssrc_turn(). */
+/* SSRCs of a table that lost their place to others, under the key in force: see media_ssrc_turn().
+ */
 struct past_ssrc {
 	uint64_t index; /* of the last packet that was sent, as media_mark's */
 	uint32_t ssrc;
@@ -32,7 +34,8 @@ struct past {
 	struct past_ssrc of[MEDIA_PAST];
 };
 
-/* How far an index that was followed without authentication may be ahead of the truth (RFC 3550 A.1). */
+/* How far an index that was followed without authentication may be ahead of the truth (RFC 3550
+ * A.1). */
 #define MEDIA_FAR_AHEAD 3000
 
 /* By how many packets an unauthenticated index may be ahead of those received. It is less than the
@@ -50,12 +53,13 @@ struct ssrc_state {
 	struct replay seen; /* while not started, seen.last >> 16 is the first packet's ROC */
 };
 
-/* Session keys of one epoch (index DIV key derivation rate), in one slot of a pair lent to the master key. */
+/* Session keys of one epoch (index DIV key derivation rate), in one slot of a pair lent to the
+ * master key. */
 struct epoch {
 	uint64_t number; /* 0 = empty: those of epoch 0 are in the key's own slot */
 	uint64_t burst;  /* the last one with a job that uses it */
-	uint64_t
-		touched; /* by an authentic packet, or derived ahead of one; 0 = only ever asked for */
+	/* by an authentic packet, or derived ahead of one; 0 = only ever asked for */
+	uint64_t touched;
 };
 
 /* The first lent pair holds the master key (srtp_vault_fill()), the others epochs. */
@@ -94,7 +98,8 @@ struct ledger {
 	struct media_mark mark[LEDGER_MARKS];
 };
 
-/* Where the pieces behind the body lie, from its end: HMAC suites [index word] MKI tag, AEAD suites tag [index word] MKI. */
+/* Where the pieces behind the body lie, from its end: HMAC suites [index word] MKI tag, AEAD suites
+ * tag [index word] MKI. */
 struct media_tail {
 	uint8_t word, mki, tag, len;
 };
@@ -104,14 +109,18 @@ static inline bool media_is_srtp(const struct media_crypto *c)
 	return c->suite != SUITE_PLAIN;
 }
 
-/* One direction of a context: all that an RTP packet needs of it is in one cache line. All zeroes but set: plain. */
+/* One direction of a context: all that an RTP packet needs of it is in one cache line. All zeroes
+ * but set: plain. */
 struct media_way {
-	/* Written by complete.c only, after authentication: of RX_RTP or TX_RTP the first entry, mostly the only one. */
+	/* Written by complete.c only, after authentication: of RX_RTP or TX_RTP the first entry,
+	 * mostly the only one. */
 	_Alignas(64) struct ssrc_state first;
-	/* Likewise, read by any thread: packets that may still leave, or come, under the key in slot without a look at its struct
-	 * key_state, which has counted them already. Only while that key has no kdr and is not near its end (keys.c). */
+	/* Likewise, read by any thread: packets that may still leave, or come, under the key in
+	 * slot without a look at its struct key_state, which has counted them already. Only while
+	 * that key has no kdr and is not near its end (keys.c). */
 	_Atomic uint32_t credit;
-	/* Set by commands, constant in between: what packets need of a struct media_crypto, worked out once. */
+	/* Set by commands, constant in between: what packets need of a struct media_crypto, worked
+	 * out once. */
 	uint32_t slot;          /* of the key in use; on the receiving side of the first key */
 	struct media_tail tail; /* of RTP */
 	bool set : 1, srtp : 1;
@@ -138,13 +147,14 @@ struct media_ctx {
 	struct ssrc_state (*more)[MEDIA_SSRCS - 1]; /* [SSRC_TABLES] */
 	uint8_t used[SSRC_TABLES]; /* entries of each table: taken in order, never given back */
 	uint64_t tx_rtcp_next;     /* first SRTCP index never sent */
-	/* prepare.c's scratch, good while that burst is not completed: the last one with RTCP for this context, and the index behind
-	 * those that were given to it. */
+	/* prepare.c's scratch, good while that burst is not completed: the last one with RTCP for
+	 * this context, and the index behind those that were given to it. */
 	uint64_t scratch_burst;
 	uint64_t scratch_rtcp;
 	/* With four lines all contexts would compete for half of the cache. */
 	_Alignas(64) uint8_t spread[64 - 8];
-	/* prepare.c's scratch too: what media_ctx_cfg.rename makes of the last SSRC, as xc_job's ssrc_change. 0 = nothing is kept. */
+	/* prepare.c's scratch too: what media_ctx_cfg.rename makes of the last SSRC, as xc_job's
+	 * ssrc_change. 0 = nothing is kept. */
 	struct {
 		uint32_t ssrc, change;
 	} scratch_name;
@@ -153,15 +163,16 @@ _Static_assert(sizeof(struct media_ctx) / 64 % 2 == 1, "contexts spread over the
 
 struct media_stream {
 	_Alignas(64) uint8_t before[8];
-	/* Written by complete.c only, after authentication, and by commands. Its end and the rest's beginning are one cache line, with
-	 * all that a packet needs once a source is confirmed. */
+	/* Written by complete.c only, after authentication, and by commands. Its end and the rest's
+	 * beginning are one cache line, with all that a packet needs once a source is confirmed. */
 	struct learn learn;
 	/* Set by commands, constant in between. */
 	uint64_t changed : 60; /* number of the burst before the last command */
 	bool set : 1;
 	bool watched : 1; /* again.c */
 	bool fast : 1;    /* media_fast_stream() */
-	/* Packets to its terminal need media_may_leave(): cfg.wait, or learn_is_old(), which complete.c changes, too. */
+	/* Packets to its terminal need media_may_leave(): cfg.wait, or learn_is_old(), which
+	 * complete.c changes, too. */
 	bool look : 1;
 	struct media_stream_cfg cfg;
 };
@@ -190,10 +201,12 @@ struct roc_bucket {
 struct media_trial {
 	struct learn_trials learn;
 	struct jump jump[2]; /* [tx]: of indexes received, and sent */
-	/* other.c: the source of packets other than RTP; datagrams sent to a destination that has sent none */
+	/* other.c: the source of packets other than RTP; datagrams sent to a destination that has
+	 * sent none */
 	struct endpoint answered;
 	uint32_t blind;
-	/* Of a terminal that receives early media: the source stream + 1, and the time of its last packet. */
+	/* Of a terminal that receives early media: the source stream + 1, and the time of its last
+	 * packet. */
 	uint32_t early_from;
 	uint64_t early_ns;
 	uint64_t short_ns; /* short_tag.c: rate limit of tests of tags */
@@ -209,7 +222,8 @@ struct note {
 	uint32_t in, stream,
 		to; /* to: MEDIA_NONE = it is only to be tracked, and then counted as why */
 	uint32_t rx_key, tx_key; /* slots of the master keys, 0 = plain */
-	/* Slot of the session keys that complete.c encrypts with, because SSRCs in the body change first. 0 = the engine does. */
+	/* Slot of the session keys that complete.c encrypts with, because SSRCs in the body change
+	 * first. 0 = the engine does. */
 	uint32_t seal;
 	/* Of stream and of to, and good as long as those are not stale. */
 	struct media_ctx *rx, *tx;
@@ -223,8 +237,8 @@ struct note {
 	uint32_t copy_of; /* the job of the packet itself, MEDIA_NONE: this is it */
 };
 
-/* An SSRC without state: where its packets of this burst, and of those not yet completed, put the index. Scratch: nothing of it
- * outlives them. */
+/* An SSRC without state: where its packets of this burst, and of those not yet completed, put the
+ * index. Scratch: nothing of it outlives them. */
 struct first_seen {
 	uint64_t burst, index;
 	uint32_t ctx, ssrc;
@@ -243,23 +257,25 @@ struct media {
 	struct media_stream_counters *counters;
 	struct rtcp_stats *rtcp;
 	uint32_t *by_port; /* [local_addrs][ports]: stream, or MEDIA_NONE */
-	/* Numbers of bursts: the last one prepared; the last one completed, or being completed. Those behind it are in flight. The
-	 * last one prepared before the last command. */
+	/* Numbers of bursts: the last one prepared; the last one completed, or being completed.
+	 * Those behind it are in flight. The last one prepared before the last command. */
 	uint64_t burst, done, changed;
 	uint64_t clock;             /* of ssrc_state.touched */
 	uint32_t bursts;            /* in flight at most */
 	uint64_t shed_before_ns[2]; /* [emergency]: what came in before is too old */
-	uint32_t
-		doublers; /* streams of listeners, and with silence to make: a packet may make more jobs than one */
-	/* Of the burst between prepare and complete: media_lane_use() says of which one, [bursts] as long. */
-	uint8_t *
-		slot_used; /* [burst_max]: of the arena's first slots, which the burst has; only looked at for copies */
+	/* streams of listeners, and with silence to make: a packet may make more jobs than one */
+	uint32_t doublers;
+	/* Of the burst between prepare and complete: media_lane_use() says of which one, [bursts]
+	 * as long. */
+	/* [burst_max]: of the arena's first slots, which the burst has; only looked at for copies
+	 */
+	uint8_t *slot_used;
 	uint32_t slot_next;
 	struct note *note;   /* [burst_max], one per job */
 	struct xc_job *open; /* likewise, of packets that are passed through */
 	uint32_t *in_stream; /* [burst_max], one per packet: whose port it came to, or MEDIA_NONE */
-	uint32_t *
-		out_stream; /* [burst_max], one per packet that leaves: whose port it leaves from */
+	/* [burst_max], one per packet that leaves: whose port it leaves from */
+	uint32_t *out_stream;
 	struct first_seen *first; /* [first_mask + 1], a hash table */
 	uint32_t first_mask;
 	struct lane {
@@ -269,17 +285,18 @@ struct media {
 		uint32_t *in_stream, *out_stream;
 		struct first_seen *first;
 	} lane[MEDIA_BURSTS_MAX];
-	uint64_t *
-		windows; /* [max_ctx][SSRC_TABLES][MEDIA_SSRCS][window_words], if longer than the default */
+	/* [max_ctx][SSRC_TABLES][MEDIA_SSRCS][window_words], if longer than the default */
+	uint64_t *windows;
 	uint32_t window_words;
 	struct key_state *key; /* [key_slots / 2] */
 	struct epochs *epochs; /* [key_slots / 2], used of keys with a kdr only */
 	uint64_t epoch_clock;
-	/* How many derivations unauthenticated packets may still ask for: a bucket, filled by time. */
+	/* How many derivations unauthenticated packets may still ask for: a bucket, filled by time.
+	 */
 	uint64_t derive_ns;
 	uint32_t derive_tokens;
-	/* Rate limit of tests of lost roll-over counters, shared by the streams that test: this second, and how
-	 * many streams test in it and did in the one before. */
+	/* Rate limit of tests of lost roll-over counters, shared by the streams that test: this
+	 * second, and how many streams test in it and did in the one before. */
 	uint64_t roc_second;
 	uint32_t roc_streams[2];
 	_Atomic uint64_t keys_warned, keys_expired;
@@ -317,8 +334,9 @@ static inline uint32_t media_sent_ssrc(const struct xc_job *j)
 	return j->ssrc ^ j->ssrc_change;
 }
 
-/* The cache lines of a stream and of its context that an RTP packet needs, once a source is confirmed: of the stream that it came in
- * on, and of the one that it leaves by. prefetch.c asks for them; xcipher-bench's floor does nothing but touch them. */
+/* The cache lines of a stream and of its context that an RTP packet needs, once a source is
+ * confirmed: of the stream that it came in on, and of the one that it leaves by. prefetch.c asks
+ * for them; xcipher-bench's floor does nothing but touch them. */
 static inline void *media_line_stream(const struct media *m, uint32_t stream)
 {
 	return (uint8_t *)&m->stream[stream] + MEDIA_STREAM_HOT;

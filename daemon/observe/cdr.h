@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Records of ended calls (CDR): one JSON object per line. A separate thread appends them to a file, so
- * that a slow disk delays no call. Control thread only. */
+/* Records of ended calls (CDR): one JSON object per line. A separate thread appends them to a file,
+ * so that a slow disk delays no call. Control thread only. */
 #ifndef OBSERVE_CDR_H
 #define OBSERVE_CDR_H
 

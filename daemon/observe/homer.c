@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Reports come from the workers by a ring each, which drops what is too much, and leave twice a second. Whose call a stream is
- * is found by walking the calls once for all of them, and only when there are any. The socket never blocks: what the system
- * does not take is lost and counted. */
+/* Reports come from the workers by a ring each, which drops what is too much, and leave twice a
+ * second. Whose call a stream is is found by walking the calls once for all of them, and only when
+ * there are any. The socket never blocks: what the system does not take is lost and counted. */
 #include "observe/homer.h"
 
 #include <errno.h>
@@ -16,8 +16,9 @@
 #include "media/rtcp_stats.h"
 #include "proto/hep.h"
 
-#define PERIOD_NS    (NS_PER_SEC / 2)
-#define RING         1024u /* reports of a worker in that time: 5,000 calls with one in 5 s each way */
+#define PERIOD_NS (NS_PER_SEC / 2)
+/* reports of a worker in that time: 5,000 calls with one in 5 s each way */
+#define RING         1024u
 #define LOG_EVERY_NS (60 * NS_PER_SEC)
 #define MESSAGE_MAX  4096
 

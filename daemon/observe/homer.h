@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Every RTCP report that passes goes to a Homer server as well (HEP version 3 by UDP), with the Call-ID. */
+/* Every RTCP report that passes goes to a Homer server as well (HEP version 3 by UDP), with the
+ * Call-ID. */
 #ifndef OBSERVE_HOMER_H
 #define OBSERVE_HOMER_H
 
@@ -30,7 +31,8 @@ void homer_destroy(struct homer *h);
 
 struct homer_counters {
 	uint64_t sent,
-		failed; /* failed: the system did not take them, or they belonged to no call any more */
+		/* failed: the system did not take them, or they belonged to no call any more */
+		failed;
 };
 struct homer_counters homer_counters(const struct homer *h);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* How loaded the machine is, by the second. No hysteresis: above is above. The values are means of three seconds, so that one
- * busy second does not refuse anybody; the load average is one by itself. */
+/* How loaded the machine is, by the second. No hysteresis: above is above. The values are means of
+ * three seconds, so that one busy second does not refuse anybody; the load average is one by
+ * itself. */
 #include "observe/limits.h"
 
 #include <inttypes.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Limits on the machine's load beyond which new calls are refused (ng's "load limit"). Named and measured as rtpengine does. */
+/* Limits on the machine's load beyond which new calls are refused (ng's "load limit"). Named and
+ * measured as rtpengine does. */
 #ifndef OBSERVE_LIMITS_H
 #define OBSERVE_LIMITS_H
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Metrics, family by family, named as rtpengine's where they mean the same. Labels take their values from tables of ours
- * only (commands, suites, causes, stages, classes, devices up to BATCH_DEVICES_MAX): nothing that a client sends becomes
- * one, so their number is bounded. Nothing is stopped to be read. */
+/* Metrics, family by family, named as rtpengine's where they mean the same. Labels take their
+ * values from tables of ours only (commands, suites, causes, stages, classes, devices up to
+ * BATCH_DEVICES_MAX): nothing that a client sends becomes one, so their number is bounded. Nothing
+ * is stopped to be read. */
 #include "observe/metrics.h"
 
 #include <inttypes.h>
@@ -38,7 +39,7 @@ static const char *label(char out[LABEL_LEN], const char *key, const char *value
 	return out;
 }
 
-/* --- Calls and ng ---------------------------------------------------------------------------------------------- */
+/* --- Calls and ng ----------------------------------------------------------------------------- */
 
 static const char *const limit_names[] = {[CALL_LIMIT_NONE] = "none",
 #define X(id, name, message) [CALL_LIMIT_##id] = name,
@@ -195,7 +196,7 @@ static void write_limits(const struct stats_input *in, struct sbuf *b)
 		l->bandwidth);
 }
 
-/* --- Packets --------------------------------------------------------------------------------------------------- */
+/* --- Packets ---------------------------------------------------------------------------------- */
 
 static void write_counters(const uint64_t steered[STEER_COUNTER_N], struct sbuf *b)
 {
@@ -370,7 +371,7 @@ static void write_quality(const struct stats_input *in, struct sbuf *b)
 	metrics_hist(b, "rtcp_loss_ratio", NULL, loss, in->workers, 4, 13, 1e-4);
 }
 
-/* --- Batches --------------------------------------------------------------------------------------------------- */
+/* --- Batches ---------------------------------------------------------------------------------- */
 
 static void write_batches(const struct stats_input *in, struct sbuf *b)
 {
@@ -426,7 +427,7 @@ static void write_histograms(const struct stats_input *in, struct sbuf *b)
 	}
 }
 
-/* --- Devices --------------------------------------------------------------------------------------------------- */
+/* --- Devices ---------------------------------------------------------------------------------- */
 
 static void device_sums(
 	const struct stats_input *in, uint32_t at, struct batch_device_counters *sum)
@@ -560,7 +561,7 @@ static void write_recording(const struct record *r, struct sbuf *b)
 		"Files of recordings that were removed for their age or size.", s.removed);
 }
 
-/* --- The daemon ------------------------------------------------------------------------------------------------ */
+/* --- The daemon ------------------------------------------------------------------------------- */
 
 static void write_resources(const struct stats_input *in, struct sbuf *b)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* A histogram of the last ten seconds. It takes one snapshot per second of the sum of histograms that
- * count since the start. Control thread only. */
+/* A histogram of the last ten seconds. It takes one snapshot per second of the sum of histograms
+ * that count since the start. Control thread only. */
 #ifndef OBSERVE_RECENT_H
 #define OBSERVE_RECENT_H
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Sums over workers. Counters are relaxed: the sums may be a packet apart from each other, never wrong by more. */
+/* Sums over workers. Counters are relaxed: the sums may be a packet apart from each other, never
+ * wrong by more. */
 #include "observe/stats.h"
 
 #include "base/clock.h"
@@ -203,8 +204,8 @@ static void add_recent(struct pool *p, struct ngval *dict, const struct stats_in
 	add_us(p, d, "max_us", s.max);
 }
 
-/* latency: from the moment the kernel received a packet until the send call for its result came back. stages: where that
- * time goes; "queue" is per packet, the others are per burst. */
+/* latency: from the moment the kernel received a packet until the send call for its result came
+ * back. stages: where that time goes; "queue" is per packet, the others are per burst. */
 static void fill_latency(const struct stats_input *in, struct pool *p, struct ngval *dict)
 {
 	static const char *const names[] = {
@@ -358,7 +359,8 @@ void stats_fill_limits(const struct stats_input *in, struct pool *p, struct ngva
 	}
 }
 
-/* Of all reports: their number, the sum of what they say, and its mean, in the unit that clients of the protocol know. */
+/* Of all reports: their number, the sum of what they say, and its mean, in the unit that clients of
+ * the protocol know. */
 static void add_samples(struct pool *p, struct ngval *d, const char *name, uint64_t n, double sum)
 {
 	ngval_add_str(p, d, pool_printf(p, "%s_total", name), pool_printf(p, "%.6f", sum));
@@ -367,7 +369,8 @@ static void add_samples(struct pool *p, struct ngval *d, const char *name, uint6
 		pool_printf(p, "%.6f", n ? sum / (double)n : 0.0));
 }
 
-/* What terminals report of each other by RTCP: MOS, jitter in ms, round trips in us, loss in percent. */
+/* What terminals report of each other by RTCP: MOS, jitter in ms, round trips in us, loss in
+ * percent. */
 static void fill_quality(const struct stats_input *in, struct pool *p, struct ngval *dict)
 {
 	const struct hist *jitter[WORKERS_MAX], *rtt[WORKERS_MAX], *loss[WORKERS_MAX];

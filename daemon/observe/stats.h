@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What the packet side has to say to ng's "statistics": everything is counted always, nothing is stopped to read it. */
+/* What the packet side has to say to ng's "statistics": everything is counted always, nothing is
+ * stopped to read it. */
 #ifndef OBSERVE_STATS_H
 #define OBSERVE_STATS_H
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What the web page shows beside ng's "statistics": the same of each worker, and histograms as they are. */
+/* What the web page shows beside ng's "statistics": the same of each worker, and histograms as they
+ * are. */
 #include "observe/stats.h"
 
 #include "base/clock.h"
@@ -112,7 +113,7 @@ void stats_fill_history(const struct stats_input *in, struct pool *p, struct ngv
 	trend_fill(&in->trend, p, dict, false);
 }
 
-/* --- Once a second ---------------------------------------------------------------------------------------------- */
+/* --- Once a second ---------------------------------------------------------------------------- */
 
 static void take_trend(struct stats_input *in, const struct hist *const *h)
 {

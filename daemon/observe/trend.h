@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The last ten minutes in samples, for the charts of the page: a bounded ring that the daemon keeps,
- * so that charts are full as soon as a page opens. Control thread only; takes no time of its own. */
+/* The last ten minutes in samples, for the charts of the page: a bounded ring that the daemon
+ * keeps, so that charts are full as soon as a page opens. Control thread only; takes no time of its
+ * own. */
 #ifndef OBSERVE_TREND_H
 #define OBSERVE_TREND_H
 
@@ -27,14 +28,14 @@ struct trend { /* zero is a fresh one */
 	uint64_t before_ns; /* CLOCK_MONOTONIC, 0 = nothing was taken */
 };
 
-/* Takes a sample if TREND_EVERY_NS are over. After a pause of three times that (a stopped daemon) the
- * next sample is left out: its rates would hide the pause. */
+/* Takes a sample if TREND_EVERY_NS are over. After a pause of three times that (a stopped daemon)
+ * the next sample is left out: its rates would hide the pause. */
 void trend_take(
 	struct trend *t, const struct trend_totals *now, uint64_t mono_ns, uint64_t unix_ms);
 
 /* Adds "samples", the oldest first: lists of unix_ms, calls, packets in, packets out and dropped
- * packets per second, p50 and p99 of the delay in us, and bytes not relayed per second. newest: only
- * that one. Adds "sample ms", the time between two samples. */
+ * packets per second, p50 and p99 of the delay in us, and bytes not relayed per second. newest:
+ * only that one. Adds "sample ms", the time between two samples. */
 void trend_fill(const struct trend *t, struct pool *p, struct ngval *dict, bool newest);
 
 #endif

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Two parties of a call are joined without an offer and an answer (ng's connect): both have ports and keys of their own here, so only
- * where their packets go changes, by the kind of the m-lines (leg_peer()). A former peer has none until the next connect or offer.
- * Parties of two calls are not joined: a call's media are all one worker's, and the other call may be another's. */
+/* Two parties of a call are joined without an offer and an answer (ng's connect): both have ports
+ * and keys of their own here, so only where their packets go changes, by the kind of the m-lines
+ * (leg_peer()). A former peer has none until the next connect or offer. Parties of two calls are
+ * not joined: a call's media are all one worker's, and the other call may be another's. */
 #include "offer/connect.h"
 #include "call/call.h"
 #include "call/calls.h"
@@ -39,7 +40,8 @@ static const char *join(struct call *c, const struct ng_request *r)
 		return NGE_CONNECT_PASSED;
 	for (uint32_t i = 0; i < c->sides; i++)
 		if (i == from || i == to || c->side[i]->peer == from || c->side[i]->peer == to) {
-			/* From now on its dialog is not its pair; who is left out has no say in it. */
+			/* From now on its dialog is not its pair; who is left out has no say in it.
+			 */
 			c->side[i]->connected = i == from || i == to;
 			c->side[i]->parked = false;
 			c->side[i]->peer = both ? SIDE_NONE : c->side[i]->peer;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What we write into the SDP that goes to the other side: our address and ports, our crypto lines, rtcp-mux, a=rtcp, o=.
- * Pure but for the version of o=, which the side keeps. Everything that holds keys lives in the request's pool. */
+/* What we write into the SDP that goes to the other side: our address and ports, our crypto lines,
+ * rtcp-mux, a=rtcp, o=. Pure but for the version of o=, which the side keeps. Everything that holds
+ * keys lives in the request's pool. */
 #include "offer/edit.h"
 #include "base/hash.h"
 #include "call/plan.h"
@@ -69,8 +70,8 @@ static bool edit_media(struct sdp_media_edit *e, const struct plan_media *pm, co
 	e->rtcp_mux = pm->mux;
 	/* rtcp-mux-only is a demand that must be ours to be written */
 	e->drop_rtcp_mux = !(pm->mux && mux & NG_RTCP_MUX_REQUIRE && !is_answer);
-	/* An offer names the port to fall back to when mux is refused (RFC 5761 5.1.1), unless the script demands mux. Then
-	 * a=rtcp must have the port of RTP (RFC 8858 4.2). */
+	/* An offer names the port to fall back to when mux is refused (RFC 5761 5.1.1), unless the
+	 * script demands mux. Then a=rtcp must have the port of RTP (RFC 8858 4.2). */
 	e->rtcp_port = pm->mux && (is_answer || mux & NG_RTCP_MUX_REQUIRE) ? l->port.rtp.port
 									   : l->port.rtcp.port;
 	if (ng_flag(in->r, NG_FLAG_NO_RTCP_ATTRIBUTE))
@@ -94,7 +95,8 @@ static struct str write_once(const struct sdp_edit *e, const struct neg_in *in, 
 	return out.s ? sdp_filter_apply(&in->r->filter, in->p, out, emptied) : out;
 }
 
-/* The version of o= goes up by one whenever what is written differs (RFC 3264 8), seen from the side it is written to. */
+/* The version of o= goes up by one whenever what is written differs (RFC 3264 8), seen from the
+ * side it is written to. */
 static struct str with_version(
 	struct side *to, struct sdp_edit *e, struct str body, const struct neg_in *in)
 {

@@ -5,7 +5,8 @@
 
 #include "call/plan.h"
 
-/* The session description for the side plan.to, once all ports are taken. s = NULL without memory. */
+/* The session description for the side plan.to, once all ports are taken. s = NULL without memory.
+ */
 struct str edit_write(
 	struct plan *plan, struct call *next, const struct neg_in *in, bool is_answer);
 

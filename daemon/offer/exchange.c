@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* An offer or an answer on its way, also a publisher's and a listener's: read, negotiate on a copy, take ports and keys, write the
- * SDP, put in force. Whatever fails on the way, the call is as it was (RFC 3264, RFC 4568). */
+/* An offer or an answer on its way, also a publisher's and a listener's: read, negotiate on a copy,
+ * take ports and keys, write the SDP, put in force. Whatever fails on the way, the call is as it
+ * was (RFC 3264, RFC 4568). */
 #include "offer/exchange.h"
 
 #include <errno.h>
@@ -189,8 +190,8 @@ static void mark_emergency(const struct exchange *x, const struct plan *plan)
 	x->next->emergency |= on;
 }
 
-/* Of the two sides, or of the one that publishes or listens. A branch that waits with its answer tells
- * nothing of the caller. */
+/* Of the two sides, or of the one that publishes or listens. A branch that waits with its answer
+ * tells nothing of the caller. */
 static void mark_signalled(const struct exchange *x, const struct plan *plan)
 {
 	struct side *from = x->next->side[plan->from], *to = x->next->side[plan->to];
@@ -283,7 +284,8 @@ static const char *missing(const struct ng_request *r, bool is_answer)
 					      : NULL;
 }
 
-/* Another relay may have room for a new call. Not so for an emergency call: it is taken while there is a port. */
+/* Another relay may have room for a new call. Not so for an emergency call: it is taken while there
+ * is a port. */
 static bool over_limit(struct calls *c, const struct ng_request *r, struct call_reply *out)
 {
 	static const char *const message[] = {[CALL_LIMIT_NONE] = NULL,
@@ -350,7 +352,7 @@ void calls_answer(struct calls *c, struct pool *p, const struct ng_request *r, u
 	change(&x);
 }
 
-/* --- One-way media ---------------------------------------------------------------------------------------------- */
+/* --- One-way media ---------------------------------------------------------------------------- */
 
 /* A name for who was given none. */
 static struct str invent(struct pool *p, struct call_reply *out)

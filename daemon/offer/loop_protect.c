@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The mark of loop-protect. An SDP that xcipher wrote may come back, through a proxy that spirals the call. It is then passed on
- * unchanged, so the mark must prove that xcipher wrote this SDP: a terminal knows the marks it received, and could copy one to
- * get its own SDP past the relay. So the mark is an HMAC of the Call-ID and the SDP, under a key that lives as long as the process. The o=, s=
- * and b= lines are not covered, because proxies change them and no media depend on them. Pure. */
+/* The mark of loop-protect. An SDP that xcipher wrote may come back, through a proxy that spirals
+ * the call. It is then passed on unchanged, so the mark must prove that xcipher wrote this SDP: a
+ * terminal knows the marks it received, and could copy one to get its own SDP past the relay. So
+ * the mark is an HMAC of the Call-ID and the SDP, under a key that lives as long as the process.
+ * The o=, s= and b= lines are not covered, because proxies change them and no media depend on them.
+ * Pure. */
 #include "offer/loop_protect.h"
 #include "base/hmac.h"
 #include "base/sbuf.h"

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Media that a script does not want the other side to know of (ng's sdp-media-remove). They are left out of what it is offered, not only
- * rejected; so its m-lines have other numbers than the offerer's (RFC 3264 8: an m-line never changes its place), and here the two are
- * brought together: inside the call there is one numbering, that of who knows of most. An answer gets the m-lines of the offer here too,
- * where it lacks them or has another kind in their place. Pure. */
+/* Media that a script does not want the other side to know of (ng's sdp-media-remove). They are
+ * left out of what it is offered, not only rejected; so its m-lines have other numbers than the
+ * offerer's (RFC 3264 8: an m-line never changes its place), and here the two are brought together:
+ * inside the call there is one numbering, that of who knows of most. An answer gets the m-lines of
+ * the offer here too, where it lacks them or has another kind in their place. Pure. */
 #include "offer/mline_map.h"
 #include "call/plan.h"
 #include "offer/negotiate.h"

@@ -109,8 +109,9 @@ void neg_offerer_crypto(
 	crypto_set_tx(l, ours);
 }
 
-/* An opportunistic offer (RFC 8643) is accepted, unless the script says otherwise. SDES=off, in the offer or the answer, does not
- * count where the script accepts such offers, or where either leg has SRTP. answerer: its leg on the side s. */
+/* An opportunistic offer (RFC 8643) is accepted, unless the script says otherwise. SDES=off, in the
+ * offer or the answer, does not count where the script accepts such offers, or where either leg has
+ * SRTP. answerer: its leg on the side s. */
 static bool takes_crypto(const struct leg *l, const struct side *offerer,
 	const struct leg *answerer, const struct side *s, const struct neg_in *in)
 {
@@ -175,7 +176,8 @@ static void answer_media(struct plan *plan, struct call *c, bool paired, const s
 	pm->mux = to_mux;
 }
 
-/* A rejected m-line says all the same what both legs speak. Later offers without flags keep that. */
+/* A rejected m-line says all the same what both legs speak. Later offers without flags keep that.
+ */
 static void agree_on_rejected(struct leg *lf, struct leg *lt)
 {
 	if (!lf || !lt || lt->said.rejected || !sdp_proto_is_rtp(lt->said.proto) ||
@@ -207,7 +209,8 @@ static void answer_all_media(struct plan *plan, struct call *c, bool paired, str
 				raw_answer(plan, from, to, m, i, in);
 			continue;
 		}
-		/* The answerer's refusal may be one branch's: ports stay for the next. The offerer's is final. */
+		/* The answerer's refusal may be one branch's: ports stay for the next. The
+		 * offerer's is final. */
 		neg_close(lf, lt && (lt->said.rejected || !lt->said.relayed));
 		neg_close(lt, lt && (lt->said.rejected || !lt->said.relayed));
 		if (m && !m->port)

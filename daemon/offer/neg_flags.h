@@ -10,8 +10,8 @@ void neg_flags(struct call *c, struct side *from, const struct neg_in *in);
 /* Warns of what is asked for and not there. */
 void neg_unsupported(struct plan *plan, const struct neg_in *in);
 
-/* The profile of the answer to this leg: that of its offer, with or without feedback as the request says.
- * m: of the answerer. */
+/* The profile of the answer to this leg: that of its offer, with or without feedback as the request
+ * says. m: of the answerer. */
 enum sdp_proto neg_answer_proto(struct plan *plan, const struct leg *to, const struct sdp_media *m,
 	uint32_t i, const struct neg_in *in);
 

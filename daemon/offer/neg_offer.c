@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The offer (RFC 3264 section 5): which sides it joins, and what it asks of the other side. Pure. An offer changes nothing that is
- * in force: a re-INVITE may be refused, and media go on until then. Its answer puts both sides into force (neg_answer.c). */
+/* The offer (RFC 3264 section 5): which sides it joins, and what it asks of the other side. Pure.
+ * An offer changes nothing that is in force: a re-INVITE may be refused, and media go on until
+ * then. Its answer puts both sides into force (neg_answer.c). */
 #include "offer/neg_offer.h"
 #include "call/call.h"
 #include "call/dialog.h"
@@ -17,7 +18,7 @@
 #include "offer/osrtp_legacy.h"
 #include "offer/sources.h"
 
-/* --- Sides ------------------------------------------------------------------------------------------------------ */
+/* --- Sides ------------------------------------------------------------------------------------ */
 
 /* A party that rang before and did not get the call knows keys that the next must not be told. */
 static void forget_keys(struct side *s)
@@ -71,7 +72,7 @@ static int offer_pair(struct plan *plan, struct call *c, const struct neg_in *in
 	return 0;
 }
 
-/* --- Media ------------------------------------------------------------------------------------------------------ */
+/* --- Media ------------------------------------------------------------------------------------ */
 
 static bool opportunistic(const struct ng_request *r, uint32_t flag)
 {
@@ -119,8 +120,9 @@ bool neg_offered_crypto(
 	return false;
 }
 
-/* Whether RTP may go to the offerer before there is an answer. Its address is in force from now on then. With SRTP on a side nobody
- * could read it: the offerer's keys come into force, and the answerer's are told, with the answer. */
+/* Whether RTP may go to the offerer before there is an answer. Its address is in force from now on
+ * then. With SRTP on a side nobody could read it: the offerer's keys come into force, and the
+ * answerer's are told, with the answer. */
 static void offer_early(struct leg *from, const struct sdp_media *m, const struct neg_in *in)
 {
 	bool hears = m->dir == SDP_DIR_SENDRECV || m->dir == SDP_DIR_RECVONLY;
@@ -180,8 +182,9 @@ static void offer_media(struct plan *plan, struct call *c, bool paired, const st
 	from->used = to->used = plan->offers = true;
 }
 
-/* An m-line in SRTP without a usable crypto line is rejected (RFC 4568 7.1.2), and the call goes on with the others. Where SRTP is in
- * force, or the script demands suites, the offer fails, so that nothing that is in force ends. */
+/* An m-line in SRTP without a usable crypto line is rejected (RFC 4568 7.1.2), and the call goes on
+ * with the others. Where SRTP is in force, or the script demands suites, the offer fails, so that
+ * nothing that is in force ends. */
 static void reject_unusable(struct plan *plan, struct leg *from, const struct sdp_media *m,
 	uint32_t i, struct neg_in *in)
 {

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Media that is not RTP (RFC 3264). Datagrams are relayed through ports of ours: T.38 over UDPTL, BFCP, DTLS. TCP is not relayed: each
- * terminal receives the other's address and port unchanged, in the offer and in the answer. Other transports are rejected in the
- * offer, so that both sides have the same m-line.
+/* Media that is not RTP (RFC 3264). Datagrams are relayed through ports of ours: T.38 over UDPTL,
+ * BFCP, DTLS. TCP is not relayed: each terminal receives the other's address and port unchanged, in
+ * the offer and in the answer. Other transports are rejected in the offer, so that both sides have
+ * the same m-line.
  *
- * Voice, video and text are relayed as RTP or SRTP only, for no rule about SRTP (transport-protocol, SDES=require) applies to
- * other transports. T.38 is allowed where SRTP is required: a fax is not encrypted. Pure. */
+ * Voice, video and text are relayed as RTP or SRTP only, for no rule about SRTP
+ * (transport-protocol, SDES=require) applies to other transports. T.38 is allowed where SRTP is
+ * required: a fax is not encrypted. Pure. */
 #include "offer/neg_raw.h"
 #include "call/plan.h"
 #include "call/said.h"
@@ -17,7 +19,8 @@ bool raw_passes(const struct sdp_media *m)
 	return m->proto == SDP_TCP;
 }
 
-/* Media of RTP in another transport: by its kind, or by "RTP" in the transport's name, as in TCP/RTP/AVP (RFC 4571). */
+/* Media of RTP in another transport: by its kind, or by "RTP" in the transport's name, as in
+ * TCP/RTP/AVP (RFC 4571). */
 static bool is_conversation(const struct sdp_media *m)
 {
 	struct str rest = m->proto_text;

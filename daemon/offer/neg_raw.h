@@ -8,7 +8,8 @@
 /* Each side sees the other's m-line as it is. */
 bool raw_passes(const struct sdp_media *m);
 
-/* Both sides get port 0, with a warning: an unknown transport, or voice, video or text that is neither RTP nor SRTP. */
+/* Both sides get port 0, with a warning: an unknown transport, or voice, video or text that is
+ * neither RTP nor SRTP. */
 bool raw_rejects(struct plan *plan, const struct sdp_media *m, uint32_t i, const struct neg_in *in);
 
 /* Offer and answer of datagrams. */
@@ -18,8 +19,8 @@ void raw_offer(
 void raw_answer(struct plan *plan, struct side *from, struct side *to, const struct sdp_media *m,
 	uint32_t i, const struct neg_in *in);
 
-/* Whether the answer's transport is the offer's, or RTP where RTP was offered (RFC 3264 6.1); else fails the plan, for no SDP for
- * the offerer would be true. */
+/* Whether the answer's transport is the offer's, or RTP where RTP was offered (RFC 3264 6.1); else
+ * fails the plan, for no SDP for the offerer would be true. */
 bool raw_fits(struct plan *plan, const struct leg *offerer, const struct sdp_media *m, uint32_t i,
 	const struct neg_in *in);
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Keeps the profile and suites of an established leg. Many route files send the same flags in both
- * directions. The flags of the first offer then arrive again with the callee's re-INVITE, where they
- * would change the caller's leg. So each side stores the flags last applied to it. A later request
- * changes an established side only by a flag that differs from those of both sides, or with the flag
- * "reset". SRTP ends in mid-call only by such a flag, or because the terminal itself described RTP
- * for its own leg (RFC 3264 8.3). */
+ * directions. The flags of the first offer then arrive again with the callee's re-INVITE, where
+ * they would change the caller's leg. So each side stores the flags last applied to it. A later
+ * request changes an established side only by a flag that differs from those of both sides, or with
+ * the flag "reset". SRTP ends in mid-call only by such a flag, or because the terminal itself
+ * described RTP for its own leg (RFC 3264 8.3). */
 #include "call/plan.h"
 #include "offer/neg_stay.h"
 
@@ -14,7 +14,8 @@
 #define OSRTP_OUT (NG_OSRTP_OFFER | NG_OSRTP_OFFER_LEGACY | NG_OSRTP_OFF)
 #define MUX_OUT   (NG_RTCP_MUX_OFFER | NG_RTCP_MUX_REQUIRE | NG_RTCP_MUX_DEMUX)
 
-/* The limits on suites. require applies to the sender's SDP; the other words to the lines written. */
+/* The limits on suites. require applies to the sender's SDP; the other words to the lines written.
+ */
 static struct ng_sdes limits_of(const struct ng_sdes *given)
 {
 	struct ng_sdes s = *given;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What offer and answer share (neg_offer.c, neg_answer.c), and other exchanges too: the plan's warnings and errors, a side's
- * local address, what a terminal says about a media, and what comes into force. Pure. */
+/* What offer and answer share (neg_offer.c, neg_answer.c), and other exchanges too: the plan's
+ * warnings and errors, a side's local address, what a terminal says about a media, and what comes
+ * into force. Pure. */
 #include "call/plan.h"
 #include "call/said.h"
 #include "keying/crypto.h"
@@ -46,9 +47,10 @@ bool neg_too_many(struct plan *plan, const struct side *from, uint32_t media,
 	return true;
 }
 
-/* --- Sides ------------------------------------------------------------------------------------------------------ */
+/* --- Sides ------------------------------------------------------------------------------------ */
 
-/* The local address a side is spoken to from: of the interface that was named, of the right family. */
+/* The local address a side is spoken to from: of the interface that was named, of the right family.
+ */
 uint8_t neg_local(struct plan *plan, const struct neg_in *in, struct str name, int family)
 {
 	struct str want = name.len ? name : str_from(in->locals_n ? in->locals[0].name : "");
@@ -86,7 +88,7 @@ int neg_family(const struct sdp *s)
 	return s->conn.addr.family ? s->conn.addr.family : s->origin_addr.family;
 }
 
-/* --- What an SDP says about a media ----------------------------------------------------------------------------- */
+/* --- What an SDP says about a media ----------------------------------------------------------- */
 
 static void keep_text(char *to, size_t size, struct str text)
 {
@@ -135,7 +137,7 @@ uint32_t neg_required(const struct ng_request *r)
 	return r->sdes.require_given ? r->sdes.require : UINT32_MAX;
 }
 
-/* --- What comes into force -------------------------------------------------------------------------------------- */
+/* --- What comes into force -------------------------------------------------------------------- */
 
 void neg_into_force(
 	struct leg *l, enum sdp_proto proto, enum sdp_dir dir, const struct sdp_media *m)

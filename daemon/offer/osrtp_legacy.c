@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Media that a party knows as two m-lines, one in SRTP and one in RTP, of which it takes one: SRTP "as far as possible" as it was
- * done before RFC 8643, and is by phones and by ng's OSRTP=offer-legacy. Inside the call they are one media. The party's numbers of
- * m-lines go on past both for good (RFC 3264 8), so whichever of them is not meant is written as rejected. Pure. */
+/* Media that a party knows as two m-lines, one in SRTP and one in RTP, of which it takes one: SRTP
+ * "as far as possible" as it was done before RFC 8643, and is by phones and by ng's
+ * OSRTP=offer-legacy. Inside the call they are one media. The party's numbers of m-lines go on past
+ * both for good (RFC 3264 8), so whichever of them is not meant is written as rejected. Pure. */
 #include "call/plan.h"
 #include "keying/crypto.h"
 #include "offer/mline_map.h"

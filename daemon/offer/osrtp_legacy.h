@@ -5,7 +5,8 @@
 
 #include "call/plan.h"
 
-/* How many of the m-lines that from said, of those that are left, are this media of ours: 1 or 2. */
+/* How many of the m-lines that from said, of those that are left, are this media of ours: 1 or 2.
+ */
 uint32_t osrtp_legacy_fold(struct sdp_media *out, struct neg_in *in, struct side *from,
 	uint32_t media, const struct sdp_media *said, uint32_t left, bool is_offer);
 

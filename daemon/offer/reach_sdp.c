@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The addresses of an SDP that media would be sent to, and media-address of the request: each is looked at before anything is
- * negotiated. One that is not allowed refuses the whole offer or answer, for a call without media helps nobody. What is no
- * destination passes: port 0, hold (0.0.0.0, names in .invalid), media that is not relayed. Other names, and forms such as "127.1", are
- * refused: nothing is resolved here, and a call without a word heard is worse than a refused one. */
+/* The addresses of an SDP that media would be sent to, and media-address of the request: each is
+ * looked at before anything is negotiated. One that is not allowed refuses the whole offer or
+ * answer, for a call without media helps nobody. What is no destination passes: port 0, hold
+ * (0.0.0.0, names in .invalid), media that is not relayed. Other names, and forms such as "127.1",
+ * are refused: nothing is resolved here, and a call without a word heard is worse than a refused
+ * one. */
 #include "offer/reach_sdp.h"
 #include "call/calls.h"
 #include "call/said.h"

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The offer to a listener (subscribe.c): the sides that a subscribe request selects, the m-line for each of their media, and an SDP from
- * the sources' latest descriptions. RFC 3264 8: m-lines keep their order for the whole subscription. */
+/* The offer to a listener (subscribe.c): the sides that a subscribe request selects, the m-line for
+ * each of their media, and an SDP from the sources' latest descriptions. RFC 3264 8: m-lines keep
+ * their order for the whole subscription. */
 #include "call/gate.h"
 #include "offer/sources.h"
 
 #define BODY_MAX 16384u /* most bytes kept of a source's SDP */
 
-/* --- What sources say ------------------------------------------------------------------------------------------- */
+/* --- What sources say ------------------------------------------------------------------------- */
 
 /* Copies the description of media, without addresses, identities and keys. */
 static bool describes(const struct sdp_line *l)
@@ -48,7 +49,7 @@ void subscribe_remember(struct side *s, const struct sdp *sdp)
 	sbuf_fini(&b);
 }
 
-/* --- What a listener hears ---------------------------------------------------------------------------------------- */
+/* --- What a listener hears -------------------------------------------------------------------- */
 
 uint32_t sources_wanted(
 	uint8_t out[CALL_MAX_SIDES], const struct call *c, const struct ng_request *r)
@@ -104,7 +105,8 @@ static struct slot *slot_of(struct slots *t, uint8_t side, uint8_t media)
 	return NULL;
 }
 
-/* An m-line for a new source: a new one, or a closed one if there would be too many. NULL: none is free. */
+/* An m-line for a new source: a new one, or a closed one if there would be too many. NULL: none is
+ * free. */
 static struct slot *slot_new(struct slots *t)
 {
 	if (t->n < SDP_MAX_MEDIA)

@@ -17,18 +17,20 @@ struct slots {
 	struct slot slot[SDP_MAX_MEDIA];
 };
 
-/* The sides that a subscribe request selects, in its order: from-tags, preceded by from-tag if they do not contain it; or those of a
- * label, of an address, or all. Returns their number. */
+/* The sides that a subscribe request selects, in its order: from-tags, preceded by from-tag if they
+ * do not contain it; or those of a label, of an address, or all. Returns their number. */
 uint32_t sources_wanted(
 	uint8_t out[CALL_MAX_SIDES], const struct call *c, const struct ng_request *r);
-/* All m-lines of the listener (to-tag) once the request is in force. Returns how many of them are open. */
+/* All m-lines of the listener (to-tag) once the request is in force. Returns how many of them are
+ * open. */
 uint32_t sources_find(
 	struct slots *out, struct pool *p, const struct call *c, const struct ng_request *r);
-/* The a=label of a source's media (RFC 4574, RFC 7866 7.1.1): a number that no other media of the call has, the same for all
- * listeners and requests. */
+/* The a=label of a source's media (RFC 4574, RFC 7866 7.1.1): a number that no other media of the
+ * call has, the same for all listeners and requests. */
 struct str sources_label(struct pool *p, uint8_t side, uint8_t media);
 
-/* An SDP of all that the request wants to hear of the call, as the sources described it; NULL and *error if there is nothing. */
+/* An SDP of all that the request wants to hear of the call, as the sources described it; NULL and
+ * *error if there is nothing. */
 struct str subscribe_body(
 	struct pool *p, const struct call *c, const struct ng_request *r, const char **error);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* One-way media (ng's publish, subscribe request, subscribe answer, unsubscribe): a publisher only sends, a listener gets a copy of
- * what others send, each under keys of its own. Pure but for the copy of the call. Nothing is transcoded. */
+/* One-way media (ng's publish, subscribe request, subscribe answer, unsubscribe): a publisher only
+ * sends, a listener gets a copy of what others send, each under keys of its own. Pure but for the
+ * copy of the call. Nothing is transcoded. */
 #include "offer/subscribe.h"
 #include "call/gate.h"
 #include "call/plan.h"
@@ -11,9 +12,9 @@
 #include "offer/neg_offer.h"
 #include "offer/sources.h"
 
-/* --- Who hears whom --------------------------------------------------------------------------------------------- */
+/* --- Who hears whom --------------------------------------------------------------------------- */
 
-/* --- Subscribe -------------------------------------------------------------------------------------------------- */
+/* --- Subscribe -------------------------------------------------------------------------------- */
 
 /* A listener that left leaves its place: a call has only so many. */
 static uint8_t listener_add(struct call *c, struct str tag)
@@ -180,7 +181,7 @@ void negotiate_subscribe_answer(struct plan *plan, struct call *c, struct neg_in
 	s->offer_open = false;
 }
 
-/* --- Publish ---------------------------------------------------------------------------------------------------- */
+/* --- Publish ---------------------------------------------------------------------------------- */
 
 void negotiate_publish(struct plan *plan, struct call *c, struct neg_in *in)
 {
@@ -254,7 +255,7 @@ void negotiate_publish(struct plan *plan, struct call *c, struct neg_in *in)
 	subscribe_remember(s, in->sdp);
 }
 
-/* --- Replies ---------------------------------------------------------------------------------------------------- */
+/* --- Replies ---------------------------------------------------------------------------------- */
 
 static const char *mode_of(const struct leg *source)
 {

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What passes between steering and media: a packet that came in, a packet that leaves. Both sides see descriptors into
- * the arena, neither knows the other. */
+/* What passes between steering and media: a packet that came in, a packet that leaves. Both sides
+ * see descriptors into the arena, neither knows the other. */
 #ifndef PACKET_PACKET_H
 #define PACKET_PACKET_H
 
 #include "base/endpoint.h"
 
-/* What becomes of a packet. Drops are data: enum, text, counters and metrics derive from this table. */
+/* What becomes of a packet. Drops are data: enum, text, counters and metrics derive from this
+ * table. */
 #define PACKET_DROPS(X)                                                                \
 	X(UNKNOWN_PORT, "unknown-port", "no stream on this local port")                \
 	X(TOO_LONG, "too-long", "longer than the largest packet")                      \
@@ -49,7 +50,8 @@ enum packet_verdict {
 		PACKET_VERDICTS
 };
 
-/* A local port as steering sees it: which local address (index into the configured interfaces) and which port. */
+/* A local port as steering sees it: which local address (index into the configured interfaces) and
+ * which port. */
 struct local_port {
 	uint16_t port;
 	uint8_t addr; /* index */

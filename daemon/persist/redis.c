@@ -26,7 +26,7 @@ const struct redis_server *redis_writing_to(const struct redis *r)
 	return redis_server_is_set(&r->cfg.write) ? &r->cfg.write : &r->cfg.server;
 }
 
-/* --- States ------------------------------------------------------------------------------------------------------- */
+/* --- States ----------------------------------------------------------------------------------- */
 
 static void become_active(struct redis *r)
 {
@@ -40,7 +40,8 @@ static void become_active(struct redis *r)
 
 static void leave_if_written(struct redis *r);
 
-/* The process did not run for a while. Another node may have taken over, so read the role before writing anything. */
+/* The process did not run for a while. Another node may have taken over, so read the role before
+ * writing anything. */
 static void ask_after_pause(struct redis *r)
 {
 	uint64_t now = clock_mono_ns(), gap = r->pumped_ns ? now - r->pumped_ns : 0;
@@ -149,7 +150,8 @@ int redis_active(struct redis *r)
 	r->decided = true;
 	calls_passive(r->cfg.calls, false);
 	redis_mirror_hand_over(r);
-	/* What was followed comes back at once, whether Redis is there or not; a last look tells what was missed. */
+	/* What was followed comes back at once, whether Redis is there or not; a last look tells
+	 * what was missed. */
 	r->scanned = !redis_link_is_up(r->read);
 	r->scan.running = false;
 	if (!r->scanned)
@@ -234,7 +236,7 @@ void redis_wait(struct redis *r, uint64_t at_most_ns)
 		log_warn("redis: unreachable; stored calls will be restored when it returns");
 }
 
-/* --- Set-up --------------------------------------------------------------------------------------------------------- */
+/* --- Set-up ----------------------------------------------------------------------------------- */
 
 static int links_create(struct redis *r)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Calls in Redis: written while we are active, read back after a restart, followed while another node is active. A hash per
- * call, "xcipher:call:CALL-ID", with the fields c (all of it) and s (what packets change), both sealed (persist/redis_crypt.h); every
- * change is also published on "xcipher:DB". Control thread only; never blocks. */
+/* Calls in Redis: written while we are active, read back after a restart, followed while another
+ * node is active. A hash per call, "xcipher:call:CALL-ID", with the fields c (all of it) and s
+ * (what packets change), both sealed (persist/redis_crypt.h); every change is also published on
+ * "xcipher:DB". Control thread only; never blocks. */
 #ifndef PERSIST_REDIS_H
 #define PERSIST_REDIS_H
 
@@ -27,12 +28,14 @@ struct redis;
 
 /* err: one line. 0 or -errno; that Redis is away is no error. */
 int redis_create(struct redis **out, const struct redis_config *cfg, char *err, size_t err_len);
-/* Serves the loop until all calls are back, or it is clear that Redis is away: then they come back when it does. */
+/* Serves the loop until all calls are back, or it is clear that Redis is away: then they come back
+ * when it does. */
 void redis_wait(struct redis *r, uint64_t at_most_ns);
 /* Writes what is still to be written, for half a second at most. Calls stay in Redis. */
 void redis_destroy(struct redis *r);
 
-/* Passes changes to the kernel before the command's reply is sent, so that an acknowledged change survives a crash. */
+/* Passes changes to the kernel before the command's reply is sent, so that an acknowledged change
+ * survives a crash. */
 void redis_flush(struct redis *r);
 
 /* Take over the calls that were followed, or leave ours to another node. -EALREADY. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The clock that nodes share is that of the Redis server that they write to. Each node reads it once a second (TIME) and keeps
- * the difference to its own clock, also while Redis is unreachable. The clocks of nodes therefore need not agree. */
+/* The clock that nodes share is that of the Redis server that they write to. Each node reads it
+ * once a second (TIME) and keeps the difference to its own clock, also while Redis is unreachable.
+ * The clocks of nodes therefore need not agree. */
 #include <stdlib.h>
 
 #include "base/clock.h"

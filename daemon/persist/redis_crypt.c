@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Sealing (AES-256-GCM of OpenSSL, NIST SP 800-38D). A nonce must never repeat under a key, and nodes share the key file, so each
- * process has a key of its own: HKDF-SHA256 (RFC 5869) of the file's key with 128 random bits, which are written with every
- * record; under it the nonce is a counter. The name is authenticated, not written: a record opens only where it was put.
+/* Sealing (AES-256-GCM of OpenSSL, NIST SP 800-38D). A nonce must never repeat under a key, and
+ * nodes share the key file. So each process has its own key: HKDF-SHA256 (RFC 5869) of the file's
+ * key with 128 random bits, which are written with every record. Under this key the nonce is a
+ * counter. The name is authenticated, but not written: a record opens only under its own name.
  *
  *   "XCS" version(2) salt(16) counter(8) ciphertext tag(16)         version 'P': "XCSP" plaintext */
 #include "persist/redis_crypt.h"

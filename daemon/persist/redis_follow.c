@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* On standby: the calls of the active node, as sealed bytes in memory, kept up to date by what it publishes; at each connection
- * all are read once. So a take-over needs nothing of Redis, which may have gone together with the other node. */
+/* On standby: the calls of the active node, as sealed bytes in memory, kept up to date by what it
+ * publishes; at each connection all are read once. So a take-over needs nothing of Redis, which may
+ * have gone together with the other node. */
 #include <errno.h>
 #include <stdlib.h>
 

@@ -53,9 +53,9 @@ struct redis_claim { /* claim to be the active node, or question for such a clai
 
 struct redis_proof {
 	bool proved; /* the active node answered the question */
-	struct redis_crypt_origin
-		active; /* its salt, and the counter of its last message that was accepted */
-	bool pending;   /* a question was published and not answered yet */
+	/* its salt, and the counter of its last message that was accepted */
+	struct redis_crypt_origin active;
+	bool pending; /* a question was published and not answered yet */
 	uint8_t nonce[REDIS_NONCE_LEN];
 	uint64_t began_ns, again_ns, failed_ns;
 	uint64_t answers_ns; /* start of the second that answers counts in */
@@ -109,7 +109,8 @@ struct redis {
 	uint64_t written, errors, disconnects;
 	bool told_down, lost_keys; /* keys were gone, and not all is written again */
 	uint64_t lost_key_ns,
-		force_ns; /* when a key was gone; until when keys are removed before they are written */
+		/* when a key was gone; until when keys are removed before they are written */
+		force_ns;
 	struct sbuf plain, sealed;
 	/* Following. */
 	struct redis_mirror mirror;
@@ -140,12 +141,14 @@ void redis_write_too_long(struct redis *r);
 /* redis_clock.c */
 /* Reads the clock of Redis, once a second at most. */
 void redis_clock_ask(struct redis *r);
-/* The reply to TIME, [seconds, microseconds] since 1970, in nanoseconds. False: it is not one, or later than the year 2100. */
+/* The reply to TIME, [seconds, microseconds] since 1970, in nanoseconds. False: it is not one, or
+ * later than the year 2100. */
 bool redis_read_time(uint64_t *ns, const struct resp *reply);
 
 /* redis_restore.c */
 void redis_scan_start(struct redis *r);
-/* Brings back what waits, as far as there is room; true when nothing waits and nothing more is coming. */
+/* Brings back what waits, as far as there is room; true when nothing waits and nothing more is
+ * coming. */
 bool redis_restore_some(struct redis *r);
 void redis_restore_add(struct redis *r, struct redis_entry *e);
 void redis_restore_drop(struct redis *r);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* See redis_link.h. Commands wait in a queue for their answers, which come in the same order. Each round of the loop reads
- * READ_ROUND bytes at most, so that a flood of messages leaves time for calls. After a failure the link connects again, with
- * growing pauses. */
+/* See redis_link.h. Commands wait in a queue for their answers, which come in the same order. Each
+ * round of the loop reads READ_ROUND bytes at most, so that a flood of messages leaves time for
+ * calls. After a failure the link connects again, with growing pauses. */
 #include "persist/redis_link.h"
 
 #include <errno.h>
@@ -66,7 +66,7 @@ static uint32_t types_of(struct str command)
 	return 0;
 }
 
-/* --- Life of a connection ------------------------------------------------------------------------------------------- */
+/* --- Life of a connection --------------------------------------------------------------------- */
 
 static void fail_pending(struct redis_link *l)
 {
@@ -144,7 +144,7 @@ static void watch(struct redis_link *l)
 		redis_link_fail(l, "epoll failed");
 }
 
-/* --- Commands ------------------------------------------------------------------------------------------------------- */
+/* --- Commands --------------------------------------------------------------------------------- */
 
 static int put(struct redis_link *l, uint32_t words, const struct str *word)
 {
@@ -212,7 +212,7 @@ int redis_link_unsubscribe(struct redis_link *l, const char *channel)
 	return subscription(l, STR("UNSUBSCRIBE"), channel);
 }
 
-/* --- Greeting: AUTH, SELECT, and PING, whose answer says that the server is usable --------------------------------------- */
+/* --- Greeting: AUTH, SELECT, and PING, whose answer says that the server is usable ------------ */
 
 static void on_greeted(struct redis_link *l, const struct resp *r)
 {
@@ -247,7 +247,7 @@ static void greet(struct redis_link *l)
 	l->greetings += ask(l, NULL, NULL, 1, ping) == 0;
 }
 
-/* --- Answers ---------------------------------------------------------------------------------------------------------- */
+/* --- Answers ---------------------------------------------------------------------------------- */
 
 static bool is_message(const struct resp *r)
 {
@@ -394,7 +394,7 @@ static void write_some(struct redis_link *l)
 	l->out.len = l->out_at = 0;
 }
 
-/* --- The loop's side ---------------------------------------------------------------------------------------------- */
+/* --- The loop's side -------------------------------------------------------------------------- */
 
 static void shake(struct redis_link *l)
 {

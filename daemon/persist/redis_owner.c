@@ -32,7 +32,8 @@ void redis_owner_init(struct redis *r)
 	int fd = open("/etc/machine-id", O_RDONLY | O_CLOEXEC);
 	struct stat st;
 
-	/* The same after a restart, and another's on each machine, in each network of a machine, and for each instance. */
+	/* The same after a restart, and another's on each machine, in each network of a machine,
+	 * and for each instance. */
 	if (fd >= 0) {
 		(void)!read(fd, self.machine, sizeof(self.machine));
 		close(fd);

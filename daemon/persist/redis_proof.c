@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Proves that the claim of another node is not an old one, replayed by an attacker who can write to
- * Redis. We publish a random number, and the active node publishes its claim with this number in it.
- * The claim also shows its current salt (persist/redis_crypt.h). From then on its messages are accepted in
- * the order of their counters, each once.
+ * Redis. We publish a random number, and the active node publishes its claim with this number in
+ * it. The claim also shows its current salt (persist/redis_crypt.h). From then on its messages are
+ * accepted in the order of their counters, each once.
  *
  *   claim, question   kind(1), sealed under "xcipher:DB:owner/KIND": id(16) number(8) nonce(16) */
 #include <errno.h>
@@ -80,7 +80,7 @@ static void publish(struct redis *r, char kind, const struct redis_claim *c)
 	sbuf_fini(&b);
 }
 
-/* --- Asking ---------------------------------------------------------------------------------------------------------- */
+/* --- Asking ----------------------------------------------------------------------------------- */
 
 void redis_proof_start(struct redis *r)
 {
@@ -150,7 +150,7 @@ bool redis_proof_is_next(struct redis *r, const struct redis_crypt_origin *from)
 	return true;
 }
 
-/* --- Answering ------------------------------------------------------------------------------------------------------- */
+/* --- Answering -------------------------------------------------------------------------------- */
 
 /* An attacker may replay questions, so answers are limited. */
 void redis_proof_answer(struct redis *r, const struct redis_claim *question)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Reading calls back: SCAN through all keys, a page at a time, and bring each call back as there is room in the workers' rings.
- * What cannot be brought back is skipped with a line each, up to WARNINGS of them; it stays where it is until it expires. */
+/* Reading calls back: SCAN through all keys, a page at a time, and bring each call back as there is
+ * room in the workers' rings. What cannot be brought back is skipped with a line each, up to
+ * WARNINGS of them; it stays where it is until it expires. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -73,7 +74,7 @@ void redis_restore_drop(struct redis *r)
 	r->queued = 0;
 }
 
-/* --- One call ------------------------------------------------------------------------------------------------------- */
+/* --- One call --------------------------------------------------------------------------------- */
 
 static void skipped(struct redis *r, struct str id, const char *why)
 {
@@ -147,7 +148,7 @@ bool redis_restore_some(struct redis *r)
 	return !r->first && !r->scan.running && r->scanned;
 }
 
-/* --- All of them ---------------------------------------------------------------------------------------------------- */
+/* --- All of them ------------------------------------------------------------------------------ */
 
 static void scan_page(struct redis *r);
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* See redis_server.h. The old form stays as rtpengine has it: everything before the last '@' is the password. */
+/* See redis_server.h. The old form stays as rtpengine has it: everything before the last '@' is the
+ * password. */
 #include "persist/redis_server.h"
 
 #include <errno.h>

@@ -33,7 +33,7 @@ struct redis_wire {
 	char why[160];
 };
 
-/* --- Certificates ------------------------------------------------------------------------------------------------- */
+/* --- Certificates ----------------------------------------------------------------------------- */
 
 static const char *ssl_error(char *out, size_t len)
 {
@@ -172,7 +172,7 @@ static int expect_name(SSL *ssl, const struct redis_tls *tls, const struct redis
 											  : -EINVAL;
 }
 
-/* --- A connection --------------------------------------------------------------------------------------------------- */
+/* --- A connection ----------------------------------------------------------------------------- */
 
 static void keep_alive(int fd)
 {

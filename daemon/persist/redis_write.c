@@ -40,7 +40,7 @@ struct str redis_name(const struct redis *r, char out[REDIS_NAME_MAX], struct st
 	return (struct str){out, at + 2};
 }
 
-/* --- Trouble ------------------------------------------------------------------------------------------------------ */
+/* --- Trouble ---------------------------------------------------------------------------------- */
 
 const char *redis_address(const struct redis *r, char out[ENDPOINT_STRLEN])
 {
@@ -76,7 +76,7 @@ static void out_of_trouble(struct redis *r)
 	calls_save_all(r->cfg.calls);
 }
 
-/* --- Writing ------------------------------------------------------------------------------------------------------ */
+/* --- Writing ---------------------------------------------------------------------------------- */
 
 struct removal { /* attached to a DEL, to retry it */
 	size_t len;

@@ -1,23 +1,29 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* A call comes back after a restart, or on the machine that takes over: the very ports, the same keys, and no index is sent twice for
- * two different packets. The record may be old, rolled back to an earlier one, or restored for the second time, and Redis may take
- * no other: nothing here relies on how old it is, nor on what Redis acknowledged. An acknowledged ceiling would not be enough: it
+/* A call comes back after a restart, or on the machine that takes over: the very ports, the same
+ * keys, and no index is sent twice for two different packets. The record may be old, rolled back to
+ * an earlier one, or restored for the second time, and Redis may take no other: nothing here relies
+ * on how old it is, nor on what Redis acknowledged. An acknowledged ceiling would not be enough: it
  * is lost with what is rolled back, and the next life would begin below it.
  *
- * - Received indexes (RFC 3711 3.3.1): the highest one saved, with its ROC, is what the next packet's index is estimated by. The
- *   estimate bears half a cycle, 2^15 packets. After longer outages later ROCs are tried, and an authentic packet proves one
- *   (media/roc.c). Where nothing authenticates, the rate and the record's age say how far to go on. Nothing up to the saved index
- *   counts as new. Packets received between the record and a crash can be replayed once.
- * - Times: the record's age is measured by a clock that both nodes read (calls_shared_clock()). The record's times are converted to
- *   this node's clock, so the clocks of two nodes need not agree.
- * - Sent SRTP: each life sends every source under SSRCs of its own (media/rename.c), so nothing that was sent before matters. An
- *   authenticated source is no exception: a terminal owns its key, and can protect other words with an index that it used before.
- * - Sent SRTCP: the index is ours to choose. Each life begins above what any life can have sent until then, by the clock
- *   (media_rtcp_ceiling()), and a margin for clocks that differ. So SRTCP rests for RTCP_MARGIN after a restart.
- * - Keys of ours that are known to a terminal, but not in force: those that were used are forgotten, because the record does not
- *   have their lifetimes. All are when the record is older than OFFER_NS. An answer that chooses one is refused.
+ * - Received indexes (RFC 3711 3.3.1): the highest one saved, with its ROC, is what the next
+ *   packet's index is estimated by. The estimate bears half a cycle, 2^15 packets. After longer
+ *   outages later ROCs are tried, and an authentic packet proves one (media/roc.c). Where nothing
+ *   authenticates, the rate and the record's age say how far to go on. Nothing up to the saved
+ *   index counts as new. Packets received between the record and a crash can be replayed once.
+ * - Times: the record's age is measured by a clock that both nodes read (calls_shared_clock()). The
+ *   record's times are converted to this node's clock, so the clocks of two nodes need not agree.
+ * - Sent SRTP: each life sends every source under SSRCs of its own (media/rename.c), so nothing
+ *   that was sent before matters. An authenticated source is no exception: a terminal owns its key,
+ *   and can protect other words with an index that it used before.
+ * - Sent SRTCP: the index is ours to choose. Each life begins above what any life can have sent
+ *   until then, by the clock (media_rtcp_ceiling()), and a margin for clocks that differ. So SRTCP
+ *   rests for RTCP_MARGIN after a restart.
+ * - Keys of ours that are known to a terminal, but not in force: those that were used are
+ *   forgotten, because the record does not have their lifetimes. All are when the record is older
+ *   than OFFER_NS. An answer that chooses one is refused.
  * - Learned addresses stay learned; key lifetimes and what streams count go on counting.
- * - What was recorded goes on in a file more: the old one may be on another machine, and nobody knows how it ends. */
+ * - What was recorded goes on in a file more: the old one may be on another machine, and nobody
+ *   knows how it ends. */
 #include "persist/restore.h"
 
 #include <errno.h>
@@ -242,7 +248,7 @@ static void resume_one(void *arg, struct call *c, uint32_t side, uint32_t media,
 		resume_leg(&t->resume, l, s);
 }
 
-/* --- Keys of before ---------------------------------------------------------------------------------------------- */
+/* --- Keys of before --------------------------------------------------------------------------- */
 
 /* Keys of ours that stay: those in force, and those that only an offer names, if that is young. */
 static void keep_ours(struct leg *l, bool young)
@@ -268,7 +274,8 @@ static void forget_keys(struct call *c, uint64_t elapsed_ns)
 		}
 }
 
-/* What was saved may be of other addresses and options, or somebody else's words. Other calls that it links to may come later. */
+/* What was saved may be of other addresses and options, or somebody else's words. Other calls that
+ * it links to may come later. */
 static bool may_go(const struct reach *r, const struct endpoint *e)
 {
 	enum reach_verdict v = reach_check(r, e);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Which calls are to be written to where they outlive us, and what of them. Changes are remembered as a list of calls, so each
- * waits there once, however often it changes; calls that ended as a ring of Call-IDs. Where indexes stand is asked of the workers
- * by turns, every call twice a second: between two looks a stream advances by far less than the replay window at the rates
- * of speech, and by far less than half a cycle of sequence numbers at any rate, which is what restore.c needs. Pure but for the
- * relay border; knows nothing of Redis. */
+/* Which calls are to be written to where they outlive us, and what of them. Changes are remembered
+ * as a list of calls, so each waits there once, however often it changes; calls that ended as a
+ * ring of Call-IDs. Where indexes stand is asked of the workers by turns, every call twice a
+ * second: between two looks a stream advances by far less than the replay window at the rates of
+ * speech, and by far less than half a cycle of sequence numbers at any rate, which is what
+ * restore.c needs. Pure but for the relay border; knows nothing of Redis. */
 #include "persist/save.h"
 
 #include <errno.h>
@@ -21,9 +22,9 @@
 
 #define WORKERS_MAX 64
 
-/* --- The list ----------------------------------------------------------------------------------------------------- */
+/* --- The list --------------------------------------------------------------------------------- */
 
-/* --- Where indexes stand ------------------------------------------------------------------------------------------ */
+/* --- Where indexes stand ---------------------------------------------------------------------- */
 
 struct asking {
 	const struct relay *relay;
@@ -74,7 +75,7 @@ void calls_save_tick(struct calls *c, uint64_t now_ns, uint64_t renew_ns)
 		ask_flush(&a, w);
 }
 
-/* --- What is written ---------------------------------------------------------------------------------------------- */
+/* --- What is written -------------------------------------------------------------------------- */
 
 static struct save_key_use use_of(const struct saver *s, uint32_t worker, uint32_t slot)
 {

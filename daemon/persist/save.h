@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Calls that outlive us: what there is to be written elsewhere, and how it comes back. Whoever writes it (persist/redis.c) sees
- * bytes only. They hold keys in the clear: they are to be encrypted, and wiped. Control thread only. */
+/* Calls that outlive us: what there is to be written elsewhere, and how it comes back. Whoever
+ * writes it (persist/redis.c) sees bytes only. They hold keys in the clear: they are to be
+ * encrypted, and wiped. Control thread only. */
 #ifndef PERSIST_SAVE_H
 #define PERSIST_SAVE_H
 
@@ -19,8 +20,9 @@ struct save_item {
 	size_t call_id_len;
 };
 
-/* Every CALLS_SAVE_TICK_NS: finds out where the next calls' indexes stand; each call is looked at once in CALLS_SAVE_ROUND_NS.
- * renew_ns: what was written that long ago is written again, before it expires; 0 = never. */
+/* Every CALLS_SAVE_TICK_NS: finds out where the next calls' indexes stand; each call is looked at
+ * once in CALLS_SAVE_ROUND_NS. renew_ns: what was written that long ago is written again, before it
+ * expires; 0 = never. */
 #define CALLS_SAVE_TICK_NS  50000000ull
 #define CALLS_SAVE_ROUND_NS 500000000ull
 void calls_save_tick(struct calls *c, uint64_t now_ns, uint64_t renew_ns);

@@ -32,7 +32,8 @@ struct leg_state {
 struct call_state {
 	uint64_t created_ns, revision; /* of the call that it belongs to */
 	uint64_t at_ns;                /* by the clock that nodes share, see calls_shared_clock() */
-	/* The same by CLOCK_REALTIME of the node that wrote it, as all other times in the record. 0 = at_ns (written before 0.3). */
+	/* The same by CLOCK_REALTIME of the node that wrote it, as all other times in the record. 0
+	 * = at_ns (written before 0.3). */
 	uint64_t real_ns;
 	uint32_t legs;
 	struct leg_state *leg;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Bytes into calls and their state (save_tables.c). What is read may be anything: every number has its limit in the table, and what
- * belongs together is checked at the end. Pure. */
+/* Bytes into calls and their state (save_tables.c). What is read may be anything: every number has
+ * its limit in the table, and what belongs together is checked at the end. Pure. */
 #include "persist/save_read.h"
 
 #include <errno.h>
@@ -172,7 +172,7 @@ static int read_record(
 	return err;
 }
 
-/* --- What belongs together ---------------------------------------------------------------------------------------- */
+/* --- What belongs together -------------------------------------------------------------------- */
 
 static bool master_is_sound(const struct srtp_master *m)
 {

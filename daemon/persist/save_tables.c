@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* A call as bytes and back: bencode, dictionaries by the tables here. A field that is zero is not written, one that is unknown is
- * skipped, so that tables may grow without a new version; SAVE_VERSION changes when an old reader would go wrong. Keys are short:
- * they are written for every call. Handles of workers are not written: restore.c takes new ones. */
+/* A call as bytes and back: bencode, dictionaries by the tables here. A field that is zero is not
+ * written, one that is unknown is skipped, so that tables may grow without a new version;
+ * SAVE_VERSION changes when an old reader would go wrong. Keys are short: they are written for
+ * every call. Handles of workers are not written: restore.c takes new ones. */
 #include "persist/save_format.h"
 #include "persist/save_tables.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* What an ng message says, key by key. There are two ways to give flags, as keys and as one raw
  * string ("rtpp-flags"), and in both most values can be given under a key or as one flat word. All
- * of them end in the same setters of ng_values.c through the one table of keys below. The raw string
- * is read last: the script's own words win. Pure. */
+ * of them end in the same setters of ng_values.c through the one table of keys below. The raw
+ * string is read last: the script's own words win. Pure. */
 #include "proto/ng_int.h"
 
 #include <stddef.h>

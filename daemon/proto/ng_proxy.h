@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* How xcipher-web forwards ng messages to xcipherd over a Unix socket (xcipher-ng(7), "UNIX SOCKET"): a line says who asks and how
- * long the message is, then the message follows. Replies come in the order of the requests. The length comes first, so that no
- * client decides where the next message begins. Pure. */
+/* How xcipher-web forwards ng messages to xcipherd over a Unix socket (xcipher-ng(7), "UNIX
+ * SOCKET"): a line says who asks and how long the message is, then the message follows. Replies
+ * come in the order of the requests. The length comes first, so that no client decides where the
+ * next message begins. Pure. */
 #ifndef PROTO_NG_PROXY_H
 #define PROTO_NG_PROXY_H
 
@@ -38,7 +39,8 @@ struct ng_proxy_reply {
 	size_t len;
 };
 
-/* Read one line from the beginning of buf. The length of the line; 0: it is not complete yet; -EBADMSG. */
+/* Read one line from the beginning of buf. The length of the line; 0: it is not complete yet;
+ * -EBADMSG. */
 int ng_proxy_read_hello(struct ng_proxy_hello *out, struct str buf);
 int ng_proxy_read_request(struct ng_proxy_request *out, struct str buf, size_t max);
 int ng_proxy_read_reply(struct ng_proxy_reply *out, struct str buf);

@@ -18,8 +18,8 @@ struct rtp_hdr {
 	bool marker;
 };
 
-/* RTP fixed header, CSRC list and extension (RFC 3550 5.1, 5.3.1). Reads len bytes at p only. Returns the header's length, or
- * -EBADMSG. Does not look at the payload: it may be encrypted. */
+/* RTP fixed header, CSRC list and extension (RFC 3550 5.1, 5.3.1). Reads len bytes at p only.
+ * Returns the header's length, or -EBADMSG. Does not look at the payload: it may be encrypted. */
 int rtp_parse(struct rtp_hdr *out, const uint8_t *p, size_t len);
 
 struct rtcp_hdr {

@@ -165,7 +165,8 @@ static enum sdp_err parse_conn(struct sdp_conn *c, struct sdp_line *l)
 
 	if (type.len == 0 || addr.len == 0)
 		return SDP_ERR_CONNECTION;
-	if (c->present) /* several c= lines: layered multicast, RFC 4566 5.7; the first is the base */
+	/* Several c= lines mean layered multicast (RFC 4566 5.7). The first is the base. */
+	if (c->present)
 		return SDP_OK;
 	parse_addr(&c->addr, net, addr);
 	c->present = true;

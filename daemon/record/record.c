@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The recording thread (record/record.h). Control tells it by one ring what to begin and end, workers by one ring each what was received; it
- * looks at all of them some fifty times a second while anything is recorded. */
+/* The recording thread (record/record.h). Control tells it by one ring what to begin and end,
+ * workers by one ring each what was received; it looks at all of them some fifty times a second
+ * while anything is recorded. */
 #include "record/record.h"
 
 #include <errno.h>
@@ -77,7 +78,7 @@ static void add(_Atomic uint64_t *c, uint64_t n)
 	atomic_fetch_add_explicit(c, n, memory_order_relaxed);
 }
 
-/* --- Control's side ------------------------------------------------------------------------------------------ */
+/* --- Control's side --------------------------------------------------------------------------- */
 
 static int tell(struct record *r, struct cmd c)
 {
@@ -94,7 +95,8 @@ static int tell(struct record *r, struct cmd c)
 	return 0;
 }
 
-/* Call-IDs come from strangers: of them letters, digits and a few signs are left. No dot at the beginning, no '/'. */
+/* Call-IDs come from strangers: of them letters, digits and a few signs are left. No dot at the
+ * beginning, no '/'. */
 static size_t clean(char *to, size_t room, struct str s)
 {
 	size_t n = 0;
@@ -110,7 +112,8 @@ static size_t clean(char *to, size_t room, struct str s)
 	return n;
 }
 
-/* What the pattern says: %c the Call-ID, %r random digits, %t the time, %% a sign. False: it says something else. */
+/* What the pattern says: %c the Call-ID, %r random digits, %t the time, %% a sign. False: it says
+ * something else. */
 static bool expand(char *to, size_t room, const struct record_start *s, const char *random)
 {
 	size_t n = 0;
@@ -248,7 +251,7 @@ static void op_stop(void *arg, uint32_t tap, bool discard)
 
 const struct recorder_ops record_ops = {.start = op_start, .note = op_note, .stop = op_stop};
 
-/* --- The thread's side: files -------------------------------------------------------------------------------- */
+/* --- The thread's side: files ----------------------------------------------------------------- */
 
 static struct active **place(struct record *r, uint32_t tap)
 {
@@ -352,7 +355,8 @@ static void carry_out(struct record *r, struct cmd *c)
 	free(c->about);
 }
 
-/* Begins what is to begin, at once: its packets may be there already. The rest waits until packets before it are written. */
+/* Begins what is to begin, at once: its packets may be there already. The rest waits until packets
+ * before it are written. */
 static void take_commands(struct record *r)
 {
 	struct cmd c;
@@ -365,7 +369,7 @@ static void take_commands(struct record *r)
 	}
 }
 
-/* --- Packets --------------------------------------------------------------------------------------------------- */
+/* --- Packets ---------------------------------------------------------------------------------- */
 
 /* The key's place in our own table: told to the engine only when another one comes there. */
 static uint32_t key_slot(struct record *r, const struct tap_entry *e)
@@ -476,7 +480,7 @@ static bool drain(struct record *r, struct tap_entry *e)
 	return any;
 }
 
-/* --- The thread -------------------------------------------------------------------------------------------------- */
+/* --- The thread ------------------------------------------------------------------------------- */
 
 static void flush_all(struct record *r)
 {
@@ -529,7 +533,8 @@ static void *run(void *arg)
 		end = atomic_load_explicit(&r->end, memory_order_acquire);
 		poll(&p, 1, end ? 0 : atomic_load(&r->n_active) ? LOOK_MS : 1000);
 		(void)!read(r->wake_fd, &count, sizeof(count));
-		/* What is begun now may have packets already, and what ends now may have some left. */
+		/* What is begun now may have packets already, and what ends now may have some left.
+		 */
 		do {
 			take_commands(r);
 			(void)drain(r, e);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The recording thread: takes what workers' taps give it, deciphers it with an engine queue of its own, and writes files. Nothing else
- * waits for it: its queues are bounded, and what does not fit is a gap in a recording, counted and told. */
+/* The recording thread: takes what workers' taps give it, deciphers it with an engine queue of its
+ * own, and writes files. Nothing else waits for it: its queues are bounded, and what does not fit
+ * is a gap in a recording, counted and told. */
 #ifndef RECORD_RECORD_H
 #define RECORD_RECORD_H
 

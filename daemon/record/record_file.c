@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Recordings on disk (record/record_file.h), by libpcap. What is buffered is written in pieces; when a piece does not fit on the disk the
- * file is cut where the last whole piece ended, so that it stays readable, and later pieces follow there. */
+/* Recordings on disk (record/record_file.h), by libpcap. What is buffered is written in pieces;
+ * when a piece does not fit on the disk the file is cut where the last whole piece ended, so that
+ * it stays readable, and later pieces follow there. */
 #include "record/record_file.h"
 
 #include <errno.h>

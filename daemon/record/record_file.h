@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* One recording on disk: a pcap file of decrypted media and a text file about it. A full disk costs what is recorded meanwhile and
- * leaves a file that can be read. One thread only; may block. */
+/* One recording on disk: a pcap file of decrypted media and a text file about it. A full disk costs
+ * what is recorded meanwhile and leaves a file that can be read. One thread only; may block. */
 #ifndef RECORD_RECORD_FILE_H
 #define RECORD_RECORD_FILE_H
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* A UDP datagram as an IP packet: RFC 791, RFC 8200, RFC 768, checksum RFC 1071. Pure: reads and writes bytes, knows no
- * sockets. Lengths come from a stranger; whatever is unusual is refused, so that the kernel deals with it. */
+/* A UDP datagram as an IP packet: RFC 791, RFC 8200, RFC 768, checksum RFC 1071. Pure: reads and
+ * writes bytes, knows no sockets. Lengths come from a stranger; whatever is unusual is refused, so
+ * that the kernel deals with it. */
 #include "steer/dgram.h"
 
 #include <errno.h>
@@ -10,9 +11,10 @@
 #define PROTO     17u
 #define HOPS      64u
 
-/* --- Checksum ------------------------------------------------------------------------------------------------- */
+/* --- Checksum --------------------------------------------------------------------------------- */
 
-/* Words are added in memory order, whatever the machine's: RFC 1071 2 (B). 32-bit halves in 64-bit sums cannot overflow. */
+/* Words are added in memory order, whatever the machine's: RFC 1071 2 (B). 32-bit halves in 64-bit
+ * sums cannot overflow. */
 static uint64_t sum_add(uint64_t sum, const uint8_t *p, size_t len)
 {
 	uint64_t a = 0, b = 0, v[2];
@@ -52,7 +54,7 @@ static uint64_t sum_pseudo(const uint8_t *addrs, size_t addrs_len, uint16_t udp_
 	return sum_add(sum_add(0, addrs, addrs_len), rest, sizeof(rest));
 }
 
-/* --- Read ----------------------------------------------------------------------------------------------------- */
+/* --- Read ------------------------------------------------------------------------------------- */
 
 static int parse_v4(struct dgram *d, const uint8_t *p, size_t have, size_t *end)
 {
@@ -154,7 +156,7 @@ bool dgram_v4_header_ok(const uint8_t *ip)
 	return sum_fold(sum_add(0, ip, 20)) == 0;
 }
 
-/* --- Write ---------------------------------------------------------------------------------------------------- */
+/* --- Write ------------------------------------------------------------------------------------ */
 
 static void write_v4(const struct endpoint *src, const struct endpoint *dst, uint8_t tos,
 	uint8_t *ip, size_t udp_len)
@@ -163,8 +165,9 @@ static void write_v4(const struct endpoint *src, const struct endpoint *dst, uin
 	ip[0] = 0x45;
 	ip[1] = tos;
 	put_be16(ip + 2, (uint16_t)(20 + udp_len));
-	/* Identification and header checksum are filled in by the kernel. Fragmenting is allowed: a raw socket does not
-	 * learn a path's MTU, and a router that may not fragment would swallow the packet. */
+	/* Identification and header checksum are filled in by the kernel. Fragmenting is allowed: a
+	 * raw socket does not learn a path's MTU, and a router that may not fragment would swallow
+	 * the packet. */
 	ip[8] = HOPS;
 	ip[9] = PROTO;
 	memcpy(ip + 12, src->addr, 4);

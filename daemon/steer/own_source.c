@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Classic BPF, so that a packet costs nothing outside the kernel and no privilege is needed: five instructions for a datagram,
- * and two more for each further media address. */
+/* Classic BPF, so that a packet costs nothing outside the kernel and no privilege is needed: five
+ * instructions for a datagram, and two more for each further media address. */
 #include "steer/own_source.h"
 
 #include <errno.h>

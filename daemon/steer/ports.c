@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The pool of local port pairs (RFC 3550 11: an even port and the odd one after it). Per local address and worker there is a
- * ring of free pairs in random order (RFC 6056: a stranger shall not guess the next port) and a queue of those freed
- * lately, so that late packets of one call do not arrive in the next. Opens and binds sockets; control thread only. */
+/* The pool of local port pairs (RFC 3550 11: an even port and the odd one after it). Per local
+ * address and worker there is a ring of free pairs in random order (RFC 6056: a stranger shall not
+ * guess the next port) and a queue of those freed lately, so that late packets of one call do not
+ * arrive in the next. Opens and binds sockets; control thread only. */
 #include "steer/ports.h"
 
 #include <errno.h>
@@ -65,7 +66,7 @@ static uint32_t draw(struct ports *p, uint32_t below)
 	return (uint32_t)(hash_siphash(p->key, &p->draws, sizeof(p->draws)) % below);
 }
 
-/* --- Rings ---------------------------------------------------------------------------------------------------- */
+/* --- Rings ------------------------------------------------------------------------------------ */
 
 static uint16_t *free_at(struct share *s, uint32_t i)
 {
@@ -87,8 +88,8 @@ static uint16_t free_pop(struct share *s)
 }
 
 /* Those whose time is over go back, each to a random place. */
-/* What was held back long enough is free again; where nothing is free the oldest is, since a call that finds no port is worse
- * than a stray packet of the last one, which does not authenticate. */
+/* What was held back long enough is free again; where nothing is free the oldest is, since a call
+ * that finds no port is worse than a stray packet of the last one, which does not authenticate. */
 static void release(struct ports *p, struct share *s, uint64_t now_ns)
 {
 	while (s->held_n && (s->held[s->held_head].until_ns <= now_ns || s->free_n == 0)) {
@@ -109,7 +110,7 @@ static void release(struct ports *p, struct share *s, uint64_t now_ns)
 	}
 }
 
-/* --- Sockets -------------------------------------------------------------------------------------------------- */
+/* --- Sockets ---------------------------------------------------------------------------------- */
 
 static int bind_socket(const struct ports *p, const struct endpoint *local, uint16_t port)
 {
@@ -128,7 +129,8 @@ static int bind_socket(const struct ports *p, const struct endpoint *local, uint
 	}
 	e.port = port;
 	len = endpoint_to_sockaddr(&e, &sa);
-	/* The filter and the bind decide; TOS and timestamps are missed by nobody but statistics and routers. */
+	/* The filter and the bind decide; TOS and timestamps are missed by nobody but statistics
+	 * and routers. */
 	if (v6)
 		(void)setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof(on));
 	(void)setsockopt(
@@ -162,7 +164,7 @@ static int bind_pair(const struct ports *p, uint8_t local, uint16_t port, struct
 	return 0;
 }
 
-/* --- The pool ------------------------------------------------------------------------------------------------- */
+/* --- The pool --------------------------------------------------------------------------------- */
 
 static int share_init(struct ports *p, struct share *s, uint32_t worker)
 {
@@ -243,7 +245,8 @@ int ports_take(
 		return -EINVAL;
 	s = &p->share[local * p->cfg.workers + worker];
 	release(p, s, now_ns);
-	/* Each free pair at most once: what others hold goes to the end of the ring and may be theirs no longer then. */
+	/* Each free pair at most once: what others hold goes to the end of the ring and may be
+	 * theirs no longer then. */
 	for (uint32_t tries = s->free_n; tries; tries--) {
 		uint16_t port = free_pop(s);
 		int err = bind_pair(p, local, port, out);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Raw sockets that send a burst with one sendmmsg per family, whichever ports it leaves from. The headers are written into the
- * headroom before each result. Routing sees the source address (IP_PKTINFO), as it would with a bound socket, so that
- * policy routing of hosts with several addresses still holds. Nothing is ever received here. */
+/* Raw sockets that send a burst with one sendmmsg per family, whichever ports it leaves from. The
+ * headers are written into the headroom before each result. Routing sees the source address
+ * (IP_PKTINFO), as it would with a bound socket, so that policy routing of hosts with several
+ * addresses still holds. Nothing is ever received here. */
 #include "steer/raw.h"
 
 #include <errno.h>

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The ordinary UDP sockets of one worker. Which are readable comes from a level-triggered epoll: a socket may be left with
- * packets in it when the burst is full, and nothing has to be remembered about it; the kernel moves what it has
- * reported to the end of its list, so that one flooded port does not keep the others waiting.
- * Sending groups a burst by socket: one sendmmsg for each, however the packets are mixed. */
+/* The ordinary UDP sockets of one worker. Which are readable comes from a level-triggered epoll: a
+ * socket may be left with packets in it when the burst is full, and nothing has to be remembered
+ * about it; the kernel moves what it has reported to the end of its list, so that one flooded port
+ * does not keep the others waiting. Sending groups a burst by socket: one sendmmsg for each,
+ * however the packets are mixed. */
 #include "steer/sockets.h"
 
 #include <errno.h>
@@ -188,7 +189,7 @@ bool sockets_has(const struct sockets *s, struct local_port local)
 	return id != NONE && (s->ours[id / 64] >> id % 64 & 1);
 }
 
-/* --- Receive -------------------------------------------------------------------------------------------------- */
+/* --- Receive ---------------------------------------------------------------------------------- */
 
 static void recv_prepare(struct sockets *s, const struct arena *a, uint32_t slot, uint32_t i)
 {
@@ -278,7 +279,8 @@ static uint32_t recv_socket(struct sockets *s, const struct arena *a, uint32_t f
 		};
 		(void)endpoint_from_sockaddr(&d->src, &s->name[n + i]);
 	}
-	/* It may have overflowed, and nothing may come by it for a while; by nfqueue's and xdp's for ever. */
+	/* It may have overflowed, and nothing may come by it for a while; by nfqueue's and xdp's
+	 * for ever. */
 	if (got == (int)want)
 		sockets_lost(k->fd, &k->drops, s->counters);
 	return got > 0 ? (uint32_t)got : 0;
@@ -321,7 +323,7 @@ uint32_t sockets_recv(struct sockets *s, const struct arena *a, uint32_t first_s
 	return n;
 }
 
-/* --- Send ----------------------------------------------------------------------------------------------------- */
+/* --- Send ------------------------------------------------------------------------------------- */
 
 static void set_tos(struct sockets *s, uint32_t id, int tos)
 {

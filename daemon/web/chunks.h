@@ -22,8 +22,8 @@ struct chunks { /* zero is a fresh one */
 	bool digits;
 };
 
-/* Takes bytes off in. The next piece of the body is put into *piece, which may be empty. 1: go on with the rest of in; 0: in is used
- * up; 2: the body is complete; -EBADMSG. */
+/* Takes bytes off in. The next piece of the body is put into *piece, which may be empty. 1: go on
+ * with the rest of in; 0: in is used up; 2: the body is complete; -EBADMSG. */
 int chunks_read(struct chunks *c, struct str *in, struct str *piece);
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Who is connected. When there are too many, one that is being closed makes room; else one of the address that has most, if it has more
- * than the newcomer's; else the one that is idle for the longest; else the new one is closed. */
+/* Who is connected. When there are too many, one that is being closed makes room; else one of the
+ * address that has most, if it has more than the newcomer's; else the one that is idle for the
+ * longest; else the new one is closed. */
 #include "web/web.h"
 
 #include <stdlib.h>
@@ -20,7 +21,7 @@ static void address_of(struct endpoint *e, int fd)
 		(void)endpoint_from_sockaddr(e, &sa);
 }
 
-/* --- Coming and going --------------------------------------------------------------------------------------------- */
+/* --- Coming and going ------------------------------------------------------------------------- */
 
 struct web_client *web_client_open(struct web *w, struct lws *wsi)
 {
@@ -75,7 +76,7 @@ void web_client_kill(struct web_client *c)
 	lws_set_timeout(c->wsi, PENDING_TIMEOUT_KILLED_BY_PARENT, LWS_TO_KILL_ASYNC);
 }
 
-/* --- Too many ----------------------------------------------------------------------------------------------------- */
+/* --- Too many --------------------------------------------------------------------------------- */
 
 static uint32_t clients_from(const struct web *w, const struct endpoint *from)
 {
@@ -86,7 +87,8 @@ static uint32_t clients_from(const struct web *w, const struct endpoint *from)
 	return n;
 }
 
-/* The client in its state for the longest time, of the address that has most clients, if that has at least two more than from. */
+/* The client in its state for the longest time, of the address that has most clients, if that has
+ * at least two more than from. */
 static struct web_client *one_of_most(const struct web *w, const struct endpoint *from)
 {
 	uint32_t most = clients_from(w, from) + 1, n;
@@ -126,7 +128,8 @@ bool web_client_admit(struct web *w, int fd)
 	struct endpoint from;
 	uint64_t held;
 
-	/* Those that are being closed are gone in this turn of the loop, and nobody can open twice as many until then. */
+	/* Those that are being closed are gone in this turn of the loop, and nobody can open twice
+	 * as many until then. */
 	if (w->clients < WEB_CLIENTS)
 		return true;
 	address_of(&from, fd);
@@ -141,7 +144,7 @@ bool web_client_admit(struct web *w, int fd)
 	return false;
 }
 
-/* --- Those that take too long --------------------------------------------------------------------------------------- */
+/* --- Those that take too long ----------------------------------------------------------------- */
 
 static bool is_late(struct web_client *c, uint64_t now)
 {

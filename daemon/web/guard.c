@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What stands between a browser that visits other people's pages and this machine's HTTP server: the
- * name it was reached by (DNS rebinding), where a request comes from (cross-site requests and
+/* What stands between a browser that visits other people's pages and this machine's HTTP server:
+ * the name it was reached by (DNS rebinding), where a request comes from (cross-site requests and
  * WebSockets), and a token. Pure. */
 #include "web/guard.h"
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Requests over HTTP and their replies. guard.c decides who may ask before it matters what is wanted. Each connection carries one
- * request: libwebsockets 4.1 never returns from a POST that was read together with the request before it, so there is none before it. */
+/* Requests over HTTP and their replies. guard.c decides who may ask before it matters what is
+ * wanted. Each connection carries one request: libwebsockets 4.1 never returns from a POST that was
+ * read together with the request before it, so there is none before it. */
 #include "web/web.h"
 
 #include <errno.h>
@@ -38,7 +39,7 @@ static const struct {
 	{503, "Service Unavailable", "Retry-After: 1\r\n"},
 };
 
-/* --- Heads ------------------------------------------------------------------------------------------------------ */
+/* --- Heads ------------------------------------------------------------------------------------ */
 
 /* Several fields of one name come joined. What is longer than size is no value that we know. */
 static struct str field(struct web_client *c, enum lws_token_indexes which, char *buf, size_t size)
@@ -87,7 +88,7 @@ bool web_may_view(struct web_client *c)
 			http_host_loopback(field(c, WSI_TOKEN_HOST, buf, sizeof(buf))));
 }
 
-/* --- Replies ---------------------------------------------------------------------------------------------------- */
+/* --- Replies ---------------------------------------------------------------------------------- */
 
 static void add_head(struct sbuf *b, int status, const char *type, size_t len)
 {
@@ -151,8 +152,9 @@ static int write_now(struct web_client *c)
 	return -1;
 }
 
-/* From a reply of the daemon, while another connection is served. A close at once could overtake the reply by a reset, so the client
- * first sees the end of the connection. What is left to be sent by libwebsockets goes first; then it calls, and gets -1. */
+/* From a reply of the daemon, while another connection is served. A close at once could overtake
+ * the reply by a reset, so the client first sees the end of the connection. What is left to be sent
+ * by libwebsockets goes first; then it calls, and gets -1. */
 static void write_later(struct web_client *c)
 {
 	if (!send_reply(c)) {
@@ -190,7 +192,7 @@ static void refuse_later(struct web_client *c, int status, const char *why)
 	reply_later(c, status, TEXT, str_from(why));
 }
 
-/* --- What the daemon answers -------------------------------------------------------------------------------------- */
+/* --- What the daemon answers ------------------------------------------------------------------ */
 
 static void reply_metrics(struct web_client *c, struct str reply)
 {
@@ -241,7 +243,8 @@ static void on_reply(void *arg, enum link_result result, struct str reply)
 		reply_later(c, 200, "application/json", reply);
 }
 
-/* Nothing is read until the reply is there: libwebsockets would go round in circles over what follows a body. */
+/* Nothing is read until the reply is there: libwebsockets would go round in circles over what
+ * follows a body. */
 static int ask(struct web_client *c, const struct ng_proxy_request *request, struct str message)
 {
 	if (link_ask(c->web->link, request, message, on_reply, c))
@@ -252,7 +255,7 @@ static int ask(struct web_client *c, const struct ng_proxy_request *request, str
 	return 0;
 }
 
-/* --- Requests ----------------------------------------------------------------------------------------------------- */
+/* --- Requests --------------------------------------------------------------------------------- */
 
 static const struct web_file *file_at(struct str path)
 {

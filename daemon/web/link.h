@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The connection to xcipherd: a Unix socket on which requests wait for their replies in order (proto/ng_proxy.h). If it breaks, or the
- * daemon does not answer for LINK_LATE_NS, all that wait are told so, and it is opened again, every half second until that works. */
+/* The connection to xcipherd: a Unix socket on which requests wait for their replies in order
+ * (proto/ng_proxy.h). If it breaks, or the daemon does not answer for LINK_LATE_NS, all that wait
+ * are told so, and it is opened again, every half second until that works. */
 #ifndef WEB_LINK_H
 #define WEB_LINK_H
 
@@ -24,8 +25,8 @@ enum link_result {
 typedef void link_done(void *arg, enum link_result result, struct str reply);
 
 struct link_config {
-	struct lws_vhost
-		*vhost; /* has a protocol LINK_PROTOCOL, whose callbacks go to link_event() */
+	/* has a protocol LINK_PROTOCOL, whose callbacks go to link_event() */
+	struct lws_vhost *vhost;
 	const char *path;
 	void (*changed)(void *arg); /* the daemon is there, or is not any more; may be NULL */
 	void *arg;
@@ -43,8 +44,8 @@ int link_event(struct link *l, enum lws_callback_reasons reason, void *in, size_
 bool link_is_up(const struct link *l);
 /* The daemon has keys: clients need the token. */
 bool link_needs_token(const struct link *l);
-/* Sends message; request->len is set here. done is called once, later, unless link_forget() comes first. 0 or -errno: done is not
- * called. */
+/* Sends message; request->len is set here. done is called once, later, unless link_forget() comes
+ * first. 0 or -errno: done is not called. */
 int link_ask(struct link *l, const struct ng_proxy_request *request, struct str message,
 	link_done *done, void *arg);
 /* Nobody waits any more for replies to arg. */

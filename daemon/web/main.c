@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* xcipher-web: serves browsers, Prometheus and ng by HTTP for xcipherd, in a process that has no keys and no privileges. After the
- * start it has no capabilities, whoever started it. */
+/* xcipher-web: serves browsers, Prometheus and ng by HTTP for xcipherd, in a process that has no
+ * keys and no privileges. After the start it has no capabilities, whoever started it. */
 #include <signal.h>
 #include <stdio.h>
 #include <sys/prctl.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Options of xcipher-web: long options on the command line, which are also the keys of an ini file, section [xcipher-web]. --help, the
- * parser and the check of the man page come from this table. */
+/* Options of xcipher-web: long options on the command line, which are also the keys of an ini file,
+ * section [xcipher-web]. --help, the parser and the check of the man page come from this table. */
 #ifndef WEB_OPTIONS_H
 #define WEB_OPTIONS_H
 
@@ -36,7 +36,8 @@ struct web_options {
 
 enum web_options_result { WEB_OPTIONS_RUN, WEB_OPTIONS_EXIT_OK, WEB_OPTIONS_EXIT_ERROR };
 
-/* Defaults, then the file, then the command line. A mistake prints one line that says what is wrong and what would be right. */
+/* Defaults, then the file, then the command line. A mistake prints one line that says what is wrong
+ * and what would be right. */
 enum web_options_result web_options_read(struct web_options *o, int argc, char **argv);
 void web_options_free(struct web_options *o);
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The page's WebSocket, over which it gets a snapshot each second. A client says what it looks at, and may end calls if it said the
- * token. A client that reads slowly gets fewer snapshots, and nobody gets them faster than each SHOW_AGAIN_NS. With a token nothing
- * is said to a client that does not say it within UNKNOWN_SEC. While the daemon does not answer, the page is told so. */
+/* The page's WebSocket, over which it gets a snapshot each second. A client says what it looks at,
+ * and may end calls if it said the token. A client that reads slowly gets fewer snapshots, and
+ * nobody gets them faster than each SHOW_AGAIN_NS. With a token nothing is said to a client that
+ * does not say it within UNKNOWN_SEC. While the daemon does not answer, the page is told so. */
 #include "web/web.h"
 
 #include <stdlib.h>
@@ -28,7 +29,7 @@ void web_page_gone(struct web_client *c)
 	v->told_gone = v->wants_history = true;
 }
 
-/* --- What the page shows ------------------------------------------------------------------------------------------- */
+/* --- What the page shows ---------------------------------------------------------------------- */
 
 /* Replies of the daemon that are no errors go to the page as they are. */
 static void forward(struct web_client *c, struct str reply)
@@ -149,7 +150,7 @@ int web_page_second(struct web_client *c)
 	return 0;
 }
 
-/* --- What the page says -------------------------------------------------------------------------------------------- */
+/* --- What the page says ----------------------------------------------------------------------- */
 
 static int hear_token(struct web_client *c, struct str token)
 {

@@ -20,7 +20,7 @@ static struct web *web_of(struct lws *wsi)
 	return lws_context_user(lws_get_context(wsi));
 }
 
-/* --- Callbacks ---------------------------------------------------------------------------------------------------- */
+/* --- Callbacks -------------------------------------------------------------------------------- */
 
 /* Of WebSockets. */
 static int on_websocket(
@@ -122,7 +122,7 @@ const struct lws_protocols web_protocols[] = {
 	{0},
 };
 
-/* --- Start and stop ------------------------------------------------------------------------------------------------ */
+/* --- Start and stop --------------------------------------------------------------------------- */
 
 static void link_changed(void *arg)
 {

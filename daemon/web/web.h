@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What the files of xcipher-web share: the server and its clients. One thread. libwebsockets reads requests and frames; who may ask, what
- * is answered, and what a client may cost is decided here. */
+/* What the files of xcipher-web share: the server and its clients. One thread. libwebsockets reads
+ * requests and frames; who may ask, what is answered, and what a client may cost is decided here.
+ */
 #ifndef WEB_WEB_H
 #define WEB_WEB_H
 

@@ -18,7 +18,8 @@ static const struct {
 	{"page.xcipher", WEB_PAGE},
 };
 
-/* The first that we know too, in the order that the client has them; libwebsockets takes the same. False: none. */
+/* The first that we know too, in the order that the client has them; libwebsockets takes the same.
+ * False: none. */
 static bool choose(struct web_client *c, enum web_kind *kind)
 {
 	char buf[256];
@@ -81,7 +82,7 @@ int web_ws_open(struct web_client *c, const char *protocol)
 	return 0;
 }
 
-/* --- Sending ------------------------------------------------------------------------------------------------------ */
+/* --- Sending ---------------------------------------------------------------------------------- */
 
 /* A client that has much to read, or much to be answered, is not read from. */
 static void set_flow(struct web_client *c)
@@ -137,9 +138,10 @@ int web_ws_close(struct web_client *c, enum lws_close_status code, const char *r
 	return -1;
 }
 
-/* --- Receiving ---------------------------------------------------------------------------------------------------- */
+/* --- Receiving -------------------------------------------------------------------------------- */
 
-/* As the request was, but text only if it is text: Call-IDs need not be UTF-8. A message without a cookie gets no reply, as over UDP. */
+/* As the request was, but text only if it is text: Call-IDs need not be UTF-8. A message without a
+ * cookie gets no reply, as over UDP. */
 static void answer(struct web_client *c, bool binary, enum link_result result, struct str reply)
 {
 	c->asked--;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Batching by load: when packets are sparse, waiting would cost delay and save nothing; when many
- * are expected within the window, one wake-up serves them all. When more are expected than half a batch, the wait is that much
- * shorter. Called for each burst by the worker's loop. */
+ * are expected within the window, one wake-up serves them all. When more are expected than half a
+ * batch, the wait is that much shorter. Called for each burst by the worker's loop. */
 #include "worker/coalesce.h"
 
 #define RATE_PERIOD_NS 5000000ull /* the arrival rate is looked at this often */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* How long a worker lets a batch gather before it looks, by its rate of arrivals. Pure: time comes in as a parameter. */
+/* How long a worker lets a batch gather before it looks, by its rate of arrivals. Pure: time comes
+ * in as a parameter. */
 #ifndef WORKER_COALESCE_H
 #define WORKER_COALESCE_H
 

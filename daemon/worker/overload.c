@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* A queue that stands, as of RFC 8289 (CoDel), not one that is worked off: after a stall (a device that hung, a processor that was
- * taken away) everything goes out, late, in a moment. Only when every burst for two ages in a row began with a packet older
- * than the age there is more to do than can be done. Then the oldest go first, until what is left is younger than the age: the
- * queue empties at the cost of a look-up per packet, and delay stays below three ages, the growth in the meantime included. */
+/* A queue that stands, as of RFC 8289 (CoDel), not one that is worked off: after a stall (a device
+ * that hung, a processor that was taken away) everything goes out, late, in a moment. Only when
+ * every burst for two ages in a row began with a packet older than the age there is more to do than
+ * can be done. Then the oldest go first, until what is left is younger than the age: the queue
+ * empties at the cost of a look-up per packet, and delay stays below three ages, the growth in the
+ * meantime included. */
 #include "worker/overload.h"
 
 #define PATIENCE_AGES 2

@@ -5,7 +5,8 @@
 
 #include <stdint.h>
 
-/* Emergency calls' packets may grow this many times as old, and the queue must have stood this many times as long. */
+/* Emergency calls' packets may grow this many times as old, and the queue must have stood this many
+ * times as long. */
 #define OVERLOAD_EMERGENCY_AGES 4
 
 struct overload {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* From a worker to the recording thread: what was received, was authentic and is to be recorded, as it came, with the key that it is
- * under. So the packet path pays a copy for a recorded packet and nothing for another, and whatever keys do meanwhile (re-INVITE,
- * MKI, key derivation rate) the recording can read it. Bounded: what finds no room is lost to the recording and counted. */
+/* From a worker to the recording thread: what was received, was authentic and is to be recorded, as
+ * it came, with the key that it is under. So the packet path pays a copy for a recorded packet and
+ * nothing for another, and whatever keys do meanwhile (re-INVITE, MKI, key derivation rate) the
+ * recording can read it. Bounded: what finds no room is lost to the recording and counted. */
 #ifndef WORKER_TAP_H
 #define WORKER_TAP_H
 

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The worker loop: the way of a packet, in one place.
  *
- *   steering in -> media_prepare() -> batch_submit() ... batch_finish() -> media_complete() -> steering out -> verdicts
+ *   steering in -> media_prepare() -> batch_submit() ... batch_finish() -> media_complete() ->
+ *   steering out -> verdicts
  *
- * While a device works on one burst the next may be prepared; they are completed in the order in which they came. Between bursts,
- * and only while none is in flight, it carries out what the control thread asked for. Nothing is allocated and nothing is
- * logged here: what happens is counted. */
+ * While a device works on one burst the next may be prepared; they are completed in the order in
+ * which they came. Between bursts, and only while none is in flight, it carries out what the
+ * control thread asked for. Nothing is allocated and nothing is logged here: what happens is
+ * counted. */
 #include "worker/worker.h"
 
 #include <errno.h>
@@ -27,7 +29,7 @@
 #define CMD_MANY  (CMD_RING / 2) /* the control thread may have more that did not fit */
 #define MARK_RING 16384u
 
-/* --- Commands ------------------------------------------------------------------------------------------------- */
+/* --- Commands --------------------------------------------------------------------------------- */
 
 static void wake_control(const struct worker *w)
 {
@@ -164,7 +166,7 @@ static void commands(struct worker *w)
 		wake_control(w);
 }
 
-/* --- Packets -------------------------------------------------------------------------------------------------- */
+/* --- Packets ---------------------------------------------------------------------------------- */
 
 /* Reads the clock and books the time since the last reading. */
 static uint64_t stage(struct worker *w, enum worker_stage which, uint64_t since)
@@ -282,8 +284,9 @@ static void burst_end(struct worker *w)
 	w->flying--;
 }
 
-/* What is done leaves, in the order in which it came; all of it leaves before there is a command, for what commands change must not
- * change under a burst; and one leaves if there is no room for another. */
+/* What is done leaves, in the order in which it came; all of it leaves before there is a command,
+ * for what commands change must not change under a burst; and one leaves if there is no room for
+ * another. */
 static void bursts_end(struct worker *w)
 {
 	bool all = w->flying && !ring_empty(&w->cmds);
@@ -308,7 +311,7 @@ uint32_t worker_round(struct worker *w)
 	return n;
 }
 
-/* --- When to look again --------------------------------------------------------------------------------------- */
+/* --- When to look again ----------------------------------------------------------------------- */
 
 static void wait_for_packet(struct worker *w)
 {
@@ -354,8 +357,8 @@ static void *run(void *arg)
 	while (!atomic_load_explicit(&w->stop, memory_order_acquire)) {
 		uint64_t wait = n ? coalesce_wait_ns(&w->pace) : 0;
 
-		/* A full burst: more is there for sure. Else, instead of a look that mostly finds nothing, the wait that comes
-		 * anyway: it returns at once if something is there. */
+		/* A full burst: more is there for sure. Else, instead of a look that mostly finds
+		 * nothing, the wait that comes anyway: it returns at once if something is there. */
 		if (n < media_burst_max(w->media) && !w->cfg.busy_poll) {
 			if (wait)
 				gather(w, looked + wait);
@@ -373,7 +376,7 @@ static void *run(void *arg)
 	return NULL;
 }
 
-/* --- Set-up --------------------------------------------------------------------------------------------------- */
+/* --- Set-up ----------------------------------------------------------------------------------- */
 
 static int poll_create(struct worker *w)
 {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* A worker: one thread with its own steering source, arena, engine queue and flows. The control thread speaks to it by one ring
- * and hears from it by another; everything else that is read from outside are counters. */
+/* A worker: one thread with its own steering source, arena, engine queue and flows. The control
+ * thread speaks to it by one ring and hears from it by another; everything else that is read from
+ * outside are counters. */
 #ifndef WORKER_WORKER_H
 #define WORKER_WORKER_H
 
@@ -51,8 +52,9 @@ struct worker_cmd {
 	};
 };
 
-/* One SSRC of a context; behind a context's last one an entry that ends it, with the next SRTCP index to be sent. A context is
- * told of as a whole, or not at all when the ring has no room: then it is asked again later. */
+/* One SSRC of a context; behind a context's last one an entry that ends it, with the next SRTCP
+ * index to be sent. A context is told of as a whole, or not at all when the ring has no room: then
+ * it is asked again later. */
 struct worker_mark {
 	uint32_t ctx;
 	uint8_t generation;
@@ -83,7 +85,8 @@ struct worker_config {
 	const struct host *host;  /* NULL: every source is accepted (tests); outlives the worker */
 };
 
-/* Where a packet's time goes: the first per packet, the others per burst. X(id, name in statistics) */
+/* Where a packet's time goes: the first per packet, the others per burst. X(id, name in statistics)
+ */
 #define WORKER_STAGE_LIST(X)                                                           \
 	X(QUEUE, "queue")       /* from the kernel's receive stamp until we have it */ \
 	X(PREPARE, "prepare")   /* classify, look up, write jobs */                    \
@@ -111,7 +114,8 @@ struct worker {
 	pthread_t thread;
 	bool running;
 	_Atomic bool stop;
-	/* Bursts: the worker's alone. Those that are with the engine, a ring of as many as the runner takes at once. */
+	/* Bursts: the worker's alone. Those that are with the engine, a ring of as many as the
+	 * runner takes at once. */
 	struct worker_burst {
 		struct packet_in *in;    /* [batch_max] */
 		uint32_t n, jobs, first; /* packets, jobs, first arena slot */
@@ -128,8 +132,8 @@ struct worker {
 	_Atomic uint64_t bursts, commands, command_errors;
 	_Atomic uint64_t pierced;  /* empty packets that were sent, see media_pierce() */
 	_Atomic uint64_t bytes_in; /* of datagrams, whatever became of them */
-	_Atomic uint64_t
-		bytes_relayed;   /* of relayed datagrams; where SRTP is used, of authentic ones */
+	/* of relayed datagrams; where SRTP is used, of authentic ones */
+	_Atomic uint64_t bytes_relayed;
 	_Atomic uint64_t rounds; /* of the thread's loop: it moves, so it lives */
 };
 
@@ -137,10 +141,12 @@ struct worker {
 int worker_create(struct worker **out, const struct worker_config *cfg, char *err, size_t err_len);
 /* -EPERM: the priority is not for us. */
 int worker_start(struct worker *w);
-/* One round of the loop without the waiting: commands, then one burst, or the end of one that is in flight. For a worker whose thread does not run (xcipher-bench
- * path). Returns the number of packets that came in. */
+/* One round of the loop without the waiting: commands, then one burst, or the end of one that is in
+ * flight. For a worker whose thread does not run (xcipher-bench path). Returns the number of
+ * packets that came in. */
 uint32_t worker_round(struct worker *w);
-/* Joins the thread if it runs. All workers stop before the first is destroyed: they may share their packets' memory. */
+/* Joins the thread if it runs. All workers stop before the first is destroyed: they may share their
+ * packets' memory. */
 void worker_stop(struct worker *w);
 void worker_destroy(struct worker *w);
 /* Control thread: processor time of its thread, 0 when none runs. */

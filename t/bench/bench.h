@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What the benchmark's parts share: sub-commands; for "cipher" the packets, what can be measured, and measuring. */
+/* What the benchmark's parts share: sub-commands; for "cipher" the packets, what can be measured,
+ * and measuring. */
 #ifndef BENCH_H
 #define BENCH_H
 
@@ -30,7 +31,7 @@ struct bench_class {
 	uint32_t weight; /* so many streams of the sum of weights */
 };
 
-/* --- Packets (bench_load.c) ---------------------------------------------------------------------------------------- */
+/* --- Packets (bench_load.c) ------------------------------------------------------------------- */
 
 struct load_config {
 	const struct bench_class *cls;
@@ -40,7 +41,8 @@ struct load_config {
 	bool skewed;             /* packets begin at any multiple of 4 bytes */
 };
 
-/* Packets in the arena as steering would have put them there: the next batch's, of streams taken in a scattered order. */
+/* Packets in the arena as steering would have put them there: the next batch's, of streams taken in
+ * a scattered order. */
 struct load {
 	struct load_config c;
 	uint32_t batch;             /* packets in a batch: at most c.slots */
@@ -66,13 +68,13 @@ static inline uint32_t load_stream(const struct xc_job *j)
 }
 /* Makes new packets, with indices never seen before. 0 or -errno. */
 int load_restock(struct load *l);
-/* The next n packets, copied into the arena, which touches no keys. fresh: none twice since the last restocking, for
- * implementations that have a replay window. 0 or -errno. */
+/* The next n packets, copied into the arena, which touches no keys. fresh: none twice since the
+ * last restocking, for implementations that have a replay window. 0 or -errno. */
 int load_next(struct load *l, bool fresh, uint32_t n);
 /* The first n packets, fresh ones or those that are there, and the reference's results of them. */
 int load_checked(struct load *l, bool fresh, uint32_t n);
 
-/* --- What is measured ---------------------------------------------------------------------------------------------- */
+/* --- What is measured ------------------------------------------------------------------------- */
 
 /* Something that re-encrypts the loaded packets. */
 struct bench_impl {
@@ -86,7 +88,8 @@ struct bench_impl {
 		void **out, struct bench_env *env, const struct load *l, char *err, size_t err_len);
 	void (*close)(void *p);
 	const char *(*device)(const void *p);
-	/* Optional, not timed: takes the first n loaded packets into memory of its own; where its results are. */
+	/* Optional, not timed: takes the first n loaded packets into memory of its own; where its
+	 * results are. */
 	void (*take)(void *p, const struct load *l, uint32_t n);
 	const uint8_t *(*results)(const void *p);
 	/* The timed part: the first n packets. 0 if all authenticated. */
@@ -97,10 +100,11 @@ extern const struct bench_impl bench_impl_serial, bench_impl_opencl, bench_impl_
 	bench_impl_srtp_openssl, bench_impl_evp, bench_impl_ipsecmb, bench_impl_massive,
 	bench_impl_persistent;
 
-/* Of bench_impl_opencl: the loaded batch so many times, with as many in flight as it was opened for. */
+/* Of bench_impl_opencl: the loaded batch so many times, with as many in flight as it was opened
+ * for. */
 int bench_opencl_flights(void *p, struct load *l, unsigned batches);
 
-/* --- Measuring (bench_measure.c) ----------------------------------------------------------------------------------- */
+/* --- Measuring (bench_measure.c) -------------------------------------------------------------- */
 
 /* One variant: an implementation on a load. */
 struct contender {
@@ -109,29 +113,34 @@ struct contender {
 	void *p;
 	double *ns; /* of each repetition; negative: another thread had the core meanwhile */
 	unsigned n;
-	double *turn; /* the median of each round's turn: what others are compared with, round by round; 0 = disturbed */
+	/* the median of each round's turn: what others are compared with, round by round; 0 =
+	 * disturbed */
+	double *turn;
 	unsigned turns;
 	uint32_t slice; /* packets in a run: a batch, or less where that would take too long */
 	uint64_t spent_ns;
-	/* The results, in nanoseconds per packet: median, 10th percentile, and from there to the 90th as a part of the median. */
+	/* The results, in nanoseconds per packet: median, 10th percentile, and from there to the
+	 * 90th as a part of the median. */
 	double median, best, spread;
 	bool checked, failed;
 };
 
 /* All of them in turn, round by round, until each has had its time. Marks those that fail. */
 void bench_measure(struct contender *c, unsigned n, uint64_t budget_ns);
-/* Sorts v[0..n), and the quartiles: v's value below which a quarter, half, three quarters are. n > 0 */
+/* Sorts v[0..n), and the quartiles: v's value below which a quarter, half, three quarters are. n >
+ * 0 */
 struct quartiles {
 	double low, median, high;
 };
 struct quartiles bench_quartiles(double *v, unsigned n);
 void bench_measure_free(struct contender *c);
 
-/* --- Telling (bench_report.c) -------------------------------------------------------------------------------------- */
+/* --- Telling (bench_report.c) ----------------------------------------------------------------- */
 
 void report_head(const struct load *l, bool json);
 void report(const struct contender *c, bool json);
-/* A mixture beside the sum of its parts: mixed's time, and that of runs of each class by its share. */
+/* A mixture beside the sum of its parts: mixed's time, and that of runs of each class by its share.
+ */
 void report_mix(const struct contender *mixed, const struct contender *part, unsigned n, bool json);
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* xcipher-bench cipher: nanoseconds per packet of re-encrypting, by implementation, suites, payload, batch size and number
- * of streams, all on one core. What is compared is measured in turns (bench_measure.c). */
+/* xcipher-bench cipher: nanoseconds per packet of re-encrypting, by implementation, suites,
+ * payload, batch size and number of streams, all on one core. What is compared is measured in turns
+ * (bench_measure.c). */
 #include <errno.h>
 #include <getopt.h>
 #include <sched.h>
@@ -33,8 +34,8 @@ static const struct bench_impl *const impls[IMPLS] = {&bench_impl_serial, &bench
 	&bench_impl_massive, &bench_impl_persistent, &bench_impl_calibrated,
 	&bench_impl_runner_serial, &bench_impl_runner_again};
 
-/* A made-up mixture for --mix: G.711 with and without header extensions, G.729, comfort noise, wide-band audio, video; most
- * suites. Compared with uniform batches of the very same classes. */
+/* A made-up mixture for --mix: G.711 with and without header extensions, G.729, comfort noise,
+ * wide-band audio, video; most suites. Compared with uniform batches of the very same classes. */
 #define S(id) SUITE_##id
 static const struct {
 	enum srtp_suite_id rx, tx;
@@ -258,7 +259,7 @@ static int run_all(struct options *o)
 	return failed != 0;
 }
 
-/* --- Options ----------------------------------------------------------------------------------------------------- */
+/* --- Options ---------------------------------------------------------------------------------- */
 
 static const char help[] =
 	"usage: xcipher-bench cipher [OPTION...]\n"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Our own engines in the benchmark, through the interface that the daemon uses; and as the daemon uses them: through its
- * runner, which after a calibration gives each batch to the engine that is quicker for its size. */
+/* Our own engines in the benchmark, through the interface that the daemon uses; and as the daemon
+ * uses them: through its runner, which after a calibration gives each batch to the engine that is
+ * quicker for its size. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -141,7 +142,7 @@ const struct bench_impl bench_impl_opencl = {.name = "opencl",
 	.device = ours_device,
 	.run = ours_run};
 
-/* --- As the daemon runs them --------------------------------------------------------------------------------------- */
+/* --- As the daemon runs them ------------------------------------------------------------------ */
 
 /* The runner has an arena of its own; loaded packets are copied to it beside the clock. */
 struct daemons {
@@ -266,7 +267,8 @@ const struct bench_impl bench_impl_calibrated = {.name = "calibrated",
 	.results = calibrated_results,
 	.run = calibrated_run};
 
-/* What a daemon without a device does: beside calibrated, what the choice of engine costs and gains. */
+/* What a daemon without a device does: beside calibrated, what the choice of engine costs and
+ * gains. */
 const struct bench_impl bench_impl_runner_serial = {.name = "runner-serial",
 	.can = ours_can,
 	.open = runner_serial_open,

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* OpenSSL's EVP in the benchmark, as well as its interface lets it be used: contexts per key, prepared, nothing fetched per
- * packet. AES-CM as ECB of counter blocks made by hand, added by hand; HMAC as two digests that begin as copies of contexts which
- * have hashed the padded key; GCM as it is. Decrypts to the output place, encrypts there. What else was tried is in
- * NOTES.md; our serial engine differs by keeping SHA-1's states itself, which only deprecated calls allow. */
+/* OpenSSL's EVP in the benchmark, as well as its interface lets it be used: contexts per key,
+ * prepared, nothing fetched per packet. AES-CM as ECB of counter blocks made by hand, added by
+ * hand; HMAC as two digests that begin as copies of contexts which have hashed the padded key; GCM
+ * as it is. Decrypts to the output place, encrypts there. What else was tried is in NOTES.md; our
+ * serial engine differs by keeping SHA-1's states itself, which only deprecated calls allow. */
 #include <errno.h>
 #include <openssl/crypto.h>
 #include <openssl/evp.h>

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* xcipher-bench gpu: an OpenCL device with memory of its own. Packets per second with data resident, with batches going up and
- * down beside the kernel, and through the engine, where one core of the host packs and unpacks; all by turns, beside two
- * floors: the same bytes copied without a kernel, and the kernel's operations at the rate the device says it has. Where
- * there is no such device, it says so and how to run it; --test takes any device for one. */
+/* xcipher-bench gpu: an OpenCL device with memory of its own. Packets per second with data
+ * resident, with batches going up and down beside the kernel, and through the engine, where one
+ * core of the host packs and unpacks; all by turns, beside two floors: the same bytes copied
+ * without a kernel, and the kernel's operations at the rate the device says it has. Where there is
+ * no such device, it says so and how to run it; --test takes any device for one. */
 #include <errno.h>
 #include <getopt.h>
 #include <stdio.h>
@@ -14,12 +15,13 @@
 #include "bench.h"
 #include "gpu_run.h"
 
-/* Operations on 32-bit words as kernels/sha1.cl and aes_ct.cl have them; loads, stores and addresses are not counted. A block
- * of SHA-1: 80 rounds of seven (f, which is one instruction where there are such of three words, two rotations, four
- * additions) and 64 steps of the schedule of three (a rotation, two for adding four words): 752. AES, for 64 bytes under
- * both keys, planes of four words, an operator or rotation each: S-box 115, rows 56, columns 43, round key sliced 44 and
- * added 8, per round; the last round has no columns and adds 16 for choosing planes; 70 to begin and to unslice; then 16
- * words to add. */
+/* Operations on 32-bit words as kernels/sha1.cl and aes_ct.cl have them; loads, stores and
+ * addresses are not counted. A block of SHA-1: 80 rounds of seven (f, which is one instruction
+ * where there are such of three words, two rotations, four additions) and 64 steps of the schedule
+ * of three (a rotation, two for adding four words): 752. AES, for 64 bytes under both keys, planes
+ * of four words, an operator or rotation each: S-box 115, rows 56, columns 43, round key sliced 44
+ * and added 8, per round; the last round has no columns and adds 16 for choosing planes; 70 to
+ * begin and to unslice; then 16 words to add. */
 enum { SHA1_BLOCK = 752, AES_ROUND = 4 * (115 + 56 + 43 + 44 + 8), AES_LAST = 4 * (16 - 43) };
 enum { AES_ENDS = 4 * 70 + 16, AES_STEP = 64, ROUNDS_MIN = 5, ROUNDS_MAX = 1000 };
 
@@ -53,7 +55,7 @@ struct run {
 	unsigned batches; /* at once */
 };
 
-/* --- Floors ------------------------------------------------------------------------------------------------------------- */
+/* --- Floors ----------------------------------------------------------------------------------- */
 
 static uint64_t side_hash(const struct srtp_suite *s, uint32_t len)
 {
@@ -74,7 +76,7 @@ static uint64_t operations(const struct options *o)
 	return n + (cm ? steps * (rounds * (uint64_t)AES_ROUND + AES_LAST + AES_ENDS) : 0);
 }
 
-/* --- Measuring ---------------------------------------------------------------------------------------------------------- */
+/* --- Measuring -------------------------------------------------------------------------------- */
 
 static int check(struct run *r)
 {
@@ -155,7 +157,7 @@ static double spread(const struct run *r, enum what what)
 		r->ns[what][r->rounds / 2];
 }
 
-/* --- Telling ------------------------------------------------------------------------------------------------------------ */
+/* --- Telling ---------------------------------------------------------------------------------- */
 
 static void row(
 	const struct options *o, const struct run *r, const char *name, double ns, double part)
@@ -211,7 +213,7 @@ static void report_all(const struct options *o, struct run *r)
 			(unsigned long long)ops, rate.units, rate.mhz, rate.lanes, rate.how);
 }
 
-/* --- All of it ---------------------------------------------------------------------------------------------------------- */
+/* --- All of it -------------------------------------------------------------------------------- */
 
 static int prepare(struct run *r, struct options *o, char *err, size_t err_len)
 {

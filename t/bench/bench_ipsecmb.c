@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* intel-ipsec-mb in the benchmark: hand-written multi-buffer assembly. One job verifies and decrypts, one encrypts and
- * tags, both in place, all of a batch submitted before it is flushed. The library is loaded when it is there. */
+/* intel-ipsec-mb in the benchmark: hand-written multi-buffer assembly. One job verifies and
+ * decrypts, one encrypts and tags, both in place, all of a batch submitted before it is flushed.
+ * The library is loaded when it is there. */
 #include "bench.h"
 
 #include <dlfcn.h>

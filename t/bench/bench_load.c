@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The packets that are ciphered in a benchmark (bench.h). Copying them into the arena is not timed: steering does that.
- * They are protected by the serial engine, whose results the reference then has to accept. */
+/* The packets that are ciphered in a benchmark (bench.h). Copying them into the arena is not timed:
+ * steering does that. They are protected by the serial engine, whose results the reference then has
+ * to accept. */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -61,7 +62,8 @@ static int keys_make(struct load *l)
 	return err;
 }
 
-/* A packet as the terminal has it before it protects it (RFC 3550 5.1, 5.3.1); its payload is whatever is there. */
+/* A packet as the terminal has it before it protects it (RFC 3550 5.1, 5.3.1); its payload is
+ * whatever is there. */
 static void plain_make(uint8_t *p, const struct xc_job *j)
 {
 	p[0] = j->hdr_len > FIXED_HDR ? 0x90 : 0x80;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Measuring: all variants take turns, short ones and every other round backwards, so that what else the machine does meets
- * all of them; what two of them have in common is their turns' ratio, round by round. A turn begins with runs that are not
- * timed, because the others have had the caches. A variant counts only if a batch of it was the same as the reference's, byte
- * by byte, and every packet that was timed authenticated. */
+/* Measuring: all variants take turns, short ones and every other round backwards, so that what else
+ * the machine does meets all of them; what two of them have in common is their turns' ratio, round
+ * by round. A turn begins with runs that are not timed, because the others have had the caches. A
+ * variant counts only if a batch of it was the same as the reference's, byte by byte, and every
+ * packet that was timed authenticated. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,7 +28,8 @@ static bool results_right(const struct contender *c, uint32_t n)
 
 		if (c->im->results)
 			got = c->im->results(c->p);
-		if (c->im->in_place) /* in_off and out_off of a loaded packet may differ by its skew */
+		/* in_off and out_off of a loaded packet may differ by its skew */
+		if (c->im->in_place)
 			got = l->a.in + j.in_off - j.out_off;
 		if (!sample_equal(&j, &l->a, got, l->want))
 			return false;
@@ -109,7 +111,8 @@ static long preemptions(void)
 	return getrusage(RUSAGE_THREAD, &u) ? 0 : u.ru_nivcsw;
 }
 
-/* Nanoseconds per packet over some runs; 0 when a packet failed; negative when the thread was not alone. */
+/* Nanoseconds per packet over some runs; 0 when a packet failed; negative when the thread was not
+ * alone. */
 static double rep(struct contender *c, uint64_t clock_ns)
 {
 	long before = preemptions();
@@ -205,7 +208,8 @@ static void turn(struct contender *c, uint64_t clock_ns)
 	c->turn[c->turns++] = turn_median(c->ns + first, c->n - first);
 }
 
-/* Repetitions that something else interrupted say little; they count only where there are hardly others. */
+/* Repetitions that something else interrupted say little; they count only where there are hardly
+ * others. */
 static void undisturbed(struct contender *c)
 {
 	unsigned n = 0;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* xcipher-bench path: the whole worker loop (look up, prepare, batch, cipher, complete) on packets fed from memory, without
- * system calls: what is left when the network is no longer the limit. Where the time goes is told by the histograms that
- * the daemon always keeps. A case counts only if every packet of a check left, under the right key, to the right place. */
+/* xcipher-bench path: the whole worker loop (look up, prepare, batch, cipher, complete) on packets
+ * fed from memory, without system calls: what is left when the network is no longer the limit.
+ * Where the time goes is told by the histograms that the daemon always keeps. A case counts only if
+ * every packet of a check left, under the right key, to the right place. */
 #include <errno.h>
 #include <getopt.h>
 #include <sched.h>
@@ -208,7 +209,7 @@ static int run_case(const struct options *o, uint32_t calls, uint32_t batch)
 	return err;
 }
 
-/* --- Options -------------------------------------------------------------------------------------------------------- */
+/* --- Options ---------------------------------------------------------------------------------- */
 
 static const char HELP[] =
 	"usage: xcipher-bench path [OPTION...]\n"

@@ -76,7 +76,8 @@ void report(const struct contender *c, bool json)
 	fflush(stdout);
 }
 
-/* Round by round, the mixture's time in parts of what its packets take in uniform batches. False: no round is whole. */
+/* Round by round, the mixture's time in parts of what its packets take in uniform batches. False:
+ * no round is whole. */
 static bool mix_ratios(struct quartiles *out, unsigned *rounds, const struct contender *mixed,
 	const struct contender *part, unsigned n)
 {

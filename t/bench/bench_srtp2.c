@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* libsrtp2 in the benchmark, twice: Debian's binary, which uses NSS, and the same source package built on OpenSSL
- * (tools/peer-libsrtp.sh). Unprotect and protect in place, two sessions per stream as a relay has them. Both are loaded
- * here, each with its own symbols, which is checked. */
+/* libsrtp2 in the benchmark, twice: Debian's binary, which uses NSS, and the same source package
+ * built on OpenSSL (tools/peer-libsrtp.sh). Unprotect and protect in place, two sessions per stream
+ * as a relay has them. Both are loaded here, each with its own symbols, which is checked. */
 #include <srtp2/srtp.h>
 #include <srtp2/crypto_types.h>
 /* Our names for other things. */
@@ -24,7 +24,8 @@
 	X(srtp_unprotect) \
 	X(srtp_get_version_string)
 
-/* NSS takes minutes to close this many sessions, so they stay open, and NSS is not measured again. */
+/* NSS takes minutes to close this many sessions, so they stay open, and NSS is not measured again.
+ */
 enum { NSS_CLOSES = 2000, NSS_OPENS = 10000 };
 
 struct peer {
@@ -130,7 +131,8 @@ static bool calls_find(struct peer *p, const char *file)
 	return true;
 }
 
-/* Whether the code that is called is that of the file, and not of a libsrtp2 that was there before. */
+/* Whether the code that is called is that of the file, and not of a libsrtp2 that was there before.
+ */
 static bool is_own(const struct peer *p, const char *part)
 {
 	Dl_info at;

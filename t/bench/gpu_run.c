@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* A batch on a device with memory of its own (gpu_run.h), with a small host of its own around the engine's kernel: the engine
- * packs and unpacks with one core of the host, which would hide what the device itself can do. */
+/* A batch on a device with memory of its own (gpu_run.h), with a small host of its own around the
+ * engine's kernel: the engine packs and unpacks with one core of the host, which would hide what
+ * the device itself can do. */
 #include "gpu_run.h"
 
 #include <errno.h>
@@ -12,7 +13,8 @@
 #include "batch/opencl_copy.h"
 #include "packet/arena.h"
 
-/* Extensions that say how wide a unit is (cl_nv_device_attribute_query, cl_amd_device_attribute_query). */
+/* Extensions that say how wide a unit is (cl_nv_device_attribute_query,
+ * cl_amd_device_attribute_query). */
 #define NV_COMPUTE_CAPABILITY_MAJOR 0x4000
 #define AMD_SIMD_PER_UNIT           0x4040
 #define AMD_SIMD_WIDTH              0x4041
@@ -40,7 +42,7 @@ struct gpu {
 	uint32_t n;
 };
 
-/* --- Packing, as in the engine (batch/opencl_copy.c) ------------------------------------------------------------------ */
+/* --- Packing, as in the engine (batch/opencl_copy.c) ------------------------------------------ */
 
 static uint32_t extent(const struct xc_job *j, uint32_t tag_off)
 {
@@ -101,7 +103,7 @@ void gpu_results(struct gpu *g)
 	}
 }
 
-/* --- Set-up ------------------------------------------------------------------------------------------------------------ */
+/* --- Set-up ----------------------------------------------------------------------------------- */
 
 static cl_int program_make(struct gpu *g, const struct bench_env *env, char *err, size_t err_len)
 {
@@ -246,7 +248,7 @@ void gpu_destroy(struct gpu *g)
 	free(g);
 }
 
-/* --- About the device --------------------------------------------------------------------------------------------------- */
+/* --- About the device ------------------------------------------------------------------------- */
 
 const char *gpu_name(const struct gpu *g)
 {
@@ -260,8 +262,8 @@ static cl_uint info(const struct gpu *g, cl_device_info what)
 	return clGetDeviceInfo(g->dev.id, what, sizeof(v), &v, NULL) ? 0 : v;
 }
 
-/* OpenCL itself says only how wide a vector is. NVIDIA's units have 64 lanes for integers from compute capability 7 on, 128
- * before; AMD's say it. */
+/* OpenCL itself says only how wide a vector is. NVIDIA's units have 64 lanes for integers from
+ * compute capability 7 on, 128 before; AMD's say it. */
 struct gpu_rate gpu_rate(const struct gpu *g)
 {
 	struct gpu_rate r = {.units = info(g, CL_DEVICE_MAX_COMPUTE_UNITS),
@@ -291,7 +293,7 @@ size_t gpu_bytes_down(const struct gpu *g)
 	return g->len[OUT] + g->len[STATUS];
 }
 
-/* --- What is timed ------------------------------------------------------------------------------------------------------- */
+/* --- What is timed ---------------------------------------------------------------------------- */
 
 static cl_int dispatch(struct gpu *g, struct set *s, cl_event *after, cl_event *done)
 {

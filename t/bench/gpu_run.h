@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* For xcipher-bench gpu: a batch, packed as the engine packs it for a device with its own memory, and what can be done with it
- * there: only the kernel (data resident), everything with batches in flight, only the copies. */
+/* For xcipher-bench gpu: a batch, packed as the engine packs it for a device with its own memory,
+ * and what can be done with it there: only the kernel (data resident), everything with batches in
+ * flight, only the copies. */
 #ifndef BENCH_GPU_RUN_H
 #define BENCH_GPU_RUN_H
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The worker, its calls and its packets for xcipher-bench path (path_load.h). Everything is the daemon's own code; only the
- * steering is replaced: receiving is a copy into the arena, which is what a network card's DMA would have done, and sending
- * counts, or in a check decrypts and compares every packet. */
+/* The worker, its calls and its packets for xcipher-bench path (path_load.h). Everything is the
+ * daemon's own code; only the steering is replaced: receiving is a copy into the arena, which is
+ * what a network card's DMA would have done, and sending counts, or in a check decrypts and
+ * compares every packet. */
 #include "path_load.h"
 
 #include <errno.h>
@@ -23,7 +24,7 @@
 
 enum { SIDES = 2, KEYS_PER_SIDE = 2, SLOTS_PER_CALL = 2 * SIDES * KEYS_PER_SIDE };
 
-/* --- Steering in memory --------------------------------------------------------------------------------------------- */
+/* --- Steering in memory ----------------------------------------------------------------------- */
 
 struct steer { /* the interface's name for what is the bench's whole state */
 	struct path *p;
@@ -125,7 +126,7 @@ static const struct steer_ops steer_mem = {
 	.counters = mem_counters,
 };
 
-/* --- Packets ---------------------------------------------------------------------------------------------------------- */
+/* --- Packets ---------------------------------------------------------------------------------- */
 
 static const struct srtp_suite *suite_of(const struct path *p, uint32_t stream)
 {
@@ -249,7 +250,8 @@ void path_feed_only(struct path *p)
 	p->at = 0;
 }
 
-/* What leaves toward a terminal is what the other one sent: under that terminal's key, to its address. */
+/* What leaves toward a terminal is what the other one sent: under that terminal's key, to its
+ * address. */
 static void check_out(struct path *p, const struct arena *a, const struct packet_out *out)
 {
 	uint32_t to = (out->local.port - 1024u) / 2 * SIDES + out->local.addr, from = to ^ 1;
@@ -273,7 +275,7 @@ static void check_out(struct path *p, const struct arena *a, const struct packet
 		p->wrong++;
 }
 
-/* --- The worker ------------------------------------------------------------------------------------------------------- */
+/* --- The worker ------------------------------------------------------------------------------- */
 
 static int push(struct path *p, const struct worker_cmd *cmd)
 {

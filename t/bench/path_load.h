@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* For xcipher-bench path: a worker whose steering is memory. Calls have two sides, each with a context and a stream; every
- * packet of a fill is protected for its stream beforehand, in an order that scatters neighbours over the tables. */
+/* For xcipher-bench path: a worker whose steering is memory. Calls have two sides, each with a
+ * context and a stream; every packet of a fill is protected for its stream beforehand, in an order
+ * that scatters neighbours over the tables. */
 #ifndef BENCH_PATH_LOAD_H
 #define BENCH_PATH_LOAD_H
 
@@ -39,7 +40,8 @@ int path_create(struct path *p, const struct path_case *c);
 void path_destroy(struct path *p);
 /* Makes the next packets of all streams; nothing of this is timed. 0 or -errno. */
 int path_fill(struct path *p);
-/* Copies a burst of them into the arena, from slot 0 on, and nothing else, as path's recv does. Returns how many, 0 at the end. */
+/* Copies a burst of them into the arena, from slot 0 on, and nothing else, as path's recv does.
+ * Returns how many, 0 at the end. */
 uint32_t path_feed(struct path *p);
 /* All of them: what feeding costs. */
 void path_feed_only(struct path *p);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Is anything branched on, or looked up by, what is secret? Run under valgrind's memcheck (t/ct/run.sh): keys, bodies and
- * tags are marked undefined, and memcheck reports every branch and address that depends on an undefined bit, and what strays beyond a
- * packet. Verdicts are public, once tags have been compared. The idea is Adam Langley's (ctgrind). ct_check NAME: the
- * "leaky" ones must be reported, so that silence means something. Outside valgrind it only runs, which fills PoCL's cache
- * (pocl_cpu.c). */
+/* Is anything branched on, or looked up by, what is secret? Run under valgrind's memcheck
+ * (t/ct/run.sh): keys, bodies and tags are marked undefined, and memcheck reports every branch and
+ * address that depends on an undefined bit, and what strays beyond a packet. Verdicts are public,
+ * once tags have been compared. The idea is Adam Langley's (ctgrind). ct_check NAME: the "leaky"
+ * ones must be reported, so that silence means something. Outside valgrind it only runs, which
+ * fills PoCL's cache (pocl_cpu.c). */
 #include <CL/cl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,7 +32,7 @@ static void public(void *p, size_t len)
 	(void)VALGRIND_MAKE_MEM_DEFINED(p, len);
 }
 
-/* --- Verdicts are public, what leads to them is not --------------------------------------------------------------- */
+/* --- Verdicts are public, what leads to them is not ------------------------------------------- */
 
 bool I_WRAP_SONAME_FNNAME_ZU(NONE, secmem_equal)(const void *a, const void *b, size_t len);
 bool I_WRAP_SONAME_FNNAME_ZU(NONE, secmem_equal)(const void *a, const void *b, size_t len)
@@ -57,7 +58,7 @@ int I_WRAP_SONAME_FNNAME_ZU(libcryptoZdsoZa, CRYPTO_memcmp)(const void *a, const
 	return (int)res;
 }
 
-/* --- Negative controls -------------------------------------------------------------------------------------------- */
+/* --- Negative controls ------------------------------------------------------------------------ */
 
 static volatile uint8_t sink;
 
@@ -127,7 +128,7 @@ static void leaky_table(void)
 	sink = table[key];
 }
 
-/* --- Key derivation ----------------------------------------------------------------------------------------------- */
+/* --- Key derivation --------------------------------------------------------------------------- */
 
 static void pair_fill(struct xc_key *pair, enum srtp_suite_id suite, uint64_t seed)
 {
@@ -147,7 +148,7 @@ static void kdf(void)
 		pair_fill(pair, (enum srtp_suite_id)s, 1);
 }
 
-/* --- Engines ------------------------------------------------------------------------------------------------------ */
+/* --- Engines ---------------------------------------------------------------------------------- */
 
 struct ct {
 	const struct engine_ops *ops;
@@ -217,7 +218,8 @@ static void job_add(struct ct *c, uint32_t n, int rx, int tx, uint64_t *rnd)
 	public(c->a.in + slot, ARENA_SLOT_LEN);
 	public(c->a.out + slot, ARENA_SLOT_LEN);
 	sample_make(j, &c->a, n, &s);
-	/* A header is public and so is SRTCP's word; all else of what came in is not. A few tags are wrong. */
+	/* A header is public and so is SRTCP's word; all else of what came in is not. A few tags
+	 * are wrong. */
 	p = c->a.in + j->in_off;
 	if (n % 5 == 4)
 		p[j->hdr_len + j->body_len ? j->hdr_len - 1 : 0] ^= 1;
@@ -230,7 +232,8 @@ static void job_add(struct ct *c, uint32_t n, int rx, int tx, uint64_t *rnd)
 		j->out_off - slot + sample_len(j, &c->a.key[s.tx_key], j->tx_tag_off, 0));
 }
 
-/* The self-check: a verdict on a tag and an enciphered result depend on secrets, or memcheck has lost the trail. */
+/* The self-check: a verdict on a tag and an enciphered result depend on secrets, or memcheck has
+ * lost the trail. */
 static void batch(struct ct *c, uint32_t n)
 {
 	struct batch b = {.job = c->a.job, .status = c->a.status, .n = n};

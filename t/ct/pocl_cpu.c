@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Under valgrind PoCL takes minutes to compile, and outside it compiles for instructions that valgrind does not have. So
- * kernels are compiled outside for a processor that both have, into a cache of their own, and run inside from there:
- * what PoCL asks LLVM about the processor is answered here, the same both times. It needs the program's symbols to
- * be exported. Knows LLVM 15's StringMap<bool>; another LLVM asks elsewhere and this is not called. */
+/* Under valgrind PoCL takes minutes to compile, and outside it compiles for instructions that
+ * valgrind does not have. So kernels are compiled outside for a processor that both have, into a
+ * cache of their own, and run inside from there: what PoCL asks LLVM about the processor is
+ * answered here, the same both times. It needs the program's symbols to be exported. Knows LLVM
+ * 15's StringMap<bool>; another LLVM asks elsewhere and this is not called. */
 #include <dlfcn.h>
 #include <link.h>
 #include <stdbool.h>

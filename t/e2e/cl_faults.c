@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Preloaded in front of the OpenCL loader by test_devices.py: as soon as the file $XC_FAULTS/N exists, the Nth device of the
- * first platform takes no more kernels, as one whose driver has reset it; with $XC_FAULTS/hangN nothing there is ever complete. With
- * $XC_SLOW_US a thread sees one command complete in so many microseconds, as on a device that works beside it. */
+/* Preloaded in front of the OpenCL loader by test_devices.py: as soon as the file $XC_FAULTS/N
+ * exists, the Nth device of the first platform takes no more kernels, as one whose driver has reset
+ * it; with $XC_FAULTS/hangN nothing there is ever complete. With $XC_SLOW_US a thread sees one
+ * command complete in so many microseconds, as on a device that works beside it. */
 #define _GNU_SOURCE
 #define CL_TARGET_OPENCL_VERSION 120
 #include <CL/cl.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* LD_PRELOAD for tests: CLOCK_REALTIME is ahead by CLOCK_SHIFT seconds, which may be negative. The kernel stamps packets by the true
- * clock, so it is not asked to: the daemon then takes its own. */
+/* LD_PRELOAD for tests: CLOCK_REALTIME is ahead by CLOCK_SHIFT seconds, which may be negative. The
+ * kernel stamps packets by the true clock, so it is not asked to: the daemon then takes its own. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdlib.h>

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What two phones say of their media, and the flags of a script: offer, answer, the other way round, a listener that subscribes to
- * others later, connect. The first line is the script's raw flags; then SDP, cut by a zero byte into as many bodies as there are.
- * Whatever it is, the relay's handles are held by somebody or free, what is written is SDP, and at the end nothing is left. */
+/* What two phones say of their media, and the flags of a script: offer, answer, the other way
+ * round, a listener that subscribes to others later, connect. The first line is the script's raw
+ * flags; then SDP, cut by a zero byte into as many bodies as there are. Whatever it is, the relay's
+ * handles are held by somebody or free, what is written is SDP, and at the end nothing is left. */
 #include <stdlib.h>
 
 #include "base/clock.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Frames and IP packets from the wire. The first bytes choose where the packet is cut off, and how it begins: as a frame, or as an IP
- * packet. What is found lies in what there is, what is written is read back the same, and a sum that is right is right however it is
- * come by. */
+/* Frames and IP packets from the wire. The first bytes choose where the packet is cut off, and how
+ * it begins: as a frame, or as an IP packet. What is found lies in what there is, what is written
+ * is read back the same, and a sum that is right is right however it is come by. */
 #include <stdlib.h>
 
 #include "steer/dgram.h"
@@ -66,7 +66,9 @@ static void write_again(const struct dgram *d, const uint8_t *p, uint8_t tos)
 		must(dgram_v4_header_ok(ip));
 	}
 	if (d->len >=
-		2) { /* what the sum lacks goes into the payload: it becomes zero, which would say that there is none */
+		/* what the sum lacks goes into the payload: it becomes zero, which would say that
+		 * there is none */
+		2) {
 		uint32_t word = be16(mem + DGRAM_HDR_MAX) + be16(ip + again.hdr_len + 6);
 
 		put_be16(mem + DGRAM_HDR_MAX, (uint16_t)((word & 0xffff) + (word >> 16)));

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Packets of the network through prepare and complete, between two sides of any suites, in bursts of any size. The first bytes choose
- * suites, MKI and what is done to the call; then packets: a byte that says where to and what the engine found, a length, bytes. The
- * engine may call any forgery authentic, so that what lies behind it is reached. Whatever comes: a job stays in its slot, and no
- * index is sent twice under a key. */
+/* Packets of the network through prepare and complete, between two sides of any suites, in bursts
+ * of any size. The first bytes choose suites, MKI and what is done to the call; then packets: a
+ * byte that says where to and what the engine found, a length, bytes. The engine may call any
+ * forgery authentic, so that what lies behind it is reached. Whatever comes: a job stays in its
+ * slot, and no index is sent twice under a key. */
 #include <stdlib.h>
 
 #include "media/state.h"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What reaches the Kamailio module: the first byte chooses between a daemon's reply, a script's flags and a body. The module's pure files are
- * included, not linked: they are no part of the daemon. */
+/* What reaches the Kamailio module: the first byte chooses between a daemon's reply, a script's
+ * flags and a body. The module's pure files are included, not linked: they are no part of the
+ * daemon. */
 #include <stdlib.h>
 
 #include "../../module/policy.c"

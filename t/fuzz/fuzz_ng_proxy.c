@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Lines of xcipher-web and xcipherd to each other: whatever is read is written as it was, and cut lines are not taken for whole ones. */
+/* Lines of xcipher-web and xcipherd to each other: whatever is read is written as it was, and cut
+ * lines are not taken for whole ones. */
 #include <stdlib.h>
 
 #include "proto/ng_proxy.h"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Sealed records of a database that anybody may write to: no bytes open that were not sealed with the key, and what was sealed opens
- * only unchanged and under its name, in any process that has the key. */
+/* Sealed records of a database that anybody may write to: no bytes open that were not sealed with
+ * the key, and what was sealed opens only unchanged and under its name, in any process that has the
+ * key. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Bytes of a hostile Redis server: nothing outside of them is read, no more nodes are used than there are, and a reply that is
- * complete is incomplete wherever it is cut. */
+/* Bytes of a hostile Redis server: nothing outside of them is read, no more nodes are used than
+ * there are, and a reply that is complete is incomplete wherever it is cut. */
 #include <errno.h>
 #include <stdlib.h>
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Compound RTCP as a terminal sends it: nothing is read beyond it, and what is said stays within bounds. */
+/* Compound RTCP as a terminal sends it: nothing is read beyond it, and what is said stays within
+ * bounds. */
 #include <stdlib.h>
 
 #include "proto/rtcp.h"

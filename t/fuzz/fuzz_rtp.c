@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Whatever arrives on a media port: parsers read inside the packet, and what they say agrees with each other. */
+/* Whatever arrives on a media port: parsers read inside the packet, and what they say agrees with
+ * each other. */
 #include <stdlib.h>
 
 #include "proto/raw.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* SDP: never crashes, and what was written with edits can be read again and holds what the edits say. The first byte of
- * the input chooses the edits, the rest is the body. */
+/* SDP: never crashes, and what was written with edits can be read again and holds what the edits
+ * say. The first byte of the input chooses the edits, the rest is the body. */
 #include <stdlib.h>
 
 #include "proto/sdp.h"

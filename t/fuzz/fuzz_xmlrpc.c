@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* XML-RPC: a reply is anybody's bytes, and what we call with comes from SIP. A reply's fault lies in the reply and has no tags; a call's
- * parameters are read back as they were, whatever they are; a fault that says one of them is found. */
+/* XML-RPC: a reply is anybody's bytes, and what we call with comes from SIP. A reply's fault lies
+ * in the reply and has no tags; a call's parameters are read back as they were, whatever they are;
+ * a fault that says one of them is found. */
 #include <errno.h>
 #include <stdlib.h>
 

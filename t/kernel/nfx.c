@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* nf_xcipher's netlink messages by hand, for tests: reads commands, a line each, from standard input, so that one socket owns what
- * several lines make. Knows the interface's header and nothing of the daemon's code.
+/* Sends nf_xcipher's netlink messages, for tests. Reads commands from standard input, one per line,
+ * so that one socket owns the targets of all of them. Uses the interface's header, and no code of
+ * the daemon.
  *
- *   hello|set|del|get|flush|stats [+create|+excl|+dump|+echo] NAME=VALUE...     names as in ATTRS; addr=ADDR gives the family too
+ *   hello|set|del|get|flush|stats [+create|+excl|+dump|+echo] NAME=VALUE...
+ *                           names as in ATTRS; addr=ADDR sets the family, too
  *   dest=TO,PORT,FROM,PORT[,TOS]                                          once for each destination
  *   fill N NAME=VALUE...    N targets at consecutive addresses and ports; prints nanoseconds
  *   events, event MS        subscribe; wait for one
@@ -166,7 +168,7 @@ struct nlmsghdr *nfx_request(struct nfx *x, uint8_t cmd, uint16_t flags)
 	return h;
 }
 
-/* --- Answers -------------------------------------------------------------------------------------------------- */
+/* --- Answers ---------------------------------------------------------------------------------- */
 
 static void print_attr(const struct nlattr *a)
 {
@@ -220,7 +222,8 @@ static void print_message(const struct nlmsghdr *h)
 	printf("\n");
 }
 
-/* Up to what ends the answer; print: each message. The error, with what the kernel says of it in text. */
+/* Reads messages up to the end of the answer. print: prints each. Returns its error; text receives
+ * the kernel's explanation. */
 static int answer(struct nfx *x, bool print, const char **text)
 {
 	static char said[256];
@@ -246,19 +249,20 @@ static int answer(struct nfx *x, bool print, const char **text)
 					print_message(m);
 				continue;
 			}
-			if (m->nlmsg_flags & NLM_F_ACK_TLVS)
-				mnl_attr_for_each(a, m,
-					sizeof(*e) +
-						(m->nlmsg_flags & NLM_F_CAPPED
-								? 0
-								: NLMSG_ALIGN(e->msg.nlmsg_len) -
-									NLMSG_HDRLEN)) if (mnl_attr_get_type(a) ==
-					NLMSGERR_ATTR_MSG)
+			if (m->nlmsg_flags & NLM_F_ACK_TLVS) {
+				size_t echoed = NLMSG_ALIGN(e->msg.nlmsg_len) - NLMSG_HDRLEN;
+
+				if (m->nlmsg_flags & NLM_F_CAPPED)
+					echoed = 0;
+				mnl_attr_for_each(a, m, sizeof(*e) + echoed)
 				{
+					if (mnl_attr_get_type(a) != NLMSGERR_ATTR_MSG)
+						continue;
 					snprintf(said, sizeof(said), "%s",
 						(const char *)mnl_attr_get_payload(a));
 					*text = said;
 				}
+			}
 			return e->error;
 		}
 	}
@@ -271,7 +275,7 @@ int nfx_ask(struct nfx *x, const struct nlmsghdr *h, bool print, const char **te
 	return answer(x, print, text);
 }
 
-/* --- Commands ------------------------------------------------------------------------------------------------- */
+/* --- Commands --------------------------------------------------------------------------------- */
 
 static const char *const CMDS[] = {
 	[NFX_CMD_HELLO] = "hello",

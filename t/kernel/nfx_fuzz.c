@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Opening nfx's socket, and sending what the module must refuse without harm: messages of random attributes with random lengths,
- * valid ones with some bytes changed, cut, nested where nothing nests. */
+/* Opening nfx's socket, and sending what the module must refuse without harm: messages of random
+ * attributes with random lengths, valid ones with some bytes changed, cut, nested where nothing
+ * nests. */
 #include <errno.h>
 #include <libmnl/libmnl.h>
 #include <linux/genetlink.h>
@@ -21,7 +22,7 @@ static uint64_t now_ms(void)
 	return (uint64_t)t.tv_sec * 1000u + (uint64_t)t.tv_nsec / 1000000;
 }
 
-/* --- The socket ----------------------------------------------------------------------------------------------- */
+/* --- The socket ------------------------------------------------------------------------------- */
 
 static void groups(struct nfx *x, const struct nlattr *list)
 {
@@ -85,7 +86,7 @@ int nfx_subscribe(struct nfx *x)
 		: 0;
 }
 
-/* --- Fuzz ----------------------------------------------------------------------------------------------------- */
+/* --- Fuzz ------------------------------------------------------------------------------------- */
 
 static uint32_t some(uint32_t n)
 {
@@ -123,7 +124,8 @@ static void random_attr(struct nlmsghdr *h, int depth)
 	mnl_attr_put(h, some(8) ? RIGHT[i].attr : (uint16_t)some(60), len, data);
 }
 
-/* A target that would be right, in a small space of them, so that there is something to change and to remove. */
+/* A target that would be right, in a small space of them, so that there is something to change and
+ * to remove. */
 static void sound(struct nlmsghdr *h)
 {
 	uint8_t addr[4] = {10, 66, 0, (uint8_t)some(4)};

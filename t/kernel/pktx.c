@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Packets for the tests in the guest: numbered UDP datagrams sent in one network namespace and received in another by one
- * program, which says what was lost, repeated, out of order or changed; and packets no sane sender would send, straight onto
- * a link. Prints one line of NAME=VALUE; a test compares what it cares about.
+/* Packets for the tests in the guest. "flow" sends numbered UDP datagrams in one network namespace
+ * and receives them in another, and reports which were lost, repeated, out of order or changed.
+ * "raw" sends malformed packets directly to a link. Prints one line of NAME=VALUE.
  *
- *   pktx flow --from NS,ADDR,PORT --to ADDR,PORT --recv NS,ADDR,PORT [--recv ...] [options]    until SIGTERM at the latest
- *   pktx raw  --dev NS,IFACE,MAC --from ADDR,PORT --to ADDR,PORT --kind KIND|fuzz [--count N] [--ms N] [--seed N] */
+ *   pktx flow --from NS,ADDR,PORT --to ADDR,PORT --recv NS,ADDR,PORT [--recv ...] [options]
+ *        ends on SIGTERM at the latest
+ *   pktx raw  --dev NS,IFACE,MAC --from ADDR,PORT --to ADDR,PORT --kind KIND|fuzz [--count N]
+ *        [--ms N] [--seed N] */
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
@@ -50,9 +52,10 @@ static uint64_t now_ns(void)
 	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-/* --- Flow ----------------------------------------------------------------------------------------------------- */
+/* --- Flow ------------------------------------------------------------------------------------- */
 
-/* A datagram that the relay takes for what kind says, with its number in the last four bytes of the header's reach. */
+/* A datagram that the relay takes for what kind says, with its number in the last four bytes of the
+ * header's reach. */
 static size_t datagram(uint8_t *p, const struct flow *f, uint32_t number)
 {
 	size_t len = f->size < 28 ? 28 : f->size;
@@ -195,7 +198,8 @@ static bool lasts(const struct flow *f, uint32_t sent, uint64_t start)
 	return !over && sent < f->count && (!f->ms || now_ns() - start < f->ms * 1000000ull);
 }
 
-/* On a link of the guest's own a packet waits at the processor that sent it: who moves to another one overtakes himself. */
+/* On a link of the guest's own a packet waits at the processor that sent it: who moves to another
+ * one overtakes himself. */
 static void stay(void)
 {
 	cpu_set_t here;
@@ -265,7 +269,7 @@ static int flow_run(const struct flow *f)
 	return 0;
 }
 
-/* --- Options -------------------------------------------------------------------------------------------------- */
+/* --- Options ---------------------------------------------------------------------------------- */
 
 enum {
 	FROM = 1,

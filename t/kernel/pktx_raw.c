@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* pktx raw: packets no sane sender would send, by a packet socket, so that no kernel mends them on their way out. Each kind is a
- * whole packet with one thing changed; "fuzz" changes some bytes, and perhaps the length, at random. */
+/* pktx raw: packets no sane sender would send, by a packet socket, so that no kernel mends them on
+ * their way out. Each kind is a whole packet with one thing changed; "fuzz" changes some bytes, and
+ * perhaps the length, at random. */
 #include <arpa/inet.h>
 #include <linux/if_ether.h>
 #include <linux/if_packet.h>

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-// A library to preload: the threads of a program are late, each by a time of its own, wherever they return from waiting or sending.
-// A test that expects something at once which another thread does fails under it on an idle machine, too (t/late/README.md).
-// LATE_SEED chooses who is late. Of every half second, a thread is on time in three of six, else late by 1, 20 or 150 ms. It is late for
-// 300 ms of a half second at most, as a thread that others keep from running: it still gets its work done.
+// A library to preload: it delays the threads of a program wherever they return from waiting or
+// sending. A test that does not wait for the work of another thread then fails on an idle machine,
+// too (t/late/README.md). LATE_SEED selects the delays. Of every half second, a thread is on time
+// in three of six, else late by 1, 20 or 150 ms. It is late for at most 300 ms of a half second,
+// like a thread on a busy machine: it still gets its work done.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>

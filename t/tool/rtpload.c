@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Terminals for tests and benchmarks: sends and receives RTP, SRTP, RTCP and SRTCP for many legs at once, built on libsrtp2 so that
- * nothing of ours checks itself. Legs 2k and 2k+1 talk to each other through the relay. Every packet carries who sent it,
- * its number and when; the receiver decrypts every one and checks content, order, loss and delay.
+/* Terminals for tests and benchmarks: sends and receives RTP, SRTP, RTCP and SRTCP for many legs at
+ * once, built on libsrtp2 so that nothing of ours checks itself. Legs 2k and 2k+1 talk to each
+ * other through the relay. Every packet carries who sent it, its number and when; the receiver
+ * decrypts every one and checks content, order, loss and delay.
  *
  *   rtpload SPEC RATE SECONDS [PAYLOAD]
  *
- * SPEC: a line per leg: LOCAL-IP LOCAL-RTP-PORT LOCAL-RTCP-PORT REMOTE-IP REMOTE-RTP-PORT REMOTE-RTCP-PORT TX-SUITE TX-KEY RX-SUITE RX-KEY
- * (suite by its SDES name, 80, 32 or plain, then with ',' between UNENCRYPTED_SRTP, UNENCRYPTED_SRTCP, UNAUTHENTICATED_SRTP, MKI or
- * SWITCH=PACKET or RENEW=PACKET; key and salt in hex, two with ',' between). RATE: packets per second and leg. SIGUSR1: it has been enough.
- * One JSON object on standard output. */
+ * SPEC: a line per leg: LOCAL-IP LOCAL-RTP-PORT LOCAL-RTCP-PORT REMOTE-IP REMOTE-RTP-PORT
+ * REMOTE-RTCP-PORT TX-SUITE TX-KEY RX-SUITE RX-KEY (suite by its SDES name, 80, 32 or plain, then
+ * with ',' between UNENCRYPTED_SRTP, UNENCRYPTED_SRTCP, UNAUTHENTICATED_SRTP, MKI or SWITCH=PACKET
+ * or RENEW=PACKET; key and salt in hex, two with ',' between). RATE: packets per second and leg.
+ * SIGUSR1: it has been enough. One JSON object on standard output. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <pthread.h>
@@ -39,8 +41,8 @@
 struct keying {
 	bool mki;           /* packets carry one */
 	uint32_t switch_at; /* the second key is sent under from this packet on; 0 = never */
-	uint32_t
-		renew_at; /* likewise, but as a new session: nothing tells the keys apart, the ROC is 0 again */
+	/* likewise, but as a new session: nothing tells the keys apart, the ROC is 0 again */
+	uint32_t renew_at;
 };
 
 struct leg {
@@ -71,7 +73,7 @@ static void die(const char *what)
 	exit(2);
 }
 
-/* --- Set-up --------------------------------------------------------------------------------------------------- */
+/* --- Set-up ----------------------------------------------------------------------------------- */
 
 static int socket_at(const char *ip, unsigned port)
 {
@@ -229,7 +231,7 @@ static void read_spec(const char *path)
 	}
 }
 
-/* --- Sending ---------------------------------------------------------------------------------------------------- */
+/* --- Sending ---------------------------------------------------------------------------------- */
 
 static void fill(uint8_t *p, uint32_t len, uint32_t leg, uint32_t number)
 {
@@ -298,7 +300,8 @@ static void send_rtcp(struct leg *l)
 		total.send_errors++;
 }
 
-/* Each leg's packets are evenly spaced, and the legs spread over the interval, as terminals' are. */
+/* Each leg's packets are evenly spaced, and the legs spread over the interval, as terminals' are.
+ */
 static void send_all(double rate, double seconds)
 {
 	uint64_t start = clock_mono_ns(), interval = (uint64_t)(1e9 / rate);
@@ -318,7 +321,7 @@ static void send_all(double rate, double seconds)
 		}
 }
 
-/* --- Receiving ---------------------------------------------------------------------------------------------------- */
+/* --- Receiving -------------------------------------------------------------------------------- */
 
 static void check_rtp(struct leg *l, uint8_t *b, int len, uint64_t now)
 {

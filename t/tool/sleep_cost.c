@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What one short sleep costs a thread in processor time on this machine: programming the timer, going to sleep, waking up on a
- * processor that was halted. In a virtual machine that is most of what a packet costs at ordinary rates, for every relay.
+/* What one short sleep costs a thread in processor time on this machine: programming the timer,
+ * going to sleep, waking up on a processor that was halted. In a virtual machine that is most of
+ * what a packet costs at ordinary rates, for every relay.
  *
  *   sleep_cost [MICROSECONDS [SECONDS]]
  *

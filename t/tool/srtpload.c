@@ -1,17 +1,20 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Load for benchmarks: RTP or SRTP of many legs, made and encrypted before the clock starts, so that the machine's time goes to
- * the relay. Frames leave and arrive by packet sockets, with the kernel's arrival stamps; every packet is checked for
- * length, loss and order, a sample, one in so many of each leg, is authenticated, decrypted and compared. The ciphering is
- * OpenSSL's, not our engines'. Delay is what the terminal's interface sees: from the stamp as a packet leaves it, which the same
- * socket takes, to the stamp as it comes back, both by the kernel: when this program had no processor is in neither.
- * Legs 2k and 2k+1 talk to each other through the relay.
+/* Load for benchmarks: RTP or SRTP of many legs, made and encrypted before the clock starts, so
+ * that the machine's time goes to the relay. Frames leave and arrive by packet sockets, with the
+ * kernel's arrival stamps; every packet is checked for length, loss and order, a sample, one in so
+ * many of each leg, is authenticated, decrypted and compared. The ciphering is OpenSSL's, not our
+ * engines'. Delay is what the terminal's interface sees: from the stamp as a packet leaves it,
+ * which the same socket takes, to the stamp as it comes back, both by the kernel: when this program
+ * had no processor is in neither. Legs 2k and 2k+1 talk to each other through the relay.
  *
  *   srtpload DEVICE GATEWAY-IP SPEC RATE SECONDS [SAMPLE [PAYLOAD [BURST-US [DRAIN-MS [STAMPS]]]]]
  *
- * SPEC as for rtpload (suites AES_CM_128 or plain, one key), RATE in packets per second and leg, one in SAMPLE packets is decrypted, packets
- * that are due leave together every BURST-US at most, and what is under way when all have left has DRAIN-MS. STAMPS "call":
- * delay counts from the call to send, which is longer, and costs the machine less; JSON has it as call_* in any case. One JSON object on
- * standard output. The local ports must have no sockets; drop what arrives there (nft, prerouting), or the kernel answers with ICMP. */
+ * SPEC as for rtpload (suites AES_CM_128 or plain, one key), RATE in packets per second and leg,
+ * one in SAMPLE packets is decrypted, packets that are due leave together every BURST-US at most,
+ * and what is under way when all have left has DRAIN-MS. STAMPS "call": delay counts from the call
+ * to send, which is longer, and costs the machine less; JSON has it as call_* in any case. One JSON
+ * object on standard output. The local ports must have no sockets; drop what arrives there (nft,
+ * prerouting), or the kernel answers with ICMP. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <linux/filter.h>
@@ -78,7 +81,8 @@ static struct {
 } total;
 static bool stamp_leaving = true;
 static uint32_t *delay; /* [delays] in ns; exact, for targets are compared with them */
-/* Likewise, from the call to send: with what this program waited and the kernel did before the packet left. */
+/* Likewise, from the call to send: with what this program waited and the kernel did before the
+ * packet left. */
 static uint32_t *from_call;
 static size_t delays;
 static struct hist behind; /* of a packet that left later than it was due, by how much */
@@ -89,7 +93,7 @@ static void die(const char *what)
 	exit(2);
 }
 
-/* --- Legs ------------------------------------------------------------------------------------------------------- */
+/* --- Legs ------------------------------------------------------------------------------------- */
 
 static void dir_make(struct dir *d, const char *suite, const char *hex)
 {
@@ -150,7 +154,7 @@ static void read_spec(const char *path)
 	}
 }
 
-/* --- SRTP, by OpenSSL -------------------------------------------------------------------------------------------- */
+/* --- SRTP, by OpenSSL ------------------------------------------------------------------------- */
 
 static uint32_t ssrc_of(uint32_t leg)
 {
@@ -198,7 +202,7 @@ static EVP_CIPHER_CTX *cipher_of(const struct dir *d)
 	return ctx;
 }
 
-/* --- Frames ------------------------------------------------------------------------------------------------------ */
+/* --- Frames ----------------------------------------------------------------------------------- */
 
 static uint32_t sum16(uint32_t sum, const uint8_t *p, uint32_t len)
 {
@@ -284,7 +288,7 @@ static void frames_make(void)
 		leg_frames(k);
 }
 
-/* --- The link ----------------------------------------------------------------------------------------------------- */
+/* --- The link --------------------------------------------------------------------------------- */
 
 static int packet_socket(const char *device, int protocol)
 {
@@ -337,7 +341,7 @@ static void find_macs(const char *device, const char *gateway)
 	die(gateway);
 }
 
-/* --- Sending ---------------------------------------------------------------------------------------------------- */
+/* --- Sending ---------------------------------------------------------------------------------- */
 
 static void send_burst(int fd, size_t from, unsigned n)
 {
@@ -406,7 +410,7 @@ static void send_all(int fd, double rate, uint64_t burst_ns)
 	}
 }
 
-/* --- Receiving ---------------------------------------------------------------------------------------------------- */
+/* --- Receiving -------------------------------------------------------------------------------- */
 
 static void check_sampled(struct leg *l, uint32_t leg, uint32_t number, uint8_t *rtp)
 {
@@ -505,7 +509,8 @@ static void take(uint8_t *f, uint32_t len, uint64_t t_ns)
 		from_call[delays] = since(t_ns, called);
 		delay[delays++] = since(t_ns, stamp_leaving ? left_ns[at] : called);
 	}
-	/* Not one in so many of all: they come leg by leg, and it would be the same legs' turn each time. */
+	/* Not one in so many of all: they come leg by leg, and it would be the same legs' turn each
+	 * time. */
 	if ((number + k) % sample == 0)
 		check_sampled(l, k, number, rtp);
 }
@@ -544,7 +549,8 @@ static void ring_open(struct ring *r, const char *device)
 	if (r->map == MAP_FAILED)
 		die("receive ring");
 	close(packet_socket(device, 0)); /* the device is there */
-	/* All protocols: those sockets are served before the ingress hook, where whoever measures may drop what has no other receiver. */
+	/* All protocols: those sockets are served before the ingress hook, where whoever measures
+	 * may drop what has no other receiver. */
 	struct sockaddr_ll sa = {.sll_family = AF_PACKET,
 		.sll_protocol = htons(ETH_P_ALL),
 		.sll_ifindex = (int)if_nametoindex(device)};

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The floor of a steering path for benchmarks: a bare loop that receives and sends, without a look-up, cipher or check. What a relay
- * costs beyond this is the relay's own.
+/* The floor of a steering path for benchmarks: a bare loop that receives and sends, without a
+ * look-up, cipher or check. What a relay costs beyond this is the relay's own.
  *
  *   steer_floor STEERING QUEUE MIN-MAX ADDR CALLS WINDOW-US TERMINAL-IP FIRST-PORT
  *
- * Prints "port K PORT" for each of 2 * CALLS legs, then "ready"; packets of leg K leave from leg K ^ 1's port to
- * TERMINAL-IP, FIRST-PORT + 2 * (K ^ 1). Ends when stdin does; without "ready" if it could not begin. */
+ * Prints "port K PORT" for each of 2 * CALLS legs, then "ready"; packets of leg K leave from leg K
+ * ^ 1's port to TERMINAL-IP, FIRST-PORT + 2 * (K ^ 1). Ends when stdin does; without "ready" if it
+ * could not begin. */
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* A steering source without media, for tests in namespaces: says what comes in, and does what the payload's first letter
- * wants: D drop, P pass on, E send back from the port it came to, A drop and serve the late port from now on.
+/* A steering source without media, for tests in namespaces: says what comes in, and does what the
+ * payload's first letter wants: D drop, P pass on, E send back from the port it came to, A drop and
+ * serve the late port from now on.
  *
  *   steer_probe setup|teardown|run STEERING QUEUE WORKERS MIN-MAX ADDR...
  *
- * run: worker 0, the first four pairs of its ports on every address, until stdin ends. One more, the late one, has a socket that
- * nobody serves until A. */
+ * run: worker 0, the first four pairs of its ports on every address, until stdin ends. One more,
+ * the late one, has a socket that nobody serves until A. */
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
@@ -131,7 +132,8 @@ static int run(void)
 	res = arena_create(&a, ops->slots ? ops->slots(&cfg) : BURST, 2);
 	if (res)
 		return complain("arena", res);
-	/* Where the packets' memory is shared with the kernel, what setup() does lives as long as this process. */
+	/* Where the packets' memory is shared with the kernel, what setup() does lives as long as
+	 * this process. */
 	if (ops->create(&s, &cfg, 0, err, sizeof(err)) ||
 		(ops->memory && ops->memory(s, &a, err, sizeof(err))) ||
 		(ops->memory && ops->setup(&cfg, err, sizeof(err)))) {
@@ -184,7 +186,8 @@ int main(int argc, char **argv)
 			argv[0]);
 		return 2;
 	}
-	/* STEERING: udp, nfqueue, nfqueue:closed, xdp, or xdp: and a mode, as --xdp-mode has them */
+	/* STEERING: udp, nfqueue, nfqueue:closed, xdp, or xdp: and a mode, as --xdp-mode has them
+	 */
 	for (size_t i = 0; i < ARRAY_LEN(all); i++)
 		if (strncmp(argv[2], all[i]->name, strlen(all[i]->name)) == 0)
 			ops = all[i];

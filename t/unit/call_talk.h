@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Two terminals that speak through calls_offer() and calls_answer(), for the tests of call/. Included after cmocka.h. */
+/* Two terminals that speak through calls_offer() and calls_answer(), for the tests of call/.
+ * Included after cmocka.h. */
 #ifndef CALL_TALK_H
 #define CALL_TALK_H
 

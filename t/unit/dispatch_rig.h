@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* An event loop with what answers ng on it, and clients of a server on loopback, for the tests of such servers. Time is virtual: see
- * virtual_time.h. Included after cmocka.h. */
+/* An event loop with what answers ng on it, and clients of a server on loopback, for the tests of
+ * such servers. Time is virtual: see virtual_time.h. Included after cmocka.h. */
 #ifndef FRONT_RIG_H
 #define FRONT_RIG_H
 
@@ -67,7 +67,8 @@ static inline int front_client(struct endpoint at)
 	return fd;
 }
 
-/* What has come since the first have bytes, and these, with a zero behind it; closed: and the connection ended. */
+/* What has come since the first have bytes, and these, with a zero behind it; closed: and the
+ * connection ended. */
 static inline struct str front_hear_more(int fd, size_t have, bool *closed)
 {
 	static char buf[4 << 20];

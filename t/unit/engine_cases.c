@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What every engine must do (engine_cases.h): the vectors both ways, every pair of suites as the reference has it,
- * nothing forged accepted, nothing written elsewhere. */
+/* What every engine must do (engine_cases.h): the vectors both ways, every pair of suites as the
+ * reference has it, nothing forged accepted, nothing written elsewhere. */
 #include "engine_cases.h"
 
 #include <stdio.h>
@@ -86,7 +86,7 @@ static void suites_set(struct engine_fixture *f, uint64_t seed)
 	}
 }
 
-/* --- Vectors ----------------------------------------------------------------------------------------------------- */
+/* --- Vectors ---------------------------------------------------------------------------------- */
 
 /* RFC 3550 5.1 and 5.3.1. */
 static uint32_t rtp_hdr_len(const uint8_t *p)
@@ -193,7 +193,7 @@ void engine_case_vectors_to_plain(void **state)
 			vectors_run(*state, rtcp, false, rename);
 }
 
-/* --- Against the reference --------------------------------------------------------------------------------------- */
+/* --- Against the reference -------------------------------------------------------------------- */
 
 static bool pair_job(struct engine_fixture *f, uint32_t n, int rx, int tx, uint64_t *rnd)
 {
@@ -264,7 +264,7 @@ void engine_case_all_pairs_as_reference(void **state)
 	free(in_before);
 }
 
-/* --- Forgeries --------------------------------------------------------------------------------------------------- */
+/* --- Forgeries -------------------------------------------------------------------------------- */
 
 static struct sample small(int suite, bool rtcp, uint32_t flags)
 {
@@ -334,7 +334,7 @@ void engine_case_wrong_index_is_rejected(void **state)
 		assert_int_equal(f->a.status[i], XC_BAD_TAG);
 }
 
-/* --- Places ------------------------------------------------------------------------------------------------------ */
+/* --- Places ----------------------------------------------------------------------------------- */
 
 static void slot_untouched(const uint8_t *slot, uint32_t end)
 {
@@ -373,7 +373,8 @@ void engine_case_keys_can_change(void **state)
 {
 	struct engine_fixture *f = *state;
 
-	/* The same slots, the next suite each time, down to plain: an engine that keeps anything of the old key fails. */
+	/* The same slots, the next suite each time, down to plain: an engine that keeps anything of
+	 * the old key fails. */
 	for (int suite = SUITE_COUNT - 1; suite >= 0; suite--) {
 		struct sample s = {
 			.rx_key = 2, .tx_key = 4, .hdr_len = 12, .body_len = 100, .seed = 5};
@@ -393,7 +394,8 @@ void engine_case_keys_can_change(void **state)
 	}
 }
 
-/* Zeroes are no key, and not "plain" either: a stale handle must neither let junk in nor send in the clear. */
+/* Zeroes are no key, and not "plain" either: a stale handle must neither let junk in nor send in
+ * the clear. */
 void engine_case_a_wiped_slot_is_refused(void **state)
 {
 	struct engine_fixture *f = *state;
@@ -427,7 +429,8 @@ void engine_case_a_wiped_slot_is_refused(void **state)
 	}
 }
 
-/* UNAUTHENTICATED_SRTP (RFC 4568 6.3.3): a cipher and no tag, SRTCP as ever. To and from it, against the reference. */
+/* UNAUTHENTICATED_SRTP (RFC 4568 6.3.3): a cipher and no tag, SRTCP as ever. To and from it,
+ * against the reference. */
 void engine_case_srtp_without_authentication(void **state)
 {
 	static const enum srtp_suite_id suites[] = {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The rig of the media tests (media_rig.h): builds packets with the scalar reference and takes them through prepare and complete. */
+/* The rig of the media tests (media_rig.h): builds packets with the scalar reference and takes them
+ * through prepare and complete. */
 #include "media_rig.h"
 
 #include <setjmp.h>
@@ -45,7 +46,8 @@ void rig_key_new(struct rig *r, uint32_t slot, uint8_t kdr, uint64_t lifetime)
 	assert_int_equal(media_command(r->m, &cmd), 0);
 }
 
-/* What a terminal has: the plain pair, then the session keys for this index of the master key in the slot. */
+/* What a terminal has: the plain pair, then the session keys for this index of the master key in
+ * the slot. */
 static const struct xc_key *terminal_keys(
 	const struct rig *r, uint32_t slot, enum srtp_suite_id suite, uint64_t index, bool rtcp)
 {
@@ -207,7 +209,8 @@ void rig_free(struct rig *r)
 	free(r);
 }
 
-/* A terminal's packet: plain bytes protected by the reference (a job from plain to SRTP). Returns its length. */
+/* A terminal's packet: plain bytes protected by the reference (a job from plain to SRTP). Returns
+ * its length. */
 uint32_t rig_protect(const struct rig *r, uint8_t *to, const uint8_t *plain, uint32_t len,
 	uint32_t hdr, uint32_t slot, enum srtp_suite_id suite, uint64_t index, bool rtcp)
 {
@@ -272,7 +275,8 @@ void rig_plain_rtcp(uint8_t p[28], uint32_t ssrc, uint32_t number)
 	put_be32(p + 4, ssrc);
 }
 
-/* A's terminal sends the packet with this 48-bit index; returns its bytes in the arena, to be damaged. */
+/* A's terminal sends the packet with this 48-bit index; returns its bytes in the arena, to be
+ * damaged. */
 uint8_t *rig_send(struct rig *r, uint32_t ssrc, uint64_t index, uint32_t slot)
 {
 	uint8_t p[172], *at = rig_slot(r, A, PORT_A);

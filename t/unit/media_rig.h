@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Two sides of a call on one worker's tables, without the kernel and without an engine: terminals that protect their packets, and a
- * burst that goes through prepare, the scalar reference and complete. */
+/* Two sides of a call on one worker's tables, without the kernel and without an engine: terminals
+ * that protect their packets, and a burst that goes through prepare, the scalar reference and
+ * complete. */
 #ifndef T_MEDIA_RIG_H
 #define T_MEDIA_RIG_H
 
@@ -31,7 +32,8 @@ struct rig {
 	uint8_t mki_len;
 	uint8_t kdr[LENT];    /* by key slot */
 	uint32_t derivations; /* that media made */
-	/* The serial engine, which has copies of keys, instead of the reference; NULL: the reference. */
+	/* The serial engine, which has copies of keys, instead of the reference; NULL: the
+	 * reference. */
 	struct engine *engine;
 	struct engine_queue *queue;
 };
@@ -62,11 +64,13 @@ void rig_free(struct rig *r);
 /* A terminal's packet: plain bytes protected under the key slot. Returns its length. */
 uint32_t rig_protect(const struct rig *r, uint8_t *to, const uint8_t *plain, uint32_t len,
 	uint32_t hdr, uint32_t slot, enum srtp_suite_id suite, uint64_t index, bool rtcp);
-/* The next place of the burst, from this terminal to this local port; its length is the caller's. */
+/* The next place of the burst, from this terminal to this local port; its length is the caller's.
+ */
 uint8_t *rig_slot(struct rig *r, uint32_t from, uint16_t port);
 void rig_plain_rtp(uint8_t p[172], uint32_t ssrc, uint64_t index);
 void rig_plain_rtcp(uint8_t p[28], uint32_t ssrc, uint32_t number);
-/* A's terminal sends the packet with this 48-bit index; returns its bytes in the arena, to be damaged. */
+/* A's terminal sends the packet with this 48-bit index; returns its bytes in the arena, to be
+ * damaged. */
 uint8_t *rig_send(struct rig *r, uint32_t ssrc, uint64_t index, uint32_t slot);
 uint8_t *rig_send_rtcp(struct rig *r, uint32_t ssrc, uint32_t index);
 /* The burst's first half: the number of jobs; and its second. */
@@ -77,7 +81,8 @@ void rig_run(struct rig *r);
 /* What left is, byte for byte, what B's terminal expects under its key with this index. */
 void rig_got(const struct rig *r, uint32_t k, uint32_t ssrc, uint64_t index, uint64_t tx_index);
 uint64_t rig_dropped(const struct rig *r, uint32_t s, enum packet_verdict why);
-/* What left at this place, as B's terminal reads it under this key slot: the plain RTP or RTCP packet. Its length. */
+/* What left at this place, as B's terminal reads it under this key slot: the plain RTP or RTCP
+ * packet. Its length. */
 uint32_t rig_open(
 	const struct rig *r, uint32_t k, uint8_t *plain, uint32_t slot, uint64_t index, bool rtcp);
 /* A copy of all contexts and streams, but for prepare's scratch; *len its bytes. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The packet side in memory: hands out handles, checks every use of them, remembers what a worker would know, and fails at
- * the n-th call if asked to. */
+/* The packet side in memory: hands out handles, checks every use of them, remembers what a worker
+ * would know, and fails at the n-th call if asked to. */
 #ifndef MOCK_RELAY_H
 #define MOCK_RELAY_H
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* A plain call between two terminals, a kernel of a few lines that relays, and a worker that obeys at once: what the tests of
- * bridge/offload.h share. One rig, since the steering's functions get no argument of ours; off_setup() makes it anew for each test. */
+/* A plain call between two terminals, a kernel of a few lines that relays, and a worker that obeys
+ * at once: what the tests of bridge/offload.h share. One rig, since the steering's functions get no
+ * argument of ours; off_setup() makes it anew for each test. */
 #ifndef T_OFFLOAD_RIG_H
 #define T_OFFLOAD_RIG_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Loads published vectors (published.h); stops at the first that is not as described, so that none is skipped in
- * silence. */
+/* Loads published vectors (published.h); stops at the first that is not as described, so that none
+ * is skipped in silence. */
 #include "published.h"
 
 #include <jansson.h>

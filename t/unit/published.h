@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* t/vectors/published.json: what RFCs and NIST print, in groups that name their source. The fields of a vector are
- * strings, most of them hex; each group says what they are. */
+/* t/vectors/published.json: what RFCs and NIST print, in groups that name their source. The fields
+ * of a vector are strings, most of them hex; each group says what they are. */
 #ifndef UNIT_PUBLISHED_H
 #define UNIT_PUBLISHED_H
 
@@ -24,8 +24,9 @@ struct published_set {
 	void *file;
 };
 
-/* All vectors of a kind: "block", "cm", "f8", "gcm", "aead", "hmac", "kdf". 0, or -1 with the cause on stderr: the file
- * is missing, a field is neither hex nor one of the words it may be, or there are none. */
+/* All vectors of a kind: "block", "cm", "f8", "gcm", "aead", "hmac", "kdf". 0, or -1 with the cause
+ * on stderr: the file is missing, a field is neither hex nor one of the words it may be, or there
+ * are none. */
 int published_load(struct published_set *out, const char *kind);
 void published_free(struct published_set *s);
 

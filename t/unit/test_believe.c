@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* When media asks whether a source is possible at an interface: for whatever is not confirmed there, before any cipher, and for
- * nothing else. */
+/* When media asks whether a source is possible at an interface: for whatever is not confirmed
+ * there, before any cipher, and for nothing else. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

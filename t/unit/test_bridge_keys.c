@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Key pairs between calls and a worker (call/relay.h key_take, key_release): what a key with a key derivation rate borrows it gives
- * back, wiped, and what cannot be taken takes nothing. */
+/* Key pairs between calls and a worker (call/relay.h key_take, key_release): what a key with a key
+ * derivation rate borrows it gives back, wiped, and what cannot be taken takes nothing. */
 #include "bridge/bridge_int.h"
 
 #include <errno.h>
@@ -174,7 +174,7 @@ static void a_key_that_cannot_be_leaves_nothing(void **state)
 		assert_int_equal(take(r, &slot, 0), 0);
 }
 
-/* --- Where indexes stand ------------------------------------------------------------------------------------------ */
+/* --- Where indexes stand ---------------------------------------------------------------------- */
 
 static uint64_t marked(struct rig *r, uint32_t ctx, enum media_table table)
 {
@@ -186,8 +186,8 @@ static uint64_t marked(struct rig *r, uint32_t ctx, enum media_table table)
 	return 0;
 }
 
-/* What is resumed counts as told at once; then what the worker says does; what begins anew is forgotten, and what the worker says of
- * the time before is not believed. */
+/* What is resumed counts as told at once; then what the worker says does; what begins anew is
+ * forgotten, and what the worker says of the time before is not believed. */
 static void marks_are_of_the_indexes_that_are_in_force(void **state)
 {
 	struct rig *r = *state;
@@ -212,7 +212,8 @@ static void marks_are_of_the_indexes_that_are_in_force(void **state)
 	assert_int_equal(marked(r, ctx, MEDIA_RX_RTP), 150);
 	assert_int_equal(marked(r, ctx, MEDIA_TX_RTP), 200);
 	assert_int_equal(bridge_ops.marks(r->relay, 0, ctx)->n, 2);
-	/* Received indexes begin anew behind the worker's answer: sent ones stay, and the answer is too old for the others. */
+	/* Received indexes begin anew behind the worker's answer: sent ones stay, and the answer is
+	 * too old for the others. */
 	bridge_ops.marks_ask(r->relay, 0, &ctx, 1);
 	cmd[0].ctx.tx_new = false;
 	cmd[0].ctx.short_tags = true; /* another context: what did not change is not sent */
@@ -252,8 +253,9 @@ static void what_did_not_change_is_not_sent_again(void **state)
 #define MS(n)   ((n)*1000000ull)
 #define UNKNOWN UINT64_MAX
 
-/* A worker is asked twenty times a second, its answers may be read in a bunch, and a burst of packets may lie between two of them: that
- * is no stream of thousands a second, for who comes back would look for its index where it never was. */
+/* A worker is asked twenty times a second, its answers may be read in a bunch, and a burst of
+ * packets may lie between two of them: that is no stream of thousands a second, for who comes back
+ * would look for its index where it never was. */
 static void a_rate_is_of_the_stream_and_not_of_a_burst(void **state)
 {
 	static const struct {
@@ -296,7 +298,8 @@ static void a_rate_is_of_the_stream_and_not_of_a_burst(void **state)
 	}
 }
 
-/* Whoever calls learns that there is no room; the operator, what to widen: at once, and not with every call. */
+/* Whoever calls learns that there is no room; the operator, what to widen: at once, and not with
+ * every call. */
 static void what_runs_out_is_named(void **state)
 {
 	struct rig *r = *state;

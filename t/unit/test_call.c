@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The life of calls: re-INVITE, hold, forks, refused media, timers, deletion, and every step failing in turn. */
+/* The life of calls: re-INVITE, hold, forks, refused media, timers, deletion, and every step
+ * failing in turn. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -189,7 +190,8 @@ static void learning_starts_again_for_another_terminal_only(void **state)
 	talk_offer(&t, "b", "a", talk_body(&t, B, 5000, "RTP/SAVP", SAVP_B));
 	talk_answer(&t, "b", "a", talk_body(&t, A, 4000, "RTP/SAVP", CRYPTO(C80A)));
 	assert_int_equal(t.m->relearn, 0);
-	/* Another one answers, from what reads as the same address: behind another translation it may be. */
+	/* Another one answers, from what reads as the same address: behind another translation it
+	 * may be. */
 	talk_answer(&t, "a", "b2", talk_body(&t, B, 5000, "RTP/SAVP", SAVP_B));
 	assert_null(t.reply.error);
 	assert_int_equal(t.m->relearn, 2);
@@ -225,7 +227,8 @@ static void a_used_key_never_starts_anew(void **state)
 	talk_end(&t);
 }
 
-/* Two keys by turns, of the same party or of two branches, and RTP in between: what was received stays known with the slot. */
+/* Two keys by turns, of the same party or of two branches, and RTP in between: what was received
+ * stays known with the slot. */
 static void a_terminals_key_that_returns_has_its_slot(void **state)
 {
 	uint32_t first, second;
@@ -369,7 +372,8 @@ static void refused_media_are_closed_and_added_ones_opened(void **state)
 	talk_end(&t);
 }
 
-/* Every call of the relay fails in turn: nothing is held, nothing changed, and the next attempt works. */
+/* Every call of the relay fails in turn: nothing is held, nothing changed, and the next attempt
+ * works. */
 static void any_step_may_fail_and_nothing_is_half_done(void **state)
 {
 	static const int errs[] = {-ENOSPC, -EAGAIN, -EIO};
@@ -475,7 +479,8 @@ static void delete_waits_and_says_when_there_is_nothing(void **state)
 	talk_end(&t);
 }
 
-/* By the system's time, or by hand: neither do calls end for it, nor do dead ones live for the time that the clock was set back by. */
+/* By the system's time, or by hand: neither do calls end for it, nor do dead ones live for the time
+ * that the clock was set back by. */
 static void a_clock_that_is_set_ends_no_call(void **state)
 {
 	const int64_t hour = 3600 * (int64_t)NS_PER_SEC;
@@ -679,7 +684,8 @@ static void a_call_once_marked_as_emergency_stays_one_on_the_packet_path(void **
 	talk_end(&t);
 }
 
-/* A phone that numbers its lines anew in every offer, and re-INVITEs from both ends: no key of ours may come back. */
+/* A phone that numbers its lines anew in every offer, and re-INVITEs from both ends: no key of ours
+ * may come back. */
 static void keys_that_were_replaced_do_not_come_back(void **state)
 {
 	struct sdes first, again;

@@ -393,7 +393,8 @@ static void slots_that_run_out_change_nothing(void **state)
 	}
 }
 
-/* A script named a weak suite once: a re-INVITE from either side, without that flag, does not end the call. */
+/* A script named a weak suite once: a re-INVITE from either side, without that flag, does not end
+ * the call. */
 static void what_is_in_force_stays_good(void **state)
 {
 	const struct ng_sdes weak = {.only = BIT(NULL_80), .flags = NG_SDES_UNENCRYPTED_SRTCP};
@@ -490,7 +491,8 @@ static void a_key_that_nears_its_end_is_told_once(void **state)
 	talk_end(&t);
 }
 
-/* A key derivation rate is its sender's; ours follows it, so that it fits whether read as declared or as negotiated. */
+/* A key derivation rate is its sender's; ours follows it, so that it fits whether read as declared
+ * or as negotiated. */
 static void kdr_goes_to_both_keys(void **state)
 {
 	const struct media_ctx_cfg *c;

@@ -13,8 +13,8 @@
 
 #define WINDOW 250000u
 
-/* Packets at an even rate for some time, taken by a worker that looks when they are there, or as late as it waits. Returns the wait
- * that it comes to. */
+/* Packets at an even rate for some time, taken by a worker that looks when they are there, or as
+ * late as it waits. Returns the wait that it comes to. */
 static uint64_t load(struct coalesce *p, uint64_t *now, uint32_t rate, uint64_t for_ns)
 {
 	uint64_t end = *now + for_ns, every = NS_PER_SEC / rate, next = *now + every;

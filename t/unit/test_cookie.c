@@ -110,7 +110,8 @@ static void when_full_the_oldest_replies_go(void **state)
 	}
 }
 
-/* An attacker whose replies fill the cache would else make a proxy's repeated offer be executed again. */
+/* An attacker whose replies fill the cache would else make a proxy's repeated offer be executed
+ * again. */
 static void a_source_that_floods_evicts_only_its_own_replies(void **state)
 {
 	struct endpoint proxy = ep("192.0.2.1:5000"), flood = ep("192.0.2.2:5000");
@@ -145,8 +146,8 @@ static void what_is_too_large_is_not_kept(void **state)
 	cookie_destroy(c);
 }
 
-/* The control thread would not answer meanwhile. By the memory in use, of which no request gives back much at once. (Sanitizers'
- * allocators don't tell it.) */
+/* The control thread would not answer meanwhile. By the memory in use, of which no request gives
+ * back much at once. (Sanitizers' allocators don't tell it.) */
 static void no_request_waits_for_many_replies_to_be_freed(void **state)
 {
 	enum { N = 2000, LEN = 800 };

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What a message may cost the control thread, which all others wait for: in proportion to its length, whatever stands in it. A phone
- * writes the SDP of an INVITE, so nothing in it may be looked for anew in each line of it. Time is that of this thread, compared with what
- * a plain body of the same length takes, the best of a few. The limits are several times what is true, and half of the least of the faults
- * that they are for, or less. */
+/* What a message may cost the control thread, which all others wait for: in proportion to its
+ * length, whatever stands in it. A phone writes the SDP of an INVITE, so nothing in it may be
+ * looked for anew in each line of it. Time is that of this thread, compared with what a plain body
+ * of the same length takes, the best of a few. The limits are several times what is true, and half
+ * of the least of the faults that they are for, or less. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -191,7 +192,8 @@ static void what_a_phone_says_costs_by_its_length(void **state)
 	front_stop(&r);
 }
 
-/* Of whom can send ng at all, words and values by the ten thousand. Norm: a value that nobody looks into. */
+/* Of whom can send ng at all, words and values by the ten thousand. Norm: a value that nobody looks
+ * into. */
 static void what_a_script_says_costs_by_its_length(void **state)
 {
 	static const struct {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* UDP datagrams read from IP packets and written as such (steer/dgram.h): what is unusual is left to the kernel. */
+/* UDP datagrams read from IP packets and written as such (steer/dgram.h): what is unusual is left
+ * to the kernel. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>

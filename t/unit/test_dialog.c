@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Who may change whose media (call/dialog.h), whose keys are not a terminal's own (reflect.c), and how many media a call has. Rows are
- * requests to one call; after each the parties that hear each other are compared. */
+/* Who may change whose media (call/dialog.h), whose keys are not a terminal's own (reflect.c), and
+ * how many media a call has. Rows are requests to one call; after each the parties that hear each
+ * other are compared. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -19,14 +20,15 @@
 #define CRYPTO(x) "a=crypto:" x "\r\n"
 
 struct row {
-	/* o offer, e offer of an emergency call, a answer, d delete, w delete later, t delete with the flag to-tag, j connect; from-tag, to-tag, branch: '-' = none */
+	/* o offer, e offer of an emergency call, a answer, d delete, w delete later, t delete with
+	 * the flag to-tag, j connect; from-tag, to-tag, branch: '-' = none */
 	char what, from, to, branch;
 	char who;      /* whose SDP: its address ends in this; from a to f */
 	unsigned code; /* sip-code */
 	char source;   /* received-from, likewise; '-' = none */
 	bool good;
-	const char *
-		hear; /* who hears a, and whom a hears: addresses' letters; "" = the call is over */
+	/* who hears a, and whom a hears: addresses' letters; "" = the call is over */
+	const char *hear;
 };
 
 static struct str tag(char c)
@@ -344,7 +346,7 @@ static void who_was_left_out_does_not_rule(void **state)
 		{'d', 'a', 'b', '-', 'a', 0, '-', true, ""});
 }
 
-/* --- Keys ------------------------------------------------------------------------------------------------------- */
+/* --- Keys ------------------------------------------------------------------------------------- */
 
 static const char *line(struct talk *t, uint32_t n, const char *key)
 {
@@ -418,7 +420,7 @@ static void a_good_line_beside_a_reflected_one_is_taken(void **state)
 	talk_end(&t);
 }
 
-/* --- Limits ----------------------------------------------------------------------------------------------------- */
+/* --- Limits ----------------------------------------------------------------------------------- */
 
 static const char *ports_of(struct talk *t)
 {
@@ -544,8 +546,9 @@ static const char *crypto_line(
 	return out;
 }
 
-/* A terminal that answers with another key and suite each time. What the call holds stays within its bound; the
- * answer that exceeds it changes nothing, and what was in force can be answered again. */
+/* A terminal that answers with another key and suite each time. What the call holds stays within
+ * its bound; the answer that exceeds it changes nothing, and what was in force can be answered
+ * again. */
 static void a_call_holds_a_bounded_number_of_keys(void **state)
 {
 	unsigned tag[SUITE_COUNT], taken = 0, held = 0;

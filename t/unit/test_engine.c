@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The serial engine and the mock (which is the reference) do what every engine must; the serial engine refuses jobs
- * that point elsewhere. What the runner makes of a device that fails or lies. */
+/* The serial engine and the mock (which is the reference) do what every engine must; the serial
+ * engine refuses jobs that point elsewhere. What the runner makes of a device that fails or lies.
+ */
 #include <errno.h>
 #include <stdio.h>
 
@@ -58,7 +59,7 @@ static void serial_refuses_jobs_that_point_elsewhere(void **state)
 	assert_int_equal(f->ops->key_changed(f->q, f->a.key_slots - 1), -EINVAL);
 }
 
-/* --- The self-test ----------------------------------------------------------------------------------------------- */
+/* --- The self-test ---------------------------------------------------------------------------- */
 
 static void an_engine_that_fails_or_lies_does_not_pass_its_selftest(void **state)
 {
@@ -95,7 +96,7 @@ static void the_selftest_leaves_out_what_an_engine_cannot(void **state)
 	engine_mock.close(e);
 }
 
-/* --- The runner -------------------------------------------------------------------------------------------------- */
+/* --- The runner ------------------------------------------------------------------------------- */
 
 enum { DEVICES = 3 };
 
@@ -245,7 +246,8 @@ static void what_the_device_cannot_do_is_done_serially(void **state)
 	runner_close(&t);
 }
 
-/* A batch under keys that are all alike is not looked at job by job: whether there are others must be known at any time. */
+/* A batch under keys that are all alike is not looked at job by job: whether there are others must
+ * be known at any time. */
 static void keys_that_are_odd_count_from_their_coming_to_their_going(void **state)
 {
 	enum { CM = 2, GCM = 4, F8 = 6 };
@@ -383,7 +385,8 @@ static void calibration_finds_a_fast_device_worth_it_from_the_first_packet(void 
 	runner_close(&t);
 }
 
-/* The arena has room for several batches in flight; a queue refuses more than one in one go, which says nothing of the device. */
+/* The arena has room for several batches in flight; a queue refuses more than one in one go, which
+ * says nothing of the device. */
 static void calibration_asks_for_no_larger_batch_than_there_will_be(void **state)
 {
 	struct runner t;
@@ -427,7 +430,7 @@ static void calibration_looks_at_each_class_by_itself(void **state)
 	runner_close(&t);
 }
 
-/* --- Several devices --------------------------------------------------------------------------------------------- */
+/* --- Several devices -------------------------------------------------------------------------- */
 
 static uint64_t runs(const struct runner *t, uint32_t device)
 {

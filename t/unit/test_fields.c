@@ -112,7 +112,7 @@ static void the_fast_path_takes_what_contexts_allow(void **state)
 	rig_free(r);
 }
 
-/* --- Saved -------------------------------------------------------------------------------------- */
+/* --- Saved ------------------------------------------------------------------------------------ */
 
 enum { IN_CALL, IN_SIDE, IN_LEG };
 struct saved_row {

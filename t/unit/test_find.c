@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Filters and pages of the list of calls, and the condition of a call (call/find.h, call/sight.h). */
+/* Filters and pages of the list of calls, and the condition of a call (call/find.h, call/sight.h).
+ */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Several batches in flight: under random loads every one is finished once, in order, and exactly as the serial engine has it,
- * whatever becomes of the devices in between. With the mock, which does its work as late as it may, and with OpenCL as on a
- * device with memory of its own. */
+/* Several batches in flight: under random loads every one is finished once, in order, and exactly
+ * as the serial engine has it, whatever becomes of the devices in between. With the mock, which
+ * does its work as late as it may, and with OpenCL as on a device with memory of its own. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -120,7 +120,8 @@ static uint32_t below(struct rig *t, uint32_t n)
 	return (uint32_t)(sample_random(&t->random) % n);
 }
 
-/* The next batch into a place of its own: any suites, any lengths, now and then one packet forged or one job ill-formed. */
+/* The next batch into a place of its own: any suites, any lengths, now and then one packet forged
+ * or one job ill-formed. */
 static struct batch batch_make(struct rig *t)
 {
 	uint32_t at = (uint32_t)(t->submitted % t->depth) * LANE;

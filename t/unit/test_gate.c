@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Blocked media: what the commands mean by their selectors, and that a blocked packet does not leave but is received all the same. */
+/* Blocked media: what the commands mean by their selectors, and that a blocked packet does not
+ * leave but is received all the same. */
 #include "media_rig.h"
 
 #include <setjmp.h>
@@ -14,7 +15,7 @@
 
 enum { VOICE = 8, EVENT = 101 };
 
-/* --- Media ---------------------------------------------------------------------------------------------------------- */
+/* --- Media ------------------------------------------------------------------------------------ */
 
 static void gate(struct rig *r, uint8_t bits)
 {
@@ -79,7 +80,7 @@ static void rtcp_of_a_blocked_stream_leaves(void **state)
 	rig_free(r);
 }
 
-/* --- Calls ---------------------------------------------------------------------------------------------------------- */
+/* --- Calls ------------------------------------------------------------------------------------ */
 
 #define BODY(addr)                                                                \
 	"v=0\r\no=- 1 1 IN IP4 " addr "\r\ns=-\r\nc=IN IP4 " addr "\r\nt=0 0\r\n" \

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Which addresses are this host's: the table by itself, and what rtnetlink makes of it, in a network namespace of this test. */
+/* Which addresses are this host's: the table by itself, and what rtnetlink makes of it, in a
+ * network namespace of this test. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -87,7 +88,7 @@ static void no_network_owns_nothing(void **state)
 	host_destroy(h);
 }
 
-/* --- The kernel's own tables ----------------------------------------------------------------------------------- */
+/* --- The kernel's own tables ------------------------------------------------------------------ */
 
 static void ip(const char *command)
 {

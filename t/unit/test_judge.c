@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Which sources are possible at an interface, as the kernel has it in a network namespace of this test. */
+/* Which sources are possible at an interface, as the kernel has it in a network namespace of this
+ * test. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

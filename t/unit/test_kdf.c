@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Key derivation: RFC 3711 B.3, RFC 6188 7.2 and 7.4, the session keys of t/vectors, and what a key slot holds. */
+/* Key derivation: RFC 3711 B.3, RFC 6188 7.2 and 7.4, the session keys of t/vectors, and what a key
+ * slot holds. */
 #include <errno.h>
 #include <openssl/evp.h>
 #include <setjmp.h>
@@ -48,7 +49,8 @@ static void published_session_keys_are_derived(void **state)
 	}
 }
 
-/* RFC 3711 4.3.1 worked out another way: x as a 112-bit number, its keystream by OpenSSL's counter mode. */
+/* RFC 3711 4.3.1 worked out another way: x as a 112-bit number, its keystream by OpenSSL's counter
+ * mode. */
 static void openssl_prf(
 	const struct srtp_master *m, uint64_t label, uint64_t r, uint8_t *out, int len)
 {
@@ -73,7 +75,8 @@ static void openssl_prf(
 	EVP_CIPHER_CTX_free(ctx);
 }
 
-/* With a key derivation rate, RFC 3711 4.3.1 and 4.3.2; there are no published vectors for r > 0. */
+/* With a key derivation rate, RFC 3711 4.3.1 and 4.3.2; there are no published vectors for r > 0.
+ */
 static void every_epoch_has_its_session_keys(void **state)
 {
 	static const uint64_t rs[] = {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Address learning, rule by rule, with time as a parameter. Each case is a story: signalling and packets, and who is followed
- * at the end. */
+/* Address learning, rule by rule, with time as a parameter. Each case is a story: signalling and
+ * packets, and who is followed at the end. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -30,7 +30,8 @@ enum {
 	RESTART = 64
 };
 
-/* n packets from src, one each ms milliseconds; or, without a number, signalling of that address. */
+/* n packets from src, one each ms milliseconds; or, without a number, signalling of that address.
+ */
 struct step {
 	const char *src;
 	uint32_t n, ms;
@@ -143,7 +144,7 @@ static void play(const struct story *story, size_t n)
 	}
 }
 
-/* --- Without authentication ----------------------------------------------------------------------------------------- */
+/* --- Without authentication ------------------------------------------------------------------- */
 
 static void each_mode_follows_and_confirms_by_its_rule(void **state)
 {
@@ -220,7 +221,8 @@ static void a_stray_packet_takes_nothing_however_long_all_was_silent(void **stat
 	play(T, ARRAY_LEN(T));
 }
 
-/* A stranger chooses the port that he sends from: the port number in SDP makes nobody more likely. */
+/* A stranger chooses the port that he sends from: the port number in SDP makes nobody more likely.
+ */
 static void the_signalled_port_at_another_address_means_nothing(void **state)
 {
 	static const struct story T[] = {
@@ -335,7 +337,7 @@ static void rtcp_has_its_own_probation(void **state)
 	play(T, ARRAY_LEN(T));
 }
 
-/* --- With authentication -------------------------------------------------------------------------------------------- */
+/* --- With authentication ---------------------------------------------------------------------- */
 
 static void one_authentic_packet_is_enough(void **state)
 {
@@ -360,7 +362,7 @@ static void one_authentic_packet_is_enough(void **state)
 	play(T, ARRAY_LEN(T));
 }
 
-/* --- Signalling ----------------------------------------------------------------------------------------------------- */
+/* --- Signalling ------------------------------------------------------------------------------- */
 
 static void signalling_restarts_learning_only_when_it_is_new(void **state)
 {
@@ -431,7 +433,8 @@ static void port_0_in_sdp_names_no_source(void **state)
 	learn_signal(&s.l, &s.t, &none, false, T0);
 	assert_true(learn_accepts(&s.l, &s.t, &cfg, &nat, false));
 	assert_int_equal(s.l.remote.family, 0);
-	/* Whoever was there meanwhile does not stay when SDP names an address, and is heard until somebody is followed. */
+	/* Whoever was there meanwhile does not stay when SDP names an address, and is heard until
+	 * somebody is followed. */
 	take(&s, &immediate, &(struct step){NAT, 5, 20, 0});
 	assert_true(s.l.confirmed && endpoint_eq(&s.l.remote, &nat));
 	learn_signal(&s.l, &s.t, &sdp, false, s.now);
@@ -546,7 +549,7 @@ static void a_source_from_before_that_falls_silent_is_left(void **state)
 	assert_true(endpoint_eq(&s.l.remote, &nat));
 }
 
-/* --- Details -------------------------------------------------------------------------------------------------------- */
+/* --- Details ---------------------------------------------------------------------------------- */
 
 static void a_handover_tells_its_cause(void **state)
 {

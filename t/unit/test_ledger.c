@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What a key protected stays known for as long as its slot lives (media/ledger.c), whatever comes between: other keys, RTP, media
- * passed through, the context's end, more SSRCs than there are places. Nothing is sent twice under an index, nothing received twice. */
+/* What a key protected stays known for as long as its slot lives (media/ledger.c), whatever comes
+ * between: other keys, RTP, media passed through, the context's end, more SSRCs than there are
+ * places. Nothing is sent twice under an index, nothing received twice. */
 #include "media_rig.h"
 
 #include <errno.h>
@@ -215,7 +216,7 @@ static void a_key_in_force_elsewhere_is_refused(void **state)
 	rig_free(r);
 }
 
-/* --- More SSRCs than places ----------------------------------------------------------------------------------------- */
+/* --- More SSRCs than places ------------------------------------------------------------------- */
 
 static void a_replay_fails_however_many_ssrcs_came(void **state)
 {
@@ -237,7 +238,8 @@ static void a_replay_fails_however_many_ssrcs_came(void **state)
 		rig_run(r);
 		assert_int_equal(r->in[0].verdict, PACKET_DROP_REPLAY);
 	}
-	/* The control: all of them go on, more than there are places by turns, and without a limit per time. */
+	/* The control: all of them go on, more than there are places by turns, and without a limit
+	 * per time. */
 	for (uint64_t k = 1; k < 4; k++)
 		for (uint32_t i = 0; i < all; i++)
 			assert_int_equal(one(r, 100 + i, 65537 + k, A_TX), PACKET_SENT);
@@ -253,7 +255,7 @@ static void a_replay_fails_however_many_ssrcs_came(void **state)
 	rig_free(r);
 }
 
-/* --- At random ------------------------------------------------------------------------------------------------------- */
+/* --- At random -------------------------------------------------------------------------------- */
 
 enum { ROUNDS = 3000, SSRCS = 24, OLD = 512, USES = ROUNDS * SLOTS };
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Timeouts of dialogs and branches that share a Call-ID (call/lifetime.h). Rows are requests and waiting
- * times of one call. After each row the ports in use and the ended dialogs are compared. */
+/* Timeouts of dialogs and branches that share a Call-ID (call/lifetime.h). Rows are requests and
+ * waiting times of one call. After each row the ports in use and the ended dialogs are compared. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What a later life of the daemon sends under a key that an earlier one sent under (persist/restore.c, media/rename.c). Nobody knows for
- * certain what that was. So all RTP that leaves as SRTP has SSRCs of this life's own, and SRTCP begins above what the clock allowed. */
+/* What a later life of the daemon sends under a key that an earlier one sent under
+ * (persist/restore.c, media/rename.c). Nobody knows for certain what that was. So all RTP that
+ * leaves as SRTP has SSRCs of this life's own, and SRTCP begins above what the clock allowed. */
 #include "media/rename.h"
 #include "media_rig.h"
 #include "packet/arena.h"
@@ -68,7 +69,8 @@ static void plain_sources_have_names_of_this_life(void **state)
 	}
 }
 
-/* The sent index begins at ROC 0, whatever is received: nobody signals another to the receiver of a new SSRC (RFC 3711 3.3.1). */
+/* The sent index begins at ROC 0, whatever is received: nobody signals another to the receiver of a
+ * new SSRC (RFC 3711 3.3.1). */
 static void authenticated_sources_have_them_too(void **state)
 {
 	struct rig *r = life(CM80, GCM, 77);
@@ -107,7 +109,7 @@ static void names_are_a_permutation(void **state)
 	assert_true(same < 10);
 }
 
-/* --- RTCP ------------------------------------------------------------------------------------------------------------ */
+/* --- RTCP ------------------------------------------------------------------------------------- */
 
 static void both_sides_reports_name_the_same(void **state)
 {
@@ -311,7 +313,8 @@ static void silence_has_a_name_of_this_life(void **state)
 	rig_free(r);
 }
 
-/* Two terminals of a fork send the same SSRC and index to one of our keys, one of them silenced: each index is sent once. */
+/* Two terminals of a fork send the same SSRC and index to one of our keys, one of them silenced:
+ * each index is sent once. */
 static void a_fork_and_silence_share_the_indexes_of_a_name(void **state)
 {
 	struct rig *r = life(CM80, CM80, 5);
@@ -342,7 +345,7 @@ static void a_fork_and_silence_share_the_indexes_of_a_name(void **state)
 	rig_free(r);
 }
 
-/* --- Many lives of one record ----------------------------------------------------------------------------------------- */
+/* --- Many lives of one record ----------------------------------------------------------------- */
 
 enum { LIVES = 60, PER_LIFE = 200, ALL = LIVES * PER_LIFE };
 
@@ -379,7 +382,8 @@ static void insider_sends(struct rig *r, uint64_t index, uint8_t word)
 
 enum { INSIDER_LIVES = 3, INSIDER_PACKETS = 5 };
 
-/* One life, whose record knows nothing of what was sent: the same indexes each time, with other words. */
+/* One life, whose record knows nothing of what was sent: the same indexes each time, with other
+ * words. */
 static uint32_t insider_life(
 	enum srtp_suite_id a, enum srtp_suite_id b, uint32_t k, struct use *use)
 {
@@ -420,7 +424,8 @@ static void an_insider_who_repeats_indexes_repeats_no_keystream(void **state)
 		}
 }
 
-/* The same record each time, with the same source that repeats itself: nothing is sent twice under the key. */
+/* The same record each time, with the same source that repeats itself: nothing is sent twice under
+ * the key. */
 static void a_record_may_come_back_any_number_of_times(void **state)
 {
 	static struct use use[ALL];

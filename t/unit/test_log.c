@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The log: what a line about a call looks like, as text and in the journal; what strangers cannot write into it; and its end. */
+/* The log: what a line about a call looks like, as text and in the journal; what strangers cannot
+ * write into it; and its end. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The control thread's event loop: what is removed is not called any more, not even in the same round. */
+/* The control thread's event loop: what is removed is not called any more, not even in the same
+ * round. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The way of a packet without the kernel and without an engine: prepare, the scalar reference, complete. Looks into the room's own
- * tables to prove that nothing is committed from a packet that did not authenticate. */
+/* The way of a packet without the kernel and without an engine: prepare, the scalar reference,
+ * complete. Looks into the room's own tables to prove that nothing is committed from a packet that
+ * did not authenticate. */
 #include "media/ssrc.h"
 #include "media_rig.h"
 #include "packet/arena.h"
@@ -11,7 +12,7 @@
 #include <stdlib.h>
 #include <cmocka.h>
 
-/* --- Rules -------------------------------------------------------------------------------------------------------- */
+/* --- Rules ------------------------------------------------------------------------------------ */
 
 static const enum srtp_suite_id suites[] = {SUITE_PLAIN, SUITE_AES_CM_128_80, SUITE_AES_CM_128_32,
 	SUITE_AEAD_AES_128_GCM, SUITE_NULL_80};
@@ -31,7 +32,8 @@ static void every_pair_of_suites_with_and_without_mki(void **state)
 				rig_run(r);
 				assert_int_equal(r->outs, 2);
 				rig_got(r, 0, 7, 100, 100);
-				/* RTCP came on A's one port and leaves by B's second, under index 0 of ours. */
+				/* RTCP came on A's one port and leaves by B's second, under index 0
+				 * of ours. */
 				rig_plain_rtcp(p, 7, 1);
 				if (suites[k] != SUITE_NULL_80) {
 					len = rig_protect(
@@ -185,7 +187,8 @@ static void a_new_key_from_one_side_leaves_the_others_index_alone(void **state)
 	rig_send(r, 7, 65536, A_TX);
 	rig_run(r);
 	assert_int_equal(r->in[0].verdict, PACKET_DROP_REPLAY);
-	/* A re-keys: its roll-over counter starts at 0 again (RFC 4568 6.4), ours toward B goes on. */
+	/* A re-keys: its roll-over counter starts at 0 again (RFC 4568 6.4), ours toward B goes on.
+	 */
 	rig_ctx(r, 0, A_TX2, A_RX, r->suite_a, true, false);
 	rig_send(r, 7, 1, A_TX2);
 	rig_run(r);
@@ -332,7 +335,8 @@ static void a_deleted_stream_frees_its_port_and_counts_from_nothing(void **state
 	rig_free(r);
 }
 
-/* Echoed: under the key that the terminal receives under, in step with what it sent, and only what authenticated. */
+/* Echoed: under the key that the terminal receives under, in step with what it sent, and only what
+ * authenticated. */
 static void what_leads_back_to_its_sender_is_ciphered_for_it(void **state)
 {
 	(void)state;

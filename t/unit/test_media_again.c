@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Packets that come again: a watched stream drops them, any other takes the usual way; a watch ends by itself. Beside it: a stream
- * that is cut has no destination, and a source that media may not go to is not learned. */
+/* Packets that come again: a watched stream drops them, any other takes the usual way; a watch ends
+ * by itself. Beside it: a stream that is cut has no destination, and a source that media may not go
+ * to is not learned. */
 #include "media/again.h"
 #include "media_rig.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Every reason for which a packet does not leave, and that it is counted where it came in; what commands keep and what they reset;
- * packets that say themselves whether they are enciphered. */
+/* Every reason for which a packet does not leave, and that it is counted where it came in; what
+ * commands keep and what they reset; packets that say themselves whether they are enciphered. */
 #include "media_rig.h"
 
 #include <errno.h>
@@ -16,7 +16,8 @@
 #define CM80 SUITE_AES_CM_128_80
 #define CM32 SUITE_AES_CM_128_32
 
-/* The burst's only packet got this verdict, stream A counted it, and no other stream counted anything. */
+/* The burst's only packet got this verdict, stream A counted it, and no other stream counted
+ * anything. */
 static void only_drop(struct rig *r, enum packet_verdict want)
 {
 	uint64_t before = rig_dropped(r, A, want), all = media_drop_count(r->m, want);
@@ -110,7 +111,8 @@ static void what_the_kernel_did_not_take_is_counted_where_it_came_in(void **stat
 	rig_free(r);
 }
 
-/* Whatever a command did to a stream or context between the halves, the job is not that one's any more. */
+/* Whatever a command did to a stream or context between the halves, the job is not that one's any
+ * more. */
 static void a_command_between_the_halves_makes_jobs_stale(void **state)
 {
 	(void)state;
@@ -282,7 +284,8 @@ static void unsound_crypto_is_refused(void **state)
 	rig_free(r);
 }
 
-/* SRTCP says by its E flag whether it is enciphered; what leaves follows what was negotiated, RFC 3711 3.4. */
+/* SRTCP says by its E flag whether it is enciphered; what leaves follows what was negotiated, RFC
+ * 3711 3.4. */
 static void srtcp_in_the_clear_is_authenticated_all_the_same(void **state)
 {
 	static const enum srtp_suite_id suites[] = {CM80, SUITE_AEAD_AES_128_GCM};

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The short way of usual packets against the long way: two workers' tables get the same commands, packets and verdicts of the
- * engine, in random order, one of them without the short way. Jobs, notes, what leaves, verdicts, and all state behind every burst
- * are the same, and most packets did go the short way. */
+/* The short way of usual packets against the long way: two workers' tables get the same commands,
+ * packets and verdicts of the engine, in random order, one of them without the short way. Jobs,
+ * notes, what leaves, verdicts, and all state behind every burst are the same, and most packets did
+ * go the short way. */
 #include "media/short_tag.h"
 #include "media/ssrc.h"
 #include "media_rig.h"
@@ -35,7 +36,7 @@ static bool once_in(struct world *w, uint32_t n)
 	return dice(w, n) == 0;
 }
 
-/* --- Packets ------------------------------------------------------------------------------------------------------ */
+/* --- Packets ---------------------------------------------------------------------------------- */
 
 static uint16_t next_seq(struct world *w, uint32_t from)
 {
@@ -87,7 +88,7 @@ static void packet(struct world *w, uint32_t from)
 	}
 }
 
-/* --- Commands ----------------------------------------------------------------------------------------------------- */
+/* --- Commands --------------------------------------------------------------------------------- */
 
 static void command(struct world *w, const struct media_cmd *cmd)
 {
@@ -202,7 +203,7 @@ static void all_is_usual(struct world *w)
 	}
 }
 
-/* --- The same on both ----------------------------------------------------------------------------------------------- */
+/* --- The same on both ------------------------------------------------------------------------- */
 
 static void same_notes(const struct media *a, const struct media *b, uint32_t i)
 {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Several bursts prepared before the first is completed: what one knows of another. Each index is received once and sent once, RTCP is
- * numbered on, a first wrap between two bursts is seen, keys in use stay; and at any depth the same leaves. */
+/* Several bursts prepared before the first is completed: what one knows of another. Each index is
+ * received once and sent once, RTCP is numbered on, a first wrap between two bursts is seen, keys
+ * in use stay; and at any depth the same leaves. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -105,7 +106,8 @@ static void rtcp_is_numbered_on_over_what_is_in_flight(void **state)
 	rig_free(r);
 }
 
-/* Forged RTCP takes indexes while it is in flight, and even if that never ends not without bound. */
+/* Forged RTCP takes indexes while it is in flight, and even if that never ends not without bound.
+ */
 static void forged_rtcp_uses_no_indexes_up(void **state)
 {
 	struct rig *r = rig_at_depth(SUITE_AES_CM_128_80, SUITE_AES_CM_128_32, 2);
@@ -209,7 +211,7 @@ static void a_command_makes_all_in_flight_stale(void **state)
 	rig_free(r);
 }
 
-/* --- At any depth the same leaves --------------------------------------------------------------------------------- */
+/* --- At any depth the same leaves ------------------------------------------------------------- */
 
 struct play {
 	struct rig *r;

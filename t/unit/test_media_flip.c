@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Every bit of a protected packet, header, body, MKI, tag and SRTCP's index alike, turned over one at a time: nothing leaves, and
- * no state moves (index, window, learned address, key use, counters but those of errors). With every suite, RTP and RTCP,
- * with and without MKI, and the verdicts of the reference, the serial and the OpenCL engine. */
+/* Every bit of a protected packet, header, body, MKI, tag and SRTCP's index alike, turned over one
+ * at a time: nothing leaves, and no state moves (index, window, learned address, key use, counters
+ * but those of errors). With every suite, RTP and RTCP, with and without MKI, and the verdicts of
+ * the reference, the serial and the OpenCL engine. */
 #include "media_rig.h"
 
 #include <setjmp.h>
@@ -79,7 +80,8 @@ static uint8_t *short_rtp(struct rig *r, uint64_t index)
 	return at;
 }
 
-/* One suite: a packet is taken, the next one is flipped in every bit, and is taken at last as it was. */
+/* One suite: a packet is taken, the next one is flipped in every bit, and is taken at last as it
+ * was. */
 static void flip(struct bench *b, enum srtp_suite_id suite, bool rtcp, uint8_t mki_len)
 {
 	struct rig *r = b->r = rig_new(suite, SUITE_AES_CM_128_80, mki_len);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The 48-bit index (RFC 3711 3.3.1): it begins where signalling says, is found within the first burst, goes on while nothing may
- * leave, and is not led astray where nothing authenticates (UNAUTHENTICATED_SRTP); the replay window's size. */
+/* The 48-bit index (RFC 3711 3.3.1): it begins where signalling says, is found within the first
+ * burst, goes on while nothing may leave, and is not led astray where nothing authenticates
+ * (UNAUTHENTICATED_SRTP); the replay window's size. */
 #include "media/ssrc.h"
 #include "media_rig.h"
 
@@ -22,7 +23,7 @@ static struct media_cmd ctx_cmd(const struct rig *r, bool a)
 			.tx_new = true}};
 }
 
-/* --- Where it begins ---------------------------------------------------------------------------------------------- */
+/* --- Where it begins -------------------------------------------------------------------------- */
 
 static void a_late_join_begins_with_the_roc_of_signalling(void **state)
 {
@@ -71,7 +72,7 @@ static void a_late_join_begins_with_the_roc_of_signalling(void **state)
 	rig_free(r);
 }
 
-/* --- After a restart ---------------------------------------------------------------------------------------------- */
+/* --- After a restart -------------------------------------------------------------------------- */
 
 static const struct media_mark *mark_of(
 	const struct media_mark *m, uint32_t n, enum media_table table, uint32_t ssrc)
@@ -82,7 +83,8 @@ static const struct media_mark *mark_of(
 	return NULL;
 }
 
-/* What one worker tells of its indexes makes another go on behind them: nothing twice, no step lost, over a wrap as well. */
+/* What one worker tells of its indexes makes another go on behind them: nothing twice, no step
+ * lost, over a wrap as well. */
 static void marks_of_one_life_are_resumed_in_the_next(void **state)
 {
 	struct media_mark mark[2][MEDIA_MARKS_MAX];
@@ -166,7 +168,7 @@ static void unsound_starts_are_refused(void **state)
 	rig_free(r);
 }
 
-/* --- The first burst ------------------------------------------------------------------------------------------------ */
+/* --- The first burst -------------------------------------------------------------------------- */
 
 static void a_first_burst_over_the_wrap_loses_nothing(void **state)
 {
@@ -194,7 +196,8 @@ static void a_first_burst_over_the_wrap_loses_nothing(void **state)
 		}
 }
 
-/* Estimates of the burst are only that: what was forged in front must not move them far, and nothing of them stays. */
+/* Estimates of the burst are only that: what was forged in front must not move them far, and
+ * nothing of them stays. */
 static void forgeries_in_front_do_not_lead_the_first_burst_astray(void **state)
 {
 	struct rig *r = rig_new(CM80, CM80, 0);
@@ -220,7 +223,7 @@ static void forgeries_in_front_do_not_lead_the_first_burst_astray(void **state)
 	rig_free(r);
 }
 
-/* --- Hold ----------------------------------------------------------------------------------------------------------- */
+/* --- Hold ------------------------------------------------------------------------------------- */
 
 static void the_index_goes_on_while_nothing_may_leave(void **state)
 {
@@ -286,7 +289,7 @@ static void a_held_plain_side_is_learned_and_costs_no_cipher(void **state)
 	rig_free(r);
 }
 
-/* --- UNAUTHENTICATED_SRTP ------------------------------------------------------------------------------------------- */
+/* --- UNAUTHENTICATED_SRTP --------------------------------------------------------------------- */
 
 /* Both sides without authentication of SRTP; SRTCP keeps its own. */
 static struct rig *unauthenticated(enum srtp_suite_id suite)
@@ -363,7 +366,8 @@ static void an_unproved_index_far_ahead_moves_nothing(void **state)
 	rig_free(r);
 }
 
-/* What proves nothing takes no place, also where the other side, being plain, would not be asked. */
+/* What proves nothing takes no place, also where the other side, being plain, would not be asked.
+ */
 static void unauthenticated_ssrcs_push_nobody_out(void **state)
 {
 	struct rig *r = unauthenticated(CM80);
@@ -402,7 +406,7 @@ static void after_a_long_gap_an_unauthenticated_stream_goes_on(void **state)
 	rig_free(r);
 }
 
-/* --- The window ----------------------------------------------------------------------------------------------------- */
+/* --- The window ------------------------------------------------------------------------------- */
 
 static void the_windows_size_is_configured(void **state)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* How far the index of a plain terminal's stream may jump toward an SRTP side (media/jump.c). The forger sends from the
- * terminal's own address, as nothing else is asked of him. */
+/* How far the index of a plain terminal's stream may jump toward an SRTP side (media/jump.c). The
+ * forger sends from the terminal's own address, as nothing else is asked of him. */
 #include "media_rig.h"
 
 #include <setjmp.h>
@@ -46,8 +46,8 @@ static void one_far_packet_moves_nothing(void **state)
 	rig_free(r);
 }
 
-/* As far as is believed, again and again, at nearly half of the terminal's rate: the forger's packets take the places of their own
- * indexes, and nothing else of the terminal's. */
+/* As far as is believed, again and again, at nearly half of the terminal's rate: the forger's
+ * packets take the places of their own indexes, and nothing else of the terminal's. */
 static void near_packets_take_their_own_place_only(void **state)
 {
 	static bool taken[8000];
@@ -121,9 +121,10 @@ static void a_terminal_that_jumps_is_heard_after_some_packets(void **state)
 	rig_free(r);
 }
 
-/* A terminal that jumps six times by 30,000, once per packet, all in one burst. Nothing tells how many cycles it
- * passed, and no index that an SRTP receiver could follow exists (RFC 3711 3.3.1): what looks older than the last packet
- * that was sent is dropped, until its sequence numbers have passed it. No index is sent twice. */
+/* A terminal that jumps six times by 30,000, once per packet, all in one burst. Nothing tells how
+ * many cycles it passed, and no index that an SRTP receiver could follow exists (RFC 3711 3.3.1):
+ * what looks older than the last packet that was sent is dropped, until its sequence numbers have
+ * passed it. No index is sent twice. */
 static void six_jumps_in_a_burst_cost_half_a_cycle_at_most(void **state)
 {
 	static const uint32_t jumps[] = {1, 2, 6};

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Master keys: told apart by their MKI (RFC 3711 8.1), changed in mid-stream, used up (9.2), and session keys that are derived
- * anew every 2^n packets (4.3.1, 4.3.2): here the terminals derive theirs by srtp_kdf() for every packet. */
+/* Master keys: told apart by their MKI (RFC 3711 8.1), changed in mid-stream, used up (9.2), and
+ * session keys that are derived anew every 2^n packets (4.3.1, 4.3.2): here the terminals derive
+ * theirs by srtp_kdf() for every packet. */
 #include "media/ssrc.h"
 #include "media_rig.h"
 
@@ -23,7 +24,7 @@ static uint32_t dice(uint32_t sides)
 	return (uint32_t)(rng >> 32) % sides;
 }
 
-/* --- Several master keys -------------------------------------------------------------------------------------------- */
+/* --- Several master keys ---------------------------------------------------------------------- */
 
 /* A's context knows both of A's keys. */
 static int two_keys(struct rig *r, bool rx_new)
@@ -53,7 +54,8 @@ static void packets_under_two_keys_may_interleave(void **state)
 		rig_send(r, 7, index++, A_TX);
 		rig_run(r);
 		assert_int_equal(two_keys(r, false), 0);
-		/* Over the wrap, one burst after the other; no packet is lost and the ROC goes on. */
+		/* Over the wrap, one burst after the other; no packet is lost and the ROC goes on.
+		 */
 		for (int burst = 0; burst < 10; burst++) {
 			for (uint32_t i = 0; i < 10; i++)
 				rig_send(r, 7, index + (i ^ 1), dice(2) ? A_TX : A_TX2);
@@ -75,7 +77,8 @@ static void packets_under_two_keys_may_interleave(void **state)
 	}
 }
 
-/* RFC 3711 3.3.2 lists indexes, whichever key they came under: 3.3.1 has them go on over a re-key. */
+/* RFC 3711 3.3.2 lists indexes, whichever key they came under: 3.3.1 has them go on over a re-key.
+ */
 static void an_index_seen_under_one_key_is_a_replay_under_the_other(void **state)
 {
 	struct rig *r = rig_new(CM80, CM80, 1);
@@ -191,7 +194,7 @@ static void a_used_up_srtcp_index_starts_again_with_another_key(void **state)
 	rig_free(r);
 }
 
-/* --- Lifetime ------------------------------------------------------------------------------------------------------- */
+/* --- Lifetime --------------------------------------------------------------------------------- */
 
 static void send_some(struct rig *r, uint64_t *index, uint32_t n)
 {
@@ -375,7 +378,8 @@ static void a_lifetime_ends_to_the_packet_however_long(void **state)
 		}
 }
 
-/* Of SRTCP, of an earlier life, or by a key's new life: the count of SRTP is the true one again at once. */
+/* Of SRTCP, of an earlier life, or by a key's new life: the count of SRTP is the true one again at
+ * once. */
 static void an_end_that_comes_otherwise_is_not_overrun(void **state)
 {
 	(void)state;
@@ -416,7 +420,7 @@ static void an_end_that_comes_otherwise_is_not_overrun(void **state)
 	}
 }
 
-/* --- Key derivation rate ------------------------------------------------------------------------------------------ */
+/* --- Key derivation rate ---------------------------------------------------------------------- */
 
 enum { SSRCS = 3 };
 
@@ -472,7 +476,8 @@ static void hear(struct world *w)
 static void kdr_play(enum srtp_suite_id suite, uint8_t rx_kdr, uint8_t tx_kdr, bool lossy)
 {
 	struct world w = {.r = rig_new(suite, suite, 1), .rtcp_in = (1u << rx_kdr) - 5};
-	/* A burst must not span more epochs than there are places: after a stall, a few per stream. */
+	/* A burst must not span more epochs than there are places: after a stall, a few per stream.
+	 */
 	uint32_t burst_max = rx_kdr < 5 || tx_kdr < 5 ? 6 : SLOTS - 1;
 
 	rig_key_new(w.r, A_TX, rx_kdr, 0);
@@ -495,7 +500,8 @@ static void kdr_play(enum srtp_suite_id suite, uint8_t rx_kdr, uint8_t tx_kdr, b
 		rig_run(w.r);
 		hear(&w);
 	}
-	/* Loss makes packets that come far apart in one burst, and small rates more epochs in one than there are places. */
+	/* Loss makes packets that come far apart in one burst, and small rates more epochs in one
+	 * than there are places. */
 	if (w.got + (lossy ? w.sent / 20 : 0) < w.sent)
 		fail_msg("suite %d, kdr %d and %d: %u of %u", suite, rx_kdr, tx_kdr, w.got, w.sent);
 	rig_free(w.r);
@@ -537,7 +543,8 @@ static void the_smallest_rate_works_too(void **state)
 	rig_free(r);
 }
 
-/* Nobody gets us to derive more than so much by sending junk, and the junk costs the terminal no packet. */
+/* Nobody gets us to derive more than so much by sending junk, and the junk costs the terminal no
+ * packet. */
 static void forgeries_cannot_make_us_derive_without_bound(void **state)
 {
 	struct rig *r = rig_new(CM80, CM80, 0);

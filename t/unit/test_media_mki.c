@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Re-keying by MKI against libsrtp2 on both sides: A's terminal has three master keys in one session and takes any of them for any
- * packet, B's terminal knows all of ours and we change between them. Random order, loss, wraps; SRTCP along with it. */
+/* Re-keying by MKI against libsrtp2 on both sides: A's terminal has three master keys in one
+ * session and takes any of them for any packet, B's terminal knows all of ours and we change
+ * between them. Random order, loss, wraps; SRTCP along with it. */
 #include <srtp2/srtp.h>
 #undef SRTP_MAX_KEY_LEN
 #undef SRTP_MAX_MKI_LEN
@@ -109,7 +110,8 @@ static void b_hears(const struct rig *r, struct peer *b, uint32_t k, uint8_t tx_
 	memcpy(p, r->a.out + r->out[k].out_off, r->out[k].len);
 	rtcp = p[1] == 200;
 	if (rtcp && r->suite_b == SUITE_AES_CM_128_32)
-		return; /* libsrtp2 2.5 looks for SRTCP's MKI where SRTP's tag length would put it */
+		/* libsrtp2 2.5 looks for SRTCP's MKI where SRTP's tag length would put it */
+		return;
 	if (rtcp) {
 		assert_int_equal(srtp_unprotect_rtcp_mki(b->s, p, &len, 1), srtp_err_status_ok);
 		assert_int_equal(len, 28);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Packets that are not RTP: datagrams of a stream that has no RTP leave byte by byte, whatever their length and content, but not to a
- * destination that takes no part; ZRTP, DTLS and STUN pass where neither side's keys are ours. */
+/* Packets that are not RTP: datagrams of a stream that has no RTP leave byte by byte, whatever
+ * their length and content, but not to a destination that takes no part; ZRTP, DTLS and STUN pass
+ * where neither side's keys are ours. */
 #include "media_rig.h"
 
 #include <setjmp.h>
@@ -86,7 +87,8 @@ static void who_takes_no_part_gets_first_datagrams_only_and_few(void **state)
 		assert_true(passes(r, A, FIRST, FIRST_LEN));
 	assert_false(passes(r, A, FIRST, FIRST_LEN));
 	assert_int_equal(rig_dropped(r, A, PACKET_DROP_UNANSWERED), 2);
-	/* A reply that is not UDPTL, of a service that is no terminal, lets nothing pass, however often it comes. */
+	/* A reply that is not UDPTL, of a service that is no terminal, lets nothing pass, however
+	 * often it comes. */
 	for (uint32_t i = 0; i < 10; i++)
 		(void)passes(r, B, "REPLY secret", 12);
 	assert_false(passes(r, A, "any", 3));
@@ -166,7 +168,7 @@ static void a_command_makes_datagrams_stale(void **state)
 	rig_free(r);
 }
 
-/* --- Between terminals -------------------------------------------------------------------------------------------- */
+/* --- Between terminals ------------------------------------------------------------------------ */
 
 static const uint8_t zrtp[28] = {0x10, 0, 0, 1, 'Z', 'R', 'T', 'P', 0, 0, 0, 7, 0x50, 0x5a, 0, 3,
 	'C', 'o', 'n', 'f', '2', 'A', 'C', 'K'};

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Streams that are passed through: packets leave as they came, whatever they are; the index is followed beside that, so that
- * re-encryption may begin and end with any packet; recordings and listeners get them deciphered. */
+/* Streams that are passed through: packets leave as they came, whatever they are; the index is
+ * followed beside that, so that re-encryption may begin and end with any packet; recordings and
+ * listeners get them deciphered. */
 #include "media_rig.h"
 
 #include <setjmp.h>
@@ -115,7 +116,8 @@ static void what_is_deciphered_and_what_is_not_do_not_mix(void **state)
 	rig_free(r);
 }
 
-/* The key stays, so its packets' index goes on, whoever relays them how: over the wrap, and back. */
+/* The key stays, so its packets' index goes on, whoever relays them how: over the wrap, and back.
+ */
 static void the_index_goes_on_to_re_encryption_and_back(void **state)
 {
 	struct rig *r = rig_new(SUITE_AES_CM_128_80, SUITE_AES_CM_128_80, 0);
@@ -155,7 +157,8 @@ static void the_index_goes_on_to_re_encryption_and_back(void **state)
 	rig_free(r);
 }
 
-/* Nothing proves the sequence number: one that is far ahead moves nothing, nor does a stranger's SSRC. */
+/* Nothing proves the sequence number: one that is far ahead moves nothing, nor does a stranger's
+ * SSRC. */
 static void a_forged_number_does_not_lead_the_index_astray(void **state)
 {
 	struct rig *r = passing(SUITE_AES_CM_128_80, 0);
@@ -200,7 +203,8 @@ static void tape(void *arg, uint32_t tap, const struct arena *a, const struct pa
 	t->good += j->flags & XC_JOB_RTCP ? out[20] == 3 : out[40] == (uint8_t)be16(out + 2);
 }
 
-/* RTP and RTCP, with every suite; what was damaged is told too, and found out by whoever deciphers it. */
+/* RTP and RTCP, with every suite; what was damaged is told too, and found out by whoever deciphers
+ * it. */
 static void recordings_get_it_with_the_key(void **state)
 {
 	(void)state;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Thousands of packets in random order, with replays, forgeries, losses and re-keying, against what must hold for each of them:
- * nothing forged leaves, no (key, SSRC, index) is used twice, and B's terminal, which estimates indexes for itself, understands
- * what it gets. */
+/* Thousands of packets in random order, with replays, forgeries, losses and re-keying, against what
+ * must hold for each of them: nothing forged leaves, no (key, SSRC, index) is used twice, and B's
+ * terminal, which estimates indexes for itself, understands what it gets. */
 #include "media_rig.h"
 
 #include <setjmp.h>
@@ -117,7 +117,8 @@ static void b_begins(struct world *w)
 		replay_init(&w->b[s], w->b_seen[s], SRTP_REPLAY_WINDOW / 64);
 }
 
-/* B's terminal gets it: its own estimate finds the index, the tag is right, and it never heard it before. */
+/* B's terminal gets it: its own estimate finds the index, the tag is right, and it never heard it
+ * before. */
 static void b_hears(struct world *w, const struct packet_out *out, const struct xc_job *j)
 {
 	static uint8_t bytes[ARENA_SLOT_LEN];

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* A terminal that is further ahead than an estimate covers is found again by its authentic packets (media/roc.c). */
+/* A terminal that is further ahead than an estimate covers is found again by its authentic packets
+ * (media/roc.c). */
 #include "media_rig.h"
 
 #include <setjmp.h>
@@ -163,8 +164,9 @@ static void junk_of_one_stream_leaves_others_their_tests(void **state)
 
 #define JUNK 512u
 
-/* Streams of this worker, each with its own state, that all send junk all the time. A further stream is lost by
- * 9 counters: it finds itself within as many of its own packets as it needs alone. */
+/* Streams of this worker, each with its own state, that all send junk all the time. A further
+ * stream is lost by 9 counters: it finds itself within as many of its own packets as it needs
+ * alone. */
 static void junk_of_many_streams_leaves_others_their_tests(void **state)
 {
 	struct rig *r = resumed(CM80, 0x1c000);

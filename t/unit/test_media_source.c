@@ -157,7 +157,8 @@ static void after_a_restart_the_terminal_is_known(void **state)
 	rig_free(r);
 }
 
-/* A callee that sent before its answer, and the answer from the same address or from another one. */
+/* A callee that sent before its answer, and the answer from the same address or from another one.
+ */
 static void after_a_restart_early_media_go_on(void **state)
 {
 	static const struct {
@@ -267,7 +268,8 @@ static void rtcp_is_forgotten_when_rtp_comes_from_elsewhere(void **state)
 	assert_int_equal(remote_port(r, B_RTCP), signalled);
 	assert_int_not_equal(rtcp_from(r, "203.0.113.66:5556", 8), PACKET_SENT);
 	assert_int_equal(rtcp_from(r, "198.51.100.7:6000", 9), PACKET_SENT);
-	/* RTP moves to the signalled address: one packet, that anybody may forge, takes no RTCP away. */
+	/* RTP moves to the signalled address: one packet, that anybody may forge, takes no RTCP
+	 * away. */
 	rtp_from(r, "192.0.2.2:5000", 1);
 	assert_int_equal(remote_port(r, B_RTCP), 6000);
 	rtp_from(r, "192.0.2.2:5000", LEARN_PACKETS);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* More SSRCs than a stream has places for (media_ssrc_turn()): nobody fills the places so that the terminal's next SSRC finds none, and
- * whatever changes places, no index is sent twice under a key. */
+/* More SSRCs than a stream has places for (media_ssrc_turn()): nobody fills the places so that the
+ * terminal's next SSRC finds none, and whatever changes places, no index is sent twice under a key.
+ */
 #include "media_rig.h"
 
 #include <setjmp.h>
@@ -51,7 +52,8 @@ static void only_the_terminal_takes_places_that_are_taken(void **state)
 	for (uint32_t ssrc = 100; ssrc < 100 + MEDIA_SSRCS - 1; ssrc++)
 		assert_int_equal(from_elsewhere(r, ssrc, 10), PACKET_SENT);
 	assert_int_equal(from_elsewhere(r, 999, 10), PACKET_DROP_SSRC_LIMIT);
-	/* All are taken by a forger: the terminal's next one finds a place all the same, and what it had goes on. */
+	/* All are taken by a forger: the terminal's next one finds a place all the same, and what
+	 * it had goes on. */
 	assert_int_equal(one(r, 8, 10, 1000), PACKET_SENT);
 	assert_int_equal(one(r, 7, 11, 1000), PACKET_SENT);
 	rig_got(r, 0, 7, 11, 11);
@@ -179,13 +181,14 @@ static void marks_know_who_gave_its_place_up(void **state)
 	rig_free(r);
 }
 
-/* --- At random ----------------------------------------------------------------------------------------------------- */
+/* --- At random -------------------------------------------------------------------------------- */
 
 enum { SSRCS = 90, SPAN = 2048 };
 
 static uint8_t sent[SSRCS][SPAN];
 
-/* Several bursts in flight, all SSRCs among each other, late, twice and from elsewhere: nothing is sent twice. */
+/* Several bursts in flight, all SSRCs among each other, late, twice and from elsewhere: nothing is
+ * sent twice. */
 static void no_index_is_sent_twice_however_places_change(void **state)
 {
 	const uint32_t bursts = 4;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The Kamailio module's pure files: what replies mean, which words are its own, what the policies do. Included, because they are no part
- * of the daemon's library. */
+/* The Kamailio module's pure files: what replies mean, which words are its own, what the policies
+ * do. Included, because they are no part of the daemon's library. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>

@@ -15,7 +15,8 @@
 #define L32       "AES_CM_128_HMAC_SHA1_32"
 #define CRYPTO(x) "a=crypto:" x "\r\n"
 
-/* What a terminal would put into its answer to the last reply: the n-th line's tag and suite with its own key. */
+/* What a terminal would put into its answer to the last reply: the n-th line's tag and suite with
+ * its own key. */
 static const char *accept_line(struct talk *t, uint32_t n)
 {
 	struct sdes s;
@@ -106,7 +107,8 @@ static void profiles_and_suites_are_bridged(void **state)
 	}
 }
 
-/* The key that we wrote is the one we send with, the one that we read is the one we receive with; all four differ. */
+/* The key that we wrote is the one we send with, the one that we read is the one we receive with;
+ * all four differ. */
 static void keys_are_where_they_belong(void **state)
 {
 	struct sdes to_b, to_a;

@@ -430,7 +430,8 @@ static void fill(char *out, size_t len, const char *pattern, const char *name)
 	snprintf(out, len, "%.*s%s%s", (int)(at - pattern), pattern, name, at + 2);
 }
 
-/* Every suite by every name it goes by, in every place that names one, also with '-' for '_' and in small letters. */
+/* Every suite by every name it goes by, in every place that names one, also with '-' for '_' and in
+ * small letters. */
 static void every_suite_is_known_by_every_name(void **state)
 {
 	static const struct {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Signed cookies of ng: published HMAC vectors, our own fixed ones (computed by Python's hmac), and every way to be refused. */
+/* Signed cookies of ng: published HMAC vectors, our own fixed ones (computed by Python's hmac), and
+ * every way to be refused. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -245,7 +246,7 @@ static void replies_belong_to_their_request(void **state)
 	}
 }
 
-/* --- Once ------------------------------------------------------------------------------------------------------- */
+/* --- Once ------------------------------------------------------------------------------------- */
 
 static struct ng_signed request(uint32_t number, uint64_t seconds)
 {
@@ -288,7 +289,8 @@ static void a_request_is_new_once_as_long_as_its_time_is_accepted(void **state)
 	once_destroy(NULL);
 }
 
-/* Whatever the clock is set to, a copy is not executed, and new requests are as soon as they can be told from copies. */
+/* Whatever the clock is set to, a copy is not executed, and new requests are as soon as they can be
+ * told from copies. */
 static void a_clock_that_is_set_executes_no_copy(void **state)
 {
 	enum { W = NG_AUTH_WINDOW_S };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* man/xcipher-ng.7 says of every command, flag and key what becomes of it. Here its rows are tried, and what the code knows is
- * looked up in it: neither can go on without the other. */
+/* man/xcipher-ng.7 says of every command, flag and key what becomes of it. Here its rows are tried,
+ * and what the code knows is looked up in it: neither can go on without the other. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -26,7 +26,8 @@ static void chomp(char *line)
 	line[strcspn(line, "\n")] = 0;
 }
 
-/* Rows are ".It Cm NAME" in the three sections, with the status in the next line and a reason behind that. */
+/* Rows are ".It Cm NAME" in the three sections, with the status in the next line and a reason
+ * behind that. */
 static int read_rows(void **state)
 {
 	static const char *const head[SECTIONS] = {"", ".Sh COMMANDS", ".Sh FLAGS", ".Sh KEYS"};

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* ng over the Unix socket: the lines before messages, and what a proxy may cost that does not follow the protocol. */
+/* ng over the Unix socket: the lines before messages, and what a proxy may cost that does not
+ * follow the protocol. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -22,7 +23,7 @@
 #define PING  "d7:command4:pinge"
 #define PONG  "d6:result4:ponge"
 
-/* --- Lines ---------------------------------------------------------------------------------------------------------- */
+/* --- Lines ------------------------------------------------------------------------------------ */
 
 static void requests_are_read_whole_or_not_at_all(void **state)
 {
@@ -105,7 +106,7 @@ static void what_is_written_is_read(void **state)
 	sbuf_fini(&b);
 }
 
-/* --- With sockets --------------------------------------------------------------------------------------------------- */
+/* --- With sockets ----------------------------------------------------------------------------- */
 
 struct rig {
 	struct dispatch_rig f;

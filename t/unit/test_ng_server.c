@@ -488,7 +488,8 @@ static uint32_t waiting_replies(int fd)
 	return n;
 }
 
-/* Two hundred requests lie in the socket before the proxy's: in the order of arrival it would be answered in the fourth round. */
+/* Two hundred requests lie in the socket before the proxy's: in the order of arrival it would be
+ * answered in the fourth round. */
 static void a_source_that_floods_does_not_delay_another(void **state)
 {
 	struct fixture f;

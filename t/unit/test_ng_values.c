@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* ng's words that change the SDP, or a whole call, and need no codec: what goes on, what the answer says, what warns. Requests are
- * written as scripts write them. */
+/* ng's words that change the SDP, or a whole call, and need no codec: what goes on, what the answer
+ * says, what warns. Requests are written as scripts write them. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -71,7 +71,8 @@ static const char *media_of(struct talk *t)
 	return text.s;
 }
 
-/* Each row is said after those before it, of one call; a line of the other side has the other direction. */
+/* Each row is said after those before it, of one call; a line of the other side has the other
+ * direction. */
 static void media_of_a_kind_are_not_offered_on(void **state)
 {
 	static const struct {
@@ -196,7 +197,8 @@ static void a_subscription_may_begin_inactive(void **state)
 	talk_end(&t);
 }
 
-/* The stream that RTCP of l goes to: the one a's terminal is told RTCP by, its RTCP port or, with rtcp-mux, its RTP port. */
+/* The stream that RTCP of l goes to: the one a's terminal is told RTCP by, its RTCP port or, with
+ * rtcp-mux, its RTP port. */
 static void a_subscribers_rtcp_goes_back_if_it_may(void **state)
 {
 	static const struct {
@@ -272,7 +274,8 @@ static void words_of_a_call_reach_its_streams(void **state)
 	}
 }
 
-/* Whose RTP goes where: to whom it comes from, to the other, nowhere. Each row is said after those before it. */
+/* Whose RTP goes where: to whom it comes from, to the other, nowhere. Each row is said after those
+ * before it. */
 static void echoed_media_go_back_to_their_sender(void **state)
 {
 	static const struct {
@@ -372,7 +375,8 @@ static void old_names_of_interfaces_choose_a_family(void **state)
 	}
 }
 
-/* What streams have after these offers of a call, the answers in between saying nothing; the daemon's is 8. */
+/* What streams have after these offers of a call, the answers in between saying nothing; the
+ * daemon's is 8. */
 static void an_offer_says_or_resets_tos(void **state)
 {
 	static const struct {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Memory that runs out, at every place where it may: the n-th allocation of a request fails, for every n there is. Then the request was
- * carried out, or nothing of it is left: no half-made call, no port, context or key that nobody holds; it works when it is said again,
- * and what the call took is given back at its end. */
+/* Memory that runs out, at every place where it may: the n-th allocation of a request fails, for
+ * every n there is. Then the request was carried out, or nothing of it is left: no half-made call,
+ * no port, context or key that nobody holds; it works when it is said again, and what the call took
+ * is given back at its end. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -16,7 +17,7 @@
 #include "call/calls.h"
 #include "dispatch_rig.h"
 
-/* --- Allocations (the linker leads them here: see the Makefile) --------------------------------------------------------------- */
+/* --- Allocations (the linker leads them here: see the Makefile) ------------------------------- */
 
 void *__real_malloc(size_t len);
 void *__real_calloc(size_t n, size_t len);
@@ -75,7 +76,7 @@ void __wrap_free(void *p)
 	__real_free(p);
 }
 
-/* --- What is said --------------------------------------------------------------------------------------------------------------- */
+/* --- What is said ----------------------------------------------------------------------------- */
 
 #define HEAD  "v=0\r\no=- 42 7 IN IP4 192.0.2.1\r\ns=-\r\nc=IN IP4 192.0.2.1\r\nt=0 0\r\n"
 #define AUDIO "m=audio 4000 RTP/AVP 0 8\r\na=rtpmap:0 PCMU/8000\r\n"

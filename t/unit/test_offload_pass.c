@@ -66,8 +66,8 @@ static void on_one_port_both_go_if_both_leave_by_one(void **state)
 	}
 }
 
-/* What is deciphered on one side of the relay and not on the other does not meet in the kernel either; nor does RTCP that is read, nor
- * what an older module would lose count of. */
+/* What is deciphered on one side of the relay and not on the other does not meet in the kernel
+ * either; nor does RTCP that is read, nor what an older module would lose count of. */
 static void what_does_not_pass_both_ways_stays(void **state)
 {
 	struct media_cmd cmd;

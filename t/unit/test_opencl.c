@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The OpenCL engine does what every engine must: with the CPU's AES instructions, with the portable AES, with scalar
- * lanes as on a GPU, with buffers and not addresses, with copies as to one; batches of every size; what it says when it
- * cannot open. */
+/* The OpenCL engine does what every engine must: with the CPU's AES instructions, with the portable
+ * AES, with scalar lanes as on a GPU, with buffers and not addresses, with copies as to one;
+ * batches of every size; what it says when it cannot open. */
 #include <errno.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -66,8 +66,8 @@ static int setup_parts_scalar(void **state)
 	return open_with(state, ENGINE_SCALAR_LANES | ENGINE_OWN_MEMORY | ENGINE_SMALL_CHUNKS);
 }
 
-/* Every number of packets up to beyond two work-items, lengths all different, one of each batch forged; from the arena's
- * beginning on, or not. */
+/* Every number of packets up to beyond two work-items, lengths all different, one of each batch
+ * forged; from the arena's beginning on, or not. */
 static void every_batch_size_is_right(void **state)
 {
 	struct engine_fixture *f = *state;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The folder of compiled kernels: what another user could change is never taken. Control: the same path is, once nobody else can. */
+/* The folder of compiled kernels: what another user could change is never taken. Control: the same
+ * path is, once nobody else can. */
 #include "batch/opencl_cache.h"
 
 #include <errno.h>

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Two real OpenCL devices (PoCL's basic, twice) behind one runner, of which one fails or hangs in mid-run: this program
- * stands in front of some OpenCL functions. Media goes on without loss, and a device that hangs is touched no more. */
+/* Two real OpenCL devices (PoCL's basic, twice) behind one runner, of which one fails or hangs in
+ * mid-run: this program stands in front of some OpenCL functions. Media goes on without loss, and a
+ * device that hangs is touched no more. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <stdio.h>
@@ -26,7 +27,7 @@ const char *__lsan_default_suppressions(void)
 	return "leak:libpocl\nleak:libLLVM\nleak:libclang\nleak:libOpenCL\nleak:opencl_copy_create\nleak:queue_build\n";
 }
 
-/* --- Faults ------------------------------------------------------------------------------------------------------ */
+/* --- Faults ----------------------------------------------------------------------------------- */
 
 static struct {
 	cl_device_id device; /* NULL: all is well */
@@ -121,7 +122,7 @@ cl_int clReleaseMemObject(cl_mem m)
 	return REAL(clReleaseMemObject)(m);
 }
 
-/* --- A runner with two devices ------------------------------------------------------------------------------------ */
+/* --- A runner with two devices ---------------------------------------------------------------- */
 
 struct rig {
 	struct engine *serial;
@@ -261,7 +262,7 @@ static void flights_are_right(struct rig *t, uint32_t depth, uint32_t rounds)
 	assert_int_equal(batch_flying(t->r), 0);
 }
 
-/* --- What it must do ---------------------------------------------------------------------------------------------- */
+/* --- What it must do -------------------------------------------------------------------------- */
 
 static const uint32_t paths[] = {0, ENGINE_OWN_MEMORY, ENGINE_OWN_MEMORY | ENGINE_SMALL_CHUNKS};
 
@@ -438,7 +439,8 @@ static void batches_in_flight_on_a_device_that_goes_cost_no_packet(void **state)
 		}
 }
 
-/* The device's keys are still read by what is in flight: a new one is sent behind it, and nobody waits. */
+/* The device's keys are still read by what is in flight: a new one is sent behind it, and nobody
+ * waits. */
 static void keys_are_sent_behind_what_is_in_flight(void **state)
 {
 	struct rig t;

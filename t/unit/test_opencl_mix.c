@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The OpenCL engine where lanes differ: every length of packet beside others, every suite beside every other, with and
- * without encryption and authentication, what that costs, and two workers who dispatch at once on queues of their own. */
+/* The OpenCL engine where lanes differ: every length of packet beside others, every suite beside
+ * every other, with and without encryption and authentication, what that costs, and two workers who
+ * dispatch at once on queues of their own. */
 #include <inttypes.h>
 #include <pthread.h>
 #include <time.h>
@@ -39,7 +40,8 @@ static int setup_scalar(void **state)
 			.flags = ENGINE_SCALAR_LANES | ENGINE_OWN_MEMORY | ENGINE_SMALL_CHUNKS});
 }
 
-/* Slots 2 and 3: AES_CM_128_HMAC_SHA1_80, then every other suite and plain, then AES_CM without authentication. */
+/* Slots 2 and 3: AES_CM_128_HMAC_SHA1_80, then every other suite and plain, then AES_CM without
+ * authentication. */
 static int keys_set(const struct engine_ops *ops, struct engine_queue *q, struct arena *a)
 {
 	int err = 0;
@@ -127,9 +129,10 @@ static void a_long_packet_among_tiny_ones_is_right(void **state)
 	}
 }
 
-/* --- What they cost ---------------------------------------------------------------------------------------------- */
+/* --- What they cost --------------------------------------------------------------------------- */
 
-/* The device computes in the thread that asks it, so what other programs take of the processor does not count. */
+/* The device computes in the thread that asks it, so what other programs take of the processor does
+ * not count. */
 static uint64_t thread_cpu_ns(void)
 {
 	struct timespec t;
@@ -138,7 +141,8 @@ static uint64_t thread_cpu_ns(void)
 	return (uint64_t)t.tv_sec * NS_PER_SEC + (uint64_t)t.tv_nsec;
 }
 
-/* The least processor time of several dispatches of n packets, all good; of every ninth packet the body has long_len bytes. */
+/* The least processor time of several dispatches of n packets, all good; of every ninth packet the
+ * body has long_len bytes. */
 static uint64_t dispatch_ns(
 	struct engine_fixture *f, uint32_t n, uint32_t body_len, uint32_t long_len)
 {
@@ -162,8 +166,9 @@ static uint64_t dispatch_ns(
 	return best;
 }
 
-/* Jumbo packets spread among tiny ones cost about what both cost by themselves: were lanes taken as packets come, every
- * work-item would be as slow as its longest packet, and the whole five times as slow. */
+/* Jumbo packets spread among tiny ones cost about what both cost by themselves: were lanes taken as
+ * packets come, every work-item would be as slow as its longest packet, and the whole five times as
+ * slow. */
 static void a_long_packet_does_not_stall_the_rest(void **state)
 {
 	enum { LONG = 1400, TINY = 20, ALL = 288 };
@@ -180,7 +185,7 @@ static void a_long_packet_does_not_stall_the_rest(void **state)
 			ALL - ALL / 9, tiny, ALL / 9, jumbo, both);
 }
 
-/* --- Two workers ------------------------------------------------------------------------------------------------- */
+/* --- Two workers ------------------------------------------------------------------------------ */
 
 struct worker {
 	const struct engine_ops *ops;
@@ -235,7 +240,7 @@ static void two_workers_dispatch_at_once(void **state)
 	}
 }
 
-/* --- Ciphers ----------------------------------------------------------------------------------------------------- */
+/* --- Ciphers ---------------------------------------------------------------------------------- */
 
 /* What it can and does not claim would be slow packets. */
 static void claims_every_suite(void **state)

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Outside oracles: what libsrtp2 protects each engine turns from one suite's key to another's, all 13 x 13 pairs, and libsrtp2
- * accepts the result and finds the bytes that went in. Two libsrtp2: Debian's (on NSS), and the same source on OpenSSL if
- * build/peers has it (tools/peer-libsrtp.sh). The reference stands in on the side of a suite that libsrtp2 lacks (F8) or
- * gets wrong (AES-192: 2.5 derives session keys with AES-256 under the master key and salt in a row, on both libraries, which
- * is not RFC 6188 3). Two of three pairs send under another SSRC than they receive. XCIPHER_SEED repeats a run. */
+/* Outside oracles: what libsrtp2 protects each engine turns from one suite's key to another's, all
+ * 13 x 13 pairs, and libsrtp2 accepts the result and finds the bytes that went in. Two libsrtp2:
+ * Debian's (on NSS), and the same source on OpenSSL if build/peers has it (tools/peer-libsrtp.sh).
+ * The reference stands in on the side of a suite that libsrtp2 lacks (F8) or gets wrong (AES-192:
+ * 2.5 derives session keys with AES-256 under the master key and salt in a row, on both libraries,
+ * which is not RFC 6188 3). Two of three pairs send under another SSRC than they receive.
+ * XCIPHER_SEED repeats a run. */
 #include <dlfcn.h>
 #include <libgen.h>
 #include <srtp2/crypto_types.h>
@@ -63,7 +65,7 @@ static struct oracle openssl = {.name = "libsrtp2 on OpenSSL"};
 static struct oracle *oracle_now;
 static const uint8_t mki[MKI_LEN] = {0xca, 0xfe, 0, 1};
 
-/* --- libsrtp2 ---------------------------------------------------------------------------------------------------- */
+/* --- libsrtp2 --------------------------------------------------------------------------------- */
 
 #define SYMBOL(field, symbol) (*(void **)&o->field = dlsym(o->lib, symbol)) != NULL
 
@@ -97,7 +99,8 @@ static bool oracle_has(const struct srtp_suite *s)
 	return s->id != SUITE_PLAIN && s->cipher != XC_CIPHER_AES_F8 && s->key_len != 24;
 }
 
-/* NULL where the reference stands in. libsrtp2 2.5 looks for SRTCP's MKI in front of a tag of SRTP's length. */
+/* NULL where the reference stands in. libsrtp2 2.5 looks for SRTCP's MKI in front of a tag of
+ * SRTP's length. */
 static srtp_t session_of(srtp_t const session[SUITE_COUNT][2], int suite, bool with_mki, bool rtcp)
 {
 	const struct srtp_suite *s = srtp_suite_get((enum srtp_suite_id)suite);
@@ -186,7 +189,7 @@ static void suites_close(struct oracle *o)
 		}
 }
 
-/* --- Packets ----------------------------------------------------------------------------------------------------- */
+/* --- Packets ---------------------------------------------------------------------------------- */
 
 /* Lengths around the edges of AES and SHA-1 blocks, tiny ones, long ones, and any. */
 static uint32_t body_len(uint64_t r, uint32_t hdr_len)
@@ -434,7 +437,7 @@ static void libsrtp_accepts_what_was_recrypted(void **state)
 	free(r);
 }
 
-/* --- Engines ----------------------------------------------------------------------------------------------------- */
+/* --- Engines ---------------------------------------------------------------------------------- */
 
 static int setup_serial(void **state)
 {

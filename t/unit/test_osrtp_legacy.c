@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* A media as two m-lines, in SRTP and in RTP, of which one is taken (ng's OSRTP=offer-legacy and accept-legacy): who knows it so
- * gets it so, in the same order and for good; inside the call, and for the other side, it is one. */
+/* A media as two m-lines, in SRTP and in RTP, of which one is taken (ng's OSRTP=offer-legacy and
+ * accept-legacy): who knows it so gets it so, in the same order and for good; inside the call, and
+ * for the other side, it is one. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -16,7 +17,8 @@
 #define KEY_B "a=crypto:1 AES_CM_128_HMAC_SHA1_80 " K80C "\r\n"
 #define OTHER "a=crypto:1 AEAD_AES_256_GCM inline:x\r\n" /* none of the policy's */
 
-/* Of each m-line of the last reply: profile, whether it has a port, how many crypto lines, whether it has a name. */
+/* Of each m-line of the last reply: profile, whether it has a port, how many crypto lines, whether
+ * it has a name. */
 static const char *told(struct talk *t)
 {
 	struct str text = STR("");

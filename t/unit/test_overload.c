@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Too much to do: when a machine's limits are exceeded, when a worker's queue stands, and which packets it drops then. */
+/* Too much to do: when a machine's limits are exceeded, when a worker's queue stands, and which
+ * packets it drops then. */
 #include "media_rig.h"
 
 #include <setjmp.h>
@@ -15,7 +16,7 @@
 #define MS   1000000ull
 #define CM80 SUITE_AES_CM_128_80
 
-/* --- Limits of the machine ---------------------------------------------------------------------------------------- */
+/* --- Limits of the machine -------------------------------------------------------------------- */
 
 static void a_limit_is_exceeded_by_the_mean_of_three_seconds(void **state)
 {
@@ -70,7 +71,7 @@ static void the_machine_is_measured(void **state)
 	assert_true(b.all >= a.all && b.mono_ns >= a.mono_ns && b.load >= 0);
 }
 
-/* --- When a worker sheds ------------------------------------------------------------------------------------------ */
+/* --- When a worker sheds ---------------------------------------------------------------------- */
 
 static void only_a_queue_that_stands_is_shed(void **state)
 {
@@ -115,7 +116,7 @@ static void only_a_queue_that_stands_is_shed(void **state)
 	}
 }
 
-/* --- What is shed ------------------------------------------------------------------------------------------------- */
+/* --- What is shed ----------------------------------------------------------------------------- */
 
 static void mark_emergency(struct rig *r, bool emergency)
 {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What passthrough makes of offers and answers: the terminals' own crypto lines reach each other, unless that cannot work; and what comes
- * of it when media are re-encrypted later, or the daemon starts anew. */
+/* What passthrough makes of offers and answers: the terminals' own crypto lines reach each other,
+ * unless that cannot work; and what comes of it when media are re-encrypted later, or the daemon
+ * starts anew. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* pierce-NAT: when empty packets are asked for, of which streams, and where media sends them; and NAT-wait, which forbids them. */
+/* pierce-NAT: when empty packets are asked for, of which streams, and where media sends them; and
+ * NAT-wait, which forbids them. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Capabilities: a function that is run without them, and threads that it creates, have none; the caller keeps its own. */
+/* Capabilities: a function that is run without them, and threads that it creates, have none; the
+ * caller keeps its own. */
 #include "app/privileges.h"
 
 #include <pthread.h>

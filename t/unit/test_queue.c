@@ -37,7 +37,8 @@ static void a_message_that_is_no_packet_is_refused(void **state)
 	}
 }
 
-/* What the kernel reads of it: the verdict with its id, and the packet that takes the other's place. */
+/* What the kernel reads of it: the verdict with its id, and the packet that takes the other's
+ * place. */
 static void a_replacing_verdict_carries_the_packet(void **state)
 {
 	(void)state;
@@ -78,7 +79,8 @@ static void a_replacing_verdict_carries_the_packet(void **state)
 	}
 }
 
-/* A socket takes so many bytes at once as its buffer has, and netlink takes all of a message or nothing. */
+/* A socket takes so many bytes at once as its buffer has, and netlink takes all of a message or
+ * nothing. */
 static void as_many_verdicts_as_a_burst_can_have_are_sent(void **state)
 {
 	enum { MANY = 16384 + 16384 + 1 };

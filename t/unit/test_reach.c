@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Where media may go: the policy by table; SDP that names what is not allowed; and calls that send to each other, of which no
- * sequence of offers and answers makes a circle. */
+/* Where media may go: the policy by table; SDP that names what is not allowed; and calls that send
+ * to each other, of which no sequence of offers and answers makes a circle. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -20,7 +20,7 @@
 #define OURS "10.0.0.1"    /* interface "inside" of the mock */
 #define TOLD "203.0.113.9" /* advertised by interface "outside" */
 
-/* --- Policy ----------------------------------------------------------------------------------------------------- */
+/* --- Policy ----------------------------------------------------------------------------------- */
 
 static struct endpoint at(const char *addr, uint16_t port)
 {
@@ -226,7 +226,7 @@ static void a_source_is_learned_where_media_may_go_or_was_sent(void **state)
 	assert_true(reach_may_learn(&r, &signalled, &other));
 }
 
-/* --- SDP -------------------------------------------------------------------------------------------------------- */
+/* --- SDP -------------------------------------------------------------------------------------- */
 
 static struct ng_request request(
 	const char *call, const char *from, const char *to, const char *body)
@@ -326,7 +326,7 @@ static void with_sip_source_address_that_address_counts(void **state)
 	talk_end(&t);
 }
 
-/* --- Links ------------------------------------------------------------------------------------------------------ */
+/* --- Links ------------------------------------------------------------------------------------ */
 
 /* Offer and answer of a call, each naming an address and port. NULL, or the error-reason. */
 static const char *invite(struct talk *t, const char *id, const char *to_tag, const char *a,
@@ -358,7 +358,8 @@ static void end_call(struct talk *t, const char *id)
 	assert_null(t->reply.error);
 }
 
-/* The mock gives ports from 30000 on, a pair to each party in their order: of call n (from 0) the offerer's is this. */
+/* The mock gives ports from 30000 on, a pair to each party in their order: of call n (from 0) the
+ * offerer's is this. */
 static uint16_t port_of(unsigned n, bool answerer)
 {
 	return (uint16_t)(30000 + 4 * n + 2 * answerer);
@@ -425,7 +426,8 @@ static void echo_listeners_and_connect_are_ways_too(void **state)
 	assert_null(call(&t, "0", A, 4000, B, 4000));
 	assert_null(call(&t, "1", TOLD, port_of(0, true), B, 4000));
 	assert_null(call(&t, "0", A, 4000, TOLD, port_of(1, false)));
-	/* Echoed at the second call it comes back to the first one's port, and from there to the phone: no circle yet. Both: one. */
+	/* Echoed at the second call it comes back to the first one's port, and from there to the
+	 * phone: no circle yet. Both: one. */
 	r = request("1", "a", "b", talk_body(&t, TOLD, port_of(0, true), "RTP/AVP", ""));
 	r.echo = NG_ECHO_BACKWARDS;
 	talk_send(&t, &r, false);
@@ -454,7 +456,8 @@ static void a_link_ends_with_the_call_that_it_leads_to(void **state)
 	assert_int_equal(t.m->cuts, 2); /* RTP and RTCP */
 	assert_int_equal(t.m->stream_cfg[6].remote.port, 0);
 	assert_int_equal(t.m->stream_cfg[7].remote.port, 0);
-	/* Somebody else has the port now. The call goes on, and does not send there by anything but a new word of its own. */
+	/* Somebody else has the port now. The call goes on, and does not send there by anything but
+	 * a new word of its own. */
 	assert_null(call(&t, "2", A, 4000, B, 4000));
 	assert_int_equal(t.m->stream_cfg[0].local.port, port_of(0, false));
 	r = request("1", "a", "b", talk_body(&t, A, 4000, "RTP/AVP", ""));
@@ -463,7 +466,7 @@ static void a_link_ends_with_the_call_that_it_leads_to(void **state)
 	talk_end(&t);
 }
 
-/* --- The host's addresses change -------------------------------------------------------------------------------- */
+/* --- The host's addresses change -------------------------------------------------------------- */
 
 struct changing {
 	struct reach reach;
@@ -520,7 +523,8 @@ static void a_destination_that_becomes_the_hosts_is_cut(void **state)
 	assert_int_equal(t.m->cuts, 0); /* control: nothing changed for these */
 	h.own = B;
 	all_again(&t);
-	/* Of call 0 the side that has the address, RTP and RTCP; of call 1 what was learned, and the signalled one is back. */
+	/* Of call 0 the side that has the address, RTP and RTCP; of call 1 what was learned, and
+	 * the signalled one is back. */
 	t.m->remote[4] = none;
 	assert_int_equal(t.m->cuts, 2 + 2); /* twice: the mock goes on to say that it is learned */
 	for (uint32_t i = 0; i < 12; i++)
@@ -601,7 +605,8 @@ static void a_long_chain_is_walked_within_bounds(void **state)
 
 	(void)state;
 	talk_start(&t);
-	/* From its end: each leads to the one before. Nobody leads to the new one, so it costs no walk. */
+	/* From its end: each leads to the one before. Nobody leads to the new one, so it costs no
+	 * walk. */
 	assert_null(call(&t, "0", A, 4000, B, 4000));
 	for (n = 1; n < 50; n++) {
 		snprintf(id, sizeof(id), "%u", n);
@@ -613,7 +618,8 @@ static void a_long_chain_is_walked_within_bounds(void **state)
 	talk_end(&t);
 }
 
-/* A stream that gets more than a terminal sends is watched, once in ten seconds; any other rarely. */
+/* A stream that gets more than a terminal sends is watched, once in ten seconds; any other rarely.
+ */
 static void fast_streams_are_watched(void **state)
 {
 	static const struct {
@@ -641,7 +647,8 @@ static void fast_streams_are_watched(void **state)
 	}
 }
 
-/* Random links between a few calls: the graph that was accepted never has a circle, found by another way. */
+/* Random links between a few calls: the graph that was accepted never has a circle, found by
+ * another way. */
 static void no_sequence_of_words_makes_a_circle(void **state)
 {
 	enum { CALLS = 6, STEPS = 4000 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Calls that come back from Redis: what they send to is judged as if it were signalled now, and calls that send to each other come
- * back in any order. */
+/* Calls that come back from Redis: what they send to is judged as if it were signalled now, and
+ * calls that send to each other come back in any order. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>

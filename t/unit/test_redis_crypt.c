@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What leaves the machine sealed: opens under its own name and key, and in no other way; a nonce is never used twice. */
+/* What leaves the machine sealed: opens under its own name and key, and in no other way; a nonce is
+ * never used twice. */
 #include "persist/redis_crypt.h"
 
 #include <errno.h>

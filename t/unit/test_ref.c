@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The reference against what RFCs publish: FIPS-197 and FIPS-180 examples, RFC 3711 B.1 and B.2, RFC 6188 7.1 and
- * 7.3, RFC 7714 16.1.1 and 17.1. (t/vectors runs on it in test_engine.) */
+/* The reference against what RFCs publish: FIPS-197 and FIPS-180 examples, RFC 3711 B.1 and B.2,
+ * RFC 6188 7.1 and 7.3, RFC 7714 16.1.1 and 17.1. (t/vectors runs on it in test_engine.) */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Index estimation against a table and against the definition (RFC 3711 3.3.1: the index nearest to the last one);
- * the window against a model that remembers everything. */
+/* Index estimation against a table and against the definition (RFC 3711 3.3.1: the index nearest to
+ * the last one); the window against a model that remembers everything. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -101,7 +101,8 @@ static void the_window_ends_where_it_should(void **state)
 	}
 }
 
-/* The model: a flag for every index there is. Jumps of every size around the words' and the window's ends. */
+/* The model: a flag for every index there is. Jumps of every size around the words' and the
+ * window's ends. */
 static void the_window_is_what_remembering_everything_would_be(void **state)
 {
 	enum { SPACE = 1 << 16 };

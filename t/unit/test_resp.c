@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* RESP: every reply that Redis sends is read, cut anywhere it is incomplete, and everything else is an error, within the limits. */
+/* RESP: every reply that Redis sends is read, cut anywhere it is incomplete, and everything else is
+ * an error, within the limits. */
 #include "proto/resp.h"
 
 #include <errno.h>

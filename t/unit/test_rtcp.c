@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* RTCP reports: what they say, and what follows from them for a call, through every cipher that lets us look. */
+/* RTCP reports: what they say, and what follows from them for a call, through every cipher that
+ * lets us look. */
 #include "media_rig.h"
 
 #include <errno.h>
@@ -12,7 +13,7 @@
 
 #define SEC 1000000000ull
 
-/* --- Reports ------------------------------------------------------------------------------------------------------ */
+/* --- Reports ---------------------------------------------------------------------------------- */
 
 static uint32_t put_sender(uint8_t *p, uint32_t ssrc, uint64_t ntp, uint32_t rtp, uint32_t blocks)
 {
@@ -160,7 +161,7 @@ static void hep_holds_what_fits_and_no_two_families(void **state)
 	assert_memory_equal(out, exact, (size_t)len);
 }
 
-/* --- On their way through ----------------------------------------------------------------------------------------- */
+/* --- On their way through --------------------------------------------------------------------- */
 
 static void send_at(struct rig *r, uint32_t from, const uint8_t *p, uint32_t len, uint32_t slot,
 	enum srtp_suite_id suite, uint64_t index, uint64_t t_ns)
@@ -198,7 +199,8 @@ static void quality_follows_from_reports_whatever_the_suites(void **state)
 			send_at(r, A, p, n, A_TX, suites[a], 2, 105 * SEC);
 			media_stream_quality(r->m, A, &q);
 			assert_int_equal(q.samples, 0);
-			/* heard by B, which answers 30 ms later by its own clock, and we hear it after 100 ms */
+			/* heard by B, which answers 30 ms later by its own clock, and we hear it
+			 * after 100 ms */
 			block.lsr = (uint32_t)((ntp + (5ull << 32)) >> 16);
 			block.dlsr = 65536 * 30 / 1000;
 			n = put_receiver(p, 9, 1);
@@ -289,7 +291,8 @@ static void feedback_is_taken_out(void **state)
 		{STATIC_STR(PSFB), STATIC_STR("")},
 		{STATIC_STR(NACK PSFB), STATIC_STR("")},
 		{STATIC_STR(""), STATIC_STR("")},
-		/* Malformed from there on: a length beyond the end, another version, less than a header. */
+		/* Malformed from there on: a length beyond the end, another version, less than a
+		 * header. */
 		{STATIC_STR(PSFB "\x80\xce\0\7\0\0\0\7"), STATIC_STR("\x80\xce\0\7\0\0\0\7")},
 		{STATIC_STR(RR "\x40\xce\0\1\0\0\0\7"), STATIC_STR(RR "\x40\xce\0\1\0\0\0\7")},
 		{STATIC_STR(PSFB "\x81\xce\0"), STATIC_STR("\x81\xce\0")},

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Calls that outlive the daemon: what is saved comes back the same, and what was damaged, is of another version or finds its port
- * taken changes nothing. */
+/* Calls that outlive the daemon: what is saved comes back the same, and what was damaged, is of
+ * another version or finds its port taken changes nothing. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -56,7 +56,8 @@ static void what_was_saved_comes_back_the_same(void **state)
 	assert_int_equal(port_of(&t, 0), port);
 	assert_true(talk_line(&t, 0, 0, &key));
 	assert_int_equal(t.m->rx_new + t.m->tx_new, 0);
-	/* The flags of the first offer are still known as the callee's: they leave the caller's leg alone. */
+	/* The flags of the first offer are still known as the callee's: they leave the caller's leg
+	 * alone. */
 	r = talk_request("b", "a",
 		talk_body(&t, "198.51.100.2", 5000, "RTP/AVP", "m=video 5002 RTP/AVP 96\r\n"));
 	r.transport = STR("RTP/AVP");
@@ -412,7 +413,8 @@ static void what_cannot_come_back_changes_nothing(void **state)
 	talk_end(&t);
 }
 
-/* What is read may be anything: here every byte is damaged in several ways, which the cipher around it would not let through. */
+/* What is read may be anything: here every byte is damaged in several ways, which the cipher around
+ * it would not let through. */
 static void no_damage_does_harm(void **state)
 {
 	struct talk t;

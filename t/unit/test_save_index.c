@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Calls that outlive the daemon: indexes go on behind what was used, by as much as they must, and counters from where they were. */
+/* Calls that outlive the daemon: indexes go on behind what was used, by as much as they must, and
+ * counters from where they were. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -43,9 +44,10 @@ static uint64_t index_of(const struct talk *t, uint32_t ctx, enum media_table ta
 	return 0;
 }
 
-/* elapsed since the save -> where received packets go on. The peer of the SRTP side is plain: in each life it is sent on under SSRCs of
- * its own, so where the earlier ones stood does not matter. SRTCP: beyond all that can have been sent until now. The node that restores
- * has a clock that is ahead of the other's by skew. */
+/* elapsed since the save -> where received packets go on. The peer of the SRTP side is plain: in
+ * each life it is sent on under SSRCs of its own, so where the earlier ones stood does not matter.
+ * SRTCP: beyond all that can have been sent until now. The node that restores has a clock that is
+ * ahead of the other's by skew. */
 static void indexes_go_on_behind_what_was_used(void **state)
 {
 	static const struct {
@@ -211,7 +213,8 @@ static void srtp_call(struct talk *t, struct sdes *to_a, struct sdes *to_b)
 	assert_true(talk_line(t, 0, 0, to_a));
 }
 
-/* A terminal comes with the key of before, or with another: our keys stay, because what is sent under them has names of this life. */
+/* A terminal comes with the key of before, or with another: our keys stay, because what is sent
+ * under them has names of this life. */
 static void our_keys_stay_whatever_key_a_terminal_has(void **state)
 {
 	(void)state;
@@ -246,7 +249,8 @@ static void our_keys_stay_whatever_key_a_terminal_has(void **state)
 	}
 }
 
-/* A branch that answers with another key after the restart is heard under the name of this life, too. */
+/* A branch that answers with another key after the restart is heard under the name of this life,
+ * too. */
 static void another_branchs_answer_keeps_our_key(void **state)
 {
 	struct sdes to_a, to_b, now_a;
@@ -360,7 +364,8 @@ static void streams_go_on_counting(void **state)
 	talk_end(&t);
 }
 
-/* The state that packets changed is written alone, only when it changed, and used only with the call it belongs to. */
+/* The state that packets changed is written alone, only when it changed, and used only with the
+ * call it belongs to. */
 static void a_later_state_counts_if_it_is_of_the_same_revision(void **state)
 {
 	struct talk t;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* a=crypto (RFC 4568): what is read, what is refused and why, and that writing gives back what was read. */
+/* a=crypto (RFC 4568): what is read, what is refused and why, and that writing gives back what was
+ * read. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -153,7 +154,8 @@ static void values_land_where_they_belong(void **state)
 	sbuf_fini(&b);
 }
 
-/* Lines share the bag; one that has no room left is refused whole, and so is one where there is no bag. */
+/* Lines share the bag; one that has no room left is refused whole, and so is one where there is no
+ * bag. */
 static void further_keys_go_into_the_bag(void **state)
 {
 	static const char three[] =

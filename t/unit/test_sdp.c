@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* SDP as the RFCs and real phones write it: read, given back byte for byte, and changed only where an edit says so. */
+/* SDP as the RFCs and real phones write it: read, given back byte for byte, and changed only where
+ * an edit says so. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Codecs and attributes that an operator wants out of SDP or in it: by ng's trees and by its flags, and nothing else changes. */
+/* Codecs and attributes that an operator wants out of SDP or in it: by ng's trees and by its flags,
+ * and nothing else changes. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Silenced media: what leaves is the packet's own header and silence in its codec, protected like any other packet; what cannot be
- * silence does not leave; and what came in is authenticated and followed all the same. */
+/* Silenced media: what leaves is the packet's own header and silence in its codec, protected like
+ * any other packet; what cannot be silence does not leave; and what came in is authenticated and
+ * followed all the same. */
 #include "media_rig.h"
 
 #include <setjmp.h>

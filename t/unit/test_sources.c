@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The m-lines of a listener, and of parties that were joined, after a restart. What they are before is tested by t/compat. */
+/* The m-lines of a listener, and of parties that were joined, after a restart. What they are before
+ * is tested by t/compat. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* ng's "statistics": what a minute holds once it is over, and how calls that ended are told apart; what ends them late. */
+/* ng's "statistics": what a minute holds once it is over, and how calls that ended are told apart;
+ * what ends them late. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>

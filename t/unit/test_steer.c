@@ -416,7 +416,8 @@ static void ports_come_and_go(void **state)
 	assert_int_equal(b->in[0].len, 3);
 }
 
-/* Two workers' counters in one line, or one's beside what the control thread writes, would cost both of them. */
+/* Two workers' counters in one line, or one's beside what the control thread writes, would cost
+ * both of them. */
 static void what_a_worker_counts_in_is_its_own(void **state)
 {
 	struct bench *b = bench_of(state);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What the daemon says to nf_xcipher, and what it makes of the answers: a thread plays the module at the other end of a socket. The
- * module itself is tested in a virtual machine (t/kernel). */
+/* What the daemon says to nf_xcipher, and what it makes of the answers: a thread plays the module
+ * at the other end of a socket. The module itself is tested in a virtual machine (t/kernel). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -228,7 +228,8 @@ static void what_the_module_is_comes_with_hello(void **state)
 	knl_close(k);
 }
 
-/* By name it would be loaded, so it is looked for among all. Requests to number 0 would be acknowledged. */
+/* By name it would be loaded, so it is looked for among all. Requests to number 0 would be
+ * acknowledged. */
 static void a_module_that_is_back_has_another_number(void **state)
 {
 	struct peer *p = *state;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* One-way media: listeners get copies under keys of their own, publishers only send; nobody else's media change. */
+/* One-way media: listeners get copies under keys of their own, publishers only send; nobody else's
+ * media change. */
 #include "media_rig.h"
 
 #include <setjmp.h>
@@ -13,7 +14,7 @@
 #include "call_talk.h"
 #include "offer/exchange.h"
 
-/* --- Media ---------------------------------------------------------------------------------------------------------- */
+/* --- Media ------------------------------------------------------------------------------------ */
 
 enum { L1 = 4, L2 = 5, PORT_L1 = 30004, PORT_L2 = 30006 };
 
@@ -183,7 +184,7 @@ static void who_must_wait_gets_nothing_before_it_sends(void **state)
 	rig_free(r);
 }
 
-/* --- Calls ---------------------------------------------------------------------------------------------------------- */
+/* --- Calls ------------------------------------------------------------------------------------ */
 
 #define CRYPTO(x) "a=crypto:" x "\r\n"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Telling the SIP side of timeouts: what is posted where, what is tried again, what is given up, and that nothing of it holds the
- * loop up. The server is in the same loop. */
+/* Telling the SIP side of timeouts: what is posted where, what is tried again, what is given up,
+ * and that nothing of it holds the loop up. The server is in the same loop. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netdb.h>
@@ -34,7 +34,7 @@
 	"HTTP/1.1 302 Found\r\nLocation: http://127.0.0.1:%u/elsewhere\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
 #define MAX_SEEN 32
 
-/* --- What calls would say ------------------------------------------------------------------------------------------ */
+/* --- What calls would say --------------------------------------------------------------------- */
 
 struct calls {
 	void (*timeout)(void *arg, const struct call_timeout *t);
@@ -60,15 +60,15 @@ static struct call_timeout two_parties(const char *whom)
 	return t;
 }
 
-/* --- A server ------------------------------------------------------------------------------------------------------ */
+/* --- A server --------------------------------------------------------------------------------- */
 
 struct server {
 	struct loop *loop;
 	struct loop_io *io;
 	int fd;
 	uint16_t port;
-	const char
-		*reply[MAX_SEEN]; /* to the n-th request; NULL: the one before; "": none at all */
+	/* to the n-th request; NULL: the one before; "": none at all */
+	const char *reply[MAX_SEEN];
 	char seen[MAX_SEEN][1024];
 	uint32_t n;
 	struct conn {
@@ -217,7 +217,7 @@ static void time_out(struct rig *r, const struct call_timeout *t)
 	r->calls.timeout(r->calls.arg, t);
 }
 
-/* --- Tests --------------------------------------------------------------------------------------------------------- */
+/* --- Tests ------------------------------------------------------------------------------------ */
 
 #define STRING(x) "<param><value><string>" x "</string></value></param>"
 #define CALL_ID   "c&lt;1&gt;&amp;2@example.org"
@@ -403,7 +403,8 @@ static void a_dead_server_holds_nothing_up_and_the_queue_is_bounded(void **state
 	rig_end(&r);
 }
 
-/* What libcurl's threads call instead of the C library's: the name server of SLOW says nothing until it may. */
+/* What libcurl's threads call instead of the C library's: the name server of SLOW says nothing
+ * until it may. */
 #define SLOW "slow.invalid"
 static sem_t may_answer;
 
@@ -418,8 +419,9 @@ int getaddrinfo(
 	return EAI_AGAIN;
 }
 
-/* A look-up takes as long as the name server wants, and the loop must not wait for it: not when the message's time is over, and not
- * when the daemon ends. With the fault this hangs until the alarm, for nothing lets the look-ups end before it is through. */
+/* A look-up takes as long as the name server wants, and the loop must not wait for it: not when the
+ * message's time is over, and not when the daemon ends. With the fault this hangs until the alarm,
+ * for nothing lets the look-ups end before it is through. */
 static void a_dead_name_server_holds_nothing_up(void **state)
 {
 	struct call_timeout over = two_parties("192.0.2.9");

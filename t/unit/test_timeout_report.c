@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Whom a call's timeout is told to, and what: calls that a timer ends are told with their tags, once, and only where the operator
- * lets it. */
+/* Whom a call's timeout is told to, and what: calls that a timer ends are told with their tags,
+ * once, and only where the operator lets it. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -194,7 +194,8 @@ static void an_address_is_taken_where_it_is_allowed(void **state)
 	}
 }
 
-/* Any: multicast and the unspecified address are nobody's all the same, and this host is not named by it. */
+/* Any: multicast and the unspecified address are nobody's all the same, and this host is not named
+ * by it. */
 static void any_is_no_name_for_this_host_or_many(void **state)
 {
 	static const char *const addr[] = {"0.0.0.0", "224.0.0.1", "::", "ff02::1", "127.0.0.1",
@@ -251,7 +252,8 @@ static void it_outlives_a_restart(void **state)
 	assert_int_equal(calls_restore(t.c, t.p, sbuf_view(&whole), STR_NONE, t.now, &why), 0);
 	later(&t, 301);
 	assert_string_equal(h.text, "call 192.0.2.14 1 tags");
-	/* What was saved is no more than a request's word: elsewhere by now, it goes to who asked first. */
+	/* What was saved is no more than a request's word: elsewhere by now, it goes to who asked
+	 * first. */
 	t.policy.told_nets.bits[0] = 29;
 	calls_set_policy(t.c, &t.policy);
 	talk_pool(&t);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Published vectors (t/vectors/published.json) on the reference (as the mock engine), the serial engine and the OpenCL
- * engine in each flavour. A primitive is reached through a job: an AES block as the first block of keystream (CM where
- * its input ends in the counter's two zeroes, F8 for any input), HMAC as the tag of a packet whose last four message
- * bytes are the ROC, GCM with the additional data as the header. Only the reference takes headers that no RTP has. */
+/* Published vectors (t/vectors/published.json) on the reference (as the mock engine), the serial
+ * engine and the OpenCL engine in each flavour. A primitive is reached through a job: an AES block
+ * as the first block of keystream (CM where its input ends in the counter's two zeroes, F8 for any
+ * input), HMAC as the tag of a packet whose last four message bytes are the ROC, GCM with the
+ * additional data as the header. Only the reference takes headers that no RTP has. */
 #define OPENSSL_SUPPRESS_DEPRECATED
 #include <openssl/aes.h>
 #include <openssl/evp.h>
@@ -39,7 +40,7 @@ struct trial {
 
 static const uint8_t zeroes[32];
 
-/* --- Slots and jobs ---------------------------------------------------------------------------------------------- */
+/* --- Slots and jobs --------------------------------------------------------------------------- */
 
 static uint32_t slot_of(uint32_t n)
 {
@@ -67,7 +68,8 @@ static void slot_set(struct trial *t, enum srtp_suite_id suite, bool rtcp, bool 
 	}
 }
 
-/* The job in front: a packet that starts with hdr and goes on with body, to or from the slot's keys. */
+/* The job in front: a packet that starts with hdr and goes on with body, to or from the slot's
+ * keys. */
 static struct xc_job *job_add(struct trial *t, bool protect, bool rtcp, const uint8_t *hdr,
 	uint32_t hdr_len, const uint8_t *body, uint32_t body_len)
 {
@@ -154,7 +156,7 @@ static void trial_end(struct trial *t, const char *what)
 	assert_true(t->tried > 0);
 }
 
-/* --- AES blocks -------------------------------------------------------------------------------------------------- */
+/* --- AES blocks ------------------------------------------------------------------------------- */
 
 static enum srtp_suite_id cm_suite(uint32_t key_len)
 {
@@ -188,8 +190,9 @@ static void blocks_by_counter_mode(void **state)
 	published_free(&set);
 }
 
-/* F8's first block of keystream is E(k_e, IV'), and IV' = E(k_e XOR m, IV) (RFC 3711 4.1.2). IV is the header but for
- * its first byte, and the ROC: a salt is searched under which the IV that leads to the input has its first byte 0. */
+/* F8's first block of keystream is E(k_e, IV'), and IV' = E(k_e XOR m, IV) (RFC 3711 4.1.2). IV is
+ * the header but for its first byte, and the ROC: a salt is searched under which the IV that leads
+ * to the input has its first byte 0. */
 static void f8_iv_search(struct srtp_session_keys *k, uint8_t iv[16], const struct published *v)
 {
 	uint8_t mask[16];
@@ -236,7 +239,7 @@ static void blocks_by_f8(void **state)
 	published_free(&set);
 }
 
-/* --- Keystreams -------------------------------------------------------------------------------------------------- */
+/* --- Keystreams ------------------------------------------------------------------------------- */
 
 static void cm_keystreams(void **state)
 {
@@ -296,10 +299,10 @@ static void f8_packets(void **state)
 	published_free(&set);
 }
 
-/* --- GCM --------------------------------------------------------------------------------------------------------- */
+/* --- GCM -------------------------------------------------------------------------------------- */
 
-/* Additional data that is shorter than an RTP header only the reference takes; from the others the ciphertext, which
- * does not depend on it, is looked at. */
+/* Additional data that is shorter than an RTP header only the reference takes; from the others the
+ * ciphertext, which does not depend on it, is looked at. */
 static void gcm_vectors(void **state)
 {
 	struct trial t = trial_begin(state);
@@ -370,7 +373,7 @@ static void aead_packets(void **state)
 	published_free(&set);
 }
 
-/* --- HMAC -------------------------------------------------------------------------------------------------------- */
+/* --- HMAC ------------------------------------------------------------------------------------- */
 
 /* RFC 2104: longer keys are hashed first. */
 static void hmac_slot(struct xc_key *k, const uint8_t *key, size_t len)
@@ -420,7 +423,7 @@ static void hmac_vectors(void **state)
 	published_free(&set);
 }
 
-/* --- What needs no engine ---------------------------------------------------------------------------------------- */
+/* --- What needs no engine --------------------------------------------------------------------- */
 
 static void session_keys_are_derived(void **state)
 {
@@ -511,7 +514,7 @@ static void the_file_agrees_with_openssl(void **state)
 	EVP_CIPHER_CTX_free(c);
 }
 
-/* --- Engines ----------------------------------------------------------------------------------------------------- */
+/* --- Engines ---------------------------------------------------------------------------------- */
 
 static int setup_mock(void **state)
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The worker loop with everything real but the kernel: steering is a pair of queues in memory, the terminals are libsrtp2. */
+/* The worker loop with everything real but the kernel: steering is a pair of queues in memory, the
+ * terminals are libsrtp2. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -18,7 +19,7 @@
 
 enum { BURST = 64, PORT_A = 30000, PORT_B = 30002, CALLS = 400 };
 
-/* --- Steering in memory ------------------------------------------------------------------------------------------ */
+/* --- Steering in memory ----------------------------------------------------------------------- */
 
 struct wire { /* one datagram */
 	struct local_port local;
@@ -124,7 +125,7 @@ static const struct steer_ops steer_mem = {
 	.counters = mem_counters,
 };
 
-/* --- A worker with one call: side A speaks 80, side B speaks 32 --------------------------------------------------- */
+/* --- A worker with one call: side A speaks 80, side B speaks 32 ------------------------------- */
 
 struct rig {
 	struct engine *serial;
@@ -332,7 +333,7 @@ static void rtp(struct wire *w, uint16_t seq)
 	memset(w->bytes + 12, (uint8_t)seq, 160);
 }
 
-/* --- What it must do ---------------------------------------------------------------------------------------------- */
+/* --- What it must do -------------------------------------------------------------------------- */
 
 static void a_stream_is_re_encrypted_in_order_over_the_wrap(void **state)
 {
@@ -452,7 +453,8 @@ static void what_gathers_is_taken_in_batches_of_batch_max(void **state)
 	assert_int_equal(mem.passed, 10 * BURST);
 }
 
-/* Whether the loop has made that many rounds, of which it counts those since its start, before the time is over. */
+/* Whether the loop has made that many rounds, of which it counts those since its start, before the
+ * time is over. */
 static bool has_gone_round(struct rig *r, uint64_t times, uint64_t for_ns)
 {
 	uint64_t until = clock_mono_ns() + for_ns;

@@ -143,7 +143,8 @@ static void *produce(void *arg)
 	return NULL;
 }
 
-/* As a worker does it: sleep, look, and sleep again, unless there was so much that more may be there. */
+/* As a worker does it: sleep, look, and sleep again, unless there was so much that more may be
+ * there. */
 static void no_wake_up_is_lost_between_threads(void **state)
 {
 	struct bench *b = *state;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The way out of xdp steering, from what the kernel says to the bytes before an IP packet. The kernel's words are made up here, so
- * that it need not have such interfaces; both sources are included to get at what they keep to themselves. */
+/* The way out of xdp steering, from what the kernel says to the bytes before an IP packet. The
+ * kernel's words are made up here, so that it need not have such interfaces; both sources are
+ * included to get at what they keep to themselves. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>

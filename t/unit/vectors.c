@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Loads the SRTP vectors; stops at the first case that is not as described, so that none is skipped in silence. */
+/* Loads the SRTP vectors; stops at the first case that is not as described, so that none is skipped
+ * in silence. */
 #include "vectors.h"
 
 #include <jansson.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* t/vectors/srtp.json as structs: 240 cases, 20 for each suite (described there by their field names). */
+/* t/vectors/srtp.json as structs: 240 cases, 20 for each suite (described there by their field
+ * names). */
 #ifndef UNIT_VECTORS_H
 #define UNIT_VECTORS_H
 
@@ -14,8 +15,8 @@ struct vector_bytes {
 };
 
 struct vector {
-	struct srtp_master
-		master; /* its MKI is left empty: vectors have longer ones than signalling allows */
+	/* its MKI is left empty: vectors have longer ones than signalling allows */
+	struct srtp_master master;
 	uint8_t mki[128];
 	uint32_t mki_len;
 	uint32_t roc, srtcp_index;

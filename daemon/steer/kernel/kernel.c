@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Steering by our kernel module: nf_xcipher hands the packets of our ports to the workers' queues itself, without rules, ahead of
- * connection tracking and of every other hook's work, and sends what comes back in a verdict, for both families and without
- * the host's being set up to forward. Everything behind the queue is nfqueue's (steer/nfqueue/nfqueue.c), which this calls.
+/* Steering by our kernel module: nf_xcipher hands the packets of our ports to the workers' queues
+ * itself, without rules, ahead of connection tracking and of every other hook's work, and sends
+ * what comes back in a verdict, for both families and without the host's being set up to forward.
+ * Everything behind the queue is nfqueue's (steer/nfqueue/nfqueue.c), which this calls.
  *
- * Each worker has a netlink socket, by which it owns the targets of its ports. When the daemon dies they stay for a while,
- * and the next one takes them over by the same owner's number, which is the worker's queue's. Whether there is a module to
- * work with, at the start and when it was gone, is judged in steer/kernel/kernel_meet.c. */
+ * Each worker has a netlink socket, by which it owns the targets of its ports. When the daemon dies
+ * they stay for a while, and the next one takes them over by the same owner's number, which is the
+ * worker's queue's. Whether there is a module to work with, at the start and when it was gone, is
+ * judged in steer/kernel/kernel_meet.c. */
 #include "steer/steer.h"
 
 #include <errno.h>
@@ -57,7 +59,7 @@ struct steer {
 	uint32_t next; /* of port */
 };
 
-/* --- A worker's ----------------------------------------------------------------------------------------------- */
+/* --- A worker's ------------------------------------------------------------------------------- */
 
 /* There are no rules: targets come and go with ports. What a killed instance left is taken over. */
 static int setup(const struct steer_config *cfg, char *err, size_t err_len)
@@ -172,7 +174,8 @@ static void port_set(struct steer *s, struct local_port local, enum port kind)
 		*at = (uint8_t)kind;
 }
 
-/* Modules without the feature drop short datagrams. steer/kernel/kernel_meet.c logs a warning about them. */
+/* Modules without the feature drop short datagrams. steer/kernel/kernel_meet.c logs a warning about
+ * them. */
 static uint32_t queue_flags(struct steer *s, struct local_port local)
 {
 	const uint8_t *at = port_at(s, local);
@@ -239,7 +242,7 @@ static void unread(struct steer *s, struct local_port local, bool on)
 	(void)queue_target(s, local);
 }
 
-/* --- What an earlier instance left ---------------------------------------------------------------------------- */
+/* --- What an earlier instance left ------------------------------------------------------------ */
 
 static void note_stale(void *arg, const struct knl_seen *seen)
 {
@@ -267,7 +270,7 @@ static void purge(struct steer *s)
 	s->purge_ns = 0;
 }
 
-/* --- What needs nothing of us --------------------------------------------------------------------------------- */
+/* --- What needs nothing of us ----------------------------------------------------------------- */
 
 static bool relays(const struct steer_config *cfg)
 {
@@ -290,7 +293,8 @@ static void unrelay(struct steer *s, struct local_port local)
 	(void)queue_target(s, local);
 }
 
-/* RTCP that can be read keeps coming: it is rare, and tells how the call is. So does RTP of others, which media judges. */
+/* RTCP that can be read keeps coming: it is rare, and tells how the call is. So does RTP of others,
+ * which media judges. */
 static int relay_target(struct steer *s, const struct steer_relay *r, uint64_t queued)
 {
 	struct knl_target t = {
@@ -321,8 +325,9 @@ static int relay_target(struct steer *s, const struct steer_relay *r, uint64_t q
 	return knl_target_set(s->knl, &t);
 }
 
-/* How much of a port was queued so far; then the queue is read to its end, and what it gave is sent; then, if no more was queued
- * since, nothing of it waits for us, and what comes next may take the other way without overtaking anything. First: */
+/* How much of a port was queued so far; then the queue is read to its end, and what it gave is
+ * sent; then, if no more was queued since, nothing of it waits for us, and what comes next may take
+ * the other way without overtaking anything. First: */
 static void pending_look(struct steer *s)
 {
 	for (uint32_t i = 0; i < s->pendings; i++) {
@@ -401,7 +406,7 @@ static int relayed_all(const struct steer_config *cfg, uint32_t worker,
 	return knl_dump(cfg->knl, kernel_owner(cfg, worker), NFX_ACTION_RELAY, relayed_one, &p);
 }
 
-/* --- What the module tells by itself -------------------------------------------------------------------------- */
+/* --- What the module tells by itself ---------------------------------------------------------- */
 
 struct event_put {
 	void (*put)(void *arg, const struct steer_event *e);
@@ -442,7 +447,7 @@ static int events(const struct steer_config *cfg,
 	return cfg->events ? knl_events(cfg->events, event_one, &p) : 0;
 }
 
-/* --- Gone, and back ------------------------------------------------------------------------------------------- */
+/* --- Gone, and back --------------------------------------------------------------------------- */
 
 static void again(struct steer *s)
 {
@@ -488,7 +493,7 @@ static void make_again(struct steer *s)
 		s->again_ns = 0;
 }
 
-/* --- Packets -------------------------------------------------------------------------------------------------- */
+/* --- Packets ---------------------------------------------------------------------------------- */
 
 static uint32_t receive(struct steer *s, const struct arena *a, uint32_t first_slot,
 	struct packet_in *in, uint32_t max)

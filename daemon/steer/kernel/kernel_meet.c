@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The kernel module as a whole: whether there is one, what it can do, and whether that is enough; asked at the start, and again
- * when it was unloaded and is loaded once more. Writes of steer_config what belongs to kernel steering; knows no worker and
- * no packet: what a worker makes anew then is its own business (steer/kernel/kernel.c). */
+/* The kernel module as a whole: whether there is one, what it can do, and whether that is enough;
+ * asked at the start, and again when it was unloaded and is loaded once more. Writes of
+ * steer_config what belongs to kernel steering; knows no worker and no packet: what a worker makes
+ * anew then is its own business (steer/kernel/kernel.c). */
 #include "steer/kernel/kernel_meet.h"
 
 #include <errno.h>
@@ -128,7 +129,7 @@ void kernel_close(struct steer_config *cfg)
 	cfg->knl = cfg->events = NULL;
 }
 
-/* --- Gone, and back ------------------------------------------------------------------------------------------- */
+/* --- Gone, and back --------------------------------------------------------------------------- */
 
 int kernel_alive(const struct steer_config *cfg)
 {

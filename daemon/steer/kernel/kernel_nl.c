@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* nf_xcipher's messages, written and read (steer/kernel/kernel_nl.h). Every request carries a number of its own, and whatever is not the
- * answer to the last one is skipped: answers of an earlier one that was given up, events. */
+/* nf_xcipher's messages, written and read (steer/kernel/kernel_nl.h). Every request carries a
+ * number of its own, and whatever is not the answer to the last one is skipped: answers of an
+ * earlier one that was given up, events. */
 #include "steer/kernel/kernel_nl.h"
 
 #include <arpa/inet.h>
@@ -27,7 +28,7 @@ struct knl {
 	_Alignas(struct nlmsghdr) char answer[ANSWER_LEN];
 };
 
-/* --- Requests ------------------------------------------------------------------------------------------------- */
+/* --- Requests --------------------------------------------------------------------------------- */
 
 static struct nlmsghdr *request(
 	struct knl *k, uint16_t type, uint8_t cmd, uint8_t version, uint16_t flags)
@@ -49,7 +50,8 @@ static struct nlmsghdr *command(struct knl *k, enum nfx_cmd cmd, uint16_t flags)
 	return request(k, k->family, (uint8_t)cmd, NFX_VERSION, flags);
 }
 
-/* The kernel's words behind an error: of the message that was wrong there is only the header (NETLINK_CAP_ACK). */
+/* The kernel's words behind an error: of the message that was wrong there is only the header
+ * (NETLINK_CAP_ACK). */
 static void read_words(struct knl *k, const struct nlmsghdr *m)
 {
 	const struct nlattr *a;
@@ -71,8 +73,8 @@ const char *knl_said(const struct knl *k)
 	return k->said;
 }
 
-/* Sends the request and calls read() for each message of the answer, until what ends it: an acknowledgement or the end of a
- * dump. Requests have NLM_F_ACK, so that there always is one. */
+/* Sends the request and calls read() for each message of the answer, until what ends it: an
+ * acknowledgement or the end of a dump. Requests have NLM_F_ACK, so that there always is one. */
 static int ask(struct knl *k, const struct nlmsghdr *h,
 	void (*read)(void *, const struct nlmsghdr *), void *arg)
 {
@@ -180,7 +182,7 @@ int knl_target_del(struct knl *k, const struct endpoint *local)
 	return ask(k, h, NULL, NULL);
 }
 
-/* --- Answers -------------------------------------------------------------------------------------------------- */
+/* --- Answers ---------------------------------------------------------------------------------- */
 
 static const struct nlattr *first_attr(const struct nlmsghdr *h)
 {
@@ -350,7 +352,7 @@ int knl_dump(struct knl *k, uint32_t owner, int action,
 	return ask(k, h, read_each, &d);
 }
 
-/* --- The socket ----------------------------------------------------------------------------------------------- */
+/* --- The socket ------------------------------------------------------------------------------- */
 
 /* The only group there is, or the one of that name. */
 static uint32_t read_group(const struct nlattr *groups)
@@ -407,7 +409,7 @@ static void read_named(void *arg, const struct nlmsghdr *h)
 	}
 }
 
-/* --- Events --------------------------------------------------------------------------------------------------- */
+/* --- Events ----------------------------------------------------------------------------------- */
 
 static void event_from(struct knl_event *out, const struct nlmsghdr *h)
 {

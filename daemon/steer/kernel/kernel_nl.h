@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Speaking to nf_xcipher: its generic netlink messages (kernel-module/uapi/nf_xcipher.h) as plain structures. Netlink to the
- * kernel does not block: when the request was sent, its answer is there. One thread at a time. */
+/* Speaking to nf_xcipher: its generic netlink messages (kernel-module/uapi/nf_xcipher.h) as plain
+ * structures. Netlink to the kernel does not block: when the request was sent, its answer is there.
+ * One thread at a time. */
 #ifndef STEER_KERNEL_KERNEL_NL_H
 #define STEER_KERNEL_KERNEL_NL_H
 
@@ -63,13 +64,14 @@ struct knl_event {     /* of a target */
 
 /* A socket, and the family's number. -ENOENT: the module is not there. */
 int knl_open(struct knl **out);
-/* For tests: a peer that speaks as the kernel does, by a socket of messages. It is closed in the end. */
+/* For tests: a peer that speaks as the kernel does, by a socket of messages. It is closed in the
+ * end. */
 int knl_open_fd(struct knl **out, int fd);
 /* The targets of this socket's owner go after the grace time. NULL is fine. */
 void knl_close(struct knl *k);
 
-/* This socket owns owner's targets from here on. wanted: features we know. -EBUSY when another one does, -EPROTONOSUPPORT when
- * the module speaks another version. */
+/* This socket owns owner's targets from here on. wanted: features we know. -EBUSY when another one
+ * does, -EPROTONOSUPPORT when the module speaks another version. */
 int knl_hello(
 	struct knl *k, uint32_t owner, uint32_t grace_ms, uint32_t wanted, struct knl_peer *out);
 /* Replaces what the target did, or makes a new one. 0 or what the module says. */
@@ -78,8 +80,8 @@ int knl_target_set(struct knl *k, const struct knl_target *t);
 int knl_target_del(struct knl *k, const struct endpoint *local);
 /* One target. 0 or -ENOENT. */
 int knl_target_get(struct knl *k, const struct endpoint *local, struct knl_seen *out);
-/* Calls put() for each target of this owner, and with an action (>= 0) only for those that do it. 0 or -errno. put() may not
- * use k. */
+/* Calls put() for each target of this owner, and with an action (>= 0) only for those that do it. 0
+ * or -errno. put() may not use k. */
 int knl_dump(struct knl *k, uint32_t owner, int action,
 	void (*put)(void *arg, const struct knl_seen *seen), void *arg);
 /* This socket hears events from now on, and is for nothing else. */
@@ -89,8 +91,8 @@ int knl_fd(const struct knl *k);
 int knl_events(struct knl *k, void (*put)(void *arg, const struct knl_event *e), void *arg);
 /* 0; -ENOENT: the module was unloaded. Does not have it loaded. */
 int knl_alive(struct knl *k);
-/* After that: 0, the module is loaded again, under another number, and nobody has said HELLO; -ENOENT: it is not. Does not have
- * it loaded either. */
+/* After that: 0, the module is loaded again, under another number, and nobody has said HELLO;
+ * -ENOENT: it is not. Does not have it loaded either. */
 int knl_again(struct knl *k);
 /* What the module said of the last request's error, or "". */
 const char *knl_said(const struct knl *k);

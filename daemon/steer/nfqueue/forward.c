@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Reads the settings that decide about forwarding (steer/nfqueue/forward.h), as the kernel combines them: forwarding is the
- * interface's own; accept_local and send_redirects hold if "all" or the interface says so; of rp_filter the larger counts. Of
- * an address of the loopback interface those count that its packets can come by. */
+/* Reads the settings that decide about forwarding (steer/nfqueue/forward.h), as the kernel combines
+ * them: forwarding is the interface's own; accept_local and send_redirects hold if "all" or the
+ * interface says so; of rp_filter the larger counts. Of an address of the loopback interface those
+ * count that its packets can come by. */
 #include "steer/nfqueue/forward.h"
 
 #include <errno.h>

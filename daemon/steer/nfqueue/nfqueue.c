@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Steering by NFQUEUE: netfilter hands the packets of a worker's ports over in bursts, before they cost a socket look-up and
- * a wake-up each; results leave through a raw socket, or take the packet's place in its verdict and are forwarded, which
- * spares a second socket buffer and its way down; either way one system call for the burst. The netlink messages are
- * received into the arena slots themselves: the UDP payload is processed where it lies.
+/* Steering by NFQUEUE: netfilter hands the packets of a worker's ports over in bursts, before they
+ * cost a socket look-up and a wake-up each; results leave through a raw socket, or take the
+ * packet's place in its verdict and are forwarded, which spares a second socket buffer and its way
+ * down; either way one system call for the burst. The netlink messages are received into the arena
+ * slots themselves: the UDP payload is processed where it lies.
  *
- * Whatever is not a plain datagram to a port of ours is accepted, and so is what media passes on: it then arrives at the
- * ordinary socket like everybody's, and is served from there. */
+ * Whatever is not a plain datagram to a port of ours is accepted, and so is what media passes on:
+ * it then arrives at the ordinary socket like everybody's, and is served from there. */
 #include "steer/nfqueue/nfqueue.h"
 
 #include <errno.h>
@@ -32,15 +33,18 @@
 #define COPY (IP_MAX_HDR + 8 + ARENA_MAX_PACKET)
 /* Bursts from the queue until the sockets are looked at. */
 #define SOCKETS_EVERY 8u
-/* As many bursts at most are of the sockets alone when the queue takes over from them, besides those of what they had before. */
+/* As many bursts at most are of the sockets alone when the queue takes over from them, besides
+ * those of what they had before. */
 #define TAKE_OVER_TURNS 8u
 /* So long after again() each burst is of both the queue and the sockets. */
 #define BOTH_NS (2 * NS_PER_SEC)
-/* A drop verdict is in no hurry: the kernel may hold this many packets for this long, and hears of them all at once. */
+/* A drop verdict is in no hurry: the kernel may hold this many packets for this long, and hears of
+ * them all at once. */
 #define DROP_TOGETHER 32u
 #define DROP_AFTER_NS 50000000ull
 #define COUNT_EVERY   100000000ull /* ns; of a queue that is not open, what it lost */
-/* Where a message lies in its slot, and how long it may be: COPY and about 200 bytes of attributes. */
+/* Where a message lies in its slot, and how long it may be: COPY and about 200 bytes of attributes.
+ */
 #define MSG_OFF ARENA_HEADROOM
 #define MSG_LEN (ARENA_SLOT_LEN - ARENA_HEADROOM - XC_SLACK)
 _Static_assert(MSG_LEN > COPY + 512, "a message fits into a slot");
@@ -50,8 +54,8 @@ struct waiting {
 	uint32_t last_id;   /* of the packets up to it, also those that were none for media */
 	uint32_t undecided; /* packets that still wait for their verdict */
 	/* Results that leave by verdict. */
-	uint32_t *
-		token; /* [burst]: ids of the burst's packets, by their place in in[]; 0: not from the queue */
+	/* [burst]: ids of the burst's packets, by their place in in[]; 0: not from the queue */
+	uint32_t *token;
 	uint8_t *family; /* [burst] */
 };
 
@@ -85,7 +89,7 @@ struct steer {
 	struct iovec iov[QUEUE_RECV_MAX];
 };
 
-/* --- Set-up --------------------------------------------------------------------------------------------------- */
+/* --- Set-up ----------------------------------------------------------------------------------- */
 
 static void destroy(struct steer *s)
 {
@@ -191,8 +195,9 @@ void nfqueue_takes_over(struct steer *s)
 	s->turns = TAKE_OVER_TURNS;
 }
 
-/* What came before the port was ours has been accepted, and belongs before what the queue brings from now on: it goes to the socket now,
- * not with the next burst's verdicts, and the socket is read first. After a restart in mid-call that is all media that came meanwhile. */
+/* What came before the port was ours has been accepted, and belongs before what the queue brings
+ * from now on: it goes to the socket now, not with the next burst's verdicts, and the socket is
+ * read first. After a restart in mid-call that is all media that came meanwhile. */
 static int port_add(struct steer *s, struct local_port local, int sock)
 {
 	int res;
@@ -220,7 +225,7 @@ void nfqueue_mark(struct steer *s, uint32_t mark)
 		s->cfg.queue_mark = mark;
 }
 
-/* --- In ------------------------------------------------------------------------------------------------------- */
+/* --- In --------------------------------------------------------------------------------------- */
 
 /* Which of our ports this is. A wildcard address is whatever no other entry is. */
 static bool find_local(const struct steer *s, const struct endpoint *dst, struct local_port *out)
@@ -384,8 +389,9 @@ static void sort_by_time(struct packet_in *in, uint32_t n)
 	}
 }
 
-/* One burst of what the sockets have, at most so much, and of what the queue has, in the order in which packets came. While rules vanish
- * and come back a call's packets take first the one way, then the other. Sets *both if neither was empty. */
+/* One burst of what the sockets have, at most so much, and of what the queue has, in the order in
+ * which packets came. While rules vanish and come back a call's packets take first the one way,
+ * then the other. Sets *both if neither was empty. */
 static uint32_t receive_both(struct steer *s, const struct arena *a, uint32_t slot,
 	struct packet_in *in, uint32_t most, uint32_t max, bool *both)
 {
@@ -399,7 +405,8 @@ static uint32_t receive_both(struct steer *s, const struct arena *a, uint32_t sl
 	return n + q;
 }
 
-/* The rules are about to be set again: the sockets may hold what is older than the queue's next packets. */
+/* The rules are about to be set again: the sockets may hold what is older than the queue's next
+ * packets. */
 static void again(struct steer *s)
 {
 	s->both_ns = clock_mono_ns() + BOTH_NS;
@@ -422,9 +429,10 @@ static uint32_t receive(struct steer *s, const struct arena *a, uint32_t first_s
 	if (s->waitings == s->bursts)
 		return 0;
 	max = min_u32(max, s->burst);
-	/* The sockets have nothing as long as the rules are there, and asking costs a system call: they are served when the
-	 * queue is silent, and now and then while it is not, with a share that cannot crowd it out. A burst of both leaves by the raw
-	 * socket: verdicts would leave first. */
+	/* The sockets have nothing as long as the rules are there, and asking costs a system call:
+	 * they are served when the queue is silent, and now and then while it is not, with a share
+	 * that cannot crowd it out. A burst of both leaves by the raw socket: verdicts would leave
+	 * first. */
 	if (s->turns || sockets_before(s->sockets)) {
 		n = sockets_recv(s->sockets, a, first_slot, in, max);
 		s->turns = n && s->turns ? s->turns - 1 : 0;
@@ -451,7 +459,8 @@ static uint32_t receive(struct steer *s, const struct arena *a, uint32_t first_s
 	/* Many that are none for media must not wait for the device. */
 	if (s->verdicts.n > s->burst)
 		(void)queue_flush(&s->verdicts, s->queue);
-	/* Nothing for media, so that no verdict() follows. What was none for it behind a burst that waits is the next one's. */
+	/* Nothing for media, so that no verdict() follows. What was none for it behind a burst that
+	 * waits is the next one's. */
 	if (n == 0 && s->waitings == 0) {
 		decided(s, w);
 		flush(s);
@@ -459,8 +468,9 @@ static uint32_t receive(struct steer *s, const struct arena *a, uint32_t first_s
 	return n;
 }
 
-/* Those that go on, one by one; then everything else up to the burst's last. What goes on may be the first media of a call that media
- * knows a moment later: it comes back by the socket, before what the queue brings next. */
+/* Those that go on, one by one; then everything else up to the burst's last. What goes on may be
+ * the first media of a call that media knows a moment later: it comes back by the socket, before
+ * what the queue brings next. */
 static void verdict(struct steer *s, const struct packet_in *in, uint32_t n)
 {
 	bool passed = false;
@@ -481,12 +491,13 @@ static void verdict(struct steer *s, const struct packet_in *in, uint32_t n)
 	flush(s);
 }
 
-/* --- Out ------------------------------------------------------------------------------------------------------ */
+/* --- Out -------------------------------------------------------------------------------------- */
 
 _Static_assert(ARENA_HEADROOM >= DGRAM_HDR_MAX + QUEUE_REPLACE_LEN + 4,
 	"room for headers before a result");
 
-/* By its packet's verdict, if it stays within its family and the packet still waits for one. IPv6 only if nf_xcipher sends it. */
+/* By its packet's verdict, if it stays within its family and the packet still waits for one. IPv6
+ * only if nf_xcipher sends it. */
 static bool replace(struct steer *s, const struct arena *a, const struct packet_out *o)
 {
 	struct waiting *w = &s->waiting[s->oldest];

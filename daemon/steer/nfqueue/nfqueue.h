@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What "kernel" steering says to the nfqueue steering that it stands on, beside steer_ops. Worker thread. */
+/* What "kernel" steering says to the nfqueue steering that it stands on, beside steer_ops. Worker
+ * thread. */
 #ifndef STEER_NFQUEUE_NFQUEUE_H
 #define STEER_NFQUEUE_NFQUEUE_H
 

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* NFQUEUE over netlink, with libmnl's message builders and our own system calls, because the libraries' take one packet at a
- * time. Knows netlink; does not know UDP nor media.
+/* NFQUEUE over netlink, with libmnl's message builders and our own system calls, because the
+ * libraries' take one packet at a time. Knows netlink; does not know UDP nor media.
  *
- * GSO: the kernel hands over what it has, without computing checksums of packets from this machine nor cutting
- * joined datagrams into pieces. FAIL_OPEN, unless the policy is another: when our queue is full the packet goes on to the ordinary
- * socket. A queue that is not open is bounded by its socket's buffer, for only of that one may anybody ask how much it lost. */
+ * GSO: the kernel hands over what it has, without computing checksums of packets from this machine
+ * nor cutting joined datagrams into pieces. FAIL_OPEN, unless the policy is another: when our queue
+ * is full the packet goes on to the ordinary socket. A queue that is not open is bounded by its
+ * socket's buffer, for only of that one may anybody ask how much it lost. */
 #include "steer/nfqueue/queue.h"
 
 #include <arpa/inet.h>
@@ -25,11 +26,12 @@
 #define QUEUE_LEN             16384u
 #define QUEUE_LEN_CLOSED      (1u << 20) /* never */
 
-/* Messages in one system call. A socket may send 208 KiB at once unless somebody has set net.core.wmem_default. */
+/* Messages in one system call. A socket may send 208 KiB at once unless somebody has set
+ * net.core.wmem_default. */
 #define SEND_TOGETHER     64u   /* about 16 KiB */
 #define VERDICTS_TOGETHER 1024u /* 32 KiB */
 
-/* --- Open ----------------------------------------------------------------------------------------------------- */
+/* --- Open ------------------------------------------------------------------------------------- */
 
 static struct nlmsghdr *message(void *buf, uint16_t num, int type, uint16_t flags)
 {
@@ -45,7 +47,8 @@ static struct nlmsghdr *message(void *buf, uint16_t num, int type, uint16_t flag
 	return h;
 }
 
-/* Sends a configuration message and waits for its answer. Packets that come before are left to their verdict by closing. */
+/* Sends a configuration message and waits for its answer. Packets that come before are left to
+ * their verdict by closing. */
 static int ask(int fd, const struct nlmsghdr *h)
 {
 	char buf[8192];
@@ -79,7 +82,8 @@ static int bind_queue(int fd, uint16_t num, uint32_t copy, bool closed)
 	err = ask(fd, h);
 	if (err)
 		return err;
-	/* Copying is switched on last and in one message with the flags: the first packet already comes as we want it. */
+	/* Copying is switched on last and in one message with the flags: the first packet already
+	 * comes as we want it. */
 	h = message(buf, num, NFQNL_MSG_CONFIG, NLM_F_ACK);
 	mnl_attr_put_u32(h, NFQA_CFG_QUEUE_MAXLEN, htonl(maxlen));
 	mnl_attr_put_u32(h, NFQA_CFG_FLAGS, htonl(flags));
@@ -109,7 +113,7 @@ int queue_open(uint16_t num, uint32_t copy, bool closed)
 	return fd;
 }
 
-/* --- Packets -------------------------------------------------------------------------------------------------- */
+/* --- Packets ---------------------------------------------------------------------------------- */
 
 static uint32_t get_be32(const struct nlattr *a)
 {
@@ -175,7 +179,7 @@ int queue_parse(struct queue_packet *out, const void *msg, size_t len)
 	return 0;
 }
 
-/* --- Verdicts ------------------------------------------------------------------------------------------------- */
+/* --- Verdicts --------------------------------------------------------------------------------- */
 
 static void put_verdict(struct queue_verdicts *v, int type, uint32_t id, uint32_t verdict)
 {

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The netfilter rules of nfqueue steering. All of them live in one table or chain named after the first queue number, so
- * that a later start finds and removes what a killed one left. nftables' own queue statement is tried first, then
- * iptables' NFQUEUE target, each in one transaction, since only the kernel knows whether it has them.
- * The place is mangle INPUT: packets are already whole there (the kernel has put fragments together) and known to be for
- * this host. It is before filter INPUT, whose rules media therefore does not see. Where results leave in the packet's
- * verdict it is mangle PREROUTING, so that they are routed; fragments then go on to the sockets. "bypass": while no worker is
- * on the queue, packets go on to the sockets. */
+/* The netfilter rules of nfqueue steering. All of them live in one table or chain named after the
+ * first queue number, so that a later start finds and removes what a killed one left. nftables' own
+ * queue statement is tried first, then iptables' NFQUEUE target, each in one transaction, since
+ * only the kernel knows whether it has them. The place is mangle INPUT: packets are already whole
+ * there (the kernel has put fragments together) and known to be for this host. It is before filter
+ * INPUT, whose rules media therefore does not see. Where results leave in the packet's verdict it
+ * is mangle PREROUTING, so that they are routed; fragments then go on to the sockets. "bypass":
+ * while no worker is on the queue, packets go on to the sockets. */
 #include "steer/nfqueue/rules.h"
 
 #include <errno.h>
@@ -18,7 +19,8 @@
 #include "base/sbuf.h"
 #include "steer/nfqueue/tool.h"
 
-/* The same programs under two names each; what iptables is (nft or legacy) is the administrator's choice. */
+/* The same programs under two names each; what iptables is (nft or legacy) is the administrator's
+ * choice. */
 static const struct {
 	const char *tool, *restore;
 	int family;
@@ -69,7 +71,7 @@ static bool before_routing(const struct steer_config *cfg)
 	return cfg->queue_send == STEER_QUEUE_VERDICT;
 }
 
-/* --- nftables ------------------------------------------------------------------------------------------------- */
+/* --- nftables --------------------------------------------------------------------------------- */
 
 static void nft_rule(struct sbuf *b, const struct steer_config *cfg, const struct endpoint *local,
 	uint32_t worker, uint16_t min, uint16_t max)
@@ -114,7 +116,7 @@ static void nft_teardown(const struct steer_config *cfg)
 	(void)tool_run(argv, NULL, err, sizeof(err));
 }
 
-/* --- iptables ------------------------------------------------------------------------------------------------- */
+/* --- iptables --------------------------------------------------------------------------------- */
 
 static void iptables_rule(struct sbuf *b, const struct steer_config *cfg,
 	const struct endpoint *local, uint32_t worker, uint16_t min, uint16_t max)
@@ -175,7 +177,7 @@ static void iptables_teardown(const struct steer_config *cfg, size_t which)
 		log_warn("nfqueue: cannot remove chain %s: %s", chain, err);
 }
 
-/* --- Both ----------------------------------------------------------------------------------------------------- */
+/* --- Both ------------------------------------------------------------------------------------- */
 
 int rules_setup(const struct steer_config *cfg, char *err, size_t err_len)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Notifications of nftables (NFNLGRP_NFTABLES). iptables-nft is nftables, too: its chains are in the table
- * "mangle" of each family. The kernel reports a transaction's changes in their order, so the last one of our
- * table decides, whoever made it: our own transaction ends with new rules. */
+/* Notifications of nftables (NFNLGRP_NFTABLES). iptables-nft is nftables, too: its chains are in
+ * the table "mangle" of each family. The kernel reports a transaction's changes in their order, so
+ * the last one of our table decides, whoever made it: our own transaction ends with new rules. */
 #include "steer/nfqueue/rules_watch.h"
 
 #include <errno.h>

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Running the system's own tools without a shell: fixed folders instead of PATH, an environment of our own, input from
- * memory, so that nothing in our environment or configuration can become a command. Control thread only: it waits. */
+/* Running the system's own tools without a shell: fixed folders instead of PATH, an environment of
+ * our own, input from memory, so that nothing in our environment or configuration can become a
+ * command. Control thread only: it waits. */
 #include "steer/nfqueue/tool.h"
 
 #include <errno.h>

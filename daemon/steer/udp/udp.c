@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Steering by ordinary UDP sockets: works everywhere and needs no privileges. With io_uring where the kernel allows it (uring.c),
- * else with the plain calls (sockets.c). */
+/* Steering by ordinary UDP sockets: works everywhere and needs no privileges. With io_uring where
+ * the kernel allows it (uring.c), else with the plain calls (sockets.c). */
 #include "steer/steer.h"
 
 #include <errno.h>

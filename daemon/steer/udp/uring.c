@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The ordinary UDP sockets of one worker by io_uring. Each socket has one standing receive (multishot) that takes an arena slot from
- * a common ring (provided buffers) for every datagram; a burst of results is one system call, whichever sockets it leaves
- * by. Work is done only in our calls (DEFER_TASKRUN): the kernel never interrupts the worker, and writes into slots only while the
- * worker is inside a call.
+/* The ordinary UDP sockets of one worker by io_uring. Each socket has one standing receive
+ * (multishot) that takes an arena slot from a common ring (provided buffers) for every datagram; a
+ * burst of results is one system call, whichever sockets it leaves by. Work is done only in our
+ * calls (DEFER_TASKRUN): the kernel never interrupts the worker, and writes into slots only while
+ * the worker is inside a call.
  *
- * A standing receive ends when slots run out or after an error; it is then armed again, in the order in which they ended, so that a
- * flooded port does not starve others. Meanwhile packets wait in the socket's own buffer. */
+ * A standing receive ends when slots run out or after an error; it is then armed again, in the
+ * order in which they ended, so that a flooded port does not starve others. Meanwhile packets wait
+ * in the socket's own buffer. */
 #include "steer/udp/uring.h"
 
 #include <errno.h>
@@ -78,7 +80,7 @@ static uint32_t sock_id(const struct uring *u, struct local_port l)
 	return l.addr * u->range + (l.port - u->min);
 }
 
-/* --- Set-up --------------------------------------------------------------------------------------------------- */
+/* --- Set-up ----------------------------------------------------------------------------------- */
 
 /* Disabled at first: the thread that enables it is the one that it serves. */
 static int ring_open(struct io_uring *ring)
@@ -185,7 +187,8 @@ fail:
 	return err;
 }
 
-/* Ends the receives that reg selects. When it returns they hold no socket any more: else its port would stay bound. */
+/* Ends the receives that reg selects. When it returns they hold no socket any more: else its port
+ * would stay bound. */
 static void cancel(struct uring *u, struct io_uring_sync_cancel_reg *reg)
 {
 	reg->fd = -1;
@@ -207,7 +210,8 @@ void uring_destroy(struct uring *u)
 	if (!u)
 		return;
 	if (u->ring_there) {
-		/* Refused if the worker was another thread: then it has ended, and the kernel did this. */
+		/* Refused if the worker was another thread: then it has ended, and the kernel did
+		 * this. */
 		if (u->enabled)
 			cancel(u, &all);
 		io_uring_queue_exit(&u->ring);
@@ -252,7 +256,7 @@ int uring_fd(const struct uring *u)
 	return u->event;
 }
 
-/* --- Submission ----------------------------------------------------------------------------------------------- */
+/* --- Submission ------------------------------------------------------------------------------- */
 
 /* What the kernel did not take is not to go out later, with other bytes in the slots. */
 static void withdraw(struct uring *u)
@@ -378,7 +382,7 @@ void uring_del(struct uring *u, struct local_port local)
 	u->sock[id].gen++;
 }
 
-/* --- Receive -------------------------------------------------------------------------------------------------- */
+/* --- Receive ---------------------------------------------------------------------------------- */
 
 void uring_done(struct uring *u, const struct packet_in *in, uint32_t n)
 {
@@ -515,7 +519,7 @@ uint32_t uring_recv(struct uring *u, const struct arena *a, struct packet_in *in
 	return n;
 }
 
-/* --- Send ----------------------------------------------------------------------------------------------------- */
+/* --- Send ------------------------------------------------------------------------------------- */
 
 static void set_tos(struct uring *u, uint32_t id, int tos)
 {

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Steering by AF_XDP: the worker's arena is the memory that packets are received into and sent from (xdp_umem.c), the way out is
- * looked up in the kernel's tables (xdp_route.c), what is no plain datagram for us never gets here (bpf/xdp_prog.c).
+/* Steering by AF_XDP: the worker's arena is the memory that packets are received into and sent from
+ * (xdp_umem.c), the way out is looked up in the kernel's tables (xdp_route.c), what is no plain
+ * datagram for us never gets here (bpf/xdp_prog.c).
  *
- * The kernel can only redirect a packet to a socket of the queue it came by. So queue q of every interface is worker q mod n's,
- * which hands packets for the others' ports over to them (xdp_hand.c): copied once, counted, bounded. A network card that is
- * told to spread flows by port ("ethtool -N") saves the copies. A worker without a queue of the interface sends by a raw
- * socket, and so does everything whose way out is not known or not ours. Packets that come by the ordinary sockets
- * (fragments, a program that somebody removed) are served as "udp" does. */
+ * The kernel can only redirect a packet to a socket of the queue it came by. So queue q of every
+ * interface is worker q mod n's, which hands packets for the others' ports over to them
+ * (xdp_hand.c): copied once, counted, bounded. A network card that is told to spread flows by port
+ * ("ethtool -N") saves the copies. A worker without a queue of the interface sends by a raw socket,
+ * and so does everything whose way out is not known or not ours. Packets that come by the ordinary
+ * sockets (fragments, a program that somebody removed) are served as "udp" does. */
 #include "steer/steer.h"
 
 #include <errno.h>
@@ -30,15 +32,18 @@
 #include "steer/xdp/xdp_route.h"
 
 #define BY_QUEUE 1u /* token of a packet that is in a slot of the UMEM */
-/* Bursts from the queues until sockets are looked at; how often the kernel's news and its counters are read. */
+/* Bursts from the queues until sockets are looked at; how often the kernel's news and its counters
+ * are read. */
 #define OTHERS_EVERY 8u
 #define NEWS_EVERY   1000000ull
-/* How long a port's socket may still have what was on its way to it when the queues took the port over; and if it never ends. */
+/* How long a port's socket may still have what was on its way to it when the queues took the port
+ * over; and if it never ends. */
 #define TAKE_OVER_NS     20000000ull
 #define TAKE_OVER_MAX_NS (10 * TAKE_OVER_NS)
 #define COUNT_EVERY      (100 * 1000000ull)
 #define ETHER_MIN        60u /* shorter frames are filled up (IEEE 802.3: 64 with the checksum) */
-#define COPIED_OFF       320u /* of a packet that another worker received: where its own would begin */
+/* of a packet that another worker received: where its own would begin */
+#define COPIED_OFF 320u
 
 struct steer {
 	struct steer_counters counters;
@@ -63,7 +68,7 @@ struct steer {
 	struct umem_sock *way[HUB_DEVS_MAX]; /* by interface: the socket to send by */
 };
 
-/* --- Set-up --------------------------------------------------------------------------------------------------- */
+/* --- Set-up ----------------------------------------------------------------------------------- */
 
 static int open_hub(struct steer_config *cfg, char *err, size_t err_len)
 {
@@ -217,7 +222,7 @@ static const struct steer_counters *counters(const struct steer *s)
 	return &s->counters;
 }
 
-/* --- In ------------------------------------------------------------------------------------------------------- */
+/* --- In --------------------------------------------------------------------------------------- */
 
 static bool find_local(const struct steer *s, const struct endpoint *dst, struct local_port *out)
 {
@@ -263,7 +268,8 @@ static uint64_t stamp_of(const struct steer *s, const uint8_t *frame)
 								       : s->real_ns;
 }
 
-/* The program has looked at the same headers, but another program may have been put in its place. */
+/* The program has looked at the same headers, but another program may have been put in its place.
+ */
 static bool take(struct steer *s, const struct arena *a, int ifindex, const struct umem_frame *f,
 	struct packet_in *in)
 {
@@ -382,7 +388,8 @@ static uint32_t queues_recv(
 	return n;
 }
 
-/* An interface is back: its sockets come in the place of the dead ones. Ports get from them what they get from ordinary sockets now. */
+/* An interface is back: its sockets come in the place of the dead ones. Ports get from them what
+ * they get from ordinary sockets now. */
 static void take_back(struct steer *s)
 {
 	struct umem_dev *fresh, *dead;
@@ -401,7 +408,8 @@ static void take_back(struct steer *s)
 	}
 }
 
-/* The kernel's news and counters. Before anything is sent: what woke us up may be both a packet and another way for it. */
+/* The kernel's news and counters. Before anything is sent: what woke us up may be both a packet and
+ * another way for it. */
 static void look_around(struct steer *s, bool silent)
 {
 	if (silent || s->mono_ns - s->news_ns > NEWS_EVERY) {
@@ -417,9 +425,10 @@ static void look_around(struct steer *s, bool silent)
 	}
 }
 
-/* What came to a port's socket before the queues had the port goes first, as it was sent first: after a restart in mid-call that is all
- * media that came meanwhile, and until it is read the queues are not. What was on its way to the socket then has half of a burst at most, so
- * that nobody crowds the queues out. */
+/* What came to a port's socket before the queues had the port goes first, as it was sent first:
+ * after a restart in mid-call that is all media that came meanwhile, and until it is read the
+ * queues are not. What was on its way to the socket then has half of a burst at most, so that
+ * nobody crowds the queues out. */
 static uint32_t before_take_over(struct steer *s, const struct arena *a, uint32_t first_slot,
 	struct packet_in *in, uint32_t max)
 {
@@ -469,7 +478,7 @@ static void verdict(struct steer *s, const struct packet_in *in, uint32_t n)
 	}
 }
 
-/* --- Out ------------------------------------------------------------------------------------------------------ */
+/* --- Out -------------------------------------------------------------------------------------- */
 
 static struct umem_sock *way_out(const struct steer *s, int ifindex)
 {
@@ -548,8 +557,8 @@ static void transmit(struct steer *s, const struct arena *a, struct packet_out *
 			s->slow_of[slow++] = i;
 		}
 		steer_count(&s->counters.send_packets, part - slow);
-		/* A next hop's packet for the kernel is the burst's first to it: it must not be overtaken. What no longer fitted
-		 * into a ring comes after what did. */
+		/* A next hop's packet for the kernel is the burst's first to it: it must not be
+		 * overtaken. What no longer fitted into a ring comes after what did. */
 		if (s->full)
 			umem_kick(s->umem);
 		if (slow)

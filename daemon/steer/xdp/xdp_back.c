@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* How an interface comes back (steer/xdp/xdp_back.h). The kernel says by rtnetlink that one is gone, and its sockets are dead from then on:
- * they are taken out of the program's map, so that packets of a new one go to the ordinary sockets until there are others. When
- * there is an interface of that name that is up, its program is attached, each worker gets sockets by a mailbox of its own, and
- * puts them into the map when they have slots to receive into. What fails is tried again each second and at all news. */
+/* How an interface comes back (steer/xdp/xdp_back.h). The kernel says by rtnetlink that one is
+ * gone, and its sockets are dead from then on: they are taken out of the program's map, so that
+ * packets of a new one go to the ordinary sockets until there are others. When there is an
+ * interface of that name that is up, its program is attached, each worker gets sockets by a mailbox
+ * of its own, and puts them into the map when they have slots to receive into. What fails is tried
+ * again each second and at all news. */
 #include "steer/xdp/xdp_back.h"
 
 #include <errno.h>
@@ -48,7 +50,7 @@ struct back {
 	bool running;
 };
 
-/* --- Mailboxes ------------------------------------------------------------------------------------------------ */
+/* --- Mailboxes -------------------------------------------------------------------------------- */
 
 static void put_fresh(struct back *b, uint32_t worker, struct umem_dev *fresh)
 {
@@ -104,7 +106,7 @@ static uint32_t bury(struct box *box)
 	return n;
 }
 
-/* --- Interfaces ----------------------------------------------------------------------------------------------- */
+/* --- Interfaces ------------------------------------------------------------------------------- */
 
 static void on_news(void *arg, const struct rtnl_event *e)
 {
@@ -165,7 +167,7 @@ static bool bring_back(struct back *b, uint32_t dev)
 	return false;
 }
 
-/* --- Thread --------------------------------------------------------------------------------------------------- */
+/* --- Thread ----------------------------------------------------------------------------------- */
 
 static void *run(void *arg)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The hand-over between workers. Only a descriptor travels: the consumer copies the payload from the producer's arena into
- * its own and sends the slot back. A ring's length bounds what may be on loan; when it is full the packet is the producer's to
- * drop and to count. The consumer is woken up once for all that gathers until it looks: by the first packet only. */
+/* The hand-over between workers. Only a descriptor travels: the consumer copies the payload from
+ * the producer's arena into its own and sends the slot back. A ring's length bounds what may be on
+ * loan; when it is full the packet is the producer's to drop and to count. The consumer is woken up
+ * once for all that gathers until it looks: by the first packet only. */
 #include "steer/xdp/xdp_hand.h"
 
 #include <errno.h>
@@ -118,7 +119,8 @@ bool hand_push(struct hand *h, uint32_t from, uint32_t to, const struct packet_i
 	if (mine->lent >= h->ring_len || ring_push(&lane_of(h, from, to)->packets, d, 1))
 		return false;
 	mine->lent++;
-	/* Whoever finds the mask empty wakes the worker up: the others' packets are then found along with it. */
+	/* Whoever finds the mask empty wakes the worker up: the others' packets are then found
+	 * along with it. */
 	if (atomic_fetch_or_explicit(&other->waiting, 1ull << from, memory_order_acq_rel) == 0)
 		(void)!write(other->fd, &one, sizeof(one));
 	return true;
@@ -155,7 +157,8 @@ bool hand_pop(
 	struct end *mine = &h->end[me];
 
 	if (atomic_load_explicit(&mine->waiting, memory_order_relaxed)) {
-		/* In this order: whoever finds the mask empty from here on makes the descriptor readable again. */
+		/* In this order: whoever finds the mask empty from here on makes the descriptor
+		 * readable again. */
 		forget(mine);
 		mine->seen |= atomic_exchange_explicit(&mine->waiting, 0, memory_order_acq_rel);
 	}

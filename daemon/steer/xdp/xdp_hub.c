@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Interfaces and XDP programs. An interface is taken when it carries a local address; of a VLAN interface the one below it. The
- * program is attached by a BPF link: it goes when the descriptor is closed, so also when this process is killed, and it never
- * replaces somebody else's. The compiled program is part of this one: nothing is looked for at run time.
+/* Interfaces and XDP programs. An interface is taken when it carries a local address; of a VLAN
+ * interface the one below it. The program is attached by a BPF link: it goes when the descriptor is
+ * closed, so also when this process is killed, and it never replaces somebody else's. The compiled
+ * program is part of this one: nothing is looked for at run time.
  *
- * libxdp's dispatcher, which would let several programs share an interface, is not used: what it attaches stays behind when
- * its owner is killed. */
+ * libxdp's dispatcher, which would let several programs share an interface, is not used: what it
+ * attaches stays behind when its owner is killed. */
 #include "steer/xdp/xdp_hub.h"
 
 #include <bpf/bpf.h>
@@ -47,7 +48,7 @@ static bool may_do_all(void)
 		(d[CAP_BPF / 32].effective & 1u << (CAP_BPF % 32));
 }
 
-/* --- Interfaces ----------------------------------------------------------------------------------------------- */
+/* --- Interfaces ------------------------------------------------------------------------------- */
 
 /* name: the interface; of a VLAN interface, the one below. */
 static void below_vlans(int fd, char name[IF_NAMESIZE])
@@ -134,7 +135,8 @@ static int named_devs(
 	return 0;
 }
 
-/* The interface that has this address: 0, -EADDRNOTAVAIL, or -EOPNOTSUPP for loopback, which the stack serves. */
+/* The interface that has this address: 0, -EADDRNOTAVAIL, or -EOPNOTSUPP for loopback, which the
+ * stack serves. */
 static int dev_of_address(struct steer_hub *h, int fd, const struct ifaddrs *all,
 	const struct endpoint *local, char *err, size_t err_len)
 {
@@ -190,7 +192,7 @@ static int find_devs(struct steer_hub *h, const struct steer_config *cfg, char *
 	return res;
 }
 
-/* --- Programs ------------------------------------------------------------------------------------------------- */
+/* --- Programs --------------------------------------------------------------------------------- */
 
 static int say_debug(enum libbpf_print_level level, const char *fmt, va_list args)
 {
@@ -388,7 +390,7 @@ void hub_detach(struct steer_hub *h)
 	}
 }
 
-/* --- Gone and back -------------------------------------------------------------------------------------------- */
+/* --- Gone and back ---------------------------------------------------------------------------- */
 
 void hub_dev_gone(struct hub_dev *d)
 {
@@ -427,7 +429,8 @@ int hub_dev_back(struct steer_hub *h, struct hub_dev *d, char *err, size_t err_l
 	return attach(h, d, err, err_len);
 }
 
-/* A program stays with its interface, but a link does not say when that has moved to another network namespace. */
+/* A program stays with its interface, but a link does not say when that has moved to another
+ * network namespace. */
 bool hub_dev_attached(const struct hub_dev *d)
 {
 	struct bpf_link_info info = {0};

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The way out, cached. A cache of destinations (source address and destination -> next hop) is valid for one generation: news of
- * links, routes, rules or addresses begin a new one, and so do thirty seconds. Next hops follow the news of neighbours as they
- * come. Whatever is not known is not guessed: the kernel sends the packet and, on the way, resolves the neighbour.
+/* The way out, cached. A cache of destinations (source address and destination -> next hop) is
+ * valid for one generation: news of links, routes, rules or addresses begin a new one, and so do
+ * thirty seconds. Next hops follow the news of neighbours as they come. Whatever is not known is
+ * not guessed: the kernel sends the packet and, on the way, resolves the neighbour.
  *
- * Netfilter's output hooks, IPsec policies and queueing disciplines do not see what leaves by a route found here; VLAN priority
- * is 0. Filled without waiting: the kernel answers while it is asked. */
+ * Netfilter's output hooks, IPsec policies and queueing disciplines do not see what leaves by a
+ * route found here; VLAN priority is 0. Filled without waiting: the kernel answers while it is
+ * asked. */
 #include "steer/xdp/xdp_route.h"
 
 #include <errno.h>
@@ -64,7 +66,7 @@ struct routes {
 	uint32_t links;
 };
 
-/* --- Links ---------------------------------------------------------------------------------------------------- */
+/* --- Links ------------------------------------------------------------------------------------ */
 
 static struct rtnl_link *link_find(struct routes *r, int ifindex)
 {
@@ -116,7 +118,7 @@ static bool write_l2(struct routes *r, struct hop *h)
 	return true;
 }
 
-/* --- The way in ------------------------------------------------------------------------------------------------ */
+/* --- The way in ------------------------------------------------------------------------------- */
 
 static const struct rtnl_link *link_master(struct routes *r, const struct rtnl_link *link)
 {
@@ -193,7 +195,7 @@ uint32_t routes_in(struct routes *r, int ifindex, const uint8_t *frame, uint8_t 
 	return in->dev;
 }
 
-/* --- Next hops ------------------------------------------------------------------------------------------------ */
+/* --- Next hops -------------------------------------------------------------------------------- */
 
 static struct hop *hop_find(struct routes *r, int ifindex, const struct endpoint *addr)
 {
@@ -230,7 +232,7 @@ static uint16_t hop_get(struct routes *r, const struct rtnl_route *route)
 	return (uint16_t)(h - r->hop);
 }
 
-/* --- Destinations --------------------------------------------------------------------------------------------- */
+/* --- Destinations ----------------------------------------------------------------------------- */
 
 /* Keyed, since a stranger can choose addresses; cheap, since it is for every packet. */
 static uint32_t way_hash(const struct routes *r, const struct endpoint *dst, uint8_t local)
@@ -312,7 +314,7 @@ const struct route_hop *routes_find(
 	return &h->out;
 }
 
-/* --- News ----------------------------------------------------------------------------------------------------- */
+/* --- News ------------------------------------------------------------------------------------- */
 
 static void news(void *arg, const struct rtnl_event *e)
 {
@@ -357,7 +359,7 @@ int routes_fd(const struct routes *r)
 	return mnl_socket_get_fd(r->news);
 }
 
-/* --- Set-up --------------------------------------------------------------------------------------------------- */
+/* --- Set-up ----------------------------------------------------------------------------------- */
 
 int routes_create(struct routes **out, const struct steer_config *cfg)
 {

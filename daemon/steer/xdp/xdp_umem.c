@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* AF_XDP sockets on the arena. Every slot is at one place at a time (enum slot_state): free, with the kernel to be received into,
- * with the worker, on loan to another worker, or with the kernel to be sent. It is reused only after it came back.
+/* AF_XDP sockets on the arena. Every slot is at one place at a time (enum slot_state): free, with
+ * the kernel to be received into, with the worker, on loan to another worker, or with the kernel to
+ * be sent. It is reused only after it came back.
  *
- * The UMEM has unaligned chunks: a chunk begins in every slot, and what leaves may begin anywhere. In zero-copy mode the kernel
- * needs chunks that lie in one piece of physical memory: slots across a huge page's border are then left unused, and an arena
- * that is not on huge pages is used in copy mode. */
+ * The UMEM has unaligned chunks: a chunk begins in every slot, and what leaves may begin anywhere.
+ * In zero-copy mode the kernel needs chunks that lie in one piece of physical memory: slots across
+ * a huge page's border are then left unused, and an arena that is not on huge pages is used in copy
+ * mode. */
 #include "steer/xdp/xdp_umem.h"
 
 #include <assert.h>
@@ -23,14 +25,15 @@
 
 #define PAGE      4096u
 #define HUGE_PAGE (2u << 20)
-/* A kick of the copy mode sends this many at most (TX_BATCH_SIZE in the kernel's xsk.c), unless a newer one lets us say more. */
+/* A kick of the copy mode sends this many at most (TX_BATCH_SIZE in the kernel's xsk.c), unless a
+ * newer one lets us say more. */
 #define KICK_MIN 32u
 #ifndef XDP_MAX_TX_SKB_BUDGET
 #define XDP_MAX_TX_SKB_BUDGET 9
 #endif
 #define SEND_BUFFER (8 << 20)
 
-/* --- Slots ---------------------------------------------------------------------------------------------------- */
+/* --- Slots ------------------------------------------------------------------------------------ */
 
 uint32_t umem_slots(const struct steer_hub *h, uint32_t burst)
 {
@@ -44,7 +47,8 @@ uint32_t umem_slots(const struct steer_hub *h, uint32_t burst)
 				n += hub_owner(h, q) == w;
 		most = n > most ? n : most;
 	}
-	/* Bursts for the ordinary sockets; full receive rings; as much again for one of them, in work and being sent. */
+	/* Bursts for the ordinary sockets; full receive rings; as much again for one of them, in
+	 * work and being sent. */
 	return burst + (most + 1) * UMEM_RING + burst;
 }
 
@@ -64,8 +68,8 @@ void umem_put(struct umem *u, uint32_t slot)
 	u->free[u->frees++] = slot;
 }
 
-/* Whether [p, p + len) is on huge pages: then only their borders matter. Needs to see page frame numbers, which only a
- * privileged process does. */
+/* Whether [p, p + len) is on huge pages: then only their borders matter. Needs to see page frame
+ * numbers, which only a privileged process does. */
 static bool on_huge_pages(const uint8_t *p, size_t len)
 {
 	int fd = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
@@ -105,7 +109,7 @@ static void slots_free(struct umem *u)
 	}
 }
 
-/* --- Set-up --------------------------------------------------------------------------------------------------- */
+/* --- Set-up ----------------------------------------------------------------------------------- */
 
 static size_t umem_len(const struct arena *a)
 {
@@ -168,7 +172,8 @@ static void socks_close(struct umem_dev *d)
 	d->umem = NULL;
 }
 
-/* All sockets of the interface in this mode (XDP_COPY, XDP_ZEROCOPY, 0 = as it likes), or none. *failed: the queue. */
+/* All sockets of the interface in this mode (XDP_COPY, XDP_ZEROCOPY, 0 = as it likes), or none.
+ * *failed: the queue. */
 static int socks_open(struct umem_dev *d, const struct hub_dev *hd, const struct arena *a,
 	uint16_t mode, uint32_t *failed)
 {
@@ -357,7 +362,7 @@ void umem_destroy(struct umem *u)
 	free(u);
 }
 
-/* --- Receive -------------------------------------------------------------------------------------------------- */
+/* --- Receive ---------------------------------------------------------------------------------- */
 
 static void completions(struct umem *u, struct umem_sock *k)
 {
@@ -402,7 +407,8 @@ void umem_turn(struct umem *u)
 		fill(u, u->sock[i]);
 }
 
-/* The kernel unbinds sockets and waits until their interface has let go of them before it says that the interface is gone. */
+/* The kernel unbinds sockets and waits until their interface has let go of them before it says that
+ * the interface is gone. */
 struct umem_dev *umem_replace(struct umem *u, struct umem_dev *fresh)
 {
 	struct umem_dev *old = u->dev[fresh->dev];
@@ -442,7 +448,7 @@ uint32_t umem_recv(struct umem *u, struct umem_sock *k, struct umem_frame *f, ui
 	return n;
 }
 
-/* --- Send ----------------------------------------------------------------------------------------------------- */
+/* --- Send ------------------------------------------------------------------------------------- */
 
 bool umem_send(struct umem *u, struct umem_sock *k, uint32_t slot, uint32_t off, uint32_t len)
 {
@@ -463,8 +469,9 @@ static uint32_t kernel_took(const struct umem_sock *k)
 	return __atomic_load_n(k->tx.consumer, __ATOMIC_ACQUIRE);
 }
 
-/* In copy mode a kick takes some of what is there; in zero-copy mode the driver says whether it needs one. What stays in the
- * ring (an interface that is down, a full device queue) goes with the next kick: polling the descriptor is one, too. */
+/* In copy mode a kick takes some of what is there; in zero-copy mode the driver says whether it
+ * needs one. What stays in the ring (an interface that is down, a full device queue) goes with the
+ * next kick: polling the descriptor is one, too. */
 static void kick(struct umem *u, struct umem_sock *k)
 {
 	uint32_t tries = k->unsent / KICK_MIN + 2;

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The XDP program of steering "xdp", run by the kernel for every packet of an interface, before its own stack: a plain UDP datagram to
- * a local address and port that is in use goes to the AF_XDP socket of the queue it came by. Everything else passes,
- * untouched: fragments, IP options, extension headers, more than two VLAN tags, lengths that contradict each other. What passes
- * wrongly is served by the ordinary sockets, so in doubt a packet passes.
- * Nothing is computed from pointers but what is known when it is loaded: the rest would need CAP_PERFMON.
- * One instance per interface (its own "xsks"); "ports" and "locals" are shared by all. Checksums are the reader's business:
- * a packet from this very machine may not have one yet. */
+/* The XDP program of steering "xdp", run by the kernel for every packet of an interface, before its
+ * own stack: a plain UDP datagram to a local address and port that is in use goes to the AF_XDP
+ * socket of the queue it came by. Everything else passes, untouched: fragments, IP options,
+ * extension headers, more than two VLAN tags, lengths that contradict each other. What passes
+ * wrongly is served by the ordinary sockets, so in doubt a packet passes. Nothing is computed from
+ * pointers but what is known when it is loaded: the rest would need CAP_PERFMON. One instance per
+ * interface (its own "xsks"); "ports" and "locals" are shared by all. Checksums are the reader's
+ * business: a packet from this very machine may not have one yet. */
 #include <linux/bpf.h>
 #include <linux/if_ether.h>
 #include <linux/ip.h>
