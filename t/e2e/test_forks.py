@@ -4,6 +4,7 @@ with a control: the attacker's own call works by the same path. And what forks l
 re-INVITEs of the phone that won. Terminals speak plain RTP, so that a test sees who receives what."""
 import os
 import struct
+import time
 
 import calls
 import idle
