@@ -1,11 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The machine that a sequence of steps runs on: namespaces, the daemon, Redis, terminals, the sniffer and the checker."""
-import os
 import time
 
 import checker
 import model
-import ng
 import redisrig
 import relay
 import sdp

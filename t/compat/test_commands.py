@@ -220,5 +220,5 @@ def test_limit_of_media(relay):
 
 @compat("limits", "xcipherd(8) --port-min, --port-max", options=["--port-min=40000", "--port-max=40003", "--emergency-ports=0"])
 def test_no_ports_left(relay):
-    call = answered(relay)
+    answered(relay)
     relay.request("offer", "Ran out of ports", call_id="beyond", from_tag="a", sdp=sdp(audio()))

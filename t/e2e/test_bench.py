@@ -8,7 +8,6 @@ import subprocess
 import sys
 import tempfile
 
-import bench_measure
 import bench_path
 import bench_rate
 import bench_targets

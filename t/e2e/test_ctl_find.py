@@ -187,7 +187,7 @@ def test_keys_in_top(net):
     until(f"> {plain.id}", "\x1b")
     text = until("error: a filter is one of", "/colour=red\r")
     assert "no calls" not in text and "filter: colour=red" in text, text
-    text = until(f"filter: hold\\.[^>]*no calls", "/hold\r")
+    text = until("filter: hold\\.[^>]*no calls", "/hold\r")
     until(f"filter: plain\\.[^>]*> {plain.id}", "/plain\r")
     os.write(fd, b"q")
     with contextlib.suppress(OSError):  # EIO: it has ended

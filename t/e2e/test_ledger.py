@@ -208,7 +208,7 @@ def test_a_record_restored_repeats_nothing(net, how):
     daemon = relay.Xcipherd(net, *redis.daemon_options(), SERIAL).wait_ready()
     talk = [Talk(net, daemon, i, *pair) for i, pair in enumerate(
         (("plain", "80"), ("plain", "AEAD_AES_128_GCM"), ("80", "80"), ("80", "AEAD_AES_128_GCM")))]
-    plain, proved = talk[:2], talk[2:]
+    proved = talk[2:]
     assert media(talk, range(1000, 1020), 1, 0.02) == [20] * 4
     for t in talk:
         t.reports(2, 1)

@@ -8,7 +8,6 @@ import socket
 import sys
 import tempfile
 import threading
-import time
 
 import ng
 import relay

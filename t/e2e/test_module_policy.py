@@ -5,12 +5,11 @@ import sqlite3
 import tempfile
 import time
 
-import ng
 import relay
 import sipp
 from baresip import wait_for
 from run import cases
-from test_module import BOTH, OFFER, S32, S80, Mock, answering, finish, needs, place, proxy, quoted, start
+from test_module import BOTH, S32, S80, Mock, answering, finish, needs, place, proxy, quoted
 
 REFUSED = {"result": "error", "error-reason": "No common crypto suite"}
 

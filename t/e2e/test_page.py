@@ -12,7 +12,7 @@ import redisrig
 import relay
 import web
 from run import Skip
-from test_http import HTTP, TOKEN, offer, start, token_file
+from test_http import HTTP, TOKEN, start, token_file
 from test_relay import clean, finish
 
 MARKUP = '<img src=x onerror="window.pwned=1">'

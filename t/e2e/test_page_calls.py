@@ -8,7 +8,7 @@ import urllib.parse
 import calls
 import redisrig
 import relay
-from test_http import HTTP, start
+from test_http import start
 from test_page import browser, listen, page, snapshot
 from test_relay import clean, finish
 

@@ -4,7 +4,6 @@ the terminals wrote them, in the offer and in the answer."""
 import time
 
 import calls
-import idle
 import redisrig
 from baresip import wait_for
 from run import Skip, cases

@@ -230,7 +230,7 @@ def test_the_edge_refuses_plain_media_by_tls_in_multipart(net):
     """An emergency call, which needs no password. Controls: the same SDP as the whole body, a body without SDP, and SRTP."""
     plain = ("v=0\r\no=- 1 1 IN IP4 10.200.1.2\r\ns=-\r\nc=IN IP4 10.200.1.2\r\nt=0 0\r\nm=audio 9000 RTP/AVP 0\r\n")
     crypto = f"a=crypto:1 {S80} inline:{sipp.CRYPTO[S80]}\r\n"
-    with edge(net) as e:
+    with edge(net):
         tls = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         tls.check_hostname, tls.verify_mode = False, ssl.CERT_NONE
         raw_socket = ng.socket_in(net.terminal["alice"], kind=socket.SOCK_STREAM)

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A worker that does not run for a while, as on a busy or stolen processor: calls are set up meanwhile, and their media flows afterwards."""
-import os
 import tempfile
 
 import calls

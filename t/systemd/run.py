@@ -7,11 +7,10 @@ import ctypes
 import json
 import os
 import re
-import subprocess
 import sys
 import time
 
-from machine import Machine, Unable, netns, sh  # puts t/e2e into the path
+from machine import Machine, Unable, netns  # puts t/e2e into the path
 
 import calls  # noqa: E402
 import ng  # noqa: E402

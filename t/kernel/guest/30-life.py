@@ -76,7 +76,7 @@ def namespaces():
             nfx = rig.Nfx(net.gateway)
             nfx.hello()
             nfx.ok(w.target())
-            nfx.ok(f"fill 50 action=relay dest=10.0.0.1,5000,10.0.0.2,6")
+            nfx.ok("fill 50 action=relay dest=10.0.0.1,5000,10.0.0.2,6")
             w.flow("--count", 1)
             p = traffic(w, 100000)
             time.sleep(0.2)
