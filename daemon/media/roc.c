@@ -36,12 +36,15 @@ static void fill(struct roc_bucket *b, uint32_t per_second, uint32_t at_once, ui
 	b->tokens = add > at_once - b->tokens ? at_once : b->tokens + (uint32_t)add;
 }
 
-/* Tests that each stream may make in this second. */
+/* Tests that each stream may make in this second. Stamps come from several sockets, so one may be of
+ * the second before. When the clock is set, a stream may not be counted, so there may be none. */
 static uint32_t share_of(struct media *m, struct media_trial *t, uint64_t now_ns)
 {
 	uint64_t second = now_ns / 1000000000u + 1;
 	uint32_t streams;
 
+	if (second + 1 == m->roc_second)
+		second++;
 	if (m->roc_second != second) {
 		m->roc_streams[1] = m->roc_second + 1 == second ? m->roc_streams[0] : 0;
 		m->roc_streams[0] = 0;
@@ -53,6 +56,8 @@ static uint32_t share_of(struct media *m, struct media_trial *t, uint64_t now_ns
 		m->roc_streams[0]++;
 	}
 	streams = m->roc_streams[m->roc_streams[1] > m->roc_streams[0]];
+	if (streams == 0)
+		return WORKER_PER_SECOND;
 	return streams < WORKER_PER_SECOND ? WORKER_PER_SECOND / streams : 1;
 }
 

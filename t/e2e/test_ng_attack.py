@@ -247,7 +247,7 @@ def test_a_reload_is_answered_by_the_key_that_asked(net, what):
         cookie = ng.sign(key, b"r", body)
         sock.send(cookie + b" " + body)
         said, _, reply = first_reply(sock).partition(b" ")
-        assert reply == b"d6:result2:oke" and said == cookie[:-32] + ng.reply_mac(key, cookie, reply), (said, reply)
+        assert reply.startswith(b"d6:result2:ok") and said == cookie[:-32] + ng.reply_mac(key, cookie, reply), (said, reply)
         sock.send(signed(KEY, b"after", PING))
         assert first_reply(sock).startswith(b"after~")
 

@@ -198,6 +198,36 @@ static void junk_of_many_streams_leaves_others_their_tests(void **state)
 	rig_free(r);
 }
 
+/* Packets of several sockets have stamps that go back, and the clock may be set: seconds of the stamps, two streams by turns. */
+static void stamps_that_go_back_are_counted(void **state)
+{
+	static const uint32_t seconds[][6] = {
+		{5, 6, 5, 6, 5, 6}, {5, 9, 5, 9, 5, 5}, {90000, 5, 90000, 5, 5, 90001}};
+
+	(void)state;
+	for (size_t row = 0; row < ARRAY_LEN(seconds); row++) {
+		struct rig *r = resumed(CM80, 0x1c000);
+		struct media_trial stream[2];
+
+		memset(stream, 0, sizeof(stream));
+		for (uint32_t i = 0; i < 6; i++) {
+			r->m->trial[A] = stream[i % 2];
+			rig_send(r, SSRC, 0x3c200 + i, A_TX)[50] ^= 1;
+			r->in[0].t_ns = seconds[row][i] * NS_PER_SEC;
+			rig_run(r);
+			assert_int_not_equal(r->in[0].verdict, MEDIA_SENT);
+			stream[i % 2] = r->m->trial[A];
+		}
+		/* A true packet still finds its counter. */
+		r->m->trial[A] = (struct media_trial){0};
+		rig_send(r, SSRC, 0x3c300, A_TX);
+		r->in[0].t_ns = 90010 * NS_PER_SEC;
+		rig_run(r);
+		assert_int_equal(r->in[0].verdict, MEDIA_SENT);
+		rig_free(r);
+	}
+}
+
 /* One test per packet reaches every counter. */
 static void a_search_goes_on_with_the_next_counter(void **state)
 {
@@ -227,6 +257,7 @@ int main(void)
 		cmocka_unit_test(strangers_cause_no_trials),
 		cmocka_unit_test(junk_of_one_stream_leaves_others_their_tests),
 		cmocka_unit_test(junk_of_many_streams_leaves_others_their_tests),
+		cmocka_unit_test(stamps_that_go_back_are_counted),
 		cmocka_unit_test(a_search_goes_on_with_the_next_counter),
 	};
 
