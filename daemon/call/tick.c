@@ -87,19 +87,22 @@ static void report_end(struct calls *c, struct str call_id, const struct lifetim
 }
 
 /* If the worker is busy, the next tick tries again. */
-static void end_some(struct calls *c, struct call *call, const struct lifetime_end *over,
+/* False: it could not be done, and the call is as before. */
+static bool end_some(struct calls *c, struct call *call, const struct lifetime_end *over,
 	uint32_t n, uint32_t sides, uint64_t now_ns)
 {
 	struct call_timeout *t;
 	struct pool *p;
+	bool ended;
 
 	if (pool_create(&p, SCRATCH))
-		return;
+		return false;
 	t = told_before(p, call, over, n);
-	if (t && calls_end_sides(c, p, call, sides, now_ns) == 0)
-		for (uint32_t i = 0; i < n; i++)
-			report_end(c, t[i].call_id, &over[i], &t[i], now_ns);
+	ended = t && calls_end_sides(c, p, call, sides, now_ns) == 0;
+	for (uint32_t i = 0; ended && i < n; i++)
+		report_end(c, t[i].call_id, &over[i], &t[i], now_ns);
 	pool_destroy(p);
+	return ended;
 }
 
 /* True: the call is not the same any more. */
@@ -118,8 +121,8 @@ static bool end_over(struct calls *c, struct call *call, uint64_t now_ns)
 	for (uint32_t i = 0; i < n; i++)
 		sides |= over[i].sides;
 	if (n && dialog_others_live(call, sides))
-		end_some(c, call, over, n, sides, now_ns);
-	else if (n)
+		return end_some(c, call, over, n, sides, now_ns);
+	if (n)
 		end_all(c, call, over[0].why, now_ns);
 	return n != 0;
 }

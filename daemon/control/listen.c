@@ -94,7 +94,8 @@ static void on_listener(void *arg, uint32_t events)
 		}
 		if (fd == -EAGAIN)
 			return;
-		if (fd == -EPERM && log_limit_pass(&l->log_accept, now, LOG_EVERY_NS, &held))
+		if (fd == -EPERM && l->cfg.path &&
+			log_limit_pass(&l->log_accept, now, LOG_EVERY_NS, &held))
 			log_warn("%s: connection refused: its user is not in the socket's group",
 				l->cfg.what);
 		if (fd < 0)

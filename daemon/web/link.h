@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The connection to xcipherd: a Unix socket on which requests wait for their replies in order
- * (proto/ng_proxy.h). If it breaks, or the daemon does not answer for LINK_LATE_NS, all that wait
- * are told so, and it is opened again, every half second until that works. */
+ * (proto/ng_proxy.h). If it breaks, or the daemon does not reply within LINK_LATE_NS, all waiting
+ * requests fail. The connection is then tried again each second until it works. */
 #ifndef WEB_LINK_H
 #define WEB_LINK_H
 

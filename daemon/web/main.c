@@ -24,15 +24,17 @@ static void on_signal(int number)
 static void drop_privileges(void)
 {
 	struct rlimit core = {0, 0};
+	uint64_t permitted, inheritable;
 
 	setrlimit(RLIMIT_CORE, &core);
 	prctl(PR_SET_DUMPABLE, 0);
 	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
-	if (caps_limit(0))
+	if (caps_limit(0) && (caps_get(&permitted, &inheritable) || permitted))
 		log_warn("capabilities cannot be dropped");
 }
 
-static void serve(struct web *w, const struct web_options *o)
+/* Until a signal. False: libwebsockets failed. */
+static bool serve(struct web *w, const struct web_options *o)
 {
 	struct sigaction action = {.sa_handler = on_signal};
 	char text[ENDPOINT_STRLEN];
@@ -45,7 +47,11 @@ static void serve(struct web *w, const struct web_options *o)
 		endpoint_fmt(&o->listen, text), o->daemon);
 	while (!stopping && lws_service(w->context, 0) >= 0)
 		;
-	log_info("signal %d: stopping", (int)stopping);
+	if (stopping)
+		log_info("signal %d: stopping", (int)stopping);
+	else
+		log_err("libwebsockets failed: ending, so that the service manager starts xcipher-web again");
+	return stopping;
 }
 
 static int run(const struct web_options *o)
@@ -67,9 +73,9 @@ static int run(const struct web_options *o)
 		return 1;
 	}
 	drop_privileges();
-	serve(w, o);
+	ret = serve(w, o) ? 0 : 1;
 	web_destroy(w);
-	return 0;
+	return ret;
 }
 
 int main(int argc, char **argv)

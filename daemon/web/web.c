@@ -14,6 +14,7 @@
 #define CHUNK        65536u /* read at once */
 #define HEAD_MAX     16384u
 #define LOG_EVERY_NS (10 * NS_PER_SEC)
+#define LISTEN_FDS   256 /* descriptors that can be open at start */
 
 static struct web *web_of(struct lws *wsi)
 {
@@ -176,6 +177,28 @@ static void on_lws_log(int level, const char *line)
 			(int)strcspn(line, "\n"), line, log_held((char[LOG_HELD]){0}, held));
 }
 
+/* Whether every listening TCP socket of this process is at this address: without interface addresses,
+ * libwebsockets would listen on all of them, and report no error. */
+static bool listens_only_at(const struct endpoint *want)
+{
+	struct sockaddr_storage name;
+	struct endpoint at;
+	uint32_t found = 0;
+
+	for (int fd = 0; fd < LISTEN_FDS; fd++) {
+		socklen_t len = sizeof(int), name_len = sizeof(name);
+		int accepts = 0;
+
+		if (getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &accepts, &len) || !accepts)
+			continue;
+		if (getsockname(fd, (struct sockaddr *)&name, &name_len) ||
+			endpoint_from_sockaddr(&at, &name) || !endpoint_eq(&at, want))
+			return false;
+		found++;
+	}
+	return found > 0;
+}
+
 static int open_server(struct web *w, char *err, size_t err_len)
 {
 	static const lws_retry_bo_t alive = {
@@ -207,8 +230,14 @@ static int open_server(struct web *w, char *err, size_t err_len)
 	lws_set_log_level(LLL_ERR, on_lws_log);
 	w->context = lws_create_context(&info);
 	w->vhost = w->context ? lws_create_vhost(w->context, &info) : NULL;
-	if (w->vhost)
+	if (w->vhost && listens_only_at(&w->cfg.listen))
 		return 0;
+	if (w->vhost) {
+		snprintf(err, err_len,
+			"libwebsockets does not listen on %s only. It needs netlink sockets to find addresses (RestrictAddressFamilies=AF_NETLINK under systemd)",
+			endpoint_fmt(&w->cfg.listen, text));
+		return -EADDRNOTAVAIL;
+	}
 	snprintf(err, err_len, "cannot listen for HTTP on %s: %s",
 		endpoint_fmt(&w->cfg.listen, text), errno ? strerror(errno) : "no memory");
 	return -EADDRINUSE;

@@ -3,6 +3,8 @@
 import os
 import socket
 import stat
+import subprocess
+import tempfile
 
 import relay
 import web
@@ -124,3 +126,23 @@ def test_with_keys_the_daemon_itself_wants_the_token(net):
             if reply != b"denied 0\n":
                 assert f.read(16) == b"d6:result4:ponge"
         s.close()
+
+
+def test_it_listens_nowhere_else(net):
+    """Without netlink sockets libwebsockets listens on all addresses, and reports no error. Control: with them it listens at its own."""
+    listening = ["ss", "-Hltn", "sport = :22280"]
+    with tempfile.TemporaryDirectory(prefix="xcipher-web-") as folder:
+        shim = os.path.join(folder, "no_netlink.so")
+        subprocess.run(["cc", "-shared", "-fPIC", "-Wall", "-o", shim, os.path.join(os.path.dirname(__file__), "no_netlink.c")], check=True)
+        options = [f"{relay.BUILD}/xcipher-web", "--config-file=none", "--listen-http=10.200.1.1:22280", f"--daemon={folder}/none"]
+        web = net.spawn(net.gateway, options)
+        out = ""
+        while not out:
+            out = net.run(net.gateway, *listening).stdout
+            assert web.poll() is None
+        assert "10.200.1.1:22280" in out and "0.0.0.0:22280" not in out, out
+        net.stop(web, 60)
+        # The sanitizers want to be the first library.
+        env = {**os.environ, "LD_PRELOAD": shim, "ASAN_OPTIONS": "verify_asan_link_order=0"}
+        web = net.spawn(net.gateway, options, env=env, stderr=subprocess.PIPE, text=True)
+        assert web.wait(60) == 1 and "AF_NETLINK" in web.stderr.read()

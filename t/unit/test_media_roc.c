@@ -215,7 +215,7 @@ static void stamps_that_go_back_are_counted(void **state)
 			rig_send(r, SSRC, 0x3c200 + i, A_TX)[50] ^= 1;
 			r->in[0].t_ns = seconds[row][i] * NS_PER_SEC;
 			rig_run(r);
-			assert_int_not_equal(r->in[0].verdict, MEDIA_SENT);
+			assert_int_not_equal(r->in[0].verdict, PACKET_SENT);
 			stream[i % 2] = r->m->trial[A];
 		}
 		/* A true packet still finds its counter. */
@@ -223,7 +223,7 @@ static void stamps_that_go_back_are_counted(void **state)
 		rig_send(r, SSRC, 0x3c300, A_TX);
 		r->in[0].t_ns = 90010 * NS_PER_SEC;
 		rig_run(r);
-		assert_int_equal(r->in[0].verdict, MEDIA_SENT);
+		assert_int_equal(r->in[0].verdict, PACKET_SENT);
 		rig_free(r);
 	}
 }
