@@ -18,7 +18,7 @@ look="prometheus tshark chromium"
 kernel="qemu-system-x86 linux-headers-amd64 busybox-static dash iproute2 nftables kmod binutils libsrtp2-dev"
 kernel_debug="flex bison bc libelf-dev libssl-dev"
 deb="clang debhelper dh-dkms dpkg-dev lintian fakeroot kamailio libcmocka-dev libsrtp2-dev libjansson-dev pocl-opencl-icd"
-lint="clang-format-14 cppcheck shellcheck mandoc git"
+lint="clang-format-14 cppcheck shellcheck mandoc git pyflakes3"
 
 package_of() {
 	case $1 in

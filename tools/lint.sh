@@ -28,6 +28,7 @@ cppcheck --quiet --std=c11 --enable=warning,portability --inline-suppr --suppres
 for f in "${py_files[@]}"; do
 	python3 -c 'import ast, sys; ast.parse(open(sys.argv[1]).read(), sys.argv[1])' "$f" || complain "python: $f"
 done
+/usr/bin/python3 -m pyflakes "${py_files[@]}" || complain "python: names"
 mandoc -Tlint -W warning man/*.[1-8] | grep -vE "new sentence|conventional order" && complain "man pages"
 
 python3 tools/references.py || complain "references to files or tests that are not in the tree"

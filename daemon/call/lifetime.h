@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Finds the dialogs of a call that a timeout ends. Anyone who knows a Call-ID can add a dialog to
- * the call, and each branch of a fork can send media. So the media and the signalling of one dialog or
- * branch keep no other one alive. Reads only the model and the counters.
+ * the call, and each branch of a fork can send media. So the media and the signalling of one dialog
+ * or branch keep no other one alive. Reads only the model and the counters.
  *
  * - Two sides that exchange media end together: by --timeout, by --silent-timeout on hold, or by
  *   --offer-timeout before an answer. Other branches of the same caller end with them. Exceptions:

@@ -36,8 +36,9 @@ static void fill(struct roc_bucket *b, uint32_t per_second, uint32_t at_once, ui
 	b->tokens = add > at_once - b->tokens ? at_once : b->tokens + (uint32_t)add;
 }
 
-/* Tests that each stream may make in this second. Stamps come from several sockets, so one may be of
- * the second before. When the clock is set, a stream may not be counted, so there may be none. */
+/* Tests that each stream may make in this second. Stamps come from several sockets, so one may be
+ * of the second before. When the clock is set, a stream may not be counted, so there may be none.
+ */
 static uint32_t share_of(struct media *m, struct media_trial *t, uint64_t now_ns)
 {
 	uint64_t second = now_ns / 1000000000u + 1;

@@ -198,7 +198,8 @@ static void junk_of_many_streams_leaves_others_their_tests(void **state)
 	rig_free(r);
 }
 
-/* Packets of several sockets have stamps that go back, and the clock may be set: seconds of the stamps, two streams by turns. */
+/* Packets of several sockets have stamps that go back, and the clock may be set: seconds of the
+ * stamps, two streams by turns. */
 static void stamps_that_go_back_are_counted(void **state)
 {
 	static const uint32_t seconds[][6] = {
