@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What the files of the relay share; nobody else but a test includes it. relay.c pushes commands
- * and takes acknowledgements; bridge_ports.c, bridge_keys.c, bridge_marks.c and bridge_stats.c are
- * the operations that calls have (call/relay.h says what they mean, and what they return);
- * bridge_shortage.c tells what ran out. Control thread only. */
+/* Shared by the files of the bridge; only they and a test include it. bridge.c sends commands and
+ * receives acknowledgements. bridge_ports.c, bridge_keys.c, bridge_marks.c and bridge_stats.c are
+ * the operations for calls (call/relay.h describes them). bridge_shortage.c reports what ran out.
+ * Control thread only. */
 #ifndef BRIDGE_BRIDGE_INT_H
 #define BRIDGE_BRIDGE_INT_H
 
@@ -87,7 +87,7 @@ void bridge_push_deletion(struct bridge *r, struct bridge_site *s, const struct 
 /* 0 or -ENOMEM; relay_sent_fini() in both cases. */
 int relay_sent_init(struct relay_sent *s, uint32_t max_stream, uint32_t max_ctx);
 void relay_sent_fini(struct relay_sent *s);
-/* The worker has no need of the command: it sets what the worker has already. */
+/* Skips a command if the worker already has its configuration. */
 bool relay_sent_same(const struct relay_sent *s, const struct media_cmd *cmd);
 /* The command was sent. */
 void relay_sent_note(struct relay_sent *s, const struct media_cmd *cmd);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What a worker was sent last: the only copy of streams' and contexts' configuration outside the
- * worker. Calls send the whole of a call; only what differs goes on to the worker. */
+/* The configuration that a worker was sent last: the only copy of streams and contexts outside the
+ * worker. Calls send their whole configuration; only differences go on to the worker. */
 #include "bridge/bridge_int.h"
 
 #include <errno.h>

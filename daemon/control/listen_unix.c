@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* See listen_unix.h. The mode of the socket keeps strangers out; credentials of the peer are
- * checked too, because a socket may have been opened to all by its administrator, or lie in a
- * folder where somebody can exchange it. */
+/* See listen_unix.h. The mode of the socket keeps strangers out. Credentials of the peer are
+ * checked, too, because an administrator may have opened the socket to all, or another user may be
+ * able to replace it in its folder. */
 #include "control/listen_unix.h"
 
 #include <errno.h>
@@ -16,7 +16,7 @@
 #define BACKLOG    16
 #define GROUPS_MAX 256
 
-/* Removes the socket of a program that is gone. */
+/* Removes the socket of a program that has ended. */
 static int remove_dead(const struct sockaddr_un *at)
 {
 	struct stat st;
@@ -36,7 +36,7 @@ static int remove_dead(const struct sockaddr_un *at)
 	return unlink(at->sun_path) ? -errno : 0;
 }
 
-/* The umask keeps all others out until the group is set. */
+/* The umask denies access until the group is set. */
 static int bind_private(int fd, const struct sockaddr_un *at, gid_t group)
 {
 	mode_t mask = umask(0177);

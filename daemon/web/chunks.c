@@ -4,7 +4,7 @@
 
 #include <errno.h>
 
-#define LINES_MAX 16384u /* sizes, extensions and trailers of one body */
+#define LINES_MAX 16384u /* limit in bytes of all sizes, extensions and trailers of one body */
 #define SIZE_MAX_ (1u << 28)
 
 static int digit_of(char c)
@@ -15,7 +15,7 @@ static int digit_of(char c)
 	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-/* The end of the line with the size. */
+/* Handles the end of the line with the size. */
 static int size_ends(struct chunks *c)
 {
 	if (!c->digits)

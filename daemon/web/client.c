@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Who is connected. When there are too many, one that is being closed makes room; else one of the
- * address that has most, if it has more than the newcomer's; else the one that is idle for the
- * longest; else the new one is closed. */
+/* The table of clients. If it is full, a new client displaces: a client that is being closed; else
+ * one of the address with the most clients, if that has more than the newcomer's address; else the
+ * one that has been idle longest. Otherwise the new client is closed. */
 #include "web/web.h"
 
 #include <stdlib.h>
@@ -87,8 +87,8 @@ static uint32_t clients_from(const struct web *w, const struct endpoint *from)
 	return n;
 }
 
-/* The client in its state for the longest time, of the address that has most clients, if that has
- * at least two more than from. */
+/* Of the address with the most clients, if it has at least two more than from: the client that has
+ * been in its state longest. */
 static struct web_client *one_of_most(const struct web *w, const struct endpoint *from)
 {
 	uint32_t most = clients_from(w, from) + 1, n;
@@ -128,8 +128,8 @@ bool web_client_admit(struct web *w, int fd)
 	struct endpoint from;
 	uint64_t held;
 
-	/* Those that are being closed are gone in this turn of the loop, and nobody can open twice
-	 * as many until then. */
+	/* Clients that are being closed end in this turn of the loop, so at most twice as many are
+	 * open until then. */
 	if (w->clients < WEB_CLIENTS)
 		return true;
 	address_of(&from, fd);

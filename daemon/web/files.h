@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The web page's files, which travel inside the program: generated from web/ by tools/embed_web.py.
- */
+/* The files of the web page, built into the program: generated from web/ by tools/embed_web.py. */
 #ifndef WEB_FILES_H
 #define WEB_FILES_H
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What stands between a browser that visits other people's pages and this machine's HTTP server:
- * the name it was reached by (DNS rebinding), where a request comes from (cross-site requests and
- * WebSockets), and a token. Pure. */
+/* Protects the HTTP server from browsers that visit foreign pages: checks the host name (DNS
+ * rebinding), the origin of a request (cross-site requests and WebSockets), and a token. Pure. */
 #include "web/guard.h"
 
 #include <errno.h>
@@ -44,7 +43,7 @@ bool http_authorized(const struct http_token *t, struct str authorization)
 	return str_eq_nocase(scheme, STR("Bearer")) && http_token_is(t, str_trim(rest));
 }
 
-/* "name:80", "[::1]:80": without the port. */
+/* Removes the port: "name:80", "[::1]:80". */
 static struct str host_name(struct str host)
 {
 	const char *end = NULL;
@@ -98,7 +97,7 @@ bool http_origin_ours(struct str origin, struct str host)
 			return str_eq_nocase(
 				(struct str){origin.s + scheme.len, origin.len - scheme.len}, host);
 	}
-	return false; /* "null" too */
+	return false; /* includes "null" */
 }
 
 bool http_peer_loopback(const struct endpoint *peer)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Requests over HTTP and their replies. guard.c decides who may ask before it matters what is
- * wanted. Each connection carries one request: libwebsockets 4.1 never returns from a POST that was
- * read together with the request before it, so there is none before it. */
+/* HTTP requests and their replies. guard.c decides about access before the request is looked at.
+ * Each connection carries one request: libwebsockets 4.1 loops forever over a POST that it read
+ * together with an earlier request. */
 #include "web/web.h"
 
 #include <errno.h>
@@ -15,7 +15,7 @@
 #define TEXT    "text/plain; charset=utf-8"
 #define METRICS "d7:command7:metricse"
 
-/* Nothing but our own files, and no frames of others around them. */
+/* Allow only our own files, and no foreign frames around them. */
 #define CSP                                                                             \
 	"default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; " \
 	"img-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -41,7 +41,7 @@ static const struct {
 
 /* --- Heads ------------------------------------------------------------------------------------ */
 
-/* Several fields of one name come joined. What is longer than size is no value that we know. */
+/* Several fields of one name are joined. A value longer than size is unknown to us. */
 static struct str field(struct web_client *c, enum lws_token_indexes which, char *buf, size_t size)
 {
 	int n = lws_hdr_copy(c->wsi, buf, (int)size, which);
@@ -112,7 +112,7 @@ static void add_head(struct sbuf *b, int status, const char *type, size_t len)
 		status, reason, date, type, len, fields);
 }
 
-/* The reply as it will be sent. -1 without memory. */
+/* Builds the reply as sent. -1: out of memory. */
 static int prepare(struct web_client *c, int status, const char *type, struct str body)
 {
 	struct sbuf b;
@@ -145,16 +145,16 @@ static bool send_reply(struct web_client *c)
 	return n >= 0;
 }
 
-/* While a callback of this client is served. */
+/* Closes the client from one of its own callbacks. */
 static int write_now(struct web_client *c)
 {
 	(void)send_reply(c);
 	return -1;
 }
 
-/* From a reply of the daemon, while another connection is served. A close at once could overtake
- * the reply by a reset, so the client first sees the end of the connection. What is left to be sent
- * by libwebsockets goes first; then it calls, and gets -1. */
+/* Closes the client while the callback of another connection runs. An immediate close could send a
+ * reset that overtakes the reply. So the sending direction ends first, after all data; then
+ * libwebsockets calls again, and gets -1. */
 static void write_later(struct web_client *c)
 {
 	if (!send_reply(c)) {
@@ -178,7 +178,7 @@ int web_http_refuse(struct web_client *c, int status, const char *why)
 	return reply_now(c, status, TEXT, str_from(why));
 }
 
-/* From a reply of the daemon, while another connection is served. */
+/* Refuses from a reply of the daemon, while the callback of another connection runs. */
 static void reply_later(struct web_client *c, int status, const char *type, struct str body)
 {
 	if (prepare(c, status, type, body))
@@ -243,8 +243,7 @@ static void on_reply(void *arg, enum link_result result, struct str reply)
 		reply_later(c, 200, "application/json", reply);
 }
 
-/* Nothing is read until the reply is there: libwebsockets would go round in circles over what
- * follows a body. */
+/* Reading stops until the reply is there: libwebsockets would loop over bytes after a body. */
 static int ask(struct web_client *c, const struct ng_proxy_request *request, struct str message)
 {
 	if (link_ask(c->web->link, request, message, on_reply, c))
@@ -281,14 +280,14 @@ static int get(struct web_client *c, struct str path)
 	if (str_eq(path, STR("/ng")) || str_eq(path, STR("/ng-plain")))
 		return web_http_refuse(c, 405, "POST it\n");
 	if (!str_eq(path, STR("/metrics")))
-		return web_http_refuse(c, 404, "there is nothing here\n");
+		return web_http_refuse(c, 404, "not found\n");
 	if (!web_may_ask(c))
 		return web_http_refuse(c, 401, "the token is needed\n");
 	c->metrics = true;
 	return ask(c, &(struct ng_proxy_request){.plain = true}, STR(METRICS));
 }
 
-/* 0, or the status of what is wrong with the body that is announced. */
+/* Checks the announced body: 0, or the status of the refusal. */
 static int body_announced(struct web_client *c, bool *any)
 {
 	char a[256], b[256];
@@ -314,7 +313,7 @@ static int post(struct web_client *c, struct str path, bool any)
 
 	c->plain = str_eq(path, STR("/ng-plain"));
 	if (!c->plain && !str_eq(path, STR("/ng")))
-		return web_http_refuse(c, 404, "there is nothing here\n");
+		return web_http_refuse(c, 404, "not found\n");
 	if (!web_may_command(c))
 		return web_http_refuse(c, 401, "the token is needed\n");
 	if (!any)
@@ -381,7 +380,7 @@ int web_http_body(struct web_client *c, struct str bytes)
 	int got = 1;
 
 	if (c->waits)
-		return 0; /* behind a body in chunks, after which the connection ends */
+		return 0; /* bytes after a body in chunks: the connection ends */
 	if (!c->chunked) {
 		sbuf_str(&c->body, bytes);
 		return 0;
@@ -393,7 +392,7 @@ int web_http_body(struct web_client *c, struct str bytes)
 	if (got >= 0 && c->body.err == -EMSGSIZE)
 		return web_http_refuse(c, 413, "the body is too long\n");
 	if (got < 0)
-		return web_http_refuse(c, 400, "this is no body in chunks\n");
+		return web_http_refuse(c, 400, "the chunked body is malformed\n");
 	return got == 2 ? body_ends(c) : 0;
 }
 

@@ -18,7 +18,7 @@
 
 struct waiting {
 	struct waiting *next;
-	link_done *done; /* NULL: nobody waits for it any more */
+	link_done *done; /* NULL: the client is gone */
 	void *arg;
 	uint64_t since_ns;
 };
@@ -27,7 +27,7 @@ struct link {
 	struct link_config cfg;
 	struct lws *wsi; /* NULL: closed */
 	int fd;
-	bool up, told_down; /* the daemon said hello; it was logged that it is not there */
+	bool up, told_down; /* the daemon sent its greeting; its absence was logged */
 	struct ng_proxy_hello hello;
 	uint64_t opened_ns, used_ns;
 	struct sbuf in, out;
@@ -61,7 +61,7 @@ static void answer(struct link *l, enum link_result result, struct str reply)
 	free(w);
 }
 
-/* The socket is closed or about to be. */
+/* Call it when the socket is closed or about to be. */
 static void down(struct link *l, const char *why)
 {
 	bool was_up = l->up;
@@ -222,7 +222,7 @@ static int send_some(struct link *l)
 	return 0;
 }
 
-/* The length of what was read, 0 or -EBADMSG. */
+/* Length of the parsed line, 0 if it is incomplete, or -EBADMSG. */
 static int read_hello(struct link *l, struct str in)
 {
 	int n = ng_proxy_read_hello(&l->hello, in);

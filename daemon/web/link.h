@@ -18,37 +18,37 @@ enum link_result {
 	LINK_DROPPED, /* as in enum ng_proxy_status */
 	LINK_DENIED,
 	LINK_FAILED,
-	LINK_GONE, /* the daemon does not answer */
+	LINK_GONE, /* the daemon does not reply */
 };
 
-/* reply is valid during the call; empty unless LINK_OK. */
+/* reply is valid during the call, and empty unless LINK_OK. */
 typedef void link_done(void *arg, enum link_result result, struct str reply);
 
 struct link_config {
-	/* has a protocol LINK_PROTOCOL, whose callbacks go to link_event() */
+	/* has a protocol LINK_PROTOCOL with callbacks to link_event() */
 	struct lws_vhost *vhost;
 	const char *path;
-	void (*changed)(void *arg); /* the daemon is there, or is not any more; may be NULL */
+	void (*changed)(void *arg); /* called when the daemon appears or disappears; may be NULL */
 	void *arg;
 };
 
 struct link;
 
 int link_create(struct link **out, const struct link_config *cfg);
-void link_destroy(struct link *l); /* nobody is told any more; NULL is fine */
+void link_destroy(struct link *l); /* Calls no callback any more. NULL is fine. */
 /* Once a second. now_ns: CLOCK_MONOTONIC. */
 void link_tick(struct link *l, uint64_t now_ns);
-/* For callbacks LWS_CALLBACK_RAW_*. What libwebsockets wants to have returned. */
+/* For the callbacks LWS_CALLBACK_RAW_*. Returns their result. */
 int link_event(struct link *l, enum lws_callback_reasons reason, void *in, size_t len);
 
 bool link_is_up(const struct link *l);
-/* The daemon has keys: clients need the token. */
+/* Whether the daemon has keys, so that clients need the token. */
 bool link_needs_token(const struct link *l);
-/* Sends message; request->len is set here. done is called once, later, unless link_forget() comes
+/* Sends message and sets request->len. Calls done once, later, unless link_forget() is called
  * first. 0 or -errno: done is not called. */
 int link_ask(struct link *l, const struct ng_proxy_request *request, struct str message,
 	link_done *done, void *arg);
-/* Nobody waits any more for replies to arg. */
+/* Drops all replies for arg. */
 void link_forget(struct link *l, const void *arg);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* xcipher-web: serves browsers, Prometheus and ng by HTTP for xcipherd, in a process that has no
- * keys and no privileges. After the start it has no capabilities, whoever started it. */
+/* xcipher-web: serves the page, metrics and ng over HTTP for xcipherd, in a process without keys
+ * and privileges. It drops all capabilities after the start. */
 #include <signal.h>
 #include <stdio.h>
 #include <sys/prctl.h>
@@ -20,7 +20,7 @@ static void on_signal(int number)
 	lws_cancel_service(running);
 }
 
-/* The token, and SDP with keys on its way, stay out of core dumps. */
+/* Keep the token, and SDP with keys, out of core dumps. */
 static void drop_privileges(void)
 {
 	struct rlimit core = {0, 0};

@@ -30,7 +30,7 @@ static const struct row *row_find(const char *name)
 	return NULL;
 }
 
-/* The value; of a list that this source named before, what is added to it. */
+/* The new value. If the same source has set a list before, value is appended to it. */
 static bool set(struct web_options *o, const struct row *row, const char *value, bool more)
 {
 	char **field = (char **)((char *)o + row->offset), *copy;
@@ -73,7 +73,7 @@ static bool file_line(void *arg, const char *section, const char *name, const ch
 	return row && strcmp(name, "config-file") != 0 && value[0] && set(arg, row, value, false);
 }
 
-/* A missing file is fine only where it was not asked for. */
+/* A missing file is an error only if the command line names it. */
 static bool read_file(struct web_options *o, bool asked)
 {
 	int line;
@@ -90,7 +90,7 @@ static bool read_file(struct web_options *o, bool asked)
 	return line == 0;
 }
 
-/* only_file: take nothing but --config-file, and whether it was there. */
+/* only_file: reads only --config-file, and whether it was given. */
 static enum web_options_result read_args(
 	struct web_options *o, int argc, char **argv, bool *only_file)
 {

@@ -36,8 +36,8 @@ struct web_options {
 
 enum web_options_result { WEB_OPTIONS_RUN, WEB_OPTIONS_EXIT_OK, WEB_OPTIONS_EXIT_ERROR };
 
-/* Defaults, then the file, then the command line. A mistake prints one line that says what is wrong
- * and what would be right. */
+/* Reads the defaults, then the file, then the command line. An error prints one line with cause and
+ * remedy. */
 enum web_options_result web_options_read(struct web_options *o, int argc, char **argv);
 void web_options_free(struct web_options *o);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The page's WebSocket, over which it gets a snapshot each second. A client says what it looks at,
- * and may end calls if it said the token. A client that reads slowly gets fewer snapshots, and
- * nobody gets them faster than each SHOW_AGAIN_NS. With a token nothing is said to a client that
- * does not say it within UNKNOWN_SEC. While the daemon does not answer, the page is told so. */
+/* The page's WebSocket, which gets a snapshot each second. A client names what it displays, and may
+ * end calls if it sent the token. A slow client gets fewer snapshots, and no client gets them
+ * faster than each SHOW_AGAIN_NS. With a token, a client that does not send it within UNKNOWN_SEC
+ * gets nothing. The page also learns when the daemon does not reply. */
 #include "web/web.h"
 
 #include <stdlib.h>
@@ -31,7 +31,7 @@ void web_page_gone(struct web_client *c)
 
 /* --- What the page shows ---------------------------------------------------------------------- */
 
-/* Replies of the daemon that are no errors go to the page as they are. */
+/* Successful replies of the daemon go to the page unchanged. */
 static void forward(struct web_client *c, struct str reply)
 {
 	if (str_starts(reply, STR("{\"result\":\"ok\"")))
@@ -55,7 +55,7 @@ static void on_history(void *arg, enum link_result result, struct str reply)
 		forward(arg, reply);
 }
 
-/* What was sent before is read first. */
+/* No new snapshot before the last one was sent. */
 static void show(struct web_client *c)
 {
 	struct web_viewer *v = &c->view;
@@ -75,7 +75,7 @@ static void show(struct web_client *c)
 	v->told_gone = false;
 }
 
-/* Whoever may see it gets the last ten minutes first, so that charts are full at once. */
+/* A client with access first gets the last ten minutes, so that charts are complete at once. */
 static void welcome(struct web_client *c)
 {
 	say(c,
@@ -84,7 +84,7 @@ static void welcome(struct web_client *c)
 	c->view.known = c->view.wants_history = true;
 }
 
-/* The request for snapshots, from what the page says that it looks at. False: nothing changes. */
+/* Builds the request for snapshots from the page's settings. False: they did not change. */
 static bool set_look(struct web_viewer *v, struct pool *p, const struct ngval *said)
 {
 	static const char *const names[][2] = {{"show", "show"}, {"filter", "filter"},
@@ -191,7 +191,7 @@ static void on_ended(void *arg, enum link_result result, struct str reply)
 	c->view.ending = NULL;
 }
 
-/* At once, as ng's delete does. In bencode, because Call-IDs need not be UTF-8. */
+/* Without delay, as ng's delete. In bencode, because Call-IDs need not be UTF-8. */
 static int hear_end(struct web_client *c, struct pool *p, struct str call)
 {
 	struct ng_proxy_request request = {.plain = true, .token = true, .client = c->from};
@@ -255,7 +255,7 @@ int web_page_hear(struct web_client *c, struct str message)
 		return -1;
 	if (json_parse(&d, p, message, &pos) || d->type != NGVAL_DICT)
 		ret = web_ws_close(
-			c, LWS_CLOSE_STATUS_POLICY_VIOLATION, "this is not what the page says");
+			c, LWS_CLOSE_STATUS_POLICY_VIOLATION, "unknown message");
 	else
 		ret = hear(c, p, d);
 	pool_destroy(p);

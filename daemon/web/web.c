@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The server: libwebsockets' context, and its callbacks, each of which is one line here. */
+/* The server: the context of libwebsockets, and its callbacks, one line each. */
 #include "web/web.h"
 
 #include <errno.h>
@@ -11,7 +11,7 @@
 #include "base/secmem.h"
 #include "base/secret_file.h"
 
-#define CHUNK        65536u /* read at once */
+#define CHUNK        65536u /* bytes per read */
 #define HEAD_MAX     16384u
 #define LOG_EVERY_NS (10 * NS_PER_SEC)
 #define LISTEN_FDS   256 /* descriptors that can be open at start */
@@ -23,7 +23,7 @@ static struct web *web_of(struct lws *wsi)
 
 /* --- Callbacks -------------------------------------------------------------------------------- */
 
-/* Of WebSockets. */
+/* Callbacks of WebSockets. */
 static int on_websocket(
 	struct web_client *c, enum lws_callback_reasons reason, struct str in, const char *protocol)
 {
@@ -75,7 +75,7 @@ static int on_client(struct web_client *c, struct lws *wsi, enum lws_callback_re
 	}
 }
 
-/* Not our link to the daemon. */
+/* Excludes our connection to the daemon. */
 static bool is_client(struct lws *wsi)
 {
 	int domain = 0;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What the files of xcipher-web share: the server and its clients. One thread. libwebsockets reads
- * requests and frames; who may ask, what is answered, and what a client may cost is decided here.
- */
+/* Shared by the files of xcipher-web: the server and its clients. One thread. libwebsockets parses
+ * requests and frames. These files decide about access, replies and limits. */
 #ifndef WEB_WEB_H
 #define WEB_WEB_H
 
@@ -11,17 +10,20 @@
 #include "web/guard.h"
 #include "web/link.h"
 
-#define WEB_CLIENTS    64u
-#define WEB_PAGES      8u           /* of the clients: each costs the daemon a snapshot a second */
-#define WEB_BODY_MAX   (256u << 10) /* and of a WebSocket message: what ng over TCP takes */
-#define WEB_OUT_HIGH   65536u       /* a WebSocket with so much to read is not read from */
-#define WEB_ASKED_HIGH 8u           /* requests of a WebSocket that wait for their replies */
-#define WEB_LOOK_MAX   2048u        /* the request for a page's snapshot */
+#define WEB_CLIENTS 64u
+/* clients with the page: each costs the daemon a snapshot per second */
+#define WEB_PAGES    8u
+#define WEB_BODY_MAX (256u << 10) /* also of a WebSocket message: the limit of ng over TCP */
+/* unsent bytes of a WebSocket above which nothing is read from it */
+#define WEB_OUT_HIGH   65536u
+#define WEB_ASKED_HIGH 8u    /* unanswered requests of a WebSocket */
+#define WEB_LOOK_MAX   2048u /* the request for a page's snapshot */
 
-#define WEB_HEAD_SEC    15 /* until the request's head is there */
-#define WEB_LINGER_SEC  2
-#define WEB_EVICT_NS    (10 * NS_PER_SEC) /* idle for so long makes room for a new client */
-#define WEB_REQUEST_NS  (60 * NS_PER_SEC) /* for a body, a message, and reading what is sent */
+#define WEB_HEAD_SEC   15 /* time limit for the head of a request */
+#define WEB_LINGER_SEC 2
+#define WEB_EVICT_NS   (10 * NS_PER_SEC) /* after this idle time a client may be displaced */
+/* time limit for a body, for a message, and for reading sent data */
+#define WEB_REQUEST_NS  (60 * NS_PER_SEC)
 #define WEB_PING_SEC    30
 #define WEB_HANG_UP_SEC 45
 
@@ -35,14 +37,14 @@ struct web_message { /* to be sent over a WebSocket */
 };
 
 struct web_viewer {          /* a client with the page */
-	bool counted, known; /* it said the token, or needs none */
-	bool asked, ended;   /* a snapshot is awaited; so is the reply to "end" */
+	bool counted, known; /* it sent the token, or needs none */
+	bool asked, ended;   /* a snapshot is pending; the reply to "end" is pending */
 	bool wants_history, told_gone;
-	uint32_t seconds;  /* since it came */
-	uint64_t shown_ns; /* the last snapshot */
+	uint32_t seconds;  /* time of its connection */
+	uint64_t shown_ns; /* time of the last snapshot */
 	char *look;        /* the request for the next one */
 	size_t look_len;
-	char *ending; /* the Call-ID of the call that it ends */
+	char *ending; /* Call-ID of the call that it wants to end */
 };
 
 struct web_client {
@@ -53,7 +55,7 @@ struct web_client {
 	enum web_kind kind;
 	bool idle, closing; /* between requests; being closed */
 	uint64_t since_ns;  /* idle, or the request began */
-	uint64_t stuck_ns;  /* since when it does not read; 0: it does */
+	uint64_t stuck_ns;  /* time since which it reads nothing; 0: it reads */
 	/* HTTP */
 	bool bodiless, plain, chunked, metrics, waits;
 	size_t length; /* of the body */
@@ -64,7 +66,7 @@ struct web_client {
 	/* WebSocket */
 	struct sbuf message;
 	bool binary;
-	uint64_t message_ns; /* since when a message is unfinished; 0: none is */
+	uint64_t message_ns; /* time since which a message is incomplete; 0: none is */
 	uint32_t asked;
 	struct web_message *out, **out_last;
 	size_t out_len;
@@ -93,32 +95,33 @@ struct web {
 int web_create(struct web **out, const struct web_config *cfg, char *err, size_t err_len);
 void web_destroy(struct web *w);
 
-/* client.c: who is connected. */
-bool web_client_admit(struct web *w, int fd); /* makes room, or says no */
+/* client.c: the table of clients. */
+bool web_client_admit(struct web *w, int fd); /* makes room, or refuses */
 struct web_client *web_client_open(struct web *w, struct lws *wsi);
-void web_client_close(struct web_client *c); /* its wsi is gone */
-void web_client_kill(struct web_client *c);  /* soon; nothing is served to it any more */
-void web_client_sweep(struct web *w);        /* closes those that take too long */
+void web_client_close(struct web_client *c); /* its wsi no longer exists */
+void web_client_kill(struct web_client *c);  /* closes it soon, and serves nothing more */
+void web_client_sweep(struct web *w);        /* closes clients that exceed a time limit */
 
-/* http.c. They return what libwebsockets wants: -1 closes the connection. */
+/* http.c. They return the result for libwebsockets: -1 closes the connection. */
 int web_http_begin(struct web_client *c, struct str path);
 int web_http_body(struct web_client *c, struct str bytes);
 int web_http_complete(struct web_client *c);
 /* Sends a refusal at once. */
 int web_http_refuse(struct web_client *c, int status, const char *why);
-/* "Host", "Origin": NULL, or why the request is not for us or not from our pages. */
+/* Checks "Host" and "Origin": NULL, or why the request is refused. */
 const char *web_http_stranger(struct web_client *c);
 bool web_may_ask(struct web_client *c);
 bool web_may_command(struct web_client *c);
 bool web_may_view(struct web_client *c);
 
 /* ws.c */
-int web_ws_confirm(struct web_client *c, const char *upgrade); /* 0: go on; 1: refused; -1: close */
+/* 0: continue; 1: refused; -1: close */
+int web_ws_confirm(struct web_client *c, const char *upgrade);
 int web_ws_open(struct web_client *c, const char *protocol);
 int web_ws_receive(struct web_client *c, struct str bytes);
 int web_ws_write(struct web_client *c);
 void web_ws_send(struct web_client *c, enum lws_write_protocol type, struct str text);
-/* Asks for its close; returns -1. */
+/* Starts the closing handshake; returns -1. */
 int web_ws_close(struct web_client *c, enum lws_close_status code, const char *reason);
 extern const struct lws_protocols web_protocols[];
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* WebSockets: ng with a cookie, ng without, and the page, told apart by their sub-protocols. */
+/* WebSockets: ng with a cookie, ng without, and the page, selected by sub-protocol. */
 #include "web/web.h"
 
 #include <stdlib.h>
@@ -18,8 +18,8 @@ static const struct {
 	{"page.xcipher", WEB_PAGE},
 };
 
-/* The first that we know too, in the order that the client has them; libwebsockets takes the same.
- * False: none. */
+/* The first sub-protocol of the client's list that we know; libwebsockets selects the same. False:
+ * none. */
 static bool choose(struct web_client *c, enum web_kind *kind)
 {
 	char buf[256];
@@ -84,7 +84,7 @@ int web_ws_open(struct web_client *c, const char *protocol)
 
 /* --- Sending ---------------------------------------------------------------------------------- */
 
-/* A client that has much to read, or much to be answered, is not read from. */
+/* Stops reading from a client with many unsent bytes or unanswered requests. */
 static void set_flow(struct web_client *c)
 {
 	bool reads = c->asked < WEB_ASKED_HIGH && c->out_len < WEB_OUT_HIGH;
@@ -140,8 +140,8 @@ int web_ws_close(struct web_client *c, enum lws_close_status code, const char *r
 
 /* --- Receiving -------------------------------------------------------------------------------- */
 
-/* As the request was, but text only if it is text: Call-IDs need not be UTF-8. A message without a
- * cookie gets no reply, as over UDP. */
+/* A reply has the form of its request, but text only if it is UTF-8: Call-IDs need not be. A
+ * message without a cookie gets no reply, as over UDP. */
 static void answer(struct web_client *c, bool binary, enum link_result result, struct str reply)
 {
 	c->asked--;
