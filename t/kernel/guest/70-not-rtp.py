@@ -29,7 +29,7 @@ def pair(net, kind, *more):
     return kind(net, "caller", "10.200.1.2", *more), kind(net, "callee", "10.200.2.2", *more)
 
 
-def comes(a, b, datagram, seconds=1):
+def comes(a, b, datagram, seconds=60):
     """Whether the datagram reaches b, from the port that b sends to. Skips late ones sent before it."""
     a.sock.sendto(datagram, a.to)
     end = time.monotonic() + seconds
@@ -44,8 +44,13 @@ def comes(a, b, datagram, seconds=1):
 
 
 def lost(a, b, datagrams):
-    return [f"{'to' if x is a else 'from'} the callee: {d[:3].hex()}, {len(d)} bytes" for d in datagrams for x, y in ((a, b), (b, a))
-            if not comes(x, y, d)]
+    """Those that do not arrive; the first few, because each takes its time."""
+    missing = []
+    for d in datagrams:
+        for x, y in ((a, b), (b, a)):
+            if len(missing) < 3 and not comes(x, y, d):
+                missing.append(f"{'to' if x is a else 'from'} the callee: {d[:3].hex()}, {len(d)} bytes")
+    return missing
 
 
 def passes(name, a, b, datagrams):
@@ -189,7 +194,7 @@ def becomes_a_fax(net, daemon):
         voice_again(daemon, a, b, "both")
     short = struct.pack("!HB", 0x8001, 1) + b"\x06\0\0"
     before = daemon.statistics()["drops"]["malformed"]
-    tap(not comes(a, b, short), "with RTP again, short packets are dropped")
+    tap(not comes(a, b, short, seconds=1), "with RTP again, short packets are dropped")
     equal("by the module, not by the daemon", daemon.statistics()["drops"]["malformed"], before)
     calls.ok(daemon.client.call("delete", call_id="both", from_tag="a", delete_delay=0))
 
