@@ -76,7 +76,10 @@ bool web_may_ask(struct web_client *c)
 
 bool web_may_command(struct web_client *c)
 {
-	return web_may_ask(c) && (c->web->token.set || !link_needs_token(c->web->link));
+	bool may = web_may_ask(c);
+
+	c->proven = may && c->web->token.set;
+	return may && (c->proven || !link_needs_token(c->web->link));
 }
 
 bool web_may_view(struct web_client *c)
@@ -362,7 +365,7 @@ int web_http_begin(struct web_client *c, struct str path)
 static int body_ends(struct web_client *c)
 {
 	const struct ng_proxy_request request = {
-		.plain = c->plain, .token = c->web->token.set, .client = c->from};
+		.plain = c->plain, .token = c->proven, .client = c->from};
 	int ret;
 
 	if (c->body.err)

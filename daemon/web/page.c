@@ -82,6 +82,7 @@ static void welcome(struct web_client *c)
 		c->web->token.set ? "{\"hello\":\"xcipher\",\"may end\":1}"
 				  : "{\"hello\":\"xcipher\",\"may end\":0}");
 	c->view.known = c->view.wants_history = true;
+	c->web->pages++;
 }
 
 /* Builds the request for snapshots from the page's settings. False: they did not change. */
@@ -118,8 +119,7 @@ void web_page_begin(struct web_client *c)
 	struct web_viewer *v = &c->view;
 	struct pool *p;
 
-	*v = (struct web_viewer){.counted = true};
-	c->web->pages++;
+	*v = (struct web_viewer){0};
 	if (pool_create(&p, 65536)) {
 		web_client_kill(c);
 		return;
@@ -135,7 +135,7 @@ void web_page_begin(struct web_client *c)
 
 void web_page_end(struct web_client *c)
 {
-	if (c->view.counted)
+	if (c->view.known)
 		c->web->pages--;
 	free(c->view.look);
 	free(c->view.ending);
@@ -160,8 +160,11 @@ static int hear_token(struct web_client *c, struct str token)
 		log_warn("page: wrong token from %s", endpoint_fmt(&c->from, text));
 		return web_ws_close(c, LWS_CLOSE_STATUS_POLICY_VIOLATION, "wrong token");
 	}
-	if (!c->view.known)
-		welcome(c);
+	if (c->view.known)
+		return 0;
+	if (c->web->pages >= WEB_PAGES)
+		return web_ws_close(c, LWS_CLOSE_STATUS_POLICY_VIOLATION, "enough pages are open");
+	welcome(c);
 	return 0;
 }
 
@@ -254,8 +257,7 @@ int web_page_hear(struct web_client *c, struct str message)
 	if (pool_create(&p, 256 << 10))
 		return -1;
 	if (json_parse(&d, p, message, &pos) || d->type != NGVAL_DICT)
-		ret = web_ws_close(
-			c, LWS_CLOSE_STATUS_POLICY_VIOLATION, "unknown message");
+		ret = web_ws_close(c, LWS_CLOSE_STATUS_POLICY_VIOLATION, "unknown message");
 	else
 		ret = hear(c, p, d);
 	pool_destroy(p);

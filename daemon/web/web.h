@@ -36,9 +36,9 @@ struct web_message { /* to be sent over a WebSocket */
 	uint8_t bytes[]; /* LWS_PRE before the text */
 };
 
-struct web_viewer {          /* a client with the page */
-	bool counted, known; /* it sent the token, or needs none */
-	bool asked, ended;   /* a snapshot is pending; the reply to "end" is pending */
+struct web_viewer {        /* a client with the page */
+	bool known;        /* it sent the token, or needs none: counted in web.pages */
+	bool asked, ended; /* a snapshot is pending; the reply to "end" is pending */
 	bool wants_history, told_gone;
 	uint32_t seconds;  /* time of its connection */
 	uint64_t shown_ns; /* time of the last snapshot */
@@ -53,9 +53,11 @@ struct web_client {
 	struct lws *wsi;
 	struct endpoint from;
 	enum web_kind kind;
-	bool idle, closing; /* between requests; being closed */
-	uint64_t since_ns;  /* idle, or the request began */
-	uint64_t stuck_ns;  /* time since which it reads nothing; 0: it reads */
+	enum web_kind granted; /* of a WebSocket: the kind that its handshake was checked for */
+	bool proven;           /* this client sent the token itself */
+	bool idle, closing;    /* between requests; being closed */
+	uint64_t since_ns;     /* idle, or the request began */
+	uint64_t stuck_ns;     /* time since which it reads nothing; 0: it reads */
 	/* HTTP */
 	bool bodiless, plain, chunked, metrics, waits;
 	size_t length; /* of the body */

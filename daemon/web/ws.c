@@ -18,6 +18,22 @@ static const struct {
 	{"page.xcipher", WEB_PAGE},
 };
 
+/* Whether it is a list of tokens (RFC 6455 4.1, RFC 9110 5.6.2). libwebsockets ends a name at other
+ * separators, too, and would select another sub-protocol than choose(). */
+static bool is_list(struct str list)
+{
+	static const char allowed[] = "!#$%&'*+-.^_`|~, \t";
+
+	for (size_t i = 0; i < list.len; i++) {
+		char a = list.s[i], low = (char)(a | 0x20);
+
+		if (!(a >= '0' && a <= '9') && !(low >= 'a' && low <= 'z') &&
+			(a == '\0' || !strchr(allowed, a)))
+			return false;
+	}
+	return true;
+}
+
 /* The first sub-protocol of the client's list that we know; libwebsockets selects the same. False:
  * none. */
 static bool choose(struct web_client *c, enum web_kind *kind)
@@ -26,7 +42,7 @@ static bool choose(struct web_client *c, enum web_kind *kind)
 	int n = lws_hdr_copy(c->wsi, buf, sizeof(buf), WSI_TOKEN_PROTOCOL);
 	struct str list = {buf, n > 0 ? (size_t)n : 0};
 
-	while (list.len) {
+	while (list.len && is_list(list)) {
 		struct str one = str_trim(str_cut(&list, ','));
 
 		for (size_t i = 0; i < ARRAY_LEN(kinds); i++)
@@ -65,6 +81,7 @@ int web_ws_confirm(struct web_client *c, const char *upgrade)
 		return refuse(c, 401, "the token is needed\n");
 	if (kind == WEB_PAGE && c->web->pages >= WEB_PAGES)
 		return refuse(c, 503, "enough pages are open\n");
+	c->granted = kind;
 	return 0;
 }
 
@@ -73,7 +90,7 @@ int web_ws_open(struct web_client *c, const char *protocol)
 	for (size_t i = 0; i < ARRAY_LEN(kinds); i++)
 		if (strcmp(protocol, kinds[i].name) == 0)
 			c->kind = kinds[i].kind;
-	if (c->kind == WEB_HTTP)
+	if (c->kind == WEB_HTTP || c->kind != c->granted)
 		return -1;
 	c->idle = false;
 	sbuf_init(&c->message, c->kind == WEB_PAGE ? PAGE_MESSAGE_MAX : WEB_BODY_MAX);
@@ -167,7 +184,7 @@ static void answer_binary(void *arg, enum link_result result, struct str reply)
 static int hear(struct web_client *c, struct str message)
 {
 	const struct ng_proxy_request request = {
-		.plain = c->kind == WEB_NG_PLAIN, .token = c->web->token.set, .client = c->from};
+		.plain = c->kind == WEB_NG_PLAIN, .token = c->proven, .client = c->from};
 
 	if (c->kind == WEB_PAGE)
 		return web_page_hear(c, message);

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """xcipher-web and the daemon behind it: either may end and come back, and neither has to trust the other."""
+import json
 import os
 import socket
 import stat
@@ -9,7 +10,7 @@ import tempfile
 import relay
 import web
 from baresip import wait_for
-from test_http import HTTP, start
+from test_http import HTTP, TOKEN, start, token_file
 from test_ng_attack import KEY, signed_daemon
 from test_page import browser, listen, page, snapshot
 from test_relay import finish
@@ -146,3 +147,48 @@ def test_it_listens_nowhere_else(net):
         env = {**os.environ, "LD_PRELOAD": shim, "ASAN_OPTIONS": "verify_asan_link_order=0"}
         web = net.spawn(net.gateway, options, env=env, stderr=subprocess.PIPE, text=True)
         assert web.wait(60) == 1 and "AF_NETLINK" in web.stderr.read()
+
+
+# libwebsockets ends a name at more separators than commas and blanks.
+LISTS = [f"ng{plain}.rtpengine.com{end}, page.xcipher" for plain in ("", "-plain") for end in (";q=1", "/1", '"', "=", ":", "@", " x", "")]
+
+
+def commands(s):
+    """Whether ng is answered over this WebSocket."""
+    if s.status != 101:
+        return False
+    try:
+        s.send(b"x d7:command4:liste")
+        while (message := s.receive())[0] in (1, 2):
+            if b"result" in message[1]:
+                return True
+    except (EOFError, OSError):
+        pass  # closed
+    return False
+
+
+def test_no_list_of_protocols_gets_round_the_token(net):
+    """A WebSocket that may see the page without the token may not command. Control: with the token it is answered."""
+    daemon = relay.Xcipherd(net, "--engine=serial", "--port-max=30999", "--listen-http=10.200.1.1:22280", f"--http-token-file={token_file(net)}").wait_ready()
+    at = ("10.200.1.1", 22280)
+    for protocols in (*LISTS, "page.xcipher, ng.rtpengine.com", "page.xcipher;ng.rtpengine.com"):
+        assert not commands(web.WebSocket(web.connect(net.terminal["caller"], at), protocols)), protocols
+    assert commands(web.WebSocket(web.connect(net.terminal["caller"], at), "ng.rtpengine.com", Authorization=f"Bearer {TOKEN}"))
+    finish(daemon)
+
+
+def test_strangers_hold_no_place_of_the_page(net):
+    """Pages that never send the token do not count among those that may be open. Control: those that sent it do."""
+    daemon = relay.Xcipherd(net, "--engine=serial", "--port-max=30999", "--listen-http=10.200.1.1:22280", f"--http-token-file={token_file(net)}").wait_ready()
+    at = ("10.200.1.1", 22280)
+    strangers = [page(net.terminal["caller"], at) for _ in range(9)]
+    assert [s.status for s in strangers] == [101] * 9
+    known = [page(net.gateway, at) for _ in range(9)]
+    answers = []
+    for s in known:
+        assert listen(s) == {"need": "token"}
+        s.send(json.dumps({"token": TOKEN}).encode(), 1)
+        answers.append(s.receive()[0])
+    assert answers == [1] * 8 + [8], answers
+    assert page(net.gateway, at).status == 503
+    finish(daemon)
