@@ -124,36 +124,6 @@ static void drop(struct leg *l, bool for_good)
 	l->ours_n = 0;
 }
 
-/* A worker has four key slots per leg on average (daemon_packets.c). A leg has two keys in force,
- * and its terminals may change them in every offer: then past_keys.c holds the former ones, because
- * they may return. Two terminals that change four keys each (MKI) need all of 4 * 2 + 8. */
-#define KEYS_PER_LEG 4u
-#define KEYS_MORE    8u
-
-static uint32_t count_keys(const struct call *c, uint32_t *legs)
-{
-	uint32_t held[LEG_SLOTS_MAX], keys = 0;
-
-	*legs = 0;
-	for (uint32_t s = 0; c && s < c->sides; s++)
-		for (uint32_t i = 0; i < c->side[s]->legs; i++) {
-			const struct leg *l = c->side[s]->leg[i];
-
-			keys += l ? leg_slots(l, held) : 0;
-			*legs += l && l->has_port;
-		}
-	return keys;
-}
-
-/* A change may not add keys beyond the bound. */
-static bool too_many_keys(const struct call *prev, const struct call *next)
-{
-	uint32_t legs, before, keys = count_keys(next, &legs);
-	uint32_t most = KEYS_PER_LEG * legs + KEYS_MORE;
-
-	return keys > most && keys > count_keys(prev, &before) && !next->emergency;
-}
-
 int apply_take(const struct relay *relay, const struct call *prev, struct call *next)
 {
 	int err = 0;
@@ -169,8 +139,6 @@ int apply_take(const struct relay *relay, const struct call *prev, struct call *
 				err = take(relay, next->worker, l, next->side[s]->local);
 		}
 	}
-	if (!err && too_many_keys(prev, next))
-		err = -EDQUOT;
 	if (err)
 		apply_undo(relay, prev, next);
 	return err;

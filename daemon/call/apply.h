@@ -8,8 +8,7 @@
 /* enum raw_kind of its media. */
 uint8_t leg_raw(const struct leg *l);
 
-/* Takes what next wants and does not have. On error nothing of it is left. -EDQUOT: the call would
- * hold too many keys. */
+/* Takes what next wants and does not have. On error nothing of it is left. */
 int apply_take(const struct relay *relay, const struct call *prev, struct call *next);
 
 /* Gives back what apply_take() took: what next holds and prev does not. */

@@ -113,10 +113,6 @@ void calls_resource_error(struct call_reply *out, int err, bool is_new)
 	case -ENOMEM:
 		out->error = NGE_NOMEM;
 		break;
-	case -EDQUOT:
-		out->error = NGE_KEYS;
-		out->detail = STR("its former keys are kept, so that none is used twice");
-		break;
 	case -EADDRNOTAVAIL:
 		out->error = REACH_ERROR;
 		out->detail = STR("it is a media port of this relay that no other call uses");

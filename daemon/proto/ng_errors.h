@@ -48,8 +48,6 @@
 		"The tags do not fit the call, see DIALOGS.") \
 	X(PARTIES, "Too many parties", \
 		"A call has up to 16 parties: delete branches that ended.") \
-	X(KEYS, "Too many keys in call", \
-		"Offers and answers changed the keys too often; they stay reserved, so that none is used twice. Begin a new call.") \
 	X(PARTICIPANT, "No matching participant in the call", \
 		"No party has the tag, label or address of the request.") \
 	X(ADDRESS, "Malformed address in message", \

@@ -222,3 +222,22 @@ def test_limit_of_media(relay):
 def test_no_ports_left(relay):
     answered(relay)
     relay.request("offer", "Ran out of ports", call_id="beyond", from_tag="a", sdp=sdp(audio()))
+
+
+# --- What xcipher-web shows ------------------------------------------------------------------------------------------
+
+
+@compat_each("operator", "xcipher-ng(7), metrics, page, page history: refused without --listen-ng-unix", ["metrics", "page", "page history"])
+def test_without_a_socket_nothing_is_shown(relay, command):
+    relay.request(command, "--listen-ng-unix")
+
+
+@compat("operator", "xcipher-ng(7), metrics, page, page history, show, ended", options=["--listen-ng-unix={folder}/ng"])
+def test_metrics_and_page(relay):
+    call = answered(relay)
+    assert "xcipher_" in relay.request("metrics")["metrics"]
+    assert call.id in json.dumps(relay.request("page"))
+    assert call.id not in json.dumps(relay.request("page", show="mos-below=1"))
+    assert relay.request("page history")["result"] == "ok"
+    call.delete()
+    assert call.id in json.dumps(relay.request("page", ended=0)) and call.id not in json.dumps(relay.request("page", ended=5))

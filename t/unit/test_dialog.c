@@ -546,12 +546,10 @@ static const char *crypto_line(
 	return out;
 }
 
-/* A terminal that answers with another key and suite each time. What the call holds stays within
- * its bound; the answer that exceeds it changes nothing, and what was in force can be answered
- * again. */
+/* A terminal that answers with another key and suite each time: a leg forgets the oldest ones. */
 static void a_call_holds_a_bounded_number_of_keys(void **state)
 {
-	unsigned tag[SUITE_COUNT], taken = 0, held = 0;
+	unsigned tag[SUITE_COUNT];
 	enum srtp_suite_id suite[SUITE_COUNT];
 	uint32_t n = 0;
 	struct ng_request r;
@@ -578,16 +576,10 @@ static void a_call_holds_a_bounded_number_of_keys(void **state)
 	for (int k = 0; k < 200; k++) {
 		crypto_line(text, sizeof(text), tag[k % n], suite[k % n], k);
 		talk_answer(&t, "a", "b", talk_body(&t, "192.0.2.2", 5000, "RTP/SAVP", text));
-		if (t.reply.error) {
-			assert_string_equal(t.reply.error, "Too many keys in call");
-			assert_int_equal(t.m->keys, held);
-		} else {
-			taken++;
-			held = t.m->keys;
-		}
-		assert_true(t.m->keys <= 2 * 4 + 8);
+		assert_null(t.reply.error);
+		/* of each leg: four in force and three former ones of the terminal, one of ours for each suite */
+		assert_true(t.m->keys <= 2 * (4 + 3 + SUITE_COUNT));
 	}
-	assert_true(taken > 8 && taken < 200);
 	talk_end(&t);
 }
 
