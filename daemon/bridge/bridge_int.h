@@ -10,7 +10,7 @@
 #include "bridge/bridge.h"
 #include "base/log.h"
 
-/* What a worker told of a context, and from when on its answers count. */
+/* The reports of a worker on a context, and the time from which they count. */
 struct marks_known {
 	struct relay_marks *marks; /* NULL: nothing yet; as long as its n asks for */
 	uint8_t generation;
@@ -20,24 +20,23 @@ struct marks_known {
 struct relay_sent {
 	struct media_stream_cfg *stream;
 	struct media_ctx_cfg *ctx;
-	bool *has_stream, *has_ctx; /* since the handle was taken */
+	bool *has_stream, *has_ctx; /* time when the handle was taken */
 };
 
 struct bridge_site { /* what the control thread keeps per worker */
 	struct worker *w;
 	struct handles streams, ctxs, keys; /* keys: pairs, slot = 2 * handle */
-	uint32_t (*lent)
-		[MEDIA_EPOCHS];   /* by pair: the pairs that a key with a kdr has beside its own */
-	struct marks_known *told; /* by context */
+	uint32_t (*lent)[MEDIA_EPOCHS];     /* by pair: the additional pairs of a key with a kdr */
+	struct marks_known *told;           /* by context */
 	struct relay_sent sent;
 	struct relay_marks arriving;
 	struct worker_cmd *backlog; /* [backlog_cap]: n commands from first on wait for the ring */
 	size_t backlog_first, backlog_n, backlog_cap;
 	uint32_t ports;
-	uint64_t cpu_ns; /* of its thread, at the last tick */
+	uint64_t cpu_ns; /* CPU time of its thread at the last tick */
 };
 
-/* What can run out, and what there would be to do. X(id, text) */
+/* Resources that can run out, and the remedy. X(id, text) */
 #define SHORTAGES(X)                                                                     \
 	X(PORTS, "local ports: widen port-min to port-max, or add an interface")         \
 	X(CONTEXTS,                                                                      \
@@ -68,8 +67,8 @@ struct bridge {
 	struct balance *place; /* [workers] */
 	bool emergency;        /* the current call may take ports and keys of the reserve */
 	uint64_t tick_ns;
-	struct offload *offload; /* NULL: everything comes to us */
-	uint64_t lost; /* deletions for which there was no memory: their handles stay taken */
+	struct offload *offload; /* NULL: the kernel relays nothing */
+	uint64_t lost;           /* failed deletions (out of memory): their handles stay taken */
 };
 
 /* --- relay.c ---------------------------------------------------------------------------------- */
@@ -79,7 +78,7 @@ int bridge_push(struct bridge_site *s, const struct worker_cmd *cmd, uint32_t n)
 /* Sends commands of a call: the worker receives all of them at once, now or when its ring has room,
  * in order. 0; -EAGAIN if too many are queued already, -ENOMEM. */
 int bridge_queue(struct bridge *r, struct bridge_site *s, const struct worker_cmd *cmd, uint32_t n);
-/* Never fails: it waits where the ring is full. */
+/* Cannot fail: queues the command if the ring is full. */
 void bridge_push_deletion(struct bridge *r, struct bridge_site *s, const struct worker_cmd *cmd);
 
 /* --- bridge_sent.c ---------------------------------------------------------------------------- */
@@ -89,12 +88,12 @@ int relay_sent_init(struct relay_sent *s, uint32_t max_stream, uint32_t max_ctx)
 void relay_sent_fini(struct relay_sent *s);
 /* Skips a command if the worker already has its configuration. */
 bool relay_sent_same(const struct relay_sent *s, const struct media_cmd *cmd);
-/* The command was sent. */
+/* Notes that the command was sent. */
 void relay_sent_note(struct relay_sent *s, const struct media_cmd *cmd);
 
 /* --- bridge_shortage.c ------------------------------------------------------------------------ */
 
-/* Counts and logs it; returns err, which is what the call gets. */
+/* Counts and logs it. Returns err, for the call. */
 int bridge_shortage(struct bridge *r, enum shortage what, int err);
 
 /* --- bridge_ports.c --------------------------------------------------------------------------- */
@@ -103,7 +102,7 @@ int bridge_op_port_take(void *arg, struct relay_port *out, uint32_t worker, uint
 int bridge_op_port_take_at(
 	void *arg, struct relay_port *out, uint32_t *worker, uint8_t local, uint16_t rtp_port);
 void bridge_op_port_release(void *arg, uint32_t worker, const struct relay_port *port);
-/* The worker has closed a socket: id as WORKER_PORT_DEL had it. */
+/* The worker has closed a socket. id: as in WORKER_PORT_DEL. */
 void bridge_port_closed(struct bridge *r, struct bridge_site *s, uint32_t id, uint64_t now_ns);
 
 /* --- bridge_keys.c ---------------------------------------------------------------------------- */
@@ -117,13 +116,11 @@ void bridge_op_key_release(void *arg, uint32_t worker, uint32_t slot);
 
 void bridge_op_marks_ask(void *arg, uint32_t worker, const uint32_t *ctx, uint32_t n);
 const struct relay_marks *bridge_op_marks(void *arg, uint32_t worker, uint32_t ctx);
-/* The part of what is known that begins anew is forgotten, and so is what the worker says of the
- * time before. */
+/* Forgets the known indexes that start again, and ignores earlier reports of the worker. */
 void bridge_marks_forget(struct bridge_site *s, uint32_t ctx, bool rx, bool tx);
-/* What a context is made to go on from counts as told, until the worker tells more. */
+/* The start indexes of a context count as reported, until the worker reports newer ones. */
 void bridge_marks_seed(struct bridge_site *s, const struct media_cmd *cmd);
-/* How fast the index goes, and what that is measured from; before: the same SSRC's the last time,
- * or NULL. */
+/* Measures how fast the index advances. before: the last report on the same SSRC, or NULL. */
 void bridge_marks_rate(struct relay_mark *now, const struct relay_mark *before, uint64_t now_ns);
 /* Before any acknowledgement is acted upon: a handle that is given back may be another call's next.
  */
@@ -136,7 +133,7 @@ uint64_t bridge_op_heard(void *arg, uint32_t worker, uint32_t stream);
 struct media_handover bridge_op_handover(void *arg, uint32_t worker, uint32_t stream);
 uint64_t bridge_op_arrived(void *arg, uint32_t worker, uint32_t stream, bool *kernel);
 void bridge_op_key_usage(void *arg, uint32_t worker, uint32_t slot, struct media_key_usage *out);
-/* For offload: what a stream is like now. */
+/* For offload: the present state of a stream. */
 void bridge_look(void *arg, uint32_t worker, uint32_t stream, struct offload_look *out);
 
 #endif

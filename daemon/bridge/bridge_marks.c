@@ -55,7 +55,7 @@ void bridge_marks_rate(struct relay_mark *now, const struct relay_mark *before, 
 	}
 	by = now->mark.index - before->from;
 	per_s = by > UINT32_MAX ? UINT32_MAX : by * NS_PER_SEC / dt;
-	/* What pauses may go on as before: it falls slowly. */
+	/* A pause may end with the earlier speed, so the value falls slowly. */
 	per_s = per_s > before->per_s ? per_s : (7 * (uint64_t)before->per_s + per_s) / 8;
 	now->per_s = per_s > UINT32_MAX ? UINT32_MAX : (uint32_t)per_s;
 }

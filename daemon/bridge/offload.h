@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Which media stays in the kernel: RTP that leaves as it came, plain or passed through (then its
- * RTCP too), from a confirmed source to a confirmed destination, with nobody recording or blocking
- * it. Follows the commands that go to workers, and adds to them. A stream comes back to us before
- * anything about it changes, in the same ring, so that no packet falls between. Control thread
- * only; knows neither workers nor media, but what it is told of them. */
+/* Decides which media stay in the kernel: RTP that needs no encryption, plain or passed through
+ * (then with its RTCP), from a confirmed source to a confirmed destination, not recorded and not
+ * blocked. Follows the commands to workers, and adds to them. A stream returns to us before
+ * anything about it changes, in the same ring, so that no packet is lost between. Control thread
+ * only. Knows neither workers nor media, only what its callbacks report. */
 #ifndef BRIDGE_OFFLOAD_H
 #define BRIDGE_OFFLOAD_H
 
@@ -12,9 +12,9 @@
 
 struct offload;
 
-struct offload_look { /* what a stream is like now */
+struct offload_look { /* the present state of a stream */
 	uint64_t packets;
-	uint64_t index; /* where the ssrc's SRTP stands */
+	uint64_t index; /* the index of the ssrc's SRTP */
 	uint32_t ssrc;
 	bool confirmed;
 	struct endpoint remote;
@@ -30,37 +30,38 @@ struct offload_config {
 	void *arg;
 };
 
-/* -EOPNOTSUPP: this steering or this host's kernel does not relay. All functions but this one do
- * nothing with NULL. */
+/* -EOPNOTSUPP: this steering, or this host's kernel, cannot relay. All other functions do nothing
+ * with NULL. */
 int offload_create(struct offload **out, const struct offload_config *cfg);
 void offload_destroy(struct offload *o);
 
-/* These commands are about to be pushed: writes those that must go before them to out[max]; their
- * number. OFFLOAD_BEFORE per command is always enough. */
+/* Call it before these commands are pushed: writes the commands that must precede them to out[max],
+ * and returns their number. OFFLOAD_BEFORE per command always suffices. */
 #define OFFLOAD_BEFORE 8u
 uint32_t offload_before(struct offload *o, uint32_t worker, const struct media_cmd *cmd, uint32_t n,
 	struct worker_cmd *out, uint32_t max);
-/* They were, all of them. */
+/* Call it after all of them were pushed. */
 void offload_pushed(struct offload *o, uint32_t worker, const struct media_cmd *cmd, uint32_t n);
-/* The stream's port is given back. */
+/* The stream's port was released. */
 void offload_release(struct offload *o, uint32_t worker, uint32_t stream);
-/* Each second (monotonic): who may go, who must come back; reads what the kernel counted. */
+/* Call it each second (monotonic): moves streams to the kernel and back, and reads the kernel's
+ * counters. */
 void offload_tick(struct offload *o, uint64_t now_ns);
-/* When something came to it last, by way of the kernel (CLOCK_REALTIME; 0: never). Asks nobody
- * where the kernel tells of silence. */
+/* Time of the last packet through the kernel (CLOCK_REALTIME; 0: none). No system call if the
+ * kernel reports silence itself. */
 uint64_t offload_heard(const struct offload *o, uint32_t worker, uint32_t stream);
 /* Packets that the kernel relayed for this stream, by its last report. *kernel: the kernel relays
  * it now. */
 uint64_t offload_arrived(const struct offload *o, uint32_t worker, uint32_t stream, bool *kernel);
-/* The kernel told this of a stream; true: it is to be looked at again, when the worker had its
+/* Handles an event of the kernel on a stream. True: look at it again after the worker had its
  * packet. */
 bool offload_event(struct offload *o, const struct steer_event *e);
 void offload_look_again(struct offload *o, uint64_t now_ns);
-/* It relays no more: all that comes, comes to us. */
+/* The kernel relays nothing any more: all packets come to us. */
 void offload_gone(struct offload *o);
-/* It can again, and its counters begin anew; those of before stay counted. */
+/* The kernel can relay again. Its counters restart; earlier counts are kept. */
 void offload_back(struct offload *o);
-/* Adds the kernel's part. */
+/* Adds the kernel's counters. */
 void offload_stats(struct offload *o, uint32_t worker, uint32_t stream, uint64_t now_ns,
 	struct relay_stats *out);
 

@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What the files of offload share; nobody else includes it. offload.c moves streams there and back,
- * offload_eligible.c judges which may, offload_count.c reads the kernel's counters,
- * offload_follow.c follows the commands that workers get. Times are monotonic unless they say
- * otherwise. */
+/* Shared by the files of offload. offload.c moves streams to the kernel and back,
+ * offload_eligible.c decides which may go, offload_count.c reads the kernel's counters,
+ * offload_follow.c follows the workers' commands. Times are monotonic unless stated otherwise. */
 #ifndef BRIDGE_OFFLOAD_INT_H
 #define BRIDGE_OFFLOAD_INT_H
 
 #include "bridge/offload.h"
 
-#define OFFLOAD_WATCH_NS \
-	(10 * NS_PER_SEC) /* a watched stream (media/again.c) stays out of the kernel for so long */
+/* time for which a watched stream (media/again.c) stays out of the kernel */
+#define OFFLOAD_WATCH_NS   (10 * NS_PER_SEC)
 #define OFFLOAD_SILENCE_NS (STEER_SILENCE_MS * 1000000ull)
 
 enum off_where { OURS, ASKED, KERNEL };
@@ -19,30 +18,31 @@ struct off_stream {
 	bool set;
 	uint8_t where; /* enum off_where */
 	uint8_t returns;
-	bool touched, based; /* the kernel may have counted something; base is known */
-	bool late;           /* counters to be read again: it came back since */
-	uint32_t from;       /* stream whose RTP goes out by this one, or MEDIA_NONE */
-	/* Listeners that are among its destinations; of a listener's from counts what came since
-	 * then, and before. */
+	bool touched, based; /* the kernel may have counted packets; base is valid */
+	bool late;           /* it returned: read its counters again */
+	uint32_t from;       /* stream that sends its RTP, or MEDIA_NONE */
+	/* Listeners among its destinations. For a listener: counters since it joined, and before.
+	 */
 	uint32_t hearer[STEER_COPIES + 1], hearers;
 	uint64_t out_since, out_since_bytes, out_before, out_before_bytes;
 	struct steer_relay what;
 	uint64_t asked_ns, not_before_ns, read_ns; /* monotonic */
 	uint64_t base_packets, base_bytes, base_strangers;
-	uint64_t before_packets, before_bytes, before_strangers; /* of kernels that are gone */
-	bool silent;                                             /* as it told */
-	bool stirred; /* it told of something: look again */
+	/* counted by kernel modules that were unloaded */
+	uint64_t before_packets, before_bytes, before_strangers;
+	bool silent;  /* as the kernel reported it */
+	bool stirred; /* an event was received: look at it again */
 	struct steer_relayed seen;
-	/* Passed through: the kernel sees the sequence numbers, and nobody else does. */
+	/* Passed-through SRTP: only the kernel sees the sequence numbers. */
 	bool follows;
-	uint64_t index, told; /* where it stands; what the worker was told of it */
+	uint64_t index, told; /* its index; the index that the worker was sent */
 };
 
 enum off_kind { CIPHERED, PLAIN, PASSED }; /* CIPHERED: or not set yet */
 
 struct off_ctx {
 	uint8_t rx, tx;     /* enum off_kind */
-	uint32_t stream[2]; /* those that RTP and RTCP of this context come in by, or MEDIA_NONE */
+	uint32_t stream[2]; /* streams that receive RTP and RTCP of this context, or MEDIA_NONE */
 };
 
 struct off_site {
@@ -57,50 +57,50 @@ struct offload {
 	uint32_t worker; /* of the dump that is being read */
 	uint64_t now_ns;
 	uint32_t reads;
-	bool told;    /* the kernel tells of silence and other sources by itself */
-	bool gone;    /* there is no such kernel at present */
-	bool asking;  /* workers were asked to have it relay, and it is not known whether it does */
+	bool told;    /* the kernel reports silence and other sources itself */
+	bool gone;    /* the kernel module is not loaded at present */
+	bool asking;  /* commands to relay were sent to workers, and their result is unknown */
 	bool stirred; /* some stream is */
-	uint64_t dumped_ns, real_ns;  /* when counters were read last, and CLOCK_REALTIME then */
+	/* time of the last reading of counters, monotonic and CLOCK_REALTIME */
+	uint64_t dumped_ns, real_ns;
 	uint64_t gone_packets, moves; /* of streams that are released */
 };
 
 /* --- offload.c -------------------------------------------------------------------------------- */
 
-/* It is ours from now on. Tells nobody. */
+/* Marks a stream as ours, without commands. */
 void offload_come_back(struct offload *o, struct off_stream *s);
-/* Commands that bring it back, two at most: their number. */
+/* Writes the commands that bring it back, at most two. Returns their number. */
 uint32_t offload_way_back(struct offload *o, struct off_stream *s, struct worker_cmd out[2]);
 
 /* --- offload_eligible.c ----------------------------------------------------------------------- */
 
-/* Where a stream's packets go: to its peer, if it has one, then to who listens. */
+/* Destinations of a stream: its peer, if it has one, then the listeners. */
 struct offload_dests {
 	struct steer_copy d[STEER_COPIES + 1];
-	uint32_t hearer[STEER_COPIES + 1]; /* streams of those who listen */
+	uint32_t hearer[STEER_COPIES + 1]; /* streams of the listeners */
 	uint32_t n, hearers;
 };
 
-/* The stream that what comes in by this one leaves by, or MEDIA_NONE. */
+/* The stream that sends packets received by this one, or MEDIA_NONE. */
 uint32_t offload_target(const struct media_stream_cfg *c);
-/* Whether what comes in by the stream may stay in the kernel, and how; look: what it is like now.
- * *out only where it may. */
+/* Whether packets of the stream may stay in the kernel, and how. look: its present state. *out is
+ * written only if they may. */
 bool offload_eligible(const struct offload *o, uint32_t worker, uint32_t id,
 	struct steer_relay *out, struct offload_look *look, struct offload_dests *to);
-/* The kernel would do the same by both. */
+/* Whether the kernel would do the same for both. */
 bool offload_same(const struct steer_relay *a, const struct steer_relay *b);
 
 /* --- offload_count.c -------------------------------------------------------------------------- */
 
-/* The counters of one stream, or of all that are in the kernel. */
+/* Reads the counters of one stream, or of all in the kernel. */
 int offload_read(struct offload *o, struct off_stream *s, uint64_t now_ns);
 void offload_dump(struct offload *o, uint64_t now_ns);
-/* That the kernel counted since the stream's port is ours, as of the last reading. */
+/* Counters of the kernel since the stream's port was taken, as of the last reading. */
 uint64_t offload_packets(const struct off_stream *s);
-/* Its counters are over; others begin. */
+/* Its counters end, and others begin. */
 void offload_count_anew(struct off_stream *s);
-/* From now on these listen to the stream, or nobody: what it counted until now is theirs who
- * listened until now. */
+/* Replaces the listeners of the stream. Earlier counts belong to the earlier listeners. */
 void offload_hearers_note(struct off_site *site, uint32_t id, const struct offload_dests *to);
 void offload_hearers_forget(struct off_site *site, struct off_stream *s);
 

@@ -21,7 +21,7 @@ bool gate_is_source(const struct side *s, const struct ng_request *r, const stru
  * request means. NULL, or the error-reason: nobody is meant. */
 const char *gate_set(struct call *c, const struct ng_request *r, uint8_t bit, bool on);
 
-/* Of all that comes from this side. */
+/* For all media from this side. */
 static inline uint8_t gate_of_side(const struct call *c, const struct side *s)
 {
 	return c->gate | s->gate;

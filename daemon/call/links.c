@@ -200,7 +200,7 @@ void links_drop(struct link *l)
 	}
 }
 
-/* owned: only links to ports that a call has. */
+/* owned: only links to ports that belong to a call. */
 static int add(struct calls *c, const struct link *like, const struct endpoint *to, bool owned,
 	struct link **out)
 {

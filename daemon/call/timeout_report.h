@@ -9,7 +9,7 @@
 
 #define CALL_TOLD_MAX 16u /* parties, as many as a call has */
 
-/* a call that ends because nothing came any more, or because it lasted too long */
+/* a call that ended without media, or by its maximum duration */
 struct call_timeout {
 	struct str call_id;
 	bool others_live; /* a dialog ends, others with the same Call-ID continue */
@@ -23,11 +23,10 @@ struct call_timeout {
 	uint32_t pairs;
 };
 
-/* Takes the address that the request names for the call's end (timeout_report.c), with a warning
- * where it will not be used. */
+/* Stores the address to report the call's end to, with a warning if it will not be used. */
 void timeout_report_request(struct plan *plan, struct call *c, const struct neg_in *in);
 
-/* Whether a request, or what was saved of one, may name this address. */
+/* Whether a request, or a saved call, may name this address. */
 bool timeout_report_allowed(
 	const struct call_nets *nets, const struct reach *reach, const struct endpoint *whom);
 

@@ -34,8 +34,8 @@ const char *teardown_url_wrong(const char *url);
 
 /* 0 or -errno. */
 int teardown_create(struct teardown **out, const struct teardown_config *cfg);
-/* What has not been told by then is not told any more. Before loop and calls are gone. NULL is
- * fine. */
+/* Reports that were not sent by then are dropped. Call it before loop and calls end. NULL is fine.
+ */
 void teardown_destroy(struct teardown *t);
 
 struct teardown_counters {

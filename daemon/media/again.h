@@ -7,13 +7,13 @@
 
 #define AGAIN_HASHES 65536u /* a power of two */
 
-#define AGAIN_PACKETS 4096u /* looked at before a watch ends in which none came again */
+#define AGAIN_PACKETS 4096u /* packets compared before a watch without repetition ends */
 
-#define AGAIN_REPORTS 64u /* RTCP packets alike in a watch that are no circle yet */
+#define AGAIN_REPORTS 64u /* equal RTCP packets in a watch that do not yet count as a circle */
 
-#define AGAIN_NS 5000000000ull /* or this long: a circle is not slower */
+#define AGAIN_NS 5000000000ull /* time after which a watch ends: a circle is faster */
 
-/* Starts to watch a stream for packets that were received before. */
+/* Starts to watch a stream for repeated packets. */
 void media_watch(struct media *m, uint32_t stream);
 
 /* For a watched stream: whether this packet, received at t_ns, was received before. Also ends the

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* A packet while prepare.c and copies.c make its jobs. */
+/* A packet while prepare.c and copies.c build its jobs. */
 #ifndef MEDIA_DRAFT_H
 #define MEDIA_DRAFT_H
 
@@ -7,19 +7,19 @@
 #include "media/state.h"
 #include "packet/arena.h"
 
-/* One packet on its way to becoming a job. */
+/* A packet that is becoming a job. */
 struct draft {
 	struct media *m;
 	const struct arena *a;
 	const struct packet_in *in; /* the burst */
-	uint32_t at;                /* which of it */
+	uint32_t at;                /* its index in the burst */
 	const uint8_t *p;           /* the packet */
 	uint32_t len;
-	const struct media_ctx *rx, *tx; /* tx: NULL = it does not leave */
+	const struct media_ctx *rx, *tx; /* tx: NULL = not sent */
 	bool rtcp;
 	uint32_t copies;    /* see media_stream_cfg.copy */
-	uint32_t quiet_to;  /* stream that silence goes to in place of the packet, or MEDIA_NONE */
-	uint32_t quiet_off; /* where that silence lies in arena.in; 0 = nowhere yet */
+	uint32_t quiet_to;  /* stream that receives silence instead of the packet, or MEDIA_NONE */
+	uint32_t quiet_off; /* offset of that silence in arena.in; 0 = not written yet */
 	uint16_t seq;
 	struct note *note;
 	struct xc_job *job;
@@ -34,19 +34,20 @@ enum gate { OPEN, QUIET, SHUT };
 
 /* --- copies.c --------------------------------------------------------------------------------- */
 
-/* What these MEDIA_GATE_* mean for the packet, that came to a stream with cfg. */
+/* Effect of these MEDIA_GATE_* on the packet, received at a stream with cfg. */
 enum gate media_gate_of(const struct draft *d, const struct media_stream_cfg *cfg, uint8_t gate);
-/* Both of a stream's gates: of all that comes to it, and of what goes to one place. */
+/* Both gates of a stream: for all packets it receives, and for one destination. */
 enum gate media_gate_to(const struct draft *d, const struct media_stream_cfg *cfg, uint8_t to);
-/* Before the first packet of a burst: which output slots are free for copies. */
+/* Call it before the first packet of a burst: marks the output slots that copies may use. */
 void media_slots_begin(struct media *m, const struct packet_in *in, uint32_t n);
-/* Jobs for silence, and for all that listen, behind that of the packet itself: at job[at], before
- * end. Returns how many. */
+/* Adds jobs for silence and for all listeners after the packet's own: at job[at], before end.
+ * Returns their number. */
 uint32_t media_copies(struct draft *d, struct xc_job *job, uint32_t at, uint32_t end);
 
 /* --- prepare.c -------------------------------------------------------------------------------- */
 
-/* What leaves: index, key and place of the tag, for d.tx. PACKET_JOB, or why not. */
+/* Fills in the sent packet: index, key and offset of the tag, for d.tx. PACKET_JOB, or the reason
+ * why not. */
 uint8_t media_leave(struct draft *d);
 
 #endif

@@ -6,12 +6,12 @@
 #include "media/state.h"
 #include "packet/arena.h"
 
-/* What a stream and a direction must be for packets to take the short way. */
+/* Conditions of a stream and a direction for the fast path. */
 bool media_fast_stream(const struct media_stream_cfg *c);
 bool media_fast_way(const struct media_crypto *c);
 
-/* The short way of a burst's packet in[at]: true, and note and job are written; or false, and it is
- * for prepare.c to say. */
+/* Prepares the packet in[at] of a burst by the fast path. True: note and job are written. False:
+ * prepare.c must handle it. */
 bool media_fast(const struct media *m, const struct arena *a, const struct packet_in *in,
 	uint32_t at, struct note *note, struct xc_job *job);
 

@@ -37,9 +37,9 @@
  * all zeroes. Saved as part of the context's rows. */
 #define CRYPTO_FIELDS(X) \
 	X(enum srtp_suite_id, suite, , BY_VALUE, ANY, FLOW, NOT_SAVED) \
-	/* how many; SUITE_PLAIN: 0. More than one only with an MKI */ \
+	/* number of keys; SUITE_PLAIN: 0. More than one only with an MKI */ \
 	X(uint8_t, keys, , BY_VALUE, ANY, ANY, NOT_SAVED) \
-	/* tx: the key that we send under; rx: unused, the packet says it */ \
+	/* tx: the key to send under; rx: unused, as the packet names it */ \
 	X(uint8_t, use, , BY_VALUE, ANY, ANY, NOT_SAVED) \
 	/* 0 = no MKI */ \
 	X(uint8_t, mki_len, , BY_VALUE, ZERO, ANY, NOT_SAVED) \
@@ -57,14 +57,14 @@
 
 /* A context: a media of one side. */
 #define CTX_FIELDS(X) \
-	/* packets that come from this side's terminal */ \
+	/* packets from this side's terminal */ \
 	X(struct media_crypto, rx, , BY_CRYPTO, ANY, FLOW, \
 		SAVED_LEG(RECORD_ROW("rx", leg, rx, sdes_record)) \
 		SAVED_LEG(RECORD_ROW("rm1", leg, rx_more[0], master_record)) \
 		SAVED_LEG(RECORD_ROW("rm2", leg, rx_more[1], master_record)) \
 		SAVED_LEG(RECORD_ROW("rm3", leg, rx_more[2], master_record)) \
 		SAVED_LEG(FLAG("pi", leg, pass_rx))) \
-	/* packets that go to it */ \
+	/* packets to it */ \
 	X(struct media_crypto, tx, , BY_CRYPTO, ANY, FLOW, \
 		SAVED_LEG(RECORD_ROW("tx", leg, tx, sdes_record)) \
 		SAVED_LEG(FLAG("po", leg, pass_tx))) \
@@ -90,9 +90,9 @@
 	X(struct media_start, tx_start, [MEDIA_STARTS], CARRIED, ANY, ANY, NOT_SAVED) \
 	X(uint8_t, rx_starts, , CARRIED, ANY, ANY, NOT_SAVED) \
 	X(uint8_t, tx_starts, , CARRIED, ANY, ANY, NOT_SAVED) \
-	/* SRTCP's index that we send is not below this, */ \
+	/* SRTCP's sent index is at least this, */ \
 	X(uint32_t, tx_rtcp_index, , CARRIED, ANY, ANY, NOT_SAVED) \
-	/* nor above media_rtcp_ceiling() since then (CLOCK_REALTIME); 0 = no limit */ \
+	/* and at most media_rtcp_ceiling() since then (CLOCK_REALTIME); 0 = no limit */ \
 	X(uint64_t, rtcp_from_ns, , CARRIED, ANY, ANY, \
 		SAVED_CALL(NUM("born", call, created_ns, UINT64_MAX))) \
 	/* SRTCP tags of 32 bits are accepted, and sent to the same terminal (short_tag.c) */ \
@@ -109,21 +109,21 @@
 		SAVED_SIDE(LOCAL_ROW("local", side, local))) \
 	/* its context */ \
 	X(uint32_t, ctx, , BY_VALUE, ANY, FLOW, NOT_SAVED) \
-	/* streams the other side is reached by, or MEDIA_NONE */ \
+	/* streams that send to the other side, or MEDIA_NONE */ \
 	X(uint32_t, rtp_to, , BY_VALUE, NAMED, FLOW, NOT_SAVED) \
 	X(uint32_t, rtcp_to, , BY_VALUE, ANY, FLOW, NOT_SAVED) \
-	/* which packets are expected here: both with rtcp-mux */ \
+	/* kinds of packets expected here: both with rtcp-mux */ \
 	X(bool, rtp, , BY_VALUE, SET, FLOW, NOT_SAVED) \
 	X(bool, rtcp, , BY_VALUE, ANY, FLOW, SAVED_LEG(FLAG("m", leg, mux))) \
-	/* after confirmation other sources are dropped */ \
+	/* drop other sources after confirmation */ \
 	X(bool, strict_source, , BY_VALUE, ANY, ANY, \
 		SAVED_CALL(FLAG("ss", call, strict_source))) \
-	/* or may take over at any time */ \
+	/* another source may take over at any time */ \
 	X(bool, media_handover, , BY_VALUE, ZERO, NOT_FROM_TO, \
 		SAVED_SIDE(FLAG("ho", side, media_handover))) \
-	/* never send to where packets come from */ \
+	/* never send to the source of packets */ \
 	X(bool, asymmetric, , BY_VALUE, ZERO, ANY, SAVED_SIDE(FLAG("as", side, asymmetric))) \
-	/* shed last, see media_shed() */ \
+	/* dropped last on overload, see media_shed() */ \
 	X(bool, emergency, , BY_VALUE, ANY, ANY, SAVED_SIDE(FLAG("em", side, emergency))) \
 	X(uint8_t, tos, , BY_VALUE, ANY, ANY, SAVED_CALL(NUM("tos", call, tos, 255))) \
 	/* MEDIA_GATE_* */ \
@@ -136,11 +136,11 @@
 		SAVED_CALL(NUM("learn", call, learning, MEDIA_LEARN_HEURISTIC))) \
 	/* another terminal answered: start learning again */ \
 	X(bool, relearn, , BY_EVENT, ANY, ANY, NOT_SAVED) \
-	/* nothing is sent to this terminal before it sent something: media_stream.look */ \
+	/* send nothing to this terminal before it sent a packet: media_stream.look */ \
 	X(bool, wait, , BY_VALUE, ANY, NOT_HEARER, SAVED_SIDE(FLAG("nw", side, nat_wait))) \
 	/* see copy */ \
 	X(bool, listener, , BY_VALUE, ZERO, FLOW, SAVED_SIDE(FLAG("li", side, listener))) \
-	/* recording that gets the packets received here, 0 = none */ \
+	/* recording of the packets received here, 0 = none */ \
 	X(uint32_t, tap, , BY_VALUE, ANY, NOT_FROM, \
 		SAVED_CALL(NUM("tap", call, tap, UINT32_MAX)) \
 		SAVED_CALL(FLAG("tapa", call, tap_all)) \

@@ -9,7 +9,7 @@
 int media_key_set(struct media *m, const struct media_cmd *cmd);
 int media_key_del(struct media *m, uint32_t slot);
 
-/* Packets of an earlier life count too. */
+/* Number of packets under this key, including those before a restart. */
 int media_key_resume(struct media *m, uint32_t slot, const struct media_key_resume *r);
 
 static inline uint64_t media_key_load(const _Atomic uint64_t *v)
@@ -17,22 +17,23 @@ static inline uint64_t media_key_load(const _Atomic uint64_t *v)
 	return atomic_load_explicit(v, memory_order_relaxed);
 }
 
-/* It has credit for a packet of RTP under this key: that is not spent, and has no epochs. */
+/* Whether the key has credit for a packet of RTP: its lifetime is not used up, and it has no
+ * epochs. */
 static inline uint32_t media_key_credit(const struct media_way *w, uint32_t key)
 {
 	return key == w->slot ? atomic_load_explicit(&w->credit, memory_order_relaxed) : 0;
 }
 bool media_key_used_up(const struct media *m, uint32_t key);
 
-/* The lifetime is used up: nothing under this key (0 = plain: never). Whichever comes first ends
- * both. */
+/* Whether the lifetime is used up, for RTP or RTCP: then nothing is sent under this key. Never for
+ * 0 = plain. */
 static inline bool media_key_spent(const struct media *m, const struct media_way *w, uint32_t key)
 {
 	return !media_key_credit(w, key) && media_key_used_up(m, key);
 }
 void media_key_count_one(struct media *m, struct media_way *w, uint32_t key, bool rtcp);
 
-/* One packet more under this key. */
+/* Counts a packet under this key. */
 static inline void media_key_count(struct media *m, struct media_way *w, uint32_t key, bool rtcp)
 {
 	uint32_t credit = media_key_credit(w, key);
@@ -43,14 +44,14 @@ static inline void media_key_count(struct media *m, struct media_way *w, uint32_
 		media_key_count_one(m, w, key, rtcp);
 }
 
-/* Before a way changes: what it did not use of its credit goes back to its key. */
+/* Call it before a way changes: returns its unused credit to its key. */
 void media_key_settle(struct media *m, struct media_way *w);
 
 uint32_t media_key_epoch(struct media *m, const struct arena *a, uint32_t key, bool rtcp,
 	uint64_t index, uint64_t now_ns);
 
-/* The slot with the session keys for this index; prepare.c. MEDIA_NONE: those keys would have to be
- * derived, and too much was asked for already. now_ns: the packet's time. */
+/* The slot with the session keys for this index; called by prepare.c. MEDIA_NONE: they would have
+ * to be derived, and the limit of derivations is reached. now_ns: the packet's time. */
 static inline uint32_t media_key_slot(struct media *m, const struct arena *a,
 	const struct media_way *w, uint32_t key, bool rtcp, uint64_t index, uint64_t now_ns)
 {
@@ -62,8 +63,8 @@ static inline uint32_t media_key_slot(struct media *m, const struct arena *a,
 void media_key_advance(
 	struct media *m, const struct arena *a, uint32_t key, bool rtcp, uint64_t index);
 
-/* A packet with this index was authentic, or was sent: keep its epoch's keys, and have the next
- * ones ready in time. complete.c */
+/* Called by complete.c: a packet with this index was authentic, or was sent. Keeps the keys of its
+ * epoch, and derives the next ones in time. */
 static inline void media_key_reached(struct media *m, const struct arena *a,
 	const struct media_way *w, uint32_t key, bool rtcp, uint64_t index)
 {

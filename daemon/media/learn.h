@@ -24,8 +24,8 @@
 #define LEARN_STEP     64 /* largest advance of sequence numbers within a probation */
 #define LEARN_TRIALS   4  /* sources on probation at a time */
 
-/* The port alone is no rank: whoever sends chooses it, and SDP names it to all who see the
- * signalling. */
+/* The port alone gives no rank: a sender chooses it freely, and SDP shows it to everyone on the
+ * signalling path. */
 enum learn_rank { LEARN_ANY, LEARN_SAME_ADDR, LEARN_EXACT };
 
 /* Causes for the replacement of a confirmed source. */
@@ -101,9 +101,9 @@ struct learn_seen {
 
 struct learn_result {
 	bool heard;               /* relay the packet */
-	bool changed;             /* remote, source or confirmed */
+	bool changed;             /* remote, source or confirmed have changed */
 	enum learn_cause cause;   /* a confirmed source was replaced */
-	enum learn_rank from, to; /* then: ranks of the two */
+	enum learn_rank from, to; /* then: the ranks of both */
 };
 
 const char *learn_rank_name(enum learn_rank rank);
@@ -119,14 +119,14 @@ enum learn_rank learn_rank_of(const struct endpoint *signalled, const struct end
 void learn_signal(struct learn *l, struct learn_trials *t, const struct endpoint *signalled,
 	bool restart, uint64_t now_ns);
 
-/* The followed source is one from before signalling, and not confirmed: learn_moved() has to be
- * asked before media are sent. */
+/* The followed source dates from before signalling, and is not confirmed. Call learn_moved() before
+ * media are sent. */
 bool learn_is_old(const struct learn *l, const struct learn_trials *t);
 /* If such a source is silent, the terminal has moved: media are sent to the address in SDP. True:
  * remote has changed. */
 bool learn_moved(struct learn *l, const struct learn_trials *t, uint64_t now_ns);
 
-/* Nobody is followed any more, and media go where SDP says. */
+/* Forgets the followed source. Media go to the address in SDP. */
 void learn_forget(struct learn *l, struct learn_trials *t);
 
 /* May a packet from here be processed at all? Cheap: before any cipher. proves: packets of this

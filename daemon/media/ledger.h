@@ -5,7 +5,7 @@
 
 #include "media/state.h"
 
-/* CTX_SET: whether these sending keys may come into force with indexes that start again. */
+/* CTX_SET: whether these sending keys may be used with indexes that start again. */
 bool media_ledger_allows(const struct media *m, const struct media_crypto *tx);
 
 /* CTX_SET, before the tables change: stores the indexes of the keys that leave this direction. */

@@ -78,8 +78,8 @@ static bool starts_are_sound(const struct media_ctx_cfg *cfg)
 	return true;
 }
 
-/* The SRTCP index is not set to zero again by a new key (RFC 3711 3.4), unless it is used up: then
- * it is counted modulo 2^31. */
+/* A new key does not reset the SRTCP index (RFC 3711 3.4), unless it is used up: then it is counted
+ * modulo 2^31. */
 static void tx_rtcp_set(struct media *m, struct media_ctx *c, const struct media_ctx_cfg *cfg)
 {
 	const struct media_crypto *tx = &cfg->tx;
@@ -456,7 +456,7 @@ int media_create(struct media **out, const struct media_config *cfg)
 		return -ENOMEM;
 	}
 	m->by_port = bigmem_alloc(cells, sizeof(*m->by_port));
-	/* Large, but the system gives pages only where an SSRC, or a key with a kdr, lives. */
+	/* Large, but pages exist only where an SSRC, or a key with a kdr, is in use. */
 	m->windows = bigmem_alloc(window_words(m), sizeof(*m->windows));
 	m->key = bigmem_alloc(cfg->key_slots / 2 + 1, sizeof(*m->key));
 	m->again = bigmem_alloc(AGAIN_HASHES, sizeof(*m->again));

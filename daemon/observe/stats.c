@@ -359,8 +359,7 @@ void stats_fill_limits(const struct stats_input *in, struct pool *p, struct ngva
 	}
 }
 
-/* Of all reports: their number, the sum of what they say, and its mean, in the unit that clients of
- * the protocol know. */
+/* Of all reports: number, sum of their values, and mean, in the unit that clients of ng expect. */
 static void add_samples(struct pool *p, struct ngval *d, const char *name, uint64_t n, double sum)
 {
 	ngval_add_str(p, d, pool_printf(p, "%s_total", name), pool_printf(p, "%.6f", sum));

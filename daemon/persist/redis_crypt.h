@@ -8,8 +8,9 @@
 
 struct redis_crypt;
 
-/* key_file: 32 bytes, or 64 hexadecimal digits. "none": bytes stay readable and are only marked so;
- * they are refused by whoever has a key, and the other way round. err: one line. 0 or -errno. */
+/* key_file: 32 bytes, or 64 hexadecimal digits. "none": records are readable and only marked. A
+ * node with a key refuses them, and a node without one refuses sealed records. err: one line. 0 or
+ * -errno. */
 int redis_crypt_create(struct redis_crypt **out, const char *key_file, char *err, size_t err_len);
 void redis_crypt_destroy(struct redis_crypt *s);
 /* Appended to out; an error is left there, or returned: 0 or -errno. */

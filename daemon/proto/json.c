@@ -226,7 +226,7 @@ static int read_number(struct reader *r, int64_t *out)
 
 static int read_value(struct reader *r, struct ngval *v, unsigned depth);
 
-/* The child that this one is: of a repeated key the one that was there, emptied. */
+/* The new child. For a repeated key, the existing one, emptied. */
 static int child(struct reader *r, struct ngval *parent, struct ngval **out)
 {
 	struct str key = STR_NONE;

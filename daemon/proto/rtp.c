@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* RTP and RTCP headers, and what else shares a media port. Reads the clear part only. RFC 3550 5.1
- * and 6.4, RFC 5761, RFC 7983. */
+/* RTP and RTCP headers, and other protocols on a media port. Reads only unencrypted parts. RFC 3550
+ * 5.1 and 6.4, RFC 5761, RFC 7983. */
 #include "proto/rtp.h"
 
 #include <errno.h>

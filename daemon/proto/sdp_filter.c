@@ -72,8 +72,7 @@ static int type_line(struct str line, struct str *rest)
 	return -1;
 }
 
-/* One channel is what is meant where none are given (RFC 8866 6.6): "PCMA/8000/1" is "PCMA/8000".
- */
+/* Without a number, one channel is meant (RFC 8866 6.6): "PCMA/8000/1" equals "PCMA/8000". */
 static struct str without_one_channel(struct str name)
 {
 	struct str channels = name;

@@ -48,7 +48,7 @@ struct active {
 	struct record_file *file;
 	char *path;
 	uint32_t parts;            /* files before it, of the daemon that was here before */
-	struct record_counts told; /* what of them is in the sums */
+	struct record_counts told; /* the part of them included in the sums */
 };
 
 struct record {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The recording thread: takes what workers' taps give it, deciphers it with an engine queue of its
- * own, and writes files. Nothing else waits for it: its queues are bounded, and what does not fit
- * is a gap in a recording, counted and told. */
+/* The recording thread: receives packets from the workers' taps, decrypts them with its own engine
+ * queue, and writes files. No other thread waits for it. Its queues are bounded: packets that do
+ * not fit are a gap in the recording, which is counted and reported. */
 #ifndef RECORD_RECORD_H
 #define RECORD_RECORD_H
 
@@ -13,7 +13,9 @@ struct record_config {
 	const char *dir;
 	enum record_format format;
 	uint64_t max_age_s,
-		max_bytes; /* retention: older, or more than that: the oldest go; 0 = all stay */
+		/* retention: remove older recordings, and the oldest above this size; 0 = keep all
+		 */
+		max_bytes;
 	struct engine *serial;
 	struct tap *const *tap; /* one per worker */
 	uint32_t taps;
@@ -22,9 +24,9 @@ struct record_config {
 
 struct record;
 
-/* The folder must be there and writable. On error one line in err, -errno. Starts the thread. */
+/* The folder must exist and be writable. Starts the thread. -errno with one line in err. */
 int record_create(struct record **out, const struct record_config *cfg, char *err, size_t err_len);
-/* Ends all recordings as if they were stopped. Workers do not run any more. */
+/* Ends all recordings as if they were stopped. Call it after all workers have ended. */
 void record_destroy(struct record *r);
 extern const struct recorder_ops record_ops; /* arg: struct record */
 

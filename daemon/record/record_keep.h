@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Retention: which recordings of a folder have to go. */
+/* Retention: selects the recordings of a folder to remove. */
 #ifndef RECORD_RECORD_KEEP_H
 #define RECORD_RECORD_KEEP_H
 
 #include "base/bytes.h"
 
-/* Removes NAME.pcap and NAME.txt that are older than max_age_s, then the oldest while all of them
- * together are larger than max_bytes (0 = no limit). Files that were written to in the last minute
- * stay: they may be in use. Returns how many recordings went. Other files are not touched. */
+/* Removes NAME.pcap and NAME.txt that are older than max_age_s, then the oldest while the total
+ * size is above max_bytes (0 = no limit). Keeps files written in the last minute, because they may
+ * be in use. Returns the number of removed recordings. Does not touch other files. */
 uint32_t record_keep(const char *dir, uint64_t max_age_s, uint64_t max_bytes, uint64_t now_s);
 
 #endif

@@ -88,8 +88,8 @@ static uint16_t free_pop(struct share *s)
 }
 
 /* Those whose time is over go back, each to a random place. */
-/* What was held back long enough is free again; where nothing is free the oldest is, since a call
- * that finds no port is worse than a stray packet of the last one, which does not authenticate. */
+/* Frees pairs that were held back long enough. If none is free, the oldest is freed: refusing a
+ * call is worse than a stray packet of the last one, which does not authenticate. */
 static void release(struct ports *p, struct share *s, uint64_t now_ns)
 {
 	while (s->held_n && (s->held[s->held_head].until_ns <= now_ns || s->free_n == 0)) {

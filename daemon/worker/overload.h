@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* When a worker does not keep up: which packets are too old to be worth their cipher. Pure. */
+/* Decides on overload which packets are too old to be processed. Pure. */
 #ifndef WORKER_OVERLOAD_H
 #define WORKER_OVERLOAD_H
 
