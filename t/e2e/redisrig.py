@@ -83,7 +83,7 @@ class Elsewhere:
     def __init__(self, net):
         self.net = net
         self.gateway = net.add("standby")  # where relay.Relay starts its programs
-        self.spawn, self.stop = net.spawn, net.stop
+        self.id, self.spawn, self.stop = net.id, net.spawn, net.stop
         net.link(net.gateway, "s0", "10.200.9.1/24", self.gateway, "s0", "10.200.9.2/24")
         for i, ns in enumerate(net.terminal.values(), 1):
             net.link(self.gateway, f"m{i}", None, ns, f"s{i}", None)
