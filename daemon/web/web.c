@@ -135,7 +135,7 @@ static void link_changed(void *arg)
 				web_page_gone(c);
 	} else if (link_needs_token(w->link) && !w->token.set) {
 		log_warn(
-			"--listen-http takes no ng commands: with --ng-key-file of xcipherd it needs --http-token-file");
+			"--listen-http refuses ng commands: with --ng-key-file of xcipherd it needs --http-token-file");
 	}
 }
 
