@@ -82,28 +82,27 @@ function xc_answered() {
 	relay();
 }
 
+function is_offer_or_answer() {
+	return /^(INVITE|UPDATE)$/.test(KSR.pv.get("$rm"));
+}
+
 function xc_reply() {
-	if (KSR.xcipher.manage(toward(!KSR.isflagset(UPSTREAM))) < 0) {
+	if (is_offer_or_answer() && KSR.xcipher.manage(toward(!KSR.isflagset(UPSTREAM))) < 0) {
 		KSR.xcipher.reject(0, "");
 	}
 }
 
-// A callee repeats its 200 until it receives the ACK, also after tm has forgotten the transaction. tm's reply route is not called then.
-// Without Record-Route it replies to a request within the dialog, whose direction is not known: it goes on without its body.
+// SDP that no daemon processed must not pass: neither in a reply to another method (PRACK, OPTIONS), nor in a refusal, nor in a reply without
+// a transaction, which anybody who knows Call-ID and From tag can send. Such a reply goes on without its body, and never to a daemon. A callee
+// repeats its 200 until it receives the ACK, also after tm has forgotten the transaction: the caller has its SDP already.
 function ksr_reply_route() {
-	var status = KSR.pv.get("$rs");
-
-	if (!/^(INVITE|UPDATE)$/.test(KSR.pv.get("$rm")) || status >= 300 || KSR.textops.has_body() < 0 || KSR.tm.t_check_trans() > 0) {
+	if (is_offer_or_answer() && KSR.pv.get("$rs") < 300 && KSR.tm.t_check_trans() > 0) {
 		return 1;
 	}
-	if (KSR.is_INVITE() && status >= 200 && KSR.hdr.is_present("Record-Route") > 0) {
-		if (KSR.xcipher.manage(ANSWER) < 0) {
-			KSR.warn("xcipher: repeated answer refused, call " + KSR.pv.get("$ci") + ": " + KSR.pv.get("$xcipher(reason)") + "\n");
-			KSR.set_drop();
-		}
-		return 1;
+	if (KSR.xcipher.strip() < 0) {
+		KSR.warn("xcipher: malformed reply dropped, from " + KSR.pv.get("$si") + "\n");
+		KSR.set_drop();
 	}
-	KSR.xcipher.reject(0, "");
 	return 1;
 }
 

@@ -118,6 +118,18 @@ static int w_reject(struct sip_msg *msg, char *a, char *b)
 	return k_reject(msg, code, &reason);
 }
 
+static int k_strip(struct sip_msg *msg)
+{
+	return reject_sdp(msg);
+}
+
+static int w_strip(struct sip_msg *msg, char *a, char *b)
+{
+	(void)a;
+	(void)b;
+	return reject_sdp(msg);
+}
+
 static int k_retry(struct sip_msg *msg, str *flags)
 {
 	int verdict;
@@ -148,6 +160,7 @@ static cmd_export_t cmds[] = {{"xcipher_retry_rtp", (cmd_function)w_retry, 0, 0,
 		ANY_ROUTE},
 	{"xcipher_reject", (cmd_function)w_reject, 2, fixup_igp_spve, fixup_free_igp_spve,
 		ANY_ROUTE},
+	{"xcipher_strip", (cmd_function)w_strip, 0, 0, 0, ANY_ROUTE},
 #define X(id, name, op)                                                                           \
 	{"xcipher_" name, (cmd_function)w_##id, 0, 0, 0, ANY_ROUTE},                              \
 		{"xcipher_" name, (cmd_function)w_##id, 1, fixup_spve_null, fixup_free_spve_null, \
@@ -169,6 +182,8 @@ static sr_kemi_t kemi_exports[] = {
 #undef X
 	{str_init("xcipher"), str_init("reject"), SR_KEMIP_INT, k_reject,
 		{SR_KEMIP_INT, SR_KEMIP_STR, SR_KEMIP_NONE, SR_KEMIP_NONE, SR_KEMIP_NONE, SR_KEMIP_NONE}},
+	{str_init("xcipher"), str_init("strip"), SR_KEMIP_INT, k_strip,
+		{SR_KEMIP_NONE, SR_KEMIP_NONE, SR_KEMIP_NONE, SR_KEMIP_NONE, SR_KEMIP_NONE, SR_KEMIP_NONE}},
 	{str_init("xcipher"), str_init("retry_rtp"), SR_KEMIP_INT, k_retry,
 		{SR_KEMIP_STR, SR_KEMIP_NONE, SR_KEMIP_NONE, SR_KEMIP_NONE, SR_KEMIP_NONE, SR_KEMIP_NONE}},
 	{{0, 0}, {0, 0}, 0, NULL, {0, 0, 0, 0, 0, 0}}

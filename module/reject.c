@@ -26,6 +26,7 @@
 
 #include "call.h"
 #include "settings.h"
+#include "sip.h"
 
 extern struct tm_binds tmb;
 
@@ -184,6 +185,15 @@ static void remove_body(struct sip_msg *msg)
 		return;
 	del_lump(msg, (int)(body - msg->buf), (int)(msg->buf + msg->len - body), 0);
 	remove_header(msg, msg->content_type);
+}
+
+int reject_sdp(struct sip_msg *msg)
+{
+	if (msg->first_line.type != SIP_REPLY || parse_headers(msg, HDR_EOH_F, 0) < 0)
+		return -1;
+	if (sip_has_sdp(msg))
+		remove_body(msg);
+	return 1;
 }
 
 static int rewrite(struct sip_msg *msg, int code, const char *reason)

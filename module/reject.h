@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Ending a call whose answer was refused. */
+/* Ending a call whose answer was refused, and removing SDP that nobody processes. */
 #ifndef MODULE_REJECT_H
 #define MODULE_REJECT_H
 
@@ -10,5 +10,8 @@
  * ended by ACK and BYE, and within a dialog so is the caller's. 1; -1: the reply is none of these.
  */
 int reject_reply(struct sip_msg *msg, int code, const char *reason);
+/* A reply whose SDP is no offer or answer that the daemon processes goes on without its body. 1; -1:
+ * not a reply, or malformed, so that nobody can say what its body is. */
+int reject_sdp(struct sip_msg *msg);
 
 #endif

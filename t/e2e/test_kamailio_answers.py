@@ -19,9 +19,9 @@ EXAMPLES = (("kamailio-demo.cfg",), ("kamailio-module.cfg",), ("kamailio-module-
 
 
 class Agent:
-    """A SIP terminal with one port. kind: Content-Type of its bodies; user: in its From as a caller."""
+    """A SIP terminal with one port. kind: Content-Type of its bodies; user: in its From as a caller; length: it sends Content-Length."""
 
-    kind, user, called = "application/sdp", "a", "callee"
+    kind, user, called, length = "application/sdp", "a", "callee", True
 
     def __init__(self, net, name, address, port=5060):
         self.name, self.address, self.port = name, address, port
@@ -47,7 +47,8 @@ class Agent:
 
     def send(self, text, body, to):
         kind = f"Content-Type: {self.kind}\r\n" if body and self.kind else ""
-        self.socket.sendto(f"{text}{kind}Content-Length: {len(body)}\r\n\r\n{body}".encode(), to)
+        length = f"Content-Length: {len(body)}\r\n" if self.length else ""
+        self.socket.sendto(f"{text}{kind}{length}\r\n{body}".encode(), to)
 
     def request(self, method, uri, branch, to_tag="", body="", cseq=1, routes=""):
         self.send(f"{method} {uri} SIP/2.0\r\nVia: SIP/2.0/UDP {self.address}:{self.port};branch=z9hG4bK{branch}\r\nFrom: <sip:{self.user}@{self.address}>;tag=a\r\n"
