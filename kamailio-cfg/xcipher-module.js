@@ -82,12 +82,8 @@ function xc_answered() {
 	relay();
 }
 
-function is_offer_or_answer() {
-	return /^(INVITE|UPDATE)$/.test(KSR.pv.get("$rm"));
-}
-
 function xc_reply() {
-	if (is_offer_or_answer() && KSR.xcipher.manage(toward(!KSR.isflagset(UPSTREAM))) < 0) {
+	if (/^(INVITE|UPDATE)$/.test(KSR.pv.get("$rm")) && KSR.xcipher.manage(toward(!KSR.isflagset(UPSTREAM))) < 0) {
 		KSR.xcipher.reject(0, "");
 	}
 }
@@ -96,9 +92,8 @@ function xc_reply() {
 // a transaction, which anybody who knows Call-ID and From tag can send. Such a reply goes on without its body, and never to a daemon. A callee
 // repeats its 200 until it receives the ACK, also after tm has forgotten the transaction: the caller has its SDP already.
 function ksr_reply_route() {
-	if (is_offer_or_answer() && KSR.pv.get("$rs") < 300 && KSR.tm.t_check_trans() > 0) {
-		return 1;
-	}
+	// Leaves alone what tm's reply route will process: 1xx and 2xx to INVITE or UPDATE, of a transaction that this finds.
+	KSR.tm.t_check_trans();
 	if (KSR.xcipher.strip() < 0) {
 		KSR.warn("xcipher: malformed reply dropped, from " + KSR.pv.get("$si") + "\n");
 		KSR.set_drop();

@@ -189,8 +189,14 @@ static void remove_body(struct sip_msg *msg)
 
 int reject_sdp(struct sip_msg *msg)
 {
-	if (msg->first_line.type != SIP_REPLY || parse_headers(msg, HDR_EOH_F, 0) < 0)
+	struct cell *t = tmb.t_gett();
+
+	if (msg->first_line.type != SIP_REPLY || parse_headers(msg, HDR_EOH_F, 0) < 0 ||
+		!get_cseq(msg))
 		return -1;
+	if (t && t != T_UNDEFINED && msg->first_line.u.reply.statuscode < 300 &&
+		get_cseq(msg)->method_id & (METHOD_INVITE | METHOD_UPDATE))
+		return 1;
 	if (sip_has_sdp(msg))
 		remove_body(msg);
 	return 1;

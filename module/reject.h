@@ -10,8 +10,9 @@
  * ended by ACK and BYE, and within a dialog so is the caller's. 1; -1: the reply is none of these.
  */
 int reject_reply(struct sip_msg *msg, int code, const char *reason);
-/* A reply whose SDP is no offer or answer that the daemon processes goes on without its body. 1; -1:
- * not a reply, or malformed, so that nobody can say what its body is. */
+/* Before tm's reply route, behind t_check_trans(): a reply whose SDP that route will not process
+ * goes on without its body. 1; -1: not a reply, or malformed, so that nobody can say what its body
+ * is. */
 int reject_sdp(struct sip_msg *msg);
 
 #endif

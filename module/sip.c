@@ -55,13 +55,14 @@ static struct text around(struct sip_msg *msg, struct text part, bool behind)
 		      : (struct text){body, (size_t)(part.s - body)};
 }
 
-/* Also SDP that Kamailio's parser does not find. */
+/* Also SDP that Kamailio's parser does not find, and whatever a malformed message may contain:
+ * sip_collect() refuses it. */
 bool sip_has_sdp(struct sip_msg *msg)
 {
 	struct text sdp;
 
 	if (parse_headers(msg, HDR_EOH_F, 0))
-		return false;
+		return true;
 	sdp = sdp_of(msg);
 	return sdp.len || wire_has_sdp(around(msg, sdp, false));
 }

@@ -220,9 +220,24 @@ def test_sdp_that_nobody_processes_passes_in_no_reply(net, example):
             reply = g.a.wait(f"SIP/2.0 {code}", f" {to}\r")
             assert no_body(reply) and "Content-Type" not in reply and not raw(g.a), reply
         g.a.request("OPTIONS", TO, "more", cseq=4)
+        g.a.heard.clear()
         g.b.kind = "text/plain"
         g.b.reply(404, g.b.wait("OPTIONS", "CSeq: 4 "), "nobody here")
         assert g.a.wait("SIP/2.0 404").endswith("nobody here")
+
+
+@cases(*EXAMPLES)
+def test_a_malformed_reply_reaches_nobody(net, example):
+    """Behind a header without a colon Kamailio finds no body, but a terminal may. Control: the same reply without that header."""
+    with gateway(net, example) as g:
+        g.invite("one")
+        invite = g.b.wait("INVITE")
+        for code in (183, 200):
+            g.b.reply(code, invite, g.b.sdp(), "u5060\r\nno colon here")
+        wait_for("both in the log", lambda: g.kam.text().count("malformed reply dropped") == 2)
+        g.b.reply(200, invite, g.b.sdp())
+        assert "c=IN IP4 10.200.1.1" in g.a.wait("SIP/2.0 200")
+        assert not raw(g.a) and not [m for m in g.a.heard if "no colon" in m], g.a.heard
 
 
 @cases(*EXAMPLES)
