@@ -56,8 +56,12 @@ function ksr_request_route() {
 		KSR.setflag(UPSTREAM);
 	}
 	if (KSR.is_ACK()) {
-		KSR.xcipher.manage(toward(up));
-		relay();
+		// The answer to an offer in a reply. Without the ACK the callee repeats its 200 for a while, and then sends BYE.
+		if (KSR.xcipher.manage(toward(up)) < 0) {
+			KSR.warn("xcipher: answer in ACK refused, call " + KSR.pv.get("$ci") + ": " + KSR.pv.get("$xcipher(reason)") + "\n");
+		} else {
+			relay();
+		}
 		return;
 	}
 	KSR.tm.t_on_reply("xc_reply");

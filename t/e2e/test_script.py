@@ -227,6 +227,20 @@ def test_sdp_that_nobody_processes_passes_in_no_reply(net, example):
 
 
 @cases(*EXAMPLES)
+def test_a_refused_answer_in_an_ack_reaches_no_callee(net, example):
+    """A delayed offer. Control: the same caller's next ACK has an answer that is allowed."""
+    with gateway(net, example) as g:
+        g.a.request("INVITE", TO, "one")
+        g.b.reply(200, g.b.wait("INVITE"), g.b.sdp())
+        routes = "".join(f"Route: {r}\r\n" for r in reversed(re.findall(r"Record-Route: ([^\r]*)", g.a.wait("SIP/2.0 200"))))
+        g.a.request("ACK", TO, "ack", "u5060", g.a.sdp(DENIED, S80), routes=routes)
+        wait_for("the refusal", lambda: "in ACK refused" in g.kam.text())
+        g.a.request("ACK", TO, "again", "u5060", g.a.sdp(suite=S80), routes=routes)
+        g.b.wait("ACK")
+        assert not [m for m in g.b.listen() if DENIED in m or "inline:WVNf" in m], g.b.heard
+
+
+@cases(*EXAMPLES)
 def test_a_malformed_reply_reaches_nobody(net, example):
     """Behind a header without a colon Kamailio finds no body, but a terminal may. Control: the same reply without that header."""
     with gateway(net, example) as g:
