@@ -92,9 +92,9 @@ function xc_reply() {
 	}
 }
 
-// SDP that no daemon processed must not pass: neither in a reply to another method (PRACK, OPTIONS), nor in a refusal, nor in a reply without
-// a transaction, which anybody who knows Call-ID and From tag can send. Such a reply goes on without its body, and never to a daemon. A callee
-// repeats its 200 until it receives the ACK, also after tm has forgotten the transaction: the caller has its SDP already.
+// SDP that no daemon processed must not pass: neither in a reply to another method (PRACK, OPTIONS), nor in a refusal, nor in a reply
+// without a transaction, which anybody who knows Call-ID and From tag can send. Such a reply goes on without its body, and never to a
+// daemon. A callee repeats its 200 until it receives the ACK, also after tm has forgotten the transaction: the caller has its SDP already.
 function ksr_reply_route() {
 	// Leaves alone what tm's reply route will process: 1xx and 2xx to INVITE or UPDATE, of a transaction that this finds.
 	KSR.tm.t_check_trans();
