@@ -577,7 +577,8 @@ static void a_call_holds_a_bounded_number_of_keys(void **state)
 		crypto_line(text, sizeof(text), tag[k % n], suite[k % n], k);
 		talk_answer(&t, "a", "b", talk_body(&t, "192.0.2.2", 5000, "RTP/SAVP", text));
 		assert_null(t.reply.error);
-		/* of each leg: four in force and three former ones of the terminal, one of ours for each suite */
+		/* of each leg: four in force and three former ones of the terminal, one of ours for
+		 * each suite */
 		assert_true(t.m->keys <= 2 * (4 + 3 + SUITE_COUNT));
 	}
 	talk_end(&t);
