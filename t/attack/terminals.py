@@ -201,7 +201,8 @@ class Control:
                     break
             else:
                 drops = {k: v for k, v in self.client.call("statistics")["statistics"]["xcipher"]["drops"].items() if v}
-                raise TimeoutError(f"the control call's packets do not arrive: dropped {drops}")
+                raise TimeoutError(f"the control call's packets do not arrive: sent to {self.to[0]}, dropped {drops}; "
+                                   f"{self.client.call('query', call_id=self.id)}")
 
     def arrives(self, word):
         s = self.socks[1][0]
