@@ -82,22 +82,8 @@ def report(args, title, todo, found, done):
     print(f"  least steps found: --replay={','.join(f'{n}:{s}' for n, s in few)}", flush=True)
 
 
-def no_media(found):
-    """Whether all that was found is that packets of the control call did not arrive."""
-    return found and all(f.check == "alive" and "no media pass" in str(f) for f in found)
-
-
 def one(args, title, todo, total):
     found, done, count = play(args, todo, args.verbose)
-    if no_media(found):
-        # Rare, cause not known: a sequence that then passes twice in a row is reported as unsteady, with what the daemon says of the
-        # call. Any other violation fails at once.
-        print(f"  {found[0]}", flush=True)
-        for _ in range(2):
-            found, done, count = play(args, todo, args.verbose) if not found or no_media(found) else (found, done, count)
-            if found:
-                break
-        print(f"again, twice: {'NOT OK' if found else 'UNSTEADY'} {title}", flush=True)
     total.update(count)
     total["steps"] += done
     if found:
