@@ -9,6 +9,7 @@
 #include "call/gate.h"
 #include "call/model.h"
 #include "call/past_keys.h"
+#include "keying/keying.h"
 #include "proto/raw.h"
 
 static const struct leg *leg_at(const struct call *c, uint32_t side, uint32_t media)
@@ -93,14 +94,14 @@ static int take(const struct relay *r, uint32_t worker, struct leg *l, uint8_t l
 			return err;
 		l->has_ctx = true;
 	}
-	for (uint32_t i = 0; i <= l->rx.more; i++) {
-		err = take_key(r, worker, &l->rx_slot[i], i ? &l->rx_more[i - 1] : &l->rx.master);
+	for (uint32_t i = 0; i < srtp_params_places(&l->rx); i++) {
+		err = take_key(r, worker, &l->rx_slot[i], &l->rx.key[i]);
 		if (err)
 			return err;
 	}
-	err = take_key(r, worker, &l->tx_slot, &l->tx.master);
+	err = take_key(r, worker, &l->tx_slot, &l->tx.key[0]);
 	if (!err)
-		past_keys_ours(l, &l->tx.master, l->tx_slot);
+		past_keys_ours(l, &l->tx.key[0], l->tx_slot);
 	return err;
 }
 
@@ -114,14 +115,12 @@ static void drop(struct leg *l, bool for_good)
 		past_keys_push_all(l);
 	l->has_port = l->has_ctx = l->committed = l->active = false;
 	l->rtp_proto = SDP_PROTO_OTHER;
-	l->pass_rx = l->pass_tx = false;
 	memset(l->rx_slot, 0, sizeof(l->rx_slot));
 	l->tx_slot = 0;
 	explicit_bzero(&l->rx, sizeof(l->rx));
-	explicit_bzero(l->rx_more, sizeof(l->rx_more));
 	explicit_bzero(&l->tx, sizeof(l->tx));
-	explicit_bzero(l->ours, sizeof(l->ours));
-	l->ours_n = 0;
+	keying_end(&l->keying);
+	keying_forget_ours(&l->keying);
 }
 
 int apply_take(const struct relay *relay, const struct call *prev, struct call *next)
@@ -146,25 +145,22 @@ int apply_take(const struct relay *relay, const struct call *prev, struct call *
 
 /* --- Publish ---------------------------------------------------------------------------------- */
 
-/* more: the line's further keys. We send under the first of ours. */
-static struct media_crypto crypto_of(
-	const struct sdes *s, const struct srtp_master *more, const uint32_t *slot)
+static struct media_crypto crypto_of(const struct srtp_params *p, const uint32_t *slot)
 {
-	struct media_crypto c = {.suite = s->master.suite};
+	struct media_crypto c = {.suite = srtp_params_suite(p), .pass = p->pass};
 
-	_Static_assert(SDES_MAX_KEYS <= MEDIA_KEYS, "every key of a line has a place");
-	if (c.suite == SUITE_PLAIN)
+	_Static_assert(SRTP_PARAMS_KEYS <= MEDIA_KEYS, "every key has a place");
+	if (!p->keys)
 		return c;
-	c.keys = (uint8_t)(1 + s->more);
-	c.mki_len = s->master.mki_len;
+	c.keys = p->keys;
+	c.mki_len = p->key[0].mki_len;
 	for (uint32_t i = 0; i < c.keys; i++) {
 		c.key[i].slot = slot[i];
-		memcpy(c.key[i].mki, (i ? &more[i - 1] : &s->master)->mki,
-			srtp_mki_kept(c.mki_len));
+		memcpy(c.key[i].mki, p->key[i].mki, srtp_mki_kept(c.mki_len));
 	}
-	c.clear_rtp = s->unencrypted_srtp;
-	c.clear_rtcp = s->unencrypted_srtcp;
-	c.no_rtp_auth = s->master.no_rtp_auth;
+	c.clear_rtp = p->unencrypted_srtp;
+	c.clear_rtcp = p->unencrypted_srtcp;
+	c.no_rtp_auth = p->key[0].no_rtp_auth;
 	return c;
 }
 
@@ -199,7 +195,7 @@ static void echo_to(const struct call *c, const struct side *s, const struct leg
 	if (!s->echo && !other)
 		return;
 	/* Under its own key it could not read what it sent. */
-	cfg->rtp_to = s->echo && l->active && !l->pass_rx ? l->port.rtp_stream : MEDIA_NONE;
+	cfg->rtp_to = s->echo && l->active && !l->rx.pass ? l->port.rtp_stream : MEDIA_NONE;
 	cfg->rtcp_to = MEDIA_NONE;
 }
 
@@ -237,7 +233,7 @@ static bool is_early(
 	return offerer && offerer->early && !offerer->active && offerer->has_port && l->used &&
 		!l->active && !s->parked && !s->connected && !s->listener &&
 		c->side[s->peer]->offer_open && c->learning != MEDIA_LEARN_OFF &&
-		!sdp_proto_is_secure(l->asked.proto) && !l->asked.suites && !l->asked.pass &&
+		!sdp_proto_is_secure(l->asked.proto) && !keying_asks(&l->keying) &&
 		!l->asked.either;
 }
 
@@ -277,7 +273,7 @@ static void stream_cfgs(const struct call *c, const struct side *s, const struct
 		(s->listener ? gate_of_flow(c, l->hears_side, call_side_index(c, s))
 			     : gate_of_flow(c, call_side_index(c, s), s->peer));
 	/* Under a terminal's own key nothing else can be sent. */
-	rtp->quiet = l->pass_rx ? 0 : l->quiet & MEDIA_QUIET_ALL;
+	rtp->quiet = l->rx.pass ? 0 : l->quiet & MEDIA_QUIET_ALL;
 	rtp->tap = rtcp->tap =
 		c->tap && !c->tap_paused && (c->tap_all || s->tap) && !s->no_tap ? c->tap : 0;
 	memcpy(rtp->events, l->events, sizeof(rtp->events));
@@ -307,7 +303,7 @@ static bool sends_srtp(const struct call *c)
 		for (uint32_t i = 0; i < c->side[s]->legs; i++) {
 			const struct leg *l = c->side[s]->leg[i];
 
-			if (l && l->used && l->tx.master.suite != SUITE_PLAIN)
+			if (l && l->used && l->tx.keys)
 				return true;
 		}
 	return false;
@@ -319,8 +315,8 @@ static void commands(const struct call *c, const struct side *s, uint32_t media,
 {
 	struct leg *l = s->leg[media];
 	const struct leg *peer = leg_peer(c, s, media);
-	struct media_ctx_cfg ctx = {.rx = crypto_of(&l->rx, l->rx_more, l->rx_slot),
-		.tx = crypto_of(&l->tx, NULL, &l->tx_slot),
+	struct media_ctx_cfg ctx = {.rx = crypto_of(&l->rx, l->rx_slot),
+		.tx = crypto_of(&l->tx, &l->tx_slot),
 		.rx_new = l->rx_new || !l->committed,
 		.tx_new = l->tx_new || !l->committed,
 		.tx_rtcp_index = l->tx_rtcp_from,
@@ -328,10 +324,8 @@ static void commands(const struct call *c, const struct side *s, uint32_t media,
 		.short_tags = c->short_tags};
 	struct media_stream_cfg rtp, rtcp;
 
-	ctx.rx.pass = l->pass_rx;
-	ctx.tx.pass = l->pass_tx;
 	/* Plain RTP between plain sides keeps its SSRCs, so it may stay in the kernel. */
-	ctx.rename = srtp || l->tx.master.suite != SUITE_PLAIN ? c->rename : 0;
+	ctx.rename = srtp || l->tx.keys ? c->rename : 0;
 	stream_cfgs(c, s, l, peer, &rtp, &rtcp);
 	command(cmd, n, MEDIA_CTX_SET, l->ctx, now_ns)->ctx = ctx;
 	command(cmd, n, MEDIA_STREAM_SET, l->port.rtp_stream, now_ns)->stream = rtp;

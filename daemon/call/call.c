@@ -61,8 +61,8 @@ static void account(struct calls *c, const struct call *call, bool in)
 				continue;
 			c->counters.streams += 2 * one;
 			if (l->active)
-				c->counters.suite[l->rx.master.suite] += one;
-			if (l->active && l->pass_rx)
+				c->counters.suite[srtp_params_suite(&l->rx)] += one;
+			if (l->active && l->rx.pass)
 				c->counters.passed += one;
 		}
 }

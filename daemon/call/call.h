@@ -8,16 +8,9 @@
 #include "call/reach.h"
 #include "call/recorder.h"
 #include "call/relay.h"
+#include "keying/policy.h"
 #include "proto/ng.h"
 #include "proto/sdp.h"
-
-/* Which suites and session parameters. A script that asks for one by name in its flags gets it
- * nevertheless: it is the operator's as well. */
-struct sdes_policy {
-	uint8_t offer[SUITE_COUNT]; /* suites that we offer, in order; SUITE_PLAIN ends the list */
-	uint32_t accept;            /* bit per enum srtp_suite_id: what a terminal may offer us */
-	uint32_t params;            /* NG_SDES_UN*: session parameters that it may ask for */
-};
 
 /* Whether somebody is told of calls that time out, and whether the address that a request names
  * matters. */

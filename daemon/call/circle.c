@@ -65,7 +65,7 @@ void circle_look(const struct relay *relay, struct call *c, uint64_t now_ns)
 
 			if (!l || !l->has_port || !l->committed || !l->active)
 				continue;
-			if (l->rx.master.suite == SUITE_PLAIN || l->pass_rx)
+			if (!l->rx.keys || l->rx.pass)
 				look_at(relay, c, l, took_ns, now_ns);
 		}
 	c->circle_ns = now_ns;

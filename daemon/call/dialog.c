@@ -3,10 +3,9 @@
  * that two offers come from the same terminal. */
 #include "call/dialog.h"
 
-#include "base/secmem.h"
-#include "call/past_keys.h"
 #include "call/plan.h"
 #include "call/said.h"
+#include "keying/keying.h"
 
 static const char *const unrelated = NGE_DIALOG;
 
@@ -70,25 +69,6 @@ static bool same_source(const struct side *s, const struct ng_request *r)
 		endpoint_parse_addr(&now, r->received_from) || endpoint_eq(&now, &s->source);
 }
 
-/* One of the media's keys was offered before. */
-static bool same_key(const struct leg *l, const struct sdp_media *m)
-{
-	bool found = l->said.lines == 0;
-
-	for (const struct sdp_line *line = sdp_attr(m->lines, STR("crypto")); line && !found;
-		line = sdp_attr(line->next, STR("crypto"))) {
-		struct sdes_bag bag = {0};
-		struct sdes s = {0};
-
-		if (sdes_parse(&s, &bag, line->arg) == SDES_OK)
-			for (uint32_t i = 0; i < l->said.lines && !found; i++)
-				found = crypto_same_key(&l->said.line[i].master, &s.master);
-		secmem_wipe(&s, sizeof(s));
-		secmem_wipe(&bag, sizeof(bag));
-	}
-	return found;
-}
-
 /* Whether this offer describes the same media as the side's last one. */
 static bool same_media(const struct side *s, const struct neg_in *in)
 {
@@ -103,7 +83,8 @@ static bool same_media(const struct side *s, const struct neg_in *in)
 			return false;
 		neg_said_at(&now, m, in);
 		if (!endpoint_eq(&now.remote, &l->said.remote) ||
-			!endpoint_eq(&now.rtcp_remote, &l->said.rtcp_remote) || !same_key(l, m))
+			!endpoint_eq(&now.rtcp_remote, &l->said.rtcp_remote) ||
+			!keying_is_same_offer(&l->keying, m))
 			return false;
 	}
 	return true;

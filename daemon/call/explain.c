@@ -9,7 +9,7 @@
 #include "call/calls.h"
 #include "call/sight.h"
 #include "call/table.h"
-#include "srtp/suite.h"
+#include "keying/keying.h"
 
 #define MEDIA_TOLD 6u /* m-lines of an offer or answer that are described */
 
@@ -42,11 +42,6 @@ static const char *why_text(uint8_t why)
 	};
 
 	return texts[why < ARRAY_LEN(texts) ? why : 0];
-}
-
-static const char *suite_name(enum srtp_suite_id id)
-{
-	return id == SUITE_PLAIN ? "plain" : srtp_suite_get(id)->name;
 }
 
 static const char *dir_name(enum sdp_dir dir)
@@ -127,11 +122,7 @@ static void describe_asked(struct sbuf *b, const struct side *s)
 			continue;
 		sbuf_printf(
 			b, "%s%s %s", b->len ? "; " : "", l->kind, sdp_proto_name(l->asked.proto));
-		for (uint32_t k = 0; k < l->asked.suites; k++)
-			sbuf_printf(b, "%s%s", k ? ", " : " with ",
-				suite_name((enum srtp_suite_id)l->asked.suite[k]));
-		if (l->asked.pass)
-			sbuf_printf(b, " with the offerer's own keys");
+		keying_describe(&l->keying, b);
 		if (l->asked.either)
 			sbuf_printf(b, ", or RTP");
 	}
@@ -139,19 +130,19 @@ static void describe_asked(struct sbuf *b, const struct side *s)
 
 static enum leg_why why_of(const struct leg *l, bool answered)
 {
-	bool plain = l->rx.master.suite == SUITE_PLAIN;
+	bool plain = !l->rx.keys;
 
 	if (!l->active)
 		return WHY_REJECTED;
 	if (!sdp_proto_is_rtp(l->proto))
 		return WHY_RAW;
-	if (l->pass_rx || l->pass_tx)
+	if (l->rx.pass || l->tx.pass)
 		return WHY_PASSED;
 	if (answered)
-		return !plain             ? WHY_CHOSEN
-			: l->asked.suites ? WHY_ANSWERED_PLAIN
-					  : WHY_OFFERED_PLAIN;
-	return !plain ? WHY_FIRST : l->said.lines ? WHY_TOLD_PLAIN : WHY_NO_CRYPTO;
+		return !plain                     ? WHY_CHOSEN
+			: keying_asks(&l->keying) ? WHY_ANSWERED_PLAIN
+						  : WHY_OFFERED_PLAIN;
+	return !plain ? WHY_FIRST : keying_was_offered(&l->keying) ? WHY_TOLD_PLAIN : WHY_NO_CRYPTO;
 }
 
 /* A later offer of RTP does not change why the leg became plain. */
@@ -180,9 +171,7 @@ static void note_chosen(struct call *call, struct side *s, bool answered, uint64
 		history_add(&call->history, now_ns, HISTORY_KEYS, s->tag,
 			"%s %u: from the terminal %s, to it %s: %s%s", l->kind, i + 1,
 			leg_suite(l, &l->rx, ""), leg_suite(l, &l->tx, ""), why_text(l->why),
-			again && (l->rx_new || l->tx_new) && l->rx.master.suite != SUITE_PLAIN
-				? "; new keys"
-				: "");
+			again && (l->rx_new || l->tx_new) && l->rx.keys ? "; new keys" : "");
 	}
 }
 

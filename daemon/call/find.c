@@ -152,7 +152,7 @@ static bool contains_nocase(const char *text, struct str part)
 static bool has_suite(const struct relay *relay, const struct call *c, const struct side *s,
 	const struct leg *l, struct str part)
 {
-	enum srtp_suite_id id[] = {l->rx.master.suite, l->tx.master.suite};
+	enum srtp_suite_id id[] = {srtp_params_suite(&l->rx), srtp_params_suite(&l->tx)};
 	struct relay_stats st;
 	const char *shown;
 

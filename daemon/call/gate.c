@@ -186,7 +186,7 @@ bool gate_holds_back(const struct call *c)
 			const struct leg *l = c->side[s]->leg[i];
 
 			if (l && l->active && !c->side[s]->listener &&
-				(l->pass_rx || !(l->quiet & NEG_QUIET_ONLY)))
+				(l->rx.pass || !(l->quiet & NEG_QUIET_ONLY)))
 				return true;
 		}
 	return false;

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "base/secmem.h"
+#include "keying/keying.h"
 
 /* --- Legs ------------------------------------------------------------------------------------- */
 
@@ -309,8 +310,8 @@ void leg_stats(const struct relay *relay, const struct call *c, const struct leg
 const char *leg_keying(const struct leg *l, const uint64_t others[MEDIA_OTHERS_N],
 	const uint64_t theirs[MEDIA_OTHERS_N])
 {
-	if (l->rx.master.suite != SUITE_PLAIN)
-		return l->pass_rx ? "SDES end-to-end" : "SDES";
+	if (keying_name(&l->keying)[0])
+		return keying_name(&l->keying);
 	/* One of the two sends the last message of the agreement (RFC 6189 4.6). A party, or a
 	 * stranger with its address, can send it alone. */
 	if (others[MEDIA_OTHER_ZRTP] && theirs[MEDIA_OTHER_ZRTP] &&
@@ -355,17 +356,17 @@ bool leg_is_end_to_end(const struct relay *relay, const struct call *c, const st
 	return both;
 }
 
-const char *leg_suite(const struct leg *l, const struct sdes *s, const char *keying)
+const char *leg_suite(const struct leg *l, const struct srtp_params *s, const char *keying)
 {
 	if (!l->active)
 		return NULL;
 	if (!sdp_proto_is_rtp(l->proto))
 		return sdp_proto_name(l->proto)[0] ? sdp_proto_name(l->proto) : "not RTP";
-	if (l->pass_rx || l->pass_tx)
+	if (l->rx.pass || l->tx.pass)
 		return "end-to-end";
-	if (s->master.suite != SUITE_PLAIN)
-		return srtp_suite_get(s->master.suite)->name;
-	return l->rx.master.suite == SUITE_PLAIN && keying[0] ? keying : "plain";
+	if (s->keys)
+		return srtp_suite_get(srtp_params_suite(s))->name;
+	return !l->rx.keys && keying[0] ? keying : "plain";
 }
 
 bool leg_is_plain(
@@ -373,8 +374,7 @@ bool leg_is_plain(
 {
 	struct relay_stats st;
 
-	if (!l->active || !sdp_proto_is_rtp(l->proto) || l->pass_rx ||
-		l->rx.master.suite != SUITE_PLAIN)
+	if (!l->active || !sdp_proto_is_rtp(l->proto) || l->rx.pass || l->rx.keys)
 		return false;
 	leg_stats(relay, c, l, false, &st);
 	return !leg_keying_now(relay, c, s, l, st.others)[0];

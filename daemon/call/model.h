@@ -7,13 +7,13 @@
 
 #include "call/call.h"
 #include "call/history.h"
-#include "proto/sdes.h"
+#include "keying/state.h"
+#include "srtp/params.h"
 
 struct call;
 
 #define CALL_MAX_SIDES   16u
 #define CALL_MAX_ALIASES 4u
-#define LEG_MAX_LINES    16u /* a=crypto lines of a terminal that are looked at */
 #define SIDE_NONE        UINT8_MAX
 #define SLOT_UNSET       UINT32_MAX /* apply is to take a key slot */
 
@@ -22,13 +22,6 @@ enum key_life { LIFE_LEFT, LIFE_NEARLY_OVER, LIFE_OVER };
 struct stream_counts {
 	uint64_t packets, bytes, errors, packets_out, bytes_out, last_packet_ns;
 	uint64_t others[MEDIA_OTHERS_N];
-};
-
-struct our_key { /* a key of ours towards a terminal, by which it receives */
-	struct sdes s;
-	/* was in force once: its packet indexes must go on, or it must never be used again */
-	bool used;
-	uint32_t slot; /* where they are kept, 0 = it was never in force (past_keys.c) */
 };
 
 #define RX_PAST 3u
@@ -43,9 +36,9 @@ struct leg {
 	bool used, has_port, has_ctx;
 	struct relay_port port;
 	uint32_t ctx;
-	uint32_t rx_slot[SDES_MAX_KEYS], tx_slot;
-	struct past_key rx_past[RX_PAST];              /* the latest first */
-	enum key_life rx_told[SDES_MAX_KEYS], tx_told; /* what was said of their lifetime */
+	uint32_t rx_slot[SRTP_PARAMS_KEYS], tx_slot;
+	struct past_key rx_past[RX_PAST];                 /* the latest first */
+	enum key_life rx_told[SRTP_PARAMS_KEYS], tx_told; /* what was said of their lifetime */
 
 	/* in force since the last answer */
 	bool active; /* answered, rejected by nobody */
@@ -54,16 +47,13 @@ struct leg {
 	enum sdp_dir dir;
 	struct endpoint remote, rtcp_remote;
 	bool mux;
-	uint64_t events[2]; /* bit per payload type: telephone events, of both sides */
-	uint8_t quiet;      /* MEDIA_QUIET_* */
-	bool feedback;      /* it wrote a=rtcp-fb, under whichever profile */
-	struct sdes rx, tx; /* SUITE_PLAIN: RTP */
-	struct srtp_master rx_more[SDES_MAX_KEYS - 1];
-	/* What comes from it leaves as it came; what goes to it is such. Then tx is plain: nothing
-	 * of ours goes there. */
-	bool pass_rx, pass_tx;
-	char kind[16];  /* "audio" */
-	char codec[32]; /* that was agreed on first: "PCMA/8000"; cut if it is longer */
+	uint64_t events[2];         /* bit per payload type: telephone events, of both sides */
+	uint8_t quiet;              /* MEDIA_QUIET_* */
+	bool feedback;              /* it wrote a=rtcp-fb, under whichever profile */
+	struct srtp_params rx, tx;  /* from the terminal, and to it */
+	struct keying_state keying; /* how they were agreed on; keying/ knows */
+	char kind[16];              /* "audio" */
+	char codec[32];             /* that was agreed on first: "PCMA/8000"; cut if it is longer */
 
 	/* Of a listener: the source whose media it gets, and which of its m-lines. */
 	bool hears;
@@ -93,19 +83,12 @@ struct leg {
 	/* What streams counted before a restart: RTP, RTCP. */
 	struct stream_counts before[2];
 
-	/* all keys that we told this terminal, by suite */
-	struct our_key ours[SUITE_COUNT];
-	uint32_t ours_n;
-
 	/* as the terminal said in its last offer: waits for the answer */
 	struct leg_said {
 		bool relayed, rejected, mux;
 		enum sdp_proto proto;
 		enum sdp_dir dir;
 		struct endpoint remote, rtcp_remote;
-		struct sdes line[LEG_MAX_LINES]; /* those that we could accept */
-		uint32_t lines;
-		struct sdes_bag bag; /* their further keys */
 		uint64_t events[2];
 		uint8_t quiet;
 		bool feedback;
@@ -115,9 +98,6 @@ struct leg {
 	struct leg_asked {
 		bool mux;
 		enum sdp_proto proto;
-		uint8_t suite[SUITE_COUNT]; /* a=crypto lines, in order */
-		uint32_t suites;
-		bool pass;   /* instead: what the offerer said */
 		bool either; /* in RTP as well (osrtp_legacy.c) */
 	} asked;
 
@@ -294,7 +274,7 @@ bool leg_is_end_to_end(const struct relay *relay, const struct call *c, const st
  * for RTP in clear, "end-to-end" or keying for keys that are the terminals' own, the transport of
  * media that is not RTP. NULL: nothing is agreed on yet, or the media was rejected. keying:
  * leg_keying_now(). */
-const char *leg_suite(const struct leg *l, const struct sdes *s, const char *keying);
+const char *leg_suite(const struct leg *l, const struct srtp_params *s, const char *keying);
 /* A listener on the path can understand the media: RTP under nobody's keys. */
 bool leg_is_plain(
 	const struct relay *relay, const struct call *c, const struct side *s, const struct leg *l);

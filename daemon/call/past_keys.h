@@ -5,8 +5,7 @@
 
 #include "call/model.h"
 
-#define LEG_SLOTS_MAX (SDES_MAX_KEYS + RX_PAST + 1 + SUITE_COUNT)
-bool crypto_same_key(const struct srtp_master *a, const struct srtp_master *b);
+#define LEG_SLOTS_MAX (SRTP_PARAMS_KEYS + RX_PAST + 1 + SUITE_COUNT)
 
 /* A terminal's key went out of force: its slot stays held. The oldest such key gives its place up.
  */

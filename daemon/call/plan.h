@@ -5,12 +5,7 @@
 
 #include "call/call.h"
 #include "call/model.h"
-
-/* Fresh key material of one of our keys. */
-#define NEG_RANDOM_PER_KEY (SUITE_MAX_KEY_LEN + SUITE_MAX_SALT_LEN)
-
-/* What one offer or answer can need at most. */
-#define NEG_RANDOM_LEN(media) ((size_t)(media)*SUITE_COUNT * NEG_RANDOM_PER_KEY)
+#include "keying/keying.h"
 
 struct neg_in {
 	const struct call_policy *policy;
@@ -19,8 +14,7 @@ struct neg_in {
 	const struct reach *reach;
 	const struct ng_request *r;
 	const struct sdp *sdp;
-	uint8_t *random; /* each byte is used once and wiped */
-	size_t random_len;
+	struct keying_random random;
 	struct keystore *keys; /* memory for new legs */
 	struct pool *p;
 	const struct call *call; /* the copy that is negotiated on */
@@ -49,11 +43,8 @@ struct plan {
 		struct str direction; /* s = NULL: as it was */
 		enum sdp_proto proto;
 		bool mux;
-		struct sdes line[SUITE_COUNT]; /* a=crypto lines to write */
-		uint32_t lines;
-		const struct str *pass; /* instead of them, if any: the other side's, as they are */
-		uint32_t passes;
-	} * media; /* [sdp.media_count], in the pool */
+		struct keying_lines lines; /* attributes to write */
+	} * media;                         /* [sdp.media_count], in the pool */
 };
 
 /* Adds to the warning, separated by "; ". */

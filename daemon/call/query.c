@@ -71,30 +71,30 @@ static void add_endpoint(
 	add_int(q, x, "port", e->port);
 }
 
-static const char *suite_name(const struct sdes *s)
+static const char *suite_name(const struct srtp_params *p)
 {
-	const struct srtp_suite *row = srtp_suite_get(s->master.suite);
+	const struct srtp_suite *row = srtp_suite_get(srtp_params_suite(p));
 
 	return row ? row->name : "";
 }
 
-/* Of the terminal's crypto line beside suite and keys (RFC 4568 6.1, 6.3). How far the keys are
+/* Session parameters of what the terminal sends (RFC 4568 6.1, 6.3). How far the keys are
  * used up, where it set them an end. */
 static void add_crypto_params(struct query *q, struct ngval *d, const struct leg *l)
 {
-	const struct sdes *s = &l->rx;
+	const struct srtp_params *s = &l->rx;
 	struct ngval *x = ngval_add_list(q->p, d, STR("crypto parameters"));
 	struct media_key_usage u;
 
 	add_word(q, x, s->unencrypted_srtp, "UNENCRYPTED_SRTP");
 	add_word(q, x, s->unencrypted_srtcp, "UNENCRYPTED_SRTCP");
-	add_word(q, x, s->master.no_rtp_auth, "UNAUTHENTICATED_SRTP");
-	if (s->master.kdr)
-		ngval_add_str(q->p, x, STR_NONE, pool_printf(q->p, "KDR=%u", s->master.kdr));
-	add_int(q, d, "crypto keys", 1u + s->more);
-	if (s->master.mki_len)
-		add_int(q, d, "MKI length", s->master.mki_len);
-	for (uint32_t i = 0; i <= s->more && l->committed; i++) {
+	add_word(q, x, s->key[0].no_rtp_auth, "UNAUTHENTICATED_SRTP");
+	if (s->key[0].kdr)
+		ngval_add_str(q->p, x, STR_NONE, pool_printf(q->p, "KDR=%u", s->key[0].kdr));
+	add_int(q, d, "crypto keys", s->keys);
+	if (s->key[0].mki_len)
+		add_int(q, d, "MKI length", s->key[0].mki_len);
+	for (uint32_t i = 0; i < s->keys && l->committed; i++) {
 		q->relay->ops->key_usage(q->relay->arg, q->c->worker, l->rx_slot[i], &u);
 		if (!u.lifetime)
 			continue;
@@ -198,7 +198,7 @@ static void add_stream(struct query *q, struct ngval *list, const struct side *s
 	}
 	add_endpoint(q, d, "endpoint", st->remote.family ? &st->remote : remote);
 	add_endpoint(q, d, "advertised endpoint", remote);
-	if (l->rx.master.suite != SUITE_PLAIN)
+	if (l->rx.keys)
 		add_text(q, d, "crypto suite", suite_name(&l->rx));
 	add_int(q, d, "last packet", st->last_packet_ns / NS_PER_SEC);
 	if (st->ssrc)
@@ -241,9 +241,9 @@ static void add_media(
 		ngval_add_str(q->p, d, STR("codec"), pool_strdup(q->p, str_from(l->codec)));
 	/* The other way may have another suite only after a re-keying; what the terminal sends
 	 * comes first. */
-	if (l->rx.master.suite != SUITE_PLAIN)
+	if (l->rx.keys)
 		add_text(q, d, "crypto suite", suite_name(&l->rx));
-	if (l->rx.master.suite != SUITE_PLAIN)
+	if (l->rx.keys)
 		add_crypto_params(q, d, l);
 	x = ngval_add_list(q->p, d, STR("streams"));
 	add_stream(q, x, s, l, false, &rtp);
@@ -258,8 +258,8 @@ static void add_media(
 	add_word(q, x, l->dir == SDP_DIR_SENDRECV || l->dir == SDP_DIR_SENDONLY, "send");
 	add_word(q, x, l->dir == SDP_DIR_SENDRECV || l->dir == SDP_DIR_RECVONLY, "recv");
 	add_word(q, x, l->mux, "rtcp-mux");
-	add_word(q, x, l->rx.master.suite != SUITE_PLAIN, "SDES");
-	add_word(q, x, l->active && l->pass_rx, "passthrough");
+	add_word(q, x, l->rx.keys, "SDES");
+	add_word(q, x, l->active && l->rx.pass, "passthrough");
 	x = ngval_add_list(q->p, d, STR("ingress SSRCs"));
 	if (rtp.ssrc)
 		add_ssrc(q, x, &rtp, rtp.quality.samples ? &rtp.quality : &rtcp.quality);

@@ -93,7 +93,7 @@ struct str record_about(struct pool *p, const struct call *c)
 					STR_FMT
 					"side %u media %u: %s, to our port %u, received as %s\n",
 					STR_ARG(text), s + 1, i + 1, l->kind, l->port.rtp.port,
-					srtp_suite_get(l->rx.master.suite)->name);
+					srtp_suite_get(srtp_params_suite(&l->rx))->name);
 		}
 	}
 	return text;

@@ -197,7 +197,7 @@ struct str sight_cause(struct pool *p, const struct leg *l, const struct relay_s
 		return count_of(p, "source address impossible at that interface",
 			d[PACKET_DROP_MARTIAN], "");
 	if (d[PACKET_DROP_MALFORMED])
-		return l->rx.master.suite == SUITE_PLAIN
+		return !l->rx.keys
 			? count_of(p, "neither RTP nor RTCP", d[PACKET_DROP_MALFORMED], "")
 			: count_of(p, "too short for SRTP", d[PACKET_DROP_MALFORMED],
 				  "the terminal may send plain RTP");

@@ -202,7 +202,7 @@ static void keys_life(struct calls *c, struct call *call)
 
 			if (!l || !l->committed)
 				continue;
-			for (uint32_t k = 0; k < SDES_MAX_KEYS; k++)
+			for (uint32_t k = 0; k < SRTP_PARAMS_KEYS; k++)
 				key_life(c, call, l->rx_slot[k], &l->rx_told[k], n);
 			n.ours = true;
 			key_life(c, call, l->tx_slot, &l->tx_told, n);

@@ -10,8 +10,8 @@ static void stream(const struct trace *t, const struct relay *relay, struct pool
 	const struct call *c, const struct side *s, uint32_t media, bool rtcp)
 {
 	const struct leg *l = s->leg[media];
-	const struct srtp_suite *rx = srtp_suite_get(l->rx.master.suite),
-				*tx = srtp_suite_get(l->tx.master.suite);
+	const struct srtp_suite *rx = srtp_suite_get(srtp_params_suite(&l->rx)),
+				*tx = srtp_suite_get(srtp_params_suite(&l->tx));
 	struct call_trace line = {
 		.call_id = c->id, .tag = s->tag, .media = media + 1, .rtcp = rtcp};
 	struct str drops = STR(""), remote = STR("nowhere yet");
@@ -31,11 +31,9 @@ static void stream(const struct trace *t, const struct relay *relay, struct pool
 		"%s, from it %s, to it %s: %llu packets in, %llu out, %llu dropped" STR_FMT,
 		l->active ? "active" : "not active",
 		(unsigned)(rtcp ? l->port.rtcp.port : l->port.rtp.port), STR_ARG(remote),
-		st.confirmed ? " (confirmed)" : "",
-		l->rx.master.suite == SUITE_PLAIN ? "plain" : rx->name,
-		l->tx.master.suite == SUITE_PLAIN ? "plain" : tx->name,
-		(unsigned long long)st.packets, (unsigned long long)st.packets_out,
-		(unsigned long long)st.errors, STR_ARG(drops));
+		st.confirmed ? " (confirmed)" : "", !l->rx.keys ? "plain" : rx->name,
+		!l->tx.keys ? "plain" : tx->name, (unsigned long long)st.packets,
+		(unsigned long long)st.packets_out, (unsigned long long)st.errors, STR_ARG(drops));
 	t->fn(t->arg, &line);
 }
 

@@ -59,15 +59,10 @@
 #define CTX_FIELDS(X) \
 	/* packets from this side's terminal */ \
 	X(struct media_crypto, rx, , BY_CRYPTO, ANY, FLOW, \
-		SAVED_LEG(RECORD_ROW("rx", leg, rx, sdes_record)) \
-		SAVED_LEG(RECORD_ROW("rm1", leg, rx_more[0], master_record)) \
-		SAVED_LEG(RECORD_ROW("rm2", leg, rx_more[1], master_record)) \
-		SAVED_LEG(RECORD_ROW("rm3", leg, rx_more[2], master_record)) \
-		SAVED_LEG(FLAG("pi", leg, pass_rx))) \
+		SAVED_LEG(RECORD_ROW("pr", leg, rx, params_record))) \
 	/* packets to it */ \
 	X(struct media_crypto, tx, , BY_CRYPTO, ANY, FLOW, \
-		SAVED_LEG(RECORD_ROW("tx", leg, tx, sdes_record)) \
-		SAVED_LEG(FLAG("po", leg, pass_tx))) \
+		SAVED_LEG(RECORD_ROW("pt", leg, tx, params_record))) \
 	/* A new crypto context: the next packet of each SSRC has the start's ROC, or 0. False with \
 	 * the same keys (nothing is ever reset), and when keys are added, dropped or changed within \
 	 * the context: told apart by their MKI, they share the indexes ("the ROC MUST NOT be \

@@ -21,7 +21,7 @@ static bool can_speak(const struct side *s)
 static bool is_passed(const struct side *s)
 {
 	for (uint32_t i = 0; i < s->legs; i++)
-		if (s->leg[i] && (s->leg[i]->pass_rx || s->leg[i]->pass_tx))
+		if (s->leg[i] && (s->leg[i]->rx.pass || s->leg[i]->tx.pass))
 			return true;
 	return false;
 }

@@ -17,34 +17,6 @@ static struct endpoint our_address(const struct neg_in *in, const struct side *t
 	return in->locals[to->local].advertised;
 }
 
-static bool write_lines(
-	struct sdp_media_edit *e, const struct plan_media *pm, const struct neg_in *in)
-{
-	struct str *text = pool_alloc(in->p, (pm->lines + 1) * sizeof(*text));
-	bool lifetime = in->r->sdes.flags & NG_SDES_LIFETIME;
-
-	if (!text)
-		return false;
-	e->crypto = pm->pass;
-	e->crypto_count = pm->passes;
-	if (pm->passes)
-		return true;
-	for (uint32_t i = 0; i < pm->lines; i++) {
-		struct sbuf b;
-
-		sbuf_init(&b, 0);
-		sdes_write(
-			&b, &pm->line[i], NULL, true, lifetime); /* unpadded base64 breaks phones */
-		text[i] = b.err ? STR_NONE : pool_strdup(in->p, sbuf_view(&b));
-		sbuf_fini(&b);
-		if (!text[i].s)
-			return false;
-	}
-	e->crypto = text;
-	e->crypto_count = pm->lines;
-	return true;
-}
-
 static bool edit_media(struct sdp_media_edit *e, const struct plan_media *pm, const struct leg *l,
 	const struct sdp_media *m, const struct neg_in *in, bool is_answer)
 {
@@ -78,7 +50,9 @@ static bool edit_media(struct sdp_media_edit *e, const struct plan_media *pm, co
 		e->rtcp_port = 0;
 	e->rtcp_full = ng_flag(in->r, NG_FLAG_FULL_RTCP_ATTRIBUTE);
 	e->keep_feedback = sdp_proto_is_feedback(pm->proto) || !sdp_proto_is_feedback(m->proto);
-	return write_lines(e, pm, in);
+	e->keying = pm->lines.line;
+	e->keying_count = pm->lines.n;
+	return true;
 }
 
 /* emptied: see sdp_filter_apply(). */

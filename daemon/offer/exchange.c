@@ -113,8 +113,9 @@ static void look_at_indexes(const struct exchange *x)
 		for (uint32_t i = 0; i < x->next->side[s]->legs; i++) {
 			struct leg *l = x->next->side[s]->leg[i];
 
-			if (!l || !l->has_port || l->rx.master.suite == SUITE_PLAIN ||
-				!(ng_flag(x->r, NG_FLAG_PASSTHROUGH) || l->asked.pass))
+			if (!l || !l->has_port || !l->rx.keys ||
+				!(ng_flag(x->r, NG_FLAG_PASSTHROUGH) ||
+					keying_asks_end_to_end(&l->keying)))
 				continue;
 			r->ops->stats(r->arg, x->next->worker, l->port.rtp_stream, &st);
 			l->rx_roc = st.roc;
@@ -137,18 +138,18 @@ static bool negotiate(struct exchange *x, struct plan *plan, struct neg_in *in)
 		.reach = c->reach,
 		.r = x->r,
 		.sdp = x->sdp,
-		.random_len = NEG_RANDOM_LEN(x->sdp->media_count + 1),
+		.random.len = (x->sdp->media_count + 1) * KEYING_RANDOM_PER_MEDIA,
 		.keys = &c->keys,
 		.p = x->p,
 		.call = x->next,
 		.other = SIDE_NONE};
 	in->locals = c->relay->ops->locals(c->relay->arg, &in->locals_n);
-	in->random = pool_alloc(x->p, in->random_len);
-	if (!in->random) {
+	in->random.at = pool_alloc(x->p, in->random.len);
+	if (!in->random.at) {
 		x->out->error = NGE_NOMEM;
 		return false;
 	}
-	err = secmem_random(in->random, in->random_len);
+	err = secmem_random(in->random.at, in->random.len);
 	if (err) {
 		calls_resource_error(x->out, err, !x->prev);
 		return false;

@@ -3,13 +3,13 @@
 #include "offer/neg_answer.h"
 #include "call/dialog.h"
 #include "call/gate.h"
+#include "call/in_force.h"
 #include "call/plan.h"
 #include "call/said.h"
 #include "call/timeout_report.h"
-#include "keying/crypto.h"
-#include "keying/pass.h"
 #include "offer/mline_map.h"
 #include "offer/neg_flags.h"
+#include "offer/neg_keying.h"
 #include "offer/neg_raw.h"
 #include "offer/neg_stay.h"
 #include "offer/osrtp_legacy.h"
@@ -33,80 +33,6 @@ static int take_tag(struct side *s, struct str tag)
 	if (s->tag.len && str_replace(&s->alias[i], s->tag))
 		return -1;
 	return str_replace(&s->tag, tag);
-}
-
-static void neg_plain(struct leg *l)
-{
-	l->pass_rx = l->pass_tx = false;
-	crypto_set_rx(l, NULL, NULL);
-	crypto_set_tx(l, NULL);
-}
-
-/* RTP is an answer to SRTP if it was offered, too, or if the script permits it. */
-static bool may_answer_rtp(
-	struct plan *plan, const struct leg *l, uint32_t i, const struct neg_in *in)
-{
-	if (l->asked.either)
-		return true;
-	if (!ng_flag(in->r, NG_FLAG_ALLOW_RTP_ANSWER))
-		return false;
-	plan_note(plan, in->p,
-		plan_media_name(in->p, i, "RTP accepted as the answer to SRTP (allow-RTP-answer)"));
-	return true;
-}
-
-/* The answerer's crypto comes into force. */
-void neg_answerer_crypto(
-	struct plan *plan, struct leg *l, const struct sdp_media *m, uint32_t i, struct neg_in *in)
-{
-	bool secure = sdp_proto_is_secure(m->proto);
-	struct crypto_refused refused = {0};
-	struct our_key *ours = NULL;
-	struct sdes_bag bag = {0};
-	struct sdes theirs;
-
-	l->pass_rx = l->pass_tx = false;
-	if (l->asked.suites && crypto_accepted(&theirs, &bag, &ours, l, m, in, &refused)) {
-		crypto_set_rx(l, &theirs, &bag);
-		crypto_set_tx(l, ours);
-		explicit_bzero(&theirs, sizeof(theirs));
-		explicit_bzero(&bag, sizeof(bag));
-		return;
-	}
-	if (secure || refused.line ||
-		(sdp_proto_is_secure(l->asked.proto) && !may_answer_rtp(plan, l, i, in))) {
-		plan_fail(plan, NGE_CRYPTO_LINE,
-			refused.line      ? neg_refused_line(in->p, i, &refused)
-				: !secure ? plan_media_name(in->p, i, "RTP as the answer to SRTP")
-				: l->asked.suites
-				? neg_refused_line(in->p, i, &refused)
-				: plan_media_name(in->p, i, "SRTP as the answer to RTP"));
-		return;
-	}
-	neg_plain(l);
-}
-
-/* The offerer gets one line: its own tag, our key. */
-void neg_offerer_crypto(
-	struct plan *plan, struct leg *l, enum srtp_suite_id prefer, uint32_t i, struct neg_in *in)
-{
-	struct plan_media *pm = &plan->media[i];
-	const struct sdes *line = crypto_choose(l, prefer, in);
-	struct our_key *ours;
-
-	if (!line) {
-		neg_plain(l);
-		return;
-	}
-	l->pass_rx = l->pass_tx = false;
-	ours = crypto_answer(l, line, in);
-	if (!ours) {
-		plan_fail(plan, NGE_NOMEM, plan_media_name(in->p, i, "keys"));
-		return;
-	}
-	pm->line[pm->lines++] = ours->s;
-	crypto_set_rx(l, line, &l->said.bag);
-	crypto_set_tx(l, ours);
 }
 
 /* An opportunistic offer (RFC 8643) is accepted, unless the script says otherwise. SDES=off, in the
@@ -134,24 +60,23 @@ static void answer_media(struct plan *plan, struct call *c, bool paired, const s
 	struct plan_media *pm = &plan->media[i];
 	bool from_mux = lf->asked.mux && m->rtcp_mux, to_mux;
 	bool from_was = leg_is_encrypted(lf), to_was = leg_is_encrypted(lt);
-	uint8_t from_suite = lf->rx.master.suite, to_suite = lt->rx.master.suite;
+	uint8_t from_suite = srtp_params_suite(&lf->rx), to_suite = srtp_params_suite(&lt->rx);
+	struct keying_answer keys = {.paired = paired, .media = m};
 	struct endpoint rtp, rtcp;
 
-	if (lf->asked.pass)
-		pass_answer(plan, lf, lt, paired, m, i, in);
-	else
-		neg_answerer_crypto(plan, lf, m, i, in);
-	if (!plan->error && in->r->sdes.require_given && !lf->pass_rx &&
-		!(neg_required(in->r) >> lf->rx.master.suite & 1))
+	neg_read_answer(plan, &keys, lf, lt, i, in);
+	if (!plan->error && in->r->sdes.require_given &&
+		!keying_is_of(&lf->keying, &lf->rx, neg_required(in->r)))
 		plan_fail(plan, NGE_CRYPTO_LINE, plan_media_name(in->p, i, "not of SDES=require"));
 	if (plan->error)
 		return;
-	if (!lf->asked.pass && takes_crypto(lt, to, lf, from, in))
-		neg_offerer_crypto(plan, lt, lf->rx.master.suite, i, in);
-	else if (!lf->asked.pass)
-		neg_plain(lt);
+	keys.prefer = srtp_params_suite(&lf->rx);
+	if (keys.joint || takes_crypto(lt, to, lf, from, in))
+		neg_write_answer(plan, &keys, lt, i, in);
+	else
+		leg_set_plain(lt);
 	if (from_was)
-		stay_look(plan, lf, from_suite, !lf->asked.suites, i, in);
+		stay_look(plan, lf, from_suite, !keying_asks(&lf->keying), i, in);
 	if (to_was)
 		stay_look(plan, lt, to_suite, (to->osrtp | in->r->osrtp) & NG_OSRTP_OFF, i, in);
 	neg_remotes(lf, m, from_mux, in);

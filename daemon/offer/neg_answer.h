@@ -7,10 +7,4 @@
 
 void negotiate_answer(struct plan *out, struct call *next, struct neg_in *in);
 
-void neg_answerer_crypto(
-	struct plan *plan, struct leg *l, const struct sdp_media *m, uint32_t i, struct neg_in *in);
-
-void neg_offerer_crypto(
-	struct plan *plan, struct leg *l, enum srtp_suite_id prefer, uint32_t i, struct neg_in *in);
-
 #endif

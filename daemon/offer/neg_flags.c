@@ -77,7 +77,7 @@ void neg_echo(struct plan *plan, struct side *from, struct side *to, const struc
 	if (is_answer && !in->r->echo)
 		return;
 	for (uint32_t i = 0; is_answer && i < from->legs; i++)
-		if (from->leg[i] && from->leg[i]->asked.pass) {
+		if (from->leg[i] && keying_asks_end_to_end(&from->leg[i]->keying)) {
 			plan_warn(plan, in->p, STR("media-echo: media are passed through"));
 			return;
 		}

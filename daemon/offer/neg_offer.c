@@ -9,10 +9,9 @@
 #include "call/plan.h"
 #include "call/said.h"
 #include "call/timeout_report.h"
-#include "keying/crypto.h"
-#include "keying/pass.h"
 #include "offer/mline_map.h"
 #include "offer/neg_flags.h"
+#include "offer/neg_keying.h"
 #include "offer/neg_raw.h"
 #include "offer/neg_stay.h"
 #include "offer/osrtp_legacy.h"
@@ -23,14 +22,9 @@
 /* A party that rang before and did not get the call knows keys that the next must not be told. */
 static void forget_keys(struct side *s)
 {
-	for (uint32_t i = 0; i < s->legs; i++) {
-		struct leg *l = s->leg[i];
-
-		if (!l)
-			continue;
-		explicit_bzero(l->ours, sizeof(l->ours));
-		l->ours_n = 0;
-	}
+	for (uint32_t i = 0; i < s->legs; i++)
+		if (s->leg[i])
+			keying_forget_ours(&s->leg[i]->keying);
 }
 
 static int offer_pair(struct plan *plan, struct call *c, const struct neg_in *in)
@@ -83,41 +77,17 @@ static bool opportunistic(const struct ng_request *r, uint32_t flag)
 static enum sdp_proto outward(struct plan *plan, const struct leg *model, const struct sdp_media *m,
 	const struct neg_in *in)
 {
-	enum sdp_proto p = sdp_proto_find(in->r->transport);
+	enum sdp_proto p = sdp_proto_find(in->r->transport), ordered = SDP_PROTO_OTHER;
+	const char *instead;
 
 	if (p == SDP_PROTO_OTHER)
 		p = model && leg_profile(model) != SDP_PROTO_OTHER ? leg_profile(model) : m->proto;
-	else if (p == SDP_UDP_TLS_RTP_SAVP || p == SDP_UDP_TLS_RTP_SAVPF)
-		plan_warn(plan, in->p, STR("DTLS-SRTP is not supported: offering SDES instead"));
-	return sdp_proto_make(sdp_proto_is_secure(p), sdp_proto_is_feedback(p));
-}
-
-/* The crypto lines of an offer; false with plan->error when nobody could answer it. */
-bool neg_offered_crypto(
-	struct plan *plan, struct leg *l, const struct sdp_media *m, uint32_t i, struct neg_in *in)
-{
-	const struct sdes_policy *policy = &in->policy->sdes;
-	struct crypto_rules rules = {
-		.suites = (policy->accept | crypto_in_force(l)) & neg_required(in->r),
-		.params = policy->params | crypto_params_in_force(l),
-		.in = in};
-	bool secure = sdp_proto_is_secure(m->proto);
-	struct crypto_refused refused = {0};
-
-	l->said.lines = 0;
-	explicit_bzero(&l->said.bag, sizeof(l->said.bag));
-	if (secure || !opportunistic(in->r, NG_OSRTP_OFF))
-		l->said.lines = crypto_lines(l->said.line, &l->said.bag, m, &rules, &refused);
-	if (l->said.lines || (!secure && !in->r->sdes.require_given))
-		return true;
-	if (!secure)
-		plan_fail(plan, NGE_SUITE,
-			plan_media_name(in->p, i, "RTP, but SDES=require demands SRTP"));
-	else if (!sdp_attr(m->lines, STR("crypto")) && m->dtls)
-		plan_fail(plan, NGE_DTLS, plan_media_name(in->p, i, "no crypto line"));
 	else
-		plan_fail(plan, NGE_SUITE, neg_refused_line(in->p, i, &refused));
-	return false;
+		ordered = p;
+	p = keying_profile(p, &instead);
+	if (ordered != SDP_PROTO_OTHER && instead)
+		plan_warn(plan, in->p, str_from(instead));
+	return p;
 }
 
 /* Whether RTP may go to the offerer before there is an answer. Its address is in force from now on
@@ -128,7 +98,7 @@ static void offer_early(struct leg *from, const struct sdp_media *m, const struc
 	bool hears = m->dir == SDP_DIR_SENDRECV || m->dir == SDP_DIR_RECVONLY;
 
 	from->early = !from->active && hears && in->policy->early_media &&
-		!ng_flag(in->r, NG_FLAG_NO_EARLY_MEDIA) && !from->said.lines &&
+		!ng_flag(in->r, NG_FLAG_NO_EARLY_MEDIA) && !keying_was_offered(&from->keying) &&
 		!sdp_proto_is_secure(m->proto);
 	if (from->early)
 		neg_remotes(from, m, false, in);
@@ -137,7 +107,8 @@ static void offer_early(struct leg *from, const struct sdp_media *m, const struc
 /* An opportunistic offer goes on as such (RFC 8643), unless the script says what to speak. */
 static bool handed_on(const struct leg *from, const struct sdp_media *m, const struct neg_in *in)
 {
-	return from->said.lines && !sdp_proto_is_secure(m->proto) && !in->r->transport.len;
+	return keying_was_offered(&from->keying) && !sdp_proto_is_secure(m->proto) &&
+		!in->r->transport.len;
 }
 
 /* paired: these two spoke to each other so far. */
@@ -148,13 +119,14 @@ static void offer_media(struct plan *plan, struct call *c, bool paired, const st
 	const struct leg *model = stay_model(c->side[plan->from], c->side[plan->to], to, m->proto);
 	struct plan_media *pm = &plan->media[i];
 	uint32_t mux = in->r->rtcp_mux;
-	bool osrtp;
+	struct neg_offer_keys keys = {
+		.from = from, .to = to, .paired = paired, .ours_only = pm->both};
 
 	neg_said(from, m, in);
-	if (!neg_offered_crypto(plan, from, m, i, in))
+	if (!neg_read_offer(plan, from, m, i, in))
 		return;
 	pm->proto = outward(plan, model, m, in);
-	osrtp = opportunistic(in->r, NG_OSRTP_OFFER) || handed_on(from, m, in) ||
+	keys.opportunistic = opportunistic(in->r, NG_OSRTP_OFFER) || handed_on(from, m, in) ||
 		stay_opportunistic(model, pm->proto, in);
 	if (pm->both)
 		pm->proto = sdp_proto_make(true, sdp_proto_is_feedback(pm->proto));
@@ -164,20 +136,8 @@ static void offer_media(struct plan *plan, struct call *c, bool paired, const st
 			mux & (NG_RTCP_MUX_OFFER | NG_RTCP_MUX_REQUIRE));
 	to->asked.proto = pm->proto;
 	to->asked.mux = pm->mux;
-	to->asked.suites = 0;
-	if ((pm->both || !pass_offer(plan, from, to, paired, m, i, in)) &&
-		(sdp_proto_is_secure(pm->proto) || osrtp)) {
-		bool off = in->r->sdes.flags & NG_SDES_OFF;
-
-		if (!off)
-			crypto_offer(to, &from->said, in);
-		if (sdp_proto_is_secure(pm->proto) && !to->asked.suites) {
-			plan_fail(plan, NGE_SUITE,
-				plan_media_name(in->p, i, off ? "SDES is off" : ""));
-			return;
-		}
-		plan_lines(pm, to);
-	}
+	if (!neg_write_offer(plan, &keys, m, i, in))
+		return;
 	offer_early(from, m, in);
 	from->used = to->used = plan->offers = true;
 }
@@ -188,8 +148,8 @@ static void offer_media(struct plan *plan, struct call *c, bool paired, const st
 static void reject_unusable(struct plan *plan, struct leg *from, const struct sdp_media *m,
 	uint32_t i, struct neg_in *in)
 {
-	if (!plan->error || from->active || in->r->sdes.require_given || from->said.lines ||
-		!sdp_proto_is_secure(m->proto))
+	if (!plan->error || from->active || in->r->sdes.require_given ||
+		keying_was_offered(&from->keying) || !sdp_proto_is_secure(m->proto))
 		return;
 	plan->unusable_detail = plan->unusable
 		? pool_printf(in->p, STR_FMT "; " STR_FMT, STR_ARG(plan->unusable_detail),

@@ -8,7 +8,4 @@
 /* The plan is how next, a copy of the call so far, has to become. */
 void negotiate_offer(struct plan *out, struct call *next, struct neg_in *in);
 
-bool neg_offered_crypto(
-	struct plan *plan, struct leg *l, const struct sdp_media *m, uint32_t i, struct neg_in *in);
-
 #endif

@@ -8,9 +8,9 @@
  * (transport-protocol, SDES=require) applies to other transports. T.38 is allowed where SRTP is
  * required: a fax is not encrypted. Pure. */
 #include "offer/neg_raw.h"
+#include "call/in_force.h"
 #include "call/plan.h"
 #include "call/said.h"
-#include "keying/crypto.h"
 #include "offer/neg_stay.h"
 #include "offer/negotiate.h"
 
@@ -59,15 +59,14 @@ static void said_at(struct leg *l, const struct sdp_media *m, const struct neg_i
 	neg_said(l, m, in);
 	l->said.rtcp_remote = (struct endpoint){0};
 	l->said.mux = false;
-	l->said.lines = 0;
-	explicit_bzero(l->said.line, sizeof(l->said.line));
-	explicit_bzero(&l->said.bag, sizeof(l->said.bag));
+	keying_drop_offered(&l->keying);
 }
 
 void raw_offer(struct leg *from, struct leg *to, const struct sdp_media *m, const struct neg_in *in)
 {
 	said_at(from, m, in);
 	to->asked = (struct leg_asked){.proto = m->proto};
+	keying_drop_asked(&to->keying);
 	from->used = to->used = true;
 }
 
@@ -92,11 +91,10 @@ bool raw_fits(struct plan *plan, const struct leg *offerer, const struct sdp_med
 static void into_force(struct leg *l, enum sdp_proto proto, enum sdp_dir dir,
 	const struct endpoint *remote, const struct sdp_media *m)
 {
-	l->mux = l->pass_rx = l->pass_tx = false;
+	l->mux = false;
 	l->quiet = 0;
 	memset(l->events, 0, sizeof(l->events));
-	crypto_set_rx(l, NULL, NULL);
-	crypto_set_tx(l, NULL);
+	leg_set_plain(l);
 	if (!endpoint_is_unspecified(remote)) /* hold: the address stays */
 		l->remote = *remote;
 	l->rtcp_remote = (struct endpoint){0};

@@ -157,7 +157,7 @@ bool stay_request(struct plan *plan, const struct side *from, struct side *to, s
 
 bool leg_is_encrypted(const struct leg *l)
 {
-	return l->rx.master.suite != SUITE_PLAIN || l->tx.master.suite != SUITE_PLAIN || l->pass_tx;
+	return l->rx.keys || l->tx.keys || l->tx.pass;
 }
 
 static const struct leg *first_active(const struct side *s)

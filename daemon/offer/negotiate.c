@@ -4,17 +4,10 @@
  * into force. Pure. */
 #include "call/plan.h"
 #include "call/said.h"
-#include "keying/crypto.h"
 #include "offer/neg_flags.h"
 #include "offer/negotiate.h"
 
 #include <sys/socket.h>
-
-void plan_lines(struct plan_media *pm, struct leg *l)
-{
-	for (uint32_t i = 0; i < l->asked.suites; i++)
-		pm->line[pm->lines++] = crypto_ours(l, l->asked.suite[i])->s;
-}
 
 bool plan_init(struct plan *plan, struct neg_in *in)
 {
@@ -121,20 +114,6 @@ void neg_warn_kind(struct plan *plan, struct pool *p, const struct leg *l,
 void neg_said(struct leg *l, const struct sdp_media *m, const struct neg_in *in)
 {
 	neg_said_at(&l->said, m, in);
-}
-
-struct str neg_refused_line(struct pool *p, uint32_t media, const struct crypto_refused *r)
-{
-	if (!r->line)
-		return plan_media_name(p, media, "");
-	return pool_printf(
-		p, "media %u: crypto line %u: %s", (unsigned)media + 1, (unsigned)r->line, r->why);
-}
-
-/* The suites that whoever said this may speak, by the script's minimum. */
-uint32_t neg_required(const struct ng_request *r)
-{
-	return r->sdes.require_given ? r->sdes.require : UINT32_MAX;
 }
 
 /* --- What comes into force -------------------------------------------------------------------- */

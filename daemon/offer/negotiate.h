@@ -8,12 +8,10 @@
 #include "call/plan.h"
 
 struct calls;
-struct crypto_refused;
 
 /* --- Steps of an exchange that all kinds share (negotiate.c, neg_offer.c, neg_answer.c) ------- */
 
 bool plan_init(struct plan *plan, struct neg_in *in);
-void plan_lines(struct plan_media *pm, struct leg *l);
 uint8_t neg_local(struct plan *plan, const struct neg_in *in, struct str name, int family);
 int neg_family(const struct sdp *s);
 void neg_said(struct leg *l, const struct sdp_media *m, const struct neg_in *in);
@@ -24,10 +22,6 @@ bool neg_other_kind(const struct leg *l, const struct sdp_media *m);
 /* Warns that m-line i is refused for that. */
 void neg_warn_kind(struct plan *plan, struct pool *p, const struct leg *l,
 	const struct sdp_media *m, uint32_t i);
-/* Where the line stands that was refused, and why. i: the media. */
-struct str neg_refused_line(struct pool *p, uint32_t i, const struct crypto_refused *r);
-/* The suites that whoever said this may speak, by the script's minimum: bit per suite. */
-uint32_t neg_required(const struct ng_request *r);
 void neg_into_force(
 	struct leg *l, enum sdp_proto proto, enum sdp_dir dir, const struct sdp_media *m);
 void neg_close(struct leg *l, bool for_good);

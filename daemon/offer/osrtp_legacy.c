@@ -4,26 +4,9 @@
  * OSRTP=offer-legacy. Inside the call they are one media. The party's numbers of m-lines go on past
  * both for good (RFC 3264 8), so whichever of them is not meant is written as rejected. Pure. */
 #include "call/plan.h"
-#include "keying/crypto.h"
 #include "offer/mline_map.h"
+#include "offer/neg_keying.h"
 #include "offer/osrtp_legacy.h"
-
-/* One of the two that lets us speak SRTP. */
-static bool is_usable(const struct neg_in *in, const struct leg *l, const struct sdp_media *m)
-{
-	struct crypto_rules rules = {
-		.suites = in->policy->sdes.accept | (l ? crypto_in_force(l) : 0),
-		.params = in->policy->sdes.params | (l ? crypto_params_in_force(l) : 0),
-		.in = in};
-	struct sdes line[LEG_MAX_LINES];
-	struct crypto_refused refused = {0};
-	struct sdes_bag bag = {0};
-	uint32_t n = crypto_lines(line, &bag, m, &rules, &refused);
-
-	explicit_bzero(line, sizeof(line));
-	explicit_bzero(&bag, sizeof(bag));
-	return n;
-}
 
 static bool same_kind(const struct sdp_media *a, const struct sdp_media *b)
 {
@@ -32,14 +15,14 @@ static bool same_kind(const struct sdp_media *a, const struct sdp_media *b)
 }
 
 /* What they mean together. */
-static const struct sdp_media *meant(const struct neg_in *in, const struct leg *l,
+static const struct sdp_media *meant(const struct neg_in *in, struct leg *l,
 	const struct sdp_media *a, const struct sdp_media *b)
 {
 	const struct sdp_media *secure = sdp_proto_is_secure(a->proto) ? a : b;
 
 	if (!a->port != !b->port)
 		return a->port ? a : b;
-	if (a->port && !is_usable(in, l, secure))
+	if (a->port && !neg_could_accept(in, l, secure))
 		return secure == a ? b : a;
 	return secure;
 }
@@ -122,8 +105,8 @@ bool osrtp_legacy_edit(struct sdp_media_edit *e, const struct side *to, uint32_t
 	/* What is not RTP any more has the place of the first. */
 	twin->proto = sdp_proto_make(sdp_proto_is_rtp(is) ? !sdp_proto_is_secure(is) : plain_first,
 		sdp_proto_is_feedback(is));
-	twin->crypto = NULL;
-	twin->crypto_count = 0;
+	twin->keying = NULL;
+	twin->keying_count = 0;
 	twin->mid = 0;
 	twin->drop_mid = true;
 	e->twin = twin;

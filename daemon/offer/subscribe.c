@@ -7,9 +7,7 @@
 #include "call/plan.h"
 #include "call/said.h"
 #include "call/timeout_report.h"
-#include "keying/crypto.h"
-#include "offer/neg_answer.h"
-#include "offer/neg_offer.h"
+#include "offer/neg_keying.h"
 #include "offer/sources.h"
 
 /* --- Who hears whom --------------------------------------------------------------------------- */
@@ -44,25 +42,22 @@ static void no_passthrough(struct plan *plan, const struct neg_in *in)
 			STR("'passthrough' applies only to offers: media are re-encrypted"));
 }
 
-static void listen_media(struct plan *plan, struct leg *l, const struct leg *source,
+static void listen_media(struct plan *plan, struct leg *l, struct leg *source,
 	const struct sdp_media *m, uint32_t i, struct neg_in *in)
 {
 	struct plan_media *pm = &plan->media[i];
 	enum sdp_proto p = sdp_proto_find(in->r->transport);
-	bool off = in->r->sdes.flags & NG_SDES_OFF, secure;
+	const struct neg_offer_keys keys = {.from = source,
+		.to = l,
+		.ours_only = true,
+		.opportunistic = in->r->osrtp & NG_OSRTP_OFFER};
 
 	p = p == SDP_PROTO_OTHER ? m->proto : p;
-	secure = sdp_proto_is_secure(p);
-	pm->proto = l->asked.proto = sdp_proto_make(secure, sdp_proto_is_feedback(p));
+	pm->proto = l->asked.proto =
+		sdp_proto_make(sdp_proto_is_secure(p), sdp_proto_is_feedback(p));
 	pm->mux = l->asked.mux = in->r->rtcp_mux & (NG_RTCP_MUX_OFFER | NG_RTCP_MUX_REQUIRE);
-	l->asked.suites = 0;
-	if ((secure || in->r->osrtp & NG_OSRTP_OFFER) && !off)
-		crypto_offer(l, &source->said, in);
-	if (secure && !l->asked.suites) {
-		plan_fail(plan, NGE_SUITE, plan_media_name(in->p, i, off ? "SDES is off" : ""));
+	if (!neg_write_offer(plan, &keys, m, i, in))
 		return;
-	}
-	plan_lines(pm, l);
 	if (ng_flag(in->r, NG_FLAG_INACTIVE))
 		pm->direction = STR("inactive");
 	l->used = true;
@@ -87,7 +82,7 @@ static uint8_t listener_get(struct plan *plan, struct call *c, const struct ng_r
 static void listen_slot(struct plan *plan, struct call *c, struct side *s, const struct slot *slot,
 	uint32_t i, struct neg_in *in)
 {
-	const struct leg *source;
+	struct leg *source;
 	struct leg *l;
 
 	if (!slot->open) {
@@ -172,7 +167,9 @@ void negotiate_subscribe_answer(struct plan *plan, struct call *c, struct neg_in
 			neg_close(l, true);
 			continue;
 		}
-		neg_answerer_crypto(plan, l, m, i, in);
+		struct keying_answer keys = {.media = m};
+
+		neg_read_answer(plan, &keys, l, NULL, i, in);
 		neg_remotes(l, m, l->asked.mux && m->rtcp_mux, in);
 		neg_into_force(l, m->proto, m->dir, m);
 		l->started = s->offer_open;
@@ -223,6 +220,7 @@ void negotiate_publish(struct plan *plan, struct call *c, struct neg_in *in)
 		const struct sdp_media *m = &in->sdp->media[i];
 		struct plan_media *pm = &plan->media[i];
 		struct leg *l = side_leg(in->keys, s, i);
+		struct keying_answer keys = {.media = m};
 
 		if (!l) {
 			plan_fail(plan, NGE_NOMEM, STR_NONE);
@@ -237,11 +235,12 @@ void negotiate_publish(struct plan *plan, struct call *c, struct neg_in *in)
 			continue;
 		}
 		neg_said(l, m, in);
-		if (!neg_offered_crypto(plan, l, m, i, in))
+		if (!neg_read_offer(plan, l, m, i, in))
 			return;
 		if (!sdp_proto_is_secure(m->proto) && !(r->osrtp & NG_OSRTP_ACCEPT))
-			l->said.lines = 0; /* opportunistic (RFC 8643), and nobody accepts it */
-		neg_offerer_crypto(plan, l, SUITE_PLAIN, i, in);
+			/* opportunistic (RFC 8643), and nobody accepts it */
+			keying_drop_offered(&l->keying);
+		neg_write_answer(plan, &keys, l, i, in);
 		pm->proto = m->proto;
 		pm->mux = m->rtcp_mux && !(r->rtcp_mux & NG_RTCP_MUX_REJECT);
 		pm->direction = STR("recvonly");

@@ -33,11 +33,11 @@
 #include "base/secmem.h"
 #include "call/apply.h"
 #include "call/calls.h"
-#include "call/past_keys.h"
 #include "call/recording.h"
 #include "call/table.h"
 #include "call/timeout_report.h"
 #include "call/unsaved.h"
+#include "keying/keying.h"
 #include "persist/save_format.h"
 #include "persist/save_read.h"
 #include "srtp/replay.h"
@@ -118,7 +118,7 @@ static uint64_t cycles_since(const struct save_mark *m, uint64_t elapsed_ns)
 
 static uint64_t resume_from(const struct leg *l, const struct save_mark *m, uint64_t elapsed_ns)
 {
-	bool proves = !l->pass_rx && !l->rx.master.no_rtp_auth && !l->rx.master.kdr;
+	bool proves = !l->rx.pass && !l->rx.key[0].no_rtp_auth && !l->rx.key[0].kdr;
 	uint64_t to = m->index, max = SRTP_INDEX_MAX;
 
 	if (m->table == MEDIA_RX_RTP && !m->roc_only && !proves)
@@ -152,7 +152,7 @@ static void resume_marks(struct resume *r, const struct leg *l, const struct leg
 	for (uint32_t i = 0; i < s->marks; i++) {
 		const struct save_mark *m = &s->mark[i];
 
-		if (l->rx.master.suite == SUITE_PLAIN || m->table == MEDIA_TX_RTP)
+		if (!l->rx.keys || m->table == MEDIA_TX_RTP)
 			continue;
 		if (!c || c->ctx_resume.n == MEDIA_RESUMES)
 			c = resume_cmd(r, MEDIA_CTX_RESUME, l->ctx);
@@ -191,14 +191,14 @@ static void resume_leg(struct resume *r, struct leg *l, const struct leg_state *
 {
 	resume_marks(r, l, s);
 	memcpy(l->before, s->counts, sizeof(l->before));
-	for (uint32_t i = 0; i <= l->rx.more; i++)
+	for (uint32_t i = 0; i < srtp_params_places(&l->rx); i++)
 		resume_key(r, l->rx_slot[i], &s->rx_use[i]);
 	resume_key(r, l->tx_slot, &s->tx_use);
 	resume_stream(r, l->port.rtp_stream, &l->remote, &s->remote, s->confirmed);
 	resume_stream(r, l->port.rtcp_stream, &l->rtcp_remote, &s->rtcp_remote, s->rtcp_confirmed);
 }
 
-#define PER_LEG (MEDIA_MARKS_MAX / MEDIA_RESUMES + 1 + SDES_MAX_KEYS + 1 + 2)
+#define PER_LEG (MEDIA_MARKS_MAX / MEDIA_RESUMES + 1 + SRTP_PARAMS_KEYS + 1 + 2)
 
 typedef void each_leg(void *arg, struct call *c, uint32_t side, uint32_t media, struct leg *l);
 
@@ -226,10 +226,10 @@ static void take_leg(void *arg, struct call *c, uint32_t side, uint32_t media, s
 	uint64_t next = s && s->tx_rtcp_next > t->rtcp_from ? s->tx_rtcp_next : t->rtcp_from;
 	uint16_t port = l->port.rtp.port;
 
-	for (uint32_t i = 0; i <= l->rx.more; i++)
+	for (uint32_t i = 0; i < srtp_params_places(&l->rx); i++)
 		l->rx_slot[i] = SLOT_UNSET;
 	l->tx_slot = SLOT_UNSET;
-	if (l->tx.master.suite != SUITE_PLAIN)
+	if (l->tx.keys)
 		l->tx_rtcp_from = (uint32_t)(next < SRTCP_INDEX_MAX ? next : SRTCP_INDEX_MAX);
 	if (t->err)
 		return;
@@ -250,17 +250,17 @@ static void resume_one(void *arg, struct call *c, uint32_t side, uint32_t media,
 
 /* --- Keys of before --------------------------------------------------------------------------- */
 
-/* Keys of ours that stay: those in force, and those that only an offer names, if that is young. */
-static void keep_ours(struct leg *l, bool young)
-{
-	uint32_t n = 0;
+struct staying {
+	const struct srtp_master *tx;
+	bool young;
+};
 
-	for (uint32_t i = 0; i < l->ours_n; i++)
-		if (crypto_same_key(&l->ours[i].s.master, &l->tx.master) ||
-			(young && !l->ours[i].used))
-			l->ours[n++] = l->ours[i];
-	secmem_wipe(&l->ours[n], (l->ours_n - n) * sizeof(*l->ours));
-	l->ours_n = n;
+/* Keys of ours that stay: those in force, and those that only an offer names, if that is young. */
+static bool stays(const void *arg, const struct keying_key *k)
+{
+	const struct staying *s = arg;
+
+	return srtp_same_key(&k->master, s->tx) || (s->young && !k->used);
 }
 
 static void forget_keys(struct call *c, uint64_t elapsed_ns)
@@ -268,9 +268,12 @@ static void forget_keys(struct call *c, uint64_t elapsed_ns)
 	for (uint32_t s = 0; s < c->sides; s++)
 		for (uint32_t i = 0; i < c->side[s]->legs; i++) {
 			struct leg *l = c->side[s]->leg[i];
+			struct staying keys = {.young = elapsed_ns < OFFER_NS};
 
-			if (l)
-				keep_ours(l, elapsed_ns < OFFER_NS);
+			if (!l)
+				continue;
+			keys.tx = &l->tx.key[0];
+			keying_keep_ours(&l->keying, stays, &keys);
 		}
 }
 

@@ -122,7 +122,7 @@ static void leg_state(
 	out->confirmed = rtp.confirmed;
 	out->rtcp_remote = rtcp.remote;
 	out->rtcp_confirmed = rtcp.confirmed;
-	for (uint32_t i = 0; i < SDES_MAX_KEYS; i++)
+	for (uint32_t i = 0; i < SRTP_PARAMS_KEYS; i++)
 		out->rx_use[i] = use_of(s, c->worker, l->rx_slot[i]);
 	out->tx_use = use_of(s, c->worker, l->tx_slot);
 }

@@ -5,9 +5,12 @@
 
 #include "call/model.h"
 
-#define SAVE_VERSION 2 /* of a call that an older reader would get wrong: media is passed through */
-
-#define SAVE_OLDEST 1 /* of all others; and still read */
+#define SAVE_VERSION 3 /* of a call */
+#define SAVE_OLDEST  1 /* that is still read */
+/* From here on a leg has SRTP parameters and the state of its keyings (save_old.c). */
+#define SAVE_KEYING 3
+/* Of what packets change, alone: the same since the oldest. */
+#define SAVE_STATE_VERSION 1
 
 struct save_key_use {
 	uint64_t rtp, rtcp;
@@ -26,7 +29,7 @@ struct leg_state {
 	struct endpoint remote, rtcp_remote;
 	bool confirmed, rtcp_confirmed;
 	struct stream_counts counts[2]; /* RTP, RTCP */
-	struct save_key_use rx_use[SDES_MAX_KEYS], tx_use;
+	struct save_key_use rx_use[SRTP_PARAMS_KEYS], tx_use;
 };
 
 struct call_state {

@@ -7,7 +7,9 @@
 #include <stdlib.h>
 
 #include "base/secmem.h"
+#include "keying/keying.h"
 #include "persist/save_format.h"
+#include "persist/save_old.h"
 #include "persist/save_tables.h"
 
 static void number_set(void *p, size_t size, uint64_t v)
@@ -27,6 +29,7 @@ struct reader {
 	struct keystore *keys;
 	const struct relay_local *locals;
 	uint32_t locals_n;
+	int64_t version;
 };
 
 static int read_record(
@@ -106,6 +109,18 @@ static int read_sides(
 	return err;
 }
 
+/* What versions 1 and 2 say in other words. */
+static int read_old_leg(const struct reader *rd, const struct ngval *v, struct leg *to)
+{
+	struct old_leg old = {0};
+	int err = read_record(rd, &save_old_leg, v, &old);
+
+	if (!err)
+		err = save_old_convert(to, &old);
+	secmem_wipe(&old, sizeof(old));
+	return err;
+}
+
 static int read_legs(
 	const struct reader *rd, const struct field *f, const struct ngval *v, struct side *to)
 {
@@ -121,6 +136,8 @@ static int read_legs(
 			continue;
 		l = side_leg(rd->keys, to, n);
 		err = l ? read_record(rd, f->record, c, l) : -ENOMEM;
+		if (!err && rd->version < SAVE_KEYING)
+			err = read_old_leg(rd, c, l);
 	}
 	return err;
 }
@@ -180,44 +197,28 @@ static bool master_is_sound(const struct srtp_master *m)
 		srtp_suite_get(m->suite)->auth != XC_AUTH_GCM;
 }
 
-static bool sdes_is_sound(const struct sdes *s, const struct sdes_bag *bag)
+static bool params_are_sound(const struct srtp_params *p)
 {
-	return master_is_sound(&s->master) &&
-		(!s->more ||
-			(s->master.mki_len && (!bag || (uint32_t)s->more_at + s->more <= bag->n)));
-}
+	bool sound = p->keys <= 1 || p->key[0].mki_len;
 
-static bool more_is_sound(const struct leg *l)
-{
-	for (uint32_t i = 0; i < l->rx.more; i++) {
-		const struct srtp_master *m = &l->rx_more[i];
-
-		if (!master_is_sound(m) || m->suite != l->rx.master.suite ||
-			m->mki_len != l->rx.master.mki_len)
-			return false;
-	}
-	return l->rx.more == 0 || l->rx.master.suite != SUITE_PLAIN;
+	for (uint32_t i = 0; i < p->keys && sound; i++)
+		sound = master_is_sound(&p->key[i]) && p->key[i].suite != SUITE_PLAIN &&
+			p->key[i].suite == p->key[0].suite &&
+			p->key[i].mki_len == p->key[0].mki_len;
+	return sound;
 }
 
 static bool leg_is_sound(const struct leg *l)
 {
-	bool sound = sdes_is_sound(&l->rx, NULL) && sdes_is_sound(&l->tx, NULL) &&
-		l->tx.more == 0 && more_is_sound(l) && l->kind[sizeof(l->kind) - 1] == 0 &&
-		l->codec[sizeof(l->codec) - 1] == 0 && l->port.rtp.port % 2 == 0 &&
-		(l->used ? l->port.rtp.port != 0 : !l->active);
+	bool sound = params_are_sound(&l->rx) && params_are_sound(&l->tx) && l->tx.keys <= 1 &&
+		keying_is_sound(&l->keying) && (l->keying.in_force || !l->rx.keys) &&
+		l->kind[sizeof(l->kind) - 1] == 0 && l->codec[sizeof(l->codec) - 1] == 0 &&
+		l->port.rtp.port % 2 == 0 && (l->used ? l->port.rtp.port != 0 : !l->active);
 
-	for (uint32_t i = 0; i < l->ours_n && sound; i++)
-		sound = sdes_is_sound(&l->ours[i].s, NULL) && l->ours[i].s.more == 0 &&
-			l->ours[i].s.master.suite != SUITE_PLAIN;
-	for (uint32_t i = 0; i < l->said.lines && sound; i++)
-		sound = sdes_is_sound(&l->said.line[i], &l->said.bag);
-	for (uint32_t i = 0; i < l->asked.suites && sound; i++)
-		sound = l->asked.suite[i] < SUITE_COUNT;
-	sound = sound && !(l->pass_tx && l->tx.master.suite != SUITE_PLAIN);
+	sound = sound && !(l->tx.pass && l->tx.keys);
 	/* Nothing but RTP has keys of SRTP. */
 	if (sdp_proto_is_raw(l->proto))
-		sound = sound && l->rx.master.suite == SUITE_PLAIN &&
-			l->tx.master.suite == SUITE_PLAIN && !l->pass_rx && !l->pass_tx;
+		sound = sound && !l->rx.keys && !l->tx.keys && !l->rx.pass && !l->tx.pass;
 	return sound && l->proto < SDP_TCP && l->said.proto <= SDP_TCP &&
 		l->asked.proto < SDP_TCP &&
 		(l->rtp_proto == SDP_PROTO_OTHER || sdp_proto_is_rtp(l->rtp_proto));
@@ -266,24 +267,24 @@ static int read_state(const struct ngval *v, struct call_state *out, struct pool
 	return err;
 }
 
-static int read_head(struct ngval **out, struct pool *p, struct str text)
+static int read_head(struct ngval **out, int64_t *version, struct pool *p, struct str text)
 {
 	size_t pos;
-	int64_t version;
 	int err = bencode_parse(out, p, text, &pos);
 
 	if (err)
 		return err;
 	if ((*out)->type != NGVAL_DICT || !ngval_get(*out, STR("v")))
 		return -EBADMSG;
-	version = ngval_int(ngval_get(*out, STR("v")), -1);
-	return version >= SAVE_OLDEST && version <= SAVE_VERSION ? 0 : -EPROTONOSUPPORT;
+	*version = ngval_int(ngval_get(*out, STR("v")), -1);
+	return *version >= SAVE_OLDEST && *version <= SAVE_VERSION ? 0 : -EPROTONOSUPPORT;
 }
 
 int save_read_state(struct call_state *out, struct pool *p, struct str text)
 {
 	struct ngval *v;
-	int err = read_head(&v, p, text);
+	int64_t version;
+	int err = read_head(&v, &version, p, text);
 
 	return err ? err : read_state(ngval_get(v, STR("state")), out, p);
 }
@@ -302,11 +303,11 @@ static void emergency_of_old(struct call *c)
 int save_read_call(struct call **out, struct call_state *state, struct keystore *k, struct pool *p,
 	struct str text, const struct relay_local *locals, uint32_t locals_n)
 {
-	const struct reader rd = {.keys = k, .locals = locals, .locals_n = locals_n};
+	struct reader rd = {.keys = k, .locals = locals, .locals_n = locals_n};
 	const struct ngval *v;
 	struct ngval *all;
 	struct call *c;
-	int err = read_head(&all, p, text);
+	int err = read_head(&all, &rd.version, p, text);
 
 	if (err)
 		return err;

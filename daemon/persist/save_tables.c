@@ -4,41 +4,8 @@
  * SAVE_VERSION changes when an old reader would go wrong. Keys are short: they are written for
  * every call. Handles of workers are not written: restore.c takes new ones. */
 #include "persist/save_format.h"
+#include "persist/save_rows.h"
 #include "persist/save_tables.h"
-
-#define SIZE(type, member) sizeof(((struct type *)0)->member)
-#define AT(type, member)   .offset = offsetof(struct type, member), .size = SIZE(type, member)
-#define N(type, member)    .count = offsetof(struct type, member), .count_size = SIZE(type, member)
-#define ONE(type, member)  .offset = offsetof(struct type, member), .size = SIZE(type, member[0])
-#define ANY                UINT64_MAX
-#define RECORD_OF(table)                \
-	{                               \
-		table, ARRAY_LEN(table) \
-	}
-#define NUM(key, type, member, most)                       \
-	{                                                  \
-		key, NUMBER, AT(type, member), .max = most \
-	}
-#define FLAG(key, type, member)                         \
-	{                                               \
-		key, NUMBER, AT(type, member), .max = 1 \
-	}
-#define ADDR_ROW(key, type, member)          \
-	{                                    \
-		key, ADDR, AT(type, member), \
-	}
-#define BYTES_ROW(key, type, member)          \
-	{                                     \
-		key, BYTES, AT(type, member), \
-	}
-#define LOCAL_ROW(key, type, member)          \
-	{                                     \
-		key, LOCAL, AT(type, member), \
-	}
-#define RECORD_ROW(key, type, member, table)                    \
-	{                                                       \
-		key, RECORD, AT(type, member), .record = &table \
-	}
 
 /* Rows of the column "saved" of media/fields.h. Each table below defines which of SAVED_CALL,
  * SAVED_SIDE and SAVED_LEG are its own. */
@@ -55,11 +22,11 @@ static const struct field master_fields[] = {
 	FLAG("u", srtp_master, no_rtp_auth),
 	NUM("l", srtp_master, lifetime, ANY),
 };
-static const struct record master_record = RECORD_OF(master_fields);
+const struct record save_master = RECORD_OF(master_fields);
 
 static const struct field sdes_fields[] = {
 	NUM("t", sdes, tag, 999999999),
-	{"k", RECORD, AT(sdes, master), .record = &master_record},
+	{"k", RECORD, AT(sdes, master), .record = &save_master},
 	NUM("m", sdes, more, SDES_MAX_KEYS - 1),
 	NUM("o", sdes, more_at, 255),
 	FLAG("r", sdes, unencrypted_srtp),
@@ -67,19 +34,52 @@ static const struct field sdes_fields[] = {
 	FLAG("a", sdes, old_name),
 	NUM("w", sdes, wsh, UINT32_MAX),
 };
-static const struct record sdes_record = RECORD_OF(sdes_fields);
+const struct record save_sdes = RECORD_OF(sdes_fields);
 
 static const struct field bag_fields[] = {
 	{"k", LIST, ONE(sdes_bag, master), .max = ARRAY_LEN(((struct sdes_bag *)0)->master),
-		.record = &master_record, N(sdes_bag, n)},
+		.record = &save_master, N(sdes_bag, n)},
 };
-static const struct record bag_record = RECORD_OF(bag_fields);
+const struct record save_bag = RECORD_OF(bag_fields);
+
+static const struct field params_fields[] = {
+	{"k", LIST, ONE(srtp_params, key), .max = SRTP_PARAMS_KEYS, .record = &save_master,
+		N(srtp_params, keys)},
+	FLAG("r", srtp_params, unencrypted_srtp),
+	FLAG("c", srtp_params, unencrypted_srtcp),
+	FLAG("p", srtp_params, pass),
+};
+static const struct record params_record = RECORD_OF(params_fields);
 
 static const struct field our_fields[] = {
-	{"s", RECORD, AT(our_key, s), .record = &sdes_record},
-	FLAG("u", our_key, used),
+	RECORD_ROW("k", sdes_key, key.master, save_master),
+	FLAG("u", sdes_key, key.used),
+	NUM("t", sdes_key, tag, 999999999),
+	FLAG("r", sdes_key, unencrypted_srtp),
+	FLAG("c", sdes_key, unencrypted_srtcp),
+	FLAG("a", sdes_key, old_name),
 };
 static const struct record our_record = RECORD_OF(our_fields);
+
+static const struct field keying_sdes_fields[] = {
+	{"l", LIST, ONE(keying_sdes, line), .max = SDES_MAX_LINES, .record = &save_sdes,
+		N(keying_sdes, lines)},
+	RECORD_ROW("b", keying_sdes, bag, save_bag),
+	BYTES_ROW("s", keying_sdes, suite),
+	NUM("n", keying_sdes, suites, SUITE_COUNT),
+	{"o", LIST, ONE(keying_sdes, ours), .max = SUITE_COUNT, .record = &our_record,
+		N(keying_sdes, ours_n)},
+	NUM("t", keying_sdes, tx_tag, 999999999),
+	FLAG("a", keying_sdes, rx_old_name),
+};
+static const struct record keying_sdes_record = RECORD_OF(keying_sdes_fields);
+
+static const struct field keying_fields[] = {
+	NUM("f", keying_state, in_force, KEYING_COUNT - 1),
+	RECORD_ROW("s", keying_state, sdes, keying_sdes_record),
+	FLAG("p", keying_state, pass.asked),
+};
+static const struct record keying_record = RECORD_OF(keying_fields);
 
 static const struct field said_fields[] = {
 	FLAG("y", leg_said, relayed),
@@ -90,18 +90,12 @@ static const struct field said_fields[] = {
 	NUM("d", leg_said, dir, SDP_DIR_INACTIVE),
 	{"r", ADDR, AT(leg_said, remote)},
 	{"c", ADDR, AT(leg_said, rtcp_remote)},
-	{"l", LIST, ONE(leg_said, line), .max = LEG_MAX_LINES, .record = &sdes_record,
-		N(leg_said, lines)},
-	{"b", RECORD, AT(leg_said, bag), .record = &bag_record},
 };
 static const struct record said_record = RECORD_OF(said_fields);
 
 static const struct field asked_fields[] = {
 	FLAG("m", leg_asked, mux),
 	NUM("p", leg_asked, proto, 255),
-	{"s", BYTES, AT(leg_asked, suite)},
-	NUM("n", leg_asked, suites, SUITE_COUNT),
-	FLAG("t", leg_asked, pass),
 	FLAG("e", leg_asked, either),
 };
 static const struct record asked_record = RECORD_OF(asked_fields);
@@ -112,7 +106,7 @@ static const struct record asked_record = RECORD_OF(asked_fields);
 static const struct field leg_fields[] = {FLAG("u", leg, used), FLAG("a", leg, active),
 	NUM("rp", leg, rtp_proto, 255), NUM("d", leg, dir, SDP_DIR_INACTIVE),
 	{"k", BYTES, AT(leg, kind)}, {"cd", BYTES, AT(leg, codec)},
-	{"o", LIST, ONE(leg, ours), .max = SUITE_COUNT, .record = &our_record, N(leg, ours_n)},
+	{"key", RECORD, AT(leg, keying), .record = &keying_record},
 	{"said", RECORD, AT(leg, said), .record = &said_record},
 	{"ask", RECORD, AT(leg, asked), .record = &asked_record},
 	CTX_FIELDS(SAVED_ROW) STREAM_FIELDS(SAVED_ROW)};
@@ -120,7 +114,6 @@ static const struct field leg_fields[] = {FLAG("u", leg, used), FLAG("a", leg, a
 #undef SAVED_SIDE
 #undef SAVED_LEG
 static const struct record leg_record = RECORD_OF(leg_fields);
-_Static_assert(SDES_MAX_KEYS == 4, "rm1 to rm3");
 
 static const struct field limits_fields[] = {
 	NUM("f", ng_sdes, flags, UINT32_MAX),

@@ -34,5 +34,6 @@ struct record {
 };
 
 extern const struct record save_call, save_state, save_leg_state;
+extern const struct record save_master, save_sdes, save_bag;
 
 #endif

@@ -221,25 +221,12 @@ static void write_head(struct sbuf *b, uint64_t version)
 	put_number(b, version);
 }
 
-static uint64_t version_of(const struct call *c)
-{
-	bool passes = false;
-
-	for (uint32_t s = 0; s < c->sides; s++)
-		for (uint32_t i = 0; i < c->side[s]->legs; i++) {
-			const struct leg *l = c->side[s]->leg[i];
-
-			passes |= l && (l->pass_rx || l->pass_tx || l->asked.pass);
-		}
-	return passes ? SAVE_VERSION : SAVE_OLDEST;
-}
-
 void save_write_call(struct sbuf *b, const struct call *c, const struct relay_local *locals,
 	uint32_t locals_n, const struct call_state *state)
 {
 	struct writer w = {.b = b, .locals = locals, .locals_n = locals_n};
 
-	write_head(b, version_of(c));
+	write_head(b, SAVE_VERSION);
 	put_key(b, "call");
 	write_record(&w, &save_call, c);
 	put_key(b, "state");
@@ -251,7 +238,7 @@ void save_write_state(struct sbuf *b, const struct call_state *state)
 {
 	struct writer w = {.b = b};
 
-	write_head(b, SAVE_OLDEST);
+	write_head(b, SAVE_STATE_VERSION);
 	put_key(b, "state");
 	write_state(&w, state);
 	sbuf_put(b, "e", 1);

@@ -140,9 +140,10 @@ struct sdp_media_edit {
 	bool keep_dtls; /* keep DTLS attributes: the terminals do the handshake with each other */
 	bool rtcp_mux;  /* write a=rtcp-mux */
 	bool drop_rtcp_mux; /* remove any a=rtcp-mux, a=rtcp-mux-only */
-	/* a=crypto values to write, after "a=crypto:"; they replace all present ones */
-	const struct str *crypto;
-	uint32_t crypto_count;
+	/* Attributes with keys to write, without "a=", such as "crypto:1 ..."; they replace all
+	 * present a=crypto. */
+	const struct str *keying;
+	uint32_t keying_count;
 	bool keep_feedback; /* keep a=rtcp-fb; otherwise remove it (towards AVP) */
 	uint32_t mid;       /* a=mid to write if there is none; 0 = none */
 	bool drop_mid;      /* remove a=mid: another m-line already has that name */

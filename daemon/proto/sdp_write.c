@@ -284,7 +284,7 @@ static void put_kept(const struct writer *w, const struct sdp_media *m)
 /* --- Media that we relay ---------------------------------------------------------------------- */
 
 struct done {
-	bool rtcp, mux, crypto, direction;
+	bool rtcp, mux, keying, direction;
 };
 
 static void put_media_line(
@@ -318,14 +318,14 @@ static void put_rtcp(const struct writer *w, const struct sdp_media_edit *me, st
 	put_eol(w);
 }
 
-static void put_crypto(const struct writer *w, const struct sdp_media_edit *me, struct done *done)
+static void put_keying(const struct writer *w, const struct sdp_media_edit *me, struct done *done)
 {
-	if (done->crypto || me->reject)
+	if (done->keying || me->reject)
 		return;
-	done->crypto = true;
-	for (uint32_t i = 0; i < me->crypto_count; i++) {
-		sbuf_str(w->b, STR("a=crypto:"));
-		sbuf_str(w->b, me->crypto[i]);
+	done->keying = true;
+	for (uint32_t i = 0; i < me->keying_count; i++) {
+		sbuf_str(w->b, STR("a="));
+		sbuf_str(w->b, me->keying[i]);
 		put_eol(w);
 	}
 }
@@ -366,7 +366,7 @@ static void put_attr(const struct writer *w, const struct sdp_line *l,
 	if (direction.s && is_direction(l)) {
 		put_direction(w, direction, done);
 	} else if (name_is(l, STR("crypto"))) {
-		put_crypto(w, me, done);
+		put_keying(w, me, done);
 	} else if (name_is(l, STR("rtcp"))) {
 		put_rtcp(w, me, done);
 	} else if (name_is(l, STR("rtcp-mux")) && me->rtcp_mux && !me->reject) {
@@ -433,7 +433,7 @@ static void put_relayed(
 			put_line(w, w->removed[i]);
 	put_rtcp(w, me, &done);
 	put_mux(w, me, &done);
-	put_crypto(w, me, &done);
+	put_keying(w, me, &done);
 	if (me->mid && !m->mid.len) {
 		sbuf_printf(w->b, "a=mid:%u", me->mid);
 		put_eol(w);

@@ -33,7 +33,7 @@ static void check_media(const struct sdp_media *old, const struct sdp_media *new
 		return;
 	}
 	must(new->port == (me->reject ? 0 : me->port) && new->proto == me->proto);
-	must(count(new->lines, STR("crypto")) == (me->reject ? 0 : me->crypto_count));
+	must(count(new->lines, STR("crypto")) == (me->reject ? 0 : me->keying_count));
 	must(new->has_rtcp == (!me->reject && me->rtcp_port));
 	must(!new->has_rtcp || new->rtcp.port == me->rtcp_port);
 	must(!me->rtcp_mux || me->reject || new->rtcp_mux);
@@ -67,7 +67,7 @@ static void try_filter(struct str written, uint32_t media, struct pool *p, uint8
 
 static void try_edits(const struct sdp *s, struct pool *p, uint8_t how)
 {
-	static const struct str keys[] = {{"1 A inline:x", 12}, {"2 B inline:y", 12}};
+	static const struct str keys[] = {{"crypto:1 A inline:x", 19}, {"crypto:2 B inline:y", 19}};
 	static struct sdp_media_edit me[SDP_MAX_MEDIA];
 	static struct sdp again;
 	struct sdp_edit e = {.addr = {.addr = {192, 0, 2, 1}, .family = AF_INET},
@@ -86,8 +86,8 @@ static void try_edits(const struct sdp *s, struct pool *p, uint8_t how)
 			.proto = SDP_RTP_SAVP,
 			.rtcp_mux = how & 64,
 			.drop_rtcp_mux = how & 128,
-			.crypto = keys,
-			.crypto_count = 2};
+			.keying = keys,
+			.keying_count = 2};
 	sbuf_init(&b, 0);
 	sdp_write(&b, s, &e);
 	if (!b.err && b.len <= SDP_MAX_LEN) {

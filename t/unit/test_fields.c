@@ -166,7 +166,10 @@ static void put(const struct field *f, uint8_t *base)
 {
 	if (f->kind == RECORD)
 		put(&f->record->field[0], base + f->offset);
-	else if (f->kind == ADDR)
+	else if (f->kind == LIST) {
+		base[f->count] = 1;
+		put(&f->record->field[0], base + f->offset);
+	} else if (f->kind == ADDR)
 		assert_int_equal(endpoint_parse((void *)(base + f->offset), STR("192.0.2.7:9")), 0);
 	else
 		base[f->offset] = f->kind == NUMBER && f->max == 1 ? 1 : 2;
@@ -179,6 +182,7 @@ static struct call *call_make(struct keystore *k)
 	for (int i = 0; i < 3; i++)
 		assert_int_equal(call_side_add(c, STR_NONE, STR_NONE), i);
 	assert_non_null(side_leg(k, c->side[0], 0));
+	c->side[0]->leg[0]->keying.in_force = KEYING_SDES; /* for its keys, if it has any */
 	return c;
 }
 

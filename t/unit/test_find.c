@@ -232,7 +232,7 @@ static void only_rtp_in_clear_is_plain(void **state)
 static void causes_are_named(void **state)
 {
 	struct relay_stats st = {0};
-	struct leg l = {.rx.master.suite = SUITE_AES_CM_128_80};
+	struct leg l = {.rx = {.keys = 1, .key[0].suite = SUITE_AES_CM_128_80}};
 	struct pool *p;
 
 	(void)state;

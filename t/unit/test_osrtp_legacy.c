@@ -58,7 +58,7 @@ static enum srtp_suite_id in_force(struct talk *t, const char *side)
 {
 	const struct call *c = call_table_find(&t->c->table, STR("call"));
 
-	return c->side[call_side_by_tag(c, str_from(side))]->leg[0]->rx.master.suite;
+	return c->side[call_side_by_tag(c, str_from(side))]->leg[0]->rx.key[0].suite;
 }
 
 static void say(struct talk *t, size_t i, const struct row *row)

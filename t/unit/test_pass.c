@@ -317,7 +317,7 @@ static void it_outlives_a_restart(void **state)
 	pa = call(&t, &pb);
 	sbuf_init(&whole, 0);
 	assert_true(calls_save_next(t.c, t.now, &whole, &item));
-	assert_memory_equal(whole.p, "d1:vi2e", 7);
+	assert_memory_equal(whole.p, "d1:vi3e", 7);
 	calls_destroy(t.c);
 	assert_int_equal(calls_create(&t.c, &t.policy, &t.m->relay), 0);
 	talk_pool(&t);

@@ -400,7 +400,7 @@ static void what_cannot_come_back_changes_nothing(void **state)
 	other = malloc(s.whole.len);
 	assert_non_null(other);
 	memcpy(other, s.whole.p, s.whole.len);
-	assert_memory_equal(other, "d1:vi1e", 7);
+	assert_memory_equal(other, "d1:vi3e", 7);
 	other[5] = '0' + SAVE_VERSION + 1;
 	assert_int_equal(
 		restore(&t, (struct str){other, s.whole.len}, STR_NONE, &why), -EPROTONOSUPPORT);

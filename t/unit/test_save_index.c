@@ -84,7 +84,7 @@ static void indexes_go_on_behind_what_was_used(void **state)
 		ctx = mock_stream(t.m, port_of(&t, 0))->ctx;
 		t.m->marks[ctx] = marks(t.now, T[i].rx, T[i].rx, 5);
 		if (T[i].no_auth)
-			calls_saver(t.c)->table->first->side[0]->leg[0]->rx.master.no_rtp_auth =
+			calls_saver(t.c)->table->first->side[0]->leg[0]->rx.key[0].no_rtp_auth =
 				true;
 		assert_true(endpoint_parse(&t.m->remote[mock_stream(t.m, port_of(&t, 0))->rtp_to],
 				    STR("203.0.113.77:999")) == 0);
@@ -123,7 +123,7 @@ static void indexes_go_on_behind_what_was_used(void **state)
 static void all_media(struct call *c, uint32_t side, enum srtp_suite_id suite, bool no_auth)
 {
 	for (uint32_t i = 0; i < c->side[side]->legs; i++) {
-		struct srtp_master *m = &c->side[side]->leg[i]->rx.master;
+		struct srtp_master *m = &c->side[side]->leg[i]->rx.key[0];
 
 		*m = (struct srtp_master){.suite = suite, .no_rtp_auth = no_auth};
 	}

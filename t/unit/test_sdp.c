@@ -229,7 +229,7 @@ static void errors_name_their_line(void **state)
 	"a=omr-m-cksum:x\r\na=rtcp-unicast:x\r\n"
 #define ADDRESSES ADDRESSES_BUT_ALTC "a=altc:1 IP6 2001:db8::1 45678\r\n"
 
-static const struct str two_keys[] = {{"1 A inline:x", 12}, {"2 B inline:y", 12}};
+static const struct str two_keys[] = {{"crypto:1 A inline:x", 19}, {"crypto:2 B inline:y", 19}};
 
 static const struct {
 	const char *why;
@@ -296,13 +296,13 @@ static const struct {
 		HEAD CONN "m=audio  1000/2  RTP/AVP 0  101 \r\n",
 		HEAD CONN "m=audio 7 RTP/SAVP 0  101 \r\n"},
 	{"keys replace keys where the first was",
-		{EDITED({{.port = 2000, .crypto = two_keys, .crypto_count = 2}})},
+		{EDITED({{.port = 2000, .keying = two_keys, .keying_count = 2}})},
 		HEAD CONN M
 		"a=1\r\na=crypto:1 C inline:z\r\na=2\r\na=crypto:2 D inline:z\r\na=3\r\n",
 		HEAD CONN M2
 		"a=1\r\na=crypto:1 A inline:x\r\na=crypto:2 B inline:y\r\na=2\r\na=3\r\n"},
 	{"keys at the end, also between media",
-		{EDITED({{.port = 2000, .crypto = two_keys, .crypto_count = 1}, {.keep = true}})},
+		{EDITED({{.port = 2000, .keying = two_keys, .keying_count = 1}, {.keep = true}})},
 		HEAD CONN M "a=1\r\n" M, HEAD CONN M2 "a=1\r\na=crypto:1 A inline:x\r\n" M},
 	{"keys go", {EDITED({{.port = 2000}})}, HEAD CONN "a=crypto:0 S\r\n" M "a=crypto:1 C\r\n",
 		HEAD CONN M2},
@@ -330,8 +330,8 @@ static const struct {
 			EDITED({{.reject = true,
 				.port = 5,
 				.rtcp_port = 6,
-				.crypto = two_keys,
-				.crypto_count = 2}})},
+				.keying = two_keys,
+				.keying_count = 2}})},
 		HEAD CONN M
 		"c=IN IP4 192.0.2.9\r\na=crypto:1 C\r\na=rtcp:4\r\na=candidate:x\r\na=1\r\n",
 		HEAD OUR_C "t=0 0\r\nm=audio 0 RTP/AVP 0\r\na=1\r\n"},

@@ -5,19 +5,9 @@
  * for the key of the other terminal, unless media pass through under the terminals' keys. The key
  * of another media or suite of the same terminal is allowed: phones do that, and only they send
  * under it. Pure; keys are compared in constant time. */
-#include "keying/reflect.h"
+#include "offer/reflect.h"
 #include "base/secmem.h"
 #include "call/plan.h"
-
-/* Compares master keys only, without salt and suite. Of keys of different length the common part is
- * compared. */
-static bool same_bytes(const struct srtp_master *a, const struct srtp_master *b)
-{
-	uint32_t len =
-		min_u32(srtp_suite_get(a->suite)->key_len, srtp_suite_get(b->suite)->key_len);
-
-	return len && secmem_equal(a->key, b->key, len);
-}
 
 static bool is_zero(const struct srtp_master *k)
 {
@@ -28,29 +18,27 @@ static bool is_zero(const struct srtp_master *k)
 
 static bool is_ours(const struct leg *l, const struct srtp_master *k)
 {
-	for (uint32_t i = 0; i < l->ours_n; i++)
-		if (same_bytes(&l->ours[i].s.master, k))
+	const struct keying_key *ours;
+
+	for (uint32_t i = 0; (ours = keying_our_key(&l->keying, i)); i++)
+		if (srtp_shares_key(&ours->master, k))
 			return true;
-	return same_bytes(&l->tx.master, k);
+	return srtp_shares_key(&l->tx.key[0], k);
 }
 
 static bool is_theirs(const struct leg *l, const struct srtp_master *k)
 {
-	if (l->pass_rx || l->pass_tx || l->asked.pass)
+	if (l->rx.pass || l->tx.pass || keying_asks_end_to_end(&l->keying))
 		return false;
-	if (same_bytes(&l->rx.master, k))
-		return true;
-	for (uint32_t i = 0; i < l->rx.more; i++)
-		if (same_bytes(&l->rx_more[i], k))
+	for (uint32_t i = 0; i < l->rx.keys; i++)
+		if (srtp_shares_key(&l->rx.key[i], k))
 			return true;
-	for (uint32_t i = 0; i < l->said.lines; i++)
-		if (same_bytes(&l->said.line[i].master, k))
-			return true;
-	return false;
+	return keying_is_theirs(&l->keying, k);
 }
 
-static const char *key_refusal(const struct neg_in *in, const struct srtp_master *k)
+const char *reflect_refusal(const void *arg, const struct srtp_master *k, bool end_to_end)
 {
+	const struct neg_in *in = arg;
 	const struct call *c = in->call;
 
 	if (is_zero(k))
@@ -61,18 +49,8 @@ static const char *key_refusal(const struct neg_in *in, const struct srtp_master
 
 			if (l && is_ours(l, k))
 				return "key is one of ours";
-			if (l && s == in->other && is_theirs(l, k))
+			if (l && s == in->other && !end_to_end && is_theirs(l, k))
 				return "key is the other terminal's";
 		}
 	return NULL;
-}
-
-const char *reflect_refusal(
-	const struct neg_in *in, const struct sdes *line, const struct srtp_master *more)
-{
-	const char *why = key_refusal(in, &line->master);
-
-	for (uint32_t i = 0; i < line->more && !why; i++)
-		why = key_refusal(in, &more[i]);
-	return why;
 }

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* SRTP parameters come into force: each key keeps the slot that it had, so its packet indexes go on,
+ * or apply takes one for it. Pure. */
+#include "call/in_force.h"
+#include "call/past_keys.h"
+#include "keying/keying.h"
+
+static const struct srtp_params plain;
+
+static bool has_slot(const uint32_t slot[SRTP_PARAMS_KEYS], uint32_t one)
+{
+	for (uint32_t i = 0; i < SRTP_PARAMS_KEYS; i++)
+		if (slot[i] == one)
+			return true;
+	return false;
+}
+
+/* The slot of a key that was in force before, or one that is to be taken. */
+static uint32_t past_slot(struct leg *leg, const struct srtp_master *k)
+{
+	for (uint32_t i = 0; i < RX_PAST; i++)
+		if (leg->rx_past[i].slot && srtp_same_session(&leg->rx_past[i].master, k)) {
+			uint32_t slot = leg->rx_past[i].slot;
+
+			past_keys_remove(leg, slot);
+			return slot;
+		}
+	return SLOT_UNSET;
+}
+
+/* Keys that come and go beside one that stays are of the same crypto context: indexes go on (RFC
+ * 3711 3.3.1). */
+void leg_set_rx(struct leg *leg, const struct srtp_params *p)
+{
+	uint32_t slot[SRTP_PARAMS_KEYS] = {0};
+	enum key_life told[SRTP_PARAMS_KEYS] = {LIFE_LEFT};
+	bool goes_on = false;
+
+	p = p ? p : &plain;
+	for (uint32_t i = 0; i < srtp_params_places(p); i++) {
+		slot[i] = p->keys ? past_slot(leg, &p->key[i]) : 0;
+		for (uint32_t j = 0; j < srtp_params_places(&leg->rx); j++) {
+			goes_on |= srtp_same_key(&leg->rx.key[j], &p->key[i]);
+			if (srtp_same_session(&leg->rx.key[j], &p->key[i])) {
+				slot[i] = leg->rx_slot[j];
+				told[i] = leg->rx_told[j];
+			}
+		}
+	}
+	for (uint32_t j = 0; j < srtp_params_places(&leg->rx); j++)
+		if (!has_slot(slot, leg->rx_slot[j]))
+			past_keys_push(leg, &leg->rx.key[j], leg->rx_slot[j]);
+	leg->rx_new |= !goes_on;
+	memcpy(leg->rx_told, told, sizeof(told));
+	leg->rx = *p;
+	memcpy(leg->rx_slot, slot, sizeof(slot));
+}
+
+void leg_set_tx(struct leg *leg, const struct srtp_params *p)
+{
+	const struct keying_key *k;
+
+	p = p ? p : &plain;
+	if (!srtp_same_session(&leg->tx.key[0], &p->key[0])) {
+		k = p->keys ? keying_ours(&leg->keying, &p->key[0]) : NULL;
+		leg->tx_slot = !p->keys ? 0 : k && k->slot ? k->slot : SLOT_UNSET;
+		leg->tx_told = LIFE_LEFT;
+	}
+	leg->tx_new |= !srtp_same_key(&leg->tx.key[0], &p->key[0]);
+	leg->tx = *p;
+}
+
+void leg_set_plain(struct leg *leg)
+{
+	keying_end(&leg->keying);
+	leg_set_rx(leg, NULL);
+	leg_set_tx(leg, NULL);
+}

@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Asks the keyings, in order. Pure. */
+#include "keying/keying.h"
+#include "keying/rows.h"
+
+/* Pass-through comes first: it serves only where the request demands it, and then alone. */
+static const struct keying_ops *const rows[] = {&keying_pass, &keying_sdes};
+
+_Static_assert(ARRAY_LEN(rows) == KEYING_ROWS, "one row per keying");
+
+const struct keying_ops *keying_row(uint32_t i)
+{
+	return rows[i];
+}
+
+/* --- Offers and answers ----------------------------------------------------------------------- */
+
+bool keying_read_offer(const struct keying_leg *l, const struct sdp_media *m, uint32_t suites,
+	const struct keying_in *in, struct keying_error *why)
+{
+	bool found = false;
+
+	*why = (struct keying_error){.reason = NGE_SUITE};
+	for (uint32_t i = 0; i < KEYING_ROWS; i++)
+		found |= rows[i]->read_offer(l, m, suites, in, why);
+	return found;
+}
+
+bool keying_could_accept(
+	const struct keying_leg *l, const struct sdp_media *m, const struct keying_in *in)
+{
+	for (uint32_t i = 0; i < KEYING_ROWS; i++)
+		if (rows[i]->could_accept(l, m, in))
+			return true;
+	return false;
+}
+
+bool keying_is_same_offer(const struct keying_state *s, const struct sdp_media *m)
+{
+	for (uint32_t i = 0; i < KEYING_ROWS; i++)
+		if (!rows[i]->is_same_offer(s, m))
+			return false;
+	return true;
+}
+
+bool keying_write_offer(struct keying_offer *o, const struct keying_in *in)
+{
+	enum keying_result r = KEYING_PASSES;
+
+	keying_drop_asked(o->to.state);
+	for (uint32_t i = 0; i < KEYING_ROWS && r < KEYING_AGREES; i++)
+		r = rows[i]->write_offer(o, in);
+	if (r != KEYING_REFUSES && sdp_proto_is_secure(o->proto) && !keying_asks(o->to.state)) {
+		o->error.reason = NGE_SUITE;
+		o->error.detail = in->r->sdes.flags & NG_SDES_OFF ? STR("SDES is off") : STR("");
+	}
+	return !o->error.reason;
+}
+
+enum keying_result keying_read_answer(struct keying_answer *a, const struct keying_in *in)
+{
+	enum keying_result r = KEYING_PASSES;
+
+	for (uint32_t i = 0; i < KEYING_ROWS && r == KEYING_PASSES; i++)
+		r = rows[i]->read_answer(a, in);
+	return r;
+}
+
+enum keying_result keying_write_answer(struct keying_answer *a, const struct keying_in *in)
+{
+	enum keying_result r = KEYING_PASSES;
+
+	for (uint32_t i = 0; i < KEYING_ROWS && r == KEYING_PASSES; i++)
+		if (!a->joint || a->row == rows[i])
+			r = rows[i]->write_answer(a, in);
+	return r;
+}
+
+enum sdp_proto keying_profile(enum sdp_proto ordered, const char **instead)
+{
+	bool dtls = ordered == SDP_UDP_TLS_RTP_SAVP || ordered == SDP_UDP_TLS_RTP_SAVPF;
+
+	*instead = dtls ? "DTLS-SRTP is not supported: offering SDES instead" : NULL;
+	return sdp_proto_make(sdp_proto_is_secure(ordered), sdp_proto_is_feedback(ordered));
+}
+
+/* --- State ------------------------------------------------------------------------------------ */
+
+bool keying_was_offered(const struct keying_state *s)
+{
+	for (uint32_t i = 0; i < KEYING_ROWS; i++)
+		if (rows[i]->was_offered(s))
+			return true;
+	return false;
+}
+
+bool keying_asks(const struct keying_state *s)
+{
+	for (uint32_t i = 0; i < KEYING_ROWS; i++)
+		if (rows[i]->asks(s))
+			return true;
+	return false;
+}
+
+bool keying_asks_end_to_end(const struct keying_state *s)
+{
+	for (uint32_t i = 0; i < KEYING_ROWS; i++)
+		if (rows[i]->end_to_end && rows[i]->asks(s))
+			return true;
+	return false;
+}
+
+void keying_drop_offered(struct keying_state *s)
+{
+	for (uint32_t i = 0; i < KEYING_ROWS; i++)
+		rows[i]->drop_offered(s);
+}
+
+void keying_drop_asked(struct keying_state *s)
+{
+	for (uint32_t i = 0; i < KEYING_ROWS; i++)
+		rows[i]->drop_asked(s);
+}
+
+void keying_end(struct keying_state *s)
+{
+	s->in_force = KEYING_NONE;
+	for (uint32_t i = 0; i < KEYING_ROWS; i++)
+		rows[i]->end(s);
+}
+
+static const struct keying_ops *in_force(const struct keying_state *s)
+{
+	for (uint32_t i = 0; i < KEYING_ROWS; i++)
+		if (rows[i]->id == s->in_force)
+			return rows[i];
+	return NULL;
+}
+
+const char *keying_name(const struct keying_state *s)
+{
+	const struct keying_ops *row = in_force(s);
+
+	return row ? row->name : "";
+}
+
+bool keying_is_of(const struct keying_state *s, const struct srtp_params *rx, uint32_t suites)
+{
+	const struct keying_ops *row = in_force(s);
+
+	return row ? row->is_of(rx, suites) : suites >> SUITE_PLAIN & 1;
+}
+
+void keying_describe(const struct keying_state *s, struct sbuf *b)
+{
+	for (uint32_t i = 0; i < KEYING_ROWS; i++)
+		rows[i]->describe(s, b);
+}
+
+bool keying_is_sound(const struct keying_state *s)
+{
+	for (uint32_t i = 0; i < KEYING_ROWS; i++)
+		if (!rows[i]->is_sound(s))
+			return false;
+	return true;
+}
+
+/* --- Keys that are not in force, and may be again --------------------------------------------- */
+
+const struct keying_key *keying_our_key(const struct keying_state *s, uint32_t n)
+{
+	for (uint32_t i = 0; i < KEYING_ROWS; i++) {
+		uint32_t k = 0;
+
+		for (const struct keying_key *key; (key = rows[i]->our_key(s, k)); k++)
+			if (k == n)
+				return key;
+		n -= k;
+	}
+	return NULL;
+}
+
+const struct keying_key *keying_ours(const struct keying_state *s, const struct srtp_master *key)
+{
+	const struct keying_key *k;
+
+	for (uint32_t i = 0; (k = keying_our_key(s, i)); i++)
+		if (srtp_same_key(&k->master, key))
+			return k;
+	return NULL;
+}
+
+void keying_hold(struct keying_state *s, const struct srtp_master *key, uint32_t slot)
+{
+	for (uint32_t i = 0; i < KEYING_ROWS; i++)
+		rows[i]->hold(s, key, slot);
+}
+
+void keying_keep_ours(struct keying_state *s,
+	bool (*keep)(const void *arg, const struct keying_key *k), const void *arg)
+{
+	for (uint32_t i = 0; i < KEYING_ROWS; i++)
+		rows[i]->keep_ours(s, keep, arg);
+}
+
+static bool keep_none(const void *arg, const struct keying_key *k)
+{
+	(void)arg;
+	(void)k;
+	return false;
+}
+
+void keying_forget_ours(struct keying_state *s)
+{
+	keying_keep_ours(s, keep_none, NULL);
+}
+
+bool keying_is_theirs(const struct keying_state *s, const struct srtp_master *key)
+{
+	for (uint32_t i = 0; i < KEYING_ROWS; i++)
+		if (rows[i]->is_theirs(s, key))
+			return true;
+	return false;
+}

@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* How two parties agree on SRTP keys. Each leg has a keying_state; the functions below ask every
+ * keying, one row of operations each, and nothing outside keying/ knows which one a leg uses. Pure
+ * state machines: no sockets, no clock, no allocation after creation but of text in the request's
+ * pool. Results are srtp_params, and the model puts them into force.
+ *
+ * A new keying is a member of keying_state (state.h), a file with its row, and an entry in keying.c.
+ * A keying whose keys come in packets (DTLS-SRTP, ZRTP) adds four operations at the end of
+ * keying_ops: take a packet, next deadline, packets to send, state and keys. Their caller is the
+ * keying thread; read_answer then agrees on a leg whose keys are still to come. */
+#ifndef KEYING_KEYING_H
+#define KEYING_KEYING_H
+
+#include "keying/policy.h"
+#include "keying/state.h"
+#include "proto/ng.h"
+#include "proto/sdp.h"
+#include "srtp/params.h"
+
+struct keying_random { /* each byte is used once and wiped */
+	uint8_t *at;
+	size_t len;
+};
+
+/* What one m-line can need at most: a fresh key for each suite. */
+#define KEYING_RANDOM_PER_MEDIA ((size_t)SUITE_COUNT * (SUITE_MAX_KEY_LEN + SUITE_MAX_SALT_LEN))
+
+struct keying_in { /* an exchange */
+	const struct ng_request *r;
+	const struct sdes_policy *policy;
+	struct pool *p;
+	struct keying_random *random;
+	/* NULL, or why the terminal must not send under this key. end_to_end: the other terminal may
+	 * use it, too. */
+	const char *(*refusal)(const void *arg, const struct srtp_master *key, bool end_to_end);
+	const void *arg;
+};
+
+struct keying_leg {
+	struct keying_state *state;
+	/* in force, from the terminal and to it */
+	const struct srtp_params *rx, *tx;
+	bool active;
+	bool in_mid_stream; /* the ROC of the key in force is not 0 */
+};
+
+/* Attributes of an m-line, without "a=", such as "crypto:1 AES_CM_128_HMAC_SHA1_80 inline:...". In
+ * the request's pool. */
+#define KEYING_LINES 16u
+struct keying_lines {
+	struct str line[KEYING_LINES];
+	uint32_t n;
+};
+
+/* Why something failed; detail may be empty, and does not name the media. */
+struct keying_error {
+	const char *reason; /* NGE_*, NULL: it did not */
+	struct str detail;
+};
+
+struct keying_offer {
+	struct keying_leg from, to; /* whose offer it is; whom it goes to */
+	bool paired;                /* these two spoke to each other so far */
+	bool ours_only; /* only keys of ours serve: the m-line is doubled, or a subscriber's */
+	bool wanted;    /* SRTP, or RTP with keys (RFC 8643) */
+	const struct sdp_media *media; /* the offerer's */
+	enum sdp_proto proto;          /* of the m-line that is written */
+
+	struct keying_lines *lines; /* result */
+	struct str warning;         /* "media 1 " comes before it */
+	struct keying_error error;
+};
+
+struct keying_answer {
+	struct keying_leg answerer, offerer;
+	bool paired;
+	const struct sdp_media *media; /* the answerer's */
+	/* The suite that goes first among the offerer's; SUITE_PLAIN: none. */
+	enum srtp_suite_id prefer;
+
+	struct srtp_params rx, tx; /* result: of the leg that was asked for. Wipe them. */
+	bool joint;                /* the same keying holds for both legs: write_answer follows */
+	const struct keying_ops *row; /* that read the answer, if joint */
+	struct keying_lines *lines;
+	struct str warning; /* "media 1 " comes before it */
+	struct keying_error error;
+};
+
+enum keying_result {
+	KEYING_PASSES,  /* not its case: the next keying may try */
+	KEYING_ADDS,    /* offers: wrote lines, and the next keying may add its own */
+	KEYING_AGREES,  /* offers: wrote all lines. Answers: rx and tx are agreed on */
+	KEYING_REFUSES, /* see error */
+};
+
+/* One keying. Every operation is set. */
+struct keying_ops {
+	enum keying_id id;
+	/* For people, by what is in force. */
+	const char *name;
+	bool end_to_end; /* the terminals agree on the keys with each other */
+
+	/* --- Offers and answers --------------------------------------------------------------- */
+	/* Stores what we could accept. suites: bit per suite that the request allows. False: nothing;
+	 * why is set if something was there. */
+	bool (*read_offer)(const struct keying_leg *l, const struct sdp_media *m, uint32_t suites,
+		const struct keying_in *in, struct keying_error *why);
+	/* The same without storing it. l->state may be NULL: there is no leg yet. */
+	bool (*could_accept)(
+		const struct keying_leg *l, const struct sdp_media *m, const struct keying_in *in);
+	/* An m-line that may be the last offer, sent again. */
+	bool (*is_same_offer)(const struct keying_state *s, const struct sdp_media *m);
+	enum keying_result (*write_offer)(struct keying_offer *o, const struct keying_in *in);
+	/* The answer to our offer: keys of the answerer's leg. */
+	enum keying_result (*read_answer)(struct keying_answer *a, const struct keying_in *in);
+	/* Our answer to the offerer: lines, and keys of its leg. */
+	enum keying_result (*write_answer)(struct keying_answer *a, const struct keying_in *in);
+
+	/* --- State ---------------------------------------------------------------------------- */
+	bool (*was_offered)(
+		const struct keying_state *s);      /* by the terminal, and we could accept */
+	bool (*asks)(const struct keying_state *s); /* our last offer to it has this keying */
+	void (*drop_offered)(struct keying_state *s);
+	void (*drop_asked)(struct keying_state *s);
+	/* What is in force ended; what was offered and asked stays. */
+	void (*end)(struct keying_state *s);
+	/* The keys in force are of these suites. */
+	bool (*is_of)(const struct srtp_params *rx, uint32_t suites);
+	/* Appends the suites that our last offer names, for people. */
+	void (*describe)(const struct keying_state *s, struct sbuf *b);
+	/* A saved state makes sense. */
+	bool (*is_sound)(const struct keying_state *s);
+
+	/* --- Keys that are not in force, and may be again ------------------------------------- */
+	/* The n-th key of ours that the terminal knows; NULL: no more. */
+	const struct keying_key *(*our_key)(const struct keying_state *s, uint32_t n);
+	/* Notes the slot with the key, if it is one of ours. */
+	void (*hold)(struct keying_state *s, const struct srtp_master *key, uint32_t slot);
+	/* Keeps those that the caller names, and forgets the rest. */
+	void (*keep_ours)(struct keying_state *s,
+		bool (*keep)(const void *arg, const struct keying_key *k), const void *arg);
+	/* The terminal offered this key; only key bytes are compared. */
+	bool (*is_theirs)(const struct keying_state *s, const struct srtp_master *key);
+};
+
+/* In the order in which they are tried. */
+#define KEYING_ROWS (KEYING_COUNT - 1u)
+const struct keying_ops *keying_row(uint32_t i);
+
+/* --- Offers and answers ----------------------------------------------------------------------- */
+
+/* Whether the terminal's m-line offers what we could accept; it is stored then. Otherwise why says
+ * what is wrong. */
+bool keying_read_offer(const struct keying_leg *l, const struct sdp_media *m, uint32_t suites,
+	const struct keying_in *in, struct keying_error *why);
+bool keying_could_accept(
+	const struct keying_leg *l, const struct sdp_media *m, const struct keying_in *in);
+bool keying_is_same_offer(const struct keying_state *s, const struct sdp_media *m);
+/* The m-line that goes to o->to. Fails if it is in SRTP and nothing can be offered. */
+bool keying_write_offer(struct keying_offer *o, const struct keying_in *in);
+/* KEYING_AGREES: rx and tx of the answerer. KEYING_PASSES: it answers in RTP, or with keys of no
+ * offer; detail says why if the m-line had some. KEYING_REFUSES: see error. */
+enum keying_result keying_read_answer(struct keying_answer *a, const struct keying_in *in);
+/* Our answer, after keying_read_answer(). KEYING_PASSES: the offerer gets RTP. */
+enum keying_result keying_write_answer(struct keying_answer *a, const struct keying_in *in);
+/* The profile of our offer for one that was ordered. *instead: NULL, or how it differs from the
+ * order. */
+enum sdp_proto keying_profile(enum sdp_proto ordered, const char **instead);
+
+/* --- State ------------------------------------------------------------------------------------ */
+
+bool keying_was_offered(const struct keying_state *s);
+bool keying_asks(const struct keying_state *s);
+/* It asks for keys that the terminals agree on with each other. */
+bool keying_asks_end_to_end(const struct keying_state *s);
+void keying_drop_offered(struct keying_state *s);
+void keying_drop_asked(struct keying_state *s);
+void keying_end(struct keying_state *s);
+/* "SDES", "SDES end-to-end"; "": RTP in clear. */
+const char *keying_name(const struct keying_state *s);
+/* What the terminal sends is of these suites, or its keys are not ours to choose. */
+bool keying_is_of(const struct keying_state *s, const struct srtp_params *rx, uint32_t suites);
+void keying_describe(const struct keying_state *s, struct sbuf *b);
+bool keying_is_sound(const struct keying_state *s);
+
+/* --- Keys that are not in force, and may be again --------------------------------------------- */
+
+/* NULL: it is not ours, or forgotten. */
+const struct keying_key *keying_ours(const struct keying_state *s, const struct srtp_master *key);
+/* The n-th, of all keyings. */
+const struct keying_key *keying_our_key(const struct keying_state *s, uint32_t n);
+void keying_hold(struct keying_state *s, const struct srtp_master *key, uint32_t slot);
+void keying_keep_ours(struct keying_state *s,
+	bool (*keep)(const void *arg, const struct keying_key *k), const void *arg);
+void keying_forget_ours(struct keying_state *s);
+bool keying_is_theirs(const struct keying_state *s, const struct srtp_master *key);
+
+#endif

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What the keyings remember of a leg. The leg holds it, so it is copied, wiped and saved with the
+ * leg. Only keying/ reads and writes the members; persist/save_tables.c lists them. */
+#ifndef KEYING_STATE_H
+#define KEYING_STATE_H
+
+#include "proto/sdes.h"
+#include "srtp/params.h"
+
+#define SDES_MAX_LINES 16u /* a=crypto lines of a terminal that are looked at */
+
+struct keying_key { /* a key of ours that a terminal knows, by which it receives */
+	struct srtp_master master;
+	/* was in force once: its packet indexes must go on, or it must never be used again */
+	bool used;
+	uint32_t slot; /* where they are kept, 0 = it was never in force (call/past_keys.c) */
+};
+
+struct sdes_key { /* one that a line of ours names */
+	struct keying_key key;
+	uint32_t tag; /* 0 = gets another one when it is offered */
+	bool unencrypted_srtp, unencrypted_srtcp;
+	bool old_name; /* as sdes.old_name */
+};
+
+struct keying_sdes {
+	/* The terminal's last offer: the lines that we could accept, and their further keys. */
+	struct sdes line[SDES_MAX_LINES];
+	uint32_t lines;
+	struct sdes_bag bag;
+	/* Our last offer to the terminal: its lines, in order. */
+	uint8_t suite[SUITE_COUNT];
+	uint32_t suites;
+	/* All keys that we told this terminal, by suite. */
+	struct sdes_key ours[SUITE_COUNT];
+	uint32_t ours_n;
+	/* In force: the tag of our line, and whether the terminal wrote its suite under the old
+	 * name. */
+	uint32_t tx_tag;
+	bool rx_old_name;
+};
+
+struct keying_pass {
+	bool asked; /* our last offer to the terminal had the lines of the offerer */
+};
+
+/* Numbers are saved: they never change. */
+enum keying_id { KEYING_NONE, KEYING_SDES, KEYING_PASS, KEYING_COUNT };
+
+struct keying_state {
+	uint8_t in_force; /* enum keying_id: the keying of what the terminal sends */
+	struct keying_sdes sdes;
+	struct keying_pass pass;
+};
+
+#endif

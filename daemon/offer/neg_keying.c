@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Hands the legs of an exchange to keying/, and puts the results into the plan and into force. Pure.
+ */
+#include "offer/neg_keying.h"
+#include "base/secmem.h"
+#include "call/in_force.h"
+#include "offer/reflect.h"
+
+static struct keying_in keying_in(const struct neg_in *in, struct keying_random *random)
+{
+	return (struct keying_in){.r = in->r,
+		.policy = &in->policy->sdes,
+		.p = in->p,
+		.random = random,
+		.refusal = reflect_refusal,
+		.arg = in};
+}
+
+static struct keying_leg keying_leg(struct leg *l)
+{
+	return l ? (struct keying_leg){.state = &l->keying,
+			   .rx = &l->rx,
+			   .tx = &l->tx,
+			   .active = l->active,
+			   .in_mid_stream = l->active && l->rx_roc}
+		 : (struct keying_leg){0};
+}
+
+static struct str at_media(struct pool *p, uint32_t i, struct str what)
+{
+	return pool_printf(
+		p, "media %u%s" STR_FMT, (unsigned)i + 1, what.len ? ": " : "", STR_ARG(what));
+}
+
+static void warn(struct plan *plan, const struct neg_in *in, uint32_t i, struct str warning)
+{
+	if (warning.len)
+		plan_warn(plan, in->p,
+			pool_printf(in->p, "media %u " STR_FMT, (unsigned)i + 1, STR_ARG(warning)));
+}
+
+/* --- Offers ----------------------------------------------------------------------------------- */
+
+uint32_t neg_required(const struct ng_request *r)
+{
+	return r->sdes.require_given ? r->sdes.require : UINT32_MAX;
+}
+
+bool neg_read_offer(
+	struct plan *plan, struct leg *l, const struct sdp_media *m, uint32_t i, struct neg_in *in)
+{
+	const struct keying_in k = keying_in(in, &in->random);
+	const struct keying_leg leg = keying_leg(l);
+	bool secure = sdp_proto_is_secure(m->proto);
+	struct keying_error why = {0};
+
+	keying_drop_offered(&l->keying);
+	if (secure || !(in->r->osrtp & NG_OSRTP_OFF))
+		keying_read_offer(&leg, m, neg_required(in->r), &k, &why);
+	if (keying_was_offered(&l->keying) || (!secure && !in->r->sdes.require_given))
+		return true;
+	if (!secure)
+		plan_fail(plan, NGE_SUITE,
+			plan_media_name(in->p, i, "RTP, but SDES=require demands SRTP"));
+	else
+		plan_fail(plan, why.reason, at_media(in->p, i, why.detail));
+	return false;
+}
+
+bool neg_could_accept(const struct neg_in *in, struct leg *l, const struct sdp_media *m)
+{
+	const struct keying_in k = keying_in(in, NULL);
+	const struct keying_leg leg = keying_leg(l);
+
+	return keying_could_accept(&leg, m, &k);
+}
+
+bool neg_write_offer(struct plan *plan, const struct neg_offer_keys *how, const struct sdp_media *m,
+	uint32_t i, struct neg_in *in)
+{
+	const struct keying_in k = keying_in(in, &in->random);
+	struct plan_media *pm = &plan->media[i];
+	struct keying_offer o = {.from = keying_leg(how->from),
+		.to = keying_leg(how->to),
+		.paired = how->paired,
+		.ours_only = how->ours_only,
+		.wanted = sdp_proto_is_secure(pm->proto) || how->opportunistic,
+		.media = m,
+		.proto = pm->proto,
+		.lines = &pm->lines};
+	bool written = keying_write_offer(&o, &k);
+
+	warn(plan, in, i, o.warning);
+	if (!written)
+		plan_fail(plan, o.error.reason, at_media(in->p, i, o.error.detail));
+	return written;
+}
+
+/* --- Answers ---------------------------------------------------------------------------------- */
+
+static void into_force(struct leg *l, struct keying_answer *a)
+{
+	leg_set_rx(l, &a->rx);
+	leg_set_tx(l, &a->tx);
+	secmem_wipe(&a->rx, sizeof(a->rx));
+	secmem_wipe(&a->tx, sizeof(a->tx));
+}
+
+/* RTP is an answer to SRTP if it was offered, too, or if the script permits it. */
+static bool may_answer_rtp(
+	struct plan *plan, const struct leg *l, uint32_t i, const struct neg_in *in)
+{
+	if (l->asked.either)
+		return true;
+	if (!ng_flag(in->r, NG_FLAG_ALLOW_RTP_ANSWER))
+		return false;
+	plan_note(plan, in->p,
+		plan_media_name(in->p, i, "RTP accepted as the answer to SRTP (allow-RTP-answer)"));
+	return true;
+}
+
+/* Nothing was agreed on. */
+static void answered_rtp(struct plan *plan, struct leg *l, const struct keying_answer *a,
+	uint32_t i, const struct neg_in *in)
+{
+	bool secure = sdp_proto_is_secure(a->media->proto), offered = keying_asks(&l->keying);
+
+	if (!secure && !a->error.detail.len &&
+		(!sdp_proto_is_secure(l->asked.proto) || may_answer_rtp(plan, l, i, in))) {
+		leg_set_plain(l);
+		return;
+	}
+	plan_fail(plan, NGE_CRYPTO_LINE,
+		at_media(in->p, i,
+			a->error.detail.len ? a->error.detail
+				: !secure   ? STR("RTP as the answer to SRTP")
+				: offered   ? STR("")
+					    : STR("SRTP as the answer to RTP")));
+}
+
+void neg_read_answer(struct plan *plan, struct keying_answer *a, struct leg *l, struct leg *offerer,
+	uint32_t i, struct neg_in *in)
+{
+	const struct keying_in k = keying_in(in, &in->random);
+
+	a->answerer = keying_leg(l);
+	a->offerer = keying_leg(offerer);
+	a->lines = &plan->media[i].lines;
+	switch (keying_read_answer(a, &k)) {
+	case KEYING_AGREES:
+		into_force(l, a);
+		break;
+	case KEYING_REFUSES:
+		plan_fail(plan, a->error.reason, at_media(in->p, i, a->error.detail));
+		break;
+	default:
+		answered_rtp(plan, l, a, i, in);
+	}
+}
+
+void neg_write_answer(
+	struct plan *plan, struct keying_answer *a, struct leg *l, uint32_t i, struct neg_in *in)
+{
+	const struct keying_in k = keying_in(in, &in->random);
+
+	a->offerer = keying_leg(l);
+	a->lines = &plan->media[i].lines;
+	switch (keying_write_answer(a, &k)) {
+	case KEYING_AGREES:
+		into_force(l, a);
+		warn(plan, in, i, a->warning);
+		break;
+	case KEYING_REFUSES:
+		plan_fail(plan, a->error.reason, at_media(in->p, i, a->error.detail));
+		break;
+	default:
+		leg_set_plain(l);
+	}
+}

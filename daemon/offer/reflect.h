@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What reflect.c has for others. */
+#ifndef OFFER_REFLECT_H
+#define OFFER_REFLECT_H
+
+#include "srtp/kdf.h"
+
+/* NULL, or the reason why the terminal must not send under this key. arg: the neg_in. end_to_end:
+ * the key of the other terminal is allowed. See keying_in.refusal. */
+const char *reflect_refusal(const void *arg, const struct srtp_master *key, bool end_to_end);
+
+#endif
