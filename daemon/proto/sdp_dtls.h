@@ -86,8 +86,7 @@ enum dtls_role { DTLS_ROLE_NONE, DTLS_ROLE_CLIENT, DTLS_ROLE_SERVER };
 #define DTLS_ROLE_ERRORS(X) \
 	X(SAME, "both sides want the same DTLS role") \
 	X(HOLDCONN, "a=setup:holdconn is not possible with DTLS-SRTP") \
-	X(ACTPASS, "a=setup:actpass is not possible in an answer") \
-	X(CHANGED, "the answer changes the DTLS role of an existing association")
+	X(ACTPASS, "a=setup:actpass is not possible in an answer")
 /* clang-format on */
 
 enum dtls_role_err {
@@ -109,10 +108,11 @@ enum dtls_role_err dtls_setup_answer(enum dtls_setup *setup, enum dtls_role *rol
  * association. With old = true (a peer that does not understand actpass) the role is named. */
 enum dtls_setup dtls_setup_offer(enum dtls_role current, bool old);
 
-/* Our role after the peer answered our offer. An absent a=setup in the answer to actpass counts as
- * "active". current: as above. */
-enum dtls_role_err dtls_setup_answered(enum dtls_role *role, enum dtls_setup offered,
-	enum dtls_setup answered, enum dtls_role current);
+/* Our role after the peer answered our offer. An absent a=setup in the answer counts as "active"
+ * (RFC 4145 4) if we offered actpass, else as the opposite of our offer. A role that differs from
+ * that of the association so far demands a new one: see dtls_renewal(). */
+enum dtls_role_err dtls_setup_answered(
+	enum dtls_role *role, enum dtls_setup offered, enum dtls_setup answered);
 
 /* --- New association (RFC 8842 4, 5.1) --------------------------------------------------------- */
 
