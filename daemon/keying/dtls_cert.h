@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Our certificates for DTLS-SRTP. Several may live at once: each association holds a reference to
+ * its own. Fingerprints of it go into SDP. Private keys are never logged or written. The process
+ * has no core dumps; OpenSSL keeps keys on its heap, which it wipes when it frees them.
+ * All functions may be called by any thread. */
+#ifndef KEYING_DTLS_CERT_H
+#define KEYING_DTLS_CERT_H
+
+#include "proto/sdp_dtls.h"
+
+struct dtls_cert;
+
+/* A new ECDSA P-256 certificate, self-signed, with a random serial number and a subject that names
+ * nobody. It is valid from one day before now_s to one day after now_s + life_s (seconds since
+ * 1970). 0, -ENOMEM, or -EIO if OpenSSL fails. The caller owns one reference. */
+int dtls_cert_create(struct dtls_cert **out, uint64_t now_s, uint32_t life_s);
+/* The first certificate and the first private key of a PEM text (ECDSA or RSA of 2,048 bits or
+ * more), and further certificates as its chain. Encrypted keys are refused. The caller wipes the
+ * text. 0, -EBADMSG (no certificate, no key), -EKEYREJECTED (they do not fit each other, or the
+ * key is too weak), -ENOMEM. */
+int dtls_cert_load(struct dtls_cert **out, struct str pem);
+
+struct dtls_cert *dtls_cert_get(struct dtls_cert *c);
+void dtls_cert_put(struct dtls_cert *c); /* NULL is fine; the last one frees it */
+
+/* The fingerprint by this hash. 0 or -EINVAL. */
+int dtls_cert_fingerprint(
+	struct dtls_fingerprint *out, const struct dtls_cert *c, enum dtls_hash h);
+/* Whether half of its life is over at now_s, so that new calls should get a new one. Never true
+ * for one that was loaded. */
+bool dtls_cert_is_old(const struct dtls_cert *c, uint64_t now_s);
+
+#endif

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What the files of DTLS-SRTP share with each other, and with nobody else. */
+#ifndef KEYING_DTLS_INT_H
+#define KEYING_DTLS_INT_H
+
+#include <openssl/bio.h>
+#include <openssl/ssl.h>
+
+#include "keying/dtls.h"
+
+/* --- dtls_cert.c ------------------------------------------------------------------------------ */
+
+/* OpenSSL's context with this certificate and key, prepared by dtls_tls_prepare(). */
+SSL_CTX *dtls_cert_ctx(const struct dtls_cert *c);
+const BIO_METHOD *dtls_cert_bio(const struct dtls_cert *c);
+
+/* --- dtls_tls.c: OpenSSL's settings and callbacks ----------------------------------------------- */
+
+/* Certificate of the peer, by all hashes: the certificate itself need not be kept. */
+struct dtls_peer {
+	bool known;
+	uint8_t digest[DTLS_HASH_COUNT][DTLS_DIGEST_MAX];
+};
+
+/* State that OpenSSL's callbacks read and write; SSL_get_app_data() points to it. */
+struct dtls_tls {
+	struct dtls_peer peer;
+	struct dtls_fingerprints expected;
+	bool expecting; /* expected is set */
+	bool allow_sha1;
+	enum srtp_suite_id profile[DTLS_PROFILES_MAX];
+	uint32_t profiles;
+	enum dtls_failure failure; /* found by a callback, before OpenSSL reports its own */
+	bool alerted;              /* the peer sent a fatal alert */
+	bool repeated;             /* a timer of OpenSSL expired */
+	uint64_t first_ns;
+	uint64_t timer_ns; /* the current duration of OpenSSL's timer */
+};
+
+/* Versions, ciphers, callbacks. False: OpenSSL refused. */
+bool dtls_tls_prepare(SSL_CTX *ctx);
+/* The profiles of t for one connection; the callbacks use t as long as ssl lives. */
+bool dtls_tls_attach(SSL *ssl, struct dtls_tls *t);
+/* The fingerprint of x by h: dtls_hash_len(h) bytes. */
+bool dtls_tls_digest(uint8_t out[DTLS_DIGEST_MAX], const X509 *x, enum dtls_hash h);
+/* Whether the peer's certificate has one of the expected fingerprints. */
+bool dtls_tls_match(const struct dtls_tls *t);
+/* The reason of a failed call, from t and OpenSSL's error queue, which is cleared. */
+enum dtls_failure dtls_tls_reason(const struct dtls_tls *t);
+/* Both directions' keys (RFC 5764 4.2). DTLS_FAIL_NONE, _NO_PROFILE or _INTERNAL. */
+enum dtls_failure dtls_tls_export(
+	SSL *ssl, enum dtls_role role, struct srtp_master *rx, struct srtp_master *tx);
+
+/* --- dtls_io.c: datagrams between an association and OpenSSL ------------------------------------- */
+
+#define DTLS_OUT_BYTES 12288u /* a flight with a chain of certificates */
+#define DTLS_OUT_COUNT 32u
+
+struct dtls_io {
+	const uint8_t *in; /* the datagram that OpenSSL reads next */
+	size_t in_len;
+	uint64_t shift; /* added to the sequence numbers of unencrypted records that we send */
+	bool discard;   /* OpenSSL's output is thrown away */
+	uint32_t lost;  /* packets that had no room */
+	uint16_t at, n; /* first packet that was not taken, and number of packets */
+	uint16_t head;  /* its first byte */
+	uint16_t used;
+	uint16_t len[DTLS_OUT_COUNT];
+	uint8_t out[DTLS_OUT_BYTES];
+};
+
+/* A BIO method for datagrams. NULL: out of memory. */
+BIO_METHOD *dtls_io_method(void);
+/* ssl reads from and writes to io. False: out of memory. */
+bool dtls_io_attach(SSL *ssl, const BIO_METHOD *method, struct dtls_io *io);
+void dtls_io_put(struct dtls_io *io, const uint8_t *p, size_t len);
+/* As dtls_next(). */
+int dtls_io_next(struct dtls_io *io, uint8_t *buf, size_t cap);
+
+#endif

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Two DTLS associations and a network between them. The network loses, repeats and reorders
+ * packets as a table says; time is virtual. */
+#ifndef DTLS_RIG_H
+#define DTLS_RIG_H
+
+#include "keying/dtls.h"
+#include "keying/dtls_gate.h"
+
+#define RIG_PACKETS 512
+
+struct rig_packet {
+	bool to_server;
+	bool gone;
+	size_t len;
+	uint8_t p[DTLS_PACKET_MAX];
+};
+
+struct dtls_rig {
+	uint64_t now_ns;
+	struct dtls_cert *cert[2]; /* 0: client, 1: server */
+	struct dtls_config config[2];
+	struct dtls_counts counts[2];
+	struct dtls *a[2];
+	struct rig_packet sent[RIG_PACKETS]; /* everything that was ever sent, in order */
+	size_t n, at;
+	/* What becomes of packet number i: how often it arrives, 0 = lost. NULL: once. */
+	unsigned (*fate)(struct dtls_rig *r, size_t i);
+	bool backwards; /* packets that wait arrive in reverse order */
+	unsigned seed, percent;
+};
+
+/* Certificates and default configurations: all profiles, fingerprints not yet set. */
+void rig_init(struct dtls_rig *r);
+/* Creates both associations; each expects the other's certificate if expect is set. */
+void rig_create(struct dtls_rig *r, bool expect);
+void rig_fini(struct dtls_rig *r);
+/* Runs until neither side has packets to deliver and no deadline before until_ns. */
+void rig_run(struct dtls_rig *r, uint64_t until_ns);
+/* Runs until both are open, or 60 virtual seconds have passed. */
+void rig_handshake(struct dtls_rig *r);
+/* One delivery of everything that waits; no time passes. False: nothing waited. */
+bool rig_deliver(struct dtls_rig *r);
+void rig_expect(struct dtls_rig *r, int who, enum dtls_hash h, bool wrong);
+bool rig_keys_agree(const struct dtls_rig *r, struct srtp_master *client_tx);
+/* A fate: lost with percent, repeated with percent, by seed. */
+unsigned rig_lossy(struct dtls_rig *r, size_t i);
+
+#endif
