@@ -166,7 +166,8 @@ struct ice_saved_candidate {
 struct ice_saved {
 	uint8_t version; /* ICE_SAVED_VERSION */
 	uint8_t lite, remote_lite, controlling, components, last, has_remote;
-	uint8_t remote_ufrag_len, remote_count, local_count;
+	uint8_t remote_count, local_count;
+	uint16_t remote_ufrag_len;
 	uint64_t tie_breaker;
 	char ufrag[ICE_UFRAG_LEN], pwd[ICE_PWD_LEN];
 	char remote_ufrag[SDP_ICE_TEXT_MAX];

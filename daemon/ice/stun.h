@@ -5,6 +5,7 @@
 #define ICE_STUN_H
 
 #include "base/endpoint.h"
+#include "ice/hmac_sha1.h"
 
 #define STUN_HEADER_LEN   20u
 #define STUN_TXID_LEN     12u
@@ -31,10 +32,9 @@ enum stun_error {
 
 enum stun_role { STUN_ROLE_NONE, STUN_ROLE_CONTROLLED, STUN_ROLE_CONTROLLING };
 
-/* HMAC-SHA1 with a short-term password as its key: the two states after the padded key, which save
- * half of the blocks per packet. As secret as the password: wipe it. */
+/* Of a short-term password (RFC 8489 9.1.1). As secret as the password: wipe it. */
 struct stun_key {
-	uint32_t inner[5], outer[5];
+	struct hmac_sha1_key hmac;
 };
 void stun_key_init(struct stun_key *key, struct str password);
 
