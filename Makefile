@@ -43,7 +43,7 @@ CFLAGS   := $(filter-out -D_FORTIFY_SOURCE=2,$(CFLAGS)) -fsanitize=thread -Wno-t
 LDFLAGS  += -fsanitize=thread
 endif
 
-LIB_ROOMS := base host proto srtp packet batch media steer steer/udp steer/nfqueue steer/kernel steer/xdp worker call keying offer persist
+LIB_ROOMS := base host proto srtp ice packet batch media steer steer/udp steer/nfqueue steer/kernel steer/xdp worker call keying offer persist
 LIB_ROOMS += bridge control record observe
 # The library contains all of app except main() and its parts (daemon.h), so that tests and benchmarks can drive the worker loop.
 APP_SRC   := $(wildcard daemon/app/main.c daemon/app/daemon*.c)
@@ -160,7 +160,7 @@ $(BUILD)/t/%: $(BUILD)/obj/t/tool/%.o $(LIB)
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS) -lsrtp2
 
 # Fuzzers are built by clang, library and all, with coverage and sanitizers.
-FUZZ_LIB_SRC := $(foreach d,base proto srtp packet media call keying offer,$(sort $(wildcard daemon/$(d)/*.c))) daemon/steer/dgram.c $(wildcard daemon/persist/save*.c) daemon/persist/restore.c daemon/persist/redis_crypt.c daemon/web/chunks.c
+FUZZ_LIB_SRC := $(foreach d,base proto srtp ice packet media call keying offer,$(sort $(wildcard daemon/$(d)/*.c))) daemon/steer/dgram.c $(wildcard daemon/persist/save*.c) daemon/persist/restore.c daemon/persist/redis_crypt.c daemon/web/chunks.c
 FUZZ_FLAGS   := $(CPPFLAGS) -std=gnu17 -O1 -g -fno-sanitize-recover=undefined $(shell pkg-config --cflags libcrypto)
 $(BUILD)/fuzz/obj/%.o: %.c Makefile
 	@mkdir -p $(@D)

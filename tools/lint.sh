@@ -65,6 +65,7 @@ declare -A may=(
 	[media]="proto srtp packet batch"
 	[steer]="host packet"
 	[worker]="host packet batch media steer"
+	[ice]="proto srtp"
 	[keying]="proto srtp"
 	[call]="proto srtp packet media keying"
 	[offer]="proto srtp call keying"
@@ -94,6 +95,6 @@ tools/fields.sh || complain "media/fields.h: a row without a column compiles"
 
 # Time, randomness and sockets come in as parameters in pure rooms.
 grep -nE '\b(clock_gettime|time|getrandom|secmem_random|socket|sendmsg|recvmsg|printf|log_write|log_(err|warn|info|debug))\(' \
-	daemon/proto/*.c daemon/srtp/*.c | grep -v '/\*' && complain "proto/ and srtp/ are pure"
+	daemon/proto/*.c daemon/srtp/*.c daemon/ice/*.c | grep -v '/\*' && complain "proto/, srtp/ and ice/ are pure"
 
 exit $failed

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What the files of the agent share. A call goes down this list, never up: agent.c, take.c, tick.c,
+ * check.c, select.c, pairs.c, out.c, draw.c. */
+#ifndef ICE_AGENT_INT_H
+#define ICE_AGENT_INT_H
+
+#include "ice/agent.h"
+
+#define ICE_MS           1000000ull
+#define ICE_S            (1000 * ICE_MS)
+#define ICE_PACE_NS      (50 * ICE_MS)    /* RFC 8445 14.2 */
+#define ICE_PACE_MIN_NS  (5 * ICE_MS)     /* RFC 8445 14.2 */
+#define ICE_RTO_NS       (500 * ICE_MS)   /* RFC 8445 14.3 */
+#define ICE_TRIES        7u               /* Rc of RFC 8489 6.2.1 */
+#define ICE_LAST_WAIT    16u              /* Rm of RFC 8489 6.2.1, in RTOs */
+#define ICE_PATIENCE_NS  (39500 * ICE_MS) /* RFC 8863 4 */
+#define ICE_GRACE_NS     (100 * ICE_MS)   /* better pairs may still succeed before we nominate */
+#define ICE_CONSENT_NS   (5 * ICE_S)      /* RFC 7675 5.1, +-20 % */
+#define ICE_EXPIRY_NS    (30 * ICE_S)     /* RFC 7675 5.1 */
+#define ICE_SILENT_NS    (12 * ICE_S)     /* two consent checks unanswered: others may take over */
+#define ICE_KEEPALIVE_NS (15 * ICE_S)     /* Tr of RFC 8445 11 */
+#define ICE_ERROR_BURST  8u
+#define ICE_ERROR_NS     (100 * ICE_MS) /* one error response per this time */
+
+enum pair_state { PAIR_FROZEN, PAIR_WAITING, PAIR_PROGRESS, PAIR_SUCCEEDED, PAIR_FAILED };
+
+struct remote {
+	struct endpoint addr;
+	uint32_t priority, foundation;
+	uint8_t component, type;
+};
+
+struct pair {
+	uint64_t priority;
+	uint64_t due_ns; /* of an open transaction: retransmit, or give up */
+	uint64_t ok_ns;  /* last response */
+	uint8_t txid[STUN_TXID_LEN];
+	uint8_t local, remote, state, tries, component;
+	bool open;       /* a transaction waits for its response */
+	bool triggered;  /* check it before all others */
+	bool nominating; /* the transaction carries USE-CANDIDATE */
+	bool wanted;     /* we are controlled: the peer nominated it */
+};
+
+/* A request from a peer whose credentials are not known yet (RFC 8445 7.3). */
+struct early {
+	struct endpoint src;
+	uint32_t priority, ufrag_hash;
+	uint8_t local;
+	bool use_candidate;
+};
+
+struct selected {
+	bool set, nominated;
+	bool old; /* under the credentials before the restart */
+	uint8_t local;
+	struct endpoint remote;
+	uint64_t priority;
+	uint64_t ok_ns;   /* last proof of consent */
+	uint64_t next_ns; /* next consent check or keepalive */
+	uint8_t txid[ICE_CONSENTS][STUN_TXID_LEN];
+	uint8_t tx_count, tx_at; /* those in use; the next to be overwritten */
+};
+
+enum out_kind { OUT_CHECK, OUT_SUCCESS, OUT_ERROR, OUT_INDICATION };
+
+struct waiting_out {
+	struct endpoint dst;
+	uint8_t txid[STUN_TXID_LEN];
+	uint32_t priority;
+	uint16_t error, request_len;
+	uint16_t unknown[STUN_UNKNOWN_MAX];
+	uint8_t unknown_count, kind, local;
+	bool use_candidate, controlling, authentic, old;
+};
+
+struct generation {
+	char ufrag[ICE_UFRAG_LEN], pwd[ICE_PWD_LEN];
+	struct stun_key key;
+	bool has_remote;
+	uint16_t remote_ufrag_len;
+	char remote_ufrag[SDP_ICE_TEXT_MAX];
+	struct stun_key remote_key;
+};
+
+struct ice_agent {
+	uint64_t now_ns;
+	struct hmac_sha1_key seed;
+	uint64_t drawn; /* random blocks taken from the seed */
+	uint64_t tie_breaker, pace_ns;
+	bool lite, remote_lite, controlling, last;
+	bool failed, lost;
+	uint8_t components, local_count, remote_count, pair_count, early_count;
+	uint8_t out_at, out_count;
+	uint8_t error_tokens;
+	uint8_t state;
+	uint32_t changes;
+	uint64_t error_ns;                 /* the tokens are those of this time */
+	uint64_t pace_next_ns;             /* the next check may start */
+	uint64_t start_ns;                 /* of the round of checks */
+	uint64_t valid_ns[ICE_COMPONENTS]; /* first valid pair of the round; 0 = none */
+	struct generation cur, old;        /* old: while a selected pair uses it */
+	struct selected selected[ICE_COMPONENTS];
+	struct ice_local local[ICE_LOCALS];
+	uint16_t local_pref[ICE_LOCALS];
+	uint8_t local_foundation[ICE_LOCALS];
+	struct remote remote[ICE_REMOTES];
+	struct pair pair[ICE_PAIRS];
+	struct early early[ICE_EARLY];
+	struct waiting_out out[ICE_OUT];
+	uint32_t count[ICE_COUNT_N];
+};
+
+/* draw.c: random bytes from the seed, at most HMAC_SHA1_LEN at a time. */
+void ice_draw(struct ice_agent *a, void *out, size_t len);
+/* Time from now on, randomised by +-20 %. */
+uint64_t ice_draw_around(struct ice_agent *a, uint64_t ns);
+/* Letters and digits, '+' and '/': the ice-chars of RFC 8839 5.4. */
+void ice_draw_text(struct ice_agent *a, char *out, size_t len);
+void ice_new_credentials(struct ice_agent *a);
+uint32_t ice_hash(const void *p, size_t len);
+
+/* out.c: false if the queue is full. */
+bool ice_push(struct ice_agent *a, const struct waiting_out *o);
+
+/* pairs.c */
+void ice_advance(struct ice_agent *a, uint64_t now_ns);
+uint32_t ice_local_priority(const struct ice_agent *a, uint8_t local, enum ice_candidate_type type);
+void ice_prefer_locals(struct ice_agent *a);
+/* The index, or -1. */
+int ice_remote_find(const struct ice_agent *a, uint8_t component, const struct endpoint *e);
+int ice_remote_add(struct ice_agent *a, const struct remote *r);
+int ice_pair_find(const struct ice_agent *a, uint8_t local, uint8_t remote);
+int ice_pair_add(struct ice_agent *a, uint8_t local, uint8_t remote);
+/* Pairs with all local candidates. */
+void ice_pair_all(struct ice_agent *a, uint8_t remote);
+void ice_pairs_reprioritise(struct ice_agent *a);
+/* The pair to check next, or -1. */
+int ice_pair_next(const struct ice_agent *a);
+void ice_pairs_unfreeze(struct ice_agent *a, const struct pair *like);
+void ice_round_clear(struct ice_agent *a);
+
+/* select.c */
+void ice_update(struct ice_agent *a);
+void ice_select(struct ice_agent *a, uint8_t component, const struct selected *s);
+void ice_select_pair(struct ice_agent *a, const struct pair *p, bool nominated);
+void ice_nominate(struct ice_agent *a); /* as the controlling side, what is ripe */
+uint64_t ice_nominate_ns(const struct ice_agent *a);
+void ice_select_lite(struct ice_agent *a); /* both are lite (RFC 8445 8.2) */
+
+/* check.c */
+void ice_check_start(struct ice_agent *a, struct pair *p);
+void ice_check_again(struct ice_agent *a, struct pair *p);
+void ice_check_switch(struct ice_agent *a, bool controlling);
+void ice_check_response(struct ice_agent *a, uint8_t local, const struct endpoint *src,
+	const struct stun_msg *m, const uint8_t *packet);
+
+/* take.c: what an authenticated request of the peer means for the checks. */
+void ice_triggered(struct ice_agent *a, const struct early *e);
+
+#endif

@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* ICE in SDP and in trickle fragments: RFC 8839 5, RFC 8840 9. Names of hosts are never looked up:
+ * such candidates are ignored. */
+#include "proto/sdp_ice.h"
+
+#include <errno.h>
+
+static const struct str type_names[] = {
+#define X(id, text) {text, sizeof(text) - 1},
+	ICE_CANDIDATE_TYPES(X)
+#undef X
+};
+
+struct str ice_candidate_type_name(enum ice_candidate_type t)
+{
+	return type_names[t];
+}
+
+uint32_t ice_candidate_priority(enum ice_candidate_type t, uint16_t local_pref, uint8_t component)
+{
+	static const uint8_t preference[] = {/* RFC 8445 5.1.2.2 */
+		[ICE_HOST] = 126,
+		[ICE_PRFLX] = 110,
+		[ICE_SRFLX] = 100,
+		[ICE_RELAY] = 0};
+
+	return (uint32_t)preference[t] << 24 | (uint32_t)local_pref << 8 | (256u - component);
+}
+
+/* ice-char of RFC 8839 5.1 */
+static bool is_ice_text(struct str s, size_t min, size_t max)
+{
+	if (s.len < min || s.len > max)
+		return false;
+	for (size_t i = 0; i < s.len; i++) {
+		char c = s.s[i];
+
+		if (!((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+			    c == '+' || c == '/'))
+			return false;
+	}
+	return true;
+}
+
+/* --- Candidates ------------------------------------------------------------------------------- */
+
+static bool find_type(uint8_t *out, struct str name)
+{
+	for (size_t i = 0; i < ARRAY_LEN(type_names); i++) {
+		if (!str_eq_nocase(name, type_names[i]))
+			continue;
+		*out = (uint8_t)i;
+		return true;
+	}
+	return false;
+}
+
+int ice_candidate_parse(struct ice_candidate *out, struct str text)
+{
+	struct ice_candidate c = {0};
+	struct str rest = text, foundation, transport, addr, type;
+	uint64_t component, priority, port;
+
+	if (rest.len > 10 && str_eq_nocase((struct str){rest.s, 10}, STR("candidate:")))
+		rest = (struct str){rest.s + 10, rest.len - 10};
+	foundation = str_word(&rest);
+	if (!is_ice_text(foundation, 1, sizeof(c.foundation)) ||
+		str_to_u64(&component, str_word(&rest), 256) || component == 0)
+		return -EINVAL;
+	transport = str_word(&rest);
+	if (transport.len == 0 || str_to_u64(&priority, str_word(&rest), UINT32_MAX))
+		return -EINVAL;
+	addr = str_word(&rest);
+	if (addr.len == 0 || str_to_u64(&port, str_word(&rest), 65535) ||
+		!str_eq_nocase(str_word(&rest), STR("typ")))
+		return -EINVAL;
+	type = str_word(&rest);
+	if (type.len == 0)
+		return -EINVAL;
+	if (!str_eq_nocase(transport, STR("udp")) || component > 2 || port == 0 ||
+		!find_type(&c.type, type) || endpoint_parse_addr(&c.addr, addr))
+		return -EPROTONOSUPPORT;
+	c.addr.port = (uint16_t)port;
+	c.component = (uint8_t)component;
+	c.priority = (uint32_t)priority;
+	c.foundation_len = (uint8_t)foundation.len;
+	memcpy(c.foundation, foundation.s, foundation.len);
+	*out = c;
+	return 0;
+}
+
+void ice_candidate_write(struct sbuf *b, const struct ice_candidate *c)
+{
+	char addr[ENDPOINT_STRLEN];
+
+	sbuf_printf(b, "a=candidate:%.*s %u UDP %u %s %u typ " STR_FMT, (int)c->foundation_len,
+		c->foundation, c->component, c->priority, endpoint_fmt_addr(&c->addr, addr),
+		c->addr.port, STR_ARG(type_names[c->type]));
+	if (c->type != ICE_HOST)
+		sbuf_printf(b, " raddr %s rport 9", c->addr.family == AF_INET ? "0.0.0.0" : "::");
+}
+
+/* --- Attributes ------------------------------------------------------------------------------- */
+
+static void take_options(struct sdp_ice *ice, struct str arg)
+{
+	for (struct str w = str_word(&arg); w.len > 0; w = str_word(&arg)) {
+		ice->trickle = ice->trickle || str_eq_nocase(w, STR("trickle"));
+		ice->renomination = ice->renomination || str_eq_nocase(w, STR("renomination"));
+	}
+}
+
+static void take_candidate(struct sdp_ice *ice, struct str arg)
+{
+	struct ice_candidate c;
+
+	if (ice->count < SDP_ICE_CANDIDATES && ice_candidate_parse(&c, arg) == 0)
+		ice->candidate[ice->count++] = c;
+	else
+		ice->ignored++;
+}
+
+static void take_attr(struct sdp_ice *ice, struct str name, struct str arg)
+{
+	if (str_eq(name, STR("candidate")))
+		take_candidate(ice, arg);
+	else if (str_eq(name, STR("ice-ufrag")))
+		ice->ufrag = is_ice_text(arg, SDP_ICE_UFRAG_MIN, SDP_ICE_TEXT_MAX) ? arg : STR_NONE;
+	else if (str_eq(name, STR("ice-pwd")))
+		ice->pwd = is_ice_text(arg, SDP_ICE_PWD_MIN, SDP_ICE_TEXT_MAX) ? arg : STR_NONE;
+	else if (str_eq(name, STR("ice-options")))
+		take_options(ice, arg);
+	else if (str_eq(name, STR("ice-lite")))
+		ice->lite = true;
+	else if (str_eq(name, STR("ice-mismatch")))
+		ice->mismatch = true;
+	else if (str_eq(name, STR("end-of-candidates")))
+		ice->end_of_candidates = true;
+}
+
+/* Trickling agents write port 9, or an address that is none; a name cannot be compared. */
+static bool default_missing(const struct sdp_ice *ice, const struct sdp_media *m)
+{
+	struct endpoint e = m->conn.addr;
+
+	if (!sdp_ice_used(ice) || !m->conn.present || m->port == 0 || m->port == 9 ||
+		endpoint_is_unspecified(&e) || (ice->count == 0 && ice->trickle))
+		return false;
+	e.port = m->port;
+	for (uint32_t i = 0; i < ice->count; i++)
+		if (ice->candidate[i].component == 1 && endpoint_eq(&ice->candidate[i].addr, &e))
+			return false;
+	return true;
+}
+
+void sdp_ice_read(struct sdp_ice *out, const struct sdp *s, uint32_t i)
+{
+	memset(out, 0, sizeof(*out));
+	if (i >= s->media_count)
+		return;
+	for (const struct sdp_line *l = s->session; l; l = l->next)
+		if (l->type == 'a')
+			take_attr(out, l->name, l->arg);
+	for (const struct sdp_line *l = s->media[i].lines; l; l = l->next)
+		if (l->type == 'a')
+			take_attr(out, l->name, l->arg);
+	out->default_missing = default_missing(out, &s->media[i]);
+}
+
+bool sdp_ice_restarted(struct str old_ufrag, struct str old_pwd, struct str ufrag, struct str pwd)
+{
+	if (!old_ufrag.len || !old_pwd.len || !ufrag.len || !pwd.len)
+		return false;
+	return !str_eq(old_ufrag, ufrag) || !str_eq(old_pwd, pwd);
+}
+
+/* --- Writing ---------------------------------------------------------------------------------- */
+
+static void write_remote(struct sbuf *b, const struct sdp_ice_write *w)
+{
+	char addr[ENDPOINT_STRLEN];
+	bool any = false;
+
+	for (unsigned c = 0; c < ARRAY_LEN(w->remote); c++) {
+		if (!w->remote[c].family)
+			continue;
+		sbuf_printf(b, "%s%u %s %u", any ? " " : "a=remote-candidates:", c + 1,
+			endpoint_fmt_addr(&w->remote[c], addr), w->remote[c].port);
+		any = true;
+	}
+	if (any)
+		sbuf_str(b, str_from(w->eol));
+}
+
+void sdp_ice_write(struct sbuf *b, const struct sdp_ice_write *w)
+{
+	if (w->lite)
+		sbuf_printf(b, "a=ice-lite%s", w->eol);
+	if (w->ufrag.s && w->pwd.s)
+		sbuf_printf(b, "a=ice-ufrag:" STR_FMT "%sa=ice-pwd:" STR_FMT "%s",
+			STR_ARG(w->ufrag), w->eol, STR_ARG(w->pwd), w->eol);
+	if (w->trickle)
+		sbuf_printf(b, "a=ice-options:trickle%s", w->eol);
+	for (uint32_t i = 0; i < w->count; i++) {
+		ice_candidate_write(b, &w->candidate[i]);
+		sbuf_str(b, str_from(w->eol));
+	}
+	write_remote(b, w);
+	if (w->end_of_candidates)
+		sbuf_printf(b, "a=end-of-candidates%s", w->eol);
+	if (w->mismatch)
+		sbuf_printf(b, "a=ice-mismatch%s", w->eol);
+}
+
+/* --- Fragments -------------------------------------------------------------------------------- */
+
+/* The next line without its end, and empty ones skipped; false: no more. */
+static bool next_line(struct str *rest, struct str *line)
+{
+	while (rest->len > 0) {
+		*line = str_cut(rest, '\n');
+		if (line->len > 0 && line->s[line->len - 1] == '\r')
+			line->len--;
+		if (line->len > 0)
+			return true;
+	}
+	return false;
+}
+
+static bool well_formed(struct str body)
+{
+	struct str line;
+
+	if (body.len > SDP_ICE_FRAGMENT_MAX)
+		return false;
+	while (next_line(&body, &line))
+		if (line.len < 3 || line.s[1] != '=' || line.s[0] < 'a' || line.s[0] > 'z' ||
+			str_has_control(line))
+			return false;
+	return true;
+}
+
+/* The attribute's name and argument; false: another line. */
+static bool attribute(struct str line, struct str *name, struct str *arg)
+{
+	if (line.s[0] != 'a')
+		return false;
+	*arg = (struct str){line.s + 2, line.len - 2};
+	*name = str_cut(arg, ':');
+	return true;
+}
+
+int sdp_ice_fragment_read(
+	struct str body, int (*each)(void *ctx, const struct sdp_ice_section *s), void *ctx)
+{
+	struct sdp_ice_section common = {.mid = STR_NONE}, s;
+	struct str line, name, arg;
+	uint32_t sections = 0;
+	int err = 0;
+
+	if (!well_formed(body))
+		return -EINVAL;
+	s = common;
+	while (!err && next_line(&body, &line)) {
+		bool is_attr = attribute(line, &name, &arg);
+		bool mid = is_attr && str_eq(name, STR("mid"));
+
+		/* A section begins with its m-line. Some senders write a=mid without one. */
+		if (line.s[0] == 'm' || (mid && (sections == 0 || s.mid.s))) {
+			if (sections > 0)
+				err = each(ctx, &s);
+			else
+				common = s;
+			s = common;
+			s.index = sections++;
+		}
+		if (mid)
+			s.mid = arg;
+		else if (is_attr)
+			take_attr(&s.ice, name, arg);
+	}
+	return err ? err : each(ctx, &s);
+}
+
+void sdp_ice_fragment_write(
+	struct sbuf *b, struct str kind, struct str mid, const struct sdp_ice_write *w)
+{
+	sbuf_printf(b, "m=" STR_FMT " 9 RTP/AVP 0%s", STR_ARG(kind), w->eol);
+	if (mid.len > 0)
+		sbuf_printf(b, "a=mid:" STR_FMT "%s", STR_ARG(mid), w->eol);
+	sdp_ice_write(b, w);
+}
