@@ -109,7 +109,8 @@ void bridge_port_closed(struct bridge *r, struct bridge_site *s, uint32_t id, ui
 
 int bridge_op_ctx_take(void *arg, uint32_t *ctx, uint32_t worker);
 void bridge_op_ctx_release(void *arg, uint32_t worker, uint32_t ctx);
-int bridge_op_key_take(void *arg, uint32_t *slot, uint32_t worker, const struct srtp_master *m);
+int bridge_op_key_take(void *arg, uint32_t *slot, uint32_t worker, const struct srtp_master *m,
+	const struct srtp_master *rtcp);
 void bridge_op_key_release(void *arg, uint32_t worker, uint32_t slot);
 
 /* --- bridge_marks.c --------------------------------------------------------------------------- */

@@ -57,7 +57,23 @@ static void key_cfg(struct media_key_cfg *cfg, const struct srtp_master *m, cons
 		cfg->pair[i] = 2 * lent[i];
 }
 
-int bridge_op_key_take(void *arg, uint32_t *slot, uint32_t worker, const struct srtp_master *m)
+/* rtcp: NULL, or SRTCP's own master key. */
+static int fill(struct xc_key pair[2], const struct srtp_master *m, const struct srtp_master *rtcp)
+{
+	struct xc_key own[2];
+	int err = srtp_key_fill(pair, m);
+
+	if (err || !rtcp)
+		return err;
+	err = srtp_key_fill(own, rtcp);
+	if (!err)
+		pair[1] = own[1];
+	secmem_wipe(own, sizeof(own));
+	return err;
+}
+
+int bridge_op_key_take(void *arg, uint32_t *slot, uint32_t worker, const struct srtp_master *m,
+	const struct srtp_master *rtcp)
 {
 	struct bridge *r = arg;
 	struct bridge_site *s = &r->site[worker];
@@ -77,7 +93,7 @@ int bridge_op_key_take(void *arg, uint32_t *slot, uint32_t worker, const struct 
 	lent = s->lent[pair];
 	/* The worker does not look at a slot that it was not told of: no lock is needed to fill it.
 	 */
-	err = srtp_key_fill(&key[2 * pair], m);
+	err = fill(&key[2 * pair], m, rtcp);
 	if (!err && m->kdr) {
 		err = lent_take(s, lent);
 		if (!err)

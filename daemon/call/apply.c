@@ -7,6 +7,7 @@
 #include <errno.h>
 
 #include "call/gate.h"
+#include "call/leg_session.h"
 #include "call/model.h"
 #include "call/past_keys.h"
 #include "keying/keying.h"
@@ -42,6 +43,8 @@ static void release(
 		r->ops->port_release(r->arg, worker, &leg->port);
 	if (leg->has_ctx && !(other && other->has_ctx))
 		r->ops->ctx_release(r->arg, worker, leg->ctx);
+	if (leg->has_session && !(other && other->has_session))
+		r->sessions->ops->release(r->sessions->arg, leg->session);
 }
 
 static void release_all_but(const struct relay *r, const struct call *c, const struct call *other)
@@ -65,13 +68,14 @@ void apply_release_all(const struct relay *relay, struct call *c)
 /* --- Take ------------------------------------------------------------------------------------- */
 
 static int take_key(
-	const struct relay *r, uint32_t worker, uint32_t *slot, const struct srtp_master *m)
+	const struct relay *r, uint32_t worker, uint32_t *slot, const struct srtp_params *p, uint32_t i)
 {
 	int err;
 
 	if (*slot != SLOT_UNSET)
 		return 0;
-	err = r->ops->key_take(r->arg, slot, worker, m);
+	err = r->ops->key_take(r->arg, slot, worker, &p->key[i],
+		p->rtcp.suite != SUITE_PLAIN ? &p->rtcp : NULL);
 	if (err)
 		*slot = SLOT_UNSET;
 	return err;
@@ -94,12 +98,17 @@ static int take(const struct relay *r, uint32_t worker, struct leg *l, uint8_t l
 			return err;
 		l->has_ctx = true;
 	}
+	if (l->has_session && !leg_needs_session(l))
+		l->has_session = false; /* the present call still has it, until the commit */
+	err = leg_session_take(r, l);
+	if (err)
+		return err;
 	for (uint32_t i = 0; i < srtp_params_places(&l->rx); i++) {
-		err = take_key(r, worker, &l->rx_slot[i], &l->rx.key[i]);
+		err = take_key(r, worker, &l->rx_slot[i], &l->rx, i);
 		if (err)
 			return err;
 	}
-	err = take_key(r, worker, &l->tx_slot, &l->tx.key[0]);
+	err = take_key(r, worker, &l->tx_slot, &l->tx, 0);
 	if (!err)
 		past_keys_ours(l, &l->tx.key[0], l->tx_slot);
 	return err;
@@ -113,7 +122,8 @@ static void drop(struct leg *l, bool for_good)
 		explicit_bzero(l->rx_past, sizeof(l->rx_past));
 	else
 		past_keys_push_all(l);
-	l->has_port = l->has_ctx = l->committed = l->active = false;
+	l->has_port = l->has_ctx = l->has_session = l->committed = l->active = false;
+	explicit_bzero(&l->ice, sizeof(l->ice));
 	l->rtp_proto = SDP_PROTO_OTHER;
 	memset(l->rx_slot, 0, sizeof(l->rx_slot));
 	l->tx_slot = 0;
@@ -147,7 +157,7 @@ int apply_take(const struct relay *relay, const struct call *prev, struct call *
 
 static struct media_crypto crypto_of(const struct srtp_params *p, const uint32_t *slot)
 {
-	struct media_crypto c = {.suite = srtp_params_suite(p), .pass = p->pass};
+	struct media_crypto c = {.suite = srtp_params_suite(p), .pass = p->pass, .waits = p->waits};
 
 	_Static_assert(SRTP_PARAMS_KEYS <= MEDIA_KEYS, "every key has a place");
 	if (!p->keys)
@@ -243,12 +253,15 @@ static void stream_cfgs(const struct call *c, const struct side *s, const struct
 	bool joined = l->active && peer && peer->active && peer->has_port && !s->parked &&
 		leg_raw(l) == leg_raw(peer);
 	bool early = is_early(c, s, l, peer);
+	bool ice = l->ice.on;
 	struct media_stream_cfg common = {.ctx = l->ctx,
+		.side = leg_side_kinds(l),
 		.rtp_to = joined || early ? peer->port.rtp_stream : MEDIA_NONE,
 		.rtcp_to = MEDIA_NONE,
 		.relearn = l->relearn,
-		.learning = c->learning,
-		.strict_source = c->strict_source,
+		/* ICE says where the terminal is, and nothing else does. */
+		.learning = ice ? MEDIA_LEARN_OFF : c->learning,
+		.strict_source = ice || c->strict_source,
 		.media_handover = s->media_handover,
 		.asymmetric = s->asymmetric,
 		.wait = s->nat_wait,
@@ -268,7 +281,7 @@ static void stream_cfgs(const struct call *c, const struct side *s, const struct
 	rtp->rtp = true;
 	rtp->rtcp = l->mux;
 	rtp->early = early;
-	rtp->remote = l->remote;
+	rtp->remote = ice ? l->ice.pair[0] : l->remote;
 	rtp->gate = gate_of_side(c, s) |
 		(s->listener ? gate_of_flow(c, l->hears_side, call_side_index(c, s))
 			     : gate_of_flow(c, call_side_index(c, s), s->peer));
@@ -279,7 +292,7 @@ static void stream_cfgs(const struct call *c, const struct side *s, const struct
 	memcpy(rtp->events, l->events, sizeof(rtp->events));
 	rtcp->local = l->port.rtcp;
 	rtcp->rtcp = true;
-	rtcp->remote = l->rtcp_remote;
+	rtcp->remote = ice ? l->ice.pair[!l->mux] : l->rtcp_remote;
 	if (leg_raw(l) != RAW_NONE)
 		raw_cfgs(s, l, peer, rtp, rtcp);
 }
@@ -333,18 +346,30 @@ static void commands(const struct call *c, const struct side *s, uint32_t media,
 	l->committed = true;
 }
 
+static int set_sessions(const struct relay *relay, struct call *next)
+{
+	int err = 0;
+
+	for (uint32_t s = 0; s < next->sides; s++)
+		for (uint32_t i = 0; i < next->side[s]->legs && !err; i++)
+			if (next->side[s]->leg[i] && next->side[s]->leg[i]->has_session)
+				err = leg_session_set(
+					relay, next, next->side[s], next->side[s]->leg[i]);
+	return err;
+}
+
 int apply_commit(const struct relay *relay, struct pool *p, const struct call *prev,
 	struct call *next, uint64_t now_ns, const struct media_cmd *more, uint32_t more_n)
 {
 	struct media_cmd *cmd;
 	bool srtp = sends_srtp(next);
 	uint32_t legs = 0, n = 0;
-	int err = 0;
+	int err = set_sessions(relay, next);
 
 	for (uint32_t s = 0; s < next->sides; s++)
 		legs += next->side[s]->legs;
 	cmd = pool_alloc(p, (3 * (size_t)legs + more_n + 1) * sizeof(*cmd));
-	if (!cmd)
+	if (!cmd && !err)
 		err = -ENOMEM;
 	for (uint32_t s = 0; s < next->sides && !err; s++)
 		for (uint32_t i = 0; i < next->side[s]->legs; i++)

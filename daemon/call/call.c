@@ -14,6 +14,7 @@
 #include "call/gate.h"
 #include "call/pierce.h"
 #include "call/query.h"
+#include "call/session_events.h"
 #include "call/summary.h"
 #include "call/table.h"
 #include "call/trace.h"
@@ -81,6 +82,7 @@ void calls_end(struct calls *c, struct call *call, enum call_end why, uint64_t n
 	account(c, call, false);
 	summary_ended(c->relay, call, &c->counters.ended);
 	save_ended(&c->saver, call);
+	session_places_change(c, call, NULL);
 	call_table_remove(&c->table, call);
 	/* Before its ports are free, so that no call sends to them when another call gets them. */
 	links_end(c, call);
@@ -99,6 +101,7 @@ void calls_destroy(struct calls *c)
 	links_fini(&c->links);
 	call_table_fini(&c->table);
 	keystore_fini(&c->keys);
+	free(c->session_place);
 	free(c);
 }
 
@@ -149,6 +152,7 @@ int calls_put_in_force(
 		return err;
 	}
 	links_replace(c, prev, next, planned);
+	session_places_change(c, prev, next);
 	if (prev)
 		account(c, prev, false);
 	account(c, next, true);
@@ -225,6 +229,7 @@ void calls_adopt(struct calls *c, struct call *call)
 	history_add(&call->history, clock_real_ns(), HISTORY_RESTORED, STR_NONE,
 		"this node took the call over from Redis; events before are not known here");
 	links_adopt(c, call);
+	session_places_change(c, NULL, call);
 	save_changed(&c->saver, NULL, call);
 }
 

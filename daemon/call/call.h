@@ -59,6 +59,22 @@ int calls_create(struct calls **out, const struct call_policy *policy, const str
 /* Sets where media may go. Call it before the first request; r must outlive the calls. Without it
  * the built-in rules apply, and only the addresses of media interfaces count as the host's own. */
 void calls_set_reach(struct calls *c, const struct reach *r);
+/* Sets how many sessions relay->sessions has. Call it before the first request. 0 or -ENOMEM. */
+int calls_set_sessions(struct calls *c, uint32_t max);
+/* What came of a leg's session. Late events of a session that ended must not come here: its handle
+ * may be another leg's by then. */
+struct session_event;
+void calls_session_event(
+	struct calls *c, uint32_t session, const struct session_event *e, uint64_t now_ns);
+/* For the log: what came of it. why: the suite of new keys, or the reason of a failure. */
+struct call_session_notice {
+	struct str call_id, tag;
+	uint8_t kind; /* enum session_event_kind */
+	bool rtcp;
+	const char *why;
+};
+void calls_on_session(
+	struct calls *c, void (*fn)(void *arg, const struct call_session_notice *n), void *arg);
 /* Ends every call and gives back everything it held. */
 void calls_destroy(struct calls *c);
 

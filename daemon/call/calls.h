@@ -16,6 +16,8 @@ struct call_handover;
 struct call_key_notice;
 struct call_timeout;
 struct call_trouble;
+struct call_session_notice;
+struct session_place;
 
 struct calls {
 	struct call_policy policy;
@@ -40,6 +42,9 @@ struct calls {
 	void (*timeout)(void *arg, const struct call_timeout *t);
 	void *timeout_arg;
 	struct trace trace;
+	struct session_place *session_place; /* by handle; NULL: there are no sessions */
+	void (*session_notice)(void *arg, const struct call_session_notice *n);
+	void *session_notice_arg;
 	void (*handover)(void *arg, const struct call_handover *h);
 	void *handover_arg;
 	const struct recorder *rec;

@@ -130,7 +130,7 @@ static void describe_asked(struct sbuf *b, const struct side *s)
 
 static enum leg_why why_of(const struct leg *l, bool answered)
 {
-	bool plain = !l->rx.keys;
+	bool plain = srtp_params_are_plain(&l->rx);
 
 	if (!l->active)
 		return WHY_REJECTED;

@@ -150,7 +150,9 @@ static struct leg *leg_clone(struct keystore *k, const struct leg *from)
 	if (!l)
 		return NULL;
 	*l = *from;
-	l->rx_new = l->tx_new = l->relearn = l->started = false;
+	l->rx_new = l->tx_new = l->relearn = l->started = l->session_resumed = false;
+	l->ice.candidate = NULL;
+	l->ice.candidates = 0;
 	return l;
 }
 
@@ -366,6 +368,8 @@ const char *leg_suite(const struct leg *l, const struct srtp_params *s, const ch
 		return "end-to-end";
 	if (s->keys)
 		return srtp_suite_get(srtp_params_suite(s))->name;
+	if (s->waits)
+		return "DTLS-SRTP, no keys yet";
 	return !l->rx.keys && keying[0] ? keying : "plain";
 }
 
@@ -374,7 +378,8 @@ bool leg_is_plain(
 {
 	struct relay_stats st;
 
-	if (!l->active || !sdp_proto_is_rtp(l->proto) || l->rx.pass || l->rx.keys)
+	if (!l->active || !sdp_proto_is_rtp(l->proto) || l->rx.pass ||
+		!srtp_params_are_plain(&l->rx))
 		return false;
 	leg_stats(relay, c, l, false, &st);
 	return !leg_keying_now(relay, c, s, l, st.others)[0];

@@ -7,6 +7,7 @@
 
 #include "call/call.h"
 #include "call/history.h"
+#include "keying/session.h"
 #include "keying/state.h"
 #include "srtp/params.h"
 
@@ -30,12 +31,33 @@ struct past_key { /* a terminal's key that is no longer in force */
 	uint32_t slot; /* 0 = none */
 };
 
+#define LEG_ICE_TEXT (SDP_ICE_TEXT_MAX + 1)
+struct leg_ice { /* ICE between us and the terminal (offer/neg_ice.c) */
+	bool said;    /* by the terminal in its last offer */
+	bool asked;   /* of the terminal in our last offer */
+	bool on;      /* in force */
+	bool restart; /* the terminal's last offer has other credentials than before */
+	bool lite, controlling; /* ours */
+	bool lite_back;         /* our answer is to be lite */
+	uint8_t generation;     /* of our credentials */
+	char ufrag[SESSION_UFRAG], pwd[SESSION_PWD];
+	/* The terminal's; empty: not known. */
+	bool remote_lite;
+	char remote_ufrag[LEG_ICE_TEXT], remote_pwd[LEG_ICE_TEXT];
+	/* The selected pairs: where media go to, and come from, by [rtcp]. Family 0: none yet. */
+	struct endpoint pair[2];
+	/* For the next commit only, in the request's pool: candidates of this exchange. */
+	const struct ice_candidate *candidate;
+	uint32_t candidates;
+	bool last; /* no more will come */
+};
+
 /* One media (m-line) of one side. Lives in the keystore: holds keys. */
 struct leg {
 	/* what is to be held, and what is held: apply makes them one */
-	bool used, has_port, has_ctx;
+	bool used, has_port, has_ctx, has_session;
 	struct relay_port port;
-	uint32_t ctx;
+	uint32_t ctx, session;
 	uint32_t rx_slot[SRTP_PARAMS_KEYS], tx_slot;
 	struct past_key rx_past[RX_PAST];                 /* the latest first */
 	enum key_life rx_told[SRTP_PARAMS_KEYS], tx_told; /* what was said of their lifetime */
@@ -52,6 +74,7 @@ struct leg {
 	bool feedback;              /* it wrote a=rtcp-fb, under whichever profile */
 	struct srtp_params rx, tx;  /* from the terminal, and to it */
 	struct keying_state keying; /* how they were agreed on; keying/ knows */
+	struct leg_ice ice;
 	char kind[16];              /* "audio" */
 	char codec[32];             /* that was agreed on first: "PCMA/8000"; cut if it is longer */
 
@@ -63,6 +86,7 @@ struct leg {
 
 	/* for the next commit only */
 	bool rx_new, tx_new;
+	bool session_resumed; /* the keys are those of an association that another life had */
 	bool started;    /* an offer was answered */
 	bool relearn;    /* by another terminal than before: what was learned is of that one */
 	uint32_t rx_roc; /* where the key in force stood when negotiation began */

@@ -15,6 +15,8 @@ struct neg_in {
 	const struct ng_request *r;
 	const struct sdp *sdp;
 	struct keying_random random;
+	struct keying_host host;
+	bool sessions; /* there are keying threads, so ICE can be had */
 	struct keystore *keys; /* memory for new legs */
 	struct pool *p;
 	const struct call *call; /* the copy that is negotiated on */

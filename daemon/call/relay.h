@@ -75,8 +75,10 @@ struct relay_ops {
 	void (*ctx_release)(void *arg, uint32_t worker, uint32_t ctx);
 	/* Derive session keys into a free pair of key slots; with a kdr it takes MEDIA_EPOCHS pairs
 	 * more. SUITE_PLAIN gives slot 0. Once for each master key of a crypto line, then
-	 * media_crypto.key[] names the slots. -ENOSPC, -EIO, -EINVAL. */
-	int (*key_take)(void *arg, uint32_t *slot, uint32_t worker, const struct srtp_master *m);
+	 * media_crypto.key[] names the slots. rtcp: NULL, or SRTCP's own
+	 * master key, of the same suite. -ENOSPC, -EIO, -EINVAL. */
+	int (*key_take)(void *arg, uint32_t *slot, uint32_t worker, const struct srtp_master *m,
+		const struct srtp_master *rtcp);
 	/* The pair is wiped and reused only after the worker has finished every batch that may use
 	 * it. 0 is ignored. */
 	void (*key_release)(void *arg, uint32_t worker, uint32_t slot);
@@ -108,9 +110,12 @@ struct relay_ops {
 	void (*key_usage)(void *arg, uint32_t worker, uint32_t slot, struct media_key_usage *out);
 };
 
+struct sessions;
+
 struct relay {
 	const struct relay_ops *ops;
 	void *arg;
+	const struct sessions *sessions; /* call/session.h; NULL: no keying thread */
 };
 
 #endif

@@ -4,7 +4,7 @@
 #include "keying/rows.h"
 
 /* Pass-through comes first: it serves only where the request demands it, and then alone. */
-static const struct keying_ops *const rows[] = {&keying_pass, &keying_sdes};
+static const struct keying_ops *const rows[] = {&keying_pass, &keying_dtls, &keying_sdes};
 
 _Static_assert(ARRAY_LEN(rows) == KEYING_ROWS, "one row per keying");
 
@@ -76,11 +76,16 @@ enum keying_result keying_write_answer(struct keying_answer *a, const struct key
 	return r;
 }
 
-enum sdp_proto keying_profile(enum sdp_proto ordered, const char **instead)
+enum sdp_proto keying_profile(
+	enum sdp_proto ordered, const struct keying_host *host, const char **instead)
 {
-	bool dtls = ordered == SDP_UDP_TLS_RTP_SAVP || ordered == SDP_UDP_TLS_RTP_SAVPF;
+	bool dtls = sdp_proto_is_dtls(ordered);
 
-	*instead = dtls ? "DTLS-SRTP is not supported: offering SDES instead" : NULL;
+	*instead = NULL;
+	if (dtls && host->dtls)
+		return ordered;
+	if (dtls)
+		*instead = "DTLS-SRTP is not available: offering SDES instead";
 	return sdp_proto_make(sdp_proto_is_secure(ordered), sdp_proto_is_feedback(ordered));
 }
 
@@ -149,6 +154,14 @@ bool keying_is_of(const struct keying_state *s, const struct srtp_params *rx, ui
 	const struct keying_ops *row = in_force(s);
 
 	return row ? row->is_of(rx, suites) : suites >> SUITE_PLAIN & 1;
+}
+
+bool keying_association(struct keying_association *out, const struct keying_state *s)
+{
+	for (uint32_t i = 0; i < KEYING_ROWS; i++)
+		if (rows[i]->association(out, s))
+			return true;
+	return false;
 }
 
 void keying_describe(const struct keying_state *s, struct sbuf *b)

@@ -23,10 +23,20 @@ struct keying_random { /* each byte is used once and wiped */
 };
 
 /* What one m-line can need at most: a fresh key for each suite. */
-#define KEYING_RANDOM_PER_MEDIA ((size_t)SUITE_COUNT * (SUITE_MAX_KEY_LEN + SUITE_MAX_SALT_LEN))
+#define KEYING_RANDOM_PER_MEDIA \
+	((size_t)SUITE_COUNT * (SUITE_MAX_KEY_LEN + SUITE_MAX_SALT_LEN) + KEYING_TLS_ID)
+
+/* What keyings need of this host. */
+struct keying_host {
+	bool dtls;                     /* there are keying threads, and a certificate */
+	bool sha1;                     /* SHA-1 in a=fingerprint is accepted */
+	struct dtls_fingerprint print; /* of the certificate, by the hash of the request */
+};
 
 struct keying_in { /* an exchange */
 	const struct ng_request *r;
+	const struct sdp *sdp;
+	const struct keying_host *host;
 	const struct sdes_policy *policy;
 	struct pool *p;
 	struct keying_random *random;
@@ -93,6 +103,12 @@ enum keying_result {
 	KEYING_REFUSES, /* see error */
 };
 
+struct keying_association { /* see session_dtls */
+	uint32_t number;
+	uint8_t role;                           /* enum dtls_role; NONE: the answer decides */
+	const struct dtls_fingerprints *prints; /* NULL: not known yet */
+};
+
 /* One keying. Every operation is set. */
 struct keying_ops {
 	enum keying_id id;
@@ -139,6 +155,8 @@ struct keying_ops {
 	/* Keeps those that the caller names, and forgets the rest. */
 	void (*keep_ours)(struct keying_state *s,
 		bool (*keep)(const void *arg, const struct keying_key *k), const void *arg);
+	/* The DTLS association that the leg needs; false: none. */
+	bool (*association)(struct keying_association *out, const struct keying_state *s);
 	/* The terminal offered this key; only key bytes are compared. */
 	bool (*is_theirs)(const struct keying_state *s, const struct srtp_master *key);
 };
@@ -165,7 +183,8 @@ enum keying_result keying_read_answer(struct keying_answer *a, const struct keyi
 enum keying_result keying_write_answer(struct keying_answer *a, const struct keying_in *in);
 /* The profile of our offer for one that was ordered. *instead: NULL, or how it differs from the
  * order. */
-enum sdp_proto keying_profile(enum sdp_proto ordered, const char **instead);
+enum sdp_proto keying_profile(
+	enum sdp_proto ordered, const struct keying_host *host, const char **instead);
 
 /* --- State ------------------------------------------------------------------------------------ */
 
@@ -180,6 +199,8 @@ void keying_end(struct keying_state *s);
 const char *keying_name(const struct keying_state *s);
 /* What the terminal sends is of these suites, or its keys are not ours to choose. */
 bool keying_is_of(const struct keying_state *s, const struct srtp_params *rx, uint32_t suites);
+/* The DTLS association that the leg needs; false: none. */
+bool keying_association(struct keying_association *out, const struct keying_state *s);
 void keying_describe(const struct keying_state *s, struct sbuf *b);
 bool keying_is_sound(const struct keying_state *s);
 

@@ -280,6 +280,13 @@ static bool is_theirs(const struct keying_state *s, const struct srtp_master *ke
 	return false;
 }
 
+static bool association(struct keying_association *out, const struct keying_state *s)
+{
+	(void)out;
+	(void)s;
+	return false;
+}
+
 const struct keying_ops keying_pass = {.id = KEYING_PASS,
 	.name = "SDES end-to-end",
 	.end_to_end = true,
@@ -300,4 +307,5 @@ const struct keying_ops keying_pass = {.id = KEYING_PASS,
 	.our_key = our_key,
 	.hold = hold,
 	.keep_ours = keep_ours,
-	.is_theirs = is_theirs};
+	.is_theirs = is_theirs,
+	.association = association};

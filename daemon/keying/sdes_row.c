@@ -106,7 +106,8 @@ static bool read_offer(const struct keying_leg *l, const struct sdp_media *m, ui
 	if (s->lines)
 		return true;
 	if (!sdp_attr(m->lines, STR("crypto")) && m->dtls)
-		*why = (struct keying_error){NGE_DTLS, STR("no crypto line")};
+		*why = in->host->dtls ? *why
+				      : (struct keying_error){NGE_DTLS, STR("no crypto line")};
 	else
 		explain(why, &refused, in->p);
 	return false;
@@ -511,6 +512,13 @@ static bool is_theirs(const struct keying_state *s, const struct srtp_master *ke
 	return false;
 }
 
+static bool association(struct keying_association *out, const struct keying_state *s)
+{
+	(void)out;
+	(void)s;
+	return false;
+}
+
 const struct keying_ops keying_sdes = {.id = KEYING_SDES,
 	.name = "SDES",
 	.read_offer = read_offer,
@@ -530,4 +538,5 @@ const struct keying_ops keying_sdes = {.id = KEYING_SDES,
 	.our_key = our_key,
 	.hold = hold,
 	.keep_ours = keep_ours,
-	.is_theirs = is_theirs};
+	.is_theirs = is_theirs,
+	.association = association};

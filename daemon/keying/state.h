@@ -5,6 +5,7 @@
 #define KEYING_STATE_H
 
 #include "proto/sdes.h"
+#include "proto/sdp_dtls.h"
 #include "srtp/params.h"
 
 #define SDES_MAX_LINES 16u /* a=crypto lines of a terminal that are looked at */
@@ -40,17 +41,39 @@ struct keying_sdes {
 	bool rx_old_name;
 };
 
+#define KEYING_TLS_ID 40u /* characters of ours */
+
+struct keying_dtls_said { /* what a terminal says (RFC 8842) */
+	bool given;
+	uint8_t setup;      /* enum dtls_setup */
+	uint64_t tls_id;    /* hash, 0 = none */
+	uint64_t transport; /* hash of its address, 0 with ICE */
+	struct dtls_fingerprints prints;
+};
+
+struct keying_dtls {
+	struct keying_dtls_said offered;  /* the terminal's last offer */
+	struct keying_dtls_said in_force; /* what the association in force was agreed with */
+	bool asked;                       /* our last offer to the terminal has DTLS */
+	uint8_t asked_setup;              /* and this a=setup: enum dtls_setup */
+	bool passive;                     /* we leave the terminal the client's role */
+	uint8_t role;         /* ours, enum dtls_role; NONE: no association is in force */
+	uint32_t association; /* counts them */
+	char our_id[KEYING_TLS_ID]; /* a=tls-id; empty: not drawn yet */
+};
+
 struct keying_pass {
 	bool asked; /* our last offer to the terminal had the lines of the offerer */
 };
 
 /* Numbers are saved: they never change. */
-enum keying_id { KEYING_NONE, KEYING_SDES, KEYING_PASS, KEYING_COUNT };
+enum keying_id { KEYING_NONE, KEYING_SDES, KEYING_PASS, KEYING_DTLS, KEYING_COUNT };
 
 struct keying_state {
 	uint8_t in_force; /* enum keying_id: the keying of what the terminal sends */
 	struct keying_sdes sdes;
 	struct keying_pass pass;
+	struct keying_dtls dtls;
 };
 
 #endif

@@ -6,6 +6,7 @@
 #include "base/hash.h"
 #include "call/plan.h"
 #include "offer/loop_protect.h"
+#include "offer/neg_ice.h"
 #include "offer/osrtp_legacy.h"
 
 static struct endpoint our_address(const struct neg_in *in, const struct side *to)
@@ -17,9 +18,12 @@ static struct endpoint our_address(const struct neg_in *in, const struct side *t
 	return in->locals[to->local].advertised;
 }
 
-static bool edit_media(struct sdp_media_edit *e, const struct plan_media *pm, const struct leg *l,
-	const struct sdp_media *m, const struct neg_in *in, bool is_answer)
+static bool edit_media(struct sdp_media_edit *e, const struct plan_media *pm,
+	const struct side *to, uint32_t i, const struct neg_in *in, bool is_answer)
 {
+	const struct leg *l = side_leg_get(to, i);
+	const struct sdp_media *m = &in->sdp->media[i];
+	const struct endpoint addr = our_address(in, to);
 	uint32_t mux = in->r->rtcp_mux;
 
 	e->omit = pm->omit;
@@ -50,9 +54,10 @@ static bool edit_media(struct sdp_media_edit *e, const struct plan_media *pm, co
 		e->rtcp_port = 0;
 	e->rtcp_full = ng_flag(in->r, NG_FLAG_FULL_RTCP_ATTRIBUTE);
 	e->keep_feedback = sdp_proto_is_feedback(pm->proto) || !sdp_proto_is_feedback(m->proto);
+	e->lines = neg_ice_lines(l, is_answer, &addr, in);
 	e->keying = pm->lines.line;
 	e->keying_count = pm->lines.n;
-	return true;
+	return e->lines.s;
 }
 
 /* emptied: see sdp_filter_apply(). */
@@ -109,12 +114,14 @@ struct str edit_write(struct plan *plan, struct call *next, const struct neg_in 
 	for (uint32_t i = 0; me && i < in->sdp->media_count; i++)
 		me[i].mid = ng_flag(in->r, NG_FLAG_GENERATE_MID) ? i + 1 : 0;
 	for (uint32_t i = 0; me && i < in->sdp->media_count; i++)
-		if (!edit_media(&me[i], &plan->media[i], side_leg_get(to, i), &in->sdp->media[i],
-			    in, is_answer) ||
+		if (!edit_media(&me[i], &plan->media[i], to, i, in, is_answer) ||
 			!osrtp_legacy_edit(&me[i], to, i, &plan->media[i], in))
 			me = NULL;
 	if (!me)
 		return STR_NONE;
+	for (uint32_t i = 0; i < to->legs; i++)
+		e.ice_lite |= to->leg[i] && to->leg[i]->ice.lite &&
+			(is_answer ? to->leg[i]->ice.on : to->leg[i]->ice.asked);
 	if (replace >> NG_REPLACE_USERNAME & 1 || replace >> NG_REPLACE_ORIGIN_FULL & 1)
 		e.origin_user = STR("-");
 	if (replace >> NG_REPLACE_SESSION_NAME & 1)

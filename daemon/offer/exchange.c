@@ -15,10 +15,12 @@
 #include "call/lifetime.h"
 #include "call/plan.h"
 #include "call/recording.h"
+#include "call/session.h"
 #include "call/table.h"
 #include "offer/edit.h"
 #include "offer/loop_protect.h"
 #include "offer/neg_answer.h"
+#include "offer/neg_ice.h"
 #include "offer/neg_offer.h"
 #include "offer/reach_sdp.h"
 #include "offer/sources.h"
@@ -122,6 +124,22 @@ static void look_at_indexes(const struct exchange *x)
 		}
 }
 
+/* Whether there are keying threads, and what SDP says of our certificate. */
+static void look_at_host(const struct exchange *x, struct neg_in *in)
+{
+	const struct sessions *s = x->c->relay->sessions;
+	enum dtls_hash hash = DTLS_SHA256;
+
+	in->sessions = s;
+	for (int h = 0; h < DTLS_HASH_COUNT; h++)
+		if (str_eq(x->r->dtls_hash, str_from(dtls_hash_name((enum dtls_hash)h))))
+			hash = (enum dtls_hash)h;
+	if (!s)
+		return;
+	in->host.dtls = s->ops->fingerprint(s->arg, &in->host.print, hash) == 0;
+	in->host.sha1 = s->sha1;
+}
+
 static bool negotiate(struct exchange *x, struct plan *plan, struct neg_in *in)
 {
 	static void (*const how[])(struct plan * out, struct call * next, struct neg_in * in) = {
@@ -138,12 +156,13 @@ static bool negotiate(struct exchange *x, struct plan *plan, struct neg_in *in)
 		.reach = c->reach,
 		.r = x->r,
 		.sdp = x->sdp,
-		.random.len = (x->sdp->media_count + 1) * KEYING_RANDOM_PER_MEDIA,
+		.random.len = (x->sdp->media_count + 1) * (KEYING_RANDOM_PER_MEDIA + NEG_ICE_RANDOM),
 		.keys = &c->keys,
 		.p = x->p,
 		.call = x->next,
 		.other = SIDE_NONE};
 	in->locals = c->relay->ops->locals(c->relay->arg, &in->locals_n);
+	look_at_host(x, in);
 	in->random.at = pool_alloc(x->p, in->random.len);
 	if (!in->random.at) {
 		x->out->error = NGE_NOMEM;

@@ -9,6 +9,7 @@
 #include "call/timeout_report.h"
 #include "offer/mline_map.h"
 #include "offer/neg_flags.h"
+#include "offer/neg_ice.h"
 #include "offer/neg_keying.h"
 #include "offer/neg_raw.h"
 #include "offer/neg_stay.h"
@@ -79,6 +80,11 @@ static void answer_media(struct plan *plan, struct call *c, bool paired, const s
 		stay_look(plan, lf, from_suite, !keying_asks(&lf->keying), i, in);
 	if (to_was)
 		stay_look(plan, lt, to_suite, (to->osrtp | in->r->osrtp) & NG_OSRTP_OFF, i, in);
+	neg_ice_answered(lf, i, in);
+	if (!neg_ice_answer(lt, in)) {
+		plan_fail(plan, NGE_NOMEM, plan_media_name(in->p, i, "ICE"));
+		return;
+	}
 	neg_remotes(lf, m, from_mux, in);
 	to_mux = lt->said.mux && !(mux & NG_RTCP_MUX_REJECT) &&
 		(from_mux || mux & (NG_RTCP_MUX_ACCEPT | NG_RTCP_MUX_DEMUX));

@@ -62,10 +62,8 @@ void neg_unsupported(struct plan *plan, const struct neg_in *in)
 {
 	const struct ng_request *r = in->r;
 
-	if (r->ice == NG_ICE_FORCE || r->ice == NG_ICE_FORCE_RELAY || r->ice == NG_ICE_OPTIONAL)
-		plan_warn(plan, in->p, STR("ICE is not supported: its attributes were removed"));
-	if (r->dtls == NG_DTLS_PASSIVE || r->dtls == NG_DTLS_ACTIVE)
-		plan_warn(plan, in->p, STR("DTLS is not supported: its attributes were removed"));
+	if (!in->sessions && (r->ice == NG_ICE_FORCE || r->ice == NG_ICE_FORCE_RELAY))
+		plan_warn(plan, in->p, STR("ICE is not available: its attributes were removed"));
 	if (ng_flag(r, NG_FLAG_INACTIVE) && r->command != NG_SUBSCRIBE_REQUEST)
 		plan_warn(plan, in->p,
 			STR("'inactive' applies only to subscribe request; SDP directions kept"));

@@ -9,6 +9,8 @@
 static struct keying_in keying_in(const struct neg_in *in, struct keying_random *random)
 {
 	return (struct keying_in){.r = in->r,
+		.sdp = in->sdp,
+		.host = &in->host,
 		.policy = &in->policy->sdes,
 		.p = in->p,
 		.random = random,

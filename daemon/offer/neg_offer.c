@@ -11,6 +11,7 @@
 #include "call/timeout_report.h"
 #include "offer/mline_map.h"
 #include "offer/neg_flags.h"
+#include "offer/neg_ice.h"
 #include "offer/neg_keying.h"
 #include "offer/neg_raw.h"
 #include "offer/neg_stay.h"
@@ -84,7 +85,7 @@ static enum sdp_proto outward(struct plan *plan, const struct leg *model, const 
 		p = model && leg_profile(model) != SDP_PROTO_OTHER ? leg_profile(model) : m->proto;
 	else
 		ordered = p;
-	p = keying_profile(p, &instead);
+	p = keying_profile(p, &in->host, &instead);
 	if (ordered != SDP_PROTO_OTHER && instead)
 		plan_warn(plan, in->p, str_from(instead));
 	return p;
@@ -123,6 +124,7 @@ static void offer_media(struct plan *plan, struct call *c, bool paired, const st
 		.from = from, .to = to, .paired = paired, .ours_only = pm->both};
 
 	neg_said(from, m, in);
+	neg_ice_said(from, i, in);
 	if (!neg_read_offer(plan, from, m, i, in))
 		return;
 	pm->proto = outward(plan, model, m, in);
@@ -138,6 +140,10 @@ static void offer_media(struct plan *plan, struct call *c, bool paired, const st
 	to->asked.mux = pm->mux;
 	if (!neg_write_offer(plan, &keys, m, i, in))
 		return;
+	if (!neg_ice_offer(from, to, in)) {
+		plan_fail(plan, NGE_NOMEM, plan_media_name(in->p, i, "ICE"));
+		return;
+	}
 	offer_early(from, m, in);
 	from->used = to->used = plan->offers = true;
 }

@@ -157,7 +157,7 @@ bool stay_request(struct plan *plan, const struct side *from, struct side *to, s
 
 bool leg_is_encrypted(const struct leg *l)
 {
-	return l->rx.keys || l->tx.keys || l->tx.pass;
+	return !srtp_params_are_plain(&l->rx) || !srtp_params_are_plain(&l->tx) || l->tx.pass;
 }
 
 static const struct leg *first_active(const struct side *s)

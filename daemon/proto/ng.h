@@ -127,7 +127,10 @@ enum ng_command {
 	X(RECORD_CALL, "record-call") \
 	X(DISCARD_RECORDING, "discard-recording") \
 	X(NO_EARLY_MEDIA, "no-early-media") \
-	X(SRTCP_TAG_32, "SRTCP-tag-32")
+	X(SRTCP_TAG_32, "SRTCP-tag-32") \
+	X(TRICKLE_ICE, "trickle-ICE") \
+	X(REJECT_ICE, "reject-ICE") \
+	X(NO_TLS_ID, "no-tls-id")
 /* clang-format on */
 
 enum ng_flag {
@@ -166,6 +169,10 @@ enum ng_all {
 };
 enum ng_traffic { NG_TRAFFIC_AS_IT_IS, NG_TRAFFIC_DROP, NG_TRAFFIC_PASS };
 enum ng_ice { NG_ICE_DEFAULT, NG_ICE_REMOVE, NG_ICE_FORCE, NG_ICE_FORCE_RELAY, NG_ICE_OPTIONAL };
+/* ICE-lite: towards the receiver of the SDP, towards its sender. */
+#define NG_ICE_LITE_FORWARD   0x1
+#define NG_ICE_LITE_BACKWARDS 0x2
+#define NG_ICE_LITE_OFF       0x4
 enum ng_dtls { NG_DTLS_DEFAULT, NG_DTLS_OFF, NG_DTLS_PASSIVE, NG_DTLS_ACTIVE };
 enum ng_learning {
 	NG_LEARN_DEFAULT,
@@ -235,7 +242,9 @@ struct ng_request {
 	uint32_t osrtp;    /* NG_OSRTP_* */
 	struct ng_sdes sdes;
 	enum ng_ice ice;
-	enum ng_dtls dtls;
+	uint8_t ice_lite;     /* NG_ICE_LITE_* */
+	enum ng_dtls dtls;    /* our role: an offer's */
+	struct str dtls_hash; /* of our a=fingerprint, "sha-256"; empty = default */
 	enum ng_learning learning;
 	/* "RTP/SAVP" etc., canonical upper case; empty = as received */
 	struct str transport;

@@ -68,8 +68,12 @@
 		"The request names no interface of the option interface.") \
 	X(SUITE, "No common crypto suite", \
 		"See sdes-accept, and the flags SDES; the text names the reason.") \
-	X(DTLS, "DTLS-SRTP is not supported", \
-		"Offer SDES or RTP.") \
+	X(DTLS, "DTLS-SRTP is not available", \
+		"See keying-threads in xcipherd.conf, or offer SDES or RTP.") \
+	X(FINGERPRINT, "No usable a=fingerprint", \
+		"The text says why; see dtls-sha1 for old terminals.") \
+	X(SETUP, "a=setup does not fit", \
+		"The terminal's DTLS role is impossible; the text says why.") \
 	X(CRYPTO_LINE, "No usable crypto line in answer", \
 		"The text names the reason; for RTP as the answer to SRTP see allow-RTP-answer.") \
 	X(MISFIT, "Answer does not fit the offer", \

@@ -195,9 +195,6 @@ bool ng_set_replace(struct ng_parser *x, struct str value)
 	return w != NULL;
 }
 
-#define NO_ICE  "ICE is not supported"
-#define NO_DTLS "DTLS is not supported"
-
 bool ng_set_ice(struct ng_parser *x, struct str value)
 {
 	static const struct word_bit t[] = {
@@ -207,15 +204,14 @@ bool ng_set_ice(struct ng_parser *x, struct str value)
 		WORD("force-relay", NG_ICE_FORCE_RELAY),
 		WORD("optional", NG_ICE_OPTIONAL),
 	};
-	static const struct word_bit kinds[] = {WORD("trickle", 0), WORD("ice2", 0)};
 	const struct word_bit *w = FIND(t, value);
 	struct str lite = behind(value, STR("lite-"));
 
 	if (w)
 		x->r->ice = (enum ng_ice)w->bit;
-	else if (FIND(kinds, value))
-		ng_note(x, STR("ICE"), NO_ICE);
-	else
+	else if (ng_spelled_like(value, STR("trickle")))
+		x->r->flags |= 1ull << NG_FLAG_TRICKLE_ICE;
+	else if (!ng_spelled_like(value, STR("ice2"))) /* RFC 8445 is what we speak */
 		return lite.s && ng_set_ice_lite(x, lite);
 	return true;
 }
@@ -223,20 +219,30 @@ bool ng_set_ice(struct ng_parser *x, struct str value)
 bool ng_set_ice_lite(struct ng_parser *x, struct str value)
 {
 	static const struct word_bit t[] = {
-		WORD("forward", 0), WORD("backward", 0), WORD("both", 0)};
+		WORD("forward", NG_ICE_LITE_FORWARD),
+		WORD("backward", NG_ICE_LITE_BACKWARDS),
+		WORD("backwards", NG_ICE_LITE_BACKWARDS),
+		WORD("both", NG_ICE_LITE_FORWARD | NG_ICE_LITE_BACKWARDS),
+		WORD("off", NG_ICE_LITE_OFF),
+	};
+	const struct word_bit *w = FIND(t, value);
 
-	if (FIND(t, value))
-		ng_note(x, STR("ICE-lite"), NO_ICE);
-	else
-		return ng_spelled_like(value, STR("off"));
-	return true;
+	if (w)
+		x->r->ice_lite = (uint8_t)w->bit;
+	return w != NULL;
 }
 
 bool ng_set_dtls_fingerprint(struct ng_parser *x, struct str value)
 {
-	(void)value;
-	ng_note(x, STR("DTLS-fingerprint"), NO_DTLS);
-	return true;
+	static const struct str names[] = {
+		{"sha-1", 5}, {"sha-224", 7}, {"sha-256", 7}, {"sha-384", 7}, {"sha-512", 7}};
+
+	for (size_t i = 0; i < ARRAY_LEN(names); i++)
+		if (ng_spelled_like(names[i], value)) {
+			x->r->dtls_hash = names[i];
+			return true;
+		}
+	return false;
 }
 
 bool ng_set_dtls(struct ng_parser *x, struct str value)
@@ -445,10 +451,7 @@ static const struct ng_known words[] = {
 	{"unidirectional", NULL},
 	{"original-sendrecv", NULL},
 	{"bidirectional", NULL},
-	{"no-tls-id", NULL},
 	{"generate-RTCP", "RTCP is relayed, not generated"},
-	{"trickle-ICE", NO_ICE},
-	{"reject-ICE", NULL},
 	{"new-branch", NULL},
 	{"provisional", NULL},
 	{"egress", NULL},
@@ -496,7 +499,7 @@ static const struct ng_known ignored_keys[] = {
 	{"recording-dir", "the directory is the daemon's option"},
 	{"recording-path", "the directory is the daemon's option"},
 	{"output-destination", NULL},
-	{"DTLS-reverse", NO_DTLS},
+	{"DTLS-reverse", "the role of the answer follows from a=setup"},
 	{"DTMF-delay", "DTMF is relayed unchanged"},
 	{"DTMF-security-trigger", "DTMF is relayed unchanged"},
 	{"DTMF-security-trigger-end", "DTMF is relayed unchanged"},

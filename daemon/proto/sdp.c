@@ -83,6 +83,11 @@ bool sdp_proto_is_secure(enum sdp_proto p)
 	return false;
 }
 
+bool sdp_proto_is_dtls(enum sdp_proto p)
+{
+	return p == SDP_UDP_TLS_RTP_SAVP || p == SDP_UDP_TLS_RTP_SAVPF;
+}
+
 bool sdp_proto_is_feedback(enum sdp_proto p)
 {
 	for (size_t i = 0; i < ARRAY_LEN(protos); i++)

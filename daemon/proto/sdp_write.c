@@ -251,6 +251,10 @@ static void put_session(const struct writer *w)
 			put_line(w, l);
 		}
 	}
+	if (w->e->ice_lite) {
+		sbuf_str(w->b, STR("a=ice-lite"));
+		put_eol(w);
+	}
 	if (w->e->loop_id.s) {
 		sbuf_str(w->b, STR("a=xcipher:"));
 		sbuf_str(w->b, w->e->loop_id);
@@ -434,6 +438,8 @@ static void put_relayed(
 	put_rtcp(w, me, &done);
 	put_mux(w, me, &done);
 	put_keying(w, me, &done);
+	if (!me->reject)
+		sbuf_str(w->b, me->lines);
 	if (me->mid && !m->mid.len) {
 		sbuf_printf(w->b, "a=mid:%u", me->mid);
 		put_eol(w);

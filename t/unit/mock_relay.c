@@ -117,11 +117,13 @@ static void mock_ctx_release(void *arg, uint32_t worker, uint32_t ctx)
 	m->ctxs--;
 }
 
-static int mock_key_take(
-	void *arg, uint32_t *slot, uint32_t worker, const struct srtp_master *master)
+static int mock_key_take(void *arg, uint32_t *slot, uint32_t worker,
+	const struct srtp_master *master, const struct srtp_master *rtcp)
 {
 	struct mock_relay *m = arg;
 	uint32_t i;
+
+	(void)rtcp;
 
 	assert(worker == 3);
 	if (fails(m))

@@ -112,7 +112,7 @@ static int take(struct rig *r, uint32_t *slot, uint8_t kdr)
 	sample_master(&m, SUITE_AES_CM_128_80, 5);
 	m.kdr = kdr;
 	m.lifetime = 1000;
-	return bridge_ops.key_take(r->relay, slot, 0, &m);
+	return bridge_ops.key_take(r->relay, slot, 0, &m, NULL);
 }
 
 /* Until the worker has done all that it was told. */
@@ -166,7 +166,7 @@ static void a_key_that_cannot_be_leaves_nothing(void **state)
 
 	sample_master(&m, SUITE_AEAD_AES_128_GCM, 5);
 	m.no_rtp_auth = true;
-	assert_int_equal(bridge_ops.key_take(r->relay, &slot, 0, &m), -EINVAL);
+	assert_int_equal(bridge_ops.key_take(r->relay, &slot, 0, &m, NULL), -EINVAL);
 	assert_int_equal(slot, 77);
 	for (uint32_t i = 2; i < 2 * (PAIRS + 1); i++)
 		assert_memory_equal(&batch_runner_arena(r->w->runner)->key[i], &zero, sizeof(zero));

@@ -105,8 +105,12 @@ static struct str describe(struct pool *p, const struct ng_request *r)
 		ADD("pref:%u", r->sdes.offerer_pref[i]);
 	if (r->ice)
 		ADD("ice:%s", ice[r->ice]);
+	if (r->ice_lite)
+		ADD("lite:%d", r->ice_lite);
 	if (r->dtls)
 		ADD("dtls:%d", r->dtls);
+	if (r->dtls_hash.len)
+		ADD("hash:" STR_FMT, STR_ARG(r->dtls_hash));
 	if (r->learning)
 		ADD("learn:%d", r->learning);
 	if (r->transport.len)
@@ -199,13 +203,13 @@ static void keys_are_understood_in_every_spelling(void **state)
 		{"'OSRTP':['offer-modern']", "W(unknown flag: OSRTP=offer-modern)"},
 		{"'ICE':'remove'", "ice:remove"},
 		{"'ICE':'force_relay','ICE-lite':'both'",
-			"ice:force-relay W(ICE-lite: ICE is not supported)"},
-		{"'ICE':['force','trickle']", "ice:force W(ICE: ICE is not supported)"},
-		{"'ICE-lite':'off','ICE':'lite-off'", ""},
+			"ice:force-relay lite:3"},
+		{"'ICE':['force','trickle']", "trickle-ICE ice:force"},
+		{"'ICE-lite':'off','ICE':'lite-off'", "lite:4"},
 		{"'ICE-lite':'half','ICE':'lite-half'",
 			"W(unknown flag: ICE-lite=half, ICE=lite-half)"},
 		{"'DTLS':'off','DTLS-fingerprint':'SHA-256'",
-			"dtls:1 W(DTLS-fingerprint: DTLS is not supported)"},
+			"dtls:1 hash:sha-256"},
 		{"'generate RTCP':'off','audio player':'off','DTMF-security':'drop'", ""},
 		{"'generate RTCP':'on','audio player':'always','DTMF-security':'tone'",
 			"W(generate-RTCP: RTCP is relayed, not generated; audio-player: there are no audio codecs; "
@@ -261,7 +265,7 @@ static void flat_words_and_raw_strings_mean_the_same(void **state)
 		{"ICE=remove", "ice:remove"},
 		{"ICE-force-relay", "ice:force-relay"},
 		{"ICE-lite-forward DTLS-fingerprint-SHA-256",
-			"W(ICE-lite: ICE is not supported; DTLS-fingerprint: DTLS is not supported)"},
+			"lite:1 hash:sha-256"},
 		{"codec-strip=PCMA codec-offer=opus codec-except=GSM force force-answer", ""},
 		{"codec-frob=PCMA", "W(unknown flag: codec-frob)"},
 		{"codec-transcode=PCMA transcode=PCMU T.38-force=x",

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* From the model of a leg to its session. Pure but for the calls of struct session_ops. */
+#include "call/leg_session.h"
+
+#include "base/secmem.h"
+#include "keying/keying.h"
+#include "packet/side.h"
+
+static bool has_ice(const struct leg *l)
+{
+	return l->ice.on || l->ice.asked || l->ice.said;
+}
+
+bool leg_needs_session(const struct leg *l)
+{
+	struct keying_association a;
+
+	return l->used && (has_ice(l) || keying_association(&a, &l->keying));
+}
+
+uint8_t leg_side_kinds(const struct leg *l)
+{
+	struct keying_association a;
+	uint8_t kinds = 0;
+
+	if (!l->used || !l->has_session)
+		return 0;
+	kinds |= has_ice(l) ? 1u << SIDE_STUN : 0;
+	kinds |= keying_association(&a, &l->keying) ? 1u << SIDE_DTLS : 0;
+	return kinds;
+}
+
+int leg_session_take(const struct relay *r, struct leg *l)
+{
+	int err;
+
+	if (l->has_session || !r->sessions || !leg_needs_session(l))
+		return 0;
+	err = r->sessions->ops->take(r->sessions->arg, &l->session);
+	l->has_session = !err;
+	return err;
+}
+
+static void ice_of(struct session_ice *out, const struct leg *l)
+{
+	const struct leg_ice *ice = &l->ice;
+
+	out->on = has_ice(l);
+	out->lite = ice->lite;
+	out->controlling = ice->controlling;
+	out->started = ice->on;
+	out->generation = ice->generation;
+	memcpy(out->ufrag, ice->ufrag, sizeof(out->ufrag));
+	memcpy(out->pwd, ice->pwd, sizeof(out->pwd));
+	out->remote_lite = ice->remote_lite;
+	memcpy(out->remote_ufrag, ice->remote_ufrag, sizeof(out->remote_ufrag));
+	memcpy(out->remote_pwd, ice->remote_pwd, sizeof(out->remote_pwd));
+	out->candidates = ice->candidates;
+	if (ice->candidates)
+		memcpy(out->candidate, ice->candidate, ice->candidates * sizeof(*out->candidate));
+	out->last = ice->last;
+}
+
+static void dtls_of(struct session_dtls *out, const struct leg *l)
+{
+	struct keying_association a;
+
+	out->on = keying_association(&a, &l->keying);
+	out->role = a.role;
+	out->association = a.number;
+	out->established = l->session_resumed && l->rx.keys;
+	if (a.prints)
+		out->prints = *a.prints;
+}
+
+int leg_session_set(
+	const struct relay *r, const struct call *c, const struct side *s, struct leg *l)
+{
+	struct session_cfg cfg = {.mux = l->active && l->mux,
+		.maybe_mux = !l->active && (l->said.mux || l->asked.mux)};
+	uint32_t locals_n;
+	const struct relay_local *locals = r->ops->locals(r->arg, &locals_n);
+	int err;
+
+	for (int k = 0; k < 2; k++) {
+		cfg.local[k] = locals[s->local].advertised;
+		cfg.local[k].port = k ? l->port.rtcp.port : l->port.rtp.port;
+		if (l->active)
+			cfg.remote[k] = k ? l->rtcp_remote : l->remote;
+		if (l->session_resumed)
+			cfg.selected[k] = l->ice.pair[k];
+	}
+	ice_of(&cfg.ice, l);
+	dtls_of(&cfg.dtls, l);
+	err = r->sessions->ops->set(r->sessions->arg, l->session, c->worker, &l->port, &cfg);
+	secmem_wipe(&cfg, sizeof(cfg));
+	return err;
+}

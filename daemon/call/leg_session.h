@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The session of a leg (call/session.h): whether it needs one, and what that is to be. */
+#ifndef CALL_LEG_SESSION_H
+#define CALL_LEG_SESSION_H
+
+#include "call/model.h"
+#include "call/session.h"
+
+/* ICE, DTLS, or both are offered or in force. */
+bool leg_needs_session(const struct leg *l);
+/* Takes a handle if the leg needs one, and has none. 0 or what the operation returned. */
+int leg_session_take(const struct relay *r, struct leg *l);
+/* Tells the keying thread what the leg's session is to be. The leg has one. */
+int leg_session_set(
+	const struct relay *r, const struct call *c, const struct side *s, struct leg *l);
+/* STUN, DTLS: packets of these kinds go to the keying thread (media_stream_cfg.side). */
+uint8_t leg_side_kinds(const struct leg *l);
+
+#endif

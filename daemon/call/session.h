@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What calls need of the keying threads, as an interface: sessions of legs (keying/session.h).
+ * bridge/ implements it over the side channel, tests implement it in memory. Control thread only;
+ * never blocks. */
+#ifndef CALL_SESSION_H
+#define CALL_SESSION_H
+
+#include "call/relay.h"
+#include "keying/session.h"
+
+struct session_ops {
+	/* A handle, below max; -ENOSPC when all are used. */
+	int (*take)(void *arg, uint32_t *session);
+	/* Ends it. close_notify is sent if there was a handshake. */
+	void (*release)(void *arg, uint32_t session);
+	/* All that it is to be from now on. What it is already stays. 0, or -EAGAIN: the keying
+	 * thread is overloaded; then it is as it was. */
+	int (*set)(void *arg, uint32_t session, uint32_t worker, const struct relay_port *port,
+		const struct session_cfg *cfg);
+	/* Of the certificate that new associations get. 0 or -EINVAL. */
+	int (*fingerprint)(void *arg, struct dtls_fingerprint *out, enum dtls_hash h);
+};
+
+struct sessions {
+	const struct session_ops *ops;
+	void *arg;
+	uint32_t max; /* handles */
+	bool sha1;    /* SHA-1 in a=fingerprint is accepted */
+};
+
+#endif

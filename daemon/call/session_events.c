@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Keys and pairs come from a leg's session while the call goes on. Each is a change of the call like
+ * any other: on a copy, applied as a whole, or not at all. RFC 5764, RFC 8445. */
+#include "call/session_events.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/secmem.h"
+#include "call/history.h"
+#include "call/in_force.h"
+#include "keying/keying.h"
+
+#define EVENT_POOL 65536u
+
+void session_places_change(struct calls *c, const struct call *prev, struct call *next)
+{
+	const struct call *of[2] = {prev, next};
+
+	for (int k = 0; k < 2 && c->session_place; k++)
+		for (uint32_t s = 0; of[k] && s < of[k]->sides; s++)
+			for (uint32_t i = 0; i < of[k]->side[s]->legs; i++) {
+				const struct leg *l = of[k]->side[s]->leg[i];
+
+				if (l && l->has_session)
+					c->session_place[l->session] = (struct session_place){
+						.call = k ? next : NULL,
+						.side = (uint8_t)s,
+						.media = (uint8_t)i};
+			}
+}
+
+/* --- Changes of a leg ------------------------------------------------------------------------- */
+
+static struct srtp_params params_of(const struct srtp_master *key)
+{
+	return (struct srtp_params){.keys = 1, .key[0] = *key};
+}
+
+/* RTCP without mux has an association and keys of its own. The key pair is taken again, with both;
+ * RTP's indexes go on, because its key is the same. */
+static bool set_rtcp_keys(struct leg *l, const struct session_event *e)
+{
+	if (!l->rx.keys || srtp_params_suite(&l->rx) != e->rx.suite)
+		return false;
+	l->rx.rtcp = e->rx;
+	l->tx.rtcp = e->tx;
+	l->rx_slot[0] = l->tx_slot = SLOT_UNSET;
+	return true;
+}
+
+static bool set_keys(struct leg *l, const struct session_event *e)
+{
+	struct keying_association a;
+	struct srtp_params rx = params_of(&e->rx), tx = params_of(&e->tx);
+
+	if (!keying_association(&a, &l->keying) || a.number != e->association || !a.role)
+		return false;
+	if (e->rtcp)
+		return set_rtcp_keys(l, e);
+	leg_set_rx(l, &rx);
+	leg_set_tx(l, &tx);
+	secmem_wipe(&rx, sizeof(rx));
+	secmem_wipe(&tx, sizeof(tx));
+	return true;
+}
+
+/* Whether the leg changed. */
+static bool change(struct leg *l, const struct session_event *e)
+{
+	switch (e->kind) {
+	case SESSION_KEYS:
+		return set_keys(l, e);
+	case SESSION_PAIR:
+		if (!l->ice.on || endpoint_eq(&l->ice.pair[e->rtcp], &e->remote))
+			return false;
+		l->ice.pair[e->rtcp] = e->remote;
+		return true;
+	case SESSION_LOST:
+		memset(l->ice.pair, 0, sizeof(l->ice.pair));
+		return l->ice.on;
+	}
+	return false;
+}
+
+/* --- What people are told --------------------------------------------------------------------- */
+
+static void note(struct call *c, struct str tag, const struct session_event *e, uint64_t now_ns)
+{
+	char addr[ENDPOINT_STRLEN];
+	const char *part = e->rtcp ? "RTCP" : "RTP";
+
+	switch (e->kind) {
+	case SESSION_KEYS:
+		history_add(&c->history, now_ns, HISTORY_KEYS, tag,
+			"DTLS handshake for %s completed: %s", part,
+			srtp_suite_get(e->rx.suite)->name);
+		break;
+	case SESSION_PAIR:
+		history_add(&c->history, now_ns, HISTORY_SOURCE, tag,
+			"ICE selected %s for %s", endpoint_fmt(&e->remote, addr), part);
+		break;
+	case SESSION_LOST:
+		history_add(&c->history, now_ns, HISTORY_TROUBLE, tag,
+			"ICE consent was lost: nothing is sent until a check succeeds");
+		break;
+	case SESSION_CLOSED:
+		history_add(&c->history, now_ns, HISTORY_KEYS, tag,
+			"the terminal closed its DTLS association for %s", part);
+		break;
+	default:
+		history_add(&c->history, now_ns, HISTORY_TROUBLE, tag, "no media of %s: %s", part,
+			e->why ? e->why : "");
+	}
+}
+
+static void report(struct calls *c, const struct call *call, struct str tag,
+	const struct session_event *e)
+{
+	struct call_session_notice n = {
+		.call_id = call->id, .tag = tag, .kind = e->kind, .rtcp = e->rtcp, .why = e->why};
+
+	if (e->kind == SESSION_KEYS)
+		n.why = srtp_suite_get(e->rx.suite)->name;
+	if (c->session_notice)
+		c->session_notice(c->session_notice_arg, &n);
+}
+
+void calls_session_event(
+	struct calls *c, uint32_t session, const struct session_event *e, uint64_t now_ns)
+{
+	struct session_place at = c->session_place ? c->session_place[session]
+						   : (struct session_place){0};
+	struct call *next, *call = at.call;
+	struct pool *p = NULL;
+	struct str tag;
+
+	if (!call)
+		return;
+	next = call_clone(&c->keys, call);
+	if (!next || pool_create(&p, EVENT_POOL)) {
+		call_free(&c->keys, next);
+		return;
+	}
+	if (!change(next->side[at.side]->leg[at.media], e))
+		call_free(&c->keys, next);
+	else if (calls_put_in_force(c, p, call, next, now_ns) == 0)
+		call = next;
+	tag = call->side[at.side]->tag;
+	note(call, tag, e, now_ns);
+	report(c, call, tag, e);
+	pool_destroy(p);
+}
+
+int calls_set_sessions(struct calls *c, uint32_t max)
+{
+	c->session_place = calloc(max, sizeof(*c->session_place));
+	return c->session_place ? 0 : -ENOMEM;
+}
+
+void calls_on_session(
+	struct calls *c, void (*fn)(void *arg, const struct call_session_notice *n), void *arg)
+{
+	c->session_notice = fn;
+	c->session_notice_arg = arg;
+}

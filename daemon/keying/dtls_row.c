@@ -1,0 +1,374 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* DTLS-SRTP in offers and answers (RFC 5763, RFC 8842): fingerprints, roles, and when a new
+ * association is needed. The keys come later, from the association itself (call/session.h); until
+ * then the leg's parameters wait, and nothing is sent or accepted. Pure. */
+#include "base/hash.h"
+#include "base/secmem.h"
+#include "keying/rows.h"
+
+#define TLS_ID_BYTES 20u /* of random: 160 bits, as 32 base64 characters (RFC 8842 4 wants 120) */
+
+/* --- What a terminal says --------------------------------------------------------------------- */
+
+static uint64_t hash_of(struct str text)
+{
+	static const uint8_t no_secret[16];
+
+	return text.len ? hash_siphash(no_secret, text.s, text.len) : 0;
+}
+
+static bool read_said(
+	struct keying_dtls_said *out, const struct sdp_media *m, const struct keying_in *in)
+{
+	struct sdp_dtls d;
+
+	*out = (struct keying_dtls_said){0};
+	if (!in->host->dtls || !m->dtls)
+		return false;
+	sdp_dtls_read(&d, in->sdp, m);
+	if (!in->host->sha1)
+		for (uint32_t i = d.prints.count; i-- > 0;)
+			if (d.prints.f[i].hash == DTLS_SHA1)
+				d.prints.f[i] = d.prints.f[--d.prints.count];
+	out->given = d.prints.count;
+	out->prints = d.prints;
+	out->setup = (uint8_t)d.setup;
+	out->tls_id = hash_of(d.tls_id);
+	if (!m->ice)
+		out->transport = hash_siphash((const uint8_t[16]){0}, &m->conn.addr,
+			sizeof(m->conn.addr)) + m->port;
+	return out->given;
+}
+
+/* Whether what the terminal says now needs a new association (RFC 8842 5.1). With a=tls-id it
+ * decides. */
+static bool is_new(const struct keying_dtls *s, const struct keying_dtls_said *now)
+{
+	const struct keying_dtls_said *before = &s->in_force;
+
+	if (!s->role || !before->given || !sdp_fingerprints_eq(&before->prints, &now->prints))
+		return true;
+	if (before->tls_id && now->tls_id)
+		return before->tls_id != now->tls_id;
+	return before->transport != now->transport;
+}
+
+/* --- What we say ------------------------------------------------------------------------------ */
+
+static bool add(struct keying_lines *to, struct str text)
+{
+	if (!text.s || to->n == KEYING_LINES)
+		return false;
+	to->line[to->n++] = text;
+	return true;
+}
+
+static bool draw_id(struct keying_dtls *s, const struct keying_in *in)
+{
+	static const char digit[] = "0123456789abcdef";
+
+	if (in->random->len < TLS_ID_BYTES)
+		return false;
+	for (uint32_t i = 0; i < TLS_ID_BYTES; i++) {
+		s->our_id[2 * i] = digit[in->random->at[i] >> 4];
+		s->our_id[2 * i + 1] = digit[in->random->at[i] & 15];
+	}
+	in->random->at += TLS_ID_BYTES;
+	in->random->len -= TLS_ID_BYTES;
+	return true;
+}
+
+static bool write_lines(struct keying_lines *to, const struct keying_dtls *s, enum dtls_setup setup,
+	const struct keying_in *in)
+{
+	struct sbuf b;
+	bool ok;
+
+	sbuf_init(&b, 0);
+	sbuf_str(&b, STR("fingerprint:"));
+	sdp_fingerprint_write(&b, &in->host->print);
+	ok = !b.err && add(to, pool_strdup(in->p, sbuf_view(&b)));
+	sbuf_fini(&b);
+	ok = ok && add(to, pool_printf(in->p, "setup:%s", dtls_setup_name(setup)));
+	if (ok && !ng_flag(in->r, NG_FLAG_NO_TLS_ID))
+		ok = add(to, pool_printf(in->p, "tls-id:%.*s", KEYING_TLS_ID, s->our_id));
+	return ok;
+}
+
+static struct keying_error nomem(void)
+{
+	return (struct keying_error){NGE_NOMEM, STR("keys")};
+}
+
+/* --- Offers ----------------------------------------------------------------------------------- */
+
+static bool is_off(const struct keying_in *in)
+{
+	return !in->host->dtls || in->r->dtls == NG_DTLS_OFF;
+}
+
+static bool could_accept(
+	const struct keying_leg *l, const struct sdp_media *m, const struct keying_in *in)
+{
+	struct keying_dtls_said said;
+
+	(void)l;
+	return !is_off(in) && read_said(&said, m, in) && said.setup != DTLS_SETUP_HOLDCONN;
+}
+
+static bool read_offer(const struct keying_leg *l, const struct sdp_media *m, uint32_t suites,
+	const struct keying_in *in, struct keying_error *why)
+{
+	struct keying_dtls *s = &l->state->dtls;
+
+	(void)suites;
+	s->offered = (struct keying_dtls_said){0};
+	if (is_off(in) || !m->dtls)
+		return false;
+	if (!read_said(&s->offered, m, in)) {
+		*why = (struct keying_error){
+			NGE_FINGERPRINT, STR("no fingerprint of a hash that is accepted")};
+		return false;
+	}
+	if (s->offered.setup == DTLS_SETUP_HOLDCONN) {
+		s->offered.given = false;
+		*why = (struct keying_error){
+			NGE_SETUP, str_from(dtls_role_err_text(DTLS_ROLE_ERR_HOLDCONN))};
+		return false;
+	}
+	if (in->r->dtls)
+		s->passive = in->r->dtls == NG_DTLS_PASSIVE;
+	return true;
+}
+
+static bool is_same_offer(const struct keying_state *s, const struct sdp_media *m)
+{
+	return s->dtls.offered.given == m->dtls;
+}
+
+static enum keying_result write_offer(struct keying_offer *o, const struct keying_in *in)
+{
+	struct keying_dtls *s = &o->to.state->dtls;
+
+	if (is_off(in) || o->ours_only || !sdp_proto_is_dtls(o->proto))
+		return KEYING_PASSES;
+	if (!s->our_id[0] && !draw_id(s, in)) {
+		o->error = nomem();
+		return KEYING_REFUSES;
+	}
+	s->asked_setup = (uint8_t)dtls_setup_offer((enum dtls_role)s->role, false);
+	s->asked = true;
+	if (o->to.state->in_force != KEYING_DTLS)
+		s->association++;
+	if (!write_lines(o->lines, s, (enum dtls_setup)s->asked_setup, in)) {
+		o->error = nomem();
+		return KEYING_REFUSES;
+	}
+	return KEYING_ADDS;
+}
+
+/* --- Answers ---------------------------------------------------------------------------------- */
+
+/* What was agreed on comes into force. Keys of an association that goes on stay. */
+static void agree(struct keying_answer *a, const struct keying_leg *l,
+	const struct keying_dtls_said *said, enum dtls_role role, bool fresh)
+{
+	struct keying_dtls *s = &l->state->dtls;
+
+	if (fresh || s->role != role) {
+		/* The first one of an offer of ours has its number from write_offer(). */
+		if (l == &a->offerer || l->state->in_force == KEYING_DTLS)
+			s->association++;
+		a->rx = a->tx = (struct srtp_params){.waits = true};
+	} else {
+		a->rx = *l->rx;
+		a->tx = *l->tx;
+	}
+	s->in_force = *said;
+	s->role = (uint8_t)role;
+	l->state->in_force = KEYING_DTLS;
+}
+
+static enum keying_result refuse(struct keying_answer *a, enum dtls_role_err err)
+{
+	a->error = (struct keying_error){NGE_SETUP, str_from(dtls_role_err_text(err))};
+	return KEYING_REFUSES;
+}
+
+static enum keying_result read_answer(struct keying_answer *a, const struct keying_in *in)
+{
+	struct keying_dtls *s = &a->answerer.state->dtls;
+	struct keying_dtls_said said;
+	enum dtls_role role;
+	enum dtls_role_err err;
+	bool fresh;
+
+	if (!s->asked)
+		return KEYING_PASSES;
+	if (!read_said(&said, a->media, in)) {
+		if (!a->media->dtls && !sdp_proto_is_dtls(a->media->proto))
+			return KEYING_PASSES;
+		a->error = (struct keying_error){
+			NGE_FINGERPRINT, STR("the answer has none that is accepted")};
+		return KEYING_REFUSES;
+	}
+	fresh = is_new(s, &said);
+	err = dtls_setup_answered(
+		&role, (enum dtls_setup)s->asked_setup, (enum dtls_setup)said.setup);
+	if (err)
+		return refuse(a, err);
+	agree(a, &a->answerer, &said, role, fresh);
+	return KEYING_AGREES;
+}
+
+static enum keying_result write_answer(struct keying_answer *a, const struct keying_in *in)
+{
+	struct keying_dtls *s = &a->offerer.state->dtls;
+	enum dtls_setup setup;
+	enum dtls_role role;
+	enum dtls_role_err err;
+	bool fresh;
+
+	if (!s->offered.given || is_off(in) ||
+		(in->r->sdes.flags & NG_SDES_PREFER && a->offerer.state->sdes.lines))
+		return KEYING_PASSES;
+	fresh = is_new(s, &s->offered);
+	err = dtls_setup_answer(&setup, &role, (enum dtls_setup)s->offered.setup,
+		s->passive ? DTLS_ROLE_SERVER : DTLS_ROLE_CLIENT,
+		fresh ? DTLS_ROLE_NONE : (enum dtls_role)s->role);
+	if (err)
+		return refuse(a, err);
+	/* A new association of a known terminal has a new a=tls-id (RFC 8842 5.3). */
+	if ((!s->our_id[0] || (fresh && s->role)) && !draw_id(s, in)) {
+		a->error = nomem();
+		return KEYING_REFUSES;
+	}
+	if (!write_lines(a->lines, s, setup, in)) {
+		a->error = nomem();
+		return KEYING_REFUSES;
+	}
+	agree(a, &a->offerer, &s->offered, role, fresh);
+	return KEYING_AGREES;
+}
+
+/* --- State ------------------------------------------------------------------------------------ */
+
+static bool was_offered(const struct keying_state *s)
+{
+	return s->dtls.offered.given;
+}
+
+static bool asks(const struct keying_state *s)
+{
+	return s->dtls.asked;
+}
+
+static void drop_offered(struct keying_state *s)
+{
+	s->dtls.offered = (struct keying_dtls_said){0};
+}
+
+static void drop_asked(struct keying_state *s)
+{
+	s->dtls.asked = false;
+}
+
+static void end(struct keying_state *s)
+{
+	s->dtls.role = DTLS_ROLE_NONE;
+	s->dtls.in_force = (struct keying_dtls_said){0};
+}
+
+/* Before there are keys, the profiles that we offer are what may be agreed on. */
+static bool is_of(const struct srtp_params *rx, uint32_t suites)
+{
+	return rx->waits || suites >> srtp_params_suite(rx) & 1;
+}
+
+static void describe(const struct keying_state *s, struct sbuf *b)
+{
+	if (s->dtls.asked)
+		sbuf_printf(b, " with DTLS");
+}
+
+static bool said_is_sound(const struct keying_dtls_said *s)
+{
+	bool sound = s->prints.count <= DTLS_FINGERPRINTS;
+
+	for (uint32_t i = 0; sound && i < s->prints.count; i++)
+		sound = s->prints.f[i].hash < DTLS_HASH_COUNT;
+	return sound;
+}
+
+static bool is_sound(const struct keying_state *s)
+{
+	return said_is_sound(&s->dtls.offered) && said_is_sound(&s->dtls.in_force);
+}
+
+/* Keys are of one association each, and never come back. */
+static const struct keying_key *our_key(const struct keying_state *s, uint32_t n)
+{
+	(void)s;
+	(void)n;
+	return NULL;
+}
+
+static void hold(struct keying_state *s, const struct srtp_master *key, uint32_t slot)
+{
+	(void)s;
+	(void)key;
+	(void)slot;
+}
+
+static void keep_ours(struct keying_state *s,
+	bool (*keep)(const void *arg, const struct keying_key *k), const void *arg)
+{
+	(void)s;
+	(void)keep;
+	(void)arg;
+}
+
+static bool is_theirs(const struct keying_state *s, const struct srtp_master *key)
+{
+	(void)s;
+	(void)key;
+	return false;
+}
+
+/* --- The association that the leg needs --------------------------------------------------------- */
+
+static bool association(struct keying_association *out, const struct keying_state *state)
+{
+	const struct keying_dtls *s = &state->dtls;
+
+	*out = (struct keying_association){0};
+	if (state->in_force == KEYING_DTLS)
+		*out = (struct keying_association){.number = s->association,
+			.role = s->role,
+			.prints = &s->in_force.prints};
+	else if (s->asked)
+		*out = (struct keying_association){.number = s->association};
+	return state->in_force == KEYING_DTLS || s->asked;
+}
+
+const struct keying_ops keying_dtls = {.id = KEYING_DTLS,
+	.name = "DTLS-SRTP",
+	.read_offer = read_offer,
+	.could_accept = could_accept,
+	.is_same_offer = is_same_offer,
+	.write_offer = write_offer,
+	.read_answer = read_answer,
+	.write_answer = write_answer,
+	.was_offered = was_offered,
+	.asks = asks,
+	.drop_offered = drop_offered,
+	.drop_asked = drop_asked,
+	.end = end,
+	.is_of = is_of,
+	.describe = describe,
+	.is_sound = is_sound,
+	.our_key = our_key,
+	.hold = hold,
+	.keep_ours = keep_ours,
+	.is_theirs = is_theirs,
+	.association = association};

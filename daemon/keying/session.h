@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What a leg needs of a keying thread: an ICE agent, DTLS associations, or both. Together they are
+ * the leg's session. Calls say what it is to be, and hear what came of it. */
+#ifndef KEYING_SESSION_H
+#define KEYING_SESSION_H
+
+#include "base/endpoint.h"
+#include "proto/sdp_dtls.h"
+#include "proto/sdp_ice.h"
+#include "srtp/kdf.h"
+
+#define SESSION_UFRAG 8u  /* of ours: 48 random bits */
+#define SESSION_PWD   24u /* of ours: 144 random bits */
+
+struct session_ice {
+	bool on;
+	bool lite;          /* ours */
+	bool controlling;   /* we sent the offer */
+	bool started;       /* both sides' credentials are in force: checks may be sent */
+	uint8_t generation; /* of our credentials; another one is a restart (RFC 8445 9) */
+	char ufrag[SESSION_UFRAG], pwd[SESSION_PWD];
+	/* The peer's; empty: not known yet. */
+	bool remote_lite;
+	char remote_ufrag[SDP_ICE_TEXT_MAX + 1], remote_pwd[SDP_ICE_TEXT_MAX + 1];
+	/* Candidates of this exchange. Earlier ones under the same credentials stay. */
+	struct ice_candidate candidate[SDP_ICE_CANDIDATES];
+	uint32_t candidates;
+	bool last; /* no more will come */
+};
+
+struct session_dtls {
+	bool on;
+	uint8_t role; /* enum dtls_role; NONE: the answer decides, and a ClientHello is answered */
+	uint32_t association; /* another number is another association */
+	/* Restored: its keys are known, and its handshake is over. */
+	bool established;
+	struct dtls_fingerprints prints; /* of the peer; none: not known yet */
+};
+
+struct session_cfg {
+	bool mux;       /* RTCP uses the port of RTP */
+	bool maybe_mux; /* we offered that: the answer decides */
+	/* What the peer is told, by [rtcp]. */
+	struct endpoint local[2];
+	/* Signalled; without ICE, packets go there. */
+	struct endpoint remote[2];
+	struct endpoint selected[2]; /* restored: the pairs of before, family 0 = none */
+	struct session_ice ice;
+	struct session_dtls dtls;
+};
+
+enum session_event_kind {
+	SESSION_NONE,
+	SESSION_PAIR,   /* media go to remote, and come from there, by [rtcp] */
+	SESSION_KEYS,   /* rx and tx of one component of an association */
+	SESSION_FAILED, /* why: there will be no keys, or no pair */
+	SESSION_LOST,   /* the peer's consent: nothing may be sent until the next pair */
+	SESSION_CLOSED, /* the peer ended the association; keys stay until signalling ends it */
+};
+
+struct session_event {
+	uint8_t kind; /* enum session_event_kind */
+	bool rtcp;
+	uint32_t association;
+	struct endpoint remote;
+	struct srtp_master rx, tx; /* wipe them */
+	const char *why;           /* constant */
+};
+
+#endif

@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* ICE in offers and answers. The credentials are made here, because SDP needs them at once; the
+ * checks are the session's (call/session.h). Each leg has ICE of its own: what one terminal says
+ * never reaches the other. Pure. */
+#include "offer/neg_ice.h"
+#include "base/secmem.h"
+#include "proto/sdp_ice.h"
+
+/* --- Credentials of ours ------------------------------------------------------------------------ */
+
+/* 6 random bits each (RFC 8839 5.4: ice-char). */
+static bool draw_text(char *out, size_t len, struct keying_random *random)
+{
+	static const char digit[] =
+		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+
+	if (random->len < len)
+		return false;
+	for (size_t i = 0; i < len; i++)
+		out[i] = digit[random->at[i] & 63];
+	secmem_wipe(random->at, len);
+	random->at += len;
+	random->len -= len;
+	return true;
+}
+
+static bool draw(struct leg_ice *ice, struct neg_in *in)
+{
+	ice->generation++;
+	return draw_text(ice->ufrag, sizeof(ice->ufrag), &in->random) &&
+		draw_text(ice->pwd, sizeof(ice->pwd), &in->random);
+}
+
+/* --- What a terminal says ----------------------------------------------------------------------- */
+
+static void set_text(char out[LEG_ICE_TEXT], struct str text)
+{
+	memset(out, 0, LEG_ICE_TEXT);
+	memcpy(out, text.s, text.len < LEG_ICE_TEXT ? text.len : LEG_ICE_TEXT - 1);
+}
+
+/* True: it uses ICE. *restarted: its credentials are others than before (RFC 8839 4.4.1.1.1). */
+static bool read_said(struct leg_ice *ice, uint32_t i, const struct neg_in *in, bool *restarted)
+{
+	struct sdp_ice *said = pool_alloc(in->p, sizeof(*said));
+
+	*restarted = false;
+	ice->candidate = NULL;
+	ice->candidates = 0;
+	if (!said || in->sdp->media[i].port == 0)
+		return false;
+	sdp_ice_read(said, in->sdp, i);
+	if (!sdp_ice_used(said))
+		return false;
+	*restarted = ice->remote_ufrag[0] &&
+		sdp_ice_restarted(str_from(ice->remote_ufrag), str_from(ice->remote_pwd),
+			said->ufrag, said->pwd);
+	set_text(ice->remote_ufrag, said->ufrag);
+	set_text(ice->remote_pwd, said->pwd);
+	ice->remote_lite = said->lite;
+	ice->candidate = said->candidate;
+	ice->candidates = said->count;
+	ice->last = !said->trickle || said->end_of_candidates;
+	return true;
+}
+
+void neg_ice_said(struct leg *l, uint32_t i, const struct neg_in *in)
+{
+	bool restarted;
+
+	l->ice.said = read_said(&l->ice, i, in, &restarted);
+	l->ice.restart = l->ice.said && restarted;
+	if (in->r->ice_lite)
+		l->ice.lite_back = in->r->ice_lite & NG_ICE_LITE_BACKWARDS;
+}
+
+/* --- Offers ------------------------------------------------------------------------------------- */
+
+bool neg_ice_offer(const struct leg *from, struct leg *to, struct neg_in *in)
+{
+	struct leg_ice *ice = &to->ice;
+	bool force = in->r->ice == NG_ICE_FORCE || in->r->ice == NG_ICE_FORCE_RELAY;
+
+	ice->asked = in->sessions && in->r->ice != NG_ICE_REMOVE &&
+		(force || from->ice.said || ice->on);
+	if (!ice->asked || ice->on)
+		return true;
+	ice->lite = in->r->ice_lite & NG_ICE_LITE_FORWARD;
+	ice->controlling = true;
+	memset(ice->remote_ufrag, 0, sizeof(ice->remote_ufrag));
+	secmem_wipe(ice->remote_pwd, sizeof(ice->remote_pwd));
+	return draw(ice, in);
+}
+
+void neg_ice_answered(struct leg *l, uint32_t i, const struct neg_in *in)
+{
+	bool restarted, uses = l->ice.asked && read_said(&l->ice, i, in, &restarted);
+
+	l->ice.on = l->ice.asked = uses;
+}
+
+/* --- Answers ------------------------------------------------------------------------------------ */
+
+bool neg_ice_answer(struct leg *l, struct neg_in *in)
+{
+	struct leg_ice *ice = &l->ice;
+	bool was = ice->on;
+
+	ice->on = in->sessions && ice->said && in->r->ice != NG_ICE_REMOVE &&
+		!ng_flag(in->r, NG_FLAG_REJECT_ICE);
+	ice->said = ice->on;
+	if (!ice->on || (was && !ice->restart))
+		return true;
+	if (!was) {
+		ice->controlling = false;
+		ice->lite = ice->lite_back || in->r->ice_lite & NG_ICE_LITE_FORWARD;
+	}
+	ice->restart = false;
+	return draw(ice, in);
+}
+
+/* --- What we write ------------------------------------------------------------------------------ */
+
+struct str neg_ice_lines(
+	const struct leg *l, bool is_answer, const struct endpoint *addr, const struct neg_in *in)
+{
+	bool both = is_answer ? !l->mux : !(l->asked.mux && in->r->rtcp_mux & NG_RTCP_MUX_REQUIRE);
+	struct ice_candidate c[2];
+	struct sdp_ice_write w = {.ufrag = {l->ice.ufrag, sizeof(l->ice.ufrag)},
+		.pwd = {l->ice.pwd, sizeof(l->ice.pwd)},
+		.candidate = c,
+		.count = both ? 2 : 1,
+		.end_of_candidates = true,
+		.eol = in->sdp->crlf ? "\r\n" : "\n"};
+	struct str out;
+	struct sbuf b;
+
+	if (!(is_answer ? l->ice.on : l->ice.asked))
+		return STR("");
+	for (uint8_t k = 0; k < w.count; k++) {
+		c[k] = (struct ice_candidate){.addr = *addr,
+			.priority = ice_candidate_priority(ICE_HOST, UINT16_MAX, k + 1),
+			.foundation = "1",
+			.foundation_len = 1,
+			.component = k + 1,
+			.type = ICE_HOST};
+		c[k].addr.port = k ? l->port.rtcp.port : l->port.rtp.port;
+	}
+	sbuf_init(&b, 0);
+	sdp_ice_write(&b, &w);
+	out = b.err ? STR_NONE : pool_strdup(in->p, sbuf_view(&b));
+	sbuf_fini(&b);
+	return out;
+}

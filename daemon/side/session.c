@@ -1,0 +1,446 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* ICE and DTLS of a leg. ICE says where a component's packets go to, and which sources may begin a
+ * handshake; without ICE signalling does, and a source that returned a cookie. DTLS delivers keys.
+ * RFC 8445, RFC 5764, RFC 8842. */
+#include "side/session.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/secmem.h"
+
+#define COMPONENTS 2u
+
+struct component {
+	struct dtls *dtls;        /* NULL: none */
+	struct endpoint proven;   /* without ICE: a source that returned a cookie */
+	struct endpoint dst;      /* where DTLS goes to, family 0: not known yet */
+	struct endpoint told;     /* the last pair that was reported */
+	bool keys_told, end_told; /* of the association */
+};
+
+struct session {
+	struct session_env *env;
+	struct session_cfg cfg;
+	struct ice_agent *ice; /* NULL: not in use */
+	bool ice_has_remote;
+	uint8_t ice_told; /* enum ice_state that was reported */
+	struct component part[COMPONENTS];
+	struct session_out verify; /* one HelloVerifyRequest that waits; len 0: none */
+	bool broken, broken_told;  /* no memory for a part */
+};
+
+/* --- Life ------------------------------------------------------------------------------------- */
+
+int session_create(struct session **out, struct session_env *env)
+{
+	struct session *s = calloc(1, sizeof(*s));
+
+	if (!s)
+		return -ENOMEM;
+	s->env = env;
+	*out = s;
+	return 0;
+}
+
+static void drop_ice(struct session *s)
+{
+	if (s->ice)
+		ice_fini(s->ice);
+	free(s->ice);
+	s->ice = NULL;
+	s->ice_has_remote = false;
+	s->ice_told = ICE_NEW;
+}
+
+static void drop_association(struct session *s)
+{
+	for (uint32_t k = 0; k < COMPONENTS; k++) {
+		struct component *c = &s->part[k];
+
+		dtls_destroy(c->dtls);
+		c->dtls = NULL;
+		c->keys_told = c->end_told = false;
+		c->proven = (struct endpoint){0};
+	}
+}
+
+void session_destroy(struct session *s)
+{
+	if (!s)
+		return;
+	drop_ice(s);
+	drop_association(s);
+	secmem_wipe(s, sizeof(*s));
+	free(s);
+}
+
+static uint32_t components(const struct session *s)
+{
+	return s->cfg.mux ? 1 : COMPONENTS;
+}
+
+/* --- ICE -------------------------------------------------------------------------------------- */
+
+static int make_ice(struct session *s, const uint8_t seed[ICE_SEED_LEN], uint64_t now_ns)
+{
+	const struct session_cfg *cfg = &s->cfg;
+	struct ice_config c = {.lite = cfg->ice.lite,
+		.controlling = cfg->ice.controlling,
+		.components = (uint8_t)components(s),
+		.local_count = (uint8_t)components(s)};
+	int err;
+
+	for (uint8_t k = 0; k < c.local_count; k++)
+		c.local[k] = (struct ice_local){.addr = cfg->local[k], .component = k + 1};
+	s->ice = calloc(1, ice_size());
+	if (!s->ice)
+		return -ENOMEM;
+	err = ice_init(s->ice, &c, seed, now_ns);
+	if (err) {
+		free(s->ice);
+		s->ice = NULL;
+		return err;
+	}
+	ice_set_credentials(s->ice, cfg->ice.ufrag, cfg->ice.pwd);
+	return 0;
+}
+
+/* A restored session knows only where its pairs led. */
+static uint32_t restored_candidates(const struct session *s, struct ice_candidate out[COMPONENTS])
+{
+	uint32_t n = 0;
+
+	for (uint8_t k = 0; k < components(s); k++)
+		if (s->cfg.selected[k].family)
+			out[n++] = (struct ice_candidate){.addr = s->cfg.selected[k],
+				.priority = ice_candidate_priority(ICE_HOST, UINT16_MAX, k + 1),
+				.foundation = "r",
+				.foundation_len = 1,
+				.component = k + 1,
+				.type = ICE_HOST};
+	return n;
+}
+
+static int set_remote(struct session *s, uint64_t now_ns)
+{
+	const struct session_ice *cfg = &s->cfg.ice;
+	struct ice_candidate restored[COMPONENTS];
+	uint32_t n = restored_candidates(s, restored);
+	struct ice_remote r = {.ufrag = str_from(cfg->remote_ufrag),
+		.pwd = str_from(cfg->remote_pwd),
+		.lite = cfg->remote_lite,
+		.last = cfg->last,
+		.candidate = n ? restored : cfg->candidate,
+		.count = n ? n : cfg->candidates};
+
+	s->ice_has_remote = true;
+	return ice_set_remote(s->ice, &r, now_ns);
+}
+
+static int set_ice(struct session *s, const struct session_ice *before, bool had_two,
+	const uint8_t seed[ICE_SEED_LEN], uint64_t now_ns)
+{
+	const struct session_ice *now = &s->cfg.ice;
+	int err = 0;
+
+	if (!now->on) {
+		drop_ice(s);
+		return 0;
+	}
+	if (!s->ice) {
+		err = make_ice(s, seed, now_ns);
+	} else if (before->generation != now->generation) {
+		ice_restart(s->ice, now_ns);
+		ice_set_credentials(s->ice, now->ufrag, now->pwd);
+	}
+	if (err)
+		return err;
+	if (had_two && s->cfg.mux)
+		ice_use_one_component(s->ice, now_ns);
+	return now->started && now->remote_ufrag[0] ? set_remote(s, now_ns) : 0;
+}
+
+/* --- DTLS ------------------------------------------------------------------------------------- */
+
+static int make_association(struct session *s, uint32_t k)
+{
+	struct dtls_config c = {.cert = s->env->cert,
+		.role = s->cfg.dtls.role == DTLS_ROLE_CLIENT ? DTLS_ROLE_CLIENT : DTLS_ROLE_SERVER,
+		.profiles = s->env->profiles,
+		.allow_sha1 = s->env->sha1,
+		.counts = &s->env->counts};
+
+	memcpy(c.profile, s->env->profile, sizeof(c.profile));
+	return dtls_create(&s->part[k].dtls, &c);
+}
+
+static bool is_client(const struct session *s)
+{
+	return s->cfg.dtls.role == DTLS_ROLE_CLIENT;
+}
+
+static int set_dtls(struct session *s, const struct session_dtls *before, uint64_t now_ns)
+{
+	const struct session_dtls *now = &s->cfg.dtls;
+	bool was_client = before->role == DTLS_ROLE_CLIENT;
+	int err = 0;
+
+	if (!now->on || !before->on || now->association != before->association ||
+		was_client != is_client(s))
+		drop_association(s);
+	if (!now->on || now->established)
+		return 0;
+	for (uint32_t k = 0; k < COMPONENTS && !err; k++) {
+		struct component *c = &s->part[k];
+
+		if (k >= components(s)) {
+			dtls_destroy(c->dtls);
+			c->dtls = NULL;
+			continue;
+		}
+		if (!c->dtls)
+			err = make_association(s, k);
+		if (!err && now->prints.count)
+			(void)dtls_expect(c->dtls, &now->prints, now_ns);
+	}
+	return err;
+}
+
+/* Where the component's DTLS goes to. */
+static struct endpoint destination(const struct session *s, uint32_t k)
+{
+	struct ice_pair_selected pair;
+
+	if (s->ice)
+		return ice_selected(s->ice, (uint8_t)(k + 1), &pair) ? pair.remote
+								     : (struct endpoint){0};
+	return s->part[k].proven.family ? s->part[k].proven : s->cfg.remote[k];
+}
+
+/* What may begin, begins. */
+static void proceed(struct session *s, uint64_t now_ns)
+{
+	for (uint32_t k = 0; k < components(s); k++) {
+		struct component *c = &s->part[k];
+
+		c->dst = destination(s, k);
+		if (c->dtls && is_client(s) && c->dst.family && c->dst.port &&
+			dtls_state(c->dtls) == DTLS_IDLE && dtls_start(c->dtls, now_ns) == -ENOMEM)
+			s->broken = true;
+	}
+}
+
+/* --- Changes ---------------------------------------------------------------------------------- */
+
+static bool same_peer(const struct session_ice *a, const struct session_ice *b)
+{
+	return strcmp(a->remote_ufrag, b->remote_ufrag) == 0 &&
+		strcmp(a->remote_pwd, b->remote_pwd) == 0;
+}
+
+int session_set(struct session *s, const struct session_cfg *cfg, const uint8_t seed[ICE_SEED_LEN],
+	uint64_t now_ns)
+{
+	struct session_cfg *before = malloc(sizeof(*before));
+	bool had_two = components(s) == COMPONENTS;
+	int err, ice_err;
+
+	if (!before)
+		return -ENOMEM;
+	*before = s->cfg;
+	s->cfg = *cfg;
+	if (!cfg->ice.candidates && same_peer(&before->ice, &cfg->ice)) {
+		memcpy(s->cfg.ice.candidate, before->ice.candidate, sizeof(cfg->ice.candidate));
+		s->cfg.ice.candidates = before->ice.candidates;
+		s->cfg.ice.last |= before->ice.last;
+	}
+	ice_err = set_ice(s, &before->ice, had_two, seed, now_ns);
+	err = set_dtls(s, &before->dtls, now_ns);
+	secmem_wipe(before, sizeof(*before));
+	free(before);
+	s->broken |= err || ice_err;
+	proceed(s, now_ns);
+	return ice_err ? ice_err : err;
+}
+
+void session_close(struct session *s, uint64_t now_ns)
+{
+	for (uint32_t k = 0; k < COMPONENTS; k++)
+		if (s->part[k].dtls)
+			dtls_close(s->part[k].dtls, now_ns);
+}
+
+/* --- Packets ---------------------------------------------------------------------------------- */
+
+/* Whether a source may take part in the handshake. A cookie proves one without ICE; it costs no
+ * memory. */
+static bool is_proven(struct session *s, const struct session_in *in, uint32_t k, uint64_t now_ns)
+{
+	struct component *c = &s->part[k];
+	struct dtls_gate_reply reply;
+
+	if (s->ice)
+		return ice_is_valid_source(s->ice, (uint8_t)k, in->src);
+	if (endpoint_eq(in->src, &c->proven))
+		return true;
+	if (is_client(s))
+		return endpoint_eq(in->src, &c->dst);
+	switch (dtls_gate_take(s->env->gate, in->src, in->p, in->len, now_ns, &reply)) {
+	case DTLS_GATE_PASS:
+		/* The first one keeps its place until the handshake ends, one way or the other. */
+		if (c->proven.family && dtls_state(c->dtls) != DTLS_IDLE)
+			return false;
+		c->proven = *in->src;
+		return true;
+	case DTLS_GATE_REPLY:
+		s->verify = (struct session_out){
+			.rtcp = k, .dst = *in->src, .len = (uint16_t)reply.len};
+		memcpy(s->verify.packet, reply.p, reply.len);
+		return false;
+	case DTLS_GATE_DROP:
+		s->env->counts.drop[reply.why]++;
+	}
+	return false;
+}
+
+void session_take(struct session *s, const struct session_in *in, uint64_t now_ns)
+{
+	uint32_t k = in->rtcp;
+
+	if (k >= components(s))
+		return;
+	if (!in->dtls && s->ice)
+		ice_take(s->ice, (uint8_t)k, in->src, in->p, in->len, now_ns);
+	else if (in->dtls && s->part[k].dtls && is_proven(s, in, k, now_ns))
+		(void)dtls_take(s->part[k].dtls, in->p, in->len, now_ns);
+	proceed(s, now_ns);
+}
+
+void session_tick(struct session *s, uint64_t now_ns)
+{
+	if (s->ice && ice_deadline(s->ice) <= now_ns)
+		ice_tick(s->ice, now_ns);
+	for (uint32_t k = 0; k < COMPONENTS; k++)
+		if (s->part[k].dtls && dtls_deadline(s->part[k].dtls) <= now_ns)
+			dtls_tick(s->part[k].dtls, now_ns);
+	proceed(s, now_ns);
+}
+
+uint64_t session_deadline(const struct session *s)
+{
+	uint64_t at = s->ice ? ice_deadline(s->ice) : UINT64_MAX;
+
+	for (uint32_t k = 0; k < COMPONENTS; k++)
+		if (s->part[k].dtls && dtls_deadline(s->part[k].dtls) < at)
+			at = dtls_deadline(s->part[k].dtls);
+	return at;
+}
+
+static bool next_ice(struct session *s, struct session_out *out)
+{
+	struct ice_out ice;
+
+	if (!s->ice || !ice_next(s->ice, &ice))
+		return false;
+	out->rtcp = ice.local;
+	out->dst = ice.dst;
+	out->len = ice.len;
+	memcpy(out->packet, ice.packet, ice.len);
+	return true;
+}
+
+bool session_next(struct session *s, struct session_out *out)
+{
+	if (next_ice(s, out))
+		return true;
+	if (s->verify.len) {
+		*out = s->verify;
+		s->verify.len = 0;
+		return true;
+	}
+	for (uint32_t k = 0; k < components(s); k++) {
+		struct component *c = &s->part[k];
+		int n = 0;
+
+		/* Without a destination packets wait; retransmission brings them again. */
+		if (c->dtls && c->dst.family && c->dst.port)
+			n = dtls_next(c->dtls, out->packet, sizeof(out->packet));
+		if (n <= 0)
+			continue;
+		out->rtcp = k;
+		out->dst = c->dst;
+		out->len = (uint16_t)n;
+		return true;
+	}
+	return false;
+}
+
+/* --- Events ----------------------------------------------------------------------------------- */
+
+static bool pair_event(struct session *s, uint32_t k, struct session_event *out)
+{
+	struct component *c = &s->part[k];
+	/* Without ICE the peer is who it is only when its certificate was checked. */
+	bool known = s->ice ? c->dst.family
+			    : c->proven.family && c->dtls && dtls_state(c->dtls) == DTLS_OPEN;
+
+	if (!known || endpoint_eq(&c->told, &c->dst))
+		return false;
+	c->told = c->dst;
+	*out = (struct session_event){.kind = SESSION_PAIR, .rtcp = k, .remote = c->dst};
+	return true;
+}
+
+static bool keys_event(struct session *s, uint32_t k, struct session_event *out)
+{
+	struct component *c = &s->part[k];
+	enum dtls_state state = c->dtls ? dtls_state(c->dtls) : DTLS_IDLE;
+
+	*out = (struct session_event){.rtcp = k, .association = s->cfg.dtls.association};
+	if (state == DTLS_OPEN && !c->keys_told && dtls_keys(c->dtls, &out->rx, &out->tx) == 0) {
+		c->keys_told = true;
+		out->kind = SESSION_KEYS;
+		return true;
+	}
+	if (c->end_told || (state != DTLS_FAILED && state != DTLS_CLOSED))
+		return false;
+	c->end_told = true;
+	out->kind = state == DTLS_FAILED ? SESSION_FAILED : SESSION_CLOSED;
+	out->why = state == DTLS_FAILED ? dtls_failure_text(dtls_failure(c->dtls)) : NULL;
+	return true;
+}
+
+static bool ice_event(struct session *s, struct session_event *out)
+{
+	enum ice_state state = s->ice ? ice_state(s->ice) : ICE_NEW;
+
+	if (state == s->ice_told)
+		return false;
+	s->ice_told = state;
+	*out = (struct session_event){0};
+	if (state == ICE_FAILED) {
+		out->kind = SESSION_FAILED;
+		out->why = "no ICE connectivity check of the peer succeeded";
+	} else if (state == ICE_LOST) {
+		out->kind = SESSION_LOST;
+		for (uint32_t k = 0; k < COMPONENTS; k++)
+			s->part[k].told = (struct endpoint){0};
+	}
+	return out->kind != SESSION_NONE;
+}
+
+bool session_event(struct session *s, struct session_event *out)
+{
+	if (s->broken && !s->broken_told) {
+		s->broken_told = true;
+		*out = (struct session_event){.kind = SESSION_FAILED, .why = "out of memory"};
+		return true;
+	}
+	if (ice_event(s, out))
+		return true;
+	for (uint32_t k = 0; k < components(s); k++)
+		if (pair_event(s, k, out) || keys_event(s, k, out))
+			return true;
+	return false;
+}

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The session of a leg: an ICE agent, DTLS associations, or both (keying/session.h). Sans I/O:
+ * packets, the clock and random bytes are arguments. A session belongs to one keying thread.
+ *
+ * After session_set(), session_take() and session_tick() the owner sends what session_next()
+ * returns, until that is false, and reports what session_event() returns, until that is false. */
+#ifndef SIDE_SESSION_H
+#define SIDE_SESSION_H
+
+#include "ice/agent.h"
+#include "keying/dtls.h"
+#include "keying/dtls_gate.h"
+#include "keying/session.h"
+
+#define SESSION_PACKET_MAX 1500u
+
+struct session_env { /* what the sessions of a thread share */
+	struct dtls_cert *cert; /* of new associations */
+	struct dtls_gate *gate;
+	struct dtls_counts counts;
+	/* SRTP profiles, the first is preferred. */
+	enum srtp_suite_id profile[DTLS_PROFILES_MAX];
+	uint32_t profiles;
+	bool sha1; /* accept sha-1 in fingerprints */
+};
+
+struct session;
+
+/* 0 or -ENOMEM. The environment outlives it. */
+int session_create(struct session **out, struct session_env *env);
+/* Sends nothing. NULL is fine. */
+void session_destroy(struct session *s);
+
+/* What it is to be. seed: random bytes, used once. 0; -ENOMEM, -EINVAL: then it may lack a part, and
+ * session_event() says so. */
+int session_set(struct session *s, const struct session_cfg *cfg, const uint8_t seed[ICE_SEED_LEN],
+	uint64_t now_ns);
+/* The DTLS associations end by close_notify, which session_next() returns. */
+void session_close(struct session *s, uint64_t now_ns);
+
+struct session_in {
+	bool rtcp; /* the port that it came to */
+	bool dtls; /* else STUN */
+	const struct endpoint *src;
+	const uint8_t *p;
+	size_t len;
+};
+void session_take(struct session *s, const struct session_in *in, uint64_t now_ns);
+
+struct session_out {
+	bool rtcp; /* the port that it leaves from */
+	struct endpoint dst;
+	uint16_t len;
+	uint8_t packet[SESSION_PACKET_MAX];
+};
+bool session_next(struct session *s, struct session_out *out);
+bool session_event(struct session *s, struct session_event *out);
+
+/* When session_tick() has to be called; UINT64_MAX: not before another call. */
+uint64_t session_deadline(const struct session *s);
+void session_tick(struct session *s, uint64_t now_ns);
+
+#endif
