@@ -17,6 +17,9 @@ struct srtp_params {
 	/* Passed through. rx: what comes from the terminal leaves unchanged. tx: the terminal gets
 	 * what the other one sent, and nothing of ours; then there are no keys. */
 	bool pass;
+	/* Agreed on, but the keys come later. Until then keys is 0, and nothing is relayed: no RTP
+	 * may leave or be believed in clear. */
+	bool awaited;
 };
 
 static inline enum srtp_suite_id srtp_params_suite(const struct srtp_params *p)
