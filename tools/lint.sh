@@ -91,6 +91,8 @@ python3 tools/circles.py || complain "circles between files of daemon/"
 
 # Reasons of ng errors are rows of proto/ng_errors.h.
 grep -nE '(->|\.|\*)error = (.* )?"[^n]|plan_fail\([^"]*, *"[A-Z]' daemon/call/*.c daemon/offer/*.c daemon/keying/*.c daemon/control/*.c daemon/app/*.c && complain "a reason that is not in proto/ng_errors.h"
+# Which keying a leg uses is known in keying/ only; persist/ lists what is saved.
+grep -nE '\bKEYING_(SDES|PASS)\b|keying(\.|->)(sdes|pass)\b|#include "keying/(rows|sdes_)' daemon/*/*.[ch] | grep -vE '^daemon/(keying|persist)/' && complain "a keying's own state outside of keying/"
 tools/fields.sh || complain "media/fields.h: a row without a column compiles"
 
 # Time, randomness and sockets come in as parameters in pure rooms.

@@ -157,7 +157,7 @@ int apply_take(const struct relay *relay, const struct call *prev, struct call *
 
 static struct media_crypto crypto_of(const struct srtp_params *p, const uint32_t *slot)
 {
-	struct media_crypto c = {.suite = srtp_params_suite(p), .pass = p->pass, .waits = p->waits};
+	struct media_crypto c = {.suite = srtp_params_suite(p), .pass = p->pass, .awaited = p->awaited};
 
 	_Static_assert(SRTP_PARAMS_KEYS <= MEDIA_KEYS, "every key has a place");
 	if (!p->keys)
@@ -183,15 +183,15 @@ static void copy_to(
 	while (media < s->legs && s->leg[media] != l)
 		media++;
 	for (int rtcp = 0; rtcp < 2; rtcp++)
-		copy[rtcp] = s->listener
-			? listener_stream(c, l->hears_side, l->hears_media, l, rtcp)
-			: listener_stream(c, side, media, NULL, rtcp);
+		copy[rtcp] = leg_awaits_keys(l) && !s->listener ? 0
+			: s->listener ? listener_stream(c, l->hears_side, l->hears_media, l, rtcp)
+				      : listener_stream(c, side, media, NULL, rtcp);
 }
 
 /* The stream that a source is told RTCP by, or none. */
 static uint32_t rtcp_back_to(const struct leg *source)
 {
-	if (!source || !source->active || !source->has_port)
+	if (!source || !source->active || !source->has_port || leg_awaits_keys(source))
 		return MEDIA_NONE;
 	return source->mux ? source->port.rtp_stream : source->port.rtcp_stream;
 }
@@ -205,7 +205,9 @@ static void echo_to(const struct call *c, const struct side *s, const struct leg
 	if (!s->echo && !other)
 		return;
 	/* Under its own key it could not read what it sent. */
-	cfg->rtp_to = s->echo && l->active && !l->rx.pass ? l->port.rtp_stream : MEDIA_NONE;
+	cfg->rtp_to = s->echo && l->active && !l->rx.pass && !leg_awaits_keys(l)
+		? l->port.rtp_stream
+		: MEDIA_NONE;
 	cfg->rtcp_to = MEDIA_NONE;
 }
 
@@ -251,7 +253,7 @@ static void stream_cfgs(const struct call *c, const struct side *s, const struct
 	const struct leg *peer, struct media_stream_cfg *rtp, struct media_stream_cfg *rtcp)
 {
 	bool joined = l->active && peer && peer->active && peer->has_port && !s->parked &&
-		leg_raw(l) == leg_raw(peer);
+		leg_raw(l) == leg_raw(peer) && !leg_awaits_keys(l) && !leg_awaits_keys(peer);
 	bool early = is_early(c, s, l, peer);
 	bool ice = l->ice.on;
 	struct media_stream_cfg common = {.ctx = l->ctx,
@@ -270,7 +272,7 @@ static void stream_cfgs(const struct call *c, const struct side *s, const struct
 		.emergency = s->emergency};
 
 	copy_to(c, s, l, common.copy);
-	if (s->listener && s->rtcp_back && l->active && l->hears)
+	if (s->listener && s->rtcp_back && l->active && l->hears && !leg_awaits_keys(l))
 		common.rtcp_to = rtcp_back_to(leg_at(c, l->hears_side, l->hears_media));
 	if (joined)
 		common.rtcp_to = peer->mux ? peer->port.rtp_stream : peer->port.rtcp_stream;
@@ -287,8 +289,10 @@ static void stream_cfgs(const struct call *c, const struct side *s, const struct
 			     : gate_of_flow(c, call_side_index(c, s), s->peer));
 	/* Under a terminal's own key nothing else can be sent. */
 	rtp->quiet = l->rx.pass ? 0 : l->quiet & MEDIA_QUIET_ALL;
-	rtp->tap = rtcp->tap =
-		c->tap && !c->tap_paused && (c->tap_all || s->tap) && !s->no_tap ? c->tap : 0;
+	rtp->tap = rtcp->tap = c->tap && !c->tap_paused && (c->tap_all || s->tap) && !s->no_tap &&
+			!leg_awaits_keys(l)
+		? c->tap
+		: 0;
 	memcpy(rtp->events, l->events, sizeof(rtp->events));
 	rtcp->local = l->port.rtcp;
 	rtcp->rtcp = true;

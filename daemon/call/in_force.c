@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* SRTP parameters come into force: each key keeps the slot that it had, so its packet indexes go on,
- * or apply takes one for it. Pure. */
+/* SRTP parameters come into force. Each key keeps the slot that it had, so its packet indexes go
+ * on, or apply.c takes one for it. Pure. */
 #include "call/in_force.h"
 #include "call/past_keys.h"
 #include "keying/keying.h"

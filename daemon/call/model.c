@@ -368,7 +368,7 @@ const char *leg_suite(const struct leg *l, const struct srtp_params *s, const ch
 		return "end-to-end";
 	if (s->keys)
 		return srtp_suite_get(srtp_params_suite(s))->name;
-	if (s->waits)
+	if (s->awaited)
 		return "DTLS-SRTP, no keys yet";
 	return !l->rx.keys && keying[0] ? keying : "plain";
 }
@@ -398,6 +398,7 @@ uint32_t listener_stream(
 				behind = true;
 			else if (behind && l && l->hears && l->active && l->has_port &&
 				l->hears_side == source && l->hears_media == media &&
+				!leg_awaits_keys(l) &&
 				(l->dir == SDP_DIR_RECVONLY || l->dir == SDP_DIR_SENDRECV))
 				return 1 +
 					(rtcp && !l->mux ? l->port.rtcp_stream

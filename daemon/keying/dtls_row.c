@@ -179,7 +179,7 @@ static void agree(struct keying_answer *a, const struct keying_leg *l,
 		/* The first one of an offer of ours has its number from write_offer(). */
 		if (l == &a->offerer || l->state->in_force == KEYING_DTLS)
 			s->association++;
-		a->rx = a->tx = (struct srtp_params){.waits = true};
+		a->rx = a->tx = (struct srtp_params){.awaited = true};
 	} else {
 		a->rx = *l->rx;
 		a->tx = *l->tx;
@@ -282,7 +282,7 @@ static void end(struct keying_state *s)
 /* Before there are keys, the profiles that we offer are what may be agreed on. */
 static bool is_of(const struct srtp_params *rx, uint32_t suites)
 {
-	return rx->waits || suites >> srtp_params_suite(rx) & 1;
+	return rx->awaited || suites >> srtp_params_suite(rx) & 1;
 }
 
 static void describe(const struct keying_state *s, struct sbuf *b)

@@ -4,10 +4,11 @@
  * state machines: no sockets, no clock, no allocation after creation but of text in the request's
  * pool. Results are srtp_params, and the model puts them into force.
  *
- * A new keying is a member of keying_state (state.h), a file with its row, and an entry in keying.c.
- * A keying whose keys come in packets (DTLS-SRTP, ZRTP) adds four operations at the end of
- * keying_ops: take a packet, next deadline, packets to send, state and keys. Their caller is the
- * keying thread; read_answer then agrees on a leg whose keys are still to come. */
+ * A new keying is a member of keying_state (state.h), a file with its row, and an entry in
+ * keying.c. A keying whose keys come in packets (DTLS-SRTP, ZRTP) adds four operations at the end
+ * of keying_ops: take a packet, next deadline, packets to send, state and keys. The keying thread
+ * calls them. Its answers agree on parameters without keys, with srtp_params.awaited set: nothing
+ * is relayed until leg_set_rx() and leg_set_tx() bring the keys. */
 #ifndef KEYING_KEYING_H
 #define KEYING_KEYING_H
 
@@ -40,8 +41,8 @@ struct keying_in { /* an exchange */
 	const struct sdes_policy *policy;
 	struct pool *p;
 	struct keying_random *random;
-	/* NULL, or why the terminal must not send under this key. end_to_end: the other terminal may
-	 * use it, too. */
+	/* NULL, or why the terminal must not send under this key. end_to_end: the other terminal
+	 * may use it, too. */
 	const char *(*refusal)(const void *arg, const struct srtp_master *key, bool end_to_end);
 	const void *arg;
 };
@@ -117,8 +118,8 @@ struct keying_ops {
 	bool end_to_end; /* the terminals agree on the keys with each other */
 
 	/* --- Offers and answers --------------------------------------------------------------- */
-	/* Stores what we could accept. suites: bit per suite that the request allows. False: nothing;
-	 * why is set if something was there. */
+	/* Stores what we could accept. suites: bit per suite that the request allows. False:
+	 * nothing; why is set if something was there. */
 	bool (*read_offer)(const struct keying_leg *l, const struct sdp_media *m, uint32_t suites,
 		const struct keying_in *in, struct keying_error *why);
 	/* The same without storing it. l->state may be NULL: there is no leg yet. */
@@ -133,9 +134,10 @@ struct keying_ops {
 	enum keying_result (*write_answer)(struct keying_answer *a, const struct keying_in *in);
 
 	/* --- State ---------------------------------------------------------------------------- */
-	bool (*was_offered)(
-		const struct keying_state *s);      /* by the terminal, and we could accept */
-	bool (*asks)(const struct keying_state *s); /* our last offer to it has this keying */
+	/* By the terminal, and we could accept. */
+	bool (*was_offered)(const struct keying_state *s);
+	/* Our last offer to it has this keying. */
+	bool (*asks)(const struct keying_state *s);
 	void (*drop_offered)(struct keying_state *s);
 	void (*drop_asked)(struct keying_state *s);
 	/* What is in force ended; what was offered and asked stays. */

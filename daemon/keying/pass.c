@@ -7,7 +7,7 @@
 #include "base/secmem.h"
 #include "keying/rows.h"
 #include "keying/sdes_keys.h"
-#include "keying/sdes_row.h"
+#include "keying/sdes_lines.h"
 
 static struct str refuse(const struct keying_in *in, const char *why)
 {

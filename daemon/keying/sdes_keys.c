@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Our keys are random, and never copied from the other side. A key stays as long as suite and tag
- * stay. A key that went out of force is never used again, unless the terminal answers a second time:
- * then its packet indexes continue (call/past_keys.c). Pure. RFC 4568 5.1, 6.1. */
+ * stay. A key that went out of force is never used again, unless the terminal answers a second
+ * time: then its packet indexes continue (call/past_keys.c). Pure. RFC 4568 5.1, 6.1. */
 #include "keying/sdes_keys.h"
 #include "base/secmem.h"
 

@@ -1,18 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* SDES: which a=crypto lines we write and accept (RFC 4568 5.1, 7). Our keys: sdes_keys.c. Pure. */
-#include "keying/sdes_row.h"
 #include "base/secmem.h"
 #include "keying/rows.h"
 #include "keying/sdes_keys.h"
+#include "keying/sdes_lines.h"
 
 /* --- What terminals say ----------------------------------------------------------------------- */
-
-static uint32_t params_of(const struct sdes *s)
-{
-	return (s->unencrypted_srtp ? NG_SDES_UNENCRYPTED_SRTP : 0) |
-		(s->unencrypted_srtcp ? NG_SDES_UNENCRYPTED_SRTCP : 0) |
-		(s->master.no_rtp_auth ? NG_SDES_UNAUTHENTICATED_SRTP : 0);
-}
 
 static uint32_t params_of_key(const struct sdes_key *k)
 {
@@ -35,55 +28,6 @@ static uint32_t params_in_force(const struct keying_leg *l)
 	return (l->rx->unencrypted_srtp ? NG_SDES_UNENCRYPTED_SRTP : 0) |
 		(l->rx->unencrypted_srtcp ? NG_SDES_UNENCRYPTED_SRTCP : 0) |
 		(l->rx->key[0].no_rtp_auth ? NG_SDES_UNAUTHENTICATED_SRTP : 0);
-}
-
-/* NULL, or why a well-formed line cannot be taken. more: its further keys. */
-static const char *refusal(const struct sdes *s, const struct srtp_master *more,
-	const struct sdes_rules *rules, const struct keying_in *in)
-{
-	uint32_t unwanted = params_of(s) & ~rules->params;
-	const char *why;
-
-	if (!(rules->suites >> s->master.suite & 1))
-		return "suite is not accepted";
-	if (unwanted & NG_SDES_UNENCRYPTED_SRTP)
-		return "UNENCRYPTED_SRTP is not accepted";
-	if (unwanted & NG_SDES_UNENCRYPTED_SRTCP)
-		return "UNENCRYPTED_SRTCP is not accepted";
-	if (unwanted)
-		return "UNAUTHENTICATED_SRTP is not accepted";
-	why = in->refusal(in->arg, &s->master, rules->end_to_end);
-	for (uint32_t i = 0; i < s->more && !why; i++)
-		why = in->refusal(in->arg, &more[i], rules->end_to_end);
-	return why;
-}
-
-uint32_t sdes_lines(struct sdes out[SDES_MAX_LINES], struct sdes_bag *bag,
-	const struct sdp_media *m, const struct sdes_rules *rules, const struct keying_in *in,
-	struct sdes_refused *refused)
-{
-	uint32_t n = 0, number = 0;
-
-	*refused = (struct sdes_refused){0};
-	secmem_wipe(bag, sizeof(*bag));
-	for (const struct sdp_line *l = sdp_attr(m->lines, STR("crypto")); l && n < SDES_MAX_LINES;
-		l = sdp_attr(l->next, STR("crypto"))) {
-		struct sdes s = {0};
-		uint32_t keys = bag->n;
-		enum sdes_err err = sdes_parse(&s, bag, l->arg);
-		const char *why =
-			err ? sdes_err_text(err) : refusal(&s, &bag->master[s.more_at], rules, in);
-
-		number++;
-		if (!why)
-			out[n++] = s;
-		else if (!refused->line)
-			*refused = (struct sdes_refused){.line = number, .why = why};
-		if (why)
-			bag->n = keys; /* the next line's keys go there */
-		secmem_wipe(&s, sizeof(s));
-	}
-	return n;
 }
 
 /* Where the line stands that was refused, and why. */
@@ -148,34 +92,7 @@ static bool is_same_offer(const struct keying_state *state, const struct sdp_med
 	return found;
 }
 
-/* --- Into force ------------------------------------------------------------------------------- */
-
-void sdes_rx(struct srtp_params *out, const struct sdes *line, const struct sdes_bag *bag)
-{
-	*out = (struct srtp_params){.keys = (uint8_t)(1 + line->more),
-		.unencrypted_srtp = line->unencrypted_srtp,
-		.unencrypted_srtcp = line->unencrypted_srtcp};
-	_Static_assert(SDES_MAX_KEYS == SRTP_PARAMS_KEYS, "every key of a line has a place");
-	out->key[0] = line->master;
-	if (line->more)
-		memcpy(&out->key[1], &bag->master[line->more_at], line->more * sizeof(*out->key));
-}
-
-void sdes_tx(struct srtp_params *out, const struct sdes_key *k)
-{
-	*out = (struct srtp_params){.keys = 1,
-		.unencrypted_srtp = k->unencrypted_srtp,
-		.unencrypted_srtcp = k->unencrypted_srtcp};
-	out->key[0] = k->key.master;
-}
-
-void sdes_in_force(struct keying_sdes *s, const struct sdes *line, struct sdes_key *k)
-{
-	s->rx_old_name = line->old_name;
-	s->tx_tag = k ? k->tag : 0;
-	if (k)
-		k->key.used = true;
-}
+/* --- Answers of terminals --------------------------------------------------------------------- */
 
 /* UNENCRYPTED and UNAUTHENTICATED are negotiated: an answer says exactly what the offer said (RFC
  * 4568 6.3). */
@@ -183,7 +100,7 @@ static struct sdes_key *fits(struct keying_sdes *s, const struct sdes *line)
 {
 	struct sdes_key *k = sdes_key_of(s, line->master.suite);
 
-	return k && k->tag == line->tag && params_of_key(k) == params_of(line) ? k : NULL;
+	return k && k->tag == line->tag && params_of_key(k) == sdes_params_of(line) ? k : NULL;
 }
 
 static enum keying_result read_answer(struct keying_answer *a, const struct keying_in *in)

@@ -54,7 +54,7 @@
 	 * without authentication. tx: plain; nothing of ours is sent. */ \
 	X(bool, pass, , BY_VALUE, ZERO, FLOW, NOT_SAVED) \
 	/* The keys are still to come: nothing is accepted, or sent. Then it is plain. */ \
-	X(bool, waits, , BY_VALUE, ZERO, FLOW, NOT_SAVED) \
+	X(bool, awaited, , BY_VALUE, ZERO, FLOW, NOT_SAVED) \
 	X(struct media_key, key, [MEDIA_KEYS], BY_VALUE, ANY, ANY, NOT_SAVED)
 
 /* A context: a media of one side. */

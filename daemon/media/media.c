@@ -26,7 +26,7 @@ static void way_set(
 	w->rename = rename && !c->pass;
 	w->tail = media_tail(c, false);
 	w->slot = c->key[tx ? c->use : 0].slot;
-	w->set = !c->waits;
+	w->set = !c->awaited;
 	w->srtp = media_is_srtp(c);
 	w->choose = c->mki_len != 0;
 	w->no_rtp_auth = c->no_rtp_auth;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Hands the legs of an exchange to keying/, and puts the results into the plan and into force. Pure.
- */
+/* Hands the legs of an exchange to keying/, and puts the results into the plan and into force.
+ * Pure. */
 #include "offer/neg_keying.h"
 #include "base/secmem.h"
 #include "call/in_force.h"

@@ -78,15 +78,14 @@ static bool opportunistic(const struct ng_request *r, uint32_t flag)
 static enum sdp_proto outward(struct plan *plan, const struct leg *model, const struct sdp_media *m,
 	const struct neg_in *in)
 {
-	enum sdp_proto p = sdp_proto_find(in->r->transport), ordered = SDP_PROTO_OTHER;
+	enum sdp_proto p = sdp_proto_find(in->r->transport);
+	bool ordered = p != SDP_PROTO_OTHER;
 	const char *instead;
 
-	if (p == SDP_PROTO_OTHER)
+	if (!ordered)
 		p = model && leg_profile(model) != SDP_PROTO_OTHER ? leg_profile(model) : m->proto;
-	else
-		ordered = p;
 	p = keying_profile(p, &in->host, &instead);
-	if (ordered != SDP_PROTO_OTHER && instead)
+	if (ordered && instead)
 		plan_warn(plan, in->p, str_from(instead));
 	return p;
 }

@@ -199,7 +199,7 @@ static bool master_is_sound(const struct srtp_master *m)
 
 static bool params_are_sound(const struct srtp_params *p)
 {
-	bool sound = p->keys <= 1 || p->key[0].mki_len;
+	bool sound = (p->keys <= 1 || p->key[0].mki_len) && !(p->keys && p->awaited);
 
 	for (uint32_t i = 0; i < p->keys && sound; i++)
 		sound = master_is_sound(&p->key[i]) && p->key[i].suite != SUITE_PLAIN &&

@@ -48,6 +48,7 @@ static const struct field params_fields[] = {
 	FLAG("r", srtp_params, unencrypted_srtp),
 	FLAG("c", srtp_params, unencrypted_srtcp),
 	FLAG("p", srtp_params, pass),
+	FLAG("w", srtp_params, awaited),
 };
 static const struct record params_record = RECORD_OF(params_fields);
 

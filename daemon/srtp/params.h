@@ -18,7 +18,7 @@ struct srtp_params {
 	 * what the other one sent, and nothing of ours; then there are no keys. */
 	bool pass;
 	/* Agreed on, and the keys are still to come: nothing is accepted or sent. keys is 0. */
-	bool waits;
+	bool awaited;
 	/* SRTCP's own key (RFC 5764 without rtcp-mux), of the same suite; SUITE_PLAIN: key[0]
 	 * serves both. Then keys is 1. */
 	struct srtp_master rtcp;
@@ -26,7 +26,7 @@ struct srtp_params {
 
 static inline bool srtp_params_are_plain(const struct srtp_params *p)
 {
-	return !p->keys && !p->waits;
+	return !p->keys && !p->awaited;
 }
 
 static inline enum srtp_suite_id srtp_params_suite(const struct srtp_params *p)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* What pass-through and SDES share: both read a=crypto lines, and both may answer with a key of
  * ours. */
-#ifndef KEYING_SDES_ROW_H
-#define KEYING_SDES_ROW_H
+#ifndef KEYING_SDES_LINES_H
+#define KEYING_SDES_LINES_H
 
 #include "keying/keying.h"
 
@@ -21,6 +21,9 @@ struct sdes_refused {    /* the first a=crypto line that was left out */
 uint32_t sdes_lines(struct sdes out[SDES_MAX_LINES], struct sdes_bag *bag,
 	const struct sdp_media *m, const struct sdes_rules *rules, const struct keying_in *in,
 	struct sdes_refused *refused);
+
+/* NG_SDES_UN* that it has. */
+uint32_t sdes_params_of(const struct sdes *line);
 
 /* What the packet side needs of a terminal's line, or of a key of ours. */
 void sdes_rx(struct srtp_params *out, const struct sdes *line, const struct sdes_bag *bag);
