@@ -121,7 +121,7 @@ static SSL_CTX *floor_ctx(void)
 	SSL_CTX_set_cert_verify_callback(ctx, accept_any, NULL);
 	SSL_CTX_set_options(ctx, SSL_OP_NO_TICKET | SSL_OP_NO_QUERY_MTU);
 	SSL_CTX_set_session_cache_mode(ctx, SSL_SESS_CACHE_OFF);
-	SSL_CTX_set1_groups_list(ctx, "X25519");
+	SSL_CTX_set1_groups_list(ctx, "X25519:P-256");
 	SSL_CTX_set_tlsext_use_srtp(ctx, "SRTP_AEAD_AES_256_GCM");
 	X509_free(x);
 	EVP_PKEY_free(key);

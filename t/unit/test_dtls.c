@@ -3,6 +3,7 @@
  */
 #include <setjmp.h>
 #include <errno.h>
+#include <malloc.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -308,6 +309,48 @@ static void test_sealed_packets_of_strangers_change_nothing(void **state)
 	rig_fini(&rig);
 }
 
+static size_t heap(void)
+{
+	struct mallinfo2 m = mallinfo2();
+
+	return m.uordblks + m.hblkhd;
+}
+
+/* Sanitizers replace the allocator, and then all figures are 0. */
+static void test_little_memory_stays_after_the_handshake(void **state)
+{
+	enum { N = 20 };
+	struct dtls *a[2 * N];
+	size_t before, held, after;
+
+	(void)state;
+	rig_init(&rig);
+	rig_create(&rig, true);
+	rig_handshake(&rig); /* OpenSSL's own tables */
+	dtls_destroy(rig.a[0]);
+	dtls_destroy(rig.a[1]);
+	before = heap();
+	for (int i = 0; i < N; i++) {
+		rig.n = rig.at = 0;
+		rig_create(&rig, true);
+		rig_handshake(&rig);
+		assert_true(rig_keys_agree(&rig, NULL));
+		a[2 * i] = rig.a[0];
+		a[2 * i + 1] = rig.a[1];
+	}
+	held = heap() - before;
+	for (int i = 0; i < 2 * N; i++)
+		dtls_settle(a[i], rig.now_ns);
+	after = heap() - before;
+	assert_true(held <= 2 * N * 65536u);
+	assert_true(after <= 2 * N * 4096u);
+	assert_true(rig_keys_agree(&rig, NULL));
+	for (int i = 0; i < 2 * N; i++)
+		dtls_destroy(a[i]);
+	rig.a[0] = rig.a[1] = NULL;
+	rig_fini(&rig);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -323,6 +366,7 @@ int main(void)
 		cmocka_unit_test(test_closing_a_handshake_fails_it),
 		cmocka_unit_test(test_equal_roles_and_silence_end_by_timeout),
 		cmocka_unit_test(test_sealed_packets_of_strangers_change_nothing),
+		cmocka_unit_test(test_little_memory_stays_after_the_handshake),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
