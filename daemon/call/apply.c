@@ -183,15 +183,15 @@ static void copy_to(
 	while (media < s->legs && s->leg[media] != l)
 		media++;
 	for (int rtcp = 0; rtcp < 2; rtcp++)
-		copy[rtcp] = leg_awaits_keys(l) && !s->listener ? 0
-			: s->listener ? listener_stream(c, l->hears_side, l->hears_media, l, rtcp)
-				      : listener_stream(c, side, media, NULL, rtcp);
+		copy[rtcp] = s->listener
+			? listener_stream(c, l->hears_side, l->hears_media, l, rtcp)
+			: listener_stream(c, side, media, NULL, rtcp);
 }
 
 /* The stream that a source is told RTCP by, or none. */
 static uint32_t rtcp_back_to(const struct leg *source)
 {
-	if (!source || !source->active || !source->has_port || leg_awaits_keys(source))
+	if (!source || !source->active || !source->has_port)
 		return MEDIA_NONE;
 	return source->mux ? source->port.rtp_stream : source->port.rtcp_stream;
 }
@@ -205,9 +205,7 @@ static void echo_to(const struct call *c, const struct side *s, const struct leg
 	if (!s->echo && !other)
 		return;
 	/* Under its own key it could not read what it sent. */
-	cfg->rtp_to = s->echo && l->active && !l->rx.pass && !leg_awaits_keys(l)
-		? l->port.rtp_stream
-		: MEDIA_NONE;
+	cfg->rtp_to = s->echo && l->active && !l->rx.pass ? l->port.rtp_stream : MEDIA_NONE;
 	cfg->rtcp_to = MEDIA_NONE;
 }
 
@@ -253,7 +251,7 @@ static void stream_cfgs(const struct call *c, const struct side *s, const struct
 	const struct leg *peer, struct media_stream_cfg *rtp, struct media_stream_cfg *rtcp)
 {
 	bool joined = l->active && peer && peer->active && peer->has_port && !s->parked &&
-		leg_raw(l) == leg_raw(peer) && !leg_awaits_keys(l) && !leg_awaits_keys(peer);
+		leg_raw(l) == leg_raw(peer);
 	bool early = is_early(c, s, l, peer);
 	bool ice = l->ice.on;
 	struct media_stream_cfg common = {.ctx = l->ctx,
@@ -272,7 +270,7 @@ static void stream_cfgs(const struct call *c, const struct side *s, const struct
 		.emergency = s->emergency};
 
 	copy_to(c, s, l, common.copy);
-	if (s->listener && s->rtcp_back && l->active && l->hears && !leg_awaits_keys(l))
+	if (s->listener && s->rtcp_back && l->active && l->hears)
 		common.rtcp_to = rtcp_back_to(leg_at(c, l->hears_side, l->hears_media));
 	if (joined)
 		common.rtcp_to = peer->mux ? peer->port.rtp_stream : peer->port.rtcp_stream;
@@ -289,10 +287,8 @@ static void stream_cfgs(const struct call *c, const struct side *s, const struct
 			     : gate_of_flow(c, call_side_index(c, s), s->peer));
 	/* Under a terminal's own key nothing else can be sent. */
 	rtp->quiet = l->rx.pass ? 0 : l->quiet & MEDIA_QUIET_ALL;
-	rtp->tap = rtcp->tap = c->tap && !c->tap_paused && (c->tap_all || s->tap) && !s->no_tap &&
-			!leg_awaits_keys(l)
-		? c->tap
-		: 0;
+	rtp->tap = rtcp->tap =
+		c->tap && !c->tap_paused && (c->tap_all || s->tap) && !s->no_tap ? c->tap : 0;
 	memcpy(rtp->events, l->events, sizeof(rtp->events));
 	rtcp->local = l->port.rtcp;
 	rtcp->rtcp = true;

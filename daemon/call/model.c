@@ -398,7 +398,6 @@ uint32_t listener_stream(
 				behind = true;
 			else if (behind && l && l->hears && l->active && l->has_port &&
 				l->hears_side == source && l->hears_media == media &&
-				!leg_awaits_keys(l) &&
 				(l->dir == SDP_DIR_RECVONLY || l->dir == SDP_DIR_SENDRECV))
 				return 1 +
 					(rtcp && !l->mux ? l->port.rtcp_stream

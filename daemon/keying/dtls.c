@@ -109,6 +109,7 @@ static void work_free(struct dtls *a)
 	if (!a->work)
 		return;
 	SSL_free(a->work->ssl);
+	dtls_io_fini(&a->work->io);
 	free(a->work);
 	a->work = NULL;
 }
@@ -138,9 +139,11 @@ static int prepare(struct dtls *a)
 	if (!w)
 		return -ENOMEM;
 	w->ssl = SSL_new(dtls_cert_ctx(a->cert));
-	if (!w->ssl || !dtls_io_attach(w->ssl, dtls_cert_bio(a->cert), &w->io) ||
+	if (!w->ssl || !dtls_io_init(&w->io) ||
+		!dtls_io_attach(w->ssl, dtls_cert_bio(a->cert), &w->io) ||
 		!dtls_tls_attach(w->ssl, &a->tls) || SSL_set_mtu(w->ssl, a->mtu) <= 0) {
 		SSL_free(w->ssl);
+		dtls_io_fini(&w->io);
 		free(w);
 		ERR_clear_error();
 		return -ENOMEM;
@@ -153,12 +156,24 @@ static int prepare(struct dtls *a)
 	return 0;
 }
 
+/* After the handshake OpenSSL's record buffers, 33 KiB, exist only while a packet is processed. */
+static bool buffers_take(struct dtls *a)
+{
+	return !a->completed || SSL_alloc_buffers(a->work->ssl) == 1;
+}
+
+static void buffers_give(struct dtls *a)
+{
+	if (a->completed && a->work && a->work->ssl)
+		(void)SSL_free_buffers(a->work->ssl);
+}
+
 /* Makes a close_notify. While work exists it goes to the queue with the other packets. */
 static void say_goodbye(struct dtls *a)
 {
 	ERR_clear_error();
 	if (a->work && a->work->ssl && SSL_is_init_finished(a->work->ssl) &&
-		!(SSL_get_shutdown(a->work->ssl) & SSL_SENT_SHUTDOWN))
+		!(SSL_get_shutdown(a->work->ssl) & SSL_SENT_SHUTDOWN) && buffers_take(a))
 		SSL_shutdown(a->work->ssl);
 	ERR_clear_error();
 }
@@ -367,9 +382,12 @@ int dtls_take(struct dtls *a, const uint8_t *p, size_t len, uint64_t now_ns)
 		if (err)
 			return err;
 	}
+	if (!buffers_take(a))
+		return dropped(a, DTLS_DROP_LIBRARY);
 	a->work->io.in = p;
 	a->work->io.in_len = len;
 	advance(a, now_ns);
+	buffers_give(a);
 	if (a->work) {
 		a->work->io.in = NULL;
 		a->work->io.in_len = 0;
@@ -383,6 +401,8 @@ int dtls_next(struct dtls *a, uint8_t *buf, size_t cap)
 
 	if (n == 0 && a->work && !a->work->ssl)
 		work_free(a);
+	else if (n == 0 && a->work && a->completed)
+		dtls_io_shrink(&a->work->io);
 	if (n != 0 || !a->bye_due)
 		return n;
 	if (cap < a->bye_len)

@@ -26,7 +26,6 @@
 	X(ALERT, "alert", "malformed alert, or an alert from the wrong epoch") \
 	X(CIPHER_CHANGE, "cipher_change", "malformed change of cipher") \
 	X(UNPROVEN, "unproven", "first packet of an unproven source is no ClientHello") \
-	X(COOKIE, "cookie", "cookie is wrong or expired") \
 	X(STATE, "state", "not expected in this state") \
 	X(RELEASED, "released", "arrived after the memory of the handshake was released") \
 	X(QUEUE, "queue", "no room for packets to send") \

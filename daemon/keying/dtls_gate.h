@@ -16,7 +16,7 @@
 #include "base/endpoint.h"
 #include "keying/dtls_filter.h"
 
-#define DTLS_COOKIE_LEN     32u
+#define DTLS_COOKIE_LEN     16u
 #define DTLS_GATE_REPLY_LEN 64u
 /* The secret rotates this often; a cookie is accepted under the current and the previous one. */
 #define DTLS_COOKIE_LIFE_NS 30000000000ull
@@ -35,7 +35,7 @@ struct dtls_gate_reply {
 int dtls_gate_create(struct dtls_gate **out, uint64_t now_ns);
 void dtls_gate_destroy(struct dtls_gate *g); /* NULL is fine */
 
-/* Judges a packet. The cookie is an HMAC-SHA256 over src and the ClientHello's version, random and
+/* Judges a packet. The cookie is a keyed hash of src and the ClientHello's version, random and
  * session id: a cookie works for one address and one ClientHello. Allocates nothing. */
 enum dtls_gate_verdict dtls_gate_take(struct dtls_gate *g, const struct endpoint *src,
 	const uint8_t *p, size_t len, uint64_t now_ns, struct dtls_gate_reply *reply);

@@ -54,6 +54,7 @@ enum dtls_failure dtls_tls_export(
 /* --- dtls_io.c: datagrams between an association and OpenSSL ------------------------------------- */
 
 #define DTLS_OUT_BYTES 12288u /* a flight with a chain of certificates */
+#define DTLS_OUT_HELD  1024u  /* after the handshake: a repeated last flight, and a close_notify */
 #define DTLS_OUT_COUNT 32u
 
 struct dtls_io {
@@ -66,13 +67,19 @@ struct dtls_io {
 	uint16_t head;  /* its first byte */
 	uint16_t used;
 	uint16_t len[DTLS_OUT_COUNT];
-	uint8_t out[DTLS_OUT_BYTES];
+	uint16_t cap;
+	uint8_t *out; /* cap bytes */
 };
 
 /* A BIO method for datagrams. NULL: out of memory. */
 BIO_METHOD *dtls_io_method(void);
 /* ssl reads from and writes to io. False: out of memory. */
 bool dtls_io_attach(SSL *ssl, const BIO_METHOD *method, struct dtls_io *io);
+/* Room for packets to send. False: out of memory. */
+bool dtls_io_init(struct dtls_io *io);
+void dtls_io_fini(struct dtls_io *io);
+/* Reduces the room to DTLS_OUT_HELD, once all packets were taken. */
+void dtls_io_shrink(struct dtls_io *io);
 void dtls_io_put(struct dtls_io *io, const uint8_t *p, size_t len);
 /* As dtls_next(). */
 int dtls_io_next(struct dtls_io *io, uint8_t *buf, size_t cap);

@@ -2,6 +2,7 @@
 /* A BIO that keeps datagrams apart, which OpenSSL's memory BIO does not. Input is the caller's
  * buffer, output a bounded queue. A full queue loses packets, as a network does. */
 #include <errno.h>
+#include <stdlib.h>
 
 #include "keying/dtls_int.h"
 
@@ -42,7 +43,7 @@ void dtls_io_put(struct dtls_io *io, const uint8_t *p, size_t len)
 {
 	if (io->at == io->n)
 		io->at = io->n = io->head = io->used = 0;
-	if (io->n == DTLS_OUT_COUNT || io->used + len > sizeof(io->out) || len > DTLS_PACKET_MAX) {
+	if (io->n == DTLS_OUT_COUNT || io->used + len > io->cap || len > DTLS_PACKET_MAX) {
 		io->lost++;
 		return;
 	}
@@ -104,6 +105,33 @@ bool dtls_io_attach(SSL *ssl, const BIO_METHOD *method, struct dtls_io *io)
 	BIO_set_data(b, io);
 	SSL_set_bio(ssl, b, b);
 	return true;
+}
+
+bool dtls_io_init(struct dtls_io *io)
+{
+	io->out = malloc(DTLS_OUT_BYTES);
+	io->cap = io->out ? DTLS_OUT_BYTES : 0;
+	return io->out != NULL;
+}
+
+void dtls_io_fini(struct dtls_io *io)
+{
+	free(io->out);
+	io->out = NULL;
+	io->cap = 0;
+}
+
+void dtls_io_shrink(struct dtls_io *io)
+{
+	uint8_t *less;
+
+	if (io->at != io->n || io->cap <= DTLS_OUT_HELD)
+		return;
+	less = realloc(io->out, DTLS_OUT_HELD);
+	if (less) {
+		io->out = less;
+		io->cap = DTLS_OUT_HELD;
+	}
 }
 
 int dtls_io_next(struct dtls_io *io, uint8_t *buf, size_t cap)

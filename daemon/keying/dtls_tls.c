@@ -9,7 +9,7 @@
 #include "keying/dtls_int.h"
 
 #define CIPHERS    "ECDHE+AESGCM:ECDHE+CHACHA20:ECDHE+AES:!aNULL:!eNULL:!PSK"
-#define GROUPS     "X25519:P-256:P-384"
+#define GROUPS     "X25519:P-256:P-384:P-521"
 #define LABEL      "EXTRACTOR-dtls_srtp"
 #define NAMES_MAX  160u /* the profiles' names for OpenSSL, with separators */
 #define MATERIAL   (2 * (SUITE_MAX_KEY_LEN + SUITE_MAX_SALT_LEN))
@@ -169,7 +169,6 @@ bool dtls_tls_prepare(SSL_CTX *ctx)
 	SSL_CTX_set_options(ctx,
 		SSL_OP_NO_TICKET | SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_QUERY_MTU |
 			SSL_OP_NO_COMPRESSION | SSL_OP_CIPHER_SERVER_PREFERENCE);
-	SSL_CTX_set_mode(ctx, SSL_MODE_RELEASE_BUFFERS);
 	SSL_CTX_set_session_cache_mode(ctx, SSL_SESS_CACHE_OFF);
 	SSL_CTX_set_max_cert_list(ctx, DTLS_MESSAGE_MAX);
 	SSL_CTX_set_verify(ctx, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, NULL);
