@@ -8,17 +8,18 @@
 
 #define ICE_MS           1000000ull
 #define ICE_S            (1000 * ICE_MS)
-#define ICE_PACE_NS      (50 * ICE_MS)    /* RFC 8445 14.2 */
-#define ICE_PACE_MIN_NS  (5 * ICE_MS)     /* RFC 8445 14.2 */
-#define ICE_RTO_NS       (500 * ICE_MS)   /* RFC 8445 14.3 */
-#define ICE_TRIES        7u               /* Rc of RFC 8489 6.2.1 */
-#define ICE_LAST_WAIT    16u              /* Rm of RFC 8489 6.2.1, in RTOs */
-#define ICE_PATIENCE_NS  (39500 * ICE_MS) /* RFC 8863 4 */
-#define ICE_GRACE_NS     (100 * ICE_MS)   /* better pairs may still succeed before we nominate */
-#define ICE_CONSENT_NS   (5 * ICE_S)      /* RFC 7675 5.1, +-20 % */
-#define ICE_EXPIRY_NS    (30 * ICE_S)     /* RFC 7675 5.1 */
-#define ICE_SILENT_NS    (12 * ICE_S)     /* two consent checks unanswered: others may take over */
-#define ICE_KEEPALIVE_NS (15 * ICE_S)     /* Tr of RFC 8445 11 */
+#define ICE_PACE_NS      (50 * ICE_MS)     /* RFC 8445 14.2 */
+#define ICE_PACE_MIN_NS  (5 * ICE_MS)      /* RFC 8445 14.2 */
+#define ICE_RTO_NS       (500 * ICE_MS)    /* RFC 8445 14.3 */
+#define ICE_TRIES        7u                /* Rc of RFC 8489 6.2.1 */
+#define ICE_LAST_WAIT    16u               /* Rm of RFC 8489 6.2.1, in RTOs */
+#define ICE_PATIENCE_NS  (39500 * ICE_MS)  /* RFC 8863 4 */
+#define ICE_GRACE_NS     (100 * ICE_MS)    /* better pairs may still succeed before we nominate */
+#define ICE_CONSENT_NS   (5 * ICE_S)       /* RFC 7675 5.1, +-20 % */
+#define ICE_EXPIRY_NS    (30 * ICE_S)      /* RFC 7675 5.1 */
+#define ICE_SILENT_NS    (12 * ICE_S)      /* two consent checks unanswered: others may take over */
+#define ICE_KEEPALIVE_NS (15 * ICE_S)      /* Tr of RFC 8445 11 */
+#define ICE_LEARNED      (ICE_REMOTES / 2) /* peer-reflexive candidates at most */
 #define ICE_ERROR_BURST  8u
 #define ICE_ERROR_NS     (100 * ICE_MS) /* one error response per this time */
 

@@ -38,12 +38,18 @@ int ice_remote_find(const struct ice_agent *a, uint8_t component, const struct e
 	return -1;
 }
 
-/* Signalled candidates leave room for those learned from authenticated packets. */
+/* Signalled candidates leave room for those learned from authenticated packets, and those leave room
+ * for signalled ones. */
 int ice_remote_add(struct ice_agent *a, const struct remote *r)
 {
-	uint8_t limit = r->type == ICE_PRFLX ? ICE_REMOTES : ICE_REMOTES - ICE_LEARNABLE;
+	uint8_t learned = 0;
+	bool full;
 
-	if (a->remote_count >= limit) {
+	for (uint8_t i = 0; i < a->remote_count; i++)
+		learned += a->remote[i].type == ICE_PRFLX;
+	full = r->type == ICE_PRFLX ? learned == ICE_LEARNED || a->remote_count == ICE_REMOTES
+				    : a->remote_count >= ICE_REMOTES - ICE_LEARNABLE;
+	if (full) {
 		a->count[ICE_COUNT_BEYOND]++;
 		return -1;
 	}

@@ -51,7 +51,8 @@ static void consent_send(struct ice_agent *a, struct selected *s)
 		s->tx_count++;
 }
 
-/* The peer did not answer for 30 s: another valid pair with fresher consent takes over. */
+/* The peer did not answer for 30 s: another valid pair with fresher consent takes over. The pair
+ * stays nominated, in case a later check of the peer revives it. */
 static void consent_expired(struct ice_agent *a, uint8_t component)
 {
 	struct selected *s = &a->selected[component - 1], none = {.set = false};
@@ -64,7 +65,7 @@ static void consent_expired(struct ice_agent *a, uint8_t component)
 			continue;
 		if (p->ok_ns + ICE_EXPIRY_NS <= a->now_ns) {
 			p->state = PAIR_FAILED;
-			p->open = p->nominating = p->triggered = p->wanted = false;
+			p->open = p->nominating = p->triggered = false;
 		} else if (!best || p->priority > best->priority) {
 			best = p;
 		}
@@ -73,10 +74,8 @@ static void consent_expired(struct ice_agent *a, uint8_t component)
 		struct pair *p = &a->pair[i];
 
 		if (!s->old && p != best && p->local == s->local &&
-			endpoint_eq(&a->remote[p->remote].addr, &s->remote)) {
+			endpoint_eq(&a->remote[p->remote].addr, &s->remote))
 			p->state = PAIR_FAILED;
-			p->wanted = false;
-		}
 	}
 	ice_select(a, component, &none);
 	a->valid_ns[component - 1] = best ? a->now_ns : 0;

@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* ICE agents after they are connected: consent, restart, saving and restoring, another pair. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include "ice_net.h"
+
+static struct net N;
+
+static void begin(const char *a, const char *b)
+{
+	memset(&N, 0, sizeof(N));
+	net_agent(&N.a, a, true, 1);
+	net_agent(&N.b, b, false, 2);
+	net_tell(&N, &N.b, &N.a, false);
+	net_tell(&N, &N.a, &N.b, false);
+	assert_true(net_run(&N, ICE_COMPLETED, 5000 * NET_MS));
+}
+
+static bool dead(struct net *n, struct ice_agent *from, struct net_flight *f)
+{
+	(void)n;
+	(void)from;
+	(void)f;
+	return false;
+}
+
+static bool no_v4(struct net *n, struct ice_agent *from, struct net_flight *f)
+{
+	(void)n;
+	(void)from;
+	return f->dst.family == AF_INET6;
+}
+
+static void consent_goes_on(void **state)
+{
+	unsigned before;
+
+	(void)state;
+	begin("192.0.2.1:5000", "192.0.2.2:6000");
+	before = N.sent;
+	net_pass(&N, 600000 * NET_MS);
+	assert_int_equal(ice_state(&N.a), ICE_COMPLETED);
+	assert_int_equal(ice_state(&N.b), ICE_COMPLETED);
+	/* a request and a response of each in about 5 s */
+	assert_in_range(N.sent - before, 4 * 600 / 6, 4 * 600 / 4);
+}
+
+static void consent_is_lost_after_30_seconds(void **state)
+{
+	struct ice_pair_selected s;
+	uint32_t changes;
+
+	(void)state;
+	begin("192.0.2.1:5000", "192.0.2.2:6000");
+	changes = ice_changes(&N.a);
+	N.route = dead;
+	net_pass(&N, 23000 * NET_MS);
+	assert_true(ice_selected(&N.a, 1, &s) && ice_changes(&N.a) == changes);
+	net_pass(&N, 8000 * NET_MS);
+	assert_int_equal(ice_state(&N.a), ICE_LOST);
+	assert_false(ice_selected(&N.a, 1, &s));
+	assert_true(ice_changes(&N.a) > changes);
+	assert_false(ice_is_valid_source(&N.a, 0, &N.b.local[0].addr));
+	/* an ICE restart mends it */
+	N.route = NULL;
+	ice_restart(&N.a, N.now_ns);
+	ice_restart(&N.b, N.now_ns);
+	net_tell(&N, &N.b, &N.a, false);
+	net_tell(&N, &N.a, &N.b, false);
+	assert_true(net_run(&N, ICE_COMPLETED, 1000 * NET_MS));
+}
+
+static void another_pair_takes_over(void **state)
+{
+	struct ice_pair_selected s;
+
+	(void)state;
+	begin("192.0.2.1:5000 [2001:db8::1]:5000", "192.0.2.2:6000 [2001:db8::2]:6000");
+	assert_true(ice_selected(&N.b, 1, &s) && s.remote.family == AF_INET);
+	N.route = no_v4; /* and the peer, which controls, moves to IPv6 after some time */
+	net_pass(&N, 14000 * NET_MS);
+	for (uint8_t i = 0; i < N.a.pair_count; i++)
+		if (N.a.remote[N.a.pair[i].remote].addr.family == AF_INET6)
+			N.a.pair[i].nominating = N.a.pair[i].triggered = true;
+	N.a.selected[0].set = false;
+	ice_tick(&N.a, N.now_ns);
+	assert_true(net_run(&N, ICE_COMPLETED, 60000 * NET_MS));
+	net_pass(&N, 60000 * NET_MS);
+	assert_int_equal(ice_state(&N.b), ICE_COMPLETED);
+	assert_true(ice_selected(&N.b, 1, &s) && s.remote.family == AF_INET6);
+}
+
+static void restart_keeps_the_old_pair(void **state)
+{
+	struct ice_pair_selected s;
+	struct str ufrag;
+	char before[ICE_UFRAG_LEN];
+
+	(void)state;
+	begin("192.0.2.1:5000", "192.0.2.2:6000");
+	ufrag = ice_ufrag(&N.a);
+	memcpy(before, ufrag.s, sizeof(before));
+	ice_restart(&N.a, N.now_ns);
+	assert_memory_not_equal(ice_ufrag(&N.a).s, before, sizeof(before));
+	assert_int_equal(ice_state(&N.a), ICE_NEW);
+	/* The answer takes a minute: consent goes on under the old credentials, on both sides. */
+	net_pass(&N, 60000 * NET_MS);
+	assert_true(ice_selected(&N.a, 1, &s) && s.nominated);
+	assert_int_equal(ice_state(&N.b), ICE_COMPLETED);
+	ice_restart(&N.b, N.now_ns);
+	net_tell(&N, &N.b, &N.a, false);
+	net_pass(&N, 20000 * NET_MS); /* b checks; a cannot yet */
+	assert_true(ice_selected(&N.a, 1, &s) && ice_selected(&N.b, 1, &s));
+	net_tell(&N, &N.a, &N.b, false);
+	assert_true(net_run(&N, ICE_COMPLETED, 1000 * NET_MS));
+	assert_true(net_agree(&N, 1) && !N.a.selected[0].old && !N.b.selected[0].old);
+	assert_false(N.a.old.has_remote); /* wiped */
+	net_pass(&N, 60000 * NET_MS);
+	assert_int_equal(ice_state(&N.a), ICE_COMPLETED);
+}
+
+static void restart_moves_to_another_address(void **state)
+{
+	struct ice_pair_selected s;
+
+	(void)state;
+	begin("192.0.2.1:5000", "192.0.2.2:6000");
+	net_agent(&N.b, "192.0.2.99:7000", false, 3); /* the peer comes from elsewhere */
+	ice_restart(&N.a, N.now_ns);
+	net_tell(&N, &N.b, &N.a, false);
+	net_tell(&N, &N.a, &N.b, false);
+	assert_true(net_run(&N, ICE_COMPLETED, 1000 * NET_MS));
+	assert_true(net_agree(&N, 1) && ice_selected(&N.a, 1, &s));
+	assert_true(endpoint_eq(&s.remote, &N.b.local[0].addr));
+}
+
+static void peer_changes_without_our_restart(void **state)
+{
+	(void)state;
+	begin("192.0.2.1:5000", "192.0.2.2:6000");
+	net_agent(&N.b, "192.0.2.99:7000", false, 3); /* a second answer, of another branch */
+	net_tell(&N, &N.b, &N.a, false);
+	net_pass(&N, 300 * NET_MS);
+	net_tell(&N, &N.a, &N.b, false);
+	assert_true(net_run(&N, ICE_COMPLETED, 1000 * NET_MS));
+	assert_true(net_agree(&N, 1));
+}
+
+static void same_credentials_are_no_restart(void **state)
+{
+	uint32_t changes;
+
+	(void)state;
+	begin("192.0.2.1:5000", "192.0.2.2:6000");
+	changes = ice_changes(&N.a);
+	net_tell(&N, &N.a, &N.b, false);
+	assert_true(ice_state(&N.a) == ICE_COMPLETED && ice_changes(&N.a) == changes);
+}
+
+static void restored_agent_goes_on(void **state)
+{
+	static struct ice_saved saved, again;
+	uint8_t seed[ICE_SEED_LEN] = {77};
+	struct ice_pair_selected s;
+	uint32_t changes;
+
+	(void)state;
+	begin("192.0.2.1:5000 192.0.2.1:5001/2", "192.0.2.2:6000 192.0.2.2:6001/2");
+	changes = ice_changes(&N.b);
+	ice_save(&N.a, &saved);
+	ice_fini(&N.a); /* killed; the peer goes on for 20 s */
+	net_pass(&N, 20000 * NET_MS);
+	assert_int_equal(ice_restore(&N.a, &saved, seed, N.now_ns), 0);
+	assert_int_equal(ice_state(&N.a), ICE_COMPLETED);
+	ice_save(&N.a, &again);
+	assert_memory_equal(&saved, &again, sizeof(saved));
+	assert_true(ice_selected(&N.a, 1, &s) && ice_selected(&N.a, 2, &s) && s.nominated);
+	net_pass(&N, 120000 * NET_MS);
+	assert_int_equal(ice_state(&N.a), ICE_COMPLETED);
+	assert_int_equal(ice_state(&N.b), ICE_COMPLETED);
+	assert_true(ice_changes(&N.b) == changes); /* the peer noticed nothing */
+}
+
+static void restored_in_the_middle_of_checks(void **state)
+{
+	static struct ice_saved saved;
+	uint8_t seed[ICE_SEED_LEN] = {78};
+
+	(void)state;
+	memset(&N, 0, sizeof(N));
+	net_agent(&N.a, "192.0.2.1:5000", true, 1);
+	net_agent(&N.b, "192.0.2.2:6000", false, 2);
+	net_tell(&N, &N.b, &N.a, false);
+	net_tell(&N, &N.a, &N.b, false);
+	ice_save(&N.a, &saved);
+	assert_int_equal(ice_restore(&N.a, &saved, seed, 0), 0);
+	assert_true(net_run(&N, ICE_COMPLETED, 5000 * NET_MS));
+	saved.selected[0].set = 1;
+	saved.selected[0].local = 200;
+	assert_int_equal(ice_restore(&N.a, &saved, seed, 0), -EINVAL);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(consent_goes_on),
+		cmocka_unit_test(consent_is_lost_after_30_seconds),
+		cmocka_unit_test(another_pair_takes_over),
+		cmocka_unit_test(restart_keeps_the_old_pair),
+		cmocka_unit_test(restart_moves_to_another_address),
+		cmocka_unit_test(peer_changes_without_our_restart),
+		cmocka_unit_test(same_credentials_are_no_restart),
+		cmocka_unit_test(restored_agent_goes_on),
+		cmocka_unit_test(restored_in_the_middle_of_checks),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
