@@ -299,11 +299,6 @@ bool leg_is_end_to_end(const struct relay *relay, const struct call *c, const st
  * media that is not RTP. NULL: nothing is agreed on yet, or the media was rejected. keying:
  * leg_keying_now(). */
 const char *leg_suite(const struct leg *l, const struct srtp_params *s, const char *keying);
-/* Its keying has not brought the keys yet: nothing may be relayed. */
-static inline bool leg_awaits_keys(const struct leg *l)
-{
-	return l->rx.awaited || l->tx.awaited;
-}
 /* A listener on the path can understand the media: RTP under nobody's keys. */
 bool leg_is_plain(
 	const struct relay *relay, const struct call *c, const struct side *s, const struct leg *l);

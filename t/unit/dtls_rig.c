@@ -111,7 +111,7 @@ bool rig_deliver(struct dtls_rig *r)
 	return to > from;
 }
 
-void rig_run(struct dtls_rig *r, uint64_t until_ns)
+void dtls_rig_run(struct dtls_rig *r, uint64_t until_ns)
 {
 	for (;;) {
 		uint64_t d0, d1;
@@ -142,7 +142,7 @@ void rig_handshake(struct dtls_rig *r)
 
 	(void)dtls_start(r->a[0], r->now_ns);
 	while ((busy(r->a[0]) || busy(r->a[1])) && r->now_ns < end)
-		rig_run(r, r->now_ns + S_NS / 100);
+		dtls_rig_run(r, r->now_ns + S_NS / 100);
 }
 
 bool rig_keys_agree(const struct dtls_rig *r, struct srtp_master *client_tx)

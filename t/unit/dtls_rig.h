@@ -36,7 +36,7 @@ void rig_init(struct dtls_rig *r);
 void rig_create(struct dtls_rig *r, bool expect);
 void rig_fini(struct dtls_rig *r);
 /* Runs until neither side has packets to deliver and no deadline before until_ns. */
-void rig_run(struct dtls_rig *r, uint64_t until_ns);
+void dtls_rig_run(struct dtls_rig *r, uint64_t until_ns);
 /* Runs until both are open, or 60 virtual seconds have passed. */
 void rig_handshake(struct dtls_rig *r);
 /* One delivery of everything that waits; no time passes. False: nothing waited. */

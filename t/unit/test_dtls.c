@@ -171,7 +171,7 @@ static void test_keys_wait_for_a_late_fingerprint(void **state)
 			assert_int_equal(dtls_state(rig.a[0]), DTLS_UNCHECKED);
 			assert_int_equal(dtls_state(rig.a[1]), DTLS_OPEN);
 			if (late)
-				rig_run(&rig, rig.now_ns + 20 * S_NS);
+				dtls_rig_run(&rig, rig.now_ns + 20 * S_NS);
 			assert_int_equal(dtls_keys(rig.a[0], &rx, &tx), -EAGAIN);
 			before = rig.n;
 			assert_int_equal(
@@ -181,7 +181,7 @@ static void test_keys_wait_for_a_late_fingerprint(void **state)
 				dtls_expect(rig.a[0], &f, rig.now_ns), wrong ? -EKEYREJECTED : 0);
 			assert_int_equal(dtls_state(rig.a[0]), wrong ? DTLS_FAILED : DTLS_OPEN);
 			assert_int_equal(rig_keys_agree(&rig, NULL), !wrong);
-			rig_run(&rig, rig.now_ns + S_NS);
+			dtls_rig_run(&rig, rig.now_ns + S_NS);
 			assert_int_equal(rig.n > before, wrong); /* close_notify */
 			rig_fini(&rig);
 		}
@@ -213,7 +213,7 @@ static void test_close_notify_closes_and_keeps_the_keys(void **state)
 		rig_handshake(&rig);
 		dtls_close(rig.a[who], rig.now_ns);
 		assert_int_equal(dtls_state(rig.a[who]), DTLS_CLOSED);
-		rig_run(&rig, rig.now_ns + S_NS);
+		dtls_rig_run(&rig, rig.now_ns + S_NS);
 		assert_int_equal(dtls_state(rig.a[!who]), DTLS_CLOSED);
 		assert_true(rig_keys_agree(&rig, NULL));
 		assert_true(dtls_deadline(rig.a[0]) == DTLS_NO_DEADLINE);
@@ -234,13 +234,13 @@ static void test_a_released_association_still_says_goodbye(void **state)
 		if (settle)
 			dtls_settle(rig.a[1], rig.now_ns);
 		else
-			rig_run(&rig, rig.now_ns + 20 * S_NS);
+			dtls_rig_run(&rig, rig.now_ns + 20 * S_NS);
 		assert_true(dtls_deadline(rig.a[1]) == DTLS_NO_DEADLINE);
 		assert_false(rig_deliver(&rig));
 		assert_int_equal(dtls_state(rig.a[1]), DTLS_OPEN);
 		dtls_close(rig.a[1], rig.now_ns);
 		assert_int_equal(dtls_state(rig.a[1]), DTLS_CLOSED);
-		rig_run(&rig, rig.now_ns + S_NS);
+		dtls_rig_run(&rig, rig.now_ns + S_NS);
 		assert_int_equal(dtls_state(rig.a[0]), DTLS_CLOSED);
 		assert_true(rig_keys_agree(&rig, NULL));
 		rig_fini(&rig);
@@ -271,7 +271,7 @@ static void test_equal_roles_and_silence_end_by_timeout(void **state)
 	rig.config[1].role = DTLS_ROLE_CLIENT;
 	dtls_destroy(rig.a[1]);
 	assert_int_equal(dtls_create(&rig.a[1], &rig.config[1]), 0);
-	rig_run(&rig, rig.now_ns + 60 * S_NS);
+	dtls_rig_run(&rig, rig.now_ns + 60 * S_NS);
 	assert_int_equal(dtls_state(rig.a[1]), DTLS_IDLE); /* a client takes no ClientHello */
 	assert_true(rig.counts[1].drop[DTLS_DROP_STATE] > 3);
 	assert_int_equal(dtls_failure(rig.a[0]), DTLS_FAIL_TIMEOUT);

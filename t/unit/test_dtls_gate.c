@@ -161,7 +161,7 @@ static void test_a_cookie_proves_a_source(void **state)
 		len = hello(&rig, p);
 		rig.fate = all_lost;
 		for (int i = 0; i < lost; i++) {
-			rig_run(&rig, dtls_deadline(rig.a[0]));
+			dtls_rig_run(&rig, dtls_deadline(rig.a[0]));
 			assert_int_equal(rig.n, i + 1);
 			len = rig.sent[i].len;
 			memcpy(p, rig.sent[i].p, len);

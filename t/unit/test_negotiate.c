@@ -154,7 +154,7 @@ static void offers_and_answers_without_common_suite_fail_whole(void **state)
 		{"RTP/SAVP", CRYPTO(C80A " FEC_ORDER=SRTP_FEC"), 0, 0, "No common crypto suite"},
 		{"RTP/SAVP", CRYPTO(C80A " UNAUTHENTICATED_SRTP"), 0, 0, "No common crypto suite"},
 		{"UDP/TLS/RTP/SAVPF", "a=fingerprint:sha-1 AB:CD\r\na=setup:actpass\r\n", 0, 0,
-			"DTLS-SRTP is not supported"},
+			"DTLS-SRTP is not available"},
 	};
 
 	(void)state;
