@@ -258,7 +258,9 @@ static void stream_cfgs(const struct call *c, const struct side *s, const struct
 		.wait = s->nat_wait,
 		.listener = s->listener,
 		.tos = c->tos,
-		.emergency = s->emergency};
+		.emergency = s->emergency,
+		.side = l->side,
+		.side_serial = l->side_serial};
 
 	copy_to(c, s, l, common.copy);
 	if (s->listener && s->rtcp_back && l->active && l->hears)

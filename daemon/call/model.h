@@ -56,6 +56,9 @@ struct leg {
 	bool mux;
 	uint64_t events[2]; /* bit per payload type: telephone events, of both sides */
 	uint8_t quiet;      /* MEDIA_QUIET_* */
+	/* kinds of its packets that its keying takes, and its session: media_stream_cfg */
+	uint8_t side;
+	uint32_t side_serial;
 	bool feedback;      /* it wrote a=rtcp-fb, under whichever profile */
 	struct sdes rx, tx; /* SUITE_PLAIN: RTP */
 	struct srtp_master rx_more[SDES_MAX_KEYS - 1];

@@ -169,6 +169,11 @@
 	/* enum raw_kind: packets other than RTP, relayed unchanged to rtp_to, a stream of the same \
 	 * kind. Then neither rtp nor rtcp is set. */ \
 	X(uint8_t, raw, , BY_VALUE, ZERO, NOT_FROM_TO, SAVED_LEG(NUM("p", leg, proto, 255))) \
+	/* SIDE_BIT()s: such packets go to the keying thread, see packet/side.h. Its sessions are \
+	 * made again after a restart. */ \
+	X(uint8_t, side, , BY_VALUE, ANY, NOT_FROM_TO, NOT_SAVED) \
+	/* of the session that has them; its packets carry the same number */ \
+	X(uint32_t, side_serial, , BY_VALUE, ANY, ANY, NOT_SAVED) \
 	/* there is no answer yet, see media_early_turn() */ \
 	X(bool, early, , BY_VALUE, ZERO, NOT_FROM_TO, SAVED_LEG(FLAG("ea", leg, early)))
 /* clang-format on */

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The side channel: packets that are not media, from a worker to its keying thread and back. One
+ * channel belongs to one worker and one keying thread. Both rings are bounded. Packets that find no
+ * room are dropped and counted. */
+#ifndef PACKET_SIDE_H
+#define PACKET_SIDE_H
+
+#include <stddef.h>
+
+#include "base/ring.h"
+#include "packet/packet.h"
+
+/* X(id, name in statistics) */
+#define SIDE_KINDS(X) X(STUN, "stun") X(DTLS, "dtls") X(ZRTP, "zrtp")
+enum side_kind {
+#define X(id, name) SIDE_##id,
+	SIDE_KINDS(X)
+#undef X
+		SIDE_KINDS_N
+};
+const char *side_kind_name(enum side_kind k);
+
+#define SIDE_BIT(kind)  ((uint8_t)(1u << (kind))) /* media_stream_cfg.side */
+#define SIDE_ALL        ((uint8_t)((1u << SIDE_KINDS_N) - 1))
+#define SIDE_PACKET_MAX 1500u
+#define SIDE_ENTRIES    256u /* of each ring */
+#define SIDE_RESERVE    64u  /* of these, only emergency calls may use the last ones */
+/* Packets of one stream that may wait in the ring: from a believed source, and from others. The
+ * two shares are separate, so that strangers do not use up the terminal's share. */
+#define SIDE_SHARE_BELIEVED 32u
+#define SIDE_SHARE_STRANGER 16u
+
+struct side_packet {
+	uint8_t kind;   /* enum side_kind */
+	bool believed;  /* received: from the signalled address or the confirmed source */
+	bool emergency; /* received: of an emergency call */
+	uint16_t len;
+	struct local_port local; /* received: where it arrived. Sent: ignored */
+	uint32_t stream;
+	uint32_t serial; /* media_stream_cfg.side_serial; another one: the packet is dropped */
+	struct endpoint peer;
+	uint64_t t_ns; /* received: CLOCK_REALTIME */
+	uint8_t bytes[SIDE_PACKET_MAX];
+};
+
+/* What one stream has in the ring. Written by the worker only. All zeroes at first. Needs no clock
+ * and no answer of the other thread: the counts end when the ring's reader has passed the last of
+ * these packets. So a stream never has more in the ring than its share. */
+struct side_share {
+	uint32_t until; /* position in the ring behind its last packet */
+	uint8_t n[2];   /* [believed] */
+};
+
+struct side_channel {
+	struct ring in;  /* worker -> keying thread */
+	struct ring out; /* keying thread -> worker */
+	/* eventfds, of whoever created them; -1 = nobody is woken (tests) */
+	int thread_fd, worker_fd;
+	_Atomic bool asleep; /* the keying thread waits for thread_fd, or is about to */
+	/* Written by the worker, read by any thread. */
+	_Atomic uint64_t sent;  /* packets of the keying thread that left */
+	_Atomic uint64_t stale; /* of these not sent: the stream is gone, or is another call's */
+	_Atomic uint64_t
+		refused; /* of these not sent: no such destination, or the kernel refused */
+	/* Written by the keying thread, read by any thread. */
+	_Atomic uint64_t back_full; /* its packets that found the ring full */
+	/* The worker's: packets since the last side_flush(), and where one is put together. */
+	uint32_t pushed;
+	struct side_packet packet;
+	/* The keying thread's: likewise. */
+	uint32_t given;
+};
+
+/* 0 or -ENOMEM. */
+int side_init(struct side_channel *c);
+/* Wipes both rings. Neither thread may use the channel any more. */
+void side_fini(struct side_channel *c);
+
+/* Worker. Passes p, of which bytes are taken from there, to the keying thread. 0; -ENOSPC: the ring
+ * is full or the stream used up its share; -EMSGSIZE. */
+int side_take(struct side_channel *c, struct side_share *share, const struct side_packet *head,
+	const uint8_t *bytes, uint32_t len);
+/* Worker, after a burst: wakes the keying thread if it sleeps and there is something. */
+void side_flush(struct side_channel *c);
+/* Worker. The next packet to send. False: none. */
+bool side_next(struct side_channel *c, struct side_packet *out);
+/* Worker. Whether a packet is to be sent. */
+static inline bool side_waits(const struct side_channel *c)
+{
+	return !ring_empty(&c->out);
+}
+
+/* Keying thread. The next packet received. False: none. */
+bool side_read(struct side_channel *c, struct side_packet *out);
+/* Keying thread. Before it sleeps. False: packets wait, so it must not sleep. */
+bool side_sleep(struct side_channel *c);
+/* Keying thread. Gives a packet back, to leave with the worker's next burst. 0 or -ENOSPC. */
+int side_give(struct side_channel *c, const struct side_packet *p);
+/* Keying thread, after any number of side_give(): wakes the worker. */
+void side_give_end(struct side_channel *c);
+
+#endif
