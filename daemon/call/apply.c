@@ -267,7 +267,8 @@ static void stream_cfgs(const struct call *c, const struct side *s, const struct
 		.wait = s->nat_wait,
 		.listener = s->listener,
 		.tos = c->tos,
-		.emergency = s->emergency};
+		.emergency = s->emergency,
+		.side_serial = l->side_serial};
 
 	copy_to(c, s, l, common.copy);
 	if (s->listener && s->rtcp_back && l->active && l->hears)

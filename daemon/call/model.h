@@ -57,7 +57,7 @@ struct leg {
 	/* what is to be held, and what is held: apply makes them one */
 	bool used, has_port, has_ctx, has_session;
 	struct relay_port port;
-	uint32_t ctx, session;
+	uint32_t ctx, session, side_serial; /* media_stream_cfg */
 	uint32_t rx_slot[SRTP_PARAMS_KEYS], tx_slot;
 	struct past_key rx_past[RX_PAST];                 /* the latest first */
 	enum key_life rx_told[SRTP_PARAMS_KEYS], tx_told; /* what was said of their lifetime */

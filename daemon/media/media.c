@@ -154,6 +154,8 @@ static void counters_reset(struct media_stream_counters *c)
 		atomic_store_explicit(&c->drops[i], 0, memory_order_relaxed);
 	for (size_t i = 0; i < MEDIA_OTHERS_N; i++)
 		atomic_store_explicit(&c->others[i], 0, memory_order_relaxed);
+	for (size_t i = 0; i < SIDE_KINDS_N; i++)
+		atomic_store_explicit(&c->side[i], 0, memory_order_relaxed);
 	atomic_store_explicit(&c->ssrc, 0, memory_order_relaxed);
 	atomic_store_explicit(&c->index, 0, memory_order_relaxed);
 }

@@ -15,6 +15,7 @@
 #include "media/fields.h"
 #include "packet/arena.h"
 #include "packet/packet.h"
+#include "packet/side.h"
 #include "srtp/kdf.h"
 
 #define MEDIA_NONE UINT32_MAX
@@ -205,6 +206,7 @@ struct media_stream_counters {                   /* relaxed atomics; single writ
 	/* Until here one cache line: what every packet writes. */
 	_Atomic uint64_t drops[PACKET_VERDICTS];
 	_Atomic uint64_t others[MEDIA_OTHERS_N]; /* received and relayed, by enum media_other */
+	_Atomic uint64_t side[SIDE_KINDS_N];     /* given to the keying thread */
 	_Atomic uint64_t handover;   /* of confirmed sources; use media_stream_handover() */
 	_Atomic uint64_t remote[3];  /* learned endpoint, packed; use media_stream_remote() */
 	_Atomic uint32_t remote_seq; /* odd while being written */
@@ -250,6 +252,9 @@ struct media_config {
 	 * with. NULL: all are. */
 	enum packet_verdict (*believe)(void *arg, const struct packet_in *in, bool expected);
 	void *believe_arg;
+	/* Where packets of streams with "side" go. NULL: such packets are handled as if "side" were
+	 * 0. Outlives the media. */
+	struct side_channel *side;
 	/* Called by complete for an authentic packet of a stream with a tap: in arena.in, under the
 	 * key that the job names. NULL: nothing is recorded. */
 	void (*tap)(void *arg, uint32_t tap, const struct arena *a, const struct packet_in *in,
@@ -303,6 +308,18 @@ uint32_t media_complete(struct media *m, const struct arena *a, struct packet_in
  * is, which opens the way back through its firewall or address translation (RFC 6263 4.1). False:
  * there is no such place. Nothing of it is ciphered or counted as media. */
 bool media_pierce(const struct media *m, uint32_t stream, struct packet_out *out);
+
+/* Worker thread, any time but within the two functions above: a packet of the keying thread, into
+ * this slot of arena.out, which no burst in flight may have. */
+enum media_side_result {
+	MEDIA_SIDE_SENDS,   /* *out is written */
+	MEDIA_SIDE_STALE,   /* the stream is gone, or belongs to another session */
+	MEDIA_SIDE_REFUSED, /* nothing may be sent there */
+};
+enum media_side_result media_side_out(const struct media *m, const struct arena *a, uint32_t slot,
+	const struct side_packet *p, struct packet_out *out);
+/* Any thread: packets given to the keying thread, of all streams. */
+uint64_t media_side_count(const struct media *m, enum side_kind k);
 
 /* Worker thread, after steering out: account for what the kernel did not take. */
 void media_sent(struct media *m, struct packet_in *in, const struct packet_out *out, uint32_t n);

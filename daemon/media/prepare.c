@@ -12,6 +12,7 @@
 #include "media/prefetch.h"
 #include "media/rename.h"
 #include "media/roc.h"
+#include "media/side.h"
 #include "media/ssrc.h"
 #include "packet/arena.h"
 
@@ -90,7 +91,9 @@ static uint8_t route(struct draft *d)
 		return draft_drop(d, PACKET_DROP_TOO_LONG);
 	d->rtcp = is_rtcp(&s->cfg, d->p, kind);
 	if (kind > PKT_RTCP || s->cfg.raw || (!d->rtcp && !s->cfg.rtp))
-		return media_other(m, in, stream, kind, d->note, d->job);
+		return media_side_wants(m, stream, kind)
+			? media_side(m, d->a, in, stream, kind)
+			: media_other(m, in, stream, kind, d->note, d->job);
 	/* Its listener has played on, and every other packet would wait for it. */
 	if (in->t_ns < m->shed_before_ns[s->cfg.emergency])
 		return draft_drop(d,

@@ -215,6 +215,7 @@ struct media_trial {
 	uint8_t roc_at;
 	uint16_t roc_used; /* tests in the second roc_second */
 	uint64_t roc_second;
+	struct side_share side; /* side.c, in prepare */
 };
 
 /* What prepare knows of a job and complete needs. */
@@ -301,6 +302,7 @@ struct media {
 	uint32_t roc_streams[2];
 	_Atomic uint64_t keys_warned, keys_expired;
 	_Atomic uint64_t drops[PACKET_VERDICTS]; /* of all streams, and of none */
+	_Atomic uint64_t side[SIDE_KINDS_N];
 	_Atomic uint64_t handovers[LEARN_CAUSE_N];
 	uint64_t *again; /* [AGAIN_HASHES], see again.c */
 	struct again_watch {

@@ -306,6 +306,22 @@ static void write_handovers(const struct stats_input *in, struct sbuf *b)
 	}
 }
 
+static void write_side(const struct stats_input *in, struct sbuf *b)
+{
+	char text[LABEL_LEN];
+
+	metrics_family(b, "keying_packets_total", COUNTER,
+		"STUN, DTLS and ZRTP packets given to the keying threads, by protocol.");
+	for (enum side_kind k = 0; k < SIDE_KINDS_N; k++) {
+		uint64_t sum = 0;
+
+		for (uint32_t i = 0; i < in->workers; i++)
+			sum += media_side_count(in->worker[i]->media, k);
+		metrics_u64(
+			b, "keying_packets_total", label(text, "protocol", side_kind_name(k)), sum);
+	}
+}
+
 static void write_drops(const struct stats_input *in, struct sbuf *b)
 {
 	uint64_t warned = 0, expired = 0;
@@ -639,6 +655,7 @@ void metrics_write(const struct metrics_input *in, struct sbuf *out)
 	write_interfaces(in->stats->interfaces, out);
 	write_kernel(in->stats, out);
 	write_drops(in->stats, out);
+	write_side(in->stats, out);
 	write_handovers(in->stats, out);
 	write_quality(in->stats, out);
 	write_batches(in->stats, out);

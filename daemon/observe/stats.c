@@ -292,6 +292,20 @@ static void fill_drops(const struct stats_input *in, struct pool *p, struct ngva
 	}
 }
 
+/* Packets that the keying threads took, by kind. */
+static void fill_side(const struct stats_input *in, struct pool *p, struct ngval *dict)
+{
+	struct ngval *side = ngval_add_dict(p, dict, STR("keying packets"));
+
+	for (enum side_kind k = 0; k < SIDE_KINDS_N; k++) {
+		uint64_t sum = 0;
+
+		for (uint32_t i = 0; i < in->workers; i++)
+			sum += media_side_count(in->worker[i]->media, k);
+		add(p, side, side_kind_name(k), sum);
+	}
+}
+
 /* Master keys that came near the end of their lifetime, and that reached it. */
 static void fill_lifetimes(const struct stats_input *in, struct pool *p, struct ngval *dict)
 {
@@ -427,6 +441,7 @@ void stats_fill(const struct stats_input *in, struct pool *p, struct ngval *dict
 	fill_latency(in, p, x);
 	fill_workers(in, p, x);
 	fill_drops(in, p, x);
+	fill_side(in, p, x);
 	fill_lifetimes(in, p, x);
 	stats_fill_limits(in, p, x);
 	if (in->redis)

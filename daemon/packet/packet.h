@@ -37,12 +37,14 @@
 	X(FEEDBACK, "feedback", "RTCP feedback that the other side does not support")  \
 	X(AGAIN, "came-again", "packet was received before: media circulate")          \
 	X(COPY_ROOM, "copy-room", "no room in the burst for a listener's copy")        \
+	X(SIDE_FULL, "side-full", "the keying thread has too many packets already")    \
 	X(STALE, "stale", "stream was removed while its packet was processed")         \
 	X(SEND, "send", "the kernel refused to send the packet")
 
 enum packet_verdict {
 	PACKET_JOB,  /* goes into the batch */
 	PACKET_SENT, /* after complete: handed to steering out */
+	PACKET_SIDE, /* consumed: the keying thread has it (packet/side.h) */
 	PACKET_PASS, /* no media: on to the ordinary socket, or to the control thread */
 #define X(id, name, text) PACKET_DROP_##id,
 	PACKET_DROPS(X)

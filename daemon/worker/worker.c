@@ -63,7 +63,8 @@ static int media_cmd(struct worker *w, const struct media_cmd *cmd)
 	switch (cmd->type) {
 	case MEDIA_STREAM_SET:
 		if (w->steer_ops->unread)
-			w->steer_ops->unread(w->steer, cmd->stream.local, cmd->stream.raw != 0);
+			w->steer_ops->unread(
+				w->steer, cmd->stream.local, cmd->stream.raw || cmd->stream.side);
 		return media_command(w->media, cmd);
 	case MEDIA_CTX_SET:
 	case MEDIA_KEY_SET:
@@ -227,6 +228,45 @@ static void record_delay(struct worker *w, const struct packet_in *in, uint32_t 
 	hist_run_end(&delay);
 }
 
+/* The next packets of the keying thread, at most max of them, into the slots of the next burst,
+ * which no burst in flight has. Returns how many it took out of the ring. */
+static uint32_t side_some(struct worker *w, struct side_channel *c, uint32_t max)
+{
+	struct arena *a = batch_runner_arena(w->runner);
+	uint32_t first = media_first_slot(w->media), taken = 0, n = 0, sent = 0, stale = 0;
+	struct side_packet p;
+
+	while (taken < max && side_next(c, &p)) {
+		enum media_side_result r = media_side_out(w->media, a, first + n, &p, &w->out[n]);
+
+		taken++;
+		n += r == MEDIA_SIDE_SENDS;
+		stale += r == MEDIA_SIDE_STALE;
+	}
+	if (n)
+		w->steer_ops->send(w->steer, a, w->out, n);
+	for (uint32_t i = 0; i < n; i++)
+		sent += !w->out[i].failed;
+	atomic_fetch_add_explicit(&c->sent, sent, memory_order_relaxed);
+	atomic_fetch_add_explicit(&c->stale, stale, memory_order_relaxed);
+	atomic_fetch_add_explicit(&c->refused, taken - stale - sent, memory_order_relaxed);
+	return taken;
+}
+
+/* All of them that are there now: the keying thread wakes us for those that it adds. */
+static void side_out(struct worker *w)
+{
+	struct side_channel *c = w->cfg.side;
+	uint32_t left = SIDE_ENTRIES, taken = 1;
+
+	if (!c)
+		return;
+	while (left && taken && side_waits(c)) {
+		taken = side_some(w, c, left < w->cfg.batch_max ? left : w->cfg.batch_max);
+		left -= taken;
+	}
+}
+
 static struct batch batch_of(const struct worker *w, const struct worker_burst *b)
 {
 	const struct arena *a = batch_runner_arena(w->runner);
@@ -250,6 +290,8 @@ static uint32_t burst_begin(struct worker *w)
 	record_queue(w, b->in, b->n);
 	at = clock_mono_ns();
 	b->jobs = media_prepare(w->media, a, b->in, b->n, a->job + b->first);
+	if (w->cfg.side)
+		side_flush(w->cfg.side);
 	b->engine_ns = stage(w, WORKER_STAGE_PREPARE, at);
 	batch = batch_of(w, b);
 	batch_submit(w->runner, &batch);
@@ -304,6 +346,7 @@ uint32_t worker_round(struct worker *w)
 	bursts_end(w);
 	if (w->flying == 0)
 		commands(w);
+	side_out(w);
 	n = burst_begin(w);
 	/* A device that takes one batch at a time is done with it. */
 	if (w->flying && (w->depth == 1 || n == 0 || batch_done(w->runner, 0)))
@@ -448,6 +491,7 @@ int worker_create(struct worker **out, const struct worker_config *cfg, char *er
 	media.key_changed_arg = w;
 	media.tap = cfg->tap ? tap_packet : NULL;
 	media.tap_arg = cfg->tap;
+	media.side = cfg->side;
 	media.believe = cfg->host ? believe : NULL;
 	media.believe_arg = w;
 	memset(w, 0, sizeof(*w));
@@ -475,6 +519,8 @@ int worker_create(struct worker **out, const struct worker_config *cfg, char *er
 	if (!res && cfg->steer_ops->memory)
 		res = cfg->steer_ops->memory(w->steer, batch_runner_arena(w->runner), err, err_len);
 	res = res ? res : poll_create(w);
+	if (!res && cfg->side)
+		cfg->side->worker_fd = w->wake_fd;
 	if (res) {
 		worker_destroy(w);
 		return res;

@@ -82,7 +82,9 @@ struct worker_config {
 	int priority;             /* real-time priority of the thread (SCHED_RR), 0 = ordinary */
 	int ack_fd;               /* eventfd of the control thread */
 	struct tap *tap;          /* NULL: nothing is recorded; outlives the worker */
-	const struct host *host;  /* NULL: every source is accepted (tests); outlives the worker */
+	/* to the keying thread; NULL: there is none. Outlives the worker. */
+	struct side_channel *side;
+	const struct host *host; /* NULL: every source is accepted (tests); outlives the worker */
 };
 
 /* Where a packet's time goes: the first per packet, the others per burst. X(id, name in statistics)

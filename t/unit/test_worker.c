@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The worker loop with everything real but the kernel: steering is a pair of queues in memory, the
  * terminals are libsrtp2. */
+#include <poll.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -32,7 +33,7 @@ struct steer { /* the test's: one instance, two rings */
 	struct ring in, out;
 	int event_fd;
 	struct steer_counters counters;
-	_Atomic uint32_t ports, passed;
+	_Atomic uint32_t ports, passed, unread;
 };
 
 static struct steer mem;
@@ -66,6 +67,12 @@ static void mem_port_del(struct steer *s, struct local_port local)
 {
 	(void)local;
 	s->ports--;
+}
+
+static void mem_unread(struct steer *s, struct local_port local, bool on)
+{
+	if (local.port == PORT_A)
+		s->unread = on;
 }
 
 static uint32_t mem_recv(
@@ -119,6 +126,7 @@ static const struct steer_ops steer_mem = {
 	.fd = mem_fd,
 	.port_add = mem_port_add,
 	.port_del = mem_port_del,
+	.unread = mem_unread,
 	.recv = mem_recv,
 	.send = mem_send,
 	.verdict = mem_verdict,
@@ -131,6 +139,7 @@ struct rig {
 	struct engine *serial;
 	struct batch_device device; /* of two batches at once, if there is any */
 	struct worker *w;
+	struct side_channel side;
 	struct srtp_master a_rx, a_tx, b_rx,
 		b_tx; /* as the relay sees it: rx from the terminal, tx to it */
 	int ack_fd;
@@ -238,6 +247,9 @@ static int setup_depth(void **state, uint32_t depth)
 	assert_int_equal(ring_init(&mem.out, 4096, sizeof(struct wire)), 0);
 	mem.event_fd = eventfd(0, EFD_NONBLOCK);
 	cfg.ack_fd = r->ack_fd = eventfd(0, EFD_NONBLOCK);
+	assert_int_equal(side_init(&r->side), 0);
+	r->side.thread_fd = eventfd(0, EFD_NONBLOCK);
+	cfg.side = &r->side;
 	assert_int_equal(worker_create(&r->w, &cfg, err, sizeof(err)), 0);
 	assert_int_equal(worker_start(r->w), 0);
 	master(&r->a_rx, SUITE_AES_CM_128_80, 1);
@@ -279,6 +291,8 @@ static int teardown(void **state)
 	ring_fini(&mem.out);
 	close(mem.event_fd);
 	close(r->ack_fd);
+	close(r->side.thread_fd);
+	side_fini(&r->side);
 	free(r);
 	return 0;
 }
@@ -503,6 +517,74 @@ static void a_worker_has_the_priority_it_is_told(void **state)
 	assert_int_equal(param.sched_priority, 7);
 }
 
+static void side_set(struct rig *r, uint32_t serial)
+{
+	struct worker_cmd cmd = {.kind = WORKER_MEDIA};
+
+	cmd.media = (struct media_cmd){.type = MEDIA_STREAM_SET,
+		.now_ns = clock_real_ns(),
+		.stream = {.local = {.port = PORT_A},
+			.rtp = true,
+			.rtcp = true,
+			.rtp_to = 1,
+			.rtcp_to = 1,
+			.side = serial ? SIDE_ALL : 0,
+			.side_serial = serial}};
+	assert_int_equal(endpoint_parse(&cmd.media.stream.remote, str_from("192.0.2.1:4000")), 0);
+	assert_int_equal(ring_push(&r->w->cmds, &cmd, 1), 0);
+	wait_for_commands(r, atomic_load(&r->w->commands) + 1);
+}
+
+static void packets_of_the_keying_thread_come_and_go(void **state)
+{
+	struct rig *r = *state;
+	struct wire w = {.local = {.port = PORT_A}, .len = 20, .bytes = {0, 1, 0, 0, 0x21}};
+	struct pollfd fd = {.fd = r->side.thread_fd, .events = POLLIN};
+	struct side_packet p;
+
+	assert_int_equal(endpoint_parse(&w.far, str_from("198.51.100.9:7000")), 0);
+	assert_int_equal(mem.unread, 0);
+	side_set(r, 5);
+	assert_int_equal(mem.unread, 1); /* steering does not filter this port any more */
+	/* It comes, and wakes a keying thread that sleeps. */
+	assert_true(side_sleep(&r->side));
+	put(&w);
+	assert_int_equal(poll(&fd, 1, 60000), 1);
+	assert_true(side_read(&r->side, &p));
+	assert_int_equal(p.kind, SIDE_STUN);
+	assert_int_equal(p.serial, 5);
+	assert_int_equal(p.len, 20);
+	assert_false(p.believed);
+	/* It goes back, and wakes the worker; more than a burst of them. */
+	for (uint32_t i = 0; i < 3 * BURST; i++) {
+		put_be32(p.bytes + 8, i);
+		assert_int_equal(side_give(&r->side, &p), 0);
+	}
+	side_give_end(&r->side);
+	for (uint32_t i = 0; i < 3 * BURST; i++) {
+		assert_true(get(&w));
+		assert_int_equal(w.local.port, PORT_A);
+		assert_int_equal(w.far.port, 7000);
+		assert_int_equal(w.len, 20);
+		assert_int_equal(be32(w.bytes + 8), i);
+	}
+	/* The session ends: its packets are not sent for the next one. */
+	side_set(r, 6);
+	assert_int_equal(side_give(&r->side, &p), 0);
+	p.serial = 6;
+	assert_int_equal(side_give(&r->side, &p), 0);
+	side_give_end(&r->side);
+	assert_true(get(&w));
+	for (uint32_t i = 0; i < 60000 && atomic_load(&r->side.sent) < 3 * BURST + 1; i++)
+		usleep(1000);
+	assert_int_equal(atomic_load(&r->side.sent), 3 * BURST + 1);
+	assert_int_equal(atomic_load(&r->side.stale), 1);
+	assert_int_equal(atomic_load(&r->side.refused), 0);
+	assert_int_equal(mem.passed, 0);
+	side_set(r, 0);
+	assert_int_equal(mem.unread, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -526,6 +608,10 @@ int main(void)
 			only_a_busy_polling_worker_never_sleeps, setup, teardown),
 		cmocka_unit_test_setup_teardown(
 			a_worker_has_the_priority_it_is_told, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			packets_of_the_keying_thread_come_and_go, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			packets_of_the_keying_thread_come_and_go, setup_two, teardown),
 	};
 
 	if (srtp_init() != srtp_err_status_ok)
