@@ -145,9 +145,14 @@ static void buffers_give(struct dtls *a)
 		(void)SSL_free_buffers(a->work->ssl);
 }
 
-/* Makes a close_notify. While work exists it goes to the queue with the other packets. */
+/* Makes a close_notify. While work exists it goes to the queue with the other packets; after the
+ * hold it is the one that was kept. */
 static void say_goodbye(struct dtls *a)
 {
+	if (a->over) {
+		a->bye_due = a->bye_len > 0;
+		return;
+	}
 	ERR_clear_error();
 	if (a->work && a->work->ssl && SSL_is_init_finished(a->work->ssl) &&
 		!(SSL_get_shutdown(a->work->ssl) & SSL_SENT_SHUTDOWN) && buffers_take(a))
@@ -265,7 +270,9 @@ static void advance(struct dtls *a, uint64_t now_ns)
 			complete(a, now_ns);
 		} else {
 			err = SSL_get_error(a->work->ssl, rc);
-			if (err != SSL_ERROR_WANT_READ && err != SSL_ERROR_WANT_WRITE)
+			if (err == SSL_ERROR_ZERO_RETURN) /* close_notify */
+				fail(a, DTLS_FAIL_REFUSED);
+			else if (err != SSL_ERROR_WANT_READ && err != SSL_ERROR_WANT_WRITE)
 				fail(a, dtls_tls_reason(&a->tls));
 		}
 		ERR_clear_error();
@@ -437,10 +444,7 @@ int dtls_expect(struct dtls *a, const struct dtls_fingerprints *f, uint64_t now_
 		a->state = DTLS_OPEN;
 		return 0;
 	}
-	if (a->over)
-		a->bye_due = a->bye_len > 0;
-	else
-		say_goodbye(a);
+	say_goodbye(a);
 	fail(a, DTLS_FAIL_FINGERPRINT);
 	return -EKEYREJECTED;
 }
@@ -479,8 +483,6 @@ void dtls_close(struct dtls *a, uint64_t now_ns)
 	(void)now_ns;
 	switch (a->state) {
 	case DTLS_OPEN:
-		if (a->over)
-			a->bye_due = a->bye_len > 0;
 		say_goodbye(a);
 		a->state = DTLS_CLOSED;
 		finish_work(a);
