@@ -14,7 +14,6 @@
 #define BYE_MAX     96u      /* a close_notify, encrypted by any cipher */
 #define STEP_NS     1000000u /* the least time between two deadlines */
 #define READ_ROUNDS 64       /* records of one datagram */
-#define SHIFT_MAX   (1ull << 40)
 
 /* Memory of a handshake, in addition to OpenSSL's. */
 struct work {
@@ -42,28 +41,6 @@ struct dtls {
 	const char *version; /* static text of OpenSSL */
 	struct srtp_master rx, tx;
 };
-
-const char *dtls_failure_name(enum dtls_failure f)
-{
-	static const char *const names[] = {"none",
-#define X(id, name, text) name,
-		DTLS_FAILURES(X)
-#undef X
-	};
-
-	return (size_t)f < ARRAY_LEN(names) ? names[f] : "";
-}
-
-const char *dtls_failure_text(enum dtls_failure f)
-{
-	static const char *const texts[] = {"no failure",
-#define X(id, name, text) text,
-		DTLS_FAILURES(X)
-#undef X
-	};
-
-	return (size_t)f < ARRAY_LEN(texts) ? texts[f] : "";
-}
 
 static bool config_valid(const struct dtls_config *c)
 {
@@ -168,9 +145,14 @@ static void buffers_give(struct dtls *a)
 		(void)SSL_free_buffers(a->work->ssl);
 }
 
-/* Makes a close_notify. While work exists it goes to the queue with the other packets. */
+/* Makes a close_notify. While work exists it goes to the queue with the other packets; after the
+ * hold it is the one that was kept. */
 static void say_goodbye(struct dtls *a)
 {
+	if (a->over) {
+		a->bye_due = a->bye_len > 0;
+		return;
+	}
 	ERR_clear_error();
 	if (a->work && a->work->ssl && SSL_is_init_finished(a->work->ssl) &&
 		!(SSL_get_shutdown(a->work->ssl) & SSL_SENT_SHUTDOWN) && buffers_take(a))
@@ -201,7 +183,7 @@ static void fail(struct dtls *a, enum dtls_failure why)
 	finish_work(a);
 }
 
-/* --- Time ---------------------------------------------------------------------------------------- */
+/* --- Time ------------------------------------------------------------------------------------- */
 
 /* Reads when OpenSSL's timer will expire. Its duration bounds the wait, in case that the wall clock
  * was set back. */
@@ -231,7 +213,7 @@ static void count_repeats(struct dtls *a)
 	}
 }
 
-/* --- The handshake -------------------------------------------------------------------------------- */
+/* --- The handshake ---------------------------------------------------------------------------- */
 
 static void complete(struct dtls *a, uint64_t now_ns)
 {
@@ -288,7 +270,9 @@ static void advance(struct dtls *a, uint64_t now_ns)
 			complete(a, now_ns);
 		} else {
 			err = SSL_get_error(a->work->ssl, rc);
-			if (err != SSL_ERROR_WANT_READ && err != SSL_ERROR_WANT_WRITE)
+			if (err == SSL_ERROR_ZERO_RETURN) /* close_notify */
+				fail(a, DTLS_FAIL_REFUSED);
+			else if (err != SSL_ERROR_WANT_READ && err != SSL_ERROR_WANT_WRITE)
 				fail(a, dtls_tls_reason(&a->tls));
 		}
 		ERR_clear_error();
@@ -324,32 +308,6 @@ int dtls_start(struct dtls *a, uint64_t now_ns)
 	return err;
 }
 
-/* The client returned a cookie, so its ClientHello is the second message of the handshake, but the
- * first that OpenSSL sees. A ClientHello without a cookie, made here, takes OpenSSL to the state
- * after its HelloVerifyRequest. Neither counts for the handshake's hash (RFC 6347 4.2.1). The
- * HelloVerifyRequest is thrown away: the gate has sent it. */
-static void skip_cookie(struct dtls *a, const struct dtls_hello *h)
-{
-	static const uint8_t hello[] = {22, 0xfe, 0xff, 0, 0, 0, 0, 0, 0, 0, 0, 0,
-		12 + 42,                              /* record */
-		1, 0, 0, 42, 0, 0, 0, 0, 0, 0, 0, 42, /* message */
-		0xfe, 0xfd, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
-		0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2, 0xc0, 0x2b, 1, 0};
-	struct work *w = a->work;
-
-	SSL_set_options(w->ssl, SSL_OP_COOKIE_EXCHANGE);
-	w->io.discard = true;
-	w->io.in = hello;
-	w->io.in_len = sizeof(hello);
-	ERR_clear_error();
-	SSL_do_handshake(w->ssl);
-	ERR_clear_error();
-	w->io.discard = false;
-	/* The client has seen the sequence numbers of the gate, up to its own. */
-	if (h->record_seq > 1 && h->record_seq < SHIFT_MAX)
-		w->io.shift = h->record_seq - 1;
-}
-
 static int begin_server(struct dtls *a, const uint8_t *p, size_t len, uint64_t now_ns)
 {
 	struct dtls_hello h;
@@ -363,7 +321,7 @@ static int begin_server(struct dtls *a, const uint8_t *p, size_t len, uint64_t n
 		return err;
 	}
 	if (h.message_seq == 1)
-		skip_cookie(a, &h);
+		dtls_tls_skip_cookie(a->work->ssl, &a->work->io, h.record_seq);
 	return 0;
 }
 
@@ -414,7 +372,7 @@ int dtls_next(struct dtls *a, uint8_t *buf, size_t cap)
 	return n;
 }
 
-/* --- Deadlines ------------------------------------------------------------------------------------ */
+/* --- Deadlines -------------------------------------------------------------------------------- */
 
 uint64_t dtls_deadline(const struct dtls *a)
 {
@@ -465,7 +423,7 @@ void dtls_settle(struct dtls *a, uint64_t now_ns)
 		release(a);
 }
 
-/* --- Results -------------------------------------------------------------------------------------- */
+/* --- Results ---------------------------------------------------------------------------------- */
 
 int dtls_expect(struct dtls *a, const struct dtls_fingerprints *f, uint64_t now_ns)
 {
@@ -486,10 +444,7 @@ int dtls_expect(struct dtls *a, const struct dtls_fingerprints *f, uint64_t now_
 		a->state = DTLS_OPEN;
 		return 0;
 	}
-	if (a->over)
-		a->bye_due = a->bye_len > 0;
-	else
-		say_goodbye(a);
+	say_goodbye(a);
 	fail(a, DTLS_FAIL_FINGERPRINT);
 	return -EKEYREJECTED;
 }
@@ -528,8 +483,6 @@ void dtls_close(struct dtls *a, uint64_t now_ns)
 	(void)now_ns;
 	switch (a->state) {
 	case DTLS_OPEN:
-		if (a->over)
-			a->bye_due = a->bye_len > 0;
 		say_goodbye(a);
 		a->state = DTLS_CLOSED;
 		finish_work(a);

@@ -77,7 +77,7 @@ const char *dtls_failure_text(enum dtls_failure f);
 /* Counters, owned by the caller and shared by the associations of one thread. */
 struct dtls_counts {
 	uint64_t drop[DTLS_DROP_COUNT];
-	uint64_t retransmitted; /* flights that a timer or a repeated message of the peer caused */
+	uint64_t retransmitted; /* flights that a timer sent again */
 };
 
 #define DTLS_MTU_DEFAULT 1200u /* UDP payload; with headers within IPv6's 1,280 */

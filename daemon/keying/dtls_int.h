@@ -14,44 +14,7 @@
 SSL_CTX *dtls_cert_ctx(const struct dtls_cert *c);
 const BIO_METHOD *dtls_cert_bio(const struct dtls_cert *c);
 
-/* --- dtls_tls.c: OpenSSL's settings and callbacks ----------------------------------------------- */
-
-/* Certificate of the peer, by all hashes: the certificate itself need not be kept. */
-struct dtls_peer {
-	bool known;
-	uint8_t digest[DTLS_HASH_COUNT][DTLS_DIGEST_MAX];
-};
-
-/* State that OpenSSL's callbacks read and write; SSL_get_app_data() points to it. */
-struct dtls_tls {
-	struct dtls_peer peer;
-	struct dtls_fingerprints expected;
-	bool expecting; /* expected is set */
-	bool allow_sha1;
-	enum srtp_suite_id profile[DTLS_PROFILES_MAX];
-	uint32_t profiles;
-	enum dtls_failure failure; /* found by a callback, before OpenSSL reports its own */
-	bool alerted;              /* the peer sent a fatal alert */
-	bool repeated;             /* a timer of OpenSSL expired */
-	uint64_t first_ns;
-	uint64_t timer_ns; /* the current duration of OpenSSL's timer */
-};
-
-/* Versions, ciphers, callbacks. False: OpenSSL refused. */
-bool dtls_tls_prepare(SSL_CTX *ctx);
-/* The profiles of t for one connection; the callbacks use t as long as ssl lives. */
-bool dtls_tls_attach(SSL *ssl, struct dtls_tls *t);
-/* The fingerprint of x by h: dtls_hash_len(h) bytes. */
-bool dtls_tls_digest(uint8_t out[DTLS_DIGEST_MAX], const X509 *x, enum dtls_hash h);
-/* Whether the peer's certificate has one of the expected fingerprints. */
-bool dtls_tls_match(const struct dtls_tls *t);
-/* The reason of a failed call, from t and OpenSSL's error queue, which is cleared. */
-enum dtls_failure dtls_tls_reason(const struct dtls_tls *t);
-/* Both directions' keys (RFC 5764 4.2). DTLS_FAIL_NONE, _NO_PROFILE or _INTERNAL. */
-enum dtls_failure dtls_tls_export(
-	SSL *ssl, enum dtls_role role, struct srtp_master *rx, struct srtp_master *tx);
-
-/* --- dtls_io.c: datagrams between an association and OpenSSL ------------------------------------- */
+/* --- dtls_io.c: datagrams between an association and OpenSSL ---------------------------------- */
 
 #define DTLS_OUT_BYTES 12288u /* a flight with a chain of certificates */
 #define DTLS_OUT_HELD  1024u  /* after the handshake: a repeated last flight, and a close_notify */
@@ -83,5 +46,46 @@ void dtls_io_shrink(struct dtls_io *io);
 void dtls_io_put(struct dtls_io *io, const uint8_t *p, size_t len);
 /* As dtls_next(). */
 int dtls_io_next(struct dtls_io *io, uint8_t *buf, size_t cap);
+
+/* --- dtls_tls.c: OpenSSL's settings and callbacks --------------------------------------------- */
+
+/* Certificate of the peer, by all hashes: the certificate itself need not be kept. */
+struct dtls_peer {
+	bool known;
+	uint8_t digest[DTLS_HASH_COUNT][DTLS_DIGEST_MAX];
+};
+
+/* State that OpenSSL's callbacks read and write; SSL_get_app_data() points to it. */
+struct dtls_tls {
+	struct dtls_peer peer;
+	struct dtls_fingerprints expected;
+	bool expecting; /* expected is set */
+	bool allow_sha1;
+	enum srtp_suite_id profile[DTLS_PROFILES_MAX];
+	uint32_t profiles;
+	enum dtls_failure failure; /* found by a callback, before OpenSSL reports its own */
+	bool alerted;              /* the peer sent a fatal alert */
+	bool repeated;             /* a timer of OpenSSL expired */
+	uint64_t first_ns;
+	uint64_t timer_ns; /* the current duration of OpenSSL's timer */
+};
+
+/* Versions, ciphers, callbacks. False: OpenSSL refused. */
+bool dtls_tls_prepare(SSL_CTX *ctx);
+/* The profiles of t for one connection; the callbacks use t as long as ssl lives. */
+bool dtls_tls_attach(SSL *ssl, struct dtls_tls *t);
+/* The client returned a cookie, so its ClientHello is the second message of the handshake, but the
+ * first that OpenSSL sees. Prepares OpenSSL for it. record_seq: its record number. The client has
+ * seen the gate's record numbers up to its own, so ours continue from there. */
+void dtls_tls_skip_cookie(SSL *ssl, struct dtls_io *io, uint64_t record_seq);
+/* The fingerprint of x by h: dtls_hash_len(h) bytes. */
+bool dtls_tls_digest(uint8_t out[DTLS_DIGEST_MAX], const X509 *x, enum dtls_hash h);
+/* Whether the peer's certificate has one of the expected fingerprints. */
+bool dtls_tls_match(const struct dtls_tls *t);
+/* The reason of a failed call, from t and OpenSSL's error queue, which is cleared. */
+enum dtls_failure dtls_tls_reason(const struct dtls_tls *t);
+/* Both directions' keys (RFC 5764 4.2). DTLS_FAIL_NONE, _NO_PROFILE or _INTERNAL. */
+enum dtls_failure dtls_tls_export(
+	SSL *ssl, enum dtls_role role, struct srtp_master *rx, struct srtp_master *tx);
 
 #endif

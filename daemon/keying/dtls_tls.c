@@ -15,6 +15,7 @@
 #define MATERIAL   (2 * (SUITE_MAX_KEY_LEN + SUITE_MAX_SALT_LEN))
 #define NS_PER_US  1000u
 #define COOKIE_LEN 8u
+#define SHIFT_MAX  (1ull << 40) /* record numbers have 48 bits */
 
 static const struct profile {
 	enum srtp_suite_id suite;
@@ -39,7 +40,7 @@ bool dtls_profile_known(enum srtp_suite_id suite)
 	return profile_of(suite) != NULL;
 }
 
-/* --- Certificates ------------------------------------------------------------------------------ */
+/* --- Certificates ----------------------------------------------------------------------------- */
 
 static const EVP_MD *digest_of(enum dtls_hash h)
 {
@@ -100,7 +101,7 @@ static int verify(X509_STORE_CTX *store, void *unused)
 	return 0;
 }
 
-/* --- Other callbacks ---------------------------------------------------------------------------- */
+/* --- Other callbacks -------------------------------------------------------------------------- */
 
 /* Refuses a client without a common SRTP profile. OpenSSL would go on without SRTP. */
 static int client_hello(SSL *ssl, int *alert, void *unused)
@@ -147,7 +148,7 @@ static unsigned timer(SSL *ssl, unsigned us)
 }
 
 /* dtls_gate.c makes and checks cookies. OpenSSL only has to believe that a cookie was sent: see
- * begin_server() in dtls.c. */
+ * dtls_tls_skip_cookie(). */
 static int cookie_make(SSL *ssl, unsigned char *cookie, unsigned *len)
 {
 	(void)ssl;
@@ -162,6 +163,30 @@ static int cookie_check(SSL *ssl, const unsigned char *cookie, unsigned len)
 	(void)cookie;
 	(void)len;
 	return 1;
+}
+
+/* A ClientHello without a cookie takes OpenSSL to the state after its HelloVerifyRequest. Neither
+ * counts for the handshake's hash (RFC 6347 4.2.1). The HelloVerifyRequest is thrown away: the gate
+ * has sent one. */
+void dtls_tls_skip_cookie(SSL *ssl, struct dtls_io *io, uint64_t record_seq)
+{
+	static const uint8_t hello[] = {22, 0xfe, 0xff, 0, 0, 0, 0, 0, 0, 0, 0, 0, 12 + 42,
+		/* message: ClientHello, 42 bytes, number 0, all in one fragment */
+		1, 0, 0, 42, 0, 0, 0, 0, 0, 0, 0, 42,
+		/* version, random, no session, no cookie, one cipher suite, no compression */
+		0xfe, 0xfd, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
+		0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2, 0xc0, 0x2b, 1, 0};
+
+	SSL_set_options(ssl, SSL_OP_COOKIE_EXCHANGE);
+	io->discard = true;
+	io->in = hello;
+	io->in_len = sizeof(hello);
+	ERR_clear_error();
+	SSL_do_handshake(ssl);
+	ERR_clear_error();
+	io->discard = false;
+	if (record_seq > 1 && record_seq < SHIFT_MAX)
+		io->shift = record_seq - 1;
 }
 
 bool dtls_tls_prepare(SSL_CTX *ctx)
@@ -232,7 +257,29 @@ enum dtls_failure dtls_tls_reason(const struct dtls_tls *t)
 	}
 }
 
-/* --- Keys ---------------------------------------------------------------------------------------- */
+const char *dtls_failure_name(enum dtls_failure f)
+{
+	static const char *const names[] = {"none",
+#define X(id, name, text) name,
+		DTLS_FAILURES(X)
+#undef X
+	};
+
+	return (size_t)f < ARRAY_LEN(names) ? names[f] : "";
+}
+
+const char *dtls_failure_text(enum dtls_failure f)
+{
+	static const char *const texts[] = {"no failure",
+#define X(id, name, text) text,
+		DTLS_FAILURES(X)
+#undef X
+	};
+
+	return (size_t)f < ARRAY_LEN(texts) ? texts[f] : "";
+}
+
+/* --- Keys ------------------------------------------------------------------------------------- */
 
 /* client key, server key, client salt, server salt (RFC 5764 4.2) */
 static void split(struct srtp_master *m, const struct srtp_suite *s, const uint8_t *p, bool server)

@@ -44,7 +44,7 @@ enum dtls_setup dtls_setup_find(struct str name)
 	return DTLS_SETUP_NONE;
 }
 
-/* --- Fingerprints --------------------------------------------------------------------------------- */
+/* --- Fingerprints ----------------------------------------------------------------------------- */
 
 static int hex_digit(char c)
 {
@@ -115,7 +115,7 @@ bool sdp_fingerprints_eq(const struct dtls_fingerprints *a, const struct dtls_fi
 	return true;
 }
 
-/* --- Attributes ----------------------------------------------------------------------------------- */
+/* --- Attributes ------------------------------------------------------------------------------- */
 
 static bool tls_id_valid(struct str id)
 {
@@ -186,7 +186,7 @@ void sdp_dtls_write(struct sbuf *b, const struct sdp_dtls *d, struct str eol)
 		sbuf_printf(b, "a=tls-id:" STR_FMT STR_FMT, STR_ARG(d->tls_id), STR_ARG(eol));
 }
 
-/* --- Roles ---------------------------------------------------------------------------------------- */
+/* --- Roles ------------------------------------------------------------------------------------ */
 
 const char *dtls_role_err_text(enum dtls_role_err e)
 {
@@ -241,7 +241,7 @@ enum dtls_role_err dtls_setup_answered(
 	return DTLS_ROLE_OK;
 }
 
-/* --- New association ------------------------------------------------------------------------------ */
+/* --- New association -------------------------------------------------------------------------- */
 
 const char *dtls_renewal_text(enum dtls_renewal r)
 {

@@ -114,7 +114,7 @@ enum dtls_setup dtls_setup_offer(enum dtls_role current, bool old);
 enum dtls_role_err dtls_setup_answered(
 	enum dtls_role *role, enum dtls_setup offered, enum dtls_setup answered);
 
-/* --- New association (RFC 8842 4, 5.1) --------------------------------------------------------- */
+/* --- New association (RFC 8842 4, 5.1) -------------------------------------------------------- */
 
 /* What one side said last, and says now. */
 struct dtls_said {

@@ -94,7 +94,7 @@ static bool run_ours(struct sides *s)
 	return ok;
 }
 
-/* --- OpenSSL alone ------------------------------------------------------------------------------ */
+/* --- OpenSSL alone ---------------------------------------------------------------------------- */
 
 static int accept_any(X509_STORE_CTX *x, void *unused)
 {
@@ -170,7 +170,7 @@ static bool run_floor(SSL_CTX *ctx, struct sides *s)
 	return done[0] && done[1];
 }
 
-/* --- Figures ------------------------------------------------------------------------------------ */
+/* --- Figures ---------------------------------------------------------------------------------- */
 
 static int by_value(const void *a, const void *b)
 {

@@ -309,6 +309,48 @@ static void test_sealed_packets_of_strangers_change_nothing(void **state)
 	rig_fini(&rig);
 }
 
+static void test_an_alert_ends_the_handshake(void **state)
+{
+	uint8_t alert[] = {21, 0xfe, 0xfd, 0, 0, 0, 0, 0, 0, 0, 9, 0, 2, 0, 0};
+
+	(void)state;
+	for (int fatal = 0; fatal < 2; fatal++) {
+		rig_init(&rig);
+		rig_create(&rig, true);
+		assert_int_equal(dtls_start(rig.a[0], rig.now_ns), 0);
+		alert[13] = fatal ? 2 : 1;
+		alert[14] = fatal ? 40 : 0; /* handshake_failure, close_notify */
+		assert_int_equal(dtls_take(rig.a[0], alert, sizeof(alert), rig.now_ns), 0);
+		assert_int_equal(dtls_failure(rig.a[0]), DTLS_FAIL_REFUSED);
+		assert_true(dtls_deadline(rig.a[0]) == DTLS_NO_DEADLINE);
+		rig_fini(&rig);
+	}
+}
+
+static void test_closing_an_unchecked_association_says_goodbye(void **state)
+{
+	(void)state;
+	for (int late = 0; late < 2; late++) {
+		struct srtp_master rx, tx;
+		size_t before;
+
+		rig_init(&rig);
+		rig_create(&rig, false);
+		rig_expect(&rig, 1, DTLS_SHA256, false);
+		rig_handshake(&rig);
+		if (late)
+			rig_run(&rig, rig.now_ns + 20 * S_NS);
+		assert_int_equal(dtls_state(rig.a[0]), DTLS_UNCHECKED);
+		before = rig.n;
+		dtls_close(rig.a[0], rig.now_ns);
+		assert_int_equal(dtls_failure(rig.a[0]), DTLS_FAIL_CLOSED);
+		assert_int_equal(dtls_keys(rig.a[0], &rx, &tx), -EAGAIN);
+		rig_run(&rig, rig.now_ns + S_NS);
+		assert_true(rig.n > before);
+		rig_fini(&rig);
+	}
+}
+
 static size_t heap(void)
 {
 	struct mallinfo2 m = mallinfo2();
@@ -366,6 +408,8 @@ int main(void)
 		cmocka_unit_test(test_closing_a_handshake_fails_it),
 		cmocka_unit_test(test_equal_roles_and_silence_end_by_timeout),
 		cmocka_unit_test(test_sealed_packets_of_strangers_change_nothing),
+		cmocka_unit_test(test_an_alert_ends_the_handshake),
+		cmocka_unit_test(test_closing_an_unchecked_association_says_goodbye),
 		cmocka_unit_test(test_little_memory_stays_after_the_handshake),
 	};
 

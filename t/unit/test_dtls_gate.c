@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Records before OpenSSL sees them, and cookies for sources that are not proven (RFC 6347 4.2.1). */
+/* Records before OpenSSL sees them, and cookies for unproven sources (RFC 6347 4.2.1). */
 #include <errno.h>
 #include <malloc.h>
 #include <openssl/crypto.h>
