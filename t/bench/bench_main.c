@@ -13,6 +13,7 @@ static const struct {
 		bench_cipher},
 	{"gpu", "an OpenCL device with memory of its own: data resident, transfers, floors",
 		bench_gpu},
+	{"ice", "nanoseconds per STUN packet of the ICE agent", bench_ice},
 	{"path", "the whole worker loop on packets from memory", bench_path},
 };
 
