@@ -12,6 +12,7 @@
 int bench_cipher(int argc, char **argv);
 int bench_dtls(int argc, char **argv);
 int bench_gpu(int argc, char **argv);
+int bench_ice(int argc, char **argv);
 int bench_path(int argc, char **argv);
 
 /* What all variants of a run have in common. */

@@ -14,6 +14,7 @@ static const struct {
 	{"gpu", "an OpenCL device with memory of its own: data resident, transfers, floors",
 		bench_gpu},
 	{"dtls", "DTLS-SRTP handshakes per second, and memory per association", bench_dtls},
+	{"ice", "nanoseconds per STUN packet of the ICE agent", bench_ice},
 	{"path", "the whole worker loop on packets from memory", bench_path},
 };
 

@@ -339,13 +339,13 @@ static void test_closing_an_unchecked_association_says_goodbye(void **state)
 		rig_expect(&rig, 1, DTLS_SHA256, false);
 		rig_handshake(&rig);
 		if (late)
-			rig_run(&rig, rig.now_ns + 20 * S_NS);
+			dtls_rig_run(&rig, rig.now_ns + 20 * S_NS);
 		assert_int_equal(dtls_state(rig.a[0]), DTLS_UNCHECKED);
 		before = rig.n;
 		dtls_close(rig.a[0], rig.now_ns);
 		assert_int_equal(dtls_failure(rig.a[0]), DTLS_FAIL_CLOSED);
 		assert_int_equal(dtls_keys(rig.a[0], &rx, &tx), -EAGAIN);
-		rig_run(&rig, rig.now_ns + S_NS);
+		dtls_rig_run(&rig, rig.now_ns + S_NS);
 		assert_true(rig.n > before);
 		rig_fini(&rig);
 	}
