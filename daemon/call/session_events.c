@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "base/secmem.h"
+#include "call/apply.h"
 #include "call/history.h"
 #include "call/in_force.h"
 #include "keying/keying.h"
@@ -142,7 +143,7 @@ void calls_session_event(
 		call_free(&c->keys, next);
 		return;
 	}
-	if (!change(next->side[at.side]->leg[at.media], e))
+	if (!change(next->side[at.side]->leg[at.media], e) || apply_take(c->relay, call, next))
 		call_free(&c->keys, next);
 	else if (calls_put_in_force(c, p, call, next, now_ns) == 0)
 		call = next;

@@ -76,6 +76,14 @@ int ice_init(struct ice_agent *a, const struct ice_config *c, const uint8_t seed
 	return 0;
 }
 
+void ice_set_credentials(
+	struct ice_agent *a, const char ufrag[ICE_UFRAG_LEN], const char pwd[ICE_PWD_LEN])
+{
+	memcpy(a->cur.ufrag, ufrag, ICE_UFRAG_LEN);
+	memcpy(a->cur.pwd, pwd, ICE_PWD_LEN);
+	stun_key_init(&a->cur.key, (struct str){a->cur.pwd, ICE_PWD_LEN});
+}
+
 void ice_fini(struct ice_agent *a)
 {
 	secmem_wipe(a, sizeof(*a));

@@ -111,6 +111,10 @@ int ice_init(struct ice_agent *a, const struct ice_config *c, const uint8_t seed
 	uint64_t now_ns);
 /* Wipes it. */
 void ice_fini(struct ice_agent *a);
+/* In place of the credentials that ice_init() or ice_restart() made: these are in SDP already. Call
+ * it right after. */
+void ice_set_credentials(
+	struct ice_agent *a, const char ufrag[ICE_UFRAG_LEN], const char pwd[ICE_PWD_LEN]);
 
 /* Ours, for SDP; valid until the next call other than these. */
 struct str ice_ufrag(const struct ice_agent *a);

@@ -333,6 +333,15 @@ static int bring_back(struct calls *calls, struct pool *p, struct call *c,
 	return t.err;
 }
 
+/* Associations whose keys are known are over: their state is lost, and nothing needs it. */
+static void resume_sessions(struct call *c)
+{
+	for (uint32_t s = 0; s < c->sides; s++)
+		for (uint32_t i = 0; i < c->side[s]->legs; i++)
+			if (c->side[s]->leg[i])
+				c->side[s]->leg[i]->session_resumed = true;
+}
+
 int calls_restore(struct calls *calls, struct pool *p, struct str whole, struct str state,
 	uint64_t now_ns, const char **why)
 {
@@ -367,6 +376,7 @@ int calls_restore(struct calls *calls, struct pool *p, struct str whole, struct 
 		elapsed_ns = age_of(calls, &first, now_ns);
 		to_our_clock(c, &first, now_ns, elapsed_ns);
 		forget_keys(c, elapsed_ns);
+		resume_sessions(c);
 	}
 	err = err ? err : bring_back(calls, p, c, &first, now_ns, elapsed_ns, why);
 	if (err) {

@@ -205,7 +205,9 @@ static bool params_are_sound(const struct srtp_params *p)
 		sound = master_is_sound(&p->key[i]) && p->key[i].suite != SUITE_PLAIN &&
 			p->key[i].suite == p->key[0].suite &&
 			p->key[i].mki_len == p->key[0].mki_len;
-	return sound;
+	return sound &&
+		(p->rtcp.suite == SUITE_PLAIN ||
+			(p->keys && p->rtcp.suite == p->key[0].suite));
 }
 
 static bool leg_is_sound(const struct leg *l)
@@ -215,7 +217,8 @@ static bool leg_is_sound(const struct leg *l)
 		l->kind[sizeof(l->kind) - 1] == 0 && l->codec[sizeof(l->codec) - 1] == 0 &&
 		l->port.rtp.port % 2 == 0 && (l->used ? l->port.rtp.port != 0 : !l->active);
 
-	sound = sound && !(l->tx.pass && l->tx.keys);
+	sound = sound && !(l->tx.pass && l->tx.keys) && !l->ice.remote_ufrag[LEG_ICE_TEXT - 1] &&
+		!l->ice.remote_pwd[LEG_ICE_TEXT - 1];
 	/* Nothing but RTP has keys of SRTP. */
 	if (sdp_proto_is_raw(l->proto))
 		sound = sound && !l->rx.keys && !l->tx.keys && !l->rx.pass && !l->tx.pass;

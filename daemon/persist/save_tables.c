@@ -49,6 +49,7 @@ static const struct field params_fields[] = {
 	FLAG("c", srtp_params, unencrypted_srtcp),
 	FLAG("p", srtp_params, pass),
 	FLAG("w", srtp_params, awaited),
+	RECORD_ROW("x", srtp_params, rtcp, save_master),
 };
 static const struct record params_record = RECORD_OF(params_fields);
 
@@ -75,12 +76,60 @@ static const struct field keying_sdes_fields[] = {
 };
 static const struct record keying_sdes_record = RECORD_OF(keying_sdes_fields);
 
+static const struct field print_fields[] = {
+	NUM("h", dtls_fingerprint, hash, DTLS_HASH_COUNT - 1),
+	BYTES_ROW("v", dtls_fingerprint, value),
+};
+static const struct record print_record = RECORD_OF(print_fields);
+
+static const struct field dtls_said_fields[] = {
+	FLAG("g", keying_dtls_said, given),
+	NUM("s", keying_dtls_said, setup, DTLS_SETUP_HOLDCONN),
+	NUM("i", keying_dtls_said, tls_id, ANY),
+	NUM("t", keying_dtls_said, transport, ANY),
+	{"f", LIST, ONE(keying_dtls_said, prints.f), .max = DTLS_FINGERPRINTS,
+		.record = &print_record, N(keying_dtls_said, prints.count)},
+};
+static const struct record dtls_said_record = RECORD_OF(dtls_said_fields);
+
+static const struct field keying_dtls_fields[] = {
+	RECORD_ROW("o", keying_dtls, offered, dtls_said_record),
+	RECORD_ROW("f", keying_dtls, in_force, dtls_said_record),
+	FLAG("a", keying_dtls, asked),
+	NUM("s", keying_dtls, asked_setup, DTLS_SETUP_HOLDCONN),
+	FLAG("p", keying_dtls, passive),
+	NUM("r", keying_dtls, role, DTLS_ROLE_SERVER),
+	NUM("n", keying_dtls, association, UINT32_MAX),
+	BYTES_ROW("i", keying_dtls, our_id),
+};
+static const struct record keying_dtls_record = RECORD_OF(keying_dtls_fields);
+
 static const struct field keying_fields[] = {
 	NUM("f", keying_state, in_force, KEYING_COUNT - 1),
 	RECORD_ROW("s", keying_state, sdes, keying_sdes_record),
 	FLAG("p", keying_state, pass.asked),
+	RECORD_ROW("d", keying_state, dtls, keying_dtls_record),
 };
 static const struct record keying_record = RECORD_OF(keying_fields);
+
+static const struct field ice_fields[] = {
+	FLAG("s", leg_ice, said),
+	FLAG("a", leg_ice, asked),
+	FLAG("o", leg_ice, on),
+	FLAG("r", leg_ice, restart),
+	FLAG("l", leg_ice, lite),
+	FLAG("c", leg_ice, controlling),
+	FLAG("b", leg_ice, lite_back),
+	NUM("g", leg_ice, generation, 255),
+	BYTES_ROW("u", leg_ice, ufrag),
+	BYTES_ROW("p", leg_ice, pwd),
+	FLAG("rl", leg_ice, remote_lite),
+	BYTES_ROW("ru", leg_ice, remote_ufrag),
+	BYTES_ROW("rp", leg_ice, remote_pwd),
+	ADDR_ROW("p0", leg_ice, pair[0]),
+	ADDR_ROW("p1", leg_ice, pair[1]),
+};
+static const struct record ice_record = RECORD_OF(ice_fields);
 
 static const struct field said_fields[] = {
 	FLAG("y", leg_said, relayed),
@@ -108,6 +157,7 @@ static const struct field leg_fields[] = {FLAG("u", leg, used), FLAG("a", leg, a
 	NUM("rp", leg, rtp_proto, 255), NUM("d", leg, dir, SDP_DIR_INACTIVE),
 	{"k", BYTES, AT(leg, kind)}, {"cd", BYTES, AT(leg, codec)},
 	{"key", RECORD, AT(leg, keying), .record = &keying_record},
+	{"ice", RECORD, AT(leg, ice), .record = &ice_record},
 	{"said", RECORD, AT(leg, said), .record = &said_record},
 	{"ask", RECORD, AT(leg, asked), .record = &asked_record},
 	CTX_FIELDS(SAVED_ROW) STREAM_FIELDS(SAVED_ROW)};

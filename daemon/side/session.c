@@ -27,6 +27,7 @@ struct session {
 	uint8_t ice_told; /* enum ice_state that was reported */
 	struct component part[COMPONENTS];
 	struct session_out verify; /* one HelloVerifyRequest that waits; len 0: none */
+	uint32_t over;             /* a restored association: its handshake was in another life */
 	bool broken, broken_told;  /* no memory for a part */
 };
 
@@ -189,7 +190,9 @@ static int set_dtls(struct session *s, const struct session_dtls *before, uint64
 	if (!now->on || !before->on || now->association != before->association ||
 		was_client != is_client(s))
 		drop_association(s);
-	if (!now->on || now->established)
+	if (now->on && now->established)
+		s->over = now->association;
+	if (!now->on || (s->over && s->over == now->association))
 		return 0;
 	for (uint32_t k = 0; k < COMPONENTS && !err; k++) {
 		struct component *c = &s->part[k];

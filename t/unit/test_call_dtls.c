@@ -1,0 +1,382 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* DTLS-SRTP and ICE in offers and answers: what terminals are told, what the session of each leg is
+ * to be, and what events of sessions make of the call. RFC 5763, RFC 8839, RFC 8842. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "call/calls.h"
+#include "call/session.h"
+#include "call_talk.h"
+
+#define PRINT_A \
+	"a=fingerprint:sha-256 01:02:03:04:05:06:07:08:09:0A:0B:0C:0D:0E:0F:10:11:12:13:14:15:16:" \
+	"17:18:19:1A:1B:1C:1D:1E:1F:20\r\n"
+#define PRINT_B \
+	"a=fingerprint:sha-256 21:02:03:04:05:06:07:08:09:0A:0B:0C:0D:0E:0F:10:11:12:13:14:15:16:" \
+	"17:18:19:1A:1B:1C:1D:1E:1F:20\r\n"
+#define ICE_A                                                                     \
+	"a=ice-ufrag:abcd\r\na=ice-pwd:abcdefghijklmnopqrstuv\r\n"                \
+	"a=candidate:1 1 udp 2130706431 198.51.100.1 4000 typ host\r\n"           \
+	"a=candidate:2 1 tcp 2130706431 198.51.100.1 9 typ host tcptype active\r\n"
+#define ICE_A2 "a=ice-ufrag:efgh\r\na=ice-pwd:bbcdefghijklmnopqrstuv\r\n"
+#define MUX    "a=rtcp-mux\r\n"
+#define SESSIONS 8u
+
+struct rig {
+	struct talk t;
+	struct sessions sessions;
+	bool taken[SESSIONS];
+	struct session_cfg cfg[SESSIONS];
+	uint16_t port[SESSIONS];
+	uint32_t sets;
+};
+
+static int take(void *arg, uint32_t *session)
+{
+	struct rig *r = arg;
+
+	for (uint32_t i = 0; i < SESSIONS; i++)
+		if (!r->taken[i]) {
+			r->taken[i] = true;
+			*session = i;
+			return 0;
+		}
+	return -28; /* -ENOSPC */
+}
+
+static void release(void *arg, uint32_t session)
+{
+	struct rig *r = arg;
+
+	assert_true(r->taken[session]);
+	r->taken[session] = false;
+}
+
+static int set(void *arg, uint32_t session, uint32_t worker, const struct relay_port *port,
+	const struct session_cfg *cfg)
+{
+	struct rig *r = arg;
+
+	(void)worker;
+	assert_true(r->taken[session]);
+	r->cfg[session] = *cfg;
+	r->port[session] = port->rtp.port;
+	r->sets++;
+	return 0;
+}
+
+static int fingerprint(void *arg, struct dtls_fingerprint *out, enum dtls_hash h)
+{
+	(void)arg;
+	*out = (struct dtls_fingerprint){.hash = (uint8_t)h, .value = {0xab, 0xcd}};
+	return 0;
+}
+
+static const struct session_ops ops = {
+	.take = take, .release = release, .set = set, .fingerprint = fingerprint};
+
+static void start(struct rig *r)
+{
+	memset(r, 0, sizeof(*r));
+	talk_start(&r->t);
+	r->sessions = (struct sessions){.ops = &ops, .arg = r, .max = SESSIONS};
+	r->t.m->relay.sessions = &r->sessions;
+	assert_int_equal(calls_set_sessions(r->t.c, SESSIONS), 0);
+}
+
+static void end(struct rig *r)
+{
+	talk_end(&r->t);
+	for (uint32_t i = 0; i < SESSIONS; i++)
+		assert_false(r->taken[i]);
+}
+
+static bool says(const struct rig *r, const char *text)
+{
+	return memmem(r->t.reply.sdp.s, r->t.reply.sdp.len, text, strlen(text));
+}
+
+/* The session of the leg with this local port. */
+static struct session_cfg *session(struct rig *r, uint16_t port)
+{
+	for (uint32_t i = 0; i < SESSIONS; i++)
+		if (r->taken[i] && r->port[i] == port)
+			return &r->cfg[i];
+	return NULL;
+}
+
+static uint32_t number(struct rig *r, uint16_t port)
+{
+	return (uint32_t)(session(r, port) - r->cfg);
+}
+
+static void offer(struct rig *r, const char *proto, const char *attrs, const char *transport)
+{
+	struct ng_request q =
+		talk_request("a", "", talk_body(&r->t, "198.51.100.1", 4000, proto, attrs));
+
+	q.transport = str_from(transport);
+	talk_send(&r->t, &q, false);
+	assert_null(r->t.reply.error);
+}
+
+static void answer(struct rig *r, const char *proto, const char *attrs)
+{
+	talk_answer(&r->t, "a", "b", talk_body(&r->t, "198.51.100.2", 5000, proto, attrs));
+}
+
+static void keys(struct rig *r, uint16_t port, uint32_t association, bool rtcp, uint8_t mark)
+{
+	struct session_event e = {
+		.kind = SESSION_KEYS, .rtcp = rtcp, .association = association};
+
+	e.rx.suite = e.tx.suite = SUITE_AES_CM_128_80;
+	e.rx.key[0] = mark;
+	e.tx.key[0] = mark + 1;
+	calls_session_event(r->t.c, number(r, port), &e, r->t.now);
+}
+
+/* --- Tests ------------------------------------------------------------------------------------ */
+
+/* RTP towards the offerer, DTLS towards the answerer: nothing goes either way before the keys. */
+static void a_plain_terminal_speaks_with_one_of_dtls(void **state)
+{
+	const struct media_ctx_cfg *ctx;
+	struct rig r;
+	uint16_t b;
+
+	(void)state;
+	start(&r);
+	offer(&r, "RTP/AVP", "", "UDP/TLS/RTP/SAVP");
+	assert_true(says(&r, "UDP/TLS/RTP/SAVP 0 8"));
+	assert_true(says(&r, "a=setup:actpass"));
+	assert_true(says(&r, "a=fingerprint:sha-256 AB:CD:00"));
+	assert_true(says(&r, "a=tls-id:"));
+	b = r.t.sdp->media[0].port;
+	/* Its ClientHello may come before its answer. */
+	assert_true(session(&r, b)->dtls.on);
+	assert_int_equal(session(&r, b)->dtls.role, DTLS_ROLE_NONE);
+	assert_int_equal(session(&r, b)->dtls.association, 1);
+	assert_int_equal(session(&r, b)->dtls.prints.count, 0);
+	answer(&r, "UDP/TLS/RTP/SAVP", "a=setup:active\r\n" PRINT_B);
+	assert_null(r.t.reply.error);
+	assert_true(says(&r, "RTP/AVP 0 8"));
+	assert_false(says(&r, "fingerprint"));
+	assert_int_equal(session(&r, b)->dtls.role, DTLS_ROLE_SERVER);
+	assert_int_equal(session(&r, b)->dtls.association, 1);
+	assert_int_equal(session(&r, b)->dtls.prints.count, 1);
+	assert_int_equal(session(&r, b)->dtls.prints.f[0].value[0], 0x21);
+	assert_null(session(&r, r.t.sdp->media[0].port));
+	ctx = mock_ctx(r.t.m, b);
+	assert_true(ctx->rx.awaited && ctx->tx.awaited);
+	assert_true(mock_stream(r.t.m, b)->side & 1u << 1);
+	keys(&r, b, 7, false, 9); /* of no association of this leg */
+	assert_true(mock_ctx(r.t.m, b)->rx.awaited);
+	keys(&r, b, 1, false, 9);
+	ctx = mock_ctx(r.t.m, b);
+	assert_false(ctx->rx.awaited || ctx->tx.awaited);
+	assert_int_equal(mock_master(r.t.m, ctx->rx.key[0].slot)->key[0], 9);
+	assert_int_equal(mock_master(r.t.m, ctx->tx.key[0].slot)->key[0], 10);
+	/* RTCP has a port and an association of its own. */
+	keys(&r, b, 1, true, 20);
+	assert_int_equal(mock_master(r.t.m, mock_ctx(r.t.m, b)->rx.key[0].slot)->key[0], 9);
+	end(&r);
+}
+
+/* The offerer has DTLS and the answerer SDES. The offerer's session begins with our answer. */
+static void an_offerer_of_dtls_gets_our_role(void **state)
+{
+	static const struct {
+		const char *setup, *want;
+		bool passive;
+		uint8_t role;
+	} T[] = {
+		{"a=setup:actpass\r\n", "a=setup:active", false, DTLS_ROLE_CLIENT},
+		{"a=setup:actpass\r\n", "a=setup:passive", true, DTLS_ROLE_SERVER},
+		{"a=setup:active\r\n", "a=setup:passive", false, DTLS_ROLE_SERVER},
+		{"a=setup:passive\r\n", "a=setup:active", true, DTLS_ROLE_CLIENT},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(T); i++) {
+		char attrs[600];
+		struct ng_request q;
+		struct rig r;
+		uint16_t a;
+
+		start(&r);
+		snprintf(attrs, sizeof(attrs), "%s%s", T[i].setup, PRINT_A);
+		q = talk_request("a", "",
+			talk_body(&r.t, "198.51.100.1", 4000, "UDP/TLS/RTP/SAVPF", attrs));
+		q.transport = STR("RTP/SAVP");
+		q.dtls = T[i].passive ? NG_DTLS_PASSIVE : NG_DTLS_DEFAULT;
+		talk_send(&r.t, &q, false);
+		assert_null(r.t.reply.error);
+		assert_true(says(&r, "RTP/SAVP 0 8"));
+		assert_true(says(&r, "a=crypto:1"));
+		assert_false(says(&r, "a=fingerprint"));
+		answer(&r, "RTP/SAVP", "a=crypto:" C80A "\r\n");
+		assert_null(r.t.reply.error);
+		assert_true(says(&r, "UDP/TLS/RTP/SAVPF"));
+		assert_true(says(&r, T[i].want));
+		assert_false(says(&r, "a=crypto"));
+		a = r.t.sdp->media[0].port;
+		assert_int_equal(session(&r, a)->dtls.role, T[i].role);
+		keys(&r, a, session(&r, a)->dtls.association, false, 5);
+		assert_false(mock_ctx(r.t.m, a)->rx.awaited);
+		end(&r);
+	}
+}
+
+/* RFC 8842 5: a re-INVITE with the same fingerprints and tls-id keeps the keys, another fingerprint
+ * needs a new association, and media wait for it. */
+static void a_new_fingerprint_is_a_new_association(void **state)
+{
+	struct rig r;
+	uint16_t a;
+	uint32_t slot;
+
+	(void)state;
+	start(&r);
+	offer(&r, "UDP/TLS/RTP/SAVP", "a=setup:actpass\r\n" PRINT_A, "RTP/AVP");
+	answer(&r, "RTP/AVP", "");
+	a = r.t.sdp->media[0].port;
+	keys(&r, a, 1, false, 5);
+	slot = mock_ctx(r.t.m, a)->tx.key[0].slot;
+	offer(&r, "UDP/TLS/RTP/SAVP", "a=setup:actpass\r\n" PRINT_A, "");
+	answer(&r, "RTP/AVP", "");
+	assert_null(r.t.reply.error);
+	assert_true(says(&r, "a=setup:active"));
+	assert_int_equal(session(&r, a)->dtls.association, 1);
+	assert_int_equal(mock_ctx(r.t.m, a)->tx.key[0].slot, slot);
+	offer(&r, "UDP/TLS/RTP/SAVP", "a=setup:actpass\r\n" PRINT_B, "");
+	assert_int_equal(session(&r, a)->dtls.association, 1);
+	assert_int_equal(mock_ctx(r.t.m, a)->tx.key[0].slot, slot); /* until it is answered */
+	answer(&r, "RTP/AVP", "");
+	assert_int_equal(session(&r, a)->dtls.association, 2);
+	assert_true(mock_ctx(r.t.m, a)->tx.awaited);
+	keys(&r, a, 1, false, 5); /* late */
+	assert_true(mock_ctx(r.t.m, a)->tx.awaited);
+	keys(&r, a, 2, false, 6);
+	assert_false(mock_ctx(r.t.m, a)->tx.awaited);
+	end(&r);
+}
+
+static void what_does_not_fit_is_refused(void **state)
+{
+	static const struct {
+		const char *attrs, *want;
+	} T[] = {
+		{"a=setup:active\r\n", "No usable a=fingerprint"},
+		{"a=setup:active\r\na=fingerprint:sha-1 01:02:03:04:05:06:07:08:09:0A:0B:0C:0D:0E:"
+		 "0F:10:11:12:13:14\r\n",
+			"No usable a=fingerprint"},
+		{"a=setup:active\r\na=fingerprint:sha-256 01:02\r\n", "No usable a=fingerprint"},
+		{"a=setup:actpass\r\n" PRINT_B, "a=setup does not fit"},
+		{"a=setup:holdconn\r\n" PRINT_B, "a=setup does not fit"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(T); i++) {
+		struct rig r;
+
+		start(&r);
+		offer(&r, "RTP/AVP", "", "UDP/TLS/RTP/SAVP");
+		answer(&r, "UDP/TLS/RTP/SAVP", T[i].attrs);
+		assert_non_null(r.t.reply.error);
+		assert_string_equal(r.t.reply.error, T[i].want);
+		end(&r);
+	}
+}
+
+/* ICE is each leg's own: credentials of ours, no candidate of the other terminal. Only the selected
+ * pair says where media go. */
+static void ice_is_of_each_leg(void **state)
+{
+	struct session_event pair = {.kind = SESSION_PAIR};
+	struct ng_request q;
+	struct rig r;
+	uint16_t a, b;
+
+	(void)state;
+	start(&r);
+	q = talk_request("a", "",
+		talk_body(&r.t, "198.51.100.1", 4000, "RTP/AVP", ICE_A MUX));
+	q.rtcp_mux = NG_RTCP_MUX_ACCEPT;
+	talk_send(&r.t, &q, false);
+	assert_null(r.t.reply.error);
+	assert_true(says(&r, "a=ice-ufrag:"));
+	assert_false(says(&r, "a=ice-ufrag:abcd"));
+	assert_false(says(&r, "198.51.100.1 4000 typ host"));
+	assert_true(says(&r, " typ host"));
+	b = r.t.sdp->media[0].port;
+	assert_true(session(&r, b)->ice.on && session(&r, b)->ice.controlling);
+	assert_false(session(&r, b)->ice.started);
+	/* The answerer has no ICE: it is spoken to where its SDP says. */
+	answer(&r, "RTP/AVP", MUX);
+	assert_null(r.t.reply.error);
+	assert_true(says(&r, "a=ice-ufrag:"));
+	a = r.t.sdp->media[0].port;
+	assert_null(session(&r, b));
+	assert_int_equal(mock_stream(r.t.m, b)->remote.port, 5000);
+	assert_true(session(&r, a)->ice.started);
+	assert_false(session(&r, a)->ice.controlling);
+	assert_string_equal(session(&r, a)->ice.remote_ufrag, "abcd");
+	assert_true(session(&r, a)->mux);
+	/* Nothing is sent there before a pair is selected, and nothing is learned. */
+	assert_int_equal(mock_stream(r.t.m, a)->remote.family, 0);
+	assert_int_equal(mock_stream(r.t.m, a)->learning, MEDIA_LEARN_OFF);
+	assert_true(mock_stream(r.t.m, a)->strict_source);
+	assert_int_equal(endpoint_parse(&pair.remote, STR("203.0.113.9:1234")), 0);
+	calls_session_event(r.t.c, number(&r, a), &pair, r.t.now);
+	assert_true(endpoint_eq(&mock_stream(r.t.m, a)->remote, &pair.remote));
+	pair.kind = SESSION_LOST;
+	calls_session_event(r.t.c, number(&r, a), &pair, r.t.now);
+	assert_int_equal(mock_stream(r.t.m, a)->remote.family, 0);
+	end(&r);
+}
+
+static void a_restart_has_new_credentials(void **state)
+{
+	char first[SESSION_UFRAG];
+	struct rig r;
+	uint16_t a;
+
+	(void)state;
+	start(&r);
+	offer(&r, "RTP/AVP", ICE_A, "");
+	answer(&r, "RTP/AVP", "");
+	a = r.t.sdp->media[0].port;
+	memcpy(first, session(&r, a)->ice.ufrag, sizeof(first));
+	offer(&r, "RTP/AVP", ICE_A, "");
+	answer(&r, "RTP/AVP", "");
+	assert_memory_equal(session(&r, a)->ice.ufrag, first, sizeof(first));
+	assert_int_equal(session(&r, a)->ice.generation, 1);
+	offer(&r, "RTP/AVP", ICE_A2, "");
+	answer(&r, "RTP/AVP", "");
+	assert_memory_not_equal(session(&r, a)->ice.ufrag, first, sizeof(first));
+	assert_int_equal(session(&r, a)->ice.generation, 2);
+	assert_string_equal(session(&r, a)->ice.remote_ufrag, "efgh");
+	end(&r);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_plain_terminal_speaks_with_one_of_dtls),
+		cmocka_unit_test(an_offerer_of_dtls_gets_our_role),
+		cmocka_unit_test(a_new_fingerprint_is_a_new_association),
+		cmocka_unit_test(what_does_not_fit_is_refused),
+		cmocka_unit_test(ice_is_of_each_leg),
+		cmocka_unit_test(a_restart_has_new_credentials),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
