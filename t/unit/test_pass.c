@@ -303,6 +303,30 @@ static void a_key_in_mid_stream_is_not_handed_on(void **state)
 	talk_end(&t);
 }
 
+/* An offer that was passed through has no part in a later one, which offers two m-lines. */
+static void an_offer_in_two_m_lines_is_ours_again(void **state)
+{
+	struct ng_request r;
+	struct sdes ours;
+	struct talk t;
+	char attrs[256];
+
+	(void)state;
+	talk_start(&t);
+	offer(&t, both, true);
+	r = talk_request("a", "b", talk_body(&t, A, 4000, "RTP/SAVP", both));
+	r.osrtp = NG_OSRTP_OFFER_LEGACY;
+	talk_send(&t, &r, false);
+	assert_null(t.reply.error);
+	assert_int_equal(t.sdp->media_count, 2);
+	assert_true(talk_line(&t, 0, 0, &ours));
+	snprintf(attrs, sizeof(attrs), CRYPTO "%u %s " K80B "\r\nm=audio 0 RTP/AVP 0\r\n",
+		(unsigned)ours.tag, srtp_suite_get(ours.master.suite)->name);
+	answer(&t, attrs);
+	assert_int_equal(passed(&t), 0);
+	talk_end(&t);
+}
+
 static void it_outlives_a_restart(void **state)
 {
 	struct save_item item;
@@ -340,6 +364,7 @@ int main(void)
 		cmocka_unit_test(the_next_offer_without_it_ends_it_and_indexes_go_on),
 		cmocka_unit_test(indexes_go_on_where_keys_stay),
 		cmocka_unit_test(a_key_in_mid_stream_is_not_handed_on),
+		cmocka_unit_test(an_offer_in_two_m_lines_is_ours_again),
 		cmocka_unit_test(it_outlives_a_restart),
 	};
 
