@@ -202,7 +202,7 @@ static void keep_old(struct ice_agent *a)
 	a->old = a->cur;
 }
 
-/* What was asked before the answer came (RFC 8445 7.3). Requests of another branch are forgotten. */
+/* Requests from before the answer (RFC 8445 7.3). Those of another branch are forgotten. */
 static void take_early(struct ice_agent *a)
 {
 	uint32_t hash = ice_hash(a->cur.remote_ufrag, a->cur.remote_ufrag_len);

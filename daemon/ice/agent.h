@@ -101,7 +101,7 @@ struct ice_pair_selected {
 	struct endpoint remote;
 };
 
-struct ice_agent; /* about 8 KiB, see ice/agent_int.h; holds no pointers */
+struct ice_agent; /* about 7 KiB, see ice/agent_int.h; holds no pointers */
 /* For the owner's allocation. Memory from secmem_alloc() is recommended: it holds passwords. */
 size_t ice_size(void);
 
@@ -185,6 +185,7 @@ struct ice_saved {
 };
 #define ICE_SAVED_VERSION 1u
 
+/* During an ICE restart the new round alone is saved: without a selected pair until it has one. */
 void ice_save(const struct ice_agent *a, struct ice_saved *out);
 /* In place of ice_init(). The seed is a new one. Selected pairs get 30 s to prove consent.
  * Unfinished checks begin again. 0, or -EINVAL: impossible content; then the agent is unusable. */

@@ -38,8 +38,7 @@ int ice_remote_find(const struct ice_agent *a, uint8_t component, const struct e
 	return -1;
 }
 
-/* Signalled candidates leave room for those learned from authenticated packets, and those leave room
- * for signalled ones. */
+/* Signalled candidates leave room for those learned from authenticated packets, and the reverse. */
 int ice_remote_add(struct ice_agent *a, const struct remote *r)
 {
 	uint8_t learned = 0;

@@ -118,7 +118,7 @@ static void remember(struct ice_agent *a, const struct early *e)
 	a->early[a->early_count++] = *e;
 }
 
-/* --- What an authenticated request means for the checks (RFC 8445 7.3.1.3 to 7.3.1.5) ----------- */
+/* --- What an authenticated request means for the checks (RFC 8445 7.3.1.3 to 7.3.1.5) ------- */
 
 /* The remote candidate of the source; a new one is peer-reflexive. -1: no room. */
 static int learn(struct ice_agent *a, const struct early *e)

@@ -188,6 +188,21 @@ static void loss_and_reordering(void **state)
 	}
 }
 
+/* The controlling side nominates with every check: the best of the valid pairs is selected. */
+static void peer_nominates_aggressively(void **state)
+{
+	(void)state;
+	begin("192.0.2.1:5000 [2001:db8::1]:5000 192.0.2.3:5000",
+		"192.0.2.2:6000 [2001:db8::2]:6000");
+	tell_both();
+	for (uint8_t i = 0; i < N.a.pair_count; i++)
+		N.a.pair[i].nominating = true;
+	assert_true(net_run(&N, ICE_COMPLETED, 5000 * NET_MS));
+	net_pass(&N, 60000 * NET_MS);
+	assert_true(net_agree(&N, 1));
+	assert_int_equal(ice_state(&N.b), ICE_COMPLETED);
+}
+
 static void answer_comes_after_the_checks(void **state)
 {
 	(void)state;
@@ -272,6 +287,7 @@ int main(void)
 		cmocka_unit_test(both_lite),
 		cmocka_unit_test(learns_a_peer_reflexive_candidate),
 		cmocka_unit_test(loss_and_reordering),
+		cmocka_unit_test(peer_nominates_aggressively),
 		cmocka_unit_test(answer_comes_after_the_checks),
 		cmocka_unit_test(candidates_trickle),
 		cmocka_unit_test(fails_after_39_5_seconds),

@@ -221,7 +221,6 @@ static void a_thousand_candidates(void **state)
 static void a_thousand_sources(void **state)
 {
 	uint8_t p[ICE_PACKET_MAX];
-	uint64_t sent = 0;
 
 	(void)state;
 	for (int known = 0; known < 2; known++) {
@@ -235,7 +234,7 @@ static void a_thousand_sources(void **state)
 			size_t n = request(p, ice_ufrag(&N.b), ice_pwd(&N.a), 1);
 
 			ice_take(&N.a, 0, &src, p, n, N.now_ns);
-			sent += drain(&N.a);
+			drain(&N.a);
 		}
 		assert_true(N.a.early_count <= ICE_EARLY && N.a.remote_count <= ICE_REMOTES);
 		assert_true(N.a.pair_count <= ICE_REMOTES);
@@ -244,6 +243,37 @@ static void a_thousand_sources(void **state)
 		net_tell(&N, &N.b, &N.a, false);
 		assert_true(net_run(&N, ICE_COMPLETED, 39000 * NET_MS));
 	}
+}
+
+/* Errors to authenticated requests carry integrity, and name what is unknown. */
+static void errors_of_authenticated_requests(void **state)
+{
+	uint8_t p[ICE_PACKET_MAX];
+	struct stun_writer w = {.p = p, .cap = sizeof(p)};
+	struct endpoint src = number(1);
+	struct stun_key key;
+	struct stun_msg m;
+	struct ice_out o;
+
+	(void)state;
+	begin();
+	drain(&N.a);
+	stun_key_init(&key, ice_pwd(&N.a));
+	for (int unknown = 0; unknown < 2; unknown++) {
+		stun_write_head(&w, STUN_REQUEST, TXID);
+		stun_write_username(&w, ice_ufrag(&N.a), ice_ufrag(&N.b));
+		if (unknown) {
+			stun_write_priority(&w, 1);
+			put_be16(p + w.len - 8, 0x7123); /* in the place of PRIORITY */
+		}
+		ice_take(&N.a, 0, &src, p, stun_write_end(&w, &key), N.now_ns);
+		assert_int_equal(ice_next(&N.a, &o), 1);
+		assert_int_equal(stun_parse(&m, o.packet, o.len), 0);
+		assert_true(m.cls == STUN_ERROR && stun_verify(&m, o.packet, &key));
+		assert_int_equal(m.error, unknown ? STUN_UNKNOWN_ATTRIBUTE : STUN_BAD_REQUEST);
+		assert_true(!unknown || memmem(o.packet, o.len, "\x00\x0a\x00\x02\x71\x23", 6));
+	}
+	assert_int_equal(N.a.remote_count, 1); /* nothing was learned */
 }
 
 static void garbage_is_counted(void **state)
@@ -270,6 +300,7 @@ int main(void)
 		cmocka_unit_test(consent_needs_real_responses),
 		cmocka_unit_test(a_thousand_candidates),
 		cmocka_unit_test(a_thousand_sources),
+		cmocka_unit_test(errors_of_authenticated_requests),
 		cmocka_unit_test(garbage_is_counted),
 	};
 
