@@ -9,20 +9,28 @@
 
 #define S_NS 1000000000ull
 
-static uint64_t wall_ns;
+static uint64_t wall_ns, back_ns;
 
 int gettimeofday(struct timeval *restrict tv, void *restrict zone)
 {
+	uint64_t ns = 1700000000u * S_NS + wall_ns - back_ns;
+
 	(void)zone;
-	tv->tv_sec = (time_t)(1700000000u + wall_ns / S_NS);
-	tv->tv_usec = (suseconds_t)(wall_ns % S_NS / 1000);
+	tv->tv_sec = (time_t)(ns / S_NS);
+	tv->tv_usec = (suseconds_t)(ns % S_NS / 1000);
 	return 0;
+}
+
+void rig_set_back(uint64_t ns)
+{
+	back_ns = ns;
 }
 
 void rig_init(struct dtls_rig *r)
 {
 	memset(r, 0, sizeof(*r));
 	r->now_ns = wall_ns = S_NS;
+	back_ns = 0;
 	for (int i = 0; i < 2; i++) {
 		int err = dtls_cert_create(&r->cert[i], 1700000000, 86400);
 

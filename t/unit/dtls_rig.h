@@ -43,6 +43,8 @@ void rig_handshake(struct dtls_rig *r);
 bool rig_deliver(struct dtls_rig *r);
 void rig_expect(struct dtls_rig *r, int who, enum dtls_hash h, bool wrong);
 bool rig_keys_agree(const struct dtls_rig *r, struct srtp_master *client_tx);
+/* Sets the wall clock, which OpenSSL reads, back by this much; rig_init() undoes it. */
+void rig_set_back(uint64_t ns);
 /* A fate: lost with percent, repeated with percent, by seed. */
 unsigned rig_lossy(struct dtls_rig *r, size_t i);
 

@@ -199,6 +199,41 @@ static void test_early_ticks_do_nothing(void **state)
 	rig_fini(&rig);
 }
 
+static unsigned all_lost(struct dtls_rig *r, size_t i)
+{
+	(void)r;
+	(void)i;
+	return 0;
+}
+
+/* OpenSSL's timer reads the wall clock. Set back, it stops retransmissions, but not the end of the
+ * handshake; set forward, it causes one early retransmission. */
+static void test_a_wall_clock_that_jumps_does_no_harm(void **state)
+{
+	(void)state;
+	for (int forward = 0; forward < 2; forward++) {
+		uint64_t hour = 3600 * S_NS;
+
+		rig_init(&rig);
+		rig.fate = all_lost;
+		rig_create(&rig, true);
+		assert_int_equal(dtls_start(rig.a[0], rig.now_ns), 0);
+		rig_set_back(forward ? -hour : hour);
+		rig_run(&rig, rig.now_ns + 20 * S_NS);
+		if (forward) {
+			rig.fate = NULL;
+			rig_handshake(&rig);
+			assert_true(rig_keys_agree(&rig, NULL));
+		} else {
+			assert_int_equal(rig.counts[0].retransmitted, 0);
+			assert_int_equal(dtls_state(rig.a[0]), DTLS_HANDSHAKE);
+			rig_run(&rig, rig.now_ns + 20 * S_NS);
+			assert_int_equal(dtls_failure(rig.a[0]), DTLS_FAIL_TIMEOUT);
+		}
+		rig_fini(&rig);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -211,6 +246,7 @@ int main(void)
 		cmocka_unit_test(test_packets_of_another_handshake_cannot_complete_this_one),
 		cmocka_unit_test(test_next_needs_room),
 		cmocka_unit_test(test_early_ticks_do_nothing),
+		cmocka_unit_test(test_a_wall_clock_that_jumps_does_no_harm),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
