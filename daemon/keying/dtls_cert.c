@@ -14,10 +14,9 @@
 #include "base/secmem.h"
 #include "keying/dtls_int.h"
 
-#define DAY_S     86400
-#define RSA_BITS  2048
-#define EC_BITS   256
-#define CHAIN_MAX 8u
+#define DAY_S    86400
+#define RSA_BITS 2048
+#define EC_BITS  256
 
 struct dtls_cert {
 	atomic_uint refs;
@@ -113,22 +112,13 @@ static BIO *text_bio(struct str pem)
 	return pem.len && pem.len <= INT32_MAX ? BIO_new_mem_buf(pem.s, (int)pem.len) : NULL;
 }
 
-/* The certificate, and those after it as its chain. */
-static bool load_certs(SSL_CTX *ctx, struct str pem)
+static bool load_cert(SSL_CTX *ctx, struct str pem)
 {
 	BIO *b = text_bio(pem);
 	X509 *x = b ? PEM_read_bio_X509(b, NULL, no_passphrase, NULL) : NULL;
 	bool ok = x && SSL_CTX_use_certificate(ctx, x) == 1;
 
 	X509_free(x);
-	for (uint32_t i = 0; ok && i < CHAIN_MAX; i++) {
-		x = PEM_read_bio_X509(b, NULL, no_passphrase, NULL);
-		if (!x)
-			break;
-		ok = SSL_CTX_add0_chain_cert(ctx, x) == 1;
-		if (!ok)
-			X509_free(x);
-	}
 	BIO_free(b);
 	return ok;
 }
@@ -151,7 +141,7 @@ int dtls_cert_load(struct dtls_cert **out, struct str pem)
 
 	if (!c)
 		err = -ENOMEM;
-	else if (!key || !load_certs(c->ctx, pem))
+	else if (!key || !load_cert(c->ctx, pem))
 		err = -EBADMSG;
 	else if (!is_strong(key) || SSL_CTX_use_PrivateKey(c->ctx, key) != 1 ||
 		SSL_CTX_check_private_key(c->ctx) != 1)

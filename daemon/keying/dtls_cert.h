@@ -14,10 +14,11 @@ struct dtls_cert;
  * nobody. It is valid from one day before now_s to one day after now_s + life_s (seconds since
  * 1970). 0, -ENOMEM, or -EIO if OpenSSL fails. The caller owns one reference. */
 int dtls_cert_create(struct dtls_cert **out, uint64_t now_s, uint32_t life_s);
-/* The first certificate and the first private key of a PEM text (ECDSA or RSA of 2,048 bits or
- * more), and further certificates as its chain. Encrypted keys are refused. The caller wipes the
- * text. 0, -EBADMSG (no certificate, no key), -EKEYREJECTED (they do not fit each other, or the
- * key is too weak), -ENOMEM. */
+/* The first certificate and the first private key of a PEM text (ECDSA, or RSA of 2,048 bits or
+ * more). Further certificates are ignored: the fingerprint proves the first one, and a chain would
+ * only make flights longer. Encrypted keys are refused. The caller wipes the text. 0, -EBADMSG (no
+ * certificate, no key), -EKEYREJECTED (they do not fit each other, or the key is too weak),
+ * -ENOMEM. */
 int dtls_cert_load(struct dtls_cert **out, struct str pem);
 
 struct dtls_cert *dtls_cert_get(struct dtls_cert *c);

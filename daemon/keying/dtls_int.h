@@ -16,9 +16,9 @@ const BIO_METHOD *dtls_cert_bio(const struct dtls_cert *c);
 
 /* --- dtls_io.c: datagrams between an association and OpenSSL ---------------------------------- */
 
-#define DTLS_OUT_BYTES 12288u /* a flight with a chain of certificates */
+#define DTLS_OUT_BYTES 12288u /* a flight with a large certificate */
 #define DTLS_OUT_HELD  1024u  /* after the handshake: a repeated last flight, and a close_notify */
-#define DTLS_OUT_COUNT 32u
+#define DTLS_OUT_COUNT 48u    /* the same in packets of DTLS_MTU_MIN */
 
 struct dtls_io {
 	const uint8_t *in; /* the datagram that OpenSSL reads next */

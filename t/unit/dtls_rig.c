@@ -1,28 +1,29 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* See dtls_rig.h. gettimeofday() stands before that of the C library, because OpenSSL's timer reads
- * it: so the rig's clock is the only one. */
+/* See dtls_rig.h. */
 #include "dtls_rig.h"
 
 #include <assert.h>
 #include <stdlib.h>
-#include <sys/time.h>
 
 #define S_NS 1000000000ull
 
-static uint64_t wall_ns;
+static uint64_t wall_ns, back_ns;
 
-int gettimeofday(struct timeval *restrict tv, void *restrict zone)
+uint64_t dtls_rig_wall_ns(void)
 {
-	(void)zone;
-	tv->tv_sec = (time_t)(1700000000u + wall_ns / S_NS);
-	tv->tv_usec = (suseconds_t)(wall_ns % S_NS / 1000);
-	return 0;
+	return 1700000000u * S_NS + wall_ns - back_ns;
 }
 
-void rig_init(struct dtls_rig *r)
+void dtls_rig_set_back(uint64_t ns)
+{
+	back_ns = ns;
+}
+
+void dtls_rig_init(struct dtls_rig *r)
 {
 	memset(r, 0, sizeof(*r));
 	r->now_ns = wall_ns = S_NS;
+	back_ns = 0;
 	for (int i = 0; i < 2; i++) {
 		int err = dtls_cert_create(&r->cert[i], 1700000000, 86400);
 
@@ -37,7 +38,7 @@ void rig_init(struct dtls_rig *r)
 	}
 }
 
-void rig_expect(struct dtls_rig *r, int who, enum dtls_hash h, bool wrong)
+void dtls_rig_expect(struct dtls_rig *r, int who, enum dtls_hash h, bool wrong)
 {
 	struct dtls_fingerprints f = {.count = 1};
 	int err = dtls_cert_fingerprint(&f.f[0], r->cert[!who], h);
@@ -48,7 +49,7 @@ void rig_expect(struct dtls_rig *r, int who, enum dtls_hash h, bool wrong)
 	(void)dtls_expect(r->a[who], &f, r->now_ns);
 }
 
-void rig_create(struct dtls_rig *r, bool expect)
+void dtls_rig_create(struct dtls_rig *r, bool expect)
 {
 	for (int i = 0; i < 2; i++) {
 		int err = dtls_create(&r->a[i], &r->config[i]);
@@ -56,11 +57,11 @@ void rig_create(struct dtls_rig *r, bool expect)
 		assert(err == 0);
 		(void)err;
 		if (expect)
-			rig_expect(r, i, DTLS_SHA256, false);
+			dtls_rig_expect(r, i, DTLS_SHA256, false);
 	}
 }
 
-void rig_fini(struct dtls_rig *r)
+void dtls_rig_fini(struct dtls_rig *r)
 {
 	for (int i = 0; i < 2; i++) {
 		dtls_destroy(r->a[i]);
@@ -74,7 +75,7 @@ static void collect(struct dtls_rig *r, int who)
 	int n;
 
 	while ((n = dtls_next(r->a[who], buf, sizeof(buf))) > 0) {
-		struct rig_packet *p = &r->sent[r->n];
+		struct dtls_rig_packet *p = &r->sent[r->n];
 
 		assert(r->n < RIG_PACKETS);
 		p->to_server = who == 0;
@@ -85,7 +86,7 @@ static void collect(struct dtls_rig *r, int who)
 	assert(n == 0);
 }
 
-bool rig_deliver(struct dtls_rig *r)
+bool dtls_rig_deliver(struct dtls_rig *r)
 {
 	size_t from = r->at, to;
 
@@ -116,7 +117,7 @@ void dtls_rig_run(struct dtls_rig *r, uint64_t until_ns)
 	for (;;) {
 		uint64_t d0, d1;
 
-		while (rig_deliver(r))
+		while (dtls_rig_deliver(r))
 			;
 		d0 = dtls_deadline(r->a[0]);
 		d1 = dtls_deadline(r->a[1]);
@@ -136,7 +137,7 @@ static bool busy(const struct dtls *a)
 	return dtls_state(a) == DTLS_IDLE || dtls_state(a) == DTLS_HANDSHAKE;
 }
 
-void rig_handshake(struct dtls_rig *r)
+void dtls_rig_handshake(struct dtls_rig *r)
 {
 	uint64_t end = r->now_ns + 60 * S_NS;
 
@@ -145,7 +146,7 @@ void rig_handshake(struct dtls_rig *r)
 		dtls_rig_run(r, r->now_ns + S_NS / 100);
 }
 
-bool rig_keys_agree(const struct dtls_rig *r, struct srtp_master *client_tx)
+bool dtls_rig_keys_agree(const struct dtls_rig *r, struct srtp_master *client_tx)
 {
 	struct srtp_master rx[2], tx[2];
 
@@ -158,7 +159,7 @@ bool rig_keys_agree(const struct dtls_rig *r, struct srtp_master *client_tx)
 		memcmp(&rx[0], &tx[0], sizeof(rx[0])) != 0;
 }
 
-unsigned rig_lossy(struct dtls_rig *r, size_t i)
+unsigned dtls_rig_lossy(struct dtls_rig *r, size_t i)
 {
 	unsigned roll;
 

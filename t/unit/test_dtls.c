@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "dtls_rig.h"
+#include "dtls_rig_clock.h"
 
 #define S_NS 1000000000ull
 
@@ -21,17 +21,17 @@ static void test_both_sides_get_the_same_keys(void **state)
 	struct srtp_master k;
 
 	(void)state;
-	rig_init(&rig);
-	rig_create(&rig, true);
+	dtls_rig_init(&rig);
+	dtls_rig_create(&rig, true);
 	assert_int_equal(dtls_state(rig.a[0]), DTLS_IDLE);
-	rig_handshake(&rig);
+	dtls_rig_handshake(&rig);
 	assert_int_equal(dtls_state(rig.a[0]), DTLS_OPEN);
 	assert_int_equal(dtls_state(rig.a[1]), DTLS_OPEN);
-	assert_true(rig_keys_agree(&rig, &k));
+	assert_true(dtls_rig_keys_agree(&rig, &k));
 	assert_int_equal(k.suite, SUITE_AEAD_AES_256_GCM);
 	assert_int_equal(k.mki_len, 0);
 	assert_int_equal(rig.counts[0].retransmitted, 0);
-	rig_fini(&rig);
+	dtls_rig_fini(&rig);
 }
 
 static void test_the_policy_order_of_the_server_decides(void **state)
@@ -56,7 +56,7 @@ static void test_the_policy_order_of_the_server_decides(void **state)
 	for (size_t i = 0; i < ARRAY_LEN(t); i++) {
 		struct srtp_master k;
 
-		rig_init(&rig);
+		dtls_rig_init(&rig);
 		for (int who = 0; who < 2; who++) {
 			const enum srtp_suite_id *list = who ? t[i].server : t[i].client;
 			struct dtls_config *c = &rig.config[who];
@@ -64,16 +64,16 @@ static void test_the_policy_order_of_the_server_decides(void **state)
 			for (c->profiles = 0; c->profiles < 4 && list[c->profiles]; c->profiles++)
 				c->profile[c->profiles] = list[c->profiles];
 		}
-		rig_create(&rig, true);
-		rig_handshake(&rig);
+		dtls_rig_create(&rig, true);
+		dtls_rig_handshake(&rig);
 		if (t[i].want != SUITE_PLAIN) {
-			assert_true(rig_keys_agree(&rig, &k));
+			assert_true(dtls_rig_keys_agree(&rig, &k));
 			assert_int_equal(k.suite, t[i].want);
 		} else {
 			assert_int_equal(dtls_failure(rig.a[1]), DTLS_FAIL_NO_PROFILE);
 			assert_int_equal(dtls_failure(rig.a[0]), DTLS_FAIL_REFUSED);
 		}
-		rig_fini(&rig);
+		dtls_rig_fini(&rig);
 	}
 }
 
@@ -82,7 +82,7 @@ static void test_null_profiles_and_bad_configurations_are_refused(void **state)
 	struct dtls *a = NULL;
 
 	(void)state;
-	rig_init(&rig);
+	dtls_rig_init(&rig);
 	for (int i = 0; i < 7; i++) {
 		struct dtls_config c = rig.config[0];
 
@@ -104,7 +104,7 @@ static void test_null_profiles_and_bad_configurations_are_refused(void **state)
 	}
 	assert_false(dtls_profile_known(SUITE_NULL_80));
 	assert_false(dtls_profile_known(SUITE_NULL_32));
-	rig_fini(&rig);
+	dtls_rig_fini(&rig);
 }
 
 static void test_a_wrong_fingerprint_gives_no_keys_and_one_reason(void **state)
@@ -113,10 +113,10 @@ static void test_a_wrong_fingerprint_gives_no_keys_and_one_reason(void **state)
 	for (int who = 0; who < 2; who++) {
 		struct srtp_master rx, tx;
 
-		rig_init(&rig);
-		rig_create(&rig, true);
-		rig_expect(&rig, who, DTLS_SHA256, true);
-		rig_handshake(&rig);
+		dtls_rig_init(&rig);
+		dtls_rig_create(&rig, true);
+		dtls_rig_expect(&rig, who, DTLS_SHA256, true);
+		dtls_rig_handshake(&rig);
 		assert_int_equal(dtls_state(rig.a[who]), DTLS_FAILED);
 		assert_int_equal(dtls_failure(rig.a[who]), DTLS_FAIL_FINGERPRINT);
 		assert_int_equal(dtls_keys(rig.a[who], &rx, &tx), -EAGAIN);
@@ -124,7 +124,7 @@ static void test_a_wrong_fingerprint_gives_no_keys_and_one_reason(void **state)
 		 * end of the handshake would be open; here it waits for the server's Finished. */
 		assert_int_equal(dtls_state(rig.a[!who]), DTLS_FAILED);
 		assert_int_equal(dtls_failure(rig.a[!who]), DTLS_FAIL_REFUSED);
-		rig_fini(&rig);
+		dtls_rig_fini(&rig);
 	}
 }
 
@@ -136,9 +136,9 @@ static void test_any_fingerprint_of_any_hash_is_enough(void **state)
 			struct dtls_fingerprints f = {.count = 3};
 			bool good = h != DTLS_SHA1 || sha1;
 
-			rig_init(&rig);
+			dtls_rig_init(&rig);
 			rig.config[0].allow_sha1 = sha1;
-			rig_create(&rig, true);
+			dtls_rig_create(&rig, true);
 			for (uint32_t i = 0; i < 3; i++)
 				assert_int_equal(dtls_cert_fingerprint(
 							 &f.f[i], rig.cert[1], (enum dtls_hash)h),
@@ -146,11 +146,11 @@ static void test_any_fingerprint_of_any_hash_is_enough(void **state)
 			f.f[0].value[0] ^= 1;
 			f.f[1].hash = 200; /* unknown */
 			assert_int_equal(dtls_expect(rig.a[0], &f, rig.now_ns), 0);
-			rig_handshake(&rig);
+			dtls_rig_handshake(&rig);
 			assert_int_equal(dtls_state(rig.a[0]), good ? DTLS_OPEN : DTLS_FAILED);
 			assert_int_equal(dtls_failure(rig.a[0]),
 				good ? DTLS_FAIL_NONE : DTLS_FAIL_FINGERPRINT);
-			rig_fini(&rig);
+			dtls_rig_fini(&rig);
 		}
 }
 
@@ -164,10 +164,10 @@ static void test_keys_wait_for_a_late_fingerprint(void **state)
 			struct srtp_master rx, tx;
 			size_t before;
 
-			rig_init(&rig);
-			rig_create(&rig, false);
-			rig_expect(&rig, 1, DTLS_SHA256, false);
-			rig_handshake(&rig);
+			dtls_rig_init(&rig);
+			dtls_rig_create(&rig, false);
+			dtls_rig_expect(&rig, 1, DTLS_SHA256, false);
+			dtls_rig_handshake(&rig);
 			assert_int_equal(dtls_state(rig.a[0]), DTLS_UNCHECKED);
 			assert_int_equal(dtls_state(rig.a[1]), DTLS_OPEN);
 			if (late)
@@ -183,7 +183,7 @@ static void test_keys_wait_for_a_late_fingerprint(void **state)
 			assert_int_equal(rig_keys_agree(&rig, NULL), !wrong);
 			dtls_rig_run(&rig, rig.now_ns + S_NS);
 			assert_int_equal(rig.n > before, wrong); /* close_notify */
-			rig_fini(&rig);
+			dtls_rig_fini(&rig);
 		}
 }
 
@@ -192,34 +192,34 @@ static void test_an_open_association_stays_open(void **state)
 	struct dtls_fingerprints f = {.count = 1};
 
 	(void)state;
-	rig_init(&rig);
-	rig_create(&rig, true);
-	rig_handshake(&rig);
+	dtls_rig_init(&rig);
+	dtls_rig_create(&rig, true);
+	dtls_rig_handshake(&rig);
 	f.f[0].hash = DTLS_SHA256;
 	assert_int_equal(dtls_expect(rig.a[0], &f, rig.now_ns), -EKEYREJECTED);
 	assert_int_equal(dtls_state(rig.a[0]), DTLS_OPEN);
 	f.count = 0;
 	assert_int_equal(dtls_expect(rig.a[0], &f, rig.now_ns), -EKEYREJECTED);
-	assert_true(rig_keys_agree(&rig, NULL));
-	rig_fini(&rig);
+	assert_true(dtls_rig_keys_agree(&rig, NULL));
+	dtls_rig_fini(&rig);
 }
 
 static void test_close_notify_closes_and_keeps_the_keys(void **state)
 {
 	(void)state;
 	for (int who = 0; who < 2; who++) {
-		rig_init(&rig);
-		rig_create(&rig, true);
-		rig_handshake(&rig);
+		dtls_rig_init(&rig);
+		dtls_rig_create(&rig, true);
+		dtls_rig_handshake(&rig);
 		dtls_close(rig.a[who], rig.now_ns);
 		assert_int_equal(dtls_state(rig.a[who]), DTLS_CLOSED);
 		dtls_rig_run(&rig, rig.now_ns + S_NS);
 		assert_int_equal(dtls_state(rig.a[!who]), DTLS_CLOSED);
-		assert_true(rig_keys_agree(&rig, NULL));
+		assert_true(dtls_rig_keys_agree(&rig, NULL));
 		assert_true(dtls_deadline(rig.a[0]) == DTLS_NO_DEADLINE);
 		dtls_close(rig.a[who], rig.now_ns); /* again: nothing */
-		assert_false(rig_deliver(&rig));
-		rig_fini(&rig);
+		assert_false(dtls_rig_deliver(&rig));
+		dtls_rig_fini(&rig);
 	}
 }
 
@@ -227,46 +227,46 @@ static void test_a_released_association_still_says_goodbye(void **state)
 {
 	(void)state;
 	for (int settle = 0; settle < 2; settle++) {
-		rig_init(&rig);
+		dtls_rig_init(&rig);
 		rig.config[0].hold_ns = 60 * S_NS;
-		rig_create(&rig, true);
-		rig_handshake(&rig);
+		dtls_rig_create(&rig, true);
+		dtls_rig_handshake(&rig);
 		if (settle)
 			dtls_settle(rig.a[1], rig.now_ns);
 		else
 			dtls_rig_run(&rig, rig.now_ns + 20 * S_NS);
 		assert_true(dtls_deadline(rig.a[1]) == DTLS_NO_DEADLINE);
-		assert_false(rig_deliver(&rig));
+		assert_false(dtls_rig_deliver(&rig));
 		assert_int_equal(dtls_state(rig.a[1]), DTLS_OPEN);
 		dtls_close(rig.a[1], rig.now_ns);
 		assert_int_equal(dtls_state(rig.a[1]), DTLS_CLOSED);
 		dtls_rig_run(&rig, rig.now_ns + S_NS);
 		assert_int_equal(dtls_state(rig.a[0]), DTLS_CLOSED);
-		assert_true(rig_keys_agree(&rig, NULL));
-		rig_fini(&rig);
+		assert_true(dtls_rig_keys_agree(&rig, NULL));
+		dtls_rig_fini(&rig);
 	}
 }
 
 static void test_closing_a_handshake_fails_it(void **state)
 {
 	(void)state;
-	rig_init(&rig);
-	rig_create(&rig, true);
+	dtls_rig_init(&rig);
+	dtls_rig_create(&rig, true);
 	assert_int_equal(dtls_start(rig.a[0], rig.now_ns), 0);
 	assert_int_equal(dtls_start(rig.a[0], rig.now_ns), -EALREADY);
 	dtls_close(rig.a[0], rig.now_ns);
 	assert_int_equal(dtls_failure(rig.a[0]), DTLS_FAIL_CLOSED);
 	dtls_close(rig.a[1], rig.now_ns);
 	assert_int_equal(dtls_failure(rig.a[1]), DTLS_FAIL_CLOSED);
-	rig_fini(&rig);
+	dtls_rig_fini(&rig);
 }
 
 static void test_equal_roles_and_silence_end_by_timeout(void **state)
 {
 	(void)state;
-	rig_init(&rig);
+	dtls_rig_init(&rig);
 	rig.config[0].give_up_ns = 5 * S_NS;
-	rig_create(&rig, true);
+	dtls_rig_create(&rig, true);
 	assert_int_equal(dtls_start(rig.a[0], rig.now_ns), 0);
 	rig.config[1].role = DTLS_ROLE_CLIENT;
 	dtls_destroy(rig.a[1]);
@@ -276,7 +276,7 @@ static void test_equal_roles_and_silence_end_by_timeout(void **state)
 	assert_true(rig.counts[1].drop[DTLS_DROP_STATE] > 3);
 	assert_int_equal(dtls_failure(rig.a[0]), DTLS_FAIL_TIMEOUT);
 	assert_true(rig.counts[0].retransmitted > 3);
-	rig_fini(&rig);
+	dtls_rig_fini(&rig);
 }
 
 static void test_sealed_packets_of_strangers_change_nothing(void **state)
@@ -285,9 +285,9 @@ static void test_sealed_packets_of_strangers_change_nothing(void **state)
 	uint8_t junk[80] = {21, 0xfe, 0xfd, 0, 1, 0, 0, 0, 0, 0, 9, 0, 67};
 
 	(void)state;
-	rig_init(&rig);
-	rig_create(&rig, true);
-	rig_handshake(&rig);
+	dtls_rig_init(&rig);
+	dtls_rig_create(&rig, true);
+	dtls_rig_handshake(&rig);
 	for (int who = 0; who < 2; who++) {
 		assert_int_equal(
 			dtls_take(rig.a[who], plain_alert, sizeof(plain_alert), rig.now_ns),
@@ -303,10 +303,10 @@ static void test_sealed_packets_of_strangers_change_nothing(void **state)
 	for (size_t i = 0; i < rig.n; i++)
 		(void)dtls_take(
 			rig.a[rig.sent[i].to_server], rig.sent[i].p, rig.sent[i].len, rig.now_ns);
-	assert_true(rig_keys_agree(&rig, NULL));
+	assert_true(dtls_rig_keys_agree(&rig, NULL));
 	assert_int_equal(dtls_state(rig.a[0]), DTLS_OPEN);
 	assert_int_equal(dtls_state(rig.a[1]), DTLS_OPEN);
-	rig_fini(&rig);
+	dtls_rig_fini(&rig);
 }
 
 static void test_an_alert_ends_the_handshake(void **state)
@@ -315,15 +315,15 @@ static void test_an_alert_ends_the_handshake(void **state)
 
 	(void)state;
 	for (int fatal = 0; fatal < 2; fatal++) {
-		rig_init(&rig);
-		rig_create(&rig, true);
+		dtls_rig_init(&rig);
+		dtls_rig_create(&rig, true);
 		assert_int_equal(dtls_start(rig.a[0], rig.now_ns), 0);
 		alert[13] = fatal ? 2 : 1;
 		alert[14] = fatal ? 40 : 0; /* handshake_failure, close_notify */
 		assert_int_equal(dtls_take(rig.a[0], alert, sizeof(alert), rig.now_ns), 0);
 		assert_int_equal(dtls_failure(rig.a[0]), DTLS_FAIL_REFUSED);
 		assert_true(dtls_deadline(rig.a[0]) == DTLS_NO_DEADLINE);
-		rig_fini(&rig);
+		dtls_rig_fini(&rig);
 	}
 }
 
@@ -334,10 +334,10 @@ static void test_closing_an_unchecked_association_says_goodbye(void **state)
 		struct srtp_master rx, tx;
 		size_t before;
 
-		rig_init(&rig);
-		rig_create(&rig, false);
-		rig_expect(&rig, 1, DTLS_SHA256, false);
-		rig_handshake(&rig);
+		dtls_rig_init(&rig);
+		dtls_rig_create(&rig, false);
+		dtls_rig_expect(&rig, 1, DTLS_SHA256, false);
+		dtls_rig_handshake(&rig);
 		if (late)
 			dtls_rig_run(&rig, rig.now_ns + 20 * S_NS);
 		assert_int_equal(dtls_state(rig.a[0]), DTLS_UNCHECKED);
@@ -347,7 +347,7 @@ static void test_closing_an_unchecked_association_says_goodbye(void **state)
 		assert_int_equal(dtls_keys(rig.a[0], &rx, &tx), -EAGAIN);
 		dtls_rig_run(&rig, rig.now_ns + S_NS);
 		assert_true(rig.n > before);
-		rig_fini(&rig);
+		dtls_rig_fini(&rig);
 	}
 }
 
@@ -366,17 +366,17 @@ static void test_little_memory_stays_after_the_handshake(void **state)
 	size_t before, held, after;
 
 	(void)state;
-	rig_init(&rig);
-	rig_create(&rig, true);
-	rig_handshake(&rig); /* OpenSSL's own tables */
+	dtls_rig_init(&rig);
+	dtls_rig_create(&rig, true);
+	dtls_rig_handshake(&rig); /* OpenSSL's own tables */
 	dtls_destroy(rig.a[0]);
 	dtls_destroy(rig.a[1]);
 	before = heap();
 	for (int i = 0; i < N; i++) {
 		rig.n = rig.at = 0;
-		rig_create(&rig, true);
-		rig_handshake(&rig);
-		assert_true(rig_keys_agree(&rig, NULL));
+		dtls_rig_create(&rig, true);
+		dtls_rig_handshake(&rig);
+		assert_true(dtls_rig_keys_agree(&rig, NULL));
 		a[2 * i] = rig.a[0];
 		a[2 * i + 1] = rig.a[1];
 	}
@@ -386,11 +386,11 @@ static void test_little_memory_stays_after_the_handshake(void **state)
 	after = heap() - before;
 	assert_true(held <= 2 * N * 65536u);
 	assert_true(after <= 2 * N * 4096u);
-	assert_true(rig_keys_agree(&rig, NULL));
+	assert_true(dtls_rig_keys_agree(&rig, NULL));
 	for (int i = 0; i < 2 * N; i++)
 		dtls_destroy(a[i]);
 	rig.a[0] = rig.a[1] = NULL;
-	rig_fini(&rig);
+	dtls_rig_fini(&rig);
 }
 
 int main(void)

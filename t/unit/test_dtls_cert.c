@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "dtls_rig.h"
+#include "dtls_rig_clock.h"
 
 static struct dtls_rig rig; /* large: not on the stack */
 
@@ -50,13 +50,13 @@ static void test_a_loaded_certificate_works(void **state)
 
 		assert_int_equal(load(&c, pem_of(keys[i], keys[i])), 0);
 		assert_false(dtls_cert_is_old(c, UINT64_MAX));
-		rig_init(&rig);
+		dtls_rig_init(&rig);
 		dtls_cert_put(rig.cert[1]);
 		rig.cert[1] = rig.config[1].cert = c;
-		rig_create(&rig, true);
-		rig_handshake(&rig);
-		assert_true(rig_keys_agree(&rig, NULL));
-		rig_fini(&rig);
+		dtls_rig_create(&rig, true);
+		dtls_rig_handshake(&rig);
+		assert_true(dtls_rig_keys_agree(&rig, NULL));
+		dtls_rig_fini(&rig);
 		EVP_PKEY_free(keys[i]);
 	}
 }
@@ -101,14 +101,14 @@ static void test_certificates_are_renewed_by_age(void **state)
 static void test_an_old_association_keeps_its_certificate(void **state)
 {
 	(void)state;
-	rig_init(&rig);
-	rig_create(&rig, true);
+	dtls_rig_init(&rig);
+	dtls_rig_create(&rig, true);
 	dtls_cert_put(rig.cert[0]);
 	dtls_cert_put(rig.cert[1]);
 	rig.cert[0] = rig.cert[1] = NULL;
-	rig_handshake(&rig);
-	assert_true(rig_keys_agree(&rig, NULL));
-	rig_fini(&rig);
+	dtls_rig_handshake(&rig);
+	assert_true(dtls_rig_keys_agree(&rig, NULL));
+	dtls_rig_fini(&rig);
 }
 
 int main(void)

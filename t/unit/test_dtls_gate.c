@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "dtls_rig.h"
+#include "dtls_rig_clock.h"
 #include "hex.h"
 
 #define S_NS 1000000000ull
@@ -127,8 +127,8 @@ static size_t hello(struct dtls_rig *r, uint8_t buf[DTLS_PACKET_MAX])
 
 static void begin(struct dtls_gate **g)
 {
-	rig_init(&rig);
-	rig_create(&rig, true);
+	dtls_rig_init(&rig);
+	dtls_rig_create(&rig, true);
 	assert_int_equal(dtls_gate_create(g, rig.now_ns), 0);
 	assert_int_equal(dtls_start(rig.a[0], rig.now_ns), 0);
 }
@@ -136,7 +136,7 @@ static void begin(struct dtls_gate **g)
 static void end(struct dtls_gate *g)
 {
 	dtls_gate_destroy(g);
-	rig_fini(&rig);
+	dtls_rig_fini(&rig);
 }
 
 static unsigned all_lost(struct dtls_rig *r, size_t i)
@@ -177,8 +177,8 @@ static void test_a_cookie_proves_a_source(void **state)
 		assert_int_equal(
 			dtls_gate_take(g, &caller, p, len, rig.now_ns, &r), DTLS_GATE_PASS);
 		assert_int_equal(dtls_take(rig.a[1], p, len, rig.now_ns), 0);
-		rig_handshake(&rig);
-		assert_true(rig_keys_agree(&rig, NULL));
+		dtls_rig_handshake(&rig);
+		assert_true(dtls_rig_keys_agree(&rig, NULL));
 		assert_int_equal(rig.counts[0].retransmitted, lost);
 		assert_int_equal(rig.counts[1].retransmitted, 0);
 		assert_int_equal(be32(rig.sent[lost].p + 7), lost + 1);
@@ -215,8 +215,8 @@ static void test_a_fragmented_hello_with_a_cookie_is_taken(void **state)
 	len = DTLS_RECORD_HDR + DTLS_HANDSHAKE_HDR;
 	memcpy(p + len, whole + len + cut, body - cut);
 	assert_int_equal(dtls_take(rig.a[1], p, len + body - cut, rig.now_ns), 0);
-	rig_handshake(&rig);
-	assert_true(rig_keys_agree(&rig, NULL));
+	dtls_rig_handshake(&rig);
+	assert_true(dtls_rig_keys_agree(&rig, NULL));
 	end(g);
 }
 

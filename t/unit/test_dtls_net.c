@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "dtls_rig.h"
+#include "dtls_rig_clock.h"
 
 #define S_NS 1000000000ull
 
@@ -29,20 +29,20 @@ static void test_loss_and_repetition_only_delay(void **state)
 {
 	(void)state;
 	for (unsigned seed = 0; seed < 100; seed++) {
-		rig_init(&rig);
+		dtls_rig_init(&rig);
 		rig.seed = seed;
 		rig.percent = seed % 4 * 8;
-		rig.fate = rig_lossy;
+		rig.fate = dtls_rig_lossy;
 		rig.backwards = seed & 1;
 		if (seed & 2)
 			rig.config[0].mtu = rig.config[1].mtu = 400;
-		rig_create(&rig, true);
-		rig_handshake(&rig);
-		if (!rig_keys_agree(&rig, NULL))
+		dtls_rig_create(&rig, true);
+		dtls_rig_handshake(&rig);
+		if (!dtls_rig_keys_agree(&rig, NULL))
 			fail_msg("seed %u: %s / %s", seed,
 				dtls_failure_text(dtls_failure(rig.a[0])),
 				dtls_failure_text(dtls_failure(rig.a[1])));
-		rig_fini(&rig);
+		dtls_rig_fini(&rig);
 	}
 }
 
@@ -58,36 +58,36 @@ static void test_each_packet_may_be_lost_once(void **state)
 	size_t packets;
 
 	(void)state;
-	rig_init(&rig);
-	rig_create(&rig, true);
-	rig_handshake(&rig);
+	dtls_rig_init(&rig);
+	dtls_rig_create(&rig, true);
+	dtls_rig_handshake(&rig);
 	packets = rig.n;
-	rig_fini(&rig);
+	dtls_rig_fini(&rig);
 	assert_true(packets >= 4);
 	for (lost_one = 0; lost_one < packets; lost_one++) {
 		uint64_t begun;
 
-		rig_init(&rig);
+		dtls_rig_init(&rig);
 		rig.fate = lose_one;
-		rig_create(&rig, true);
+		dtls_rig_create(&rig, true);
 		begun = rig.now_ns;
-		rig_handshake(&rig);
-		assert_true(rig_keys_agree(&rig, NULL));
+		dtls_rig_handshake(&rig);
+		assert_true(dtls_rig_keys_agree(&rig, NULL));
 		assert_true(rig.now_ns < begun + S_NS); /* one round of a short timer */
-		rig_fini(&rig);
+		dtls_rig_fini(&rig);
 	}
 }
 
 static void test_reordered_flights_need_no_retransmission(void **state)
 {
 	(void)state;
-	rig_init(&rig);
+	dtls_rig_init(&rig);
 	rig.config[0].mtu = rig.config[1].mtu = 300;
 	rig.backwards = true;
-	rig_create(&rig, true);
-	rig_handshake(&rig);
-	assert_true(rig_keys_agree(&rig, NULL));
-	rig_fini(&rig);
+	dtls_rig_create(&rig, true);
+	dtls_rig_handshake(&rig);
+	assert_true(dtls_rig_keys_agree(&rig, NULL));
+	dtls_rig_fini(&rig);
 }
 
 static void test_no_packet_exceeds_the_mtu(void **state)
@@ -96,13 +96,13 @@ static void test_no_packet_exceeds_the_mtu(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(mtu); i++) {
-		rig_init(&rig);
+		dtls_rig_init(&rig);
 		rig.config[0].mtu = rig.config[1].mtu = mtu[i];
-		rig_create(&rig, true);
-		rig_handshake(&rig);
-		assert_true(rig_keys_agree(&rig, NULL));
+		dtls_rig_create(&rig, true);
+		dtls_rig_handshake(&rig);
+		assert_true(dtls_rig_keys_agree(&rig, NULL));
 		assert_true(longest(&rig) <= (mtu[i] ? mtu[i] : DTLS_MTU_DEFAULT));
-		rig_fini(&rig);
+		dtls_rig_fini(&rig);
 	}
 }
 
@@ -123,29 +123,29 @@ static void test_a_repeated_last_flight_is_answered(void **state)
 {
 	(void)state;
 	lost_finals = 0;
-	rig_init(&rig);
+	dtls_rig_init(&rig);
 	rig.fate = lose_finals;
-	rig_create(&rig, true);
-	rig_handshake(&rig);
+	dtls_rig_create(&rig, true);
+	dtls_rig_handshake(&rig);
 	assert_int_equal(lost_finals, 3);
 	assert_int_equal(dtls_state(rig.a[1]), DTLS_OPEN);
-	assert_true(rig_keys_agree(&rig, NULL));
-	rig_fini(&rig);
+	assert_true(dtls_rig_keys_agree(&rig, NULL));
+	dtls_rig_fini(&rig);
 }
 
 static void test_replayed_packets_change_nothing(void **state)
 {
 	(void)state;
-	rig_init(&rig);
-	rig_create(&rig, true);
-	rig_handshake(&rig);
+	dtls_rig_init(&rig);
+	dtls_rig_create(&rig, true);
+	dtls_rig_handshake(&rig);
 	for (int round = 0; round < 50; round++)
 		for (size_t i = 0, n = rig.n; i < n; i++)
 			(void)dtls_take(rig.a[rig.sent[i].to_server], rig.sent[i].p,
 				rig.sent[i].len, rig.now_ns);
-	assert_false(rig_deliver(&rig)); /* replays provoke no packets */
-	assert_true(rig_keys_agree(&rig, NULL));
-	rig_fini(&rig);
+	assert_false(dtls_rig_deliver(&rig)); /* replays provoke no packets */
+	assert_true(dtls_rig_keys_agree(&rig, NULL));
+	dtls_rig_fini(&rig);
 }
 
 /* Half of a handshake's packets of another association reach this one. */
@@ -154,19 +154,19 @@ static void test_packets_of_another_handshake_cannot_complete_this_one(void **st
 	static struct dtls_rig other;
 
 	(void)state;
-	rig_init(&other);
-	rig_create(&other, true);
-	rig_handshake(&other);
-	rig_init(&rig);
-	rig_create(&rig, true);
+	dtls_rig_init(&other);
+	dtls_rig_create(&other, true);
+	dtls_rig_handshake(&other);
+	dtls_rig_init(&rig);
+	dtls_rig_create(&rig, true);
 	assert_int_equal(dtls_start(rig.a[0], rig.now_ns), 0);
 	for (size_t i = 0; i < other.n; i++)
 		(void)dtls_take(rig.a[other.sent[i].to_server], other.sent[i].p, other.sent[i].len,
 			rig.now_ns);
 	assert_int_not_equal(dtls_state(rig.a[0]), DTLS_OPEN);
 	assert_int_not_equal(dtls_state(rig.a[1]), DTLS_OPEN);
-	rig_fini(&rig);
-	rig_fini(&other);
+	dtls_rig_fini(&rig);
+	dtls_rig_fini(&other);
 }
 
 static void test_next_needs_room(void **state)
@@ -174,21 +174,21 @@ static void test_next_needs_room(void **state)
 	uint8_t small[20], large[DTLS_PACKET_MAX];
 
 	(void)state;
-	rig_init(&rig);
-	rig_create(&rig, true);
+	dtls_rig_init(&rig);
+	dtls_rig_create(&rig, true);
 	assert_int_equal(dtls_next(rig.a[0], small, sizeof(small)), 0);
 	assert_int_equal(dtls_start(rig.a[0], rig.now_ns), 0);
 	assert_int_equal(dtls_next(rig.a[0], small, sizeof(small)), -EMSGSIZE);
 	assert_true(dtls_next(rig.a[0], large, sizeof(large)) > 20);
 	assert_int_equal(dtls_next(rig.a[0], large, sizeof(large)), 0);
-	rig_fini(&rig);
+	dtls_rig_fini(&rig);
 }
 
 static void test_early_ticks_do_nothing(void **state)
 {
 	(void)state;
-	rig_init(&rig);
-	rig_create(&rig, true);
+	dtls_rig_init(&rig);
+	dtls_rig_create(&rig, true);
 	dtls_tick(rig.a[1], rig.now_ns);
 	assert_int_equal(dtls_start(rig.a[0], rig.now_ns), 0);
 	for (int i = 0; i < 100; i++)
@@ -196,7 +196,42 @@ static void test_early_ticks_do_nothing(void **state)
 	assert_int_equal(rig.counts[0].retransmitted, 0);
 	assert_true(dtls_deadline(rig.a[0]) > rig.now_ns);
 	assert_true(dtls_deadline(rig.a[0]) <= rig.now_ns + DTLS_FIRST_NS);
-	rig_fini(&rig);
+	dtls_rig_fini(&rig);
+}
+
+static unsigned all_lost(struct dtls_rig *r, size_t i)
+{
+	(void)r;
+	(void)i;
+	return 0;
+}
+
+/* OpenSSL's timer reads the wall clock. Set back, it stops retransmissions, but not the end of the
+ * handshake; set forward, it causes one early retransmission. */
+static void test_a_wall_clock_that_jumps_does_no_harm(void **state)
+{
+	(void)state;
+	for (int forward = 0; forward < 2; forward++) {
+		uint64_t hour = 3600 * S_NS;
+
+		dtls_rig_init(&rig);
+		rig.fate = all_lost;
+		dtls_rig_create(&rig, true);
+		assert_int_equal(dtls_start(rig.a[0], rig.now_ns), 0);
+		dtls_rig_set_back(forward ? -hour : hour);
+		dtls_rig_run(&rig, rig.now_ns + 20 * S_NS);
+		if (forward) {
+			rig.fate = NULL;
+			dtls_rig_handshake(&rig);
+			assert_true(dtls_rig_keys_agree(&rig, NULL));
+		} else {
+			assert_int_equal(rig.counts[0].retransmitted, 0);
+			assert_int_equal(dtls_state(rig.a[0]), DTLS_HANDSHAKE);
+			dtls_rig_run(&rig, rig.now_ns + 20 * S_NS);
+			assert_int_equal(dtls_failure(rig.a[0]), DTLS_FAIL_TIMEOUT);
+		}
+		dtls_rig_fini(&rig);
+	}
 }
 
 int main(void)
@@ -211,6 +246,7 @@ int main(void)
 		cmocka_unit_test(test_packets_of_another_handshake_cannot_complete_this_one),
 		cmocka_unit_test(test_next_needs_room),
 		cmocka_unit_test(test_early_ticks_do_nothing),
+		cmocka_unit_test(test_a_wall_clock_that_jumps_does_no_harm),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
