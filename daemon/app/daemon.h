@@ -59,7 +59,7 @@ struct daemon {
 	struct calls *calls;
 	struct redis *redis; /* NULL: calls are not kept */
 	struct handler *handler;
-	struct ng_dispatch *front;
+	struct ng_dispatch *dispatch;
 	struct ng_server *ng;
 	struct loop_timer *ng_waiting;   /* executes waiting ng requests; NULL: none waits */
 	struct ng_tcp *ng_tcp, *ng_unix; /* NULL: not listened to */

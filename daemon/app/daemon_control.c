@@ -274,13 +274,14 @@ static int ng_keys(void *arg, char *err, size_t err_len)
 {
 	struct daemon *d = arg;
 
-	return d->o.ng_key_file[0] ? ng_dispatch_keys(d->front, d->o.ng_key_file, err, err_len) : 0;
+	return d->o.ng_key_file[0] ? ng_dispatch_keys(d->dispatch, d->o.ng_key_file, err, err_len)
+				   : 0;
 }
 
 /* Read the keys before the first request can arrive. */
 static int ng_start(struct daemon *d)
 {
-	int err = ng_dispatch_create(&d->front, d->handler);
+	int err = ng_dispatch_create(&d->dispatch, d->handler);
 
 	if (err)
 		return daemon_fail(d, err, "ng");
@@ -290,7 +291,7 @@ static int ng_start(struct daemon *d)
 	d->operate.keys = ng_keys;
 	d->operate.keys_arg = d;
 	preflight_ng(&d->o);
-	err = ng_server_create(&d->ng, &d->o.listen_ng, d->front, d->err, sizeof(d->err));
+	err = ng_server_create(&d->ng, &d->o.listen_ng, d->dispatch, d->err, sizeof(d->err));
 	if (err)
 		return daemon_fail(d, err, "listen-ng");
 	ng_server_refuse(d->ng, is_media_port, d);
@@ -477,7 +478,8 @@ static int ng_unix_start(struct daemon *d)
 		err = privileges_group(
 			"ng-unix-group", d->o.ng_unix_group, &cfg.group, d->err, sizeof(d->err));
 	if (!err)
-		err = ng_tcp_create(&d->ng_unix, d->loop, d->front, &cfg, d->err, sizeof(d->err));
+		err = ng_tcp_create(
+			&d->ng_unix, d->loop, d->dispatch, &cfg, d->err, sizeof(d->err));
 	return err ? daemon_fail(d, err, "listen-ng-unix") : 0;
 }
 
@@ -487,7 +489,7 @@ int daemon_transports_start(struct daemon *d)
 	int err = 0;
 
 	if (tcp.listen.family)
-		err = ng_tcp_create(&d->ng_tcp, d->loop, d->front, &tcp, d->err, sizeof(d->err));
+		err = ng_tcp_create(&d->ng_tcp, d->loop, d->dispatch, &tcp, d->err, sizeof(d->err));
 	if (err)
 		return daemon_fail(d, err, "listen-tcp-ng");
 	err = ng_unix_start(d);

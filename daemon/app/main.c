@@ -116,7 +116,7 @@ static void on_second(void *arg)
 	clock_watch(d);
 	pause_watch(d);
 	calls_tick(d->calls, clock_real_ns());
-	ng_dispatch_tick(d->front, clock_mono_ns());
+	ng_dispatch_tick(d->dispatch, clock_mono_ns());
 	ng_server_tick(d->ng, clock_mono_ns());
 	interfaces_tick(&d->interfaces, d->host);
 	watchdog(d);
@@ -169,7 +169,7 @@ static void on_rules_again(void *arg)
 {
 	struct daemon *d = arg;
 
-	app_relay_steer_again(d->relay);
+	bridge_steer_again(d->relay);
 }
 
 /* Nothing is served before everything is there. */
@@ -253,7 +253,7 @@ static void stop(struct daemon *d)
 	loop_destroy(d->loop);
 	if (d->ng)
 		ng_server_destroy(d->ng);
-	ng_dispatch_destroy(d->front);
+	ng_dispatch_destroy(d->dispatch);
 	if (d->handler)
 		handler_destroy(d->handler);
 	if (d->calls)

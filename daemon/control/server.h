@@ -8,9 +8,9 @@
 struct ng_server;
 
 /* Binds and opens; port 0 takes a free one. On error *err says in one line what is wrong, and
- * -errno is returned. The front must live longer than the server. */
+ * -errno is returned. The dispatch must live longer than the server. */
 int ng_server_create(struct ng_server **out, const struct endpoint *listen,
-	struct ng_dispatch *front, char *err, size_t err_len);
+	struct ng_dispatch *dispatch, char *err, size_t err_len);
 void ng_server_destroy(struct ng_server *s);
 
 /* Drops and counts datagrams whose source is a media port of this relay, by is_media(): the relay

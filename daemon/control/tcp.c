@@ -52,7 +52,7 @@ struct connection {
 struct ng_tcp {
 	struct ng_tcp_config cfg;
 	struct loop *loop;
-	struct ng_dispatch *front;
+	struct ng_dispatch *dispatch;
 	struct listener listener;
 	struct loop_timer *timer;
 	struct budget round;
@@ -112,14 +112,14 @@ static bool flush(struct connection *c)
 static enum ng_proxy_status execute_proxied(
 	struct connection *c, struct str message, struct sbuf *reply)
 {
-	struct ng_dispatch *front = c->tcp->front;
+	struct ng_dispatch *dispatch = c->tcp->dispatch;
 	const struct ng_proxy_request *r = &c->proxied;
 	int err;
 
-	if (r->client.family && !r->token && ng_dispatch_has_keys(front))
+	if (r->client.family && !r->token && ng_dispatch_has_keys(dispatch))
 		return NG_PROXY_DENIED;
-	err = r->plain ? ng_dispatch_plain(front, message, clock_real_ns(), reply)
-		       : ng_dispatch_http(front, &r->client, message, clock_real_ns(), reply);
+	err = r->plain ? ng_dispatch_plain(dispatch, message, clock_real_ns(), reply)
+		       : ng_dispatch_http(dispatch, &r->client, message, clock_real_ns(), reply);
 	return !err ? NG_PROXY_OK : err == -ENOMSG ? NG_PROXY_DROPPED : NG_PROXY_FAILED;
 }
 
@@ -147,7 +147,7 @@ static void answer(struct connection *c, struct str message)
 		return;
 	}
 	sbuf_init(&reply, REPLY_MAX);
-	err = ng_dispatch_framed(c->tcp->front, &c->from, message, clock_real_ns(), &reply);
+	err = ng_dispatch_framed(c->tcp->dispatch, &c->from, message, clock_real_ns(), &reply);
 	if (!err || err == -EAGAIN)
 		sbuf_str(&c->out, sbuf_view(&reply));
 	sbuf_fini(&reply);
@@ -169,11 +169,11 @@ static void refuse(struct connection *c, struct str rest, int err)
 		log_warn("%s: a request that does not follow the protocol: connection closed",
 			c->tcp->cfg.path);
 	else if (err == -ENOMSG)
-		ng_dispatch_drop(c->tcp->front, NG_DROP_COOKIE, &c->from, 1);
-	else if (ng_dispatch_reject(c->tcp->front, cookie, reason, &reply) == 0)
+		ng_dispatch_drop(c->tcp->dispatch, NG_DROP_COOKIE, &c->from, 1);
+	else if (ng_dispatch_reject(c->tcp->dispatch, cookie, reason, &reply) == 0)
 		sbuf_str(&c->out, sbuf_view(&reply));
 	else
-		ng_dispatch_drop(c->tcp->front, NG_DROP_UNSIGNED, &c->from, 1);
+		ng_dispatch_drop(c->tcp->dispatch, NG_DROP_UNSIGNED, &c->from, 1);
 	sbuf_fini(&reply);
 	c->closing = true;
 }
@@ -388,7 +388,7 @@ static void add_connection(void *server, int fd, const struct endpoint *from)
 	if (!t->cfg.path)
 		return;
 	ng_proxy_write_hello(
-		&c->out, &(struct ng_proxy_hello){.keys = ng_dispatch_has_keys(t->front)});
+		&c->out, &(struct ng_proxy_hello){.keys = ng_dispatch_has_keys(t->dispatch)});
 	turn(c);
 }
 
@@ -409,7 +409,7 @@ static void on_second(void *arg)
 	}
 }
 
-int ng_tcp_create(struct ng_tcp **out, struct loop *loop, struct ng_dispatch *front,
+int ng_tcp_create(struct ng_tcp **out, struct loop *loop, struct ng_dispatch *dispatch,
 	const struct ng_tcp_config *cfg, char *err, size_t err_len)
 {
 	struct ng_tcp *t = calloc(1, sizeof(*t));
@@ -438,7 +438,7 @@ int ng_tcp_create(struct ng_tcp **out, struct loop *loop, struct ng_dispatch *fr
 	};
 	sweep_ns = t->cfg.stall_ns < NS_PER_SEC ? t->cfg.stall_ns / 2 : NS_PER_SEC;
 	t->loop = loop;
-	t->front = front;
+	t->dispatch = dispatch;
 	ret = listener_start(&t->listener, &listener, err, err_len);
 	if (!ret)
 		ret = loop_timer_add(loop, &t->timer, sweep_ns, sweep_ns, on_second, t);

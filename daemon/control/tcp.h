@@ -22,9 +22,9 @@ struct ng_tcp_config { /* what is 0 has a default */
 	uint64_t stall_ns;    /* so is one whose message does not end, or that reads no reply */
 };
 
-/* On error *err says in one line what is wrong, and -errno is returned. Loop and front must live
+/* On error *err says in one line what is wrong, and -errno is returned. Loop and dispatch must live
  * longer. */
-int ng_tcp_create(struct ng_tcp **out, struct loop *loop, struct ng_dispatch *front,
+int ng_tcp_create(struct ng_tcp **out, struct loop *loop, struct ng_dispatch *dispatch,
 	const struct ng_tcp_config *cfg, char *err, size_t err_len);
 /* Before the loop is destroyed. NULL is fine. */
 void ng_tcp_destroy(struct ng_tcp *t);

@@ -39,7 +39,7 @@ struct web_message { /* to be sent over a WebSocket */
 struct web_viewer {        /* a client with the page */
 	bool known;        /* it sent the token, or needs none: counted in web.pages */
 	bool asked, ended; /* a snapshot is pending; the reply to "end" is pending */
-	bool wants_history, told_gone;
+	bool wants_history, gone_shown;
 	uint32_t seconds;  /* time of its connection */
 	uint64_t shown_ns; /* time of the last snapshot */
 	char *look;        /* the request for the next one */
