@@ -403,7 +403,7 @@ static int target_set(struct nfx_net *nn, struct nfx_plan *p, const struct nfx_k
 	if (t && flags & NLM_F_EXCL)
 		return REFUSE(info->extack, EEXIST, "there is such a target already");
 	if (!t && !(flags & NLM_F_CREATE))
-		return REFUSE(info->extack, ENOENT, "there is no such target");
+		return REFUSE(info->extack, ENOENT, "no such target");
 	if (t && queued_since(t, info->attrs[NFX_A_IF_QUEUED]))
 		return -EAGAIN;
 	err = nfx_table_set(nn, o, key, p, &t, &created);
@@ -470,7 +470,7 @@ static int target_of(struct nfx_target **t, struct nfx_net *nn, struct genl_info
 	rcu_read_lock();
 	*t = nfx_table_find(nn, &key);
 	rcu_read_unlock();
-	return *t ? 0 : REFUSE(info->extack, ENOENT, "there is no such target");
+	return *t ? 0 : REFUSE(info->extack, ENOENT, "no such target");
 }
 
 static int do_del(struct sk_buff *skb, struct genl_info *info)

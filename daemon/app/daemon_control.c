@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What calls need, from the options: their table, those who are told of them, and the ways in: ng
- * by UDP first, then the others. */
+/* Creates the control side from the options: the table of calls, the services that get reports
+ * about calls, and the transports of ng, UDP first. */
 #include "app/daemon.h"
 
 #include <errno.h>
@@ -219,7 +219,7 @@ static int redis_password(struct daemon *d, struct redis_config *cfg)
 	return err;
 }
 
-/* Calls of an earlier life come back before anybody may ask for new ones. */
+/* Restores the calls of an earlier instance before new ones are accepted. */
 static int redis_start(struct daemon *d)
 {
 	struct redis_config cfg = {
@@ -319,7 +319,7 @@ static void reach_again(void *arg)
 		reach_again_in(d, ns);
 }
 
-/* Whatever waits for a later pass, this is due now. */
+/* Replaces a later pass: this one is due now. */
 static void host_changed(void *arg)
 {
 	struct daemon *d = arg;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* xcipherd: start and stop. What can fail fails before anything is taken from the machine: options,
- * then engines (kernels are compiled and tried on known answers), then workers, then netfilter
- * rules, and the ng port last. Stopping is the way back. The control thread, which is this one,
- * owns calls; workers own packets. */
+/* xcipherd: start and stop. Steps that can fail come first, before the machine is changed: options,
+ * engines (kernels are compiled and tested on known answers), workers, netfilter rules, and the ng
+ * port last. Stopping goes backwards. This is the control thread, which owns calls; workers own
+ * packets. */
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -260,7 +260,7 @@ static void stop(struct daemon *d)
 		calls_destroy(d->calls);
 	cdr_destroy(d->cdr);
 	ended_destroy(d->ended);
-	/* New packets stop coming before those who would take them are gone. */
+	/* Stop new packets before the workers that process them end. */
 	if (d->rules)
 		d->o.steering->teardown(&d->steer);
 	for (uint32_t i = 0; i < d->workers; i++)
