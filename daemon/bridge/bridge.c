@@ -14,8 +14,7 @@
 
 /* --- Commands --------------------------------------------------------------------------------- */
 
-/* Most commands of calls queued for a worker: those of about 680 calls. Deletions are always
- * queued. */
+/* Limit of queued commands per worker: those of about 680 calls. Deletions are always queued. */
 #define BACKLOG_MAX   16384u
 #define BEHIND_LOG_NS (10 * NS_PER_SEC)
 

@@ -71,7 +71,7 @@ struct bridge {
 	uint64_t lost;           /* failed deletions (out of memory): their handles stay taken */
 };
 
-/* --- relay.c ---------------------------------------------------------------------------------- */
+/* --- bridge.c -------------------------------------------------------------------------------- */
 
 /* Sends optional commands: all of them to the ring now, or none. 0 or -EAGAIN. */
 int bridge_push(struct bridge_site *s, const struct worker_cmd *cmd, uint32_t n);
