@@ -99,7 +99,7 @@ static bool changes(enum ng_command c)
 	return handler_command(c)->need & CHANGES;
 }
 
-/* Decode and carry out; what there is to say ends up in j->reply and j->dict. */
+/* Decodes and executes a request. The result is in j->reply and j->dict. */
 static void run(struct job *j, const struct endpoint *from, struct str body, enum ng_encoding enc)
 {
 	const struct command *c;
@@ -194,7 +194,7 @@ static struct ngval *reply_tree(struct job *j, struct ngval *result)
 	return d;
 }
 
-/* A call may fail for want of it, so the cause is in the log by default. */
+/* These requests set up media. Their failures can fail a call, so they are logged by default. */
 static bool is_exchange(enum ng_command c)
 {
 	return c == NG_OFFER || c == NG_ANSWER;
@@ -208,7 +208,7 @@ static void write_log(struct job *j)
 	char from[ENDPOINT_STRLEN];
 	uint64_t held;
 
-	/* what never became a request is only counted, or junk would fill the log */
+	/* malformed requests are only counted, because junk would fill the log */
 	if (j->r.command == NG_NONE)
 		log_debug("ng: %s", j->reply.error ? j->reply.error : "no command");
 	else if (j->reply.load_limit &&

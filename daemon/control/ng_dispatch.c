@@ -242,7 +242,7 @@ static int check_once(struct ng_dispatch *f, const struct endpoint *from,
 	return -ENOMSG;
 }
 
-/* Behind all checks. key: the reply is signed with it; NULL: it is not signed. */
+/* Call it after all checks. key: signs the reply; NULL: not signed. */
 static int answer(struct ng_dispatch *f, const struct endpoint *from, const struct ng_frame *frame,
 	int frame_err, const uint8_t *key, uint64_t now_ns, struct sbuf *reply)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What all transports of ng have in common: from a message to its reply, with the cache for
+/* Turns an ng message into its reply, for all transports: authentication, and the cache for
  * repeated requests. Knows no sockets. Control thread only. */
 #ifndef CONTROL_NG_DISPATCH_H
 #define CONTROL_NG_DISPATCH_H

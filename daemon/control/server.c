@@ -69,7 +69,7 @@ static int set_options(int fd, int family)
 	buffer_grow(fd);
 	if (family == AF_INET)
 		return setsockopt(fd, IPPROTO_IP, IP_PKTINFO, &on, sizeof(on)) ? -errno : 0;
-	/* "::" serves IPv4 too, as people expect of it */
+	/* "::" also serves IPv4, as users expect */
 	if (setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off)) ||
 		setsockopt(fd, IPPROTO_IPV6, IPV6_RECVPKTINFO, &on, sizeof(on)))
 		return -errno;
@@ -178,9 +178,8 @@ struct endpoint ng_server_local(const struct ng_server *s)
 
 /* --- Serving ------------------------------------------------------------------------------- */
 
-/* Turn the information that came with a datagram into what makes the reply leave from the same
- * address. The interface is left to routing, except for link-local addresses, where only it
- * tells which network. */
+/* Keeps the address at which a datagram arrived, so that the reply leaves from it. Routing chooses
+ * the interface, except for link-local addresses: only the interface identifies their network. */
 static void keep_local_address(struct ng_peer *p, struct msghdr *m)
 {
 	p->control_len = 0;

@@ -23,7 +23,7 @@ void ng_server_refuse(
 void ng_server_tick(struct ng_server *s, uint64_t now_ns);
 /* To poll for reading. */
 int ng_server_fd(const struct ng_server *s);
-/* Where it listens: the port when it was 0. */
+/* Its address, with the port that the kernel chose if 0 was asked for. */
 struct endpoint ng_server_local(const struct ng_server *s);
 /* Reads up to 512 datagrams from the socket and executes up to 64 requests; sources take turns.
  * True: requests still wait, so call it again after other events. now_ns: CLOCK_REALTIME. */

@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* ng over TCP. Every connection is bounded: one unfinished message of NG_STREAM_MAX, replies up to
- * OUT_HIGH and one more; a client that does not read its replies is not read from. A turn serves
- * BUDGET messages, then others have theirs. When there are too many connections, the address that
- * has most of them loses one, if it has more than the newcomer's address; else the one that was
- * silent the longest makes room if it was so for evict_ns, else the new one is closed. What is no
- * ng message gets an error reply and the connection ends: where the next one begins is unknown. */
+/* ng over TCP. Each connection is bounded: one unfinished message of NG_STREAM_MAX, and replies up
+ * to OUT_HIGH plus one. A client that does not read its replies is not read from. A turn serves
+ * BUDGET messages, then the others have theirs.
+ *
+ * With too many connections, the address with most of them loses one if it has more than the new
+ * client's address. Otherwise the connection that was silent longest is closed, if that was longer
+ * than evict_ns. Otherwise the new one is refused.
+ *
+ * A message that is not ng gets an error reply, and the connection ends, because the next message
+ * cannot be found. */
 #include "control/tcp.h"
 
 #include <errno.h>
@@ -44,7 +48,7 @@ struct connection {
 	struct ng_stream walk;
 	struct ng_proxy_request proxied; /* the message at walk.start, on a Unix socket */
 	uint64_t heard_ns;               /* when something last went either way */
-	uint64_t message_ns;             /* since when a message is unfinished; 0 = none is */
+	uint64_t message_ns;             /* time since which a message is incomplete; 0: none is */
 	bool eof;                        /* the client says no more */
 	bool closing;                    /* when the replies are sent */
 };
@@ -82,7 +86,7 @@ static size_t unsent(const struct connection *c)
 	return c->out.len - c->out_sent;
 }
 
-/* False: the connection is no more. */
+/* False: the connection was closed. */
 static bool flush(struct connection *c)
 {
 	while (c->out_sent < c->out.len) {
@@ -178,7 +182,7 @@ static void refuse(struct connection *c, struct str rest, int err)
 	c->closing = true;
 }
 
-/* What was served leaves the buffer. */
+/* Removes the served message from the buffer. */
 static void consume(struct connection *c, size_t len)
 {
 	size_t rest = c->in.len - len;
@@ -285,7 +289,7 @@ static void on_connection(void *arg, uint32_t events)
 	struct ng_tcp *t = c->tcp;
 	ssize_t n;
 
-	/* an error, or both directions are gone: nobody would read a reply */
+	/* an error, or closed in both directions: no reply could be read */
 	if (events & (EPOLLERR | EPOLLHUP)) {
 		connection_close(c);
 		return;
