@@ -333,7 +333,7 @@ static void write_drops(const struct stats_input *in, struct sbuf *b)
 	metrics_u64(b, "key_lifetimes_total", "used=\"wholly\"", expired);
 }
 
-/* What terminals report of each other by RTCP. */
+/* Quality that terminals report by RTCP. */
 static void write_quality(const struct stats_input *in, struct sbuf *b)
 {
 	const struct hist *jitter[WORKERS_MAX], *rtt[WORKERS_MAX], *loss[WORKERS_MAX];
@@ -540,7 +540,7 @@ static void write_devices(const struct stats_input *in, struct sbuf *b)
 	write_calibration(in, b);
 }
 
-/* What is lost of a recording is in no call's way: only this and the log tell. */
+/* Losses of recordings affect no call; only these metrics and the log show them. */
 static void write_recording(const struct record *r, struct sbuf *b)
 {
 	struct record_stats s;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What the web page shows beside ng's "statistics": the same of each worker, and histograms as they
- * are. */
+/* Statistics for the web page in addition to ng's "statistics": the counters of each worker, and
+ * whole histograms. */
 #include "observe/stats.h"
 
 #include "base/clock.h"

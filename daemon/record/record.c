@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The recording thread (record/record.h). Control tells it by one ring what to begin and end,
- * workers by one ring each what was received; it looks at all of them some fifty times a second
- * while anything is recorded. */
+/* The recording thread (record/record.h). The control thread queues starts and stops in one ring;
+ * each worker queues packets in another. While anything is recorded, the thread reads all rings
+ * some fifty times a second. */
 #include "record/record.h"
 
 #include <errno.h>
@@ -65,7 +65,7 @@ struct record {
 	struct arena arena;
 	struct engine_queue *queue;
 	struct active *active[ACTIVE_MAX]; /* hash by tap */
-	struct cmd taken[CMD_RING]; /* commands in their order, those to begin are carried out */
+	struct cmd taken[CMD_RING];        /* commands in order; starts are already executed */
 	uint32_t taken_n;
 	uint32_t *seen_lost, *late_lost; /* per tap: of workers; late: as of the last flush */
 	uint64_t flushed_ns, kept_ns;
@@ -84,7 +84,7 @@ static int tell(struct record *r, struct cmd c)
 {
 	uint64_t one = 1;
 
-	/* What ends always finds room: the rest leaves it, for all there can be. */
+	/* Room is always left to stop every recording, whatever else is queued. */
 	if ((c.kind != CMD_STOP && ring_room(&r->cmds) <= ACTIVE_MAX + 1) ||
 		ring_push(&r->cmds, &c, 1)) {
 		free(c.text);
@@ -145,7 +145,7 @@ static bool expand(char *to, size_t room, const struct record_start *s, const ch
 	return true;
 }
 
-/* What is behind the name of the file that has so many before it. */
+/* The suffix of the file name after parts earlier files. */
 static void number_part(char out[PART_LEN], uint32_t parts)
 {
 	out[0] = 0;
@@ -273,7 +273,7 @@ static void disk_trouble(struct record *r, const char *path, int err)
 			path, strerror(-err), log_held((char[LOG_HELD]){0}, held));
 }
 
-/* Writes what is buffered; what became of it is in the sums then. */
+/* Writes the buffer, and adds the result to the sums. */
 static int flush(struct record *r, struct active *a)
 {
 	int err = record_file_flush(a->file);
@@ -308,7 +308,7 @@ static void begin(struct record *r, struct cmd *c)
 	add(&r->n_active, 1);
 }
 
-/* What was recorded of the call before a restart goes, too; if it is here. */
+/* Also removes this host's files of the call from before a restart. */
 static void discard_parts(const struct active *a)
 {
 	char part[PART_LEN], path[RECORD_PATH_MAX + PART_LEN];
@@ -371,7 +371,7 @@ static void take_commands(struct record *r)
 
 /* --- Packets ---------------------------------------------------------------------------------- */
 
-/* The key's place in our own table: told to the engine only when another one comes there. */
+/* The key's place in our own table. The engine is notified only when the place gets another key. */
 static uint32_t key_slot(struct record *r, const struct tap_entry *e)
 {
 	bool rtcp = e->job.flags & XC_JOB_RTCP;
@@ -407,7 +407,7 @@ static const uint8_t *decipher(struct record *r, const struct tap_entry *e, uint
 	return r->arena.out + j->out_off;
 }
 
-/* A worker found no room: the disk was slower than what is recorded. */
+/* A worker dropped packets because its ring was full: the disk is too slow. */
 static void fell_behind(struct record *r, uint32_t worker, struct active *a, uint32_t lost)
 {
 	uint32_t n = lost - r->seen_lost[worker];
@@ -424,7 +424,7 @@ static void fell_behind(struct record *r, uint32_t worker, struct active *a, uin
 			n, (unsigned long long)held);
 }
 
-/* Those behind which no packet came that would tell of them. */
+/* Finds drops after which no packet followed that would report them. */
 static void look_for_lost(struct record *r)
 {
 	for (uint32_t w = 0; w < r->cfg.taps; w++) {
@@ -533,8 +533,8 @@ static void *run(void *arg)
 		end = atomic_load_explicit(&r->end, memory_order_acquire);
 		poll(&p, 1, end ? 0 : atomic_load(&r->n_active) ? LOOK_MS : 1000);
 		(void)!read(r->wake_fd, &count, sizeof(count));
-		/* What is begun now may have packets already, and what ends now may have some left.
-		 */
+		/* A new recording may already have packets, and an ending one may have some left:
+		 * so start first, then read packets, then stop. */
 		do {
 			take_commands(r);
 			(void)drain(r, e);
