@@ -177,8 +177,8 @@ static void on_lws_log(int level, const char *line)
 			(int)strcspn(line, "\n"), line, log_held((char[LOG_HELD]){0}, held));
 }
 
-/* Whether every listening TCP socket of this process is at this address: without interface
- * addresses, libwebsockets would listen on all of them, and report no error. */
+/* Whether every listening TCP socket of this process is at this address. Without interface
+ * addresses libwebsockets would listen on all of them, and report no error. */
 static bool listens_only_at(const struct endpoint *want)
 {
 	struct sockaddr_storage name;

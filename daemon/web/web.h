@@ -63,12 +63,12 @@ struct web_client {
 	size_t length; /* of the body */
 	struct chunks chunks;
 	struct sbuf body;
-	uint8_t *reply; /* LWS_PRE before it; NULL: none is ready */
+	uint8_t *reply; /* after LWS_PRE spare bytes; NULL: none yet */
 	size_t reply_len;
 	/* WebSocket */
 	struct sbuf message;
 	bool binary;
-	uint64_t message_ns; /* time since which a message is incomplete; 0: none is */
+	uint64_t message_ns; /* since when a message is incomplete; 0: none is */
 	uint32_t asked;
 	struct web_message *out, **out_last;
 	size_t out_len;
