@@ -198,12 +198,14 @@ static int redis_password(struct daemon *d, struct redis_config *cfg)
 	struct redis_server *server[] = {&cfg->server, &cfg->write};
 	char text[1024];
 	struct str line;
-	int err = 0;
+	int err = 0, len;
 
 	if (!d->o.redis_password_file[0])
 		return 0;
-	err = secret_file_line(&line, "--redis-password-file", d->o.redis_password_file, text,
+	len = secret_file_read("--redis-password-file", d->o.redis_password_file, text,
 		sizeof(text), d->err, sizeof(d->err));
+	err = len < 0 ? len : 0;
+	line = secret_file_line(text, err ? 0 : (size_t)len);
 	if (!err && (line.len == 0 || line.len >= sizeof(server[0]->password))) {
 		snprintf(d->err, sizeof(d->err),
 			"--redis-password-file=%s: its first line must be a password of 1 to %zu bytes",

@@ -71,6 +71,13 @@ static bool vaes_usable(const struct opencl_device *dev)
 #endif
 }
 
+static int build(cl_program *out, cl_context ctx, struct engine *e, char *err, size_t err_len)
+{
+	struct opencl_build how = {ctx, e->dev.id, &e->src, &e->shape, &e->binary};
+
+	return opencl_build(out, &how, err, err_len);
+}
+
 /* Compiles the kernels when the engine is opened, so that errors show before the first queue is
  * created. */
 static int try_build(struct engine *e, char *err, size_t err_len)
@@ -85,8 +92,7 @@ static int try_build(struct engine *e, char *err, size_t err_len)
 			res);
 		return -EIO;
 	}
-	built = opencl_build(
-		&program, ctx, e->dev.id, &e->src, &e->shape, &e->binary, err, err_len);
+	built = build(&program, ctx, e, err, err_len);
 	if (!built)
 		clReleaseProgram(program);
 	clReleaseContext(ctx);
@@ -349,9 +355,7 @@ static int queue_build(struct engine_queue *q)
 			q->arena->slots, q->arena->key_slots);
 		return res;
 	}
-	if (!err &&
-		opencl_build(&q->program, q->ctx, e->dev.id, &e->src, &e->shape, &e->binary, line,
-			sizeof(line))) {
+	if (!err && build(&q->program, q->ctx, e, line, sizeof(line))) {
 		log_err("%s", line);
 		return -EIO;
 	}

@@ -54,8 +54,13 @@ void handler_show(struct handler *h, const struct handler_web *web);
  * encoding, or an error reply if it does not fit reply's limit. from: the client, or NULL. now_ns:
  * CLOCK_REALTIME. 0; -EAGAIN: the reply is an error, nothing changed, and the same request may
  * succeed soon. */
-int handler_request(struct handler *h, struct pool *p, const struct endpoint *from, struct str body,
-	enum ng_encoding enc, uint64_t now_ns, struct sbuf *reply);
+struct handler_message {
+	const struct endpoint *from; /* the client, or NULL */
+	struct str body;             /* a dictionary */
+	enum ng_encoding encoding;
+};
+int handler_request(struct handler *h, struct pool *p, const struct handler_message *m,
+	uint64_t now_ns, struct sbuf *reply);
 /* An error reply for a malformed request. */
 void handler_reject(struct handler *h, struct pool *p, enum ng_encoding enc, const char *reason,
 	struct sbuf *reply);

@@ -362,13 +362,16 @@ static void write_quality(const struct stats_input *in, struct sbuf *b)
 	metrics_real(b, "rtcp_mos_sum", NULL, (double)sum / 100);
 	metrics_u64(b, "rtcp_mos_count", NULL, n);
 	metrics_family(b, "rtcp_jitter_seconds", METRICS_HISTOGRAM, "Jitter in RTCP reports.");
-	metrics_hist(b, "rtcp_jitter_seconds", NULL, jitter, in->workers, 8, 20, 1e-6);
+	metrics_hist(b, "rtcp_jitter_seconds", NULL,
+		&(struct metrics_buckets){jitter, in->workers, 8, 20, 1e-6});
 	metrics_family(b, "rtcp_round_trip_seconds", METRICS_HISTOGRAM,
 		"Round trips from terminal to terminal, from RTCP reports.");
-	metrics_hist(b, "rtcp_round_trip_seconds", NULL, rtt, in->workers, 10, 22, 1e-6);
+	metrics_hist(b, "rtcp_round_trip_seconds", NULL,
+		&(struct metrics_buckets){rtt, in->workers, 10, 22, 1e-6});
 	metrics_family(
 		b, "rtcp_loss_ratio", METRICS_HISTOGRAM, "Lost packets in RTCP reports, 0 to 1.");
-	metrics_hist(b, "rtcp_loss_ratio", NULL, loss, in->workers, 4, 13, 1e-4);
+	metrics_hist(b, "rtcp_loss_ratio", NULL,
+		&(struct metrics_buckets){loss, in->workers, 4, 13, 1e-4});
 }
 
 /* --- Batches ---------------------------------------------------------------------------------- */
@@ -411,19 +414,21 @@ static void write_histograms(const struct stats_input *in, struct sbuf *b)
 		h[i] = &in->worker[i]->batch;
 	metrics_family(
 		b, "batch_size_packets", METRICS_HISTOGRAM, "Packets per burst of a worker.");
-	metrics_hist(b, "batch_size_packets", NULL, h, in->workers, 1, 10, 1);
+	metrics_hist(
+		b, "batch_size_packets", NULL, &(struct metrics_buckets){h, in->workers, 1, 10, 1});
 	for (uint32_t i = 0; i < in->workers; i++)
 		h[i] = &in->worker[i]->delay;
 	metrics_family(b, "packet_delay_seconds", METRICS_HISTOGRAM,
 		"From the kernel's receive stamp of a packet until its result was sent.");
-	metrics_hist(b, "packet_delay_seconds", NULL, h, in->workers, 12, 30, 1e-9);
+	metrics_hist(b, "packet_delay_seconds", NULL,
+		&(struct metrics_buckets){h, in->workers, 12, 30, 1e-9});
 	metrics_family(b, "stage_seconds", METRICS_HISTOGRAM,
 		"Where that time goes: queue per packet, the others per burst.");
 	for (uint32_t s = 0; s < WORKER_STAGES; s++) {
 		for (uint32_t i = 0; i < in->workers; i++)
 			h[i] = &in->worker[i]->stage[s];
-		metrics_hist(b, "stage_seconds", label(text, "stage", names[s]), h, in->workers, 10,
-			30, 1e-9);
+		metrics_hist(b, "stage_seconds", label(text, "stage", names[s]),
+			&(struct metrics_buckets){h, in->workers, 10, 30, 1e-9});
 	}
 }
 

@@ -23,8 +23,13 @@ void metrics_one_real(
 /* The sum of n histograms: a bucket for each power of two from 2^first to 2^last. scale: the
  * metric's unit per count. With scale 1 values are integers, so bounds are one less than the power:
  * le="7" is exact, le="8" would not be. */
-void metrics_hist(struct sbuf *b, const char *name, const char *labels, const struct hist *const *h,
-	uint32_t n, unsigned first, unsigned last, double scale);
+struct metrics_buckets {
+	const struct hist *const *h;
+	uint32_t n, first, last;
+	double scale;
+};
+void metrics_hist(
+	struct sbuf *b, const char *name, const char *labels, const struct metrics_buckets *of);
 /* Escapes and cuts; returns out. */
 const char *metrics_label(char *out, size_t len, const char *value);
 

@@ -152,11 +152,10 @@ static int read_token(struct web *w, char *err, size_t err_len)
 {
 	const char *path = w->cfg.token_file;
 	char text[4096];
-	struct str token;
-	int ret = secret_file_line(
-		&token, "--http-token-file", path, text, sizeof(text), err, err_len);
+	int len = secret_file_read("--http-token-file", path, text, sizeof(text), err, err_len);
+	int ret = len < 0 ? len : 0;
 
-	if (!ret && http_token_set(&w->token, token)) {
+	if (!ret && http_token_set(&w->token, secret_file_line(text, (size_t)len))) {
 		ret = -EINVAL;
 		snprintf(err, err_len,
 			"--http-token-file=%s: its first line must be a token of %d to %d letters or digits, as \"openssl rand -hex 24\" makes them",

@@ -203,7 +203,8 @@ static const char *ask(struct handler *h, const char *json, char *buf, size_t le
 			*c = '"';
 	assert_int_equal(pool_create(&p, HANDLER_POOL_LIMIT), 0);
 	sbuf_init(&b, 65000);
-	handler_request(h, p, NULL, str_from(text), NG_JSON, 1, &b);
+	handler_request(h, p,
+		&(struct handler_message){.body = str_from(text), .encoding = NG_JSON}, 1, &b);
 	assert_int_equal(b.err, 0);
 	snprintf(buf, len, "%s", b.p);
 	for (char *c = buf; *c; c++)
