@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """run.py FOLDER: what the units of the packages promise, under a real systemd (machine.py) in FOLDER, a Debian with the packages and
 systemd installed. The terminals are libsrtp2, outside of it. BUILD names the folder of t/rtpload. Exit status 0 also where a
-machine cannot have namespaces like that, told as "skipped: why"."""
+machine cannot create such namespaces, reported as "skipped: why"."""
 import ctypes
 import json
 import os

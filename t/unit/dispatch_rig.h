@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* An event loop with what answers ng on it, and clients of a server on loopback, for the tests of
- * such servers. Time is virtual: see virtual_time.h. Included after cmocka.h. */
+/* An event loop with an ng dispatcher, and clients of a server on loopback, for the tests of such
+ * servers. Time is virtual: see virtual_time.h. Included after cmocka.h. */
 #ifndef DISPATCH_RIG_H
 #define DISPATCH_RIG_H
 
@@ -31,7 +31,7 @@ static inline void dispatch_start(struct dispatch_rig *r)
 	assert_int_equal(loop_create(&r->loop), 0);
 }
 
-/* The server on it is gone by then. */
+/* Destroy the server first. */
 static inline void dispatch_stop(struct dispatch_rig *r)
 {
 	loop_destroy(r->loop);
@@ -53,7 +53,7 @@ static inline void dispatch_serve(struct dispatch_rig *r, uint64_t ns)
 	assert_int_equal(loop_run(r->loop), 0);
 }
 
-/* A socket that is connected, does not block, and sends what it is given at once. */
+/* A connected, non-blocking socket that sends its data at once. */
 static inline int dispatch_client(struct endpoint at)
 {
 	struct sockaddr_storage sa;
@@ -67,8 +67,8 @@ static inline int dispatch_client(struct endpoint at)
 	return fd;
 }
 
-/* What has come since the first have bytes, and these, with a zero behind it; closed: and the
- * connection ended. */
+/* Receives what has arrived, after the first have bytes, and returns all of it with a zero after
+ * it. *closed: the connection ended. */
 static inline struct str dispatch_receive_more(int fd, size_t have, bool *closed)
 {
 	static char buf[4 << 20];
@@ -89,7 +89,7 @@ static inline struct str dispatch_receive(int fd, bool *closed)
 	return dispatch_receive_more(fd, 0, closed);
 }
 
-/* The same until what is among it, now or when what is on its way has come. */
+/* Receives until what is part of it. */
 static inline struct str dispatch_receive_until(struct dispatch_rig *r, int fd, struct str what)
 {
 	uint64_t start = virtual_time_real_ns();
@@ -103,7 +103,7 @@ static inline struct str dispatch_receive_until(struct dispatch_rig *r, int fd, 
 	return got;
 }
 
-/* The connection ends, now or when what is on its way has come. */
+/* Whether the connection ends after the data that is still in flight. */
 static inline bool dispatch_ends(struct dispatch_rig *r, int fd)
 {
 	uint64_t start = virtual_time_real_ns();

@@ -381,7 +381,7 @@ static void the_longest_silent_makes_room_or_the_new_one_goes(void **state)
 	stop(&r);
 }
 
-/* One that speaks from this address. */
+/* A client with this source address. */
 static int client_from(struct rig *r, const char *addr)
 {
 	struct endpoint e, to = ng_tcp_local(r->tcp);
@@ -433,7 +433,7 @@ static void an_address_with_all_connections_gives_some_to_another(void **state)
 	stop(&r);
 }
 
-/* Whatever comes: it is answered or ends, and takes nobody along. */
+/* Any input is answered, or ends only its own connection. */
 static void random_bytes_do_no_harm(void **state)
 {
 	static const char words[][12] = {
