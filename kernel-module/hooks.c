@@ -288,8 +288,8 @@ static unsigned int hook_arrive(void *priv, struct sk_buff *skb, const struct nf
 	return verdict;
 }
 
-/* Only if the target relays: all else needs the host's own way in, over the loopback device. If it passes this one on
- * nevertheless, it sees it twice. */
+/* Only for targets that relay. Everything else must enter the host over the loopback device. A
+ * packet that is passed on nevertheless is seen twice. */
 bool nfx_relay_again(struct nfx_net *nn, struct sk_buff *skb, u16 family, struct nfx_left *left)
 {
 	const struct nfx_plan *p;
