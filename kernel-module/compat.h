@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* What differs between the kernels that the module builds for: 6.1 and later. Everything that depends on a version is here. */
+/* Differences between kernel versions from 6.1 on. All version tests are in this file. */
 #ifndef NFX_COMPAT_H
 #define NFX_COMPAT_H
 
@@ -22,8 +22,8 @@
 #error "nf_xcipher needs a kernel with IPv6"
 #endif
 
-/* Who may join a group of a family is said with flags of its own since they are internal to the kernel (6.8, and 6.1's later
- * releases); there the other ones are not looked at, and everybody may. */
+/* Kernels since 6.8, and later releases of 6.1, have flags for the permission to join a group.
+ * Older kernels ignore them and let everybody join. */
 #ifdef GENL_MCAST_CAP_NET_ADMIN
 #define NFX_MCAST_ADMIN GENL_MCAST_CAP_NET_ADMIN
 #else

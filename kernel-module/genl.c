@@ -275,7 +275,7 @@ static int put_target(struct sk_buff *skb, struct nfx_target *t, u32 portid, u32
 	return 0;
 }
 
-/* However many targets there are: whoever listens is not to be flooded instead. */
+/* Limit for all targets together, so that listeners are not flooded. */
 #define EVENTS_PER_SECOND 2000
 
 void nfx_event(struct nfx_net *nn, struct nfx_target *t, u8 event, const struct nfx_key *source,
@@ -403,7 +403,7 @@ static int target_set(struct nfx_net *nn, struct nfx_plan *p, const struct nfx_k
 	if (t && flags & NLM_F_EXCL)
 		return REFUSE(info->extack, EEXIST, "there is such a target already");
 	if (!t && !(flags & NLM_F_CREATE))
-		return REFUSE(info->extack, ENOENT, "there is no such target");
+		return REFUSE(info->extack, ENOENT, "no such target");
 	if (t && queued_since(t, info->attrs[NFX_A_IF_QUEUED]))
 		return -EAGAIN;
 	err = nfx_table_set(nn, o, key, p, &t, &created);
@@ -470,7 +470,7 @@ static int target_of(struct nfx_target **t, struct nfx_net *nn, struct genl_info
 	rcu_read_lock();
 	*t = nfx_table_find(nn, &key);
 	rcu_read_unlock();
-	return *t ? 0 : REFUSE(info->extack, ENOENT, "there is no such target");
+	return *t ? 0 : REFUSE(info->extack, ENOENT, "no such target");
 }
 
 static int do_del(struct sk_buff *skb, struct genl_info *info)
@@ -547,7 +547,7 @@ static int do_stats(struct sk_buff *skb, struct genl_info *info)
 struct dump {
 	struct rhashtable_iter iter;
 	struct nfx_target *again; /* did not fit any more */
-	struct nfx_key key;       /* what is zero is not asked for */
+	struct nfx_key key;       /* zero: not part of the question */
 	u32 owner;
 	u8 action;
 	bool with_owner, with_action, with_addr;
@@ -591,12 +591,12 @@ static int dump_next(struct sk_buff *skb, struct netlink_callback *cb)
 	int err = 0;
 
 	rhashtable_walk_start(&d->iter);
-	/* What did not fit the last time is where the walk stands. */
+	/* The entry that did not fit last time is the walk's present position. */
 	t = d->again ? rhashtable_walk_peek(&d->iter) : rhashtable_walk_next(&d->iter);
 	d->again = NULL;
 	for (; t; t = rhashtable_walk_next(&d->iter)) {
 		if (IS_ERR(t)) {
-			if (PTR_ERR(t) == -EAGAIN) /* the table was resized: what is told twice does no harm */
+			if (PTR_ERR(t) == -EAGAIN) /* resized: repeated entries do no harm */
 				continue;
 			err = PTR_ERR(t);
 			break;
@@ -652,7 +652,7 @@ static const struct genl_ops ops[] = {
 	OP(STATS_GET, do_stats, no_policy),
 };
 
-/* Events tell of addresses: only who may change targets hears them. */
+/* Events reveal addresses, so only those who may change targets receive them. */
 static const struct genl_multicast_group groups[] = {
 	{.name = NFX_MCGRP_EVENTS, .flags = NFX_MCAST_ADMIN},
 };

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The way of a packet, first part: which target is it for, is it media (RFC 7983, RFC 5761), from the right
- * source, within its rate, and who deals with it. Two hooks before routing, behind defragmentation and before
- * connection tracking: the first for what arrives, the second for what came back rewritten from a queue.
- * What is for no target costs one look-up. Hooks run in softirq, but a verdict comes from a process. */
+/* The first half of a packet's way: find its target, check that it is media (RFC 7983, RFC 5761),
+ * from the right source and within its rate, and choose who handles it. Two hooks run before
+ * routing, after defragmentation and before connection tracking: one for arriving packets, one for
+ * packets that return rewritten from a queue. A packet without a target costs one look-up. Hooks
+ * run in softirq; a verdict comes from a process. */
 #include <linux/ip.h>
 #include <linux/ipv6.h>
 #include <linux/jiffies.h>
@@ -15,7 +16,7 @@
 #include "compat.h"
 #include "nf_xcipher.h"
 
-/* What a packet says of itself. */
+/* The headers of a packet. */
 struct seen {
 	struct nfx_key to, from;
 	u32 off;    /* of the UDP header */
@@ -105,7 +106,7 @@ static enum kind kind_of(const u8 *data, u32 len, u32 flags)
 	return len >= 12 ? KIND_RTP : KIND_JUNK;
 }
 
-/* At most one a second of a kind and target: told is where the last one's time is. */
+/* Sends at most one event per second, kind and target. told: the time of the last one. */
 static void tell(struct nfx_net *nn, struct nfx_target *t, unsigned long *told, u8 event,
 		 const struct nfx_key *source, u32 ssrc)
 {
@@ -153,8 +154,9 @@ static void taken(struct nfx_target *t, enum kind kind, const struct seen *s)
 	}
 }
 
-/* Cut to what UDP says it is, since padding would be sent along; and the checksum is right. What is for the daemon
- * keeps its padding, as its IP header tells of it, and a checksum that the kernel cannot look at then. */
+/* Trims the packet to its UDP length, because padding would be sent along, and checks the checksum.
+ * Packets for the daemon keep their padding, which their IP length includes; their checksum cannot
+ * be checked then. */
 static bool sound(struct sk_buff *skb, const struct seen *s, u8 action)
 {
 	u32 len = s->off + s->udp_len;
@@ -174,7 +176,7 @@ static bool sound(struct sk_buff *skb, const struct seen *s, u8 action)
 	}
 	if (nf_checksum(skb, NF_INET_PRE_ROUTING, s->off, IPPROTO_UDP, s->to.family))
 		return false;
-	/* So that nobody needs to keep a sum over the packet while it is rewritten. */
+	/* Rewriting then need not update the checksum. */
 	skb->ip_summed = CHECKSUM_UNNECESSARY;
 	skb->csum_level = 0;
 	return true;
@@ -219,7 +221,7 @@ static unsigned int arrive(struct nfx_net *nn, struct nfx_target *t, struct sk_b
 		nfx_count_one(t->count, NFX_S_MALFORMED);
 		return NF_DROP;
 	}
-	/* Now: trimming in sound() may leave data behind in memory that is no longer ours. */
+	/* Read it now: sound() may trim the packet and free the memory at data. */
 	seq = kind == KIND_RTP ? get_unaligned_be16(data + 2) : 0;
 	action = kind == KIND_RTCP ? p->rtcp : p->rtp;
 	if (action == NFX_ACTION_DROP) {
@@ -286,8 +288,8 @@ static unsigned int hook_arrive(void *priv, struct sk_buff *skb, const struct nf
 	return verdict;
 }
 
-/* Only if the target relays: all else needs the host's own way in, over the loopback device. If it passes this one on
- * nevertheless, it sees it twice. */
+/* Only for targets that relay. Everything else must enter the host over the loopback device. A
+ * packet that is passed on nevertheless is seen twice. */
 bool nfx_relay_again(struct nfx_net *nn, struct sk_buff *skb, u16 family, struct nfx_left *left)
 {
 	const struct nfx_plan *p;
@@ -319,8 +321,8 @@ static bool whole(const struct sk_buff *skb, const struct seen *s, u16 family)
 	       (family == AF_INET6 || ip_hdr(skb)->ihl >= 5);
 }
 
-/* The mark is known to this kernel and to daemons only, and a packet of the network has none: so nobody outside can
- * have something sent. And it is sent only from an address and port of a target. */
+/* Only this kernel and its daemons know the mark, and packets from the network have none, so no
+ * outsider can make us send. The packet must also leave from the address and port of a target. */
 static unsigned int hook_return(void *priv, struct sk_buff *skb, const struct nf_hook_state *state)
 {
 	struct nfx_net *nn = nfx_net(state->net);
@@ -382,8 +384,8 @@ int nfx_hooks_register(struct nfx_net *nn)
 	return err;
 }
 
-/* What waits in a queue when hooks go is dropped by the kernel; a packet that got there after that would come back to a
- * hook that is not there. So first nothing is queued any more. */
+/* The kernel drops packets that wait in a queue when hooks are removed. A packet queued later would
+ * return to a removed hook. So queueing stops first. */
 void nfx_hooks_unregister(struct nfx_net *nn)
 {
 	if (!nn->hooked)

@@ -23,14 +23,15 @@ static bool take(struct nfx_tokens *b, u32 rate, u32 n, u64 now)
 
 	/* A second fills any bucket; more would overflow. */
 	tokens = passed >= NSEC_PER_SEC ? most : b->n + div_u64(passed * rate, NSEC_PER_SEC / PACKET);
-	/* What is lost by rounding down stays in the clock. */
+	/* The remainder of rounding down stays in the clock. */
 	if (tokens != b->n || tokens >= most) {
 		b->n = min(tokens, most);
 		b->at_ns = now;
 	}
 	if (b->n < PACKET)
 		return false;
-	/* What came glued together goes together, even if the bucket never holds so much. */
+	/* A coalesced packet passes as a whole, even if the bucket can never hold so many
+	 * tokens. */
 	b->n -= min(b->n, n * PACKET);
 	return true;
 }

@@ -15,7 +15,7 @@ struct nfx_net *nfx_net(const struct net *net)
 	return net_generic(net, nfx_net_id);
 }
 
-/* Whoever has been silent for too long is told once. */
+/* Reports each silent target once. */
 static void silence_look(struct nfx_net *nn, struct nfx_target *t)
 {
 	const struct nfx_plan *p = rcu_dereference_protected(t->plan, lockdep_is_held(&nn->lock));
@@ -83,8 +83,8 @@ static void __net_exit net_exit(struct net *net)
 	kvfree(nn->sources);
 }
 
-/* Cached routes know their namespace: they must be let go before it is freed, and the kernel waits for RCU by itself, but
- * not for works that come of it. */
+/* Cached routes refer to their namespace, so release them before it is freed. The kernel waits for
+ * RCU itself, but not for work items that RCU callbacks queue. */
 static void __net_exit net_exit_batch(struct list_head *nets)
 {
 	bool used = false;
@@ -134,13 +134,13 @@ no_net:
 	return err;
 }
 
-/* First nobody can ask for anything any more, then hooks go, then what they used. */
+/* Closes the interface first, then removes the hooks, then frees their data. */
 static void __exit nfx_exit(void)
 {
 	nfx_genl_exit();
 	nfx_owner_exit();
 	unregister_pernet_subsys(&net_ops);
-	/* What waits for a grace period comes to the workqueue, which is emptied before it goes. */
+	/* RCU callbacks queue work, and the workqueue is emptied before it is destroyed. */
 	rcu_barrier();
 	destroy_workqueue(nfx_wq);
 }

@@ -58,7 +58,8 @@ struct nfx_plan {
 	struct nfx_dest dest[];
 };
 
-/* What one packet that arrived may still lead to, as targets may relay to targets of this host, in circles too. */
+/* Limits the work that one arriving packet can cause, because targets may relay to targets of this
+ * host, also in circles. */
 struct nfx_left {
 	u32 sends;
 	u32 hops; /* each is a call within the other: the stack is small */
@@ -116,7 +117,7 @@ struct nfx_owner {
 	struct delayed_work expire;
 	unsigned long expires; /* jiffies, when portid is 0 */
 	struct nfx_net *nn;
-	u32 id, portid; /* portid 0: nobody */
+	u32 id, portid; /* portid 0: no owner */
 	u32 features, grace_ms, n;
 };
 
@@ -144,7 +145,7 @@ struct nfx_net {
 	struct nfx_source_set *sources;
 	u32 source_seed;
 	struct nfx_count __percpu *count; /* of what belongs to no target */
-	u64 gone[NFX_S_COUNT];            /* of targets that are gone */
+	u64 gone[NFX_S_COUNT];            /* of deleted targets */
 	struct nfx_bucket events;
 	struct delayed_work silence;
 };
@@ -190,7 +191,7 @@ struct nfx_target *nfx_table_find(struct nfx_net *nn, const struct nfx_key *key)
 int nfx_table_set(struct nfx_net *nn, struct nfx_owner *owner, const struct nfx_key *key,
 		  struct nfx_plan *plan, struct nfx_target **out, bool *created);
 void nfx_table_del(struct nfx_net *nn, struct nfx_target *t);
-/* Of the namespace: what is, what was, and what belonged to no target. */
+/* Counters of the namespace: present targets, deleted ones, and packets without a target. */
 void nfx_table_totals(struct nfx_net *nn, u64 out[NFX_S_COUNT]);
 struct nfx_plan *nfx_plan_alloc(u32 dests);
 void nfx_plan_free(struct nfx_plan *p); /* one that was never a target's */

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Owners: an instance of the daemon, known by a number of its own that it keeps over restarts. Its targets go
- * on working for a grace time after its socket was closed; an instance that comes back in time has them again. */
+/* Owners: instances of the daemon. An instance keeps its number over restarts. Its targets continue
+ * for a grace time after its socket was closed, and an instance that returns in time gets them
+ * back. */
 #include <linux/netlink.h>
 #include <linux/slab.h>
 
@@ -82,7 +83,7 @@ int nfx_owner_hello(struct nfx_net *nn, u32 id, u32 portid, u32 features, u32 gr
 		list_add_tail(&o->node, &nn->owners);
 		nn->owners_n++;
 	}
-	/* Where it runs already it waits for the lock, and finds that there is an owner again. */
+	/* If it already runs, it waits for the lock and then sees the new owner. */
 	cancel_delayed_work(&o->expire);
 	o->portid = portid;
 	o->features = features;
@@ -128,14 +129,15 @@ void nfx_owner_exit(void)
 	netlink_unregister_notifier(&notifier);
 }
 
-/* The namespace ends, or the module: nobody can say HELLO any more. */
+/* Called when the namespace or the module ends; HELLO is no longer possible. */
 void nfx_owners_exit(struct nfx_net *nn)
 {
 	struct nfx_owner *o;
 
 	mutex_lock(&nn->lock);
 	while ((o = list_first_entry_or_null(&nn->owners, struct nfx_owner, node))) {
-		/* Not with the lock held: the work takes it. What it finds then has an owner, so it leaves it alone. */
+		/* The work takes the lock, so do not hold it here. The work sees an owner and does
+		 * nothing. */
 		o->portid = U32_MAX;
 		mutex_unlock(&nn->lock);
 		cancel_delayed_work_sync(&o->expire);

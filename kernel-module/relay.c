@@ -38,7 +38,7 @@ static void clean(struct sk_buff *skb)
 
 /* --- Routes: a reference, or NULL. With policies of IPsec, as from a socket. ---------------------- */
 
-/* From an address that is not the host's there is none, nor to broadcast addresses. */
+/* There is no route from a foreign address, or to a broadcast address. */
 static struct dst_entry *route4(struct net *net, __be32 to, __be32 from, __be16 port,
 				__be16 from_port)
 {
@@ -164,7 +164,7 @@ static void rewrite6(struct sk_buff *skb, u32 off, const struct nfx_dest *d)
 
 /* --- Sending ----------------------------------------------------------------------------------- */
 
-/* The host is its sender: what is too large for the way leaves in fragments, as from a socket. */
+/* This host is the sender: oversized packets leave in fragments, as from a socket. */
 static void fragmentable(struct sk_buff *skb, struct net *net, u16 family)
 {
 	skb->ignore_df = 1;
@@ -255,7 +255,7 @@ static void send_all(struct nfx_net *nn, struct nfx_target *t, const struct nfx_
 	send(nn, t, (struct nfx_dest *)&p->dest[p->dests - 1], skb, off, left);
 }
 
-/* What came glued together is taken apart here, where it is one packet's worth of work no more. */
+/* Splits a coalesced packet. From here on it is several packets' work. */
 static void send_segments(struct nfx_net *nn, struct nfx_target *t, const struct nfx_plan *p,
 			  struct sk_buff *skb, u32 off)
 {

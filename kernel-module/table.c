@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Targets by local address and port. Packets look them up under RCU; what a target does is one structure
- * that is replaced as a whole, so that a packet sees the old or the new, never a mixture. */
+/* Table of targets by local address and port. Packets look them up under RCU. A target's plan is
+ * replaced as a whole, so a packet sees the old one or the new one. */
 #include <linux/slab.h>
 
 #include "nf_xcipher.h"
@@ -135,7 +135,7 @@ void nfx_table_del(struct nfx_net *nn, struct nfx_target *t)
 		return;
 	list_del(&t->in_owner);
 	t->owner->n--;
-	/* What is under way on other processors is not in it; they finish before it is freed. */
+	/* Excludes packets in progress on other processors; they finish before it is freed. */
 	nfx_count_sum(nn->gone, t->count);
 	INIT_RCU_WORK(&t->free, target_free_work);
 	queue_rcu_work(nfx_wq, &t->free);

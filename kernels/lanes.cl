@@ -64,9 +64,9 @@ struct __attribute__((packed)) xc_any64 {
 #define XC_LOAD(bytes, p)     (((const __global struct xc_any##bytes *)(p))->v)
 #define XC_STORE(bytes, p, x) (((__global struct xc_any##bytes *)(p))->v = (x))
 #else
-/* A GPU's compiler would go byte by byte where it knows no alignment. Words that hold the bytes are loaded, and moved to
- * where they belong; up to three bytes before and four behind are read. Packets and results are mostly aligned (the host
- * packs them so, and headers are whole words). */
+/* Without known alignment a GPU's compiler would load single bytes. This loads the words that
+ * contain them and shifts. It reads up to three bytes before and four after. Packets and results
+ * are mostly aligned: the host packs them so, and headers are whole words. */
 XC_INLINE uint xc_funnel(uint low, uint high, uint bits)
 {
 	return (uint)(((ulong)high << 32 | low) >> bits);

@@ -241,7 +241,7 @@ static bool transmit(const struct receiver *r, const struct target *t, const cha
 {
 	int fd = r->fd[t->addr.ss_family == AF_INET6];
 
-	/* The first try may only be told of another datagram's error. */
+	/* The first attempt may fail with the error of an earlier datagram. */
 	for (int i = 0; i < 2; i++)
 		if (sendto(fd, p, len, 0, (const struct sockaddr *)&t->addr, t->addr_len) >= 0 ||
 			errno == EAGAIN)
@@ -249,7 +249,7 @@ static bool transmit(const struct receiver *r, const struct target *t, const cha
 	return false;
 }
 
-/* Send until it went out to some node. STEP_DONE: nobody can be sent to. */
+/* Sends to one node after the other until one send succeeds. STEP_DONE: no node is left. */
 static enum step send_on(struct slot *s)
 {
 	enum step step = STEP_SEND;
@@ -301,9 +301,9 @@ static int have_transaction(struct sip_msg *msg)
 	return t && t != T_UNDEFINED ? 1 : tmb.t_newtran(msg);
 }
 
-/* The reply may come before this function ends: the slot is handed over first, and sent from what
- * is here. Should that fail, the receiver sends again when it is time, or hears of the ICMP error.
- */
+/* The reply may arrive before this function returns. So the slot is handed over first, and this
+ * function sends its own copy. If sending fails, the receiver retries later, or gets the ICMP
+ * error. */
 static enum verdict hand_over(struct sip_msg *msg, struct slot *s, const char *buf, size_t len)
 {
 	const struct receiver *r = owner(s);
@@ -330,7 +330,7 @@ enum verdict async_start(struct sip_msg *msg, struct context *c, const struct wi
 	char *buf;
 	int n;
 
-	/* Nobody to ask: told at once, without a suspension. */
+	/* No node: return at once, without a suspension. */
 	if (job_start(&c->job, c->call_id, c->policy.emergency) == STEP_DONE)
 		return call_finish(msg, c, NULL);
 	if (msg) {
@@ -397,8 +397,8 @@ static void conclude(struct slot *s, const struct wire_reply *reply)
 	else if (tmb.t_continue(s->tm_index, s->tm_label, &resume_action) < 0)
 		LM_DBG("call %.*s: its transaction is gone\n", (int)s->c.call_id.len,
 			s->c.call_id.s);
-	/* The call was cancelled while its offer was under way: nobody will delete it, and a delete
-	 * that came with the CANCEL may have been earlier than the offer. */
+	/* The call was cancelled while its offer was in flight, so no delete will follow. A delete
+	 * for the CANCEL may have arrived before the offer. */
 	if (!s->detached && !current.ran)
 		call_recall(&s->c);
 	if (!s->detached && !current.ran && s->c.job.op == OP_OFFER && reply &&

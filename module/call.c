@@ -83,7 +83,7 @@ static void use_fallback(struct context *c, const char *what)
 		what);
 }
 
-/* Media with these suites do not meet the demand: may they pass all the same? */
+/* Whether media with these suites may pass although they violate the policy. */
 static bool lets_pass(struct context *c, const char *suites)
 {
 	if (c->policy.emergency) {
@@ -360,7 +360,7 @@ enum verdict call_finish(struct sip_msg *msg, struct context *c, const struct wi
 	if (v == V_OK)
 		return apply(msg, c, reply);
 	if (c->job.pinned)
-		return v; /* the node still hangs, or is gone */
+		return v; /* the node hangs or is down */
 	end(c->job.op, v,
 		reply                    ? reply->reason
 			: c->job.targets ? "no node answers"

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What a script function does from beginning to end: message to request, policy, exchange, reply to
- * message. */
+/* Runs a script function: message to request, policy, exchange, reply to message. */
 #ifndef MODULE_CALL_H
 #define MODULE_CALL_H
 
@@ -16,7 +15,7 @@
 enum verdict {
 	V_OK = 1,
 	V_SUSPENDED = 0,
-	V_NO_NODE = -1,  /* nobody answered; 503 */
+	V_NO_NODE = -1,  /* no node replied; 503 */
 	V_MESSAGE = -2,  /* no SDP, no Call-ID, ...; 400 */
 	V_POLICY = -3,   /* the security policy is not met; 488 */
 	V_REFUSED = -4,  /* the daemon says no; 488 for a body, else 500 */
@@ -32,7 +31,7 @@ struct context {
 	char fallback[32];           /* emergency: which were used */
 	bool retried;
 	bool rtp; /* emergency: ask for RTP */
-	/* Behind the datagram, in the same block of memory: */
+	/* Strings, stored after the datagram in the same block of memory: */
 	struct text call_id, from_tag, to_tag, via_branch;
 	char route[ROUTE_LEN]; /* continue here; "" = synchronous */
 };
@@ -50,7 +49,7 @@ struct last {
 };
 extern struct last last;
 
-/* The usual reason phrase of a SIP code; it tells a stranger nothing of this network. */
+/* The usual reason phrase of a SIP code. Reveals nothing about this network. */
 const char *call_phrase(int code);
 
 int call_run(struct sip_msg *msg, enum op op, struct text flags, struct text route);
@@ -58,18 +57,17 @@ int call_manage(struct sip_msg *msg, struct text flags, struct text route);
 /* In a failure route: offers the INVITE again, with RTP, if it is an emergency call and
  * emergency_fallback contains "rtp"; otherwise returns V_POLICY and sends nothing. */
 int call_retry(struct sip_msg *msg, struct text flags);
-/* The end of every exchange; reply NULL: nobody answered. */
+/* Finishes an exchange. reply NULL: no node replied. */
 enum verdict call_finish(struct sip_msg *msg, struct context *c, const struct wire_reply *reply);
 /* An emergency call that was refused: the same request with looser flags, if the operator allows
  * it. Writes the datagram (a cookie of the same length) and returns its length; 0: no. */
 int call_loosen(struct context *c, const struct wire_reply *reply, char *buf, size_t size,
 	const char *cookie);
 
-/* Ends a first offer at the nodes that did not reply to it: one that hung has the offer in its
- * socket, makes a call of it when it runs again, and would keep it until its offer-timeout. Nobody
- * waits for the replies. */
+/* Deletes the call of a first offer at the nodes that did not reply. A node that hung would read
+ * the offer later, and keep its call until the offer-timeout. Does not wait for replies. */
 void call_recall(const struct context *c);
-/* The daemon made a call that is not to be: it is told so, and nobody waits for its reply. */
+/* Deletes a call that the daemon created and that must not exist. Does not wait for the reply. */
 void call_undo(const struct context *c);
 
 /* sync.c: STEP by STEP in this process; reply->pool must be wiped by wire_fini(). True if there is
@@ -80,11 +78,11 @@ void sync_cookie(char *out);
 
 /* async.c */
 int async_init(void);    /* mod_init */
-int async_sockets(void); /* before the fork */
+int async_sockets(void); /* Call it before Kamailio forks. */
 int async_fork(void);    /* main process */
 void async_destroy(void);
-/* Suspend and send, or with msg NULL only send: nobody waits for the reply. V_OK: could not be
- * done, do it synchronously; V_SUSPENDED; V_INTERNAL. */
+/* Suspends and sends; with msg NULL only sends, without waiting for the reply. V_OK: not possible,
+ * use the synchronous way; V_SUSPENDED; V_INTERNAL. */
 enum verdict async_start(struct sip_msg *msg, struct context *c, const struct wire_request *r);
 bool async_possible(struct sip_msg *msg);
 bool async_route(

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Reads the table that the stock module rtpengine has (setid, url, weight, disabled), so that one
- * table can serve both. A connection is made for each reading and closed behind it: at the start by
- * the main process, then by the process that runs the RPC command; SIP workers never wait for a
- * database. Only the module's API is used, its library need not be linked. */
+/* Reads the table of the stock module rtpengine (setid, url, weight, disabled), so that one table
+ * can serve both. Each read opens and closes a connection: at the start in the main process, later
+ * in the process that runs the RPC command. SIP workers never wait for a database. Uses Kamailio's
+ * DB API only, so its library is not linked. */
 #include "db.h"
 
 #include <stdio.h>
@@ -18,7 +18,7 @@
 #define ROWS_MAX 1024
 #define LINE_LEN 400
 
-/* "sqlite:///etc/kamailio/kamailio.sqlite": the module's name is in front. */
+/* The URL begins with the module's name: "sqlite:///etc/kamailio/kamailio.sqlite". */
 static int bind_module(db_func_t *f, const char *url)
 {
 	char name[64];

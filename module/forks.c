@@ -35,7 +35,7 @@ void forks_restore(struct sip_msg *msg, void *saved, int count)
 {
 	branch_t *from = saved, *to;
 
-	/* Those of whatever this process did before; the request URI still counts. */
+	/* Clears branches of this process's earlier requests; the request URI still counts. */
 	clear_branches();
 	ruri_mark_new();
 	for (int i = 0; i < count; i++) {

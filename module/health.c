@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Health by ping: all nodes at once, those that are down too, so that they come back. Never in a
- * SIP worker, except when an operator asks (xcipher.ping runs in the RPC process). */
+/* Pings all nodes, also those that are down, so that they are used again. Never in a SIP worker,
+ * except when an operator asks (xcipher.ping runs in the RPC process). */
 #include "health.h"
 
 #include <errno.h>

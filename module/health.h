@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* A process that pings the nodes. */
+/* The process that pings the nodes. */
 #ifndef MODULE_HEALTH_H
 #define MODULE_HEALTH_H
 

@@ -49,13 +49,14 @@ static inline const struct target *job_target(const struct job *j)
 	return &j->target[j->at];
 }
 
-/* STEP_DONE: there is no node to ask. */
+/* STEP_DONE: no node is available. */
 enum step job_start(struct job *j, struct text call_id, bool emergency);
 /* The datagram went out, or could not. */
 void job_sent(struct job *j, uint64_t now);
 enum step job_tick(struct job *j, uint64_t now);
 enum step job_unreachable(struct job *j);
-/* STEP_DONE: this is the reply. STEP_SEND: a further node is asked. STEP_WAIT: it was no reply. */
+/* STEP_DONE: r is the result. STEP_SEND: send to the next node. STEP_WAIT: r is not a reply to this
+ * request. */
 enum step job_reply(struct job *j, const struct wire_reply *r);
 
 #endif

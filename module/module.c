@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* xcipher.so: what Kamailio sees. Functions, KEMI, parameters, variables, start and stop.
- * Kamailio's return values (1, 0, -1, ...) exist here and in call.c only. See README of this folder
- * for the order to read the files in. */
+/* xcipher.so: its interface to Kamailio: functions, KEMI, parameters, variables, start and stop.
+ * Kamailio's return values (1, 0, -1, ...) exist here and in call.c only. module/README.md lists
+ * the files in reading order. */
 #include <stdio.h>
 
 #include <core/dprint.h>

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The choice is a weighted rendezvous hash over Call-ID and the nodes' ids: every proxy with the
- * same list, and this one after a restart, chooses alike, and a node that comes or goes moves only
- * its own calls. So that even those stay where they are while they last, and calls that failed
- * over, and calls of a node that was disabled, their places are kept in a table: 4 entries per row,
- * the oldest makes room. What it forgot, or a restart, the hash finds again, with "unknown call" as
- * a reason to ask the next node. */
+/* Nodes are chosen by a weighted rendezvous hash over Call-ID and node ids. Every proxy with the
+ * same list, and this one after a restart, chooses the same node, and a change of the list moves
+ * only the calls of the nodes that changed.
+ *
+ * A table keeps calls where they are until they end, including calls that failed over, and calls of
+ * disabled nodes: 4 entries per row, the oldest is replaced. If an entry is lost, the hash finds
+ * the node again, and the reply "unknown call" makes us ask the next one. */
 #include "node.h"
 
 #include <arpa/inet.h>
@@ -174,7 +175,7 @@ static int line_parse(struct node *list, int *count, char *line, uint32_t *set)
 	return 0;
 }
 
-/* What is known of a node stays with it. */
+/* The state of a known node is kept. */
 static void install(const struct node *list, int count, bool replace)
 {
 	struct node *old;
@@ -239,7 +240,7 @@ static char *read_file(const char *path)
 	return text;
 }
 
-/* Behind what is there already, and in set 0 until it says otherwise. Takes the text. */
+/* Appends text to *all, in set 0 unless it names another. Takes ownership of the text. */
 static int append(char **all, char *text)
 {
 	static const char between[] = "\nset 0 ==\n";
@@ -400,7 +401,7 @@ void nodes_placed(struct text call_id, const char *id)
 	lock_release(&T->row_lock);
 }
 
-/* --- What happens to them --------------------------------------------------------------------- */
+/* --- Events ---------------------------------------------------------------------------------- */
 
 static void note(struct node *n, enum node_event e, bool *went, bool *came)
 {

@@ -44,11 +44,11 @@ uint64_t now_ms(void);
 int nodes_init(void); /* before processes fork; -1 */
 void nodes_destroy(void);
 
-/* "udp:host:port[=weight] [disabled]", several separated by blanks or lines; "set N ==" before one
- * says which set it and those behind it belong to; '#' comments out a line. replace: those not
- * named go. Returns how many, or -1 with nothing changed. */
+/* "udp:host:port[=weight] [disabled]", separated by blanks or lines. "set N ==" sets the set for
+ * the following nodes; '#' comments out a line. replace: removes nodes that are not named. Returns
+ * the number of nodes, or -1 with nothing changed. */
 int nodes_load(const char *text, uint32_t set, bool replace);
-/* The file, the database and the parameters: all of it, or nothing is changed. */
+/* Loads the file, the database and the parameters. On an error nothing is changed. */
 int nodes_load_all(bool replace);
 
 /* The nodes to ask about this call, best first. all: also those that are down (an emergency call
@@ -67,7 +67,7 @@ void nodes_note(const char *id, enum node_event e);
 /* Of a datagram's source or of an ICMP message. */
 bool nodes_same_address(const struct target *t, const struct sockaddr_storage *a);
 
-bool nodes_enable(struct text id, bool on); /* "all" or one; false: nobody is called so */
+bool nodes_enable(struct text id, bool on); /* id: "all" or one node; false: unknown */
 int nodes_copy(struct node *out, int max);
 
 #endif

@@ -12,7 +12,7 @@
 #include "srtp/suite.h"
 
 enum { STRONG = 1, AEAD = 2, AUTH80 = 4, ENCRYPTED = 8 };
-/* What the daemon's table (srtp/suite.h) says of a suite, as classes. */
+/* The classes of suites, from the daemon's table (srtp/suite.h). */
 enum {
 	CIPHER_NULL = 0,
 	CIPHER_AES_CM = ENCRYPTED,
@@ -194,7 +194,7 @@ void policy_flags(char *out, size_t size, uint32_t set)
 			n += (size_t)snprintf(out + n, size - n, " SDES-only-%s", SUITES[i].name);
 }
 
-/* Behind "SDES-" or "SDES=". */
+/* Whether t, the text after "SDES-" or "SDES=", limits the suites. */
 static bool is_limit(struct text t)
 {
 	return starts(t, "only-") || starts(t, "no-") || starts(t, "require:") ||
@@ -217,7 +217,7 @@ static bool is_transport(struct text t)
 	return starts(t, "transport-protocol=");
 }
 
-/* A word of "SDES=[a b c]": what is left of it, brackets included. */
+/* A word of "SDES=[a b c]" without a limit of suites. Brackets stay. */
 static struct text of_list(struct text t, bool first, char *buf)
 {
 	static const char open[] = "SDES=[";
@@ -247,7 +247,7 @@ size_t policy_loosen(char *flags, size_t len, bool transport)
 		bool first = starts(t, "SDES=["), closes = t.len && t.s[t.len - 1] == ']';
 		char *to = flags + n + (n > 0);
 
-		/* What is kept is never longer than what was read. */
+		/* The result is never longer than the input. */
 		if (list || first)
 			t = of_list(t, first, to);
 		else if (limits_suites(t) || (transport && is_transport(t)))

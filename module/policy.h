@@ -6,7 +6,7 @@
 
 #include "wire.h"
 
-#define POLICY_LIST 1024u /* more than all their names: what does not fit is none of them */
+#define POLICY_LIST 1024u /* longer than all names together */
 
 struct policy {
 	uint32_t require_in, require_out; /* suites, a bit per row of the table; 0 = no wish */
@@ -19,17 +19,17 @@ struct words {
 	char via[8];  /* "1", "2", "auto", "none" */
 	uint32_t set; /* of nodes */
 	bool retry;   /* in RTP; by call_retry(), not by a word */
-	bool nowait;  /* nobody waits for the reply */
+	bool nowait;  /* do not wait for the reply */
 	bool bad;     /* a word of ours with a value that means nothing */
 	size_t flags_len;
 };
 
-/* Takes our words out of a flag string: what is left goes into out (size more than flags.len). */
+/* Removes our words from a flag string, and writes the rest to out (size more than flags.len). */
 void words_split(struct words *w, char *out, struct text flags);
 
 /* True if at least one suite of a comma-separated list is in the set. */
 bool policy_has(uint32_t set, const char *list);
-/* True if none of the list is outside of the set, and there is one. */
+/* True if the list is not empty and all of it is in the set. */
 bool policy_only(uint32_t set, const char *list);
 /* True if each media of a body that carries RTP can meet the demand: names a suite of the set, or
  * all: no other one. Else failing has the suites of the first that cannot. */

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* An answer that the daemon or the policy refused must not reach the caller, nor must the call go
- * on without the gateway: the callee who accepted gets ACK and BYE from here, in the caller's name
- * (RFC 3261 13.2.2.4, 15), and the caller the refusal as if the callee had sent it, so failure
- * routes work, too. tm reads the status again behind the reply route. Where the INVITE went, or
- * came from, is where the BYE goes: that is right behind NAT and for TLS, too; other proxies beyond
- * are named by Route. */
+/* Rejects answers that the daemon or the policy refused, so that no call continues around the
+ * gateway. The callee gets ACK and BYE in the caller's name (RFC 3261 13.2.2.4, 15). The caller
+ * gets the refusal as if the callee had sent it, so failure routes work: tm reads the status again
+ * after the reply route. The BYE goes where the INVITE went or came from, which is right behind NAT
+ * and for TLS. Route names further proxies. */
 #include "reject.h"
 
 #include <stdbool.h>
@@ -30,7 +29,7 @@
 
 extern struct tm_binds tmb;
 
-/* Higher than any request of a callee's was, in a dialog whose numbers on that side nobody kept. */
+/* Higher than the CSeq of any request of the callee, which nobody recorded in this dialog. */
 #define CSEQ_HIGH 0x40000000u
 
 struct leg {
@@ -83,8 +82,8 @@ static bool is_us(const str *uri)
 	return parse_uri(uri->s, uri->len, &u) == 0 && check_self(&u.host, u.port_no, 0) == 1;
 }
 
-/* The proxies between us and the callee: what stands above our own Record-Route, the nearest last.
- */
+/* The proxies between us and the callee: the entries above our own Record-Route, the nearest
+ * last. */
 static void write_routes(struct leg *leg, struct sip_msg *msg)
 {
 	str found[16];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What the module reads of a SIP message, and how it replaces the body. */
+/* Reads SIP messages for the module, and replaces their body. */
 #ifndef MODULE_SIP_H
 #define MODULE_SIP_H
 
@@ -21,7 +21,7 @@ bool sip_is_emergency(struct sip_msg *msg);
  * logged. */
 int sip_emergency_init(void);
 void sip_emergency_destroy(void);
-/* What xcipher_manage() is to do with this message; false: nothing. */
+/* Selects the operation of xcipher_manage() for this message; false: none. */
 bool sip_manage(enum op *op, struct sip_msg *msg);
 bool sip_has_sdp(struct sip_msg *msg);
 

@@ -35,7 +35,7 @@ static int open_to(const struct target *t)
 	return fd;
 }
 
-/* Waits until the job is due: STEP_DONE with a reply, or what is to be done next. */
+/* Waits for a reply until the job's deadline. STEP_DONE: there is one; else the next step. */
 static enum step listen_for(
 	struct context *c, int fd, struct wire_reply *reply, char *buf, size_t size)
 {
@@ -64,7 +64,7 @@ static enum step listen_for(
 		next = job_reply(&c->job, reply);
 		if (next == STEP_DONE)
 			return next;
-		/* The last "load limit" is kept: if nobody else answers it is the reason. */
+		/* Keep the last "load limit": it is the reason if no other node replies. */
 		wire_fini(reply);
 		if (next == STEP_SEND)
 			return next;

@@ -79,9 +79,9 @@ struct wire_reply {
 struct text wire_cookie(const struct wire_keys *keys, const char *p, size_t len);
 /* Whether the daemon signed these bytes as the reply to this request; without keys always true. */
 bool wire_genuine(const struct wire_keys *keys, struct text request, const char *p, size_t len);
-/* Whatever bytes: a reply, perhaps WIRE_GARBAGE. tree: also json and suites; from_tag and to_tag
- * say whose suites are wanted. Slices point into the datagram or the pool, which wire_fini() wipes.
- */
+/* Reads any bytes as a reply; the result may be WIRE_GARBAGE. tree: also fills json and suites,
+ * those of from_tag and to_tag. Slices point into the datagram or the pool, which wire_fini()
+ * wipes. */
 void wire_read(struct wire_reply *out, const char *p, size_t len, bool tree, struct text from_tag,
 	struct text to_tag);
 void wire_fini(struct wire_reply *r);
@@ -91,9 +91,9 @@ void wire_fini(struct wire_reply *r);
  * were named. */
 int wire_sdp_suites(char *out, size_t size, struct text sdp);
 
-/* The suites of the next media that carries RTP and is not rejected, and what follows it; "none"
- * without any, or in a profile that is not SAVP, unless what is opportunistic (RFC 8643) counts.
- * False: there is none left. */
+/* Writes the suites of the next active RTP media to out, and the remaining text to rest. "none": it
+ * has none, or its profile is not SAVP, unless opportunistic SRTP (RFC 8643) counts. False: no
+ * media is left. */
 bool wire_sdp_media(char *out, size_t size, struct text *rest, bool opportunistic);
 
 /* A line begins with "m=". Reads past NULs of binary parts. */

@@ -90,17 +90,17 @@ say "install"
 # shellcheck disable=SC2046,SC2012 # names that we made
 apt install $(cd "$root" && ls debs/*.deb | sed 's|^|/|') linux-headers-amd64 procps iproute2 nftables iptables systemd systemd-sysv
 in_root id xcipher >/dev/null
-in_root sh -c 'xcipherd --version && xcipherctl --version && xcipher-bench --help >/dev/null'
+in_root sh -c 'xcipherd --version && xcipher-web --version && xcipherctl --version && xcipher-bench --help >/dev/null'
 [ "$(in_root stat -c '%a %U:%G' /etc/xcipher/xcipherd.conf)" = "640 root:xcipher" ] || { say "others can read the configuration"; exit 1; }
 say "a call through the installed daemon"
 relays
 say "Kamailio takes the module"
 in_root sh -s <debian/tests/module >"$dir/module.log" 2>&1 || { cat "$dir/module.log"; exit 1; }
-systemd-analyze verify --man=no --root="$root" xcipherd.service 2>&1 | grep -i xcipherd && { say "systemd-analyze complains"; exit 1; }
+systemd-analyze verify --man=no --root="$root" xcipherd.service xcipher-web.service 2>&1 | grep -i xcipher && { say "systemd-analyze complains"; exit 1; }
 figure=$(systemd-analyze security --offline=true --root="$root" xcipherd.service --no-pager | sed -n 's/.*exposure level for [^:]*: \([0-9.]*\) .*/\1/p')
 say "systemd-analyze security: $figure"
 [ -n "$release" ] || grep -qF "\`systemd-analyze security\`: $figure" README.md || { say "README.md says something else"; exit 1; }
-say "the unit under systemd"
+say "the units under systemd"
 /usr/bin/python3 t/systemd/run.py "$root"
 say "dkms"
 modules_of() { in_root sh -c 'find /lib/modules -name "nf_xcipher.ko*"'; }

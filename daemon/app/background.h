@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Going into the background, so that whoever started us learns whether it worked; and the file with
- * the process id. */
+/* Puts the daemon into the background such that the caller learns whether the start succeeded.
+ * Writes the file with the process id. */
 #ifndef APP_BACKGROUND_H
 #define APP_BACKGROUND_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What all parts of the start share: how a failure is told, and how the loop is left. */
+/* Helpers for all parts of the start: how to report a failure, and how to leave the loop. */
 #include "app/daemon.h"
 #include <stdio.h>
 #include <string.h>

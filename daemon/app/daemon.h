@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The whole daemon, as main.c starts and stops it: daemon_packets.c makes what packets need
- * (steering, workers, ports, relay), daemon_control.c what calls need (their table, ng and the
- * other ways in, Redis, Homer). Functions return 0, or -errno with one line in err; what they made
- * until then is undone by main.c's stop(). Control thread only. */
+/* The parts of the daemon, as main.c starts and stops them. daemon_packets.c creates the packet
+ * side: steering, workers, ports, relay. daemon_control.c creates the rest: calls, ng and its
+ * transports, Redis, Homer. Functions return 0, or -errno with one line in err. After a failure,
+ * stop() in main.c undoes what was created. Control thread only. */
 #ifndef APP_DAEMON_H
 #define APP_DAEMON_H
 
@@ -59,7 +59,7 @@ struct daemon {
 	struct calls *calls;
 	struct redis *redis; /* NULL: calls are not kept */
 	struct handler *handler;
-	struct ng_dispatch *front;
+	struct ng_dispatch *dispatch;
 	struct ng_server *ng;
 	struct loop_timer *ng_waiting;   /* executes waiting ng requests; NULL: none waits */
 	struct ng_tcp *ng_tcp, *ng_unix; /* NULL: not listened to */
@@ -96,7 +96,7 @@ int daemon_workers_create(struct daemon *d);
 int daemon_workers_start(struct daemon *d);
 /* The most that a worker may have, over all local addresses. */
 uint32_t daemon_ports_per_worker(const struct daemon *d);
-/* How sockets are spoken to: "io_uring" or "plain". */
+/* The system calls used for sockets: "io_uring" or "plain". */
 const char *daemon_socket_calls(const struct daemon *d);
 
 /* Sets up d->reach (call/reach.h). Before the workers start, as they read it too. */
@@ -104,10 +104,11 @@ void daemon_reach_init(struct daemon *d);
 
 /* --- daemon_control.c ------------------------------------------------------------------------- */
 
-/* Calls, those of an earlier life included, and ng over UDP. Nobody is answered before the loop
- * watches it. */
+/* Creates the calls, restores stored ones, and opens ng over UDP. Requests are not answered until
+ * the loop watches the socket. */
 int daemon_control_start(struct daemon *d);
-/* The other ways to speak ng, and who else is told of calls: they hook themselves into the loop. */
+/* Starts the other transports of ng, and the services that get reports about calls. All of them
+ * register themselves with the loop. */
 int daemon_transports_start(struct daemon *d);
 
 #endif

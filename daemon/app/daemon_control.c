@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What calls need, from the options: their table, those who are told of them, and the ways in: ng
- * by UDP first, then the others. */
+/* Creates the control side from the options: the table of calls, the services that get reports
+ * about calls, and the transports of ng, UDP first. */
 #include "app/daemon.h"
 
 #include <errno.h>
@@ -198,12 +198,14 @@ static int redis_password(struct daemon *d, struct redis_config *cfg)
 	struct redis_server *server[] = {&cfg->server, &cfg->write};
 	char text[1024];
 	struct str line;
-	int err = 0;
+	int err = 0, len;
 
 	if (!d->o.redis_password_file[0])
 		return 0;
-	err = secret_file_line(&line, "--redis-password-file", d->o.redis_password_file, text,
+	len = secret_file_read("--redis-password-file", d->o.redis_password_file, text,
 		sizeof(text), d->err, sizeof(d->err));
+	err = len < 0 ? len : 0;
+	line = secret_file_line(text, err ? 0 : (size_t)len);
 	if (!err && (line.len == 0 || line.len >= sizeof(server[0]->password))) {
 		snprintf(d->err, sizeof(d->err),
 			"--redis-password-file=%s: its first line must be a password of 1 to %zu bytes",
@@ -219,7 +221,7 @@ static int redis_password(struct daemon *d, struct redis_config *cfg)
 	return err;
 }
 
-/* Calls of an earlier life come back before anybody may ask for new ones. */
+/* Restores the calls of an earlier instance before new ones are accepted. */
 static int redis_start(struct daemon *d)
 {
 	struct redis_config cfg = {
@@ -274,13 +276,14 @@ static int ng_keys(void *arg, char *err, size_t err_len)
 {
 	struct daemon *d = arg;
 
-	return d->o.ng_key_file[0] ? ng_dispatch_keys(d->front, d->o.ng_key_file, err, err_len) : 0;
+	return d->o.ng_key_file[0] ? ng_dispatch_keys(d->dispatch, d->o.ng_key_file, err, err_len)
+				   : 0;
 }
 
 /* Read the keys before the first request can arrive. */
 static int ng_start(struct daemon *d)
 {
-	int err = ng_dispatch_create(&d->front, d->handler);
+	int err = ng_dispatch_create(&d->dispatch, d->handler);
 
 	if (err)
 		return daemon_fail(d, err, "ng");
@@ -290,7 +293,7 @@ static int ng_start(struct daemon *d)
 	d->operate.keys = ng_keys;
 	d->operate.keys_arg = d;
 	preflight_ng(&d->o);
-	err = ng_server_create(&d->ng, &d->o.listen_ng, d->front, d->err, sizeof(d->err));
+	err = ng_server_create(&d->ng, &d->o.listen_ng, d->dispatch, d->err, sizeof(d->err));
 	if (err)
 		return daemon_fail(d, err, "listen-ng");
 	ng_server_refuse(d->ng, is_media_port, d);
@@ -318,7 +321,7 @@ static void reach_again(void *arg)
 		reach_again_in(d, ns);
 }
 
-/* Whatever waits for a later pass, this is due now. */
+/* Replaces a later pass: this one is due now. */
 static void host_changed(void *arg)
 {
 	struct daemon *d = arg;
@@ -477,7 +480,8 @@ static int ng_unix_start(struct daemon *d)
 		err = privileges_group(
 			"ng-unix-group", d->o.ng_unix_group, &cfg.group, d->err, sizeof(d->err));
 	if (!err)
-		err = ng_tcp_create(&d->ng_unix, d->loop, d->front, &cfg, d->err, sizeof(d->err));
+		err = ng_tcp_create(
+			&d->ng_unix, d->loop, d->dispatch, &cfg, d->err, sizeof(d->err));
 	return err ? daemon_fail(d, err, "listen-ng-unix") : 0;
 }
 
@@ -487,7 +491,7 @@ int daemon_transports_start(struct daemon *d)
 	int err = 0;
 
 	if (tcp.listen.family)
-		err = ng_tcp_create(&d->ng_tcp, d->loop, d->front, &tcp, d->err, sizeof(d->err));
+		err = ng_tcp_create(&d->ng_tcp, d->loop, d->dispatch, &tcp, d->err, sizeof(d->err));
 	if (err)
 		return daemon_fail(d, err, "listen-tcp-ng");
 	err = ng_unix_start(d);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What packets need, from the options: steering, workers with their tables, ports, and the relay
- * that joins them with calls. */
+/* Creates the packet side from the options: steering, workers with their tables, ports, and the
+ * relay that connects them with calls. */
 #include "app/daemon.h"
 
 #include <errno.h>
@@ -225,7 +225,8 @@ int daemon_workers_create(struct daemon *d)
 
 int daemon_workers_start(struct daemon *d)
 {
-	/* What a killed instance left would steer its ports to nobody. */
+	/* Rules that a killed instance left would send its ports' packets to a queue that nobody
+	 * reads. */
 	d->o.steering->teardown(&d->steer);
 	int err = d->o.steering->setup(&d->steer, d->err, sizeof(d->err));
 

@@ -29,6 +29,8 @@ struct child {
 	size_t result_len;
 	char said[1024]; /* the last that the library printed */
 	size_t said_len;
+	bool in_time;
+	int status; /* of waitpid() */
 };
 
 int engine_open_checked(const struct engine_ops *ops, struct engine **out,
@@ -162,8 +164,8 @@ static const char *last_line(struct child *c)
 	return line ? line + 1 : c->said;
 }
 
-static int judge(struct child *c, const struct engine_ops *ops, bool in_time, uint32_t seconds,
-	int status, char *err, size_t err_len)
+static int judge(
+	struct child *c, const struct engine_ops *ops, uint32_t seconds, char *err, size_t err_len)
 {
 	const char *said = last_line(c);
 
@@ -172,7 +174,7 @@ static int judge(struct child *c, const struct engine_ops *ops, bool in_time, ui
 		snprintf(err, err_len, "%s", c->result.err);
 		return c->result.res;
 	}
-	if (!in_time) {
+	if (!c->in_time) {
 		snprintf(err, err_len,
 			"%s: the library did not finish its start within %u s (--opencl-start-timeout) in a child process. Check its driver with clinfo%s%.200s",
 			ops->name, seconds, said[0] ? "; it printed: " : "", said);
@@ -180,8 +182,8 @@ static int judge(struct child *c, const struct engine_ops *ops, bool in_time, ui
 	}
 	snprintf(err, err_len,
 		"%s: the library crashed in a child process at start (signal %d, %s). Check clinfo, the driver, and that /sys and /proc are mounted; or set --engine=serial%s%.200s",
-		ops->name, WIFSIGNALED(status) ? WTERMSIG(status) : 0,
-		WIFSIGNALED(status) ? strsignal(WTERMSIG(status)) : "it ended by itself",
+		ops->name, WIFSIGNALED(c->status) ? WTERMSIG(c->status) : 0,
+		WIFSIGNALED(c->status) ? strsignal(WTERMSIG(c->status)) : "it ended by itself",
 		said[0] ? "; it printed: " : "", said);
 	return -ECHILD;
 }
@@ -190,26 +192,25 @@ int engine_probe(const struct engine_ops *ops, const struct engine_config *cfg, 
 	char *err, size_t err_len)
 {
 	struct child c = {.pid = -1};
-	int res = start(&c, ops, cfg), status = 0;
-	bool in_time;
+	int res = start(&c, ops, cfg);
 
 	if (res) {
 		snprintf(err, err_len, "%s: cannot start a child process to test it: %s", ops->name,
 			strerror(-res));
 		return res;
 	}
-	in_time = follow(&c, seconds);
+	c.in_time = follow(&c, seconds);
 	/* Kills its own children and a child that hangs. A child that has sent its result has
 	 * finished. */
-	if (!in_time || c.result_len == sizeof(c.result)) {
+	if (!c.in_time || c.result_len == sizeof(c.result)) {
 		kill(-c.pid, SIGKILL);
 		kill(c.pid, SIGKILL);
 	}
-	while (waitpid(c.pid, &status, 0) < 0 && errno == EINTR)
+	while (waitpid(c.pid, &c.status, 0) < 0 && errno == EINTR)
 		;
 	close(c.result_fd);
 	while (c.said_len < sizeof(c.said) / 2 && hear(&c))
 		;
 	close(c.said_fd);
-	return judge(&c, ops, in_time, seconds, status, err, err_len);
+	return judge(&c, ops, seconds, err, err_len);
 }

@@ -24,8 +24,8 @@ static struct engine_config device_config(const struct options *o, uint32_t i)
 {
 	return (struct engine_config){.device = o->device[i].name,
 		.timeout_ms = o->opencl_timeout,
-		/* A processor has nothing to overlap, and takes one; unless told, and then as if it
-		 * had memory of its own. */
+		/* A processor gains nothing from batches in flight, so it gets one, unless an
+		 * option asks for more. Then it is treated like a device with its own memory. */
 		.depth = o->batches_in_flight ? o->batches_in_flight : DEPTH,
 		.flags = o->batches_in_flight > 1 ? ENGINE_OWN_MEMORY : 0};
 }

@@ -12,7 +12,7 @@ struct engines;
  * -errno. */
 int engines_start(struct engines *e, const struct options *o, char *err, size_t err_len);
 void engines_stop(struct engines *e);
-/* What was measured, a line for each device: after the first worker was created. */
+/* Logs the measurements, one line per device. Call it after the first worker was created. */
 void engines_log(const struct engines *e);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* xcipherd: start and stop. What can fail fails before anything is taken from the machine: options,
- * then engines (kernels are compiled and tried on known answers), then workers, then netfilter
- * rules, and the ng port last. Stopping is the way back. The control thread, which is this one,
- * owns calls; workers own packets. */
+/* xcipherd: start and stop. Steps that can fail come first, before the machine is changed: options,
+ * engines (kernels are compiled and tested on known answers), workers, netfilter rules, and the ng
+ * port last. Stopping goes backwards. This is the control thread, which owns calls; workers own
+ * packets. */
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -116,7 +116,7 @@ static void on_second(void *arg)
 	clock_watch(d);
 	pause_watch(d);
 	calls_tick(d->calls, clock_real_ns());
-	ng_dispatch_tick(d->front, clock_mono_ns());
+	ng_dispatch_tick(d->dispatch, clock_mono_ns());
 	ng_server_tick(d->ng, clock_mono_ns());
 	interfaces_tick(&d->interfaces, d->host);
 	watchdog(d);
@@ -169,7 +169,7 @@ static void on_rules_again(void *arg)
 {
 	struct daemon *d = arg;
 
-	app_relay_steer_again(d->relay);
+	bridge_steer_again(d->relay);
 }
 
 /* Nothing is served before everything is there. */
@@ -253,14 +253,14 @@ static void stop(struct daemon *d)
 	loop_destroy(d->loop);
 	if (d->ng)
 		ng_server_destroy(d->ng);
-	ng_dispatch_destroy(d->front);
+	ng_dispatch_destroy(d->dispatch);
 	if (d->handler)
 		handler_destroy(d->handler);
 	if (d->calls)
 		calls_destroy(d->calls);
 	cdr_destroy(d->cdr);
 	ended_destroy(d->ended);
-	/* New packets stop coming before those who would take them are gone. */
+	/* Stop new packets before the workers that process them end. */
 	if (d->rules)
 		d->o.steering->teardown(&d->steer);
 	for (uint32_t i = 0; i < d->workers; i++)

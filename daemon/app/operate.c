@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Live changes. Whatever comes from outside is checked completely before anything of it is taken;
- * calls that are up are never touched. What the command line or the file said comes back with a
- * reload. */
+/* Changes while the daemon runs. Input is checked completely before any of it takes effect. Present
+ * calls are never touched. A reload restores the values of the command line and the file. */
 #include "app/operate.h"
 
 #include <stdio.h>

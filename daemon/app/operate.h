@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What an operator changes while calls go on: limits, the log's level, draining, options that are
- * read again. Control thread. */
+/* Changes by an operator while calls continue: limits, log level, draining, and a reload of the
+ * options. Control thread. */
 #ifndef APP_OPERATE_H
 #define APP_OPERATE_H
 
@@ -21,7 +21,7 @@ struct operate {
 	struct calls *calls;
 	struct limits *limits;
 	struct stats_input *stats;
-	void (*stop)(void *arg); /* drained: the daemon is to end */
+	void (*stop)(void *arg); /* called when the daemon is drained */
 	void *stop_arg;
 	int (*keys)(
 		void *arg, char *err, size_t err_len); /* reads the key files again: 0 or -errno */
@@ -30,16 +30,16 @@ struct operate {
 	char err[512]; /* why the last reload was refused */
 };
 
-/* What the options say of calls; loop_key is left empty. */
+/* The options that concern calls; loop_key is left empty. */
 struct call_policy operate_policy(const struct options *o);
 /* The commands limits, drain, log level and reload (handler_operator()). NULL, or the error-reason.
  */
 const char *operate_request(
 	void *arg, const struct ng_request *r, struct pool *p, struct ngval *dict);
-/* Reads the options again, as at start, and takes those that can change. NULL, or what is wrong,
- * with nothing changed; the string is good until the next call. */
+/* Reads the options again, as at the start, and applies the live ones. NULL, or the error, with
+ * nothing changed. The string is valid until the next call. */
 const char *operate_reload(struct operate *op, struct pool *p, struct ngval *dict);
-/* Each second: is there room for more calls, are all gone that were to go? */
+/* Call it once a second. Updates the load limits, and stops a drained daemon without calls. */
 void operate_second(struct operate *op);
 
 #endif

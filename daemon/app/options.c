@@ -95,8 +95,8 @@ static FILE *complaints(const struct options *o)
 	return o->complaints ? o->complaints : stderr;
 }
 
-/* The file or the command line. What an earlier one said is replaced, and a list that one of them
- * names again grows. */
+/* One source of options: the file or the command line. A source replaces the values of the one
+ * before; a list grows if the same source names it again. */
 struct source {
 	char *list[OPTION_ROWS]; /* so far; NULL: not named */
 };
@@ -151,9 +151,8 @@ static bool file_line(void *arg, const char *section, const char *name, const ch
 			snprintf(f->complaint, sizeof(f->complaint), "\"%.20s\" %s", name,
 				moved(name));
 		else
-			snprintf(f->complaint, sizeof(f->complaint),
-				"there is no option \"%.200s\"%s", name,
-				guess(more, sizeof(more), "", name));
+			snprintf(f->complaint, sizeof(f->complaint), "unknown option \"%.200s\"%s",
+				name, guess(more, sizeof(more), "", name));
 		return false;
 	}
 	right = give(f->o, &f->source, row, &value);
@@ -425,7 +424,8 @@ enum options_result options_again(
 	return res;
 }
 
-/* --- Changes while calls go on ---------------------------------------------------------------- */
+/* --- Changes at run time
+ * ----------------------------------------------------------------------- */
 
 const char *options_set(struct options *o, const char *name, const char *value)
 {

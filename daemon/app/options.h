@@ -238,10 +238,10 @@ void options_warn(const struct options *o);
 /* The same for a running daemon: a complaint goes into err. o is to be freed in any case. */
 enum options_result options_again(
 	struct options *o, int argc, char **argv, char *err, size_t err_len);
-/* NULL, or what would have been right. */
+/* NULL, or a description of valid values. */
 const char *options_set(struct options *o, const char *name, const char *value);
-/* Takes from next what may change while calls go on; other() is told what else differs. How many
- * were taken. */
+/* Copies the options that may change at run time from next. Calls other() for each other option
+ * that differs. Returns the number of changed options. */
 uint32_t options_take_live(struct options *now, struct options *next,
 	void (*other)(void *arg, const char *name), void *arg);
 

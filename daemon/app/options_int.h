@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The table of options, as the files that read, set and compare them see it. */
+/* The table of options. Private to the files that read, set and compare them. */
 #ifndef XCIPHER_APP_OPTIONS_INT_H
 #define XCIPHER_APP_OPTIONS_INT_H
 

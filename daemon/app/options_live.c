@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What differs between two sets of options, and what of it a running daemon takes over: the rows
- * that are LIVE, whose values are read again for each call, or each second. */
+/* Compares two sets of options, and applies the differences that a running daemon can apply: the
+ * rows that are LIVE. Their values are read for each call or each second. */
 #include "app/options_int.h"
 
 #include "app/templates.h"
@@ -10,7 +10,7 @@ struct span { /* bytes of struct options */
 	size_t off, len;
 };
 
-/* Where an option's value lies: up to two places. Strings are compared apart. */
+/* The memory of an option's value: up to two places. Strings are compared separately. */
 static void spans(const struct option_row *row, struct span out[2])
 {
 #define SPAN(field) \
@@ -85,7 +85,7 @@ uint32_t options_take_live(struct options *now, struct options *next,
 	for (size_t i = 0; i < OPTION_ROWS; i++) {
 		struct span at[2];
 
-		/* The number of workers that was not given is what steering made of it. */
+		/* Without --workers, the steering set the number: ignore the difference. */
 		if (!differs(&option_rows[i], now, next) ||
 			(next->workers_auto && strcmp(option_rows[i].name, "workers") == 0))
 			continue;

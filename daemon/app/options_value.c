@@ -370,8 +370,8 @@ static const char *set_devices(struct options *o, const char *value)
 	return NULL;
 }
 
-/* One for all devices, or one for each in their order; the last one is also for those that follow.
- */
+/* One value for all devices, or one per device in their order. The last one applies to all further
+ * devices. */
 static const char *set_mins(struct options *o, const char *value)
 {
 	struct str rest = str_from(value);

@@ -40,7 +40,7 @@ void preflight_process(uint64_t descriptors)
 	setrlimit(RLIMIT_NOFILE, &files);
 }
 
-/* Whether that many bytes may be locked only trying tells: a privilege may do without the limit. */
+/* Only an attempt shows whether so many bytes can be locked: a privilege may override the limit. */
 void preflight_locked(size_t need)
 {
 	struct rlimit lock;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Reads ng templates (app/templates.h), and tries each: a typo in one must stop the start, not wait
- * for the first call. What is known and not done is fine here: it warns in the replies, as it does
- * when a script says it. */
+/* Reads ng templates (app/templates.h), and parses each, so that a typo fails the start instead of
+ * a call. Flags that are known but unsupported only cause warnings in replies, as in a script. */
 #include "app/templates.h"
 
 #include <errno.h>
@@ -36,7 +35,7 @@ static bool line(void *arg, const char *section, const char *name, const char *v
 	return last->name.s && last->flags.s;
 }
 
-/* 0, or -EINVAL with what nobody knows of the flags in err. */
+/* Parses the flags as part of an offer. 0, or -EINVAL with the unknown flags in err. */
 static int try_flags(const struct ng_template *t, const char *file, char *err, size_t err_len)
 {
 	struct ng_request request;
@@ -72,8 +71,8 @@ int templates_read(
 		ret = -EINVAL;
 	} else if (bad < 0 || !r.n) {
 		snprintf(err, err_len,
-			"--templates=%s: there is no such section with name = flags in %s", section,
-			file);
+			"--templates=%s: %s has no such section with lines of the form name = flags",
+			section, file);
 		ret = -EINVAL;
 	}
 	for (size_t i = 0; i < r.n && !ret; i++)

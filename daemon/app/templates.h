@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* ng flags by name, from a section of the configuration file. */
+/* Reads named sets of ng flags from a section of the configuration file. */
 #ifndef APP_TEMPLATES_H
 #define APP_TEMPLATES_H
 

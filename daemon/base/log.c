@@ -81,7 +81,7 @@ int log_level(void)
 	return atomic_load(&level_max);
 }
 
-/* --- Where lines go --------------------------------------------------------------------------- */
+/* --- Destinations ----------------------------------------------------------------------------- */
 
 static const char *printable(char out[NAME_MAX_LEN], struct str s)
 {

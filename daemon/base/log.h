@@ -41,8 +41,8 @@ void log_call(int level, const struct log_about *about, const char *fmt, ...)
  * are suppressed, and a line reports their number. */
 #define LOG_LINES_PER_SECOND 500u
 
-/* For causes that can repeat thousands of times a second: true at most once per interval. *held:
- * how often it was suppressed before. One per cause, owned by one thread. */
+/* Limits messages whose cause can repeat thousands of times a second: true at most once per
+ * interval. *held: number of suppressed ones before. One per cause, owned by one thread. */
 struct log_limit {
 	uint64_t next_ns;
 	uint64_t held;

@@ -11,8 +11,8 @@ static const char *name_of(const void *arg, size_t i)
 	return ((const struct option *)arg)[i].name;
 }
 
-/* Finds the option that name or an abbreviation of it means. *similar: how many options begin with
- * it. */
+/* Finds the option with this name, or with this abbreviation. *similar: number of options that
+ * begin with it. */
 static const struct option *meant(
 	const char *name, const struct option *longs, size_t n, size_t *similar)
 {
@@ -46,7 +46,7 @@ void option_refused(char *out, size_t len, const char *word, const struct option
 	o = meant(name, longs, n, &similar);
 	near = nearest(name, name_of, longs, n);
 	if (!o || !name[0]) {
-		snprintf(out, len, "there is no option --%s. %s%s%s--help lists all", name,
+		snprintf(out, len, "unknown option --%s. %s%s%s--help lists all", name,
 			near ? "Did you mean --" : "", near ? near : "", near ? "? " : "");
 	} else if (similar > 1) {
 		snprintf(out, len, "--%s is ambiguous: --%s is one of %zu options that begin so",

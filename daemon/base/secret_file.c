@@ -82,16 +82,11 @@ int secret_file_read(
 	return res;
 }
 
-int secret_file_line(struct str *line, const char *option, const char *path, char *out, size_t max,
-	char *err, size_t err_len)
+struct str secret_file_line(const char *text, size_t len)
 {
-	int len = secret_file_read(option, path, out, max, err, err_len);
-	struct str rest = {out, len < 0 ? 0 : (size_t)len};
+	struct str rest = {text, len};
 
-	if (len < 0)
-		return len;
-	*line = str_trim(str_cut(&rest, '\n'));
-	return 0;
+	return str_trim(str_cut(&rest, '\n'));
 }
 
 bool secret_file_is_open(const char *path)

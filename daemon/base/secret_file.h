@@ -13,10 +13,8 @@
  * Blocks, so use it only at start. */
 int secret_file_read(
 	const char *option, const char *path, char *out, size_t max, char *err, size_t err_len);
-/* The same for a file whose first line is the secret. line points into out, surrounding blanks
- * removed. 0 or negative errno. */
-int secret_file_line(struct str *line, const char *option, const char *path, char *out, size_t max,
-	char *err, size_t err_len);
+/* The first line of such a file, without surrounding blanks. Points into text. */
+struct str secret_file_line(const char *text, size_t len);
 /* Whether users other than root and the daemon's may read or change this file. False if it cannot
  * be examined. */
 bool secret_file_is_open(const char *path);

@@ -71,7 +71,15 @@ static bool vaes_usable(const struct opencl_device *dev)
 #endif
 }
 
-/* Whether the kernels compile is told at once, not when the first queue is made. */
+static int build(cl_program *out, cl_context ctx, struct engine *e, char *err, size_t err_len)
+{
+	struct opencl_build how = {ctx, e->dev.id, &e->src, &e->shape, &e->binary};
+
+	return opencl_build(out, &how, err, err_len);
+}
+
+/* Compiles the kernels when the engine is opened, so that errors show before the first queue is
+ * created. */
 static int try_build(struct engine *e, char *err, size_t err_len)
 {
 	cl_program program;
@@ -84,17 +92,16 @@ static int try_build(struct engine *e, char *err, size_t err_len)
 			res);
 		return -EIO;
 	}
-	built = opencl_build(
-		&program, ctx, e->dev.id, &e->src, &e->shape, &e->binary, err, err_len);
+	built = build(&program, ctx, e, err, err_len);
 	if (!built)
 		clReleaseProgram(program);
 	clReleaseContext(ctx);
 	return built;
 }
 
-/* Lanes, and the processor's AES instructions where they are to be had. What is compiled in the
- * child process is in PoCL's cache then. Scalar lanes are for devices that take buffers, so they
- * always do. */
+/* Chooses the number of lanes, and AES instructions if the processor has them. The child process
+ * has already filled PoCL's cache with this choice. Devices that take buffers always use scalar
+ * lanes. */
 static void shape_choose(struct engine *e, uint32_t flags)
 {
 	bool scalar = e->dev.scalar;
@@ -348,9 +355,7 @@ static int queue_build(struct engine_queue *q)
 			q->arena->slots, q->arena->key_slots);
 		return res;
 	}
-	if (!err &&
-		opencl_build(&q->program, q->ctx, e->dev.id, &e->src, &e->shape, &e->binary, line,
-			sizeof(line))) {
+	if (!err && build(&q->program, q->ctx, e, line, sizeof(line))) {
 		log_err("%s", line);
 		return -EIO;
 	}
@@ -435,7 +440,8 @@ static bool opencl_can(
 	return key_can(rx) && key_can(tx);
 }
 
-/* One side's bytes: body_end, or the tag's end, whatever its length is. */
+/* Whether one side's bytes fit into the slot: body_end, or the end of the tag at its greatest
+ * length. */
 static inline bool fits_slot(uint32_t off, uint32_t body_end, uint32_t tag_off, uint32_t slots)
 {
 	uint32_t tag_end = tag_off + 20; /* AEAD: the word */
@@ -452,7 +458,7 @@ static inline bool job_fits(const struct engine_queue *q, const struct xc_job *j
 	const struct arena *a = q->arena;
 	uint32_t body_end = j->hdr_len + j->body_len + 4;
 
-	/* None so long that a sum would wrap. */
+	/* Larger values could wrap a sum. */
 	if ((j->hdr_len | j->body_len | j->rx_tag_off | j->tx_tag_off) > UINT16_MAX)
 		return false;
 	return j->rx_key < a->key_slots && j->tx_key < a->key_slots && q->key_kind[j->rx_key] &&
@@ -461,8 +467,8 @@ static inline bool job_fits(const struct engine_queue *q, const struct xc_job *j
 		fits_slot(j->out_off, body_end, j->tx_tag_off, a->slots);
 }
 
-/* Jobs that do not fit do not authenticate: nothing is done for them. How many are left; alike:
- * whether all of those are. */
+/* Jobs that exceed their slots get XC_BAD_TAG and are not run. Returns the number of remaining
+ * jobs. *alike: whether all of them use the same code. */
 static uint32_t jobs_check(const struct engine_queue *q, const struct batch *b, bool *alike)
 {
 	uint32_t n = 0, class = 0, differ = 0;
@@ -483,8 +489,8 @@ static uint32_t jobs_check(const struct engine_queue *q, const struct batch *b, 
 	return n;
 }
 
-/* All jobs, equal ones side by side; or those that fit, where some do not: that is rare, and their
- * order matters little. False: order was left alone, for it may be 0, 1, 2 ... */
+/* Writes the order of the jobs: those of equal code next to each other. If some do not fit, which
+ * is rare, only the others, unsorted. False: the order was not written, it may be 0, 1, 2 ... */
 static bool jobs_order(
 	const struct engine_queue *q, uint32_t *order, const struct batch *b, bool all, bool alike)
 {
@@ -520,8 +526,8 @@ static void keys_ahead(const struct engine_queue *q, const struct xc_job *job, u
 	}
 }
 
-/* In the arena itself. A kernel that has buffers knows it by its beginning, so what the order says
- * is moved to where the batch begins; by address it is told that. */
+/* Runs the batch in the arena itself. A kernel with buffers addresses the arena from its beginning,
+ * so the indexes in the order count from there. */
 static int run_in_place(struct engine_queue *q, const struct batch *b, uint32_t n, bool alike)
 {
 	const struct xc_job *job = q->e->shape.by_address ? b->job : q->arena->job;
@@ -543,8 +549,8 @@ static int run_in_place(struct engine_queue *q, const struct batch *b, uint32_t 
 	return err ? -EIO : 0;
 }
 
-/* How many of the batch's jobs fit; the others have their status. -EINVAL if it is not in the
- * arena. */
+/* Returns the number of jobs that fit; the others have their status. -EINVAL: the batch is not in
+ * the arena. */
 static int batch_check(const struct engine_queue *q, const struct batch *b, bool *alike)
 {
 	const struct arena *a = q->arena;

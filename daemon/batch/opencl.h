@@ -46,8 +46,14 @@ void opencl_binary_free(struct opencl_binary *b);
 /* Builds from the binary if there is one. Otherwise builds from source and keeps the binary: some
  * implementations have no cache, and every queue has its own context. 0 or -errno with the first
  * lines of the compiler's log in err. */
-int opencl_build(cl_program *out, cl_context ctx, cl_device_id dev, const struct opencl_source *src,
-	const struct opencl_shape *shape, struct opencl_binary *binary, char *err, size_t err_len);
+struct opencl_build {
+	cl_context ctx;
+	cl_device_id dev;
+	const struct opencl_source *src;
+	const struct opencl_shape *shape;
+	struct opencl_binary *binary; /* NULL: not kept */
+};
+int opencl_build(cl_program *out, const struct opencl_build *how, char *err, size_t err_len);
 
 /* Whether the device's compiler offers the processor's AES instructions to kernels (aes_ni.cl tests
  * the same way). */

@@ -123,23 +123,25 @@ static cl_program from_binary(cl_context ctx, cl_device_id dev, const struct ope
 	return NULL;
 }
 
-int opencl_build(cl_program *out, cl_context ctx, cl_device_id dev, const struct opencl_source *src,
-	const struct opencl_shape *shape, struct opencl_binary *binary, char *err, size_t err_len)
+int opencl_build(cl_program *out, const struct opencl_build *how, char *err, size_t err_len)
 {
+	const struct opencl_source *src = how->src;
+	const struct opencl_shape *shape = how->shape;
+	struct opencl_binary *binary = how->binary;
 	const char *text[ARRAY_LEN(src->text)];
 	char options[160];
 	cl_int res;
 	cl_program p;
 
 	if (binary && binary->p) {
-		*out = from_binary(ctx, dev, binary);
+		*out = from_binary(how->ctx, how->dev, binary);
 		if (*out)
 			return 0;
 		opencl_binary_free(binary);
 	}
 	for (unsigned i = 0; i < src->n; i++)
 		text[i] = src->text[i];
-	p = clCreateProgramWithSource(ctx, src->n, text, NULL, &res);
+	p = clCreateProgramWithSource(how->ctx, src->n, text, NULL, &res);
 	if (!p) {
 		snprintf(err, err_len, "opencl: %s (%d)", opencl_strerror(res), res);
 		return -EIO;
@@ -149,9 +151,9 @@ int opencl_build(cl_program *out, cl_context ctx, cl_device_id dev, const struct
 		shape->lanes, shape->groups, shape->words,
 		shape->flags & ENGINE_PORTABLE_AES ? " -DXC_PORTABLE_AES" : "",
 		shape->vaes ? " -DXC_VAES" : "", shape->by_address ? " -DXC_BY_ADDRESS" : "");
-	res = clBuildProgram(p, 1, &dev, options, NULL, NULL);
+	res = clBuildProgram(p, 1, &how->dev, options, NULL, NULL);
 	if (res) {
-		log_tell(p, dev, err, err_len);
+		log_tell(p, how->dev, err, err_len);
 		clReleaseProgram(p);
 		return -EIO;
 	}

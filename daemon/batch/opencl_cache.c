@@ -38,7 +38,8 @@ static int make_folders(const char *path)
 	return 0;
 }
 
-/* One folder of the path. In a sticky folder nobody can replace what belongs to another. */
+/* Whether only we can replace this folder of the path. A sticky folder protects the entries of each
+ * user. */
 static bool is_private(const struct stat *st, bool last)
 {
 	bool sticky = st->st_mode & S_ISVTX && !last;

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Batches to and from a device with its own memory (opencl_copy.h). Arena slots are mostly empty,
- * so packets are packed one behind the other, in the order in which lanes take them: only what is
- * used crosses the bus. The device and its driver only ever know memory of ours (pinned) and never
- * the arena: a device that hangs may write there later and hurts nobody. A large batch is cut;
- * uploads and downloads have a queue each, kernels one for each part, ordered by events. So one
- * batch goes up while another is computed and a third comes down; each in flight has memory of its
- * own. */
+ * so packets are packed in the order of the lanes, and only used bytes cross the bus.
+ *
+ * The device and its driver see only pinned memory of ours, never the arena, so a hung device that
+ * writes late damages nothing.
+ *
+ * A large batch is split. Uploads and downloads have one queue each, kernels one per part, and
+ * events order them. So one batch is uploaded while another is computed and a third is downloaded.
+ * Each batch in flight has its own memory. */
 #include "batch/opencl_copy.h"
 
 #include <errno.h>
@@ -201,7 +203,7 @@ static cl_int memory_create(struct opencl_copy *c)
 		pinned_create(c, &c->key, CL_MEM_READ_ONLY, keys, KEY_RING * 2 * sizeof(*a->key));
 
 	err = err ? err : order_create(c);
-	/* All of the table as it is now: mostly zeroes, and the plain pair. */
+	/* The whole table: mostly zeroes, and the plain pair. */
 	err = err ? err
 		  : clEnqueueWriteBuffer(
 			    c->up, c->key.device, CL_TRUE, 0, keys, a->key, 0, NULL, NULL);
@@ -325,7 +327,7 @@ static int key_collect(struct opencl_copy *c, uint32_t at, bool wait)
 	return err;
 }
 
-/* What still reads the device's keys. */
+/* The kernels in flight, which still read the device's keys. */
 static cl_uint kernels_flying(const struct opencl_copy *c, cl_event *out)
 {
 	cl_uint n = 0;
@@ -370,8 +372,8 @@ static uint32_t max_u32_of(uint32_t a, uint32_t b)
 	return a > b ? a : b;
 }
 
-/* Body and word, or the tag behind an MKI and (AEAD) the word behind the tag: what the device looks
- * at, or writes. */
+/* The number of bytes that the device reads or writes: the body with its word, or the end of the
+ * tag, which follows an MKI and may itself be followed by a word (AEAD). */
 static uint32_t extent(const struct xc_job *j, uint32_t tag_off)
 {
 	return max_u32_of(j->hdr_len + j->body_len + 4, tag_off + 20);
@@ -486,7 +488,7 @@ static uint32_t chunk_size(const struct opencl_copy *c, const struct opencl_disp
 	return ((d->jobs + chunks - 1) / chunks + unit - 1) / unit * unit;
 }
 
-/* Those that were sent, in order, as far as they are done. -EAGAIN: not all of them. */
+/* Collects the finished parts in their order. -EAGAIN: some are still running. */
 static int set_collect(struct opencl_copy *c, struct set *s, uint64_t until_ns)
 {
 	while (s->collected < s->chunks) {
@@ -542,7 +544,7 @@ int opencl_copy_submit(
 		c->flying++;
 		return 0;
 	}
-	/* Nothing of it may still be on its way when the set is used again. */
+	/* The set must be idle before it is used again. */
 	s->res = -EIO;
 	return set_collect(c, s, UINT64_MAX);
 }

@@ -39,8 +39,8 @@ struct opencl_dispatch {
 struct opencl_copy;
 
 int opencl_copy_create(struct opencl_copy **out, const struct opencl_copy_config *cfg);
-/* Zeroes the device's keys. A hung device may still use its memory, so nothing of it is freed then
- * (a deliberate leak). Returns true in this case: context, kernels and programs must stay, too. */
+/* Zeroes the device's keys. A hung device may still use its memory, which is then leaked on
+ * purpose. Returns true in this case: context, kernels and programs must stay, too. */
 bool opencl_copy_destroy(struct opencl_copy *c);
 /* The queue for preparing kernels; the copy owns it. */
 cl_command_queue opencl_copy_queue(const struct opencl_copy *c);

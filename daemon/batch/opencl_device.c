@@ -78,7 +78,7 @@ static bool contains(const char *text, const char *part)
 	return strcasestr(text, part) != NULL;
 }
 
-/* How well a device fits what was asked for; 0 = not at all. */
+/* Rates how well a device matches the request; 0 = not at all. */
 static int fitness(const struct found *f, unsigned index, const char *want)
 {
 	int is_cpu = f->type & CL_DEVICE_TYPE_CPU ? 1 : 0;

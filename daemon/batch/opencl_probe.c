@@ -30,7 +30,9 @@ static bool compiles(const struct opencl_device *dev, const struct opencl_source
 	cl_command_queue cq = ctx ? clCreateCommandQueue(ctx, dev->id, 0, &res) : NULL;
 	cl_kernel k;
 
-	if (!cq || opencl_build(&program, ctx, dev->id, src, shape, NULL, err, sizeof(err)))
+	if (!cq ||
+		opencl_build(&program, &(struct opencl_build){ctx, dev->id, src, shape, NULL}, err,
+			sizeof(err)))
 		return false;
 	k = clCreateKernel(
 		program, shape->by_address ? "xc_recrypt_place" : "xc_recrypt_batch", &res);

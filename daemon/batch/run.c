@@ -20,8 +20,8 @@
 #include "packet/arena.h"
 
 #define DEVICE_ERRORS_MAX 3u
-/* Reading the clock twice costs a tenth of a packet. So only one in so many small serial batches is
- * timed, and represents the others. */
+/* Reading the clock twice costs a tenth of a packet, so only every TIMED_EVERY-th small serial
+ * batch is timed. */
 #define TIMED_FROM  16u
 #define TIMED_EVERY 16u
 
@@ -270,8 +270,8 @@ static enum batch_class class_of(uint8_t classes)
 }
 
 /* Chooses among the devices that are faster than the serial engine for this batch. Returns -1 if
- * there is none; *n: number of jobs it supports. Smooth weighted round robin: each candidate gains
- * its weight, and the one with the most pays for all. */
+ * there is none. *jobs: number of jobs that the device supports. Smooth weighted round robin: each
+ * candidate gains its weight; the chosen one pays the sum. */
 static int choose(struct batch_runner *r, const struct batch *b, uint32_t *jobs)
 {
 	uint32_t n[BATCH_DEVICES_MAX];

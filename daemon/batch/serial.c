@@ -381,9 +381,9 @@ static bool cipher(
 }
 
 /* RFC 7714 8.2, 9.2, 9.3: header, a clear body and SRTCP's word are additional data, in this order.
- * enc: writes the tag; otherwise compares it. hdr_len bytes of header are only authenticated. */
-static bool gcm(const struct side *s, bool enc, const uint8_t *pkt, uint8_t *dst,
-	const uint8_t *src, const struct xc_job *job, uint8_t *tag)
+ * enc: writes the tag; otherwise compares it. dst: where the body of pkt goes. */
+static bool gcm(const struct side *s, bool enc, const struct xc_job *job, const uint8_t *pkt,
+	uint8_t *dst, uint8_t *tag)
 {
 	EVP_CIPHER_CTX *ctx = s->k->ctx;
 	size_t aad_len = job->hdr_len + (s->clear ? job->body_len : 0);
@@ -396,7 +396,7 @@ static bool gcm(const struct side *s, bool enc, const uint8_t *pkt, uint8_t *dst
 		(s->rtcp && EVP_CipherUpdate(ctx, NULL, &n, s->word, 4) != 1))
 		return false;
 	if (!s->clear && job->body_len &&
-		EVP_CipherUpdate(ctx, dst, &n, src, (int)job->body_len) != 1)
+		EVP_CipherUpdate(ctx, dst, &n, pkt + job->hdr_len, (int)job->body_len) != 1)
 		return false;
 	if (!enc && EVP_CIPHER_CTX_ctrl(ctx, EVP_CTRL_AEAD_SET_TAG, tag_len, tag) != 1)
 		return false;
@@ -416,7 +416,7 @@ static bool receive(
 		uint8_t tag[16];
 
 		memcpy(tag, src + job->rx_tag_off, s->x->tag_len);
-		if (!gcm(s, false, src, dst + job->hdr_len, src + job->hdr_len, job, tag))
+		if (!gcm(s, false, job, src, dst + job->hdr_len, tag))
 			return false;
 		memcpy(dst, src, s->clear ? len : job->hdr_len);
 		return true;
@@ -439,7 +439,7 @@ static bool send_out(const struct side *s, const struct xc_job *job, uint8_t *ds
 	if (is_plain(s->x))
 		return true;
 	if (s->x->auth == XC_AUTH_GCM) {
-		if (!gcm(s, true, dst, body, body, job, tag))
+		if (!gcm(s, true, job, dst, body, tag))
 			return false;
 		if (s->rtcp)
 			memcpy(tag + s->x->tag_len, s->word, 4);

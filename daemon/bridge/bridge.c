@@ -14,8 +14,7 @@
 
 /* --- Commands --------------------------------------------------------------------------------- */
 
-/* Most commands of calls queued for a worker: those of about 680 calls. Deletions are always
- * queued. */
+/* Limit of queued commands per worker: those of about 680 calls. Deletions are always queued. */
 #define BACKLOG_MAX   16384u
 #define BEHIND_LOG_NS (10 * NS_PER_SEC)
 
@@ -177,7 +176,7 @@ static int send_all(struct bridge *r, uint32_t worker, const struct media_cmd *c
 	for (uint32_t i = 0; i < n && !err; i++) {
 		bool set = cmd[i].type == MEDIA_CTX_SET;
 
-		relay_sent_note(&s->sent, &cmd[i]);
+		bridge_sent_note(&s->sent, &cmd[i]);
 		if (set && (cmd[i].ctx.rx_new || cmd[i].ctx.tx_new))
 			bridge_marks_forget(s, cmd[i].id, cmd[i].ctx.rx_new, cmd[i].ctx.tx_new);
 		if ((set && cmd[i].ctx.tx_rtcp_index) || cmd[i].type == MEDIA_CTX_RESUME)
@@ -197,7 +196,7 @@ static int op_commit(void *arg, uint32_t worker, const struct media_cmd *cmd, ui
 	if (!differs)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < n; i++)
-		if (!relay_sent_same(&r->site[worker].sent, &cmd[i]))
+		if (!bridge_sent_same(&r->site[worker].sent, &cmd[i]))
 			differs[kept++] = cmd[i];
 	err = kept ? send_all(r, worker, differs, kept) : 0;
 	free(differs);
@@ -223,7 +222,7 @@ static void op_stream_cut(void *arg, uint32_t worker, uint32_t stream)
 	for (uint32_t i = 0; i < n; i++)
 		bridge_push_deletion(r, &r->site[worker], &all[i]);
 	offload_pushed(r->offload, worker, &cut, 1);
-	relay_sent_note(&r->site[worker].sent, &cut);
+	bridge_sent_note(&r->site[worker].sent, &cut);
 }
 
 static int op_stream_restart(void *arg, uint32_t worker, uint32_t stream, uint64_t now_ns)
@@ -344,7 +343,7 @@ void bridge_kernel_gone(struct bridge *r)
 	offload_gone(r->offload);
 }
 
-void app_relay_steer_again(struct bridge *r)
+void bridge_steer_again(struct bridge *r)
 {
 	const struct worker_cmd cmd = {.kind = WORKER_STEER_AGAIN};
 
@@ -355,7 +354,7 @@ void app_relay_steer_again(struct bridge *r)
 
 void bridge_kernel_back(struct bridge *r)
 {
-	app_relay_steer_again(r);
+	bridge_steer_again(r);
 	offload_back(r->offload);
 }
 
@@ -429,7 +428,7 @@ int bridge_create(struct bridge **out, const struct bridge_config *cfg)
 		s->lent = calloc(cfg->key_slots / 2 + 1, sizeof(*s->lent));
 		s->told = calloc(cfg->max_ctx + 1, sizeof(*s->told));
 		err = err ? err : s->lent && s->told ? 0 : -ENOMEM;
-		err = err ? err : relay_sent_init(&s->sent, cfg->max_stream, cfg->max_ctx);
+		err = err ? err : bridge_sent_init(&s->sent, cfg->max_stream, cfg->max_ctx);
 	}
 	err = err ? err : offload_start(r);
 	if (err) {
@@ -456,7 +455,7 @@ void bridge_destroy(struct bridge *r)
 			free(r->site[i].told[k].marks);
 		free(r->site[i].told);
 		free(r->site[i].backlog);
-		relay_sent_fini(&r->site[i].sent);
+		bridge_sent_fini(&r->site[i].sent);
 	}
 	offload_destroy(r->offload);
 	free(r->place);

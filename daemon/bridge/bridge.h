@@ -41,7 +41,7 @@ void bridge_look_again(struct bridge *r, uint64_t now_ns);
 void bridge_kernel_gone(struct bridge *r);
 void bridge_kernel_back(struct bridge *r);
 /* Sends all workers the command to receive by the steering again: steer_ops.again(). */
-void app_relay_steer_again(struct bridge *r);
+void bridge_steer_again(struct bridge *r);
 /* Processes acknowledgements of workers, and sends commands that did not fit into a ring. Called on
  * the workers' eventfd, and each second. */
 void bridge_poll(struct bridge *r, uint64_t now_ns);

@@ -17,7 +17,7 @@ struct marks_known {
 };
 
 /* What the worker was sent last, by handle (bridge_sent.c). */
-struct relay_sent {
+struct bridge_sent {
 	struct media_stream_cfg *stream;
 	struct media_ctx_cfg *ctx;
 	bool *has_stream, *has_ctx; /* time when the handle was taken */
@@ -28,7 +28,7 @@ struct bridge_site { /* what the control thread keeps per worker */
 	struct handles streams, ctxs, keys; /* keys: pairs, slot = 2 * handle */
 	uint32_t (*lent)[MEDIA_EPOCHS];     /* by pair: the additional pairs of a key with a kdr */
 	struct marks_known *told;           /* by context */
-	struct relay_sent sent;
+	struct bridge_sent sent;
 	struct relay_marks arriving;
 	struct worker_cmd *backlog; /* [backlog_cap]: n commands from first on wait for the ring */
 	size_t backlog_first, backlog_n, backlog_cap;
@@ -71,7 +71,7 @@ struct bridge {
 	uint64_t lost;           /* failed deletions (out of memory): their handles stay taken */
 };
 
-/* --- relay.c ---------------------------------------------------------------------------------- */
+/* --- bridge.c -------------------------------------------------------------------------------- */
 
 /* Sends optional commands: all of them to the ring now, or none. 0 or -EAGAIN. */
 int bridge_push(struct bridge_site *s, const struct worker_cmd *cmd, uint32_t n);
@@ -83,13 +83,13 @@ void bridge_push_deletion(struct bridge *r, struct bridge_site *s, const struct 
 
 /* --- bridge_sent.c ---------------------------------------------------------------------------- */
 
-/* 0 or -ENOMEM; relay_sent_fini() in both cases. */
-int relay_sent_init(struct relay_sent *s, uint32_t max_stream, uint32_t max_ctx);
-void relay_sent_fini(struct relay_sent *s);
+/* 0 or -ENOMEM; bridge_sent_fini() in both cases. */
+int bridge_sent_init(struct bridge_sent *s, uint32_t max_stream, uint32_t max_ctx);
+void bridge_sent_fini(struct bridge_sent *s);
 /* Skips a command if the worker already has its configuration. */
-bool relay_sent_same(const struct relay_sent *s, const struct media_cmd *cmd);
+bool bridge_sent_same(const struct bridge_sent *s, const struct media_cmd *cmd);
 /* Notes that the command was sent. */
-void relay_sent_note(struct relay_sent *s, const struct media_cmd *cmd);
+void bridge_sent_note(struct bridge_sent *s, const struct media_cmd *cmd);
 
 /* --- bridge_shortage.c ------------------------------------------------------------------------ */
 

@@ -91,8 +91,8 @@ int bridge_op_key_take(void *arg, uint32_t *slot, uint32_t worker, const struct 
 		!handles_take(&s->keys, &pair))
 		return bridge_shortage(r, SHORT_KEYS, -ENOSPC);
 	lent = s->lent[pair];
-	/* The worker does not look at a slot that it was not told of: no lock is needed to fill it.
-	 */
+	/* The worker reads a slot only after the command that announces it, so no lock is
+	 * needed. */
 	err = fill(&key[2 * pair], m, rtcp);
 	if (!err && m->kdr) {
 		err = lent_take(s, lent);
@@ -126,7 +126,7 @@ void bridge_op_key_release(void *arg, uint32_t worker, uint32_t slot)
 	del.media.type = MEDIA_KEY_DEL;
 	del.media.id = slot;
 	bridge_push_deletion(r, s, &del);
-	/* Behind it: then nothing is derived into them any more. */
+	/* After the master key's deletion, no key is derived into these slots any more. */
 	for (uint32_t i = 0; i < MEDIA_EPOCHS && lent[i]; i++) {
 		del.media.id = 2 * lent[i];
 		bridge_push_deletion(r, s, &del);

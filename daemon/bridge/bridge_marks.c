@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Marks: where the indexes of a context stand, as its worker told last. A call that is kept or
- * moved goes on from there. What began anew since the worker was asked does not count: generations
- * tell. */
+/* Marks: the last packet indexes that a worker reported for a context. A call that is restored or
+ * moved continues from them. A mark whose generation is old is ignored: its indexes were reset
+ * after the worker was asked. */
 #include "bridge/bridge_int.h"
 
 #include <stddef.h>
@@ -31,9 +31,9 @@ void bridge_marks_forget(struct bridge_site *s, uint32_t ctx, bool rx, bool tx)
 		m->n = kept;
 }
 
-/* Over shorter times a burst, or what waited for us, would look like a stream of thousands: who
- * comes back would believe that it got out of sight, and take all that comes for old. The very
- * first time is shorter, for calls that end soon. */
+/* Shortest time over which a rate is measured. Over less, one burst looks like thousands of packets
+ * per second. After a restore the index would then be estimated too high, and packets would be
+ * dropped as old. The first measurement may be shorter, for calls that end soon. */
 #define RATE_NS       NS_PER_SEC
 #define RATE_FIRST_NS (NS_PER_SEC / 5)
 

@@ -6,7 +6,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-int relay_sent_init(struct relay_sent *s, uint32_t max_stream, uint32_t max_ctx)
+int bridge_sent_init(struct bridge_sent *s, uint32_t max_stream, uint32_t max_ctx)
 {
 	s->stream = calloc(max_stream + 1, sizeof(*s->stream));
 	s->ctx = calloc(max_ctx + 1, sizeof(*s->ctx));
@@ -15,7 +15,7 @@ int relay_sent_init(struct relay_sent *s, uint32_t max_stream, uint32_t max_ctx)
 	return s->stream && s->ctx && s->has_stream && s->has_ctx ? 0 : -ENOMEM;
 }
 
-void relay_sent_fini(struct relay_sent *s)
+void bridge_sent_fini(struct bridge_sent *s)
 {
 	free(s->stream);
 	free(s->ctx);
@@ -23,7 +23,7 @@ void relay_sent_fini(struct relay_sent *s)
 	free(s->has_ctx);
 }
 
-bool relay_sent_same(const struct relay_sent *s, const struct media_cmd *cmd)
+bool bridge_sent_same(const struct bridge_sent *s, const struct media_cmd *cmd)
 {
 	if (cmd->type == MEDIA_STREAM_SET)
 		return s->has_stream[cmd->id] &&
@@ -32,7 +32,7 @@ bool relay_sent_same(const struct relay_sent *s, const struct media_cmd *cmd)
 		media_ctx_same(&s->ctx[cmd->id], &cmd->ctx);
 }
 
-void relay_sent_note(struct relay_sent *s, const struct media_cmd *cmd)
+void bridge_sent_note(struct bridge_sent *s, const struct media_cmd *cmd)
 {
 	if (cmd->type == MEDIA_STREAM_SET) {
 		s->stream[cmd->id] = cmd->stream;

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What ran out, told to the operator, who can do something about it; the caller learns only that
- * there is no room. */
+/* Counts and logs each resource that ran out. The operator can act on it; the caller only learns
+ * that there was no room. */
 #include "bridge/bridge_int.h"
 
 #include "base/clock.h"
 
 #define SHORTAGE_LOG_NS (10 * NS_PER_SEC)
 
-/* Clients go to their next relay on "Ran out of ports", whatever it was: so -ENOSPC for all of
- * them, but the operator is told which. Returns what the call gets. */
+/* Clients use their next relay after "Ran out of ports", whatever ran out. So every shortage is
+ * -ENOSPC for the call, and only the log names the resource. Returns err. */
 int bridge_shortage(struct bridge *r, enum shortage what, int err)
 {
 	static const char *const text[] = {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What workers and the kernel count of streams and keys, read without stopping anybody. */
+/* Reads the workers' and the kernel's counters of streams and keys. Stops no worker. */
 #include "bridge/bridge_int.h"
 
 #include "base/clock.h"

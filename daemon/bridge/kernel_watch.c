@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Events of the kernel (bridge/kernel_watch.h). It judges nothing: a stream of which something was
- * told is looked at again a moment later, when the packet itself has been through the worker, which
- * alone authenticates, learns and confirms. */
+/* Events of the kernel (bridge/kernel_watch.h). An event proves nothing: its stream is checked a
+ * moment later, when the packet has passed the worker. Only the worker authenticates, learns and
+ * confirms. */
 #include "bridge/kernel_watch.h"
 
 #include <errno.h>
@@ -12,7 +12,7 @@
 #include "base/log.h"
 
 #define ALIVE_NS     (2 * NS_PER_SEC)
-#define SOON_NS      (20 * 1000000ull) /* a burst has been through by then */
+#define SOON_NS      (20 * 1000000ull) /* longer than a burst takes */
 #define FLOOD_LOG_NS (10 * NS_PER_SEC)
 
 struct kernel_watch {
@@ -20,7 +20,7 @@ struct kernel_watch {
 	struct loop_io *io;
 	struct loop_timer *alive, *soon;
 	struct log_limit flood_log;
-	bool refused; /* what came back will not do: told */
+	bool refused; /* the module that was loaded again is unusable, and this was logged */
 	struct kernel_watch_usage usage;
 };
 
@@ -63,7 +63,7 @@ static void on_readable(void *arg, uint32_t ready)
 
 	(void)ready;
 	if (err == -ENOBUFS) {
-		w->usage.lost++; /* streams are looked at by and by all the same */
+		w->usage.lost++; /* the periodic check covers all streams */
 	} else if (err) {
 		loop_io_remove(w->io);
 		w->io = NULL;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Streams to the kernel and back (bridge/offload.h): each second, when the kernel tells something,
- * when it has gone, and when it is back. */
+/* Moves streams to the kernel and back (bridge/offload.h): each second, after an event of the
+ * kernel, and when the module is unloaded or loaded again. */
 #include "bridge/offload_int.h"
 
 #include <errno.h>
@@ -8,15 +8,14 @@
 
 #include "base/clock.h"
 
-#define ASKED_NS (4 * NS_PER_SEC) /* then a worker that could not has given up */
-#define BACK_OFF_NS \
-	(1 * NS_PER_SEC) /* doubled each time a stream has to come back on its own account */
+#define ASKED_NS     (4 * NS_PER_SEC) /* then a worker that could not has given up */
+#define BACK_OFF_NS  (1 * NS_PER_SEC) /* doubled each time a stream returns by itself */
 #define BACK_OFF_MAX 6u
-/* Where the kernel tells of silence its counters are read only so often: for numbers, and lest an
- * event was lost. Sequence numbers are not to go round by half meanwhile: good for 8,000 packets a
- * second. */
+/* If the kernel reports silent streams, its counters are read only this often: for statistics, and
+ * in case an event was lost. A sequence number must not advance by 2^15 meanwhile, so this is
+ * enough for 8,000 packets a second. */
 #define DUMP_NS      (4 * NS_PER_SEC)
-#define TELL_PACKETS 128u /* a worker learns where an index stands each time that it went so far */
+#define TELL_PACKETS 128u /* packets after which a worker is told the index again */
 
 /* --- There and back --------------------------------------------------------------------------- */
 
@@ -136,7 +135,7 @@ void offload_tick(struct offload *o, uint64_t now_ns)
 	}
 }
 
-/* --- What the kernel tells by itself ---------------------------------------------------------- */
+/* --- Events of the kernel --------------------------------------------------------------------- */
 
 bool offload_event(struct offload *o, const struct steer_event *e)
 {

@@ -40,7 +40,7 @@ void offload_destroy(struct offload *o);
 #define OFFLOAD_BEFORE 8u
 uint32_t offload_before(struct offload *o, uint32_t worker, const struct media_cmd *cmd, uint32_t n,
 	struct worker_cmd *out, uint32_t max);
-/* Call it after all of them were pushed. */
+/* Call it after all commands were pushed. */
 void offload_pushed(struct offload *o, uint32_t worker, const struct media_cmd *cmd, uint32_t n);
 /* The stream's port was released. */
 void offload_release(struct offload *o, uint32_t worker, uint32_t stream);

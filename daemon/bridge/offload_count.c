@@ -72,8 +72,8 @@ static void dumped(void *arg, const struct steer_relayed *r)
 	struct offload *o = arg;
 	struct off_stream *s;
 
-	/* What an earlier instance left has another's number: only those that we asked for count.
-	 */
+	/* A stream that an earlier instance left has a number of another stream. Count only our
+	 * own. */
 	if (r->id >= o->cfg.max_stream)
 		return;
 	s = &o->site[o->worker].stream[r->id];

@@ -3,7 +3,7 @@
  * it asks what streams are like now. */
 #include "bridge/offload_int.h"
 
-#define ENOUGH_PACKETS 5u /* of a stream, until it is thought to go on as it began */
+#define ENOUGH_PACKETS 5u /* packets of a stream before it may move */
 
 uint32_t offload_target(const struct media_stream_cfg *c)
 {
@@ -22,9 +22,9 @@ static bool known(const struct endpoint *e)
 	return e->family && e->port && !endpoint_is_unspecified(e);
 }
 
-/* RTCP that can be read is the daemon's: statistics are made of it. With a port of its own it goes
- * to such a one. The fields that keep a stream out of the kernel say so themselves
- * (media/fields.h). */
+/* Readable RTCP stays with the daemon, which makes statistics of it. RTCP on its own port is
+ * forwarded only to such a port. Fields that keep a stream out of the kernel have a column in
+ * media/fields.h. */
 static bool may_relay(
 	const struct offload *o, const struct off_site *site, const struct off_stream *s)
 {
@@ -34,13 +34,13 @@ static bool may_relay(
 	if (!s->set || roles & KERNEL_NOT_FROM || kind == CIPHERED ||
 		(kind == PLAIN && !s->cfg.rtp) || (kind == PASSED && !o->cfg.steer->relays_srtp))
 		return false;
-	/* What is passed through is deciphered for them. */
+	/* Subscribers get passed-through media decrypted, which the kernel cannot do. */
 	if (roles & KERNEL_COPIES && (kind == PASSED || !o->cfg.steer->relays_copies))
 		return false;
 	if (offload_target(&s->cfg) >= o->cfg.max_stream)
 		return s->cfg.copy[0] != 0;
 	t = &site->stream[offload_target(&s->cfg)];
-	/* Echoed: it ends with the next offer, and is nothing to be quick for. */
+	/* An echo test is not worth moving: it ends with the next offer. */
 	return t != s && t->set && !(media_stream_kernel(&t->cfg) & KERNEL_NOT_TO) &&
 		site->ctx[t->cfg.ctx].tx == kind && t->cfg.rtp == s->cfg.rtp;
 }
@@ -55,8 +55,8 @@ static bool dest_add(const struct offload *o, const struct off_stream *t,
 	return true;
 }
 
-/* Who listens only receives: its address need not be confirmed. One that does not get copies now
- * would be forgotten by the kernel, so it is all or none. */
+/* A subscriber only receives, so its address need not be confirmed. All subscribers must be
+ * eligible, because the kernel would never add one that is left out now. */
 static bool listeners_add(const struct offload *o, uint32_t worker, const struct off_stream *s,
 	uint8_t family, struct offload_dests *to)
 {

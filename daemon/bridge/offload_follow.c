@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Commands on their way to a worker: what must come back before them, and the copy of what they
- * told. */
+/* Follows the commands to a worker: takes streams back from the kernel before a command changes
+ * them, and keeps a copy of the configuration. */
 #include "bridge/offload_int.h"
 #include "base/clock.h"
 

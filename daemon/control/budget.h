@@ -14,7 +14,7 @@ struct budget_turn {                      /* of a connection; zero: it does not 
 };
 
 struct budget {                   /* zero is a fresh one */
-	struct loop_timer *timer; /* when it comes, served is 0 again */
+	struct loop_timer *timer; /* resets served to 0 */
 	uint32_t served;
 	struct budget_turn *first, **last; /* last NULL: no connection waited yet */
 	struct loop *loop;

@@ -103,8 +103,8 @@ static void add_one(struct pool *p, struct ngval *d, const struct one *o)
 	ngval_add_int(p, d, STR("one-way"), o->one_way);
 }
 
-void ended_view(const struct ended *e, struct pool *p, struct str part, uint32_t skip,
-	uint32_t limit, uint64_t now_ms, struct ngval *dict)
+void ended_view(const struct ended *e, struct pool *p, const struct ended_page *page,
+	uint64_t now_ms, struct ngval *dict)
 {
 	uint64_t n = e ? e->count : 0, matched = 0;
 	struct ngval *list;
@@ -116,10 +116,10 @@ void ended_view(const struct ended *e, struct pool *p, struct str part, uint32_t
 		const struct one *o = &e->ring[--n % ENDED_CALLS];
 
 		if (!recent(o, now_ms) ||
-			!(contains(o->id, part) || contains(o->from, part) ||
-				contains(o->to, part)))
+			!(contains(o->id, page->part) || contains(o->from, page->part) ||
+				contains(o->to, page->part)))
 			continue;
-		if (matched >= skip && matched < (uint64_t)skip + limit)
+		if (matched >= page->skip && matched < (uint64_t)page->skip + page->limit)
 			add_one(p, ngval_add_dict(p, list, STR_NONE), o);
 		matched++;
 	}

@@ -23,8 +23,12 @@ void ended_add(struct ended *e, const struct call_closing *closing, uint64_t now
  * part is of a Call-ID or name. Adds "ended matched", and "ended not kept": calls that made room
  * before their ten minutes were over. Strings are the ring's: use them before anything changes.
  * NULL: adds nothing. */
-void ended_view(const struct ended *e, struct pool *p, struct str part, uint32_t skip,
-	uint32_t limit, uint64_t now_ms, struct ngval *dict);
+struct ended_page {
+	struct str part;
+	uint32_t skip, limit;
+};
+void ended_view(const struct ended *e, struct pool *p, const struct ended_page *page,
+	uint64_t now_ms, struct ngval *dict);
 /* Adds what is kept of this call, with its closing line, as "closing". False: it is not there. */
 bool ended_detail(const struct ended *e, struct pool *p, struct str call_id, uint64_t now_ms,
 	struct ngval *dict);

@@ -99,8 +99,8 @@ static bool changes(enum ng_command c)
 	return handler_command(c)->need & CHANGES;
 }
 
-/* Decode and carry out; what there is to say ends up in j->reply and j->dict. */
-static void run(struct job *j, const struct endpoint *from, struct str body, enum ng_encoding enc)
+/* Decodes and executes a request. The result is in j->reply and j->dict. */
+static void run(struct job *j, const struct endpoint *from, struct str body)
 {
 	const struct command *c;
 	struct ngval *msg = NULL;
@@ -108,11 +108,11 @@ static void run(struct job *j, const struct endpoint *from, struct str body, enu
 	size_t pos = 0;
 	int err;
 
-	err = enc == NG_JSON ? json_parse(&msg, j->p, body, &pos)
-			     : bencode_parse(&msg, j->p, body, &pos);
+	err = j->enc == NG_JSON ? json_parse(&msg, j->p, body, &pos)
+				: bencode_parse(&msg, j->p, body, &pos);
 	if (err) {
 		j->reply.error = err == -ENOMEM ? NGE_NOMEM
-			: enc == NG_JSON        ? NGE_BAD_JSON
+			: j->enc == NG_JSON     ? NGE_BAD_JSON
 						: NGE_BAD_BENCODE;
 		if (err == -EBADMSG)
 			j->reply.detail = pool_printf(j->p, "at byte %zu", pos);
@@ -194,7 +194,7 @@ static struct ngval *reply_tree(struct job *j, struct ngval *result)
 	return d;
 }
 
-/* A call may fail for want of it, so the cause is in the log by default. */
+/* These requests set up media. Their failures can fail a call, so they are logged by default. */
 static bool is_exchange(enum ng_command c)
 {
 	return c == NG_OFFER || c == NG_ANSWER;
@@ -208,7 +208,7 @@ static void write_log(struct job *j)
 	char from[ENDPOINT_STRLEN];
 	uint64_t held;
 
-	/* what never became a request is only counted, or junk would fill the log */
+	/* malformed requests are only counted, because junk would fill the log */
 	if (j->r.command == NG_NONE)
 		log_debug("ng: %s", j->reply.error ? j->reply.error : "no command");
 	else if (j->reply.load_limit &&
@@ -275,11 +275,15 @@ static void write_reply(struct job *j, struct ngval *tree, size_t start)
 	j->reply.error = "no reply";
 }
 
-int handler_request(struct handler *h, struct pool *p, const struct endpoint *from, struct str body,
-	enum ng_encoding enc, uint64_t now_ns, struct sbuf *reply)
+int handler_request(struct handler *h, struct pool *p, const struct handler_message *m,
+	uint64_t now_ns, struct sbuf *reply)
 {
-	struct job j = {
-		.h = h, .p = p, .to = reply, .enc = enc, .now_ns = now_ns, .dict = ngval_dict(p)};
+	struct job j = {.h = h,
+		.p = p,
+		.to = reply,
+		.enc = m->encoding,
+		.now_ns = now_ns,
+		.dict = ngval_dict(p)};
 	struct ngval *result = ngval_add_str(p, j.dict, STR("result"), STR("error"));
 	size_t start = reply->len;
 	struct ngval *tree = NULL;
@@ -290,7 +294,7 @@ int handler_request(struct handler *h, struct pool *p, const struct endpoint *fr
 	interval_advance(&h->interval, now_ns, c.current, c.ended.duration_ns);
 	if (result) {
 		calls_reply_room(h->calls, planned_fits, &j);
-		run(&j, from, body, enc);
+		run(&j, m->from, m->body);
 		calls_reply_room(h->calls, NULL, NULL);
 		tree = reply_tree(&j, result);
 	}

@@ -13,7 +13,7 @@
 
 struct handler;
 
-struct stats_source { /* what app/ knows for "statistics": adds dictionaries beside ours */
+struct stats_source { /* adds the parts of "statistics" that app/ knows */
 	void (*fill)(void *arg, struct pool *p, struct ngval *dict);
 	void *arg;
 };
@@ -34,13 +34,13 @@ void handler_on_change(struct handler *h, void (*changed)(void *arg), void *arg)
 /* Flags by name, looked at with each request; they outlive the handler. NULL: none. */
 void handler_templates(struct handler *h, const struct ng_templates *templates);
 
-/* Commands that change the daemon as a whole: app/ carries them out. NULL, or the error-reason;
- * what there is to say goes into dict. */
+/* Commands that change the daemon as a whole: app/ executes them. NULL, or the error-reason.
+ * Results go into dict. */
 typedef const char *handler_operate_fn(
 	void *arg, const struct ng_request *r, struct pool *p, struct ngval *dict);
 void handler_operator(struct handler *h, handler_operate_fn *operate, void *arg);
 
-/* What "metrics", "page" and "page history" answer with. */
+/* Sources of the replies to "metrics", "page" and "page history". */
 struct handler_web {
 	struct page_source page;
 	/* Appends a text in Prometheus' format. */
@@ -50,26 +50,31 @@ struct handler_web {
 /* Outlives the handler. NULL: the three commands are refused. */
 void handler_show(struct handler *h, const struct handler_web *web);
 
-/* body: a dictionary in this encoding. The reply is appended in the same encoding; when it does not
- * fit reply's limit, an error reply that does is written instead. from: who asks, or NULL. now_ns:
- * CLOCK_REALTIME. 0; -EAGAIN: the reply is an error, nothing was decided, and the same request may
+/* Executes one request. body: a dictionary in this encoding. Appends the reply in the same
+ * encoding, or an error reply if it does not fit reply's limit. from: the client, or NULL. now_ns:
+ * CLOCK_REALTIME. 0; -EAGAIN: the reply is an error, nothing changed, and the same request may
  * succeed soon. */
-int handler_request(struct handler *h, struct pool *p, const struct endpoint *from, struct str body,
-	enum ng_encoding enc, uint64_t now_ns, struct sbuf *reply);
-/* An error reply for what never became a request. */
+struct handler_message {
+	const struct endpoint *from; /* the client, or NULL */
+	struct str body;             /* a dictionary */
+	enum ng_encoding encoding;
+};
+int handler_request(struct handler *h, struct pool *p, const struct handler_message *m,
+	uint64_t now_ns, struct sbuf *reply);
+/* An error reply for a malformed request. */
 void handler_reject(struct handler *h, struct pool *p, enum ng_encoding enc, const char *reason,
 	struct sbuf *reply);
 struct handler_count {
 	uint64_t requests, errors, ns; /* ns: the time they took */
 };
 
-/* Commands of the protocol that are not done, and what the reply says. */
+/* Commands of the protocol that this relay refuses, and the reason in the reply. */
 struct handler_refusal {
 	const char *command, *reason;
 };
 const struct handler_refusal *handler_refusals(size_t *n);
 
-/* Of one command; NG_NONE: of what never became one. */
+/* Of one command; NG_NONE: of malformed requests. */
 struct handler_count handler_count(const struct handler *h, enum ng_command c);
 uint64_t handler_duplicates(const struct handler *h);
 /* A transport answered a repeated request from its cache. */

@@ -304,8 +304,8 @@ const char *handler_missing(const struct ng_request *r, uint32_t need)
 	return NULL;
 }
 
-/* Commands other relays know. Who operates the proxy must see at once whether the command was
- * misspelled, or this relay cannot do it. */
+/* Commands of other relays. The error-reason shows whether a command is misspelled, or unsupported
+ * here. */
 static const struct handler_refusal refusals[] = {
 	{"play media", NGE_CODEC},
 	{"stop media", NGE_CODEC},

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What handler.c, the life of a request, and handler_commands.c, what the commands do, share. */
+/* Shared by handler.c, which decodes requests and encodes replies, and handler_commands.c, which
+ * has a function per command. Private to both. */
 #ifndef CONTROL_HANDLER_INT_H
 #define CONTROL_HANDLER_INT_H
 

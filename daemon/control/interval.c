@@ -56,7 +56,7 @@ void interval_advance(struct interval *x, uint64_t now_ns, uint64_t sessions, ui
 	x->now.duration_ns = duration_ns > x->duration_ns ? duration_ns - x->duration_ns : 0;
 	x->last = x->now;
 	begin(x, x->begin_ns + minutes * INTERVAL_NS, sessions, duration_ns);
-	if (minutes > 1) /* nobody asked for anything in the minute before this one */
+	if (minutes > 1) /* the minute before this one had no requests */
 		x->last = x->now;
 }
 
@@ -93,7 +93,7 @@ static void add_delay(
 		p, dict, pool_printf(p, "avg%sdelay", name), c->requests ? c->ns / c->requests : 0);
 }
 
-/* Requests per second. In a second without any there were none. */
+/* Requests per second. A second without requests counts as a rate of 0. */
 static void add_rate(
 	struct pool *p, struct ngval *dict, const char *name, const struct interval_command *c)
 {
@@ -111,7 +111,7 @@ void interval_fill(const struct interval *x, struct pool *p, struct ngval *dict)
 	add_seconds(p, dict, STR("totalcallsduration"), m->duration_ns);
 	ngval_add_int(p, dict, STR("minmanagedsessions"), (int64_t)m->sessions_min);
 	ngval_add_int(p, dict, STR("maxmanagedsessions"), (int64_t)m->sessions_max);
-	/* Behind them come commands of our own programs. */
+	/* The commands after NG_ACTIVE are those of our own programs. */
 	for (int c = NG_NONE + 1; c < NG_ACTIVE; c++)
 		add_delay(p, dict, ng_command_name((enum ng_command)c), &m->command[c]);
 	for (int c = NG_NONE + 1; c < NG_ACTIVE; c++)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* See listen.h. A peer that is gone without a word is found out by keep-alive probes. */
+/* See listen.h. Keep-alive probes detect peers that disappeared without closing. */
 #include "control/listen.h"
 
 #include <errno.h>
@@ -27,7 +27,7 @@ static int open_listener(struct endpoint *local, const struct endpoint *at)
 	if (fd < 0)
 		return -errno;
 	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
-	/* "::" serves IPv4 too, as people expect of it */
+	/* "::" also serves IPv4, as users expect */
 	if (at->family == AF_INET6)
 		setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off));
 	if (bind(fd, (struct sockaddr *)&sa, len) || listen(fd, BACKLOG))

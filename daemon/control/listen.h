@@ -29,7 +29,7 @@ struct listener_config {
 
 struct listener { /* zero: listens nowhere */
 	struct listener_config cfg;
-	struct endpoint local; /* where it listens, the port when it was 0; family 0: on a path */
+	struct endpoint local; /* with the real port if 0 was asked for; family 0: a path */
 	struct loop_io *io;
 	int fd;
 	bool paused; /* no descriptors left: accept nothing for a second */

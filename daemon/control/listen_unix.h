@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Unix sockets for listen.c: how one is opened, and who may connect to it. */
+/* Opens Unix sockets for listen.c, and checks who connects. */
 #ifndef CONTROL_LISTEN_UNIX_H
 #define CONTROL_LISTEN_UNIX_H
 

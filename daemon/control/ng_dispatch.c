@@ -190,22 +190,30 @@ static int pool_for_request(struct ng_dispatch *f, struct pool **pool)
 	return err;
 }
 
-static int execute(struct ng_dispatch *f, const struct endpoint *from, const struct ng_frame *frame,
-	int frame_err, uint64_t now_ns, struct sbuf *reply)
+/* A message after its checks. */
+struct checked {
+	const struct endpoint *from;
+	struct ng_frame frame;
+	int frame_err;      /* of ng_frame_parse() */
+	const uint8_t *key; /* signs the reply; NULL: not signed */
+};
+
+static int execute(
+	struct ng_dispatch *f, const struct checked *m, uint64_t now_ns, struct sbuf *reply)
 {
+	struct handler_message body = {m->from, m->frame.body, m->frame.encoding};
 	struct pool *pool;
 	int err = pool_for_request(f, &pool), again = 0;
 
 	if (err)
 		return err;
-	sbuf_str(reply, frame->cookie);
+	sbuf_str(reply, m->frame.cookie);
 	sbuf_str(reply, STR(" "));
-	if (frame_err)
-		handler_reject(f->handler, pool, frame->encoding,
-			frame_err == -ENODATA ? NGE_NO_PAYLOAD : NGE_BAD_FRAME, reply);
+	if (m->frame_err)
+		handler_reject(f->handler, pool, m->frame.encoding,
+			m->frame_err == -ENODATA ? NGE_NO_PAYLOAD : NGE_BAD_FRAME, reply);
 	else
-		again = handler_request(
-			f->handler, pool, from, frame->body, frame->encoding, now_ns, reply);
+		again = handler_request(f->handler, pool, &body, now_ns, reply);
 	pool_destroy(pool);
 	return reply->err ? reply->err : again;
 }
@@ -242,19 +250,18 @@ static int check_once(struct ng_dispatch *f, const struct endpoint *from,
 	return -ENOMSG;
 }
 
-/* Behind all checks. key: the reply is signed with it; NULL: it is not signed. */
-static int answer(struct ng_dispatch *f, const struct endpoint *from, const struct ng_frame *frame,
-	int frame_err, const uint8_t *key, uint64_t now_ns, struct sbuf *reply)
+static int answer(
+	struct ng_dispatch *f, const struct checked *m, uint64_t now_ns, struct sbuf *reply)
 {
 	size_t start = reply->len;
-	int err = execute(f, from, frame, frame_err, now_ns, reply);
+	int err = execute(f, m, now_ns, reply);
 
-	if ((!err || err == -EAGAIN) && key && sign(key, frame, reply, start))
+	if ((!err || err == -EAGAIN) && m->key && sign(m->key, &m->frame, reply, start))
 		return -ENOMEM;
 	/* Without memory for the cache a repeated request would be carried out twice, which every
 	 * command survives. A signed one gets no second reply instead. */
 	if (!err)
-		cookie_put(f->cache, from, frame->cookie,
+		cookie_put(f->cache, m->from, m->frame.cookie,
 			(struct str){reply->p + start, reply->len - start});
 	return err;
 }
@@ -263,21 +270,22 @@ static int framed(struct ng_dispatch *f, const struct endpoint *from, struct str
 	bool vouched, uint64_t now_ns, struct sbuf *reply)
 {
 	bool keyed = f->keys && !vouched;
-	struct ng_frame frame = {0};
-	struct ng_signed signed_;
-	int frame_err = ng_frame_parse(&frame, message), err = 0;
 	uint8_t key[NG_KEY_LEN];
+	struct checked m = {.from = from, .key = keyed ? key : NULL};
+	struct ng_signed signed_;
 	struct str known;
+	int err = 0;
 
-	if (frame_err == -ENOMSG) {
+	m.frame_err = ng_frame_parse(&m.frame, message);
+	if (m.frame_err == -ENOMSG) {
 		ng_dispatch_drop(f, NG_DROP_COOKIE, from, 1);
-		return frame_err;
+		return -ENOMSG;
 	}
 	if (keyed)
-		err = verify(f, from, &frame, now_ns, &signed_, key);
+		err = verify(f, from, &m.frame, now_ns, &signed_, key);
 	if (err)
 		return err;
-	known = cookie_get(f->cache, from, frame.cookie);
+	known = cookie_get(f->cache, from, m.frame.cookie);
 	if (keyed)
 		err = check_once(f, from, &signed_, now_ns, known.s);
 	if (!err && known.s) {
@@ -285,7 +293,7 @@ static int framed(struct ng_dispatch *f, const struct endpoint *from, struct str
 		sbuf_str(reply, known);
 		err = reply->err;
 	} else if (!err) {
-		err = answer(f, from, &frame, frame_err, keyed ? key : NULL, now_ns, reply);
+		err = answer(f, &m, now_ns, reply);
 	}
 	if (err == -EAGAIN && keyed)
 		once_again(f->once, &signed_);
@@ -320,8 +328,10 @@ int ng_dispatch_plain(struct ng_dispatch *f, struct str body, uint64_t now_ns, s
 	else if (body.s[0] != 'd' && body.s[0] != '{')
 		handler_reject(f->handler, pool, NG_JSON, NGE_BAD_FRAME, reply);
 	else
-		(void)handler_request(f->handler, pool, NULL, body,
-			body.s[0] == '{' ? NG_JSON : NG_BENCODE, now_ns, reply);
+		(void)handler_request(f->handler, pool,
+			&(struct handler_message){
+				NULL, body, body.s[0] == '{' ? NG_JSON : NG_BENCODE},
+			now_ns, reply);
 	pool_destroy(pool);
 	return reply->err;
 }

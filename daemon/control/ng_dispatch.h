@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What all transports of ng have in common: from a message to its reply, with the cache for
+/* Turns an ng message into its reply, for all transports: authentication, and the cache for
  * repeated requests. Knows no sockets. Control thread only. */
 #ifndef CONTROL_NG_DISPATCH_H
 #define CONTROL_NG_DISPATCH_H
@@ -8,7 +8,7 @@
 
 struct ng_dispatch;
 
-/* The handler must live longer than the front. 0 or -errno. */
+/* The handler must live longer than the dispatch. 0 or -errno. */
 int ng_dispatch_create(struct ng_dispatch **out, struct handler *h);
 /* Reads the keys of this file; UDP and TCP requests must then be signed by one of them (ng_auth.h).
  * A second call replaces the keys: requests signed by removed keys are dropped. 0, or -errno with

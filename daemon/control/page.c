@@ -57,7 +57,8 @@ void page_snapshot(const struct page_source *s, const struct page_look *look, st
 	add_calls(s, look, p, now_ns, d);
 	if (look->ended.len)
 		(void)str_to_u64(&skip, look->ended, ENDED_CALLS);
-	ended_view(s->ended, p, look->filter, (uint32_t)skip, PAGE_ENDED, now_ns / 1000000, d);
+	ended_view(s->ended, p, &(struct ended_page){look->filter, (uint32_t)skip, PAGE_ENDED},
+		now_ns / 1000000, d);
 	if (look->call.len)
 		add_detail(s, look->call, p, now_ns, d);
 }

@@ -15,8 +15,8 @@
 void reply_write(struct sbuf *b, const struct ngval *tree, enum ng_encoding enc);
 /* Whether b has room for it. NULL does not fit. */
 bool reply_fits(const struct sbuf *b, const struct ngval *tree, enum ng_encoding enc);
-/* Both need no memory and always fit; b's error decides between the reasons. start: what to keep of
- * b. */
+/* Neither needs memory, and both always fit. The reason follows from b's error. start: length of b
+ * to keep. */
 void reply_write_error(struct sbuf *b, size_t start, enum ng_encoding enc);
 void reply_write_done(struct sbuf *b, size_t start, enum ng_encoding enc);
 

@@ -27,7 +27,7 @@
 struct ng_server {
 	int fd;
 	struct endpoint local;
-	struct ng_dispatch *front;
+	struct ng_dispatch *dispatch;
 	struct backlog *backlog;
 	struct log_limit log_send, log_lost;
 	uint32_t lost; /* by the kernel so far; wraps */
@@ -69,7 +69,7 @@ static int set_options(int fd, int family)
 	buffer_grow(fd);
 	if (family == AF_INET)
 		return setsockopt(fd, IPPROTO_IP, IP_PKTINFO, &on, sizeof(on)) ? -errno : 0;
-	/* "::" serves IPv4 too, as people expect of it */
+	/* "::" also serves IPv4, as users expect */
 	if (setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off)) ||
 		setsockopt(fd, IPPROTO_IPV6, IPV6_RECVPKTINFO, &on, sizeof(on)))
 		return -errno;
@@ -101,7 +101,7 @@ static int open_socket(struct ng_server *s, const struct endpoint *listen)
 }
 
 int ng_server_create(struct ng_server **out, const struct endpoint *listen,
-	struct ng_dispatch *front, char *err, size_t err_len)
+	struct ng_dispatch *dispatch, char *err, size_t err_len)
 {
 	struct ng_server *s = calloc(1, sizeof(*s));
 	char text[ENDPOINT_STRLEN];
@@ -113,7 +113,7 @@ int ng_server_create(struct ng_server **out, const struct endpoint *listen,
 		return -ENOMEM;
 	}
 	s->fd = -1;
-	s->front = front;
+	s->dispatch = dispatch;
 	ret = secmem_random(key, sizeof(key));
 	ret = ret ? ret : backlog_create(&s->backlog, key);
 	ret = ret ? ret : open_socket(s, listen);
@@ -159,7 +159,7 @@ void ng_server_tick(struct ng_server *s, uint64_t now_ns)
 	s->lost = mem[SK_MEMINFO_DROPS];
 	if (!lost)
 		return;
-	ng_dispatch_count(s->front, NG_DROP_OVERRUN, lost);
+	ng_dispatch_count(s->dispatch, NG_DROP_OVERRUN, lost);
 	if (log_limit_pass(&s->log_lost, now_ns, LOG_EVERY_NS, &held))
 		log_warn(
 			"ng: %u messages were lost, because the receive buffer of %u KiB was full: more arrived than could be executed (%llu more reports suppressed)",
@@ -178,9 +178,8 @@ struct endpoint ng_server_local(const struct ng_server *s)
 
 /* --- Serving ------------------------------------------------------------------------------- */
 
-/* Turn the information that came with a datagram into what makes the reply leave from the same
- * address. The interface is left to routing, except for link-local addresses, where only it
- * tells which network. */
+/* Keeps the address at which a datagram arrived, so that the reply leaves from it. Routing chooses
+ * the interface, except for link-local addresses: only the interface identifies their network. */
 static void keep_local_address(struct ng_peer *p, struct msghdr *m)
 {
 	p->control_len = 0;
@@ -252,10 +251,10 @@ static bool heard(
 	struct ng_server *s, const struct ng_peer *p, struct str datagram, uint64_t now_ns)
 {
 	if (s->is_media && s->is_media(s->is_media_arg, &p->from)) {
-		ng_dispatch_drop(s->front, NG_DROP_OWN_MEDIA, &p->from, 1);
+		ng_dispatch_drop(s->dispatch, NG_DROP_OWN_MEDIA, &p->from, 1);
 		return false;
 	}
-	return ng_dispatch_admits(s->front, &p->from, datagram, now_ns);
+	return ng_dispatch_admits(s->dispatch, &p->from, datagram, now_ns);
 }
 
 static void keep(struct ng_server *s, const struct ng_peer *p, struct str datagram)
@@ -264,9 +263,9 @@ static void keep(struct ng_server *s, const struct ng_peer *p, struct str datagr
 	int err = backlog_put(s->backlog, p, datagram, &dropped);
 
 	if (dropped)
-		ng_dispatch_drop(s->front, NG_DROP_BACKLOG, &p->from, dropped);
+		ng_dispatch_drop(s->dispatch, NG_DROP_BACKLOG, &p->from, dropped);
 	else if (err)
-		ng_dispatch_drop(s->front, NG_DROP_MEMORY, &p->from, 1);
+		ng_dispatch_drop(s->dispatch, NG_DROP_MEMORY, &p->from, 1);
 }
 
 static void serve(struct ng_server *s, struct waiting *w, uint64_t now_ns)
@@ -276,11 +275,11 @@ static void serve(struct ng_server *s, struct waiting *w, uint64_t now_ns)
 
 	sbuf_init(&reply, REPLY_MAX);
 	err = ng_dispatch_framed(
-		s->front, &w->peer.from, (struct str){w->bytes, w->len}, now_ns, &reply);
+		s->dispatch, &w->peer.from, (struct str){w->bytes, w->len}, now_ns, &reply);
 	if (!err)
 		send_reply(s, &w->peer, sbuf_view(&reply), now_ns);
 	else if (err == -EAGAIN)
-		ng_dispatch_drop(s->front, NG_DROP_BUSY, &w->peer.from, 1);
+		ng_dispatch_drop(s->dispatch, NG_DROP_BUSY, &w->peer.from, 1);
 	sbuf_fini(&reply);
 }
 

@@ -8,9 +8,9 @@
 struct ng_server;
 
 /* Binds and opens; port 0 takes a free one. On error *err says in one line what is wrong, and
- * -errno is returned. The front must live longer than the server. */
+ * -errno is returned. The dispatch must live longer than the server. */
 int ng_server_create(struct ng_server **out, const struct endpoint *listen,
-	struct ng_dispatch *front, char *err, size_t err_len);
+	struct ng_dispatch *dispatch, char *err, size_t err_len);
 void ng_server_destroy(struct ng_server *s);
 
 /* Drops and counts datagrams whose source is a media port of this relay, by is_media(): the relay
@@ -23,7 +23,7 @@ void ng_server_refuse(
 void ng_server_tick(struct ng_server *s, uint64_t now_ns);
 /* To poll for reading. */
 int ng_server_fd(const struct ng_server *s);
-/* Where it listens: the port when it was 0. */
+/* Its address, with the port that the kernel chose if 0 was asked for. */
 struct endpoint ng_server_local(const struct ng_server *s);
 /* Reads up to 512 datagrams from the socket and executes up to 64 requests; sources take turns.
  * True: requests still wait, so call it again after other events. now_ns: CLOCK_REALTIME. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The reply to ng's "statistics", spelled as clients of the protocol know it; what only app/ knows
- * comes beside it. Pure. */
+/* The reply to ng's "statistics", under the names of the protocol. app/ adds the packet side.
+ * Pure. */
 #include "control/statistics.h"
 
 #include "base/clock.h"
@@ -17,7 +17,7 @@ static void add_seconds(struct pool *p, struct ngval *d, const char *key, uint64
 	ngval_add_str(p, d, str_from(key), pool_printf(p, "%.6f", (double)ns / 1e9));
 }
 
-/* So many less those; never below none, as counters are read one by one. */
+/* The difference, but never below 0: counters are read one after the other. */
 static uint64_t less(uint64_t all, uint64_t some)
 {
 	return all > some ? all - some : 0;

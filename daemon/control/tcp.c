@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* ng over TCP. Every connection is bounded: one unfinished message of NG_STREAM_MAX, replies up to
- * OUT_HIGH and one more; a client that does not read its replies is not read from. A turn serves
- * BUDGET messages, then others have theirs. When there are too many connections, the address that
- * has most of them loses one, if it has more than the newcomer's address; else the one that was
- * silent the longest makes room if it was so for evict_ns, else the new one is closed. What is no
- * ng message gets an error reply and the connection ends: where the next one begins is unknown. */
+/* ng over TCP. Each connection is bounded: one unfinished message of NG_STREAM_MAX, and replies up
+ * to OUT_HIGH plus one. A client that does not read its replies is not read from. A turn serves
+ * BUDGET messages, then the others have theirs.
+ *
+ * With too many connections, the address with most of them loses one if it has more than the new
+ * client's address. Otherwise the connection that was silent longest is closed, if that was longer
+ * than evict_ns. Otherwise the new one is refused.
+ *
+ * A message that is not ng gets an error reply, and the connection ends, because the next message
+ * cannot be found. */
 #include "control/tcp.h"
 
 #include <errno.h>
@@ -44,7 +48,7 @@ struct connection {
 	struct ng_stream walk;
 	struct ng_proxy_request proxied; /* the message at walk.start, on a Unix socket */
 	uint64_t heard_ns;               /* when something last went either way */
-	uint64_t message_ns;             /* since when a message is unfinished; 0 = none is */
+	uint64_t message_ns;             /* time since which a message is incomplete; 0: none is */
 	bool eof;                        /* the client says no more */
 	bool closing;                    /* when the replies are sent */
 };
@@ -52,7 +56,7 @@ struct connection {
 struct ng_tcp {
 	struct ng_tcp_config cfg;
 	struct loop *loop;
-	struct ng_dispatch *front;
+	struct ng_dispatch *dispatch;
 	struct listener listener;
 	struct loop_timer *timer;
 	struct budget round;
@@ -82,7 +86,7 @@ static size_t unsent(const struct connection *c)
 	return c->out.len - c->out_sent;
 }
 
-/* False: the connection is no more. */
+/* False: the connection was closed. */
 static bool flush(struct connection *c)
 {
 	while (c->out_sent < c->out.len) {
@@ -112,14 +116,14 @@ static bool flush(struct connection *c)
 static enum ng_proxy_status execute_proxied(
 	struct connection *c, struct str message, struct sbuf *reply)
 {
-	struct ng_dispatch *front = c->tcp->front;
+	struct ng_dispatch *dispatch = c->tcp->dispatch;
 	const struct ng_proxy_request *r = &c->proxied;
 	int err;
 
-	if (r->client.family && !r->token && ng_dispatch_has_keys(front))
+	if (r->client.family && !r->token && ng_dispatch_has_keys(dispatch))
 		return NG_PROXY_DENIED;
-	err = r->plain ? ng_dispatch_plain(front, message, clock_real_ns(), reply)
-		       : ng_dispatch_http(front, &r->client, message, clock_real_ns(), reply);
+	err = r->plain ? ng_dispatch_plain(dispatch, message, clock_real_ns(), reply)
+		       : ng_dispatch_http(dispatch, &r->client, message, clock_real_ns(), reply);
 	return !err ? NG_PROXY_OK : err == -ENOMSG ? NG_PROXY_DROPPED : NG_PROXY_FAILED;
 }
 
@@ -147,7 +151,7 @@ static void answer(struct connection *c, struct str message)
 		return;
 	}
 	sbuf_init(&reply, REPLY_MAX);
-	err = ng_dispatch_framed(c->tcp->front, &c->from, message, clock_real_ns(), &reply);
+	err = ng_dispatch_framed(c->tcp->dispatch, &c->from, message, clock_real_ns(), &reply);
 	if (!err || err == -EAGAIN)
 		sbuf_str(&c->out, sbuf_view(&reply));
 	sbuf_fini(&reply);
@@ -169,16 +173,16 @@ static void refuse(struct connection *c, struct str rest, int err)
 		log_warn("%s: a request that does not follow the protocol: connection closed",
 			c->tcp->cfg.path);
 	else if (err == -ENOMSG)
-		ng_dispatch_drop(c->tcp->front, NG_DROP_COOKIE, &c->from, 1);
-	else if (ng_dispatch_reject(c->tcp->front, cookie, reason, &reply) == 0)
+		ng_dispatch_drop(c->tcp->dispatch, NG_DROP_COOKIE, &c->from, 1);
+	else if (ng_dispatch_reject(c->tcp->dispatch, cookie, reason, &reply) == 0)
 		sbuf_str(&c->out, sbuf_view(&reply));
 	else
-		ng_dispatch_drop(c->tcp->front, NG_DROP_UNSIGNED, &c->from, 1);
+		ng_dispatch_drop(c->tcp->dispatch, NG_DROP_UNSIGNED, &c->from, 1);
 	sbuf_fini(&reply);
 	c->closing = true;
 }
 
-/* What was served leaves the buffer. */
+/* Removes the served message from the buffer. */
 static void consume(struct connection *c, size_t len)
 {
 	size_t rest = c->in.len - len;
@@ -285,7 +289,7 @@ static void on_connection(void *arg, uint32_t events)
 	struct ng_tcp *t = c->tcp;
 	ssize_t n;
 
-	/* an error, or both directions are gone: nobody would read a reply */
+	/* an error, or closed in both directions: no reply could be read */
 	if (events & (EPOLLERR | EPOLLHUP)) {
 		connection_close(c);
 		return;
@@ -388,7 +392,7 @@ static void add_connection(void *server, int fd, const struct endpoint *from)
 	if (!t->cfg.path)
 		return;
 	ng_proxy_write_hello(
-		&c->out, &(struct ng_proxy_hello){.keys = ng_dispatch_has_keys(t->front)});
+		&c->out, &(struct ng_proxy_hello){.keys = ng_dispatch_has_keys(t->dispatch)});
 	turn(c);
 }
 
@@ -409,7 +413,7 @@ static void on_second(void *arg)
 	}
 }
 
-int ng_tcp_create(struct ng_tcp **out, struct loop *loop, struct ng_dispatch *front,
+int ng_tcp_create(struct ng_tcp **out, struct loop *loop, struct ng_dispatch *dispatch,
 	const struct ng_tcp_config *cfg, char *err, size_t err_len)
 {
 	struct ng_tcp *t = calloc(1, sizeof(*t));
@@ -438,7 +442,7 @@ int ng_tcp_create(struct ng_tcp **out, struct loop *loop, struct ng_dispatch *fr
 	};
 	sweep_ns = t->cfg.stall_ns < NS_PER_SEC ? t->cfg.stall_ns / 2 : NS_PER_SEC;
 	t->loop = loop;
-	t->front = front;
+	t->dispatch = dispatch;
 	ret = listener_start(&t->listener, &listener, err, err_len);
 	if (!ret)
 		ret = loop_timer_add(loop, &t->timer, sweep_ns, sweep_ns, on_second, t);

@@ -12,7 +12,7 @@
 
 struct ng_tcp;
 
-struct ng_tcp_config { /* what is 0 has a default */
+struct ng_tcp_config { /* 0 selects the default of a field */
 	struct endpoint listen;
 	const char *path;     /* of a Unix socket, instead of listen; NULL: TCP */
 	gid_t group;          /* may connect to path, see control/listen.h */
@@ -22,14 +22,14 @@ struct ng_tcp_config { /* what is 0 has a default */
 	uint64_t stall_ns;    /* so is one whose message does not end, or that reads no reply */
 };
 
-/* On error *err says in one line what is wrong, and -errno is returned. Loop and front must live
+/* On error *err says in one line what is wrong, and -errno is returned. Loop and dispatch must live
  * longer. */
-int ng_tcp_create(struct ng_tcp **out, struct loop *loop, struct ng_dispatch *front,
+int ng_tcp_create(struct ng_tcp **out, struct loop *loop, struct ng_dispatch *dispatch,
 	const struct ng_tcp_config *cfg, char *err, size_t err_len);
 /* Before the loop is destroyed. NULL is fine. */
 void ng_tcp_destroy(struct ng_tcp *t);
 
-/* Where it listens: the port when it was 0. */
+/* Its address, with the port that the kernel chose if 0 was asked for. */
 struct endpoint ng_tcp_local(const struct ng_tcp *t);
 uint32_t ng_tcp_connections(const struct ng_tcp *t);
 

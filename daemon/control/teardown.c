@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Messages wait in a bounded queue; a few at a time are on their way, by libcurl on our loop (names
- * are looked up by its own thread). Who does not answer is tried three times; then, and when the
- * queue is full, the loss is counted and logged. Where a message goes is the operator's URL; no
- * redirection is followed, no proxy of the environment taken, only http and https spoken: what
- * comes over ng can choose nothing but an address, and only where the operator allows it
- * (call/timeout_report.c). */
+/* Messages wait in a bounded queue. libcurl sends a few at a time on our loop, and its own thread
+ * resolves names. A message is tried three times. Losses are counted and logged, also those because
+ * the queue was full.
+ *
+ * The destination is the operator's URL: only http and https, without redirections and without
+ * proxies from the environment. A request over ng can choose only the address, and only where the
+ * operator allows it (call/timeout_report.c). */
 #include "control/teardown.h"
 
 #include <curl/curl.h>
@@ -158,7 +159,7 @@ static void url_public(const char *url, char *out, size_t len)
 
 static void pump(struct teardown *t);
 
-/* More than any reply needs: the transfer fails. */
+/* Reads a bounded reply; a longer one fails the transfer. */
 static size_t on_reply(char *p, size_t size, size_t n, void *arg)
 {
 	struct message *m = arg;
@@ -226,13 +227,15 @@ static void give_up(struct teardown *t, struct message *m, const char *why)
 	message_free(m);
 }
 
-/* It has ended there already. In the words of SEMS, and of Kamailio's dialog module. */
+/* Whether the dialog has ended there already. The texts are those of SEMS and of Kamailio's dialog
+ * module. */
 static bool knows_no_dialog(const char *why)
 {
 	return strcasestr(why, "not found") || strcasestr(why, "find callid in dialog");
 }
 
-/* Whoever has lost the dialog already needs not be told, and whoever says no will say no again. */
+/* A client that no longer has the dialog needs no report. A refusal is final: it would be
+ * repeated. */
 static void answered(struct teardown *t, struct message *m)
 {
 	struct str fault;
@@ -316,7 +319,7 @@ static void on_socket(void *arg, uint32_t events)
 	collect(t);
 }
 
-/* curl tells what it waits for on a socket; w is what we keep with it. */
+/* curl reports the events that it waits for on a socket; w is our data for the socket. */
 static int on_interest(CURL *c, curl_socket_t fd, int what, void *arg, void *kept)
 {
 	struct teardown *t = arg;
@@ -382,7 +385,7 @@ static void on_retry(void *arg)
 	pump(t);
 }
 
-/* Sends what is due, as many as may be on their way; comes back when the next one is. */
+/* Sends all due messages, up to the limit in flight. Sets a timer for the next one. */
 static void pump(struct teardown *t)
 {
 	uint64_t now = clock_mono_ns(), next = UINT64_MAX;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Tells the SIP side of calls that time out, so that it can end its dialog: XML-RPC by HTTP POST,
- * as rtpengine's b2b-url does it. Works on the control thread's loop and never blocks it. */
+/* Reports calls that time out to the SIP side, so that it can end its dialog: XML-RPC by HTTP POST,
+ * like rtpengine's b2b-url. Works on the control thread's loop and never blocks it. */
 #ifndef CONTROL_TEARDOWN_H
 #define CONTROL_TEARDOWN_H
 
@@ -29,7 +29,7 @@ struct teardown_config {
 	uint64_t timeout_ns; /* for each try; 0: 5 s */
 };
 
-/* What is wrong with a URL for b2b-url, or NULL. */
+/* The error in a URL for b2b-url, or NULL. */
 const char *teardown_url_wrong(const char *url);
 
 /* 0 or -errno. */

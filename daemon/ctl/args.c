@@ -113,7 +113,8 @@ static unsigned watch_time(const char *text)
 
 enum { TEXT = 1, BOOL, SERVER, KEYS, TIMEOUT, WATCH, LIMIT, VERSION, HELP, FILTER };
 
-/* What getopt_long() returns: the kind, and behind it an index or an offset in struct args. */
+/* The value that getopt_long() returns: the kind in the high half, an index or an offset in struct
+ * args in the low half. */
 #define CODE(kind, value) ((int)((kind) << 16 | (value)))
 #define AT(kind, field)   CODE(kind, offsetof(struct args, field))
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What xcipherctl was asked for. */
+/* The command line of xcipherctl: its options, command and arguments. */
 #ifndef CTL_ARGS_H
 #define CTL_ARGS_H
 
@@ -18,7 +18,7 @@ struct args {
 	char filter[512]; /* words of the daemon's filter (call/find.h) */
 	const char *sort;
 	bool all, yes;
-	/* Words behind the command, but for the Call-ID. */
+	/* The arguments after the command, without the Call-ID. */
 	char *const *word;
 	int words;
 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Tables that fit the terminal: the widest texts are cut, and what then still does not fit is left
- * out from the right. */
+/* Tables that fit the terminal. The longest texts are cut first, then columns are left out from the
+ * right. */
 #ifndef CTL_COLUMNS_H
 #define CTL_COLUMNS_H
 
@@ -25,9 +25,9 @@ struct table {
 void table_init(struct table *t, struct pool *p, const char *spec);
 /* The next row, [columns] cells, empty. NULL without memory. */
 struct str *table_row(struct table *t);
-/* width: columns of the terminal, 0 = no end. rows: at most, 0 = all. */
+/* width: columns of the terminal, 0 = unlimited. rows: at most, 0 = all. */
 void table_print(FILE *to, const struct table *t, uint32_t width, uint32_t rows);
-/* Of the terminal behind this stream; 0: there is none. $COLUMNS beats it. */
+/* Size of the terminal of this stream; 0: not a terminal. $COLUMNS overrides the width. */
 void table_terminal(FILE *to, uint32_t *width, uint32_t *height);
 
 #endif

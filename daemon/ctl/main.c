@@ -25,7 +25,8 @@ static void add(struct pool *p, struct ngval *req, const char *key, const char *
 		ngval_add_str(p, req, str_from(key), str_from(value));
 }
 
-/* --- What is sent: 0, or the exit status after a complaint ------------------------------------ */
+/* --- Requests: 0, or the exit status after an error
+ * -------------------------------------------- */
 
 static int fill_limits(struct pool *p, struct ngval *req, const struct args *a)
 {
@@ -132,7 +133,7 @@ static int fill_sdp(struct pool *p, struct ngval *req, const struct args *a)
 	return 0;
 }
 
-/* --- What is shown ---------------------------------------------------------------------------- */
+/* --- Output ---------------------------------------------------------------------------------- */
 
 static void show_tree(const struct view *v, const struct ngval *reply)
 {
@@ -208,7 +209,7 @@ struct command {
 	/* letters: c call-id, C perhaps, f from-tag, t to-tag, s SDP; w: a word more, W: any number
 	 */
 	const char *needs;
-	const char *ng; /* what it is called there */
+	const char *ng;                                                       /* its name in ng */
 	int (*fill)(struct pool *p, struct ngval *req, const struct args *a); /* or NULL */
 	void (*show)(const struct view *v, const struct ngval *reply); /* ping, engine: NULL */
 };

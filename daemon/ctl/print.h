@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* A reply for people: an indented outline, lists of plain values on one line. */
+/* Prints a reply for people: an indented outline, lists of plain values on one line. */
 #ifndef CTL_PRINT_H
 #define CTL_PRINT_H
 

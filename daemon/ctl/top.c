@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* xcipherctl top: a screen that is written again every second, and after each key. The terminal is
- * given back as it was, whatever ends us. */
+/* xcipherctl top: the screen is rewritten every second and after each key. The terminal's settings
+ * are restored on every exit. */
 #include "ctl/top.h"
 
 #include <errno.h>
@@ -134,7 +134,7 @@ static int list_screen(struct top *t, struct view *v, uint32_t height)
 	used = view_head(v, stats, &t->before);
 	prompt(t, v->to);
 	reason = ngval_str(v->p, ngval_get(calls, STR("error-reason")));
-	if (reason.len) { /* as a filter that cannot be read: that is no empty list */
+	if (reason.len) { /* such as a filter with an error: not the same as an empty list */
 		fputs("error: ", v->to);
 		print_text(v->to, reason);
 		fputc('\n', v->to);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Replies for people (ctl/view.h). What a reply does not have is shown as "-": it may come from an
- * older daemon. */
+/* Prints replies for people (ctl/view.h). A missing value is shown as "-": the daemon may be
+ * older. */
 #include "ctl/view.h"
 
 #include <stdlib.h>

@@ -36,7 +36,7 @@ struct host {
 	struct loop_io *io;
 	struct loop_timer *timer;   /* a reading is due */
 	uint64_t read_ns;           /* the last one, monotonic */
-	void (*changed)(void *arg); /* NULL: nobody is told */
+	void (*changed)(void *arg); /* NULL: no notification */
 	void *changed_arg;
 	struct host_table *retired[RETIRED];
 	uint32_t retireds;

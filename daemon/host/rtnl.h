@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What the kernel says about routes, neighbours and links (rtnetlink), as plain structures. */
+/* Routes, neighbours and links as the kernel reports them (rtnetlink), in plain structures. */
 #ifndef HOST_RTNL_H
 #define HOST_RTNL_H
 
@@ -11,7 +11,7 @@ struct mnl_socket;
 struct rtnl_link {
 	int ifindex;
 	int below;  /* of a VLAN interface: its lower interface; 0: not a VLAN */
-	int master; /* bond, team or bridge that takes all of its packets; 0: none */
+	int master; /* bond, team or bridge that receives all its packets; 0: none */
 	uint16_t vlan_id, vlan_proto;
 	uint32_t mtu;
 	uint8_t mac[6];

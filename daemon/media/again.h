@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What again.c has for others. */
+/* Recognises packets that were received before, because they returned in a circle. */
 #ifndef MEDIA_AGAIN_H
 #define MEDIA_AGAIN_H
 

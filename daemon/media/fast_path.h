@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What fast_path.c has for others. */
+/* The fast path of prepare, for nearly all packets. */
 #ifndef MEDIA_FAST_PATH_H
 #define MEDIA_FAST_PATH_H
 

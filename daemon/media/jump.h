@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What jump.c has for others. */
+/* Limits jumps of indexes that are not authenticated. */
 #ifndef MEDIA_JUMP_H
 #define MEDIA_JUMP_H
 

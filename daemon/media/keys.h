@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What keys.c has for others. */
+/* The lifetimes of master keys, and the session keys of key derivation rates (RFC 3711 4.3,
+ * 9.2). */
 #ifndef MEDIA_KEYS_H
 #define MEDIA_KEYS_H
 

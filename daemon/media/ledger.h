@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What ledger.c has for others. */
+/* Keeps the indexes of a key while no context uses it (RFC 3711 9.1). */
 #ifndef MEDIA_LEDGER_H
 #define MEDIA_LEDGER_H
 

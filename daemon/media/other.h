@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What other.c has for others. */
+/* Relays packets other than RTP and RTCP unchanged. */
 #ifndef MEDIA_OTHER_H
 #define MEDIA_OTHER_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What prefetch.c has for others. */
+/* Prefetches the memory that the packets of a burst will need. */
 #ifndef MEDIA_PREFETCH_H
 #define MEDIA_PREFETCH_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What rename.c has for others. */
+/* Replaces SSRCs toward SRTP after a restart, so that no keystream is used twice (RFC 3711 9.1). */
 #ifndef MEDIA_RENAME_H
 #define MEDIA_RENAME_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What roc.c has for others. */
+/* Finds a lost roll-over counter by authentication (RFC 3711 3.3.1). */
 #ifndef MEDIA_ROC_H
 #define MEDIA_ROC_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What short_tag.c has for others. */
+/* Recognises SRTCP tags of 32 bits, and sends such tags to the same terminal. */
 #ifndef MEDIA_SHORT_TAG_H
 #define MEDIA_SHORT_TAG_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What source.c has for others. */
+/* Decides which packets are relayed, and learns the source of a stream. */
 #ifndef MEDIA_SOURCE_H
 #define MEDIA_SOURCE_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What ssrc.c has for others. */
+/* The SSRCs of a context and direction, each with its index and replay window (RFC 3711 3.2.1). */
 #ifndef MEDIA_SSRC_H
 #define MEDIA_SSRC_H
 

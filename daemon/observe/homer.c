@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Reports come from the workers by a ring each, which drops what is too much, and leave twice a
- * second. Whose call a stream is is found by walking the calls once for all of them, and only when
- * there are any. The socket never blocks: what the system does not take is lost and counted. */
+/* Each worker queues reports in a bounded ring; twice a second they are sent. One walk over the
+ * calls finds the calls of all streams. The socket never blocks: reports that the kernel does not
+ * take are lost and counted. */
 #include "observe/homer.h"
 
 #include <errno.h>

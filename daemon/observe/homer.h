@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Every RTCP report that passes goes to a Homer server as well (HEP version 3 by UDP), with the
+/* Sends a copy of every relayed RTCP report to a Homer server (HEP version 3 over UDP), with the
  * Call-ID. */
 #ifndef OBSERVE_HOMER_H
 #define OBSERVE_HOMER_H
@@ -24,14 +24,14 @@ struct homer_config {
 /* 0 or -errno, with one line in err. */
 int homer_create(struct homer **out, struct loop *loop, const struct homer_config *cfg, char *err,
 	size_t err_len);
-/* No longer looks at reports: before calls and loop are gone. NULL is fine. */
+/* Stops reading reports. Call it before calls and loop are destroyed. NULL is fine. */
 void homer_stop(struct homer *h);
 /* After homer_stop() and the end of the workers. NULL is fine. */
 void homer_destroy(struct homer *h);
 
 struct homer_counters {
 	uint64_t sent,
-		/* failed: the system did not take them, or they belonged to no call any more */
+		/* failed: not taken by the kernel, or the call had ended */
 		failed;
 };
 struct homer_counters homer_counters(const struct homer *h);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* How loaded the machine is, by the second. No hysteresis: above is above. The values are means of
- * three seconds, so that one busy second does not refuse anybody; the load average is one by
- * itself. */
+/* Measures the machine's load once a second. Without hysteresis. CPU and bandwidth are means of
+ * three seconds, so that one busy second refuses no call; the load average is a mean already. */
 #include "observe/limits.h"
 
 #include <inttypes.h>

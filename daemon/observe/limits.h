@@ -15,10 +15,10 @@ struct limits_config {      /* 0 = no limit */
 	uint64_t bandwidth; /* bytes of relayed media received per second */
 };
 
-/* What is measured at one moment; the first three count up. */
+/* One measurement; the first three are counters. */
 struct limits_sample {
 	uint64_t mono_ns;
-	uint64_t busy, all; /* processor time, of the machine, in whatever unit */
+	uint64_t busy, all; /* the machine's processor time, in any one unit */
 	uint64_t bytes;     /* received and relayed; dropped packets do not count */
 	double load;
 };
@@ -35,9 +35,9 @@ struct limits {
 	enum call_limit reached;
 };
 
-/* Pure: takes a new measurement, and says which limit is exceeded by what was measured lately. */
+/* Pure: adds a measurement, and returns the limit that is exceeded now. */
 enum call_limit limits_step(struct limits *l, const struct limits_sample *s);
-/* What /proc says of the machine; what cannot be read is 0. */
+/* Reads /proc. Values that cannot be read are 0. */
 void limits_measure(struct limits_sample *s);
 /* "CPU 93.1 %, limit 90 %": for the log. */
 const char *limits_text(const struct limits *l, enum call_limit which, char out[80]);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What Prometheus gets to see: the same counters as ng's "statistics", and histograms. */
+/* The metrics for Prometheus: the counters of ng's "statistics", and histograms. */
 #ifndef OBSERVE_METRICS_H
 #define OBSERVE_METRICS_H
 
@@ -9,7 +9,7 @@
 struct metrics_input {
 	const struct stats_input *stats;
 	const struct handler *handler;
-	/* Open connections; NULL: there is none of the kind. */
+	/* connections of each kind; NULL: not in use */
 	const struct ng_tcp *tcp, *proxies;
 	const struct homer *homer;
 	const struct teardown *teardown;

@@ -54,22 +54,22 @@ static void bucket(struct sbuf *b, const char *name, const char *labels, const c
 		labels ? labels : "", labels ? "," : "", le, n);
 }
 
-void metrics_hist(struct sbuf *b, const char *name, const char *labels, const struct hist *const *h,
-	uint32_t n, unsigned first, unsigned last, double scale)
+void metrics_hist(
+	struct sbuf *b, const char *name, const char *labels, const struct metrics_buckets *of)
 {
 	struct hist_total t;
 	char le[32], full[160];
 
-	hist_total(&t, h, n);
-	for (unsigned k = first; k <= last; k++) {
+	hist_total(&t, of->h, of->n);
+	for (uint32_t k = of->first; k <= of->last; k++) {
 		double end = (double)(1ull << k);
 
-		snprintf(le, sizeof(le), "%.9g", scale == 1 ? end - 1 : end * scale);
+		snprintf(le, sizeof(le), "%.9g", of->scale == 1 ? end - 1 : end * of->scale);
 		bucket(b, name, labels, le, t.below[k]);
 	}
 	bucket(b, name, labels, "+Inf", t.count);
 	snprintf(full, sizeof(full), "%s_sum", name);
-	metrics_real(b, full, labels, (double)t.sum * scale);
+	metrics_real(b, full, labels, (double)t.sum * of->scale);
 	snprintf(full, sizeof(full), "%s_count", name);
 	metrics_u64(b, full, labels, t.count);
 }

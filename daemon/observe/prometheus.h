@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Prometheus' text format, version 0.0.4: a family, then its samples. Labels come as they are
- * written between the braces, or as NULL; values of labels that are not constants go through
- * metrics_label(). */
+/* Writes Prometheus' text format, version 0.0.4: a family, then its samples. Labels are the text
+ * between the braces, or NULL. Escape values that are not constants with metrics_label(). */
 #ifndef OBSERVE_PROMETHEUS_H
 #define OBSERVE_PROMETHEUS_H
 
@@ -21,11 +20,16 @@ void metrics_one(
 	struct sbuf *b, const char *name, enum metrics_type type, const char *help, uint64_t value);
 void metrics_one_real(
 	struct sbuf *b, const char *name, enum metrics_type type, const char *help, double value);
-/* All n histograms together: a bucket for each power of two from 2^first to 2^last. scale: what 1
- * is in the unit of the metric; with scale 1 values are whole and buckets end below the power:
+/* The sum of n histograms: a bucket for each power of two from 2^first to 2^last. scale: the
+ * metric's unit per count. With scale 1 values are integers, so bounds are one less than the power:
  * le="7" is exact, le="8" would not be. */
-void metrics_hist(struct sbuf *b, const char *name, const char *labels, const struct hist *const *h,
-	uint32_t n, unsigned first, unsigned last, double scale);
+struct metrics_buckets {
+	const struct hist *const *h;
+	uint32_t n, first, last;
+	double scale;
+};
+void metrics_hist(
+	struct sbuf *b, const char *name, const char *labels, const struct metrics_buckets *of);
 /* Escapes and cuts; returns out. */
 const char *metrics_label(char *out, size_t len, const char *value);
 

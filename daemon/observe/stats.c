@@ -254,7 +254,7 @@ static void add_quantiles(struct pool *p, struct ngval *dict, const char *key, c
 	add(p, d, "max", s.max);
 }
 
-/* What is above in sums, of each by itself: calls are not spread evenly. */
+/* The same counters for each worker: calls are not distributed evenly. */
 static void fill_workers(const struct stats_input *in, struct pool *p, struct ngval *dict)
 {
 	static const char *const names[] = {
@@ -337,7 +337,8 @@ static void fill_recording(const struct record *r, struct pool *p, struct ngval 
 	add(p, d, "removed", s.removed);
 }
 
-/* By which limit new calls are refused, what is measured, and how many each refused. */
+/* The limit that refuses new calls now, the measured values, and the number of calls that each
+ * limit refused. */
 void stats_fill_limits(const struct stats_input *in, struct pool *p, struct ngval *dict)
 {
 	static const char *const names[] = {[CALL_LIMIT_NONE] = "none",
@@ -382,8 +383,7 @@ static void add_samples(struct pool *p, struct ngval *d, const char *name, uint6
 		pool_printf(p, "%.6f", n ? sum / (double)n : 0.0));
 }
 
-/* What terminals report of each other by RTCP: MOS, jitter in ms, round trips in us, loss in
- * percent. */
+/* Quality that terminals report by RTCP: MOS, jitter in ms, round trips in us, loss in percent. */
 static void fill_quality(const struct stats_input *in, struct pool *p, struct ngval *dict)
 {
 	const struct hist *jitter[WORKERS_MAX], *rtt[WORKERS_MAX], *loss[WORKERS_MAX];

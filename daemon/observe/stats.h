@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What the packet side has to say to ng's "statistics": everything is counted always, nothing is
- * stopped to read it. */
+/* The packet side's part of ng's "statistics". All counters are always on, and reading them stops
+ * no thread. */
 #ifndef OBSERVE_STATS_H
 #define OBSERVE_STATS_H
 
@@ -23,16 +23,16 @@ struct stats_input {
 	const struct engines *engines;
 	const struct calls *calls;
 	const struct limits *limits;
-	const struct kernel_watch *kernel;   /* NULL: there is none */
-	const struct rules_keep *rules;      /* NULL: there are none */
-	const struct interfaces *interfaces; /* NULL: none is watched */
-	const struct redis *redis;           /* NULL: there is none */
+	const struct kernel_watch *kernel;   /* NULL: no kernel steering */
+	const struct rules_keep *rules;      /* NULL: no rules */
+	const struct interfaces *interfaces; /* NULL: not watched */
+	const struct redis *redis;           /* NULL: not in use */
 	const struct record *record;         /* NULL: nothing is recorded */
 	uint32_t max_sessions;
 	const char *steering;
-	const char *socket_calls;   /* how ordinary sockets are served */
+	const char *socket_calls;   /* the system calls used for sockets */
 	uint64_t started_mono_ns;   /* CLOCK_MONOTONIC */
-	struct recent recent;       /* of the packets' delay */
+	struct recent recent;       /* packets' delay */
 	struct recent recent_batch; /* of batch sizes */
 	struct trend trend;
 };
@@ -40,13 +40,13 @@ struct stats_input {
 /* Adds the dictionary "xcipher" to dict. */
 void stats_fill(const struct stats_input *in, struct pool *p, struct ngval *dict);
 
-/* Of it, the dictionary "limits". */
+/* Adds only its dictionary "limits". */
 void stats_fill_limits(const struct stats_input *in, struct pool *p, struct ngval *dict);
 
-/* The same and more, for the web page. */
+/* Adds it with more detail, for the web page. */
 void stats_fill_page(const struct stats_input *in, struct pool *p, struct ngval *dict);
 
-/* The last ten minutes, for its charts. */
+/* Adds the last ten minutes, for the page's charts. */
 void stats_fill_history(const struct stats_input *in, struct pool *p, struct ngval *dict);
 
 /* Call it once a second, for the figures of the last ten seconds. */

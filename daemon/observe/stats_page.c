@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What the web page shows beside ng's "statistics": the same of each worker, and histograms as they
- * are. */
+/* Statistics for the web page in addition to ng's "statistics": the counters of each worker, and
+ * whole histograms. */
 #include "observe/stats.h"
 
 #include "base/clock.h"
@@ -22,10 +22,15 @@ static void add(struct pool *p, struct ngval *dict, const char *key, uint64_t va
 
 /* Bars: how many values of the last seconds are below 2^first, then from each power of two to the
  * next. "total": since start. */
-static void add_bars(struct pool *p, struct ngval *dict, const char *key, const struct recent *r,
-	const struct hist *const *h, uint32_t n, uint32_t first, uint32_t last)
+struct bars {
+	const char *key;
+	const struct recent *recent;
+	uint32_t first, last;
+};
+static void add_bars(struct pool *p, struct ngval *dict, const struct bars *bars,
+	const struct hist *const *h, uint32_t n)
 {
-	struct ngval *d = ngval_add_dict(p, dict, str_from(key)), *list;
+	struct ngval *d = ngval_add_dict(p, dict, str_from(bars->key)), *list;
 	struct hist_total t;
 	struct hist values;
 	const struct hist *const one[] = {&values};
@@ -33,11 +38,11 @@ static void add_bars(struct pool *p, struct ngval *dict, const char *key, const 
 
 	hist_total(&t, h, n);
 	add(p, d, "total", t.count);
-	add(p, d, "seconds", recent_values(&values, r, h, n));
+	add(p, d, "seconds", recent_values(&values, bars->recent, h, n));
 	hist_total(&t, one, 1);
-	add(p, d, "first", first);
+	add(p, d, "first", bars->first);
 	list = ngval_add_list(p, d, STR("counts"));
-	for (uint32_t k = first; k <= last; k++) {
+	for (uint32_t k = bars->first; k <= bars->last; k++) {
 		ngval_add_int(p, list, STR_NONE, (int64_t)(t.below[k] - before));
 		before = t.below[k];
 	}
@@ -102,9 +107,10 @@ void stats_fill_page(const struct stats_input *in, struct pool *p, struct ngval 
 	for (uint32_t i = 0; i < in->workers; i++)
 		add_worker(p, list, in->worker[i]);
 	delays(in, h);
-	add_bars(p, dict, "delay", &in->recent, h, in->workers, FIRST_POWER, LAST_POWER);
+	add_bars(p, dict, &(struct bars){"delay", &in->recent, FIRST_POWER, LAST_POWER}, h,
+		in->workers);
 	batches(in, h);
-	add_bars(p, dict, "batch", &in->recent_batch, h, in->workers, 1, 10);
+	add_bars(p, dict, &(struct bars){"batch", &in->recent_batch, 1, 10}, h, in->workers);
 	trend_fill(&in->trend, p, dict, true);
 }
 

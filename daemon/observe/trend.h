@@ -10,13 +10,13 @@
 #define TREND_SAMPLES  300u
 #define TREND_EVERY_NS (2 * NS_PER_SEC)
 
-struct trend_totals { /* since start, but for calls and delays */
+struct trend_totals { /* counters since the start, except calls and delays */
 	uint64_t packets_in, packets_out, dropped, bytes_not_relayed;
 	uint64_t calls;
 	uint64_t p50_ns, p99_ns; /* delay of the last ten seconds; 0 = no packets */
 };
 
-struct trend { /* zero is a fresh one */
+struct trend { /* initialise with zeroes */
 	struct trend_sample {
 		uint64_t unix_ms;
 		/* per second, since the sample before */
@@ -25,7 +25,7 @@ struct trend { /* zero is a fresh one */
 	} sample[TREND_SAMPLES];
 	uint64_t taken;
 	struct trend_totals before;
-	uint64_t before_ns; /* CLOCK_MONOTONIC, 0 = nothing was taken */
+	uint64_t before_ns; /* CLOCK_MONOTONIC, 0 = no sample yet */
 };
 
 /* Takes a sample if TREND_EVERY_NS are over. After a pause of three times that (a stopped daemon)

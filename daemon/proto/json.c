@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* JSON (RFC 8259). Read in one pass into the pool, strings without escapes as slices of the
- * message; by hand, because the library for it writes beyond its buffers when memory runs out, and
- * a message may come from anybody who reaches the HTTP server. Written by hand, because replies may
- * hold bytes that are no UTF-8 (tags, Call-IDs) and must become valid JSON all the same. A repeated
- * key: the last one wins. Pure. */
+/* JSON (RFC 8259), read in one pass into the pool; strings without escapes are slices of the
+ * message. Of a repeated key the last value counts. Pure.
+ *
+ * We parse it ourselves because the usual library writes out of bounds when memory runs out, and
+ * any HTTP client can send messages. We write it ourselves because tags and Call-IDs may be invalid
+ * UTF-8, and the reply must be valid JSON. */
 #include "proto/ngval.h"
 
 #include <errno.h>
@@ -77,8 +78,8 @@ static size_t put_utf8(char *out, uint32_t c)
 	return len;
 }
 
-/* What stands behind a backslash at p: what it takes there, 0 if it is wrong. It never takes less
- * than it gives. */
+/* Decodes the escape after a backslash at p. Returns its length, 0 if it is invalid. The result is
+ * never longer than the escape. */
 static size_t unescape(const char *p, size_t len, char *out, size_t *n)
 {
 	static const char from[] = "\"\\/bfnrt", to[] = "\"\\/\b\f\n\r\t";
@@ -104,7 +105,8 @@ static size_t unescape(const char *p, size_t len, char *out, size_t *n)
 	return 11;
 }
 
-/* Behind the first quote: the string as it stands there, in r->at the one behind the last. */
+/* Called after the opening quote. *raw: the string with its escapes. Moves r->at after the closing
+ * quote. */
 static int find_end(struct reader *r, struct str *raw, bool *escaped)
 {
 	size_t start = r->at;
@@ -192,8 +194,7 @@ static int read_real(struct reader *r, bool minus, double v, int64_t *out)
 	if (v != 0)
 		v = exponent < 0 ? v / pow(10, -exponent) : v * pow(10, exponent);
 	v = minus ? -v : v;
-	/* 2^63 is exact as a double; what is below it and not below -2^63 fits. No number is
-	 * neither. */
+	/* 2^63 is exact as a double, so this accepts exactly the values that fit. NaN fails. */
 	if (!(v >= -9223372036854775808.0 && v < 9223372036854775808.0))
 		return -EBADMSG;
 	*out = (int64_t)v;
@@ -226,7 +227,7 @@ static int read_number(struct reader *r, int64_t *out)
 
 static int read_value(struct reader *r, struct ngval *v, unsigned depth);
 
-/* The new child. For a repeated key, the existing one, emptied. */
+/* Returns the new child, or the emptied existing one if the key is repeated. */
 static int child(struct reader *r, struct ngval *parent, struct ngval **out)
 {
 	struct str key = STR_NONE;

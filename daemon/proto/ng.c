@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* ng messages: framing, names, and requests from value trees: what the message says (ng_keys.c),
- * then its command and the warning of what nobody knows. Pure. */
+/* ng messages: framing, names, and requests from value trees: first keys and flags (ng_keys.c),
+ * then the command, then the warning about unknown words. Pure. */
 #include "proto/ng_int.h"
 
 #include <errno.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What an ng message says, key by key. There are two ways to give flags, as keys and as one raw
- * string ("rtpp-flags"), and in both most values can be given under a key or as one flat word. All
- * of them end in the same setters of ng_values.c through the one table of keys below. The raw
- * string is read last: the script's own words win. Pure. */
+/* Reads an ng message key by key. Flags come as keys or as one raw string ("rtpp-flags"). In both,
+ * most values can be given under a key or as one flat word. The table below maps all of them to the
+ * same setters in ng_values.c. The raw string is read last, so the script's own words take
+ * precedence. Pure. */
 #include "proto/ng_int.h"
 
 #include <stddef.h>
@@ -29,7 +29,7 @@ static int64_t number(struct str value, int64_t def)
 
 static bool set_tos(struct ng_parser *x, struct str value)
 {
-	int64_t n = number(value, 256); /* what is none changes nothing */
+	int64_t n = number(value, 256); /* not a number: no change */
 
 	x->r->tos = n < 0 ? NG_TOS_KEEP : n <= 255 ? (int)n : NG_TOS_DEFAULT;
 	return true;
@@ -141,7 +141,7 @@ static bool set_template(struct ng_parser *x, struct str name)
 	return done;
 }
 
-/* Those that nobody has to name. */
+/* Templates that apply without being named. */
 static void set_default_templates(struct ng_parser *x, const struct ngval *msg)
 {
 	struct str command = STR_NONE;
@@ -263,8 +263,8 @@ void ng_unknown(struct ng_parser *x, struct str word)
 	x->unknown_count++;
 }
 
-/* Each word is compared with some hundred, and nobody who means well says thousands: they would
- * hold all others up. */
+/* Each word is compared with about a hundred names, so thousands of words would delay other
+ * requests. No honest client sends so many. */
 bool ng_too_many(struct ng_parser *x)
 {
 	if (x->words < NG_WORDS_MAX) {

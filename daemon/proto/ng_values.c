@@ -61,8 +61,7 @@ static bool set_suite_bit(uint32_t *mask, struct str name)
 	return true;
 }
 
-/* "A;B;": known suites in this order, each once. False if one is unknown; the others count all
- * the same. */
+/* "A;B;": known suites in this order, each once. Skips unknown ones, and then returns false. */
 static bool set_suite_order(uint8_t order[SUITE_COUNT], struct str names)
 {
 	uint32_t seen = 0, n = 0;
@@ -304,7 +303,7 @@ bool ng_set_traffic(struct ng_parser *x, struct str value)
 	return w != NULL;
 }
 
-/* Media that nobody gets are media that are dropped. */
+/* Media that reach nobody are blocked media. */
 bool ng_set_echo(struct ng_parser *x, struct str value)
 {
 	static const struct word_bit nobody[] = {WORD("blackhole", 0), WORD("sinkhole", 0)};
@@ -363,7 +362,7 @@ bool ng_set_generate_rtcp(struct ng_parser *x, struct str value)
 	return is_off(value) || ng_set_word(x, STR("generate-RTCP"));
 }
 
-/* Of block DTMF: in place of the events nothing goes on, whatever else was wanted. */
+/* For block DTMF: events are dropped and never replaced, whatever was asked for. */
 bool ng_set_dtmf_security(struct ng_parser *x, struct str value)
 {
 	if (!ng_spelled_like(value, STR("drop")))
@@ -379,7 +378,7 @@ bool ng_set_player(struct ng_parser *x, struct str value)
 	return true;
 }
 
-/* Which part of a message would name a party beside its tags. */
+/* The part of a message that would identify a party in addition to its tags. */
 bool ng_set_alias_key(struct ng_parser *x, struct str value)
 {
 	if (!is_off(value) && !ng_spelled_like(value, STR("none")))
@@ -443,9 +442,9 @@ bool ng_set_transport(struct ng_parser *x, struct str value)
 
 /* --- Words that stand for themselves ------------------------------------------------------- */
 
-/* Known to ng, and nothing to do for us (why == NULL): it is what we do anyway, or concerns what we
- * do not have and nobody misses. With why the script's author must know: it goes into the reply's
- * warning. man/xcipher-ng.7 has a row for each; a test compares. */
+/* Words of ng without an effect here. why == NULL: this relay does it anyway, or lacks the feature
+ * and no caller would notice. Otherwise why goes into the reply's warning, for the script's author.
+ * man/xcipher-ng.7 has a row for each; a test compares. */
 static const struct ng_known words[] = {
 	{"no-passthrough", NULL},
 	{"unidirectional", NULL},
@@ -481,7 +480,7 @@ static const struct ng_known words[] = {
 	{"early-media", NULL},
 };
 
-/* Keys, likewise. */
+/* Keys of the same kind. */
 static const struct ng_known ignored_keys[] = {
 	{"sip-message-type", NULL},
 	{"rtpp-flags", NULL}, /* read on its own */

@@ -10,11 +10,11 @@
 #define DTLS_RECORD_LEN 13
 #define BFCP_HEADER_LEN 12
 #define BFCP_PRIMITIVES 18 /* 1 to 18: RFC 8855 5.1 */
-/* those below are codes of CoAP requests, which have the same first byte */
+/* lower values are codes of CoAP requests, which have the same first byte */
 #define BFCP_FIRST 8
 
-/* An open type in aligned PER: its length in one or two octets, up to 16K, and the octets. The
- * place behind it, 0 = malformed. */
+/* An open type in aligned PER: its length in one or two octets, up to 16K, then the octets. Returns
+ * the offset after it, 0 = malformed. */
 static size_t field(const uint8_t *p, size_t at, size_t len, size_t *start, size_t *size)
 {
 	if (at >= len)

@@ -121,7 +121,7 @@ static enum sdes_err parse_keys(
 {
 	enum sdes_err err = SDES_OK;
 
-	if (text.len && text.s[text.len - 1] == ';') /* a separator with nothing behind it */
+	if (text.len && text.s[text.len - 1] == ';') /* a separator at the end */
 		text.len--;
 	for (*n = 0; text.s && !err; ++*n) {
 		if (*n == SDES_MAX_KEYS)

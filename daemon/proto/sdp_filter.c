@@ -14,7 +14,7 @@ struct section {
 	bool rtp;
 	struct str name[TYPES]; /* of each payload type, as in its rtpmap */
 	bool strip[TYPES],
-		/* what the rules say of that, looked up once: an m= line may be long */
+		/* the rules for it, looked up once because an m= line may be long */
 		voice[TYPES];
 	uint8_t rank[TYPES];
 	bool gone[TYPES];
@@ -51,7 +51,7 @@ static struct str rest_of(struct str s, size_t from)
 
 /* --- Codecs ----------------------------------------------------------------------------------- */
 
-/* "8 ..." behind rtpmap:, fmtp: or rtcp-fb:. -1: none of these. */
+/* The payload type in the value of rtpmap, fmtp or rtcp-fb, such as "8 ...". -1: none of these. */
 static int type_of(struct str value, struct str *rest)
 {
 	uint64_t n;
@@ -113,7 +113,7 @@ static bool stripped(const struct sdp_filter *f, struct str name)
 	return strip && !spared;
 }
 
-/* Behind "m=audio 4000 RTP/AVP ": the formats. */
+/* Splits an m= line before its formats, after "m=audio 4000 RTP/AVP ". */
 static bool formats_of(struct str m, struct str *head, struct str *formats)
 {
 	struct str rest = m, proto;
@@ -222,7 +222,7 @@ static bool mark(
 	return false;
 }
 
-/* Those of a rank together, in one walk through the line. */
+/* Groups formats by rank in one pass over the line. */
 static void write_formats(
 	struct sbuf *b, const struct section *s, struct str formats, uint8_t ranks)
 {

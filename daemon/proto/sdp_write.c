@@ -5,8 +5,8 @@
  * changes there. */
 #include "proto/sdp.h"
 
-/* Of what goes at session level, so many lines are copied to media that stay: ICE and DTLS have a
- * dozen (RFC 8839, RFC 8842). */
+/* Limit of removed session-level lines that are copied to media which keep them. ICE and DTLS have
+ * a dozen (RFC 8839, RFC 8842). */
 #define REMOVED_MAX 32u
 
 struct writer {
@@ -101,9 +101,9 @@ static bool name_begins(const struct sdp_line *l, struct str with)
 		str_eq_nocase((struct str){l->name.s, with.len}, with);
 }
 
-/* Further addresses of a media. ICE (RFC 8839 5, RFC 8840; trickle ICE included) and what came
- * before it (a=alt, MS-ICE), RFC 6947, RFC 4570, RFC 5760, and the realms of optimal media routing
- * (3GPP TS 29.079), by which others would go round us. */
+/* Lines with further addresses, by which media would bypass the relay: ICE (RFC 8839 5, RFC 8840,
+ * trickle ICE), its predecessors (a=alt, MS-ICE), RFC 6947, RFC 4570, RFC 5760, and optimal media
+ * routing (3GPP TS 29.079). */
 static bool is_ice(const struct sdp_line *l)
 {
 	static const struct str names[] = {{"candidate", 9}, {"remote-candidates", 17},
@@ -165,7 +165,7 @@ static bool is_key_declared(const struct sdp_line *l)
 		str_eq_nocase(name, STR("fingerprint"));
 }
 
-/* What goes from every section, media that we do not relay included. */
+/* Lines removed from every section, even from media that are not relayed. */
 static bool is_never_passed(const struct sdp_line *l)
 {
 	return l->type == 'k' || (l->type == 'a' && is_other_key(l->name)) || is_capability(l) ||
@@ -213,7 +213,7 @@ static void put_origin(const struct writer *w, const struct sdp_line *l)
 	if (addr) {
 		sbuf_put(w->b, " ", 1);
 		put_addr(w, &e->addr);
-	} else { /* network type and address, as they stand behind the version */
+	} else { /* keep network type and address */
 		tail.s = w->s->origin_version.s + w->s->origin_version.len;
 		tail.len = (size_t)(rest.s + rest.len - tail.s);
 		sbuf_str(w->b, tail);
@@ -221,8 +221,8 @@ static void put_origin(const struct writer *w, const struct sdp_line *l)
 	put_eol(w);
 }
 
-/* These have no place at session level (RFC 4568 5.1.1, RFC 3605 2.1, RFC 5761 8, RFC 8858): a key,
- * an address of nobody's. */
+/* Lines that are not allowed at session level (RFC 4568 5.1.1, RFC 3605 2.1, RFC 5761 8, RFC 8858):
+ * keys, and addresses without a media. */
 static bool is_of_media(const struct sdp_line *l)
 {
 	static const struct str names[] = {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* XML-RPC as far as telling somebody needs it: strings go out, escaped; of the reply only success
- * or fault matters, so it is looked through, not parsed: nothing of it is ever acted upon. Pure. */
+/* The part of XML-RPC that reports need: calls with escaped strings. A reply is only searched for
+ * success or a fault, not parsed, because nothing in it is acted upon. Pure. */
 #include "proto/xmlrpc.h"
 
 #include <errno.h>
@@ -36,7 +36,7 @@ void xmlrpc_write_call(struct sbuf *b, struct str method, const struct str *para
 	sbuf_str(b, STR("</params></methodCall>\r\n"));
 }
 
-/* What follows the first of these words, or s = NULL. */
+/* The text after the first occurrence of word, or s = NULL. */
 static struct str behind(struct str text, struct str word)
 {
 	const char *at = text.len ? memmem(text.s, text.len, word.s, word.len) : NULL;

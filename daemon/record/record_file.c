@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Recordings on disk (record/record_file.h), by libpcap. What is buffered is written in pieces;
- * when a piece does not fit on the disk the file is cut where the last whole piece ended, so that
- * it stays readable, and later pieces follow there. */
+/* Recordings on disk (record/record_file.h), by libpcap. The buffer is written in whole packets. If
+ * a write fails, the file is cut after the last complete write, so that it stays readable, and
+ * later packets follow there. */
 #include "record/record_file.h"
 
 #include <errno.h>
@@ -33,7 +33,7 @@ struct record_file {
 	FILE *text;
 	bool made_pcap, made_text;       /* by us */
 	off_t good;                      /* the file is whole until here */
-	uint64_t pending, pending_bytes; /* packets behind that */
+	uint64_t pending, pending_bytes; /* packets after it */
 	struct record_counts counts;
 	char buffer[BUFFER];
 };
@@ -161,7 +161,7 @@ int record_file_packet(struct record_file *f, uint64_t t_ns, const struct endpoi
 	f->pending_bytes += len;
 	f->counts.packets++;
 	f->counts.bytes += len;
-	/* Before the buffer would be written by itself: then nobody knows how far it came. */
+	/* Flush before stdio would: then the position of the last whole packet is known. */
 	return __fpending(pcap_dump_file(f->dump)) + sizeof(frame) + 64 > BUFFER
 		? record_file_flush(f)
 		: 0;

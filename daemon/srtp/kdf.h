@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* From a master key and salt to session keys: RFC 3711 4.3 (and RFC 6188, 7714 11). */
+/* Derives session keys from a master key and salt: RFC 3711 4.3 (and RFC 6188, 7714 11). */
 #ifndef SRTP_KDF_H
 #define SRTP_KDF_H
 

@@ -144,7 +144,7 @@ bool web_client_admit(struct web *w, int fd)
 	return false;
 }
 
-/* --- Those that take too long ----------------------------------------------------------------- */
+/* --- Time limits ------------------------------------------------------------------------------ */
 
 static bool is_late(struct web_client *c, uint64_t now)
 {

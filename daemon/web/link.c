@@ -27,7 +27,7 @@ struct link {
 	struct link_config cfg;
 	struct lws *wsi; /* NULL: closed */
 	int fd;
-	bool up, told_down; /* the daemon sent its greeting; its absence was logged */
+	bool up, down_logged; /* the daemon sent its greeting; its absence was logged */
 	struct ng_proxy_hello hello;
 	uint64_t opened_ns, used_ns;
 	struct sbuf in, out;
@@ -37,9 +37,9 @@ struct link {
 
 static void told(struct link *l, const char *why)
 {
-	if (!l->told_down)
+	if (!l->down_logged)
 		log_warn("xcipherd does not answer at %s: %s", l->cfg.path, why);
-	l->told_down = true;
+	l->down_logged = true;
 }
 
 static struct waiting *take(struct link *l)
@@ -230,7 +230,7 @@ static int read_hello(struct link *l, struct str in)
 	if (n <= 0)
 		return n;
 	l->up = true;
-	l->told_down = false;
+	l->down_logged = false;
 	l->used_ns = clock_mono_ns();
 	log_info("xcipherd answers at %s", l->cfg.path);
 	if (l->cfg.changed)

@@ -24,9 +24,9 @@ void web_page_gone(struct web_client *c)
 {
 	struct web_viewer *v = &c->view;
 
-	if (v->known && !v->told_gone)
+	if (v->known && !v->gone_shown)
 		say(c, "{\"daemon\":0}");
-	v->told_gone = v->wants_history = true;
+	v->gone_shown = v->wants_history = true;
 }
 
 /* --- What the page shows ---------------------------------------------------------------------- */
@@ -72,7 +72,7 @@ static void show(struct web_client *c)
 		return;
 	}
 	v->asked = true;
-	v->told_gone = false;
+	v->gone_shown = false;
 }
 
 /* A client with access first gets the last ten minutes, so that charts are complete at once. */

@@ -152,11 +152,10 @@ static int read_token(struct web *w, char *err, size_t err_len)
 {
 	const char *path = w->cfg.token_file;
 	char text[4096];
-	struct str token;
-	int ret = secret_file_line(
-		&token, "--http-token-file", path, text, sizeof(text), err, err_len);
+	int len = secret_file_read("--http-token-file", path, text, sizeof(text), err, err_len);
+	int ret = len < 0 ? len : 0;
 
-	if (!ret && http_token_set(&w->token, token)) {
+	if (!ret && http_token_set(&w->token, secret_file_line(text, (size_t)len))) {
 		ret = -EINVAL;
 		snprintf(err, err_len,
 			"--http-token-file=%s: its first line must be a token of %d to %d letters or digits, as \"openssl rand -hex 24\" makes them",
@@ -177,8 +176,8 @@ static void on_lws_log(int level, const char *line)
 			(int)strcspn(line, "\n"), line, log_held((char[LOG_HELD]){0}, held));
 }
 
-/* Whether every listening TCP socket of this process is at this address: without interface
- * addresses, libwebsockets would listen on all of them, and report no error. */
+/* Whether every listening TCP socket of this process is at this address. Without interface
+ * addresses libwebsockets would listen on all of them, and report no error. */
 static bool listens_only_at(const struct endpoint *want)
 {
 	struct sockaddr_storage name;

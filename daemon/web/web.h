@@ -39,7 +39,7 @@ struct web_message { /* to be sent over a WebSocket */
 struct web_viewer {        /* a client with the page */
 	bool known;        /* it sent the token, or needs none: counted in web.pages */
 	bool asked, ended; /* a snapshot is pending; the reply to "end" is pending */
-	bool wants_history, told_gone;
+	bool wants_history, gone_shown;
 	uint32_t seconds;  /* time of its connection */
 	uint64_t shown_ns; /* time of the last snapshot */
 	char *look;        /* the request for the next one */
@@ -63,12 +63,12 @@ struct web_client {
 	size_t length; /* of the body */
 	struct chunks chunks;
 	struct sbuf body;
-	uint8_t *reply; /* LWS_PRE before it; NULL: none is ready */
+	uint8_t *reply; /* after LWS_PRE spare bytes; NULL: none yet */
 	size_t reply_len;
 	/* WebSocket */
 	struct sbuf message;
 	bool binary;
-	uint64_t message_ns; /* time since which a message is incomplete; 0: none is */
+	uint64_t message_ns; /* since when a message is incomplete; 0: none is */
 	uint32_t asked;
 	struct web_message *out, **out_last;
 	size_t out_len;

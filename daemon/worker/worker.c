@@ -144,7 +144,7 @@ static void commands(struct worker *w)
 			acknowledge(w, (struct worker_ack){ACK_PORT, cmd.id});
 			break;
 		case WORKER_RELAY:
-			/* Asked again by and by if there is no room. */
+			/* Without room the bridge asks again later. */
 			(void)w->steer_ops->relay(w->steer, &cmd.relay);
 			break;
 		case WORKER_UNRELAY:

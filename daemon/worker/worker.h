@@ -23,13 +23,13 @@ enum worker_cmd_kind {
 	WORKER_KEY_SET,     /* id: key slot pair was filled by the control thread */
 	WORKER_PORT_ADD,    /* local, fd: the socket is the worker's from here on */
 	WORKER_PORT_DEL,    /* local, id: acknowledged with the id */
-	WORKER_RELAY,       /* relay: let the kernel do it */
-	WORKER_UNRELAY,     /* local: let it come to us */
-	WORKER_STEER_AGAIN, /* what steers is back in the kernel */
+	WORKER_RELAY,       /* relay: the kernel relays this stream */
+	WORKER_UNRELAY,     /* local: the kernel relays it no longer */
+	WORKER_STEER_AGAIN, /* the kernel has the steering again */
 	WORKER_MARKS,       /* ask: where these contexts' SSRCs stand, into the ring of marks */
 };
 
-/* The generation tells what was asked before a context's indexes began anew. */
+/* The generation shows whether the indexes of a context were reset after the question. */
 #define WORKER_ASK_MAX 32
 struct worker_ask {
 	uint32_t n;

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0 WITH Linux-syscall-note */
-/* nf_xcipher's interface: a generic netlink family, per network namespace. It is all that the module and
- * the daemon share. Rules for changing it:
- *   - numbers of commands and attributes are never used again for something else;
- *   - what is added gets a bit in enum xcipher_nl_feature; who speaks to an older side does without it;
- *   - NFX_VERSION goes up only if an older side could not understand the rest any more.
- * Whoever wants to change targets says HELLO first, on the socket that will own them. Everything needs
- * CAP_NET_ADMIN in the user namespace that owns the network namespace. */
+/* nf_xcipher's interface: a generic netlink family, per network namespace. The module and the
+ * daemon share nothing else.
+ * Rules for changes:
+ *  - Numbers of commands and attributes are never reused.
+ *  - An addition gets a bit in enum nfx_feature. A program that talks to an older side works
+ * without it.
+ *  - NFX_VERSION increases only if an older side could no longer understand the rest.
+ * Before a program changes targets, it sends HELLO on the socket that will own them. Everything
+ * needs CAP_NET_ADMIN in the user namespace that owns the network namespace. */
 #ifndef NF_XCIPHER_UAPI_H
 #define NF_XCIPHER_UAPI_H
 
@@ -20,7 +22,7 @@ enum nfx_feature {
 	NFX_FEATURE_MULTI = 1 << 2,   /* several destinations */
 	NFX_FEATURE_RATE = 1 << 3,    /* token buckets per target and per source */
 	NFX_FEATURE_EVENTS = 1 << 4,  /* multicast group "events" */
-	NFX_FEATURE_VERDICT = 1 << 5, /* what comes back with NFX_A_MARK in its verdict is sent */
+	NFX_FEATURE_VERDICT = 1 << 5, /* packets whose verdict has NFX_A_MARK are sent */
 	NFX_FEATURE_SSRC = 1 << 6,    /* NFX_A_SSRC */
 	NFX_FEATURE_RELAYED = 1 << 7, /* counters RELAYED, NFX_A_IF_QUEUED */
 	NFX_FEATURE_SEQ = 1 << 8,     /* NFX_A_SEQ */
@@ -35,8 +37,8 @@ enum nfx_cmd {
 	 * from now on; EBUSY if another one that is open does. */
 	NFX_CMD_HELLO,
 	/* do: a target's attributes. NLM_F_CREATE: it may be new; NLM_F_EXCL: it must be (EEXIST);
-	 * without NLM_F_CREATE it must be there (ENOENT). What it does is replaced as a whole, at once;
-	 * counters go on. */
+	 * without NLM_F_CREATE it must exist (ENOENT). Replaces the target's plan as a whole;
+	 * counters continue. */
 	NFX_CMD_TARGET_SET,
 	/* do: NFX_A_FAMILY, NFX_A_ADDR, NFX_A_PORT. Reply with NLM_F_ECHO: its last counters. */
 	NFX_CMD_TARGET_DEL,
@@ -58,7 +60,7 @@ enum nfx_attr {
 	NFX_A_FEATURES,    /* u32, enum nfx_feature */
 	NFX_A_RELEASE,     /* string: the module's version, for people */
 	NFX_A_OWNER,       /* u32: a number that an instance of the daemon keeps over restarts */
-	NFX_A_GRACE_MS,    /* u32: targets stay so long after their owner's socket was closed */
+	NFX_A_GRACE_MS,    /* u32: how long targets stay after their owner's socket was closed */
 	NFX_A_MARK,        /* u32: NFQA_MARK for verdicts whose packet the module shall send */
 	NFX_A_TARGETS,     /* u32: how many there are */
 	NFX_A_MAX_TARGETS, /* u32 */
@@ -71,14 +73,14 @@ enum nfx_attr {
 	NFX_A_RTCP_ACTION, /* u8: enum nfx_action */
 	NFX_A_QUEUE,       /* u16: netfilter queue */
 	NFX_A_FLAGS,       /* u32: enum nfx_flag */
-	NFX_A_COOKIE,      /* u64: whatever the daemon likes; comes back in dumps and events */
+	NFX_A_COOKIE,      /* u64: chosen by the daemon; returned in dumps and events */
 	NFX_A_SOURCE_ADDR, /* 4 or 16 bytes: the confirmed source; without it any is right */
 	NFX_A_SOURCE_PORT, /* be16 */
 	NFX_A_MISMATCH,    /* u8: enum nfx_mismatch */
 	NFX_A_SSRC,        /* u32: RTP of others is queued (without a queue: passed on) */
 	NFX_A_RATE,        /* u32: packets per second for this target; 0 or absent: any */
 	NFX_A_SOURCE_RATE, /* u32: packets per second from one address, to all targets with such a limit */
-	NFX_A_SILENCE_MS,  /* u32: an event when nothing came for so long */
+	NFX_A_SILENCE_MS,  /* u32: silence after which an event is sent */
 	NFX_A_DESTS,       /* nest of NFX_A_DEST */
 	NFX_A_DEST,        /* nest of NFX_D_... */
 	/* Counters */
@@ -96,7 +98,7 @@ enum nfx_dest_attr {
 	NFX_D_UNSPEC,
 	NFX_D_ADDR,       /* 4 or 16 bytes, of the target's family */
 	NFX_D_PORT,       /* be16 */
-	NFX_D_LOCAL_ADDR, /* 4 or 16 bytes: what it is sent from */
+	NFX_D_LOCAL_ADDR, /* 4 or 16 bytes: source address of the copies */
 	NFX_D_LOCAL_PORT, /* be16 */
 	NFX_D_TOS,        /* u8: TOS or traffic class; absent: as it came */
 	NFX_D_COUNT
@@ -110,7 +112,7 @@ enum nfx_action {
 	NFX_ACTION_COUNT
 };
 
-/* What becomes of a datagram from elsewhere than the confirmed source. */
+/* What happens to a datagram that is not from the confirmed source. */
 enum nfx_mismatch {
 	NFX_MISMATCH_DROP,
 	NFX_MISMATCH_PASS,  /* to the queue if there is one, else to the socket; an event tells of it */
@@ -119,8 +121,8 @@ enum nfx_mismatch {
 };
 
 enum nfx_flag {
-	NFX_FLAG_BYPASS = 1 << 0, /* when nobody reads the queue: on to the socket, not dropped */
-	NFX_FLAG_STRICT = 1 << 1, /* what is neither RTP, RTCP, STUN nor DTLS is dropped, not passed on */
+	NFX_FLAG_BYPASS = 1 << 0, /* queue without a reader: to the socket, not dropped */
+	NFX_FLAG_STRICT = 1 << 1, /* only RTP, RTCP, STUN and DTLS are passed on */
 	/* The payload is not RTP (T.38, BFCP), and is not read. NFX_A_ACTION applies to each datagram of any length,
 	 * STUN and DTLS included. Counters count it as RTP. Refused with NFX_A_SSRC, and with a different
 	 * NFX_A_RTCP_ACTION. */

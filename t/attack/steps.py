@@ -279,7 +279,7 @@ def publish(w, r):
 
 @step(2)
 def delete(w, r):
-    """Deletes a call, a branch of it, or a branch that it never had, which must end nothing."""
+    """Deletes a call, one of its branches, or a branch that does not exist; the last must end nothing."""
     call = pick(w, r)
     if call is None:
         return

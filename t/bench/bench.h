@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What the benchmark's parts share: sub-commands; for "cipher" the packets, what can be measured,
- * and measuring. */
+/* Shared by the parts of xcipher-bench: its sub-commands, and for "cipher" the packets, the
+ * implementations and the measurement. */
 #ifndef BENCH_H
 #define BENCH_H
 
@@ -15,7 +15,7 @@ int bench_gpu(int argc, char **argv);
 int bench_ice(int argc, char **argv);
 int bench_path(int argc, char **argv);
 
-/* What all variants of a run have in common. */
+/* Settings shared by all variants of a run. */
 struct bench_env {
 	const char *device, *kernel_dir; /* of the OpenCL engine */
 	uint32_t flags;                  /* ENGINE_* */
@@ -30,7 +30,7 @@ struct bench_env {
 struct bench_class {
 	const struct srtp_suite *rx, *tx;
 	uint32_t hdr_len, payload;
-	uint32_t weight; /* so many streams of the sum of weights */
+	uint32_t weight; /* share of the streams, relative to the sum of weights */
 };
 
 /* --- Packets (bench_load.c) ------------------------------------------------------------------- */
@@ -55,7 +55,7 @@ struct load {
 	uint8_t *bytes;             /* [packets * stride] */
 	uint32_t packets, stride, at;
 	uint8_t *want;   /* the reference's results of the batch, laid out as a.out */
-	uint32_t wanted; /* so many of the first packets' results are in want */
+	uint32_t wanted; /* number of leading packets with results in want */
 	/* Protects packets for a: its output is a.in. */
 	struct arena maker, maker_arena; /* what belongs to it; that with a's keys and input */
 	struct engine_queue *maker_q;
@@ -76,14 +76,14 @@ int load_next(struct load *l, bool fresh, uint32_t n);
 /* The first n packets, fresh ones or those that are there, and the reference's results of them. */
 int load_checked(struct load *l, bool fresh, uint32_t n);
 
-/* --- What is measured ------------------------------------------------------------------------- */
+/* --- Implementations -------------------------------------------------------------------------- */
 
 /* Something that re-encrypts the loaded packets. */
 struct bench_impl {
 	const char *name;
 	bool in_place;   /* results are where the packets were, in a.in */
 	bool fresh;      /* has a replay window */
-	bool per_packet; /* part of a batch costs as much of its time */
+	bool per_packet; /* its time is proportional to the number of packets */
 	bool (*can)(const struct srtp_suite *s);
 	/* 0, or -errno with a line in err that says why and what would help */
 	int (*open)(
@@ -102,8 +102,8 @@ extern const struct bench_impl bench_impl_serial, bench_impl_opencl, bench_impl_
 	bench_impl_srtp_openssl, bench_impl_evp, bench_impl_ipsecmb, bench_impl_massive,
 	bench_impl_persistent;
 
-/* Of bench_impl_opencl: the loaded batch so many times, with as many in flight as it was opened
- * for. */
+/* Of bench_impl_opencl: runs the loaded batch several times, with as many in flight as it was
+ * opened for. */
 int bench_opencl_flights(void *p, struct load *l, unsigned batches);
 
 /* --- Measuring (bench_measure.c) -------------------------------------------------------------- */
@@ -127,7 +127,8 @@ struct contender {
 	bool checked, failed;
 };
 
-/* All of them in turn, round by round, until each has had its time. Marks those that fail. */
+/* Runs the contenders in turn, round by round, until each has had its time. Marks those that
+ * fail. */
 void bench_measure(struct contender *c, unsigned n, uint64_t budget_ns);
 /* Sorts v[0..n), and the quartiles: v's value below which a quarter, half, three quarters are. n >
  * 0 */
@@ -141,8 +142,8 @@ void bench_measure_free(struct contender *c);
 
 void report_head(const struct load *l, bool json);
 void report(const struct contender *c, bool json);
-/* A mixture beside the sum of its parts: mixed's time, and that of runs of each class by its share.
- */
+/* Reports a mixture and the sum of its parts: mixed's time, and that of runs of each class by its
+ * share. */
 void report_mix(const struct contender *mixed, const struct contender *part, unsigned n, bool json);
 
 #endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* xcipher-bench cipher: nanoseconds per packet of re-encrypting, by implementation, suites,
- * payload, batch size and number of streams, all on one core. What is compared is measured in turns
- * (bench_measure.c). */
+/* xcipher-bench cipher: nanoseconds to re-encrypt a packet, by implementation, suites, payload,
+ * batch size and number of streams, on one core. The variants take turns (bench_measure.c). */
 #include <errno.h>
 #include <getopt.h>
 #include <sched.h>
@@ -66,7 +65,7 @@ static bool listed(const char *list, const char *name)
 
 static bool wanted(const struct options *o, const struct bench_impl *im)
 {
-	/* What the daemon does is no implementation of its own: only when asked for. */
+	/* The daemon's own choice of engine is only run when asked for. */
 	return o->impls ? listed(o->impls, im->name)
 			: im != &bench_impl_calibrated && im != &bench_impl_runner_serial &&
 			im != &bench_impl_runner_again;

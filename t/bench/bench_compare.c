@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The two parallel designs of the literature on the same device, packets and keys as our engine
- * (compare_*.cl), with a small host of their own: nothing of this is in the daemon's way. On a CPU
- * the arena is the device's memory, as it is for the engine; elsewhere the used part of it is
- * copied. AES-CM, NULL and plain with HMAC-SHA1. */
+/* The two parallel designs of the literature on the device, packets and keys of our engine
+ * (compare_*.cl). Their host code is here; the daemon uses none of it. On a CPU the arena is the
+ * device's memory, as for the engine; elsewhere its used part is copied. Supports AES-CM, NULL and
+ * plain with HMAC-SHA1. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

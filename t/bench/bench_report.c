@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What the benchmark tells, as a table's row or as a JSON object on a line of its own. */
+/* Prints results as rows of a table, or as one JSON object per line. */
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -111,7 +111,9 @@ static cl_int program_make(struct gpu *g, const struct bench_env *env, char *err
 		.lanes = 1, .groups = 1, .words = g->dev.words, .flags = env->flags};
 
 	if (opencl_source_load(&g->src, env->kernel_dir, err, err_len) ||
-		opencl_build(&g->program, g->ctx, g->dev.id, &g->src, &shape, NULL, err, err_len))
+		opencl_build(&g->program,
+			&(struct opencl_build){g->ctx, g->dev.id, &g->src, &shape, NULL}, err,
+			err_len))
 		return CL_BUILD_PROGRAM_FAILURE;
 	return CL_SUCCESS;
 }

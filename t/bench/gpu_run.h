@@ -8,12 +8,12 @@
 #include "batch/opencl.h"
 #include "bench.h"
 
-enum { GPU_SETS = 3 }; /* batches in flight: one goes up, one is computed, one comes down */
+enum { GPU_SETS = 3 }; /* batches in flight: one is uploaded, one computed, one downloaded */
 
-/* What the device says of itself. */
+/* Rates computed from the properties that the device reports. */
 struct gpu_rate {
 	cl_uint units, mhz, lanes; /* lanes: 32-bit integer operations of a unit per clock */
-	const char *how;           /* where lanes is from */
+	const char *how;           /* the source of lanes */
 };
 
 struct gpu;

@@ -9,7 +9,7 @@
 #include "srtp/suite.h"
 
 struct path_case {
-	const struct srtp_suite *a, *b; /* what each side speaks */
+	const struct srtp_suite *a, *b; /* each side's suite */
 	uint32_t calls, batch, payload;
 	const char *device;
 	bool opencl;
@@ -43,7 +43,7 @@ int path_fill(struct path *p);
 /* Copies a burst of them into the arena, from slot 0 on, and nothing else, as path's recv does.
  * Returns how many, 0 at the end. */
 uint32_t path_feed(struct path *p);
-/* All of them: what feeding costs. */
+/* Feeds all packets without relaying them: the cost of feeding. */
 void path_feed_only(struct path *p);
 
 #endif

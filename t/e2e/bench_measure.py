@@ -109,7 +109,7 @@ def setup(daemon, count, pair):
 
 
 def set_up(call):
-    """A relay whose workers the machine does not let run refuses what it has no room for: asked once more, it may have."""
+    """Retries a request: a relay whose workers get no processor time refuses calls while its queues are full."""
     for _ in range(5):
         try:
             return call.setup()

@@ -16,7 +16,7 @@ OPTIONS = (SERIAL, "--udp-io=plain", "--timeout=60")
 
 
 class Shifted(relay.Xcipherd):
-    """A daemon whose clock is ahead by so many seconds."""
+    """A daemon whose clock is ahead by the given seconds."""
 
     def __init__(self, net, seconds, *options):
         self.seconds = seconds

@@ -123,7 +123,7 @@ def suites(e):
 
 @cases(("ours", "alice"), ("stock", "bob"))
 def test_a_phone_by_tls_and_one_by_udp(net, how, who):
-    """Registered with passwords; one with SRTP only, one with RTP only; they hear each other whoever calls; nothing stays behind."""
+    """Both phones register with passwords; one has SRTP only, the other RTP only. Media flows whoever calls, and no state is left."""
     with edge(net, how) as e:
         a, b = alice(net, e), bob(net, e)
         wait_for("both registrations", lambda: e.contacts().count("Address:") == 2)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""ng over TCP, HTTP and WebSocket; who may speak and who may not; clients that are slow, many or mad."""
+"""ng over TCP, HTTP and WebSocket; permitted and refused clients; clients that are slow, many or malicious."""
 import json
 import os
 import random

@@ -223,7 +223,7 @@ def unknown_unless_offered(mock, request):
 
 
 def test_affinity(net):
-    """Which node is a matter of Call-ID and weights; a call stays where it is while Kamailio is restarted, and where it failed over to."""
+    """Call-ID and weights choose the node. A call keeps its node over a restart of Kamailio, and after a failover."""
     needs()
     nodes = [Mock(net, 22201, unknown_unless_offered), Mock(net, 22202, unknown_unless_offered), Mock(net, 22203, unknown_unless_offered)]
     listed = "udp:127.0.0.1:22201 udp:127.0.0.1:22202=3"

@@ -255,7 +255,7 @@ CLIENT = "/usr/bin/rtpengine-ng-client"
 
 
 def test_every_command_by_rtpengines_client(net):
-    """It spells keys otherwise than Kamailio does, and prints the reply but for "result: ok"."""
+    """This client spells keys differently from Kamailio, and prints the reply without "result: ok"."""
     if not os.access(CLIENT, os.X_OK):
         raise Skip("no rtpengine-ng-client here")
     folder = tempfile.TemporaryDirectory(prefix="xcipher-ng-")

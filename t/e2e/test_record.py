@@ -81,7 +81,7 @@ def reply_file(reply):
 
 
 def closed(path):
-    """The text beside the recording ends with its count; it may not be there yet."""
+    """Whether the recording's text file is complete: it ends with the count of packets."""
     try:
         with open(path.replace(".pcap", ".txt"), encoding="utf-8") as f:
             return "packets:" in f.read()

@@ -196,7 +196,7 @@ def test_garbage_makes_no_call_refused(net):
     port = talk[0].to_caller["port"]
     stranger = ng.socket_in(net.terminal["callee"])
     end, number, sent = time.monotonic() + 6, 0, 0
-    while time.monotonic() < end:  # several of the means of three seconds that are looked at
+    while time.monotonic() < end:  # covers several of the measured means, which are of three seconds
         for _ in range(50):
             stranger.sendto(rtp(sent & 0xffff, os.urandom(1200)), ("10.200.1.1", port))
             sent += 1

@@ -285,7 +285,7 @@ def echo(s, to, n=1, pause=0.0):
 
 
 def until_back(s, to):
-    """How many packets it took until one came back."""
+    """The number of packets sent until one came back."""
     for tries in range(1, 61):
         if echo(s, to, 1, 0.05):
             return tries
@@ -377,7 +377,7 @@ def test_each_second_one_packet_keeps_the_neighbour_checked(net):
     probe = Probe(net, "xdp", addrs=V4[:1]).start()
     s, to = terminal(net, False), (V4[0], probe.ports[0][0])
 
-    # Only what goes the kernel's way is seen by netfilter.
+    # Netfilter only sees packets that take the kernel's way.
     net.run(net.gateway, "iptables-nft", "-t", "mangle", "-A", "OUTPUT", "-p", "udp", "-d", V4[1], "-j", "ACCEPT")
 
     def raw_packets():
@@ -467,7 +467,7 @@ def two_queues(net):
 
 @cases((1, 1), (1, 2), (2, 1), (2, 2))
 def test_ten_seconds_of_load(net, queues, workers):
-    """2,000 packets per second through the whole daemon, and not one lost: whichever queue it came by."""
+    """2,000 packets per second through the whole daemon: none is lost, whichever queue it arrives by."""
     need_xdp(net)
     if queues == 2:
         two_queues(net)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* A body in chunks: however it is cut, the same comes out of it. */
+/* Chunked bodies: the result does not depend on how the input is cut. */
 #include <stdlib.h>
 
 #include "base/sbuf.h"

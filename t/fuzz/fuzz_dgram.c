@@ -66,8 +66,7 @@ static void write_again(const struct dgram *d, const uint8_t *p, uint8_t tos)
 		must(dgram_v4_header_ok(ip));
 	}
 	if (d->len >=
-		/* what the sum lacks goes into the payload: it becomes zero, which would say that
-		 * there is none */
+		/* choose the payload so that the sum becomes zero, which means "no checksum" */
 		2) {
 		uint32_t word = be16(mem + DGRAM_HDR_MAX) + be16(ip + again.hdr_len + 6);
 
@@ -96,7 +95,7 @@ static void packet(const uint8_t *p, size_t have, size_t whole, uint8_t tos)
 		(void)dgram_v4_header_ok(p);
 	if (d.off + d.len > have)
 		return;
-	/* What more there is changes nothing. */
+	/* Further bytes change nothing. */
 	must(dgram_parse(&all, p, have, have) || memcmp(&all, &d, sizeof(d)) == 0);
 	must(dgram_checksum_ok(&d, p) ==
 		(be16(p + d.hdr_len + 6) ? plain_sum(&d, p) == 0xffff : v4));

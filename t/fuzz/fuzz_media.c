@@ -69,7 +69,7 @@ static void stream(uint32_t id, uint32_t ctx, uint32_t rtp_to, uint32_t rtcp_to,
 				.port = 4000}}};
 
 	if (id == 0)
-		c.stream.copy[0] = 4; /* stream 3 listens */
+		c.stream.copy[0] = 4; /* stream 3 gets copies */
 	c.stream.listener = id == 3;
 	must(media_command(f.m, &c) == 0);
 }
@@ -183,7 +183,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 	while (at + 3 <= len) {
 		uint32_t n = be16(data + at + 1) % (ARENA_MAX_PACKET + 1);
 
-		/* What is missing at the end is not sent. */
+		/* A packet that is cut by the end is shortened. */
 		n = min_u32(n, (uint32_t)(len - at - 3));
 		packet(data[at], data + at + 3, n);
 		at += 3 + n;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What reaches the Kamailio module: the first byte chooses between a daemon's reply, a script's
- * flags and a body. The module's pure files are included, not linked: they are no part of the
- * daemon. */
+/* Input of the Kamailio module: the first byte chooses between a daemon's reply, a script's flags
+ * and a body. The module's pure files are included instead of linked, because they are not part of
+ * the daemon. */
 #include <stdlib.h>
 
 #include "../../module/policy.c"

@@ -35,7 +35,7 @@ static void sign_and_verify(
 	must(str_eq(s.cookie, cookie) && s.seconds == NOW);
 	must(!ng_verify_reply(keys, whole, whole, body));
 	must(ng_sign_reply(mac, keys->key[0], whole, body));
-	text[at % (cookie.len + 1)] ^= 1; /* cookie, or the sign behind it */
+	text[at % (cookie.len + 1)] ^= 1; /* changes the cookie or its signature */
 	must(ng_verify_request(keys, whole, body, NOW, &s, &which) != 0);
 	text[at % (cookie.len + 1)] ^= 1;
 	memcpy(text + whole.len - NG_MAC_DIGITS, mac, NG_MAC_DIGITS);

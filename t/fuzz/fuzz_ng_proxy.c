@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Lines of xcipher-web and xcipherd to each other: whatever is read is written as it was, and cut
- * lines are not taken for whole ones. */
+/* Lines between xcipher-web and xcipherd: a line that was read is written back unchanged, and a cut
+ * line is never taken as complete. */
 #include <stdlib.h>
 
 #include "proto/ng_proxy.h"

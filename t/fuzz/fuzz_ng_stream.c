@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* A stream of ng messages: however it is cut into pieces, the same messages come out of it, and
- * whatever a parser takes whole ends where the walk says. */
+/* A stream of ng messages: the messages found do not depend on how it is cut, and each message that
+ * a parser accepts ends where the walk ends it. */
 #include <stdlib.h>
 
 #include "proto/ng.h"

@@ -48,7 +48,8 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 	return atexit(end);
 }
 
-/* Opened behind what is there; 0 and what it was, or an error and nothing. */
+/* Opens a record after the bytes in the buffer. 0: appended the plaintext; an error: appended
+ * nothing. */
 static int opened(struct redis_crypt *s, struct str name, struct str sealed, struct str plain)
 {
 	struct sbuf out;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Whatever arrives on a media port: parsers read inside the packet, and what they say agrees with
- * each other. */
+/* Packets on a media port: parsers stay inside the packet, and their results agree with each
+ * other. */
 #include <stdlib.h>
 
 #include "proto/raw.h"
@@ -29,7 +29,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	hdr = rtcp_parse(&rtcp, p, size);
 	if (hdr >= 0 && ((size_t)hdr > size || (kind != PKT_RTP && kind != PKT_RTCP)))
 		abort();
-	/* No protocol takes another's first datagram for its own, and RTP is nobody's. */
+	/* No protocol accepts the first datagram of another, and none accepts RTP. */
 	if (raw_opens(RAW_UDPTL, p, size) + raw_opens(RAW_DTLS, p, size) +
 			raw_opens(RAW_BFCP, p, size) >
 		(kind == PKT_RTP || kind == PKT_RTCP ? 0 : 1))

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Saved calls: whatever is read never crashes, and what was read is written and read again to the
- * same bytes. */
+/* Saved calls: no input crashes the reader, and a record that was read is written back, and read
+ * again, to the same bytes. */
 #include <stdlib.h>
 
 #include "call/model.h"

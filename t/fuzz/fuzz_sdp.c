@@ -42,7 +42,7 @@ static void check_media(const struct sdp_media *old, const struct sdp_media *new
 	must(!e->remove_dtls || !new->dtls);
 }
 
-/* What we wrote stays well-formed, with as many media. */
+/* The output stays well-formed, with the same number of media. */
 static void try_filter(struct str written, uint32_t media, struct pool *p, uint8_t how)
 {
 	static const struct str names[] = {

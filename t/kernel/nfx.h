@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What nfx's files share. */
+/* Shared by the files of nfx, which sends nf_xcipher's netlink messages in tests. */
 #ifndef T_KERNEL_NFX_H
 #define T_KERNEL_NFX_H
 

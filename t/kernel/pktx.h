@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What pktx's two halves share. */
+/* Shared by the files of pktx, which sends and checks packets in tests. */
 #ifndef T_KERNEL_PKTX_H
 #define T_KERNEL_PKTX_H
 

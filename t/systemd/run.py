@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""run.py FOLDER: what the unit of the packages promises, under a real systemd (machine.py) in FOLDER, a Debian with the packages and
+"""run.py FOLDER: what the units of the packages promise, under a real systemd (machine.py) in FOLDER, a Debian with the packages and
 systemd installed. The terminals are libsrtp2, outside of it. BUILD names the folder of t/rtpload. Exit status 0 also where a
-machine cannot have namespaces like that, told as "skipped: why"."""
+machine cannot create such namespaces, reported as "skipped: why"."""
 import ctypes
 import json
 import os
@@ -17,7 +17,7 @@ import ng  # noqa: E402
 import redisrig  # noqa: E402
 
 BUILD = os.environ.get("BUILD", "build")
-UNIT = "xcipherd"
+UNIT, WEB = "xcipherd", "xcipher-web"
 CAPABILITIES = 1 << 12 | 1 << 13 | 1 << 14 | 1 << 39  # CAP_NET_ADMIN, CAP_NET_RAW, CAP_IPC_LOCK, CAP_BPF
 BAD = ("lost", "reordered", "duplicates", "wrong", "bad_auth")
 
@@ -269,6 +269,34 @@ def a_single_worker_that_hangs_is_enough(relay):
     return f"{time.monotonic() - start:.1f} s"
 
 
+def xcipher_web_serves_without_privileges(relay):
+    """Its own unit, with the configuration of its package as installed."""
+    m = relay.machine
+    relay.ctl("stop")
+    relay.configure(**{"listen-ng-unix": "/run/xcipher/ng", "ng-unix-group": WEB})
+    relay.start()
+    m.run("systemctl", "start", WEB)
+    get = "import sys, urllib.request; print(urllib.request.urlopen('http://127.0.0.1:2226' + sys.argv[1], timeout=60).read().decode())"
+
+    def page(path):
+        return m.run("python3", "-c", get, path, check=False).stdout
+
+    def journal():
+        return m.run("journalctl", "-b", "-u", WEB, "-n", "20", "--no-pager").stdout
+
+    try:
+        until(lambda: "# TYPE xcipher_" in page("/metrics"), f"no metrics: {journal()}", 60)
+        assert "<html" in page("/").lower(), journal()
+        s = status(m.host_pid(int(m.run("systemctl", "show", "-P", "MainPID", WEB).stdout)))
+        uid = m.run("id", "-u", WEB).stdout.strip()
+        assert s["Uid"].split() == [uid] * 4, s["Uid"]
+        assert all(int(s[which], 16) == 0 for which in ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb")), s
+        assert s["NoNewPrivs"] == "1" and s["Seccomp"] == "2"
+    finally:
+        m.run("systemctl", "stop", WEB)
+    return "page and metrics, no capabilities"
+
+
 def stops_clean(relay):
     relay.talk(10)
     start = time.monotonic()
@@ -291,7 +319,8 @@ def logs_hold_no_key(relay):
 
 STEPS = [starts_and_is_ready_when_it_says_so, runs_as_its_own_user_with_these_capabilities_only, is_in_its_sandbox, relays_by("udp"),
          relays_by("xdp"), relays_by("nfqueue"), reload_keeps_calls, journal_has_fields, is_started_again_when_killed, a_short_watchdog,
-         a_stopped_daemon_is_started_again, a_single_worker_that_hangs_is_enough, stops_clean, logs_hold_no_key]
+         a_stopped_daemon_is_started_again, a_single_worker_that_hangs_is_enough,
+         xcipher_web_serves_without_privileges, stops_clean, logs_hold_no_key]
 
 
 def main():

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* An event loop with what answers ng on it, and clients of a server on loopback, for the tests of
- * such servers. Time is virtual: see virtual_time.h. Included after cmocka.h. */
-#ifndef FRONT_RIG_H
-#define FRONT_RIG_H
+/* An event loop with an ng dispatcher, and clients of a server on loopback, for the tests of such
+ * servers. Time is virtual: see virtual_time.h. Included after cmocka.h. */
+#ifndef DISPATCH_RIG_H
+#define DISPATCH_RIG_H
 
 #include <errno.h>
 #include <fcntl.h>
@@ -18,43 +18,43 @@
 struct dispatch_rig {
 	struct talk talk;
 	struct handler *h;
-	struct ng_dispatch *front;
+	struct ng_dispatch *dispatch;
 	struct loop *loop;
 };
 
-static inline void front_start(struct dispatch_rig *r)
+static inline void dispatch_start(struct dispatch_rig *r)
 {
 	virtual_time_begin();
 	talk_start(&r->talk);
 	assert_int_equal(handler_create(&r->h, r->talk.c, (struct stats_source){0}, 0), 0);
-	assert_int_equal(ng_dispatch_create(&r->front, r->h), 0);
+	assert_int_equal(ng_dispatch_create(&r->dispatch, r->h), 0);
 	assert_int_equal(loop_create(&r->loop), 0);
 }
 
-/* The server on it is gone by then. */
-static inline void front_stop(struct dispatch_rig *r)
+/* Destroy the server first. */
+static inline void dispatch_stop(struct dispatch_rig *r)
 {
 	loop_destroy(r->loop);
-	ng_dispatch_destroy(r->front);
+	ng_dispatch_destroy(r->dispatch);
 	handler_destroy(r->h);
 	talk_end(&r->talk);
 }
 
-static inline void front_stop_loop(void *arg)
+static inline void dispatch_stop_loop(void *arg)
 {
 	loop_stop(arg);
 }
 
-static inline void front_serve(struct dispatch_rig *r, uint64_t ns)
+static inline void dispatch_serve(struct dispatch_rig *r, uint64_t ns)
 {
 	struct loop_timer *t;
 
-	assert_int_equal(loop_timer_add(r->loop, &t, ns, 0, front_stop_loop, r->loop), 0);
+	assert_int_equal(loop_timer_add(r->loop, &t, ns, 0, dispatch_stop_loop, r->loop), 0);
 	assert_int_equal(loop_run(r->loop), 0);
 }
 
-/* A socket that is connected, does not block, and sends what it is given at once. */
-static inline int front_client(struct endpoint at)
+/* A connected, non-blocking socket that sends its data at once. */
+static inline int dispatch_client(struct endpoint at)
 {
 	struct sockaddr_storage sa;
 	socklen_t len = endpoint_to_sockaddr(&at, &sa);
@@ -67,9 +67,9 @@ static inline int front_client(struct endpoint at)
 	return fd;
 }
 
-/* What has come since the first have bytes, and these, with a zero behind it; closed: and the
- * connection ended. */
-static inline struct str front_hear_more(int fd, size_t have, bool *closed)
+/* Receives what has arrived, after the first have bytes, and returns all of it with a zero after
+ * it. *closed: the connection ended. */
+static inline struct str dispatch_receive_more(int fd, size_t have, bool *closed)
 {
 	static char buf[4 << 20];
 	size_t len = have;
@@ -84,38 +84,38 @@ static inline struct str front_hear_more(int fd, size_t have, bool *closed)
 	return (struct str){buf, len};
 }
 
-static inline struct str front_hear(int fd, bool *closed)
+static inline struct str dispatch_receive(int fd, bool *closed)
 {
-	return front_hear_more(fd, 0, closed);
+	return dispatch_receive_more(fd, 0, closed);
 }
 
-/* The same until what is among it, now or when what is on its way has come. */
-static inline struct str front_hear_until(struct dispatch_rig *r, int fd, struct str what)
+/* Receives until what is part of it. */
+static inline struct str dispatch_receive_until(struct dispatch_rig *r, int fd, struct str what)
 {
 	uint64_t start = virtual_time_real_ns();
 	struct str got;
 	bool closed;
 
-	for (got = front_hear(fd, &closed);
+	for (got = dispatch_receive(fd, &closed);
 		!memmem(got.s, got.len, what.s, what.len) && virtual_time_patient(start);
-		got = front_hear_more(fd, got.len, &closed))
-		front_serve(r, 1000000);
+		got = dispatch_receive_more(fd, got.len, &closed))
+		dispatch_serve(r, 1000000);
 	return got;
 }
 
-/* The connection ends, now or when what is on its way has come. */
-static inline bool front_ends(struct dispatch_rig *r, int fd)
+/* Whether the connection ends after the data that is still in flight. */
+static inline bool dispatch_ends(struct dispatch_rig *r, int fd)
 {
 	uint64_t start = virtual_time_real_ns();
 	bool closed;
 
-	for (front_hear(fd, &closed); !closed && virtual_time_patient(start);
-		front_hear(fd, &closed))
-		front_serve(r, 1000000);
+	for (dispatch_receive(fd, &closed); !closed && virtual_time_patient(start);
+		dispatch_receive(fd, &closed))
+		dispatch_serve(r, 1000000);
 	return closed;
 }
 
-static inline void front_say(int fd, struct str s)
+static inline void dispatch_send(int fd, struct str s)
 {
 	assert_int_equal(send(fd, s.s, s.len, MSG_NOSIGNAL), s.len);
 }

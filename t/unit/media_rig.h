@@ -56,7 +56,7 @@ void rig_stream(struct rig *r, uint32_t id, uint16_t port, uint32_t c, uint32_t 
 struct rig *rig_new(enum srtp_suite_id suite_a, enum srtp_suite_id suite_b, uint8_t mki_len);
 struct rig *rig_new_window(
 	enum srtp_suite_id suite_a, enum srtp_suite_id suite_b, uint8_t mki_len, uint32_t window);
-/* So many bursts in flight; each has SLOTS / bursts packets at most. */
+/* Allows several bursts in flight, of SLOTS / bursts packets each. */
 struct rig *rig_new_bursts(enum srtp_suite_id suite_a, enum srtp_suite_id suite_b, uint32_t bursts);
 /* From now on the serial engine does the jobs. */
 void rig_engine(struct rig *r);
@@ -78,14 +78,15 @@ uint32_t rig_prepare(struct rig *r);
 void rig_complete(struct rig *r, uint32_t jobs);
 /* Both. */
 void rig_run(struct rig *r);
-/* What left is, byte for byte, what B's terminal expects under its key with this index. */
+/* Checks that the sent packet is, byte for byte, what B's terminal expects under its key with this
+ * index. */
 void rig_got(const struct rig *r, uint32_t k, uint32_t ssrc, uint64_t index, uint64_t tx_index);
 uint64_t rig_dropped(const struct rig *r, uint32_t s, enum packet_verdict why);
-/* What left at this place, as B's terminal reads it under this key slot: the plain RTP or RTCP
- * packet. Its length. */
+/* Decrypts the packet sent at this place as B's terminal under this key slot: the plain RTP or RTCP
+ * packet. Returns its length. */
 uint32_t rig_open(
 	const struct rig *r, uint32_t k, uint8_t *plain, uint32_t slot, uint64_t index, bool rtcp);
-/* A copy of all contexts and streams, but for prepare's scratch; *len its bytes. */
+/* A copy of all contexts and streams, without prepare's scratch. *len: its bytes. */
 void *rig_snapshot(const struct rig *r, size_t *len);
 
 #endif

@@ -19,13 +19,13 @@ struct mock_relay {
 
 	bool port[MOCK_MAX], ctx[MOCK_MAX], key[MOCK_MAX]; /* taken; of streams 2i, 2i + 1 */
 	uint32_t ports, ctxs, keys, ports_limit, ports_reserve;
-	bool emergency;                      /* what is taken may come from the reserve */
+	bool emergency;                      /* the reserve may be used */
 	struct srtp_master master[MOCK_MAX]; /* per key */
 	struct media_ctx_cfg ctx_cfg[MOCK_MAX];
 	struct media_stream_cfg stream_cfg[2 * MOCK_MAX];
 	bool ctx_set[MOCK_MAX], stream_set[2 * MOCK_MAX];
 	uint32_t commits, commands;       /* of the last commit */
-	uint32_t rx_new, tx_new, relearn; /* how many in the last commit */
+	uint32_t rx_new, tx_new, relearn; /* counts in the last commit */
 	uint64_t last_packet_ns;
 	struct media_key_usage usage[MOCK_MAX]; /* per key; its lifetime is the master's */
 	struct relay_marks *marks[MOCK_MAX];    /* per context, the test's; NULL = none */
@@ -34,7 +34,7 @@ struct mock_relay {
 	struct media_handover handover[2 * MOCK_MAX];
 	uint32_t roc[2 * MOCK_MAX]; /* per stream: of what came */
 	uint32_t asked;             /* contexts, so far */
-	/* What was resumed, of all commits */
+	/* resumed keys of all commits */
 	struct media_cmd resumed[64];
 	bool in_kernel;                /* all streams */
 	uint32_t cuts, watches;        /* of MEDIA_STREAM_CUT and MEDIA_STREAM_WATCH */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* A plain call between two terminals, a kernel of a few lines that relays, and a worker that obeys
- * at once: what the tests of bridge/offload.h share. One rig, since the steering's functions get no
- * argument of ours; off_setup() makes it anew for each test. */
+/* A plain call between two terminals, a small kernel that relays, and a worker that obeys at once,
+ * for the tests of bridge/offload.h. There is one global rig, because the steering's functions have
+ * no argument for it. off_setup() resets it for each test. */
 #ifndef T_OFFLOAD_RIG_H
 #define T_OFFLOAD_RIG_H
 
@@ -29,7 +29,7 @@ extern struct off_rig rig;
 #define RIGGED(f) cmocka_unit_test_setup_teardown(f, off_setup, off_teardown)
 #define TOLD(f)   cmocka_unit_test_setup_teardown(f, off_setup_told, off_teardown)
 
-/* As the workers' rings: what was pushed is in rig.cmd, and the kernel obeyed. */
+/* Stands in for the workers' rings: stores the commands in rig.cmd, and the kernel obeys. */
 int off_push(void *arg, uint32_t worker, const struct worker_cmd *cmd, uint32_t n);
 struct endpoint off_at(uint8_t host, uint16_t port);
 /* Commands as a call gives them, with what must go before them. */
@@ -37,13 +37,13 @@ void off_commit(const struct media_cmd *cmd, uint32_t n);
 struct media_cmd off_stream_cmd(uint32_t id);
 struct media_cmd off_rtcp_cmd(uint32_t id);
 struct media_cmd off_ctx_cmd(uint32_t id, enum srtp_suite_id rx, enum srtp_suite_id tx);
-/* A second later; rig.cmd begins anew. */
+/* Advances one second, and empties rig.cmd. */
 void off_tick(void);
 int off_setup(void **state);
-/* With a kernel that tells of silence and the like by itself. */
+/* Setup with a kernel that reports events such as silence. */
 int off_setup_told(void **state);
 int off_teardown(void **state);
-/* How many of A and B it relays now. */
+/* How many of the streams A and B the kernel relays now. */
 uint32_t off_in_kernel(void);
 
 #endif

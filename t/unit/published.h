@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* t/vectors/published.json: what RFCs and NIST print, in groups that name their source. The fields
- * of a vector are strings, most of them hex; each group says what they are. */
+/* The vectors of t/vectors/published.json, as RFCs and NIST print them, in groups that name their
+ * source. The fields of a vector are strings, most of them hex; each group describes them. */
 #ifndef UNIT_PUBLISHED_H
 #define UNIT_PUBLISHED_H
 

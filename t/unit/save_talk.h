@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* A call that is saved and comes back, for the tests of what outlives the daemon. Included after
- * cmocka.h. */
+/* Saves and restores a call, for the tests of restarts. Included after cmocka.h. */
 #ifndef SAVE_TALK_H
 #define SAVE_TALK_H
 

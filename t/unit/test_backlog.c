@@ -68,7 +68,7 @@ static void sources_take_turns(void **state)
 	assert_true(backlog_empty(b));
 	put(b, "127.0.0.1:1", "x1", 0);
 	put(b, "127.0.0.1:1", "x2", 0);
-	put(b, "127.0.0.1:2", "y1", 0); /* on this machine the port tells programs apart */
+	put(b, "127.0.0.1:2", "y1", 0); /* on loopback the port identifies the program */
 	expect(b, "x1");
 	expect(b, "y1");
 	assert_false(backlog_empty(b));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Bencode: what BEP 3 allows is read and written back the same, all else is refused where it
- * goes wrong. */
+/* Bencode: valid input (BEP 3) is read and written back unchanged; other input is refused at the
+ * offending byte. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>

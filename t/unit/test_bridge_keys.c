@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Key pairs between calls and a worker (call/relay.h key_take, key_release): what a key with a key
- * derivation rate borrows it gives back, wiped, and what cannot be taken takes nothing. */
+/* Key pairs between calls and a worker (call/relay.h key_take, key_release). A key with a key
+ * derivation rate returns the slots that it borrowed, wiped, and a failed request takes nothing. */
 #include "bridge/bridge_int.h"
 
 #include <errno.h>
@@ -17,7 +17,7 @@
 #include "batch/sample.h"
 #include "packet/arena.h"
 
-enum { PAIRS = 31, KDR_PAIRS = 1 + MEDIA_EPOCHS }; /* beside the plain pair */
+enum { PAIRS = 31, KDR_PAIRS = 1 + MEDIA_EPOCHS }; /* in addition to the plain pair */
 
 /* Steering that never has a packet. */
 static int none_create(struct steer **out, const struct steer_config *cfg, uint32_t worker,
@@ -115,7 +115,7 @@ static int take(struct rig *r, uint32_t *slot, uint8_t kdr)
 	return bridge_ops.key_take(r->relay, slot, 0, &m, NULL);
 }
 
-/* Until the worker has done all that it was told. */
+/* Waits until the worker has executed all commands. */
 static void settle(struct rig *r, uint64_t commands)
 {
 	for (int i = 0; i < 2000 && atomic_load(&r->w->commands) < commands; i++)
@@ -174,7 +174,7 @@ static void a_key_that_cannot_be_leaves_nothing(void **state)
 		assert_int_equal(take(r, &slot, 0), 0);
 }
 
-/* --- Where indexes stand ---------------------------------------------------------------------- */
+/* --- Marks of indexes ------------------------------------------------------------------------- */
 
 static uint64_t marked(struct rig *r, uint32_t ctx, enum media_table table)
 {
@@ -186,8 +186,8 @@ static uint64_t marked(struct rig *r, uint32_t ctx, enum media_table table)
 	return 0;
 }
 
-/* What is resumed counts as told at once; then what the worker says does; what begins anew is
- * forgotten, and what the worker says of the time before is not believed. */
+/* A resumed index counts as reported at once; later reports of the worker replace it. After a
+ * reset, older marks are forgotten and reports from before it are ignored. */
 static void marks_are_of_the_indexes_that_are_in_force(void **state)
 {
 	struct rig *r = *state;
@@ -212,16 +212,16 @@ static void marks_are_of_the_indexes_that_are_in_force(void **state)
 	assert_int_equal(marked(r, ctx, MEDIA_RX_RTP), 150);
 	assert_int_equal(marked(r, ctx, MEDIA_TX_RTP), 200);
 	assert_int_equal(bridge_ops.marks(r->relay, 0, ctx)->n, 2);
-	/* Received indexes begin anew behind the worker's answer: sent ones stay, and the answer is
-	 * too old for the others. */
+	/* Received indexes are reset after the worker's reply: marks of sent indexes stay, and the
+	 * reply is too old for the others. */
 	bridge_ops.marks_ask(r->relay, 0, &ctx, 1);
 	cmd[0].ctx.tx_new = false;
-	cmd[0].ctx.short_tags = true; /* another context: what did not change is not sent */
+	cmd[0].ctx.short_tags = true; /* another context: unchanged fields are not sent */
 	assert_int_equal(bridge_ops.commit(r->relay, 0, cmd, 1), 0);
 	settle(r, 6);
 	assert_int_equal(marked(r, ctx, MEDIA_RX_RTP), 0);
 	assert_int_equal(marked(r, ctx, MEDIA_TX_RTP), 200);
-	/* The next one that has this handle hears nothing of the last one's. */
+	/* The next context with this handle gets no mark of the previous one. */
 	bridge_ops.marks_ask(r->relay, 0, &ctx, 1);
 	bridge_ops.ctx_release(r->relay, 0, ctx);
 	settle(r, 8);
@@ -253,9 +253,9 @@ static void what_did_not_change_is_not_sent_again(void **state)
 #define MS(n)   ((n)*1000000ull)
 #define UNKNOWN UINT64_MAX
 
-/* A worker is asked twenty times a second, its answers may be read in a bunch, and a burst of
- * packets may lie between two of them: that is no stream of thousands a second, for who comes back
- * would look for its index where it never was. */
+/* A worker is asked twenty times a second. Its replies may be read together, and a burst of packets
+ * may lie between two of them. That must not count as thousands of packets a second, or a restored
+ * call would look for its index at the wrong place. */
 static void a_rate_is_of_the_stream_and_not_of_a_burst(void **state)
 {
 	static const struct {
@@ -298,8 +298,8 @@ static void a_rate_is_of_the_stream_and_not_of_a_burst(void **state)
 	}
 }
 
-/* Whoever calls learns that there is no room; the operator, what to widen: at once, and not with
- * every call. */
+/* The caller only learns that there is no room; the log tells the operator which limit to raise, at
+ * once but not for every call. */
 static void what_runs_out_is_named(void **state)
 {
 	struct rig *r = *state;

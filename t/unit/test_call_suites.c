@@ -25,8 +25,21 @@
 #define K38    "inline:" KEY("abcd") "abcdabcdabc"
 #define K46    "inline:" KEY("abcd") "abcdabcdabcdabcdabcdAA"
 
-static const char *const key_of[] = {
-	"", K44, K28, K46, K46, K38, K38, K30, K30, K30, K30, K30, K30};
+static const char *key_of(const struct srtp_suite *s)
+{
+	switch (s->key_len + s->salt_len) {
+	case 28:
+		return K28;
+	case 30:
+		return K30;
+	case 38:
+		return K38;
+	case 44:
+		return K44;
+	default:
+		return K46;
+	}
+}
 
 /* Two terminals have different keys: b is the answerer. */
 static const char *line(struct talk *t, uint32_t tag, uint32_t suite, bool alias, bool b)
@@ -35,7 +48,7 @@ static const char *line(struct talk *t, uint32_t tag, uint32_t suite, bool alias
 
 	return pool_printf(t->p, CRYPTO "%u %s inline:%s%s\r\n", (unsigned)tag,
 		alias && s->alias[0] ? s->alias : s->name, b ? "bbbb" : "",
-		key_of[suite] + strlen("inline:") + (b ? 4 : 0))
+		key_of(s) + strlen("inline:") + (b ? 4 : 0))
 		.s;
 }
 

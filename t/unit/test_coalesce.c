@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* How long a batch gathers (worker/coalesce.h). */
+/* How long a batch collects packets (worker/coalesce.h). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -69,7 +69,7 @@ static void it_follows_the_load(void **state)
 	/* Busy: within 20 ms; calm again: within 50. */
 	assert_int_equal(load(&p, &now, 50000, 20000000), WINDOW);
 	assert_int_equal(load(&p, &now, 1000, 50000000), 0);
-	/* The first packet after a silence waits for nobody. */
+	/* The first packet after a silence does not wait. */
 	assert_int_equal(load(&p, &now, 50000, NS_PER_SEC), WINDOW);
 	now += NS_PER_SEC / 4;
 	coalesce_count(&p, 1, now);

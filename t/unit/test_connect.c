@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Two parties of a call are joined: where their packets go, and whom nobody hears any more. */
+/* Connects two parties of a call: where their packets go, and which parties receive nothing any
+ * more. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -33,7 +34,7 @@ static const struct media_stream_cfg *stream_of(const struct talk *t, int who)
 	return NULL;
 }
 
-/* Whom each party's packets go to: "badc", - for nobody. */
+/* The receiver of each party's packets: "badc", - for none. */
 static void speak(const struct talk *t, const char *want)
 {
 	char got[5] = "----";

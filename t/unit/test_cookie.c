@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The reply cache: a repeated request finds its reply, nobody finds another's, and it never
- * outgrows its limits. */
+/* The reply cache: a repeated request gets its reply, no client gets another's, and the cache stays
+ * within its limits. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -51,7 +51,7 @@ static uint64_t ask(struct dispatch_rig *r, struct str message, bool must_work)
 
 	sbuf_init(&reply, 0);
 	begun = own_ns();
-	assert_int_equal(ng_dispatch_plain(r->front, message, clock_real_ns(), &reply), 0);
+	assert_int_equal(ng_dispatch_plain(r->dispatch, message, clock_real_ns(), &reply), 0);
 	begun = own_ns() - begun;
 	if (must_work && !memmem(reply.p, reply.len, "ok", 2))
 		fail_msg("%.200s", reply.p);
@@ -174,7 +174,7 @@ static void what_a_phone_says_costs_by_its_length(void **state)
 	uint64_t norm;
 
 	(void)state;
-	front_start(&r);
+	dispatch_start(&r);
 	sbuf_init(&b, 0);
 	plain(&b);
 	norm = best_call(&r, sbuf_view(&b), "");
@@ -189,7 +189,7 @@ static void what_a_phone_says_costs_by_its_length(void **state)
 				(double)ns / 1e6, (double)norm / 1e6);
 	}
 	sbuf_fini(&b);
-	front_stop(&r);
+	dispatch_stop(&r);
 }
 
 /* Of whom can send ng at all, words and values by the ten thousand. Norm: a value that nobody looks
@@ -212,7 +212,7 @@ static void what_a_script_says_costs_by_its_length(void **state)
 	uint64_t norm = UINT64_MAX;
 
 	(void)state;
-	front_start(&r);
+	dispatch_start(&r);
 	sbuf_init(&b, 0);
 	put(&b, "d7:command4:ping1:xl");
 	fill(&b, "1:x", 200000);
@@ -239,7 +239,7 @@ static void what_a_script_says_costs_by_its_length(void **state)
 				(double)best / 1e6, (double)norm / 1e6);
 	}
 	sbuf_fini(&b);
-	front_stop(&r);
+	dispatch_stop(&r);
 }
 
 int main(void)

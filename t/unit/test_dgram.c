@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* UDP datagrams read from IP packets and written as such (steer/dgram.h): what is unusual is left
- * to the kernel. */
+/* Reads UDP datagrams from IP packets, and writes them (steer/dgram.h). Unusual packets are left to
+ * the kernel. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -75,7 +75,7 @@ static void the_checksum_is_the_one_of_rfc_1071(void **state)
 	assert_int_equal(be16(ip + 26), (uint16_t)~sum);
 }
 
-/* What a kernel leaves in packets of its own machine, and what it would have filled in. */
+/* The partial checksum that a kernel leaves in local packets, and the complete one. */
 static void checksums_may_be_left_to_others(void **state)
 {
 	uint8_t packet[DGRAM_HDR_MAX + 100], *ip;
@@ -160,7 +160,7 @@ static void options_and_trailing_bytes_are_no_payload(void **state)
 	assert_int_equal(d.off, 36);
 	assert_int_equal(d.len, 20);
 	assert_true(dgram_checksum_ok(&d, with));
-	/* None is right for IPv4, not for IPv6 (RFC 8200 8.1). */
+	/* Without a checksum: valid for IPv4, not for IPv6 (RFC 8200 8.1). */
 	put_be16(with + 34, 0);
 	assert_true(dgram_checksum_ok(&d, with));
 	whole = make(packet, true, 20, &ip);

@@ -170,7 +170,7 @@ static void silence_counts_when_the_other_is_received(void **state)
 	heard.last_packet_ns = t.now;
 	assert_int_equal(look_at(&t).troubles, 0); /* just answered */
 	t.now += SIGHT_SILENT_NS + 1;
-	assert_int_equal(look_at(&t).troubles, 0); /* nobody is received */
+	assert_int_equal(look_at(&t).troubles, 0); /* no party is received */
 	heard.last_packet_ns = t.now;
 	assert_int_equal(look_at(&t).troubles, 1u << SIGHT_TROUBLE_ONE_WAY);
 	assert_int_equal(look_at(&t).silent_side, 1);

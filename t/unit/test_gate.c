@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Blocked media: what the commands mean by their selectors, and that a blocked packet does not
- * leave but is received all the same. */
+/* Blocked media: which media the commands select, and that a blocked packet is received but not
+ * sent. */
 #include "media_rig.h"
 
 #include <setjmp.h>

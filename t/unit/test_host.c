@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Which addresses are this host's: the table by itself, and what rtnetlink makes of it, in a
- * network namespace of this test. */
+/* The addresses of this host: the table itself, and what rtnetlink fills in, in a network namespace
+ * of this test. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

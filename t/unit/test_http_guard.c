@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Who may speak to the HTTP server. */
+/* Which clients may use the HTTP server. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

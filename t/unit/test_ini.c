@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Configuration files: what is an entry, of any length, and which line is wrong. */
+/* Configuration files: entries of any length, and the line number of an error. */
 #include "base/ini.h"
 
 #include <errno.h>

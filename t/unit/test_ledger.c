@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What a key protected stays known for as long as its slot lives (media/ledger.c), whatever comes
- * between: other keys, RTP, media passed through, the context's end, more SSRCs than there are
- * places. Nothing is sent twice under an index, nothing received twice. */
+/* The indexes of a key are kept as long as its slot (media/ledger.c), whatever comes in between:
+ * other keys, RTP, pass-through, the context's end, more SSRCs than entries. No index is sent or
+ * received twice. */
 #include "media_rig.h"
 
 #include <errno.h>

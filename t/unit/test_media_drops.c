@@ -367,7 +367,7 @@ static void rtcp_on_the_rtp_port_does_not_confirm_it(void **state)
 	assert_int_equal(atomic_load(&media_stream_counters(r->m, A)->confirmed), 1);
 	media_stream_remote(r->m, A, &remote);
 	assert_int_equal(remote.port, 4446);
-	/* The same again keeps it, a new address does not. */
+	/* The same address keeps the learned source, a new one does not. */
 	rig_stream(r, A, PORT_A, 0, B, B_RTCP, "192.0.2.1:4000");
 	media_stream_remote(r->m, A, &remote);
 	assert_int_equal(remote.port, 4446);

@@ -212,7 +212,8 @@ static void forgeries_in_front_do_not_lead_the_first_burst_astray(void **state)
 	rig_send(r, 8, 2, A_TX);
 	rig_run(r);
 	assert_int_equal(r->outs, 6);
-	/* Near and from there: this burst is lost, the next one is not. */
+	/* Forged near the index and from the terminal's own address: this burst is lost, the next
+	 * one is not. */
 	put_be16(rig_send(r, 9, 3000, A_TX) + 2, 65535);
 	rig_send(r, 9, 2, A_TX);
 	rig_run(r);

@@ -47,8 +47,8 @@ static void families_and_samples_are_written_as_prometheus_reads_them(void **sta
 	metrics_one(&b, "a_total", METRICS_COUNTER, "Help.", UINT64_MAX);
 	metrics_one_real(&b, "b_seconds", METRICS_GAUGE, "Help.", 0.25);
 	metrics_family(&b, "c_packets", METRICS_HISTOGRAM, "Help.");
-	metrics_hist(&b, "c_packets", NULL, one, 1, 2, 3, 1);
-	metrics_hist(&b, "d_seconds", "x=\"y\"", one, 1, 10, 10, 1e-9);
+	metrics_hist(&b, "c_packets", NULL, &(struct metrics_buckets){one, 1, 2, 3, 1});
+	metrics_hist(&b, "d_seconds", "x=\"y\"", &(struct metrics_buckets){one, 1, 10, 10, 1e-9});
 	assert_string_equal(b.p,
 		"# HELP xcipher_a_total Help.\n# TYPE xcipher_a_total counter\n"
 		"xcipher_a_total 18446744073709551615\n"

@@ -174,7 +174,9 @@ static void commands_do_what_their_rows_say(void **state)
 		snprintf(body, sizeof(body),
 			"{\"command\":\"%s\",\"call-id\":\"call\",\"from-tag\":\"a\"}",
 			rows[i].name);
-		handler_request(h, t.p, NULL, str_from(body), NG_JSON, t.now, &b);
+		handler_request(h, t.p,
+			&(struct handler_message){.body = str_from(body), .encoding = NG_JSON},
+			t.now, &b);
 		if (strcmp(rows[i].status, "Refused.") == 0)
 			assert_true(contains(sbuf_view(&b), rows[i].why));
 		else if (contains(sbuf_view(&b), "Unrecognized") ||

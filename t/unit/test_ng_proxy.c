@@ -124,15 +124,15 @@ static void start(struct rig *r)
 	assert_non_null(mkdtemp(r->folder));
 	snprintf(r->path, sizeof(r->path), "%s/ng", r->folder);
 	cfg.path = r->path;
-	front_start(&r->f);
+	dispatch_start(&r->f);
 	assert_int_equal(
-		ng_tcp_create(&r->server, r->f.loop, r->f.front, &cfg, err, sizeof(err)), 0);
+		ng_tcp_create(&r->server, r->f.loop, r->f.dispatch, &cfg, err, sizeof(err)), 0);
 }
 
 static void stop(struct rig *r)
 {
 	ng_tcp_destroy(r->server);
-	front_stop(&r->f);
+	dispatch_stop(&r->f);
 	assert_int_equal(rmdir(r->folder), 0); /* the socket is gone */
 }
 
@@ -143,7 +143,7 @@ static int client(struct rig *r)
 
 	strcpy(at.sun_path, r->path);
 	assert_int_equal(connect(fd, (struct sockaddr *)&at, sizeof(at)), 0);
-	front_serve(&r->f, MS);
+	dispatch_serve(&r->f, MS);
 	return fd;
 }
 
@@ -183,17 +183,17 @@ static void requests_are_answered_in_order(void **state)
 			for (size_t at = 0; at < len; at += step) {
 				(void)!send(fd, T[i].in + at, len - at < step ? len - at : step,
 					MSG_NOSIGNAL);
-				front_serve(&r.f, 1);
+				dispatch_serve(&r.f, 1);
 			}
 			do {
-				front_serve(&r.f, MS);
-				got = front_hear_more(fd, got.len, &closed);
+				dispatch_serve(&r.f, MS);
+				got = dispatch_receive_more(fd, got.len, &closed);
 			} while ((!str_eq(got, str_from(T[i].want)) || closed != T[i].closed) &&
 				virtual_time_patient(began));
 			assert_string_equal(got.s, T[i].want);
 			assert_int_equal(closed, T[i].closed);
 			close(fd);
-			front_serve(&r.f, MS);
+			dispatch_serve(&r.f, MS);
 		}
 	stop(&r);
 }
@@ -214,19 +214,20 @@ static void the_socket_is_private_and_has_one_owner(void **state)
 	cfg.path = r.path;
 	assert_int_equal(stat(r.path, &st), 0);
 	assert_int_equal(st.st_mode & 0777, 0600);
-	assert_int_equal(
-		ng_tcp_create(&second, r.f.loop, r.f.front, &cfg, err, sizeof(err)), -EADDRINUSE);
+	assert_int_equal(ng_tcp_create(&second, r.f.loop, r.f.dispatch, &cfg, err, sizeof(err)),
+		-EADDRINUSE);
 	assert_non_null(strstr(err, r.path));
 	ng_tcp_destroy(r.server);
 	fd = socket(AF_UNIX, SOCK_STREAM, 0);
 	strcpy(at.sun_path, r.path);
 	assert_int_equal(bind(fd, (struct sockaddr *)&at, sizeof(at)), 0);
 	close(fd);
-	assert_int_equal(ng_tcp_create(&r.server, r.f.loop, r.f.front, &cfg, err, sizeof(err)), 0);
+	assert_int_equal(
+		ng_tcp_create(&r.server, r.f.loop, r.f.dispatch, &cfg, err, sizeof(err)), 0);
 	ng_tcp_destroy(r.server);
 	assert_int_equal(close(creat(r.path, 0600)), 0);
 	assert_int_equal(
-		ng_tcp_create(&r.server, r.f.loop, r.f.front, &cfg, err, sizeof(err)), -EEXIST);
+		ng_tcp_create(&r.server, r.f.loop, r.f.dispatch, &cfg, err, sizeof(err)), -EEXIST);
 	r.server = NULL;
 	unlink(r.path);
 	stop(&r);

@@ -203,7 +203,8 @@ static const char *ask(struct handler *h, const char *json, char *buf, size_t le
 			*c = '"';
 	assert_int_equal(pool_create(&p, HANDLER_POOL_LIMIT), 0);
 	sbuf_init(&b, 65000);
-	handler_request(h, p, NULL, str_from(text), NG_JSON, 1, &b);
+	handler_request(h, p,
+		&(struct handler_message){.body = str_from(text), .encoding = NG_JSON}, 1, &b);
 	assert_int_equal(b.err, 0);
 	snprintf(buf, len, "%s", b.p);
 	for (char *c = buf; *c; c++)
@@ -350,7 +351,7 @@ static void statistics_count_requests_and_errors(void **state)
 struct fixture {
 	struct calls calls;
 	struct handler *h;
-	struct ng_dispatch *front;
+	struct ng_dispatch *dispatch;
 	struct ng_server *s;
 };
 
@@ -363,22 +364,22 @@ static bool start(struct fixture *f, const char *addr)
 	memset(f, 0, sizeof(*f));
 	assert_int_equal(endpoint_parse_addr(&listen, str_from(addr)), 0);
 	assert_int_equal(handler_create(&f->h, &f->calls, (struct stats_source){0}, 0), 0);
-	assert_int_equal(ng_dispatch_create(&f->front, f->h), 0);
-	ret = ng_server_create(&f->s, &listen, f->front, err, sizeof(err));
+	assert_int_equal(ng_dispatch_create(&f->dispatch, f->h), 0);
+	ret = ng_server_create(&f->s, &listen, f->dispatch, err, sizeof(err));
 	if (ret == -EAFNOSUPPORT || ret == -EADDRNOTAVAIL) {
-		ng_dispatch_destroy(f->front);
+		ng_dispatch_destroy(f->dispatch);
 		handler_destroy(f->h);
 		return false; /* a machine without IPv6 */
 	}
 	assert_int_equal(ret, 0);
-	ng_dispatch_tick(f->front, 1);
+	ng_dispatch_tick(f->dispatch, 1);
 	return true;
 }
 
 static void stop(struct fixture *f)
 {
 	ng_server_destroy(f->s);
-	ng_dispatch_destroy(f->front);
+	ng_dispatch_destroy(f->dispatch);
 	handler_destroy(f->h);
 }
 
@@ -470,8 +471,8 @@ static void a_repeated_cookie_is_answered_and_not_carried_out_again(void **state
 	expect(&f, two, "1 " OFFER, "1 d6:result2:ok3:sdp7:v=0 2 ce");
 	expect(&f, one, "2 " OFFER, "2 d6:result2:ok3:sdp7:v=0 3 ce");
 	assert_int_equal(f.calls.offers, 3);
-	ng_dispatch_tick(f.front, 1 + 2 * COOKIE_LIFE_NS);
-	ng_dispatch_tick(f.front, 1 + 3 * COOKIE_LIFE_NS);
+	ng_dispatch_tick(f.dispatch, 1 + 2 * COOKIE_LIFE_NS);
+	ng_dispatch_tick(f.dispatch, 1 + 3 * COOKIE_LIFE_NS);
 	expect(&f, one, "1 " OFFER, "1 d6:result2:ok3:sdp7:v=0 4 ce");
 	close(one);
 	close(two);
@@ -610,7 +611,7 @@ static void an_address_in_use_is_told_in_one_line(void **state)
 	(void)state;
 	assert_true(start(&f, "127.0.0.1"));
 	taken = ng_server_local(f.s);
-	assert_int_equal(ng_server_create(&s, &taken, f.front, err, sizeof(err)), -EADDRINUSE);
+	assert_int_equal(ng_server_create(&s, &taken, f.dispatch, err, sizeof(err)), -EADDRINUSE);
 	assert_null(s);
 	assert_non_null(strstr(err, "cannot listen for ng on 127.0.0.1:"));
 	stop(&f);

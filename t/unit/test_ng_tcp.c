@@ -104,25 +104,26 @@ static void start(struct rig *r, struct ng_tcp_config cfg)
 	char err[256];
 
 	memset(r, 0, sizeof(*r));
-	front_start(&r->f);
+	dispatch_start(&r->f);
 	assert_int_equal(endpoint_parse_addr(&cfg.listen, STR("127.0.0.1")), 0);
-	assert_int_equal(ng_tcp_create(&r->tcp, r->f.loop, r->f.front, &cfg, err, sizeof(err)), 0);
+	assert_int_equal(
+		ng_tcp_create(&r->tcp, r->f.loop, r->f.dispatch, &cfg, err, sizeof(err)), 0);
 }
 
 static void stop(struct rig *r)
 {
 	ng_tcp_destroy(r->tcp);
-	front_stop(&r->f);
+	dispatch_stop(&r->f);
 }
 
 static void serve_for(struct rig *r, uint64_t ns)
 {
-	front_serve(&r->f, ns);
+	dispatch_serve(&r->f, ns);
 }
 
 static int client(struct rig *r)
 {
-	int fd = front_client(ng_tcp_local(r->tcp));
+	int fd = dispatch_client(ng_tcp_local(r->tcp));
 
 	serve_for(r, MS);
 	return fd;
@@ -135,10 +136,10 @@ static void expect(struct rig *r, int fd, const char *in, const char *want, bool
 	bool closed;
 
 	if (*in)
-		front_say(fd, str_from(in));
+		dispatch_send(fd, str_from(in));
 	do {
 		serve_for(r, 3 * MS);
-		got = front_hear_more(fd, got.len, &closed);
+		got = dispatch_receive_more(fd, got.len, &closed);
 		if (strcmp(got.s, want) == 0 && closed == want_closed)
 			return;
 	} while (virtual_time_patient(start));
@@ -203,8 +204,8 @@ static void a_big_message_may_come_in_pieces(void **state)
 	big[len++] = 'e';
 	for (at = 0; at < len; at += piece) {
 		piece = len - at < 1400 ? len - at : 1400;
-		assert_string_equal(front_hear(fd, &closed).s, "");
-		front_say(fd, (struct str){big + at, piece});
+		assert_string_equal(dispatch_receive(fd, &closed).s, "");
+		dispatch_send(fd, (struct str){big + at, piece});
 		serve_for(&r, MS / 20);
 	}
 	expect(&r, fd, "", "x " PONG, false);
@@ -225,9 +226,9 @@ static void a_repeated_cookie_is_answered_from_the_cache(void **state)
 	two = client(&r);
 	expect(&r, one, "1 " PING "1 " PING "1 de", "1 " PONG "1 " PONG "1 " PONG, false);
 	expect(&r, two, "1 " PING, "1 " PONG, false);
-	front_say(one, STR("2 d7:command10:statisticse"));
+	dispatch_send(one, STR("2 d7:command10:statisticse"));
 	what = STR("totalduplicatecounti2e");
-	got = front_hear_until(&r.f, one, what);
+	got = dispatch_receive_until(&r.f, one, what);
 	assert_non_null(memmem(got.s, got.len, what.s, what.len));
 	close(one);
 	close(two);
@@ -242,7 +243,7 @@ static void who_hangs_up_after_asking_still_gets_the_replies(void **state)
 	(void)state;
 	start(&r, (struct ng_tcp_config){0});
 	fd = client(&r);
-	front_say(fd, STR("1 " PING "2 " PING "3 d"));
+	dispatch_send(fd, STR("1 " PING "2 " PING "3 d"));
 	shutdown(fd, SHUT_WR);
 	expect(&r, fd, "", "1 " PONG "2 " PONG, true);
 	close(fd);
@@ -284,7 +285,7 @@ static void who_reads_no_replies_is_not_read_from_and_blocks_nobody(void **state
 		serve_for(&r, 50 * MS);
 	assert_int_equal(ng_tcp_connections(r.tcp), 1);
 	expect(&r, good, "3 " PING, "3 " PONG, false);
-	assert_true(front_ends(&r.f, mad));
+	assert_true(dispatch_ends(&r.f, mad));
 	close(mad);
 	close(good);
 	stop(&r);
@@ -318,7 +319,7 @@ static void replies_go_on_when_the_client_reads_again(void **state)
 
 		sent += n > 0 ? (size_t)n : 0;
 		serve_for(&r, MS);
-		answered += strlen(front_hear(fd, &closed).s);
+		answered += strlen(dispatch_receive(fd, &closed).s);
 	}
 	assert_int_equal(answered, 18 * (sizeof(many) / 19));
 	close(fd);
@@ -337,19 +338,19 @@ static void silence_and_half_messages_end_connections(void **state)
 	half = client(&r);
 	busy = client(&r);
 	for (int i = 0; i < 25; i++) { /* a byte now and then does not help */
-		front_say(busy, STR("1 " PING));
+		dispatch_send(busy, STR("1 " PING));
 		if (i < 4)
-			front_say(half, i ? STR("x") : STR("1 d100:"));
+			dispatch_send(half, i ? STR("x") : STR("1 d100:"));
 		serve_for(&r, 10 * MS);
 	}
-	assert_true(front_ends(&r.f, half));
+	assert_true(dispatch_ends(&r.f, half));
 	assert_int_equal(ng_tcp_connections(r.tcp), 2);
 	for (int i = 0; i < 25; i++) {
-		front_say(busy, STR("1 " PING));
+		dispatch_send(busy, STR("1 " PING));
 		serve_for(&r, 10 * MS);
 	}
-	assert_true(front_ends(&r.f, silent));
-	front_hear(busy, &closed);
+	assert_true(dispatch_ends(&r.f, silent));
+	dispatch_receive(busy, &closed);
 	assert_false(closed);
 	close(silent);
 	close(half);
@@ -368,19 +369,19 @@ static void the_longest_silent_makes_room_or_the_new_one_goes(void **state)
 	fd[1] = client(&r);
 	fd[2] = client(&r);
 	serve_for(&r, MS);
-	assert_true(front_ends(&r.f, fd[2])); /* nobody was silent for long */
+	assert_true(dispatch_ends(&r.f, fd[2])); /* nobody was silent for long */
 	serve_for(&r, 120 * MS);
 	expect(&r, fd[0], "1 " PING, "1 " PONG, false);
 	fd[3] = client(&r);
 	expect(&r, fd[3], "1 " PING, "1 " PONG, false);
-	assert_true(front_ends(&r.f, fd[1]));
+	assert_true(dispatch_ends(&r.f, fd[1]));
 	expect(&r, fd[0], "2 " PING, "2 " PONG, false);
 	for (int i = 0; i < 4; i++)
 		close(fd[i]);
 	stop(&r);
 }
 
-/* One that speaks from this address. */
+/* A client with this source address. */
 static int client_from(struct rig *r, const char *addr)
 {
 	struct endpoint e, to = ng_tcp_local(r->tcp);
@@ -414,15 +415,15 @@ static void an_address_with_all_connections_gives_some_to_another(void **state)
 	}
 	one = client_from(&r, "127.0.0.1");
 	expect(&r, one, "1 " PING, "1 " PONG, false);
-	assert_true(front_ends(&r.f, crowd[0]));
+	assert_true(dispatch_ends(&r.f, crowd[0]));
 	two = client_from(&r, "127.0.0.1");
 	expect(&r, two, "1 " PING, "1 " PONG, false);
-	assert_true(front_ends(&r.f, crowd[1]));
+	assert_true(dispatch_ends(&r.f, crowd[1]));
 	/* both have two: a third of either is one too many */
 	three = client_from(&r, "127.0.0.1");
-	assert_true(front_ends(&r.f, three));
+	assert_true(dispatch_ends(&r.f, three));
 	expect(&r, one, "2 " PING, "2 " PONG, false);
-	front_hear(crowd[3], &closed);
+	dispatch_receive(crowd[3], &closed);
 	assert_false(closed);
 	close(one);
 	close(two);
@@ -432,7 +433,7 @@ static void an_address_with_all_connections_gives_some_to_another(void **state)
 	stop(&r);
 }
 
-/* Whatever comes: it is answered or ends, and takes nobody along. */
+/* Any input is answered, or ends only its own connection. */
 static void random_bytes_do_no_harm(void **state)
 {
 	static const char words[][12] = {
@@ -457,7 +458,7 @@ static void random_bytes_do_no_harm(void **state)
 				break;
 		}
 		serve_for(&r, MS / 2);
-		front_hear(fd, &closed);
+		dispatch_receive(fd, &closed);
 		close(fd);
 	}
 	expect(&r, good, "1 " PING, "1 " PONG, false);

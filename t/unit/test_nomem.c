@@ -162,7 +162,7 @@ static bool say(struct dispatch_rig *r, const struct step *s, uint32_t fail_at)
 	heap.fail_at = fail_at;
 	heap.fired = false;
 	heap.watch = true;
-	(void)ng_dispatch_plain(r->front, sbuf_view(&message), 1, &reply);
+	(void)ng_dispatch_plain(r->dispatch, sbuf_view(&message), 1, &reply);
 	heap.watch = false;
 	ok = reply.p && strstr(reply.p, "\"result\":\"ok\"");
 	if (!ok && !fail_at)
@@ -184,12 +184,12 @@ static void learn(struct held after[])
 {
 	struct dispatch_rig r;
 
-	front_start(&r);
+	dispatch_start(&r);
 	for (size_t i = 0; i < ARRAY_LEN(steps); i++) {
 		assert_true(say(&r, &steps[i], 0));
 		after[i] = held(&r);
 	}
-	front_stop(&r);
+	dispatch_stop(&r);
 }
 
 /* False: there is no such allocation. */
@@ -201,7 +201,7 @@ static bool try_one(size_t k, uint32_t fail_at, const struct held after[])
 	struct dispatch_rig r;
 	bool fired, ok;
 
-	front_start(&r);
+	dispatch_start(&r);
 	for (size_t i = 0; i < k; i++)
 		assert_true(say(&r, &steps[i], 0));
 	before = held(&r);
@@ -221,7 +221,7 @@ static bool try_one(size_t k, uint32_t fail_at, const struct held after[])
 	}
 	assert_true(say(&r, &end, 0));
 	assert_int_equal(held(&r).calls, 0);
-	front_stop(&r);
+	dispatch_stop(&r);
 	if (heap.n != before_all)
 		fail_msg("%s, allocation %u: %d are not freed", steps[k].words, fail_at,
 			(int)(heap.n - before_all));

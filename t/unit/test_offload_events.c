@@ -61,8 +61,8 @@ static void another_source_is_followed(void **state)
 	struct media_cmd a = off_stream_cmd(A);
 
 	(void)state;
-	/* Strict, but the signalled address may still take over: strangers are the daemon's to
-	 * judge. */
+	/* Strict, but the signalled address may still take over, so packets of strangers go to the
+	 * daemon. */
 	a.stream.strict_source = true;
 	a.stream.remote = off_at(10, 4001);
 	off_commit(&a, 1);

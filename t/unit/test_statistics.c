@@ -148,7 +148,7 @@ static void ends_of_calls_are_told_apart(void **state)
 	}
 }
 
-/* Seconds that no clock has are a long time, not a moment that is past. */
+/* A number of seconds beyond the clock's range means a long time, not a moment in the past. */
 static void a_delay_beyond_all_measure_ends_no_call(void **state)
 {
 	static const int64_t T[] = {INT64_MAX, INT64_MAX / 2, 18446744074, 1ll << 33};

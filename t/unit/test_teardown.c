@@ -403,8 +403,8 @@ static void a_dead_server_holds_nothing_up_and_the_queue_is_bounded(void **state
 	rig_end(&r);
 }
 
-/* What libcurl's threads call instead of the C library's: the name server of SLOW says nothing
- * until it may. */
+/* Replaces the C library's resolver in libcurl's threads: lookups of SLOW block until the test
+ * releases them. */
 #define SLOW "slow.invalid"
 static sem_t may_answer;
 

@@ -94,7 +94,7 @@ static int64_t figure(
 {
 	struct ngval *d = ngval_dict(p);
 
-	ended_view(e, p, STR_NONE, 0, UINT32_MAX, now_ms, d);
+	ended_view(e, p, &(struct ended_page){.limit = UINT32_MAX}, now_ms, d);
 	*shown = length(ngval_get(d, STR("ended calls")));
 	return ngval_int(ngval_get(d, str_from(key)), -1);
 }

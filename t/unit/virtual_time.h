@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* CLOCK_MONOTONIC as a test wants it: a round of an event loop takes a moment of it, whatever that
- * does, and an epoll_wait() that nothing happens in goes on, at once, to its end. So what an event
- * loop does in seconds takes milliseconds, and a machine that is busy changes nothing. Whoever
- * calls virtual_time_begin() has it, for the whole program; CLOCK_REALTIME stays as it is. */
+/* Virtual CLOCK_MONOTONIC: each round of an event loop takes a fixed moment, and an epoll_wait()
+ * without events returns at once with its timeout elapsed. So minutes of an event loop take no real
+ * time. */
 #ifndef VIRTUAL_TIME_H
 #define VIRTUAL_TIME_H
 

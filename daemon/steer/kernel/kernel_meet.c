@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The kernel module as a whole: whether there is one, what it can do, and whether that is enough;
- * asked at the start, and again when it was unloaded and is loaded once more. Writes of
- * steer_config what belongs to kernel steering; knows no worker and no packet: what a worker makes
- * anew then is its own business (steer/kernel/kernel.c). */
+/* Checks whether the kernel module is loaded, and whether it has the features that we need: at the
+ * start, and when it was loaded again. Writes the fields of steer_config for kernel steering. Knows
+ * no worker and no packet; each worker restores its targets itself (steer/kernel/kernel.c). */
 #include "steer/kernel/kernel_meet.h"
 
 #include <errno.h>

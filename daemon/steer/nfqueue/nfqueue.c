@@ -72,7 +72,7 @@ struct steer {
 	uint32_t undecided;          /* those up to last_id that still wait for their verdict */
 	uint64_t flushed_ns, now_ns; /* last verdicts; the burst */
 	bool silent;                 /* the last look found nothing */
-	uint64_t counted_ns;         /* what the queue lost was counted */
+	uint64_t counted_ns;         /* when the queue's losses were last counted */
 	uint32_t lost;               /* so far */
 	uint32_t bursts_seen;        /* counted, to give the sockets their turn */
 	uint32_t turns;              /* that the sockets come first */
@@ -195,9 +195,9 @@ void nfqueue_takes_over(struct steer *s)
 	s->turns = TAKE_OVER_TURNS;
 }
 
-/* What came before the port was ours has been accepted, and belongs before what the queue brings
- * from now on: it goes to the socket now, not with the next burst's verdicts, and the socket is
- * read first. After a restart in mid-call that is all media that came meanwhile. */
+/* Packets that arrived before the port was added were accepted by the kernel, and belong before
+ * those of the queue. So pass on pending packets now, not with the next burst's verdicts, and read
+ * the socket first. After a restart during calls this concerns all media that arrived meanwhile. */
 static int port_add(struct steer *s, struct local_port local, int sock)
 {
 	int res;
@@ -389,9 +389,8 @@ static void sort_by_time(struct packet_in *in, uint32_t n)
 	}
 }
 
-/* One burst of what the sockets have, at most so much, and of what the queue has, in the order in
- * which packets came. While rules vanish and come back a call's packets take first the one way,
- * then the other. Sets *both if neither was empty. */
+/* Receives one burst from the sockets (limited) and from the queue, in the order of arrival. While
+ * rules vanish and return, a call's packets take both ways. Sets *both if neither was empty. */
 static uint32_t receive_both(struct steer *s, const struct arena *a, uint32_t slot,
 	struct packet_in *in, uint32_t most, uint32_t max, bool *both)
 {
@@ -468,9 +467,9 @@ static uint32_t receive(struct steer *s, const struct arena *a, uint32_t first_s
 	return n;
 }
 
-/* Those that go on, one by one; then everything else up to the burst's last. What goes on may be
- * the first media of a call that media knows a moment later: it comes back by the socket, before
- * what the queue brings next. */
+/* Gives the verdicts of a burst: accepts passed packets one by one, then all others together. A
+ * passed packet may be the first media of a call that is added a moment later: it returns by the
+ * socket, before the next packets of the queue. */
 static void verdict(struct steer *s, const struct packet_in *in, uint32_t n)
 {
 	bool passed = false;

@@ -1,0 +1,319 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The recording thread (record/record.h). It takes commands from the control thread's ring, and
+ * packets from a ring per worker. While anything is recorded, it reads all rings some fifty times
+ * a second. */
+#include "record/record_int.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "record/record_keep.h"
+#include "base/caps.h"
+#include "base/clock.h"
+#include "base/secmem.h"
+
+enum { LOOK_MS = 20, FLUSH_NS = 200000000, KEEP_S = 30 };
+
+/* --- Files ------------------------------------------------------------------------------------ */
+
+static struct active **place(struct record *r, uint32_t tap)
+{
+	struct active **a = &r->active[tap % ACTIVE_MAX];
+
+	while (*a && (*a)->tap != tap)
+		a = &(*a)->next;
+	return a;
+}
+
+static void disk_trouble(struct record *r, const char *path, int err)
+{
+	uint64_t held;
+
+	record_add(&r->errors, 1);
+	if (log_limit_pass(&r->log_disk, clock_mono_ns(), 10 * NS_PER_SEC, &held))
+		log_warn(
+			"recording %s.pcap has a gap: %s. Free space below --recording-dir, or lower --recording-max-age and --recording-max-size%s",
+			path, strerror(-err), log_held((char[LOG_HELD]){0}, held));
+}
+
+/* Writes the buffer, and adds the result to the sums. */
+static int flush(struct record *r, struct active *a)
+{
+	int err = record_file_flush(a->file);
+	struct record_counts n;
+
+	record_file_counts(a->file, &n);
+	record_add(&r->packets, n.packets - a->told.packets);
+	record_add(&r->bytes, n.bytes - a->told.bytes);
+	record_add(&r->lost, n.lost - a->told.lost);
+	a->told = n;
+	return err;
+}
+
+static void begin(struct record *r, struct cmd *c)
+{
+	struct active **at = place(r, c->tap), *a = calloc(1, sizeof(*a));
+	int err = a ? record_file_open(&a->file, c->text, r->cfg.format) : -ENOMEM;
+
+	if (err) {
+		record_add(&r->errors, 1);
+		log_err("recording %s.pcap cannot be written: %s", c->text, strerror(-err));
+		free(a);
+		return;
+	}
+	a->tap = c->tap;
+	a->path = c->text;
+	a->parts = c->parts;
+	c->text = NULL;
+	record_file_note(a->file, str_trim(str_from(c->about)));
+	*at = a;
+	record_add(&r->recordings, 1);
+	record_add(&r->n_active, 1);
+}
+
+/* Also removes this host's files of the call from before a restart. */
+static void discard_parts(const struct active *a)
+{
+	char part[PART_LEN], path[RECORD_PATH_MAX + PART_LEN];
+	int len;
+
+	record_number_part(part, a->parts);
+	len = (int)(strlen(a->path) - strlen(part));
+	for (uint32_t i = 0; i < a->parts; i++) {
+		record_number_part(part, i);
+		snprintf(path, sizeof(path), "%.*s%s.pcap", len, a->path, part);
+		unlink(path);
+		snprintf(path, sizeof(path), "%.*s%s.txt", len, a->path, part);
+		unlink(path);
+	}
+}
+
+static void finish(struct record *r, struct active **at, bool discard)
+{
+	struct active *a = *at;
+	int err = flush(r, a);
+
+	if (err && !discard)
+		disk_trouble(r, a->path, err);
+	atomic_fetch_sub_explicit(&r->n_active, 1, memory_order_relaxed);
+	*at = a->next;
+	record_file_close(a->file, discard);
+	if (discard)
+		discard_parts(a);
+	free(a->path);
+	free(a);
+}
+
+static void carry_out(struct record *r, struct cmd *c)
+{
+	struct active **at = place(r, c->tap);
+
+	if (c->kind == CMD_START)
+		begin(r, c);
+	else if (*at && c->kind == CMD_NOTE)
+		record_file_note((*at)->file, str_from(c->text));
+	else if (*at && c->kind == CMD_STOP)
+		finish(r, at, c->discard);
+	free(c->text);
+	free(c->about);
+}
+
+/* Begins what is to begin, at once: its packets may be there already. The rest waits until packets
+ * before it are written. */
+static void take_commands(struct record *r)
+{
+	struct cmd c;
+
+	while (r->taken_n < CMD_RING && ring_pop(&r->cmds, &c)) {
+		if (c.kind == CMD_START)
+			carry_out(r, &c);
+		else
+			r->taken[r->taken_n++] = c;
+	}
+}
+
+/* --- Packets ---------------------------------------------------------------------------------- */
+
+/* The key's place in our own table. The engine is notified only when the place gets another key. */
+static uint32_t key_slot(struct record *r, const struct tap_entry *e)
+{
+	bool rtcp = e->job.flags & XC_JOB_RTCP;
+	uint32_t pair = 1 + (e->job.rx_key / 2 * 31 + e->tap) % CACHE, slot = 2 * pair + rtcp;
+
+	if (memcmp(&r->arena.key[slot], &e->key, sizeof(e->key)) != 0) {
+		r->arena.key[slot] = e->key;
+		if (engine_serial.key_changed(r->queue, 2 * pair))
+			return 0;
+	}
+	return slot;
+}
+
+/* The packet in clear, or NULL. */
+static const uint8_t *decipher(struct record *r, const struct tap_entry *e, uint32_t *len)
+{
+	struct batch b = {.job = r->arena.job, .status = r->arena.status, .n = 1};
+	struct xc_job *j = r->arena.job;
+
+	*len = e->job.hdr_len + e->job.body_len;
+	if (e->job.rx_key < 2)
+		return e->bytes;
+	*j = e->job;
+	j->in_off = j->out_off = ARENA_HEADROOM;
+	j->rx_key = key_slot(r, e);
+	j->tx_key = j->flags & XC_JOB_RTCP ? 1 : 0;
+	j->tx_tag_off = *len;
+	j->ssrc_change = 0;
+	memcpy(r->arena.in + j->in_off, e->bytes, e->len);
+	r->arena.status[0] = XC_NOT_DONE;
+	if (!j->rx_key || engine_serial.run(r->queue, &b) || b.status[0] != XC_OK)
+		return NULL;
+	return r->arena.out + j->out_off;
+}
+
+/* A worker dropped packets because its ring was full: the disk is too slow. */
+static void fell_behind(struct record *r, uint32_t worker, struct active *a, uint32_t lost)
+{
+	uint32_t n = lost - r->seen_lost[worker];
+	uint64_t held;
+
+	r->seen_lost[worker] = lost;
+	if (a)
+		record_file_lost(a->file, n);
+	else
+		record_add(&r->lost, n);
+	if (log_limit_pass(&r->log_slow, clock_mono_ns(), 10 * NS_PER_SEC, &held))
+		log_warn(
+			"recordings have a gap of %u packets: the disk of --recording-dir is too slow. Record fewer calls, or use a faster disk (%llu more reports suppressed)",
+			n, (unsigned long long)held);
+}
+
+/* Finds drops after which no packet followed that would report them. */
+static void look_for_lost(struct record *r)
+{
+	for (uint32_t w = 0; w < r->cfg.taps; w++) {
+		uint32_t lost = atomic_load_explicit(&r->cfg.tap[w]->lost, memory_order_relaxed);
+
+		if (lost == r->late_lost[w] && (int32_t)(lost - r->seen_lost[w]) > 0)
+			fell_behind(r, w, NULL, lost);
+		r->late_lost[w] = lost;
+	}
+}
+
+static struct active *opened(struct record *r, uint32_t tap)
+{
+	struct active *a = *place(r, tap);
+
+	if (a)
+		return a;
+	take_commands(r);
+	return *place(r, tap);
+}
+
+static void packet(struct record *r, uint32_t worker, const struct tap_entry *e)
+{
+	struct active *a = opened(r, e->tap);
+	struct endpoint to = r->cfg.local[e->to.addr].addr;
+	const uint8_t *clear;
+	uint32_t len;
+	int err = 0;
+
+	if ((int32_t)(e->lost - r->seen_lost[worker]) > 0)
+		fell_behind(r, worker, a, e->lost);
+	if (!a) /* it was stopped while this one was on its way */
+		return;
+	to.port = e->to.port;
+	clear = decipher(r, e, &len);
+	if (clear)
+		err = record_file_packet(a->file, e->t_ns, &e->from, &to, clear, len);
+	else
+		record_file_lost(a->file, 1);
+	if (err)
+		disk_trouble(r, a->path, err);
+}
+
+static bool drain(struct record *r, struct tap_entry *e)
+{
+	bool any = false;
+
+	for (uint32_t w = 0; w < r->cfg.taps; w++)
+		while (ring_pop(&r->cfg.tap[w]->ring, e)) {
+			packet(r, w, e);
+			any = true;
+		}
+	return any;
+}
+
+/* --- The thread ------------------------------------------------------------------------------- */
+
+static void flush_all(struct record *r)
+{
+	for (uint32_t i = 0; i < ACTIVE_MAX; i++)
+		for (struct active *a = r->active[i]; a; a = a->next) {
+			int err = flush(r, a);
+
+			if (err)
+				disk_trouble(r, a->path, err);
+		}
+}
+
+/* A call on hold has nothing to write, and its recording must not look forgotten. */
+static void touch_all(struct record *r)
+{
+	for (uint32_t i = 0; i < ACTIVE_MAX; i++)
+		for (struct active *a = r->active[i]; a; a = a->next)
+			record_file_touch(a->file);
+}
+
+static void housekeeping(struct record *r)
+{
+	uint64_t now = clock_mono_ns();
+
+	if (now - r->flushed_ns >= FLUSH_NS) {
+		r->flushed_ns = now;
+		look_for_lost(r);
+		flush_all(r);
+	}
+	if (now - r->kept_ns >= KEEP_S * NS_PER_SEC && (r->cfg.max_age_s || r->cfg.max_bytes)) {
+		r->kept_ns = now;
+		touch_all(r);
+		record_add(&r->removed,
+			record_keep(r->cfg.dir, r->cfg.max_age_s, r->cfg.max_bytes,
+				clock_real_ns() / NS_PER_SEC));
+	}
+}
+
+void *record_thread(void *arg)
+{
+	struct record *r = arg;
+	struct tap_entry *e = secmem_alloc(sizeof(*e));
+	bool end = false;
+
+	(void)caps_limit(0);
+	while (e && !end) {
+		struct pollfd p = {.fd = r->wake_fd, .events = POLLIN};
+		uint64_t count;
+
+		end = atomic_load_explicit(&r->end, memory_order_acquire);
+		poll(&p, 1, end ? 0 : atomic_load(&r->n_active) ? LOOK_MS : 1000);
+		(void)!read(r->wake_fd, &count, sizeof(count));
+		/* A new recording may already have packets, and an ending one may have some left:
+		 * so start first, then read packets, then stop. */
+		do {
+			take_commands(r);
+			(void)drain(r, e);
+			for (uint32_t i = 0; i < r->taken_n; i++)
+				carry_out(r, &r->taken[i]);
+			r->taken_n = 0;
+			take_commands(r);
+		} while (r->taken_n);
+		housekeeping(r);
+	}
+	secmem_free(e, sizeof(*e));
+	for (uint32_t i = 0; i < ACTIVE_MAX; i++)
+		while (r->active[i])
+			finish(r, &r->active[i], false);
+	return NULL;
+}
