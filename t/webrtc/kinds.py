@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Kinds of peers, and the ng flags of an SDP that is for a peer of this kind. Rows of the matrix are added here."""
+import os
+
+import relay
+
+WEBRTC = os.environ.get("BUILD_WEBRTC", os.path.join(relay.ROOT, "build", "webrtc"))
+
+# What each dialect needs in the SDP that it gets. Offers to it add what only an offer may ask for.
+RTP = {"transport_protocol": "RTP/AVP", "ICE": "remove", "rtcp_mux": ["demux"], "DTLS": "off"}
+SDES = {"transport_protocol": "RTP/SAVP", "ICE": "remove", "rtcp_mux": ["demux"], "DTLS": "off", "SDES": ["pad"]}
+BROWSER = {"transport_protocol": "UDP/TLS/RTP/SAVPF", "ICE": "force", "rtcp_mux": ["require"], "SDES": ["off"], "flags": ["generate-mid"]}
+DTLS = {"transport_protocol": "UDP/TLS/RTP/SAVPF", "ICE": "remove", "rtcp_mux": ["demux"], "SDES": ["off"]}
+DTLS_ICE = DTLS | {"ICE": "force"}
+
+
+class Kind:
+    def __init__(self, flags, program=(), needs="", keying="dtls", maker=None):
+        """program: the peer's command line (peer.py). needs: a file without which cells of this kind are skipped. maker: instead of
+        a program, makes the peer from (net, place, address, tone, fault)."""
+        self.flags, self.program, self.needs, self.keying, self.maker = flags, program, needs, keying, maker
+
+    def missing(self):
+        return next((n for n in self.needs.split() if not os.path.exists(n)), None)
+
+
+KINDS = {
+    "rtp": Kind(RTP, ("peer_sdes.py", "--keying=rtp"), keying="rtp"),
+    "sdes": Kind(SDES, ("peer_sdes.py", "--keying=sdes"), keying="sdes"),
+    "aiortc": Kind(BROWSER, ("peer_aiortc.py",), f"{WEBRTC}/aiortc.version"),
+}
