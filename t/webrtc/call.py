@@ -81,7 +81,9 @@ class Program:
 
 
 def make_peer(net, place, kind, family=4, fault=""):
-    maker = kinds.KINDS[kind].maker or Program
+    import phones
+    program = kinds.KINDS[kind].program
+    maker = getattr(phones, program) if isinstance(program, str) else Program
     return maker(net, place, kind, family, fault)
 
 

@@ -30,7 +30,7 @@ def heard(c):
         raise call.Failed("; ".join(wrong))
     words = []
     for r, ms in zip(reports, call.first_media_ms(c, reports)):
-        words.append(f"{r['packets_in']} in, {r['profile'] or 'plain'}, {ms:.0f} ms")
+        words.append(f"{r['packets_in']} in, {r['profile'] or 'plain'}" + (f", {ms:.0f} ms" if ms else ""))
     return " / ".join(words)
 
 

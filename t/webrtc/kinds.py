@@ -15,10 +15,10 @@ DTLS_ICE = DTLS | {"ICE": "force"}
 
 
 class Kind:
-    def __init__(self, flags, program=(), needs="", keying="dtls", maker=None):
-        """program: the peer's command line (peer.py). needs: a file without which cells of this kind are skipped. maker: instead of
-        a program, makes the peer from (net, place, address, tone, fault)."""
-        self.flags, self.program, self.needs, self.keying, self.maker = flags, program, needs, keying, maker
+    def __init__(self, flags, program, needs="", keying="dtls"):
+        """program: command line of a program that speaks peer.py, or the name of a class of phones.py. needs: files without which cells of
+        this kind are skipped."""
+        self.flags, self.program, self.needs, self.keying = flags, program, needs, keying
 
     def missing(self):
         return next((n for n in self.needs.split() if not os.path.exists(n)), None)
@@ -27,5 +27,9 @@ class Kind:
 KINDS = {
     "rtp": Kind(RTP, ("peer_sdes.py", "--keying=rtp"), keying="rtp"),
     "sdes": Kind(SDES, ("peer_sdes.py", "--keying=sdes"), keying="sdes"),
+    "baresip_sdes": Kind(SDES, "Baresip", "/usr/bin/baresip", "sdes"),
+    "baresip_dtls": Kind(DTLS, "Baresip", "/usr/bin/baresip"),
+    "baresip_ice": Kind(DTLS_ICE, "Baresip", "/usr/bin/baresip"),
+    "linphone_dtls": Kind(DTLS, "Linphone", "/usr/bin/linphonec"),
     "aiortc": Kind(BROWSER, ("peer_aiortc.py",), f"{WEBRTC}/aiortc.version"),
 }
