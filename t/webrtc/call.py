@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A relay, two peers and a call between them by ng, in namespaces of their own: peer a - gateway - peer b, no forwarding."""
 import contextlib
+import importlib
 import json
 import os
 import select
@@ -81,9 +82,10 @@ class Program:
 
 
 def make_peer(net, place, kind, family=4, fault=""):
-    import phones
-    program = kinds.KINDS[kind].program
-    maker = getattr(phones, program) if isinstance(program, str) else Program
+    program, maker = kinds.KINDS[kind].program, Program
+    if isinstance(program, str):
+        module, _, name = program.partition(".")
+        maker = getattr(importlib.import_module(module), name)
     return maker(net, place, kind, family, fault)
 
 

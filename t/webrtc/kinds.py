@@ -16,7 +16,7 @@ DTLS_ICE = DTLS | {"ICE": "force"}
 
 class Kind:
     def __init__(self, flags, program, needs="", keying="dtls"):
-        """program: command line of a program that speaks peer.py, or the name of a class of phones.py. needs: files without which cells of
+        """program: command line of a program that speaks peer.py, or a class: phones.Baresip. needs: files without which cells of
         this kind are skipped."""
         self.flags, self.program, self.needs, self.keying = flags, program, needs, keying
 
@@ -27,9 +27,11 @@ class Kind:
 KINDS = {
     "rtp": Kind(RTP, ("peer_sdes.py", "--keying=rtp"), keying="rtp"),
     "sdes": Kind(SDES, ("peer_sdes.py", "--keying=sdes"), keying="sdes"),
-    "baresip_sdes": Kind(SDES, "Baresip", "/usr/bin/baresip", "sdes"),
-    "baresip_dtls": Kind(DTLS, "Baresip", "/usr/bin/baresip"),
-    "baresip_ice": Kind(DTLS_ICE, "Baresip", "/usr/bin/baresip"),
-    "linphone_dtls": Kind(DTLS, "Linphone", "/usr/bin/linphonec"),
+    "baresip_sdes": Kind(SDES, "phones.Baresip", "/usr/bin/baresip", "sdes"),
+    "baresip_dtls": Kind(DTLS, "phones.Baresip", "/usr/bin/baresip"),
+    "baresip_ice": Kind(DTLS_ICE, "phones.Baresip", "/usr/bin/baresip"),
+    "linphone_dtls": Kind(DTLS, "phones.Linphone", "/usr/bin/linphonec"),
+    "chromium": Kind(BROWSER, "browser.Chromium", "/usr/bin/chromium"),
+    "chromium_address": Kind(BROWSER, "browser.ChromiumAddress", "/usr/bin/chromium"),
     "aiortc": Kind(BROWSER, ("peer_aiortc.py",), f"{WEBRTC}/aiortc.version"),
 }

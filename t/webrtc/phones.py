@@ -117,6 +117,9 @@ enabled=1
 """
 
 
+PROFILES = {"1": "AES_CM_128_HMAC_SHA1_80", "2": "AES_CM_128_HMAC_SHA1_32"}  # as linphone numbers them
+
+
 class Linphone(SipPhone):
     def start(self):
         home = self.folder.name
@@ -148,8 +151,8 @@ class Linphone(SipPhone):
         return next(iter(glob.glob(os.path.join(self.folder.name, "heard.wav"))), None)
 
     def profile(self):
-        found = re.findall(r"(?:[Dd]tls|DTLS).*?((?:SRTP_)?AES\w+|MS_AES\w+)", self.text(self.log_path))
-        return found[-1] if found else ""
+        found = re.findall(r"DTLS Handshake on RTP channel successful, srtp protection profile (\d)", self.text(self.log_path))
+        return PROFILES.get(found[-1], found[-1]) if found else ""
 
     def complaints(self):
         return re.findall(r"^.*(?:error|fail).*$", self.text(self.log_path), re.M)[-3:]
