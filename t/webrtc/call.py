@@ -89,9 +89,9 @@ def make_peer(net, place, kind, family=4, fault=""):
     return maker(net, place, kind, family, fault)
 
 
-def start_relay(net, name, number=0):
-    """With an interface to each place, both families. Several relays in the same namespaces have different numbers."""
-    addresses = [f"{p}/{a}" for i, p in enumerate(PLACES, 1) for a in (f"10.200.{i}.1", f"fd00:{i}::1")]
+def start_relay(net, name, number=0, names=PLACES):
+    """With an interface of this name to each place, both families. Several relays in the same namespaces have different numbers."""
+    addresses = [f"{p}/{a}" for i, p in enumerate(names, 1) for a in (f"10.200.{i}.1", f"fd00:{i}::1")]
     first = 30000 + 4000 * number
     if name == "rtpengine":
         return relay.Rtpengine(net, addresses, 22222 + 10 * number, (first, first + 3999)).wait_ready()

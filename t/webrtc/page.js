@@ -89,11 +89,10 @@ class Peer {
 	}
 
 	async local(description) {
-		const gathered = new Promise((done) => {
-			this.pc.onicegatheringstatechange = () => this.pc.iceGatheringState === "complete" && done();
-		});
 		await this.pc.setLocalDescription(description);
-		await gathered;
+		// One candidate suffices: the host has one address.
+		while (this.pc.iceGatheringState !== "complete" && !this.pc.localDescription.sdp.includes("a=candidate:"))
+			await new Promise((done) => setTimeout(done, 5));
 		return this.pc.localDescription.sdp;
 	}
 
@@ -112,6 +111,54 @@ class Peer {
 
 	async accept(sdp) {
 		await this.pc.setRemoteDescription({ type: "answer", sdp });
+	}
+
+	report() {
+		return report(this.pc, this.sound);
+	}
+}
+
+// A SIP user by JsSIP (jssip.js), for calls in both directions. Registration and calls are told by promises.
+class User {
+	constructor(server, uri, password, hertz, iceServers = []) {
+		this.hertz = hertz;
+		this.options = { mediaConstraints: { audio: true, video: false }, pcConfig: { iceServers } };
+		this.ua = new JsSIP.UA({
+			sockets: [new JsSIP.WebSocketInterface(server)], uri, password, session_timers: false, register: true, register_expires: 120,
+		});
+		this.log = [];
+		this.registration = "none";
+		this.ua.on("registered", () => this.registration = "registered");
+		this.ua.on("registrationFailed", (e) => this.registration = `failed: ${e.cause} ${e.response ? e.response.status_code : ""}`);
+		this.ua.on("disconnected", (e) => this.log.push(`disconnected ${e.code} ${e.reason}`));
+		this.ua.on("newRTCSession", (e) => this.take(e.session, e.originator));
+		this.ua.start();
+	}
+
+	take(session, originator) {
+		this.session = session;
+		this.state = "new";
+		session.on("confirmed", () => this.state = "confirmed");
+		session.on("ended", (e) => this.state = `ended: ${e.cause}`);
+		session.on("failed", (e) => this.state = `failed: ${e.cause}`);
+		if (originator === "remote") {
+			session.on("peerconnection", (e) => this.watch(e.peerconnection));
+			session.answer({ ...this.options, mediaStream: this.stream() });
+		}
+	}
+
+	stream() {
+		this.sound = new Sound();
+		return this.sound.tone(this.hertz);
+	}
+
+	watch(pc) {
+		this.pc = pc;
+		pc.addEventListener("track", (e) => this.sound.hear(e.track, e.receiver));
+	}
+
+	call(to) {
+		this.watch(this.ua.call(to, { ...this.options, mediaStream: this.stream() }).connection);
 	}
 
 	report() {

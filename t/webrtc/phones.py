@@ -78,6 +78,11 @@ class Baresip(SipPhone):
     def recording(self):
         return baresip.phone.recording(self.phone.folder)
 
+    def forget(self):
+        """Recordings of earlier calls."""
+        for path in glob.glob(os.path.join(self.phone.folder, "dump-*")):
+            os.unlink(path)
+
     def profile(self):
         found = re.findall(r"DTLS-SRTP complete \(\S+ Profile=(\S+)\)|(?:srtp|sdes).*?(AE\w+_\w+)", self.phone.log())
         return next((a or b for a, b in reversed(found)), "")
