@@ -110,6 +110,7 @@ check-webrtc:
 	tools/webrtc-peers.sh $(BUILD)/webrtc
 	$(if $(filter xcipherd,$(WEBRTC_RELAY)),$(MAKE) -j$(JOBS) all)
 	$(WEBRTC_ENV) t/webrtc/run.py --relay=$(WEBRTC_RELAY) $(WEBRTC_CELLS)
+	$(if $(WEBRTC_CELLS),,$(WEBRTC_ENV) t/webrtc/websocket.py --relay=$(WEBRTC_RELAY))
 
 # From the answer to the first media packet, relays by turns.
 WEBRTC_RELAYS ?= rtpengine
