@@ -54,7 +54,7 @@ fetch_jssip() {
 }
 
 fetch_pion() {
-	cp t/webrtc/pion/* "$dir/pion.src/" || return 1
+	cp t/webrtc/pion/*.go t/webrtc/pion/go.* "$dir/pion.src/" || return 1
 	cd "$dir/pion.src" || return 1
 	CGO_ENABLED=0 go build -o ../pion .
 }

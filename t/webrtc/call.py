@@ -4,6 +4,7 @@ import contextlib
 import importlib
 import json
 import os
+import re
 import select
 import tempfile
 import time
@@ -109,6 +110,14 @@ def merged(one, other):
     return out
 
 
+def bundled(sdp):
+    """With a BUNDLE group of the one m-line, if the relay wrote none."""
+    mid = re.search(r"^a=mid:(\S+)", sdp, re.M)
+    if "a=group:BUNDLE" in sdp or not mid:
+        return sdp
+    return re.sub(r"(?m)^(t=.*?\r?\n)", rf"\1a=group:BUNDLE {mid[1]}\r\n", sdp, count=1)
+
+
 class Call:
     """Between a peer at place a, which offers, and one at place b. started: when the offerer got the answer, ns."""
     number = 0
@@ -130,24 +139,32 @@ class Call:
 
     def begin(self):
         for_b, for_a = kinds.KINDS[self.b.kind].flags, kinds.KINDS[self.a.kind].flags
-        self.offered = self.ask("offer", sdp=self.a.offer(), direction=list(PLACES), **merged(merged(self.common, for_b), self.more))["sdp"]
-        there = self.b.answer(self.offered)
-        self.answered = self.ask("answer", to_tag="b", sdp=there, **merged(merged(self.common, for_a), self.more))["sdp"]
+        self.offered = self.ask("offer", sdp=self.written(self.a.offer()), direction=list(PLACES), **merged(merged(self.common, for_b), self.more))["sdp"]
+        there = self.b.answer(bundled(self.offered) if kinds.KINDS[self.b.kind].needs_bundle else self.offered)
+        for_a = for_a | kinds.KINDS[self.a.kind].quirks.get(self.relay.name, {})
+        self.answered = self.ask("answer", to_tag="b", sdp=self.written(there), **merged(merged(self.common, for_a), self.more))["sdp"]
         self.started = peer.now_ns()
         self.a.accept(self.answered)
         return self
+
+    def written(self, sdp):
+        """rtpengine 10.5 takes 0.0.0.0 without a=ice-options:trickle for a hold, whatever the candidates. pion writes that."""
+        return sdp.replace("c=IN IP4 0.0.0.0", "c=IN IP4 0.0.0.0\r\na=ice-options:trickle") if self.relay.name == "rtpengine" and \
+            "ice-options" not in sdp and "a=candidate" in sdp else sdp
 
     def end(self):
         with contextlib.suppress(TimeoutError):
             self.relay.client.call("delete", call_id=self.id, from_tag="a", delete_delay=0)
 
-    def talks(self, blocks=8, seconds=60):
+    patience = 60  # seconds for media to begin; only a failure takes so long
+
+    def talks(self, blocks=8):
         """Waits until both peers have heard so many pieces of 200 ms. Returns both reports."""
         def both():
             reports = self.a.report(), self.b.report()
             return reports if all(r["blocks"] >= blocks for r in reports) else None
         try:
-            return wait_for("media both ways", both, seconds)
+            return wait_for("media both ways", both, self.patience)
         except AssertionError:
             raise Failed("; ".join(f"{p.kind}: {brief(p.report())}" for p in (self.a, self.b))) from None
 

@@ -3,6 +3,7 @@
 import collections
 
 import call
+import kinds
 from baresip import wait_for
 
 Special = collections.namedtuple("Special", "peers check")
@@ -24,13 +25,18 @@ def talk(net, the_relay, a, b, family=4, faults=("", ""), check=None):
             p.close()
 
 
+def keying_of(peer):
+    return kinds.KINDS[peer.kind].keying
+
+
 def heard(c):
     reports = c.talks()
     if wrong := call.judge(reports):
         raise call.Failed("; ".join(wrong))
     words = []
-    for r, ms in zip(reports, call.first_media_ms(c, reports)):
-        words.append(f"{r['packets_in']} in, {r['profile'] or 'plain'}" + (f", {ms:.0f} ms" if ms else ""))
+    for p, r, ms in zip((c.a, c.b), reports, call.first_media_ms(c, reports)):
+        profile = r["profile"] or ("plain" if keying_of(p) == "rtp" else "profile unknown")
+        words.append(f"{r['packets_in']} in, {profile}" + (f", {ms:.0f} ms" if ms else ""))
     return " / ".join(words)
 
 
@@ -58,8 +64,31 @@ def wrong_fingerprint(net, the_relay, a, b):
     return talk(net, the_relay, a, b, faults=("fingerprint", ""), check=nothing)
 
 
+# Cells that fail with a relay for a reason that is known: they do not fail the run, unless they pass.
+KNOWN = {
+    "rtpengine": {
+        "sdes-pion_passive": "its OpenSSL refuses pion as DTLS server (kinds.py)",
+        "pion_lite-sdes": "ICE does not complete with an offerer that is lite",
+        "pion_32-sdes": "it agrees on no profile with an offerer that knows only _32",
+    },
+}
+
 SPECIAL = {
     "aiortc-sdes-v6": Special(("aiortc", "sdes"), two_way_v6),
     "sdes-aiortc-v6": Special(("sdes", "aiortc"), two_way_v6),
     "aiortc-sdes-wrong-fingerprint": Special(("aiortc", "sdes"), wrong_fingerprint),
+    "chromium-sdes-wrong-fingerprint": Special(("chromium", "sdes"), wrong_fingerprint),
+    "pion-sdes-wrong-fingerprint": Special(("pion", "sdes"), wrong_fingerprint),
 }
+
+# For make check: less than 40 s.
+CHEAP = ["aiortc-sdes", "sdes-aiortc", "rtp-aiortc", "aiortc-aiortc", "sdes-sdes", "sdes-aiortc-v6", "aiortc-sdes-wrong-fingerprint"]
+
+# To each other; all other kinds are tested to and from SDES.
+MAIN = ("rtp", "sdes", "aiortc", "baresip_dtls", "baresip_ice", "linphone_dtls", "chromium", "pion")
+
+
+def chosen(names):
+    """The cells of these kinds."""
+    pairs = [f"{a}-{b}" for a in names for b in names if {a, b} <= set(MAIN) or "sdes" in (a, b)]
+    return pairs + [n for n, c in SPECIAL.items() if set(c.peers) <= set(names)]

@@ -14,11 +14,22 @@ DTLS = {"transport_protocol": "UDP/TLS/RTP/SAVPF", "ICE": "remove", "rtcp_mux": 
 DTLS_ICE = DTLS | {"ICE": "force"}
 
 
+# As a DTLS server, pion 4.1.4 sends no renegotiation_info (RFC 5746), and OpenSSL 3 refuses such a server unless it is told otherwise
+# (SSL_OP_LEGACY_SERVER_CONNECT). rtpengine 10.5 does not tell it, so it must be the server itself.
+PION_QUIRKS = {"rtpengine": {"DTLS": "passive"}}
+
+
+def pion(*options):
+    return Kind(BROWSER, (os.path.join(WEBRTC, "pion"), *options), f"{WEBRTC}/pion.version", needs_bundle=True, quirks=PION_QUIRKS)
+
+
 class Kind:
-    def __init__(self, flags, program, needs="", keying="dtls"):
+    def __init__(self, flags, program, needs="", keying="dtls", needs_bundle=False, quirks=None):
         """program: command line of a program that speaks peer.py, or a class: phones.Baresip. needs: files without which cells of
-        this kind are skipped."""
+        this kind are skipped. needs_bundle: it rejects an m-line outside of a BUNDLE group. quirks: further flags of an answer to it, by
+        relay."""
         self.flags, self.program, self.needs, self.keying = flags, program, needs, keying
+        self.needs_bundle, self.quirks = needs_bundle, quirks or {}
 
     def missing(self):
         return next((n for n in self.needs.split() if not os.path.exists(n)), None)
@@ -33,5 +44,13 @@ KINDS = {
     "linphone_dtls": Kind(DTLS, "phones.Linphone", "/usr/bin/linphonec"),
     "chromium": Kind(BROWSER, "browser.Chromium", "/usr/bin/chromium"),
     "chromium_address": Kind(BROWSER, "browser.ChromiumAddress", "/usr/bin/chromium"),
+    "pion": pion(),
+    "pion_active": pion("--role=active"),
+    "pion_passive": pion("--role=passive"),
+    "pion_lite": pion("--lite"),
+    "pion_gcm256": pion("--profile=SRTP_AEAD_AES_256_GCM"),
+    "pion_gcm128": pion("--profile=SRTP_AEAD_AES_128_GCM"),
+    "pion_80": pion("--profile=SRTP_AES128_CM_HMAC_SHA1_80"),
+    "pion_32": pion("--profile=SRTP_AES128_CM_HMAC_SHA1_32"),
     "aiortc": Kind(BROWSER, ("peer_aiortc.py",), f"{WEBRTC}/aiortc.version"),
 }

@@ -51,10 +51,7 @@ class Page:
         self.load(user, password or USERS[user], hertz or call.TONE["a"])
 
     def load(self, user, password, hertz):
-        if args.module == "ours" and args.relay == "rtpengine":
-        print("skipped: Debian's rtpengine does not know rtpp-flags, which our module sends")
-        return 0
-    for path in (JSSIP, os.path.join(HERE, "page.js")):
+        for path in (JSSIP, os.path.join(HERE, "page.js")):
             with open(path, encoding="utf-8") as f:
                 # A declaration in an evaluated script would not outlive it.
                 self.browser.js(f.read().replace("var JsSIP =", "window.JsSIP =", 1) + "\nwindow.User = typeof User === 'function' ? User : 0; 0")
@@ -162,6 +159,9 @@ def main():
     p.add_argument("--relay", choices=("rtpengine", "xcipherd"), default="rtpengine")
     p.add_argument("--module", choices=("stock", "ours"), default="stock")
     args = p.parse_args()
+    if args.module == "ours" and args.relay == "rtpengine":
+        print("skipped: Debian's rtpengine does not know rtpp-flags, which our module sends")
+        return 0
     for path in (JSSIP, "/usr/bin/chromium", "/usr/bin/baresip", "/usr/sbin/kamailio", "/usr/share/kamailio/db_sqlite/usrloc-create.sql"):
         if not os.path.exists(path):
             print(f"skipped: {os.path.basename(path)} is not installed")
