@@ -69,7 +69,8 @@ KNOWN = {
     "rtpengine": {
         "sdes-pion_passive": "its OpenSSL refuses pion as DTLS server (kinds.py)",
         "pion_lite-sdes": "ICE does not complete with an offerer that is lite",
-        "pion_32-sdes": "it agrees on no profile with an offerer that knows only _32",
+        "pion_32-sdes": "it agrees on no profile with a peer that knows only _32",
+        "sdes-pion_32": "it agrees on no profile with a peer that knows only _32",
     },
 }
 

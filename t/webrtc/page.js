@@ -118,6 +118,9 @@ class Peer {
 	}
 }
 
+// A page keeps it, so that a new connection replaces the old one (RFC 5626).
+const INSTANCE = "8f1fa16a-1165-4a96-8341-785b1ef24f12";
+
 // A SIP user by JsSIP (jssip.js), for calls in both directions. Registration and calls are told by promises.
 class User {
 	constructor(server, uri, password, hertz, iceServers = []) {
@@ -125,6 +128,7 @@ class User {
 		this.options = { mediaConstraints: { audio: true, video: false }, pcConfig: { iceServers } };
 		this.ua = new JsSIP.UA({
 			sockets: [new JsSIP.WebSocketInterface(server)], uri, password, session_timers: false, register: true, register_expires: 120,
+			instance_id: INSTANCE,
 		});
 		this.log = [];
 		this.registration = "none";

@@ -55,7 +55,9 @@ class Page:
             with open(path, encoding="utf-8") as f:
                 # A declaration in an evaluated script would not outlive it.
                 self.browser.js(f.read().replace("var JsSIP =", "window.JsSIP =", 1) + "\nwindow.User = typeof User === 'function' ? User : 0; 0")
-        # Its instance is that of the same browser after a reload.
+        self.register(user, password, hertz)
+
+    def register(self, user, password, hertz):
         self.browser.js(f"window.user = new User({json.dumps(f'ws://{SERVER}:8080')}, {json.dumps(f'sip:{user}@{DOMAIN}')}, {json.dumps(password)}, "
                         f"{hertz}); 0")
 
@@ -154,6 +156,16 @@ def check_registration(rig, net):
     print("ok a wrong password is refused")
 
 
+def check_second_connection(rig, page):
+    """The same instance by another connection, while the first is still open."""
+    page.browser.js("window.first = user; 0")
+    page.register("alice", USERS["alice"], call.TONE["a"])
+    page.is_("registration", "registered")
+    assert rig.contacts() == 1, rig.kam.rpc("ul.dump")
+    page.browser.js("first.ua.transport.disconnect(); 0")
+    print("ok a second connection of the same instance replaces the first contact")
+
+
 def main():
     p = argparse.ArgumentParser()
     p.add_argument("--relay", choices=("rtpengine", "xcipherd"), default="rtpengine")
@@ -173,6 +185,7 @@ def main():
             check_registration(rig, net)
             page, phone = Page(net), Phone(net)
             page.is_("registration", "registered")
+            check_second_connection(rig, page)
             check_calls(rig, page, phone)
             page.close()
             wait_for("the end of the contact", lambda: rig.contacts() == 0)
