@@ -70,6 +70,7 @@ KNOWN = {
         "sdes-pion_passive": "its OpenSSL refuses pion as DTLS server (kinds.py)",
         "pion_lite-sdes": "ICE does not complete with an offerer that is lite",
         "pion_32-sdes": "it agrees on no profile with a peer that knows only _32",
+        "aiortc-linphone_dtls": "aiortc's parser refuses attributes behind the URI of a=extmap",
         "sdes-pion_32": "it agrees on no profile with a peer that knows only _32",
     },
 }

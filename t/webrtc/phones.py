@@ -125,7 +125,18 @@ enabled=1
 PROFILES = {"1": "AES_CM_128_HMAC_SHA1_80", "2": "AES_CM_128_HMAC_SHA1_32"}  # as linphone numbers them
 
 
+def only_pcmu(sdp):
+    """The same SDP with payload type 0 alone."""
+    sdp = re.sub(r"(?m)^(m=audio \d+ \S+) .*?(\r?)$", r"\1 0\2", sdp)
+    return re.sub(r"(?m)^a=(rtpmap|fmtp|rtcp-fb):(?!0 |\*)\d+ .*\n", "", sdp)
+
+
 class Linphone(SipPhone):
+    """Its configuration cannot name a single codec, and it records other codecs at other rates. So its offer is shortened."""
+
+    def offer(self):
+        return only_pcmu(super().offer())
+
     def start(self):
         home = self.folder.name
         os.makedirs(os.path.join(home, ".local/share/linphone"))
