@@ -102,6 +102,24 @@ attack-peers:
 	$(MAKE) -j$(JOBS) all
 	@BUILD=$(abspath $(BUILD)) /usr/bin/python3 t/attack/peers.py $(ATTACKS)
 
+# Real WebRTC peers and phones (t/webrtc/README.md), through rtpengine or xcipherd. Peers that cannot be installed are skipped.
+WEBRTC_RELAY ?= rtpengine
+WEBRTC_ENV    = BUILD=$(abspath $(BUILD)) BUILD_WEBRTC=$(abspath $(BUILD)/webrtc) /usr/bin/python3
+check-webrtc:
+	tools/deps.sh install deps-webrtc || echo "check-webrtc: not all it needs could be installed"
+	tools/webrtc-peers.sh $(BUILD)/webrtc
+	$(if $(filter xcipherd,$(WEBRTC_RELAY)),$(MAKE) -j$(JOBS) all)
+	$(WEBRTC_ENV) t/webrtc/run.py --relay=$(WEBRTC_RELAY) $(WEBRTC_CELLS)
+	$(if $(WEBRTC_CELLS),,$(WEBRTC_ENV) t/webrtc/websocket.py --relay=$(WEBRTC_RELAY))
+
+# From the answer to the first media packet, relays by turns.
+WEBRTC_RELAYS ?= rtpengine
+bench-webrtc:
+	tools/deps.sh install deps-webrtc || echo "bench-webrtc: not all it needs could be installed"
+	tools/webrtc-peers.sh $(BUILD)/webrtc aiortc
+	$(if $(findstring xcipherd,$(WEBRTC_RELAYS)),$(MAKE) -j$(JOBS) all)
+	$(WEBRTC_ENV) t/webrtc/bench.py --relays=$(WEBRTC_RELAYS)
+
 # The kernel module, in a virtual machine with Debian's kernel. Where that is not available it prints "skipped" and does not fail.
 check-kernel:
 	tools/deps.sh install deps-kernel || echo "check-kernel: not all it needs could be installed"

@@ -12,6 +12,8 @@ run="pocl-opencl-icd iproute2 iptables nftables procps"
 # libjson-perl: rtpengine-utils needs it and does not say so
 peers="kamailio kamailio-tls-modules kamailio-sqlite-modules kamailio-xmlrpc-modules rtpengine-daemon rtpengine-utils libjson-perl baresip-core libbzrtp0"
 module="kamailio dpkg-dev binutils"
+# real WebRTC peers; pip fetches one more (tools/webrtc-peers.sh)
+webrtc="rtpengine-daemon kamailio kamailio-websocket-modules baresip-core linphone-cli chromium python3-pip python3-numpy libsrtp2-dev iproute2 procps"
 # programs that read our output: promtool, tshark for recordings, a browser for the page (200 MB to fetch)
 look="prometheus tshark chromium"
 # the kernel's image is not among them: the tests fetch it, and unpack it without installing
@@ -55,6 +57,7 @@ packages_for() {
 	deps) echo "$build pocl-opencl-icd" ;;
 	deps-demo) echo "$build $run kamailio baresip-core python3-numpy" ;;
 	deps-test) echo "$build $run $peers $module $look redis-server sip-tester python3-numpy python3-matplotlib libcmocka-dev libsrtp2-dev libjansson-dev clang-14 libclang-rt-14-dev valgrind openssl" ;;
+	deps-webrtc) echo "$build $webrtc" ;;
 	deps-lint) echo "$build $lint libcmocka-dev libsrtp2-dev libjansson-dev valgrind" ;;
 	deps-bench) echo "$build pocl-opencl-icd libsrtp2-dev libipsec-mb-dev dpkg-dev python3-matplotlib" ;;
 	deps-module) echo "$build $module" ;;
@@ -63,7 +66,7 @@ packages_for() {
 	deps-deb) echo "$build $deb" ;;
 	deps-check-deb) echo "$build $deb debootstrap systemd iproute2 procps" ;;
 	*)
-		echo "deps.sh: unknown purpose \"$1\": deps, or deps- and test, demo, lint, bench, module, kernel, kernel-debug, deb or check-deb" >&2
+		echo "deps.sh: unknown purpose \"$1\": deps, or deps- and test, webrtc, demo, lint, bench, module, kernel, kernel-debug, deb or check-deb" >&2
 		return 1
 		;;
 	esac

@@ -13,13 +13,13 @@ PROGRAM = shutil.which("chromium") or shutil.which("chromium-browser")
 
 
 class Browser:
-    def __init__(self, net, namespace):
+    def __init__(self, net, namespace, options=()):
         self.net = net
         self.folder = tempfile.TemporaryDirectory(prefix="xc-chromium-", ignore_cleanup_errors=True)
         self.process = net.spawn(namespace, [
             PROGRAM, "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--remote-debugging-port=9333",
             "--remote-allow-origins=*", f"--user-data-dir={self.folder.name}", "--no-first-run", "--disable-background-networking",
-            "--host-resolver-rules=MAP evil.example 127.0.0.1", "about:blank"],
+            "--host-resolver-rules=MAP evil.example 127.0.0.1", *options, "about:blank"],
             stdout=open(os.path.join(self.folder.name, "log"), "w", encoding="utf-8"), stderr=-2)
         self.namespace = namespace
         self.number = 0

@@ -180,7 +180,7 @@ static void test_keys_wait_for_a_late_fingerprint(void **state)
 			assert_int_equal(
 				dtls_expect(rig.a[0], &f, rig.now_ns), wrong ? -EKEYREJECTED : 0);
 			assert_int_equal(dtls_state(rig.a[0]), wrong ? DTLS_FAILED : DTLS_OPEN);
-			assert_int_equal(rig_keys_agree(&rig, NULL), !wrong);
+			assert_int_equal(dtls_rig_keys_agree(&rig, NULL), !wrong);
 			dtls_rig_run(&rig, rig.now_ns + S_NS);
 			assert_int_equal(rig.n > before, wrong); /* close_notify */
 			dtls_rig_fini(&rig);

@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Chromium without a window as a peer (page.js)."""
+import json
+import os
+import time
+
+import call
+import chromium
+import peer
+
+OPTIONS = ("--autoplay-policy=no-user-gesture-required",)
+
+
+class Chromium:
+    """A page with a raw RTCPeerConnection. Its host candidate is a name for mDNS, which nobody resolves."""
+    options = OPTIONS
+
+    def __init__(self, net, place, kind, family=4, fault=""):
+        self.kind, self.fault, self.family = kind, fault, family
+        self.browser = chromium.Browser(net, net.terminal[place], self.options)
+        with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "page.js"), encoding="utf-8") as f:
+            self.browser.js(f.read() + f"\nwindow.peer = new Peer({call.TONE[place]}); 0")
+
+    def js(self, expression):
+        try:
+            return self.browser.js(expression)
+        except AssertionError as why:
+            raise call.Failed(f"{self.kind}: {why.args[0]['exceptionDetails']['exception'].get('description')}") from None
+
+    def local(self, sdp):
+        return peer.wrong_fingerprint(sdp) if self.fault == "fingerprint" else sdp
+
+    def offer(self):
+        return self.local(self.js("peer.offer()"))
+
+    def answer(self, sdp):
+        return self.local(self.js(f"peer.answer({json.dumps(sdp)})"))
+
+    def accept(self, sdp):
+        self.js(f"peer.accept({json.dumps(sdp)})")
+
+    def report(self):
+        return in_our_clock(self.js("peer.report()"))
+
+    def close(self):
+        self.browser.close()
+
+
+class ChromiumAddress(Chromium):
+    """With its address as candidate."""
+    options = (*OPTIONS, "--disable-features=WebRtcHideLocalIpsWithMdns")
+
+
+def in_our_clock(report):
+    """A page has the time of day."""
+    at = report.pop("first_in_ms")
+    ahead = time.time_ns() - peer.now_ns()
+    return peer.REPORT | report | {"first_in_ns": int(at * 1e6) - ahead if at else 0}

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// What a browser's page does as a peer: plays a tone into a call, measures tones in what it receives. browser.py calls it.
+"use strict";
+
+const TONES = [440, 1000];
+
+// Amplitude of this tone in samples -1..1, as of 16-bit samples, with a Hann window.
+function level(samples, rate, hertz) {
+	const turn = 2 * Math.cos(2 * Math.PI * hertz / rate);
+	let s1 = 0, s2 = 0;
+	for (let i = 0; i < samples.length; i++) {
+		const w = 1 - Math.cos(2 * Math.PI * i / samples.length);
+		[s1, s2] = [samples[i] * w + turn * s1 - s2, s1];
+	}
+	return 32768 * 2 * Math.sqrt(Math.max(s1 * s1 + s2 * s2 - turn * s1 * s2, 0)) / samples.length;
+}
+
+class Sound {
+	constructor() {
+		this.context = new AudioContext();
+		this.firstPlayed = 0;
+		this.levels = {};
+	}
+
+	// A stream with this tone.
+	tone(hertz) {
+		const o = this.context.createOscillator(), g = this.context.createGain(), out = this.context.createMediaStreamDestination();
+		o.frequency.value = hertz;
+		g.gain.value = 12000 / 32768;
+		o.connect(g).connect(out);
+		o.start();
+		this.context.resume();
+		return out.stream;
+	}
+
+	// Measures this track from now on.
+	hear(track, receiver) {
+		const stream = new MediaStream([track]), analyser = this.context.createAnalyser();
+		// Chromium decodes only what an element plays.
+		this.element = new Audio();
+		this.element.muted = true;
+		this.element.srcObject = stream;
+		this.element.play();
+		analyser.fftSize = 8192;
+		this.context.createMediaStreamSource(stream).connect(analyser);
+		const samples = new Float32Array(analyser.fftSize);
+		setInterval(() => {
+			analyser.getFloatTimeDomainData(samples);
+			for (const t of TONES)
+				this.levels[t] = Math.round(level(samples, this.context.sampleRate, t));
+		}, 100);
+		const poll = setInterval(() => {
+			if (receiver.getSynchronizationSources().length) {
+				this.firstPlayed = performance.timeOrigin + performance.now();
+				clearInterval(poll);
+			}
+		}, 4);
+	}
+}
+
+// The report of peer.py on this connection.
+async function report(pc, sound) {
+	const stats = [...(await pc.getStats()).values()], of = (type) => stats.find((s) => s.type === type && (s.kind || "audio") === "audio") || {};
+	const incoming = of("inbound-rtp"), transport = of("transport");
+	const pair = stats.find((s) => s.id === transport.selectedCandidatePairId) || {};
+	const end = (id) => {
+		const c = stats.find((s) => s.id === id) || {};
+		return `${c.candidateType} ${c.address}:${c.port}`;
+	};
+	return {
+		state: pc.connectionState, dtls: transport.dtlsState || "new", profile: transport.srtpCipher || "", lost: incoming.packetsLost || 0,
+		pair: pair.id ? `${end(pair.localCandidateId)} ${end(pair.remoteCandidateId)}` : "", packets_in: incoming.packetsReceived || 0,
+		packets_out: of("outbound-rtp").packetsSent || 0, tones: sound.levels, blocks: Math.floor((incoming.packetsReceived || 0) / 10),
+		first_in_ms: sound.firstPlayed,
+	};
+}
+
+function onlyPcmu(pc) {
+	for (const t of pc.getTransceivers())
+		t.setCodecPreferences(RTCRtpReceiver.getCapabilities("audio").codecs.filter((c) => c.mimeType === "audio/PCMU"));
+}
+
+class Peer {
+	constructor(hertz) {
+		this.sound = new Sound();
+		this.stream = this.sound.tone(hertz);
+		this.pc = new RTCPeerConnection({ iceServers: [] });
+		this.pc.ontrack = (e) => this.sound.hear(e.track, e.receiver);
+	}
+
+	async local(description) {
+		await this.pc.setLocalDescription(description);
+		// One candidate suffices: the host has one address.
+		while (this.pc.iceGatheringState !== "complete" && !this.pc.localDescription.sdp.includes("a=candidate:"))
+			await new Promise((done) => setTimeout(done, 5));
+		return this.pc.localDescription.sdp;
+	}
+
+	async offer() {
+		this.pc.addTrack(this.stream.getAudioTracks()[0], this.stream);
+		onlyPcmu(this.pc);
+		return this.local(await this.pc.createOffer());
+	}
+
+	async answer(sdp) {
+		await this.pc.setRemoteDescription({ type: "offer", sdp });
+		this.pc.addTrack(this.stream.getAudioTracks()[0], this.stream);
+		onlyPcmu(this.pc);
+		return this.local(await this.pc.createAnswer());
+	}
+
+	async accept(sdp) {
+		await this.pc.setRemoteDescription({ type: "answer", sdp });
+	}
+
+	report() {
+		return report(this.pc, this.sound);
+	}
+}
+
+// A page keeps it, so that a new connection replaces the old one (RFC 5626).
+const INSTANCE = "8f1fa16a-1165-4a96-8341-785b1ef24f12";
+
+// A SIP user by JsSIP (jssip.js), for calls in both directions. Registration and calls are told by promises.
+class User {
+	constructor(server, uri, password, hertz, iceServers = []) {
+		this.hertz = hertz;
+		this.options = { mediaConstraints: { audio: true, video: false }, pcConfig: { iceServers } };
+		this.ua = new JsSIP.UA({
+			sockets: [new JsSIP.WebSocketInterface(server)], uri, password, session_timers: false, register: true, register_expires: 120,
+			instance_id: INSTANCE,
+		});
+		this.log = [];
+		this.registration = "none";
+		this.ua.on("registered", () => this.registration = "registered");
+		this.ua.on("registrationFailed", (e) => this.registration = `failed: ${e.cause} ${e.response ? e.response.status_code : ""}`);
+		this.ua.on("disconnected", (e) => this.log.push(`disconnected ${e.code} ${e.reason}`));
+		this.ua.on("newRTCSession", (e) => this.take(e.session, e.originator));
+		this.ua.start();
+	}
+
+	take(session, originator) {
+		this.session = session;
+		this.state = "new";
+		session.on("confirmed", () => this.state = "confirmed");
+		session.on("ended", (e) => this.state = `ended: ${e.cause}`);
+		session.on("failed", (e) => this.state = `failed: ${e.cause}`);
+		if (originator === "remote") {
+			session.on("peerconnection", (e) => this.watch(e.peerconnection));
+			session.answer({ ...this.options, mediaStream: this.stream() });
+		}
+	}
+
+	stream() {
+		this.sound = new Sound();
+		return this.sound.tone(this.hertz);
+	}
+
+	watch(pc) {
+		this.pc = pc;
+		pc.addEventListener("track", (e) => this.sound.hear(e.track, e.receiver));
+	}
+
+	call(to) {
+		this.watch(this.ua.call(to, { ...this.options, mediaStream: this.stream() }).connection);
+	}
+
+	report() {
+		return report(this.pc, this.sound);
+	}
+}

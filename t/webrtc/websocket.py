@@ -1,0 +1,202 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""kamailio-cfg/kamailio-webrtc.cfg as it is: JsSIP in Chromium registers by WebSocket, and calls a baresip phone behind a PBX's address and
+is called by it. make check-webrtc.
+
+    websocket.py [--relay=rtpengine|xcipherd] [--module=stock|ours]"""
+import argparse
+import json
+import os
+import sqlite3
+import sys
+import tempfile
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [HERE, os.path.join(os.path.dirname(HERE), "e2e")]
+
+import browser  # noqa: E402
+import call  # noqa: E402
+import chromium  # noqa: E402
+import kinds  # noqa: E402
+import netns  # noqa: E402
+import phones  # noqa: E402
+import sipp  # noqa: E402
+import web  # noqa: E402
+from baresip import wait_for  # noqa: E402
+
+DOMAIN, SERVER = "web.example", "10.200.1.1"
+USERS = {"alice": "wonder.land", "carol": "looking glass"}
+JSSIP = os.path.join(kinds.WEBRTC, "js", "jssip.js")
+
+
+def database(folder):
+    import hashlib
+    path = os.path.join(folder, "kamailio.sqlite")
+    with sqlite3.connect(path) as db:
+        for name in ("standard", "auth_db", "usrloc"):
+            with open(f"/usr/share/kamailio/db_sqlite/{name}-create.sql", encoding="ascii") as f:
+                db.executescript(f.read())
+        for user, password in USERS.items():
+            ha1 = hashlib.md5(f"{user}:{DOMAIN}:{password}".encode()).hexdigest()
+            db.execute("INSERT INTO subscriber (username, domain, password, ha1) VALUES (?, ?, '', ?)", (user, DOMAIN, ha1))
+    return path
+
+
+class Page:
+    """JsSIP in a browser at place a, as this user."""
+
+    def __init__(self, net, user="alice", password=None, hertz=None):
+        self.kind = "jssip"
+        self.browser = chromium.Browser(net, net.terminal["a"], browser.OPTIONS)
+        self.load(user, password or USERS[user], hertz or call.TONE["a"])
+
+    def load(self, user, password, hertz):
+        for path in (JSSIP, os.path.join(HERE, "page.js")):
+            with open(path, encoding="utf-8") as f:
+                # A declaration in an evaluated script would not outlive it.
+                self.browser.js(f.read().replace("var JsSIP =", "window.JsSIP =", 1) + "\nwindow.User = typeof User === 'function' ? User : 0; 0")
+        self.register(user, password, hertz)
+
+    def register(self, user, password, hertz):
+        self.browser.js(f"window.user = new User({json.dumps(f'ws://{SERVER}:8080')}, {json.dumps(f'sip:{user}@{DOMAIN}')}, {json.dumps(password)}, "
+                        f"{hertz}); 0")
+
+    def is_(self, what, expected):
+        return wait_for(f"{what} = {expected}", lambda: str(self.browser.js(f"user.{what}")).startswith(expected) or
+                        str(self.browser.js(f"user.{what}")).startswith("failed") and self.fail(what))
+
+    def fail(self, what):
+        raise call.Failed(f"{what}: {self.browser.js(f'user.{what}')}, {self.browser.js('user.log.join()')}")
+
+    def report(self):
+        return browser.in_our_clock(self.browser.js("user.report()"))
+
+    def close(self):
+        self.browser.close()
+
+
+class Phone(phones.Baresip):
+    """An SDES phone at the PBX's address."""
+    ACCOUNT = {"phone": 'mediaenc=srtp-mand;outbound="sip:10.200.2.1:5060;transport=udp"'}
+
+    def __init__(self, net):
+        super().__init__(net, "b", "phone", 4, "")
+
+    def close(self):
+        self.stop()
+        self.agent.close()
+        self.folder.cleanup()
+
+
+def both_hear(one, other, title):
+    def heard():
+        reports = one.report(), other.report()
+        return reports if all(r["blocks"] >= 8 for r in reports) else None
+    try:
+        reports = wait_for("media both ways", heard)
+    except AssertionError:
+        raise call.Failed(f"{title}: " + " / ".join(map(call.brief, (one.report(), other.report())))) from None
+    if wrong := call.judge(reports):
+        raise call.Failed(f"{title}: {'; '.join(wrong)}")
+    print(f"ok {title}: {reports[0]['packets_in']} in, {reports[0]['profile']}, {reports[0]['pair']}", flush=True)
+
+
+class Rig:
+    def __init__(self, net, folder, args):
+        self.net = net
+        self.relay = call.start_relay(net, args.relay, names=("web", "sip"))
+        options = {"XC_STOCK": 1} if args.module == "stock" else {}
+        self.kam = sipp.Kamailio(net, folder, example="kamailio-webrtc.cfg", swap=("log_stderror=no", "log_stderror=yes"), XC_NO_TLS=1,
+                                 XC_DB=f'"sqlite:///{database(folder)}"', XC_WS_ORIGINS='"^null$"', **options)
+
+    def contacts(self):
+        return self.kam.rpc("ul.dump").count("Address:")
+
+    def calls(self):
+        return self.relay.client.call("list")["calls"]
+
+
+def check_calls(rig, page, phone):
+    page.browser.js(f"user.call('sip:phone@{DOMAIN}')")
+    page.is_("state", "confirmed")
+    both_hear(page, phone, "browser to phone")
+    page.browser.js("user.session.terminate()")
+    wait_for("the end at the phone", phone.phone.ended)
+    wait_for("an end without calls", lambda: rig.calls() == [])
+    phone.forget()
+    phone.phone.tell(f"/dial sip:alice@{DOMAIN}")
+    page.is_("state", "confirmed")
+    both_hear(page, phone, "phone to browser")
+    phone.phone.tell("/hangup")
+    page.is_("state", "ended")
+    wait_for("an end without calls", lambda: rig.calls() == [])
+
+
+def handshake(rig, origin):
+    s = web.connect(rig.net.terminal["a"], (SERVER, 8080))
+    s.settimeout(30)
+    s.sendall((f"GET / HTTP/1.1\r\nHost: {SERVER}:8080\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n"
+               f"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Protocol: sip\r\nOrigin: {origin}\r\n\r\n").encode())
+    line = s.recv(4096).split(b"\r\n")[0].decode()
+    s.close()
+    return line
+
+
+def check_who_may_come(rig):
+    assert " 101 " in handshake(rig, "null")
+    assert " 403 " in handshake(rig, "https://evil.example")
+    print("ok a page of another origin is refused")
+
+
+def check_registration(rig, net):
+    wrong = Page(net, password="a guess")
+    wait_for("the refusal", lambda: wrong.browser.js("user.registration").startswith("failed"))
+    wrong.close()
+    assert rig.contacts() == 0
+    print("ok a wrong password is refused")
+
+
+def check_second_connection(rig, page):
+    """The same instance by another connection, while the first is still open."""
+    page.browser.js("window.first = user; 0")
+    page.register("alice", USERS["alice"], call.TONE["a"])
+    page.is_("registration", "registered")
+    assert rig.contacts() == 1, rig.kam.rpc("ul.dump")
+    page.browser.js("first.ua.transport.disconnect(); 0")
+    print("ok a second connection of the same instance replaces the first contact")
+
+
+def main():
+    p = argparse.ArgumentParser()
+    p.add_argument("--relay", choices=("rtpengine", "xcipherd"), default="rtpengine")
+    p.add_argument("--module", choices=("stock", "ours"), default="stock")
+    args = p.parse_args()
+    if args.module == "ours" and args.relay == "rtpengine":
+        print("skipped: Debian's rtpengine does not know rtpp-flags, which our module sends")
+        return 0
+    for path in (JSSIP, "/usr/bin/chromium", "/usr/bin/baresip", "/usr/sbin/kamailio", "/usr/share/kamailio/db_sqlite/usrloc-create.sql"):
+        if not os.path.exists(path):
+            print(f"skipped: {os.path.basename(path)} is not installed")
+            return 0
+    with netns.Net(call.PLACES) as net, tempfile.TemporaryDirectory(prefix="xc-websocket-") as folder:
+        rig = Rig(net, folder, args)
+        try:
+            check_who_may_come(rig)
+            check_registration(rig, net)
+            page, phone = Page(net), Phone(net)
+            page.is_("registration", "registered")
+            check_second_connection(rig, page)
+            check_calls(rig, page, phone)
+            page.close()
+            wait_for("the end of the contact", lambda: rig.contacts() == 0)
+            print("ok a lost connection removes its contact")
+        except BaseException:
+            print(rig.kam.text()[-4000:], rig.relay.text()[-2000:], file=sys.stderr)
+            raise
+        assert rig.kam.stop() == 0
+        rig.relay.stop()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
