@@ -65,6 +65,7 @@ declare -A may=(
 	[media]="proto srtp packet batch"
 	[steer]="host packet"
 	[worker]="host packet batch media steer"
+	[side]="srtp packet"
 	[call]="proto srtp packet media"
 	[keying]="proto srtp call"
 	[offer]="proto srtp call keying"
