@@ -146,8 +146,10 @@ $(BUILD)/t/pktx: $(call obj,$(sort $(wildcard t/kernel/pktx*.c)))
 # The concurrent parts under ThreadSanitizer: the worker loop by itself, and the daemon with media flowing.
 TSAN_BUILD := $(BUILD)/tsan
 check-threads:
-	$(MAKE) -j$(JOBS) BUILD=$(TSAN_BUILD) SAN=thread all tools $(TSAN_BUILD)/t/test_worker
+	$(MAKE) -j$(JOBS) BUILD=$(TSAN_BUILD) SAN=thread all tools $(addprefix $(TSAN_BUILD)/t/,test_worker test_side test_side_thread)
 	$(TSAN_BUILD)/t/test_worker
+	$(TSAN_BUILD)/t/test_side
+	$(TSAN_BUILD)/t/test_side_thread
 	BUILD=$(abspath $(TSAN_BUILD)) /usr/bin/python3 t/e2e/run.py -j1 test_forty_calls
 
 demo:

@@ -1,0 +1,419 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The loop of a keying thread. It alone touches the sessions. */
+#include "side/thread.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "base/caps.h"
+#include "base/clock.h"
+#include "base/secmem.h"
+#include "side/deadlines.h"
+
+#define CMD_RING   256u
+#define EVENT_RING 256u
+#define RETRY_NS   10000000ull /* events that found their ring full */
+#define TURN       64u         /* packets of a channel, then the next one's turn */
+
+struct slot {
+	void *session; /* NULL: free */
+	uint32_t serial, channel, stream[2];
+	uint8_t waits[2]; /* of its packets in the queue, by [believed] */
+};
+
+struct side_thread {
+	struct side_thread_config cfg;
+	struct ring cmds, events;
+	int wake_fd;
+	pthread_t thread;
+	bool running;
+	_Atomic bool stop;
+	/* The thread's. */
+	struct slot *slot; /* [max] */
+	struct deadlines deadlines;
+	struct side_packet packet, answer;
+	struct side_packet *waiting; /* [SIDE_WAITING], DTLS */
+	uint32_t waiting_first, waiting_n;
+	bool told;
+	_Atomic uint64_t packets, strays, waiting_full, reported;
+	_Atomic uint32_t sessions;
+};
+
+const char *side_failure_text(enum side_failure f)
+{
+	static const char *const text[] = {
+#define X(id, text) text,
+		SIDE_FAILURES(X)
+#undef X
+	};
+
+	return f < ARRAY_LEN(text) ? text[f] : "";
+}
+
+static void count(_Atomic uint64_t *c)
+{
+	atomic_fetch_add_explicit(c, 1, memory_order_relaxed);
+}
+
+/* --- What sessions have to say ---------------------------------------------------------------- */
+
+static void send_answers(struct side_thread *t, struct slot *s)
+{
+	struct side_packet *p = &t->answer;
+	bool rtcp = false;
+
+	while (t->cfg.ops->next(s->session, &rtcp, p)) {
+		p->stream = s->stream[rtcp];
+		p->serial = s->serial;
+		(void)side_give(t->cfg.channel[s->channel], p);
+	}
+}
+
+static bool report(struct side_thread *t, const struct slot *s, struct side_event *e)
+{
+	e->serial = s->serial;
+	if (ring_push(&t->events, e, 1))
+		return false;
+	count(&t->reported);
+	t->told = true;
+	return true;
+}
+
+/* Answers, events and the next deadline. An event stays in its session until the ring has room. */
+static void settle(struct side_thread *t, struct slot *s, uint64_t now_ns)
+{
+	uint32_t id = (uint32_t)(s - t->slot);
+	struct side_event e = {0};
+	uint64_t at;
+
+	send_answers(t, s);
+	at = t->cfg.ops->deadline(s->session);
+	while (ring_room(&t->events) && t->cfg.ops->event(s->session, &e))
+		(void)report(t, s, &e);
+	if (!ring_room(&t->events) && at > now_ns + RETRY_NS)
+		at = now_ns + RETRY_NS;
+	secmem_wipe(&e, sizeof(e));
+	deadlines_set(&t->deadlines, id, at);
+}
+
+/* --- Commands --------------------------------------------------------------------------------- */
+
+static void drop(struct side_thread *t, struct slot *s)
+{
+	deadlines_set(&t->deadlines, (uint32_t)(s - t->slot), DEADLINE_NEVER);
+	t->cfg.ops->destroy(s->session);
+	*s = (struct slot){0};
+	atomic_fetch_sub_explicit(&t->sessions, 1, memory_order_relaxed);
+}
+
+static void open_session(
+	struct side_thread *t, struct slot *s, const struct side_cmd *c, uint64_t now_ns)
+{
+	struct side_event failed = {.kind = SIDE_FAILED, .why = SIDE_FAIL_MEMORY};
+
+	if (s->session)
+		drop(t, s);
+	*s = (struct slot){.serial = c->serial,
+		.channel = c->channel,
+		.stream = {c->stream[0], c->stream[1]},
+		.session = t->cfg.ops->open(t->cfg.arg, c->cfg, now_ns)};
+	if (s->session) {
+		atomic_fetch_add_explicit(&t->sessions, 1, memory_order_relaxed);
+		settle(t, s, now_ns);
+		return;
+	}
+	(void)report(t, s, &failed);
+	*s = (struct slot){0};
+}
+
+static void command(struct side_thread *t, const struct side_cmd *c, uint64_t now_ns)
+{
+	struct slot *s = &t->slot[c->serial % t->cfg.max];
+	bool same = s->session && s->serial == c->serial;
+
+	if (c->kind == SIDE_OPEN && c->channel < t->cfg.channels) {
+		open_session(t, s, c, now_ns);
+	} else if (c->kind == SIDE_CHANGE && same) {
+		t->cfg.ops->change(s->session, c->cfg, now_ns);
+		settle(t, s, now_ns);
+	} else if (c->kind == SIDE_CLOSE && same) {
+		t->cfg.ops->end(s->session, now_ns);
+		send_answers(t, s);
+		drop(t, s);
+	} else if (c->cfg) {
+		t->cfg.ops->cfg_free(c->cfg);
+	}
+}
+
+static bool commands(struct side_thread *t, uint64_t now_ns)
+{
+	struct side_cmd c;
+	bool any = false;
+
+	while (ring_pop(&t->cmds, &c)) {
+		command(t, &c, now_ns);
+		any = true;
+	}
+	return any;
+}
+
+/* --- Packets ---------------------------------------------------------------------------------- */
+
+/* The session of a packet. NULL: it ended. */
+static struct slot *slot_of(struct side_thread *t, const struct side_packet *p)
+{
+	struct slot *s = &t->slot[p->serial % t->cfg.max];
+
+	return s->session && s->serial == p->serial &&
+			(p->stream == s->stream[0] || p->stream == s->stream[1])
+		? s
+		: NULL;
+}
+
+static void take(struct side_thread *t, const struct side_packet *p, uint64_t now_ns)
+{
+	struct slot *s = slot_of(t, p);
+
+	if (!s) {
+		count(&t->strays);
+		return;
+	}
+	count(&t->packets);
+	t->cfg.ops->take(s->session, p->stream != s->stream[0], p, now_ns);
+	settle(t, s, now_ns);
+}
+
+/* A session has a share of the queue, and emergency calls have a reserve, as in the ring. */
+static void wait_its_turn(struct side_thread *t, const struct side_packet *p)
+{
+	struct slot *s = slot_of(t, p);
+	uint32_t room = SIDE_WAITING - (p->emergency ? 0 : SIDE_WAITING / 4);
+
+	if (!s) {
+		count(&t->strays);
+		return;
+	}
+	if (t->waiting_n >= room || s->waits[p->believed] >= SIDE_WAITING_SHARE) {
+		count(&t->waiting_full);
+		return;
+	}
+	s->waits[p->believed]++;
+	t->waiting[(t->waiting_first + t->waiting_n++) % SIDE_WAITING] = *p;
+}
+
+static bool channels(struct side_thread *t, uint64_t now_ns)
+{
+	bool any = false;
+
+	for (uint32_t i = 0; i < t->cfg.channels; i++)
+		for (uint32_t n = 0; n < TURN && side_read(t->cfg.channel[i], &t->packet); n++) {
+			if (t->packet.kind == SIDE_DTLS)
+				wait_its_turn(t, &t->packet);
+			else
+				take(t, &t->packet, now_ns);
+			any = true;
+		}
+	return any;
+}
+
+static bool one_waiting(struct side_thread *t, uint64_t now_ns)
+{
+	const struct side_packet *p = &t->waiting[t->waiting_first];
+	struct slot *s = slot_of(t, p);
+
+	if (!t->waiting_n)
+		return false;
+	if (s)
+		s->waits[p->believed]--;
+	take(t, p, now_ns);
+	t->waiting_first = (t->waiting_first + 1) % SIDE_WAITING;
+	t->waiting_n--;
+	return true;
+}
+
+/* Each session at most once, or one whose deadline does not move would stop the others. */
+static bool ticks(struct side_thread *t, uint64_t now_ns)
+{
+	uint32_t left = t->deadlines.n, id = 0;
+	bool any = false;
+
+	while (left-- && deadlines_first(&t->deadlines, &id) <= now_ns) {
+		t->cfg.ops->tick(t->slot[id].session, now_ns);
+		settle(t, &t->slot[id], now_ns);
+		any = true;
+	}
+	return any;
+}
+
+static void wake(int fd)
+{
+	uint64_t one = 1;
+
+	if (fd >= 0)
+		(void)!write(fd, &one, sizeof(one));
+}
+
+bool side_thread_round(struct side_thread *t, uint64_t now_ns)
+{
+	bool any = commands(t, now_ns);
+
+	any |= channels(t, now_ns);
+	any |= ticks(t, now_ns);
+	any |= one_waiting(t, now_ns);
+	for (uint32_t i = 0; i < t->cfg.channels; i++)
+		side_give_end(t->cfg.channel[i]);
+	if (t->told)
+		wake(t->cfg.event_fd);
+	t->told = false;
+	return any;
+}
+
+/* --- The thread ------------------------------------------------------------------------------- */
+
+/* Whether nothing waits; from then on workers wake us. */
+static bool may_sleep(struct side_thread *t)
+{
+	bool quiet = ring_empty(&t->cmds) && !t->waiting_n;
+
+	for (uint32_t i = 0; i < t->cfg.channels; i++)
+		quiet &= side_sleep(t->cfg.channel[i]);
+	return quiet;
+}
+
+static void sleep_until(struct side_thread *t, uint64_t at_ns)
+{
+	struct pollfd fd = {.fd = t->wake_fd, .events = POLLIN};
+	uint64_t now = clock_mono_ns(), left = at_ns > now ? at_ns - now : 0, n;
+
+	left = left < NS_PER_SEC ? left : NS_PER_SEC;
+	if (poll(&fd, 1, (int)((left + 999999) / 1000000)) > 0)
+		(void)!read(t->wake_fd, &n, sizeof(n));
+}
+
+static void *run(void *arg)
+{
+	struct side_thread *t = arg;
+
+	(void)caps_limit(~t->cfg.keep_not);
+	while (!atomic_load_explicit(&t->stop, memory_order_acquire)) {
+		uint32_t id;
+
+		if (!side_thread_round(t, clock_mono_ns()) && may_sleep(t))
+			sleep_until(t, deadlines_first(&t->deadlines, &id));
+	}
+	return NULL;
+}
+
+/* --- Set-up ----------------------------------------------------------------------------------- */
+
+int side_thread_create(struct side_thread **out, const struct side_thread_config *cfg)
+{
+	struct side_thread *t = aligned_alloc(64, (sizeof(*t) + 63) / 64 * 64);
+	int err;
+
+	if (!t)
+		return -ENOMEM;
+	memset(t, 0, sizeof(*t));
+	t->cfg = *cfg;
+	t->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	err = t->wake_fd < 0 ? -errno : 0;
+	err = err ? err : ring_init(&t->cmds, CMD_RING, sizeof(struct side_cmd));
+	err = err ? err : ring_init(&t->events, EVENT_RING, sizeof(struct side_event));
+	err = err ? err : deadlines_init(&t->deadlines, cfg->max);
+	t->slot = calloc(cfg->max, sizeof(*t->slot));
+	t->waiting = calloc(SIDE_WAITING, sizeof(*t->waiting));
+	if (!err && (!t->slot || !t->waiting))
+		err = -ENOMEM;
+	if (err) {
+		side_thread_destroy(t);
+		return err;
+	}
+	for (uint32_t i = 0; i < cfg->channels; i++)
+		cfg->channel[i]->thread_fd = t->wake_fd;
+	*out = t;
+	return 0;
+}
+
+int side_thread_start(struct side_thread *t)
+{
+	sigset_t all, old;
+	char name[16];
+	int err;
+
+	sigfillset(&all); /* signals are the control thread's */
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	err = pthread_create(&t->thread, NULL, run, t);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	if (err)
+		return -err;
+	t->running = true;
+	snprintf(name, sizeof(name), "keying-%u", t->cfg.index);
+	pthread_setname_np(t->thread, name);
+	return 0;
+}
+
+static void rings_fini(struct side_thread *t)
+{
+	struct side_cmd c;
+
+	while (t->cmds.mem && ring_pop(&t->cmds, &c))
+		if (c.cfg)
+			t->cfg.ops->cfg_free(c.cfg);
+	if (t->cmds.mem)
+		ring_fini(&t->cmds);
+	if (t->events.mem)
+		ring_fini(&t->events);
+}
+
+void side_thread_destroy(struct side_thread *t)
+{
+	if (!t)
+		return;
+	if (t->running) {
+		atomic_store_explicit(&t->stop, true, memory_order_release);
+		wake(t->wake_fd);
+		pthread_join(t->thread, NULL);
+	}
+	for (uint32_t i = 0; t->slot && i < t->cfg.max; i++)
+		if (t->slot[i].session)
+			t->cfg.ops->destroy(t->slot[i].session);
+	rings_fini(t);
+	deadlines_fini(&t->deadlines);
+	free(t->slot);
+	free(t->waiting);
+	if (t->wake_fd >= 0)
+		close(t->wake_fd);
+	secmem_wipe(t, sizeof(*t));
+	free(t);
+}
+
+/* --- Control thread --------------------------------------------------------------------------- */
+
+int side_thread_command(struct side_thread *t, const struct side_cmd *cmd)
+{
+	if (ring_push(&t->cmds, cmd, 1))
+		return -EAGAIN;
+	wake(t->wake_fd);
+	return 0;
+}
+
+bool side_thread_event(struct side_thread *t, struct side_event *out)
+{
+	return ring_pop(&t->events, out);
+}
+
+struct side_thread_counts side_thread_counts(const struct side_thread *t)
+{
+	return (struct side_thread_counts){
+		.packets = atomic_load_explicit(&t->packets, memory_order_relaxed),
+		.strays = atomic_load_explicit(&t->strays, memory_order_relaxed),
+		.waiting_full = atomic_load_explicit(&t->waiting_full, memory_order_relaxed),
+		.events = atomic_load_explicit(&t->reported, memory_order_relaxed),
+		.sessions = atomic_load_explicit(&t->sessions, memory_order_relaxed)};
+}

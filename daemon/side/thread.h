@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* A keying thread: it owns the sessions of the legs of one or more workers. It takes their packets
+ * from the side channels, runs their deadlines, gives answers back, and reports events. Control
+ * sends commands by one ring and receives events by another.
+ *
+ * STUN comes first. DTLS packets, whose handshakes need milliseconds, wait in a queue of their own;
+ * after each of them the thread looks for STUN again. A packet that finds this queue full is
+ * dropped and counted: DTLS repeats it. */
+#ifndef SIDE_THREAD_H
+#define SIDE_THREAD_H
+
+#include "packet/side.h"
+#include "srtp/kdf.h"
+
+#define SIDE_WAITING       128u /* DTLS packets that wait; a quarter is for emergency calls */
+#define SIDE_WAITING_SHARE 8u   /* of these one session's, of believed sources and of others each */
+
+/* X(id, text) */
+#define SIDE_FAILURES(X)           \
+	X(MEMORY, "out of memory") \
+	X(ICE, "no connectivity check succeeded") X(DTLS, "the DTLS handshake failed")
+enum side_failure {
+#define X(id, text) SIDE_FAIL_##id,
+	SIDE_FAILURES(X)
+#undef X
+};
+const char *side_failure_text(enum side_failure f);
+
+enum side_event_kind {
+	SIDE_PAIR,   /* component: media go to peer, and come from there */
+	SIDE_KEYS,   /* component: rx and tx */
+	SIDE_FAILED, /* why */
+	SIDE_LOST,   /* the peer's consent: nothing may be sent until the next pair */
+};
+struct side_event {
+	uint8_t kind;    /* enum side_event_kind */
+	bool rtcp;       /* component */
+	uint32_t serial; /* of the session */
+	struct endpoint peer;
+	struct srtp_master rx, tx; /* side_thread_event()'s caller wipes them */
+	uint8_t why;               /* enum side_failure */
+	const char *detail;        /* constant text, or NULL */
+};
+
+/* The sessions, as the thread sees them. Sans I/O. All times are CLOCK_MONOTONIC. After open(),
+ * change(), take() and tick() the thread calls next() and event() until they return false. */
+struct side_session_ops {
+	/* cfg is the session's from then on. NULL: no memory; then cfg was released. */
+	void *(*open)(void *arg, void *cfg, uint64_t now_ns);
+	void (*change)(void *session, void *cfg, uint64_t now_ns);
+	/* Its last packets, close_notify, come by next(). */
+	void (*end)(void *session, uint64_t now_ns);
+	void (*destroy)(void *session); /* wipes it */
+	void (*cfg_free)(void *cfg);    /* of a command that was not carried out */
+	void (*take)(void *session, bool rtcp, const struct side_packet *p, uint64_t now_ns);
+	/* Writes *rtcp, and kind, peer, len and bytes of the packet. */
+	bool (*next)(void *session, bool *rtcp, struct side_packet *out);
+	/* Writes all but the serial. */
+	bool (*event)(void *session, struct side_event *out);
+	uint64_t (*deadline)(const void *session); /* DEADLINE_NEVER: none */
+	void (*tick)(void *session, uint64_t now_ns);
+};
+
+enum side_cmd_kind { SIDE_OPEN, SIDE_CHANGE, SIDE_CLOSE };
+struct side_cmd {
+	enum side_cmd_kind kind;
+	/* Never 0. Its remainder by side_thread_config.max is the session's place, which no other
+	 * session may have meanwhile. */
+	uint32_t serial;
+	uint32_t channel;   /* OPEN: index of the worker's channel */
+	uint32_t stream[2]; /* OPEN: by [rtcp]; with mux both are the same */
+	void *cfg;          /* OPEN, CHANGE: passes to the session */
+};
+
+struct side_thread_config {
+	const struct side_session_ops *ops;
+	void *arg;                     /* of ops->open */
+	struct side_channel **channel; /* they outlive the thread */
+	uint32_t channels;
+	uint32_t max;      /* sessions */
+	int event_fd;      /* eventfd of the control thread; -1: none */
+	uint32_t index;    /* for its name */
+	uint64_t keep_not; /* capabilities that it drops */
+};
+
+struct side_thread_counts {
+	uint64_t packets, strays, waiting_full, events;
+	uint32_t sessions;
+};
+
+struct side_thread;
+
+/* Everything but the thread. 0 or -errno. */
+int side_thread_create(struct side_thread **out, const struct side_thread_config *cfg);
+int side_thread_start(struct side_thread *t);
+/* Joins it if it runs; destroys all sessions and wipes the rings. NULL is fine. */
+void side_thread_destroy(struct side_thread *t);
+/* Control thread. 0; -EAGAIN: too many commands wait, and cfg stays the caller's. */
+int side_thread_command(struct side_thread *t, const struct side_cmd *cmd);
+/* Control thread. The next event; its keys are wiped in the ring. False: none. */
+bool side_thread_event(struct side_thread *t, struct side_event *out);
+/* Any thread. */
+struct side_thread_counts side_thread_counts(const struct side_thread *t);
+/* One round without waiting, for a thread that was not started (tests). Returns whether it did
+ * anything. */
+bool side_thread_round(struct side_thread *t, uint64_t now_ns);
+
+#endif
