@@ -20,6 +20,7 @@
 #include "record/record.h"
 #include "bridge/bridge.h"
 #include "bridge/rules_keep.h"
+#include "bridge/sessions.h"
 #include "observe/stats.h"
 #include "worker/worker.h"
 #include "base/clock.h"
@@ -56,6 +57,10 @@ struct daemon {
 	struct rules_keep *rules_keep; /* NULL: there are no rules */
 	struct reach reach;
 	struct relay relay_border;
+	struct side_channel *channel[64]; /* one per worker, with keying threads */
+	uint32_t channels;
+	struct bridge_sessions *sessions; /* NULL: no keying threads */
+	struct sessions sessions_border;
 	struct calls *calls;
 	struct redis *redis; /* NULL: calls are not kept */
 	struct handler *handler;
@@ -74,7 +79,7 @@ struct daemon {
 	struct interfaces interfaces;
 	struct loop_timer *reach_again; /* NULL: no destination is to be judged again */
 	bool stopping;
-	int ack_fd, signal_fd;
+	int ack_fd, signal_fd, sessions_fd;
 	struct notify notify;
 	struct alive alive;
 	struct clock_pair clock;
@@ -101,6 +106,21 @@ const char *daemon_socket_calls(const struct daemon *d);
 
 /* Sets up d->reach (call/reach.h). Before the workers start, as they read it too. */
 void daemon_reach_init(struct daemon *d);
+
+/* --- daemon_keying.c -------------------------------------------------------------------------- */
+
+/* The side channel of the next worker, if there are keying threads. */
+int daemon_channel_create(struct daemon *d);
+/* After the workers were created. */
+int daemon_keying_create(struct daemon *d);
+/* After the calls were created, and before the first is restored. */
+int daemon_keying_start(struct daemon *d);
+/* Each second. */
+void daemon_keying_tick(struct daemon *d);
+/* After the calls ended and the workers stopped, before these are destroyed. */
+void daemon_keying_stop(struct daemon *d);
+/* After the workers were destroyed. */
+void daemon_channels_destroy(struct daemon *d);
 
 /* --- daemon_control.c ------------------------------------------------------------------------- */
 

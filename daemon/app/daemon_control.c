@@ -344,6 +344,9 @@ int daemon_control_start(struct daemon *d)
 	if (err)
 		return daemon_fail(d, err, "calls");
 	calls_set_reach(d->calls, &d->reach);
+	err = daemon_keying_start(d);
+	if (err)
+		return err;
 	host_on_change(d->host, host_changed, d);
 	calls_on_key_life(d->calls, key_notice, d);
 	calls_on_trace(d->calls, trace_notice, NULL);

@@ -209,6 +209,10 @@ int daemon_workers_create(struct daemon *d)
 			cfg.tap = d->tap[d->workers];
 		}
 
+		err = daemon_channel_create(d);
+		if (err)
+			return daemon_fail(d, err, "keying-threads");
+		cfg.side = d->channels ? d->channel[d->channels - 1] : NULL;
 		err = worker_create(&d->worker[d->workers], &cfg, d->err, sizeof(d->err));
 		if (err)
 			return daemon_fail(d, err, "worker");
@@ -220,7 +224,7 @@ int daemon_workers_create(struct daemon *d)
 	log_capacity(d);
 	relay.ports = d->ports;
 	err = bridge_create(&d->relay, &relay);
-	return err ? daemon_fail(d, err, "relay") : 0;
+	return err ? daemon_fail(d, err, "relay") : daemon_keying_create(d);
 }
 
 int daemon_workers_start(struct daemon *d)

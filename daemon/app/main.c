@@ -112,6 +112,7 @@ static void on_second(void *arg)
 
 	bridge_poll(d->relay, clock_mono_ns());
 	bridge_tick(d->relay, clock_mono_ns());
+	daemon_keying_tick(d);
 	operate_second(&d->operate);
 	clock_watch(d);
 	pause_watch(d);
@@ -265,10 +266,13 @@ static void stop(struct daemon *d)
 		d->o.steering->teardown(&d->steer);
 	for (uint32_t i = 0; i < d->workers; i++)
 		worker_stop(d->worker[i]);
+	/* Each wakes the other, so no descriptor is closed before both have stopped. */
+	daemon_keying_stop(d);
 	homer_destroy(d->homer);
 	record_destroy(d->record);
 	for (uint32_t i = 0; i < d->workers; i++)
 		worker_destroy(d->worker[i]);
+	daemon_channels_destroy(d);
 	for (uint32_t i = 0; i < d->taps; i++) {
 		tap_fini(d->tap[i]);
 		free(d->tap[i]);
@@ -316,7 +320,7 @@ static void announce(const struct daemon *d)
 
 int main(int argc, char **argv)
 {
-	static struct daemon d = {.ack_fd = -1, .signal_fd = -1, .notify = {.fd = -1}};
+	static struct daemon d = {.ack_fd = -1, .signal_fd = -1, .sessions_fd = -1, .notify = {.fd = -1}};
 	int background = -1, err;
 
 	switch (options_read(&d.o, argc, argv)) {

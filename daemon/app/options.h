@@ -119,6 +119,10 @@
 		"suites offered to terminals, best first; strong = all that encrypt")               \
 	X("sdes-accept", LIVE, SDES_ACCEPT, sdes, "strong", "SUITE,...",                            \
 		"suites and session parameters accepted from terminals")                            \
+	X("keying-threads", START, UINT8, keying_threads, "1", "N",                                 \
+		"threads for DTLS handshakes and ICE, 0 to 16; 0 = SDES and RTP only")              \
+	X("dtls-sha1", START, BOOL, dtls_sha1, "no", "yes|no",                                       \
+		"accept certificates that SDP names by SHA-1 only")                                 \
 	X("replay-window", START, UINT16, replay_window, "128", "PACKETS",                          \
 		"how far a packet may be behind the newest and be accepted; 64 to 32768")           \
 	X("enforce-lifetime", START, BOOL, enforce_lifetime, "no", "yes|no",                        \
@@ -220,6 +224,8 @@ struct options {
 	uint8_t tos, xmlrpc_format, worker_priority, max_medias, emergency_ports;
 	bool workers_auto;                       /* the number was not given */
 	bool password_in_file, password_in_args; /* of Redis */
+	uint8_t keying_threads;
+	bool dtls_sha1;
 	bool strict_source, early_media, short_tags, enforce_lifetime, busy_poll, foreground,
 		log_stderr;
 	int log_level;

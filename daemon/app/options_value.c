@@ -125,6 +125,7 @@ static const struct range *range_of(const struct option_row *row)
 		{"max-medias", 1, SDP_MAX_MEDIA, 1, "1 to 64 m-lines"},
 		{"emergency-ports", 0, 50, 1, "0 to 50 percent"},
 		{"worker-priority", 0, 99, 1, "0 to 99"},
+		{"keying-threads", 0, 16, 1, "0 to 16"},
 		{"replay-window", 64, 32768, 64, "a multiple of 64 from 64 to 32768"},
 		{"xmlrpc-format", 0, TEARDOWN_FORMATS - 1, 1, "0, 1 or 2"},
 		{"redis-expires", 1, UINT32_MAX / 1000, 1,

@@ -36,7 +36,7 @@ int leg_session_take(const struct relay *r, struct leg *l)
 
 	if (l->has_session || !r->sessions || !leg_needs_session(l))
 		return 0;
-	err = r->sessions->ops->take(r->sessions->arg, &l->session);
+	err = r->sessions->ops->take(r->sessions->arg, &l->session, &l->side_serial);
 	l->has_session = !err;
 	return err;
 }

@@ -9,8 +9,9 @@
 #include "keying/session.h"
 
 struct session_ops {
-	/* A handle, below max; -ENOSPC when all are used. */
-	int (*take)(void *arg, uint32_t *session);
+	/* A handle, below max; -ENOSPC when all are used. *serial: another number each time, for
+	 * media_stream_cfg.side_serial. */
+	int (*take)(void *arg, uint32_t *session, uint32_t *serial);
 	/* Ends it. close_notify is sent if there was a handshake. */
 	void (*release)(void *arg, uint32_t session);
 	/* All that it is to be from now on. What it is already stays. 0, or -EAGAIN: the keying

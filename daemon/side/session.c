@@ -22,6 +22,7 @@ struct component {
 struct session {
 	struct session_env *env;
 	struct session_cfg cfg;
+	struct dtls_cert *cert; /* of new associations */
 	struct ice_agent *ice; /* NULL: not in use */
 	bool ice_has_remote;
 	uint8_t ice_told; /* enum ice_state that was reported */
@@ -72,6 +73,7 @@ void session_destroy(struct session *s)
 		return;
 	drop_ice(s);
 	drop_association(s);
+	dtls_cert_put(s->cert);
 	secmem_wipe(s, sizeof(*s));
 	free(s);
 }
@@ -166,7 +168,7 @@ static int set_ice(struct session *s, const struct session_ice *before, bool had
 
 static int make_association(struct session *s, uint32_t k)
 {
-	struct dtls_config c = {.cert = s->env->cert,
+	struct dtls_config c = {.cert = s->cert,
 		.role = s->cfg.dtls.role == DTLS_ROLE_CLIENT ? DTLS_ROLE_CLIENT : DTLS_ROLE_SERVER,
 		.profiles = s->env->profiles,
 		.allow_sha1 = s->env->sha1,
@@ -242,9 +244,9 @@ static bool same_peer(const struct session_ice *a, const struct session_ice *b)
 		strcmp(a->remote_pwd, b->remote_pwd) == 0;
 }
 
-int session_set(struct session *s, const struct session_cfg *cfg, const uint8_t seed[ICE_SEED_LEN],
-	uint64_t now_ns)
+int session_set(struct session *s, const struct session_order *order, uint64_t now_ns)
 {
+	const struct session_cfg *cfg = &order->cfg;
 	struct session_cfg *before = malloc(sizeof(*before));
 	bool had_two = components(s) == COMPONENTS;
 	int err, ice_err;
@@ -252,13 +254,18 @@ int session_set(struct session *s, const struct session_cfg *cfg, const uint8_t 
 	if (!before)
 		return -ENOMEM;
 	*before = s->cfg;
+	/* SDP has named the certificate of this association already. */
+	if (!s->cert || before->dtls.association != cfg->dtls.association) {
+		dtls_cert_put(s->cert);
+		s->cert = dtls_cert_get(order->cert);
+	}
 	s->cfg = *cfg;
 	if (!cfg->ice.candidates && same_peer(&before->ice, &cfg->ice)) {
 		memcpy(s->cfg.ice.candidate, before->ice.candidate, sizeof(cfg->ice.candidate));
 		s->cfg.ice.candidates = before->ice.candidates;
 		s->cfg.ice.last |= before->ice.last;
 	}
-	ice_err = set_ice(s, &before->ice, had_two, seed, now_ns);
+	ice_err = set_ice(s, &before->ice, had_two, order->seed, now_ns);
 	err = set_dtls(s, &before->dtls, now_ns);
 	secmem_wipe(before, sizeof(*before));
 	free(before);

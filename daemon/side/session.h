@@ -15,7 +15,6 @@
 #define SESSION_PACKET_MAX 1500u
 
 struct session_env { /* what the sessions of a thread share */
-	struct dtls_cert *cert; /* of new associations */
 	struct dtls_gate *gate;
 	struct dtls_counts counts;
 	/* SRTP profiles, the first is preferred. */
@@ -31,10 +30,14 @@ int session_create(struct session **out, struct session_env *env);
 /* Sends nothing. NULL is fine. */
 void session_destroy(struct session *s);
 
-/* What it is to be. seed: random bytes, used once. 0; -ENOMEM, -EINVAL: then it may lack a part, and
+/* What it is to be. cert: of new associations; the session takes a reference. seed: random bytes, used once. 0; -ENOMEM, -EINVAL: then it may lack a part, and
  * session_event() says so. */
-int session_set(struct session *s, const struct session_cfg *cfg, const uint8_t seed[ICE_SEED_LEN],
-	uint64_t now_ns);
+struct session_order {
+	struct session_cfg cfg;
+	struct dtls_cert *cert;
+	uint8_t seed[ICE_SEED_LEN];
+};
+int session_set(struct session *s, const struct session_order *order, uint64_t now_ns);
 /* The DTLS associations end by close_notify, which session_next() returns. */
 void session_close(struct session *s, uint64_t now_ns);
 

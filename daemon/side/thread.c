@@ -45,17 +45,6 @@ struct side_thread {
 	_Atomic uint32_t sessions;
 };
 
-const char *side_failure_text(enum side_failure f)
-{
-	static const char *const text[] = {
-#define X(id, text) text,
-		SIDE_FAILURES(X)
-#undef X
-	};
-
-	return f < ARRAY_LEN(text) ? text[f] : "";
-}
-
 static void count(_Atomic uint64_t *c)
 {
 	atomic_fetch_add_explicit(c, 1, memory_order_relaxed);
@@ -94,7 +83,7 @@ static void settle(struct side_thread *t, struct slot *s, uint64_t now_ns)
 
 	send_answers(t, s);
 	at = t->cfg.ops->deadline(s->session);
-	while (ring_room(&t->events) && t->cfg.ops->event(s->session, &e))
+	while (ring_room(&t->events) && t->cfg.ops->event(s->session, &e.what))
 		(void)report(t, s, &e);
 	if (!ring_room(&t->events) && at > now_ns + RETRY_NS)
 		at = now_ns + RETRY_NS;
@@ -115,7 +104,8 @@ static void drop(struct side_thread *t, struct slot *s)
 static void open_session(
 	struct side_thread *t, struct slot *s, const struct side_cmd *c, uint64_t now_ns)
 {
-	struct side_event failed = {.kind = SIDE_FAILED, .why = SIDE_FAIL_MEMORY};
+	struct side_event failed = {
+		.what = {.kind = SESSION_FAILED, .why = "out of memory"}};
 
 	if (s->session)
 		drop(t, s);

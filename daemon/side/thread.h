@@ -10,36 +10,14 @@
 #define SIDE_THREAD_H
 
 #include "packet/side.h"
-#include "srtp/kdf.h"
+#include "keying/session.h"
 
 #define SIDE_WAITING       128u /* DTLS packets that wait; a quarter is for emergency calls */
 #define SIDE_WAITING_SHARE 8u   /* of these one session's, of believed sources and of others each */
 
-/* X(id, text) */
-#define SIDE_FAILURES(X)           \
-	X(MEMORY, "out of memory") \
-	X(ICE, "no connectivity check succeeded") X(DTLS, "the DTLS handshake failed")
-enum side_failure {
-#define X(id, text) SIDE_FAIL_##id,
-	SIDE_FAILURES(X)
-#undef X
-};
-const char *side_failure_text(enum side_failure f);
-
-enum side_event_kind {
-	SIDE_PAIR,   /* component: media go to peer, and come from there */
-	SIDE_KEYS,   /* component: rx and tx */
-	SIDE_FAILED, /* why */
-	SIDE_LOST,   /* the peer's consent: nothing may be sent until the next pair */
-};
 struct side_event {
-	uint8_t kind;    /* enum side_event_kind */
-	bool rtcp;       /* component */
 	uint32_t serial; /* of the session */
-	struct endpoint peer;
-	struct srtp_master rx, tx; /* side_thread_event()'s caller wipes them */
-	uint8_t why;               /* enum side_failure */
-	const char *detail;        /* constant text, or NULL */
+	struct session_event what; /* side_thread_event()'s caller wipes it */
 };
 
 /* The sessions, as the thread sees them. Sans I/O. All times are CLOCK_MONOTONIC. After open(),
@@ -55,8 +33,7 @@ struct side_session_ops {
 	void (*take)(void *session, bool rtcp, const struct side_packet *p, uint64_t now_ns);
 	/* Writes *rtcp, and kind, peer, len and bytes of the packet. */
 	bool (*next)(void *session, bool *rtcp, struct side_packet *out);
-	/* Writes all but the serial. */
-	bool (*event)(void *session, struct side_event *out);
+	bool (*event)(void *session, struct session_event *out);
 	uint64_t (*deadline)(const void *session); /* DEADLINE_NEVER: none */
 	void (*tick)(void *session, uint64_t now_ns);
 };
@@ -68,7 +45,7 @@ struct side_cmd {
 	 * session may have meanwhile. */
 	uint32_t serial;
 	uint32_t channel;   /* OPEN: index of the worker's channel */
-	uint32_t stream[2]; /* OPEN: by [rtcp]; with mux both are the same */
+	uint32_t stream[2]; /* OPEN: handles, by [rtcp] */
 	void *cfg;          /* OPEN, CHANGE: passes to the session */
 };
 

@@ -38,7 +38,7 @@ struct rig {
 	uint32_t sets;
 };
 
-static int take(void *arg, uint32_t *session)
+static int take(void *arg, uint32_t *session, uint32_t *serial)
 {
 	struct rig *r = arg;
 
@@ -46,6 +46,7 @@ static int take(void *arg, uint32_t *session)
 		if (!r->taken[i]) {
 			r->taken[i] = true;
 			*session = i;
+			*serial = i + 1;
 			return 0;
 		}
 	return -28; /* -ENOSPC */

@@ -94,14 +94,14 @@ static bool s_next(void *session, bool *rtcp, struct side_packet *out)
 	return true;
 }
 
-static bool s_event(void *session, struct side_event *out)
+static bool s_event(void *session, struct session_event *out)
 {
 	struct session *s = session;
 
 	if (!s->events)
 		return false;
 	s->events--;
-	*out = (struct side_event){.kind = SIDE_KEYS};
+	*out = (struct session_event){.kind = SESSION_KEYS};
 	memset(out->rx.key, 0x55, sizeof(out->rx.key));
 	return true;
 }
@@ -295,7 +295,7 @@ static void no_event_is_lost_when_its_ring_is_full(void **state)
 	for (; n < 1000 && now < 100000000000ull; now += 10000000) {
 		side_thread_round(r->t, now);
 		while (side_thread_event(r->t, &e)) {
-			assert_int_equal(e.kind, SIDE_KEYS);
+			assert_int_equal(e.what.kind, SESSION_KEYS);
 			assert_int_equal(e.serial, 5);
 			n++;
 		}
@@ -306,8 +306,8 @@ static void no_event_is_lost_when_its_ring_is_full(void **state)
 	tell(r, SIDE_OPEN, 6, QUIET);
 	side_thread_round(r->t, now);
 	assert_true(side_thread_event(r->t, &e));
-	assert_int_equal(e.kind, SIDE_FAILED);
-	assert_int_equal(e.why, SIDE_FAIL_MEMORY);
+	assert_int_equal(e.what.kind, SESSION_FAILED);
+	assert_string_equal(e.what.why, "out of memory");
 	assert_int_equal(e.serial, 6);
 }
 

@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Creates and ends the keying threads: a side channel for each worker, the threads, and what joins
+ * them with calls. */
+#include "app/daemon.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <unistd.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+
+#include "app/privileges.h"
+#include "base/log.h"
+#include "packet/side.h"
+
+int daemon_channel_create(struct daemon *d)
+{
+	struct side_channel *c;
+
+	if (!d->o.keying_threads)
+		return 0;
+	c = aligned_alloc(64, (sizeof(*c) + 63) / 64 * 64);
+	if (!c || side_init(c)) {
+		free(c);
+		return -ENOMEM;
+	}
+	d->channel[d->channels++] = c;
+	return 0;
+}
+
+static void on_event(void *arg, uint32_t session, const struct session_event *e)
+{
+	struct daemon *d = arg;
+
+	calls_session_event(d->calls, session, e, clock_real_ns());
+}
+
+static void on_ready(void *arg, uint32_t events)
+{
+	struct daemon *d = arg;
+	uint64_t count;
+
+	(void)events;
+	(void)!read(d->sessions_fd, &count, sizeof(count));
+	bridge_sessions_poll(d->sessions);
+}
+
+static void session_notice(void *arg, const struct call_session_notice *n)
+{
+	struct log_about about = {
+		.call_id = n->call_id, .side = n->tag, .stream = n->rtcp ? "RTCP" : "RTP"};
+
+	(void)arg;
+	switch (n->kind) {
+	case SESSION_KEYS:
+		log_call(LOG_INFO, &about, "DTLS handshake completed: %s", n->why);
+		break;
+	case SESSION_FAILED:
+		log_call(LOG_WARNING, &about, "no media: %s", n->why);
+		break;
+	case SESSION_LOST:
+		log_call(LOG_NOTICE, &about, "ICE consent lost: nothing is sent to the terminal");
+		break;
+	default:
+		break;
+	}
+}
+
+int daemon_keying_create(struct daemon *d)
+{
+	struct bridge_sessions_config cfg = {.channel = d->channel,
+		.workers = d->workers,
+		.threads = d->o.keying_threads,
+		.max = d->workers * (daemon_ports_per_worker(d) / 2),
+		.keep_not = ~0ull,
+		.profile = {SUITE_AEAD_AES_256_GCM, SUITE_AEAD_AES_128_GCM, SUITE_AES_CM_128_80,
+			SUITE_AES_CM_128_32},
+		.sha1 = d->o.dtls_sha1,
+		.event = on_event,
+		.event_arg = d};
+	int err;
+
+	if (!cfg.threads)
+		return 0;
+	if (cfg.threads > cfg.workers)
+		cfg.threads = cfg.workers; /* a worker's sessions are at one thread */
+	d->sessions_fd = cfg.event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	err = cfg.event_fd < 0 ? -errno : bridge_sessions_create(&d->sessions, &cfg);
+	return err ? daemon_fail(d, err, "keying-threads") : 0;
+}
+
+int daemon_keying_start(struct daemon *d)
+{
+	struct loop_io *io;
+	int err;
+
+	if (!d->sessions)
+		return 0;
+	d->sessions_border = (struct sessions){.ops = &bridge_session_ops,
+		.arg = d->sessions,
+		.max = d->workers * (daemon_ports_per_worker(d) / 2),
+		.sha1 = d->o.dtls_sha1};
+	d->relay_border.sessions = &d->sessions_border;
+	calls_on_session(d->calls, session_notice, d);
+	err = calls_set_sessions(d->calls, d->sessions_border.max);
+	err = err ? err : loop_io_add(d->loop, &io, d->sessions_fd, EPOLLIN, on_ready, d);
+	err = err ? err : bridge_sessions_start(d->sessions);
+	return err ? daemon_fail(d, err, "keying-threads") : 0;
+}
+
+void daemon_keying_tick(struct daemon *d)
+{
+	if (!d->sessions)
+		return;
+	bridge_sessions_poll(d->sessions);
+	bridge_sessions_tick(d->sessions, clock_real_ns() / NS_PER_SEC);
+}
+
+void daemon_keying_stop(struct daemon *d)
+{
+	bridge_sessions_destroy(d->sessions);
+	if (d->sessions && d->sessions_fd >= 0)
+		close(d->sessions_fd);
+	d->sessions = NULL;
+}
+
+void daemon_channels_destroy(struct daemon *d)
+{
+	for (uint32_t i = 0; i < d->channels; i++) {
+		side_fini(d->channel[i]);
+		free(d->channel[i]);
+	}
+	d->channels = 0;
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Sessions as calls see them (call/session.h), above the keying threads: handles, their serials, our
+ * certificate. Control thread only. */
+#ifndef BRIDGE_SESSIONS_H
+#define BRIDGE_SESSIONS_H
+
+#include "call/session.h"
+#include "side/thread.h"
+#include "srtp/suite.h"
+
+#define SESSIONS_THREADS_MAX 16u
+#define SESSIONS_WORKERS_MAX 64u
+
+struct bridge_sessions_config {
+	struct side_channel **channel; /* of the workers, in their order; outlive the sessions */
+	uint32_t workers;
+	uint32_t threads;  /* a worker's sessions are at the thread worker % threads */
+	uint32_t max;      /* sessions */
+	uint64_t keep_not; /* capabilities that the threads drop */
+	int event_fd;      /* eventfd; readable: call bridge_sessions_poll() */
+	/* SRTP profiles of DTLS, the first is preferred; SUITE_PLAIN ends the list. */
+	uint8_t profile[SUITE_COUNT];
+	bool sha1; /* accept SHA-1 in a=fingerprint */
+	/* What came of a session. */
+	void (*event)(void *arg, uint32_t session, const struct session_event *e);
+	void *event_arg;
+};
+
+struct bridge_sessions;
+
+/* The threads do not run yet. 0 or -errno. */
+int bridge_sessions_create(struct bridge_sessions **out, const struct bridge_sessions_config *cfg);
+int bridge_sessions_start(struct bridge_sessions *s);
+/* Ends the threads and wipes all sessions. NULL is fine. */
+void bridge_sessions_destroy(struct bridge_sessions *s);
+extern const struct session_ops bridge_session_ops; /* arg: struct bridge_sessions */
+
+/* Reports what came, and sends what found no room. Called on the eventfd, and each second. */
+void bridge_sessions_poll(struct bridge_sessions *s);
+/* Each second: a certificate that is old is replaced for new associations. */
+void bridge_sessions_tick(struct bridge_sessions *s, uint64_t now_s);
+
+struct bridge_sessions_usage {
+	uint32_t sessions; /* taken */
+	struct side_thread_counts threads; /* of all */
+	/* Events so far. */
+	uint64_t keys, pairs, failed, lost;
+};
+void bridge_sessions_usage(const struct bridge_sessions *s, struct bridge_sessions_usage *out);
+
+#endif
