@@ -102,6 +102,7 @@ static struct keying_error nomem(void)
 
 /* --- Offers ----------------------------------------------------------------------------------- */
 
+/* Towards the terminal that gets the SDP. What the other one offers is its own matter. */
 static bool is_off(const struct keying_in *in)
 {
 	return !in->host->dtls || in->r->dtls == NG_DTLS_OFF;
@@ -113,7 +114,7 @@ static bool could_accept(
 	struct keying_dtls_said said;
 
 	(void)l;
-	return !is_off(in) && read_said(&said, m, in) && said.setup != DTLS_SETUP_HOLDCONN;
+	return read_said(&said, m, in) && said.setup != DTLS_SETUP_HOLDCONN;
 }
 
 static bool read_offer(const struct keying_leg *l, const struct sdp_media *m, uint32_t suites,
@@ -123,7 +124,7 @@ static bool read_offer(const struct keying_leg *l, const struct sdp_media *m, ui
 
 	(void)suites;
 	s->offered = (struct keying_dtls_said){0};
-	if (is_off(in) || !m->dtls)
+	if (!in->host->dtls || !m->dtls)
 		return false;
 	if (!read_said(&s->offered, m, in)) {
 		*why = (struct keying_error){
@@ -136,7 +137,7 @@ static bool read_offer(const struct keying_leg *l, const struct sdp_media *m, ui
 			NGE_SETUP, str_from(dtls_role_err_text(DTLS_ROLE_ERR_HOLDCONN))};
 		return false;
 	}
-	if (in->r->dtls)
+	if (in->r->dtls == NG_DTLS_PASSIVE || in->r->dtls == NG_DTLS_ACTIVE)
 		s->passive = in->r->dtls == NG_DTLS_PASSIVE;
 	return true;
 }

@@ -193,6 +193,7 @@ bool dtls_tls_prepare(SSL_CTX *ctx)
 {
 	SSL_CTX_set_options(ctx,
 		SSL_OP_NO_TICKET | SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_QUERY_MTU |
+			SSL_OP_LEGACY_SERVER_CONNECT |
 			SSL_OP_NO_COMPRESSION | SSL_OP_CIPHER_SERVER_PREFERENCE);
 	SSL_CTX_set_session_cache_mode(ctx, SSL_SESS_CACHE_OFF);
 	SSL_CTX_set_max_cert_list(ctx, DTLS_MESSAGE_MAX);
