@@ -31,6 +31,7 @@ struct past_key { /* a terminal's key that is no longer in force */
 	uint32_t slot; /* 0 = none */
 };
 
+#define LEG_MID_MAX  64u
 #define LEG_ICE_TEXT (SDP_ICE_TEXT_MAX + 1)
 struct leg_ice { /* ICE between us and the terminal (offer/neg_ice.c) */
 	bool said;    /* by the terminal in its last offer */
@@ -116,6 +117,8 @@ struct leg {
 		uint64_t events[2];
 		uint8_t quiet;
 		bool feedback;
+		bool bundle;           /* in a group with BUNDLE (RFC 9143) */
+		char mid[LEG_MID_MAX]; /* a=mid; "": none, or longer */
 	} said;
 
 	/* as we last offered it to the terminal: its answer must fit */

@@ -34,6 +34,10 @@ void neg_said_at(struct leg_said *said, const struct sdp_media *m, const struct 
 	said->dir = m->dir;
 	said->mux = m->rtcp_mux;
 	said->feedback = sdp_attr(m->lines, STR("rtcp-fb"));
+	said->bundle = sdp_is_bundled(in->sdp, m);
+	memset(said->mid, 0, sizeof(said->mid));
+	if (m->mid.len && m->mid.len < sizeof(said->mid))
+		memcpy(said->mid, m->mid.s, m->mid.len);
 	remotes(in, m, false, &said->remote, &said->rtcp_remote);
 }
 

@@ -54,10 +54,33 @@ static bool edit_media(struct sdp_media_edit *e, const struct plan_media *pm,
 		e->rtcp_port = 0;
 	e->rtcp_full = ng_flag(in->r, NG_FLAG_FULL_RTCP_ATTRIBUTE);
 	e->keep_feedback = sdp_proto_is_feedback(pm->proto) || !sdp_proto_is_feedback(m->proto);
+	if (is_answer && l->said.mid[0])
+		e->mid_text = str_from(l->said.mid);
 	e->lines = neg_ice_lines(l, is_answer, &addr, in);
 	e->keying = pm->lines.line;
 	e->keying_count = pm->lines.n;
 	return e->lines.s;
+}
+
+/* The mid of the m-line that is bundled with itself alone: browsers demand a group, and each of our
+ * m-lines has a transport of its own (RFC 9143 7.3.3: the answer may leave m-lines out). */
+static struct str bundle(const struct side *to, const struct plan *plan,
+	const struct sdp_media_edit *me, const struct neg_in *in, bool is_answer)
+{
+	for (uint32_t i = 0; i < in->sdp->media_count; i++) {
+		const struct leg *l = side_leg_get(to, i);
+		struct str mid = in->sdp->media[i].mid;
+
+		if (!l || me[i].omit || me[i].reject || plan->media[i].keep || me[i].drop_mid)
+			continue;
+		if (!mid.len && me[i].mid_text.s)
+			mid = me[i].mid_text;
+		else if (!mid.len && me[i].mid)
+			mid = pool_printf(in->p, "%u", me[i].mid);
+		if (mid.len && (is_answer ? l->said.bundle : sdp_proto_is_dtls(me[i].proto)))
+			return mid;
+	}
+	return STR_NONE;
 }
 
 /* emptied: see sdp_filter_apply(). */
@@ -119,6 +142,7 @@ struct str edit_write(struct plan *plan, struct call *next, const struct neg_in 
 			me = NULL;
 	if (!me)
 		return STR_NONE;
+	e.bundle = bundle(to, plan, me, in, is_answer);
 	for (uint32_t i = 0; i < to->legs; i++)
 		e.ice_lite |= to->leg[i] && to->leg[i]->ice.lite &&
 			(is_answer ? to->leg[i]->ice.on : to->leg[i]->ice.asked);

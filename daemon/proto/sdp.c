@@ -529,3 +529,18 @@ struct str sdp_first_codec(const struct sdp_media *m)
 	}
 	return STR_NONE;
 }
+
+bool sdp_is_bundled(const struct sdp *s, const struct sdp_media *m)
+{
+	for (const struct sdp_line *l = sdp_attr(s->session, STR("group")); l && m->mid.len;
+		l = sdp_attr(l->next, STR("group"))) {
+		struct str rest = l->arg, mid;
+
+		if (!str_eq_nocase(str_word(&rest), STR("BUNDLE")))
+			continue;
+		while ((mid = str_word(&rest)).len)
+			if (str_eq(mid, m->mid))
+				return true;
+	}
+	return false;
+}

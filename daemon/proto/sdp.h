@@ -148,7 +148,8 @@ struct sdp_media_edit {
 	struct str lines; /* whole lines of ours to add: ICE. None of a rejected m-line. */
 	bool keep_feedback; /* keep a=rtcp-fb; otherwise remove it (towards AVP) */
 	uint32_t mid;       /* a=mid to write if there is none; 0 = none */
-	bool drop_mid;      /* remove a=mid: another m-line already has that name */
+	struct str mid_text; /* the same as text, which goes first; s = NULL: none */
+	bool drop_mid;       /* remove a=mid: another m-line already has that name */
 	/* direction that replaces the present one, such as "sendonly"; s = NULL: unchanged */
 	struct str direction;
 	/* a second m-line for the same media, with these edits; NULL: none */
@@ -168,6 +169,7 @@ struct sdp_edit {
 	bool remove_bundle;        /* a=group:BUNDLE, bundle-only */
 	struct str loop_id;        /* adds a=xcipher:ID at session level, s = NULL: none */
 	bool ice_lite;             /* adds a=ice-lite at session level */
+	struct str bundle;         /* adds a=group:BUNDLE with this mid, s = NULL: none */
 	const struct sdp_media_edit *media; /* [sdp.media_count] */
 };
 
@@ -180,6 +182,9 @@ struct str sdp_static_codec(uint32_t type);
 /* The first codec other than telephone events and comfort noise, in the format of a=rtpmap. Empty
  * if it is not among the first few. */
 struct str sdp_first_codec(const struct sdp_media *m);
+
+/* Whether a=group:BUNDLE names the m-line (RFC 9143). */
+bool sdp_is_bundled(const struct sdp *s, const struct sdp_media *m);
 
 /* First attribute of this name at media or session level; NULL if none. Iterate with from =
  * previous->next. */

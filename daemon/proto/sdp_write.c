@@ -251,6 +251,11 @@ static void put_session(const struct writer *w)
 			put_line(w, l);
 		}
 	}
+	if (w->e->bundle.s) {
+		sbuf_str(w->b, STR("a=group:BUNDLE "));
+		sbuf_str(w->b, w->e->bundle);
+		put_eol(w);
+	}
 	if (w->e->ice_lite) {
 		sbuf_str(w->b, STR("a=ice-lite"));
 		put_eol(w);
@@ -440,7 +445,13 @@ static void put_relayed(
 	put_keying(w, me, &done);
 	if (!me->reject)
 		sbuf_str(w->b, me->lines);
-	if (me->mid && !m->mid.len) {
+	if (m->mid.len)
+		return;
+	if (me->mid_text.s) {
+		sbuf_str(w->b, STR("a=mid:"));
+		sbuf_str(w->b, me->mid_text);
+		put_eol(w);
+	} else if (me->mid) {
 		sbuf_printf(w->b, "a=mid:%u", me->mid);
 		put_eol(w);
 	}
