@@ -140,8 +140,8 @@ static const struct field said_fields[] = {
 	NUM("d", leg_said, dir, SDP_DIR_INACTIVE),
 	{"r", ADDR, AT(leg_said, remote)},
 	{"c", ADDR, AT(leg_said, rtcp_remote)},
-	FLAG("b", leg_said, bundle),
-	BYTES_ROW("i", leg_said, mid),
+	FLAG("bu", leg_said, bundle),
+	BYTES_ROW("mi", leg_said, mid),
 };
 static const struct record said_record = RECORD_OF(said_fields);
 

@@ -106,7 +106,7 @@ static void an_offer_is_written_twice_and_the_answer_folded(void **state)
 	static const struct row secure[] = {
 		{"oa", OFFER, "RTP/SAVP", AVP("4000", "a=mid:1\r\n"),
 			"audio RTP/SAVP 1 keys mid,audio RTP/AVP 1", NULL},
-		{"ab", 0, "", SAVP("5000", KEY_B) AVP("0", ""), "audio RTP/AVP 1", "-k"},
+		{"ab", 0, "", SAVP("5000", KEY_B) AVP("0", ""), "audio RTP/AVP 1 mid", "-k"},
 		/* and from then on, in the same order, whoever asks */
 		{"oa", 0, "", AVP("4000", ""), "audio RTP/SAVP 1 keys,audio RTP/AVP 0", NULL},
 		{"ab", 0, "", SAVP("5000", KEY_B) AVP("0", ""), "audio RTP/AVP 1", "-k"},
