@@ -282,7 +282,7 @@ static void stream_cfgs(const struct call *c, const struct side *s, const struct
 	rtp->rtp = true;
 	rtp->rtcp = l->mux;
 	rtp->early = early;
-	rtp->remote = ice ? l->ice.pair[0] : l->remote;
+	rtp->remote = l->remote;
 	rtp->gate = gate_of_side(c, s) |
 		(s->listener ? gate_of_flow(c, l->hears_side, call_side_index(c, s))
 			     : gate_of_flow(c, call_side_index(c, s), s->peer));
@@ -293,7 +293,7 @@ static void stream_cfgs(const struct call *c, const struct side *s, const struct
 	memcpy(rtp->events, l->events, sizeof(rtp->events));
 	rtcp->local = l->port.rtcp;
 	rtcp->rtcp = true;
-	rtcp->remote = ice ? l->ice.pair[!l->mux] : l->rtcp_remote;
+	rtcp->remote = l->rtcp_remote;
 	if (leg_raw(l) != RAW_NONE)
 		raw_cfgs(s, l, peer, rtp, rtcp);
 }

@@ -45,7 +45,8 @@ struct leg_ice { /* ICE between us and the terminal (offer/neg_ice.c) */
 	/* The terminal's; empty: not known. */
 	bool remote_lite;
 	char remote_ufrag[LEG_ICE_TEXT], remote_pwd[LEG_ICE_TEXT];
-	/* The selected pairs: where media go to, and come from, by [rtcp]. Family 0: none yet. */
+	/* The selected pairs, by [rtcp]: the leg's remote and rtcp_remote are these, whatever SDP
+	 * says. Family 0: none yet. */
 	struct endpoint pair[2];
 	/* For the next commit only, in the request's pool: candidates of this exchange. */
 	const struct ice_candidate *candidate;

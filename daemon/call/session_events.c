@@ -76,10 +76,16 @@ static bool change(struct leg *l, const struct session_event *e)
 		if (!l->ice.on || endpoint_eq(&l->ice.pair[e->rtcp], &e->remote))
 			return false;
 		l->ice.pair[e->rtcp] = e->remote;
+		*(e->rtcp ? &l->rtcp_remote : &l->remote) = e->remote;
+		if (l->mux)
+			l->rtcp_remote = l->remote;
 		return true;
 	case SESSION_LOST:
+		if (!l->ice.on)
+			return false;
 		memset(l->ice.pair, 0, sizeof(l->ice.pair));
-		return l->ice.on;
+		l->remote = l->rtcp_remote = (struct endpoint){0};
+		return true;
 	}
 	return false;
 }
@@ -141,6 +147,12 @@ void calls_session_event(
 	next = call_clone(&c->keys, call);
 	if (!next || pool_create(&p, EVENT_POOL)) {
 		call_free(&c->keys, next);
+		return;
+	}
+	/* A check succeeded there, but media may go only where the operator lets them. */
+	if (e->kind == SESSION_PAIR && links_check(c, call->id, &e->remote) != REACH_OK) {
+		call_free(&c->keys, next);
+		pool_destroy(p);
 		return;
 	}
 	if (!change(next->side[at.side]->leg[at.media], e) || apply_take(c->relay, call, next))

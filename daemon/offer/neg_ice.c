@@ -39,6 +39,24 @@ static void set_text(char out[LEG_ICE_TEXT], struct str text)
 	memcpy(out, text.s, text.len < LEG_ICE_TEXT ? text.len : LEG_ICE_TEXT - 1);
 }
 
+/* A media port of ours may be another call's: links.h judges the pair. */
+static bool may_check(const struct reach *r, const struct endpoint *e)
+{
+	enum reach_verdict v = reach_check(r, e);
+
+	return v == REACH_OK || (v == REACH_OWN && reach_local(r, e, -1) >= 0);
+}
+
+uint32_t neg_ice_filter(struct ice_candidate *c, uint32_t n, const struct reach *r)
+{
+	uint32_t kept = 0;
+
+	for (uint32_t i = 0; i < n; i++)
+		if (may_check(r, &c[i].addr))
+			c[kept++] = c[i];
+	return kept;
+}
+
 /* True: it uses ICE. *restarted: its credentials are others than before (RFC 8839 4.4.1.1.1). */
 static bool read_said(struct leg_ice *ice, uint32_t i, const struct neg_in *in, bool *restarted)
 {
@@ -59,7 +77,7 @@ static bool read_said(struct leg_ice *ice, uint32_t i, const struct neg_in *in, 
 	set_text(ice->remote_pwd, said->pwd);
 	ice->remote_lite = said->lite;
 	ice->candidate = said->candidate;
-	ice->candidates = said->count;
+	ice->candidates = neg_ice_filter(said->candidate, said->count, in->reach);
 	ice->last = !said->trickle || said->end_of_candidates;
 	return true;
 }
@@ -117,6 +135,16 @@ bool neg_ice_answer(struct leg *l, struct neg_in *in)
 	}
 	ice->restart = false;
 	return draw(ice, in);
+}
+
+void neg_ice_remotes(struct leg *l)
+{
+	if (!l->ice.on) {
+		memset(l->ice.pair, 0, sizeof(l->ice.pair));
+		return;
+	}
+	l->remote = l->ice.pair[0];
+	l->rtcp_remote = l->ice.pair[!l->mux];
 }
 
 /* --- What we write ------------------------------------------------------------------------------ */
