@@ -24,10 +24,10 @@ void session_places_change(struct calls *c, const struct call *prev, struct call
 				const struct leg *l = of[k]->side[s]->leg[i];
 
 				if (l && l->has_session)
-					c->session_place[l->session] = (struct session_place){
-						.call = k ? next : NULL,
-						.side = (uint8_t)s,
-						.media = (uint8_t)i};
+					c->session_place[l->session] =
+						(struct session_place){.call = k ? next : NULL,
+							.side = (uint8_t)s,
+							.media = (uint8_t)i};
 			}
 }
 
@@ -98,8 +98,8 @@ static void note(struct call *c, struct str tag, const struct session_event *e, 
 			srtp_suite_get(e->rx.suite)->name);
 		break;
 	case SESSION_PAIR:
-		history_add(&c->history, now_ns, HISTORY_SOURCE, tag,
-			"ICE selected %s for %s", endpoint_fmt(&e->remote, addr), part);
+		history_add(&c->history, now_ns, HISTORY_SOURCE, tag, "ICE selected %s for %s",
+			endpoint_fmt(&e->remote, addr), part);
 		break;
 	case SESSION_LOST:
 		history_add(&c->history, now_ns, HISTORY_TROUBLE, tag,
@@ -115,8 +115,8 @@ static void note(struct call *c, struct str tag, const struct session_event *e, 
 	}
 }
 
-static void report(struct calls *c, const struct call *call, struct str tag,
-	const struct session_event *e)
+static void report(
+	struct calls *c, const struct call *call, struct str tag, const struct session_event *e)
 {
 	struct call_session_notice n = {
 		.call_id = call->id, .tag = tag, .kind = e->kind, .rtcp = e->rtcp, .why = e->why};
@@ -130,8 +130,8 @@ static void report(struct calls *c, const struct call *call, struct str tag,
 void calls_session_event(
 	struct calls *c, uint32_t session, const struct session_event *e, uint64_t now_ns)
 {
-	struct session_place at = c->session_place ? c->session_place[session]
-						   : (struct session_place){0};
+	struct session_place at =
+		c->session_place ? c->session_place[session] : (struct session_place){0};
 	struct call *next, *call = at.call;
 	struct pool *p = NULL;
 	struct str tag;
