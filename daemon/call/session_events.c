@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Keys and pairs come from a leg's session while the call goes on. Each is a change of the call like
- * any other: on a copy, applied as a whole, or not at all. RFC 5764, RFC 8445. */
-#include "call/session_events.h"
-
-#include <errno.h>
-#include <stdlib.h>
+/* Keys and pairs come from a leg's session while the call goes on. Each event changes the call as a
+ * request does: on a copy, applied as a whole or not at all. RFC 5764, RFC 8445. */
+#include "call/session_places.h"
 
 #include "base/secmem.h"
 #include "call/apply.h"
@@ -13,23 +10,6 @@
 #include "keying/keying.h"
 
 #define EVENT_POOL 65536u
-
-void session_places_change(struct calls *c, const struct call *prev, struct call *next)
-{
-	const struct call *of[2] = {prev, next};
-
-	for (int k = 0; k < 2 && c->session_place; k++)
-		for (uint32_t s = 0; of[k] && s < of[k]->sides; s++)
-			for (uint32_t i = 0; i < of[k]->side[s]->legs; i++) {
-				const struct leg *l = of[k]->side[s]->leg[i];
-
-				if (l && l->has_session)
-					c->session_place[l->session] =
-						(struct session_place){.call = k ? next : NULL,
-							.side = (uint8_t)s,
-							.media = (uint8_t)i};
-			}
-}
 
 /* --- Changes of a leg ------------------------------------------------------------------------- */
 
@@ -151,12 +131,6 @@ void calls_session_event(
 	note(call, tag, e, now_ns);
 	report(c, call, tag, e);
 	pool_destroy(p);
-}
-
-int calls_set_sessions(struct calls *c, uint32_t max)
-{
-	c->session_place = calloc(max, sizeof(*c->session_place));
-	return c->session_place ? 0 : -ENOMEM;
 }
 
 void calls_on_session(
