@@ -337,7 +337,7 @@ static bool is_theirs(const struct keying_state *s, const struct srtp_master *ke
 	return false;
 }
 
-/* --- The association that the leg needs --------------------------------------------------------- */
+/* --- The association that the leg needs ------------------------------------------------------- */
 
 static bool association(struct keying_association *out, const struct keying_state *state)
 {

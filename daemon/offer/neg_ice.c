@@ -6,7 +6,7 @@
 #include "base/secmem.h"
 #include "proto/sdp_ice.h"
 
-/* --- Credentials of ours ------------------------------------------------------------------------ */
+/* --- Credentials of ours ---------------------------------------------------------------------- */
 
 /* 6 random bits each (RFC 8839 5.4: ice-char). */
 static bool draw_text(char *out, size_t len, struct keying_random *random)
@@ -31,7 +31,7 @@ static bool draw(struct leg_ice *ice, struct neg_in *in)
 		draw_text(ice->pwd, sizeof(ice->pwd), &in->random);
 }
 
-/* --- What a terminal says ----------------------------------------------------------------------- */
+/* --- What a terminal says --------------------------------------------------------------------- */
 
 static void set_text(char out[LEG_ICE_TEXT], struct str text)
 {
@@ -74,7 +74,7 @@ void neg_ice_said(struct leg *l, uint32_t i, const struct neg_in *in)
 		l->ice.lite_back = in->r->ice_lite & NG_ICE_LITE_BACKWARDS;
 }
 
-/* --- Offers ------------------------------------------------------------------------------------- */
+/* --- Offers ----------------------------------------------------------------------------------- */
 
 bool neg_ice_offer(const struct leg *from, struct leg *to, struct neg_in *in)
 {
@@ -99,7 +99,7 @@ void neg_ice_answered(struct leg *l, uint32_t i, const struct neg_in *in)
 	l->ice.on = l->ice.asked = uses;
 }
 
-/* --- Answers ------------------------------------------------------------------------------------ */
+/* --- Answers ---------------------------------------------------------------------------------- */
 
 bool neg_ice_answer(struct leg *l, struct neg_in *in)
 {
@@ -119,7 +119,7 @@ bool neg_ice_answer(struct leg *l, struct neg_in *in)
 	return draw(ice, in);
 }
 
-/* --- What we write ------------------------------------------------------------------------------ */
+/* --- What we write ---------------------------------------------------------------------------- */
 
 struct str neg_ice_lines(
 	const struct leg *l, bool is_answer, const struct endpoint *addr, const struct neg_in *in)
