@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Keys and pairs come from a leg's session while the call goes on. Each is a change of the call like
- * any other: on a copy, applied as a whole, or not at all. RFC 5764, RFC 8445. */
-#include "call/session_events.h"
-
-#include <errno.h>
-#include <stdlib.h>
+/* Keys and pairs come from a leg's session while the call goes on. Each event changes the call as a
+ * request does: on a copy, applied as a whole or not at all. RFC 5764, RFC 8445. */
+#include "call/session_places.h"
 
 #include "base/secmem.h"
 #include "call/apply.h"
@@ -13,23 +10,6 @@
 #include "keying/keying.h"
 
 #define EVENT_POOL 65536u
-
-void session_places_change(struct calls *c, const struct call *prev, struct call *next)
-{
-	const struct call *of[2] = {prev, next};
-
-	for (int k = 0; k < 2 && c->session_place; k++)
-		for (uint32_t s = 0; of[k] && s < of[k]->sides; s++)
-			for (uint32_t i = 0; i < of[k]->side[s]->legs; i++) {
-				const struct leg *l = of[k]->side[s]->leg[i];
-
-				if (l && l->has_session)
-					c->session_place[l->session] = (struct session_place){
-						.call = k ? next : NULL,
-						.side = (uint8_t)s,
-						.media = (uint8_t)i};
-			}
-}
 
 /* --- Changes of a leg ------------------------------------------------------------------------- */
 
@@ -104,8 +84,8 @@ static void note(struct call *c, struct str tag, const struct session_event *e, 
 			srtp_suite_get(e->rx.suite)->name);
 		break;
 	case SESSION_PAIR:
-		history_add(&c->history, now_ns, HISTORY_SOURCE, tag,
-			"ICE selected %s for %s", endpoint_fmt(&e->remote, addr), part);
+		history_add(&c->history, now_ns, HISTORY_SOURCE, tag, "ICE selected %s for %s",
+			endpoint_fmt(&e->remote, addr), part);
 		break;
 	case SESSION_LOST:
 		history_add(&c->history, now_ns, HISTORY_TROUBLE, tag,
@@ -121,8 +101,8 @@ static void note(struct call *c, struct str tag, const struct session_event *e, 
 	}
 }
 
-static void report(struct calls *c, const struct call *call, struct str tag,
-	const struct session_event *e)
+static void report(
+	struct calls *c, const struct call *call, struct str tag, const struct session_event *e)
 {
 	struct call_session_notice n = {
 		.call_id = call->id, .tag = tag, .kind = e->kind, .rtcp = e->rtcp, .why = e->why};
@@ -136,8 +116,8 @@ static void report(struct calls *c, const struct call *call, struct str tag,
 void calls_session_event(
 	struct calls *c, uint32_t session, const struct session_event *e, uint64_t now_ns)
 {
-	struct session_place at = c->session_place ? c->session_place[session]
-						   : (struct session_place){0};
+	struct session_place at =
+		c->session_place ? c->session_place[session] : (struct session_place){0};
 	struct call *next, *call = at.call;
 	struct pool *p = NULL;
 	struct str tag;
@@ -163,12 +143,6 @@ void calls_session_event(
 	note(call, tag, e, now_ns);
 	report(c, call, tag, e);
 	pool_destroy(p);
-}
-
-int calls_set_sessions(struct calls *c, uint32_t max)
-{
-	c->session_place = calloc(max, sizeof(*c->session_place));
-	return c->session_place ? 0 : -ENOMEM;
 }
 
 void calls_on_session(

@@ -82,7 +82,7 @@ static void answer_media(struct plan *plan, struct call *c, bool paired, const s
 		stay_look(plan, lt, to_suite, (to->osrtp | in->r->osrtp) & NG_OSRTP_OFF, i, in);
 	neg_ice_answered(lf, i, in);
 	if (!neg_ice_answer(lt, in)) {
-		plan_fail(plan, NGE_NOMEM, plan_media_name(in->p, i, "ICE"));
+		plan_fail(plan, NGE_NOMEM, plan_media_name(in->p, i, "random bytes for ICE"));
 		return;
 	}
 	neg_remotes(lf, m, from_mux, in);

@@ -6,7 +6,7 @@
 #include "base/secmem.h"
 #include "proto/sdp_ice.h"
 
-/* --- Credentials of ours ------------------------------------------------------------------------ */
+/* --- Credentials of ours ---------------------------------------------------------------------- */
 
 /* 6 random bits each (RFC 8839 5.4: ice-char). */
 static bool draw_text(char *out, size_t len, struct keying_random *random)
@@ -31,7 +31,7 @@ static bool draw(struct leg_ice *ice, struct neg_in *in)
 		draw_text(ice->pwd, sizeof(ice->pwd), &in->random);
 }
 
-/* --- What a terminal says ----------------------------------------------------------------------- */
+/* --- What a terminal says --------------------------------------------------------------------- */
 
 static void set_text(char out[LEG_ICE_TEXT], struct str text)
 {
@@ -92,15 +92,15 @@ void neg_ice_said(struct leg *l, uint32_t i, const struct neg_in *in)
 		l->ice.lite_back = in->r->ice_lite & NG_ICE_LITE_BACKWARDS;
 }
 
-/* --- Offers ------------------------------------------------------------------------------------- */
+/* --- Offers ----------------------------------------------------------------------------------- */
 
 bool neg_ice_offer(const struct leg *from, struct leg *to, struct neg_in *in)
 {
 	struct leg_ice *ice = &to->ice;
 	bool force = in->r->ice == NG_ICE_FORCE || in->r->ice == NG_ICE_FORCE_RELAY;
 
-	ice->asked = in->sessions && in->r->ice != NG_ICE_REMOVE &&
-		(force || from->ice.said || ice->on);
+	ice->asked =
+		in->sessions && in->r->ice != NG_ICE_REMOVE && (force || from->ice.said || ice->on);
 	if (!ice->asked || ice->on)
 		return true;
 	ice->lite = in->r->ice_lite & NG_ICE_LITE_FORWARD;
@@ -117,7 +117,7 @@ void neg_ice_answered(struct leg *l, uint32_t i, const struct neg_in *in)
 	l->ice.on = l->ice.asked = uses;
 }
 
-/* --- Answers ------------------------------------------------------------------------------------ */
+/* --- Answers ---------------------------------------------------------------------------------- */
 
 bool neg_ice_answer(struct leg *l, struct neg_in *in)
 {
@@ -147,7 +147,7 @@ void neg_ice_remotes(struct leg *l)
 	l->rtcp_remote = l->ice.pair[!l->mux];
 }
 
-/* --- What we write ------------------------------------------------------------------------------ */
+/* --- What we write ---------------------------------------------------------------------------- */
 
 struct str neg_ice_lines(
 	const struct leg *l, bool is_answer, const struct endpoint *addr, const struct neg_in *in)
