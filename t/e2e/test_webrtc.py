@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Calls of terminals that key by DTLS, with ICE: each steering, and a daemon that is killed and started again."""
+import redisrig
+import webrtc
+from baresip import wait_for
+from run import Skip, cases
+from test_xdp import need_xdp
+
+
+def terminals(function):
+    function.terminals = webrtc.TERMINALS
+    return function
+
+
+def clean(reports):
+    wrong = webrtc.call.judge(reports)
+    assert not wrong, wrong
+
+
+@cases(("udp",), ("nfqueue",), ("xdp",))
+@terminals
+def test_steering(net, steering):
+    """Both terminals have ICE and DTLS."""
+    webrtc.needs("aiortc")
+    if steering.startswith("xdp"):
+        need_xdp(net)
+    daemon = webrtc.start(net, f"--steering={steering}")
+    with webrtc.talk(net, daemon, "aiortc", "aiortc") as c:
+        clean(c.talks())
+        assert c.a.report()["state"] == c.b.report()["state"] == "connected"
+    assert daemon.stop() == 0
+
+
+@cases(("aiortc", "sdes"), ("sdes", "aiortc"), ("aiortc", "aiortc"))
+@terminals
+def test_killed_in_mid_call(net, a, b):
+    """The next daemon goes on with the keys and pairs of the one before: no handshake, and the terminals see no end."""
+    webrtc.needs("aiortc")
+    if not redisrig.have():
+        raise Skip("no redis-server here")
+    redis = redisrig.Redis(net)
+    daemon = webrtc.start(net, *redis.daemon_options())
+    with webrtc.talk(net, daemon, a, b) as c:
+        c.talks()
+        wait_for("the call is saved", lambda: not daemon.statistics()["redis"].get("backlog"))
+        daemon.process.kill()
+        daemon.process.wait()
+        daemon = c.relay = webrtc.start(net, *redis.daemon_options())
+        reports = webrtc.hear_more(c, 400)  # beyond a round of consent: 5 s
+        assert [r["state"] for r in reports] == ["connected"] * 2, reports
+        assert "DTLS handshake" not in daemon.text()
+        c.end()
+    assert daemon.stop() == 0
