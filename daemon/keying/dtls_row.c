@@ -152,7 +152,7 @@ static enum keying_result write_offer(struct keying_offer *o, const struct keyin
 {
 	struct keying_dtls *s = &o->to.state->dtls;
 
-	if (is_off(in) || o->ours_only || !sdp_proto_is_dtls(o->proto))
+	if (is_off(in) || !sdp_proto_is_dtls(o->proto))
 		return KEYING_PASSES;
 	if (!s->our_id[0] && !draw_id(s, in)) {
 		o->error = nomem();

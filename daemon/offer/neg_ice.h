@@ -13,7 +13,8 @@ uint32_t neg_ice_filter(struct ice_candidate *c, uint32_t n, const struct reach 
 
 /* What the terminal says of m-line i in an offer. It waits for the answer. */
 void neg_ice_said(struct leg *l, uint32_t i, const struct neg_in *in);
-/* Decides whether our offer to the leg has ICE: as the offerer's, unless ICE= says otherwise. False
+/* from: NULL for a listener, which has several sources. Decides whether our offer to the leg has
+ * ICE: as the offerer's, unless ICE= says otherwise. False
  * if random bytes ran out. */
 bool neg_ice_offer(const struct leg *from, struct leg *to, struct neg_in *in);
 /* The answer to that offer, of m-line i. */
