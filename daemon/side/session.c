@@ -23,8 +23,8 @@ struct session {
 	struct session_env *env;
 	struct session_cfg cfg;
 	struct dtls_cert *cert; /* of new associations */
-	struct ice_agent *ice; /* NULL: not in use */
-	uint8_t ice_told; /* enum ice_state that was reported */
+	struct ice_agent *ice;  /* NULL: not in use */
+	uint8_t ice_told;       /* enum ice_state that was reported */
 	struct component part[COMPONENTS];
 	struct session_out verify; /* one HelloVerifyRequest that waits; len 0: none */
 	uint32_t over;             /* a restored association: its handshake was in another life */
@@ -139,11 +139,11 @@ static int restore_ice(struct session *s, const uint8_t seed[ICE_SEED_LEN], uint
 		v.selected[k].nominated = true;
 		v.selected[k].local = k;
 		v.selected[k].remote = s->cfg.selected[k];
-		v.remote[v.remote_count++] = (struct ice_saved_candidate){
-			.addr = s->cfg.selected[k],
-			.priority = ice_candidate_priority(ICE_HOST, UINT16_MAX, k + 1),
-			.component = k + 1,
-			.type = ICE_HOST};
+		v.remote[v.remote_count++] =
+			(struct ice_saved_candidate){.addr = s->cfg.selected[k],
+				.priority = ice_candidate_priority(ICE_HOST, UINT16_MAX, k + 1),
+				.component = k + 1,
+				.type = ICE_HOST};
 	}
 	err = ice_restore(s->ice, &v, seed, now_ns);
 	secmem_wipe(&v, sizeof(v));

@@ -52,8 +52,8 @@ static struct rig {
 
 /* --- Ends ------------------------------------------------------------------------------------- */
 
-static const char *const at[2][2] = {{"192.0.2.1:4000", "192.0.2.1:4001"},
-	{"198.51.100.2:5000", "198.51.100.2:5001"}};
+static const char *const at[2][2] = {
+	{"192.0.2.1:4000", "192.0.2.1:4001"}, {"198.51.100.2:5000", "198.51.100.2:5001"}};
 
 static void identify(struct session_ice *ice, int who, uint8_t generation)
 {
@@ -133,8 +133,7 @@ static void hear_print(int who, bool wrong)
 	struct dtls_fingerprints *f = &rig.e[who].order.cfg.dtls.prints;
 
 	f->count = 1;
-	assert_int_equal(
-		dtls_cert_fingerprint(&f->f[0], rig.e[!who].order.cert, DTLS_SHA256), 0);
+	assert_int_equal(dtls_cert_fingerprint(&f->f[0], rig.e[!who].order.cert, DTLS_SHA256), 0);
 	f->f[0].value[0] ^= wrong;
 }
 
