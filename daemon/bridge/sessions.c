@@ -11,12 +11,17 @@
 #include "side/session_ops.h"
 
 #define CERT_LIFE_S (60u * 86400u) /* renewed after half of it */
+#define WAITING_MAX 1024u          /* commands that wait while new calls are accepted */
 
 struct place {
 	uint32_t serial; /* place + a multiple of max; 0: never used */
 	uint32_t thread;
+	uint32_t worker;
+	uint32_t stream[2];
 	bool taken, open;
-	bool closing; /* the command found no room */
+	/* The command found no room: it waits in line. */
+	bool in_line, closing;
+	struct session_order *order; /* NULL: none waits */
 };
 
 struct bridge_sessions {
@@ -25,9 +30,11 @@ struct bridge_sessions {
 	struct side_thread *thread[SESSIONS_THREADS_MAX];
 	struct side_channel *channel[SESSIONS_THREADS_MAX][SESSIONS_WORKERS_MAX];
 	struct dtls_cert *cert;
-	struct place *place;   /* [max] */
+	struct place *place;  /* [max] */
 	uint32_t *free_place; /* stack */
-	uint32_t free_n, closing;
+	uint32_t free_n;
+	uint32_t *line; /* places whose commands wait, a ring; each at most once */
+	uint32_t line_first, line_n;
 	uint64_t keys, pairs, failed, lost;
 };
 
@@ -57,11 +64,52 @@ static void give_back(struct bridge_sessions *s, uint32_t session)
 	s->free_place[s->free_n++] = session;
 }
 
-static bool close_at_thread(struct bridge_sessions *s, const struct place *p)
-{
-	const struct side_cmd c = {.kind = SIDE_CLOSE, .serial = p->serial};
+/* --- Commands --------------------------------------------------------------------------------- */
 
-	return side_thread_command(s->thread[p->thread], &c) == 0;
+static void wait_in_line(struct bridge_sessions *s, uint32_t session)
+{
+	if (s->place[session].in_line)
+		return;
+	s->place[session].in_line = true;
+	s->line[(s->line_first + s->line_n++) % s->cfg.max] = session;
+}
+
+/* Sends what the place waits for. False: still no room. */
+static bool send_command(struct bridge_sessions *s, uint32_t session)
+{
+	struct place *p = &s->place[session];
+	struct side_cmd c = {.kind = p->closing ? SIDE_CLOSE
+			: p->open               ? SIDE_CHANGE
+						: SIDE_OPEN,
+		.serial = p->serial,
+		.channel = p->worker / s->cfg.threads,
+		.stream = {p->stream[0], p->stream[1]},
+		.cfg = p->order};
+
+	if (!p->closing && !p->order)
+		return true;
+	if (side_thread_command(s->thread[p->thread], &c))
+		return false;
+	p->order = NULL;
+	p->open = true;
+	if (p->closing)
+		give_back(s, session);
+	return true;
+}
+
+static void send_line(struct bridge_sessions *s)
+{
+	while (s->line_n && send_command(s, s->line[s->line_first])) {
+		s->place[s->line[s->line_first]].in_line = false;
+		s->line_first = (s->line_first + 1) % s->cfg.max;
+		s->line_n--;
+	}
+}
+
+static void command(struct bridge_sessions *s, uint32_t session)
+{
+	if (s->place[session].in_line || !send_command(s, session))
+		wait_in_line(s, session);
 }
 
 static void op_release(void *arg, uint32_t session)
@@ -69,13 +117,20 @@ static void op_release(void *arg, uint32_t session)
 	struct bridge_sessions *s = arg;
 	struct place *p = &s->place[session];
 
+	session_order_free(p->order);
+	p->order = NULL;
 	p->taken = false;
-	if (!p->open || close_at_thread(s, p)) {
+	if (!p->open) {
 		give_back(s, session);
 		return;
 	}
 	p->closing = true;
-	s->closing++;
+	command(s, session);
+}
+
+static bool is_restored(const struct session_cfg *cfg)
+{
+	return cfg->dtls.established || cfg->selected[0].family;
 }
 
 static int op_set(void *arg, uint32_t session, uint32_t worker, const struct relay_port *port,
@@ -83,23 +138,21 @@ static int op_set(void *arg, uint32_t session, uint32_t worker, const struct rel
 {
 	struct bridge_sessions *s = arg;
 	struct place *p = &s->place[session];
-	struct side_cmd c = {.kind = p->open ? SIDE_CHANGE : SIDE_OPEN,
-		.serial = p->serial,
-		.channel = worker / s->cfg.threads,
-		.stream = {port->rtp_stream, port->rtcp_stream}};
-	struct session_order *order = session_order_new(cfg, s->cert);
-	int err;
+	struct session_order *order;
 
+	if (s->line_n >= WAITING_MAX && !p->open && !p->order && !is_restored(cfg))
+		return -EAGAIN;
+	order = session_order_new(cfg, s->cert);
 	if (!order)
 		return -ENOMEM;
+	session_order_free(p->order);
+	p->order = order;
+	p->worker = worker;
 	p->thread = worker % s->cfg.threads;
-	c.cfg = order;
-	err = side_thread_command(s->thread[p->thread], &c);
-	if (err)
-		session_order_free(order);
-	else
-		p->open = true;
-	return err;
+	p->stream[0] = port->rtp_stream;
+	p->stream[1] = port->rtcp_stream;
+	command(s, session);
+	return 0;
 }
 
 static int op_fingerprint(void *arg, struct dtls_fingerprint *out, enum dtls_hash h)
@@ -122,15 +175,6 @@ static void count(struct bridge_sessions *s, const struct session_event *e)
 	s->lost += e->kind == SESSION_LOST;
 }
 
-static void close_again(struct bridge_sessions *s)
-{
-	for (uint32_t i = 0; s->closing && i < s->cfg.max; i++)
-		if (s->place[i].closing && close_at_thread(s, &s->place[i])) {
-			give_back(s, i);
-			s->closing--;
-		}
-}
-
 void bridge_sessions_poll(struct bridge_sessions *s)
 {
 	struct side_event e;
@@ -145,7 +189,7 @@ void bridge_sessions_poll(struct bridge_sessions *s)
 			}
 			secmem_wipe(&e, sizeof(e));
 		}
-	close_again(s);
+	send_line(s);
 }
 
 void bridge_sessions_tick(struct bridge_sessions *s, uint64_t now_s)
@@ -161,6 +205,7 @@ void bridge_sessions_tick(struct bridge_sessions *s, uint64_t now_s)
 void bridge_sessions_usage(const struct bridge_sessions *s, struct bridge_sessions_usage *out)
 {
 	*out = (struct bridge_sessions_usage){.sessions = s->cfg.max - s->free_n,
+		.waiting = s->line_n,
 		.keys = s->keys,
 		.pairs = s->pairs,
 		.failed = s->failed,
@@ -212,7 +257,8 @@ int bridge_sessions_create(struct bridge_sessions **out, const struct bridge_ses
 	s->cfg = *cfg;
 	s->place = calloc(cfg->max, sizeof(*s->place));
 	s->free_place = calloc(cfg->max, sizeof(*s->free_place));
-	err = s->place && s->free_place ? 0 : -ENOMEM;
+	s->line = calloc(cfg->max, sizeof(*s->line));
+	err = s->place && s->free_place && s->line ? 0 : -ENOMEM;
 	for (uint32_t i = 0; !err && i < cfg->max; i++)
 		s->free_place[s->free_n++] = cfg->max - 1 - i;
 	err = err ? err : dtls_cert_create(&s->cert, (uint64_t)time(NULL), CERT_LIFE_S);
@@ -243,8 +289,11 @@ void bridge_sessions_destroy(struct bridge_sessions *s)
 		dtls_gate_destroy(s->env[t].gate);
 	}
 	dtls_cert_put(s->cert);
+	for (uint32_t i = 0; s->place && i < s->cfg.max; i++)
+		session_order_free(s->place[i].order);
 	free(s->place);
 	free(s->free_place);
+	free(s->line);
 	secmem_wipe(s, sizeof(*s));
 	free(s);
 }

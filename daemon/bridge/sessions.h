@@ -35,13 +35,15 @@ int bridge_sessions_start(struct bridge_sessions *s);
 void bridge_sessions_destroy(struct bridge_sessions *s);
 extern const struct session_ops bridge_session_ops; /* arg: struct bridge_sessions */
 
-/* Reports what came, and sends what found no room. Called on the eventfd, and each second. */
+/* Reports what came, and sends what found no room. Called on the eventfd, which is
+ * also readable when a thread has room for commands, and each second. */
 void bridge_sessions_poll(struct bridge_sessions *s);
 /* Each second: a certificate that is old is replaced for new associations. */
 void bridge_sessions_tick(struct bridge_sessions *s, uint64_t now_s);
 
 struct bridge_sessions_usage {
-	uint32_t sessions; /* taken */
+	uint32_t sessions;                 /* taken */
+	uint32_t waiting;                  /* commands that found no room yet */
 	struct side_thread_counts threads; /* of all */
 	/* Events so far. */
 	uint64_t keys, pairs, failed, lost;

@@ -172,7 +172,7 @@ struct ice_saved {
 	uint8_t lite, remote_lite, controlling, components, last, has_remote;
 	uint8_t remote_count, local_count;
 	uint16_t remote_ufrag_len;
-	uint64_t tie_breaker;
+	uint64_t tie_breaker; /* 0: ice_restore() draws one */
 	char ufrag[ICE_UFRAG_LEN], pwd[ICE_PWD_LEN];
 	char remote_ufrag[SDP_ICE_TEXT_MAX];
 	struct stun_key remote_key; /* stands for the peer's password */

@@ -102,7 +102,8 @@ int ice_restore(struct ice_agent *a, const struct ice_saved *s, const uint8_t se
 		return -EINVAL;
 	a->remote_lite = s->remote_lite;
 	a->last = s->last;
-	a->tie_breaker = s->tie_breaker;
+	if (s->tie_breaker)
+		a->tie_breaker = s->tie_breaker;
 	memcpy(a->cur.ufrag, s->ufrag, sizeof(a->cur.ufrag));
 	memcpy(a->cur.pwd, s->pwd, sizeof(a->cur.pwd));
 	stun_key_init(&a->cur.key, (struct str){a->cur.pwd, sizeof(a->cur.pwd)});

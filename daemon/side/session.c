@@ -23,9 +23,8 @@ struct session {
 	struct session_env *env;
 	struct session_cfg cfg;
 	struct dtls_cert *cert; /* of new associations */
-	struct ice_agent *ice; /* NULL: not in use */
-	bool ice_has_remote;
-	uint8_t ice_told; /* enum ice_state that was reported */
+	struct ice_agent *ice;  /* NULL: not in use */
+	uint8_t ice_told;       /* enum ice_state that was reported */
 	struct component part[COMPONENTS];
 	struct session_out verify; /* one HelloVerifyRequest that waits; len 0: none */
 	uint32_t over;             /* a restored association: its handshake was in another life */
@@ -51,7 +50,6 @@ static void drop_ice(struct session *s)
 		ice_fini(s->ice);
 	free(s->ice);
 	s->ice = NULL;
-	s->ice_has_remote = false;
 	s->ice_told = ICE_NEW;
 }
 
@@ -85,59 +83,98 @@ static uint32_t components(const struct session *s)
 
 /* --- ICE -------------------------------------------------------------------------------------- */
 
-static int make_ice(struct session *s, const uint8_t seed[ICE_SEED_LEN], uint64_t now_ns)
+static void locals(const struct session *s, struct ice_local out[COMPONENTS])
 {
-	const struct session_cfg *cfg = &s->cfg;
-	struct ice_config c = {.lite = cfg->ice.lite,
-		.controlling = cfg->ice.controlling,
+	for (uint8_t k = 0; k < components(s); k++)
+		out[k] = (struct ice_local){.addr = s->cfg.local[k], .component = k + 1};
+}
+
+static int begin_ice(struct session *s, const uint8_t seed[ICE_SEED_LEN], uint64_t now_ns)
+{
+	struct ice_config c = {.lite = s->cfg.ice.lite,
+		.controlling = s->cfg.ice.controlling,
 		.components = (uint8_t)components(s),
 		.local_count = (uint8_t)components(s)};
 	int err;
 
-	for (uint8_t k = 0; k < c.local_count; k++)
-		c.local[k] = (struct ice_local){.addr = cfg->local[k], .component = k + 1};
+	locals(s, c.local);
+	err = ice_init(s->ice, &c, seed, now_ns);
+	if (!err)
+		ice_set_credentials(s->ice, s->cfg.ice.ufrag, s->cfg.ice.pwd);
+	return err;
+}
+
+static bool is_restored(const struct session *s)
+{
+	return s->cfg.ice.started && s->cfg.ice.remote_ufrag[0] &&
+		(s->cfg.selected[0].family || s->cfg.selected[1].family);
+}
+
+/* The pairs of another life, which have to prove consent now. Their candidates are not known any
+ * more: each is of the best type, and whatever is found besides comes by checks of the peer. */
+static int restore_ice(struct session *s, const uint8_t seed[ICE_SEED_LEN], uint64_t now_ns)
+{
+	const struct session_ice *cfg = &s->cfg.ice;
+	struct str ufrag = str_from(cfg->remote_ufrag);
+	struct ice_saved v = {.version = ICE_SAVED_VERSION,
+		.lite = cfg->lite,
+		.remote_lite = cfg->remote_lite,
+		.controlling = cfg->controlling,
+		.components = (uint8_t)components(s),
+		.last = cfg->last,
+		.has_remote = true,
+		.local_count = (uint8_t)components(s),
+		.remote_ufrag_len = (uint16_t)ufrag.len};
+	int err;
+
+	memcpy(v.ufrag, cfg->ufrag, sizeof(v.ufrag));
+	memcpy(v.pwd, cfg->pwd, sizeof(v.pwd));
+	memcpy(v.remote_ufrag, ufrag.s, ufrag.len);
+	stun_key_init(&v.remote_key, str_from(cfg->remote_pwd));
+	locals(s, v.local);
+	for (uint8_t k = 0; k < components(s); k++) {
+		v.selected[k].set = s->cfg.selected[k].family != 0;
+		if (!v.selected[k].set)
+			continue;
+		v.selected[k].nominated = true;
+		v.selected[k].local = k;
+		v.selected[k].remote = s->cfg.selected[k];
+		v.remote[v.remote_count++] =
+			(struct ice_saved_candidate){.addr = s->cfg.selected[k],
+				.priority = ice_candidate_priority(ICE_HOST, UINT16_MAX, k + 1),
+				.component = k + 1,
+				.type = ICE_HOST};
+	}
+	err = ice_restore(s->ice, &v, seed, now_ns);
+	secmem_wipe(&v, sizeof(v));
+	return err;
+}
+
+static int make_ice(struct session *s, const uint8_t seed[ICE_SEED_LEN], uint64_t now_ns)
+{
+	int err;
+
 	s->ice = calloc(1, ice_size());
 	if (!s->ice)
 		return -ENOMEM;
-	err = ice_init(s->ice, &c, seed, now_ns);
+	err = is_restored(s) ? restore_ice(s, seed, now_ns) : begin_ice(s, seed, now_ns);
 	if (err) {
 		free(s->ice);
 		s->ice = NULL;
-		return err;
 	}
-	ice_set_credentials(s->ice, cfg->ice.ufrag, cfg->ice.pwd);
-	return 0;
-}
-
-/* A restored session knows only where its pairs led. */
-static uint32_t restored_candidates(const struct session *s, struct ice_candidate out[COMPONENTS])
-{
-	uint32_t n = 0;
-
-	for (uint8_t k = 0; k < components(s); k++)
-		if (s->cfg.selected[k].family)
-			out[n++] = (struct ice_candidate){.addr = s->cfg.selected[k],
-				.priority = ice_candidate_priority(ICE_HOST, UINT16_MAX, k + 1),
-				.foundation = "r",
-				.foundation_len = 1,
-				.component = k + 1,
-				.type = ICE_HOST};
-	return n;
+	return err;
 }
 
 static int set_remote(struct session *s, uint64_t now_ns)
 {
 	const struct session_ice *cfg = &s->cfg.ice;
-	struct ice_candidate restored[COMPONENTS];
-	uint32_t n = restored_candidates(s, restored);
 	struct ice_remote r = {.ufrag = str_from(cfg->remote_ufrag),
 		.pwd = str_from(cfg->remote_pwd),
 		.lite = cfg->remote_lite,
 		.last = cfg->last,
-		.candidate = n ? restored : cfg->candidate,
-		.count = n ? n : cfg->candidates};
+		.candidate = cfg->candidate,
+		.count = cfg->candidates};
 
-	s->ice_has_remote = true;
 	return ice_set_remote(s->ice, &r, now_ns);
 }
 

@@ -34,6 +34,7 @@ struct side_thread {
 	pthread_t thread;
 	bool running;
 	_Atomic bool stop;
+	_Atomic bool refused; /* a command found no room */
 	/* The thread's. */
 	struct slot *slot; /* [max] */
 	struct deadlines deadlines;
@@ -104,8 +105,7 @@ static void drop(struct side_thread *t, struct slot *s)
 static void open_session(
 	struct side_thread *t, struct slot *s, const struct side_cmd *c, uint64_t now_ns)
 {
-	struct side_event failed = {
-		.what = {.kind = SESSION_FAILED, .why = "out of memory"}};
+	struct side_event failed = {.what = {.kind = SESSION_FAILED, .why = "out of memory"}};
 
 	if (s->session)
 		drop(t, s);
@@ -144,13 +144,16 @@ static void command(struct side_thread *t, const struct side_cmd *c, uint64_t no
 static bool commands(struct side_thread *t, uint64_t now_ns)
 {
 	struct side_cmd c;
-	bool any = false;
+	uint32_t n = 0;
 
-	while (ring_pop(&t->cmds, &c)) {
+	while (n < CMD_RING && ring_pop(&t->cmds, &c)) {
 		command(t, &c, now_ns);
-		any = true;
+		n++;
 	}
-	return any;
+	if (atomic_load_explicit(&t->refused, memory_order_relaxed) &&
+		atomic_exchange_explicit(&t->refused, false, memory_order_acquire))
+		t->told = true;
+	return n;
 }
 
 /* --- Packets ---------------------------------------------------------------------------------- */
@@ -387,10 +390,13 @@ void side_thread_destroy(struct side_thread *t)
 
 int side_thread_command(struct side_thread *t, const struct side_cmd *cmd)
 {
-	if (ring_push(&t->cmds, cmd, 1))
-		return -EAGAIN;
+	int err = ring_push(&t->cmds, cmd, 1) ? -EAGAIN : 0;
+
+	/* Before the thread is woken, which then tells us of room. */
+	if (err)
+		atomic_store_explicit(&t->refused, true, memory_order_release);
 	wake(t->wake_fd);
-	return 0;
+	return err;
 }
 
 bool side_thread_event(struct side_thread *t, struct side_event *out)

@@ -16,7 +16,7 @@
 #define SIDE_WAITING_SHARE 8u   /* of these one session's, of believed sources and of others each */
 
 struct side_event {
-	uint32_t serial; /* of the session */
+	uint32_t serial;           /* of the session */
 	struct session_event what; /* side_thread_event()'s caller wipes it */
 };
 
@@ -72,7 +72,8 @@ int side_thread_create(struct side_thread **out, const struct side_thread_config
 int side_thread_start(struct side_thread *t);
 /* Joins it if it runs; destroys all sessions and wipes the rings. NULL is fine. */
 void side_thread_destroy(struct side_thread *t);
-/* Control thread. 0; -EAGAIN: too many commands wait, and cfg stays the caller's. */
+/* Control thread. 0; -EAGAIN: too many commands wait, and cfg stays the caller's. Then
+ * event_fd becomes readable when there is room. */
 int side_thread_command(struct side_thread *t, const struct side_cmd *cmd);
 /* Control thread. The next event; its keys are wiped in the ring. False: none. */
 bool side_thread_event(struct side_thread *t, struct side_event *out);

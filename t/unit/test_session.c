@@ -1,0 +1,666 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Two sessions of legs, with a network in memory between them and a clock of the test's own: ICE
+ * full and lite, DTLS with and without ICE and mux, roles decided late, restored sessions, new
+ * associations, lost consent, strangers, the end. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/time.h>
+
+#include <cmocka.h>
+
+#include "ice_net.h"
+#include "side/session.h"
+
+#define S_NS     1000000000ull
+#define GOT_MAX  64u
+#define WIRE_MAX 256u
+
+static uint64_t now_ns;
+
+/* OpenSSL's timer reads the wall clock. */
+int gettimeofday(struct timeval *restrict tv, void *restrict zone)
+{
+	(void)zone;
+	tv->tv_sec = (time_t)(1700000000 + now_ns / S_NS);
+	tv->tv_usec = (suseconds_t)(now_ns % S_NS / 1000);
+	return 0;
+}
+
+struct end {
+	struct session *s;
+	struct session_env env;
+	struct session_order order;
+	struct session_event got[GOT_MAX];
+	uint32_t n;
+	bool mute; /* nothing of it arrives */
+};
+
+struct packet {
+	uint8_t from;
+	struct session_out out;
+};
+
+static struct rig {
+	struct end e[2];
+	struct packet wire[WIRE_MAX];
+	uint32_t n, sent;
+} rig;
+
+/* --- Ends ------------------------------------------------------------------------------------- */
+
+static const char *const at[2][2] = {
+	{"192.0.2.1:4000", "192.0.2.1:4001"}, {"198.51.100.2:5000", "198.51.100.2:5001"}};
+
+static void identify(struct session_ice *ice, int who, uint8_t generation)
+{
+	memset(ice->ufrag, 'a' + who * 10 + generation, sizeof(ice->ufrag));
+	memset(ice->pwd, 'A' + who * 10 + generation, sizeof(ice->pwd));
+	ice->generation = generation;
+}
+
+static void start_end(int who)
+{
+	struct end *e = &rig.e[who];
+
+	memset(e, 0, sizeof(*e));
+	e->env.profile[0] = SUITE_AEAD_AES_128_GCM;
+	e->env.profiles = 1;
+	assert_int_equal(dtls_gate_create(&e->env.gate, now_ns), 0);
+	assert_int_equal(dtls_cert_create(&e->order.cert, 1700000000, 86400), 0);
+	assert_int_equal(session_create(&e->s, &e->env), 0);
+	for (int k = 0; k < 2; k++)
+		e->order.cfg.local[k] = net_at(at[who][k]);
+	e->order.cfg.dtls = (struct session_dtls){.on = true, .association = 1};
+	e->order.cfg.mux = true;
+	identify(&e->order.cfg.ice, who, 1);
+}
+
+static void start(void)
+{
+	now_ns = 100 * S_NS;
+	memset(&rig, 0, sizeof(rig));
+	for (int i = 0; i < 2; i++)
+		start_end(i);
+	rig.e[0].order.cfg.dtls.role = DTLS_ROLE_SERVER;
+	rig.e[1].order.cfg.dtls.role = DTLS_ROLE_CLIENT;
+	rig.e[0].order.cfg.ice.controlling = true;
+}
+
+static void end(void)
+{
+	for (int i = 0; i < 2; i++) {
+		session_destroy(rig.e[i].s);
+		dtls_cert_put(rig.e[i].order.cert);
+		dtls_gate_destroy(rig.e[i].env.gate);
+	}
+}
+
+static void set(int who)
+{
+	struct session_order *o = &rig.e[who].order;
+
+	memset(o->seed, (int)(17 + who + now_ns / 1000000), sizeof(o->seed));
+	assert_int_equal(session_set(rig.e[who].s, o, now_ns), 0);
+}
+
+/* What the other one's SDP says. */
+static void hear_ice(int who)
+{
+	struct session_ice *ice = &rig.e[who].order.cfg.ice;
+	const struct session_ice *other = &rig.e[!who].order.cfg.ice;
+
+	ice->on = ice->started = ice->last = true;
+	ice->remote_lite = other->lite;
+	memset(ice->remote_ufrag, 0, sizeof(ice->remote_ufrag));
+	memset(ice->remote_pwd, 0, sizeof(ice->remote_pwd));
+	memcpy(ice->remote_ufrag, other->ufrag, sizeof(other->ufrag));
+	memcpy(ice->remote_pwd, other->pwd, sizeof(other->pwd));
+	ice->candidates = rig.e[who].order.cfg.mux ? 1 : 2;
+	for (uint8_t k = 0; k < ice->candidates; k++)
+		ice->candidate[k] = (struct ice_candidate){.addr = net_at(at[!who][k]),
+			.priority = ice_candidate_priority(ICE_HOST, UINT16_MAX, k + 1),
+			.foundation = "1",
+			.foundation_len = 1,
+			.component = k + 1};
+}
+
+static void hear_print(int who, bool wrong)
+{
+	struct dtls_fingerprints *f = &rig.e[who].order.cfg.dtls.prints;
+
+	f->count = 1;
+	assert_int_equal(dtls_cert_fingerprint(&f->f[0], rig.e[!who].order.cert, DTLS_SHA256), 0);
+	f->f[0].value[0] ^= wrong;
+}
+
+static void hear_remote(int who)
+{
+	for (int k = 0; k < 2; k++)
+		rig.e[who].order.cfg.remote[k] = net_at(at[!who][k]);
+}
+
+static void hear(int who, bool ice)
+{
+	if (ice)
+		hear_ice(who);
+	hear_print(who, false);
+	hear_remote(who);
+	set(who);
+}
+
+/* --- The network ------------------------------------------------------------------------------ */
+
+static void collect(int who)
+{
+	struct end *e = &rig.e[who];
+	struct packet *p = &rig.wire[rig.n];
+	struct session_event event;
+
+	for (; session_next(e->s, &p->out); p = &rig.wire[rig.n]) {
+		p->from = (uint8_t)who;
+		rig.n += !e->mute;
+		rig.sent++;
+		assert_true(rig.n < WIRE_MAX);
+	}
+	while (session_event(e->s, &event)) {
+		assert_true(e->n < GOT_MAX);
+		e->got[e->n++] = event;
+	}
+}
+
+static void arrive(const struct packet *p, const struct endpoint *src)
+{
+	int to = !p->from;
+	struct end *e = &rig.e[to];
+	struct session_in in = {.src = src,
+		.dtls = dtls_is(p->out.packet, p->out.len),
+		.p = p->out.packet,
+		.len = p->out.len};
+
+	for (int k = 0; k < 2; k++)
+		if (endpoint_eq(&p->out.dst, &e->order.cfg.local[k])) {
+			in.rtcp = k;
+			session_take(e->s, &in, now_ns);
+		}
+	collect(to);
+}
+
+static void deliver(void)
+{
+	collect(0);
+	collect(1);
+	for (uint32_t i = 0; i < rig.n; i++) {
+		struct packet p = rig.wire[i];
+
+		arrive(&p, &rig.e[p.from].order.cfg.local[p.out.rtcp]);
+	}
+	rig.n = 0;
+}
+
+/* So much time passes. */
+static void pass(uint64_t ns)
+{
+	uint64_t until = now_ns + ns;
+
+	for (;;) {
+		uint64_t a = session_deadline(rig.e[0].s), b = session_deadline(rig.e[1].s);
+		uint64_t next = a < b ? a : b;
+
+		deliver();
+		a = session_deadline(rig.e[0].s);
+		b = session_deadline(rig.e[1].s);
+		next = a < b ? a : b;
+		if (next > until)
+			break;
+		now_ns = next > now_ns ? next : now_ns + 1;
+		session_tick(rig.e[0].s, now_ns);
+		session_tick(rig.e[1].s, now_ns);
+	}
+	now_ns = until;
+}
+
+static uint32_t events(int who, enum session_event_kind kind)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < rig.e[who].n; i++)
+		n += rig.e[who].got[i].kind == kind;
+	return n;
+}
+
+/* The last one. */
+static const struct session_event *event(int who, enum session_event_kind kind, bool rtcp)
+{
+	for (uint32_t i = rig.e[who].n; i--;)
+		if (rig.e[who].got[i].kind == kind && rig.e[who].got[i].rtcp == rtcp)
+			return &rig.e[who].got[i];
+	return NULL;
+}
+
+static void keys_agree(bool rtcp)
+{
+	const struct session_event *a = event(0, SESSION_KEYS, rtcp),
+				   *b = event(1, SESSION_KEYS, rtcp);
+
+	assert_non_null(a);
+	assert_non_null(b);
+	assert_int_equal(a->rx.suite, SUITE_AEAD_AES_128_GCM);
+	assert_memory_equal(a->rx.key, b->tx.key, 16);
+	assert_memory_equal(a->tx.key, b->rx.key, 16);
+	assert_memory_not_equal(a->tx.key, a->rx.key, 16);
+}
+
+static bool led_to(int who, bool rtcp)
+{
+	const struct session_event *e = event(who, SESSION_PAIR, rtcp);
+	struct endpoint there = net_at(at[!who][rtcp]);
+
+	return e && endpoint_eq(&e->remote, &there);
+}
+
+static void talk(bool ice)
+{
+	hear(0, ice);
+	hear(1, ice);
+	pass(3 * S_NS);
+	keys_agree(false);
+}
+
+/* --- Tests ------------------------------------------------------------------------------------ */
+
+static void both_have_full_ice(void **state)
+{
+	(void)state;
+	start();
+	talk(true);
+	assert_true(led_to(0, false));
+	assert_true(led_to(1, false));
+	assert_int_equal(events(0, SESSION_KEYS), 1);
+	assert_int_equal(events(1, SESSION_KEYS), 1);
+	assert_int_equal(events(0, SESSION_FAILED) + events(1, SESSION_FAILED), 0);
+	end();
+}
+
+static void ours_may_be_lite(void **state)
+{
+	(void)state;
+	start();
+	rig.e[0].order.cfg.ice.lite = true;
+	talk(true);
+	assert_true(led_to(0, false));
+	assert_true(led_to(1, false));
+	pass(100 * S_NS);
+	assert_int_equal(events(0, SESSION_LOST) + events(1, SESSION_LOST), 0);
+	end();
+}
+
+static void without_ice_a_cookie_proves_the_source(void **state)
+{
+	(void)state;
+	start();
+	talk(false);
+	assert_true(led_to(0, false));
+	end();
+}
+
+/* RTP and RTCP have ports, pairs, associations and keys of their own. */
+static void without_mux_there_are_two_associations(void **state)
+{
+	for (int ice = 0; ice < 2; ice++) {
+		(void)state;
+		start();
+		rig.e[0].order.cfg.mux = rig.e[1].order.cfg.mux = false;
+		talk(ice);
+		keys_agree(true);
+		assert_memory_not_equal(event(0, SESSION_KEYS, false)->rx.key,
+			event(0, SESSION_KEYS, true)->rx.key, 16);
+		assert_true(!ice || led_to(1, true));
+		assert_int_equal(events(0, SESSION_KEYS), 2);
+		end();
+	}
+}
+
+/* We offered without a role. A ClientHello that comes ahead of the answer is answered, but keys wait
+ * for the fingerprint. */
+static void the_answer_decides_the_role(void **state)
+{
+	for (int ice = 0; ice < 2; ice++) {
+		(void)state;
+		start();
+		rig.e[0].order.cfg.dtls.role = DTLS_ROLE_NONE;
+		rig.e[0].order.cfg.ice.on = ice;
+		set(0);
+		hear(1, ice);
+		pass(3 * S_NS);
+		assert_int_equal(events(0, SESSION_KEYS), 0);
+		rig.e[0].order.cfg.dtls.role = DTLS_ROLE_SERVER;
+		hear(0, ice);
+		pass(6 * S_NS);
+		keys_agree(false);
+		end();
+	}
+}
+
+static void the_answer_may_make_us_the_client(void **state)
+{
+	(void)state;
+	start();
+	rig.e[1].order.cfg.dtls.role = DTLS_ROLE_NONE;
+	set(1);
+	rig.e[1].order.cfg.dtls.role = DTLS_ROLE_CLIENT;
+	talk(true);
+	end();
+}
+
+/* The offer asked for mux, and the answer takes it, or does not. */
+static void the_answer_decides_mux(void **state)
+{
+	for (int mux = 0; mux < 2; mux++) {
+		(void)state;
+		start();
+		rig.e[0].order.cfg.mux = false;
+		rig.e[0].order.cfg.maybe_mux = true;
+		rig.e[0].order.cfg.ice.on = true;
+		set(0);
+		rig.e[0].order.cfg.maybe_mux = false;
+		rig.e[0].order.cfg.mux = rig.e[1].order.cfg.mux = mux;
+		talk(true);
+		assert_int_equal(events(0, SESSION_KEYS), mux ? 1 : 2);
+		assert_int_equal(events(1, SESSION_KEYS), mux ? 1 : 2);
+		end();
+	}
+}
+
+static void a_wrong_fingerprint_gives_no_keys(void **state)
+{
+	for (int who = 0; who < 2; who++) {
+		(void)state;
+		start();
+		for (int i = 0; i < 2; i++) {
+			hear_ice(i);
+			hear_print(i, i == who);
+			set(i);
+		}
+		pass(40 * S_NS);
+		assert_int_equal(events(who, SESSION_KEYS), 0);
+		assert_int_equal(events(who, SESSION_FAILED), 1);
+		assert_string_equal(event(who, SESSION_FAILED, false)->why,
+			dtls_failure_text(DTLS_FAIL_FINGERPRINT));
+		end();
+	}
+}
+
+static void a_new_association_has_new_keys(void **state)
+{
+	for (int ice = 0; ice < 2; ice++) {
+		struct session_event first;
+
+		(void)state;
+		start();
+		talk(ice);
+		first = *event(0, SESSION_KEYS, false);
+		for (int i = 0; i < 2; i++) {
+			rig.e[i].order.cfg.dtls.association = 2;
+			set(i);
+		}
+		pass(6 * S_NS);
+		assert_int_equal(events(0, SESSION_KEYS), 2);
+		assert_int_equal(event(0, SESSION_KEYS, false)->association, 2);
+		keys_agree(false);
+		assert_memory_not_equal(first.rx.key, event(0, SESSION_KEYS, false)->rx.key, 16);
+		end();
+	}
+}
+
+static void a_reinvite_keeps_the_association(void **state)
+{
+	(void)state;
+	start();
+	talk(true);
+	for (int i = 0; i < 2; i++)
+		set(i);
+	pass(20 * S_NS);
+	assert_int_equal(events(0, SESSION_KEYS), 1);
+	assert_int_equal(events(0, SESSION_FAILED) + events(0, SESSION_LOST), 0);
+	end();
+}
+
+static void an_ice_restart_keeps_the_association(void **state)
+{
+	(void)state;
+	start();
+	talk(true);
+	for (int i = 0; i < 2; i++)
+		identify(&rig.e[i].order.cfg.ice, i, 2);
+	for (int i = 0; i < 2; i++) {
+		hear_ice(i);
+		set(i);
+	}
+	pass(60 * S_NS);
+	assert_int_equal(events(0, SESSION_KEYS), 1);
+	assert_int_equal(events(0, SESSION_LOST) + events(1, SESSION_LOST), 0);
+	assert_int_equal(events(0, SESSION_FAILED) + events(1, SESSION_FAILED), 0);
+	end();
+}
+
+static void a_peer_that_never_answers_is_given_up(void **state)
+{
+	(void)state;
+	start();
+	rig.e[0].mute = true;
+	hear(1, false);
+	pass(29 * S_NS);
+	assert_int_equal(events(1, SESSION_FAILED), 0);
+	pass(2 * S_NS);
+	assert_int_equal(events(1, SESSION_FAILED), 1);
+	assert_string_equal(
+		event(1, SESSION_FAILED, false)->why, dtls_failure_text(DTLS_FAIL_TIMEOUT));
+	end();
+	start();
+	rig.e[0].mute = true;
+	hear(1, true);
+	pass(39 * S_NS);
+	assert_int_equal(events(1, SESSION_FAILED), 0);
+	pass(2 * S_NS);
+	assert_int_equal(events(1, SESSION_FAILED), 1);
+	end();
+}
+
+/* Nothing is sent to who does not agree any more, until it answers again. */
+static void lost_consent_comes_back_with_a_check(void **state)
+{
+	(void)state;
+	start();
+	talk(true);
+	rig.e[1].mute = true;
+	pass(25 * S_NS);
+	assert_int_equal(events(0, SESSION_LOST), 0);
+	pass(10 * S_NS);
+	assert_int_equal(events(0, SESSION_LOST), 1);
+	rig.e[1].mute = false;
+	for (int i = 0; i < 2; i++)
+		identify(&rig.e[i].order.cfg.ice, i, 2);
+	for (int i = 0; i < 2; i++) {
+		hear_ice(i);
+		set(i);
+	}
+	pass(5 * S_NS);
+	assert_int_equal(events(0, SESSION_PAIR), 2);
+	assert_int_equal(events(0, SESSION_KEYS), 1);
+	end();
+}
+
+/* Keys and pair are known; the handshake was in another life. */
+static void restore(int who)
+{
+	struct end *e = &rig.e[who];
+
+	session_destroy(e->s);
+	assert_int_equal(session_create(&e->s, &e->env), 0);
+	e->n = 0;
+	e->order.cfg.selected[0] = net_at(at[!who][0]);
+	e->order.cfg.ice.candidates = 0;
+	e->order.cfg.dtls.established = true;
+	set(who);
+	/* Later changes do not speak of that life. */
+	e->order.cfg.dtls.established = false;
+	e->order.cfg.selected[0] = (struct endpoint){0};
+}
+
+static void a_restored_session_goes_on(void **state)
+{
+	for (int i = 0; i < 4; i++) {
+		int who = i & 1;
+		bool lite = i & 2;
+
+		(void)state;
+		start();
+		rig.e[who].order.cfg.ice.lite = lite;
+		rig.e[who].order.cfg.ice.controlling = !lite && !who;
+		rig.e[!who].order.cfg.ice.controlling = lite || who;
+		talk(true);
+		rig.e[!who].n = 0;
+		restore(who);
+		pass(120 * S_NS);
+		set(who);
+		pass(5 * S_NS);
+		for (int k = 0; k < 2; k++) {
+			assert_int_equal(events(k, SESSION_LOST), 0);
+			assert_int_equal(events(k, SESSION_FAILED), 0);
+			assert_int_equal(events(k, SESSION_KEYS), 0);
+		}
+		end();
+	}
+}
+
+static void a_restored_session_may_lose_consent(void **state)
+{
+	(void)state;
+	start();
+	talk(true);
+	restore(0);
+	rig.e[1].mute = true;
+	pass(35 * S_NS);
+	assert_int_equal(events(0, SESSION_LOST), 1);
+	end();
+}
+
+static void a_restored_session_may_get_a_new_association(void **state)
+{
+	for (int who = 0; who < 2; who++) {
+		(void)state;
+		start();
+		talk(true);
+		restore(who);
+		pass(S_NS);
+		for (int i = 0; i < 2; i++) {
+			rig.e[i].order.cfg.dtls.association = 2;
+			set(i);
+		}
+		pass(6 * S_NS);
+		keys_agree(false);
+		assert_int_equal(events(who, SESSION_KEYS), 1);
+		end();
+	}
+}
+
+/* A copy of each packet comes from elsewhere, first. */
+static void strangers_are_not_believed(void **state)
+{
+	struct endpoint stranger = net_at("203.0.113.9:9999");
+
+	(void)state;
+	start();
+	talk(true);
+	for (int i = 0; i < 2; i++) {
+		rig.e[i].order.cfg.dtls.association = 2;
+		set(i);
+	}
+	for (int round = 0; round < 20; round++) {
+		uint32_t n, sent;
+
+		collect(0);
+		collect(1);
+		n = rig.n;
+		sent = rig.sent;
+		for (uint32_t i = 0; i < n; i++) {
+			struct packet p = rig.wire[i];
+
+			if (dtls_is(p.out.packet, p.out.len))
+				arrive(&p, &stranger);
+		}
+		assert_int_equal(rig.sent, sent);
+		deliver();
+	}
+	keys_agree(false);
+	assert_int_equal(events(0, SESSION_KEYS), 2);
+	end();
+}
+
+/* Who was first keeps its place; the other one's cookie is worth nothing. */
+static void without_ice_the_first_keeps_its_place(void **state)
+{
+	struct endpoint stranger = net_at("203.0.113.9:9999");
+
+	(void)state;
+	start();
+	hear(0, false);
+	hear(1, false);
+	pass(3 * S_NS);
+	keys_agree(false);
+	rig.e[0].n = 0;
+	session_close(rig.e[1].s, now_ns); /* a packet */
+	collect(1);
+	for (uint32_t i = 0; i < rig.n; i++) {
+		struct packet p = rig.wire[i];
+
+		arrive(&p, &stranger);
+	}
+	assert_int_equal(events(0, SESSION_CLOSED), 0);
+	end();
+}
+
+static void the_end_is_told(void **state)
+{
+	for (int ice = 0; ice < 2; ice++) {
+		(void)state;
+		start();
+		talk(ice);
+		session_close(rig.e[1].s, now_ns);
+		deliver();
+		assert_int_equal(events(0, SESSION_CLOSED), 1);
+		assert_int_equal(events(0, SESSION_FAILED), 0);
+		end();
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(both_have_full_ice),
+		cmocka_unit_test(ours_may_be_lite),
+		cmocka_unit_test(without_ice_a_cookie_proves_the_source),
+		cmocka_unit_test(without_mux_there_are_two_associations),
+		cmocka_unit_test(the_answer_decides_the_role),
+		cmocka_unit_test(the_answer_may_make_us_the_client),
+		cmocka_unit_test(the_answer_decides_mux),
+		cmocka_unit_test(a_wrong_fingerprint_gives_no_keys),
+		cmocka_unit_test(a_new_association_has_new_keys),
+		cmocka_unit_test(a_reinvite_keeps_the_association),
+		cmocka_unit_test(an_ice_restart_keeps_the_association),
+		cmocka_unit_test(a_peer_that_never_answers_is_given_up),
+		cmocka_unit_test(lost_consent_comes_back_with_a_check),
+		cmocka_unit_test(a_restored_session_goes_on),
+		cmocka_unit_test(a_restored_session_may_lose_consent),
+		cmocka_unit_test(a_restored_session_may_get_a_new_association),
+		cmocka_unit_test(strangers_are_not_believed),
+		cmocka_unit_test(without_ice_the_first_keeps_its_place),
+		cmocka_unit_test(the_end_is_told),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
