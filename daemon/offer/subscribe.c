@@ -255,8 +255,8 @@ void negotiate_publish(struct plan *plan, struct call *c, struct neg_in *in)
 		pm->mux = m->rtcp_mux && !(r->rtcp_mux & NG_RTCP_MUX_REJECT);
 		pm->direction = STR("recvonly");
 		if (!neg_ice_answer(l, in)) {
-			plan_fail(
-				plan, NGE_NOMEM, plan_media_name(in->p, i, "no random bytes for ICE"));
+			plan_fail(plan, NGE_NOMEM,
+				plan_media_name(in->p, i, "no random bytes for ICE"));
 			return;
 		}
 		neg_remotes(l, m, pm->mux, in);
