@@ -297,6 +297,15 @@ def test_trickled_candidates(relay, ufrag, address, warning):
     assert "sdp" not in reply
 
 
+FRAGMENT = "a=ice-ufrag:%s\r\na=ice-pwd:0123456789012345678901\r\nm=audio 9 RTP/AVP 0\r\na=mid:0\r\n" \
+    "a=candidate:2 1 UDP 2130706430 10.200.1.2 4002 typ host\r\na=end-of-candidates\r\n"
+
+
+@compat("ICE", "xcipher-ng(7), fragment; xcipherd(8), keying-threads", options=["--keying-threads=0"])
+def test_fragments_are_ignored_without_ice(relay):
+    assert "fragment was ignored" in relay.request("offer", call_id="any", from_tag="a", sdp=FRAGMENT % "abcd", flags=["fragment"]).warning
+
+
 @compat("ICE", "xcipherd(8), keying-threads", options=["--keying-threads=0"])
 def test_ice_is_removed_without_keying_threads(relay):
     reply = relay.call().offer(sdp(audio(*THEIR_ICE)), ICE="force")
