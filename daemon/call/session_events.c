@@ -24,10 +24,10 @@ void session_places_change(struct calls *c, const struct call *prev, struct call
 				const struct leg *l = of[k]->side[s]->leg[i];
 
 				if (l && l->has_session)
-					c->session_place[l->session] = (struct session_place){
-						.call = k ? next : NULL,
-						.side = (uint8_t)s,
-						.media = (uint8_t)i};
+					c->session_place[l->session] =
+						(struct session_place){.call = k ? next : NULL,
+							.side = (uint8_t)s,
+							.media = (uint8_t)i};
 			}
 }
 
@@ -98,8 +98,8 @@ static void note(struct call *c, struct str tag, const struct session_event *e, 
 			srtp_suite_get(e->rx.suite)->name);
 		break;
 	case SESSION_PAIR:
-		history_add(&c->history, now_ns, HISTORY_SOURCE, tag,
-			"ICE selected %s for %s", endpoint_fmt(&e->remote, addr), part);
+		history_add(&c->history, now_ns, HISTORY_SOURCE, tag, "ICE selected %s for %s",
+			endpoint_fmt(&e->remote, addr), part);
 		break;
 	case SESSION_LOST:
 		history_add(&c->history, now_ns, HISTORY_TROUBLE, tag,
@@ -115,8 +115,8 @@ static void note(struct call *c, struct str tag, const struct session_event *e, 
 	}
 }
 
-static void report(struct calls *c, const struct call *call, struct str tag,
-	const struct session_event *e)
+static void report(
+	struct calls *c, const struct call *call, struct str tag, const struct session_event *e)
 {
 	struct call_session_notice n = {
 		.call_id = call->id, .tag = tag, .kind = e->kind, .rtcp = e->rtcp, .why = e->why};
@@ -127,30 +127,47 @@ static void report(struct calls *c, const struct call *call, struct str tag,
 		c->session_notice(c->session_notice_arg, &n);
 }
 
+/* 1: the call is another now; 0: the event changes nothing; or a negative errno. */
+static int bring_in_force(struct calls *c, struct session_place at, struct call **call,
+	const struct session_event *e, uint64_t now_ns)
+{
+	struct call *next = call_clone(&c->keys, *call);
+	struct pool *p = NULL;
+	int err = next ? pool_create(&p, EVENT_POOL) : -ENOMEM;
+	bool changes = !err && change(next->side[at.side]->leg[at.media], e);
+
+	if (changes)
+		err = apply_take(c->relay, *call, next);
+	if (err || !changes)
+		call_free(&c->keys, next);
+	else
+		err = calls_put_in_force(c, p, *call, next, now_ns);
+	if (changes && !err)
+		*call = next;
+	pool_destroy(p);
+	return err ? err : changes;
+}
+
 void calls_session_event(
 	struct calls *c, uint32_t session, const struct session_event *e, uint64_t now_ns)
 {
-	struct session_place at = c->session_place ? c->session_place[session]
-						   : (struct session_place){0};
-	struct call *next, *call = at.call;
-	struct pool *p = NULL;
-	struct str tag;
+	static const struct session_event no_room = {
+		.kind = SESSION_FAILED, .why = "out of room for its keys"};
+	struct session_place at =
+		c->session_place ? c->session_place[session] : (struct session_place){0};
+	struct call *call = at.call;
+	bool says_all = e->kind == SESSION_FAILED || e->kind == SESSION_CLOSED;
+	int changed;
 
 	if (!call)
 		return;
-	next = call_clone(&c->keys, call);
-	if (!next || pool_create(&p, EVENT_POOL)) {
-		call_free(&c->keys, next);
+	changed = bring_in_force(c, at, &call, e, now_ns);
+	if (changed < 0)
+		e = &no_room;
+	if (!changed && !says_all)
 		return;
-	}
-	if (!change(next->side[at.side]->leg[at.media], e) || apply_take(c->relay, call, next))
-		call_free(&c->keys, next);
-	else if (calls_put_in_force(c, p, call, next, now_ns) == 0)
-		call = next;
-	tag = call->side[at.side]->tag;
-	note(call, tag, e, now_ns);
-	report(c, call, tag, e);
-	pool_destroy(p);
+	note(call, call->side[at.side]->tag, e, now_ns);
+	report(c, call, call->side[at.side]->tag, e);
 }
 
 int calls_set_sessions(struct calls *c, uint32_t max)

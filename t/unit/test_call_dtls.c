@@ -15,18 +15,18 @@
 #include "call/session.h"
 #include "call_talk.h"
 
-#define PRINT_A \
+#define PRINT_A                                                                                    \
 	"a=fingerprint:sha-256 01:02:03:04:05:06:07:08:09:0A:0B:0C:0D:0E:0F:10:11:12:13:14:15:16:" \
 	"17:18:19:1A:1B:1C:1D:1E:1F:20\r\n"
-#define PRINT_B \
+#define PRINT_B                                                                                    \
 	"a=fingerprint:sha-256 21:02:03:04:05:06:07:08:09:0A:0B:0C:0D:0E:0F:10:11:12:13:14:15:16:" \
 	"17:18:19:1A:1B:1C:1D:1E:1F:20\r\n"
-#define ICE_A                                                                     \
-	"a=ice-ufrag:abcd\r\na=ice-pwd:abcdefghijklmnopqrstuv\r\n"                \
-	"a=candidate:1 1 udp 2130706431 198.51.100.1 4000 typ host\r\n"           \
+#define ICE_A                                                           \
+	"a=ice-ufrag:abcd\r\na=ice-pwd:abcdefghijklmnopqrstuv\r\n"      \
+	"a=candidate:1 1 udp 2130706431 198.51.100.1 4000 typ host\r\n" \
 	"a=candidate:2 1 tcp 2130706431 198.51.100.1 9 typ host tcptype active\r\n"
-#define ICE_A2 "a=ice-ufrag:efgh\r\na=ice-pwd:bbcdefghijklmnopqrstuv\r\n"
-#define MUX    "a=rtcp-mux\r\n"
+#define ICE_A2   "a=ice-ufrag:efgh\r\na=ice-pwd:bbcdefghijklmnopqrstuv\r\n"
+#define MUX      "a=rtcp-mux\r\n"
 #define SESSIONS 8u
 
 struct rig {
@@ -135,8 +135,7 @@ static void answer(struct rig *r, const char *proto, const char *attrs)
 
 static void keys(struct rig *r, uint16_t port, uint32_t association, bool rtcp, uint8_t mark)
 {
-	struct session_event e = {
-		.kind = SESSION_KEYS, .rtcp = rtcp, .association = association};
+	struct session_event e = {.kind = SESSION_KEYS, .rtcp = rtcp, .association = association};
 
 	e.rx.suite = e.tx.suite = SUITE_AES_CM_128_80;
 	e.rx.key[0] = mark;
@@ -214,8 +213,8 @@ static void an_offerer_of_dtls_gets_our_role(void **state)
 
 		start(&r);
 		snprintf(attrs, sizeof(attrs), "%s%s", T[i].setup, PRINT_A);
-		q = talk_request("a", "",
-			talk_body(&r.t, "198.51.100.1", 4000, "UDP/TLS/RTP/SAVPF", attrs));
+		q = talk_request(
+			"a", "", talk_body(&r.t, "198.51.100.1", 4000, "UDP/TLS/RTP/SAVPF", attrs));
 		q.transport = STR("RTP/SAVP");
 		q.dtls = T[i].passive ? NG_DTLS_PASSIVE : NG_DTLS_DEFAULT;
 		talk_send(&r.t, &q, false);
@@ -308,8 +307,7 @@ static void ice_is_of_each_leg(void **state)
 
 	(void)state;
 	start(&r);
-	q = talk_request("a", "",
-		talk_body(&r.t, "198.51.100.1", 4000, "RTP/AVP", ICE_A MUX));
+	q = talk_request("a", "", talk_body(&r.t, "198.51.100.1", 4000, "RTP/AVP", ICE_A MUX));
 	q.rtcp_mux = NG_RTCP_MUX_ACCEPT;
 	talk_send(&r.t, &q, false);
 	assert_null(r.t.reply.error);
@@ -341,6 +339,48 @@ static void ice_is_of_each_leg(void **state)
 	pair.kind = SESSION_LOST;
 	calls_session_event(r.t.c, number(&r, a), &pair, r.t.now);
 	assert_int_equal(mock_stream(r.t.m, a)->remote.family, 0);
+	end(&r);
+}
+
+static void on_notice(void *arg, const struct call_session_notice *n)
+{
+	uint32_t *told = arg;
+
+	told[n->kind]++;
+}
+
+/* People hear of what came into force, and of what went wrong. */
+static void only_what_happened_is_told(void **state)
+{
+	uint32_t told[SESSION_CLOSED + 1] = {0};
+	struct session_event e = {.kind = SESSION_PAIR};
+	struct rig r;
+	uint16_t b;
+
+	(void)state;
+	start(&r);
+	calls_on_session(r.t.c, on_notice, told);
+	offer(&r, "RTP/AVP", "", "UDP/TLS/RTP/SAVP");
+	b = r.t.sdp->media[0].port;
+	answer(&r, "UDP/TLS/RTP/SAVP", "a=setup:active\r\n" PRINT_B);
+	/* Without ICE no pair is selected. */
+	assert_int_equal(endpoint_parse(&e.remote, STR("203.0.113.9:1234")), 0);
+	calls_session_event(r.t.c, number(&r, b), &e, r.t.now);
+	keys(&r, b, 7, false, 9);
+	assert_int_equal(told[SESSION_PAIR] + told[SESSION_KEYS] + told[SESSION_FAILED], 0);
+	/* Keys that find no room. */
+	r.t.m->fail_at = r.t.m->calls + 1;
+	r.t.m->fail_with = -28; /* -ENOSPC */
+	keys(&r, b, 1, false, 9);
+	r.t.m->fail_at = 0;
+	assert_true(mock_ctx(r.t.m, b)->rx.awaited);
+	assert_int_equal(told[SESSION_FAILED], 1);
+	assert_int_equal(told[SESSION_KEYS], 0);
+	keys(&r, b, 1, false, 9);
+	assert_int_equal(told[SESSION_KEYS], 1);
+	e.kind = SESSION_CLOSED;
+	calls_session_event(r.t.c, number(&r, b), &e, r.t.now);
+	assert_int_equal(told[SESSION_CLOSED], 1);
 	end(&r);
 }
 
@@ -376,6 +416,8 @@ int main(void)
 		cmocka_unit_test(a_new_fingerprint_is_a_new_association),
 		cmocka_unit_test(what_does_not_fit_is_refused),
 		cmocka_unit_test(ice_is_of_each_leg),
+		cmocka_unit_test(only_what_happened_is_told),
+		cmocka_unit_test(only_what_happened_is_told),
 		cmocka_unit_test(a_restart_has_new_credentials),
 	};
 
