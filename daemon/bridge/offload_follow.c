@@ -105,9 +105,7 @@ static void stream_set(struct offload *o, struct off_site *site, const struct me
 
 static uint8_t kind_of(const struct media_crypto *c)
 {
-	return c->pass                                      ? PASSED
-		: c->suite == SUITE_PLAIN && !c->awaited ? PLAIN
-							 : CIPHERED;
+	return c->pass ? PASSED : c->suite == SUITE_PLAIN && !c->awaited ? PLAIN : CIPHERED;
 }
 
 /* Another key, another index. */

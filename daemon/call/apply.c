@@ -67,15 +67,15 @@ void apply_release_all(const struct relay *relay, struct call *c)
 
 /* --- Take ------------------------------------------------------------------------------------- */
 
-static int take_key(
-	const struct relay *r, uint32_t worker, uint32_t *slot, const struct srtp_params *p, uint32_t i)
+static int take_key(const struct relay *r, uint32_t worker, uint32_t *slot,
+	const struct srtp_params *p, uint32_t i)
 {
 	int err;
 
 	if (*slot != SLOT_UNSET)
 		return 0;
-	err = r->ops->key_take(r->arg, slot, worker, &p->key[i],
-		p->rtcp.suite != SUITE_PLAIN ? &p->rtcp : NULL);
+	err = r->ops->key_take(
+		r->arg, slot, worker, &p->key[i], p->rtcp.suite != SUITE_PLAIN ? &p->rtcp : NULL);
 	if (err)
 		*slot = SLOT_UNSET;
 	return err;
@@ -157,7 +157,8 @@ int apply_take(const struct relay *relay, const struct call *prev, struct call *
 
 static struct media_crypto crypto_of(const struct srtp_params *p, const uint32_t *slot)
 {
-	struct media_crypto c = {.suite = srtp_params_suite(p), .pass = p->pass, .awaited = p->awaited};
+	struct media_crypto c = {
+		.suite = srtp_params_suite(p), .pass = p->pass, .awaited = p->awaited};
 
 	_Static_assert(SRTP_PARAMS_KEYS <= MEDIA_KEYS, "every key has a place");
 	if (!p->keys)
@@ -282,7 +283,7 @@ static void stream_cfgs(const struct call *c, const struct side *s, const struct
 	rtp->rtp = true;
 	rtp->rtcp = l->mux;
 	rtp->early = early;
-	rtp->remote = ice ? l->ice.pair[0] : l->remote;
+	rtp->remote = l->remote;
 	rtp->gate = gate_of_side(c, s) |
 		(s->listener ? gate_of_flow(c, l->hears_side, call_side_index(c, s))
 			     : gate_of_flow(c, call_side_index(c, s), s->peer));
@@ -293,7 +294,7 @@ static void stream_cfgs(const struct call *c, const struct side *s, const struct
 	memcpy(rtp->events, l->events, sizeof(rtp->events));
 	rtcp->local = l->port.rtcp;
 	rtcp->rtcp = true;
-	rtcp->remote = ice ? l->ice.pair[!l->mux] : l->rtcp_remote;
+	rtcp->remote = l->rtcp_remote;
 	if (leg_raw(l) != RAW_NONE)
 		raw_cfgs(s, l, peer, rtp, rtcp);
 }

@@ -14,7 +14,7 @@
 #include "call/gate.h"
 #include "call/pierce.h"
 #include "call/query.h"
-#include "call/session_events.h"
+#include "call/session_places.h"
 #include "call/summary.h"
 #include "call/table.h"
 #include "call/trace.h"

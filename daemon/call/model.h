@@ -33,11 +33,11 @@ struct past_key { /* a terminal's key that is no longer in force */
 
 #define LEG_MID_MAX  64u
 #define LEG_ICE_TEXT (SDP_ICE_TEXT_MAX + 1)
-struct leg_ice { /* ICE between us and the terminal (offer/neg_ice.c) */
-	bool said;    /* by the terminal in its last offer */
-	bool asked;   /* of the terminal in our last offer */
-	bool on;      /* in force */
-	bool restart; /* the terminal's last offer has other credentials than before */
+struct leg_ice {                /* ICE between us and the terminal (offer/neg_ice.c) */
+	bool said;              /* by the terminal in its last offer */
+	bool asked;             /* of the terminal in our last offer */
+	bool on;                /* in force */
+	bool restart;           /* the terminal's last offer has other credentials than before */
 	bool lite, controlling; /* ours */
 	bool lite_back;         /* our answer is to be lite */
 	uint8_t generation;     /* of our credentials */
@@ -45,7 +45,8 @@ struct leg_ice { /* ICE between us and the terminal (offer/neg_ice.c) */
 	/* The terminal's; empty: not known. */
 	bool remote_lite;
 	char remote_ufrag[LEG_ICE_TEXT], remote_pwd[LEG_ICE_TEXT];
-	/* The selected pairs: where media go to, and come from, by [rtcp]. Family 0: none yet. */
+	/* The selected pairs, by [rtcp]: the leg's remote and rtcp_remote are these, whatever SDP
+	 * says. Family 0: none yet. */
 	struct endpoint pair[2];
 	/* For the next commit only, in the request's pool: candidates of this exchange. */
 	const struct ice_candidate *candidate;
@@ -76,8 +77,8 @@ struct leg {
 	struct srtp_params rx, tx;  /* from the terminal, and to it */
 	struct keying_state keying; /* how they were agreed on; keying/ knows */
 	struct leg_ice ice;
-	char kind[16];              /* "audio" */
-	char codec[32];             /* that was agreed on first: "PCMA/8000"; cut if it is longer */
+	char kind[16];  /* "audio" */
+	char codec[32]; /* that was agreed on first: "PCMA/8000"; cut if it is longer */
 
 	/* Of a listener: the source whose media it gets, and which of its m-lines. */
 	bool hears;
@@ -88,9 +89,9 @@ struct leg {
 	/* for the next commit only */
 	bool rx_new, tx_new;
 	bool session_resumed; /* the keys are those of an association that another life had */
-	bool started;    /* an offer was answered */
-	bool relearn;    /* by another terminal than before: what was learned is of that one */
-	uint32_t rx_roc; /* where the key in force stood when negotiation began */
+	bool started;         /* an offer was answered */
+	bool relearn;         /* by another terminal than before: what was learned is of that one */
+	uint32_t rx_roc;      /* where the key in force stood when negotiation began */
 
 	uint32_t handovers[2]; /* that were reported, by [rtcp] */
 	bool short_tag_told;   /* SRTCP tags of 32 bits were reported */

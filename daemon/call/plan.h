@@ -16,7 +16,7 @@ struct neg_in {
 	const struct sdp *sdp;
 	struct keying_random random;
 	struct keying_host host;
-	bool sessions; /* there are keying threads, so ICE can be had */
+	bool sessions;         /* there are keying threads, so ICE can be had */
 	struct keystore *keys; /* memory for new legs */
 	struct pool *p;
 	const struct call *call; /* the copy that is negotiated on */

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Keys and pairs come from a leg's session while the call goes on. Each is a change of the call like
- * any other: on a copy, applied as a whole, or not at all. RFC 5764, RFC 8445. */
-#include "call/session_events.h"
+/* Keys and pairs come from a leg's session while the call goes on. Each event changes the call as a
+ * request does: on a copy, applied as a whole or not at all. RFC 5764, RFC 8445. */
+#include "call/session_places.h"
 
 #include <errno.h>
-#include <stdlib.h>
 
 #include "base/secmem.h"
 #include "call/apply.h"
@@ -13,23 +12,6 @@
 #include "keying/keying.h"
 
 #define EVENT_POOL 65536u
-
-void session_places_change(struct calls *c, const struct call *prev, struct call *next)
-{
-	const struct call *of[2] = {prev, next};
-
-	for (int k = 0; k < 2 && c->session_place; k++)
-		for (uint32_t s = 0; of[k] && s < of[k]->sides; s++)
-			for (uint32_t i = 0; i < of[k]->side[s]->legs; i++) {
-				const struct leg *l = of[k]->side[s]->leg[i];
-
-				if (l && l->has_session)
-					c->session_place[l->session] =
-						(struct session_place){.call = k ? next : NULL,
-							.side = (uint8_t)s,
-							.media = (uint8_t)i};
-			}
-}
 
 /* --- Changes of a leg ------------------------------------------------------------------------- */
 
@@ -76,10 +58,16 @@ static bool change(struct leg *l, const struct session_event *e)
 		if (!l->ice.on || endpoint_eq(&l->ice.pair[e->rtcp], &e->remote))
 			return false;
 		l->ice.pair[e->rtcp] = e->remote;
+		*(e->rtcp ? &l->rtcp_remote : &l->remote) = e->remote;
+		if (l->mux)
+			l->rtcp_remote = l->remote;
 		return true;
 	case SESSION_LOST:
+		if (!l->ice.on)
+			return false;
 		memset(l->ice.pair, 0, sizeof(l->ice.pair));
-		return l->ice.on;
+		l->remote = l->rtcp_remote = (struct endpoint){0};
+		return true;
 	}
 	return false;
 }
@@ -136,7 +124,11 @@ static int bring_in_force(struct calls *c, struct session_place at, struct call 
 	int err = next ? pool_create(&p, EVENT_POOL) : -ENOMEM;
 	bool changes = !err && change(next->side[at.side]->leg[at.media], e);
 
-	if (changes)
+	/* A check succeeded there, but media may go only where the operator lets them. */
+	if (changes && e->kind == SESSION_PAIR &&
+		links_check(c, (*call)->id, &e->remote) != REACH_OK)
+		err = -EACCES;
+	if (changes && !err)
 		err = apply_take(c->relay, *call, next);
 	if (err || !changes)
 		call_free(&c->keys, next);
@@ -153,6 +145,8 @@ void calls_session_event(
 {
 	static const struct session_event no_room = {
 		.kind = SESSION_FAILED, .why = "out of room for its keys"};
+	static const struct session_event no_way = {.kind = SESSION_FAILED,
+		.why = "ICE selected an address that media may not go to"};
 	struct session_place at =
 		c->session_place ? c->session_place[session] : (struct session_place){0};
 	struct call *call = at.call;
@@ -163,17 +157,11 @@ void calls_session_event(
 		return;
 	changed = bring_in_force(c, at, &call, e, now_ns);
 	if (changed < 0)
-		e = &no_room;
+		e = changed == -EACCES ? &no_way : &no_room;
 	if (!changed && !says_all)
 		return;
 	note(call, call->side[at.side]->tag, e, now_ns);
 	report(c, call, call->side[at.side]->tag, e);
-}
-
-int calls_set_sessions(struct calls *c, uint32_t max)
-{
-	c->session_place = calloc(max, sizeof(*c->session_place));
-	return c->session_place ? 0 : -ENOMEM;
 }
 
 void calls_on_session(

@@ -13,6 +13,7 @@
 #include "control/statistics.h"
 #include "offer/connect.h"
 #include "offer/exchange.h"
+#include "offer/trickle.h"
 
 #define LIST_DEFAULT 32u
 #define LIST_MAX     4096u
@@ -23,24 +24,24 @@ static void do_ping(struct job *j)
 	(void)j;
 }
 
-/* Trickle ICE (RFC 8840): it has nothing for us, and must not fail. */
-static bool is_fragment(struct job *j)
+/* Trickle ICE (RFC 8840). */
+static bool is_fragment(struct job *j, bool is_answer)
 {
 	if (ng_flag(&j->r, NG_FLAG_FRAGMENT))
-		j->reply.warning = STR("ICE is not supported: the fragment was ignored");
+		calls_trickle(j->h->calls, j->p, &j->r, is_answer, j->now_ns, &j->reply);
 	return ng_flag(&j->r, NG_FLAG_FRAGMENT);
 }
 
 static void do_offer(struct job *j)
 {
-	if (is_fragment(j))
+	if (is_fragment(j, false))
 		return;
 	calls_offer(j->h->calls, j->p, &j->r, j->now_ns, &j->reply);
 }
 
 static void do_answer(struct job *j)
 {
-	if (is_fragment(j))
+	if (is_fragment(j, true))
 		return;
 	calls_answer(j->h->calls, j->p, &j->r, j->now_ns, &j->reply);
 }

@@ -35,8 +35,9 @@ static bool read_said(
 	out->setup = (uint8_t)d.setup;
 	out->tls_id = hash_of(d.tls_id);
 	if (!m->ice)
-		out->transport = hash_siphash((const uint8_t[16]){0}, &m->conn.addr,
-			sizeof(m->conn.addr)) + m->port;
+		out->transport =
+			hash_siphash((const uint8_t[16]){0}, &m->conn.addr, sizeof(m->conn.addr)) +
+			m->port;
 	return out->given;
 }
 
@@ -151,7 +152,7 @@ static enum keying_result write_offer(struct keying_offer *o, const struct keyin
 {
 	struct keying_dtls *s = &o->to.state->dtls;
 
-	if (is_off(in) || o->ours_only || !sdp_proto_is_dtls(o->proto))
+	if (is_off(in) || !sdp_proto_is_dtls(o->proto))
 		return KEYING_PASSES;
 	if (!s->our_id[0] && !draw_id(s, in)) {
 		o->error = nomem();
@@ -336,7 +337,7 @@ static bool is_theirs(const struct keying_state *s, const struct srtp_master *ke
 	return false;
 }
 
-/* --- The association that the leg needs --------------------------------------------------------- */
+/* --- The association that the leg needs ------------------------------------------------------- */
 
 static bool association(struct keying_association *out, const struct keying_state *state)
 {
@@ -344,9 +345,8 @@ static bool association(struct keying_association *out, const struct keying_stat
 
 	*out = (struct keying_association){0};
 	if (state->in_force == KEYING_DTLS)
-		*out = (struct keying_association){.number = s->association,
-			.role = s->role,
-			.prints = &s->in_force.prints};
+		*out = (struct keying_association){
+			.number = s->association, .role = s->role, .prints = &s->in_force.prints};
 	else if (s->asked)
 		*out = (struct keying_association){.number = s->association};
 	return state->in_force == KEYING_DTLS || s->asked;

@@ -57,8 +57,8 @@ struct keying_dtls {
 	bool asked;                       /* our last offer to the terminal has DTLS */
 	uint8_t asked_setup;              /* and this a=setup: enum dtls_setup */
 	bool passive;                     /* we leave the terminal the client's role */
-	uint8_t role;         /* ours, enum dtls_role; NONE: no association is in force */
-	uint32_t association; /* counts them */
+	uint8_t role;               /* ours, enum dtls_role; NONE: no association is in force */
+	uint32_t association;       /* counts them */
 	char our_id[KEYING_TLS_ID]; /* a=tls-id; empty: not drawn yet */
 };
 

@@ -18,8 +18,8 @@ static struct endpoint our_address(const struct neg_in *in, const struct side *t
 	return in->locals[to->local].advertised;
 }
 
-static bool edit_media(struct sdp_media_edit *e, const struct plan_media *pm,
-	const struct side *to, uint32_t i, const struct neg_in *in, bool is_answer)
+static bool edit_media(struct sdp_media_edit *e, const struct plan_media *pm, const struct side *to,
+	uint32_t i, const struct neg_in *in, bool is_answer)
 {
 	const struct leg *l = side_leg_get(to, i);
 	const struct sdp_media *m = &in->sdp->media[i];

@@ -156,7 +156,8 @@ static bool negotiate(struct exchange *x, struct plan *plan, struct neg_in *in)
 		.reach = c->reach,
 		.r = x->r,
 		.sdp = x->sdp,
-		.random.len = (x->sdp->media_count + 1) * (KEYING_RANDOM_PER_MEDIA + NEG_ICE_RANDOM),
+		.random.len =
+			(x->sdp->media_count + 1) * (KEYING_RANDOM_PER_MEDIA + NEG_ICE_RANDOM),
 		.keys = &c->keys,
 		.p = x->p,
 		.call = x->next,

@@ -82,7 +82,7 @@ static void answer_media(struct plan *plan, struct call *c, bool paired, const s
 		stay_look(plan, lt, to_suite, (to->osrtp | in->r->osrtp) & NG_OSRTP_OFF, i, in);
 	neg_ice_answered(lf, i, in);
 	if (!neg_ice_answer(lt, in)) {
-		plan_fail(plan, NGE_NOMEM, plan_media_name(in->p, i, "ICE"));
+		plan_fail(plan, NGE_NOMEM, plan_media_name(in->p, i, "random bytes for ICE"));
 		return;
 	}
 	neg_remotes(lf, m, from_mux, in);
@@ -93,6 +93,8 @@ static void answer_media(struct plan *plan, struct call *c, bool paired, const s
 	if (lt->said.mux && !to_mux && rtcp.port == rtp.port)
 		rtcp.port = (uint16_t)(rtp.port + 1);
 	neg_set_remote(lt, &rtp, &rtcp, to_mux);
+	neg_ice_remotes(lf);
+	neg_ice_remotes(lt);
 	neg_add_events(lt->said.events, m);
 	lf->quiet = lt->quiet = neg_quiet(m) & (lt->said.quiet | NEG_QUIET_ONLY);
 	memcpy(lf->events, lt->said.events, sizeof(lf->events));

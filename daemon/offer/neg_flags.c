@@ -55,6 +55,8 @@ enum sdp_proto neg_answer_proto(struct plan *plan, const struct leg *to, const s
 				(unsigned)i + 1, sdp_proto_name(is)));
 	if (sdp_proto_is_feedback(want) == sdp_proto_is_feedback(is))
 		return is;
+	if (sdp_proto_is_dtls(is))
+		return sdp_proto_is_feedback(want) ? SDP_UDP_TLS_RTP_SAVPF : SDP_UDP_TLS_RTP_SAVP;
 	return sdp_proto_make(sdp_proto_is_secure(is), sdp_proto_is_feedback(want));
 }
 

@@ -6,7 +6,7 @@
 #include "base/secmem.h"
 #include "proto/sdp_ice.h"
 
-/* --- Credentials of ours ------------------------------------------------------------------------ */
+/* --- Credentials of ours ---------------------------------------------------------------------- */
 
 /* 6 random bits each (RFC 8839 5.4: ice-char). */
 static bool draw_text(char *out, size_t len, struct keying_random *random)
@@ -31,12 +31,30 @@ static bool draw(struct leg_ice *ice, struct neg_in *in)
 		draw_text(ice->pwd, sizeof(ice->pwd), &in->random);
 }
 
-/* --- What a terminal says ----------------------------------------------------------------------- */
+/* --- What a terminal says --------------------------------------------------------------------- */
 
 static void set_text(char out[LEG_ICE_TEXT], struct str text)
 {
 	memset(out, 0, LEG_ICE_TEXT);
 	memcpy(out, text.s, text.len < LEG_ICE_TEXT ? text.len : LEG_ICE_TEXT - 1);
+}
+
+/* A media port of ours may be another call's: links.h judges the pair. */
+static bool may_check(const struct reach *r, const struct endpoint *e)
+{
+	enum reach_verdict v = reach_check(r, e);
+
+	return v == REACH_OK || (v == REACH_OWN && reach_local(r, e, -1) >= 0);
+}
+
+uint32_t neg_ice_filter(struct ice_candidate *c, uint32_t n, const struct reach *r)
+{
+	uint32_t kept = 0;
+
+	for (uint32_t i = 0; i < n; i++)
+		if (may_check(r, &c[i].addr))
+			c[kept++] = c[i];
+	return kept;
 }
 
 /* True: it uses ICE. *restarted: its credentials are others than before (RFC 8839 4.4.1.1.1). */
@@ -59,7 +77,7 @@ static bool read_said(struct leg_ice *ice, uint32_t i, const struct neg_in *in, 
 	set_text(ice->remote_pwd, said->pwd);
 	ice->remote_lite = said->lite;
 	ice->candidate = said->candidate;
-	ice->candidates = said->count;
+	ice->candidates = neg_ice_filter(said->candidate, said->count, in->reach);
 	ice->last = !said->trickle || said->end_of_candidates;
 	return true;
 }
@@ -74,15 +92,15 @@ void neg_ice_said(struct leg *l, uint32_t i, const struct neg_in *in)
 		l->ice.lite_back = in->r->ice_lite & NG_ICE_LITE_BACKWARDS;
 }
 
-/* --- Offers ------------------------------------------------------------------------------------- */
+/* --- Offers ----------------------------------------------------------------------------------- */
 
 bool neg_ice_offer(const struct leg *from, struct leg *to, struct neg_in *in)
 {
 	struct leg_ice *ice = &to->ice;
 	bool force = in->r->ice == NG_ICE_FORCE || in->r->ice == NG_ICE_FORCE_RELAY;
 
-	ice->asked = in->sessions && in->r->ice != NG_ICE_REMOVE &&
-		(force || from->ice.said || ice->on);
+	ice->asked =
+		in->sessions && in->r->ice != NG_ICE_REMOVE && (force || (from && from->ice.said) || ice->on);
 	if (!ice->asked || ice->on)
 		return true;
 	ice->lite = in->r->ice_lite & NG_ICE_LITE_FORWARD;
@@ -99,7 +117,7 @@ void neg_ice_answered(struct leg *l, uint32_t i, const struct neg_in *in)
 	l->ice.on = l->ice.asked = uses;
 }
 
-/* --- Answers ------------------------------------------------------------------------------------ */
+/* --- Answers ---------------------------------------------------------------------------------- */
 
 bool neg_ice_answer(struct leg *l, struct neg_in *in)
 {
@@ -119,7 +137,17 @@ bool neg_ice_answer(struct leg *l, struct neg_in *in)
 	return draw(ice, in);
 }
 
-/* --- What we write ------------------------------------------------------------------------------ */
+void neg_ice_remotes(struct leg *l)
+{
+	if (!l->ice.on) {
+		memset(l->ice.pair, 0, sizeof(l->ice.pair));
+		return;
+	}
+	l->remote = l->ice.pair[0];
+	l->rtcp_remote = l->ice.pair[!l->mux];
+}
+
+/* --- What we write ---------------------------------------------------------------------------- */
 
 struct str neg_ice_lines(
 	const struct leg *l, bool is_answer, const struct endpoint *addr, const struct neg_in *in)

@@ -140,7 +140,7 @@ static void offer_media(struct plan *plan, struct call *c, bool paired, const st
 	if (!neg_write_offer(plan, &keys, m, i, in))
 		return;
 	if (!neg_ice_offer(from, to, in)) {
-		plan_fail(plan, NGE_NOMEM, plan_media_name(in->p, i, "ICE"));
+		plan_fail(plan, NGE_NOMEM, plan_media_name(in->p, i, "random bytes for ICE"));
 		return;
 	}
 	offer_early(from, m, in);

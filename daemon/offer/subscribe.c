@@ -7,6 +7,7 @@
 #include "call/plan.h"
 #include "call/said.h"
 #include "call/timeout_report.h"
+#include "offer/neg_ice.h"
 #include "offer/neg_keying.h"
 #include "offer/sources.h"
 
@@ -51,13 +52,19 @@ static void listen_media(struct plan *plan, struct leg *l, struct leg *source,
 		.to = l,
 		.ours_only = true,
 		.opportunistic = in->r->osrtp & NG_OSRTP_OFFER};
+	const char *instead;
 
 	p = p == SDP_PROTO_OTHER ? m->proto : p;
-	pm->proto = l->asked.proto =
-		sdp_proto_make(sdp_proto_is_secure(p), sdp_proto_is_feedback(p));
+	pm->proto = l->asked.proto = keying_profile(p, &in->host, &instead);
+	if (instead && in->r->transport.len)
+		plan_warn(plan, in->p, str_from(instead));
 	pm->mux = l->asked.mux = in->r->rtcp_mux & (NG_RTCP_MUX_OFFER | NG_RTCP_MUX_REQUIRE);
 	if (!neg_write_offer(plan, &keys, m, i, in))
 		return;
+	if (!neg_ice_offer(NULL, l, in)) {
+		plan_fail(plan, NGE_NOMEM, plan_media_name(in->p, i, "ICE"));
+		return;
+	}
 	if (ng_flag(in->r, NG_FLAG_INACTIVE))
 		pm->direction = STR("inactive");
 	l->used = true;
@@ -170,7 +177,9 @@ void negotiate_subscribe_answer(struct plan *plan, struct call *c, struct neg_in
 		struct keying_answer keys = {.media = m};
 
 		neg_read_answer(plan, &keys, l, NULL, i, in);
+		neg_ice_answered(l, i, in);
 		neg_remotes(l, m, l->asked.mux && m->rtcp_mux, in);
+		neg_ice_remotes(l);
 		neg_into_force(l, m->proto, m->dir, m);
 		l->started = s->offer_open;
 	}
@@ -235,6 +244,7 @@ void negotiate_publish(struct plan *plan, struct call *c, struct neg_in *in)
 			continue;
 		}
 		neg_said(l, m, in);
+		neg_ice_said(l, i, in);
 		if (!neg_read_offer(plan, l, m, i, in))
 			return;
 		if (!sdp_proto_is_secure(m->proto) && !(r->osrtp & NG_OSRTP_ACCEPT))
@@ -244,7 +254,12 @@ void negotiate_publish(struct plan *plan, struct call *c, struct neg_in *in)
 		pm->proto = m->proto;
 		pm->mux = m->rtcp_mux && !(r->rtcp_mux & NG_RTCP_MUX_REJECT);
 		pm->direction = STR("recvonly");
+		if (!neg_ice_answer(l, in)) {
+			plan_fail(plan, NGE_NOMEM, plan_media_name(in->p, i, "ICE"));
+			return;
+		}
 		neg_remotes(l, m, pm->mux, in);
+		neg_ice_remotes(l);
 		neg_into_force(l, m->proto, m->dir, m);
 		memset(l->events, 0, sizeof(l->events));
 		neg_add_events(l->events, m);

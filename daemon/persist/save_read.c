@@ -206,8 +206,7 @@ static bool params_are_sound(const struct srtp_params *p)
 			p->key[i].suite == p->key[0].suite &&
 			p->key[i].mki_len == p->key[0].mki_len;
 	return sound &&
-		(p->rtcp.suite == SUITE_PLAIN ||
-			(p->keys && p->rtcp.suite == p->key[0].suite));
+		(p->rtcp.suite == SUITE_PLAIN || (p->keys && p->rtcp.suite == p->key[0].suite));
 }
 
 static bool leg_is_sound(const struct leg *l)

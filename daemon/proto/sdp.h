@@ -63,7 +63,7 @@ static inline bool sdp_proto_is_relayed(enum sdp_proto p)
 	return sdp_proto_is_rtp(p) || sdp_proto_is_raw(p);
 }
 bool sdp_proto_is_secure(enum sdp_proto p);                /* SAVP and SAVPF with or without TLS */
-bool sdp_proto_is_dtls(enum sdp_proto p); /* RTP keyed by DTLS (RFC 5764) */
+bool sdp_proto_is_dtls(enum sdp_proto p);                  /* RTP keyed by DTLS (RFC 5764) */
 bool sdp_proto_is_feedback(enum sdp_proto p);              /* AVPF and SAVPF */
 enum sdp_proto sdp_proto_make(bool secure, bool feedback); /* one of the four RTP/... */
 
@@ -145,7 +145,7 @@ struct sdp_media_edit {
 	 * present a=crypto. */
 	const struct str *keying;
 	uint32_t keying_count;
-	struct str lines; /* whole lines of ours to add: ICE. None of a rejected m-line. */
+	struct str lines;   /* whole lines of ours to add: ICE. None of a rejected m-line. */
 	bool keep_feedback; /* keep a=rtcp-fb; otherwise remove it (towards AVP) */
 	uint32_t mid;       /* a=mid to write if there is none; 0 = none */
 	struct str mid_text; /* the same as text, which goes first; s = NULL: none */

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """xcipher-ng(7), DIFFERENCES FROM RTPENGINE: each row, and how to get the other behaviour."""
 from compat import compat, compat_each, reaches
-from text import accept, audio, crypto, sdp
+from text import accept, audio, crypto, sdp, video
 
 B = "10.200.2.2"
 WEAK = ["NULL_HMAC_SHA1_80", "NULL_HMAC_SHA1_32"]
@@ -143,7 +143,39 @@ def test_audio_codecs(relay):
     assert "audio codecs" in relay.call().offer(sdp(audio()), codec={"transcode": ["opus"]}).warning
 
 
-@compat("differences", "xcipher-ng(7) DIFFERENCES FROM RTPENGINE: ICE and DTLS-SRTP")
-def test_ice_and_dtls(relay):
-    reply = relay.call().offer(sdp(audio("a=ice-ufrag:abcd", "a=fingerprint:sha-1 AB")), ICE="force", transport_protocol="UDP/TLS/RTP/SAVPF")
-    assert reply.sdp.audio.profile == "RTP/SAVPF" and "ice" not in reply["sdp"] and "ICE" in reply.warning and "DTLS" in reply.warning
+SHA1 = ["a=fingerprint:sha-1 " + ":".join(["AB"] * 20), "a=setup:actpass"]
+SHA256 = ["a=fingerprint:sha-256 " + ":".join(["AB"] * 32), "a=setup:actpass"]
+
+
+@compat("differences", "xcipher-ng(7) DIFFERENCES FROM RTPENGINE: Fingerprints by SHA-1; RFC 8122 section 5")
+def test_sha1_is_refused(relay):
+    relay.call().offer(sdp(audio(*SHA1, profile="UDP/TLS/RTP/SAVPF")), fails="No usable a=fingerprint", transport_protocol="RTP/AVP")
+
+
+@compat("differences", "xcipher-ng(7) DIFFERENCES FROM RTPENGINE: Fingerprints by SHA-1", options=["--dtls-sha1=yes"])
+def test_sha1_that_is_wanted(relay):
+    call = relay.call()
+    call.offer(sdp(audio(*SHA1, profile="UDP/TLS/RTP/SAVPF")), transport_protocol="RTP/AVP")
+    assert call.answer(sdp(audio(), ip=B)).sdp.audio.has("fingerprint")
+
+
+@compat("differences", "xcipher-ng(7) DIFFERENCES FROM RTPENGINE: Candidates; RFC 8839 section 4.2.1")
+def test_candidates(relay):
+    theirs = ["a=ice-ufrag:abcd", "a=ice-pwd:0123456789012345678901", "a=candidate:1 1 UDP 2130706431 10.200.1.2 4000 typ host"]
+    told = relay.call().offer(sdp(audio(*theirs)), ICE="force-relay").sdp.audio
+    candidates = told.attrs("candidate")
+    assert len(candidates) == 2 and all(told.address in c and "typ host" in c for c in candidates), candidates
+
+
+@compat("differences", "xcipher-ng(7) DIFFERENCES FROM RTPENGINE: Trickle ICE")
+def test_fragments(relay):
+    assert "fragment" in relay.call().offer("a=ice-ufrag:abcd\r\n", flags=["fragment"]).warning
+
+
+@compat("differences", "xcipher-ng(7) DIFFERENCES FROM RTPENGINE: Groups with BUNDLE; RFC 9143 section 7.3.3")
+def test_bundle(relay):
+    media = [m(*SHA256, f"a=mid:{mid}", profile="UDP/TLS/RTP/SAVPF") for m, mid in ((audio, "x"), (video, "y"))]
+    call = relay.call()
+    call.offer(sdp(*media, session=["a=group:BUNDLE x y"]), transport_protocol="RTP/AVP")
+    told = call.answer(sdp(audio(), video(), ip=B)).sdp
+    assert told.session.attr("group") == "BUNDLE x" and told.media[0].port != told.media[1].port, told

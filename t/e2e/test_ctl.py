@@ -140,7 +140,7 @@ def test_level_and_reload(net):
         assert "timeout has" not in daemon.text(), daemon.text()
         write("max-sessions = 3\nfish = 1\n")
         p = ctl(net, "reload")
-        assert p.returncode == 1 and 'no option "fish"' in p.stderr, p
+        assert p.returncode == 1 and 'unknown option "fish"' in p.stderr, p
         assert refused(daemon, 2)
         write("sdes-accept = AES_CM_128_HMAC_SHA1_80\nmax-sessions = 9\nworkers = 2\n")
         assert said(net, "reload") == "2 options changed\nworkers has changed, but needs a restart\n"

@@ -57,7 +57,7 @@ static const struct xc_key *terminal_keys(
 
 	memcpy(keys, r->a.key, 2 * sizeof(keys[0]));
 	memcpy(keys + 2, r->a.key + slot, 2 * sizeof(keys[0]));
-	if (slot && r->kdr[slot]) {
+	if (slot && slot < LENT && r->kdr[slot]) {
 		memset(&keys[2 + rtcp], 0, sizeof(keys[0]));
 		assert_int_equal(srtp_kdf(&k, &m, rtcp, index >> r->kdr[slot]), 0);
 		srtp_slot_fill(&keys[2 + rtcp], srtp_suite_get(suite), &k, rtcp);

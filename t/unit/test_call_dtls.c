@@ -333,7 +333,7 @@ static void ice_is_of_each_leg(void **state)
 	assert_int_equal(mock_stream(r.t.m, a)->remote.family, 0);
 	assert_int_equal(mock_stream(r.t.m, a)->learning, MEDIA_LEARN_OFF);
 	assert_true(mock_stream(r.t.m, a)->strict_source);
-	assert_int_equal(endpoint_parse(&pair.remote, STR("203.0.113.9:1234")), 0);
+	assert_int_equal(endpoint_parse(&pair.remote, STR("198.51.100.9:1234")), 0);
 	calls_session_event(r.t.c, number(&r, a), &pair, r.t.now);
 	assert_true(endpoint_eq(&mock_stream(r.t.m, a)->remote, &pair.remote));
 	pair.kind = SESSION_LOST;
@@ -416,7 +416,6 @@ int main(void)
 		cmocka_unit_test(a_new_fingerprint_is_a_new_association),
 		cmocka_unit_test(what_does_not_fit_is_refused),
 		cmocka_unit_test(ice_is_of_each_leg),
-		cmocka_unit_test(only_what_happened_is_told),
 		cmocka_unit_test(only_what_happened_is_told),
 		cmocka_unit_test(a_restart_has_new_credentials),
 	};

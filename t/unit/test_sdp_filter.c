@@ -25,6 +25,7 @@ static struct str filtered(struct pool *p, const char *json, const char *body, s
 	char *text = strdup(json);
 	struct ngval *msg = NULL;
 	struct ng_request *r = pool_alloc(p, sizeof(*r));
+	struct str out;
 	uint32_t emptied;
 	size_t pos = 0;
 
@@ -33,8 +34,9 @@ static struct str filtered(struct pool *p, const char *json, const char *body, s
 	assert_int_equal(json_parse(&msg, p, str_from(text), &pos), 0);
 	assert_int_equal(ng_request_parse(r, p, msg), 0);
 	*warning = r->warning;
+	out = sdp_filter_apply(&r->filter, p, str_from(body), &emptied);
 	free(text);
-	return sdp_filter_apply(&r->filter, p, str_from(body), &emptied);
+	return out;
 }
 
 static void header_extensions_are_stripped_everywhere(void **state)

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What a keying thread reports of a leg's session comes into force. */
-#ifndef CALL_SESSION_EVENTS_H
-#define CALL_SESSION_EVENTS_H
+/* Which leg a session is of. Its events find the leg by this table. */
+#ifndef CALL_SESSION_PLACES_H
+#define CALL_SESSION_PLACES_H
 
 #include "call/calls.h"
 #include "call/session.h"
 
-/* Which leg a session is of. */
 struct session_place {
 	struct call *call; /* NULL: none */
 	uint8_t side, media;

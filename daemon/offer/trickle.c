@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* A fragment is a change of the call like an offer, but only candidates are added. They count for
+ * the credentials that the terminal signalled last: a fragment of others comes too early or too
+ * late, and does nothing. Nothing is sent to a candidate but connectivity checks, and only where
+ * media may go (call/reach.h). */
+#include "offer/trickle.h"
+
+#include <errno.h>
+
+#include "call/calls.h"
+#include "call/table.h"
+#include "offer/neg_ice.h"
+
+struct trickle {
+	struct calls *c;
+	struct pool *p;
+	struct side *side;
+	uint32_t added, ignored;
+};
+
+/* The leg that a section is of: by a=mid, else by its number. */
+static struct leg *leg_of(const struct side *s, const struct sdp_ice_section *section)
+{
+	for (uint32_t i = 0; section->mid.len && i < s->legs; i++)
+		if (s->leg[i] && str_eq(str_from(s->leg[i]->said.mid), section->mid))
+			return s->leg[i];
+	return side_leg_get(s, section->index);
+}
+
+static bool is_current(const struct leg_ice *ice, const struct sdp_ice *said)
+{
+	return !said->ufrag.len || str_eq(said->ufrag, str_from(ice->remote_ufrag));
+}
+
+static int each(void *arg, const struct sdp_ice_section *section)
+{
+	struct trickle *t = arg;
+	struct leg *l = leg_of(t->side, section);
+	struct ice_candidate *to;
+
+	if (!l || !(l->ice.on || l->ice.said) || !is_current(&l->ice, &section->ice)) {
+		t->ignored += section->ice.count;
+		return 0;
+	}
+	to = pool_alloc(t->p, (section->ice.count + 1) * sizeof(*to));
+	if (!to)
+		return -ENOMEM;
+	memcpy(to, section->ice.candidate, section->ice.count * sizeof(*to));
+	l->ice.candidate = to;
+	l->ice.candidates = neg_ice_filter(to, section->ice.count, t->c->reach);
+	l->ice.last |= section->ice.end_of_candidates;
+	t->ignored += section->ice.count - l->ice.candidates;
+	t->added += l->ice.candidates;
+	t->ignored += section->ice.ignored;
+	return 0;
+}
+
+void calls_trickle(struct calls *c, struct pool *p, const struct ng_request *r, bool is_answer,
+	uint64_t now_ns, struct call_reply *out)
+{
+	struct str tag = is_answer ? r->to_tag : r->from_tag;
+	struct call *prev = call_table_find(&c->table, r->call_id), *next;
+	uint8_t side = prev ? call_side_by_tag(prev, tag) : SIDE_NONE;
+	struct trickle t = {.c = c, .p = p};
+	int err;
+
+	out->error = !r->sdp.len     ? NGE_NO_SDP
+		: !r->call_id.len    ? NGE_NO_CALL_ID
+		: !prev              ? NGE_UNKNOWN_CALL
+		: side == SIDE_NONE  ? NGE_PARTICIPANT
+		: !c->relay->sessions ? NGE_DTLS
+				      : NULL;
+	if (out->error)
+		return;
+	next = call_clone(&c->keys, prev);
+	if (!next) {
+		out->error = NGE_NOMEM;
+		return;
+	}
+	t.side = next->side[side];
+	err = sdp_ice_fragment_read(r->sdp, each, &t);
+	if (err) {
+		out->error = err == -EINVAL ? NGE_SDP : NGE_NOMEM;
+		call_free(&c->keys, next);
+		return;
+	}
+	if (t.ignored)
+		out->warning = pool_printf(p, "%u candidates were ignored", (unsigned)t.ignored);
+	if (!t.added) {
+		call_free(&c->keys, next);
+		return;
+	}
+	next->signal_ns = now_ns;
+	err = calls_put_in_force(c, p, prev, next, now_ns);
+	if (err)
+		calls_resource_error(out, err, false);
+}
