@@ -59,6 +59,7 @@ struct daemon {
 	struct relay relay_border;
 	struct side_channel *channel[64]; /* one per worker, with keying threads */
 	uint32_t channels;
+	uint32_t legs;                    /* that all workers have contexts for */
 	struct bridge_sessions *sessions; /* NULL: no keying threads */
 	struct sessions sessions_border;
 	struct calls *calls;

@@ -71,7 +71,7 @@ int daemon_keying_create(struct daemon *d)
 	struct bridge_sessions_config cfg = {.channel = d->channel,
 		.workers = d->workers,
 		.threads = d->o.keying_threads,
-		.max = d->workers * (daemon_ports_per_worker(d) / 2),
+		.max = d->legs,
 		.keep_not = ~0ull,
 		.profile = {SUITE_AEAD_AES_256_GCM, SUITE_AEAD_AES_128_GCM, SUITE_AES_CM_128_80,
 			SUITE_AES_CM_128_32},
@@ -98,7 +98,7 @@ int daemon_keying_start(struct daemon *d)
 		return 0;
 	d->sessions_border = (struct sessions){.ops = &bridge_session_ops,
 		.arg = d->sessions,
-		.max = d->workers * (daemon_ports_per_worker(d) / 2),
+		.max = d->legs,
 		.sha1 = d->o.dtls_sha1};
 	d->relay_border.sessions = &d->sessions_border;
 	calls_on_session(d->calls, session_notice, d);

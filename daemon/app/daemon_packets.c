@@ -223,6 +223,7 @@ int daemon_workers_create(struct daemon *d)
 	ports_reserve(d->ports, o->emergency_ports);
 	log_capacity(d);
 	relay.ports = d->ports;
+	d->legs = d->workers * contexts;
 	err = bridge_create(&d->relay, &relay);
 	return err ? daemon_fail(d, err, "relay") : daemon_keying_create(d);
 }

@@ -320,7 +320,8 @@ static void announce(const struct daemon *d)
 
 int main(int argc, char **argv)
 {
-	static struct daemon d = {.ack_fd = -1, .signal_fd = -1, .sessions_fd = -1, .notify = {.fd = -1}};
+	static struct daemon d = {
+		.ack_fd = -1, .signal_fd = -1, .sessions_fd = -1, .notify = {.fd = -1}};
 	int background = -1, err;
 
 	switch (options_read(&d.o, argc, argv)) {

@@ -121,7 +121,7 @@
 		"suites and session parameters accepted from terminals")                            \
 	X("keying-threads", START, UINT8, keying_threads, "1", "N",                                 \
 		"threads for DTLS handshakes and ICE, 0 to 16; 0 = SDES and RTP only")              \
-	X("dtls-sha1", START, BOOL, dtls_sha1, "no", "yes|no",                                       \
+	X("dtls-sha1", START, BOOL, dtls_sha1, "no", "yes|no",                                      \
 		"accept certificates that SDP names by SHA-1 only")                                 \
 	X("replay-window", START, UINT16, replay_window, "128", "PACKETS",                          \
 		"how far a packet may be behind the newest and be accepted; 64 to 32768")           \

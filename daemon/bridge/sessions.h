@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Sessions as calls see them (call/session.h), above the keying threads: handles, their serials, our
- * certificate. Control thread only. */
+/* Sessions as calls see them (call/session.h), above the keying threads: handles, their serials,
+ * our certificate. Control thread only. */
 #ifndef BRIDGE_SESSIONS_H
 #define BRIDGE_SESSIONS_H
 

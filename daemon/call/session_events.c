@@ -24,7 +24,7 @@ static struct srtp_params params_of(const struct srtp_master *key)
  * RTP's indexes go on, because its key is the same. */
 static bool set_rtcp_keys(struct leg *l, const struct session_event *e)
 {
-	if (!l->rx.keys || srtp_params_suite(&l->rx) != e->rx.suite)
+	if (!l->rx.keys || l->keyed != e->association || srtp_params_suite(&l->rx) != e->rx.suite)
 		return false;
 	l->rx.rtcp = e->rx;
 	l->tx.rtcp = e->tx;
@@ -43,6 +43,7 @@ static bool set_keys(struct leg *l, const struct session_event *e)
 		return set_rtcp_keys(l, e);
 	leg_set_rx(l, &rx);
 	leg_set_tx(l, &tx);
+	l->keyed = e->association;
 	secmem_wipe(&rx, sizeof(rx));
 	secmem_wipe(&tx, sizeof(tx));
 	return true;
@@ -145,8 +146,8 @@ void calls_session_event(
 {
 	static const struct session_event no_room = {
 		.kind = SESSION_FAILED, .why = "out of room for its keys"};
-	static const struct session_event no_way = {.kind = SESSION_FAILED,
-		.why = "ICE selected an address that media may not go to"};
+	static const struct session_event no_way = {
+		.kind = SESSION_FAILED, .why = "ICE selected an address that media may not go to"};
 	struct session_place at =
 		c->session_place ? c->session_place[session] : (struct session_place){0};
 	struct call *call = at.call;

@@ -99,8 +99,8 @@ bool neg_ice_offer(const struct leg *from, struct leg *to, struct neg_in *in)
 	struct leg_ice *ice = &to->ice;
 	bool force = in->r->ice == NG_ICE_FORCE || in->r->ice == NG_ICE_FORCE_RELAY;
 
-	ice->asked =
-		in->sessions && in->r->ice != NG_ICE_REMOVE && (force || (from && from->ice.said) || ice->on);
+	ice->asked = in->sessions && in->r->ice != NG_ICE_REMOVE &&
+		(force || (from && from->ice.said) || ice->on);
 	if (!ice->asked || ice->on)
 		return true;
 	ice->lite = in->r->ice_lite & NG_ICE_LITE_FORWARD;

@@ -62,7 +62,7 @@ static void listen_media(struct plan *plan, struct leg *l, struct leg *source,
 	if (!neg_write_offer(plan, &keys, m, i, in))
 		return;
 	if (!neg_ice_offer(NULL, l, in)) {
-		plan_fail(plan, NGE_NOMEM, plan_media_name(in->p, i, "ICE"));
+		plan_fail(plan, NGE_NOMEM, plan_media_name(in->p, i, "no random bytes for ICE"));
 		return;
 	}
 	if (ng_flag(in->r, NG_FLAG_INACTIVE))
@@ -255,7 +255,8 @@ void negotiate_publish(struct plan *plan, struct call *c, struct neg_in *in)
 		pm->mux = m->rtcp_mux && !(r->rtcp_mux & NG_RTCP_MUX_REJECT);
 		pm->direction = STR("recvonly");
 		if (!neg_ice_answer(l, in)) {
-			plan_fail(plan, NGE_NOMEM, plan_media_name(in->p, i, "ICE"));
+			plan_fail(plan, NGE_NOMEM,
+				plan_media_name(in->p, i, "no random bytes for ICE"));
 			return;
 		}
 		neg_remotes(l, m, pm->mux, in);

@@ -64,10 +64,10 @@ void calls_trickle(struct calls *c, struct pool *p, const struct ng_request *r, 
 	struct trickle t = {.c = c, .p = p};
 	int err;
 
-	out->error = !r->sdp.len     ? NGE_NO_SDP
-		: !r->call_id.len    ? NGE_NO_CALL_ID
-		: !prev              ? NGE_UNKNOWN_CALL
-		: side == SIDE_NONE  ? NGE_PARTICIPANT
+	out->error = !r->sdp.len      ? NGE_NO_SDP
+		: !r->call_id.len     ? NGE_NO_CALL_ID
+		: !prev               ? NGE_UNKNOWN_CALL
+		: side == SIDE_NONE   ? NGE_PARTICIPANT
 		: !c->relay->sessions ? NGE_DTLS
 				      : NULL;
 	if (out->error)

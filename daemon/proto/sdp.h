@@ -145,9 +145,9 @@ struct sdp_media_edit {
 	 * present a=crypto. */
 	const struct str *keying;
 	uint32_t keying_count;
-	struct str lines;   /* whole lines of ours to add: ICE. None of a rejected m-line. */
-	bool keep_feedback; /* keep a=rtcp-fb; otherwise remove it (towards AVP) */
-	uint32_t mid;       /* a=mid to write if there is none; 0 = none */
+	struct str lines;    /* whole lines of ours to add: ICE. None of a rejected m-line. */
+	bool keep_feedback;  /* keep a=rtcp-fb; otherwise remove it (towards AVP) */
+	uint32_t mid;        /* a=mid to write if there is none; 0 = none */
 	struct str mid_text; /* the same as text, which goes first; s = NULL: none */
 	bool drop_mid;       /* remove a=mid: another m-line already has that name */
 	/* direction that replaces the present one, such as "sendonly"; s = NULL: unchanged */

@@ -30,8 +30,8 @@ int session_create(struct session **out, struct session_env *env);
 /* Sends nothing. NULL is fine. */
 void session_destroy(struct session *s);
 
-/* What it is to be. cert: of new associations; the session takes a reference. seed: random bytes, used once. 0; -ENOMEM, -EINVAL: then it may lack a part, and
- * session_event() says so. */
+/* What it is to be. cert: of new associations; the session takes a reference. seed: random bytes,
+ * used once. 0; -ENOMEM, -EINVAL: then it may lack a part, and session_event() says so. */
 struct session_order {
 	struct session_cfg cfg;
 	struct dtls_cert *cert;

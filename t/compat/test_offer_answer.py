@@ -92,7 +92,17 @@ def test_profiles(relay, caller, callee):
     assert answer.profile == caller and bool(answer.crypto) == (caller in SECURE)
 
 
-@compat_each("transport", "xcipher-ng(7), transport-protocol", ["UDP/TLS/RTP/SAVP", "UDP/TLS/RTP/SAVPF"])
+DTLS_PROFILES = ["UDP/TLS/RTP/SAVP", "UDP/TLS/RTP/SAVPF"]
+
+
+@compat_each("transport", "xcipher-ng(7), transport-protocol; RFC 5764 section 8", DTLS_PROFILES)
+def test_dtls_profiles(relay, profile):
+    told = offered(relay, transport_protocol=profile).audio
+    assert told.profile == profile and told.has("fingerprint") and told.attr("setup") == "actpass" and told.crypto
+    assert not offered(relay, transport_protocol=profile, SDES=["off"]).audio.crypto
+
+
+@compat_each("transport", "xcipher-ng(7), transport-protocol; xcipherd(8), keying-threads", DTLS_PROFILES, options=["--keying-threads=0"])
 def test_dtls_profiles_become_sdes(relay, profile):
     reply = relay.call().offer(sdp(audio()), transport_protocol=profile)
     assert reply.sdp.audio.profile == profile.removeprefix("UDP/TLS/") and reply.sdp.audio.crypto and "DTLS" in reply.warning
@@ -231,25 +241,85 @@ def test_single_codec(relay):
     assert call.answer(sdp(audio(), ip=B), flags=["single-codec"]).sdp.audio.formats == ["0", "101"]
 
 
-# --- ICE and DTLS are removed -------------------------------------------------------------------------------------
+# --- ICE and DTLS-SRTP --------------------------------------------------------------------------------------------
 
-ICE = ["a=ice-ufrag:abcd", "a=ice-pwd:0123456789012345678901", "a=candidate:1 1 UDP 2130706431 10.200.1.2 4000 typ host"]
+THEIR_ICE = ["a=ice-ufrag:abcd", "a=ice-pwd:0123456789012345678901", "a=candidate:1 1 UDP 2130706431 10.200.1.2 4000 typ host"]
 DTLS = ["a=fingerprint:sha-256 " + ":".join(["AB"] * 32), "a=setup:actpass"]
 
 
-@compat_each("ICE removed", "xcipher-ng(7), ICE, ICE-lite; RFC 8445", ["remove", "default", "force", "force-relay"])
-def test_ice_is_removed(relay, ice):
-    reply = relay.call().offer(sdp(audio(*ICE), session=["a=ice-lite"]), ICE=ice)
-    assert "ice-" not in reply["sdp"] and "candidate" not in reply["sdp"]
-    assert bool(reply.warning) == (ice not in ("remove", "default"))
-    assert relay.call().offer(sdp(audio()), **{"ICE-lite": "forward"}).warning and not relay.call().offer(sdp(audio()), **{"ICE-lite": "off"}).warning
+def offers_ice(told):
+    """Of the relay: what the terminal said never passes."""
+    assert "abcd" not in told.lines and not any("10.200.1.2 4000" in line for line in told.lines)
+    assert bool(told.attrs("candidate")) == told.has("ice-ufrag") == told.has("ice-pwd")
+    return told.has("ice-ufrag")
 
 
-@compat_each("DTLS removed", "xcipher-ng(7), DTLS, DTLS-fingerprint; RFC 5763", ["off", "passive"])
-def test_dtls_is_removed(relay, dtls):
-    reply = relay.call().offer(sdp(audio(*DTLS, suites=["80"])), DTLS=dtls)
-    assert "fingerprint" not in reply["sdp"] and "a=setup" not in reply["sdp"] and bool(reply.warning) == (dtls != "off")
-    assert relay.call().offer(sdp(audio()), **{"DTLS-fingerprint": "SHA-256"}).warning
+@compat_each("ICE", "xcipher-ng(7), ICE; RFC 8839 section 4.2.1", [
+    ("remove", False, False), ("default", False, True), ("optional", False, True), ("force", True, True), ("force-relay", True, True)])
+def test_ice_of_an_offer(relay, ice, without, with_theirs):
+    assert offers_ice(offered(relay, ICE=ice).audio) == without
+    assert offers_ice(offered(relay, audio(*THEIR_ICE), ICE=ice).audio) == with_theirs
+
+
+@compat_each("ICE", "xcipher-ng(7), ICE, reject-ICE; RFC 8839 section 4.2.2", [
+    ({}, True), ({"ICE": "remove"}, False), ({"flags": ["reject-ICE"]}, False), ({"ICE": "force"}, True)])
+def test_ice_of_an_answer(relay, keys, expected):
+    call = relay.call()
+    call.offer(sdp(audio(*THEIR_ICE)), ICE="remove")
+    assert offers_ice(call.answer(sdp(audio(), ip=B), **keys).sdp.audio) == expected
+    call = relay.call()
+    call.offer(sdp(audio()))
+    assert not offers_ice(call.answer(sdp(audio(), ip=B), **keys).sdp.audio)
+
+
+@compat_each("ICE", "xcipher-ng(7), ICE-lite; RFC 8839 section 5.3", [
+    ("off", False, False), ("forward", True, False), ("backward", False, True), ("both", True, True)])
+def test_ice_lite(relay, lite, in_offer, in_answer):
+    call = relay.call()
+    assert call.offer(sdp(audio(*THEIR_ICE)), **{"ICE-lite": lite}).sdp.session.has("ice-lite") == in_offer
+    assert call.answer(sdp(audio(), ip=B)).sdp.session.has("ice-lite") == in_answer
+
+
+@compat("ICE", "xcipher-ng(7), trickle-ICE; RFC 8840 section 8")
+def test_all_candidates_are_in_the_sdp(relay):
+    assert offered(relay, audio(*THEIR_ICE), flags=["trickle-ICE"]).audio.has("end-of-candidates")
+
+
+@compat("ICE", "xcipherd(8), keying-threads", options=["--keying-threads=0"])
+def test_ice_is_removed_without_keying_threads(relay):
+    reply = relay.call().offer(sdp(audio(*THEIR_ICE)), ICE="force")
+    assert not offers_ice(reply.sdp.audio) and "ICE is not available" in reply.warning
+
+
+def dtls_call(relay, answer=(), setup="actpass", **offer):
+    """What the offerer gets, after an answer in RTP."""
+    call = relay.call()
+    call.offer(sdp(audio(DTLS[0], f"a=setup:{setup}", profile="UDP/TLS/RTP/SAVPF")), transport_protocol="RTP/AVP", **offer)
+    return call.answer(sdp(audio(), ip=B), **dict(answer)).sdp.audio
+
+
+@compat_each("DTLS-SRTP", "xcipher-ng(7), DTLS; RFC 5763 section 5", [
+    ("actpass", "active", "active"), ("actpass", "passive", "passive"), ("active", "active", "passive"), ("passive", "passive", "active")])
+def test_roles(relay, theirs, asked, ours):
+    told = dtls_call(relay, setup=theirs, DTLS=asked)
+    assert (told.profile, told.attr("setup"), told.crypto) == ("UDP/TLS/RTP/SAVPF", ours, [])
+    assert DTLS[0] not in told.lines and told.has("fingerprint")
+
+
+@compat_each("DTLS-SRTP", "xcipher-ng(7), DTLS-fingerprint; RFC 8122 section 5", [1, 224, 256, 384, 512])
+def test_hash_of_our_certificate(relay, bits):
+    assert dtls_call(relay, {"DTLS-fingerprint": f"SHA-{bits}"}).attr("fingerprint").startswith(f"sha-{bits} ")
+
+
+@compat("DTLS-SRTP", "xcipher-ng(7), no-tls-id; RFC 8842 section 4")
+def test_tls_id(relay):
+    assert dtls_call(relay).has("tls-id") and not dtls_call(relay, {"flags": ["no-tls-id"]}).has("tls-id")
+
+
+@compat_each("DTLS-SRTP", "xcipher-ng(7), DTLS", ["off", "no", "disable"])
+def test_no_dtls_for_the_callee(relay, word):
+    told = offered(relay, audio(*DTLS, profile="UDP/TLS/RTP/SAVPF", suites=["80"]), DTLS=word).audio
+    assert told.crypto and not told.has("fingerprint") and not told.has("setup")
 
 
 # --- RTCP on one port ---------------------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 import contextlib
 import os
 import shutil
+import tempfile
 
 import dtls
 import relay
@@ -63,3 +64,86 @@ def test_wrong_fingerprint(net, setup):
             call.a.say(b"in clear" * 20)
         wait_for("the daemon dropped them", lambda: daemon.statistics()["packets received"] >= 100)
         assert call.b.count["rtp"] == 0 and daemon.text().count("no media:") == 1
+
+
+def handshakes(daemon):
+    return daemon.text().count("DTLS handshake completed")
+
+
+def reinvite(call, one, sdp=None):
+    """An offer of one, and the other's answer."""
+    other = call.a if one is call.b else call.b
+    mine, theirs = ("a", "b") if one is call.a else ("b", "a")
+    flags = call.flags if one is call.a else {"transport_protocol": "RTP/AVP", "ICE": "remove", "replace": ["origin"]}
+    other.believe(call.ask("offer", sdp=sdp or one.sdp(), from_tag=mine, to_tag=theirs, **flags))
+    one.believe(call.ask("answer", sdp=other.sdp(), from_tag=mine, to_tag=theirs))
+
+
+@cases(("active",), ("passive",))
+def test_reinvite_keeps_the_association(net, setup):
+    with rig(net, setup=setup) as (daemon, call):
+        call.begin().exchange()
+        for one in (call.a, call.b, call.b):
+            reinvite(call, one)
+            call.exchange()
+        assert handshakes(daemon) == 1 and call.b.bad == 0
+
+
+def test_old_hold_keeps_the_association(net):
+    """c=0.0.0.0 of RFC 2543 is not another transport."""
+    with rig(net) as (daemon, call):
+        call.begin().exchange()
+        reinvite(call, call.b, call.b.sdp().replace(f"c=IN IP4 {B}", "c=IN IP4 0.0.0.0"))
+        reinvite(call, call.b)
+        call.exchange()
+        assert handshakes(daemon) == 1
+
+
+@cases(("active",), ("passive",))
+def test_new_fingerprint_is_a_new_association(net, setup):
+    """Media go on under the old keys until there are new ones."""
+    with rig(net, setup=setup) as (daemon, call):
+        call.begin().exchange()
+        old = call.b.process
+        call.b.cert = call.b.make_certificate("cert2")
+        reinvite(call, call.b)
+        call.exchange()
+        net.stop(old)
+        call.b.handshake()
+        call.b.keyed()
+        call.exchange()
+        wait_for("both handshakes are told", lambda: handshakes(daemon) == 2)
+
+
+def test_blocked_and_silenced(net):
+    with rig(net) as (daemon, call):
+        call.begin().exchange()
+        for off, on in (("block media", "unblock media"), ("silence media", "unsilence media")):
+            call.ask(off, from_tag="a")
+            before = daemon.statistics()["packets received"]
+            heard = len(call.b.heard)
+            for _ in range(50):
+                call.a.say(b"not for them" * 10)
+            wait_for("they arrived", lambda b=before: daemon.statistics()["packets received"] >= b + 50)
+            assert b"not for them" * 10 not in call.b.heard[heard:]
+            call.ask(on, from_tag="a")
+            call.exchange()
+        assert call.b.bad == 0
+
+
+def test_recorded(net):
+    with tempfile.TemporaryDirectory() as folder:
+        os.chmod(folder, 0o777)
+        with rig(net, f"--recording-dir={folder}") as (daemon, call):
+            call.begin()
+            call.ask("start recording", from_tag="a")
+            call.exchange()
+            words = os.urandom(160)
+            wait_for("it was heard", lambda: call.b.say(words) and words in call.a.heard)
+            call.ask("stop recording", from_tag="a")
+            call.end()
+
+            def recorded():
+                files = [os.path.join(d, f) for d, _, names in os.walk(folder) for f in names]
+                return any(words in open(f, "rb").read() for f in files)
+            wait_for("the recording has it in clear", recorded)
