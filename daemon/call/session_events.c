@@ -3,6 +3,8 @@
  * request does: on a copy, applied as a whole or not at all. RFC 5764, RFC 8445. */
 #include "call/session_places.h"
 
+#include <errno.h>
+
 #include "base/secmem.h"
 #include "call/apply.h"
 #include "call/history.h"
@@ -22,7 +24,7 @@ static struct srtp_params params_of(const struct srtp_master *key)
  * RTP's indexes go on, because its key is the same. */
 static bool set_rtcp_keys(struct leg *l, const struct session_event *e)
 {
-	if (!l->rx.keys || srtp_params_suite(&l->rx) != e->rx.suite)
+	if (!l->rx.keys || l->keyed != e->association || srtp_params_suite(&l->rx) != e->rx.suite)
 		return false;
 	l->rx.rtcp = e->rx;
 	l->tx.rtcp = e->tx;
@@ -41,6 +43,7 @@ static bool set_keys(struct leg *l, const struct session_event *e)
 		return set_rtcp_keys(l, e);
 	leg_set_rx(l, &rx);
 	leg_set_tx(l, &tx);
+	l->keyed = e->association;
 	secmem_wipe(&rx, sizeof(rx));
 	secmem_wipe(&tx, sizeof(tx));
 	return true;
@@ -113,36 +116,53 @@ static void report(
 		c->session_notice(c->session_notice_arg, &n);
 }
 
+/* 1: the call is another now; 0: the event changes nothing; or a negative errno. */
+static int bring_in_force(struct calls *c, struct session_place at, struct call **call,
+	const struct session_event *e, uint64_t now_ns)
+{
+	struct call *next = call_clone(&c->keys, *call);
+	struct pool *p = NULL;
+	int err = next ? pool_create(&p, EVENT_POOL) : -ENOMEM;
+	bool changes = !err && change(next->side[at.side]->leg[at.media], e);
+
+	/* A check succeeded there, but media may go only where the operator lets them. */
+	if (changes && e->kind == SESSION_PAIR &&
+		links_check(c, (*call)->id, &e->remote) != REACH_OK)
+		err = -EACCES;
+	if (changes && !err)
+		err = apply_take(c->relay, *call, next);
+	if (err || !changes)
+		call_free(&c->keys, next);
+	else
+		err = calls_put_in_force(c, p, *call, next, now_ns);
+	if (changes && !err)
+		*call = next;
+	pool_destroy(p);
+	return err ? err : changes;
+}
+
 void calls_session_event(
 	struct calls *c, uint32_t session, const struct session_event *e, uint64_t now_ns)
 {
+	static const struct session_event no_room = {
+		.kind = SESSION_FAILED, .why = "out of room for its keys"};
+	static const struct session_event no_way = {
+		.kind = SESSION_FAILED, .why = "ICE selected an address that media may not go to"};
 	struct session_place at =
 		c->session_place ? c->session_place[session] : (struct session_place){0};
-	struct call *next, *call = at.call;
-	struct pool *p = NULL;
-	struct str tag;
+	struct call *call = at.call;
+	bool says_all = e->kind == SESSION_FAILED || e->kind == SESSION_CLOSED;
+	int changed;
 
 	if (!call)
 		return;
-	next = call_clone(&c->keys, call);
-	if (!next || pool_create(&p, EVENT_POOL)) {
-		call_free(&c->keys, next);
+	changed = bring_in_force(c, at, &call, e, now_ns);
+	if (changed < 0)
+		e = changed == -EACCES ? &no_way : &no_room;
+	if (!changed && !says_all)
 		return;
-	}
-	/* A check succeeded there, but media may go only where the operator lets them. */
-	if (e->kind == SESSION_PAIR && links_check(c, call->id, &e->remote) != REACH_OK) {
-		call_free(&c->keys, next);
-		pool_destroy(p);
-		return;
-	}
-	if (!change(next->side[at.side]->leg[at.media], e) || apply_take(c->relay, call, next))
-		call_free(&c->keys, next);
-	else if (calls_put_in_force(c, p, call, next, now_ns) == 0)
-		call = next;
-	tag = call->side[at.side]->tag;
-	note(call, tag, e, now_ns);
-	report(c, call, tag, e);
-	pool_destroy(p);
+	note(call, call->side[at.side]->tag, e, now_ns);
+	report(c, call, call->side[at.side]->tag, e);
 }
 
 void calls_on_session(

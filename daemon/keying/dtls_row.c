@@ -34,24 +34,33 @@ static bool read_said(
 	out->prints = d.prints;
 	out->setup = (uint8_t)d.setup;
 	out->tls_id = hash_of(d.tls_id);
-	if (!m->ice)
+	/* c=0.0.0.0 is an old way to hold a call (RFC 2543), and says nothing of the transport. */
+	if (!m->ice && !endpoint_is_unspecified(&m->conn.addr))
 		out->transport =
 			hash_siphash((const uint8_t[16]){0}, &m->conn.addr, sizeof(m->conn.addr)) +
 			m->port;
 	return out->given;
 }
 
-/* Whether what the terminal says now needs a new association (RFC 8842 5.1). With a=tls-id it
- * decides. */
-static bool is_new(const struct keying_dtls *s, const struct keying_dtls_said *now)
+/* Our certificate is not that of the association: it was renewed, or we were restarted. */
+static bool have_new_certificate(const struct keying_dtls *s, const struct keying_in *in)
+{
+	return s->our_cert && s->our_cert != in->host->cert;
+}
+
+/* Whether what the terminal says now, or our certificate, needs a new association (RFC 8842 5.1).
+ * With a=tls-id it decides. */
+static bool is_new(
+	const struct keying_dtls *s, const struct keying_dtls_said *now, const struct keying_in *in)
 {
 	const struct keying_dtls_said *before = &s->in_force;
 
-	if (!s->role || !before->given || !sdp_fingerprints_eq(&before->prints, &now->prints))
+	if (!s->role || !before->given || have_new_certificate(s, in) ||
+		!sdp_fingerprints_eq(&before->prints, &now->prints))
 		return true;
 	if (before->tls_id && now->tls_id)
 		return before->tls_id != now->tls_id;
-	return before->transport != now->transport;
+	return before->transport && now->transport && before->transport != now->transport;
 }
 
 /* --- What we say ------------------------------------------------------------------------------ */
@@ -154,7 +163,7 @@ static enum keying_result write_offer(struct keying_offer *o, const struct keyin
 
 	if (is_off(in) || !sdp_proto_is_dtls(o->proto))
 		return KEYING_PASSES;
-	if (!s->our_id[0] && !draw_id(s, in)) {
+	if ((!s->our_id[0] || (s->role && have_new_certificate(s, in))) && !draw_id(s, in)) {
 		o->error = nomem();
 		return KEYING_REFUSES;
 	}
@@ -171,22 +180,28 @@ static enum keying_result write_offer(struct keying_offer *o, const struct keyin
 
 /* --- Answers ---------------------------------------------------------------------------------- */
 
-/* What was agreed on comes into force. Keys of an association that goes on stay. */
+/* What was agreed on comes into force. Keys of an association stay until the next one has some. */
 static void agree(struct keying_answer *a, const struct keying_leg *l,
-	const struct keying_dtls_said *said, enum dtls_role role, bool fresh)
+	const struct keying_dtls_said *said, enum dtls_role role, const struct keying_in *in)
 {
 	struct keying_dtls *s = &l->state->dtls;
+	bool fresh = is_new(s, said, in), had_one = l->state->in_force == KEYING_DTLS;
+	uint64_t transport = fresh || said->transport ? said->transport : s->in_force.transport;
 
 	if (fresh || s->role != role) {
 		/* The first one of an offer of ours has its number from write_offer(). */
-		if (l == &a->offerer || l->state->in_force == KEYING_DTLS)
+		if (l == &a->offerer || had_one)
 			s->association++;
-		a->rx = a->tx = (struct srtp_params){.awaited = true};
-	} else {
+		s->our_cert = in->host->cert;
+	}
+	if (had_one) {
 		a->rx = *l->rx;
 		a->tx = *l->tx;
+	} else {
+		a->rx = a->tx = (struct srtp_params){.awaited = true};
 	}
 	s->in_force = *said;
+	s->in_force.transport = transport;
 	s->role = (uint8_t)role;
 	l->state->in_force = KEYING_DTLS;
 }
@@ -203,7 +218,6 @@ static enum keying_result read_answer(struct keying_answer *a, const struct keyi
 	struct keying_dtls_said said;
 	enum dtls_role role;
 	enum dtls_role_err err;
-	bool fresh;
 
 	if (!s->asked)
 		return KEYING_PASSES;
@@ -214,12 +228,11 @@ static enum keying_result read_answer(struct keying_answer *a, const struct keyi
 			NGE_FINGERPRINT, STR("the answer has none that is accepted")};
 		return KEYING_REFUSES;
 	}
-	fresh = is_new(s, &said);
 	err = dtls_setup_answered(
 		&role, (enum dtls_setup)s->asked_setup, (enum dtls_setup)said.setup);
 	if (err)
 		return refuse(a, err);
-	agree(a, &a->answerer, &said, role, fresh);
+	agree(a, &a->answerer, &said, role, in);
 	return KEYING_AGREES;
 }
 
@@ -234,7 +247,7 @@ static enum keying_result write_answer(struct keying_answer *a, const struct key
 	if (!s->offered.given || is_off(in) ||
 		(in->r->sdes.flags & NG_SDES_PREFER && a->offerer.state->sdes.lines))
 		return KEYING_PASSES;
-	fresh = is_new(s, &s->offered);
+	fresh = is_new(s, &s->offered, in);
 	err = dtls_setup_answer(&setup, &role, (enum dtls_setup)s->offered.setup,
 		s->passive ? DTLS_ROLE_SERVER : DTLS_ROLE_CLIENT,
 		fresh ? DTLS_ROLE_NONE : (enum dtls_role)s->role);
@@ -249,7 +262,7 @@ static enum keying_result write_answer(struct keying_answer *a, const struct key
 		a->error = nomem();
 		return KEYING_REFUSES;
 	}
-	agree(a, &a->offerer, &s->offered, role, fresh);
+	agree(a, &a->offerer, &s->offered, role, in);
 	return KEYING_AGREES;
 }
 

@@ -32,6 +32,7 @@ struct keying_host {
 	bool dtls;                     /* there are keying threads, and a certificate */
 	bool sha1;                     /* SHA-1 in a=fingerprint is accepted */
 	struct dtls_fingerprint print; /* of the certificate, by the hash of the request */
+	uint64_t cert;                 /* tells certificates apart */
 };
 
 struct keying_in { /* an exchange */

@@ -59,6 +59,7 @@ struct keying_dtls {
 	bool passive;                     /* we leave the terminal the client's role */
 	uint8_t role;               /* ours, enum dtls_role; NONE: no association is in force */
 	uint32_t association;       /* counts them */
+	uint64_t our_cert;          /* keying_host.cert of the one in force; 0: none */
 	char our_id[KEYING_TLS_ID]; /* a=tls-id; empty: not drawn yet */
 };
 

@@ -7,6 +7,7 @@
 #include <errno.h>
 
 #include "base/secmem.h"
+#include "base/hash.h"
 #include "call/apply.h"
 #include "call/call.h"
 #include "call/calls.h"
@@ -129,6 +130,7 @@ static void look_at_host(const struct exchange *x, struct neg_in *in)
 {
 	const struct sessions *s = x->c->relay->sessions;
 	enum dtls_hash hash = DTLS_SHA256;
+	struct dtls_fingerprint sha256;
 
 	in->sessions = s;
 	for (int h = 0; h < DTLS_HASH_COUNT; h++)
@@ -138,6 +140,8 @@ static void look_at_host(const struct exchange *x, struct neg_in *in)
 		return;
 	in->host.dtls = s->ops->fingerprint(s->arg, &in->host.print, hash) == 0;
 	in->host.sha1 = s->sha1;
+	if (s->ops->fingerprint(s->arg, &sha256, DTLS_SHA256) == 0)
+		in->host.cert = hash_siphash((const uint8_t[16]){0}, sha256.value, 32) | 1;
 }
 
 static bool negotiate(struct exchange *x, struct plan *plan, struct neg_in *in)

@@ -100,6 +100,7 @@ static const struct field keying_dtls_fields[] = {
 	FLAG("p", keying_dtls, passive),
 	NUM("r", keying_dtls, role, DTLS_ROLE_SERVER),
 	NUM("n", keying_dtls, association, UINT32_MAX),
+	NUM("c", keying_dtls, our_cert, ANY),
 	BYTES_ROW("i", keying_dtls, our_id),
 };
 static const struct record keying_dtls_record = RECORD_OF(keying_dtls_fields);
@@ -156,9 +157,9 @@ static const struct record asked_record = RECORD_OF(asked_fields);
 #define SAVED_SIDE(...)
 #define SAVED_LEG(...) __VA_ARGS__,
 static const struct field leg_fields[] = {FLAG("u", leg, used), FLAG("a", leg, active),
-	NUM("rp", leg, rtp_proto, 255), NUM("d", leg, dir, SDP_DIR_INACTIVE),
-	{"k", BYTES, AT(leg, kind)}, {"cd", BYTES, AT(leg, codec)},
-	{"key", RECORD, AT(leg, keying), .record = &keying_record},
+	NUM("rp", leg, rtp_proto, 255), NUM("dk", leg, keyed, UINT32_MAX),
+	NUM("d", leg, dir, SDP_DIR_INACTIVE), {"k", BYTES, AT(leg, kind)},
+	{"cd", BYTES, AT(leg, codec)}, {"key", RECORD, AT(leg, keying), .record = &keying_record},
 	{"ice", RECORD, AT(leg, ice), .record = &ice_record},
 	{"said", RECORD, AT(leg, said), .record = &said_record},
 	{"ask", RECORD, AT(leg, asked), .record = &asked_record},

@@ -445,6 +445,9 @@ static bool keys_event(struct session *s, uint32_t k, struct session_event *out)
 	enum dtls_state state = c->dtls ? dtls_state(c->dtls) : DTLS_IDLE;
 
 	*out = (struct session_event){.rtcp = k, .association = s->cfg.dtls.association};
+	/* Keys of RTCP are added to those of RTP. */
+	if (k && !s->part[0].keys_told && !s->part[0].end_told)
+		return false;
 	if (state == DTLS_OPEN && !c->keys_told && dtls_keys(c->dtls, &out->rx, &out->tx) == 0) {
 		c->keys_told = true;
 		out->kind = SESSION_KEYS;

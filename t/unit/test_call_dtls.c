@@ -36,6 +36,7 @@ struct rig {
 	struct session_cfg cfg[SESSIONS];
 	uint16_t port[SESSIONS];
 	uint32_t sets;
+	uint8_t cert; /* which one */
 };
 
 static int take(void *arg, uint32_t *session, uint32_t *serial)
@@ -75,8 +76,9 @@ static int set(void *arg, uint32_t session, uint32_t worker, const struct relay_
 
 static int fingerprint(void *arg, struct dtls_fingerprint *out, enum dtls_hash h)
 {
-	(void)arg;
-	*out = (struct dtls_fingerprint){.hash = (uint8_t)h, .value = {0xab, 0xcd}};
+	const struct rig *r = arg;
+
+	*out = (struct dtls_fingerprint){.hash = (uint8_t)h, .value = {0xab, 0xcd, r->cert}};
 	return 0;
 }
 
@@ -236,7 +238,7 @@ static void an_offerer_of_dtls_gets_our_role(void **state)
 }
 
 /* RFC 8842 5: a re-INVITE with the same fingerprints and tls-id keeps the keys, another fingerprint
- * needs a new association, and media wait for it. */
+ * needs a new association. Media go on under the old keys until it has some. */
 static void a_new_fingerprint_is_a_new_association(void **state)
 {
 	struct rig r;
@@ -261,11 +263,39 @@ static void a_new_fingerprint_is_a_new_association(void **state)
 	assert_int_equal(mock_ctx(r.t.m, a)->tx.key[0].slot, slot); /* until it is answered */
 	answer(&r, "RTP/AVP", "");
 	assert_int_equal(session(&r, a)->dtls.association, 2);
-	assert_true(mock_ctx(r.t.m, a)->tx.awaited);
-	keys(&r, a, 1, false, 5); /* late */
-	assert_true(mock_ctx(r.t.m, a)->tx.awaited);
-	keys(&r, a, 2, false, 6);
-	assert_false(mock_ctx(r.t.m, a)->tx.awaited);
+	assert_int_equal(mock_ctx(r.t.m, a)->tx.key[0].slot, slot);
+	keys(&r, a, 1, false, 7); /* late */
+	assert_int_equal(mock_master(r.t.m, mock_ctx(r.t.m, a)->rx.key[0].slot)->key[0], 5);
+	keys(&r, a, 2, false, 9);
+	assert_int_equal(mock_master(r.t.m, mock_ctx(r.t.m, a)->rx.key[0].slot)->key[0], 9);
+	end(&r);
+}
+
+/* The terminal is told of another certificate of ours than that of the association (RFC 8842 5.1):
+ * ours was renewed, or we were restarted. */
+static void our_new_certificate_is_a_new_association(void **state)
+{
+	struct rig r;
+	uint16_t a;
+
+	(void)state;
+	start(&r);
+	offer(&r, "UDP/TLS/RTP/SAVP", "a=setup:actpass\r\n" PRINT_A, "RTP/AVP");
+	answer(&r, "RTP/AVP", "");
+	a = r.t.sdp->media[0].port;
+	keys(&r, a, 1, false, 5);
+	offer(&r, "UDP/TLS/RTP/SAVP", "a=setup:actpass\r\n" PRINT_A, "");
+	answer(&r, "RTP/AVP", "");
+	offer(&r, "UDP/TLS/RTP/SAVP", "a=setup:actpass\r\n" PRINT_A, "");
+	answer(&r, "RTP/AVP", "");
+	assert_int_equal(session(&r, a)->dtls.association, 1);
+	r.cert = 1;
+	offer(&r, "UDP/TLS/RTP/SAVP", "a=setup:actpass\r\n" PRINT_A, "");
+	answer(&r, "RTP/AVP", "");
+	assert_int_equal(session(&r, a)->dtls.association, 2);
+	offer(&r, "UDP/TLS/RTP/SAVP", "a=setup:actpass\r\n" PRINT_A, "");
+	answer(&r, "RTP/AVP", "");
+	assert_int_equal(session(&r, a)->dtls.association, 2);
 	end(&r);
 }
 
@@ -342,6 +372,48 @@ static void ice_is_of_each_leg(void **state)
 	end(&r);
 }
 
+static void on_notice(void *arg, const struct call_session_notice *n)
+{
+	uint32_t *told = arg;
+
+	told[n->kind]++;
+}
+
+/* People hear of what came into force, and of what went wrong. */
+static void only_what_happened_is_told(void **state)
+{
+	uint32_t told[SESSION_CLOSED + 1] = {0};
+	struct session_event e = {.kind = SESSION_PAIR};
+	struct rig r;
+	uint16_t b;
+
+	(void)state;
+	start(&r);
+	calls_on_session(r.t.c, on_notice, told);
+	offer(&r, "RTP/AVP", "", "UDP/TLS/RTP/SAVP");
+	b = r.t.sdp->media[0].port;
+	answer(&r, "UDP/TLS/RTP/SAVP", "a=setup:active\r\n" PRINT_B);
+	/* Without ICE no pair is selected. */
+	assert_int_equal(endpoint_parse(&e.remote, STR("203.0.113.9:1234")), 0);
+	calls_session_event(r.t.c, number(&r, b), &e, r.t.now);
+	keys(&r, b, 7, false, 9);
+	assert_int_equal(told[SESSION_PAIR] + told[SESSION_KEYS] + told[SESSION_FAILED], 0);
+	/* Keys that find no room. */
+	r.t.m->fail_at = r.t.m->calls + 1;
+	r.t.m->fail_with = -28; /* -ENOSPC */
+	keys(&r, b, 1, false, 9);
+	r.t.m->fail_at = 0;
+	assert_true(mock_ctx(r.t.m, b)->rx.awaited);
+	assert_int_equal(told[SESSION_FAILED], 1);
+	assert_int_equal(told[SESSION_KEYS], 0);
+	keys(&r, b, 1, false, 9);
+	assert_int_equal(told[SESSION_KEYS], 1);
+	e.kind = SESSION_CLOSED;
+	calls_session_event(r.t.c, number(&r, b), &e, r.t.now);
+	assert_int_equal(told[SESSION_CLOSED], 1);
+	end(&r);
+}
+
 static void a_restart_has_new_credentials(void **state)
 {
 	char first[SESSION_UFRAG];
@@ -372,8 +444,10 @@ int main(void)
 		cmocka_unit_test(a_plain_terminal_speaks_with_one_of_dtls),
 		cmocka_unit_test(an_offerer_of_dtls_gets_our_role),
 		cmocka_unit_test(a_new_fingerprint_is_a_new_association),
+		cmocka_unit_test(our_new_certificate_is_a_new_association),
 		cmocka_unit_test(what_does_not_fit_is_refused),
 		cmocka_unit_test(ice_is_of_each_leg),
+		cmocka_unit_test(only_what_happened_is_told),
 		cmocka_unit_test(a_restart_has_new_credentials),
 	};
 

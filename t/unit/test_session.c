@@ -48,6 +48,7 @@ static struct rig {
 	struct end e[2];
 	struct packet wire[WIRE_MAX];
 	uint32_t n, sent;
+	bool rtp_late; /* DTLS of RTP is lost */
 } rig;
 
 /* --- Ends ------------------------------------------------------------------------------------- */
@@ -154,6 +155,12 @@ static void hear(int who, bool ice)
 
 /* --- The network ------------------------------------------------------------------------------ */
 
+/* Whether it is lost on the way. */
+static bool is_lost(int who, const struct session_out *o)
+{
+	return rig.e[who].mute || (rig.rtp_late && !o->rtcp && dtls_is(o->packet, o->len));
+}
+
 static void collect(int who)
 {
 	struct end *e = &rig.e[who];
@@ -162,7 +169,7 @@ static void collect(int who)
 
 	for (; session_next(e->s, &p->out); p = &rig.wire[rig.n]) {
 		p->from = (uint8_t)who;
-		rig.n += !e->mute;
+		rig.n += !is_lost(who, &p->out);
 		rig.sent++;
 		assert_true(rig.n < WIRE_MAX);
 	}
@@ -324,8 +331,28 @@ static void without_mux_there_are_two_associations(void **state)
 	}
 }
 
-/* We offered without a role. A ClientHello that comes ahead of the answer is answered, but keys
- * wait for the fingerprint. */
+/* Keys of RTCP are of no use before those of RTP. */
+static void rtcp_waits_for_rtp(void **state)
+{
+	(void)state;
+	start();
+	rig.e[0].order.cfg.mux = rig.e[1].order.cfg.mux = false;
+	rig.rtp_late = true;
+	hear(0, true);
+	hear(1, true);
+	pass(3 * S_NS);
+	assert_int_equal(events(0, SESSION_KEYS) + events(1, SESSION_KEYS), 0);
+	rig.rtp_late = false;
+	pass(6 * S_NS);
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(events(i, SESSION_KEYS), 2);
+		assert_true(event(i, SESSION_KEYS, false) < event(i, SESSION_KEYS, true));
+	}
+	end();
+}
+
+/* We offered without a role. A ClientHello that comes ahead of the answer is answered, but keys wait
+ * for the fingerprint. */
 static void the_answer_decides_the_role(void **state)
 {
 	for (int ice = 0; ice < 2; ice++) {
@@ -645,6 +672,7 @@ int main(void)
 		cmocka_unit_test(ours_may_be_lite),
 		cmocka_unit_test(without_ice_a_cookie_proves_the_source),
 		cmocka_unit_test(without_mux_there_are_two_associations),
+		cmocka_unit_test(rtcp_waits_for_rtp),
 		cmocka_unit_test(the_answer_decides_the_role),
 		cmocka_unit_test(the_answer_may_make_us_the_client),
 		cmocka_unit_test(the_answer_decides_mux),

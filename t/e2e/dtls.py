@@ -1,0 +1,218 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Terminals that key by DTLS without ICE: OpenSSL's own s_client and s_server make the handshake, and libsrtp2 protects media."""
+import os
+import re
+import select
+import socket
+import struct
+import subprocess
+import tempfile
+import threading
+
+import ng
+import srtp
+from baresip import wait_for
+from relay import text_of
+
+PROFILE = "SRTP_AES128_CM_SHA1_80"
+SUITE = "AES_CM_128_HMAC_SHA1_80"
+
+
+class Plain:
+    """A terminal of RTP in clear. It counts what it receives by kind, and keeps the payloads of RTP."""
+    profile = "RTP/AVP"
+
+    def __init__(self, net, place, address):
+        self.net, self.ns, self.address = net, net.terminal[place], address
+        self.socket = ng.socket_in(self.ns)
+        self.socket.bind((address, 0))
+        self.port = self.socket.getsockname()[1]
+        self.seq, self.ssrc, self.to = 0, int.from_bytes(os.urandom(4), "big"), None
+        self.heard, self.count, self.bad, self.ended = [], {"rtp": 0, "dtls": 0, "stun": 0}, 0, False
+        self.thread = threading.Thread(target=self.listen, daemon=True)
+        self.thread.start()
+
+    def sockets(self):
+        return [self.socket]
+
+    def listen(self):
+        while not self.ended:
+            for s in select.select(self.sockets(), [], [], 0.1)[0]:
+                try:
+                    self.take(s, *s.recvfrom(2048))
+                except OSError:
+                    continue
+
+    def take(self, _socket, packet, source):
+        first = packet[0] if packet else 255
+        kind = "stun" if first < 4 else "dtls" if 20 <= first < 64 else "rtp"
+        self.count[kind] += 1
+        if kind == "rtp" and not 64 <= packet[1] & 0x7f < 96:
+            self.hear(packet)
+        elif kind == "dtls":
+            self.take_dtls(packet)
+
+    def take_dtls(self, packet):
+        pass
+
+    def hear(self, packet):
+        self.heard.append(packet[12:])
+
+    def attributes(self):
+        return ""
+
+    def sdp(self):
+        return (f"v=0\r\no=- 1 1 IN IP4 {self.address}\r\ns=-\r\nc=IN IP4 {self.address}\r\nt=0 0\r\nm=audio {self.port} {self.profile} 0\r\n"
+                f"a=rtpmap:0 PCMU/8000\r\na=sendrecv\r\n{self.attributes()}")
+
+    def believe(self, sdp):
+        self.to = (re.search(r"^c=IN IP4 (\S+)", sdp, re.M)[1], int(re.search(r"^m=audio (\d+)", sdp, re.M)[1]))
+
+    def protect(self, packet):
+        return packet
+
+    def say(self, payload):
+        """One packet; its number."""
+        self.seq += 1
+        packet = struct.pack("!BBHII", 0x80, 0, self.seq, self.seq * 160, self.ssrc) + payload
+        self.socket.sendto(self.protect(packet), self.to)
+        return self.seq
+
+    def close(self):
+        self.ended = True
+        self.thread.join()
+        self.socket.close()
+
+
+class Dtls(Plain):
+    """setup: what its SDP says. Packets that are DTLS go to and from the program by a socket of their own."""
+    profile = "UDP/TLS/RTP/SAVP"
+
+    def __init__(self, net, place, address, setup="active"):
+        self.setup, self.process, self.rx = setup, None, None
+        self.folder = tempfile.TemporaryDirectory(prefix="xc-dtls-")
+        self.cert = self.make_certificate("cert")
+        self.inside = ng.socket_in(net.terminal[place])
+        self.inside.bind(("127.0.0.1", 0))
+        self.program = None  # where the program is
+        super().__init__(net, place, address)
+
+    def make_certificate(self, name):
+        path = os.path.join(self.folder.name, name)
+        subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-subj", "/CN=t",
+                        "-keyout", path + ".key", "-out", path], check=True, capture_output=True)
+        return path
+
+    def fingerprint(self):
+        text = subprocess.run(["openssl", "x509", "-in", self.cert, "-noout", "-fingerprint", "-sha256"], check=True, capture_output=True,
+                              text=True).stdout
+        return text.strip().partition("=")[2]
+
+    def attributes(self):
+        return f"a=setup:{self.setup}\r\na=fingerprint:sha-256 {self.fingerprint()}\r\na=rtcp-mux\r\n"
+
+    def handshake(self):
+        """The program starts: as client it sends, as server it waits."""
+        self.log = tempfile.TemporaryFile("w+")
+        port = self.inside.getsockname()[1]
+        common = ["-dtls1_2", "-use_srtp", PROFILE, "-cert", self.cert, "-key", self.cert + ".key", "-keymatexport", "EXTRACTOR-dtls_srtp",
+                  "-keymatexportlen", "60"]
+        if self.setup == "active":
+            args = ["s_client", "-connect", f"127.0.0.1:{port}"]
+        else:
+            with ng.socket_in(self.ns) as s:
+                s.bind(("127.0.0.1", 0))
+                self.program = s.getsockname()
+            args = ["s_server", "-accept", f"127.0.0.1:{self.program[1]}", "-verify", "1"]
+        self.process = self.net.spawn(self.ns, ["openssl", *args, *common], stdin=subprocess.PIPE, stdout=self.log, stderr=self.log)
+
+    def keyed(self):
+        """Waits for the keys, and takes them."""
+        def exported():
+            return re.search(r"Keying material: ([0-9A-F]{120})", text_of(self.log))
+        m = wait_for("the keys of OpenSSL", exported)
+        self.take_keys(bytes.fromhex(m[1]))
+        return self
+
+    def take_keys(self, material):
+        client, server = material[:16] + material[32:46], material[16:32] + material[46:60]
+        ours, theirs = (client, server) if self.setup == "active" else (server, client)
+        self.tx = srtp.Session(SUITE, ours, srtp.OUTBOUND)
+        self.rx = srtp.Session(SUITE, theirs, srtp.INBOUND)
+
+    def sockets(self):
+        return [self.socket, self.inside]
+
+    def take(self, s, packet, source):
+        if s is self.inside:
+            self.program = source
+            if self.to:
+                self.socket.sendto(packet, self.to)
+        else:
+            super().take(s, packet, source)
+
+    def take_dtls(self, packet):
+        if self.program:
+            self.inside.sendto(packet, self.program)
+
+    def hear(self, packet):
+        clear = self.rx.unprotect(packet) if self.rx else None
+        self.bad += clear is None
+        if clear:
+            super().hear(clear)
+
+    def protect(self, packet):
+        return self.tx.protect(packet)
+
+    def close(self):
+        if self.process:
+            self.net.stop(self.process)
+        super().close()
+        self.inside.close()
+        self.folder.cleanup()
+
+
+class Call:
+    """Between a plain terminal, which offers, and one of DTLS."""
+    number = 0
+    flags = {"transport_protocol": "UDP/TLS/RTP/SAVP", "ICE": "remove", "replace": ["origin"], "rtcp_mux": ["offer"], "SDES": ["off"]}
+
+    def __init__(self, daemon, a, b, **more):
+        Call.number += 1
+        self.daemon, self.a, self.b, self.more = daemon, a, b, more
+        self.id = f"dtls-{os.getpid()}-{Call.number}"
+
+    def ask(self, command, **keys):
+        reply = self.daemon.client.call(command, call_id=self.id, **keys)
+        assert reply.get("result") == "ok", reply
+        return reply.get("sdp")
+
+    def offer(self, **more):
+        self.offered = self.ask("offer", sdp=self.a.sdp(), from_tag="a", **(self.flags | self.more | more))
+        self.b.believe(self.offered)
+        return self
+
+    def answer(self):
+        self.a.believe(self.ask("answer", sdp=self.b.sdp(), from_tag="a", to_tag="b"))
+        return self
+
+    def begin(self):
+        self.offer().answer()
+        self.b.handshake()
+        self.b.keyed()
+        return self
+
+    def exchange(self, packets=20):
+        """Each speaks until the other has heard so many packets more, which are as they were sent."""
+        for one, other in ((self.b, self.a), (self.a, self.b)):
+            before = len(other.heard)
+            payload = os.urandom(160)
+
+            def spoken(one=one, other=other, before=before, payload=payload):
+                one.say(payload)
+                return len(other.heard) >= before + packets
+            wait_for("media one way", spoken)
+            assert set(other.heard[-packets:]) == {payload}, "media were changed"
+
+    def end(self):
+        self.ask("delete", from_tag="a", delete_delay=0)
