@@ -3,6 +3,8 @@
  * request does: on a copy, applied as a whole or not at all. RFC 5764, RFC 8445. */
 #include "call/session_places.h"
 
+#include <errno.h>
+
 #include "base/secmem.h"
 #include "call/apply.h"
 #include "call/history.h"
@@ -113,36 +115,55 @@ static void report(
 		c->session_notice(c->session_notice_arg, &n);
 }
 
-void calls_session_event(
+/* The call as the event makes it comes into force. next is the function's. 0 or -errno. */
+static int put_in_force(struct calls *c, struct call *call, struct call *next, uint64_t now_ns)
+{
+	struct pool *p = NULL;
+	int err = pool_create(&p, EVENT_POOL);
+
+	err = err ? err : apply_take(c->relay, call, next);
+	if (err)
+		call_free(&c->keys, next);
+	else
+		err = calls_put_in_force(c, p, call, next, now_ns);
+	pool_destroy(p);
+	return err;
+}
+
+int calls_session_event(
 	struct calls *c, uint32_t session, const struct session_event *e, uint64_t now_ns)
 {
 	struct session_place at =
 		c->session_place ? c->session_place[session] : (struct session_place){0};
-	struct call *next, *call = at.call;
-	struct pool *p = NULL;
+	struct session_event failed = {.kind = SESSION_FAILED,
+		.rtcp = e->rtcp,
+		.why = "the relay has no room for what its handshake or checks brought"};
+	bool changes = e->kind != SESSION_FAILED && e->kind != SESSION_CLOSED;
+	struct call *next;
 	struct str tag;
+	int err = 0;
 
-	if (!call)
-		return;
-	next = call_clone(&c->keys, call);
-	if (!next || pool_create(&p, EVENT_POOL)) {
-		call_free(&c->keys, next);
-		return;
-	}
+	if (!at.call)
+		return 0;
 	/* A check succeeded there, but media may go only where the operator lets them. */
-	if (e->kind == SESSION_PAIR && links_check(c, call->id, &e->remote) != REACH_OK) {
-		call_free(&c->keys, next);
-		pool_destroy(p);
-		return;
+	if (e->kind == SESSION_PAIR && links_check(c, at.call->id, &e->remote) != REACH_OK)
+		return 0;
+	if (changes) {
+		next = call_clone(&c->keys, at.call);
+		if (next && !change(next->side[at.side]->leg[at.media], e)) {
+			call_free(&c->keys, next);
+			return 0;
+		}
+		err = next ? put_in_force(c, at.call, next, now_ns) : -ENOMEM;
 	}
-	if (!change(next->side[at.side]->leg[at.media], e) || apply_take(c->relay, call, next))
-		call_free(&c->keys, next);
-	else if (calls_put_in_force(c, p, call, next, now_ns) == 0)
-		call = next;
-	tag = call->side[at.side]->tag;
-	note(call, tag, e, now_ns);
-	report(c, call, tag, e);
-	pool_destroy(p);
+	if (err == -EAGAIN)
+		return err;
+	at = c->session_place[session];
+	tag = at.call->side[at.side]->tag;
+	e = err ? &failed : e;
+	note(at.call, tag, e, now_ns);
+	report(c, at.call, tag, e);
+	return 0;
 }
 
 void calls_on_session(

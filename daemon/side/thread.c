@@ -34,6 +34,7 @@ struct side_thread {
 	pthread_t thread;
 	bool running;
 	_Atomic bool stop;
+	_Atomic bool starved; /* control found no room for a command */
 	/* The thread's. */
 	struct slot *slot; /* [max] */
 	struct deadlines deadlines;
@@ -258,6 +259,7 @@ bool side_thread_round(struct side_thread *t, uint64_t now_ns)
 	any |= one_waiting(t, now_ns);
 	for (uint32_t i = 0; i < t->cfg.channels; i++)
 		side_give_end(t->cfg.channel[i]);
+	t->told |= atomic_exchange(&t->starved, false);
 	if (t->told)
 		wake(t->cfg.event_fd);
 	t->told = false;
@@ -387,10 +389,12 @@ void side_thread_destroy(struct side_thread *t)
 
 int side_thread_command(struct side_thread *t, const struct side_cmd *cmd)
 {
-	if (ring_push(&t->cmds, cmd, 1))
-		return -EAGAIN;
+	int err = ring_push(&t->cmds, cmd, 1) ? -EAGAIN : 0;
+
+	if (err)
+		atomic_store(&t->starved, true);
 	wake(t->wake_fd);
-	return 0;
+	return err;
 }
 
 bool side_thread_event(struct side_thread *t, struct side_event *out)

@@ -72,7 +72,8 @@ int side_thread_create(struct side_thread **out, const struct side_thread_config
 int side_thread_start(struct side_thread *t);
 /* Joins it if it runs; destroys all sessions and wipes the rings. NULL is fine. */
 void side_thread_destroy(struct side_thread *t);
-/* Control thread. 0; -EAGAIN: too many commands wait, and cfg stays the caller's. */
+/* Control thread. 0; -EAGAIN: too many commands wait, and cfg stays the caller's. event_fd becomes
+ * readable when there is room again. */
 int side_thread_command(struct side_thread *t, const struct side_cmd *cmd);
 /* Control thread. The next event; its keys are wiped in the ring. False: none. */
 bool side_thread_event(struct side_thread *t, struct side_event *out);
