@@ -20,7 +20,7 @@ PKGS_TEST := cmocka libsrtp2 jansson
 
 # Goals that first install missing packages, or need none, may run; they build with a separate make.
 DEPS := deps deps-test deps-webrtc deps-demo deps-lint deps-bench deps-module deps-kernel deps-kernel-debug deps-deb deps-check-deb
-ifeq ($(filter help clean $(DEPS) demo check check-deps check-webrtc bench-webrtc check-kernel check-kernel-debug run bench bench-cipher peer-libsrtp fuzz lint module kernel-module module-install deb check-deb,$(MAKECMDGOALS)),)
+ifeq ($(filter help clean $(DEPS) demo demo-webrtc check check-deps check-webrtc bench-webrtc check-kernel check-kernel-debug run bench bench-cipher peer-libsrtp fuzz lint module kernel-module module-install deb check-deb,$(MAKECMDGOALS)),)
 MISSING := $(shell tools/deps.sh missing $(PKGS) $(PKGS_WEB) program:$(CLANG))
 ifneq ($(MISSING),)
 $(error cannot build: missing $(MISSING). "sudo make deps" installs the packages for a build)
@@ -179,12 +179,13 @@ include kernel-module/kernel.mk
 -include $(shell find $(BUILD)/obj $(BUILD)/fuzz/obj -name '*.d' 2>/dev/null)
 
 # --- For people ------------------------------------------------------------------------------------------------
-.PHONY: help clean $(DEPS) check check-kernel check-kernel-debug check-deps check-build check-clang check-intel check-unit check-fuzz check-compat check-e2e check-attack check-calls check-webrtc bench-webrtc check-threads attack attack-peers lint demo run fuzz bench bench-cipher peer-libsrtp
+.PHONY: help clean $(DEPS) check check-kernel check-kernel-debug check-deps check-build check-clang check-intel check-unit check-fuzz check-compat check-e2e check-attack check-calls check-webrtc bench-webrtc check-threads attack attack-peers lint demo demo-webrtc run fuzz bench bench-cipher peer-libsrtp
 help:
 	@sed -n 's/^##//p' Makefile
 ##  make               build xcipherd, xcipherctl and xcipher-web into build/
 ##  sudo make module   xcipher.so for the installed Kamailio
 ##  sudo make demo     install missing packages, build, show a real call between two phones
+##  sudo make demo-webrtc  the same between a browser and a phone
 ##  sudo make check    install packages for the tests, run all tests
 ##  make kernel-module   nf_xcipher.ko; sudo make module-install puts it where modprobe finds it
 ##  make deb           Debian packages into build/deb/; sudo make check-deb installs, upgrades and purges them in a chroot

@@ -163,6 +163,13 @@ demo:
 	$(MAKE) -j$(JOBS) all
 	@BUILD=$(abspath $(BUILD)) /usr/bin/python3 demo/demo.py
 
+# A browser without a window calls a phone.
+demo-webrtc:
+	tools/deps.sh install deps-webrtc
+	tools/webrtc-peers.sh $(BUILD)/webrtc jssip
+	$(MAKE) -j$(JOBS) all
+	@$(WEBRTC_ENV) demo/webrtc.py
+
 bench:
 	tools/deps.sh install deps-test
 	$(MAKE) -j$(JOBS) all tools bench-program
