@@ -34,7 +34,7 @@ static bool read_said(
 	out->prints = d.prints;
 	out->setup = (uint8_t)d.setup;
 	out->tls_id = hash_of(d.tls_id);
-	if (!m->ice)
+	if (!m->ice && !endpoint_is_unspecified(&m->conn.addr))
 		out->transport =
 			hash_siphash((const uint8_t[16]){0}, &m->conn.addr, sizeof(m->conn.addr)) +
 			m->port;
@@ -43,15 +43,18 @@ static bool read_said(
 
 /* Whether what the terminal says now needs a new association (RFC 8842 5.1). With a=tls-id it
  * decides. */
-static bool is_new(const struct keying_dtls *s, const struct keying_dtls_said *now)
+static bool is_new(const struct keying_state *state, const struct keying_dtls_said *now)
 {
+	const struct keying_dtls *s = &state->dtls;
 	const struct keying_dtls_said *before = &s->in_force;
 
-	if (!s->role || !before->given || !sdp_fingerprints_eq(&before->prints, &now->prints))
+	if (state->in_force != KEYING_DTLS || !s->role || !before->given ||
+		!sdp_fingerprints_eq(&before->prints, &now->prints))
 		return true;
 	if (before->tls_id && now->tls_id)
 		return before->tls_id != now->tls_id;
-	return before->transport != now->transport;
+	/* Old-style hold names no address: nothing moved. */
+	return before->transport && now->transport && before->transport != now->transport;
 }
 
 /* --- What we say ------------------------------------------------------------------------------ */
@@ -143,9 +146,21 @@ static bool read_offer(const struct keying_leg *l, const struct sdp_media *m, ui
 	return true;
 }
 
-static bool is_same_offer(const struct keying_state *s, const struct sdp_media *m)
+/* One of the fingerprints was offered before. */
+static bool is_same_offer(
+	const struct keying_state *state, const struct sdp *sdp, const struct sdp_media *m)
 {
-	return s->dtls.offered.given == m->dtls;
+	const struct keying_dtls_said *said = &state->dtls.offered;
+	struct sdp_dtls now;
+	bool found = false;
+
+	if (!said->given)
+		return true;
+	sdp_dtls_read(&now, sdp, m);
+	for (uint32_t i = 0; i < now.prints.count && !found; i++)
+		for (uint32_t k = 0; k < said->prints.count && !found; k++)
+			found = sdp_fingerprint_eq(&now.prints.f[i], &said->prints.f[k]);
+	return found;
 }
 
 static enum keying_result write_offer(struct keying_offer *o, const struct keying_in *in)
@@ -173,19 +188,21 @@ static enum keying_result write_offer(struct keying_offer *o, const struct keyin
 
 /* What was agreed on comes into force. Keys of an association that goes on stay. */
 static void agree(struct keying_answer *a, const struct keying_leg *l,
-	const struct keying_dtls_said *said, enum dtls_role role, bool fresh)
+	struct keying_dtls_said *said, enum dtls_role role, bool fresh)
 {
 	struct keying_dtls *s = &l->state->dtls;
 
 	if (fresh || s->role != role) {
 		/* The first one of an offer of ours has its number from write_offer(). */
-		if (l == &a->offerer || l->state->in_force == KEYING_DTLS)
+		if (l == &a->offerer || s->role)
 			s->association++;
 		a->rx = a->tx = (struct srtp_params){.awaited = true};
 	} else {
 		a->rx = *l->rx;
 		a->tx = *l->tx;
 	}
+	if (!fresh && !said->transport)
+		said->transport = s->in_force.transport;
 	s->in_force = *said;
 	s->role = (uint8_t)role;
 	l->state->in_force = KEYING_DTLS;
@@ -214,7 +231,7 @@ static enum keying_result read_answer(struct keying_answer *a, const struct keyi
 			NGE_FINGERPRINT, STR("the answer has none that is accepted")};
 		return KEYING_REFUSES;
 	}
-	fresh = is_new(s, &said);
+	fresh = is_new(a->answerer.state, &said);
 	err = dtls_setup_answered(
 		&role, (enum dtls_setup)s->asked_setup, (enum dtls_setup)said.setup);
 	if (err)
@@ -234,7 +251,7 @@ static enum keying_result write_answer(struct keying_answer *a, const struct key
 	if (!s->offered.given || is_off(in) ||
 		(in->r->sdes.flags & NG_SDES_PREFER && a->offerer.state->sdes.lines))
 		return KEYING_PASSES;
-	fresh = is_new(s, &s->offered);
+	fresh = is_new(a->offerer.state, &s->offered);
 	err = dtls_setup_answer(&setup, &role, (enum dtls_setup)s->offered.setup,
 		s->passive ? DTLS_ROLE_SERVER : DTLS_ROLE_CLIENT,
 		fresh ? DTLS_ROLE_NONE : (enum dtls_role)s->role);
@@ -277,6 +294,8 @@ static void drop_asked(struct keying_state *s)
 
 static void end(struct keying_state *s)
 {
+	if (s->dtls.role) /* the next one has a number of its own, whoever answers */
+		s->dtls.association++;
 	s->dtls.role = DTLS_ROLE_NONE;
 	s->dtls.in_force = (struct keying_dtls_said){0};
 }
