@@ -84,7 +84,7 @@ static bool same_media(const struct side *s, const struct neg_in *in)
 		neg_said_at(&now, m, in);
 		if (!endpoint_eq(&now.remote, &l->said.remote) ||
 			!endpoint_eq(&now.rtcp_remote, &l->said.rtcp_remote) ||
-			!keying_is_same_offer(&l->keying, m))
+			!keying_is_same_offer(&l->keying, in->sdp, m))
 			return false;
 	}
 	return true;

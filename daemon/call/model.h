@@ -36,6 +36,7 @@ struct past_key { /* a terminal's key that is no longer in force */
 struct leg_ice {                /* ICE between us and the terminal (offer/neg_ice.c) */
 	bool said;              /* by the terminal in its last offer */
 	bool asked;             /* of the terminal in our last offer */
+	bool told;              /* the same, also after an answer without ICE: forks */
 	bool on;                /* in force */
 	bool restart;           /* the terminal's last offer has other credentials than before */
 	bool lite, controlling; /* ours */
@@ -45,6 +46,9 @@ struct leg_ice {                /* ICE between us and the terminal (offer/neg_ic
 	/* The terminal's; empty: not known. */
 	bool remote_lite;
 	char remote_ufrag[LEG_ICE_TEXT], remote_pwd[LEG_ICE_TEXT];
+	/* Of an offer that restarts ICE. They wait for the answer. */
+	bool next_lite;
+	char next_ufrag[LEG_ICE_TEXT], next_pwd[LEG_ICE_TEXT];
 	/* The selected pairs, by [rtcp]: the leg's remote and rtcp_remote are these, whatever SDP
 	 * says. Family 0: none yet. */
 	struct endpoint pair[2];

@@ -50,16 +50,19 @@ static bool have_new_certificate(const struct keying_dtls *s, const struct keyin
 
 /* Whether what the terminal says now, or our certificate, needs a new association (RFC 8842 5.1).
  * With a=tls-id it decides. */
-static bool is_new(
-	const struct keying_dtls *s, const struct keying_dtls_said *now, const struct keying_in *in)
+static bool is_new(const struct keying_state *state, const struct keying_dtls_said *now,
+	const struct keying_in *in)
 {
+	const struct keying_dtls *s = &state->dtls;
 	const struct keying_dtls_said *before = &s->in_force;
 
-	if (!s->role || !before->given || have_new_certificate(s, in) ||
+	if (state->in_force != KEYING_DTLS || !s->role || !before->given ||
+		have_new_certificate(s, in) ||
 		!sdp_fingerprints_eq(&before->prints, &now->prints))
 		return true;
 	if (before->tls_id && now->tls_id)
 		return before->tls_id != now->tls_id;
+	/* Old-style hold names no address: nothing moved. */
 	return before->transport && now->transport && before->transport != now->transport;
 }
 
@@ -152,9 +155,21 @@ static bool read_offer(const struct keying_leg *l, const struct sdp_media *m, ui
 	return true;
 }
 
-static bool is_same_offer(const struct keying_state *s, const struct sdp_media *m)
+/* One of the fingerprints was offered before. */
+static bool is_same_offer(
+	const struct keying_state *state, const struct sdp *sdp, const struct sdp_media *m)
 {
-	return s->dtls.offered.given == m->dtls;
+	const struct keying_dtls_said *said = &state->dtls.offered;
+	struct sdp_dtls now;
+	bool found = false;
+
+	if (!said->given)
+		return true;
+	sdp_dtls_read(&now, sdp, m);
+	for (uint32_t i = 0; i < now.prints.count && !found; i++)
+		for (uint32_t k = 0; k < said->prints.count && !found; k++)
+			found = sdp_fingerprint_eq(&now.prints.f[i], &said->prints.f[k]);
+	return found;
 }
 
 static enum keying_result write_offer(struct keying_offer *o, const struct keying_in *in)
@@ -185,12 +200,12 @@ static void agree(struct keying_answer *a, const struct keying_leg *l,
 	const struct keying_dtls_said *said, enum dtls_role role, const struct keying_in *in)
 {
 	struct keying_dtls *s = &l->state->dtls;
-	bool fresh = is_new(s, said, in), had_one = l->state->in_force == KEYING_DTLS;
+	bool fresh = is_new(l->state, said, in), had_one = l->state->in_force == KEYING_DTLS;
 	uint64_t transport = fresh || said->transport ? said->transport : s->in_force.transport;
 
 	if (fresh || s->role != role) {
 		/* The first one of an offer of ours has its number from write_offer(). */
-		if (l == &a->offerer || had_one)
+		if (l == &a->offerer || s->role)
 			s->association++;
 		s->our_cert = in->host->cert;
 	}
@@ -247,7 +262,7 @@ static enum keying_result write_answer(struct keying_answer *a, const struct key
 	if (!s->offered.given || is_off(in) ||
 		(in->r->sdes.flags & NG_SDES_PREFER && a->offerer.state->sdes.lines))
 		return KEYING_PASSES;
-	fresh = is_new(s, &s->offered, in);
+	fresh = is_new(a->offerer.state, &s->offered, in);
 	err = dtls_setup_answer(&setup, &role, (enum dtls_setup)s->offered.setup,
 		s->passive ? DTLS_ROLE_SERVER : DTLS_ROLE_CLIENT,
 		fresh ? DTLS_ROLE_NONE : (enum dtls_role)s->role);
@@ -290,6 +305,8 @@ static void drop_asked(struct keying_state *s)
 
 static void end(struct keying_state *s)
 {
+	if (s->dtls.role) /* the next one has a number of its own, whoever answers */
+		s->dtls.association++;
 	s->dtls.role = DTLS_ROLE_NONE;
 	s->dtls.in_force = (struct keying_dtls_said){0};
 }

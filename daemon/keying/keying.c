@@ -35,10 +35,11 @@ bool keying_could_accept(
 	return false;
 }
 
-bool keying_is_same_offer(const struct keying_state *s, const struct sdp_media *m)
+bool keying_is_same_offer(
+	const struct keying_state *s, const struct sdp *sdp, const struct sdp_media *m)
 {
 	for (uint32_t i = 0; i < KEYING_ROWS; i++)
-		if (!rows[i]->is_same_offer(s, m))
+		if (!rows[i]->is_same_offer(s, sdp, m))
 			return false;
 	return true;
 }

@@ -127,7 +127,8 @@ struct keying_ops {
 	bool (*could_accept)(
 		const struct keying_leg *l, const struct sdp_media *m, const struct keying_in *in);
 	/* An m-line that may be the last offer, sent again. */
-	bool (*is_same_offer)(const struct keying_state *s, const struct sdp_media *m);
+	bool (*is_same_offer)(
+		const struct keying_state *s, const struct sdp *sdp, const struct sdp_media *m);
 	enum keying_result (*write_offer)(struct keying_offer *o, const struct keying_in *in);
 	/* The answer to our offer: keys of the answerer's leg. */
 	enum keying_result (*read_answer)(struct keying_answer *a, const struct keying_in *in);
@@ -176,7 +177,8 @@ bool keying_read_offer(const struct keying_leg *l, const struct sdp_media *m, ui
 	const struct keying_in *in, struct keying_error *why);
 bool keying_could_accept(
 	const struct keying_leg *l, const struct sdp_media *m, const struct keying_in *in);
-bool keying_is_same_offer(const struct keying_state *s, const struct sdp_media *m);
+bool keying_is_same_offer(
+	const struct keying_state *s, const struct sdp *sdp, const struct sdp_media *m);
 /* The m-line that goes to o->to. Fails if it is in SRTP and nothing can be offered. */
 bool keying_write_offer(struct keying_offer *o, const struct keying_in *in);
 /* KEYING_AGREES: rx and tx of the answerer. KEYING_PASSES: it answers in RTP, or with keys of no

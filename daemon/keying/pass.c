@@ -199,9 +199,11 @@ static bool could_accept(
 	return false;
 }
 
-static bool is_same_offer(const struct keying_state *s, const struct sdp_media *m)
+static bool is_same_offer(
+	const struct keying_state *s, const struct sdp *sdp, const struct sdp_media *m)
 {
 	(void)s;
+	(void)sdp;
 	(void)m;
 	return true;
 }

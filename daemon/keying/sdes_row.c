@@ -73,11 +73,13 @@ static bool could_accept(
 }
 
 /* One of the media's keys was offered before. */
-static bool is_same_offer(const struct keying_state *state, const struct sdp_media *m)
+static bool is_same_offer(
+	const struct keying_state *state, const struct sdp *sdp, const struct sdp_media *m)
 {
 	const struct keying_sdes *k = &state->sdes;
 	bool found = k->lines == 0;
 
+	(void)sdp;
 	for (const struct sdp_line *line = sdp_attr(m->lines, STR("crypto")); line && !found;
 		line = sdp_attr(line->next, STR("crypto"))) {
 		struct sdes_bag bag = {0};

@@ -82,12 +82,30 @@ static bool read_said(struct leg_ice *ice, uint32_t i, const struct neg_in *in, 
 	return true;
 }
 
+/* What is in force goes on until the answer: the offer may be refused. */
+static void delay(struct leg_ice *ice, const struct leg_ice *before)
+{
+	ice->next_lite = ice->remote_lite;
+	memcpy(ice->next_ufrag, ice->remote_ufrag, sizeof(ice->next_ufrag));
+	memcpy(ice->next_pwd, ice->remote_pwd, sizeof(ice->next_pwd));
+	ice->remote_lite = before->remote_lite;
+	memcpy(ice->remote_ufrag, before->remote_ufrag, sizeof(ice->remote_ufrag));
+	memcpy(ice->remote_pwd, before->remote_pwd, sizeof(ice->remote_pwd));
+	ice->candidate = NULL;
+	ice->candidates = 0;
+	ice->last = before->last;
+}
+
 void neg_ice_said(struct leg *l, uint32_t i, const struct neg_in *in)
 {
+	struct leg_ice before = l->ice;
 	bool restarted;
 
 	l->ice.said = read_said(&l->ice, i, in, &restarted);
 	l->ice.restart = l->ice.said && restarted;
+	if (l->ice.on && l->ice.restart)
+		delay(&l->ice, &before);
+	secmem_wipe(&before, sizeof(before));
 	if (in->r->ice_lite)
 		l->ice.lite_back = in->r->ice_lite & NG_ICE_LITE_BACKWARDS;
 }
@@ -101,6 +119,7 @@ bool neg_ice_offer(const struct leg *from, struct leg *to, struct neg_in *in)
 
 	ice->asked = in->sessions && in->r->ice != NG_ICE_REMOVE &&
 		(force || (from && from->ice.said) || ice->on);
+	ice->told = ice->asked;
 	if (!ice->asked || ice->on)
 		return true;
 	ice->lite = in->r->ice_lite & NG_ICE_LITE_FORWARD;
@@ -112,12 +131,37 @@ bool neg_ice_offer(const struct leg *from, struct leg *to, struct neg_in *in)
 
 void neg_ice_answered(struct leg *l, uint32_t i, const struct neg_in *in)
 {
-	bool restarted, uses = l->ice.asked && read_said(&l->ice, i, in, &restarted);
+	bool restarted, uses = l->ice.told && read_said(&l->ice, i, in, &restarted);
 
 	l->ice.on = l->ice.asked = uses;
 }
 
 /* --- Answers ---------------------------------------------------------------------------------- */
+
+/* The delayed credentials of a restart come into force. The offer's candidates are not kept: a
+ * terminal that sends checks is found by them, and one that does not is where its SDP says. */
+static void restart(struct leg *l, const struct neg_in *in)
+{
+	const struct endpoint *to[2] = {&l->said.remote, &l->said.rtcp_remote};
+	struct leg_ice *ice = &l->ice;
+	struct ice_candidate *c = pool_alloc(in->p, 2 * sizeof(*c));
+
+	ice->remote_lite = ice->next_lite;
+	memcpy(ice->remote_ufrag, ice->next_ufrag, sizeof(ice->remote_ufrag));
+	memcpy(ice->remote_pwd, ice->next_pwd, sizeof(ice->remote_pwd));
+	secmem_wipe(ice->next_pwd, sizeof(ice->next_pwd));
+	ice->candidate = c;
+	ice->candidates = 0;
+	for (uint8_t k = 0; c && k < 2; k++)
+		if (!endpoint_is_unspecified(to[k]) && to[k]->port)
+			c[ice->candidates++] = (struct ice_candidate){.addr = *to[k],
+				.priority = ice_candidate_priority(ICE_HOST, UINT16_MAX, k + 1),
+				.foundation = "1",
+				.foundation_len = 1,
+				.component = k + 1,
+				.type = ICE_HOST};
+	ice->candidates = c ? neg_ice_filter(c, ice->candidates, in->reach) : 0;
+}
 
 bool neg_ice_answer(struct leg *l, struct neg_in *in)
 {
@@ -133,6 +177,8 @@ bool neg_ice_answer(struct leg *l, struct neg_in *in)
 		ice->controlling = false;
 		ice->lite = ice->lite_back || in->r->ice_lite & NG_ICE_LITE_FORWARD;
 	}
+	if (was)
+		restart(l, in);
 	ice->restart = false;
 	return draw(ice, in);
 }

@@ -30,7 +30,8 @@ static struct leg *leg_of(const struct side *s, const struct sdp_ice_section *se
 
 static bool is_current(const struct leg_ice *ice, const struct sdp_ice *said)
 {
-	return !said->ufrag.len || str_eq(said->ufrag, str_from(ice->remote_ufrag));
+	return (!said->ufrag.len && !ice->restart) ||
+		str_eq(said->ufrag, str_from(ice->remote_ufrag));
 }
 
 static int each(void *arg, const struct sdp_ice_section *section)

@@ -217,7 +217,8 @@ static bool leg_is_sound(const struct leg *l)
 		l->port.rtp.port % 2 == 0 && (l->used ? l->port.rtp.port != 0 : !l->active);
 
 	sound = sound && !(l->tx.pass && l->tx.keys) && !l->said.mid[LEG_MID_MAX - 1] &&
-		!l->ice.remote_ufrag[LEG_ICE_TEXT - 1] && !l->ice.remote_pwd[LEG_ICE_TEXT - 1];
+		!l->ice.remote_ufrag[LEG_ICE_TEXT - 1] && !l->ice.remote_pwd[LEG_ICE_TEXT - 1] &&
+		!l->ice.next_ufrag[LEG_ICE_TEXT - 1] && !l->ice.next_pwd[LEG_ICE_TEXT - 1];
 	/* Nothing but RTP has keys of SRTP. */
 	if (sdp_proto_is_raw(l->proto))
 		sound = sound && !l->rx.keys && !l->tx.keys && !l->rx.pass && !l->tx.pass;

@@ -116,6 +116,7 @@ static const struct record keying_record = RECORD_OF(keying_fields);
 static const struct field ice_fields[] = {
 	FLAG("s", leg_ice, said),
 	FLAG("a", leg_ice, asked),
+	FLAG("t", leg_ice, told),
 	FLAG("o", leg_ice, on),
 	FLAG("r", leg_ice, restart),
 	FLAG("l", leg_ice, lite),
@@ -127,6 +128,9 @@ static const struct field ice_fields[] = {
 	FLAG("rl", leg_ice, remote_lite),
 	BYTES_ROW("ru", leg_ice, remote_ufrag),
 	BYTES_ROW("rp", leg_ice, remote_pwd),
+	FLAG("nl", leg_ice, next_lite),
+	BYTES_ROW("nu", leg_ice, next_ufrag),
+	BYTES_ROW("np", leg_ice, next_pwd),
 	ADDR_ROW("p0", leg_ice, pair[0]),
 	ADDR_ROW("p1", leg_ice, pair[1]),
 };

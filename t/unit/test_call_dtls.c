@@ -39,6 +39,7 @@ struct rig {
 	uint32_t sets;
 	uint8_t cert; /* which one */
 	bool full; /* the keying thread takes no commands */
+	bool answered;
 };
 
 static int take(void *arg, uint32_t *session, uint32_t *serial)
@@ -126,8 +127,8 @@ static uint32_t number(struct rig *r, uint16_t port)
 
 static void offer(struct rig *r, const char *proto, const char *attrs, const char *transport)
 {
-	struct ng_request q =
-		talk_request("a", "", talk_body(&r->t, "198.51.100.1", 4000, proto, attrs));
+	struct ng_request q = talk_request(
+		"a", r->answered ? "b" : "", talk_body(&r->t, "198.51.100.1", 4000, proto, attrs));
 
 	q.transport = str_from(transport);
 	talk_send(&r->t, &q, false);
@@ -136,6 +137,7 @@ static void offer(struct rig *r, const char *proto, const char *attrs, const cha
 
 static void answer(struct rig *r, const char *proto, const char *attrs)
 {
+	r->answered = true;
 	talk_answer(&r->t, "a", "b", talk_body(&r->t, "198.51.100.2", 5000, proto, attrs));
 }
 
@@ -463,6 +465,159 @@ static void a_restart_has_new_credentials(void **state)
 	end(&r);
 }
 
+/* A restart that is refused changes nothing: what is in force goes on until the answer. */
+static void a_restart_waits_for_its_answer(void **state)
+{
+	struct rig r;
+	uint16_t a;
+
+	(void)state;
+	start(&r);
+	offer(&r, "RTP/AVP", ICE_A, "");
+	answer(&r, "RTP/AVP", "");
+	a = r.t.sdp->media[0].port;
+	offer(&r, "RTP/AVP", ICE_A2, "");
+	assert_string_equal(session(&r, a)->ice.remote_ufrag, "abcd");
+	assert_int_equal(session(&r, a)->ice.generation, 1);
+	answer(&r, "RTP/AVP", "");
+	assert_string_equal(session(&r, a)->ice.remote_ufrag, "efgh");
+	assert_string_equal(session(&r, a)->ice.remote_pwd, "bbcdefghijklmnopqrstuv");
+	/* The offer had no candidate: the terminal is where its SDP says, or its checks tell. */
+	assert_int_equal(session(&r, a)->ice.candidates, 2);
+	assert_int_equal(session(&r, a)->ice.candidate[0].addr.port, 4000);
+	end(&r);
+}
+
+/* Several terminals answer one offer. The first has no ICE, the second has. */
+static void a_later_branch_may_have_ice(void **state)
+{
+	struct ng_request q;
+	struct rig r;
+	uint16_t b;
+
+	(void)state;
+	start(&r);
+	q = talk_request("a", "", talk_body(&r.t, "198.51.100.1", 4000, "RTP/AVP", ""));
+	q.ice = NG_ICE_FORCE;
+	talk_send(&r.t, &q, false);
+	b = r.t.sdp->media[0].port;
+	talk_answer(&r.t, "a", "b", talk_body(&r.t, "198.51.100.2", 5000, "RTP/AVP", ""));
+	assert_null(r.t.reply.error);
+	assert_null(session(&r, b));
+	talk_answer(&r.t, "a", "c", talk_body(&r.t, "198.51.100.3", 6000, "RTP/AVP", ICE_A2));
+	assert_null(r.t.reply.error);
+	assert_non_null(session(&r, b));
+	assert_true(session(&r, b)->ice.started);
+	assert_string_equal(session(&r, b)->ice.remote_ufrag, "efgh");
+	end(&r);
+}
+
+/* Keys of SDES are not those of the association that was before. */
+static void dtls_after_sdes_is_a_new_association(void **state)
+{
+	struct rig r;
+	uint16_t a;
+
+	(void)state;
+	start(&r);
+	offer(&r, "UDP/TLS/RTP/SAVP", "a=setup:actpass\r\n" PRINT_A, "RTP/AVP");
+	answer(&r, "RTP/AVP", "");
+	a = r.t.sdp->media[0].port;
+	keys(&r, a, session(&r, a)->dtls.association, false, 5);
+	offer(&r, "RTP/SAVP", "a=crypto:" C80A "\r\n", "");
+	answer(&r, "RTP/AVP", "");
+	assert_null(r.t.reply.error);
+	assert_false(mock_ctx(r.t.m, a)->rx.awaited);
+	assert_null(session(&r, a));
+	offer(&r, "UDP/TLS/RTP/SAVP", "a=setup:actpass\r\n" PRINT_A, "");
+	answer(&r, "RTP/AVP", "");
+	assert_null(r.t.reply.error);
+	assert_true(mock_ctx(r.t.m, a)->rx.awaited && mock_ctx(r.t.m, a)->tx.awaited);
+	assert_int_equal(session(&r, a)->dtls.association, 2);
+	end(&r);
+}
+
+/* Each terminal that answers has an association of its own, whatever the one before answered. */
+static void each_branch_has_its_association(void **state)
+{
+	uint32_t first;
+	struct rig r;
+	struct ng_request q;
+	uint16_t b;
+
+	(void)state;
+	start(&r);
+	offer(&r, "RTP/AVP", "", "UDP/TLS/RTP/SAVP");
+	b = r.t.sdp->media[0].port;
+	answer(&r, "UDP/TLS/RTP/SAVP", "a=setup:active\r\n" PRINT_A);
+	first = session(&r, b)->dtls.association;
+	keys(&r, b, first, false, 5);
+	q = talk_request("a", "c", talk_body(&r.t, "198.51.100.3", 6000, "RTP/AVP", ""));
+	q.flags = 1ull << NG_FLAG_ALLOW_RTP_ANSWER;
+	talk_send(&r.t, &q, true);
+	assert_null(r.t.reply.error);
+	talk_answer(&r.t, "a", "d",
+		talk_body(&r.t, "198.51.100.4", 7000, "UDP/TLS/RTP/SAVP",
+			"a=setup:active\r\n" PRINT_B));
+	assert_null(r.t.reply.error);
+	assert_int_not_equal(session(&r, b)->dtls.association, first);
+	assert_true(mock_ctx(r.t.m, b)->rx.awaited);
+	keys(&r, b, first, false, 5); /* late, of the first terminal */
+	assert_true(mock_ctx(r.t.m, b)->rx.awaited);
+	end(&r);
+}
+
+/* Hold by 0.0.0.0 (RFC 2543) is no other transport. */
+static void hold_keeps_the_association(void **state)
+{
+	static const char attrs[] = "a=setup:actpass\r\n" PRINT_A;
+	static const char *const address[] = {
+		"198.51.100.1", "0.0.0.0", "198.51.100.1", "0.0.0.0", "198.51.100.7"};
+	struct rig r;
+	uint16_t a = 0;
+
+	(void)state;
+	start(&r);
+	for (size_t i = 0; i < ARRAY_LEN(address); i++) {
+		struct ng_request q = talk_request("a", i ? "b" : "",
+			talk_body(&r.t, address[i], 4000, "UDP/TLS/RTP/SAVP", attrs));
+
+		q.transport = i ? STR_NONE : STR("RTP/AVP");
+		talk_send(&r.t, &q, false);
+		assert_null(r.t.reply.error);
+		answer(&r, "RTP/AVP", "");
+		assert_null(r.t.reply.error);
+		if (i == 0)
+			a = r.t.sdp->media[0].port;
+		assert_int_equal(session(&r, a)->dtls.association, i == 4 ? 2 : 1);
+	}
+	end(&r);
+}
+
+/* The same offer may come again without a to-tag, and its fingerprints are not another terminal's.
+ * Without keying threads nobody reads them. */
+static void an_offer_may_come_twice(void **state)
+{
+	static const char both[] = "a=crypto:" C80A "\r\na=setup:actpass\r\n" PRINT_A;
+
+	(void)state;
+	for (int threads = 0; threads < 2; threads++) {
+		struct rig r;
+
+		start(&r);
+		if (!threads)
+			r.t.m->relay.sessions = NULL;
+		for (int i = 0; i < 2; i++) {
+			offer(&r, "RTP/SAVP", both, "RTP/AVP");
+			answer(&r, "RTP/AVP", "");
+			assert_null(r.t.reply.error);
+			r.answered = false;
+		}
+		r.t.m->relay.sessions = &r.sessions;
+		end(&r);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -475,6 +630,12 @@ int main(void)
 		cmocka_unit_test(only_what_happened_is_told),
 		cmocka_unit_test(an_event_that_finds_no_room_may_come_again),
 		cmocka_unit_test(a_restart_has_new_credentials),
+		cmocka_unit_test(a_restart_waits_for_its_answer),
+		cmocka_unit_test(a_later_branch_may_have_ice),
+		cmocka_unit_test(dtls_after_sdes_is_a_new_association),
+		cmocka_unit_test(each_branch_has_its_association),
+		cmocka_unit_test(hold_keeps_the_association),
+		cmocka_unit_test(an_offer_may_come_twice),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

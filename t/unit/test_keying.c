@@ -126,8 +126,8 @@ static void talk(struct exchange *x)
 	assert_false(keying_was_offered(&x->a));
 	assert_true(keying_read_offer(&o.from, offer, UINT32_MAX, &k, &why));
 	assert_true(keying_was_offered(&x->a));
-	assert_true(keying_is_same_offer(&x->a, offer));
-	assert_false(keying_is_same_offer(&x->a, answer));
+	assert_true(keying_is_same_offer(&x->a, NULL, offer));
+	assert_false(keying_is_same_offer(&x->a, NULL, answer));
 	assert_true(keying_write_offer(&o, &k));
 	assert_true(keying_asks(&x->b));
 	assert_int_equal(keying_read_answer(&a, &k), KEYING_AGREES);
