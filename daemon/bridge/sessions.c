@@ -35,7 +35,6 @@ struct bridge_sessions {
 	uint32_t free_n;
 	uint32_t *line; /* places whose commands wait, a ring; each at most once */
 	uint32_t line_first, line_n;
-	uint64_t keys, pairs, failed, lost;
 };
 
 /* --- Handles ---------------------------------------------------------------------------------- */
@@ -167,14 +166,6 @@ const struct session_ops bridge_session_ops = {
 
 /* --- Events ----------------------------------------------------------------------------------- */
 
-static void count(struct bridge_sessions *s, const struct session_event *e)
-{
-	s->keys += e->kind == SESSION_KEYS;
-	s->pairs += e->kind == SESSION_PAIR;
-	s->failed += e->kind == SESSION_FAILED;
-	s->lost += e->kind == SESSION_LOST;
-}
-
 void bridge_sessions_poll(struct bridge_sessions *s)
 {
 	struct side_event e;
@@ -184,7 +175,6 @@ void bridge_sessions_poll(struct bridge_sessions *s)
 			uint32_t id = e.serial % s->cfg.max;
 
 			if (s->place[id].taken && s->place[id].serial == e.serial) {
-				count(s, &e.what);
 				s->cfg.event(s->cfg.event_arg, id, &e.what);
 			}
 			secmem_wipe(&e, sizeof(e));
@@ -204,15 +194,12 @@ void bridge_sessions_tick(struct bridge_sessions *s, uint64_t now_s)
 
 void bridge_sessions_usage(const struct bridge_sessions *s, struct bridge_sessions_usage *out)
 {
-	*out = (struct bridge_sessions_usage){.sessions = s->cfg.max - s->free_n,
-		.waiting = s->line_n,
-		.keys = s->keys,
-		.pairs = s->pairs,
-		.failed = s->failed,
-		.lost = s->lost};
+	*out = (struct bridge_sessions_usage){
+		.sessions = s->cfg.max - s->free_n, .waiting = s->line_n, .totals = s->cfg.threads};
 	for (uint32_t t = 0; t < s->cfg.threads; t++) {
 		struct side_thread_counts c = side_thread_counts(s->thread[t]);
 
+		out->total[t] = &s->env[t].total;
 		out->threads.packets += c.packets;
 		out->threads.strays += c.strays;
 		out->threads.waiting_full += c.waiting_full;
