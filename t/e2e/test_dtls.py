@@ -31,9 +31,13 @@ def history(daemon, call):
 
 @cases(("active",), ("passive",))
 def test_media_both_ways(net, setup):
-    with rig(net, setup=setup) as (_, call):
+    with rig(net, setup=setup) as (daemon, call):
         call.begin().exchange()
         assert call.b.bad == 0
+        sessions = daemon.statistics()["sessions"]
+        assert sessions["handshakes"]["completed"] == sessions["handshake time"]["count"] == sessions["in use"] == 1, sessions
+        call.end()
+        wait_for("the session ended", lambda: daemon.statistics()["sessions"]["in use"] == 0)
 
 
 @cases(("active",), ("passive",))
@@ -64,6 +68,7 @@ def test_wrong_fingerprint(net, setup):
             call.a.say(b"in clear" * 20)
         wait_for("the daemon dropped them", lambda: daemon.statistics()["packets received"] >= 100)
         assert call.b.count["rtp"] == 0 and daemon.text().count("no media:") == 1
+        assert daemon.statistics()["sessions"]["handshakes"]["fingerprint"] == 1
 
 
 def handshakes(daemon):

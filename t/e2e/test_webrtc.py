@@ -46,8 +46,16 @@ def test_killed_in_mid_call(net, a, b):
         daemon.process.kill()
         daemon.process.wait()
         daemon = c.relay = webrtc.start(net, *redis.daemon_options())
-        reports = webrtc.hear_more(c, 400)  # beyond a round of consent: 5 s
+        webrtc.hear_more(c)
+        n = (a, b).count("aiortc")
+
+        def consent():
+            ice = daemon.statistics()["sessions"]["ICE"]
+            return ice["requests"] >= 2 * n and ice["responses"] >= 2 * n
+        wait_for("both ends ask for consent, and get it", consent)
+        reports = webrtc.hear_more(c)
         assert [r["state"] for r in reports] == ["connected"] * 2, reports
         assert "DTLS handshake" not in daemon.text()
+        assert daemon.statistics()["sessions"]["ICE states"]["completed"] == n
         c.end()
     assert daemon.stop() == 0
