@@ -6,11 +6,12 @@ JOBS         ?= $(shell nproc)
 
 # Each stage is a target. The end of the run prints how long each took.
 check:
-	tools/stages.sh "$(MAKE)" check-deps lint check-build check-clang check-unit check-fuzz check-compat check-e2e check-attack check-threads check-kernel+check-ct
+	tools/stages.sh "$(MAKE)" check-deps lint check-build check-clang check-unit check-fuzz check-compat check-e2e check-calls check-attack check-threads check-kernel+check-ct
 
 check-deps:
 	tools/deps.sh install deps-test
 	tools/deps.sh install deps-lint
+	tools/webrtc-peers.sh $(BUILD)/webrtc aiortc
 	tools/peer-libsrtp.sh $(BUILD)/peers || echo "test_oracle goes without its second libsrtp2"
 
 check-build:
@@ -103,7 +104,7 @@ attack-peers:
 	@BUILD=$(abspath $(BUILD)) /usr/bin/python3 t/attack/peers.py $(ATTACKS)
 
 # Real WebRTC peers and phones (t/webrtc/README.md), through rtpengine or xcipherd. Peers that cannot be installed are skipped.
-WEBRTC_RELAY ?= rtpengine
+WEBRTC_RELAY ?= xcipherd
 WEBRTC_ENV    = BUILD=$(abspath $(BUILD)) BUILD_WEBRTC=$(abspath $(BUILD)/webrtc) /usr/bin/python3
 check-webrtc:
 	tools/deps.sh install deps-webrtc || echo "check-webrtc: not all it needs could be installed"
@@ -112,8 +113,13 @@ check-webrtc:
 	$(WEBRTC_ENV) t/webrtc/run.py --relay=$(WEBRTC_RELAY) $(WEBRTC_CELLS)
 	$(if $(WEBRTC_CELLS),,$(WEBRTC_ENV) t/webrtc/websocket.py --relay=$(WEBRTC_RELAY))
 
+# Those that need only aiortc, under sanitizers: part of check.
+check-calls:
+	$(MAKE) -j$(JOBS) BUILD=$(SAN_BUILD) SAN=1 all tools
+	BUILD=$(abspath $(SAN_BUILD)) BUILD_WEBRTC=$(abspath $(BUILD)/webrtc) /usr/bin/python3 t/webrtc/run.py --relay=xcipherd --cheap
+
 # From the answer to the first media packet, relays by turns.
-WEBRTC_RELAYS ?= rtpengine
+WEBRTC_RELAYS ?= rtpengine,xcipherd
 bench-webrtc:
 	tools/deps.sh install deps-webrtc || echo "bench-webrtc: not all it needs could be installed"
 	tools/webrtc-peers.sh $(BUILD)/webrtc aiortc

@@ -28,11 +28,11 @@ int daemon_channel_create(struct daemon *d)
 	return 0;
 }
 
-static void on_event(void *arg, uint32_t session, const struct session_event *e)
+static int on_event(void *arg, uint32_t session, const struct session_event *e)
 {
 	struct daemon *d = arg;
 
-	calls_session_event(d->calls, session, e, clock_real_ns());
+	return calls_session_event(d->calls, session, e, clock_real_ns());
 }
 
 static void on_ready(void *arg, uint32_t events)

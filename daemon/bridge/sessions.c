@@ -29,6 +29,7 @@ struct bridge_sessions {
 	struct session_env env[SESSIONS_THREADS_MAX];
 	struct side_thread *thread[SESSIONS_THREADS_MAX];
 	struct side_channel *channel[SESSIONS_THREADS_MAX][SESSIONS_WORKERS_MAX];
+	struct side_event event[SESSIONS_THREADS_MAX]; /* the next one, serial 0: none */
 	struct dtls_cert *cert;
 	struct place *place;  /* [max] */
 	uint32_t *free_place; /* stack */
@@ -166,19 +167,27 @@ const struct session_ops bridge_session_ops = {
 
 /* --- Events ----------------------------------------------------------------------------------- */
 
+/* False: the call cannot take it now. An event is reported once, so it must not be lost: without
+ * its keys the call would stay silent. */
+static bool deliver(struct bridge_sessions *s, const struct side_event *e)
+{
+	uint32_t id = e->serial % s->cfg.max;
+
+	if (!s->place[id].taken || s->place[id].serial != e->serial)
+		return true;
+	if (s->cfg.event(s->cfg.event_arg, id, &e->what) == -EAGAIN)
+		return false;
+	return true;
+}
+
 void bridge_sessions_poll(struct bridge_sessions *s)
 {
-	struct side_event e;
+	for (uint32_t t = 0; t < s->cfg.threads; t++) {
+		struct side_event *e = &s->event[t];
 
-	for (uint32_t t = 0; t < s->cfg.threads; t++)
-		while (side_thread_event(s->thread[t], &e)) {
-			uint32_t id = e.serial % s->cfg.max;
-
-			if (s->place[id].taken && s->place[id].serial == e.serial) {
-				s->cfg.event(s->cfg.event_arg, id, &e.what);
-			}
-			secmem_wipe(&e, sizeof(e));
-		}
+		while ((e->serial || side_thread_event(s->thread[t], e)) && deliver(s, e))
+			secmem_wipe(e, sizeof(*e));
+	}
 	send_line(s);
 }
 

@@ -22,8 +22,8 @@ struct bridge_sessions_config {
 	/* SRTP profiles of DTLS, the first is preferred; SUITE_PLAIN ends the list. */
 	uint8_t profile[SUITE_COUNT];
 	bool sha1; /* accept SHA-1 in a=fingerprint */
-	/* What came of a session. */
-	void (*event)(void *arg, uint32_t session, const struct session_event *e);
+	/* What came of a session. 0, or -EAGAIN: it is reported again, and others wait. */
+	int (*event)(void *arg, uint32_t session, const struct session_event *e);
 	void *event_arg;
 };
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What apply.c has for others. */
+/* Applies a negotiated copy of a call to the packet side: takes ports and keys, and commits, or
+ * gives all back. */
 #ifndef CALL_APPLY_H
 #define CALL_APPLY_H
 

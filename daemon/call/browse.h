@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What browse.c has for others. */
+/* Lists the calls that match a filter (call/find.h), page by page. */
 #ifndef CALL_BROWSE_H
 #define CALL_BROWSE_H
 

@@ -62,9 +62,10 @@ void calls_set_reach(struct calls *c, const struct reach *r);
 /* Sets how many sessions relay->sessions has. Call it before the first request. 0 or -ENOMEM. */
 int calls_set_sessions(struct calls *c, uint32_t max);
 /* What came of a leg's session. Late events of a session that ended must not come here: its handle
- * may be another leg's by then. */
+ * may be another leg's by then. 0, or -EAGAIN: a queue is full, and nothing changed. The same event
+ * must come again. */
 struct session_event;
-void calls_session_event(
+int calls_session_event(
 	struct calls *c, uint32_t session, const struct session_event *e, uint64_t now_ns);
 /* For the log: what came of it. why: the suite of new keys, or the reason of a failure. */
 struct call_session_notice {

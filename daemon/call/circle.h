@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What circle.c has for others. */
+/* Finds media that returns in a circle which call/links.h cannot see. */
 #ifndef CALL_CIRCLE_H
 #define CALL_CIRCLE_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What closing.c has for others. */
+/* The closing report of a call, for call records (CDR) and the log. Contains no key. */
 #ifndef CALL_CLOSING_H
 #define CALL_CLOSING_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What delete.c has for others. */
+/* Ends a call by command, or one of its dialogs, branches or subscribers. */
 #ifndef CALL_DELETE_H
 #define CALL_DELETE_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What explain.c has for others. */
+/* Explains a call in plain words: offers, choices, reasons and events. Contains no key. */
 #ifndef CALL_EXPLAIN_H
 #define CALL_EXPLAIN_H
 

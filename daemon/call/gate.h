@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What gate.c has for others. */
+/* Blocks and unblocks media of a call, a party or a flow (ng's block and silence commands). */
 #ifndef CALL_GATE_H
 #define CALL_GATE_H
 

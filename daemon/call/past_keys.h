@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What past_keys.c has for others. */
+/* Keeps the slots of keys that are not in force but may return. */
 #ifndef CALL_PAST_KEYS_H
 #define CALL_PAST_KEYS_H
 

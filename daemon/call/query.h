@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What query.c has for others. */
+/* The replies to ng's query and delete. Contain no key. */
 #ifndef CALL_QUERY_H
 #define CALL_QUERY_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What reach_again.c has for others. */
+/* Checks all destinations again after the host's addresses changed. */
 #ifndef CALL_REACH_AGAIN_H
 #define CALL_REACH_AGAIN_H
 

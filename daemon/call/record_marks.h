@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What record_marks.c has for others. */
+/* Marks the parties of a call that are recorded, and writes the text file of a recording. */
 #ifndef CALL_RECORD_MARKS_H
 #define CALL_RECORD_MARKS_H
 

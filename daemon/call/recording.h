@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What recording.c has for others. */
+/* Starts and stops recordings by command. */
 #ifndef CALL_RECORDING_H
 #define CALL_RECORDING_H
 
@@ -9,16 +9,15 @@ struct call;
 
 enum call_record { CALL_RECORD_START, CALL_RECORD_PAUSE, CALL_RECORD_STOP };
 
-/* Who records; NULL: nobody, and the commands say so. */
+/* The recorder that the commands use. NULL: none, and the commands are refused. */
 void calls_recorder(struct calls *c, const struct recorder *rec);
 
-/* Of the whole call, or of what comes from one side (its label, or from-tag with the flag
- * "directional"). What is paused goes on by START. dict: where the recording is. */
+/* Carries out a command for the whole call, or for the media of one side (by label, or by from-tag
+ * with the flag "directional"). START resumes a paused recording. dict: gets the file names. */
 void calls_record(struct calls *c, struct pool *p, const struct ng_request *r,
 	enum call_record what, uint64_t now_ns, struct call_reply *out, struct ngval *dict);
 
-/* A call that comes back was recorded: it goes on in a file more. NULL, or why it is not recorded
- * any more. */
+/* A restored call was recorded: continues in a new file. NULL, or why recording has ended. */
 const char *calls_record_resume(
 	struct calls *c, struct pool *p, struct call *call, uint64_t now_ns);
 

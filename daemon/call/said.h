@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What said.c has for others. */
+/* Reads an m-line of a terminal: its profile and address. Pure. */
 #ifndef CALL_SAID_H
 #define CALL_SAID_H
 

@@ -141,7 +141,7 @@ static int bring_in_force(struct calls *c, struct session_place at, struct call 
 	return err ? err : changes;
 }
 
-void calls_session_event(
+int calls_session_event(
 	struct calls *c, uint32_t session, const struct session_event *e, uint64_t now_ns)
 {
 	static const struct session_event no_room = {
@@ -155,14 +155,17 @@ void calls_session_event(
 	int changed;
 
 	if (!call)
-		return;
+		return 0;
 	changed = bring_in_force(c, at, &call, e, now_ns);
+	if (changed == -EAGAIN) /* the same event may succeed soon */
+		return changed;
 	if (changed < 0)
 		e = changed == -EACCES ? &no_way : &no_room;
 	if (!changed && !says_all)
-		return;
+		return 0;
 	note(call, call->side[at.side]->tag, e, now_ns);
 	report(c, call, call->side[at.side]->tag, e);
+	return 0;
 }
 
 void calls_on_session(

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What summary.c has for others. */
+/* A call in a few lines, for lists. Contains no key. */
 #ifndef CALL_SUMMARY_H
 #define CALL_SUMMARY_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What table.c has for others. */
+/* The hash table of calls by Call-ID. */
 #ifndef CALL_TABLE_H
 #define CALL_TABLE_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What tick.c has for others. */
+/* Periodic work on calls: timeouts, key lifetimes, debug lines. */
 #ifndef CALL_TICK_H
 #define CALL_TICK_H
 
@@ -33,7 +33,7 @@ void calls_on_key_life(
 void calls_on_handover(
 	struct calls *c, void (*handover)(void *arg, const struct call_handover *h), void *arg);
 
-/* Called by calls_tick() just before such a call ends. What it is given is gone afterwards. */
+/* Called by calls_tick() just before a call ends by a timeout. t is valid until it returns. */
 void calls_on_timeout(
 	struct calls *c, void (*timeout)(void *arg, const struct call_timeout *t), void *arg);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What timeout_report.c has for others. */
+/* Selects the receiver and the content of the report about a call that timed out. */
 #ifndef CALL_TIMEOUT_REPORT_H
 #define CALL_TIMEOUT_REPORT_H
 

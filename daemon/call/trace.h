@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What trace.c has for others. */
+/* Debug lines of a call, one per stream. Contain no key. */
 #ifndef CALL_TRACE_H
 #define CALL_TRACE_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What watch.c has for others. */
+/* Checks calls periodically, and reports one-way media and failed authentication. */
 #ifndef CALL_WATCH_H
 #define CALL_WATCH_H
 

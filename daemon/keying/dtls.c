@@ -35,6 +35,7 @@ struct dtls {
 	uint16_t mtu;
 	bool completed;  /* rx and tx are valid */
 	bool over;       /* no further packets; the rest of the queue may still be sent */
+	bool refused;    /* an alert in clear came: see dtls_take() */
 	uint8_t bye_len; /* a close_notify to be sent after work is gone */
 	bool bye_due;
 	uint8_t bye[BYE_MAX];
@@ -325,6 +326,19 @@ static int begin_server(struct dtls *a, const uint8_t *p, size_t len, uint64_t n
 	return 0;
 }
 
+/* An alert in clear may be anybody's who forges an address. It ends the handshake only if that
+ * does not complete soon. */
+static int refused(struct dtls *a, uint64_t now_ns)
+{
+	uint64_t at = now_ns + DTLS_REFUSED_NS;
+
+	if (a->state == DTLS_HANDSHAKE && at < a->limit_ns) {
+		a->refused = true;
+		a->limit_ns = at;
+	}
+	return dropped(a, DTLS_DROP_ALERT);
+}
+
 int dtls_take(struct dtls *a, const uint8_t *p, size_t len, uint64_t now_ns)
 {
 	enum dtls_drop why;
@@ -335,6 +349,8 @@ int dtls_take(struct dtls *a, const uint8_t *p, size_t len, uint64_t now_ns)
 	why = dtls_filter(p, len, a->completed);
 	if (why != DTLS_DROP_NONE)
 		return dropped(a, why);
+	if (dtls_has_plain_alert(p, len))
+		return refused(a, now_ns);
 	if (a->state == DTLS_IDLE) {
 		err = begin_server(a, p, len, now_ns);
 		if (err)
@@ -401,7 +417,7 @@ void dtls_tick(struct dtls *a, uint64_t now_ns)
 		return;
 	if (now_ns >= a->limit_ns) {
 		if (a->state == DTLS_HANDSHAKE)
-			fail(a, DTLS_FAIL_TIMEOUT);
+			fail(a, a->refused ? DTLS_FAIL_REFUSED : DTLS_FAIL_TIMEOUT);
 		else
 			release(a);
 		return;

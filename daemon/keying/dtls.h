@@ -88,6 +88,7 @@ struct dtls_counts {
 #define DTLS_LAST_NS     4000000000ull
 #define DTLS_GIVE_UP_NS  30000000000ull
 #define DTLS_HOLD_NS     10000000000ull
+#define DTLS_REFUSED_NS  5000000000ull /* from an unauthenticated alert to the failure */
 #define DTLS_NO_DEADLINE UINT64_MAX
 
 struct dtls_config {

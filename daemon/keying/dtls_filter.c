@@ -156,6 +156,16 @@ enum dtls_drop dtls_filter(const uint8_t *p, size_t len, bool sealed)
 	return DTLS_DROP_NONE;
 }
 
+bool dtls_has_plain_alert(const uint8_t *p, size_t len)
+{
+	/* An encrypted record of DTLS 1.3 has another first byte. */
+	for (size_t at = 0; at + DTLS_RECORD_HDR <= len && p[at] <= APPLICATION_DATA;
+		at += DTLS_RECORD_HDR + be16(p + at + 11))
+		if (p[at] == ALERT && be16(p + at + 3) == 0)
+			return true;
+	return false;
+}
+
 /* A vector with a length of one byte. */
 static bool take_vector(struct str *out, const uint8_t *p, size_t len, size_t *at)
 {

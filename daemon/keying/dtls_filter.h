@@ -52,6 +52,9 @@ static inline bool dtls_is(const uint8_t *p, size_t len)
  * unencrypted alerts are forged or late, and are dropped. */
 enum dtls_drop dtls_filter(const uint8_t *p, size_t len, bool sealed);
 
+/* Whether an unencrypted alert is among the records of a datagram that dtls_filter() accepted. */
+bool dtls_has_plain_alert(const uint8_t *p, size_t len);
+
 /* A ClientHello at the beginning of a datagram: its first fragment, which has all fields up to the
  * cookie (RFC 6347 4.2.1). Slices point into the datagram. */
 struct dtls_hello {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What connect.c has for others. */
+/* Connects two parties of a call without an offer (ng's connect). */
 #ifndef OFFER_CONNECT_H
 #define OFFER_CONNECT_H
 

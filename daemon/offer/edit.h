@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What edit.c has for others. */
+/* Writes the SDP for the other side, with the addresses, ports and keys of the relay. */
 #ifndef OFFER_EDIT_H
 #define OFFER_EDIT_H
 

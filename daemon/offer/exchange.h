@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What exchange.c has for others. */
+/* Executes an offer or an answer, from its SDP to the reply. */
 #ifndef OFFER_EXCHANGE_H
 #define OFFER_EXCHANGE_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What loop_protect.c has for others. */
+/* The mark of loop-protect, which recognises SDP that xcipher wrote. */
 #ifndef OFFER_LOOP_PROTECT_H
 #define OFFER_LOOP_PROTECT_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What mline_map.c has for others. */
+/* Maps m-lines between sides when some are hidden (ng's sdp-media-remove). */
 #ifndef OFFER_MLINE_MAP_H
 #define OFFER_MLINE_MAP_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What neg_answer.c has for others. */
+/* Negotiates an answer (RFC 3264 section 6). Pure. */
 #ifndef OFFER_NEG_ANSWER_H
 #define OFFER_NEG_ANSWER_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What neg_flags.c has for others. */
+/* Applies the flags that concern a call or a side as a whole. Pure. */
 #ifndef OFFER_NEG_FLAGS_H
 #define OFFER_NEG_FLAGS_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What neg_offer.c has for others. */
+/* Negotiates an offer (RFC 3264 section 5). Pure. */
 #ifndef OFFER_NEG_OFFER_H
 #define OFFER_NEG_OFFER_H
 

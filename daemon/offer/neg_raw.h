@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What neg_raw.c has for others. */
+/* Negotiates media other than RTP: T.38, BFCP, TCP (RFC 3264). */
 #ifndef OFFER_NEG_RAW_H
 #define OFFER_NEG_RAW_H
 

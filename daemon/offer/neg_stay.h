@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What neg_stay.c has for others. */
+/* Keeps the profile and suites of an established leg. */
 #ifndef OFFER_NEG_STAY_H
 #define OFFER_NEG_STAY_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What osrtp_legacy.c has for others. */
+/* Handles media offered as two m-lines, one SRTP and one RTP (ng's OSRTP=offer-legacy). */
 #ifndef OFFER_OSRTP_LEGACY_H
 #define OFFER_OSRTP_LEGACY_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What reach_sdp.c has for others. */
+/* Checks the addresses in an SDP before it is negotiated. */
 #ifndef OFFER_REACH_SDP_H
 #define OFFER_REACH_SDP_H
 

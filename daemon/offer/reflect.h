@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What reflect.c has for others. */
+/* Refuses keys that a terminal must not send under, such as our own. */
 #ifndef OFFER_REFLECT_H
 #define OFFER_REFLECT_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What subscribe.c has for others. */
+/* One-way media: ng's publish, subscribe and unsubscribe. */
 #ifndef OFFER_SUBSCRIBE_H
 #define OFFER_SUBSCRIBE_H
 

@@ -16,6 +16,7 @@ struct trickle {
 	struct pool *p;
 	struct side *side;
 	uint32_t added, ignored;
+	bool ended; /* a leg's candidates are complete by this fragment */
 };
 
 /* The leg that a section is of: by a=mid, else by its number. */
@@ -48,6 +49,7 @@ static int each(void *arg, const struct sdp_ice_section *section)
 	memcpy(to, section->ice.candidate, section->ice.count * sizeof(*to));
 	l->ice.candidate = to;
 	l->ice.candidates = neg_ice_filter(to, section->ice.count, t->c->reach);
+	t->ended |= section->ice.end_of_candidates && !l->ice.last;
 	l->ice.last |= section->ice.end_of_candidates;
 	t->ignored += section->ice.count - l->ice.candidates;
 	t->added += l->ice.candidates;
@@ -64,12 +66,15 @@ void calls_trickle(struct calls *c, struct pool *p, const struct ng_request *r, 
 	struct trickle t = {.c = c, .p = p};
 	int err;
 
-	out->error = !r->sdp.len      ? NGE_NO_SDP
-		: !r->call_id.len     ? NGE_NO_CALL_ID
-		: !prev               ? NGE_UNKNOWN_CALL
-		: side == SIDE_NONE   ? NGE_PARTICIPANT
-		: !c->relay->sessions ? NGE_DTLS
-				      : NULL;
+	if (!c->relay->sessions) {
+		out->warning = STR("ICE is not available: the fragment was ignored");
+		return;
+	}
+	out->error = !r->sdp.len    ? NGE_NO_SDP
+		: !r->call_id.len   ? NGE_NO_CALL_ID
+		: !prev             ? NGE_UNKNOWN_CALL
+		: side == SIDE_NONE ? NGE_PARTICIPANT
+				    : NULL;
 	if (out->error)
 		return;
 	next = call_clone(&c->keys, prev);
@@ -86,7 +91,7 @@ void calls_trickle(struct calls *c, struct pool *p, const struct ng_request *r, 
 	}
 	if (t.ignored)
 		out->warning = pool_printf(p, "%u candidates were ignored", (unsigned)t.ignored);
-	if (!t.added) {
+	if (!t.added && !t.ended) {
 		call_free(&c->keys, next);
 		return;
 	}

@@ -22,8 +22,8 @@
  *   forgotten, because the record does not have their lifetimes. All are when the record is older
  *   than OFFER_NS. An answer that chooses one is refused.
  * - Learned addresses stay learned; key lifetimes and what streams count go on counting.
- * - What was recorded goes on in a file more: the old one may be on another machine, and nobody
- *   knows how it ends. */
+ * - Recording continues in a new file: the old one may be on another machine, and its last packet
+ *   is unknown. */
 #include "persist/restore.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What restore.c has for others. */
+/* Restores a saved call, without sending an index twice. */
 #ifndef PERSIST_RESTORE_H
 #define PERSIST_RESTORE_H
 

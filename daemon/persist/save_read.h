@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What save_read.c has for others. */
+/* Reads saved calls. Pure. */
 #ifndef PERSIST_SAVE_READ_H
 #define PERSIST_SAVE_READ_H
 

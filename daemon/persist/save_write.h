@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What save_write.c has for others. */
+/* Writes calls for saving. Pure. */
 #ifndef PERSIST_SAVE_WRITE_H
 #define PERSIST_SAVE_WRITE_H
 

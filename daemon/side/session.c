@@ -9,6 +9,12 @@
 
 #include "base/secmem.h"
 
+/* Without ICE anybody who returns a cookie may begin the handshake. One that failed, or that lasts
+ * this long, gives way to another source. The signalled address needs not wait. */
+#define GIVES_WAY_NS 2000000000ull
+/* Least time between two such changes, by [signalled]: a handshake costs a millisecond. */
+static const uint64_t turn_ns[2] = {1000000000ull, 250000000ull};
+
 /* --- Life ------------------------------------------------------------------------------------- */
 
 int session_create(struct session **out, struct session_env *env)
@@ -166,6 +172,40 @@ void session_close(struct session *s, uint64_t now_ns)
 
 /* --- Packets ---------------------------------------------------------------------------------- */
 
+/* Whether a source that returned a cookie begins a handshake, in place of another source's if need
+ * be. A failed handshake decides nothing: anybody can fail. One that waits for SDP's fingerprint
+ * may be the terminal's. */
+static bool takes_place(
+	struct session *s, uint32_t k, const struct endpoint *src, uint64_t now_ns)
+{
+	struct component *c = &s->part[k];
+	const struct endpoint *named = &s->cfg.remote[k];
+	bool is_named = endpoint_eq(src, named), holds_named = endpoint_eq(&c->proven, named);
+	enum dtls_state state = dtls_state(c->dtls);
+	bool gives_way = state == DTLS_FAILED ||
+		(state == DTLS_HANDSHAKE && !holds_named &&
+			(is_named || now_ns - c->proven_ns >= GIVES_WAY_NS));
+
+	if (c->proven.family && state != DTLS_IDLE) {
+		if (!gives_way || now_ns < c->turn_ns[is_named])
+			return false;
+		c->turn_ns[is_named] = now_ns + turn_ns[is_named];
+		dtls_destroy(c->dtls);
+		c->dtls = NULL;
+		c->began_ns = 0;
+		c->counted = false;
+		if (make_association(s, k)) {
+			s->broken = true;
+			return false;
+		}
+		if (s->cfg.dtls.prints.count)
+			(void)dtls_expect(c->dtls, &s->cfg.dtls.prints, now_ns);
+	}
+	c->proven = *src;
+	c->proven_ns = now_ns;
+	return true;
+}
+
 /* Whether a source may take part in the handshake. A cookie proves one without ICE; it costs no
  * memory. */
 static bool is_proven(struct session *s, const struct session_in *in, uint32_t k, uint64_t now_ns)
@@ -175,17 +215,13 @@ static bool is_proven(struct session *s, const struct session_in *in, uint32_t k
 
 	if (s->ice)
 		return ice_is_valid_source(s->ice, (uint8_t)k, in->src);
-	if (endpoint_eq(in->src, &c->proven))
+	if (endpoint_eq(in->src, &c->proven) && dtls_state(c->dtls) != DTLS_FAILED)
 		return true;
 	if (is_client(s))
 		return endpoint_eq(in->src, &c->dst);
 	switch (dtls_gate_take(s->env->gate, in->src, in->p, in->len, now_ns, &reply)) {
 	case DTLS_GATE_PASS:
-		/* The first one keeps its place until the handshake ends, one way or the other. */
-		if (c->proven.family && dtls_state(c->dtls) != DTLS_IDLE)
-			return false;
-		c->proven = *in->src;
-		return true;
+		return takes_place(s, k, in->src, now_ns);
 	case DTLS_GATE_REPLY:
 		s->verify = (struct session_out){
 			.rtcp = k, .dst = *in->src, .len = (uint16_t)reply.len};

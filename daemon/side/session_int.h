@@ -10,6 +10,8 @@
 struct component {
 	struct dtls *dtls;        /* NULL: none */
 	struct endpoint proven;   /* without ICE: a source that returned a cookie */
+	uint64_t proven_ns;       /* since when */
+	uint64_t turn_ns[2];      /* no other source before that, by [signalled] */
 	struct endpoint dst;      /* where DTLS goes to, family 0: not known yet */
 	struct endpoint told;     /* the last pair that was reported */
 	bool keys_told, end_told; /* of the association */

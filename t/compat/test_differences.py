@@ -167,11 +167,6 @@ def test_candidates(relay):
     assert len(candidates) == 2 and all(told.address in c and "typ host" in c for c in candidates), candidates
 
 
-@compat("differences", "xcipher-ng(7) DIFFERENCES FROM RTPENGINE: Trickle ICE")
-def test_fragments(relay):
-    assert "fragment" in relay.call().offer("a=ice-ufrag:abcd\r\n", flags=["fragment"]).warning
-
-
 @compat("differences", "xcipher-ng(7) DIFFERENCES FROM RTPENGINE: Groups with BUNDLE; RFC 9143 section 7.3.3")
 def test_bundle(relay):
     media = [m(*SHA256, f"a=mid:{mid}", profile="UDP/TLS/RTP/SAVPF") for m, mid in ((audio, "x"), (video, "y"))]

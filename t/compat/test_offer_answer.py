@@ -285,6 +285,27 @@ def test_all_candidates_are_in_the_sdp(relay):
     assert offered(relay, audio(*THEIR_ICE), flags=["trickle-ICE"]).audio.has("end-of-candidates")
 
 
+@compat_each("ICE", "xcipher-ng(7), fragment; RFC 8840 section 9", [
+    ("abcd", "10.200.1.2", ""), ("efgh", "10.200.1.2", "1 candidates were ignored"), ("abcd", "127.0.0.1", "1 candidates were ignored")])
+def test_trickled_candidates(relay, ufrag, address, warning):
+    call = relay.call()
+    call.offer(sdp(audio(*THEIR_ICE, "a=mid:7")))
+    fragment = f"a=ice-ufrag:{ufrag}\r\na=ice-pwd:0123456789012345678901\r\nm=audio 9 RTP/AVP 0\r\na=mid:7\r\n" \
+        f"a=candidate:2 1 UDP 2130706430 {address} 4002 typ host\r\na=end-of-candidates\r\n"
+    reply = call.offer(fragment, flags=["fragment"])
+    assert warning in reply.warning and bool(warning) == bool(reply.warning), reply.warning
+    assert "sdp" not in reply
+
+
+FRAGMENT = "a=ice-ufrag:%s\r\na=ice-pwd:0123456789012345678901\r\nm=audio 9 RTP/AVP 0\r\na=mid:0\r\n" \
+    "a=candidate:2 1 UDP 2130706430 10.200.1.2 4002 typ host\r\na=end-of-candidates\r\n"
+
+
+@compat("ICE", "xcipher-ng(7), fragment; xcipherd(8), keying-threads", options=["--keying-threads=0"])
+def test_fragments_are_ignored_without_ice(relay):
+    assert "fragment was ignored" in relay.request("offer", call_id="any", from_tag="a", sdp=FRAGMENT % "abcd", flags=["fragment"]).warning
+
+
 @compat("ICE", "xcipherd(8), keying-threads", options=["--keying-threads=0"])
 def test_ice_is_removed_without_keying_threads(relay):
     reply = relay.call().offer(sdp(audio(*THEIR_ICE)), ICE="force")

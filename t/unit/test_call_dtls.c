@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* DTLS-SRTP and ICE in offers and answers: what terminals are told, what the session of each leg is
  * to be, and what events of sessions make of the call. RFC 5763, RFC 8839, RFC 8842. */
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -37,6 +38,7 @@ struct rig {
 	uint16_t port[SESSIONS];
 	uint32_t sets;
 	uint8_t cert; /* which one */
+	bool full; /* the keying thread takes no commands */
 };
 
 static int take(void *arg, uint32_t *session, uint32_t *serial)
@@ -68,6 +70,8 @@ static int set(void *arg, uint32_t session, uint32_t worker, const struct relay_
 
 	(void)worker;
 	assert_true(r->taken[session]);
+	if (r->full)
+		return -EAGAIN;
 	r->cfg[session] = *cfg;
 	r->port[session] = port->rtp.port;
 	r->sets++;
@@ -135,14 +139,14 @@ static void answer(struct rig *r, const char *proto, const char *attrs)
 	talk_answer(&r->t, "a", "b", talk_body(&r->t, "198.51.100.2", 5000, proto, attrs));
 }
 
-static void keys(struct rig *r, uint16_t port, uint32_t association, bool rtcp, uint8_t mark)
+static int keys(struct rig *r, uint16_t port, uint32_t association, bool rtcp, uint8_t mark)
 {
 	struct session_event e = {.kind = SESSION_KEYS, .rtcp = rtcp, .association = association};
 
 	e.rx.suite = e.tx.suite = SUITE_AES_CM_128_80;
 	e.rx.key[0] = mark;
 	e.tx.key[0] = mark + 1;
-	calls_session_event(r->t.c, number(r, port), &e, r->t.now);
+	return calls_session_event(r->t.c, number(r, port), &e, r->t.now);
 }
 
 /* --- Tests ------------------------------------------------------------------------------------ */
@@ -414,6 +418,27 @@ static void only_what_happened_is_told(void **state)
 	end(&r);
 }
 
+/* A handshake ends while the queues are full: its keys are not lost. */
+static void an_event_that_finds_no_room_may_come_again(void **state)
+{
+	struct rig r;
+	uint16_t b;
+
+	(void)state;
+	start(&r);
+	offer(&r, "RTP/AVP", "", "UDP/TLS/RTP/SAVP");
+	b = r.t.sdp->media[0].port;
+	answer(&r, "UDP/TLS/RTP/SAVP", PRINT_B "a=setup:active\r\n");
+	assert_null(r.t.reply.error);
+	r.full = true;
+	assert_int_equal(keys(&r, b, session(&r, b)->dtls.association, false, 1), -EAGAIN);
+	assert_true(mock_ctx(r.t.m, b)->rx.awaited);
+	r.full = false;
+	assert_int_equal(keys(&r, b, session(&r, b)->dtls.association, false, 1), 0);
+	assert_false(mock_ctx(r.t.m, b)->rx.awaited);
+	end(&r);
+}
+
 static void a_restart_has_new_credentials(void **state)
 {
 	char first[SESSION_UFRAG];
@@ -448,6 +473,7 @@ int main(void)
 		cmocka_unit_test(what_does_not_fit_is_refused),
 		cmocka_unit_test(ice_is_of_each_leg),
 		cmocka_unit_test(only_what_happened_is_told),
+		cmocka_unit_test(an_event_that_finds_no_room_may_come_again),
 		cmocka_unit_test(a_restart_has_new_credentials),
 	};
 

@@ -145,6 +145,9 @@ static void test_bad_peers_get_no_keys_and_one_reason(void **state)
 
 		peer_init(&t[i].bad);
 		talk(a);
+		/* An alert in clear may be forged, so it counts only after a while. */
+		if (t[i].want == DTLS_FAIL_REFUSED)
+			dtls_tick(a, NOW + DTLS_REFUSED_NS);
 		if (dtls_failure(a) != t[i].want)
 			fail_msg("row %zu: %s", i, dtls_failure_text(dtls_failure(a)));
 		assert_int_equal(

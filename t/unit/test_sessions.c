@@ -23,9 +23,10 @@ static struct bridge_sessions *s;
 static int fd;
 static uint32_t handle[MAX];
 
-static void on_event(void *arg, uint32_t session, const struct session_event *e)
+static int on_event(void *arg, uint32_t session, const struct session_event *e)
 {
 	(void)arg, (void)session, (void)e;
+	return 0;
 }
 
 static void start(void)

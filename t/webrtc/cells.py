@@ -74,6 +74,12 @@ KNOWN = {
         "pion-linphone_dtls": "linphone receives nothing, cause not found; the other direction works",
         "sdes-pion_32": "it agrees on no profile with a peer that knows only _32",
     },
+    "xcipherd": {
+        "pion_32-sdes": "the handshake completes with _32, then pion sends nothing, cause not found",
+        "sdes-pion_32": "the handshake completes with _32, then pion sends nothing, cause not found",
+        "linphone_dtls-aiortc": "aiortc's parser refuses attributes behind the URI of a=extmap",
+        "linphone_dtls-pion": "pion answers without an m-line to an offer without a=rtpmap",
+    },
 }
 
 SPECIAL = {
