@@ -38,6 +38,9 @@ def test_media_both_ways(net, setup):
     with rig(net, setup=setup) as (daemon, call):
         call.begin().exchange()
         assert call.b.bad == 0
+        leg = daemon.client.call("query", call_id=call.id)["tags"]["b"]["medias"][0]
+        assert {"DTLS-SRTP", f"DTLS role {'passive' if setup == 'active' else 'active'}"} <= set(leg["flags"]), leg
+        assert "SDES" not in leg["flags"] and "DTLS fingerprint verified" in leg["streams"][0]["flags"], leg
         sessions = daemon.statistics()["sessions"]
         assert sessions["handshakes"]["completed"] == sessions["handshake time"]["count"] == sessions["in use"] == 1, sessions
         call.end()

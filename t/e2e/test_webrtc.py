@@ -27,6 +27,11 @@ def test_steering(net, steering):
     daemon = webrtc.start(net, f"--steering={steering}")
     with webrtc.talk(net, daemon, "aiortc", "aiortc") as c:
         clean(c.talks())
+        for tag, role in (("a", "active"), ("b", "passive")):
+            leg = daemon.client.call("query", call_id=c.id)["tags"][tag]["medias"][0]
+            assert {"DTLS-SRTP", f"DTLS role {role}", "ICE"} <= set(leg["flags"]), leg
+            assert {"DTLS fingerprint verified", "ICE"} <= set(leg["streams"][0]["flags"]), leg
+            assert ("ICE controlling" in leg["flags"]) == (tag == "b"), leg
         assert c.a.report()["state"] == c.b.report()["state"] == "connected"
     assert daemon.stop() == 0
 
