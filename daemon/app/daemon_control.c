@@ -372,6 +372,7 @@ int daemon_control_start(struct daemon *d)
 		.limits = &d->limits,
 		.record = d->record,
 		.max_sessions = o->max_sessions,
+		.sessions = d->sessions,
 		.steering = o->steering->name,
 		.socket_calls = daemon_socket_calls(d),
 		.started_mono_ns = clock_mono_ns(),

@@ -36,7 +36,6 @@ struct bridge_sessions {
 	uint32_t free_n;
 	uint32_t *line; /* places whose commands wait, a ring; each at most once */
 	uint32_t line_first, line_n;
-	uint64_t keys, pairs, failed, lost;
 };
 
 /* --- Handles ---------------------------------------------------------------------------------- */
@@ -168,14 +167,6 @@ const struct session_ops bridge_session_ops = {
 
 /* --- Events ----------------------------------------------------------------------------------- */
 
-static void count(struct bridge_sessions *s, const struct session_event *e)
-{
-	s->keys += e->kind == SESSION_KEYS;
-	s->pairs += e->kind == SESSION_PAIR;
-	s->failed += e->kind == SESSION_FAILED;
-	s->lost += e->kind == SESSION_LOST;
-}
-
 /* False: the call cannot take it now. An event is reported once, so it must not be lost: without
  * its keys the call would stay silent. */
 static bool deliver(struct bridge_sessions *s, const struct side_event *e)
@@ -186,7 +177,6 @@ static bool deliver(struct bridge_sessions *s, const struct side_event *e)
 		return true;
 	if (s->cfg.event(s->cfg.event_arg, id, &e->what) == -EAGAIN)
 		return false;
-	count(s, &e->what);
 	return true;
 }
 
@@ -213,15 +203,12 @@ void bridge_sessions_tick(struct bridge_sessions *s, uint64_t now_s)
 
 void bridge_sessions_usage(const struct bridge_sessions *s, struct bridge_sessions_usage *out)
 {
-	*out = (struct bridge_sessions_usage){.sessions = s->cfg.max - s->free_n,
-		.waiting = s->line_n,
-		.keys = s->keys,
-		.pairs = s->pairs,
-		.failed = s->failed,
-		.lost = s->lost};
+	*out = (struct bridge_sessions_usage){
+		.sessions = s->cfg.max - s->free_n, .waiting = s->line_n, .totals = s->cfg.threads};
 	for (uint32_t t = 0; t < s->cfg.threads; t++) {
 		struct side_thread_counts c = side_thread_counts(s->thread[t]);
 
+		out->total[t] = &s->env[t].total;
 		out->threads.packets += c.packets;
 		out->threads.strays += c.strays;
 		out->threads.waiting_full += c.waiting_full;

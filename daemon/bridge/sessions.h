@@ -5,6 +5,7 @@
 #define BRIDGE_SESSIONS_H
 
 #include "call/session.h"
+#include "side/session.h"
 #include "side/thread.h"
 #include "srtp/suite.h"
 
@@ -45,8 +46,8 @@ struct bridge_sessions_usage {
 	uint32_t sessions;                 /* taken */
 	uint32_t waiting;                  /* commands that found no room yet */
 	struct side_thread_counts threads; /* of all */
-	/* Events so far. */
-	uint64_t keys, pairs, failed, lost;
+	const struct session_counts *total[SESSIONS_THREADS_MAX]; /* of each */
+	uint32_t totals;
 };
 void bridge_sessions_usage(const struct bridge_sessions *s, struct bridge_sessions_usage *out);
 

@@ -6,6 +6,7 @@
 #include "call/apply.h"
 #include "call/gate.h"
 #include "call/model.h"
+#include "keying/keying.h"
 #include "proto/raw.h"
 #include "srtp/suite.h"
 
@@ -213,6 +214,9 @@ static void add_stream(struct query *q, struct ngval *list, const struct side *s
 	add_word(q, x, st->confirmed, "confirmed");
 	add_word(q, x, q->c->strict_source, "strict source address");
 	add_word(q, x, s->media_handover, "media handover");
+	add_word(q, x, l->keyed && l->rx.keys && l->keying.in_force == KEYING_DTLS,
+		"DTLS fingerprint verified");
+	add_word(q, x, l->ice.on && l->ice.pair[rtcp && !l->mux].family, "ICE");
 	x = ngval_add_dict(q->p, d, STR("stats"));
 	add_counts(q, x, st->packets, st->bytes, st->errors);
 	x = ngval_add_dict(q->p, d, STR("stats_out"));
@@ -222,6 +226,22 @@ static void add_stream(struct query *q, struct ngval *list, const struct side *s
 	t->packets += st->packets;
 	t->bytes += st->bytes;
 	t->errors += st->errors;
+}
+
+/* As rtpengine names them. */
+static void add_keying_words(struct query *q, struct ngval *list, const struct leg *l)
+{
+	struct keying_association a = {.role = DTLS_ROLE_NONE};
+	bool dtls = keying_association(&a, &l->keying) && a.role != DTLS_ROLE_NONE;
+
+	add_word(q, list, l->rx.keys && !dtls, "SDES");
+	add_word(q, list, dtls, "DTLS-SRTP");
+	add_word(q, list, a.role == DTLS_ROLE_CLIENT, "DTLS role active");
+	add_word(q, list, a.role == DTLS_ROLE_SERVER, "DTLS role passive");
+	add_word(q, list, l->ice.on, "ICE");
+	add_word(q, list, l->ice.on && l->ice.controlling, "ICE controlling");
+	add_word(q, list, l->ice.on && l->ice.lite, "ICE-lite self");
+	add_word(q, list, l->ice.on && l->ice.remote_lite, "ICE-lite peer");
 }
 
 static void add_media(
@@ -258,7 +278,7 @@ static void add_media(
 	add_word(q, x, l->dir == SDP_DIR_SENDRECV || l->dir == SDP_DIR_SENDONLY, "send");
 	add_word(q, x, l->dir == SDP_DIR_SENDRECV || l->dir == SDP_DIR_RECVONLY, "recv");
 	add_word(q, x, l->mux, "rtcp-mux");
-	add_word(q, x, l->rx.keys, "SDES");
+	add_keying_words(q, x, l);
 	add_word(q, x, l->active && l->rx.pass, "passthrough");
 	x = ngval_add_list(q->p, d, STR("ingress SSRCs"));
 	if (rtp.ssrc)

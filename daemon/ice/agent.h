@@ -52,6 +52,7 @@ enum ice_state {
 #define X(id, text) ICE_##id,
 	ICE_STATES(X)
 #undef X
+		ICE_STATE_N
 };
 enum ice_count {
 #define X(id, text) ICE_COUNT_##id,

@@ -5,6 +5,8 @@
  * is stopped to be read. */
 #include "observe/metrics_int.h"
 
+#include "observe/keying.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <sys/resource.h>
@@ -248,6 +250,8 @@ void metrics_write(const struct metrics_input *in, struct sbuf *out)
 	metrics_write_packets(in->stats, out);
 	write_resources(in->stats, out);
 	write_redis(in->stats, out);
+	if (in->stats->sessions)
+		keying_metrics(in->stats->sessions, out);
 	metrics_write_recording(in->stats->record, out);
 	write_process(in->stats, out);
 }

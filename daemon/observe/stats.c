@@ -3,6 +3,7 @@
  * wrong by more. */
 #include "observe/stats.h"
 
+#include "observe/keying.h"
 #include "base/clock.h"
 #include "batch/engine.h"
 #include "call/call.h"
@@ -446,6 +447,8 @@ void stats_fill(const struct stats_input *in, struct pool *p, struct ngval *dict
 	stats_fill_limits(in, p, x);
 	if (in->redis)
 		redis_stats(in->redis, p, x);
+	if (in->sessions)
+		keying_stats(in->sessions, p, x);
 	if (in->record)
 		fill_recording(in->record, p, x);
 	fill_quality(in, p, dict);

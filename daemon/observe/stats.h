@@ -12,6 +12,7 @@
 #include "record/record.h"
 #include "bridge/bridge.h"
 #include "bridge/rules_keep.h"
+#include "bridge/sessions.h"
 #include "observe/trend.h"
 #include "persist/redis.h"
 #include "proto/ngval.h"
@@ -23,11 +24,12 @@ struct stats_input {
 	const struct engines *engines;
 	const struct calls *calls;
 	const struct limits *limits;
-	const struct kernel_watch *kernel;   /* NULL: no kernel steering */
-	const struct rules_keep *rules;      /* NULL: no rules */
-	const struct interfaces *interfaces; /* NULL: not watched */
-	const struct redis *redis;           /* NULL: not in use */
-	const struct record *record;         /* NULL: nothing is recorded */
+	const struct kernel_watch *kernel;      /* NULL: no kernel steering */
+	const struct rules_keep *rules;         /* NULL: no rules */
+	const struct interfaces *interfaces;    /* NULL: not watched */
+	const struct redis *redis;              /* NULL: not in use */
+	const struct bridge_sessions *sessions; /* NULL: no keying threads */
+	const struct record *record;            /* NULL: nothing is recorded */
 	uint32_t max_sessions;
 	const char *steering;
 	const char *socket_calls;   /* the system calls used for sockets */

@@ -2,42 +2,18 @@
 /* ICE and DTLS of a leg. ICE says where a component's packets go to, and which sources may begin a
  * handshake; without ICE signalling does, and a source that returned a cookie. DTLS delivers keys.
  * RFC 8445, RFC 5764, RFC 8842. */
-#include "side/session.h"
+#include "side/session_int.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
 #include "base/secmem.h"
 
-#define COMPONENTS 2u
-
 /* Without ICE anybody who returns a cookie may begin the handshake. One that failed, or that lasts
  * this long, gives way to another source. The signalled address needs not wait. */
 #define GIVES_WAY_NS 2000000000ull
 /* Least time between two such changes, by [signalled]: a handshake costs a millisecond. */
 static const uint64_t turn_ns[2] = {1000000000ull, 250000000ull};
-
-struct component {
-	struct dtls *dtls;        /* NULL: none */
-	struct endpoint proven;   /* without ICE: a source that returned a cookie */
-	uint64_t proven_ns;       /* since when */
-	uint64_t turn_ns[2];      /* no other source before that, by [signalled] */
-	struct endpoint dst;      /* where DTLS goes to, family 0: not known yet */
-	struct endpoint told;     /* the last pair that was reported */
-	bool keys_told, end_told; /* of the association */
-};
-
-struct session {
-	struct session_env *env;
-	struct session_cfg cfg;
-	struct dtls_cert *cert; /* of new associations */
-	struct ice_agent *ice;  /* NULL: not in use */
-	uint8_t ice_told;       /* enum ice_state that was reported */
-	struct component part[COMPONENTS];
-	struct session_out verify; /* one HelloVerifyRequest that waits; len 0: none */
-	uint32_t over;             /* a restored association: its handshake was in another life */
-	bool broken, broken_told;  /* no memory for a part */
-};
 
 /* --- Life ------------------------------------------------------------------------------------- */
 
@@ -52,15 +28,6 @@ int session_create(struct session **out, struct session_env *env)
 	return 0;
 }
 
-static void drop_ice(struct session *s)
-{
-	if (s->ice)
-		ice_fini(s->ice);
-	free(s->ice);
-	s->ice = NULL;
-	s->ice_told = ICE_NEW;
-}
-
 static void drop_association(struct session *s)
 {
 	for (uint32_t k = 0; k < COMPONENTS; k++) {
@@ -68,7 +35,8 @@ static void drop_association(struct session *s)
 
 		dtls_destroy(c->dtls);
 		c->dtls = NULL;
-		c->keys_told = c->end_told = false;
+		c->keys_told = c->end_told = c->counted = false;
+		c->began_ns = 0;
 		c->proven = (struct endpoint){0};
 	}
 }
@@ -77,136 +45,11 @@ void session_destroy(struct session *s)
 {
 	if (!s)
 		return;
-	drop_ice(s);
+	session_ice_drop(s);
 	drop_association(s);
 	dtls_cert_put(s->cert);
 	secmem_wipe(s, sizeof(*s));
 	free(s);
-}
-
-static uint32_t components(const struct session *s)
-{
-	return s->cfg.mux ? 1 : COMPONENTS;
-}
-
-/* --- ICE -------------------------------------------------------------------------------------- */
-
-static void locals(const struct session *s, struct ice_local out[COMPONENTS])
-{
-	for (uint8_t k = 0; k < components(s); k++)
-		out[k] = (struct ice_local){.addr = s->cfg.local[k], .component = k + 1};
-}
-
-static int begin_ice(struct session *s, const uint8_t seed[ICE_SEED_LEN], uint64_t now_ns)
-{
-	struct ice_config c = {.lite = s->cfg.ice.lite,
-		.controlling = s->cfg.ice.controlling,
-		.components = (uint8_t)components(s),
-		.local_count = (uint8_t)components(s)};
-	int err;
-
-	locals(s, c.local);
-	err = ice_init(s->ice, &c, seed, now_ns);
-	if (!err)
-		ice_set_credentials(s->ice, s->cfg.ice.ufrag, s->cfg.ice.pwd);
-	return err;
-}
-
-static bool is_restored(const struct session *s)
-{
-	return s->cfg.ice.started && s->cfg.ice.remote_ufrag[0] &&
-		(s->cfg.selected[0].family || s->cfg.selected[1].family);
-}
-
-/* The pairs of another life, which have to prove consent now. Their candidates are not known any
- * more: each is of the best type, and whatever is found besides comes by checks of the peer. */
-static int restore_ice(struct session *s, const uint8_t seed[ICE_SEED_LEN], uint64_t now_ns)
-{
-	const struct session_ice *cfg = &s->cfg.ice;
-	struct str ufrag = str_from(cfg->remote_ufrag);
-	struct ice_saved v = {.version = ICE_SAVED_VERSION,
-		.lite = cfg->lite,
-		.remote_lite = cfg->remote_lite,
-		.controlling = cfg->controlling,
-		.components = (uint8_t)components(s),
-		.last = cfg->last,
-		.has_remote = true,
-		.local_count = (uint8_t)components(s),
-		.remote_ufrag_len = (uint16_t)ufrag.len};
-	int err;
-
-	memcpy(v.ufrag, cfg->ufrag, sizeof(v.ufrag));
-	memcpy(v.pwd, cfg->pwd, sizeof(v.pwd));
-	memcpy(v.remote_ufrag, ufrag.s, ufrag.len);
-	stun_key_init(&v.remote_key, str_from(cfg->remote_pwd));
-	locals(s, v.local);
-	for (uint8_t k = 0; k < components(s); k++) {
-		v.selected[k].set = s->cfg.selected[k].family != 0;
-		if (!v.selected[k].set)
-			continue;
-		v.selected[k].nominated = true;
-		v.selected[k].local = k;
-		v.selected[k].remote = s->cfg.selected[k];
-		v.remote[v.remote_count++] =
-			(struct ice_saved_candidate){.addr = s->cfg.selected[k],
-				.priority = ice_candidate_priority(ICE_HOST, UINT16_MAX, k + 1),
-				.component = k + 1,
-				.type = ICE_HOST};
-	}
-	err = ice_restore(s->ice, &v, seed, now_ns);
-	secmem_wipe(&v, sizeof(v));
-	return err;
-}
-
-static int make_ice(struct session *s, const uint8_t seed[ICE_SEED_LEN], uint64_t now_ns)
-{
-	int err;
-
-	s->ice = calloc(1, ice_size());
-	if (!s->ice)
-		return -ENOMEM;
-	err = is_restored(s) ? restore_ice(s, seed, now_ns) : begin_ice(s, seed, now_ns);
-	if (err) {
-		free(s->ice);
-		s->ice = NULL;
-	}
-	return err;
-}
-
-static int set_remote(struct session *s, uint64_t now_ns)
-{
-	const struct session_ice *cfg = &s->cfg.ice;
-	struct ice_remote r = {.ufrag = str_from(cfg->remote_ufrag),
-		.pwd = str_from(cfg->remote_pwd),
-		.lite = cfg->remote_lite,
-		.last = cfg->last,
-		.candidate = cfg->candidate,
-		.count = cfg->candidates};
-
-	return ice_set_remote(s->ice, &r, now_ns);
-}
-
-static int set_ice(struct session *s, const struct session_ice *before, bool had_two,
-	const uint8_t seed[ICE_SEED_LEN], uint64_t now_ns)
-{
-	const struct session_ice *now = &s->cfg.ice;
-	int err = 0;
-
-	if (!now->on) {
-		drop_ice(s);
-		return 0;
-	}
-	if (!s->ice) {
-		err = make_ice(s, seed, now_ns);
-	} else if (before->generation != now->generation) {
-		ice_restart(s->ice, now_ns);
-		ice_set_credentials(s->ice, now->ufrag, now->pwd);
-	}
-	if (err)
-		return err;
-	if (had_two && s->cfg.mux)
-		ice_use_one_component(s->ice, now_ns);
-	return now->started && now->remote_ufrag[0] ? set_remote(s, now_ns) : 0;
 }
 
 /* --- DTLS ------------------------------------------------------------------------------------- */
@@ -244,7 +87,7 @@ static int set_dtls(struct session *s, const struct session_dtls *before, uint64
 	for (uint32_t k = 0; k < COMPONENTS && !err; k++) {
 		struct component *c = &s->part[k];
 
-		if (k >= components(s)) {
+		if (k >= session_components(s)) {
 			dtls_destroy(c->dtls);
 			c->dtls = NULL;
 			continue;
@@ -271,7 +114,7 @@ static struct endpoint destination(const struct session *s, uint32_t k)
 /* What may begin, begins. */
 static void proceed(struct session *s, uint64_t now_ns)
 {
-	for (uint32_t k = 0; k < components(s); k++) {
+	for (uint32_t k = 0; k < session_components(s); k++) {
 		struct component *c = &s->part[k];
 
 		c->dst = destination(s, k);
@@ -279,6 +122,7 @@ static void proceed(struct session *s, uint64_t now_ns)
 			dtls_state(c->dtls) == DTLS_IDLE && dtls_start(c->dtls, now_ns) == -ENOMEM)
 			s->broken = true;
 	}
+	session_count(s, now_ns);
 }
 
 /* --- Changes ---------------------------------------------------------------------------------- */
@@ -293,7 +137,7 @@ int session_set(struct session *s, const struct session_order *order, uint64_t n
 {
 	const struct session_cfg *cfg = &order->cfg;
 	struct session_cfg *before = malloc(sizeof(*before));
-	bool had_two = components(s) == COMPONENTS;
+	bool had_two = session_components(s) == COMPONENTS;
 	int err, ice_err;
 
 	if (!before)
@@ -310,7 +154,7 @@ int session_set(struct session *s, const struct session_order *order, uint64_t n
 		s->cfg.ice.candidates = before->ice.candidates;
 		s->cfg.ice.last |= before->ice.last;
 	}
-	ice_err = set_ice(s, &before->ice, had_two, order->seed, now_ns);
+	ice_err = session_ice_set(s, &before->ice, had_two, order->seed, now_ns);
 	err = set_dtls(s, &before->dtls, now_ns);
 	secmem_wipe(before, sizeof(*before));
 	free(before);
@@ -348,6 +192,8 @@ static bool takes_place(
 		c->turn_ns[is_named] = now_ns + turn_ns[is_named];
 		dtls_destroy(c->dtls);
 		c->dtls = NULL;
+		c->began_ns = 0;
+		c->counted = false;
 		if (make_association(s, k)) {
 			s->broken = true;
 			return false;
@@ -391,7 +237,7 @@ void session_take(struct session *s, const struct session_in *in, uint64_t now_n
 {
 	uint32_t k = in->rtcp;
 
-	if (k >= components(s))
+	if (k >= session_components(s))
 		return;
 	if (!in->dtls && s->ice)
 		ice_take(s->ice, (uint8_t)k, in->src, in->p, in->len, now_ns);
@@ -442,7 +288,7 @@ bool session_next(struct session *s, struct session_out *out)
 		s->verify.len = 0;
 		return true;
 	}
-	for (uint32_t k = 0; k < components(s); k++) {
+	for (uint32_t k = 0; k < session_components(s); k++) {
 		struct component *c = &s->part[k];
 		int n = 0;
 
@@ -525,7 +371,7 @@ bool session_event(struct session *s, struct session_event *out)
 	}
 	if (ice_event(s, out))
 		return true;
-	for (uint32_t k = 0; k < components(s); k++)
+	for (uint32_t k = 0; k < session_components(s); k++)
 		if (pair_event(s, k, out) || keys_event(s, k, out))
 			return true;
 	return false;

@@ -7,6 +7,7 @@
 #ifndef SIDE_SESSION_H
 #define SIDE_SESSION_H
 
+#include "base/hist.h"
 #include "ice/agent.h"
 #include "keying/dtls.h"
 #include "keying/dtls_gate.h"
@@ -14,9 +15,20 @@
 
 #define SESSION_PACKET_MAX 1500u
 
+/* Written by the thread of the sessions, read by any. */
+struct session_counts {
+	_Atomic uint64_t handshake[DTLS_FAIL_COUNT]; /* [DTLS_FAIL_NONE]: completed */
+	struct hist handshake_ns; /* of completed ones, from the first packet to the keys */
+	_Atomic uint64_t drop[DTLS_DROP_COUNT], retransmitted; /* see struct dtls_counts */
+	_Atomic uint64_t ice[ICE_COUNT_N];
+	_Atomic uint64_t ice_state[ICE_STATE_N]; /* agents that are in it now */
+	_Atomic uint64_t consent_lost, ice_failed;
+};
+
 struct session_env { /* what the sessions of a thread share */
 	struct dtls_gate *gate;
 	struct dtls_counts counts;
+	struct session_counts total;
 	/* SRTP profiles, the first is preferred. */
 	enum srtp_suite_id profile[DTLS_PROFILES_MAX];
 	uint32_t profiles;

@@ -1,9 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """DTLS without ICE, with OpenSSL's programs as terminals: roles, new associations, what is hostile, and that nothing leaves in clear."""
 import contextlib
+import hmac
 import os
+import random
 import shutil
+import struct
 import tempfile
+import zlib
 
 import dtls
 import relay
@@ -31,9 +35,16 @@ def history(daemon, call):
 
 @cases(("active",), ("passive",))
 def test_media_both_ways(net, setup):
-    with rig(net, setup=setup) as (_, call):
+    with rig(net, setup=setup) as (daemon, call):
         call.begin().exchange()
         assert call.b.bad == 0
+        leg = daemon.client.call("query", call_id=call.id)["tags"]["b"]["medias"][0]
+        assert {"DTLS-SRTP", f"DTLS role {'passive' if setup == 'active' else 'active'}"} <= set(leg["flags"]), leg
+        assert "SDES" not in leg["flags"] and "DTLS fingerprint verified" in leg["streams"][0]["flags"], leg
+        sessions = daemon.statistics()["sessions"]
+        assert sessions["handshakes"]["completed"] == sessions["handshake time"]["count"] == sessions["in use"] == 1, sessions
+        call.end()
+        wait_for("the session ended", lambda: daemon.statistics()["sessions"]["in use"] == 0)
 
 
 @cases(("active",), ("passive",))
@@ -64,6 +75,7 @@ def test_wrong_fingerprint(net, setup):
             call.a.say(b"in clear" * 20)
         wait_for("the daemon dropped them", lambda: daemon.statistics()["packets received"] >= 100)
         assert call.b.count["rtp"] == 0 and daemon.text().count("no media:") == 1
+        assert daemon.statistics()["sessions"]["handshakes"]["fingerprint"] == 1
 
 
 def handshakes(daemon):
@@ -147,3 +159,103 @@ def test_recorded(net):
                 files = [os.path.join(d, f) for d, _, names in os.walk(folder) for f in names]
                 return any(words in open(f, "rb").read() for f in files)
             wait_for("the recording has it in clear", recorded)
+
+
+# --- What is hostile --------------------------------------------------------------------------------------------------------------
+
+def client_hello(cookie=b""):
+    """Of DTLS 1.2, with use_srtp, as browsers send it."""
+    def block(size, data):
+        return len(data).to_bytes(size, "big") + data
+    extensions = b"".join(n.to_bytes(2, "big") + block(2, data) for n, data in (
+        (14, block(2, b"\x00\x01") + b"\x00"), (10, block(2, b"\x00\x17")), (11, block(1, b"\x00")), (13, block(2, b"\x04\x03"))))
+    body = b"\xfe\xfd" + os.urandom(32) + block(1, b"") + block(1, cookie) + block(2, b"\xc0\x2b") + block(1, b"\x00") + block(2, extensions)
+    message = b"\x01" + len(body).to_bytes(3, "big") + b"\x00\x00" + b"\x00\x00\x00" + len(body).to_bytes(3, "big") + body
+    return b"\x16\xfe\xff" + b"\x00\x00" + bytes(6) + block(2, message)
+
+
+def stun(username=b"abcdefgh:wxyz", password=b"x" * 24):
+    """A check whose integrity is by another password."""
+    def attribute(kind, value):
+        return struct.pack("!HH", kind, len(value)) + value + bytes(-len(value) % 4)
+    body = attribute(0x0006, username) + attribute(0x0024, struct.pack("!I", 1 << 24)) + attribute(0x8029, bytes(8)) + attribute(0x0025, b"")
+    head = struct.pack("!HHI", 1, len(body) + 24, 0x2112a442) + os.urandom(12)
+    body += attribute(0x0008, hmac.digest(password, head + body, "sha1"))
+    head = struct.pack("!HHI", 1, len(body) + 8, 0x2112a442) + head[8:]
+    return head + body + attribute(0x8028, struct.pack("!I", zlib.crc32(head + body) ^ 0x5354554e))
+
+
+class Stranger(dtls.Plain):
+    def send(self, packets, to):
+        for p in packets:
+            self.socket.sendto(p, to)
+
+
+def flood(net, daemon, call, packets, rounds=10):
+    """From many sources, while the call goes on: each packet of it arrives. Answers of the daemon, and growth of its memory in KiB."""
+    strangers = [Stranger(net, "callee", B) for _ in range(20)]
+    before = daemon.rss_kib()
+    try:
+        for _ in range(rounds):
+            for s in strangers:
+                s.send([packets() for _ in range(10)], call.b.to)
+            call.exchange(5)
+    finally:
+        for s in strangers:
+            s.close()
+    return sum(s.count["dtls"] + s.count["stun"] for s in strangers), daemon.rss_kib() - before
+
+
+GROWTH_KIB = 4096  # 2,000 associations of OpenSSL would be ten times as much
+
+
+def test_flood_of_client_hellos_in_mid_call(net):
+    """None of it reaches the association, and nothing is kept of it."""
+    with rig(net) as (daemon, call):
+        call.begin().exchange()
+        _, growth = flood(net, daemon, call, client_hello)
+        assert handshakes(daemon) == 1 and call.b.bad == 0 and growth < GROWTH_KIB, growth
+        assert daemon.statistics()["sessions"]["in use"] == 1
+
+
+def test_flood_of_client_hellos_before_the_handshake(net):
+    """Each source is asked for a cookie, and the one that returns it is served."""
+    with rig(net) as (daemon, call):
+        call.offer().answer()
+        strangers = [Stranger(net, "callee", B) for _ in range(20)]
+        before = daemon.rss_kib()
+
+        def asked():
+            for s in strangers:
+                s.send([client_hello()], call.b.to)
+            return sum(s.count["dtls"] for s in strangers) >= 200
+        wait_for("they are asked for cookies", asked)
+        growth = daemon.rss_kib() - before
+        call.b.handshake()
+        call.b.keyed()
+        call.exchange()
+        for s in strangers:
+            s.close()
+        assert growth < GROWTH_KIB and handshakes(daemon) == 1, growth
+
+
+def test_strangers_records_in_mid_call(net):
+    """Alerts, encrypted ones included, close_notify and rubbish do not end the association."""
+    with rig(net) as (daemon, call):
+        call.begin().exchange()
+        bad = [b"\x15\xfe\xfd" + bytes(8) + b"\x00\x02\x01\x00", b"\x15\xfe\xfd\x00\x01" + bytes(6) + b"\x00\x20" + os.urandom(32),
+               b"\x16\xfe\xfd" + bytes(8) + b"\x00\x0c\x00" + bytes(11), b"\x17\xfe\xfd\x00\x01" + bytes(6) + b"\x00\x20" + os.urandom(32),
+               b"\x14\xfe\xfd" + bytes(8) + b"\x00\x01\x01", b"\x16" * 40]
+        _, growth = flood(net, daemon, call, lambda: random.choice(bad), rounds=5)
+        assert call.b.bad == 0 and growth < GROWTH_KIB and "no media" not in daemon.text()
+        reinvite(call, call.b)
+        call.exchange()
+        assert handshakes(daemon) == 1
+
+
+def test_stun_to_a_leg_without_ice(net):
+    """It is not answered, as for SDES."""
+    with rig(net) as (daemon, call):
+        call.begin().exchange()
+        answers, growth = flood(net, daemon, call, stun, rounds=5)
+        assert answers == 0 and growth < GROWTH_KIB

@@ -27,6 +27,11 @@ def test_steering(net, steering):
     daemon = webrtc.start(net, f"--steering={steering}")
     with webrtc.talk(net, daemon, "aiortc", "aiortc") as c:
         clean(c.talks())
+        for tag, role in (("a", "active"), ("b", "passive")):
+            leg = daemon.client.call("query", call_id=c.id)["tags"][tag]["medias"][0]
+            assert {"DTLS-SRTP", f"DTLS role {role}", "ICE"} <= set(leg["flags"]), leg
+            assert {"DTLS fingerprint verified", "ICE"} <= set(leg["streams"][0]["flags"]), leg
+            assert ("ICE controlling" in leg["flags"]) == (tag == "b"), leg
         assert c.a.report()["state"] == c.b.report()["state"] == "connected"
     assert daemon.stop() == 0
 
@@ -46,8 +51,16 @@ def test_killed_in_mid_call(net, a, b):
         daemon.process.kill()
         daemon.process.wait()
         daemon = c.relay = webrtc.start(net, *redis.daemon_options())
-        reports = webrtc.hear_more(c, 400)  # beyond a round of consent: 5 s
+        webrtc.hear_more(c)
+        n = (a, b).count("aiortc")
+
+        def consent():
+            ice = daemon.statistics()["sessions"]["ICE"]
+            return ice["requests"] >= 2 * n and ice["responses"] >= 2 * n
+        wait_for("both ends ask for consent, and get it", consent)
+        reports = webrtc.hear_more(c)
         assert [r["state"] for r in reports] == ["connected"] * 2, reports
         assert "DTLS handshake" not in daemon.text()
+        assert daemon.statistics()["sessions"]["ICE states"]["completed"] == n
         c.end()
     assert daemon.stop() == 0

@@ -289,6 +289,22 @@ static void both_have_full_ice(void **state)
 	assert_int_equal(events(0, SESSION_KEYS), 1);
 	assert_int_equal(events(1, SESSION_KEYS), 1);
 	assert_int_equal(events(0, SESSION_FAILED) + events(1, SESSION_FAILED), 0);
+	for (int i = 0; i < 2; i++) {
+		const struct session_counts *c = &rig.e[i].env.total;
+		const struct hist *h = &c->handshake_ns;
+		struct hist_total t;
+
+		hist_total(&t, &h, 1);
+		assert_int_equal(c->handshake[DTLS_FAIL_NONE], 1);
+		assert_int_equal(t.count, 1);
+		assert_int_equal(c->ice_state[ICE_COMPLETED], 1);
+		assert_int_equal(c->ice_state[ICE_CHECKING], 0);
+		assert_true(c->ice[ICE_COUNT_REQUESTS] > 0);
+		session_destroy(rig.e[i].s);
+		rig.e[i].s = NULL;
+		assert_int_equal(c->ice_state[ICE_COMPLETED], 0);
+		assert_true(c->ice[ICE_COUNT_REQUESTS] > 0);
+	}
 	end();
 }
 
@@ -417,6 +433,7 @@ static void a_wrong_fingerprint_gives_no_keys(void **state)
 		assert_int_equal(events(who, SESSION_FAILED), 1);
 		assert_string_equal(event(who, SESSION_FAILED, false)->why,
 			dtls_failure_text(DTLS_FAIL_FINGERPRINT));
+		assert_int_equal(rig.e[who].env.total.handshake[DTLS_FAIL_FINGERPRINT], 1);
 		end();
 	}
 }
@@ -508,6 +525,7 @@ static void lost_consent_comes_back_with_a_check(void **state)
 	assert_int_equal(events(0, SESSION_LOST), 0);
 	pass(10 * S_NS);
 	assert_int_equal(events(0, SESSION_LOST), 1);
+	assert_int_equal(rig.e[0].env.total.consent_lost, 1);
 	rig.e[1].mute = false;
 	for (int i = 0; i < 2; i++)
 		identify(&rig.e[i].order.cfg.ice, i, 2);

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What the files of a session share. */
+#ifndef SIDE_SESSION_INT_H
+#define SIDE_SESSION_INT_H
+
+#include "side/session.h"
+
+#define COMPONENTS 2u
+
+struct component {
+	struct dtls *dtls;        /* NULL: none */
+	struct endpoint proven;   /* without ICE: a source that returned a cookie */
+	uint64_t proven_ns;       /* since when */
+	uint64_t turn_ns[2];      /* no other source before that, by [signalled] */
+	struct endpoint dst;      /* where DTLS goes to, family 0: not known yet */
+	struct endpoint told;     /* the last pair that was reported */
+	bool keys_told, end_told; /* of the association */
+	/* When its handshake began; 0: it did not. counted: its result was. */
+	uint64_t began_ns;
+	bool counted;
+};
+
+struct session {
+	struct session_env *env;
+	struct session_cfg cfg;
+	struct dtls_cert *cert;           /* of new associations */
+	struct ice_agent *ice;            /* NULL: not in use */
+	uint8_t ice_told;                 /* enum ice_state that was reported */
+	uint8_t ice_counted;              /* enum ice_state that was counted, + 1; 0: none */
+	uint32_t ice_counts[ICE_COUNT_N]; /* what was counted */
+	struct component part[COMPONENTS];
+	struct session_out verify; /* one HelloVerifyRequest that waits; len 0: none */
+	uint32_t over;             /* a restored association: its handshake was in another life */
+	bool broken, broken_told;  /* no memory for a part */
+};
+
+static inline uint32_t session_components(const struct session *s)
+{
+	return s->cfg.mux ? 1 : COMPONENTS;
+}
+
+/* session_ice.c: the agent follows s->cfg.ice. before, had_two: what was so far. 0 or -errno. */
+int session_ice_set(struct session *s, const struct session_ice *before, bool had_two,
+	const uint8_t seed[ICE_SEED_LEN], uint64_t now_ns);
+void session_ice_drop(struct session *s);
+
+/* session_count.c: adds to the counters of the environment what happened since. */
+void session_count(struct session *s, uint64_t now_ns);
+/* The agent ends. */
+void session_count_ice_end(struct session *s);
+
+#endif
