@@ -13,6 +13,7 @@
 #include <cmocka.h>
 
 #include "call/calls.h"
+#include "call/reach_again.h"
 #include "call/session.h"
 #include "call_talk.h"
 
@@ -346,6 +347,43 @@ static void ice_is_of_each_leg(void **state)
 	end(&r);
 }
 
+static bool is_own(void *arg, const struct endpoint *e)
+{
+	return endpoint_addr_eq(e, arg);
+}
+
+/* ICE selected an address that becomes the host's own: no later offer brings it back. */
+static void a_pair_that_becomes_our_own_is_cut_for_good(void **state)
+{
+	struct session_event pair = {.kind = SESSION_PAIR};
+	struct reach reach;
+	struct rig r;
+	uint16_t a;
+
+	(void)state;
+	start(&r);
+	reach = (struct reach){.local = r.t.m->local,
+		.locals = r.t.m->locals,
+		.port_min = 30000,
+		.port_max = 40000};
+	calls_set_reach(r.t.c, &reach);
+	offer(&r, "RTP/AVP", ICE_A MUX, "");
+	answer(&r, "RTP/AVP", MUX);
+	a = r.t.sdp->media[0].port;
+	assert_int_equal(endpoint_parse(&pair.remote, STR("198.51.100.9:1234")), 0);
+	assert_int_equal(calls_session_event(r.t.c, number(&r, a), &pair, r.t.now), 0);
+	assert_int_equal(mock_stream(r.t.m, a)->remote.port, 1234);
+	reach.own = is_own;
+	reach.arg = &pair.remote;
+	calls_host_changed(r.t.c);
+	while (calls_reach_again(r.t.c, r.t.now))
+		;
+	offer(&r, "RTP/AVP", ICE_A MUX, "");
+	answer(&r, "RTP/AVP", MUX);
+	assert_int_equal(mock_stream(r.t.m, a)->remote.family, 0);
+	end(&r);
+}
+
 /* A handshake ends while the queues are full: its keys are not lost. */
 static void an_event_that_finds_no_room_may_come_again(void **state)
 {
@@ -399,6 +437,7 @@ int main(void)
 		cmocka_unit_test(a_new_fingerprint_is_a_new_association),
 		cmocka_unit_test(what_does_not_fit_is_refused),
 		cmocka_unit_test(ice_is_of_each_leg),
+		cmocka_unit_test(a_pair_that_becomes_our_own_is_cut_for_good),
 		cmocka_unit_test(an_event_that_finds_no_room_may_come_again),
 		cmocka_unit_test(a_restart_has_new_credentials),
 	};
