@@ -68,6 +68,7 @@ static void dtls_of(struct session_dtls *out, const struct leg *l)
 	out->on = keying_association(&a, &l->keying);
 	out->role = a.role;
 	out->association = a.number;
+	out->suites = a.suites;
 	out->established = l->session_resumed && l->rx.keys && l->keyed == a.number;
 	if (a.prints)
 		out->prints = *a.prints;

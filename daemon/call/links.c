@@ -317,10 +317,7 @@ static void cut(struct calls *c, struct link *l)
 	l->prev = NULL;
 	if (!leg)
 		return;
-	if (l->rtcp)
-		leg->rtcp_remote = (struct endpoint){0};
-	else
-		leg->remote = (struct endpoint){0};
+	leg_cut(leg, l->rtcp);
 	c->relay->ops->stream_cut(c->relay->arg, l->call->worker,
 		l->rtcp ? leg->port.rtcp_stream : leg->port.rtp_stream);
 	/* Otherwise it would become a link again after a restart, to the next owner of the port. */

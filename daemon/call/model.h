@@ -317,6 +317,14 @@ static inline struct leg *side_leg_get(const struct side *s, uint32_t media)
 {
 	return media < s->legs ? s->leg[media] : NULL;
 }
+
+/* Media may not go there any more. ICE's pair goes with it, or the next offer or answer would bring
+ * the destination back. */
+static inline void leg_cut(struct leg *l, bool rtcp)
+{
+	*(rtcp ? &l->rtcp_remote : &l->remote) = (struct endpoint){0};
+	l->ice.pair[rtcp && !l->mux] = (struct endpoint){0};
+}
 /* Whether the terminal supports RTCP feedback (RFC 4585): by its profile, or by a=rtcp-fb without
  * it. */
 static inline bool leg_has_feedback(const struct leg *l)

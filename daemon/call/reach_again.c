@@ -31,11 +31,11 @@ static bool judge_stream(
 	struct calls *c, struct call *call, struct leg *l, bool rtcp, uint64_t now_ns)
 {
 	uint32_t stream = rtcp ? l->port.rtcp_stream : l->port.rtp_stream;
-	struct endpoint *to = rtcp ? &l->rtcp_remote : &l->remote;
+	const struct endpoint *to = rtcp ? &l->rtcp_remote : &l->remote;
 	struct relay_stats st;
 
 	if (!may_go(c, to)) {
-		*to = (struct endpoint){0};
+		leg_cut(l, rtcp);
 		c->relay->ops->stream_cut(c->relay->arg, call->worker, stream);
 		return true;
 	}

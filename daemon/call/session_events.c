@@ -37,7 +37,8 @@ static bool set_keys(struct leg *l, const struct session_event *e)
 	struct keying_association a;
 	struct srtp_params rx = params_of(&e->rx), tx = params_of(&e->tx);
 
-	if (!keying_association(&a, &l->keying) || a.number != e->association || !a.role)
+	if (!keying_association(&a, &l->keying) || a.number != e->association || !a.role ||
+		(a.suites && !(a.suites >> e->rx.suite & 1)))
 		return false;
 	if (e->rtcp)
 		return set_rtcp_keys(l, e);

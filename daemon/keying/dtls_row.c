@@ -33,6 +33,7 @@ static bool read_said(
 	out->given = d.prints.count;
 	out->prints = d.prints;
 	out->setup = (uint8_t)d.setup;
+	out->tls = sdp_proto_is_dtls(m->proto);
 	out->tls_id = hash_of(d.tls_id);
 	/* c=0.0.0.0 is an old way to hold a call (RFC 2543), and says nothing of the transport. */
 	if (!m->ice && !endpoint_is_unspecified(&m->conn.addr))
@@ -57,8 +58,7 @@ static bool is_new(const struct keying_state *state, const struct keying_dtls_sa
 	const struct keying_dtls_said *before = &s->in_force;
 
 	if (state->in_force != KEYING_DTLS || !s->role || !before->given ||
-		have_new_certificate(s, in) ||
-		!sdp_fingerprints_eq(&before->prints, &now->prints))
+		have_new_certificate(s, in) || !sdp_fingerprints_eq(&before->prints, &now->prints))
 		return true;
 	if (before->tls_id && now->tls_id)
 		return before->tls_id != now->tls_id;
@@ -135,7 +135,6 @@ static bool read_offer(const struct keying_leg *l, const struct sdp_media *m, ui
 {
 	struct keying_dtls *s = &l->state->dtls;
 
-	(void)suites;
 	s->offered = (struct keying_dtls_said){0};
 	if (!in->host->dtls || !m->dtls)
 		return false;
@@ -150,6 +149,7 @@ static bool read_offer(const struct keying_leg *l, const struct sdp_media *m, ui
 			NGE_SETUP, str_from(dtls_role_err_text(DTLS_ROLE_ERR_HOLDCONN))};
 		return false;
 	}
+	s->suites = suites;
 	if (in->r->dtls == NG_DTLS_PASSIVE || in->r->dtls == NG_DTLS_ACTIVE)
 		s->passive = in->r->dtls == NG_DTLS_PASSIVE;
 	return true;
@@ -184,6 +184,7 @@ static enum keying_result write_offer(struct keying_offer *o, const struct keyin
 	}
 	s->asked_setup = (uint8_t)dtls_setup_offer((enum dtls_role)s->role, false);
 	s->asked = true;
+	s->suites = UINT32_MAX;
 	if (o->to.state->in_force != KEYING_DTLS)
 		s->association++;
 	if (!write_lines(o->lines, s, (enum dtls_setup)s->asked_setup, in)) {
@@ -247,6 +248,8 @@ static enum keying_result read_answer(struct keying_answer *a, const struct keyi
 		&role, (enum dtls_setup)s->asked_setup, (enum dtls_setup)said.setup);
 	if (err)
 		return refuse(a, err);
+	if (in->r->sdes.require_given)
+		s->suites = in->r->sdes.require;
 	agree(a, &a->answerer, &said, role, in);
 	return KEYING_AGREES;
 }
@@ -259,8 +262,10 @@ static enum keying_result write_answer(struct keying_answer *a, const struct key
 	enum dtls_role_err err;
 	bool fresh;
 
+	/* Where both were offered, the profile says which is meant. */
 	if (!s->offered.given || is_off(in) ||
-		(in->r->sdes.flags & NG_SDES_PREFER && a->offerer.state->sdes.lines))
+		(a->offerer.state->sdes.lines &&
+			(in->r->sdes.flags & NG_SDES_PREFER || !s->offered.tls)))
 		return KEYING_PASSES;
 	fresh = is_new(a->offerer.state, &s->offered, in);
 	err = dtls_setup_answer(&setup, &role, (enum dtls_setup)s->offered.setup,
@@ -375,10 +380,12 @@ static bool association(struct keying_association *out, const struct keying_stat
 
 	*out = (struct keying_association){0};
 	if (state->in_force == KEYING_DTLS)
-		*out = (struct keying_association){
-			.number = s->association, .role = s->role, .prints = &s->in_force.prints};
+		*out = (struct keying_association){.number = s->association,
+			.suites = s->suites,
+			.role = s->role,
+			.prints = &s->in_force.prints};
 	else if (s->asked)
-		*out = (struct keying_association){.number = s->association};
+		*out = (struct keying_association){.number = s->association, .suites = s->suites};
 	return state->in_force == KEYING_DTLS || s->asked;
 }
 

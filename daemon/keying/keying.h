@@ -107,6 +107,7 @@ enum keying_result {
 
 struct keying_association { /* see session_dtls */
 	uint32_t number;
+	uint32_t suites;                        /* bit per suite: profiles that may be agreed on */
 	uint8_t role;                           /* enum dtls_role; NONE: the answer decides */
 	const struct dtls_fingerprints *prints; /* NULL: not known yet */
 };

@@ -32,6 +32,7 @@ struct session_dtls {
 	bool on;
 	uint8_t role; /* enum dtls_role; NONE: the answer decides, and a ClientHello is answered */
 	uint32_t association; /* another number is another association */
+	uint32_t suites;      /* bit per suite: profiles that may be agreed on; 0 = all */
 	/* Restored: its keys are known, and its handshake is over. */
 	bool established;
 	struct dtls_fingerprints prints; /* of the peer; none: not known yet */

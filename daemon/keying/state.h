@@ -45,6 +45,7 @@ struct keying_sdes {
 
 struct keying_dtls_said { /* what a terminal says (RFC 8842) */
 	bool given;
+	bool tls;           /* in a profile of DTLS: SDES beside it does not go first */
 	uint8_t setup;      /* enum dtls_setup */
 	uint64_t tls_id;    /* hash, 0 = none */
 	uint64_t transport; /* hash of its address, 0 with ICE */
@@ -59,6 +60,7 @@ struct keying_dtls {
 	bool passive;                     /* we leave the terminal the client's role */
 	uint8_t role;               /* ours, enum dtls_role; NONE: no association is in force */
 	uint32_t association;       /* counts them */
+	uint32_t suites;            /* bit per suite: SRTP profiles that may be agreed on */
 	uint64_t our_cert;          /* keying_host.cert of the one in force; 0: none */
 	char our_id[KEYING_TLS_ID]; /* a=tls-id; empty: not drawn yet */
 };

@@ -80,11 +80,13 @@ static enum sdp_proto outward(struct plan *plan, const struct leg *model, const 
 {
 	enum sdp_proto p = sdp_proto_find(in->r->transport);
 	bool ordered = p != SDP_PROTO_OTHER;
+	struct keying_host host = in->host;
 	const char *instead;
 
 	if (!ordered)
 		p = model && leg_profile(model) != SDP_PROTO_OTHER ? leg_profile(model) : m->proto;
-	p = keying_profile(p, &in->host, &instead);
+	host.dtls &= in->r->dtls != NG_DTLS_OFF;
+	p = keying_profile(p, &host, &instead);
 	if (ordered && instead)
 		plan_warn(plan, in->p, str_from(instead));
 	return p;

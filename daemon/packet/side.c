@@ -55,7 +55,8 @@ static void count(_Atomic uint64_t *c)
 int side_take(struct side_channel *c, struct side_share *share, const struct side_packet *head,
 	const uint8_t *bytes, uint32_t len)
 {
-	uint32_t room = ring_room(&c->in), at;
+	uint32_t room = ring_room(&c->in), at,
+		 left = (head->emergency ? 0 : SIDE_RESERVE) + (head->believed ? 0 : SIDE_BELIEVED);
 	struct side_packet *p = &c->packet;
 
 	if (len > SIDE_PACKET_MAX)
@@ -66,7 +67,7 @@ int side_take(struct side_channel *c, struct side_share *share, const struct sid
 		*share = (struct side_share){0};
 	if (share->n[head->believed] >=
 			(head->believed ? SIDE_SHARE_BELIEVED : SIDE_SHARE_STRANGER) ||
-		room <= (head->emergency ? 0 : SIDE_RESERVE))
+		room <= left)
 		return -ENOSPC;
 	memcpy(p, head, offsetof(struct side_packet, bytes));
 	memcpy(p->bytes, bytes, len);

@@ -25,6 +25,7 @@ const char *side_kind_name(enum side_kind k);
 #define SIDE_PACKET_MAX 1500u
 #define SIDE_ENTRIES    256u /* of each ring */
 #define SIDE_RESERVE    64u  /* of these, only emergency calls may use the last ones */
+#define SIDE_BELIEVED   64u  /* and these are left for believed sources, in floods of strangers */
 /* Packets of one stream that may wait in the ring: from a believed source, and from others. The
  * two shares are separate, so that strangers do not use up the terminal's share. */
 #define SIDE_SHARE_BELIEVED 32u

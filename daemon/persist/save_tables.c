@@ -84,6 +84,7 @@ static const struct record print_record = RECORD_OF(print_fields);
 
 static const struct field dtls_said_fields[] = {
 	FLAG("g", keying_dtls_said, given),
+	FLAG("l", keying_dtls_said, tls),
 	NUM("s", keying_dtls_said, setup, DTLS_SETUP_HOLDCONN),
 	NUM("i", keying_dtls_said, tls_id, ANY),
 	NUM("t", keying_dtls_said, transport, ANY),
@@ -100,6 +101,7 @@ static const struct field keying_dtls_fields[] = {
 	FLAG("p", keying_dtls, passive),
 	NUM("r", keying_dtls, role, DTLS_ROLE_SERVER),
 	NUM("n", keying_dtls, association, UINT32_MAX),
+	NUM("u", keying_dtls, suites, UINT32_MAX),
 	NUM("c", keying_dtls, our_cert, ANY),
 	BYTES_ROW("i", keying_dtls, our_id),
 };

@@ -58,11 +58,12 @@ static int make_association(struct session *s, uint32_t k)
 {
 	struct dtls_config c = {.cert = s->cert,
 		.role = s->cfg.dtls.role == DTLS_ROLE_CLIENT ? DTLS_ROLE_CLIENT : DTLS_ROLE_SERVER,
-		.profiles = s->env->profiles,
 		.allow_sha1 = s->env->sha1,
 		.counts = &s->env->counts};
 
-	memcpy(c.profile, s->env->profile, sizeof(c.profile));
+	for (uint32_t i = 0; i < s->env->profiles; i++)
+		if (!s->cfg.dtls.suites || s->cfg.dtls.suites >> s->env->profile[i] & 1)
+			c.profile[c.profiles++] = s->env->profile[i];
 	return dtls_create(&s->part[k].dtls, &c);
 }
 
@@ -175,8 +176,7 @@ void session_close(struct session *s, uint64_t now_ns)
 /* Whether a source that returned a cookie begins a handshake, in place of another source's if need
  * be. A failed handshake decides nothing: anybody can fail. One that waits for SDP's fingerprint
  * may be the terminal's. */
-static bool takes_place(
-	struct session *s, uint32_t k, const struct endpoint *src, uint64_t now_ns)
+static bool takes_place(struct session *s, uint32_t k, const struct endpoint *src, uint64_t now_ns)
 {
 	struct component *c = &s->part[k];
 	const struct endpoint *named = &s->cfg.remote[k];

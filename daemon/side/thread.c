@@ -182,11 +182,13 @@ static void take(struct side_thread *t, const struct side_packet *p, uint64_t no
 	settle(t, s, now_ns);
 }
 
-/* A session has a share of the queue, and emergency calls have a reserve, as in the ring. */
+/* A session has a share of the queue, and emergency calls and believed sources have a reserve, as
+ * in the ring. */
 static void wait_its_turn(struct side_thread *t, const struct side_packet *p)
 {
 	struct slot *s = slot_of(t, p);
-	uint32_t room = SIDE_WAITING - (p->emergency ? 0 : SIDE_WAITING / 4);
+	uint32_t room = SIDE_WAITING - (p->emergency ? 0 : SIDE_WAITING / 4) -
+		(p->believed ? 0 : SIDE_WAITING / 4);
 
 	if (!s) {
 		count(&t->strays);

@@ -12,8 +12,9 @@
 #include "packet/side.h"
 #include "keying/session.h"
 
-#define SIDE_WAITING       128u /* DTLS packets that wait; a quarter is for emergency calls */
-#define SIDE_WAITING_SHARE 8u   /* of these one session's, of believed sources and of others each */
+/* DTLS packets that wait; a quarter is for emergency calls, and a quarter for believed sources. */
+#define SIDE_WAITING       128u
+#define SIDE_WAITING_SHARE 8u /* of these one session's, of believed sources and of others each */
 
 struct side_event {
 	uint32_t serial;           /* of the session */

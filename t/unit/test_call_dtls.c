@@ -13,6 +13,7 @@
 #include <cmocka.h>
 
 #include "call/calls.h"
+#include "call/reach_again.h"
 #include "call/session.h"
 #include "call_talk.h"
 
@@ -38,7 +39,7 @@ struct rig {
 	uint16_t port[SESSIONS];
 	uint32_t sets;
 	uint8_t cert; /* which one */
-	bool full; /* the keying thread takes no commands */
+	bool full;    /* the keying thread takes no commands */
 	bool answered;
 };
 
@@ -243,6 +244,60 @@ static void an_offerer_of_dtls_gets_our_role(void **state)
 	}
 }
 
+/* SDES beside DTLS: the profile says which is meant, and SDES-prefer overrides. */
+static void the_profile_decides_between_sdes_and_dtls(void **state)
+{
+	static const struct {
+		const char *proto, *want;
+		bool prefer;
+	} T[] = {
+		{"RTP/SAVP", "a=crypto", false},
+		{"UDP/TLS/RTP/SAVP", "a=fingerprint", false},
+		{"UDP/TLS/RTP/SAVP", "a=crypto", true},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(T); i++) {
+		struct ng_request q;
+		struct rig r;
+
+		start(&r);
+		offer(&r, T[i].proto, "a=crypto:" C80A "\r\na=setup:actpass\r\n" PRINT_A,
+			"RTP/AVP");
+		q = talk_request("a", "b", talk_body(&r.t, "198.51.100.2", 5000, "RTP/AVP", ""));
+		q.sdes.flags = T[i].prefer ? NG_SDES_PREFER : 0;
+		talk_send(&r.t, &q, true);
+		assert_null(r.t.reply.error);
+		assert_true(says(&r, T[i].want));
+		assert_int_equal(says(&r, "a=crypto"), !says(&r, "a=fingerprint"));
+		end(&r);
+	}
+}
+
+/* SDES=require holds for DTLS, too: other profiles are neither agreed on nor believed. */
+static void demanded_suites_bind_dtls(void **state)
+{
+	struct ng_request q;
+	struct rig r;
+	uint16_t b;
+
+	(void)state;
+	start(&r);
+	offer(&r, "RTP/AVP", "", "UDP/TLS/RTP/SAVP");
+	b = r.t.sdp->media[0].port;
+	q = talk_request("a", "b",
+		talk_body(&r.t, "198.51.100.2", 5000, "UDP/TLS/RTP/SAVP",
+			"a=setup:active\r\n" PRINT_B));
+	q.sdes.require_given = true;
+	q.sdes.require = 1u << SUITE_AEAD_AES_256_GCM;
+	talk_send(&r.t, &q, true);
+	assert_null(r.t.reply.error);
+	assert_int_equal(session(&r, b)->dtls.suites, 1u << SUITE_AEAD_AES_256_GCM);
+	keys(&r, b, 1, false, 9); /* of AES_CM_128_80 */
+	assert_true(mock_ctx(r.t.m, b)->rx.awaited);
+	end(&r);
+}
+
 /* RFC 8842 5: a re-INVITE with the same fingerprints and tls-id keeps the keys, another fingerprint
  * needs a new association. Media go on under the old keys until it has some. */
 static void a_new_fingerprint_is_a_new_association(void **state)
@@ -417,6 +472,43 @@ static void only_what_happened_is_told(void **state)
 	e.kind = SESSION_CLOSED;
 	calls_session_event(r.t.c, number(&r, b), &e, r.t.now);
 	assert_int_equal(told[SESSION_CLOSED], 1);
+	end(&r);
+}
+
+static bool is_own(void *arg, const struct endpoint *e)
+{
+	return endpoint_addr_eq(e, arg);
+}
+
+/* ICE selected an address that becomes the host's own: no later offer brings it back. */
+static void a_pair_that_becomes_our_own_is_cut_for_good(void **state)
+{
+	struct session_event pair = {.kind = SESSION_PAIR};
+	struct reach reach;
+	struct rig r;
+	uint16_t a;
+
+	(void)state;
+	start(&r);
+	reach = (struct reach){.local = r.t.m->local,
+		.locals = r.t.m->locals,
+		.port_min = 30000,
+		.port_max = 40000};
+	calls_set_reach(r.t.c, &reach);
+	offer(&r, "RTP/AVP", ICE_A MUX, "");
+	answer(&r, "RTP/AVP", MUX);
+	a = r.t.sdp->media[0].port;
+	assert_int_equal(endpoint_parse(&pair.remote, STR("198.51.100.9:1234")), 0);
+	assert_int_equal(calls_session_event(r.t.c, number(&r, a), &pair, r.t.now), 0);
+	assert_int_equal(mock_stream(r.t.m, a)->remote.port, 1234);
+	reach.own = is_own;
+	reach.arg = &pair.remote;
+	calls_host_changed(r.t.c);
+	while (calls_reach_again(r.t.c, r.t.now))
+		;
+	offer(&r, "RTP/AVP", ICE_A MUX, "");
+	answer(&r, "RTP/AVP", MUX);
+	assert_int_equal(mock_stream(r.t.m, a)->remote.family, 0);
 	end(&r);
 }
 
@@ -623,11 +715,14 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_plain_terminal_speaks_with_one_of_dtls),
 		cmocka_unit_test(an_offerer_of_dtls_gets_our_role),
+		cmocka_unit_test(the_profile_decides_between_sdes_and_dtls),
+		cmocka_unit_test(demanded_suites_bind_dtls),
 		cmocka_unit_test(a_new_fingerprint_is_a_new_association),
 		cmocka_unit_test(our_new_certificate_is_a_new_association),
 		cmocka_unit_test(what_does_not_fit_is_refused),
 		cmocka_unit_test(ice_is_of_each_leg),
 		cmocka_unit_test(only_what_happened_is_told),
+		cmocka_unit_test(a_pair_that_becomes_our_own_is_cut_for_good),
 		cmocka_unit_test(an_event_that_finds_no_room_may_come_again),
 		cmocka_unit_test(a_restart_has_new_credentials),
 		cmocka_unit_test(a_restart_waits_for_its_answer),

@@ -55,8 +55,7 @@ static void peer_start(struct rig *r, struct peer *p, bool both)
 
 		dtls_destroy(p->a[k]);
 		assert_int_equal(dtls_create(&p->a[k], &c), 0);
-		assert_int_equal(
-			dtls_cert_fingerprint(&f.f[0], r->order.cert, DTLS_SHA256), 0);
+		assert_int_equal(dtls_cert_fingerprint(&f.f[0], r->order.cert, DTLS_SHA256), 0);
 		(void)dtls_expect(p->a[k], &f, r->now);
 		assert_int_equal(dtls_start(p->a[k], r->now), 0);
 	}

@@ -184,6 +184,25 @@ static void emergency_calls_have_a_reserve(void **state)
 	channel_free(c);
 }
 
+/* Strangers flood the ports of many calls: the terminals of all others still get through. */
+static void believed_sources_have_a_reserve(void **state)
+{
+	struct side_channel *c = channel();
+	struct side_share share[SIDE_ENTRIES] = {0};
+	struct side_packet head = {.believed = false};
+	uint32_t n = 0, more = 0;
+
+	(void)state;
+	for (uint32_t i = 0; i < 10 * SIDE_ENTRIES; i++)
+		n += side_take(c, &share[i % 100], &head, (const uint8_t *)STUN, 8) == 0;
+	assert_int_equal(n, SIDE_ENTRIES - SIDE_RESERVE - SIDE_BELIEVED);
+	head.believed = true;
+	for (uint32_t i = 100; i < SIDE_ENTRIES; i++)
+		more += side_take(c, &share[i], &head, (const uint8_t *)STUN, 8) == 0;
+	assert_int_equal(more, SIDE_BELIEVED);
+	channel_free(c);
+}
+
 /* Whatever is taken, read and when: no stream has more in the ring than its share. */
 static void a_share_is_never_exceeded(void **state)
 {
@@ -323,6 +342,7 @@ int main(void)
 		cmocka_unit_test(a_flood_of_strangers_leaves_the_terminals_share),
 		cmocka_unit_test(too_long_is_dropped),
 		cmocka_unit_test(emergency_calls_have_a_reserve),
+		cmocka_unit_test(believed_sources_have_a_reserve),
 		cmocka_unit_test(a_share_is_never_exceeded),
 		cmocka_unit_test(only_the_same_session_is_sent_for),
 		cmocka_unit_test(no_packet_and_no_wake_up_is_lost_between_threads),

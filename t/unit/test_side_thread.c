@@ -265,6 +265,33 @@ static void a_flood_of_dtls_delays_no_stun_and_no_other_session(void **state)
 	assert_int_equal(opened[0]->dtls, SIDE_WAITING_SHARE + 1);
 }
 
+/* Strangers fill the queue of DTLS by many calls: a terminal's handshake goes on. */
+static void strangers_leave_room_for_believed_sources(void **state)
+{
+	struct rig *r = *state;
+	struct side_packet head = {
+		.kind = SIDE_DTLS, .believed = true, .serial = MAX - 1, .stream = (MAX - 1) * 10};
+	struct side_share share = {0};
+
+	for (uint32_t s = 1; s < MAX; s++)
+		tell(r, SIDE_OPEN, s, QUIET);
+	side_thread_round(r->t, 1);
+	for (uint32_t s = 1; s < MAX - 1; s++)
+		for (uint32_t i = 0; i < SIDE_WAITING_SHARE; i++)
+			assert_int_equal(packet(r, SIDE_DTLS, s, s * 10), 0);
+	side_thread_round(r->t, 1);
+	/* Whatever place becomes free is taken at once. */
+	for (uint32_t s = 1; s < MAX - 1; s++)
+		assert_int_equal(packet(r, SIDE_DTLS, s, s * 10), 0);
+	assert_int_equal(side_take(r->channel[head.serial % CHANNELS], &share, &head,
+				 (const uint8_t *)"packet", 6),
+		0);
+	while (side_thread_round(r->t, 1))
+		;
+	assert_int_equal(opened[MAX - 2]->dtls, 1);
+	assert_true(side_thread_counts(r->t).waiting_full > 0);
+}
+
 static void deadlines_run_when_they_are_due(void **state)
 {
 	struct rig *r = *state;
@@ -364,6 +391,8 @@ int main(void)
 			packets_reach_their_session_and_answers_their_stream, setup, teardown),
 		cmocka_unit_test_setup_teardown(
 			a_flood_of_dtls_delays_no_stun_and_no_other_session, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			strangers_leave_room_for_believed_sources, setup, teardown),
 		cmocka_unit_test_setup_teardown(deadlines_run_when_they_are_due, setup, teardown),
 		cmocka_unit_test_setup_teardown(
 			no_event_is_lost_when_its_ring_is_full, setup, teardown),
