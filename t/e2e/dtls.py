@@ -3,7 +3,6 @@
 import os
 import re
 import select
-import socket
 import struct
 import subprocess
 import tempfile

@@ -367,8 +367,8 @@ static void rtcp_waits_for_rtp(void **state)
 	end();
 }
 
-/* We offered without a role. A ClientHello that comes ahead of the answer is answered, but keys wait
- * for the fingerprint. */
+/* We offered without a role. A ClientHello that comes ahead of the answer is answered, but keys
+ * wait for the fingerprint. */
 static void the_answer_decides_the_role(void **state)
 {
 	for (int ice = 0; ice < 2; ice++) {
