@@ -168,7 +168,7 @@ demo-webrtc:
 	tools/deps.sh install deps-webrtc
 	tools/webrtc-peers.sh $(BUILD)/webrtc jssip
 	$(MAKE) -j$(JOBS) all
-	@$(WEBRTC_ENV) demo/webrtc.py
+	@$(WEBRTC_ENV) demo/webrtc_call.py
 
 bench:
 	tools/deps.sh install deps-test

@@ -22,7 +22,7 @@ def needs(*names):
     """Skips the test if a program of these kinds is not installed."""
     for name in names:
         if missing := kinds.KINDS[name].missing():
-            raise Skip(f"{os.path.basename(missing)} is not installed: make webrtc-peers")
+            raise Skip(f"{os.path.basename(missing)} is not installed: tools/webrtc-peers.sh fetches it")
 
 
 def start(net, *options):
