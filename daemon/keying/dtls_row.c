@@ -178,7 +178,10 @@ static enum keying_result write_offer(struct keying_offer *o, const struct keyin
 
 	if (is_off(in) || !sdp_proto_is_dtls(o->proto))
 		return KEYING_PASSES;
-	if ((!s->our_id[0] || (s->role && have_new_certificate(s, in))) && !draw_id(s, in)) {
+	/* A new association has a new a=tls-id (RFC 8842 5.2). */
+	if ((!s->our_id[0] || o->to.state->in_force != KEYING_DTLS ||
+		    have_new_certificate(s, in)) &&
+		!draw_id(s, in)) {
 		o->error = nomem();
 		return KEYING_REFUSES;
 	}
@@ -273,8 +276,8 @@ static enum keying_result write_answer(struct keying_answer *a, const struct key
 		fresh ? DTLS_ROLE_NONE : (enum dtls_role)s->role);
 	if (err)
 		return refuse(a, err);
-	/* A new association of a known terminal has a new a=tls-id (RFC 8842 5.3). */
-	if ((!s->our_id[0] || (fresh && s->role)) && !draw_id(s, in)) {
+	/* A new association has a new a=tls-id (RFC 8842 5.3). */
+	if ((!s->our_id[0] || fresh) && !draw_id(s, in)) {
 		a->error = nomem();
 		return KEYING_REFUSES;
 	}

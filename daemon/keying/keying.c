@@ -58,12 +58,21 @@ bool keying_write_offer(struct keying_offer *o, const struct keying_in *in)
 	return !o->error.reason;
 }
 
+/* What another keying had in force is over. If that keying returns, it begins anew. */
+static void end_others(enum keying_result r, struct keying_state *s)
+{
+	for (uint32_t i = 0; i < KEYING_ROWS && r == KEYING_AGREES; i++)
+		if (rows[i]->id != s->in_force)
+			rows[i]->end(s);
+}
+
 enum keying_result keying_read_answer(struct keying_answer *a, const struct keying_in *in)
 {
 	enum keying_result r = KEYING_PASSES;
 
 	for (uint32_t i = 0; i < KEYING_ROWS && r == KEYING_PASSES; i++)
 		r = rows[i]->read_answer(a, in);
+	end_others(r, a->answerer.state);
 	return r;
 }
 
@@ -74,6 +83,7 @@ enum keying_result keying_write_answer(struct keying_answer *a, const struct key
 	for (uint32_t i = 0; i < KEYING_ROWS && r == KEYING_PASSES; i++)
 		if (!a->joint || a->row == rows[i])
 			r = rows[i]->write_answer(a, in);
+	end_others(r, a->offerer.state);
 	return r;
 }
 

@@ -625,7 +625,7 @@ static void dtls_after_sdes_is_a_new_association(void **state)
 	answer(&r, "RTP/AVP", "");
 	assert_null(r.t.reply.error);
 	assert_true(mock_ctx(r.t.m, a)->rx.awaited && mock_ctx(r.t.m, a)->tx.awaited);
-	assert_int_equal(session(&r, a)->dtls.association, 2);
+	assert_int_not_equal(session(&r, a)->dtls.association, 1);
 	end(&r);
 }
 
