@@ -133,10 +133,10 @@ void keying_metrics(const struct bridge_sessions *sessions, struct sbuf *b)
 	struct sums s;
 
 	sum(&s, sessions);
-	metrics_one(b, "sessions", GAUGE, "Legs with DTLS or ICE.", s.u.sessions);
-	metrics_one(b, "session_commands_waiting", GAUGE,
+	metrics_one(b, "keying_sessions", GAUGE, "Legs with DTLS or ICE.", s.u.sessions);
+	metrics_one(b, "keying_commands_waiting", GAUGE,
 		"Commands that wait for room at the keying threads.", s.u.waiting);
-	metrics_one(b, "session_queue_full_total", COUNTER,
+	metrics_one(b, "keying_queue_full_total", COUNTER,
 		"DTLS packets dropped because too many waited.", s.u.threads.waiting_full);
 	write_dtls(&s, b);
 	write_ice(&s, b);
