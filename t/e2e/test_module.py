@@ -435,7 +435,7 @@ def test_cancelled_while_suspended(net):
     node = Mock(net, 22222, slow)
     with tempfile.TemporaryDirectory(prefix="xcipher-module-") as folder:
         kam = proxy(net, folder, XC_TIMEOUT=10000)
-        s = sipp.Sipp(net, folder, "caller", sipp.gives_up(S80, CALLEE, flags(""), 150), "10.200.1.1:5060", "-m", "1", "-p", "5060")
+        s = sipp.Sipp(net, folder, "caller", sipp.gives_up(S80, CALLEE, flags(""), 1500), "10.200.1.1:5060", "-m", "1", "-p", "5060")
         finish(s, 1)
 
         def heard():
