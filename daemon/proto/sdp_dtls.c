@@ -240,35 +240,3 @@ enum dtls_role_err dtls_setup_answered(
 	*role = peer == DTLS_SETUP_ACTIVE ? DTLS_ROLE_SERVER : DTLS_ROLE_CLIENT;
 	return DTLS_ROLE_OK;
 }
-
-/* --- New association -------------------------------------------------------------------------- */
-
-const char *dtls_renewal_text(enum dtls_renewal r)
-{
-	static const char *const texts[] = {"association continues",
-#define X(id, text) text,
-		DTLS_RENEWALS(X)
-#undef X
-	};
-
-	return (size_t)r < ARRAY_LEN(texts) ? texts[r] : "";
-}
-
-enum dtls_renewal dtls_renewal(const struct dtls_said *before, const struct dtls_said *now)
-{
-	bool ids = before->tls_id[0] && now->tls_id[0];
-
-	if (!before->known)
-		return DTLS_RENEW_FIRST;
-	if (!sdp_fingerprints_eq(&before->prints, &now->prints))
-		return DTLS_RENEW_FINGERPRINT;
-	if (strcmp(before->tls_id, now->tls_id) != 0)
-		return DTLS_RENEW_TLS_ID;
-	if (before->role != DTLS_ROLE_NONE && now->role != DTLS_ROLE_NONE &&
-		before->role != now->role)
-		return DTLS_RENEW_ROLE;
-	if (!ids && before->transport.family && now->transport.family &&
-		!endpoint_eq(&before->transport, &now->transport))
-		return DTLS_RENEW_TRANSPORT;
-	return DTLS_KEEP;
-}

@@ -110,43 +110,8 @@ enum dtls_setup dtls_setup_offer(enum dtls_role current, bool old);
 
 /* Our role after the peer answered our offer. An absent a=setup in the answer counts as "active"
  * (RFC 4145 4) if we offered actpass, else as the opposite of our offer. A role that differs from
- * that of the association so far demands a new one: see dtls_renewal(). */
+ * that of the association so far demands a new one. */
 enum dtls_role_err dtls_setup_answered(
 	enum dtls_role *role, enum dtls_setup offered, enum dtls_setup answered);
-
-/* --- New association (RFC 8842 4, 5.1) -------------------------------------------------------- */
-
-/* What one side said last, and says now. */
-struct dtls_said {
-	bool known; /* false: this side has not said anything so far */
-	struct dtls_fingerprints prints;
-	char tls_id[DTLS_TLS_ID_MAX + 1]; /* "" = none */
-	enum dtls_role role;              /* DTLS_ROLE_NONE = not decided */
-	/* Changes with transport: remote address and port without ICE, nothing with ICE */
-	struct endpoint transport;
-};
-
-/* clang-format off */
-/* X(id, text) */
-#define DTLS_RENEWALS(X) \
-	X(FIRST, "no association so far") \
-	X(FINGERPRINT, "fingerprints changed") \
-	X(TLS_ID, "tls-id changed") \
-	X(ROLE, "DTLS role changed") \
-	X(TRANSPORT, "transport changed")
-/* clang-format on */
-
-enum dtls_renewal {
-	DTLS_KEEP,
-#define X(id, text) DTLS_RENEW_##id,
-	DTLS_RENEWALS(X)
-#undef X
-};
-const char *dtls_renewal_text(enum dtls_renewal r);
-
-/* Whether one side's new description demands a new association, and why. With a tls-id on both,
- * a changed transport alone demands none: RFC 8842 5.1 makes tls-id decide. An ICE restart demands
- * none (RFC 8842 5.1): leave transport unset with ICE. */
-enum dtls_renewal dtls_renewal(const struct dtls_said *before, const struct dtls_said *now);
 
 #endif

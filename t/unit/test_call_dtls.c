@@ -360,6 +360,50 @@ static void our_new_certificate_is_a_new_association(void **state)
 	end(&r);
 }
 
+#define ID_1 "a=tls-id:abcdefghijklmnopqrstuvwxyz\r\n"
+#define ID_2 "a=tls-id:bbcdefghijklmnopqrstuvwxyz\r\n"
+
+/* RFC 8842 5.1: a=tls-id decides if there is one, then the transport does, but not with ICE. */
+static void what_else_makes_an_association_new(void **state)
+{
+	static const struct {
+		const char *first, *then;
+		uint16_t port;
+		uint32_t want;
+	} T[] = {
+		{"", "", 4000, 1},
+		{"", "", 4100, 2},
+		{ID_1, ID_1, 4100, 1},
+		{ID_1, ID_2, 4000, 2},
+		{ICE_A, ICE_A, 4100, 1},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(T); i++) {
+		char attrs[1200];
+		struct ng_request q;
+		struct rig r;
+		uint16_t a;
+
+		start(&r);
+		snprintf(attrs, sizeof(attrs), "a=setup:actpass\r\n%s%s", PRINT_A, T[i].first);
+		offer(&r, "UDP/TLS/RTP/SAVP", attrs, "RTP/AVP");
+		answer(&r, "RTP/AVP", "");
+		a = r.t.sdp->media[0].port;
+		keys(&r, a, 1, false, 5);
+		snprintf(attrs, sizeof(attrs), "a=setup:actpass\r\n%s%s", PRINT_A, T[i].then);
+		q = talk_request("a", "b",
+			talk_body(&r.t, "198.51.100.1", T[i].port, "UDP/TLS/RTP/SAVP", attrs));
+		talk_send(&r.t, &q, false);
+		assert_null(r.t.reply.error);
+		answer(&r, "RTP/AVP", "");
+		assert_null(r.t.reply.error);
+		if (session(&r, a)->dtls.association != T[i].want)
+			fail_msg("row %zu: %u", i, session(&r, a)->dtls.association);
+		end(&r);
+	}
+}
+
 static void what_does_not_fit_is_refused(void **state)
 {
 	static const struct {
@@ -719,6 +763,7 @@ int main(void)
 		cmocka_unit_test(demanded_suites_bind_dtls),
 		cmocka_unit_test(a_new_fingerprint_is_a_new_association),
 		cmocka_unit_test(our_new_certificate_is_a_new_association),
+		cmocka_unit_test(what_else_makes_an_association_new),
 		cmocka_unit_test(what_does_not_fit_is_refused),
 		cmocka_unit_test(ice_is_of_each_leg),
 		cmocka_unit_test(only_what_happened_is_told),

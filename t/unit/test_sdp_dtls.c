@@ -222,48 +222,6 @@ static void test_the_role_after_an_answer(void **state)
 	assert_true(strlen(dtls_role_err_text(DTLS_ROLE_ERR_SAME)) > 0);
 }
 
-static void test_reasons_for_a_new_association(void **state)
-{
-	struct dtls_said a = {.known = true,
-		.prints = {.count = 2},
-		.role = DTLS_ROLE_CLIENT,
-		.transport = {{192, 0, 2, 1}, 4000, AF_INET, 0}};
-	struct dtls_said b, first = {0};
-
-	(void)state;
-	a.prints.f[0].hash = DTLS_SHA256;
-	a.prints.f[1].hash = DTLS_SHA1;
-	b = a;
-	assert_int_equal(dtls_renewal(&first, &b), DTLS_RENEW_FIRST);
-	assert_int_equal(dtls_renewal(&a, &b), DTLS_KEEP);
-	b.prints.f[0] = a.prints.f[1]; /* another order */
-	b.prints.f[1] = a.prints.f[0];
-	assert_int_equal(dtls_renewal(&a, &b), DTLS_KEEP);
-	b.prints.f[1].value[31] ^= 1;
-	assert_int_equal(dtls_renewal(&a, &b), DTLS_RENEW_FINGERPRINT);
-	b = a;
-	b.prints.count = 1;
-	assert_int_equal(dtls_renewal(&a, &b), DTLS_RENEW_FINGERPRINT);
-	assert_int_equal(dtls_renewal(&b, &a), DTLS_RENEW_FINGERPRINT);
-	b = a;
-	b.role = DTLS_ROLE_SERVER;
-	assert_int_equal(dtls_renewal(&a, &b), DTLS_RENEW_ROLE);
-	b.role = DTLS_ROLE_NONE;
-	assert_int_equal(dtls_renewal(&a, &b), DTLS_KEEP);
-	b = a;
-	b.transport.port++;
-	assert_int_equal(dtls_renewal(&a, &b), DTLS_RENEW_TRANSPORT);
-	strcpy(a.tls_id, ID);
-	assert_int_equal(dtls_renewal(&a, &b), DTLS_RENEW_TLS_ID);
-	strcpy(b.tls_id, ID);
-	assert_int_equal(dtls_renewal(&a, &b), DTLS_KEEP); /* tls-id decides */
-	b.tls_id[0] = 'b';
-	assert_int_equal(dtls_renewal(&a, &b), DTLS_RENEW_TLS_ID);
-	b = a;
-	b.transport = (struct endpoint){0}; /* ICE */
-	assert_int_equal(dtls_renewal(&a, &b), DTLS_KEEP);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -273,7 +231,6 @@ int main(void)
 		cmocka_unit_test(test_attributes_are_written_as_lines),
 		cmocka_unit_test(test_the_role_of_an_answer),
 		cmocka_unit_test(test_the_role_after_an_answer),
-		cmocka_unit_test(test_reasons_for_a_new_association),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
