@@ -345,36 +345,6 @@ static bool is_sound(const struct keying_state *s)
 	return said_is_sound(&s->dtls.offered) && said_is_sound(&s->dtls.in_force);
 }
 
-/* Keys are of one association each, and never come back. */
-static const struct keying_key *our_key(const struct keying_state *s, uint32_t n)
-{
-	(void)s;
-	(void)n;
-	return NULL;
-}
-
-static void hold(struct keying_state *s, const struct srtp_master *key, uint32_t slot)
-{
-	(void)s;
-	(void)key;
-	(void)slot;
-}
-
-static void keep_ours(struct keying_state *s,
-	bool (*keep)(const void *arg, const struct keying_key *k), const void *arg)
-{
-	(void)s;
-	(void)keep;
-	(void)arg;
-}
-
-static bool is_theirs(const struct keying_state *s, const struct srtp_master *key)
-{
-	(void)s;
-	(void)key;
-	return false;
-}
-
 /* --- The association that the leg needs ------------------------------------------------------- */
 
 static bool association(struct keying_association *out, const struct keying_state *state)
@@ -408,8 +378,4 @@ const struct keying_ops keying_dtls = {.id = KEYING_DTLS,
 	.is_of = is_of,
 	.describe = describe,
 	.is_sound = is_sound,
-	.our_key = our_key,
-	.hold = hold,
-	.keep_ours = keep_ours,
-	.is_theirs = is_theirs,
 	.association = association};

@@ -58,7 +58,7 @@ bool keying_write_offer(struct keying_offer *o, const struct keying_in *in)
 	return !o->error.reason;
 }
 
-/* What another keying had in force is over. If that keying returns, it begins anew. */
+/* Ends what the other keyings had in force. One that is agreed on later starts from the beginning. */
 static void end_others(enum keying_result r, struct keying_state *s)
 {
 	for (uint32_t i = 0; i < KEYING_ROWS && r == KEYING_AGREES; i++)
@@ -170,7 +170,7 @@ bool keying_is_of(const struct keying_state *s, const struct srtp_params *rx, ui
 bool keying_association(struct keying_association *out, const struct keying_state *s)
 {
 	for (uint32_t i = 0; i < KEYING_ROWS; i++)
-		if (rows[i]->association(out, s))
+		if (rows[i]->association && rows[i]->association(out, s))
 			return true;
 	return false;
 }
@@ -194,9 +194,10 @@ bool keying_is_sound(const struct keying_state *s)
 const struct keying_key *keying_our_key(const struct keying_state *s, uint32_t n)
 {
 	for (uint32_t i = 0; i < KEYING_ROWS; i++) {
+		const struct keying_key_ops *keys = rows[i]->keys;
 		uint32_t k = 0;
 
-		for (const struct keying_key *key; (key = rows[i]->our_key(s, k)); k++)
+		for (const struct keying_key *key; keys && (key = keys->ours(s, k)); k++)
 			if (k == n)
 				return key;
 		n -= k;
@@ -217,14 +218,16 @@ const struct keying_key *keying_ours(const struct keying_state *s, const struct 
 void keying_hold(struct keying_state *s, const struct srtp_master *key, uint32_t slot)
 {
 	for (uint32_t i = 0; i < KEYING_ROWS; i++)
-		rows[i]->hold(s, key, slot);
+		if (rows[i]->keys)
+			rows[i]->keys->hold(s, key, slot);
 }
 
 void keying_keep_ours(struct keying_state *s,
 	bool (*keep)(const void *arg, const struct keying_key *k), const void *arg)
 {
 	for (uint32_t i = 0; i < KEYING_ROWS; i++)
-		rows[i]->keep_ours(s, keep, arg);
+		if (rows[i]->keys)
+			rows[i]->keys->keep(s, keep, arg);
 }
 
 static bool keep_none(const void *arg, const struct keying_key *k)
@@ -242,7 +245,7 @@ void keying_forget_ours(struct keying_state *s)
 bool keying_is_theirs(const struct keying_state *s, const struct srtp_master *key)
 {
 	for (uint32_t i = 0; i < KEYING_ROWS; i++)
-		if (rows[i]->is_theirs(s, key))
+		if (rows[i]->keys && rows[i]->keys->is_theirs(s, key))
 			return true;
 	return false;
 }

@@ -112,7 +112,20 @@ struct keying_association { /* see session_dtls */
 	const struct dtls_fingerprints *prints; /* NULL: not known yet */
 };
 
-/* One keying. Every operation is set. */
+/* Keys that are not in force, and may be again. Every operation is set. */
+struct keying_key_ops {
+	/* The n-th key of ours that the terminal knows; NULL: no more. */
+	const struct keying_key *(*ours)(const struct keying_state *s, uint32_t n);
+	/* Notes the slot with the key, if it is one of ours. */
+	void (*hold)(struct keying_state *s, const struct srtp_master *key, uint32_t slot);
+	/* Keeps those that the caller names, and forgets the rest. */
+	void (*keep)(struct keying_state *s,
+		bool (*keep)(const void *arg, const struct keying_key *k), const void *arg);
+	/* The terminal offered this key; only key bytes are compared. */
+	bool (*is_theirs)(const struct keying_state *s, const struct srtp_master *key);
+};
+
+/* One keying. Every operation is set, but for those at the end. */
 struct keying_ops {
 	enum keying_id id;
 	/* For people, by what is in force. */
@@ -124,7 +137,7 @@ struct keying_ops {
 	 * nothing; why is set if something was there. */
 	bool (*read_offer)(const struct keying_leg *l, const struct sdp_media *m, uint32_t suites,
 		const struct keying_in *in, struct keying_error *why);
-	/* The same without storing it. l->state may be NULL: there is no leg yet. */
+	/* Whether we could accept that; stores nothing. l->state is NULL before there is a leg. */
 	bool (*could_accept)(
 		const struct keying_leg *l, const struct sdp_media *m, const struct keying_in *in);
 	/* An m-line that may be the last offer, sent again. */
@@ -152,18 +165,11 @@ struct keying_ops {
 	/* A saved state makes sense. */
 	bool (*is_sound)(const struct keying_state *s);
 
-	/* --- Keys that are not in force, and may be again ------------------------------------- */
-	/* The n-th key of ours that the terminal knows; NULL: no more. */
-	const struct keying_key *(*our_key)(const struct keying_state *s, uint32_t n);
-	/* Notes the slot with the key, if it is one of ours. */
-	void (*hold)(struct keying_state *s, const struct srtp_master *key, uint32_t slot);
-	/* Keeps those that the caller names, and forgets the rest. */
-	void (*keep_ours)(struct keying_state *s,
-		bool (*keep)(const void *arg, const struct keying_key *k), const void *arg);
-	/* The DTLS association that the leg needs; false: none. */
+	/* --- What only some keyings have: NULL without ---------------------------------------- */
+	/* The keying draws keys for offers, and one may come into force again. */
+	const struct keying_key_ops *keys;
+	/* Its keys come in packets. The DTLS association that the leg needs; false: none. */
 	bool (*association)(struct keying_association *out, const struct keying_state *s);
-	/* The terminal offered this key; only key bytes are compared. */
-	bool (*is_theirs)(const struct keying_state *s, const struct srtp_master *key);
 };
 
 /* In the order in which they are tried. */

@@ -253,42 +253,6 @@ static bool is_sound(const struct keying_state *s)
 	return true;
 }
 
-static const struct keying_key *our_key(const struct keying_state *s, uint32_t n)
-{
-	(void)s;
-	(void)n;
-	return NULL;
-}
-
-static void hold(struct keying_state *s, const struct srtp_master *key, uint32_t slot)
-{
-	(void)s;
-	(void)key;
-	(void)slot;
-}
-
-static void keep_ours(struct keying_state *s,
-	bool (*keep)(const void *arg, const struct keying_key *k), const void *arg)
-{
-	(void)s;
-	(void)keep;
-	(void)arg;
-}
-
-static bool is_theirs(const struct keying_state *s, const struct srtp_master *key)
-{
-	(void)s;
-	(void)key;
-	return false;
-}
-
-static bool association(struct keying_association *out, const struct keying_state *s)
-{
-	(void)out;
-	(void)s;
-	return false;
-}
-
 const struct keying_ops keying_pass = {.id = KEYING_PASS,
 	.name = "SDES end-to-end",
 	.end_to_end = true,
@@ -305,9 +269,4 @@ const struct keying_ops keying_pass = {.id = KEYING_PASS,
 	.end = end,
 	.is_of = is_of,
 	.describe = describe,
-	.is_sound = is_sound,
-	.our_key = our_key,
-	.hold = hold,
-	.keep_ours = keep_ours,
-	.is_theirs = is_theirs,
-	.association = association};
+	.is_sound = is_sound};

@@ -431,12 +431,8 @@ static bool is_theirs(const struct keying_state *s, const struct srtp_master *ke
 	return false;
 }
 
-static bool association(struct keying_association *out, const struct keying_state *s)
-{
-	(void)out;
-	(void)s;
-	return false;
-}
+static const struct keying_key_ops keys = {
+	.ours = our_key, .hold = hold, .keep = keep_ours, .is_theirs = is_theirs};
 
 const struct keying_ops keying_sdes = {.id = KEYING_SDES,
 	.name = "SDES",
@@ -454,8 +450,4 @@ const struct keying_ops keying_sdes = {.id = KEYING_SDES,
 	.is_of = is_of,
 	.describe = describe,
 	.is_sound = is_sound,
-	.our_key = our_key,
-	.hold = hold,
-	.keep_ours = keep_ours,
-	.is_theirs = is_theirs,
-	.association = association};
+	.keys = &keys};

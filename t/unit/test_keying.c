@@ -28,15 +28,21 @@ static void each_row_has_each_operation(void **state)
 		assert_false(seen >> row->id & 1);
 		seen |= 1u << row->id;
 		assert_true(row->name && *row->name);
-		/* From here on there are pointers to functions only. */
-		for (size_t at = offsetof(struct keying_ops, read_offer); at < sizeof(*row);
-			at += sizeof(void (*)(void))) {
+		/* From here to the optional ones there are pointers to functions only. */
+		for (size_t at = offsetof(struct keying_ops, read_offer);
+			at < offsetof(struct keying_ops, keys); at += sizeof(void (*)(void))) {
 			void (*op)(void);
 
 			memcpy(&op, (const char *)row + at, sizeof(op));
 			if (!op)
 				fail_msg("%s lacks the operation at %zu", row->name, at);
 		}
+		/* SDES alone draws keys that may return, DTLS alone has keys in packets. */
+		assert_int_equal(row->keys != NULL, row->id == KEYING_SDES);
+		assert_int_equal(row->association != NULL, row->id == KEYING_DTLS);
+		assert_true(!row->keys ||
+			(row->keys->ours && row->keys->hold && row->keys->keep &&
+				row->keys->is_theirs));
 	}
 	assert_int_equal(seen, (1u << KEYING_COUNT) - 2);
 }
