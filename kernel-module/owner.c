@@ -129,7 +129,7 @@ void nfx_owner_exit(void)
 	netlink_unregister_notifier(&notifier);
 }
 
-/* Called when the namespace or the module ends; HELLO is no longer possible. */
+/* Called when the namespace or the module ends. No HELLO can come any more. */
 void nfx_owners_exit(struct nfx_net *nn)
 {
 	struct nfx_owner *o;

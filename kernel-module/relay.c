@@ -38,7 +38,7 @@ static void clean(struct sk_buff *skb)
 
 /* --- Routes: a reference, or NULL. With policies of IPsec, as from a socket. ---------------------- */
 
-/* There is no route from a foreign address, or to a broadcast address. */
+/* NULL if the source is not an address of this host, or the destination is a broadcast address. */
 static struct dst_entry *route4(struct net *net, __be32 to, __be32 from, __be16 port,
 				__be16 from_port)
 {

@@ -363,7 +363,7 @@ static void write_devices(const struct stats_input *in, struct sbuf *b)
 			metrics_label(name, sizeof(name), d->ops->device(d->engine)));
 		metrics_u64(b, "device_info", text, 1);
 	}
-	metrics_family(b, "device_lost", GAUGE, "1: the device failed and is no longer used.");
+	metrics_family(b, "device_lost", GAUGE, "1 if the device failed. It is not used any more.");
 	for (uint32_t i = 0; i < in->engines->devices; i++) {
 		snprintf(text, sizeof(text), "device=\"%" PRIu32 "\"", i);
 		metrics_u64(b, "device_lost", text, atomic_load(&in->engines->device[i].lost));

@@ -91,7 +91,7 @@ void calls_trickle(struct calls *c, struct pool *p, const struct ng_request *r, 
 		return;
 	}
 	if (t.ignored)
-		out->warning = pool_printf(p, "%u candidates were ignored", (unsigned)t.ignored);
+		out->warning = pool_printf(p, "ignored candidates: %u", (unsigned)t.ignored);
 	if (!t.added && !t.ended) {
 		call_free(&c->keys, next);
 		return;

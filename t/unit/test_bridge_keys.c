@@ -298,8 +298,8 @@ static void a_rate_is_of_the_stream_and_not_of_a_burst(void **state)
 	}
 }
 
-/* The caller only learns that there is no room; the log tells the operator which limit to raise, at
- * once but not for every call. */
+/* The caller learns that there is no room. The log names the limit to raise: at once, but not for
+ * every call. */
 static void what_runs_out_is_named(void **state)
 {
 	struct rig *r = *state;

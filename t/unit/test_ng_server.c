@@ -76,7 +76,7 @@ void calls_trickle(struct calls *c, struct pool *p, const struct ng_request *r, 
 	(void)r;
 	(void)is_answer;
 	(void)now_ns;
-	out->warning = STR("2 candidates were ignored");
+	out->warning = STR("ignored candidates: 2");
 }
 
 void calls_delete(struct calls *c, struct pool *p, const struct ng_request *r, uint64_t now_ns,
@@ -248,7 +248,7 @@ static void replies_say_what_clients_expect(void **state)
 			ERR("No to-tag in message")},
 		{"{'command':'Silence-Media','call-id':'c'}", {0}, "{'result':'ok'}"},
 		{"{'command':'offer','call-id':'c','from-tag':'f','sdp':'a=candidate','flags':['fragment']}",
-			{0}, "{'result':'ok','warning':'2 candidates were ignored'}"},
+			{0}, "{'result':'ok','warning':'ignored candidates: 2'}"},
 		{"{'command':'connect','call-id':'c','from-tag':'f'}", {0},
 			ERR("No to-tag in message")},
 		{"{'command':'mesh','call-id':'c'}", {0},
