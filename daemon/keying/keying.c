@@ -58,7 +58,8 @@ bool keying_write_offer(struct keying_offer *o, const struct keying_in *in)
 	return !o->error.reason;
 }
 
-/* Ends what the other keyings had in force. One that is agreed on later starts from the beginning. */
+/* Ends what the other keyings had in force. One that is agreed on later starts from the
+ * beginning. */
 static void end_others(enum keying_result r, struct keying_state *s)
 {
 	for (uint32_t i = 0; i < KEYING_ROWS && r == KEYING_AGREES; i++)
