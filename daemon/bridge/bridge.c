@@ -171,8 +171,6 @@ static int send_all(struct bridge *r, uint32_t worker, const struct media_cmd *c
 		all[before + i].media = cmd[i];
 	}
 	err = bridge_queue(r, s, all, before + n);
-	if (!err)
-		offload_pushed(r->offload, worker, cmd, n);
 	for (uint32_t i = 0; i < n && !err; i++) {
 		bool set = cmd[i].type == MEDIA_CTX_SET;
 
@@ -182,6 +180,8 @@ static int send_all(struct bridge *r, uint32_t worker, const struct media_cmd *c
 		if ((set && cmd[i].ctx.tx_rtcp_index) || cmd[i].type == MEDIA_CTX_RESUME)
 			bridge_marks_seed(s, &cmd[i]);
 	}
+	if (!err)
+		offload_pushed(r->offload, worker, cmd, n);
 	free(all);
 	return err;
 }
@@ -221,8 +221,8 @@ static void op_stream_cut(void *arg, uint32_t worker, uint32_t stream)
 	all[n++].media = cut;
 	for (uint32_t i = 0; i < n; i++)
 		bridge_push_deletion(r, &r->site[worker], &all[i]);
-	offload_pushed(r->offload, worker, &cut, 1);
 	bridge_sent_note(&r->site[worker].sent, &cut);
+	offload_pushed(r->offload, worker, &cut, 1);
 }
 
 static int op_stream_restart(void *arg, uint32_t worker, uint32_t stream, uint64_t now_ns)
@@ -365,6 +365,13 @@ static int push_to(void *arg, uint32_t worker, const struct worker_cmd *cmd, uin
 	return bridge_push(&r->site[worker], cmd, n);
 }
 
+static const struct bridge_sent *sent_to(void *arg, uint32_t worker)
+{
+	const struct bridge *r = arg;
+
+	return &r->site[worker].sent;
+}
+
 static int offload_start(struct bridge *r)
 {
 	struct offload_config cfg = {
@@ -373,6 +380,7 @@ static int offload_start(struct bridge *r)
 		.workers = r->cfg.workers,
 		.max_stream = r->cfg.max_stream,
 		.max_ctx = r->cfg.max_ctx,
+		.sent = sent_to,
 		.look = bridge_look,
 		.push = push_to,
 		.arg = r,

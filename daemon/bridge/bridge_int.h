@@ -6,21 +6,15 @@
 #ifndef BRIDGE_BRIDGE_INT_H
 #define BRIDGE_BRIDGE_INT_H
 
-#include "bridge/handles.h"
 #include "bridge/bridge.h"
+#include "bridge/bridge_sent.h"
+#include "bridge/handles.h"
 #include "base/log.h"
 
 /* The reports of a worker on a context, and the time from which they count. */
 struct marks_known {
 	struct relay_marks *marks; /* NULL: nothing yet; as long as its n asks for */
 	uint8_t generation;
-};
-
-/* What the worker was sent last, by handle (bridge_sent.c). */
-struct bridge_sent {
-	struct media_stream_cfg *stream;
-	struct media_ctx_cfg *ctx;
-	bool *has_stream, *has_ctx; /* time when the handle was taken */
 };
 
 struct bridge_site { /* what the control thread keeps per worker */
@@ -80,16 +74,6 @@ int bridge_push(struct bridge_site *s, const struct worker_cmd *cmd, uint32_t n)
 int bridge_queue(struct bridge *r, struct bridge_site *s, const struct worker_cmd *cmd, uint32_t n);
 /* Cannot fail: queues the command if the ring is full. */
 void bridge_push_deletion(struct bridge *r, struct bridge_site *s, const struct worker_cmd *cmd);
-
-/* --- bridge_sent.c ---------------------------------------------------------------------------- */
-
-/* 0 or -ENOMEM; bridge_sent_fini() in both cases. */
-int bridge_sent_init(struct bridge_sent *s, uint32_t max_stream, uint32_t max_ctx);
-void bridge_sent_fini(struct bridge_sent *s);
-/* Skips a command if the worker already has its configuration. */
-bool bridge_sent_same(const struct bridge_sent *s, const struct media_cmd *cmd);
-/* Notes that the command was sent. */
-void bridge_sent_note(struct bridge_sent *s, const struct media_cmd *cmd);
 
 /* --- bridge_shortage.c ------------------------------------------------------------------------ */
 

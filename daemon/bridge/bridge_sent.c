@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The configuration that a worker was sent last: the only copy of streams and contexts outside the
- * worker. Calls send their whole configuration; only differences go on to the worker. */
-#include "bridge/bridge_int.h"
+/* Calls send their whole configuration; only differences go on to the worker. */
+#include "bridge/bridge_sent.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -19,6 +19,12 @@
 
 /* --- There and back --------------------------------------------------------------------------- */
 
+void offload_stream_clear(struct off_site *site, uint32_t id)
+{
+	site->stream[id] = (struct off_stream){
+		.cfg = &site->sent->stream[id], .from = MEDIA_NONE, .to = MEDIA_NONE};
+}
+
 void offload_come_back(struct offload *o, struct off_stream *s)
 {
 	s->where = OURS;
@@ -30,7 +36,7 @@ static struct worker_cmd unrelay_cmd(const struct off_stream *s)
 {
 	struct worker_cmd c = {.kind = WORKER_UNRELAY};
 
-	c.local = s->cfg.local;
+	c.local = s->cfg->local;
 	return c;
 }
 
@@ -39,7 +45,7 @@ static struct worker_cmd resume_cmd(const struct off_stream *s)
 	struct worker_cmd c = {.kind = WORKER_MEDIA};
 
 	c.media.type = MEDIA_CTX_RESUME;
-	c.media.id = s->cfg.ctx;
+	c.media.id = s->cfg->ctx;
 	c.media.ctx_resume.n = 1;
 	c.media.ctx_resume.mark[0] =
 		(struct media_mark){.ssrc = s->what.ssrc, .table = MEDIA_RX_RTP, .index = s->index};
@@ -85,7 +91,7 @@ static void judge(struct offload *o, uint32_t worker, uint32_t id, uint64_t now_
 	cmd.relay = want;
 	if (!s->based || o->cfg.push(o->cfg.arg, worker, &cmd, 1))
 		return;
-	s->follows = s->cfg.rtp && o->site[worker].ctx[s->cfg.ctx].rx == PASSED;
+	s->follows = s->cfg->rtp && offload_rx(&o->site[worker], s->cfg->ctx) == PASSED;
 	if (here.index > s->index || want.ssrc != s->what.ssrc)
 		s->index = s->told = here.index;
 	offload_hearers_note(&o->site[worker], id, &to);
@@ -224,8 +230,9 @@ int offload_create(struct offload **out, const struct offload_config *cfg)
 		site->ctx = calloc(cfg->max_ctx + 1, sizeof(*site->ctx));
 		if (!site->stream || !site->ctx)
 			goto no_memory;
+		site->sent = cfg->sent(cfg->arg, w);
 		for (uint32_t i = 0; i < cfg->max_stream; i++)
-			site->stream[i].from = MEDIA_NONE;
+			offload_stream_clear(site, i);
 		for (uint32_t i = 0; i < cfg->max_ctx; i++)
 			site->ctx[i].stream[0] = site->ctx[i].stream[1] = MEDIA_NONE;
 	}

@@ -7,8 +7,9 @@
 #ifndef BRIDGE_OFFLOAD_H
 #define BRIDGE_OFFLOAD_H
 
-#include "worker/worker.h"
+#include "bridge/bridge_sent.h"
 #include "call/relay.h"
+#include "worker/worker.h"
 
 struct offload;
 
@@ -24,6 +25,8 @@ struct offload_config {
 	const struct steer_ops *ops;
 	const struct steer_config *steer;
 	uint32_t workers, max_stream, max_ctx; /* the latter per worker */
+	/* What a worker was sent; stays in place as long as the offload. */
+	const struct bridge_sent *(*sent)(void *arg, uint32_t worker);
 	void (*look)(void *arg, uint32_t worker, uint32_t stream, struct offload_look *out);
 	/* 0 or -EAGAIN */
 	int (*push)(void *arg, uint32_t worker, const struct worker_cmd *cmd, uint32_t n);
@@ -40,7 +43,7 @@ void offload_destroy(struct offload *o);
 #define OFFLOAD_BEFORE 8u
 uint32_t offload_before(struct offload *o, uint32_t worker, const struct media_cmd *cmd, uint32_t n,
 	struct worker_cmd *out, uint32_t max);
-/* Call it after all commands were pushed. */
+/* Call it after all commands were pushed and noted in bridge_sent. */
 void offload_pushed(struct offload *o, uint32_t worker, const struct media_cmd *cmd, uint32_t n);
 /* The stream's port was released. */
 void offload_release(struct offload *o, uint32_t worker, uint32_t stream);

@@ -31,7 +31,7 @@ static void take(struct off_stream *s, const struct steer_relayed *r, uint64_t n
 int offload_read(struct offload *o, struct off_stream *s, uint64_t now_ns)
 {
 	struct steer_relayed r;
-	int err = o->cfg.ops->relayed(o->cfg.steer, s->cfg.local, &r);
+	int err = o->cfg.ops->relayed(o->cfg.steer, s->cfg->local, &r);
 
 	if (!err)
 		take(s, &r, now_ns);

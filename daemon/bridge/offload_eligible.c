@@ -10,6 +10,25 @@ uint32_t offload_target(const struct media_stream_cfg *c)
 	return c->rtp ? c->rtp_to : c->rtcp_to;
 }
 
+static enum off_kind kind_of(const struct media_crypto *c)
+{
+	return c->pass ? PASSED : c->suite == SUITE_PLAIN && !c->awaited ? PLAIN : CIPHERED;
+}
+
+enum off_kind offload_rx(const struct off_site *site, uint32_t ctx)
+{
+	const struct media_ctx_cfg *c = &site->sent->ctx[ctx];
+	enum off_kind kind = site->sent->has_ctx[ctx] ? kind_of(&c->rx) : CIPHERED;
+
+	/* The kernel cannot rename SSRCs. */
+	return c->rename && kind == PLAIN ? CIPHERED : kind;
+}
+
+enum off_kind offload_tx(const struct off_site *site, uint32_t ctx)
+{
+	return site->sent->has_ctx[ctx] ? kind_of(&site->sent->ctx[ctx].tx) : CIPHERED;
+}
+
 /* Whether the kernel may drop other sources: not while the signalled address could still take
  * over. */
 static bool is_strict(const struct media_stream_cfg *c, const struct endpoint *source)
@@ -28,30 +47,30 @@ static bool known(const struct endpoint *e)
 static bool may_relay(
 	const struct offload *o, const struct off_site *site, const struct off_stream *s)
 {
-	uint8_t kind = site->ctx[s->cfg.ctx].rx, roles = media_stream_kernel(&s->cfg);
+	uint8_t kind = offload_rx(site, s->cfg->ctx), roles = media_stream_kernel(s->cfg);
 	const struct off_stream *t;
 
 	if (!s->set || roles & KERNEL_NOT_FROM || kind == CIPHERED ||
-		(kind == PLAIN && !s->cfg.rtp) || (kind == PASSED && !o->cfg.steer->relays_srtp))
+		(kind == PLAIN && !s->cfg->rtp) || (kind == PASSED && !o->cfg.steer->relays_srtp))
 		return false;
 	/* Subscribers get passed-through media decrypted, which the kernel cannot do. */
 	if (roles & KERNEL_COPIES && (kind == PASSED || !o->cfg.steer->relays_copies))
 		return false;
-	if (offload_target(&s->cfg) >= o->cfg.max_stream)
-		return s->cfg.copy[0] != 0;
-	t = &site->stream[offload_target(&s->cfg)];
+	if (offload_target(s->cfg) >= o->cfg.max_stream)
+		return s->cfg->copy[0] != 0;
+	t = &site->stream[offload_target(s->cfg)];
 	/* An echo test is not worth moving: it ends with the next offer. */
-	return t != s && t->set && !(media_stream_kernel(&t->cfg) & KERNEL_NOT_TO) &&
-		site->ctx[t->cfg.ctx].tx == kind && t->cfg.rtp == s->cfg.rtp;
+	return t != s && t->set && !(media_stream_kernel(t->cfg) & KERNEL_NOT_TO) &&
+		offload_tx(site, t->cfg->ctx) == kind && t->cfg->rtp == s->cfg->rtp;
 }
 
 static bool dest_add(const struct offload *o, const struct off_stream *t,
 	const struct endpoint *remote, uint8_t family, struct offload_dests *to)
 {
 	if (to->n > STEER_COPIES || !known(remote) || remote->family != family ||
-		o->cfg.steer->local[t->cfg.local.addr].family != family)
+		o->cfg.steer->local[t->cfg->local.addr].family != family)
 		return false;
-	to->d[to->n++] = (struct steer_copy){*remote, t->cfg.local, t->cfg.tos};
+	to->d[to->n++] = (struct steer_copy){*remote, t->cfg->local, t->cfg->tos};
 	return true;
 }
 
@@ -63,19 +82,19 @@ static bool listeners_add(const struct offload *o, uint32_t worker, const struct
 	const struct off_site *site = &o->site[worker];
 	struct offload_look there;
 
-	for (uint32_t next = s->cfg.copy[0]; next;) {
+	for (uint32_t next = s->cfg->copy[0]; next;) {
 		uint32_t id = next - 1;
 		const struct off_stream *l = &site->stream[id < o->cfg.max_stream ? id : 0];
 
-		if (id >= o->cfg.max_stream || !l->set || !l->cfg.listener ||
-			media_stream_kernel(&l->cfg) & KERNEL_NOT_HEARER ||
-			site->ctx[l->cfg.ctx].tx != PLAIN)
+		if (id >= o->cfg.max_stream || !l->set || !l->cfg->listener ||
+			media_stream_kernel(l->cfg) & KERNEL_NOT_HEARER ||
+			offload_tx(site, l->cfg->ctx) != PLAIN)
 			return false;
 		o->cfg.look(o->cfg.arg, worker, id, &there);
 		if (!dest_add(o, l, &there.remote, family, to))
 			return false;
 		to->hearer[to->hearers++] = id;
-		next = l->cfg.copy[0];
+		next = l->cfg->copy[0];
 	}
 	return true;
 }
@@ -86,11 +105,11 @@ static bool peer_add(const struct offload *o, uint32_t worker, const struct off_
 	const struct off_stream *t;
 	struct offload_look there;
 
-	if (offload_target(&s->cfg) >= o->cfg.max_stream)
+	if (offload_target(s->cfg) >= o->cfg.max_stream)
 		return true; /* published: for listeners only */
-	t = &o->site[worker].stream[offload_target(&s->cfg)];
-	o->cfg.look(o->cfg.arg, worker, offload_target(&s->cfg), &there);
-	return (there.confirmed || t->cfg.asymmetric || t->cfg.learning == MEDIA_LEARN_OFF) &&
+	t = &o->site[worker].stream[offload_target(s->cfg)];
+	o->cfg.look(o->cfg.arg, worker, offload_target(s->cfg), &there);
+	return (there.confirmed || t->cfg->asymmetric || t->cfg->learning == MEDIA_LEARN_OFF) &&
 		dest_add(o, t, &there.remote, family, to);
 }
 
@@ -106,7 +125,7 @@ bool offload_eligible(const struct offload *o, uint32_t worker, uint32_t id,
 		return false;
 	o->cfg.look(o->cfg.arg, worker, id, &here);
 	*look = here;
-	if (!here.confirmed || here.packets < (s->cfg.rtp ? ENOUGH_PACKETS : 1) ||
+	if (!here.confirmed || here.packets < (s->cfg->rtp ? ENOUGH_PACKETS : 1) ||
 		!known(&here.remote))
 		return false;
 	if (!peer_add(o, worker, s, here.remote.family, to) ||
@@ -114,15 +133,15 @@ bool offload_eligible(const struct offload *o, uint32_t worker, uint32_t id,
 		return false;
 	*out = (struct steer_relay){.source = here.remote,
 		.to = to->d[0].to,
-		.local = s->cfg.local,
+		.local = s->cfg->local,
 		.from = to->d[0].from,
-		.ssrc = s->cfg.rtp ? here.ssrc : 0,
+		.ssrc = s->cfg->rtp ? here.ssrc : 0,
 		.id = id,
 		.tos = to->d[0].tos,
 		.copies = (uint8_t)(to->n - 1),
-		.strict = is_strict(&s->cfg, &here.remote),
-		.rtcp = site->ctx[s->cfg.ctx].rx == PASSED &&
-			(!s->cfg.rtp || (s->cfg.rtcp && s->cfg.rtcp_to == s->cfg.rtp_to))};
+		.strict = is_strict(s->cfg, &here.remote),
+		.rtcp = offload_rx(site, s->cfg->ctx) == PASSED &&
+			(!s->cfg->rtp || (s->cfg->rtcp && s->cfg->rtcp_to == s->cfg->rtp_to))};
 	memcpy(out->copy, &to->d[1], out->copies * sizeof(out->copy[0]));
 	return true;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Follows the commands to a worker: takes streams back from the kernel before a command changes
- * them, and keeps a copy of the configuration. */
+ * them, and notes which streams lead to which. */
 #include "bridge/offload_int.h"
 #include "base/clock.h"
 
@@ -72,40 +72,40 @@ static void returned(struct offload *o, struct off_site *site, uint32_t id)
 	s->not_before_ns = 0;
 }
 
-/* RTP goes before RTCP, where both leave by one port. */
-static void link_streams(struct offload *o, struct off_site *site, uint32_t id, bool on)
+static void unlink_stream(struct off_site *site, uint32_t id)
 {
-	const struct media_stream_cfg *c = &site->stream[id].cfg;
-	uint32_t to = offload_target(c), *from;
+	struct off_stream *s = &site->stream[id];
+
+	if (s->to != MEDIA_NONE && site->stream[s->to].from == id)
+		site->stream[s->to].from = MEDIA_NONE;
+	s->to = MEDIA_NONE;
+}
+
+/* RTP goes before RTCP, where both leave by one port. */
+static void link_stream(const struct offload *o, struct off_site *site, uint32_t id)
+{
+	struct off_stream *s = &site->stream[id];
+	uint32_t to = offload_target(s->cfg), *from;
 
 	if (to >= o->cfg.max_stream)
 		return;
+	s->to = to;
 	from = &site->stream[to].from;
-	if (!on && *from == id)
-		*from = MEDIA_NONE;
-	else if (on && (c->rtp || *from == MEDIA_NONE || !site->stream[*from].cfg.rtp))
+	if (s->cfg->rtp || *from == MEDIA_NONE || !site->stream[*from].cfg->rtp)
 		*from = id;
 }
 
-static void stream_set(struct offload *o, struct off_site *site, const struct media_cmd *cmd)
+static void stream_set(const struct offload *o, struct off_site *site, uint32_t id)
 {
-	struct off_stream *s = &site->stream[cmd->id];
-	const struct media_stream_cfg *c = &cmd->stream;
+	struct off_stream *s = &site->stream[id];
 
-	if (s->set)
-		link_streams(o, site, cmd->id, false);
-	s->cfg = *c;
+	unlink_stream(site, id);
 	s->set = true;
-	if (cmd->id >= site->top)
-		site->top = cmd->id + 1;
-	link_streams(o, site, cmd->id, true);
-	if (c->ctx < o->cfg.max_ctx)
-		site->ctx[c->ctx].stream[!c->rtp] = cmd->id;
-}
-
-static uint8_t kind_of(const struct media_crypto *c)
-{
-	return c->pass ? PASSED : c->suite == SUITE_PLAIN && !c->awaited ? PLAIN : CIPHERED;
+	if (id >= site->top)
+		site->top = id + 1;
+	link_stream(o, site, id);
+	if (s->cfg->ctx < o->cfg.max_ctx)
+		site->ctx[s->cfg->ctx].stream[!s->cfg->rtp] = id;
 }
 
 /* Another key, another index. */
@@ -133,16 +133,9 @@ void offload_pushed(struct offload *o, uint32_t worker, const struct media_cmd *
 		if (cmd[i].type == MEDIA_STREAM_WATCH && id[0] != MEDIA_NONE)
 			site->stream[id[0]].not_before_ns = o->now_ns + OFFLOAD_WATCH_NS;
 		if (cmd[i].type == MEDIA_STREAM_SET && id[0] != MEDIA_NONE)
-			stream_set(o, site, &cmd[i]);
-		if (cmd[i].type == MEDIA_CTX_SET && cmd[i].id < o->cfg.max_ctx) {
-			if (cmd[i].ctx.rx_new)
-				forget_index(site, cmd[i].id);
-			site->ctx[cmd[i].id].rx = kind_of(&cmd[i].ctx.rx);
-			/* The kernel cannot rename SSRCs. */
-			if (cmd[i].ctx.rename && site->ctx[cmd[i].id].rx == PLAIN)
-				site->ctx[cmd[i].id].rx = CIPHERED;
-			site->ctx[cmd[i].id].tx = kind_of(&cmd[i].ctx.tx);
-		}
+			stream_set(o, site, id[0]);
+		if (cmd[i].type == MEDIA_CTX_SET && cmd[i].id < o->cfg.max_ctx && cmd[i].ctx.rx_new)
+			forget_index(site, cmd[i].id);
 	}
 }
 
@@ -158,15 +151,13 @@ void offload_release(struct offload *o, uint32_t worker, uint32_t stream)
 	if (s->touched)
 		o->gone_packets += offload_packets(s);
 	offload_hearers_forget(site, s);
-	for (uint32_t i = 0; s->cfg.listener && s->from != MEDIA_NONE && i <= STEER_COPIES; i++)
+	for (uint32_t i = 0; s->cfg->listener && s->from != MEDIA_NONE && i <= STEER_COPIES; i++)
 		if (site->stream[s->from].hearer[i] == stream)
 			site->stream[s->from].hearer[i] = MEDIA_NONE;
-	if (s->set)
-		link_streams(o, site, stream, false);
+	unlink_stream(site, stream);
 	for (int k = 0; k < 2; k++)
-		if (s->set && s->cfg.ctx < o->cfg.max_ctx &&
-			site->ctx[s->cfg.ctx].stream[k] == stream)
-			site->ctx[s->cfg.ctx].stream[k] = MEDIA_NONE;
-	memset(s, 0, sizeof(*s));
-	s->from = MEDIA_NONE;
+		if (s->set && s->cfg->ctx < o->cfg.max_ctx &&
+			site->ctx[s->cfg->ctx].stream[k] == stream)
+			site->ctx[s->cfg->ctx].stream[k] = MEDIA_NONE;
+	offload_stream_clear(site, stream);
 }

@@ -14,8 +14,9 @@
 enum off_where { OURS, ASKED, KERNEL };
 
 struct off_stream {
-	struct media_stream_cfg cfg;
+	const struct media_stream_cfg *cfg; /* in bridge_sent */
 	bool set;
+	uint32_t to;   /* offload_target() of the configuration that is linked */
 	uint8_t where; /* enum off_where */
 	uint8_t returns;
 	bool touched, based; /* the kernel may have counted packets; base is valid */
@@ -38,14 +39,14 @@ struct off_stream {
 	uint64_t index, told; /* its index; the index that the worker was sent */
 };
 
-enum off_kind { CIPHERED, PLAIN, PASSED }; /* CIPHERED: or not set yet */
+enum off_kind { CIPHERED, PLAIN, PASSED }; /* CIPHERED: also what was never set */
 
 struct off_ctx {
-	uint8_t rx, tx;     /* enum off_kind */
 	uint32_t stream[2]; /* streams that receive RTP and RTCP of this context, or MEDIA_NONE */
 };
 
 struct off_site {
+	const struct bridge_sent *sent;
 	struct off_stream *stream;
 	struct off_ctx *ctx;
 	uint32_t top; /* streams from here on were never set */
@@ -68,6 +69,8 @@ struct offload {
 
 /* --- offload.c -------------------------------------------------------------------------------- */
 
+/* Forgets all of a stream but its place. */
+void offload_stream_clear(struct off_site *site, uint32_t id);
 /* Marks a stream as ours, without commands. */
 void offload_come_back(struct offload *o, struct off_stream *s);
 /* Writes the commands that bring it back, at most two. Returns their number. */
@@ -82,6 +85,9 @@ struct offload_dests {
 	uint32_t n, hearers;
 };
 
+/* What the context receives, and what it sends. */
+enum off_kind offload_rx(const struct off_site *site, uint32_t ctx);
+enum off_kind offload_tx(const struct off_site *site, uint32_t ctx);
 /* The stream that sends packets received by this one, or MEDIA_NONE. */
 uint32_t offload_target(const struct media_stream_cfg *c);
 /* Whether packets of the stream may stay in the kernel, and how. look: its present state. *out is

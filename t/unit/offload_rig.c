@@ -54,6 +54,13 @@ static const struct steer_ops OPS = {.name = "mock",
 	.relayed_all = relayed_all,
 	.events_fd = events_fd};
 
+static const struct bridge_sent *sent(void *arg, uint32_t worker)
+{
+	(void)arg;
+	(void)worker;
+	return &rig.sent;
+}
+
 static void look(void *arg, uint32_t worker, uint32_t stream, struct offload_look *out)
 {
 	(void)arg;
@@ -96,6 +103,8 @@ void off_commit(const struct media_cmd *cmd, uint32_t n)
 	uint32_t made = offload_before(rig.o, 0, cmd, n, before, CMDS);
 
 	assert_int_equal(off_push(NULL, 0, before, made), 0);
+	for (uint32_t i = 0; i < n; i++)
+		bridge_sent_note(&rig.sent, &cmd[i]);
 	offload_pushed(rig.o, 0, cmd, n);
 }
 
@@ -150,12 +159,14 @@ int off_setup(void **state)
 		.workers = 1,
 		.max_stream = STREAMS,
 		.max_ctx = CTXS,
+		.sent = sent,
 		.look = look,
 		.push = off_push};
 	struct media_cmd cmd[4];
 
 	(void)state;
 	memset(&rig, 0, sizeof(rig));
+	assert_int_equal(bridge_sent_init(&rig.sent, STREAMS, CTXS), 0);
 	rig.now_ns = 100 * NS_PER_SEC;
 	rig.steer.local[0] = off_at(1, 0);
 	rig.steer.locals = 1;
@@ -189,6 +200,7 @@ int off_teardown(void **state)
 {
 	(void)state;
 	offload_destroy(rig.o);
+	bridge_sent_fini(&rig.sent);
 	return 0;
 }
 

@@ -12,6 +12,7 @@ enum { A = 2, A_RTCP, B, B_RTCP, EAR, EAR2, STREAMS = 8, CTXS = 4, CMDS = 32 };
 
 struct off_rig {
 	struct offload *o;
+	struct bridge_sent sent;
 	struct steer_config steer;
 	struct offload_look look[STREAMS];
 	struct steer_relayed kernel[65536 - 30000]; /* by port */
