@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Shared by the files of a worker. worker.c is its loop, worker_commands.c carries out commands,
+ * worker_setup.c creates and destroys it. */
+#ifndef WORKER_WORKER_INT_H
+#define WORKER_WORKER_INT_H
+
+#include "worker/worker.h"
+
+#define CMD_RING  4096u
+#define CMD_MANY  (CMD_RING / 2) /* the control thread may have more that did not fit */
+#define MARK_RING 16384u
+
+/* The worker's thread: runs until the worker is stopped. */
+void *worker_loop(void *worker);
+/* Carries out all commands that wait. Only while no burst is in flight. */
+void worker_commands(struct worker *w);
+
+#endif
