@@ -348,6 +348,7 @@ static int do_hello(struct sk_buff *skb, struct genl_info *info)
 {
 	struct nfx_net *nn = nfx_net(genl_info_net(info));
 	struct nlattr **a = info->attrs;
+	struct nfx_hello hello;
 	struct nfx_owner *o;
 	int err;
 
@@ -356,12 +357,15 @@ static int do_hello(struct sk_buff *skb, struct genl_info *info)
 	if (nla_get_u32(a[NFX_A_VERSION]) != NFX_VERSION)
 		return REFUSE(info->extack, EPROTONOSUPPORT,
 			      "this module (" NFX_RELEASE ") speaks version 1 of the interface: install daemon and module of one release");
+	hello = (struct nfx_hello){
+		.id = get_u32(a[NFX_A_OWNER]),
+		.portid = info->snd_portid,
+		.features = nla_get_u32(a[NFX_A_FEATURES]) & NFX_KNOWN_FEATURES,
+		.grace_ms = get_u32(a[NFX_A_GRACE_MS]),
+	};
 	mutex_lock(&nn->lock);
 	err = namespace_ready(nn, info->extack);
-	err = err ? err
-		  : nfx_owner_hello(nn, get_u32(a[NFX_A_OWNER]), info->snd_portid,
-				    nla_get_u32(a[NFX_A_FEATURES]) & NFX_KNOWN_FEATURES,
-				    get_u32(a[NFX_A_GRACE_MS]), &o, info->extack);
+	err = err ? err : nfx_owner_hello(nn, &hello, &o, info->extack);
 	if (!err) {
 		queue_delayed_work(nfx_wq, &nn->silence, HZ);
 		err = hello_reply(nn, o, info);

@@ -24,6 +24,7 @@ struct seen {
 	u16 udp_len;
 	u32 packets; /* more than one if they came glued together (GSO, GRO) */
 	u32 bytes;   /* of payload */
+	u8 action;   /* NFX_ACTION_*, once it is decided */
 };
 
 static bool see_udp(struct seen *s, const struct sk_buff *skb, u16 family)
@@ -183,9 +184,9 @@ static bool sound(struct sk_buff *skb, const struct seen *s, u8 action)
 }
 
 static unsigned int act(struct nfx_net *nn, struct nfx_target *t, const struct nfx_plan *p,
-			struct sk_buff *skb, const struct seen *s, u8 action, struct nfx_left *left)
+			struct sk_buff *skb, const struct seen *s, struct nfx_left *left)
 {
-	switch (action) {
+	switch (s->action) {
 	case NFX_ACTION_QUEUE:
 		nfx_count_add(t->count, NFX_S_QUEUED, s->packets);
 		return NF_QUEUE_NR(p->queue) |
@@ -201,7 +202,7 @@ static unsigned int act(struct nfx_net *nn, struct nfx_target *t, const struct n
 }
 
 static unsigned int arrive(struct nfx_net *nn, struct nfx_target *t, struct sk_buff *skb,
-			   const struct seen *s, struct nfx_left *left)
+			   struct seen *s, struct nfx_left *left)
 {
 	struct nfx_plan *p = rcu_dereference(t->plan);
 	u32 len = s->udp_len - sizeof(struct udphdr);
@@ -260,7 +261,8 @@ static unsigned int arrive(struct nfx_net *nn, struct nfx_target *t, struct sk_b
 	if (action == NFX_ACTION_RELAY && kind == KIND_RTP)
 		WRITE_ONCE(p->seq, NFX_SEQ_SEEN | seq);
 	taken(t, kind, s);
-	return act(nn, t, p, skb, s, action, left);
+	s->action = action;
+	return act(nn, t, p, skb, s, left);
 }
 
 static unsigned int hook_arrive(void *priv, struct sk_buff *skb, const struct nf_hook_state *state)

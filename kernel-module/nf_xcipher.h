@@ -198,8 +198,11 @@ void nfx_plan_free(struct nfx_plan *p); /* one that was never a target's */
 
 /* --- owner.c: who may change what. All under nn->lock. --- */
 struct nfx_owner *nfx_owner_of(struct nfx_net *nn, u32 portid);
-int nfx_owner_hello(struct nfx_net *nn, u32 id, u32 portid, u32 features, u32 grace_ms,
-		    struct nfx_owner **out, struct netlink_ext_ack *extack);
+struct nfx_hello {
+	u32 id, portid, features, grace_ms;
+};
+int nfx_owner_hello(struct nfx_net *nn, const struct nfx_hello *h, struct nfx_owner **out,
+		    struct netlink_ext_ack *extack);
 void nfx_owner_flush(struct nfx_net *nn, struct nfx_owner *owner);
 void nfx_owners_exit(struct nfx_net *nn);
 int nfx_owner_init(void);

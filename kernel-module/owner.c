@@ -50,21 +50,21 @@ static void expire(struct work_struct *work)
 	mutex_unlock(&nn->lock);
 }
 
-int nfx_owner_hello(struct nfx_net *nn, u32 id, u32 portid, u32 features, u32 grace_ms,
-		    struct nfx_owner **out, struct netlink_ext_ack *extack)
+int nfx_owner_hello(struct nfx_net *nn, const struct nfx_hello *h, struct nfx_owner **out,
+		    struct netlink_ext_ack *extack)
 {
 	struct nfx_owner *o = NULL, *i;
 
 	lockdep_assert_held(&nn->lock);
 	list_for_each_entry(i, &nn->owners, node) {
-		if (i->portid == portid && i->id != id) {
+		if (i->portid == h->portid && i->id != h->id) {
 			NL_SET_ERR_MSG(extack, "this socket owns the targets of another owner already");
 			return -EINVAL;
 		}
-		if (i->id == id)
+		if (i->id == h->id)
 			o = i;
 	}
-	if (o && o->portid && o->portid != portid) {
+	if (o && o->portid && o->portid != h->portid) {
 		NL_SET_ERR_MSG(extack, "another process owns the targets of this owner");
 		return -EBUSY;
 	}
@@ -76,7 +76,7 @@ int nfx_owner_hello(struct nfx_net *nn, u32 id, u32 portid, u32 features, u32 gr
 		o = kzalloc(sizeof(*o), GFP_KERNEL_ACCOUNT);
 		if (!o)
 			return -ENOMEM;
-		o->id = id;
+		o->id = h->id;
 		o->nn = nn;
 		INIT_LIST_HEAD(&o->targets);
 		INIT_DELAYED_WORK(&o->expire, expire);
@@ -85,9 +85,9 @@ int nfx_owner_hello(struct nfx_net *nn, u32 id, u32 portid, u32 features, u32 gr
 	}
 	/* If it already runs, it waits for the lock and then sees the new owner. */
 	cancel_delayed_work(&o->expire);
-	o->portid = portid;
-	o->features = features;
-	o->grace_ms = grace_ms;
+	o->portid = h->portid;
+	o->features = h->features;
+	o->grace_ms = h->grace_ms;
 	*out = o;
 	return 0;
 }

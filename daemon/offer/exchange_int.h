@@ -37,7 +37,7 @@ bool exchange_over_limit(struct exchange *x);
 /* Draws a tag or Call-ID for a party that was given none. */
 struct str exchange_draw_name(struct pool *p, struct call_reply *out);
 
-/* --- exchange_steps.c: in this order. False: out has the error, and nothing was changed -------- */
+/* --- exchange_steps.c: in this order. False: out has the error, and nothing was changed ------- */
 
 /* Copies the call, or makes a new one. */
 bool exchange_copy(struct exchange *x);

@@ -249,15 +249,23 @@ void sockets_lost(int fd, uint32_t *drops, struct steer_counters *counters)
 	lost_so_far(mem[SK_MEMINFO_DROPS], drops, counters);
 }
 
+/* A burst that is being received: n packets so far, and buffers prepared for more. */
+struct reception {
+	const struct arena *a;
+	uint32_t first_slot;
+	struct packet_in *in;
+	uint32_t n, prepared;
+};
+
 /* One recvmmsg on one socket. prepared: how many of the burst's headers are ready. */
-static uint32_t recv_socket(struct sockets *s, const struct arena *a, uint32_t first_slot,
-	struct packet_in *in, uint32_t n, uint32_t want, uint32_t *prepared, uint32_t id)
+static uint32_t recv_socket(struct sockets *s, struct reception *r, uint32_t id, uint32_t want)
 {
+	const uint32_t n = r->n, slot = r->first_slot + n;
 	struct sock *k = &s->sock[id];
 	int got = -1;
 
-	for (; *prepared < n + want; ++*prepared)
-		recv_prepare(s, a, first_slot + *prepared, *prepared);
+	for (; r->prepared < n + want; r->prepared++)
+		recv_prepare(s, r->a, r->first_slot + r->prepared, r->prepared);
 	/* An ICMP error that is waiting is reported once, in place of a packet: then ask again. */
 	for (int tries = 0; got < 0 && tries < 3; tries++) {
 		/* MSG_TRUNC: msg_len is the datagram's length even when the slot was shorter. */
@@ -267,14 +275,14 @@ static uint32_t recv_socket(struct sockets *s, const struct arena *a, uint32_t f
 			return 0;
 	}
 	for (uint32_t i = 0; got > 0 && i < (uint32_t)got; i++) {
-		struct packet_in *d = &in[n + i];
+		struct packet_in *d = &r->in[n + i];
 
 		*d = (struct packet_in){
 			.local = {.port = (uint16_t)(s->min + id % s->range),
 				.addr = (uint8_t)(id / s->range)},
-			.in_off = (first_slot + n + i) * ARENA_SLOT_LEN + ARENA_HEADROOM,
+			.in_off = (slot + i) * ARENA_SLOT_LEN + ARENA_HEADROOM,
 			.len = s->msg[n + i].msg_len,
-			.slot = first_slot + n + i,
+			.slot = slot + i,
 			.t_ns = sockets_beside(&s->msg[n + i].msg_hdr, &k->drops, s->counters),
 		};
 		(void)endpoint_from_sockaddr(&d->src, &s->name[n + i]);
@@ -289,11 +297,11 @@ static uint32_t recv_socket(struct sockets *s, const struct arena *a, uint32_t f
 uint32_t sockets_recv(struct sockets *s, const struct arena *a, uint32_t first_slot,
 	struct packet_in *in, uint32_t max)
 {
-	uint32_t n = 0, prepared = 0;
+	struct reception r = {.a = a, .first_slot = first_slot, .in = in};
 	bool more = true;
 
 	max = min_u32(max, s->burst);
-	while (n < max) {
+	while (r.n < max) {
 		uint32_t id, want, got;
 
 		if (s->next_event == s->events) {
@@ -313,14 +321,14 @@ uint32_t sockets_recv(struct sockets *s, const struct arena *a, uint32_t first_s
 		/* The port may be gone since it was reported. */
 		if (id == SOCKETS_FOREIGN || s->sock[id].fd < 0)
 			continue;
-		want = min_u32(PER_SOCKET, max - n);
-		got = recv_socket(s, a, first_slot, in, n, want, &prepared, id);
-		n += got;
+		want = min_u32(PER_SOCKET, max - r.n);
+		got = recv_socket(s, &r, id, want);
+		r.n += got;
 		more = more || got == want || (got && s->events == EVENTS);
 	}
-	s->before = n < max ? 0 : s->before - min_u32(s->before, n);
-	steer_count(&s->counters->recv_packets, n);
-	return n;
+	s->before = r.n < max ? 0 : s->before - min_u32(s->before, r.n);
+	steer_count(&s->counters->recv_packets, r.n);
+	return r.n;
 }
 
 /* --- Send ------------------------------------------------------------------------------------- */

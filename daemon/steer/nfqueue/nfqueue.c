@@ -389,19 +389,16 @@ static void sort_by_time(struct packet_in *in, uint32_t n)
 	}
 }
 
-/* Receives one burst from the sockets (limited) and from the queue, in the order of arrival. While
- * rules vanish and return, a call's packets take both ways. Sets *both if neither was empty. */
-static uint32_t receive_both(struct steer *s, const struct arena *a, uint32_t slot,
-	struct packet_in *in, uint32_t most, uint32_t max, bool *both)
+/* Adds packets of the queue to n packets of the sockets, in the order of arrival. While rules
+ * vanish and return, a call's packets take both ways. Returns how many it added. */
+static uint32_t receive_queue_too(struct steer *s, const struct arena *a, uint32_t slot,
+	struct packet_in *in, uint32_t n, uint32_t max)
 {
-	uint32_t n = sockets_recv(s->sockets, a, slot, in, most), q = 0;
+	uint32_t q = n ? queue_recv(s, a, slot + n, in + n, max - n) : 0;
 
-	if (n)
-		q = queue_recv(s, a, slot + n, in + n, max - n);
-	*both = q > 0;
 	if (q)
 		sort_by_time(in, n + q);
-	return n + q;
+	return q;
 }
 
 /* The rules are about to be set again: the sockets may hold what is older than the queue's next
@@ -435,10 +432,13 @@ static uint32_t receive(struct steer *s, const struct arena *a, uint32_t first_s
 	if (s->turns || sockets_before(s->sockets)) {
 		n = sockets_recv(s->sockets, a, first_slot, in, max);
 		s->turns = n && s->turns ? s->turns - 1 : 0;
-	} else if (both_now(s))
-		n = receive_both(s, a, first_slot, in, max - max / 4, max, &both);
-	else if (++s->bursts_seen % SOCKETS_EVERY == 0)
-		n = receive_both(s, a, first_slot, in, max > 4 ? max / 4 : 1, max, &both);
+	} else if (both_now(s) || ++s->bursts_seen % SOCKETS_EVERY == 0) {
+		uint32_t share = s->both_ns ? max - max / 4 : max > 4 ? max / 4 : 1;
+		uint32_t of_sockets = sockets_recv(s->sockets, a, first_slot, in, share);
+
+		n = of_sockets + receive_queue_too(s, a, first_slot, in, of_sockets, max);
+		both = n > of_sockets;
+	}
 	if (n == 0)
 		n = queue_recv(s, a, first_slot, in, max);
 	/* Nothing twice: what woke us up is at a socket, or nothing. */

@@ -176,8 +176,10 @@ static void choose_ways(struct steer *s)
 
 static int memory(struct steer *s, const struct arena *a, char *err, size_t err_len)
 {
-	int res = umem_create(&s->umem, s->cfg.hub, s->worker, a, steer_first_slots(&s->cfg),
-		&s->counters, err, err_len);
+	const struct umem_place place = {
+		.h = s->cfg.hub, .worker = s->worker, .a = a, .may_zerocopy = true};
+	int res = umem_create(
+		&s->umem, &place, steer_first_slots(&s->cfg), &s->counters, err, err_len);
 
 	if (res)
 		return res;

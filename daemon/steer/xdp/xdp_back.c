@@ -130,12 +130,14 @@ static void on_news(void *arg, const struct rtnl_event *e)
 static int serve(struct back *b, uint32_t dev, uint32_t worker, char *err, size_t err_len)
 {
 	struct box *box = &b->box[worker];
+	const struct umem_place place = {
+		.h = b->h, .worker = worker, .a = box->arena, .may_zerocopy = box->zerocopy};
 	struct umem_dev *fresh = NULL;
 	int res;
 
 	if (!box->arena || (b->lost[dev].served >> worker & 1))
 		return 0;
-	res = umem_dev_open(&fresh, b->h, dev, worker, box->arena, box->zerocopy, err, err_len);
+	res = umem_dev_open(&fresh, &place, dev, err, err_len);
 	if (res)
 		return res;
 	b->lost[dev].served |= 1ull << worker;

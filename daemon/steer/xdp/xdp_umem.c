@@ -231,11 +231,12 @@ static struct umem_dev *dev_alloc(const struct steer_hub *h, uint32_t dev, uint3
 	return d;
 }
 
-int umem_dev_open(struct umem_dev **out, const struct steer_hub *h, uint32_t dev, uint32_t worker,
-	const struct arena *a, bool may_zerocopy, char *err, size_t err_len)
+int umem_dev_open(
+	struct umem_dev **out, const struct umem_place *p, uint32_t dev, char *err, size_t err_len)
 {
+	const struct steer_hub *h = p->h;
 	const struct hub_dev *hd = &h->dev[dev];
-	struct umem_dev *d = dev_alloc(h, dev, worker);
+	struct umem_dev *d = dev_alloc(h, dev, p->worker);
 	uint32_t failed = 0;
 	int res = d ? -EOPNOTSUPP : -ENOMEM;
 
@@ -245,11 +246,11 @@ int umem_dev_open(struct umem_dev **out, const struct steer_hub *h, uint32_t dev
 		return 0;
 	}
 	if (d && h->mode == STEER_XDP_ZEROCOPY)
-		res = socks_open(d, hd, a, XDP_ZEROCOPY, &failed);
-	else if (d && h->mode == STEER_XDP_AUTO && may_zerocopy)
-		res = socks_open(d, hd, a, 0, &failed);
+		res = socks_open(d, hd, p->a, XDP_ZEROCOPY, &failed);
+	else if (d && h->mode == STEER_XDP_AUTO && p->may_zerocopy)
+		res = socks_open(d, hd, p->a, 0, &failed);
 	if (d && res && h->mode != STEER_XDP_ZEROCOPY)
-		res = socks_open(d, hd, a, XDP_COPY, &failed);
+		res = socks_open(d, hd, p->a, XDP_COPY, &failed);
 	if (res) {
 		snprintf(err, err_len,
 			"xdp steering: AF_XDP socket on %s, queue %u: %s%s; use --steering=nfqueue or udp",
@@ -258,7 +259,7 @@ int umem_dev_open(struct umem_dev **out, const struct steer_hub *h, uint32_t dev
 		return res;
 	}
 	for (uint32_t i = 0; i < d->socks; i++)
-		log_info("xdp: %s, queue %u: worker %u, %s", hd->name, d->sock[i].queue, worker,
+		log_info("xdp: %s, queue %u: worker %u, %s", hd->name, d->sock[i].queue, p->worker,
 			d->zerocopy ? "zero-copy" : "the kernel copies");
 	*out = d;
 	return 0;
@@ -289,11 +290,10 @@ static void collect(struct umem *u)
 			u->sock[u->socks++] = &u->dev[d]->sock[i];
 }
 
-static int socks_create(
-	struct umem *u, const struct steer_hub *h, uint32_t worker, char *err, size_t err_len)
+static int socks_create(struct umem *u, const struct umem_place *p, char *err, size_t err_len)
 {
-	for (uint32_t i = 0; i < h->devs; i++) {
-		int res = umem_dev_open(&u->dev[i], h, i, worker, u->a, true, err, err_len);
+	for (uint32_t i = 0; i < p->h->devs; i++) {
+		int res = umem_dev_open(&u->dev[i], p, i, err, err_len);
 
 		if (res)
 			return res;
@@ -314,10 +314,10 @@ static int socks_begin(struct umem *u, char *err, size_t err_len)
 	return res;
 }
 
-int umem_create(struct umem **out, const struct steer_hub *h, uint32_t worker,
-	const struct arena *a, uint32_t first, struct steer_counters *counters, char *err,
-	size_t err_len)
+int umem_create(struct umem **out, const struct umem_place *p, uint32_t first,
+	struct steer_counters *counters, char *err, size_t err_len)
 {
+	const struct arena *a = p->a;
 	struct umem *u = lines_alloc(1, sizeof(*u));
 	int res = -ENOMEM;
 
@@ -332,7 +332,7 @@ int umem_create(struct umem **out, const struct steer_hub *h, uint32_t worker,
 	u->state = lines_alloc(a->slots, sizeof(*u->state));
 	if (!u->sock || !u->free || !u->state)
 		goto fail;
-	res = socks_create(u, h, worker, err, err_len);
+	res = socks_create(u, p, err, err_len);
 	if (!res) {
 		slots_free(u);
 		umem_turn(u);
@@ -345,7 +345,7 @@ int umem_create(struct umem **out, const struct steer_hub *h, uint32_t worker,
 	*out = u;
 	return 0;
 fail:
-	snprintf(err, err_len, "xdp steering, worker %u: out of memory", worker);
+	snprintf(err, err_len, "xdp steering, worker %u: out of memory", p->worker);
 	umem_destroy(u);
 	return res;
 }

@@ -70,15 +70,20 @@ struct umem {
 uint32_t umem_slots(const struct steer_hub *h, uint32_t burst);
 /* Any thread: opens the sockets of this worker's queues of an interface. *out is NULL if it has
  * none. 0 or -errno with a line in err. */
-int umem_dev_open(struct umem_dev **out, const struct steer_hub *h, uint32_t dev, uint32_t worker,
-	const struct arena *a, bool may_zerocopy, char *err, size_t err_len);
+struct umem_place {
+	const struct steer_hub *h;
+	uint32_t worker;
+	const struct arena *a;
+	bool may_zerocopy;
+};
+int umem_dev_open(
+	struct umem_dev **out, const struct umem_place *p, uint32_t dev, char *err, size_t err_len);
 /* NULL is fine. */
 void umem_dev_close(struct umem_dev *d);
 /* Opens the sockets of all interfaces and puts them into the programs' maps. Slots from first on
  * belong to the UMEM. */
-int umem_create(struct umem **out, const struct steer_hub *h, uint32_t worker,
-	const struct arena *a, uint32_t first, struct steer_counters *counters, char *err,
-	size_t err_len);
+int umem_create(struct umem **out, const struct umem_place *p, uint32_t first,
+	struct steer_counters *counters, char *err, size_t err_len);
 void umem_destroy(struct umem *u);
 /* Installs the sockets of an interface. Returns the replaced ones, whose interface has disappeared:
  * their slots are free again. */
