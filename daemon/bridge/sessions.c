@@ -201,6 +201,13 @@ void bridge_sessions_tick(struct bridge_sessions *s, uint64_t now_s)
 	s->cert = fresh;
 }
 
+void bridge_sessions_use_cert(struct bridge_sessions *s, struct dtls_cert *cert)
+{
+	dtls_cert_get(cert);
+	dtls_cert_put(s->cert);
+	s->cert = cert;
+}
+
 void bridge_sessions_usage(const struct bridge_sessions *s, struct bridge_sessions_usage *out)
 {
 	*out = (struct bridge_sessions_usage){
@@ -257,7 +264,10 @@ int bridge_sessions_create(struct bridge_sessions **out, const struct bridge_ses
 	err = s->place && s->free_place && s->line ? 0 : -ENOMEM;
 	for (uint32_t i = 0; !err && i < cfg->max; i++)
 		s->free_place[s->free_n++] = cfg->max - 1 - i;
-	err = err ? err : dtls_cert_create(&s->cert, (uint64_t)time(NULL), CERT_LIFE_S);
+	if (cfg->cert)
+		s->cert = dtls_cert_get(cfg->cert);
+	else
+		err = err ? err : dtls_cert_create(&s->cert, (uint64_t)time(NULL), CERT_LIFE_S);
 	for (uint32_t t = 0; !err && t < cfg->threads; t++)
 		err = thread_create(s, t);
 	if (err)

@@ -88,7 +88,7 @@ class Dtls(Plain):
     profile = "UDP/TLS/RTP/SAVP"
 
     def __init__(self, net, place, address, setup="active"):
-        self.setup, self.process, self.rx = setup, None, None
+        self.setup, self.process, self.rx, self.deaf = setup, None, None, False
         self.folder = tempfile.TemporaryDirectory(prefix="xc-dtls-")
         self.cert = self.make_certificate("cert")
         self.inside = ng.socket_in(net.terminal[place])
@@ -151,7 +151,7 @@ class Dtls(Plain):
             super().take(s, packet, source)
 
     def take_dtls(self, packet):
-        if self.program:
+        if self.program and not self.deaf:
             self.inside.sendto(packet, self.program)
 
     def hear(self, packet):
