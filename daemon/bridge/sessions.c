@@ -155,6 +155,17 @@ static int op_set(void *arg, uint32_t session, uint32_t worker, const struct rel
 	return 0;
 }
 
+/* What waits in line goes first. */
+static int op_settle(void *arg, uint32_t session, uint32_t association, bool rtcp)
+{
+	struct bridge_sessions *s = arg;
+	const struct place *p = &s->place[session];
+	const struct side_cmd c = {
+		.kind = SIDE_SETTLE, .serial = p->serial, .association = association, .rtcp = rtcp};
+
+	return p->in_line || !p->open ? -EAGAIN : side_thread_command(s->thread[p->thread], &c);
+}
+
 static int op_fingerprint(void *arg, struct dtls_fingerprint *out, enum dtls_hash h)
 {
 	struct bridge_sessions *s = arg;
@@ -162,8 +173,11 @@ static int op_fingerprint(void *arg, struct dtls_fingerprint *out, enum dtls_has
 	return dtls_cert_fingerprint(out, s->cert, h);
 }
 
-const struct session_ops bridge_session_ops = {
-	.take = op_take, .release = op_release, .set = op_set, .fingerprint = op_fingerprint};
+const struct session_ops bridge_session_ops = {.take = op_take,
+	.release = op_release,
+	.set = op_set,
+	.settle = op_settle,
+	.fingerprint = op_fingerprint};
 
 /* --- Events ----------------------------------------------------------------------------------- */
 

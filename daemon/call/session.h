@@ -18,6 +18,9 @@ struct session_ops {
 	 * thread is overloaded; then it is as it was. */
 	int (*set)(void *arg, uint32_t session, uint32_t worker, const struct relay_port *port,
 		const struct session_cfg *cfg);
+	/* The terminal has sent media under the keys of this association, so its handshake is over
+	 * and memory can be freed. 0, or -EAGAIN. */
+	int (*settle)(void *arg, uint32_t session, uint32_t association, bool rtcp);
 	/* Of the certificate that new associations get. 0 or -EINVAL. */
 	int (*fingerprint)(void *arg, struct dtls_fingerprint *out, enum dtls_hash h);
 };

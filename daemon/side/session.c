@@ -171,6 +171,14 @@ void session_close(struct session *s, uint64_t now_ns)
 			dtls_close(s->part[k].dtls, now_ns);
 }
 
+void session_settle(struct session *s, uint32_t association, bool rtcp, uint64_t now_ns)
+{
+	struct component *c = &s->part[rtcp];
+
+	if (c->dtls && s->cfg.dtls.association == association && c->keys_told)
+		dtls_settle(c->dtls, now_ns);
+}
+
 /* --- Packets ---------------------------------------------------------------------------------- */
 
 /* Whether a source that returned a cookie begins a handshake, in place of another source's if need

@@ -15,6 +15,7 @@
 #include "call/calls.h"
 #include "call/reach_again.h"
 #include "call/session.h"
+#include "call/tick.h"
 #include "call_talk.h"
 
 #define PRINT_A                                                                                    \
@@ -38,8 +39,9 @@ struct rig {
 	struct session_cfg cfg[SESSIONS];
 	uint16_t port[SESSIONS];
 	uint32_t sets;
-	uint8_t cert; /* which one */
-	bool full;    /* the keying thread takes no commands */
+	uint32_t settled[2]; /* associations, by [rtcp] */
+	uint8_t cert;        /* which one */
+	bool full;           /* the keying thread takes no commands */
 	bool answered;
 };
 
@@ -80,6 +82,18 @@ static int set(void *arg, uint32_t session, uint32_t worker, const struct relay_
 	return 0;
 }
 
+static int settle(void *arg, uint32_t session, uint32_t association, bool rtcp)
+{
+	struct rig *r = arg;
+
+	assert_true(r->taken[session]);
+	if (r->full)
+		return -EAGAIN;
+	assert_int_not_equal(r->settled[rtcp], association); /* told once */
+	r->settled[rtcp] = association;
+	return 0;
+}
+
 static int fingerprint(void *arg, struct dtls_fingerprint *out, enum dtls_hash h)
 {
 	const struct rig *r = arg;
@@ -89,7 +103,7 @@ static int fingerprint(void *arg, struct dtls_fingerprint *out, enum dtls_hash h
 }
 
 static const struct session_ops ops = {
-	.take = take, .release = release, .set = set, .fingerprint = fingerprint};
+	.take = take, .release = release, .set = set, .settle = settle, .fingerprint = fingerprint};
 
 static void start(struct rig *r)
 {
@@ -196,6 +210,45 @@ static void a_plain_terminal_speaks_with_one_of_dtls(void **state)
 	/* RTCP has a port and an association of its own. */
 	keys(&r, b, 1, true, 20);
 	assert_int_equal(mock_master(r.t.m, mock_ctx(r.t.m, b)->rx.key[0].slot)->key[0], 9);
+	end(&r);
+}
+
+/* A packet under the new key proves that the terminal finished the handshake: its memory is freed
+ * before the hold is over. */
+static void media_under_the_keys_settle_the_association(void **state)
+{
+	struct rig r;
+	uint32_t slot;
+	uint16_t b;
+
+	(void)state;
+	start(&r);
+	offer(&r, "RTP/AVP", "", "UDP/TLS/RTP/SAVP");
+	b = r.t.sdp->media[0].port;
+	answer(&r, "UDP/TLS/RTP/SAVP", "a=setup:active\r\n" PRINT_B);
+	calls_tick(r.t.c, r.t.now);
+	keys(&r, b, 1, false, 9);
+	calls_tick(r.t.c, r.t.now);
+	assert_int_equal(r.settled[0], 0);
+	slot = mock_ctx(r.t.m, b)->rx.key[0].slot;
+	r.t.m->usage[slot / 2].rtp = 1;
+	r.full = true;
+	calls_tick(r.t.c, r.t.now);
+	assert_int_equal(r.settled[0], 0);
+	r.full = false;
+	for (int i = 0; i < 2; i++)
+		calls_tick(r.t.c, r.t.now);
+	assert_int_equal(r.settled[0], 1);
+	/* RTCP has an association of its own. */
+	assert_int_equal(r.settled[1], 0);
+	keys(&r, b, 1, true, 20);
+	slot = mock_ctx(r.t.m, b)->rx.key[0].slot;
+	r.t.m->usage[slot / 2].rtp = 1;
+	calls_tick(r.t.c, r.t.now);
+	assert_int_equal(r.settled[1], 0);
+	r.t.m->usage[slot / 2].rtcp = 1;
+	calls_tick(r.t.c, r.t.now);
+	assert_int_equal(r.settled[1], 1);
 	end(&r);
 }
 
@@ -758,6 +811,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_plain_terminal_speaks_with_one_of_dtls),
+		cmocka_unit_test(media_under_the_keys_settle_the_association),
 		cmocka_unit_test(an_offerer_of_dtls_gets_our_role),
 		cmocka_unit_test(the_profile_decides_between_sdes_and_dtls),
 		cmocka_unit_test(demanded_suites_bind_dtls),
