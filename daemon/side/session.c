@@ -54,15 +54,30 @@ void session_destroy(struct session *s)
 
 /* --- DTLS ------------------------------------------------------------------------------------- */
 
+/* RTCP must have the suite of RTP, because a leg has one. Bit of it; 0: not known yet. */
+static uint32_t suite_of_rtp(const struct session *s)
+{
+	struct srtp_master rx, tx;
+	uint32_t suite = s->rtp_suite;
+
+	if (!suite && s->part[0].dtls && dtls_keys(s->part[0].dtls, &rx, &tx) == 0) {
+		suite = rx.suite;
+		secmem_wipe(&rx, sizeof(rx));
+		secmem_wipe(&tx, sizeof(tx));
+	}
+	return suite ? 1u << suite : 0;
+}
+
 static int make_association(struct session *s, uint32_t k)
 {
+	uint32_t suites = k ? suite_of_rtp(s) : s->cfg.dtls.suites;
 	struct dtls_config c = {.cert = s->cert,
 		.role = s->cfg.dtls.role == DTLS_ROLE_CLIENT ? DTLS_ROLE_CLIENT : DTLS_ROLE_SERVER,
 		.allow_sha1 = s->env->sha1,
 		.counts = &s->env->counts};
 
 	for (uint32_t i = 0; i < s->env->profiles; i++)
-		if (!s->cfg.dtls.suites || s->cfg.dtls.suites >> s->env->profile[i] & 1)
+		if (!suites || suites >> s->env->profile[i] & 1)
 			c.profile[c.profiles++] = s->env->profile[i];
 	return dtls_create(&s->part[k].dtls, &c);
 }
@@ -70,6 +85,11 @@ static int make_association(struct session *s, uint32_t k)
 static bool is_client(const struct session *s)
 {
 	return s->cfg.dtls.role == DTLS_ROLE_CLIENT;
+}
+
+static bool is_over(const struct session *s)
+{
+	return s->over && s->over == s->cfg.dtls.association;
 }
 
 static int set_dtls(struct session *s, const struct session_dtls *before, uint64_t now_ns)
@@ -81,11 +101,15 @@ static int set_dtls(struct session *s, const struct session_dtls *before, uint64
 	if (!now->on || !before->on || now->association != before->association ||
 		was_client != is_client(s))
 		drop_association(s);
-	if (now->on && now->established)
+	if (now->on && now->established) {
 		s->over = now->association;
-	if (!now->on || (s->over && s->over == now->association))
+		s->rtp_suite = s->rtp_suite ? s->rtp_suite : now->rtp_suite;
+	} else if (s->over != now->association) {
+		s->rtp_suite = SUITE_PLAIN;
+	}
+	if (!now->on || (is_over(s) && !s->rtp_suite))
 		return 0;
-	for (uint32_t k = 0; k < COMPONENTS && !err; k++) {
+	for (uint32_t k = is_over(s); k < COMPONENTS && !err; k++) {
 		struct component *c = &s->part[k];
 
 		if (k >= session_components(s)) {
@@ -93,12 +117,26 @@ static int set_dtls(struct session *s, const struct session_dtls *before, uint64
 			c->dtls = NULL;
 			continue;
 		}
-		if (!c->dtls)
+		if (!c->dtls && (!k || suite_of_rtp(s)))
 			err = make_association(s, k);
-		if (!err && now->prints.count)
+		if (c->dtls && now->prints.count)
 			(void)dtls_expect(c->dtls, &now->prints, now_ns);
 	}
 	return err;
+}
+
+/* RTCP's association begins when RTP's has agreed on a suite. */
+static void begin_rtcp(struct session *s, uint64_t now_ns)
+{
+	struct component *c = &s->part[1];
+
+	if (session_components(s) == 1 || c->dtls || c->end_told || !s->part[0].dtls ||
+		!suite_of_rtp(s))
+		return;
+	if (make_association(s, 1))
+		s->broken = true;
+	else if (s->cfg.dtls.prints.count)
+		(void)dtls_expect(c->dtls, &s->cfg.dtls.prints, now_ns);
 }
 
 /* Where the component's DTLS goes to. */
@@ -115,6 +153,7 @@ static struct endpoint destination(const struct session *s, uint32_t k)
 /* What may begin, begins. */
 static void proceed(struct session *s, uint64_t now_ns)
 {
+	begin_rtcp(s, now_ns);
 	for (uint32_t k = 0; k < session_components(s); k++) {
 		struct component *c = &s->part[k];
 
@@ -336,7 +375,7 @@ static bool keys_event(struct session *s, uint32_t k, struct session_event *out)
 
 	*out = (struct session_event){.rtcp = k, .association = s->cfg.dtls.association};
 	/* Keys of RTCP are added to those of RTP. */
-	if (k && !s->part[0].keys_told && !s->part[0].end_told)
+	if (k && !s->part[0].keys_told && !s->part[0].end_told && !is_over(s))
 		return false;
 	if (state == DTLS_OPEN && !c->keys_told && dtls_keys(c->dtls, &out->rx, &out->tx) == 0) {
 		c->keys_told = true;

@@ -31,6 +31,7 @@ struct session {
 	struct component part[COMPONENTS];
 	struct session_out verify; /* one HelloVerifyRequest that waits; len 0: none */
 	uint32_t over;             /* a restored association: its handshake was in another life */
+	uint8_t rtp_suite;         /* of it, if RTCP's handshake has to be made again */
 	bool broken, broken_told;  /* no memory for a part */
 };
 
