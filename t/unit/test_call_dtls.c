@@ -38,6 +38,8 @@ struct rig {
 	bool taken[SESSIONS];
 	struct session_cfg cfg[SESSIONS];
 	uint16_t port[SESSIONS];
+	struct session_cfg next[SESSIONS]; /* until send() or undo() */
+	bool has_next[SESSIONS];
 	uint32_t sets;
 	uint32_t settled[2]; /* associations, by [rtcp] */
 	uint8_t cert;        /* which one */
@@ -76,10 +78,28 @@ static int set(void *arg, uint32_t session, uint32_t worker, const struct relay_
 	assert_true(r->taken[session]);
 	if (r->full)
 		return -EAGAIN;
-	r->cfg[session] = *cfg;
+	r->next[session] = *cfg;
+	r->has_next[session] = true;
 	r->port[session] = port->rtp.port;
 	r->sets++;
 	return 0;
+}
+
+static void send_set(void *arg, uint32_t session)
+{
+	struct rig *r = arg;
+
+	assert_true(r->taken[session]);
+	if (r->has_next[session])
+		r->cfg[session] = r->next[session];
+	r->has_next[session] = false;
+}
+
+static void undo_set(void *arg, uint32_t session)
+{
+	struct rig *r = arg;
+
+	r->has_next[session] = false;
 }
 
 static int settle(void *arg, uint32_t session, uint32_t association, bool rtcp)
@@ -102,8 +122,13 @@ static int fingerprint(void *arg, struct dtls_fingerprint *out, enum dtls_hash h
 	return 0;
 }
 
-static const struct session_ops ops = {
-	.take = take, .release = release, .set = set, .settle = settle, .fingerprint = fingerprint};
+static const struct session_ops ops = {.take = take,
+	.release = release,
+	.set = set,
+	.send = send_set,
+	.undo = undo_set,
+	.settle = settle,
+	.fingerprint = fingerprint};
 
 static void start(struct rig *r)
 {
@@ -118,7 +143,7 @@ static void end(struct rig *r)
 {
 	talk_end(&r->t);
 	for (uint32_t i = 0; i < SESSIONS; i++)
-		assert_false(r->taken[i]);
+		assert_false(r->taken[i] || r->has_next[i]);
 }
 
 static bool says(const struct rig *r, const char *text)
@@ -630,6 +655,45 @@ static void an_event_that_finds_no_room_may_come_again(void **state)
 	end(&r);
 }
 
+/* An answer brings another address and fingerprint, and the worker or the keying thread refuses it. The session
+ * goes on as it is, like the call. */
+static void a_refused_answer_changes_no_session(void **state)
+{
+	bool failed = true;
+
+	(void)state;
+	for (uint32_t n = 1; failed && n < 50; n++) {
+		struct session_cfg before;
+		struct rig r;
+		uint16_t b;
+
+		start(&r);
+		offer(&r, "RTP/AVP", "", "UDP/TLS/RTP/SAVP");
+		b = r.t.sdp->media[0].port;
+		answer(&r, "UDP/TLS/RTP/SAVP", "a=setup:active\r\n" PRINT_B);
+		keys(&r, b, 1, false, 9);
+		offer(&r, "RTP/AVP", "", "UDP/TLS/RTP/SAVP");
+		before = *session(&r, b);
+		r.t.m->fail_at = r.t.m->calls + n;
+		r.t.m->fail_with = -EAGAIN;
+		talk_answer(&r.t, "a", "b",
+			talk_body(&r.t, "198.51.100.3", 6000, "UDP/TLS/RTP/SAVP",
+				"a=setup:active\r\n" PRINT_A));
+		failed = r.t.m->calls >= r.t.m->fail_at;
+		r.t.m->fail_at = 0;
+		assert_int_equal(failed, r.t.reply.error != NULL);
+		assert_int_equal(session(&r, b)->dtls.association, failed ? 1 : 2);
+		assert_true(!failed || memcmp(session(&r, b), &before, sizeof(before)) == 0);
+		talk_answer(&r.t, "a", "b",
+			talk_body(&r.t, "198.51.100.3", 6000, "UDP/TLS/RTP/SAVP",
+				"a=setup:active\r\n" PRINT_A));
+		assert_null(r.t.reply.error);
+		assert_int_equal(session(&r, b)->dtls.association, 2);
+		end(&r);
+	}
+	assert_false(failed);
+}
+
 static void a_restart_has_new_credentials(void **state)
 {
 	char first[SESSION_UFRAG];
@@ -823,6 +887,7 @@ int main(void)
 		cmocka_unit_test(only_what_happened_is_told),
 		cmocka_unit_test(a_pair_that_becomes_our_own_is_cut_for_good),
 		cmocka_unit_test(an_event_that_finds_no_room_may_come_again),
+		cmocka_unit_test(a_refused_answer_changes_no_session),
 		cmocka_unit_test(a_restart_has_new_credentials),
 		cmocka_unit_test(a_restart_waits_for_its_answer),
 		cmocka_unit_test(a_later_branch_may_have_ice),
