@@ -86,6 +86,7 @@ class Plain:
 class Dtls(Plain):
     """setup: what its SDP says. Packets that are DTLS go to and from the program by a socket of their own."""
     profile = "UDP/TLS/RTP/SAVP"
+    profiles = PROFILE
 
     def __init__(self, net, place, address, setup="active"):
         self.setup, self.process, self.rx, self.deaf = setup, None, None, False
@@ -114,7 +115,7 @@ class Dtls(Plain):
         """The program starts: as client it sends, as server it waits."""
         self.log = tempfile.TemporaryFile("w+")
         port = self.inside.getsockname()[1]
-        common = ["-dtls1_2", "-use_srtp", PROFILE, "-cert", self.cert, "-key", self.cert + ".key", "-keymatexport", "EXTRACTOR-dtls_srtp",
+        common = ["-dtls1_2", "-use_srtp", self.profiles, "-cert", self.cert, "-key", self.cert + ".key", "-keymatexport", "EXTRACTOR-dtls_srtp",
                   "-keymatexportlen", "60"]
         if self.setup == "active":
             args = ["s_client", "-connect", f"127.0.0.1:{port}"]

@@ -376,6 +376,84 @@ static void demanded_suites_bind_dtls(void **state)
 	end(&r);
 }
 
+/* DTLS=NENA towards the answerer: the offer is DTLS-SRTP with AES-256 and nothing else, whatever
+ * the other terminal speaks. Other answers are refused. */
+static void nena_upgrades_or_refuses_the_answerer(void **state)
+{
+	static const struct {
+		const char *proto, *attrs;
+		bool wants_128, good;
+	} T[] = {
+		{"UDP/TLS/RTP/SAVP", "a=setup:active\r\n" PRINT_B, false, true},
+		{"UDP/TLS/RTP/SAVP", "a=setup:active\r\n" PRINT_B, true, false},
+		{"RTP/SAVP", "a=crypto:" C80A "\r\n", false, false},
+		{"RTP/AVP", "", false, false},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(T); i++) {
+		struct ng_request q;
+		struct rig r;
+		uint16_t b;
+
+		start(&r);
+		q = talk_request("a", "",
+			talk_body(&r.t, "198.51.100.1", 4000, i & 1 ? "RTP/SAVP" : "RTP/AVP",
+				i & 1 ? "a=crypto:" C80A "\r\n" : ""));
+		q.nena = true;
+		talk_send(&r.t, &q, false);
+		assert_null(r.t.reply.error);
+		assert_true(says(&r, "UDP/TLS/RTP/SAVP 0 8"));
+		assert_true(says(&r, "a=fingerprint"));
+		assert_false(says(&r, "a=crypto"));
+		b = r.t.sdp->media[0].port;
+		/* Already before the answer. */
+		assert_int_equal(session(&r, b)->dtls.suites, 1u << SUITE_AEAD_AES_256_GCM);
+		q = talk_request(
+			"a", "b", talk_body(&r.t, "198.51.100.2", 5000, T[i].proto, T[i].attrs));
+		q.sdes.require_given = T[i].wants_128;
+		q.sdes.require = T[i].wants_128 ? 1u << SUITE_AES_CM_128_80 : 0;
+		talk_send(&r.t, &q, true);
+		assert_int_equal(r.t.reply.error == NULL, T[i].good);
+		if (T[i].good)
+			assert_int_equal(session(&r, b)->dtls.suites, 1u << SUITE_AEAD_AES_256_GCM);
+		end(&r);
+	}
+}
+
+/* DTLS=NENA towards the offerer: our answer to it. */
+static void nena_binds_the_offerer(void **state)
+{
+	static const struct {
+		const char *proto, *attrs;
+		bool good;
+	} T[] = {
+		{"UDP/TLS/RTP/SAVP", "a=setup:actpass\r\n" PRINT_A, true},
+		{"RTP/SAVP", "a=crypto:" C80A "\r\na=setup:actpass\r\n" PRINT_A, true},
+		{"RTP/SAVP", "a=crypto:" C80A "\r\n", false},
+		{"RTP/AVP", "", false},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(T); i++) {
+		struct ng_request q;
+		struct rig r;
+
+		start(&r);
+		offer(&r, T[i].proto, T[i].attrs, "RTP/AVP");
+		q = talk_request("a", "b", talk_body(&r.t, "198.51.100.2", 5000, "RTP/AVP", ""));
+		q.nena = true;
+		talk_send(&r.t, &q, true);
+		assert_int_equal(r.t.reply.error == NULL, T[i].good);
+		assert_true(!T[i].good || says(&r, "a=fingerprint"));
+		assert_false(T[i].good && says(&r, "a=crypto"));
+		if (T[i].good)
+			assert_int_equal(session(&r, r.t.sdp->media[0].port)->dtls.suites,
+				1u << SUITE_AEAD_AES_256_GCM);
+		end(&r);
+	}
+}
+
 /* RFC 8842 5: a re-INVITE with the same fingerprints and tls-id keeps the keys, another fingerprint
  * needs a new association. Media go on under the old keys until it has some. */
 static void a_new_fingerprint_is_a_new_association(void **state)
@@ -879,6 +957,8 @@ int main(void)
 		cmocka_unit_test(an_offerer_of_dtls_gets_our_role),
 		cmocka_unit_test(the_profile_decides_between_sdes_and_dtls),
 		cmocka_unit_test(demanded_suites_bind_dtls),
+		cmocka_unit_test(nena_upgrades_or_refuses_the_answerer),
+		cmocka_unit_test(nena_binds_the_offerer),
 		cmocka_unit_test(a_new_fingerprint_is_a_new_association),
 		cmocka_unit_test(our_new_certificate_is_a_new_association),
 		cmocka_unit_test(what_else_makes_an_association_new),
