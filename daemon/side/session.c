@@ -12,6 +12,7 @@
 /* Without ICE anybody who returns a cookie may begin the handshake. One that failed, or that lasts
  * this long, gives way to another source. The signalled address needs not wait. */
 #define GIVES_WAY_NS 2000000000ull
+#define RETRIES      3u /* of an association that failed by what anybody may have sent */
 /* Least time between two such changes, by [signalled]: a handshake costs a millisecond. */
 static const uint64_t turn_ns[2] = {1000000000ull, 250000000ull};
 
@@ -36,6 +37,7 @@ static void drop_association(struct session *s)
 		dtls_destroy(c->dtls);
 		c->dtls = NULL;
 		c->keys_told = c->end_told = c->counted = false;
+		c->retries = c->failure = 0;
 		c->began_ns = 0;
 		c->proven = (struct endpoint){0};
 	}
@@ -80,6 +82,24 @@ static int make_association(struct session *s, uint32_t k)
 		if (!suites || suites >> s->env->profile[i] & 1)
 			c.profile[c.profiles++] = s->env->profile[i];
 	return dtls_create(&s->part[k].dtls, &c);
+}
+
+/* A fresh association in place of one without keys. */
+static bool renew(struct session *s, uint32_t k, uint64_t now_ns)
+{
+	struct component *c = &s->part[k];
+
+	dtls_destroy(c->dtls);
+	c->dtls = NULL;
+	c->began_ns = 0;
+	c->counted = false;
+	if (make_association(s, k)) {
+		s->broken = true;
+		return false;
+	}
+	if (s->cfg.dtls.prints.count)
+		(void)dtls_expect(c->dtls, &s->cfg.dtls.prints, now_ns);
+	return true;
 }
 
 static bool is_client(const struct session *s)
@@ -150,6 +170,25 @@ static struct endpoint destination(const struct session *s, uint32_t k)
 	return s->part[k].proven.family ? s->part[k].proven : s->cfg.remote[k];
 }
 
+/* Until Finished all messages may be forged, so they may not end the handshake for good: a fresh
+ * association waits for the terminal's ClientHello, or sends ours. The alert of the failed one is
+ * dropped, because it would end the terminal's. Without ICE takes_place() does this for a server,
+ * from any source. */
+static void retry(struct session *s, uint32_t k, uint64_t now_ns)
+{
+	struct component *c = &s->part[k];
+	enum dtls_failure why = c->dtls ? dtls_failure(c->dtls) : DTLS_FAIL_NONE;
+
+	if ((why != DTLS_FAIL_PROTOCOL && why != DTLS_FAIL_NO_PROFILE &&
+		    why != DTLS_FAIL_NO_CIPHER && why != DTLS_FAIL_NO_CERTIFICATE) ||
+		c->retries == RETRIES || !(s->ice || is_client(s)))
+		return;
+	session_count(s, now_ns);
+	if (c->retries++ == 0)
+		c->failure = (uint8_t)why;
+	renew(s, k, now_ns);
+}
+
 /* What may begin, begins. */
 static void proceed(struct session *s, uint64_t now_ns)
 {
@@ -157,6 +196,7 @@ static void proceed(struct session *s, uint64_t now_ns)
 	for (uint32_t k = 0; k < session_components(s); k++) {
 		struct component *c = &s->part[k];
 
+		retry(s, k, now_ns);
 		c->dst = destination(s, k);
 		if (c->dtls && is_client(s) && c->dst.family && c->dst.port &&
 			dtls_state(c->dtls) == DTLS_IDLE && dtls_start(c->dtls, now_ns) == -ENOMEM)
@@ -237,16 +277,8 @@ static bool takes_place(struct session *s, uint32_t k, const struct endpoint *sr
 		if (!gives_way || now_ns < c->turn_ns[is_named])
 			return false;
 		c->turn_ns[is_named] = now_ns + turn_ns[is_named];
-		dtls_destroy(c->dtls);
-		c->dtls = NULL;
-		c->began_ns = 0;
-		c->counted = false;
-		if (make_association(s, k)) {
-			s->broken = true;
+		if (!renew(s, k, now_ns))
 			return false;
-		}
-		if (s->cfg.dtls.prints.count)
-			(void)dtls_expect(c->dtls, &s->cfg.dtls.prints, now_ns);
 	}
 	c->proven = *src;
 	c->proven_ns = now_ns;
@@ -382,11 +414,13 @@ static bool keys_event(struct session *s, uint32_t k, struct session_event *out)
 		out->kind = SESSION_KEYS;
 		return true;
 	}
-	if (c->end_told || (state != DTLS_FAILED && state != DTLS_CLOSED))
+	if (c->end_told || (state != DTLS_FAILED && state != DTLS_CLOSED && !c->failure))
 		return false;
 	c->end_told = true;
-	out->kind = state == DTLS_FAILED ? SESSION_FAILED : SESSION_CLOSED;
-	out->why = state == DTLS_FAILED ? dtls_failure_text(dtls_failure(c->dtls)) : NULL;
+	out->kind = state == DTLS_CLOSED ? SESSION_CLOSED : SESSION_FAILED;
+	if (state != DTLS_CLOSED)
+		out->why = dtls_failure_text(
+			c->failure ? (enum dtls_failure)c->failure : dtls_failure(c->dtls));
 	return true;
 }
 

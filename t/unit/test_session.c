@@ -473,6 +473,49 @@ static void a_restored_session_gets_keys_of_rtcp(void **state)
 	}
 }
 
+/* One record of the handshake in clear, forged with the terminal's address. */
+static void forge(int to, uint8_t type, uint8_t seq)
+{
+	struct endpoint src = net_at(at[!to][0]);
+	uint8_t p[13 + 12 + 42] = {22, 0xfe, 0xfd, 0, 0, 0, 0, 0, 0, 0, seq, 0, 12 + 42, type, 0, 0,
+		42, 0, 0, 0, 0, 0, 0, 0, 42, 0xfe, 0xfd};
+
+	p[25 + 36] = 2; /* one cipher suite; no extension, so no profile of SRTP */
+	p[25 + 37] = 0xc0;
+	p[25 + 38] = 0x2b;
+	p[25 + 39] = 1;
+	session_take(rig.e[to].s,
+		&(struct session_in){.dtls = true, .src = &src, .p = p, .len = sizeof(p)}, now_ns);
+	collect(to);
+}
+
+/* A forged ClientHello or ServerHello ends an association. A fresh one takes its place, a few
+ * times, and our alert does not end the terminal's. */
+static void a_forged_hello_does_not_end_the_handshake(void **state)
+{
+	static const uint8_t hello[] = {1, 2}; /* to the server, to the client */
+
+	(void)state;
+	for (int to = 0; to < 2; to++)
+		for (uint8_t n = 1; n < 10; n += 2) {
+			start();
+			rig.rtp_late = true;
+			hear(0, true);
+			hear(1, true);
+			pass(2 * S_NS);
+			for (uint8_t i = 0; i < n; i++)
+				forge(to, hello[to], 0);
+			assert_int_equal(events(to, SESSION_FAILED), 1);
+			assert_int_equal(event(to, SESSION_FAILED, false)->rtcp, false);
+			rig.rtp_late = false;
+			pass(6 * S_NS);
+			assert_int_equal(events(0, SESSION_KEYS), n <= 3);
+			assert_int_equal(events(1, SESSION_KEYS), n <= 3);
+			assert_int_equal(events(to, SESSION_FAILED), 1);
+			end();
+		}
+}
+
 /* We offered without a role. A ClientHello that comes ahead of the answer is answered, but keys
  * wait for the fingerprint. */
 static void the_answer_decides_the_role(void **state)
@@ -799,6 +842,7 @@ int main(void)
 		cmocka_unit_test(rtcp_waits_for_rtp),
 		cmocka_unit_test(rtcp_has_the_suite_of_rtp),
 		cmocka_unit_test(a_restored_session_gets_keys_of_rtcp),
+		cmocka_unit_test(a_forged_hello_does_not_end_the_handshake),
 		cmocka_unit_test(the_answer_decides_the_role),
 		cmocka_unit_test(the_answer_may_make_us_the_client),
 		cmocka_unit_test(the_answer_decides_mux),
