@@ -242,8 +242,8 @@ struct ng_request {
 	uint32_t osrtp;    /* NG_OSRTP_* */
 	struct ng_sdes sdes;
 	enum ng_ice ice;
-	uint8_t ice_lite;     /* NG_ICE_LITE_* */
-	enum ng_dtls dtls;    /* our role: an offer's */
+	uint8_t ice_lite;  /* NG_ICE_LITE_* */
+	enum ng_dtls dtls; /* our role: an offer's */
 	/* DTLS=NENA: the receiver of the SDP keys by DTLS-SRTP with AES-256, or not at all
 	 * (NENA-STA-010.3 4.1.1). */
 	bool nena;

@@ -733,8 +733,8 @@ static void an_event_that_finds_no_room_may_come_again(void **state)
 	end(&r);
 }
 
-/* An answer brings another address and fingerprint, and the worker or the keying thread refuses it. The session
- * goes on as it is, like the call. */
+/* An answer brings another address and fingerprint, and the worker or the keying thread refuses it.
+ * The session goes on as it is, like the call. */
 static void a_refused_answer_changes_no_session(void **state)
 {
 	bool failed = true;
