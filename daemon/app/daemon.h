@@ -110,6 +110,9 @@ void daemon_reach_init(struct daemon *d);
 
 /* --- daemon_keying.c -------------------------------------------------------------------------- */
 
+/* The certificate of --dtls-cert. *out stays NULL without this option. 0, or -errno with one line
+ * in err. */
+int daemon_cert_load(const struct daemon *d, struct dtls_cert **out, char *err, size_t err_len);
 /* The side channel of the next worker, if there are keying threads. */
 int daemon_channel_create(struct daemon *d);
 /* After the workers were created. */

@@ -280,6 +280,20 @@ static int ng_keys(void *arg, char *err, size_t err_len)
 				   : 0;
 }
 
+/* At a reload. Nothing is replaced if one of the files has a mistake. */
+static int key_files(void *arg, char *err, size_t err_len)
+{
+	struct daemon *d = arg;
+	struct dtls_cert *cert = NULL;
+	int res = daemon_cert_load(d, &cert, err, err_len);
+
+	res = res ? res : ng_keys(d, err, err_len);
+	if (!res && cert)
+		bridge_sessions_use_cert(d->sessions, cert);
+	dtls_cert_put(cert);
+	return res;
+}
+
 /* Read the keys before the first request can arrive. */
 static int ng_start(struct daemon *d)
 {
@@ -290,7 +304,7 @@ static int ng_start(struct daemon *d)
 	err = ng_keys(d, d->err, sizeof(d->err));
 	if (err)
 		return daemon_fail(d, err, "ng-key-file");
-	d->operate.keys = ng_keys;
+	d->operate.keys = key_files;
 	d->operate.keys_arg = d;
 	preflight_ng(&d->o);
 	err = ng_server_create(&d->ng, &d->o.listen_ng, d->dispatch, d->err, sizeof(d->err));

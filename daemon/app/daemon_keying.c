@@ -9,6 +9,7 @@
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 
+#include "app/cert_file.h"
 #include "app/privileges.h"
 #include "base/log.h"
 #include "packet/side.h"
@@ -66,6 +67,24 @@ static void session_notice(void *arg, const struct call_session_notice *n)
 	}
 }
 
+int daemon_cert_load(const struct daemon *d, struct dtls_cert **out, char *err, size_t err_len)
+{
+	const char *key = d->o.dtls_key;
+
+	return d->o.dtls_cert[0]
+		? cert_file_load(out, d->o.dtls_cert, key[0] ? key : NULL, err, err_len)
+		: 0;
+}
+
+static int sessions_create(struct daemon *d, struct bridge_sessions_config *cfg)
+{
+	int err = daemon_cert_load(d, &cfg->cert, d->err, sizeof(d->err));
+
+	err = err ? err : bridge_sessions_create(&d->sessions, cfg);
+	dtls_cert_put(cfg->cert);
+	return err;
+}
+
 int daemon_keying_create(struct daemon *d)
 {
 	struct bridge_sessions_config cfg = {.channel = d->channel,
@@ -85,7 +104,7 @@ int daemon_keying_create(struct daemon *d)
 	if (cfg.threads > cfg.workers)
 		cfg.threads = cfg.workers; /* a worker's sessions are at one thread */
 	d->sessions_fd = cfg.event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	err = cfg.event_fd < 0 ? -errno : bridge_sessions_create(&d->sessions, &cfg);
+	err = cfg.event_fd < 0 ? -errno : sessions_create(d, &cfg);
 	return err ? daemon_fail(d, err, "keying-threads") : 0;
 }
 

@@ -332,11 +332,24 @@ static int check_b2b(const struct options *o)
 	return right != NULL;
 }
 
+static int check_dtls(const struct options *o)
+{
+	const char *wrong = o->dtls_key[0] && !o->dtls_cert[0]
+		? "--dtls-key needs --dtls-cert=FILE, the certificate of this key"
+		: o->dtls_cert[0] && !o->keying_threads
+		? "--dtls-cert needs --keying-threads=1 or more"
+		: NULL;
+
+	if (wrong)
+		fprintf(complaints(o), "xcipherd: %s\n", wrong);
+	return wrong != NULL;
+}
+
 static int check(struct options *o)
 {
 	uint32_t pairs;
 
-	if (check_redis(o) || check_b2b(o))
+	if (check_redis(o) || check_b2b(o) || check_dtls(o))
 		return 1;
 
 	if (o->locals == 0)

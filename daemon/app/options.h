@@ -121,6 +121,10 @@
 		"suites and session parameters accepted from terminals")                            \
 	X("keying-threads", START, UINT8, keying_threads, "1", "N",                                 \
 		"threads for DTLS handshakes and ICE, 0 to 16; 0 = SDES and RTP only")              \
+	X("dtls-cert", START, STRING, dtls_cert, "", "FILE",                                        \
+		"PEM certificate for DTLS; default: a new one at each start")                       \
+	X("dtls-key", START, STRING, dtls_key, "", "FILE",                                          \
+		"PEM private key of --dtls-cert, mode 0640 or stricter; default: the same file")    \
 	X("dtls-sha1", START, BOOL, dtls_sha1, "no", "yes|no",                                      \
 		"accept certificates that SDP names by SHA-1 only")                                 \
 	X("replay-window", START, UINT16, replay_window, "128", "PACKETS",                          \
@@ -225,6 +229,7 @@ struct options {
 	bool workers_auto;                       /* the number was not given */
 	bool password_in_file, password_in_args; /* of Redis */
 	uint8_t keying_threads;
+	const char *dtls_cert, *dtls_key;
 	bool dtls_sha1;
 	bool strict_source, early_media, short_tags, enforce_lifetime, busy_poll, foreground,
 		log_stderr;

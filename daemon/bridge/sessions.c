@@ -22,6 +22,9 @@ struct place {
 	/* The command found no room: it waits in line. */
 	bool in_line, closing;
 	struct session_order *order; /* NULL: none waits */
+	/* Prepared, and not in force yet; NULL: nothing. */
+	struct session_order *next;
+	uint32_t next_worker, next_stream[2];
 };
 
 struct bridge_sessions {
@@ -112,11 +115,20 @@ static void command(struct bridge_sessions *s, uint32_t session)
 		wait_in_line(s, session);
 }
 
+static void op_undo(void *arg, uint32_t session)
+{
+	struct bridge_sessions *s = arg;
+
+	session_order_free(s->place[session].next);
+	s->place[session].next = NULL;
+}
+
 static void op_release(void *arg, uint32_t session)
 {
 	struct bridge_sessions *s = arg;
 	struct place *p = &s->place[session];
 
+	op_undo(s, session);
 	session_order_free(p->order);
 	p->order = NULL;
 	p->taken = false;
@@ -145,14 +157,39 @@ static int op_set(void *arg, uint32_t session, uint32_t worker, const struct rel
 	order = session_order_new(cfg, s->cert);
 	if (!order)
 		return -ENOMEM;
-	session_order_free(p->order);
-	p->order = order;
-	p->worker = worker;
-	p->thread = worker % s->cfg.threads;
-	p->stream[0] = port->rtp_stream;
-	p->stream[1] = port->rtcp_stream;
-	command(s, session);
+	op_undo(s, session);
+	p->next = order;
+	p->next_worker = worker;
+	p->next_stream[0] = port->rtp_stream;
+	p->next_stream[1] = port->rtcp_stream;
 	return 0;
+}
+
+static void op_send(void *arg, uint32_t session)
+{
+	struct bridge_sessions *s = arg;
+	struct place *p = &s->place[session];
+
+	if (!p->next)
+		return;
+	session_order_free(p->order);
+	p->order = p->next;
+	p->next = NULL;
+	p->worker = p->next_worker;
+	p->thread = p->worker % s->cfg.threads;
+	memcpy(p->stream, p->next_stream, sizeof(p->stream));
+	command(s, session);
+}
+
+/* What waits in line goes first. */
+static int op_settle(void *arg, uint32_t session, uint32_t association, bool rtcp)
+{
+	struct bridge_sessions *s = arg;
+	const struct place *p = &s->place[session];
+	const struct side_cmd c = {
+		.kind = SIDE_SETTLE, .serial = p->serial, .association = association, .rtcp = rtcp};
+
+	return p->in_line || !p->open ? -EAGAIN : side_thread_command(s->thread[p->thread], &c);
 }
 
 static int op_fingerprint(void *arg, struct dtls_fingerprint *out, enum dtls_hash h)
@@ -162,8 +199,13 @@ static int op_fingerprint(void *arg, struct dtls_fingerprint *out, enum dtls_has
 	return dtls_cert_fingerprint(out, s->cert, h);
 }
 
-const struct session_ops bridge_session_ops = {
-	.take = op_take, .release = op_release, .set = op_set, .fingerprint = op_fingerprint};
+const struct session_ops bridge_session_ops = {.take = op_take,
+	.release = op_release,
+	.set = op_set,
+	.send = op_send,
+	.undo = op_undo,
+	.settle = op_settle,
+	.fingerprint = op_fingerprint};
 
 /* --- Events ----------------------------------------------------------------------------------- */
 
@@ -199,6 +241,13 @@ void bridge_sessions_tick(struct bridge_sessions *s, uint64_t now_s)
 		return;
 	dtls_cert_put(s->cert);
 	s->cert = fresh;
+}
+
+void bridge_sessions_use_cert(struct bridge_sessions *s, struct dtls_cert *cert)
+{
+	dtls_cert_get(cert);
+	dtls_cert_put(s->cert);
+	s->cert = cert;
 }
 
 void bridge_sessions_usage(const struct bridge_sessions *s, struct bridge_sessions_usage *out)
@@ -257,7 +306,10 @@ int bridge_sessions_create(struct bridge_sessions **out, const struct bridge_ses
 	err = s->place && s->free_place && s->line ? 0 : -ENOMEM;
 	for (uint32_t i = 0; !err && i < cfg->max; i++)
 		s->free_place[s->free_n++] = cfg->max - 1 - i;
-	err = err ? err : dtls_cert_create(&s->cert, (uint64_t)time(NULL), CERT_LIFE_S);
+	if (cfg->cert)
+		s->cert = dtls_cert_get(cfg->cert);
+	else
+		err = err ? err : dtls_cert_create(&s->cert, (uint64_t)time(NULL), CERT_LIFE_S);
 	for (uint32_t t = 0; !err && t < cfg->threads; t++)
 		err = thread_create(s, t);
 	if (err)
@@ -285,8 +337,10 @@ void bridge_sessions_destroy(struct bridge_sessions *s)
 		dtls_gate_destroy(s->env[t].gate);
 	}
 	dtls_cert_put(s->cert);
-	for (uint32_t i = 0; s->place && i < s->cfg.max; i++)
+	for (uint32_t i = 0; s->place && i < s->cfg.max; i++) {
 		session_order_free(s->place[i].order);
+		session_order_free(s->place[i].next);
+	}
 	free(s->place);
 	free(s->free_place);
 	free(s->line);

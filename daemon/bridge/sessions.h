@@ -22,6 +22,8 @@ struct bridge_sessions_config {
 	/* SRTP profiles of DTLS, the first is preferred; SUITE_PLAIN ends the list. */
 	uint8_t profile[SUITE_COUNT];
 	bool sha1; /* accept SHA-1 in a=fingerprint */
+	/* Of the operator; a reference is taken. NULL: a new one, renewed by age. */
+	struct dtls_cert *cert;
 	/* What came of a session. 0, or -EAGAIN: it is reported again, and others wait. */
 	int (*event)(void *arg, uint32_t session, const struct session_event *e);
 	void *event_arg;
@@ -39,6 +41,8 @@ extern const struct session_ops bridge_session_ops; /* arg: struct bridge_sessio
 /* Reports what came, and sends what found no room. Called on the eventfd, which is
  * also readable when a thread has room for commands, and each second. */
 void bridge_sessions_poll(struct bridge_sessions *s);
+/* New associations get this certificate, others keep theirs. Takes a reference. */
+void bridge_sessions_use_cert(struct bridge_sessions *s, struct dtls_cert *cert);
 /* Each second: a certificate that is old is replaced for new associations. */
 void bridge_sessions_tick(struct bridge_sessions *s, uint64_t now_s);
 

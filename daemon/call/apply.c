@@ -360,6 +360,22 @@ static int set_sessions(const struct relay *relay, struct call *next)
 	return err;
 }
 
+/* The sessions change after the worker's commands were accepted, or not at all. */
+static void end_sessions(const struct relay *relay, const struct call *next, bool send)
+{
+	for (uint32_t s = 0; s < next->sides; s++)
+		for (uint32_t i = 0; i < next->side[s]->legs; i++) {
+			const struct leg *l = next->side[s]->leg[i];
+
+			if (!l || !l->has_session)
+				continue;
+			if (send)
+				relay->sessions->ops->send(relay->sessions->arg, l->session);
+			else
+				relay->sessions->ops->undo(relay->sessions->arg, l->session);
+		}
+}
+
 int apply_commit(const struct relay *relay, struct pool *p, const struct call *prev,
 	struct call *next, uint64_t now_ns, const struct media_cmd *more, uint32_t more_n)
 {
@@ -381,6 +397,7 @@ int apply_commit(const struct relay *relay, struct pool *p, const struct call *p
 		cmd[n++] = more[i];
 	if (!err && n)
 		err = relay->ops->commit(relay->arg, next->worker, cmd, n);
+	end_sessions(relay, next, !err);
 	if (err)
 		apply_undo(relay, prev, next);
 	else if (prev)

@@ -81,6 +81,7 @@ struct leg {
 	struct srtp_params rx, tx;  /* from the terminal, and to it */
 	struct keying_state keying; /* how they were agreed on; keying/ knows */
 	uint32_t keyed;             /* the DTLS association that they are of; 0: none */
+	uint32_t settled[2];        /* the one whose keys the terminal has used, by [rtcp] */
 	struct leg_ice ice;
 	char kind[16];  /* "audio" */
 	char codec[32]; /* that was agreed on first: "PCMA/8000"; cut if it is longer */

@@ -14,10 +14,15 @@ struct session_ops {
 	int (*take)(void *arg, uint32_t *session, uint32_t *serial);
 	/* Ends it. close_notify is sent if there was a handshake. */
 	void (*release)(void *arg, uint32_t session);
-	/* All that it is to be from now on. What it is already stays. 0, or -EAGAIN: the keying
-	 * thread is overloaded; then it is as it was. */
+	/* Prepares all that it is to be; what it is already stays. send() puts it into force, and
+	 * undo() forgets it. 0, -EAGAIN: the keying thread is overloaded; -ENOMEM. */
 	int (*set)(void *arg, uint32_t session, uint32_t worker, const struct relay_port *port,
 		const struct session_cfg *cfg);
+	void (*send)(void *arg, uint32_t session); /* never fails; nothing prepared: nothing */
+	void (*undo)(void *arg, uint32_t session);
+	/* The terminal has sent media under the keys of this association, so its handshake is over
+	 * and memory can be freed. 0, or -EAGAIN. */
+	int (*settle)(void *arg, uint32_t session, uint32_t association, bool rtcp);
 	/* Of the certificate that new associations get. 0 or -EINVAL. */
 	int (*fingerprint)(void *arg, struct dtls_fingerprint *out, enum dtls_hash h);
 };

@@ -28,3 +28,29 @@ int calls_set_sessions(struct calls *c, uint32_t max)
 	c->session_place = calloc(max, sizeof(*c->session_place));
 	return c->session_place ? 0 : -ENOMEM;
 }
+
+static void settle(const struct relay *r, const struct call *call, struct leg *l, bool rtcp)
+{
+	struct media_key_usage u;
+
+	if (l->settled[rtcp] == l->keyed || !l->rx_slot[0])
+		return;
+	r->ops->key_usage(r->arg, call->worker, l->rx_slot[0], &u);
+	if ((rtcp ? u.rtcp : u.rtp) &&
+		r->sessions->ops->settle(r->sessions->arg, l->session, l->keyed, rtcp) == 0)
+		l->settled[rtcp] = l->keyed;
+}
+
+void session_places_settle(const struct relay *r, struct call *call)
+{
+	for (uint32_t s = 0; s < call->sides; s++)
+		for (uint32_t i = 0; i < call->side[s]->legs; i++) {
+			struct leg *l = call->side[s]->leg[i];
+
+			if (!l || !l->committed || !l->has_session || !l->keyed)
+				continue;
+			settle(r, call, l, false);
+			if (!l->mux && l->rx.rtcp.suite != SUITE_PLAIN)
+				settle(r, call, l, true);
+		}
+}

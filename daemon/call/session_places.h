@@ -14,4 +14,7 @@ struct session_place {
 /* next is in force now, and prev is not; either may be NULL. */
 void session_places_change(struct calls *c, const struct call *prev, struct call *next);
 
+/* Tells the sessions of this call which terminals have used their keys. */
+void session_places_settle(const struct relay *r, struct call *call);
+
 #endif

@@ -13,6 +13,7 @@
 #include "call/dialog.h"
 #include "call/lifetime.h"
 #include "call/pierce.h"
+#include "call/session_places.h"
 #include "call/table.h"
 #include "call/timeout_report.h"
 #include "call/trace.h"
@@ -303,6 +304,7 @@ void calls_tick(struct calls *c, uint64_t now_ns)
 		pierce_again(c->relay, call, now_ns);
 		circle_look(c->relay, call, now_ns);
 		keys_life(c, call);
+		session_places_settle(c->relay, call);
 		handovers(c, call, now_ns);
 		trace_again(c, call, now_ns);
 	}

@@ -39,7 +39,6 @@ struct dtls {
 	uint8_t bye_len; /* a close_notify to be sent after work is gone */
 	bool bye_due;
 	uint8_t bye[BYE_MAX];
-	const char *version; /* static text of OpenSSL */
 	struct srtp_master rx, tx;
 };
 
@@ -77,7 +76,6 @@ int dtls_create(struct dtls **out, const struct dtls_config *c)
 	a->tls.allow_sha1 = c->allow_sha1;
 	a->tls.profiles = c->profiles;
 	memcpy(a->tls.profile, c->profile, sizeof(a->tls.profile));
-	a->version = "";
 	*out = a;
 	return 0;
 }
@@ -229,7 +227,6 @@ static void complete(struct dtls *a, uint64_t now_ns)
 		fail(a, why);
 		return;
 	}
-	a->version = SSL_get_version(a->work->ssl);
 	a->completed = true;
 	a->state = a->tls.expecting ? DTLS_OPEN : DTLS_UNCHECKED;
 	a->limit_ns = now_ns + a->hold_ns;
@@ -473,16 +470,6 @@ enum dtls_state dtls_state(const struct dtls *a)
 enum dtls_failure dtls_failure(const struct dtls *a)
 {
 	return a->failure;
-}
-
-enum dtls_role dtls_role_of(const struct dtls *a)
-{
-	return a->role;
-}
-
-const char *dtls_version(const struct dtls *a)
-{
-	return a->version;
 }
 
 int dtls_keys(const struct dtls *a, struct srtp_master *rx, struct srtp_master *tx)

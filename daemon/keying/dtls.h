@@ -137,9 +137,6 @@ void dtls_tick(struct dtls *a, uint64_t now_ns); /* early calls do nothing */
 
 enum dtls_state dtls_state(const struct dtls *a);
 enum dtls_failure dtls_failure(const struct dtls *a);
-enum dtls_role dtls_role_of(const struct dtls *a);
-/* "DTLSv1.2"; "" before the handshake ended. For logs and query. */
-const char *dtls_version(const struct dtls *a);
 
 /* Master keys (RFC 5764 4.2): rx opens the peer's packets, tx protects ours. In DTLS_OPEN, and in
  * DTLS_CLOSED after DTLS_OPEN. 0, or -EAGAIN: none (yet). The caller wipes them. */

@@ -112,15 +112,25 @@ static BIO *text_bio(struct str pem)
 	return pem.len && pem.len <= INT32_MAX ? BIO_new_mem_buf(pem.s, (int)pem.len) : NULL;
 }
 
-static bool load_cert(SSL_CTX *ctx, struct str pem)
+/* -ENOENT: no certificate; -ETIME: expired; -EAGAIN: not valid yet. */
+static int load_cert(SSL_CTX *ctx, struct str pem, uint64_t now_s)
 {
 	BIO *b = text_bio(pem);
 	X509 *x = b ? PEM_read_bio_X509(b, NULL, no_passphrase, NULL) : NULL;
-	bool ok = x && SSL_CTX_use_certificate(ctx, x) == 1;
+	time_t now = (time_t)now_s;
+	int err = 0;
 
+	if (!x)
+		err = -ENOENT;
+	else if (X509_cmp_time(X509_get0_notAfter(x), &now) <= 0)
+		err = -ETIME;
+	else if (X509_cmp_time(X509_get0_notBefore(x), &now) > 0)
+		err = -EAGAIN;
+	else if (SSL_CTX_use_certificate(ctx, x) != 1)
+		err = -EBADMSG;
 	X509_free(x);
 	BIO_free(b);
-	return ok;
+	return err;
 }
 
 static bool is_strong(const EVP_PKEY *key)
@@ -132,28 +142,64 @@ static bool is_strong(const EVP_PKEY *key)
 	return EVP_PKEY_get_base_id(key) == EVP_PKEY_RSA && bits >= RSA_BITS;
 }
 
-int dtls_cert_load(struct dtls_cert **out, struct str pem)
+/* -ENOKEY: none that can be read; -ERANGE: too weak; -EKEYREJECTED: of another certificate. */
+static int load_key(SSL_CTX *ctx, struct str pem)
 {
-	struct dtls_cert *c = allocate();
 	BIO *b = text_bio(pem);
 	EVP_PKEY *key = b ? PEM_read_bio_PrivateKey(b, NULL, no_passphrase, NULL) : NULL;
 	int err = 0;
 
-	if (!c)
-		err = -ENOMEM;
-	else if (!key || !load_cert(c->ctx, pem))
-		err = -EBADMSG;
-	else if (!is_strong(key) || SSL_CTX_use_PrivateKey(c->ctx, key) != 1 ||
-		SSL_CTX_check_private_key(c->ctx) != 1)
+	if (!key)
+		err = -ENOKEY;
+	else if (!is_strong(key))
+		err = -ERANGE;
+	else if (SSL_CTX_use_PrivateKey(ctx, key) != 1 || SSL_CTX_check_private_key(ctx) != 1)
 		err = -EKEYREJECTED;
-	else
-		*out = c;
-	if (err && c)
-		destroy(c);
 	EVP_PKEY_free(key);
 	BIO_free(b);
+	return err;
+}
+
+int dtls_cert_load(struct dtls_cert **out, struct str cert, struct str key, uint64_t now_s)
+{
+	struct dtls_cert *c = allocate();
+	int err = c ? load_cert(c->ctx, cert, now_s) : -ENOMEM;
+
+	if (!err)
+		err = load_key(c->ctx, key);
+	if (!err)
+		*out = c;
+	else if (c)
+		destroy(c);
 	ERR_clear_error();
 	return err;
+}
+
+const char *dtls_cert_error(int err)
+{
+	switch (err) {
+	case -ENOENT:
+		return "has no certificate in PEM";
+	case -ETIME:
+		return "has a certificate that has expired";
+	case -EAGAIN:
+		return "has a certificate that is not valid yet";
+	case -EBADMSG:
+		return "has a certificate that OpenSSL refuses: its key must be ECDSA or RSA, of enough bits";
+	case -ENOKEY:
+		return "has no private key in PEM without a passphrase";
+	case -ERANGE:
+		return "has a key that is too weak: ECDSA of 256 bits or RSA of 2,048 bits is the least";
+	case -EKEYREJECTED:
+		return "has a key that does not fit the certificate";
+	default:
+		return "cannot be loaded: out of memory";
+	}
+}
+
+bool dtls_cert_error_of_key(int err)
+{
+	return err == -ENOKEY || err == -ERANGE || err == -EKEYREJECTED;
 }
 
 struct dtls_cert *dtls_cert_get(struct dtls_cert *c)

@@ -14,12 +14,16 @@ struct dtls_cert;
  * nobody. It is valid from one day before now_s to one day after now_s + life_s (seconds since
  * 1970). 0, -ENOMEM, or -EIO if OpenSSL fails. The caller owns one reference. */
 int dtls_cert_create(struct dtls_cert **out, uint64_t now_s, uint32_t life_s);
-/* The first certificate and the first private key of a PEM text (ECDSA, or RSA of 2,048 bits or
- * more). Further certificates are ignored: the fingerprint proves the first one, and a chain would
- * only make flights longer. Encrypted keys are refused. The caller wipes the text. 0, -EBADMSG (no
- * certificate, no key), -EKEYREJECTED (they do not fit each other, or the key is too weak),
- * -ENOMEM. */
-int dtls_cert_load(struct dtls_cert **out, struct str pem);
+/* The first certificate of a PEM text, and the first private key of another (ECDSA of 256 bits, RSA
+ * of 2,048 bits, or more). Both may be the same text. Further certificates are ignored: the
+ * fingerprint proves the first one, and a chain would only make flights longer. Encrypted keys are
+ * refused. now_s: seconds since 1970. The caller wipes the texts. 0, or an error that
+ * dtls_cert_error() explains. */
+int dtls_cert_load(struct dtls_cert **out, struct str cert, struct str key, uint64_t now_s);
+/* What is wrong with the file, and what it must have. err: of dtls_cert_load(). */
+const char *dtls_cert_error(int err);
+/* Whether err concerns the key, and not the certificate. */
+bool dtls_cert_error_of_key(int err);
 
 struct dtls_cert *dtls_cert_get(struct dtls_cert *c);
 void dtls_cert_put(struct dtls_cert *c); /* NULL is fine; the last one frees it */

@@ -24,17 +24,6 @@ const char *dtls_drop_name(enum dtls_drop d)
 	return (size_t)d < ARRAY_LEN(names) ? names[d] : "";
 }
 
-const char *dtls_drop_text(enum dtls_drop d)
-{
-	static const char *const texts[] = {"taken",
-#define X(id, name, text) text,
-		DTLS_DROPS(X)
-#undef X
-	};
-
-	return (size_t)d < ARRAY_LEN(texts) ? texts[d] : "";
-}
-
 static uint32_t be24(const uint8_t *p)
 {
 	return (uint32_t)p[0] << 16 | (uint32_t)p[1] << 8 | p[2];

@@ -40,7 +40,6 @@ enum dtls_drop {
 		DTLS_DROP_COUNT
 };
 const char *dtls_drop_name(enum dtls_drop d);
-const char *dtls_drop_text(enum dtls_drop d);
 
 /* Whether this UDP payload is DTLS among RTP, RTCP, STUN, ZRTP and TURN (RFC 7983 7). */
 static inline bool dtls_is(const uint8_t *p, size_t len)

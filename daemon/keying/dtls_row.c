@@ -6,6 +6,8 @@
 #include "base/secmem.h"
 #include "keying/rows.h"
 
+/* DTLS=NENA: profiles with AES-256. */
+#define NENA_SUITES  (1u << SUITE_AEAD_AES_256_GCM)
 #define TLS_ID_BYTES 20u /* of random: 160 bits, as 32 base64 characters (RFC 8842 4 wants 120) */
 
 /* --- What a terminal says --------------------------------------------------------------------- */
@@ -187,14 +189,15 @@ static enum keying_result write_offer(struct keying_offer *o, const struct keyin
 	}
 	s->asked_setup = (uint8_t)dtls_setup_offer((enum dtls_role)s->role, false);
 	s->asked = true;
-	s->suites = UINT32_MAX;
+	s->nena = in->r->nena || (s->nena && o->to.state->in_force == KEYING_DTLS);
+	s->suites = s->nena ? NENA_SUITES : UINT32_MAX;
 	if (o->to.state->in_force != KEYING_DTLS)
 		s->association++;
 	if (!write_lines(o->lines, s, (enum dtls_setup)s->asked_setup, in)) {
 		o->error = nomem();
 		return KEYING_REFUSES;
 	}
-	return KEYING_ADDS;
+	return s->nena ? KEYING_AGREES : KEYING_ADDS;
 }
 
 /* --- Answers ---------------------------------------------------------------------------------- */
@@ -231,6 +234,28 @@ static enum keying_result refuse(struct keying_answer *a, enum dtls_role_err err
 	return KEYING_REFUSES;
 }
 
+/* Before there are keys, the profiles that we offer are what may be agreed on. */
+static bool is_of(const struct srtp_params *rx, uint32_t suites)
+{
+	return rx->awaited || suites >> srtp_params_suite(rx) & 1;
+}
+
+static enum keying_result refuse_weak(struct keying_answer *a)
+{
+	a->error =
+		(struct keying_error){NGE_SUITE, STR("DTLS=NENA demands DTLS-SRTP with AES-256")};
+	return KEYING_REFUSES;
+}
+
+/* Keys in force of another suite, or none that is left. */
+static bool is_too_weak(const struct keying_leg *l)
+{
+	const struct keying_dtls *s = &l->state->dtls;
+
+	return !(s->suites & NENA_SUITES) ||
+		(l->state->in_force == KEYING_DTLS && !is_of(l->rx, NENA_SUITES));
+}
+
 static enum keying_result read_answer(struct keying_answer *a, const struct keying_in *in)
 {
 	struct keying_dtls *s = &a->answerer.state->dtls;
@@ -242,7 +267,7 @@ static enum keying_result read_answer(struct keying_answer *a, const struct keyi
 		return KEYING_PASSES;
 	if (!read_said(&said, a->media, in)) {
 		if (!a->media->dtls && !sdp_proto_is_dtls(a->media->proto))
-			return KEYING_PASSES;
+			return s->nena ? refuse_weak(a) : KEYING_PASSES;
 		a->error = (struct keying_error){
 			NGE_FINGERPRINT, STR("the answer has none that is accepted")};
 		return KEYING_REFUSES;
@@ -252,7 +277,9 @@ static enum keying_result read_answer(struct keying_answer *a, const struct keyi
 	if (err)
 		return refuse(a, err);
 	if (in->r->sdes.require_given)
-		s->suites = in->r->sdes.require;
+		s->suites = in->r->sdes.require & (s->nena ? NENA_SUITES : UINT32_MAX);
+	if (s->nena && is_too_weak(&a->answerer))
+		return refuse_weak(a);
 	agree(a, &a->answerer, &said, role, in);
 	return KEYING_AGREES;
 }
@@ -263,13 +290,17 @@ static enum keying_result write_answer(struct keying_answer *a, const struct key
 	enum dtls_setup setup;
 	enum dtls_role role;
 	enum dtls_role_err err;
-	bool fresh;
+	bool fresh, nena = in->r->nena || s->nena;
 
 	/* Where both were offered, the profile says which is meant. */
 	if (!s->offered.given || is_off(in) ||
-		(a->offerer.state->sdes.lines &&
+		(a->offerer.state->sdes.lines && !nena &&
 			(in->r->sdes.flags & NG_SDES_PREFER || !s->offered.tls)))
 		return KEYING_PASSES;
+	s->nena = nena;
+	s->suites &= nena ? NENA_SUITES : UINT32_MAX;
+	if (nena && is_too_weak(&a->offerer))
+		return refuse_weak(a);
 	fresh = is_new(a->offerer.state, &s->offered, in);
 	err = dtls_setup_answer(&setup, &role, (enum dtls_setup)s->offered.setup,
 		s->passive ? DTLS_ROLE_SERVER : DTLS_ROLE_CLIENT,
@@ -317,12 +348,6 @@ static void end(struct keying_state *s)
 		s->dtls.association++;
 	s->dtls.role = DTLS_ROLE_NONE;
 	s->dtls.in_force = (struct keying_dtls_said){0};
-}
-
-/* Before there are keys, the profiles that we offer are what may be agreed on. */
-static bool is_of(const struct srtp_params *rx, uint32_t suites)
-{
-	return rx->awaited || suites >> srtp_params_suite(rx) & 1;
 }
 
 static void describe(const struct keying_state *s, struct sbuf *b)

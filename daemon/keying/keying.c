@@ -44,6 +44,11 @@ bool keying_is_same_offer(
 	return true;
 }
 
+static struct keying_error nena_error(void)
+{
+	return (struct keying_error){NGE_SUITE, STR("DTLS=NENA demands DTLS-SRTP with AES-256")};
+}
+
 bool keying_write_offer(struct keying_offer *o, const struct keying_in *in)
 {
 	enum keying_result r = KEYING_PASSES;
@@ -55,6 +60,8 @@ bool keying_write_offer(struct keying_offer *o, const struct keying_in *in)
 		o->error.reason = NGE_SUITE;
 		o->error.detail = in->r->sdes.flags & NG_SDES_OFF ? STR("SDES is off") : STR("");
 	}
+	if (!o->error.reason && in->r->nena && !keying_dtls.asks(o->to.state))
+		o->error = nena_error();
 	return !o->error.reason;
 }
 
@@ -84,6 +91,11 @@ enum keying_result keying_write_answer(struct keying_answer *a, const struct key
 	for (uint32_t i = 0; i < KEYING_ROWS && r == KEYING_PASSES; i++)
 		if (!a->joint || a->row == rows[i])
 			r = rows[i]->write_answer(a, in);
+	if ((in->r->nena || a->offerer.state->dtls.nena) && r != KEYING_REFUSES &&
+		(r != KEYING_AGREES || a->offerer.state->in_force != KEYING_DTLS)) {
+		a->error = nena_error();
+		r = KEYING_REFUSES;
+	}
 	end_others(r, a->offerer.state);
 	return r;
 }

@@ -35,6 +35,9 @@ struct session_dtls {
 	uint32_t suites;      /* bit per suite: profiles that may be agreed on; 0 = all */
 	/* Restored: its keys are known, and its handshake is over. */
 	bool established;
+	/* Restored without RTCP's keys: the suite of RTP's. SUITE_PLAIN: RTCP needs no
+	 * association. */
+	uint8_t rtp_suite;
 	struct dtls_fingerprints prints; /* of the peer; none: not known yet */
 };
 

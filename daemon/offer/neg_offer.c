@@ -85,6 +85,10 @@ static enum sdp_proto outward(struct plan *plan, const struct leg *model, const 
 
 	if (!ordered)
 		p = model && leg_profile(model) != SDP_PROTO_OTHER ? leg_profile(model) : m->proto;
+	if (in->r->nena) {
+		p = sdp_proto_is_feedback(p) ? SDP_UDP_TLS_RTP_SAVPF : SDP_UDP_TLS_RTP_SAVP;
+		ordered = true;
+	}
 	host.dtls &= in->r->dtls != NG_DTLS_OFF;
 	p = keying_profile(p, &host, &instead);
 	if (ordered && instead)

@@ -102,6 +102,7 @@ static const struct field keying_dtls_fields[] = {
 	NUM("r", keying_dtls, role, DTLS_ROLE_SERVER),
 	NUM("n", keying_dtls, association, UINT32_MAX),
 	NUM("u", keying_dtls, suites, UINT32_MAX),
+	FLAG("e", keying_dtls, nena),
 	NUM("c", keying_dtls, our_cert, ANY),
 	BYTES_ROW("i", keying_dtls, our_id),
 };

@@ -242,8 +242,11 @@ struct ng_request {
 	uint32_t osrtp;    /* NG_OSRTP_* */
 	struct ng_sdes sdes;
 	enum ng_ice ice;
-	uint8_t ice_lite;     /* NG_ICE_LITE_* */
-	enum ng_dtls dtls;    /* our role: an offer's */
+	uint8_t ice_lite;  /* NG_ICE_LITE_* */
+	enum ng_dtls dtls; /* our role: an offer's */
+	/* DTLS=NENA: the receiver of the SDP keys by DTLS-SRTP with AES-256, or not at all
+	 * (NENA-STA-010.3 4.1.1). */
+	bool nena;
 	struct str dtls_hash; /* of our a=fingerprint, "sha-256"; empty = default */
 	enum ng_learning learning;
 	/* "RTP/SAVP" etc., canonical upper case; empty = as received */

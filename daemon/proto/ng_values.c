@@ -255,6 +255,10 @@ bool ng_set_dtls(struct ng_parser *x, struct str value)
 	};
 	const struct word_bit *w = FIND(t, value);
 
+	if (ng_spelled_like(STR("NENA"), value)) {
+		x->r->nena = true;
+		return true;
+	}
 	if (w)
 		x->r->dtls = (enum ng_dtls)w->bit;
 	return w != NULL;

@@ -173,19 +173,6 @@ void sdp_dtls_read(struct sdp_dtls *out, const struct sdp *s, const struct sdp_m
 	out->unusable = seen[0] && out->prints.count == 0;
 }
 
-void sdp_dtls_write(struct sbuf *b, const struct sdp_dtls *d, struct str eol)
-{
-	for (uint32_t i = 0; i < d->prints.count; i++) {
-		sbuf_str(b, STR("a=fingerprint:"));
-		sdp_fingerprint_write(b, &d->prints.f[i]);
-		sbuf_str(b, eol);
-	}
-	if (d->setup != DTLS_SETUP_NONE)
-		sbuf_printf(b, "a=setup:%s" STR_FMT, dtls_setup_name(d->setup), STR_ARG(eol));
-	if (d->tls_id.len)
-		sbuf_printf(b, "a=tls-id:" STR_FMT STR_FMT, STR_ARG(d->tls_id), STR_ARG(eol));
-}
-
 /* --- Roles ------------------------------------------------------------------------------------ */
 
 const char *dtls_role_err_text(enum dtls_role_err e)

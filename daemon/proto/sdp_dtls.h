@@ -73,9 +73,6 @@ bool sdp_fingerprints_eq(const struct dtls_fingerprints *a, const struct dtls_fi
 /* Attributes of m-line m of s. Attributes at the m-line replace those at session level, each name
  * separately (RFC 8122 5, RFC 4145 4, RFC 8842 4). */
 void sdp_dtls_read(struct sdp_dtls *out, const struct sdp *s, const struct sdp_media *m);
-/* The three attributes as whole lines, each "a=..." and eol. Without prints, setup or tls_id the
- * corresponding lines are left out. */
-void sdp_dtls_write(struct sbuf *b, const struct sdp_dtls *d, struct str eol);
 
 /* --- Roles (RFC 4145 4.1, RFC 5763 5, RFC 8842 5) --------------------------------------------- */
 

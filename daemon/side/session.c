@@ -12,6 +12,7 @@
 /* Without ICE anybody who returns a cookie may begin the handshake. One that failed, or that lasts
  * this long, gives way to another source. The signalled address needs not wait. */
 #define GIVES_WAY_NS 2000000000ull
+#define RETRIES      3u /* of an association that failed by what anybody may have sent */
 /* Least time between two such changes, by [signalled]: a handshake costs a millisecond. */
 static const uint64_t turn_ns[2] = {1000000000ull, 250000000ull};
 
@@ -36,6 +37,7 @@ static void drop_association(struct session *s)
 		dtls_destroy(c->dtls);
 		c->dtls = NULL;
 		c->keys_told = c->end_told = c->counted = false;
+		c->retries = c->failure = 0;
 		c->began_ns = 0;
 		c->proven = (struct endpoint){0};
 	}
@@ -54,22 +56,60 @@ void session_destroy(struct session *s)
 
 /* --- DTLS ------------------------------------------------------------------------------------- */
 
+/* RTCP must have the suite of RTP, because a leg has one. Bit of it; 0: not known yet. */
+static uint32_t suite_of_rtp(const struct session *s)
+{
+	struct srtp_master rx, tx;
+	uint32_t suite = s->rtp_suite;
+
+	if (!suite && s->part[0].dtls && dtls_keys(s->part[0].dtls, &rx, &tx) == 0) {
+		suite = rx.suite;
+		secmem_wipe(&rx, sizeof(rx));
+		secmem_wipe(&tx, sizeof(tx));
+	}
+	return suite ? 1u << suite : 0;
+}
+
 static int make_association(struct session *s, uint32_t k)
 {
+	uint32_t suites = k ? suite_of_rtp(s) : s->cfg.dtls.suites;
 	struct dtls_config c = {.cert = s->cert,
 		.role = s->cfg.dtls.role == DTLS_ROLE_CLIENT ? DTLS_ROLE_CLIENT : DTLS_ROLE_SERVER,
 		.allow_sha1 = s->env->sha1,
 		.counts = &s->env->counts};
 
 	for (uint32_t i = 0; i < s->env->profiles; i++)
-		if (!s->cfg.dtls.suites || s->cfg.dtls.suites >> s->env->profile[i] & 1)
+		if (!suites || suites >> s->env->profile[i] & 1)
 			c.profile[c.profiles++] = s->env->profile[i];
 	return dtls_create(&s->part[k].dtls, &c);
+}
+
+/* A fresh association in place of one without keys. */
+static bool renew(struct session *s, uint32_t k, uint64_t now_ns)
+{
+	struct component *c = &s->part[k];
+
+	dtls_destroy(c->dtls);
+	c->dtls = NULL;
+	c->began_ns = 0;
+	c->counted = false;
+	if (make_association(s, k)) {
+		s->broken = true;
+		return false;
+	}
+	if (s->cfg.dtls.prints.count)
+		(void)dtls_expect(c->dtls, &s->cfg.dtls.prints, now_ns);
+	return true;
 }
 
 static bool is_client(const struct session *s)
 {
 	return s->cfg.dtls.role == DTLS_ROLE_CLIENT;
+}
+
+static bool is_over(const struct session *s)
+{
+	return s->over && s->over == s->cfg.dtls.association;
 }
 
 static int set_dtls(struct session *s, const struct session_dtls *before, uint64_t now_ns)
@@ -81,11 +121,15 @@ static int set_dtls(struct session *s, const struct session_dtls *before, uint64
 	if (!now->on || !before->on || now->association != before->association ||
 		was_client != is_client(s))
 		drop_association(s);
-	if (now->on && now->established)
+	if (now->on && now->established) {
 		s->over = now->association;
-	if (!now->on || (s->over && s->over == now->association))
+		s->rtp_suite = s->rtp_suite ? s->rtp_suite : now->rtp_suite;
+	} else if (s->over != now->association) {
+		s->rtp_suite = SUITE_PLAIN;
+	}
+	if (!now->on || (is_over(s) && !s->rtp_suite))
 		return 0;
-	for (uint32_t k = 0; k < COMPONENTS && !err; k++) {
+	for (uint32_t k = is_over(s); k < COMPONENTS && !err; k++) {
 		struct component *c = &s->part[k];
 
 		if (k >= session_components(s)) {
@@ -93,12 +137,26 @@ static int set_dtls(struct session *s, const struct session_dtls *before, uint64
 			c->dtls = NULL;
 			continue;
 		}
-		if (!c->dtls)
+		if (!c->dtls && (!k || suite_of_rtp(s)))
 			err = make_association(s, k);
-		if (!err && now->prints.count)
+		if (c->dtls && now->prints.count)
 			(void)dtls_expect(c->dtls, &now->prints, now_ns);
 	}
 	return err;
+}
+
+/* RTCP's association begins when RTP's has agreed on a suite. */
+static void begin_rtcp(struct session *s, uint64_t now_ns)
+{
+	struct component *c = &s->part[1];
+
+	if (session_components(s) == 1 || c->dtls || c->end_told || !s->part[0].dtls ||
+		!suite_of_rtp(s))
+		return;
+	if (make_association(s, 1))
+		s->broken = true;
+	else if (s->cfg.dtls.prints.count)
+		(void)dtls_expect(c->dtls, &s->cfg.dtls.prints, now_ns);
 }
 
 /* Where the component's DTLS goes to. */
@@ -112,12 +170,33 @@ static struct endpoint destination(const struct session *s, uint32_t k)
 	return s->part[k].proven.family ? s->part[k].proven : s->cfg.remote[k];
 }
 
+/* Until Finished all messages may be forged, so they may not end the handshake for good: a fresh
+ * association waits for the terminal's ClientHello, or sends ours. The alert of the failed one is
+ * dropped, because it would end the terminal's. Without ICE takes_place() does this for a server,
+ * from any source. */
+static void retry(struct session *s, uint32_t k, uint64_t now_ns)
+{
+	struct component *c = &s->part[k];
+	enum dtls_failure why = c->dtls ? dtls_failure(c->dtls) : DTLS_FAIL_NONE;
+
+	if ((why != DTLS_FAIL_PROTOCOL && why != DTLS_FAIL_NO_PROFILE &&
+		    why != DTLS_FAIL_NO_CIPHER && why != DTLS_FAIL_NO_CERTIFICATE) ||
+		c->retries == RETRIES || !(s->ice || is_client(s)))
+		return;
+	session_count(s, now_ns);
+	if (c->retries++ == 0)
+		c->failure = (uint8_t)why;
+	renew(s, k, now_ns);
+}
+
 /* What may begin, begins. */
 static void proceed(struct session *s, uint64_t now_ns)
 {
+	begin_rtcp(s, now_ns);
 	for (uint32_t k = 0; k < session_components(s); k++) {
 		struct component *c = &s->part[k];
 
+		retry(s, k, now_ns);
 		c->dst = destination(s, k);
 		if (c->dtls && is_client(s) && c->dst.family && c->dst.port &&
 			dtls_state(c->dtls) == DTLS_IDLE && dtls_start(c->dtls, now_ns) == -ENOMEM)
@@ -171,6 +250,14 @@ void session_close(struct session *s, uint64_t now_ns)
 			dtls_close(s->part[k].dtls, now_ns);
 }
 
+void session_settle(struct session *s, uint32_t association, bool rtcp, uint64_t now_ns)
+{
+	struct component *c = &s->part[rtcp];
+
+	if (c->dtls && s->cfg.dtls.association == association && c->keys_told)
+		dtls_settle(c->dtls, now_ns);
+}
+
 /* --- Packets ---------------------------------------------------------------------------------- */
 
 /* Whether a source that returned a cookie begins a handshake, in place of another source's if need
@@ -190,16 +277,8 @@ static bool takes_place(struct session *s, uint32_t k, const struct endpoint *sr
 		if (!gives_way || now_ns < c->turn_ns[is_named])
 			return false;
 		c->turn_ns[is_named] = now_ns + turn_ns[is_named];
-		dtls_destroy(c->dtls);
-		c->dtls = NULL;
-		c->began_ns = 0;
-		c->counted = false;
-		if (make_association(s, k)) {
-			s->broken = true;
+		if (!renew(s, k, now_ns))
 			return false;
-		}
-		if (s->cfg.dtls.prints.count)
-			(void)dtls_expect(c->dtls, &s->cfg.dtls.prints, now_ns);
 	}
 	c->proven = *src;
 	c->proven_ns = now_ns;
@@ -328,18 +407,20 @@ static bool keys_event(struct session *s, uint32_t k, struct session_event *out)
 
 	*out = (struct session_event){.rtcp = k, .association = s->cfg.dtls.association};
 	/* Keys of RTCP are added to those of RTP. */
-	if (k && !s->part[0].keys_told && !s->part[0].end_told)
+	if (k && !s->part[0].keys_told && !s->part[0].end_told && !is_over(s))
 		return false;
 	if (state == DTLS_OPEN && !c->keys_told && dtls_keys(c->dtls, &out->rx, &out->tx) == 0) {
 		c->keys_told = true;
 		out->kind = SESSION_KEYS;
 		return true;
 	}
-	if (c->end_told || (state != DTLS_FAILED && state != DTLS_CLOSED))
+	if (c->end_told || (state != DTLS_FAILED && state != DTLS_CLOSED && !c->failure))
 		return false;
 	c->end_told = true;
-	out->kind = state == DTLS_FAILED ? SESSION_FAILED : SESSION_CLOSED;
-	out->why = state == DTLS_FAILED ? dtls_failure_text(dtls_failure(c->dtls)) : NULL;
+	out->kind = state == DTLS_CLOSED ? SESSION_CLOSED : SESSION_FAILED;
+	if (state != DTLS_CLOSED)
+		out->why = dtls_failure_text(
+			c->failure ? (enum dtls_failure)c->failure : dtls_failure(c->dtls));
 	return true;
 }
 

@@ -53,6 +53,9 @@ int session_set(struct session *s, const struct session_order *order, uint64_t n
 /* The DTLS associations end by close_notify, which session_next() returns. */
 void session_close(struct session *s, uint64_t now_ns);
 
+/* Media came under the keys of this association: see dtls_settle(). */
+void session_settle(struct session *s, uint32_t association, bool rtcp, uint64_t now_ns);
+
 struct session_in {
 	bool rtcp; /* the port that it came to */
 	bool dtls; /* else STUN */

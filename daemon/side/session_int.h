@@ -15,6 +15,8 @@ struct component {
 	struct endpoint dst;      /* where DTLS goes to, family 0: not known yet */
 	struct endpoint told;     /* the last pair that was reported */
 	bool keys_told, end_told; /* of the association */
+	uint8_t retries;          /* fresh associations in place of failed ones */
+	uint8_t failure;          /* enum dtls_failure of the first that failed, to be reported */
 	/* When its handshake began; 0: it did not. counted: its result was. */
 	uint64_t began_ns;
 	bool counted;
@@ -31,6 +33,7 @@ struct session {
 	struct component part[COMPONENTS];
 	struct session_out verify; /* one HelloVerifyRequest that waits; len 0: none */
 	uint32_t over;             /* a restored association: its handshake was in another life */
+	uint8_t rtp_suite;         /* of it, if RTCP's handshake has to be made again */
 	bool broken, broken_told;  /* no memory for a part */
 };
 

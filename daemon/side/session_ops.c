@@ -56,6 +56,11 @@ static void end(void *session, uint64_t now_ns)
 	session_close(session, now_ns);
 }
 
+static void settle(void *session, uint32_t association, bool rtcp, uint64_t now_ns)
+{
+	session_settle(session, association, rtcp, now_ns);
+}
+
 static void destroy(void *session)
 {
 	session_destroy(session);
@@ -104,6 +109,7 @@ static void tick(void *session, uint64_t now_ns)
 const struct side_session_ops session_ops_side = {.open = open_session,
 	.change = change,
 	.end = end,
+	.settle = settle,
 	.destroy = destroy,
 	.cfg_free = cfg_free,
 	.take = take,

@@ -132,6 +132,9 @@ static void command(struct side_thread *t, const struct side_cmd *c, uint64_t no
 	} else if (c->kind == SIDE_CHANGE && same) {
 		t->cfg.ops->change(s->session, c->cfg, now_ns);
 		settle(t, s, now_ns);
+	} else if (c->kind == SIDE_SETTLE && same) {
+		t->cfg.ops->settle(s->session, c->association, c->rtcp, now_ns);
+		settle(t, s, now_ns);
 	} else if (c->kind == SIDE_CLOSE && same) {
 		t->cfg.ops->end(s->session, now_ns);
 		send_answers(t, s);

@@ -29,6 +29,8 @@ struct side_session_ops {
 	void (*change)(void *session, void *cfg, uint64_t now_ns);
 	/* Its last packets, close_notify, come by next(). */
 	void (*end)(void *session, uint64_t now_ns);
+	/* See session_settle(). */
+	void (*settle)(void *session, uint32_t association, bool rtcp, uint64_t now_ns);
 	void (*destroy)(void *session); /* wipes it */
 	void (*cfg_free)(void *cfg);    /* of a command that was not carried out */
 	void (*take)(void *session, bool rtcp, const struct side_packet *p, uint64_t now_ns);
@@ -39,15 +41,17 @@ struct side_session_ops {
 	void (*tick)(void *session, uint64_t now_ns);
 };
 
-enum side_cmd_kind { SIDE_OPEN, SIDE_CHANGE, SIDE_CLOSE };
+enum side_cmd_kind { SIDE_OPEN, SIDE_CHANGE, SIDE_SETTLE, SIDE_CLOSE };
 struct side_cmd {
 	enum side_cmd_kind kind;
 	/* Never 0. Its remainder by side_thread_config.max is the session's place, which no other
 	 * session may have meanwhile. */
 	uint32_t serial;
-	uint32_t channel;   /* OPEN: index of the worker's channel */
-	uint32_t stream[2]; /* OPEN: handles, by [rtcp] */
-	void *cfg;          /* OPEN, CHANGE: passes to the session */
+	uint32_t channel;     /* OPEN: index of the worker's channel */
+	uint32_t stream[2];   /* OPEN: handles, by [rtcp] */
+	uint32_t association; /* SETTLE */
+	bool rtcp;            /* SETTLE */
+	void *cfg;            /* OPEN, CHANGE: passes to the session */
 };
 
 struct side_thread_config {

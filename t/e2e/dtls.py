@@ -86,9 +86,10 @@ class Plain:
 class Dtls(Plain):
     """setup: what its SDP says. Packets that are DTLS go to and from the program by a socket of their own."""
     profile = "UDP/TLS/RTP/SAVP"
+    profiles = PROFILE
 
     def __init__(self, net, place, address, setup="active"):
-        self.setup, self.process, self.rx = setup, None, None
+        self.setup, self.process, self.rx, self.deaf = setup, None, None, False
         self.folder = tempfile.TemporaryDirectory(prefix="xc-dtls-")
         self.cert = self.make_certificate("cert")
         self.inside = ng.socket_in(net.terminal[place])
@@ -114,7 +115,7 @@ class Dtls(Plain):
         """The program starts: as client it sends, as server it waits."""
         self.log = tempfile.TemporaryFile("w+")
         port = self.inside.getsockname()[1]
-        common = ["-dtls1_2", "-use_srtp", PROFILE, "-cert", self.cert, "-key", self.cert + ".key", "-keymatexport", "EXTRACTOR-dtls_srtp",
+        common = ["-dtls1_2", "-use_srtp", self.profiles, "-cert", self.cert, "-key", self.cert + ".key", "-keymatexport", "EXTRACTOR-dtls_srtp",
                   "-keymatexportlen", "60"]
         if self.setup == "active":
             args = ["s_client", "-connect", f"127.0.0.1:{port}"]
@@ -151,7 +152,7 @@ class Dtls(Plain):
             super().take(s, packet, source)
 
     def take_dtls(self, packet):
-        if self.program:
+        if self.program and not self.deaf:
             self.inside.sendto(packet, self.program)
 
     def hear(self, packet):

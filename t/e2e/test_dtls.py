@@ -78,6 +78,23 @@ def test_wrong_fingerprint(net, setup):
         assert daemon.statistics()["sessions"]["handshakes"]["fingerprint"] == 1
 
 
+@cases((dtls.PROFILE, False), ("SRTP_AEAD_AES_256_GCM", True))
+def test_nena(net, profile, good):
+    """The answerer gets DTLS-SRTP with AES-256, or no media and one line of the log."""
+    with rig(net) as (daemon, call):
+        call.more = {"DTLS": ["NENA"], "transport_protocol": "RTP/AVP"}
+        call.b.profiles = profile
+        call.offer()
+        assert "UDP/TLS/RTP/SAVP 0" in call.offered and "a=crypto" not in call.offered, call.offered
+        call.answer()
+        call.b.handshake()
+        if good:
+            wait_for("it is told", lambda: "DTLS handshake completed: AEAD_AES_256_GCM" in daemon.text())
+        else:
+            wait_for("it is told", lambda: "no media: no SRTP profile in common" in daemon.text())
+        assert call.b.count["rtp"] == 0
+
+
 def handshakes(daemon):
     return daemon.text().count("DTLS handshake completed")
 

@@ -6,6 +6,19 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 
+static void write_lines(struct sbuf *b, const struct sdp_dtls *d)
+{
+	for (uint32_t i = 0; i < d->prints.count; i++) {
+		sbuf_str(b, STR("a=fingerprint:"));
+		sdp_fingerprint_write(b, &d->prints.f[i]);
+		sbuf_str(b, STR("\n"));
+	}
+	if (d->setup != DTLS_SETUP_NONE)
+		sbuf_printf(b, "a=setup:%s\n", dtls_setup_name(d->setup));
+	if (d->tls_id.len)
+		sbuf_printf(b, "a=tls-id:" STR_FMT "\n", STR_ARG(d->tls_id));
+}
+
 static void check(const struct sdp_dtls *d)
 {
 	static const struct str head =
@@ -21,7 +34,7 @@ static void check(const struct sdp_dtls *d)
 		return;
 	sbuf_init(&b, 0);
 	sbuf_str(&b, head);
-	sdp_dtls_write(&b, d, STR("\n"));
+	write_lines(&b, d);
 	if (b.err || sdp_parse(&s, p, sbuf_view(&b), &line) != SDP_OK)
 		abort();
 	sdp_dtls_read(&again, &s, &s.media[0]);

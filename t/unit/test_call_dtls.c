@@ -15,6 +15,7 @@
 #include "call/calls.h"
 #include "call/reach_again.h"
 #include "call/session.h"
+#include "call/tick.h"
 #include "call_talk.h"
 
 #define PRINT_A                                                                                    \
@@ -37,9 +38,12 @@ struct rig {
 	bool taken[SESSIONS];
 	struct session_cfg cfg[SESSIONS];
 	uint16_t port[SESSIONS];
+	struct session_cfg next[SESSIONS]; /* until send() or undo() */
+	bool has_next[SESSIONS];
 	uint32_t sets;
-	uint8_t cert; /* which one */
-	bool full;    /* the keying thread takes no commands */
+	uint32_t settled[2]; /* associations, by [rtcp] */
+	uint8_t cert;        /* which one */
+	bool full;           /* the keying thread takes no commands */
 	bool answered;
 };
 
@@ -74,9 +78,39 @@ static int set(void *arg, uint32_t session, uint32_t worker, const struct relay_
 	assert_true(r->taken[session]);
 	if (r->full)
 		return -EAGAIN;
-	r->cfg[session] = *cfg;
+	r->next[session] = *cfg;
+	r->has_next[session] = true;
 	r->port[session] = port->rtp.port;
 	r->sets++;
+	return 0;
+}
+
+static void send_set(void *arg, uint32_t session)
+{
+	struct rig *r = arg;
+
+	assert_true(r->taken[session]);
+	if (r->has_next[session])
+		r->cfg[session] = r->next[session];
+	r->has_next[session] = false;
+}
+
+static void undo_set(void *arg, uint32_t session)
+{
+	struct rig *r = arg;
+
+	r->has_next[session] = false;
+}
+
+static int settle(void *arg, uint32_t session, uint32_t association, bool rtcp)
+{
+	struct rig *r = arg;
+
+	assert_true(r->taken[session]);
+	if (r->full)
+		return -EAGAIN;
+	assert_int_not_equal(r->settled[rtcp], association); /* told once */
+	r->settled[rtcp] = association;
 	return 0;
 }
 
@@ -88,8 +122,13 @@ static int fingerprint(void *arg, struct dtls_fingerprint *out, enum dtls_hash h
 	return 0;
 }
 
-static const struct session_ops ops = {
-	.take = take, .release = release, .set = set, .fingerprint = fingerprint};
+static const struct session_ops ops = {.take = take,
+	.release = release,
+	.set = set,
+	.send = send_set,
+	.undo = undo_set,
+	.settle = settle,
+	.fingerprint = fingerprint};
 
 static void start(struct rig *r)
 {
@@ -104,7 +143,7 @@ static void end(struct rig *r)
 {
 	talk_end(&r->t);
 	for (uint32_t i = 0; i < SESSIONS; i++)
-		assert_false(r->taken[i]);
+		assert_false(r->taken[i] || r->has_next[i]);
 }
 
 static bool says(const struct rig *r, const char *text)
@@ -196,6 +235,45 @@ static void a_plain_terminal_speaks_with_one_of_dtls(void **state)
 	/* RTCP has a port and an association of its own. */
 	keys(&r, b, 1, true, 20);
 	assert_int_equal(mock_master(r.t.m, mock_ctx(r.t.m, b)->rx.key[0].slot)->key[0], 9);
+	end(&r);
+}
+
+/* A packet under the new key proves that the terminal finished the handshake: its memory is freed
+ * before the hold is over. */
+static void media_under_the_keys_settle_the_association(void **state)
+{
+	struct rig r;
+	uint32_t slot;
+	uint16_t b;
+
+	(void)state;
+	start(&r);
+	offer(&r, "RTP/AVP", "", "UDP/TLS/RTP/SAVP");
+	b = r.t.sdp->media[0].port;
+	answer(&r, "UDP/TLS/RTP/SAVP", "a=setup:active\r\n" PRINT_B);
+	calls_tick(r.t.c, r.t.now);
+	keys(&r, b, 1, false, 9);
+	calls_tick(r.t.c, r.t.now);
+	assert_int_equal(r.settled[0], 0);
+	slot = mock_ctx(r.t.m, b)->rx.key[0].slot;
+	r.t.m->usage[slot / 2].rtp = 1;
+	r.full = true;
+	calls_tick(r.t.c, r.t.now);
+	assert_int_equal(r.settled[0], 0);
+	r.full = false;
+	for (int i = 0; i < 2; i++)
+		calls_tick(r.t.c, r.t.now);
+	assert_int_equal(r.settled[0], 1);
+	/* RTCP has an association of its own. */
+	assert_int_equal(r.settled[1], 0);
+	keys(&r, b, 1, true, 20);
+	slot = mock_ctx(r.t.m, b)->rx.key[0].slot;
+	r.t.m->usage[slot / 2].rtp = 1;
+	calls_tick(r.t.c, r.t.now);
+	assert_int_equal(r.settled[1], 0);
+	r.t.m->usage[slot / 2].rtcp = 1;
+	calls_tick(r.t.c, r.t.now);
+	assert_int_equal(r.settled[1], 1);
 	end(&r);
 }
 
@@ -296,6 +374,84 @@ static void demanded_suites_bind_dtls(void **state)
 	keys(&r, b, 1, false, 9); /* of AES_CM_128_80 */
 	assert_true(mock_ctx(r.t.m, b)->rx.awaited);
 	end(&r);
+}
+
+/* DTLS=NENA towards the answerer: the offer is DTLS-SRTP with AES-256 and nothing else, whatever
+ * the other terminal speaks. Other answers are refused. */
+static void nena_upgrades_or_refuses_the_answerer(void **state)
+{
+	static const struct {
+		const char *proto, *attrs;
+		bool wants_128, good;
+	} T[] = {
+		{"UDP/TLS/RTP/SAVP", "a=setup:active\r\n" PRINT_B, false, true},
+		{"UDP/TLS/RTP/SAVP", "a=setup:active\r\n" PRINT_B, true, false},
+		{"RTP/SAVP", "a=crypto:" C80A "\r\n", false, false},
+		{"RTP/AVP", "", false, false},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(T); i++) {
+		struct ng_request q;
+		struct rig r;
+		uint16_t b;
+
+		start(&r);
+		q = talk_request("a", "",
+			talk_body(&r.t, "198.51.100.1", 4000, i & 1 ? "RTP/SAVP" : "RTP/AVP",
+				i & 1 ? "a=crypto:" C80A "\r\n" : ""));
+		q.nena = true;
+		talk_send(&r.t, &q, false);
+		assert_null(r.t.reply.error);
+		assert_true(says(&r, "UDP/TLS/RTP/SAVP 0 8"));
+		assert_true(says(&r, "a=fingerprint"));
+		assert_false(says(&r, "a=crypto"));
+		b = r.t.sdp->media[0].port;
+		/* Already before the answer. */
+		assert_int_equal(session(&r, b)->dtls.suites, 1u << SUITE_AEAD_AES_256_GCM);
+		q = talk_request(
+			"a", "b", talk_body(&r.t, "198.51.100.2", 5000, T[i].proto, T[i].attrs));
+		q.sdes.require_given = T[i].wants_128;
+		q.sdes.require = T[i].wants_128 ? 1u << SUITE_AES_CM_128_80 : 0;
+		talk_send(&r.t, &q, true);
+		assert_int_equal(r.t.reply.error == NULL, T[i].good);
+		if (T[i].good)
+			assert_int_equal(session(&r, b)->dtls.suites, 1u << SUITE_AEAD_AES_256_GCM);
+		end(&r);
+	}
+}
+
+/* DTLS=NENA towards the offerer: our answer to it. */
+static void nena_binds_the_offerer(void **state)
+{
+	static const struct {
+		const char *proto, *attrs;
+		bool good;
+	} T[] = {
+		{"UDP/TLS/RTP/SAVP", "a=setup:actpass\r\n" PRINT_A, true},
+		{"RTP/SAVP", "a=crypto:" C80A "\r\na=setup:actpass\r\n" PRINT_A, true},
+		{"RTP/SAVP", "a=crypto:" C80A "\r\n", false},
+		{"RTP/AVP", "", false},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(T); i++) {
+		struct ng_request q;
+		struct rig r;
+
+		start(&r);
+		offer(&r, T[i].proto, T[i].attrs, "RTP/AVP");
+		q = talk_request("a", "b", talk_body(&r.t, "198.51.100.2", 5000, "RTP/AVP", ""));
+		q.nena = true;
+		talk_send(&r.t, &q, true);
+		assert_int_equal(r.t.reply.error == NULL, T[i].good);
+		assert_true(!T[i].good || says(&r, "a=fingerprint"));
+		assert_false(T[i].good && says(&r, "a=crypto"));
+		if (T[i].good)
+			assert_int_equal(session(&r, r.t.sdp->media[0].port)->dtls.suites,
+				1u << SUITE_AEAD_AES_256_GCM);
+		end(&r);
+	}
 }
 
 /* RFC 8842 5: a re-INVITE with the same fingerprints and tls-id keeps the keys, another fingerprint
@@ -577,6 +733,45 @@ static void an_event_that_finds_no_room_may_come_again(void **state)
 	end(&r);
 }
 
+/* An answer brings another address and fingerprint, and the worker or the keying thread refuses it.
+ * The session goes on as it is, like the call. */
+static void a_refused_answer_changes_no_session(void **state)
+{
+	bool failed = true;
+
+	(void)state;
+	for (uint32_t n = 1; failed && n < 50; n++) {
+		struct session_cfg before;
+		struct rig r;
+		uint16_t b;
+
+		start(&r);
+		offer(&r, "RTP/AVP", "", "UDP/TLS/RTP/SAVP");
+		b = r.t.sdp->media[0].port;
+		answer(&r, "UDP/TLS/RTP/SAVP", "a=setup:active\r\n" PRINT_B);
+		keys(&r, b, 1, false, 9);
+		offer(&r, "RTP/AVP", "", "UDP/TLS/RTP/SAVP");
+		before = *session(&r, b);
+		r.t.m->fail_at = r.t.m->calls + n;
+		r.t.m->fail_with = -EAGAIN;
+		talk_answer(&r.t, "a", "b",
+			talk_body(&r.t, "198.51.100.3", 6000, "UDP/TLS/RTP/SAVP",
+				"a=setup:active\r\n" PRINT_A));
+		failed = r.t.m->calls >= r.t.m->fail_at;
+		r.t.m->fail_at = 0;
+		assert_int_equal(failed, r.t.reply.error != NULL);
+		assert_int_equal(session(&r, b)->dtls.association, failed ? 1 : 2);
+		assert_true(!failed || memcmp(session(&r, b), &before, sizeof(before)) == 0);
+		talk_answer(&r.t, "a", "b",
+			talk_body(&r.t, "198.51.100.3", 6000, "UDP/TLS/RTP/SAVP",
+				"a=setup:active\r\n" PRINT_A));
+		assert_null(r.t.reply.error);
+		assert_int_equal(session(&r, b)->dtls.association, 2);
+		end(&r);
+	}
+	assert_false(failed);
+}
+
 static void a_restart_has_new_credentials(void **state)
 {
 	char first[SESSION_UFRAG];
@@ -758,9 +953,12 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_plain_terminal_speaks_with_one_of_dtls),
+		cmocka_unit_test(media_under_the_keys_settle_the_association),
 		cmocka_unit_test(an_offerer_of_dtls_gets_our_role),
 		cmocka_unit_test(the_profile_decides_between_sdes_and_dtls),
 		cmocka_unit_test(demanded_suites_bind_dtls),
+		cmocka_unit_test(nena_upgrades_or_refuses_the_answerer),
+		cmocka_unit_test(nena_binds_the_offerer),
 		cmocka_unit_test(a_new_fingerprint_is_a_new_association),
 		cmocka_unit_test(our_new_certificate_is_a_new_association),
 		cmocka_unit_test(what_else_makes_an_association_new),
@@ -769,6 +967,7 @@ int main(void)
 		cmocka_unit_test(only_what_happened_is_told),
 		cmocka_unit_test(a_pair_that_becomes_our_own_is_cut_for_good),
 		cmocka_unit_test(an_event_that_finds_no_room_may_come_again),
+		cmocka_unit_test(a_refused_answer_changes_no_session),
 		cmocka_unit_test(a_restart_has_new_credentials),
 		cmocka_unit_test(a_restart_waits_for_its_answer),
 		cmocka_unit_test(a_later_branch_may_have_ice),

@@ -13,30 +13,50 @@
 
 static struct dtls_rig rig; /* large: not on the stack */
 
-static BIO *pem_of(EVP_PKEY *cert_key, EVP_PKEY *key)
+enum { NOW = 1700000000, DAY = 86400 };
+
+/* PEM texts: a certificate of one key, valid for a day around from, and a private key. */
+static void pem_cert(BIO *b, EVP_PKEY *key, long from)
 {
-	BIO *b = BIO_new(BIO_s_mem());
 	X509 *x = X509_new();
 
-	assert_non_null(b);
-	X509_gmtime_adj(X509_getm_notBefore(x), 0);
-	X509_gmtime_adj(X509_getm_notAfter(x), 86400);
-	assert_int_equal(X509_set_pubkey(x, cert_key), 1);
-	assert_true(X509_sign(x, cert_key, EVP_sha256()) > 0);
-	if (key)
-		assert_int_equal(PEM_write_bio_PrivateKey(b, key, NULL, NULL, 0, NULL, NULL), 1);
+	ASN1_TIME_set(X509_getm_notBefore(x), from - DAY);
+	ASN1_TIME_set(X509_getm_notAfter(x), from + DAY);
+	assert_int_equal(X509_set_pubkey(x, key), 1);
+	assert_true(X509_sign(x, key, EVP_PKEY_is_a(key, "ED25519") ? NULL : EVP_sha256()) > 0);
 	assert_int_equal(PEM_write_bio_X509(b, x), 1);
 	X509_free(x);
-	return b;
 }
 
-static int load(struct dtls_cert **c, BIO *b)
+static void pem_key(BIO *b, EVP_PKEY *key, const char *passphrase)
 {
-	char *p;
-	long len = BIO_get_mem_data(b, &p);
-	int err = dtls_cert_load(c, (struct str){p, (size_t)len});
+	assert_int_equal(PEM_write_bio_PrivateKey(b, key, passphrase ? EVP_aes_128_cbc() : NULL,
+				 NULL, 0, NULL, (void *)passphrase),
+		1);
+}
 
+static struct str text_of(BIO *b)
+{
+	char *p = NULL;
+	long len = BIO_get_mem_data(b, &p);
+
+	return (struct str){p, (size_t)len};
+}
+
+/* cert, key: NULL = the file has none. */
+static int load(struct dtls_cert **c, EVP_PKEY *cert, long from, EVP_PKEY *key, bool one_file)
+{
+	BIO *b = BIO_new(BIO_s_mem()), *k = one_file ? b : BIO_new(BIO_s_mem());
+	int err;
+
+	if (key)
+		pem_key(k, key, NULL);
+	if (cert)
+		pem_cert(b, cert, from);
+	err = dtls_cert_load(c, text_of(b), text_of(k), NOW);
 	BIO_free(b);
+	if (k != b)
+		BIO_free(k);
 	return err;
 }
 
@@ -48,7 +68,7 @@ static void test_a_loaded_certificate_works(void **state)
 	for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
 		struct dtls_cert *c;
 
-		assert_int_equal(load(&c, pem_of(keys[i], keys[i])), 0);
+		assert_int_equal(load(&c, keys[i], NOW, keys[i], i != 1), 0);
 		assert_false(dtls_cert_is_old(c, UINT64_MAX));
 		dtls_rig_init(&rig);
 		dtls_cert_put(rig.cert[1]);
@@ -63,18 +83,60 @@ static void test_a_loaded_certificate_works(void **state)
 
 static void test_a_bad_file_is_refused(void **state)
 {
-	EVP_PKEY *a = EVP_EC_gen("P-256"), *b = EVP_EC_gen("P-256"), *weak = EVP_RSA_gen(1024);
+	EVP_PKEY *a = EVP_EC_gen("P-256"), *b = EVP_EC_gen("P-256"), *weak = EVP_RSA_gen(1024),
+		 *curve = EVP_EC_gen("P-224"), *other = EVP_PKEY_Q_keygen(NULL, NULL, "ED25519");
+	const struct {
+		EVP_PKEY *cert;
+		long from;
+		EVP_PKEY *key;
+		int err;
+		bool of_key;
+	} T[] = {
+		{a, NOW, NULL, -ENOKEY, true},
+		{NULL, NOW, a, -ENOENT, false},
+		{NULL, NOW, NULL, -ENOENT, false},
+		{a, NOW, b, -EKEYREJECTED, true},
+		{a, NOW, weak, -ERANGE, true},
+		{curve, NOW, curve, -ERANGE, true},
+		{other, NOW, other, -ERANGE, true},
+		{a, NOW - 2 * DAY, a, -ETIME, false},
+		{a, NOW + 2 * DAY, a, -EAGAIN, false},
+	};
 	struct dtls_cert *c;
 
 	(void)state;
-	assert_int_equal(load(&c, pem_of(a, NULL)), -EBADMSG);
-	assert_int_equal(load(&c, pem_of(a, b)), -EKEYREJECTED);
-	assert_int_equal(load(&c, pem_of(a, weak)), -EKEYREJECTED);
-	assert_int_equal(dtls_cert_load(&c, STR("")), -EBADMSG);
-	assert_int_equal(dtls_cert_load(&c, STR("-----BEGIN PRIVATE KEY-----\n")), -EBADMSG);
+	for (size_t i = 0; i < ARRAY_LEN(T); i++)
+		for (int one_file = 0; one_file < 2; one_file++) {
+			assert_int_equal(
+				load(&c, T[i].cert, T[i].from, T[i].key, one_file), T[i].err);
+			assert_int_equal(dtls_cert_error_of_key(T[i].err), T[i].of_key);
+			assert_null(strstr(dtls_cert_error(T[i].err), "memory"));
+		}
+	/* OpenSSL itself refuses the weakest certificates. */
+	assert_true(load(&c, weak, NOW, weak, true) < 0);
+	assert_int_equal(dtls_cert_load(&c, STR(""), STR(""), NOW), -ENOENT);
+	assert_int_equal(
+		dtls_cert_load(&c, STR("-----BEGIN CERTIFICATE-----\n"), STR(""), NOW), -ENOENT);
 	EVP_PKEY_free(a);
 	EVP_PKEY_free(b);
 	EVP_PKEY_free(weak);
+	EVP_PKEY_free(curve);
+	EVP_PKEY_free(other);
+}
+
+/* Nobody is asked for the passphrase. */
+static void test_an_encrypted_key_is_refused(void **state)
+{
+	EVP_PKEY *key = EVP_EC_gen("P-256");
+	BIO *b = BIO_new(BIO_s_mem());
+	struct dtls_cert *c;
+
+	(void)state;
+	pem_key(b, key, "secret");
+	pem_cert(b, key, NOW);
+	assert_int_equal(dtls_cert_load(&c, text_of(b), text_of(b), NOW), -ENOKEY);
+	BIO_free(b);
+	EVP_PKEY_free(key);
 }
 
 static void test_certificates_are_renewed_by_age(void **state)
@@ -116,6 +178,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_a_loaded_certificate_works),
 		cmocka_unit_test(test_a_bad_file_is_refused),
+		cmocka_unit_test(test_an_encrypted_key_is_refused),
 		cmocka_unit_test(test_certificates_are_renewed_by_age),
 		cmocka_unit_test(test_an_old_association_keeps_its_certificate),
 	};

@@ -160,8 +160,8 @@ static void an_empty_text_is_an_error(void **state)
 {
 	static const char *const T[] = {"ng-key-file", "listen-ng-unix", "ng-unix-group",
 		"xdp-interface", "templates", "b2b-url", "redis-password-file", "redis-tls-ca",
-		"redis-tls-name", "redis-tls-cert", "redis-tls-key", "redis-key-file",
-		"recording-dir", "pidfile", "user", "group", "config-file"};
+		"redis-tls-name", "redis-tls-cert", "redis-tls-key", "redis-key-file", "dtls-cert",
+		"dtls-key", "recording-dir", "pidfile", "user", "group", "config-file"};
 	char path[] = "/tmp/xcipher-options-XXXXXX", file[64], text[128], said[1024];
 
 	(void)state;

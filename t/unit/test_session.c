@@ -367,6 +367,155 @@ static void rtcp_waits_for_rtp(void **state)
 	end();
 }
 
+/* An association of a peer of another kind, at its port of RTCP. It would take the first of these
+ * suites, whatever RTP has. */
+static struct dtls *other_peer(int who)
+{
+	struct dtls_config c = {.cert = rig.e[who].order.cert,
+		.role = who ? DTLS_ROLE_CLIENT : DTLS_ROLE_SERVER,
+		.profile = {SUITE_AEAD_AES_256_GCM, SUITE_AEAD_AES_128_GCM},
+		.profiles = 2};
+	struct dtls_fingerprints f = {.count = 1};
+	struct dtls *a;
+
+	assert_int_equal(dtls_create(&a, &c), 0);
+	assert_int_equal(dtls_cert_fingerprint(&f.f[0], rig.e[!who].order.cert, DTLS_SHA256), 0);
+	assert_int_equal(dtls_expect(a, &f, now_ns), 0);
+	return a;
+}
+
+/* Its packets and those of the session !who, for RTCP. */
+static void talk_rtcp(int who, struct dtls *peer)
+{
+	struct endpoint src = net_at(at[who][1]);
+	struct end *e = &rig.e[!who];
+	struct session_out out;
+	uint8_t p[DTLS_PACKET_MAX];
+	int n;
+
+	(void)dtls_start(peer, now_ns);
+	for (int i = 0; i < 100; i++) {
+		for (uint32_t k = 0; k < rig.n; k++)
+			if (rig.wire[k].from == !who && rig.wire[k].out.rtcp)
+				(void)dtls_take(
+					peer, rig.wire[k].out.packet, rig.wire[k].out.len, now_ns);
+		rig.n = 0;
+		while (session_next(e->s, &out))
+			if (out.rtcp)
+				(void)dtls_take(peer, out.packet, out.len, now_ns);
+		while ((n = dtls_next(peer, p, sizeof(p))) > 0)
+			session_take(e->s,
+				&(struct session_in){.rtcp = true,
+					.dtls = true,
+					.src = &src,
+					.p = p,
+					.len = (size_t)n},
+				now_ns);
+		now_ns += S_NS / 10;
+		if (session_deadline(e->s) <= now_ns)
+			session_tick(e->s, now_ns);
+		if (dtls_deadline(peer) <= now_ns)
+			dtls_tick(peer, now_ns);
+	}
+	collect(!who);
+}
+
+/* A peer whose RTCP prefers another suite gets RTP's. */
+static void rtcp_has_the_suite_of_rtp(void **state)
+{
+	(void)state;
+	for (int we = 0; we < 2; we++) {
+		struct dtls *peer;
+
+		start();
+		rig.e[we].env.profile[0] = SUITE_AEAD_AES_256_GCM;
+		rig.e[we].env.profile[1] = SUITE_AEAD_AES_128_GCM;
+		rig.e[we].env.profiles = 2;
+		rig.e[we].order.cfg.mux = false;
+		talk(false);
+		peer = other_peer(!we);
+		talk_rtcp(!we, peer);
+		assert_non_null(event(we, SESSION_KEYS, true));
+		assert_int_equal(event(we, SESSION_KEYS, true)->rx.suite, SUITE_AEAD_AES_128_GCM);
+		dtls_destroy(peer);
+		end();
+	}
+}
+
+/* The daemon was killed between the keys of RTP and those of RTCP. Only RTCP's handshake is made
+ * again. */
+static void a_restored_session_gets_keys_of_rtcp(void **state)
+{
+	(void)state;
+	for (int we = 0; we < 2; we++) {
+		struct session_dtls *dtls;
+		struct dtls *peer;
+
+		start();
+		rig.e[we].env.profile[1] = SUITE_AEAD_AES_256_GCM;
+		rig.e[we].env.profiles = 2;
+		rig.e[we].order.cfg.mux = false;
+		dtls = &rig.e[we].order.cfg.dtls;
+		dtls->established = true;
+		dtls->rtp_suite = SUITE_AEAD_AES_256_GCM;
+		hear(we, false);
+		dtls->established = false;
+		dtls->rtp_suite = SUITE_PLAIN;
+		set(we);
+		peer = other_peer(!we);
+		talk_rtcp(!we, peer);
+		assert_null(event(we, SESSION_KEYS, false));
+		assert_non_null(event(we, SESSION_KEYS, true));
+		assert_int_equal(event(we, SESSION_KEYS, true)->rx.suite, SUITE_AEAD_AES_256_GCM);
+		assert_int_equal(events(we, SESSION_FAILED), 0);
+		dtls_destroy(peer);
+		end();
+	}
+}
+
+/* One record of the handshake in clear, forged with the terminal's address. */
+static void forge(int to, uint8_t type, uint8_t seq)
+{
+	struct endpoint src = net_at(at[!to][0]);
+	uint8_t p[13 + 12 + 42] = {22, 0xfe, 0xfd, 0, 0, 0, 0, 0, 0, 0, seq, 0, 12 + 42, type, 0, 0,
+		42, 0, 0, 0, 0, 0, 0, 0, 42, 0xfe, 0xfd};
+
+	p[25 + 36] = 2; /* one cipher suite; no extension, so no profile of SRTP */
+	p[25 + 37] = 0xc0;
+	p[25 + 38] = 0x2b;
+	p[25 + 39] = 1;
+	session_take(rig.e[to].s,
+		&(struct session_in){.dtls = true, .src = &src, .p = p, .len = sizeof(p)}, now_ns);
+	collect(to);
+}
+
+/* A forged ClientHello or ServerHello ends an association. A fresh one takes its place, a few
+ * times, and our alert does not end the terminal's. */
+static void a_forged_hello_does_not_end_the_handshake(void **state)
+{
+	static const uint8_t hello[] = {1, 2}; /* to the server, to the client */
+
+	(void)state;
+	for (int to = 0; to < 2; to++)
+		for (uint8_t n = 1; n < 10; n += 2) {
+			start();
+			rig.rtp_late = true;
+			hear(0, true);
+			hear(1, true);
+			pass(2 * S_NS);
+			for (uint8_t i = 0; i < n; i++)
+				forge(to, hello[to], 0);
+			assert_int_equal(events(to, SESSION_FAILED), 1);
+			assert_int_equal(event(to, SESSION_FAILED, false)->rtcp, false);
+			rig.rtp_late = false;
+			pass(6 * S_NS);
+			assert_int_equal(events(0, SESSION_KEYS), n <= 3);
+			assert_int_equal(events(1, SESSION_KEYS), n <= 3);
+			assert_int_equal(events(to, SESSION_FAILED), 1);
+			end();
+		}
+}
+
 /* We offered without a role. A ClientHello that comes ahead of the answer is answered, but keys
  * wait for the fingerprint. */
 static void the_answer_decides_the_role(void **state)
@@ -691,6 +840,9 @@ int main(void)
 		cmocka_unit_test(without_ice_a_cookie_proves_the_source),
 		cmocka_unit_test(without_mux_there_are_two_associations),
 		cmocka_unit_test(rtcp_waits_for_rtp),
+		cmocka_unit_test(rtcp_has_the_suite_of_rtp),
+		cmocka_unit_test(a_restored_session_gets_keys_of_rtcp),
+		cmocka_unit_test(a_forged_hello_does_not_end_the_handshake),
 		cmocka_unit_test(the_answer_decides_the_role),
 		cmocka_unit_test(the_answer_may_make_us_the_client),
 		cmocka_unit_test(the_answer_decides_mux),

@@ -46,19 +46,22 @@ static struct dtls_config config(struct dtls_cert *cert)
 		.profiles = 1};
 }
 
-static void peer_start(struct rig *r, struct peer *p, bool both)
+static void peer_begin(struct rig *r, struct peer *p, bool rtcp)
 {
 	struct dtls_config c = config(p->cert);
+	struct dtls_fingerprints f = {.count = 1};
 
-	for (int k = 0; k <= both; k++) {
-		struct dtls_fingerprints f = {.count = 1};
+	dtls_destroy(p->a[rtcp]);
+	assert_int_equal(dtls_create(&p->a[rtcp], &c), 0);
+	assert_int_equal(dtls_cert_fingerprint(&f.f[0], r->order.cert, DTLS_SHA256), 0);
+	(void)dtls_expect(p->a[rtcp], &f, r->now);
+	assert_int_equal(dtls_start(p->a[rtcp], r->now), 0);
+}
 
-		dtls_destroy(p->a[k]);
-		assert_int_equal(dtls_create(&p->a[k], &c), 0);
-		assert_int_equal(dtls_cert_fingerprint(&f.f[0], r->order.cert, DTLS_SHA256), 0);
-		(void)dtls_expect(p->a[k], &f, r->now);
-		assert_int_equal(dtls_start(p->a[k], r->now), 0);
-	}
+static void peer_start(struct rig *r, struct peer *p, bool both)
+{
+	for (int k = 0; k <= both; k++)
+		peer_begin(r, p, k);
 }
 
 static void peer_init(struct peer *p, uint8_t last, uint16_t port)
@@ -339,7 +342,8 @@ static void a_forged_alert_ends_nothing(void **state)
 	end(&r);
 }
 
-/* RTCP's handshake may end before RTP's. The call takes its keys only after those of RTP. */
+/* RTCP's handshake begins after RTP's, and so its keys come later. Its first ClientHello was not
+ * answered: the terminal repeats it. */
 static void keys_of_rtcp_wait_for_those_of_rtp(void **state)
 {
 	struct rig r;
@@ -355,6 +359,8 @@ static void keys_of_rtcp_wait_for_those_of_rtp(void **state)
 	again(&r, S_NS);
 	talk(&r, true, false);
 	assert_int_equal(keys(&r, false), 1);
+	peer_begin(&r, &r.terminal, true);
+	talk(&r, true, false);
 	assert_int_equal(keys(&r, true), 1);
 	for (uint32_t i = 0; i < r.events; i++)
 		if (r.event[i].kind == SESSION_KEYS) {

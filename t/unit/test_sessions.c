@@ -68,7 +68,11 @@ static int set(uint32_t i, bool restored)
 			.established = restored}};
 	struct relay_port port = {0};
 
-	return bridge_session_ops.set(s, handle[i], 0, &port, &cfg);
+	int err = bridge_session_ops.set(s, handle[i], 0, &port, &cfg);
+
+	if (!err)
+		bridge_session_ops.send(s, handle[i]);
+	return err;
 }
 
 /* As the control thread: what waits goes as soon as there is room. */

@@ -57,6 +57,11 @@ static void s_end(void *session, uint64_t now_ns)
 	s->answers++;
 }
 
+static void s_settle(void *session, uint32_t association, bool rtcp, uint64_t now_ns)
+{
+	(void)session, (void)association, (void)rtcp, (void)now_ns;
+}
+
 static void s_destroy(void *session)
 {
 	destroyed++;
@@ -123,6 +128,7 @@ static void s_tick(void *session, uint64_t now_ns)
 static const struct side_session_ops OPS = {.open = s_open,
 	.change = s_change,
 	.end = s_end,
+	.settle = s_settle,
 	.destroy = s_destroy,
 	.cfg_free = s_cfg_free,
 	.take = s_take,
