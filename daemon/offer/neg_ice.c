@@ -39,20 +39,12 @@ static void set_text(char out[LEG_ICE_TEXT], struct str text)
 	memcpy(out, text.s, text.len < LEG_ICE_TEXT ? text.len : LEG_ICE_TEXT - 1);
 }
 
-/* A media port of ours may be another call's: links.h judges the pair. */
-static bool may_check(const struct reach *r, const struct endpoint *e)
-{
-	enum reach_verdict v = reach_check(r, e);
-
-	return v == REACH_OK || (v == REACH_OWN && reach_local(r, e, -1) >= 0);
-}
-
 uint32_t neg_ice_filter(struct ice_candidate *c, uint32_t n, const struct reach *r)
 {
 	uint32_t kept = 0;
 
 	for (uint32_t i = 0; i < n; i++)
-		if (may_check(r, &c[i].addr))
+		if (reach_may_check(r, &c[i].addr))
 			c[kept++] = c[i];
 	return kept;
 }
