@@ -50,6 +50,7 @@ static void ice_of(struct session_ice *out, const struct leg *l)
 	out->controlling = ice->controlling;
 	out->started = ice->on;
 	out->generation = ice->generation;
+	out->peer = ice->peer;
 	memcpy(out->ufrag, ice->ufrag, sizeof(out->ufrag));
 	memcpy(out->pwd, ice->pwd, sizeof(out->pwd));
 	out->remote_lite = ice->remote_lite;

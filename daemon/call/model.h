@@ -42,6 +42,7 @@ struct leg_ice {                /* ICE between us and the terminal (offer/neg_ic
 	bool lite, controlling; /* ours */
 	bool lite_back;         /* our answer is to be lite */
 	uint8_t generation;     /* of our credentials */
+	uint8_t peer;           /* changes when another terminal answered: a fork. Not saved */
 	char ufrag[SESSION_UFRAG], pwd[SESSION_PWD];
 	/* The terminal's; empty: not known. */
 	bool remote_lite;

@@ -269,6 +269,18 @@ void ice_use_one_component(struct ice_agent *a, uint64_t now_ns)
 	ice_update(a);
 }
 
+void ice_forget_peer(struct ice_agent *a, uint64_t now_ns)
+{
+	ice_advance(a, now_ns);
+	memset(a->selected, 0, sizeof(a->selected));
+	secmem_wipe(&a->old, sizeof(a->old));
+	secmem_wipe(&a->cur.remote_key, sizeof(a->cur.remote_key));
+	a->cur.has_remote = false;
+	ice_round_clear(a);
+	a->changes++;
+	ice_update(a);
+}
+
 void ice_restart(struct ice_agent *a, uint64_t now_ns)
 {
 	ice_advance(a, now_ns);

@@ -130,6 +130,9 @@ uint32_t ice_local_candidates(const struct ice_agent *a, struct ice_candidate *o
  * nominated one for its component. Call ice_restart() first where we answer a restart. 0, or
  * -EINVAL: credentials of a bad length. */
 int ice_set_remote(struct ice_agent *a, const struct ice_remote *r, uint64_t now_ns);
+/* The next ice_set_remote() is of another terminal, which answered the same offer: selected pairs
+ * end. */
+void ice_forget_peer(struct ice_agent *a, uint64_t now_ns);
 /* A trickled candidate. Duplicates are ignored. Candidates beyond the limits are counted. */
 void ice_add_candidate(struct ice_agent *a, const struct ice_candidate *c, uint64_t now_ns);
 void ice_end_of_candidates(struct ice_agent *a, uint64_t now_ns);

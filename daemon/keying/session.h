@@ -18,6 +18,7 @@ struct session_ice {
 	bool controlling;   /* we sent the offer */
 	bool started;       /* both sides' credentials are in force: checks may be sent */
 	uint8_t generation; /* of our credentials; another one is a restart (RFC 8445 9) */
+	uint8_t peer;       /* another number is another terminal: earlier pairs end */
 	char ufrag[SESSION_UFRAG], pwd[SESSION_PWD];
 	/* The peer's; empty: not known yet. */
 	bool remote_lite;

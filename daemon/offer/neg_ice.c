@@ -123,8 +123,13 @@ bool neg_ice_offer(const struct leg *from, struct leg *to, struct neg_in *in)
 
 void neg_ice_answered(struct leg *l, uint32_t i, const struct neg_in *in)
 {
-	bool restarted, uses = l->ice.told && read_said(&l->ice, i, in, &restarted);
+	bool restarted = false, uses = l->ice.told && read_said(&l->ice, i, in, &restarted);
 
+	/* Our offer restarted nothing, so these credentials are another terminal's. */
+	if (l->ice.on && uses && restarted) {
+		l->ice.peer++;
+		memset(l->ice.pair, 0, sizeof(l->ice.pair));
+	}
 	l->ice.on = l->ice.asked = uses;
 }
 

@@ -8,12 +8,21 @@
 
 #include "base/secmem.h"
 
+/* The same address may be selected again: then the call has to be informed again. */
+static void forget_told(struct session *s)
+{
+	for (uint32_t k = 0; k < COMPONENTS; k++)
+		s->part[k].told = (struct endpoint){0};
+}
+
 void session_ice_drop(struct session *s)
 {
 	session_count_ice_end(s);
 	if (s->ice)
 		ice_fini(s->ice);
 	free(s->ice);
+	if (s->ice)
+		forget_told(s);
 	s->ice = NULL;
 	s->ice_told = ICE_NEW;
 }
@@ -128,6 +137,9 @@ int session_ice_set(struct session *s, const struct session_ice *before, bool ha
 	} else if (before->generation != now->generation) {
 		ice_restart(s->ice, now_ns);
 		ice_set_credentials(s->ice, now->ufrag, now->pwd);
+	} else if (before->peer != now->peer) {
+		ice_forget_peer(s->ice, now_ns);
+		forget_told(s);
 	}
 	if (err)
 		return err;

@@ -648,6 +648,36 @@ static void a_later_branch_may_have_ice(void **state)
 	end(&r);
 }
 
+/* The pair of the terminal that answered first is not that of the next. */
+static void a_later_branch_has_a_pair_of_its_own(void **state)
+{
+	struct session_event pair = {.kind = SESSION_PAIR};
+	struct ng_request q;
+	struct rig r;
+	uint16_t b;
+
+	(void)state;
+	start(&r);
+	q = talk_request("a", "", talk_body(&r.t, "198.51.100.1", 4000, "RTP/AVP", ""));
+	q.ice = NG_ICE_FORCE;
+	talk_send(&r.t, &q, false);
+	b = r.t.sdp->media[0].port;
+	talk_answer(&r.t, "a", "b", talk_body(&r.t, "198.51.100.2", 5000, "RTP/AVP", ICE_A));
+	assert_int_equal(endpoint_parse(&pair.remote, STR("198.51.100.2:5000")), 0);
+	calls_session_event(r.t.c, number(&r, b), &pair, r.t.now);
+	assert_int_equal(mock_stream(r.t.m, b)->remote.port, 5000);
+	/* The same terminal by another tag, or again, keeps it. */
+	talk_answer(&r.t, "a", "b2", talk_body(&r.t, "198.51.100.2", 5000, "RTP/AVP", ICE_A));
+	assert_int_equal(mock_stream(r.t.m, b)->remote.port, 5000);
+	assert_int_equal(session(&r, b)->ice.peer, 0);
+	talk_answer(&r.t, "a", "c", talk_body(&r.t, "198.51.100.3", 6000, "RTP/AVP", ICE_A2));
+	assert_null(r.t.reply.error);
+	assert_int_equal(mock_stream(r.t.m, b)->remote.family, 0);
+	assert_int_equal(session(&r, b)->ice.peer, 1);
+	assert_int_equal(session(&r, b)->ice.generation, 1);
+	end(&r);
+}
+
 /* Keys of SDES are not those of the association that was before. */
 static void dtls_after_sdes_is_a_new_association(void **state)
 {
@@ -772,6 +802,7 @@ int main(void)
 		cmocka_unit_test(a_restart_has_new_credentials),
 		cmocka_unit_test(a_restart_waits_for_its_answer),
 		cmocka_unit_test(a_later_branch_may_have_ice),
+		cmocka_unit_test(a_later_branch_has_a_pair_of_its_own),
 		cmocka_unit_test(dtls_after_sdes_is_a_new_association),
 		cmocka_unit_test(each_branch_has_its_association),
 		cmocka_unit_test(hold_keeps_the_association),
