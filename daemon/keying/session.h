@@ -23,7 +23,10 @@ struct session_ice {
 	/* The peer's; empty: not known yet. */
 	bool remote_lite;
 	char remote_ufrag[SDP_ICE_TEXT_MAX + 1], remote_pwd[SDP_ICE_TEXT_MAX + 1];
-	/* Candidates of this exchange. Earlier ones under the same credentials stay. */
+	/* Candidates of this exchange. Earlier ones under the same credentials stay. next_ufrag not
+	 * empty: they are of an ICE restart that was offered, and wait until remote_ufrag is that.
+	 */
+	char next_ufrag[SDP_ICE_TEXT_MAX + 1];
 	struct ice_candidate candidate[SDP_ICE_CANDIDATES];
 	uint32_t candidates;
 	bool last; /* no more will come */

@@ -83,8 +83,7 @@ static void delay(struct leg_ice *ice, const struct leg_ice *before)
 	ice->remote_lite = before->remote_lite;
 	memcpy(ice->remote_ufrag, before->remote_ufrag, sizeof(ice->remote_ufrag));
 	memcpy(ice->remote_pwd, before->remote_pwd, sizeof(ice->remote_pwd));
-	ice->candidate = NULL;
-	ice->candidates = 0;
+	ice->of_next = true;
 	ice->last = before->last;
 }
 
@@ -135,8 +134,8 @@ void neg_ice_answered(struct leg *l, uint32_t i, const struct neg_in *in)
 
 /* --- Answers ---------------------------------------------------------------------------------- */
 
-/* The delayed credentials of a restart come into force. The offer's candidates are not kept: a
- * terminal that sends checks is found by them, and one that does not is where its SDP says. */
+/* The delayed credentials of a restart come into force. The session kept the offer's candidates.
+ * The addresses in SDP are added, in case that was another life's session. */
 static void restart(struct leg *l, const struct neg_in *in)
 {
 	const struct endpoint *to[2] = {&l->said.remote, &l->said.rtcp_remote};

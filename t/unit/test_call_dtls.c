@@ -16,6 +16,7 @@
 #include "call/reach_again.h"
 #include "call/session.h"
 #include "call_talk.h"
+#include "offer/trickle.h"
 
 #define PRINT_A                                                                                    \
 	"a=fingerprint:sha-256 01:02:03:04:05:06:07:08:09:0A:0B:0C:0D:0E:0F:10:11:12:13:14:15:16:" \
@@ -624,6 +625,41 @@ static void a_restart_waits_for_its_answer(void **state)
 	end(&r);
 }
 
+/* All candidates of a restart reach the session, which keeps them until the answer. */
+static void a_restart_has_its_candidates(void **state)
+{
+	struct ng_request q;
+	struct rig r;
+	uint16_t a;
+
+	(void)state;
+	start(&r);
+	offer(&r, "RTP/AVP", ICE_A, "");
+	answer(&r, "RTP/AVP", "");
+	a = r.t.sdp->media[0].port;
+	offer(&r, "RTP/AVP",
+		ICE_A2 "a=candidate:1 1 udp 2130706431 198.51.100.1 4000 typ host\r\n"
+		       "a=candidate:2 1 udp 1694498815 203.0.113.7 9000 typ srflx\r\n",
+		"");
+	assert_string_equal(session(&r, a)->ice.remote_ufrag, "abcd");
+	assert_string_equal(session(&r, a)->ice.next_ufrag, "efgh");
+	assert_int_equal(session(&r, a)->ice.candidates, 2);
+	/* Another one trickles before the answer. */
+	q = talk_request("a", "b",
+		"a=ice-ufrag:efgh\r\na=ice-pwd:bbcdefghijklmnopqrstuv\r\nm=audio 9 RTP/AVP 0\r\n"
+		"a=candidate:3 1 udp 1694498814 203.0.113.8 9002 typ srflx\r\n");
+	talk_pool(&r.t);
+	calls_trickle(r.t.c, r.t.p, &q, false, r.t.now, &r.t.reply);
+	assert_int_equal(r.t.reply.warning.len, 0);
+	assert_string_equal(session(&r, a)->ice.next_ufrag, "efgh");
+	assert_int_equal(session(&r, a)->ice.candidates, 1);
+	assert_int_equal(session(&r, a)->ice.candidate[0].addr.port, 9002);
+	answer(&r, "RTP/AVP", "");
+	assert_string_equal(session(&r, a)->ice.remote_ufrag, "efgh");
+	assert_string_equal(session(&r, a)->ice.next_ufrag, "");
+	end(&r);
+}
+
 /* Several terminals answer one offer. The first has no ICE, the second has. */
 static void a_later_branch_may_have_ice(void **state)
 {
@@ -801,6 +837,7 @@ int main(void)
 		cmocka_unit_test(an_event_that_finds_no_room_may_come_again),
 		cmocka_unit_test(a_restart_has_new_credentials),
 		cmocka_unit_test(a_restart_waits_for_its_answer),
+		cmocka_unit_test(a_restart_has_its_candidates),
 		cmocka_unit_test(a_later_branch_may_have_ice),
 		cmocka_unit_test(a_later_branch_has_a_pair_of_its_own),
 		cmocka_unit_test(dtls_after_sdes_is_a_new_association),

@@ -13,6 +13,7 @@
 #include <cmocka.h>
 
 #include "ice_net.h"
+#include "ice/agent_int.h"
 #include "side/session_int.h"
 
 #define S_NS     1000000000ull
@@ -539,6 +540,41 @@ static void lost_consent_comes_back_with_a_check(void **state)
 	end();
 }
 
+/* The candidates of an offered restart wait for the answer. The terminal sends no checks before it
+ * gets ours, and no SDP of the answer names it. */
+static void candidates_of_a_restart_wait(void **state)
+{
+	struct session_ice *ice = &rig.e[0].order.cfg.ice;
+	struct ice_candidate elsewhere;
+
+	(void)state;
+	start();
+	talk(true);
+	elsewhere = ice->candidate[0];
+	ice->candidate[0].addr = net_at("203.0.113.9:1"); /* nobody is there */
+	ice->candidate[1] = elsewhere;
+	ice->candidates = 2;
+	identify(&rig.e[1].order.cfg.ice, 1, 2);
+	memcpy(ice->next_ufrag, rig.e[1].order.cfg.ice.ufrag, SESSION_UFRAG);
+	set(0);
+	pass(5 * S_NS);
+	assert_int_equal(events(0, SESSION_PAIR), 1);
+	assert_int_equal(events(0, SESSION_LOST), 0);
+	/* The answer. */
+	identify(ice, 0, 2);
+	hear_ice(0);
+	memset(ice->next_ufrag, 0, sizeof(ice->next_ufrag));
+	ice->candidates = 0;
+	set(0);
+	assert_int_equal(rig.e[0].s->ice->remote_count, 2);
+	assert_int_equal(rig.e[0].s->ice_next == NULL, true);
+	hear_ice(1);
+	set(1);
+	pass(60 * S_NS);
+	assert_int_equal(events(0, SESSION_LOST) + events(0, SESSION_FAILED), 0);
+	end();
+}
+
 /* Forking: another terminal answers the same offer. Nothing goes to the first one any more, and a
  * pair with the same address is reported again. */
 static void another_terminal_ends_the_pair(void **state)
@@ -743,6 +779,7 @@ int main(void)
 		cmocka_unit_test(an_ice_restart_keeps_the_association),
 		cmocka_unit_test(a_peer_that_never_answers_is_given_up),
 		cmocka_unit_test(lost_consent_comes_back_with_a_check),
+		cmocka_unit_test(candidates_of_a_restart_wait),
 		cmocka_unit_test(another_terminal_ends_the_pair),
 		cmocka_unit_test(ice_may_end_and_begin),
 		cmocka_unit_test(a_restored_session_goes_on),
