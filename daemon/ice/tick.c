@@ -91,7 +91,7 @@ static void consent(struct ice_agent *a)
 
 		if (!s->set)
 			continue;
-		if (!a->lite && s->ok_ns + ICE_EXPIRY_NS <= a->now_ns)
+		if (ice_may_expire(a, s) && s->ok_ns + ICE_EXPIRY_NS <= a->now_ns)
 			consent_expired(a, c);
 		else if (s->next_ns <= a->now_ns)
 			consent_send(a, s);
@@ -150,7 +150,7 @@ uint64_t ice_deadline(const struct ice_agent *a)
 		if (!s->set)
 			continue;
 		next = earlier(next, s->next_ns);
-		if (!a->lite)
+		if (ice_may_expire(a, s))
 			next = earlier(next, s->ok_ns + ICE_EXPIRY_NS);
 	}
 	/* Later than that, the pairs under way have deadlines of their own. */

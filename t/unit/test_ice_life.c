@@ -75,6 +75,55 @@ static void consent_is_lost_after_30_seconds(void **state)
 	assert_true(net_run(&N, ICE_COMPLETED, 1000 * NET_MS));
 }
 
+static void begin_lite(void)
+{
+	memset(&N, 0, sizeof(N));
+	net_agent(&N.a, "192.0.2.1:5000", true, 1);
+	net_lite(&N.b, "192.0.2.2:6000", false, 2);
+	net_tell(&N, &N.b, &N.a, false);
+	net_tell(&N, &N.a, &N.b, false);
+	assert_true(net_run(&N, ICE_COMPLETED, 5000 * NET_MS));
+}
+
+/* A lite agent sends no consent checks, but the peer's checks prove its consent. The next check
+ * revives the pair, also without USE-CANDIDATE. */
+static void lite_loses_consent_when_checks_stop(void **state)
+{
+	struct ice_pair_selected s;
+
+	(void)state;
+	begin_lite();
+	net_pass(&N, 20000 * NET_MS);
+	N.route = dead;
+	for (int i = 0; i < 22; i++) {
+		N.a.selected[0].ok_ns = N.now_ns; /* the peer does not give up */
+		net_pass(&N, 1000 * NET_MS);
+	}
+	assert_int_equal(ice_state(&N.b), ICE_COMPLETED);
+	for (int i = 0; i < 10; i++) {
+		N.a.selected[0].ok_ns = N.now_ns;
+		net_pass(&N, 1000 * NET_MS);
+	}
+	assert_int_equal(ice_state(&N.b), ICE_LOST);
+	assert_false(ice_selected(&N.b, 1, &s));
+	N.route = NULL;
+	net_pass(&N, 10000 * NET_MS);
+	assert_int_equal(ice_state(&N.b), ICE_COMPLETED);
+	assert_true(ice_selected(&N.b, 1, &s));
+	net_pass(&N, 60000 * NET_MS);
+	assert_int_equal(ice_state(&N.b), ICE_COMPLETED);
+}
+
+/* Nor does it wait for checks of a peer that never renews consent (RFC 5245). */
+static void lite_keeps_a_peer_without_consent(void **state)
+{
+	(void)state;
+	begin_lite();
+	N.route = dead;
+	net_pass(&N, 90000 * NET_MS);
+	assert_int_equal(ice_state(&N.b), ICE_COMPLETED);
+}
+
 static void another_pair_takes_over(void **state)
 {
 	struct ice_pair_selected s;
@@ -210,6 +259,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(consent_goes_on),
 		cmocka_unit_test(consent_is_lost_after_30_seconds),
+		cmocka_unit_test(lite_loses_consent_when_checks_stop),
+		cmocka_unit_test(lite_keeps_a_peer_without_consent),
 		cmocka_unit_test(another_pair_takes_over),
 		cmocka_unit_test(restart_keeps_the_old_pair),
 		cmocka_unit_test(restart_moves_to_another_address),
