@@ -30,6 +30,16 @@ static void pace(struct ice_agent *a)
 	a->pace_next_ns = a->now_ns + a->pace_ns;
 }
 
+/* A nomination does not wait for Ta: pacing spares NATs new bindings (RFC 8445 B.1), and this pair
+ * has one. One per component. */
+static void nominate(struct ice_agent *a)
+{
+	ice_nominate(a);
+	for (uint8_t i = 0; i < a->pair_count; i++)
+		if (a->pair[i].nominating && a->pair[i].triggered && !a->pair[i].open)
+			ice_check_start(a, &a->pair[i]);
+}
+
 /* --- Consent and keepalives ------------------------------------------------------------------- */
 
 static void consent_send(struct ice_agent *a, struct selected *s)
@@ -122,7 +132,7 @@ void ice_tick(struct ice_agent *a, uint64_t now_ns)
 {
 	ice_advance(a, now_ns);
 	retransmit(a);
-	ice_nominate(a);
+	nominate(a);
 	pace(a);
 	consent(a);
 	give_up(a);
