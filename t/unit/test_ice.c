@@ -229,7 +229,7 @@ static void candidates_trickle(void **state)
 	assert_false(net_run(&N, ICE_COMPLETED, 2000 * NET_MS));
 	N.route = NULL;
 	assert_int_equal(ice_local_candidates(&N.b, c, 2), 1);
-	ice_add_candidate(&N.a, &c[0], N.now_ns);
+	net_trickle(&N, &N.a, &N.b, &c[0]);
 	assert_true(net_run(&N, ICE_COMPLETED, 2000 * NET_MS));
 	assert_true(net_agree(&N, 1));
 }

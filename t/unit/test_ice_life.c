@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include "ice_net.h"
+#include "ice_save.h"
 
 static struct net N;
 
@@ -221,12 +222,12 @@ static void restored_agent_goes_on(void **state)
 	(void)state;
 	begin("192.0.2.1:5000 192.0.2.1:5001/2", "192.0.2.2:6000 192.0.2.2:6001/2");
 	changes = ice_changes(&N.b);
-	ice_save(&N.a, &saved);
+	net_save(&N.a, &saved);
 	ice_fini(&N.a); /* killed; the peer goes on for 20 s */
 	net_pass(&N, 20000 * NET_MS);
 	assert_int_equal(ice_restore(&N.a, &saved, seed, N.now_ns), 0);
 	assert_int_equal(ice_state(&N.a), ICE_COMPLETED);
-	ice_save(&N.a, &again);
+	net_save(&N.a, &again);
 	assert_memory_equal(&saved, &again, sizeof(saved));
 	assert_true(ice_selected(&N.a, 1, &s) && ice_selected(&N.a, 2, &s) && s.nominated);
 	net_pass(&N, 120000 * NET_MS);
@@ -246,7 +247,7 @@ static void restored_in_the_middle_of_checks(void **state)
 	net_agent(&N.b, "192.0.2.2:6000", false, 2);
 	net_tell(&N, &N.b, &N.a, false);
 	net_tell(&N, &N.a, &N.b, false);
-	ice_save(&N.a, &saved);
+	net_save(&N.a, &saved);
 	assert_int_equal(ice_restore(&N.a, &saved, seed, 0), 0);
 	assert_true(net_run(&N, ICE_COMPLETED, 5000 * NET_MS));
 	saved.selected[0].set = 1;
