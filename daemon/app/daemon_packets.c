@@ -124,6 +124,11 @@ static bool may_learn(void *arg, const struct endpoint *signalled, const struct 
 	return reach_may_learn(arg, signalled, src);
 }
 
+static bool may_check(void *arg, const struct endpoint *to)
+{
+	return reach_may_check(arg, to);
+}
+
 /* An ordinary call has one audio stream with a pair of ports for each of its two sides. */
 static void log_capacity(const struct daemon *d)
 {
@@ -161,6 +166,7 @@ int daemon_workers_create(struct daemon *d)
 		.replay_window = o->replay_window,
 		.lifetime_enforce = o->enforce_lifetime,
 		.may_learn = may_learn,
+		.may_check = may_check,
 		.may_learn_arg = &d->reach,
 	};
 	struct bridge_config relay = {

@@ -12,6 +12,7 @@
 
 #define CERT_LIFE_S (60u * 86400u) /* renewed after half of it */
 #define WAITING_MAX 1024u          /* commands that wait while new calls are accepted */
+#define HELD_MAX    1024u          /* events of a thread whose workers are busy */
 
 struct place {
 	uint32_t serial; /* place + a multiple of max; 0: never used */
@@ -27,12 +28,20 @@ struct place {
 	uint32_t next_worker, next_stream[2];
 };
 
+/* Events of calls whose worker takes no commands now, the oldest first. Those of other workers go
+ * past them. A worker that stays stuck fills it: then the thread's events wait. */
+struct held {
+	struct side_event event[HELD_MAX];
+	uint32_t n;
+	bool busy[SESSIONS_WORKERS_MAX]; /* its event was refused: the order has to stay */
+};
+
 struct bridge_sessions {
 	struct bridge_sessions_config cfg;
 	struct session_env env[SESSIONS_THREADS_MAX];
 	struct side_thread *thread[SESSIONS_THREADS_MAX];
 	struct side_channel *channel[SESSIONS_THREADS_MAX][SESSIONS_WORKERS_MAX];
-	struct side_event event[SESSIONS_THREADS_MAX]; /* the next one, serial 0: none */
+	struct held *held[SESSIONS_THREADS_MAX];
 	struct dtls_cert *cert;
 	struct place *place;  /* [max] */
 	uint32_t *free_place; /* stack */
@@ -222,13 +231,41 @@ static bool deliver(struct bridge_sessions *s, const struct side_event *e)
 	return true;
 }
 
+static bool passes(struct bridge_sessions *s, struct held *h, const struct side_event *e)
+{
+	bool *busy = &h->busy[s->place[e->serial % s->cfg.max].worker];
+
+	*busy = *busy || !deliver(s, e);
+	return !*busy;
+}
+
+static void retry(struct bridge_sessions *s, struct held *h)
+{
+	uint32_t n = h->n;
+
+	memset(h->busy, 0, sizeof(h->busy));
+	h->n = 0;
+	for (uint32_t i = 0; i < n; i++) {
+		if (!passes(s, h, &h->event[i])) {
+			if (h->n != i)
+				h->event[h->n] = h->event[i];
+			h->n++;
+		}
+	}
+	secmem_wipe(&h->event[h->n], (n - h->n) * sizeof(h->event[0]));
+}
+
 void bridge_sessions_poll(struct bridge_sessions *s)
 {
 	for (uint32_t t = 0; t < s->cfg.threads; t++) {
-		struct side_event *e = &s->event[t];
+		struct held *h = s->held[t];
 
-		while ((e->serial || side_thread_event(s->thread[t], e)) && deliver(s, e))
-			secmem_wipe(e, sizeof(*e));
+		retry(s, h);
+		while (h->n < HELD_MAX && side_thread_event(s->thread[t], &h->event[h->n]))
+			if (passes(s, h, &h->event[h->n]))
+				secmem_wipe(&h->event[h->n], sizeof(h->event[0]));
+			else
+				h->n++;
 	}
 	send_line(s);
 }
@@ -286,6 +323,9 @@ static int thread_create(struct bridge_sessions *s, uint32_t t)
 		if (env->profiles < DTLS_PROFILES_MAX)
 			env->profile[env->profiles++] = (enum srtp_suite_id)s->cfg.profile[i];
 	env->sha1 = s->cfg.sha1;
+	s->held[t] = calloc(1, sizeof(*s->held[t]));
+	if (!s->held[t])
+		return -ENOMEM;
 	clock_gettime(CLOCK_MONOTONIC, &now);
 	int err = dtls_gate_create(&env->gate, (uint64_t)now.tv_sec * 1000000000u);
 
@@ -335,6 +375,9 @@ void bridge_sessions_destroy(struct bridge_sessions *s)
 	for (uint32_t t = 0; t < s->cfg.threads; t++) {
 		side_thread_destroy(s->thread[t]);
 		dtls_gate_destroy(s->env[t].gate);
+		if (s->held[t])
+			secmem_wipe(s->held[t], sizeof(*s->held[t]));
+		free(s->held[t]);
 	}
 	dtls_cert_put(s->cert);
 	for (uint32_t i = 0; s->place && i < s->cfg.max; i++) {

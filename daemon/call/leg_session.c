@@ -50,11 +50,14 @@ static void ice_of(struct session_ice *out, const struct leg *l)
 	out->controlling = ice->controlling;
 	out->started = ice->on;
 	out->generation = ice->generation;
+	out->peer = ice->peer;
 	memcpy(out->ufrag, ice->ufrag, sizeof(out->ufrag));
 	memcpy(out->pwd, ice->pwd, sizeof(out->pwd));
 	out->remote_lite = ice->remote_lite;
 	memcpy(out->remote_ufrag, ice->remote_ufrag, sizeof(out->remote_ufrag));
 	memcpy(out->remote_pwd, ice->remote_pwd, sizeof(out->remote_pwd));
+	if (ice->of_next)
+		memcpy(out->next_ufrag, ice->next_ufrag, sizeof(out->next_ufrag));
 	out->candidates = ice->candidates;
 	if (ice->candidates)
 		memcpy(out->candidate, ice->candidate, ice->candidates * sizeof(*out->candidate));

@@ -153,6 +153,7 @@ static struct leg *leg_clone(struct keystore *k, const struct leg *from)
 	l->rx_new = l->tx_new = l->relearn = l->started = l->session_resumed = false;
 	l->ice.candidate = NULL;
 	l->ice.candidates = 0;
+	l->ice.of_next = false;
 	return l;
 }
 

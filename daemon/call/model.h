@@ -42,6 +42,7 @@ struct leg_ice {                /* ICE between us and the terminal (offer/neg_ic
 	bool lite, controlling; /* ours */
 	bool lite_back;         /* our answer is to be lite */
 	uint8_t generation;     /* of our credentials */
+	uint8_t peer;           /* changes when another terminal answered: a fork. Not saved */
 	char ufrag[SESSION_UFRAG], pwd[SESSION_PWD];
 	/* The terminal's; empty: not known. */
 	bool remote_lite;
@@ -52,7 +53,9 @@ struct leg_ice {                /* ICE between us and the terminal (offer/neg_ic
 	/* The selected pairs, by [rtcp]: the leg's remote and rtcp_remote are these, whatever SDP
 	 * says. Family 0: none yet. */
 	struct endpoint pair[2];
-	/* For the next commit only, in the request's pool: candidates of this exchange. */
+	/* For the next commit only, in the request's pool: candidates of this exchange. of_next:
+	 * they are of next_ufrag. */
+	bool of_next;
 	const struct ice_candidate *candidate;
 	uint32_t candidates;
 	bool last; /* no more will come */

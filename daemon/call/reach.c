@@ -202,3 +202,10 @@ bool reach_may_learn(
 	return reach_local(r, src, -1) < 0 ? reach_check(r, src) == REACH_OK
 					   : same_port(r, signalled, src);
 }
+
+bool reach_may_check(const struct reach *r, const struct endpoint *e)
+{
+	enum reach_verdict v = reach_check(r, e);
+
+	return v == REACH_OK || (v == REACH_OWN && reach_local(r, e, -1) >= 0);
+}

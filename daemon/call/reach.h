@@ -74,6 +74,11 @@ int reach_local(const struct reach *r, const struct endpoint *e, int after);
 bool reach_may_learn(
 	const struct reach *r, const struct endpoint *signalled, const struct endpoint *src);
 
+/* Whether an ICE check may be sent to e, and a response to a check: where media may go, and to the
+ * media ports of this relay, because a call may pass through it twice. A check ends at the agent
+ * that receives it, so it makes no circle. Call links_check() before media follow it. */
+bool reach_may_check(const struct reach *r, const struct endpoint *e);
+
 /* Whether a network in the list contains e. "any" (prefix length 0) does not count. */
 bool reach_is_named(const struct call_nets *nets, const struct endpoint *e);
 

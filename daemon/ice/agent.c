@@ -153,24 +153,6 @@ static void add(struct ice_agent *a, const struct ice_candidate *c)
 		ice_pair_all(a, (uint8_t)i);
 }
 
-void ice_add_candidate(struct ice_agent *a, const struct ice_candidate *c, uint64_t now_ns)
-{
-	ice_advance(a, now_ns);
-	if (!a->cur.has_remote)
-		return;
-	add(a, c);
-	if (a->lite && a->remote_lite)
-		ice_select_lite(a);
-	ice_update(a);
-}
-
-void ice_end_of_candidates(struct ice_agent *a, uint64_t now_ns)
-{
-	ice_advance(a, now_ns);
-	a->last = true;
-	ice_update(a);
-}
-
 static bool same_remote(const struct ice_agent *a, const struct ice_remote *r)
 {
 	struct stun_key key;
@@ -265,6 +247,18 @@ void ice_use_one_component(struct ice_agent *a, uint64_t now_ns)
 	a->pair_count = kept;
 	a->components = 1;
 	memset(&a->selected[1], 0, sizeof(a->selected[1]));
+	a->changes++;
+	ice_update(a);
+}
+
+void ice_forget_peer(struct ice_agent *a, uint64_t now_ns)
+{
+	ice_advance(a, now_ns);
+	memset(a->selected, 0, sizeof(a->selected));
+	secmem_wipe(&a->old, sizeof(a->old));
+	secmem_wipe(&a->cur.remote_key, sizeof(a->cur.remote_key));
+	a->cur.has_remote = false;
+	ice_round_clear(a);
 	a->changes++;
 	ice_update(a);
 }

@@ -130,9 +130,9 @@ uint32_t ice_local_candidates(const struct ice_agent *a, struct ice_candidate *o
  * nominated one for its component. Call ice_restart() first where we answer a restart. 0, or
  * -EINVAL: credentials of a bad length. */
 int ice_set_remote(struct ice_agent *a, const struct ice_remote *r, uint64_t now_ns);
-/* A trickled candidate. Duplicates are ignored. Candidates beyond the limits are counted. */
-void ice_add_candidate(struct ice_agent *a, const struct ice_candidate *c, uint64_t now_ns);
-void ice_end_of_candidates(struct ice_agent *a, uint64_t now_ns);
+/* The next ice_set_remote() is of another terminal, which answered the same offer: selected pairs
+ * end. */
+void ice_forget_peer(struct ice_agent *a, uint64_t now_ns);
 /* The peer agreed to rtcp-mux: component 2 ends. */
 void ice_use_one_component(struct ice_agent *a, uint64_t now_ns);
 /* New credentials of ours (RFC 8445 9). The role stays. The selected pair goes on under the old
@@ -159,7 +159,7 @@ bool ice_selected(const struct ice_agent *a, uint8_t component, struct ice_pair_
 bool ice_is_valid_source(const struct ice_agent *a, uint8_t local, const struct endpoint *src);
 uint32_t ice_counter(const struct ice_agent *a, enum ice_count c);
 
-/* --- Saving, so that a restarted gateway goes on with consent checks ------------------------- */
+/* --- Restoring, so that a restarted gateway goes on with consent checks ----------------------- */
 
 struct ice_saved_candidate {
 	struct endpoint addr;
@@ -186,8 +186,6 @@ struct ice_saved {
 };
 #define ICE_SAVED_VERSION 1u
 
-/* During an ICE restart the new round alone is saved: without a selected pair until it has one. */
-void ice_save(const struct ice_agent *a, struct ice_saved *out);
 /* In place of ice_init(). The seed is a new one. Selected pairs get 30 s to prove consent.
  * Unfinished checks begin again. 0, or -EINVAL: impossible content; then the agent is unusable. */
 int ice_restore(struct ice_agent *a, const struct ice_saved *s, const uint8_t seed[ICE_SEED_LEN],

@@ -16,6 +16,7 @@
 #define ICE_PATIENCE_NS  (39500 * ICE_MS)  /* RFC 8863 4 */
 #define ICE_GRACE_NS     (100 * ICE_MS)    /* better pairs may still succeed before we nominate */
 #define ICE_CONSENT_NS   (5 * ICE_S)       /* RFC 7675 5.1, +-20 % */
+#define ICE_RENEWS_NS    (4 * ICE_S)       /* later checks are of consent: 80 % of 5 s */
 #define ICE_EXPIRY_NS    (30 * ICE_S)      /* RFC 7675 5.1 */
 #define ICE_SILENT_NS    (12 * ICE_S)      /* two consent checks unanswered: others may take over */
 #define ICE_KEEPALIVE_NS (15 * ICE_S)      /* Tr of RFC 8445 11 */
@@ -53,12 +54,14 @@ struct early {
 
 struct selected {
 	bool set, nominated;
-	bool old; /* under the credentials before the restart */
+	bool old;    /* under the credentials before the restart */
+	bool renews; /* we are lite: the peer goes on with checks, which prove its consent */
 	uint8_t local;
 	struct endpoint remote;
 	uint64_t priority;
-	uint64_t ok_ns;   /* last proof of consent */
-	uint64_t next_ns; /* next consent check or keepalive */
+	uint64_t since_ns; /* when it was selected */
+	uint64_t ok_ns;    /* last proof of consent */
+	uint64_t next_ns;  /* next consent check or keepalive */
 	uint8_t txid[ICE_CONSENTS][STUN_TXID_LEN];
 	uint8_t tx_count, tx_at; /* those in use; the next to be overwritten */
 };
@@ -147,6 +150,7 @@ void ice_select(struct ice_agent *a, uint8_t component, const struct selected *s
 void ice_select_pair(struct ice_agent *a, const struct pair *p, bool nominated);
 void ice_nominate(struct ice_agent *a); /* as the controlling side, what is ripe */
 uint64_t ice_nominate_ns(const struct ice_agent *a);
+bool ice_may_expire(const struct ice_agent *a, const struct selected *s);
 void ice_select_lite(struct ice_agent *a); /* both are lite (RFC 8445 8.2) */
 
 /* check.c */

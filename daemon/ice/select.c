@@ -55,6 +55,7 @@ void ice_select(struct ice_agent *a, uint8_t component, const struct selected *s
 	bool old = false;
 
 	*now = *s;
+	now->since_ns = a->now_ns;
 	now->tx_count = now->tx_at = 0;
 	now->next_ns = a->lite ? a->now_ns + ICE_KEEPALIVE_NS : ice_draw_around(a, ICE_CONSENT_NS);
 	a->changes++;
@@ -175,6 +176,13 @@ uint64_t ice_nominate_ns(const struct ice_agent *a)
 		next = t < next ? t : next;
 	}
 	return next;
+}
+
+/* RFC 7675 makes full agents ask for consent. A lite agent asks nobody, but it sees the peer ask:
+ * when such checks stop, the peer is gone. A peer of RFC 5245 never begins. */
+bool ice_may_expire(const struct ice_agent *a, const struct selected *s)
+{
+	return s->set && (!a->lite || (s->renews && !s->old));
 }
 
 /* --- Both lite -------------------------------------------------------------------------------- */

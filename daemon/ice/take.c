@@ -144,6 +144,22 @@ static void nominated_by_peer(struct ice_agent *a, struct pair *p)
 		p->triggered = true;
 }
 
+/* We are lite and send no checks: the peer's request is all there is. A nominated pair that lost
+ * consent returns by any check. */
+static void checked_lite(struct ice_agent *a, struct pair *p, const struct early *e)
+{
+	struct selected *s = &a->selected[p->component - 1];
+
+	p->ok_ns = a->now_ns;
+	p->wanted |= e->use_candidate;
+	if (e->use_candidate || (p->wanted && !s->set))
+		ice_select_pair(a, p, true);
+	if (!s->set || s->old || s->local != p->local || !endpoint_eq(&s->remote, &e->src))
+		return;
+	s->ok_ns = a->now_ns;
+	s->renews |= a->now_ns - s->since_ns >= ICE_RENEWS_NS;
+}
+
 void ice_triggered(struct ice_agent *a, const struct early *e)
 {
 	int remote = learn(a, e), i = remote < 0 ? -1 : ice_pair_find(a, e->local, (uint8_t)remote);
@@ -154,10 +170,8 @@ void ice_triggered(struct ice_agent *a, const struct early *e)
 	if (i < 0)
 		return;
 	p = &a->pair[i];
-	if (a->lite) { /* sends no checks: the peer's request is all there is */
-		p->ok_ns = a->now_ns;
-		if (e->use_candidate)
-			ice_select_pair(a, p, true);
+	if (a->lite) {
+		checked_lite(a, p, e);
 		return;
 	}
 	if (e->use_candidate && !a->controlling)

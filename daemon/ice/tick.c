@@ -30,6 +30,16 @@ static void pace(struct ice_agent *a)
 	a->pace_next_ns = a->now_ns + a->pace_ns;
 }
 
+/* A nomination does not wait for Ta: pacing spares NATs new bindings (RFC 8445 B.1), and this pair
+ * has one. One per component. */
+static void nominate(struct ice_agent *a)
+{
+	ice_nominate(a);
+	for (uint8_t i = 0; i < a->pair_count; i++)
+		if (a->pair[i].nominating && a->pair[i].triggered && !a->pair[i].open)
+			ice_check_start(a, &a->pair[i]);
+}
+
 /* --- Consent and keepalives ------------------------------------------------------------------- */
 
 static void consent_send(struct ice_agent *a, struct selected *s)
@@ -91,7 +101,7 @@ static void consent(struct ice_agent *a)
 
 		if (!s->set)
 			continue;
-		if (!a->lite && s->ok_ns + ICE_EXPIRY_NS <= a->now_ns)
+		if (ice_may_expire(a, s) && s->ok_ns + ICE_EXPIRY_NS <= a->now_ns)
 			consent_expired(a, c);
 		else if (s->next_ns <= a->now_ns)
 			consent_send(a, s);
@@ -122,7 +132,7 @@ void ice_tick(struct ice_agent *a, uint64_t now_ns)
 {
 	ice_advance(a, now_ns);
 	retransmit(a);
-	ice_nominate(a);
+	nominate(a);
 	pace(a);
 	consent(a);
 	give_up(a);
@@ -150,7 +160,7 @@ uint64_t ice_deadline(const struct ice_agent *a)
 		if (!s->set)
 			continue;
 		next = earlier(next, s->next_ns);
-		if (!a->lite)
+		if (ice_may_expire(a, s))
 			next = earlier(next, s->ok_ns + ICE_EXPIRY_NS);
 	}
 	/* Later than that, the pairs under way have deadlines of their own. */

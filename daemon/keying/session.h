@@ -18,11 +18,15 @@ struct session_ice {
 	bool controlling;   /* we sent the offer */
 	bool started;       /* both sides' credentials are in force: checks may be sent */
 	uint8_t generation; /* of our credentials; another one is a restart (RFC 8445 9) */
+	uint8_t peer;       /* another number is another terminal: earlier pairs end */
 	char ufrag[SESSION_UFRAG], pwd[SESSION_PWD];
 	/* The peer's; empty: not known yet. */
 	bool remote_lite;
 	char remote_ufrag[SDP_ICE_TEXT_MAX + 1], remote_pwd[SDP_ICE_TEXT_MAX + 1];
-	/* Candidates of this exchange. Earlier ones under the same credentials stay. */
+	/* Candidates of this exchange. Earlier ones under the same credentials stay. next_ufrag not
+	 * empty: they are of an ICE restart that was offered, and wait until remote_ufrag is that.
+	 */
+	char next_ufrag[SDP_ICE_TEXT_MAX + 1];
 	struct ice_candidate candidate[SDP_ICE_CANDIDATES];
 	uint32_t candidates;
 	bool last; /* no more will come */

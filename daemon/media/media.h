@@ -244,7 +244,9 @@ struct media_config {
 	 * whether media may go there. signalled: the stream's, allowed already. Not called for the
 	 * source that is followed already. NULL: anywhere. */
 	bool (*may_learn)(void *arg, const struct endpoint *signalled, const struct endpoint *src);
-	void *may_learn_arg;
+	/* Whether STUN of the keying thread may be sent there. NULL: may_learn decides. */
+	bool (*may_check)(void *arg, const struct endpoint *to);
+	void *may_learn_arg;   /* of both */
 	uint8_t again_key[16]; /* random: of the hashes of media/again.c */
 	/* Called by prepare, before any cipher, for a packet with a dev whose source and dev are
 	 * not the confirmed ones. expected: the source's address is the signalled one, or the

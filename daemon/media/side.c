@@ -45,11 +45,16 @@ uint8_t media_side(struct media *m, const struct arena *a, const struct packet_i
 	return PACKET_SIDE;
 }
 
-static bool may_go(const struct media *m, const struct media_stream *s, const struct endpoint *to)
+/* Nothing precedes this check: neither checks nor responses leave for a forbidden address. */
+static bool may_go(const struct media *m, const struct media_stream *s, const struct side_packet *p)
 {
-	return to->family && to->port && !endpoint_is_unspecified(to) &&
-		!endpoint_is_multicast(to) &&
-		(!m->cfg.may_learn || m->cfg.may_learn(m->cfg.may_learn_arg, &s->cfg.remote, to));
+	const struct endpoint *to = &p->peer;
+
+	if (!to->family || !to->port || endpoint_is_unspecified(to) || endpoint_is_multicast(to))
+		return false;
+	if (p->kind == SIDE_STUN && m->cfg.may_check)
+		return m->cfg.may_check(m->cfg.may_learn_arg, to);
+	return !m->cfg.may_learn || m->cfg.may_learn(m->cfg.may_learn_arg, &s->cfg.remote, to);
 }
 
 enum media_side_result media_side_out(const struct media *m, const struct arena *a, uint32_t slot,
@@ -62,7 +67,7 @@ enum media_side_result media_side_out(const struct media *m, const struct arena 
 	s = &m->stream[p->stream];
 	if (!s->set || !s->cfg.side || s->cfg.side_serial != p->serial)
 		return MEDIA_SIDE_STALE;
-	if (p->len > SIDE_PACKET_MAX || !may_go(m, s, &p->peer))
+	if (p->len > SIDE_PACKET_MAX || !may_go(m, s, p))
 		return MEDIA_SIDE_REFUSED;
 	*out = (struct packet_out){.dst = p->peer,
 		.local = s->cfg.local,

@@ -39,20 +39,12 @@ static void set_text(char out[LEG_ICE_TEXT], struct str text)
 	memcpy(out, text.s, text.len < LEG_ICE_TEXT ? text.len : LEG_ICE_TEXT - 1);
 }
 
-/* A media port of ours may be another call's: links.h judges the pair. */
-static bool may_check(const struct reach *r, const struct endpoint *e)
-{
-	enum reach_verdict v = reach_check(r, e);
-
-	return v == REACH_OK || (v == REACH_OWN && reach_local(r, e, -1) >= 0);
-}
-
 uint32_t neg_ice_filter(struct ice_candidate *c, uint32_t n, const struct reach *r)
 {
 	uint32_t kept = 0;
 
 	for (uint32_t i = 0; i < n; i++)
-		if (may_check(r, &c[i].addr))
+		if (reach_may_check(r, &c[i].addr))
 			c[kept++] = c[i];
 	return kept;
 }
@@ -91,8 +83,7 @@ static void delay(struct leg_ice *ice, const struct leg_ice *before)
 	ice->remote_lite = before->remote_lite;
 	memcpy(ice->remote_ufrag, before->remote_ufrag, sizeof(ice->remote_ufrag));
 	memcpy(ice->remote_pwd, before->remote_pwd, sizeof(ice->remote_pwd));
-	ice->candidate = NULL;
-	ice->candidates = 0;
+	ice->of_next = true;
 	ice->last = before->last;
 }
 
@@ -131,15 +122,20 @@ bool neg_ice_offer(const struct leg *from, struct leg *to, struct neg_in *in)
 
 void neg_ice_answered(struct leg *l, uint32_t i, const struct neg_in *in)
 {
-	bool restarted, uses = l->ice.told && read_said(&l->ice, i, in, &restarted);
+	bool restarted = false, uses = l->ice.told && read_said(&l->ice, i, in, &restarted);
 
+	/* Our offer restarted nothing, so these credentials are another terminal's. */
+	if (l->ice.on && uses && restarted) {
+		l->ice.peer++;
+		memset(l->ice.pair, 0, sizeof(l->ice.pair));
+	}
 	l->ice.on = l->ice.asked = uses;
 }
 
 /* --- Answers ---------------------------------------------------------------------------------- */
 
-/* The delayed credentials of a restart come into force. The offer's candidates are not kept: a
- * terminal that sends checks is found by them, and one that does not is where its SDP says. */
+/* The delayed credentials of a restart come into force. The session kept the offer's candidates.
+ * The addresses in SDP are added, in case that was another life's session. */
 static void restart(struct leg *l, const struct neg_in *in)
 {
 	const struct endpoint *to[2] = {&l->said.remote, &l->said.rtcp_remote};

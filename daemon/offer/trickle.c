@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* A fragment is a change of the call like an offer, but only candidates are added. They count for
- * the credentials that the terminal signalled last: a fragment of others comes too early or too
- * late, and does nothing. Nothing is sent to a candidate but connectivity checks, and only where
- * media may go (call/reach.h). */
+ * the credentials in force, or for those of a restart that waits for its answer. A fragment of
+ * others comes too early or too late, and does nothing. Nothing is sent to a candidate but
+ * connectivity checks, and only where media may go (call/reach.h). */
 #include "offer/trickle.h"
 
 #include <errno.h>
@@ -34,13 +34,21 @@ static bool is_current(const struct leg_ice *ice, const struct sdp_ice *said)
 		str_eq(said->ufrag, str_from(ice->remote_ufrag));
 }
 
+/* Of an ICE restart that waits for its answer. */
+static bool is_next(const struct leg_ice *ice, const struct sdp_ice *said)
+{
+	return ice->on && ice->restart &&
+		(!said->ufrag.len || str_eq(said->ufrag, str_from(ice->next_ufrag)));
+}
+
 static int each(void *arg, const struct sdp_ice_section *section)
 {
 	struct trickle *t = arg;
 	struct leg *l = leg_of(t->side, section);
 	struct ice_candidate *to;
 
-	if (!l || !(l->ice.on || l->ice.said) || !is_current(&l->ice, &section->ice)) {
+	if (!l || !(l->ice.on || l->ice.said) ||
+		!(is_current(&l->ice, &section->ice) || is_next(&l->ice, &section->ice))) {
 		t->ignored += section->ice.count;
 		return 0;
 	}
@@ -50,8 +58,11 @@ static int each(void *arg, const struct sdp_ice_section *section)
 	memcpy(to, section->ice.candidate, section->ice.count * sizeof(*to));
 	l->ice.candidate = to;
 	l->ice.candidates = neg_ice_filter(to, section->ice.count, t->c->reach);
-	t->ended |= section->ice.end_of_candidates && !l->ice.last;
-	l->ice.last |= section->ice.end_of_candidates;
+	l->ice.of_next = !is_current(&l->ice, &section->ice);
+	if (!l->ice.of_next) {
+		t->ended |= section->ice.end_of_candidates && !l->ice.last;
+		l->ice.last |= section->ice.end_of_candidates;
+	}
 	t->ignored += section->ice.count - l->ice.candidates;
 	t->added += l->ice.candidates;
 	t->ignored += section->ice.ignored;

@@ -11,11 +11,6 @@ static const struct str type_names[] = {
 #undef X
 };
 
-struct str ice_candidate_type_name(enum ice_candidate_type t)
-{
-	return type_names[t];
-}
-
 uint32_t ice_candidate_priority(enum ice_candidate_type t, uint16_t local_pref, uint8_t component)
 {
 	static const uint8_t preference[] = {/* RFC 8445 5.1.2.2 */
@@ -280,13 +275,4 @@ int sdp_ice_fragment_read(
 			take_attr(&s.ice, name, arg);
 	}
 	return err ? err : each(ctx, &s);
-}
-
-void sdp_ice_fragment_write(
-	struct sbuf *b, struct str kind, struct str mid, const struct sdp_ice_write *w)
-{
-	sbuf_printf(b, "m=" STR_FMT " 9 RTP/AVP 0%s", STR_ARG(kind), w->eol);
-	if (mid.len > 0)
-		sbuf_printf(b, "a=mid:" STR_FMT "%s", STR_ARG(mid), w->eol);
-	sdp_ice_write(b, w);
 }

@@ -24,7 +24,6 @@ enum ice_candidate_type {
 	ICE_CANDIDATE_TYPES(X)
 #undef X
 };
-struct str ice_candidate_type_name(enum ice_candidate_type t);
 
 /* A candidate of UDP with an IP address. */
 struct ice_candidate {
@@ -97,8 +96,5 @@ struct sdp_ice_section {
  * long, then nothing was called; or what each returned other than 0. */
 int sdp_ice_fragment_read(
 	struct str body, int (*each)(void *ctx, const struct sdp_ice_section *s), void *ctx);
-/* Writes one section. kind, such as "audio", fills the pseudo m-line. */
-void sdp_ice_fragment_write(
-	struct sbuf *b, struct str kind, struct str mid, const struct sdp_ice_write *w);
 
 #endif

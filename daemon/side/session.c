@@ -218,7 +218,7 @@ int session_set(struct session *s, const struct session_order *order, uint64_t n
 	const struct session_cfg *cfg = &order->cfg;
 	struct session_cfg *before = malloc(sizeof(*before));
 	bool had_two = session_components(s) == COMPONENTS;
-	int err, ice_err;
+	int err, ice_err, kept;
 
 	if (!before)
 		return -ENOMEM;
@@ -229,7 +229,8 @@ int session_set(struct session *s, const struct session_order *order, uint64_t n
 		s->cert = dtls_cert_get(order->cert);
 	}
 	s->cfg = *cfg;
-	if (!cfg->ice.candidates && same_peer(&before->ice, &cfg->ice)) {
+	kept = session_ice_keep(s);
+	if (!s->cfg.ice.candidates && same_peer(&before->ice, &cfg->ice)) {
 		memcpy(s->cfg.ice.candidate, before->ice.candidate, sizeof(cfg->ice.candidate));
 		s->cfg.ice.candidates = before->ice.candidates;
 		s->cfg.ice.last |= before->ice.last;
@@ -240,7 +241,7 @@ int session_set(struct session *s, const struct session_order *order, uint64_t n
 	free(before);
 	s->broken |= err || ice_err;
 	proceed(s, now_ns);
-	return ice_err ? ice_err : err;
+	return ice_err ? ice_err : err ? err : kept;
 }
 
 void session_close(struct session *s, uint64_t now_ns)

@@ -8,13 +8,24 @@
 
 #include "base/secmem.h"
 
+/* The same address may be selected again: then the call has to be informed again. */
+static void forget_told(struct session *s)
+{
+	for (uint32_t k = 0; k < COMPONENTS; k++)
+		s->part[k].told = (struct endpoint){0};
+}
+
 void session_ice_drop(struct session *s)
 {
 	session_count_ice_end(s);
 	if (s->ice)
 		ice_fini(s->ice);
 	free(s->ice);
+	free(s->ice_next);
+	if (s->ice)
+		forget_told(s);
 	s->ice = NULL;
+	s->ice_next = NULL;
 	s->ice_told = ICE_NEW;
 }
 
@@ -113,6 +124,37 @@ static int set_remote(struct session *s, uint64_t now_ns)
 	return ice_set_remote(s->ice, &r, now_ns);
 }
 
+static void add_candidates(struct ice_candidate to[SDP_ICE_CANDIDATES], uint32_t *n,
+	const struct ice_candidate *c, uint32_t count)
+{
+	for (uint32_t i = 0; i < count && *n < SDP_ICE_CANDIDATES; i++)
+		to[(*n)++] = c[i];
+}
+
+int session_ice_keep(struct session *s)
+{
+	struct session_ice *ice = &s->cfg.ice;
+	struct session_ice_next *next = s->ice_next;
+
+	if (ice->next_ufrag[0]) {
+		if (!next)
+			next = s->ice_next = calloc(1, sizeof(*next));
+		if (!next)
+			return -ENOMEM;
+		if (strcmp(next->ufrag, ice->next_ufrag) != 0) {
+			memcpy(next->ufrag, ice->next_ufrag, sizeof(next->ufrag));
+			next->candidates = 0;
+		}
+		add_candidates(next->candidate, &next->candidates, ice->candidate, ice->candidates);
+		ice->candidates = 0;
+	} else if (next && strcmp(next->ufrag, ice->remote_ufrag) == 0) {
+		add_candidates(ice->candidate, &ice->candidates, next->candidate, next->candidates);
+		free(next);
+		s->ice_next = NULL;
+	}
+	return 0;
+}
+
 int session_ice_set(struct session *s, const struct session_ice *before, bool had_two,
 	const uint8_t seed[ICE_SEED_LEN], uint64_t now_ns)
 {
@@ -128,6 +170,9 @@ int session_ice_set(struct session *s, const struct session_ice *before, bool ha
 	} else if (before->generation != now->generation) {
 		ice_restart(s->ice, now_ns);
 		ice_set_credentials(s->ice, now->ufrag, now->pwd);
+	} else if (before->peer != now->peer) {
+		ice_forget_peer(s->ice, now_ns);
+		forget_told(s);
 	}
 	if (err)
 		return err;

@@ -22,14 +22,22 @@ struct component {
 	bool counted;
 };
 
+/* Candidates of an ICE restart that waits for its answer. */
+struct session_ice_next {
+	char ufrag[SDP_ICE_TEXT_MAX + 1];
+	struct ice_candidate candidate[SDP_ICE_CANDIDATES];
+	uint32_t candidates;
+};
+
 struct session {
 	struct session_env *env;
 	struct session_cfg cfg;
-	struct dtls_cert *cert;           /* of new associations */
-	struct ice_agent *ice;            /* NULL: not in use */
-	uint8_t ice_told;                 /* enum ice_state that was reported */
-	uint8_t ice_counted;              /* enum ice_state that was counted, + 1; 0: none */
-	uint32_t ice_counts[ICE_COUNT_N]; /* what was counted */
+	struct dtls_cert *cert;            /* of new associations */
+	struct ice_agent *ice;             /* NULL: not in use */
+	struct session_ice_next *ice_next; /* of a restart that was offered, or NULL */
+	uint8_t ice_told;                  /* enum ice_state that was reported */
+	uint8_t ice_counted;               /* enum ice_state that was counted, + 1; 0: none */
+	uint32_t ice_counts[ICE_COUNT_N];  /* what was counted */
 	struct component part[COMPONENTS];
 	struct session_out verify; /* one HelloVerifyRequest that waits; len 0: none */
 	uint32_t over;             /* a restored association: its handshake was in another life */
@@ -46,6 +54,9 @@ static inline uint32_t session_components(const struct session *s)
 int session_ice_set(struct session *s, const struct session_ice *before, bool had_two,
 	const uint8_t seed[ICE_SEED_LEN], uint64_t now_ns);
 void session_ice_drop(struct session *s);
+/* Called first with a new s->cfg.ice. Keeps the candidates of a restart that was offered, and adds
+ * them when its credentials come into force. 0 or -ENOMEM. */
+int session_ice_keep(struct session *s);
 
 /* session_count.c: adds to the counters of the environment what happened since. */
 void session_count(struct session *s, uint64_t now_ns);

@@ -60,11 +60,13 @@ class Talk:
 
     def offer(self, body, again=False, **keys):
         more = {"to_tag": "b" + self.id} if again else {}
-        self.offered = self.client.call("offer", call_id=self.id, from_tag="a" + self.id, ICE="remove", sdp=body, **more, **keys)
+        keys = {"ICE": "remove", **keys}
+        self.offered = self.client.call("offer", call_id=self.id, from_tag="a" + self.id, sdp=body, **more, **keys)
         return self.offered
 
     def answer(self, body, **keys):
-        self.answered = self.client.call("answer", call_id=self.id, from_tag="a" + self.id, to_tag="b" + self.id, ICE="remove", sdp=body, **keys)
+        keys = {"ICE": "remove", **keys}
+        self.answered = self.client.call("answer", call_id=self.id, from_tag="a" + self.id, to_tag="b" + self.id, sdp=body, **keys)
         return self.answered
 
     def to_callee(self):

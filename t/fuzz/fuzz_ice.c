@@ -4,6 +4,7 @@
  * and no table may overflow. */
 #include <stdlib.h>
 
+#include "../unit/ice_save.h"
 #include "ice/agent_int.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
@@ -117,10 +118,8 @@ static void remote(struct input *in)
 		c[i].foundation_len = 1;
 	}
 	if (flags & 128)
-		for (uint32_t i = 0; i < r.count; i++)
-			ice_add_candidate(&agent, &c[i], now_ns);
-	else
-		require(ice_set_remote(&agent, &r, now_ns) == 0);
+		ice_forget_peer(&agent, now_ns);
+	require(ice_set_remote(&agent, &r, now_ns) == 0);
 }
 
 static void restore(struct input *in)
@@ -128,7 +127,7 @@ static void restore(struct input *in)
 	static struct ice_saved s;
 	uint8_t seed[ICE_SEED_LEN] = {byte(in)};
 
-	ice_save(&agent, &s);
+	net_save(&agent, &s);
 	require(ice_restore(&agent, &s, seed, now_ns) == 0);
 }
 

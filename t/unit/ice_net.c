@@ -63,18 +63,31 @@ static void flush(struct net *n, struct ice_agent *from)
 	}
 }
 
-void net_tell(struct net *n, struct ice_agent *to, const struct ice_agent *from, bool none)
+static void tell(struct net *n, struct ice_agent *to, const struct ice_agent *from,
+	const struct ice_candidate *c, uint32_t count)
 {
-	struct ice_candidate c[ICE_LOCALS];
 	struct ice_remote r = {.ufrag = ice_ufrag(from),
 		.pwd = ice_pwd(from),
 		.lite = ice_is_lite(from),
 		.last = true,
-		.candidate = c};
+		.candidate = c,
+		.count = count};
 
-	r.count = none ? 0 : ice_local_candidates(from, c, ARRAY_LEN(c));
 	assert_int_equal(ice_set_remote(to, &r, n->now_ns), 0);
 	flush(n, to);
+}
+
+void net_tell(struct net *n, struct ice_agent *to, const struct ice_agent *from, bool none)
+{
+	struct ice_candidate c[ICE_LOCALS];
+
+	tell(n, to, from, c, none ? 0 : ice_local_candidates(from, c, ARRAY_LEN(c)));
+}
+
+void net_trickle(struct net *n, struct ice_agent *to, const struct ice_agent *from,
+	const struct ice_candidate *c)
+{
+	tell(n, to, from, c, 1);
 }
 
 static void deliver(struct net *n, struct net_flight *f)

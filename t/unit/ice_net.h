@@ -37,6 +37,9 @@ void net_agent(struct ice_agent *a, const char *addr, bool controlling, uint8_t 
 void net_lite(struct ice_agent *a, const char *addr, bool controlling, uint8_t seed);
 /* Tells to what from's SDP says; without candidates if none. */
 void net_tell(struct net *n, struct ice_agent *to, const struct ice_agent *from, bool none);
+/* A candidate of from trickles. */
+void net_trickle(struct net *n, struct ice_agent *to, const struct ice_agent *from,
+	const struct ice_candidate *c);
 /* Until both are in this state, or until so much time has passed. Whether they are. */
 bool net_run(struct net *n, enum ice_state want, uint64_t ns);
 void net_pass(struct net *n, uint64_t ns);

@@ -17,6 +17,7 @@
 #include "call/session.h"
 #include "call/tick.h"
 #include "call_talk.h"
+#include "offer/trickle.h"
 
 #define PRINT_A                                                                                    \
 	"a=fingerprint:sha-256 01:02:03:04:05:06:07:08:09:0A:0B:0C:0D:0E:0F:10:11:12:13:14:15:16:" \
@@ -819,6 +820,41 @@ static void a_restart_waits_for_its_answer(void **state)
 	end(&r);
 }
 
+/* All candidates of a restart reach the session, which keeps them until the answer. */
+static void a_restart_has_its_candidates(void **state)
+{
+	struct ng_request q;
+	struct rig r;
+	uint16_t a;
+
+	(void)state;
+	start(&r);
+	offer(&r, "RTP/AVP", ICE_A, "");
+	answer(&r, "RTP/AVP", "");
+	a = r.t.sdp->media[0].port;
+	offer(&r, "RTP/AVP",
+		ICE_A2 "a=candidate:1 1 udp 2130706431 198.51.100.1 4000 typ host\r\n"
+		       "a=candidate:2 1 udp 1694498815 203.0.113.7 9000 typ srflx\r\n",
+		"");
+	assert_string_equal(session(&r, a)->ice.remote_ufrag, "abcd");
+	assert_string_equal(session(&r, a)->ice.next_ufrag, "efgh");
+	assert_int_equal(session(&r, a)->ice.candidates, 2);
+	/* Another one trickles before the answer. */
+	q = talk_request("a", "b",
+		"a=ice-ufrag:efgh\r\na=ice-pwd:bbcdefghijklmnopqrstuv\r\nm=audio 9 RTP/AVP 0\r\n"
+		"a=candidate:3 1 udp 1694498814 203.0.113.8 9002 typ srflx\r\n");
+	talk_pool(&r.t);
+	calls_trickle(r.t.c, r.t.p, &q, false, r.t.now, &r.t.reply);
+	assert_int_equal(r.t.reply.warning.len, 0);
+	assert_string_equal(session(&r, a)->ice.next_ufrag, "efgh");
+	assert_int_equal(session(&r, a)->ice.candidates, 1);
+	assert_int_equal(session(&r, a)->ice.candidate[0].addr.port, 9002);
+	answer(&r, "RTP/AVP", "");
+	assert_string_equal(session(&r, a)->ice.remote_ufrag, "efgh");
+	assert_string_equal(session(&r, a)->ice.next_ufrag, "");
+	end(&r);
+}
+
 /* Several terminals answer one offer. The first has no ICE, the second has. */
 static void a_later_branch_may_have_ice(void **state)
 {
@@ -840,6 +876,36 @@ static void a_later_branch_may_have_ice(void **state)
 	assert_non_null(session(&r, b));
 	assert_true(session(&r, b)->ice.started);
 	assert_string_equal(session(&r, b)->ice.remote_ufrag, "efgh");
+	end(&r);
+}
+
+/* The pair of the terminal that answered first is not that of the next. */
+static void a_later_branch_has_a_pair_of_its_own(void **state)
+{
+	struct session_event pair = {.kind = SESSION_PAIR};
+	struct ng_request q;
+	struct rig r;
+	uint16_t b;
+
+	(void)state;
+	start(&r);
+	q = talk_request("a", "", talk_body(&r.t, "198.51.100.1", 4000, "RTP/AVP", ""));
+	q.ice = NG_ICE_FORCE;
+	talk_send(&r.t, &q, false);
+	b = r.t.sdp->media[0].port;
+	talk_answer(&r.t, "a", "b", talk_body(&r.t, "198.51.100.2", 5000, "RTP/AVP", ICE_A));
+	assert_int_equal(endpoint_parse(&pair.remote, STR("198.51.100.2:5000")), 0);
+	calls_session_event(r.t.c, number(&r, b), &pair, r.t.now);
+	assert_int_equal(mock_stream(r.t.m, b)->remote.port, 5000);
+	/* The same terminal by another tag, or again, keeps it. */
+	talk_answer(&r.t, "a", "b2", talk_body(&r.t, "198.51.100.2", 5000, "RTP/AVP", ICE_A));
+	assert_int_equal(mock_stream(r.t.m, b)->remote.port, 5000);
+	assert_int_equal(session(&r, b)->ice.peer, 0);
+	talk_answer(&r.t, "a", "c", talk_body(&r.t, "198.51.100.3", 6000, "RTP/AVP", ICE_A2));
+	assert_null(r.t.reply.error);
+	assert_int_equal(mock_stream(r.t.m, b)->remote.family, 0);
+	assert_int_equal(session(&r, b)->ice.peer, 1);
+	assert_int_equal(session(&r, b)->ice.generation, 1);
 	end(&r);
 }
 
@@ -970,7 +1036,9 @@ int main(void)
 		cmocka_unit_test(a_refused_answer_changes_no_session),
 		cmocka_unit_test(a_restart_has_new_credentials),
 		cmocka_unit_test(a_restart_waits_for_its_answer),
+		cmocka_unit_test(a_restart_has_its_candidates),
 		cmocka_unit_test(a_later_branch_may_have_ice),
+		cmocka_unit_test(a_later_branch_has_a_pair_of_its_own),
 		cmocka_unit_test(dtls_after_sdes_is_a_new_association),
 		cmocka_unit_test(each_branch_has_its_association),
 		cmocka_unit_test(hold_keeps_the_association),

@@ -208,7 +208,7 @@ static void a_thousand_candidates(void **state)
 	for (uint32_t i = 0; i < 1000; i++) {
 		c.addr = number(i);
 		c.priority = 0x7effffff - i;
-		ice_add_candidate(&N.a, &c, N.now_ns);
+		net_trickle(&N, &N.a, &N.b, &c);
 	}
 	assert_true(N.a.remote_count == ICE_REMOTES - ICE_LEARNABLE && N.a.pair_count <= ICE_PAIRS);
 	assert_true(ice_counter(&N.a, ICE_COUNT_BEYOND) >= 1000 - ICE_REMOTES);

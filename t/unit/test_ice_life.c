@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include "ice_net.h"
+#include "ice_save.h"
 
 static struct net N;
 
@@ -73,6 +74,55 @@ static void consent_is_lost_after_30_seconds(void **state)
 	net_tell(&N, &N.b, &N.a, false);
 	net_tell(&N, &N.a, &N.b, false);
 	assert_true(net_run(&N, ICE_COMPLETED, 1000 * NET_MS));
+}
+
+static void begin_lite(void)
+{
+	memset(&N, 0, sizeof(N));
+	net_agent(&N.a, "192.0.2.1:5000", true, 1);
+	net_lite(&N.b, "192.0.2.2:6000", false, 2);
+	net_tell(&N, &N.b, &N.a, false);
+	net_tell(&N, &N.a, &N.b, false);
+	assert_true(net_run(&N, ICE_COMPLETED, 5000 * NET_MS));
+}
+
+/* A lite agent sends no consent checks, but the peer's checks prove its consent. The next check
+ * revives the pair, also without USE-CANDIDATE. */
+static void lite_loses_consent_when_checks_stop(void **state)
+{
+	struct ice_pair_selected s;
+
+	(void)state;
+	begin_lite();
+	net_pass(&N, 20000 * NET_MS);
+	N.route = dead;
+	for (int i = 0; i < 22; i++) {
+		N.a.selected[0].ok_ns = N.now_ns; /* the peer does not give up */
+		net_pass(&N, 1000 * NET_MS);
+	}
+	assert_int_equal(ice_state(&N.b), ICE_COMPLETED);
+	for (int i = 0; i < 10; i++) {
+		N.a.selected[0].ok_ns = N.now_ns;
+		net_pass(&N, 1000 * NET_MS);
+	}
+	assert_int_equal(ice_state(&N.b), ICE_LOST);
+	assert_false(ice_selected(&N.b, 1, &s));
+	N.route = NULL;
+	net_pass(&N, 10000 * NET_MS);
+	assert_int_equal(ice_state(&N.b), ICE_COMPLETED);
+	assert_true(ice_selected(&N.b, 1, &s));
+	net_pass(&N, 60000 * NET_MS);
+	assert_int_equal(ice_state(&N.b), ICE_COMPLETED);
+}
+
+/* Nor does it wait for checks of a peer that never renews consent (RFC 5245). */
+static void lite_keeps_a_peer_without_consent(void **state)
+{
+	(void)state;
+	begin_lite();
+	N.route = dead;
+	net_pass(&N, 90000 * NET_MS);
+	assert_int_equal(ice_state(&N.b), ICE_COMPLETED);
 }
 
 static void another_pair_takes_over(void **state)
@@ -172,12 +222,12 @@ static void restored_agent_goes_on(void **state)
 	(void)state;
 	begin("192.0.2.1:5000 192.0.2.1:5001/2", "192.0.2.2:6000 192.0.2.2:6001/2");
 	changes = ice_changes(&N.b);
-	ice_save(&N.a, &saved);
+	net_save(&N.a, &saved);
 	ice_fini(&N.a); /* killed; the peer goes on for 20 s */
 	net_pass(&N, 20000 * NET_MS);
 	assert_int_equal(ice_restore(&N.a, &saved, seed, N.now_ns), 0);
 	assert_int_equal(ice_state(&N.a), ICE_COMPLETED);
-	ice_save(&N.a, &again);
+	net_save(&N.a, &again);
 	assert_memory_equal(&saved, &again, sizeof(saved));
 	assert_true(ice_selected(&N.a, 1, &s) && ice_selected(&N.a, 2, &s) && s.nominated);
 	net_pass(&N, 120000 * NET_MS);
@@ -197,7 +247,7 @@ static void restored_in_the_middle_of_checks(void **state)
 	net_agent(&N.b, "192.0.2.2:6000", false, 2);
 	net_tell(&N, &N.b, &N.a, false);
 	net_tell(&N, &N.a, &N.b, false);
-	ice_save(&N.a, &saved);
+	net_save(&N.a, &saved);
 	assert_int_equal(ice_restore(&N.a, &saved, seed, 0), 0);
 	assert_true(net_run(&N, ICE_COMPLETED, 5000 * NET_MS));
 	saved.selected[0].set = 1;
@@ -210,6 +260,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(consent_goes_on),
 		cmocka_unit_test(consent_is_lost_after_30_seconds),
+		cmocka_unit_test(lite_loses_consent_when_checks_stop),
+		cmocka_unit_test(lite_keeps_a_peer_without_consent),
 		cmocka_unit_test(another_pair_takes_over),
 		cmocka_unit_test(restart_keeps_the_old_pair),
 		cmocka_unit_test(restart_moves_to_another_address),

@@ -226,6 +226,37 @@ static void a_source_is_learned_where_media_may_go_or_was_sent(void **state)
 	assert_true(reach_may_learn(&r, &signalled, &other));
 }
 
+/* Checks also go to media ports of ours: a call may pass through this relay twice. */
+static void checks_reach_our_media_ports(void **state)
+{
+	static const struct {
+		const char *to;
+		bool want;
+	} T[] = {
+		{"198.51.100.1:4000", true},
+		{"10.0.0.5:30000", true},
+		{"203.0.113.5:30000", true},
+		{"10.0.0.5:22222", false}, /* another port of this host */
+		{"127.0.0.1:30000", false},
+		{"192.0.2.77:30000", false},
+		{"0.0.0.0:30000", false},
+	};
+	struct relay_local local[2];
+	struct endpoint to;
+	struct reach r;
+
+	(void)state;
+	setup(&r, local, NULL);
+	for (size_t i = 0; i < ARRAY_LEN(T); i++) {
+		assert_int_equal(endpoint_parse(&to, str_from(T[i].to)), 0);
+		if (reach_may_check(&r, &to) != T[i].want)
+			fail_msg("%s", T[i].to);
+	}
+	r.deny = (struct call_nets){.net = {at("10.0.0.5", 0)}, .bits = {32}, .n = 1};
+	to = at("10.0.0.5", 30000);
+	assert_false(reach_may_check(&r, &to));
+}
+
 /* --- SDP -------------------------------------------------------------------------------------- */
 
 static struct ng_request request(
@@ -707,6 +738,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(addresses_are_judged_by_what_they_are),
 		cmocka_unit_test(a_source_is_learned_where_media_may_go_or_was_sent),
+		cmocka_unit_test(checks_reach_our_media_ports),
 		cmocka_unit_test(an_sdp_is_refused_with_line_and_reason_or_passes),
 		cmocka_unit_test(with_sip_source_address_that_address_counts),
 		cmocka_unit_test(links_lead_to_other_calls_only),

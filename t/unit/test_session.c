@@ -13,7 +13,8 @@
 #include <cmocka.h>
 
 #include "ice_net.h"
-#include "side/session.h"
+#include "ice/agent_int.h"
+#include "side/session_int.h"
 
 #define S_NS     1000000000ull
 #define GOT_MAX  64u
@@ -688,6 +689,84 @@ static void lost_consent_comes_back_with_a_check(void **state)
 	end();
 }
 
+/* The candidates of an offered restart wait for the answer. The terminal sends no checks before it
+ * gets ours, and no SDP of the answer names it. */
+static void candidates_of_a_restart_wait(void **state)
+{
+	struct session_ice *ice = &rig.e[0].order.cfg.ice;
+	struct ice_candidate elsewhere;
+
+	(void)state;
+	start();
+	talk(true);
+	elsewhere = ice->candidate[0];
+	ice->candidate[0].addr = net_at("203.0.113.9:1"); /* nobody is there */
+	ice->candidate[1] = elsewhere;
+	ice->candidates = 2;
+	identify(&rig.e[1].order.cfg.ice, 1, 2);
+	memcpy(ice->next_ufrag, rig.e[1].order.cfg.ice.ufrag, SESSION_UFRAG);
+	set(0);
+	pass(5 * S_NS);
+	assert_int_equal(events(0, SESSION_PAIR), 1);
+	assert_int_equal(events(0, SESSION_LOST), 0);
+	/* The answer. */
+	identify(ice, 0, 2);
+	hear_ice(0);
+	memset(ice->next_ufrag, 0, sizeof(ice->next_ufrag));
+	ice->candidates = 0;
+	set(0);
+	assert_int_equal(rig.e[0].s->ice->remote_count, 2);
+	assert_int_equal(rig.e[0].s->ice_next == NULL, true);
+	hear_ice(1);
+	set(1);
+	pass(60 * S_NS);
+	assert_int_equal(events(0, SESSION_LOST) + events(0, SESSION_FAILED), 0);
+	end();
+}
+
+/* Forking: another terminal answers the same offer. Nothing goes to the first one any more, and a
+ * pair with the same address is reported again. */
+static void another_terminal_ends_the_pair(void **state)
+{
+	struct ice_pair_selected pair;
+
+	(void)state;
+	start();
+	talk(true);
+	rig.e[1].mute = true;
+	identify(&rig.e[1].order.cfg.ice, 1, 2);
+	rig.e[0].order.cfg.ice.peer++;
+	hear_ice(0);
+	set(0);
+	assert_false(ice_selected(rig.e[0].s->ice, 1, &pair));
+	rig.e[1].mute = false;
+	set(1);
+	pass(5 * S_NS);
+	assert_int_equal(events(0, SESSION_PAIR), 2);
+	assert_true(led_to(0, false));
+	assert_int_equal(events(0, SESSION_LOST), 0);
+	end();
+}
+
+/* A re-INVITE without ICE, then one with it: the call forgot the pair, so it is reported again. */
+static void ice_may_end_and_begin(void **state)
+{
+	(void)state;
+	start();
+	talk(true);
+	for (int on = 0; on < 2; on++) {
+		for (int i = 0; i < 2; i++) {
+			rig.e[i].order.cfg.ice.on = on;
+			set(i);
+		}
+		pass(5 * S_NS);
+	}
+	assert_int_equal(events(0, SESSION_PAIR), 2);
+	assert_int_equal(events(1, SESSION_PAIR), 2);
+	assert_int_equal(events(0, SESSION_KEYS), 1);
+	end();
+}
+
 /* Keys and pair are known; the handshake was in another life. */
 static void restore(int who)
 {
@@ -852,6 +931,9 @@ int main(void)
 		cmocka_unit_test(an_ice_restart_keeps_the_association),
 		cmocka_unit_test(a_peer_that_never_answers_is_given_up),
 		cmocka_unit_test(lost_consent_comes_back_with_a_check),
+		cmocka_unit_test(candidates_of_a_restart_wait),
+		cmocka_unit_test(another_terminal_ends_the_pair),
+		cmocka_unit_test(ice_may_end_and_begin),
 		cmocka_unit_test(a_restored_session_goes_on),
 		cmocka_unit_test(a_restored_session_may_lose_consent),
 		cmocka_unit_test(a_restored_session_may_get_a_new_association),

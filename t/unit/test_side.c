@@ -236,6 +236,12 @@ static bool nowhere(void *arg, const struct endpoint *signalled, const struct en
 	return false;
 }
 
+static bool anywhere(void *arg, const struct endpoint *to)
+{
+	(void)arg, (void)to;
+	return true;
+}
+
 static void only_the_same_session_is_sent_for(void **state)
 {
 	struct rig *r = rig_new(SUITE_AES_CM_128_80, SUITE_AES_CM_128_80, 0);
@@ -257,7 +263,13 @@ static void only_the_same_session_is_sent_for(void **state)
 	p.peer.port = 7000;
 	r->m->cfg.may_learn = nowhere; /* no media may go there */
 	assert_int_equal(media_side_out(r->m, &r->a, 3, &p, &out), MEDIA_SIDE_REFUSED);
+	r->m->cfg.may_check = anywhere; /* of STUN alone */
+	assert_int_equal(media_side_out(r->m, &r->a, 3, &p, &out), MEDIA_SIDE_SENDS);
+	p.kind = SIDE_DTLS;
+	assert_int_equal(media_side_out(r->m, &r->a, 3, &p, &out), MEDIA_SIDE_REFUSED);
+	p.kind = SIDE_STUN;
 	r->m->cfg.may_learn = NULL;
+	r->m->cfg.may_check = NULL;
 	p.stream = UINT32_MAX;
 	assert_int_equal(media_side_out(r->m, &r->a, 3, &p, &out), MEDIA_SIDE_STALE);
 	p.stream = A;

@@ -1,7 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Packets other than RTP under kernel steering. Datagrams of T.38, BFCP and DTLS reach the other terminal unchanged, through the
-module's queue. ZRTP, DTLS and STUN between terminals with keys of their own pass while the kernel relays their RTP."""
+module's queue. ZRTP, DTLS and STUN between terminals with keys of their own pass while the kernel relays their RTP. Checks of a
+terminal with ICE reach the keying thread."""
 import importlib.util
 import struct
 import threading
@@ -10,6 +11,8 @@ import time
 import rig
 from rig import equal, tap
 import calls
+import dtls
+import ice
 import netns
 import not_rtp as raw
 from test_ng import Phone, start, talk, wants
@@ -173,6 +176,31 @@ def keying(net, daemon, name, suite, **flags):
     tap(in_kernel(daemon, 0), "nothing is left after the call")
 
 
+def checks(net, daemon):
+    """Checks of a terminal with ICE come to the keying thread by the module's queue, and its responses leave, in parallel with media."""
+    a, b = ice.Ice(net, "caller", "10.200.1.2"), dtls.Plain(net, "callee", "10.200.2.2")
+    b.believe(calls.ok(daemon.client.call("offer", call_id="ice", from_tag="a", sdp=a.sdp(), rtcp_mux=["accept"]))["sdp"])
+    a.believe(calls.ok(daemon.client.call("answer", call_id="ice", from_tag="a", to_tag="b", sdp=b.sdp()))["sdp"])
+    a.check()
+    tap(rig.until(lambda: a.responses and a.requests), "a check gets its response, and a check of ours comes")
+    tap(rig.until(lambda: daemon.statistics()["sessions"]["ICE states"]["completed"] == 1), "a pair is selected")
+
+    def talk_on():
+        for phone in (a, b):
+            phone.say(b"voice" * 32)
+        return a.count["rtp"] and b.count["rtp"]
+    tap(rig.until(talk_on), "media pass in both directions")
+    responses, heard = a.responses, a.count["rtp"] + b.count["rtp"]
+    for _ in range(3):
+        a.check()
+        talk_on()
+    tap(rig.until(lambda: a.responses >= responses + 3), "checks are answered in parallel")
+    tap(rig.until(lambda: talk_on() and a.count["rtp"] + b.count["rtp"] >= heard + 6), "and media go on")
+    for phone in (a, b):
+        phone.close()
+    calls.ok(daemon.client.call("delete", call_id="ice", from_tag="a", delete_delay=0))
+
+
 def voice_again(daemon, a, b, call_id):
     b.told(calls.ok(daemon.client.call("offer", call_id=call_id, from_tag="a", to_tag="b", sdp=a.sdp(), **wants(b)))["sdp"])
     a.told(calls.ok(daemon.client.call("answer", call_id=call_id, from_tag="a", to_tag="b", sdp=b.sdp()))["sdp"])
@@ -222,6 +250,7 @@ def main():
             others(net, daemon)
             keying(net, daemon, "plain", None)
             keying(net, daemon, "passed", "80", flags=["passthrough"])
+            checks(net, daemon)
             becomes_a_fax(net, daemon)
             unloaded(net, daemon)
             equal("no command failed", daemon.statistics()["command errors"], 0)

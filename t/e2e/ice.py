@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A terminal of plain RTP with ICE: it answers checks and sends its own, as far as a test tells it to."""
+import hmac
+import os
+import re
+import struct
+import zlib
+
+import dtls
+
+MAGIC = 0x2112a442
+REQUEST, SUCCESS = 0x0001, 0x0101
+USERNAME, INTEGRITY, PRIORITY, USE_CANDIDATE, FINGERPRINT, CONTROLLING, MAPPED = 6, 8, 0x24, 0x25, 0x8028, 0x802a, 0x20
+
+
+def attribute(kind, value):
+    return struct.pack("!HH", kind, len(value)) + value + bytes(-len(value) % 4)
+
+
+def message(kind, body, password, number=None):
+    """With integrity and fingerprint (RFC 8489 14.5, 14.7)."""
+    number = number or os.urandom(12)
+    head = struct.pack("!HHI", kind, len(body) + 24, MAGIC) + number
+    body += attribute(INTEGRITY, hmac.digest(password.encode(), head + body, "sha1"))
+    head = struct.pack("!HHI", kind, len(body) + 8, MAGIC) + number
+    return head + body + attribute(FINGERPRINT, struct.pack("!I", zlib.crc32(head + body) ^ 0x5354554e))
+
+
+def mapped(address):
+    ip, port = address
+    packed = int.from_bytes(bytes(map(int, ip.split("."))), "big") ^ MAGIC
+    return attribute(MAPPED, struct.pack("!BBHI", 0, 1, port ^ MAGIC >> 16, packed))
+
+
+class Ice(dtls.Plain):
+    """ufrag and pwd are its own, peer the relay's. mute: it answers no checks. responses: success responses that came."""
+
+    def __init__(self, net, place, address, candidates=True):
+        self.ufrag, self.pwd, self.peer = "term", "p" * 24, None
+        self.candidates, self.mute, self.responses, self.requests = candidates, False, 0, 0
+        super().__init__(net, place, address)
+
+    def attributes(self):
+        lines = f"a=ice-ufrag:{self.ufrag}\r\na=ice-pwd:{self.pwd}\r\na=rtcp-mux\r\n"
+        return lines + (f"a=candidate:1 1 udp 2130706431 {self.address} {self.port} typ host\r\n" if self.candidates else "")
+
+    def believe(self, sdp):
+        super().believe(sdp)
+        self.peer = re.search(r"a=ice-ufrag:(\S+)", sdp)[1], re.search(r"a=ice-pwd:(\S+)", sdp)[1]
+
+    def check(self, nominate=True):
+        ufrag, password = self.peer
+        body = attribute(USERNAME, f"{ufrag}:{self.ufrag}".encode()) + attribute(PRIORITY, struct.pack("!I", 1 << 24))
+        body += attribute(CONTROLLING, b"\xff" * 8) + (attribute(USE_CANDIDATE, b"") if nominate else b"")
+        self.socket.sendto(message(REQUEST, body, password), self.to)
+
+    def take(self, _socket, packet, source):
+        super().take(_socket, packet, source)
+        kind = int.from_bytes(packet[:2], "big")
+        if packet[0] < 4 and kind == SUCCESS:
+            self.responses += 1
+        if packet[0] < 4 and kind == REQUEST:
+            self.requests += 1
+            if not self.mute:
+                self.socket.sendto(message(SUCCESS, mapped(source), self.pwd, packet[8:20]), source)
