@@ -129,8 +129,9 @@ struct leg {
 		uint64_t events[2];
 		uint8_t quiet;
 		bool feedback;
-		bool bundle;     /* in a group with BUNDLE (RFC 9143) */
-		bool shares;     /* and the group may have one transport (offer/bundle.h) */
+		bool bundle; /* in a group with BUNDLE (RFC 9143) */
+		/* and the group may have one transport: number + 1 of its tagged m-line */
+		uint8_t shares;
 		uint8_t mid_ext; /* as the leg's */
 		uint64_t types[2];
 		char mid[LEG_MID_MAX]; /* a=mid; "": none, or longer */

@@ -148,7 +148,7 @@ static const struct field said_fields[] = {
 	{"r", ADDR, AT(leg_said, remote)},
 	{"c", ADDR, AT(leg_said, rtcp_remote)},
 	FLAG("bu", leg_said, bundle),
-	FLAG("sh", leg_said, shares),
+	NUM("sh", leg_said, shares, SDP_MAX_MEDIA),
 	NUM("me", leg_said, mid_ext, 255),
 	NUM("t0", leg_said, types[0], ANY),
 	NUM("t1", leg_said, types[1], ANY),
