@@ -35,7 +35,8 @@ def test_the_offerers_group_is_accepted(relay, later, keys):
     assert back.sdp.session.attr("group") == "BUNDLE a v" and len(set(ports(back))) == 1, back
     assert all(m.has("rtcp-mux") and m.attr("tls-id") == back.sdp.audio.attr("tls-id") for m in back.sdp.media), back
     medias = call.query()["tags"]["a"]["medias"]
-    assert medias[0]["streams"][0]["local port"] == ports(back)[0], medias
+    assert all(m["streams"][0]["local port"] == ports(back)[0] for m in medias), medias
+    assert medias[1]["bundled with"] == 1 and "BUNDLE" in medias[1]["flags"] and "bundled with" not in medias[0], medias
 
 
 @compat_each("bundle", MAN + "7.3.3", [{}, {"bundle": ["reject"]}, {"bundle": ["accept", "reject"]}, {"bundle": ["accept"], "rtcp_mux": ["reject"]}])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""BUNDLE (RFC 9143): aiortc with audio and video on one transport, and a plain terminal with two ports of RTP and two of RTCP."""
+"""BUNDLE (RFC 9143): aiortc or Chromium with audio and video on one transport, and a plain terminal with two ports of RTP and two of RTCP."""
 import contextlib
 import json
 import os
@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 
+import chromium
 import ng
 import redisrig
 import webrtc
@@ -29,9 +30,13 @@ def terminals(function):
 
 class Bundled:
     def __init__(self, net, policy):
+        self.net = net
         self.process = net.spawn(net.terminal["a"], [sys.executable, os.path.join(HERE, "bundle_peer.py"),
                                                      os.path.join(webrtc.kinds.WEBRTC, "python"), A, policy],
                                  stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+
+    def close(self):
+        self.net.stop(self.process)
 
     def do(self, what, **more):
         self.process.stdin.write(json.dumps({"do": what, **more}).encode() + b"\n")
@@ -39,6 +44,76 @@ class Bundled:
         reply = json.loads(self.process.stdout.readline())
         assert "failed" not in reply, reply
         return reply
+
+
+PAGE = """
+class Bundled {
+	constructor(policy) {
+		this.pc = new RTCPeerConnection({ iceServers: [], bundlePolicy: policy });
+	}
+
+	add() {
+		const context = new AudioContext(), tone = context.createOscillator(), sound = context.createMediaStreamDestination();
+		tone.connect(sound);
+		tone.start();
+		const canvas = document.createElement("canvas"), draw = canvas.getContext("2d");
+		setInterval(() => { draw.fillStyle = `hsl(${Date.now() / 20 % 360} 90% 50%)`; draw.fillRect(0, 0, 300, 150); }, 50);
+		this.keep = [context, tone, canvas];
+		for (const stream of [sound.stream, canvas.captureStream(20)])
+			this.pc.addTrack(stream.getTracks()[0], stream);
+		for (const t of this.pc.getTransceivers()) {
+			const kind = t.sender.track.kind, all = RTCRtpReceiver.getCapabilities(kind).codecs;
+			t.setCodecPreferences(all.filter((c) => ["audio/PCMU", "video/VP8", "video/rtx"].includes(c.mimeType)));
+		}
+	}
+
+	async local(description) {
+		await this.pc.setLocalDescription(description);
+		while (this.pc.iceGatheringState !== "complete")
+			await new Promise((done) => setTimeout(done, 5));
+		return { sdp: this.pc.localDescription.sdp };
+	}
+
+	async offer() {
+		this.add();
+		return this.local(await this.pc.createOffer());
+	}
+
+	async answer(sdp) {
+		await this.pc.setRemoteDescription({ type: "offer", sdp });
+		this.add();
+		return this.local(await this.pc.createAnswer());
+	}
+
+	async accept(sdp) {
+		await this.pc.setRemoteDescription({ type: "answer", sdp });
+		return {};
+	}
+
+	async report() {
+		const stats = [...(await this.pc.getStats()).values()], heard = { audio: {}, video: {} }, reports = {};
+		for (const s of stats.filter((s) => s.type === "inbound-rtp"))
+			heard[s.kind][s.ssrc] = s.packetsReceived;
+		for (const s of stats.filter((s) => s.type === "remote-inbound-rtp"))
+			reports[s.kind] = true;
+		return { heard, reports, state: this.pc.connectionState, transports: stats.filter((s) => s.type === "transport").length };
+	}
+}
+"""
+
+
+class Browser:
+    """Chromium, with the commands of bundle_peer.py."""
+
+    def __init__(self, net, policy):
+        self.browser = chromium.Browser(net, net.terminal["a"], ("--autoplay-policy=no-user-gesture-required",))
+        self.browser.js(f"{PAGE}\nwindow.peer = new Bundled({json.dumps(policy)}); 0")
+
+    def do(self, what, sdp=""):
+        return self.browser.js(f"peer.{what}({json.dumps(sdp)})")
+
+    def close(self):
+        self.browser.close()
 
 
 class Plain:
@@ -123,8 +198,8 @@ def ports(sdp):
 
 
 class Call:
-    def __init__(self, net, daemon, policy):
-        self.daemon, self.a, self.b = daemon, Bundled(net, policy), Plain(net)
+    def __init__(self, net, daemon, policy, peer):
+        self.daemon, self.a, self.b = daemon, (Browser if peer == "chromium" else Bundled)(net, policy), Plain(net)
 
     def ask(self, command, **keys):
         reply = self.daemon.client.call(command, call_id="bundle", address_family="IP4", replace=["origin"], **keys)
@@ -170,27 +245,27 @@ class Call:
 
     def reported(self):
         """Reports reach the m-line that they are about, on either side."""
-        wait_for("aiortc got reports on both", lambda: set(self.a.do("report")["reports"]) == set(Plain.kinds))
+        wait_for("the bundled terminal got reports on both", lambda: set(self.a.do("report")["reports"]) == set(Plain.kinds))
         wait_for("the plain terminal got reports on both",
                  lambda: all(any(self.b.ssrc[k] in r for r in self.b.reports[k]) for k in Plain.kinds))
 
 
 @contextlib.contextmanager
-def call(net, daemon, policy="balanced"):
-    webrtc.needs("aiortc")
-    c = Call(net, daemon, policy)
+def call(net, daemon, policy="balanced", peer="aiortc"):
+    webrtc.needs(peer)
+    c = Call(net, daemon, policy, peer)
     try:
         yield c
     finally:
         c.b.close()
-        net.stop(c.a.process)
+        c.a.close()
 
 
-@cases(("balanced", False), ("max-bundle", False), ("max-bundle", True))
+@cases(("balanced", False), ("max-bundle", False), ("max-bundle", True), ("balanced", False, "chromium"), ("max-bundle", False, "chromium"))
 @terminals
-def test_a_bundled_offerer(net, policy, later_ports_0):
+def test_a_bundled_offerer(net, policy, later_ports_0, peer="aiortc"):
     daemon = webrtc.start(net)
-    with call(net, daemon, policy) as c:
+    with call(net, daemon, policy, peer) as c:
         c.from_bundled(later_ports_0)
         c.more()
         c.reported()
@@ -201,11 +276,11 @@ def test_a_bundled_offerer(net, policy, later_ports_0):
     assert daemon.stop() == 0
 
 
-@cases(("balanced",), ("max-bundle",))
+@cases(("balanced",), ("max-bundle",), ("balanced", "chromium"), ("max-bundle", "chromium"))
 @terminals
-def test_a_bundled_answerer(net, policy):
+def test_a_bundled_answerer(net, policy, peer="aiortc"):
     daemon = webrtc.start(net)
-    with call(net, daemon, policy) as c:
+    with call(net, daemon, policy, peer) as c:
         c.to_bundled()
         c.more()
         c.reported()
@@ -231,5 +306,5 @@ def test_a_bundle_survives_a_killed_daemon(net):
         wait_for("both m-lines reach the plain terminal again",
                  lambda: all(sum(c.b.heard[k].values()) > before[k] + 60 for k in Plain.kinds))
         heard = {k: sum(v.values()) for k, v in c.a.do("report")["heard"].items()}
-        wait_for("and aiortc", lambda: all(sum(v.values()) > heard[k] + 60 for k, v in c.a.do("report")["heard"].items()))
+        wait_for("and the bundled one", lambda: all(sum(v.values()) > heard[k] + 60 for k, v in c.a.do("report")["heard"].items()))
     assert daemon.stop() == 0
