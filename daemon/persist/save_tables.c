@@ -160,7 +160,7 @@ static const struct field asked_fields[] = {
 	FLAG("m", leg_asked, mux),
 	NUM("p", leg_asked, proto, 255),
 	FLAG("e", leg_asked, either),
-	FLAG("s", leg_asked, shares),
+	FLAG("sh", leg_asked, shares),
 };
 static const struct record asked_record = RECORD_OF(asked_fields);
 
