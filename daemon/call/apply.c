@@ -123,6 +123,7 @@ static void drop(struct leg *l, bool for_good)
 	else
 		past_keys_push_all(l);
 	l->has_port = l->has_ctx = l->has_session = l->committed = l->active = false;
+	l->via = 0;
 	explicit_bzero(&l->ice, sizeof(l->ice));
 	l->rtp_proto = SDP_PROTO_OTHER;
 	memset(l->rx_slot, 0, sizeof(l->rx_slot));
@@ -248,6 +249,56 @@ static bool is_early(
 		!l->asked.either;
 }
 
+/* --- BUNDLE (RFC 9143) --- */
+
+static const struct leg *owner_of(const struct side *s, const struct leg *l)
+{
+	const struct leg *o = l->via ? side_leg_get(s, l->via - 1) : NULL;
+
+	return o && o->has_port ? o : NULL;
+}
+
+/* Handle + 1 of the first m-line on the owner's transport, or of the next one after this; 0: none.
+ */
+static uint32_t next_of(const struct side *s, const struct leg *owner, const struct leg *after)
+{
+	bool behind = !after;
+
+	for (uint32_t i = 0; i < s->legs; i++) {
+		const struct leg *l = s->leg[i];
+
+		if (behind && l && l->active && l->has_port && owner_of(s, l) == owner)
+			return l->port.rtp_stream + 1;
+		behind |= l == after;
+	}
+	return 0;
+}
+
+static bool is_shared(const struct call *c, const struct leg *l)
+{
+	for (uint32_t k = 0; l && k < c->sides; k++)
+		for (uint32_t i = 0; i < c->side[k]->legs; i++)
+			if (c->side[k]->leg[i] == l)
+				return owner_of(c->side[k], l) || next_of(c->side[k], l, NULL);
+	return false;
+}
+
+static void share(const struct call *c, const struct side *s, const struct leg *l,
+	const struct leg *peer, struct media_stream_cfg *cfg)
+{
+	const struct leg *owner = owner_of(s, l);
+
+	if (owner) {
+		cfg->ctx = owner->ctx;
+		cfg->via = owner->port.rtp_stream + 1;
+	}
+	cfg->bundle = next_of(s, owner ? owner : l, owner ? l : NULL);
+	cfg->to_bundle = is_shared(c, peer) || is_shared(c, l);
+	cfg->mid_ext = l->mid_ext;
+	memcpy(cfg->mid, l->mid, sizeof(cfg->mid));
+	memcpy(cfg->types, l->types, sizeof(cfg->types));
+}
+
 static void stream_cfgs(const struct call *c, const struct side *s, const struct leg *l,
 	const struct leg *peer, struct media_stream_cfg *rtp, struct media_stream_cfg *rtcp)
 {
@@ -277,6 +328,7 @@ static void stream_cfgs(const struct call *c, const struct side *s, const struct
 	if (joined)
 		common.rtcp_to = peer->mux ? peer->port.rtp_stream : peer->port.rtcp_stream;
 	echo_to(c, s, l, &common);
+	share(c, s, l, peer, &common);
 	common.no_feedback = joined && leg_has_feedback(l) && !leg_has_feedback(peer);
 	*rtp = *rtcp = common;
 	rtp->local = l->port.rtp;
@@ -295,6 +347,7 @@ static void stream_cfgs(const struct call *c, const struct side *s, const struct
 	rtcp->local = l->port.rtcp;
 	rtcp->rtcp = true;
 	rtcp->remote = l->rtcp_remote;
+	rtcp->bundle = 0; /* with rtcp-mux nothing comes here */
 	if (leg_raw(l) != RAW_NONE)
 		raw_cfgs(s, l, peer, rtp, rtcp);
 }

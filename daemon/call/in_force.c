@@ -70,6 +70,25 @@ void leg_set_tx(struct leg *leg, const struct srtp_params *p)
 	leg->tx = *p;
 }
 
+void side_share(struct side *s, uint32_t owner)
+{
+	const struct leg *o = s->leg[owner];
+
+	for (uint32_t i = 0; i < s->legs; i++) {
+		struct leg *l = s->leg[i];
+
+		if (!l || l->via != owner + 1)
+			continue;
+		leg_set_rx(l, &o->rx);
+		leg_set_tx(l, &o->tx);
+		l->keyed = o->keyed;
+		l->mux = o->mux;
+		l->remote = o->remote;
+		l->rtcp_remote = o->rtcp_remote;
+		memcpy(l->ice.pair, o->ice.pair, sizeof(l->ice.pair));
+	}
+}
+
 void leg_set_plain(struct leg *leg)
 {
 	keying_end(&leg->keying);

@@ -15,7 +15,7 @@ bool leg_needs_session(const struct leg *l)
 {
 	struct keying_association a;
 
-	return l->used && (has_ice(l) || keying_association(&a, &l->keying));
+	return l->used && !l->via && (has_ice(l) || keying_association(&a, &l->keying));
 }
 
 uint8_t leg_side_kinds(const struct leg *l)

@@ -86,6 +86,12 @@ struct leg {
 	uint32_t keyed;             /* the DTLS association that they are of; 0: none */
 	uint32_t settled[2];        /* the one whose keys the terminal has used, by [rtcp] */
 	struct leg_ice ice;
+	/* BUNDLE (RFC 9143): number + 1 of the m-line whose transport this one uses; 0: its own */
+	uint32_t via;
+	/* What tells the terminal's packets of this m-line apart: media_stream_cfg. */
+	uint8_t mid_ext;
+	char mid[RTP_MID_MAX];
+	uint64_t types[2];
 	char kind[16];  /* "audio" */
 	char codec[32]; /* that was agreed on first: "PCMA/8000"; cut if it is longer */
 
@@ -127,7 +133,11 @@ struct leg {
 		uint64_t events[2];
 		uint8_t quiet;
 		bool feedback;
-		bool bundle;           /* in a group with BUNDLE (RFC 9143) */
+		bool bundle; /* in a group with BUNDLE (RFC 9143) */
+		/* and the group may have one transport: number + 1 of its tagged m-line */
+		uint8_t shares;
+		uint8_t mid_ext; /* as the leg's */
+		uint64_t types[2];
 		char mid[LEG_MID_MAX]; /* a=mid; "": none, or longer */
 	} said;
 
@@ -136,6 +146,7 @@ struct leg {
 		bool mux;
 		enum sdp_proto proto;
 		bool either; /* in RTP as well (osrtp_legacy.c) */
+		bool shares; /* in a group with BUNDLE */
 	} asked;
 
 	uint64_t walked; /* links.c: in which walk it was visited last */

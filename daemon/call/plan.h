@@ -6,6 +6,7 @@
 #include "call/call.h"
 #include "call/model.h"
 #include "keying/keying.h"
+#include "proto/sdp_bundle.h"
 
 struct neg_in {
 	const struct call_policy *policy;
@@ -38,6 +39,10 @@ struct plan {
 	const char *unusable;
 	struct str unusable_detail;
 	uint8_t from, to; /* sides: who said it, who is told */
+	/* Of who said it: m-lines on one transport (offer/bundle.h). */
+	struct sdp_bundle bundle;
+	/* Of an answer: the m-line whose transport the offerer's group has; UINT32_MAX: none. */
+	uint32_t accepted;
 	/* What is told, as far as ports don't matter */
 	struct plan_media {
 		bool keep, reject, omit;

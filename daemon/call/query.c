@@ -177,9 +177,25 @@ static void add_others(struct query *q, struct ngval *stream, const struct side 
 	}
 }
 
+/* With BUNDLE the port and the source are those of another m-line. */
+static void add_transport(
+	struct query *q, const struct side *s, const struct leg **l, struct relay_stats *st)
+{
+	const struct leg *owner = (*l)->via ? side_leg_get(s, (*l)->via - 1) : NULL;
+	struct relay_stats of;
+
+	if (!owner)
+		return;
+	leg_stats(q->relay, q->c, owner, false, &of);
+	st->remote = of.remote;
+	st->confirmed = of.confirmed;
+	*l = owner;
+}
+
 static void add_stream(struct query *q, struct ngval *list, const struct side *s,
 	const struct leg *l, bool rtcp, struct relay_stats *st)
 {
+	const struct leg *transport = l;
 	struct ngval *d = ngval_add_dict(q->p, list, STR_NONE), *x;
 	const struct endpoint *remote = rtcp ? &l->rtcp_remote : &l->remote;
 	bool raw = leg_raw(l) != RAW_NONE;
@@ -190,7 +206,8 @@ static void add_stream(struct query *q, struct ngval *list, const struct side *s
 
 	locals = q->relay->ops->locals(q->relay->arg, &n);
 	leg_stats(q->relay, q->c, l, rtcp, st);
-	add_int(q, d, "local port", rtcp ? l->port.rtcp.port : l->port.rtp.port);
+	add_transport(q, s, &transport, st);
+	add_int(q, d, "local port", rtcp ? transport->port.rtcp.port : transport->port.rtp.port);
 	if (s->local < n) {
 		ngval_add_str(q->p, d, STR("local address"),
 			pool_strdup(
@@ -269,6 +286,8 @@ static void add_media(
 	add_stream(q, x, s, l, false, &rtp);
 	if (leg_raw(l) == RAW_NONE)
 		add_stream(q, x, s, l, true, &rtcp);
+	if (l->via)
+		add_int(q, d, "bundled with", l->via);
 	keying = leg_keying_now(q->relay, q->c, s, l, rtp.others);
 	if (*keying)
 		add_text(q, d, "keying", keying);
@@ -278,6 +297,7 @@ static void add_media(
 	add_word(q, x, l->dir == SDP_DIR_SENDRECV || l->dir == SDP_DIR_SENDONLY, "send");
 	add_word(q, x, l->dir == SDP_DIR_SENDRECV || l->dir == SDP_DIR_RECVONLY, "recv");
 	add_word(q, x, l->mux, "rtcp-mux");
+	add_word(q, x, l->via, "BUNDLE");
 	add_keying_words(q, x, l);
 	add_word(q, x, l->active && l->rx.pass, "passthrough");
 	x = ngval_add_list(q->p, d, STR("ingress SSRCs"));

@@ -35,6 +35,9 @@ void neg_said_at(struct leg_said *said, const struct sdp_media *m, const struct 
 	said->mux = m->rtcp_mux;
 	said->feedback = sdp_attr(m->lines, STR("rtcp-fb"));
 	said->bundle = sdp_is_bundled(in->sdp, m);
+	said->mid_ext = sdp_mid_ext(in->sdp, m);
+	memset(said->types, 0, sizeof(said->types));
+	sdp_payload_types(said->types, m);
 	memset(said->mid, 0, sizeof(said->mid));
 	if (m->mid.len && m->mid.len < sizeof(said->mid))
 		memcpy(said->mid, m->mid.s, m->mid.len);

@@ -74,6 +74,15 @@ static bool change(struct leg *l, const struct session_event *e)
 	return false;
 }
 
+/* The same of m-lines that share the leg's transport. */
+static bool change_all(struct side *s, uint8_t media, const struct session_event *e)
+{
+	if (!change(s->leg[media], e))
+		return false;
+	side_share(s, media);
+	return true;
+}
+
 /* --- What people are told --------------------------------------------------------------------- */
 
 static void note(struct call *c, struct str tag, const struct session_event *e, uint64_t now_ns)
@@ -124,7 +133,7 @@ static int bring_in_force(struct calls *c, struct session_place at, struct call 
 	struct call *next = call_clone(&c->keys, *call);
 	struct pool *p = NULL;
 	int err = next ? pool_create(&p, EVENT_POOL) : -ENOMEM;
-	bool changes = !err && change(next->side[at.side]->leg[at.media], e);
+	bool changes = !err && change_all(next->side[at.side], at.media, e);
 
 	/* A check succeeded there, but media may go only where the operator lets them. */
 	if (changes && e->kind == SESSION_PAIR &&

@@ -6,6 +6,7 @@
 
 #include "layout.h"
 #include "media/again.h"
+#include "media/bundle.h"
 #include "media/jump.h"
 #include "media/keys.h"
 #include "media/other.h"
@@ -172,21 +173,23 @@ static uint8_t receive(struct media *m, const struct arena *a, struct note *n,
 	const struct packet_in *in, const struct xc_job *j, uint32_t status)
 {
 	bool rtcp = j->flags & XC_JOB_RTCP, proved = media_proves(&n->rx->rx, rtcp);
+	/* another stream than its own, if it is of a bundle */
+	uint32_t port = m->in_stream[n->in];
 	uint8_t v;
 
 	if (status != XC_OK)
 		return rtcp && fresh(m, n->stream) && media_tag_is_short(m, a, n, in, j)
 			? PACKET_DROP_SHORT_TAG
 			: PACKET_DROP_BAD_TAG;
-	if (!fresh(m, n->stream) || (n->to != MEDIA_NONE && !fresh(m, n->to)))
+	if (!fresh(m, n->stream) || !fresh(m, port) || (n->to != MEDIA_NONE && !fresh(m, n->to)))
 		return PACKET_DROP_STALE;
 	/* Before anything of it counts: nothing but its source speaks for it. */
-	if (!proved && !media_learn(m, a, n->stream, in, j, false))
+	if (!proved && !media_learn(m, a, port, in, j, false))
 		return PACKET_DROP_PROBATION;
 	/* Before rx_commit(): what cannot leave must not push another SSRC's window out. */
 	if (n->to != MEDIA_NONE && !rtcp && n->tx->tx.srtp &&
 		media_ssrc_refused(m, n->tx, media_sent_ssrc(j),
-			media_ssrc_may_turn(m, n, n->stream, &in->src), in->t_ns))
+			media_ssrc_may_turn(m, n, port, &in->src), in->t_ns))
 		return PACKET_DROP_SSRC_LIMIT;
 	if (m->stream[n->stream].watched &&
 		media_came_again(m, n->stream, a->in + in->in_off, in->len, in->t_ns))
@@ -200,7 +203,9 @@ static uint8_t receive(struct media *m, const struct arena *a, struct note *n,
 	count_received(m, n->stream, in, j);
 	record(m, a, n, in, n->passed ? media_open(m, n) : j);
 	if (proved)
-		(void)media_learn(m, a, n->stream, in, j, true);
+		(void)media_learn(m, a, port, in, j, true);
+	if (proved && !rtcp && m->stream[port].cfg.bundle)
+		media_bundle_learn(m, port, n->stream, j->ssrc, j->rx_index);
 	if (rtcp && proved)
 		media_tag_fits(m, a, n);
 	return n->why;
@@ -256,6 +261,19 @@ static bool cut_feedback(const struct arena *a, const struct note *n, struct xc_
 	return true;
 }
 
+/* RTCP of a bundle that was received: whether it goes to this note's m-line. */
+static bool is_for(struct media *m, const struct arena *a, struct note *n, const struct xc_job *j)
+{
+	uint32_t port = m->in_stream[n->in], bit;
+
+	if (n->copy_of == MEDIA_NONE)
+		n->named =
+			media_bundle_named(m, port, a->out + j->out_off, j->hdr_len + j->body_len);
+	bit = media_bundle_bit(m, port, n->stream);
+	return n->copy_of == MEDIA_NONE ? !n->named || n->named & bit
+					: m->note[n->copy_of].named & bit;
+}
+
 /* Of a packet that is not RTP. */
 static uint8_t complete_other(struct media *m, const struct arena *a, struct note *n,
 	const struct packet_in *in, const struct xc_job *j, uint32_t status, struct packet_out *out)
@@ -269,11 +287,25 @@ static uint8_t complete_other(struct media *m, const struct arena *a, struct not
 	return v == PACKET_SENT ? v : media_drop(m, n->stream, v);
 }
 
+/* Whether the stream "by" may send it now. */
+static uint8_t destination(struct media *m, const struct note *n, uint32_t by, uint64_t now_ns)
+{
+	const struct media_stream *target = &m->stream[by];
+
+	if (n->copy_of == MEDIA_NONE && m->stream[n->stream].cfg.early &&
+		!media_early_turn(m, n->stream, n->to, now_ns))
+		return PACKET_DROP_INACTIVE;
+	if (target->look && !media_may_leave(m, by, now_ns))
+		return PACKET_DROP_NO_DESTINATION;
+	return reachable(&target->learn.remote) ? PACKET_SENT : PACKET_DROP_NO_DESTINATION;
+}
+
 static uint8_t complete(struct media *m, const struct arena *a, struct note *n,
 	struct packet_in *in, const struct xc_job *j, uint32_t status, struct packet_out *out)
 {
 	const struct media_stream *target;
-	bool is_copy = n->copy_of != MEDIA_NONE;
+	bool is_copy = n->copy_of != MEDIA_NONE, heard = is_copy && !n->bundle;
+	uint32_t by; /* the stream whose port and destination it takes */
 	const struct xc_job *came;
 	struct xc_job found, cut;
 	uint8_t v;
@@ -292,19 +324,20 @@ static uint8_t complete(struct media *m, const struct arena *a, struct note *n,
 	v = is_copy ? receive_copy(m, n, status) : receive(m, a, n, in, j, status);
 	if (is_copy && !m->note[n->copy_of].received)
 		return v; /* it counts where it came in */
+	if (n->bundle && !n->passed &&
+		m->note[is_copy ? n->copy_of : (uint32_t)(n - m->note)].received &&
+		!is_for(m, a, n, j))
+		return PACKET_JOB;
 	if (v == PACKET_JOB)
 		return v; /* listeners alone get it */
 	if (v != PACKET_SENT)
 		return media_drop(m, n->stream, v);
-	target = &m->stream[n->to];
-	if (!is_copy && m->stream[n->stream].cfg.early &&
-		!media_early_turn(m, n->stream, n->to, in->t_ns))
-		return media_drop(m, n->stream, PACKET_DROP_INACTIVE);
-	if (target->look && !media_may_leave(m, n->to, in->t_ns))
-		return media_drop(m, n->stream, PACKET_DROP_NO_DESTINATION);
-	if (!reachable(&target->learn.remote))
-		return media_drop(m, n->stream, PACKET_DROP_NO_DESTINATION);
-	if (j->flags & XC_JOB_RTCP && m->stream[n->stream].cfg.no_feedback && !is_copy &&
+	by = media_bundle_port(m, n->to);
+	target = &m->stream[by];
+	v = destination(m, n, by, in->t_ns);
+	if (v != PACKET_SENT)
+		return media_drop(m, n->stream, v);
+	if (j->flags & XC_JOB_RTCP && m->stream[n->stream].cfg.no_feedback && !heard &&
 		!n->passed) {
 		cut = *j;
 		if (!cut_feedback(a, n, &cut))
@@ -315,7 +348,9 @@ static uint8_t complete(struct media *m, const struct arena *a, struct note *n,
 	if (v != PACKET_SENT)
 		return media_drop(m, n->stream, v);
 	if (n->seal)
-		seal_rtcp(a, n, j, is_copy);
+		seal_rtcp(a, n, j, heard);
+	if (target->cfg.bundle && !(j->flags & XC_JOB_RTCP))
+		media_bundle_sent(m, by, n->to, media_sent_ssrc(j));
 	media_key_reached(m, a, &n->tx->tx, n->tx_key, j->flags & XC_JOB_RTCP, j->tx_index);
 	if (j->flags & XC_JOB_RTCP && !is_copy && !n->passed && !media_end_to_end(m, n->stream))
 		media_rtcp_seen(m, a, n, in, came);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Part of the first half of the packet's way (prepare.c): which gates shut it or silence it, and
  * the jobs for silence in its place and for all that listen, with their output slots. */
+#include "media/bundle.h"
 #include "media/draft.h"
 #include "media/keys.h"
 #include "packet/arena.h"
@@ -64,7 +65,7 @@ void media_slots_begin(struct media *m, const struct packet_in *in, uint32_t n)
 	uint32_t first = first_slot(m);
 
 	m->slot_next = 0;
-	if (!m->doublers)
+	if (!m->doublers && !m->bundlers)
 		return;
 	memset(m->slot_used, 0, m->cfg.burst_max);
 	for (uint32_t i = 0; i < n; i++)
@@ -85,7 +86,7 @@ static bool slot_take(struct media *m, uint32_t *slot)
  * becomes silence too. False: there is no room. */
 static bool silence(struct draft *d)
 {
-	const struct media_stream_cfg *cfg = &d->m->stream[d->m->in_stream[d->at]].cfg;
+	const struct media_stream_cfg *cfg = &d->m->stream[d->note->stream].cfg;
 	const struct packet_in *in = &d->in[d->at];
 	const struct xc_job *j = d->job;
 	uint32_t off = in->in_off + in->len, len = j->hdr_len + j->body_len;
@@ -130,6 +131,7 @@ static bool copy(struct draft *from, uint32_t to, bool quiet, struct note *note,
 	*note = *from->note;
 	*job = *what;
 	note->passed = false;
+	note->bundle = from->shared;
 	note->to = to;
 	note->why = PACKET_SENT;
 	note->stream = to; /* what goes wrong from here on is counted there */
@@ -149,7 +151,7 @@ static bool copy(struct draft *from, uint32_t to, bool quiet, struct note *note,
 uint32_t media_copies(struct draft *d, struct xc_job *job, uint32_t at, uint32_t end)
 {
 	struct media *m = d->m;
-	const struct media_stream_cfg *cfg = &m->stream[m->in_stream[d->at]].cfg;
+	const struct media_stream_cfg *cfg = &m->stream[d->note->stream].cfg;
 	uint32_t next = d->copies, n = 0;
 
 	if (d->quiet_to != MEDIA_NONE && at < end &&
@@ -168,6 +170,29 @@ uint32_t media_copies(struct draft *d, struct xc_job *job, uint32_t at, uint32_t
 		if (gate == SHUT || !copy(d, to, gate == QUIET, &m->note[at + n], &job[at + n]))
 			continue;
 		m->note[at + n].copy_of = at - 1;
+		n++;
+	}
+	return n;
+}
+
+/* Room in the burst is not kept for them: RTCP may be lost. */
+uint32_t media_bundle_copies(
+	struct draft *d, struct xc_job *job, uint32_t own, uint32_t at, uint32_t end)
+{
+	struct media *m = d->m;
+	struct draft from = *d;
+	uint32_t n = 0, line = m->in_stream[d->at], looked = 0;
+
+	from.shared = true;
+	for (; line != MEDIA_NONE && looked++ < MEDIA_BUNDLE_MAX && at + n < end;
+		line = media_bundle_next(m, line)) {
+		uint32_t to = m->stream[line].cfg.rtcp_to;
+
+		if (line == d->note->stream || to == MEDIA_NONE || !m->stream[to].set ||
+			d->note->passed || !copy(&from, to, false, &m->note[at + n], &job[at + n]))
+			continue;
+		m->note[at + n].stream = line;
+		m->note[at + n].copy_of = own;
 		n++;
 	}
 	return n;

@@ -21,6 +21,7 @@ struct draft {
 	uint32_t quiet_to;  /* stream that receives silence instead of the packet, or MEDIA_NONE */
 	uint32_t quiet_off; /* offset of that silence in arena.in; 0 = not written yet */
 	uint16_t seq;
+	bool shared; /* media_bundle_copies(): the copies are for other m-lines, not listeners */
 	struct note *note;
 	struct xc_job *job;
 };
@@ -43,6 +44,10 @@ void media_slots_begin(struct media *m, const struct packet_in *in, uint32_t n);
 /* Adds jobs for silence and for all listeners after the packet's own: at job[at], before end.
  * Returns their number. */
 uint32_t media_copies(struct draft *d, struct xc_job *job, uint32_t at, uint32_t end);
+/* Adds jobs for the other m-lines of a bundle after those of the packet's own job[own], likewise.
+ * complete.c sends those that the packet concerns. */
+uint32_t media_bundle_copies(
+	struct draft *d, struct xc_job *job, uint32_t own, uint32_t at, uint32_t end);
 
 /* --- prepare.c -------------------------------------------------------------------------------- */
 

@@ -172,7 +172,22 @@
 	/* of the session that has them; its packets carry the same number */ \
 	X(uint32_t, side_serial, , BY_VALUE, ANY, ANY, NOT_SAVED) \
 	/* there is no answer yet, see media_early_turn() */ \
-	X(bool, early, , BY_VALUE, ZERO, NOT_FROM_TO, SAVED_LEG(FLAG("ea", leg, early)))
+	X(bool, early, , BY_VALUE, ZERO, NOT_FROM_TO, SAVED_LEG(FLAG("ea", leg, early))) \
+	/* BUNDLE (RFC 9143, bundle.c): handle + 1 of the stream whose port, source and destination \
+	 * this one uses; nothing is accepted at its own port. 0 = its own */ \
+	X(uint32_t, via, , BY_VALUE, ZERO, NOT_FROM_TO, \
+		SAVED_LEG(NUM("v", leg, via, SDP_MAX_MEDIA))) \
+	/* other m-lines share this stream's port: handle + 1 of the first; of those, of the next */ \
+	X(uint32_t, bundle, , BY_VALUE, ZERO, NOT_FROM_TO, NOT_SAVED) \
+	/* the streams that its packets leave by are of a bundle */ \
+	X(bool, to_bundle, , BY_VALUE, ZERO, NOT_FROM, NOT_SAVED) \
+	/* ID of the header extension for the MID, 0 = none */ \
+	X(uint8_t, mid_ext, , BY_VALUE, ANY, ANY, SAVED_LEG(NUM("me", leg, mid_ext, 255))) \
+	/* the m-line's MID, filled up with zeroes; and its payload types, a bit each */ \
+	X(char, mid, [RTP_MID_MAX], BY_VALUE, ANY, ANY, SAVED_LEG(BYTES_ROW("mi", leg, mid))) \
+	X(uint64_t, types, [2], BY_VALUE, ANY, ANY, \
+		SAVED_LEG(NUM("t0", leg, types[0], UINT64_MAX)) \
+		SAVED_LEG(NUM("t1", leg, types[1], UINT64_MAX)))
 /* clang-format on */
 
 #endif

@@ -10,6 +10,7 @@
 #include "base/bigmem.h"
 #include "base/lines.h"
 #include "media/again.h"
+#include "media/bundle.h"
 #include "media/fast_path.h"
 #include "media/keys.h"
 #include "media/ledger.h"
@@ -178,7 +179,8 @@ static int stream_set(struct media *m, const struct media_cmd *cmd)
 
 	if (cmd->id >= m->cfg.max_stream || !cell || cfg->ctx >= m->cfg.max_ctx ||
 		!handle_or_none(cfg->rtp_to, m->cfg.max_stream) ||
-		!handle_or_none(cfg->rtcp_to, m->cfg.max_stream))
+		!handle_or_none(cfg->rtcp_to, m->cfg.max_stream) || cfg->via > m->cfg.max_stream ||
+		cfg->bundle > m->cfg.max_stream)
 		return -EINVAL;
 	if (*cell != MEDIA_NONE && *cell != cmd->id)
 		return -EINVAL;
@@ -193,6 +195,10 @@ static int stream_set(struct media *m, const struct media_cmd *cmd)
 	}
 	m->doublers += doubles(cfg);
 	m->doublers -= s->set && doubles(&s->cfg);
+	m->bundlers += cfg->bundle != 0;
+	m->bundlers -= s->set && s->cfg.bundle;
+	if (cfg->bundle && !(s->set && s->cfg.bundle))
+		media_bundle_reset(m, cmd->id);
 	s->set = true;
 	s->changed = m->burst;
 	s->cfg = *cfg;
@@ -263,6 +269,7 @@ static int stream_del(struct media *m, uint32_t id)
 	if (id >= m->cfg.max_stream)
 		return -EINVAL;
 	m->doublers -= m->stream[id].set && doubles(&m->stream[id].cfg);
+	m->bundlers -= m->stream[id].set && m->stream[id].cfg.bundle;
 	if (m->stream[id].set)
 		*media_port_cell(m, m->stream[id].cfg.local) = MEDIA_NONE;
 	memset(&m->stream[id], 0, sizeof(m->stream[id]));
@@ -346,13 +353,6 @@ int media_command(struct media *m, const struct media_cmd *cmd)
 		break; /* changes nothing here */
 	}
 	return -EINVAL;
-}
-
-/* --- What others may read --------------------------------------------------------------------- */
-
-uint64_t media_drop_count(const struct media *m, enum packet_verdict v)
-{
-	return v < PACKET_VERDICTS ? atomic_load_explicit(&m->drops[v], memory_order_relaxed) : 0;
 }
 
 /* --- Life ------------------------------------------------------------------------------------- */
@@ -463,11 +463,12 @@ int media_create(struct media **out, const struct media_config *cfg)
 	m->key = bigmem_alloc(cfg->key_slots / 2 + 1, sizeof(*m->key));
 	m->again = bigmem_alloc(AGAIN_HASHES, sizeof(*m->again));
 	m->watch = bigmem_alloc(cfg->max_stream, sizeof(*m->watch));
+	m->bundle = bigmem_alloc(cfg->max_stream, sizeof(*m->bundle));
 	m->ledger = bigmem_alloc(cfg->key_slots / 2 + 1, sizeof(*m->ledger));
 	m->epochs = calloc(cfg->key_slots / 2 + 1, sizeof(*m->epochs));
 	if (!m->ledger || !m->ctx || !m->ctx_cfg || !m->ssrc || !m->past || !m->stream ||
 		!m->trial || !m->counters || !m->by_port || !lanes_alloc(m) || !m->windows ||
-		!m->key || !m->epochs || !m->again || !m->watch) {
+		!m->key || !m->epochs || !m->again || !m->watch || !m->bundle) {
 		media_destroy(m);
 		return -ENOMEM;
 	}
@@ -496,6 +497,7 @@ void media_destroy(struct media *m)
 	bigmem_free(m->key, m->cfg.key_slots / 2 + 1, sizeof(*m->key));
 	bigmem_free(m->again, AGAIN_HASHES, sizeof(*m->again));
 	bigmem_free(m->watch, m->cfg.max_stream, sizeof(*m->watch));
+	bigmem_free(m->bundle, m->cfg.max_stream, sizeof(*m->bundle));
 	free(m->epochs);
 	free(m);
 }

@@ -16,6 +16,7 @@
 #include "packet/arena.h"
 #include "packet/packet.h"
 #include "packet/side.h"
+#include "proto/rtp_ext.h"
 #include "srtp/kdf.h"
 
 #define MEDIA_NONE UINT32_MAX

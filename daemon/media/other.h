@@ -22,9 +22,4 @@ uint8_t media_other_done(struct media *m, const struct arena *a, struct note *n,
  * on plain legs. */
 bool media_end_to_end(const struct media *m, uint32_t stream);
 
-/* Whether the source may be at the interface that the packet came by, if nobody has checked that
- * yet (prepare.c). PACKET_JOB, or why not. */
-enum packet_verdict media_believe(
-	const struct media *m, const struct media_stream *s, const struct packet_in *in);
-
 #endif

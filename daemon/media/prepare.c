@@ -5,6 +5,7 @@
  * burst, and session keys into places that no authentic packet needs (keys.c). */
 #include <assert.h>
 
+#include "media/bundle.h"
 #include "media/draft.h"
 #include "media/fast_path.h"
 #include "media/keys.h"
@@ -13,6 +14,7 @@
 #include "media/rename.h"
 #include "media/roc.h"
 #include "media/side.h"
+#include "media/source.h"
 #include "media/ssrc.h"
 #include "packet/arena.h"
 
@@ -50,18 +52,6 @@ static uint8_t quieten(struct draft *d)
 	return receive_only(d, PACKET_JOB);
 }
 
-enum packet_verdict media_believe(
-	const struct media *m, const struct media_stream *s, const struct packet_in *in)
-{
-	const struct learn *l = &s->learn;
-
-	if (!in->dev || !m->cfg.believe || learn_same_way(l, in))
-		return PACKET_JOB;
-	return m->cfg.believe(m->cfg.believe_arg, in,
-		endpoint_addr_eq(&in->src, &l->signalled) ||
-			(l->confirmed && endpoint_addr_eq(&in->src, &l->source)));
-}
-
 /* Some terminals send RTCP to the RTP port without rtcp-mux. Only types 200 to 207 are RTCP there
  * (RFC 3550 12.1, RFC 4585, RFC 3611): without rtcp-mux, payload types 64 to 95 with marker are RTP
  * (RFC 5761 4). */
@@ -89,6 +79,8 @@ static uint8_t route(struct draft *d)
 	s = &m->stream[stream];
 	if (d->len > ARENA_MAX_PACKET)
 		return draft_drop(d, PACKET_DROP_TOO_LONG);
+	if (s->cfg.via)
+		return draft_drop(d, PACKET_DROP_BUNDLE);
 	d->rtcp = is_rtcp(&s->cfg, d->p, kind);
 	if (kind > PKT_RTCP || s->cfg.raw || (!d->rtcp && !s->cfg.rtp))
 		return media_side_wants(m, stream, kind)
@@ -105,6 +97,15 @@ static uint8_t route(struct draft *d)
 	belief = media_believe(m, s, in);
 	if (belief != PACKET_JOB)
 		return draft_drop(d, belief);
+	if (s->cfg.bundle) {
+		uint32_t line = media_bundle_find(m, stream, d->p, d->len, d->rtcp);
+
+		if (line == MEDIA_NONE)
+			return draft_drop(d, PACKET_DROP_BUNDLE);
+		d->note->stream = line;
+		d->note->bundle = d->rtcp;
+		s = &m->stream[line];
+	}
 	/* Plain RTP too is received, so that a call whose media is blocked is not taken for a
 	 * silent one. */
 	if (s->cfg.gate && d->rx->rx.set) {
@@ -363,13 +364,14 @@ static uint32_t ssrc_change(const struct draft *d, const struct media_ctx *tx)
 }
 
 /* SRTCP of a source with a name: SSRCs in the enciphered body change too, so the engine deciphers
- * only (complete.c). Likewise if feedback is to be taken out. */
+ * only (complete.c). Likewise if feedback is to be taken out, or SSRCs are to be read. */
 static uint8_t leave_rtcp(struct draft *d)
 {
 	uint8_t v = tx_rtcp_index(d);
 	bool renames = d->tx->tx.rename && d->rx->rx.srtp;
 
-	if (v == PACKET_JOB && (renames || d->m->stream[d->note->stream].cfg.no_feedback)) {
+	if (v == PACKET_JOB &&
+		(renames || d->note->bundle || d->m->stream[d->note->stream].cfg.no_feedback)) {
 		d->note->seal = d->job->tx_key;
 		d->job->tx_key = PLAIN_RTCP;
 	}
@@ -457,13 +459,17 @@ static uint32_t prepare_one(struct media *m, const struct arena *a, struct packe
 		.note = &m->note[jobs],
 		.job = &job[jobs]};
 
+	uint32_t own = jobs, end = m->cfg.burst_max - (n - i - 1);
+
 	*d.note = (struct note){
 		.in = i, .stream = MEDIA_NONE, .why = PACKET_SENT, .copy_of = MEDIA_NONE};
 	in[i].verdict = prepare(&d);
 	jobs += in[i].verdict == PACKET_JOB;
 	/* The burst's packets themselves come first: jobs are kept for them. */
 	if (in[i].verdict == PACKET_JOB && (d.copies || d.quiet_to != MEDIA_NONE))
-		jobs += media_copies(&d, job, jobs, m->cfg.burst_max - (n - i - 1));
+		jobs += media_copies(&d, job, jobs, end);
+	if (in[i].verdict == PACKET_JOB && d.note->bundle)
+		jobs += media_bundle_copies(&d, job, own, jobs, end);
 	return jobs;
 }
 

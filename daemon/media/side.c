@@ -7,7 +7,7 @@
 
 #include <errno.h>
 
-#include "media/other.h"
+#include "media/source.h"
 
 static enum side_kind kind_of(enum pkt_kind kind)
 {

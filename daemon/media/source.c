@@ -106,6 +106,11 @@ void media_stream_remote(const struct media *m, uint32_t stream, struct endpoint
 	out->port = (uint16_t)packed[2];
 }
 
+uint64_t media_drop_count(const struct media *m, enum packet_verdict v)
+{
+	return v < PACKET_VERDICTS ? atomic_load_explicit(&m->drops[v], memory_order_relaxed) : 0;
+}
+
 /* --- Packets ---------------------------------------------------------------------------------- */
 
 /* The stream at the port this far from the stream's own, if it is of the same terminal; NULL if
@@ -178,6 +183,18 @@ static void learn_dev(struct learn *l, const struct packet_in *in, bool changed)
 		l->dev = in->dev <= UINT16_MAX ? (uint16_t)in->dev : 0;
 	else if (changed)
 		l->dev = 0; /* it belonged to the previous source */
+}
+
+enum packet_verdict media_believe(
+	const struct media *m, const struct media_stream *s, const struct packet_in *in)
+{
+	const struct learn *l = &s->learn;
+
+	if (!in->dev || !m->cfg.believe || learn_same_way(l, in))
+		return PACKET_JOB;
+	return m->cfg.believe(m->cfg.believe_arg, in,
+		endpoint_addr_eq(&in->src, &l->signalled) ||
+			(l->confirmed && endpoint_addr_eq(&in->src, &l->source)));
 }
 
 bool media_learn(struct media *m, const struct arena *a, uint32_t stream,

@@ -6,6 +6,11 @@
 #include "media/state.h"
 #include "packet/arena.h"
 
+/* Whether the source may be at the interface that the packet came by, if nobody has checked that
+ * yet (prepare.c). PACKET_JOB, or why not. */
+enum packet_verdict media_believe(
+	const struct media *m, const struct media_stream *s, const struct packet_in *in);
+
 /* Whether to relay this packet; learns its source. proved: it is authentic; otherwise only its
  * source is known. */
 bool media_learn(struct media *m, const struct arena *a, uint32_t stream,

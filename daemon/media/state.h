@@ -175,6 +175,7 @@ struct media_stream {
 	 * complete.c changes, too. */
 	bool look : 1;
 	struct media_stream_cfg cfg;
+	_Alignas(64) uint8_t spread[64]; /* see media_ctx.spread */
 };
 #define MEDIA_STREAM_HOT offsetof(struct media_stream, learn.remote)
 _Static_assert(MEDIA_STREAM_HOT == 64 && offsetof(struct media_stream, cfg.remote) == 128,
@@ -234,8 +235,10 @@ struct note {
 	bool opened;   /* that much could be made out */
 	bool fast;     /* prepared by media_fast() */
 	bool other;    /* prepared by media_other(): not RTP */
+	bool bundle;   /* RTCP of a bundle: it leaves to those whose SSRCs it names */
 	uint8_t kind;  /* then: enum pkt_kind */
 	uint32_t copy_of; /* the job of the packet itself, MEDIA_NONE: this is it */
+	uint32_t named;   /* with bundle, of the packet itself: media_bundle_named() */
 };
 
 /* An SSRC without state: where its packets of this burst, and of those not yet completed, put the
@@ -266,6 +269,8 @@ struct media {
 	uint64_t shed_before_ns[2]; /* [emergency]: what came in before is too old */
 	/* streams of listeners, and with silence to make: a packet may make more jobs than one */
 	uint32_t doublers;
+	uint32_t bundlers;           /* streams with bundle: likewise */
+	struct media_bundle *bundle; /* [max_stream]: touched only where one has bundle */
 	/* Of the burst between prepare and complete: media_lane_use() says of which one, [bursts]
 	 * as long. */
 	/* [burst_max]: of the arena's first slots, which the burst has; only looked at for copies

@@ -5,6 +5,7 @@
 #include "offer/edit.h"
 #include "base/hash.h"
 #include "call/plan.h"
+#include "offer/bundle.h"
 #include "offer/loop_protect.h"
 #include "offer/neg_ice.h"
 #include "offer/osrtp_legacy.h"
@@ -18,10 +19,12 @@ static struct endpoint our_address(const struct neg_in *in, const struct side *t
 	return in->locals[to->local].advertised;
 }
 
-static bool edit_media(struct sdp_media_edit *e, const struct plan_media *pm, const struct side *to,
+static bool edit_media(struct sdp_media_edit *e, const struct plan *plan, const struct side *to,
 	uint32_t i, const struct neg_in *in, bool is_answer)
 {
+	const struct plan_media *pm = &plan->media[i];
 	const struct leg *l = side_leg_get(to, i);
+	uint32_t owner = bundle_owner(to, i, plan, in, is_answer);
 	const struct sdp_media *m = &in->sdp->media[i];
 	const struct endpoint addr = our_address(in, to);
 	uint32_t mux = in->r->rtcp_mux;
@@ -38,6 +41,9 @@ static bool edit_media(struct sdp_media_edit *e, const struct plan_media *pm, co
 	if (pm->reject || !l)
 		return true;
 	e->direction = pm->direction;
+	if (is_answer && l->said.mid[0])
+		e->mid_text = str_from(l->said.mid);
+	l = to->leg[owner];
 	e->port = l->port.rtp.port;
 	if (!sdp_proto_is_rtp(m->proto)) {
 		e->keep_dtls = e->keep_feedback = e->drop_rtcp_mux = true;
@@ -48,25 +54,35 @@ static bool edit_media(struct sdp_media_edit *e, const struct plan_media *pm, co
 	e->drop_rtcp_mux = !(pm->mux && mux & NG_RTCP_MUX_REQUIRE && !is_answer);
 	/* An offer names the port to fall back to when mux is refused (RFC 5761 5.1.1), unless the
 	 * script demands mux. Then a=rtcp must have the port of RTP (RFC 8858 4.2). */
-	e->rtcp_port = pm->mux && (is_answer || mux & NG_RTCP_MUX_REQUIRE) ? l->port.rtp.port
-									   : l->port.rtcp.port;
+	e->rtcp_port = pm->mux && (is_answer || mux & NG_RTCP_MUX_REQUIRE || owner != i)
+		? l->port.rtp.port
+		: l->port.rtcp.port;
 	if (ng_flag(in->r, NG_FLAG_NO_RTCP_ATTRIBUTE))
 		e->rtcp_port = 0;
 	e->rtcp_full = ng_flag(in->r, NG_FLAG_FULL_RTCP_ATTRIBUTE);
 	e->keep_feedback = sdp_proto_is_feedback(pm->proto) || !sdp_proto_is_feedback(m->proto);
-	if (is_answer && l->said.mid[0])
-		e->mid_text = str_from(l->said.mid);
-	e->lines = neg_ice_lines(l, is_answer, &addr, in);
-	e->keying = pm->lines.line;
-	e->keying_count = pm->lines.n;
+	if (owner != i && in->r->bundle & NG_BUNDLE_STRICT) {
+		e->lines = STR("");
+	} else {
+		e->lines = neg_ice_lines(l, is_answer, &addr, in);
+		e->keying = plan->media[owner].lines.line;
+		e->keying_count = plan->media[owner].lines.n;
+	}
+	if (is_answer && e->lines.s)
+		e->lines = pool_printf(in->p, STR_FMT STR_FMT, STR_ARG(e->lines),
+			STR_ARG(bundle_extension(to, i, in)));
 	return e->lines.s;
 }
 
-/* The mid of the m-line that is bundled with itself alone: browsers demand a group, and each of our
- * m-lines has a transport of its own (RFC 9143 7.3.3: the answer may leave m-lines out). */
+/* The mids of the m-lines on one transport. If each has its own, the mid of one that is bundled
+ * with itself alone: browsers demand a group (RFC 9143 7.3.3: the answer may leave m-lines out). */
 static struct str bundle(const struct side *to, const struct plan *plan,
 	const struct sdp_media_edit *me, const struct neg_in *in, bool is_answer)
 {
+	struct str mids = bundle_mids(to, me, in, is_answer);
+
+	if (mids.s)
+		return mids;
 	for (uint32_t i = 0; i < in->sdp->media_count; i++) {
 		const struct leg *l = side_leg_get(to, i);
 		struct str mid = in->sdp->media[i].mid;
@@ -135,9 +151,12 @@ struct str edit_write(struct plan *plan, struct call *next, const struct neg_in 
 	struct str out;
 
 	for (uint32_t i = 0; me && i < in->sdp->media_count; i++)
-		me[i].mid = ng_flag(in->r, NG_FLAG_GENERATE_MID) ? i + 1 : 0;
+		me[i].mid = ng_flag(in->r, NG_FLAG_GENERATE_MID) ||
+				(side_leg_get(to, i) && to->leg[i]->asked.shares && !is_answer)
+			? i + 1
+			: 0;
 	for (uint32_t i = 0; me && i < in->sdp->media_count; i++)
-		if (!edit_media(&me[i], &plan->media[i], to, i, in, is_answer) ||
+		if (!edit_media(&me[i], plan, to, i, in, is_answer) ||
 			!osrtp_legacy_edit(&me[i], to, i, &plan->media[i], in))
 			me = NULL;
 	if (!me)

@@ -7,6 +7,7 @@
 #include "call/plan.h"
 #include "call/said.h"
 #include "call/timeout_report.h"
+#include "offer/bundle.h"
 #include "offer/mline_map.h"
 #include "offer/neg_flags.h"
 #include "offer/neg_ice.h"
@@ -87,7 +88,8 @@ static void answer_media(struct plan *plan, struct call *c, bool paired, const s
 	}
 	neg_remotes(lf, m, from_mux, in);
 	to_mux = lt->said.mux && !(mux & NG_RTCP_MUX_REJECT) &&
-		(from_mux || mux & (NG_RTCP_MUX_ACCEPT | NG_RTCP_MUX_DEMUX));
+		(from_mux || bundle_accepts(plan, lt) ||
+			mux & (NG_RTCP_MUX_ACCEPT | NG_RTCP_MUX_DEMUX));
 	rtp = lt->said.remote;
 	rtcp = lt->said.rtcp_remote;
 	if (lt->said.mux && !to_mux && rtcp.port == rtp.port)
@@ -194,6 +196,8 @@ void negotiate_answer(struct plan *plan, struct call *c, struct neg_in *in)
 		error = mline_number(in, from, to, false);
 	if (!error)
 		error = mline_fill(plan, in, to);
+	if (!error && !bundle_answered(plan, from, to, in))
+		error = NGE_NOMEM;
 	if (!error)
 		error = osrtp_legacy_fits(to, in->sdp->media_count);
 	if (!error && take_tag(from, in->r->to_tag))
@@ -212,6 +216,8 @@ void negotiate_answer(struct plan *plan, struct call *c, struct neg_in *in)
 	}
 	dialog_answered(c, &d, in->r);
 	answer_all_media(plan, c, paired, in);
+	if (!plan->error)
+		bundle_in_force(plan, from, to, in);
 	if (other)
 		restart_learning(from);
 	if (before) { /* the offerer stays with the side that answered first */

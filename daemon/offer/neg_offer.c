@@ -9,6 +9,7 @@
 #include "call/plan.h"
 #include "call/said.h"
 #include "call/timeout_report.h"
+#include "offer/bundle.h"
 #include "offer/mline_map.h"
 #include "offer/neg_flags.h"
 #include "offer/neg_ice.h"
@@ -129,6 +130,7 @@ static void offer_media(struct plan *plan, struct call *c, bool paired, const st
 		.from = from, .to = to, .paired = paired, .ours_only = pm->both};
 
 	neg_said(from, m, in);
+	bundle_said(from, i, plan);
 	neg_ice_said(from, i, in);
 	if (!neg_read_offer(plan, from, m, i, in))
 		return;
@@ -225,6 +227,8 @@ void negotiate_offer(struct plan *plan, struct call *c, struct neg_in *in)
 		error = NGE_NOMEM;
 	else
 		error = mline_number(in, from, to, true);
+	if (!error && !bundle_offered(plan, from, in))
+		error = NGE_NOMEM;
 	if (error) {
 		plan_fail(plan, error, STR_NONE);
 		return;
@@ -267,6 +271,7 @@ void negotiate_offer(struct plan *plan, struct call *c, struct neg_in *in)
 		plan->media[i].both = sdp_proto_is_rtp(m->proto) && !lf->said.rejected &&
 			osrtp_legacy_offer(plan, to, i, in->sdp->media_count, in);
 		lf->early = false;
+		lf->said.shares = 0;
 		if (lf->said.rejected)
 			continue;
 		if (sdp_proto_is_rtp(m->proto)) {
@@ -276,6 +281,7 @@ void negotiate_offer(struct plan *plan, struct call *c, struct neg_in *in)
 			raw_offer(lf, lt, m, in);
 		}
 	}
+	bundle_ask(plan, to, in);
 	error = osrtp_legacy_fits(to, in->sdp->media_count);
 	if (error && !plan->error)
 		plan_fail(plan, error, STR_NONE);

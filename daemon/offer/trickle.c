@@ -47,6 +47,8 @@ static int each(void *arg, const struct sdp_ice_section *section)
 	struct leg *l = leg_of(t->side, section);
 	struct ice_candidate *to;
 
+	if (l && l->via)
+		l = t->side->leg[l->via - 1];
 	if (!l || !(l->ice.on || l->ice.said) ||
 		!(is_current(&l->ice, &section->ice) || is_next(&l->ice, &section->ice))) {
 		t->ignored += section->ice.count;

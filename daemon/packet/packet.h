@@ -37,6 +37,7 @@
 	X(FEEDBACK, "feedback", "RTCP feedback that the other side does not support")  \
 	X(AGAIN, "came-again", "packet was received before: media circulate")          \
 	X(COPY_ROOM, "copy-room", "no room in the burst for a listener's copy")        \
+	X(BUNDLE, "bundle", "no m-line of the BUNDLE group takes it")                  \
 	X(SIDE_FULL, "side-full", "the keying thread has too many packets already")    \
 	X(STALE, "stale", "stream was removed while its packet was processed")         \
 	X(SEND, "send", "the kernel refused to send the packet")

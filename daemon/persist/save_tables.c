@@ -149,6 +149,10 @@ static const struct field said_fields[] = {
 	{"r", ADDR, AT(leg_said, remote)},
 	{"c", ADDR, AT(leg_said, rtcp_remote)},
 	FLAG("bu", leg_said, bundle),
+	NUM("sh", leg_said, shares, SDP_MAX_MEDIA),
+	NUM("me", leg_said, mid_ext, 255),
+	NUM("t0", leg_said, types[0], ANY),
+	NUM("t1", leg_said, types[1], ANY),
 	BYTES_ROW("mi", leg_said, mid),
 };
 static const struct record said_record = RECORD_OF(said_fields);
@@ -157,6 +161,7 @@ static const struct field asked_fields[] = {
 	FLAG("m", leg_asked, mux),
 	NUM("p", leg_asked, proto, 255),
 	FLAG("e", leg_asked, either),
+	FLAG("sh", leg_asked, shares),
 };
 static const struct record asked_record = RECORD_OF(asked_fields);
 

@@ -189,6 +189,11 @@ enum ng_learning {
 #define NG_RTCP_MUX_ACCEPT  0x08
 #define NG_RTCP_MUX_REJECT  0x10
 
+#define NG_BUNDLE_OFFER  0x1
+#define NG_BUNDLE_ACCEPT 0x2
+#define NG_BUNDLE_STRICT 0x4 /* transport attributes in the tagged m-line only */
+#define NG_BUNDLE_REJECT 0x8
+
 #define NG_SDES_OFF                  0x001
 #define NG_SDES_NONEW                0x002
 #define NG_SDES_PAD                  0x004
@@ -239,6 +244,7 @@ struct ng_request {
 	uint64_t flags;    /* bit per enum ng_flag */
 	uint32_t replace;  /* bit per enum ng_replace */
 	uint32_t rtcp_mux; /* NG_RTCP_MUX_* */
+	uint32_t bundle;   /* NG_BUNDLE_* */
 	uint32_t osrtp;    /* NG_OSRTP_* */
 	struct ng_sdes sdes;
 	enum ng_ice ice;

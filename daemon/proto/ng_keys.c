@@ -203,6 +203,7 @@ static const struct key keys[] = {
 	{"received-from", KEY_ITEMS, 0, set_received_from},
 	{"replace", KEY_ITEMS, 0, ng_set_replace},
 	{"rtcp-mux", KEY_ITEMS, 0, ng_set_rtcp_mux},
+	{"bundle", KEY_ITEMS, 0, ng_set_bundle},
 	{"SDES", KEY_ITEMS, 0, ng_set_sdes},
 	{"OSRTP", KEY_ITEMS, 0, ng_set_osrtp},
 	{"DTLS-fingerprint", KEY_ITEMS, 0,

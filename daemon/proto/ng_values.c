@@ -179,6 +179,21 @@ bool ng_set_rtcp_mux(struct ng_parser *x, struct str value)
 	return w != NULL;
 }
 
+bool ng_set_bundle(struct ng_parser *x, struct str value)
+{
+	static const struct word_bit t[] = {
+		WORD("offer", NG_BUNDLE_OFFER),
+		WORD("require", NG_BUNDLE_OFFER),
+		WORD("accept", NG_BUNDLE_ACCEPT),
+		WORD("strict", NG_BUNDLE_STRICT),
+		WORD("reject", NG_BUNDLE_REJECT),
+	};
+	const struct word_bit *w = FIND(t, value);
+
+	x->r->bundle |= w ? w->bit : 0;
+	return w != NULL;
+}
+
 bool ng_set_replace(struct ng_parser *x, struct str value)
 {
 	static const struct word_bit t[] = {
@@ -491,7 +506,6 @@ static const struct ng_known ignored_keys[] = {
 	{"ptime", "packets are not resized"},
 	{"ptime-reverse", "packets are not resized"},
 	{"T.38", "there is no fax gateway"},
-	{"bundle", "one m-line stays in a=group:BUNDLE"},
 	{"extmap", "header extensions are relayed"},
 	{"volume", NULL},
 	{"repacketize", NULL},
@@ -528,7 +542,6 @@ static const struct ng_known prefixes[] = {
 	{"transcode-", "there are no audio codecs"},
 	{"T.38-", "there is no fax gateway"},
 	{"T38-", "there is no fax gateway"},
-	{"bundle-", "one m-line stays in a=group:BUNDLE"},
 	{"extmap-", "header extensions are relayed"},
 	{"ptime-", "packets are not resized"},
 	{"DTMF-", "DTMF is relayed unchanged"},

@@ -8,6 +8,8 @@
 enum {
 	SENDER_REPORT = 200,
 	RECEIVER_REPORT = 201,
+	DESCRIPTION = 202,
+	BYE = 203,
 	TRANSPORT_FEEDBACK = 205,
 	PAYLOAD_FEEDBACK = 206,
 	SENDER_LEN = 28,
@@ -87,6 +89,59 @@ size_t rtcp_drop_feedback(uint8_t *p, size_t len)
 	}
 	memmove(p + out, p + at, len - at);
 	return out + (len - at);
+}
+
+/* From "at" on, n SSRCs that lie step bytes apart, as far as the part reaches. */
+static void add_names(struct rtcp_names *out, const uint8_t *p, size_t len, size_t at, size_t step,
+	uint32_t n, bool theirs)
+{
+	for (; n && at + 4 <= len && out->n < RTCP_NAMES; n--, at += step) {
+		out->name[out->n].ssrc = be32(p + at);
+		out->name[out->n++].theirs = theirs;
+	}
+}
+
+/* Behind the two SSRCs that all feedback begins with. */
+static void feedback_names(struct rtcp_names *out, const uint8_t *p, size_t len)
+{
+	unsigned format = p[0] & 0x1f;
+	bool media = p[1] == TRANSPORT_FEEDBACK;
+
+	if (len >= 12 && be32(p + 8))
+		add_names(out, p, len, 8, 4, 1, false);
+	/* TMMBR, TMMBN; FIR, TSTR, TSTN, VBCM */
+	if (media ? format == 3 || format == 4 : format >= 4 && format <= 7)
+		add_names(out, p, len, 12, 8, RTCP_NAMES, false);
+	else if (!media && format == 15 && len >= 20 && memcmp(p + 12, "REMB", 4) == 0)
+		add_names(out, p, len, 20, 4, p[16], false);
+}
+
+static void part_names(struct rtcp_names *out, const uint8_t *p, size_t len)
+{
+	uint32_t count = p[0] & 0x1f;
+
+	if (p[1] == BYE)
+		add_names(out, p, len, 4, 4, count, true);
+	else if (p[1] != DESCRIPTION || count)
+		add_names(out, p, len, 4, 4, 1, true);
+	if (p[1] == SENDER_REPORT || p[1] == RECEIVER_REPORT)
+		add_names(out, p, len, p[1] == SENDER_REPORT ? SENDER_LEN : RECEIVER_LEN, BLOCK_LEN,
+			count, false);
+	else if (p[1] == TRANSPORT_FEEDBACK || p[1] == PAYLOAD_FEEDBACK)
+		feedback_names(out, p, len);
+}
+
+void rtcp_names_read(struct rtcp_names *out, const uint8_t *p, size_t len)
+{
+	out->n = 0;
+	for (size_t at = 0; at + 8 <= len;) {
+		size_t part = 4 + 4 * (size_t)be16(p + at + 2);
+
+		if (p[at] >> 6 != 2 || part < 8 || at + part > len)
+			return;
+		part_names(out, p + at, part);
+		at += part;
+	}
 }
 
 uint32_t rtcp_mos(uint32_t rtt_us, uint32_t jitter_us, uint32_t loss)

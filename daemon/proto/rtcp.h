@@ -34,6 +34,21 @@ int rtcp_read(struct rtcp_info *out, const uint8_t *p, size_t len);
  * length, 0 if nothing is left. Keeps a malformed packet and everything after it. */
 size_t rtcp_drop_feedback(uint8_t *p, size_t len);
 
+#define RTCP_NAMES 64 /* SSRCs of a compound packet that are looked at */
+
+struct rtcp_names {
+	uint32_t n;
+	struct {
+		uint32_t ssrc;
+		bool theirs; /* of a sender of this RTCP; else of media that it is about */
+	} name[RTCP_NAMES];
+};
+
+/* SSRCs that a deciphered compound packet names: senders, sources that left or are described, media
+ * that reports and feedback are about (RFC 3550 6, RFC 4585 6, RFC 5104 4.3, REMB). What is
+ * malformed ends the list. */
+void rtcp_names_read(struct rtcp_names *out, const uint8_t *p, size_t len);
+
 /* Estimated opinion score, 100 to 500 for MOS 1 to 5: the E-model's rating (ITU-T G.107) for G.711,
  * from one-way delay, jitter and loss only. loss: percent
  *

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "media/bundle.h"
+
+#include "proto/rtcp.h"
+#include "proto/rtp_ext.h"
+
+uint32_t media_bundle_bit(const struct media *m, uint32_t port, uint32_t line)
+{
+	uint32_t bit = 1;
+
+	for (uint32_t i = 0; i < MEDIA_BUNDLE_MAX && port != MEDIA_NONE; i++, bit <<= 1) {
+		if (port == line)
+			return bit;
+		port = media_bundle_next(m, port);
+	}
+	return 0;
+}
+
+/* --- SSRCs ------------------------------------------------------------------------------------ */
+
+static const struct bundle_ssrc *known(
+	const struct media *m, uint32_t port, uint32_t ssrc, bool sent)
+{
+	const struct bundle_ssrc *of = m->bundle[port].of[sent];
+
+	for (uint32_t i = 0; i < MEDIA_BUNDLE_SSRCS; i++)
+		if (of[i].stream && of[i].ssrc == ssrc)
+			return &of[i];
+	return NULL;
+}
+
+/* The m-line of an SSRC, or MEDIA_NONE. It may have left the bundle since. */
+static uint32_t line_of(const struct media *m, uint32_t port, uint32_t ssrc, bool sent)
+{
+	const struct bundle_ssrc *s = known(m, port, ssrc, sent);
+
+	return s && media_bundle_bit(m, port, s->stream - 1) ? s->stream - 1 : MEDIA_NONE;
+}
+
+static struct bundle_ssrc *make(struct media *m, uint32_t port, uint32_t ssrc, bool sent)
+{
+	struct media_bundle *b = &m->bundle[port];
+	struct bundle_ssrc *s = (struct bundle_ssrc *)known(m, port, ssrc, sent);
+
+	if (s)
+		return s;
+	s = &b->of[sent][b->turn[sent]++ % MEDIA_BUNDLE_SSRCS];
+	*s = (struct bundle_ssrc){.ssrc = ssrc};
+	return s;
+}
+
+void media_bundle_learn(
+	struct media *m, uint32_t port, uint32_t line, uint32_t ssrc, uint64_t index)
+{
+	struct bundle_ssrc *s = make(m, port, ssrc, false);
+
+	if (s->stream && index <= s->index)
+		return;
+	s->stream = line + 1;
+	s->index = index;
+}
+
+void media_bundle_sent(struct media *m, uint32_t port, uint32_t line, uint32_t ssrc)
+{
+	make(m, port, ssrc, true)->stream = line + 1;
+}
+
+void media_bundle_reset(struct media *m, uint32_t port)
+{
+	memset(&m->bundle[port], 0, sizeof(m->bundle[port]));
+}
+
+/* --- Packets ---------------------------------------------------------------------------------- */
+
+static bool has_type(const struct media *m, uint32_t line, uint8_t type)
+{
+	return m->stream[line].cfg.types[type / 64] >> type % 64 & 1;
+}
+
+static uint32_t by_mid(const struct media *m, uint32_t port, const struct rtp_ext *e)
+{
+	char mid[RTP_MID_MAX] = {0};
+
+	if (!e->len || e->len > sizeof(mid))
+		return MEDIA_NONE;
+	memcpy(mid, e->at, e->len);
+	for (uint32_t i = 0; i < MEDIA_BUNDLE_MAX && port != MEDIA_NONE; i++) {
+		if (memcmp(m->stream[port].cfg.mid, mid, sizeof(mid)) == 0)
+			return port;
+		port = media_bundle_next(m, port);
+	}
+	return MEDIA_NONE;
+}
+
+static uint32_t by_type(const struct media *m, uint32_t port, uint8_t type)
+{
+	uint32_t found = MEDIA_NONE;
+
+	for (uint32_t i = 0; i < MEDIA_BUNDLE_MAX && port != MEDIA_NONE; i++) {
+		if (has_type(m, port, type) && found != MEDIA_NONE)
+			return MEDIA_NONE;
+		if (has_type(m, port, type))
+			found = port;
+		port = media_bundle_next(m, port);
+	}
+	return found;
+}
+
+uint32_t media_bundle_find(
+	const struct media *m, uint32_t port, const uint8_t *p, size_t len, bool rtcp)
+{
+	uint8_t ext = m->stream[port].cfg.mid_ext, type;
+	struct rtp_ext e;
+	uint32_t line;
+
+	if (len < (rtcp ? RTCP_FIXED_LEN : RTP_FIXED_LEN))
+		return port; /* it is malformed, and refused for that */
+	if (rtcp) {
+		line = line_of(m, port, be32(p + 4), false);
+		return line != MEDIA_NONE ? line : port;
+	}
+	/* A name that nobody has is discarded. */
+	if (ext && rtp_ext_find(&e, p, len, ext))
+		return by_mid(m, port, &e);
+	type = p[1] & 0x7f;
+	line = line_of(m, port, be32(p + 8), false);
+	return line != MEDIA_NONE && has_type(m, line, type) ? line : by_type(m, port, type);
+}
+
+uint32_t media_bundle_named(const struct media *m, uint32_t port, const uint8_t *p, size_t len)
+{
+	struct rtcp_names names;
+	uint32_t named = 0;
+
+	rtcp_names_read(&names, p, len);
+	for (uint32_t i = 0; i < names.n; i++) {
+		uint32_t line = line_of(m, port, names.name[i].ssrc, !names.name[i].theirs);
+
+		if (line != MEDIA_NONE)
+			named |= media_bundle_bit(m, port, line);
+	}
+	return named;
+}

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Several m-lines on one port (BUNDLE, RFC 9143). The port's own stream and those with "via" are
+ * one list, linked by "bundle". notes/bundle.md says how it fits together. */
+#ifndef MEDIA_BUNDLE_H
+#define MEDIA_BUNDLE_H
+
+#include "media/state.h"
+
+#define MEDIA_BUNDLE_MAX   16 /* streams of a bundle */
+#define MEDIA_BUNDLE_SSRCS 32 /* that are remembered each way; then the oldest are forgotten */
+
+struct media_bundle { /* written by complete.c only, and by commands */
+	struct bundle_ssrc {
+		uint64_t index;  /* received: of the packet that said so last */
+		uint32_t stream; /* handle + 1, 0 = free */
+		uint32_t ssrc;
+	} of[2][MEDIA_BUNDLE_SSRCS]; /* [sent] */
+	uint32_t turn[2];            /* whose place is taken next */
+};
+
+/* The next stream of the list, or MEDIA_NONE. */
+static inline uint32_t media_bundle_next(const struct media *m, uint32_t line)
+{
+	return m->stream[line].cfg.bundle - 1; /* 0 is none: MEDIA_NONE */
+}
+
+/* The stream whose port and destination this one uses: mostly itself. */
+static inline uint32_t media_bundle_port(const struct media *m, uint32_t stream)
+{
+	uint32_t via = m->stream[stream].cfg.via;
+
+	return via && m->stream[via - 1].set ? via - 1 : stream;
+}
+
+/* The m-line that a packet to this port belongs to (RFC 9143 9.2), or MEDIA_NONE. RTP by its MID,
+ * by an SSRC that is known, by a payload type that is only one m-line's. RTCP by its sender; that
+ * of an unknown one is the port's own. Reads only. */
+uint32_t media_bundle_find(
+	const struct media *m, uint32_t port, const uint8_t *p, size_t len, bool rtcp);
+
+/* An authentic packet of this m-line came. */
+void media_bundle_learn(
+	struct media *m, uint32_t port, uint32_t line, uint32_t ssrc, uint64_t index);
+/* A packet of this m-line is sent. */
+void media_bundle_sent(struct media *m, uint32_t port, uint32_t line, uint32_t ssrc);
+
+/* The m-lines that this deciphered RTCP names, a bit each. */
+uint32_t media_bundle_named(const struct media *m, uint32_t port, const uint8_t *p, size_t len);
+/* The bit of an m-line; 0: it is not of this bundle. */
+uint32_t media_bundle_bit(const struct media *m, uint32_t port, uint32_t line);
+
+/* Forgets all SSRCs. */
+void media_bundle_reset(struct media *m, uint32_t port);
+
+#endif

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* BUNDLE (RFC 9143) in offers and answers: which m-lines of a party share a transport. The other
+ * party need not know of it. Pure. */
+#ifndef OFFER_BUNDLE_H
+#define OFFER_BUNDLE_H
+
+#include "call/plan.h"
+
+/* The offerer's group, if it may be accepted: fills plan->bundle, and completes its m-lines in
+ * in->sdp. False: out of memory. */
+bool bundle_offered(struct plan *plan, const struct side *from, struct neg_in *in);
+/* What the offerer says of m-line i is stored: so is whether the group names it. */
+void bundle_said(struct leg *from, uint32_t i, const struct plan *plan);
+/* All m-lines of the offer are decided: which of them we offer as a group. */
+void bundle_ask(struct plan *plan, struct side *to, const struct neg_in *in);
+
+/* Before the m-lines of an answer are negotiated: the answerer's group, completed likewise, and
+ * which group of the offerer is accepted. False: out of memory. */
+bool bundle_answered(
+	struct plan *plan, const struct side *from, const struct side *to, struct neg_in *in);
+/* Whether the offerer's m-line becomes one of a group: it has rtcp-mux then. */
+bool bundle_accepts(const struct plan *plan, const struct leg *offerer);
+/* And after them: transports are shared from now on. */
+void bundle_in_force(
+	struct plan *plan, struct side *from, struct side *to, const struct neg_in *in);
+
+/* Number of the m-line whose transport this one has in the SDP that is written. */
+uint32_t bundle_owner(const struct side *to, uint32_t i, const struct plan *plan,
+	const struct neg_in *in, bool is_answer);
+/* The MIDs of the group to write, the tagged one first; s = NULL: none of several m-lines. */
+struct str bundle_mids(const struct side *to, const struct sdp_media_edit *me,
+	const struct neg_in *in, bool is_answer);
+/* A line for the header extension of the MID, where nothing else tells the offerer's m-lines apart
+ * and the answer lacks it. */
+struct str bundle_extension(const struct side *to, uint32_t i, const struct neg_in *in);
+
+#endif

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "proto/sdp_bundle.h"
+
+#include <errno.h>
+
+#include "proto/rtp_ext.h"
+
+/* --- The group -------------------------------------------------------------------------------- */
+
+static bool has(const struct sdp_bundle *b, uint32_t media)
+{
+	for (uint32_t i = 0; i < b->n; i++)
+		if (b->media[i] == media)
+			return true;
+	return false;
+}
+
+/* The m-line with this name. Of several with one name the first counts. */
+static uint32_t named(const struct sdp *s, struct str mid)
+{
+	uint32_t i = 0;
+
+	while (i < s->media_count && !str_eq(s->media[i].mid, mid))
+		i++;
+	return i;
+}
+
+static bool read_group(struct sdp_bundle *out, const struct sdp *s, struct str mids)
+{
+	bool tagged = false;
+	struct str mid;
+
+	*out = (struct sdp_bundle){0};
+	while ((mid = str_word(&mids)).len && out->n < SDP_BUNDLE_MAX) {
+		uint32_t i = named(s, mid);
+
+		if (i == s->media_count || has(out, i) || !sdp_proto_is_rtp(s->media[i].proto))
+			continue;
+		if (s->media[i].port && !tagged) {
+			tagged = true;
+			out->tag = (uint8_t)i;
+		}
+		out->media[out->n++] = (uint8_t)i;
+	}
+	return tagged && out->n > 1;
+}
+
+bool sdp_bundle_read(struct sdp_bundle *out, const struct sdp *s)
+{
+	for (const struct sdp_line *l = sdp_attr(s->session, STR("group")); l;
+		l = sdp_attr(l->next, STR("group"))) {
+		struct str rest = l->arg;
+
+		if (str_eq_nocase(str_word(&rest), STR("BUNDLE")) && read_group(out, s, rest))
+			return true;
+	}
+	*out = (struct sdp_bundle){0};
+	return false;
+}
+
+/* --- One transport for all -------------------------------------------------------------------- */
+
+/* Attributes of the categories TRANSPORT and IDENTICAL (RFC 8859) that this relay reads. */
+static bool is_transport(const struct sdp_line *l)
+{
+	static const struct str names[] = {{"candidate", 9}, {"remote-candidates", 17},
+		{"end-of-candidates", 17}, {"ice-ufrag", 9}, {"ice-pwd", 7}, {"ice-options", 11},
+		{"fingerprint", 11}, {"setup", 5}, {"tls-id", 6}, {"connection", 10}, {"crypto", 6},
+		{"rtcp", 4}, {"rtcp-mux", 8}, {"rtcp-mux-only", 13}};
+
+	for (size_t i = 0; l->type == 'a' && i < ARRAY_LEN(names); i++)
+		if (str_eq_nocase(l->name, names[i]))
+			return true;
+	return false;
+}
+
+static bool copy_lines(
+	struct sdp_line ***end, struct pool *p, const struct sdp_line *from, bool transport)
+{
+	for (; from; from = from->next) {
+		if (is_transport(from) != transport)
+			continue;
+		**end = pool_alloc(p, sizeof(***end));
+		if (!**end)
+			return false;
+		***end = *from;
+		(**end)->next = NULL;
+		*end = &(**end)->next;
+	}
+	return true;
+}
+
+/* As written, before hold by address changed it. */
+static enum sdp_dir written_dir(const struct sdp *s, const struct sdp_media *m)
+{
+	const struct sdp_line *from[2] = {m->lines, s->session};
+
+	for (int k = 0; k < 2; k++)
+		for (const struct sdp_line *l = from[k]; l; l = l->next)
+			for (enum sdp_dir d = SDP_DIR_SENDRECV; d <= SDP_DIR_INACTIVE; d++)
+				if (l->type == 'a' && str_eq_nocase(l->name, sdp_dir_name(d)))
+					return d;
+	return SDP_DIR_SENDRECV;
+}
+
+static bool take_transport(
+	struct sdp *s, struct sdp_media *m, const struct sdp_media *tag, struct pool *p)
+{
+	struct sdp_line *lines = NULL, **end = &lines;
+
+	if (!copy_lines(&end, p, m->lines, false) || !copy_lines(&end, p, tag->lines, true))
+		return false;
+	m->dir = written_dir(s, m);
+	if (tag->hold && (m->dir == SDP_DIR_SENDRECV || m->dir == SDP_DIR_RECVONLY))
+		m->dir = m->dir == SDP_DIR_SENDRECV ? SDP_DIR_SENDONLY : SDP_DIR_INACTIVE;
+	m->lines = lines;
+	m->port = tag->port;
+	m->port_count = 1;
+	m->conn = tag->conn;
+	m->hold = tag->hold;
+	m->rtcp_mux = tag->rtcp_mux;
+	m->rtcp_mux_only = tag->rtcp_mux_only;
+	m->ice = tag->ice;
+	m->dtls = tag->dtls;
+	m->has_rtcp = tag->has_rtcp;
+	m->rtcp = tag->rtcp;
+	return true;
+}
+
+int sdp_bundle_unfold(struct sdp *s, struct pool *p, const struct sdp_bundle *b)
+{
+	for (uint32_t i = 0; i < b->n; i++) {
+		struct sdp_media *m = &s->media[b->media[i]];
+
+		if (!m->port && !take_transport(s, m, &s->media[b->tag], p))
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+/* --- What tells packets apart ----------------------------------------------------------------- */
+
+static uint8_t ext_in(const struct sdp_line *lines)
+{
+	for (const struct sdp_line *l = sdp_attr(lines, STR("extmap")); l;
+		l = sdp_attr(l->next, STR("extmap"))) {
+		struct str rest = l->arg, id = str_word(&rest);
+		uint64_t n;
+
+		id = str_cut(&id, '/'); /* a direction may follow */
+		if (str_eq(str_word(&rest), STR(RTP_MID_URI)) && str_to_u64(&n, id, 255) == 0)
+			return (uint8_t)n;
+	}
+	return 0;
+}
+
+uint8_t sdp_mid_ext(const struct sdp *s, const struct sdp_media *m)
+{
+	uint8_t own = ext_in(m->lines);
+
+	return own ? own : ext_in(s->session);
+}
+
+void sdp_payload_types(uint64_t types[2], const struct sdp_media *m)
+{
+	struct str rest = m->formats, one;
+	uint64_t n;
+
+	while ((one = str_word(&rest)).len)
+		if (str_to_u64(&n, one, 127) == 0)
+			types[n / 64] |= 1ull << n % 64;
+}

@@ -1,0 +1,474 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* BUNDLE in offers and answers: who is told of a group, which legs share a transport, and what
+ * workers and sessions are told. RFC 9143. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "call/calls.h"
+#include "call/session.h"
+#include "call_talk.h"
+
+#define HEAD(n) \
+	"v=0\r\no=- 1 1 IN IP4 198.51.100." n "\r\ns=-\r\nc=IN IP4 198.51.100." n "\r\nt=0 0\r\n"
+#define PRINT                                                                                      \
+	"a=fingerprint:sha-256 01:02:03:04:05:06:07:08:09:0A:0B:0C:0D:0E:0F:10:11:12:13:14:15:16:" \
+	"17:18:19:1A:1B:1C:1D:1E:1F:20\r\n"
+#define ICE                                                        \
+	"a=ice-ufrag:abcd\r\na=ice-pwd:abcdefghijklmnopqrstuv\r\n" \
+	"a=candidate:1 1 udp 2130706431 198.51.100.1 4000 typ host\r\n"
+#define MID       "a=extmap:5 urn:ietf:params:rtp-hdrext:sdes:mid\r\n"
+#define DTLS      "UDP/TLS/RTP/SAVPF"
+#define TRANSPORT ICE PRINT "a=setup:actpass\r\na=rtcp-mux\r\n"
+/* As browsers with max-bundle: the second m-line has no transport. */
+#define MAX_BUNDLE                                                                   \
+	HEAD("1")                                                                    \
+	"a=group:BUNDLE a v\r\n"                                                     \
+	"m=audio 4000 " DTLS " 111 0\r\na=mid:a\r\n" MID TRANSPORT "m=video 0 " DTLS \
+	" 96 97\r\na=mid:v\r\na=bundle-only\r\n" MID
+/* As browsers without it, or in later offers: all m-lines repeat it. */
+#define REPEATED                                                                        \
+	HEAD("1")                                                                       \
+	"a=group:BUNDLE a v\r\n"                                                        \
+	"m=audio 4000 " DTLS " 111 0\r\na=mid:a\r\n" MID TRANSPORT "m=video 4000 " DTLS \
+	" 96 97\r\na=mid:v\r\n" MID TRANSPORT
+#define PLAIN    HEAD("2") "m=audio 5000 RTP/AVP 0\r\nm=video 5002 RTP/AVP 96\r\n"
+#define SESSIONS 8u
+
+struct rig {
+	struct talk t;
+	struct sessions sessions;
+	bool taken[SESSIONS];
+	struct session_cfg cfg[SESSIONS];
+	uint16_t port[SESSIONS];
+	bool answered;
+};
+
+static int take(void *arg, uint32_t *session, uint32_t *serial)
+{
+	struct rig *r = arg;
+	uint32_t i = 0;
+
+	while (i < SESSIONS && r->taken[i])
+		i++;
+	assert_true(i < SESSIONS);
+	r->taken[i] = true;
+	r->port[i] = 0;
+	*session = i;
+	*serial = i + 1;
+	return 0;
+}
+
+static void release(void *arg, uint32_t session)
+{
+	((struct rig *)arg)->taken[session] = false;
+}
+
+static int set(void *arg, uint32_t session, uint32_t worker, const struct relay_port *port,
+	const struct session_cfg *cfg)
+{
+	struct rig *r = arg;
+
+	(void)worker;
+	r->cfg[session] = *cfg;
+	r->port[session] = port->rtp.port;
+	return 0;
+}
+
+static int fingerprint(void *arg, struct dtls_fingerprint *out, enum dtls_hash h)
+{
+	(void)arg;
+	*out = (struct dtls_fingerprint){.hash = (uint8_t)h, .value = {0xab}};
+	return 0;
+}
+
+static const struct session_ops ops = {
+	.take = take, .release = release, .set = set, .fingerprint = fingerprint};
+
+static void start(struct rig *r)
+{
+	memset(r, 0, sizeof(*r));
+	talk_start(&r->t);
+	r->sessions = (struct sessions){.ops = &ops, .arg = r, .max = SESSIONS};
+	r->t.m->relay.sessions = &r->sessions;
+	assert_int_equal(calls_set_sessions(r->t.c, SESSIONS), 0);
+}
+
+static void end(struct rig *r)
+{
+	talk_end(&r->t);
+	for (uint32_t i = 0; i < SESSIONS; i++)
+		assert_false(r->taken[i]);
+}
+
+static void offer(struct rig *r, const char *body, uint32_t flags, const char *transport)
+{
+	struct ng_request q = talk_request("a", r->answered ? "b" : "", body);
+
+	q.bundle = flags;
+	q.transport = str_from(transport);
+	if (!flags)
+		q.ice = NG_ICE_DEFAULT;
+	talk_send(&r->t, &q, false);
+	assert_null(r->t.reply.error);
+}
+
+static void answer(struct rig *r, const char *body)
+{
+	r->answered = true;
+	talk_answer(&r->t, "a", "b", body);
+	assert_null(r->t.reply.error);
+}
+
+static const char *group(struct rig *r)
+{
+	const struct sdp_line *l = sdp_attr(r->t.sdp->session, STR("group"));
+
+	return l ? pool_strdup(r->t.p, l->arg).s + strlen("BUNDLE ") : "";
+}
+
+static uint16_t port(const struct rig *r, uint32_t media)
+{
+	return r->t.sdp->media[media].port;
+}
+
+static uint32_t sessions(const struct rig *r)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < SESSIONS; i++)
+		n += r->taken[i];
+	return n;
+}
+
+static uint32_t number(const struct rig *r, uint16_t port)
+{
+	uint32_t i = 0;
+
+	while (i < SESSIONS && !(r->taken[i] && r->port[i] == port))
+		i++;
+	assert_true(i < SESSIONS);
+	return i;
+}
+
+static struct str value(const struct rig *r, uint32_t media, const char *name)
+{
+	const struct sdp_line *l = sdp_attr(r->t.sdp->media[media].lines, str_from(name));
+
+	return l ? l->arg : STR("");
+}
+
+/* The streams whose packets use another's port. */
+static uint32_t shared(const struct rig *r, const struct media_stream_cfg **out)
+{
+	uint32_t n = 0;
+
+	*out = NULL;
+	for (uint32_t i = 0; i < 2 * MOCK_MAX; i++)
+		if (r->t.m->stream_set[i] && r->t.m->stream_cfg[i].via &&
+			r->t.m->stream_cfg[i].rtp) {
+			*out = &r->t.m->stream_cfg[i];
+			n++;
+		}
+	return n;
+}
+
+static void a_bundled_offerer_and_an_unbundled_answerer(void **state)
+{
+	static const char *const OFFER[] = {MAX_BUNDLE, REPEATED};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(OFFER); i++) {
+		struct session_event e = {.kind = SESSION_KEYS, .association = 1};
+		const struct media_stream_cfg *own, *video;
+		struct rig r;
+		uint16_t b[2];
+
+		start(&r);
+		offer(&r, OFFER[i], NG_BUNDLE_ACCEPT, "RTP/AVP");
+		/* The other side sees two ordinary m-lines. */
+		assert_string_equal(group(&r), "");
+		b[0] = port(&r, 0);
+		b[1] = port(&r, 1);
+		assert_true(b[0] && b[1] && b[0] != b[1]);
+		assert_false(sdp_attr(r.t.sdp->media[1].lines, STR("bundle-only")));
+		answer(&r, PLAIN);
+		assert_string_equal(group(&r), "a v");
+		assert_true(port(&r, 0) && port(&r, 0) == port(&r, 1));
+		assert_true(r.t.sdp->media[0].rtcp_mux && r.t.sdp->media[1].rtcp_mux);
+		assert_true(str_eq(value(&r, 0, "ice-ufrag"), value(&r, 1, "ice-ufrag")));
+		assert_true(value(&r, 1, "ice-ufrag").len && value(&r, 1, "fingerprint").len);
+		assert_true(str_eq(value(&r, 0, "tls-id"), value(&r, 1, "tls-id")));
+		assert_true(str_eq(value(&r, 1, "mid"), STR("v")));
+		/* One session for both, and one context. */
+		assert_int_equal(sessions(&r), 1);
+		assert_int_equal(shared(&r, &video), 1);
+		own = mock_stream(r.t.m, port(&r, 0));
+		assert_ptr_equal(&r.t.m->stream_cfg[video->via - 1], own);
+		assert_int_equal(own->ctx, video->ctx);
+		assert_ptr_equal(&r.t.m->stream_cfg[own->bundle - 1], video);
+		assert_int_equal(video->bundle, 0);
+		assert_true(own->side && !video->side && own->rtcp && video->rtcp);
+		assert_int_equal(own->mid_ext, 5);
+		assert_string_equal(own->mid, "a");
+		assert_string_equal(video->mid, "v");
+		assert_true(video->types[1] == (1ull << (96 - 64) | 1ull << (97 - 64)));
+		assert_true(mock_stream(r.t.m, b[0])->to_bundle);
+		assert_true(mock_stream(r.t.m, b[1])->to_bundle);
+		assert_ptr_equal(&r.t.m->stream_cfg[mock_stream(r.t.m, b[1])->rtp_to], video);
+		assert_ptr_equal(&r.t.m->stream_cfg[mock_stream(r.t.m, b[1])->rtcp_to], video);
+		/* Keys of the one association serve both. */
+		assert_true(mock_ctx(r.t.m, port(&r, 0))->rx.awaited);
+		e.association = r.cfg[number(&r, port(&r, 0))].dtls.association;
+		e.rx.suite = e.tx.suite = SUITE_AES_CM_128_80;
+		e.rx.key[0] = 7;
+		calls_session_event(r.t.c, number(&r, port(&r, 0)), &e, r.t.now);
+		assert_false(mock_ctx(r.t.m, port(&r, 0))->rx.awaited);
+		mock_relay_check(r.t.m);
+		end(&r);
+	}
+}
+
+static void without_the_flag_nothing_changes(void **state)
+{
+	static const uint32_t FLAGS[] = {0, NG_BUNDLE_REJECT, NG_BUNDLE_REJECT | NG_BUNDLE_ACCEPT};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(FLAGS); i++) {
+		const struct media_stream_cfg *none;
+		struct rig r;
+
+		start(&r);
+		offer(&r, REPEATED, FLAGS[i], "RTP/AVP");
+		answer(&r, PLAIN);
+		assert_string_equal(group(&r), "a");
+		assert_true(port(&r, 0) != port(&r, 1) && port(&r, 1));
+		assert_int_equal(shared(&r, &none), 0);
+		assert_int_equal(sessions(&r), 2);
+		end(&r);
+		start(&r);
+		offer(&r, MAX_BUNDLE, FLAGS[i], "RTP/AVP");
+		assert_int_equal(port(&r, 1), 0);
+		end(&r);
+	}
+}
+
+/* The group needs rtcp-mux, and two m-lines that the answerer takes. */
+static void groups_that_cannot_be(void **state)
+{
+	const struct media_stream_cfg *none;
+	struct rig r;
+
+	(void)state;
+	start(&r);
+	offer(&r,
+		HEAD("1") "a=group:BUNDLE a v\r\nm=audio 4000 RTP/AVP 0\r\na=mid:a\r\n"
+			  "m=video 4002 RTP/AVP 96\r\na=mid:v\r\n",
+		NG_BUNDLE_ACCEPT, "");
+	answer(&r, PLAIN);
+	assert_int_equal(shared(&r, &none), 0);
+	end(&r);
+
+	start(&r);
+	offer(&r, MAX_BUNDLE, NG_BUNDLE_ACCEPT, "RTP/AVP");
+	answer(&r, HEAD("2") "m=audio 5000 RTP/AVP 0\r\nm=video 0 RTP/AVP 96\r\n");
+	assert_string_equal(group(&r), "a");
+	assert_int_equal(port(&r, 1), 0);
+	assert_int_equal(shared(&r, &none), 0);
+	end(&r);
+}
+
+/* The tagged m-line is refused: the group's transport serves the others. */
+static void a_group_without_its_first_m_line(void **state)
+{
+	const struct media_stream_cfg *text;
+	struct rig r;
+
+	(void)state;
+	start(&r);
+	offer(&r, MAX_BUNDLE "m=video 0 " DTLS " 98\r\na=mid:a\r\na=bundle-only\r\n", 0, "RTP/AVP");
+	end(&r);
+	start(&r);
+	offer(&r,
+		HEAD("1") "a=group:BUNDLE a v w\r\n"
+			  "m=audio 4000 " DTLS " 111 0\r\na=mid:a\r\n" TRANSPORT "m=video 0 " DTLS
+			  " 96\r\na=mid:v\r\na=bundle-only\r\n"
+			  "m=video 0 " DTLS " 98\r\na=mid:w\r\na=bundle-only\r\n",
+		NG_BUNDLE_ACCEPT, "RTP/AVP");
+	answer(&r,
+		HEAD("2") "m=audio 0 RTP/AVP 0\r\nm=video 5002 RTP/AVP 96\r\n"
+			  "m=video 5004 RTP/AVP 98\r\n");
+	assert_string_equal(group(&r), "v w");
+	assert_int_equal(port(&r, 0), 0);
+	assert_true(port(&r, 1) && port(&r, 1) == port(&r, 2));
+	assert_int_equal(shared(&r, &text), 1);
+	/* What one branch refused keeps its sessions for the next. */
+	assert_int_equal(sessions(&r), 1 + 2);
+	end(&r);
+}
+
+/* An unbundled offerer; the answerer may bundle, in each form. */
+static void a_group_is_offered(void **state)
+{
+	static const struct {
+		const char *answer;
+		uint32_t shared, sessions;
+	} T[] = {
+		{HEAD("2") "a=group:BUNDLE 1 2\r\nm=audio 5000 " DTLS " 0\r\na=mid:1\r\n" TRANSPORT
+			   "m=video 5000 " DTLS " 96\r\na=mid:2\r\n" TRANSPORT,
+			1, 1},
+		{HEAD("2") "a=group:BUNDLE 1 2\r\nm=audio 5000 " DTLS " 0\r\na=mid:1\r\n" TRANSPORT
+			   "m=video 0 " DTLS " 96\r\na=mid:2\r\na=bundle-only\r\n",
+			1, 1},
+		{HEAD("2") "m=audio 5000 " DTLS " 0\r\na=mid:1\r\n" TRANSPORT "m=video 5002 " DTLS
+			   " 96\r\na=mid:2\r\n" TRANSPORT,
+			0, 2},
+		{HEAD("2") "a=group:BUNDLE 1\r\nm=audio 5000 " DTLS " 0\r\na=mid:1\r\n" TRANSPORT
+			   "m=video 0 " DTLS " 96\r\na=mid:2\r\n",
+			0, 2},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(T); i++) {
+		const struct media_stream_cfg *video;
+		char body[4096];
+		struct rig r;
+		uint16_t b[2];
+		char *at;
+
+		start(&r);
+		offer(&r, HEAD("1") "m=audio 4000 RTP/AVP 0\r\nm=video 4002 RTP/AVP 96\r\n",
+			NG_BUNDLE_OFFER, DTLS);
+		assert_string_equal(group(&r), "1 2");
+		b[0] = port(&r, 0);
+		b[1] = port(&r, 1);
+		assert_true(b[0] && b[1] && b[0] != b[1] && r.t.sdp->media[1].rtcp_mux);
+		assert_int_equal(sessions(&r), 2);
+		/* It is the answerer of our offer. */
+		snprintf(body, sizeof(body), "%s", T[i].answer);
+		while ((at = strstr(body, "actpass"))) {
+			memcpy(at, "active", 6);
+			memmove(at + 6, at + 7, strlen(at + 7) + 1);
+		}
+		answer(&r, body);
+		assert_string_equal(group(&r), "");
+		assert_int_equal(shared(&r, &video), T[i].shared);
+		assert_int_equal(sessions(&r), T[i].sessions);
+		if (T[i].shared) {
+			assert_ptr_equal(
+				&r.t.m->stream_cfg[video->via - 1], mock_stream(r.t.m, b[0]));
+			assert_true(port(&r, 0) != port(&r, 1) && port(&r, 1));
+		}
+		end(&r);
+	}
+}
+
+static void m_lines_with_one_payload_type_are_not_offered_together(void **state)
+{
+	struct rig r;
+
+	(void)state;
+	start(&r);
+	offer(&r,
+		HEAD("1") "m=audio 4000 RTP/AVP 0 96\r\nm=video 4002 RTP/AVP 96\r\n"
+			  "m=video 4004 RTP/AVP 98\r\n",
+		NG_BUNDLE_OFFER, DTLS);
+	assert_string_equal(group(&r), "1 3");
+	end(&r);
+}
+
+/* Two m-lines of a browser with the same types: the MID must be negotiated. */
+static void the_mid_is_answered_where_nothing_else_tells(void **state)
+{
+	struct rig r;
+
+	(void)state;
+	start(&r);
+	offer(&r,
+		HEAD("1") "a=group:BUNDLE v w\r\nm=video 4000 " DTLS
+			  " 96\r\na=mid:v\r\n" MID TRANSPORT "m=video 0 " DTLS
+			  " 96\r\na=mid:w\r\na=bundle-only\r\n" MID,
+		NG_BUNDLE_ACCEPT, "RTP/AVP");
+	answer(&r, HEAD("2") "m=video 5000 RTP/AVP 96\r\nm=video 5002 RTP/AVP 96\r\n");
+	for (uint32_t i = 0; i < 2; i++)
+		assert_true(str_eq(
+			value(&r, i, "extmap"), STR("5 urn:ietf:params:rtp-hdrext:sdes:mid")));
+	end(&r);
+}
+
+static void a_group_outlives_later_offers(void **state)
+{
+	const struct media_stream_cfg *video;
+	struct ng_request q;
+	struct rig r;
+	uint16_t a;
+
+	(void)state;
+	start(&r);
+	offer(&r, MAX_BUNDLE, NG_BUNDLE_ACCEPT, "RTP/AVP");
+	answer(&r, PLAIN);
+	a = port(&r, 0);
+	/* The browser's own. */
+	offer(&r, MAX_BUNDLE, 0, "");
+	assert_string_equal(group(&r), "");
+	answer(&r, PLAIN);
+	assert_string_equal(group(&r), "a v");
+	assert_true(port(&r, 0) == a && port(&r, 1) == a);
+	/* The other side's: the browser is offered its group. */
+	q = talk_request("b", "a", PLAIN);
+	talk_send(&r.t, &q, false);
+	assert_null(r.t.reply.error);
+	assert_true(port(&r, 0) == a && port(&r, 1) == a);
+	assert_int_equal(strlen(group(&r)), 3);
+	assert_int_equal(shared(&r, &video), 1);
+	assert_int_equal(sessions(&r), 1);
+	/* With reject it ends. */
+	offer(&r, REPEATED, NG_BUNDLE_REJECT, "");
+	answer(&r, PLAIN);
+	assert_int_equal(shared(&r, &video), 0);
+	assert_int_equal(sessions(&r), 2);
+	end(&r);
+}
+
+static void crypto_lines_of_the_first_hold_for_all(void **state)
+{
+	const struct media_stream_cfg *video;
+	struct rig r;
+
+	(void)state;
+	start(&r);
+	offer(&r,
+		HEAD("1") "a=group:BUNDLE a v\r\nm=audio 4000 RTP/SAVP 0\r\na=mid:a\r\na=rtcp-mux\r\n"
+			  "a=crypto:" C80A "\r\n"
+			  "m=video 4000 RTP/SAVP 96\r\na=mid:v\r\na=rtcp-mux\r\na=crypto:1 "
+			  "AES_CM_128_HMAC_SHA1_80 " K80C "\r\n",
+		NG_BUNDLE_ACCEPT, "RTP/AVP");
+	answer(&r, PLAIN);
+	assert_string_equal(group(&r), "a v");
+	assert_int_equal(shared(&r, &video), 1);
+	assert_true(str_eq(value(&r, 0, "crypto"), value(&r, 1, "crypto")));
+	assert_int_equal(video->ctx, mock_stream(r.t.m, port(&r, 0))->ctx);
+	end(&r);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_bundled_offerer_and_an_unbundled_answerer),
+		cmocka_unit_test(without_the_flag_nothing_changes),
+		cmocka_unit_test(groups_that_cannot_be),
+		cmocka_unit_test(a_group_without_its_first_m_line),
+		cmocka_unit_test(a_group_is_offered),
+		cmocka_unit_test(m_lines_with_one_payload_type_are_not_offered_together),
+		cmocka_unit_test(the_mid_is_answered_where_nothing_else_tells),
+		cmocka_unit_test(a_group_outlives_later_offers),
+		cmocka_unit_test(crypto_lines_of_the_first_hold_for_all),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

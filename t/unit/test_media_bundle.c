@@ -1,0 +1,373 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Several m-lines on one port: which one a packet belongs to, where it goes, and by which port the
+ * answers leave. Terminal A has audio and video on A's port. Audio goes to B, video to C. RFC 9143
+ * 9.2, RFC 8285. */
+#include "media_rig.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <cmocka.h>
+
+#include "media/bundle.h"
+#include "media/ssrc.h"
+
+enum { VIDEO = 3, C = 4, PORT_V = 30004, PORT_C = 30006, EXT = 5 };
+enum { AUDIO_TYPE = 8, BOTH = 100, VIDEO_TYPE = 96, NOBODY = 77 };
+#define K80 SUITE_AES_CM_128_80
+
+static void set(struct rig *r, struct media_cmd *cmd)
+{
+	assert_int_equal(media_command(r->m, cmd), 0);
+}
+
+static void type(struct media_stream_cfg *c, uint8_t t)
+{
+	c->types[t / 64] |= 1ull << t % 64;
+}
+
+static struct rig *bundle(enum srtp_suite_id suite_a)
+{
+	struct rig *r = rig_new(suite_a, K80, 0);
+	struct media_cmd a = rig_stream_cmd(A, PORT_A, 0, B, B_RTCP, "192.0.2.1:4000");
+	struct media_cmd b = rig_stream_cmd(B, PORT_B, 1, A, MEDIA_NONE, "192.0.2.2:5000");
+	struct media_cmd v = rig_stream_cmd(VIDEO, PORT_V, 0, C, C, "192.0.2.1:4000");
+	struct media_cmd c = rig_stream_cmd(C, PORT_C, 2, VIDEO, VIDEO, "192.0.2.2:5000");
+
+	if (suite_a == SUITE_PLAIN)
+		rig_ctx_plain(r, 0);
+	rig_ctx_plain(r, 2);
+	a.stream.bundle = VIDEO + 1;
+	v.stream.via = A + 1;
+	a.stream.mid_ext = v.stream.mid_ext = EXT;
+	a.stream.mid[0] = 'a';
+	memcpy(v.stream.mid, "video", 5);
+	type(&a.stream, AUDIO_TYPE);
+	type(&a.stream, BOTH);
+	type(&v.stream, VIDEO_TYPE);
+	type(&v.stream, BOTH);
+	b.stream.to_bundle = c.stream.to_bundle = true;
+	set(r, &a);
+	set(r, &b);
+	set(r, &c);
+	set(r, &v);
+	return r;
+}
+
+/* A's terminal sends RTP, with this element in its extension. */
+static uint8_t *rtp(struct rig *r, uint32_t ssrc, uint16_t seq, uint8_t pt, const char *mid)
+{
+	uint8_t p[64] = {0x80, pt}, *at = rig_slot(r, A, PORT_A);
+	uint32_t hdr = 12, len;
+
+	put_be16(p + 2, seq);
+	put_be32(p + 8, ssrc);
+	if (mid) {
+		p[0] |= 0x10;
+		put_be32(p + 12, 0x10000006); /* the two-byte form holds any length */
+		p[16] = EXT;
+		p[17] = (uint8_t)strlen(mid);
+		memcpy(p + 18, mid, strlen(mid));
+		hdr += 4 + 24;
+	}
+	memset(p + hdr, 7, 20);
+	len = rig_protect(r, at, p, hdr + 20, hdr, A_TX, r->suite_a, seq, false);
+	r->in[r->n - 1].len = len;
+	return at;
+}
+
+/* The local port that the only packet left by; 0: none left. */
+static uint16_t left_by(struct rig *r)
+{
+	rig_run(r);
+	assert_true(r->outs < 2);
+	return r->outs ? r->out[0].local.port : 0;
+}
+
+static uint16_t goes(struct rig *r, uint32_t ssrc, uint16_t seq, uint8_t pt, const char *mid)
+{
+	rtp(r, ssrc, seq, pt, mid);
+	return left_by(r);
+}
+
+static void packets_find_their_m_line(void **state)
+{
+	struct rig *r = bundle(K80);
+
+	(void)state;
+	assert_false(r->m->stream[A].fast || r->m->stream[B].fast || r->m->stream[C].fast);
+	/* By the payload type of one m-line, */
+	assert_int_equal(goes(r, 1, 1, AUDIO_TYPE, NULL), PORT_B);
+	assert_int_equal(goes(r, 2, 1, VIDEO_TYPE, NULL), PORT_C);
+	/* by the SSRC that is known since then, */
+	assert_int_equal(goes(r, 1, 2, BOTH, NULL), PORT_B);
+	assert_int_equal(goes(r, 2, 2, BOTH, NULL), PORT_C);
+	/* and before all by MID, which teaches the SSRC. */
+	assert_int_equal(goes(r, 3, 1, BOTH, NULL), 0);
+	assert_int_equal(goes(r, 3, 2, BOTH, "video"), PORT_C);
+	assert_int_equal(goes(r, 3, 3, BOTH, NULL), PORT_C);
+	assert_int_equal(goes(r, 1, 3, AUDIO_TYPE, "video"), PORT_C);
+	/* An SSRC says nothing of a type that its m-line does not have. */
+	assert_int_equal(goes(r, 1, 4, AUDIO_TYPE, NULL), PORT_B);
+	assert_int_equal(goes(r, 4, 1, NOBODY, NULL), 0);
+	assert_int_equal(rig_dropped(r, A, PACKET_DROP_BUNDLE), 2);
+	assert_int_equal(atomic_load(&media_stream_counters(r->m, VIDEO)->packets), 5);
+	assert_int_equal(atomic_load(&media_stream_counters(r->m, A)->packets), 3);
+	rig_free(r);
+}
+
+static void hostile_mids_are_nobody_s(void **state)
+{
+	static const char *const MID[] = {"", "b", "video2", "vide", "0123456789abcdef",
+		"0123456789abcdef0", "aaaaaaaaaaaaaaaaaaaaaa"};
+	struct rig *r = bundle(K80);
+
+	(void)state;
+	for (uint16_t i = 0; i < ARRAY_LEN(MID); i++)
+		assert_int_equal(goes(r, 1, i, AUDIO_TYPE, MID[i]), 0);
+	assert_int_equal(rig_dropped(r, A, PACKET_DROP_BUNDLE), ARRAY_LEN(MID));
+	assert_int_equal(goes(r, 1, 99, AUDIO_TYPE, "a"), PORT_B);
+	rig_free(r);
+}
+
+static void a_name_that_changes_is_followed_in_order(void **state)
+{
+	struct rig *r = bundle(K80);
+
+	(void)state;
+	assert_int_equal(goes(r, 1, 10, BOTH, "a"), PORT_B);
+	assert_int_equal(goes(r, 1, 12, BOTH, "video"), PORT_C);
+	/* An older packet goes where it says, and changes nothing. */
+	assert_int_equal(goes(r, 1, 11, BOTH, "a"), PORT_B);
+	assert_int_equal(goes(r, 1, 13, BOTH, NULL), PORT_C);
+	rig_free(r);
+}
+
+static void forgeries_teach_nothing(void **state)
+{
+	struct rig *r = bundle(K80);
+
+	(void)state;
+	rtp(r, 1, 1, BOTH, "video")[60] ^= 1;
+	assert_int_equal(left_by(r), 0);
+	assert_int_equal(rig_dropped(r, VIDEO, PACKET_DROP_BAD_TAG), 1);
+	assert_int_equal(goes(r, 1, 2, BOTH, NULL), 0);
+	assert_int_equal(goes(r, 1, 3, BOTH, "a"), PORT_B);
+	rtp(r, 1, 4, BOTH, "video")[60] ^= 1;
+	assert_int_equal(left_by(r), 0);
+	assert_int_equal(goes(r, 1, 5, BOTH, NULL), PORT_B);
+	rig_free(r);
+}
+
+/* Plain RTP proves nothing: MID and types work, SSRCs are not learned. */
+static void plain_rtp_teaches_nothing(void **state)
+{
+	struct rig *r = bundle(SUITE_PLAIN);
+
+	(void)state;
+	assert_int_equal(goes(r, 1, 1, BOTH, "video"), PORT_C);
+	assert_int_equal(goes(r, 1, 2, BOTH, NULL), 0);
+	assert_int_equal(goes(r, 1, 3, VIDEO_TYPE, NULL), PORT_C);
+	rig_free(r);
+}
+
+static void a_thousand_ssrcs_are_bounded(void **state)
+{
+	struct rig *r = bundle(K80);
+	const struct media_bundle *b = &r->m->bundle[A];
+	uint32_t used = 0;
+
+	(void)state;
+	for (uint32_t i = 1; i <= 1000; i++) {
+		rtp(r, i, 1, BOTH, i % 2 ? "a" : "video");
+		rig_run(r);
+	}
+	for (uint32_t i = 0; i < MEDIA_BUNDLE_SSRCS; i++)
+		used += b->of[false][i].stream != 0;
+	assert_int_equal(used, MEDIA_BUNDLE_SSRCS);
+	/* The windows of a key have their own limit. Whoever was heard stays heard. */
+	assert_int_equal(goes(r, 5000, 1, VIDEO_TYPE, NULL), 0);
+	assert_int_equal(goes(r, 1, 2, VIDEO_TYPE, NULL), PORT_C);
+	rig_free(r);
+}
+
+static void answers_leave_by_the_port_of_all(void **state)
+{
+	struct rig *r = bundle(K80);
+	uint8_t p[172], plain[172], *at;
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		at = rig_slot(r, B, i ? PORT_C : PORT_B);
+		rig_plain_rtp(p, 0x70 + (uint32_t)i, 1);
+		r->in[r->n - 1].len = rig_protect(
+			r, at, p, 172, 12, i ? 0 : B_TX, i ? SUITE_PLAIN : K80, 1, false);
+	}
+	rig_run(r);
+	assert_int_equal(r->outs, 2);
+	for (uint32_t i = 0; i < 2; i++) {
+		assert_int_equal(r->out[i].local.port, PORT_A);
+		assert_int_equal(r->out[i].dst.port, 4000);
+		assert_int_equal(rig_open(r, i, plain, A_RX, 1, false), 172);
+		assert_int_equal(be32(plain + 8), 0x70 + i);
+	}
+	assert_int_equal(atomic_load(&media_stream_counters(r->m, VIDEO)->packets_out), 1);
+	assert_int_equal(atomic_load(&media_stream_counters(r->m, A)->packets_out), 1);
+	/* The second sender has the first one's SSRC: nothing leaves twice under the key. */
+	at = rig_slot(r, B, PORT_C);
+	rig_plain_rtp(p, 0x70, 1);
+	memcpy(at, p, 172);
+	r->in[r->n - 1].len = 172;
+	assert_int_equal(left_by(r), 0);
+	assert_int_equal(rig_dropped(r, C, PACKET_DROP_NONCE), 1);
+	/* Nothing is accepted at the m-line's own port. */
+	at = rig_slot(r, A, PORT_V);
+	r->in[r->n - 1].len = rig_protect(r, at, p, 172, 12, A_TX, K80, 1, false);
+	assert_int_equal(left_by(r), 0);
+	assert_int_equal(rig_dropped(r, VIDEO, PACKET_DROP_BUNDLE), 1);
+	rig_free(r);
+}
+
+static void the_terminal_moves_with_all_its_m_lines(void **state)
+{
+	struct rig *r = bundle(K80);
+	uint8_t p[172], *at;
+
+	(void)state;
+	rtp(r, 1, 1, VIDEO_TYPE, NULL);
+	assert_int_equal(endpoint_parse(&r->in[0].src, STR("192.0.2.1:4444")), 0);
+	assert_int_equal(left_by(r), PORT_C);
+	for (int i = 0; i < 2; i++) {
+		at = rig_slot(r, B, i ? PORT_C : PORT_B);
+		rig_plain_rtp(p, 0x70 + (uint32_t)i, 1);
+		r->in[r->n - 1].len = rig_protect(
+			r, at, p, 172, 12, i ? 0 : B_TX, i ? SUITE_PLAIN : K80, 1, false);
+		assert_int_equal(left_by(r), PORT_A);
+		assert_int_equal(r->out[0].dst.port, 4444);
+	}
+	rig_free(r);
+}
+
+/* --- RTCP ------------------------------------------------------------------------------------- */
+
+/* A receiver report of this sender about these SSRCs; 0 ends them. */
+static void report(struct rig *r, uint32_t index, uint32_t sender, uint32_t one, uint32_t two)
+{
+	uint8_t p[80] = {0x80, 201}, *at = rig_slot(r, A, PORT_A);
+	uint32_t n = 8;
+
+	put_be32(p + 4, sender);
+	for (int i = 0; i < 2; i++)
+		if (i ? two : one) {
+			put_be32(p + n, i ? two : one);
+			p[0]++;
+			n += 24;
+		}
+	put_be16(p + 2, (uint16_t)(n / 4 - 1));
+	r->in[r->n - 1].len = rig_protect(r, at, p, n, 8, A_TX, r->suite_a, index, true);
+}
+
+static void to_a(struct rig *r, uint16_t port, uint32_t ssrc)
+{
+	uint8_t p[172], *at = rig_slot(r, B, port);
+
+	rig_plain_rtp(p, ssrc, 1);
+	r->in[r->n - 1].len = rig_protect(r, at, p, 172, 12, port == PORT_C ? 0 : B_TX,
+		port == PORT_C ? SUITE_PLAIN : K80, 1, false);
+	assert_int_equal(left_by(r), PORT_A);
+}
+
+/* Bit 0: it went to B, bit 1: to C. */
+static int reaches(struct rig *r)
+{
+	int got = 0;
+
+	rig_run(r);
+	for (uint32_t i = 0; i < r->outs; i++) {
+		int bit = r->out[i].local.port == PORT_C ? 2 : 1;
+
+		assert_true(bit == 2 || r->out[i].local.port == PORT_B_RTCP);
+		assert_false(got & bit);
+		got |= bit;
+	}
+	return got;
+}
+
+static void reports_go_to_whom_they_concern(void **state)
+{
+	struct rig *r = bundle(K80);
+	uint8_t plain[256];
+
+	(void)state;
+	to_a(r, PORT_B, 0x70);
+	to_a(r, PORT_C, 0x71);
+	report(r, 1, 0x11, 0, 0); /* names nobody: the first m-line's */
+	assert_int_equal(reaches(r), 1);
+	report(r, 2, 0x11, 0x70, 0);
+	assert_int_equal(reaches(r), 1);
+	report(r, 3, 0x11, 0x71, 0);
+	assert_int_equal(reaches(r), 2);
+	assert_int_equal(r->out[0].len, 32); /* plain towards C */
+	assert_int_equal(be32(r->a.out + r->out[0].out_off + 8), 0x71);
+	report(r, 4, 0x11, 0x70, 0x71);
+	assert_int_equal(reaches(r), 3);
+	for (uint32_t i = 0; i < 2; i++)
+		if (r->out[i].local.port == PORT_B_RTCP)
+			assert_int_equal(
+				rig_open(r, i, plain, B_RX, r->m->ctx[1].tx_rtcp_next - 1, true),
+				56);
+	/* By its sender, once that is known. */
+	assert_int_equal(goes(r, 0x22, 1, VIDEO_TYPE, NULL), PORT_C);
+	report(r, 5, 0x22, 0, 0);
+	assert_int_equal(reaches(r), 2);
+	report(r, 6, 0x22, 0x70, 0);
+	assert_int_equal(reaches(r), 3);
+	/* Replayed, or forged: nobody's. */
+	report(r, 6, 0x22, 0x70, 0);
+	assert_int_equal(reaches(r), 0);
+	report(r, 7, 0x22, 0x70, 0);
+	r->a.in[r->in[0].in_off + 12] ^= 1;
+	assert_int_equal(reaches(r), 0);
+	rig_free(r);
+}
+
+static void feedback_is_dropped_for_whom_it_is_nothing(void **state)
+{
+	struct rig *r = bundle(K80);
+	struct media_cmd v = {.type = MEDIA_STREAM_SET, .id = VIDEO, .now_ns = 1};
+	uint8_t p[12] = {0x81, 206, 0, 2}, *at;
+
+	(void)state;
+	to_a(r, PORT_C, 0x71);
+	for (int i = 0; i < 2; i++) {
+		v.stream = r->m->stream[VIDEO].cfg;
+		v.stream.no_feedback = i;
+		set(r, &v);
+		at = rig_slot(r, A, PORT_A);
+		put_be32(p + 4, 0x11);
+		put_be32(p + 8, 0x71);
+		r->in[r->n - 1].len =
+			rig_protect(r, at, p, 12, 8, A_TX, K80, 1 + (uint32_t)i, true);
+		assert_int_equal(reaches(r), i ? 0 : 2);
+	}
+	assert_int_equal(rig_dropped(r, VIDEO, PACKET_DROP_FEEDBACK), 1);
+	rig_free(r);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(packets_find_their_m_line),
+		cmocka_unit_test(hostile_mids_are_nobody_s),
+		cmocka_unit_test(a_name_that_changes_is_followed_in_order),
+		cmocka_unit_test(forgeries_teach_nothing),
+		cmocka_unit_test(plain_rtp_teaches_nothing),
+		cmocka_unit_test(a_thousand_ssrcs_are_bounded),
+		cmocka_unit_test(answers_leave_by_the_port_of_all),
+		cmocka_unit_test(the_terminal_moves_with_all_its_m_lines),
+		cmocka_unit_test(reports_go_to_whom_they_concern),
+		cmocka_unit_test(feedback_is_dropped_for_whom_it_is_nothing),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
