@@ -56,6 +56,7 @@
 	X(CERT_EXPIRED, "cert_expired", CERT, "certificate is expired or not yet valid") \
 	X(CERT_REVOKED, "cert_revoked", CERT, "certificate is revoked, or its revocation list is absent") \
 	X(CERT_NAME, "cert_name", CERT, "certificate does not have the identity of the message") \
+	X(SDP_IDS, "sdp_ids", AUTH, "list of key management protocols is not that of the SDP") \
 	X(POLICY, "policy", SPPAR, "no SRTP policy in common") \
 	X(SESSIONS, "sessions", UNSPECIFIED, "number of crypto sessions does not fit the media") \
 	X(REFUSED, "refused", UNSPECIFIED, "peer sent an Error message") \
@@ -144,6 +145,9 @@ struct mikey_offer {
 	bool one_key;     /* one crypto session per medium instead of two */
 	bool no_verify;   /* PSK, PKE: do not ask for a verification message */
 	uint8_t dh_group; /* MIKEY_DH_... */
+	struct str
+		sdp_ids; /* "mikey sdes": protocols offered, authenticated (RFC 4567 7); empty: none */
+	bool oaep;       /* PKE: RSAES-OAEP instead of RSAES-PKCS1-v1_5 */
 	uint8_t suites;
 	/* In order of preference. MIKEY lets only the responder of RSA-R choose (RFC 4738 3.1): other
 	 * modes offer the first one. */
@@ -159,7 +163,9 @@ struct mikey_accept {
 	uint8_t suite[MIKEY_SUITES_MAX];
 	bool null_key_encryption; /* accept KEMAC with NULL encryption: for SDP that TLS protects */
 	bool weak_dh;             /* accept OAKLEY 1 and 2, of 768 and 1024 bits */
-	uint32_t skew_s;          /* allowed clock skew; 0 = MIKEY_SKEW_S */
+	/* Protocols of the SDP, which the message has to list (RFC 4567 5.1); s = NULL: not compared. */
+	struct str sdp_ids;
+	uint32_t skew_s;                             /* allowed clock skew; 0 = MIKEY_SKEW_S */
 	struct mikey_stream stream[MIKEY_MEDIA_MAX]; /* ours, for the response */
 };
 
@@ -183,6 +189,7 @@ struct mikey_run {
 	uint8_t mode;    /* enum mikey_mode */
 	bool initiator;
 	bool verify;
+	bool believed;      /* the peer's MAC or signature was right */
 	uint8_t failure;    /* enum mikey_failure */
 	uint8_t peer_error; /* MIKEY_FAIL_REFUSED: number of the peer's Error message */
 	uint8_t ts_type;    /* of the I_MESSAGE */
@@ -199,9 +206,11 @@ struct mikey_run {
 	uint8_t rand[255];
 	uint8_t auth_key[MIKEY_MAC_LEN]; /* PSK, PKE, DHHMAC */
 	uint8_t secret[MIKEY_TGK_MAX];   /* DH, DHHMAC */
-	uint8_t tgk[MIKEY_TGK_MAX];      /* PSK, PKE: what we sent */
+	uint8_t tgk[MIKEY_TGK_MAX];      /* PSK, PKE: what we sent; DH: our public value */
 	struct mikey_cs cs[2 * MIKEY_MEDIA_MAX];
-	struct mikey_id mine, peer;
+	uint8_t cs_suite[2 * MIKEY_MEDIA_MAX]; /* enum srtp_suite_id */
+	struct mikey_id mine, peer;            /* peer: as the exchange proved it */
+	struct mikey_id idi, idr;              /* as the messages had them */
 };
 #define MIKEY_RUN_LAYOUT 1u
 /* 0, or -EINVAL: not a run of this layout, or a length out of range. */
@@ -211,7 +220,6 @@ int mikey_run_check(const struct mikey_run *r);
 struct mikey_medium {
 	struct srtp_master rx, tx;
 	struct mikey_stream rx_stream, tx_stream; /* SSRC 0: not named */
-	bool unencrypted_srtp, unencrypted_srtcp; /* the policy switched encryption off */
 };
 struct mikey_keys {
 	uint8_t media;
@@ -231,7 +239,7 @@ struct mikey_out {
  * 5.4). Counters (MIKEY_TS_COUNTER) are remembered per peer and never forgotten: only a higher one
  * is accepted. Full: messages are refused. One thread at a time. */
 struct mikey_replay;
-/* entries: messages and peers remembered, 56 bytes each. 0 or -ENOMEM, -EINVAL. */
+/* entries: messages and peers remembered, 48 bytes each. 0 or -ENOMEM, -EINVAL. */
 int mikey_replay_create(struct mikey_replay **out, uint32_t entries);
 void mikey_replay_destroy(struct mikey_replay *r); /* NULL is fine */
 

@@ -26,7 +26,7 @@
 	X(LAST, 0) X(KEMAC, 1) X(PKE, 2) X(DH, 3) X(SIGN, 4) X(T, 5) X(ID, 6) X(CERT, 7) \
 	X(CHASH, 8) X(V, 9) X(SP, 10) X(RAND, 11) X(ERR, 12) X(KEY_DATA, 20) X(EXT, 21)
 
-/* Error numbers (RFC 3830 6.12). X(id, number, text) */
+/* Error numbers (RFC 3830 6.12, RFC 4738 3.9.2). X(id, number, text) */
 #define MIKEY_ERRORS(X) \
 	X(AUTH, 0, "authentication failure") \
 	X(TS, 1, "invalid timestamp") \
@@ -40,7 +40,8 @@
 	X(SP, 9, "SP type not supported") \
 	X(SPPAR, 10, "SP parameters not supported") \
 	X(DT, 11, "data type not supported") \
-	X(UNSPECIFIED, 12, "unspecified error")
+	X(UNSPECIFIED, 12, "unspecified error") \
+	X(UNPARSEABLE, 13, "message type not supported")
 
 /* Parameters of an SRTP policy (RFC 3830 6.10.1, RFC 7714 14.3). X(id, number, default) */
 #define MIKEY_SRTP_PARAMS(X) \
@@ -150,6 +151,8 @@ int mikey_parse(struct mikey_message *out, struct str message, size_t *offset);
 const struct mikey_payload *mikey_payload_find(
 	const struct mikey_message *m, enum mikey_payload_type type, uint32_t nth);
 
+/* --- Inside of payloads ------------------------------------------------------------------------ */
+
 /* A key data sub-payload of decrypted KEMAC data (RFC 3830 6.13). */
 struct mikey_key_data {
 	uint8_t type; /* MIKEY_KEY_... */
@@ -158,14 +161,14 @@ struct mikey_key_data {
 	struct mikey_kv kv;
 };
 #define MIKEY_KEYS_MAX 16u
-/* Sub-payloads of decrypted KEMAC data. In PKE the first is an ID (RFC 3830 3.2), which goes to
- * *id; id->len is 0 without one. *count: number of keys, at least 1. 0 or -EBADMSG with *offset. */
 struct mikey_key_list {
 	uint8_t id_type;
-	struct str id;
+	struct str id; /* empty: none */
 	uint32_t count;
 	struct mikey_key_data key[MIKEY_KEYS_MAX];
 };
+/* Sub-payloads of decrypted KEMAC data. first: type of the first one; with keys that go through RSA it
+ * is an ID (RFC 3830 3.2), else key data. At least one key. 0, or -EBADMSG with *offset. */
 int mikey_keys_parse(struct mikey_key_list *out, struct str data, uint8_t first, size_t *offset);
 
 /* SRTP policy of an SP payload: every parameter, with its default where the payload has none.
@@ -189,8 +192,8 @@ struct mikey_writer {
 /* Starts a message in buf. h->sessions entries of h->cs are written. */
 void mikey_write_header(
 	struct mikey_writer *w, uint8_t *buf, size_t cap, const struct mikey_header *h);
-/* Starts a chain of sub-payloads, for KEMAC data. The type of the first one is then *first. */
-void mikey_write_chain(struct mikey_writer *w, uint8_t *buf, size_t cap, uint8_t *first);
+/* Starts the sub-payloads of KEMAC data: mikey_write_sub_id() or mikey_write_key_data(). */
+void mikey_write_chain(struct mikey_writer *w, uint8_t *buf, size_t cap);
 void mikey_write_kemac(struct mikey_writer *w, uint8_t encr_alg, struct str data, uint8_t mac_alg);
 void mikey_write_pke(struct mikey_writer *w, uint8_t cache, struct str data);
 void mikey_write_dh(struct mikey_writer *w, uint8_t group, struct str value);
@@ -205,6 +208,7 @@ void mikey_write_rand(struct mikey_writer *w, struct str rand);
 void mikey_write_err(struct mikey_writer *w, uint8_t number);
 void mikey_write_ext(struct mikey_writer *w, uint8_t kind, struct str data);
 void mikey_write_key_data(struct mikey_writer *w, const struct mikey_key_data *k);
+void mikey_write_sub_id(struct mikey_writer *w, uint8_t kind, struct str id);
 /* The length of the message, or w->err. KEMAC, V and SIGN leave zeroes at the end for the MAC or
  * the signature, which the caller fills in. */
 int mikey_write_end(const struct mikey_writer *w);
