@@ -280,6 +280,21 @@ static int ng_keys(void *arg, char *err, size_t err_len)
 				   : 0;
 }
 
+/* All files or none. */
+static int keys_again(void *arg, char *err, size_t err_len)
+{
+	struct daemon *d = arg;
+	struct mikey_config *config;
+	int res = daemon_mikey_load(d, &config, err, err_len);
+
+	res = res ? res : ng_keys(d, err, err_len);
+	if (res)
+		mikey_config_destroy(config);
+	else
+		daemon_mikey_take(d, config);
+	return res;
+}
+
 /* Read the keys before the first request can arrive. */
 static int ng_start(struct daemon *d)
 {
@@ -290,7 +305,7 @@ static int ng_start(struct daemon *d)
 	err = ng_keys(d, d->err, sizeof(d->err));
 	if (err)
 		return daemon_fail(d, err, "ng-key-file");
-	d->operate.keys = ng_keys;
+	d->operate.keys = keys_again;
 	d->operate.keys_arg = d;
 	preflight_ng(&d->o);
 	err = ng_server_create(&d->ng, &d->o.listen_ng, d->dispatch, d->err, sizeof(d->err));
@@ -340,6 +355,11 @@ int daemon_control_start(struct daemon *d)
 	if (err)
 		return daemon_fail(d, err, "random numbers");
 	d->relay_border = (struct relay){.ops = &bridge_ops, .arg = d->relay};
+	err = daemon_mikey_start(d);
+	if (err)
+		return err;
+	if (d->mikey.config)
+		policy.mikey = &d->mikey;
 	err = calls_create(&d->calls, &policy, &d->relay_border);
 	if (err)
 		return daemon_fail(d, err, "calls");
@@ -373,6 +393,7 @@ int daemon_control_start(struct daemon *d)
 		.record = d->record,
 		.max_sessions = o->max_sessions,
 		.sessions = d->sessions,
+		.mikey = d->mikey.config ? &d->mikey : NULL,
 		.steering = o->steering->name,
 		.socket_calls = daemon_socket_calls(d),
 		.started_mono_ns = clock_mono_ns(),

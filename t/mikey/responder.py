@@ -68,8 +68,8 @@ class Responder(Side):
         return crypto.Envelope(key, self.csb_id, self.rand)
 
     def header(self):
-        """Our SSRCs fill those that the initiator left open."""
-        sessions = [(number, ssrc or self.ssrc + i // 2, roc) for i, (number, ssrc, roc) in enumerate(self.m.header.sessions)]
+        """Our SSRCs fill those of our streams, which are every second crypto session, where the initiator left them open."""
+        sessions = [(number, ssrc or (self.ssrc + i // 2) * (i % 2), roc) for i, (number, ssrc, roc) in enumerate(self.m.header.sessions)]
         self.sessions = sessions
         return wire.Header(MODES[self.mode][1], self.csb_id, sessions)
 
