@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* A MIKEY exchange (RFC 3830, 4650, 4738): from messages to SRTP keys. It has no socket and reads no
- * clock. Messages are bytes; base64 is the caller's.
+/* A MIKEY exchange (RFC 3830, 4650, 4738): from messages to SRTP keys. It has no socket and reads
+ * no clock. Messages are bytes; base64 is the caller's.
  *
  * Initiator: mikey_initiate() -> I_MESSAGE; mikey_finish() with the R_MESSAGE -> keys.
  * Responder: mikey_respond() with the I_MESSAGE -> R_MESSAGE and keys.
@@ -8,10 +8,12 @@
  * Every function returns 0 or the reason of the failure, writes keys only on success, and believes
  * nothing before the MAC or signature was verified.
  *
- * Not implemented: tickets (RFC 6043). They need a key management server that both parties trust and
- * three more messages to it, over a transport that the RFC leaves open (RFC 6043 4.1, 9). SIP phones
- * with such a server do not exist outside of IMS (3GPP TS 33.328), and a gateway in between would
- * have to be a party of that server's realm. A pre-shared key per domain gives the same trust. */
+  * Not implemented, on purpose:
+ * - Tickets (RFC 6043). They need a key management server that both parties trust. Peers with such
+ *   a server are those of IMS (3GPP TS 33.328), whose gateways belong to the server's operator. A
+ *   pre-shared key per domain gives the same trust without a third party.
+ * - Updates of a running exchange (RFC 3830 4.5): SIP makes a new offer, with a new exchange.
+ * - Certificates by URL: the daemon opens no connections for a peer. */
 #ifndef KEYING_MIKEY_H
 #define KEYING_MIKEY_H
 
@@ -51,10 +53,10 @@
 	X(TIME, "time", TS, "timestamp is outside of the allowed clock skew") \
 	X(REPLAY, "replay", TS, "message was received before") \
 	X(REPLAY_FULL, "replay_full", TS, "replay memory is full") \
-	X(CERT, "cert", CERT, "certificate is absent, malformed, or not RSA of 2,048 bits or more") \
+	X(CERT, "cert", CERT, "certificate is absent, malformed, or its key is not accepted") \
 	X(CERT_CHAIN, "cert_chain", CERT, "certificate has no chain to a trusted root") \
 	X(CERT_EXPIRED, "cert_expired", CERT, "certificate is expired or not yet valid") \
-	X(CERT_REVOKED, "cert_revoked", CERT, "certificate is revoked, or its revocation list is absent") \
+	X(CERT_REVOKED, "cert_revoked", CERT, "certificate is revoked, or has no valid list") \
 	X(CERT_NAME, "cert_name", CERT, "certificate does not have the identity of the message") \
 	X(SDP_IDS, "sdp_ids", AUTH, "list of key management protocols is not that of the SDP") \
 	X(POLICY, "policy", SPPAR, "no SRTP policy in common") \
@@ -121,7 +123,8 @@ struct mikey_peer {
 	struct mikey_trust *trust; /* borrowed. DH, RSAR, and PKE as a responder */
 };
 
-/* Time and randomness. now_ntp: seconds since 1900 in the upper half. random: NULL = the kernel's. */
+/* Time and randomness. now_ntp: seconds since 1900 in the upper half. random: NULL = that of the
+ * kernel. */
 struct mikey_env {
 	uint64_t now_ntp;
 	int (*random)(void *arg, void *p, size_t len); /* 0 or -errno */
@@ -145,11 +148,12 @@ struct mikey_offer {
 	bool one_key;     /* one crypto session per medium instead of two */
 	bool no_verify;   /* PSK, PKE: do not ask for a verification message */
 	uint8_t dh_group; /* MIKEY_DH_... */
-	struct str
-		sdp_ids; /* "mikey sdes": protocols offered, authenticated (RFC 4567 7); empty: none */
-	bool oaep;       /* PKE: RSAES-OAEP instead of RSAES-PKCS1-v1_5 */
+	/* "mikey": the protocols that the SDP offers, which MIKEY authenticates (RFC 4567 5.1.1);
+	 * empty: none. */
+	struct str sdp_ids;
+	bool oaep; /* PKE: RSAES-OAEP instead of RSAES-PKCS1-v1_5 */
 	uint8_t suites;
-	/* In order of preference. MIKEY lets only the responder of RSA-R choose (RFC 4738 3.1): other
+	/* In order of preference. Only the responder of RSA-R may choose (RFC 4738 3.6): other
 	 * modes offer the first one. */
 	uint8_t suite[MIKEY_SUITES_MAX];             /* enum srtp_suite_id */
 	struct mikey_stream stream[MIKEY_MEDIA_MAX]; /* ours, one per medium */
@@ -163,7 +167,8 @@ struct mikey_accept {
 	uint8_t suite[MIKEY_SUITES_MAX];
 	bool null_key_encryption; /* accept KEMAC with NULL encryption: for SDP that TLS protects */
 	bool weak_dh;             /* accept OAKLEY 1 and 2, of 768 and 1024 bits */
-	/* Protocols of the SDP, which the message has to list (RFC 4567 5.1); s = NULL: not compared. */
+	/* Protocols of the SDP, which the message has to list (RFC 4567 5.1.1); s = NULL: not
+	 * compared. */
 	struct str sdp_ids;
 	uint32_t skew_s;                             /* allowed clock skew; 0 = MIKEY_SKEW_S */
 	struct mikey_stream stream[MIKEY_MEDIA_MAX]; /* ours, for the response */
@@ -172,7 +177,7 @@ struct mikey_accept {
 /* Suites that MIKEY can name. */
 bool mikey_suite_known(enum srtp_suite_id suite);
 
-/* --- State and results ------------------------------------------------------------------------- */
+/* --- State and results ----------------------------------------------------------------------*/
 
 enum mikey_state {
 	MIKEY_IDLE,
@@ -233,7 +238,7 @@ struct mikey_out {
 	size_t len;
 };
 
-/* --- Replay memory ----------------------------------------------------------------------------- */
+/* --- Replay memory --------------------------------------------------------------------------*/
 
 /* Remembers I_MESSAGEs that were believed, until their timestamps leave the allowed skew (RFC 3830
  * 5.4). Counters (MIKEY_TS_COUNTER) are remembered per peer and never forgotten: only a higher one
@@ -243,7 +248,7 @@ struct mikey_replay;
 int mikey_replay_create(struct mikey_replay **out, uint32_t entries);
 void mikey_replay_destroy(struct mikey_replay *r); /* NULL is fine */
 
-/* --- Exchange ---------------------------------------------------------------------------------- */
+/* --- Exchange -------------------------------------------------------------------------------*/
 
 struct mikey_start {
 	enum mikey_mode mode;
@@ -287,8 +292,9 @@ struct mikey_end {
 	uint32_t skew_s; /* 0 = MIKEY_SKEW_S */
 	struct mikey_env env;
 };
-/* Takes the R_MESSAGE. An empty message is right if none was asked for (no_verify). An Error message
- * fails with REFUSED, and a forged message with AUTH: the run then still waits for the right one. */
+/* Takes the R_MESSAGE. An empty message is right if none was asked for (no_verify). An Error
+ * message fails with REFUSED, and a forged message with AUTH or another reason. After a failure the
+ * run still waits for the right message: anybody can send a wrong one. */
 enum mikey_failure mikey_finish(struct mikey_run *run, const struct mikey_end *e,
 	struct str message, struct mikey_keys *keys);
 

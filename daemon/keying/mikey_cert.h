@@ -21,7 +21,7 @@ struct mikey_cert *mikey_cert_get(struct mikey_cert *c);
 void mikey_cert_put(struct mikey_cert *c); /* NULL is fine */
 
 /* roots: PEM certificates. crls: PEM revocation lists, or empty. With lists, every certificate of a
- * chain needs a valid list of its issuer. 0, -EBADMSG (no certificate, or text that does not parse),
+ * chain needs a valid list of its issuer. 0, -EBADMSG (no certificate, or crls without a list),
  * -ENOMEM. */
 int mikey_trust_load(struct mikey_trust **out, struct str roots, struct str crls);
 struct mikey_trust *mikey_trust_get(struct mikey_trust *t);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The R_MESSAGE at the initiator. A message that fails changes nothing: the right one may follow. */
+/* The R_MESSAGE at the initiator. A message that fails changes nothing: the right one may come
+ * later. */
 #include <errno.h>
 
 #include "base/secmem.h"
@@ -72,7 +73,8 @@ static enum mikey_failure peer_name(struct work *w)
 	return MIKEY_OK;
 }
 
-/* RFC 3830 lets the responder name its own SSRCs. A response without crypto sessions changes none. */
+/* The responder names its own SSRCs (RFC 3830 6.1.1). A response without crypto sessions changes
+ * nothing. */
 static enum mikey_failure sessions(struct work *w)
 {
 	const struct mikey_header *h = &w->in.m.header;

@@ -133,7 +133,7 @@ static bool put_psk(struct mikey_writer *w, struct mikey_run *r, const struct mi
 	bool ok = psk_keys(r, &s->peer->psk, &t) && mikey_new_tgk(r, &s->env);
 
 	if (ok)
-		len = mikey_key_data(data, r, NULL);
+		len = mikey_tgk_data(data, r, NULL);
 	ok = len && mikey_transport_crypt(&t, r->csb_id, r->time, data, len);
 	if (ok)
 		mikey_write_kemac(

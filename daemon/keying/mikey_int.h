@@ -30,7 +30,7 @@ static inline struct str mikey_id_str(const struct mikey_id *id)
 struct str mikey_with_ids(
 	uint8_t buf[MIKEY_WITH_IDS_MAX], const struct mikey_run *r, struct str data);
 
-/* --- mikey_crypto.c ---------------------------------------------------------------------------- */
+/* --- mikey_crypto.c -------------------------------------------------------------------------*/
 
 /* Constants of RFC 3830 4.1.3 and 4.1.4. */
 #define MIKEY_LABEL_TEK            0x2ad01c64u
@@ -70,7 +70,7 @@ int mikey_dh_public(uint8_t group, struct str secret, uint8_t out[MIKEY_TGK_MAX]
 /* peer^secret mod p. 0, -ERANGE: the peer's value is not between 2 and p - 2; -EIO. */
 int mikey_dh_shared(uint8_t group, struct str secret, struct str peer, uint8_t out[MIKEY_TGK_MAX]);
 
-/* --- mikey_cert.c ------------------------------------------------------------------------------ */
+/* --- mikey_cert.c ---------------------------------------------------------------------------*/
 
 #define MIKEY_RSA_BITS     2048
 #define MIKEY_RSA_BITS_MAX 4096
@@ -84,7 +84,8 @@ X509 *mikey_cert_x509(const struct mikey_cert *c, uint32_t nth);
 bool mikey_cert_is_private(const struct mikey_cert *c);
 size_t mikey_cert_rsa_len(const struct mikey_cert *c); /* bytes of the modulus */
 
-/* RSASSA-PKCS1-v1_5 with SHA-1, as RFC 3830 4.2.1 and 6.5 demand. sig: mikey_cert_rsa_len() bytes. */
+/* RSASSA-PKCS1-v1_5 with SHA-1, as RFC 3830 4.2.1 and 4.2.6 demand. sig: mikey_cert_rsa_len()
+ * bytes. */
 bool mikey_sign(const struct mikey_cert *c, struct str data, uint8_t *sig);
 /* kind: MIKEY_SIGN_... */
 bool mikey_verify(const struct mikey_cert *c, uint8_t kind, struct str data, struct str sig);
@@ -95,18 +96,18 @@ int mikey_encrypt(
  * MIKEY_RSA_MAX. 0: neither. */
 size_t mikey_decrypt(const struct mikey_cert *c, struct str data, uint8_t out[MIKEY_RSA_MAX]);
 
-/* --- mikey_trust.c ----------------------------------------------------------------------------- */
+/* --- mikey_trust.c --------------------------------------------------------------------------*/
 
 /* Whether the chain of c ends at a root of t, at this time. */
 enum mikey_failure mikey_trust_check(
 	const struct mikey_trust *t, const struct mikey_cert *c, int64_t now_s);
-/* A URI: a SAN of type URI. A NAI: a SAN of type e-mail, or DNS if it has no "@". Without such SANs:
- * the common name. Domains are compared without case. */
+/* Whether the certificate has this name. A URI: a SAN of type URI. A NAI: a SAN of type e-mail, or
+ * DNS. Without such SANs the common name counts. Domains are compared without case. */
 bool mikey_cert_has(const struct mikey_cert *c, const struct mikey_id *id);
 /* The first of these names. 0 or -ENOENT. */
 int mikey_cert_name(const struct mikey_cert *c, struct mikey_id *out);
 
-/* --- mikey_policy.c ---------------------------------------------------------------------------- */
+/* --- mikey_policy.c -------------------------------------------------------------------------*/
 
 #define MIKEY_SP_MAX 64u
 /* The parameters of an SP payload. Their length. */
@@ -117,13 +118,13 @@ enum srtp_suite_id mikey_policy_suite(const struct mikey_policy *p);
  * defaults of RFC 3830 6.10.1. SUITE_PLAIN: none, or not a suite of ours. */
 enum srtp_suite_id mikey_policy_of(const struct mikey_message *m, uint8_t number);
 
-/* --- mikey_keys.c ------------------------------------------------------------------------------ */
+/* --- mikey_keys.c ---------------------------------------------------------------------------*/
 
 /* Keys of all media, from TGKs or TEKs. r: csb_id, rand, cs, cs_suite, sessions, media. */
 enum mikey_failure mikey_keys_make(
 	struct mikey_keys *out, const struct mikey_run *r, const struct mikey_key_list *k);
 
-/* --- mikey_replay.c ---------------------------------------------------------------------------- */
+/* --- mikey_replay.c -------------------------------------------------------------------------*/
 
 struct mikey_stamp {
 	struct str from, to; /* names of the parties */
@@ -138,7 +139,7 @@ enum mikey_failure mikey_replay_check(const struct mikey_replay *r, const struct
 /* The same, and remembers the message. REPLAY_FULL. */
 enum mikey_failure mikey_replay_add(struct mikey_replay *r, const struct mikey_stamp *s);
 
-/* --- mikey_in.c -------------------------------------------------------------------------------- */
+/* --- mikey_in.c -----------------------------------------------------------------------------*/
 
 struct mikey_in {
 	struct mikey_message m;
@@ -178,7 +179,7 @@ enum mikey_failure mikey_in_keys(const struct mikey_in *in, const struct mikey_r
 bool mikey_in_envelope(const struct mikey_in *in, const struct mikey_cert *mine,
 	struct mikey_transport *t, const struct mikey_run *r);
 
-/* --- mikey_out.c ------------------------------------------------------------------------------- */
+/* --- mikey_out.c ----------------------------------------------------------------------------*/
 
 bool mikey_random(const struct mikey_env *e, void *p, size_t len);
 /* The header of a message of this run. */
@@ -199,7 +200,7 @@ bool mikey_put_envelope(struct mikey_writer *w, struct mikey_run *r, const struc
 	const struct mikey_envelope *e);
 bool mikey_new_tgk(struct mikey_run *r, const struct mikey_env *env);
 /* KEMAC data of the run's TGK. id: NULL = none. Its length; 0 = an error. */
-size_t mikey_key_data(
+size_t mikey_tgk_data(
 	uint8_t buf[MIKEY_KEMAC_MAX], const struct mikey_run *r, const struct mikey_id *id);
 /* End of a message. ids: as in mikey_in_mac(). */
 enum mikey_failure mikey_end_mac(

@@ -53,7 +53,7 @@ void mikey_put_policy(struct mikey_writer *w, uint8_t number, enum srtp_suite_id
 	mikey_write_sp(w, number, mikey_bytes(params, mikey_policy_write(params, suite)));
 }
 
-size_t mikey_key_data(
+size_t mikey_tgk_data(
 	uint8_t buf[MIKEY_KEMAC_MAX], const struct mikey_run *r, const struct mikey_id *id)
 {
 	struct mikey_key_data k = {
@@ -82,7 +82,7 @@ static bool put_kemac(struct mikey_writer *w, const struct mikey_run *r,
 	const struct mikey_transport *t, const struct mikey_id *id)
 {
 	uint8_t data[MIKEY_KEMAC_MAX], *payload = w->buf + w->len;
-	size_t len = mikey_key_data(data, r, id), start = w->len;
+	size_t len = mikey_tgk_data(data, r, id), start = w->len;
 	bool ok = len && mikey_transport_crypt(t, r->csb_id, r->time, data, len);
 
 	if (ok) {

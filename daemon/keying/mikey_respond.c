@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* A received I_MESSAGE: identities, proof, freshness, policy, keys, in this order. Cheap checks come
- * first. The replay memory changes only after the proof. */
+/* A received I_MESSAGE: form, identities, freshness, proof, policy, keys, in this order. Cheap
+ * checks come first. The replay memory changes only after the proof. */
 #include <errno.h>
 
 #include "base/secmem.h"
@@ -37,15 +37,16 @@ static enum mikey_mode mode_of(uint8_t type)
 	}
 }
 
-/* --- Step 1: the form --------------------------------------------------------------------------- */
+/* --- Step 1: the form ------------------------------------------------------------------------*/
 
 static bool complete(const struct work *w)
 {
 	const struct mikey_in *in = &w->in;
-	const struct mikey_payload *last = &in->m.payload[in->m.payloads - 1];
+	const struct mikey_payload *last;
 
 	if (!in->t || (!in->rand && w->run->mode != MIKEY_RSAR))
 		return false;
+	last = &in->m.payload[in->m.payloads - 1];
 	switch (w->run->mode) {
 	case MIKEY_PSK:
 		return last == in->kemac;
@@ -98,7 +99,7 @@ static enum mikey_failure form(struct work *w, struct str message)
 	return MIKEY_OK;
 }
 
-/* --- Step 2: who -------------------------------------------------------------------------------- */
+/* --- Step 2: who -----------------------------------------------------------------------------*/
 
 static enum mikey_failure parties(struct work *w)
 {
@@ -128,7 +129,7 @@ static enum mikey_failure parties(struct work *w)
 	return MIKEY_OK;
 }
 
-/* --- Step 3: proof and freshness ---------------------------------------------------------------- */
+/* --- Step 3: proof and freshness -------------------------------------------------------------*/
 
 static struct mikey_stamp stamp(const struct work *w)
 {
@@ -171,13 +172,13 @@ static enum mikey_failure proof(struct work *w)
 	f = by_psk(w->run) ? proof_by_psk(w) : proof_by_cert(w);
 	if (f)
 		return f;
-	/* With certificates there is no key yet by which an Error message could be authenticated. */
+	/* With certificates there is no common key yet that could authenticate an Error message. */
 	w->run->believed = by_psk(w->run);
 	memcpy(w->run->auth_key, w->t.auth, sizeof(w->run->auth_key));
 	return mikey_replay_add(w->a->replay, &s);
 }
 
-/* --- Step 4: policy ----------------------------------------------------------------------------- */
+/* --- Step 4: policy --------------------------------------------------------------------------*/
 
 /* The list of protocols is inside of what was proved: nobody removed a better one from the SDP. */
 static bool right_sdp_ids(const struct work *w)
@@ -255,7 +256,7 @@ static enum mikey_failure policy(struct work *w)
 	return MIKEY_OK;
 }
 
-/* --- Step 5: keys ------------------------------------------------------------------------------- */
+/* --- Step 5: keys ----------------------------------------------------------------------------*/
 
 static enum mikey_failure keys_psk(struct work *w)
 {
@@ -360,7 +361,7 @@ static enum mikey_failure take_keys(struct work *w)
 	}
 }
 
-/* --- Step 6: the response ----------------------------------------------------------------------- */
+/* --- Step 6: the response --------------------------------------------------------------------*/
 
 static enum mikey_failure verification(struct work *w, struct mikey_out *out)
 {

@@ -150,7 +150,7 @@ enum mikey_failure mikey_trust_check(
 	return f;
 }
 
-/* --- Names ------------------------------------------------------------------------------------- */
+/* --- Names ----------------------------------------------------------------------------------*/
 
 /* A name that MIKEY can have as an identity. False: another type, too long, or with a zero byte. */
 static bool usable(struct mikey_id *out, uint8_t type, const ASN1_STRING *s)

@@ -142,16 +142,17 @@ struct mikey_message {
 	struct mikey_payload payload[MIKEY_PAYLOADS_MAX];
 };
 
-/* Parses one whole message. 0, or -EBADMSG: malformed (a length beyond the end, bytes after the last
- * payload, an unknown payload type, more than the limits above); *offset then has the first wrong
- * byte. -EPROTONOSUPPORT: not version 1. A signature is always last (RFC 3830 6.5). */
+/* Parses one whole message. 0, or -EBADMSG: malformed (a length beyond the end, bytes after the
+ * last payload, an unknown payload type, more than the limits above); *offset then has the payload
+ * or byte that is wrong. -EPROTONOSUPPORT: not version 1. A signature is always last (RFC 3830
+ * 6.5). */
 int mikey_parse(struct mikey_message *out, struct str message, size_t *offset);
 
 /* The nth payload of a type, from 0; NULL if there are fewer. */
 const struct mikey_payload *mikey_payload_find(
 	const struct mikey_message *m, enum mikey_payload_type type, uint32_t nth);
 
-/* --- Inside of payloads ------------------------------------------------------------------------ */
+/* --- Inside of payloads ---------------------------------------------------------------------*/
 
 /* A key data sub-payload of decrypted KEMAC data (RFC 3830 6.13). */
 struct mikey_key_data {
@@ -167,8 +168,8 @@ struct mikey_key_list {
 	uint32_t count;
 	struct mikey_key_data key[MIKEY_KEYS_MAX];
 };
-/* Sub-payloads of decrypted KEMAC data. first: type of the first one; with keys that go through RSA it
- * is an ID (RFC 3830 3.2), else key data. At least one key. 0, or -EBADMSG with *offset. */
+/* Sub-payloads of decrypted KEMAC data. first: type of the first one. With an envelope key it is an
+ * ID (RFC 3830 3.2), else key data. At least one key. 0, or -EBADMSG with *offset. */
 int mikey_keys_parse(struct mikey_key_list *out, struct str data, uint8_t first, size_t *offset);
 
 /* SRTP policy of an SP payload: every parameter, with its default where the payload has none.
@@ -180,7 +181,7 @@ struct mikey_policy {
 };
 int mikey_policy_parse(struct mikey_policy *out, struct str params);
 
-/* --- Writing. A fixed buffer with a sticky error: write without checks, check once. ------------ */
+/* --- Writing. A fixed buffer with a sticky error: write without checks, check once. ---------*/
 
 struct mikey_writer {
 	uint8_t *buf;

@@ -172,7 +172,7 @@ char *rig_crl(const struct rig_ca *ca, long serial, int64_t from_s, int64_t to_s
 	return text_of(b);
 }
 
-/* --- The parties -------------------------------------------------------------------------------- */
+/* --- The parties -----------------------------------------------------------------------------*/
 
 static void party(struct mikey_rig *g, struct rig_party *p, const char *uri, long serial)
 {

@@ -347,6 +347,8 @@ static void test_too_long_or_no_room(void **state)
 	assert_int_equal(
 		mikey_rig_respond(&rig, (struct str){big, sizeof(big)}), MIKEY_FAIL_TOO_LONG);
 	assert_int_equal(mikey_rig_respond(&rig, STR_NONE), MIKEY_FAIL_MALFORMED);
+	/* a header and nothing else */
+	assert_int_equal(mikey_rig_respond(&rig, STR("\1\0\0\0\0\0\0\1\0\0")), MIKEY_FAIL_MISSING);
 	rig.iout.cap = 60;
 	for (enum mikey_mode m = 0; m < MIKEY_MODE_COUNT; m++) {
 		assert_int_not_equal(mikey_rig_initiate(&rig, m), MIKEY_OK);
