@@ -18,6 +18,7 @@ enum mikey_use { MIKEY_USE_OFF, MIKEY_USE_ACCEPT, MIKEY_USE_OFFER, MIKEY_USE_REQ
 struct mikey_talk { /* in secure memory */
 	struct mikey_talk *next, *older, *newer;
 	uint64_t id, born_ns;
+	bool answered; /* as a responder: a leg has used the keys, and no other may */
 	struct mikey_run run;
 	struct mikey_keys keys; /* as a responder */
 	size_t len, size;

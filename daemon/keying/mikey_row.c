@@ -74,7 +74,7 @@ static uint64_t hash_of(struct str text)
 }
 
 /* The same message in the same dialog is the same offer: repeated, forked, or another of its
- * m-lines. In another dialog it is a replay. */
+ * m-lines. In another dialog it is a replay, and in the same one after the call has ended. */
 static uint64_t number_of(struct str message, const struct keying_in *in)
 {
 	struct str text = pool_printf(in->p, "%zu " STR_FMT " " STR_FMT " %llx", in->r->call_id.len,
@@ -259,6 +259,11 @@ static bool read_offer(const struct keying_leg *l, const struct sdp_media *m, ui
 	t = talk_of(&said, suites, id, in, why);
 	if (!t)
 		return false;
+	/* The call ended since: packet indexes would begin again under the same keys. */
+	if (t->answered && s->used != id) {
+		*why = error_of(str_from(mikey_failure_text(MIKEY_FAIL_REPLAY)));
+		return false;
+	}
 	if (said.lines.place >= t->keys.media) {
 		*why = error_of(str_from(mikey_failure_text(MIKEY_FAIL_SESSIONS)));
 		return false;
@@ -517,7 +522,7 @@ static bool write_response(
 static enum keying_result write_answer(struct keying_answer *a, const struct keying_in *in)
 {
 	struct keying_mikey *s = &a->offerer.state->mikey;
-	const struct mikey_talk *t;
+	struct mikey_talk *t;
 
 	if (!s->offered || !in->host->mikey || in->r->mikey == NG_MIKEY_OFF ||
 		(a->offerer.state->sdes.lines && in->r->sdes.flags & NG_SDES_PREFER))
@@ -530,6 +535,8 @@ static enum keying_result write_answer(struct keying_answer *a, const struct key
 		return KEYING_REFUSES;
 	}
 	in_force(a->offerer.state, &t->run);
+	t->answered = true;
+	s->used = s->offered;
 	into(a, &t->keys.medium[s->offered_place]);
 	return KEYING_AGREES;
 }
@@ -559,6 +566,7 @@ static void drop_asked(struct keying_state *s)
 
 static void end(struct keying_state *s)
 {
+	s->mikey.used = 0;
 	s->mikey.mode = 0;
 	memset(s->mikey.peer, 0, sizeof(s->mikey.peer));
 }

@@ -330,7 +330,7 @@ def test_refused_offers(net):
 
 
 def test_replay(net):
-    """In another dialog it is refused; the same offer of the same dialog is answered again."""
+    """In another dialog, and after the call, it is refused. The same offer within the call is answered again."""
     with rig(net) as world:
         a = terminal(world, net, Mikey).use(initiator(world, "psk"))
         call = Call(world.daemon, a, terminal(world, net, dtls.Plain, "callee"), transport_protocol="RTP/AVP").begin()
@@ -341,6 +341,8 @@ def test_replay(net):
         why = other.refused("offer", sdp=a.sdp(), from_tag="a", transport_protocol="RTP/AVP")
         assert "received before" in why, why
         call.end()
+        why = call.refused("offer", sdp=a.sdp(), from_tag="a", transport_protocol="RTP/AVP")
+        assert "received before" in why, why
 
 
 def test_refused_answers(net):
