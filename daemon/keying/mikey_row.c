@@ -407,8 +407,12 @@ static enum keying_result write_offer(struct keying_offer *o, const struct keyin
 
 	if (use < MIKEY_USE_OFFER || !sdp_proto_is_secure(o->proto) || sdp_proto_is_dtls(o->proto))
 		return KEYING_PASSES;
-	if (party_of(&party, o->to.state, in))
+	if (party_of(&party, o->to.state, in)) {
+		/* The operator's default is for those who have a section. */
+		if (in->r->mikey == NG_MIKEY_DEFAULT)
+			return KEYING_PASSES;
 		return no_message(o, use, STR("no section for MIKEY-peer"), in);
+	}
 	if (!mode_of(&mode, &party, in->r)) {
 		secmem_wipe(&party, sizeof(party));
 		return no_message(o, use, STR("the peer allows no such mode"), in);

@@ -82,7 +82,7 @@ struct keying_mikey {
 	bool asked_only;      /* and that had no other keys */
 	/* In force. */
 	uint64_t used; /* the terminal's exchange; 0: one of ours, or of before a restart */
-	uint8_t mode;                 /* enum mikey_mode */
+	uint8_t mode;  /* enum mikey_mode */
 	char peer[KEYING_MIKEY_PEER]; /* identity that was proven; filled with zeroes */
 };
 

@@ -276,6 +276,10 @@ def test_offered_beside_sdes(net):
         call.exchange()
         assert "SDES" in call.leg("b")["flags"]
         call.end()
+        # The default is for identities that have a section.
+        reply = world.daemon.client.call("offer", call_id="other", from_tag="a", sdp=call.a.sdp(), transport_protocol="RTP/SAVP",
+                                         flags=["MIKEY-peer=sip:eve@example.net"])
+        assert reply["result"] == "ok" and "warning" not in reply and not LINE.search(reply["sdp"]), reply
 
 
 def test_off(net):
