@@ -25,6 +25,7 @@ check-unit: units bench-program
 	@printf '%s\n' $(UNITS) | xargs -P $(JOBS) -n 1 tools/unit.sh
 	tools/globals.sh $(LIB)
 	/usr/bin/python3 tools/bench_cipher.py $(BUILD) --smoke
+	/usr/bin/python3 t/mikey/run.py
 
 # No branch and no look-up depends on a secret: valgrind's memcheck, with secrets marked undefined.
 CT_OBJ := $(call obj,$(sort $(wildcard t/ct/*.c)))

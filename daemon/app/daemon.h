@@ -31,6 +31,7 @@
 #include "control/tcp.h"
 #include "control/teardown.h"
 #include "host/host.h"
+#include "keying/mikey_host.h"
 
 #define DAEMON_ERR_LEN 512
 
@@ -62,6 +63,7 @@ struct daemon {
 	uint32_t legs;                    /* that all workers have contexts for */
 	struct bridge_sessions *sessions; /* NULL: no keying threads */
 	struct sessions sessions_border;
+	struct mikey_host mikey; /* config NULL: MIKEY is off */
 	struct calls *calls;
 	struct redis *redis; /* NULL: calls are not kept */
 	struct handler *handler;
@@ -107,6 +109,17 @@ const char *daemon_socket_calls(const struct daemon *d);
 
 /* Sets up d->reach (call/reach.h). Before the workers start, as they read it too. */
 void daemon_reach_init(struct daemon *d);
+
+/* --- daemon_mikey.c --------------------------------------------------------------------------- */
+
+/* Reads the file of identities; *out is NULL without one. 0, or -errno with one line in err. */
+int daemon_mikey_load(const struct daemon *d, struct mikey_config **out, char *err, size_t err_len);
+/* Before the calls are created. */
+int daemon_mikey_start(struct daemon *d);
+/* Takes config over in place of the present one; NULL: no change. */
+void daemon_mikey_take(struct daemon *d, struct mikey_config *config);
+/* After the calls ended. */
+void daemon_mikey_stop(struct daemon *d);
 
 /* --- daemon_keying.c -------------------------------------------------------------------------- */
 

@@ -284,10 +284,16 @@ static int ng_keys(void *arg, char *err, size_t err_len)
 static int key_files(void *arg, char *err, size_t err_len)
 {
 	struct daemon *d = arg;
+	struct mikey_config *config = NULL;
 	struct dtls_cert *cert = NULL;
 	int res = daemon_cert_load(d, &cert, err, err_len);
 
+	res = res ? res : daemon_mikey_load(d, &config, err, err_len);
 	res = res ? res : ng_keys(d, err, err_len);
+	if (res)
+		mikey_config_destroy(config);
+	else
+		daemon_mikey_take(d, config);
 	if (!res && cert)
 		bridge_sessions_use_cert(d->sessions, cert);
 	dtls_cert_put(cert);
@@ -354,6 +360,11 @@ int daemon_control_start(struct daemon *d)
 	if (err)
 		return daemon_fail(d, err, "random numbers");
 	d->relay_border = (struct relay){.ops = &bridge_ops, .arg = d->relay};
+	err = daemon_mikey_start(d);
+	if (err)
+		return err;
+	if (d->mikey.config)
+		policy.mikey = &d->mikey;
 	err = calls_create(&d->calls, &policy, &d->relay_border);
 	if (err)
 		return daemon_fail(d, err, "calls");
@@ -387,6 +398,7 @@ int daemon_control_start(struct daemon *d)
 		.record = d->record,
 		.max_sessions = o->max_sessions,
 		.sessions = d->sessions,
+		.mikey = d->mikey.config ? &d->mikey : NULL,
 		.steering = o->steering->name,
 		.socket_calls = daemon_socket_calls(d),
 		.started_mono_ns = clock_mono_ns(),

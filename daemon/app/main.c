@@ -259,6 +259,7 @@ static void stop(struct daemon *d)
 		handler_destroy(d->handler);
 	if (d->calls)
 		calls_destroy(d->calls);
+	daemon_mikey_stop(d);
 	cdr_destroy(d->cdr);
 	ended_destroy(d->ended);
 	/* Stop new packets before the workers that process them end. */

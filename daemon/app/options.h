@@ -127,6 +127,10 @@
 		"PEM private key of --dtls-cert, mode 0640 or stricter; default: the same file")    \
 	X("dtls-sha1", START, BOOL, dtls_sha1, "no", "yes|no",                                      \
 		"accept certificates that SDP names by SHA-1 only")                                 \
+	X("mikey-config", START, STRING, mikey_config, "", "FILE",                                  \
+		"identities and keys for MIKEY; default: MIKEY is off")                             \
+	X("mikey", START, STRING, mikey, "accept", "accept|offer|require",                          \
+		"MIKEY towards terminals where no flag says: only in answers, offered, demanded")   \
 	X("replay-window", START, UINT16, replay_window, "128", "PACKETS",                          \
 		"how far a packet may be behind the newest and be accepted; 64 to 32768")           \
 	X("enforce-lifetime", START, BOOL, enforce_lifetime, "no", "yes|no",                        \
@@ -204,7 +208,7 @@ struct options {
 	uint32_t devices; /* at least 1 */
 	uint32_t opencl_min[OPTION_DEVICES_MAX];
 	const char *listen_ng_unix, *ng_unix_group;
-	const char *ng_key_file, *b2b_url, *templates;
+	const char *ng_key_file, *b2b_url, *templates, *mikey_config, *mikey;
 	struct ng_templates ng_templates; /* of that section; strings are ours */
 	struct call_nets b2b_allow, media_allow, media_deny;
 	struct endpoint listen_ng, listen_tcp_ng, homer; /* family 0 = off */

@@ -307,6 +307,7 @@ void calls_set_policy(struct calls *c, const struct call_policy *policy)
 	struct call_policy next = *policy;
 
 	memcpy(next.loop_key, c->policy.loop_key, sizeof(next.loop_key));
+	next.mikey = c->policy.mikey;
 	c->policy = next;
 }
 

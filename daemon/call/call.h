@@ -18,6 +18,7 @@ enum call_told { CALL_TOLD_NOBODY, CALL_TOLD_FIXED, CALL_TOLD_ADDRESS };
 
 struct call_policy { /* what the operator decided; constant after start */
 	struct sdes_policy sdes;
+	struct mikey_host *mikey; /* NULL: MIKEY is off; it outlives the calls */
 	enum media_learning learning;
 	bool strict_source;
 	bool short_tags;  /* SRTCP tags of 32 bits are accepted under suites with _32 */

@@ -2,6 +2,7 @@
 /* The reply tree of query and delete, spelled as clients of the protocol know it. Never a key,
  * never key material. */
 #include "call/query.h"
+#include "keying/mikey.h"
 #include "base/clock.h"
 #include "call/apply.h"
 #include "call/gate.h"
@@ -245,13 +246,26 @@ static void add_stream(struct query *q, struct ngval *list, const struct side *s
 	t->errors += st->errors;
 }
 
+/* "MIKEY mode psk" */
+static const char *mikey_word(const struct leg *l)
+{
+#define X(id, name, type, rfc) "MIKEY mode " name,
+	static const char *const names[] = {MIKEY_MODES(X)};
+#undef X
+
+	return l->keying.mikey.mode < ARRAY_LEN(names) ? names[l->keying.mikey.mode] : "";
+}
+
 /* As rtpengine names them. */
 static void add_keying_words(struct query *q, struct ngval *list, const struct leg *l)
 {
 	struct keying_association a = {.role = DTLS_ROLE_NONE};
 	bool dtls = keying_association(&a, &l->keying) && a.role != DTLS_ROLE_NONE;
 
-	add_word(q, list, l->rx.keys && !dtls, "SDES");
+	add_word(q, list, l->rx.keys && !dtls && l->keying.in_force != KEYING_MIKEY, "SDES");
+	add_word(q, list, l->rx.keys && l->keying.in_force == KEYING_MIKEY, "MIKEY");
+	if (l->rx.keys && l->keying.in_force == KEYING_MIKEY)
+		add_word(q, list, true, mikey_word(l));
 	add_word(q, list, dtls, "DTLS-SRTP");
 	add_word(q, list, a.role == DTLS_ROLE_CLIENT, "DTLS role active");
 	add_word(q, list, a.role == DTLS_ROLE_SERVER, "DTLS role passive");

@@ -4,7 +4,8 @@
 #include "keying/rows.h"
 
 /* Pass-through comes first: it serves only where the request demands it, and then alone. */
-static const struct keying_ops *const rows[] = {&keying_pass, &keying_dtls, &keying_sdes};
+static const struct keying_ops *const rows[] = {
+	&keying_pass, &keying_dtls, &keying_mikey, &keying_sdes};
 
 _Static_assert(ARRAY_LEN(rows) == KEYING_ROWS, "one row per keying");
 
@@ -21,9 +22,12 @@ bool keying_read_offer(const struct keying_leg *l, const struct sdp_media *m, ui
 	bool found = false;
 
 	*why = (struct keying_error){.reason = NGE_SUITE};
-	for (uint32_t i = 0; i < KEYING_ROWS; i++)
+	/* A message of MIKEY that does not verify refuses the offer: nothing takes its place. */
+	for (uint32_t i = 0; i < KEYING_ROWS && why->reason != NGE_MIKEY; i++)
 		found |= rows[i]->read_offer(l, m, suites, in, why);
-	return found;
+	if (why->reason == NGE_MIKEY)
+		keying_drop_offered(l->state);
+	return found && why->reason != NGE_MIKEY;
 }
 
 bool keying_could_accept(

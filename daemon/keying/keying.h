@@ -25,7 +25,9 @@ struct keying_random { /* each byte is used once and wiped */
 
 /* What one m-line can need at most: a fresh key for each suite. */
 #define KEYING_RANDOM_PER_MEDIA \
-	((size_t)SUITE_COUNT * (SUITE_MAX_KEY_LEN + SUITE_MAX_SALT_LEN) + KEYING_TLS_ID)
+	((size_t)SUITE_COUNT * (SUITE_MAX_KEY_LEN + SUITE_MAX_SALT_LEN) + KEYING_TLS_ID + 8)
+
+struct mikey_host;
 
 /* What keyings need of this host. */
 struct keying_host {
@@ -33,6 +35,7 @@ struct keying_host {
 	bool sha1;                     /* SHA-1 in a=fingerprint is accepted */
 	struct dtls_fingerprint print; /* of the certificate, by the hash of the request */
 	uint64_t cert;                 /* tells certificates apart */
+	struct mikey_host *mikey;      /* NULL: MIKEY is off */
 };
 
 struct keying_in { /* an exchange */
@@ -62,6 +65,7 @@ struct keying_leg {
 struct keying_lines {
 	struct str line[KEYING_LINES];
 	uint32_t n;
+	struct str session; /* for the session level; the same for all m-lines that have one */
 };
 
 /* Why something failed; detail may be empty, and does not name the media. */
@@ -173,7 +177,7 @@ struct keying_ops {
 };
 
 /* In the order in which they are tried. */
-#define KEYING_ROWS (KEYING_COUNT - 1u)
+#define KEYING_ROWS (KEYING_COUNT - 2u) /* a number is free */
 const struct keying_ops *keying_row(uint32_t i);
 
 /* --- Offers and answers ----------------------------------------------------------------------- */

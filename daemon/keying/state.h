@@ -70,14 +70,39 @@ struct keying_pass {
 	bool asked; /* our last offer to the terminal had the lines of the offerer */
 };
 
-/* Numbers are saved: they never change. */
-enum keying_id { KEYING_NONE, KEYING_SDES, KEYING_PASS, KEYING_DTLS, KEYING_COUNT };
+#define KEYING_MIKEY_PEER 256u /* bytes of an identity, and a zero */
+
+/* Exchanges are in keying/mikey_host.h, by number: 0 = none. */
+struct keying_mikey {
+	/* The terminal's last offer: the exchange, which of the m-lines of its message this is, and
+	 * the message's hash. */
+	uint64_t offered, offered_hash;
+	uint8_t offered_place;
+	bool offered_session; /* the message is of the session level */
+	uint64_t asked;       /* our last offer to the terminal */
+	bool asked_only;      /* and that had no other keys */
+	/* In force. */
+	uint64_t used; /* the terminal's exchange; 0: one of ours, or of before a restart */
+	uint8_t mode;  /* enum mikey_mode */
+	char peer[KEYING_MIKEY_PEER]; /* identity that was proven; filled with zeroes */
+};
+
+/* Numbers are saved: they never change. 4 is ZRTP's. */
+enum keying_id {
+	KEYING_NONE,
+	KEYING_SDES,
+	KEYING_PASS,
+	KEYING_DTLS,
+	KEYING_MIKEY = 5,
+	KEYING_COUNT
+};
 
 struct keying_state {
 	uint8_t in_force; /* enum keying_id: the keying of what the terminal sends */
 	struct keying_sdes sdes;
 	struct keying_pass pass;
 	struct keying_dtls dtls;
+	struct keying_mikey mikey;
 };
 
 #endif

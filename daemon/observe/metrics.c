@@ -6,6 +6,7 @@
 #include "observe/metrics_int.h"
 
 #include "observe/keying.h"
+#include "observe/mikey.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -252,6 +253,8 @@ void metrics_write(const struct metrics_input *in, struct sbuf *out)
 	write_redis(in->stats, out);
 	if (in->stats->sessions)
 		keying_metrics(in->stats->sessions, out);
+	if (in->stats->mikey)
+		mikey_metrics(in->stats->mikey, out);
 	metrics_write_recording(in->stats->record, out);
 	write_process(in->stats, out);
 }

@@ -4,6 +4,7 @@
 #include "observe/stats.h"
 
 #include "observe/keying.h"
+#include "observe/mikey.h"
 #include "base/clock.h"
 #include "batch/engine.h"
 #include "call/call.h"
@@ -449,6 +450,8 @@ void stats_fill(const struct stats_input *in, struct pool *p, struct ngval *dict
 		redis_stats(in->redis, p, x);
 	if (in->sessions)
 		keying_stats(in->sessions, p, x);
+	if (in->mikey)
+		mikey_stats(in->mikey, p, x);
 	if (in->record)
 		fill_recording(in->record, p, x);
 	fill_quality(in, p, dict);

@@ -17,6 +17,8 @@
 #include "persist/redis.h"
 #include "proto/ngval.h"
 
+struct mikey_host;
+
 struct stats_input {
 	struct worker *const *worker;
 	uint32_t workers;
@@ -29,6 +31,7 @@ struct stats_input {
 	const struct interfaces *interfaces;    /* NULL: not watched */
 	const struct redis *redis;              /* NULL: not in use */
 	const struct bridge_sessions *sessions; /* NULL: no keying threads */
+	const struct mikey_host *mikey;         /* NULL: MIKEY is off */
 	const struct record *record;            /* NULL: nothing is recorded */
 	uint32_t max_sessions;
 	const char *steering;

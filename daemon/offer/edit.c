@@ -162,6 +162,9 @@ struct str edit_write(struct plan *plan, struct call *next, const struct neg_in 
 	if (!me)
 		return STR_NONE;
 	e.bundle = bundle(to, plan, me, in, is_answer);
+	for (uint32_t i = 0; i < in->sdp->media_count && !e.keying.s; i++)
+		if (!me[i].omit && !me[i].reject)
+			e.keying = plan->media[i].lines.session;
 	for (uint32_t i = 0; i < to->legs; i++)
 		e.ice_lite |= to->leg[i] && to->leg[i]->ice.lite &&
 			(is_answer ? to->leg[i]->ice.on : to->leg[i]->ice.asked);

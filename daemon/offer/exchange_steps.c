@@ -82,6 +82,7 @@ static void look_at_host(struct exchange *x)
 	struct dtls_fingerprint sha256;
 
 	in->sessions = s;
+	in->host.mikey = x->c->policy.mikey;
 	for (int h = 0; h < DTLS_HASH_COUNT; h++)
 		if (str_eq(x->r->dtls_hash, str_from(dtls_hash_name((enum dtls_hash)h))))
 			hash = (enum dtls_hash)h;

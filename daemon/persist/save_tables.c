@@ -108,11 +108,18 @@ static const struct field keying_dtls_fields[] = {
 };
 static const struct record keying_dtls_record = RECORD_OF(keying_dtls_fields);
 
+static const struct field keying_mikey_fields[] = {
+	NUM("m", keying_mikey, mode, 255),
+	BYTES_ROW("p", keying_mikey, peer),
+};
+static const struct record keying_mikey_record = RECORD_OF(keying_mikey_fields);
+
 static const struct field keying_fields[] = {
 	NUM("f", keying_state, in_force, KEYING_COUNT - 1),
 	RECORD_ROW("s", keying_state, sdes, keying_sdes_record),
 	FLAG("p", keying_state, pass.asked),
 	RECORD_ROW("d", keying_state, dtls, keying_dtls_record),
+	RECORD_ROW("m", keying_state, mikey, keying_mikey_record),
 };
 static const struct record keying_record = RECORD_OF(keying_fields);
 

@@ -174,6 +174,9 @@ enum ng_ice { NG_ICE_DEFAULT, NG_ICE_REMOVE, NG_ICE_FORCE, NG_ICE_FORCE_RELAY, N
 #define NG_ICE_LITE_BACKWARDS 0x2
 #define NG_ICE_LITE_OFF       0x4
 enum ng_dtls { NG_DTLS_DEFAULT, NG_DTLS_OFF, NG_DTLS_PASSIVE, NG_DTLS_ACTIVE };
+/* Towards the receiver of the SDP, and for offers of its sender. */
+enum ng_mikey { NG_MIKEY_DEFAULT, NG_MIKEY_OFF, NG_MIKEY_OFFER, NG_MIKEY_REQUIRE };
+#define NG_MIKEY_MODES 5u
 enum ng_learning {
 	NG_LEARN_DEFAULT,
 	NG_LEARN_OFF,
@@ -253,7 +256,10 @@ struct ng_request {
 	/* DTLS=NENA: the receiver of the SDP keys by DTLS-SRTP with AES-256, or not at all
 	 * (NENA-STA-010.3 4.1.1). */
 	bool nena;
-	struct str dtls_hash; /* of our a=fingerprint, "sha-256"; empty = default */
+	enum ng_mikey mikey;
+	uint8_t mikey_mode[NG_MIKEY_MODES]; /* enum mikey_mode + 1, the preferred first; 0 = end */
+	struct str mikey_peer; /* identity of the receiver of the SDP; empty = not given */
+	struct str dtls_hash;  /* of our a=fingerprint, "sha-256"; empty = default */
 	enum ng_learning learning;
 	/* "RTP/SAVP" etc., canonical upper case; empty = as received */
 	struct str transport;

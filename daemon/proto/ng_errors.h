@@ -74,6 +74,8 @@
 		"The text says why; see dtls-sha1 for old terminals.") \
 	X(SETUP, "a=setup does not fit", \
 		"The terminal's DTLS role is impossible; the text says why.") \
+	X(MIKEY, "MIKEY exchange failed", \
+		"The text says why; see xcipher-keying(7).") \
 	X(CRYPTO_LINE, "No usable crypto line in answer", \
 		"The text names the reason; for RTP as the answer to SRTP see allow-RTP-answer.") \
 	X(MISFIT, "Answer does not fit the offer", \

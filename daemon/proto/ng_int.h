@@ -32,7 +32,7 @@ typedef bool ng_value_fn(struct ng_parser *x, struct str value);
 
 /* ng_values.c */
 ng_value_fn ng_set_sdes, ng_set_osrtp, ng_set_rtcp_mux, ng_set_bundle, ng_set_replace, ng_set_ice,
-	ng_set_dtls;
+	ng_set_dtls, ng_set_mikey;
 ng_value_fn ng_set_learning, ng_set_transport, ng_set_family, ng_set_direction;
 ng_value_fn ng_set_all, ng_set_traffic, ng_set_echo, ng_set_media_remove, ng_set_ice_lite;
 ng_value_fn ng_set_dtls_fingerprint, ng_set_generate_rtcp, ng_set_dtmf_security, ng_set_player,

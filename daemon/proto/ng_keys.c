@@ -209,6 +209,8 @@ static const struct key keys[] = {
 	{"DTLS-fingerprint", KEY_ITEMS, 0,
 		ng_set_dtls_fingerprint}, /* before DTLS: the longer name first */
 	{"DTLS", KEY_ITEMS, 0, ng_set_dtls},
+	TEXT("MIKEY-peer", KEY_TEXT, mikey_peer), /* before MIKEY: the longer name first */
+	{"MIKEY", KEY_ITEMS, 0, ng_set_mikey},
 	{"ICE-lite", KEY_ITEMS, 0, ng_set_ice_lite},
 	{"ICE", KEY_ITEMS, 0, ng_set_ice},
 	{"endpoint-learning", KEY_ITEMS, 0, ng_set_learning},

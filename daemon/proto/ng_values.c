@@ -279,6 +279,38 @@ bool ng_set_dtls(struct ng_parser *x, struct str value)
 	return w != NULL;
 }
 
+/* Modes have the numbers of keying/mikey.h, in its order, from 1. */
+bool ng_set_mikey(struct ng_parser *x, struct str value)
+{
+	static const struct word_bit use[] = {
+		WORD("off", NG_MIKEY_OFF),
+		WORD("no", NG_MIKEY_OFF),
+		WORD("disable", NG_MIKEY_OFF),
+		WORD("offer", NG_MIKEY_OFFER),
+		WORD("require", NG_MIKEY_REQUIRE),
+	};
+	static const struct word_bit mode[] = {
+		WORD("psk", 1),
+		WORD("pke", 2),
+		WORD("dh", 3),
+		WORD("dhhmac", 4),
+		WORD("rsa-r", 5),
+	};
+	const struct word_bit *w = FIND(use, value);
+	uint32_t n = 0;
+
+	if (w) {
+		x->r->mikey = (enum ng_mikey)w->bit;
+		return true;
+	}
+	w = FIND(mode, value);
+	while (w && n < NG_MIKEY_MODES && x->r->mikey_mode[n] != w->bit && x->r->mikey_mode[n])
+		n++;
+	if (w && n < NG_MIKEY_MODES)
+		x->r->mikey_mode[n] = (uint8_t)w->bit;
+	return w != NULL;
+}
+
 bool ng_set_learning(struct ng_parser *x, struct str value)
 {
 	static const struct word_bit t[] = {

@@ -167,6 +167,7 @@ struct sdp_edit {
 	bool remove_ice;           /* a=candidate, ice-*, end-of-candidates, remote-candidates */
 	bool remove_dtls;          /* a=fingerprint, setup, tls-id, connection, dtls-id */
 	bool remove_bundle;        /* a=group:BUNDLE, bundle-only */
+	struct str keying;         /* adds this attribute at session level, s = NULL: none */
 	struct str loop_id;        /* adds a=xcipher:ID at session level, s = NULL: none */
 	bool ice_lite;             /* adds a=ice-lite at session level */
 	struct str bundle;         /* adds a=group:BUNDLE with this mid, s = NULL: none */

@@ -260,6 +260,11 @@ static void put_session(const struct writer *w)
 		sbuf_str(w->b, STR("a=ice-lite"));
 		put_eol(w);
 	}
+	if (w->e->keying.s) {
+		sbuf_str(w->b, STR("a="));
+		sbuf_str(w->b, w->e->keying);
+		put_eol(w);
+	}
 	if (w->e->loop_id.s) {
 		sbuf_str(w->b, STR("a=xcipher:"));
 		sbuf_str(w->b, w->e->loop_id);

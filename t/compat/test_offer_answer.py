@@ -332,6 +332,14 @@ def test_hash_of_our_certificate(relay, bits):
     assert dtls_call(relay, {"DTLS-fingerprint": f"SHA-{bits}"}).attr("fingerprint").startswith(f"sha-{bits} ")
 
 
+@compat_each("MIKEY", "xcipher-ng(7), MIKEY, MIKEY-peer; RFC 4567 section 3.1", [
+    {"MIKEY": "off"}, {"MIKEY": ["require", "psk"], "MIKEY-peer": "sip:bob@example.org"}, {"rtpp_flags": "MIKEY=offer MIKEY-peer=sip:bob@example.org"}])
+def test_mikey_without_identities(relay, keys):
+    """Nothing is configured: the flags are known, SDES is offered, and no line of MIKEY passes."""
+    said = relay.call().offer(sdp(audio("a=key-mgmt:mikey AQAF", suites=["80"])), transport_protocol="RTP/SAVP", **keys)
+    assert said.sdp.audio.crypto and not said.sdp.audio.has("key-mgmt") and "unknown" not in said.warning, said.warning
+
+
 @compat("DTLS-SRTP", "xcipher-ng(7), no-tls-id; RFC 8842 section 4")
 def test_tls_id(relay):
     assert dtls_call(relay).has("tls-id") and not dtls_call(relay, {"flags": ["no-tls-id"]}).has("tls-id")

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The identities of MIKEY: read at start, and again by a reload. Calls keep their keys. */
+#include <errno.h>
+#include <stdio.h>
+
+#include "app/daemon.h"
+#include "base/log.h"
+
+static int use_of(const char *text, enum mikey_use *out)
+{
+	static const char *const names[] = {[MIKEY_USE_ACCEPT] = "accept",
+		[MIKEY_USE_OFFER] = "offer",
+		[MIKEY_USE_REQUIRE] = "require"};
+
+	for (int i = MIKEY_USE_ACCEPT; i <= MIKEY_USE_REQUIRE; i++)
+		if (strcmp(text, names[i]) == 0) {
+			*out = (enum mikey_use)i;
+			return 0;
+		}
+	return -EINVAL;
+}
+
+int daemon_mikey_load(const struct daemon *d, struct mikey_config **out, char *err, size_t err_len)
+{
+	*out = NULL;
+	return d->o.mikey_config[0] ? mikey_config_load(out, d->o.mikey_config, err, err_len) : 0;
+}
+
+int daemon_mikey_start(struct daemon *d)
+{
+	enum mikey_use use;
+	struct mikey_config *config;
+	int err = use_of(d->o.mikey, &use);
+
+	if (err)
+		snprintf(d->err, sizeof(d->err), "--mikey is accept, offer or require");
+	err = err ? err : daemon_mikey_load(d, &config, d->err, sizeof(d->err));
+	if (err || !config)
+		return err;
+	err = mikey_host_init(&d->mikey, config, use, clock_real_ns);
+	if (err)
+		return daemon_fail(d, err, "mikey-config");
+	log_info("MIKEY: %u peers in %s", mikey_config_peers(config), d->o.mikey_config);
+	return 0;
+}
+
+void daemon_mikey_take(struct daemon *d, struct mikey_config *config)
+{
+	if (config)
+		mikey_host_reload(&d->mikey, config);
+}
+
+void daemon_mikey_stop(struct daemon *d)
+{
+	if (d->mikey.config)
+		mikey_host_fini(&d->mikey);
+}

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What MIKEY has of this process: identities, the replay memory, exchanges that wait for their
+ * second half, counters. Legs refer to exchanges by number; one that was forgotten makes the answer
+ * fail. They are not saved: after a restart, an answer to an offer from before it is refused. Control
+ * thread only. */
+#ifndef KEYING_MIKEY_HOST_H
+#define KEYING_MIKEY_HOST_H
+
+#include "keying/mikey_config.h"
+
+#define MIKEY_TALKS_MAX    4096u  /* waiting exchanges; the oldest is forgotten */
+#define MIKEY_REPLAYS      65536u /* messages remembered: 218 a second with a skew of 300 s */
+#define MIKEY_TALK_SECONDS 3600u  /* that an exchange waits */
+
+/* What the operator wants where a request does not say. */
+enum mikey_use { MIKEY_USE_OFF, MIKEY_USE_ACCEPT, MIKEY_USE_OFFER, MIKEY_USE_REQUIRE };
+
+struct mikey_talk { /* in secure memory */
+	struct mikey_talk *next, *older, *newer;
+	uint64_t id, born_ns;
+	bool answered; /* as a responder: a leg has used the keys, and no other may */
+	struct mikey_run run;
+	struct mikey_keys keys; /* as a responder */
+	size_t len, size;
+	uint8_t response[]; /* R_MESSAGE */
+};
+
+struct mikey_host {
+	struct mikey_config *config; /* a reload replaces it */
+	struct mikey_replay *replay;
+	enum mikey_use use;
+	uint64_t (*now_ns)(void); /* wall clock since 1970 */
+	/* Exchanges that ended, by [MIKEY_MODE_COUNT: unknown][initiator][enum mikey_failure]. */
+	uint64_t count[MIKEY_MODE_COUNT + 1][2][MIKEY_FAIL_COUNT];
+	struct mikey_talk *bucket[256], *oldest, *newest;
+	uint32_t talks;
+};
+
+/* Takes config over. 0 or -ENOMEM. */
+int mikey_host_init(struct mikey_host *h, struct mikey_config *config, enum mikey_use use,
+	uint64_t (*now_ns)(void));
+void mikey_host_fini(struct mikey_host *h);
+/* Takes config over, in place of the one before. */
+void mikey_host_reload(struct mikey_host *h, struct mikey_config *config);
+
+/* A new exchange with room for the response; id is not 0. NULL without memory. */
+struct mikey_talk *mikey_talk_add(struct mikey_host *h, uint64_t id, size_t len);
+/* NULL: none, or forgotten. */
+struct mikey_talk *mikey_talk_find(struct mikey_host *h, uint64_t id);
+
+void mikey_host_count(
+	struct mikey_host *h, enum mikey_mode mode, bool initiator, enum mikey_failure f);
+
+#endif

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Messages that were believed (RFC 3830 5.4). A table of small buckets, by a keyed hash: nobody can
+ * choose messages that fall into the same one. */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/hmac.h"
+#include "base/secmem.h"
+#include "keying/mikey_int.h"
+
+#define BUCKET      16u
+#define DIGEST      24u
+#define ENTRIES_MAX (1u << 22)
+
+struct entry {
+	uint8_t digest[DIGEST];
+	uint64_t time;   /* of the message, or the highest counter */
+	uint32_t skew_s; /* that was allowed for it */
+	uint8_t kind;    /* enum kind */
+};
+
+enum kind { FREE, MESSAGE, COUNTER };
+
+struct mikey_replay {
+	uint8_t key[32];
+	uint32_t buckets;
+	struct entry entry[];
+};
+
+_Static_assert(sizeof(struct entry) <= 48, "the header promises 48 bytes");
+
+int mikey_replay_create(struct mikey_replay **out, uint32_t entries)
+{
+	uint32_t buckets = (entries + BUCKET - 1) / BUCKET;
+	struct mikey_replay *r;
+
+	*out = NULL;
+	if (!entries || entries > ENTRIES_MAX)
+		return -EINVAL;
+	r = calloc(1, sizeof(*r) + (size_t)buckets * BUCKET * sizeof(r->entry[0]));
+	if (!r)
+		return -ENOMEM;
+	r->buckets = buckets;
+	if (secmem_random(r->key, sizeof(r->key))) {
+		free(r);
+		return -ENOMEM;
+	}
+	*out = r;
+	return 0;
+}
+
+void mikey_replay_destroy(struct mikey_replay *r)
+{
+	free(r);
+}
+
+/* The distance of two NTP times in seconds, rounded up, across the end of an era, too. */
+static uint64_t distance_s(uint64_t a, uint64_t b)
+{
+	uint64_t d = a - b;
+
+	if (d >> 63)
+		d = b - a;
+	return (d + UINT32_MAX) >> 32;
+}
+
+static bool outside(uint64_t time, uint64_t now, uint32_t skew_s)
+{
+	return distance_s(time, now) > skew_s;
+}
+
+static uint32_t skew(const struct mikey_stamp *s)
+{
+	return s->skew_s ? s->skew_s : MIKEY_SKEW_S;
+}
+
+static bool digest_of(
+	uint8_t out[HMAC_SHA256_LEN], const struct mikey_replay *r, const struct mikey_stamp *s)
+{
+	bool counter = s->ts_type == MIKEY_TS_COUNTER;
+	uint8_t len[3] = {counter ? COUNTER : MESSAGE, (uint8_t)s->from.len, (uint8_t)s->to.len};
+	struct str parts[] = {
+		mikey_bytes(len, sizeof(len)), s->from, s->to, counter ? STR_NONE : s->message};
+
+	return hmac_sha256(out, r->key, sizeof(r->key), parts, ARRAY_LEN(parts));
+}
+
+static uint32_t bucket_of(const struct mikey_replay *r, const uint8_t *digest)
+{
+	return be32(digest + DIGEST) % r->buckets * BUCKET;
+}
+
+/* The entry of this digest, or BUCKET. */
+static uint32_t find(const struct entry *e, const uint8_t *digest)
+{
+	uint32_t i = 0;
+
+	while (i < BUCKET && (e[i].kind == FREE || memcmp(e[i].digest, digest, DIGEST) != 0))
+		i++;
+	return i;
+}
+
+static enum mikey_failure judge(const struct entry *e, uint32_t i, const struct mikey_stamp *s)
+{
+	if (s->ts_type == MIKEY_TS_COUNTER)
+		return i < BUCKET && s->time <= e[i].time ? MIKEY_FAIL_REPLAY : MIKEY_OK;
+	if (outside(s->time, s->now_ntp, skew(s)))
+		return MIKEY_FAIL_TIME;
+	return i < BUCKET ? MIKEY_FAIL_REPLAY : MIKEY_OK;
+}
+
+enum mikey_failure mikey_replay_check(const struct mikey_replay *r, const struct mikey_stamp *s)
+{
+	uint8_t digest[HMAC_SHA256_LEN];
+	const struct entry *e;
+
+	if (!digest_of(digest, r, s))
+		return MIKEY_FAIL_INTERNAL;
+	e = r->entry + bucket_of(r, digest);
+	return judge(e, find(e, digest), s);
+}
+
+/* A place that is free, or whose message would be refused by its timestamp. */
+static uint32_t place(const struct entry *e, uint64_t now_ntp)
+{
+	uint32_t i = 0;
+
+	while (i < BUCKET && e[i].kind != FREE &&
+		(e[i].kind == COUNTER || !outside(e[i].time, now_ntp, e[i].skew_s)))
+		i++;
+	return i;
+}
+
+enum mikey_failure mikey_replay_add(struct mikey_replay *r, const struct mikey_stamp *s)
+{
+	uint8_t digest[HMAC_SHA256_LEN];
+	enum mikey_failure f;
+	struct entry *e;
+	uint32_t i;
+
+	if (!digest_of(digest, r, s))
+		return MIKEY_FAIL_INTERNAL;
+	e = r->entry + bucket_of(r, digest);
+	i = find(e, digest);
+	f = judge(e, i, s);
+	if (f)
+		return f;
+	if (i == BUCKET)
+		i = place(e, s->now_ntp);
+	if (i == BUCKET)
+		return MIKEY_FAIL_REPLAY_FULL;
+	memcpy(e[i].digest, digest, DIGEST);
+	e[i].time = s->time;
+	e[i].skew_s = skew(s);
+	e[i].kind = s->ts_type == MIKEY_TS_COUNTER ? COUNTER : MESSAGE;
+	return MIKEY_OK;
+}

@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Whether a certificate is trusted, and whose it is. */
+#include <errno.h>
+#include <openssl/err.h>
+#include <openssl/pem.h>
+#include <openssl/x509v3.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+
+#include "keying/mikey_int.h"
+
+#define AUTH_LEVEL 2 /* 112 bits: RSA of 2,048 bits, and signatures of certificates without SHA-1 */
+
+struct mikey_trust {
+	atomic_uint refs;
+	X509_STORE *store;
+};
+
+static void destroy(struct mikey_trust *t)
+{
+	X509_STORE_free(t->store);
+	free(t);
+	ERR_clear_error();
+}
+
+static int add_roots(X509_STORE *s, struct str pem)
+{
+	BIO *b = BIO_new_mem_buf(pem.s, (int)pem.len);
+	uint32_t count = 0;
+	int err = b ? 0 : -ENOMEM;
+	X509 *x;
+
+	while (!err && (x = PEM_read_bio_X509(b, NULL, NULL, NULL))) {
+		err = X509_STORE_add_cert(s, x) == 1 ? 0 : -ENOMEM;
+		X509_free(x);
+		count++;
+	}
+	BIO_free(b);
+	return !err && !count ? -EBADMSG : err;
+}
+
+static int add_crls(X509_STORE *s, struct str pem)
+{
+	BIO *b = BIO_new_mem_buf(pem.s, (int)pem.len);
+	uint32_t count = 0;
+	int err = b ? 0 : -ENOMEM;
+	X509_CRL *x;
+
+	while (!err && (x = PEM_read_bio_X509_CRL(b, NULL, NULL, NULL))) {
+		err = X509_STORE_add_crl(s, x) == 1 ? 0 : -ENOMEM;
+		X509_CRL_free(x);
+		count++;
+	}
+	BIO_free(b);
+	if (!err && !count)
+		err = -EBADMSG;
+	if (!err && X509_STORE_set_flags(s, X509_V_FLAG_CRL_CHECK | X509_V_FLAG_CRL_CHECK_ALL) != 1)
+		err = -ENOMEM;
+	return err;
+}
+
+int mikey_trust_load(struct mikey_trust **out, struct str roots, struct str crls)
+{
+	struct mikey_trust *t;
+	int err;
+
+	*out = NULL;
+	if (roots.len > INT32_MAX || crls.len > INT32_MAX)
+		return -EBADMSG;
+	t = calloc(1, sizeof(*t));
+	if (!t)
+		return -ENOMEM;
+	atomic_init(&t->refs, 1);
+	t->store = X509_STORE_new();
+	err = t->store ? add_roots(t->store, roots) : -ENOMEM;
+	if (!err && crls.len)
+		err = add_crls(t->store, crls);
+	ERR_clear_error();
+	if (err)
+		destroy(t);
+	else
+		*out = t;
+	return err;
+}
+
+struct mikey_trust *mikey_trust_get(struct mikey_trust *t)
+{
+	if (t)
+		atomic_fetch_add_explicit(&t->refs, 1, memory_order_relaxed);
+	return t;
+}
+
+void mikey_trust_put(struct mikey_trust *t)
+{
+	if (t && atomic_fetch_sub_explicit(&t->refs, 1, memory_order_acq_rel) == 1)
+		destroy(t);
+}
+
+static enum mikey_failure reason(int err)
+{
+	switch (err) {
+	case X509_V_OK:
+		return MIKEY_OK;
+	case X509_V_ERR_CERT_HAS_EXPIRED:
+	case X509_V_ERR_CERT_NOT_YET_VALID:
+		return MIKEY_FAIL_CERT_EXPIRED;
+	case X509_V_ERR_CERT_REVOKED:
+	case X509_V_ERR_UNABLE_TO_GET_CRL:
+	case X509_V_ERR_CRL_HAS_EXPIRED:
+	case X509_V_ERR_CRL_NOT_YET_VALID:
+	case X509_V_ERR_CRL_SIGNATURE_FAILURE:
+		return MIKEY_FAIL_CERT_REVOKED;
+	case X509_V_ERR_OUT_OF_MEM:
+		return MIKEY_FAIL_INTERNAL;
+	default:
+		return MIKEY_FAIL_CERT_CHAIN;
+	}
+}
+
+static STACK_OF(X509) * issuers(const struct mikey_cert *c)
+{
+	STACK_OF(X509) *s = sk_X509_new_null();
+
+	for (uint32_t i = 1; s && i < mikey_cert_count(c); i++)
+		if (!sk_X509_push(s, mikey_cert_x509(c, i))) {
+			sk_X509_free(s);
+			s = NULL;
+		}
+	return s;
+}
+
+enum mikey_failure mikey_trust_check(
+	const struct mikey_trust *t, const struct mikey_cert *c, int64_t now_s)
+{
+	X509_STORE_CTX *ctx = X509_STORE_CTX_new();
+	STACK_OF(X509) *chain = issuers(c);
+	enum mikey_failure f = MIKEY_FAIL_INTERNAL;
+
+	if (ctx && chain && X509_STORE_CTX_init(ctx, t->store, mikey_cert_x509(c, 0), chain) == 1) {
+		X509_VERIFY_PARAM *p = X509_STORE_CTX_get0_param(ctx);
+
+		X509_VERIFY_PARAM_set_time(p, (time_t)now_s);
+		X509_VERIFY_PARAM_set_auth_level(p, AUTH_LEVEL);
+		X509_VERIFY_PARAM_set_depth(p, MIKEY_CHAIN_MAX);
+		f = X509_verify_cert(ctx) == 1 ? MIKEY_OK : reason(X509_STORE_CTX_get_error(ctx));
+	}
+	X509_STORE_CTX_free(ctx);
+	sk_X509_free(chain);
+	ERR_clear_error();
+	return f;
+}
+
+/* --- Names ----------------------------------------------------------------------------------*/
+
+/* A name that MIKEY can have as an identity. False: another type, too long, or with a zero byte. */
+static bool usable(struct mikey_id *out, uint8_t type, const ASN1_STRING *s)
+{
+	struct str name = {(const char *)ASN1_STRING_get0_data(s), (size_t)ASN1_STRING_length(s)};
+
+	if (!name.len || memchr(name.s, 0, name.len))
+		return false;
+	return mikey_id_set(out, type, name) == 0;
+}
+
+static bool san(struct mikey_id *out, const GENERAL_NAME *g)
+{
+	switch (g->type) {
+	case GEN_URI:
+		return usable(out, MIKEY_ID_URI, g->d.uniformResourceIdentifier);
+	case GEN_EMAIL:
+		return usable(out, MIKEY_ID_NAI, g->d.rfc822Name);
+	case GEN_DNS:
+		return usable(out, MIKEY_ID_NAI, g->d.dNSName);
+	default:
+		return false;
+	}
+}
+
+static bool common_name(struct mikey_id *out, X509 *x)
+{
+	X509_NAME *subject = X509_get_subject_name(x);
+	int i = X509_NAME_get_index_by_NID(subject, NID_commonName, -1);
+
+	if (i < 0 || X509_NAME_get_index_by_NID(subject, NID_commonName, i) >= 0)
+		return false;
+	return usable(out, MIKEY_ID_NAI, X509_NAME_ENTRY_get_data(X509_NAME_get_entry(subject, i)));
+}
+
+/* The same name. The part after "@", or all of a name without it, is a domain: ASCII case does not
+ * matter there. */
+static bool same_name(const struct mikey_id *a, const struct mikey_id *b)
+{
+	const char *at = memchr(a->name, '@', a->len);
+	size_t user = at ? (size_t)(at - a->name) : 0;
+
+	return a->len == b->len && memcmp(a->name, b->name, user) == 0 &&
+		str_eq_nocase((struct str){a->name + user, a->len - user},
+			(struct str){b->name + user, b->len - user});
+}
+
+/* Calls found() for the names of a certificate in order, until it returns true. */
+static bool any_name(X509 *x, bool (*found)(const struct mikey_id *, bool cn, void *arg), void *arg)
+{
+	GENERAL_NAMES *names = X509_get_ext_d2i(x, NID_subject_alt_name, NULL, NULL);
+	int count = sk_GENERAL_NAME_num(names);
+	bool any = false, ok = false;
+	struct mikey_id id;
+
+	for (int i = 0; i < count && !ok; i++)
+		if (san(&id, sk_GENERAL_NAME_value(names, i))) {
+			any = true;
+			ok = found(&id, false, arg);
+		}
+	if (!any && common_name(&id, x))
+		ok = found(&id, true, arg);
+	GENERAL_NAMES_free(names);
+	ERR_clear_error();
+	return ok;
+}
+
+static bool is(const struct mikey_id *name, bool cn, void *arg)
+{
+	const struct mikey_id *want = arg;
+
+	return (cn || name->type == want->type) && same_name(name, want);
+}
+
+bool mikey_cert_has(const struct mikey_cert *c, const struct mikey_id *id)
+{
+	struct mikey_id want = *id;
+
+	return any_name(mikey_cert_x509(c, 0), is, &want);
+}
+
+static bool first(const struct mikey_id *name, bool cn, void *arg)
+{
+	(void)cn;
+	*(struct mikey_id *)arg = *name;
+	return true;
+}
+
+int mikey_cert_name(const struct mikey_cert *c, struct mikey_id *out)
+{
+	memset(out, 0, sizeof(*out));
+	return any_name(mikey_cert_x509(c, 0), first, out) ? 0 : -ENOENT;
+}

@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Certificates of MIKEY: loaded, refused, trusted, and whose they are. */
+#include <errno.h>
+#include <openssl/pem.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "keying/mikey_int.h"
+#include "mikey_rig.h"
+
+#define DAY 86400
+
+static struct mikey_rig rig; /* large: not on the stack */
+
+static int setup(void **state)
+{
+	(void)state;
+	mikey_rig_init(&rig);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	mikey_rig_fini(&rig);
+	return 0;
+}
+
+static const struct rig_subject alice = {.uri = RIG_ALICE, .serial = RIG_SERIAL};
+
+static int load_text(const char *a, const char *b, bool key)
+{
+	struct mikey_cert *c;
+	char *both = calloc(1, strlen(a) + strlen(b) + 1);
+	int err;
+
+	assert_non_null(both);
+	strcat(strcat(both, a), b);
+	err = mikey_cert_load(&c, str_from(both), key);
+	mikey_cert_put(c);
+	free(both);
+	return err;
+}
+
+static void test_load(void **state)
+{
+	struct rig_subject small = {.uri = RIG_ALICE, .bits = 1024};
+	char *cert[3], *key[3];
+
+	(void)state;
+	rig_cert_pem(&rig.ca, &alice, &cert[0], &key[0]);
+	rig_cert_pem(&rig.ca, &alice, &cert[1], &key[1]);
+	rig_cert_pem(&rig.ca, &small, &cert[2], &key[2]);
+	assert_int_equal(load_text(cert[0], key[0], true), 0);
+	assert_int_equal(load_text(key[0], cert[0], true), 0);
+	assert_int_equal(load_text(cert[0], "", false), 0);
+	assert_int_equal(load_text(cert[0], "", true), -EBADMSG);
+	assert_int_equal(load_text("", key[0], true), -EBADMSG);
+	assert_int_equal(load_text("", "", false), -EBADMSG);
+	assert_int_equal(load_text(cert[0], key[1], true), -EKEYREJECTED);
+	assert_int_equal(load_text(cert[2], key[2], true), -EKEYREJECTED);
+	for (int i = 0; i < 3; i++) {
+		free(cert[i]);
+		free(key[i]);
+	}
+}
+
+static void test_elliptic_curves_are_refused(void **state)
+{
+	EVP_PKEY *ec = EVP_EC_gen("P-256");
+	BIO *b = BIO_new(BIO_s_mem());
+	X509 *x = X509_new();
+	struct mikey_cert *c;
+	char *p;
+	long len;
+
+	(void)state;
+	X509_gmtime_adj(X509_getm_notBefore(x), 0);
+	X509_gmtime_adj(X509_getm_notAfter(x), DAY);
+	assert_int_equal(X509_set_pubkey(x, ec), 1);
+	assert_true(X509_sign(x, ec, EVP_sha256()) > 0);
+	PEM_write_bio_X509(b, x);
+	len = BIO_get_mem_data(b, &p);
+	assert_int_equal(mikey_cert_load(&c, (struct str){p, (size_t)len}, false), -EKEYREJECTED);
+	BIO_free(b);
+	X509_free(x);
+	EVP_PKEY_free(ec);
+}
+
+static void test_long_chain(void **state)
+{
+	char *cert, *key, *many;
+
+	(void)state;
+	rig_cert_pem(&rig.ca, &alice, &cert, &key);
+	many = calloc(MIKEY_CHAIN_MAX, strlen(cert) + 1);
+	assert_non_null(many);
+	for (uint32_t i = 0; i < MIKEY_CHAIN_MAX; i++)
+		strcat(many, cert);
+	assert_int_equal(load_text(many, "", false), 0);
+	assert_int_equal(load_text(many, cert, false), -E2BIG);
+	free(many);
+	free(cert);
+	free(key);
+}
+
+/* A trust with one revocation list. */
+static struct mikey_trust *with_list(long serial, int64_t from_s, int64_t to_s)
+{
+	char *root = rig_ca_pem(&rig.ca), *crl = rig_crl(&rig.ca, serial, from_s, to_s);
+	struct mikey_trust *t;
+
+	assert_int_equal(mikey_trust_load(&t, str_from(root), str_from(crl)), 0);
+	free(root);
+	free(crl);
+	return t;
+}
+
+static enum mikey_failure judged(struct mikey_trust *t)
+{
+	enum mikey_failure f = mikey_trust_check(t, rig.alice.id.cert, (int64_t)RIG_NOW_S);
+
+	mikey_trust_put(t);
+	return f;
+}
+
+static void test_revocation(void **state)
+{
+	const int64_t now = (int64_t)RIG_NOW_S;
+	struct mikey_trust *t;
+
+	(void)state;
+	assert_int_equal(judged(with_list(0, now - DAY, now + DAY)), MIKEY_OK);
+	assert_int_equal(judged(with_list(RIG_SERIAL + 7, now - DAY, now + DAY)), MIKEY_OK);
+	assert_int_equal(
+		judged(with_list(RIG_SERIAL, now - DAY, now + DAY)), MIKEY_FAIL_CERT_REVOKED);
+	assert_int_equal(judged(with_list(0, now - 2 * DAY, now - DAY)), MIKEY_FAIL_CERT_REVOKED);
+	assert_int_equal(judged(with_list(0, now + DAY, now + 2 * DAY)), MIKEY_FAIL_CERT_REVOKED);
+	assert_int_equal(mikey_trust_load(&t, STR("x"), STR_NONE), -EBADMSG);
+}
+
+static void test_a_list_of_another_authority(void **state)
+{
+	const int64_t now = (int64_t)RIG_NOW_S;
+	struct rig_ca other;
+	struct mikey_trust *t;
+	char *root = rig_ca_pem(&rig.ca), *crl;
+
+	(void)state;
+	rig_ca_make(&other, "other");
+	crl = rig_crl(&other, 0, now - DAY, now + DAY);
+	assert_int_equal(mikey_trust_load(&t, str_from(root), str_from(crl)), 0);
+	assert_int_equal(judged(t), MIKEY_FAIL_CERT_REVOKED);
+	free(root);
+	free(crl);
+	rig_ca_free(&other);
+}
+
+/* alice shows this certificate: bob refuses it in all modes with certificates, and alice refuses
+ * bob if the roles are swapped. */
+static void shown(const struct rig_ca *ca, const struct rig_subject *s, enum mikey_failure why)
+{
+	static const enum mikey_mode modes[] = {MIKEY_PKE, MIKEY_DH, MIKEY_RSAR};
+	struct mikey_cert *good = rig.alice.id.cert, *bad = rig_cert(ca, s);
+
+	for (size_t i = 0; i < ARRAY_LEN(modes); i++) {
+		rig.now_ntp++;
+		rig.alice.id.cert = bad;
+		assert_int_equal(mikey_rig_initiate(&rig, modes[i]), MIKEY_OK);
+		assert_int_equal(mikey_rig_respond(&rig, mikey_rig_sent(&rig.iout)), why);
+		assert_int_equal(rig.rk.media, 0);
+		rig.alice.id.cert = good;
+		if (modes[i] == MIKEY_PKE)
+			continue;
+		good = rig.bob.id.cert;
+		rig.bob.id.cert = bad;
+		assert_int_equal(mikey_rig_initiate(&rig, modes[i]), MIKEY_OK);
+		assert_int_equal(mikey_rig_respond(&rig, mikey_rig_sent(&rig.iout)), MIKEY_OK);
+		assert_int_equal(mikey_rig_finish(&rig, mikey_rig_sent(&rig.rout)), why);
+		assert_int_equal(rig.ik.media, 0);
+		rig.bob.id.cert = good;
+		good = rig.alice.id.cert;
+	}
+	mikey_cert_put(bad);
+}
+
+static void test_certificates_that_are_refused(void **state)
+{
+	const int64_t now = (int64_t)RIG_NOW_S;
+	const struct rig_subject expired = {.uri = RIG_ALICE, .to_s = now - 1};
+	const struct rig_subject early = {.uri = RIG_ALICE, .from_s = now + 60};
+	const struct rig_subject mallory = {.uri = "sip:mallory@example.org"};
+	const struct rig_subject nobody = {.cn = RIG_ALICE, .dns = "example.org"};
+	struct rig_ca other;
+
+	(void)state;
+	shown(&rig.ca, &expired, MIKEY_FAIL_CERT_EXPIRED);
+	shown(&rig.ca, &early, MIKEY_FAIL_CERT_EXPIRED);
+	shown(&rig.ca, &mallory, MIKEY_FAIL_CERT_NAME);
+	shown(&rig.ca, &nobody, MIKEY_FAIL_CERT_NAME);
+	rig_ca_make(&other, "root"); /* the same name, another key */
+	shown(&other, &alice, MIKEY_FAIL_CERT_CHAIN);
+	rig_ca_free(&other);
+}
+
+static void test_without_roots(void **state)
+{
+	(void)state;
+	rig.alice.peer.trust = NULL;
+	assert_int_equal(mikey_rig_initiate(&rig, MIKEY_DH), MIKEY_OK);
+	assert_int_equal(mikey_rig_respond(&rig, mikey_rig_sent(&rig.iout)), MIKEY_FAIL_CERT_CHAIN);
+}
+
+static void test_a_key_is_needed(void **state)
+{
+	static const enum mikey_mode modes[] = {MIKEY_PKE, MIKEY_DH, MIKEY_RSAR};
+	struct mikey_cert *own = rig.alice.id.cert;
+
+	(void)state;
+	rig.alice.id.cert = rig.alice.public;
+	for (size_t i = 0; i < ARRAY_LEN(modes); i++)
+		assert_int_equal(mikey_rig_initiate(&rig, modes[i]), MIKEY_FAIL_CERT);
+	rig.alice.id.cert = own;
+	rig.bob.peer.cert = NULL;
+	assert_int_equal(mikey_rig_initiate(&rig, MIKEY_PKE), MIKEY_FAIL_CERT);
+}
+
+static bool has(const struct rig_subject *s, uint8_t type, const char *name)
+{
+	struct mikey_cert *c = rig_cert(&rig.ca, s);
+	struct mikey_id id;
+	bool ok;
+
+	assert_int_equal(mikey_id_set(&id, type, str_from(name)), 0);
+	ok = mikey_cert_has(c, &id);
+	mikey_cert_put(c);
+	return ok;
+}
+
+static void test_names(void **state)
+{
+	const struct rig_subject all = {
+		.uri = RIG_ALICE, .email = "alice@example.org", .dns = "example.org", .cn = "cn"};
+	const struct rig_subject cn = {.cn = RIG_ALICE};
+
+	(void)state;
+	assert_true(has(&all, MIKEY_ID_URI, RIG_ALICE));
+	assert_true(has(&all, MIKEY_ID_URI, "sip:alice@EXAMPLE.org"));
+	assert_false(has(&all, MIKEY_ID_URI, "sip:Alice@example.org"));
+	assert_false(has(&all, MIKEY_ID_URI, "sip:alice@example.org.evil.org"));
+	assert_false(has(&all, MIKEY_ID_URI, "alice@example.org"));
+	assert_true(has(&all, MIKEY_ID_NAI, "alice@example.org"));
+	assert_false(has(&all, MIKEY_ID_NAI, "bob@example.org")); /* DNS names no users */
+	assert_true(has(&all, MIKEY_ID_NAI, "example.org"));
+	assert_false(has(&all, MIKEY_ID_NAI, "cn"));
+	assert_true(has(&cn, MIKEY_ID_URI, RIG_ALICE));
+	assert_true(has(&cn, MIKEY_ID_NAI, RIG_ALICE));
+}
+
+/* An exchange keeps its certificates when the operator loads others. */
+static void test_references(void **state)
+{
+	struct mikey_cert *c = mikey_cert_get(rig.alice.id.cert);
+	struct mikey_trust *t = mikey_trust_get(rig.ca.trust);
+
+	(void)state;
+	mikey_cert_put(c);
+	mikey_trust_put(t);
+	mikey_rig_exchange(&rig, MIKEY_RSAR);
+	mikey_cert_put(NULL);
+	mikey_trust_put(NULL);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+		T(test_load),
+		T(test_elliptic_curves_are_refused),
+		T(test_long_chain),
+		T(test_revocation),
+		T(test_a_list_of_another_authority),
+		T(test_certificates_that_are_refused),
+		T(test_without_roots),
+		T(test_a_key_is_needed),
+		T(test_names),
+		T(test_references),
+#undef T
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

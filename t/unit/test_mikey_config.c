@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The file of identities for MIKEY: what is found for whom, and one clear complaint for each mistake.
+ * Certificates: t/e2e/test_mikey.py. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "keying/mikey_config.h"
+
+static char folder[64];
+
+static void write_file(const char *name, const char *text, mode_t mode)
+{
+	char path[128];
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/%s", folder, name);
+	unlink(path);
+	fd = open(path, O_WRONLY | O_CREAT | O_TRUNC, mode);
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, text, strlen(text)), (ssize_t)strlen(text));
+	assert_int_equal(fchmod(fd, mode), 0);
+	close(fd);
+}
+
+static int make_folder(void **state)
+{
+	(void)state;
+	strcpy(folder, "/tmp/test-mikey-XXXXXX");
+	if (!mkdtemp(folder))
+		return -1;
+	write_file("text", "a key of enough length\n", 0600);
+	write_file("hex", "0x000102030405060708090a0B0c0D0e0f\n", 0640);
+	write_file("short", "too short\n", 0600);
+	write_file("odd", "0x000102030405060708090a0B0c0D0e0\n", 0600);
+	write_file("nohex", "0x000102030405060708090a0B0c0D0eXX\n", 0600);
+	write_file("open", "a key of enough length\n", 0644);
+	write_file("rubbish.pem", "rubbish\n", 0600);
+	return 0;
+}
+
+static int remove_folder(void **state)
+{
+	static const char *const names[] = {
+		"text", "hex", "short", "odd", "nohex", "open", "rubbish.pem", "ini"};
+	char path[128];
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+		snprintf(path, sizeof(path), "%s/%s", folder, names[i]);
+		unlink(path);
+	}
+	return rmdir(folder);
+}
+
+static int load(struct mikey_config **c, const char *text, char *err, size_t err_len)
+{
+	char path[128];
+
+	write_file("ini", text, 0644);
+	snprintf(path, sizeof(path), "%s/ini", folder);
+	return mikey_config_load(c, path, err, err_len);
+}
+
+#define SELF "[self]\nidentity = sip:gw@example.org\n"
+
+static void peers_are_found(void **state)
+{
+	static const struct {
+		const char *id;
+		bool found;
+		size_t key;
+		uint32_t modes;
+		uint8_t first;
+		bool initiate, respond;
+	} T[] = {
+		{"sip:bob@example.org", true, 22, 2, MIKEY_DHHMAC, true, true},
+		{"sip:eve@example.org", true, 16, 2, MIKEY_PSK, true, false},
+		{"eve@example.org", true, 16, 2, MIKEY_PSK, true, false},
+		{"sip:eve@a@example.org", true, 16, 2, MIKEY_PSK, true, false},
+		{"sip:eve@example.org.evil", true, 0, 1, MIKEY_DH, true, true},
+		{"sip:Bob@example.org", true, 16, 2, MIKEY_PSK, true, false},
+		{"", false, 0, 0, 0, false, false},
+	};
+	struct mikey_config *c = NULL;
+	char err[256];
+
+	(void)state;
+	assert_int_equal(load(&c,
+				 SELF "skew = 10\nweak-dh = yes\n"
+				      "[peer *]\nmodes = dh\n"
+				      "[peer sip:bob@example.org]\npsk-file = text\n"
+				      "modes = dhhmac psk\n"
+				      "[peer *@example.org]\npsk-file = hex\nmay = initiate\n",
+				 err, sizeof(err)),
+		0);
+	assert_int_equal(mikey_config_peers(c), 3);
+	assert_int_equal(mikey_config_limits(c)->skew_s, 10);
+	assert_true(mikey_config_limits(c)->weak_dh);
+	assert_false(mikey_config_limits(c)->null_key_encryption);
+	for (size_t i = 0; i < ARRAY_LEN(T); i++) {
+		struct mikey_party p;
+		struct mikey_id id = {0};
+
+		if (*T[i].id)
+			assert_int_equal(mikey_id_from_text(&id, str_from(T[i].id)), 0);
+		if (!T[i].found) {
+			assert_int_equal(mikey_config_find(c, &p, &id), -ENOENT);
+			continue;
+		}
+		assert_int_equal(mikey_config_find(c, &p, &id), 0);
+		assert_true(mikey_id_eq(&p.peer.id, &id));
+		assert_int_equal(p.peer.psk.len, T[i].key);
+		assert_int_equal(p.modes, T[i].modes);
+		assert_int_equal(p.mode[0], T[i].first);
+		assert_int_equal(p.may_initiate, T[i].initiate);
+		assert_int_equal(p.may_respond, T[i].respond);
+		assert_true(str_eq(
+			(struct str){p.mine.id.name, p.mine.id.len}, STR("sip:gw@example.org")));
+	}
+	mikey_config_destroy(c);
+}
+
+static void mistakes_have_one_complaint(void **state)
+{
+	static const struct {
+		const char *text, *complaint;
+	} T[] = {
+		{"", "set identity in section [self]"},
+		{"[self]\nidentity =\n", "1 to 255 characters"},
+		{"[other]\na = b\n", "sections are"},
+		{SELF "color = red\n", "color is not a name"},
+		{SELF "skew = 0\n", "skew is 1 to 86400"},
+		{SELF "weak-dh = maybe\n", "weak-dh is yes or no"},
+		{SELF "crl = rubbish.pem\n", "crl needs roots"},
+		{SELF "roots = rubbish.pem\n", "not PEM"},
+		{SELF "roots = absent.pem\n", "cannot read"},
+		{SELF "certificate = rubbish.pem\n", "no usable PEM certificate"},
+		{SELF "[peer a@b]\npsk-file = absent\n", "absent"},
+		{SELF "[peer a@b]\npsk-file = short\n", "16 to 64 characters"},
+		{SELF "[peer a@b]\npsk-file = odd\n", "16 to 64 characters"},
+		{SELF "[peer a@b]\npsk-file = nohex\n", "16 to 64 characters"},
+		{SELF "[peer a@b]\npsk-file = open\n", "open"},
+		{SELF "[peer a@b]\nmodes = psk tls\n", "modes are"},
+		{SELF "[peer a@b]\nmodes =\n", "modes are"},
+		{SELF "[peer a@b]\nmay = anything\n", "may is"},
+		{SELF "[peer a@b]\ncolor = red\n", "color is not a name"},
+		{SELF "[peer a@b]\ncertificate = rubbish.pem\n", "no usable PEM certificate"},
+		{SELF "nonsense\n", "syntax error"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(T); i++) {
+		struct mikey_config *c = NULL;
+		char err[512] = "";
+
+		assert_true(load(&c, T[i].text, err, sizeof(err)) < 0);
+		assert_null(c);
+		if (!strstr(err, T[i].complaint))
+			fail_msg("\"%s\" instead of \"%s\"", err, T[i].complaint);
+		assert_null(strstr(err, "enough length"));
+	}
+}
+
+static void a_file_that_is_absent(void **state)
+{
+	struct mikey_config *c = NULL;
+	char err[256];
+
+	(void)state;
+	assert_int_equal(mikey_config_load(&c, "/nowhere/ini", err, sizeof(err)), -ENOENT);
+	assert_non_null(strstr(err, "/nowhere/ini"));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(peers_are_found),
+		cmocka_unit_test(mistakes_have_one_complaint),
+		cmocka_unit_test(a_file_that_is_absent),
+	};
+
+	return cmocka_run_group_tests(tests, make_folder, remove_folder);
+}

@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The replay memory of MIKEY: bounded, and never open to a message a second time. And keys that
+ * peers send in other ways than we do. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+#include "keying/mikey_int.h"
+
+#define NOW (mikey_ntp(1800000000ull * 1000000000ull))
+#define S   (1ull << 32)
+
+static struct mikey_replay *r;
+
+static int setup(void **state)
+{
+	(void)state;
+	return mikey_replay_create(&r, 64);
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	mikey_replay_destroy(r);
+	return 0;
+}
+
+static struct mikey_stamp stamp(const char *message, uint8_t type, uint64_t time)
+{
+	return (struct mikey_stamp){.from = STR("alice"),
+		.to = STR("bob"),
+		.message = str_from(message),
+		.ts_type = type,
+		.time = time,
+		.now_ntp = NOW};
+}
+
+static void test_size(void **state)
+{
+	struct mikey_replay *x;
+
+	(void)state;
+	assert_int_equal(mikey_replay_create(&x, 0), -EINVAL);
+	assert_int_equal(mikey_replay_create(&x, UINT32_MAX), -EINVAL);
+	assert_int_equal(mikey_replay_create(&x, 1), 0);
+	mikey_replay_destroy(x);
+	mikey_replay_destroy(NULL);
+}
+
+static void test_a_check_changes_nothing(void **state)
+{
+	struct mikey_stamp s = stamp("a", MIKEY_TS_NTP, NOW);
+
+	(void)state;
+	assert_int_equal(mikey_replay_check(r, &s), MIKEY_OK);
+	assert_int_equal(mikey_replay_check(r, &s), MIKEY_OK);
+	assert_int_equal(mikey_replay_add(r, &s), MIKEY_OK);
+	assert_int_equal(mikey_replay_check(r, &s), MIKEY_FAIL_REPLAY);
+	assert_int_equal(mikey_replay_add(r, &s), MIKEY_FAIL_REPLAY);
+	s.message = STR("b"); /* the same time, another message */
+	assert_int_equal(mikey_replay_add(r, &s), MIKEY_OK);
+}
+
+static void test_both_kinds_of_ntp(void **state)
+{
+	static const uint8_t kinds[] = {MIKEY_TS_NTP_UTC, MIKEY_TS_NTP};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {
+		struct mikey_stamp s = stamp("m", kinds[i], NOW - 301 * S);
+
+		assert_int_equal(mikey_replay_check(r, &s), MIKEY_FAIL_TIME);
+		s.time = NOW + 301 * S;
+		assert_int_equal(mikey_replay_check(r, &s), MIKEY_FAIL_TIME);
+		s.time = NOW + 300 * S;
+		assert_int_equal(mikey_replay_check(r, &s), MIKEY_OK);
+		s.time = NOW + 300 * S + 1;
+		assert_int_equal(mikey_replay_check(r, &s), MIKEY_FAIL_TIME);
+	}
+}
+
+static void test_counters_only_rise(void **state)
+{
+	struct mikey_stamp s = stamp("a", MIKEY_TS_COUNTER, 5);
+
+	(void)state;
+	assert_int_equal(mikey_replay_add(r, &s), MIKEY_OK);
+	s.message = STR("another");
+	assert_int_equal(mikey_replay_add(r, &s), MIKEY_FAIL_REPLAY);
+	s.time = 4;
+	assert_int_equal(mikey_replay_check(r, &s), MIKEY_FAIL_REPLAY);
+	s.time = 6;
+	assert_int_equal(mikey_replay_add(r, &s), MIKEY_OK);
+	s.from = STR("carol"); /* another peer, another counter */
+	s.time = 1;
+	assert_int_equal(mikey_replay_add(r, &s), MIKEY_OK);
+}
+
+/* Full: refused, and what is remembered stays. Old messages make room. */
+static void test_full(void **state)
+{
+	uint32_t kept = 0, full = 0;
+	char name[16];
+
+	(void)state;
+	for (uint32_t i = 0; i < 200; i++) {
+		struct mikey_stamp s;
+		enum mikey_failure f;
+
+		snprintf(name, sizeof(name), "%u", i);
+		s = stamp(name, MIKEY_TS_NTP, NOW);
+		f = mikey_replay_add(r, &s);
+		assert_true(f == MIKEY_OK || f == MIKEY_FAIL_REPLAY_FULL);
+		if (f)
+			full++;
+		else
+			kept++;
+		if (!f)
+			assert_int_equal(mikey_replay_check(r, &s), MIKEY_FAIL_REPLAY);
+	}
+	assert_int_equal(kept, 64);
+	assert_int_equal(full, 136);
+	for (uint32_t i = 0; i < 64; i++) {
+		struct mikey_stamp s;
+
+		snprintf(name, sizeof(name), "new %u", i);
+		s = stamp(name, MIKEY_TS_NTP, NOW + 301 * S);
+		s.now_ntp = NOW + 301 * S;
+		if (mikey_replay_add(r, &s) == MIKEY_OK)
+			kept++;
+	}
+	assert_true(kept > 64 + 32); /* buckets fill unevenly */
+}
+
+/* --- Keys ------------------------------------------------------------------------------------*/
+
+static struct mikey_run run(void)
+{
+	return (struct mikey_run){.layout = MIKEY_RUN_LAYOUT,
+		.media = 1,
+		.sessions = 2,
+		.rand_len = 16,
+		.cs_suite = {SUITE_AES_CM_128_80, SUITE_AES_CM_128_80}};
+}
+
+static void test_keys_that_are_sent_directly(void **state)
+{
+	static const char b[64] = "0123456789abcdefSALT0123456789...";
+	struct mikey_run x = run();
+	struct mikey_key_list k = {.count = 1};
+	static struct mikey_keys out;
+
+	(void)state;
+	k.key[0] = (struct mikey_key_data){
+		.type = MIKEY_KEY_TEK_SALT, .key = {b, 16}, .salt = {b + 16, 14}};
+	assert_int_equal(mikey_keys_make(&out, &x, &k), MIKEY_OK);
+	assert_memory_equal(out.medium[0].rx.key, b, 16);
+	assert_memory_equal(out.medium[0].rx.salt, b + 16, 14);
+	k.key[0] = (struct mikey_key_data){.type = MIKEY_KEY_TEK, .key = {b, 30}};
+	assert_int_equal(mikey_keys_make(&out, &x, &k), MIKEY_OK);
+	assert_memory_equal(out.medium[0].tx.salt, b + 16, 14);
+	k.count = 2; /* one for each stream */
+	k.key[1] = (struct mikey_key_data){.type = MIKEY_KEY_TEK, .key = {b + 1, 30}};
+	assert_int_equal(mikey_keys_make(&out, &x, &k), MIKEY_OK);
+	assert_memory_equal(out.medium[0].rx.key, b, 16);
+	assert_memory_equal(out.medium[0].tx.key, b + 1, 16);
+	k.count = 3;
+	assert_int_equal(mikey_keys_make(&out, &x, &k), MIKEY_FAIL_KEYS);
+}
+
+static void test_keys_of_wrong_length(void **state)
+{
+	static const char b[64];
+	struct mikey_run x = run();
+	struct mikey_key_list k = {.count = 1};
+	static struct mikey_keys out;
+
+	(void)state;
+	for (uint8_t type = MIKEY_KEY_TGK; type <= MIKEY_KEY_TEK_SALT; type++) {
+		k.key[0] = (struct mikey_key_data){.type = type, .key = {b, 15}, .salt = {b, 14}};
+		assert_int_equal(mikey_keys_make(&out, &x, &k), MIKEY_FAIL_KEYS);
+		k.key[0] = (struct mikey_key_data){.type = type, .key = {b, 16}, .salt = {b, 13}};
+		assert_int_equal(mikey_keys_make(&out, &x, &k),
+			type == MIKEY_KEY_TGK ? MIKEY_OK : MIKEY_FAIL_KEYS);
+	}
+	k.key[0] = (struct mikey_key_data){.type = MIKEY_KEY_TGK,
+		.key = {b, 16},
+		.kv = {.type = MIKEY_KV_SPI, .spi = {b, 17}}};
+	assert_int_equal(mikey_keys_make(&out, &x, &k), MIKEY_FAIL_KEYS);
+	k.key[0].kv.spi.len = 16;
+	assert_int_equal(mikey_keys_make(&out, &x, &k), MIKEY_OK);
+	assert_int_equal(out.medium[0].tx.mki_len, 16);
+}
+
+static enum srtp_suite_id suite_of(const char *p, size_t len)
+{
+	struct mikey_policy policy;
+
+	assert_int_equal(mikey_policy_parse(&policy, (struct str){p, len}), 0);
+	return mikey_policy_suite(&policy);
+}
+
+#define SUITE_OF(params) suite_of(params, sizeof(params) - 1)
+
+/* What is not one of our suites, and what switches protection off. */
+static void test_policies(void **state)
+{
+	(void)state;
+	assert_int_equal(SUITE_OF(""), SUITE_AES_CM_128_80);
+	assert_int_equal(SUITE_OF("\x0b\1\4"), SUITE_AES_CM_128_32);
+	assert_int_equal(SUITE_OF("\1\1\x18"), SUITE_AES_192_CM_80);
+	assert_int_equal(SUITE_OF("\0\1\6"), SUITE_AEAD_AES_128_GCM);
+	assert_int_equal(SUITE_OF("\0\1\6\1\1\x20"), SUITE_AEAD_AES_256_GCM);
+	assert_int_equal(SUITE_OF("\0\1\0"), SUITE_NULL_80);
+	assert_int_equal(SUITE_OF("\x07\1\0"), SUITE_PLAIN);         /* SRTP encryption off */
+	assert_int_equal(SUITE_OF("\x08\1\0"), SUITE_PLAIN);         /* SRTCP encryption off */
+	assert_int_equal(SUITE_OF("\x0a\1\0"), SUITE_PLAIN);         /* authentication off */
+	assert_int_equal(SUITE_OF("\2\1\0"), SUITE_PLAIN);           /* no MAC */
+	assert_int_equal(SUITE_OF("\x0b\1\0"), SUITE_PLAIN);         /* no tag */
+	assert_int_equal(SUITE_OF("\1\1\x0f"), SUITE_PLAIN);         /* a key of 15 bytes */
+	assert_int_equal(SUITE_OF("\6\1\1"), SUITE_PLAIN);           /* a key derivation rate */
+	assert_int_equal(SUITE_OF("\x0c\1\4"), SUITE_PLAIN);         /* a prefix */
+	assert_int_equal(SUITE_OF("\0\1\6\x14\1\x08"), SUITE_PLAIN); /* a short tag of GCM */
+	assert_int_equal(SUITE_OF("\0\1\3"), SUITE_PLAIN);           /* SEED */
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+		T(test_size),
+		T(test_a_check_changes_nothing),
+		T(test_both_kinds_of_ntp),
+		T(test_counters_only_rise),
+		T(test_full),
+#undef T
+		cmocka_unit_test(test_keys_that_are_sent_directly),
+		cmocka_unit_test(test_keys_of_wrong_length),
+		cmocka_unit_test(test_policies),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
