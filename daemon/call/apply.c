@@ -291,6 +291,8 @@ static void share(const struct call *c, const struct side *s, const struct leg *
 	if (owner) {
 		cfg->ctx = owner->ctx;
 		cfg->via = owner->port.rtp_stream + 1;
+	} else if (l->via) { /* its transport is gone, and the next answer names another */
+		cfg->rtp_to = cfg->rtcp_to = MEDIA_NONE;
 	}
 	cfg->bundle = next_of(s, owner ? owner : l, owner ? l : NULL);
 	cfg->to_bundle = is_shared(c, peer) || is_shared(c, l);
@@ -392,6 +394,12 @@ static void commands(const struct call *c, const struct side *s, uint32_t media,
 		.short_tags = c->short_tags};
 	struct media_stream_cfg rtp, rtcp;
 
+	/* One context has the keys, so that no index is sent twice under them. */
+	if (l->via) {
+		memset(&ctx.rx, 0, sizeof(ctx.rx));
+		ctx.rx.awaited = true;
+		ctx.tx = ctx.rx;
+	}
 	/* Plain RTP between plain sides keeps its SSRCs, so it may stay in the kernel. */
 	ctx.rename = srtp || l->tx.keys ? c->rename : 0;
 	stream_cfgs(c, s, l, peer, &rtp, &rtcp);

@@ -89,6 +89,23 @@ void side_share(struct side *s, uint32_t owner)
 	}
 }
 
+void side_unshare(struct side *s)
+{
+	static const struct srtp_params awaited = {.awaited = true};
+
+	for (uint32_t i = 0; i < s->legs; i++) {
+		struct leg *l = s->leg[i];
+
+		if (!l || !l->via)
+			continue;
+		l->via = l->keyed = 0;
+		keying_end(&l->keying);
+		leg_set_rx(l, &awaited);
+		leg_set_tx(l, &awaited);
+		memset(l->ice.pair, 0, sizeof(l->ice.pair));
+	}
+}
+
 void leg_set_plain(struct leg *leg)
 {
 	keying_end(&leg->keying);

@@ -11,8 +11,11 @@ void leg_set_tx(struct leg *leg, const struct srtp_params *p);
 /* RTP in clear in both directions, by no keying. */
 void leg_set_plain(struct leg *leg);
 
-/* The m-lines that use this one's transport (BUNDLE) get its keys and addresses. Their own contexts
- * hold the keys, too, and no packet: so whoever looks at a leg sees what protects it. */
+/* The m-lines that use this one's transport (BUNDLE) get its keys and addresses, so whoever looks
+ * at a leg sees what protects it. Only the owner's context has the keys (apply.c). */
 void side_share(struct side *s, uint32_t owner);
+/* No m-line uses another one's transport. Its keys are forgotten: in a second context their indexes
+ * would start again (RFC 3711 9.1). */
+void side_unshare(struct side *s);
 
 #endif

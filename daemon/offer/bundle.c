@@ -127,12 +127,13 @@ static uint32_t accepted_owner(
 	return n > 1 ? first : UINT32_MAX;
 }
 
-bool bundle_answered(
-	struct plan *plan, const struct side *from, const struct side *to, struct neg_in *in)
+bool bundle_answered(struct plan *plan, struct side *from, struct side *to, struct neg_in *in)
 {
 	uint32_t flags = in->r->bundle, n = 0;
 	struct sdp_bundle *b = &plan->bundle;
 
+	side_unshare(from);
+	side_unshare(to);
 	if (!sdp_bundle_read(b, in->sdp))
 		b->n = 0;
 	for (uint32_t k = 0; k < b->n; k++)

@@ -14,10 +14,10 @@ void bundle_said(struct leg *from, uint32_t i, const struct plan *plan);
 /* All m-lines of the offer are decided: which of them we offer as a group. */
 void bundle_ask(struct plan *plan, struct side *to, const struct neg_in *in);
 
-/* Before the m-lines of an answer are negotiated: the answerer's group, completed likewise, and
- * which group of the offerer is accepted. False: out of memory. */
-bool bundle_answered(
-	struct plan *plan, const struct side *from, const struct side *to, struct neg_in *in);
+/* Before the m-lines of an answer are negotiated, each as if it had a transport of its own: the
+ * answerer's group, completed likewise, and which group of the offerer is accepted. False: out of
+ * memory. */
+bool bundle_answered(struct plan *plan, struct side *from, struct side *to, struct neg_in *in);
 /* Whether the offerer's m-line becomes one of a group: it has rtcp-mux then. */
 bool bundle_accepts(const struct plan *plan, const struct leg *offerer);
 /* And after them: transports are shared from now on. */

@@ -401,8 +401,19 @@ static void the_mid_is_answered_where_nothing_else_tells(void **state)
 	end(&r);
 }
 
+/* Contexts that send under some key. */
+static uint32_t with_keys(const struct rig *r)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < MOCK_MAX; i++)
+		n += r->t.m->ctx_set[i] && r->t.m->ctx_cfg[i].tx.keys;
+	return n;
+}
+
 static void a_group_outlives_later_offers(void **state)
 {
+	struct session_event e = {.kind = SESSION_KEYS};
 	const struct media_stream_cfg *video;
 	struct ng_request q;
 	struct rig r;
@@ -427,9 +438,22 @@ static void a_group_outlives_later_offers(void **state)
 	assert_int_equal(strlen(group(&r)), 3);
 	assert_int_equal(shared(&r, &video), 1);
 	assert_int_equal(sessions(&r), 1);
-	/* With reject it ends. */
+	/* Keys come, and one context has them. */
+	e.association = r.cfg[number(&r, a)].dtls.association;
+	e.rx.suite = e.tx.suite = SUITE_AES_CM_128_80;
+	e.rx.key[0] = 7;
+	calls_session_event(r.t.c, number(&r, a), &e, r.t.now);
+	assert_int_equal(shared(&r, &video), 1);
+	assert_int_equal(with_keys(&r), 1);
+	offer(&r, MAX_BUNDLE, 0, "");
+	answer(&r, PLAIN);
+	assert_int_equal(with_keys(&r), 1);
+	/* With reject it ends. The other m-line waits for keys of its own. */
 	offer(&r, REPEATED, NG_BUNDLE_REJECT, "");
 	answer(&r, PLAIN);
+	assert_int_equal(with_keys(&r), 1);
+	assert_true(mock_ctx(r.t.m, port(&r, 1))->tx.awaited);
+	assert_false(mock_ctx(r.t.m, port(&r, 0))->tx.awaited);
 	assert_int_equal(shared(&r, &video), 0);
 	assert_int_equal(sessions(&r), 2);
 	end(&r);
