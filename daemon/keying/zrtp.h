@@ -31,7 +31,7 @@
 #define ZRTP_AGREEMENTS(X) \
 	X(EC25, "EC25", 64) X(X255, "X255", 32) X(DH3K, "DH3k", 384) X(EC38, "EC38", 96) \
 	X(DH2K, "DH2k", 256) X(PRSH, "Prsh", 0) X(MULT, "Mult", 0)
-#define ZRTP_SASES(X) X(B32, "B32 ", 0) X(B256, "B256", 0)
+#define ZRTP_SASES(X) X(B32, "B32 ", 0)
 /* clang-format on */
 
 /* The order is our order of preference. */
@@ -113,11 +113,11 @@ struct zrtp_config {
 	const uint8_t *zid;      /* ours; NULL: it follows from the seed */
 	uint32_t ssrc;           /* in the headers of our packets: that of the media we send */
 	const struct zrtp_prefs *prefs; /* NULL: all */
-	bool not_mitm;           /* leave out the M flag, by which a gateway says what it is */
-	bool bound;              /* the peer's Hello must have this hash (its a=zrtp-hash) */
+	bool not_mitm; /* leave out the M flag, by which a gateway says what it is */
+	bool bound;    /* the peer's Hello must have this hash (its a=zrtp-hash) */
 	uint8_t bound_hash[ZRTP_HASH];
-	bool may_clear;          /* the peer may end SRTP by GoClear */
-	bool cache;              /* ask by ZRTP_WANTS_SECRETS */
+	bool may_clear;             /* the peer may end SRTP by GoClear */
+	bool cache;                 /* ask by ZRTP_WANTS_SECRETS */
 	struct zrtp_counts *counts; /* NULL = not counted */
 };
 
@@ -148,7 +148,7 @@ enum zrtp_failure zrtp_failure(const struct zrtp *z);
 /* Master keys: rx opens the peer's packets, tx protects ours; one pair serves RTP and RTCP. 0, or
  * -EAGAIN: none (yet). The caller wipes them. */
 int zrtp_keys(const struct zrtp *z, struct srtp_master *rx, struct srtp_master *tx);
-/* As people read it: four letters, or two words. "": none yet. */
+/* As people read it: four letters. "": none yet. */
 const char *zrtp_sas(const struct zrtp *z);
 /* Both sides have it as verified in their caches: by this exchange or an earlier one. */
 bool zrtp_sas_verified(const struct zrtp *z);
@@ -184,6 +184,8 @@ int zrtp_clear(struct zrtp *z, uint64_t now_ns);
 /* Tells an enrolled terminal the SAS of the far side (SASrelay, 7.3). sas_hash: 32 bytes; kind: how
  * the far side shows it. 0; -EAGAIN: not open; -EPERM: the terminal is not enrolled. */
 int zrtp_relay_sas(struct zrtp *z, const uint8_t sas_hash[32], enum zrtp_sas kind, uint64_t now_ns);
+/* As an enrolled terminal: the SAS hash that the peer relayed; NULL: none. */
+const uint8_t *zrtp_relayed_sas(const struct zrtp *z);
 /* The hash that the SAS shows, for zrtp_relay_sas() of the other leg. NULL: not open. */
 const uint8_t *zrtp_sas_hash(const struct zrtp *z);
 
