@@ -123,6 +123,8 @@
 		"threads for DTLS handshakes and ICE, 0 to 16; 0 = SDES and RTP only")              \
 	X("dtls-sha1", START, BOOL, dtls_sha1, "no", "yes|no",                                      \
 		"accept certificates that SDP names by SHA-1 only")                                 \
+	X("zrtp", LIVE, ZRTP, zrtp, "passthrough", "passthrough|terminate|off",                     \
+		"ZRTP (RFC 6189): pass end to end, or end here if one side only speaks it")         \
 	X("replay-window", START, UINT16, replay_window, "128", "PACKETS",                          \
 		"how far a packet may be behind the newest and be accepted; 64 to 32768")           \
 	X("enforce-lifetime", START, BOOL, enforce_lifetime, "no", "yes|no",                        \
@@ -226,6 +228,7 @@ struct options {
 	bool password_in_file, password_in_args; /* of Redis */
 	uint8_t keying_threads;
 	bool dtls_sha1;
+	enum zrtp_policy zrtp;
 	bool strict_source, early_media, short_tags, enforce_lifetime, busy_poll, foreground,
 		log_stderr;
 	int log_level;

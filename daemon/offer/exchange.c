@@ -133,6 +133,7 @@ static void look_at_host(const struct exchange *x, struct neg_in *in)
 	struct dtls_fingerprint sha256;
 
 	in->sessions = s;
+	in->host.zrtp_policy = x->c->policy.zrtp;
 	for (int h = 0; h < DTLS_HASH_COUNT; h++)
 		if (str_eq(x->r->dtls_hash, str_from(dtls_hash_name((enum dtls_hash)h))))
 			hash = (enum dtls_hash)h;
@@ -140,6 +141,7 @@ static void look_at_host(const struct exchange *x, struct neg_in *in)
 		return;
 	in->host.dtls = s->ops->fingerprint(s->arg, &in->host.print, hash) == 0;
 	in->host.sha1 = s->sha1;
+	in->host.zrtp = s->zrtp;
 	if (s->ops->fingerprint(s->arg, &sha256, DTLS_SHA256) == 0)
 		in->host.cert = hash_siphash((const uint8_t[16]){0}, sha256.value, 32) | 1;
 }

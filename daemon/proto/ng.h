@@ -174,6 +174,16 @@ enum ng_ice { NG_ICE_DEFAULT, NG_ICE_REMOVE, NG_ICE_FORCE, NG_ICE_FORCE_RELAY, N
 #define NG_ICE_LITE_BACKWARDS 0x2
 #define NG_ICE_LITE_OFF       0x4
 enum ng_dtls { NG_DTLS_DEFAULT, NG_DTLS_OFF, NG_DTLS_PASSIVE, NG_DTLS_ACTIVE };
+/* ZRTP with the receiver of the SDP. Of the first four at most one is set, and of the next two. */
+#define NG_ZRTP_OFF         0x01 /* none, and a=zrtp-hash of the sender does not pass */
+#define NG_ZRTP_PASSTHROUGH 0x02 /* between the terminals, where both legs speak RTP */
+#define NG_ZRTP_TERMINATE   0x04 /* between the terminal and us */
+#define NG_ZRTP_REQUIRE     0x08 /* the same, and never RTP in clear instead */
+#define NG_ZRTP_HOLD        0x10 /* before the keys no media pass */
+#define NG_ZRTP_CLEAR       0x20 /* before the keys media pass in clear */
+#define NG_ZRTP_GOCLEAR     0x40 /* the terminal may end SRTP by GoClear */
+#define NG_ZRTP_MODES       0x0fu
+#define NG_ZRTP_BEFORE      0x30u
 enum ng_learning {
 	NG_LEARN_DEFAULT,
 	NG_LEARN_OFF,
@@ -245,6 +255,7 @@ struct ng_request {
 	uint8_t ice_lite;     /* NG_ICE_LITE_* */
 	enum ng_dtls dtls;    /* our role: an offer's */
 	struct str dtls_hash; /* of our a=fingerprint, "sha-256"; empty = default */
+	uint32_t zrtp;        /* NG_ZRTP_* */
 	enum ng_learning learning;
 	/* "RTP/SAVP" etc., canonical upper case; empty = as received */
 	struct str transport;

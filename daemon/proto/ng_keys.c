@@ -208,6 +208,7 @@ static const struct key keys[] = {
 	{"DTLS-fingerprint", KEY_ITEMS, 0,
 		ng_set_dtls_fingerprint}, /* before DTLS: the longer name first */
 	{"DTLS", KEY_ITEMS, 0, ng_set_dtls},
+	{"ZRTP", KEY_ITEMS, 0, ng_set_zrtp},
 	{"ICE-lite", KEY_ITEMS, 0, ng_set_ice_lite},
 	{"ICE", KEY_ITEMS, 0, ng_set_ice},
 	{"endpoint-learning", KEY_ITEMS, 0, ng_set_learning},
