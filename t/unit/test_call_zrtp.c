@@ -109,7 +109,8 @@ static bool says(const struct rig *r, const char *text)
 
 static bool warns(const struct rig *r, const char *text)
 {
-	return memmem(r->t.reply.warning.s, r->t.reply.warning.len, text, strlen(text));
+	return r->t.reply.warning.len &&
+		memmem(r->t.reply.warning.s, r->t.reply.warning.len, text, strlen(text));
 }
 
 /* The session of the leg with this local port. */
