@@ -154,13 +154,20 @@ void zrtp_send(struct zrtp *z, const struct zrtp_msg *m)
 	z->outs++;
 }
 
-void zrtp_send_empty(struct zrtp *z, enum zrtp_message type)
+/* Answers that anybody can cause leave room for the exchange's own messages. */
+void zrtp_reply(struct zrtp *z, const struct zrtp_msg *m)
+{
+	if (z->outs < ZRTP_OUT / 2)
+		zrtp_send(z, m);
+}
+
+void zrtp_reply_empty(struct zrtp *z, enum zrtp_message type)
 {
 	struct zrtp_msg m;
 
 	zrtp_msg_begin(&m, type);
 	zrtp_msg_end(&m, 0);
-	zrtp_send(z, &m);
+	zrtp_reply(z, &m);
 }
 
 void zrtp_send_error(struct zrtp *z, uint32_t code)
@@ -216,6 +223,9 @@ static void give_up(struct zrtp *z, uint64_t now_ns)
 	zrtp_stop(z);
 	if (z->phase == PH_HELLO) {
 		z->phase = PH_NO_PEER;
+	} else if (z->phase == PH_CONFIRM2) {
+		z->phase =
+			PH_OPEN; /* Confirm1 proved the responder's keys; its Conf2ACKs were lost */
 	} else if (z->phase < PH_OPEN && another && z->phase == PH_COMMIT) {
 		/* The Hello that the Commit answers was perhaps not the peer's. */
 		z->peer.hello = z->other_hello;
@@ -269,7 +279,7 @@ static int on_conf2_ack(struct zrtp *z)
 /* Anybody could have sent it: the exchange goes on, and fails when its timer ends. */
 static int on_error(struct zrtp *z)
 {
-	zrtp_send_empty(z, ZRTP_M_ERROR_ACK);
+	zrtp_reply_empty(z, ZRTP_M_ERROR_ACK);
 	z->refused = true;
 	return 0;
 }

@@ -70,7 +70,7 @@ static int on_goclear(struct zrtp *z, const uint8_t *m)
 		return 0;
 	}
 	z->phase = PH_CLEAR;
-	zrtp_send_empty(z, ZRTP_M_CLEAR_ACK);
+	zrtp_reply_empty(z, ZRTP_M_CLEAR_ACK);
 	return 0;
 }
 
@@ -120,7 +120,7 @@ static int on_sasrelay(struct zrtp *z, const uint8_t *m, uint32_t len)
 		return zrtp_drop(z, ZRTP_DROP_MAC);
 	memcpy(z->relayed, body + RELAY_SAS, sizeof(z->relayed));
 	z->was_relayed = true;
-	zrtp_send_empty(z, ZRTP_M_RELAY_ACK);
+	zrtp_reply_empty(z, ZRTP_M_RELAY_ACK);
 	return 0;
 }
 
@@ -146,7 +146,7 @@ static void on_ping(struct zrtp *z, const uint8_t *m)
 	zrtp_msg_add(&out, m + ZRTP_PREAMBLE + 4, 8);
 	zrtp_msg_add32(&out, z->peer_ssrc);
 	zrtp_msg_end(&out, 0);
-	zrtp_send(z, &out);
+	zrtp_reply(z, &out);
 }
 
 int zrtp_on_after(struct zrtp *z, enum zrtp_message type, const uint8_t *m, uint32_t len)

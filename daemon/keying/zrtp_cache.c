@@ -35,11 +35,14 @@ int zrtp_ids(uint8_t out[ZRTP_SECRETS_N][ZRTP_ID], const struct zrtp *z, bool of
 	const struct zrtp_part role = {of_initiator ? "Initiator" : "Responder", 9};
 	/* aux is bound to the H3 of the other side of the one who writes the identifier. */
 	const struct zrtp_msg *other = of_initiator == z->initiator ? &z->peer.hello : &z->me.hello;
+	/* In place of a secret that we do not have: the same whenever the message is made. */
+	static const char *const none[2][ZRTP_SECRETS_N] = {
+		{"rs1r", "rs2r", "auxr", "pbxr"}, {"rs1i", "rs2i", "auxi", "pbxi"}};
 	int err = 0;
 
 	for (int i = 0; i < ZRTP_SECRETS_N && !err; i++) {
 		if (!z->has_secrets || !has[i])
-			err = secmem_random(out[i], ZRTP_ID);
+			err = zrtp_from_seed(out[i], ZRTP_ID, z->cfg.seed, none[of_initiator][i]);
 		else
 			err = id_of(out[i], z, secret[i],
 				i == ZRTP_AUX ? (struct zrtp_part){other->b + HELLO_H3, ZRTP_IMAGE}

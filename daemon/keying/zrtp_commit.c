@@ -61,6 +61,7 @@ static int commit_make(struct zrtp *z)
 	struct zrtp_msg *m = &z->me.commit;
 	int err;
 
+	z->stale = false;
 	zrtp_msg_begin(m, ZRTP_M_COMMIT);
 	zrtp_msg_add(m, z->image[2], ZRTP_IMAGE);
 	zrtp_msg_add(m, z->me.zid, ZRTP_ZID);
@@ -165,12 +166,13 @@ int zrtp_on_commit(struct zrtp *z, const uint8_t *m, uint32_t len, uint64_t now_
 	uint8_t alg[ZRTP_KINDS];
 	uint32_t code;
 
-	(void)now_ns;
 	if (same && (z->phase == PH_DHPART1 || z->phase == PH_CONFIRM1)) {
 		zrtp_send(z, z->phase == PH_DHPART1 ? &z->me.dhpart : &z->confirm);
 		return 0;
 	}
-	if ((z->phase != PH_HELLO && z->phase != PH_NO_PEER && z->phase != PH_COMMIT) ||
+	/* In PH_DHPART1 its sender has found that its first Commit answered a stranger's Hello. */
+	if ((z->phase != PH_HELLO && z->phase != PH_NO_PEER && z->phase != PH_COMMIT &&
+		    z->phase != PH_DHPART1) ||
 		z->wants_secrets)
 		return zrtp_drop(z, ZRTP_DROP_STATE);
 	if (!zrtp_hello_of(z, m + COMMIT_H2) || memcmp(m + COMMIT_ZID, z->peer.zid, ZRTP_ZID) != 0)
@@ -182,8 +184,13 @@ int zrtp_on_commit(struct zrtp *z, const uint8_t *m, uint32_t len, uint64_t now_
 		return refuse(z, code, ZRTP_FAIL_ALGORITHM);
 	if (len != commit_len((enum zrtp_agreement)alg[ZRTP_K_AGREEMENT]))
 		return zrtp_drop(z, ZRTP_DROP_MESSAGE);
-	if (z->phase == PH_COMMIT && ours_stays(z, m, (enum zrtp_agreement)alg[ZRTP_K_AGREEMENT]))
+	if (z->phase == PH_COMMIT && ours_stays(z, m, (enum zrtp_agreement)alg[ZRTP_K_AGREEMENT])) {
+		if (z->stale) {
+			z->phase = PH_HELLO;
+			zrtp_may_commit(z, now_ns);
+		}
 		return 0;
+	}
 	memcpy(z->alg, alg, sizeof(alg));
 	if (!by_public_keys(agreement(z)) && !has_secret(z, m))
 		return refuse(z, 0x56, ZRTP_FAIL_ALGORITHM);

@@ -92,7 +92,7 @@ static int confirmed(struct zrtp *z, const uint8_t *body, uint64_t now_ns)
 	z->expires = be32(body + BODY_EXPIRES);
 	if (!z->initiator) {
 		z->phase = PH_OPEN;
-		zrtp_send_empty(z, ZRTP_M_CONF2_ACK);
+		zrtp_reply_empty(z, ZRTP_M_CONF2_ACK);
 	} else if (zrtp_confirm_make(z)) {
 		zrtp_fail(z, ZRTP_FAIL_INTERNAL);
 	} else {
@@ -111,7 +111,7 @@ int zrtp_on_confirm(struct zrtp *z, const uint8_t *m, uint32_t len, uint64_t now
 
 	if (z->phase == PH_OPEN && from_initiator && !z->initiator) {
 		/* Our Conf2ACK was lost. Whatever it says, nothing changes. */
-		zrtp_send_empty(z, ZRTP_M_CONF2_ACK);
+		zrtp_reply_empty(z, ZRTP_M_CONF2_ACK);
 		return 0;
 	}
 	if (from_initiator == z->initiator || !expects(z, from_initiator))

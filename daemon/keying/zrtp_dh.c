@@ -83,7 +83,6 @@ static void keep(struct zrtp *z, const uint8_t *m, uint32_t len)
 /* We sent the Commit. The responder's H1 proves that its Hello is the one that we answered. */
 int zrtp_on_dhpart1(struct zrtp *z, const uint8_t *m, uint32_t len, uint64_t now_ns)
 {
-	const struct zrtp_msg hello = z->peer.hello;
 	uint8_t h2[ZRTP_IMAGE];
 
 	if (z->phase != PH_COMMIT || !zrtp_value_len(agreement(z)))
@@ -93,8 +92,7 @@ int zrtp_on_dhpart1(struct zrtp *z, const uint8_t *m, uint32_t len, uint64_t now
 	if (zrtp_hash(h2, ZRTP_S256, &(struct zrtp_part){m + DHPART_H1, ZRTP_IMAGE}, 1) ||
 		!zrtp_hello_of(z, h2))
 		return zrtp_drop(z, ZRTP_DROP_CHAIN);
-	if (hello.len != z->peer.hello.len || memcmp(hello.b, z->peer.hello.b, hello.len) != 0) {
-		/* Our Commit answered another Hello. */
+	if (z->stale) {
 		z->phase = PH_HELLO;
 		zrtp_may_commit(z, now_ns);
 		return 0;

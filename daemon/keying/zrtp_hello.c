@@ -21,7 +21,8 @@ static const char *const names[ZRTP_KINDS][ZRTP_LIST] = {
 };
 static const uint8_t known[ZRTP_KINDS] = {
 	ZRTP_HASH_N, ZRTP_CIPHER_N, ZRTP_TAG_N, ZRTP_AGREEMENT_N, ZRTP_SAS_N};
-/* Every implementation has these, whether its Hello names them or not. */
+/* Every implementation has these, whether its Hello names them or not: the choice when nothing else
+ * is common. */
 static const uint8_t mandatory[ZRTP_KINDS] = {ZRTP_S256, ZRTP_AES1, ZRTP_HS80, ZRTP_DH3K, ZRTP_B32};
 
 void zrtp_prefs_all(struct zrtp_prefs *out)
@@ -184,6 +185,7 @@ bool zrtp_hello_of(struct zrtp *z, const uint8_t h2[ZRTP_IMAGE])
 		return false;
 	z->peer.hello = z->other_hello;
 	z->other_hello.len = 0;
+	z->stale = true;
 	adopt(z);
 	return true;
 }
@@ -202,7 +204,7 @@ int zrtp_on_hello(struct zrtp *z, const uint8_t *m, uint32_t len, uint64_t now_n
 		return zrtp_drop(z, ZRTP_DROP_BOUND);
 	if (z->phase == PH_IDLE || z->phase == PH_FAILED)
 		return zrtp_drop(z, ZRTP_DROP_STATE);
-	zrtp_send_empty(z, ZRTP_M_HELLO_ACK);
+	zrtp_reply_empty(z, ZRTP_M_HELLO_ACK);
 	if (same && z->phase != PH_NO_PEER)
 		return 0;
 	if (z->phase != PH_HELLO && z->phase != PH_NO_PEER) {
@@ -210,6 +212,8 @@ int zrtp_on_hello(struct zrtp *z, const uint8_t *m, uint32_t len, uint64_t now_n
 			keep(&z->other_hello, m, len);
 		return 0;
 	}
+	if (z->peer.hello.len)
+		z->other_hello = z->peer.hello;
 	keep(&z->peer.hello, m, len);
 	adopt(z);
 	if (z->phase == PH_NO_PEER) {
@@ -231,7 +235,7 @@ static bool peer_has(const struct zrtp *z, enum zrtp_kind kind, uint8_t alg)
 	for (uint32_t i = 0; i < count_of(&z->peer.hello, kind); i++)
 		if (memcmp(at + 4 * i, names[kind][alg], 4) == 0)
 			return true;
-	return alg == mandatory[kind] || (kind == ZRTP_K_TAG && alg == ZRTP_HS32);
+	return false;
 }
 
 /* The agreement can be used now: Mult and Prsh need a secret of before. */
@@ -263,6 +267,7 @@ void zrtp_choose(struct zrtp *z)
 		z->alg[ZRTP_K_HASH] = z->multi_hash;
 	}
 	/* P-384 goes with SHA-384 and AES-256 (5.1.5). */
-	if (z->alg[ZRTP_K_AGREEMENT] == ZRTP_EC38 && peer_has(z, ZRTP_K_HASH, ZRTP_S384))
+	if (z->alg[ZRTP_K_AGREEMENT] == ZRTP_EC38 && peer_has(z, ZRTP_K_HASH, ZRTP_S384) &&
+		prefers(&z->prefs, ZRTP_K_HASH, ZRTP_S384))
 		z->alg[ZRTP_K_HASH] = ZRTP_S384;
 }

@@ -73,11 +73,12 @@ struct zrtp {
 	enum zrtp_failure failure;
 	bool initiator, hello_acked, peer_known;
 	bool refused;                 /* the peer sent an Error */
+	bool stale;                   /* our Commit answered a stranger's Hello */
 	bool wants_secrets;           /* the cache is asked */
 	struct zrtp_msg relay;        /* GoClear or SASrelay, until it is acknowledged */
 	uint8_t image[4][ZRTP_IMAGE]; /* H0 to H3 of ours */
 	struct zrtp_party me, peer;
-	struct zrtp_msg other_hello; /* came after the chain had begun */
+	struct zrtp_msg other_hello; /* the chain decides which of the two is the peer's */
 	uint8_t alg[ZRTP_KINDS];     /* chosen by the Commit */
 	struct zrtp_pair *pair;
 	uint8_t pair_of;               /* enum zrtp_agreement */
@@ -108,8 +109,9 @@ struct zrtp {
 /* --- zrtp.c ----------------------------------------------------------------------------------- */
 
 void zrtp_send(struct zrtp *z, const struct zrtp_msg *m);
-/* A message without contents. */
-void zrtp_send_empty(struct zrtp *z, enum zrtp_message type);
+/* An answer to a packet that anybody can send: only if there is room. _empty: without contents. */
+void zrtp_reply(struct zrtp *z, const struct zrtp_msg *m);
+void zrtp_reply_empty(struct zrtp *z, enum zrtp_message type);
 void zrtp_send_error(struct zrtp *z, uint32_t code);
 /* Sends it, and again by timer T1 (Hello) or T2, until zrtp_stop() or another message. */
 void zrtp_repeat(struct zrtp *z, const struct zrtp_msg *m, bool hello, uint64_t now_ns);
